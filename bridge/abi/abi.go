@@ -1,0 +1,412 @@
+package abi
+
+import (
+	"structs"
+	"unsafe"
+)
+
+// Version, sizes and limits (enum nfc_limits).
+const (
+	Major       = 1
+	Minor       = 0
+	SlotSize    = 64
+	PayloadSize = 56 // 14 registers of 4 bytes (N11)
+	ListEntries = 6  // page entries in a gather list (N28)
+	PageShift   = 12
+	PageSize    = 4096
+	// ChannelsMax bounds channel ids: 24 bits.
+	ChannelsMax  = 1 << 24
+	MailboxesMax = 64
+	IslandsMax   = 16
+	SlotsMin     = 16 // slots per ring, a power of two
+	SlotsMax     = 1 << 14
+	// WindowMax bounds the lists in flight per transfer.
+	WindowMax = 1 << 13
+	// NameSize is the room for a program name, its NUL included.
+	NameSize = 24
+	Magic    = 0x314d434e
+)
+
+// Type says what a slot carries (enum nfc_type).
+type Type uint8
+
+// Message types.
+const (
+	TypeNone      Type = iota
+	TypeDirect         // both ways: a message of 0..56 bytes
+	TypeIndBegin       // both ways: a transfer is offered (Begin)
+	TypeIndList        // h2d: page entries (Gather)
+	TypeAck            // both ways: completion record (Ack)
+	TypeDone           // d2h: every byte moved (Ack)
+	TypeFin            // h2d: the commit of a transfer (Note)
+	TypeWithdraw       // both ways: take an unaccepted message back (Note)
+	TypeWithdrawn      // both ways: it was taken back (Note)
+	TypeAbort          // h2d: end a transfer (Note)
+	TypeAborted        // d2h: ended, the DMA engine is quiet (Ack)
+	TypeClose          // both ways: an end is closed (Close)
+	TypeError          // both ways: refused or failed (Ack)
+	TypeHello          // area page: version and limits (Hello)
+	TypeHeartbeat      // area page: life sign (Heartbeat)
+	TypeOffer          // h2d: tell me when the target waits (Note)
+	TypeReady          // d2h: it waits (Note)
+	TypeCount
+)
+
+// Status is the one code for every refusal and failure (enum nfc_status).
+type Status uint16
+
+// Statuses. Package bridge maps each to a sentinel error.
+const (
+	OK              Status = iota
+	ErrClosed              // the end is closed
+	ErrTimeout             // the target was not ready in time
+	ErrSize                // sizes of the two ends differ
+	ErrKind                // one end is direct, the other indirect
+	ErrTooLarge            // over a limit
+	ErrRange               // outside device memory
+	ErrProto               // the peer broke the protocol
+	ErrDMA                 // the DMA engine could not reach a page
+	ErrAborted             // the host aborted the transfer
+	ErrWithdrawn           // taken back before it was accepted
+	ErrNoTarget            // no such target, or not subscribed
+	ErrBusy                // in use
+	ErrNoProgram           // no program of that name
+	ErrABI                 // built for another ABI
+	ErrNoMemory            // out of device resources
+	ErrInvalid             // a field has no meaning
+	ErrNotSupported        // this device cannot
+	ErrStopped             // the program was told to stop
+	ErrReset               // the device was reset
+	ErrFault               // the device is in fault
+	StatusCount
+)
+
+// State says how far the transaction of a completion record is (enum nfc_state).
+type State uint16
+
+// Transaction states.
+const (
+	StateConsumed State = iota // a direct message was accepted
+	StateReady                 // both ends agreed: lists may flow
+	StateMoving                // progress
+	StateRepeat                // send again from list number Lists
+	StateDone                  // every byte moved
+	StateFailed                // ended, see the status
+	StateCount
+)
+
+// Direction names the half of a channel by the way its data flows.
+type Direction uint32
+
+// Directions.
+const (
+	H2D Direction = iota
+	D2H
+)
+
+// String returns "h2d" or "d2h".
+func (d Direction) String() string {
+	if d == H2D {
+		return "h2d"
+	}
+	return "d2h"
+}
+
+// Slot header fields (enum nfc_header_field).
+const (
+	hdrTypeShift     = 0  // 7 bits
+	hdrPhaseShift    = 7  // 1 bit: flips every lap of the ring
+	hdrLengthShift   = 8  // 8 bits: payload bytes; entries of a list
+	hdrEpochShift    = 16 // 8 bits
+	hdrSequenceShift = 24 // 16 bits: low bits of the transaction id
+	hdrChannelShift  = 40 // 24 bits
+)
+
+// Header is the first word of a slot:
+// {channel:24 | sequence:16 | epoch:8 | length:8 | phase:1 | type:7}.
+type Header uint64
+
+// MakeHeader packs a header with phase 0; the ring sets the phase.
+func MakeHeader(t Type, length int, epoch uint8, sequence uint16, channel uint32) Header {
+	return Header(t)&0x7f<<hdrTypeShift |
+		Header(length&0xff)<<hdrLengthShift |
+		Header(epoch)<<hdrEpochShift |
+		Header(sequence)<<hdrSequenceShift |
+		Header(channel&(ChannelsMax-1))<<hdrChannelShift
+}
+
+// WithPhase returns h with the phase bit set to p, 0 or 1.
+func (h Header) WithPhase(p uint64) Header { return h | Header(p)<<hdrPhaseShift }
+
+// Type returns the message type; it may be one this version does not know.
+func (h Header) Type() Type { return Type(h >> hdrTypeShift & 0x7f) }
+
+// Phase returns the lap bit, 0 or 1.
+func (h Header) Phase() uint64 { return uint64(h >> hdrPhaseShift & 1) }
+
+// Length returns payload bytes, or entries in use of a gather list.
+func (h Header) Length() int { return int(h >> hdrLengthShift & 0xff) }
+
+// Epoch returns the low bits of the device epoch the message belongs to.
+func (h Header) Epoch() uint8 { return uint8(h >> hdrEpochShift) }
+
+// Sequence returns the low 16 bits of the transaction id.
+func (h Header) Sequence() uint16 { return uint16(h >> hdrSequenceShift) }
+
+// Channel returns the channel id.
+func (h Header) Channel() uint32 { return uint32(h >> hdrChannelShift) }
+
+// Slot is a mailbox slot: one cache line of header and payload.
+type Slot struct {
+	_       structs.HostLayout
+	Header  uint64
+	Payload [7]uint64
+}
+
+// Bytes returns the payload as bytes of s's own memory.
+func (s *Slot) Bytes() *[PayloadSize]byte { return (*[PayloadSize]byte)(unsafe.Pointer(&s.Payload)) }
+
+// Ack returns the payload as a completion record of s's own memory.
+func (s *Slot) Ack() *Ack { return (*Ack)(unsafe.Pointer(&s.Payload)) }
+
+// Begin returns the payload as a transfer offer of s's own memory.
+func (s *Slot) Begin() *Begin { return (*Begin)(unsafe.Pointer(&s.Payload)) }
+
+// Gather returns the payload as a gather list of s's own memory.
+func (s *Slot) Gather() *Gather { return (*Gather)(unsafe.Pointer(&s.Payload)) }
+
+// Note returns the payload as a note of s's own memory.
+func (s *Slot) Note() *Note { return (*Note)(unsafe.Pointer(&s.Payload)) }
+
+// Close returns the payload as a close message of s's own memory.
+func (s *Slot) Close() *Close { return (*Close)(unsafe.Pointer(&s.Payload)) }
+
+// Hello returns the payload as a hello of s's own memory.
+func (s *Slot) Hello() *Hello { return (*Hello)(unsafe.Pointer(&s.Payload)) }
+
+// Heartbeat returns the payload as a heartbeat of s's own memory.
+func (s *Slot) Heartbeat() *Heartbeat { return (*Heartbeat)(unsafe.Pointer(&s.Payload)) }
+
+// Control returns the payload as a control operation of s's own memory.
+func (s *Slot) Control() *Control { return (*Control)(unsafe.Pointer(&s.Payload)) }
+
+// Page entry fields (enum nfc_entry_field).
+const (
+	entryLengthShift = 0
+	entryOffsetShift = 12
+	entryPFNShift    = 24
+)
+
+// Entry is one page entry: {pfn:40 | offset:12 | length-1:12} (N29).
+type Entry uint64
+
+// MakeEntry describes length bytes, 1..PageSize, at a bus address; they must
+// not cross a page.
+func MakeEntry(address uint64, length int) Entry {
+	return Entry(address>>PageShift<<entryPFNShift |
+		address&(PageSize-1)<<entryOffsetShift |
+		uint64(length-1)<<entryLengthShift)
+}
+
+// Address returns the bus address of the first byte.
+func (e Entry) Address() uint64 { return uint64(e >> entryOffsetShift) }
+
+// Length returns the number of bytes, 1..PageSize.
+func (e Entry) Length() int { return int(e&(PageSize-1)) + 1 }
+
+// Gather list tail fields (enum nfc_gather_field).
+const (
+	tailNumberShift      = 0
+	tailOutstandingShift = 16
+)
+
+// Gather is the payload of a gather list: six page entries, unused ones zero,
+// and {outstanding:48 | list number:16} (N28..N30).
+type Gather struct {
+	_     structs.HostLayout
+	Entry [ListEntries]Entry
+	Tail  uint64
+}
+
+// MakeTail packs the bytes outstanding after a list and the list's number.
+func MakeTail(outstanding uint64, number uint16) uint64 {
+	return outstanding<<tailOutstandingShift | uint64(number)<<tailNumberShift
+}
+
+// Outstanding returns the bytes still to send after this list.
+func (g *Gather) Outstanding() uint64 { return g.Tail >> tailOutstandingShift }
+
+// Number returns the low 16 bits of the list number.
+func (g *Gather) Number() uint16 { return uint16(g.Tail >> tailNumberShift) }
+
+// Begin is the payload of a transfer offer.
+type Begin struct {
+	_           structs.HostLayout
+	Transaction uint64
+	Size        uint64 // bytes
+	TimeoutNS   uint64 // how long the target may stay unready; 0: for ever
+	_           [4]uint64
+}
+
+// Ack is a completion record: ACK, DONE, ABORTED and ERROR (N31).
+type Ack struct {
+	_           structs.HostLayout
+	Transaction uint64
+	Processed   uint64 // bytes moved so far
+	Outstanding uint64 // bytes still to move; the peer's size with ErrSize
+	Lists       uint32 // cumulative lists consumed
+	State       State
+	Status      Status
+	FaultIndex  uint32 // entry within the list that failed
+	Rsvd        uint32
+	BeginNS     uint64 // device clock: the transaction arrived
+	NowNS       uint64 // device clock: the record was written
+}
+
+// Note names a transaction: FIN, WITHDRAW, WITHDRAWN, ABORT, OFFER, READY.
+type Note struct {
+	_           structs.HostLayout
+	Transaction uint64
+	Direction   uint32 // whose transaction
+	Status      uint32 // why
+	_           [5]uint64
+}
+
+// Close says that the sender will not use some halves any more.
+type Close struct {
+	_          structs.HostLayout
+	Halves     uint32 // 1 << Direction, ored
+	Status     uint32 // why
+	Generation uint64 // the subscription it belongs to
+	_          [5]uint64
+}
+
+// Capability bits of Hello (enum nfc_capability).
+const (
+	CapLoad  = 1 << 0 // programs load at run time
+	CapKnown = 1<<1 - 1
+)
+
+// Hello carries version, capabilities and limits.
+type Hello struct {
+	_             structs.HostLayout
+	Magic         uint32
+	Major         uint16
+	Minor         uint16
+	Capabilities  uint32
+	Channels      uint32 // channel ids are below this
+	Mailboxes     uint16 // mailbox of a channel = id % Mailboxes
+	Islands       uint16 // island of a mailbox = mailbox % Islands
+	Slots         uint32 // per ring
+	Window        uint32 // lists in flight per transfer
+	BeatMS        uint32 // heartbeat interval
+	MaxTransfer   uint64 // bytes
+	ReadManagers  uint32
+	WriteManagers uint32
+	Contexts      uint32 // processes the device can run
+	Rsvd          uint32
+}
+
+// Heartbeat is the device's life sign.
+type Heartbeat struct {
+	_          structs.HostLayout
+	Beat       uint64     // counts up by one each interval
+	NowNS      uint64     // device clock
+	Diagnostic Diagnostic // health of the parts (A27)
+	Processes  uint32     // running
+	Messages   uint64     // taken from h2d mailboxes
+	Bytes      uint64     // moved by the DMA engines
+	Dropped    uint64     // messages refused as stale or malformed
+	Parked     uint64     // requests waiting for a target
+}
+
+// Targets that are always there (enum nfc_target).
+const (
+	TargetControl   = 0 // the host manager's own; not for subscribers
+	TargetLoopback  = 1 // returns every message and transfer
+	TargetLog       = 2 // messages are log lines; returns the device's
+	TargetTelemetry = 3 // u32 page in, seven u64 counters out
+	TargetTime      = 4 // u64 host ns in, {host, device in, device out} out
+	TargetFirst     = 16
+)
+
+// Control operations (enum nfc_control_op).
+const (
+	ControlOpen    = 1 // A: target; reply A, B: next ids h2d, d2h; C: generation
+	ControlStart   = 2 // Name, A: first target or 0, B: targets, C: argument; reply A: process, B: first target
+	ControlStop    = 3 // A: process
+	ControlLoad    = 4 // A: image bytes, then a transfer of them; reply Name
+	ControlProgram = 5 // A: index; reply Name
+	ControlMemory  = 6 // A: memory type; reply A: base, B: size, C: free bytes
+)
+
+// Control is a request or reply on the control channel.
+type Control struct {
+	_       structs.HostLayout
+	Op      uint16
+	Status  uint16
+	Request uint32 // repeated in the reply
+	A, B, C uint64
+	Name    [NameSize]byte // NUL-terminated
+}
+
+// Device memory types and the place of the type in a 40-bit address.
+const (
+	CLS         = 0
+	CTM         = 1
+	IMEM        = 2
+	EMEM        = 3
+	MemoryCount = 4
+	MemoryShift = 38
+)
+
+// Device life (enum nfc_device_state).
+const (
+	DeviceOff     = 0
+	DeviceBooting = 1
+	DeviceReady   = 2
+	DeviceFault   = 3
+)
+
+// Line is one word on a cache line of its own.
+type Line struct {
+	_    structs.HostLayout
+	Word uint64
+	_    [7]uint64
+}
+
+// Area is the first page of the mailbox area. Its offsets count from its start.
+type Area struct {
+	_           structs.HostLayout
+	Magic       uint32
+	Major       uint16
+	Minor       uint16
+	Size        uint64 // bytes of the whole area
+	ParkOffset  uint64 // uint32 per channel, see ParkH2D
+	BoxOffset   uint64 // first mailbox
+	BoxStride   uint64 // bytes from one mailbox to the next
+	Epoch       uint32 // counts resets
+	State       uint32
+	_           [2]uint64
+	DeviceHello Slot
+	HostHello   Slot
+	Heartbeat   Slot
+	Island      [IslandsMax]Line // device sets 1, host clears: it sleeps, ring it
+}
+
+// Park word bits, written by the host: somebody sleeps for that half.
+const (
+	ParkH2D = 1 << H2D
+	ParkD2H = 1 << D2H
+)
+
+// Mailbox precedes the slots of its h2d ring and its d2h ring. Both counters
+// are cumulative and free-running (A26).
+type Mailbox struct {
+	_       structs.HostLayout
+	H2DHead Line // written by the device: slots it consumed
+	D2HHead Line // written by the host: slots it consumed
+}
+
+// ProgramABI is the version a loadable program must be built for.
+const ProgramABI = Major<<16 | Minor

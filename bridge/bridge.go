@@ -1,0 +1,234 @@
+package bridge
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// Target is the id of a device process's end of a channel: 24 bits. Ids below
+// abi.TargetFirst name services that are always there.
+type Target uint32
+
+// ProcessID names a running device process.
+type ProcessID uint64
+
+// Options adjusts how a device is opened. The zero value is valid.
+type Options struct {
+	// Logger receives the device's log lines and rare events of the back
+	// end. Nil discards them.
+	Logger *slog.Logger
+}
+
+// Device is an open device. All methods are safe for concurrent use.
+//
+// A device that breaks the protocol is latched as faulty: every pending and
+// later call returns ErrFault until Reset.
+type Device interface {
+	// Info describes the device; it does not change between resets.
+	Info() Info
+	// Stats returns counters since Open. It takes no lock that a message needs.
+	Stats() Stats
+	// Health returns the device's last heartbeat. ErrDeviceLost if it is
+	// overdue.
+	Health() (Health, error)
+
+	// Subscribe opens the channel to a target. ErrNotSubscribed if no
+	// process holds that target, ErrBusy if it is subscribed already.
+	Subscribe(ctx context.Context, t Target) (Channel, error)
+	// Start runs a program as a new process. ErrNoProgram if there is none
+	// of that name, ErrBusy if one of its targets is held by another
+	// process, ErrNoMemory if no context is free.
+	Start(ctx context.Context, p Program) (Process, error)
+	// Stop asks a process to return and waits until it did; its channels
+	// close. ErrInvalid if there is no such process.
+	Stop(ctx context.Context, id ProcessID) error
+	// Load adds the programs of an image (on hosted devices: a shared
+	// object) and returns the name of the first. ErrABI if it was built for
+	// another ABI, ErrNotSupported if the device cannot load.
+	Load(ctx context.Context, image []byte) (string, error)
+	// Programs lists the names Start accepts.
+	Programs(ctx context.Context) ([]string, error)
+	// Memory describes one of the device's memory types, abi.CLS..abi.EMEM.
+	Memory(ctx context.Context, kind int) (Memory, error)
+
+	// Reset fences the device (no DMA runs afterwards), ends every pending
+	// call with ErrDeviceLost, clears a fault and starts the firmware anew
+	// under the next epoch. Channels of the old epoch stay unusable.
+	Reset(ctx context.Context) error
+	// Close ends every pending call with ErrClosed, stops the device and
+	// releases all it held. It is idempotent.
+	Close() error
+}
+
+// Channel is the host's end of one channel. All methods are safe for
+// concurrent use; senders are served in order of arrival, and a second
+// concurrent receiver gets ErrBusy.
+//
+// Every error of a send means "not delivered": it is safe to retry. When the
+// context ends first, the host withdraws the message; if the target took it
+// meanwhile the call returns nil. The only exception is a direct message whose
+// device is lost: ErrDeviceLost says that nobody can tell any more.
+//
+// A buffer given to a call belongs to it until the call returns.
+type Channel interface {
+	// Target returns the id of the far end.
+	Target() Target
+
+	// Send gives one message of at most abi.PayloadSize bytes and returns
+	// nil once the target took it.
+	Send(ctx context.Context, msg []byte) error
+	// Receive takes one message into buf and returns its length. With
+	// ErrTooLarge the message is longer than buf and stays offered.
+	Receive(ctx context.Context, buf []byte) (int, error)
+	// ReceiveFunc is an extended rendezvous: fn works on the message in
+	// place, and the device's process is released when fn returns nil. With
+	// an error from fn the message stays offered, and the error is returned.
+	ReceiveFunc(ctx context.Context, fn func(msg []byte) error) error
+
+	// SendInd gives len(data) bytes and returns nil once the target holds
+	// them all.
+	SendInd(ctx context.Context, data []byte) error
+	// ReceiveInd takes a transfer of exactly len(data) bytes.
+	// ErrSizeMismatch if the device offers another size; both ends see it.
+	ReceiveInd(ctx context.Context, data []byte) error
+	// ReceiveIndFunc is ReceiveInd as an extended rendezvous: when the bytes
+	// have arrived fn works on them, and nil from fn commits the transfer.
+	// An error from fn aborts it (the device's process sees the abort) and
+	// is returned.
+	ReceiveIndFunc(ctx context.Context, data []byte, fn func() error) error
+
+	// Next waits for the device's next offer and returns it without taking it.
+	Next(ctx context.Context) (Offer, error)
+	// TrySend gives msg only if the target is waiting for it now.
+	TrySend(msg []byte) (bool, error)
+	// TryReceive takes a message only if one is offered now.
+	TryReceive(buf []byte) (n int, ok bool, err error)
+	// Arm asks for one token on wake, without blocking, as soon as the
+	// device may be ready for the given half: abi.H2D when the target waits
+	// to read, abi.D2H when it offers something. Also on close and fault. A
+	// token is a hint: TrySend or TryReceive decides. One wake per half.
+	Arm(half abi.Direction, wake chan<- struct{}) error
+	// Disarm takes an Arm back.
+	Disarm(half abi.Direction)
+
+	// CloseSend and CloseReceive close one half; Close closes both. They are
+	// idempotent. Pending calls of that half end with ErrClosed, transfers
+	// after the device is quiet, and the device's process sees the close.
+	CloseSend() error
+	CloseReceive() error
+	Close() error
+
+	// Stats returns counters since Subscribe.
+	Stats() ChannelStats
+}
+
+// Program says what Start runs.
+type Program struct {
+	// Name is one of Programs, at most 23 bytes.
+	Name string
+	// First is the target of the program's port 0; port i gets First+i. Zero
+	// lets the device choose.
+	First Target
+	// Targets is the number of ports, at least 1.
+	Targets int
+	// Argument is a word the program may read.
+	Argument uint64
+}
+
+// Process is a started program.
+type Process struct {
+	ID    ProcessID
+	First Target
+	// Targets is the number of ports.
+	Targets int
+}
+
+// Offer is what the device holds ready on a channel.
+type Offer struct {
+	// Indirect is true for a transfer, false for a message.
+	Indirect bool
+	// Size is in bytes.
+	Size uint64
+}
+
+// Info describes a device.
+type Info struct {
+	// Address is what Open was given.
+	Address string
+	// Driver names the back end: "sim", "shm", "dev".
+	Driver string
+	// Major and Minor are the device's ABI version.
+	Major, Minor int
+	// Epoch counts resets.
+	Epoch uint32
+	// Channels bounds target ids.
+	Channels int
+	// Mailboxes, Islands, Slots and Contexts give the device's shape.
+	Mailboxes, Islands, Slots, Contexts int
+	// ReadManagers and WriteManagers serve the mailboxes.
+	ReadManagers, WriteManagers int
+	// Window is the number of gather lists in flight per transfer.
+	Window int
+	// MaxTransfer is in bytes.
+	MaxTransfer uint64
+	// Beat is the heartbeat interval.
+	Beat time.Duration
+	// CanLoad is true if Load works.
+	CanLoad bool
+}
+
+// Memory describes a device memory type.
+type Memory struct {
+	// Base is the 40-bit device address of the first byte.
+	Base uint64
+	// Size and Free are in bytes.
+	Size, Free uint64
+}
+
+// Health is the device's last heartbeat.
+type Health struct {
+	// Beat counts up by one each interval.
+	Beat uint64
+	// Age is the time since the beat was written, by the host's clock; zero
+	// where the clocks are not comparable.
+	Age time.Duration
+	// Diagnostic holds the health of the device's parts (A27).
+	Diagnostic abi.Diagnostic
+	// Processes is the number of running device processes.
+	Processes int
+	// Messages, Bytes and Dropped count what the device took, moved and refused.
+	Messages, Bytes, Dropped uint64
+	// Parked is the number of requests waiting for a target.
+	Parked uint64
+}
+
+// PathStats counts one direction of one path.
+type PathStats struct {
+	Messages uint64 // messages or transfers that were delivered
+	Bytes    uint64
+	Errors   uint64 // calls that ended with an error
+}
+
+// ChannelStats counts what a channel did.
+type ChannelStats struct {
+	Direct   [2]PathStats // by abi.Direction
+	Indirect [2]PathStats // by abi.Direction
+	Lists    uint64       // gather lists sent
+	Repeated uint64       // rounds sent again on the device's request
+	Parked   uint64       // times a call had to sleep
+}
+
+// Stats counts what a device did since it was opened.
+type Stats struct {
+	ChannelStats
+	Channels  int    // open now
+	Blocked   int    // calls asleep now
+	Wakeups   uint64 // doorbells from the device
+	Doorbells uint64 // doorbells to the device
+	Dropped   uint64 // messages from the device that were stale
+	Faults    uint64 // times the device was latched as faulty
+	Resets    uint64
+}

@@ -1,0 +1,124 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+)
+
+// kind is a sentinel that also answers errors.Is for standard errors.
+type kind struct {
+	text string
+	is   []error
+}
+
+func (k *kind) Error() string { return k.text }
+
+// Is lets errors.Is find the standard errors a sentinel stands for.
+func (k *kind) Is(target error) bool {
+	for _, e := range k.is {
+		if e == target {
+			return true
+		}
+	}
+	return false
+}
+
+// Timeout reports whether the error is a time-out, as package net does.
+func (k *kind) Timeout() bool { return k.Is(os.ErrDeadlineExceeded) }
+
+// Sentinel errors. Compare with errors.Is; each says one thing that went wrong.
+var (
+	// ErrClosed: the channel's end or the device was closed.
+	ErrClosed error = &kind{"closed", []error{net.ErrClosed, os.ErrClosed}}
+	// ErrTargetTimeout: the target was not ready in time; nothing was delivered.
+	ErrTargetTimeout error = &kind{"target not ready in time", []error{os.ErrDeadlineExceeded, context.DeadlineExceeded}}
+	// ErrSizeMismatch: the two ends of a transfer gave different sizes.
+	ErrSizeMismatch error = &kind{text: "sizes differ"}
+	// ErrKindMismatch: one end is direct, the other indirect.
+	ErrKindMismatch error = &kind{text: "one end sends a message, the other a transfer"}
+	// ErrTooLarge: over a limit, or longer than the buffer.
+	ErrTooLarge error = &kind{text: "too large"}
+	// ErrRange: outside device memory.
+	ErrRange error = &kind{text: "outside device memory"}
+	// ErrProtocol: the device says the host broke the protocol.
+	ErrProtocol error = &kind{text: "protocol violation"}
+	// ErrDMA: the DMA engine could not reach a page.
+	ErrDMA error = &kind{text: "page not reachable by DMA"}
+	// ErrAborted: the transfer was aborted.
+	ErrAborted error = &kind{text: "transfer aborted"}
+	// ErrWithdrawn: the message was taken back before the target accepted it.
+	ErrWithdrawn error = &kind{text: "withdrawn"}
+	// ErrNotSubscribed: no such target, or the channel is not subscribed.
+	ErrNotSubscribed error = &kind{text: "no such target"}
+	// ErrBusy: in use by another.
+	ErrBusy error = &kind{text: "in use"}
+	// ErrNoProgram: no program of that name.
+	ErrNoProgram error = &kind{text: "no such program"}
+	// ErrABI: built for another ABI version.
+	ErrABI error = &kind{text: "built for another ABI"}
+	// ErrNoMemory: out of device resources.
+	ErrNoMemory error = &kind{text: "out of device resources"}
+	// ErrInvalid: an argument makes no sense.
+	ErrInvalid error = &kind{text: "invalid argument"}
+	// ErrNotSupported: this device or this build cannot.
+	ErrNotSupported error = &kind{"not supported", []error{errors.ErrUnsupported}}
+	// ErrStopped: the device's process was told to stop.
+	ErrStopped error = &kind{text: "device process stopped"}
+	// ErrDeviceLost: the device was reset or died.
+	ErrDeviceLost error = &kind{text: "device lost"}
+	// ErrFault: the device broke the protocol and is out of use until Reset.
+	ErrFault error = &kind{text: "device in fault"}
+	// ErrScheme: no back end for the address.
+	ErrScheme error = &kind{text: "unknown address scheme"}
+	// ErrOption: the address has an option that the back end does not know.
+	ErrOption error = &kind{text: "unknown option"}
+)
+
+// SizeError is an ErrSizeMismatch with the sizes of the two ends, in bytes.
+type SizeError struct {
+	Host, Device uint64
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("sizes differ: host %d bytes, device %d bytes", e.Host, e.Device)
+}
+
+// Unwrap returns ErrSizeMismatch.
+func (e *SizeError) Unwrap() error { return ErrSizeMismatch }
+
+// TransferError says where a transfer stopped. It was not delivered, but
+// Processed bytes were moved before.
+type TransferError struct {
+	// Processed and Outstanding are in bytes.
+	Processed, Outstanding uint64
+	// List and Entry name the gather list and the entry that failed.
+	List, Entry uint32
+	// Err is the sentinel.
+	Err error
+}
+
+func (e *TransferError) Error() string {
+	return fmt.Sprintf("%v after %d bytes with %d outstanding (list %d, entry %d)",
+		e.Err, e.Processed, e.Outstanding, e.List, e.Entry)
+}
+
+// Unwrap returns the sentinel.
+func (e *TransferError) Unwrap() error { return e.Err }
+
+// WithdrawnError is returned when a context ended before the rendezvous: the
+// message or transfer was taken back, so it was not delivered.
+type WithdrawnError struct {
+	// Cause is the context's error.
+	Cause error
+}
+
+func (e *WithdrawnError) Error() string { return "withdrawn: " + e.Cause.Error() }
+
+// Unwrap returns ErrWithdrawn and the context's error.
+func (e *WithdrawnError) Unwrap() []error { return []error{ErrWithdrawn, e.Cause} }
+
+// Timeout reports whether a deadline was the cause.
+func (e *WithdrawnError) Timeout() bool { return errors.Is(e.Cause, context.DeadlineExceeded) }

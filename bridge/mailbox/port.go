@@ -1,0 +1,30 @@
+package mailbox
+
+import (
+	"os"
+	"unsafe"
+)
+
+// Port is what a back end supplies to the mailbox manager: a mapped mailbox
+// area and the few operations that are not plain memory. The bus address of a
+// byte is its virtual address in this process.
+type Port interface {
+	// Area returns the mailbox area of the current epoch. It stays mapped
+	// until Close, also across Restart.
+	Area() (base unsafe.Pointer, size uint64)
+	// Ring wakes an island that sleeps. It does not block.
+	Ring(island int)
+	// Doorbell returns a pollable file that becomes readable when the device
+	// rings the host (an eventfd). The port closes it in Close.
+	Doorbell() *os.File
+	// Assist moves a piece of waiting DMA on the calling goroutine and
+	// reports whether there was one. Ports that cannot return false.
+	Assist() bool
+	// Fence stops all DMA for good and returns when none runs any more.
+	Fence()
+	// Restart fences the device, ends its epoch and boots the next one. The
+	// area is laid anew.
+	Restart() error
+	// Close stops the device. The area may be gone afterwards.
+	Close() error
+}

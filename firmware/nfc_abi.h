@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
+/*
+ * The device ABI: the mailbox area, the 64-byte slot and every payload that
+ * travels in one. Firmware, cgo and the kernel module include this header; the
+ * Go mirror is bridge/abi and a test compares the two field by field.
+ *
+ * Rules: little-endian, fixed-size types, natural alignment, no bit-fields, no
+ * packed structs, no pointers. Reserved fields are zero and both sides reject
+ * anything else. Byte counts are 64 bits wide. Constants are enums, so that
+ * debug information carries them.
+ */
+#ifndef NFC_ABI_H
+#define NFC_ABI_H
+
+#ifdef __KERNEL__
+#include <linux/build_bug.h>
+#include <linux/stddef.h>
+#include <linux/types.h>
+typedef __u8 nfc_u8;
+typedef __le16 nfc_le16;
+typedef __le32 nfc_le32;
+typedef __le64 nfc_le64;
+typedef __u64 nfc_u64;
+#define NFC_STATIC_ASSERT(cond, text) static_assert(cond, text)
+#else
+#include <stddef.h>
+#include <stdint.h>
+typedef uint8_t nfc_u8;
+typedef uint16_t nfc_le16;
+typedef uint32_t nfc_le32;
+typedef uint64_t nfc_le64;
+typedef uint64_t nfc_u64;
+#define NFC_STATIC_ASSERT(cond, text) _Static_assert(cond, text)
+#endif
+
+#define NFC_ABI_SIZE(type, size) \
+	NFC_STATIC_ASSERT(sizeof(struct type) == (size), "size of " #type)
+#define NFC_ABI_OFF(type, field, off)                        \
+	NFC_STATIC_ASSERT(offsetof(struct type, field) == (off), \
+			  "offset of " #type "." #field)
+
+/* Version, sizes and limits. */
+enum nfc_limits {
+	NFC_ABI_MAJOR = 1,
+	NFC_ABI_MINOR = 0,
+	NFC_SLOT_SIZE = 64,
+	NFC_PAYLOAD_SIZE = 56, /* 14 registers of 4 bytes */
+	NFC_LIST_ENTRIES = 6,
+	NFC_PAGE_SHIFT = 12,
+	NFC_PAGE_SIZE = 4096,
+	NFC_CHANNELS_MAX = 1 << 24, /* channel ids are 24 bits */
+	NFC_MAILBOXES_MAX = 64,
+	NFC_ISLANDS_MAX = 16,
+	NFC_SLOTS_MIN = 16, /* per ring, a power of two */
+	NFC_SLOTS_MAX = 1 << 14,
+	NFC_WINDOW_MAX = 1 << 13, /* lists in flight per transfer */
+	NFC_NAME_SIZE = 24, /* program names, NUL included */
+	NFC_MAGIC = 0x314d434e, /* "NCM1" */
+};
+
+/* What a slot carries. Directions: h2d from host to device, d2h back. */
+enum nfc_type {
+	NFC_TYPE_NONE = 0,
+	NFC_TYPE_DIRECT = 1, /* both: a message of 0..56 bytes */
+	NFC_TYPE_IND_BEGIN = 2, /* both: a transfer is offered (nfc_begin) */
+	NFC_TYPE_IND_LIST = 3, /* h2d: page entries (nfc_gather) */
+	NFC_TYPE_ACK = 4, /* both: completion record (nfc_ack) */
+	NFC_TYPE_DONE = 5, /* d2h: all bytes moved (nfc_ack) */
+	NFC_TYPE_FIN = 6, /* h2d: the commit of a transfer (nfc_note) */
+	NFC_TYPE_WITHDRAW = 7, /* both: take an unaccepted message back (nfc_note) */
+	NFC_TYPE_WITHDRAWN = 8, /* both: it was taken back (nfc_note) */
+	NFC_TYPE_ABORT = 9, /* h2d: end a transfer (nfc_note) */
+	NFC_TYPE_ABORTED = 10, /* d2h: ended, the DMA engine is quiet (nfc_ack) */
+	NFC_TYPE_CLOSE = 11, /* both: an end is closed (nfc_close) */
+	NFC_TYPE_ERROR = 12, /* both: refused or failed (nfc_ack) */
+	NFC_TYPE_HELLO = 13, /* area page: version and limits (nfc_hello) */
+	NFC_TYPE_HEARTBEAT = 14, /* area page: life sign (nfc_heartbeat) */
+	NFC_TYPE_OFFER = 15, /* h2d: tell me when the target waits (nfc_note) */
+	NFC_TYPE_READY = 16, /* d2h: it waits (nfc_note) */
+	NFC_TYPE_COUNT = 17,
+};
+
+/*
+ * One status for every refusal and failure. The Go sentinel, the errno and the
+ * gRPC code of each stand in one table, bridge/status.go.
+ */
+enum nfc_status {
+	NFC_OK = 0,
+	NFC_ECLOSED = 1, /* the end is closed */
+	NFC_ETIMEOUT = 2, /* the target was not ready in time */
+	NFC_ESIZE = 3, /* sizes of the two ends differ */
+	NFC_EKIND = 4, /* one end is direct, the other indirect */
+	NFC_ETOOLARGE = 5, /* over a limit */
+	NFC_ERANGE = 6, /* outside device memory */
+	NFC_EPROTO = 7, /* the peer broke the protocol */
+	NFC_EDMA = 8, /* the DMA engine could not reach a page */
+	NFC_EABORTED = 9, /* the host aborted the transfer */
+	NFC_EWITHDRAWN = 10, /* taken back before it was accepted */
+	NFC_ENOTARGET = 11, /* no such target, or not subscribed */
+	NFC_EBUSY = 12, /* in use */
+	NFC_ENOPROGRAM = 13, /* no program of that name */
+	NFC_EABI = 14, /* built for another ABI */
+	NFC_ENOMEM = 15, /* out of device resources */
+	NFC_EINVAL = 16, /* a field has no meaning */
+	NFC_ENOTSUP = 17, /* this device cannot */
+	NFC_ESTOPPED = 18, /* the program was told to stop */
+	NFC_ERESET = 19, /* the device was reset */
+	NFC_EFAULT = 20, /* the device is in fault */
+	NFC_STATUS_COUNT = 21,
+};
+
+/* Fields of the slot header, one little-endian 64-bit word. */
+enum nfc_header_field {
+	NFC_HDR_TYPE_SHIFT = 0, /* 7 bits */
+	NFC_HDR_PHASE_SHIFT = 7, /* 1 bit: flips every lap of the ring */
+	NFC_HDR_LENGTH_SHIFT = 8, /* 8 bits: payload bytes; entries of a list */
+	NFC_HDR_EPOCH_SHIFT = 16, /* 8 bits */
+	NFC_HDR_SEQUENCE_SHIFT = 24, /* 16 bits: low bits of the transaction id */
+	NFC_HDR_CHANNEL_SHIFT = 40, /* 24 bits */
+};
+
+static inline nfc_u64 nfc_header(nfc_u64 type, nfc_u64 length, nfc_u64 epoch,
+				 nfc_u64 sequence, nfc_u64 channel)
+{
+	return (type & 0x7f) << NFC_HDR_TYPE_SHIFT |
+	       (length & 0xff) << NFC_HDR_LENGTH_SHIFT |
+	       (epoch & 0xff) << NFC_HDR_EPOCH_SHIFT |
+	       (sequence & 0xffff) << NFC_HDR_SEQUENCE_SHIFT |
+	       (channel & 0xffffff) << NFC_HDR_CHANNEL_SHIFT;
+}
+
+static inline nfc_u64 nfc_header_type(nfc_u64 h)
+{
+	return h >> NFC_HDR_TYPE_SHIFT & 0x7f;
+}
+
+static inline nfc_u64 nfc_header_phase(nfc_u64 h)
+{
+	return h >> NFC_HDR_PHASE_SHIFT & 1;
+}
+
+static inline nfc_u64 nfc_header_length(nfc_u64 h)
+{
+	return h >> NFC_HDR_LENGTH_SHIFT & 0xff;
+}
+
+static inline nfc_u64 nfc_header_epoch(nfc_u64 h)
+{
+	return h >> NFC_HDR_EPOCH_SHIFT & 0xff;
+}
+
+static inline nfc_u64 nfc_header_sequence(nfc_u64 h)
+{
+	return h >> NFC_HDR_SEQUENCE_SHIFT & 0xffff;
+}
+
+static inline nfc_u64 nfc_header_channel(nfc_u64 h)
+{
+	return h >> NFC_HDR_CHANNEL_SHIFT & 0xffffff;
+}
+
+/* A mailbox slot: one cache line. The header is stored last, with release. */
+struct nfc_slot {
+	nfc_le64 header;
+	nfc_le64 payload[7];
+};
+NFC_ABI_SIZE(nfc_slot, 64);
+NFC_ABI_OFF(nfc_slot, header, 0);
+NFC_ABI_OFF(nfc_slot, payload, 8);
+
+/* Page entry: {pfn:40 | offset:12 | length-1:12}, one page at the most. */
+enum nfc_entry_field {
+	NFC_ENTRY_LENGTH_SHIFT = 0,
+	NFC_ENTRY_OFFSET_SHIFT = 12,
+	NFC_ENTRY_PFN_SHIFT = 24,
+};
+
+static inline nfc_u64 nfc_entry(nfc_u64 address, nfc_u64 length)
+{
+	return (address >> NFC_PAGE_SHIFT) << NFC_ENTRY_PFN_SHIFT |
+	       (address & 0xfff) << NFC_ENTRY_OFFSET_SHIFT | (length - 1);
+}
+
+static inline nfc_u64 nfc_entry_address(nfc_u64 e)
+{
+	return e >> NFC_ENTRY_OFFSET_SHIFT;
+}
+
+static inline nfc_u64 nfc_entry_length(nfc_u64 e)
+{
+	return (e & 0xfff) + 1;
+}
+
+/*
+ * IND_LIST: six page entries and what is outstanding after them,
+ * {outstanding:48 | list number:16}. The header's length counts the entries in
+ * use; unused entries are zero.
+ */
+struct nfc_gather {
+	nfc_le64 entry[6];
+	nfc_le64 tail;
+};
+NFC_ABI_SIZE(nfc_gather, 56);
+NFC_ABI_OFF(nfc_gather, entry, 0);
+NFC_ABI_OFF(nfc_gather, tail, 48);
+
+enum nfc_gather_field {
+	NFC_TAIL_NUMBER_SHIFT = 0,
+	NFC_TAIL_OUTSTANDING_SHIFT = 16,
+};
+
+/* IND_BEGIN: a transfer of size bytes is offered. */
+struct nfc_begin {
+	nfc_le64 transaction; /* wide transaction id */
+	nfc_le64 size; /* bytes */
+	nfc_le64 timeout_ns; /* how long the target may stay unready; 0: for ever */
+	nfc_le64 rsvd[4];
+};
+NFC_ABI_SIZE(nfc_begin, 56);
+NFC_ABI_OFF(nfc_begin, transaction, 0);
+NFC_ABI_OFF(nfc_begin, size, 8);
+NFC_ABI_OFF(nfc_begin, timeout_ns, 16);
+NFC_ABI_OFF(nfc_begin, rsvd, 24);
+
+/* What an ACK, DONE, ABORTED or ERROR says of its transaction. */
+enum nfc_state {
+	NFC_STATE_CONSUMED = 0, /* a direct message was accepted */
+	NFC_STATE_READY = 1, /* both ends agreed: lists may flow */
+	NFC_STATE_MOVING = 2, /* progress */
+	NFC_STATE_REPEAT = 3, /* send again from list number `lists` */
+	NFC_STATE_DONE = 4, /* every byte moved */
+	NFC_STATE_FAILED = 5, /* ended, see status */
+	NFC_STATE_COUNT = 6,
+};
+
+/* ACK, DONE, ABORTED, ERROR: a completion record. */
+struct nfc_ack {
+	nfc_le64 transaction;
+	nfc_le64 processed; /* bytes moved so far */
+	nfc_le64 outstanding; /* bytes still to move; the peer's size on ESIZE */
+	nfc_le32 lists; /* cumulative lists consumed */
+	nfc_le16 state; /* enum nfc_state */
+	nfc_le16 status; /* enum nfc_status */
+	nfc_le32 fault_index; /* entry within the list that failed */
+	nfc_le32 rsvd;
+	nfc_le64 begin_ns; /* device clock: transaction arrived */
+	nfc_le64 now_ns; /* device clock: this record was written */
+};
+NFC_ABI_SIZE(nfc_ack, 56);
+NFC_ABI_OFF(nfc_ack, transaction, 0);
+NFC_ABI_OFF(nfc_ack, processed, 8);
+NFC_ABI_OFF(nfc_ack, outstanding, 16);
+NFC_ABI_OFF(nfc_ack, lists, 24);
+NFC_ABI_OFF(nfc_ack, state, 28);
+NFC_ABI_OFF(nfc_ack, status, 30);
+NFC_ABI_OFF(nfc_ack, fault_index, 32);
+NFC_ABI_OFF(nfc_ack, rsvd, 36);
+NFC_ABI_OFF(nfc_ack, begin_ns, 40);
+NFC_ABI_OFF(nfc_ack, now_ns, 48);
+
+/* Which half of a channel, by the way its data flows. */
+enum nfc_direction {
+	NFC_H2D = 0,
+	NFC_D2H = 1,
+};
+
+/* FIN, WITHDRAW, WITHDRAWN, ABORT, OFFER, READY: a transaction is named. */
+struct nfc_note {
+	nfc_le64 transaction;
+	nfc_le32 direction; /* enum nfc_direction: whose transaction */
+	nfc_le32 status; /* enum nfc_status: why */
+	nfc_le64 rsvd[5];
+};
+NFC_ABI_SIZE(nfc_note, 56);
+NFC_ABI_OFF(nfc_note, transaction, 0);
+NFC_ABI_OFF(nfc_note, direction, 8);
+NFC_ABI_OFF(nfc_note, status, 12);
+NFC_ABI_OFF(nfc_note, rsvd, 16);
+
+/* CLOSE: the sender will not use that half any more. */
+struct nfc_close {
+	nfc_le32 halves; /* 1 << enum nfc_direction, ored */
+	nfc_le32 status; /* enum nfc_status: why */
+	nfc_le64 generation; /* subscription this belongs to, from OPEN */
+	nfc_le64 rsvd[5];
+};
+NFC_ABI_SIZE(nfc_close, 56);
+NFC_ABI_OFF(nfc_close, halves, 0);
+NFC_ABI_OFF(nfc_close, status, 4);
+NFC_ABI_OFF(nfc_close, generation, 8);
+NFC_ABI_OFF(nfc_close, rsvd, 16);
+
+/* Capability bits of HELLO. */
+enum nfc_capability {
+	NFC_CAP_LOAD = 1 << 0, /* programs load at run time */
+	NFC_CAP_KNOWN = (1 << 1) - 1,
+};
+
+/* HELLO: the device's version and limits; the host answers with its own. */
+struct nfc_hello {
+	nfc_le32 magic;
+	nfc_le16 major;
+	nfc_le16 minor;
+	nfc_le32 capabilities; /* offered by the device, accepted by the host */
+	nfc_le32 channels; /* channel ids are below this */
+	nfc_le16 mailboxes; /* mailbox of a channel = id % mailboxes */
+	nfc_le16 islands; /* island of a mailbox = mailbox % islands */
+	nfc_le32 slots; /* per ring */
+	nfc_le32 window; /* lists in flight per transfer */
+	nfc_le32 beat_ms; /* heartbeat interval */
+	nfc_le64 max_transfer; /* bytes */
+	nfc_le32 read_managers;
+	nfc_le32 write_managers;
+	nfc_le32 contexts; /* processes the device can run */
+	nfc_le32 rsvd;
+};
+NFC_ABI_SIZE(nfc_hello, 56);
+NFC_ABI_OFF(nfc_hello, magic, 0);
+NFC_ABI_OFF(nfc_hello, major, 4);
+NFC_ABI_OFF(nfc_hello, minor, 6);
+NFC_ABI_OFF(nfc_hello, capabilities, 8);
+NFC_ABI_OFF(nfc_hello, channels, 12);
+NFC_ABI_OFF(nfc_hello, mailboxes, 16);
+NFC_ABI_OFF(nfc_hello, islands, 18);
+NFC_ABI_OFF(nfc_hello, slots, 20);
+NFC_ABI_OFF(nfc_hello, window, 24);
+NFC_ABI_OFF(nfc_hello, beat_ms, 28);
+NFC_ABI_OFF(nfc_hello, max_transfer, 32);
+NFC_ABI_OFF(nfc_hello, read_managers, 40);
+NFC_ABI_OFF(nfc_hello, write_managers, 44);
+NFC_ABI_OFF(nfc_hello, contexts, 48);
+NFC_ABI_OFF(nfc_hello, rsvd, 52);
+
+/* Two-bit readings of the diagnostic word: 0 normal, 1 sick, 2 broken. */
+enum nfc_diagnostic_field {
+	NFC_DIAG_SERVICE_NETWORK_SHIFT = 0,
+	NFC_DIAG_MEMORY_SHIFT = 2,
+	NFC_DIAG_PERIPHERAL_SHIFT = 4,
+	NFC_DIAG_CORE_SHIFT = 6,
+	NFC_DIAG_CURRENT_SHIFT = 8,
+	NFC_DIAG_VOLTAGE_SHIFT = 10,
+	NFC_DIAG_TEMPERATURE_SHIFT = 12,
+	NFC_DIAG_Z_MINUS_SHIFT = 14,
+	NFC_DIAG_Z_PLUS_SHIFT = 16,
+	NFC_DIAG_Y_MINUS_SHIFT = 18,
+	NFC_DIAG_Y_PLUS_SHIFT = 20,
+	NFC_DIAG_X_MINUS_SHIFT = 22,
+	NFC_DIAG_X_PLUS_SHIFT = 24,
+	NFC_DIAG_SPARE_SHIFT = 26, /* 5 bits, zero */
+	NFC_DIAG_VALID_SHIFT = 31,
+};
+
+enum nfc_diagnostic_level {
+	NFC_DIAG_NORMAL = 0,
+	NFC_DIAG_SICK = 1,
+	NFC_DIAG_BROKEN = 2,
+};
+
+/*
+ * HEARTBEAT: written in place in the area page. The header's sequence is the
+ * low 16 bits of beat; a reader that sees it change reads again.
+ */
+struct nfc_heartbeat {
+	nfc_le64 beat; /* counts up by one each interval */
+	nfc_le64 now_ns; /* device clock */
+	nfc_le32 diagnostic; /* enum nfc_diagnostic_field */
+	nfc_le32 processes; /* running */
+	nfc_le64 messages; /* taken from h2d mailboxes */
+	nfc_le64 bytes; /* moved by the DMA engines */
+	nfc_le64 dropped; /* messages refused as stale or malformed */
+	nfc_le64 parked; /* requests waiting for a target */
+};
+NFC_ABI_SIZE(nfc_heartbeat, 56);
+NFC_ABI_OFF(nfc_heartbeat, beat, 0);
+NFC_ABI_OFF(nfc_heartbeat, now_ns, 8);
+NFC_ABI_OFF(nfc_heartbeat, diagnostic, 16);
+NFC_ABI_OFF(nfc_heartbeat, processes, 20);
+NFC_ABI_OFF(nfc_heartbeat, messages, 24);
+NFC_ABI_OFF(nfc_heartbeat, bytes, 32);
+NFC_ABI_OFF(nfc_heartbeat, dropped, 40);
+NFC_ABI_OFF(nfc_heartbeat, parked, 48);
+
+/* Targets that are always there. Programs are given ids from FIRST up. */
+enum nfc_target {
+	NFC_TARGET_CONTROL = 0, /* the host manager's own; not for subscribers */
+	NFC_TARGET_LOOPBACK = 1, /* returns every message and transfer */
+	NFC_TARGET_LOG = 2, /* messages are log lines; returns the device's */
+	NFC_TARGET_TELEMETRY = 3, /* u32 page in, seven u64 counters out */
+	NFC_TARGET_TIME = 4, /* u64 host ns in, {host, device in, device out} out */
+	NFC_TARGET_FIRST = 16,
+};
+
+/* Operations on the control channel; a request is answered by one reply. */
+enum nfc_control_op {
+	NFC_CONTROL_OPEN = 1, /* a: target; reply a, b: next ids h2d, d2h; c: generation */
+	NFC_CONTROL_START = 2, /* name, a: first target or 0, b: targets, c: argument; reply a: process, b: first target */
+	NFC_CONTROL_STOP = 3, /* a: process */
+	NFC_CONTROL_LOAD = 4, /* a: image bytes, then a transfer of them; reply name */
+	NFC_CONTROL_PROGRAM = 5, /* a: index; reply name */
+	NFC_CONTROL_MEMORY = 6, /* a: enum nfc_memory; reply a: base, b: size, c: free bytes */
+};
+
+struct nfc_control {
+	nfc_le16 op; /* enum nfc_control_op */
+	nfc_le16 status; /* reply: enum nfc_status; request: zero */
+	nfc_le32 request; /* repeated in the reply */
+	nfc_le64 a;
+	nfc_le64 b;
+	nfc_le64 c;
+	nfc_u8 name[NFC_NAME_SIZE]; /* NUL-terminated */
+};
+NFC_ABI_SIZE(nfc_control, 56);
+NFC_ABI_OFF(nfc_control, op, 0);
+NFC_ABI_OFF(nfc_control, status, 2);
+NFC_ABI_OFF(nfc_control, request, 4);
+NFC_ABI_OFF(nfc_control, a, 8);
+NFC_ABI_OFF(nfc_control, b, 16);
+NFC_ABI_OFF(nfc_control, c, 24);
+NFC_ABI_OFF(nfc_control, name, 32);
+
+/* Device memory types. An address is 40 bits: {type:2 | offset:38}. */
+enum nfc_memory {
+	NFC_CLS = 0, /* cluster local scratch: smallest, fastest */
+	NFC_CTM = 1, /* cluster target memory */
+	NFC_IMEM = 2, /* internal memory */
+	NFC_EMEM = 3, /* external memory: largest, slowest */
+	NFC_MEMORY_COUNT = 4,
+	NFC_MEMORY_SHIFT = 38,
+};
+
+/* Life of the device, in the area page. */
+enum nfc_device_state {
+	NFC_DEVICE_OFF = 0,
+	NFC_DEVICE_BOOTING = 1,
+	NFC_DEVICE_READY = 2, /* HELLO is valid */
+	NFC_DEVICE_FAULT = 3,
+};
+
+/* One word on a cache line of its own. */
+struct nfc_line {
+	nfc_le64 word;
+	nfc_le64 rsvd[7];
+};
+NFC_ABI_SIZE(nfc_line, 64);
+NFC_ABI_OFF(nfc_line, word, 0);
+NFC_ABI_OFF(nfc_line, rsvd, 8);
+
+/*
+ * The first page of the mailbox area. Offsets are from its start.
+ * Who writes: (D) the device, (H) the host.
+ */
+struct nfc_area {
+	nfc_le32 magic; /* (D) NFC_MAGIC */
+	nfc_le16 major; /* (D) */
+	nfc_le16 minor; /* (D) */
+	nfc_le64 size; /* (D) bytes of the whole area */
+	nfc_le64 park_offset; /* (D) nfc_le32 per channel, see NFC_PARK_* */
+	nfc_le64 box_offset; /* (D) first mailbox */
+	nfc_le64 box_stride; /* (D) bytes from one mailbox to the next */
+	nfc_le32 epoch; /* (D) counts resets */
+	nfc_le32 state; /* (D) enum nfc_device_state */
+	nfc_le64 rsvd[2];
+	struct nfc_slot device_hello; /* (D) */
+	struct nfc_slot host_hello; /* (H) */
+	struct nfc_slot heartbeat; /* (D) */
+	struct nfc_line island[16]; /* (D sets 1, H clears) island sleeps, ring its doorbell */
+};
+NFC_ABI_SIZE(nfc_area, 1280);
+NFC_ABI_OFF(nfc_area, magic, 0);
+NFC_ABI_OFF(nfc_area, major, 4);
+NFC_ABI_OFF(nfc_area, minor, 6);
+NFC_ABI_OFF(nfc_area, size, 8);
+NFC_ABI_OFF(nfc_area, park_offset, 16);
+NFC_ABI_OFF(nfc_area, box_offset, 24);
+NFC_ABI_OFF(nfc_area, box_stride, 32);
+NFC_ABI_OFF(nfc_area, epoch, 40);
+NFC_ABI_OFF(nfc_area, state, 44);
+NFC_ABI_OFF(nfc_area, rsvd, 48);
+NFC_ABI_OFF(nfc_area, device_hello, 64);
+NFC_ABI_OFF(nfc_area, host_hello, 128);
+NFC_ABI_OFF(nfc_area, heartbeat, 192);
+NFC_ABI_OFF(nfc_area, island, 256);
+
+/*
+ * Park word of a channel, written by the host: somebody sleeps for that half,
+ * so a message to it must ring the host's doorbell.
+ */
+enum nfc_park {
+	NFC_PARK_H2D = 1 << NFC_H2D,
+	NFC_PARK_D2H = 1 << NFC_D2H,
+};
+
+/*
+ * A mailbox: two rings and their consumer counters. Slots follow: first the
+ * h2d ring, then the d2h ring. Counters are cumulative and free-running; the
+ * producer computes what is in flight from them.
+ */
+struct nfc_mailbox {
+	struct nfc_line h2d_head; /* (D) slots the device consumed */
+	struct nfc_line d2h_head; /* (H) slots the host consumed */
+};
+NFC_ABI_SIZE(nfc_mailbox, 128);
+NFC_ABI_OFF(nfc_mailbox, h2d_head, 0);
+NFC_ABI_OFF(nfc_mailbox, d2h_head, 64);
+
+/*
+ * A device program in a shared object exports `nfc_program_table` of this
+ * version; see nfc_fw.h.
+ */
+enum nfc_program_abi {
+	NFC_PROGRAM_ABI = NFC_ABI_MAJOR << 16 | NFC_ABI_MINOR,
+};
+
+#endif /* NFC_ABI_H */

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The device program interface: channels as a process on the device sees them.
+ *
+ *	host                         device
+ *	ch.Send       ──────────►    channel_read
+ *	ch.Receive    ◄──────────    channel_write
+ *	ch.SendInd    ═══ DMA ══►    channel_read_ind
+ *	ch.ReceiveInd ◄══ DMA ═══    channel_write_ind
+ *
+ * Every call is a rendezvous: it blocks the calling process, and nobody else,
+ * until the host's end takes part. Calls return a count or 0, or the negated
+ * enum nfc_status. A process runs on one island, cooperatively: it is switched
+ * away from only inside these calls, so a long computation must call
+ * nfc_yield() now and then.
+ */
+#ifndef NFC_FW_H
+#define NFC_FW_H
+
+#include "nfc_abi.h"
+
+struct nfc_channel;
+struct nfc_process;
+
+/* What the host offers on a channel. */
+struct nfc_offer {
+	uint32_t indirect; /* 0: a message; 1: a transfer */
+	uint32_t rsvd;
+	uint64_t size; /* bytes */
+};
+
+/* A program, by name; main runs as one process per start. */
+struct nfc_program {
+	uint32_t abi; /* NFC_PROGRAM_ABI */
+	uint32_t stack; /* bytes; 0: the device's default */
+	const char *name; /* at most 23 characters */
+	void (*main)(struct nfc_process *self);
+};
+
+/*
+ * The calls a program may make, as one table: a program in a shared object
+ * reaches the firmware through it, see NFC_PROGRAM_SHARED below.
+ */
+struct nfc_api {
+	uint32_t abi; /* NFC_PROGRAM_ABI */
+	uint32_t size; /* sizeof(struct nfc_api) */
+
+	/*
+	 * Take one message of at most n bytes into buf. Returns its length.
+	 * -NFC_ETOOLARGE: it is longer; it stays offered.
+	 * -NFC_EKIND: the host offers a transfer; both ends see the error.
+	 * -NFC_ECLOSED: the host closed this half, or ended its subscription.
+	 * -NFC_ESTOPPED: the process was told to stop.
+	 */
+	int (*channel_read)(struct nfc_channel *ch, void *buf, size_t n);
+
+	/*
+	 * Give one message of n <= 56 bytes. Returns 0 once the host took it;
+	 * errors as channel_read, and -NFC_ETOOLARGE.
+	 */
+	int (*channel_write)(struct nfc_channel *ch, const void *buf, size_t n);
+
+	/*
+	 * Take a transfer of exactly size bytes into device memory at the
+	 * 40-bit address. Returns 0 once the host committed it.
+	 * -NFC_ESIZE: the host offers another size; both ends see the error.
+	 * -NFC_ERANGE: [address, address + size) is not device memory.
+	 * -NFC_EABORTED, -NFC_EDMA: it ended early; the memory holds a part.
+	 */
+	int (*channel_read_ind)(struct nfc_channel *ch, uint64_t address,
+				uint64_t size);
+
+	/* Give size bytes of device memory; as channel_read_ind. */
+	int (*channel_write_ind)(struct nfc_channel *ch, uint64_t address,
+				 uint64_t size);
+
+	/* Wait for the host's next offer and look at it without taking it. */
+	int (*channel_offer)(struct nfc_channel *ch, struct nfc_offer *offer);
+
+	/*
+	 * ALT: wait until one of n channels has an offer (or was closed, which
+	 * a read then reports); returns its index. The lowest ready index wins.
+	 * -NFC_ETIMEOUT after timeout_ns; 0 polls, UINT64_MAX waits for ever.
+	 */
+	int (*channel_alt)(struct nfc_channel *const *ch, size_t n,
+			   uint64_t timeout_ns);
+
+	/* Close halves (1 << enum nfc_direction); the host's end sees it. */
+	void (*channel_close)(struct nfc_channel *ch, uint32_t halves);
+
+	/* The channel behind port i of this process, i < nfc_ports(). */
+	struct nfc_channel *(*channel)(struct nfc_process *self, uint32_t i);
+	uint32_t (*ports)(struct nfc_process *self);
+	/* The argument word of the start. */
+	uint64_t (*argument)(struct nfc_process *self);
+	/* True once the process was told to stop: it should return. */
+	int (*stopped)(struct nfc_process *self);
+
+	/*
+	 * Device memory: allocate (page-aligned; freed when the process ends),
+	 * free, and look at it. Address 0 from alloc means there is none left;
+	 * at returns NULL unless the whole range is memory.
+	 */
+	uint64_t (*alloc)(struct nfc_process *self, enum nfc_memory type,
+			  uint64_t size);
+	void (*free)(struct nfc_process *self, uint64_t address);
+	void *(*at)(struct nfc_process *self, uint64_t address, uint64_t size);
+
+	/* Let others run; sleep; the device clock; one log line. */
+	void (*yield)(struct nfc_process *self);
+	void (*sleep)(struct nfc_process *self, uint64_t ns);
+	uint64_t (*now)(struct nfc_process *self);
+	void (*log)(struct nfc_process *self, const char *line);
+};
+
+#ifdef NFC_PROGRAM_SHARED
+/*
+ * A program built outside the tree: compile with -DNFC_PROGRAM_SHARED -shared
+ * -fPIC, define the table with NFC_PROGRAMS once, and load the object.
+ */
+extern const struct nfc_api *nfc_api;
+#define NFC_PROGRAMS(...)                                  \
+	const struct nfc_api *nfc_api;                     \
+	const struct nfc_program nfc_program_table[] = {   \
+		__VA_ARGS__, { 0, 0, NULL, NULL },         \
+	}
+#define channel_read nfc_api->channel_read
+#define channel_write nfc_api->channel_write
+#define channel_read_ind nfc_api->channel_read_ind
+#define channel_write_ind nfc_api->channel_write_ind
+#define channel_offer nfc_api->channel_offer
+#define channel_alt nfc_api->channel_alt
+#define channel_close nfc_api->channel_close
+#define nfc_channel_of nfc_api->channel
+#define nfc_ports nfc_api->ports
+#define nfc_argument nfc_api->argument
+#define nfc_stopped nfc_api->stopped
+#define nfc_alloc nfc_api->alloc
+#define nfc_free nfc_api->free
+#define nfc_at nfc_api->at
+#define nfc_yield nfc_api->yield
+#define nfc_sleep nfc_api->sleep
+#define nfc_now nfc_api->now
+#define nfc_log nfc_api->log
+#else
+int channel_read(struct nfc_channel *ch, void *buf, size_t n);
+int channel_write(struct nfc_channel *ch, const void *buf, size_t n);
+int channel_read_ind(struct nfc_channel *ch, uint64_t address, uint64_t size);
+int channel_write_ind(struct nfc_channel *ch, uint64_t address, uint64_t size);
+int channel_offer(struct nfc_channel *ch, struct nfc_offer *offer);
+int channel_alt(struct nfc_channel *const *ch, size_t n, uint64_t timeout_ns);
+void channel_close(struct nfc_channel *ch, uint32_t halves);
+struct nfc_channel *nfc_channel_of(struct nfc_process *self, uint32_t i);
+uint32_t nfc_ports(struct nfc_process *self);
+uint64_t nfc_argument(struct nfc_process *self);
+int nfc_stopped(struct nfc_process *self);
+uint64_t nfc_alloc(struct nfc_process *self, enum nfc_memory type,
+		   uint64_t size);
+void nfc_free(struct nfc_process *self, uint64_t address);
+void *nfc_at(struct nfc_process *self, uint64_t address, uint64_t size);
+void nfc_yield(struct nfc_process *self);
+void nfc_sleep(struct nfc_process *self, uint64_t ns);
+uint64_t nfc_now(struct nfc_process *self);
+void nfc_log(struct nfc_process *self, const char *line);
+#endif
+
+#endif /* NFC_FW_H */

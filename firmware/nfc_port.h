@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The port: everything the firmware needs from whatever hosts it. The core
+ * calls nothing else but memcpy, memmove, memset and memcmp, so it compiles
+ * freestanding.
+ */
+#ifndef NFC_PORT_H
+#define NFC_PORT_H
+
+#include "nfc_abi.h"
+
+struct nfc_device;
+struct nfc_program;
+struct nfc_api;
+
+/* Shape of a device. Zero fields take the defaults of nfc_config_default(). */
+struct nfc_config {
+	uint32_t channels; /* channel ids are below this */
+	uint32_t managers; /* mailboxes, each with a read and a write manager */
+	uint32_t islands; /* each runs on one thread of the port */
+	uint32_t engines_me; /* microengines per island */
+	uint32_t contexts; /* contexts per microengine */
+	uint32_t slots; /* per ring, a power of two */
+	uint32_t window; /* lists in flight per transfer, a power of two */
+	uint32_t transfers; /* active at once, per island */
+	uint32_t beat_ms; /* heartbeat interval */
+	uint32_t stack; /* bytes of a context's stack */
+	uint32_t epoch; /* of this life of the device */
+	uint32_t rsvd;
+	uint64_t target_timeout_ns; /* offers without one get this; 0: none */
+	uint64_t memory[NFC_MEMORY_COUNT]; /* bytes of each type */
+};
+
+/* A context's saved state; the port decides what it points to. */
+struct nfc_stack {
+	void *sp; /* saved stack pointer, or the port's own record */
+	void *base; /* lowest address */
+	uint64_t size; /* bytes */
+	void *port; /* the port's own */
+};
+
+/*
+ * Supplied by the port. The firmware never keeps a lock across a call.
+ * "Any thread" means islands and DMA engines call it at the same time.
+ */
+struct nfc_port {
+	void *self; /* handed back in every call */
+
+	/* The mailbox area, zeroed, nfc_area_size() bytes, page-aligned. */
+	void *area;
+	/* Device memory of each type, config.memory[] bytes, page-aligned. */
+	void *memory[NFC_MEMORY_COUNT];
+
+	/* Ring the host's doorbell. Any thread. */
+	void (*ring_host)(void *self);
+	/*
+	 * Move len bytes between device memory and host memory at a bus
+	 * address. 0, NFC_EDMA (a page cannot be reached; nothing is known of
+	 * the bytes) or NFC_EBUSY (try this piece again). Any thread.
+	 */
+	int (*dma_read)(void *self, void *to, uint64_t bus, uint64_t len);
+	int (*dma_write)(void *self, uint64_t bus, const void *from,
+			 uint64_t len);
+	/* There are DMA pieces for idle engines: wake them. Any thread. */
+	void (*wake_engines)(void *self);
+	/* Monotonic nanoseconds. Any thread. */
+	uint64_t (*now)(void *self);
+	/* One line for whoever operates the device. Any thread. */
+	void (*log)(void *self, const char *line, uint64_t len);
+	/*
+	 * Sleep until the island's doorbell (area island[i].word, set to 1 by
+	 * the caller) is cleared and rung, or until the clock passes until_ns.
+	 */
+	void (*sleep)(void *self, uint32_t island, uint64_t until_ns);
+	/* Wake a sleeping island from another. Any thread. */
+	void (*wake)(void *self, uint32_t island);
+	/* Nanoseconds an idle island spins before it sleeps. */
+	uint64_t spin_ns;
+
+	/* Give a context a stack, and make it enter(arg) at the first switch. */
+	int (*stack_init)(void *self, struct nfc_stack *s,
+			  void (*enter)(void *arg), void *arg);
+	void (*stack_free)(void *self, struct nfc_stack *s);
+	/* Save the running context in from and continue to. */
+	void (*stack_switch)(struct nfc_stack *from, struct nfc_stack *to);
+
+	/*
+	 * Make a program image runnable. On 0, *table ends with a NULL name
+	 * and stays valid until the device ends. NULL: this port cannot.
+	 */
+	int (*load)(void *self, const void *image, uint64_t size,
+		    const struct nfc_api *api,
+		    const struct nfc_program **table);
+};
+
+/* Fill zero fields with defaults; -NFC_EINVAL if a field makes no sense. */
+int nfc_config_check(struct nfc_config *config);
+/* Bytes of the mailbox area and of the device's own state. */
+uint64_t nfc_area_size(const struct nfc_config *config);
+uint64_t nfc_device_size(const struct nfc_config *config);
+
+/*
+ * Build a device in zeroed memory of nfc_device_size() bytes and write its
+ * HELLO. The port stays the caller's and must outlive the device.
+ */
+int nfc_device_init(struct nfc_device *dev, const struct nfc_config *config,
+		    const struct nfc_port *port);
+/* Add programs to the registry; table ends with a NULL name. */
+int nfc_device_register(struct nfc_device *dev,
+			const struct nfc_program *table);
+/* Run one island on the calling thread until nfc_device_halt(). */
+void nfc_island_run(struct nfc_device *dev, uint32_t island);
+/* Ask every island to return from nfc_island_run(). Any thread. */
+void nfc_device_halt(struct nfc_device *dev);
+/* After all islands returned: free what contexts hold in the port. */
+void nfc_device_fini(struct nfc_device *dev);
+/*
+ * Move one waiting DMA piece on the calling thread; 1 if there was one. Any
+ * thread: DMA engines call it in a loop, a waiting host may lend a hand.
+ */
+int nfc_dma_step(struct nfc_device *dev);
+
+#endif /* NFC_PORT_H */

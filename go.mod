@@ -1,0 +1,3 @@
+module github.com/nfcomms/nfcomms
+
+go 1.26
