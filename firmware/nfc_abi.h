@@ -113,7 +113,7 @@ enum nfc_status {
 enum nfc_header_field {
 	NFC_HDR_TYPE_SHIFT = 0, /* 7 bits */
 	NFC_HDR_PHASE_SHIFT = 7, /* 1 bit: flips every lap of the ring */
-	NFC_HDR_LENGTH_SHIFT = 8, /* 8 bits: payload bytes; entries of a list */
+	NFC_HDR_LENGTH_SHIFT = 8, /* 8 bits: payload bytes; of a list see nfc_list_length */
 	NFC_HDR_EPOCH_SHIFT = 16, /* 8 bits */
 	NFC_HDR_SEQUENCE_SHIFT = 24, /* 16 bits: low bits of the transaction id */
 	NFC_HDR_CHANNEL_SHIFT = 40, /* 24 bits */
@@ -194,8 +194,14 @@ static inline nfc_u64 nfc_entry_length(nfc_u64 e)
 /*
  * IND_LIST: six page entries and what is outstanding after them,
  * {outstanding:48 | list number:16}. The header's length counts the entries in
- * use; unused entries are zero.
+ * use, with NFC_LIST_D2H set for the pages of a device-to-host transfer (both
+ * halves of a channel may move at once); unused entries are zero.
  */
+enum nfc_list_length {
+	NFC_LIST_COUNT_MASK = 0x7f,
+	NFC_LIST_D2H = 0x80,
+};
+
 struct nfc_gather {
 	nfc_le64 entry[6];
 	nfc_le64 tail;
@@ -242,7 +248,7 @@ struct nfc_ack {
 	nfc_le16 state; /* enum nfc_state */
 	nfc_le16 status; /* enum nfc_status */
 	nfc_le32 fault_index; /* entry within the list that failed */
-	nfc_le32 rsvd;
+	nfc_le32 direction; /* enum nfc_direction: whose transaction */
 	nfc_le64 begin_ns; /* device clock: transaction arrived */
 	nfc_le64 now_ns; /* device clock: this record was written */
 };
@@ -254,7 +260,7 @@ NFC_ABI_OFF(nfc_ack, lists, 24);
 NFC_ABI_OFF(nfc_ack, state, 28);
 NFC_ABI_OFF(nfc_ack, status, 30);
 NFC_ABI_OFF(nfc_ack, fault_index, 32);
-NFC_ABI_OFF(nfc_ack, rsvd, 36);
+NFC_ABI_OFF(nfc_ack, direction, 36);
 NFC_ABI_OFF(nfc_ack, begin_ns, 40);
 NFC_ABI_OFF(nfc_ack, now_ns, 48);
 

@@ -144,7 +144,8 @@ func (h Header) Type() Type { return Type(h >> hdrTypeShift & 0x7f) }
 // Phase returns the lap bit, 0 or 1.
 func (h Header) Phase() uint64 { return uint64(h >> hdrPhaseShift & 1) }
 
-// Length returns payload bytes, or entries in use of a gather list.
+// Length returns payload bytes; of a gather list the entries in use, with
+// ListD2H set for the pages of a device-to-host transfer.
 func (h Header) Length() int { return int(h >> hdrLengthShift & 0xff) }
 
 // Epoch returns the low bits of the device epoch the message belongs to.
@@ -214,6 +215,13 @@ func (e Entry) Address() uint64 { return uint64(e >> entryOffsetShift) }
 // Length returns the number of bytes, 1..PageSize.
 func (e Entry) Length() int { return int(e&(PageSize-1)) + 1 }
 
+// Length field of a gather list's header (enum nfc_list_length). Both halves of
+// a channel may move at once, so a list says whose pages it holds.
+const (
+	ListCountMask = 0x7f
+	ListD2H       = 0x80
+)
+
 // Gather list tail fields (enum nfc_gather_field).
 const (
 	tailNumberShift      = 0
@@ -258,7 +266,7 @@ type Ack struct {
 	State       State
 	Status      Status
 	FaultIndex  uint32 // entry within the list that failed
-	Rsvd        uint32
+	Direction   uint32 // whose transaction
 	BeginNS     uint64 // device clock: the transaction arrived
 	NowNS       uint64 // device clock: the record was written
 }
