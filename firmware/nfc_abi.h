@@ -35,7 +35,7 @@ typedef uint64_t nfc_u64;
 
 #define NFC_ABI_SIZE(type, size) \
 	NFC_STATIC_ASSERT(sizeof(struct type) == (size), "size of " #type)
-#define NFC_ABI_OFF(type, field, off)                        \
+#define NFC_ABI_OFF(type, field, off)                            \
 	NFC_STATIC_ASSERT(offsetof(struct type, field) == (off), \
 			  "offset of " #type "." #field)
 
@@ -469,7 +469,8 @@ struct nfc_area {
 	struct nfc_slot device_hello; /* (D) */
 	struct nfc_slot host_hello; /* (H) */
 	struct nfc_slot heartbeat; /* (D) */
-	struct nfc_line island[16]; /* (D sets 1, H clears) island sleeps, ring its doorbell */
+	/* (D sets 1, H clears) island sleeps, ring its doorbell */
+	struct nfc_line island[16];
 };
 NFC_ABI_SIZE(nfc_area, 1280);
 NFC_ABI_OFF(nfc_area, magic, 0);

@@ -119,10 +119,11 @@ struct nfc_api {
  * -fPIC, define the table with NFC_PROGRAMS once, and load the object.
  */
 extern const struct nfc_api *nfc_api;
-#define NFC_PROGRAMS(...)                                  \
-	const struct nfc_api *nfc_api;                     \
-	const struct nfc_program nfc_program_table[] = {   \
-		__VA_ARGS__, { 0, 0, NULL, NULL },         \
+#define NFC_PROGRAMS(...)                                \
+	const struct nfc_api *nfc_api;                   \
+	const struct nfc_program nfc_program_table[] = { \
+		__VA_ARGS__,                             \
+		{ 0, 0, NULL, NULL },                    \
 	}
 #define channel_read nfc_api->channel_read
 #define channel_write nfc_api->channel_write
