@@ -1,0 +1,128 @@
+package abi
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"pgregory.net/rapid"
+)
+
+func TestHeaderRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		typ := Type(rapid.IntRange(0, 0x7f).Draw(t, "type"))
+		length := rapid.IntRange(0, 0xff).Draw(t, "length")
+		epoch := rapid.Uint8().Draw(t, "epoch")
+		sequence := rapid.Uint16().Draw(t, "sequence")
+		channel := rapid.Uint32Range(0, ChannelsMax-1).Draw(t, "channel")
+		phase := rapid.Uint64Range(0, 1).Draw(t, "phase")
+
+		h := MakeHeader(typ, length, epoch, sequence, channel)
+		assert.Zero(t, h.Phase(), "a new header has phase 0")
+		h = h.WithPhase(phase)
+		assert.Equal(t, typ, h.Type())
+		assert.Equal(t, length, h.Length())
+		assert.Equal(t, epoch, h.Epoch())
+		assert.Equal(t, sequence, h.Sequence())
+		assert.Equal(t, channel, h.Channel())
+		assert.Equal(t, phase, h.Phase())
+	})
+}
+
+// Whatever a field is given, the others do not change.
+func TestHeaderFieldsDoNotLeak(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := MakeHeader(Type(rapid.Uint8().Draw(t, "type")), rapid.IntRange(0, 1<<20).Draw(t, "length"), 0, 0, 0)
+		assert.Zero(t, h.Phase())
+		assert.Zero(t, h.Epoch())
+		assert.Zero(t, h.Sequence())
+		assert.Zero(t, h.Channel())
+		h = MakeHeader(0, 0, 0, 0, rapid.Uint32().Draw(t, "channel"))
+		assert.Less(t, h.Channel(), uint32(ChannelsMax))
+		assert.Zero(t, h.Sequence())
+	})
+}
+
+// Any 64 bits decode to fields that encode to the same bits.
+func TestHeaderBitsRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := Header(rapid.Uint64().Draw(t, "header"))
+		again := MakeHeader(h.Type(), h.Length(), h.Epoch(), h.Sequence(), h.Channel())
+		assert.Equal(t, h, again.WithPhase(h.Phase()))
+	})
+}
+
+func TestEntryRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pfn := rapid.Uint64Range(0, 1<<40-1).Draw(t, "pfn")
+		offset := rapid.Uint64Range(0, PageSize-1).Draw(t, "offset")
+		length := rapid.IntRange(1, PageSize-int(offset)).Draw(t, "length")
+		e := MakeEntry(pfn<<PageShift|offset, length)
+		assert.Equal(t, pfn<<PageShift|offset, e.Address())
+		assert.Equal(t, length, e.Length())
+	})
+}
+
+func TestTailRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		outstanding := rapid.Uint64Range(0, 1<<48-1).Draw(t, "outstanding")
+		number := rapid.Uint16().Draw(t, "number")
+		g := Gather{Tail: MakeTail(outstanding, number)}
+		assert.Equal(t, outstanding, g.Outstanding())
+		assert.Equal(t, number, g.Number())
+	})
+}
+
+func TestDiagnosticReadings(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var d Diagnostic
+		worst := Normal
+		want := map[uint]Level{}
+		for shift := uint(DiagServiceNetwork); shift <= DiagXPlus; shift += 2 {
+			l := Level(rapid.IntRange(0, 2).Draw(t, "level"))
+			want[shift], worst = l, max(worst, l)
+			d |= Diagnostic(l) << shift
+		}
+		valid := rapid.Bool().Draw(t, "valid")
+		if valid {
+			d |= 1 << diagValid
+		}
+		for shift, l := range want {
+			assert.Equal(t, l, d.Reading(shift))
+		}
+		assert.Equal(t, worst, d.Worst())
+		assert.Equal(t, valid, d.Valid())
+	})
+}
+
+func TestDirectionString(t *testing.T) {
+	assert.Equal(t, "h2d", H2D.String())
+	assert.Equal(t, "d2h", D2H.String())
+}
+
+// Every view of a slot is the slot's own payload.
+func TestSlotViewsAlias(t *testing.T) {
+	var s Slot
+	payload := unsafe.Pointer(&s.Payload)
+	for name, view := range map[string]unsafe.Pointer{
+		"Bytes": unsafe.Pointer(s.Bytes()), "Ack": unsafe.Pointer(s.Ack()),
+		"Begin": unsafe.Pointer(s.Begin()), "Gather": unsafe.Pointer(s.Gather()),
+		"Note": unsafe.Pointer(s.Note()), "Close": unsafe.Pointer(s.Close()),
+		"Hello": unsafe.Pointer(s.Hello()), "Heartbeat": unsafe.Pointer(s.Heartbeat()),
+		"Control": unsafe.Pointer(s.Control()),
+	} {
+		assert.Equal(t, payload, view, name)
+	}
+}
+
+// Packing and unpacking are on the path of every message.
+func TestHeadersAllocateNothing(t *testing.T) {
+	var sink uint64
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		h := MakeHeader(TypeDirect, 56, 1, 2, 3).WithPhase(1)
+		e := MakeEntry(4096, 4096)
+		g := Gather{Tail: MakeTail(1, 2)}
+		sink += uint64(h.Channel()) + e.Address() + g.Outstanding()
+	}))
+	assert.NotZero(t, sink)
+}
