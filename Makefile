@@ -1,0 +1,105 @@
+# "make" lists the targets.
+GO         ?= go
+FUZZTIME   ?= 5s
+CFILES     := $(wildcard firmware/*.[ch] firmware/*/*.[ch] examples/*/*.[ch])
+STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
+RUNNER      = bin/testrun -skips .ci/skips
+GOTEST      = $(GO) test -race -count=1 -timeout 30m
+
+MAKEFLAGS += --no-print-directory
+export FUZZTIME
+# A test that needs a compiler fails without one instead of skipping.
+export NFC_REQUIRE_GCC = 1
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: deps-build ## move over 1 GiB of files to a device and back, verified
+	@$(GO) run ./examples/bulk --demo
+
+.PHONY: test
+test: deps bin/testrun ## every check and test; ends with "N passed, N failed, N skipped"
+	@$(RUNNER) \
+		$(if $(DEMO),"step demo: $(MAKE) demo") \
+		"sum lint: $(MAKE) lint" \
+		"sum firmware: $(MAKE) test-c" \
+		"go packages: $(GOTEST) -json ./..." \
+		"sum fuzz-smoke: $(MAKE) fuzz-smoke"
+
+.PHONY: test-go
+test-go: deps-build bin/testrun ## the Go tests alone, with the race detector
+	@$(RUNNER) "go packages: $(GOTEST) -json ./..."
+
+.PHONY: test-c
+test-c: deps ## the firmware's C tests, sanitizers and freestanding builds
+	@$(MAKE) -C firmware/test check
+
+.PHONY: fuzz-smoke
+fuzz-smoke: deps ## every fuzz target for FUZZTIME (5s) each
+	@scripts/fuzz-smoke.sh
+
+.PHONY: bench
+bench: deps-build ## the Go benchmarks, then the device beside its peers
+	$(GO) test -run '^$$' -bench . -benchmem ./bridge/... ./pkg/...
+	$(GO) run ./cmd/nfbench peers
+
+.PHONY: build
+build: deps-build ## build everything; the commands go to bin/
+	$(GO) build ./...
+	$(GO) build -o bin/ ./cmd/...
+
+.PHONY: fmt
+fmt: deps ## format the Go and C sources
+	gofmt -w .
+	clang-format -i $(CFILES)
+
+# The linters, in the order of their cost. All run, also after a failure.
+LINTERS = lint-gofmt lint-c lint-rules lint-vet lint-nocgo lint-static lint-tidy
+
+.PHONY: lint
+lint: deps ## every linter
+	@passed=0; failed=0; for l in $(LINTERS); do \
+		if $(MAKE) $$l; then passed=$$((passed + 1)); \
+		else failed=$$((failed + 1)); echo "FAIL: make $$l"; fi; \
+	done; echo "$$passed passed, $$failed failed"; [ $$failed -eq 0 ]
+
+.PHONY: $(LINTERS)
+lint-gofmt: ## Go sources are formatted
+	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "not formatted: $$files"; exit 1; }
+
+lint-c: ## C sources are formatted
+	@clang-format --dry-run -Werror $(CFILES)
+
+lint-rules: ## the project's own rules: imports, comments, sizes, documents
+	@$(GO) test -count=1 ./internal/lint
+
+lint-vet: ## go vet
+	@$(GO) vet ./...
+
+lint-nocgo: ## the tree builds and vets without a C compiler
+	@CGO_ENABLED=0 $(GO) build ./... && CGO_ENABLED=0 $(GO) vet ./...
+
+lint-static: ## staticcheck
+	@$(STATICCHECK) ./...
+
+lint-tidy: ## go.mod and go.sum hold what is needed and no more
+	@$(GO) mod tidy -diff && $(GO) mod verify >/dev/null
+
+.PHONY: deps
+deps: ## install the tools the tests need, or say which are missing
+	@scripts/deps.sh test
+
+.PHONY: deps-build
+deps-build:
+	@scripts/deps.sh build
+
+.PHONY: bin/testrun
+bin/testrun:
+	@$(GO) build -o bin/testrun ./internal/testrun
+
+.PHONY: clean
+clean: ## remove what make built
+	rm -rf bin
+	@$(MAKE) -C firmware/test clean

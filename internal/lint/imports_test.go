@@ -1,0 +1,127 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// allowed says which packages of this module, and which outside the standard
+// library, a folder may import; the longest prefix decides. Tests may import
+// what they like, but for "C" and "unsafe".
+var allowed = []struct {
+	dir     string   // ends with "/" when everything below is meant
+	own     []string // folders; "x/" means everything below x
+	outside []string // module prefixes
+}{
+	{"bridge/abi", nil, nil},
+	{"bridge", []string{"bridge/abi"}, nil},
+	{"bridge/mailbox", []string{"bridge", "bridge/abi"}, []string{"golang.org/x/sys"}},
+	{"bridge/sim", []string{"bridge", "bridge/abi", "bridge/mailbox", "firmware"}, []string{"golang.org/x/sys"}},
+	{"bridge/bridgetest", []string{"bridge", "bridge/abi", "bridge/mailbox"}, []string{"golang.org/x/sys", "github.com/stretchr/testify", "go.uber.org/goleak", "pgregory.net/rapid"}},
+	{"firmware", nil, nil},
+	{"firmware/", nil, nil},
+	{"pkg/", []string{"pkg/", "bridge", "bridge/abi"}, nil},
+	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi"}, []string{""}},
+	{"examples/", []string{"pkg/"}, []string{"github.com/schollz/progressbar", "golang.org/x/term"}},
+	{"internal/", []string{"internal/"}, nil},
+}
+
+// backEnds are linked into the public API for their side effect only.
+var backEnds = []string{"bridge/sim"}
+
+// importRule returns the index of the longest entry of allowed for a folder.
+func importRule(dir string) int {
+	best := -1
+	for i, a := range allowed {
+		below := strings.HasSuffix(a.dir, "/") && strings.HasPrefix(dir+"/", a.dir)
+		if (a.dir == dir || below) && (best < 0 || len(a.dir) > len(allowed[best].dir)) {
+			best = i
+		}
+	}
+	return best
+}
+
+func covers(list []string, folder string) bool {
+	return slices.ContainsFunc(list, func(a string) bool {
+		return a == folder || strings.HasSuffix(a, "/") && strings.HasPrefix(folder+"/", a)
+	})
+}
+
+// wrongImports lists the imports of a file that its folder may not have.
+func wrongImports(f *file) []string {
+	rule := importRule(f.dir())
+	if rule < 0 {
+		return []string{fmt.Sprintf("%s: folder %q has no import rule", f.path, f.dir())}
+	}
+	var found []string
+	for _, spec := range f.ast.Imports {
+		name := strings.Trim(spec.Path.Value, `"`)
+		blank := spec.Name != nil && spec.Name.Name == "_"
+		if !mayImport(f, rule, name, blank) {
+			found = append(found, fmt.Sprintf("%s: must not import %q", f.fset.Position(spec.Pos()), name))
+		}
+	}
+	return found
+}
+
+func mayImport(f *file, rule int, name string, blank bool) bool {
+	switch name {
+	case "C":
+		return f.dir() == "firmware" && !f.isTest()
+	case "unsafe":
+		return mayBeUnsafe(f)
+	}
+	if folder, own := strings.CutPrefix(name, module); own {
+		linked := blank && slices.Contains(backEnds, folder) && strings.HasPrefix(f.path, "pkg/")
+		return f.isTest() || linked || covers(allowed[rule].own, folder)
+	}
+	if first, _, _ := strings.Cut(name, "/"); !strings.Contains(first, ".") {
+		return true // the standard library
+	}
+	return f.isTest() || slices.ContainsFunc(allowed[rule].outside, func(prefix string) bool {
+		return strings.HasPrefix(name, prefix)
+	})
+}
+
+// mayBeUnsafe names the few places where pointers are made.
+func mayBeUnsafe(f *file) bool {
+	switch f.dir() {
+	case "bridge/abi", "bridge/mailbox", "bridge/sim", "bridge/bridgetest", "firmware":
+		return true
+	}
+	return f.path == "pkg/nfcomms/bytesof.go"
+}
+
+func TestImportsRunOneWay(t *testing.T) {
+	for _, f := range tree(t, ".go") {
+		report(t, wrongImports(f))
+	}
+}
+
+func TestWrongImportsFinds(t *testing.T) {
+	for path, name := range map[string]string{
+		"bridge/abi/a.go":      module + "bridge",
+		"bridge/b.go":          module + "bridge/sim",
+		"bridge/sim/s.go":      module + "pkg/nfcomms",
+		"bridge/errors.go":     "golang.org/x/sys/unix",
+		"bridge/mailbox/m.go":  module + "firmware",
+		"pkg/nfcomms/a.go":     module + "bridge/mailbox",
+		"pkg/nfcomms/b.go":     module + "bridge/sim", // not blank
+		"pkg/nfcomms/c.go":     "unsafe",
+		"pkg/nfcomms/d.go":     "google.golang.org/grpc",
+		"cmd/nfbench/main.go":  module + "firmware",
+		"examples/x/main.go":   module + "bridge",
+		"bridge/sim/c.go":      "C",
+		"firmware/f_test.go":   "C",
+		"bridge/status_x.go":   "unsafe",
+		"cmd/nfbench/bytes.go": "unsafe",
+	} {
+		f := parseGo(t, path, "package p\nimport \""+name+"\"\n")
+		wantOne(t, wrongImports(f), name)
+	}
+	wantOne(t, wrongImports(parseGo(t, "extra/e.go", "package p")), "no import rule")
+	report(t, wrongImports(parseGo(t, "pkg/nfcomms/a.go", "package p\nimport _ \""+module+"bridge/sim\"\n")))
+	report(t, wrongImports(parseGo(t, "pkg/nfcomms/a_test.go", "package p\nimport \"go.uber.org/goleak\"\n")))
+}

@@ -1,0 +1,79 @@
+package lint
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Words that mean unfinished work, and paths of one machine. They are put
+// together from pieces so that this file does not contain them.
+var (
+	unfinished = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b|(?i)\bnot ` + `implemented\b`)
+	machine    = regexp.MustCompile(`(^|[^\w./-])/(wo` + `rk|ho` + `me|ro` + `ot)/`)
+	hosts      = regexp.MustCompile(`(?i)\b(proxy|registry|deb|index)\.[a-z]+\.(org|com|io)\b`)
+	skipped    = regexp.MustCompile(`\bt\.Skip(f|Now)?\(`)
+)
+
+// forbidden lists the lines of a file that must not be there.
+func forbidden(f *file) []string {
+	var found []string
+	for i, line := range strings.Split(f.text, "\n") {
+		for what, re := range map[string]*regexp.Regexp{
+			"unfinished work": unfinished,
+			"a machine path":  machine,
+			"a registry host": hosts,
+			"trailing space":  trailing(f),
+		} {
+			if re != nil && re.MatchString(line) {
+				found = append(found, fmt.Sprintf("%s:%d: %s: %s", f.path, i+1, what, line))
+			}
+		}
+	}
+	return found
+}
+
+var blank = regexp.MustCompile(`[ \t]+$`)
+
+// trailing returns the rule for trailing blanks; Markdown gives them a meaning.
+func trailing(f *file) *regexp.Regexp {
+	if strings.HasSuffix(f.path, ".md") {
+		return nil
+	}
+	return blank
+}
+
+func TestNoForbiddenText(t *testing.T) {
+	for _, f := range tree(t, ".go", ".c", ".h", ".md", ".sh", ".mod", "Makefile", ".ci/run", "LICENSE") {
+		report(t, forbidden(f))
+	}
+}
+
+// TestSkipsAreListed holds the list of allowed skips to the tests that skip.
+func TestSkipsAreListed(t *testing.T) {
+	list := read(t, "../..", ".ci/skips").text
+	for _, f := range tree(t, "_test.go") {
+		if f.dir() == "internal/lint" || !skipped.MatchString(f.text) {
+			continue
+		}
+		if !strings.Contains(list, module+f.dir()+" ") {
+			t.Errorf("%s skips a test, and .ci/skips lists none of %s", f.path, f.dir())
+		}
+	}
+}
+
+func TestForbiddenFinds(t *testing.T) {
+	for _, line := range []string{
+		"// TO" + "DO: later",
+		"/* FIX" + "ME */",
+		"return errors.New(\"not " + "implemented\")",
+		"see /wo" + "rk/main",
+		"cd /ro" + "ot/x",
+		"from proxy." + "golang.org",
+		"x ",
+	} {
+		wantOne(t, forbidden(&file{path: "a.go", text: line}), line)
+	}
+	report(t, forbidden(&file{path: "a.go", text: "path/work/x and ./home/x"}))
+}

@@ -1,0 +1,13 @@
+// Command testrun runs the project's test suites one after the other, prints
+// one line for each package or step while they run and the whole output of
+// whatever fails, and ends with the line "N passed, N failed, N skipped".
+//
+//	testrun [-skips FILE] "KIND NAME: COMMAND" …
+//
+// KIND says how a suite is counted: "go" reads the stream of go test -json,
+// "sum" adds up the lines "N passed, N failed, N skipped" that the command
+// prints, and "step" counts the exit status of the command as one test.
+//
+// A skipped test counts as a failure unless FILE allows it: one line for each,
+// "PACKAGE TEST REASON", where TEST may end in "*".
+package main

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Make sure that the tools of a make target are there.
+#
+#	scripts/deps.sh build    what a build and the demo need
+#	scripts/deps.sh test     what the tests and the linters need as well
+#
+# As root on a machine with apt-get, missing Debian packages are installed;
+# otherwise the script says which they are and fails.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+what=${1:-test}
+missing=()
+
+# need COMMAND PACKAGE…: the command comes with these packages.
+need() {
+	local cmd=$1
+	shift
+	command -v "$cmd" >/dev/null || missing+=("$@")
+}
+
+# A Go older than go.mod asks for fetches a newer one by itself, if it may.
+if ! command -v go >/dev/null; then
+	echo "deps: go is missing: install Go $(awk '$1 == "go" {print $2}' go.mod) or later (https://go.dev/doc/install)" >&2
+	exit 1
+fi
+need gcc gcc libc6-dev
+need make make
+if command -v gcc >/dev/null && ! echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1; then
+	missing+=(libc6-dev)
+fi
+if [ "$what" = test ]; then
+	need git git
+	need clang-format clang-format
+	need riscv64-unknown-elf-gcc gcc-riscv64-unknown-elf
+fi
+
+[ ${#missing[@]} -eq 0 ] && exit 0
+if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+	echo "deps: installing ${missing[*]}" >&2
+	export DEBIAN_FRONTEND=noninteractive
+	log=$(mktemp)
+	trap 'rm -f "$log"' EXIT
+	# The package lists of a fresh image are empty or old: read them once.
+	if ! { apt-get update -q && apt-get install -q -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+		cat "$log" >&2
+		echo "deps: could not install ${missing[*]}" >&2
+		exit 1
+	fi
+	exit 0
+fi
+echo "deps: missing Debian packages: ${missing[*]}" >&2
+echo "deps: install them with: sudo apt-get install ${missing[*]}" >&2
+exit 1
