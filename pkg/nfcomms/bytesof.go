@@ -1,0 +1,145 @@
+package nfcomms
+
+import (
+	"fmt"
+	"reflect"
+	"unsafe"
+)
+
+// object is the memory of what a caller gave: a view, never a copy.
+type object struct {
+	mem []byte
+	// readOnly: a value or a string, which nobody may write to.
+	readOnly bool
+	// moves: the memory is on the goroutine's stack, which the runtime moves
+	// when it grows or shrinks, so no device may be told its address.
+	moves bool
+}
+
+// first narrows o to its first size bytes.
+func (o object) first(size int) (object, error) {
+	if size < 0 {
+		return o, fmt.Errorf("size %d is negative: %w", size, ErrSize)
+	}
+	if size > len(o.mem) {
+		return o, fmt.Errorf("buffer shorter than size: %d bytes, size %d: %w", len(o.mem), size, ErrSize)
+	}
+	o.mem = o.mem[:size]
+	return o, nil
+}
+
+// writable returns ErrInvalid for memory nobody may write to.
+func (o object) writable() error {
+	if o.readOnly {
+		return fmt.Errorf("nothing can be received into a value: give a slice or a pointer: %w", ErrInvalid)
+	}
+	return nil
+}
+
+// objectOf finds the bytes of data: first by type assertions for the types Go
+// has built in, then by reflection (N26). It does not allocate for types it has
+// seen, and keeps the interface's own words off the heap: only what a slice
+// points to escapes. Pointers and values stay on the caller's stack if they
+// are there, so moves tells where they are.
+func objectOf(data any) (object, error) {
+	if b, ok := sliceBytes(data); ok {
+		return object{mem: b}, nil
+	}
+	if s, ok := data.(string); ok {
+		return object{mem: unsafe.Slice(unsafe.StringData(s), len(s)), readOnly: true}, nil
+	}
+	if size := scalarSize(data); size > 0 {
+		return wordObject(data, size, true), nil
+	}
+	if size := pointeeSize(data); size > 0 {
+		return pointerObject(data, size)
+	}
+	return reflectObject(data)
+}
+
+// reflectObject is objectOf for types that are not built in.
+func reflectObject(data any) (object, error) {
+	t := reflect.TypeOf(data)
+	l := layoutOf(t)
+	switch {
+	case l.err != nil:
+		return object{}, l.err
+	case l.kind == reflect.Slice:
+		// The element type does not matter to a slice's header.
+		h := *(*[]byte)(word(data))
+		return object{mem: unsafe.Slice(unsafe.SliceData(h), len(h)*l.size)}, nil
+	case l.kind == reflect.String:
+		s := *(*string)(word(data))
+		return object{mem: unsafe.Slice(unsafe.StringData(s), len(s)), readOnly: true}, nil
+	case l.kind == reflect.Pointer:
+		return pointerObject(data, l.size)
+	default:
+		return wordObject(data, l.size, true), nil
+	}
+}
+
+// pointerObject is the object of size bytes that data, a pointer, points to.
+func pointerObject(data any, size int) (object, error) {
+	if word(data) == nil {
+		return object{}, fmt.Errorf("nil %v points to nothing: %w", reflect.TypeOf(data), ErrInvalid)
+	}
+	return wordObject(data, size, false), nil
+}
+
+// wordObject is the object of size bytes at the interface's data word: what a
+// pointer points to, or where the interface keeps a value.
+func wordObject(data any, size int, readOnly bool) object {
+	p := word(data)
+	return object{
+		mem:      unsafe.Slice((*byte)(p), size),
+		readOnly: readOnly,
+		moves:    onStack(uintptr(p)),
+	}
+}
+
+// word returns the data word of an interface: a pointer as it is, and of any
+// other type the address of the value. The sum with nil hides from escape
+// analysis that the word leads to data, so that converting a slice to any costs
+// the caller no allocation; no call lies between, so the stack cannot move.
+func word(data any) unsafe.Pointer {
+	return unsafe.Add(nil, (*[2]uintptr)(unsafe.Pointer(&data))[1])
+}
+
+// onStack reports whether an address lies on the calling goroutine's stack. It
+// answers yes where it cannot tell, which costs a copy and is always right.
+func onStack(p uintptr) bool {
+	low, high := stackBounds()
+	here := uintptr(unsafe.Pointer(&low))
+	known := low <= here && here < high
+	return !known || low <= p && p < high
+}
+
+// valueBytes is the memory of *v.
+func valueBytes[T any](v *T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))
+}
+
+// elements is the memory of a slice's elements.
+func elements[T any](s []T) []byte {
+	var zero T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(zero)))
+}
+
+// pages returns n bytes that start on a page.
+func pages(n int) []byte {
+	if n == 0 {
+		return nil
+	}
+	b := make([]byte, n)
+	if misaligned(b) == 0 {
+		return b
+	}
+	b = make([]byte, n+pageSize)
+	skip := (pageSize - misaligned(b)) % pageSize
+	return b[skip : skip+n : skip+n]
+}
+
+// misaligned returns how far into a page b starts.
+func misaligned(b []byte) int {
+	return int(uintptr(unsafe.Pointer(unsafe.SliceData(b))) % pageSize)
+}

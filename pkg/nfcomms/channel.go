@@ -1,0 +1,108 @@
+package nfcomms
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nfcomms/nfcomms/bridge"
+)
+
+// Channel is the host's end of one channel; the other end, its target, is a
+// device process. All methods are safe for concurrent use. Senders are served
+// in order of arrival; a second concurrent receiver gets ErrBusy.
+//
+// Every call is a rendezvous: a send returns nil once the target took the
+// data. An error of a send means "not delivered", so that a retry is safe. When
+// the context ends first, the message is withdrawn and the error is
+// ErrWithdrawn; if the target took it meanwhile, the call returns nil. The one
+// exception is ErrDeviceLost of a message, after which nobody can tell.
+//
+// What a call is given belongs to it until it returns.
+type Channel struct {
+	dev *Device
+	ch  bridge.Channel
+	// queue orders the futures of each half, by abi.Direction.
+	queue [2]queue
+}
+
+func (c *Channel) fail(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return c.dev.fail(op, c.ch.Target(), err)
+}
+
+// Target returns the id of the far end.
+func (c *Channel) Target() Target { return c.ch.Target() }
+
+// Send gives one message of at most MessageSize bytes and returns nil once the
+// target took it. ErrTooLarge if the message is longer, ErrKindMismatch if the
+// target reads a transfer.
+func (c *Channel) Send(ctx context.Context, msg []byte) error {
+	err := fits(msg)
+	if err == nil {
+		err = c.ch.Send(ctx, msg)
+	}
+	return c.fail(OpSend, err)
+}
+
+// fits returns ErrTooLarge for a message over MessageSize bytes.
+func fits(msg []byte) error {
+	if len(msg) > MessageSize {
+		return fmt.Errorf("message of %d bytes, at most %d: %w", len(msg), MessageSize, ErrTooLarge)
+	}
+	return nil
+}
+
+// Receive takes one message into buf and returns its length in bytes. With
+// ErrTooLarge the message is longer than buf and stays offered.
+func (c *Channel) Receive(ctx context.Context, buf []byte) (int, error) {
+	n, err := c.ch.Receive(ctx, buf)
+	return n, c.fail(OpReceive, err)
+}
+
+// ReceiveFunc is an extended rendezvous: fn works on the message in place, and
+// the device's process stays in its write until fn returned nil. With an error
+// from fn the message stays offered, and the error is returned. msg is valid
+// in fn only.
+func (c *Channel) ReceiveFunc(ctx context.Context, fn func(msg []byte) error) error {
+	return c.fail(OpReceive, c.ch.ReceiveFunc(ctx, fn))
+}
+
+// TrySend gives msg if the target is waiting for it now, and reports whether
+// it took it. It does not wait.
+func (c *Channel) TrySend(msg []byte) (bool, error) {
+	if err := fits(msg); err != nil {
+		return false, c.fail(OpSend, err)
+	}
+	ok, err := c.ch.TrySend(msg)
+	return ok, c.fail(OpSend, err)
+}
+
+// TryReceive takes a message into buf if one is offered now, and reports
+// whether there was one. It does not wait.
+func (c *Channel) TryReceive(buf []byte) (n int, ok bool, err error) {
+	n, ok, err = c.ch.TryReceive(buf)
+	return n, ok, c.fail(OpReceive, err)
+}
+
+// Next waits for the device's next offer and returns it without taking it, so
+// that a receiver can make room for a transfer whose size it does not know.
+func (c *Channel) Next(ctx context.Context) (Offer, error) {
+	o, err := c.ch.Next(ctx)
+	return o, c.fail(OpNext, err)
+}
+
+// CloseSend closes the h2d half: pending sends end with ErrClosed, and the
+// device's process sees the close. It is idempotent.
+func (c *Channel) CloseSend() error { return c.fail(OpCloseSend, c.ch.CloseSend()) }
+
+// CloseReceive closes the d2h half, as CloseSend.
+func (c *Channel) CloseReceive() error { return c.fail(OpCloseReceive, c.ch.CloseReceive()) }
+
+// Close closes both halves; the target may be subscribed again. It is
+// idempotent.
+func (c *Channel) Close() error { return c.fail(OpClose, c.ch.Close()) }
+
+// Stats returns counters since Subscribe.
+func (c *Channel) Stats() ChannelStats { return c.ch.Stats() }

@@ -1,0 +1,166 @@
+package nfcomms
+
+import (
+	"context"
+	"os"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// Types of the bridge contract that applications see.
+type (
+	// Options adjusts how a device is opened; the zero value is valid.
+	Options = bridge.Options
+	// Target is the id of a device process's end of a channel.
+	Target = bridge.Target
+	// ProcessID names a running device process.
+	ProcessID = bridge.ProcessID
+	// Program says what Start runs.
+	Program = bridge.Program
+	// Process is a started program.
+	Process = bridge.Process
+	// Info describes a device.
+	Info = bridge.Info
+	// Stats counts what a device did since Open.
+	Stats = bridge.Stats
+	// ChannelStats counts what a channel did since Subscribe.
+	ChannelStats = bridge.ChannelStats
+	// PathStats counts one direction of one path.
+	PathStats = bridge.PathStats
+	// Health is the device's last heartbeat.
+	Health = bridge.Health
+	// Memory describes a device memory type.
+	Memory = bridge.Memory
+	// Offer is what the device holds ready on a channel.
+	Offer = bridge.Offer
+)
+
+// Targets that every device has.
+const (
+	// Loopback sends every message and every transfer back.
+	Loopback Target = 1
+	// Log takes log lines and gives the device's own.
+	Log Target = 2
+	// Telemetry takes a uint32 page number and gives seven uint64 counters.
+	Telemetry Target = 3
+	// Time takes the host's clock and gives it back with the device's.
+	Time Target = 4
+)
+
+// Memory types of a device, smallest and fastest first.
+const (
+	CLS  = 0 // cluster local scratch
+	CTM  = 1 // cluster target memory
+	IMEM = 2 // internal memory
+	EMEM = 3 // external memory
+)
+
+// MessageSize is the most bytes a message may have; a transfer carries more.
+const MessageSize = abi.PayloadSize
+
+// Device is an open device. All methods are safe for concurrent use.
+type Device struct {
+	dev     bridge.Device
+	address string
+}
+
+// Open opens the device at an address, "scheme:path?option=value&…":
+//
+//	sim:                    the device firmware in this process
+//	sim:?managers=4         with four mailbox managers
+//
+// The context bounds Open alone. Errors: ErrScheme, ErrOption, ErrNotSupported
+// and what the back end finds wrong.
+func Open(ctx context.Context, address string) (*Device, error) {
+	return OpenWith(ctx, address, Options{})
+}
+
+// OpenWith is Open with options.
+func OpenWith(ctx context.Context, address string, o Options) (*Device, error) {
+	dev, err := bridge.Open(ctx, address, &o)
+	if err != nil {
+		return nil, wrap(OpOpen, address, 0, err)
+	}
+	return &Device{dev: dev, address: address}, nil
+}
+
+// fail gives an error of this device its context.
+func (d *Device) fail(op string, t Target, err error) error { return wrap(op, d.address, t, err) }
+
+// Info describes the device; it does not change between resets.
+func (d *Device) Info() Info { return d.dev.Info() }
+
+// Stats returns counters since Open. It slows no message down.
+func (d *Device) Stats() Stats { return d.dev.Stats() }
+
+// Health returns the device's last heartbeat, ErrDeviceLost if it is overdue.
+func (d *Device) Health() (Health, error) {
+	h, err := d.dev.Health()
+	return h, d.fail(OpHealth, 0, err)
+}
+
+// Subscribe opens the channel to a target. ErrNotSubscribed if no device
+// process holds that target, ErrBusy if it is subscribed already.
+func (d *Device) Subscribe(ctx context.Context, t Target) (*Channel, error) {
+	ch, err := d.dev.Subscribe(ctx, t)
+	if err != nil {
+		return nil, d.fail(OpSubscribe, t, err)
+	}
+	return &Channel{dev: d, ch: ch}, nil
+}
+
+// Start runs a program as a new device process. ErrNoProgram if there is none
+// of that name, ErrBusy if another process holds one of its targets,
+// ErrNoMemory if the device has no room for it.
+func (d *Device) Start(ctx context.Context, p Program) (Process, error) {
+	proc, err := d.dev.Start(ctx, p)
+	return proc, d.fail(OpStart, p.First, err)
+}
+
+// Stop asks a process to return and waits until it did; its channels close.
+// ErrInvalid if there never was such a process.
+func (d *Device) Stop(ctx context.Context, id ProcessID) error {
+	return d.fail(OpStop, 0, d.dev.Stop(ctx, id))
+}
+
+// Load adds the programs of an image, on hosted devices a shared object, and
+// returns the name of the first. ErrABI if it was built for another ABI,
+// ErrNotSupported if the device cannot load.
+func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
+	name, err := d.dev.Load(ctx, image)
+	return name, d.fail(OpLoad, 0, err)
+}
+
+// LoadFile is Load of a file's contents.
+func (d *Device) LoadFile(ctx context.Context, path string) (string, error) {
+	image, err := os.ReadFile(path)
+	if err != nil {
+		return "", d.fail(OpLoad, 0, err)
+	}
+	return d.Load(ctx, image)
+}
+
+// Programs lists the names that Start accepts.
+func (d *Device) Programs(ctx context.Context) ([]string, error) {
+	names, err := d.dev.Programs(ctx)
+	return names, d.fail(OpPrograms, 0, err)
+}
+
+// Memory describes one of the memory types CLS, CTM, IMEM and EMEM. ErrInvalid
+// for another kind.
+func (d *Device) Memory(ctx context.Context, kind int) (Memory, error) {
+	m, err := d.dev.Memory(ctx, kind)
+	return m, d.fail(OpMemory, 0, err)
+}
+
+// Reset stops all DMA, ends every pending call with ErrDeviceLost, clears a
+// fault and starts the firmware anew under the next epoch. Channels from before
+// stay unusable, processes are gone.
+func (d *Device) Reset(ctx context.Context) error {
+	return d.fail(OpReset, 0, d.dev.Reset(ctx))
+}
+
+// Close ends every pending call with ErrClosed, stops the device and releases
+// all it held. It is idempotent.
+func (d *Device) Close() error { return d.fail(OpClose, 0, d.dev.Close()) }

@@ -1,0 +1,195 @@
+package nfcomms
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/nfcomms/nfcomms/bridge"
+)
+
+// Operations, as OpError.Op names them.
+const (
+	OpOpen           = "open"
+	OpHealth         = "health"
+	OpSubscribe      = "subscribe"
+	OpStart          = "start"
+	OpStop           = "stop"
+	OpLoad           = "load"
+	OpPrograms       = "programs"
+	OpMemory         = "memory"
+	OpReset          = "reset"
+	OpClose          = "close"
+	OpCloseSend      = "close send"
+	OpCloseReceive   = "close receive"
+	OpSend           = "send"
+	OpReceive        = "receive"
+	OpSendInd        = "send transfer"
+	OpReceiveInd     = "receive transfer"
+	OpSendStriped    = "send striped"
+	OpReceiveStriped = "receive striped"
+	OpNext           = "next"
+	OpWait           = "wait"
+	OpSelect         = "select"
+	OpAsSender       = "sender adapter"
+	OpAsReceiver     = "receiver adapter"
+)
+
+// The errors of the back ends; package bridge says what each means. Compare
+// with errors.Is.
+var (
+	ErrClosed        = bridge.ErrClosed
+	ErrTargetTimeout = bridge.ErrTargetTimeout
+	ErrSizeMismatch  = bridge.ErrSizeMismatch
+	ErrKindMismatch  = bridge.ErrKindMismatch
+	ErrTooLarge      = bridge.ErrTooLarge
+	ErrRange         = bridge.ErrRange
+	ErrProtocol      = bridge.ErrProtocol
+	ErrDMA           = bridge.ErrDMA
+	ErrAborted       = bridge.ErrAborted
+	ErrWithdrawn     = bridge.ErrWithdrawn
+	ErrNotSubscribed = bridge.ErrNotSubscribed
+	ErrBusy          = bridge.ErrBusy
+	ErrNoProgram     = bridge.ErrNoProgram
+	ErrABI           = bridge.ErrABI
+	ErrNoMemory      = bridge.ErrNoMemory
+	ErrInvalid       = bridge.ErrInvalid
+	ErrNotSupported  = bridge.ErrNotSupported
+	ErrStopped       = bridge.ErrStopped
+	ErrDeviceLost    = bridge.ErrDeviceLost
+	ErrFault         = bridge.ErrFault
+	ErrScheme        = bridge.ErrScheme
+	ErrOption        = bridge.ErrOption
+)
+
+// Errors found before anything reaches the device.
+var (
+	// ErrSize: a size is negative or larger than the object it belongs to.
+	ErrSize = errors.New("size does not fit the object")
+	// ErrPointers: the type holds pointers, which mean nothing to a device.
+	ErrPointers = errors.New("type holds pointers")
+)
+
+// Errors with details; errors.As finds them.
+type (
+	// SizeError is an ErrSizeMismatch with the sizes of both ends.
+	SizeError = bridge.SizeError
+	// TransferError says where a transfer stopped.
+	TransferError = bridge.TransferError
+	// WithdrawnError is an ErrWithdrawn with the context's error.
+	WithdrawnError = bridge.WithdrawnError
+)
+
+// OpError is what every failing call of this package returns: what was tried,
+// where, and why it failed.
+type OpError struct {
+	// Op is one of the Op constants.
+	Op string
+	// Device is the address given to Open; empty where no one device failed.
+	Device string
+	// Target is the far end; 0 where no channel took part.
+	Target Target
+	// Err is the reason.
+	Err error
+}
+
+// Error returns one sentence: "send sim: target 17: closed".
+func (e *OpError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Op)
+	if e.Device != "" {
+		b.WriteString(" " + e.Device)
+	}
+	if e.Target != 0 {
+		fmt.Fprintf(&b, " target %d", e.Target)
+	}
+	return strings.TrimSuffix(b.String(), ":") + ": " + e.Err.Error()
+}
+
+// Unwrap returns the reason.
+func (e *OpError) Unwrap() error { return e.Err }
+
+// Timeout reports whether time ran out, as package net does.
+func (e *OpError) Timeout() bool {
+	var t interface{ Timeout() bool }
+	if errors.As(e.Err, &t) {
+		return t.Timeout()
+	}
+	return errors.Is(e.Err, os.ErrDeadlineExceeded) || errors.Is(e.Err, context.DeadlineExceeded)
+}
+
+// wrap is the one place where an error gets its context; nil stays nil.
+func wrap(op, device string, t Target, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &OpError{Op: op, Device: device, Target: t, Err: err}
+}
+
+// TypeError is an ErrPointers that names the first part of a type that is, or
+// hides, a pointer.
+type TypeError struct {
+	// Type is what was given.
+	Type reflect.Type
+	// Field is the path of the part: "Order.Customer.Name". It is the type's
+	// own name if the type as a whole is refused.
+	Field string
+	// Kind is what stands there.
+	Kind reflect.Kind
+}
+
+// Error returns "Order.Customer.Name is a string: type holds pointers".
+func (e *TypeError) Error() string {
+	if e.Type == nil {
+		return "nil has no type: " + ErrPointers.Error()
+	}
+	return fmt.Sprintf("%s is %s: %v", e.Field, article(e.Kind), ErrPointers)
+}
+
+// Unwrap returns ErrPointers.
+func (e *TypeError) Unwrap() error { return ErrPointers }
+
+// article returns a kind with the article it takes in a sentence.
+func article(k reflect.Kind) string {
+	switch k {
+	case reflect.Interface:
+		return "an interface"
+	case reflect.Pointer, reflect.UnsafePointer:
+		return "a pointer"
+	case reflect.Chan:
+		return "a Go channel"
+	default:
+		return "a " + k.String()
+	}
+}
+
+// StripeError says which stripe of a striped transfer failed first.
+type StripeError struct {
+	// Index is the stripe's number and its channel's place in the call.
+	Index int
+	// Target is the far end of that channel.
+	Target Target
+	// Stripe is the part of the buffer that belongs to it.
+	Stripe Stripe
+	// Delivered says of each stripe whether it was delivered.
+	Delivered []bool
+	// Err is why it failed.
+	Err error
+}
+
+func (e *StripeError) Error() string {
+	delivered := 0
+	for _, d := range e.Delivered {
+		if d {
+			delivered++
+		}
+	}
+	return fmt.Sprintf("stripe %d (bytes %d to %d, target %d), %d of %d delivered: %v", e.Index,
+		e.Stripe.Offset, e.Stripe.Offset+e.Stripe.Size, e.Target, delivered, len(e.Delivered), e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *StripeError) Unwrap() error { return e.Err }

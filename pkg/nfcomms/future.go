@@ -1,0 +1,133 @@
+package nfcomms
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// Future is a call that goes on without its caller (N61). The buffer given to
+// the call belongs to it until Done is closed. Its methods are safe for
+// concurrent use.
+//
+// Futures of one half of a channel start in the order of the calls that made
+// them, each when the one before has ended. They are goroutines that wait, so a
+// pending one costs memory and no thread.
+type Future struct {
+	done   chan struct{}
+	cancel context.CancelFunc
+	fail   func(op string, err error) error
+	n      int
+	err    error
+}
+
+// Done is closed when the call has ended and the buffer is the caller's again.
+func (f *Future) Done() <-chan struct{} { return f.done }
+
+// Wait waits for the call and returns its bytes and error: of a send the bytes
+// sent, of a receive the bytes received. If ctx ends first it returns ctx's
+// error and the call goes on.
+func (f *Future) Wait(ctx context.Context) (int, error) {
+	select {
+	case <-f.done:
+		return f.n, f.err
+	default:
+	}
+	select {
+	case <-f.done:
+		return f.n, f.err
+	case <-ctx.Done():
+		return 0, f.fail(OpWait, ctx.Err())
+	}
+}
+
+// Cancel asks the call to end and returns at once. The outcome stays exact:
+// Wait tells whether the message was delivered or withdrawn.
+func (f *Future) Cancel() { f.cancel() }
+
+// SendAsync is Send as a future.
+func (c *Channel) SendAsync(ctx context.Context, msg []byte) *Future {
+	return c.async(ctx, abi.H2D, OpSend, func(ctx context.Context) (int, error) {
+		err := c.Send(ctx, msg)
+		return done(len(msg), err)
+	})
+}
+
+// ReceiveAsync is Receive as a future.
+func (c *Channel) ReceiveAsync(ctx context.Context, buf []byte) *Future {
+	return c.async(ctx, abi.D2H, OpReceive, func(ctx context.Context) (int, error) {
+		return c.Receive(ctx, buf)
+	})
+}
+
+// SendIndAsync is SendInd as a future. An object given by pointer moves to the
+// heap.
+func (c *Channel) SendIndAsync(ctx context.Context, data any, size int) *Future {
+	return c.async(ctx, abi.H2D, OpSendInd, func(ctx context.Context) (int, error) {
+		err := c.SendInd(ctx, data, size)
+		return done(size, err)
+	})
+}
+
+// ReceiveIndAsync is ReceiveInd as a future. An object given by pointer moves
+// to the heap.
+func (c *Channel) ReceiveIndAsync(ctx context.Context, data any, size int) *Future {
+	return c.async(ctx, abi.D2H, OpReceiveInd, func(ctx context.Context) (int, error) {
+		return c.ReceiveInd(ctx, data, size)
+	})
+}
+
+// done is the result of a send: all or nothing.
+func done(n int, err error) (int, error) {
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// queue orders the futures of one half of a channel.
+type queue struct {
+	last atomic.Pointer[turn]
+}
+
+// turn ends when a future and all before it have ended.
+type turn struct {
+	over chan struct{}
+}
+
+// async starts call once the futures before it on that half have ended.
+func (c *Channel) async(ctx context.Context, half abi.Direction, op string,
+	call func(context.Context) (int, error)) *Future {
+	ctx, cancel := context.WithCancel(ctx)
+	f := &Future{done: make(chan struct{}), cancel: cancel, fail: c.fail}
+	mine := &turn{over: make(chan struct{})}
+	before := c.queue[half].last.Swap(mine)
+	go func() {
+		defer cancel()
+		defer close(mine.over)
+		if before.wait(ctx) {
+			f.n, f.err = call(ctx)
+			close(f.done)
+			return
+		}
+		f.err = c.fail(op, &WithdrawnError{Cause: ctx.Err()})
+		close(f.done)
+		// Whoever comes next still waits for those before this one.
+		<-before.over
+	}()
+	return f
+}
+
+// wait reports whether the turn ended before ctx did.
+func (t *turn) wait(ctx context.Context) bool {
+	if t == nil {
+		return true
+	}
+	select {
+	case <-t.over:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

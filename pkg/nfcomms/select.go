@@ -1,0 +1,155 @@
+package nfcomms
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// Select waits until one of the cases can go on, lets exactly that one take
+// effect and returns its index. Among several that are ready the choice is
+// random and even.
+//
+// A context that has ended wins over ready cases: the index is -1, the error an
+// ErrWithdrawn, and no case took effect. An error with an index belongs to that
+// case, which counts as chosen: a closed channel, say. Two cases on the same
+// half of one channel, and two defaults, are ErrInvalid.
+//
+// Select costs more than a plain call: to ask a target whether it is ready
+// takes a message there and back.
+func Select(ctx context.Context, cases ...Case) (int, error) {
+	s := selection{cases: cases, fallback: -1}
+	err := s.check()
+	if err != nil {
+		return -1, wrap(OpSelect, "", 0, err)
+	}
+	if i, err := s.poll(ctx); i >= 0 {
+		return i, err
+	}
+	if s.fallback >= 0 && ctx.Err() == nil {
+		return s.fallback, nil
+	}
+	i, err := s.block(ctx)
+	if i < 0 {
+		err = wrap(OpSelect, "", 0, &WithdrawnError{Cause: ctx.Err()})
+	}
+	return i, err
+}
+
+// selection is one call of Select.
+type selection struct {
+	cases    []Case
+	fallback int // index of Default, or -1
+}
+
+// check refuses cases that cannot stand together.
+func (s *selection) check() error {
+	type half struct {
+		ch *Channel
+		d  abi.Direction
+	}
+	seen := make(map[half]int)
+	for i, c := range s.cases {
+		if c.fallback && s.fallback >= 0 {
+			return fmt.Errorf("cases %d and %d are both the default: %w", s.fallback, i, ErrInvalid)
+		}
+		if c.fallback {
+			s.fallback = i
+		}
+		if c.ch == nil {
+			continue
+		}
+		h := half{c.ch, c.half}
+		if first, dup := seen[h]; dup {
+			return fmt.Errorf("cases %d and %d are on the same %v half of target %d: %w",
+				first, i, c.half, c.ch.Target(), ErrInvalid)
+		}
+		seen[h] = i
+	}
+	return nil
+}
+
+// poll tries the cases in random order and returns the index of the one that
+// took effect or failed, -1 for none. It stops when ctx ends.
+func (s *selection) poll(ctx context.Context) (int, error) {
+	for _, i := range rand.Perm(len(s.cases)) {
+		if ctx.Err() != nil {
+			return -1, nil
+		}
+		if s.cases[i].try == nil {
+			continue
+		}
+		if ok, err := s.cases[i].try(); ok || err != nil {
+			return i, err
+		}
+	}
+	return -1, nil
+}
+
+// block waits for a case as poll does; -1 means that ctx ended.
+func (s *selection) block(ctx context.Context) (int, error) {
+	wake := make(chan struct{}, 1) // a token that nobody took yet is enough
+	waits, index := s.waits(ctx, wake)
+	defer s.disarm()
+	for ctx.Err() == nil {
+		if i, err := s.arm(wake); err != nil {
+			return i, err
+		}
+		// What became ready before it was armed rings no bell.
+		if i, err := s.poll(ctx); i >= 0 {
+			return i, err
+		}
+		at, v, ok := reflect.Select(waits)
+		if i := index[at]; i >= 0 {
+			if taken := s.cases[i].taken; taken != nil {
+				taken(v, ok)
+			}
+			return i, nil
+		}
+		s.disarm()
+	}
+	return -1, nil
+}
+
+// waits lists what to sleep on, and for each the index of its case: the end of
+// ctx and the wake token have none.
+func (s *selection) waits(ctx context.Context, wake chan struct{}) ([]reflect.SelectCase, []int) {
+	waits := []reflect.SelectCase{
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())},
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(wake)},
+	}
+	index := []int{-1, -1}
+	for i, c := range s.cases {
+		if c.native.Dir != 0 {
+			waits = append(waits, c.native)
+			index = append(index, i)
+		}
+	}
+	return waits, index
+}
+
+// arm asks every device channel for a token; the index is that of the case
+// whose channel refused.
+func (s *selection) arm(wake chan<- struct{}) (int, error) {
+	for i, c := range s.cases {
+		if c.ch == nil {
+			continue
+		}
+		if err := c.ch.ch.Arm(c.half, wake); err != nil {
+			return i, c.ch.fail(OpSelect, err)
+		}
+	}
+	return -1, nil
+}
+
+// disarm takes back what arm asked for.
+func (s *selection) disarm() {
+	for _, c := range s.cases {
+		if c.ch != nil {
+			c.ch.ch.Disarm(c.half)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package nfcomms
+
+import "context"
+
+// SendInd gives the first size bytes of data to the device, whose DMA engine
+// reads them where they are, and returns nil once the target holds them all.
+//
+// data is an object of static size: a slice, a string, a pointer to an array,
+// a struct or a scalar, or one of these by value. Its bytes are sent as they
+// lie in memory, padding included. Types with pointers in them are refused with
+// a *TypeError that names the field. ErrSize if size is negative or larger than
+// the object; ErrSizeMismatch if the target wants another size.
+//
+// An object that Go keeps on the goroutine's stack, which may move, is copied
+// once into memory that stays; everything else is read in place.
+func (c *Channel) SendInd(ctx context.Context, data any, size int) error {
+	o, err := objectOf(data)
+	if err == nil {
+		o, err = o.first(size)
+	}
+	if err == nil {
+		err = c.sendObject(ctx, o)
+	}
+	return c.fail(OpSendInd, err)
+}
+
+// sendObject sends all of o.
+func (c *Channel) sendObject(ctx context.Context, o object) error {
+	if !o.moves {
+		return c.ch.SendInd(ctx, o.mem)
+	}
+	b, err := lend(len(o.mem))
+	if err != nil {
+		return err
+	}
+	defer b.release()
+	copy(b.mem, o.mem)
+	return c.ch.SendInd(ctx, b.mem)
+}
+
+// ReceiveInd takes a transfer of exactly size bytes into the first size bytes
+// of data, and returns how many bytes came: size, or 0 with an error. data is a
+// slice or a pointer to an array, a struct or a scalar; for the rest see
+// SendInd. ErrInvalid if data cannot be written to, ErrSizeMismatch if the
+// device offers another size: Next tells it beforehand.
+func (c *Channel) ReceiveInd(ctx context.Context, data any, size int) (int, error) {
+	o, err := objectOf(data)
+	if err == nil {
+		o, err = o.first(size)
+	}
+	if err == nil {
+		err = o.writable()
+	}
+	if err == nil {
+		err = c.receiveObject(ctx, o)
+	}
+	if err != nil {
+		return 0, c.fail(OpReceiveInd, err)
+	}
+	return size, nil
+}
+
+// receiveObject fills all of o.
+func (c *Channel) receiveObject(ctx context.Context, o object) error {
+	if !o.moves {
+		return c.ch.ReceiveInd(ctx, o.mem)
+	}
+	b, err := lend(len(o.mem))
+	if err != nil {
+		return err
+	}
+	defer b.release()
+	err = c.ch.ReceiveInd(ctx, b.mem)
+	if err == nil {
+		copy(o.mem, b.mem)
+	}
+	return err
+}
+
+// SendIndFunc is SendInd without a buffer of the caller's: fill writes size
+// bytes straight into page-aligned memory that the device then reads. fill must
+// write all of data, which holds arbitrary bytes before; with an error from it
+// nothing is sent and the error is returned. data is valid in fill only.
+func (c *Channel) SendIndFunc(ctx context.Context, size int, fill func(data []byte) error) error {
+	b, err := lend(size)
+	if err != nil {
+		return c.fail(OpSendInd, err)
+	}
+	defer b.release()
+	if err = fill(b.mem); err == nil {
+		err = c.ch.SendInd(ctx, b.mem)
+	}
+	return c.fail(OpSendInd, err)
+}
+
+// ReceiveIndFunc takes a transfer of exactly size bytes into memory lent by the
+// framework and calls fn on it, as an extended rendezvous: the device's process
+// is released when fn returned nil. An error from fn aborts the transfer, which
+// the device's process sees, and is returned. data is valid in fn only.
+func (c *Channel) ReceiveIndFunc(ctx context.Context, size int, fn func(data []byte) error) error {
+	b, err := lend(size)
+	if err != nil {
+		return c.fail(OpReceiveInd, err)
+	}
+	defer b.release()
+	err = c.ch.ReceiveIndFunc(ctx, b.mem, func() error { return fn(b.mem) })
+	return c.fail(OpReceiveInd, err)
+}

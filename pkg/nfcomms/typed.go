@@ -1,0 +1,129 @@
+package nfcomms
+
+import (
+	"context"
+	"reflect"
+	"sync"
+)
+
+// Chan is a channel of values of one type. It is a small value to pass around;
+// the channel below it may be used directly at the same time.
+type Chan[T any] struct {
+	ch   *Channel
+	size int
+	err  error
+}
+
+// ChanOf gives a channel a type. T must hold no pointers, which is checked here
+// once: with another type every call, and Err, returns a *TypeError. Both ends
+// must agree on the layout; the bytes travel as they lie in memory, padding
+// included. Values of up to MessageSize bytes travel as messages, larger ones
+// as transfers (N58).
+func ChanOf[T any](ch *Channel) Chan[T] {
+	size, err := valueLayout(reflect.TypeFor[T]())
+	return Chan[T]{ch: ch, size: size, err: err}
+}
+
+// Err returns the *TypeError of an unsuitable T, or nil.
+func (c Chan[T]) Err() error { return c.err }
+
+// Channel returns the channel below.
+func (c Chan[T]) Channel() *Channel { return c.ch }
+
+// direct reports whether values travel as messages.
+func (c Chan[T]) direct() bool { return c.size <= MessageSize }
+
+// Send gives one value and returns nil once the target took it; see
+// Channel.Send and Channel.SendInd.
+func (c Chan[T]) Send(ctx context.Context, v T) error {
+	switch {
+	case c.err != nil:
+		return c.ch.fail(OpSend, c.err)
+	case c.direct():
+		return c.ch.fail(OpSend, c.sendDirect(ctx, &v))
+	default:
+		return c.ch.fail(OpSendInd, c.sendInd(ctx, &v))
+	}
+}
+
+func (c Chan[T]) sendDirect(ctx context.Context, v *T) error {
+	s := slots.Get().(*slot)
+	defer slots.Put(s)
+	return c.ch.ch.Send(ctx, s.buf[:copy(s.buf[:], valueBytes(v))])
+}
+
+func (c Chan[T]) sendInd(ctx context.Context, v *T) error {
+	b, err := lend(c.size)
+	if err != nil {
+		return err
+	}
+	defer b.release()
+	copy(b.mem, valueBytes(v))
+	return c.ch.ch.SendInd(ctx, b.mem)
+}
+
+// Receive takes one value. A message of another size than T's gives a
+// *SizeError and stays offered; for the rest see Channel.Receive and
+// Channel.ReceiveInd.
+func (c Chan[T]) Receive(ctx context.Context) (T, error) {
+	var v T
+	var err error
+	op := OpReceive
+	switch {
+	case c.err != nil:
+		err = c.err
+	case c.direct():
+		err = c.receiveDirect(ctx, &v)
+	default:
+		op = OpReceiveInd
+		err = c.receiveInd(ctx, &v)
+	}
+	return v, c.ch.fail(op, err)
+}
+
+func (c Chan[T]) receiveDirect(ctx context.Context, v *T) error {
+	s := slots.Get().(*slot)
+	defer slots.Put(s)
+	s.want = c.size
+	err := c.ch.ch.ReceiveFunc(ctx, s.take)
+	if err == nil {
+		copy(valueBytes(v), s.buf[:])
+	}
+	return err
+}
+
+func (c Chan[T]) receiveInd(ctx context.Context, v *T) error {
+	b, err := lend(c.size)
+	if err != nil {
+		return err
+	}
+	defer b.release()
+	err = c.ch.ch.ReceiveInd(ctx, b.mem)
+	if err == nil {
+		copy(valueBytes(v), b.mem)
+	}
+	return err
+}
+
+// slot is memory for one message, off the caller's stack.
+type slot struct {
+	buf  [MessageSize]byte
+	want int
+	// take is the slot's own accept, bound once.
+	take func(msg []byte) error
+}
+
+var slots = sync.Pool{New: func() any {
+	s := new(slot)
+	s.take = s.accept
+	return s
+}}
+
+// accept copies a message of want bytes, and leaves any other offered.
+func (s *slot) accept(msg []byte) error {
+	if len(msg) != s.want {
+		return &SizeError{Host: uint64(s.want), Device: uint64(len(msg))}
+	}
+	copy(s.buf[:], msg)
+	return nil
+}
