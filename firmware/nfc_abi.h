@@ -302,15 +302,21 @@ enum nfc_capability {
 	NFC_CAP_KNOWN = (1 << 1) - 1,
 };
 
-/* HELLO: the device's version and limits; the host answers with its own. */
+/*
+ * HELLO: the device's version and limits; the host answers with its own.
+ *
+ * Channel ids are dealt to islands in blocks of ceil(channels / islands), and
+ * each island has mailboxes / islands mailboxes in a row: the mailbox of a
+ * channel is island * (mailboxes / islands) + id % (mailboxes / islands).
+ */
 struct nfc_hello {
 	nfc_le32 magic;
 	nfc_le16 major;
 	nfc_le16 minor;
 	nfc_le32 capabilities; /* offered by the device, accepted by the host */
 	nfc_le32 channels; /* channel ids are below this */
-	nfc_le16 mailboxes; /* mailbox of a channel = id % mailboxes */
-	nfc_le16 islands; /* island of a mailbox = mailbox % islands */
+	nfc_le16 mailboxes; /* a multiple of islands; see above */
+	nfc_le16 islands;
 	nfc_le32 slots; /* per ring */
 	nfc_le32 window; /* lists in flight per transfer */
 	nfc_le32 beat_ms; /* heartbeat interval */
@@ -403,7 +409,7 @@ enum nfc_control_op {
 	NFC_CONTROL_STOP = 3, /* a: process */
 	NFC_CONTROL_LOAD = 4, /* a: image bytes, then a transfer of them; reply name */
 	NFC_CONTROL_PROGRAM = 5, /* a: index; reply name */
-	NFC_CONTROL_MEMORY = 6, /* a: enum nfc_memory; reply a: base, b: size, c: free bytes */
+	NFC_CONTROL_MEMORY = 6, /* a: enum nfc_memory; reply a: base, b: size, c: free */
 };
 
 struct nfc_control {
