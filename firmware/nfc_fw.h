@@ -55,6 +55,15 @@ struct nfc_api {
 	int (*channel_read)(struct nfc_channel *ch, void *buf, size_t n);
 
 	/*
+	 * As channel_read, but of a transfer only say so: take a message and
+	 * return its length with offer->indirect 0, or return 0 with
+	 * offer->indirect 1 and the transfer's size, still offered. The way to
+	 * serve whatever comes at the speed of channel_read.
+	 */
+	int (*channel_read_any)(struct nfc_channel *ch, void *buf, size_t n,
+				struct nfc_offer *offer);
+
+	/*
 	 * Give one message of n <= 56 bytes. Returns 0 once the host took it;
 	 * errors as channel_read, and -NFC_ETOOLARGE.
 	 */
@@ -64,7 +73,8 @@ struct nfc_api {
 	 * Take a transfer of exactly size bytes into device memory at the
 	 * 40-bit address. Returns 0 once the host committed it.
 	 * -NFC_ESIZE: the host offers another size; both ends see the error.
-	 * -NFC_ERANGE: [address, address + size) is not device memory.
+	 * -NFC_ERANGE: [address, address + size) is not device memory; a
+	 * transfer the host offers now is refused with the same error.
 	 * -NFC_EABORTED, -NFC_EDMA: it ended early; the memory holds a part.
 	 */
 	int (*channel_read_ind)(struct nfc_channel *ch, uint64_t address,
@@ -126,6 +136,7 @@ extern const struct nfc_api *nfc_api;
 		{ 0, 0, NULL, NULL },                    \
 	}
 #define channel_read nfc_api->channel_read
+#define channel_read_any nfc_api->channel_read_any
 #define channel_write nfc_api->channel_write
 #define channel_read_ind nfc_api->channel_read_ind
 #define channel_write_ind nfc_api->channel_write_ind
@@ -145,6 +156,8 @@ extern const struct nfc_api *nfc_api;
 #define nfc_log nfc_api->log
 #else
 int channel_read(struct nfc_channel *ch, void *buf, size_t n);
+int channel_read_any(struct nfc_channel *ch, void *buf, size_t n,
+		     struct nfc_offer *offer);
 int channel_write(struct nfc_channel *ch, const void *buf, size_t n);
 int channel_read_ind(struct nfc_channel *ch, uint64_t address, uint64_t size);
 int channel_write_ind(struct nfc_channel *ch, uint64_t address, uint64_t size);

@@ -22,11 +22,9 @@ struct nfc_config {
 	uint32_t contexts; /* contexts per microengine */
 	uint32_t slots; /* per ring, a power of two */
 	uint32_t window; /* lists in flight per transfer, a power of two */
-	uint32_t transfers; /* active at once, per island */
 	uint32_t beat_ms; /* heartbeat interval */
 	uint32_t stack; /* bytes of a context's stack */
 	uint32_t epoch; /* of this life of the device */
-	uint32_t rsvd;
 	uint64_t target_timeout_ns; /* offers without one get this; 0: none */
 	uint64_t memory[NFC_MEMORY_COUNT]; /* bytes of each type */
 };

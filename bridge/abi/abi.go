@@ -303,8 +303,8 @@ type Hello struct {
 	Minor         uint16
 	Capabilities  uint32
 	Channels      uint32 // channel ids are below this
-	Mailboxes     uint16 // mailbox of a channel = id % Mailboxes
-	Islands       uint16 // island of a mailbox = mailbox % Islands
+	Mailboxes     uint16 // a multiple of Islands
+	Islands       uint16
 	Slots         uint32 // per ring
 	Window        uint32 // lists in flight per transfer
 	BeatMS        uint32 // heartbeat interval
@@ -313,6 +313,20 @@ type Hello struct {
 	WriteManagers uint32
 	Contexts      uint32 // processes the device can run
 	Rsvd          uint32
+}
+
+// Island returns the island that serves a channel: ids are dealt to islands in
+// blocks. The hello must be valid and the channel below Channels.
+func (h *Hello) Island(channel uint32) int {
+	islands := uint32(h.Islands)
+	return int(channel / ((h.Channels + islands - 1) / islands))
+}
+
+// Mailbox returns the mailbox of a channel: an island has Mailboxes / Islands
+// of them in a row.
+func (h *Hello) Mailbox(channel uint32) int {
+	each := int(h.Mailboxes) / int(h.Islands)
+	return h.Island(channel)*each + int(channel)%each
 }
 
 // Heartbeat is the device's life sign.

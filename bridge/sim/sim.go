@@ -1,0 +1,187 @@
+//go:build cgo
+
+package sim
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/mailbox"
+	"github.com/nfcomms/nfcomms/firmware"
+)
+
+func init() { bridge.Register("sim", open) }
+
+func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Device, error) {
+	s, err := parse(a)
+	if err != nil {
+		return nil, err
+	}
+	p, err := start(s, o.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("address %q: start firmware: %w", a, err)
+	}
+	dev, err := mailbox.Open(ctx, p, bridge.Info{Address: a.String(), Driver: "sim"}, o)
+	if err != nil {
+		p.Close()
+		return nil, fmt.Errorf("address %q: %w", a, err)
+	}
+	return dev, nil
+}
+
+// port runs the firmware and is the mailbox manager's way to it.
+type port struct {
+	firmware *firmware.Instance
+	doorbell *os.File
+	log      *logPipe
+
+	mu   sync.RWMutex // guards area against Restart
+	area unsafe.Pointer
+	size uint64
+}
+
+var _ mailbox.Port = (*port)(nil)
+
+func start(s shape, logger *slog.Logger) (*port, error) {
+	log, err := newLogPipe(logger)
+	if err != nil {
+		return nil, err
+	}
+	instance, status := firmware.Start(firmware.Config{
+		Channels:      s.count["channels"],
+		Managers:      s.count["managers"],
+		Islands:       s.count["islands"],
+		Microengines:  s.count["microengines"],
+		Contexts:      s.count["contexts"],
+		Slots:         s.count["slots"],
+		Window:        s.count["window"],
+		Engines:       s.count["engines"],
+		Stack:         int(s.stack),
+		Beat:          s.beat,
+		TargetTimeout: s.expire,
+		Spin:          s.spin,
+		Memory:        s.memory,
+		LogFD:         log.writeFD(),
+	})
+	if status != abi.OK {
+		log.Close()
+		return nil, bridge.Error(status)
+	}
+	// The port owns a duplicate, so that closing the file and stopping the
+	// firmware do not race for one descriptor.
+	fd, err := unix.FcntlInt(uintptr(instance.Doorbell()), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		instance.Close()
+		log.Close()
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	p := &port{firmware: instance, doorbell: os.NewFile(uintptr(fd), "nfcomms-doorbell"), log: log}
+	p.area, p.size = instance.Area()
+	return p, nil
+}
+
+// Area returns the mailbox area of the present epoch.
+func (p *port) Area() (unsafe.Pointer, uint64) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.area, p.size
+}
+
+// Ring wakes an island: the low half of its area word is a futex.
+func (p *port) Ring(island int) {
+	base, _ := p.Area()
+	word := unsafe.Pointer(&(*abi.Area)(base).Island[island].Word)
+	const wakePrivate = 1 | 128
+	unix.Syscall(unix.SYS_FUTEX, uintptr(word), wakePrivate, 1)
+}
+
+// Doorbell returns the eventfd the device rings.
+func (p *port) Doorbell() *os.File { return p.doorbell }
+
+// Assist lends the calling goroutine to the DMA engine for one piece.
+func (p *port) Assist() bool { return p.firmware.Assist() }
+
+// Fence turns DMA off.
+func (p *port) Fence() { p.firmware.Fence() }
+
+// Restart boots the next life of the firmware.
+func (p *port) Restart() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if status := p.firmware.Restart(); status != abi.OK {
+		return fmt.Errorf("restart firmware: %w", bridge.Error(status))
+	}
+	p.area, p.size = p.firmware.Area()
+	return nil
+}
+
+// Close stops the firmware.
+func (p *port) Close() error {
+	p.firmware.Close()
+	p.log.Close()
+	return p.doorbell.Close()
+}
+
+// logPipe carries the device's log lines to a logger. The write end belongs to
+// the firmware's threads, so lines cost no call into Go.
+type logPipe struct {
+	read, write *os.File
+	done        sync.WaitGroup
+}
+
+func newLogPipe(logger *slog.Logger) (*logPipe, error) {
+	l := &logPipe{}
+	if logger == nil {
+		return l, nil
+	}
+	var fds [2]int
+	if err := syscall.Pipe2(fds[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK); err != nil {
+		return nil, os.NewSyscallError("pipe2", err)
+	}
+	l.read = os.NewFile(uintptr(fds[0]), "nfcomms-log")
+	l.write = os.NewFile(uintptr(fds[1]), "nfcomms-log")
+	l.done.Go(func() {
+		lines := bufio.NewScanner(l.read)
+		for lines.Scan() {
+			logger.Info(lines.Text(), "source", "device")
+		}
+	})
+	return l, nil
+}
+
+func (l *logPipe) writeFD() int {
+	if l.write == nil {
+		return -1
+	}
+	fd := -1
+	raw, err := l.write.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(f uintptr) { fd = int(f) })
+	}
+	runtime.KeepAlive(l.write)
+	if err != nil {
+		return -1
+	}
+	return fd
+}
+
+// Close ends the pipe after the firmware stopped and waits for the last line.
+func (l *logPipe) Close() {
+	if l.read == nil {
+		return
+	}
+	l.write.Close()
+	l.done.Wait()
+	l.read.Close()
+}

@@ -1,0 +1,107 @@
+//go:build cgo
+
+package firmware
+
+/*
+#cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -fno-strict-aliasing
+#cgo LDFLAGS: -ldl -lpthread
+#include "port_hosted.h"
+*/
+import "C"
+
+import (
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// Available reports whether this build contains the firmware.
+const Available = true
+
+// Config is the shape of a device. Zero fields take the firmware's defaults.
+type Config struct {
+	Channels, Managers, Islands int
+	Microengines, Contexts      int
+	Slots, Window               int
+	Stack                       int // bytes per context
+	Engines                     int // DMA threads beside the islands
+	Beat, TargetTimeout         time.Duration
+	Spin                        time.Duration // how long an idle island spins
+	Memory                      [abi.MemoryCount]uint64
+	LogFD                       int // device log lines go here; -1: nowhere
+}
+
+// Instance is a running device. Its methods are safe for concurrent use,
+// except that Restart and Close exclude each other and themselves.
+type Instance struct {
+	mu    sync.Mutex
+	h     *C.struct_nfc_hosted
+	epoch uint32
+}
+
+// Start boots a device on threads of this process. The error is an abi.Status:
+// abi.ErrInvalid for a shape that makes no sense, abi.ErrNoMemory.
+func Start(c Config) (*Instance, abi.Status) {
+	config := C.struct_nfc_config{
+		channels:          C.uint32_t(c.Channels),
+		managers:          C.uint32_t(c.Managers),
+		islands:           C.uint32_t(c.Islands),
+		engines_me:        C.uint32_t(c.Microengines),
+		contexts:          C.uint32_t(c.Contexts),
+		slots:             C.uint32_t(c.Slots),
+		window:            C.uint32_t(c.Window),
+		stack:             C.uint32_t(c.Stack),
+		beat_ms:           C.uint32_t(c.Beat.Milliseconds()),
+		epoch:             1,
+		target_timeout_ns: C.uint64_t(c.TargetTimeout.Nanoseconds()),
+	}
+	for i, size := range c.Memory {
+		config.memory[i] = C.uint64_t(size)
+	}
+	options := C.struct_nfc_hosted_options{
+		spin_ns: C.uint64_t(c.Spin.Nanoseconds()),
+		engines: C.uint32_t(c.Engines),
+		log_fd:  C.int32_t(c.LogFD),
+	}
+	i := &Instance{epoch: 1}
+	if rc := C.nfc_hosted_open(&config, &options, &i.h); rc != 0 {
+		return nil, abi.Status(-rc)
+	}
+	return i, abi.OK
+}
+
+// Area returns the mailbox area of the present life.
+func (i *Instance) Area() (unsafe.Pointer, uint64) {
+	var size C.uint64_t
+	p := C.nfc_hosted_area(i.h, &size)
+	return p, uint64(size)
+}
+
+// Doorbell returns the eventfd that the device rings. It stays the instance's.
+func (i *Instance) Doorbell() int { return int(C.nfc_hosted_doorbell(i.h)) }
+
+// Assist moves one waiting DMA piece on the calling thread.
+func (i *Instance) Assist() bool { return C.nfc_hosted_assist(i.h) != 0 }
+
+// Fence turns DMA off and returns when no copy runs any more.
+func (i *Instance) Fence() { C.nfc_hosted_fence(i.h) }
+
+// Restart fences the device and boots its next life in a new area.
+func (i *Instance) Restart() abi.Status {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.epoch++
+	return abi.Status(-C.nfc_hosted_restart(i.h, C.uint32_t(i.epoch)))
+}
+
+// Close stops the device and frees what it held. It is idempotent.
+func (i *Instance) Close() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.h != nil {
+		C.nfc_hosted_close(i.h)
+		i.h = nil
+	}
+}

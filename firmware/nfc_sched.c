@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Islands: cooperative processes, timers, and the loop that serves mailboxes,
+ * processes and DMA in turn. Managers run to completion inside the loop; only
+ * processes have stacks.
+ */
+#include "nfc_internal.h"
+
+enum {
+	CLOCK_EVERY = 32, /* idle turns between two looks at the clock */
+};
+
+/* Channel ids are dealt to islands in blocks, and to mailboxes within one. */
+struct nfc_island *nfc_island_of(struct nfc_device *dev, uint32_t channel)
+{
+	const struct nfc_config *c = &dev->config;
+	uint32_t block = (c->channels + c->islands - 1) / c->islands;
+
+	return &dev->islands[channel / block];
+}
+
+struct nfc_box *nfc_box_of(struct nfc_device *dev, uint32_t channel)
+{
+	struct nfc_island *island = nfc_island_of(dev, channel);
+
+	return &island->boxes[channel % island->box_count];
+}
+
+static void make_ready(struct nfc_process *p)
+{
+	struct nfc_island *island = p->island;
+
+	p->ready = 1;
+	p->next = NULL;
+	if (island->ready_last)
+		island->ready_last->next = p;
+	else
+		island->ready_first = p;
+	island->ready_last = p;
+}
+
+/* Let a blocked process return from nfc_block() with result. */
+void nfc_wake(struct nfc_process *p, int result)
+{
+	if (p->ready)
+		return;
+	p->result = result;
+	p->wait = NFC_WAIT_NONE;
+	p->wake_at = 0;
+	make_ready(p);
+}
+
+static void switch_away(struct nfc_process *p)
+{
+	struct nfc_island *island = p->island;
+
+	island->count[NFC_COUNT_SWITCHES]++;
+	island->dev->port->stack_switch(&p->stack, &island->scheduler);
+}
+
+/* Give the island to others until nfc_wake(); returns its result. */
+int nfc_block(struct nfc_process *p, enum nfc_wait wait)
+{
+	p->wait = wait;
+	p->ready = 0;
+	switch_away(p);
+	return p->result;
+}
+
+void nfc_yield(struct nfc_process *self)
+{
+	make_ready(self);
+	switch_away(self);
+}
+
+/* Make sure timers are looked at no later than at. */
+void nfc_timer(struct nfc_island *island, uint64_t at)
+{
+	island->timer = nfc_min(island->timer, at);
+}
+
+void nfc_sleep(struct nfc_process *self, uint64_t ns)
+{
+	struct nfc_island *island = self->island;
+
+	if (self->stop)
+		return;
+	island->now = island->dev->port->now(island->dev->port->self);
+	self->wake_at = island->now + ns;
+	nfc_timer(island, self->wake_at);
+	nfc_block(self, NFC_WAIT_SLEEP);
+}
+
+static void process_main(void *arg)
+{
+	struct nfc_process *p = arg;
+
+	for (;;) {
+		struct nfc_device *dev = p->island->dev;
+
+		p->program->main(p);
+		for (uint32_t i = 0; i < p->ports; i++)
+			nfc_channel_end(&dev->channels[p->first + i]);
+		nfc_memory_free(dev, p->id, 0);
+		p->program = NULL;
+		atomic_fetch_sub(&dev->running, 1);
+		nfc_block(p, NFC_WAIT_NONE); /* until started anew */
+	}
+}
+
+static int bind_targets(struct nfc_island *island, struct nfc_process *p)
+{
+	struct nfc_device *dev = island->dev;
+
+	for (uint32_t i = 0; i < p->ports; i++) {
+		if (nfc_island_of(dev, p->first + i) != island)
+			return -NFC_EINVAL;
+		if (dev->channels[p->first + i].process)
+			return -NFC_EBUSY;
+	}
+	for (uint32_t i = 0; i < p->ports; i++) {
+		struct nfc_channel *ch = &dev->channels[p->first + i];
+
+		ch->process = p;
+		ch->island = island;
+		ch->box = nfc_box_of(dev, p->first + i);
+		ch->id = p->first + i;
+		for (int h = 0; h < 2; h++)
+			if (!ch->half[h].next)
+				ch->half[h].next = 1;
+	}
+	return 0;
+}
+
+/* Start a process on this island. Returns 0 or a negated status. */
+int nfc_process_start(struct nfc_island *island, void *arg)
+{
+	struct nfc_start *start = arg;
+	struct nfc_device *dev = island->dev;
+	const struct nfc_port *port = dev->port;
+	struct nfc_process *p = NULL;
+	int rc;
+
+	for (uint32_t i = 0; i < island->process_count && !p; i++)
+		if (!island->processes[i].program)
+			p = &island->processes[i];
+	if (!p)
+		return -NFC_ENOMEM;
+	p->first = start->first;
+	p->ports = start->ports;
+	rc = bind_targets(island, p);
+	if (rc)
+		return rc;
+	if (!p->stack.base) {
+		p->stack.size = dev->config.stack;
+		rc = port->stack_init(port->self, &p->stack, process_main, p);
+		if (rc) {
+			p->ports = 0;
+			for (uint32_t i = 0; i < start->ports; i++)
+				dev->channels[start->first + i].process = NULL;
+			return -NFC_ENOMEM;
+		}
+	}
+	p->program = start->program;
+	p->argument = start->argument;
+	p->stop = 0;
+	p->id = atomic_fetch_add(&dev->next_process, 1);
+	start->process = p->id;
+	atomic_fetch_add(&dev->running, 1);
+	nfc_wake(p, 0);
+	return 0;
+}
+
+/*
+ * Run fn on another island's thread and wait for its result, cooperatively.
+ * Called by a process; on its own island fn runs at once.
+ */
+int nfc_island_call(struct nfc_process *self, struct nfc_island *to,
+		    int (*fn)(struct nfc_island *island, void *arg), void *arg)
+{
+	struct nfc_call call = { .fn = fn, .arg = arg };
+	const struct nfc_port *port = to->dev->port;
+	struct nfc_call *head;
+
+	if (to == self->island)
+		return fn(to, arg);
+	head = atomic_load(&to->inbox);
+	do {
+		call.next = head;
+	} while (!atomic_compare_exchange_weak(&to->inbox, &head, &call));
+	port->wake(port->self, to->index); /* SYNC: island park */
+	while (!atomic_load(&call.done) && !atomic_load(&to->dev->halt))
+		nfc_sleep(self, 20000);
+	return atomic_load(&call.done) ? call.result : -NFC_ERESET;
+}
+
+static bool serve_inbox(struct nfc_island *island)
+{
+	struct nfc_call *call, *next;
+
+	if (!atomic_load_explicit(&island->inbox, memory_order_relaxed))
+		return false;
+	for (call = atomic_exchange(&island->inbox, NULL); call; call = next) {
+		next = call->next;
+		call->result = call->fn(island, call->arg);
+		atomic_store(&call->done, 1);
+	}
+	return true;
+}
+
+/* Run what is ready now; what becomes ready meanwhile runs next turn. */
+static bool run_ready(struct nfc_island *island)
+{
+	struct nfc_process *p = island->ready_first, *next;
+
+	if (!p)
+		return false;
+	island->ready_first = NULL;
+	island->ready_last = NULL;
+	for (; p; p = next) {
+		next = p->next;
+		island->current = p;
+		island->dev->port->stack_switch(&island->scheduler, &p->stack);
+	}
+	island->current = NULL;
+	return true;
+}
+
+/* Wake sleepers and refuse offers that waited too long; find the next due. */
+static void serve_timers(struct nfc_island *island)
+{
+	uint64_t due = UINT64_MAX;
+
+	if (island->index == 0 && island->now >= island->next_beat)
+		nfc_heartbeat(island);
+	if (island->now < island->timer)
+		return;
+	for (uint32_t i = 0; i < island->process_count; i++) {
+		struct nfc_process *p = &island->processes[i];
+
+		if (!p->wake_at)
+			continue;
+		if (p->wake_at <= island->now)
+			nfc_wake(p, -NFC_ETIMEOUT);
+		else
+			due = nfc_min(due, p->wake_at);
+	}
+	island->timer = nfc_min(due, nfc_expire_offers(island));
+}
+
+static bool serve_boxes(struct nfc_island *island)
+{
+	uint32_t taken = 0;
+
+	for (uint32_t i = 0; i < island->box_count; i++)
+		if (nfc_box_pending(&island->boxes[i]))
+			taken += nfc_read_manager(island, &island->boxes[i]);
+	return taken != 0;
+}
+
+/* True if a mailbox has something; *stalled if that waits for d2h room. */
+static bool boxes_pending(struct nfc_island *island, bool *stalled)
+{
+	bool pending = false;
+
+	*stalled = false;
+	for (uint32_t i = 0; i < island->box_count; i++) {
+		if (!nfc_box_pending(&island->boxes[i]))
+			continue;
+		if (nfc_box_room(island->dev, &island->boxes[i]))
+			pending = true;
+		else
+			*stalled = true;
+	}
+	return pending;
+}
+
+/*
+ * Sleep until the host or another island rings, or something is due. The
+ * order is: say so, fence, look again. SYNC: island park
+ */
+static void island_sleep(struct nfc_island *island)
+{
+	struct nfc_device *dev = island->dev;
+	const struct nfc_port *port = dev->port;
+	_Atomic uint64_t *word =
+		(_Atomic uint64_t *)&dev->area->island[island->index].word;
+	uint64_t until = island->timer;
+	bool stalled;
+
+	if (island->index == 0)
+		until = nfc_min(until, island->next_beat);
+	atomic_store(word, 1);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!boxes_pending(island, &stalled) && !atomic_load(&island->inbox) &&
+	    !atomic_load(&dev->halt)) {
+		if (stalled)
+			until = nfc_min(until, island->now + 50000);
+		island->count[NFC_COUNT_SLEEPS]++;
+		port->sleep(port->self, island->index, until);
+	}
+	atomic_store(word, 0);
+	island->now = port->now(port->self);
+}
+
+/* One turn; true if it found anything to do. */
+static bool island_turn(struct nfc_island *island)
+{
+	bool busy = serve_boxes(island);
+
+	busy |= run_ready(island);
+	if (island->active)
+		busy |= nfc_transfer_pump(island);
+	busy |= serve_inbox(island);
+	return busy;
+}
+
+static inline void pause_cpu(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/*
+ * Spin while it pays: a spin that ends in work doubles the budget, one that
+ * ends in sleep halves it.
+ */
+static void adapt_spin(struct nfc_island *island, bool paid)
+{
+	uint64_t most = island->dev->port->spin_ns;
+
+	if (paid)
+		island->spin_ns = nfc_min(most, 2 * island->spin_ns + most / 16);
+	else if (island->spin_ns > most / 8)
+		island->spin_ns /= 2;
+}
+
+void nfc_island_run(struct nfc_device *dev, uint32_t index)
+{
+	struct nfc_island *island = &dev->islands[index];
+	const struct nfc_port *port = dev->port;
+	uint64_t idle_since = 0;
+	uint32_t turn = 0;
+
+	island->now = port->now(port->self);
+	while (!atomic_load_explicit(&dev->halt, memory_order_relaxed)) {
+		bool busy = island_turn(island);
+
+		if (++turn % CLOCK_EVERY == 0 || island->timer <= island->now) {
+			island->now = port->now(port->self);
+			serve_timers(island);
+		}
+		if (busy) {
+			if (idle_since)
+				adapt_spin(island, true);
+			idle_since = 0;
+			continue;
+		}
+		pause_cpu();
+		if (turn % CLOCK_EVERY)
+			continue;
+		if (!idle_since)
+			idle_since = island->now;
+		if (island->now - idle_since < island->spin_ns)
+			continue;
+		adapt_spin(island, false);
+		island_sleep(island);
+		idle_since = island->now;
+	}
+}

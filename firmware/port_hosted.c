@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: MIT
+/* The hosted port: threads, futexes, an eventfd, and memcpy as DMA. */
+#define _GNU_SOURCE
+#include "port_hosted.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "nfc_fw.h"
+#include "port_switch.h"
+
+enum {
+	ENGINE_SPIN = 2000, /* empty looks before an engine sleeps */
+	JOIN_SECONDS = 1, /* how long a thread may take to leave */
+	IMAGES = 64, /* programs loaded per device */
+};
+
+/* One life of the device: what a restart replaces. */
+struct life {
+	struct nfc_hosted *h;
+	struct nfc_device *dev;
+	struct nfc_port port;
+	struct nfc_config config;
+	uint64_t device_size;
+	pthread_t thread[NFC_ISLANDS_MAX];
+	uint32_t threads;
+	pthread_t engine[NFC_ISLANDS_MAX];
+	uint32_t engines;
+	_Atomic uint32_t engine_word; /* engines asleep: futex */
+	_Atomic uint32_t stop_engines;
+	_Atomic uint32_t gate; /* 1: DMA is off */
+	_Atomic uint32_t moving; /* copies under way */
+};
+
+struct nfc_hosted {
+	struct life *life; /* NULL after a restart that failed */
+	struct nfc_config config;
+	struct nfc_hosted_options options;
+	void *area; /* outlives a life: the host may be looking at it */
+	uint64_t area_size;
+	int doorbell;
+	pthread_mutex_t lock; /* images */
+	void *image[IMAGES];
+	uint32_t images;
+};
+
+struct island_arg {
+	struct life *life;
+	uint32_t island;
+};
+
+/* ---- what the firmware asks for ---- */
+
+static uint64_t port_now(void *self)
+{
+	struct timespec t;
+
+	(void)self;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void futex_wake(void *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+static void port_sleep(void *self, uint32_t island, uint64_t until_ns)
+{
+	struct life *life = self;
+	struct nfc_area *area = life->port.area;
+	uint64_t now = port_now(self);
+	struct timespec t;
+
+	if (until_ns <= now)
+		return;
+	now = until_ns - now;
+	t.tv_sec = (time_t)(now / 1000000000);
+	t.tv_nsec = (long)(now % 1000000000);
+	/* SYNC: island park: the low half of the word is the futex */
+	syscall(SYS_futex, &area->island[island].word, FUTEX_WAIT_PRIVATE, 1,
+		until_ns == UINT64_MAX ? NULL : &t, NULL, 0);
+}
+
+static void port_wake(void *self, uint32_t island)
+{
+	struct life *life = self;
+	struct nfc_area *area = life->port.area;
+	_Atomic uint64_t *word = (_Atomic uint64_t *)&area->island[island].word;
+
+	if (atomic_exchange(word, 0)) /* SYNC: island park */
+		futex_wake(word);
+}
+
+static void port_ring_host(void *self)
+{
+	struct life *life = self;
+	uint64_t one = 1;
+	ssize_t n = write(life->h->doorbell, &one, sizeof(one));
+
+	(void)n; /* full: it is readable already */
+}
+
+/* DMA passes a gate, so that a fence can wait for the last copy. */
+static bool enter(struct life *life)
+{
+	atomic_fetch_add(&life->moving, 1);
+	if (!atomic_load(&life->gate))
+		return true;
+	atomic_fetch_sub(&life->moving, 1);
+	return false;
+}
+
+static int move(struct life *life, void *to, const void *from, uint64_t len)
+{
+	if (!enter(life))
+		return NFC_EDMA;
+	memcpy(to, from, len);
+	atomic_fetch_sub_explicit(&life->moving, 1, memory_order_release);
+	return 0;
+}
+
+static int port_dma_read(void *self, void *to, uint64_t bus, uint64_t len)
+{
+	return move(self, to, (const void *)(uintptr_t)bus, len);
+}
+
+static int port_dma_write(void *self, uint64_t bus, const void *from,
+			  uint64_t len)
+{
+	return move(self, (void *)(uintptr_t)bus, from, len);
+}
+
+static void port_wake_engines(void *self)
+{
+	struct life *life = self;
+
+	if (life->engines && atomic_exchange(&life->engine_word, 0))
+		futex_wake(&life->engine_word);
+}
+
+static void port_log(void *self, const char *line, uint64_t len)
+{
+	struct life *life = self;
+	char text[260];
+	ssize_t n;
+
+	if (life->h->options.log_fd < 0 || len > 256)
+		return;
+	memcpy(text, line, len);
+	text[len] = '\n';
+	n = write(life->h->options.log_fd, text, len + 1);
+	(void)n; /* a reader that is too slow loses lines */
+}
+
+static int port_stack_init(void *self, struct nfc_stack *s,
+			   void (*enter_fn)(void *arg), void *arg)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	uint8_t *base = mmap(NULL, s->size + (uint64_t)page, PROT_NONE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	(void)self;
+	if (base == MAP_FAILED)
+		return NFC_ENOMEM;
+	if (mprotect(base + page, s->size, PROT_READ | PROT_WRITE)) {
+		munmap(base, s->size + (uint64_t)page);
+		return NFC_ENOMEM;
+	}
+	s->base = base + page; /* below it lies a guard page */
+	return port_switch_init(s, enter_fn, arg);
+}
+
+static void port_stack_free(void *self, struct nfc_stack *s)
+{
+	long page = sysconf(_SC_PAGESIZE);
+
+	(void)self;
+	port_switch_free(s);
+	munmap((uint8_t *)s->base - page, s->size + (uint64_t)page);
+	s->base = NULL;
+}
+
+/* ---- programs from shared objects ---- */
+
+static void *open_image(const void *image, uint64_t size)
+{
+	int fd = memfd_create("nfc-program", MFD_CLOEXEC);
+	char path[40];
+	void *handle = NULL;
+
+	if (fd < 0)
+		return NULL;
+	if (write(fd, image, size) == (ssize_t)size) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	}
+	close(fd);
+	return handle;
+}
+
+static int check_table(const struct nfc_program *table)
+{
+	for (const struct nfc_program *p = table; p->name; p++)
+		if (p->abi != NFC_PROGRAM_ABI)
+			return NFC_EABI;
+	return 0;
+}
+
+static int keep_image(struct nfc_hosted *h, void *handle)
+{
+	int rc = NFC_ENOMEM;
+
+	pthread_mutex_lock(&h->lock);
+	if (h->images < IMAGES) {
+		h->image[h->images++] = handle;
+		rc = 0;
+	}
+	pthread_mutex_unlock(&h->lock);
+	return rc;
+}
+
+/* An image stays mapped until the device is closed: processes may run it. */
+static int port_load(void *self, const void *image, uint64_t size,
+		     const struct nfc_api *api, const struct nfc_program **table)
+{
+	struct life *life = self;
+	void *handle = open_image(image, size);
+	const struct nfc_api **slot;
+	int rc;
+
+	if (!handle)
+		return -NFC_EINVAL;
+	*table = dlsym(handle, "nfc_program_table");
+	slot = dlsym(handle, "nfc_api");
+	rc = *table && slot ? check_table(*table) : NFC_EINVAL;
+	if (!rc)
+		rc = keep_image(life->h, handle);
+	if (rc) {
+		dlclose(handle);
+		return -rc;
+	}
+	*slot = api;
+	return 0;
+}
+
+/* ---- threads ---- */
+
+static void *island_main(void *arg)
+{
+	struct island_arg *a = arg;
+	struct life *life = a->life;
+	uint32_t island = a->island;
+
+	free(a);
+	nfc_island_run(life->dev, island);
+	return NULL;
+}
+
+static void engine_sleep(struct life *life)
+{
+	atomic_store(&life->engine_word, 1);
+	if (nfc_dma_step(life->dev) || atomic_load(&life->stop_engines))
+		return;
+	syscall(SYS_futex, &life->engine_word, FUTEX_WAIT_PRIVATE, 1, NULL, NULL,
+		0);
+}
+
+static void *engine_main(void *arg)
+{
+	struct life *life = arg;
+	uint32_t empty = 0;
+
+	while (!atomic_load_explicit(&life->stop_engines, memory_order_relaxed)) {
+		if (nfc_dma_step(life->dev)) {
+			empty = 0;
+		} else if (++empty > ENGINE_SPIN) {
+			empty = 0;
+			engine_sleep(life);
+		}
+	}
+	return NULL;
+}
+
+/* Threads of the firmware take no signals: those are the host program's. */
+static int spawn(pthread_t *thread, void *(*fn)(void *), void *arg)
+{
+	sigset_t all, old;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(thread, NULL, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return rc ? NFC_ENOMEM : 0;
+}
+
+static int start_threads(struct life *life)
+{
+	for (uint32_t i = 0; i < life->config.islands; i++) {
+		struct island_arg *a = malloc(sizeof(*a));
+
+		if (!a)
+			return NFC_ENOMEM;
+		*a = (struct island_arg){ life, i };
+		if (spawn(&life->thread[i], island_main, a)) {
+			free(a);
+			return NFC_ENOMEM;
+		}
+		life->threads++;
+	}
+	for (uint32_t i = 0; i < life->h->options.engines; i++) {
+		if (spawn(&life->engine[i], engine_main, life))
+			return NFC_ENOMEM;
+		life->engines++;
+	}
+	return 0;
+}
+
+/* True if it left in time; a program may keep its island for itself. */
+static bool join(pthread_t thread)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_sec += JOIN_SECONDS;
+	return !pthread_timedjoin_np(thread, NULL, &t);
+}
+
+static bool stop_threads(struct life *life)
+{
+	bool all = true;
+
+	nfc_device_halt(life->dev);
+	atomic_store(&life->stop_engines, 1);
+	atomic_store(&life->engine_word, 0);
+	futex_wake(&life->engine_word);
+	for (uint32_t i = 0; i < life->threads; i++)
+		all &= join(life->thread[i]);
+	for (uint32_t i = 0; i < life->engines; i++)
+		all &= join(life->engine[i]);
+	return all;
+}
+
+/* ---- one life ---- */
+
+static void *map(uint64_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static void unmap(void *p, uint64_t size)
+{
+	if (p)
+		munmap(p, size);
+}
+
+static void life_free(struct life *life)
+{
+	unmap(life->dev, life->device_size);
+	for (int i = 0; i < NFC_MEMORY_COUNT; i++)
+		unmap(life->port.memory[i], life->config.memory[i]);
+	free(life);
+}
+
+static int life_map(struct life *life)
+{
+	const struct nfc_config *c = &life->config;
+
+	life->device_size = nfc_device_size(c);
+	life->dev = map(life->device_size);
+	if (!life->dev)
+		return NFC_ENOMEM;
+	for (int i = 0; i < NFC_MEMORY_COUNT; i++) {
+		life->port.memory[i] = map(c->memory[i]);
+		if (!life->port.memory[i])
+			return NFC_ENOMEM;
+		if (c->memory[i] >= 64 << 20)
+			madvise(life->port.memory[i], c->memory[i],
+				MADV_HUGEPAGE);
+	}
+	return 0;
+}
+
+/* Boot a life in h->area, which is zero. 0 or enum nfc_status. */
+static int life_start(struct nfc_hosted *h)
+{
+	struct life *life = calloc(1, sizeof(*life));
+	int rc;
+
+	if (!life)
+		return NFC_ENOMEM;
+	life->h = h;
+	life->config = h->config;
+	life->port = (struct nfc_port){
+		.self = life,
+		.area = h->area,
+		.ring_host = port_ring_host,
+		.dma_read = port_dma_read,
+		.dma_write = port_dma_write,
+		.wake_engines = port_wake_engines,
+		.now = port_now,
+		.log = port_log,
+		.sleep = port_sleep,
+		.wake = port_wake,
+		.spin_ns = h->options.spin_ns,
+		.stack_init = port_stack_init,
+		.stack_free = port_stack_free,
+		.stack_switch = port_switch,
+		.load = port_load,
+	};
+	rc = life_map(life);
+	if (!rc)
+		rc = -nfc_device_init(life->dev, &h->config, &life->port);
+	if (rc) {
+		life_free(life);
+		return rc;
+	}
+	rc = start_threads(life);
+	if (rc) {
+		if (stop_threads(life))
+			life_free(life);
+		return rc;
+	}
+	h->life = life;
+	return 0;
+}
+
+static void life_fence(struct life *life)
+{
+	atomic_store(&life->gate, 1);
+	while (atomic_load(&life->moving))
+		sched_yield();
+}
+
+/* False if a thread stayed behind; then its memory stays, too. */
+static bool life_end(struct life *life)
+{
+	life_fence(life);
+	if (!stop_threads(life))
+		return false;
+	nfc_device_fini(life->dev);
+	life_free(life);
+	return true;
+}
+
+/* ---- the port as its owner sees it ---- */
+
+static void hosted_free(struct nfc_hosted *h)
+{
+	if (h->doorbell >= 0)
+		close(h->doorbell);
+	unmap(h->area, h->area_size);
+	for (uint32_t i = 0; i < h->images; i++)
+		dlclose(h->image[i]);
+	pthread_mutex_destroy(&h->lock);
+	free(h);
+}
+
+int nfc_hosted_open(const struct nfc_config *config,
+		    const struct nfc_hosted_options *options,
+		    struct nfc_hosted **out)
+{
+	struct nfc_hosted *h = calloc(1, sizeof(*h));
+	int rc = NFC_ENOMEM;
+
+	if (!h)
+		return -NFC_ENOMEM;
+	h->config = *config;
+	h->options = *options;
+	if (nfc_config_check(&h->config) || options->engines > NFC_ISLANDS_MAX) {
+		free(h);
+		return -NFC_EINVAL;
+	}
+	pthread_mutex_init(&h->lock, NULL);
+	h->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	h->area_size = nfc_area_size(&h->config);
+	h->area = map(h->area_size);
+	if (h->doorbell >= 0 && h->area)
+		rc = life_start(h);
+	if (rc)
+		hosted_free(h);
+	else
+		*out = h;
+	return -rc;
+}
+
+/* A thread that stays behind keeps its area; the next life gets another. */
+static int new_area(struct nfc_hosted *h, bool gone)
+{
+	if (gone)
+		return madvise(h->area, h->area_size, MADV_DONTNEED) ?
+			       NFC_ENOMEM : 0;
+	h->area = map(h->area_size);
+	return h->area ? 0 : NFC_ENOMEM;
+}
+
+int nfc_hosted_restart(struct nfc_hosted *h, uint32_t epoch)
+{
+	bool gone = !h->life || life_end(h->life);
+	int rc;
+
+	h->life = NULL;
+	h->config.epoch = epoch;
+	rc = new_area(h, gone);
+	if (!rc)
+		rc = life_start(h);
+	return -rc;
+}
+
+void nfc_hosted_fence(struct nfc_hosted *h)
+{
+	if (h->life)
+		life_fence(h->life);
+}
+
+int nfc_hosted_assist(struct nfc_hosted *h)
+{
+	return h->life && nfc_dma_step(h->life->dev);
+}
+
+void *nfc_hosted_area(struct nfc_hosted *h, uint64_t *size)
+{
+	*size = h->area_size;
+	return h->area;
+}
+
+int nfc_hosted_doorbell(struct nfc_hosted *h)
+{
+	return h->doorbell;
+}
+
+void nfc_hosted_close(struct nfc_hosted *h)
+{
+	if (h->life && !life_end(h->life))
+		return; /* its thread may still ring, log or load */
+	hosted_free(h);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The hosted port: the firmware on threads of a Linux process. Host memory is
+ * this process's own; a bus address is a virtual address.
+ */
+#ifndef PORT_HOSTED_H
+#define PORT_HOSTED_H
+
+#include "nfc_port.h"
+
+struct nfc_hosted;
+
+struct nfc_hosted_options {
+	uint64_t spin_ns; /* how long an idle island spins before it sleeps */
+	uint32_t engines; /* DMA threads beside the islands */
+	int32_t log_fd; /* lines go here; -1: nowhere. Stays the caller's. */
+};
+
+/* All return 0 or the negated enum nfc_status. */
+int nfc_hosted_open(const struct nfc_config *config,
+		    const struct nfc_hosted_options *options,
+		    struct nfc_hosted **out);
+/* Fence, end this life of the device, boot the next under epoch. */
+int nfc_hosted_restart(struct nfc_hosted *h, uint32_t epoch);
+/* No DMA starts after this; returns when none runs. */
+void nfc_hosted_fence(struct nfc_hosted *h);
+/* Move one DMA piece on this thread; 1 if there was one. */
+int nfc_hosted_assist(struct nfc_hosted *h);
+/* The mailbox area of this life. */
+void *nfc_hosted_area(struct nfc_hosted *h, uint64_t *size);
+/* An eventfd the device rings the host with. Stays the port's. */
+int nfc_hosted_doorbell(struct nfc_hosted *h);
+/*
+ * Stop everything and free it. A thread that a program keeps for itself is
+ * left behind, with the memory it can reach.
+ */
+void nfc_hosted_close(struct nfc_hosted *h);
+
+#endif /* PORT_HOSTED_H */

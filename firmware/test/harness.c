@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#include <stdio.h>
+#include <string.h>
+
+#include "harness.h"
+
+const char *test_argument;
+
+static struct test_case *first, **last = &first;
+static unsigned int failures; /* of the running case */
+
+void test_add(struct test_case *c)
+{
+	*last = c;
+	last = &c->next;
+}
+
+bool test_true(bool ok, const char *file, int line, const char *text)
+{
+	if (ok)
+		return true;
+	failures++;
+	printf("%s:%d: not true: %s\n", file, line, text);
+	return false;
+}
+
+bool test_equal(uint64_t got, uint64_t want, const char *file, int line,
+		const char *text)
+{
+	if (got == want)
+		return true;
+	failures++;
+	printf("%s:%d: %s: got %" PRIu64 " (%#" PRIx64 "), want %" PRIu64 "\n",
+	       file, line, text, got, got, want);
+	return false;
+}
+
+/* Usage: test [-n NAME-PART] [ARGUMENT] */
+int main(int argc, char **argv)
+{
+	unsigned int passed = 0, failed = 0;
+	const char *part = "";
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc > 2 && !strcmp(argv[1], "-n")) {
+		part = argv[2];
+		argc -= 2;
+		argv += 2;
+	}
+	test_argument = argc > 1 ? argv[1] : NULL;
+	for (struct test_case *c = first; c; c = c->next) {
+		if (!strstr(c->name, part))
+			continue;
+		failures = 0;
+		c->fn();
+		printf("%s %s\n", failures ? "FAIL" : "ok", c->name);
+		if (failures)
+			failed++;
+		else
+			passed++;
+	}
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed || !passed;
+}

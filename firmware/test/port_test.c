@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT
+/* The port of the rig: islands as fibers, a clock that stands still. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rig.h"
+
+enum {
+	LOOKS_MAX = 500, /* at the clock before an island counts as spinning */
+	ROUNDS_MAX = 64, /* of spinning islands before a step gives up */
+	STACK_SIZE = 64 << 10,
+};
+
+static uint64_t on_now(void *self)
+{
+	struct rig *r = self;
+
+	if (fiber_current != &fiber_main && ++r->looks > LOOKS_MAX) {
+		for (uint32_t i = 0; i < r->config.islands; i++)
+			if (r->island[i].at == NULL)
+				r->island[i].at = fiber_current;
+		fiber_switch(&fiber_main);
+	}
+	return r->clock;
+}
+
+static void on_sleep(void *self, uint32_t island, uint64_t until_ns)
+{
+	struct rig *r = self;
+	struct rig_island *i = &r->island[island];
+
+	i->asleep = true;
+	i->until = until_ns;
+	i->at = fiber_current;
+	fiber_switch(&fiber_main);
+}
+
+static void on_wake(void *self, uint32_t island)
+{
+	struct rig *r = self;
+
+	r->island[island].woken = true;
+}
+
+static void on_ring(void *self)
+{
+	struct rig *r = self;
+
+	r->rings++;
+}
+
+static void on_engines(void *self)
+{
+	(void)self; /* the island works alone, or a hook calls nfc_dma_step() */
+}
+
+static void on_log(void *self, const char *line, uint64_t len)
+{
+	struct rig *r = self;
+
+	r->logs++;
+	snprintf(r->log, sizeof(r->log), "%.*s", (int)len, line);
+}
+
+static bool in_memory(struct rig *r, const uint8_t *p, uint64_t length)
+{
+	for (int i = 0; i < NFC_MEMORY_COUNT; i++) {
+		const uint8_t *base = r->port.memory[i];
+
+		if (p >= base && length <= r->config.memory[i] &&
+		    p + length <= base + r->config.memory[i])
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Every byte must have been offered. Ranges that touch count as one, so this
+ * walks on from the end of the one that holds the start.
+ */
+static bool in_ranges(struct rig *r, uint64_t bus, uint64_t length)
+{
+	while (length) {
+		uint64_t most = 0;
+
+		for (unsigned int i = 0; i < r->ranges; i++) {
+			uint64_t at = bus - r->range[i].bus;
+
+			if (bus >= r->range[i].bus && at < r->range[i].length &&
+			    r->range[i].length - at > most)
+				most = r->range[i].length - at;
+		}
+		if (!most)
+			return false;
+		most = most < length ? most : length;
+		bus += most;
+		length -= most;
+	}
+	return true;
+}
+
+static int dma_check(struct rig *r, const void *memory, uint64_t bus,
+		     uint64_t length)
+{
+	unsigned int call = r->dma_calls++;
+
+	if (!length || !in_memory(r, memory, length) ||
+	    !in_ranges(r, bus, length)) {
+		r->bad_dma++;
+		return NFC_EDMA;
+	}
+	if (r->on_dma)
+		return r->on_dma(r, bus, length);
+	return call < 64 ? r->dma_script[call] : 0;
+}
+
+static int on_dma_read(void *self, void *to, uint64_t bus, uint64_t len)
+{
+	struct rig *r = self;
+	int rc = dma_check(r, to, bus, len);
+
+	if (rc)
+		return rc;
+	memcpy(to, (const void *)(uintptr_t)bus, len);
+	r->dma_bytes += len;
+	return 0;
+}
+
+static int on_dma_write(void *self, uint64_t bus, const void *from,
+			uint64_t len)
+{
+	struct rig *r = self;
+	int rc = dma_check(r, from, bus, len);
+
+	if (rc)
+		return rc;
+	memcpy((void *)(uintptr_t)bus, from, len);
+	r->dma_bytes += len;
+	return 0;
+}
+
+static int on_stack_init(void *self, struct nfc_stack *s,
+			 void (*enter)(void *arg), void *arg)
+{
+	struct rig *r = self;
+	struct fiber *f = fiber_new(s->size, enter, arg);
+
+	s->base = f->stack;
+	s->port = f;
+	r->stacks++;
+	return 0;
+}
+
+static void on_stack_free(void *self, struct nfc_stack *s)
+{
+	struct rig *r = self;
+
+	r->stacks--;
+	fiber_free(s->port);
+	s->base = NULL;
+}
+
+static void on_stack_switch(struct nfc_stack *from, struct nfc_stack *to)
+{
+	from->port = fiber_current; /* the scheduler's is not known before */
+	fiber_switch(to->port);
+}
+
+static int on_load(void *self, const void *image, uint64_t size,
+		   const struct nfc_api *api, const struct nfc_program **table)
+{
+	struct rig *r = self;
+
+	CHECK_EQ(api->abi, NFC_PROGRAM_ABI);
+	CHECK_EQ(api->size, sizeof(*api));
+	return r->load ? r->load(r, image, size, table) : NFC_ENOTSUP;
+}
+
+void *rig_pages(struct rig *r, uint64_t size)
+{
+	uint64_t whole = (size + RIG_PAGE - 1) & ~(uint64_t)(RIG_PAGE - 1);
+	void *p = aligned_alloc(RIG_PAGE, whole);
+
+	if (!p || r->owned_count == RIG_RANGES)
+		abort();
+	memset(p, 0, whole);
+	r->owned[r->owned_count++] = p;
+	return p;
+}
+
+struct island_start {
+	struct rig *rig;
+	uint32_t island;
+};
+
+static void island_main(void *arg)
+{
+	struct island_start start = *(struct island_start *)arg;
+
+	free(arg);
+	nfc_island_run(start.rig->dev, start.island);
+	start.rig->island[start.island].done = true;
+	fiber_switch(&fiber_main);
+}
+
+static void add_islands(struct rig *r)
+{
+	for (uint32_t i = 0; i < r->config.islands; i++) {
+		struct island_start *start = malloc(sizeof(*start));
+
+		*start = (struct island_start){ r, i };
+		r->island[i].fiber = fiber_new(0, island_main, start);
+		r->island[i].at = r->island[i].fiber;
+	}
+}
+
+static void puppet_main(struct nfc_process *self)
+{
+	struct puppet *p = (struct puppet *)(uintptr_t)nfc_argument(self);
+
+	p->fn(self, p);
+	p->done = true;
+}
+
+static const struct nfc_program puppets[] = {
+	{ NFC_PROGRAM_ABI, 0, "puppet", puppet_main },
+	{ 0, 0, NULL, NULL },
+};
+
+struct rig *rig_new(void (*change)(struct nfc_config *c))
+{
+	struct rig *r = calloc(1, sizeof(*r));
+
+	r->config = (struct nfc_config){
+		.channels = 64,
+		.managers = 2,
+		.islands = 1,
+		.engines_me = 4,
+		.contexts = 4,
+		.slots = 64,
+		.window = 8,
+		.beat_ms = 100,
+		.stack = STACK_SIZE,
+		.epoch = 7,
+		.memory = { 64 << 10, 64 << 10, 256 << 10, 4 << 20 },
+	};
+	if (change)
+		change(&r->config);
+	if (!CHECK_EQ(nfc_config_check(&r->config), 0))
+		abort();
+	r->epoch = r->config.epoch;
+	r->clock = 1000000000;
+	r->port = (struct nfc_port){
+		.self = r,
+		.area = rig_pages(r, nfc_area_size(&r->config)),
+		.ring_host = on_ring,
+		.dma_read = on_dma_read,
+		.dma_write = on_dma_write,
+		.wake_engines = on_engines,
+		.now = on_now,
+		.log = on_log,
+		.sleep = on_sleep,
+		.wake = on_wake,
+		.stack_init = on_stack_init,
+		.stack_free = on_stack_free,
+		.stack_switch = on_stack_switch,
+		.load = on_load,
+	};
+	for (int i = 0; i < NFC_MEMORY_COUNT; i++)
+		r->port.memory[i] = rig_pages(r, r->config.memory[i]);
+	r->dev = rig_pages(r, nfc_device_size(&r->config));
+	r->channel = calloc(r->config.channels, sizeof(*r->channel));
+	r->channel[0].next[0] = r->channel[0].next[1] = 1;
+	if (!CHECK_EQ(nfc_device_init(r->dev, &r->config, &r->port), 0) ||
+	    !CHECK_EQ(nfc_device_register(r->dev, puppets), 0))
+		abort();
+	add_islands(r);
+	CHECK(rig_step(r));
+	return r;
+}
+
+static void resume(struct rig *r, uint32_t index)
+{
+	struct rig_island *i = &r->island[index];
+	struct fiber *at = i->at;
+
+	i->asleep = false;
+	i->woken = false;
+	i->at = NULL;
+	r->looks = 0;
+	fiber_switch(at);
+}
+
+static bool runnable(struct rig *r, uint32_t index)
+{
+	struct rig_island *i = &r->island[index];
+	struct nfc_area *area = r->port.area;
+
+	if (i->done)
+		return false;
+	return !i->asleep || i->woken || i->until <= r->clock ||
+	       !area->island[index].word;
+}
+
+bool rig_step(struct rig *r)
+{
+	for (int round = 0; round < ROUNDS_MAX; round++) {
+		bool any = false;
+
+		for (uint32_t i = 0; i < r->config.islands; i++) {
+			if (!runnable(r, i))
+				continue;
+			resume(r, i);
+			any = true;
+		}
+		host_drain(r);
+		if (!any)
+			return true;
+	}
+	return false;
+}
+
+void rig_advance(struct rig *r, uint64_t ns)
+{
+	r->clock += ns;
+	rig_step(r);
+}
+
+void rig_free(struct rig *r)
+{
+	nfc_device_halt(r->dev);
+	rig_step(r);
+	for (uint32_t i = 0; i < r->config.islands; i++) {
+		CHECK(r->island[i].done);
+		fiber_free(r->island[i].fiber);
+	}
+	nfc_device_fini(r->dev);
+	CHECK_EQ(r->stacks, 0);
+	CHECK_EQ(r->bad_dma, 0);
+	for (unsigned int i = 0; i < r->owned_count; i++)
+		free(r->owned[i]);
+	free(r->channel);
+	free(r->inbox);
+	free(r);
+}
+
+struct nfc_heartbeat rig_heartbeat(struct rig *r)
+{
+	struct nfc_area *area = r->port.area;
+	struct nfc_heartbeat beat;
+
+	memcpy(&beat, area->heartbeat.payload, sizeof(beat));
+	CHECK_EQ(nfc_header_type(area->heartbeat.header), NFC_TYPE_HEARTBEAT);
+	CHECK_EQ(nfc_header_sequence(area->heartbeat.header),
+		 beat.beat & 0xffff);
+	return beat;
+}
+
+uint64_t rig_dropped(struct rig *r)
+{
+	rig_advance(r, 100000000);
+	return rig_heartbeat(r).dropped;
+}
