@@ -1,7 +1,8 @@
 # "make" lists the targets.
 GO         ?= go
 FUZZTIME   ?= 5s
-CFILES     := $(wildcard firmware/*.[ch] firmware/*/*.[ch] examples/*/*.[ch])
+CLANG_FORMAT ?= clang-format-14
+CFILES     := $(wildcard firmware/*.[ch] firmware/test/*.[ch] examples/*/*.[ch])
 STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
 RUNNER      = bin/testrun -skips .ci/skips
 GOTEST      = $(GO) test -race -count=1 -timeout 30m
@@ -53,7 +54,7 @@ build: deps-build ## build everything; the commands go to bin/
 .PHONY: fmt
 fmt: deps ## format the Go and C sources
 	gofmt -w .
-	clang-format -i $(CFILES)
+	$(CLANG_FORMAT) -i $(CFILES)
 
 # The linters, in the order of their cost. All run, also after a failure.
 LINTERS = lint-gofmt lint-c lint-rules lint-vet lint-nocgo lint-static lint-tidy
@@ -70,7 +71,7 @@ lint-gofmt: ## Go sources are formatted
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "not formatted: $$files"; exit 1; }
 
 lint-c: ## C sources are formatted
-	@clang-format --dry-run -Werror $(CFILES)
+	@$(CLANG_FORMAT) --dry-run -Werror $(CFILES)
 
 lint-rules: ## the project's own rules: imports, comments, sizes, documents
 	@$(GO) test -count=1 ./internal/lint

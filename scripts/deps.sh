@@ -31,8 +31,10 @@ if command -v gcc >/dev/null && ! echo '#include <stdlib.h>' | gcc -E - >/dev/nu
 fi
 if [ "$what" = test ]; then
 	need git git
-	need clang-format clang-format
+	need clang-format-14 clang-format-14
+	need clang-14 clang-14 libclang-rt-14-dev
 	need riscv64-unknown-elf-gcc gcc-riscv64-unknown-elf
+	need riscv64-unknown-elf-ld binutils-riscv64-unknown-elf
 fi
 
 [ ${#missing[@]} -eq 0 ] && exit 0

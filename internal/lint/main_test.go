@@ -60,7 +60,7 @@ func tree(t *testing.T, suffixes ...string) []*file {
 		}
 		rel := filepath.ToSlash(strings.TrimPrefix(name, root+string(filepath.Separator)))
 		if d.IsDir() {
-			if strings.HasPrefix(d.Name(), ".") && d.Name() != ".." && d.Name() != ".ci" || rel == "bin" {
+			if strings.HasPrefix(d.Name(), ".") && d.Name() != ".." && d.Name() != ".ci" || d.Name() == "bin" || d.Name() == "build" {
 				return filepath.SkipDir
 			}
 			return nil
