@@ -246,7 +246,9 @@ func TestDocumentRulesFind(t *testing.T) {
 	wantOne(t, lostPointers(md("`a/b.go:There`"), none), "There")
 	report(t, lostPointers(md("`a/b.go:T.There`"), some))
 
-	folder := func(dir string) string { return map[string]string{"p": "func TestThere(", "bridge/bridgetest": `{"a/b", ab}`}[dir] }
+	folder := func(dir string) string {
+		return map[string]string{"p": "func TestThere(", "bridge/bridgetest": `{"a/b", ab}`}[dir]
+	}
 	text := "**S1. A.**\n**S2. B.**\n| S1 | `p:TestThere` |\n"
 	wantOne(t, unproven(md(text), folder), "S2 names no test")
 	wantOne(t, unproven(md(text+"| S2 | `p:TestGone` |\n"), folder), "TestGone")
