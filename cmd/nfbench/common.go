@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// common holds the flags every command has.
+type common struct {
+	address string
+	output  string
+}
+
+func (c *common) check() error {
+	if c.output != "table" && c.output != "json" {
+		return usagef("--output %q is neither table nor json", c.output)
+	}
+	return nil
+}
+
+// Header opens every report: what was measured, where.
+type Header struct {
+	Command string  `json:"command"`
+	Device  Device  `json:"device"`
+	Machine Machine `json:"machine"`
+}
+
+// Device says whose figures these are.
+type Device struct {
+	Address string `json:"address"`
+	Driver  string `json:"driver"`
+	// Label tells simulated devices from real ones.
+	Label   string `json:"label"`
+	Islands int    `json:"islands"`
+	Window  int    `json:"window"`
+}
+
+// Machine describes the host.
+type Machine struct {
+	OS   string `json:"os"`
+	Arch string `json:"arch"`
+	CPU  string `json:"cpu"`
+	CPUs int    `json:"cpus"`
+	Go   string `json:"go"`
+	// Load1 is the one-minute load average before the run; -1 if unknown.
+	Load1 float64 `json:"load1"`
+}
+
+func newHeader(command string, dev *nfcomms.Device) Header {
+	info := dev.Info()
+	return Header{
+		Command: command,
+		Device: Device{
+			Address: info.Address, Driver: info.Driver, Label: deviceLabel(info.Driver),
+			Islands: info.Islands, Window: info.Window,
+		},
+		Machine: Machine{
+			OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: cpuModel(),
+			CPUs: runtime.NumCPU(), Go: runtime.Version(), Load1: loadAverage(),
+		},
+	}
+}
+
+func deviceLabel(driver string) string {
+	switch driver {
+	case "sim", "shm":
+		return "simulated device"
+	default:
+		return "device"
+	}
+}
+
+// report is what a command measured.
+type report interface {
+	// table writes it for people.
+	table(w io.Writer)
+}
+
+func (c *common) print(w io.Writer, r report) error {
+	if c.output == "json" {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(r)
+	}
+	r.table(w)
+	return nil
+}
+
+// measure opens the device, runs fn on it, closes it and prints the report.
+func (c *common) measure(cmd *cobra.Command, fn func(context.Context, *nfcomms.Device) (report, error)) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	dev, err := nfcomms.Open(ctx, c.address)
+	if err != nil {
+		return err
+	}
+	r, err := fn(ctx, dev)
+	if cerr := dev.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	return c.print(cmd.OutOrStdout(), r)
+}
+
+// progress is a bar on a terminal and nothing in a pipe.
+type progress struct{ bar *progressbar.ProgressBar }
+
+func newProgress(w io.Writer, steps int, what string) progress {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return progress{}
+	}
+	return progress{progressbar.NewOptions(steps, progressbar.OptionSetWriter(f),
+		progressbar.OptionSetDescription(what), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetElapsedTime(true), progressbar.OptionSetPredictTime(true))}
+}
+
+func (p progress) step(what string) {
+	if p.bar != nil {
+		p.bar.Describe(what)
+		_ = p.bar.Add(1) // a bar that cannot be drawn is no reason to stop
+	}
+}
+
+func (p progress) done() {
+	if p.bar != nil {
+		_ = p.bar.Finish()
+	}
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"time"
+)
+
+// contender is one side of a comparison.
+type contender struct {
+	name string
+	size int // bytes per operation
+	// batch is the number of operations per sample of the percentiles.
+	batch int
+	// run does n operations and returns the time that counts.
+	run func(ctx context.Context, n int) (time.Duration, error)
+	// cpu is the CPU time of all processes that take part, so far.
+	cpu func() (time.Duration, error)
+	// close releases what the contender holds; nil if there is nothing.
+	close func() error
+
+	samples *recorder
+	rounds  []round
+}
+
+// round is what one contender did in one round.
+type round struct {
+	ops    int
+	timed  time.Duration // the time that counts
+	cpu    time.Duration // of everything in the round
+	allocs uint64        // heap objects, this process
+}
+
+func (r round) ns() float64 { return float64(r.timed) / float64(r.ops) }
+
+// ns returns the time per operation of each round.
+func (c *contender) ns() []float64 {
+	ns := make([]float64, len(c.rounds))
+	for i, r := range c.rounds {
+		ns[i] = r.ns()
+	}
+	return ns
+}
+
+// allocs is the fewest heap objects per operation of all rounds: what the
+// rest of the program allocates now and then is not the operation's.
+func (c *contender) allocs() float64 {
+	per := make([]float64, len(c.rounds))
+	for i, r := range c.rounds {
+		per[i] = float64(r.allocs) / float64(r.ops)
+	}
+	return summarise(per).Min
+}
+
+func (c *contender) cpuNs() Spread {
+	per := make([]float64, len(c.rounds))
+	for i, r := range c.rounds {
+		per[i] = float64(r.cpu) / float64(r.ops)
+	}
+	return spread(per)
+}
+
+// round runs batches for about the given time.
+func (c *contender) round(ctx context.Context, slice time.Duration) error {
+	var before, after runtime.MemStats
+	cpu, err := c.cpu()
+	if err != nil {
+		return err
+	}
+	var r round
+	runtime.ReadMemStats(&before)
+	for r.ops == 0 || r.timed < slice {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		d, err := c.run(ctx, c.batch)
+		if err != nil {
+			return err
+		}
+		c.samples.record(d)
+		r.ops += c.batch
+		r.timed += d
+	}
+	runtime.ReadMemStats(&after)
+	end, err := c.cpu()
+	if err != nil {
+		return err
+	}
+	r.cpu, r.allocs = end-cpu, after.Mallocs-before.Mallocs
+	c.rounds = append(c.rounds, r)
+	return nil
+}
+
+// contest runs contenders against each other.
+type contest struct {
+	contenders []*contender
+	// busy says why the figures are not to be trusted, or is empty.
+	busy string
+}
+
+// play warms every contender up with one batch, then interleaves rounds. Each
+// round starts with another contender, so that none always follows the same.
+func (t *contest) play(ctx context.Context, rounds int, slice time.Duration, step func(string)) error {
+	for _, c := range t.contenders {
+		c.samples = newRecorder()
+		if _, err := c.run(ctx, c.batch); err != nil {
+			return err
+		}
+	}
+	own, err := t.cpu()
+	if err != nil {
+		return err
+	}
+	w := newWatch(own)
+	for r := range rounds {
+		for i := range t.contenders {
+			c := t.contenders[(r+i)%len(t.contenders)]
+			if err := c.round(ctx, slice); err != nil {
+				return err
+			}
+			step(c.name)
+		}
+	}
+	if own, err = t.cpu(); err != nil {
+		return err
+	}
+	t.busy = w.busy(own, t.ns(nameMemcpy))
+	return nil
+}
+
+// cpu is the CPU time of the contender that counts the most processes.
+func (t *contest) cpu() (time.Duration, error) {
+	var most time.Duration
+	for _, c := range t.contenders {
+		d, err := c.cpu()
+		if err != nil {
+			return 0, err
+		}
+		most = max(most, d)
+	}
+	return most, nil
+}
+
+func (t *contest) find(name string) *contender {
+	for _, c := range t.contenders {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+func (t *contest) ns(name string) []float64 {
+	if c := t.find(name); c != nil {
+		return c.ns()
+	}
+	return nil
+}
+
+// ratio is the time of a over the time of b, the median of the rounds.
+func (t *contest) ratio(a, b string) Spread {
+	return spread(pairwise(t.ns(a), t.ns(b)))
+}
+
+// close releases all contenders.
+func (t *contest) close() error {
+	var errs []error
+	for _, c := range t.contenders {
+		if c.close != nil {
+			errs = append(errs, c.close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// selfCPU is the CPU time of this process, as a contender wants it.
+func selfCPU() (time.Duration, error) { return cpuTime(), nil }
+
+// timed measures one call.
+func timed(fn func() error) (time.Duration, error) {
+	start := time.Now()
+	err := fn()
+	return time.Since(start), err
+}

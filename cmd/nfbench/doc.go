@@ -1,0 +1,15 @@
+// Command nfbench measures NFComms as an application sees it, through
+// pkg/nfcomms alone.
+//
+//	nfbench latency      the latency test of the NFComms paper
+//	nfbench throughput   the throughput test of the paper
+//	nfbench peers        beside memcpy, Go channels, UNIX sockets and gRPC
+//
+// Rules of every command: both sides of a ratio are interleaved in the same
+// run; wall and CPU time are reported; nothing that is not a transfer is timed;
+// figures of the paper were measured on hardware and stand in columns of their
+// own, figures of a simulated device are labelled so.
+//
+// Exit codes: 0 measured, 1 the measurement failed, 2 bad input, 130
+// interrupted. Goals that are not met do not change the exit code.
+package main

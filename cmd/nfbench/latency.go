@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// latencyOptions are the flags of the command.
+type latencyOptions struct {
+	batches, batch, size int
+}
+
+// latencyTurns is how many turns the batches of each configuration are taken
+// in, so that all four see the same machine.
+const latencyTurns = 10
+
+func newLatency(c *common) *cobra.Command {
+	var o latencyOptions
+	cmd := &cobra.Command{
+		Use:   "latency",
+		Short: "The paper's latency test: producer, consumer, batches of 100",
+		Long: `The latency test of the paper: one producer, one consumer, messages of 56 bytes,
+timed per batch of 100, 10,000 batches, after a warm-up batch that is not
+recorded. Single messages are not timed: consumption is atomic and the next send
+overlaps with the end of the one before.
+
+Four configurations: {h2d, d2h} x {direct, indirect}. As in the paper, indirect
+includes one more copy between the transfer's memory and memory of the process:
+here the host's end copies each message between its transfer buffer and a local
+array, inside the timed part. The configurations take turns, each turn after a
+warm-up batch of its own.
+
+Figures are nanoseconds per message from batch times, on the device at --address;
+the paper's ratios were measured on hardware and stand in their own column.`,
+		Example: `  nfbench latency
+  nfbench latency --batches 1000 --size 8
+  nfbench latency --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			return c.measure(cmd, func(ctx context.Context, dev *nfcomms.Device) (report, error) {
+				return latency(ctx, dev, o, cmd.ErrOrStderr())
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.batches, "batches", 10000, "batches per configuration")
+	f.IntVar(&o.batch, "batch", 100, "messages per timed batch")
+	f.IntVar(&o.size, "size", messageSize, "bytes per message, 1 to 56")
+	return cmd
+}
+
+func (o latencyOptions) check() error {
+	switch {
+	case o.batches < 1:
+		return usagef("--batches %d is less than 1", o.batches)
+	case o.batch < 1:
+		return usagef("--batch %d is less than 1", o.batch)
+	case o.size < 1 || o.size > messageSize:
+		return usagef("--size %d is not 1 to %d bytes", o.size, messageSize)
+	}
+	return nil
+}
+
+// LatencyReport is the JSON of the command.
+type LatencyReport struct {
+	Header
+	Batches int             `json:"batches"`
+	Batch   int             `json:"batch"`
+	Size    int             `json:"size"`
+	Configs []LatencyConfig `json:"configurations"`
+	Ratios  []LatencyRatio  `json:"ratios"`
+	// PaperDirectUs is the average of the paper's predecessor, in µs.
+	PaperDirectUs float64 `json:"paper_hardware_direct_us"`
+	Goals         []Goal  `json:"goals"`
+}
+
+// LatencyConfig is one of the four configurations.
+type LatencyConfig struct {
+	Direction string `json:"direction"` // h2d or d2h
+	Path      string `json:"path"`      // direct or indirect
+	// Ns is nanoseconds per message; N counts batches.
+	Ns Stat `json:"ns"`
+	// WallS and CPUS are seconds over all batches; CPU is of this process with
+	// the simulated device in it.
+	WallS float64 `json:"wall_s"`
+	CPUS  float64 `json:"cpu_s"`
+}
+
+// LatencyRatio is indirect over direct for one direction.
+type LatencyRatio struct {
+	Direction string  `json:"direction"`
+	Mean      float64 `json:"mean"`
+	P50       float64 `json:"p50"`
+	// Paper is what the paper measured on hardware.
+	Paper float64 `json:"paper_hardware"`
+}
+
+// The paper's figures.
+const (
+	paperDirectUs = 14.66
+	paperRatioH2D = 2
+	paperRatioD2H = 1.73
+)
+
+// latencySide is one configuration under test.
+type latencySide struct {
+	direction, path string
+	// begin makes ready for n messages; each moves one.
+	begin func(ctx context.Context, n int) error
+	each  func(ctx context.Context) error
+
+	rec       *recorder
+	wall, cpu time.Duration
+}
+
+// turn times n batches after one that is not recorded.
+func (s *latencySide) turn(ctx context.Context, n, batch int) error {
+	if err := s.begin(ctx, (n+1)*batch); err != nil {
+		return err
+	}
+	if err := s.batch(ctx, batch); err != nil {
+		return err
+	}
+	cpu := cpuTime()
+	for range n {
+		d, err := timed(func() error { return s.batch(ctx, batch) })
+		if err != nil {
+			return err
+		}
+		s.rec.record(d)
+		s.wall += d
+	}
+	s.cpu += cpuTime() - cpu
+	return nil
+}
+
+func (s *latencySide) batch(ctx context.Context, n int) error {
+	for range n {
+		if err := s.each(ctx); err != nil {
+			return fmt.Errorf("%s %s: %w", s.direction, s.path, err)
+		}
+	}
+	return nil
+}
+
+// latencySides starts the device's ends: a sink to consume, a flood to produce.
+func latencySides(ctx context.Context, dev *nfcomms.Device, size int) ([]*latencySide, error) {
+	chans := make([]*nfcomms.Channel, 0, 4)
+	for _, name := range []string{"sink", "sink", "flood", "flood"} {
+		p, err := start(ctx, dev, name, 1)
+		if err != nil {
+			return nil, err
+		}
+		chans = append(chans, p.chans[0])
+	}
+	local, bulk := buffer(size), buffer(size)
+	none := func(context.Context, int) error { return nil }
+	sides := []*latencySide{
+		{direction: "h2d", path: "direct", begin: none,
+			each: func(ctx context.Context) error { return chans[0].Send(ctx, local) }},
+		{direction: "h2d", path: "indirect", begin: none,
+			each: func(ctx context.Context) error {
+				copy(bulk, local)
+				return chans[1].SendInd(ctx, bulk, size)
+			}},
+		{direction: "d2h", path: "direct",
+			begin: func(ctx context.Context, n int) error { return flood(ctx, chans[2], n, size) },
+			each: func(ctx context.Context) error {
+				_, err := chans[2].Receive(ctx, local)
+				return err
+			}},
+		{direction: "d2h", path: "indirect",
+			begin: func(ctx context.Context, n int) error { return floodInd(ctx, chans[3], n, size) },
+			each: func(ctx context.Context) error {
+				_, err := chans[3].ReceiveInd(ctx, bulk, size)
+				copy(local, bulk)
+				return err
+			}},
+	}
+	for _, s := range sides {
+		s.rec = newRecorder()
+	}
+	return sides, nil
+}
+
+// latency runs the test; the device's processes end with the device.
+func latency(ctx context.Context, dev *nfcomms.Device, o latencyOptions, errw io.Writer) (report, error) {
+	r := &LatencyReport{Header: newHeader("latency", dev), Batches: o.batches, Batch: o.batch,
+		Size: o.size, PaperDirectUs: paperDirectUs}
+	sides, err := latencySides(ctx, dev, o.size)
+	if err != nil {
+		return nil, err
+	}
+	bar := newProgress(errw, latencyTurns*len(sides), "latency")
+	defer bar.done()
+	for turn := range latencyTurns {
+		n := o.batches*(turn+1)/latencyTurns - o.batches*turn/latencyTurns
+		for _, s := range sides {
+			if n > 0 {
+				if err := s.turn(ctx, n, o.batch); err != nil {
+					return nil, err
+				}
+			}
+			bar.step(s.direction + " " + s.path)
+		}
+	}
+	r.conclude(sides, o.batch)
+	return r, nil
+}
+
+func (r *LatencyReport) conclude(sides []*latencySide, batch int) {
+	for _, s := range sides {
+		r.Configs = append(r.Configs, LatencyConfig{Direction: s.direction, Path: s.path,
+			Ns: s.rec.stat(batch), WallS: s.wall.Seconds(), CPUS: s.cpu.Seconds()})
+	}
+	for i, paper := range []float64{paperRatioH2D, paperRatioD2H} {
+		direct, indirect := r.Configs[2*i], r.Configs[2*i+1]
+		ratio := LatencyRatio{Direction: direct.Direction, Paper: paper,
+			Mean: indirect.Ns.Mean / direct.Ns.Mean, P50: indirect.Ns.P50 / direct.Ns.P50}
+		r.Ratios = append(r.Ratios, ratio)
+		r.Goals = append(r.Goals, Goal{ID: "T8", What: ratio.Direction + " indirect : direct, median",
+			Value: ratio.P50, Target: 1.5, AtMost: true}.judge(""))
+	}
+}
+
+// table writes the report for people.
+func (r *LatencyReport) table(w io.Writer) {
+	r.Header.table(w)
+	fmt.Fprintf(w, "%d batches of %d messages of %d bytes; per message, from batch times (%s)\n",
+		r.Batches, r.Batch, r.Size, r.Device.Label)
+	t := newTable("", "mean", "± sd", "p50", "p99", "min", "max", "wall", "CPU")
+	for _, c := range r.Configs {
+		t.add(c.Direction+" "+c.Path, nsText(c.Ns.Mean), nsText(c.Ns.SD), nsText(c.Ns.P50), nsText(c.Ns.P99),
+			nsText(c.Ns.Min), nsText(c.Ns.Max), nsText(c.WallS*1e9), nsText(c.CPUS*1e9))
+	}
+	t.write(w)
+	fmt.Fprintln(w)
+	t = newTable("indirect : direct", "mean", "median", "paper (hardware)")
+	for _, ratio := range r.Ratios {
+		t.add(ratio.Direction, fmt.Sprintf("%.2f", ratio.Mean), fmt.Sprintf("%.2f", ratio.P50), fmt.Sprintf("%.2f", ratio.Paper))
+	}
+	t.write(w)
+	fmt.Fprintf(w, "Direct message, paper (hardware): %.2f µs on average.\n\n", r.PaperDirectUs)
+	writeGoals(w, r.Goals)
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The files of /proc are read where there are any; elsewhere each function
+// says that it does not know.
+
+// loadAverage returns the one-minute load average, -1 if unknown.
+func loadAverage() float64 {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return -1
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	load, err := strconv.ParseFloat(first, 64)
+	if err != nil {
+		return -1
+	}
+	return load
+}
+
+func cpuModel() string {
+	if model, ok := procField("/proc/cpuinfo", "model name"); ok {
+		return model
+	}
+	return "unknown CPU"
+}
+
+// threads returns the number of OS threads of this process, -1 if unknown.
+func threads() int {
+	text, ok := procField("/proc/self/status", "Threads")
+	if !ok {
+		return -1
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// procField finds the first "name : value" line.
+func procField(path, name string) (string, bool) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", false
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		key, value, ok := strings.Cut(lines.Text(), ":")
+		if ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value), true
+		}
+	}
+	return "", false
+}
+
+// jiffy is the unit of /proc/stat (USER_HZ is 100 on every Linux).
+const jiffy = 10 * time.Millisecond
+
+// machineTime returns the CPU time all processes used since boot, time stolen
+// by the hypervisor included, and the number of CPUs it is spread over.
+func machineTime() (used time.Duration, cpus int, ok bool) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, 0, false
+	}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) < 9 || !strings.HasPrefix(f[0], "cpu") {
+			continue
+		}
+		if f[0] != "cpu" {
+			cpus++
+			continue
+		}
+		for i, v := range f[1:9] { // user nice system idle iowait irq softirq steal
+			if n, err := strconv.ParseInt(v, 10, 64); err == nil && i != 3 && i != 4 {
+				used += time.Duration(n) * jiffy
+			}
+		}
+	}
+	return used, cpus, cpus > 0
+}
+
+// watch tells whether somebody else used the machine while it was open.
+type watch struct {
+	start time.Time
+	used  time.Duration
+	own   time.Duration
+}
+
+// newWatch starts watching; own is the CPU time of this benchmark so far.
+func newWatch(own time.Duration) watch {
+	used, _, _ := machineTime()
+	return watch{start: time.Now(), used: used, own: own}
+}
+
+// busyShare is the share of all CPUs that makes a machine too busy.
+const busyShare = 0.25
+
+// busy returns why figures taken since newWatch are not to be trusted, or "".
+// memcpy holds the time of the same copy in each round.
+func (w watch) busy(own time.Duration, memcpy []float64) string {
+	if used, cpus, ok := machineTime(); ok {
+		wall := time.Since(w.start)
+		others := (used - w.used) - (own - w.own)
+		if wall > time.Second && others > time.Duration(busyShare*float64(cpus)*float64(wall)) {
+			return "machine busy"
+		}
+	}
+	s := summarise(memcpy)
+	if s.N > 1 && s.Max > 2*s.Min {
+		return "machine busy"
+	}
+	return ""
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestMain also plays the other process: startChild runs this binary again.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == peerCommand {
+		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// nfbench runs a command line and returns what it printed.
+func nfbench(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = run(ctx, args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// mustRun runs a command line that must succeed and say nothing on stderr.
+func mustRun(t *testing.T, args ...string) string {
+	t.Helper()
+	code, out, errs := nfbench(t.Context(), args...)
+	require.Empty(t, errs)
+	require.Equal(t, exitOK, code)
+	return out
+}
+
+// decode reads JSON that must have exactly the fields of the report.
+func decode(t *testing.T, text string, report any) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	require.NoError(t, d.Decode(report))
+	require.False(t, d.More())
+}
+
+func TestHelp(t *testing.T) {
+	for _, name := range []string{"", "latency", "throughput", "peers"} {
+		t.Run("nfbench "+name, func(t *testing.T) {
+			args := append(strings.Fields(name), "--help")
+			got := mustRun(t, args...)
+			golden := filepath.Join("testdata", "help_"+name+".txt")
+			if *update {
+				require.NoError(t, os.WriteFile(golden, []byte(got), 0o600))
+			}
+			want, err := os.ReadFile(golden)
+			require.NoError(t, err)
+			require.Equal(t, string(want), got)
+		})
+	}
+}
+
+func TestRootAloneShowsHelp(t *testing.T) {
+	require.Equal(t, mustRun(t, "--help"), mustRun(t))
+}
+
+func TestCompletion(t *testing.T) {
+	require.Contains(t, mustRun(t, "completion", "bash"), "nfbench")
+	code, out, _ := nfbench(t.Context(), "__complete", "latency", "--output", "")
+	require.Equal(t, exitOK, code)
+	require.Contains(t, out, "table\njson\n")
+}
+
+func TestBadInput(t *testing.T) {
+	for _, c := range []struct{ line, says string }{
+		{"nothing", `unknown command "nothing"`},
+		{"latency extra", `unknown command "extra"`},
+		{"latency --no-such", "unknown flag: --no-such"},
+		{"latency --batches many", `"many"`},
+		{"latency --batches 0", "--batches 0 is less than 1"},
+		{"latency --batch 0", "--batch 0 is less than 1"},
+		{"latency --size 0", "--size 0 is not 1 to 56 bytes"},
+		{"latency --size 57", "--size 57 is not 1 to 56 bytes"},
+		{"latency --output xml", `--output "xml" is neither table nor json`},
+		{"latency --address sim:?colour=red", "colour"},
+		{"latency --address card:0", `"card"`},
+		{"latency --address nowhere", "no scheme"},
+		{"throughput --payload none", `size "none"`},
+		{"throughput --sizes 1KiB,-2", `size "-2"`},
+		{"throughput --sizes 0.5", `size "0.5"`},
+		{"throughput --sizes 2MB --payload 1MB", "2 MB is more than the payload of 1 MB"},
+		{"throughput --targets 1,zero", `"zero" is not a number from 1 to 64`},
+		{"throughput --targets 65", `"65" is not a number from 1 to 64`},
+		{"throughput --tests 0", "--tests 0 is less than 1"},
+		{"throughput --direct 0", "--direct 0 is less than 1"},
+		{"peers --rounds 0", "--rounds 0 is less than 1"},
+		{"peers --slice 0s", "--slice 0s is not a positive time"},
+		{"peers --idle -1s", "--idle -1s is not a positive time"},
+		{"peers --blocked 0", "--blocked 0 is less than 1"},
+		{"peers --sizes big", `size "big"`},
+		{"peer-serve", "accepts 1 arg(s), received 0"},
+	} {
+		t.Run(c.line, func(t *testing.T) {
+			code, out, errs := nfbench(t.Context(), strings.Fields(c.line)...)
+			require.Equal(t, exitUsage, code)
+			require.Empty(t, out)
+			require.Contains(t, errs, c.says)
+			require.Equal(t, 1, strings.Count(errs, "\n"), errs)
+		})
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	for _, command := range []string{"latency", "throughput", "peers"} {
+		t.Run(command, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			code, out, errs := nfbench(ctx, command)
+			require.Equal(t, exitInterrupted, code)
+			require.Empty(t, out)
+			require.Equal(t, "nfbench: interrupted, nothing reported\n", errs)
+		})
+	}
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// peersOptions are the flags of the command.
+type peersOptions struct {
+	rounds  int
+	slice   time.Duration
+	sizes   []string
+	idle    time.Duration
+	blocked int
+}
+
+func newPeers(c *common) *cobra.Command {
+	var o peersOptions
+	cmd := &cobra.Command{
+		Use:   "peers",
+		Short: "Compare with memcpy, Go channels, UNIX sockets and gRPC",
+		Long: `Compare NFComms with what one would use instead, all interleaved in one run.
+
+Small: 56-byte messages, timed per batch of 100. The Go channel is a ping-pong
+between two goroutines. UNIX socket and gRPC are round trips to another process.
+Send is one message with its ack, Send+Receive a message and its echo.
+Bulk: memcpy is Go's copy of the same bytes on one core. UNIX socket and gRPC
+move them to another process and wait for a word back (gRPC in messages of at
+most 1 MiB). SendInd and ReceiveInd move one transfer at a time on one target.
+
+Each figure is the median of the rounds with min..max. CPU time is of all
+processes that take part, the simulated device included. p50 and p99 are per
+operation, from batch times. "time / nfcomms" is the time of the row over the
+time of Send (small) or SendInd (bulk) of the same round.
+
+Goals say "not measured: machine busy" when other programs used more than a
+quarter of the machine, or memcpy itself varied more than twofold.`,
+		Example: `  nfbench peers
+  nfbench peers --rounds 21 --sizes 64KiB,1MiB
+  nfbench peers --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			sizes, err := o.check()
+			if err != nil {
+				return err
+			}
+			return c.measure(cmd, func(ctx context.Context, dev *nfcomms.Device) (report, error) {
+				return peers(ctx, dev, o, sizes, cmd.ErrOrStderr())
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.rounds, "rounds", 9, "interleaved rounds")
+	f.DurationVar(&o.slice, "slice", 100*time.Millisecond, "time of each side in each round")
+	f.StringSliceVar(&o.sizes, "sizes", []string{"64KiB", "1MiB", "16MiB"}, "bulk transfer sizes")
+	f.DurationVar(&o.idle, "idle", 2*time.Second, "time to watch the idle device")
+	f.IntVar(&o.blocked, "blocked", 10000, "sends to block while threads are counted")
+	return cmd
+}
+
+func (o peersOptions) check() ([]int, error) {
+	switch {
+	case o.rounds < 1:
+		return nil, usagef("--rounds %d is less than 1", o.rounds)
+	case o.slice <= 0:
+		return nil, usagef("--slice %v is not a positive time", o.slice)
+	case o.idle <= 0:
+		return nil, usagef("--idle %v is not a positive time", o.idle)
+	case o.blocked < 1:
+		return nil, usagef("--blocked %d is less than 1", o.blocked)
+	}
+	return parseSizes(o.sizes)
+}
+
+// PeersReport is the JSON of the command.
+type PeersReport struct {
+	Header
+	Rounds  int     `json:"rounds"`
+	SliceMs float64 `json:"slice_ms"`
+	// Batch is the number of small messages per timed batch.
+	Batch   int       `json:"batch"`
+	Small   []PeerRow `json:"small"`
+	Bulk    []PeerRow `json:"bulk"`
+	Idle    Idle      `json:"idle"`
+	Blocked Blocked   `json:"blocked"`
+	Goals   []Goal    `json:"goals"`
+}
+
+// PeerRow is one side of a comparison. Spreads are over rounds.
+type PeerRow struct {
+	Peer string `json:"peer"`
+	// Size is in bytes.
+	Size int `json:"size"`
+	Ops  int `json:"ops"`
+	// Ns and CPUNs are wall and CPU nanoseconds per operation.
+	Ns    Spread `json:"ns"`
+	CPUNs Spread `json:"cpu_ns"`
+	// P50Ns and P99Ns are nanoseconds per operation from batch times.
+	P50Ns float64 `json:"p50_ns"`
+	P99Ns float64 `json:"p99_ns"`
+	// GBs is the rate in GB/s.
+	GBs Spread `json:"gb_s"`
+	// Allocs is heap objects per operation in this process.
+	Allocs float64 `json:"allocs"`
+	// VsNFComms is this row's time over that of Send (small) or SendInd (bulk).
+	VsNFComms Spread `json:"time_over_nfcomms"`
+}
+
+// rows lists what a contest found.
+func (t *contest) rows(reference string) []PeerRow {
+	rows := make([]PeerRow, 0, len(t.contenders))
+	for _, c := range t.contenders {
+		s := c.samples.stat(c.batch)
+		row := PeerRow{
+			Peer: c.name, Size: c.size, Ns: spread(c.ns()), CPUNs: c.cpuNs(),
+			P50Ns: s.P50, P99Ns: s.P99, Allocs: c.allocs(), VsNFComms: t.ratio(c.name, reference),
+		}
+		rates := make([]float64, len(c.rounds))
+		for i, r := range c.rounds {
+			row.Ops += r.ops
+			rates[i] = gbs(c.size*r.ops, r.timed)
+		}
+		row.GBs = spread(rates)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// peers runs everything: idle device, blocked sends, small, each bulk size.
+func peers(ctx context.Context, dev *nfcomms.Device, o peersOptions, sizes []int, errw io.Writer) (report, error) {
+	r := &PeersReport{
+		Header: newHeader("peers", dev), Rounds: o.rounds, Batch: smallBatch,
+		SliceMs: float64(o.slice) / float64(time.Millisecond),
+	}
+	bar := newProgress(errw, 2+o.rounds*(smallSides+bulkSides*len(sizes)), "idle device")
+	defer bar.done()
+	var err error
+	if r.Idle, err = measureIdle(ctx, o.idle); err != nil {
+		return nil, err
+	}
+	bar.step("blocked sends")
+	if r.Blocked, err = measureBlocked(ctx, dev, o.blocked); err != nil {
+		return nil, err
+	}
+	bar.step("small messages")
+	c, err := startChild(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = r.contests(ctx, dev, c, o, sizes, bar)
+	if cerr := c.close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// contests runs the comparisons and judges the goals.
+func (r *PeersReport) contests(ctx context.Context, dev *nfcomms.Device, c *child, o peersOptions, sizes []int, bar progress) error {
+	r.Goals = r.idleGoals()
+	small, err := newSmall(ctx, dev, c)
+	if err == nil {
+		err = small.play(ctx, o.rounds, o.slice, bar.step)
+	}
+	if err = errors.Join(err, small.close()); err != nil {
+		return err
+	}
+	r.Small = small.rows(nameSend)
+	r.Goals = append(r.Goals, smallGoals(small)...)
+	for _, size := range sizes {
+		bulk, err := newBulk(ctx, dev, c, size)
+		if err == nil {
+			err = bulk.play(ctx, o.rounds, o.slice, func(s string) { bar.step(sizeText(size) + ", " + s) })
+		}
+		if err = errors.Join(err, bulk.close()); err != nil {
+			return fmt.Errorf("%s: %w", sizeText(size), err)
+		}
+		r.Bulk = append(r.Bulk, bulk.rows(nameSendInd)...)
+		r.Goals = append(r.Goals, bulkGoals(bulk, size)...)
+	}
+	return nil
+}

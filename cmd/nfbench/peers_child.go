@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+)
+
+// The other process of the UNIX socket and gRPC peers is this binary again,
+// under a hidden command. It lives until its standard input ends.
+const (
+	peerCommand = "peer-serve"
+	peerReady   = "ready"
+	wireSocket  = "wire.sock"
+	grpcSocket  = "grpc.sock"
+)
+
+func newPeerServe() *cobra.Command {
+	return &cobra.Command{
+		Use:    peerCommand + " DIR",
+		Short:  "Serve the peers of another nfbench from sockets in DIR",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return servePeers(args[0], cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+}
+
+// servePeers serves both sockets until in ends.
+func servePeers(dir string, in io.Reader, out io.Writer) error {
+	w, err := net.Listen("unix", filepath.Join(dir, wireSocket))
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	g, err := net.Listen("unix", filepath.Join(dir, grpcSocket))
+	if err != nil {
+		return err
+	}
+	server := newGRPCServer()
+	ended := make(chan error, 2) // one per server, so that neither blocks
+	go func() { ended <- serveWire(w) }()
+	go func() { ended <- server.Serve(g) }()
+	if _, err := fmt.Fprintln(out, peerReady); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, in)
+	server.Stop()
+	return errors.Join(err, w.Close(), <-ended, <-ended)
+}
+
+// child is the other process, seen from this one.
+type child struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	dir   string
+	wire  *wire
+	grpc  *grpc.ClientConn
+}
+
+// startChild starts the other process and connects to it.
+func startChild(ctx context.Context) (c *child, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "nfbench")
+	if err != nil {
+		return nil, err
+	}
+	c = &child{dir: dir, cmd: exec.CommandContext(ctx, self, peerCommand, dir)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("start peer process: %w", err), c.close())
+		}
+	}()
+	c.cmd.Stderr = os.Stderr
+	stdin, err := c.cmd.StdinPipe()
+	if err != nil {
+		return c, err
+	}
+	stdout, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return c, err
+	}
+	if err = c.cmd.Start(); err != nil {
+		return c, err
+	}
+	c.stdin = stdin
+	if _, err = bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		return c, err
+	}
+	conn, err := net.Dial("unix", filepath.Join(dir, wireSocket))
+	if err != nil {
+		return c, err
+	}
+	c.wire = &wire{conn}
+	c.grpc, err = dialGRPC(filepath.Join(dir, grpcSocket))
+	return c, err
+}
+
+// cpu returns the CPU time of both processes.
+func (c *child) cpu() (time.Duration, error) {
+	if err := c.wire.request(wireCPU, 0, 0); err != nil {
+		return 0, err
+	}
+	var word [8]byte
+	if _, err := io.ReadFull(c.wire.conn, word[:]); err != nil {
+		return 0, err
+	}
+	return cpuTime() + time.Duration(binary.LittleEndian.Uint64(word[:])), nil
+}
+
+// close ends the other process and removes its sockets.
+func (c *child) close() error {
+	var errs []error
+	if c.grpc != nil {
+		errs = append(errs, c.grpc.Close())
+	}
+	if c.wire != nil {
+		errs = append(errs, c.wire.conn.Close())
+	}
+	if c.stdin != nil {
+		errs = append(errs, c.stdin.Close(), c.cmd.Wait())
+	}
+	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
+}

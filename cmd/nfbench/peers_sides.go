@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// How many contenders there are, for the progress bar.
+const (
+	smallSides = 9
+	bulkSides  = 5
+)
+
+// lineUp adds contenders until one cannot be had.
+func (t *contest) lineUp(makers ...func() (*contender, error)) error {
+	for _, fn := range makers {
+		c, err := fn()
+		if err != nil {
+			return err
+		}
+		t.contenders = append(t.contenders, c)
+	}
+	return nil
+}
+
+func ready(c *contender) func() (*contender, error) {
+	return func() (*contender, error) { return c, nil }
+}
+
+// newSmall lines up the contenders at 56 bytes. The contest is never nil; close
+// it also after an error.
+func newSmall(ctx context.Context, dev *nfcomms.Device, c *child) (*contest, error) {
+	t := &contest{}
+	memcpy := newMemcpy(smallMemcpy) // tells whether the machine is quiet
+	return t, t.lineUp(ready(memcpy), ready(newChan()),
+		ready(newUnix(c, wireEcho, messageSize, smallBatch)),
+		func() (*contender, error) { return newGRPC(ctx, c, grpcEcho, messageSize, smallBatch) },
+		func() (*contender, error) { return newSend(ctx, dev) },
+		func() (*contender, error) { return newReceive(ctx, dev) },
+		func() (*contender, error) { return newEcho(ctx, dev) },
+		func() (*contender, error) { return newSendInd(ctx, dev, messageSize, smallBatch) },
+		func() (*contender, error) { return newReceiveInd(ctx, dev, messageSize, smallBatch) })
+}
+
+// smallMemcpy is the copy that stands beside small messages.
+const smallMemcpy = 64 << 10
+
+// newBulk lines up the contenders at one transfer size, as newSmall.
+func newBulk(ctx context.Context, dev *nfcomms.Device, c *child, size int) (*contest, error) {
+	t := &contest{}
+	return t, t.lineUp(ready(newMemcpy(size)), ready(newUnix(c, wireTake, size, 1)),
+		func() (*contender, error) { return newGRPC(ctx, c, grpcTake, size, 1) },
+		func() (*contender, error) { return newSendInd(ctx, dev, size, 1) },
+		func() (*contender, error) { return newReceiveInd(ctx, dev, size, 1) })
+}
+
+// idleGoals judges T3.
+func (r *PeersReport) idleGoals() []Goal {
+	unknown := ""
+	if r.Blocked.ThreadsBefore < 0 {
+		unknown = "threads cannot be counted here"
+	}
+	per := float64(r.Blocked.ThreadsDuring-r.Blocked.ThreadsBefore) / float64(r.Blocked.Sends)
+	return []Goal{
+		Goal{ID: "T3", What: "idle device, % of a core", Value: r.Idle.CPUPercent, Target: 0.1, AtMost: true}.judge(""),
+		Goal{ID: "T3", What: fmt.Sprintf("OS threads per blocked send, %d sends", r.Blocked.Sends),
+			Value: max(per, 0), Target: 0.001, AtMost: true}.judge(unknown),
+	}
+}
+
+// smallGoals judges T1, T8 and the message half of T12.
+func smallGoals(t *contest) []Goal {
+	return append([]Goal{
+		Goal{ID: "T1", What: "56 B Send : Go channel ping-pong, time",
+			Value: t.ratio(nameSend, nameChan).Median, Target: 1, AtMost: true}.judge(t.busy),
+		Goal{ID: "T8", What: "56 B SendInd : Send, time",
+			Value: t.ratio(nameSendInd, nameSend).Median, Target: 1.5, AtMost: true}.judge(t.busy),
+		Goal{ID: "T8", What: "56 B ReceiveInd : Receive, time",
+			Value: t.ratio(nameReceiveInd, nameReceive).Median, Target: 1.5, AtMost: true}.judge(t.busy),
+	}, t.allocGoals(nameSend, nameReceive, nameSendInd, nameReceiveInd)...)
+}
+
+// allocGoals judges T12: less than one object in a hundred operations is the
+// harness's own.
+func (t *contest) allocGoals(names ...string) []Goal {
+	goals := make([]Goal, 0, len(names))
+	for _, name := range names {
+		goals = append(goals, Goal{ID: "T12", What: name + ", allocations per operation",
+			Value: t.find(name).allocs(), Target: 0.01, AtMost: true}.judge(""))
+	}
+	return goals
+}
+
+// bulkGoals judges T5 at one size: memcpy's time over that of the transfer. The
+// goal says nothing of sizes below 64 KiB.
+func bulkGoals(t *contest, size int) []Goal {
+	if size < 64<<10 {
+		return nil
+	}
+	target := 0.95
+	if size < 1<<20 {
+		target = 0.9
+	}
+	goals := make([]Goal, 0, 2)
+	for _, name := range []string{nameSendInd, nameReceiveInd} {
+		g := Goal{ID: "T5", What: fmt.Sprintf("%s %s : memcpy, rate", sizeText(size), name),
+			Value: t.ratio(nameMemcpy, name).Median, Target: target}
+		goals = append(goals, g.judge(t.busy))
+	}
+	return goals
+}
+
+// table writes the report for people.
+func (r *PeersReport) table(w io.Writer) {
+	r.Header.table(w)
+	fmt.Fprintf(w, "Small messages, %d rounds of %g ms a side; time per operation, median (min..max)\n", r.Rounds, r.SliceMs)
+	t := newTable("56 B", "wall", "(min..max)", "CPU", "p50", "p99", "allocs/op", "time / nfcomms")
+	for _, row := range r.Small {
+		name := row.Peer
+		if row.Peer == nameMemcpy {
+			name = fmt.Sprintf("memcpy of %s", sizeText(row.Size))
+		}
+		t.add(name, nsText(row.Ns.Median), nsText(row.Ns.Min)+".."+nsText(row.Ns.Max), nsText(row.CPUNs.Median),
+			nsText(row.P50Ns), nsText(row.P99Ns), fmt.Sprintf("%.2f", row.Allocs), times(row.VsNFComms))
+	}
+	t.write(w)
+	fmt.Fprintf(w, "\nBulk, GB/s, median (min..max)\n")
+	t = newTable("", "size", "GB/s", "(min..max)", "CPU s/GB", "p50", "p99", "allocs/op", "time / nfcomms")
+	for _, row := range r.Bulk {
+		t.add(row.Peer, sizeText(row.Size), fmt.Sprintf("%.2f", row.GBs.Median),
+			fmt.Sprintf("%.2f..%.2f", row.GBs.Min, row.GBs.Max), fmt.Sprintf("%.3f", row.CPUNs.Median/float64(row.Size)),
+			nsText(row.P50Ns), nsText(row.P99Ns), fmt.Sprintf("%.2f", row.Allocs), times(row.VsNFComms))
+	}
+	t.write(w)
+	fmt.Fprintf(w, "\nIdle device: %.3f %% of a core over %.1f s. OS threads: %d, with %d blocked sends %d.\n\n",
+		r.Idle.CPUPercent, r.Idle.Seconds, r.Blocked.ThreadsBefore, r.Blocked.Sends, r.Blocked.ThreadsDuring)
+	writeGoals(w, r.Goals)
+}
+
+func times(s Spread) string { return fmt.Sprintf("%.2f (%.2f..%.2f)", s.Median, s.Min, s.Max) }

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+)
+
+// The peer process speaks one little protocol over a UNIX socket: a request of
+// three words {operation, size, count}, then the messages.
+const (
+	wireEcho = 1 // count messages of size bytes, each sent back
+	wireTake = 2 // count messages of size bytes, each answered by one word
+	wireCPU  = 3 // answered by the CPU time of the process in nanoseconds
+)
+
+const wireRequest = 24 // bytes
+
+func putRequest(op, size, count int) []byte {
+	b := make([]byte, wireRequest)
+	binary.LittleEndian.PutUint64(b, uint64(op))
+	binary.LittleEndian.PutUint64(b[8:], uint64(size))
+	binary.LittleEndian.PutUint64(b[16:], uint64(count))
+	return b
+}
+
+// wireMax bounds what a request may ask the peer to hold.
+const wireMax = 1 << 30
+
+// serveWire answers connections until the listener closes.
+func serveWire(l net.Listener) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		conn, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		wg.Go(func() {
+			defer conn.Close()
+			// The end of a connection is the other process's to report.
+			_ = serveConn(conn)
+		})
+	}
+}
+
+func serveConn(conn net.Conn) error {
+	var request [wireRequest]byte
+	var buf []byte
+	for {
+		if _, err := io.ReadFull(conn, request[:]); err != nil {
+			return err
+		}
+		op := binary.LittleEndian.Uint64(request[:])
+		size := binary.LittleEndian.Uint64(request[8:])
+		count := binary.LittleEndian.Uint64(request[16:])
+		if size > wireMax {
+			return fmt.Errorf("request of %d bytes is over %d", size, wireMax)
+		}
+		if uint64(len(buf)) < size {
+			buf = make([]byte, size)
+		}
+		if err := serveRequest(conn, op, count, buf[:size]); err != nil {
+			return err
+		}
+	}
+}
+
+func serveRequest(conn net.Conn, op, count uint64, buf []byte) error {
+	var word [8]byte
+	switch op {
+	case wireCPU:
+		binary.LittleEndian.PutUint64(word[:], uint64(cpuTime()))
+		_, err := conn.Write(word[:])
+		return err
+	case wireEcho, wireTake:
+	default:
+		return fmt.Errorf("no operation %d", op)
+	}
+	for range count {
+		if _, err := io.ReadFull(conn, buf); err != nil {
+			return err
+		}
+		answer := buf
+		if op == wireTake {
+			answer = word[:]
+		}
+		if _, err := conn.Write(answer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wire is the near end of the socket. Not safe for concurrent use.
+type wire struct{ conn net.Conn }
+
+func (w *wire) request(op, size, count int) error {
+	_, err := w.conn.Write(putRequest(op, size, count))
+	return err
+}
+
+// exchange sends n messages and waits for the answer of each.
+func (w *wire) exchange(ctx context.Context, msg, answer []byte, n int) error {
+	for range n {
+		if _, err := w.conn.Write(msg); err != nil {
+			return errors.Join(ctx.Err(), err)
+		}
+		if _, err := io.ReadFull(w.conn, answer); err != nil {
+			return errors.Join(ctx.Err(), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Stat summarises samples; the field that holds it names the unit.
+type Stat struct {
+	N    int     `json:"n"`
+	Mean float64 `json:"mean"`
+	SD   float64 `json:"sd"`
+	Min  float64 `json:"min"`
+	P50  float64 `json:"p50"`
+	P99  float64 `json:"p99"`
+	Max  float64 `json:"max"`
+}
+
+// summarise computes a Stat of few samples. Percentiles are nearest-rank.
+func summarise(samples []float64) Stat {
+	if len(samples) == 0 {
+		return Stat{}
+	}
+	s := slices.Clone(samples)
+	slices.Sort(s)
+	var m moments
+	for _, x := range s {
+		m.add(x)
+	}
+	return Stat{
+		N: len(s), Mean: m.mean, SD: m.sd(), Min: s[0], Max: s[len(s)-1],
+		P50: rank(s, 0.50), P99: rank(s, 0.99),
+	}
+}
+
+func rank(sorted []float64, q float64) float64 {
+	i := int(math.Ceil(q*float64(len(sorted)))) - 1
+	return sorted[max(i, 0)]
+}
+
+// moments accumulates mean and variance in one pass (Welford).
+type moments struct {
+	n        int
+	mean, m2 float64
+}
+
+func (m *moments) add(x float64) {
+	m.n++
+	d := x - m.mean
+	m.mean += d / float64(m.n)
+	m.m2 += d * (x - m.mean)
+}
+
+// sd is the sample standard deviation.
+func (m *moments) sd() float64 {
+	if m.n < 2 {
+		return 0
+	}
+	return math.Sqrt(m.m2 / float64(m.n-1))
+}
+
+// recorder collects many durations: exact mean and deviation, percentiles to
+// three digits.
+type recorder struct {
+	moments
+	histogram *hdrhistogram.Histogram
+}
+
+// recordCeiling is the longest duration the percentiles tell apart.
+const recordCeiling = 5 * time.Minute
+
+func newRecorder() *recorder {
+	return &recorder{histogram: hdrhistogram.New(1, int64(recordCeiling), 3)}
+}
+
+func (r *recorder) record(d time.Duration) {
+	r.add(float64(d))
+	// Clamped to the range, so it cannot be refused.
+	_ = r.histogram.RecordValue(int64(min(max(d, 1), recordCeiling)))
+}
+
+// stat returns nanoseconds per operation when each sample covers ops of them.
+func (r *recorder) stat(ops int) Stat {
+	if r.n == 0 {
+		return Stat{}
+	}
+	per := 1 / float64(ops)
+	at := func(q float64) float64 { return float64(r.histogram.ValueAtQuantile(q)) * per }
+	return Stat{
+		N: r.n, Mean: r.mean * per, SD: r.sd() * per, Min: float64(r.histogram.Min()) * per,
+		P50: at(50), P99: at(99), Max: float64(r.histogram.Max()) * per,
+	}
+}
+
+// Spread is the median of the rounds with the extremes.
+type Spread struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+}
+
+func spread(samples []float64) Spread {
+	s := summarise(samples)
+	return Spread{Median: median(samples), Min: s.Min, Max: s.Max}
+}
+
+func median(samples []float64) float64 {
+	if len(samples) == 0 {
+		return 0
+	}
+	s := slices.Clone(samples)
+	slices.Sort(s)
+	mid := len(s) / 2
+	if len(s)%2 == 1 {
+		return s[mid]
+	}
+	return (s[mid-1] + s[mid]) / 2
+}
+
+// pairwise divides round by round: both sides saw the same machine.
+func pairwise(a, b []float64) []float64 {
+	r := make([]float64, 0, len(a))
+	for i := range min(len(a), len(b)) {
+		if b[i] > 0 {
+			r = append(r, a[i]/b[i])
+		}
+	}
+	return r
+}
+
+// Hockney is the straight line t(n) = t0 + n/r∞ through measured times.
+type Hockney struct {
+	// T0 is the start-up time in nanoseconds.
+	T0 float64 `json:"t0_ns"`
+	// RInf is the rate of an endless message in GB/s (bytes per nanosecond).
+	RInf float64 `json:"rinf_gb_s"`
+	// NHalf is the size in bytes that reaches half of RInf.
+	NHalf float64 `json:"nhalf_bytes"`
+	// N95 is the size in bytes from which start-up costs less than 5 %.
+	N95 float64 `json:"n95_bytes"`
+}
+
+// fitHockney fits by least squares of the relative error, so that small
+// messages count as much as big ones. Nil if there is no such line.
+func fitHockney(size, ns []float64) *Hockney {
+	var sw, sx, sy, sxx, sxy float64
+	for i, x := range size {
+		w := 1 / (ns[i] * ns[i])
+		sw += w
+		sx += w * x
+		sy += w * ns[i]
+		sxx += w * x * x
+		sxy += w * x * ns[i]
+	}
+	det := sw*sxx - sx*sx
+	if len(size) < 2 || det == 0 {
+		return nil
+	}
+	slope := (sw*sxy - sx*sy) / det
+	t0 := max((sy-slope*sx)/sw, 0)
+	if slope <= 0 || math.IsNaN(slope) || math.IsNaN(t0) {
+		return nil
+	}
+	half := t0 / slope
+	return &Hockney{T0: t0, RInf: 1 / slope, NHalf: half, N95: 19 * half}
+}
+
+// rate is the model's throughput in GB/s at a size in bytes.
+func (h *Hockney) rate(size float64) float64 {
+	return size / (h.T0 + size/h.RInf)
+}

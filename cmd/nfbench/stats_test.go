@@ -1,0 +1,136 @@
+package main
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSummarise(t *testing.T) {
+	s := summarise([]float64{4, 1, 3, 2})
+	require.Equal(t, Stat{N: 4, Mean: 2.5, SD: s.SD, Min: 1, P50: 2, P99: 4, Max: 4}, s)
+	require.InDelta(t, math.Sqrt(5.0/3), s.SD, 1e-12)
+	require.Zero(t, summarise(nil))
+	require.Equal(t, Stat{N: 1, Mean: 7, Min: 7, P50: 7, P99: 7, Max: 7}, summarise([]float64{7}))
+}
+
+func TestMedian(t *testing.T) {
+	require.Zero(t, median(nil))
+	require.EqualValues(t, 2, median([]float64{9, 1, 2}))
+	require.EqualValues(t, 1.5, median([]float64{9, 1, 2, 0}))
+	require.Equal(t, Spread{Median: 2, Min: 1, Max: 9}, spread([]float64{9, 1, 2}))
+}
+
+func TestPairwise(t *testing.T) {
+	require.Equal(t, []float64{0.5, 3}, pairwise([]float64{1, 9, 6, 5}, []float64{2, 0, 2}))
+}
+
+func TestRecorder(t *testing.T) {
+	r := newRecorder()
+	require.Zero(t, r.stat(1))
+	for i := range 100 {
+		r.record(time.Duration(100 * (i + 1)))
+	}
+	s := r.stat(100)
+	require.Equal(t, 100, s.N)
+	require.InDelta(t, 50.5, s.Mean, 1e-9)
+	require.InEpsilon(t, 50, s.P50, 0.02)
+	require.InEpsilon(t, 99, s.P99, 0.02)
+	require.InEpsilon(t, 1, s.Min, 0.02)
+	require.InEpsilon(t, 100, s.Max, 0.02)
+	r.record(-1)
+	r.record(2 * recordCeiling)
+	require.Equal(t, 102, r.stat(1).N)
+}
+
+func TestHockney(t *testing.T) {
+	size := []float64{4096, 65536, 1 << 20, 20e6}
+	ns := make([]float64, len(size))
+	for i, n := range size {
+		ns[i] = 2000 + n/8
+	}
+	h := fitHockney(size, ns)
+	require.InEpsilon(t, 2000, h.T0, 1e-6)
+	require.InEpsilon(t, 8, h.RInf, 1e-6)
+	require.InEpsilon(t, 16000, h.NHalf, 1e-6)
+	require.InEpsilon(t, 4, h.rate(h.NHalf), 1e-6)
+	require.InEpsilon(t, 0.95*8, h.rate(h.N95), 1e-6)
+	require.Nil(t, fitHockney(size[:1], ns[:1]))
+	require.Nil(t, fitHockney([]float64{1, 2}, []float64{2, 1}), "a line that falls")
+}
+
+func TestSizes(t *testing.T) {
+	for text, n := range map[string]int{
+		"56": 56, "56B": 56, "64KiB": 65536, "1.5MiB": 3 << 19, "20MB": 20e6, "2 kB": 2000, "1GiB": 1 << 30,
+	} {
+		got, err := parseSize(text)
+		require.NoError(t, err, text)
+		require.Equal(t, n, got, text)
+	}
+	for _, text := range []string{"", "KiB", "-1", "0", "1.5", "1e300", "NaN", "1TB"} {
+		_, err := parseSize(text)
+		require.ErrorAs(t, err, new(usageError), text)
+	}
+	for n, text := range map[int]string{
+		56: "56 B", 65536: "64 KiB", 1 << 20: "1 MiB", 20e6: "20 MB", 3000: "3 kB", 1 << 30: "1 GiB", 1001: "1001 B",
+	} {
+		require.Equal(t, text, sizeText(n))
+	}
+}
+
+func TestNsText(t *testing.T) {
+	for ns, text := range map[float64]string{0: "0 ns", 441.7: "442 ns", 12345: "12.3 µs", 2.5e6: "2.5ms", 3e9: "3s"} {
+		require.Equal(t, text, nsText(ns))
+	}
+}
+
+func TestTable(t *testing.T) {
+	var b strings.Builder
+	table := newTable("name", "µs")
+	table.add("a", "100")
+	table.add("longer", "2", "beyond the head")
+	table.add("short")
+	table.write(&b)
+	require.Equal(t, "name     µs\na       100\nlonger    2\nshort\n", b.String())
+}
+
+func TestJudge(t *testing.T) {
+	most := Goal{Value: 1, Target: 1, AtMost: true}
+	require.Equal(t, verdictMet, most.judge("").Verdict)
+	most.Value = 1.01
+	require.Equal(t, verdictNotMet, most.judge("").Verdict)
+	least := Goal{Value: 0.9, Target: 0.95}
+	require.Equal(t, verdictNotMet, least.judge("").Verdict)
+	busy := least.judge("machine busy")
+	require.Equal(t, "not measured: machine busy", busy.Verdict)
+	require.Zero(t, busy.Value)
+	var b strings.Builder
+	writeGoals(&b, []Goal{busy, most.judge("")})
+	require.Contains(t, b.String(), "not measured: machine busy")
+	require.Contains(t, b.String(), "≥ 0.95")
+	require.Contains(t, b.String(), "≤ 1")
+}
+
+func TestBusy(t *testing.T) {
+	quiet := watch{start: time.Now(), own: cpuTime()}
+	quiet.used, _, _ = machineTime()
+	require.Empty(t, quiet.busy(cpuTime(), []float64{100, 199}))
+	require.Equal(t, "machine busy", quiet.busy(cpuTime(), []float64{100, 201}), "memcpy varied")
+	others := quiet
+	others.start = others.start.Add(-2 * time.Second)
+	used, _, known := machineTime()
+	others.used = used - 100*time.Second
+	if known {
+		require.Equal(t, "machine busy", others.busy(others.own, []float64{1}), "others computed")
+		require.Empty(t, others.busy(others.own+100*time.Second, []float64{1}), "it was this benchmark")
+	}
+}
+
+func TestDeviceLabel(t *testing.T) {
+	require.Equal(t, "simulated device", deviceLabel("sim"))
+	require.Equal(t, "simulated device", deviceLabel("shm"))
+	require.Equal(t, "device", deviceLabel("dev"))
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// Directions, in the order of every table.
+var directions = [2]string{"h2d", "d2h"}
+
+// bulkTest moves the payload there and back.
+type bulkTest struct {
+	chans     []*nfcomms.Channel
+	sent, got []byte
+	// staging stands for the device's memory in the memcpy beside.
+	staging []byte
+}
+
+// exchange is what one test took.
+type exchange struct {
+	moved  [2]time.Duration // by direction, in the calls alone
+	copied [2]time.Duration // memcpy of the same messages
+	cpu    time.Duration    // both directions
+}
+
+// run moves the payload in messages of size bytes over the given number of
+// targets, and checks every byte.
+func (b *bulkTest) run(ctx context.Context, targets, size int) (e exchange, err error) {
+	clear(b.got)
+	cpu := cpuTime()
+	for off := 0; off < len(b.sent); off += targets * size {
+		end := min(off+targets*size, len(b.sent))
+		chans := b.chans[:(end-off+size-1)/size]
+		if err := e.group(ctx, b.sent[off:end], b.got[off:end], chans); err != nil {
+			return e, err
+		}
+	}
+	e.cpu = cpuTime() - cpu
+	if !bytes.Equal(b.sent, b.got) {
+		return e, fmt.Errorf("data came back changed: %s over %d targets", sizeText(size), targets)
+	}
+	for off := 0; off < len(b.sent); off += size {
+		end := min(off+size, len(b.sent))
+		t := time.Now()
+		copy(b.staging, b.sent[off:end])
+		e.copied[0] += time.Since(t)
+		t = time.Now()
+		copy(b.got[off:end], b.staging)
+		e.copied[1] += time.Since(t)
+	}
+	return e, nil
+}
+
+// group sends one message per channel and takes them back.
+func (e *exchange) group(ctx context.Context, sent, got []byte, chans []*nfcomms.Channel) error {
+	send := func() error { return nfcomms.SendStriped(ctx, sent, len(sent), chans...) }
+	receive := func() error {
+		_, err := nfcomms.ReceiveStriped(ctx, got, len(got), chans...)
+		return err
+	}
+	if len(chans) == 1 {
+		send = func() error { return chans[0].SendInd(ctx, sent, len(sent)) }
+		receive = func() error {
+			_, err := chans[0].ReceiveInd(ctx, got, len(got))
+			return err
+		}
+	}
+	for i, call := range []func() error{send, receive} {
+		d, err := timed(call)
+		if err != nil {
+			return err
+		}
+		e.moved[i] += d
+	}
+	return nil
+}
+
+// newBulkTest starts as many loopback processes as will be needed.
+func newBulkTest(ctx context.Context, dev *nfcomms.Device, p throughputPlan) (*bulkTest, error) {
+	b := &bulkTest{
+		sent: buffer(p.payload), got: buffer(p.payload), staging: buffer(p.sizes[len(p.sizes)-1]),
+	}
+	for range p.targets[len(p.targets)-1] {
+		proc, err := start(ctx, dev, "loopback", 1)
+		if err != nil {
+			return nil, err
+		}
+		b.chans = append(b.chans, proc.chans...)
+	}
+	return b, nil
+}
+
+// point collects the tests of one size and one number of targets.
+type point struct {
+	targets, size int
+	tests         []exchange
+}
+
+// throughput runs all tests, one of every point after the other, and leaves
+// out the first of each. The device's processes end with the device.
+func throughput(ctx context.Context, dev *nfcomms.Device, p throughputPlan, errw io.Writer) (*ThroughputReport, error) {
+	r := &ThroughputReport{Header: newHeader("throughput", dev), Payload: p.payload, Tests: p.tests}
+	b, err := newBulkTest(ctx, dev, p)
+	if err != nil {
+		return nil, err
+	}
+	d, err := newDirectTest(ctx, dev)
+	if err != nil {
+		return nil, err
+	}
+	var points []*point
+	for _, targets := range p.targets {
+		for _, size := range p.sizes {
+			points = append(points, &point{targets: targets, size: size})
+		}
+	}
+	bar := newProgress(errw, (p.tests+1)*(len(points)+1), "throughput")
+	defer bar.done()
+	for test := range p.tests + 1 {
+		warmUp := test == 0
+		if err := d.run(ctx, p.direct, warmUp); err != nil {
+			return nil, err
+		}
+		bar.step("direct messages")
+		for _, pt := range points {
+			e, err := b.run(ctx, pt.targets, pt.size)
+			if err != nil {
+				return nil, err
+			}
+			if !warmUp {
+				pt.tests = append(pt.tests, e)
+			}
+			bar.step(fmt.Sprintf("%s, %d targets", sizeText(pt.size), pt.targets))
+		}
+	}
+	r.conclude(p, points, d)
+	return r, nil
+}
+
+// directTest streams messages of 56 bytes.
+type directTest struct {
+	sink, flood *nfcomms.Channel
+	mbit        [2][]float64
+}
+
+func newDirectTest(ctx context.Context, dev *nfcomms.Device) (*directTest, error) {
+	s, err := start(ctx, dev, "sink", 1)
+	if err != nil {
+		return nil, err
+	}
+	f, err := start(ctx, dev, "flood", 1)
+	if err != nil {
+		return nil, err
+	}
+	return &directTest{sink: s.chans[0], flood: f.chans[0]}, nil
+}
+
+// run moves n messages each way.
+func (d *directTest) run(ctx context.Context, n int, warmUp bool) error {
+	msg := buffer(messageSize)
+	sent, err := timed(func() error {
+		for range n {
+			if err := d.sink.Send(ctx, msg); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := flood(ctx, d.flood, n, messageSize); err != nil {
+		return err
+	}
+	got, err := timed(func() error {
+		for range n {
+			if _, err := d.flood.Receive(ctx, msg); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || warmUp {
+		return err
+	}
+	for i, took := range []time.Duration{sent, got} {
+		d.mbit[i] = append(d.mbit[i], 8e3*gbs(n*messageSize, took))
+	}
+	return nil
+}
