@@ -80,7 +80,7 @@ lint-vet: ## go vet
 	@$(GO) vet ./...
 
 lint-nocgo: ## the tree builds and vets without a C compiler
-	@CGO_ENABLED=0 $(GO) build ./... && CGO_ENABLED=0 $(GO) vet ./...
+	@CGO_ENABLED=0 $(GO) build -buildvcs=false ./... && CGO_ENABLED=0 $(GO) vet ./...
 
 lint-static: ## staticcheck
 	@$(STATICCHECK) ./...
@@ -98,7 +98,7 @@ deps-build:
 
 .PHONY: bin/testrun
 bin/testrun:
-	@$(GO) build -o bin/testrun ./internal/testrun
+	@$(GO) build -buildvcs=false -o bin/testrun ./internal/testrun
 
 .PHONY: clean
 clean: ## remove what make built
