@@ -101,6 +101,9 @@ func wordObject(data any, size int, readOnly bool) object {
 // other type the address of the value. The sum with nil hides from escape
 // analysis that the word leads to data, so that converting a slice to any costs
 // the caller no allocation; no call lies between, so the stack cannot move.
+//
+//go:nosplit
+//go:nocheckptr
 func word(data any) unsafe.Pointer {
 	return unsafe.Add(nil, (*[2]uintptr)(unsafe.Pointer(&data))[1])
 }

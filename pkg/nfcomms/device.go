@@ -39,21 +39,21 @@ type (
 // Targets that every device has.
 const (
 	// Loopback sends every message and every transfer back.
-	Loopback Target = 1
+	Loopback Target = abi.TargetLoopback
 	// Log takes log lines and gives the device's own.
-	Log Target = 2
+	Log Target = abi.TargetLog
 	// Telemetry takes a uint32 page number and gives seven uint64 counters.
-	Telemetry Target = 3
+	Telemetry Target = abi.TargetTelemetry
 	// Time takes the host's clock and gives it back with the device's.
-	Time Target = 4
+	Time Target = abi.TargetTime
 )
 
 // Memory types of a device, smallest and fastest first.
 const (
-	CLS  = 0 // cluster local scratch
-	CTM  = 1 // cluster target memory
-	IMEM = 2 // internal memory
-	EMEM = 3 // external memory
+	CLS  = abi.CLS  // cluster local scratch
+	CTM  = abi.CTM  // cluster target memory
+	IMEM = abi.IMEM // internal memory
+	EMEM = abi.EMEM // external memory
 )
 
 // MessageSize is the most bytes a message may have; a transfer carries more.

@@ -21,6 +21,9 @@ func Stripes(size, n int) []Stripe {
 		return nil
 	}
 	chunk := (size-1)/n/pageSize*pageSize + pageSize
+	if chunk < 0 { // rounded up beyond the largest int
+		chunk = size
+	}
 	stripes := make([]Stripe, n)
 	offset := 0
 	for i := range stripes {

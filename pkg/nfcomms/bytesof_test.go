@@ -1,0 +1,334 @@
+package nfcomms
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+type point struct{ X, Y int32 }
+
+type celsius float64
+
+type order struct {
+	ID       uint64
+	Customer struct {
+		Age  uint8
+		Name string
+	}
+}
+
+type padded struct {
+	A uint8
+	B uint64
+}
+
+// sink keeps what tests allocate on the heap.
+var sink any
+
+func onHeap[T any](v T) *T {
+	p := &v
+	sink = p
+	return p
+}
+
+func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
+
+// checkSlice holds that the view of a slice is its own memory.
+func checkSlice[T any](t *rapid.T) {
+	s := make([]T, rapid.IntRange(1, 40).Draw(t, "len"))
+	sink = s
+	checkView(t, s, uintptr(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])), false)
+	checkView(t, s[:0], 0, 0, false)
+	checkView(t, []T(nil), 0, 0, false)
+}
+
+// checkPointer holds the same of a pointer, on the heap and on the stack.
+func checkPointer[T any](t *rapid.T) {
+	p := onHeap(*new(T))
+	checkView(t, p, uintptr(unsafe.Pointer(p)), int(unsafe.Sizeof(*p)), false)
+	_, err := objectOf((*T)(nil))
+	require.ErrorIs(t, err, ErrInvalid)
+	o, err := objectOf(*p)
+	require.NoError(t, err)
+	require.True(t, o.readOnly)
+	require.Len(t, o.mem, int(unsafe.Sizeof(*p)))
+	back := *new(T)
+	copy(valueBytes(&back), o.mem)
+	require.Equal(t, *p, back) // padding is anything
+}
+
+func checkView(t *rapid.T, data any, at uintptr, size int, readOnly bool) {
+	o, err := objectOf(data)
+	require.NoError(t, err)
+	require.Len(t, o.mem, size, "%T", data)
+	if size > 0 {
+		require.Equal(t, at, address(o.mem), "%T", data)
+	}
+	require.Equal(t, readOnly, o.readOnly)
+	require.False(t, o.moves, "%T is not on the stack", data)
+}
+
+// kinds holds the two checks for one type.
+func kinds[T any](name string, into map[string]func(*rapid.T)) {
+	into[name] = func(t *rapid.T) { checkSlice[T](t); checkPointer[T](t) }
+}
+
+func TestBytesOfAliases(t *testing.T) {
+	m := make(map[string]func(*rapid.T))
+	kinds[bool]("bool", m)
+	kinds[byte]("byte", m)
+	kinds[int8]("int8", m)
+	kinds[int16]("int16", m)
+	kinds[uint16]("uint16", m)
+	kinds[int32]("int32", m)
+	kinds[uint32]("uint32", m)
+	kinds[float32]("float32", m)
+	kinds[int64]("int64", m)
+	kinds[uint64]("uint64", m)
+	kinds[float64]("float64", m)
+	kinds[complex64]("complex64", m)
+	kinds[complex128]("complex128", m)
+	kinds[int]("int", m)
+	kinds[uint]("uint", m)
+	kinds[uintptr]("uintptr", m)
+	kinds[celsius]("named scalar", m)
+	kinds[point]("struct", m)
+	kinds[padded]("padded struct", m)
+	kinds[[3]uint16]("array", m)
+	kinds[[2][2]point]("array of arrays", m)
+	for name, check := range m {
+		t.Run(name, rapid.MakeCheck(check))
+	}
+}
+
+func TestBytesOfWritesThrough(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := rapid.SliceOfN(rapid.Byte(), 8, 8).Draw(t, "bytes")
+		x := onHeap(point{})
+		o, err := objectOf(x)
+		require.NoError(t, err)
+		copy(o.mem, want)
+		require.Equal(t, want, valueBytes(x))
+		named := []celsius{0}
+		o, err = objectOf(named)
+		require.NoError(t, err)
+		copy(o.mem, want)
+		require.Equal(t, want, elements(named))
+	})
+}
+
+func TestBytesOfStrings(t *testing.T) {
+	type name string
+	for _, data := range []any{"nine char", name("nine char")} {
+		o, err := objectOf(data)
+		require.NoError(t, err)
+		assert.Equal(t, "nine char", string(o.mem))
+		assert.ErrorIs(t, o.writable(), ErrInvalid)
+	}
+}
+
+// hugeOnStack: parameters are on the stack however large they are.
+//
+//go:noinline
+func hugeOnStack(t *testing.T, p [300 << 10]byte) bool {
+	o, err := objectOf(&p)
+	require.NoError(t, err)
+	return o.moves
+}
+
+func TestBytesOfKnowsTheStack(t *testing.T) {
+	var local point
+	o, err := objectOf(&local)
+	require.NoError(t, err)
+	assert.True(t, o.moves, "a local whose address stays here is on the stack")
+	o, err = objectOf(onHeap(point{}))
+	require.NoError(t, err)
+	assert.False(t, o.moves)
+	assert.True(t, hugeOnStack(t, [300 << 10]byte{}))
+	assert.True(t, onStack(uintptr(unsafe.Pointer(&local))))
+	o, err = objectOf(&sink)
+	require.ErrorIs(t, err, ErrPointers)
+	assert.Empty(t, o.mem)
+}
+
+// grow makes the goroutine's stack larger, so that the runtime moves it.
+//
+//go:noinline
+func grow(n int) byte {
+	var frame [1 << 10]byte
+	frame[n%len(frame)] = byte(n)
+	if n > 0 {
+		frame[0] += grow(n - 1)
+	}
+	return frame[0] + frame[n%len(frame)]
+}
+
+// mover moves the caller's stack in the middle of a transfer.
+type mover struct{ null }
+
+func (m *mover) SendInd(_ context.Context, data []byte) error {
+	grow(2000)
+	m.got = append([]byte(nil), data...)
+	return nil
+}
+
+func (m *mover) ReceiveInd(_ context.Context, data []byte) error {
+	grow(2000)
+	for i := range data {
+		data[i] = byte(i)
+	}
+	return nil
+}
+
+func TestStackMovesDuringTransfer(t *testing.T) {
+	m := new(mover)
+	ch := &Channel{dev: new(Device), ch: m}
+	done := make(chan struct{})
+	go func() { // a goroutine of its own starts with a small stack
+		defer close(done)
+		v := [16]byte{1, 2, 3, 15: 9}
+		assert.NoError(t, ch.SendInd(context.Background(), &v, len(v)))
+		assert.Equal(t, v[:], m.got)
+		var w [16]byte
+		n, err := ch.ReceiveInd(context.Background(), &w, len(w))
+		assert.NoError(t, err)
+		assert.Equal(t, 16, n)
+		assert.Equal(t, [16]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, w)
+	}()
+	<-done
+}
+
+func TestPointersAreRefused(t *testing.T) {
+	type node struct {
+		Value int
+		Next  *node
+	}
+	type lines struct{ Line [4]struct{ Text []byte } }
+	tests := []struct {
+		data any
+		want string
+	}{
+		{nil, "nil has no type"},
+		{order{}, "nfcomms.order.Customer.Name is a string"},
+		{&order{}, "nfcomms.order.Customer.Name is a string"},
+		{[]order{}, "nfcomms.order.Customer.Name is a string"},
+		{[2]order{}, "[2]nfcomms.order[0].Customer.Name is a string"},
+		{node{}, "nfcomms.node.Next is a pointer"},
+		{lines{}, "nfcomms.lines.Line[0].Text is a slice"},
+		{map[string]int{}, "map[string]int is a map"},
+		{make(chan int), "chan int is a Go channel"},
+		{func() {}, "func() is a func"},
+		{new(any), "interface {} is an interface"},
+		{[]string{"a"}, "string is a string"},
+		{[][]byte{}, "[]uint8 is a slice"},
+		{new([]byte), "[]uint8 is a slice"},
+		{new(*int), "*int is a pointer"},
+		{unsafe.Pointer(nil), "unsafe.Pointer is a pointer"},
+	}
+	ch, _ := nullChannel()
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%T", tt.data), func(t *testing.T) {
+			err := ch.SendInd(context.Background(), tt.data, 0)
+			var te *TypeError
+			require.ErrorAs(t, err, &te)
+			assert.ErrorIs(t, err, ErrPointers)
+			assert.Equal(t, reflect.TypeOf(tt.data), te.Type)
+			assert.True(t, strings.HasPrefix(te.Error(), tt.want), te.Error())
+			_, err = ch.ReceiveInd(context.Background(), tt.data, 0)
+			assert.ErrorIs(t, err, ErrPointers)
+		})
+	}
+}
+
+func TestNoPointerMayHideInAnEmptyArray(t *testing.T) {
+	size, err := valueLayout(reflect.TypeFor[struct {
+		A [0]*int
+		B uint16
+	}]())
+	require.NoError(t, err)
+	assert.Equal(t, 2*wordSize-wordSize, size)
+}
+
+func TestSizes(t *testing.T) {
+	o := object{mem: make([]byte, 8)}
+	for _, size := range []int{0, 5, 8} {
+		part, err := o.first(size)
+		require.NoError(t, err)
+		assert.Len(t, part.mem, size)
+		if size > 0 {
+			assert.Equal(t, address(o.mem), address(part.mem))
+		}
+	}
+	_, err := o.first(-1)
+	assert.ErrorIs(t, err, ErrSize)
+	assert.ErrorContains(t, err, "size -1 is negative")
+	_, err = o.first(9)
+	assert.ErrorIs(t, err, ErrSize)
+	assert.ErrorContains(t, err, "buffer shorter than size: 8 bytes, size 9")
+}
+
+func TestValuesCannotBeReceivedInto(t *testing.T) {
+	ch, _ := nullChannel()
+	for _, data := range []any{int64(1), point{}, [4]byte{}, "text", celsius(3)} {
+		_, err := ch.ReceiveInd(context.Background(), data, 1)
+		assert.ErrorIs(t, err, ErrInvalid, "%T", data)
+	}
+}
+
+func TestPages(t *testing.T) {
+	for _, n := range []int{1, 7, pageSize - 1, pageSize, pageSize + 1, 5*pageSize + 3} {
+		b := pages(n)
+		assert.Len(t, b, n)
+		assert.Zero(t, misaligned(b))
+		assert.Equal(t, n, cap(b[:n:n]))
+	}
+	assert.Empty(t, pages(0))
+}
+
+func TestLend(t *testing.T) {
+	for _, n := range []int{0, 1, pageSize, pageSize + 1, 1 << 20, pageSize << poolClasses} {
+		b, err := lend(n)
+		require.NoError(t, err)
+		assert.Len(t, b.mem, n)
+		if n > 0 {
+			assert.Zero(t, misaligned(b.mem))
+		}
+		b.release()
+	}
+	_, err := lend(-1)
+	assert.ErrorIs(t, err, ErrSize)
+	_, err = lend(maxLent + 1)
+	assert.ErrorIs(t, err, ErrTooLarge)
+}
+
+// The three ways to the bytes of an object (N26).
+
+func BenchmarkBytesOf(b *testing.B) {
+	builtin, named := make([]float64, 100), make([]celsius, 100)
+	b.Run("assertion", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = objectOf(builtin)
+		}
+	})
+	b.Run("reflect", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = objectOf(named)
+		}
+	})
+	b.Run("generic", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = elements(named)
+		}
+	})
+}

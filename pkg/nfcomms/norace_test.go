@@ -1,0 +1,5 @@
+//go:build !race
+
+package nfcomms
+
+const raceEnabled = false

@@ -1,0 +1,135 @@
+package nfcomms
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestStripesLaw(t *testing.T) {
+	assert.Equal(t, []Stripe{{0, 4096}, {4096, 4096}, {8192, 1808}, {10000, 0}}, Stripes(10000, 4))
+	assert.Equal(t, []Stripe{{0, 0}, {0, 0}}, Stripes(0, 2))
+	assert.Equal(t, []Stripe{{0, 4096}}, Stripes(4096, 1))
+	assert.Nil(t, Stripes(1, 0))
+	assert.Nil(t, Stripes(-1, 1))
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.OneOf(rapid.IntRange(0, 1<<16), rapid.IntRange(0, math.MaxInt)).Draw(t, "size")
+		n := rapid.IntRange(1, 100).Draw(t, "n")
+		stripes := Stripes(size, n)
+		require.Len(t, stripes, n)
+		end := 0
+		for i, s := range stripes {
+			require.Equal(t, end, s.Offset, "no gap, no overlap")
+			require.GreaterOrEqual(t, s.Size, 0)
+			end += s.Size
+			if end < size {
+				require.Zero(t, s.Size%pageSize)
+				require.Equal(t, stripes[0].Size, s.Size, "stripe %d", i)
+			}
+			require.LessOrEqual(t, s.Size, stripes[0].Size)
+		}
+		require.Equal(t, size, end, "all of it")
+	})
+}
+
+// stripedChannels are n channels of one device with the device's sides.
+func stripedChannels(t *testing.T, n int) (chs []*Channel, fars []*fakeChannel) {
+	dev := openFake(t)
+	for i := range n {
+		ch, far := subscribeFake(t, dev, Target(16+i))
+		chs, fars = append(chs, ch), append(fars, far)
+	}
+	return chs, fars
+}
+
+func TestStriped(t *testing.T) {
+	ctx := background(t)
+	chs, fars := stripedChannels(t, 4)
+	data := make([]byte, 10000)
+	for i := range data {
+		data[i] = byte(i * 7)
+	}
+	parts := make([][]byte, len(fars))
+	waits := make([]func(), len(fars))
+	for i, far := range fars {
+		waits[i] = running(t, func() (err error) {
+			if parts[i], err = far.read(ctx); err != nil {
+				return err
+			}
+			return far.writeInd(ctx, parts[i])
+		})
+	}
+	require.NoError(t, SendStriped(ctx, data, len(data), chs...))
+	back := new([10000]byte)
+	n, err := ReceiveStriped(ctx, back, len(back), chs...)
+	require.NoError(t, err)
+	assert.Equal(t, len(data), n)
+	for _, wait := range waits {
+		wait()
+	}
+	assert.Equal(t, data, bytes.Join(parts, nil), "chunks in the order of the channels")
+	assert.Equal(t, data, back[:])
+}
+
+func TestStripedNamesTheStripe(t *testing.T) {
+	ctx := background(t)
+	chs, fars := stripedChannels(t, 3)
+	wait := running(t, func() error { _, err := fars[0].read(ctx); return err })
+	failing := running(t, func() error {
+		wait() // stripe 0 first
+		err := fars[1].take(ctx, 0, func(*fakeOffer) (bool, error) { return false, ErrDMA })
+		if !errors.Is(err, ErrDMA) {
+			return err
+		}
+		return nil
+	})
+	err := SendStriped(ctx, make([]byte, 12288), 12288, chs...)
+	failing()
+	var se *StripeError
+	require.ErrorAs(t, err, &se)
+	require.ErrorIs(t, err, ErrDMA)
+	assert.Equal(t, 1, se.Index)
+	assert.Equal(t, Target(17), se.Target)
+	assert.Equal(t, Stripe{4096, 4096}, se.Stripe)
+	assert.Equal(t, []bool{true, false, false}, se.Delivered)
+	var op *OpError
+	require.ErrorAs(t, err, &op)
+	assert.Equal(t, OpSendStriped, op.Op)
+}
+
+func TestStripedCancelled(t *testing.T) {
+	chs, _ := stripedChannels(t, 2)
+	ctx, cancel := context.WithCancel(background(t))
+	cancel()
+	err := SendStriped(ctx, make([]byte, 8), 8, chs...)
+	require.ErrorIs(t, err, ErrWithdrawn)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestStripedRefuses(t *testing.T) {
+	chs, _ := stripedChannels(t, 2)
+	ctx := background(t)
+	buf := make([]byte, 8)
+	send := func(data any, size int, chs ...*Channel) func(context.Context) error {
+		return func(ctx context.Context) error { return SendStriped(ctx, data, size, chs...) }
+	}
+	for _, w := range []wants{
+		{"no channels", OpSendStriped, 0, send(buf, 8), ErrInvalid},
+		{"twice the same", OpSendStriped, 0, send(buf, 8, chs[0], chs[1], chs[0]), ErrInvalid},
+		{"no channel", OpSendStriped, 0, send(buf, 8, chs[0], nil), ErrInvalid},
+		{"too large", OpSendStriped, 0, send(buf, 9, chs...), ErrSize},
+		{"negative", OpSendStriped, 0, send(buf, -1, chs...), ErrSize},
+		{"pointers", OpSendStriped, 0, send(order{}, 1, chs...), ErrPointers},
+	} {
+		w.check(t, "")
+	}
+	n, err := ReceiveStriped(ctx, "text", 4, chs...)
+	assert.ErrorIs(t, err, ErrInvalid)
+	assert.Zero(t, n)
+}
