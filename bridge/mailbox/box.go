@@ -1,0 +1,245 @@
+package mailbox
+
+import (
+	"fmt"
+	"math/bits"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// urgentSlots is the headroom of a ring for messages that end something: they
+// must get through when senders have filled the ring.
+const urgentSlots = 16
+
+// box is one mailbox: a ring to the device under tx, a ring from the device
+// under rx. Lock order: rx before a transfer's lock before tx.
+type box struct {
+	ep     *epoch
+	index  int
+	island int
+	asleep *uint64 // area island word: 1 when the island sleeps
+	mask   uint64
+	shift  int
+
+	h2d, d2h         []abi.Slot
+	h2dHead, d2hHead *uint64
+
+	_  [64]byte // tx and rx are used by different goroutines
+	tx struct {
+		sync.Mutex
+		tail uint64 // slots put
+		head uint64 // slots the device consumed, as last read
+		dead bool   // the area must not be touched any more
+	}
+	_  [64]byte
+	rx struct {
+		sync.Mutex
+		head uint64  // slots taken
+		told uint64  // head as the device knows it
+		dead bool    // nothing may be taken any more
+		owed []*half // channels whose WITHDRAWN found no room yet
+	}
+	_ [64]byte
+}
+
+// putResult says what became of a put.
+type putResult int
+
+const (
+	putDone putResult = iota
+	putRing           // done, and the island sleeps: ring it
+	putFull
+	putDead
+)
+
+// phase is the bit that marks a slot as written on the lap of index i.
+func (b *box) phase(i uint64) uint64 { return (i>>b.shift + 1) & 1 }
+
+// roomFor returns how many slots may be in use for a normal message, a gather
+// list and an urgent message.
+func (b *box) normalRoom() uint64 { return b.mask + 1 - min(urgentSlots, (b.mask+1)/4) }
+func (b *box) listRoom() uint64   { return (b.mask + 1) / 2 }
+func (b *box) urgentRoom() uint64 { return b.mask + 1 }
+
+// hasRoomLocked reports whether n more slots fit below limit. It reads the
+// device's counter only when the ring seems full. Must hold tx.
+func (b *box) hasRoomLocked(n, limit uint64) bool {
+	if b.tx.tail-b.tx.head+n <= limit {
+		return true
+	}
+	head := atomic.LoadUint64(b.h2dHead)
+	if head-b.tx.head > b.tx.tail-b.tx.head {
+		b.tx.dead = true
+		b.ep.fail(fmt.Errorf("%w: mailbox %d: device consumed slot %d of %d", bridge.ErrFault, b.index, head, b.tx.tail))
+		return false
+	}
+	b.tx.head = head
+	return b.tx.tail-head+n <= limit
+}
+
+// storeLocked writes slot i. The header goes last. Must hold tx.
+func (b *box) storeLocked(i uint64, h abi.Header, p *[7]uint64) {
+	s := &b.h2d[i&b.mask]
+	s.Payload = *p
+	atomic.StoreUint64(&s.Header, uint64(h.WithPhase(b.phase(i)))) // SYNC: slot, island park
+}
+
+// wakeLocked reports whether the island sleeps; the caller then rings it. It
+// follows a header store, which is a full fence. SYNC: island park. Must hold tx.
+func (b *box) wakeLocked() bool {
+	return atomic.LoadUint64(b.asleep) == 1 && atomic.CompareAndSwapUint64(b.asleep, 1, 0)
+}
+
+// put publishes one message.
+func (b *box) put(h abi.Header, p *[7]uint64, limit uint64) putResult {
+	b.tx.Lock()
+	if b.tx.dead || !b.hasRoomLocked(1, limit) {
+		return b.refuse()
+	}
+	b.storeLocked(b.tx.tail, h, p)
+	b.tx.tail++
+	wake := b.wakeLocked()
+	b.tx.Unlock()
+	if wake {
+		return putRing
+	}
+	return putDone
+}
+
+// putPair publishes two messages so that the device sees both at once.
+func (b *box) putPair(h abi.Header, p *[7]uint64, h2 abi.Header, p2 *[7]uint64) putResult {
+	b.tx.Lock()
+	if b.tx.dead || !b.hasRoomLocked(2, b.normalRoom()) {
+		return b.refuse()
+	}
+	b.storeLocked(b.tx.tail+1, h2, p2)
+	b.storeLocked(b.tx.tail, h, p)
+	b.tx.tail += 2
+	wake := b.wakeLocked()
+	b.tx.Unlock()
+	if wake {
+		return putRing
+	}
+	return putDone
+}
+
+// refuse unlocks tx and says why nothing was put.
+func (b *box) refuse() putResult {
+	dead := b.tx.dead
+	b.tx.Unlock()
+	if dead {
+		return putDead
+	}
+	return putFull
+}
+
+// ring rings the island of the mailbox.
+func (b *box) ring() {
+	b.ep.dev.doorbells.Add(1)
+	b.ep.dev.port.Ring(b.island)
+}
+
+// ready reports whether the device has published another slot. Must hold rx.
+func (b *box) readyLocked() bool {
+	h := atomic.LoadUint64(&b.d2h[b.rx.head&b.mask].Header) // SYNC: slot
+	return abi.Header(h).Phase() == b.phase(b.rx.head)
+}
+
+// takeLocked copies the next message to s: the device may write the slot again
+// at any time, so only the copy is looked at. Must hold rx.
+func (b *box) takeLocked(s *abi.Slot) bool {
+	from := &b.d2h[b.rx.head&b.mask]
+	h := atomic.LoadUint64(&from.Header) // SYNC: slot
+	if abi.Header(h).Phase() != b.phase(b.rx.head) || b.rx.dead {
+		return false
+	}
+	s.Header = h
+	s.Payload = from.Payload
+	b.rx.head++
+	if b.rx.head-b.rx.told > b.mask>>2 {
+		b.publishLocked()
+	}
+	return true
+}
+
+// publishLocked tells the device how far d2h was consumed. Must hold rx.
+func (b *box) publishLocked() {
+	if b.rx.told != b.rx.head {
+		b.rx.told = b.rx.head
+		atomic.StoreUint64(b.d2hHead, b.rx.head)
+	}
+}
+
+// drain takes what is there and publishes the room it made. False if there is
+// more: a device that never stops must not keep a caller for ever.
+func (b *box) drain() bool {
+	b.rx.Lock()
+	dry := b.drainLocked()
+	b.rx.Unlock()
+	return dry
+}
+
+// drainLocked is drain. Must hold rx.
+func (b *box) drainLocked() bool {
+	if b.rx.dead {
+		return true
+	}
+	var s abi.Slot
+	dry := false
+	for n := b.mask + 1; n > 0; n-- {
+		if !b.takeLocked(&s) {
+			dry = true
+			break
+		}
+		b.dispatchLocked(&s)
+	}
+	if !b.rx.dead {
+		b.publishLocked()
+	}
+	return dry
+}
+
+// poll takes what is there unless somebody else does so already.
+func (b *box) poll() {
+	if b.rx.TryLock() {
+		b.drainLocked()
+		b.rx.Unlock()
+	}
+}
+
+// kill ends all use of the area by this mailbox. Nobody touches it afterwards.
+func (b *box) kill() {
+	b.rx.Lock()
+	b.rx.dead = true
+	b.rx.Unlock()
+	b.tx.Lock()
+	b.tx.dead = true
+	b.tx.Unlock()
+}
+
+// pause gives way while a ring is full: first to other goroutines, then, when
+// that did not help, to other threads.
+func pause(round int) {
+	const yields, nap = 64, 50 * time.Microsecond
+	if round < yields {
+		runtime.Gosched()
+	} else {
+		time.Sleep(nap)
+	}
+}
+
+// newBox lays a box over its memory.
+func newBox(ep *epoch, index int) *box {
+	l := &ep.layout
+	b := &box{ep: ep, index: index, island: index % l.islands}
+	b.asleep = &ep.area.Island[b.island].Word
+	b.mask = uint64(l.slots - 1)
+	b.shift = bits.TrailingZeros(uint(l.slots))
+	b.h2d, b.d2h, b.h2dHead, b.d2hHead = l.mailbox(index)
+	return b
+}

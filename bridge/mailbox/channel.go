@@ -1,0 +1,161 @@
+package mailbox
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// Channel is the host's end of one channel. It implements bridge.Channel.
+type Channel struct {
+	ep         *epoch
+	box        *box
+	id         uint32
+	park       *uint32 // park word in the area
+	generation uint64  // of the subscription; written under rx while opening
+
+	send, recv half
+
+	opening bool       // ids are not known yet: keep what comes early; under rx
+	early   []abi.Slot // under rx
+
+	closing sync.Mutex  // held across a close, which waits for calls
+	closed  uint32      // halves closed here; guarded by closing
+	last    atomic.Bool // both halves are closed: the device is to agree
+}
+
+var _ bridge.Channel = (*Channel)(nil)
+
+// newChannel makes the end of a channel; it is not in the table yet.
+func (e *epoch) newChannel(id uint32) *Channel {
+	c := &Channel{ep: e, box: e.boxOf(id), id: id, park: e.layout.park(id)}
+	for d, h := range []*half{abi.H2D: &c.send, abi.D2H: &c.recv} {
+		h.dir, h.box, h.ch = abi.Direction(d), c.box, c
+		h.spin = budget{full: e.full, current: e.full}
+	}
+	return c
+}
+
+// Target returns the id of the far end.
+func (c *Channel) Target() bridge.Target { return bridge.Target(c.id) }
+
+// CloseSend closes the h2d half. Pending sends end with ErrClosed; it waits
+// for them. Idempotent.
+func (c *Channel) CloseSend() error { return c.close(1 << abi.H2D) }
+
+// CloseReceive closes the d2h half. A pending receive ends with ErrClosed; it
+// waits for it, so a function given to ReceiveFunc or ReceiveIndFunc must not
+// call it. Idempotent.
+func (c *Channel) CloseReceive() error { return c.close(1 << abi.D2H) }
+
+// Close closes both halves and ends the subscription: when it returns, the
+// target may be subscribed again. Idempotent; see CloseReceive.
+func (c *Channel) Close() error { return c.close(1<<abi.H2D | 1<<abi.D2H) }
+
+// close ends the calls of some halves, tells the device, and after the last
+// half waits for it to agree.
+func (c *Channel) close(halves uint32) error {
+	for _, h := range c.of(halves) {
+		h.tell(shutHost)
+	}
+	c.closing.Lock()
+	defer c.closing.Unlock()
+	halves &^= c.closed
+	if halves == 0 {
+		return nil
+	}
+	for _, h := range c.of(halves) {
+		_ = h.leave(background)
+	}
+	c.closed |= halves
+	h := &c.recv
+	_ = h.turn.lock(background)
+	defer h.turn.unlock()
+	c.last.Store(c.closed == 1<<abi.H2D|1<<abi.D2H)
+	err := c.sayClose(halves)
+	if !c.last.Load() {
+		return nil
+	}
+	if err == nil {
+		h.ladder(fOver) // a lost device has no subscription either
+	}
+	c.ep.dev.retire(c)
+	return nil
+}
+
+// of lists the halves in a set.
+func (c *Channel) of(halves uint32) []*half {
+	var list []*half
+	if halves&(1<<abi.H2D) != 0 {
+		list = append(list, &c.send)
+	}
+	if halves&(1<<abi.D2H) != 0 {
+		list = append(list, &c.recv)
+	}
+	return list
+}
+
+// sayClose tells the device that some halves are not used any more.
+func (c *Channel) sayClose(halves uint32) error {
+	var s abi.Slot
+	*s.Close() = abi.Close{Halves: halves, Generation: c.generation}
+	hd := c.recv.header(abi.TypeClose, abi.PayloadSize, c.generation)
+	return c.recv.put(nil, hd, &s.Payload, c.box.urgentRoom(), shutDown)
+}
+
+// leave waits until no call works in a half that is shut.
+func (h *half) leave(ctx context.Context) error {
+	err := h.turn.lock(ctx)
+	if err == nil {
+		h.turn.unlock()
+	}
+	return err
+}
+
+// leave waits until no call works in a channel that is shut.
+func (c *Channel) leave(ctx context.Context) error {
+	if err := c.send.leave(ctx); err != nil {
+		return err
+	}
+	return c.recv.leave(ctx)
+}
+
+// Stats returns counters since Subscribe.
+func (c *Channel) Stats() bridge.ChannelStats {
+	s := bridge.ChannelStats{
+		Direct:   [2]bridge.PathStats{c.send.direct.stats(), c.recv.direct.stats()},
+		Indirect: [2]bridge.PathStats{c.send.indirect.stats(), c.recv.indirect.stats()},
+		Parked:   c.send.parked.Load() + c.recv.parked.Load(),
+	}
+	for _, h := range []*half{&c.send, &c.recv} {
+		s.Lists += h.lists.Load()
+		s.Repeated += h.repeated.Load()
+	}
+	return s
+}
+
+// addStats adds b to a.
+func addStats(a *bridge.ChannelStats, b bridge.ChannelStats) {
+	for d := range a.Direct {
+		addPath(&a.Direct[d], b.Direct[d])
+		addPath(&a.Indirect[d], b.Indirect[d])
+	}
+	a.Lists += b.Lists
+	a.Repeated += b.Repeated
+	a.Parked += b.Parked
+}
+
+func addPath(a *bridge.PathStats, b bridge.PathStats) {
+	a.Messages += b.Messages
+	a.Bytes += b.Bytes
+	a.Errors += b.Errors
+}
+
+// statusErr returns the sentinel of a device status, with the channel it is about.
+func (h *half) statusErr(s abi.Status) error {
+	return fmt.Errorf("channel %d %v: %w", h.ch.id, h.dir, bridge.Error(s))
+}

@@ -1,0 +1,197 @@
+package mailbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// control is the client of the device's control channel. One request is under
+// way at a time: the device serves them one by one.
+type control struct {
+	ch      *Channel
+	turn    turn
+	request uint32 // number of the last one; guarded by turn
+}
+
+// call sends a request, with image after it if there is one, and returns the
+// reply. Once the device took the request the reply is waited for even when
+// ctx ends, because it may hand over something; a device that then does not
+// answer in time is lost.
+func (k *control) call(ctx context.Context, req abi.Control, image []byte) (abi.Control, error) {
+	if err := k.turn.lock(ctx); err != nil {
+		return abi.Control{}, &bridge.WithdrawnError{Cause: err}
+	}
+	defer k.turn.unlock()
+	k.request++
+	req.Request = k.request
+	var s abi.Slot
+	*s.Control() = req
+	if err := k.ch.Send(ctx, s.Bytes()[:]); err != nil {
+		return abi.Control{}, err
+	}
+	ctx, cancel := grace(ctx)
+	defer cancel()
+	var sent error
+	if image != nil {
+		sent = k.ch.SendInd(ctx, image)
+	}
+	reply, err := k.reply(ctx, &req)
+	if err == nil {
+		err = sent
+	}
+	return reply, err
+}
+
+// grace returns a context that outlives ctx by the time a device may be silent.
+func grace(ctx context.Context) (context.Context, context.CancelFunc) {
+	late, cancel := context.WithCancel(background)
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(silence, cancel)
+		context.AfterFunc(late, func() { timer.Stop() })
+	})
+	return late, func() {
+		stop()
+		cancel()
+	}
+}
+
+// reply takes the answer to a request.
+func (k *control) reply(ctx context.Context, req *abi.Control) (abi.Control, error) {
+	var s abi.Slot
+	n, err := k.ch.Receive(ctx, s.Bytes()[:])
+	if err != nil && ctx.Err() != nil {
+		k.ch.ep.fail(fmt.Errorf("%w: control request %d: no answer", bridge.ErrDeviceLost, req.Op))
+		<-k.ch.ep.fenced
+		err = k.ch.ep.err()
+	}
+	if err != nil {
+		return abi.Control{}, err
+	}
+	r := *s.Control()
+	if n != abi.PayloadSize || r.Op != req.Op || r.Request != req.Request || r.Status >= uint16(abi.StatusCount) {
+		k.ch.ep.fail(fmt.Errorf("%w: control request %d/%d answered by %d bytes, %d/%d, status %d",
+			bridge.ErrFault, req.Op, req.Request, n, r.Op, r.Request, r.Status))
+		return abi.Control{}, k.ch.ep.err()
+	}
+	return r, bridge.Error(abi.Status(r.Status))
+}
+
+// open subscribes a target.
+func (k *control) open(ctx context.Context, id uint32) (*Channel, error) {
+	e := k.ch.ep
+	c := e.newChannel(id)
+	c.opening = true
+	if !e.table.add(c) {
+		return nil, bridge.ErrBusy
+	}
+	reply, err := k.call(ctx, abi.Control{Op: abi.ControlOpen, A: uint64(id)}, nil)
+	if err != nil {
+		e.table.remove(c)
+		return nil, err
+	}
+	c.box.rx.Lock()
+	c.box.openLocked(c, reply.A, reply.B, reply.C)
+	c.box.rx.Unlock()
+	return c, nil
+}
+
+// start runs a program.
+func (k *control) start(ctx context.Context, p bridge.Program) (bridge.Process, error) {
+	req := abi.Control{Op: abi.ControlStart, A: uint64(p.First), B: uint64(p.Targets), C: p.Argument}
+	if p.Name == "" || len(p.Name) >= abi.NameSize || strings.IndexByte(p.Name, 0) >= 0 {
+		return bridge.Process{}, bridge.ErrNoProgram
+	}
+	if p.Targets < 1 || p.Targets > k.ch.ep.channels || int64(p.First)+int64(p.Targets) > int64(k.ch.ep.channels) {
+		return bridge.Process{}, fmt.Errorf("%d targets from %d: %w", p.Targets, p.First, bridge.ErrInvalid)
+	}
+	copy(req.Name[:], p.Name)
+	r, err := k.call(ctx, req, nil)
+	if err != nil {
+		return bridge.Process{}, err
+	}
+	if r.B+uint64(p.Targets) > uint64(k.ch.ep.channels) || r.B >= abi.ChannelsMax {
+		k.ch.ep.fail(fmt.Errorf("%w: program started at target %d", bridge.ErrFault, r.B))
+		return bridge.Process{}, k.ch.ep.err()
+	}
+	return bridge.Process{ID: bridge.ProcessID(r.A), First: bridge.Target(r.B), Targets: p.Targets}, nil
+}
+
+// stop asks a process to return until it has: the device says ErrBusy while
+// the process is on its way out.
+func (k *control) stop(ctx context.Context, id bridge.ProcessID) error {
+	const first, most = 100 * time.Microsecond, 5 * time.Millisecond
+	for wait := first; ; wait = min(2*wait, most) {
+		_, err := k.call(ctx, abi.Control{Op: abi.ControlStop, A: uint64(id)}, nil)
+		if !errors.Is(err, bridge.ErrBusy) {
+			return err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("process told to stop: %w", ctx.Err())
+		}
+	}
+}
+
+// load hands an image over.
+func (k *control) load(ctx context.Context, image []byte) (string, error) {
+	if len(image) == 0 {
+		return "", fmt.Errorf("empty image: %w", bridge.ErrInvalid)
+	}
+	r, err := k.call(ctx, abi.Control{Op: abi.ControlLoad, A: uint64(len(image))}, image)
+	return k.name(&r, err)
+}
+
+// name returns the name in a reply.
+func (k *control) name(r *abi.Control, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	n := bytes.IndexByte(r.Name[:], 0)
+	if n < 1 {
+		k.ch.ep.fail(fmt.Errorf("%w: reply with name %q", bridge.ErrFault, r.Name))
+		return "", k.ch.ep.err()
+	}
+	return string(r.Name[:n]), nil
+}
+
+// programsMax bounds what a device may list.
+const programsMax = 1 << 16
+
+// programs lists names until there is none.
+func (k *control) programs(ctx context.Context) ([]string, error) {
+	var names []string
+	for i := range uint64(programsMax) {
+		r, err := k.call(ctx, abi.Control{Op: abi.ControlProgram, A: i}, nil)
+		if errors.Is(err, bridge.ErrNoProgram) {
+			break
+		}
+		name, err := k.name(&r, err)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// memory describes a memory type.
+func (k *control) memory(ctx context.Context, kind int) (bridge.Memory, error) {
+	if kind < 0 || kind >= abi.MemoryCount {
+		return bridge.Memory{}, fmt.Errorf("memory type %d: %w", kind, bridge.ErrInvalid)
+	}
+	r, err := k.call(ctx, abi.Control{Op: abi.ControlMemory, A: uint64(kind)}, nil)
+	if err != nil {
+		return bridge.Memory{}, err
+	}
+	return bridge.Memory{Base: r.A, Size: r.B, Free: r.C}, nil
+}

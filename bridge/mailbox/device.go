@@ -1,0 +1,250 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// Device is a device reached through a mailbox area. It implements
+// bridge.Device.
+type Device struct {
+	port Port
+	log  *slog.Logger
+	base bridge.Info // what the back end filled in
+
+	cur     atomic.Pointer[epoch]
+	serving sync.WaitGroup // the dispatcher
+
+	life     sync.Mutex // serialises Reset and Close
+	closed   bool
+	closeErr error
+
+	past    sync.Mutex          // guards retired, and moving a channel's counts there
+	retired bridge.ChannelStats // of channels that are gone
+	blocked atomic.Int64        // calls asleep now
+	wakeups, doorbells, dropped,
+	faults, resets atomic.Uint64
+}
+
+var _ bridge.Device = (*Device)(nil)
+
+// Open shakes hands with the device behind a port and starts the dispatcher.
+// info is what the back end knows: Address and Driver. It returns ErrABI for
+// a device of another ABI and ErrFault for one whose hello makes no sense; the
+// port then stays the caller's.
+func Open(ctx context.Context, port Port, info bridge.Info, opts *bridge.Options) (bridge.Device, error) {
+	d := &Device{port: port, base: info, log: slog.New(slog.DiscardHandler)}
+	if opts != nil && opts.Logger != nil {
+		d.log = opts.Logger
+	}
+	e, err := newEpoch(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	d.cur.Store(e)
+	d.serving.Go(d.serve)
+	return d, nil
+}
+
+// serve is the dispatcher: it drains all mailboxes whenever the device rings.
+func (d *Device) serve() {
+	var buf [8]byte
+	bell := d.port.Doorbell()
+	for {
+		if _, err := bell.Read(buf[:]); err != nil {
+			if !errors.Is(err, os.ErrClosed) {
+				d.cur.Load().fail(fmt.Errorf("%w: doorbell: %w", bridge.ErrDeviceLost, err))
+			}
+			return
+		}
+		d.wakeups.Add(1)
+		for !d.cur.Load().drain() {
+			continue // the ring is finite, and a dead one is dry
+		}
+	}
+}
+
+// failed takes note of the end of an epoch.
+func (d *Device) failed(err error) {
+	if errors.Is(err, bridge.ErrFault) {
+		d.faults.Add(1)
+	}
+	d.log.Error("device out of use until reset", "address", d.base.Address, "err", err)
+}
+
+// Info describes the device; it does not change between resets.
+func (d *Device) Info() bridge.Info { return d.cur.Load().info(d.base) }
+
+// Stats returns counters since Open.
+func (d *Device) Stats() bridge.Stats {
+	d.past.Lock()
+	defer d.past.Unlock()
+	s := bridge.Stats{
+		ChannelStats: d.retired,
+		Blocked:      int(d.blocked.Load()),
+		Wakeups:      d.wakeups.Load(),
+		Doorbells:    d.doorbells.Load(),
+		Dropped:      d.dropped.Load(),
+		Faults:       d.faults.Load(),
+		Resets:       d.resets.Load(),
+	}
+	for _, c := range d.cur.Load().table.list() {
+		if c.id != abi.TargetControl {
+			addStats(&s.ChannelStats, c.Stats())
+			s.Channels++
+		}
+	}
+	return s
+}
+
+// retire takes a channel out of its epoch and keeps its counts.
+func (d *Device) retire(c *Channel) {
+	d.past.Lock()
+	defer d.past.Unlock()
+	if c.ep.table.remove(c) && c.id != abi.TargetControl {
+		addStats(&d.retired, c.Stats())
+	}
+}
+
+// Health returns the device's last heartbeat. ErrDeviceLost if it is overdue.
+func (d *Device) Health() (bridge.Health, error) {
+	e := d.cur.Load()
+	if err := e.err(); err != nil {
+		return bridge.Health{}, err
+	}
+	return e.watch.health()
+}
+
+// Subscribe opens the channel to a target.
+func (d *Device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel, error) {
+	e := d.cur.Load()
+	if err := e.err(); err != nil {
+		return nil, err
+	}
+	if int64(t) >= int64(e.channels) || t == abi.TargetControl {
+		return nil, fmt.Errorf("target %d, not 1..%d: %w", t, e.channels-1, bridge.ErrNotSubscribed)
+	}
+	c, err := e.control.open(ctx, uint32(t))
+	if err != nil {
+		return nil, fmt.Errorf("subscribe target %d: %w", t, err)
+	}
+	return c, nil
+}
+
+// Start runs a program as a new process.
+func (d *Device) Start(ctx context.Context, p bridge.Program) (bridge.Process, error) {
+	e := d.cur.Load()
+	if err := e.err(); err != nil {
+		return bridge.Process{}, err
+	}
+	s, err := e.control.start(ctx, p)
+	if err != nil {
+		return s, fmt.Errorf("start program %q: %w", p.Name, err)
+	}
+	return s, nil
+}
+
+// Stop asks a process to return and waits until it did.
+func (d *Device) Stop(ctx context.Context, id bridge.ProcessID) error {
+	e := d.cur.Load()
+	if err := e.err(); err != nil {
+		return err
+	}
+	if err := e.control.stop(ctx, id); err != nil {
+		return fmt.Errorf("stop process %d: %w", id, err)
+	}
+	return nil
+}
+
+// Load adds the programs of an image and returns the name of the first.
+func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
+	e := d.cur.Load()
+	if err := e.err(); err != nil {
+		return "", err
+	}
+	if e.hello.Capabilities&abi.CapLoad == 0 {
+		return "", fmt.Errorf("load image: %w by this device", bridge.ErrNotSupported)
+	}
+	name, err := e.control.load(ctx, image)
+	if err != nil {
+		return "", fmt.Errorf("load image of %d bytes: %w", len(image), err)
+	}
+	return name, nil
+}
+
+// Programs lists the names Start accepts.
+func (d *Device) Programs(ctx context.Context) ([]string, error) {
+	e := d.cur.Load()
+	if err := e.err(); err != nil {
+		return nil, err
+	}
+	names, err := e.control.programs(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list programs: %w", err)
+	}
+	return names, nil
+}
+
+// Memory describes one of the device's memory types.
+func (d *Device) Memory(ctx context.Context, kind int) (bridge.Memory, error) {
+	e := d.cur.Load()
+	if err := e.err(); err != nil {
+		return bridge.Memory{}, err
+	}
+	m, err := e.control.memory(ctx, kind)
+	if err != nil {
+		return m, fmt.Errorf("describe memory: %w", err)
+	}
+	return m, nil
+}
+
+// Reset ends every pending call with ErrDeviceLost, boots the device anew and
+// shakes hands again. If ctx ends before the last call has left, or the device
+// does not boot, the device stays lost and Reset may be called again.
+func (d *Device) Reset(ctx context.Context) error {
+	d.life.Lock()
+	defer d.life.Unlock()
+	if d.closed {
+		return bridge.ErrClosed
+	}
+	old := d.cur.Load()
+	if err := old.end(ctx, fmt.Errorf("%w: reset", bridge.ErrDeviceLost)); err != nil {
+		return fmt.Errorf("reset: %w", err)
+	}
+	for _, c := range old.table.list() {
+		d.retire(c)
+	}
+	d.resets.Add(1)
+	if err := d.port.Restart(); err != nil {
+		return fmt.Errorf("reset: %w", err)
+	}
+	e, err := newEpoch(ctx, d)
+	if err != nil {
+		return fmt.Errorf("reset: %w", err)
+	}
+	d.cur.Store(e)
+	return nil
+}
+
+// Close ends every pending call with ErrClosed, stops the device and releases
+// all it held. It is idempotent, and waits until the last call has left.
+func (d *Device) Close() error {
+	d.life.Lock()
+	defer d.life.Unlock()
+	if d.closed {
+		return d.closeErr
+	}
+	d.closed = true
+	_ = d.cur.Load().end(background, fmt.Errorf("device %w", bridge.ErrClosed))
+	d.closeErr = d.port.Close()
+	d.serving.Wait()
+	return d.closeErr
+}

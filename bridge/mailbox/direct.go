@@ -1,0 +1,174 @@
+package mailbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// background stands for "no context".
+var background = context.Background()
+
+// Send gives one message of at most abi.PayloadSize bytes and returns nil once
+// the target took it. When ctx ends first the message is withdrawn and the
+// error is a *bridge.WithdrawnError.
+func (c *Channel) Send(ctx context.Context, msg []byte) error {
+	h := &c.send
+	if len(msg) > abi.PayloadSize {
+		return tooLarge(len(msg), abi.PayloadSize)
+	}
+	if err := ctx.Err(); err != nil {
+		return h.refused(&h.direct, &bridge.WithdrawnError{Cause: err})
+	}
+	if !h.turn.try() {
+		if err := h.turn.lock(ctx); err != nil {
+			return h.refused(&h.direct, &bridge.WithdrawnError{Cause: err})
+		}
+	}
+	err := h.offer(ctx, msg)
+	h.direct.note(len(msg), err)
+	h.unlock()
+	return err
+}
+
+// refused counts a call that ended before it began.
+func (h *half) refused(c *counters, err error) error {
+	c.note(0, err)
+	return err
+}
+
+func tooLarge(n int, limit uint64) error {
+	return fmt.Errorf("%d bytes, at most %d: %w", n, limit, bridge.ErrTooLarge)
+}
+
+// offer gives a message to the device and waits for what becomes of it. Must
+// hold turn.
+func (h *half) offer(ctx context.Context, msg []byte) error {
+	if h.shut.Load() != 0 {
+		return h.err()
+	}
+	var s abi.Slot
+	copy(s.Bytes()[:], msg)
+	id := h.begin(0)
+	hd := h.header(abi.TypeDirect, len(msg), id)
+	if r := h.box.put(hd, &s.Payload, h.box.normalRoom()); r != putDone {
+		if err := h.putSlow(ctx, r, hd, &s.Payload); err != nil {
+			return err
+		}
+	}
+	if h.spinFor(fDone) {
+		return h.outcome(nil)
+	}
+	return h.parkOffer(ctx)
+}
+
+// putSlow is what follows a put that was not simply done. Must hold turn.
+func (h *half) putSlow(ctx context.Context, r putResult, hd abi.Header, p *[7]uint64) error {
+	if r == putRing {
+		h.box.ring()
+		return nil
+	}
+	err := h.press(ctx, hd, p, h.box.normalRoom(), shutAny)
+	if err != nil {
+		h.unbegin()
+	}
+	return err
+}
+
+// parkOffer sleeps until the message is taken, or withdraws it.
+func (h *half) parkOffer(ctx context.Context) error {
+	if h.await(ctx.Done(), nil, fDone, shutAny) {
+		return h.withdraw(&bridge.WithdrawnError{Cause: ctx.Err()})
+	}
+	if h.state.Load()&fDone != 0 {
+		return h.outcome(nil)
+	}
+	if h.shut.Load()&shutDown != 0 {
+		return h.err()
+	}
+	return h.withdraw(h.err())
+}
+
+// withdraw takes the message back. It returns cause if that worked, nil if the
+// target had it already.
+func (h *half) withdraw(cause error) error {
+	h.state.Or(fRecall)
+	if err := h.say(abi.TypeWithdraw, h.id(h.state.Load())); err != nil {
+		h.await(nil, nil, fDone, shutDown)
+	} else if !h.ladder(fDone) {
+		return h.err()
+	}
+	if h.state.Load()&fDone == 0 {
+		return h.err()
+	}
+	return h.outcome(cause)
+}
+
+// outcome returns what the device said of a message. withdrawn is the error if
+// it was taken back.
+func (h *half) outcome(withdrawn error) error {
+	state := h.state.Load()
+	switch {
+	case state&fOK != 0:
+		return nil
+	case state&fBack != 0:
+		return withdrawn
+	default:
+		return h.statusErr(h.slot.Ack().Status)
+	}
+}
+
+// TrySend gives msg only if the target is waiting for it now: it offers the
+// message and withdraws it in the same breath, and the device answers one.
+// False also while another call sends.
+func (c *Channel) TrySend(msg []byte) (bool, error) {
+	h := &c.send
+	if len(msg) > abi.PayloadSize {
+		return false, tooLarge(len(msg), abi.PayloadSize)
+	}
+	if !h.turn.try() {
+		return false, nil
+	}
+	ok, err := h.tryOffer(msg)
+	if ok || err != nil {
+		h.direct.note(len(msg), err)
+	}
+	h.unlock()
+	return ok, err
+}
+
+// tryOffer is TrySend. Must hold turn.
+func (h *half) tryOffer(msg []byte) (bool, error) {
+	if h.shut.Load() != 0 {
+		return false, h.err()
+	}
+	var s abi.Slot
+	copy(s.Bytes()[:], msg)
+	id := h.begin(fRecall)
+	note := h.note(id)
+	r := h.box.putPair(h.header(abi.TypeDirect, len(msg), id), &s.Payload,
+		h.header(abi.TypeWithdraw, abi.PayloadSize, id), &note.Payload)
+	switch r {
+	case putRing:
+		h.box.ring()
+	case putFull:
+		h.unbegin()
+		h.box.poll()
+		return false, nil
+	case putDead:
+		return false, h.box.ep.err()
+	}
+	if !h.spinFor(fDone) && !h.ladder(fDone) {
+		return false, h.err()
+	}
+	err := h.outcome(errNotReady)
+	if err == errNotReady {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// errNotReady says that TrySend's message came back.
+var errNotReady = fmt.Errorf("%w: target not waiting", bridge.ErrWithdrawn)

@@ -1,0 +1,187 @@
+package mailbox
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// epoch is one life of the device, from boot to reset.
+type epoch struct {
+	dev *Device
+	layout
+	low     uint8 // low bits of the number, in every message
+	boxes   []*box
+	table   table
+	control control
+	watch   watch
+	full    int32 // polls of a full spin
+
+	down   atomic.Pointer[downError]
+	fenced chan struct{} // closed when DMA is quiet and every channel knows
+}
+
+// downError is why an epoch ended.
+type downError struct{ err error }
+
+// newEpoch shakes hands with the device and opens the control channel.
+func newEpoch(ctx context.Context, d *Device) (*epoch, error) {
+	base, size := d.port.Area()
+	l, err := handshake(ctx, base, size)
+	if err != nil {
+		return nil, err
+	}
+	e := &epoch{dev: d, layout: l, low: uint8(l.epoch), full: calibrate(), fenced: make(chan struct{})}
+	e.boxes = make([]*box, l.boxes)
+	for i := range e.boxes {
+		e.boxes[i] = newBox(e, i)
+	}
+	e.table.init(l.channels)
+	e.watch.init(e, time.Duration(l.hello.BeatMS)*time.Millisecond)
+	c := e.newChannel(abi.TargetControl)
+	e.table.add(c)
+	e.control.ch = c
+	return e, nil
+}
+
+// boxOf returns the mailbox of a channel.
+func (e *epoch) boxOf(id uint32) *box { return e.boxes[int(id)%len(e.boxes)] }
+
+// err returns why the epoch ended, nil while it lives.
+func (e *epoch) err() error {
+	if d := e.down.Load(); d != nil {
+		return d.err
+	}
+	return nil
+}
+
+// fail ends the epoch from inside a call, a drain or a timer. It does not
+// wait, so it may be called under any lock.
+func (e *epoch) fail(err error) {
+	if e.down.CompareAndSwap(nil, &downError{err}) {
+		e.dev.failed(err)
+		go e.fence()
+	}
+}
+
+// end ends the epoch, or renames the reason it ended for, and waits until no
+// call works in it any more. If ctx ends first it can be called again.
+func (e *epoch) end(ctx context.Context, err error) error {
+	if e.down.CompareAndSwap(nil, &downError{err}) {
+		e.fence()
+	} else {
+		e.down.Store(&downError{err})
+	}
+	<-e.fenced
+	for _, c := range e.table.list() {
+		if err := c.leave(ctx); err != nil {
+			return fmt.Errorf("channel %d: wait for its calls: %w", c.id, err)
+		}
+	}
+	return nil
+}
+
+// fence stops DMA and only then tells the calls: what holds a buffer gives it
+// back when it is told.
+func (e *epoch) fence() {
+	e.dev.port.Fence()
+	e.watch.stop()
+	for _, b := range e.boxes {
+		b.kill()
+	}
+	for _, c := range e.table.list() {
+		c.send.tell(shutDown)
+		c.recv.tell(shutDown)
+	}
+	close(e.fenced)
+}
+
+// drain takes what is there in every mailbox; false if one holds more.
+func (e *epoch) drain() (dry bool) {
+	dry = true
+	for _, b := range e.boxes {
+		dry = b.drain() && dry
+	}
+	return dry
+}
+
+// table finds a channel by its id: two levels, so that an idle device with
+// many ids costs little.
+type table struct {
+	mu    sync.Mutex
+	pages []atomic.Pointer[page]
+	open  int
+}
+
+const pageChannels = 1 << 12
+
+type page [pageChannels]atomic.Pointer[Channel]
+
+func (t *table) init(channels int) {
+	t.pages = make([]atomic.Pointer[page], (channels+pageChannels-1)/pageChannels)
+}
+
+// at returns the channel, nil if it is not open here. id must be below the
+// device's number of channels.
+func (t *table) at(id uint32) *Channel {
+	p := t.pages[id/pageChannels].Load()
+	if p == nil {
+		return nil
+	}
+	return p[id%pageChannels].Load()
+}
+
+// add enters a channel; false if its id is in use, or the epoch has ended.
+func (t *table) add(c *Channel) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	slot := &t.pages[c.id/pageChannels]
+	p := slot.Load()
+	if p == nil {
+		p = new(page)
+		slot.Store(p)
+	}
+	if !p[c.id%pageChannels].CompareAndSwap(nil, c) {
+		return false
+	}
+	t.open++
+	if c.ep.down.Load() != nil { // the fence may have passed here already
+		c.send.tell(shutDown)
+		c.recv.tell(shutDown)
+	}
+	return true
+}
+
+// remove takes a channel out; false if it was out already.
+func (t *table) remove(c *Channel) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.pages[c.id/pageChannels].Load()[c.id%pageChannels].CompareAndSwap(c, nil) {
+		return false
+	}
+	t.open--
+	return true
+}
+
+// list returns the open channels. Its caller may wait for one: no lock is held.
+func (t *table) list() []*Channel {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := make([]*Channel, 0, t.open)
+	for i := range t.pages {
+		p := t.pages[i].Load()
+		if p == nil {
+			continue
+		}
+		for j := range p {
+			if c := p[j].Load(); c != nil {
+				list = append(list, c)
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,321 @@
+package mailbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// shutHere are the reasons that forbid to take even what is already offered.
+const shutHere = shutHost | shutDown
+
+// Receive takes one message into buf and returns its length. With ErrTooLarge
+// the message is longer than buf and stays offered.
+func (c *Channel) Receive(ctx context.Context, buf []byte) (int, error) {
+	h := &c.recv
+	if err := h.enter(ctx); err != nil {
+		return 0, h.refused(&h.direct, err)
+	}
+	n, err := 0, h.claim(ctx)
+	if err == nil {
+		n, err = h.receive(buf)
+	}
+	h.direct.note(n, err)
+	h.unlock()
+	return n, err
+}
+
+// enter takes the turn of the d2h half for a receiver; there can be only one.
+func (h *half) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return &bridge.WithdrawnError{Cause: err}
+	}
+	if h.turn.try() {
+		return nil
+	}
+	if h.shut.Load()&shutHere != 0 {
+		return h.err()
+	}
+	return fmt.Errorf("channel %d: another call receives: %w", h.ch.id, bridge.ErrBusy)
+}
+
+// claim waits for an offer and holds it. Must hold turn.
+func (h *half) claim(ctx context.Context) error {
+	for {
+		shut := h.shut.Load() // before the state: an offer precedes the peer's close
+		state := h.state.Load()
+		switch {
+		case shut&shutHere != 0:
+			return h.err()
+		case state&fOffer != 0:
+			if h.state.CompareAndSwap(state, state|fHeld) {
+				return nil
+			}
+			continue
+		case shut&shutPeer != 0:
+			return h.err()
+		}
+		if h.spinFor(fOffer) {
+			continue
+		}
+		if h.await(ctx.Done(), nil, fOffer, shutAny) {
+			return &bridge.WithdrawnError{Cause: ctx.Err()}
+		}
+	}
+}
+
+// release leaves a held offer where it is, unless the device asked for it
+// back meanwhile. Must hold turn.
+func (h *half) release() {
+	for {
+		state := h.state.Load()
+		if state&fRecall != 0 {
+			id := h.id(state)
+			h.drop()
+			_ = h.say(abi.TypeWithdrawn, id) // fails only when the device is gone
+			return
+		}
+		if h.state.CompareAndSwap(state, state&^uint64(fHeld)) {
+			return
+		}
+	}
+}
+
+// drop forgets the held offer. The device may make the next one as soon as it
+// is answered, so this comes first. Must hold turn.
+func (h *half) drop() { h.state.And(^uint64(fOffer | fHeld | fRecall)) }
+
+// refuse answers the held offer with an error. Must hold turn.
+func (h *half) refuse(status abi.Status, size int) {
+	id := h.id(h.state.Load())
+	h.drop()
+	_ = h.record(abi.TypeError, &abi.Ack{ // fails only when the device is gone
+		Transaction: id, Outstanding: uint64(size),
+		State: abi.StateFailed, Status: status, Direction: uint32(abi.D2H),
+	})
+}
+
+// accept answers the held message: its process may go on. Must hold turn.
+func (h *half) accept(n int) error {
+	id := h.id(h.state.Load())
+	h.drop()
+	return h.record(abi.TypeAck, &abi.Ack{
+		Transaction: id, Processed: uint64(n), State: abi.StateConsumed, Direction: uint32(abi.D2H),
+	})
+}
+
+// message returns the held offer if it is a message, else refuses it. Must
+// hold turn.
+func (h *half) message() ([]byte, error) {
+	hd := abi.Header(h.slot.Header)
+	if hd.Type() != abi.TypeDirect {
+		h.refuse(abi.ErrKind, 0)
+		return nil, fmt.Errorf("channel %d offers a transfer: %w", h.ch.id, bridge.ErrKindMismatch)
+	}
+	return h.slot.Bytes()[:hd.Length()], nil
+}
+
+// receive takes the held offer into buf. Must hold turn.
+func (h *half) receive(buf []byte) (int, error) {
+	msg, err := h.message()
+	if err != nil {
+		return 0, err
+	}
+	if len(msg) > len(buf) {
+		h.release()
+		return 0, tooLarge(len(msg), uint64(len(buf)))
+	}
+	n := copy(buf, msg)
+	if err := h.accept(n); err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// ReceiveFunc is an extended rendezvous: fn works on the message in place, and
+// the device's process is released when fn returns nil. With an error from fn,
+// or a panic in it, the message stays offered.
+func (c *Channel) ReceiveFunc(ctx context.Context, fn func(msg []byte) error) error {
+	h := &c.recv
+	if err := h.enter(ctx); err != nil {
+		return h.refused(&h.direct, err)
+	}
+	defer h.unlock()
+	n, err := 0, h.claim(ctx)
+	if err == nil {
+		n, err = h.receiveFunc(fn)
+	}
+	h.direct.note(n, err)
+	return err
+}
+
+// receiveFunc lets fn work on the held offer. Must hold turn.
+func (h *half) receiveFunc(fn func(msg []byte) error) (int, error) {
+	msg, err := h.message()
+	if err != nil {
+		return 0, err
+	}
+	taken := false
+	defer func() {
+		if !taken {
+			h.release()
+		}
+	}()
+	if err := fn(msg); err != nil {
+		return 0, err
+	}
+	taken = true
+	return len(msg), h.accept(len(msg))
+}
+
+// TryReceive takes a message only if one is offered now.
+func (c *Channel) TryReceive(buf []byte) (n int, ok bool, err error) {
+	h := &c.recv
+	if err := h.enter(background); err != nil {
+		return 0, false, h.refused(&h.direct, err)
+	}
+	if h.state.Load()&fOffer == 0 {
+		h.box.poll()
+	}
+	if h.shut.Load() == 0 && h.state.Load()&fOffer == 0 {
+		h.unlock()
+		return 0, false, nil
+	}
+	if err = h.claim(expired); err == nil {
+		n, err = h.receive(buf)
+	} else if h.shut.Load() == 0 { // the device took its offer back
+		h.unlock()
+		return 0, false, nil
+	}
+	h.direct.note(n, err)
+	h.unlock()
+	return n, err == nil, err
+}
+
+// expired is a context that has ended: a claim with it does not wait.
+var expired = func() context.Context {
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	return ctx
+}()
+
+// Next waits for the device's next offer and returns it without taking it.
+func (c *Channel) Next(ctx context.Context) (bridge.Offer, error) {
+	h := &c.recv
+	if err := h.enter(ctx); err != nil {
+		return bridge.Offer{}, err
+	}
+	defer h.unlock()
+	if err := h.claim(ctx); err != nil {
+		return bridge.Offer{}, err
+	}
+	hd := abi.Header(h.slot.Header)
+	offer := bridge.Offer{Size: uint64(hd.Length())}
+	if hd.Type() == abi.TypeIndBegin {
+		offer = bridge.Offer{Indirect: true, Size: h.slot.Begin().Size}
+	}
+	h.release()
+	return offer, nil
+}
+
+// ReceiveInd takes a transfer of exactly len(data) bytes.
+func (c *Channel) ReceiveInd(ctx context.Context, data []byte) error {
+	h := &c.recv
+	if err := h.enter(ctx); err != nil {
+		return h.refused(&h.indirect, err)
+	}
+	err := h.receiveInd(ctx, data)
+	if err == nil {
+		err = h.fin()
+	}
+	h.indirect.note(len(data), err)
+	h.unlock()
+	return err
+}
+
+// ReceiveIndFunc is ReceiveInd as an extended rendezvous: when the bytes have
+// arrived fn works on them, and nil from fn commits the transfer. An error
+// from fn, or a panic in it, aborts it.
+func (c *Channel) ReceiveIndFunc(ctx context.Context, data []byte, fn func() error) error {
+	h := &c.recv
+	if err := h.enter(ctx); err != nil {
+		return h.refused(&h.indirect, err)
+	}
+	defer h.unlock()
+	err := h.receiveInd(ctx, data)
+	if err == nil {
+		err = h.finFunc(fn)
+	}
+	h.indirect.note(len(data), err)
+	return err
+}
+
+// receiveInd takes the device's transfer into data, all but the commit. Must
+// hold turn.
+func (h *half) receiveInd(ctx context.Context, data []byte) error {
+	if err := h.claim(ctx); err != nil {
+		return err
+	}
+	if abi.Header(h.slot.Header).Type() != abi.TypeIndBegin {
+		h.refuse(abi.ErrKind, 0)
+		return fmt.Errorf("channel %d offers a message: %w", h.ch.id, bridge.ErrKindMismatch)
+	}
+	if size := h.slot.Begin().Size; size != uint64(len(data)) {
+		h.refuse(abi.ErrSize, len(data))
+		return fmt.Errorf("channel %d: %w", h.ch.id, &bridge.SizeError{Host: uint64(len(data)), Device: size})
+	}
+	if len(data) == 0 {
+		return nil
+	}
+	x := h.transfer()
+	x.start(data, h, true)
+	h.state.Add(fActive | fIndirect) // they are clear, and nobody else sets them
+	h.drop()
+	err := h.run(ctx, x)
+	x.pin.Unpin()
+	if err != nil {
+		h.settle()
+	}
+	return err
+}
+
+// settle forgets the transfer of the d2h half: from here on the device may
+// offer the next one. Must hold turn.
+func (h *half) settle() {
+	h.state.And(^uint64(fActive | fIndirect | fDone | fNews | fOffer | fHeld | fRecall))
+}
+
+// fin commits the transfer. Must hold turn.
+func (h *half) fin() error {
+	id := h.id(h.state.Load())
+	h.settle()
+	return h.say(abi.TypeFin, id)
+}
+
+// finFunc commits the transfer if fn agrees. Must hold turn.
+func (h *half) finFunc(fn func() error) (err error) {
+	agreed := false
+	defer func() {
+		if !agreed {
+			h.renege()
+		}
+	}()
+	if err := fn(); err != nil {
+		return err
+	}
+	agreed = true
+	return h.fin()
+}
+
+// renege aborts the transfer whose bytes have all arrived. An empty one has
+// no lists yet, so it is refused like an offer. Must hold turn.
+func (h *half) renege() {
+	if h.state.Load()&fActive == 0 {
+		h.refuse(abi.ErrAborted, 0)
+		return
+	}
+	_ = h.abort(h.xfer, nil)
+	h.settle()
+}

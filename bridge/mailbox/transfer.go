@@ -1,0 +1,350 @@
+package mailbox
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// fMoved are the flags a running transfer waits for.
+const fMoved = fDone | fNews
+
+// transfer is the state of the transfer a half runs. It is made once and used
+// again.
+type transfer struct {
+	pin runtime.Pinner // holds the buffer while the device may touch it
+
+	mu     sync.Mutex // guards what follows
+	led    ledger
+	end    abi.Ack  // how it ended
+	kind   abi.Type // type of the message that ended it; TypeNone before
+	giveUp bool     // one list was asked for too often
+}
+
+// transfer returns the half's transfer. Must hold turn.
+func (h *half) transfer() *transfer {
+	if h.xfer == nil {
+		h.xfer = new(transfer)
+	}
+	return h.xfer
+}
+
+// start opens the account of a transfer and pins its buffer.
+func (x *transfer) start(data []byte, h *half, ready bool) {
+	cut := split{size: uint64(len(data))}
+	if len(data) > 0 {
+		p := unsafe.SliceData(data)
+		x.pin.Pin(p)
+		cut.addr = uint64(uintptr(unsafe.Pointer(p)))
+	}
+	x.mu.Lock()
+	x.led = newLedger(cut, int(h.box.ep.hello.Window), ready)
+	x.kind, x.end, x.giveUp = abi.TypeNone, abi.Ack{}, false
+	x.mu.Unlock()
+}
+
+// SendInd gives len(data) bytes and returns nil once the target holds them
+// all. When ctx ends first the transfer is aborted; data is given back, on
+// every path, only when the device cannot touch it any more.
+func (c *Channel) SendInd(ctx context.Context, data []byte) error {
+	h := &c.send
+	if limit := c.ep.hello.MaxTransfer; uint64(len(data)) > limit {
+		return tooLarge(len(data), limit)
+	}
+	if err := ctx.Err(); err != nil {
+		return h.refused(&h.indirect, &bridge.WithdrawnError{Cause: err})
+	}
+	if !h.turn.try() {
+		if err := h.turn.lock(ctx); err != nil {
+			return h.refused(&h.indirect, &bridge.WithdrawnError{Cause: err})
+		}
+	}
+	err := h.sendInd(ctx, data)
+	h.indirect.note(len(data), err)
+	h.unlock()
+	return err
+}
+
+// sendInd is SendInd. Must hold turn.
+func (h *half) sendInd(ctx context.Context, data []byte) error {
+	if h.shut.Load() != 0 {
+		return h.err()
+	}
+	x := h.transfer()
+	x.start(data, h, false)
+	err := h.beginInd(ctx, x)
+	if err == nil {
+		err = h.run(ctx, x)
+	}
+	if err == nil {
+		err = h.say(abi.TypeFin, h.id(h.state.Load()))
+	}
+	x.pin.Unpin()
+	return err
+}
+
+// beginInd offers the transfer: IND_BEGIN, and list 0 with it so that the
+// device sees both. Must hold turn.
+func (h *half) beginInd(ctx context.Context, x *transfer) error {
+	var begin, list abi.Slot
+	id := h.begin(fIndirect)
+	*begin.Begin() = abi.Begin{Transaction: id, Size: x.led.cut.size, TimeoutNS: timeout(ctx)}
+	hd := h.header(abi.TypeIndBegin, abi.PayloadSize, id)
+	var err error
+	if x.led.lists == 0 {
+		err = h.put(ctx, hd, &begin.Payload, h.box.normalRoom(), shutAny)
+	} else {
+		n := x.led.cut.fill(0, list.Gather())
+		x.mu.Lock()
+		x.led.sent = 1
+		x.mu.Unlock()
+		h.lists.Add(1)
+		err = h.putBegin(ctx, hd, &begin.Payload, h.header(abi.TypeIndList, n, id), &list.Payload)
+	}
+	if err != nil {
+		h.unbegin()
+	}
+	return err
+}
+
+// putBegin puts two messages; while the ring is full it waits. Must hold turn.
+func (h *half) putBegin(ctx context.Context, hd abi.Header, p *[7]uint64, hd2 abi.Header, p2 *[7]uint64) error {
+	for round := 0; ; round++ {
+		switch h.box.putPair(hd, p, hd2, p2) {
+		case putDone:
+			return nil
+		case putRing:
+			h.box.ring()
+			return nil
+		case putDead:
+			return h.box.ep.err()
+		}
+		if err := h.starve(ctx, round); err != nil {
+			return err
+		}
+	}
+}
+
+// starve passes some time while the ring is full and nothing of the call is
+// in flight. It returns why the call should not wait any more. Must hold turn.
+func (h *half) starve(ctx context.Context, round int) error {
+	d := h.box.ep.dev
+	d.blocked.Add(1)
+	h.box.ep.watch.wakeUp()
+	h.box.poll()
+	pause(round)
+	d.blocked.Add(-1)
+	return h.pressed(ctx, shutAny)
+}
+
+// timeout is how long the target may stay unready; 0 is for ever.
+func timeout(ctx context.Context) uint64 {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return 0
+	}
+	return uint64(max(1, time.Until(end)))
+}
+
+// run moves a transfer until the device says DONE. On every other end it
+// returns why, and the device does not touch the buffer any more. Must hold turn.
+func (h *half) run(ctx context.Context, x *transfer) error {
+	for round := 0; ; round++ {
+		if h.feed(x) {
+			_ = h.starve(ctx, round) // what ends the wait is looked at below
+		} else if !h.lend(ctx) {
+			h.await(ctx.Done(), nil, fMoved, shutAny)
+		}
+		state, shut := h.state.Load(), h.shut.Load()
+		switch {
+		case state&fDone != 0:
+			return h.result(ctx, x)
+		case shut&shutDown != 0:
+			return x.stopped(h.err())
+		case shut != 0:
+			return h.abort(x, h.err())
+		case ctx.Err() != nil:
+			return h.abort(x, &bridge.WithdrawnError{Cause: ctx.Err()})
+		case state&fNews != 0:
+			round = 0
+			h.state.And(^uint64(fNews))
+			if x.tired() {
+				return h.abort(x, fmt.Errorf("%w: a round was repeated %d times", bridge.ErrDMA, repeatsMax))
+			}
+		}
+	}
+}
+
+// feed sends lists while window and ring have room. True if there are lists
+// to send, none is in flight and the ring is full: no ack will wake the
+// caller. Must hold turn.
+func (h *half) feed(x *transfer) (starved bool) {
+	var s abi.Slot
+	b := h.box
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := &x.led
+	k, ok := l.next()
+	if !ok {
+		return false
+	}
+	id, first := h.id(h.state.Load()), l.sent
+	flag := 0
+	if h.dir == abi.D2H {
+		flag = abi.ListD2H
+	}
+	b.tx.Lock()
+	for ok && !b.tx.dead && b.hasRoomLocked(1, b.listRoom()) {
+		n := l.cut.fill(k, s.Gather())
+		b.storeLocked(b.tx.tail, h.header(abi.TypeIndList, n|flag, id), &s.Payload)
+		b.tx.tail++
+		l.sent++
+		k, ok = l.next()
+	}
+	wake := l.sent > first && b.wakeLocked()
+	dead := b.tx.dead
+	b.tx.Unlock()
+	if wake {
+		b.ring()
+	}
+	h.lists.Add(l.sent - first)
+	return ok && l.sent == l.acked && !dead
+}
+
+const (
+	lendPolls = 256 // polls between two looks for DMA to do
+	lendIdle  = 32  // looks without success before parking
+)
+
+// lend waits for news of the transfer and moves DMA pieces meanwhile, as long
+// as there are some; false when it is time to park. Must hold turn.
+func (h *half) lend(ctx context.Context) bool {
+	port := h.box.ep.dev.port
+	polls := min(h.spin.full, lendPolls)
+	for idle := 0; idle < lendIdle; idle++ {
+		if h.pollFor(fMoved, polls) || h.shut.Load() != 0 || ctx.Err() != nil {
+			return true
+		}
+		if port.Assist() {
+			idle = 0
+		} else if polls == 0 {
+			return false
+		}
+	}
+	return false
+}
+
+// pollFor polls the mailbox at most n times until the half has one of the
+// want flags. Must hold turn.
+func (h *half) pollFor(want uint64, n int32) bool {
+	if h.box.rx.TryLock() {
+		h.spinLocked(want, n+1)
+		h.box.rx.Unlock()
+	}
+	return h.state.Load()&want != 0
+}
+
+// tired reports whether the device asked for one list too often.
+func (x *transfer) tired() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.giveUp
+}
+
+// abort ends the transfer and waits until the device is quiet, or gone. It
+// returns cause, with what was moved before. Must hold turn.
+func (h *half) abort(x *transfer, cause error) error {
+	x.mu.Lock()
+	over := x.kind == abi.TypeError // an ERROR ends it just as well
+	if !over {
+		x.led.aborting = true
+		x.kind = abi.TypeNone
+		h.state.And(^uint64(fMoved))
+	}
+	x.mu.Unlock()
+	if over {
+		return x.stopped(cause)
+	}
+	err := h.say(abi.TypeAbort, h.id(h.state.Load()))
+	if err != nil {
+		h.await(nil, nil, fDone, shutDown)
+	} else if !h.ladder(fDone) {
+		err = h.err()
+	}
+	if h.state.Load()&fDone == 0 {
+		return x.stopped(err)
+	}
+	return x.stopped(cause)
+}
+
+// stopped returns err, with the place where the transfer stopped if bytes
+// were moved before.
+func (x *transfer) stopped(err error) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := &x.led
+	if l.processed == 0 || err == nil {
+		return err
+	}
+	return &bridge.TransferError{
+		Processed: l.processed, Outstanding: l.cut.size - l.processed,
+		List: uint32(l.acked), Entry: x.end.FaultIndex, Err: err,
+	}
+}
+
+// result returns what the device said when it ended the transfer; nil for
+// DONE. Must hold turn.
+func (h *half) result(ctx context.Context, x *transfer) error {
+	x.mu.Lock()
+	kind, end, size := x.kind, x.end, x.led.cut.size
+	x.mu.Unlock()
+	if kind == abi.TypeDone {
+		return nil
+	}
+	switch end.Status {
+	case abi.ErrSize:
+		return fmt.Errorf("channel %d: %w", h.ch.id, &bridge.SizeError{Host: size, Device: end.Outstanding})
+	case abi.ErrDMA:
+		return &bridge.TransferError{
+			Processed: end.Processed, Outstanding: size - end.Processed,
+			List: end.Lists, Entry: end.FaultIndex, Err: bridge.ErrDMA,
+		}
+	case abi.ErrTimeout:
+		if _, ok := ctx.Deadline(); ok { // the time-out was the context's
+			return &bridge.WithdrawnError{Cause: bridge.ErrTargetTimeout}
+		}
+	}
+	return x.stopped(h.statusErr(end.Status))
+}
+
+// recordLocked takes a completion record into account and tells the caller.
+// An error means that the device broke the protocol. Must hold rx.
+func (h *half) recordLocked(t abi.Type, a *abi.Ack) error {
+	x := h.xfer
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	repeated := x.led.repeated
+	v, err := x.led.record(t, a)
+	if err != nil {
+		return err
+	}
+	h.repeated.Add(x.led.repeated - repeated)
+	switch v {
+	case verdictIgnore:
+	case verdictGiveUp:
+		x.giveUp = true
+		h.setLocked(fNews)
+	case verdictProgress:
+		h.setLocked(fNews)
+	default:
+		x.kind, x.end = t, *a
+		h.setLocked(fDone)
+	}
+	return nil
+}

@@ -1,0 +1,290 @@
+package mailbox
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+const (
+	spinTime    = 2 * time.Microsecond   // a caller polls this long before it parks
+	ladderTime  = 100 * time.Millisecond // for the device to answer WITHDRAW, ABORT and CLOSE
+	ladderBeats = 2                      // … and this many heartbeats of its own
+	silence     = time.Second            // without a heartbeat, at least: the device is lost
+	probeEvery  = 32                     // waits between two full spins of a half that parks
+)
+
+// budget adapts how long a half spins: while spinning pays off it may take the
+// whole time, otherwise it dwindles to nothing but a probe now and then.
+type budget struct {
+	full    int32 // polls in spinTime; 0 where spinning never pays off
+	current int32
+	waits   uint8
+}
+
+// polls returns how often to poll before parking.
+func (s *budget) polls() int32 {
+	if s.current == s.full {
+		return s.full
+	}
+	if s.waits++; s.waits%probeEvery == 0 {
+		return s.full
+	}
+	return s.current
+}
+
+// won and lost say whether the wait ended while spinning.
+func (s *budget) won() {
+	if s.current < s.full {
+		s.current = min(2*s.current+s.full/16+1, s.full)
+	}
+}
+
+func (s *budget) lost() { s.current /= 2 }
+
+// calibrate returns how many polls of a cache line fit in spinTime, zero where
+// the device cannot run while the host spins.
+func calibrate() int32 {
+	if runtime.NumCPU() == 1 || runtime.GOMAXPROCS(0) == 1 {
+		return 0
+	}
+	const polls = 1 << 12
+	var word uint64
+	best := time.Hour
+	for range 8 {
+		start := time.Now()
+		for range polls {
+			if atomic.LoadUint64(&word) != 0 {
+				break
+			}
+		}
+		best = min(best, time.Since(start))
+	}
+	return int32(max(64, polls*spinTime/max(best, 1)))
+}
+
+// spinFor polls the mailbox, for everybody, until the half has one of the want
+// flags; false when the budget is spent. Must hold turn.
+func (h *half) spinFor(want uint64) bool {
+	n := h.spin.polls()
+	for n > 0 {
+		if h.box.rx.TryLock() {
+			n = h.spinLocked(want, n)
+			h.box.rx.Unlock()
+		}
+		if h.state.Load()&want != 0 {
+			h.spin.won()
+			return true
+		}
+		if h.shut.Load() != 0 {
+			return false
+		}
+		n--
+	}
+	h.spin.lost()
+	return false
+}
+
+// spinLocked polls at most n times and returns what is left of n. Must hold rx.
+func (h *half) spinLocked(want uint64, n int32) int32 {
+	var s abi.Slot
+	b := h.box
+	for ; n > 0; n-- {
+		if b.takeLocked(&s) {
+			b.dispatchLocked(&s)
+			if h.state.Load()&want != 0 {
+				return n
+			}
+		} else if n&63 == 0 && (h.state.Load()&want != 0 || h.shut.Load() != 0) {
+			return n
+		}
+	}
+	return 0
+}
+
+// await sleeps until the half has one of the want flags or is shut for one of
+// the stop reasons; true if done or timer fired first. Must hold turn.
+func (h *half) await(done <-chan struct{}, timer <-chan time.Time, want uint64, stop uint32) bool {
+	for h.state.Load()&want == 0 && h.shut.Load()&stop == 0 {
+		if h.sleep(done, timer, want, stop) {
+			return h.state.Load()&want == 0
+		}
+	}
+	return false
+}
+
+// sleep parks the caller once. It says so in the park word, looks at the ring
+// once more and only then blocks: whatever the device publishes later rings
+// the doorbell. True if done or timer fired.
+func (h *half) sleep(done <-chan struct{}, timer <-chan time.Time, want uint64, stop uint32) (ended bool) {
+	if h.wake == nil {
+		h.wake = make(chan struct{}, 1)
+	}
+	h.lieDown()
+	h.state.Or(fParked)
+	dry := h.box.drain()
+	if h.state.Load()&want == 0 && h.shut.Load()&stop == 0 {
+		ended = h.block(done, timer, dry)
+	}
+	h.state.And(^uint64(fParked))
+	h.getUp()
+	return ended
+}
+
+// block waits for the token. While the ring is not dry it only gives way.
+func (h *half) block(done <-chan struct{}, timer <-chan time.Time, dry bool) (ended bool) {
+	d := h.box.ep.dev
+	if !dry {
+		runtime.Gosched()
+		select {
+		case <-done:
+			return true
+		case <-timer:
+			return true
+		default:
+			return false
+		}
+	}
+	d.blocked.Add(1)
+	h.parked.Add(1)
+	h.box.ep.watch.wakeUp()
+	if done == nil && timer == nil {
+		<-h.wake
+	} else {
+		select {
+		case <-h.wake:
+		case <-done:
+			ended = true
+		case <-timer:
+			ended = true
+		}
+	}
+	d.blocked.Add(-1)
+	return ended
+}
+
+// lieDown sets the half's bit in the park word. SYNC: channel park.
+func (h *half) lieDown() {
+	h.mu.Lock()
+	h.lieDownLocked()
+	h.mu.Unlock()
+}
+
+// lieDownLocked is lieDown. Must hold mu.
+func (h *half) lieDownLocked() {
+	if h.sleepers++; h.sleepers == 1 && h.shut.Load()&shutDown == 0 {
+		atomic.OrUint32(h.ch.park, 1<<h.dir) // a full fence
+	}
+}
+
+// getUp clears the half's bit in the park word after the last sleeper.
+func (h *half) getUp() {
+	h.mu.Lock()
+	h.getUpLocked()
+	h.mu.Unlock()
+}
+
+// getUpLocked is getUp. Must hold mu.
+func (h *half) getUpLocked() {
+	if h.sleepers--; h.sleepers == 0 && h.shut.Load()&shutDown == 0 {
+		atomic.AndUint32(h.ch.park, ^uint32(1<<h.dir))
+	}
+}
+
+// ladder waits for the device to answer what ends a transaction. A device that
+// beats but does not answer is lost, and so is one that stops beating. False
+// if it is; DMA is quiet then. Must hold turn.
+func (h *half) ladder(want uint64) bool {
+	ep := h.box.ep
+	start, beat := time.Now(), ep.watch.beat()
+	timer := time.NewTimer(ladderTime)
+	defer timer.Stop()
+	for h.await(nil, timer.C, want, shutDown) {
+		if time.Since(start) >= silence || ep.watch.beat()-beat >= ladderBeats {
+			ep.fail(fmt.Errorf("%w: channel %d: no answer in %v", bridge.ErrDeviceLost, h.ch.id, time.Since(start)))
+			h.await(nil, nil, want, shutDown)
+			break
+		}
+		timer.Reset(ladderTime / 4)
+	}
+	return h.state.Load()&want != 0
+}
+
+// put publishes a message of the half; while the ring is full it waits. It
+// returns why it gave up: nothing was put then. Must hold turn.
+func (h *half) put(ctx context.Context, hd abi.Header, p *[7]uint64, limit uint64, stop uint32) error {
+	switch h.box.put(hd, p, limit) {
+	case putDone:
+		return nil
+	case putRing:
+		h.box.ring()
+		return nil
+	}
+	return h.press(ctx, hd, p, limit, stop)
+}
+
+// press is put for a full ring. It drains d2h meanwhile, so that two full
+// rings cannot wait for each other.
+func (h *half) press(ctx context.Context, hd abi.Header, p *[7]uint64, limit uint64, stop uint32) error {
+	d := h.box.ep.dev
+	d.blocked.Add(1)
+	defer d.blocked.Add(-1)
+	h.box.ep.watch.wakeUp()
+	start := time.Now()
+	for round := 0; ; round++ {
+		switch h.box.put(hd, p, limit) {
+		case putDone:
+			return nil
+		case putRing:
+			h.box.ring()
+			return nil
+		case putDead:
+			return h.box.ep.err()
+		}
+		h.box.poll()
+		if err := h.pressed(ctx, stop); err != nil {
+			return err
+		}
+		if limit == h.box.urgentRoom() && time.Since(start) > silence {
+			h.box.ep.fail(fmt.Errorf("%w: mailbox %d: full for %v", bridge.ErrDeviceLost, h.box.index, silence))
+			return h.box.ep.err()
+		}
+		pause(round)
+	}
+}
+
+// pressed returns why a call should not wait for room any more.
+func (h *half) pressed(ctx context.Context, stop uint32) error {
+	if h.shut.Load()&stop != 0 {
+		return h.err()
+	}
+	if ctx != nil && ctx.Err() != nil {
+		return &bridge.WithdrawnError{Cause: ctx.Err()}
+	}
+	return nil
+}
+
+// record says a completion record to the device: ACK or ERROR of an offer.
+func (h *half) record(t abi.Type, a *abi.Ack) error {
+	var s abi.Slot
+	*s.Ack() = *a
+	hd := h.header(t, abi.PayloadSize, a.Transaction)
+	return h.put(nil, hd, &s.Payload, h.box.urgentRoom(), shutDown)
+}
+
+// say names a transaction to the device: FIN, WITHDRAW, WITHDRAWN, ABORT, OFFER.
+func (h *half) say(t abi.Type, id uint64) error {
+	s := h.note(id)
+	return h.put(nil, h.header(t, abi.PayloadSize, id), &s.Payload, h.box.urgentRoom(), shutDown)
+}
+
+// note returns a slot with the payload of say.
+func (h *half) note(id uint64) (s abi.Slot) {
+	*s.Note() = abi.Note{Transaction: id, Direction: uint32(h.dir)}
+	return s
+}

@@ -1,0 +1,150 @@
+package mailbox
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// beatsMissed is how many heartbeats may be missing, at least for silence.
+const beatsMissed = 5
+
+// watch looks after the heartbeat while calls are asleep; nothing runs when
+// none is.
+type watch struct {
+	ep    *epoch
+	limit time.Duration // of silence
+	on    atomic.Bool   // the timer runs
+
+	mu    sync.Mutex // guards what follows and the heartbeat slot
+	timer *time.Timer
+	dead  bool // the area must not be touched any more
+	last  abi.Heartbeat
+	seen  time.Time // when last.Beat changed
+}
+
+func (w *watch) init(ep *epoch, beat time.Duration) {
+	w.ep = ep
+	w.limit = max(silence, beatsMissed*beat)
+	w.seen = time.Now()
+	w.look()
+}
+
+// wakeUp starts the timer if it does not run.
+func (w *watch) wakeUp() {
+	if !w.on.Load() && w.on.CompareAndSwap(false, true) {
+		w.arm(true)
+	}
+}
+
+// arm sets the timer. fresh forgives the silence before it, in which nobody
+// looked.
+func (w *watch) arm(fresh bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dead {
+		return
+	}
+	if fresh && !w.lookLocked() {
+		w.seen = time.Now()
+	}
+	if w.timer == nil {
+		w.timer = time.AfterFunc(w.limit/4, w.tick)
+	} else {
+		w.timer.Reset(w.limit / 4)
+	}
+}
+
+// tick latches the device as lost when its heartbeat is overdue.
+func (w *watch) tick() {
+	if age := w.look(); age > w.limit {
+		w.ep.fail(w.lost(age))
+		return
+	}
+	if w.ep.dev.blocked.Load() > 0 {
+		w.arm(false)
+		return
+	}
+	w.on.Store(false)
+	if w.ep.dev.blocked.Load() > 0 {
+		w.wakeUp()
+	}
+}
+
+func (w *watch) lost(age time.Duration) error {
+	return fmt.Errorf("%w: no heartbeat for %v", bridge.ErrDeviceLost, age.Round(time.Millisecond))
+}
+
+// look reads the heartbeat and returns the age of the last new one.
+func (w *watch) look() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lookLocked()
+	return time.Since(w.seen)
+}
+
+// beat returns the number of the last heartbeat.
+func (w *watch) beat() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lookLocked()
+	return w.last.Beat
+}
+
+// lookLocked reports whether there is a new heartbeat. Must hold mu.
+func (w *watch) lookLocked() bool {
+	var s abi.Slot
+	if w.dead || !readBeat(&w.ep.area.Heartbeat, &s) {
+		return false
+	}
+	fresh := s.Heartbeat().Beat != w.last.Beat
+	w.last = *s.Heartbeat()
+	if fresh {
+		w.seen = time.Now()
+	}
+	return fresh
+}
+
+// readBeat copies the heartbeat; false while the device writes it.
+func readBeat(from, to *abi.Slot) bool {
+	for range 4 {
+		h := abi.Header(atomic.LoadUint64(&from.Header))
+		for i := range from.Payload {
+			to.Payload[i] = atomic.LoadUint64(&from.Payload[i])
+		}
+		again := abi.Header(atomic.LoadUint64(&from.Header))
+		if h == again && h.Type() == abi.TypeHeartbeat && h.Sequence() == uint16(to.Heartbeat().Beat) {
+			return true
+		}
+	}
+	return false
+}
+
+// stop ends the watch. Nobody touches the area afterwards.
+func (w *watch) stop() {
+	w.mu.Lock()
+	w.dead = true
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	w.mu.Unlock()
+}
+
+// health describes the last heartbeat.
+func (w *watch) health() (bridge.Health, error) {
+	age := w.look()
+	w.mu.Lock()
+	b := w.last
+	w.mu.Unlock()
+	if age > w.limit {
+		return bridge.Health{}, w.lost(age)
+	}
+	return bridge.Health{
+		Beat: b.Beat, Age: age, Diagnostic: b.Diagnostic, Processes: int(b.Processes),
+		Messages: b.Messages, Bytes: b.Bytes, Dropped: b.Dropped, Parked: b.Parked,
+	}, nil
+}
