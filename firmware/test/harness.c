@@ -9,6 +9,11 @@ const char *test_argument;
 static struct test_case *first, **last = &first;
 static unsigned int failures; /* of the running case */
 
+unsigned int test_failures(void)
+{
+	return failures;
+}
+
 void test_add(struct test_case *c)
 {
 	*last = c;
@@ -35,6 +40,7 @@ bool test_equal(uint64_t got, uint64_t want, const char *file, int line,
 	return false;
 }
 
+#ifndef HARNESS_NO_MAIN
 /* Usage: test [-n NAME-PART] [ARGUMENT] */
 int main(int argc, char **argv)
 {
@@ -62,3 +68,4 @@ int main(int argc, char **argv)
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed || !passed;
 }
+#endif

@@ -22,6 +22,8 @@ bool test_equal(uint64_t got, uint64_t want, const char *file, int line,
 		const char *text);
 /* What the command line gave after the test names' filter, or NULL. */
 extern const char *test_argument;
+/* Failed checks of the running case. */
+unsigned int test_failures(void);
 
 #define CASE(id)                                                  \
 	static void id(void);                                     \

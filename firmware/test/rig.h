@@ -71,6 +71,7 @@ struct rig {
 	uint64_t dma_bytes;
 	unsigned int bad_dma; /* outside what was offered */
 	unsigned int stacks; /* live */
+	unsigned int repeats; /* host_drive was asked for */
 	unsigned int logs;
 	char log[256];
 	bool hold; /* do not drain d2h */
@@ -128,6 +129,15 @@ uint64_t host_lists(const void *buf, uint64_t size);
 void host_send_lists(struct rig *r, uint32_t channel, uint32_t direction,
 		     uint64_t id, const void *buf, uint64_t size,
 		     uint64_t first, uint64_t last);
+
+/*
+ * Play the host's part of a transfer whose BEGIN is out: lists within the
+ * window, again where the device asks, up to DONE, ERROR or ABORTED. Returns
+ * that record; its state is UINT16_MAX if the device fell silent. FIN is left
+ * to the caller.
+ */
+struct nfc_ack host_drive(struct rig *r, uint32_t channel, uint32_t direction,
+			  uint64_t id, const void *buf, uint64_t size);
 
 /* ---- host: take ---- */
 void host_drain(struct rig *r);

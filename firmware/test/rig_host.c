@@ -327,6 +327,62 @@ void host_expect_nothing(struct rig *r, uint32_t channel)
 		       (unsigned int)nfc_header_type(slot.header));
 }
 
+/* ---- a transfer ---- */
+
+struct drive {
+	uint64_t lists; /* in all */
+	uint64_t sent;
+	uint64_t acked;
+	uint64_t allowed; /* lists before READY */
+};
+
+static void drive_ack(struct rig *r, struct drive *d, const struct nfc_ack *ack)
+{
+	CHECK(ack->lists <= d->sent);
+	if (ack->state == NFC_STATE_READY) {
+		d->allowed = d->lists;
+	} else if (ack->state == NFC_STATE_REPEAT) {
+		d->sent = ack->lists;
+		d->acked = ack->lists;
+		r->repeats++;
+	} else {
+		CHECK_EQ(ack->state, NFC_STATE_MOVING);
+		CHECK(ack->lists >= d->acked);
+		d->acked = ack->lists;
+	}
+}
+
+struct nfc_ack host_drive(struct rig *r, uint32_t channel, uint32_t direction,
+			  uint64_t id, const void *buf, uint64_t size)
+{
+	struct drive d = { .lists = host_lists(buf, size) };
+	struct nfc_ack ack;
+	struct nfc_slot slot;
+
+	d.allowed = direction == NFC_H2D ? 1 : d.lists;
+	for (int idle = 0; idle < 3; idle++) {
+		uint64_t to = d.acked + r->config.window;
+
+		to = to < d.allowed ? to : d.allowed;
+		if (d.sent < to) {
+			host_send_lists(r, channel, direction, id, buf, size,
+					d.sent, to);
+			d.sent = to;
+		}
+		rig_step(r);
+		while (host_take(r, channel, &slot)) {
+			idle = 0;
+			memcpy(&ack, slot.payload, sizeof(ack));
+			CHECK_EQ(ack.transaction, id);
+			CHECK_EQ(ack.direction, direction);
+			if (nfc_header_type(slot.header) != NFC_TYPE_ACK)
+				return ack;
+			drive_ack(r, &d, &ack);
+		}
+	}
+	return (struct nfc_ack){ .state = UINT16_MAX };
+}
+
 /* ---- control ---- */
 
 struct nfc_control host_control(struct rig *r, uint32_t op, uint64_t a,
