@@ -213,14 +213,19 @@ func (c *fakeChannel) take(ctx context.Context, d abi.Direction, f func(o *fakeO
 	}
 	defer c.change1(func() { h.reading = false })
 	var o *fakeOffer
-	err := c.until(ctx, func() bool {
+	look := func() bool {
 		o = h.offer
 		if o != nil {
 			o.taken = true
 		}
 		return o != nil || h.closed
-	})
+	}
+	err := c.until(ctx, look)
+	// TrySend may have committed just before ctx ended.
 	if err != nil {
+		c.change1(func() { look() })
+	}
+	if err != nil && o == nil {
 		return &WithdrawnError{Cause: err}
 	}
 	if o == nil {
