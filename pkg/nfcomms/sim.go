@@ -1,0 +1,3 @@
+package nfcomms
+
+import _ "github.com/nfcomms/nfcomms/bridge/sim" // the address "sim:"
