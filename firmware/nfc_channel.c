@@ -29,16 +29,15 @@ static void make_room(struct nfc_process *p, struct nfc_channel *ch)
 }
 
 /*
- * A closed half says so; of a subscription that is over it says so once, then
- * waits for the next subscriber.
+ * The host's close of h2d is reported once; a reader that comes again waits
+ * for the next subscriber. An end the process closed itself stays closed.
  */
-static bool is_closed(struct nfc_channel *ch, struct nfc_half *half)
+static bool h2d_closed(struct nfc_half *half)
 {
-	if (!half->closed)
-		return false;
-	if (!ch->open)
-		half->closed = 0;
-	return true;
+	bool closed = half->notice || half->closed & NFC_CLOSED_DEVICE;
+
+	half->notice = 0;
+	return closed;
 }
 
 /* Block on h2d until something changed there. Returns 0 or -NFC_ESTOPPED. */
@@ -74,7 +73,7 @@ int channel_read(struct nfc_channel *ch, void *buf, size_t n)
 			nfc_refuse(ch, NFC_EKIND);
 			return -NFC_EKIND;
 		}
-		if (is_closed(ch, half))
+		if (h2d_closed(half))
 			return -NFC_ECLOSED;
 		rc = wait_h2d(p, ch, NFC_WAIT_READ);
 	}
@@ -93,7 +92,8 @@ static bool peek(struct nfc_channel *ch, struct nfc_offer *offer)
 		};
 		return true;
 	case NFC_HALF_OFFERED:
-		*offer = (struct nfc_offer){ .indirect = 1, .size = begin->size };
+		*offer = (struct nfc_offer){ .indirect = 1,
+					     .size = begin->size };
 		return true;
 	default:
 		return false;
@@ -120,7 +120,7 @@ int channel_read_any(struct nfc_channel *ch, void *buf, size_t n,
 		}
 		if (half->state == NFC_HALF_OFFERED)
 			return peek(ch, offer) ? 0 : -NFC_EPROTO;
-		if (is_closed(ch, half))
+		if (h2d_closed(half))
 			return -NFC_ECLOSED;
 		rc = wait_h2d(p, ch, NFC_WAIT_READ_ANY);
 	}
@@ -161,7 +161,7 @@ int channel_read_ind(struct nfc_channel *ch, uint64_t address, uint64_t size)
 			return rc == NFC_AGAIN ? nfc_block(p, NFC_WAIT_MOVING) :
 						 rc;
 		}
-		if (is_closed(ch, half))
+		if (h2d_closed(half))
 			return -NFC_ECLOSED;
 		rc = wait_h2d(p, ch, NFC_WAIT_READ_IND);
 	}
@@ -179,7 +179,7 @@ int channel_offer(struct nfc_channel *ch, struct nfc_offer *offer)
 			return -NFC_ESTOPPED;
 		if (peek(ch, offer))
 			return 0;
-		if (is_closed(ch, nfc_h2d(ch)))
+		if (h2d_closed(nfc_h2d(ch)))
 			return -NFC_ECLOSED;
 		rc = wait_h2d(p, ch, NFC_WAIT_OFFER);
 	}
@@ -191,7 +191,7 @@ static int first_ready(struct nfc_channel *const *ch, size_t n)
 	struct nfc_offer offer;
 
 	for (size_t i = 0; i < n; i++)
-		if (nfc_h2d(ch[i])->closed || peek(ch[i], &offer))
+		if (nfc_h2d(ch[i])->notice || peek(ch[i], &offer))
 			return (int)i;
 	return -NFC_ETIMEOUT;
 }
@@ -254,8 +254,11 @@ static int enter_d2h(struct nfc_process *p, struct nfc_channel *ch)
 		make_room(p, ch);
 		if (p->stop)
 			return -NFC_ESTOPPED;
-		if (is_closed(ch, half))
+		if (half->closed) {
+			if (!ch->open) /* said once of one that is over */
+				half->closed = 0;
 			return -NFC_ECLOSED;
+		}
 		if (ch->open)
 			return 0;
 		half->waiter = p;

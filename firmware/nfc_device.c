@@ -321,8 +321,7 @@ static bool name_fits(const char *name)
 	return false;
 }
 
-int nfc_device_register(struct nfc_device *dev,
-			const struct nfc_program *table)
+int nfc_device_register(struct nfc_device *dev, const struct nfc_program *table)
 {
 	for (const struct nfc_program *p = table; p->name; p++) {
 		if (p->abi != NFC_PROGRAM_ABI)

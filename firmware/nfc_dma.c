@@ -74,6 +74,30 @@ static void offer(struct nfc_device *dev, struct nfc_transfer *t)
 	dev->port->wake_engines(dev->port->self);
 }
 
+static int move(struct nfc_device *dev, const struct nfc_transfer *t,
+		const struct nfc_piece *piece)
+{
+	const struct nfc_port *port = dev->port;
+
+	if (t->direction == NFC_H2D)
+		return port->dma_read(port->self, piece->memory, piece->bus,
+				      piece->length);
+	return port->dma_write(port->self, piece->bus, piece->memory,
+			       piece->length);
+}
+
+/* A batch of one piece is not worth sharing: it is done when planned. */
+static void move_alone(struct nfc_device *dev, struct nfc_transfer *t)
+{
+	struct nfc_batch *b = &t->batch;
+	int rc = move(dev, t, &b->piece[0]);
+
+	atomic_store_explicit(&b->failed, rc ? (uint32_t)rc << 16 | 1 : 0,
+			      memory_order_relaxed);
+	atomic_store_explicit(&b->done, 1, memory_order_relaxed);
+	atomic_store_explicit(&b->claim, 0, memory_order_relaxed);
+}
+
 /* Fill a batch from the queued lists; false if there is nothing to move. */
 bool nfc_dma_plan(struct nfc_transfer *t)
 {
@@ -101,24 +125,25 @@ bool nfc_dma_plan(struct nfc_transfer *t)
 		return false;
 	b->end_list = t->cursor;
 	b->end_bytes = t->boundary;
-	atomic_store_explicit(&b->done, 0, memory_order_relaxed);
-	atomic_store_explicit(&b->failed, 0, memory_order_relaxed);
 	b->claimed = count;
 	t->busy = 1;
+	if (count == 1) {
+		move_alone(dev, t);
+		return true;
+	}
+	atomic_store_explicit(&b->done, 0, memory_order_relaxed);
+	atomic_store_explicit(&b->failed, 0, memory_order_relaxed);
 	atomic_store_explicit(&b->claim, claim_word(count, 0),
 			      memory_order_release); /* SYNC: dma claim */
-	if (count > 1)
-		offer(dev, t);
+	offer(dev, t);
 	return true;
 }
 
 /* Claim one piece and move it; false if none is left. Any thread. */
 bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t)
 {
-	const struct nfc_port *port = dev->port;
 	struct nfc_batch *b = &t->batch;
 	uint64_t claim = atomic_load_explicit(&b->claim, memory_order_acquire);
-	const struct nfc_piece *piece;
 	uint32_t none = 0, at;
 	int rc;
 
@@ -128,13 +153,7 @@ bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t)
 			return false;
 	} while (!atomic_compare_exchange_weak(&b->claim, &claim, claim + 1));
 	/* SYNC: dma claim: the piece is ours and the batch stays until done */
-	piece = &b->piece[at];
-	if (t->direction == NFC_H2D)
-		rc = port->dma_read(port->self, piece->memory, piece->bus,
-				    piece->length);
-	else
-		rc = port->dma_write(port->self, piece->bus, piece->memory,
-				     piece->length);
+	rc = move(dev, t, &b->piece[at]);
 	if (rc)
 		atomic_compare_exchange_strong(&b->failed, &none,
 					       (uint32_t)rc << 16 | (at + 1));
@@ -160,8 +179,8 @@ void nfc_dma_stop(struct nfc_device *dev, struct nfc_transfer *t)
 		return;
 	claim = atomic_exchange(&t->batch.claim, 0);
 	if (claim >> 32)
-		t->batch.claimed =
-			(uint32_t)nfc_min((uint32_t)claim, claim >> 32);
+		t->batch.claimed = (uint32_t)nfc_min((uint32_t)claim,
+						     claim >> 32);
 }
 
 /* Take a finished batch off the open table. */

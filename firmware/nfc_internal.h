@@ -138,8 +138,8 @@ struct nfc_half {
 	struct nfc_transfer *transfer; /* MOVING */
 	uint8_t state; /* enum nfc_half_state */
 	uint8_t closed; /* enum nfc_closed, ored */
+	uint8_t notice; /* h2d: the host's close is not yet reported */
 	uint8_t tell_ready; /* h2d: an OFFER waits for READY */
-	uint8_t rsvd[5];
 };
 
 struct nfc_channel {
@@ -212,7 +212,7 @@ struct nfc_island {
 	struct nfc_transfer *active;
 	struct nfc_channel *timed; /* parked offers with a deadline */
 	struct nfc_stack scheduler;
-	uint64_t now; /* clock as of the last look */
+	uint64_t now; /* clock as of the last look, some microseconds ago at most */
 	uint64_t timer; /* no process or offer is due before */
 	uint64_t next_beat;
 	uint64_t spin_ns; /* adapted between 0 and port->spin_ns */
@@ -269,8 +269,8 @@ void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 /* nfc_manager.c */
 uint32_t nfc_read_manager(struct nfc_island *island, struct nfc_box *box);
 void nfc_reply(struct nfc_channel *ch, enum nfc_type type,
-	       enum nfc_direction direction, uint64_t id,
-	       enum nfc_state state, enum nfc_status status, uint64_t extra);
+	       enum nfc_direction direction, uint64_t id, enum nfc_state state,
+	       enum nfc_status status, uint64_t extra);
 void nfc_note(struct nfc_channel *ch, enum nfc_type type,
 	      enum nfc_direction direction, uint64_t id);
 int nfc_accept(struct nfc_channel *ch, struct nfc_process *p);

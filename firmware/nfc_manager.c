@@ -12,8 +12,8 @@ static void drop(struct nfc_island *island)
 
 /* Answer with a completion record; extra is its outstanding field. */
 void nfc_reply(struct nfc_channel *ch, enum nfc_type type,
-	       enum nfc_direction direction, uint64_t id,
-	       enum nfc_state state, enum nfc_status status, uint64_t extra)
+	       enum nfc_direction direction, uint64_t id, enum nfc_state state,
+	       enum nfc_status status, uint64_t extra)
 {
 	union {
 		struct nfc_ack ack;
@@ -310,8 +310,7 @@ static void on_d2h_list(struct nfc_channel *ch, const struct nfc_slot *slot)
 	struct nfc_half *half = nfc_d2h(ch);
 	struct nfc_process *p = half->waiter;
 
-	if (half->state == NFC_HALF_OFFERED && p &&
-	    p->wait == NFC_WAIT_WRITE_IND)
+	if (half->state == NFC_HALF_OFFERED && p && p->wait == NFC_WAIT_WRITE_IND)
 		nfc_transfer_begin(p, ch, NFC_D2H, p->length);
 	if (half->state == NFC_HALF_MOVING)
 		nfc_transfer_list(half->transfer, slot);
@@ -356,9 +355,8 @@ static void on_answer(struct nfc_channel *ch, const struct nfc_slot *slot)
 static void on_fin(struct nfc_channel *ch, enum nfc_direction direction)
 {
 	struct nfc_half *half = &ch->half[direction];
-	bool empty = direction == NFC_D2H &&
-		     half->state == NFC_HALF_OFFERED && half->waiter &&
-		     half->waiter->length == 0;
+	bool empty = direction == NFC_D2H && half->state == NFC_HALF_OFFERED &&
+		     half->waiter && half->waiter->length == 0;
 
 	if (half->state != NFC_HALF_COMMIT && !empty) {
 		drop(ch->island);
@@ -458,8 +456,8 @@ static void on_note(struct nfc_channel *ch, const struct nfc_slot *slot)
 /* Does p look at the half again by itself when woken? */
 static bool looking(const struct nfc_process *p)
 {
-	return p && p->wait != NFC_WAIT_WRITE && p->wait != NFC_WAIT_WRITE_IND &&
-	       p->wait != NFC_WAIT_MOVING;
+	return p && p->wait != NFC_WAIT_WRITE &&
+	       p->wait != NFC_WAIT_WRITE_IND && p->wait != NFC_WAIT_MOVING;
 }
 
 /* The host closed a half: nothing is left on it, and its process hears it. */
@@ -468,6 +466,7 @@ static void close_half(struct nfc_channel *ch, enum nfc_direction direction)
 	struct nfc_half *half = &ch->half[direction];
 
 	half->closed |= NFC_CLOSED_HOST;
+	half->notice = 1;
 	half->tell_ready = 0;
 	if (half->state == NFC_HALF_MOVING) {
 		nfc_transfer_abort(half->transfer, NFC_EABORTED, false);
@@ -542,7 +541,6 @@ uint32_t nfc_read_manager(struct nfc_island *island, struct nfc_box *box)
 	struct nfc_slot slot;
 	uint32_t taken = 0;
 
-	island->now = dev->port->now(dev->port->self);
 	while (taken < NFC_TAKE_BUDGET && nfc_box_room(dev, box) &&
 	       nfc_box_take(box, &slot)) {
 		uint64_t id = nfc_header_channel(slot.header);
@@ -550,8 +548,7 @@ uint32_t nfc_read_manager(struct nfc_island *island, struct nfc_box *box)
 
 		taken++;
 		if (nfc_header_epoch(slot.header) != epoch ||
-		    id >= dev->config.channels || !ch->open ||
-		    ch->box != box)
+		    id >= dev->config.channels || !ch->open || ch->box != box)
 			drop(island);
 		else
 			dispatch(ch, &slot);
@@ -578,6 +575,7 @@ int nfc_channel_open(struct nfc_island *island, void *arg)
 		struct nfc_half *half = &ch->half[d];
 
 		half->closed = 0;
+		half->notice = 0;
 		half->tell_ready = 0;
 		if (half->waiter && half->waiter->wait == NFC_WAIT_OPEN) {
 			nfc_wake(half->waiter, NFC_AGAIN);

@@ -106,8 +106,7 @@ uint64_t nfc_memory_available(struct nfc_device *dev, enum nfc_memory type)
 	return left;
 }
 
-uint64_t nfc_alloc(struct nfc_process *self, enum nfc_memory type,
-		   uint64_t size)
+uint64_t nfc_alloc(struct nfc_process *self, enum nfc_memory type, uint64_t size)
 {
 	return nfc_memory_alloc(self->island->dev, self->id, type, size);
 }

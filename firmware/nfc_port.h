@@ -87,8 +87,7 @@ struct nfc_port {
 	 * and stays valid until the device ends. NULL: this port cannot.
 	 */
 	int (*load)(void *self, const void *image, uint64_t size,
-		    const struct nfc_api *api,
-		    const struct nfc_program **table);
+		    const struct nfc_api *api, const struct nfc_program **table);
 };
 
 /* Fill zero fields with defaults; -NFC_EINVAL if a field makes no sense. */
@@ -104,8 +103,7 @@ uint64_t nfc_device_size(const struct nfc_config *config);
 int nfc_device_init(struct nfc_device *dev, const struct nfc_config *config,
 		    const struct nfc_port *port);
 /* Add programs to the registry; table ends with a NULL name. */
-int nfc_device_register(struct nfc_device *dev,
-			const struct nfc_program *table);
+int nfc_device_register(struct nfc_device *dev, const struct nfc_program *table);
 /* Run one island on the calling thread until nfc_device_halt(). */
 void nfc_island_run(struct nfc_device *dev, uint32_t island);
 /* Ask every island to return from nfc_island_run(). Any thread. */

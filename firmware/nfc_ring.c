@@ -82,7 +82,8 @@ void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 	struct nfc_device *dev = island->dev;
 	struct nfc_box *box = ch->box;
 	struct nfc_slot *slot = &box->d2h[box->tail & box->mask];
-	uint64_t header = nfc_header(type, length, dev->config.epoch, id, ch->id);
+	uint64_t header = nfc_header(type, length, dev->config.epoch, id,
+				     ch->id);
 
 	header |= phase(box->tail, box->shift) << NFC_HDR_PHASE_SHIFT;
 	for (int i = 0; i < 7; i++)

@@ -189,9 +189,15 @@ int nfc_island_call(struct nfc_process *self, struct nfc_island *to,
 		call.next = head;
 	} while (!atomic_compare_exchange_weak(&to->inbox, &head, &call));
 	port->wake(port->self, to->index); /* SYNC: island park */
-	while (!atomic_load(&call.done) && !atomic_load(&to->dev->halt))
-		nfc_sleep(self, 20000);
-	return atomic_load(&call.done) ? call.result : -NFC_ERESET;
+	while (!atomic_load(&call.done)) {
+		if (atomic_load(&to->dev->halt))
+			nfc_block(self, NFC_WAIT_NONE); /* call stays valid */
+		else if (self->stop)
+			nfc_yield(self);
+		else
+			nfc_sleep(self, 20000);
+	}
+	return call.result;
 }
 
 static bool serve_inbox(struct nfc_island *island)

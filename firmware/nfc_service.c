@@ -65,8 +65,8 @@ static uint32_t free_targets(struct nfc_device *dev, uint32_t from, uint64_t n)
 	for (uint32_t id = from; id < dev->config.channels; id++) {
 		if (dev->channels[id].process)
 			run = 0;
-		else if (run && nfc_island_of(dev, id) !=
-					nfc_island_of(dev, id - 1))
+		else if (run &&
+			 nfc_island_of(dev, id) != nfc_island_of(dev, id - 1))
 			run = 1;
 		else
 			run++;
@@ -78,8 +78,8 @@ static uint32_t free_targets(struct nfc_device *dev, uint32_t from, uint64_t n)
 
 static int start_at(struct nfc_process *self, struct nfc_start *start)
 {
-	struct nfc_island *island =
-		nfc_island_of(self->island->dev, start->first);
+	struct nfc_island *island = nfc_island_of(self->island->dev,
+						  start->first);
 
 	return nfc_island_call(self, island, nfc_process_start, start);
 }
@@ -111,8 +111,8 @@ static int control_start(struct nfc_process *self, struct nfc_control *c)
 	};
 	int rc;
 
-	if (c->name[NFC_NAME_SIZE - 1] || !c->b || c->b > dev->config.channels ||
-	    c->a + c->b > dev->config.channels ||
+	if (c->name[NFC_NAME_SIZE - 1] || !c->b ||
+	    c->b > dev->config.channels || c->a + c->b > dev->config.channels ||
 	    (c->a && c->a < NFC_TARGET_FIRST))
 		return -NFC_EINVAL;
 	start.program = nfc_program_find(dev, (const char *)c->name);
@@ -292,7 +292,8 @@ void nfc_log(struct nfc_process *self, const char *line)
 
 	dev->port->log(dev->port->self, line, length);
 	keep_line(dev, line, length);
-	nfc_island_call(self, nfc_island_of(dev, NFC_TARGET_LOG), wake_log, NULL);
+	nfc_island_call(self, nfc_island_of(dev, NFC_TARGET_LOG), wake_log,
+			NULL);
 }
 
 /* The oldest kept line and its number; false if there is none. */
@@ -337,9 +338,9 @@ static void log_writer(struct nfc_process *self)
 	}
 }
 
-static const struct nfc_program log_writer_program = {
-	NFC_PROGRAM_ABI, 0, "log.writer", log_writer
-};
+static const struct nfc_program log_writer_program = { NFC_PROGRAM_ABI, 0,
+						       "log.writer",
+						       log_writer };
 
 static void log_main(struct nfc_process *self)
 {
@@ -371,7 +372,8 @@ static void telemetry_main(struct nfc_process *self)
 		for (uint64_t i = 0; i < 7; i++)
 			if (page * 7ull + i < NFC_COUNTERS)
 				value[i] = nfc_counter_sum(
-					dev, (enum nfc_counter)(page * 7ull + i));
+					dev,
+					(enum nfc_counter)(page * 7ull + i));
 		channel_write(ch, value, sizeof(value));
 	}
 }
@@ -385,13 +387,11 @@ static void time_main(struct nfc_process *self)
 
 		if (channel_read(ch, &stamp[0], sizeof(stamp[0])) < 0)
 			continue;
-		stamp[1] = self->island->now;
+		stamp[1] = nfc_now(self);
 		stamp[2] = nfc_now(self);
 		channel_write(ch, stamp, sizeof(stamp));
 	}
 }
-
-
 
 /* By target id: enum nfc_target. */
 const struct nfc_program nfc_services[] = {

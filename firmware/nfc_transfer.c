@@ -156,7 +156,8 @@ static void repeat_from(struct nfc_transfer *t, const struct nfc_piece *piece)
 {
 	uint64_t mask = t->channel->island->dev->config.window - 1;
 	const struct nfc_slot *list = &t->queue[piece->list & mask];
-	uint64_t start = t->size - (list->payload[6] >> NFC_TAIL_OUTSTANDING_SHIFT);
+	uint64_t start = t->size -
+			 (list->payload[6] >> NFC_TAIL_OUTSTANDING_SHIFT);
 
 	for (uint64_t i = 0; i < list->header; i++)
 		start -= nfc_entry_length(list->payload[i]);
@@ -211,10 +212,11 @@ static bool pump_one(struct nfc_island *island, struct nfc_transfer *t,
 		nfc_dma_plan(t);
 	if (t->busy) {
 		*busy = true;
-		nfc_dma_work(dev, t);
+		if (!nfc_dma_quiet(t))
+			nfc_dma_work(dev, t);
+		if (!nfc_dma_quiet(t))
+			return true;
 	}
-	if (t->busy && !nfc_dma_quiet(t))
-		return true;
 	if (!nfc_box_room(dev, t->channel->box))
 		return true;
 	if (t->busy)

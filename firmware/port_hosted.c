@@ -276,8 +276,8 @@ static void engine_sleep(struct life *life)
 	atomic_store(&life->engine_word, 1);
 	if (nfc_dma_step(life->dev) || atomic_load(&life->stop_engines))
 		return;
-	syscall(SYS_futex, &life->engine_word, FUTEX_WAIT_PRIVATE, 1, NULL, NULL,
-		0);
+	syscall(SYS_futex, &life->engine_word, FUTEX_WAIT_PRIVATE, 1, NULL,
+		NULL, 0);
 }
 
 static void *engine_main(void *arg)
@@ -507,7 +507,8 @@ static int new_area(struct nfc_hosted *h, bool gone)
 {
 	if (gone)
 		return madvise(h->area, h->area_size, MADV_DONTNEED) ?
-			       NFC_ENOMEM : 0;
+			       NFC_ENOMEM :
+			       0;
 	h->area = map(h->area_size);
 	return h->area ? 0 : NFC_ENOMEM;
 }

@@ -151,8 +151,7 @@ struct fiber {
 
 static void trampoline(unsigned int high, unsigned int low)
 {
-	struct fiber *f =
-		(struct fiber *)(uintptr_t)((uint64_t)high << 32 | low);
+	struct fiber *f = (struct fiber *)(uintptr_t)((uint64_t)high << 32 | low);
 
 	f->enter(f->arg);
 	abort();

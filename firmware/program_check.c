@@ -66,7 +66,8 @@ void nfc_expect_main(struct nfc_process *self)
 			continue;
 		result = nfc_buffer_fit(self, &b, (size & ~give) + page);
 		if (!result && size & give)
-			result = channel_write_ind(data, b.address, size & ~give);
+			result = channel_write_ind(data, b.address,
+						   size & ~give);
 		else if (!result)
 			result = channel_read_ind(data, b.address, size);
 		rc = (int)result;

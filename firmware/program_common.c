@@ -3,8 +3,7 @@
 #include "nfc_internal.h"
 #include "nfc_programs.h"
 
-int nfc_buffer_fit(struct nfc_process *self, struct nfc_buffer *b,
-		   uint64_t size)
+int nfc_buffer_fit(struct nfc_process *self, struct nfc_buffer *b, uint64_t size)
 {
 	if (size <= b->size)
 		return 0;
