@@ -22,7 +22,7 @@ func (o object) first(size int) (object, error) {
 		return o, fmt.Errorf("size %d is negative: %w", size, ErrSize)
 	}
 	if size > len(o.mem) {
-		return o, fmt.Errorf("buffer shorter than size: %d bytes, size %d: %w", len(o.mem), size, ErrSize)
+		return o, fmt.Errorf("buffer of %d bytes is shorter than size %d: %w", len(o.mem), size, ErrSize)
 	}
 	o.mem = o.mem[:size]
 	return o, nil

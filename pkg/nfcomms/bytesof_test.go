@@ -217,12 +217,12 @@ func TestPointersAreRefused(t *testing.T) {
 		want string
 	}{
 		{nil, "nil has no type"},
-		{order{}, "nfcomms.order.Customer.Name is a string"},
-		{&order{}, "nfcomms.order.Customer.Name is a string"},
-		{[]order{}, "nfcomms.order.Customer.Name is a string"},
+		{order{}, "order.Customer.Name is a string"},
+		{&order{}, "order.Customer.Name is a string"},
+		{[]order{}, "order.Customer.Name is a string"},
 		{[2]order{}, "[2]nfcomms.order[0].Customer.Name is a string"},
-		{node{}, "nfcomms.node.Next is a pointer"},
-		{lines{}, "nfcomms.lines.Line[0].Text is a slice"},
+		{node{}, "node.Next is a pointer"},
+		{lines{}, "lines.Line[0].Text is a slice"},
 		{map[string]int{}, "map[string]int is a map"},
 		{make(chan int), "chan int is a Go channel"},
 		{func() {}, "func() is a func"},
@@ -231,7 +231,7 @@ func TestPointersAreRefused(t *testing.T) {
 		{[][]byte{}, "[]uint8 is a slice"},
 		{new([]byte), "[]uint8 is a slice"},
 		{new(*int), "*int is a pointer"},
-		{unsafe.Pointer(nil), "unsafe.Pointer is a pointer"},
+		{unsafe.Pointer(nil), "Pointer is a pointer"},
 	}
 	ch, _ := nullChannel()
 	for _, tt := range tests {
@@ -272,7 +272,7 @@ func TestSizes(t *testing.T) {
 	assert.ErrorContains(t, err, "size -1 is negative")
 	_, err = o.first(9)
 	assert.ErrorIs(t, err, ErrSize)
-	assert.ErrorContains(t, err, "buffer shorter than size: 8 bytes, size 9")
+	assert.ErrorContains(t, err, "buffer of 8 bytes is shorter than size 9")
 }
 
 func TestValuesCannotBeReceivedInto(t *testing.T) {

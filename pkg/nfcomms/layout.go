@@ -44,7 +44,7 @@ func examine(t reflect.Type) layout {
 		held = t.Elem()
 	}
 	l := layout{kind: t.Kind(), size: int(held.Size())}
-	if field, kind := pointerIn(held, held.String()); field != "" {
+	if field, kind := pointerIn(held, nameOf(held)); field != "" {
 		l.err = &TypeError{Type: t, Field: field, Kind: kind}
 	}
 	return l
@@ -53,10 +53,18 @@ func examine(t reflect.Type) layout {
 // valueLayout is the verdict on a type whose own bytes are meant, as ChanOf
 // needs it: no slice, string or pointer at the top either.
 func valueLayout(t reflect.Type) (size int, err error) {
-	if field, kind := pointerIn(t, t.String()); field != "" {
+	if field, kind := pointerIn(t, nameOf(t)); field != "" {
 		return 0, &TypeError{Type: t, Field: field, Kind: kind}
 	}
 	return int(t.Size()), nil
+}
+
+// nameOf is how the path of a part begins.
+func nameOf(t reflect.Type) string {
+	if t.PkgPath() != "" {
+		return t.Name()
+	}
+	return t.String()
 }
 
 // pointerIn returns the path and kind of the first part of t that is a pointer

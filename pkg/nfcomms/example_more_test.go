@@ -1,0 +1,214 @@
+package nfcomms_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// One buffer over several targets: every channel carries a known chunk.
+func ExampleSendStriped() {
+	ctx := context.Background()
+	dev, err := nfcomms.Open(ctx, "sim:")
+	check(err)
+	defer dev.Close()
+	var chs []*nfcomms.Channel
+	for range 3 {
+		chs = append(chs, start(ctx, dev, "loopback"))
+	}
+
+	data, back := make([]byte, 30_000), make([]byte, 30_000)
+	data[29_999] = 42
+	check(nfcomms.SendStriped(ctx, data, len(data), chs...))
+	n, err := nfcomms.ReceiveStriped(ctx, back, len(back), chs...)
+	check(err)
+	fmt.Println(n, back[29_999])
+	fmt.Println(nfcomms.Stripes(len(data), len(chs)))
+	// Output:
+	// 30000 42
+	// [{0 12288} {12288 12288} {24576 5424}]
+}
+
+// Device channels as native Go channels.
+func ExampleAsReceiver() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	dev, ch := open(ctx)
+	defer dev.Close()
+
+	out, sent := nfcomms.AsSender(ctx, ch)
+	in, received := nfcomms.AsReceiver(ctx, ch)
+	go func() {
+		defer close(out)
+		for _, word := range []string{"one", "two", "three"} {
+			out <- []byte(word)
+		}
+	}()
+	for range 3 {
+		fmt.Println(string(<-in))
+	}
+	check(sent()) // every message was delivered
+	check(ch.CloseReceive())
+	check(received()) // a closed channel is the regular end
+	// Output:
+	// one
+	// two
+	// three
+}
+
+// Several devices in one program: each has its own address, targets and epoch.
+func Example_severalDevices() {
+	ctx := context.Background()
+	first, to := open(ctx)
+	defer first.Close()
+	second, err := nfcomms.Open(ctx, "sim:?managers=2")
+	check(err)
+	defer second.Close()
+	from, err := second.Subscribe(ctx, nfcomms.Loopback)
+	check(err)
+
+	msg := []byte("through both")
+	for _, ch := range []*nfcomms.Channel{to, from} {
+		check(ch.Send(ctx, msg))
+		n, err := ch.Receive(ctx, msg)
+		check(err)
+		fmt.Println(n, "bytes")
+	}
+	fmt.Println(first.Info().ReadManagers, second.Info().ReadManagers)
+	// Output:
+	// 12 bytes
+	// 12 bytes
+	// 8 2
+}
+
+// When the context ends, the outcome is known: delivered or withdrawn.
+func Example_cancellation() {
+	dev, ch := open(context.Background())
+	defer dev.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+
+	err := ch.Send(ctx, []byte("too late"))
+	fmt.Println(errors.Is(err, nfcomms.ErrWithdrawn), errors.Is(err, context.Canceled))
+
+	// It was not delivered, so it is safe to send it again.
+	fmt.Println(ch.Send(context.Background(), []byte("again")))
+	// Output:
+	// true true
+	// <nil>
+}
+
+// Every error says what was tried and where, and errors.Is finds the reason.
+func ExampleOpError() {
+	ctx := context.Background()
+	_, err := nfcomms.Open(ctx, "nowhere:")
+	fmt.Println(errors.Is(err, nfcomms.ErrScheme))
+
+	dev, ch := open(ctx)
+	defer dev.Close()
+	err = ch.Send(ctx, make([]byte, 57))
+	fmt.Println(err)
+	var op *nfcomms.OpError
+	if errors.As(err, &op) {
+		fmt.Println(op.Op, op.Device, op.Target, op.Timeout())
+	}
+	err = ch.SendInd(ctx, make([]byte, 8), 16)
+	fmt.Println(err)
+	_, err = dev.Start(ctx, nfcomms.Program{Name: "no such program", Targets: 1})
+	fmt.Println(errors.Is(err, nfcomms.ErrNoProgram))
+	// Output:
+	// true
+	// send sim: target 1: message of 57 bytes, at most 56: too large
+	// send sim: 1 false
+	// send transfer sim: target 1: buffer of 8 bytes is shorter than size 16: size out of range
+	// true
+}
+
+// The two ends must agree on the size of a transfer; nothing is moved if not.
+func ExampleSizeError() {
+	ctx := context.Background()
+	dev, ch := open(ctx)
+	defer dev.Close()
+	check(ch.SendInd(ctx, make([]byte, 100), 100))
+
+	_, err := ch.ReceiveInd(ctx, make([]byte, 64), 64)
+	var size *nfcomms.SizeError
+	fmt.Println(errors.As(err, &size))
+	fmt.Println("host", size.Host, "device", size.Device)
+	// Output:
+	// true
+	// host 64 device 100
+}
+
+// One half of a channel closes, the other goes on.
+func ExampleChannel_CloseSend() {
+	ctx := context.Background()
+	dev, err := nfcomms.Open(ctx, "sim:")
+	check(err)
+	defer dev.Close()
+	ch := start(ctx, dev, "source") // answers {size, seed} with a transfer
+
+	order := binary.LittleEndian.AppendUint64(nil, 100_000)
+	check(ch.Send(ctx, binary.LittleEndian.AppendUint64(order, 1)))
+	check(ch.CloseSend())
+	fmt.Println(errors.Is(ch.Send(ctx, order), nfcomms.ErrClosed))
+	n, err := ch.ReceiveInd(ctx, make([]byte, 100_000), 100_000)
+	fmt.Println(n, err)
+	// Output:
+	// true
+	// 100000 <nil>
+}
+
+// A reset ends what was pending and starts the firmware anew.
+func ExampleDevice_Reset() {
+	ctx := context.Background()
+	dev, old := open(ctx)
+	defer dev.Close()
+
+	before := dev.Info().Epoch
+	check(dev.Reset(ctx))
+	fmt.Println("epochs:", dev.Info().Epoch-before)
+	fmt.Println(errors.Is(old.Send(ctx, []byte("hello")), nfcomms.ErrDeviceLost))
+	ch, err := dev.Subscribe(ctx, nfcomms.Loopback)
+	check(err)
+	fmt.Println(ch.Send(ctx, []byte("hello")))
+	// Output:
+	// epochs: 1
+	// true
+	// <nil>
+}
+
+// Programs run as device processes; their ports are targets.
+func ExampleDevice_Start() {
+	ctx := context.Background()
+	dev, err := nfcomms.Open(ctx, "sim:")
+	check(err)
+	defer dev.Close()
+
+	p, err := dev.Start(ctx, nfcomms.Program{Name: "sink", First: 40, Targets: 2})
+	check(err)
+	ch, err := dev.Subscribe(ctx, p.First+1)
+	check(err)
+	check(ch.Send(ctx, []byte("to port 1")))
+	check(dev.Stop(ctx, p.ID))
+	fmt.Println(p.First, errors.Is(ch.Send(ctx, nil), nfcomms.ErrClosed))
+	// Output: 40 true
+}
+
+// What a device has and how it is.
+func ExampleDevice_Memory() {
+	ctx := context.Background()
+	dev, err := nfcomms.Open(ctx, "sim:?imem=2MiB")
+	check(err)
+	defer dev.Close()
+
+	m, err := dev.Memory(ctx, nfcomms.IMEM)
+	check(err)
+	h, err := dev.Health()
+	check(err)
+	fmt.Println(m.Size, h.Diagnostic.Valid(), dev.Info().Driver)
+	// Output: 2097152 true sim
+}
