@@ -139,12 +139,26 @@ bool nfc_dma_plan(struct nfc_transfer *t)
 	return true;
 }
 
+/*
+ * Engines finish in any order; what counts is the first failure in the order of
+ * the bytes, or a repeat would skip the pieces before it.
+ */
+static void note_failure(struct nfc_batch *b, uint32_t at, int rc)
+{
+	uint32_t seen = atomic_load(&b->failed);
+
+	while (!seen || (seen & 0xffff) > at + 1)
+		if (atomic_compare_exchange_weak(&b->failed, &seen,
+						 (uint32_t)rc << 16 | (at + 1)))
+			return;
+}
+
 /* Claim one piece and move it; false if none is left. Any thread. */
 bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t)
 {
 	struct nfc_batch *b = &t->batch;
 	uint64_t claim = atomic_load_explicit(&b->claim, memory_order_acquire);
-	uint32_t none = 0, at;
+	uint32_t at;
 	int rc;
 
 	do {
@@ -155,8 +169,7 @@ bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t)
 	/* SYNC: dma claim: the piece is ours and the batch stays until done */
 	rc = move(dev, t, &b->piece[at]);
 	if (rc)
-		atomic_compare_exchange_strong(&b->failed, &none,
-					       (uint32_t)rc << 16 | (at + 1));
+		note_failure(b, at, rc);
 	atomic_fetch_add_explicit(&b->done, 1, memory_order_release);
 	return true;
 }
