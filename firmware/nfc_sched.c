@@ -125,9 +125,15 @@ static int bind_targets(struct nfc_island *island, struct nfc_process *p)
 		ch->island = island;
 		ch->box = nfc_box_of(dev, p->first + i);
 		ch->id = p->first + i;
-		for (int h = 0; h < 2; h++)
-			if (!ch->half[h].next)
-				ch->half[h].next = 1;
+		for (int h = 0; h < 2; h++) {
+			struct nfc_half *half = &ch->half[h];
+
+			if (!half->next)
+				half->next = 1;
+			/* what closed for the last process is not its business */
+			half->notice = 0;
+			half->closed &= ch->open ? NFC_CLOSED_HOST : 0;
+		}
 	}
 	return 0;
 }
