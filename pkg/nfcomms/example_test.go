@@ -1,3 +1,5 @@
+//go:build cgo
+
 package nfcomms_test
 
 import (

@@ -1,0 +1,419 @@
+//go:build cgo
+
+package nfcomms
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// openSim returns a device of its own in this process.
+func openSim(t testing.TB, address string) *Device {
+	dev, err := Open(background(t), address)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, dev.Close()) })
+	return dev
+}
+
+// startSim runs a program and returns the channels to its ports.
+func startSim(t testing.TB, dev *Device, program string, ports int) []*Channel {
+	p, err := dev.Start(background(t), Program{Name: program, Targets: ports})
+	require.NoError(t, err)
+	chs := make([]*Channel, ports)
+	for i := range chs {
+		chs[i], err = dev.Subscribe(background(t), p.First+Target(i))
+		require.NoError(t, err)
+	}
+	return chs
+}
+
+func TestSimOpenRefuses(t *testing.T) {
+	for address, want := range map[string]error{
+		"sim:?colour=red":            ErrOption,
+		"sim:?managers=8&managers=8": ErrOption,
+		"sim:?managers=many":         ErrInvalid,
+		"sim:/a/path":                ErrInvalid,
+		"sim:?slots=1000":            ErrInvalid,
+	} {
+		wants{address, OpOpen, 0, func(ctx context.Context) error {
+			dev, err := Open(ctx, address)
+			assert.Nil(t, dev)
+			return err
+		}, want}.check(t, address)
+	}
+}
+
+// TestSimRefuses is the table of bad input, with a real back end below.
+func TestSimRefuses(t *testing.T) {
+	dev := openSim(t, "sim:")
+	loop := startSim(t, dev, "loopback", 1)[0]
+	at := loop.Target()
+	source := startSim(t, dev, "source", 1)[0]
+	buf := make([]byte, 64)
+	subscribe := func(target Target) func(context.Context) error {
+		return func(ctx context.Context) error { _, err := dev.Subscribe(ctx, target); return err }
+	}
+	noProgram := filepath.Join(t.TempDir(), "not-a-program.so")
+	require.NoError(t, os.WriteFile(noProgram, []byte("not an object"), 0o600))
+	_, err := dev.LoadFile(background(t), noProgram)
+	require.Error(t, err)
+	for _, w := range []wants{
+		{"no target", OpSubscribe, 9999, subscribe(9999), ErrNotSubscribed},
+		{"beyond all targets", OpSubscribe, 1 << 24, subscribe(1 << 24), ErrNotSubscribed},
+		{"control channel", OpSubscribe, 0, subscribe(0), ErrNotSubscribed},
+		{"subscribed twice", OpSubscribe, at, subscribe(at), ErrBusy},
+		{"no program", OpStart, 0, func(ctx context.Context) error {
+			_, err := dev.Start(ctx, Program{Name: "nothing", Targets: 1})
+			return err
+		}, ErrNoProgram},
+		{"target taken", OpStart, at, func(ctx context.Context) error {
+			_, err := dev.Start(ctx, Program{Name: "sink", First: at, Targets: 1})
+			return err
+		}, ErrBusy},
+		{"no process", OpStop, 0, func(ctx context.Context) error { return dev.Stop(ctx, 1<<40) }, ErrInvalid},
+		{"no memory type", OpMemory, 0, func(ctx context.Context) error {
+			_, err := dev.Memory(ctx, 4)
+			return err
+		}, ErrInvalid},
+		{"message over 56 bytes", OpSend, at, func(ctx context.Context) error {
+			return loop.Send(ctx, make([]byte, 57))
+		}, ErrTooLarge},
+		{"buffer shorter than size", OpSendInd, at, func(ctx context.Context) error {
+			return loop.SendInd(ctx, buf, 65)
+		}, ErrSize},
+		{"pointers", OpSendInd, at, func(ctx context.Context) error {
+			return loop.SendInd(ctx, &order{}, 1)
+		}, ErrPointers},
+		{"a transfer where a message is read", OpSendInd, source.Target(), func(ctx context.Context) error {
+			return source.SendInd(ctx, buf, 64)
+		}, ErrKindMismatch},
+		{"short buffer for a message", OpReceive, at, func(ctx context.Context) error {
+			require.NoError(t, loop.Send(ctx, buf[:10]))
+			_, err := loop.Receive(ctx, buf[:9])
+			return err
+		}, ErrTooLarge},
+	} {
+		w.check(t, "sim:")
+	}
+	// None of it lost the message that was offered last.
+	n, err := loop.Receive(background(t), buf)
+	require.NoError(t, err)
+	assert.Equal(t, 10, n)
+}
+
+func TestSimSizesDiffer(t *testing.T) {
+	ctx := background(t)
+	ch := startSim(t, openSim(t, "sim:"), "loopback", 1)[0]
+	require.NoError(t, ch.SendInd(ctx, make([]byte, 100), 100))
+	_, err := ch.ReceiveInd(ctx, make([]byte, 64), 64)
+	var size *SizeError
+	require.ErrorAs(t, err, &size)
+	require.ErrorIs(t, err, ErrSizeMismatch)
+	assert.Equal(t, SizeError{Host: 64, Device: 100}, *size)
+	require.NoError(t, ch.SendInd(ctx, make([]byte, 8), 8), "the channel goes on")
+}
+
+func TestSimSecondReceiver(t *testing.T) {
+	ch := startSim(t, openSim(t, "sim:"), "loopback", 1)[0]
+	ctx, cancel := context.WithCancel(background(t))
+	defer cancel()
+	first := make(chan error, 1)
+	go func() { _, err := ch.Receive(ctx, nil); first <- err }()
+	// One of the two holds the half, so the other is refused.
+	second := make(chan error, 1)
+	go func() { _, err := ch.Receive(ctx, nil); second <- err }()
+	select {
+	case err := <-first:
+		require.ErrorIs(t, err, ErrBusy)
+		cancel()
+		require.ErrorIs(t, <-second, ErrWithdrawn)
+	case err := <-second:
+		require.ErrorIs(t, err, ErrBusy)
+		cancel()
+		require.ErrorIs(t, <-first, ErrWithdrawn)
+	}
+}
+
+func TestSimClose(t *testing.T) {
+	ctx := background(t)
+	dev := openSim(t, "sim:")
+	ch := startSim(t, dev, "hold", 1)[0]
+	pending := make(chan error, 3)
+	go func() { pending <- ch.Send(ctx, []byte("x")) }()
+	go func() { _, err := ch.ReceiveInd(ctx, make([]byte, 8), 8); pending <- err }()
+	go func() { pending <- ch.SendInd(ctx, make([]byte, 1<<20), 1<<20) }()
+	require.NoError(t, ch.Close())
+	for range 3 {
+		require.ErrorIs(t, <-pending, ErrClosed)
+	}
+	require.NoError(t, ch.Close())
+	require.NoError(t, dev.Close())
+	require.NoError(t, dev.Close())
+	_, err := dev.Subscribe(ctx, Loopback)
+	require.ErrorIs(t, err, ErrClosed)
+}
+
+func TestSimEveryKindOfObject(t *testing.T) {
+	ctx := background(t)
+	ch := startSim(t, openSim(t, "sim:"), "loopback", 1)[0]
+	back := make([]byte, 64)
+	local := [4]uint32{1, 2, 3, 4}
+	for _, data := range []any{
+		[]byte("bytes"), "string", int64(-5), complex(1, 2), 3.5, true, point{1, -2}, [3]int16{1, 2, 3},
+		[]float64{1, 2}, []celsius{4}, []point{{1, 2}, {3, 4}}, onHeap(uint16(9)), onHeap(point{5, 6}), &local,
+	} {
+		o, err := objectOf(data)
+		require.NoError(t, err)
+		size := len(o.mem)
+		require.NoError(t, ch.SendInd(ctx, data, size), "%T", data)
+		n, err := ch.ReceiveInd(ctx, back, size)
+		require.NoError(t, err, "%T", data)
+		require.Equal(t, o.mem, back[:n], "%T", data)
+	}
+	require.NoError(t, ch.SendInd(ctx, back, 0))
+	n, err := ch.ReceiveInd(ctx, back, 0)
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+func TestSimTryAndSelect(t *testing.T) {
+	ctx := background(t)
+	dev := openSim(t, "sim:")
+	hold, loop := startSim(t, dev, "hold", 1)[0], startSim(t, dev, "loopback", 1)[0]
+	ok, err := hold.TrySend([]byte("x"))
+	require.NoError(t, err)
+	require.False(t, ok)
+	buf, n := make([]byte, MessageSize), 0
+	i, err := Select(ctx, SendCase(hold, []byte("x")), ReceiveCase(hold, buf, nil), Default())
+	require.NoError(t, err)
+	require.Equal(t, 2, i)
+	i, err = Select(ctx, SendCase(hold, []byte("x")), SendCase(loop, []byte("taken")))
+	require.NoError(t, err)
+	require.Equal(t, 1, i)
+	i, err = Select(ctx, ReceiveCase(hold, buf, nil), ReceiveCase(loop, buf, &n))
+	require.NoError(t, err)
+	require.Equal(t, 1, i)
+	require.Equal(t, "taken", string(buf[:n]))
+}
+
+// TestSimSelectLedger sends and receives by Select alone, with contexts that end
+// at random, and compares the ledgers of both ends.
+func TestSimSelectLedger(t *testing.T) {
+	ctx := background(t)
+	dev := openSim(t, "sim:")
+	sink := startSim(t, dev, "sink", 1)[0]
+	flood := startSim(t, dev, "flood", 1)[0]
+	const offered = 500
+	order := binary.LittleEndian.AppendUint64(nil, offered)
+	require.NoError(t, flood.Send(ctx, binary.LittleEndian.AppendUint64(order, 7)))
+	native := make(chan int)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	went := 0
+	wg.Go(func() {
+		for {
+			select {
+			case <-native:
+				went++
+			case <-stop:
+				return
+			}
+		}
+	})
+	var chosen [3]int
+	for chosen[1] < offered {
+		short, cancel := context.WithCancel(ctx)
+		if rand.IntN(4) == 0 {
+			wg.Go(cancel)
+		}
+		buf := make([]byte, MessageSize)
+		i, err := Select(short, SendCase(sink, []byte("m")), ReceiveCase(flood, buf, nil), GoSend(native, 1))
+		if err == nil {
+			chosen[i]++
+		} else {
+			require.ErrorIs(t, err, ErrWithdrawn)
+		}
+		cancel()
+	}
+	close(stop)
+	wg.Wait()
+	assert.Equal(t, chosen[2], went)
+	require.NoError(t, sink.Send(ctx, []byte("SINKSTAT")))
+	var stat [3]uint64
+	_, err := sink.Receive(ctx, valueBytes(&stat))
+	require.NoError(t, err)
+	assert.Equal(t, uint64(chosen[0]), stat[0], "messages the device took")
+}
+
+func TestSimFutures(t *testing.T) {
+	ctx := background(t)
+	ch := startSim(t, openSim(t, "sim:"), "loopback", 1)[0]
+	const n = 200
+	out, back := make([][]uint64, n), make([][]uint64, n)
+	var futures []*Future
+	for i := range n {
+		out[i], back[i] = make([]uint64, i), make([]uint64, i)
+		for j := range out[i] {
+			out[i][j] = uint64(i * j)
+		}
+		futures = append(futures, ch.SendIndAsync(ctx, out[i], 8*i), ch.ReceiveIndAsync(ctx, back[i], 8*i))
+	}
+	for _, f := range futures {
+		_, err := f.Wait(ctx)
+		require.NoError(t, err)
+	}
+	require.Equal(t, out, back)
+}
+
+func TestSimStriped(t *testing.T) {
+	ctx := background(t)
+	dev := openSim(t, "sim:")
+	chs := startSim(t, dev, "loopback", 5)
+	for _, size := range []int{0, 1, pageSize, 5 * pageSize, 1<<20 + 17} {
+		out, back := make([]byte, size), make([]byte, size)
+		for i := range out {
+			out[i] = byte(i * 31)
+		}
+		// One process serves all five ports, a transfer at a time: the ends
+		// of one stripe must not wait for those of another.
+		got := make(chan error, 1)
+		go func() { _, err := ReceiveStriped(ctx, back, size, chs...); got <- err }()
+		require.NoError(t, SendStriped(ctx, out, size, chs...))
+		require.NoError(t, <-got)
+		require.Equal(t, out, back)
+	}
+	chs = append(chs[:2:2], startSim(t, dev, "source", 1)[0]) // reads messages
+	err := SendStriped(ctx, make([]byte, 12288), 12288, chs...)
+	var se *StripeError
+	require.ErrorAs(t, err, &se)
+	assert.Equal(t, 2, se.Index)
+	assert.ErrorIs(t, err, ErrKindMismatch)
+}
+
+func TestSimAdaptersEndWithTheDevice(t *testing.T) {
+	ctx := background(t)
+	dev := openSim(t, "sim:")
+	ch := startSim(t, dev, "loopback", 1)[0]
+	in, received := AsReceiver(ctx, ch)
+	out, sent := AsSender(ctx, ch)
+	for range 10 {
+		out <- []byte("round")
+		assert.Equal(t, "round", string(<-in))
+	}
+	require.NoError(t, dev.Close())
+	_, open := <-in
+	assert.False(t, open)
+	require.NoError(t, received())
+	out <- []byte("nobody takes it")
+	close(out)
+	require.ErrorIs(t, sent(), ErrClosed)
+}
+
+func TestSimResetEndsPendingCalls(t *testing.T) {
+	ctx := background(t)
+	dev := openSim(t, "sim:")
+	ch := startSim(t, dev, "hold", 1)[0]
+	f := ch.SendIndAsync(ctx, make([]byte, 1<<20), 1<<20)
+	require.NoError(t, dev.Reset(ctx))
+	_, err := f.Wait(ctx)
+	require.ErrorIs(t, err, ErrDeviceLost)
+	_, err = Select(ctx, SendCase(ch, nil))
+	require.ErrorIs(t, err, ErrDeviceLost)
+	loop := startSim(t, dev, "loopback", 1)[0]
+	require.NoError(t, loop.Send(ctx, []byte("anew")))
+}
+
+func TestSimSendersAreConcurrent(t *testing.T) {
+	ctx := background(t)
+	ch := startSim(t, openSim(t, "sim:"), "sink", 1)[0]
+	var wg sync.WaitGroup
+	errs := make(chan error, 16) // one for each sender
+	for i := range cap(errs) {
+		wg.Go(func() {
+			var err error
+			for range 50 {
+				if i%2 == 0 {
+					err = errors.Join(err, ch.Send(ctx, []byte("m")))
+				} else {
+					var local [100]uint64
+					err = errors.Join(err, ch.SendInd(ctx, &local, 800))
+				}
+			}
+			errs <- err
+		})
+	}
+	wg.Wait()
+	for range cap(errs) {
+		require.NoError(t, <-errs)
+	}
+	s := ch.Stats()
+	assert.Equal(t, uint64(400), s.Direct[0].Messages)
+	assert.Equal(t, uint64(400*800), s.Indirect[0].Bytes)
+}
+
+func TestSimNoAllocations(t *testing.T) {
+	ctx := context.Background()
+	ch := startSim(t, openSim(t, "sim:"), "loopback", 1)[0]
+	msg, data, floats := make([]byte, 56), make([]byte, 100_000), make([]float64, 5000)
+	points := ChanOf[point](ch)
+	var err error
+	budget(t, "message", false, func() {
+		err = errors.Join(err, ch.Send(ctx, msg))
+		_, e := ch.Receive(ctx, msg)
+		err = errors.Join(err, e)
+	})
+	budget(t, "transfer", false, func() {
+		err = errors.Join(err, ch.SendInd(ctx, data, len(data)))
+		_, e := ch.ReceiveInd(ctx, data, len(data))
+		err = errors.Join(err, e)
+	})
+	budget(t, "transfer of floats", false, func() {
+		err = errors.Join(err, ch.SendInd(ctx, floats, 40_000))
+		_, e := ch.ReceiveInd(ctx, floats, 40_000)
+		err = errors.Join(err, e)
+	})
+	budget(t, "typed", true, func() {
+		err = errors.Join(err, points.Send(ctx, point{1, 2}))
+		_, e := points.Receive(ctx)
+		err = errors.Join(err, e)
+	})
+	require.NoError(t, err)
+}
+
+func BenchmarkSim(b *testing.B) {
+	ctx := context.Background()
+	ch := startSim(b, openSim(b, "sim:"), "loopback", 1)[0]
+	msg, data := make([]byte, 56), make([]byte, 1<<20)
+	points := ChanOf[point](ch)
+	b.Run("message", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = ch.Send(ctx, msg)
+			_, _ = ch.Receive(ctx, msg)
+		}
+	})
+	b.Run("typed", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = points.Send(ctx, point{})
+			_, _ = points.Receive(ctx)
+		}
+	})
+	b.Run("transfer", func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetBytes(2 * int64(len(data)))
+		for b.Loop() {
+			_ = ch.SendInd(ctx, data, len(data))
+			_, _ = ch.ReceiveInd(ctx, data, len(data))
+		}
+	})
+}
