@@ -390,13 +390,16 @@ static void on_withdrawn(struct nfc_channel *ch, enum nfc_direction direction)
 static void on_abort(struct nfc_channel *ch, enum nfc_direction direction,
 		     uint64_t id)
 {
+	const struct nfc_begin *begin = (const void *)ch->parked.payload;
 	struct nfc_half *half = &ch->half[direction];
+	uint64_t left = 0;
 
 	switch (half->state) {
 	case NFC_HALF_MOVING:
 		nfc_transfer_abort(half->transfer, NFC_EABORTED, true);
 		return;
 	case NFC_HALF_OFFERED:
+		left = direction == NFC_H2D ? begin->size : half->waiter->length;
 		if (direction == NFC_H2D)
 			unpark(ch);
 		break;
@@ -405,8 +408,12 @@ static void on_abort(struct nfc_channel *ch, enum nfc_direction direction,
 	default:
 		return; /* over already: the answer is on its way */
 	}
-	nfc_reply(ch, NFC_TYPE_ABORTED, direction, id, NFC_STATE_FAILED,
-		  NFC_EABORTED, 0);
+	if (half->state == NFC_HALF_COMMIT && half->transfer)
+		nfc_transfer_ack(half->transfer, NFC_TYPE_ABORTED,
+				 NFC_STATE_FAILED, NFC_EABORTED);
+	else
+		nfc_reply(ch, NFC_TYPE_ABORTED, direction, id, NFC_STATE_FAILED,
+			  NFC_EABORTED, left);
 	if (direction == NFC_D2H || half->state == NFC_HALF_COMMIT)
 		nfc_half_release(ch, direction, -NFC_EABORTED);
 }
