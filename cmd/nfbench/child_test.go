@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"io"
 	"net"
 	"os"
@@ -57,7 +56,7 @@ func TestWireEcho(t *testing.T) {
 	near, far := net.Pipe()
 	served := make(chan error, 1) // so that the server can end first
 	go func() { served <- serveConn(far) }()
-	w := &wire{near}
+	w := &wire{conn: near}
 	require.NoError(t, w.request(wireEcho, 5, 2))
 	answer := make([]byte, 5)
 	for _, text := range []string{"hello", "again"} {
@@ -79,19 +78,11 @@ func TestWireRefuses(t *testing.T) {
 		near, far := net.Pipe()
 		served := make(chan error, 1) // so that the server can end first
 		go func() { served <- serveConn(far) }()
-		w := &wire{near}
+		w := &wire{conn: near}
 		require.NoError(t, w.request(c.op, c.size, 1))
 		require.ErrorContains(t, <-served, c.says)
 		require.NoError(t, near.Close())
 		require.NoError(t, far.Close())
-	}
-}
-
-func TestPutRequest(t *testing.T) {
-	b := putRequest(wireTake, 7, 9)
-	require.Len(t, b, wireRequest)
-	for i, want := range []uint64{wireTake, 7, 9} {
-		require.Equal(t, want, binary.LittleEndian.Uint64(b[8*i:]))
 	}
 }
 

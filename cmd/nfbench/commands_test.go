@@ -57,9 +57,12 @@ func TestThroughputJSON(t *testing.T) {
 	require.Zero(t, r.Curves[1].PaperGbitS, "the paper has no figure for three")
 	require.Len(t, r.Direct, 2)
 	require.Len(t, r.PeakRatio, 2)
+	for _, g := range r.Goals {
+		require.Equal(t, "T10", g.ID, "256 KiB was not measured")
+	}
 	text, err := os.ReadFile(svg)
 	require.NoError(t, err)
-	for _, want := range []string{"h2d, 1 targets", "d2h, 3 targets", "simulated device", "stroke-dasharray"} {
+	for _, want := range []string{"h2d, 1 target<", "d2h, 3 targets", "simulated device", "stroke-dasharray"} {
 		require.Contains(t, string(text), want)
 	}
 }
@@ -116,4 +119,18 @@ func requireHeader(t *testing.T, command string, h Header) {
 	require.Equal(t, "simulated device", h.Device.Label)
 	require.Positive(t, h.Machine.CPUs)
 	require.NotEmpty(t, h.Machine.Go)
+}
+
+func TestCurveGoals(t *testing.T) {
+	c := ThroughputCurve{Direction: "h2d", Targets: 1, PeakGbitS: 80, Hockney: &Hockney{N95: 8 << 10}}
+	size, ns := []float64{4096, flatFrom}, []float64{4096, flatFrom / 9.5}
+	goals := c.goals(size, ns, "")
+	require.Len(t, goals, 2)
+	require.InEpsilon(t, 0.95, goals[0].Value, 1e-9)
+	require.Equal(t, verdictMet, goals[0].Verdict)
+	require.Equal(t, verdictMet, goals[1].Verdict)
+	require.EqualValues(t, 8, goals[1].Value)
+	require.Equal(t, "not measured: machine busy", c.goals(size, ns, "machine busy")[0].Verdict)
+	c.Hockney = nil
+	require.Empty(t, c.goals(size[:1], ns[:1], ""))
 }

@@ -106,7 +106,7 @@ func startChild(ctx context.Context) (c *child, err error) {
 	if err != nil {
 		return c, err
 	}
-	c.wire = &wire{conn}
+	c.wire = &wire{conn: conn}
 	c.grpc, err = dialGRPC(filepath.Join(dir, grpcSocket))
 	return c, err
 }

@@ -37,20 +37,27 @@ func newSend(ctx context.Context, dev *nfcomms.Device) (*contender, error) {
 
 // newReceive takes messages that the device's process writes one by one.
 func newReceive(ctx context.Context, dev *nfcomms.Device) (*contender, error) {
+	p, err := newProducer(ctx, dev)
+	if err != nil {
+		return nil, err
+	}
 	buf := make([]byte, messageSize)
-	c := &contender{name: nameReceive, size: messageSize, batch: smallBatch}
-	return onProgram(ctx, dev, "flood", c, func(ctx context.Context, ch *nfcomms.Channel, n int) (time.Duration, error) {
-		if err := flood(ctx, ch, n, messageSize); err != nil {
-			return 0, err
-		}
-		start := time.Now()
-		for range n {
-			if _, err := ch.Receive(ctx, buf); err != nil {
+	return &contender{
+		name: nameReceive, size: messageSize, batch: smallBatch, cpu: selfCPU,
+		run: func(ctx context.Context, n int) (time.Duration, error) {
+			if err := p.messages(ctx, n, messageSize); err != nil {
 				return 0, err
 			}
-		}
-		return time.Since(start), nil
-	})
+			start := time.Now()
+			for range n {
+				if _, err := p.ch.Receive(ctx, buf); err != nil {
+					return 0, err
+				}
+			}
+			return time.Since(start), nil
+		},
+		close: func() error { return p.stop(ctx) },
+	}, nil
 }
 
 // newEcho sends a message to the loopback program and takes it back.
@@ -88,18 +95,25 @@ func newSendInd(ctx context.Context, dev *nfcomms.Device, size, batch int) (*con
 
 // newReceiveInd takes transfers that the device's process gives one by one.
 func newReceiveInd(ctx context.Context, dev *nfcomms.Device, size, batch int) (*contender, error) {
+	p, err := newProducer(ctx, dev)
+	if err != nil {
+		return nil, err
+	}
 	data := buffer(size)
-	c := &contender{name: nameReceiveInd, size: size, batch: batch}
-	return onProgram(ctx, dev, "flood", c, func(ctx context.Context, ch *nfcomms.Channel, n int) (time.Duration, error) {
-		if err := floodInd(ctx, ch, n, size); err != nil {
-			return 0, err
-		}
-		start := time.Now()
-		for range n {
-			if _, err := ch.ReceiveInd(ctx, data, size); err != nil {
+	return &contender{
+		name: nameReceiveInd, size: size, batch: batch, cpu: selfCPU,
+		run: func(ctx context.Context, n int) (time.Duration, error) {
+			if err := p.transfers(ctx, n, size); err != nil {
 				return 0, err
 			}
-		}
-		return time.Since(start), nil
-	})
+			start := time.Now()
+			for range n {
+				if _, err := p.ch.ReceiveInd(ctx, data, size); err != nil {
+					return 0, err
+				}
+			}
+			return time.Since(start), nil
+		},
+		close: func() error { return p.stop(ctx) },
+	}, nil
 }

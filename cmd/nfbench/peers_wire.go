@@ -20,14 +20,6 @@ const (
 
 const wireRequest = 24 // bytes
 
-func putRequest(op, size, count int) []byte {
-	b := make([]byte, wireRequest)
-	binary.LittleEndian.PutUint64(b, uint64(op))
-	binary.LittleEndian.PutUint64(b[8:], uint64(size))
-	binary.LittleEndian.PutUint64(b[16:], uint64(count))
-	return b
-}
-
 // wireMax bounds what a request may ask the peer to hold.
 const wireMax = 1 << 30
 
@@ -100,10 +92,16 @@ func serveRequest(conn net.Conn, op, count uint64, buf []byte) error {
 }
 
 // wire is the near end of the socket. Not safe for concurrent use.
-type wire struct{ conn net.Conn }
+type wire struct {
+	conn net.Conn
+	word [wireRequest]byte // of the last request
+}
 
 func (w *wire) request(op, size, count int) error {
-	_, err := w.conn.Write(putRequest(op, size, count))
+	binary.LittleEndian.PutUint64(w.word[:], uint64(op))
+	binary.LittleEndian.PutUint64(w.word[8:], uint64(size))
+	binary.LittleEndian.PutUint64(w.word[16:], uint64(count))
+	_, err := w.conn.Write(w.word[:])
 	return err
 }
 

@@ -48,24 +48,37 @@ func (p *program) stop(ctx context.Context) error {
 	return errors.Join(append(errs, p.dev.Stop(ctx, p.proc.ID))...)
 }
 
-// words is a request to a program: little-endian 64-bit words.
-func words(w ...uint64) []byte {
-	b := make([]byte, 0, 8*len(w))
-	for _, v := range w {
-		b = binary.LittleEndian.AppendUint64(b, v)
-	}
-	return b
+// producer is a channel to the program flood, which writes what it is asked
+// for. Not safe for concurrent use.
+type producer struct {
+	*program
+	ch      *nfcomms.Channel
+	request [16]byte // {count, size}, little-endian; kept, so that asking allocates nothing
 }
 
-// flood asks the program of that name to write n messages of size bytes.
-func flood(ctx context.Context, ch *nfcomms.Channel, n, size int) error {
-	return ch.Send(ctx, words(uint64(n), uint64(size)))
-}
-
-// floodTransfers in the size word of a flood request asks for transfers.
+// floodTransfers in the size word asks for transfers.
 const floodTransfers = 1 << 63
 
-// floodInd asks the program of that name for n transfers of size bytes.
-func floodInd(ctx context.Context, ch *nfcomms.Channel, n, size int) error {
-	return ch.Send(ctx, words(uint64(n), floodTransfers|uint64(size)))
+func newProducer(ctx context.Context, dev *nfcomms.Device) (*producer, error) {
+	p, err := start(ctx, dev, "flood", 1)
+	if err != nil {
+		return nil, err
+	}
+	return &producer{program: p, ch: p.chans[0]}, nil
+}
+
+// messages asks for n messages of size bytes.
+func (p *producer) messages(ctx context.Context, n, size int) error {
+	return p.ask(ctx, uint64(n), uint64(size))
+}
+
+// transfers asks for n transfers of size bytes.
+func (p *producer) transfers(ctx context.Context, n, size int) error {
+	return p.ask(ctx, uint64(n), floodTransfers|uint64(size))
+}
+
+func (p *producer) ask(ctx context.Context, count, size uint64) error {
+	binary.LittleEndian.PutUint64(p.request[:], count)
+	binary.LittleEndian.PutUint64(p.request[8:], size)
+	return p.ch.Send(ctx, p.request[:])
 }

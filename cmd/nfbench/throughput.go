@@ -126,6 +126,9 @@ type ThroughputReport struct {
 	Direct  []DirectRate      `json:"direct"`
 	// PeakRatio is the best indirect rate over the direct rate, per direction.
 	PeakRatio []PeakRatio `json:"peak_indirect_over_direct"`
+	// Busy says why the figures are not to be trusted; empty if they are.
+	Busy  string `json:"busy"`
+	Goals []Goal `json:"goals"`
 }
 
 // ThroughputPoint is one size in one configuration. Statistics are over tests.
@@ -196,7 +199,7 @@ func (r *ThroughputReport) table(w io.Writer) {
 		sizeText(r.Payload), r.Tests, r.Device.Label)
 	t := newTable("", "message", "Gb/s", "± sd", "GB/s", "memcpy GB/s", "x memcpy (min..max)", "wall", "CPU s/GB")
 	for _, p := range r.Points {
-		t.add(fmt.Sprintf("%s, %d targets", p.Direction, p.Targets), sizeText(p.Size),
+		t.add(configText(p.Direction, p.Targets), sizeText(p.Size),
 			fmt.Sprintf("%.2f", p.GbitS.Mean), fmt.Sprintf("%.2f", p.GbitS.SD), fmt.Sprintf("%.2f", p.GBs.Mean),
 			fmt.Sprintf("%.2f", p.MemcpyGBs.Mean), times(p.OverMemcpy), nsText(p.WallS*1e9), fmt.Sprintf("%.3f", p.CPUSPerGB))
 	}
@@ -215,12 +218,14 @@ func (r *ThroughputReport) table(w io.Writer) {
 		t.add(p.Direction, fmt.Sprintf("%.0f", p.Ratio), fmt.Sprintf("up to %.0f", p.Paper))
 	}
 	t.write(w)
+	fmt.Fprintln(w)
+	writeGoals(w, r.Goals)
 }
 
 func (r *ThroughputReport) curves(w io.Writer) {
 	t := newTable("", "peak Gb/s", "at", "t0", "r∞ GB/s", "n½", "n95", "paper (hardware) Gb/s", "")
 	for _, c := range r.Curves {
-		row := []string{fmt.Sprintf("%s, %d targets", c.Direction, c.Targets), fmt.Sprintf("%.2f", c.PeakGbitS),
+		row := []string{configText(c.Direction, c.Targets), fmt.Sprintf("%.2f", c.PeakGbitS),
 			sizeText(c.PeakSize), "–", "–", "–", "–", "–", c.PaperNote}
 		if h := c.Hockney; h != nil {
 			row[3], row[4] = nsText(h.T0), fmt.Sprintf("%.2f", h.RInf)
@@ -232,6 +237,14 @@ func (r *ThroughputReport) curves(w io.Writer) {
 		t.add(row...)
 	}
 	t.write(w)
+}
+
+// configText names a configuration.
+func configText(direction string, targets int) string {
+	if targets == 1 {
+		return direction + ", 1 target"
+	}
+	return fmt.Sprintf("%s, %d targets", direction, targets)
 }
 
 func kib(bytes float64) string { return fmt.Sprintf("%.1f KiB", bytes/1024) }

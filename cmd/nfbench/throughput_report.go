@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -28,6 +29,7 @@ func (r *ThroughputReport) conclude(p throughputPlan, points []*point, d *direct
 			paper := paperCurves[fmt.Sprintf("%s %d", direction, targets)]
 			c.PaperGbitS, c.PaperNote = paper.gbitS, paper.note
 			r.Curves = append(r.Curves, c)
+			r.Goals = append(r.Goals, c.goals(size, ns, r.Busy)...)
 			peak = max(peak, c.PeakGbitS)
 		}
 		rate := DirectRate{Direction: direction, MbitS: summarise(d.mbit[i]), PaperMbitS: paperDirectMbitS}
@@ -35,6 +37,28 @@ func (r *ThroughputReport) conclude(p throughputPlan, points []*point, d *direct
 		r.PeakRatio = append(r.PeakRatio, PeakRatio{
 			Direction: direction, Ratio: 1e3 * peak / rate.MbitS.Mean, Paper: paperPeakRatio})
 	}
+}
+
+// flatFrom is the size from which the curve should be flat, and flatness what
+// that means: this part of the peak.
+const (
+	flatFrom = 256 << 10
+	flatness = 0.9
+)
+
+// goals judges T9, where the size was measured, and T10.
+func (c ThroughputCurve) goals(size, ns []float64, busy string) []Goal {
+	name := configText(c.Direction, c.Targets)
+	var goals []Goal
+	if i := slices.Index(size, flatFrom); i >= 0 {
+		goals = append(goals, Goal{ID: "T9", What: name + ": rate at " + sizeText(flatFrom) + " : peak",
+			Value: 8 * size[i] / ns[i] / c.PeakGbitS, Target: flatness}.judge(busy))
+	}
+	if c.Hockney != nil {
+		goals = append(goals, Goal{ID: "T10", What: name + ": start-up under 5 % from, KiB",
+			Value: c.Hockney.N95 / 1024, Target: 16, AtMost: true}.judge(busy))
+	}
+	return goals
 }
 
 // report summarises one direction of a point; run has verified every test.
@@ -80,7 +104,7 @@ func (r *ThroughputReport) plot() *plot {
 		}
 		colour := colours[d][used[d]%len(colours[d])]
 		used[d]++
-		s := series{name: fmt.Sprintf("%s, %d targets", c.Direction, c.Targets), colour: colour}
+		s := series{name: configText(c.Direction, c.Targets), colour: colour}
 		model := series{colour: colour, dashed: true}
 		for _, pt := range r.Points {
 			if pt.Direction != c.Direction || pt.Targets != c.Targets {

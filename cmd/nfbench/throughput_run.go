@@ -121,6 +121,7 @@ func throughput(ctx context.Context, dev *nfcomms.Device, p throughputPlan, errw
 	}
 	bar := newProgress(errw, (p.tests+1)*(len(points)+1), "throughput")
 	defer bar.done()
+	w := newWatch(cpuTime())
 	for test := range p.tests + 1 {
 		warmUp := test == 0
 		if err := d.run(ctx, p.direct, warmUp); err != nil {
@@ -135,17 +136,19 @@ func throughput(ctx context.Context, dev *nfcomms.Device, p throughputPlan, errw
 			if !warmUp {
 				pt.tests = append(pt.tests, e)
 			}
-			bar.step(fmt.Sprintf("%s, %d targets", sizeText(pt.size), pt.targets))
+			bar.step(configText(sizeText(pt.size), pt.targets))
 		}
 	}
+	r.Busy = w.busy(cpuTime(), nil)
 	r.conclude(p, points, d)
 	return r, nil
 }
 
 // directTest streams messages of 56 bytes.
 type directTest struct {
-	sink, flood *nfcomms.Channel
-	mbit        [2][]float64
+	sink  *program
+	flood *producer
+	mbit  [2][]float64
 }
 
 func newDirectTest(ctx context.Context, dev *nfcomms.Device) (*directTest, error) {
@@ -153,11 +156,11 @@ func newDirectTest(ctx context.Context, dev *nfcomms.Device) (*directTest, error
 	if err != nil {
 		return nil, err
 	}
-	f, err := start(ctx, dev, "flood", 1)
+	f, err := newProducer(ctx, dev)
 	if err != nil {
 		return nil, err
 	}
-	return &directTest{sink: s.chans[0], flood: f.chans[0]}, nil
+	return &directTest{sink: s, flood: f}, nil
 }
 
 // run moves n messages each way.
@@ -165,7 +168,7 @@ func (d *directTest) run(ctx context.Context, n int, warmUp bool) error {
 	msg := buffer(messageSize)
 	sent, err := timed(func() error {
 		for range n {
-			if err := d.sink.Send(ctx, msg); err != nil {
+			if err := d.sink.chans[0].Send(ctx, msg); err != nil {
 				return err
 			}
 		}
@@ -174,12 +177,12 @@ func (d *directTest) run(ctx context.Context, n int, warmUp bool) error {
 	if err != nil {
 		return err
 	}
-	if err := flood(ctx, d.flood, n, messageSize); err != nil {
+	if err := d.flood.messages(ctx, n, messageSize); err != nil {
 		return err
 	}
 	got, err := timed(func() error {
 		for range n {
-			if _, err := d.flood.Receive(ctx, msg); err != nil {
+			if _, err := d.flood.ch.Receive(ctx, msg); err != nil {
 				return err
 			}
 		}
