@@ -106,18 +106,25 @@ func newWatch(own time.Duration) watch {
 const busyShare = 0.25
 
 // busy returns why figures taken since newWatch are not to be trusted, or "".
-// memcpy holds the time of the same copy in each round.
+// own is the CPU time of this benchmark so far, memcpy the time of the same copy
+// in each round.
 func (w watch) busy(own time.Duration, memcpy []float64) string {
-	if used, cpus, ok := machineTime(); ok {
-		wall := time.Since(w.start)
-		others := (used - w.used) - (own - w.own)
-		if wall > time.Second && others > time.Duration(busyShare*float64(cpus)*float64(wall)) {
-			return "machine busy"
-		}
+	used, cpus, _ := machineTime()
+	others := (used - w.used) - (own - w.own)
+	return judgeBusy(time.Since(w.start), others, cpus, memcpy)
+}
+
+// judgeBusy looks at the CPU time that others used of so many CPUs, and at how
+// much memcpy varied. Less than a second tells nothing: the machine counts in
+// jiffies. Zero CPUs means that the machine does not tell.
+func judgeBusy(wall, others time.Duration, cpus int, memcpy []float64) string {
+	if wall > time.Second && cpus > 0 && others > time.Duration(busyShare*float64(cpus)*float64(wall)) {
+		return reasonBusy
 	}
-	s := summarise(memcpy)
-	if s.N > 1 && s.Max > 2*s.Min {
-		return "machine busy"
+	if s := summarise(memcpy); s.N > 1 && s.Max > 2*s.Min {
+		return reasonBusy
 	}
 	return ""
 }
+
+const reasonBusy = "machine busy"

@@ -114,19 +114,35 @@ func TestJudge(t *testing.T) {
 	require.Contains(t, b.String(), "≤ 1")
 }
 
-func TestBusy(t *testing.T) {
-	quiet := watch{start: time.Now(), own: cpuTime()}
-	quiet.used, _, _ = machineTime()
-	require.Empty(t, quiet.busy(cpuTime(), []float64{100, 199}))
-	require.Equal(t, "machine busy", quiet.busy(cpuTime(), []float64{100, 201}), "memcpy varied")
-	others := quiet
-	others.start = others.start.Add(-2 * time.Second)
-	used, _, known := machineTime()
-	others.used = used - 100*time.Second
-	if known {
-		require.Equal(t, "machine busy", others.busy(others.own, []float64{1}), "others computed")
-		require.Empty(t, others.busy(others.own+100*time.Second, []float64{1}), "it was this benchmark")
+func TestJudgeBusy(t *testing.T) {
+	const wall = 2 * time.Second
+	for _, c := range []struct {
+		name         string
+		wall, others time.Duration
+		cpus         int
+		memcpy       []float64
+		reason       string
+	}{
+		{"quiet", wall, time.Second, 2, []float64{100, 199}, ""},
+		{"others computed", wall, time.Second + 1, 2, nil, reasonBusy},
+		{"too short to tell", time.Second, time.Hour, 2, nil, ""},
+		{"the machine does not tell", wall, time.Hour, 0, nil, ""},
+		{"counted less than was used", wall, -time.Second, 2, nil, ""},
+		{"memcpy varied", wall, 0, 2, []float64{100, 201}, reasonBusy},
+		{"one round", wall, 0, 2, []float64{100}, ""},
+	} {
+		require.Equal(t, c.reason, judgeBusy(c.wall, c.others, c.cpus, c.memcpy), c.name)
 	}
+}
+
+func TestMachineTimeGrows(t *testing.T) {
+	before, cpus, known := machineTime()
+	after, _, still := machineTime()
+	require.Equal(t, known, still)
+	require.Equal(t, known, cpus > 0)
+	require.GreaterOrEqual(t, after, before)
+	w := newWatch(cpuTime())
+	require.Empty(t, watch{start: w.start.Add(time.Hour)}.busy(0, nil), "no time has passed")
 }
 
 func TestDeviceLabel(t *testing.T) {
