@@ -1,0 +1,139 @@
+package bridgetest
+
+import (
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// locked runs f with the device standing still.
+func (r *rig) locked(f func()) {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	f()
+}
+
+// TestHeadNonsense: a consumer counter that cannot be is a fault, or is never
+// looked at; one that stands still lets calls end with their context.
+func TestHeadNonsense(t *testing.T) {
+	for name, head := range map[string]uint64{"ahead": 1 << 20, "far ahead": 1 << 63, "all ones": 1<<64 - 1, "stands still": 0} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Shape{Slots: 16, Mailboxes: 1})
+			ch := r.subscribe(r.dev, abi.TargetLoopback)
+			r.s.SetHooks(Hooks{Take: func(*abi.Slot) bool {
+				atomic.StoreUint64(r.s.area.boxes[0].h2dHead, head)
+				return true
+			}})
+			ctx := r.brief()
+			var err error
+			for i := 0; i < 200 && err == nil; i++ {
+				if err = ch.Send(ctx, words(uint64(i))); err == nil {
+					_, err = ch.Receive(ctx, make([]byte, 56))
+				}
+			}
+			if err != nil {
+				requireTyped(t, err)
+			}
+			r.recovers()
+		})
+	}
+}
+
+// TestPageRewritten: what the first page says is looked at once; a device that
+// changes it later changes nothing.
+func TestPageRewritten(t *testing.T) {
+	r := newRig(t, Shape{})
+	ch := r.subscribe(r.dev, abi.TargetLoopback)
+	random := rand.New(rand.NewPCG(5, 5))
+	for i := range 50 {
+		r.locked(func() {
+			state := r.s.area.page().State
+			bytes := unsafe.Slice((*byte)(r.s.area.base), 192)
+			for j := range bytes {
+				if j < 44 || j >= 48 {
+					bytes[j] = byte(random.Uint32())
+				}
+			}
+			require.Equal(t, state, r.s.area.page().State)
+		})
+		r.echo(ch, words(uint64(i)))
+		r.echoInd(ch, 100_000, uint64(i))
+	}
+	require.Zero(t, r.dev.Stats().Faults)
+	r.recovers()
+}
+
+// TestStateChanges: a device that says it is in fault, off or something
+// unheard-of while it goes on working is believed or not, but nothing hangs.
+func TestStateChanges(t *testing.T) {
+	for _, state := range []uint32{abi.DeviceOff, abi.DeviceBooting, abi.DeviceFault, 1 << 31} {
+		r := newRig(t, quickBeat)
+		ch := r.subscribe(r.dev, abi.TargetLoopback)
+		atomic.StoreUint32(&r.s.area.page().State, state)
+		for range 20 {
+			if err := deviationCalls["Receive"](r, r.ctx(), ch); err != nil {
+				requireTyped(t, err)
+				break
+			}
+		}
+		r.recovers()
+	}
+}
+
+// TestHeartbeatNonsense: heartbeats that go backwards, never settle or are none
+// at all neither hang Health nor crash it.
+func TestHeartbeatNonsense(t *testing.T) {
+	r := newRig(t, quickBeat)
+	ch := r.subscribe(r.dev, abi.TargetLoopback)
+	r.s.StopBeat()
+	slot := &r.s.area.page().Heartbeat
+	random := rand.New(rand.NewPCG(6, 6))
+	stop := make(chan struct{})
+	writer := call("writer", func() error {
+		for {
+			select {
+			case <-stop:
+				return nil
+			default:
+				atomic.StoreUint64(&slot.Header, random.Uint64())
+				atomic.StoreUint64(&slot.Payload[random.IntN(7)], random.Uint64())
+			}
+		}
+	})
+	var err error
+	for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); {
+		if _, healthErr := r.dev.Health(); healthErr != nil {
+			requireTyped(t, healthErr)
+		}
+		if err == nil {
+			err = deviationCalls["Receive"](r, r.ctx(), ch)
+		}
+	}
+	close(stop)
+	require.NoError(t, r.wait(writer))
+	if err != nil {
+		require.ErrorIs(t, err, bridge.ErrDeviceLost)
+	}
+	r.recovers()
+}
+
+// TestIslandWords: an island that says it sleeps when it does not, or the other
+// way round, costs time and nothing else.
+func TestIslandWords(t *testing.T) {
+	r := newRig(t, Shape{Islands: 2})
+	ch := r.subscribe(r.dev, abi.TargetLoopback)
+	for i, word := range []uint64{0, 1, 2, 1<<64 - 1} {
+		for j := range abi.IslandsMax {
+			atomic.StoreUint64(&r.s.area.page().Island[j].Word, word)
+		}
+		r.echo(ch, words(uint64(i)))
+	}
+	r.recovers()
+}

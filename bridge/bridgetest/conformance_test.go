@@ -1,0 +1,28 @@
+package bridgetest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/mailbox"
+)
+
+// TestConformance runs the suite against a Script that behaves: host and
+// device, both in Go. The Script also checks every message of the host.
+func TestConformance(t *testing.T) {
+	Run(t, func(t *testing.T, options string) bridge.Device {
+		sh, err := ParseShape(options)
+		require.NoError(t, err)
+		s, err := NewScript(sh, Hooks{})
+		require.NoError(t, err)
+		dev, err := mailbox.Open(t.Context(), s, bridge.Info{Address: "script:?" + options, Driver: "script"},
+			&bridge.Options{})
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			require.Empty(t, s.Offences(), "rules that the host broke")
+		})
+		return dev
+	})
+}

@@ -1,0 +1,109 @@
+package bridgetest
+
+import (
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// recordRow alters the n-th completion record of a transfer in a state.
+func recordRow(d abi.Direction, name string, s abi.State, want verdict, f func(a *abi.Ack)) deviation {
+	return rawRow(d, name, s, want, func(m abi.Slot) []abi.Slot { return only(withAck(m, f)) })
+}
+
+func rawRow(d abi.Direction, name string, s abi.State, want verdict, f func(m abi.Slot) []abi.Slot) deviation {
+	row := deviation{name: name, call: "SendInd", match: ackOf(s, d), want: want, alter: f}
+	if d == abi.D2H {
+		row.call = "ReceiveInd"
+	}
+	if s == abi.StateDone {
+		row.match = func(m *abi.Slot) bool { return of(abi.TypeDone)(m) && m.Ack().Direction == uint32(d) }
+	}
+	return row
+}
+
+// as turns a completion record into another message.
+func as(t abi.Type, s abi.State, why abi.Status) func(m abi.Slot) []abi.Slot {
+	return func(m abi.Slot) []abi.Slot {
+		m.Ack().State, m.Ack().Status = s, why
+		return only(withHeader(m, func(h *header) { h.kind = t }))
+	}
+}
+
+// movingDeviations are records that cannot be true while a transfer moves.
+func movingDeviations(d abi.Direction) []deviation {
+	moving, done := abi.StateMoving, abi.StateDone
+	return []deviation{
+		recordRow(d, "lists acked that were not sent", moving, faulted, func(a *abi.Ack) { a.Lists += 1000 }),
+		recordRow(d, "all lists acked", moving, faulted, func(a *abi.Ack) { a.Lists = 1<<32 - 1 }),
+		recordRow(d, "lists taken back", moving, tolerated, func(a *abi.Ack) { a.Lists = 0 }),
+		recordRow(d, "processed over size", moving, faulted, func(a *abi.Ack) { a.Processed = deviationSize + 1 }),
+		recordRow(d, "processed without end", moving, faulted, func(a *abi.Ack) { a.Processed = 1<<64 - 1 }),
+		recordRow(d, "outstanding over size", moving, tolerated, func(a *abi.Ack) { a.Outstanding = 1 << 50 }),
+		recordRow(d, "MOVING from the future", moving, faulted, func(a *abi.Ack) { a.Transaction += 2 }),
+		recordRow(d, "MOVING with an unknown status", moving, faulted, func(a *abi.Ack) { a.Status = 999 }),
+		recordRow(d, "MOVING becomes CONSUMED", moving, faulted, func(a *abi.Ack) { a.State = abi.StateConsumed }),
+		recordRow(d, "MOVING becomes FAILED", moving, tolerated, func(a *abi.Ack) { a.State = abi.StateFailed }),
+		recordRow(d, "REPEAT of a list that was not sent", moving, faulted, func(a *abi.Ack) {
+			a.State, a.Lists = abi.StateRepeat, a.Lists+1000
+		}),
+		recordRow(d, "REPEAT of a list that was acked", moving, tolerated, func(a *abi.Ack) {
+			a.State, a.Lists = abi.StateRepeat, 0
+		}),
+		rawRow(d, "replayed MOVING", moving, tolerated, func(m abi.Slot) []abi.Slot { return only(m, m, m) }),
+		rawRow(d, "MOVING of the past", moving, ignored, func(m abi.Slot) []abi.Slot {
+			return only(withAck(m, func(a *abi.Ack) { a.Transaction-- }), m)
+		}),
+		rawRow(d, "DONE too early", moving, faulted, as(abi.TypeDone, done, abi.OK)),
+		rawRow(d, "DONE too early that claims all", moving, tolerated, func(m abi.Slot) []abi.Slot {
+			m.Ack().Processed, m.Ack().Outstanding = deviationSize, 0
+			return as(abi.TypeDone, done, abi.OK)(m)
+		}),
+		rawRow(d, "ABORTED never asked", moving, faulted, as(abi.TypeAborted, abi.StateFailed, abi.ErrAborted)),
+		rawRow(d, "ERROR without status", moving, faulted, as(abi.TypeError, abi.StateFailed, abi.OK)),
+		rawRow(d, "ERROR of DMA", moving, refused, as(abi.TypeError, abi.StateFailed, abi.ErrDMA)).with(bridge.ErrDMA),
+		recordRow(d, "DONE with less processed", done, faulted, func(a *abi.Ack) { a.Processed-- }),
+		recordRow(d, "DONE with more processed", done, faulted, func(a *abi.Ack) { a.Processed++ }),
+		recordRow(d, "DONE with bytes outstanding", done, tolerated, func(a *abi.Ack) { a.Outstanding = 1 }),
+		recordRow(d, "DONE with another state", done, tolerated, func(a *abi.Ack) { a.State = abi.StateMoving }),
+		recordRow(d, "DONE from the future", done, faulted, func(a *abi.Ack) { a.Transaction++ }),
+		recordRow(d, "DONE with an error", done, tolerated, func(a *abi.Ack) { a.Status = abi.ErrDMA }),
+		rawRow(d, "DONE twice", done, tolerated, func(m abi.Slot) []abi.Slot { return only(m, m) }),
+		rawRow(d, "no DONE", done, lost, func(abi.Slot) []abi.Slot { return nil }).silent(),
+		rawRow(d, "no MOVING", moving, tolerated, func(abi.Slot) []abi.Slot { return nil }),
+	}
+}
+
+// with names the error of a refused row.
+func (d deviation) with(err error) deviation {
+	d.err = err
+	return d
+}
+
+// silent makes a row's device give nothing any more after the deviation.
+func (d deviation) silent() deviation {
+	d.mute = true
+	return d
+}
+
+func sendIndDeviations() []deviation {
+	ready := abi.StateReady
+	rows := append(movingDeviations(abi.H2D),
+		rawRow(abi.H2D, "READY twice", ready, tolerated, func(m abi.Slot) []abi.Slot { return only(m, m) }),
+		recordRow(abi.H2D, "READY with lists", ready, tolerated, func(a *abi.Ack) { a.Lists = 5 }),
+		recordRow(abi.H2D, "READY becomes CONSUMED", ready, faulted, func(a *abi.Ack) { a.State = abi.StateConsumed }),
+		recordRow(abi.H2D, "READY from the future", ready, faulted, func(a *abi.Ack) { a.Transaction++ }),
+		rawRow(abi.H2D, "no READY", ready, lost, func(abi.Slot) []abi.Slot { return nil }).silent(),
+		rawRow(abi.H2D, "DONE instead of READY", ready, faulted, as(abi.TypeDone, abi.StateDone, abi.OK)),
+		errorRow("SendInd", "kind", refused, abi.ErrKind, bridge.ErrKindMismatch),
+		errorRow("SendInd", "range", refused, abi.ErrRange, bridge.ErrRange),
+		errorRow("SendInd", "memory", refused, abi.ErrNoMemory, bridge.ErrNoMemory),
+		errorRow("SendInd", "time-out", refused, abi.ErrTimeout, bridge.ErrTargetTimeout),
+		errorRow("SendInd", "protocol", refused, abi.ErrProto, bridge.ErrProtocol),
+		errorRow("SendInd", "unknown status", faulted, 777, nil),
+		errorRow("SendInd", "no status", faulted, abi.OK, nil),
+	)
+	size := errorRow("SendInd", "size", refused, abi.ErrSize, bridge.ErrSizeMismatch)
+	return append(rows, size)
+}
+
+func receiveIndDeviations() []deviation { return movingDeviations(abi.D2H) }

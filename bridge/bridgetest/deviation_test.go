@@ -1,0 +1,227 @@
+package bridgetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// verdict is what the host must make of a deviation.
+type verdict int
+
+const (
+	// faulted: the call and every later one end with ErrFault until Reset.
+	faulted verdict = iota
+	// ignored: the call works as if nothing had been, and the message is
+	// counted as dropped.
+	ignored
+	// tolerated: the protocol leaves it open whether it is ignored or a
+	// fault; the call must end either way.
+	tolerated
+	// lost: the device does not answer; the call ends with ErrDeviceLost
+	// once its context is over.
+	lost
+	// refused: the call ends with the row's error, and the device goes on.
+	refused
+)
+
+// deviation is one way to break the protocol during one call.
+type deviation struct {
+	name  string
+	call  string // key of deviationCalls
+	match func(m *abi.Slot) bool
+	nth   int
+	alter func(m abi.Slot) []abi.Slot
+	want  verdict
+	err   error // with refused
+	mute  bool  // the device gives nothing any more afterwards
+}
+
+const deviationSize = 1 << 20
+
+// deviationCalls are the calls that a deviation hits, each on a loopback.
+var deviationCalls = map[string]func(r *rig, ctx context.Context, ch bridge.Channel) error{
+	"Send": func(_ *rig, ctx context.Context, ch bridge.Channel) error {
+		return ch.Send(ctx, []byte("message"))
+	},
+	"Receive": func(_ *rig, ctx context.Context, ch bridge.Channel) error {
+		if err := ch.Send(ctx, []byte("message")); err != nil {
+			return err
+		}
+		buf := make([]byte, 56)
+		n, err := ch.Receive(ctx, buf)
+		if err == nil && string(buf[:n]) != "message" {
+			return fmt.Errorf("received %q", buf[:n])
+		}
+		return err
+	},
+	"SendInd": func(r *rig, ctx context.Context, ch bridge.Channel) error {
+		b := newBuffer(deviationSize, 123)
+		fillPattern(b.data, 0, 3)
+		err := ch.SendInd(ctx, b.data)
+		require.Negative(r, patternDiff(b.data, 0, 3), "source changed")
+		r.check(b)
+		return err
+	},
+	"ReceiveInd": func(r *rig, ctx context.Context, ch bridge.Channel) error {
+		src := make([]byte, deviationSize)
+		fillPattern(src, 0, 4)
+		if err := ch.SendInd(ctx, src); err != nil {
+			return err
+		}
+		b := newBuffer(deviationSize, 321)
+		err := ch.ReceiveInd(ctx, b.data)
+		r.check(b)
+		if i := patternDiff(b.data, 0, 4); err == nil && i >= 0 {
+			return fmt.Errorf("byte %d differs", i)
+		}
+		return err
+	},
+}
+
+// TestDeviations breaks one rule at a time and looks what the host makes of it.
+func TestDeviations(t *testing.T) {
+	var all []deviation
+	for _, g := range [][]deviation{directDeviations(), headerDeviations(), noteDeviations(), offerDeviations(),
+		sendIndDeviations(), receiveIndDeviations()} {
+		all = append(all, g...)
+	}
+	for _, d := range all {
+		t.Run(d.call+"/"+d.name, func(t *testing.T) { newRig(t, Shape{}).deviate(d) })
+	}
+}
+
+// deviate makes the call of a deviation and checks the verdict.
+func (r *rig) deviate(d deviation) {
+	ch := r.subscribe(r.dev, abi.TargetLoopback)
+	hit := make(chan struct{}, 1)
+	alter := func(m abi.Slot) []abi.Slot {
+		hit <- struct{}{}
+		return d.alter(m)
+	}
+	before := r.dev.Stats().Dropped
+	give := nth(d.nth, d.match, alter)
+	r.s.SetHooks(Hooks{Give: func(m abi.Slot) []abi.Slot {
+		if d.mute && len(hit) > 0 {
+			return nil
+		}
+		return give(m)
+	}})
+	ctx := r.ctx()
+	if d.want == lost || d.want == tolerated {
+		ctx = r.brief()
+	}
+	err := deviationCalls[d.call](r, ctx, ch)
+	require.Len(r, hit, 1, "the deviation never happened")
+	switch d.want {
+	case faulted:
+		require.ErrorIs(r, err, bridge.ErrFault)
+		r.latched(ch)
+	case ignored:
+		require.NoError(r, err)
+		r.until("counted as dropped", func() bool {
+			_, _, _ = ch.TryReceive(nil) // makes the host look at its mailbox
+			return r.dev.Stats().Dropped > before
+		})
+		require.Zero(r, r.dev.Stats().Faults)
+	case lost:
+		require.ErrorIs(r, err, bridge.ErrDeviceLost)
+	case refused:
+		require.ErrorIs(r, err, d.err)
+		require.Zero(r, r.dev.Stats().Faults)
+		r.s.SetHooks(Hooks{})
+	default:
+		if err != nil {
+			requireTyped(r, err)
+		}
+	}
+	r.recovers()
+}
+
+// latched requires that a fault stays until Reset.
+func (r *rig) latched(ch bridge.Channel) {
+	r.Helper()
+	require.EqualValues(r, 1, r.dev.Stats().Faults)
+	for _, op := range operations {
+		require.ErrorIs(r, op.do(r.ctx(), ch), bridge.ErrFault, op.name)
+	}
+	_, err := r.dev.Subscribe(r.ctx(), abi.TargetLog)
+	require.ErrorIs(r, err, bridge.ErrFault)
+	_, err = ch.TrySend(nil)
+	require.ErrorIs(r, err, bridge.ErrFault)
+	_, err = r.dev.Start(r.ctx(), bridge.Program{Name: "hold", Targets: 1})
+	require.ErrorIs(r, err, bridge.ErrFault)
+}
+
+// ackRow alters the ack of a Send.
+func ackRow(name string, want verdict, f func(a *abi.Ack)) deviation {
+	return deviation{name: name, call: "Send", match: ackOf(abi.StateConsumed, abi.H2D), want: want,
+		alter: func(m abi.Slot) []abi.Slot { return only(withAck(m, f)) }}
+}
+
+func directDeviations() []deviation {
+	consumed := ackOf(abi.StateConsumed, abi.H2D)
+	row := func(name string, want verdict, alter func(m abi.Slot) []abi.Slot) deviation {
+		return deviation{name: name, call: "Send", match: consumed, want: want, alter: alter}
+	}
+	return []deviation{
+		ackRow("ack from the future", faulted, func(a *abi.Ack) { a.Transaction++ }),
+		ackRow("ack from far away", faulted, func(a *abi.Ack) { a.Transaction += 1 << 40 }),
+		ackRow("ack with state READY", faulted, func(a *abi.Ack) { a.State = abi.StateReady }),
+		ackRow("ack with state MOVING", faulted, func(a *abi.Ack) { a.State = abi.StateMoving }),
+		ackRow("ack with state REPEAT", faulted, func(a *abi.Ack) { a.State = abi.StateRepeat }),
+		ackRow("ack with an unknown state", faulted, func(a *abi.Ack) { a.State = abi.StateCount }),
+		ackRow("ack with state 65535", faulted, func(a *abi.Ack) { a.State = 0xffff }),
+		ackRow("ack with an unknown status", faulted, func(a *abi.Ack) { a.Status = abi.StatusCount }),
+		ackRow("ack with an error status", tolerated, func(a *abi.Ack) { a.Status = abi.ErrKind }),
+		ackRow("ack for an unknown direction", faulted, func(a *abi.Ack) { a.Direction = 2 }),
+		ackRow("ack for the other direction", tolerated, func(a *abi.Ack) { a.Direction = uint32(abi.D2H) }),
+		ackRow("ack with bytes processed", tolerated, func(a *abi.Ack) { a.Processed = 1 << 60 }),
+		ackRow("ack with lists", tolerated, func(a *abi.Ack) { a.Lists = 7 }),
+		row("replayed ack first", ignored, func(m abi.Slot) []abi.Slot {
+			return only(withAck(m, func(a *abi.Ack) { a.Transaction-- }), m)
+		}),
+		row("ack twice", ignored, func(m abi.Slot) []abi.Slot { return only(m, m) }),
+		row("ack a hundred times", ignored, func(m abi.Slot) (all []abi.Slot) {
+			for range 100 {
+				all = append(all, m)
+			}
+			return all
+		}),
+		row("no ack", lost, func(abi.Slot) []abi.Slot { return nil }),
+		row("DONE for a message", faulted, func(m abi.Slot) []abi.Slot {
+			m.Ack().State = abi.StateDone
+			return only(withHeader(m, func(h *header) { h.kind = abi.TypeDone }))
+		}),
+		row("ABORTED for a message", faulted, func(m abi.Slot) []abi.Slot {
+			m.Ack().State, m.Ack().Status = abi.StateFailed, abi.ErrAborted
+			return only(withHeader(m, func(h *header) { h.kind = abi.TypeAborted }))
+		}),
+		errorRow("Send", "kind", refused, abi.ErrKind, bridge.ErrKindMismatch),
+		errorRow("Send", "closed", refused, abi.ErrClosed, bridge.ErrClosed),
+		errorRow("Send", "no target", refused, abi.ErrNoTarget, bridge.ErrNotSubscribed),
+		errorRow("Send", "time-out", refused, abi.ErrTimeout, bridge.ErrTargetTimeout),
+		errorRow("Send", "no status", faulted, abi.OK, nil),
+		errorRow("Send", "unknown status", faulted, abi.StatusCount, nil),
+		errorRow("Send", "status 65535", faulted, 0xffff, nil),
+	}
+}
+
+// errorRow answers a message or a transfer with ERROR.
+func errorRow(call, name string, want verdict, why abi.Status, err error) deviation {
+	match := ackOf(abi.StateConsumed, abi.H2D)
+	if call == "SendInd" {
+		match = ackOf(abi.StateReady, abi.H2D)
+	}
+	return deviation{name: "ERROR " + name, call: call, match: match, want: want, err: err,
+		alter: func(m abi.Slot) []abi.Slot {
+			a := m.Ack()
+			a.State, a.Status = abi.StateFailed, why
+			return only(withHeader(m, func(h *header) { h.kind = abi.TypeError }))
+		}}
+}

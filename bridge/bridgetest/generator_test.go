@@ -1,0 +1,227 @@
+package bridgetest
+
+import (
+	"context"
+	"encoding/binary"
+	"flag"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+var seedFlag = flag.Uint64("bridgetest.seed", 0, "seed of TestRandomDevice; 0 takes one from the clock")
+
+// generator makes device messages that are mostly what could come next.
+type generator struct {
+	*rand.Rand
+	s *Script
+}
+
+// near is a number close to n, seldom one far away.
+func (g *generator) near(n uint64) uint64 {
+	switch g.IntN(12) {
+	case 0:
+		return n + 1
+	case 1:
+		return n - 1
+	case 2:
+		return n + uint64(g.IntN(1<<17))
+	case 3:
+		return g.Uint64()
+	default:
+		return n
+	}
+}
+
+// messageLocked makes one message. Must hold s.mu.
+func (g *generator) messageLocked() (m abi.Slot) {
+	id := uint32(g.IntN(24))
+	if g.IntN(20) == 0 {
+		id = g.Uint32N(abi.ChannelsMax)
+	}
+	d := abi.Direction(g.IntN(2))
+	next, size, lists := uint64(1), uint64(generatorSize), uint32(0)
+	if c := g.s.life.channels[id]; c != nil {
+		if next = c.next[d]; g.IntN(3) > 0 {
+			next-- // the one under way
+		}
+		if o := c.in; o != nil && d == abi.H2D {
+			size, lists = o.size, o.move.lists
+		}
+	}
+	t := g.kind()
+	transaction := g.near(next)
+	h := header{t, abi.PayloadSize, uint8(g.s.epoch), uint16(g.near(transaction)), id}
+	switch t {
+	case abi.TypeDirect:
+		h.length = g.IntN(abi.PayloadSize + 3)
+	case abi.TypeIndBegin:
+		*m.Begin() = abi.Begin{Transaction: transaction, Size: g.near(size)}
+	case abi.TypeClose:
+		*m.Close() = abi.Close{Halves: g.Uint32N(5), Generation: g.near(uint64(g.IntN(8))), Status: g.Uint32N(30)}
+	case abi.TypeWithdraw, abi.TypeWithdrawn, abi.TypeReady:
+		*m.Note() = abi.Note{Transaction: transaction, Direction: uint32(d), Status: g.Uint32N(3)}
+	default:
+		*m.Ack() = g.record(t, transaction, d, size, lists)
+	}
+	m = withHeader(m, func(x *header) { *x = h })
+	if g.IntN(15) == 0 {
+		m.Header ^= 1 << g.IntN(64)
+	}
+	if g.IntN(15) == 0 {
+		m.Payload[g.IntN(7)] ^= 1 << g.IntN(64)
+	}
+	if m.Header>>7&1 != 0 && g.IntN(8) > 0 {
+		m.Header ^= 1 << 7 // an invisible slot ends the stream
+	}
+	return m
+}
+
+// kind picks a message type, mostly one that a device may send.
+func (g *generator) kind() abi.Type {
+	usual := []abi.Type{abi.TypeDirect, abi.TypeIndBegin, abi.TypeAck, abi.TypeAck, abi.TypeAck, abi.TypeDone,
+		abi.TypeWithdraw, abi.TypeWithdrawn, abi.TypeAborted, abi.TypeClose, abi.TypeError, abi.TypeReady}
+	if g.IntN(25) == 0 {
+		return abi.Type(g.IntN(128))
+	}
+	return usual[g.IntN(len(usual))]
+}
+
+// record makes a completion record whose fields nearly fit together.
+func (g *generator) record(t abi.Type, id uint64, d abi.Direction, size uint64, lists uint32) abi.Ack {
+	a := abi.Ack{Transaction: id, Direction: uint32(d), State: abi.State(g.IntN(int(abi.StateCount)))}
+	switch t {
+	case abi.TypeDone:
+		a.State, a.Processed, a.Lists = abi.StateDone, g.near(size), uint32(g.near(uint64(lists)))
+	case abi.TypeError, abi.TypeAborted:
+		a.State, a.Status = abi.StateFailed, abi.Status(g.IntN(int(abi.StatusCount)+1))
+		a.Processed = g.Uint64N(size + 2)
+	default:
+		a.Lists = uint32(g.near(uint64(lists)))
+		a.Processed = min(size, uint64(a.Lists)*abi.ListEntries*abi.PageSize)
+	}
+	a.Outstanding = g.near(size - a.Processed)
+	return a
+}
+
+const generatorSize = 200_000
+
+// assault makes calls of every kind while the device says what attack injects,
+// and requires that each call ends with a named error, that no byte outside a
+// buffer changes, and that a reset brings the device back.
+func (r *rig) assault(attack func()) {
+	ports := r.run(r.dev, "loopback", 4)
+	ports = append(ports, r.run(r.dev, "hold", 4)...)
+	ctx, cancel := context.WithTimeout(r.ctx(), 30*time.Millisecond)
+	defer cancel()
+	var calls []*pending
+	var buffers []*buffer
+	for i, ch := range ports {
+		out, in := newBuffer(generatorSize, i), newBuffer(generatorSize, 7*i)
+		buffers = append(buffers, out, in)
+		calls = append(calls,
+			call("sends", func() error { return alternate(ctx, i, ch.Send, ch.SendInd, out.data) }),
+			call("receives", func() error {
+				return alternate(ctx, i/2, func(ctx context.Context, b []byte) error {
+					_, err := ch.Receive(ctx, b)
+					return err
+				}, ch.ReceiveInd, in.data)
+			}))
+	}
+	r.untilBlocked(r.dev, 1)
+	attack()
+	for _, c := range calls {
+		requireTyped(r, r.wait(c))
+	}
+	for _, b := range buffers {
+		r.check(b)
+	}
+	for _, ch := range ports {
+		_ = ch.Close()
+	}
+	r.recovers()
+}
+
+// alternate makes messages and transfers until one fails.
+func alternate(ctx context.Context, first int, direct, indirect func(context.Context, []byte) error, b []byte) error {
+	for i := first; ; i++ {
+		var err error
+		if i%2 == 0 {
+			err = direct(ctx, b[:abi.PayloadSize])
+		} else {
+			err = indirect(ctx, b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// TestRandomDevice throws streams of random messages, mostly valid ones, at the
+// host.
+func TestRandomDevice(t *testing.T) {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d (-bridgetest.seed)", seed)
+	r := newRig(t, quickBeat)
+	g := &generator{rand.New(rand.NewPCG(seed, 0)), r.s}
+	for range max(10, scaled(60)) {
+		r.assault(func() {
+			for range g.IntN(40) {
+				r.locked(func() {
+					for range 1 + g.IntN(4) {
+						r.s.enqueueLocked(g.messageLocked())
+					}
+					r.s.flushLocked()
+				})
+			}
+		})
+	}
+	st := r.dev.Stats()
+	t.Logf("%d faults, %d dropped", st.Faults, st.Dropped)
+	require.Positive(t, st.Faults)
+	require.Positive(t, st.Dropped)
+}
+
+// FuzzDevice takes bytes as messages of the device.
+func FuzzDevice(f *testing.F) {
+	for _, t := range []abi.Type{abi.TypeDirect, abi.TypeIndBegin, abi.TypeAck, abi.TypeDone, abi.TypeWithdrawn,
+		abi.TypeAborted, abi.TypeClose, abi.TypeError, abi.TypeReady, abi.TypeCount} {
+		seed := make([]byte, 2*abi.SlotSize)
+		binary.LittleEndian.PutUint64(seed, uint64(abi.MakeHeader(t, abi.PayloadSize, 1, 1, 16)))
+		seed[8] = 1
+		binary.LittleEndian.PutUint64(seed[64:], uint64(abi.MakeHeader(t, abi.PayloadSize, 1, 2, 17)))
+		seed[72] = 2
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := newRig(t, quickBeat)
+		r.assault(func() { r.s.Inject(slotsOf(data, uint8(r.s.Epoch()))...) })
+	})
+}
+
+// slotsOf cuts bytes into at most 64 messages. The epoch is made right, so that
+// bytes reach what lies behind it, unless the length is odd and over 128.
+func slotsOf(data []byte, epoch uint8) (all []abi.Slot) {
+	for len(data) > 0 && len(all) < 64 {
+		var raw [abi.SlotSize]byte
+		data = data[copy(raw[:], data):]
+		m := abi.Slot{Header: binary.LittleEndian.Uint64(raw[:])}
+		copy(m.Bytes()[:], raw[8:])
+		all = append(all, withHeader(m, func(h *header) {
+			if h.length < 128 || h.length%2 == 0 {
+				h.epoch = epoch
+			}
+			if h.channel >= 64 && h.channel < 1<<20 {
+				h.channel %= 24
+			}
+		}))
+	}
+	return all
+}

@@ -1,0 +1,155 @@
+package bridgetest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/mailbox"
+)
+
+// badHello is a first page that no device may show.
+type badHello struct {
+	name string
+	lay  func(a *abi.Area)
+	want []error // any of them
+}
+
+// hello makes a row out of a wrong field of the device's hello.
+func hello(name string, f func(h *abi.Hello)) badHello {
+	return badHello{name, func(a *abi.Area) { f(a.DeviceHello.Hello()) }, []error{bridge.ErrFault}}
+}
+
+func page(name string, f func(a *abi.Area)) badHello {
+	return badHello{name, f, []error{bridge.ErrFault}}
+}
+
+var badHellos = []badHello{
+	page("magic", func(a *abi.Area) { a.Magic = 0 }),
+	{"major", func(a *abi.Area) { a.Major = 2 }, []error{bridge.ErrABI}},
+	{"major 0", func(a *abi.Area) { a.Major = 0 }, []error{bridge.ErrABI}},
+	page("size 0", func(a *abi.Area) { a.Size = 0 }),
+	page("size too big", func(a *abi.Area) { a.Size = 1 << 60 }),
+	page("size too small", func(a *abi.Area) { a.Size = 8192 }),
+	page("park words outside", func(a *abi.Area) { a.ParkOffset = a.Size - 4 }),
+	page("park words far outside", func(a *abi.Area) { a.ParkOffset = 1<<64 - 8 }),
+	page("park words over the first page", func(a *abi.Area) { a.ParkOffset = 128 }),
+	page("park words unaligned", func(a *abi.Area) { a.ParkOffset++ }),
+	page("mailboxes outside", func(a *abi.Area) { a.BoxOffset = a.Size }),
+	page("mailboxes far outside", func(a *abi.Area) { a.BoxOffset = 1<<64 - 64 }),
+	page("mailboxes over the first page", func(a *abi.Area) { a.BoxOffset = 64 }),
+	page("mailboxes over the park words", func(a *abi.Area) { a.BoxOffset = a.ParkOffset }),
+	page("mailboxes unaligned", func(a *abi.Area) { a.BoxOffset += 8 }),
+	page("stride 0", func(a *abi.Area) { a.BoxStride = 0 }),
+	page("stride too small", func(a *abi.Area) { a.BoxStride -= 64 }),
+	page("stride unaligned", func(a *abi.Area) { a.BoxStride -= 8 }),
+	page("stride without end", func(a *abi.Area) { a.BoxStride = 1 << 63 }),
+	page("state unknown", func(a *abi.Area) { a.State = 77 }),
+	page("state fault", func(a *abi.Area) { a.State = abi.DeviceFault }),
+	page("no hello", func(a *abi.Area) { a.DeviceHello.Header = 0 }),
+	page("hello of another epoch", func(a *abi.Area) { a.Epoch += 5 }),
+	page("hello of another type", func(a *abi.Area) { a.DeviceHello.Header ^= 1 }),
+	hello("hello magic", func(h *abi.Hello) { h.Magic++ }),
+	{"hello major", func(a *abi.Area) { a.DeviceHello.Hello().Major = 9 }, []error{bridge.ErrABI}},
+	hello("channels 0", func(h *abi.Hello) { h.Channels = 0 }),
+	hello("channels too many", func(h *abi.Hello) { h.Channels = abi.ChannelsMax + 1 }),
+	hello("channels more than park words", func(h *abi.Hello) { h.Channels = abi.ChannelsMax }),
+	hello("mailboxes 0", func(h *abi.Hello) { h.Mailboxes = 0 }),
+	hello("mailboxes too many", func(h *abi.Hello) { h.Mailboxes = abi.MailboxesMax + 1 }),
+	hello("mailboxes more than there are", func(h *abi.Hello) { h.Mailboxes = abi.MailboxesMax }),
+	hello("islands 0", func(h *abi.Hello) { h.Islands = 0 }),
+	hello("islands too many", func(h *abi.Hello) { h.Islands = abi.IslandsMax + 1 }),
+	hello("slots 0", func(h *abi.Hello) { h.Slots = 0 }),
+	hello("slots too few", func(h *abi.Hello) { h.Slots = abi.SlotsMin / 2 }),
+	hello("slots odd", func(h *abi.Hello) { h.Slots = 63 }),
+	hello("slots too many", func(h *abi.Hello) { h.Slots = 2 * abi.SlotsMax }),
+	hello("slots more than there are", func(h *abi.Hello) { h.Slots *= 2 }),
+	hello("window 0", func(h *abi.Hello) { h.Window = 0 }),
+	hello("window too big", func(h *abi.Hello) { h.Window = abi.WindowMax + 1 }),
+	hello("beat 0", func(h *abi.Hello) { h.BeatMS = 0 }),
+	hello("largest transfer 0", func(h *abi.Hello) { h.MaxTransfer = 0 }),
+	hello("largest transfer over 48 bits", func(h *abi.Hello) { h.MaxTransfer = 1 << 48 }),
+	hello("reserved field set", func(h *abi.Hello) { h.Rsvd = 1 }),
+}
+
+// openScript opens a manager over a Script, and closes the Script if that fails.
+func openScript(e *env, h Hooks) (*Script, bridge.Device, error) {
+	s, err := NewScript(Shape{}, h)
+	require.NoError(e, err)
+	ctx, cancel := context.WithTimeout(e.ctx(), 200*time.Millisecond)
+	defer cancel()
+	dev, err := mailbox.Open(ctx, s, bridge.Info{Driver: "script"}, &bridge.Options{})
+	if err != nil {
+		require.Nil(e, dev)
+		if err := s.Close(); err != nil {
+			require.ErrorIs(e, err, os.ErrClosed)
+		}
+	}
+	return s, dev, err
+}
+
+// TestHello: a first page that makes no sense is refused before it is used.
+func TestHello(t *testing.T) {
+	for _, c := range badHellos {
+		t.Run(c.name, func(t *testing.T) {
+			e := newEnv(t)
+			_, _, err := openScript(e, Hooks{Lay: c.lay})
+			require.Error(t, err)
+			requireOneOf(e, err, c.want...)
+		})
+	}
+}
+
+// TestHelloOpen: what a newer device may say is no reason to refuse it.
+func TestHelloOpen(t *testing.T) {
+	for name, lay := range map[string]func(a *abi.Area){
+		"newer minor":         func(a *abi.Area) { a.Minor, a.DeviceHello.Hello().Minor = 9, 9 },
+		"unknown capability":  func(a *abi.Area) { a.DeviceHello.Hello().Capabilities = 1 << 30 },
+		"fewer channels":      func(a *abi.Area) { a.DeviceHello.Hello().Channels = 20 },
+		"window of one":       func(a *abi.Area) { a.DeviceHello.Hello().Window = 1 },
+		"no context to spare": func(a *abi.Area) { a.DeviceHello.Hello().Contexts = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnv(t)
+			_, dev, err := openScript(e, Hooks{Lay: lay})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, dev.Close()) })
+			e.echo(e.subscribe(dev, abi.TargetLoopback), []byte("welcome"))
+		})
+	}
+}
+
+// TestHelloNever: a device that never gets ready is given up with the context,
+// or when its time to boot is over.
+func TestHelloNever(t *testing.T) {
+	for name, state := range map[string]uint32{"off": abi.DeviceOff, "booting": abi.DeviceBooting + 1<<31} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnv(t)
+			_, _, err := openScript(e, Hooks{Lay: func(a *abi.Area) { a.State = state }})
+			require.Error(t, err)
+			ok := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, bridge.ErrDeviceLost) ||
+				errors.Is(err, bridge.ErrFault)
+			require.True(t, ok, "%v", err)
+		})
+	}
+}
+
+// TestHelloAfterReset: a device that comes back wrong stays out of use, and a
+// later reset may still bring it back.
+func TestHelloAfterReset(t *testing.T) {
+	r := newRig(t, Shape{})
+	ch := r.subscribe(r.dev, abi.TargetLoopback)
+	r.s.SetHooks(Hooks{Lay: func(a *abi.Area) { a.DeviceHello.Hello().Slots = 7 }})
+	require.Error(t, r.dev.Reset(r.ctx()))
+	_, err := r.dev.Subscribe(r.ctx(), abi.TargetLoopback)
+	require.Error(t, err)
+	requireTyped(t, err)
+	require.Error(t, ch.Send(r.ctx(), nil))
+	r.recovers()
+}

@@ -1,0 +1,156 @@
+package bridgetest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/mailbox"
+)
+
+var _ mailbox.Port = (*Script)(nil)
+
+// rig is the host mailbox manager over a Script.
+type rig struct {
+	*env
+	s   *Script
+	dev bridge.Device
+}
+
+// newEnv is an env without a conformance suite around it.
+func newEnv(t *testing.T) *env {
+	LeakCheck(t)
+	watch(t)
+	return &env{T: t, watchdog: watchdog(t)}
+}
+
+// newRig opens a manager over a Script that behaves.
+func newRig(t *testing.T, sh Shape) *rig {
+	t.Helper()
+	return newRigIn(newEnv(t), sh)
+}
+
+// newRigIn is newRig for a test with several devices.
+func newRigIn(e *env, sh Shape) *rig {
+	e.Helper()
+	s, err := NewScript(sh, Hooks{})
+	require.NoError(e, err)
+	e.Cleanup(func() { // after the device's own Close
+		if err := s.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+			e.Error(err)
+		}
+	})
+	dev, err := mailbox.Open(e.ctx(), s, bridge.Info{Address: "script:", Driver: "script"}, &bridge.Options{})
+	require.NoError(e, err)
+	e.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			e.Errorf("close device: %v", err)
+		}
+	})
+	return &rig{env: e, s: s, dev: dev}
+}
+
+// recovers requires that a reset makes the device whole again.
+func (r *rig) recovers() {
+	r.Helper()
+	r.s.SetHooks(Hooks{})
+	require.NoError(r, r.dev.Reset(r.ctx()))
+	ch := r.subscribe(r.dev, abi.TargetLoopback)
+	r.echo(ch, []byte("after the reset"))
+	r.echoInd(ch, 200_000, 11)
+	require.NoError(r, ch.Close())
+}
+
+// nth builds a Give hook that alters the n-th message (from 0) that matches.
+func nth(n int, match func(m *abi.Slot) bool, alter func(m abi.Slot) []abi.Slot) func(abi.Slot) []abi.Slot {
+	seen := 0
+	return func(m abi.Slot) []abi.Slot {
+		if !match(&m) {
+			return []abi.Slot{m}
+		}
+		if seen++; seen != n+1 {
+			return []abi.Slot{m}
+		}
+		return alter(m)
+	}
+}
+
+func kindOf(m *abi.Slot) abi.Type { return abi.Header(m.Header).Type() }
+
+// of matches messages of a type on any channel but control.
+func of(t abi.Type) func(m *abi.Slot) bool {
+	return func(m *abi.Slot) bool {
+		return kindOf(m) == t && abi.Header(m.Header).Channel() != abi.TargetControl
+	}
+}
+
+// ackOf matches completion records in a state for a direction.
+func ackOf(s abi.State, d abi.Direction) func(m *abi.Slot) bool {
+	return func(m *abi.Slot) bool {
+		a := m.Ack()
+		return of(abi.TypeAck)(m) && a.State == s && a.Direction == uint32(d)
+	}
+}
+
+// withHeader returns m with fields of its header replaced.
+func withHeader(m abi.Slot, f func(h *header)) abi.Slot {
+	h := abi.Header(m.Header)
+	x := header{h.Type(), h.Length(), h.Epoch(), h.Sequence(), h.Channel()}
+	f(&x)
+	m.Header = uint64(abi.MakeHeader(x.kind, x.length, x.epoch, x.sequence, x.channel))
+	return m
+}
+
+type header struct {
+	kind     abi.Type
+	length   int
+	epoch    uint8
+	sequence uint16
+	channel  uint32
+}
+
+// withAck returns m with its completion record altered, and the sequence of the
+// header kept right.
+func withAck(m abi.Slot, f func(a *abi.Ack)) abi.Slot {
+	f(m.Ack())
+	return withHeader(m, func(h *header) { h.sequence = uint16(m.Ack().Transaction) })
+}
+
+// withNote is withAck for notes.
+func withNote(m abi.Slot, f func(n *abi.Note)) abi.Slot {
+	f(m.Note())
+	return withHeader(m, func(h *header) { h.sequence = uint16(m.Note().Transaction) })
+}
+
+// only and both are what a Give hook returns.
+func only(m ...abi.Slot) []abi.Slot { return m }
+
+// brief is a context that ends soon: for calls that a silent device leaves
+// hanging.
+func (r *rig) brief() context.Context {
+	ctx, cancel := context.WithTimeout(r.ctx(), 300*time.Millisecond)
+	r.Cleanup(cancel)
+	return ctx
+}
+
+// requireTyped requires that an error is one that the contract names.
+func requireTyped(t require.TestingT, err error) {
+	for _, s := range []error{
+		bridge.ErrClosed, bridge.ErrTargetTimeout, bridge.ErrSizeMismatch, bridge.ErrKindMismatch,
+		bridge.ErrTooLarge, bridge.ErrRange, bridge.ErrProtocol, bridge.ErrDMA, bridge.ErrAborted,
+		bridge.ErrWithdrawn, bridge.ErrNotSubscribed, bridge.ErrBusy, bridge.ErrNoProgram, bridge.ErrABI,
+		bridge.ErrNoMemory, bridge.ErrInvalid, bridge.ErrNotSupported, bridge.ErrStopped,
+		bridge.ErrDeviceLost, bridge.ErrFault,
+	} {
+		if errors.Is(err, s) {
+			return
+		}
+	}
+	require.NoError(t, err, "an error without a name")
+}

@@ -1,0 +1,314 @@
+package bridgetest
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// Shape gives the limits of a Script. Zero fields take the defaults named.
+type Shape struct {
+	// Channels bounds target ids; 256.
+	Channels int
+	// Mailboxes is the number of mailboxes; 2.
+	Mailboxes int
+	// Islands is the number of doorbells; 1.
+	Islands int
+	// Slots is the size of a ring, a power of two; 64.
+	Slots int
+	// Window is the number of gather lists in flight per transfer; 16.
+	Window int
+	// Contexts bounds the running processes; 32.
+	Contexts int
+	// Beat is the heartbeat interval; 20 ms.
+	Beat time.Duration
+	// EMEM bounds what a process can allocate, in bytes; 256 MiB.
+	EMEM uint64
+	// TargetTimeout ends offers that wait longer; 0: they wait for ever.
+	TargetTimeout time.Duration
+}
+
+// ParseShape reads the options of the conformance suite, see Run.
+func ParseShape(options string) (Shape, error) {
+	var sh Shape
+	values, err := url.ParseQuery(options)
+	if err != nil {
+		return sh, fmt.Errorf("parse options: %w", err)
+	}
+	ints := map[string]*int{
+		"managers": &sh.Mailboxes, "islands": &sh.Islands, "channels": &sh.Channels,
+		"slots": &sh.Slots, "window": &sh.Window,
+	}
+	for name, v := range values {
+		switch name {
+		case "emem":
+			sh.EMEM, err = parseBytes(v[0])
+		case "target-timeout":
+			sh.TargetTimeout, err = time.ParseDuration(v[0])
+		default:
+			p, ok := ints[name]
+			if !ok {
+				return sh, fmt.Errorf("option %q is unknown", name)
+			}
+			*p, err = strconv.Atoi(v[0])
+		}
+		if err != nil {
+			return sh, fmt.Errorf("option %q: %w", name, err)
+		}
+	}
+	return sh, nil
+}
+
+func parseBytes(s string) (uint64, error) {
+	shift := 0
+	for i, unit := range []string{"KiB", "MiB", "GiB"} {
+		if t, ok := strings.CutSuffix(s, unit); ok {
+			s, shift = t, 10*(i+1)
+		}
+	}
+	n, err := strconv.ParseUint(s, 10, 32)
+	return n << shift, err
+}
+
+func (sh Shape) withDefaults() Shape {
+	def := func(p *int, v int) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	def(&sh.Channels, 256)
+	def(&sh.Mailboxes, 2)
+	def(&sh.Islands, 1)
+	def(&sh.Slots, 64)
+	def(&sh.Window, 16)
+	def(&sh.Contexts, 32)
+	if sh.Beat == 0 {
+		sh.Beat = 20 * time.Millisecond
+	}
+	if sh.EMEM == 0 {
+		sh.EMEM = 256 << 20
+	}
+	return sh
+}
+
+// Hooks alter what a Script does. A nil hook leaves that step correct. The
+// device's lock is held during a hook, so hooks run one at a time and must not
+// call the Script's methods.
+type Hooks struct {
+	// Lay may change the area page before the device says it is ready.
+	Lay func(a *abi.Area)
+	// Take sees a message from the host before the device does; with false
+	// the device never learns of it.
+	Take func(in *abi.Slot) bool
+	// Give returns what is published in place of a message to the host. The
+	// phase bit of a returned header is applied to the right phase by
+	// exclusive or, so a set bit makes the slot invisible.
+	Give func(out abi.Slot) []abi.Slot
+	// Lose says that a gather list of a transfer that moves is lost on its
+	// way, so that the device asks for it again.
+	Lose func(d abi.Direction, number uint32) bool
+}
+
+// Script is a device in Go: it implements the port of the host mailbox manager
+// (mailbox.Port), speaks docs/protocol.md and runs the programs of the
+// conformance suite. Hooks make it break the protocol. Its methods are safe for
+// concurrent use.
+type Script struct {
+	shape Shape
+	area  *area
+	bell  *os.File
+	wake  chan struct{} // one token: the device has something to do
+
+	mu      sync.Mutex // guards everything below
+	hooks   Hooks
+	life    *life
+	epoch   uint32
+	fenced  bool     // no DMA any more
+	dead    bool     // neither takes nor gives nor beats
+	mute    bool     // does not beat
+	offence []string // rules the host broke
+	closed  bool
+
+	taken   atomic.Uint64
+	dropped atomic.Uint64
+}
+
+// life is one epoch of the device.
+type life struct {
+	quit     chan struct{}
+	done     sync.WaitGroup
+	channels map[uint32]*channel
+	procs    map[uint64]*process
+	nextProc uint64
+	gen      uint64
+	timed    map[*channel]struct{} // channels whose offer has a deadline
+	queue    [][]abi.Slot          // per mailbox, not published yet
+	beat     uint64
+	moved    uint64
+	born     time.Time
+}
+
+// NewScript builds a device that behaves until SetHooks says otherwise. Close
+// releases it; a mailbox manager that owns it closes it.
+func NewScript(sh Shape, h Hooks) (*Script, error) {
+	sh = sh.withDefaults()
+	a, err := newArea(sh)
+	if err != nil {
+		return nil, err
+	}
+	bell, err := newDoorbell()
+	if err != nil {
+		a.unmap()
+		return nil, err
+	}
+	s := &Script{shape: sh, area: a, bell: bell, wake: make(chan struct{}, 1), hooks: h}
+	s.boot()
+	return s, nil
+}
+
+// boot starts the next epoch in a zeroed area.
+func (s *Script) boot() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epoch++
+	s.fenced, s.dead, s.mute = false, false, false
+	s.area.lay(s.shape, s.epoch)
+	s.life = &life{
+		quit: make(chan struct{}), channels: make(map[uint32]*channel),
+		procs: make(map[uint64]*process), timed: make(map[*channel]struct{}),
+		queue: make([][]abi.Slot, s.shape.Mailboxes), born: time.Now(),
+	}
+	s.bootPrograms()
+	s.writeBeat()
+	if s.hooks.Lay != nil {
+		s.hooks.Lay(s.area.page())
+	}
+	if s.area.page().State == abi.DeviceBooting {
+		atomic.StoreUint32(&s.area.page().State, abi.DeviceReady)
+	}
+	s.life.done.Go(func() { s.run(s.life) })
+}
+
+// halt ends the epoch: processes return, nothing moves any more.
+func (s *Script) halt() {
+	s.mu.Lock()
+	l := s.life
+	s.fenced, s.dead = true, true
+	close(l.quit)
+	for _, p := range l.procs {
+		p.stopLocked(abi.ErrReset)
+	}
+	s.mu.Unlock()
+	l.done.Wait()
+}
+
+// Area returns the mailbox area.
+func (s *Script) Area() (unsafe.Pointer, uint64) { return s.area.base, s.area.size }
+
+// Ring wakes the device.
+func (s *Script) Ring(int) {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Doorbell returns the event file the device rings.
+func (s *Script) Doorbell() *os.File { return s.bell }
+
+// Assist does nothing: the device moves its own bytes.
+func (s *Script) Assist() bool { return false }
+
+// Fence stops DMA for the rest of the epoch.
+func (s *Script) Fence() {
+	s.mu.Lock()
+	s.fenced = true
+	s.mu.Unlock()
+}
+
+// Restart ends the epoch and boots the next one; hooks stay.
+func (s *Script) Restart() error {
+	s.halt()
+	s.boot()
+	return nil
+}
+
+// Close stops the device and unmaps the area.
+func (s *Script) Close() error {
+	s.mu.Lock()
+	was := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if was {
+		return os.ErrClosed
+	}
+	s.halt()
+	s.area.unmap()
+	return s.bell.Close()
+}
+
+// SetHooks replaces the hooks.
+func (s *Script) SetHooks(h Hooks) {
+	s.mu.Lock()
+	s.hooks = h
+	s.mu.Unlock()
+}
+
+// Kill makes the device stop dead: no answers, no heartbeat, no DMA, until the
+// next Restart.
+func (s *Script) Kill() {
+	s.mu.Lock()
+	s.killLocked()
+	s.mu.Unlock()
+}
+
+func (s *Script) killLocked() { s.dead, s.fenced = true, true }
+
+// StopBeat makes the device stop writing heartbeats, and nothing else.
+func (s *Script) StopBeat() {
+	s.mu.Lock()
+	s.mute = true
+	s.mu.Unlock()
+}
+
+// Inject publishes messages past the Give hook; phase bits as in Hooks.Give.
+func (s *Script) Inject(messages ...abi.Slot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range messages {
+		s.enqueueLocked(m)
+	}
+	s.flushLocked()
+}
+
+// Epoch returns the device's epoch.
+func (s *Script) Epoch() uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.epoch
+}
+
+// Taken counts messages the device took from the host.
+func (s *Script) Taken() uint64 { return s.taken.Load() }
+
+// Offences lists the rules of the protocol that the host broke.
+func (s *Script) Offences() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.offence...)
+}
+
+// accuseLocked records that the host broke a rule. Must hold mu.
+func (s *Script) accuseLocked(format string, args ...any) {
+	if len(s.offence) < 32 {
+		s.offence = append(s.offence, fmt.Sprintf(format, args...))
+	}
+}

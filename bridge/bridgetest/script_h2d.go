@@ -1,0 +1,259 @@
+package bridgetest
+
+import (
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// offeredLocked handles DIRECT and IND_BEGIN. Must hold mu.
+func (s *Script) offeredLocked(c *channel, m *abi.Slot) {
+	h := abi.Header(m.Header)
+	o := &offer{id: c.next[abi.H2D], direct: h.Type() == abi.TypeDirect}
+	timeout := s.shape.TargetTimeout
+	if o.direct {
+		if h.Length() > abi.PayloadSize {
+			s.accuseLocked("message of %d bytes", h.Length())
+			return
+		}
+		o.size = uint64(h.Length())
+		o.msg = append([]byte{}, m.Bytes()[:h.Length()]...)
+	} else {
+		b := m.Begin()
+		o.size = b.Size
+		if b.TimeoutNS != 0 {
+			timeout = time.Duration(b.TimeoutNS)
+		}
+		if b.Transaction != o.id {
+			s.accuseLocked("channel %d: transfer %d, expected %d", c.id, b.Transaction, o.id)
+			return
+		}
+	}
+	if h.Sequence() != uint16(o.id) {
+		s.accuseLocked("channel %d: sequence %d, expected %d", c.id, h.Sequence(), o.id)
+		s.dropped.Add(1)
+		return
+	}
+	if c.in != nil {
+		s.accuseLocked("channel %d: offer %d while %d is pending", c.id, o.id, c.in.id)
+		return
+	}
+	if c.closed&abi.ParkH2D != 0 {
+		s.accuseLocked("channel %d: offer on a closed half", c.id)
+	}
+	c.next[abi.H2D]++
+	c.live, c.askReady, c.in = true, false, o
+	if timeout > 0 && c.id != abi.TargetControl {
+		o.deadline = time.Now().Add(timeout)
+		s.life.timed[c] = struct{}{}
+	}
+	if c.ended&abi.ParkH2D != 0 {
+		s.failInLocked(c, abi.ErrClosed, o.size)
+		return
+	}
+	s.matchLocked(c)
+}
+
+// matchLocked brings an offer and a reader together. Must hold mu.
+func (s *Script) matchLocked(c *channel) {
+	o, r := c.in, c.rd
+	if r == nil {
+		return
+	}
+	if o == nil {
+		if c.askReady {
+			c.askReady = false
+			s.readyLocked(c)
+		}
+		return
+	}
+	if o.active {
+		return
+	}
+	switch {
+	case r.verb == look:
+		s.endReadLocked(c, result{direct: o.direct, size: o.size})
+	case r.verb == readAny && !o.direct:
+		if r.mem = r.alloc(o.size); r.mem == nil && o.size > 0 {
+			s.failInLocked(c, abi.ErrNoMemory, o.size)
+			s.endReadLocked(c, result{status: abi.ErrNoMemory})
+			return
+		}
+		s.acceptLocked(c)
+	case r.verb != readAny && (r.verb == readMessage) != o.direct:
+		s.failInLocked(c, abi.ErrKind, o.size)
+		s.endReadLocked(c, result{status: abi.ErrKind})
+	case o.direct:
+		c.in = nil
+		s.recordLocked(c, abi.TypeAck, abi.Ack{Transaction: o.id, State: abi.StateConsumed})
+		s.endReadLocked(c, result{msg: o.msg, direct: true})
+	case uint64(len(r.mem)) != o.size:
+		s.failInLocked(c, abi.ErrSize, uint64(len(r.mem)))
+		s.endReadLocked(c, result{status: abi.ErrSize})
+	default:
+		s.acceptLocked(c)
+	}
+}
+
+// failInLocked refuses the host's offer or ends its transfer. Must hold mu.
+func (s *Script) failInLocked(c *channel, why abi.Status, outstanding uint64) {
+	o := c.in
+	c.in = nil
+	s.recordLocked(c, abi.TypeError, abi.Ack{Transaction: o.id, State: abi.StateFailed, Status: why,
+		Processed: o.move.processed, Outstanding: outstanding, Lists: o.move.lists})
+}
+
+// acceptLocked starts a transfer whose ends agree. Must hold mu.
+func (s *Script) acceptLocked(c *channel) {
+	o := c.in
+	o.active, o.move.mem = true, c.rd.mem
+	if o.size == 0 {
+		s.doneLocked(c, abi.H2D, o.id, &o.move)
+		return
+	}
+	if len(o.early) > 0 {
+		if o.early[0].Gather().Outstanding() > 0 {
+			s.moveOnLocked(c, o)
+		}
+		early := o.early[0]
+		s.sourceLocked(c, &early)
+	}
+}
+
+// moveOnLocked asks for the lists after the first. Must hold mu.
+func (s *Script) moveOnLocked(c *channel, o *offer) {
+	s.recordLocked(c, abi.TypeAck, abi.Ack{Transaction: o.id, State: abi.StateReady, Outstanding: o.size})
+}
+
+// sourceLocked handles a gather list of a transfer to the device. Must hold mu.
+func (s *Script) sourceLocked(c *channel, m *abi.Slot) {
+	o := c.in
+	if o == nil || o.direct || abi.Header(m.Header).Sequence() != uint16(o.id) {
+		s.dropped.Add(1)
+		return
+	}
+	if !o.active {
+		if len(o.early) > 0 || m.Gather().Number() != 0 {
+			s.accuseLocked("channel %d: list %d before READY", c.id, m.Gather().Number())
+		}
+		o.early = append(o.early, *m)
+		return
+	}
+	if o.move.lists == 0 && len(o.early) == 0 {
+		o.early = append(o.early, *m)
+		if m.Gather().Outstanding() > 0 {
+			s.moveOnLocked(c, o)
+		}
+	}
+	if s.lostLocked(c, abi.H2D, o.id, &o.move, m.Gather()) {
+		return
+	}
+	status, entry := s.copyListLocked(&o.move, m, abi.H2D)
+	if status != abi.OK {
+		a := abi.Ack{Transaction: o.id, State: abi.StateFailed, Status: status, Processed: o.move.processed,
+			Outstanding: o.size - o.move.processed, Lists: o.move.lists, FaultIndex: entry}
+		c.in = nil
+		s.recordLocked(c, abi.TypeError, a)
+		s.endReadLocked(c, result{status: status})
+		return
+	}
+	s.progressLocked(c, abi.H2D, o.id, &o.move)
+}
+
+// lostLocked reports whether a list is not the one that the device waits for,
+// and asks for that once. Must hold mu.
+func (s *Script) lostLocked(c *channel, d abi.Direction, id uint64, mv *move, g *abi.Gather) bool {
+	if mv.repeat && g.Number() != uint16(mv.lists) {
+		return true
+	}
+	mv.repeat = s.hooks.Lose != nil && s.hooks.Lose(d, mv.lists)
+	if mv.repeat {
+		mv.acked = mv.lists
+		s.recordLocked(c, abi.TypeAck, abi.Ack{Transaction: id, Direction: uint32(d), State: abi.StateRepeat,
+			Lists: mv.lists, Processed: mv.processed, Outstanding: uint64(len(mv.mem)) - mv.processed})
+	}
+	return mv.repeat
+}
+
+// progressLocked acknowledges lists, at least every half window. Must hold mu.
+func (s *Script) progressLocked(c *channel, d abi.Direction, id uint64, mv *move) {
+	size := uint64(len(mv.mem))
+	if mv.processed == size {
+		s.doneLocked(c, d, id, mv)
+		return
+	}
+	if mv.lists-mv.acked >= max(1, uint32(s.shape.Window)/2) {
+		mv.acked = mv.lists
+		s.recordLocked(c, abi.TypeAck, abi.Ack{Transaction: id, Direction: uint32(d), State: abi.StateMoving,
+			Lists: mv.lists, Processed: mv.processed, Outstanding: size - mv.processed})
+	}
+}
+
+func (s *Script) doneLocked(c *channel, d abi.Direction, id uint64, mv *move) {
+	mv.done = true
+	s.recordLocked(c, abi.TypeDone, abi.Ack{Transaction: id, Direction: uint32(d), State: abi.StateDone,
+		Lists: mv.lists, Processed: uint64(len(mv.mem))})
+}
+
+// finishInLocked handles FIN of a transfer to the device. Must hold mu.
+func (s *Script) finishInLocked(c *channel, id uint64) {
+	if c.in == nil || c.in.id != id || !c.in.move.done {
+		s.dropped.Add(1)
+		return
+	}
+	mem := c.in.move.mem
+	c.in = nil
+	s.endReadLocked(c, result{msg: mem})
+}
+
+func (s *Script) withdrawLocked(c *channel, id uint64) {
+	if c.in == nil || c.in.id != id || c.in.active {
+		s.dropped.Add(1)
+		return
+	}
+	c.in = nil
+	s.noteToHostLocked(c, abi.TypeWithdrawn, abi.H2D, id)
+}
+
+func (s *Script) abortInLocked(c *channel, id uint64) {
+	o := c.in
+	if o == nil || o.id != id || o.direct {
+		s.dropped.Add(1)
+		return
+	}
+	c.in = nil
+	s.recordLocked(c, abi.TypeAborted, abi.Ack{Transaction: id, State: abi.StateFailed, Status: abi.ErrAborted,
+		Processed: o.move.processed, Outstanding: o.size - o.move.processed, Lists: o.move.lists})
+	if o.active {
+		s.endReadLocked(c, result{status: abi.ErrAborted})
+	}
+}
+
+// askLocked handles OFFER. Must hold mu.
+func (s *Script) askLocked(c *channel, id uint64) {
+	if id != c.next[abi.H2D] {
+		s.dropped.Add(1)
+		return
+	}
+	if c.askReady = true; c.in == nil {
+		s.matchLocked(c)
+	}
+}
+
+func (s *Script) readyLocked(c *channel) {
+	s.noteToHostLocked(c, abi.TypeReady, abi.H2D, c.next[abi.H2D])
+}
+
+func (s *Script) noteToHostLocked(c *channel, t abi.Type, d abi.Direction, id uint64) {
+	var m abi.Slot
+	*m.Note() = abi.Note{Transaction: id, Direction: uint32(d)}
+	m.Header = s.header(t, abi.PayloadSize, id, c.id)
+	s.emitLocked(m)
+}
+
+func (s *Script) endReadLocked(c *channel, r result) {
+	if c.rd != nil {
+		c.rd.end(r)
+		c.rd = nil
+	}
+}

@@ -1,0 +1,312 @@
+package bridgetest
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// channel is the device's end of one channel.
+type channel struct {
+	id       uint32
+	open     bool // the host subscribed
+	live     bool // the host knows it: offers may go
+	gen      uint64
+	closed   uint32    // halves the host closed
+	ended    uint32    // halves the device closed
+	next     [2]uint64 // next transaction id, by direction
+	in       *offer    // the host's offer or its active transfer
+	rd       *request  // a process that waits to read
+	wr       *request  // a process that waits to write
+	askReady bool      // an OFFER is pending
+	proc     *process
+	port     int
+}
+
+// offer is what the host holds ready.
+type offer struct {
+	id       uint64
+	size     uint64
+	direct   bool
+	msg      []byte
+	deadline time.Time
+	early    []abi.Slot // lists that came before the target was ready
+	active   bool
+	move     move
+}
+
+// move is the ledger of an active transfer.
+type move struct {
+	mem       []byte
+	processed uint64
+	lists     uint32
+	acked     uint32
+	done      bool
+	repeat    bool // lists are dropped until the one asked for comes
+}
+
+// verb is what a blocked process waits for.
+type verb int
+
+const (
+	readMessage verb = iota
+	readTransfer
+	readAny // a message, or a transfer into memory of its size
+	look
+	writeMessage
+	writeTransfer
+)
+
+// request is a blocked call of a process.
+type request struct {
+	verb   verb
+	mem    []byte // message or device memory
+	alloc  func(size uint64) []byte
+	id     uint64 // transaction, once offered
+	sent   bool   // offered to the host
+	began  bool   // the host sent lists
+	move   move
+	result chan result // buffered 1
+}
+
+// result ends a request.
+type result struct {
+	status abi.Status
+	msg    []byte
+	direct bool
+	size   uint64
+}
+
+func (r *request) end(res result) { r.result <- res }
+
+// run is the device's thread.
+func (s *Script) run(l *life) {
+	next := time.Now()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		worked, idle := s.step(l, &next)
+		if worked {
+			continue
+		}
+		for i := range s.shape.Islands {
+			atomic.StoreUint64(&s.area.page().Island[i].Word, 1) // SYNC: island park
+		}
+		worked, again := s.step(l, &next)
+		if !worked {
+			timer.Reset(min(idle, again))
+			select {
+			case <-s.wake:
+			case <-timer.C:
+			case <-l.quit:
+				return
+			}
+		}
+		for i := range s.shape.Islands {
+			atomic.StoreUint64(&s.area.page().Island[i].Word, 0)
+		}
+		select {
+		case <-l.quit:
+			return
+		default:
+		}
+	}
+}
+
+// step takes what is there; if it found nothing it says how long the device
+// may sleep.
+func (s *Script) step(l *life, next *time.Time) (worked bool, idle time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-l.quit:
+		return false, 0
+	default:
+	}
+	if s.dead {
+		return false, time.Hour
+	}
+	now := time.Now()
+	if !now.Before(*next) {
+		*next = now.Add(s.shape.Beat)
+		if !s.mute {
+			s.writeBeat()
+		}
+	}
+	idle = next.Sub(now)
+	for i := range s.area.boxes {
+		worked = s.drainLocked(&s.area.boxes[i]) || worked
+	}
+	idle = min(idle, s.expireLocked(now))
+	if !s.flushLocked() {
+		idle = min(idle, 200*time.Microsecond)
+	}
+	return worked, idle
+}
+
+// drainLocked takes at most a ring of messages. Must hold mu.
+func (s *Script) drainLocked(b *box) (worked bool) {
+	var m abi.Slot
+	for range s.shape.Slots {
+		if s.dead || !b.take(&m) {
+			break
+		}
+		worked = true
+		s.taken.Add(1)
+		if s.hooks.Take != nil && !s.hooks.Take(&m) {
+			continue
+		}
+		if !s.dead {
+			s.handleLocked(&m)
+		}
+	}
+	return worked
+}
+
+// expireLocked ends offers whose time is up. Must hold mu.
+func (s *Script) expireLocked(now time.Time) time.Duration {
+	idle := time.Hour
+	for c := range s.life.timed {
+		switch {
+		case c.in == nil || c.in.active || c.in.deadline.IsZero():
+			delete(s.life.timed, c)
+		case now.Before(c.in.deadline):
+			idle = min(idle, c.in.deadline.Sub(now))
+		default:
+			delete(s.life.timed, c)
+			s.failInLocked(c, abi.ErrTimeout, c.in.size)
+		}
+	}
+	return idle
+}
+
+// handleLocked dispatches a message of the host. Must hold mu.
+func (s *Script) handleLocked(m *abi.Slot) {
+	h := abi.Header(m.Header)
+	c := s.life.channels[h.Channel()]
+	if h.Epoch() != uint8(s.epoch) || c == nil || !c.open {
+		s.dropped.Add(1)
+		return
+	}
+	switch h.Type() {
+	case abi.TypeDirect, abi.TypeIndBegin:
+		s.offeredLocked(c, m)
+	case abi.TypeIndList:
+		if h.Length()&abi.ListD2H != 0 {
+			s.destinationLocked(c, m)
+		} else {
+			s.sourceLocked(c, m)
+		}
+	case abi.TypeAck, abi.TypeError:
+		s.answeredLocked(c, m)
+	case abi.TypeFin, abi.TypeWithdraw, abi.TypeWithdrawn, abi.TypeAbort, abi.TypeOffer:
+		s.noteLocked(c, m)
+	case abi.TypeClose:
+		s.closeLocked(c, m.Close())
+	default:
+		s.accuseLocked("message of type %d", h.Type())
+		s.dropped.Add(1)
+	}
+}
+
+// noteLocked handles a note. Must hold mu.
+func (s *Script) noteLocked(c *channel, m *abi.Slot) {
+	n := *m.Note()
+	if n.Direction > uint32(abi.D2H) {
+		s.accuseLocked("note for direction %d", n.Direction)
+		return
+	}
+	if uint16(n.Transaction) != abi.Header(m.Header).Sequence() {
+		s.accuseLocked("note with transaction %d and sequence %d", n.Transaction, abi.Header(m.Header).Sequence())
+	}
+	d2h := abi.Direction(n.Direction) == abi.D2H
+	switch t := abi.Header(m.Header).Type(); {
+	case t == abi.TypeFin && d2h:
+		s.finishOutLocked(c, n.Transaction)
+	case t == abi.TypeFin:
+		s.finishInLocked(c, n.Transaction)
+	case t == abi.TypeWithdraw && !d2h:
+		s.withdrawLocked(c, n.Transaction)
+	case t == abi.TypeAbort && d2h:
+		s.abortOutLocked(c, n.Transaction)
+	case t == abi.TypeAbort:
+		s.abortInLocked(c, n.Transaction)
+	case t == abi.TypeOffer && !d2h:
+		s.askLocked(c, n.Transaction)
+	case t == abi.TypeWithdrawn && d2h:
+		// Only an injected WITHDRAW is answered so; the writer stays.
+	default:
+		s.accuseLocked("%d note for direction %d", t, n.Direction)
+	}
+}
+
+// closeLocked handles CLOSE from the host. Must hold mu.
+func (s *Script) closeLocked(c *channel, cl *abi.Close) {
+	if cl.Generation != c.gen || cl.Halves == 0 || cl.Halves > 3 {
+		s.accuseLocked("close of halves %d of generation %d, now %d", cl.Halves, cl.Generation, c.gen)
+		s.dropped.Add(1)
+		return
+	}
+	c.closed |= cl.Halves
+	if cl.Halves&abi.ParkH2D != 0 {
+		c.in = nil
+		if c.rd != nil {
+			s.endReadLocked(c, result{status: abi.ErrClosed})
+		}
+	}
+	if cl.Halves&abi.ParkD2H != 0 && c.wr != nil {
+		s.endWriteLocked(c, abi.ErrClosed)
+	}
+	if c.closed == 3 {
+		s.sendCloseLocked(c, 3, abi.OK)
+		c.open, c.live = false, false
+		if c.proc == nil {
+			delete(s.life.channels, c.id)
+		}
+	}
+}
+
+func (s *Script) sendCloseLocked(c *channel, halves uint32, why abi.Status) {
+	var m abi.Slot
+	*m.Close() = abi.Close{Halves: halves, Status: uint32(why), Generation: c.gen}
+	m.Header = s.header(abi.TypeClose, abi.PayloadSize, c.gen, c.id)
+	s.emitLocked(m)
+}
+
+// header packs a header of the current epoch.
+func (s *Script) header(t abi.Type, length int, transaction uint64, channel uint32) uint64 {
+	return uint64(abi.MakeHeader(t, length, uint8(s.epoch), uint16(transaction), channel))
+}
+
+// emitLocked publishes a message through the Give hook. Must hold mu.
+func (s *Script) emitLocked(m abi.Slot) {
+	if s.hooks.Give == nil {
+		s.enqueueLocked(m)
+	} else {
+		for _, x := range s.hooks.Give(m) {
+			s.enqueueLocked(x)
+		}
+	}
+	s.flushLocked()
+}
+
+// recordLocked publishes a completion record. Must hold mu.
+func (s *Script) recordLocked(c *channel, t abi.Type, a abi.Ack) {
+	var m abi.Slot
+	a.NowNS = uint64(time.Since(s.life.born))
+	a.BeginNS = a.NowNS
+	*m.Ack() = a
+	m.Header = s.header(t, abi.PayloadSize, a.Transaction, c.id)
+	s.emitLocked(m)
+}
+
+// parkedLocked counts the host's offers that wait for a target. Must hold mu.
+func (s *Script) parkedLocked() (n uint64) {
+	for _, c := range s.life.channels {
+		if c.in != nil && !c.in.active {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,214 @@
+package bridgetest
+
+import (
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// process is a running program of a Script. Ports run on goroutines of their
+// own; the calls below block only the caller.
+type process struct {
+	s        *Script
+	l        *life
+	id       uint64
+	ports    []*channel
+	argument uint64
+	stopped  abi.Status // why, once told to stop; guarded by s.mu
+	running  sync.WaitGroup
+	memMu    sync.Mutex
+	maps     [][]byte
+}
+
+// program is the code of a process; it returns when a call says so.
+type program func(p *process)
+
+// startLocked runs a program on channels that exist. Must hold mu.
+func (s *Script) startLocked(code program, ports []*channel, argument uint64) *process {
+	l := s.life
+	l.nextProc++
+	p := &process{s: s, l: l, id: l.nextProc, ports: ports, argument: argument}
+	for i, c := range ports {
+		c.proc, c.port = p, i
+	}
+	l.procs[p.id] = p
+	p.running.Add(1)
+	l.done.Go(func() {
+		defer p.running.Done()
+		code(p)
+		p.exit()
+	})
+	return p
+}
+
+// exit gives the process's targets back.
+func (p *process) exit() {
+	for _, m := range p.maps {
+		_ = unix.Munmap(m)
+	}
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	for _, c := range p.ports {
+		if c.in != nil {
+			p.s.failInLocked(c, abi.ErrClosed, c.in.size)
+		}
+		if c.open && c.ended != 3 {
+			p.s.sendCloseLocked(c, 3&^c.ended, p.stopped)
+		}
+		c.ended, c.proc = 3, nil
+		if !c.open {
+			delete(p.l.channels, c.id)
+		}
+	}
+	delete(p.l.procs, p.id)
+}
+
+// stopLocked ends every blocked call of the process. Must hold s.mu.
+func (p *process) stopLocked(why abi.Status) {
+	if p.stopped != abi.OK {
+		return
+	}
+	p.stopped = why
+	for _, c := range p.ports {
+		if why != abi.ErrReset {
+			p.s.retreatLocked(c)
+		}
+		p.s.endReadLocked(c, result{status: why})
+		p.s.endWriteLocked(c, why)
+	}
+}
+
+// retreatLocked ends a channel's transactions towards the host. Must hold mu.
+func (s *Script) retreatLocked(c *channel) {
+	if c.in != nil && c.in.active {
+		s.failInLocked(c, abi.ErrClosed, c.in.size-c.in.move.processed)
+	}
+	switch r := c.wr; {
+	case r == nil || !r.sent:
+	case r.began:
+		s.recordLocked(c, abi.TypeError, abi.Ack{Transaction: r.id, Direction: uint32(abi.D2H),
+			State: abi.StateFailed, Status: abi.ErrClosed, Processed: r.move.processed,
+			Outstanding: uint64(len(r.mem)) - r.move.processed, Lists: r.move.lists})
+	default:
+		s.noteToHostLocked(c, abi.TypeWithdraw, abi.D2H, r.id)
+	}
+}
+
+// alloc returns device memory until the process ends; nil if there is no room.
+func (p *process) alloc(size uint64) []byte {
+	if size == 0 || size > p.s.shape.EMEM {
+		return nil
+	}
+	p.memMu.Lock()
+	defer p.memMu.Unlock()
+	m, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil
+	}
+	p.maps = append(p.maps, m)
+	return m
+}
+
+// free gives memory of alloc back early.
+func (p *process) free(m []byte) {
+	p.memMu.Lock()
+	defer p.memMu.Unlock()
+	for i := range p.maps {
+		if len(m) > 0 && &p.maps[i][0] == &m[0] {
+			_ = unix.Munmap(p.maps[i])
+			p.maps = append(p.maps[:i], p.maps[i+1:]...)
+			return
+		}
+	}
+}
+
+// call blocks the process for one request.
+func (p *process) call(port int, v verb, mem []byte) result {
+	r := &request{verb: v, mem: mem, alloc: p.alloc, result: make(chan result, 1)}
+	c := p.ports[port]
+	p.s.mu.Lock()
+	if p.stopped != abi.OK {
+		p.s.mu.Unlock()
+		return result{status: p.stopped}
+	}
+	if v <= look {
+		c.rd = r
+		p.s.matchLocked(c)
+	} else {
+		c.wr = r
+		p.s.offerOutLocked(c)
+	}
+	p.s.mu.Unlock()
+	res := <-r.result
+	if v == readAny && res.status != abi.OK {
+		p.free(r.mem)
+	}
+	return res
+}
+
+func (p *process) read(port int) ([]byte, abi.Status) {
+	r := p.call(port, readMessage, nil)
+	return r.msg, r.status
+}
+
+func (p *process) readInd(port int, mem []byte) abi.Status {
+	return p.call(port, readTransfer, mem).status
+}
+
+func (p *process) look(port int) (direct bool, size uint64, st abi.Status) {
+	r := p.call(port, look, nil)
+	return r.direct, r.size, r.status
+}
+
+func (p *process) write(port int, msg []byte) abi.Status {
+	return p.call(port, writeMessage, msg).status
+}
+
+func (p *process) writeInd(port int, mem []byte) abi.Status {
+	return p.call(port, writeTransfer, mem).status
+}
+
+// refuse waits for an offer bigger than device memory and refuses it.
+func (p *process) refuse(port int) {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	if c := p.ports[port]; c.in != nil && !c.in.active {
+		p.s.failInLocked(c, abi.ErrNoMemory, c.in.size)
+	}
+}
+
+// over reports whether a status means that the process should return.
+func (p *process) over() bool {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return p.stopped != abi.OK
+}
+
+// each runs code for every port until all returned.
+func (p *process) each(code func(port int)) {
+	var wg sync.WaitGroup
+	for i := range p.ports {
+		wg.Go(func() { code(i) })
+	}
+	wg.Wait()
+}
+
+// park waits until the process is told to stop.
+func (p *process) park() {
+	r := &request{verb: look, result: make(chan result, 1)}
+	p.s.mu.Lock()
+	if p.stopped != abi.OK {
+		p.s.mu.Unlock()
+		return
+	}
+	stop := &channel{rd: r}
+	p.ports = append(p.ports, stop)
+	p.s.mu.Unlock()
+	<-r.result
+	p.s.mu.Lock()
+	p.ports = p.ports[:len(p.ports)-1]
+	p.s.mu.Unlock()
+}

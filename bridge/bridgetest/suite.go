@@ -1,0 +1,226 @@
+package bridgetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/pprof"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// OpenFunc opens a device of the back end under test. Options is the query of
+// an address, such as "channels=20000&managers=2"; the function fails the test
+// if the device does not open. The suite closes the device.
+type OpenFunc func(t *testing.T, options string) bridge.Device
+
+// Run runs the conformance suite: every rule a back end keeps, one subtest
+// each, every subtest with a device of its own and a leak check.
+//
+// The options it uses are managers, islands, channels, slots, window (numbers),
+// emem (bytes, with KiB, MiB or GiB) and target-timeout (a Go duration).
+//
+// The device must have these programs. "loopback": what comes on a port goes
+// back on it. "hold": touches no port. "sink": takes everything; a message that
+// starts with SINKSTAT is answered with three little-endian u64: messages
+// taken, transfer bytes taken, FNV-1a 64 of the last transfer. "source": a
+// message {u64 size, u64 seed} is answered by a transfer of the pattern whose
+// byte i is (i*0x9E3779B97F4A7C15+seed)>>56. "gate": for each message on port 0
+// takes one message or transfer from port 1 and answers on port 0 with u64
+// {0 message or 1 transfer, size}. "expect": a message u64 size on port 0 makes
+// it read a transfer of that size from port 1, or write one if the top bit is
+// set, and answer the status as u64 on port 0.
+func Run(t *testing.T, open OpenFunc) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			LeakCheck(t)
+			watch(t)
+			c.run(&env{T: t, open: open, watchdog: watchdog(t)})
+		})
+	}
+}
+
+// testCase is one rule.
+type testCase struct {
+	name string
+	run  func(e *env)
+}
+
+var cases = concat(directCases, cancelCases, transferCases, refusalCases, hugeCases, closeCases,
+	controlCases, resetCases, tryCases, extendedCases, statsCases, crowdCases, ledgerCases)
+
+func concat(groups ...[]testCase) (all []testCase) {
+	for _, g := range groups {
+		all = append(all, g...)
+	}
+	return all
+}
+
+// watchdog is a context that ends when the test does, or hangs. It has no
+// deadline: calls hand deadlines on to the device.
+func watchdog(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	timer := time.AfterFunc(patience, cancel)
+	t.Cleanup(func() { timer.Stop(); cancel() })
+	return ctx
+}
+
+// env is what a case works with.
+type env struct {
+	*testing.T
+	open     OpenFunc
+	watchdog context.Context
+}
+
+// patience bounds a wait for something that must happen. It is a watchdog: no
+// rule depends on it.
+const patience = 2 * time.Minute
+
+// watch ends the process with all goroutine stacks if the test hangs.
+func watch(t *testing.T) {
+	timer := time.AfterFunc(3*patience, func() {
+		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2)
+		panic("bridgetest: " + t.Name() + " hangs")
+	})
+	t.Cleanup(func() { timer.Stop() })
+}
+
+// device opens a device and closes it when the test ends.
+func (e *env) device(options string) bridge.Device {
+	e.Helper()
+	dev := e.open(e.T, options)
+	e.Cleanup(func() {
+		if err := dev.Close(); err != nil {
+			e.Errorf("close device: %v", err)
+		}
+	})
+	return dev
+}
+
+// ctx is a context that ends only if something hangs.
+func (e *env) ctx() context.Context { return e.watchdog }
+
+// start runs a program with n ports.
+func (e *env) start(dev bridge.Device, name string, n int) bridge.Process {
+	e.Helper()
+	p, err := dev.Start(e.ctx(), bridge.Program{Name: name, Targets: n})
+	require.NoError(e, err, "start %s", name)
+	require.Equal(e, n, p.Targets)
+	require.GreaterOrEqual(e, p.First, bridge.Target(abi.TargetFirst))
+	return p
+}
+
+// subscribe opens the channel to a target.
+func (e *env) subscribe(dev bridge.Device, target bridge.Target) bridge.Channel {
+	e.Helper()
+	ch, err := dev.Subscribe(e.ctx(), target)
+	require.NoError(e, err, "subscribe target %d", target)
+	require.Equal(e, target, ch.Target())
+	return ch
+}
+
+// run starts a program and subscribes all of its ports.
+func (e *env) run(dev bridge.Device, name string, n int) []bridge.Channel {
+	e.Helper()
+	p := e.start(dev, name, n)
+	ports := make([]bridge.Channel, n)
+	for i := range ports {
+		ports[i] = e.subscribe(dev, p.First+bridge.Target(i))
+	}
+	return ports
+}
+
+// pending is a call that another goroutine makes.
+type pending struct {
+	name string
+	done chan error // buffered 1
+}
+
+// call makes a call on a goroutine of its own.
+func call(name string, f func() error) *pending {
+	p := &pending{name: name, done: make(chan error, 1)}
+	go func() {
+		err := errors.New(name + " ended its goroutine") // by a failed requirement
+		defer func() { p.done <- err }()
+		err = f()
+	}()
+	return p
+}
+
+// wait returns what the call returned.
+func (e *env) wait(p *pending) error {
+	e.Helper()
+	select {
+	case err := <-p.done:
+		return err
+	case <-time.After(patience):
+		require.FailNow(e, "hangs", p.name)
+		return nil
+	}
+}
+
+// over reports whether the call returned already.
+func (p *pending) over() bool { return len(p.done) > 0 }
+
+// until polls for a condition that must come true.
+func (e *env) until(what string, cond func() bool) {
+	e.Helper()
+	for end := time.Now().Add(patience); !cond(); time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(end) {
+			require.FailNow(e, "never: "+what)
+		}
+	}
+}
+
+// untilBlocked waits until n calls of the device are asleep.
+func (e *env) untilBlocked(dev bridge.Device, n int) {
+	e.Helper()
+	e.until(fmt.Sprintf("%d calls blocked, now %d", n, dev.Stats().Blocked),
+		func() bool { return dev.Stats().Blocked >= n })
+}
+
+// send and receive are the calls as they must work.
+func (e *env) send(ch bridge.Channel, msg []byte) {
+	e.Helper()
+	require.NoError(e, ch.Send(e.ctx(), msg))
+}
+
+func (e *env) receive(ch bridge.Channel) []byte {
+	e.Helper()
+	buf := make([]byte, abi.PayloadSize)
+	n, err := ch.Receive(e.ctx(), buf)
+	require.NoError(e, err)
+	return buf[:n]
+}
+
+// echo sends a message to a loopback and checks what comes back.
+func (e *env) echo(ch bridge.Channel, msg []byte) {
+	e.Helper()
+	e.send(ch, msg)
+	require.Equal(e, msg, e.receive(ch))
+}
+
+// scaled is n, or a tenth of it where time is short.
+func scaled(n int) int {
+	if raceEnabled || testing.Short() {
+		return n / 10
+	}
+	return n
+}
+
+// isWithdrawn requires the outcome of a cancelled call: withdrawn, for the
+// cause given.
+func (e *env) isWithdrawn(err, cause error) {
+	e.Helper()
+	require.ErrorIs(e, err, bridge.ErrWithdrawn)
+	require.ErrorIs(e, err, cause)
+	var w *bridge.WithdrawnError
+	require.ErrorAs(e, err, &w)
+}

@@ -1,0 +1,155 @@
+package bridgetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+var cancelCases = []testCase{
+	{"cancel/before", cancelBefore},
+	{"cancel/during", cancelDuring},
+	{"cancel/deadline", cancelDeadline},
+	{"cancel/takes-the-message-back", cancelTakesBack},
+	{"cancel/keeps-the-offer", cancelKeepsOffer},
+	{"cancel/queued-sender", cancelQueued},
+}
+
+// operation is one of the four blocking calls, on a channel nobody serves.
+type operation struct {
+	name string
+	do   func(ctx context.Context, ch bridge.Channel) error
+}
+
+var operations = []operation{
+	{"Send", func(ctx context.Context, ch bridge.Channel) error { return ch.Send(ctx, []byte("msg")) }},
+	{"SendInd", func(ctx context.Context, ch bridge.Channel) error { return ch.SendInd(ctx, make([]byte, 100<<10)) }},
+	{"Receive", func(ctx context.Context, ch bridge.Channel) error {
+		_, err := ch.Receive(ctx, make([]byte, 56))
+		return err
+	}},
+	{"ReceiveInd", func(ctx context.Context, ch bridge.Channel) error {
+		return ch.ReceiveInd(ctx, make([]byte, 100<<10))
+	}},
+	{"ReceiveFunc", func(ctx context.Context, ch bridge.Channel) error {
+		return ch.ReceiveFunc(ctx, func([]byte) error { return nil })
+	}},
+	{"ReceiveIndFunc", func(ctx context.Context, ch bridge.Channel) error {
+		return ch.ReceiveIndFunc(ctx, make([]byte, 4096), func() error { return nil })
+	}},
+	{"Next", func(ctx context.Context, ch bridge.Channel) error {
+		_, err := ch.Next(ctx)
+		return err
+	}},
+}
+
+// cancelBefore: a context that is over already keeps a call from starting.
+func cancelBefore(e *env) {
+	ch := e.run(e.device(""), "hold", 1)[0]
+	ctx, cancel := context.WithCancel(e.ctx())
+	cancel()
+	for _, op := range operations {
+		e.Log(op.name)
+		e.isWithdrawn(op.do(ctx, ch), context.Canceled)
+	}
+}
+
+// cancelDuring: cancelling ends a blocked call, and the channel goes on.
+func cancelDuring(e *env) {
+	dev := e.device("")
+	ch := e.run(dev, "hold", 1)[0]
+	for round := range 3 {
+		for _, op := range operations {
+			e.Log(op.name, round)
+			ctx, cancel := context.WithCancel(e.ctx())
+			p := call(op.name, func() error { return op.do(ctx, ch) })
+			e.untilBlocked(dev, 1)
+			cancel()
+			e.isWithdrawn(e.wait(p), context.Canceled)
+		}
+	}
+	require.Zero(e, dev.Stats().Blocked)
+}
+
+// cancelDeadline: so does a deadline, which is a time-out as package net knows
+// it.
+func cancelDeadline(e *env) {
+	ch := e.run(e.device(""), "hold", 1)[0]
+	for _, op := range operations {
+		e.Log(op.name)
+		ctx, cancel := context.WithTimeout(e.ctx(), 5*time.Millisecond)
+		err := op.do(ctx, ch)
+		cancel()
+		require.ErrorIs(e, err, context.DeadlineExceeded)
+		var timeout interface{ Timeout() bool }
+		require.ErrorAs(e, err, &timeout)
+		require.True(e, timeout.Timeout())
+	}
+}
+
+// cancelTakesBack: what was withdrawn never reaches the target.
+func cancelTakesBack(e *env) {
+	dev := e.device("")
+	ports := e.run(dev, "gate", 2)
+	ctx, cancel := context.WithCancel(e.ctx())
+	for _, op := range operations[:2] {
+		first := call(op.name, func() error { return op.do(ctx, ports[1]) })
+		e.untilBlocked(dev, 1)
+		cancel()
+		e.isWithdrawn(e.wait(first), context.Canceled)
+		ctx, cancel = context.WithCancel(e.ctx())
+		second := call("second", func() error { return ports[1].Send(e.ctx(), make([]byte, 42)) })
+		e.untilBlocked(dev, 1)
+		e.send(ports[0], nil)
+		require.NoError(e, e.wait(second))
+		require.Equal(e, words(0, 42), e.receive(ports[0]))
+	}
+	cancel()
+}
+
+// cancelKeepsOffer: a receiver that gave up leaves the message to the next one.
+func cancelKeepsOffer(e *env) {
+	dev := e.device("")
+	ch := e.subscribe(dev, abi.TargetLoopback)
+	for range 20 {
+		ctx, cancel := context.WithCancel(e.ctx())
+		var got [8]byte
+		var n int
+		p := call("receive", func() (err error) {
+			n, err = ch.Receive(ctx, got[:])
+			return err
+		})
+		go cancel()
+		e.send(ch, []byte("kept"))
+		if err := e.wait(p); err != nil {
+			e.isWithdrawn(err, context.Canceled)
+			require.Equal(e, "kept", string(e.receive(ch)))
+			continue
+		}
+		require.Equal(e, "kept", string(got[:n]))
+	}
+}
+
+// cancelQueued: a sender that waits behind another can give up too.
+func cancelQueued(e *env) {
+	dev := e.device("")
+	ports := e.run(dev, "gate", 2)
+	for range 10 {
+		first := call("first", func() error { return ports[1].Send(e.ctx(), make([]byte, 1)) })
+		e.untilBlocked(dev, 1)
+		ctx, cancel := context.WithCancel(e.ctx())
+		second := call("second", func() error { return ports[1].Send(ctx, make([]byte, 2)) })
+		third := call("third", func() error { return ports[1].Send(e.ctx(), make([]byte, 3)) })
+		cancel()
+		e.isWithdrawn(e.wait(second), context.Canceled)
+		for i, p := range []*pending{first, third} {
+			e.send(ports[0], nil)
+			require.NoError(e, e.wait(p))
+			require.Equal(e, words(0, uint64(1+2*i)), e.receive(ports[0]))
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package bridgetest
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+var closeCases = []testCase{
+	{"close/half-h2d", closeHalfH2D},
+	{"close/half-d2h", closeHalfD2H},
+	{"close/ends-pending-calls", closePending},
+	{"close/during-transfer", closeDuringTransfer},
+	{"close/idempotent", closeIdempotent},
+	{"close/use-after", closeUseAfter},
+	{"close/subscribe-again", closeSubscribeAgain},
+	{"close/other-side", closeByDevice},
+	{"subscribe/errors", subscribeErrors},
+	{"subscribe/second-receiver", secondReceiver},
+}
+
+// closeHalfH2D: after CloseSend nothing can be sent, and what the target gives
+// still arrives.
+func closeHalfH2D(e *env) {
+	ch := e.subscribe(e.device(""), abi.TargetLoopback)
+	e.send(ch, []byte("last words"))
+	require.NoError(e, ch.CloseSend())
+	require.ErrorIs(e, ch.Send(e.ctx(), nil), bridge.ErrClosed)
+	require.ErrorIs(e, ch.SendInd(e.ctx(), make([]byte, 10)), bridge.ErrClosed)
+	require.Equal(e, "last words", string(e.receive(ch)))
+	require.NoError(e, ch.CloseSend())
+}
+
+// closeHalfD2H: after CloseReceive nothing arrives, and sending goes on.
+func closeHalfD2H(e *env) {
+	dev := e.device("")
+	ch := e.run(dev, "sink", 1)[0]
+	require.NoError(e, ch.CloseReceive())
+	_, err := ch.Receive(e.ctx(), make([]byte, 56))
+	require.ErrorIs(e, err, bridge.ErrClosed)
+	require.ErrorIs(e, ch.ReceiveInd(e.ctx(), make([]byte, 10)), bridge.ErrClosed)
+	_, err = ch.Next(e.ctx())
+	require.ErrorIs(e, err, bridge.ErrClosed)
+	e.send(ch, []byte("still"))
+	require.NoError(e, ch.SendInd(e.ctx(), make([]byte, 100_000)))
+	require.NoError(e, ch.CloseReceive())
+}
+
+// closePending: closing ends each kind of call that is blocked, with ErrClosed.
+func closePending(e *env) {
+	dev := e.device("")
+	p := e.start(dev, "hold", 1)
+	for _, how := range []string{"half", "both"} {
+		for _, op := range operations {
+			e.Log(how, op.name)
+			ch := e.subscribe(dev, p.First)
+			c := call(op.name, func() error { return op.do(e.ctx(), ch) })
+			e.untilBlocked(dev, 1)
+			if how == "half" {
+				require.NoError(e, errors.Join(ch.CloseReceive(), ch.CloseSend()))
+			}
+			require.NoError(e, ch.Close())
+			require.ErrorIs(e, e.wait(c), bridge.ErrClosed)
+		}
+	}
+}
+
+// closeDuringTransfer: closing a channel whose transfer moves ends the call,
+// and the buffer is quiet afterwards.
+func closeDuringTransfer(e *env) {
+	dev := e.device("emem=256MiB")
+	sink := e.start(dev, "sink", 1)
+	mem := e.pages(32 << 20)
+	for range max(4, scaled(20)) {
+		ch := e.subscribe(dev, sink.First)
+		c := call("SendInd", func() error { return ch.SendInd(e.ctx(), mem) })
+		e.until("lists sent", func() bool { return ch.Stats().Lists > 0 || c.over() })
+		require.NoError(e, ch.Close())
+		if err := e.wait(c); err != nil {
+			require.ErrorIs(e, err, bridge.ErrClosed)
+		}
+	}
+	e.sendPattern(e.subscribe(dev, sink.First), 1<<20, 3, 9)
+}
+
+// closeIdempotent: closing twice, by halves or as a whole, is no error.
+func closeIdempotent(e *env) {
+	dev := e.device("")
+	ch := e.subscribe(dev, abi.TargetLoopback)
+	for range 2 {
+		require.NoError(e, ch.CloseSend())
+		require.NoError(e, ch.CloseReceive())
+		require.NoError(e, ch.Close())
+	}
+	require.NoError(e, dev.Close())
+	require.NoError(e, dev.Close())
+	require.NoError(e, ch.Close())
+}
+
+// closeUseAfter: a closed channel refuses every call, and its error is also
+// that of package net.
+func closeUseAfter(e *env) {
+	dev := e.device("")
+	ch := e.subscribe(dev, abi.TargetLoopback)
+	require.NoError(e, ch.Close())
+	for _, op := range operations {
+		e.Log(op.name)
+		err := op.do(e.ctx(), ch)
+		require.ErrorIs(e, err, bridge.ErrClosed)
+		require.ErrorIs(e, err, net.ErrClosed)
+	}
+	_, err := ch.TrySend(nil)
+	require.ErrorIs(e, err, bridge.ErrClosed)
+	_, _, err = ch.TryReceive(nil)
+	require.ErrorIs(e, err, bridge.ErrClosed)
+	require.ErrorIs(e, ch.Arm(abi.H2D, make(chan struct{}, 1)), bridge.ErrClosed)
+	ch.Disarm(abi.H2D)
+	require.Equal(e, bridge.Target(abi.TargetLoopback), ch.Target())
+	require.Zero(e, dev.Stats().Channels)
+}
+
+// closeSubscribeAgain: a closed target can be subscribed again, as often as one
+// likes, and nothing of the old subscription shows up in the new one.
+func closeSubscribeAgain(e *env) {
+	dev := e.device("")
+	p := e.start(dev, "loopback", 1)
+	for i := range max(20, scaled(300)) {
+		ch := e.subscribe(dev, p.First)
+		e.echo(ch, words(uint64(i)))
+		if i%2 == 0 {
+			e.send(ch, words(uint64(i), 1)) // never received
+		}
+		require.NoError(e, ch.Close())
+	}
+	e.echo(e.subscribe(dev, p.First), []byte("fresh"))
+}
+
+// closeByDevice: when the process ends, what it gave before can still be taken,
+// and then the channel says that it is closed.
+func closeByDevice(e *env) {
+	dev := e.device("")
+	p := e.start(dev, "loopback", 2)
+	quiet, silent := e.subscribe(dev, p.First), e.subscribe(dev, p.First+1)
+	e.echo(quiet, []byte("alive"))
+	require.NoError(e, dev.Stop(e.ctx(), p.ID))
+	for _, ch := range []bridge.Channel{quiet, silent} {
+		require.ErrorIs(e, ch.Send(e.ctx(), []byte("gone")), bridge.ErrClosed)
+		_, err := ch.Receive(e.ctx(), make([]byte, 56))
+		require.ErrorIs(e, err, bridge.ErrClosed)
+		require.NoError(e, ch.Close())
+	}
+	_, err := dev.Subscribe(e.ctx(), p.First)
+	require.ErrorIs(e, err, bridge.ErrNotSubscribed)
+	again, err := dev.Start(e.ctx(), bridge.Program{Name: "loopback", First: p.First, Targets: 2})
+	require.NoError(e, err, "targets are free again")
+	e.echo(e.subscribe(dev, again.First), []byte("reborn"))
+}
+
+// subscribeErrors: targets that do not exist, are taken, or are no targets.
+func subscribeErrors(e *env) {
+	dev := e.device("channels=100")
+	for _, target := range []bridge.Target{50, 99, 100, 101, abi.ChannelsMax - 1, abi.ChannelsMax, 1<<32 - 1} {
+		_, err := dev.Subscribe(e.ctx(), target)
+		require.ErrorIs(e, err, bridge.ErrNotSubscribed, "target %d", target)
+	}
+	_, err := dev.Subscribe(e.ctx(), abi.TargetControl)
+	require.Error(e, err)
+	ch := e.subscribe(dev, abi.TargetLoopback)
+	_, err = dev.Subscribe(e.ctx(), abi.TargetLoopback)
+	require.ErrorIs(e, err, bridge.ErrBusy)
+	e.echo(ch, []byte("unharmed"))
+	ctx, cancel := context.WithCancel(e.ctx())
+	cancel()
+	_, err = dev.Subscribe(ctx, abi.TargetLoopback)
+	require.Error(e, err)
+	e.echo(ch, []byte("unharmed"))
+}
+
+// secondReceiver: a channel has one receiver at a time.
+func secondReceiver(e *env) {
+	dev := e.device("")
+	ch := e.subscribe(dev, abi.TargetLoopback)
+	var got []byte
+	p := call("receive", func() error {
+		buf := make([]byte, 56)
+		n, err := ch.Receive(e.ctx(), buf)
+		got = buf[:n]
+		return err
+	})
+	e.untilBlocked(dev, 1)
+	_, err := ch.Receive(e.ctx(), make([]byte, 56))
+	require.ErrorIs(e, err, bridge.ErrBusy)
+	require.ErrorIs(e, ch.ReceiveInd(e.ctx(), make([]byte, 56)), bridge.ErrBusy)
+	_, err = ch.Next(e.ctx())
+	require.ErrorIs(e, err, bridge.ErrBusy)
+	e.send(ch, []byte("for the first"))
+	require.NoError(e, e.wait(p))
+	require.Equal(e, "for the first", string(got))
+}

@@ -1,0 +1,187 @@
+package bridgetest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+var controlCases = []testCase{
+	{"control/info", controlInfo},
+	{"control/programs", controlPrograms},
+	{"control/memory", controlMemory},
+	{"control/start-errors", startErrors},
+	{"control/contexts", startTooMany},
+	{"control/stop", stopErrors},
+	{"control/load-errors", loadErrors},
+	{"control/several-devices", severalDevices},
+}
+
+// controlInfo: the device has the shape it was opened with.
+func controlInfo(e *env) {
+	i := e.device("managers=3&islands=2&channels=300&slots=32&window=8").Info()
+	require.Equal(e, 3, i.Mailboxes)
+	require.Equal(e, 2, i.Islands)
+	require.Equal(e, 300, i.Channels)
+	require.Equal(e, 32, i.Slots)
+	require.Equal(e, 8, i.Window)
+	require.Equal(e, abi.Major, i.Major)
+	require.Positive(e, i.ReadManagers)
+	require.Positive(e, i.WriteManagers)
+	require.Positive(e, i.Contexts)
+	require.Positive(e, i.Beat)
+	require.Greater(e, i.MaxTransfer, uint64(5<<30))
+	require.NotEmpty(e, i.Driver)
+	require.NotEmpty(e, i.Address)
+}
+
+func controlPrograms(e *env) {
+	names, err := e.device("").Programs(e.ctx())
+	require.NoError(e, err)
+	require.Subset(e, names, []string{"loopback", "hold", "sink", "source", "gate", "expect"})
+}
+
+// controlMemory: the four types are there, do not overlap, and EMEM has the
+// size asked for.
+func controlMemory(e *env) {
+	dev := e.device("emem=32MiB")
+	for kind := range abi.MemoryCount {
+		m, err := dev.Memory(e.ctx(), kind)
+		require.NoError(e, err)
+		require.Equal(e, uint64(kind), m.Base>>abi.MemoryShift)
+		require.Positive(e, m.Size)
+		require.LessOrEqual(e, m.Free, m.Size)
+	}
+	for _, kind := range []int{-1, abi.MemoryCount, 1 << 40} {
+		_, err := dev.Memory(e.ctx(), kind)
+		require.ErrorIs(e, err, bridge.ErrInvalid, "memory type %d", kind)
+	}
+}
+
+// startErrors: every way to ask for a process that cannot be.
+func startErrors(e *env) {
+	dev := e.device("channels=100")
+	held := e.start(dev, "hold", 4)
+	for _, c := range []struct {
+		name    string
+		program bridge.Program
+		want    []error
+	}{
+		{"no such program", bridge.Program{Name: "nonesuch", Targets: 1}, []error{bridge.ErrNoProgram}},
+		{"no name", bridge.Program{Targets: 1}, []error{bridge.ErrNoProgram, bridge.ErrInvalid}},
+		{"long name", bridge.Program{Name: strings.Repeat("x", 24), Targets: 1},
+			[]error{bridge.ErrNoProgram, bridge.ErrInvalid}},
+		{"name with NUL", bridge.Program{Name: "hold\x00", Targets: 1},
+			[]error{bridge.ErrNoProgram, bridge.ErrInvalid}},
+		{"no targets", bridge.Program{Name: "hold"}, []error{bridge.ErrInvalid}},
+		{"negative targets", bridge.Program{Name: "hold", Targets: -1}, []error{bridge.ErrInvalid}},
+		{"more targets than channels", bridge.Program{Name: "hold", Targets: 101},
+			[]error{bridge.ErrInvalid, bridge.ErrNoMemory}},
+		{"beyond the last channel", bridge.Program{Name: "hold", First: 99, Targets: 2}, []error{bridge.ErrInvalid}},
+		{"service targets", bridge.Program{Name: "hold", First: 1, Targets: 1},
+			[]error{bridge.ErrInvalid, bridge.ErrBusy}},
+		{"held targets", bridge.Program{Name: "hold", First: held.First + 3, Targets: 2}, []error{bridge.ErrBusy}},
+	} {
+		_, err := dev.Start(e.ctx(), c.program)
+		require.Error(e, err, c.name)
+		requireOneOf(e, err, c.want...)
+	}
+	e.echo(e.run(dev, "loopback", 1)[0], []byte("and still works"))
+}
+
+// startTooMany: a device out of contexts says so, and takes more processes when
+// some have ended.
+func startTooMany(e *env) {
+	dev := e.device("")
+	var started []bridge.Process
+	for {
+		p, err := dev.Start(e.ctx(), bridge.Program{Name: "hold", Targets: 1})
+		if err != nil {
+			require.ErrorIs(e, err, bridge.ErrNoMemory)
+			break
+		}
+		started = append(started, p)
+		require.LessOrEqual(e, len(started), dev.Info().Contexts)
+	}
+	require.NotEmpty(e, started)
+	for _, p := range started {
+		require.NoError(e, dev.Stop(e.ctx(), p.ID))
+	}
+	e.echo(e.run(dev, "loopback", 1)[0], []byte("room again"))
+}
+
+func stopErrors(e *env) {
+	dev := e.device("")
+	require.ErrorIs(e, dev.Stop(e.ctx(), 0), bridge.ErrInvalid)
+	require.ErrorIs(e, dev.Stop(e.ctx(), 1<<40), bridge.ErrInvalid)
+	p := e.start(dev, "loopback", 1)
+	require.NoError(e, dev.Stop(e.ctx(), p.ID))
+	require.ErrorIs(e, dev.Stop(e.ctx(), p.ID), bridge.ErrInvalid)
+}
+
+// alienProgram is a program for an ABI that never was.
+const alienProgram = `
+const void *nfc_api;
+struct program { unsigned abi, stack; const char *name; void (*main)(void *); };
+static void run(void *self) { (void)self; }
+const struct program nfc_program_table[] = {
+	{ 0x7f000000, 0, "alien", run }, { 0, 0, 0, 0 },
+};
+`
+
+// loadErrors: images that are none, or of another ABI, or a device that cannot.
+func loadErrors(e *env) {
+	dev := e.device("")
+	want := []error{bridge.ErrNotSupported}
+	if dev.Info().CanLoad {
+		want = []error{bridge.ErrABI, bridge.ErrInvalid}
+	}
+	for _, image := range [][]byte{nil, {}, []byte("x"), []byte("\x7fELF"), make([]byte, 100_000)} {
+		_, err := dev.Load(e.ctx(), image)
+		require.Error(e, err, "%d bytes", len(image))
+		requireOneOf(e, err, want...)
+	}
+	if dev.Info().CanLoad {
+		_, err := dev.Load(e.ctx(), e.compile(alienProgram))
+		require.ErrorIs(e, err, bridge.ErrABI)
+		names, err := dev.Programs(e.ctx())
+		require.NoError(e, err)
+		require.NotContains(e, names, "alien")
+	}
+	e.echo(e.subscribe(dev, abi.TargetLoopback), []byte("unharmed"))
+}
+
+// compile makes a shared object of a C source.
+func (e *env) compile(source string) []byte {
+	e.Helper()
+	dir := e.TempDir()
+	from, to := filepath.Join(dir, "program.c"), filepath.Join(dir, "program.so")
+	require.NoError(e, os.WriteFile(from, []byte(source), 0o600))
+	text, err := exec.Command("cc", "-shared", "-fPIC", "-o", to, from).CombinedOutput()
+	require.NoError(e, err, "a device that loads programs is tested with a C compiler: %s", text)
+	image, err := os.ReadFile(to)
+	require.NoError(e, err)
+	return image
+}
+
+// severalDevices: devices do not know of each other.
+func severalDevices(e *env) {
+	one, two := e.device(""), e.device("managers=1")
+	a, b := e.subscribe(one, abi.TargetLoopback), e.subscribe(two, abi.TargetLoopback)
+	e.send(a, []byte("one"))
+	e.send(b, []byte("two"))
+	require.Equal(e, "one", string(e.receive(a)))
+	require.Equal(e, "two", string(e.receive(b)))
+	e.send(b, []byte("across"))
+	require.NoError(e, one.Reset(e.ctx()))
+	require.Equal(e, "across", string(e.receive(b)))
+	require.ErrorIs(e, a.Send(e.ctx(), nil), bridge.ErrDeviceLost)
+	require.NoError(e, one.Close())
+	e.echo(b, []byte("alone"))
+}

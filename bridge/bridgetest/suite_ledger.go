@@ -1,0 +1,307 @@
+package bridgetest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+var ledgerCases = []testCase{
+	{"ledger/echoes-agree", ledgerEchoes},
+	{"ledger/sink-agrees", ledgerSink},
+	{"ledger/closes", ledgerCloses},
+}
+
+// entry is what one side of the ledger holds: what was sent or received.
+type entry struct {
+	id       uint64
+	indirect bool
+}
+
+// ledger runs random calls on one channel to a loopback and keeps both sides.
+type ledger struct {
+	ctx       context.Context
+	ch        bridge.Channel
+	base      uint64 // ids start here
+	max       int    // bytes of the largest transfer
+	ops       atomic.Int64
+	delivered []entry // sends that returned nil, in order
+	received  []entry
+	// lost[n] is the number of transfers that an aborted receive may have
+	// ended after n receives: the device knows that they were not delivered.
+	lost map[int]int
+}
+
+// lastID marks the message that ends a ledger.
+const lastID = ^uint64(0)
+
+// someContext returns a context that ends never, at once or at any moment.
+func someContext(parent context.Context, random *rand.Rand) (context.Context, context.CancelFunc) {
+	switch random.IntN(10) {
+	case 0:
+		ctx, cancel := context.WithCancel(parent)
+		cancel()
+		return ctx, cancel
+	case 1, 2:
+		return context.WithTimeout(parent, time.Duration(random.IntN(200))*time.Microsecond)
+	case 3, 4:
+		ctx, cancel := context.WithCancel(parent)
+		go cancel()
+		return ctx, cancel
+	default:
+		return parent, func() {}
+	}
+}
+
+// outcome checks the error of a call: only the context or a close may end it.
+func outcome(ctx context.Context, what string, err error) error {
+	if err == nil || errors.Is(err, bridge.ErrClosed) {
+		return nil
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w, context %v", what, err, ctx.Err())
+}
+
+// body is what travels under an id.
+func body(id uint64, n int) []byte {
+	b := make([]byte, n)
+	fillPattern(b, 0, id)
+	binary.LittleEndian.PutUint64(b, id)
+	return b
+}
+
+// bodyID returns the id of a body, or an error if it was changed.
+func bodyID(b []byte) (uint64, error) {
+	if len(b) < 8 {
+		return 0, fmt.Errorf("received %d bytes", len(b))
+	}
+	id := binary.LittleEndian.Uint64(b)
+	if i := patternDiff(b[8:], 8, id); id != lastID && i >= 0 {
+		return 0, fmt.Errorf("byte %d of %d under id %d changed", i+8, len(b), id)
+	}
+	return id, nil
+}
+
+// send makes n random sends; it stops early when the channel is closed.
+func (l *ledger) send(seed uint64, n int) error {
+	random := rand.New(rand.NewPCG(seed, 1))
+	for i := range n {
+		id := l.base + uint64(i)
+		ctx, cancel := someContext(l.ctx, random)
+		indirect := random.IntN(3) == 0
+		var err error
+		if indirect {
+			err = l.ch.SendInd(ctx, body(id, 8+random.IntN(l.max)))
+		} else {
+			err = l.ch.Send(ctx, body(id, 8+random.IntN(abi.PayloadSize-7)))
+		}
+		l.ops.Add(1)
+		bad := outcome(ctx, "send", err)
+		cancel()
+		switch {
+		case bad != nil:
+			return bad
+		case err == nil:
+			l.delivered = append(l.delivered, entry{id, indirect})
+		case errors.Is(err, bridge.ErrClosed):
+			return nil
+		}
+	}
+	return nil
+}
+
+// receive makes random receives until the last message or a close.
+func (l *ledger) receive(seed uint64) error {
+	random := rand.New(rand.NewPCG(seed, 2))
+	buf := make([]byte, 8+l.max)
+	for {
+		ctx, cancel := someContext(l.ctx, random)
+		e, err := l.receiveOne(ctx, buf)
+		l.ops.Add(1)
+		bad := outcome(ctx, "receive", err)
+		cancel()
+		switch {
+		case bad != nil:
+			return bad
+		case err == nil && e.id == lastID:
+			return nil
+		case err == nil:
+			l.received = append(l.received, e)
+		case errors.Is(err, bridge.ErrClosed):
+			return nil
+		}
+	}
+}
+
+// receiveOne takes whatever comes next.
+func (l *ledger) receiveOne(ctx context.Context, buf []byte) (e entry, err error) {
+	o, err := l.ch.Next(ctx)
+	if err != nil {
+		return e, err
+	}
+	e.indirect = o.Indirect
+	n := int(o.Size)
+	if o.Indirect {
+		if err = l.ch.ReceiveInd(ctx, buf[:n]); err != nil {
+			l.lost[len(l.received)]++
+		}
+	} else {
+		n, err = l.ch.Receive(ctx, buf)
+	}
+	if err == nil {
+		e.id, err = bodyID(buf[:n])
+	}
+	return e, err
+}
+
+// compare holds the sides against each other. Behind what was received, left
+// more deliveries may be missing.
+func (l *ledger) compare(left int) error {
+	j := 0
+	for i, d := range l.delivered {
+		switch {
+		case j < len(l.received) && l.received[j] == d:
+			j++
+		case d.indirect && l.lost[j] > 0:
+			l.lost[j]--
+		case j == len(l.received) && len(l.delivered)-i <= left:
+			return nil
+		default:
+			return fmt.Errorf("delivered %+v at %d, received %+v at %d", d, i, l.received[j:min(j+3, len(l.received))], j)
+		}
+	}
+	if j < len(l.received) {
+		return fmt.Errorf("received %+v that nobody delivered", l.received[j])
+	}
+	return nil
+}
+
+// ledgerEchoes: of random sends and receives, cancelled at random moments, each
+// that returned nil happened exactly once and each that did not never.
+func ledgerEchoes(e *env) {
+	const channels = 8
+	dev := e.device("managers=2")
+	n := scaled(100_000) / channels
+	var total atomic.Int64
+	var calls []*pending
+	for i, ch := range e.run(dev, "loopback", channels) {
+		calls = append(calls, call("ledger", func() error {
+			l := &ledger{ctx: e.ctx(), ch: ch, max: 30_000, lost: map[int]int{}}
+			receiver := call("receiver", func() error { return l.receive(uint64(i)) })
+			err := l.send(uint64(i), n)
+			err = errors.Join(err, ch.Send(e.ctx(), words(lastID)))
+			err = errors.Join(err, <-receiver.done)
+			total.Add(l.ops.Load())
+			return errors.Join(err, l.compare(0))
+		}))
+	}
+	for _, p := range calls {
+		require.NoError(e, e.wait(p))
+	}
+	require.GreaterOrEqual(e, total.Load(), int64(scaled(100_000)))
+	require.Zero(e, dev.Stats().Faults)
+	require.Zero(e, dev.Stats().Blocked)
+}
+
+// ledgerSink: the same with the device as the other side of the ledger.
+func ledgerSink(e *env) {
+	const channels = 4
+	dev := e.device("managers=2")
+	var calls []*pending
+	for i := range channels {
+		ch := e.run(dev, "sink", 1)[0]
+		calls = append(calls, call("ledger", func() error {
+			random := rand.New(rand.NewPCG(uint64(i), 3))
+			var messages, count uint64
+			for range scaled(20_000) / channels {
+				ctx, cancel := someContext(e.ctx(), random)
+				size := random.IntN(20_000)
+				var err error
+				if random.IntN(2) == 0 {
+					err = ch.SendInd(ctx, make([]byte, size))
+				} else if err = ch.Send(ctx, make([]byte, size%57)); err == nil {
+					messages, size = messages+1, 0
+				}
+				if err == nil {
+					count += uint64(size)
+				}
+				err = outcome(ctx, "send", err)
+				cancel()
+				if err != nil {
+					return err
+				}
+			}
+			return sinkAgrees(e.ctx(), ch, messages, count)
+		}))
+	}
+	for _, p := range calls {
+		require.NoError(e, e.wait(p))
+	}
+}
+
+// sinkAgrees compares a ledger with what a sink says.
+func sinkAgrees(ctx context.Context, ch bridge.Channel, messages, count uint64) error {
+	if err := ch.Send(ctx, []byte(sinkQuery)); err != nil {
+		return err
+	}
+	var buf [abi.PayloadSize]byte
+	if _, err := ch.Receive(ctx, buf[:]); err != nil {
+		return err
+	}
+	m, c := binary.LittleEndian.Uint64(buf[:]), binary.LittleEndian.Uint64(buf[8:])
+	if m != messages || c != count {
+		return fmt.Errorf("host delivered %d messages and %d bytes, device took %d and %d", messages, count, m, c)
+	}
+	return nil
+}
+
+// ledgerCloses: channels that close at random moments lose at most the one
+// thing that the device held, and nothing of it reaches the next subscriber.
+func ledgerCloses(e *env) {
+	const channels = 4
+	dev := e.device("managers=2")
+	p := e.start(dev, "loopback", channels)
+	var calls []*pending
+	for i := range channels {
+		calls = append(calls, call("subscriber", func() error {
+			random := rand.New(rand.NewPCG(uint64(i), 4))
+			for round := range uint64(max(10, scaled(200))) {
+				if err := closedLedger(e.ctx(), dev, p.First+bridge.Target(i), round, random); err != nil {
+					return fmt.Errorf("round %d: %w", round, err)
+				}
+			}
+			return nil
+		}))
+	}
+	for _, c := range calls {
+		require.NoError(e, e.wait(c))
+	}
+	require.Zero(e, dev.Stats().Faults)
+}
+
+// closedLedger subscribes, works, and closes in the middle of it.
+func closedLedger(ctx context.Context, dev bridge.Device, t bridge.Target, round uint64, random *rand.Rand) error {
+	ch, err := dev.Subscribe(ctx, t)
+	if err != nil {
+		return err
+	}
+	l := &ledger{ctx: ctx, ch: ch, base: round << 32, max: 30_000, lost: map[int]int{}}
+	sender := call("sender", func() error { return l.send(random.Uint64(), 1_000_000) })
+	receiver := call("receiver", func() error { return l.receive(round) })
+	for after := random.Int64N(60); l.ops.Load() < after; {
+		time.Sleep(10 * time.Microsecond)
+	}
+	err = ch.Close()
+	return errors.Join(err, <-sender.done, <-receiver.done, l.compare(1))
+}

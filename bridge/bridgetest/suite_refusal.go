@@ -1,0 +1,174 @@
+package bridgetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+var refusalCases = []testCase{
+	{"refusal/size-h2d", sizeMismatchH2D},
+	{"refusal/size-d2h", sizeMismatchD2H},
+	{"refusal/kind-h2d", kindMismatchH2D},
+	{"refusal/kind-d2h", kindMismatchD2H},
+	{"refusal/target-timeout", targetTimeout},
+	{"refusal/deadline", deadlineTransfer},
+	{"refusal/device-memory", deviceMemory},
+	{"refusal/process-ends", processEnds},
+}
+
+// status reads what an expect process answers.
+func (e *env) status(ch bridge.Channel) abi.Status {
+	e.Helper()
+	return abi.Status(e.words(e.receive(ch), 1)[0])
+}
+
+// exchange makes an expect process read n bytes and sends them.
+func (e *env) exchange(ports []bridge.Channel, n int) {
+	e.Helper()
+	e.send(ports[0], words(uint64(n)))
+	require.NoError(e, ports[1].SendInd(e.ctx(), make([]byte, n)))
+	require.Equal(e, abi.OK, e.status(ports[0]))
+	e.send(ports[0], words(uint64(n)|expectWrite))
+	require.NoError(e, ports[1].ReceiveInd(e.ctx(), make([]byte, n)))
+	require.Equal(e, abi.OK, e.status(ports[0]))
+}
+
+// sizeMismatchH2D: both ends learn that their sizes differ, and of both sizes.
+func sizeMismatchH2D(e *env) {
+	ports := e.run(e.device(""), "expect", 2)
+	for _, c := range []struct{ host, device uint64 }{
+		{100, 101}, {101, 100}, {0, 5}, {5, 0}, {100_000, 4096}, {4096, 100_000},
+	} {
+		e.send(ports[0], words(c.device))
+		err := ports[1].SendInd(e.ctx(), make([]byte, c.host))
+		e.isSizeError(err, c.host, c.device)
+		require.Equal(e, abi.ErrSize, e.status(ports[0]))
+		e.exchange(ports, 3000)
+	}
+}
+
+func (e *env) isSizeError(err error, host, device uint64) {
+	e.Helper()
+	require.ErrorIs(e, err, bridge.ErrSizeMismatch)
+	var s *bridge.SizeError
+	require.ErrorAs(e, err, &s)
+	require.Equal(e, bridge.SizeError{Host: host, Device: device}, *s)
+}
+
+// sizeMismatchD2H: so do they on the way to the host.
+func sizeMismatchD2H(e *env) {
+	ports := e.run(e.device(""), "expect", 2)
+	for _, c := range []struct{ host, device uint64 }{
+		{100, 101}, {101, 100}, {0, 5}, {5, 0}, {100_000, 4096}, {4096, 100_000},
+	} {
+		b := newBuffer(int(c.host), 17)
+		e.send(ports[0], words(c.device|expectWrite))
+		err := ports[1].ReceiveInd(e.ctx(), b.data)
+		e.isSizeError(err, c.host, c.device)
+		require.Equal(e, abi.ErrSize, e.status(ports[0]))
+		require.Negative(e, firstNot(b.whole, canary), "written although refused")
+		e.exchange(ports, 3000)
+	}
+}
+
+// kindMismatchH2D: a message for a process that wants a transfer.
+func kindMismatchH2D(e *env) {
+	ports := e.run(e.device(""), "expect", 2)
+	e.send(ports[0], words(64))
+	require.ErrorIs(e, ports[1].Send(e.ctx(), []byte("direct")), bridge.ErrKindMismatch)
+	require.Equal(e, abi.ErrKind, e.status(ports[0]))
+	e.exchange(ports, 64)
+	// Port 0 reads messages: there a transfer is the wrong kind.
+	require.ErrorIs(e, ports[0].SendInd(e.ctx(), make([]byte, 8)), bridge.ErrKindMismatch)
+}
+
+// kindMismatchD2H: a receiver of messages where the device gives a transfer,
+// and the other way round.
+func kindMismatchD2H(e *env) {
+	dev := e.device("")
+	ports := e.run(dev, "expect", 2)
+	e.send(ports[0], words(64|expectWrite))
+	_, err := ports[1].Receive(e.ctx(), make([]byte, 56))
+	require.ErrorIs(e, err, bridge.ErrKindMismatch)
+	require.Equal(e, abi.ErrKind, e.status(ports[0]))
+	e.exchange(ports, 64)
+	loop := e.run(dev, "loopback", 1)[0]
+	e.send(loop, []byte("direct"))
+	b := newBuffer(6, 0)
+	require.ErrorIs(e, loop.ReceiveInd(e.ctx(), b.data), bridge.ErrKindMismatch)
+	require.Negative(e, firstNot(b.whole, canary), "written although refused")
+	e.echo(loop, []byte("next"))
+}
+
+// targetTimeout: a device that bounds the wait says so with its own error.
+func targetTimeout(e *env) {
+	dev := e.device("target-timeout=50ms")
+	ch := e.run(dev, "hold", 1)[0]
+	for range 3 {
+		err := ch.Send(e.ctx(), []byte("late"))
+		require.ErrorIs(e, err, bridge.ErrTargetTimeout)
+		require.ErrorIs(e, err, context.DeadlineExceeded)
+		err = ch.SendInd(e.ctx(), make([]byte, 50_000))
+		require.ErrorIs(e, err, bridge.ErrTargetTimeout)
+	}
+	e.echo(e.subscribe(dev, abi.TargetLoopback), []byte("in time"))
+}
+
+// deadlineTransfer: a deadline that passes while the target is not ready leaves
+// nothing behind: the next transfer works at once.
+func deadlineTransfer(e *env) {
+	ports := e.run(e.device(""), "gate", 2)
+	ctx, cancel := context.WithTimeout(e.ctx(), 20*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(e, ports[1].SendInd(ctx, make([]byte, 100_000)), context.DeadlineExceeded)
+	p := call("second", func() error { return ports[1].SendInd(e.ctx(), make([]byte, 70_000)) })
+	e.send(ports[0], nil)
+	require.NoError(e, e.wait(p))
+	require.Equal(e, words(1, 70_000), e.receive(ports[0]))
+}
+
+// deviceMemory: a transfer that device memory cannot hold is refused before a
+// byte moves.
+func deviceMemory(e *env) {
+	dev := e.device("emem=16MiB")
+	const n = 64 << 20
+	data := e.pages(n)
+	ports := e.run(dev, "expect", 2)
+	e.send(ports[0], words(n))
+	err := ports[1].SendInd(e.ctx(), data)
+	require.Error(e, err)
+	requireOneOf(e, err, bridge.ErrRange, bridge.ErrNoMemory)
+	require.Contains(e, []abi.Status{abi.ErrRange, abi.ErrNoMemory}, e.status(ports[0]))
+	e.exchange(ports, 4096)
+	sink := e.run(dev, "sink", 1)[0]
+	requireOneOf(e, sink.SendInd(e.ctx(), data), bridge.ErrRange, bridge.ErrNoMemory)
+	e.sendPattern(sink, 4096, 0, 1)
+	_, count, _ := e.sinkStat(sink)
+	require.Equal(e, uint64(4096), count)
+	m, err := dev.Memory(e.ctx(), abi.EMEM)
+	require.NoError(e, err)
+	require.Equal(e, uint64(16<<20), m.Size)
+}
+
+// processEnds: a process that stops ends what waits for it.
+func processEnds(e *env) {
+	dev := e.device("")
+	p := e.start(dev, "hold", 4)
+	var calls []*pending
+	for i, op := range operations[:4] {
+		ch := e.subscribe(dev, p.First+bridge.Target(i))
+		calls = append(calls, call(op.name, func() error { return op.do(e.ctx(), ch) }))
+	}
+	e.untilBlocked(dev, len(calls))
+	require.NoError(e, dev.Stop(e.ctx(), p.ID))
+	for _, c := range calls {
+		e.Log(c.name)
+		require.ErrorIs(e, e.wait(c), bridge.ErrClosed)
+	}
+	require.ErrorIs(e, dev.Stop(e.ctx(), p.ID), bridge.ErrInvalid)
+}

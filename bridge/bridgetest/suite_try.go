@@ -1,0 +1,174 @@
+package bridgetest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+var tryCases = []testCase{
+	{"try/send", trySend},
+	{"try/receive", tryReceive},
+	{"try/arm-h2d", armH2D},
+	{"try/arm-d2h", armD2H},
+	{"try/arm-ends", armEnds},
+	{"try/disarm", disarm},
+	{"next", next},
+}
+
+// mustTrySend sends once the target waits, which may take a moment.
+func (e *env) mustTrySend(ch bridge.Channel, msg []byte) {
+	e.Helper()
+	e.until("target waits", func() bool {
+		ok, err := ch.TrySend(msg)
+		require.NoError(e, err)
+		return ok
+	})
+}
+
+// trySend gives a message only to a target that waits, and leaves nothing
+// behind otherwise.
+func trySend(e *env) {
+	dev := e.device("")
+	ports := e.run(dev, "gate", 2)
+	for i := range 30 {
+		ok, err := ports[1].TrySend(make([]byte, 7))
+		require.NoError(e, err)
+		require.False(e, ok, "the gate is shut")
+		e.send(ports[0], nil)
+		e.mustTrySend(ports[1], make([]byte, i))
+		require.Equal(e, words(0, uint64(i)), e.receive(ports[0]))
+	}
+	_, err := ports[1].TrySend(make([]byte, abi.PayloadSize+1))
+	require.ErrorIs(e, err, bridge.ErrTooLarge)
+}
+
+// tryReceive takes a message only if there is one.
+func tryReceive(e *env) {
+	ch := e.subscribe(e.device(""), abi.TargetLoopback)
+	var buf [abi.PayloadSize]byte
+	for i := range uint64(30) {
+		_, ok, err := ch.TryReceive(buf[:])
+		require.NoError(e, err)
+		require.False(e, ok, "nothing was sent")
+		e.send(ch, words(i))
+		_, err = ch.Next(e.ctx())
+		require.NoError(e, err)
+		_, _, err = ch.TryReceive(buf[:7])
+		require.ErrorIs(e, err, bridge.ErrTooLarge, "the message stays offered")
+		n, ok, err := ch.TryReceive(buf[:])
+		require.NoError(e, err)
+		require.True(e, ok)
+		require.Equal(e, words(i), buf[:n])
+	}
+}
+
+// token waits for a wake.
+func (e *env) token(wake <-chan struct{}) {
+	e.Helper()
+	e.until("wake", func() bool { return len(wake) > 0 })
+	<-wake
+}
+
+// armH2D: a token comes when the target waits, not before.
+func armH2D(e *env) {
+	dev := e.device("")
+	ports := e.run(dev, "gate", 2)
+	wake := make(chan struct{}, 1)
+	for i := range 20 {
+		require.NoError(e, ports[1].Arm(abi.H2D, wake))
+		ok, err := ports[1].TrySend(nil)
+		require.NoError(e, err)
+		require.False(e, ok)
+		require.NoError(e, ports[1].Arm(abi.H2D, wake))
+		e.send(ports[0], nil)
+		e.token(wake)
+		e.mustTrySend(ports[1], make([]byte, i))
+		require.Equal(e, words(0, uint64(i)), e.receive(ports[0]))
+		ports[1].Disarm(abi.H2D)
+		drainTokens(wake)
+	}
+}
+
+func drainTokens(wake chan struct{}) {
+	for len(wake) > 0 {
+		<-wake
+	}
+}
+
+// armD2H: a token comes when something is offered, at once if it is already.
+func armD2H(e *env) {
+	ch := e.subscribe(e.device(""), abi.TargetLoopback)
+	wake := make(chan struct{}, 1)
+	var buf [abi.PayloadSize]byte
+	for i := range uint64(30) {
+		if i%2 == 0 {
+			require.NoError(e, ch.Arm(abi.D2H, wake))
+			e.send(ch, words(i))
+		} else {
+			e.send(ch, words(i))
+			_, err := ch.Next(e.ctx())
+			require.NoError(e, err)
+			require.NoError(e, ch.Arm(abi.D2H, wake))
+		}
+		e.token(wake)
+		n, ok, err := ch.TryReceive(buf[:])
+		require.NoError(e, err)
+		require.True(e, ok)
+		require.Equal(e, words(i), buf[:n])
+		ch.Disarm(abi.D2H)
+		drainTokens(wake)
+	}
+}
+
+// armEnds: a close and a reset wake what is armed.
+func armEnds(e *env) {
+	dev := e.device("")
+	ports := e.run(dev, "hold", 2)
+	wake := make(chan struct{}, 2)
+	for i, end := range []func() error{ports[0].Close, func() error { return dev.Reset(e.ctx()) }} {
+		for _, half := range []abi.Direction{abi.H2D, abi.D2H} {
+			require.NoError(e, ports[i].Arm(half, wake))
+		}
+		require.NoError(e, end())
+		e.token(wake)
+		e.token(wake)
+	}
+}
+
+// disarm: what was disarmed is not woken, not even by a close.
+func disarm(e *env) {
+	ch := e.run(e.device(""), "hold", 1)[0]
+	wake := make(chan struct{}, 2)
+	for _, half := range []abi.Direction{abi.H2D, abi.D2H} {
+		require.NoError(e, ch.Arm(half, wake))
+		ch.Disarm(half)
+		ch.Disarm(half)
+	}
+	require.NoError(e, ch.Close())
+	require.Empty(e, wake)
+}
+
+// next: Next tells the kind and the size of what is offered and takes nothing.
+func next(e *env) {
+	ch := e.run(e.device(""), "loopback", 1)[0]
+	e.send(ch, []byte("seven b"))
+	for range 3 {
+		o, err := ch.Next(e.ctx())
+		require.NoError(e, err)
+		require.Equal(e, bridge.Offer{Size: 7}, o)
+	}
+	require.Equal(e, "seven b", string(e.receive(ch)))
+	b := newBuffer(70_001, 9)
+	fillPattern(b.data, 0, 4)
+	require.NoError(e, ch.SendInd(e.ctx(), b.data))
+	for range 3 {
+		o, err := ch.Next(e.ctx())
+		require.NoError(e, err)
+		require.Equal(e, bridge.Offer{Indirect: true, Size: 70_001}, o)
+	}
+	clear(b.data)
+	require.NoError(e, ch.ReceiveInd(e.ctx(), b.data))
+	require.Negative(e, patternDiff(b.data, 0, 4))
+}
