@@ -538,6 +538,29 @@ static void dispatch(struct nfc_channel *ch, const struct nfc_slot *slot)
 }
 
 /*
+ * Payloads that are structs are whole, belong to their header's sequence, and
+ * have nothing in their reserved words (a begin's are answered with EPROTO).
+ */
+static bool well_formed(const struct nfc_slot *slot)
+{
+	enum nfc_type type = nfc_header_type(slot->header);
+	uint64_t id = slot->payload[type == NFC_TYPE_CLOSE];
+	uint64_t reserved = 0;
+
+	if (type == NFC_TYPE_DIRECT || type == NFC_TYPE_IND_LIST)
+		return true;
+	if (nfc_header_length(slot->header) != NFC_PAYLOAD_SIZE ||
+	    nfc_header_sequence(slot->header) != (id & 0xffff))
+		return false;
+	if (type == NFC_TYPE_IND_BEGIN || type == NFC_TYPE_ACK ||
+	    type == NFC_TYPE_ERROR)
+		return true;
+	for (int i = 2; i < 7; i++)
+		reserved |= slot->payload[i];
+	return !reserved;
+}
+
+/*
  * One turn of a read manager: take what is there, up to a budget, while d2h
  * has room for the answers. Returns how many messages it took.
  */
@@ -555,7 +578,8 @@ uint32_t nfc_read_manager(struct nfc_island *island, struct nfc_box *box)
 
 		taken++;
 		if (nfc_header_epoch(slot.header) != epoch ||
-		    id >= dev->config.channels || !ch->open || ch->box != box)
+		    id >= dev->config.channels || !ch->open || ch->box != box ||
+		    !well_formed(&slot))
 			drop(island);
 		else
 			dispatch(ch, &slot);
