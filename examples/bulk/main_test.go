@@ -58,7 +58,7 @@ func TestBulkJSON(t *testing.T) {
 			require.Equal(t, 3, r.Files, "links are left out")
 			require.EqualValues(t, len(contents), r.Bytes)
 			require.Equal(t, fmt.Sprintf("%x", sha256.Sum256(contents)), r.SHA256)
-			for _, p := range []path{r.H2D, r.D2H} {
+			for _, p := range []path{r.H2D, r.D2H, r.Both} {
 				require.Positive(t, p.Seconds)
 				require.Positive(t, p.GBs)
 				require.InEpsilon(t, p.GBs/p.MemcpyGBs, p.OverMemcpy, 1e-9)

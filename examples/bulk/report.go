@@ -19,6 +19,9 @@ type report struct {
 	SHA256 string `json:"sha256"`
 	H2D    path   `json:"h2d"`
 	D2H    path   `json:"d2h"`
+	// Both is both directions over the wall time; they overlap where there is
+	// more than one channel.
+	Both path `json:"both"`
 	// WallS and CPUS are seconds spent moving, both ways; CPU is of this process
 	// with the simulated device in it.
 	WallS float64 `json:"wall_s"`
@@ -52,6 +55,7 @@ func (m *mover) report(files *fileSet) *report {
 	return &report{
 		Files: len(files.paths), Bytes: m.bytes, SHA256: sum,
 		H2D: newPath(m.bytes, m.h2d.total, m.copied[0]), D2H: newPath(m.bytes, m.d2h.total, m.copied[1]),
+		Both:  newPath(2*m.bytes, m.wall, m.copied[0]+m.copied[1]),
 		WallS: m.wall.Seconds(), CPUS: m.cpu.Seconds(), TotalS: time.Since(m.begun).Seconds(),
 	}
 }
@@ -76,12 +80,13 @@ func (r *report) write(w io.Writer, format string) error {
                       GB/s   memcpy GB/s   ratio
 h2d, host to device  %5.2f         %5.2f   %5.2f
 d2h, device to host  %5.2f         %5.2f   %5.2f
+both, overlapping    %5.2f         %5.2f   %5.2f
 
 moving: %.2f s wall, %.2f s CPU; all with reading, hashing and memcpy: %.1f s
 `,
 		r.Files, byteText(r.Bytes), r.SHA256,
 		r.H2D.GBs, r.H2D.MemcpyGBs, r.H2D.OverMemcpy, r.D2H.GBs, r.D2H.MemcpyGBs, r.D2H.OverMemcpy,
-		r.WallS, r.CPUS, r.TotalS)
+		r.Both.GBs, r.Both.MemcpyGBs, r.Both.OverMemcpy, r.WallS, r.CPUS, r.TotalS)
 	return err
 }
 
