@@ -112,7 +112,7 @@ static int control_start(struct nfc_process *self, struct nfc_control *c)
 	int rc;
 
 	if (c->name[NFC_NAME_SIZE - 1] || !c->b ||
-	    c->b > dev->config.channels || c->a + c->b > dev->config.channels ||
+	    c->b > dev->config.channels || c->a > dev->config.channels - c->b ||
 	    (c->a && c->a < NFC_TARGET_FIRST))
 		return -NFC_EINVAL;
 	start.program = nfc_program_find(dev, (const char *)c->name);
