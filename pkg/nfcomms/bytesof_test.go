@@ -172,16 +172,24 @@ func grow(n int) byte {
 }
 
 // mover moves the caller's stack in the middle of a transfer.
-type mover struct{ null }
+// A device knows the address that it was told, not where the bytes went.
+type mover struct {
+	null
+	moved bool
+}
 
 func (m *mover) SendInd(_ context.Context, data []byte) error {
+	told := address(data)
 	grow(2000)
+	m.moved = m.moved || told != address(data)
 	m.got = append([]byte(nil), data...)
 	return nil
 }
 
 func (m *mover) ReceiveInd(_ context.Context, data []byte) error {
-	grow(2000)
+	told := address(data)
+	grow(4000)
+	m.moved = m.moved || told != address(data)
 	for i := range data {
 		data[i] = byte(i)
 	}
@@ -204,6 +212,7 @@ func TestStackMovesDuringTransfer(t *testing.T) {
 		assert.Equal(t, [16]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, w)
 	}()
 	<-done
+	assert.False(t, m.moved, "the device was told an address on the stack")
 }
 
 func TestPointersAreRefused(t *testing.T) {

@@ -91,6 +91,7 @@ func TestStripedNamesTheStripe(t *testing.T) {
 	})
 	err := SendStriped(ctx, make([]byte, 12288), 12288, chs...)
 	failing()
+	require.NoError(t, ctx.Err(), "the other transfers were ended, not waited for")
 	var se *StripeError
 	require.ErrorAs(t, err, &se)
 	require.ErrorIs(t, err, ErrDMA)
