@@ -153,9 +153,12 @@ struct nfc_channel {
 	uint8_t ending; /* CLOSE is to be answered when quiet */
 	uint8_t has_list;
 	uint8_t timed; /* in the island's deadline list */
+	uint8_t recalled; /* in the island's recall list */
 	uint64_t begin_ns; /* the parked offer arrived */
 	uint64_t deadline;
 	struct nfc_channel *timed_prev, *timed_next;
+	struct nfc_channel *recall_next;
+	uint64_t recall_id; /* transaction to give back */
 	struct nfc_slot parked; /* DIRECT or IND_BEGIN, MESSAGE or OFFERED on h2d */
 	struct nfc_slot list; /* list 0 beside it */
 };
@@ -211,6 +214,7 @@ struct nfc_island {
 	struct nfc_process *ready_first, *ready_last;
 	struct nfc_transfer *active;
 	struct nfc_channel *timed; /* parked offers with a deadline */
+	struct nfc_channel *recalls; /* WITHDRAW to answer after the processes ran */
 	struct nfc_stack scheduler;
 	uint64_t now; /* clock as of the last look, some microseconds ago at most */
 	uint64_t timer; /* no process or offer is due before */
@@ -277,6 +281,7 @@ int nfc_accept(struct nfc_channel *ch, struct nfc_process *p);
 void nfc_refuse(struct nfc_channel *ch, enum nfc_status status);
 void nfc_untime(struct nfc_channel *ch);
 uint64_t nfc_expire_offers(struct nfc_island *island);
+void nfc_serve_recalls(struct nfc_island *island);
 int nfc_channel_open(struct nfc_island *island, void *arg);
 
 /* nfc_channel.c */

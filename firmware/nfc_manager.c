@@ -366,13 +366,42 @@ static void on_fin(struct nfc_channel *ch, enum nfc_direction direction)
 	nfc_half_release(ch, direction, 0);
 }
 
-static void on_withdraw(struct nfc_channel *ch, enum nfc_direction direction,
-			uint64_t id)
+/*
+ * The host wants a message back. A process that was just woken for it runs
+ * first: had it waited in a read it would hold the message by now.
+ */
+static void on_withdraw(struct nfc_channel *ch, enum nfc_direction direction)
 {
 	if (direction != NFC_H2D || nfc_h2d(ch)->state != NFC_HALF_MESSAGE)
 		return; /* accepted meanwhile: the answer is on its way */
-	unpark(ch);
-	nfc_note(ch, NFC_TYPE_WITHDRAWN, NFC_H2D, id);
+	ch->recall_id = present(nfc_h2d(ch));
+	if (ch->recalled)
+		return;
+	ch->recalled = 1;
+	ch->recall_next = ch->island->recalls;
+	ch->island->recalls = ch;
+}
+
+/* Give back what the processes left after they ran. */
+void nfc_serve_recalls(struct nfc_island *island)
+{
+	struct nfc_channel *ch = island->recalls, *next;
+
+	island->recalls = NULL;
+	for (; ch; ch = next) {
+		next = ch->recall_next;
+		if (!nfc_box_room(island->dev, ch->box)) {
+			ch->recall_next = island->recalls;
+			island->recalls = ch;
+			continue;
+		}
+		ch->recalled = 0;
+		if (nfc_h2d(ch)->state != NFC_HALF_MESSAGE ||
+		    present(nfc_h2d(ch)) != ch->recall_id)
+			continue;
+		unpark(ch);
+		nfc_note(ch, NFC_TYPE_WITHDRAWN, NFC_H2D, ch->recall_id);
+	}
 }
 
 static void on_withdrawn(struct nfc_channel *ch, enum nfc_direction direction)
@@ -453,7 +482,7 @@ static void on_note(struct nfc_channel *ch, const struct nfc_slot *slot)
 	if (type == NFC_TYPE_FIN)
 		on_fin(ch, direction);
 	else if (type == NFC_TYPE_WITHDRAW)
-		on_withdraw(ch, direction, id);
+		on_withdraw(ch, direction);
 	else if (type == NFC_TYPE_WITHDRAWN)
 		on_withdrawn(ch, direction);
 	else

@@ -54,7 +54,8 @@ struct nfc_port {
 	/*
 	 * Move len bytes between device memory and host memory at a bus
 	 * address. 0, NFC_EDMA (a page cannot be reached; nothing is known of
-	 * the bytes) or NFC_EBUSY (try this piece again). Any thread.
+	 * the bytes), NFC_EBUSY (try this piece again) or NFC_ERESET (DMA is
+	 * fenced for good: the transfer ends without a word). Any thread.
 	 */
 	int (*dma_read)(void *self, void *to, uint64_t bus, uint64_t len);
 	int (*dma_write)(void *self, uint64_t bus, const void *from,

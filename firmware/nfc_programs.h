@@ -22,7 +22,7 @@ int nfc_buffer_fit(struct nfc_process *self, struct nfc_buffer *b,
 int nfc_read_ports(struct nfc_process *self, struct nfc_channel **ch,
 		   uint8_t message[NFC_PAYLOAD_SIZE], struct nfc_offer *offer);
 
-/* Take an offered transfer into b; refuses it when there is no room. */
+/* Take a transfer of size bytes into b; refuses it when there is no room. */
 int nfc_take_transfer(struct nfc_process *self, struct nfc_channel *ch,
 		      struct nfc_buffer *b, uint64_t size);
 

@@ -305,7 +305,7 @@ static void island_sleep(struct nfc_island *island)
 	atomic_store(word, 1);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!boxes_pending(island, &stalled) && !atomic_load(&island->inbox) &&
-	    !atomic_load(&dev->halt)) {
+	    !island->recalls && !atomic_load(&dev->halt)) {
 		if (stalled)
 			until = nfc_min(until, island->now + 50000);
 		island->count[NFC_COUNT_SLEEPS]++;
@@ -321,6 +321,8 @@ static bool island_turn(struct nfc_island *island)
 	bool busy = serve_boxes(island);
 
 	busy |= run_ready(island);
+	if (island->recalls)
+		nfc_serve_recalls(island);
 	if (island->active)
 		busy |= nfc_transfer_pump(island);
 	busy |= serve_inbox(island);

@@ -27,13 +27,14 @@ static int stop_here(struct nfc_island *island, void *arg)
 	return 0;
 }
 
-/* 0 once the process is gone; -NFC_EBUSY while it is on its way out. */
+/*
+ * -NFC_EBUSY while the process is on its way out, so always the first time;
+ * -NFC_EINVAL if there is none of that id (any more).
+ */
 static int control_stop(struct nfc_process *self, struct nfc_control *c)
 {
 	struct nfc_device *dev = self->island->dev;
 
-	if (!c->a || c->a >= atomic_load(&dev->next_process))
-		return -NFC_EINVAL;
 	for (uint32_t i = 0; i < dev->config.islands; i++) {
 		int rc = nfc_island_call(self, &dev->islands[i], stop_here,
 					 &c->a);
@@ -41,7 +42,7 @@ static int control_stop(struct nfc_process *self, struct nfc_control *c)
 		if (rc)
 			return rc;
 	}
-	return 0;
+	return -NFC_EINVAL;
 }
 
 static int control_open(struct nfc_process *self, struct nfc_control *c)

@@ -190,7 +190,7 @@ static void batch_done(struct nfc_transfer *t)
 		}
 		t->fault_index = piece->entry;
 		t->finished = piece->list;
-		t->ending = NFC_EDMA;
+		t->ending = failed >> 16 == NFC_ERESET ? NFC_ERESET : NFC_EDMA;
 		return;
 	}
 	t->finished = b->end_list;
@@ -221,6 +221,8 @@ static bool pump_one(struct nfc_island *island, struct nfc_transfer *t,
 		return true;
 	if (t->busy)
 		batch_done(t);
+	if (t->ending == NFC_ERESET)
+		return false;
 	if (t->ending) {
 		finish(t);
 		return false;

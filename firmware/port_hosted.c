@@ -128,7 +128,7 @@ static bool enter(struct life *life)
 static int move(struct life *life, void *to, const void *from, uint64_t len)
 {
 	if (!enter(life))
-		return NFC_EDMA;
+		return NFC_ERESET;
 	memcpy(to, from, len);
 	atomic_fetch_sub_explicit(&life->moving, 1, memory_order_release);
 	return 0;

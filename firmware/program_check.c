@@ -44,35 +44,42 @@ void nfc_gate_main(struct nfc_process *self)
 	}
 }
 
+static int give_transfer(struct nfc_process *self, struct nfc_channel *ch,
+			 struct nfc_buffer *b, uint64_t size)
+{
+	int rc = nfc_buffer_fit(self, b, size);
+
+	if (!rc)
+		return channel_write_ind(ch, b->address, size);
+	channel_close(ch, 1 << NFC_D2H); /* the host must not wait for it */
+	return rc;
+}
+
 /*
  * expect: the message u64 size on port 0 makes it take a transfer of exactly
- * size bytes from port 1 (top bit set: give one), and answer the result, 0 or a
- * negated status, as i64 on port 0.
+ * size bytes from port 1 (top bit set: give one), and answer the enum nfc_status
+ * of that as u64 on port 0.
  */
 void nfc_expect_main(struct nfc_process *self)
 {
 	struct nfc_channel *ask = nfc_channel_of(self, 0);
 	struct nfc_channel *data = nfc_channel_of(self, 1);
-	uint64_t give = 1ull << 63, page = 4096;
+	uint64_t give = 1ull << 63;
 	struct nfc_buffer b = { 0 };
 	int rc = data ? 0 : -NFC_ESTOPPED;
 
 	while (rc != -NFC_ESTOPPED) {
 		uint64_t size = 0;
-		int64_t result;
+		uint64_t status;
 
 		rc = channel_read(ask, &size, sizeof(size));
 		if (rc < 0)
 			continue;
-		result = nfc_buffer_fit(self, &b, (size & ~give) + page);
-		if (!result && size & give)
-			result = channel_write_ind(data, b.address,
-						   size & ~give);
-		else if (!result)
-			result = channel_read_ind(data, b.address, size);
-		rc = (int)result;
+		rc = size & give ? give_transfer(self, data, &b, size & ~give) :
+				   nfc_take_transfer(self, data, &b, size);
+		status = (uint64_t)-rc;
 		if (rc != -NFC_ESTOPPED)
-			rc = channel_write(ask, &result, sizeof(result));
+			rc = channel_write(ask, &status, sizeof(status));
 	}
 }
 

@@ -53,8 +53,13 @@ int nfc_read_ports(struct nfc_process *self, struct nfc_channel **ch,
 int nfc_take_transfer(struct nfc_process *self, struct nfc_channel *ch,
 		      struct nfc_buffer *b, uint64_t size)
 {
-	if (nfc_buffer_fit(self, b, size))
-		return channel_read_ind(ch, UINT64_MAX, size);
+	struct nfc_offer offer;
+	int rc = nfc_buffer_fit(self, b, size);
+
+	if (rc) {
+		rc = channel_offer(ch, &offer);
+		return rc ? rc : channel_read_ind(ch, UINT64_MAX, size);
+	}
 	return channel_read_ind(ch, b->address, size);
 }
 
