@@ -236,7 +236,7 @@ func pause(round int) {
 // newBox lays a box over its memory.
 func newBox(ep *epoch, index int) *box {
 	l := &ep.layout
-	b := &box{ep: ep, index: index, island: index % l.islands}
+	b := &box{ep: ep, index: index, island: index / (l.boxes / l.islands)}
 	b.asleep = &ep.area.Island[b.island].Word
 	b.mask = uint64(l.slots - 1)
 	b.shift = bits.TrailingZeros(uint(l.slots))

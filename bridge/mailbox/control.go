@@ -127,11 +127,16 @@ func (k *control) start(ctx context.Context, p bridge.Program) (bridge.Process, 
 // the process is on its way out.
 func (k *control) stop(ctx context.Context, id bridge.ProcessID) error {
 	const first, most = 100 * time.Microsecond, 5 * time.Millisecond
+	told := false
 	for wait := first; ; wait = min(2*wait, most) {
 		_, err := k.call(ctx, abi.Control{Op: abi.ControlStop, A: uint64(id)}, nil)
-		if !errors.Is(err, bridge.ErrBusy) {
+		switch {
+		case told && errors.Is(err, bridge.ErrInvalid):
+			return nil // it was there, and is gone
+		case !errors.Is(err, bridge.ErrBusy):
 			return err
 		}
+		told = true
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:

@@ -32,7 +32,7 @@ func (b *box) dispatchLocked(s *abi.Slot) {
 		b.staleLocked()
 		return
 	}
-	if int(id) >= b.ep.channels || int(id)%len(b.ep.boxes) != b.index {
+	if int(id) >= b.ep.channels || b.ep.hello.Mailbox(id) != b.index {
 		b.faultLocked(s, "not a channel of mailbox %d", b.index)
 		return
 	}
@@ -145,6 +145,11 @@ func (b *box) beginLocked(h *half, s *abi.Slot) {
 // offerLocked stores the device's next offer. Must hold rx.
 func (b *box) offerLocked(h *half, s *abi.Slot) {
 	state := h.state.Load()
+	if state&fActive != 0 && state&fEarly == 0 && h.xfer.over() {
+		h.early = *s
+		h.state.Or(fEarly)
+		return
+	}
 	if state&(fOffer|fHeld|fOwed|fActive) != 0 {
 		b.faultLocked(s, "a second offer")
 		return
@@ -153,6 +158,11 @@ func (b *box) offerLocked(h *half, s *abi.Slot) {
 		b.staleLocked() // it crossed the close, which answers it
 		return
 	}
+	h.storeLocked(s)
+}
+
+// storeLocked makes s the half's offer. Must hold rx.
+func (h *half) storeLocked(s *abi.Slot) {
 	h.slot = *s
 	if h.state.Add(1<<flagBits+fOffer)&fParked != 0 { // the flag is clear: a carry is impossible
 		h.wakeUp()
@@ -257,6 +267,9 @@ func (b *box) recallLocked(h *half, s *abi.Slot) {
 		state := h.state.Load()
 		ahead := int64(s.Note().Transaction - h.id(state))
 		switch {
+		case ahead == 1 && state&fEarly != 0:
+			h.recall, h.earlyBack = *s, true
+			return
 		case ahead > 0:
 			b.faultLocked(s, "transaction %d from the future", s.Note().Transaction)
 			return

@@ -49,7 +49,7 @@ func newEpoch(ctx context.Context, d *Device) (*epoch, error) {
 }
 
 // boxOf returns the mailbox of a channel.
-func (e *epoch) boxOf(id uint32) *box { return e.boxes[int(id)%len(e.boxes)] }
+func (e *epoch) boxOf(id uint32) *box { return e.boxes[e.hello.Mailbox(id)] }
 
 // err returns why the epoch ended, nil while it lives.
 func (e *epoch) err() error {

@@ -119,6 +119,9 @@ func (l *layout) checkHello() error {
 	if h.Slots&(h.Slots-1) != 0 {
 		return fmt.Errorf("%w: hello with slots %d, not a power of two", bridge.ErrFault, h.Slots)
 	}
+	if h.Mailboxes%h.Islands != 0 || uint32(h.Mailboxes) > h.Channels {
+		return fmt.Errorf("%w: hello with mailboxes %d for %d islands and %d channels", bridge.ErrFault, h.Mailboxes, h.Islands, h.Channels)
+	}
 	l.channels, l.boxes = int(h.Channels), int(h.Mailboxes)
 	l.islands, l.slots = int(h.Islands), int(h.Slots)
 	return nil

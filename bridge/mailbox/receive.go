@@ -276,9 +276,27 @@ func (h *half) receiveInd(ctx context.Context, data []byte) error {
 	err := h.run(ctx, x)
 	x.pin.Unpin()
 	if err != nil {
-		h.settle()
+		h.settleEnded()
 	}
 	return err
+}
+
+// settleEnded is settle for a transfer that the device ended or was told to
+// end: it may have made its next offer since. Must hold turn.
+func (h *half) settleEnded() {
+	h.box.rx.Lock()
+	defer h.box.rx.Unlock()
+	early := h.state.Load()&fEarly != 0
+	h.state.And(^uint64(fEarly))
+	h.settle()
+	if !early {
+		return
+	}
+	h.storeLocked(&h.early)
+	if h.earlyBack {
+		h.earlyBack = false
+		h.box.recallLocked(h, &h.recall)
+	}
 }
 
 // settle forgets the transfer of the d2h half: from here on the device may
@@ -317,5 +335,5 @@ func (h *half) renege() {
 		return
 	}
 	_ = h.abort(h.xfer, nil)
-	h.settle()
+	h.settleEnded()
 }

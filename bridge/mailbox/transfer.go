@@ -250,6 +250,14 @@ func (h *half) pollFor(want uint64, n int32) bool {
 	return h.state.Load()&want != 0
 }
 
+// over reports whether the device has ended the transfer for good: nothing is
+// left to commit, and its next offer may come.
+func (x *transfer) over() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.kind == abi.TypeError || x.kind == abi.TypeAborted
+}
+
 // tired reports whether the device asked for one list too often.
 func (x *transfer) tired() bool {
 	x.mu.Lock()
