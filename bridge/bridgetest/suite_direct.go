@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -131,15 +132,28 @@ func directSenders(e *env) {
 }
 
 // directManyChannels: a thousand channels at once, each with its own messages.
+// One process echoes them all, so a channel is received from while others send.
 func directManyChannels(e *env) {
 	dev := e.device("channels=2000&managers=3")
 	n := scaled(10000) / 10
 	ports := e.run(dev, "loopback", n)
+	calls := make([]*pending, n)
 	for i, ch := range ports {
-		e.send(ch, words(uint64(i)))
+		calls[i] = call("send", func() error { return ch.Send(e.ctx(), words(uint64(i))) })
 	}
 	for i, ch := range ports {
-		require.Equal(e, words(uint64(i)), e.receive(ch))
+		echoed := call("receive", func() error {
+			buf := make([]byte, abi.PayloadSize)
+			got, err := ch.Receive(e.ctx(), buf)
+			if err == nil && !bytes.Equal(words(uint64(i)), buf[:got]) {
+				err = fmt.Errorf("channel %d: got % x", i, buf[:got])
+			}
+			return err
+		})
+		calls = append(calls, echoed)
+	}
+	for _, c := range calls {
+		require.NoError(e, e.wait(c))
 	}
 	require.Equal(e, n, dev.Stats().Channels)
 }
