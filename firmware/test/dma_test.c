@@ -254,3 +254,19 @@ CASE(aborted_means_quiet)
 	CHECK_EQ(p->rc[0], -NFC_EABORTED);
 	rig_free(r);
 }
+
+/* A port that is fenced for good: the transfer ends without a word. */
+CASE(a_fenced_port_ends_it_silently)
+{
+	struct rig *r = rig_new(NULL);
+	struct puppet *p = taker(r, 6 * RIG_PAGE);
+	uint8_t *buf = host_buffer(r, 6 * RIG_PAGE, 1);
+	uint64_t id = host_begin(r, p->target, 6 * RIG_PAGE, 0);
+
+	r->dma_script[0] = NFC_ERESET;
+	host_send_lists(r, p->target, NFC_H2D, id, buf, 6 * RIG_PAGE, 0, 1);
+	host_expect_nothing(r, p->target);
+	CHECK_EQ(p->step, 0);
+	CHECK(rig_step(r));
+	rig_free(r);
+}

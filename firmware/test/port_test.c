@@ -7,8 +7,8 @@
 #include "rig.h"
 
 enum {
-	LOOKS_MAX = 500, /* at the clock before an island counts as spinning */
-	ROUNDS_MAX = 64, /* of spinning islands before a step gives up */
+	LOOKS_MAX = 100, /* at the clock before an island counts as spinning */
+	SPINS_MAX = 2, /* of an island before a step gives up */
 	STACK_SIZE = 64 << 10,
 };
 
@@ -305,13 +305,15 @@ static bool runnable(struct rig *r, uint32_t index)
 
 bool rig_step(struct rig *r)
 {
-	for (int round = 0; round < ROUNDS_MAX; round++) {
+	for (int spins = 0; spins < SPINS_MAX;) {
 		bool any = false;
 
 		for (uint32_t i = 0; i < r->config.islands; i++) {
 			if (!runnable(r, i))
 				continue;
 			resume(r, i);
+			spins += !r->island[i].asleep ||
+				 r->island[i].until <= r->clock;
 			any = true;
 		}
 		host_drain(r);

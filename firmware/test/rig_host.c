@@ -399,6 +399,9 @@ struct nfc_control host_control(struct rig *r, uint32_t op, uint64_t a,
 		strncpy((char *)request.name, name, NFC_NAME_SIZE);
 	id = host_direct(r, 0, &request, sizeof(request));
 	host_expect_ack(r, 0, NFC_TYPE_ACK, NFC_H2D, id, NFC_STATE_CONSUMED, 0);
+	/* Islands look for each other's answers every now and then. */
+	for (int i = 0; i < 10 && r->config.islands > 1; i++)
+		rig_advance(r, 20000);
 	id = ch->next[NFC_D2H]++;
 	slot = host_expect(r, 0, NFC_TYPE_DIRECT, id);
 	CHECK_EQ(nfc_header_length(slot.header), sizeof(reply));
