@@ -63,6 +63,7 @@ var badHellos = []badHello{
 	hello("mailboxes 0", func(h *abi.Hello) { h.Mailboxes = 0 }),
 	hello("mailboxes too many", func(h *abi.Hello) { h.Mailboxes = abi.MailboxesMax + 1 }),
 	hello("mailboxes more than there are", func(h *abi.Hello) { h.Mailboxes = abi.MailboxesMax }),
+	hello("mailboxes no multiple of islands", func(h *abi.Hello) { h.Islands, h.Mailboxes = 2, 1 }),
 	hello("islands 0", func(h *abi.Hello) { h.Islands = 0 }),
 	hello("islands too many", func(h *abi.Hello) { h.Islands = abi.IslandsMax + 1 }),
 	hello("slots 0", func(h *abi.Hello) { h.Slots = 0 }),

@@ -18,7 +18,7 @@ import (
 type Shape struct {
 	// Channels bounds target ids; 256.
 	Channels int
-	// Mailboxes is the number of mailboxes; 2.
+	// Mailboxes is the number of mailboxes, a multiple of Islands; 2.
 	Mailboxes int
 	// Islands is the number of doorbells; 1.
 	Islands int
@@ -28,7 +28,7 @@ type Shape struct {
 	Window int
 	// Contexts bounds the running processes; 32.
 	Contexts int
-	// Beat is the heartbeat interval; 20 ms.
+	// Beat is the heartbeat interval; 100 ms.
 	Beat time.Duration
 	// EMEM bounds what a process can allocate, in bytes; 256 MiB.
 	EMEM uint64
@@ -91,7 +91,7 @@ func (sh Shape) withDefaults() Shape {
 	def(&sh.Window, 16)
 	def(&sh.Contexts, 32)
 	if sh.Beat == 0 {
-		sh.Beat = 20 * time.Millisecond
+		sh.Beat = 100 * time.Millisecond
 	}
 	if sh.EMEM == 0 {
 		sh.EMEM = 256 << 20

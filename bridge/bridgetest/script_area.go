@@ -76,7 +76,12 @@ func (a *area) lay(sh Shape, epoch uint32) {
 	p.BoxStride = uint64(boxHeader + 2*sh.Slots*abi.SlotSize)
 	p.Epoch, p.State = epoch, abi.DeviceBooting
 	p.DeviceHello.Header = uint64(abi.MakeHeader(abi.TypeHello, abi.PayloadSize, uint8(epoch), 0, 0))
-	*p.DeviceHello.Hello() = abi.Hello{
+	*p.DeviceHello.Hello() = sh.hello()
+}
+
+// hello is what a device of this shape says of itself.
+func (sh Shape) hello() abi.Hello {
+	return abi.Hello{
 		Magic: abi.Magic, Major: abi.Major, Minor: abi.Minor,
 		Channels: uint32(sh.Channels), Mailboxes: uint16(sh.Mailboxes), Islands: uint16(sh.Islands),
 		Slots: uint32(sh.Slots), Window: uint32(sh.Window), BeatMS: uint32(sh.Beat / time.Millisecond),
@@ -129,7 +134,8 @@ func (s *Script) ringHost() {
 
 // enqueueLocked queues a message for the mailbox of its channel. Must hold mu.
 func (s *Script) enqueueLocked(m abi.Slot) {
-	i := int(abi.Header(m.Header).Channel()) % s.shape.Mailboxes
+	places := s.shape.hello()
+	i := places.Mailbox(abi.Header(m.Header).Channel()) % s.shape.Mailboxes
 	s.life.queue[i] = append(s.life.queue[i], m)
 }
 

@@ -97,11 +97,9 @@ func (s *Script) abortOutLocked(c *channel, id uint64) {
 		s.dropped.Add(1)
 		return
 	}
-	if r.began {
-		s.recordLocked(c, abi.TypeAborted, abi.Ack{Transaction: id, Direction: uint32(abi.D2H),
-			State: abi.StateFailed, Status: abi.ErrAborted, Processed: r.move.processed,
-			Outstanding: uint64(len(r.mem)) - r.move.processed, Lists: r.move.lists})
-	}
+	s.recordLocked(c, abi.TypeAborted, abi.Ack{Transaction: id, Direction: uint32(abi.D2H),
+		State: abi.StateFailed, Status: abi.ErrAborted, Processed: r.move.processed,
+		Outstanding: uint64(len(r.mem)) - r.move.processed, Lists: r.move.lists})
 	s.endWriteLocked(c, abi.ErrAborted)
 }
 

@@ -253,6 +253,9 @@ func (s *Script) noteToHostLocked(c *channel, t abi.Type, d abi.Direction, id ui
 
 func (s *Script) endReadLocked(c *channel, r result) {
 	if c.rd != nil {
+		if c.seen = 0; r.status == abi.OK {
+			c.seen = c.gen
+		}
 		c.rd.end(r)
 		c.rd = nil
 	}

@@ -13,6 +13,7 @@ type channel struct {
 	open     bool // the host subscribed
 	live     bool // the host knows it: offers may go
 	gen      uint64
+	seen     uint64    // generation that the process last took something from
 	closed   uint32    // halves the host closed
 	ended    uint32    // halves the device closed
 	next     [2]uint64 // next transaction id, by direction

@@ -134,10 +134,14 @@ func (p *process) call(port int, v verb, mem []byte) result {
 		p.s.mu.Unlock()
 		return result{status: p.stopped}
 	}
-	if v <= look {
+	switch {
+	case v <= look:
 		c.rd = r
 		p.s.matchLocked(c)
-	} else {
+	case c.seen != 0 && (c.seen != c.gen || !c.open): // an answer to a subscriber that is gone
+		c.seen = 0
+		r.end(result{status: abi.ErrClosed})
+	default:
 		c.wr = r
 		p.s.offerOutLocked(c)
 	}

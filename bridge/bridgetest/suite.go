@@ -38,6 +38,11 @@ type OpenFunc func(t *testing.T, options string) bridge.Device
 // set, and answer the status as u64 on port 0.
 func Run(t *testing.T, open OpenFunc) {
 	t.Helper()
+	runCases(t, open, cases)
+}
+
+func runCases(t *testing.T, open OpenFunc, cases []testCase) {
+	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			LeakCheck(t)
@@ -81,11 +86,11 @@ type env struct {
 
 // patience bounds a wait for something that must happen. It is a watchdog: no
 // rule depends on it.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // watch ends the process with all goroutine stacks if the test hangs.
 func watch(t *testing.T) {
-	timer := time.AfterFunc(3*patience, func() {
+	timer := time.AfterFunc(patience+time.Minute, func() {
 		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2)
 		panic("bridgetest: " + t.Name() + " hangs")
 	})

@@ -25,8 +25,8 @@ var controlCases = []testCase{
 
 // controlInfo: the device has the shape it was opened with.
 func controlInfo(e *env) {
-	i := e.device("managers=3&islands=2&channels=300&slots=32&window=8").Info()
-	require.Equal(e, 3, i.Mailboxes)
+	i := e.device("managers=4&islands=2&channels=300&slots=32&window=8").Info()
+	require.Equal(e, 4, i.Mailboxes)
 	require.Equal(e, 2, i.Islands)
 	require.Equal(e, 300, i.Channels)
 	require.Equal(e, 32, i.Slots)
