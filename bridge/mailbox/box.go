@@ -204,6 +204,13 @@ func (b *box) drainLocked() bool {
 	return dry
 }
 
+// taken returns how many messages the device's ring has given so far.
+func (b *box) taken() uint64 {
+	b.rx.Lock()
+	defer b.rx.Unlock()
+	return b.rx.head
+}
+
 // poll takes what is there unless somebody else does so already.
 func (b *box) poll() {
 	if b.rx.TryLock() {

@@ -15,6 +15,7 @@ const (
 	spinTime    = 2 * time.Microsecond   // a caller polls this long before it parks
 	ladderTime  = 100 * time.Millisecond // for the device to answer WITHDRAW, ABORT and CLOSE
 	ladderBeats = 2                      // … and this many heartbeats of its own
+	crowdTime   = 10 * time.Second       // for a device that answers, but others first
 	silence     = time.Second            // without a heartbeat, at least: the device is lost
 	probeEvery  = 32                     // waits between two full spins of a half that parks
 )
@@ -197,15 +198,20 @@ func (h *half) getUpLocked() {
 }
 
 // ladder waits for the device to answer what ends a transaction. A device that
-// beats but does not answer is lost, and so is one that stops beating. False
-// if it is; DMA is quiet then. Must hold turn.
+// beats but does not answer is lost, and so is one that stops beating; one
+// that answers others first, because thousands ask at once, gets more time.
+// False if it is lost; DMA is quiet then. Must hold turn.
 func (h *half) ladder(want uint64) bool {
 	ep := h.box.ep
-	start, beat := time.Now(), ep.watch.beat()
+	start, beat, taken := time.Now(), ep.watch.beat(), h.box.taken()
+	since := start
 	timer := time.NewTimer(ladderTime)
 	defer timer.Stop()
 	for h.await(nil, timer.C, want, shutDown) {
-		if time.Since(start) >= silence || ep.watch.beat()-beat >= ladderBeats {
+		if n := h.box.taken(); n != taken && time.Since(start) < crowdTime {
+			since, beat, taken = time.Now(), ep.watch.beat(), n
+		}
+		if time.Since(since) >= silence || ep.watch.beat()-beat >= ladderBeats {
 			ep.fail(fmt.Errorf("%w: channel %d: no answer in %v", bridge.ErrDeviceLost, h.ch.id, time.Since(start)))
 			h.await(nil, nil, want, shutDown)
 			break
