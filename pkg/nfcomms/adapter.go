@@ -13,31 +13,63 @@ import (
 // receiver took the message, and a message nobody took stays offered.
 //
 // One goroutine does the work; as long as it lives it is the channel's one
-// receiver. It ends, and closes the native channel, when ctx ends or with the
-// first error. While it holds a message it waits for a Go receiver or for ctx
-// alone, so give it a context that you end. The returned function waits for the
-// end of the goroutine and returns the reason: nil if the channel was closed,
-// ErrWithdrawn if ctx ended, else the error.
+// receiver. It ends, and closes the native channel, when ctx ends, when the
+// channel or the device is closed or reset, or with the first error. A close by
+// the device's process counts once what it offered before is taken. The returned
+// function waits for the end of the goroutine and returns the reason: nil if
+// the channel was closed, ErrWithdrawn if ctx ended, else the error.
 func AsReceiver(ctx context.Context, ch *Channel) (<-chan []byte, func() error) {
 	out := make(chan []byte)
 	ended := make(chan struct{})
 	var err error
+	holding, release := ch.hold(ctx)
 	go func() {
 		defer close(ended)
 		defer close(out)
-		err = ch.fail(OpAsReceiver, receiveInto(ctx, ch, out))
+		defer release()
+		err = ch.fail(OpAsReceiver, receiveInto(ctx, holding, ch, out))
 	}()
 	return out, func() error { <-ended; return err }
 }
 
-// receiveInto hands messages to out until ctx ends or one fails.
-func receiveInto(ctx context.Context, ch *Channel, out chan<- []byte) error {
+// hold returns the context in which an adapter may hold a message for a Go
+// receiver. It ends with ctx, and when the channel or the device is closed or
+// reset, since these wait for whoever holds a message.
+func (c *Channel) hold(ctx context.Context) (holding context.Context, release func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	device := c.dev.life.Load().ctx
+	unhook := context.AfterFunc(device, func() { end(context.Cause(device)) })
+	// A second adapter finds the half in use.
+	mine := c.adapter.CompareAndSwap(nil, &end)
+	if c.deaf.Load() {
+		end(ErrClosed)
+	}
+	return ctx, func() {
+		if mine {
+			c.adapter.Store(nil)
+		}
+		unhook()
+		end(nil)
+	}
+}
+
+// endAdapter makes a receiver adapter let go of the message it holds.
+func (c *Channel) endAdapter() {
+	c.deaf.Store(true)
+	if end := c.adapter.Load(); end != nil {
+		(*end)(ErrClosed)
+	}
+}
+
+// receiveInto hands messages to out until ctx ends or one fails; holding is for
+// the time in which it has one.
+func receiveInto(ctx, holding context.Context, ch *Channel, out chan<- []byte) error {
 	hand := func(msg []byte) error {
 		select {
 		case out <- append([]byte{}, msg...):
 			return nil
-		case <-ctx.Done():
-			return ctx.Err()
+		case <-holding.Done():
+			return context.Cause(holding)
 		}
 	}
 	for {

@@ -67,6 +67,39 @@ func TestAsReceiverReportsErrors(t *testing.T) {
 	assert.Equal(t, OpAsReceiver, op.Op)
 }
 
+// TestAsReceiverLetsGo closes in every way while the adapter holds a message
+// that nobody takes: nothing may wait for it.
+func TestAsReceiverLetsGo(t *testing.T) {
+	for name, tt := range map[string]struct {
+		end  func(dev *Device, ch *Channel) error
+		want error
+	}{
+		"channel": {func(_ *Device, ch *Channel) error { return ch.Close() }, nil},
+		"half":    {func(_ *Device, ch *Channel) error { return ch.CloseReceive() }, nil},
+		"device":  {func(dev *Device, _ *Channel) error { return dev.Close() }, nil},
+		"reset": {func(dev *Device, _ *Channel) error {
+			_ = dev.Reset(context.Background()) // the fake has none
+			return nil
+		}, ErrDeviceLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := background(t)
+			dev := openFake(t)
+			ch, far := subscribeFake(t, dev, 16)
+			_, ended := AsReceiver(ctx, ch)
+			written := make(chan error, 1)
+			go func() { written <- far.write(ctx, []byte("held")) }()
+			require.NoError(t, far.until(ctx, func() bool { o := far.half[1].offer; return o != nil && o.taken }))
+			require.NoError(t, tt.end(dev, ch))
+			require.ErrorIs(t, ended(), tt.want)
+			require.NoError(t, ch.Close())
+			require.ErrorIs(t, <-written, ErrClosed)
+			_, late := AsReceiver(ctx, ch)
+			require.NoError(t, late(), "closed already")
+		})
+	}
+}
+
 func TestAsSender(t *testing.T) {
 	ctx := background(t)
 	ch, far := channel(t)

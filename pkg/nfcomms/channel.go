@@ -3,6 +3,7 @@ package nfcomms
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/nfcomms/nfcomms/bridge"
 )
@@ -23,6 +24,10 @@ type Channel struct {
 	ch  bridge.Channel
 	// queue orders the futures of each half, by abi.Direction.
 	queue [2]queue
+	// adapter ends the receiver adapter, if there is one.
+	adapter atomic.Pointer[context.CancelCauseFunc]
+	// deaf: the d2h half was closed here.
+	deaf atomic.Bool
 }
 
 func (c *Channel) fail(op string, err error) error {
@@ -97,12 +102,19 @@ func (c *Channel) Next(ctx context.Context) (Offer, error) {
 // device's process sees the close. It is idempotent.
 func (c *Channel) CloseSend() error { return c.fail(OpCloseSend, c.ch.CloseSend()) }
 
-// CloseReceive closes the d2h half, as CloseSend.
-func (c *Channel) CloseReceive() error { return c.fail(OpCloseReceive, c.ch.CloseReceive()) }
+// CloseReceive closes the d2h half, as CloseSend. It waits for a function that
+// works in an extended rendezvous, which therefore must not call it.
+func (c *Channel) CloseReceive() error {
+	c.endAdapter()
+	return c.fail(OpCloseReceive, c.ch.CloseReceive())
+}
 
-// Close closes both halves; the target may be subscribed again. It is
-// idempotent.
-func (c *Channel) Close() error { return c.fail(OpClose, c.ch.Close()) }
+// Close closes both halves; the target may be subscribed again. See
+// CloseReceive. It is idempotent.
+func (c *Channel) Close() error {
+	c.endAdapter()
+	return c.fail(OpClose, c.ch.Close())
+}
 
 // Stats returns counters since Subscribe.
 func (c *Channel) Stats() ChannelStats { return c.ch.Stats() }

@@ -3,6 +3,7 @@ package nfcomms
 import (
 	"context"
 	"os"
+	"sync/atomic"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -63,6 +64,19 @@ const MessageSize = abi.PayloadSize
 type Device struct {
 	dev     bridge.Device
 	address string
+	life    atomic.Pointer[life]
+}
+
+// life is the time between two resets: Close and Reset wait for calls, so they
+// first end the adapters that hold a message for somebody else.
+type life struct {
+	ctx context.Context
+	end context.CancelCauseFunc
+}
+
+func newLife() *life {
+	ctx, end := context.WithCancelCause(context.Background())
+	return &life{ctx: ctx, end: end}
 }
 
 // Open opens the device at an address, "scheme:path?option=value&…":
@@ -82,7 +96,9 @@ func OpenWith(ctx context.Context, address string, o Options) (*Device, error) {
 	if err != nil {
 		return nil, wrap(OpOpen, address, 0, err)
 	}
-	return &Device{dev: dev, address: address}, nil
+	d := &Device{dev: dev, address: address}
+	d.life.Store(newLife())
+	return d, nil
 }
 
 // fail gives an error of this device its context.
@@ -156,11 +172,17 @@ func (d *Device) Memory(ctx context.Context, kind int) (Memory, error) {
 
 // Reset stops all DMA, ends every pending call with ErrDeviceLost, clears a
 // fault and starts the firmware anew under the next epoch. Channels from before
-// stay unusable, processes are gone.
+// stay unusable, processes are gone. As Close, it waits for functions that work
+// in an extended rendezvous.
 func (d *Device) Reset(ctx context.Context) error {
+	d.life.Swap(newLife()).end(ErrDeviceLost)
 	return d.fail(OpReset, 0, d.dev.Reset(ctx))
 }
 
 // Close ends every pending call with ErrClosed, stops the device and releases
-// all it held. It is idempotent.
-func (d *Device) Close() error { return d.fail(OpClose, 0, d.dev.Close()) }
+// all it held. It waits for functions that work in an extended rendezvous. It is
+// idempotent.
+func (d *Device) Close() error {
+	d.life.Load().end(ErrClosed)
+	return d.fail(OpClose, 0, d.dev.Close())
+}

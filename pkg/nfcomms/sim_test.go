@@ -318,6 +318,27 @@ func TestSimAdaptersEndWithTheDevice(t *testing.T) {
 	require.ErrorIs(t, sent(), ErrClosed)
 }
 
+// TestSimNothingWaitsForAnAdapter ends everything while an adapter holds, or is
+// about to hold, a message that nobody takes.
+func TestSimNothingWaitsForAnAdapter(t *testing.T) {
+	ctx := background(t)
+	for range 20 {
+		dev := openSim(t, "sim:")
+		closed, reset := startSim(t, dev, "loopback", 1)[0], startSim(t, dev, "loopback", 1)[0]
+		_, closedEnd := AsReceiver(ctx, closed)
+		_, resetEnd := AsReceiver(ctx, reset)
+		require.NoError(t, closed.Send(ctx, []byte("held")))
+		require.NoError(t, reset.Send(ctx, []byte("held")))
+		require.NoError(t, closed.Close())
+		require.NoError(t, closedEnd())
+		require.NoError(t, dev.Reset(ctx))
+		require.ErrorIs(t, resetEnd(), ErrDeviceLost)
+		_, end := AsReceiver(ctx, startSim(t, dev, "loopback", 1)[0])
+		require.NoError(t, dev.Close())
+		require.NoError(t, end())
+	}
+}
+
 func TestSimResetEndsPendingCalls(t *testing.T) {
 	ctx := background(t)
 	dev := openSim(t, "sim:")
