@@ -7,6 +7,15 @@ static uint64_t round_up(uint64_t n, uint64_t to)
 	return (n + to - 1) & ~(to - 1);
 }
 
+static uint32_t log2_of(uint32_t n)
+{
+	uint32_t shift = 0;
+
+	while (n >> (shift + 1))
+		shift++;
+	return shift;
+}
+
 static bool is_power_of_two(uint64_t n)
 {
 	return n && !(n & (n - 1));
@@ -141,7 +150,7 @@ static void init_area(struct nfc_device *dev)
 		box->h2d = (struct nfc_slot *)(box->shared + 1);
 		box->d2h = box->h2d + c->slots;
 		box->mask = c->slots - 1;
-		box->shift = (uint32_t)__builtin_ctz(c->slots);
+		box->shift = log2_of(c->slots);
 		box->nagged = UINT64_MAX;
 	}
 }
