@@ -301,7 +301,8 @@ func closedLedger(ctx context.Context, dev bridge.Device, t bridge.Target, round
 		return err
 	}
 	l := &ledger{ctx: ctx, ch: ch, base: round << 32, max: 30_000, lost: map[int]int{}}
-	sender := call("sender", func() error { return l.send(random.Uint64(), 1_000_000) })
+	seed := random.Uint64()
+	sender := call("sender", func() error { return l.send(seed, 1_000_000) })
 	receiver := call("receiver", func() error { return l.receive(round) })
 	for after := random.Int64N(60); l.ops.Load() < after; {
 		time.Sleep(10 * time.Microsecond)
