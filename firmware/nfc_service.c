@@ -365,11 +365,15 @@ static void telemetry_main(struct nfc_process *self)
 	struct nfc_channel *ch = nfc_channel_of(self, 0);
 
 	for (;;) {
-		uint64_t value[7] = { 0 };
-		uint32_t page = 0;
+		/* Room for any message: one that does not fit stays offered. */
+		uint64_t ask[7] = { 0 }, value[7] = { 0 };
+		uint32_t page = UINT32_MAX;
+		int n = channel_read(ch, ask, sizeof(ask));
 
-		if (channel_read(ch, &page, sizeof(page)) != sizeof(page))
-			page = UINT32_MAX;
+		if (n < 0)
+			continue;
+		if (n == sizeof(page))
+			page = (uint32_t)ask[0];
 		for (uint64_t i = 0; i < 7; i++)
 			if (page * 7ull + i < NFC_COUNTERS)
 				value[i] = nfc_counter_sum(
@@ -384,13 +388,13 @@ static void time_main(struct nfc_process *self)
 	struct nfc_channel *ch = nfc_channel_of(self, 0);
 
 	for (;;) {
-		uint64_t stamp[3] = { 0 };
+		uint64_t stamp[7] = { 0 }; /* room for any message */
 
-		if (channel_read(ch, &stamp[0], sizeof(stamp[0])) < 0)
+		if (channel_read(ch, stamp, sizeof(stamp)) < 0)
 			continue;
 		stamp[1] = nfc_now(self);
 		stamp[2] = nfc_now(self);
-		channel_write(ch, stamp, sizeof(stamp));
+		channel_write(ch, stamp, 3 * sizeof(stamp[0]));
 	}
 }
 

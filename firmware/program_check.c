@@ -69,12 +69,13 @@ void nfc_expect_main(struct nfc_process *self)
 	int rc = data ? 0 : -NFC_ESTOPPED;
 
 	while (rc != -NFC_ESTOPPED) {
-		uint64_t size = 0;
-		uint64_t status;
+		uint64_t message[7] = { 0 }; /* room for any message */
+		uint64_t size, status;
 
-		rc = channel_read(ask, &size, sizeof(size));
+		rc = channel_read(ask, message, sizeof(message));
 		if (rc < 0)
 			continue;
+		size = message[0];
 		rc = size & give ? give_transfer(self, data, &b, size & ~give) :
 				   nfc_take_transfer(self, data, &b, size);
 		status = (uint64_t)-rc;
