@@ -1,13 +1,29 @@
 // SPDX-License-Identifier: MIT
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "harness.h"
 
+enum {
+	HANG_SECONDS = 300, /* a case that takes longer hangs */
+};
+
 const char *test_argument;
 
-static struct test_case *first, **last = &first;
 static unsigned int failures; /* of the running case */
+
+/* A fuzzer has no cases: what fails there is a crash. */
+static void fail(void)
+{
+	failures++;
+#ifdef HARNESS_NO_MAIN
+	abort();
+#endif
+}
+
+static struct test_case *first, **last = &first;
 
 unsigned int test_failures(void)
 {
@@ -24,8 +40,8 @@ bool test_true(bool ok, const char *file, int line, const char *text)
 {
 	if (ok)
 		return true;
-	failures++;
 	printf("%s:%d: not true: %s\n", file, line, text);
+	fail();
 	return false;
 }
 
@@ -34,9 +50,9 @@ bool test_equal(uint64_t got, uint64_t want, const char *file, int line,
 {
 	if (got == want)
 		return true;
-	failures++;
 	printf("%s:%d: %s: got %" PRIu64 " (%#" PRIx64 "), want %" PRIu64 "\n",
 	       file, line, text, got, got, want);
+	fail();
 	return false;
 }
 
@@ -58,6 +74,7 @@ int main(int argc, char **argv)
 		if (!strstr(c->name, part))
 			continue;
 		failures = 0;
+		alarm(HANG_SECONDS);
 		c->fn();
 		printf("%s %s\n", failures ? "FAIL" : "ok", c->name);
 		if (failures)

@@ -215,12 +215,19 @@ static void add_islands(struct rig *r)
 	}
 }
 
+/* The argument is the puppet, if it is one of this rig's. */
 static void puppet_main(struct nfc_process *self)
 {
-	struct puppet *p = (struct puppet *)(uintptr_t)nfc_argument(self);
+	struct rig *r = self->island->dev->port->self;
 
-	p->fn(self, p);
-	p->done = true;
+	for (unsigned int i = 0; i < r->owned_count; i++) {
+		struct puppet *p = r->owned[i];
+
+		if ((uintptr_t)p != nfc_argument(self))
+			continue;
+		p->fn(self, p);
+		p->done = true;
+	}
 }
 
 static const struct nfc_program puppets[] = {
@@ -334,7 +341,7 @@ void rig_free(struct rig *r)
 	nfc_device_halt(r->dev);
 	rig_step(r);
 	for (uint32_t i = 0; i < r->config.islands; i++) {
-		CHECK(r->island[i].done);
+		CHECK(r->island[i].done || r->may_spin);
 		fiber_free(r->island[i].fiber);
 	}
 	nfc_device_fini(r->dev);

@@ -75,9 +75,14 @@ struct rig {
 	unsigned int logs;
 	char log[256];
 	bool hold; /* do not drain d2h */
+	bool may_spin; /* a program may keep its island to itself */
 	bool no_room; /* the last put found the h2d ring full */
 	/* Return NFC_EDMA or NFC_EBUSY to refuse a copy. */
 	int (*on_dma)(struct rig *r, uint64_t bus, uint64_t length);
+	/* Look at each slot on its way out; NULL: leave it alone. */
+	void (*on_put)(struct rig *r, struct nfc_slot *slot);
+	/* Look at each slot that came. */
+	void (*on_take)(struct rig *r, const struct nfc_slot *slot);
 	int dma_script[64]; /* by call; used if there is no hook */
 	int (*load)(struct rig *r, const void *image, uint64_t size,
 		    const struct nfc_program **table);

@@ -71,6 +71,8 @@ void host_slot(struct rig *r, const struct nfc_slot *slot, uint32_t channel)
 		rig_step(r);
 	}
 	*to = *slot;
+	if (r->on_put)
+		r->on_put(r, to);
 	to->header &= ~phase;
 	to->header |= lap_phase(r, box->tail) << NFC_HDR_PHASE_SHIFT;
 	box->tail++;
@@ -238,6 +240,8 @@ void host_drain(struct rig *r)
 			if (nfc_header_phase(s->header) !=
 			    lap_phase(r, box->head))
 				break;
+			if (r->on_take)
+				r->on_take(r, s);
 			keep(r, s);
 			box->head++;
 		}

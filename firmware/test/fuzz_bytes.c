@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Fuzz the device with slots of any 64 bytes. The first byte of each record
+ * says how: into which mailbox, and whether the device runs after it.
+ */
+#include "fuzz_rig.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct rig *r = fuzz_rig();
+
+	r->on_put = NULL;
+	for (; size > sizeof(struct nfc_slot); size -= 1 + sizeof(struct nfc_slot)) {
+		struct nfc_slot slot;
+		uint8_t how = *data++;
+
+		memcpy(&slot, data, sizeof(slot));
+		data += sizeof(slot);
+		fuzz_offer(r, &slot);
+		host_slot(r, &slot, how & 1);
+		if (how & 2)
+			rig_step(r);
+		if (how & 4)
+			rig_advance(r, 1000000ull << (how >> 4));
+		r->inbox_count = 0;
+	}
+	rig_free(r);
+	return 0;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the fuzz targets share: a small device whose every word is checked. A
+ * failed check aborts, so that the fuzzer keeps the input.
+ */
+#ifndef FUZZ_RIG_H
+#define FUZZ_RIG_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rig.h"
+
+enum {
+	FUZZ_BUFFER = 64 * RIG_PAGE, /* host memory that is there */
+};
+
+static uint8_t *fuzz_buffer;
+
+/* Every word to the host keeps the protocol, whatever the host said. */
+static void fuzz_take(struct rig *r, const struct nfc_slot *slot)
+{
+	uint64_t type = nfc_header_type(slot->header);
+	uint64_t length = nfc_header_length(slot->header);
+	uint64_t channel = nfc_header_channel(slot->header);
+	const struct nfc_ack *ack = (const void *)slot->payload;
+	const struct nfc_note *word = (const void *)slot->payload;
+	const struct nfc_close *close = (const void *)slot->payload;
+
+	CHECK(channel < r->config.channels);
+	CHECK_EQ(nfc_header_epoch(slot->header), r->config.epoch & 0xff);
+	CHECK(length <= NFC_PAYLOAD_SIZE);
+	switch (type) {
+	case NFC_TYPE_DIRECT:
+		return;
+	case NFC_TYPE_IND_BEGIN:
+		CHECK_EQ(length, NFC_PAYLOAD_SIZE);
+		return;
+	case NFC_TYPE_ACK:
+	case NFC_TYPE_DONE:
+	case NFC_TYPE_ABORTED:
+	case NFC_TYPE_ERROR:
+		CHECK_EQ(length, NFC_PAYLOAD_SIZE);
+		CHECK(ack->state < NFC_STATE_COUNT);
+		CHECK(ack->status < NFC_STATUS_COUNT);
+		CHECK(ack->direction <= NFC_D2H);
+		CHECK((type == NFC_TYPE_ERROR || type == NFC_TYPE_ABORTED) ==
+		      (ack->state == NFC_STATE_FAILED));
+		return;
+	case NFC_TYPE_WITHDRAW:
+	case NFC_TYPE_WITHDRAWN:
+	case NFC_TYPE_READY:
+		CHECK(word->direction <= NFC_D2H);
+		return;
+	case NFC_TYPE_CLOSE:
+		CHECK(close->halves >= 1 && close->halves <= 3);
+		return;
+	default:
+		CHECK(!"a type the device must not say");
+	}
+}
+
+/* What a list names may be read or written; nothing else may. */
+static void fuzz_offer(struct rig *r, const struct nfc_slot *slot)
+{
+	if (nfc_header_type(slot->header) != NFC_TYPE_IND_LIST)
+		return;
+	for (int i = 0; i < NFC_LIST_ENTRIES; i++) {
+		uint64_t e = slot->payload[i];
+
+		if (r->ranges == RIG_RANGES)
+			r->ranges = 0; /* transfers are shorter than that */
+		r->range[r->ranges].bus = nfc_entry_address(e);
+		r->range[r->ranges++].length = nfc_entry_length(e);
+	}
+}
+
+/* Pages that are named but not there cannot be reached. */
+static int fuzz_dma(struct rig *r, uint64_t bus, uint64_t length)
+{
+	uint64_t at = bus - (uintptr_t)fuzz_buffer;
+
+	(void)r;
+	return at < FUZZ_BUFFER && length <= FUZZ_BUFFER - at ? 0 : NFC_EDMA;
+}
+
+static void fuzz_shape(struct nfc_config *c)
+{
+	c->channels = 24;
+	c->managers = 2;
+	c->engines_me = 2;
+	c->contexts = 6;
+	c->slots = 16;
+	c->window = 4;
+	c->target_timeout_ns = 50000000;
+	c->memory[NFC_CLS] = 8 << 10;
+	c->memory[NFC_CTM] = 8 << 10;
+	c->memory[NFC_IMEM] = 16 << 10;
+	c->memory[NFC_EMEM] = 512 << 10;
+}
+
+static struct rig *fuzz_rig(void)
+{
+	struct rig *r = rig_new(fuzz_shape);
+
+	fuzz_buffer = rig_pages(r, FUZZ_BUFFER);
+	fill_pattern(fuzz_buffer, FUZZ_BUFFER, 1);
+	r->may_spin = true;
+	r->on_take = fuzz_take;
+	r->on_dma = fuzz_dma;
+	return r;
+}
+
+#endif
