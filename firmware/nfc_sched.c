@@ -7,7 +7,9 @@
 #include "nfc_internal.h"
 
 enum {
-	CLOCK_EVERY = 32, /* idle turns between two looks at the clock */
+	CLOCK_EVERY = 32, /* turns between two looks at the clock */
+	PREEMPTED_NS = 500000, /* between two looks: somebody else ran */
+	SPIN_STEPS = 16, /* quiet spins until the budget is whole again */
 };
 
 /* Channel ids are dealt to islands in blocks, and to mailboxes within one. */
@@ -339,49 +341,64 @@ static inline void pause_cpu(void)
 }
 
 /*
- * Spin while it pays: a spin that ends in work doubles the budget, one that
- * ends in sleep halves it.
+ * Spinning helps nobody while others wait for the processor: a spin in which
+ * the island lost it halves the budget, a quiet one brings it back.
  */
-static void adapt_spin(struct nfc_island *island, bool paid)
+static void adapt_spin(struct nfc_island *island, bool preempted)
 {
 	uint64_t most = island->dev->port->spin_ns;
 
-	if (paid)
-		island->spin_ns = nfc_min(most, 2 * island->spin_ns + most / 16);
-	else if (island->spin_ns > most / 8)
+	if (preempted)
 		island->spin_ns /= 2;
+	else
+		island->spin_ns = nfc_min(most,
+					  island->spin_ns + most / SPIN_STEPS);
+}
+
+/* Look at the clock and at what is due; true if the island lost its processor. */
+static bool look_at_clock(struct nfc_island *island)
+{
+	const struct nfc_port *port = island->dev->port;
+	uint64_t before = island->now;
+
+	island->now = port->now(port->self);
+	serve_timers(island);
+	return island->now - before > PREEMPTED_NS;
+}
+
+/* Idle since idle_since: go on spinning, or sleep. Returns the new start. */
+static uint64_t idle(struct nfc_island *island, uint64_t idle_since)
+{
+	if (!idle_since)
+		idle_since = island->now;
+	if (island->now - idle_since < island->spin_ns)
+		return idle_since;
+	adapt_spin(island, false);
+	island_sleep(island);
+	return island->now;
 }
 
 void nfc_island_run(struct nfc_device *dev, uint32_t index)
 {
 	struct nfc_island *island = &dev->islands[index];
-	const struct nfc_port *port = dev->port;
 	uint64_t idle_since = 0;
 	uint32_t turn = 0;
 
-	island->now = port->now(port->self);
+	island->now = dev->port->now(dev->port->self);
 	while (!atomic_load_explicit(&dev->halt, memory_order_relaxed)) {
-		bool busy = island_turn(island);
+		bool busy = island_turn(island), looked = false;
 
 		if (++turn % CLOCK_EVERY == 0 || island->timer <= island->now) {
-			island->now = port->now(port->self);
-			serve_timers(island);
+			looked = true;
+			if (look_at_clock(island) && !busy)
+				adapt_spin(island, true);
 		}
 		if (busy) {
-			if (idle_since)
-				adapt_spin(island, true);
 			idle_since = 0;
 			continue;
 		}
 		pause_cpu();
-		if (turn % CLOCK_EVERY)
-			continue;
-		if (!idle_since)
-			idle_since = island->now;
-		if (island->now - idle_since < island->spin_ns)
-			continue;
-		adapt_spin(island, false);
-		island_sleep(island);
-		idle_since = island->now;
+		if (looked)
+			idle_since = idle(island, idle_since);
 	}
 }

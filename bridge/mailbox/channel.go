@@ -35,7 +35,7 @@ func (e *epoch) newChannel(id uint32) *Channel {
 	c := &Channel{ep: e, box: e.boxOf(id), id: id, park: e.layout.park(id)}
 	for d, h := range []*half{abi.H2D: &c.send, abi.D2H: &c.recv} {
 		h.dir, h.box, h.ch = abi.Direction(d), c.box, c
-		h.spin = budget{full: e.full, current: e.full}
+		h.spin.full = e.full
 	}
 	return c
 }

@@ -67,7 +67,7 @@ func (h *half) offer(ctx context.Context, msg []byte) error {
 // putSlow is what follows a put that was not simply done. Must hold turn.
 func (h *half) putSlow(ctx context.Context, r putResult, hd abi.Header, p *[7]uint64) error {
 	if r == putRing {
-		h.box.ring()
+		h.ring()
 		return nil
 	}
 	err := h.press(ctx, hd, p, h.box.normalRoom(), shutAny)
@@ -152,7 +152,7 @@ func (h *half) tryOffer(msg []byte) (bool, error) {
 		h.header(abi.TypeWithdraw, abi.PayloadSize, id), &note.Payload)
 	switch r {
 	case putRing:
-		h.box.ring()
+		h.ring()
 	case putFull:
 		h.unbegin()
 		h.box.poll()

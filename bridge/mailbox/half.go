@@ -24,7 +24,6 @@ const (
 	fOwed                 // d2h: WITHDRAWN is still to be sent
 	fParked               // the caller sleeps: a token wakes it
 	fOver                 // the device ended the subscription
-	fEarly                // d2h: early holds an offer that came before the caller settled
 	flagBits  = 16
 	flagMask  = 1<<flagBits - 1
 )
@@ -40,20 +39,17 @@ const (
 // half is one direction of a channel. Its turn's holder runs the calls;
 // completions come from whoever drains the mailbox, under the box's rx lock.
 type half struct {
-	turn      turn
-	state     atomic.Uint64
-	shut      atomic.Uint32
-	dir       abi.Direction
-	box       *box
-	ch        *Channel
-	base      uint64        // id of transaction 0; written under rx while opening
-	slot      abi.Slot      // h2d: how a message ended; d2h: the offer
-	early     abi.Slot      // d2h: see fEarly; written under rx, as the next two
-	recall    abi.Slot      // the device's WITHDRAW of early
-	earlyBack bool          // it came
-	wake      chan struct{} // room for one token; made by the first sleep
-	xfer      *transfer     // made by the first transfer
-	spin      budget        // owned by the turn's holder
+	turn  turn
+	state atomic.Uint64
+	shut  atomic.Uint32
+	dir   abi.Direction
+	box   *box
+	ch    *Channel
+	base  uint64        // id of transaction 0; written under rx while opening
+	slot  abi.Slot      // h2d: how a message ended; d2h: the offer
+	wake  chan struct{} // room for one token; made by the first sleep
+	xfer  *transfer     // made by the first transfer
+	spin  spin          // owned by the turn's holder
 
 	mu       sync.Mutex // guards sleepers, arm and the park word's bit
 	sleepers int        // calls and arms that need a doorbell

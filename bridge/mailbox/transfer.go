@@ -19,6 +19,7 @@ const fMoved = fDone | fNews
 // again.
 type transfer struct {
 	pin runtime.Pinner // holds the buffer while the device may touch it
+	id  uint64         // owned by the turn's holder
 
 	mu     sync.Mutex // guards what follows
 	led    ledger
@@ -83,7 +84,7 @@ func (h *half) sendInd(ctx context.Context, data []byte) error {
 		err = h.run(ctx, x)
 	}
 	if err == nil {
-		err = h.say(abi.TypeFin, h.id(h.state.Load()))
+		err = h.say(abi.TypeFin, x.id)
 	}
 	x.pin.Unpin()
 	return err
@@ -94,6 +95,7 @@ func (h *half) sendInd(ctx context.Context, data []byte) error {
 func (h *half) beginInd(ctx context.Context, x *transfer) error {
 	var begin, list abi.Slot
 	id := h.begin(fIndirect)
+	x.id = id
 	*begin.Begin() = abi.Begin{Transaction: id, Size: x.led.cut.size, TimeoutNS: timeout(ctx)}
 	hd := h.header(abi.TypeIndBegin, abi.PayloadSize, id)
 	var err error
@@ -120,7 +122,7 @@ func (h *half) putBegin(ctx context.Context, hd abi.Header, p *[7]uint64, hd2 ab
 		case putDone:
 			return nil
 		case putRing:
-			h.box.ring()
+			h.ring()
 			return nil
 		case putDead:
 			return h.box.ep.err()
@@ -194,7 +196,7 @@ func (h *half) feed(x *transfer) (starved bool) {
 	if !ok {
 		return false
 	}
-	id, first := h.id(h.state.Load()), l.sent
+	first := l.sent
 	flag := 0
 	if h.dir == abi.D2H {
 		flag = abi.ListD2H
@@ -202,7 +204,7 @@ func (h *half) feed(x *transfer) (starved bool) {
 	b.tx.Lock()
 	for ok && !b.tx.dead && b.hasRoomLocked(1, b.listRoom()) {
 		n := l.cut.fill(k, s.Gather())
-		b.storeLocked(b.tx.tail, h.header(abi.TypeIndList, n|flag, id), &s.Payload)
+		b.storeLocked(b.tx.tail, h.header(abi.TypeIndList, n|flag, x.id), &s.Payload)
 		b.tx.tail++
 		l.sent++
 		k, ok = l.next()
@@ -211,7 +213,7 @@ func (h *half) feed(x *transfer) (starved bool) {
 	dead := b.tx.dead
 	b.tx.Unlock()
 	if wake {
-		b.ring()
+		h.ring()
 	}
 	h.lists.Add(l.sent - first)
 	return ok && l.sent == l.acked && !dead
@@ -279,7 +281,7 @@ func (h *half) abort(x *transfer, cause error) error {
 	if over {
 		return x.stopped(cause)
 	}
-	err := h.say(abi.TypeAbort, h.id(h.state.Load()))
+	err := h.say(abi.TypeAbort, x.id)
 	if err != nil {
 		h.await(nil, nil, fDone, shutDown)
 	} else if !h.ladder(fDone) {

@@ -14,39 +14,40 @@ import (
 const (
 	spinTime    = 2 * time.Microsecond   // a caller polls this long before it parks
 	ladderTime  = 100 * time.Millisecond // for the device to answer WITHDRAW, ABORT and CLOSE
+	ladderStep  = ladderTime / 4         // between two looks after that
 	ladderBeats = 2                      // … and this many heartbeats of its own
 	crowdTime   = 10 * time.Second       // for a device that answers, but others first
 	silence     = time.Second            // without a heartbeat, at least: the device is lost
-	probeEvery  = 32                     // waits between two full spins of a half that parks
+	wakeSpins   = 32                     // spinTimes that an island needs to wake up
+	hotTime     = time.Millisecond       // between two rings: the channel is busy
 )
 
-// budget adapts how long a half spins: while spinning pays off it may take the
-// whole time, otherwise it dwindles to nothing but a probe now and then.
-type budget struct {
-	full    int32 // polls in spinTime; 0 where spinning never pays off
-	current int32
-	waits   uint8
+// spin decides how long a half polls before it parks. Parking costs far more
+// than a short spin, so there always is one. A call that had to wake the island
+// shortly after another did so spins until the island is up: both sides asleep
+// in turn, each too late for the other, would stay so for ever.
+type spin struct {
+	full int32 // polls in spinTime; 0 where the device cannot run meanwhile
+	rang time.Time
+	hot  bool // the call rang the island, and not for the first time of late
 }
 
 // polls returns how often to poll before parking.
-func (s *budget) polls() int32 {
-	if s.current == s.full {
+func (s *spin) polls() int32 {
+	if !s.hot {
 		return s.full
 	}
-	if s.waits++; s.waits%probeEvery == 0 {
-		return s.full
-	}
-	return s.current
+	s.hot = false
+	return s.full * wakeSpins
 }
 
-// won and lost say whether the wait ended while spinning.
-func (s *budget) won() {
-	if s.current < s.full {
-		s.current = min(2*s.current+s.full/16+1, s.full)
-	}
+// ring rings the island for the half. Must hold turn.
+func (h *half) ring() {
+	h.box.ring()
+	now := time.Now()
+	h.spin.hot = now.Sub(h.spin.rang) < hotTime
+	h.spin.rang = now
 }
-
-func (s *budget) lost() { s.current /= 2 }
 
 // calibrate returns how many polls of a cache line fit in spinTime, zero where
 // the device cannot run while the host spins.
@@ -79,7 +80,6 @@ func (h *half) spinFor(want uint64) bool {
 			h.box.rx.Unlock()
 		}
 		if h.state.Load()&want != 0 {
-			h.spin.won()
 			return true
 		}
 		if h.shut.Load() != 0 {
@@ -87,7 +87,6 @@ func (h *half) spinFor(want uint64) bool {
 		}
 		n--
 	}
-	h.spin.lost()
 	return false
 }
 
@@ -200,23 +199,24 @@ func (h *half) getUpLocked() {
 // ladder waits for the device to answer what ends a transaction. A device that
 // beats but does not answer is lost, and so is one that stops beating; one
 // that answers others first, because thousands ask at once, gets more time.
-// False if it is lost; DMA is quiet then. Must hold turn.
+// Time is counted in steps that this goroutine saw pass, so that a machine
+// that stood still is not taken for a dead device. False if it is lost; DMA is
+// quiet then. Must hold turn.
 func (h *half) ladder(want uint64) bool {
 	ep := h.box.ep
 	start, beat, taken := time.Now(), ep.watch.beat(), h.box.taken()
-	since := start
 	timer := time.NewTimer(ladderTime)
 	defer timer.Stop()
-	for h.await(nil, timer.C, want, shutDown) {
+	for step := ladderTime; h.await(nil, timer.C, want, shutDown); step += ladderStep {
 		if n := h.box.taken(); n != taken && time.Since(start) < crowdTime {
-			since, beat, taken = time.Now(), ep.watch.beat(), n
+			beat, taken, step = ep.watch.beat(), n, 0
 		}
-		if time.Since(since) >= silence || ep.watch.beat()-beat >= ladderBeats {
+		if step >= silence || ep.watch.beat()-beat >= ladderBeats {
 			ep.fail(fmt.Errorf("%w: channel %d: no answer in %v", bridge.ErrDeviceLost, h.ch.id, time.Since(start)))
 			h.await(nil, nil, want, shutDown)
 			break
 		}
-		timer.Reset(ladderTime / 4)
+		timer.Reset(ladderStep)
 	}
 	return h.state.Load()&want != 0
 }
@@ -228,7 +228,7 @@ func (h *half) put(ctx context.Context, hd abi.Header, p *[7]uint64, limit uint6
 	case putDone:
 		return nil
 	case putRing:
-		h.box.ring()
+		h.ring()
 		return nil
 	}
 	return h.press(ctx, hd, p, limit, stop)
@@ -241,13 +241,12 @@ func (h *half) press(ctx context.Context, hd abi.Header, p *[7]uint64, limit uin
 	d.blocked.Add(1)
 	defer d.blocked.Add(-1)
 	h.box.ep.watch.wakeUp()
-	start := time.Now()
 	for round := 0; ; round++ {
 		switch h.box.put(hd, p, limit) {
 		case putDone:
 			return nil
 		case putRing:
-			h.box.ring()
+			h.ring()
 			return nil
 		case putDead:
 			return h.box.ep.err()
@@ -256,7 +255,7 @@ func (h *half) press(ctx context.Context, hd abi.Header, p *[7]uint64, limit uin
 		if err := h.pressed(ctx, stop); err != nil {
 			return err
 		}
-		if limit == h.box.urgentRoom() && time.Since(start) > silence {
+		if limit == h.box.urgentRoom() && round > yields+int(silence/nap) {
 			h.box.ep.fail(fmt.Errorf("%w: mailbox %d: full for %v", bridge.ErrDeviceLost, h.box.index, silence))
 			return h.box.ep.err()
 		}
