@@ -208,8 +208,8 @@ CASE(messages_after_the_close_are_dropped)
 static void check_moving(uint32_t direction, bool done)
 {
 	struct rig *r = rig_new(NULL);
-	struct puppet *p =
-		host_start(r, direction == NFC_H2D ? reads_ind : writes_ind, 1);
+	struct puppet *p = host_start(
+		r, direction == NFC_H2D ? reads_ind : writes_ind, 1);
 	uint8_t *buf = host_buffer(r, SIZE, 1);
 	uint64_t id = direction == NFC_H2D ?
 			      host_begin(r, p->target, SIZE, 0) :
@@ -407,13 +407,14 @@ CASE(services_survive_a_half_close)
 CASE(programs_survive_a_half_close)
 {
 	static const char *const names[] = { "loopback", "sink", "source",
-					     "flood", "gate", "expect", "hold" };
+					     "flood",	 "gate", "expect",
+					     "hold" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		for (uint32_t halves = 1; halves <= 3; halves++) {
 			struct rig *r = rig_new(NULL);
-			struct nfc_control c = host_control(
-				r, NFC_CONTROL_START, 0, 2, 0, names[i]);
+			struct nfc_control c = host_control(r, NFC_CONTROL_START,
+							    0, 2, 0, names[i]);
 
 			CHECK_EQ(c.status, 0);
 			check_half_close(r, (uint32_t)c.b, halves, names[i]);

@@ -99,7 +99,8 @@ CASE(contexts_run_out)
 CASE(targets_run_out)
 {
 	struct rig *r = rig_new(NULL);
-	struct nfc_control c = host_control(r, NFC_CONTROL_START, 0, 40, 0, "hold");
+	struct nfc_control c = host_control(r, NFC_CONTROL_START, 0, 40, 0,
+					    "hold");
 
 	CHECK_EQ(c.status, NFC_OK);
 	c = host_control(r, NFC_CONTROL_START, 0, 40, 0, "hold");
@@ -116,7 +117,8 @@ CASE(stop_is_refused)
 	CHECK_EQ(status_of(r, NFC_CONTROL_STOP, 0, 0, NULL), NFC_EINVAL);
 	CHECK_EQ(status_of(r, NFC_CONTROL_STOP, 1, 0, NULL), NFC_EINVAL);
 	CHECK_EQ(status_of(r, NFC_CONTROL_STOP, 999999, 0, NULL), NFC_EINVAL);
-	CHECK_EQ(status_of(r, NFC_CONTROL_STOP, UINT64_MAX, 0, NULL), NFC_EINVAL);
+	CHECK_EQ(status_of(r, NFC_CONTROL_STOP, UINT64_MAX, 0, NULL),
+		 NFC_EINVAL);
 	rig_free(r);
 }
 
@@ -285,8 +287,8 @@ CASE(stop_lets_a_transfer_end)
 CASE(stop_returns_what_it_held)
 {
 	struct rig *r = rig_new(NULL);
-	uint64_t before = host_control(r, NFC_CONTROL_MEMORY, NFC_EMEM, 0, 0,
-				       NULL).c;
+	uint64_t before =
+		host_control(r, NFC_CONTROL_MEMORY, NFC_EMEM, 0, 0, NULL).c;
 
 	for (int i = 0; i < 40; i++) {
 		struct puppet *p = host_launch(r, 30, in_read_ind, 1);
@@ -335,8 +337,8 @@ CASE(memory_is_described)
 	struct rig *r = rig_new(NULL);
 
 	for (uint64_t type = 0; type < NFC_MEMORY_COUNT; type++) {
-		struct nfc_control c =
-			host_control(r, NFC_CONTROL_MEMORY, type, 0, 0, NULL);
+		struct nfc_control c = host_control(r, NFC_CONTROL_MEMORY, type,
+						    0, 0, NULL);
 
 		CHECK_EQ(c.status, NFC_OK);
 		CHECK_EQ(c.a, type << NFC_MEMORY_SHIFT);
@@ -419,7 +421,9 @@ static int on_load(struct rig *r, const void *image, uint64_t size,
 /* LOAD as a host does it; returns the reply. */
 static struct nfc_control load(struct rig *r, uint64_t said, uint64_t size)
 {
-	struct nfc_control c = { .op = NFC_CONTROL_LOAD, .a = said, .request = 9 };
+	struct nfc_control c = { .op = NFC_CONTROL_LOAD,
+				 .a = said,
+				 .request = 9 };
 	uint8_t *image = host_buffer(r, size, 3);
 	uint64_t id = host_direct(r, 0, &c, sizeof(c)), reply;
 	struct nfc_ack ack;
@@ -464,13 +468,15 @@ CASE(load_is_refused)
 		int port;
 		uint32_t status;
 	} rows[] = {
-		{ other_abi, 0, NFC_EABI },    { empty_table, 0, NFC_EINVAL },
-		{ long_name, 0, NFC_EINVAL },  { no_main, 0, NFC_EINVAL },
+		{ other_abi, 0, NFC_EABI },
+		{ empty_table, 0, NFC_EINVAL },
+		{ long_name, 0, NFC_EINVAL },
+		{ no_main, 0, NFC_EINVAL },
 		{ loaded_table, -NFC_EABI, NFC_EABI },
 	};
 	struct rig *r = rig_new(NULL);
-	uint64_t before = host_control(r, NFC_CONTROL_MEMORY, NFC_EMEM, 0, 0,
-				       NULL).c;
+	uint64_t before =
+		host_control(r, NFC_CONTROL_MEMORY, NFC_EMEM, 0, 0, NULL).c;
 
 	r->load = on_load;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -571,7 +577,8 @@ CASE(shapes_are_checked)
 	check_shape((struct nfc_config){ 0 }, true);
 	check_shape((struct nfc_config){ .channels = 15 }, false);
 	check_shape((struct nfc_config){ .channels = NFC_CHANNELS_MAX }, true);
-	check_shape((struct nfc_config){ .channels = NFC_CHANNELS_MAX + 1 }, false);
+	check_shape((struct nfc_config){ .channels = NFC_CHANNELS_MAX + 1 },
+		    false);
 	check_shape((struct nfc_config){ .managers = 64 }, true);
 	check_shape((struct nfc_config){ .managers = 65 }, false);
 	check_shape((struct nfc_config){ .managers = 32, .islands = 16 }, true);
@@ -587,6 +594,9 @@ CASE(shapes_are_checked)
 	check_shape((struct nfc_config){ .window = 2 * NFC_WINDOW_MAX }, false);
 	check_shape((struct nfc_config){ .stack = 1024 }, false);
 	check_shape((struct nfc_config){ .memory = { 4097 } }, false);
-	check_shape((struct nfc_config){ .memory = { 0, 0, 0, 1ull << 38 } }, true);
-	check_shape((struct nfc_config){ .memory = { 0, 0, 0, (1ull << 38) + 4096 } }, false);
+	check_shape((struct nfc_config){ .memory = { 0, 0, 0, 1ull << 38 } },
+		    true);
+	check_shape((struct nfc_config){ .memory = { 0, 0, 0,
+						     (1ull << 38) + 4096 } },
+		    false);
 }

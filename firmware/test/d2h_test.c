@@ -71,7 +71,7 @@ static void receive(struct rig *r, struct puppet *p, uint64_t id, uint8_t *buf,
 /* Bytes around the destination stay as they are, whatever its alignment. */
 CASE(transfers_of_many_shapes)
 {
-	static const uint64_t sizes[] = { 1,	 4095,	4096,  4097,
+	static const uint64_t sizes[] = { 1,	 4095,	4096,	4097,
 					  24576, 24577, 100000, 1000000 };
 	static const uint64_t offsets[] = { 0, 1, 63, 4095 };
 

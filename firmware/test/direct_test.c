@@ -42,16 +42,14 @@ static void read_ind_later(struct nfc_process *self, struct puppet *p)
 
 static void read_for_ever(struct nfc_process *self, struct puppet *p)
 {
-	while (channel_read(port(self), p->buf, sizeof(p->buf)) !=
-	       -NFC_ESTOPPED)
+	while (channel_read(port(self), p->buf, sizeof(p->buf)) != -NFC_ESTOPPED)
 		p->size++;
 }
 
 static void expect_consumed(struct rig *r, uint32_t target, uint64_t id)
 {
-	struct nfc_ack ack =
-		host_expect_ack(r, target, NFC_TYPE_ACK, NFC_H2D, id,
-				NFC_STATE_CONSUMED, NFC_OK);
+	struct nfc_ack ack = host_expect_ack(r, target, NFC_TYPE_ACK, NFC_H2D,
+					     id, NFC_STATE_CONSUMED, NFC_OK);
 
 	CHECK_EQ(ack.outstanding, 0);
 	CHECK_EQ(ack.fault_index, 0);

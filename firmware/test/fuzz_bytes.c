@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct rig *r = fuzz_rig();
 
 	r->on_put = NULL;
-	for (; size > sizeof(struct nfc_slot); size -= 1 + sizeof(struct nfc_slot)) {
+	for (; size > sizeof(struct nfc_slot);
+	     size -= 1 + sizeof(struct nfc_slot)) {
 		struct nfc_slot slot;
 		uint8_t how = *data++;
 

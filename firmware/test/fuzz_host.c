@@ -61,8 +61,8 @@ static void say_direct(struct rig *r, uint32_t i)
 
 	for (size_t k = 0; k < n && k < 10; k++)
 		data[k] = next();
-	offers[i][NFC_H2D] =
-		(struct offer){ .id = host_direct(r, targets[i], data, n) };
+	offers[i][NFC_H2D] = (struct offer){ .id = host_direct(r, targets[i],
+							       data, n) };
 }
 
 static void say_begin(struct rig *r, uint32_t i)
@@ -96,7 +96,8 @@ static void say_odd_list(struct rig *r, uint32_t i, uint32_t direction)
 	uint64_t entry[6], count = next() % 9;
 
 	for (int k = 0; k < 6; k++)
-		entry[k] = nfc_entry((uintptr_t)fuzz_buffer + next16() % FUZZ_BUFFER,
+		entry[k] = nfc_entry((uintptr_t)fuzz_buffer +
+					     next16() % FUZZ_BUFFER,
 				     1 + next16() % RIG_PAGE);
 	host_list(r, targets[i], direction, o->id, entry, count,
 		  o->lists + next() % 2, next16());
@@ -121,8 +122,8 @@ static void say_reply(struct rig *r, uint32_t i)
 					NFC_ECLOSED };
 	uint32_t status = why[next() % 4];
 
-	host_reply(r, targets[i], status ? NFC_TYPE_ERROR : NFC_TYPE_ACK, NFC_D2H,
-		   offers[i][NFC_D2H].id,
+	host_reply(r, targets[i], status ? NFC_TYPE_ERROR : NFC_TYPE_ACK,
+		   NFC_D2H, offers[i][NFC_D2H].id,
 		   status ? NFC_STATE_FAILED : NFC_STATE_CONSUMED, status, 0);
 }
 
@@ -156,9 +157,13 @@ static void hear(struct rig *r)
 static void say_control(struct rig *r)
 {
 	static const char *const names[] = { "loopback", "sink", "source",
-					     "flood", "gate", "expect", "hold" };
+					     "flood",	 "gate", "expect",
+					     "hold" };
 	struct nfc_control c = {
-		.op = next() % 8, .a = next() % 32, .b = next() % 4, .c = next(),
+		.op = next() % 8,
+		.a = next() % 32,
+		.b = next() % 4,
+		.c = next(),
 	};
 	uint64_t id;
 

@@ -34,59 +34,37 @@ struct member {
 	size_t offset, width;
 };
 
-#define MEMBER(type, field)                             \
-	{ #type, #field, offsetof(struct nfc_##type, field), \
-	  sizeof(((struct nfc_##type *)0)->field) }
+#define MEMBER(type, field)                                        \
+	{                                                          \
+#type, #field, offsetof(struct nfc_##type, field), \
+			sizeof(((struct nfc_##type *)0)->field)    \
+	}
 
 static const struct member members[] = {
-	MEMBER(begin, transaction),
-	MEMBER(begin, size),
-	MEMBER(begin, timeout_ns),
-	MEMBER(ack, transaction),
-	MEMBER(ack, processed),
-	MEMBER(ack, outstanding),
-	MEMBER(ack, lists),
-	MEMBER(ack, state),
-	MEMBER(ack, status),
-	MEMBER(ack, fault_index),
-	MEMBER(ack, direction),
-	MEMBER(ack, begin_ns),
-	MEMBER(ack, now_ns),
-	MEMBER(note, transaction),
-	MEMBER(note, direction),
-	MEMBER(note, status),
-	MEMBER(close, halves),
-	MEMBER(close, status),
-	MEMBER(close, generation),
-	MEMBER(hello, magic),
-	MEMBER(hello, major),
-	MEMBER(hello, minor),
-	MEMBER(hello, capabilities),
-	MEMBER(hello, channels),
-	MEMBER(hello, mailboxes),
-	MEMBER(hello, islands),
-	MEMBER(hello, slots),
-	MEMBER(hello, window),
-	MEMBER(hello, beat_ms),
-	MEMBER(hello, max_transfer),
-	MEMBER(hello, read_managers),
-	MEMBER(hello, write_managers),
-	MEMBER(hello, contexts),
-	MEMBER(heartbeat, beat),
-	MEMBER(heartbeat, now_ns),
-	MEMBER(heartbeat, diagnostic),
-	MEMBER(heartbeat, processes),
-	MEMBER(heartbeat, messages),
-	MEMBER(heartbeat, bytes),
-	MEMBER(heartbeat, dropped),
-	MEMBER(heartbeat, parked),
-	MEMBER(control, op),
-	MEMBER(control, status),
-	MEMBER(control, request),
-	MEMBER(control, a),
-	MEMBER(control, b),
-	MEMBER(control, c),
-	MEMBER(control, name),
+	MEMBER(begin, transaction),   MEMBER(begin, size),
+	MEMBER(begin, timeout_ns),    MEMBER(ack, transaction),
+	MEMBER(ack, processed),	      MEMBER(ack, outstanding),
+	MEMBER(ack, lists),	      MEMBER(ack, state),
+	MEMBER(ack, status),	      MEMBER(ack, fault_index),
+	MEMBER(ack, direction),	      MEMBER(ack, begin_ns),
+	MEMBER(ack, now_ns),	      MEMBER(note, transaction),
+	MEMBER(note, direction),      MEMBER(note, status),
+	MEMBER(close, halves),	      MEMBER(close, status),
+	MEMBER(close, generation),    MEMBER(hello, magic),
+	MEMBER(hello, major),	      MEMBER(hello, minor),
+	MEMBER(hello, capabilities),  MEMBER(hello, channels),
+	MEMBER(hello, mailboxes),     MEMBER(hello, islands),
+	MEMBER(hello, slots),	      MEMBER(hello, window),
+	MEMBER(hello, beat_ms),	      MEMBER(hello, max_transfer),
+	MEMBER(hello, read_managers), MEMBER(hello, write_managers),
+	MEMBER(hello, contexts),      MEMBER(heartbeat, beat),
+	MEMBER(heartbeat, now_ns),    MEMBER(heartbeat, diagnostic),
+	MEMBER(heartbeat, processes), MEMBER(heartbeat, messages),
+	MEMBER(heartbeat, bytes),     MEMBER(heartbeat, dropped),
+	MEMBER(heartbeat, parked),    MEMBER(control, op),
+	MEMBER(control, status),      MEMBER(control, request),
+	MEMBER(control, a),	      MEMBER(control, b),
+	MEMBER(control, c),	      MEMBER(control, name),
 };
 
 static const char *text(struct vector *v, const char *key)
@@ -209,10 +187,10 @@ static void walk_gather(struct vector *v, const struct nfc_gather *from,
 		CHECK_EQ(nfc_entry_length(from->entry[i]), length);
 		to->entry[i] = nfc_entry(address, length);
 	}
-	CHECK_EQ(from->tail >> NFC_TAIL_OUTSTANDING_SHIFT,
-		 number(v, "outstanding"));
-	CHECK_EQ(from->tail >> NFC_TAIL_NUMBER_SHIFT & 0xffff,
-		 number(v, "number"));
+	CHECK_EQ(from->tail >> NFC_TAIL_OUTSTANDING_SHIFT, number(v, "outstandi"
+								     "ng"));
+	CHECK_EQ(from->tail >> NFC_TAIL_NUMBER_SHIFT & 0xffff, number(v, "numbe"
+									 "r"));
 	to->tail = number(v, "outstanding") << NFC_TAIL_OUTSTANDING_SHIFT |
 		   number(v, "number") << NFC_TAIL_NUMBER_SHIFT;
 }

@@ -25,17 +25,17 @@ extern const char *test_argument;
 /* Failed checks of the running case. */
 unsigned int test_failures(void);
 
-#define CASE(id)                                                  \
-	static void id(void);                                     \
-	__attribute__((constructor)) static void add_##id(void)   \
-	{                                                         \
+#define CASE(id)                                                    \
+	static void id(void);                                       \
+	__attribute__((constructor)) static void add_##id(void)     \
+	{                                                           \
 		static struct test_case c = { #id, id, (void *)0 }; \
-		test_add(&c);                                     \
-	}                                                         \
+		test_add(&c);                                       \
+	}                                                           \
 	static void id(void)
 
 #define CHECK(cond) test_true((cond), __FILE__, __LINE__, #cond)
-#define CHECK_EQ(got, want)                                        \
+#define CHECK_EQ(got, want)                                               \
 	test_equal((uint64_t)(got), (uint64_t)(want), __FILE__, __LINE__, \
 		   #got " == " #want)
 #define REQUIRE(cond)             \

@@ -22,11 +22,15 @@ static const struct spoiled rows[] = {
 	{ "list 0 leaves its last entry unused", 0, COUNT, 6 ^ 5 },
 	{ "list 0 has seven entries", 0, COUNT, 6 ^ 7 },
 	{ "list 0 has 127 entries", 0, COUNT, 6 ^ 127 },
-	{ "entry 0 of list 0 crosses its page", 0, 0, 1 << NFC_ENTRY_OFFSET_SHIFT },
-	{ "entry 5 of list 0 crosses its page", 0, 5, 0xfffull << NFC_ENTRY_OFFSET_SHIFT },
+	{ "entry 0 of list 0 crosses its page", 0, 0,
+	  1 << NFC_ENTRY_OFFSET_SHIFT },
+	{ "entry 5 of list 0 crosses its page", 0, 5,
+	  0xfffull << NFC_ENTRY_OFFSET_SHIFT },
 	{ "entry 2 of list 0 is a byte short", 0, 2, 1 },
-	{ "outstanding after list 0 is zero", 0, 6, 1 << NFC_TAIL_OUTSTANDING_SHIFT },
-	{ "outstanding after list 0 is three", 0, 6, 2 << NFC_TAIL_OUTSTANDING_SHIFT },
+	{ "outstanding after list 0 is zero", 0, 6,
+	  1 << NFC_TAIL_OUTSTANDING_SHIFT },
+	{ "outstanding after list 0 is three", 0, 6,
+	  2 << NFC_TAIL_OUTSTANDING_SHIFT },
 	{ "outstanding after list 0 is huge", 0, 6, 1ull << 63 },
 	{ "list 0 says it is list 1", 0, 6, 1 },
 	{ "list 0 says it is list 65535", 0, 6, 0xffff },
@@ -37,7 +41,8 @@ static const struct spoiled rows[] = {
 	{ "an unused entry 5 is not zero", 1, 5, 1ull << 63 },
 	{ "list 1 has a byte too many", 1, 0, 1 },
 	{ "list 1 has a page too many", 1, 0, 0xfff },
-	{ "outstanding after list 1 is one", 1, 6, 1 << NFC_TAIL_OUTSTANDING_SHIFT },
+	{ "outstanding after list 1 is one", 1, 6,
+	  1 << NFC_TAIL_OUTSTANDING_SHIFT },
 	{ "list 1 says it is list 0", 1, 6, 1 },
 	{ "list 1 says it is list 3", 1, 6, 2 },
 };
@@ -187,7 +192,8 @@ CASE(short_lists_are_lists)
 	id = offer(r, p);
 	for (uint64_t i = 0, left = SIZE; i < 7; i++) {
 		uint64_t length = i < 6 ? RIG_PAGE : 1;
-		uint64_t entry = nfc_entry((uintptr_t)buf + i * RIG_PAGE, length);
+		uint64_t entry = nfc_entry((uintptr_t)buf + i * RIG_PAGE,
+					   length);
 
 		left -= length;
 		host_list(r, p->target, NFC_H2D, id, &entry, 1, i, left);

@@ -74,7 +74,7 @@ CASE(allocations_that_are_refused)
 	CHECK_EQ(nfc_memory_alloc(r->dev, 1, NFC_EMEM, UINT64_MAX), 0);
 	CHECK_EQ(nfc_memory_alloc(r->dev, 1, NFC_EMEM, UINT64_MAX - 4094), 0);
 	CHECK_EQ(nfc_memory_alloc(r->dev, 1, NFC_MEMORY_COUNT, 1), 0);
-	CHECK_EQ(nfc_memory_alloc(r->dev, 1, (enum nfc_memory)-1, 1), 0);
+	CHECK_EQ(nfc_memory_alloc(r->dev, 1, (enum nfc_memory) - 1, 1), 0);
 	rig_free(r);
 }
 
@@ -85,7 +85,8 @@ CASE(memory_runs_out_and_comes_back)
 
 	for (uint64_t type = 0; type < NFC_MEMORY_COUNT; type++) {
 		uint64_t free = nfc_memory_available(r->dev, type), pages = 0;
-		uint64_t first = nfc_memory_alloc(r->dev, 1, type, 1), at = first;
+		uint64_t first = nfc_memory_alloc(r->dev, 1, type, 1),
+			 at = first;
 
 		while (at) {
 			CHECK_EQ(at >> NFC_MEMORY_SHIFT, type);

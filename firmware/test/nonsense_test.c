@@ -68,26 +68,40 @@ static void drop_slot(const char *what, uint64_t type, uint64_t length,
 
 CASE(headers_that_make_no_sense)
 {
-	drop_slot("a message of 57 bytes", NFC_TYPE_DIRECT, 57, EPOCH, 1, TARGET);
-	drop_slot("a message of 255 bytes", NFC_TYPE_DIRECT, 255, EPOCH, 1, TARGET);
+	drop_slot("a message of 57 bytes", NFC_TYPE_DIRECT, 57, EPOCH, 1,
+		  TARGET);
+	drop_slot("a message of 255 bytes", NFC_TYPE_DIRECT, 255, EPOCH, 1,
+		  TARGET);
 	drop_slot("the epoch before", NFC_TYPE_DIRECT, 1, EPOCH - 1, 1, TARGET);
 	drop_slot("the epoch after", NFC_TYPE_DIRECT, 1, EPOCH + 1, 1, TARGET);
-	drop_slot("a message from the past", NFC_TYPE_DIRECT, 1, EPOCH, 0, TARGET);
-	drop_slot("a message from the future", NFC_TYPE_DIRECT, 1, EPOCH, 2, TARGET);
-	drop_slot("a channel nobody opened", NFC_TYPE_DIRECT, 1, EPOCH, 1, TARGET + 1);
+	drop_slot("a message from the past", NFC_TYPE_DIRECT, 1, EPOCH, 0,
+		  TARGET);
+	drop_slot("a message from the future", NFC_TYPE_DIRECT, 1, EPOCH, 2,
+		  TARGET);
+	drop_slot("a channel nobody opened", NFC_TYPE_DIRECT, 1, EPOCH, 1,
+		  TARGET + 1);
 	drop_slot("a channel over the limit", NFC_TYPE_DIRECT, 1, EPOCH, 1, 64);
 	drop_slot("the last channel id", NFC_TYPE_DIRECT, 1, EPOCH, 1, 0xffffff);
-	drop_slot("a begin with a stale sequence", NFC_TYPE_IND_BEGIN, 56, EPOCH, 9, TARGET);
-	drop_slot("a list without a transfer", NFC_TYPE_IND_LIST, 1, EPOCH, 0, TARGET);
-	drop_slot("a d2h list without a transfer", NFC_TYPE_IND_LIST, 1 | NFC_LIST_D2H, EPOCH, 0, TARGET);
+	drop_slot("a begin with a stale sequence", NFC_TYPE_IND_BEGIN, 56,
+		  EPOCH, 9, TARGET);
+	drop_slot("a list without a transfer", NFC_TYPE_IND_LIST, 1, EPOCH, 0,
+		  TARGET);
+	drop_slot("a d2h list without a transfer", NFC_TYPE_IND_LIST,
+		  1 | NFC_LIST_D2H, EPOCH, 0, TARGET);
 }
 
 CASE(types_the_host_must_not_send)
 {
 	static const uint32_t types[] = {
-		NFC_TYPE_NONE,	NFC_TYPE_DONE,	NFC_TYPE_ABORTED,
-		NFC_TYPE_HELLO, NFC_TYPE_HEARTBEAT, NFC_TYPE_READY,
-		NFC_TYPE_COUNT, 100, 127,
+		NFC_TYPE_NONE,
+		NFC_TYPE_DONE,
+		NFC_TYPE_ABORTED,
+		NFC_TYPE_HELLO,
+		NFC_TYPE_HEARTBEAT,
+		NFC_TYPE_READY,
+		NFC_TYPE_COUNT,
+		100,
+		127,
 	};
 	char what[32];
 
@@ -128,7 +142,8 @@ CASE(notes_that_make_no_sense)
 		drop_payload(what, types[i], 77, &note);
 		note.direction = 2;
 		note.transaction = 0;
-		snprintf(what, sizeof(what), "note %u without direction", types[i]);
+		snprintf(what, sizeof(what), "note %u without direction",
+			 types[i]);
 		drop_payload(what, types[i], 0, &note);
 	}
 }
@@ -148,7 +163,8 @@ CASE(closes_that_make_no_sense)
 {
 	struct nfc_close close = { .halves = 3, .generation = 999 };
 
-	drop_payload("a close of another subscription", NFC_TYPE_CLOSE, 999 & 0xffff, &close);
+	drop_payload("a close of another subscription", NFC_TYPE_CLOSE,
+		     999 & 0xffff, &close);
 	close = (struct nfc_close){ .halves = 0, .generation = 2 };
 	drop_payload("a close of nothing", NFC_TYPE_CLOSE, 2, &close);
 	close = (struct nfc_close){ .halves = 4, .generation = 2 };
@@ -188,14 +204,17 @@ CASE(notes_are_whole)
 
 	check_strict("a note of 55 bytes", NFC_TYPE_WITHDRAW, 55, &note, 1);
 	check_strict("a note of 0 bytes", NFC_TYPE_WITHDRAW, 0, &note, 1);
-	check_strict("a note of another sequence", NFC_TYPE_WITHDRAW, 56, &note, 2);
+	check_strict("a note of another sequence", NFC_TYPE_WITHDRAW, 56, &note,
+		     2);
 	for (int i = 0; i < 5; i++) {
 		note = (struct nfc_note){ .transaction = 1 };
 		note.rsvd[i] = 1;
-		check_strict("a note with reserved bits", NFC_TYPE_WITHDRAW, 56, &note, 1);
+		check_strict("a note with reserved bits", NFC_TYPE_WITHDRAW, 56,
+			     &note, 1);
 	}
 	note = (struct nfc_note){ .transaction = 1 | 1ull << 40 };
-	check_strict("a note of a far transaction", NFC_TYPE_WITHDRAW, 56, &note, 1);
+	check_strict("a note of a far transaction", NFC_TYPE_WITHDRAW, 56,
+		     &note, 1);
 }
 
 CASE(closes_are_whole)
@@ -203,11 +222,13 @@ CASE(closes_are_whole)
 	struct nfc_close close = { .halves = 3, .generation = 2 };
 
 	check_strict("a close of 55 bytes", NFC_TYPE_CLOSE, 55, &close, 2);
-	check_strict("a close of another sequence", NFC_TYPE_CLOSE, 56, &close, 3);
+	check_strict("a close of another sequence", NFC_TYPE_CLOSE, 56, &close,
+		     3);
 	for (int i = 0; i < 5; i++) {
 		close = (struct nfc_close){ .halves = 3, .generation = 2 };
 		close.rsvd[i] = 1;
-		check_strict("a close with reserved bits", NFC_TYPE_CLOSE, 56, &close, 2);
+		check_strict("a close with reserved bits", NFC_TYPE_CLOSE, 56,
+			     &close, 2);
 	}
 }
 

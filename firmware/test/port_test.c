@@ -127,8 +127,7 @@ static int on_dma_read(void *self, void *to, uint64_t bus, uint64_t len)
 	return 0;
 }
 
-static int on_dma_write(void *self, uint64_t bus, const void *from,
-			uint64_t len)
+static int on_dma_write(void *self, uint64_t bus, const void *from, uint64_t len)
 {
 	struct rig *r = self;
 	int rc = dma_check(r, from, bus, len);

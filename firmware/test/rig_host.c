@@ -91,8 +91,7 @@ void host_put(struct rig *r, uint32_t channel, uint32_t type, uint64_t length,
 	host_slot(r, &slot, channel);
 }
 
-uint64_t host_direct(struct rig *r, uint32_t channel, const void *data,
-		     size_t n)
+uint64_t host_direct(struct rig *r, uint32_t channel, const void *data, size_t n)
 {
 	uint64_t id = r->channel[channel].next[NFC_H2D]++;
 	uint8_t payload[NFC_PAYLOAD_SIZE] = { 0 };
@@ -218,8 +217,7 @@ static void keep(struct rig *r, const struct nfc_slot *slot)
 {
 	if (r->inbox_count == r->inbox_room) {
 		r->inbox_room = 2 * r->inbox_room + 64;
-		r->inbox = realloc(r->inbox,
-				   r->inbox_room * sizeof(*r->inbox));
+		r->inbox = realloc(r->inbox, r->inbox_room * sizeof(*r->inbox));
 		if (!r->inbox)
 			abort();
 	}
@@ -312,8 +310,8 @@ void host_expect_note(struct rig *r, uint32_t channel, uint32_t type,
 void host_expect_close(struct rig *r, uint32_t channel, uint32_t halves)
 {
 	uint64_t generation = r->channel[channel].generation;
-	struct nfc_slot slot =
-		host_expect(r, channel, NFC_TYPE_CLOSE, generation);
+	struct nfc_slot slot = host_expect(r, channel, NFC_TYPE_CLOSE,
+					   generation);
 	struct nfc_close close;
 
 	memcpy(&close, slot.payload, sizeof(close));
@@ -419,8 +417,8 @@ struct nfc_control host_control(struct rig *r, uint32_t op, uint64_t a,
 
 int host_open(struct rig *r, uint32_t target)
 {
-	struct nfc_control c =
-		host_control(r, NFC_CONTROL_OPEN, target, 0, 0, NULL);
+	struct nfc_control c = host_control(r, NFC_CONTROL_OPEN, target, 0, 0,
+					    NULL);
 
 	if (c.status)
 		return c.status;

@@ -53,8 +53,8 @@ static void receive(struct rig *r, uint32_t target, uint8_t *buf, uint64_t size)
 
 static uint32_t start(struct rig *r, const char *name, uint32_t ports)
 {
-	struct nfc_control c =
-		host_control(r, NFC_CONTROL_START, 0, ports, 0, name);
+	struct nfc_control c = host_control(r, NFC_CONTROL_START, 0, ports, 0,
+					    name);
 
 	CHECK_EQ(c.status, NFC_OK);
 	for (uint32_t i = 0; i < ports; i++)
@@ -65,7 +65,8 @@ static uint32_t start(struct rig *r, const char *name, uint32_t ports)
 CASE(loopback_returns_everything)
 {
 	struct rig *r = rig_new(NULL);
-	uint8_t *out = host_buffer(r, 100000, 1), *in = host_buffer(r, 100000, 2);
+	uint8_t *out = host_buffer(r, 100000, 1),
+		*in = host_buffer(r, 100000, 2);
 	uint8_t data[NFC_PAYLOAD_SIZE];
 	uint32_t target = NFC_TARGET_LOOPBACK;
 
@@ -186,8 +187,8 @@ static void check_odd(struct rig *r, uint32_t target, const char *name)
 
 CASE(odd_requests_do_not_take_the_island)
 {
-	static const char *const names[] = { "source", "flood", "expect", "gate",
-					     "sink" };
+	static const char *const names[] = { "source", "flood", "expect",
+					     "gate", "sink" };
 	static const char *const services[] = { "loopback", "log", "telemetry",
 						"time" };
 
@@ -232,7 +233,8 @@ CASE(source_gives_its_pattern)
 	struct rig *r = rig_new(NULL);
 	uint32_t target = start(r, "source", 1);
 	uint64_t want[2] = { 5000, 42 };
-	uint8_t *in = host_buffer(r, 5000, 1), *pattern = host_buffer(r, 5000, 42);
+	uint8_t *in = host_buffer(r, 5000, 1),
+		*pattern = host_buffer(r, 5000, 42);
 
 	for (int i = 0; i < 2; i++) {
 		say(r, target, want, sizeof(want));

@@ -393,7 +393,8 @@ static int refuse_page(struct rig *r, uint64_t bus, uint64_t length)
 static void scattered(uint64_t entry[6], const uint8_t *buf, uint64_t list)
 {
 	for (uint64_t i = 0; i < 6; i++)
-		entry[i] = nfc_entry((uintptr_t)buf + 2 * (list * 6 + i) * RIG_PAGE,
+		entry[i] = nfc_entry((uintptr_t)buf +
+					     2 * (list * 6 + i) * RIG_PAGE,
 				     RIG_PAGE);
 }
 
