@@ -71,6 +71,8 @@ struct nfc_port {
 	 * the caller) is cleared and rung, or until the clock passes until_ns.
 	 */
 	void (*sleep)(void *self, uint32_t island, uint64_t until_ns);
+	/* Let another thread have the processor, if one waits for it. */
+	void (*yield)(void *self);
 	/* Wake a sleeping island from another. Any thread. */
 	void (*wake)(void *self, uint32_t island);
 	/* Nanoseconds an idle island spins before it sleeps. */

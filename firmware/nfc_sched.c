@@ -9,6 +9,7 @@
 enum {
 	CLOCK_EVERY = 32, /* turns between two looks at the clock */
 	PREEMPTED_NS = 500000, /* between two looks: somebody else ran */
+	YIELD_NS = 2000, /* an answer that comes at once comes sooner */
 	SPIN_STEPS = 16, /* quiet spins until the budget is whole again */
 };
 
@@ -307,7 +308,8 @@ static void island_sleep(struct nfc_island *island)
 	atomic_store(word, 1);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!boxes_pending(island, &stalled) && !atomic_load(&island->inbox) &&
-	    !island->recalls && !atomic_load(&dev->halt)) {
+	    !island->recalls && !island->ready_first &&
+	    !atomic_load(&dev->halt)) {
 		if (stalled)
 			until = nfc_min(until, island->now + 50000);
 		island->count[NFC_COUNT_SLEEPS]++;
@@ -366,13 +368,22 @@ static bool look_at_clock(struct nfc_island *island)
 	return island->now - before > PREEMPTED_NS;
 }
 
-/* Idle since idle_since: go on spinning, or sleep. Returns the new start. */
+/*
+ * Idle since idle_since: go on spinning, or sleep. Returns the new start. Past
+ * the first moments the processor is offered to others: the host may wait for
+ * this very one.
+ */
 static uint64_t idle(struct nfc_island *island, uint64_t idle_since)
 {
+	const struct nfc_port *port = island->dev->port;
+
 	if (!idle_since)
 		idle_since = island->now;
-	if (island->now - idle_since < island->spin_ns)
+	if (island->now - idle_since < island->spin_ns) {
+		if (island->now - idle_since > YIELD_NS)
+			port->yield(port->self);
 		return idle_since;
+	}
 	adapt_spin(island, false);
 	island_sleep(island);
 	return island->now;

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -94,6 +95,12 @@ static void port_sleep(void *self, uint32_t island, uint64_t until_ns)
 	/* SYNC: island park: the low half of the word is the futex */
 	syscall(SYS_futex, &area->island[island].word, FUTEX_WAIT_PRIVATE, 1,
 		until_ns == UINT64_MAX ? NULL : &t, NULL, 0);
+}
+
+static void port_yield(void *self)
+{
+	(void)self;
+	sched_yield();
 }
 
 static void port_wake(void *self, uint32_t island)
@@ -419,6 +426,7 @@ static int life_start(struct nfc_hosted *h)
 		.now = port_now,
 		.log = port_log,
 		.sleep = port_sleep,
+		.yield = port_yield,
 		.wake = port_wake,
 		.spin_ns = h->options.spin_ns,
 		.stack_init = port_stack_init,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -226,6 +227,9 @@ func (s *Script) Doorbell() *os.File { return s.bell }
 
 // Assist does nothing: the device moves its own bytes.
 func (s *Script) Assist() bool { return false }
+
+// Yield gives way to the script's goroutine.
+func (s *Script) Yield() { runtime.Gosched() }
 
 // Fence stops DMA for the rest of the epoch.
 func (s *Script) Fence() {

@@ -14,6 +14,8 @@ type Port interface {
 	Area() (base unsafe.Pointer, size uint64)
 	// Ring wakes an island that sleeps. It does not block.
 	Ring(island int)
+	// Yield lets another thread have the processor, if one waits for it.
+	Yield()
 	// Doorbell returns a pollable file that becomes readable when the device
 	// rings the host (an eventfd). The port closes it in Close.
 	Doorbell() *os.File

@@ -32,13 +32,13 @@ type spin struct {
 	hot  bool // the call rang the island, and not for the first time of late
 }
 
-// polls returns how often to poll before parking.
-func (s *spin) polls() int32 {
+// rounds returns how many spins to make before parking.
+func (s *spin) rounds() int {
 	if !s.hot {
-		return s.full
+		return 1
 	}
 	s.hot = false
-	return s.full * wakeSpins
+	return wakeSpins
 }
 
 // ring rings the island for the half. Must hold turn.
@@ -71,9 +71,23 @@ func calibrate() int32 {
 }
 
 // spinFor polls the mailbox, for everybody, until the half has one of the want
-// flags; false when the budget is spent. Must hold turn.
+// flags; false when it is time to park. Must hold turn.
 func (h *half) spinFor(want uint64) bool {
-	n := h.spin.polls()
+	if h.spinOnce(want) {
+		return true
+	}
+	for round := h.spin.rounds(); round > 1 && h.shut.Load() == 0; round-- {
+		h.box.ep.dev.port.Yield()
+		if h.spinOnce(want) {
+			return true
+		}
+	}
+	return false
+}
+
+// spinOnce polls for spinTime. Must hold turn.
+func (h *half) spinOnce(want uint64) bool {
+	n := h.spin.full
 	for n > 0 {
 		if h.box.rx.TryLock() {
 			n = h.spinLocked(want, n)

@@ -50,6 +50,11 @@ static void on_ring(void *self)
 	r->rings++;
 }
 
+static void on_yield(void *self)
+{
+	(void)self;
+}
+
 static void on_engines(void *self)
 {
 	(void)self; /* the island works alone, or a hook calls nfc_dma_step() */
@@ -264,6 +269,7 @@ struct rig *rig_new(void (*change)(struct nfc_config *c))
 		.dma_read = on_dma_read,
 		.dma_write = on_dma_write,
 		.wake_engines = on_engines,
+		.yield = on_yield,
 		.now = on_now,
 		.log = on_log,
 		.sleep = on_sleep,
