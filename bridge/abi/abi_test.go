@@ -95,6 +95,28 @@ func TestDiagnosticReadings(t *testing.T) {
 	})
 }
 
+// Every channel has a mailbox of its island, islands have blocks of channels,
+// and a device of one island deals channels to mailboxes in turn.
+func TestHelloDealsChannels(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		islands := rapid.IntRange(1, IslandsMax).Draw(t, "islands")
+		each := rapid.IntRange(1, MailboxesMax/islands).Draw(t, "mailboxes per island")
+		channels := rapid.Uint32Range(TargetFirst, ChannelsMax).Draw(t, "channels")
+		h := Hello{Channels: channels, Islands: uint16(islands), Mailboxes: uint16(islands * each)}
+		c := rapid.Uint32Range(0, channels-1).Draw(t, "channel")
+
+		assert.Less(t, h.Island(c), islands)
+		assert.Equal(t, h.Island(c), h.Mailbox(c)/each, "a mailbox of its island")
+		if c > 0 {
+			step := h.Island(c) - h.Island(c-1)
+			assert.True(t, step == 0 || step == 1, "blocks")
+		}
+		if islands == 1 {
+			assert.Equal(t, int(c)%each, h.Mailbox(c))
+		}
+	})
+}
+
 func TestDirectionString(t *testing.T) {
 	assert.Equal(t, "h2d", H2D.String())
 	assert.Equal(t, "d2h", D2H.String())
