@@ -229,10 +229,14 @@ func (b *box) kill() {
 	b.tx.Unlock()
 }
 
+const (
+	yields = 64                    // rounds before a pause sleeps
+	nap    = 50 * time.Microsecond // one sleep
+)
+
 // pause gives way while a ring is full: first to other goroutines, then, when
 // that did not help, to other threads.
 func pause(round int) {
-	const yields, nap = 64, 50 * time.Microsecond
 	if round < yields {
 		runtime.Gosched()
 	} else {

@@ -145,12 +145,7 @@ func (b *box) beginLocked(h *half, s *abi.Slot) {
 // offerLocked stores the device's next offer. Must hold rx.
 func (b *box) offerLocked(h *half, s *abi.Slot) {
 	state := h.state.Load()
-	if state&fActive != 0 && state&fEarly == 0 && h.xfer.over() {
-		h.early = *s
-		h.state.Or(fEarly)
-		return
-	}
-	if state&(fOffer|fHeld|fOwed|fActive) != 0 {
+	if state&(fOffer|fHeld|fOwed) != 0 || state&fActive != 0 && !h.xfer.over() {
 		b.faultLocked(s, "a second offer")
 		return
 	}
@@ -158,11 +153,6 @@ func (b *box) offerLocked(h *half, s *abi.Slot) {
 		b.staleLocked() // it crossed the close, which answers it
 		return
 	}
-	h.storeLocked(s)
-}
-
-// storeLocked makes s the half's offer. Must hold rx.
-func (h *half) storeLocked(s *abi.Slot) {
 	h.slot = *s
 	if h.state.Add(1<<flagBits+fOffer)&fParked != 0 { // the flag is clear: a carry is impossible
 		h.wakeUp()
@@ -267,9 +257,6 @@ func (b *box) recallLocked(h *half, s *abi.Slot) {
 		state := h.state.Load()
 		ahead := int64(s.Note().Transaction - h.id(state))
 		switch {
-		case ahead == 1 && state&fEarly != 0:
-			h.recall, h.earlyBack = *s, true
-			return
 		case ahead > 0:
 			b.faultLocked(s, "transaction %d from the future", s.Note().Transaction)
 			return

@@ -271,44 +271,26 @@ func (h *half) receiveInd(ctx context.Context, data []byte) error {
 	}
 	x := h.transfer()
 	x.start(data, h, true)
+	x.id = h.id(h.state.Load())
 	h.state.Add(fActive | fIndirect) // they are clear, and nobody else sets them
 	h.drop()
 	err := h.run(ctx, x)
 	x.pin.Unpin()
 	if err != nil {
-		h.settleEnded()
+		h.settle()
 	}
 	return err
 }
 
-// settleEnded is settle for a transfer that the device ended or was told to
-// end: it may have made its next offer since. Must hold turn.
-func (h *half) settleEnded() {
-	h.box.rx.Lock()
-	defer h.box.rx.Unlock()
-	early := h.state.Load()&fEarly != 0
-	h.state.And(^uint64(fEarly))
-	h.settle()
-	if !early {
-		return
-	}
-	h.storeLocked(&h.early)
-	if h.earlyBack {
-		h.earlyBack = false
-		h.box.recallLocked(h, &h.recall)
-	}
-}
-
-// settle forgets the transfer of the d2h half: from here on the device may
-// offer the next one. Must hold turn.
-func (h *half) settle() {
-	h.state.And(^uint64(fActive | fIndirect | fDone | fNews | fOffer | fHeld | fRecall))
-}
+// settle forgets the transfer of the d2h half. One that the device ended may
+// have been followed by the next offer already: that stays. Must hold turn.
+func (h *half) settle() { h.state.And(^uint64(fActive | fIndirect | fDone | fNews)) }
 
 // fin commits the transfer. Must hold turn.
 func (h *half) fin() error {
 	id := h.id(h.state.Load())
 	h.settle()
+	h.drop() // an empty transfer was never more than an offer
 	return h.say(abi.TypeFin, id)
 }
 
@@ -335,5 +317,5 @@ func (h *half) renege() {
 		return
 	}
 	_ = h.abort(h.xfer, nil)
-	h.settleEnded()
+	h.settle()
 }

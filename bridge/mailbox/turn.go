@@ -42,7 +42,8 @@ func (t *turn) unlock() {
 	}
 }
 
-// lock waits for the turn. It returns the context's error if that ended first.
+// lock waits for the turn. It returns the context's error if that ended before
+// the turn came.
 func (t *turn) lock(ctx context.Context) error {
 	if t.try() {
 		return nil
@@ -59,11 +60,15 @@ func (t *turn) lock(ctx context.Context) error {
 			tickets.Put(k)
 			return ctx.Err()
 		}
-		<-k.wake // granted meanwhile: the turn is ours
+		<-k.wake // granted meanwhile
 	}
 	k.granted = false
 	tickets.Put(k)
-	return nil
+	err := ctx.Err()
+	if err != nil {
+		t.unlock()
+	}
+	return err
 }
 
 // enqueue adds k to the queue, or takes the turn and returns true if it has

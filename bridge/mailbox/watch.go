@@ -10,8 +10,10 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// beatsMissed is how many heartbeats may be missing, at least for silence.
-const beatsMissed = 5
+const (
+	beatsMissed = 5 // heartbeats that may be missing, at least for silence
+	looks       = 4 // … and looks in that time that saw none
+)
 
 // watch looks after the heartbeat while calls are asleep; nothing runs when
 // none is.
@@ -25,6 +27,7 @@ type watch struct {
 	dead  bool // the area must not be touched any more
 	last  abi.Heartbeat
 	seen  time.Time // when last.Beat changed
+	blank int       // looks since then
 }
 
 func (w *watch) init(ep *epoch, beat time.Duration) {
@@ -50,18 +53,19 @@ func (w *watch) arm(fresh bool) {
 		return
 	}
 	if fresh && !w.lookLocked() {
-		w.seen = time.Now()
+		w.seen, w.blank = time.Now(), 0
 	}
 	if w.timer == nil {
-		w.timer = time.AfterFunc(w.limit/4, w.tick)
+		w.timer = time.AfterFunc(w.limit/looks, w.tick)
 	} else {
-		w.timer.Reset(w.limit / 4)
+		w.timer.Reset(w.limit / looks)
 	}
 }
 
-// tick latches the device as lost when its heartbeat is overdue.
+// tick latches the device as lost when its heartbeat is overdue. It counts
+// looks, not time alone: a machine that stood still is no dead device.
 func (w *watch) tick() {
-	if age := w.look(); age > w.limit {
+	if age, blank := w.look(); blank > looks && age > w.limit {
 		w.ep.fail(w.lost(age))
 		return
 	}
@@ -79,12 +83,15 @@ func (w *watch) lost(age time.Duration) error {
 	return fmt.Errorf("%w: no heartbeat for %v", bridge.ErrDeviceLost, age.Round(time.Millisecond))
 }
 
-// look reads the heartbeat and returns the age of the last new one.
-func (w *watch) look() time.Duration {
+// look reads the heartbeat and returns the age of the last new one, and how
+// many looks there were since.
+func (w *watch) look() (age time.Duration, blank int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lookLocked()
-	return time.Since(w.seen)
+	if !w.lookLocked() {
+		w.blank++
+	}
+	return time.Since(w.seen), w.blank
 }
 
 // beat returns the number of the last heartbeat.
@@ -104,7 +111,7 @@ func (w *watch) lookLocked() bool {
 	fresh := s.Heartbeat().Beat != w.last.Beat
 	w.last = *s.Heartbeat()
 	if fresh {
-		w.seen = time.Now()
+		w.seen, w.blank = time.Now(), 0
 	}
 	return fresh
 }
@@ -136,7 +143,7 @@ func (w *watch) stop() {
 
 // health describes the last heartbeat.
 func (w *watch) health() (bridge.Health, error) {
-	age := w.look()
+	age, _ := w.look()
 	w.mu.Lock()
 	b := w.last
 	w.mu.Unlock()
