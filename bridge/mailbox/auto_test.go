@@ -1,0 +1,259 @@
+package mailbox
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// run serves the channel under test until the test ends: it takes every
+// message and transfer, and offers as soon as the host took what it offered
+// before: messages while offer is 0, else transfers of that size.
+func (f *fake) run(offer uint64) (stop func()) {
+	quit := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		r := runner{fake: f, offer: offer}
+		r.next()
+		for f.await(quit) {
+			var s abi.Slot
+			for f.pollInto(fakeBox, &s) {
+				r.answer(&s)
+			}
+		}
+	})
+	return func() { close(quit); wg.Wait() }
+}
+
+// await sleeps as an island does until there may be a message; false once quit
+// is closed.
+func (f *fake) await(quit chan struct{}) bool {
+	word := &f.area.Island[0].Word
+	for range 100 {
+		if f.pending(fakeBox) {
+			return true
+		}
+	}
+	atomic.StoreUint64(word, 1) // SYNC: island park
+	if f.pending(fakeBox) {
+		atomic.StoreUint64(word, 0)
+		return true
+	}
+	select {
+	case <-f.rung:
+		return true
+	case <-quit:
+		return false
+	}
+}
+
+// runner is a device process that reads and writes for ever.
+type runner struct {
+	*fake
+	offer    uint64
+	d2h      uint64 // id of the present offer
+	h2d      uint64
+	size     [2]uint64
+	got      [2]uint64
+	consumed [2]uint32
+}
+
+// next makes the next offer.
+func (r *runner) next() {
+	r.d2h++
+	if r.offer == 0 {
+		r.message(r.d2h, "an offer")
+		return
+	}
+	r.size[abi.D2H], r.got[abi.D2H], r.consumed[abi.D2H] = r.offer, 0, 0
+	r.begin(r.d2h, r.offer)
+}
+
+func (r *runner) answer(s *abi.Slot) {
+	switch abi.Header(s.Header).Type() {
+	case abi.TypeDirect:
+		r.h2d++
+		r.ack(abi.TypeAck, abi.Ack{Transaction: r.h2d, State: abi.StateConsumed})
+	case abi.TypeIndBegin:
+		r.h2d++
+		r.size[abi.H2D], r.got[abi.H2D], r.consumed[abi.H2D] = s.Begin().Size, 0, 0
+	case abi.TypeIndList:
+		r.list(s)
+	case abi.TypeAck:
+		r.next()
+	case abi.TypeFin:
+		if s.Note().Direction == uint32(abi.D2H) {
+			r.next()
+		}
+	case abi.TypeClose:
+		r.close(3, s.Close().Generation)
+	default:
+		r.t.Errorf("unexpected message of type %d", abi.Header(s.Header).Type())
+	}
+}
+
+// list moves a gather list and acks every second one.
+func (r *runner) list(s *abi.Slot) {
+	h := abi.Header(s.Header)
+	d, id := abi.H2D, r.h2d
+	if h.Length()&abi.ListD2H != 0 {
+		d, id = abi.D2H, r.d2h
+	}
+	for _, e := range s.Gather().Entry[:h.Length()&abi.ListCountMask] {
+		r.got[d] += uint64(e.Length())
+		if mem := dma(e); d == abi.D2H {
+			mem[0] = 'd'
+		}
+	}
+	r.consumed[d]++
+	a := abi.Ack{
+		Transaction: id, Direction: uint32(d), State: abi.StateMoving, Lists: r.consumed[d],
+		Processed: r.got[d], Outstanding: r.size[d] - r.got[d],
+	}
+	switch {
+	case r.got[d] == r.size[d]:
+		a.State = abi.StateDone
+		r.ack(abi.TypeDone, a)
+	case r.consumed[d] == 1 && d == abi.H2D:
+		a.State, a.Lists, a.Processed, a.Outstanding = abi.StateReady, 0, 0, r.size[d]
+		r.ack(abi.TypeAck, a)
+	case r.consumed[d]%2 == 0:
+		r.ack(abi.TypeAck, a)
+	}
+}
+
+// operations is one call of each kind.
+var operations = []struct {
+	name  string
+	offer uint64
+	size  int
+	call  func(c *Channel, ctx context.Context, data []byte) error
+}{
+	{"Send", 0, 56, (*Channel).Send},
+	{"Receive", 0, 56, func(c *Channel, ctx context.Context, data []byte) error {
+		_, err := c.Receive(ctx, data)
+		return err
+	}},
+	{"SendInd/56", 0, 56, (*Channel).SendInd},
+	{"SendInd/256K", 0, 256 << 10, (*Channel).SendInd},
+	{"ReceiveInd/56", 56, 56, (*Channel).ReceiveInd},
+	{"ReceiveInd/256K", 256 << 10, 256 << 10, (*Channel).ReceiveInd},
+}
+
+func TestOperationsDoNotAllocate(t *testing.T) {
+	for _, o := range operations {
+		t.Run(o.name, func(t *testing.T) {
+			f, _, c := setup(t)
+			stop := f.run(o.offer)
+			data := pages(o.size)
+			ctx, cancel := context.WithCancel(background)
+			defer cancel()
+			ctx.Done() // made once per context, by the first that waits
+			var failed error
+			allocs := testing.AllocsPerRun(300, func() {
+				if err := o.call(c, ctx, data); err != nil {
+					failed = err
+				}
+			})
+			stop()
+			require.NoError(t, failed)
+			require.Zero(t, allocs)
+		})
+	}
+}
+
+// Blocked calls cost memory only: no goroutine besides the caller's, and the
+// live channel works on.
+func TestBlockedSendersCostNothing(t *testing.T) {
+	f, d, c := setup(t)
+	stop := f.run(0)
+	dead := d.cur.Load().newChannel(fakeTarget + 1) // of the other mailbox, which nobody serves
+	require.True(t, d.cur.Load().table.add(dead))
+	before := runtime.NumGoroutine()
+	ctx, cancel := context.WithCancel(background)
+	const blocked = 1000
+	waits := make([]func() error, blocked)
+	for i := range waits {
+		waits[i] = f.async(func() error { return dead.Send(ctx, nil) })
+	}
+	f.until("one offers, the others queue", func() bool { return dead.send.turn.queued() == blocked-1 })
+	for range 100 {
+		require.NoError(t, c.Send(background, []byte("live")))
+	}
+	require.LessOrEqual(t, runtime.NumGoroutine(), before+blocked)
+	f.expect(0, abi.TypeDirect)
+	cancel()
+	f.expect(0, abi.TypeWithdraw)
+	var s abi.Slot
+	*s.Note() = abi.Note{Transaction: 1}
+	f.put(0, abi.MakeHeader(abi.TypeWithdrawn, abi.PayloadSize, 1, 1, fakeTarget+1), s)
+	for _, wait := range waits {
+		require.ErrorIs(t, wait(), bridge.ErrWithdrawn)
+	}
+	stop()
+	require.Zero(t, d.Stats().Faults)
+}
+
+// Many callers on both halves, with contexts that end at any time: what the
+// device counted is what the host was told.
+func TestStorm(t *testing.T) {
+	f, d, c := setup(t)
+	stop := f.run(0)
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			data := pages(100 + i*30000)
+			for range 200 {
+				if err := c.Send(background, data[:i]); err != nil {
+					t.Error(err)
+				}
+				if err := c.SendInd(background, data); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		buf := make([]byte, 56)
+		for range 800 {
+			if _, err := c.Receive(background, buf); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	wg.Wait()
+	stop()
+	s := d.Stats()
+	require.EqualValues(t, 800, s.Direct[abi.H2D].Messages)
+	require.EqualValues(t, 800, s.Indirect[abi.H2D].Messages)
+	require.EqualValues(t, 800, s.Direct[abi.D2H].Messages)
+	require.Zero(t, s.Faults)
+	require.Zero(t, s.Blocked)
+}
+
+func BenchmarkOperations(b *testing.B) {
+	for _, o := range operations {
+		b.Run(o.name, func(b *testing.B) {
+			f := newFake(b)
+			d := f.open()
+			c := f.subscribe(d)
+			stop := f.run(o.offer)
+			data := pages(o.size)
+			b.ReportAllocs()
+			b.SetBytes(int64(o.size))
+			for b.Loop() {
+				if err := o.call(c, background, data); err != nil {
+					b.Fatal(err)
+				}
+			}
+			stop()
+		})
+	}
+}

@@ -1,0 +1,225 @@
+package mailbox
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+func TestSubscribeRefusals(t *testing.T) {
+	f := newFake(t)
+	d := f.open()
+	for _, target := range []bridge.Target{abi.TargetControl, fakeChannels, 1 << 30} {
+		_, err := d.Subscribe(context.Background(), target)
+		require.ErrorIs(t, err, bridge.ErrNotSubscribed)
+	}
+	for status := abi.OK + 1; status < abi.StatusCount; status++ {
+		wait := f.async(func() error {
+			_, err := d.Subscribe(context.Background(), fakeTarget)
+			return err
+		})
+		f.serve(func(c *abi.Control) { c.Status = uint16(status) })
+		require.ErrorIs(t, wait(), bridge.Error(status))
+	}
+	f.subscribe(d)
+	_, err := d.Subscribe(context.Background(), fakeTarget)
+	require.ErrorIs(t, err, bridge.ErrBusy)
+}
+
+// The reply that opens a channel travels through another mailbox than the
+// channel's first messages.
+func TestMessagesBeforeTheChannelIsOpen(t *testing.T) {
+	f := newFake(t)
+	d := f.open()
+	var c bridge.Channel
+	wait := f.async(func() (err error) {
+		c, err = d.Subscribe(context.Background(), fakeTarget)
+		return err
+	})
+	f.serve(func(r *abi.Control) {
+		f.message(1<<16+7, "early")
+		f.close(1<<abi.D2H, fakeGeneration)
+		d.cur.Load().boxes[fakeBox].drain()
+		r.A, r.B, r.C = 1<<32, 1<<16+7, fakeGeneration
+	})
+	require.NoError(t, wait())
+	buf := make([]byte, 56)
+	n, err := c.Receive(context.Background(), buf)
+	require.NoError(t, err)
+	require.Equal(t, "early", string(buf[:n]))
+	require.EqualValues(t, 1<<16+7, f.expect(fakeBox, abi.TypeAck).Ack().Transaction)
+	_, err = c.Receive(context.Background(), buf)
+	require.ErrorIs(t, err, bridge.ErrClosed)
+}
+
+func TestTooManyMessagesBeforeTheChannelIsOpen(t *testing.T) {
+	f := newFake(t)
+	d := f.open()
+	wait := f.async(func() error {
+		_, err := d.Subscribe(context.Background(), fakeTarget)
+		return err
+	})
+	f.expect(0, abi.TypeDirect)
+	for range earlyMax + 1 {
+		f.message(1, "")
+	}
+	d.cur.Load().boxes[fakeBox].drain()
+	require.ErrorIs(t, wait(), bridge.ErrFault)
+}
+
+// taken reports whether the device took the first control request.
+func taken(d *Device) bool {
+	return d.cur.Load().control.ch.Stats().Direct[abi.H2D].Messages == 1
+}
+
+func TestSubscribeOutlivesItsContext(t *testing.T) {
+	f := newFake(t)
+	d := f.open()
+	ctx, cancel := context.WithCancel(context.Background())
+	wait := f.async(func() error {
+		_, err := d.Subscribe(ctx, fakeTarget)
+		return err
+	})
+	f.serve(func(r *abi.Control) {
+		f.until("the request is taken", func() bool { return taken(d) })
+		cancel()
+		r.A, r.B, r.C = 1, 1, fakeGeneration
+	})
+	require.NoError(t, wait(), "the target is ours: it must not be forgotten")
+}
+
+func TestControlUnansweredMeansLost(t *testing.T) {
+	f := newFake(t)
+	d := f.open()
+	ctx, cancel := context.WithCancel(context.Background())
+	wait := f.async(func() error {
+		_, err := d.Subscribe(ctx, fakeTarget)
+		return err
+	})
+	f.expect(0, abi.TypeDirect)
+	var s abi.Slot
+	*s.Ack() = consumed
+	f.put(0, abi.MakeHeader(abi.TypeAck, abi.PayloadSize, 1, 1, 0), s)
+	f.until("the request is taken", func() bool { return taken(d) })
+	cancel()
+	require.ErrorIs(t, wait(), bridge.ErrDeviceLost)
+}
+
+func TestControlRepliesThatMakeNoSense(t *testing.T) {
+	for name, mend := range map[string]func(*abi.Control){
+		"op":      func(c *abi.Control) { c.Op++ },
+		"request": func(c *abi.Control) { c.Request-- },
+		"status":  func(c *abi.Control) { c.Status = uint16(abi.StatusCount) },
+		"name":    func(c *abi.Control) { c.Name = [abi.NameSize]byte{} },
+		"no NUL":  func(c *abi.Control) { copy(c.Name[:], "123456789012345678901234567890") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			d := f.open()
+			wait := f.async(func() error { _, err := d.Programs(context.Background()); return err })
+			f.serve(func(c *abi.Control) { c.Name[0] = 'x'; mend(c) })
+			require.ErrorIs(t, wait(), bridge.ErrFault)
+		})
+	}
+}
+
+func TestStartAndStop(t *testing.T) {
+	f := newFake(t)
+	d := f.open()
+	ctx := context.Background()
+	for _, p := range []bridge.Program{{Targets: 1}, {Name: "a name that is far too long", Targets: 1}, {Name: "a\x00b", Targets: 1}} {
+		_, err := d.Start(ctx, p)
+		require.ErrorIs(t, err, bridge.ErrNoProgram)
+	}
+	for _, p := range []bridge.Program{{Name: "p"}, {Name: "p", Targets: -1}, {Name: "p", Targets: 65}, {Name: "p", First: 64, Targets: 1}} {
+		_, err := d.Start(ctx, p)
+		require.ErrorIs(t, err, bridge.ErrInvalid)
+	}
+	var p bridge.Process
+	wait := f.async(func() (err error) {
+		p, err = d.Start(ctx, bridge.Program{Name: "sink", First: 20, Targets: 3, Argument: 77})
+		return err
+	})
+	f.serve(func(c *abi.Control) {
+		require.EqualValues(t, abi.ControlStart, c.Op)
+		require.Equal(t, "sink", string(c.Name[:4]))
+		require.Equal(t, []uint64{20, 3, 77}, []uint64{c.A, c.B, c.C})
+		c.A, c.B = 5, 20
+	})
+	require.NoError(t, wait())
+	require.Equal(t, bridge.Process{ID: 5, First: 20, Targets: 3}, p)
+	wait = f.async(func() error { return d.Stop(ctx, p.ID) })
+	for range 3 { // on its way out
+		f.serve(func(c *abi.Control) { require.EqualValues(t, 5, c.A); c.Status = uint16(abi.ErrBusy) })
+	}
+	f.serve(func(c *abi.Control) {})
+	require.NoError(t, wait())
+	wait = f.async(func() error { _, err := d.Start(ctx, bridge.Program{Name: "p", Targets: 1}); return err })
+	f.serve(func(c *abi.Control) { c.B = 1 << 40 })
+	require.ErrorIs(t, wait(), bridge.ErrFault)
+}
+
+func TestPrograms(t *testing.T) {
+	f := newFake(t)
+	d := f.open()
+	var names []string
+	wait := f.async(func() (err error) { names, err = d.Programs(context.Background()); return err })
+	for i, name := range []string{"sink", "source", ""} {
+		f.serve(func(c *abi.Control) {
+			require.EqualValues(t, i, c.A)
+			copy(c.Name[:], name)
+			if name == "" {
+				c.Status = uint16(abi.ErrNoProgram)
+			}
+		})
+	}
+	require.NoError(t, wait())
+	require.Equal(t, []string{"sink", "source"}, names)
+}
+
+func TestMemory(t *testing.T) {
+	f := newFake(t)
+	d := f.open()
+	for _, kind := range []int{-1, abi.MemoryCount} {
+		_, err := d.Memory(context.Background(), kind)
+		require.ErrorIs(t, err, bridge.ErrInvalid)
+	}
+	var m bridge.Memory
+	wait := f.async(func() (err error) { m, err = d.Memory(context.Background(), abi.EMEM); return err })
+	f.serve(func(c *abi.Control) { c.A, c.B, c.C = abi.EMEM<<abi.MemoryShift, 100, 50 })
+	require.NoError(t, wait())
+	require.Equal(t, bridge.Memory{Base: abi.EMEM << abi.MemoryShift, Size: 100, Free: 50}, m)
+}
+
+func TestLoad(t *testing.T) {
+	f := newFake(t)
+	d := f.open()
+	_, err := d.Load(context.Background(), nil)
+	require.ErrorIs(t, err, bridge.ErrInvalid)
+	var name string
+	wait := f.async(func() (err error) { name, err = d.Load(context.Background(), pages(50)); return err })
+	s := f.expect(0, abi.TypeDirect)
+	require.EqualValues(t, 50, s.Control().A)
+	ack := func(t abi.Type, a abi.Ack) {
+		var r abi.Slot
+		*r.Ack() = a
+		f.put(0, abi.MakeHeader(t, abi.PayloadSize, 1, uint16(a.Transaction), 0), r)
+	}
+	ack(abi.TypeAck, consumed)
+	f.expect(0, abi.TypeIndBegin)
+	f.expect(0, abi.TypeIndList)
+	ack(abi.TypeDone, done(2, abi.H2D, 50))
+	f.expect(0, abi.TypeFin)
+	copy(s.Control().Name[:], "loaded")
+	f.put(0, abi.MakeHeader(abi.TypeDirect, abi.PayloadSize, 1, 1, 0), *s)
+	f.expect(0, abi.TypeAck)
+	require.NoError(t, wait())
+	require.Equal(t, "loaded", name)
+	d.cur.Load().hello.Capabilities = 0
+	_, err = d.Load(context.Background(), pages(50))
+	require.ErrorIs(t, err, bridge.ErrNotSupported)
+}

@@ -1,0 +1,416 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+var consumed = abi.Ack{Transaction: 1, State: abi.StateConsumed}
+
+func setup(t *testing.T) (*fake, *Device, *Channel) {
+	f := newFake(t)
+	d := f.open()
+	return f, d, f.subscribe(d)
+}
+
+func TestSendReachesTheDevice(t *testing.T) {
+	f, d, c := setup(t)
+	for i := range uint64(3 * fakeSlots) { // several laps
+		wait := f.async(func() error { return c.Send(context.Background(), []byte("hello")) })
+		s := f.expect(fakeBox, abi.TypeDirect)
+		h := abi.Header(s.Header)
+		require.Equal(t, 5, h.Length())
+		require.EqualValues(t, fakeTarget, h.Channel())
+		require.EqualValues(t, 1, h.Epoch())
+		require.Equal(t, uint16(i+1), h.Sequence())
+		require.Equal(t, "hello\x00\x00\x00", string(s.Bytes()[:8]))
+		f.ack(abi.TypeAck, abi.Ack{Transaction: i + 1, State: abi.StateConsumed})
+		require.NoError(t, wait())
+	}
+	require.EqualValues(t, 3*fakeSlots, c.Stats().Direct[abi.H2D].Messages)
+	require.EqualValues(t, 15*fakeSlots, d.Stats().Direct[abi.H2D].Bytes)
+}
+
+func TestSendEveryRefusal(t *testing.T) {
+	f, _, c := setup(t)
+	id := uint64(0)
+	for status := abi.OK + 1; status < abi.StatusCount; status++ {
+		wait := f.async(func() error { return c.Send(context.Background(), nil) })
+		f.expect(fakeBox, abi.TypeDirect)
+		id++
+		f.ack(abi.TypeError, abi.Ack{Transaction: id, State: abi.StateFailed, Status: status})
+		require.ErrorIs(t, wait(), bridge.Error(status))
+	}
+	require.EqualValues(t, abi.StatusCount-1, c.Stats().Direct[abi.H2D].Errors)
+}
+
+func TestSendLimits(t *testing.T) {
+	f, _, c := setup(t)
+	require.ErrorIs(t, c.Send(context.Background(), make([]byte, 57)), bridge.ErrTooLarge)
+	_, err := c.TrySend(make([]byte, 57))
+	require.ErrorIs(t, err, bridge.ErrTooLarge)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	err = c.Send(ctx, nil)
+	require.ErrorIs(t, err, bridge.ErrWithdrawn)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Nil(t, f.poll(fakeBox), "nothing was sent")
+}
+
+func TestSendCancelled(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		answer func(f *fake)
+		want   error
+	}{
+		{"withdrawn", func(f *fake) { f.note(abi.TypeWithdrawn, 1, abi.H2D) }, bridge.ErrWithdrawn},
+		{"delivered", func(f *fake) { f.ack(abi.TypeAck, consumed) }, nil},
+		{"refused", func(f *fake) {
+			f.ack(abi.TypeError, abi.Ack{Transaction: 1, State: abi.StateFailed, Status: abi.ErrKind})
+		}, bridge.ErrKindMismatch},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, _, ch := setup(t)
+			ctx, cancel := context.WithCancel(context.Background())
+			wait := f.async(func() error { return ch.Send(ctx, []byte("x")) })
+			f.expect(fakeBox, abi.TypeDirect)
+			cancel()
+			n := f.expect(fakeBox, abi.TypeWithdraw).Note()
+			require.EqualValues(t, 1, n.Transaction)
+			require.EqualValues(t, abi.H2D, n.Direction)
+			c.answer(f)
+			require.ErrorIs(t, wait(), c.want)
+		})
+	}
+}
+
+func TestSendDeadline(t *testing.T) {
+	f, _, c := setup(t)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	wait := f.async(func() error { return c.Send(ctx, []byte("x")) })
+	f.until("withdrawn", func() bool {
+		s := f.poll(fakeBox)
+		return s != nil && abi.Header(s.Header).Type() == abi.TypeWithdraw
+	})
+	f.note(abi.TypeWithdrawn, 1, abi.H2D)
+	err := wait()
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	var w *bridge.WithdrawnError
+	require.ErrorAs(t, err, &w)
+	require.True(t, w.Timeout())
+}
+
+func TestWithdrawUnansweredMeansLost(t *testing.T) {
+	f, d, c := setup(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	wait := f.async(func() error { return c.Send(ctx, []byte("x")) })
+	f.expect(fakeBox, abi.TypeDirect)
+	cancel()
+	f.expect(fakeBox, abi.TypeWithdraw)
+	require.ErrorIs(t, wait(), bridge.ErrDeviceLost)
+	require.EqualValues(t, 1, f.fences.Load())
+	require.Zero(t, d.Stats().Faults)
+}
+
+func TestSendersAreServedInOrder(t *testing.T) {
+	f, _, c := setup(t)
+	const n = 2 * fakeSlots
+	var waits []func() error
+	first := f.async(func() error { return c.Send(context.Background(), []byte{0}) })
+	f.expect(fakeBox, abi.TypeDirect)
+	for i := 1; i < n; i++ {
+		waits = append(waits, f.async(func() error { return c.Send(context.Background(), []byte{byte(i)}) }))
+		f.until("in the queue", func() bool { return c.send.turn.queued() == i })
+	}
+	f.ack(abi.TypeAck, consumed)
+	require.NoError(t, first())
+	for i, wait := range waits {
+		require.EqualValues(t, i+1, f.expect(fakeBox, abi.TypeDirect).Bytes()[0])
+		f.ack(abi.TypeAck, abi.Ack{Transaction: uint64(i + 2), State: abi.StateConsumed})
+		require.NoError(t, wait())
+	}
+}
+
+func TestCancelInTheQueueSendsNothing(t *testing.T) {
+	f, _, c := setup(t)
+	first := f.async(func() error { return c.Send(context.Background(), nil) })
+	f.expect(fakeBox, abi.TypeDirect)
+	ctx, cancel := context.WithCancel(context.Background())
+	second := f.async(func() error { return c.Send(ctx, nil) })
+	f.until("in the queue", func() bool { return c.send.turn.queued() == 1 })
+	cancel()
+	require.ErrorIs(t, second(), bridge.ErrWithdrawn)
+	f.ack(abi.TypeAck, consumed)
+	require.NoError(t, first())
+	require.Nil(t, f.poll(fakeBox))
+}
+
+func TestRingFull(t *testing.T) {
+	f, d, _ := setup(t)
+	// Senders on many channels of one mailbox fill the ring; the device sleeps.
+	const senders = 20
+	var waits []func() error
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var returned atomic.Int64
+	e := d.cur.Load()
+	for i := range senders {
+		c := e.newChannel(uint32(fakeTarget + 2 + 2*i))
+		require.True(t, e.table.add(c))
+		waits = append(waits, f.async(func() error { defer returned.Add(1); return c.Send(ctx, nil) }))
+	}
+	b := e.boxes[fakeBox]
+	f.until("the ring is full", func() bool {
+		b.tx.Lock()
+		defer b.tx.Unlock()
+		return b.tx.tail-b.tx.head == b.normalRoom() && int(d.blocked.Load()) == senders
+	})
+	cancel() // those in the ring withdraw through the headroom, the others sent nothing
+	f.until("the others are back", func() bool { return returned.Load() == int64(senders-b.normalRoom()) })
+	sent := map[uint32]bool{}
+	for range int(b.normalRoom()) {
+		sent[abi.Header(f.expect(fakeBox, abi.TypeDirect).Header).Channel()] = true
+	}
+	for range len(sent) {
+		h := abi.Header(f.expect(fakeBox, abi.TypeWithdraw).Header)
+		require.True(t, sent[h.Channel()])
+		var s abi.Slot
+		*s.Note() = abi.Note{Transaction: 1}
+		f.put(fakeBox, abi.MakeHeader(abi.TypeWithdrawn, abi.PayloadSize, 1, 1, h.Channel()), s)
+	}
+	for _, wait := range waits {
+		require.ErrorIs(t, wait(), bridge.ErrWithdrawn)
+	}
+	require.Nil(t, f.poll(fakeBox))
+}
+
+func TestCounterThatMakesNoSense(t *testing.T) {
+	f, _, c := setup(t)
+	b := c.box
+	b.tx.Lock()
+	b.tx.tail, b.tx.head = b.tx.tail+fakeSlots, b.tx.tail // as if full
+	b.tx.Unlock()
+	*b.h2dHead = 1 << 40
+	require.ErrorIs(t, c.Send(context.Background(), nil), bridge.ErrFault)
+	f.until("fenced", func() bool { return f.fences.Load() == 1 })
+}
+
+func TestTrySend(t *testing.T) {
+	f, _, c := setup(t)
+	for id, answer := range []func(){
+		func() { f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateConsumed}) },
+		func() { f.note(abi.TypeWithdrawn, 2, abi.H2D) },
+	} {
+		var ok bool
+		wait := f.async(func() (err error) { ok, err = c.TrySend([]byte("x")); return err })
+		f.expect(fakeBox, abi.TypeDirect)
+		f.expect(fakeBox, abi.TypeWithdraw)
+		answer()
+		require.NoError(t, wait())
+		require.Equal(t, id == 0, ok)
+	}
+	require.EqualValues(t, 1, c.Stats().Direct[abi.H2D].Messages)
+	require.Zero(t, c.Stats().Direct[abi.H2D].Errors)
+	wait := f.async(func() error { return c.Send(context.Background(), nil) })
+	f.expect(fakeBox, abi.TypeDirect)
+	ok, err := c.TrySend(nil)
+	require.NoError(t, err)
+	require.False(t, ok, "another call sends")
+	f.ack(abi.TypeAck, abi.Ack{Transaction: 3, State: abi.StateConsumed})
+	require.NoError(t, wait())
+}
+
+func TestReceive(t *testing.T) {
+	f, _, c := setup(t)
+	buf := make([]byte, 56)
+	for id := range uint64(2 * fakeSlots) {
+		var n int
+		wait := f.async(func() (err error) { n, err = c.Receive(context.Background(), buf); return err })
+		f.message(id+1, "world")
+		a := f.expect(fakeBox, abi.TypeAck).Ack()
+		require.NoError(t, wait())
+		require.Equal(t, "world", string(buf[:n]))
+		require.Equal(t, id+1, a.Transaction)
+		require.Equal(t, abi.StateConsumed, a.State)
+		require.EqualValues(t, abi.D2H, a.Direction)
+	}
+}
+
+func TestReceiveTooLargeStaysOffered(t *testing.T) {
+	f, _, c := setup(t)
+	f.message(1, "longer")
+	_, err := c.Receive(context.Background(), make([]byte, 3))
+	require.ErrorIs(t, err, bridge.ErrTooLarge)
+	o, err := c.Next(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, bridge.Offer{Size: 6}, o)
+	buf := make([]byte, 6)
+	n, err := c.Receive(context.Background(), buf)
+	require.NoError(t, err)
+	require.Equal(t, "longer", string(buf[:n]))
+	f.expect(fakeBox, abi.TypeAck)
+}
+
+func TestReceiveOfTheOtherKind(t *testing.T) {
+	f, _, c := setup(t)
+	f.begin(1, 10)
+	_, err := c.Receive(context.Background(), make([]byte, 56))
+	require.ErrorIs(t, err, bridge.ErrKindMismatch)
+	require.Equal(t, abi.ErrKind, f.expect(fakeBox, abi.TypeError).Ack().Status)
+	f.message(2, "m")
+	require.ErrorIs(t, c.ReceiveInd(context.Background(), nil), bridge.ErrKindMismatch)
+	require.Equal(t, abi.ErrKind, f.expect(fakeBox, abi.TypeError).Ack().Status)
+}
+
+func TestOneReceiverOnly(t *testing.T) {
+	f, d, c := setup(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	wait := f.async(func() error { _, err := c.Receive(ctx, nil); return err })
+	f.asleep(d, 1)
+	_, err := c.Receive(context.Background(), nil)
+	require.ErrorIs(t, err, bridge.ErrBusy)
+	require.ErrorIs(t, c.ReceiveInd(context.Background(), nil), bridge.ErrBusy)
+	require.ErrorIs(t, c.ReceiveFunc(context.Background(), nil), bridge.ErrBusy)
+	_, err = c.Next(context.Background())
+	require.ErrorIs(t, err, bridge.ErrBusy)
+	_, _, err = c.TryReceive(nil)
+	require.ErrorIs(t, err, bridge.ErrBusy)
+	cancel()
+	err = wait()
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, bridge.ErrWithdrawn)
+}
+
+func TestTryReceive(t *testing.T) {
+	f, _, c := setup(t)
+	buf := make([]byte, 56)
+	_, ok, err := c.TryReceive(buf)
+	require.NoError(t, err)
+	require.False(t, ok)
+	f.message(1, "now")
+	n, ok, err := c.TryReceive(buf)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, "now", string(buf[:n]))
+	f.expect(fakeBox, abi.TypeAck)
+	f.close(1<<abi.D2H, fakeGeneration)
+	f.until("closed", func() bool { _, _, err = c.TryReceive(buf); return err != nil })
+	require.ErrorIs(t, err, bridge.ErrClosed)
+}
+
+func TestReceiveFunc(t *testing.T) {
+	f, _, c := setup(t)
+	f.message(1, "work")
+	no := errors.New("not yet")
+	require.ErrorIs(t, c.ReceiveFunc(context.Background(), func([]byte) error { return no }), no)
+	require.Panics(t, func() {
+		_ = c.ReceiveFunc(context.Background(), func([]byte) error { panic("fn") })
+	})
+	require.Nil(t, f.poll(fakeBox), "not released")
+	require.NoError(t, c.ReceiveFunc(context.Background(), func(msg []byte) error {
+		require.Equal(t, "work", string(msg))
+		require.Nil(t, f.poll(fakeBox))
+		return nil
+	}))
+	f.expect(fakeBox, abi.TypeAck)
+}
+
+func TestDeviceWithdraws(t *testing.T) {
+	f, _, c := setup(t)
+	f.message(1, "a")
+	f.note(abi.TypeWithdraw, 1, abi.D2H)
+	_, ok, err := c.TryReceive(nil) // looks at the ring
+	require.NoError(t, err)
+	require.False(t, ok)
+	n := f.expect(fakeBox, abi.TypeWithdrawn).Note()
+	require.EqualValues(t, 1, n.Transaction)
+	require.EqualValues(t, abi.D2H, n.Direction)
+	f.message(2, "b")
+	no := errors.New("no")
+	require.ErrorIs(t, c.ReceiveFunc(context.Background(), func([]byte) error {
+		f.note(abi.TypeWithdraw, 2, abi.D2H)
+		c.box.poll()
+		require.Nil(t, f.poll(fakeBox), "held")
+		return no
+	}), no)
+	f.expect(fakeBox, abi.TypeWithdrawn)
+	f.message(3, "c")
+	require.NoError(t, c.ReceiveFunc(context.Background(), func([]byte) error {
+		f.note(abi.TypeWithdraw, 3, abi.D2H)
+		c.box.poll()
+		return nil
+	}))
+	f.expect(fakeBox, abi.TypeAck) // accepted: the withdrawal came too late
+}
+
+func TestWithdrawnIsOwedWhileTheRingIsFull(t *testing.T) {
+	f, d, c := setup(t)
+	note := c.send.note(1)
+	for c.box.put(c.send.header(abi.TypeOffer, abi.PayloadSize, 1), &note.Payload, c.box.urgentRoom()) != putFull {
+		continue
+	}
+	f.message(1, "a")
+	f.note(abi.TypeWithdraw, 1, abi.D2H)
+	c.box.drain()
+	for range fakeSlots {
+		f.expect(fakeBox, abi.TypeOffer)
+	}
+	f.expect(fakeBox, abi.TypeWithdrawn)
+	f.message(2, "b")
+	_, err := c.Receive(context.Background(), make([]byte, 1))
+	require.NoError(t, err)
+	require.Zero(t, d.Stats().Faults)
+}
+
+func TestArm(t *testing.T) {
+	f, d, c := setup(t)
+	wake := make(chan struct{}, 1)
+	token := func() { f.t.Helper(); f.until("a token", func() bool { return len(wake) == 1 }); <-wake }
+
+	require.NoError(t, c.Arm(abi.D2H, wake))
+	require.NotZero(t, atomic.LoadUint32(c.park), "the device is to ring")
+	f.message(1, "x")
+	token()
+	f.until("nobody to ring for", func() bool { return atomic.LoadUint32(c.park) == 0 })
+	require.NoError(t, c.Arm(abi.D2H, wake))
+	token() // offered already
+	_, ok, _ := c.TryReceive(make([]byte, 1))
+	require.True(t, ok)
+	f.expect(fakeBox, abi.TypeAck)
+
+	require.NoError(t, c.Arm(abi.H2D, wake))
+	require.EqualValues(t, 1, f.expect(fakeBox, abi.TypeOffer).Note().Transaction)
+	f.note(abi.TypeReady, 1, abi.H2D)
+	token()
+
+	// A send in between makes the device forget: the arm asks again.
+	require.NoError(t, c.Arm(abi.H2D, wake))
+	f.expect(fakeBox, abi.TypeOffer)
+	wait := f.async(func() error { return c.Send(context.Background(), nil) })
+	f.expect(fakeBox, abi.TypeDirect)
+	f.ack(abi.TypeAck, consumed)
+	require.NoError(t, wait())
+	require.EqualValues(t, 2, f.expect(fakeBox, abi.TypeOffer).Note().Transaction)
+
+	c.Disarm(abi.H2D)
+	c.Disarm(abi.H2D)
+	f.note(abi.TypeReady, 2, abi.H2D)
+	c.box.drain()
+	require.Empty(t, wake)
+	require.Zero(t, atomic.LoadUint32(c.park))
+
+	require.NoError(t, c.Arm(abi.H2D, wake))
+	f.expect(fakeBox, abi.TypeOffer)
+	require.NoError(t, d.Close())
+	token()
+	require.ErrorIs(t, c.Arm(abi.H2D, wake), bridge.ErrClosed)
+}

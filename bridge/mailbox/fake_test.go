@@ -1,0 +1,358 @@
+package mailbox
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits before it gives up: a watchdog, not a
+// measure.
+const patience = 30 * time.Second
+
+const (
+	fakeChannels = 64
+	fakeBoxes    = 2
+	fakeSlots    = 16
+	fakeWindow   = 4
+	fakeTarget   = 5
+)
+
+// fake is a device that does what the test says, slot by slot.
+type fake struct {
+	t    testing.TB
+	mem  []byte
+	area *abi.Area
+	lay  layout
+	bell *os.File // the host's end
+	rope *os.File // the device's end
+
+	rings, fences, assists atomic.Int64
+	onFence                func()
+	noBoot                 bool
+
+	h2dHead [fakeBoxes]uint64
+	d2hTail [fakeBoxes]uint64
+
+	mute    atomic.Bool // no heartbeats
+	beat    atomic.Uint64
+	rung    chan struct{} // room for one ring
+	stop    chan struct{}
+	beating sync.WaitGroup
+}
+
+func newFake(t testing.TB) *fake {
+	f := &fake{t: t, stop: make(chan struct{}), rung: make(chan struct{}, 1)}
+	var err error
+	f.bell, f.rope, err = os.Pipe()
+	require.NoError(t, err)
+	f.lay = layout{channels: fakeChannels, boxes: fakeBoxes, islands: 1, slots: fakeSlots}
+	f.lay.parkAt = 4096
+	f.lay.boxAt = 8192
+	f.lay.stride = 4096
+	f.lay.size = f.lay.boxAt + fakeBoxes*f.lay.stride
+	f.mem = make([]byte, f.lay.size+4096)
+	pad := -uintptr(unsafe.Pointer(&f.mem[0])) & 4095
+	f.lay.base = unsafe.Pointer(&f.mem[pad])
+	f.area = (*abi.Area)(f.lay.base)
+	f.boot(1)
+	f.beating.Go(f.heart)
+	t.Cleanup(func() {
+		close(f.stop)
+		f.beating.Wait()
+		f.rope.Close()
+		f.bell.Close()
+	})
+	return f
+}
+
+// boot lays the area.
+func (f *fake) boot(epoch uint32) {
+	clear(unsafe.Slice((*byte)(f.lay.base), f.lay.size))
+	f.h2dHead, f.d2hTail = [fakeBoxes]uint64{}, [fakeBoxes]uint64{}
+	a := f.area
+	a.Magic, a.Major, a.Minor = abi.Magic, abi.Major, abi.Minor
+	a.Size, a.ParkOffset, a.BoxOffset, a.BoxStride = f.lay.size, f.lay.parkAt, f.lay.boxAt, f.lay.stride
+	a.Epoch = epoch
+	a.DeviceHello.Header = uint64(abi.MakeHeader(abi.TypeHello, abi.PayloadSize, uint8(epoch), 0, 0))
+	*a.DeviceHello.Hello() = abi.Hello{
+		Magic: abi.Magic, Major: abi.Major, Capabilities: abi.CapLoad, Channels: fakeChannels,
+		Mailboxes: fakeBoxes, Islands: 1, Slots: fakeSlots, Window: fakeWindow, BeatMS: 5,
+		MaxTransfer: 1 << 40, ReadManagers: fakeBoxes, WriteManagers: fakeBoxes, Contexts: 8,
+	}
+	atomic.StoreUint32(&a.State, abi.DeviceReady)
+}
+
+// heart writes heartbeats until the test ends.
+func (f *fake) heart() {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.stop:
+			return
+		case <-tick.C:
+		}
+		if f.mute.Load() {
+			continue
+		}
+		var s abi.Slot
+		beat := f.beat.Add(1)
+		*s.Heartbeat() = abi.Heartbeat{Beat: beat, Processes: 3, Parked: 7}
+		to := &f.area.Heartbeat
+		atomic.StoreUint64(&to.Header, 0)
+		for i := range s.Payload {
+			atomic.StoreUint64(&to.Payload[i], s.Payload[i])
+		}
+		atomic.StoreUint64(&to.Header, uint64(abi.MakeHeader(abi.TypeHeartbeat, abi.PayloadSize, 1, uint16(beat), 0)))
+	}
+}
+
+func (f *fake) Area() (unsafe.Pointer, uint64) { return f.lay.base, f.lay.size }
+func (f *fake) Doorbell() *os.File             { return f.bell }
+func (f *fake) Yield()                         { runtime.Gosched() }
+func (f *fake) Assist() bool                   { f.assists.Add(1); return false }
+func (f *fake) Close() error                   { return f.bell.Close() }
+
+// Ring wakes the device that run started.
+func (f *fake) Ring(int) {
+	f.rings.Add(1)
+	select {
+	case f.rung <- struct{}{}:
+	default:
+	}
+}
+
+func (f *fake) Fence() {
+	f.fences.Add(1)
+	if f.onFence != nil {
+		f.onFence()
+	}
+}
+
+func (f *fake) Restart() error {
+	if f.noBoot {
+		return bridge.ErrNoMemory
+	}
+	mute := f.mute.Swap(true)
+	f.boot(f.area.Epoch + 1)
+	f.mute.Store(mute)
+	return nil
+}
+
+// open opens the device; it is closed with the test.
+func (f *fake) open() *Device {
+	d, err := Open(context.Background(), f, bridge.Info{Address: "fake:", Driver: "fake"}, nil)
+	require.NoError(f.t, err)
+	f.t.Cleanup(func() { require.NoError(f.t, d.Close()) })
+	return d.(*Device)
+}
+
+// take waits for the host's next message in a mailbox.
+func (f *fake) take(box int) *abi.Slot {
+	f.t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); runtime.Gosched() {
+		if s := f.poll(box); s != nil {
+			return s
+		}
+	}
+	f.t.Fatal("no message from the host")
+	return nil
+}
+
+// poll takes the host's next message, nil if there is none.
+func (f *fake) poll(box int) *abi.Slot {
+	var s abi.Slot
+	if !f.pollInto(box, &s) {
+		return nil
+	}
+	return &s
+}
+
+// pending reports whether there is a message from the host.
+func (f *fake) pending(box int) bool {
+	h2d, _, _, _ := f.lay.mailbox(box)
+	i := f.h2dHead[box]
+	return abi.Header(atomic.LoadUint64(&h2d[i%fakeSlots].Header)).Phase() == (i/fakeSlots+1)&1
+}
+
+// pollInto is poll without an allocation.
+func (f *fake) pollInto(box int, s *abi.Slot) bool {
+	if !f.pending(box) {
+		return false
+	}
+	h2d, _, head, _ := f.lay.mailbox(box)
+	*s = h2d[f.h2dHead[box]%fakeSlots]
+	f.h2dHead[box]++
+	atomic.StoreUint64(head, f.h2dHead[box])
+	return true
+}
+
+// expect takes a message and checks its type.
+func (f *fake) expect(box int, want abi.Type) *abi.Slot {
+	f.t.Helper()
+	s := f.take(box)
+	require.Equal(f.t, want, abi.Header(s.Header).Type(), "type of %+v", s)
+	return s
+}
+
+// put writes one message to the host, and rings if somebody sleeps.
+func (f *fake) put(box int, h abi.Header, s abi.Slot) {
+	_, d2h, _, head := f.lay.mailbox(box)
+	i := f.d2hTail[box]
+	for end := time.Now().Add(patience); i-atomic.LoadUint64(head) >= fakeSlots; runtime.Gosched() {
+		f.ringHost()
+		if time.Now().After(end) {
+			f.t.Fatal("no room for a message to the host")
+		}
+	}
+	to := &d2h[i%fakeSlots]
+	to.Payload = s.Payload
+	f.d2hTail[box]++
+	atomic.StoreUint64(&to.Header, uint64(h.WithPhase((i/fakeSlots+1)&1)))
+	if atomic.LoadUint32(f.lay.park(h.Channel())) != 0 {
+		f.ringHost()
+	}
+}
+
+var ring = []byte{1}
+
+func (f *fake) ringHost() { _, _ = f.rope.Write(ring) }
+
+// header makes a header for the channel under test.
+func (f *fake) header(t abi.Type, length int, id uint64) abi.Header {
+	return abi.MakeHeader(t, length, uint8(f.area.Epoch), uint16(id), fakeTarget)
+}
+
+const fakeBox = fakeTarget % fakeBoxes
+
+// ack answers with a completion record.
+func (f *fake) ack(t abi.Type, a abi.Ack) {
+	var s abi.Slot
+	*s.Ack() = a
+	f.put(fakeBox, f.header(t, abi.PayloadSize, a.Transaction), s)
+}
+
+// note answers with a note.
+func (f *fake) note(t abi.Type, id uint64, d abi.Direction) {
+	var s abi.Slot
+	*s.Note() = abi.Note{Transaction: id, Direction: uint32(d)}
+	f.put(fakeBox, f.header(t, abi.PayloadSize, id), s)
+}
+
+// message offers a direct message.
+func (f *fake) message(id uint64, text string) {
+	var s abi.Slot
+	copy(s.Bytes()[:], text)
+	f.put(fakeBox, f.header(abi.TypeDirect, len(text), id), s)
+}
+
+// begin offers a transfer.
+func (f *fake) begin(id, size uint64) {
+	var s abi.Slot
+	*s.Begin() = abi.Begin{Transaction: id, Size: size}
+	f.put(fakeBox, f.header(abi.TypeIndBegin, abi.PayloadSize, id), s)
+}
+
+// close says that the device's process closed some halves, or agrees to the
+// host's last close.
+func (f *fake) close(halves uint32, generation uint64) {
+	var s abi.Slot
+	*s.Close() = abi.Close{Halves: halves, Generation: generation}
+	f.put(fakeBox, f.header(abi.TypeClose, abi.PayloadSize, generation), s)
+}
+
+// serve answers one control request.
+func (f *fake) serve(answer func(*abi.Control)) {
+	f.t.Helper()
+	s := f.expect(0, abi.TypeDirect)
+	f.serveSlot(s, answer)
+}
+
+func (f *fake) serveSlot(s *abi.Slot, answer func(*abi.Control)) {
+	var a abi.Slot
+	h := abi.Header(s.Header)
+	*a.Ack() = abi.Ack{Transaction: uint64(h.Sequence()), State: abi.StateConsumed}
+	f.put(0, abi.MakeHeader(abi.TypeAck, abi.PayloadSize, h.Epoch(), h.Sequence(), 0), a)
+	answer(s.Control())
+	f.put(0, abi.MakeHeader(abi.TypeDirect, abi.PayloadSize, h.Epoch(), h.Sequence(), 0), *s)
+	f.expect(0, abi.TypeAck)
+}
+
+const fakeGeneration = 9
+
+// subscribe opens the channel under test: its ids start at 1, generation 9.
+func (f *fake) subscribe(d *Device) *Channel {
+	f.t.Helper()
+	var c bridge.Channel
+	wait := f.async(func() (err error) {
+		c, err = d.Subscribe(context.Background(), fakeTarget)
+		return err
+	})
+	f.serve(func(r *abi.Control) {
+		require.EqualValues(f.t, abi.ControlOpen, r.Op)
+		require.EqualValues(f.t, fakeTarget, r.A)
+		r.A, r.B, r.C = 1, 1, fakeGeneration
+	})
+	require.NoError(f.t, wait())
+	return c.(*Channel)
+}
+
+// async runs a call beside the test; the result waits for it.
+func (f *fake) async(call func() error) (wait func() error) {
+	done := make(chan error, 1)
+	go func() { done <- call() }()
+	return func() error {
+		f.t.Helper()
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(patience):
+			buf := make([]byte, 1<<16)
+			f.t.Fatalf("call hangs\n%s", buf[:runtime.Stack(buf, true)])
+			return nil
+		}
+	}
+}
+
+// until waits for a condition that another goroutine brings about.
+func (f *fake) until(what string, ok func() bool) {
+	f.t.Helper()
+	for end := time.Now().Add(patience); !ok(); runtime.Gosched() {
+		if time.Now().After(end) {
+			f.t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// asleep waits until n calls are asleep.
+func (f *fake) asleep(d *Device, n int) {
+	f.t.Helper()
+	f.until("calls asleep", func() bool { return d.Stats().Blocked == n })
+}
+
+// pages returns n bytes at an odd offset in a page.
+func pages(n int) []byte {
+	b := make([]byte, n+2*abi.PageSize)
+	pad := -uintptr(unsafe.Pointer(&b[0])) & (abi.PageSize - 1)
+	return b[pad+123:][:n:n]
+}
+
+// dma returns the memory an entry names.
+func dma(e abi.Entry) []byte {
+	address := uintptr(e.Address())
+	return unsafe.Slice(*(**byte)(unsafe.Pointer(&address)), e.Length())
+}

@@ -1,0 +1,292 @@
+package mailbox
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// raw puts a slot with any header.
+func (f *fake) raw(h abi.Header, words ...uint64) {
+	var s abi.Slot
+	copy(s.Payload[:], words)
+	f.put(fakeBox, h, s)
+	f.ringHost()
+}
+
+const full = abi.PayloadSize
+
+// While a message is under way on h2d (id 1), a receiver sleeps and nothing is
+// offered, each of these cannot follow from what the host said.
+func TestViolationsLatchAFault(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		say  func(f *fake)
+	}{
+		{"unknown type", func(f *fake) { f.raw(f.header(abi.TypeCount, full, 1)) }},
+		{"type of an empty slot", func(f *fake) { f.raw(f.header(abi.TypeNone, full, 1)) }},
+		{"host's type", func(f *fake) { f.raw(f.header(abi.TypeFin, full, 1)) }},
+		{"list from the device", func(f *fake) { f.raw(f.header(abi.TypeIndList, full, 1)) }},
+		{"hello in a ring", func(f *fake) { f.raw(f.header(abi.TypeHello, full, 1)) }},
+		{"channel over the limit", func(f *fake) { f.raw(abi.MakeHeader(abi.TypeAck, full, 1, 1, fakeChannels+1)) }},
+		{"channel of another mailbox", func(f *fake) { f.raw(abi.MakeHeader(abi.TypeAck, full, 1, 1, fakeTarget+1)) }},
+		{"unknown type for a stranger", func(f *fake) { f.raw(abi.MakeHeader(77, full, 1, 1, fakeTarget+2)) }},
+		{"long message", func(f *fake) { f.raw(f.header(abi.TypeDirect, full+1, 1)) }},
+		{"message from the future", func(f *fake) { f.message(2, "") }},
+		{"transfer from the future", func(f *fake) { f.begin(2, 1) }},
+		{"transfer with another sequence", func(f *fake) { f.raw(f.header(abi.TypeIndBegin, full, 1), 1<<16+2, 1) }},
+		{"transfer of the past with its sequence", func(f *fake) { f.raw(f.header(abi.TypeIndBegin, full, 1), 1<<16+1, 1) }},
+		{"transfer with reserved bits", func(f *fake) { f.raw(f.header(abi.TypeIndBegin, full, 1), 1, 1, 0, 1) }},
+		{"transfer over the limit", func(f *fake) { f.begin(1, 1<<40+1) }},
+		{"short ack", func(f *fake) { f.raw(f.header(abi.TypeAck, 0, 1), 1) }},
+		{"ack from the future", func(f *fake) { f.ack(abi.TypeAck, abi.Ack{Transaction: 2}) }},
+		{"ack of an unknown direction", func(f *fake) { f.ack(abi.TypeAck, abi.Ack{Transaction: 1, Direction: 2}) }},
+		{"ack with another sequence", func(f *fake) { f.raw(f.header(abi.TypeAck, full, 2), 1) }},
+		{"ack of a d2h message", func(f *fake) { f.ack(abi.TypeAck, abi.Ack{Transaction: 1, Direction: uint32(abi.D2H)}) }},
+		{"message answered by ready", func(f *fake) { f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateReady}) }},
+		{"message answered by done", func(f *fake) { f.ack(abi.TypeDone, abi.Ack{Transaction: 1, State: abi.StateDone}) }},
+		{"message answered by aborted", func(f *fake) { f.ack(abi.TypeAborted, abi.Ack{Transaction: 1, State: abi.StateFailed}) }},
+		{"consumed with a status", func(f *fake) { f.ack(abi.TypeAck, abi.Ack{Transaction: 1, Status: abi.ErrKind}) }},
+		{"error without a status", func(f *fake) { f.ack(abi.TypeError, abi.Ack{Transaction: 1, State: abi.StateFailed}) }},
+		{"error of unknown status", func(f *fake) {
+			f.ack(abi.TypeError, abi.Ack{Transaction: 1, State: abi.StateFailed, Status: abi.StatusCount})
+		}},
+		{"error of unknown state", func(f *fake) { f.ack(abi.TypeError, abi.Ack{Transaction: 1, State: 99, Status: abi.ErrKind}) }},
+		{"withdrawn unasked", func(f *fake) { f.note(abi.TypeWithdrawn, 1, abi.H2D) }},
+		{"withdrawn from the future", func(f *fake) { f.note(abi.TypeWithdrawn, 2, abi.H2D) }},
+		{"withdrawn d2h", func(f *fake) { f.note(abi.TypeWithdrawn, 1, abi.D2H) }},
+		{"withdraw h2d", func(f *fake) { f.note(abi.TypeWithdraw, 1, abi.H2D) }},
+		{"withdraw from the future", func(f *fake) { f.note(abi.TypeWithdraw, 1, abi.D2H) }},
+		{"withdraw with a sequence", func(f *fake) { f.raw(f.header(abi.TypeWithdraw, full, 3), 0, uint64(abi.D2H)) }},
+		{"ready from the future", func(f *fake) { f.note(abi.TypeReady, 3, abi.H2D) }},
+		{"note of unknown status", func(f *fake) { f.raw(f.header(abi.TypeReady, full, 2), 2, uint64(abi.StatusCount)<<32) }},
+		{"note with reserved bits", func(f *fake) { f.raw(f.header(abi.TypeReady, full, 2), 2, 0, 0, 0, 0, 0, 1) }},
+		{"close of nothing", func(f *fake) { f.close(0, fakeGeneration) }},
+		{"close of a third half", func(f *fake) { f.close(4, fakeGeneration) }},
+		{"close of the future", func(f *fake) { f.close(3, fakeGeneration+1) }},
+		{"close with reserved bits", func(f *fake) { f.raw(f.header(abi.TypeClose, full, fakeGeneration), 3, fakeGeneration, 1) }},
+		{"close with another sequence", func(f *fake) { f.raw(f.header(abi.TypeClose, full, 1), 3, fakeGeneration) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, d, ch := setup(t)
+			calls := []func() error{
+				f.async(func() error { return ch.Send(context.Background(), []byte("x")) }),
+				f.async(func() error { return ch.ReceiveInd(context.Background(), nil) }),
+			}
+			f.expect(fakeBox, abi.TypeDirect)
+			f.asleep(d, 2)
+			c.say(f)
+			for _, wait := range calls {
+				require.ErrorIs(t, wait(), bridge.ErrFault)
+			}
+			require.EqualValues(t, 1, f.fences.Load())
+			require.EqualValues(t, 1, d.Stats().Faults)
+			_, err := d.Subscribe(context.Background(), fakeTarget+2)
+			require.ErrorIs(t, err, bridge.ErrFault)
+			_, err = d.Health()
+			require.ErrorIs(t, err, bridge.ErrFault)
+			require.ErrorIs(t, ch.Send(context.Background(), nil), bridge.ErrFault)
+
+			require.NoError(t, d.Reset(context.Background()))
+			require.ErrorIs(t, ch.Send(context.Background(), nil), bridge.ErrDeviceLost)
+			ch = f.subscribe(d)
+			wait := f.async(func() error { return ch.Send(context.Background(), nil) })
+			f.expect(fakeBox, abi.TypeDirect)
+			f.ack(abi.TypeAck, consumed)
+			require.NoError(t, wait())
+		})
+	}
+}
+
+func TestSecondOfferLatchesAFault(t *testing.T) {
+	f, d, c := setup(t)
+	f.message(1, "a")
+	f.message(2, "b")
+	c.box.drain()
+	<-d.cur.Load().fenced
+	_, err := c.Receive(context.Background(), nil)
+	require.ErrorIs(t, err, bridge.ErrFault)
+	require.ErrorContains(t, err, "second offer")
+	require.EqualValues(t, 1, d.Stats().Faults)
+}
+
+// What crossed the end of its transaction, channel or epoch is dropped and
+// counted; it hurts nobody.
+func TestStaleMessagesAreDropped(t *testing.T) {
+	f, d, c := setup(t)
+	send := func(id uint64) {
+		wait := f.async(func() error { return c.Send(context.Background(), nil) })
+		f.expect(fakeBox, abi.TypeDirect)
+		f.ack(abi.TypeAck, abi.Ack{Transaction: id, State: abi.StateConsumed})
+		require.NoError(t, wait())
+	}
+	send(1)
+	f.message(1, "a")
+	_, err := c.Receive(context.Background(), make([]byte, 1))
+	require.NoError(t, err)
+	f.expect(fakeBox, abi.TypeAck)
+	for _, say := range []func(){
+		func() { f.ack(abi.TypeAck, consumed) },
+		func() { f.ack(abi.TypeError, abi.Ack{Transaction: 1, State: abi.StateFailed, Status: abi.ErrDMA}) },
+		func() { f.note(abi.TypeWithdrawn, 1, abi.H2D) },
+		func() { f.note(abi.TypeWithdraw, 1, abi.D2H) },
+		func() { f.note(abi.TypeReady, 1, abi.H2D) },
+		func() { f.message(1, "again") },
+		func() { f.begin(1, 10) },
+		func() { f.close(3, fakeGeneration-1) },
+		func() { f.ack(abi.TypeDone, abi.Ack{Transaction: 1, Direction: uint32(abi.D2H)}) },
+		func() { f.raw(abi.MakeHeader(abi.TypeDirect, full, 0, 2, fakeTarget)) },     // epoch 0
+		func() { f.raw(abi.MakeHeader(abi.TypeCount, full, 2, 2, fakeTarget)) },      // epoch 2
+		func() { f.raw(abi.MakeHeader(abi.TypeDirect, full, 1, 2, fakeTarget+2)) },   // not open
+		func() { f.raw(abi.MakeHeader(abi.TypeIndBegin, full, 1, 2, fakeTarget+4)) }, // not open
+	} {
+		before := d.Stats().Dropped
+		say()
+		c.box.drain()
+		require.Equal(t, before+1, d.Stats().Dropped)
+	}
+	send(2)
+	require.Zero(t, d.Stats().Faults)
+}
+
+// The device may offer again as soon as it ended a transfer, before the call
+// has noticed; and take that offer back as well.
+func TestOfferRightAfterAFailedTransfer(t *testing.T) {
+	f, d, c := setup(t)
+	data := pages(10)
+	for id := uint64(1); id < 200; id += 2 {
+		f.begin(id, 10)
+		wait := f.async(func() error { return c.ReceiveInd(context.Background(), data) })
+		f.fillLists(0, 1, 0)
+		f.ack(abi.TypeError, abi.Ack{Transaction: id, Direction: uint32(abi.D2H), State: abi.StateFailed, Status: abi.ErrDMA})
+		f.message(id+1, "next")
+		if id%4 == 1 {
+			f.note(abi.TypeWithdraw, id+1, abi.D2H)
+			require.ErrorIs(t, wait(), bridge.ErrDMA)
+			c.box.drain()
+			require.Equal(t, id+1, f.expect(fakeBox, abi.TypeWithdrawn).Note().Transaction)
+			continue
+		}
+		require.ErrorIs(t, wait(), bridge.ErrDMA)
+		_, err := c.Receive(context.Background(), make([]byte, 4))
+		require.NoError(t, err)
+		require.Equal(t, id+1, f.expect(fakeBox, abi.TypeAck).Ack().Transaction)
+	}
+	require.Zero(t, d.Stats().Faults)
+}
+
+func TestCloseOfAChannel(t *testing.T) {
+	f, d, c := setup(t)
+	send := f.async(func() error { return c.Send(context.Background(), nil) })
+	f.expect(fakeBox, abi.TypeDirect)
+	receive := f.async(func() error { _, err := c.Receive(context.Background(), nil); return err })
+	f.asleep(d, 2)
+	closing := f.async(c.Close)
+	f.expect(fakeBox, abi.TypeWithdraw)
+	f.note(abi.TypeWithdrawn, 1, abi.H2D)
+	require.ErrorIs(t, send(), bridge.ErrClosed)
+	require.ErrorIs(t, receive(), bridge.ErrClosed)
+	o := *f.expect(fakeBox, abi.TypeClose).Close()
+	require.EqualValues(t, 3, o.Halves)
+	require.EqualValues(t, fakeGeneration, o.Generation)
+	_, err := d.Subscribe(context.Background(), fakeTarget)
+	require.ErrorIs(t, err, bridge.ErrBusy, "the device has not agreed yet")
+	f.close(3, fakeGeneration)
+	require.NoError(t, closing())
+	require.NoError(t, c.Close())
+	require.NoError(t, c.CloseSend())
+	require.ErrorIs(t, c.Send(context.Background(), nil), bridge.ErrClosed)
+	_, err = c.Receive(context.Background(), nil)
+	require.ErrorIs(t, err, bridge.ErrClosed)
+	require.ErrorIs(t, c.SendInd(context.Background(), nil), bridge.ErrClosed)
+	require.ErrorIs(t, c.ReceiveInd(context.Background(), nil), bridge.ErrClosed)
+	_, err = c.TrySend(nil)
+	require.ErrorIs(t, err, bridge.ErrClosed)
+	_, _, err = c.TryReceive(nil)
+	require.ErrorIs(t, err, bridge.ErrClosed)
+	require.ErrorIs(t, c.Arm(abi.H2D, nil), bridge.ErrClosed)
+	require.Zero(t, d.Stats().Channels)
+	require.EqualValues(t, 1, d.Stats().Direct[abi.H2D].Errors, "a channel counts until it is closed")
+}
+
+func TestHalvesCloseOneByOne(t *testing.T) {
+	f, _, c := setup(t)
+	require.NoError(t, c.CloseSend())
+	require.EqualValues(t, 1, f.expect(fakeBox, abi.TypeClose).Close().Halves)
+	require.ErrorIs(t, c.Send(context.Background(), nil), bridge.ErrClosed)
+	f.message(1, "x")
+	_, err := c.Receive(context.Background(), make([]byte, 1))
+	require.NoError(t, err)
+	f.expect(fakeBox, abi.TypeAck)
+	f.message(2, "never taken")
+	closing := f.async(c.Close)
+	require.EqualValues(t, 2, f.expect(fakeBox, abi.TypeClose).Close().Halves)
+	f.close(3, fakeGeneration)
+	require.NoError(t, closing())
+}
+
+func TestCloseEndsTransfersAfterTheDeviceIsQuiet(t *testing.T) {
+	f, _, c := setup(t)
+	data := pages(100)
+	send := f.async(func() error { return c.SendInd(context.Background(), data) })
+	f.expect(fakeBox, abi.TypeIndBegin)
+	f.expect(fakeBox, abi.TypeIndList)
+	closing := f.async(c.CloseSend)
+	f.expect(fakeBox, abi.TypeAbort)
+	require.Nil(t, f.poll(fakeBox), "no CLOSE before ABORTED")
+	f.ack(abi.TypeAborted, abi.Ack{Transaction: 1, State: abi.StateFailed, Status: abi.ErrAborted})
+	require.ErrorIs(t, send(), bridge.ErrClosed)
+	f.expect(fakeBox, abi.TypeClose)
+	require.NoError(t, closing())
+}
+
+func TestDeviceCloses(t *testing.T) {
+	f, d, c := setup(t)
+	f.message(1, "last words")
+	f.close(1<<abi.D2H, fakeGeneration)
+	buf := make([]byte, 56)
+	n, err := c.Receive(context.Background(), buf)
+	require.NoError(t, err)
+	require.Equal(t, "last words", string(buf[:n]))
+	f.expect(fakeBox, abi.TypeAck)
+	_, err = c.Receive(context.Background(), buf)
+	require.ErrorIs(t, err, bridge.ErrClosed)
+
+	send := f.async(func() error { return c.Send(context.Background(), nil) })
+	f.expect(fakeBox, abi.TypeDirect)
+	f.asleep(d, 1)
+	f.ack(abi.TypeError, abi.Ack{Transaction: 1, State: abi.StateFailed, Status: abi.ErrClosed})
+	f.close(3, fakeGeneration)
+	require.ErrorIs(t, send(), bridge.ErrClosed)
+	f.until("the host saw the close", func() bool { c.box.drain(); return c.send.shut.Load() != 0 })
+	require.ErrorIs(t, c.Send(context.Background(), nil), bridge.ErrClosed)
+
+	closing := f.async(c.Close)
+	f.expect(fakeBox, abi.TypeClose)
+	f.close(3, fakeGeneration)
+	require.NoError(t, closing())
+}
+
+func TestDeviceClosesWithoutAnAnswer(t *testing.T) {
+	f, d, c := setup(t)
+	send := f.async(func() error { return c.Send(context.Background(), nil) })
+	f.expect(fakeBox, abi.TypeDirect)
+	f.asleep(d, 1)
+	f.close(3, fakeGeneration)
+	f.expect(fakeBox, abi.TypeWithdraw)
+	f.note(abi.TypeWithdrawn, 1, abi.H2D)
+	require.ErrorIs(t, send(), bridge.ErrClosed)
+}
+
+func TestDoorbellThatBreaksMeansLost(t *testing.T) {
+	f, d, c := setup(t)
+	wait := f.async(func() error { return c.Send(context.Background(), nil) })
+	f.expect(fakeBox, abi.TypeDirect)
+	f.asleep(d, 1)
+	require.NoError(t, f.rope.Close()) // end of file
+	require.ErrorIs(t, wait(), bridge.ErrDeviceLost)
+}

@@ -1,0 +1,197 @@
+package mailbox
+
+import (
+	"context"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+func TestOpenShakesHands(t *testing.T) {
+	f := newFake(t)
+	d := f.open()
+	h := *f.area.HostHello.Hello()
+	require.Equal(t, abi.TypeHello, abi.Header(f.area.HostHello.Header).Type())
+	require.EqualValues(t, abi.Magic, h.Magic)
+	require.EqualValues(t, abi.Major, h.Major)
+	require.EqualValues(t, abi.CapLoad, h.Capabilities)
+	require.EqualValues(t, fakeWindow, h.Window)
+	info := d.Info()
+	require.Equal(t, "fake:", info.Address)
+	require.Equal(t, "fake", info.Driver)
+	require.Equal(t, fakeChannels, info.Channels)
+	require.Equal(t, fakeBoxes, info.Mailboxes)
+	require.Equal(t, fakeSlots, info.Slots)
+	require.Equal(t, fakeWindow, info.Window)
+	require.EqualValues(t, 1, info.Epoch)
+	require.True(t, info.CanLoad)
+}
+
+func TestOpenAcceptsOnlyKnownCapabilities(t *testing.T) {
+	f := newFake(t)
+	f.area.DeviceHello.Hello().Capabilities = ^uint32(0)
+	f.open()
+	require.EqualValues(t, abi.CapKnown, f.area.HostHello.Hello().Capabilities)
+}
+
+func TestOpenRefusesNonsense(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		want error
+		mend func(a *abi.Area, h *abi.Hello)
+	}{
+		{"area magic", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.Magic++ }},
+		{"area major", bridge.ErrABI, func(a *abi.Area, _ *abi.Hello) { a.Major++ }},
+		{"area size", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.Size++ }},
+		{"area size zero", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.Size = 0 }},
+		{"park in the first page", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.ParkOffset = 64 }},
+		{"park unaligned", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.ParkOffset++ }},
+		{"park outside", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.ParkOffset = a.Size - 4 }},
+		{"park far outside", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.ParkOffset = ^uint64(3) }},
+		{"park in a mailbox", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.ParkOffset = a.BoxOffset + 64 }},
+		{"boxes in the first page", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.BoxOffset = 0 }},
+		{"boxes unaligned", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.BoxOffset += 8 }},
+		{"boxes outside", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.BoxOffset += a.BoxStride }},
+		{"boxes far outside", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.BoxOffset = ^uint64(63) }},
+		{"stride short", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.BoxStride = 2048 }},
+		{"stride unaligned", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.BoxStride -= 8 }},
+		{"stride huge", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.BoxStride = 1 << 63 }},
+		{"state fault", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.State = abi.DeviceFault }},
+		{"state unknown", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.State = 77 }},
+		{"epoch", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.Epoch++ }},
+		{"hello type", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.DeviceHello.Header++ }},
+		{"hello length", bridge.ErrFault, func(a *abi.Area, _ *abi.Hello) { a.DeviceHello.Header += 1 << 8 }},
+		{"hello magic", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Magic++ }},
+		{"hello major", bridge.ErrABI, func(_ *abi.Area, h *abi.Hello) { h.Major++ }},
+		{"no channels", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Channels = 0 }},
+		{"many channels", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Channels = abi.ChannelsMax + 1 }},
+		{"channels over the area", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Channels = abi.ChannelsMax }},
+		{"no mailboxes", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Mailboxes = 0 }},
+		{"many mailboxes", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Mailboxes = abi.MailboxesMax + 1 }},
+		{"mailboxes over the area", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Mailboxes++ }},
+		{"no islands", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Islands = 0 }},
+		{"many islands", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Islands = abi.IslandsMax + 1 }},
+		{"few slots", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Slots = abi.SlotsMin / 2 }},
+		{"many slots", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Slots = abi.SlotsMax * 2 }},
+		{"odd slots", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Slots = 24 }},
+		{"slots over the stride", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Slots = 64 }},
+		{"no window", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Window = 0 }},
+		{"wide window", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Window = abi.WindowMax + 1 }},
+		{"no beat", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.BeatMS = 0 }},
+		{"slow beat", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.BeatMS = 1 << 31 }},
+		{"no transfers", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.MaxTransfer = 0 }},
+		{"transfers over 48 bits", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.MaxTransfer = 1 << 48 }},
+		{"reserved", bridge.ErrFault, func(_ *abi.Area, h *abi.Hello) { h.Rsvd = 1 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFake(t)
+			c.mend(f.area, f.area.DeviceHello.Hello())
+			d, err := Open(context.Background(), f, bridge.Info{}, nil)
+			require.ErrorIs(t, err, c.want)
+			require.Nil(t, d)
+		})
+	}
+}
+
+// odd is a port whose area is not one.
+type odd struct {
+	*fake
+	base unsafe.Pointer
+	size uint64
+}
+
+func (o odd) Area() (unsafe.Pointer, uint64) { return o.base, o.size }
+
+func TestOpenRefusesAnAreaThatIsNone(t *testing.T) {
+	f := newFake(t)
+	for _, o := range []odd{
+		{f, nil, f.lay.size},
+		{f, f.lay.base, uint64(unsafe.Sizeof(abi.Area{})) - 1},
+		{f, unsafe.Add(f.lay.base, 8), f.lay.size - 8},
+	} {
+		_, err := Open(context.Background(), o, bridge.Info{}, nil)
+		require.ErrorIs(t, err, bridge.ErrFault)
+	}
+}
+
+func TestOpenWaitsForBoot(t *testing.T) {
+	f := newFake(t)
+	f.area.State = abi.DeviceBooting
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := Open(ctx, f, bridge.Info{}, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = Open(context.Background(), f, bridge.Info{}, nil)
+	require.ErrorIs(t, err, bridge.ErrDeviceLost)
+}
+
+func TestHealthAndWatch(t *testing.T) {
+	f := newFake(t)
+	d := f.open()
+	f.until("a heartbeat", func() bool {
+		h, err := d.Health()
+		return err == nil && h.Beat > 0 && h.Processes == 3 && h.Parked == 7
+	})
+	c := f.subscribe(d)
+	wait := f.async(func() error { return c.Send(context.Background(), []byte("x")) })
+	f.expect(fakeBox, abi.TypeDirect)
+	f.mute.Store(true) // the device dies
+	require.ErrorIs(t, wait(), bridge.ErrDeviceLost)
+	require.EqualValues(t, 1, f.fences.Load())
+	_, err := d.Health()
+	require.ErrorIs(t, err, bridge.ErrDeviceLost)
+	require.ErrorIs(t, c.Send(context.Background(), nil), bridge.ErrDeviceLost)
+	f.mute.Store(false)
+	require.NoError(t, d.Reset(context.Background()))
+	require.ErrorIs(t, c.Send(context.Background(), nil), bridge.ErrDeviceLost, "channels of the old epoch")
+	require.NoError(t, c.Close())
+	c = f.subscribe(d)
+	wait = f.async(func() error { return c.Send(context.Background(), []byte("x")) })
+	f.expect(fakeBox, abi.TypeDirect)
+	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateConsumed})
+	require.NoError(t, wait())
+	require.EqualValues(t, 1, d.Stats().Resets)
+	require.EqualValues(t, 2, d.Info().Epoch)
+}
+
+func TestResetThatFailsCanBeTriedAgain(t *testing.T) {
+	f := newFake(t)
+	d := f.open()
+	f.noBoot = true
+	require.ErrorIs(t, d.Reset(context.Background()), bridge.ErrNoMemory)
+	_, err := d.Subscribe(context.Background(), fakeTarget)
+	require.ErrorIs(t, err, bridge.ErrDeviceLost)
+	f.noBoot = false
+	require.NoError(t, d.Reset(context.Background()))
+	f.subscribe(d)
+}
+
+func TestCloseIsIdempotentAndEndsEverything(t *testing.T) {
+	f := newFake(t)
+	d := f.open()
+	c := f.subscribe(d)
+	data := pages(100)
+	calls := []func() error{
+		f.async(func() error { return c.SendInd(context.Background(), data) }),
+		f.async(func() error { _, err := c.Receive(context.Background(), nil); return err }),
+	}
+	f.expect(fakeBox, abi.TypeIndBegin)
+	f.asleep(d, 2)
+	require.NoError(t, d.Close())
+	require.NoError(t, d.Close())
+	for _, wait := range calls {
+		require.ErrorIs(t, wait(), bridge.ErrClosed)
+	}
+	require.EqualValues(t, 1, f.fences.Load(), "DMA is off before a buffer is given back")
+	_, err := d.Subscribe(context.Background(), fakeTarget)
+	require.ErrorIs(t, err, bridge.ErrClosed)
+	require.ErrorIs(t, d.Reset(context.Background()), bridge.ErrClosed)
+	require.ErrorIs(t, c.Send(context.Background(), nil), bridge.ErrClosed)
+	_, err = d.Health()
+	require.ErrorIs(t, err, bridge.ErrClosed)
+	require.NoError(t, c.Close())
+}

@@ -1,0 +1,383 @@
+package mailbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// lists takes the lists from..to of a transfer and copies what they name.
+func (f *fake) lists(id uint64, from, to int, flag int) (got []byte) {
+	f.t.Helper()
+	for k := from; k < to; k++ {
+		s := f.expect(fakeBox, abi.TypeIndList)
+		h := abi.Header(s.Header)
+		require.Equal(f.t, uint16(id), h.Sequence())
+		require.Equal(f.t, flag, h.Length()&abi.ListD2H)
+		require.Equal(f.t, uint16(k), s.Gather().Number())
+		for _, e := range s.Gather().Entry[:h.Length()&abi.ListCountMask] {
+			got = append(got, dma(e)...)
+		}
+	}
+	return got
+}
+
+// fillLists is lists for a transfer to the host: it writes what they name.
+func (f *fake) fillLists(from, to int, with byte) (n int) {
+	for k := from; k < to; k++ {
+		s := f.expect(fakeBox, abi.TypeIndList)
+		h := abi.Header(s.Header)
+		require.NotZero(f.t, h.Length()&abi.ListD2H)
+		for _, e := range s.Gather().Entry[:h.Length()&abi.ListCountMask] {
+			n += copy(dma(e), bytes.Repeat([]byte{with}, e.Length()))
+		}
+	}
+	return n
+}
+
+func pattern(n int) []byte {
+	b := pages(n)
+	for i := range b {
+		b[i] = byte(i * 7)
+	}
+	return b
+}
+
+func done(id uint64, d abi.Direction, size int) abi.Ack {
+	return abi.Ack{Transaction: id, Direction: uint32(d), State: abi.StateDone, Processed: uint64(size)}
+}
+
+func moving(id uint64, d abi.Direction, lists int, cut split) abi.Ack {
+	return abi.Ack{
+		Transaction: id, Direction: uint32(d), State: abi.StateMoving, Lists: uint32(lists),
+		Processed: cut.upTo(uint64(lists)), Outstanding: cut.size - cut.upTo(uint64(lists)),
+	}
+}
+
+func TestSendIndSmall(t *testing.T) {
+	f, _, c := setup(t)
+	for i, size := range []int{1, 56, 4000, 5 * 4096} {
+		id := uint64(i + 1)
+		data := pattern(size)
+		wait := f.async(func() error { return c.SendInd(context.Background(), data) })
+		b := f.expect(fakeBox, abi.TypeIndBegin)
+		require.Equal(t, abi.Begin{Transaction: id, Size: uint64(size)}, *b.Begin())
+		require.NotNil(t, f.peek(fakeBox), "list 0 comes with it")
+		got := f.lists(id, 0, 1, 0)
+		require.Equal(t, data, got)
+		f.ack(abi.TypeDone, done(id, abi.H2D, size))
+		n := f.expect(fakeBox, abi.TypeFin).Note()
+		require.Equal(t, id, n.Transaction)
+		require.EqualValues(t, abi.H2D, n.Direction)
+		require.NoError(t, wait())
+	}
+	require.EqualValues(t, 4, c.Stats().Indirect[abi.H2D].Messages)
+	require.EqualValues(t, 4, c.Stats().Lists)
+}
+
+// peek looks at the host's next message without taking it.
+func (f *fake) peek(box int) *abi.Slot {
+	head := f.h2dHead
+	s := f.poll(box)
+	f.h2dHead = head
+	return s
+}
+
+func TestSendIndEmpty(t *testing.T) {
+	f, _, c := setup(t)
+	wait := f.async(func() error { return c.SendInd(context.Background(), nil) })
+	require.Zero(t, f.expect(fakeBox, abi.TypeIndBegin).Begin().Size)
+	f.ack(abi.TypeDone, done(1, abi.H2D, 0))
+	f.expect(fakeBox, abi.TypeFin)
+	require.NoError(t, wait())
+	require.Zero(t, c.Stats().Lists)
+}
+
+func TestSendIndWindow(t *testing.T) {
+	f, _, c := setup(t)
+	data := pattern(20*listBytes + 77)
+	cut := split{123, uint64(len(data))}
+	wait := f.async(func() error { return c.SendInd(context.Background(), data) })
+	f.expect(fakeBox, abi.TypeIndBegin)
+	got := f.lists(1, 0, 1, 0)
+	require.Nil(t, f.poll(fakeBox), "no more before READY")
+	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateReady})
+	got = append(got, f.lists(1, 1, fakeWindow, 0)...)
+	for at := fakeWindow; at < int(cut.lists()); at += 2 {
+		require.Nil(t, f.poll(fakeBox), "the window is full")
+		f.ack(abi.TypeAck, moving(1, abi.H2D, at-fakeWindow+2, cut))
+		got = append(got, f.lists(1, at, min(at+2, int(cut.lists())), 0)...)
+	}
+	require.True(t, bytes.Equal(data, got))
+	f.ack(abi.TypeDone, done(1, abi.H2D, len(data)))
+	f.expect(fakeBox, abi.TypeFin)
+	require.NoError(t, wait())
+}
+
+func TestSendIndRepeat(t *testing.T) {
+	f, _, c := setup(t)
+	data := pattern(6 * listBytes)
+	wait := f.async(func() error { return c.SendInd(context.Background(), data) })
+	f.expect(fakeBox, abi.TypeIndBegin)
+	f.lists(1, 0, 1, 0)
+	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateReady})
+	f.lists(1, 1, 4, 0)
+	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateRepeat, Status: abi.ErrBusy, Lists: 2, Processed: 2 * listBytes / 2})
+	f.lists(1, 2, 6, 0)
+	f.ack(abi.TypeAck, moving(1, abi.H2D, 6, split{123, uint64(len(data))}))
+	f.lists(1, 6, 7, 0)
+	f.ack(abi.TypeDone, done(1, abi.H2D, len(data)))
+	f.expect(fakeBox, abi.TypeFin)
+	require.NoError(t, wait())
+	require.EqualValues(t, 2, c.Stats().Repeated)
+}
+
+func TestSendIndGivesUpRepeating(t *testing.T) {
+	f, _, c := setup(t)
+	data := pattern(100)
+	wait := f.async(func() error { return c.SendInd(context.Background(), data) })
+	f.expect(fakeBox, abi.TypeIndBegin)
+	for range repeatsMax + 1 {
+		f.lists(1, 0, 1, 0)
+		f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateRepeat})
+	}
+	f.expect(fakeBox, abi.TypeAbort)
+	f.ack(abi.TypeAborted, abi.Ack{Transaction: 1, State: abi.StateFailed, Status: abi.ErrAborted, Processed: 50})
+	err := wait()
+	require.ErrorIs(t, err, bridge.ErrDMA)
+	var te *bridge.TransferError
+	require.ErrorAs(t, err, &te)
+	require.EqualValues(t, 50, te.Processed)
+	require.EqualValues(t, 50, te.Outstanding)
+}
+
+func TestSendIndRefusals(t *testing.T) {
+	f, _, c := setup(t)
+	id := uint64(0)
+	for status := abi.OK + 1; status < abi.StatusCount; status++ {
+		wait := f.async(func() error { return c.SendInd(context.Background(), pages(10)) })
+		f.expect(fakeBox, abi.TypeIndBegin)
+		f.expect(fakeBox, abi.TypeIndList)
+		id++
+		f.ack(abi.TypeError, abi.Ack{Transaction: id, State: abi.StateFailed, Status: status, Outstanding: 44, Lists: 0, FaultIndex: 3})
+		err := wait()
+		require.ErrorIs(t, err, bridge.Error(status))
+		var size *bridge.SizeError
+		require.Equal(t, status == abi.ErrSize, errors.As(err, &size))
+		if size != nil {
+			require.Equal(t, bridge.SizeError{Host: 10, Device: 44}, *size)
+		}
+		var te *bridge.TransferError
+		require.Equal(t, status == abi.ErrDMA, errors.As(err, &te))
+		if te != nil {
+			require.EqualValues(t, 3, te.Entry)
+		}
+	}
+}
+
+func TestSendIndTargetTimeout(t *testing.T) {
+	f, _, c := setup(t)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	wait := f.async(func() error { return c.SendInd(ctx, pages(10)) })
+	b := f.expect(fakeBox, abi.TypeIndBegin).Begin()
+	require.Positive(t, b.TimeoutNS)
+	require.LessOrEqual(t, b.TimeoutNS, uint64(time.Hour))
+	f.expect(fakeBox, abi.TypeIndList)
+	f.ack(abi.TypeError, abi.Ack{Transaction: 1, State: abi.StateFailed, Status: abi.ErrTimeout})
+	err := wait()
+	require.ErrorIs(t, err, bridge.ErrTargetTimeout)
+	require.ErrorIs(t, err, bridge.ErrWithdrawn)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestSendIndLimits(t *testing.T) {
+	f, d, c := setup(t)
+	d.cur.Load().hello.MaxTransfer = 9
+	require.ErrorIs(t, c.SendInd(context.Background(), pages(10)), bridge.ErrTooLarge)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.ErrorIs(t, c.SendInd(ctx, pages(1)), bridge.ErrWithdrawn)
+	require.ErrorIs(t, c.ReceiveInd(ctx, pages(1)), bridge.ErrWithdrawn)
+	require.Nil(t, f.poll(fakeBox))
+}
+
+func TestSendIndCancelled(t *testing.T) {
+	aborted := abi.Ack{Transaction: 1, State: abi.StateFailed, Status: abi.ErrAborted}
+	for _, c := range []struct {
+		name   string
+		answer func(f *fake)
+	}{
+		{"aborted", func(f *fake) { f.ack(abi.TypeAborted, aborted) }},
+		{"an error crosses", func(f *fake) { f.ack(abi.TypeError, aborted) }},
+		{"done crosses", func(f *fake) {
+			f.ack(abi.TypeDone, done(1, abi.H2D, 10))
+			f.ack(abi.TypeAborted, aborted)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, d, ch := setup(t)
+			ctx, cancel := context.WithCancel(context.Background())
+			data := pages(10)
+			wait := f.async(func() error { return ch.SendInd(ctx, data) })
+			f.expect(fakeBox, abi.TypeIndBegin)
+			f.expect(fakeBox, abi.TypeIndList)
+			cancel()
+			require.EqualValues(t, 1, f.expect(fakeBox, abi.TypeAbort).Note().Transaction)
+			c.answer(f)
+			err := wait()
+			require.ErrorIs(t, err, bridge.ErrWithdrawn)
+			require.ErrorIs(t, err, context.Canceled)
+			require.Zero(t, d.Stats().Faults)
+			wait = f.async(func() error { return ch.SendInd(context.Background(), data) })
+			require.EqualValues(t, 2, f.expect(fakeBox, abi.TypeIndBegin).Begin().Transaction, "the next one works")
+			f.expect(fakeBox, abi.TypeIndList)
+			f.ack(abi.TypeDone, done(2, abi.H2D, 10))
+			f.expect(fakeBox, abi.TypeFin)
+			require.NoError(t, wait())
+		})
+	}
+}
+
+func TestAbortUnansweredFencesBeforeTheBufferIsGivenBack(t *testing.T) {
+	f, _, c := setup(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	data := pages(10)
+	returned := make(chan struct{})
+	f.onFence = func() {
+		select {
+		case <-returned:
+			t.Error("the buffer was given back before the fence")
+		default:
+		}
+	}
+	wait := f.async(func() error {
+		err := c.SendInd(ctx, data)
+		close(returned)
+		return err
+	})
+	f.expect(fakeBox, abi.TypeIndBegin)
+	f.expect(fakeBox, abi.TypeIndList)
+	cancel()
+	f.expect(fakeBox, abi.TypeAbort)
+	require.ErrorIs(t, wait(), bridge.ErrDeviceLost)
+	require.EqualValues(t, 1, f.fences.Load())
+}
+
+func TestReceiveInd(t *testing.T) {
+	f, _, c := setup(t)
+	size := 9*listBytes + 5
+	data := pages(size)
+	f.begin(1, uint64(size))
+	o, err := c.Next(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, bridge.Offer{Indirect: true, Size: uint64(size)}, o)
+	wait := f.async(func() error { return c.ReceiveInd(context.Background(), data) })
+	n := f.fillLists(0, fakeWindow, 'x')
+	f.ack(abi.TypeAck, moving(1, abi.D2H, fakeWindow, split{123, uint64(size)}))
+	n += f.fillLists(fakeWindow, 2*fakeWindow, 'x')
+	f.ack(abi.TypeAck, moving(1, abi.D2H, 2*fakeWindow, split{123, uint64(size)}))
+	n += f.fillLists(2*fakeWindow, 10, 'x')
+	require.Equal(t, size, n)
+	f.ack(abi.TypeDone, done(1, abi.D2H, size))
+	require.EqualValues(t, abi.D2H, f.expect(fakeBox, abi.TypeFin).Note().Direction)
+	require.NoError(t, wait())
+	require.Equal(t, size, bytes.Count(data, []byte{'x'}))
+
+	f.begin(2, 0)
+	require.NoError(t, c.ReceiveInd(context.Background(), nil))
+	f.expect(fakeBox, abi.TypeFin)
+}
+
+func TestReceiveIndSizeMismatch(t *testing.T) {
+	f, _, c := setup(t)
+	f.begin(1, 10)
+	err := c.ReceiveInd(context.Background(), pages(11))
+	var size *bridge.SizeError
+	require.ErrorAs(t, err, &size)
+	require.Equal(t, bridge.SizeError{Host: 11, Device: 10}, *size)
+	a := f.expect(fakeBox, abi.TypeError).Ack()
+	require.Equal(t, abi.ErrSize, a.Status)
+	require.EqualValues(t, 11, a.Outstanding)
+}
+
+func TestReceiveIndFunc(t *testing.T) {
+	f, _, c := setup(t)
+	no := errors.New("no")
+	data := pages(10)
+	f.begin(1, 10)
+	wait := f.async(func() error {
+		return c.ReceiveIndFunc(context.Background(), data, func() error {
+			require.Equal(t, "yyyyyyyyyy", string(data))
+			return no
+		})
+	})
+	f.fillLists(0, 1, 'y')
+	f.ack(abi.TypeDone, done(1, abi.D2H, 10))
+	require.EqualValues(t, abi.D2H, f.expect(fakeBox, abi.TypeAbort).Note().Direction)
+	f.ack(abi.TypeAborted, abi.Ack{Transaction: 1, Direction: uint32(abi.D2H), State: abi.StateFailed, Status: abi.ErrAborted})
+	require.ErrorIs(t, wait(), no)
+
+	f.begin(2, 10)
+	wait = f.async(func() error { return c.ReceiveIndFunc(context.Background(), data, func() error { return nil }) })
+	f.fillLists(0, 1, 'z')
+	f.ack(abi.TypeDone, done(2, abi.D2H, 10))
+	f.expect(fakeBox, abi.TypeFin)
+	require.NoError(t, wait())
+
+	f.begin(3, 0)
+	require.ErrorIs(t, c.ReceiveIndFunc(context.Background(), nil, func() error { return no }), no)
+	require.Equal(t, abi.ErrAborted, f.expect(fakeBox, abi.TypeError).Ack().Status)
+	require.EqualValues(t, 1, c.Stats().Indirect[abi.D2H].Messages)
+	require.EqualValues(t, 2, c.Stats().Indirect[abi.D2H].Errors)
+}
+
+func TestReceiveIndEnds(t *testing.T) {
+	f, _, c := setup(t)
+	data := pages(10)
+	f.begin(1, 10)
+	wait := f.async(func() error { return c.ReceiveInd(context.Background(), data) })
+	f.fillLists(0, 1, 0)
+	f.ack(abi.TypeError, abi.Ack{Transaction: 1, Direction: uint32(abi.D2H), State: abi.StateFailed, Status: abi.ErrDMA, Processed: 4, FaultIndex: 1})
+	var te *bridge.TransferError
+	require.ErrorAs(t, wait(), &te)
+	require.EqualValues(t, 4, te.Processed)
+	require.EqualValues(t, 6, te.Outstanding)
+
+	ctx, cancel := context.WithCancel(context.Background())
+	f.begin(2, 10)
+	wait = f.async(func() error { return c.ReceiveInd(ctx, data) })
+	f.fillLists(0, 1, 0)
+	cancel()
+	f.expect(fakeBox, abi.TypeAbort)
+	f.ack(abi.TypeAborted, abi.Ack{Transaction: 2, Direction: uint32(abi.D2H), State: abi.StateFailed, Status: abi.ErrAborted})
+	require.ErrorIs(t, wait(), context.Canceled)
+	f.message(3, "next")
+	_, err := c.Receive(context.Background(), make([]byte, 4))
+	require.NoError(t, err)
+}
+
+// Both halves move at once; ids may be equal.
+func TestBothHalvesAtOnce(t *testing.T) {
+	f, _, c := setup(t)
+	out, in := pattern(100), pages(200)
+	send := f.async(func() error { return c.SendInd(context.Background(), out) })
+	f.expect(fakeBox, abi.TypeIndBegin)
+	f.lists(1, 0, 1, 0)
+	f.begin(1, 200)
+	receive := f.async(func() error { return c.ReceiveInd(context.Background(), in) })
+	f.fillLists(0, 1, 'q')
+	f.ack(abi.TypeDone, done(1, abi.D2H, 200))
+	require.EqualValues(t, abi.D2H, f.expect(fakeBox, abi.TypeFin).Note().Direction)
+	require.NoError(t, receive())
+	f.ack(abi.TypeDone, done(1, abi.H2D, 100))
+	require.EqualValues(t, abi.H2D, f.expect(fakeBox, abi.TypeFin).Note().Direction)
+	require.NoError(t, send())
+}
