@@ -22,6 +22,7 @@ static uint64_t on_now(void *self)
 				r->island[i].at = fiber_current;
 		fiber_switch(&fiber_main);
 	}
+	r->clock += r->tick;
 	return r->clock;
 }
 

@@ -342,3 +342,33 @@ CASE(islands_serve_their_own)
 	CHECK(b->done);
 	rig_free(r);
 }
+
+static void ticks(struct nfc_process *self, struct puppet *p)
+{
+	uint64_t from = nfc_now(self);
+
+	while (!nfc_stopped(self)) {
+		nfc_sleep(self, 40000 + p->size * 100);
+		if (nfc_now(self) - from > 200000)
+			p->step++; /* far too late */
+		from = nfc_now(self);
+		p->size++;
+	}
+}
+
+/* A timer that is due just when the spin ends is served, not slept over. */
+CASE(spinning_does_not_miss_a_timer)
+{
+	struct rig *r = rig_new(NULL);
+	struct puppet *p;
+
+	r->port.spin_ns = 50000;
+	r->tick = 500;
+	p = host_start(r, ticks, 1);
+	for (int i = 0; i < 20000 && p->size < 200; i++)
+		rig_advance(r, 500);
+	CHECK_EQ(p->size, 200);
+	CHECK_EQ(p->step, 0);
+	r->tick = 0;
+	rig_free(r);
+}

@@ -63,6 +63,7 @@ struct rig {
 	struct rig_box box[RIG_BOXES];
 	struct rig_channel *channel;
 	uint64_t clock;
+	uint64_t tick; /* the clock moves by this at each look */
 	uint64_t looks; /* at the clock, since a fiber was resumed */
 	uint32_t epoch; /* low bits for what the host sends */
 	uint32_t request;

@@ -280,6 +280,26 @@ CASE(alt_waits_on_after_a_withdrawal)
 	rig_free(r);
 }
 
+/*
+ * A select of the host sends DIRECT and WITHDRAW back to back: a process that
+ * waits in an alt has its chance to take the message, and one answer comes.
+ */
+CASE(alt_takes_what_is_withdrawn_at_once)
+{
+	struct rig *r = rig_new(NULL);
+	struct puppet *p = host_start(r, alt_reads, PORTS);
+	uint64_t id;
+
+	go(r);
+	id = host_direct(r, p->target + 1, "x", 1);
+	host_note(r, p->target + 1, NFC_TYPE_WITHDRAW, NFC_H2D, id);
+	host_expect_ack(r, p->target + 1, NFC_TYPE_ACK, NFC_H2D, id,
+			NFC_STATE_CONSUMED, NFC_OK);
+	host_expect_nothing(r, p->target + 1);
+	CHECK_EQ(p->step, 1);
+	rig_free(r);
+}
+
 static void offer_sizes(struct nfc_process *self, struct puppet *p)
 {
 	struct nfc_offer o;
