@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -100,8 +101,13 @@ func TestDeviations(t *testing.T) {
 func (r *rig) deviate(d deviation) {
 	ch := r.subscribe(r.dev, abi.TargetLoopback)
 	hit := make(chan struct{}, 1)
+	ctx, cancel := context.WithCancel(r.ctx())
+	defer cancel()
 	alter := func(m abi.Slot) []abi.Slot {
 		hit <- struct{}{}
+		if d.want == lost || d.want == tolerated {
+			time.AfterFunc(300*time.Millisecond, cancel)
+		}
 		return d.alter(m)
 	}
 	before := r.dev.Stats().Dropped
@@ -112,10 +118,6 @@ func (r *rig) deviate(d deviation) {
 		}
 		return give(m)
 	}})
-	ctx := r.ctx()
-	if d.want == lost || d.want == tolerated {
-		ctx = r.brief()
-	}
 	err := deviationCalls[d.call](r, ctx, ch)
 	require.Len(r, hit, 1, "the deviation never happened")
 	switch d.want {

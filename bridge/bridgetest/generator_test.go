@@ -116,7 +116,7 @@ const generatorSize = 200_000
 func (r *rig) assault(attack func()) {
 	ports := r.run(r.dev, "loopback", 4)
 	ports = append(ports, r.run(r.dev, "hold", 4)...)
-	ctx, cancel := context.WithTimeout(r.ctx(), 30*time.Millisecond)
+	ctx, cancel := context.WithCancel(r.ctx())
 	defer cancel()
 	var calls []*pending
 	var buffers []*buffer
@@ -134,6 +134,8 @@ func (r *rig) assault(attack func()) {
 	}
 	r.untilBlocked(r.dev, 1)
 	attack()
+	timer := time.AfterFunc(20*time.Millisecond, cancel)
+	defer timer.Stop()
 	for _, c := range calls {
 		requireTyped(r, r.wait(c))
 	}

@@ -64,7 +64,7 @@ func (s *Script) destinationLocked(c *channel, m *abi.Slot) {
 		return
 	}
 	r.began, r.move.mem = true, r.mem
-	if s.lostLocked(c, abi.D2H, r.id, &r.move, m.Gather()) {
+	if s.fenced || s.lostLocked(c, abi.D2H, r.id, &r.move, m.Gather()) {
 		return
 	}
 	status, entry := s.copyListLocked(&r.move, m, abi.D2H)
@@ -119,9 +119,6 @@ func (s *Script) copyListLocked(mv *move, m *abi.Slot, d abi.Direction) (abi.Sta
 	}
 	for i := range n {
 		e := g.Entry[i]
-		if s.fenced {
-			return abi.ErrDMA, uint32(i)
-		}
 		mem := mv.mem[mv.processed:][:e.Length()]
 		if !copyHost(mem, uintptr(e.Address()), d) {
 			return abi.ErrDMA, uint32(i)

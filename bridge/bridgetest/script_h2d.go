@@ -145,7 +145,7 @@ func (s *Script) sourceLocked(c *channel, m *abi.Slot) {
 			s.moveOnLocked(c, o)
 		}
 	}
-	if s.lostLocked(c, abi.H2D, o.id, &o.move, m.Gather()) {
+	if s.fenced || s.lostLocked(c, abi.H2D, o.id, &o.move, m.Gather()) {
 		return
 	}
 	status, entry := s.copyListLocked(&o.move, m, abi.H2D)

@@ -129,16 +129,17 @@ func (s *Script) step(l *life, next *time.Time) (worked bool, idle time.Duration
 		return false, time.Hour
 	}
 	now := time.Now()
-	if !now.Before(*next) {
+	for i := range s.area.boxes {
+		worked = s.drainLocked(&s.area.boxes[i]) || worked
+	}
+	// A beat says that the rings were dry, unless they never are.
+	if late := now.Sub(*next); late >= 0 && (!worked || late > 5*s.shape.Beat) {
 		*next = now.Add(s.shape.Beat)
 		if !s.mute {
 			s.writeBeat()
 		}
 	}
 	idle = next.Sub(now)
-	for i := range s.area.boxes {
-		worked = s.drainLocked(&s.area.boxes[i]) || worked
-	}
 	idle = min(idle, s.expireLocked(now))
 	if !s.flushLocked() {
 		idle = min(idle, 200*time.Microsecond)
