@@ -39,6 +39,8 @@ type box struct {
 	_  [64]byte
 	rx struct {
 		sync.Mutex
+		next *uint64 // header of the next slot, once written with the phase of want
+		want uint64
 		head uint64  // slots taken
 		told uint64  // head as the device knows it
 		dead bool    // nothing may be taken any more
@@ -144,27 +146,28 @@ func (b *box) ring() {
 	b.ep.dev.port.Ring(b.island)
 }
 
-// ready reports whether the device has published another slot. Must hold rx.
-func (b *box) readyLocked() bool {
-	h := atomic.LoadUint64(&b.d2h[b.rx.head&b.mask].Header) // SYNC: slot
-	return abi.Header(h).Phase() == b.phase(b.rx.head)
-}
-
 // takeLocked copies the next message to s: the device may write the slot again
 // at any time, so only the copy is looked at. Must hold rx.
 func (b *box) takeLocked(s *abi.Slot) bool {
-	from := &b.d2h[b.rx.head&b.mask]
-	h := atomic.LoadUint64(&from.Header) // SYNC: slot
-	if abi.Header(h).Phase() != b.phase(b.rx.head) || b.rx.dead {
+	h := atomic.LoadUint64(b.rx.next) // SYNC: slot
+	if abi.Header(h^b.rx.want).Phase() != 0 || b.rx.dead {
 		return false
 	}
 	s.Header = h
-	s.Payload = from.Payload
+	s.Payload = b.d2h[b.rx.head&b.mask].Payload
 	b.rx.head++
+	b.aimLocked()
 	if b.rx.head-b.rx.told > b.mask>>2 {
 		b.publishLocked()
 	}
 	return true
+}
+
+// aimLocked works out what the next slot will look like, once per slot rather
+// than once per poll. Must hold rx.
+func (b *box) aimLocked() {
+	b.rx.next = &b.d2h[b.rx.head&b.mask].Header
+	b.rx.want = uint64(abi.Header(0).WithPhase(b.phase(b.rx.head)))
 }
 
 // publishLocked tells the device how far d2h was consumed. Must hold rx.
@@ -252,5 +255,6 @@ func newBox(ep *epoch, index int) *box {
 	b.mask = uint64(l.slots - 1)
 	b.shift = bits.TrailingZeros(uint(l.slots))
 	b.h2d, b.d2h, b.h2dHead, b.d2hHead = l.mailbox(index)
+	b.aimLocked()
 	return b
 }

@@ -32,8 +32,8 @@ func (b *box) dispatchLocked(s *abi.Slot) {
 		b.staleLocked()
 		return
 	}
-	if int(id) >= b.ep.channels || b.ep.hello.Mailbox(id) != b.index {
-		b.faultLocked(s, "not a channel of mailbox %d", b.index)
+	if int(id) >= b.ep.channels {
+		b.faultLocked(s, "not below %d", b.ep.channels)
 		return
 	}
 	if t := h.Type(); t != abi.TypeDirect && h.Length() != abi.PayloadSize {
@@ -44,6 +44,8 @@ func (b *box) dispatchLocked(s *abi.Slot) {
 	switch {
 	case c == nil:
 		b.strangerLocked(s)
+	case c.box != b:
+		b.faultLocked(s, "not a channel of mailbox %d", b.index)
 	case c.opening:
 		b.earlyLocked(c, s)
 	default:
@@ -55,6 +57,10 @@ func (b *box) dispatchLocked(s *abi.Slot) {
 // crossed its close is stale, but its type must be one the device may send.
 // Must hold rx.
 func (b *box) strangerLocked(s *abi.Slot) {
+	if b.ep.hello.Mailbox(abi.Header(s.Header).Channel()) != b.index {
+		b.faultLocked(s, "not a channel of mailbox %d", b.index)
+		return
+	}
 	switch abi.Header(s.Header).Type() {
 	case abi.TypeDirect, abi.TypeIndBegin, abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeWithdraw,
 		abi.TypeWithdrawn, abi.TypeAborted, abi.TypeClose, abi.TypeReady:
