@@ -2,7 +2,7 @@
 GO         ?= go
 FUZZTIME   ?= 5s
 CLANG_FORMAT ?= clang-format-14
-CFILES     := $(wildcard firmware/*.[ch] firmware/test/*.[ch] examples/*/*.[ch])
+CFILES     := $(wildcard firmware/*.[ch] firmware/test/*.[ch] examples/*/*/*.[ch])
 STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
 RUNNER      = bin/testrun -skips .ci/skips
 GOTEST      = $(GO) test -race -count=1 -timeout 30m

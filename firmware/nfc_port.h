@@ -86,7 +86,7 @@ struct nfc_port {
 	void (*stack_switch)(struct nfc_stack *from, struct nfc_stack *to);
 
 	/*
-	 * Make a program image runnable. On 0, *table ends with a NULL name
+	 * Make a program image runnable. 0 or a negated status; on 0 *table ends with a NULL name
 	 * and stays valid until the device ends. NULL: this port cannot.
 	 */
 	int (*load)(void *self, const void *image, uint64_t size,

@@ -148,19 +148,27 @@ static void finish(struct nfc_transfer *t)
 		nfc_channel_over(ch);
 }
 
+/* Where in the transfer a queued list starts. */
+static uint64_t list_start(const struct nfc_transfer *t, uint64_t number)
+{
+	uint64_t mask = t->channel->island->dev->config.window - 1;
+	const struct nfc_slot *list = &t->queue[number & mask];
+	uint64_t start = t->size -
+			 (list->payload[6] >> NFC_TAIL_OUTSTANDING_SHIFT);
+
+	for (uint64_t i = 0; i < list->header; i++)
+		start -= nfc_entry_length(list->payload[i]);
+	return start;
+}
+
 /*
  * A copy failed for now: fall back to the start of its list and ask the host
  * to send from there again.
  */
 static void repeat_from(struct nfc_transfer *t, const struct nfc_piece *piece)
 {
-	uint64_t mask = t->channel->island->dev->config.window - 1;
-	const struct nfc_slot *list = &t->queue[piece->list & mask];
-	uint64_t start = t->size -
-			 (list->payload[6] >> NFC_TAIL_OUTSTANDING_SHIFT);
+	uint64_t start = list_start(t, piece->list);
 
-	for (uint64_t i = 0; i < list->header; i++)
-		start -= nfc_entry_length(list->payload[i]);
 	t->lists = t->cursor = t->finished = piece->list;
 	t->received = t->planned = t->boundary = t->processed = start;
 	t->entry = 0;
@@ -190,6 +198,7 @@ static void batch_done(struct nfc_transfer *t)
 		}
 		t->fault_index = piece->entry;
 		t->finished = piece->list;
+		t->processed = list_start(t, piece->list);
 		t->ending = failed >> 16 == NFC_ERESET ? NFC_ERESET : NFC_EDMA;
 		return;
 	}
