@@ -133,8 +133,7 @@ func (h *half) putBegin(ctx context.Context, hd abi.Header, p *[7]uint64, hd2 ab
 	}
 }
 
-// starve passes some time while the ring is full and nothing of the call is
-// in flight. It returns why the call should not wait any more. Must hold turn.
+// starve passes some time while the ring is full. It returns why the call should not wait any more. Must hold turn.
 func (h *half) starve(ctx context.Context, round int) error {
 	d := h.box.ep.dev
 	d.blocked.Add(1)
@@ -158,9 +157,12 @@ func timeout(ctx context.Context) uint64 {
 // returns why, and the device does not touch the buffer any more. Must hold turn.
 func (h *half) run(ctx context.Context, x *transfer) error {
 	for round := 0; ; round++ {
-		if h.feed(x) {
+		starved := h.feed(x)
+		switch {
+		case h.lend(ctx):
+		case starved:
 			_ = h.starve(ctx, round) // what ends the wait is looked at below
-		} else if !h.lend(ctx) {
+		default:
 			h.await(ctx.Done(), nil, fMoved, shutAny)
 		}
 		state, shut := h.state.Load(), h.shut.Load()
@@ -183,9 +185,9 @@ func (h *half) run(ctx context.Context, x *transfer) error {
 	}
 }
 
-// feed sends lists while window and ring have room. True if there are lists
-// to send, none is in flight and the ring is full: no ack will wake the
-// caller. Must hold turn.
+// feed sends lists while window and ring have room. True if it was the ring
+// that had none: the device may wait for more lists before it acks, so no ack
+// need come to wake the caller. Must hold turn.
 func (h *half) feed(x *transfer) (starved bool) {
 	var s abi.Slot
 	b := h.box
@@ -216,7 +218,7 @@ func (h *half) feed(x *transfer) (starved bool) {
 		h.ring()
 	}
 	h.lists.Add(l.sent - first)
-	return ok && l.sent == l.acked && !dead
+	return ok && !dead
 }
 
 const (

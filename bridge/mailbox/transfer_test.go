@@ -121,6 +121,35 @@ func TestSendIndWindow(t *testing.T) {
 	require.NoError(t, wait())
 }
 
+// The ring, full of others' messages, stops the lists before the window does.
+// The device need not ack so few: the host goes on when there is room.
+func TestSendIndGoesOnWhenTheRingHasRoom(t *testing.T) {
+	f, d, c := setup(t)
+	data := pattern(3 * listBytes)
+	wait := f.async(func() error { return c.SendInd(context.Background(), data) })
+	f.expect(fakeBox, abi.TypeIndBegin)
+	got := f.lists(1, 0, 1, 0)
+	f.asleep(d, 1)
+	note := c.recv.note(1)
+	for range c.box.listRoom() {
+		require.NotEqual(t, putFull, c.box.put(c.recv.header(abi.TypeFin, abi.PayloadSize, 1), &note.Payload, c.box.urgentRoom()))
+	}
+	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateReady})
+	f.until("starved", func() bool {
+		c.send.xfer.mu.Lock()
+		defer c.send.xfer.mu.Unlock()
+		return c.send.xfer.led.ready
+	})
+	for range c.box.listRoom() {
+		f.expect(fakeBox, abi.TypeFin)
+	}
+	got = append(got, f.lists(1, 1, 4, 0)...)
+	require.True(t, bytes.Equal(data, got))
+	f.ack(abi.TypeDone, done(1, abi.H2D, len(data)))
+	f.expect(fakeBox, abi.TypeFin)
+	require.NoError(t, wait())
+}
+
 func TestSendIndRepeat(t *testing.T) {
 	f, _, c := setup(t)
 	data := pattern(6 * listBytes)
