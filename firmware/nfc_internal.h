@@ -300,6 +300,7 @@ void nfc_transfer_done(struct nfc_transfer *t);
 void nfc_transfer_ack(struct nfc_transfer *t, enum nfc_type type,
 		      enum nfc_state state, enum nfc_status status);
 bool nfc_transfer_pump(struct nfc_island *island);
+void nfc_transfer_hurry(struct nfc_transfer *t);
 void nfc_half_release(struct nfc_channel *ch, enum nfc_direction direction,
 		      int result);
 

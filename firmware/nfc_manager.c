@@ -173,6 +173,7 @@ int nfc_accept(struct nfc_channel *ch, struct nfc_process *p)
 	nfc_transfer_begin(p, ch, NFC_H2D, begin->size);
 	if (has_list)
 		nfc_transfer_list(half->transfer, &ch->list);
+	nfc_transfer_hurry(half->transfer);
 	return NFC_AGAIN;
 }
 

@@ -243,6 +243,22 @@ static bool pump_one(struct nfc_island *island, struct nfc_transfer *t,
 	return false;
 }
 
+/*
+ * A transfer whose lists have all come and that is one piece is over before
+ * the pump's turn. It is the island's newest.
+ */
+void nfc_transfer_hurry(struct nfc_transfer *t)
+{
+	struct nfc_island *island = t->channel->island;
+	bool busy;
+
+	if (t->received < t->size || t->size > NFC_PIECE_MIN ||
+	    island->active != t)
+		return;
+	if (!pump_one(island, t, &busy))
+		island->active = t->next;
+}
+
 /* One piece for every active transfer; true if there was any work. */
 bool nfc_transfer_pump(struct nfc_island *island)
 {

@@ -84,11 +84,20 @@ func (b *box) hasRoomLocked(n, limit uint64) bool {
 	return b.tx.tail-head+n <= limit
 }
 
-// storeLocked writes slot i. The header goes last. Must hold tx.
+// storeLocked writes slot i. The header goes last, as a full fence: wakeLocked
+// may follow. Must hold tx.
 func (b *box) storeLocked(i uint64, h abi.Header, p *[7]uint64) {
 	s := &b.h2d[i&b.mask]
 	s.Payload = *p
 	atomic.StoreUint64(&s.Header, uint64(h.WithPhase(b.phase(i)))) // SYNC: slot, island park
+}
+
+// storeMoreLocked writes slot i without a fence: storeLocked must follow. Must
+// hold tx.
+func (b *box) storeMoreLocked(i uint64, h abi.Header, p *[7]uint64) {
+	s := &b.h2d[i&b.mask]
+	s.Payload = *p
+	storeRelease(&s.Header, uint64(h.WithPhase(b.phase(i)))) // SYNC: slot
 }
 
 // wakeLocked reports whether the island sleeps; the caller then rings it. It
@@ -119,7 +128,7 @@ func (b *box) putPair(h abi.Header, p *[7]uint64, h2 abi.Header, p2 *[7]uint64) 
 	if b.tx.dead || !b.hasRoomLocked(2, b.normalRoom()) {
 		return b.refuse()
 	}
-	b.storeLocked(b.tx.tail+1, h2, p2)
+	b.storeMoreLocked(b.tx.tail+1, h2, p2)
 	b.storeLocked(b.tx.tail, h, p)
 	b.tx.tail += 2
 	wake := b.wakeLocked()

@@ -206,10 +206,15 @@ func (h *half) feed(x *transfer) (starved bool) {
 	b.tx.Lock()
 	for ok && !b.tx.dead && b.hasRoomLocked(1, b.listRoom()) {
 		n := l.cut.fill(k, s.Gather())
-		b.storeLocked(b.tx.tail, h.header(abi.TypeIndList, n|flag, x.id), &s.Payload)
+		hd := h.header(abi.TypeIndList, n|flag, x.id)
+		at := b.tx.tail
 		b.tx.tail++
 		l.sent++
-		k, ok = l.next()
+		if k, ok = l.next(); ok && b.hasRoomLocked(1, b.listRoom()) {
+			b.storeMoreLocked(at, hd, &s.Payload)
+		} else {
+			b.storeLocked(at, hd, &s.Payload)
+		}
 	}
 	wake := l.sent > first && b.wakeLocked()
 	dead := b.tx.dead

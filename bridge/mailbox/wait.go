@@ -19,26 +19,35 @@ const (
 	crowdTime   = 10 * time.Second       // for a device that answers, but others first
 	silence     = time.Second            // without a heartbeat, at least: the device is lost
 	wakeSpins   = 32                     // spinTimes that an island needs to wake up
+	shareSpins  = 8                      // spinTimes in which answers come that come soon
 	hotTime     = time.Millisecond       // between two rings: the channel is busy
+	lateTime    = 200 * time.Microsecond // a sleep that was too long to spin instead
 )
 
 // spin decides how long a half polls before it parks. Parking costs far more
-// than a short spin, so there always is one. A call that had to wake the island
+// than a short spin, so there always is one. While answers come soon there are
+// several, and between them the island may have this processor: on a busy
+// machine it is the one it waits for. A call that had to wake the island
 // shortly after another did so spins until the island is up: both sides asleep
 // in turn, each too late for the other, would stay so for ever.
 type spin struct {
 	full int32 // polls in spinTime; 0 where the device cannot run meanwhile
 	rang time.Time
 	hot  bool // the call rang the island, and not for the first time of late
+	late bool // the last answer came late
 }
 
 // rounds returns how many spins to make before parking.
 func (s *spin) rounds() int {
-	if !s.hot {
+	switch {
+	case s.hot:
+		s.hot = false
+		return wakeSpins
+	case s.late:
 		return 1
+	default:
+		return shareSpins
 	}
-	s.hot = false
-	return wakeSpins
 }
 
 // ring rings the island for the half. Must hold turn.
@@ -167,6 +176,7 @@ func (h *half) block(done <-chan struct{}, timer <-chan time.Time, dry bool) (en
 	d.blocked.Add(1)
 	h.parked.Add(1)
 	h.box.ep.watch.wakeUp()
+	start := time.Now()
 	if done == nil && timer == nil {
 		<-h.wake
 	} else {
@@ -178,6 +188,7 @@ func (h *half) block(done <-chan struct{}, timer <-chan time.Time, dry bool) (en
 			ended = true
 		}
 	}
+	h.spin.late = time.Since(start) > lateTime
 	d.blocked.Add(-1)
 	return ended
 }

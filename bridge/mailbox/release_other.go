@@ -1,0 +1,8 @@
+//go:build !amd64 && !arm64
+
+package mailbox
+
+import "sync/atomic"
+
+// storeRelease stores v at p after everything stored before it.
+func storeRelease(p *uint64, v uint64) { atomic.StoreUint64(p, v) }
