@@ -220,6 +220,7 @@ struct nfc_island {
 	uint64_t timer; /* no process or offer is due before */
 	uint64_t next_beat;
 	uint64_t spin_ns; /* adapted between 0 and port->spin_ns */
+	uint64_t rung; /* doorbells the island gave way after */
 	_Atomic(struct nfc_call *) inbox;
 	uint64_t count[NFC_COUNTERS];
 };

@@ -319,6 +319,17 @@ static void island_sleep(struct nfc_island *island)
 	island->now = port->now(port->self);
 }
 
+/* A host that was just woken may wait for this very processor. */
+static void give_way(struct nfc_island *island)
+{
+	const struct nfc_port *port = island->dev->port;
+
+	if (island->rung == island->count[NFC_COUNT_DOORBELLS])
+		return;
+	island->rung = island->count[NFC_COUNT_DOORBELLS];
+	port->yield(port->self);
+}
+
 /* One turn; true if it found anything to do. */
 static bool island_turn(struct nfc_island *island)
 {
@@ -330,6 +341,7 @@ static bool island_turn(struct nfc_island *island)
 	if (island->active)
 		busy |= nfc_transfer_pump(island);
 	busy |= serve_inbox(island);
+	give_way(island);
 	return busy;
 }
 

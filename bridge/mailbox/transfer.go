@@ -21,7 +21,9 @@ type transfer struct {
 	pin runtime.Pinner // holds the buffer while the device may touch it
 	id  uint64         // owned by the turn's holder
 
-	mu     sync.Mutex // guards what follows
+	// mu guards what follows while the half is active; before that and once it
+	// is done the drains leave it to the turn's holder.
+	mu     sync.Mutex
 	led    ledger
 	end    abi.Ack  // how it ended
 	kind   abi.Type // type of the message that ended it; TypeNone before
@@ -44,10 +46,8 @@ func (x *transfer) start(data []byte, h *half, ready bool) {
 		x.pin.Pin(p)
 		cut.addr = uint64(uintptr(unsafe.Pointer(p)))
 	}
-	x.mu.Lock()
 	x.led = newLedger(cut, int(h.box.ep.hello.Window), ready)
 	x.kind, x.end, x.giveUp = abi.TypeNone, abi.Ack{}, false
-	x.mu.Unlock()
 }
 
 // SendInd gives len(data) bytes and returns nil once the target holds them
@@ -94,6 +94,7 @@ func (h *half) sendInd(ctx context.Context, data []byte) error {
 // device sees both. Must hold turn.
 func (h *half) beginInd(ctx context.Context, x *transfer) error {
 	var begin, list abi.Slot
+	x.led.sent = min(x.led.lists, 1)
 	id := h.begin(fIndirect)
 	x.id = id
 	*begin.Begin() = abi.Begin{Transaction: id, Size: x.led.cut.size, TimeoutNS: timeout(ctx)}
@@ -103,9 +104,6 @@ func (h *half) beginInd(ctx context.Context, x *transfer) error {
 		err = h.put(ctx, hd, &begin.Payload, h.box.normalRoom(), shutAny)
 	} else {
 		n := x.led.cut.fill(0, list.Gather())
-		x.mu.Lock()
-		x.led.sent = 1
-		x.mu.Unlock()
 		h.lists.Add(1)
 		err = h.putBegin(ctx, hd, &begin.Payload, h.header(abi.TypeIndList, n, id), &list.Payload)
 	}
@@ -157,7 +155,10 @@ func timeout(ctx context.Context) uint64 {
 // returns why, and the device does not touch the buffer any more. Must hold turn.
 func (h *half) run(ctx context.Context, x *transfer) error {
 	for round := 0; ; round++ {
-		starved := h.feed(x)
+		starved := false
+		if round > 0 || !x.whole(h) {
+			starved = h.feed(x)
+		}
 		switch {
 		case h.lend(ctx):
 		case starved:
@@ -184,6 +185,9 @@ func (h *half) run(ctx context.Context, x *transfer) error {
 		}
 	}
 }
+
+// whole reports whether the offer brought all lists with it.
+func (x *transfer) whole(h *half) bool { return h.dir == abi.H2D && x.led.lists <= 1 }
 
 // feed sends lists while window and ring have room. True if it was the ring
 // that had none: the device may wait for more lists before it acks, so no ack
@@ -318,12 +322,10 @@ func (x *transfer) stopped(err error) error {
 // result returns what the device said when it ended the transfer; nil for
 // DONE. Must hold turn.
 func (h *half) result(ctx context.Context, x *transfer) error {
-	x.mu.Lock()
-	kind, end, size := x.kind, x.end, x.led.cut.size
-	x.mu.Unlock()
-	if kind == abi.TypeDone {
+	if x.kind == abi.TypeDone {
 		return nil
 	}
+	end, size := &x.end, x.led.cut.size
 	switch end.Status {
 	case abi.ErrSize:
 		return fmt.Errorf("channel %d: %w", h.ch.id, &bridge.SizeError{Host: size, Device: end.Outstanding})
