@@ -7,9 +7,24 @@
  */
 #include "nfc_internal.h"
 
-static inline uint64_t claim_word(uint32_t count, uint32_t next)
+enum {
+	CLAIM_FRONT = 1, /* added to claim: a piece from the front */
+	CLAIM_BACK = 1 << 16, /* from the back */
+};
+
+static inline uint32_t claim_count(uint64_t claim)
 {
-	return (uint64_t)count << 32 | next;
+	return (uint32_t)(claim >> 32);
+}
+
+static inline uint32_t claim_front(uint64_t claim)
+{
+	return (uint32_t)claim & 0xffff;
+}
+
+static inline uint32_t claim_back(uint64_t claim)
+{
+	return (uint32_t)claim >> 16;
 }
 
 static uint64_t piece_limit(const struct nfc_transfer *t)
@@ -133,7 +148,7 @@ bool nfc_dma_plan(struct nfc_transfer *t)
 	}
 	atomic_store_explicit(&b->done, 0, memory_order_relaxed);
 	atomic_store_explicit(&b->failed, 0, memory_order_relaxed);
-	atomic_store_explicit(&b->claim, claim_word(count, 0),
+	atomic_store_explicit(&b->claim, (uint64_t)count << 32,
 			      memory_order_release); /* SYNC: dma claim */
 	offer(dev, t);
 	return true;
@@ -153,19 +168,25 @@ static void note_failure(struct nfc_batch *b, uint32_t at, int rc)
 			return;
 }
 
-/* Claim one piece and move it; false if none is left. Any thread. */
-bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t)
+/*
+ * Claim one piece and move it; false if none is left. Any thread. The owner
+ * takes from the front and helpers from the back, so that a buffer used again
+ * meets the same caches.
+ */
+bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t, bool front)
 {
 	struct nfc_batch *b = &t->batch;
 	uint64_t claim = atomic_load_explicit(&b->claim, memory_order_acquire);
+	uint64_t take = front ? CLAIM_FRONT : CLAIM_BACK;
 	uint32_t at;
 	int rc;
 
 	do {
-		at = (uint32_t)claim;
-		if (at >= claim >> 32)
+		if (claim_front(claim) + claim_back(claim) >= claim_count(claim))
 			return false;
-	} while (!atomic_compare_exchange_weak(&b->claim, &claim, claim + 1));
+	} while (!atomic_compare_exchange_weak(&b->claim, &claim, claim + take));
+	at = front ? claim_front(claim) :
+		     claim_count(claim) - 1 - claim_back(claim);
 	/* SYNC: dma claim: the piece is ours and the batch stays until done */
 	rc = move(dev, t, &b->piece[at]);
 	if (rc)
@@ -191,9 +212,8 @@ void nfc_dma_stop(struct nfc_device *dev, struct nfc_transfer *t)
 	if (!t->busy)
 		return;
 	claim = atomic_exchange(&t->batch.claim, 0);
-	if (claim >> 32)
-		t->batch.claimed = (uint32_t)nfc_min((uint32_t)claim,
-						     claim >> 32);
+	if (claim)
+		t->batch.claimed = claim_front(claim) + claim_back(claim);
 }
 
 /* Take a finished batch off the open table. */
@@ -211,7 +231,7 @@ int nfc_dma_step(struct nfc_device *dev)
 		struct nfc_transfer *t = atomic_load_explicit(
 			&dev->open[i], memory_order_acquire);
 
-		if (t && nfc_dma_work(dev, t))
+		if (t && nfc_dma_work(dev, t, false))
 			return 1;
 	}
 	return 0;

@@ -70,10 +70,11 @@ struct nfc_piece {
 
 /*
  * A run of pieces that any engine may work on. The owner fills it and stores
- * claim; engines take pieces by moving claim.next. SYNC: dma claim.
+ * claim; engines take pieces by moving claim. SYNC: dma claim.
  */
 struct nfc_batch {
-	_Atomic uint64_t claim; /* {count:32 | next:32} */
+	_Atomic uint64_t
+		claim; /* {count:32 | taken from the back:16 | from the front:16} */
 	_Atomic uint32_t done; /* pieces finished */
 	_Atomic uint32_t failed; /* {status:16 | piece+1:16} of the first failure */
 	uint32_t claimed; /* at an abort: pieces that will finish */
@@ -307,7 +308,7 @@ void nfc_half_release(struct nfc_channel *ch, enum nfc_direction direction,
 
 /* nfc_dma.c */
 bool nfc_dma_plan(struct nfc_transfer *t);
-bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t);
+bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t, bool front);
 bool nfc_dma_quiet(struct nfc_transfer *t);
 void nfc_dma_stop(struct nfc_device *dev, struct nfc_transfer *t);
 void nfc_dma_close(struct nfc_device *dev, struct nfc_transfer *t);

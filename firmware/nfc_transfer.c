@@ -222,7 +222,7 @@ static bool pump_one(struct nfc_island *island, struct nfc_transfer *t,
 	if (t->busy) {
 		*busy = true;
 		if (!nfc_dma_quiet(t))
-			nfc_dma_work(dev, t);
+			nfc_dma_work(dev, t, true);
 		if (!nfc_dma_quiet(t))
 			return true;
 	}
