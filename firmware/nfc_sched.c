@@ -290,26 +290,34 @@ static bool boxes_pending(struct nfc_island *island, bool *stalled)
 	return pending;
 }
 
+/* True if there is nothing to do; *stalled if a mailbox waits for d2h room. */
+static bool nothing_to_do(struct nfc_island *island, bool *stalled)
+{
+	return !boxes_pending(island, stalled) &&
+	       !atomic_load(&island->inbox) && !island->recalls &&
+	       !island->ready_first && !atomic_load(&island->dev->halt);
+}
+
 /*
- * Sleep until the host or another island rings, or something is due. The
- * order is: say so, fence, look again. SYNC: island park
+ * Sleep once, until the host or another island rings or something is due. The
+ * order is: say so, fence, look again. SYNC: island park. False if there is
+ * something to do now.
  */
-static void island_sleep(struct nfc_island *island)
+static bool island_sleep(struct nfc_island *island)
 {
 	struct nfc_device *dev = island->dev;
 	const struct nfc_port *port = dev->port;
 	_Atomic uint64_t *word =
 		(_Atomic uint64_t *)&dev->area->island[island->index].word;
 	uint64_t until = island->timer;
-	bool stalled;
+	bool stalled, nothing;
 
 	if (island->index == 0)
 		until = nfc_min(until, island->next_beat);
 	atomic_store(word, 1);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!boxes_pending(island, &stalled) && !atomic_load(&island->inbox) &&
-	    !island->recalls && !island->ready_first &&
-	    !atomic_load(&dev->halt)) {
+	nothing = nothing_to_do(island, &stalled);
+	if (nothing) {
 		if (stalled)
 			until = nfc_min(until, island->now + 50000);
 		island->count[NFC_COUNT_SLEEPS]++;
@@ -317,6 +325,10 @@ static void island_sleep(struct nfc_island *island)
 	}
 	atomic_store(word, 0);
 	island->now = port->now(port->self);
+	nothing = nothing_to_do(island, &stalled);
+	if (nothing)
+		serve_timers(island);
+	return nothing;
 }
 
 /* A host that was just woken may wait for this very processor. */
@@ -397,7 +409,8 @@ static uint64_t idle(struct nfc_island *island, uint64_t idle_since)
 		return idle_since;
 	}
 	adapt_spin(island, false);
-	island_sleep(island);
+	while (island_sleep(island)) /* a heartbeat is no reason to spin */
+		;
 	return island->now;
 }
 
