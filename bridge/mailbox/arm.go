@@ -63,11 +63,11 @@ func (h *half) fire() {
 // ask sends OFFER: the device answers READY when the target waits to read.
 // While a call sends, its unlock asks. The turn orders OFFER with the ids.
 func (h *half) ask() {
-	for h.armed.Load() && h.turn.try() {
-		if h.shut.Load() == 0 {
-			_ = h.say(abi.TypeOffer, h.id(h.state.Load())+1) // fails only when the device is gone
-		}
-		h.turn.unlock()
+	if !h.armed.Load() || !h.turn.try() {
 		return
 	}
+	if h.shut.Load() == 0 {
+		_ = h.say(abi.TypeOffer, h.id(h.state.Load())+1) // fails only when the device is gone
+	}
+	h.turn.unlock()
 }

@@ -104,7 +104,7 @@ func (c *Channel) sayClose(halves uint32) error {
 	var s abi.Slot
 	*s.Close() = abi.Close{Halves: halves, Generation: c.generation}
 	hd := c.recv.header(abi.TypeClose, abi.PayloadSize, c.generation)
-	return c.recv.put(nil, hd, &s.Payload, c.box.urgentRoom(), shutDown)
+	return c.recv.put(background, hd, &s.Payload, c.box.urgentRoom(), shutDown)
 }
 
 // leave waits until no call works in a half that is shut.

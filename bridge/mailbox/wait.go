@@ -293,7 +293,7 @@ func (h *half) pressed(ctx context.Context, stop uint32) error {
 	if h.shut.Load()&stop != 0 {
 		return h.err()
 	}
-	if ctx != nil && ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return &bridge.WithdrawnError{Cause: ctx.Err()}
 	}
 	return nil
@@ -304,13 +304,13 @@ func (h *half) record(t abi.Type, a *abi.Ack) error {
 	var s abi.Slot
 	*s.Ack() = *a
 	hd := h.header(t, abi.PayloadSize, a.Transaction)
-	return h.put(nil, hd, &s.Payload, h.box.urgentRoom(), shutDown)
+	return h.put(background, hd, &s.Payload, h.box.urgentRoom(), shutDown)
 }
 
 // say names a transaction to the device: FIN, WITHDRAW, WITHDRAWN, ABORT, OFFER.
 func (h *half) say(t abi.Type, id uint64) error {
 	s := h.note(id)
-	return h.put(nil, h.header(t, abi.PayloadSize, id), &s.Payload, h.box.urgentRoom(), shutDown)
+	return h.put(background, h.header(t, abi.PayloadSize, id), &s.Payload, h.box.urgentRoom(), shutDown)
 }
 
 // note returns a slot with the payload of say.
