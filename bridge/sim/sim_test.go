@@ -1,16 +1,21 @@
 package sim
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 )
 
@@ -61,7 +66,7 @@ func TestDeviceLog(t *testing.T) {
 	dev, err := bridge.Open(ctx, "sim:", &bridge.Options{Logger: logger})
 	require.NoError(t, err)
 	defer dev.Close()
-	log, err := dev.Subscribe(ctx, 2)
+	log, err := dev.Subscribe(ctx, abi.TargetLog)
 	require.NoError(t, err)
 	require.NoError(t, log.Send(ctx, []byte("hello from the host")))
 	require.Contains(t, <-lines, "hello from the host")
@@ -76,4 +81,103 @@ type writer func(p []byte)
 func (w writer) Write(p []byte) (int, error) {
 	w(p)
 	return len(p), nil
+}
+
+// TestShapes echoes messages and transfers on many channels of devices of
+// other shapes: several islands, DMA engines, the smallest rings and window.
+func TestShapes(t *testing.T) {
+	for _, shape := range []string{
+		"islands=2&managers=4&channels=64", "engines=2", "islands=2&managers=2&engines=1&channels=40",
+		"slots=16&window=1&managers=1", "microengines=2&contexts=8&stack=32KiB", "spin=0",
+	} {
+		t.Run(shape, func(t *testing.T) {
+			bridgetest.LeakCheck(t)
+			dev := openDevice(t, shape)
+			defer func() { require.NoError(t, dev.Close()) }()
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			var all sync.WaitGroup
+			for _, first := range []bridge.Target{17, 0, 0, bridge.Target(dev.Info().Channels) - 1} {
+				p, err := dev.Start(ctx, bridge.Program{Name: "loopback", First: first, Targets: 1})
+				require.NoError(t, err)
+				ch, err := dev.Subscribe(ctx, p.First)
+				require.NoError(t, err)
+				all.Go(func() { echo(ctx, t, ch) })
+			}
+			all.Wait()
+		})
+	}
+}
+
+// echo sends messages and transfers of growing size through a loopback.
+func echo(ctx context.Context, t *testing.T, ch bridge.Channel) {
+	out, in := make([]byte, 1<<20+3), make([]byte, 1<<20+3)
+	for i := range out {
+		out[i] = byte(i*7 + i>>12)
+	}
+	for size := 1; size <= len(out); size = size*5 + 1 {
+		n := min(size, 56)
+		if !assert.NoError(t, ch.Send(ctx, out[:n])) {
+			return
+		}
+		got, err := ch.Receive(ctx, in)
+		assert.NoError(t, err)
+		assert.Equal(t, out[:n], in[:got])
+		assert.NoError(t, ch.SendInd(ctx, out[:size]))
+		assert.NoError(t, ch.ReceiveInd(ctx, in[:size]))
+		assert.True(t, bytes.Equal(out[:size], in[:size]), "%d bytes", size)
+	}
+}
+
+// TestServices asks telemetry for its counters and the device for the time.
+func TestServices(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	dev := openDevice(t, "")
+	defer dev.Close()
+	telemetry, err := dev.Subscribe(ctx, abi.TargetTelemetry)
+	require.NoError(t, err)
+	var page [56]byte
+	require.NoError(t, telemetry.Send(ctx, []byte{0, 0, 0, 0}))
+	n, err := telemetry.Receive(ctx, page[:])
+	require.NoError(t, err)
+	require.Equal(t, 56, n)
+	require.NotZero(t, binary.LittleEndian.Uint64(page[:]), "messages taken")
+
+	clock, err := dev.Subscribe(ctx, abi.TargetTime)
+	require.NoError(t, err)
+	require.NoError(t, clock.Send(ctx, binary.LittleEndian.AppendUint64(nil, 42)))
+	n, err = clock.Receive(ctx, page[:])
+	require.NoError(t, err)
+	require.Equal(t, 24, n)
+	require.Equal(t, uint64(42), binary.LittleEndian.Uint64(page[:]))
+	in, out := binary.LittleEndian.Uint64(page[8:]), binary.LittleEndian.Uint64(page[16:])
+	require.NotZero(t, in)
+	require.GreaterOrEqual(t, out, in)
+}
+
+// TestSilentDevice: a program that keeps its island to itself stops the
+// heartbeat; calls end with ErrDeviceLost, and Reset brings the device back.
+func TestSilentDevice(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	dev := openDevice(t, "")
+	defer dev.Close()
+	hold, err := dev.Start(ctx, bridge.Program{Name: "hold", Targets: 1})
+	require.NoError(t, err)
+	ch, err := dev.Subscribe(ctx, hold.First)
+	require.NoError(t, err)
+	blocked := make(chan error, 1)
+	go func() { blocked <- ch.Send(ctx, nil) }()
+	_, err = dev.Start(ctx, bridge.Program{Name: "spin", Targets: 1, Argument: 5000})
+	if err != nil { // the island may stop before it can say that it started
+		require.ErrorIs(t, err, bridge.ErrDeviceLost)
+	}
+	require.ErrorIs(t, <-blocked, bridge.ErrDeviceLost)
+	_, err = dev.Health()
+	require.ErrorIs(t, err, bridge.ErrDeviceLost)
+	require.NoError(t, dev.Reset(ctx))
+	loop, err := dev.Subscribe(ctx, abi.TargetLoopback)
+	require.NoError(t, err)
+	require.NoError(t, loop.Send(ctx, []byte("back")))
 }
