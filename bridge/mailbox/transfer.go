@@ -231,23 +231,30 @@ func (h *half) feed(x *transfer) (starved bool) {
 }
 
 const (
-	lendPolls = 256 // polls between two looks for DMA to do
-	lendIdle  = 32  // looks without success before parking
+	lendFrom   = 64 << 10 // bytes; less is not worth sharing
+	lendPolls  = 24       // polls between two looks for DMA to do
+	lendYields = 40       // looks without success before giving way
+	lendIdle   = 320      // … and before parking
 )
 
 // lend waits for news of the transfer and moves DMA pieces meanwhile, as long
 // as there are some; false when it is time to park. Must hold turn.
 func (h *half) lend(ctx context.Context) bool {
-	port := h.box.ep.dev.port
-	polls := min(h.spin.full, lendPolls)
-	for idle := 0; idle < lendIdle; idle++ {
+	if h.xfer.led.cut.size < lendFrom {
+		return h.spinFor(fMoved)
+	}
+	port, polls := h.box.ep.dev.port, min(h.spin.full, lendPolls)
+	for idle := 1; idle < lendIdle; idle++ {
 		if h.pollFor(fMoved, polls) || h.shut.Load() != 0 || ctx.Err() != nil {
 			return true
 		}
-		if port.Assist() {
+		switch {
+		case port.Assist():
 			idle = 0
-		} else if polls == 0 {
+		case polls == 0:
 			return false
+		case idle%lendYields == 0:
+			port.Yield()
 		}
 	}
 	return false
