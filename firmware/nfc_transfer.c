@@ -162,7 +162,7 @@ static uint64_t list_start(const struct nfc_transfer *t, uint64_t number)
 }
 
 /*
- * A copy failed for now: fall back to the start of its list and ask the host
+ * A copy failed but may succeed yet: fall back to the start of its list and ask the host
  * to send from there again.
  */
 static void repeat_from(struct nfc_transfer *t, const struct nfc_piece *piece)

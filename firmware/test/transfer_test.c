@@ -345,7 +345,7 @@ CASE(a_begin_that_makes_no_sense)
 
 /* ---- what the engine cannot do ---- */
 
-/* The k-th copy is refused for now: the lists come again, nothing is lost. */
+/* The k-th copy is refused once: the lists come again, nothing is lost. */
 CASE(a_busy_engine_repeats)
 {
 	for (unsigned int k = 0; k < 6; k++) {
