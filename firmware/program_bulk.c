@@ -33,10 +33,19 @@ void nfc_loopback_main(struct nfc_process *self)
 	}
 }
 
+/* Byte i of the pattern that source sends and a host may check. */
+static uint8_t pattern(uint64_t i, uint64_t seed)
+{
+	return (uint8_t)((i * 0x9e3779b97f4a7c15 + seed) >> 56);
+}
+
 struct sink {
 	uint64_t messages;
 	uint64_t bytes;
 	uint64_t last; /* size of the last transfer, still in the buffer */
+	uint64_t seed; /* of the pattern that transfers are held to */
+	uint64_t wrong; /* transfers that were not that pattern */
+	int verify;
 	struct nfc_buffer b;
 };
 
@@ -54,12 +63,36 @@ static uint64_t hash_of(struct nfc_process *self, const struct sink *sink)
 	return hash;
 }
 
+/* Is the last transfer the pattern it should be? */
+static void verify(struct nfc_process *self, struct sink *sink)
+{
+	const uint8_t *at = nfc_at(self, sink->b.address, sink->last);
+	uint64_t i = 0;
+
+	while (at && i < sink->last && at[i] == pattern(i, sink->seed))
+		if (++i % STRETCH == 0)
+			nfc_yield(self);
+	sink->wrong += i < sink->last;
+}
+
+static int is_word(const uint8_t *message, uint64_t n, const char *word)
+{
+	return n >= 8 && !__builtin_memcmp(message, word, 8);
+}
+
 static int sink_message(struct nfc_process *self, struct nfc_channel *ch,
 			struct sink *sink, const uint8_t *message, uint64_t n)
 {
 	uint64_t answer[3];
 
-	if (n != 8 || __builtin_memcmp(message, "SINKSTAT", 8)) {
+	if (n == 16 && is_word(message, n, "SINKSEED")) {
+		__builtin_memcpy(&sink->seed, message + 8, 8);
+		sink->verify = 1;
+		return 0;
+	}
+	if (n == 8 && is_word(message, n, "SINKDIFF"))
+		return channel_write(ch, &sink->wrong, sizeof(sink->wrong));
+	if (n != 8 || !is_word(message, n, "SINKSTAT")) {
 		sink->messages++;
 		return 0;
 	}
@@ -71,7 +104,9 @@ static int sink_message(struct nfc_process *self, struct nfc_channel *ch,
 
 /*
  * sink: takes everything on every port. The message "SINKSTAT" is answered
- * with {messages, transfer bytes, FNV-1a of the last transfer}.
+ * with {messages, transfer bytes, FNV-1a of the last transfer}. After the
+ * message "SINKSEED" {seed} every transfer is compared with the pattern that
+ * source would send; "SINKDIFF" is answered with how many differed.
  */
 void nfc_sink_main(struct nfc_process *self)
 {
@@ -95,13 +130,9 @@ void nfc_sink_main(struct nfc_process *self)
 			continue;
 		sink.bytes += offer.size;
 		sink.last = offer.size;
+		if (sink.verify)
+			verify(self, &sink);
 	}
-}
-
-/* Byte i of the pattern that source sends and a host may check. */
-static uint8_t pattern(uint64_t i, uint64_t seed)
-{
-	return (uint8_t)((i * 0x9e3779b97f4a7c15 + seed) >> 56);
 }
 
 static void fill(struct nfc_process *self, uint64_t address, uint64_t size,

@@ -181,3 +181,32 @@ func TestSilentDevice(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, loop.Send(ctx, []byte("back")))
 }
+
+// TestSinkVerifies: the sink tells a transfer of the source's pattern from one
+// with a wrong byte.
+func TestSinkVerifies(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	dev := openDevice(t, "")
+	defer dev.Close()
+	p, err := dev.Start(ctx, bridge.Program{Name: "sink", Targets: 1})
+	require.NoError(t, err)
+	sink, err := dev.Subscribe(ctx, p.First)
+	require.NoError(t, err)
+	const seed = 1 << 57
+	require.NoError(t, sink.Send(ctx, binary.LittleEndian.AppendUint64([]byte("SINKSEED"), seed)))
+	data := make([]byte, 3<<20+5)
+	for i := range data {
+		data[i] = byte((uint64(i)*0x9E3779B97F4A7C15 + seed) >> 56)
+	}
+	for wrong, flip := range []byte{0, 1, 0x80} {
+		data[len(data)-1] ^= flip
+		require.NoError(t, sink.SendInd(ctx, data))
+		data[len(data)-1] ^= flip
+		require.NoError(t, sink.Send(ctx, []byte("SINKDIFF")))
+		var answer [8]byte
+		_, err := sink.Receive(ctx, answer[:])
+		require.NoError(t, err)
+		require.EqualValues(t, wrong, binary.LittleEndian.Uint64(answer[:]))
+	}
+}
