@@ -6,6 +6,10 @@ CFILES     := $(wildcard firmware/*.[ch] firmware/test/*.[ch] examples/*/*/*.[ch
 STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
 RUNNER      = bin/testrun -skips .ci/skips
 GOTEST      = $(GO) test -race -count=1 -timeout 30m
+# The race detector bounds goroutines and hides allocations: what counts those
+# runs at its full size without it.
+FULLTEST    = $(GO) test -count=1 -timeout 30m
+FULL        = ./bridge/sim ./bridge/mailbox ./pkg/nfcomms
 
 MAKEFLAGS += --no-print-directory
 export FUZZTIME
@@ -27,11 +31,12 @@ test: deps bin/testrun ## every check and test; ends with "N passed, N failed, N
 		"sum lint: $(MAKE) lint" \
 		"sum firmware: $(MAKE) test-c" \
 		"go packages: $(GOTEST) -json ./..." \
+		"go full-size: $(FULLTEST) -json $(FULL)" \
 		"sum fuzz-smoke: $(MAKE) fuzz-smoke"
 
 .PHONY: test-go
-test-go: deps-build bin/testrun ## the Go tests alone, with the race detector
-	@$(RUNNER) "go packages: $(GOTEST) -json ./..."
+test-go: deps-build bin/testrun ## the Go tests alone, with the race detector and at full size
+	@$(RUNNER) "go packages: $(GOTEST) -json ./..." "go full-size: $(FULLTEST) -json $(FULL)"
 
 .PHONY: test-c
 test-c: deps ## the firmware's C tests, sanitizers and freestanding builds
