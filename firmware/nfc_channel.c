@@ -55,31 +55,6 @@ static int wait_h2d(struct nfc_process *p, struct nfc_channel *ch,
 	return rc;
 }
 
-int channel_read(struct nfc_channel *ch, void *buf, size_t n)
-{
-	struct nfc_process *p = caller(ch);
-	struct nfc_half *half = nfc_h2d(ch);
-	int rc = NFC_AGAIN;
-
-	p->buf = buf;
-	p->length = n;
-	while (rc == NFC_AGAIN) {
-		make_room(p, ch);
-		if (p->stop)
-			return -NFC_ESTOPPED;
-		if (half->state == NFC_HALF_MESSAGE)
-			return nfc_accept(ch, p);
-		if (half->state == NFC_HALF_OFFERED) {
-			nfc_refuse(ch, NFC_EKIND);
-			return -NFC_EKIND;
-		}
-		if (h2d_closed(half))
-			return -NFC_ECLOSED;
-		rc = wait_h2d(p, ch, NFC_WAIT_READ);
-	}
-	return rc;
-}
-
 /* What is offered now: true and *offer, or false. */
 static bool peek(struct nfc_channel *ch, struct nfc_offer *offer)
 {
@@ -100,31 +75,52 @@ static bool peek(struct nfc_channel *ch, struct nfc_offer *offer)
 	}
 }
 
-int channel_read_any(struct nfc_channel *ch, void *buf, size_t n,
-		     struct nfc_offer *offer)
+/*
+ * Take a message into buf. A transfer in its place is described in *offer, or
+ * refused if offer is NULL.
+ */
+static int read_message(struct nfc_channel *ch, void *buf, size_t n,
+			struct nfc_offer *offer)
 {
+	enum nfc_wait wait = offer ? NFC_WAIT_READ_ANY : NFC_WAIT_READ;
 	struct nfc_process *p = caller(ch);
 	struct nfc_half *half = nfc_h2d(ch);
 	int rc = NFC_AGAIN;
 
 	p->buf = buf;
 	p->length = n;
-	offer->indirect = 0;
 	while (rc == NFC_AGAIN) {
 		make_room(p, ch);
 		if (p->stop)
 			return -NFC_ESTOPPED;
-		if (half->state == NFC_HALF_MESSAGE) {
-			rc = nfc_accept(ch, p);
-			break;
+		if (half->state == NFC_HALF_MESSAGE)
+			return nfc_accept(ch, p);
+		if (half->state == NFC_HALF_OFFERED) {
+			if (offer && peek(ch, offer))
+				return 0;
+			nfc_refuse(ch, NFC_EKIND);
+			return -NFC_EKIND;
 		}
-		if (half->state == NFC_HALF_OFFERED)
-			return peek(ch, offer) ? 0 : -NFC_EPROTO;
 		if (h2d_closed(half))
 			return -NFC_ECLOSED;
-		rc = wait_h2d(p, ch, NFC_WAIT_READ_ANY);
+		rc = wait_h2d(p, ch, wait);
 	}
-	if (rc >= 0)
+	return rc;
+}
+
+int channel_read(struct nfc_channel *ch, void *buf, size_t n)
+{
+	return read_message(ch, buf, n, NULL);
+}
+
+int channel_read_any(struct nfc_channel *ch, void *buf, size_t n,
+		     struct nfc_offer *offer)
+{
+	int rc;
+
+	offer->indirect = 0;
+	rc = read_message(ch, buf, n, offer);
+	if (rc >= 0 && !offer->indirect)
 		offer->size = (uint64_t)rc;
 	return rc;
 }

@@ -204,11 +204,10 @@ bool nfc_dma_quiet(struct nfc_transfer *t)
 }
 
 /* No piece starts after this; those under way finish. */
-void nfc_dma_stop(struct nfc_device *dev, struct nfc_transfer *t)
+void nfc_dma_stop(struct nfc_transfer *t)
 {
 	uint64_t claim;
 
-	(void)dev;
 	if (!t->busy)
 		return;
 	claim = atomic_exchange(&t->batch.claim, 0);

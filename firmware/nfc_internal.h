@@ -274,14 +274,10 @@ void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 
 /* nfc_manager.c */
 uint32_t nfc_read_manager(struct nfc_island *island, struct nfc_box *box);
-void nfc_reply(struct nfc_channel *ch, enum nfc_type type,
-	       enum nfc_direction direction, uint64_t id, enum nfc_state state,
-	       enum nfc_status status, uint64_t extra);
 void nfc_note(struct nfc_channel *ch, enum nfc_type type,
 	      enum nfc_direction direction, uint64_t id);
 int nfc_accept(struct nfc_channel *ch, struct nfc_process *p);
 void nfc_refuse(struct nfc_channel *ch, enum nfc_status status);
-void nfc_untime(struct nfc_channel *ch);
 uint64_t nfc_expire_offers(struct nfc_island *island);
 void nfc_serve_recalls(struct nfc_island *island);
 int nfc_channel_open(struct nfc_island *island, void *arg);
@@ -298,7 +294,6 @@ void nfc_transfer_begin(struct nfc_process *p, struct nfc_channel *ch,
 void nfc_transfer_list(struct nfc_transfer *t, const struct nfc_slot *slot);
 void nfc_transfer_abort(struct nfc_transfer *t, enum nfc_status status,
 			bool answer);
-void nfc_transfer_done(struct nfc_transfer *t);
 void nfc_transfer_ack(struct nfc_transfer *t, enum nfc_type type,
 		      enum nfc_state state, enum nfc_status status);
 bool nfc_transfer_pump(struct nfc_island *island);
@@ -310,7 +305,7 @@ void nfc_half_release(struct nfc_channel *ch, enum nfc_direction direction,
 bool nfc_dma_plan(struct nfc_transfer *t);
 bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t, bool front);
 bool nfc_dma_quiet(struct nfc_transfer *t);
-void nfc_dma_stop(struct nfc_device *dev, struct nfc_transfer *t);
+void nfc_dma_stop(struct nfc_transfer *t);
 void nfc_dma_close(struct nfc_device *dev, struct nfc_transfer *t);
 
 /* nfc_memory.c */
@@ -328,7 +323,6 @@ int nfc_process_start(struct nfc_island *island, void *arg);
 int nfc_island_call(struct nfc_process *self, struct nfc_island *to,
 		    int (*fn)(struct nfc_island *island, void *arg), void *arg);
 struct nfc_island *nfc_island_of(struct nfc_device *dev, uint32_t channel);
-struct nfc_box *nfc_box_of(struct nfc_device *dev, uint32_t channel);
 
 /* What nfc_process_start() starts. */
 struct nfc_start {

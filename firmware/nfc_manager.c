@@ -11,9 +11,9 @@ static void drop(struct nfc_island *island)
 }
 
 /* Answer with a completion record; extra is its outstanding field. */
-void nfc_reply(struct nfc_channel *ch, enum nfc_type type,
-	       enum nfc_direction direction, uint64_t id, enum nfc_state state,
-	       enum nfc_status status, uint64_t extra)
+static void reply(struct nfc_channel *ch, enum nfc_type type,
+		  enum nfc_direction direction, uint64_t id,
+		  enum nfc_state state, enum nfc_status status, uint64_t extra)
 {
 	union {
 		struct nfc_ack ack;
@@ -69,7 +69,7 @@ static void set_timeout(struct nfc_channel *ch, uint64_t timeout_ns)
 }
 
 /* Take a channel off the deadline list. */
-void nfc_untime(struct nfc_channel *ch)
+static void untime(struct nfc_channel *ch)
 {
 	if (!ch->timed)
 		return;
@@ -96,7 +96,7 @@ static void park(struct nfc_channel *ch, const struct nfc_slot *slot,
 
 static void unpark(struct nfc_channel *ch)
 {
-	nfc_untime(ch);
+	untime(ch);
 	nfc_h2d(ch)->state = NFC_HALF_IDLE;
 	ch->island->count[NFC_COUNT_PARKED]--;
 }
@@ -105,8 +105,8 @@ static void unpark(struct nfc_channel *ch)
 void nfc_refuse(struct nfc_channel *ch, enum nfc_status status)
 {
 	unpark(ch);
-	nfc_reply(ch, NFC_TYPE_ERROR, NFC_H2D, present(nfc_h2d(ch)),
-		  NFC_STATE_FAILED, status, 0);
+	reply(ch, NFC_TYPE_ERROR, NFC_H2D, present(nfc_h2d(ch)),
+	      NFC_STATE_FAILED, status, 0);
 }
 
 /* Refuse offers whose target was not ready in time; returns the next due. */
@@ -138,8 +138,8 @@ static int accept_message(struct nfc_channel *ch, struct nfc_process *p)
 	__builtin_memcpy(p->buf, ch->parked.payload, length);
 	unpark(ch);
 	ch->island->count[NFC_COUNT_DIRECT_H2D]++;
-	nfc_reply(ch, NFC_TYPE_ACK, NFC_H2D, present(nfc_h2d(ch)),
-		  NFC_STATE_CONSUMED, NFC_OK, 0);
+	reply(ch, NFC_TYPE_ACK, NFC_H2D, present(nfc_h2d(ch)),
+	      NFC_STATE_CONSUMED, NFC_OK, 0);
 	return (int)length;
 }
 
@@ -157,8 +157,8 @@ int nfc_accept(struct nfc_channel *ch, struct nfc_process *p)
 		return accept_message(ch, p);
 	unpark(ch);
 	if (begin->size != p->length) {
-		nfc_reply(ch, NFC_TYPE_ERROR, NFC_H2D, present(half),
-			  NFC_STATE_FAILED, NFC_ESIZE, p->length);
+		reply(ch, NFC_TYPE_ERROR, NFC_H2D, present(half),
+		      NFC_STATE_FAILED, NFC_ESIZE, p->length);
 		return -NFC_ESIZE;
 	}
 	half->waiter = p;
@@ -166,8 +166,8 @@ int nfc_accept(struct nfc_channel *ch, struct nfc_process *p)
 	if (!begin->size) {
 		half->state = NFC_HALF_COMMIT;
 		p->wait = NFC_WAIT_MOVING;
-		nfc_reply(ch, NFC_TYPE_DONE, NFC_H2D, present(half),
-			  NFC_STATE_DONE, NFC_OK, 0);
+		reply(ch, NFC_TYPE_DONE, NFC_H2D, present(half), NFC_STATE_DONE,
+		      NFC_OK, 0);
 		return NFC_AGAIN;
 	}
 	nfc_transfer_begin(p, ch, NFC_H2D, begin->size);
@@ -183,6 +183,20 @@ static enum nfc_status unwelcome(const struct nfc_channel *ch)
 	if (!ch->process)
 		return NFC_ECLOSED;
 	return ch->half[NFC_H2D].closed ? NFC_ECLOSED : NFC_OK;
+}
+
+/* The offer's transaction starts; false if status ends it at once. */
+static bool admit(struct nfc_channel *ch, enum nfc_status status)
+{
+	struct nfc_half *half = nfc_h2d(ch);
+
+	half->next++;
+	half->tell_ready = 0;
+	ch->begin_ns = ch->island->now;
+	if (status)
+		reply(ch, NFC_TYPE_ERROR, NFC_H2D, present(half),
+		      NFC_STATE_FAILED, status, 0);
+	return !status;
 }
 
 /* The reader on this half meets the new offer, which is parked already. */
@@ -222,8 +236,8 @@ static bool direct_at_once(struct nfc_channel *ch, const struct nfc_slot *slot,
 		return false;
 	half->waiter = NULL;
 	ch->island->count[NFC_COUNT_DIRECT_H2D]++;
-	nfc_reply(ch, NFC_TYPE_ACK, NFC_H2D, present(half), NFC_STATE_CONSUMED,
-		  NFC_OK, 0);
+	reply(ch, NFC_TYPE_ACK, NFC_H2D, present(half), NFC_STATE_CONSUMED,
+	      NFC_OK, 0);
 	__builtin_memcpy(p->buf, slot->payload, length);
 	nfc_wake(p, (int)length);
 	return true;
@@ -233,22 +247,14 @@ static void on_direct(struct nfc_channel *ch, const struct nfc_slot *slot)
 {
 	struct nfc_half *half = nfc_h2d(ch);
 	uint64_t length = nfc_header_length(slot->header);
-	enum nfc_status status;
 
 	if (half->state != NFC_HALF_IDLE || length > NFC_PAYLOAD_SIZE ||
 	    nfc_header_sequence(slot->header) != (half->next & 0xffff)) {
 		drop(ch->island);
 		return;
 	}
-	half->next++;
-	half->tell_ready = 0;
-	ch->begin_ns = ch->island->now;
-	status = unwelcome(ch);
-	if (status) {
-		nfc_reply(ch, NFC_TYPE_ERROR, NFC_H2D, present(half),
-			  NFC_STATE_FAILED, status, 0);
+	if (!admit(ch, unwelcome(ch)))
 		return;
-	}
 	if (direct_at_once(ch, slot, length))
 		return;
 	park(ch, slot, NFC_HALF_MESSAGE, 0);
@@ -270,22 +276,14 @@ static void on_begin(struct nfc_channel *ch, const struct nfc_slot *slot)
 {
 	const struct nfc_begin *begin = (const void *)slot->payload;
 	struct nfc_half *half = nfc_h2d(ch);
-	enum nfc_status status;
 
 	if (half->state != NFC_HALF_IDLE || begin->transaction != half->next ||
 	    nfc_header_sequence(slot->header) != (half->next & 0xffff)) {
 		drop(ch->island);
 		return;
 	}
-	half->next++;
-	half->tell_ready = 0;
-	ch->begin_ns = ch->island->now;
-	status = check_begin(ch, begin);
-	if (status) {
-		nfc_reply(ch, NFC_TYPE_ERROR, NFC_H2D, present(half),
-			  NFC_STATE_FAILED, status, 0);
+	if (!admit(ch, check_begin(ch, begin)))
 		return;
-	}
 	park(ch, slot, NFC_HALF_OFFERED, begin->timeout_ns);
 	meet(ch, NFC_WAIT_READ_IND);
 }
@@ -442,8 +440,8 @@ static void on_abort(struct nfc_channel *ch, enum nfc_direction direction,
 		nfc_transfer_ack(half->transfer, NFC_TYPE_ABORTED,
 				 NFC_STATE_FAILED, NFC_EABORTED);
 	else
-		nfc_reply(ch, NFC_TYPE_ABORTED, direction, id, NFC_STATE_FAILED,
-			  NFC_EABORTED, left);
+		reply(ch, NFC_TYPE_ABORTED, direction, id, NFC_STATE_FAILED,
+		      NFC_EABORTED, left);
 	if (direction == NFC_D2H || half->state == NFC_HALF_COMMIT)
 		nfc_half_release(ch, direction, -NFC_EABORTED);
 }

@@ -22,7 +22,7 @@ struct nfc_island *nfc_island_of(struct nfc_device *dev, uint32_t channel)
 	return &dev->islands[channel / block];
 }
 
-struct nfc_box *nfc_box_of(struct nfc_device *dev, uint32_t channel)
+static struct nfc_box *box_of(struct nfc_device *dev, uint32_t channel)
 {
 	struct nfc_island *island = nfc_island_of(dev, channel);
 
@@ -126,7 +126,7 @@ static int bind_targets(struct nfc_island *island, struct nfc_process *p)
 
 		ch->process = p;
 		ch->island = island;
-		ch->box = nfc_box_of(dev, p->first + i);
+		ch->box = box_of(dev, p->first + i);
 		ch->id = p->first + i;
 		for (int h = 0; h < 2; h++) {
 			struct nfc_half *half = &ch->half[h];

@@ -118,7 +118,7 @@ void nfc_transfer_abort(struct nfc_transfer *t, enum nfc_status status,
 	if (!t->ending)
 		t->ending = (uint8_t)status;
 	t->aborted |= answer;
-	nfc_dma_stop(t->channel->island->dev, t);
+	nfc_dma_stop(t);
 }
 
 /* The half is free again; whoever waits on it gets result. */

@@ -5,10 +5,24 @@
  */
 #include "port_switch.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
 
 void nfc_switch_stacks(void **from, void *to);
 void nfc_switch_enter(void);
+
+void port_switch_free(struct nfc_stack *s)
+{
+	(void)s;
+}
+
+void port_switch(struct nfc_stack *from, struct nfc_stack *to)
+{
+	nfc_switch_stacks(&from->sp, to->sp);
+}
+
+#endif
+
+#if defined(__x86_64__)
 
 __asm__(".text\n"
 	".globl nfc_switch_stacks\n"
@@ -58,20 +72,7 @@ int port_switch_init(struct nfc_stack *s, void (*enter)(void *arg), void *arg)
 	return 0;
 }
 
-void port_switch_free(struct nfc_stack *s)
-{
-	(void)s;
-}
-
-void port_switch(struct nfc_stack *from, struct nfc_stack *to)
-{
-	nfc_switch_stacks(&from->sp, to->sp);
-}
-
 #elif defined(__aarch64__)
-
-void nfc_switch_stacks(void **from, void *to);
-void nfc_switch_enter(void);
 
 __asm__(".text\n"
 	".globl nfc_switch_stacks\n"
@@ -126,16 +127,6 @@ int port_switch_init(struct nfc_stack *s, void (*enter)(void *arg), void *arg)
 	sp[11] = (uint64_t)(uintptr_t)nfc_switch_enter; /* x30 */
 	s->sp = sp;
 	return 0;
-}
-
-void port_switch_free(struct nfc_stack *s)
-{
-	(void)s;
-}
-
-void port_switch(struct nfc_stack *from, struct nfc_stack *to)
-{
-	nfc_switch_stacks(&from->sp, to->sp);
 }
 
 #else
