@@ -53,28 +53,14 @@ func (h *half) offer(ctx context.Context, msg []byte) error {
 	copy(s.Bytes()[:], msg)
 	id := h.begin(0)
 	hd := h.header(abi.TypeDirect, len(msg), id)
-	if r := h.box.put(hd, &s.Payload, h.box.normalRoom()); r != putDone {
-		if err := h.putSlow(ctx, r, hd, &s.Payload); err != nil {
-			return err
-		}
+	if err := h.put(ctx, hd, &s.Payload, h.box.normalRoom(), shutAny); err != nil {
+		h.unbegin()
+		return err
 	}
 	if h.spinFor(fDone) {
 		return h.outcome(nil)
 	}
 	return h.parkOffer(ctx)
-}
-
-// putSlow is what follows a put that was not simply done. Must hold turn.
-func (h *half) putSlow(ctx context.Context, r putResult, hd abi.Header, p *[7]uint64) error {
-	if r == putRing {
-		h.ring()
-		return nil
-	}
-	err := h.press(ctx, hd, p, h.box.normalRoom(), shutAny)
-	if err != nil {
-		h.unbegin()
-	}
-	return err
 }
 
 // parkOffer sleeps until the message is taken, or withdraws it.
