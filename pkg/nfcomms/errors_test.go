@@ -81,8 +81,20 @@ func (w wants) check(t *testing.T, address string) {
 	})
 }
 
+// refusesToOpen requires for each address that Open fails with its error.
+func refusesToOpen(t *testing.T, addresses map[string]error) {
+	t.Helper()
+	for address, want := range addresses {
+		wants{address, OpOpen, 0, func(ctx context.Context) error {
+			dev, err := Open(ctx, address)
+			assert.Nil(t, dev)
+			return err
+		}, want}.check(t, address)
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
-	for address, want := range map[string]error{
+	refusesToOpen(t, map[string]error{
 		"":                            ErrScheme,
 		"sim":                         ErrScheme,
 		":x":                          ErrScheme,
@@ -90,13 +102,7 @@ func TestOpenRefuses(t *testing.T) {
 		"fake:?colour=1":              ErrOption,
 		"fake:?managers=1&managers=2": ErrOption,
 		"fake:?a=%zz":                 ErrOption,
-	} {
-		wants{address, OpOpen, 0, func(ctx context.Context) error {
-			dev, err := Open(ctx, address)
-			assert.Nil(t, dev)
-			return err
-		}, want}.check(t, address)
-	}
+	})
 }
 
 func TestDeviceRefuses(t *testing.T) {

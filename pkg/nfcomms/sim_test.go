@@ -37,19 +37,13 @@ func startSim(t testing.TB, dev *Device, program string, ports int) []*Channel {
 }
 
 func TestSimOpenRefuses(t *testing.T) {
-	for address, want := range map[string]error{
+	refusesToOpen(t, map[string]error{
 		"sim:?colour=red":            ErrOption,
 		"sim:?managers=8&managers=8": ErrOption,
 		"sim:?managers=many":         ErrInvalid,
 		"sim:/a/path":                ErrInvalid,
 		"sim:?slots=1000":            ErrInvalid,
-	} {
-		wants{address, OpOpen, 0, func(ctx context.Context) error {
-			dev, err := Open(ctx, address)
-			assert.Nil(t, dev)
-			return err
-		}, want}.check(t, address)
-	}
+	})
 }
 
 // TestSimRefuses is the table of bad input, with a real back end below.
