@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
+/*
+ * ioctl interface of /dev/nfcommsN.
+ *
+ * An open file is a client: the channels, processes and operations it makes are
+ * its own, nobody else sees them, and they end with it. Work is submitted as
+ * operations; each gives exactly one completion, which is read(2) from the same
+ * file (POLLIN). Nothing blocks but NFCOMMS_IOC_CALL, NFCOMMS_IOC_RESET and a
+ * read(2) without O_NONBLOCK.
+ *
+ * Rules: every structure starts with its size; a kernel that knows less than
+ * the caller refuses with E2BIG unless the rest is zero. Reserved fields and
+ * unknown flags must be zero (EINVAL). No field has a pointer type. Payloads
+ * and statuses are those of the device ABI, firmware/nfc_abi.h.
+ */
+#ifndef _UAPI_NFCOMMS_H
+#define _UAPI_NFCOMMS_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define NFCOMMS_UAPI_MAJOR 1
+#define NFCOMMS_UAPI_MINOR 0
+
+#define NFCOMMS_PAYLOAD_SIZE 56
+
+/**
+ * struct nfcomms_info - what the device is. Out.
+ * @size: in: sizeof(struct nfcomms_info)
+ * @uapi: NFCOMMS_UAPI_MAJOR << 16 | NFCOMMS_UAPI_MINOR
+ * @abi: of the firmware, major << 16 | minor
+ * @epoch: counts resets
+ * @channels: target ids are below this
+ * @mailboxes: number of mailboxes
+ * @islands: number of islands
+ * @slots: per ring
+ * @window: gather lists in flight per transfer
+ * @beat_ms: heartbeat interval
+ * @read_managers: serve the h2d rings
+ * @write_managers: serve the d2h rings
+ * @contexts: processes the device can run
+ * @capabilities: enum nfc_capability, as agreed
+ * @vectors: interrupt vectors in use
+ * @max_transfer: bytes
+ * @max_operations: in flight per file
+ * @memlock_limit: bytes this process may pin; ~0: no limit
+ * @memlock_used: bytes it has pinned now
+ * @driver: version of the module, NUL-terminated
+ * @rsvd: zero
+ */
+struct nfcomms_info {
+	__u32 size;
+	__u32 uapi;
+	__u32 abi;
+	__u32 epoch;
+	__u32 channels;
+	__u32 mailboxes;
+	__u32 islands;
+	__u32 slots;
+	__u32 window;
+	__u32 beat_ms;
+	__u32 read_managers;
+	__u32 write_managers;
+	__u32 contexts;
+	__u32 capabilities;
+	__u32 vectors;
+	__u32 max_operations;
+	__u64 max_transfer;
+	__u64 memlock_limit;
+	__u64 memlock_used;
+	__u8 driver[24];
+	__u64 rsvd[4];
+};
+
+/* What state the device is in, for nfcomms_health.state. */
+enum nfcomms_state {
+	NFCOMMS_STATE_READY = 0,
+	NFCOMMS_STATE_FAULT = 1, /* broke the protocol: RESET clears it */
+	NFCOMMS_STATE_LOST = 2, /* silent, or a call's ladder failed: RESET may bring it back */
+	NFCOMMS_STATE_RESETTING = 3,
+	NFCOMMS_STATE_REMOVED = 4, /* for good */
+};
+
+/**
+ * struct nfcomms_health - the last heartbeat, and the driver's counters. Out.
+ * @size: in: sizeof(struct nfcomms_health)
+ * @state: enum nfcomms_state
+ * @beat: counts up
+ * @age_ns: since the beat was seen
+ * @diagnostic: the diagnostic word
+ * @processes: running on the device
+ * @messages: taken from h2d mailboxes
+ * @bytes: moved by the DMA engines
+ * @device_dropped: messages the device refused as stale or malformed
+ * @parked: requests waiting for a target
+ * @interrupts: taken by the driver
+ * @spurious: interrupts that brought nothing
+ * @doorbells: rung by the driver
+ * @dropped: messages from the device that were stale
+ * @faults: times the device was latched as faulty
+ * @resets: since the module took the device
+ * @lists: gather lists sent
+ * @repeated: rounds sent again on the device's request
+ * @pinned: bytes pinned now, all files
+ * @operations: in flight in this file
+ * @blocked: of those, not yet taken by the device's target
+ * @rsvd: zero
+ */
+struct nfcomms_health {
+	__u32 size;
+	__u32 state;
+	__u64 beat;
+	__u64 age_ns;
+	__u32 diagnostic;
+	__u32 processes;
+	__u64 messages;
+	__u64 bytes;
+	__u64 device_dropped;
+	__u64 parked;
+	__u64 interrupts;
+	__u64 spurious;
+	__u64 doorbells;
+	__u64 dropped;
+	__u64 faults;
+	__u64 resets;
+	__u64 lists;
+	__u64 repeated;
+	__u64 pinned;
+	__u32 operations;
+	__u32 blocked;
+	__u64 rsvd[4];
+};
+
+enum nfcomms_opcode {
+	/* Open the channel to target @length; its handle comes in @channel. */
+	NFCOMMS_OP_SUBSCRIBE = 1,
+	/* Close the halves in @flags; completes when nothing of them moves. */
+	NFCOMMS_OP_CLOSE = 2,
+	/* Give the first @length bytes of @payload; done when the target took them. */
+	NFCOMMS_OP_SEND = 3,
+	/* Take a message of at most @length bytes into the completion's payload. */
+	NFCOMMS_OP_RECEIVE = 4,
+	/* Give @length bytes at @address; done when the target holds them all. */
+	NFCOMMS_OP_SEND_IND = 5,
+	/* Take a transfer of exactly @length bytes to @address. */
+	NFCOMMS_OP_RECEIVE_IND = 6,
+	/* Wait for the device's next offer without taking it. */
+	NFCOMMS_OP_NEXT = 7,
+	/* Complete as soon as the half in @flags may be ready, is closed or lost. */
+	NFCOMMS_OP_ARM = 8,
+	/* End what NFCOMMS_HOLD holds: commit it … */
+	NFCOMMS_OP_ACCEPT = 9,
+	/* … or not: a message stays offered, a transfer is aborted. */
+	NFCOMMS_OP_REFUSE = 10,
+	/*
+	 * @payload is a struct nfc_control: START, STOP, PROGRAM, MEMORY, or LOAD
+	 * of @length bytes at @address. The completion's payload is the reply.
+	 * A process is its file's: only that file may stop it, and it ends
+	 * with the file.
+	 */
+	NFCOMMS_OP_CONTROL = 11,
+	NFCOMMS_OP_COUNT = 12,
+};
+
+/* Flags of an operation; unknown ones, or ones without a meaning for the opcode, are EINVAL. */
+enum nfcomms_op_flags {
+	NFCOMMS_H2D = 1 << 0, /* CLOSE, ARM: the half that sends */
+	NFCOMMS_D2H = 1 << 1, /* CLOSE, ARM: the half that receives */
+	NFCOMMS_NOWAIT = 1 << 2, /* SEND, RECEIVE: only if the target is there now */
+	NFCOMMS_HOLD = 1 << 3, /* RECEIVE, RECEIVE_IND: leave the commit to ACCEPT or REFUSE */
+};
+
+/**
+ * struct nfcomms_op - one operation.
+ * @opcode: enum nfcomms_opcode
+ * @flags: enum nfcomms_op_flags
+ * @channel: handle from SUBSCRIBE; 0 for SUBSCRIBE and CONTROL
+ * @user_data: comes back in the completion; CANCEL names it
+ * @address: of the bytes in the caller's memory
+ * @length: see the opcode
+ * @timeout_ns: SEND_IND: how long the target may stay unready; 0: for ever
+ * @rsvd: zero
+ * @payload: see the opcode; zero where not used
+ */
+struct nfcomms_op {
+	__u16 opcode;
+	__u16 flags;
+	__u32 channel;
+	__u64 user_data;
+	__u64 address;
+	__u64 length;
+	__u64 timeout_ns;
+	__u64 rsvd[4];
+	__u8 payload[NFCOMMS_PAYLOAD_SIZE];
+};
+
+enum nfcomms_completion_flags {
+	NFCOMMS_INDIRECT = 1 << 0, /* NEXT: a transfer is offered, else a message */
+	NFCOMMS_NOT_NOW = 1 << 1, /* NOWAIT: the target was not there, nothing happened */
+	NFCOMMS_HELD = 1 << 2, /* HOLD: waits for ACCEPT or REFUSE */
+};
+
+/**
+ * struct nfcomms_completion - how an operation ended.
+ * @user_data: of the operation
+ * @opcode: of the operation
+ * @flags: enum nfcomms_completion_flags
+ * @status: enum nfc_status; NFC_OK: it took effect, else it did not. The one
+ *	exception is a SEND that ends with NFC_ERESET: nobody can tell.
+ *	NFC_EWITHDRAWN: a CANCEL came first
+ * @channel: handle
+ * @error: errno where the host refused, 0 otherwise: EFAULT, ENOMEM (memlock:
+ *	see @peer_size), EPERM
+ * @length: bytes received; NEXT: bytes offered
+ * @processed: bytes moved when a transfer failed
+ * @outstanding: bytes that were still to move
+ * @peer_size: NFC_ESIZE: the device's size; ENOMEM: bytes that may be pinned
+ * @list: gather list that failed
+ * @entry: entry in it that failed
+ * @payload: of a message, or a struct nfc_control
+ */
+struct nfcomms_completion {
+	__u64 user_data;
+	__u16 opcode;
+	__u16 flags;
+	__u32 status;
+	__u32 channel;
+	__u32 error;
+	__u64 length;
+	__u64 processed;
+	__u64 outstanding;
+	__u64 peer_size;
+	__u32 list;
+	__u32 entry;
+	__u64 rsvd;
+	__u8 payload[NFCOMMS_PAYLOAD_SIZE];
+};
+
+/**
+ * struct nfcomms_submit - hand over operations; none of them blocks the call.
+ * @size: sizeof(struct nfcomms_submit)
+ * @count: number of operations, 1..256
+ * @ops: address of struct nfcomms_op[count]
+ * @op_size: sizeof(struct nfcomms_op)
+ * @accepted: out: how many were taken. If fewer than @count, errno says what is
+ *	wrong with the next one: EINVAL, ENOENT (channel), EAGAIN (too many in
+ *	flight). The call itself succeeds if at least one was taken
+ * @error: out: that errno
+ * @rsvd: zero
+ */
+struct nfcomms_submit {
+	__u32 size;
+	__u32 count;
+	__u64 ops;
+	__u32 op_size;
+	__u32 accepted;
+	__u32 error;
+	__u32 rsvd;
+};
+
+/**
+ * struct nfcomms_call - one operation, waited for; its completion is not read.
+ * @size: sizeof(struct nfcomms_call)
+ * @flags: zero
+ * @op: the operation; user_data is ignored
+ * @completion: out
+ *
+ * A signal withdraws or aborts the operation and the call returns EINTR: it did
+ * not take effect. If it took effect all the same the call succeeds.
+ */
+struct nfcomms_call {
+	__u32 size;
+	__u32 flags;
+	struct nfcomms_op op;
+	struct nfcomms_completion completion;
+};
+
+/**
+ * struct nfcomms_cancel - withdraw what was not taken, abort what moves.
+ * @size: sizeof(struct nfcomms_cancel)
+ * @flags: zero
+ * @user_data: all operations of this file that carry it
+ * @rsvd: zero
+ *
+ * Does not wait: the completion tells how it ended. ENOENT if there is none.
+ */
+struct nfcomms_cancel {
+	__u32 size;
+	__u32 flags;
+	__u64 user_data;
+	__u64 rsvd[2];
+};
+
+/**
+ * struct nfcomms_reset - end the device's life and boot the next (CAP_SYS_ADMIN).
+ * @size: sizeof(struct nfcomms_reset)
+ * @flags: zero
+ * @channels: shape of the next life; 0: as the device likes
+ * @mailboxes: see @channels
+ * @islands: see @channels
+ * @slots: see @channels
+ * @window: see @channels
+ * @timeout_ms: how long an offer may wait for its target; 0: for ever
+ * @emem: bytes of external memory; 0: as the device likes
+ * @rsvd: zero
+ *
+ * Every operation of every file ends with NFC_ERESET, after DMA is fenced.
+ */
+struct nfcomms_reset {
+	__u32 size;
+	__u32 flags;
+	__u32 channels;
+	__u32 mailboxes;
+	__u32 islands;
+	__u32 slots;
+	__u32 window;
+	__u32 timeout_ms;
+	__u64 emem;
+	__u64 rsvd[4];
+};
+
+#define NFCOMMS_IOC_INFO _IOWR('N', 0x40, struct nfcomms_info)
+#define NFCOMMS_IOC_HEALTH _IOWR('N', 0x41, struct nfcomms_health)
+#define NFCOMMS_IOC_SUBMIT _IOWR('N', 0x42, struct nfcomms_submit)
+#define NFCOMMS_IOC_CALL _IOWR('N', 0x43, struct nfcomms_call)
+#define NFCOMMS_IOC_CANCEL _IOW('N', 0x44, struct nfcomms_cancel)
+#define NFCOMMS_IOC_RESET _IOW('N', 0x45, struct nfcomms_reset)
+
+#endif /* _UAPI_NFCOMMS_H */
