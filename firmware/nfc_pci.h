@@ -80,7 +80,8 @@ enum nfc_pci_status {
 
 /* CONTROL: write one of these; STATUS.BUSY clears when it is done. */
 enum nfc_pci_control {
-	NFC_PCI_CONTROL_RESET = 1, /* fence DMA, end this life, boot the next with the SHAPE */
+	NFC_PCI_CONTROL_RESET =
+		1, /* fence DMA, end this life, boot the next with the SHAPE */
 	NFC_PCI_CONTROL_QUIESCE = 2, /* fence DMA for good: nothing moves until RESET */
 };
 
