@@ -25,6 +25,7 @@ var allowed = []struct {
 	{"bridge/bridgetest", []string{"bridge", "bridge/abi", "bridge/mailbox"}, []string{sys, "github.com/stretchr/testify", "go.uber.org/goleak", "pgregory.net/rapid"}},
 	{"firmware/", []string{"bridge/abi"}, nil},
 	{"pkg/", []string{"pkg/", "bridge", "bridge/abi"}, nil},
+	{"pkg/metrics", []string{"pkg/nfcomms", "bridge", "bridge/abi"}, []string{"github.com/prometheus/"}},
 	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi"}, []string{""}},
 	{"examples/", []string{"pkg/"}, []string{"github.com/schollz/progressbar", "golang.org/x/term"}},
 	{"internal/", []string{"internal/"}, nil},
