@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Obtain a QEMU that can attach a vfio-user device (10.1 or later) and print the
+# command that runs it: the system's own if it can, otherwise one from Debian's
+# trixie-backports below .cache/vm, with its libraries and nothing installed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/vm-apt.sh
+
+# able COMMAND: does this QEMU run, and know the device?
+able() {
+	"$@" -device help 2>/dev/null | grep -q '"vfio-user-pci"'
+}
+
+if command -v qemu-system-x86_64 >/dev/null && able qemu-system-x86_64; then
+	command -v qemu-system-x86_64
+	exit
+fi
+
+vm_lock qemu
+dir=$VM_CACHE/qemu
+if [ -e "$dir/complete" ]; then
+	echo "$dir/qemu"
+	exit
+fi
+
+codename=$(vm_codename)
+site=
+[ -z "$codename" ] || site=$(vm_site "$codename")
+[ -n "$site" ] || vm_die "no qemu-system-x86_64 with vfio-user-pci here, and no Debian mirror to get one from: install QEMU 10.1 or later"
+vm_open "$site trixie" "$site trixie-backports"
+echo 'APT::Default-Release "trixie-backports";' >>"$APT_CONFIG"
+vm_quiet apt-get -q -y --download-only install qemu-system-x86
+mkdir -p "$VM_TMP/debs" "$VM_TMP/all"
+mv "$VM_TMP"/apt/cache/archives/*.deb "$VM_TMP/debs/"
+for deb in "$VM_TMP"/debs/*.deb; do
+	dpkg-deb -x "$deb" "$VM_TMP/all"
+done
+
+# Keep the program, the libraries it loads and the firmware the machine needs.
+lib=usr/lib/x86_64-linux-gnu
+loader=$VM_TMP/all/$lib/ld-linux-x86-64.so.2
+rm -rf "$dir"
+mkdir -p "$dir/bin" "$dir/lib" "$dir/share"
+cp "$VM_TMP/all/usr/bin/qemu-system-x86_64" "$dir/bin/"
+cp "$loader" "$dir/lib/"
+"$loader" --library-path "$VM_TMP/all/$lib" --list "$dir/bin/qemu-system-x86_64" |
+	awk '$2 == "=>" {print $3}' | xargs -I{} cp -L {} "$dir/lib/"
+for rom in qemu/linuxboot_dma.bin qemu/pvh.bin qemu/kvmvapic.bin seabios/bios-256k.bin; do
+	cp -L "$VM_TMP/all/usr/share/$rom" "$dir/share/"
+done
+cat >"$dir/qemu" <<'END'
+#!/bin/sh
+# QEMU with its own loader and libraries; exec keeps the process id.
+here=${0%/*}
+exec "$here/lib/ld-linux-x86-64.so.2" --library-path "$here/lib" "$here/bin/qemu-system-x86_64" -L "$here/share" "$@"
+END
+chmod +x "$dir/qemu"
+able "$dir/qemu" || vm_die "the QEMU of trixie-backports does not run or has no vfio-user-pci"
+vm_log qemu
+touch "$dir/complete"
+echo "$dir/qemu"
