@@ -49,8 +49,8 @@ struct nfc_port {
 	/* Device memory of each type, config.memory[] bytes, page-aligned. */
 	void *memory[NFC_MEMORY_COUNT];
 
-	/* Ring the host's doorbell. Any thread. */
-	void (*ring_host)(void *self);
+	/* An island rings the host's doorbell. Any thread. */
+	void (*ring_host)(void *self, uint32_t island);
 	/*
 	 * Move len bytes between device memory and host memory at a bus
 	 * address. 0, NFC_EDMA (a page cannot be reached; nothing is known of

@@ -51,6 +51,12 @@ void nfc_box_publish(struct nfc_box *box)
 			      box->head, memory_order_release);
 }
 
+static uint32_t island_of(const struct nfc_device *dev,
+			  const struct nfc_box *box)
+{
+	return (uint32_t)(box - dev->boxes) / dev->islands[0].box_count;
+}
+
 /*
  * Is there room for every answer one message can cause? If not, the host is
  * asked once to make some. A counter that makes no sense reads as "full".
@@ -66,7 +72,7 @@ bool nfc_box_room(struct nfc_device *dev, struct nfc_box *box)
 		return true;
 	if (box->nagged != box->tail) {
 		box->nagged = box->tail;
-		dev->port->ring_host(dev->port->self);
+		dev->port->ring_host(dev->port->self, island_of(dev, box));
 	}
 	return false;
 }
@@ -94,6 +100,6 @@ void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 	atomic_thread_fence(memory_order_seq_cst); /* SYNC: channel park */
 	if (atomic_load_explicit(&dev->park[ch->id], memory_order_relaxed)) {
 		island->count[NFC_COUNT_DOORBELLS]++;
-		dev->port->ring_host(dev->port->self);
+		dev->port->ring_host(dev->port->self, island->index);
 	}
 }

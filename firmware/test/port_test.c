@@ -44,10 +44,11 @@ static void on_wake(void *self, uint32_t island)
 	r->island[island].woken = true;
 }
 
-static void on_ring(void *self)
+static void on_ring(void *self, uint32_t island)
 {
 	struct rig *r = self;
 
+	CHECK(island < r->config.islands);
 	r->rings++;
 }
 
