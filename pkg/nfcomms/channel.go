@@ -28,6 +28,10 @@ type Channel struct {
 	adapter atomic.Pointer[context.CancelCauseFunc]
 	// deaf: the d2h half was closed here.
 	deaf atomic.Bool
+	// mute: the h2d half was closed here.
+	mute atomic.Bool
+	// life lists the channel while it is open.
+	life *life
 }
 
 func (c *Channel) fail(op string, err error) error {
@@ -100,19 +104,33 @@ func (c *Channel) Next(ctx context.Context) (Offer, error) {
 
 // CloseSend closes the h2d half: pending sends end with ErrClosed, and the
 // device's process sees the close. It is idempotent.
-func (c *Channel) CloseSend() error { return c.fail(OpCloseSend, c.ch.CloseSend()) }
+func (c *Channel) CloseSend() error {
+	c.mute.Store(true)
+	defer c.leave()
+	return c.fail(OpCloseSend, c.ch.CloseSend())
+}
 
 // CloseReceive closes the d2h half, as CloseSend. It waits for a function that
 // works in an extended rendezvous, which therefore must not call it.
 func (c *Channel) CloseReceive() error {
 	c.endAdapter()
+	defer c.leave()
 	return c.fail(OpCloseReceive, c.ch.CloseReceive())
+}
+
+// leave takes the channel off the device's list once both halves are closed.
+func (c *Channel) leave() {
+	if c.mute.Load() && c.deaf.Load() {
+		c.life.remove(c)
+	}
 }
 
 // Close closes both halves; the target may be subscribed again. See
 // CloseReceive. It is idempotent.
 func (c *Channel) Close() error {
+	c.mute.Store(true)
 	c.endAdapter()
+	defer c.leave()
 	return c.fail(OpClose, c.ch.Close())
 }
 

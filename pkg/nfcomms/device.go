@@ -2,7 +2,10 @@ package nfcomms
 
 import (
 	"context"
+	"maps"
 	"os"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/nfcomms/nfcomms/bridge"
@@ -72,11 +75,35 @@ type Device struct {
 type life struct {
 	ctx context.Context
 	end context.CancelCauseFunc
+
+	mu   sync.Mutex // no message takes it
+	open map[*Channel]struct{}
 }
 
 func newLife() *life {
 	ctx, end := context.WithCancelCause(context.Background())
-	return &life{ctx: ctx, end: end}
+	return &life{ctx: ctx, end: end, open: make(map[*Channel]struct{})}
+}
+
+// add notes an open channel.
+func (l *life) add(c *Channel) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open[c] = struct{}{}
+}
+
+// remove forgets a channel.
+func (l *life) remove(c *Channel) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, c)
+}
+
+// list returns the open channels.
+func (l *life) list() []*Channel {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Keys(l.open))
 }
 
 // Open opens the device at an address, "scheme:path?option=value&…":
@@ -123,8 +150,14 @@ func (d *Device) Subscribe(ctx context.Context, t Target) (*Channel, error) {
 	if err != nil {
 		return nil, d.fail(OpSubscribe, t, err)
 	}
-	return &Channel{dev: d, ch: ch}, nil
+	c := &Channel{dev: d, ch: ch, life: d.life.Load()}
+	c.life.add(c)
+	return c, nil
 }
+
+// Channels returns the channels that are open now, in no order. It slows no
+// message down. A channel of the time before a reset is not among them.
+func (d *Device) Channels() []*Channel { return d.life.Load().list() }
 
 // Start runs a program as a new device process. ErrNoProgram if there is none
 // of that name, ErrBusy if another process holds one of its targets,

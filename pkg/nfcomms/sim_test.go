@@ -432,3 +432,26 @@ func BenchmarkSim(b *testing.B) {
 		}
 	})
 }
+
+// TestChannelsLists: what Channels returns follows opening, closing and reset.
+func TestChannelsLists(t *testing.T) {
+	dev := openSim(t, "sim:")
+	require.Empty(t, dev.Channels())
+	a, err := dev.Subscribe(background(t), Loopback)
+	require.NoError(t, err)
+	b, err := dev.Subscribe(background(t), Log)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []*Channel{a, b}, dev.Channels())
+	require.NoError(t, a.CloseSend())
+	require.Len(t, dev.Channels(), 2, "one half is open")
+	require.NoError(t, a.CloseReceive())
+	require.Equal(t, []*Channel{b}, dev.Channels())
+	require.NoError(t, b.Close())
+	require.NoError(t, b.Close())
+	require.Empty(t, dev.Channels())
+	c, err := dev.Subscribe(background(t), Loopback)
+	require.NoError(t, err)
+	require.NoError(t, dev.Reset(background(t)))
+	require.Empty(t, dev.Channels(), "the reset ended them")
+	require.NoError(t, c.Close())
+}
