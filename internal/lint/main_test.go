@@ -37,6 +37,10 @@ func (f *file) dir() string {
 
 func (f *file) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
 
+// isGenerated is true for Go files that a tool writes: what says how code should
+// look holds for its source.
+func (f *file) isGenerated() bool { return f.ast != nil && ast.IsGenerated(f.ast) }
+
 // parseGo makes a file out of Go source, as the rules' own tests need.
 func parseGo(t *testing.T, path, text string) *file {
 	t.Helper()
