@@ -62,7 +62,7 @@ fmt: deps ## format the Go and C sources
 	$(CLANG_FORMAT) -i $(CFILES)
 
 # The linters, in the order of their cost. All run, also after a failure.
-LINTERS = lint-gofmt lint-c lint-rules lint-vet lint-nocgo lint-static lint-tidy
+LINTERS = lint-gofmt lint-c lint-rules lint-vet lint-nocgo lint-static lint-tidy lint-proto
 
 .PHONY: lint
 lint: deps ## every linter
@@ -92,6 +92,13 @@ lint-static: ## staticcheck
 
 lint-tidy: ## go.mod and go.sum hold what is needed and no more
 	@$(GO) mod tidy -diff && $(GO) mod verify >/dev/null
+
+lint-proto: ## protos: lint, generated code, compatibility with the last commits
+	@scripts/proto.sh check
+
+.PHONY: proto
+proto: deps-build ## format the protos and generate their Go code
+	@scripts/proto.sh generate
 
 .PHONY: deps
 deps: ## install the tools the tests need, or say which are missing

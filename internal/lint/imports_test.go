@@ -25,6 +25,7 @@ var allowed = []struct {
 	{"bridge/bridgetest", []string{"bridge", "bridge/abi", "bridge/mailbox"}, []string{sys, "github.com/stretchr/testify", "go.uber.org/goleak", "pgregory.net/rapid"}},
 	{"firmware/", []string{"bridge/abi"}, nil},
 	{"pkg/", []string{"pkg/", "bridge", "bridge/abi"}, nil},
+	{"pkg/control/", []string{"pkg/nfcomms", "pkg/control/", "bridge", "bridge/abi"}, []string{"google.golang.org/"}},
 	{"pkg/metrics", []string{"pkg/nfcomms", "bridge", "bridge/abi"}, []string{"github.com/prometheus/"}},
 	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi"}, []string{""}},
 	{"examples/", []string{"pkg/"}, []string{"github.com/schollz/progressbar", "golang.org/x/term"}},
@@ -74,7 +75,7 @@ func mayImport(f *file, rule int, name string, blank bool) bool {
 	case "C":
 		return f.dir() == "firmware" && !f.isTest()
 	case "unsafe":
-		return mayBeUnsafe(f)
+		return f.isGenerated() || mayBeUnsafe(f)
 	}
 	if folder, own := strings.CutPrefix(name, module); own {
 		linked := blank && slices.Contains(backEnds, folder) && strings.HasPrefix(f.path, "pkg/")

@@ -1,0 +1,24 @@
+// Package access says who may call what on the control plane.
+//
+// A caller is known by where it comes from: on a UNIX socket by the user and
+// groups that the kernel vouches for (LocalCredentials), on TCP by the
+// certificate that it proved (TLS, 1.3 only, both sides). A Policy gives users,
+// groups and certificates one of three roles, each of which includes the ones
+// before it: viewer, operator, admin. Methods says which role each method
+// needs. A Gate joins the two as one pair of gRPC interceptors and denies what
+// neither mentions.
+//
+//	policy := access.NewPolicy()
+//	err := policy.Grant(access.Operator, "group:nfcomms", "uri:spiffe://example.org/ops")
+//	…
+//	gate := access.NewGate(policy, access.Methods(), logger)
+//	srv := grpc.NewServer(
+//		grpc.Creds(access.LocalCredentials(0)),
+//		grpc.ChainUnaryInterceptor(gate.Unary),
+//		grpc.ChainStreamInterceptor(gate.Stream),
+//	)
+//
+// Roles and certificates may change while connections are open: SetPolicy ends
+// the streams that are no longer allowed, and new certificates count from the
+// next handshake on.
+package access

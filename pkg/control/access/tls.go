@@ -1,0 +1,147 @@
+package access
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// Files are the PEM files of a TLS server.
+type Files struct {
+	// Certificate is the server's certificate, followed by its intermediates.
+	Certificate string
+	// Key is the certificate's private key.
+	Key string
+	// ClientCA holds the authorities whose client certificates are accepted.
+	ClientCA string
+}
+
+// TLS is the server side of mutual TLS 1.3: a client must show a certificate
+// that one of the authorities signed. Files that changed count from the next
+// handshake on; open connections go on with what they agreed on. All methods
+// are safe for concurrent use.
+type TLS struct {
+	files Files
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	read   contents    // what was last read, good or bad
+	failed error       // what was wrong with it
+	config *tls.Config // of the last good contents
+}
+
+// contents are the bytes of Files.
+type contents struct{ certificate, key, clientCA []byte }
+
+func (c contents) equal(o contents) bool {
+	return bytes.Equal(c.certificate, o.certificate) && bytes.Equal(c.key, o.key) && bytes.Equal(c.clientCA, o.clientCA)
+}
+
+// NewTLS reads the files. It fails if one cannot be read, holds nothing of its
+// kind, or the key is not the certificate's. A nil log discards.
+func NewTLS(files Files, log *slog.Logger) (*TLS, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	t := &TLS{files: files, log: log}
+	if err := t.Reload(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Reload reads the files now and returns what is wrong with them. After an
+// error what was read before stays in use.
+func (t *TLS) Reload() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refreshLocked()
+	return t.failed
+}
+
+// refreshLocked reads the files and, if they changed, what they hold. Must hold mu.
+func (t *TLS) refreshLocked() {
+	now, err := readFiles(t.files)
+	if err != nil {
+		t.read = contents{}
+		t.noteLocked(err)
+		return
+	}
+	if t.read.equal(now) {
+		return
+	}
+	t.read = now
+	config, err := now.config(t.files)
+	t.noteLocked(err)
+	if err == nil {
+		t.config = config
+		t.log.Info("certificates loaded", "certificate", t.files.Certificate,
+			"client_ca", t.files.ClientCA, "expires", config.Certificates[0].Leaf.NotAfter)
+	}
+}
+
+// noteLocked keeps an error, and logs it if it is news. Must hold mu.
+func (t *TLS) noteLocked(err error) {
+	news := err != nil && (t.failed == nil || t.failed.Error() != err.Error())
+	t.failed = err
+	if news && t.config != nil {
+		t.log.Warn("certificates not loaded, the old ones stay in use", "error", err)
+	}
+}
+
+// Credentials returns gRPC credentials that follow the files.
+func (t *TLS) Credentials() credentials.TransportCredentials {
+	return credentials.NewTLS(&tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		SessionTicketsDisabled: true,
+		GetConfigForClient:     func(*tls.ClientHelloInfo) (*tls.Config, error) { return t.current(), nil },
+	})
+}
+
+// current returns the configuration for one handshake. The files are read each
+// time and compared: next to a handshake that costs nothing, and there is no
+// watcher that could miss a change. A pair that is half replaced does not
+// match, which keeps the old one in use until the other half is there too.
+func (t *TLS) current() *tls.Config {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refreshLocked()
+	return t.config
+}
+
+func readFiles(f Files) (contents, error) {
+	var c contents
+	var err [3]error
+	c.certificate, err[0] = os.ReadFile(f.Certificate)
+	c.key, err[1] = os.ReadFile(f.Key)
+	c.clientCA, err[2] = os.ReadFile(f.ClientCA)
+	return c, errors.Join(err[:]...)
+}
+
+// config makes the configuration of one set of files. Sessions are not resumed,
+// so that no client gets in on an authority that is no longer accepted.
+func (c contents) config(f Files) (*tls.Config, error) {
+	pair, err := tls.X509KeyPair(c.certificate, c.key)
+	if err != nil {
+		return nil, fmt.Errorf("certificate %s with key %s: %w", f.Certificate, f.Key, err)
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(c.clientCA) {
+		return nil, fmt.Errorf("client authorities %s: no certificate in it", f.ClientCA)
+	}
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		Certificates:           []tls.Certificate{pair},
+		ClientAuth:             tls.RequireAndVerifyClientCert,
+		ClientCAs:              authorities,
+		SessionTicketsDisabled: true,
+		NextProtos:             []string{"h2"},
+	}, nil
+}
