@@ -125,8 +125,8 @@ func encode(t *testing.T, v vector) Slot {
 				copy(s.Control().Name[:], v.fields[key])
 				continue
 			}
-			field := view.FieldByName(camel(key))
-			require.True(t, field.IsValid(), "no field %s", camel(key))
+			field := view.FieldByName(names.Camel(key))
+			require.True(t, field.IsValid(), "no field %s", names.Camel(key))
 			field.SetUint(v.number(t, key))
 		}
 	}
@@ -163,7 +163,7 @@ func decode(t *testing.T, s Slot, v vector) {
 				assert.Equal(t, v.fields[key], name)
 				continue
 			}
-			assert.Equal(t, v.number(t, key), view.FieldByName(camel(key)).Uint(), key)
+			assert.Equal(t, v.number(t, key), view.FieldByName(names.Camel(key)).Uint(), key)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func complete(t *testing.T, v vector) {
 	}
 	named := map[string]bool{}
 	for _, key := range v.keys {
-		named[camel(key)] = true
+		named[names.Camel(key)] = true
 	}
 	for i := range view.NumField() {
 		if name := view.Type().Field(i).Name; name != "_" && name != "Rsvd" {
