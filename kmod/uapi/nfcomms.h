@@ -217,6 +217,8 @@ enum nfcomms_completion_flags {
  * @peer_size: NFC_ESIZE: the device's size; ENOMEM: bytes that may be pinned
  * @list: gather list that failed
  * @entry: entry in it that failed
+ * @lists: of a transfer: gather lists sent
+ * @repeated: of a transfer: rounds sent again
  * @payload: of a message, or a struct nfc_control
  */
 struct nfcomms_completion {
@@ -232,7 +234,8 @@ struct nfcomms_completion {
 	__u64 peer_size;
 	__u32 list;
 	__u32 entry;
-	__u64 rsvd;
+	__u32 lists;
+	__u32 repeated;
 	__u8 payload[NFCOMMS_PAYLOAD_SIZE];
 };
 
@@ -319,11 +322,32 @@ struct nfcomms_reset {
 	__u64 rsvd[4];
 };
 
+/**
+ * struct nfcomms_channel - what a channel of this file did. Out.
+ * @size: sizeof(struct nfcomms_channel)
+ * @channel: in: handle; ENOENT if this file has none of that number
+ * @target: the far end
+ * @halves: NFCOMMS_H2D, NFCOMMS_D2H: the open ones
+ * @lists: gather lists sent since SUBSCRIBE, also for what moves now
+ * @repeated: rounds sent again on the device's request
+ * @rsvd: zero
+ */
+struct nfcomms_channel {
+	__u32 size;
+	__u32 channel;
+	__u32 target;
+	__u32 halves;
+	__u64 lists;
+	__u64 repeated;
+	__u64 rsvd[4];
+};
+
 #define NFCOMMS_IOC_INFO _IOWR('N', 0x40, struct nfcomms_info)
 #define NFCOMMS_IOC_HEALTH _IOWR('N', 0x41, struct nfcomms_health)
 #define NFCOMMS_IOC_SUBMIT _IOWR('N', 0x42, struct nfcomms_submit)
 #define NFCOMMS_IOC_CALL _IOWR('N', 0x43, struct nfcomms_call)
 #define NFCOMMS_IOC_CANCEL _IOW('N', 0x44, struct nfcomms_cancel)
 #define NFCOMMS_IOC_RESET _IOW('N', 0x45, struct nfcomms_reset)
+#define NFCOMMS_IOC_CHANNEL _IOWR('N', 0x46, struct nfcomms_channel)
 
 #endif /* _UAPI_NFCOMMS_H */

@@ -1,0 +1,211 @@
+package uapi
+
+import (
+	"structs"
+	"unsafe"
+)
+
+// Version of the interface, and the bytes of a message.
+const (
+	UAPIMajor   = 1
+	UAPIMinor   = 0
+	PayloadSize = 56
+)
+
+// Info says what the device is.
+type Info struct {
+	_             structs.HostLayout
+	Size          uint32
+	UAPI          uint32 // major << 16 | minor
+	ABI           uint32 // of the firmware, major << 16 | minor
+	Epoch         uint32
+	Channels      uint32
+	Mailboxes     uint32
+	Islands       uint32
+	Slots         uint32
+	Window        uint32
+	BeatMS        uint32
+	ReadManagers  uint32
+	WriteManagers uint32
+	Contexts      uint32
+	Capabilities  uint32
+	Vectors       uint32
+	MaxOperations uint32 // in flight per file
+	MaxTransfer   uint64 // bytes
+	MemlockLimit  uint64 // bytes this process may pin; all ones: no limit
+	MemlockUsed   uint64 // bytes it has pinned
+	Driver        [24]byte
+	Rsvd          [4]uint64
+}
+
+// State says what state the device is in (enum nfcomms_state).
+type State uint32
+
+// Device states.
+const (
+	StateReady     State = iota
+	StateFault           // broke the protocol: Reset clears it
+	StateLost            // silent, or a call's ladder failed
+	StateResetting       // for a moment
+	StateRemoved         // for good
+)
+
+// Health is the last heartbeat, and the driver's counters.
+type Health struct {
+	_             structs.HostLayout
+	Size          uint32
+	State         State
+	Beat          uint64
+	AgeNS         uint64
+	Diagnostic    uint32
+	Processes     uint32
+	Messages      uint64
+	Bytes         uint64
+	DeviceDropped uint64
+	Parked        uint64
+	Interrupts    uint64
+	Spurious      uint64
+	Doorbells     uint64
+	Dropped       uint64
+	Faults        uint64
+	Resets        uint64
+	Lists         uint64
+	Repeated      uint64
+	Pinned        uint64 // bytes, all files
+	Operations    uint32 // in flight in this file
+	Blocked       uint32 // of those, not yet taken by the device's target
+	Rsvd          [4]uint64
+}
+
+// Operations (enum nfcomms_opcode).
+const (
+	OpSubscribe  = 1  // Length: target; the handle comes in Channel
+	OpClose      = 2  // Flags: halves
+	OpSend       = 3  // Length bytes of Payload
+	OpReceive    = 4  // at most Length bytes, into the completion's Payload
+	OpSendInd    = 5  // Length bytes at Address
+	OpReceiveInd = 6  // exactly Length bytes to Address
+	OpNext       = 7  // look at the next offer
+	OpArm        = 8  // Flags: half that may be ready
+	OpAccept     = 9  // end a held receive: commit it
+	OpRefuse     = 10 // … or not
+	OpControl    = 11 // Payload: abi.Control; Address and Length for a load
+	OpCount      = 12
+)
+
+// Flags of an operation (enum nfcomms_op_flags).
+const (
+	H2D    = 1 << 0 // OpClose, OpArm: the half that sends
+	D2H    = 1 << 1 // OpClose, OpArm: the half that receives
+	Nowait = 1 << 2 // OpSend, OpReceive: only if the target is there now
+	Hold   = 1 << 3 // OpReceive, OpReceiveInd: OpAccept or OpRefuse decides
+)
+
+// Op is one operation.
+type Op struct {
+	_         structs.HostLayout
+	Opcode    uint16
+	Flags     uint16
+	Channel   uint32 // handle
+	UserData  uint64 // comes back in the completion
+	Address   uint64 // in the caller's memory
+	Length    uint64
+	TimeoutNS uint64 // OpSendInd: how long the target may stay unready; 0: for ever
+	Rsvd      [4]uint64
+	Payload   [PayloadSize]byte
+}
+
+// Flags of a completion (enum nfcomms_completion_flags).
+const (
+	Indirect = 1 << 0 // OpNext: a transfer is offered, else a message
+	NotNow   = 1 << 1 // Nowait: the target was not there, nothing happened
+	Held     = 1 << 2 // Hold: waits for OpAccept or OpRefuse
+)
+
+// Completion says how an operation ended.
+type Completion struct {
+	_           structs.HostLayout
+	UserData    uint64
+	Opcode      uint16
+	Flags       uint16
+	Status      uint32 // abi.Status
+	Channel     uint32 // handle
+	Error       uint32 // errno where the host refused
+	Length      uint64 // bytes received or offered
+	Processed   uint64 // bytes moved when a transfer failed
+	Outstanding uint64 // bytes that were still to move
+	PeerSize    uint64 // the device's size; with ENOMEM: bytes that may be pinned
+	List        uint32 // gather list that failed
+	Entry       uint32 // entry in it that failed
+	Lists       uint32 // of a transfer: gather lists sent
+	Repeated    uint32 // of a transfer: rounds sent again
+	Payload     [PayloadSize]byte
+}
+
+// Submit hands over operations.
+type Submit struct {
+	_        structs.HostLayout
+	Size     uint32
+	Count    uint32 // 1..256
+	Ops      uint64 // address of Count operations
+	OpSize   uint32
+	Accepted uint32 // out
+	Error    uint32 // out: errno of the next one
+	Rsvd     uint32
+}
+
+// Call is one operation, waited for.
+type Call struct {
+	_          structs.HostLayout
+	Size       uint32
+	Flags      uint32
+	Op         Op
+	Completion Completion
+}
+
+// Cancel withdraws what was not taken and aborts what moves.
+type Cancel struct {
+	_        structs.HostLayout
+	Size     uint32
+	Flags    uint32
+	UserData uint64
+	Rsvd     [2]uint64
+}
+
+// Reset ends the device's life and boots the next.
+type Reset struct {
+	_         structs.HostLayout
+	Size      uint32
+	Flags     uint32
+	Channels  uint32 // shape of the next life; 0: as the device likes
+	Mailboxes uint32
+	Islands   uint32
+	Slots     uint32
+	Window    uint32
+	TimeoutMS uint32 // how long an offer may wait for its target
+	EMEM      uint64 // bytes
+	Rsvd      [4]uint64
+}
+
+// Channel is what a channel of this file did.
+type Channel struct {
+	_        structs.HostLayout
+	Size     uint32
+	Channel  uint32 // in: handle
+	Target   uint32
+	Halves   uint32 // H2D, D2H: the open ones
+	Lists    uint64 // gather lists sent since OpSubscribe
+	Repeated uint64 // rounds sent again
+	Rsvd     [4]uint64
+}
+
+// ioctl numbers: {direction:2 | size:14 | 'N':8 | number:8}.
+const (
+	IOCInfo    = 3<<30 | unsafe.Sizeof(Info{})<<16 | 'N'<<8 | 0x40
+	IOCHealth  = 3<<30 | unsafe.Sizeof(Health{})<<16 | 'N'<<8 | 0x41
+	IOCSubmit  = 3<<30 | unsafe.Sizeof(Submit{})<<16 | 'N'<<8 | 0x42
+	IOCCall    = 3<<30 | unsafe.Sizeof(Call{})<<16 | 'N'<<8 | 0x43
+	IOCCancel  = 1<<30 | unsafe.Sizeof(Cancel{})<<16 | 'N'<<8 | 0x44
+	IOCReset   = 1<<30 | unsafe.Sizeof(Reset{})<<16 | 'N'<<8 | 0x45
+	IOCChannel = 3<<30 | unsafe.Sizeof(Channel{})<<16 | 'N'<<8 | 0x46
+)
