@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Address is a parsed device address, "scheme:path?option=value&…".
@@ -53,6 +55,62 @@ func (a Address) Only(known ...string) error {
 			return fmt.Errorf("address %q: option %q is not one of %s: %w",
 				a, name, strings.Join(known, ", "), ErrOption)
 		}
+	}
+	return nil
+}
+
+// Count reads an option like "8" into to; without the option to stays as it
+// is. Errors wrap ErrInvalid and say what was wanted.
+func (a Address) Count(name string, to *int) error {
+	return a.option(name, "a count like 8", func(v string) error {
+		n, err := strconv.ParseUint(v, 10, 31)
+		if err == nil {
+			*to = int(n)
+		}
+		return err
+	})
+}
+
+// Size reads an option like "4096", "64KiB" or "6GiB" as bytes, as Count does.
+func (a Address) Size(name string, to *uint64) error {
+	return a.option(name, "a size like 64KiB or 6GiB", func(v string) error {
+		shift := 0
+		for i, unit := range []string{"KiB", "MiB", "GiB"} {
+			if number, ok := strings.CutSuffix(v, unit); ok {
+				v, shift = number, 10*(i+1)
+				break
+			}
+		}
+		n, err := strconv.ParseUint(v, 10, 63-shift)
+		if err == nil {
+			*to = n << shift
+		}
+		return err
+	})
+}
+
+// Duration reads an option like "100ms", as Count does.
+func (a Address) Duration(name string, to *time.Duration) error {
+	return a.option(name, "a duration like 100ms", func(v string) error {
+		d, err := time.ParseDuration(v)
+		if err == nil && d < 0 {
+			err = ErrInvalid
+		}
+		if err == nil {
+			*to = d
+		}
+		return err
+	})
+}
+
+// option reads one value, if it is there, and says what it should have been.
+func (a Address) option(name, want string, read func(string) error) error {
+	if !a.Options.Has(name) {
+		return nil
+	}
+	value := a.Options.Get(name)
+	if read(value) != nil {
+		return fmt.Errorf("address %q: option %s=%s: %w: want %s", a, name, value, ErrInvalid, want)
 	}
 	return nil
 }

@@ -3,8 +3,6 @@ package sim
 import (
 	"fmt"
 	"runtime"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
@@ -51,79 +49,24 @@ func parse(a bridge.Address) (shape, error) {
 		return s, err
 	}
 	for _, name := range counts {
-		if err := option(a, name, func(v string) (err error) {
-			s.count[name], err = positive(v)
-			return err
-		}); err != nil {
+		n := 0
+		if err := a.Count(name, &n); err != nil {
 			return s, err
 		}
+		s.count[name] = n
 	}
 	for kind, name := range memories {
-		if err := size(a, name, &s.memory[kind]); err != nil {
+		if err := a.Size(name, &s.memory[kind]); err != nil {
 			return s, err
 		}
 	}
-	if err := size(a, "stack", &s.stack); err != nil {
+	if err := a.Size("stack", &s.stack); err != nil {
 		return s, err
 	}
 	for name, to := range map[string]*time.Duration{"beat": &s.beat, "target-timeout": &s.expire, "spin": &s.spin} {
-		if err := duration(a, name, to); err != nil {
+		if err := a.Duration(name, to); err != nil {
 			return s, err
 		}
 	}
 	return s, nil
-}
-
-// option reads one value, if it is there, and says which one it could not read.
-func option(a bridge.Address, name string, read func(string) error) error {
-	if !a.Options.Has(name) {
-		return nil
-	}
-	value := a.Options.Get(name)
-	if err := read(value); err != nil {
-		return fmt.Errorf("address %q: option %s=%s: %w: %w", a, name, value, bridge.ErrInvalid, err)
-	}
-	return nil
-}
-
-func positive(v string) (int, error) {
-	n, err := strconv.ParseUint(v, 10, 31)
-	if err != nil {
-		return 0, fmt.Errorf("want a count like 8")
-	}
-	return int(n), nil
-}
-
-func duration(a bridge.Address, name string, to *time.Duration) error {
-	return option(a, name, func(v string) error {
-		d, err := time.ParseDuration(v)
-		if err != nil || d < 0 {
-			return fmt.Errorf("want a duration like 100ms")
-		}
-		*to = d
-		return nil
-	})
-}
-
-func size(a bridge.Address, name string, to *uint64) error {
-	return option(a, name, func(v string) (err error) {
-		*to, err = parseSize(v)
-		return err
-	})
-}
-
-// parseSize reads bytes with an optional unit: 4096, 64KiB, 6GiB.
-func parseSize(v string) (uint64, error) {
-	shift := 0
-	for i, unit := range []string{"KiB", "MiB", "GiB"} {
-		if number, ok := strings.CutSuffix(v, unit); ok {
-			v, shift = number, 10*(i+1)
-			break
-		}
-	}
-	n, err := strconv.ParseUint(v, 10, 63-shift)
-	if err != nil {
-		return 0, fmt.Errorf("want a size like 64KiB or 6GiB")
-	}
-	return n << shift, nil
 }
