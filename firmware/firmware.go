@@ -31,6 +31,11 @@ type Config struct {
 	Spin                        time.Duration // how long an idle island spins
 	Memory                      [abi.MemoryCount]uint64
 	LogFD                       int // device log lines go here; -1: nowhere
+	// Bus carries the device, nil: host memory is this process's own. There
+	// is one device on a bus at a time, and it is closed before the bus.
+	Bus *Bus
+	// Epoch of the first life; 0: 1.
+	Epoch uint32
 }
 
 // Instance is a running device. Its methods are safe for concurrent use,
@@ -38,11 +43,13 @@ type Config struct {
 type Instance struct {
 	mu    sync.Mutex
 	h     *C.struct_nfc_hosted
+	bus   *Bus
 	epoch uint32
 }
 
 // Start boots a device on threads of this process. The error is an abi.Status:
-// abi.ErrInvalid for a shape that makes no sense, abi.ErrNoMemory.
+// abi.ErrInvalid for a shape that makes no sense, abi.ErrNoMemory, or
+// abi.ErrTooLarge for one whose mailbox area does not fit in the bus's.
 func Start(c Config) (*Instance, abi.Status) {
 	config := C.struct_nfc_config{
 		channels:          C.uint32_t(c.Channels),
@@ -54,7 +61,7 @@ func Start(c Config) (*Instance, abi.Status) {
 		window:            C.uint32_t(c.Window),
 		stack:             C.uint32_t(c.Stack),
 		beat_ms:           C.uint32_t(c.Beat.Milliseconds()),
-		epoch:             1,
+		epoch:             C.uint32_t(max(c.Epoch, 1)),
 		target_timeout_ns: C.uint64_t(c.TargetTimeout.Nanoseconds()),
 	}
 	for i, size := range c.Memory {
@@ -65,7 +72,10 @@ func Start(c Config) (*Instance, abi.Status) {
 		engines: C.uint32_t(c.Engines),
 		log_fd:  C.int32_t(c.LogFD),
 	}
-	i := &Instance{epoch: 1}
+	if c.Bus != nil {
+		options.bus = c.Bus.b
+	}
+	i := &Instance{bus: c.Bus, epoch: max(c.Epoch, 1)}
 	if rc := C.nfc_hosted_open(&config, &options, &i.h); rc != 0 {
 		return nil, abi.Status(-rc)
 	}
@@ -88,7 +98,11 @@ func (i *Instance) Assist() bool { return C.nfc_hosted_assist(i.h) != 0 }
 // Fence turns DMA off and returns when no copy runs any more.
 func (i *Instance) Fence() { C.nfc_hosted_fence(i.h) }
 
-// Restart fences the device and boots its next life in a new area.
+// Ring wakes an island that sleeps.
+func (i *Instance) Ring(island int) { C.nfc_hosted_ring(i.h, C.uint32_t(island)) }
+
+// Restart fences the device and boots its next life in a new area. On a bus a
+// new Instance takes its place.
 func (i *Instance) Restart() abi.Status {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -100,8 +114,11 @@ func (i *Instance) Restart() abi.Status {
 func (i *Instance) Close() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.h != nil {
-		C.nfc_hosted_close(i.h)
-		i.h = nil
+	if i.h == nil {
+		return
 	}
+	if !C.nfc_hosted_close(i.h) && i.bus != nil {
+		i.bus.haunted.Store(true)
+	}
+	i.h = nil
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The hosted port: threads, futexes, an eventfd, and memcpy as DMA. */
+/* The hosted port: threads, futexes, and memcpy or a bus. See port_hosted.h. */
 #define _GNU_SOURCE
 #include "port_hosted.h"
 
@@ -54,6 +54,7 @@ struct nfc_hosted {
 	void *area; /* outlives a life: the host may be looking at it */
 	uint64_t area_size;
 	int doorbell;
+	bool haunted; /* a thread of an ended life still runs */
 	pthread_mutex_t lock; /* images */
 	void *image[IMAGES];
 	uint32_t images;
@@ -116,10 +117,15 @@ static void port_wake(void *self, uint32_t island)
 static void port_ring_host(void *self, uint32_t island)
 {
 	struct life *life = self;
+	struct nfc_bus *bus = life->h->options.bus;
 	uint64_t one = 1;
-	ssize_t n = write(life->h->doorbell, &one, sizeof(one));
+	ssize_t n;
 
-	(void)island;
+	if (bus) {
+		nfc_irq_ring(nfc_bus_irq(bus), island);
+		return;
+	}
+	n = write(life->h->doorbell, &one, sizeof(one));
 	(void)n; /* full: it is readable already */
 }
 
@@ -133,24 +139,40 @@ static bool enter(struct life *life)
 	return false;
 }
 
-static int move(struct life *life, void *to, const void *from, uint64_t len)
+static void leave(struct life *life)
 {
-	if (!enter(life))
-		return NFC_ERESET;
-	memcpy(to, from, len);
 	atomic_fetch_sub_explicit(&life->moving, 1, memory_order_release);
-	return 0;
 }
 
 static int port_dma_read(void *self, void *to, uint64_t bus, uint64_t len)
 {
-	return move(self, to, (const void *)(uintptr_t)bus, len);
+	struct life *life = self;
+	int rc = 0;
+
+	if (!enter(life))
+		return NFC_ERESET;
+	if (life->h->options.bus)
+		rc = nfc_bus_read(life->h->options.bus, to, bus, len);
+	else
+		memcpy(to, (const void *)(uintptr_t)bus, len);
+	leave(life);
+	return rc;
 }
 
 static int port_dma_write(void *self, uint64_t bus, const void *from,
 			  uint64_t len)
 {
-	return move(self, (void *)(uintptr_t)bus, from, len);
+	struct life *life = self;
+	int rc = 0;
+
+	if (!enter(life))
+		return NFC_ERESET;
+	if (life->h->options.bus)
+		rc = nfc_bus_write(life->h->options.bus, bus, from, len);
+	else
+		memcpy((void *)(uintptr_t)bus, from, len);
+	leave(life);
+	return rc;
 }
 
 static void port_wake_engines(void *self)
@@ -470,6 +492,42 @@ static bool life_end(struct life *life)
 	return true;
 }
 
+/* ---- the mailbox area ---- */
+
+/* The area of a bus is mapped anew for each device on it. */
+static int map_area(struct nfc_hosted *h)
+{
+	struct nfc_bus *bus = h->options.bus;
+	uint64_t most;
+
+	h->area_size = nfc_area_size(&h->config);
+	if (!bus) {
+		h->area = map(h->area_size);
+		return h->area ? 0 : NFC_ENOMEM;
+	}
+	nfc_bus_area(bus, &most);
+	if (h->area_size > most)
+		return NFC_ETOOLARGE;
+	if (nfc_bus_area_clear(bus))
+		return NFC_ENOMEM;
+	h->area = mmap(NULL, h->area_size, PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_NORESERVE, nfc_bus_area_fd(bus), 0);
+	if (h->area != MAP_FAILED)
+		return 0;
+	h->area = NULL;
+	return NFC_ENOMEM;
+}
+
+/* Put other memory where a thread that stays behind sees the area. */
+static void cut_off(struct nfc_hosted *h)
+{
+	void *p = mmap(h->area, h->area_size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+		       -1, 0);
+
+	(void)p; /* out of mappings: then it still sees the area */
+}
+
 /* ---- the port as its owner sees it ---- */
 
 static void hosted_free(struct nfc_hosted *h)
@@ -488,7 +546,7 @@ int nfc_hosted_open(const struct nfc_config *config,
 		    struct nfc_hosted **out)
 {
 	struct nfc_hosted *h = calloc(1, sizeof(*h));
-	int rc = NFC_ENOMEM;
+	int rc;
 
 	if (!h)
 		return -NFC_ENOMEM;
@@ -500,9 +558,8 @@ int nfc_hosted_open(const struct nfc_config *config,
 	}
 	pthread_mutex_init(&h->lock, NULL);
 	h->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	h->area_size = nfc_area_size(&h->config);
-	h->area = map(h->area_size);
-	if (h->doorbell >= 0 && h->area)
+	rc = h->doorbell < 0 ? NFC_ENOMEM : map_area(h);
+	if (!rc)
 		rc = life_start(h);
 	if (rc)
 		hosted_free(h);
@@ -514,12 +571,9 @@ int nfc_hosted_open(const struct nfc_config *config,
 /* A thread that stays behind keeps its area; the next life gets another. */
 static int new_area(struct nfc_hosted *h, bool gone)
 {
-	if (gone)
-		return madvise(h->area, h->area_size, MADV_DONTNEED) ?
-			       NFC_ENOMEM :
-			       0;
-	h->area = map(h->area_size);
-	return h->area ? 0 : NFC_ENOMEM;
+	if (!gone)
+		return map_area(h);
+	return madvise(h->area, h->area_size, MADV_DONTNEED) ? NFC_ENOMEM : 0;
 }
 
 int nfc_hosted_restart(struct nfc_hosted *h, uint32_t epoch)
@@ -528,6 +582,7 @@ int nfc_hosted_restart(struct nfc_hosted *h, uint32_t epoch)
 	int rc;
 
 	h->life = NULL;
+	h->haunted |= !gone;
 	h->config.epoch = epoch;
 	rc = new_area(h, gone);
 	if (!rc)
@@ -557,9 +612,23 @@ int nfc_hosted_doorbell(struct nfc_hosted *h)
 	return h->doorbell;
 }
 
-void nfc_hosted_close(struct nfc_hosted *h)
+void nfc_hosted_ring(struct nfc_hosted *h, uint32_t island)
 {
-	if (h->life && !life_end(h->life))
-		return; /* its thread may still ring, log or load */
+	struct nfc_area *area = h->area;
+
+	if (island < h->config.islands)
+		futex_wake(&area->island[island].word);
+}
+
+bool nfc_hosted_close(struct nfc_hosted *h)
+{
+	if (h->life && !life_end(h->life)) {
+		h->haunted = true;
+		if (h->options.bus)
+			cut_off(h);
+	}
+	if (h->haunted)
+		return false; /* that thread may still ring, log or load */
 	hosted_free(h);
+	return true;
 }

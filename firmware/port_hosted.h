@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hosted port: the firmware on threads of a Linux process. Host memory is
- * this process's own; a bus address is a virtual address.
+ * The hosted port: the firmware on threads of a Linux process. Without a bus,
+ * host memory is this process's own and a bus address is a virtual address;
+ * with one, the mailbox area, DMA and interrupts are the bus's.
  */
 #ifndef PORT_HOSTED_H
 #define PORT_HOSTED_H
 
 #include "nfc_port.h"
+#include "port_bus.h"
 
 struct nfc_hosted;
 
@@ -14,13 +16,20 @@ struct nfc_hosted_options {
 	uint64_t spin_ns; /* how long an idle island spins before it sleeps */
 	uint32_t engines; /* DMA threads beside the islands */
 	int32_t log_fd; /* lines go here; -1: nowhere. Stays the caller's. */
+	struct nfc_bus *bus; /* or NULL. Stays the caller's; one device on it */
 };
 
-/* All return 0 or the negated enum nfc_status. */
+/*
+ * All return 0 or the negated enum nfc_status. A bus's area is zeroed first;
+ * NFC_ETOOLARGE if the device's does not fit in it.
+ */
 int nfc_hosted_open(const struct nfc_config *config,
 		    const struct nfc_hosted_options *options,
 		    struct nfc_hosted **out);
-/* Fence, end this life of the device, boot the next under epoch. */
+/*
+ * Fence, end this life of the device, boot the next under epoch. Not on a bus,
+ * where the next life is another device and may have another shape.
+ */
 int nfc_hosted_restart(struct nfc_hosted *h, uint32_t epoch);
 /* No DMA starts after this; returns when none runs. */
 void nfc_hosted_fence(struct nfc_hosted *h);
@@ -28,12 +37,15 @@ void nfc_hosted_fence(struct nfc_hosted *h);
 int nfc_hosted_assist(struct nfc_hosted *h);
 /* The mailbox area of this life. */
 void *nfc_hosted_area(struct nfc_hosted *h, uint64_t *size);
-/* An eventfd the device rings the host with. Stays the port's. */
+/* Wake an island that sleeps. */
+void nfc_hosted_ring(struct nfc_hosted *h, uint32_t island);
+/* An eventfd the device rings the host with, without a bus. Stays the port's. */
 int nfc_hosted_doorbell(struct nfc_hosted *h);
 /*
  * Stop everything and free it. A thread that a program keeps for itself is
- * left behind, with the memory it can reach.
+ * left behind, with the memory it can reach; it is cut off from the area of a
+ * bus, but the bus itself must stay: then this is false.
  */
-void nfc_hosted_close(struct nfc_hosted *h);
+bool nfc_hosted_close(struct nfc_hosted *h);
 
 #endif /* PORT_HOSTED_H */
