@@ -14,10 +14,10 @@ const (
 	// Viewer may look: lists, states, events, diagnostics, health.
 	Viewer
 	// Operator may also use devices: open channels, send and receive
-	// messages, drain a device.
+	// messages, start and stop the programs that are there, drain a device.
 	Operator
-	// Admin may also change what runs: reset a device, load, start and stop
-	// programs.
+	// Admin may also do what ends the work of others or brings in code: reset
+	// a device, load a program.
 	Admin
 )
 

@@ -1,0 +1,210 @@
+package access
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+// Reasons of a denied call, as ErrorInfo carries them.
+const (
+	// ReasonUnknownPeer: the connection does not say who the caller is.
+	ReasonUnknownPeer = "UNKNOWN_PEER"
+	// ReasonRoleTooLow: the caller has no role, or a lower one than the method
+	// needs. The metadata say which: role, needed, method.
+	ReasonRoleTooLow = "ROLE_TOO_LOW"
+	// ReasonNoPolicy: no role is enough, because the method is in no table.
+	ReasonNoPolicy = "NO_POLICY"
+)
+
+// domain is that of the reasons.
+const domain = "nfcomms.dev"
+
+// Gate lets calls pass whose caller has the role that the method needs, and
+// denies all others. All methods are safe for concurrent use.
+type Gate struct {
+	need    map[string]Role
+	log     *slog.Logger
+	denials rate.Sometimes // log lines
+
+	mu      sync.Mutex
+	policy  *Policy
+	streams map[*guarded]struct{}
+}
+
+// NewGate returns a gate for the methods of need, by full name. It logs calls
+// of methods that need Admin, and some of the denials. A nil log discards.
+func NewGate(p *Policy, need map[string]Role, log *slog.Logger) *Gate {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Gate{
+		need: maps.Clone(need), log: log, denials: rate.Sometimes{First: 10, Interval: time.Second},
+		policy: p, streams: make(map[*guarded]struct{}),
+	}
+}
+
+// SetPolicy replaces the policy for calls from now on, and ends the streams
+// whose caller may no longer have them.
+func (g *Gate) SetPolicy(p *Policy) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.policy = p
+	for s := range g.streams {
+		if err := g.check(p, s.info, s.method); err != nil {
+			s.end(err)
+		}
+	}
+}
+
+// Unary is the interceptor of unary calls.
+func (g *Gate) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	who := callerOf(ctx)
+	g.mu.Lock()
+	policy := g.policy
+	g.mu.Unlock()
+	err := g.check(policy, who, info.FullMethod)
+	g.note(who, info.FullMethod, err)
+	if err != nil {
+		return nil, err
+	}
+	return handler(ctx, req)
+}
+
+// Stream is the interceptor of streaming calls.
+func (g *Gate) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	ctx, end := context.WithCancelCause(ss.Context())
+	defer end(nil)
+	s := &guarded{ServerStream: ss, ctx: ctx, end: end, info: callerOf(ctx), method: info.FullMethod}
+	err := g.enter(s)
+	g.note(s.info, s.method, err)
+	if err != nil {
+		return err
+	}
+	defer g.leave(s)
+	err = handler(srv, s)
+	if revoked := (*denied)(nil); errors.As(context.Cause(ctx), &revoked) {
+		return revoked
+	}
+	return err
+}
+
+// enter admits a stream and keeps it in view of SetPolicy, in one step.
+func (g *Gate) enter(s *guarded) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.check(g.policy, s.info, s.method); err != nil {
+		return err
+	}
+	g.streams[s] = struct{}{}
+	return nil
+}
+
+func (g *Gate) leave(s *guarded) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.streams, s)
+}
+
+// guarded is a stream that SetPolicy can end.
+type guarded struct {
+	grpc.ServerStream
+	ctx    context.Context
+	end    context.CancelCauseFunc
+	info   credentials.AuthInfo
+	method string
+}
+
+func (s *guarded) Context() context.Context { return s.ctx }
+
+// denied is the error of a call that may not be.
+type denied struct{ status *status.Status }
+
+func (d *denied) Error() string              { return d.status.Message() }
+func (d *denied) GRPCStatus() *status.Status { return d.status }
+
+// note logs calls of admins and, as anybody can repeat them, some denials.
+func (g *Gate) note(who credentials.AuthInfo, method string, err error) {
+	switch {
+	case err != nil:
+		g.denials.Do(func() { g.log.Warn("call denied", "method", method, "caller", Caller(who), "error", err) })
+	case g.need[method] == Admin:
+		g.log.Info("admin call", "method", method, "caller", Caller(who))
+	}
+}
+
+// check returns nil if the caller has the role that the method needs.
+func (g *Gate) check(p *Policy, who credentials.AuthInfo, method string) error {
+	need, ok := g.need[method]
+	if !ok || need == None {
+		return deny(codes.PermissionDenied, ReasonNoPolicy, fmt.Sprintf("%s is open to nobody", method), map[string]string{"method": method})
+	}
+	if who == nil {
+		return deny(codes.Unauthenticated, ReasonUnknownPeer, "the connection does not say who calls", nil)
+	}
+	if role := p.RoleOf(who); role < need {
+		return deny(codes.PermissionDenied, ReasonRoleTooLow,
+			fmt.Sprintf("%s needs the role %v; %s has the role %v", method, need, Caller(who), role),
+			map[string]string{"method": method, "needed": need.String(), "role": role.String()})
+	}
+	return nil
+}
+
+func deny(code codes.Code, reason, text string, metadata map[string]string) error {
+	st := status.New(code, text)
+	if with, err := st.WithDetails(&errdetails.ErrorInfo{Reason: reason, Domain: domain, Metadata: metadata}); err == nil {
+		st = with
+	}
+	return &denied{st}
+}
+
+// callerOf returns who calls, nil if the connection does not say.
+func callerOf(ctx context.Context) credentials.AuthInfo {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return nil
+	}
+	switch info := p.AuthInfo.(type) {
+	case Local:
+		return info
+	case credentials.TLSInfo:
+		if verified(info) != nil {
+			return info
+		}
+	}
+	return nil
+}
+
+// Caller names a caller for a log line or a message.
+func Caller(who credentials.AuthInfo) string {
+	switch who := who.(type) {
+	case Local:
+		return who.String()
+	case credentials.TLSInfo:
+		if leaf := verified(who); leaf != nil {
+			return nameOf(leaf)
+		}
+	}
+	return "unknown peer"
+}
+
+// nameOf returns the name by which a policy would know a certificate.
+func nameOf(leaf *x509.Certificate) string {
+	if len(leaf.URIs) > 0 {
+		return "uri:" + leaf.URIs[0].String()
+	}
+	return "cn:" + leaf.Subject.CommonName
+}
