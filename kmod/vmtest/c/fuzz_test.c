@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Random and structured ioctls from several threads on several files at once,
+ * over memory that changes below them, under signals. Nothing is expected of a
+ * single call but an honest errno; of all of them, that the device still works,
+ * that every accepted operation gave one completion, and that no page is left.
+ *
+ *	fuzz [CALLS]	NFC_SEED=n repeats a run as far as threads allow
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+enum {
+	THREADS = 4,
+	FILES = 6,
+	CHANNELS = 8, /* per file, that the fuzzer remembers */
+	MEMORY = 2 << 20,
+	CALLS = 20000, /* without an argument */
+	ERRNO_COUNT = 134,
+};
+
+/* One file and what is known of it; a slot's lock is held only to look. */
+struct slot {
+	pthread_rwlock_t lock; /* read: the descriptor stays open */
+	int fd;
+	uint32_t channel[CHANNELS];
+	uint64_t accepted, completed; /* atomically */
+};
+
+static struct slot slots[FILES];
+static uint8_t *memory;
+static volatile bool over;
+static uint64_t tally[ERRNO_COUNT], reached_dma, calls_left, calls_made;
+static pthread_t threads[THREADS];
+
+static const char *const programs[] = { "loopback", "sink",  "source",
+					"hold",	    "flood", "gate" };
+
+static void count(int error)
+{
+	if (error < 0 || error >= ERRNO_COUNT)
+		printf("errno %d reached user space\n", error);
+	CHECK(error >= 0 && error < ERRNO_COUNT); /* 512 and its like */
+	if (error >= 0 && error < ERRNO_COUNT)
+		__atomic_fetch_add(&tally[error], 1, __ATOMIC_RELAXED);
+}
+
+static void connect_slot(struct slot *s, uint64_t *rng)
+{
+	uint32_t first;
+
+	s->fd = open(node(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	CHECK(s->fd >= 0);
+	s->accepted = s->completed = 0;
+	for (int i = 0; i < CHANNELS; i++) {
+		struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
+		struct nfc_control c = { .op = NFC_CONTROL_START, .b = 1 };
+		struct nfcomms_completion out;
+
+		strcpy((char *)c.name, programs[next_random(rng) % 6]);
+		c.b = strcmp((char *)c.name, "gate") ? 1 : 2;
+		memcpy(op.payload, &c, sizeof(c));
+		if (call(s->fd, &op, &out))
+			continue;
+		memcpy(&c, out.payload, sizeof(c));
+		first = (uint32_t)c.b;
+		op = operation(NFCOMMS_OP_SUBSCRIBE, 0);
+		op.length = first;
+		if (!call(s->fd, &op, &out) && out.status == NFC_OK)
+			s->channel[i] = out.channel;
+	}
+}
+
+static uint64_t odd_value(uint64_t *rng)
+{
+	static const uint64_t odd[] = {
+		0,	    1,		2,	    55,
+		56,	    57,		4095,	    4096,
+		4097,	    1ull << 31, 1ull << 32, 1ull << 40,
+		1ull << 48, 1ull << 63, ~0ull,	    0xffff800000000000ull
+	};
+	uint64_t r = next_random(rng);
+
+	return r & 1 ? odd[(r >> 1) % 16] : r >> (r >> 58);
+}
+
+static void aim(struct nfcomms_op *op, uint64_t *rng)
+{
+	uint64_t at = next_random(rng) % MEMORY;
+
+	op->address = (uintptr_t)memory + at;
+	op->length = next_random(rng) % (MEMORY - at);
+	if (next_random(rng) % 4)
+		op->length %= 8 * NFC_PAGE_SIZE;
+}
+
+static void request(struct nfcomms_op *op, uint64_t *rng)
+{
+	struct nfc_control c = { .op = 1 + next_random(rng) % 7 };
+
+	c.a = next_random(rng) % 40;
+	c.b = next_random(rng) % 4;
+	strcpy((char *)c.name, programs[next_random(rng) % 6]);
+	if (c.op == NFC_CONTROL_LOAD) {
+		aim(op, rng);
+		c.a = op->length;
+	}
+	memcpy(op->payload, &c, sizeof(c));
+}
+
+/* A likely operation, with something wrong in it now and then. */
+static struct nfcomms_op invent(const struct slot *s, uint64_t *rng)
+{
+	struct nfcomms_op op = operation(next_random(rng) % NFCOMMS_OP_COUNT,
+					 s->channel[next_random(rng) % CHANNELS]);
+
+	op.user_data = next_random(rng) % 64;
+	switch (op.opcode) {
+	case NFCOMMS_OP_SUBSCRIBE:
+		op.channel = 0;
+		op.length = next_random(rng) % 64;
+		break;
+	case NFCOMMS_OP_CLOSE:
+		if (next_random(rng) % 8) /* else most channels are closed */
+			op.opcode = NFCOMMS_OP_SEND_IND;
+		else
+			op.flags = 1 + next_random(rng) % 3;
+		break;
+	case NFCOMMS_OP_ARM:
+		op.flags = 1 << next_random(rng) % 2;
+		break;
+	case NFCOMMS_OP_SEND:
+	case NFCOMMS_OP_RECEIVE:
+		op.length = next_random(rng) % 57;
+		op.flags = next_random(rng) % 8 ? 0 : NFCOMMS_NOWAIT;
+		break;
+	case NFCOMMS_OP_CONTROL:
+		op.channel = 0;
+		request(&op, rng);
+		break;
+	}
+	if (op.opcode == NFCOMMS_OP_SEND_IND ||
+	    op.opcode == NFCOMMS_OP_RECEIVE_IND)
+		aim(&op, rng);
+	if (op.opcode == NFCOMMS_OP_RECEIVE_IND && next_random(rng) % 8 == 0)
+		op.flags = NFCOMMS_HOLD;
+	if (next_random(rng) % 8 == 0) {
+		uint64_t value = odd_value(rng);
+		size_t at = next_random(rng) % (sizeof(op) - 8);
+
+		memcpy((uint8_t *)&op + at, &value, 1 + next_random(rng) % 8);
+	}
+	return op;
+}
+
+static void note(const struct nfcomms_completion *c)
+{
+	if (c->opcode == NFCOMMS_OP_SEND_IND ||
+	    c->opcode == NFCOMMS_OP_RECEIVE_IND)
+		if (c->lists)
+			__atomic_fetch_add(&reached_dma, 1, __ATOMIC_RELAXED);
+	if (c->error)
+		count(c->error);
+	CHECK(c->status < NFC_STATUS_COUNT);
+}
+
+static void do_submit(struct slot *s, uint64_t *rng)
+{
+	struct nfcomms_op ops[8];
+	unsigned int n = 1 + next_random(rng) % 8;
+	int taken;
+
+	for (unsigned int i = 0; i < n; i++)
+		ops[i] = invent(s, rng);
+	taken = submit(s->fd, ops, n);
+	count(taken < 0 ? -taken : 0);
+	if (taken > 0)
+		__atomic_fetch_add(&s->accepted, taken, __ATOMIC_RELAXED);
+}
+
+static void do_call(struct slot *s, uint64_t *rng)
+{
+	struct nfcomms_op op = invent(s, rng);
+	struct nfcomms_completion c = { .status = 0 };
+	int error = call(s->fd, &op, &c);
+
+	count(error);
+	if (!error)
+		note(&c);
+}
+
+static void do_read(struct slot *s)
+{
+	struct nfcomms_completion c[16];
+	ssize_t n = read(s->fd, c, sizeof(c));
+
+	if (n < 0) {
+		count(errno);
+		return;
+	}
+	CHECK_EQ(n % sizeof(*c), 0);
+	for (size_t i = 0; i < n / sizeof(*c); i++)
+		note(&c[i]);
+	__atomic_fetch_add(&s->completed, n / sizeof(*c), __ATOMIC_RELAXED);
+}
+
+/* Any of our ioctls, or one that is not ours, with any bytes. */
+static void do_nonsense(struct slot *s, uint64_t *rng)
+{
+	static const unsigned long known[] = {
+		NFCOMMS_IOC_INFO, NFCOMMS_IOC_HEALTH, NFCOMMS_IOC_SUBMIT,
+		NFCOMMS_IOC_CANCEL, NFCOMMS_IOC_CHANNEL
+	};
+	uint64_t words[64];
+	unsigned long nr = known[next_random(rng) % 5];
+	void *at = words;
+
+	for (int i = 0; i < 64; i++)
+		words[i] = next_random(rng) % 4 ? 0 : odd_value(rng);
+	if (next_random(rng) % 2) /* the right size, for a change */
+		((uint32_t *)words)[0] = _IOC_SIZE(nr);
+	if (next_random(rng) % 8 == 0)
+		nr = next_random(rng);
+	if (next_random(rng) % 8 == 0)
+		at = (void *)odd_value(rng);
+	if (_IOC_TYPE(nr) != 'N')
+		nr = NFCOMMS_IOC_INFO;
+	count(control(s->fd, nr, at));
+}
+
+static void do_cancel(struct slot *s, uint64_t *rng)
+{
+	count(cancel(s->fd, next_random(rng) % 64));
+}
+
+static void do_reopen(struct slot *s, uint64_t *rng)
+{
+	pthread_rwlock_wrlock(&s->lock);
+	close(s->fd);
+	memset(s->channel, 0, sizeof(s->channel));
+	connect_slot(s, rng);
+	pthread_rwlock_unlock(&s->lock);
+}
+
+static void do_memory(uint64_t *rng)
+{
+	size_t at = next_random(rng) % (MEMORY / 4096 - 8) * 4096;
+	size_t size = (1 + next_random(rng) % 8) * 4096;
+	pid_t pid;
+
+	switch (next_random(rng) % 16) {
+	case 0:
+		pid = fork(); /* copy on write, for everything pinned */
+		if (pid == 0)
+			_exit(0);
+		waitpid(pid, NULL, 0);
+		break;
+	case 1 ... 5:
+		madvise(memory + at, size, MADV_DONTNEED);
+		break;
+	case 6 ... 8:
+		mprotect(memory + at, size, PROT_READ);
+		break;
+	default:
+		mprotect(memory + at, size, PROT_READ | PROT_WRITE);
+	}
+}
+
+static void one_call(uint64_t *rng)
+{
+	struct slot *s = &slots[next_random(rng) % FILES];
+	unsigned int what = next_random(rng) % 64;
+
+	if (what == 0) {
+		do_reopen(s, rng);
+		return;
+	}
+	if (what < 4) {
+		do_memory(rng);
+		return;
+	}
+	pthread_rwlock_rdlock(&s->lock);
+	if (what < 24)
+		do_submit(s, rng);
+	else if (what < 36)
+		do_call(s, rng);
+	else if (what < 48)
+		do_read(s);
+	else if (what < 58)
+		do_cancel(s, rng);
+	else
+		do_nonsense(s, rng);
+	pthread_rwlock_unlock(&s->lock);
+}
+
+static void *fuzz(void *argument)
+{
+	uint64_t rng = *(uint64_t *)argument;
+
+	while (__atomic_fetch_sub(&calls_left, 1, __ATOMIC_RELAXED) - 1 <
+	       UINT64_MAX / 2) {
+		one_call(&rng);
+		__atomic_fetch_add(&calls_made, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* A blocking call waits for a target: a signal ends it. */
+static void *interrupt(void *argument)
+{
+	while (!over) {
+		for (int i = 0; i < THREADS; i++)
+			pthread_kill(threads[i], SIGURG);
+		alarm(300); /* not stuck: put the harness's watchdog off */
+		usleep(1000);
+	}
+	return argument;
+}
+
+static void nothing(int sig)
+{
+	(void)sig;
+}
+
+/* Cancel all that is left: every accepted operation completes once. */
+static void settle(struct slot *s)
+{
+	for (uint64_t end = now_ns() + PATIENCE_MS * 1000000ull;
+	     s->completed < s->accepted && now_ns() < end;) {
+		struct pollfd p = { .fd = s->fd, .events = POLLIN };
+
+		for (uint64_t u = 0; u < 64; u++)
+			cancel(s->fd, u);
+		poll(&p, 1, 10);
+		if (p.revents & POLLIN)
+			do_read(s);
+	}
+	CHECK(s->completed <= s->accepted);
+	close(s->fd);
+}
+
+static void print_tally(void)
+{
+	printf("%lu calls, %lu transfers reached DMA\n", (long)calls_made,
+	       (long)reached_dma);
+	for (int i = 0; i < ERRNO_COUNT; i++)
+		if (tally[i])
+			printf("  %-10s %lu\n", i ? strerrorname_np(i) : "ok",
+			       (long)tally[i]);
+}
+
+CASE(ioctls_at_random)
+{
+	struct sigaction action = { .sa_handler = nothing };
+	uint64_t seed = seed_for("fuzz"), seeds[THREADS];
+	pthread_t signals;
+
+	sigaction(SIGURG, &action, NULL);
+	close(fresh());
+	memory = pages(MEMORY, 1);
+	calls_left = test_argument ? strtoull(test_argument, NULL, 0) : CALLS;
+	for (int i = 0; i < FILES; i++) {
+		pthread_rwlock_init(&slots[i].lock, NULL);
+		connect_slot(&slots[i], &seed);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		seeds[i] = next_random(&seed);
+		REQUIRE(!pthread_create(&threads[i], NULL, fuzz, &seeds[i]));
+	}
+	REQUIRE(!pthread_create(&signals, NULL, interrupt, NULL));
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	over = true;
+	pthread_join(signals, NULL);
+	for (int i = 0; i < FILES; i++)
+		settle(&slots[i]);
+	print_tally();
+	free_pages(memory, MEMORY);
+	check_pins();
+	check_device();
+}

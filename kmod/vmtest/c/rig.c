@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+const char *node(void)
+{
+	const char *name = getenv("NFC_NODE");
+
+	return name ? name : "/dev/nfcomms0";
+}
+
+int client(void)
+{
+	int fd = open(node(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		printf("open %s: %s\n", node(), strerror(errno));
+	CHECK(fd >= 0);
+	return fd;
+}
+
+int fresh(void)
+{
+	struct nfcomms_reset reset = { .size = sizeof(reset) };
+	int fd = client();
+
+	CHECK_EQ(control(fd, NFCOMMS_IOC_RESET, &reset), 0);
+	return fd;
+}
+
+struct nfcomms_op operation(uint16_t opcode, uint32_t channel)
+{
+	return (struct nfcomms_op){ .opcode = opcode, .channel = channel };
+}
+
+struct nfcomms_op transfer(uint16_t opcode, uint32_t channel, const void *at,
+			   uint64_t length)
+{
+	struct nfcomms_op op = operation(opcode, channel);
+
+	op.address = (uintptr_t)at;
+	op.length = length;
+	return op;
+}
+
+struct nfcomms_op message(uint32_t channel, const void *bytes, uint64_t length)
+{
+	struct nfcomms_op op = operation(NFCOMMS_OP_SEND, channel);
+
+	memcpy(op.payload, bytes, length);
+	op.length = length;
+	return op;
+}
+
+int control(int fd, unsigned long request, void *argument)
+{
+	return ioctl(fd, request, argument) < 0 ? errno : 0;
+}
+
+int call(int fd, const struct nfcomms_op *op, struct nfcomms_completion *out)
+{
+	struct nfcomms_call c = { .size = sizeof(c), .op = *op };
+	int error = control(fd, NFCOMMS_IOC_CALL, &c);
+
+	if (out)
+		*out = c.completion;
+	return error;
+}
+
+uint32_t outcome(int fd, const struct nfcomms_op *op)
+{
+	struct nfcomms_completion c;
+	int error = call(fd, op, &c);
+
+	CHECK_EQ(error, 0);
+	return error ? NFC_STATUS_COUNT : c.status;
+}
+
+int submit(int fd, const struct nfcomms_op *ops, unsigned int count)
+{
+	struct nfcomms_submit s = {
+		.size = sizeof(s),
+		.count = count,
+		.ops = (uintptr_t)ops,
+		.op_size = sizeof(*ops),
+	};
+	int error = control(fd, NFCOMMS_IOC_SUBMIT, &s);
+
+	return error ? -error : (int)s.accepted;
+}
+
+bool reap(int fd, struct nfcomms_completion *out)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	uint64_t end = now_ns() + PATIENCE_MS * 1000000ull;
+
+	while (now_ns() < end) {
+		ssize_t n = read(fd, out, sizeof(*out));
+
+		if (n == sizeof(*out))
+			return true;
+		if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+			break;
+		poll(&p, 1, 1000);
+	}
+	return CHECK(!"a completion came");
+}
+
+int cancel(int fd, uint64_t user_data)
+{
+	struct nfcomms_cancel c = { .size = sizeof(c), .user_data = user_data };
+
+	return control(fd, NFCOMMS_IOC_CANCEL, &c);
+}
+
+uint32_t start(int fd, const char *name, uint32_t ports, uint32_t *first)
+{
+	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
+	struct nfc_control request = { .op = NFC_CONTROL_START, .b = ports };
+	struct nfcomms_completion c;
+
+	strncpy((char *)request.name, name, NFC_NAME_SIZE - 1);
+	memcpy(op.payload, &request, sizeof(request));
+	CHECK_EQ(call(fd, &op, &c), 0);
+	CHECK_EQ(c.status, NFC_OK);
+	memcpy(&request, c.payload, sizeof(request));
+	*first = (uint32_t)request.b;
+	return request.status;
+}
+
+uint32_t subscribe(int fd, uint32_t target)
+{
+	struct nfcomms_op op = operation(NFCOMMS_OP_SUBSCRIBE, 0);
+	struct nfcomms_completion c = { .channel = 0 };
+
+	op.length = target;
+	CHECK_EQ(call(fd, &op, &c), 0);
+	CHECK_EQ(c.status, NFC_OK);
+	CHECK(c.channel != 0);
+	return c.channel;
+}
+
+uint32_t program(int fd, const char *name)
+{
+	uint32_t first = 0;
+
+	CHECK_EQ(start(fd, name, 1, &first), NFC_OK);
+	return subscribe(fd, first);
+}
+
+void check_alive(int fd, uint32_t loopback)
+{
+	struct nfcomms_op send = message(loopback, "still here", 10);
+	struct nfcomms_op receive = operation(NFCOMMS_OP_RECEIVE, loopback);
+	struct nfcomms_completion c = { .length = 0 };
+
+	receive.length = NFCOMMS_PAYLOAD_SIZE;
+	CHECK_EQ(outcome(fd, &send), NFC_OK);
+	CHECK_EQ(call(fd, &receive, &c), 0);
+	CHECK_EQ(c.status, NFC_OK);
+	CHECK_EQ(c.length, 10);
+	CHECK(!memcmp(c.payload, "still here", 10));
+}
+
+void check_device(void)
+{
+	int fd = client();
+
+	check_alive(fd, program(fd, "loopback"));
+	close(fd);
+}
+
+void ask_source(int fd, uint32_t channel, uint64_t size, uint64_t seed)
+{
+	uint64_t words[2] = { size, seed };
+	struct nfcomms_op op = message(channel, words, sizeof(words));
+
+	CHECK_EQ(outcome(fd, &op), NFC_OK);
+}
+
+uint8_t pattern(uint64_t seed, uint64_t i)
+{
+	return (uint8_t)((i * 0x9E3779B97F4A7C15ull + seed) >> 56);
+}
+
+/* A counter of /proc/vmstat, after the processors' own shares were added. */
+static long vmstat(const char *name)
+{
+	FILE *f = fopen("/proc/sys/vm/stat_refresh", "w");
+	char key[64];
+	long value, found = -1;
+
+	if (f) {
+		fputs("1", f);
+		fclose(f);
+	}
+	f = fopen("/proc/vmstat", "r");
+	while (f && fscanf(f, "%63s %ld", key, &value) == 2)
+		if (!strcmp(key, name))
+			found = value;
+	if (f)
+		fclose(f);
+	CHECK(found >= 0);
+	return found;
+}
+
+long pinned(void)
+{
+	long released = vmstat("nr_foll_pin_released");
+
+	return vmstat("nr_foll_pin_acquired") - released;
+}
+
+void check_pins(void)
+{
+	uint64_t end = now_ns() + PATIENCE_MS * 1000000ull;
+
+	/* The last reference to a file may go in another process's exit. */
+	while (pinned() && now_ns() < end)
+		usleep(1000);
+	CHECK_EQ(pinned(), 0);
+}
+
+uint8_t *pages(size_t size, int fill)
+{
+	uint8_t *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED) {
+		CHECK(!"memory for a buffer");
+		exit(1);
+	}
+	memset(p, fill, size);
+	return p;
+}
+
+void free_pages(uint8_t *p, size_t size)
+{
+	munmap(p, size);
+}
+
+pid_t child(int (*fn)(void *), void *argument)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		_exit(fn(argument));
+	CHECK(pid > 0);
+	return pid;
+}
+
+int wait_child(pid_t pid)
+{
+	uint64_t end = now_ns() + PATIENCE_MS * 1000000ull;
+	int status;
+
+	while (now_ns() < end) {
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			return status;
+		usleep(200);
+	}
+	CHECK(!"a child ends");
+	kill(pid, SIGKILL);
+	return -1;
+}
+
+uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* splitmix64 */
+uint64_t next_random(uint64_t *state)
+{
+	uint64_t z = (*state += 0x9E3779B97F4A7C15ull);
+
+	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
+	z = (z ^ z >> 27) * 0x94D049BB133111EBull;
+	return z ^ z >> 31;
+}
+
+uint64_t seed_for(const char *what)
+{
+	const char *given = getenv("NFC_SEED");
+	uint64_t seed = given ? strtoull(given, NULL, 0) : now_ns();
+
+	printf("%s: seed %#" PRIx64 " (repeat with NFC_SEED)\n", what, seed);
+	return seed;
+}
