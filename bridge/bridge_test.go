@@ -3,6 +3,7 @@ package bridge_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"testing"
@@ -39,6 +40,26 @@ func TestCodes(t *testing.T) {
 	_, ok := bridge.CodeOf(abi.StatusCount)
 	require.False(t, ok)
 	require.ErrorIs(t, bridge.Error(abi.StatusCount), bridge.ErrProtocol)
+}
+
+// TestStatusOf finds each sentinel however it is wrapped, and no other error.
+func TestStatusOf(t *testing.T) {
+	for s := abi.OK; s < abi.StatusCount; s++ {
+		err := bridge.Error(s)
+		if s != abi.OK {
+			err = &bridge.TransferError{Err: fmt.Errorf("channel 7: %w", err)}
+		}
+		got, ok := bridge.StatusOf(err)
+		require.True(t, ok, "status %d", s)
+		require.Equal(t, s, got)
+	}
+	got, ok := bridge.StatusOf(&bridge.WithdrawnError{Cause: bridge.ErrTargetTimeout})
+	require.True(t, ok)
+	require.Equal(t, abi.ErrWithdrawn, got)
+	for _, err := range []error{os.ErrClosed, context.DeadlineExceeded, bridge.ErrScheme} {
+		_, ok := bridge.StatusOf(err)
+		require.False(t, ok, "%v", err)
+	}
 }
 
 // TestStandardErrors: sentinels answer for the errors of the standard library.

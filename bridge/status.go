@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"errors"
 	"fmt"
 	"syscall"
 
@@ -59,4 +60,18 @@ func Error(s abi.Status) error {
 		return c.Err
 	}
 	return fmt.Errorf("device status %d: %w", s, ErrProtocol)
+}
+
+// StatusOf returns the status whose sentinel an error is. ok is false for an
+// error that no status stands for. A withdrawal's cause does not count.
+func StatusOf(err error) (s abi.Status, ok bool) {
+	if errors.Is(err, ErrWithdrawn) {
+		return abi.ErrWithdrawn, true
+	}
+	for s := abi.OK + 1; s < abi.StatusCount; s++ {
+		if errors.Is(err, codes[s].Err) {
+			return s, true
+		}
+	}
+	return abi.OK, err == nil
 }
