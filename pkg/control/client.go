@@ -1,8 +1,14 @@
 package control
 
 import (
+	"context"
+	"strings"
+	"time"
+
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 )
@@ -11,8 +17,8 @@ import (
 const DefaultAddress = "unix:///run/nfcomms/nfcommsd.sock"
 
 // Client is a connection to a server. All methods are safe for concurrent use.
-// Every error of its services satisfies errors.Is with the sentinel it was made
-// from.
+// Every error, also of the services in it, is an *Error that satisfies errors.Is
+// with the sentinel it was made from.
 type Client struct {
 	// Devices, Channels, Messages, Diagnostics, Events and Versions are the
 	// services of nfcomms.v1; Health is that of gRPC.
@@ -28,9 +34,13 @@ type Client struct {
 }
 
 // Dial returns a client of the server at an address that grpc.NewClient takes.
-// It does not wait for a connection. A UNIX socket needs no options; any other
-// address needs grpc.WithTransportCredentials.
+// It does not wait for a connection: the first call says whether there is one,
+// with ErrUnavailable if not. A UNIX socket ("unix:PATH") needs no options; any
+// other address needs grpc.WithTransportCredentials.
 func Dial(address string, o ...grpc.DialOption) (*Client, error) {
+	if strings.HasPrefix(address, "unix:") {
+		o = append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, o...)
+	}
 	conn, err := grpc.NewClient(address, o...)
 	if err != nil {
 		return nil, err
@@ -42,6 +52,7 @@ func Dial(address string, o ...grpc.DialOption) (*Client, error) {
 
 // NewClient returns a client over a connection that stays the caller's.
 func NewClient(conn grpc.ClientConnInterface) *Client {
+	conn = decoding{conn}
 	return &Client{
 		Devices:     nfcommsv1.NewDeviceServiceClient(conn),
 		Channels:    nfcommsv1.NewChannelServiceClient(conn),
@@ -54,6 +65,72 @@ func NewClient(conn grpc.ClientConnInterface) *Client {
 	}
 }
 
-// Close closes the connection that Dial made. Calls under way end with
-// CANCELLED.
+// Close closes the connection if Dial made it. Calls under way end with
+// context.Canceled.
 func (c *Client) Close() error { return c.close() }
+
+// decoding is a connection whose errors are *Error.
+type decoding struct{ grpc.ClientConnInterface }
+
+func (d decoding) Invoke(ctx context.Context, method string, args, reply any, o ...grpc.CallOption) error {
+	return FromStatus(d.ClientConnInterface.Invoke(ctx, method, args, reply, o...))
+}
+
+func (d decoding) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, o ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := d.ClientConnInterface.NewStream(ctx, desc, method, o...)
+	if err != nil {
+		return nil, FromStatus(err)
+	}
+	return decodingStream{s}, nil
+}
+
+type decodingStream struct{ grpc.ClientStream }
+
+func (s decodingStream) SendMsg(m any) error { return FromStatus(s.ClientStream.SendMsg(m)) }
+func (s decodingStream) RecvMsg(m any) error { return FromStatus(s.ClientStream.RecvMsg(m)) }
+
+// answerGrace is how much longer than its context a message call waits for the
+// server's answer, which says what became of the message.
+const answerGrace = 2 * time.Second
+
+// exact returns the timeout for the server and a context for the call that give
+// the server time to answer after ctx's deadline.
+func exact(ctx context.Context) (context.Context, context.CancelFunc, *durationpb.Duration) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}, nil
+	}
+	late, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(answerGrace))
+	stop := context.AfterFunc(ctx, func() {
+		if ctx.Err() == context.Canceled {
+			cancel()
+		}
+	})
+	return late, func() { stop(); cancel() }, durationpb.New(max(0, time.Until(deadline)))
+}
+
+// Send gives a message of at most 56 bytes to the target of a channel that
+// OpenChannel opened, and returns nil once the target took it. An error means
+// that it was not delivered, but for ErrDeviceLost, ErrUnavailable and
+// context.Canceled, after which nobody can tell. At ctx's deadline the server
+// withdraws the message, and the error is nfcomms.ErrWithdrawn; the answer to
+// that may take 2 s longer.
+func (c *Client) Send(ctx context.Context, channel string, msg []byte) error {
+	if err := fits(msg); err != nil {
+		return err // gRPC has limits of its own, which would hide the reason
+	}
+	ctx, cancel, timeout := exact(ctx)
+	defer cancel()
+	_, err := c.Messages.SendMessage(ctx, &nfcommsv1.SendMessageRequest{Name: channel, Payload: msg, Timeout: timeout})
+	return err
+}
+
+// Receive takes a message from the target of a channel that OpenChannel opened.
+// At ctx's deadline the error is nfcomms.ErrWithdrawn, and no message is lost;
+// after ErrUnavailable and context.Canceled one may be.
+func (c *Client) Receive(ctx context.Context, channel string) ([]byte, error) {
+	ctx, cancel, timeout := exact(ctx)
+	defer cancel()
+	resp, err := c.Messages.ReceiveMessage(ctx, &nfcommsv1.ReceiveMessageRequest{Name: channel, Timeout: timeout})
+	return resp.GetPayload(), err
+}

@@ -35,9 +35,9 @@ const (
 	Device_STATE_READY Device_State = 2
 	// It answers, and says that a part of it is sick or broken.
 	Device_STATE_DEGRADED Device_State = 3
-	// It answers and takes no new remote work; some is still running.
+	// It answers and takes no new remote work; calls run or channels are open.
 	Device_STATE_DRAINING Device_State = 4
-	// It answers, takes no new remote work, and none is running.
+	// It answers, takes no new remote work, and nothing is left.
 	Device_STATE_DRAINED Device_State = 5
 	// It is being reset.
 	Device_STATE_RESETTING Device_State = 6
@@ -121,7 +121,7 @@ type Device struct {
 	AbiMinor int32 `protobuf:"varint,10,opt,name=abi_minor,json=abiMinor,proto3" json:"abi_minor,omitempty"`
 	// What it is made of.
 	Shape *Shape `protobuf:"bytes,11,opt,name=shape,proto3" json:"shape,omitempty"`
-	// Counters. Absent in a watch.
+	// Counters; absent in a watch, and if the device is not open.
 	Stats         *DeviceStats `protobuf:"bytes,12,opt,name=stats,proto3" json:"stats,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -904,8 +904,7 @@ type DrainDeviceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "devices/{device}".
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// How long to wait for running work; absent means until the call's own
-	// deadline. Zero does not wait.
+	// How long to wait for running work; absent means 30 s. Zero does not wait.
 	Timeout       *durationpb.Duration `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

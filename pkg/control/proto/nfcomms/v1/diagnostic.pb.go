@@ -603,7 +603,7 @@ type GetDiagnosticsResponse struct {
 	Diagnostic *DiagnosticWord `protobuf:"bytes,5,opt,name=diagnostic,proto3" json:"diagnostic,omitempty"`
 	// The memories; empty if the device does not answer.
 	Memories []*Memory `protobuf:"bytes,6,rep,name=memories,proto3" json:"memories,omitempty"`
-	// Counters; absent if the device was never open.
+	// Counters; absent if the device is not open.
 	Stats         *DeviceStats `protobuf:"bytes,7,opt,name=stats,proto3" json:"stats,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -9,6 +9,7 @@ package nfcommsv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -27,7 +28,11 @@ type SendMessageRequest struct {
 	// The channel: "devices/{device}/channels/{channel}".
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// 0 to 56 bytes.
-	Payload       []byte `protobuf:"bytes,2,opt,name=payload,proto3" json:"payload,omitempty"`
+	Payload []byte `protobuf:"bytes,2,opt,name=payload,proto3" json:"payload,omitempty"`
+	// How long the target may take; after that the server withdraws the message
+	// and says WITHDRAWN. Absent means until the call's own deadline, after which
+	// the client cannot know what became of the message.
+	Timeout       *durationpb.Duration `protobuf:"bytes,3,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -76,6 +81,13 @@ func (x *SendMessageRequest) GetPayload() []byte {
 	return nil
 }
 
+func (x *SendMessageRequest) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
 // SendMessageResponse says that the target took the message.
 type SendMessageResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -117,7 +129,10 @@ func (*SendMessageResponse) Descriptor() ([]byte, []int) {
 type ReceiveMessageRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The channel: "devices/{device}/channels/{channel}".
-	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// How long to wait for a message; after that the server says WITHDRAWN. Absent
+	// means until the call's own deadline, at which a message may be lost.
+	Timeout       *durationpb.Duration `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -157,6 +172,13 @@ func (x *ReceiveMessageRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *ReceiveMessageRequest) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
 }
 
 // ReceiveMessageResponse is a message from a target.
@@ -210,13 +232,15 @@ var File_nfcomms_v1_message_proto protoreflect.FileDescriptor
 const file_nfcomms_v1_message_proto_rawDesc = "" +
 	"\n" +
 	"\x18nfcomms/v1/message.proto\x12\n" +
-	"nfcomms.v1\"B\n" +
+	"nfcomms.v1\x1a\x1egoogle/protobuf/duration.proto\"w\n" +
 	"\x12SendMessageRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\apayload\x18\x02 \x01(\fR\apayload\"\x15\n" +
-	"\x13SendMessageResponse\"+\n" +
+	"\apayload\x18\x02 \x01(\fR\apayload\x123\n" +
+	"\atimeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"\x15\n" +
+	"\x13SendMessageResponse\"`\n" +
 	"\x15ReceiveMessageRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"2\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
+	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"2\n" +
 	"\x16ReceiveMessageResponse\x12\x18\n" +
 	"\apayload\x18\x01 \x01(\fR\apayload2\xb9\x01\n" +
 	"\x0eMessageService\x12N\n" +
@@ -241,17 +265,20 @@ var file_nfcomms_v1_message_proto_goTypes = []any{
 	(*SendMessageResponse)(nil),    // 1: nfcomms.v1.SendMessageResponse
 	(*ReceiveMessageRequest)(nil),  // 2: nfcomms.v1.ReceiveMessageRequest
 	(*ReceiveMessageResponse)(nil), // 3: nfcomms.v1.ReceiveMessageResponse
+	(*durationpb.Duration)(nil),    // 4: google.protobuf.Duration
 }
 var file_nfcomms_v1_message_proto_depIdxs = []int32{
-	0, // 0: nfcomms.v1.MessageService.SendMessage:input_type -> nfcomms.v1.SendMessageRequest
-	2, // 1: nfcomms.v1.MessageService.ReceiveMessage:input_type -> nfcomms.v1.ReceiveMessageRequest
-	1, // 2: nfcomms.v1.MessageService.SendMessage:output_type -> nfcomms.v1.SendMessageResponse
-	3, // 3: nfcomms.v1.MessageService.ReceiveMessage:output_type -> nfcomms.v1.ReceiveMessageResponse
-	2, // [2:4] is the sub-list for method output_type
-	0, // [0:2] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	4, // 0: nfcomms.v1.SendMessageRequest.timeout:type_name -> google.protobuf.Duration
+	4, // 1: nfcomms.v1.ReceiveMessageRequest.timeout:type_name -> google.protobuf.Duration
+	0, // 2: nfcomms.v1.MessageService.SendMessage:input_type -> nfcomms.v1.SendMessageRequest
+	2, // 3: nfcomms.v1.MessageService.ReceiveMessage:input_type -> nfcomms.v1.ReceiveMessageRequest
+	1, // 4: nfcomms.v1.MessageService.SendMessage:output_type -> nfcomms.v1.SendMessageResponse
+	3, // 5: nfcomms.v1.MessageService.ReceiveMessage:output_type -> nfcomms.v1.ReceiveMessageResponse
+	4, // [4:6] is the sub-list for method output_type
+	2, // [2:4] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_nfcomms_v1_message_proto_init() }

@@ -31,9 +31,8 @@ const (
 // channels that OpenChannel opened. Bulk data does not pass here: it goes
 // through SendInd and ReceiveInd in the process that has the device open.
 type MessageServiceClient interface {
-	// SendMessage gives one message and returns once the target took it. Every
-	// error but DEVICE_LOST, UNAVAILABLE and the client's own CANCELLED and
-	// DEADLINE_EXCEEDED says that it was not delivered.
+	// SendMessage gives one message and returns once the target took it. An error
+	// with a reason other than DEVICE_LOST says that it was not delivered.
 	SendMessage(ctx context.Context, in *SendMessageRequest, opts ...grpc.CallOption) (*SendMessageResponse, error)
 	// ReceiveMessage takes one message. One that was taken when the connection
 	// breaks is lost.
@@ -76,9 +75,8 @@ func (c *messageServiceClient) ReceiveMessage(ctx context.Context, in *ReceiveMe
 // channels that OpenChannel opened. Bulk data does not pass here: it goes
 // through SendInd and ReceiveInd in the process that has the device open.
 type MessageServiceServer interface {
-	// SendMessage gives one message and returns once the target took it. Every
-	// error but DEVICE_LOST, UNAVAILABLE and the client's own CANCELLED and
-	// DEADLINE_EXCEEDED says that it was not delivered.
+	// SendMessage gives one message and returns once the target took it. An error
+	// with a reason other than DEVICE_LOST says that it was not delivered.
 	SendMessage(context.Context, *SendMessageRequest) (*SendMessageResponse, error)
 	// ReceiveMessage takes one message. One that was taken when the connection
 	// breaks is lost.

@@ -1,0 +1,153 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"google.golang.org/grpc"
+
+	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+)
+
+// pages yields the items of all pages; get returns one page and the next token.
+// An error is the last thing it yields.
+func pages[T any](get func(token string) ([]T, string, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for token := ""; ; {
+			items, next, err := get(token)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, item := range items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if token = next; token == "" {
+				return
+			}
+		}
+	}
+}
+
+// ListDevices yields all devices in the order of their names, page by page. An
+// error ends it.
+func (c *Client) ListDevices(ctx context.Context) iter.Seq2[*nfcommsv1.Device, error] {
+	return pages(func(token string) ([]*nfcommsv1.Device, string, error) {
+		r, err := c.Devices.ListDevices(ctx, &nfcommsv1.ListDevicesRequest{PageSize: pageMost, PageToken: token})
+		return r.GetDevices(), r.GetNextPageToken(), err
+	})
+}
+
+// ListChannels yields all channels of a device, or of AllDevices, as ListDevices.
+func (c *Client) ListChannels(ctx context.Context, parent string) iter.Seq2[*nfcommsv1.Channel, error] {
+	return pages(func(token string) ([]*nfcommsv1.Channel, string, error) {
+		r, err := c.Channels.ListChannels(ctx, &nfcommsv1.ListChannelsRequest{Parent: parent, PageSize: pageMost, PageToken: token})
+		return r.GetChannels(), r.GetNextPageToken(), err
+	})
+}
+
+// ListPrograms yields all programs of a device, as ListDevices.
+func (c *Client) ListPrograms(ctx context.Context, parent string) iter.Seq2[*nfcommsv1.Program, error] {
+	return pages(func(token string) ([]*nfcommsv1.Program, string, error) {
+		r, err := c.Devices.ListPrograms(ctx, &nfcommsv1.ListProgramsRequest{Parent: parent, PageSize: pageMost, PageToken: token})
+		return r.GetPrograms(), r.GetNextPageToken(), err
+	})
+}
+
+// ListEvents yields the kept events of a device, or of AllDevices, oldest first,
+// as ListDevices.
+func (c *Client) ListEvents(ctx context.Context, parent string) iter.Seq2[*nfcommsv1.Event, error] {
+	return pages(func(token string) ([]*nfcommsv1.Event, string, error) {
+		r, err := c.Events.ListEvents(ctx, &nfcommsv1.ListEventsRequest{Parent: parent, PageSize: pageMost, PageToken: token})
+		return r.GetEvents(), r.GetNextPageToken(), err
+	})
+}
+
+// uploadChunk is the size of the pieces of an image, in bytes.
+const uploadChunk = 256 << 10
+
+// LoadProgram reads an image of size bytes, which adds its programs to a device,
+// and returns the first of them. progress, if not nil, is called with the bytes
+// that the server has. Errors are those of nfcomms.Device.Load, of the reader,
+// and nfcomms.ErrTooLarge over the server's limit.
+func (c *Client) LoadProgram(ctx context.Context, device string, image io.Reader, size int64, progress func(received uint64)) (*nfcommsv1.Program, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.Devices.LoadProgram(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sent := make(chan error, 1)
+	go func() {
+		err := sendImage(stream, device, image, size)
+		if err != nil {
+			cancel() // nothing more comes
+		}
+		sent <- err
+	}()
+	var program *nfcommsv1.Program
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			return loaded(program, err, sent, cancel)
+		}
+		if progress != nil {
+			progress(r.GetReceivedBytes())
+		}
+		if r.GetProgram() != nil {
+			program = r.GetProgram()
+		}
+	}
+}
+
+// loaded says how an upload ended: the server's refusal counts more than what
+// became of the sender, unless the sender's own failure was the cause.
+func loaded(program *nfcommsv1.Program, err error, sent <-chan error, cancel func()) (*nfcommsv1.Program, error) {
+	var e *Error
+	refused := errors.As(err, &e) && e.Reason != ""
+	if refused {
+		cancel()
+	}
+	switch failed := <-sent; {
+	case refused:
+		return nil, err
+	case failed != nil:
+		return nil, failed
+	case !errors.Is(err, io.EOF):
+		return nil, err
+	case program == nil:
+		return nil, fmt.Errorf("upload ended without a program: %w", io.ErrUnexpectedEOF)
+	}
+	return program, nil
+}
+
+// sendImage sends header and chunks. A stream that the server ended is not the
+// sender's failure: the receiving side says why.
+func sendImage(stream grpc.BidiStreamingClient[nfcommsv1.LoadProgramRequest, nfcommsv1.LoadProgramResponse], device string, image io.Reader, size int64) error {
+	if size < 0 {
+		return invalid("header.size_bytes", "%d is negative", size)
+	}
+	header := &nfcommsv1.LoadProgramHeader{Parent: device, SizeBytes: uint64(size)}
+	err := stream.Send(&nfcommsv1.LoadProgramRequest{Part: &nfcommsv1.LoadProgramRequest_Header{Header: header}})
+	for left := size; err == nil && left > 0; {
+		chunk := make([]byte, min(left, uploadChunk))
+		if _, err := io.ReadFull(image, chunk); err != nil {
+			return fmt.Errorf("read image with %d bytes left: %w", left, err)
+		}
+		left -= int64(len(chunk))
+		err = stream.Send(&nfcommsv1.LoadProgramRequest{Part: &nfcommsv1.LoadProgramRequest_Chunk{Chunk: chunk}})
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return stream.CloseSend()
+}

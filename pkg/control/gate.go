@@ -1,0 +1,29 @@
+package control
+
+import "sync"
+
+// gate counts goroutines, and lets none in once it is closed.
+type gate struct {
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup
+}
+
+// spawn runs f beside the caller; false if the gate is closed.
+func (g *gate) spawn(f func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.running.Go(f)
+	}
+	return !g.closed
+}
+
+// close lets nobody in any more; false if it was closed.
+func (g *gate) close() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	was := g.closed
+	g.closed = true
+	return !was
+}

@@ -1,0 +1,159 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+)
+
+// services are the names of our own services.
+var services = []string{
+	nfcommsv1.DeviceService_ServiceDesc.ServiceName,
+	nfcommsv1.ChannelService_ServiceDesc.ServiceName,
+	nfcommsv1.MessageService_ServiceDesc.ServiceName,
+	nfcommsv1.DiagnosticService_ServiceDesc.ServiceName,
+	nfcommsv1.EventService_ServiceDesc.ServiceName,
+	nfcommsv1.VersionService_ServiceDesc.ServiceName,
+}
+
+// devicePrefix begins the health name of a device: "device/nic0".
+const devicePrefix = "device/"
+
+// healthBook turns the health of devices into that of the server: it serves as
+// long as one device does, or there is none.
+type healthBook struct {
+	*health.Server
+	mu      sync.Mutex
+	serving map[string]bool // by device
+}
+
+func newHealthBook() *healthBook {
+	b := &healthBook{Server: health.NewServer(), serving: make(map[string]bool)}
+	b.overallLocked()
+	return b
+}
+
+// set notes whether a device takes work.
+func (b *healthBook) set(device string, serving bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.serving[device] = serving
+	b.SetServingStatus(devicePrefix+device, statusOf(serving))
+	b.overallLocked()
+}
+
+// remove forgets a device.
+func (b *healthBook) remove(device string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.serving, device)
+	b.SetServingStatus(devicePrefix+device, healthpb.HealthCheckResponse_SERVICE_UNKNOWN)
+	b.overallLocked()
+}
+
+// overallLocked computes what holds for the server and its services. Must hold
+// mu.
+func (b *healthBook) overallLocked() {
+	serving := len(b.serving) == 0
+	for _, s := range b.serving {
+		serving = serving || s
+	}
+	b.SetServingStatus("", statusOf(serving))
+	for _, name := range services {
+		b.SetServingStatus(name, statusOf(serving))
+	}
+}
+
+func statusOf(serving bool) healthpb.HealthCheckResponse_ServingStatus {
+	if serving {
+		return healthpb.HealthCheckResponse_SERVING
+	}
+	return healthpb.HealthCheckResponse_NOT_SERVING
+}
+
+// healthService is health v1 whose answers come from round trips to the
+// firmware.
+type healthService struct {
+	*healthBook
+	s *Server
+}
+
+// Check probes the device that is asked for, or all of them.
+func (h healthService) Check(ctx context.Context, req *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+	name, one := strings.CutPrefix(req.GetService(), devicePrefix)
+	if !one {
+		name = ""
+	}
+	if err := h.probe(ctx, name); err != nil {
+		return nil, err
+	}
+	return h.healthBook.Check(ctx, req)
+}
+
+// List probes all devices.
+func (h healthService) List(ctx context.Context, req *healthpb.HealthListRequest) (*healthpb.HealthListResponse, error) {
+	if err := h.probe(ctx, ""); err != nil {
+		return nil, err
+	}
+	list, err := h.healthBook.List(ctx, req)
+	for name, r := range list.GetStatuses() {
+		if r.GetStatus() == healthpb.HealthCheckResponse_SERVICE_UNKNOWN {
+			delete(list.Statuses, name) // a device that was removed
+		}
+	}
+	return list, err
+}
+
+// probe makes round trips to one device, or to all of them at once if name is
+// empty. What comes of them shows in the book; an error means that there is no
+// such device, or that ctx ended.
+func (h healthService) probe(ctx context.Context, name string) error {
+	devices, err := h.s.list(name)
+	if errors.Is(err, ErrNoDevice) {
+		return status.Error(codes.NotFound, "unknown service")
+	}
+	var asking sync.WaitGroup
+	for _, d := range devices {
+		asking.Go(func() { _ = d.probe(ctx) })
+	}
+	asking.Wait()
+	return ctx.Err()
+}
+
+// Watch streams the health as the server's own looks at the devices find it,
+// and ends when Shutdown is over.
+func (h healthService) Watch(req *healthpb.HealthCheckRequest, stream grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		select {
+		case <-h.s.ended:
+			cancel()
+		case <-ended:
+		}
+	}()
+	err := h.healthBook.Watch(req, bounded{stream, ctx})
+	if stream.Context().Err() == nil {
+		return ErrShutdown
+	}
+	return err
+}
+
+// bounded is a stream with a context that ends earlier.
+type bounded struct {
+	grpc.ServerStreamingServer[healthpb.HealthCheckResponse]
+	ctx context.Context
+}
+
+func (b bounded) Context() context.Context { return b.ctx }

@@ -1,0 +1,189 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// resetTimeout bounds a reset, which goes on without its caller: a device must
+// not stay half reset because a client went away.
+const resetTimeout = 30 * time.Second
+
+// flight is a round trip to the firmware that several callers wait for.
+type flight struct {
+	done chan struct{}
+	err  error
+}
+
+// probe makes a round trip to the firmware and updates the state. Callers that
+// come while one is under way share it, so that however many ask, the device is
+// asked one question at a time.
+func (d *device) probe(ctx context.Context) error {
+	d.mu.Lock()
+	dev, err := d.useLocked()
+	f := d.flight
+	if err == nil && f == nil {
+		f = &flight{done: make(chan struct{})}
+		resets := d.resets
+		if d.s.gate.spawn(func() { d.fly(f, dev, resets) }) {
+			d.flight = f
+		} else {
+			err = ErrShutdown
+		}
+	}
+	d.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-f.done:
+		return f.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// fly is the round trip of a flight: a request to the firmware's control
+// process, which needs no free channel.
+func (d *device) fly(f *flight, dev *nfcomms.Device, resets int) {
+	ctx, cancel := context.WithTimeout(d.ctx, d.s.opt.ProbeTimeout)
+	defer cancel()
+	_, err := dev.Memory(ctx, nfcomms.CLS)
+	var h nfcomms.Health
+	if err == nil {
+		h, err = dev.Health()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.flight = nil
+	f.err = err
+	close(f.done)
+	if d.resetting || d.resets != resets {
+		return // it met the device before
+	}
+	if err == nil && h.Diagnostic != d.word {
+		d.word = h.Diagnostic
+		d.event(nfcommsv1.Event_TYPE_DIAGNOSTIC_CHANGED, d.name(), wordText(h.Diagnostic), nil)
+	}
+	d.failure = err
+	d.tellLocked()
+}
+
+// triedOnce lets Open return.
+func (d *device) triedOnce() {
+	select {
+	case <-d.tried:
+	default:
+		close(d.tried)
+	}
+}
+
+// gone reports whether the device was closed.
+func gone(err error) bool { return errors.Is(err, nfcomms.ErrClosed) }
+
+// reset fences the device and starts it anew.
+func (d *device) reset(ctx context.Context) error {
+	d.mu.Lock()
+	dev, err := d.useLocked()
+	if err == nil && d.resetting {
+		err = fmt.Errorf("%q is being reset: %w", d.name(), nfcomms.ErrBusy)
+	}
+	if err == nil {
+		d.resetting = true
+		d.tellLocked()
+	}
+	d.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resetTimeout)
+	defer cancel()
+	err = dev.Reset(ctx)
+	var left []*remote
+	d.update(func() {
+		left = d.takeRemoteLocked()
+		d.resetting = false
+		d.resets++
+		d.failure = err
+		d.syncLocked()
+		d.settleLocked()
+	})
+	for _, r := range left {
+		_ = r.ch.Close() // of an epoch that is over
+	}
+	if err == nil {
+		err = d.probe(ctx)
+	}
+	return err
+}
+
+// drainLook is the time between two looks at what only the application closes.
+const drainLook = 20 * time.Millisecond
+
+// drain refuses new remote work and waits until none is left or ctx ends. It
+// returns the remote calls that run and the channels that are open.
+func (d *device) drain(ctx context.Context) (calls, channels int, err error) {
+	d.mu.Lock()
+	if _, err = d.useLocked(); err == nil && !d.draining {
+		d.draining = true
+		d.event(nfcommsv1.Event_TYPE_DRAIN_STARTED, d.name(), "drain began", nil)
+		d.tellLocked()
+	}
+	d.mu.Unlock()
+	if err != nil {
+		return 0, 0, err
+	}
+	again := time.NewTicker(drainLook)
+	defer again.Stop()
+	for {
+		d.closeRemote(nfcommsv1.Event_TYPE_CHANNEL_CLOSED, quiet)
+		calls, channels, settled, err := d.left()
+		switch {
+		case err != nil:
+			return calls, channels, err
+		case calls == 0 && channels == 0:
+			d.event(nfcommsv1.Event_TYPE_DRAINED, d.name(), "drained", nil)
+			return 0, 0, nil
+		}
+		select {
+		case <-settled:
+		case <-again.C:
+		case <-ctx.Done():
+			d.event(nfcommsv1.Event_TYPE_DRAIN_TIMEOUT, d.name(),
+				fmt.Sprintf("not drained: %d calls run, %d channels are open", calls, channels), nil)
+			return calls, channels, nil
+		}
+	}
+}
+
+// left returns what a drain waits for, and a bell for the next change.
+func (d *device) left() (calls, channels int, settled <-chan struct{}, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	dev, err := d.useLocked()
+	switch {
+	case err != nil:
+		return 0, 0, nil, err
+	case !d.draining:
+		return 0, 0, nil, fmt.Errorf("%q was resumed: %w", d.name(), nfcomms.ErrAborted)
+	}
+	d.syncLocked()
+	d.tellLocked()
+	return d.calls, len(dev.Channels()), d.settled, nil
+}
+
+// resume ends a drain.
+func (d *device) resume() {
+	d.update(func() {
+		if d.draining {
+			d.draining = false
+			d.settleLocked()
+			d.event(nfcommsv1.Event_TYPE_RESUMED, d.name(), "takes new work again", nil)
+		}
+	})
+}

@@ -1,0 +1,280 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// remote is a channel that a remote client opened. Its device's mu guards it.
+type remote struct {
+	ch      *nfcomms.Channel
+	calls   int       // that run
+	used    time.Time // when the last one ended
+	closing bool
+}
+
+// quiet picks channels without calls.
+func quiet(_ nfcomms.Target, r *remote) bool { return r.calls == 0 }
+
+// idle picks channels that nobody used for some time.
+func (d *device) idle(_ nfcomms.Target, r *remote) bool {
+	limit := d.s.opt.ChannelIdle
+	return limit > 0 && r.calls == 0 && time.Since(r.used) > limit
+}
+
+// begin counts a remote call that a drain waits for, or refuses it. finish must
+// follow.
+func (d *device) begin() (*nfcomms.Device, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.beginLocked()
+}
+
+// beginLocked is begin. Must hold mu.
+func (d *device) beginLocked() (*nfcomms.Device, error) {
+	dev, err := d.useLocked()
+	switch {
+	case err != nil:
+		return nil, err
+	case d.draining:
+		return nil, fmt.Errorf("%q: %w", d.name(), ErrDraining)
+	case d.resetting:
+		return nil, fmt.Errorf("%q is being reset: %w", d.name(), nfcomms.ErrBusy)
+	}
+	d.calls++
+	return dev, nil
+}
+
+// finish ends what begin began.
+func (d *device) finish() {
+	d.update(func() {
+		d.calls--
+		d.settleLocked()
+	})
+}
+
+// openRemote opens a channel for remote clients.
+func (d *device) openRemote(ctx context.Context, t nfcomms.Target) (*nfcommsv1.Channel, error) {
+	d.mu.Lock()
+	dev, err := d.beginLocked()
+	if err == nil {
+		defer d.finish()
+		err = d.reserveLocked(t)
+	}
+	d.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	ch, err := dev.Subscribe(ctx, t)
+	d.mu.Lock()
+	delete(d.opening, t)
+	listed := d.ctx.Err() == nil
+	if err == nil && listed {
+		d.remote[t] = &remote{ch: ch, used: time.Now()}
+		d.syncLocked()
+		d.event(nfcommsv1.Event_TYPE_CHANNEL_OPENED, ChannelName(d.id, t), "opened", nil)
+	}
+	d.mu.Unlock()
+	switch {
+	case err != nil:
+		return nil, err
+	case !listed:
+		_ = ch.Close()
+		return nil, fmt.Errorf("%q was removed: %w", d.name(), nfcomms.ErrClosed)
+	}
+	return d.channel(t)
+}
+
+// reserveLocked makes room for one more remote channel. Must hold mu.
+func (d *device) reserveLocked(t nfcomms.Target) error {
+	switch _, taken := d.opening[t]; {
+	case taken:
+		return fmt.Errorf("%q is being opened: %w", ChannelName(d.id, t), nfcomms.ErrBusy)
+	case len(d.remote)+len(d.opening) >= d.s.opt.MaxChannels:
+		return fmt.Errorf("%q has %d remote channels, its most: %w", d.name(), d.s.opt.MaxChannels, nfcomms.ErrNoMemory)
+	}
+	d.opening[t] = struct{}{}
+	return nil
+}
+
+// call begins a call on a remote channel; the returned function ends it.
+func (d *device) call(t nfcomms.Target) (*nfcomms.Channel, func(), error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r, err := d.remoteLocked(t)
+	if err == nil {
+		_, err = d.beginLocked()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	r.calls++
+	return r.ch, func() { d.called(r) }, nil
+}
+
+// called ends a call on a remote channel. While a drain waits, the channel goes
+// with its last call.
+func (d *device) called(r *remote) {
+	draining := false
+	d.update(func() {
+		r.calls--
+		r.used = time.Now()
+		d.calls--
+		d.settleLocked()
+		draining = d.draining
+	})
+	if draining {
+		d.closeRemote(nfcommsv1.Event_TYPE_CHANNEL_CLOSED, quiet)
+	}
+}
+
+// remoteLocked finds a remote channel. Must hold mu.
+func (d *device) remoteLocked(t nfcomms.Target) (*remote, error) {
+	dev, err := d.useLocked()
+	if err != nil {
+		return nil, err
+	}
+	name := ChannelName(d.id, t)
+	if r := d.remote[t]; r != nil {
+		if r.closing {
+			return nil, fmt.Errorf("%q: %w", name, nfcomms.ErrClosed)
+		}
+		return r, nil
+	}
+	for _, ch := range dev.Channels() {
+		if ch.Target() == t {
+			return nil, fmt.Errorf("%q: %w", name, ErrNotOwned)
+		}
+	}
+	return nil, fmt.Errorf("%q is not open: %w", name, nfcomms.ErrNotSubscribed)
+}
+
+// closeOne closes one remote channel, whose calls end with ErrClosed, and
+// returns it with its last counters.
+func (d *device) closeOne(t nfcomms.Target) (*nfcommsv1.Channel, error) {
+	d.mu.Lock()
+	r, err := d.remoteLocked(t)
+	var m *nfcommsv1.Channel
+	if err == nil {
+		d.syncLocked()
+		m = proto.CloneOf(d.seen[t])
+	}
+	d.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	this := func(_ nfcomms.Target, other *remote) bool { return other == r }
+	if d.closeRemote(nfcommsv1.Event_TYPE_CHANNEL_CLOSED, this) == 0 || m == nil {
+		return nil, fmt.Errorf("%q: %w", ChannelName(d.id, t), nfcomms.ErrClosed) // another was faster
+	}
+	m.State = nfcommsv1.Channel_STATE_CLOSED
+	m.Stats = channelStats(r.ch.Stats())
+	return m, nil
+}
+
+// closeRemote closes the remote channels that pick chooses under mu, and
+// returns their number.
+func (d *device) closeRemote(why nfcommsv1.Event_Type, pick func(nfcomms.Target, *remote) bool) int {
+	chosen := make(map[nfcomms.Target]*remote)
+	d.mu.Lock()
+	for t, r := range d.remote {
+		if !r.closing && pick(t, r) {
+			r.closing = true
+			chosen[t] = r
+		}
+	}
+	d.mu.Unlock()
+	for t, r := range chosen {
+		err := r.ch.Close()
+		d.update(func() {
+			if d.remote[t] == r {
+				delete(d.remote, t)
+			}
+			d.syncLocked()
+			d.settleLocked()
+		})
+		d.event(why, ChannelName(d.id, t), "closed", err)
+	}
+	return len(chosen)
+}
+
+// takeRemoteLocked empties the table of remote channels and returns what was in
+// it. Must hold mu.
+func (d *device) takeRemoteLocked() []*remote {
+	var list []*remote
+	for t, r := range d.remote {
+		r.closing = true
+		delete(d.remote, t)
+		list = append(list, r)
+	}
+	return list
+}
+
+// channelKey orders channels by device and number.
+func channelKey(device string, t nfcomms.Target) string { return fmt.Sprintf("%s\x00%08d", device, t) }
+
+// syncLocked tells the hub which channels opened and closed since it was told.
+// Must hold mu.
+func (d *device) syncLocked() {
+	open := make(map[nfcomms.Target]*nfcomms.Channel)
+	if d.dev != nil {
+		for _, ch := range d.dev.Channels() {
+			if _, soon := d.opening[ch.Target()]; !soon { // whose it is shows then
+				open[ch.Target()] = ch
+			}
+		}
+	}
+	for t, m := range d.seen {
+		if open[t] == nil {
+			m = proto.CloneOf(m)
+			m.State = nfcommsv1.Channel_STATE_CLOSED
+			delete(d.seen, t)
+			d.s.channelHub.remove(channelKey(d.id, t), m)
+		}
+	}
+	for t, r := range d.remote {
+		if open[t] != r.ch && !r.closing {
+			delete(d.remote, t) // the application reset the device
+		}
+	}
+	for t, ch := range open {
+		owner := nfcommsv1.Channel_OWNER_APPLICATION
+		if r := d.remote[t]; r != nil && r.ch == ch {
+			owner = nfcommsv1.Channel_OWNER_SERVER
+		}
+		if m := d.seen[t]; m == nil || m.Owner != owner {
+			m = &nfcommsv1.Channel{
+				Name: ChannelName(d.id, t), Target: uint32(t), State: nfcommsv1.Channel_STATE_OPEN,
+				Owner: owner, CreateTime: timestamppb.Now(),
+			}
+			d.seen[t] = m
+			d.s.channelHub.put(channelKey(d.id, t), m)
+		}
+	}
+}
+
+// channel describes an open channel with its counters.
+func (d *device) channel(t nfcomms.Target) (*nfcommsv1.Channel, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	dev, err := d.useLocked()
+	if err != nil {
+		return nil, err
+	}
+	d.syncLocked()
+	for _, ch := range dev.Channels() {
+		if m := d.seen[t]; ch.Target() == t && m != nil {
+			m = proto.CloneOf(m)
+			m.Stats = channelStats(ch.Stats())
+			return m, nil
+		}
+	}
+	return nil, fmt.Errorf("%q is not open: %w", ChannelName(d.id, t), nfcomms.ErrNotSubscribed)
+}
