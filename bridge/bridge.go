@@ -204,31 +204,3 @@ type Health struct {
 	// Parked is the number of requests waiting for a target.
 	Parked uint64
 }
-
-// PathStats counts one direction of one path.
-type PathStats struct {
-	Messages uint64 // messages or transfers that were delivered
-	Bytes    uint64
-	Errors   uint64 // calls that ended with an error
-}
-
-// ChannelStats counts what a channel did.
-type ChannelStats struct {
-	Direct   [2]PathStats // by abi.Direction
-	Indirect [2]PathStats // by abi.Direction
-	Lists    uint64       // gather lists sent
-	Repeated uint64       // rounds sent again on the device's request
-	Parked   uint64       // times a call had to sleep
-}
-
-// Stats counts what a device did since it was opened.
-type Stats struct {
-	ChannelStats
-	Channels  int    // open now
-	Blocked   int    // calls asleep now
-	Wakeups   uint64 // doorbells from the device
-	Doorbells uint64 // doorbells to the device
-	Dropped   uint64 // messages from the device that were stale
-	Faults    uint64 // times the device was latched as faulty
-	Resets    uint64
-}

@@ -1,0 +1,115 @@
+package bridge
+
+import (
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// PathStats counts one direction of one path.
+type PathStats struct {
+	Messages uint64 // messages or transfers that were delivered
+	Bytes    uint64
+	Errors   uint64 // calls that ended with an error
+}
+
+// ChannelStats counts what a channel did, and says what it does now.
+type ChannelStats struct {
+	Direct   [2]PathStats // by abi.Direction
+	Indirect [2]PathStats // by abi.Direction
+	Lists    uint64       // gather lists sent
+	Repeated uint64       // rounds sent again on the device's request
+	Parked   uint64       // times a call had to sleep
+
+	// Waiting is the number of calls that wait now, by abi.Direction: asleep,
+	// for room in a ring, or for their turn behind another call.
+	Waiting [2]int
+	// Transfers is the number of transfers under way now, by abi.Direction:
+	// offered by the host, or moving.
+	Transfers [2]int
+	// InFlight is the number of gather lists that were sent and not acked, by
+	// abi.Direction of their transfer. A transfer's credit is Info.Window
+	// less this. Zero where a driver sends the lists and does not tell.
+	InFlight [2]int
+}
+
+// Stats counts what a device did since it was opened.
+type Stats struct {
+	ChannelStats
+	Channels  int    // open now
+	Blocked   int    // calls that wait now, those of the control channel too
+	Wakeups   uint64 // doorbells from the device
+	Spurious  uint64 // … that found nothing to take; zero where a driver serves the doorbell
+	Doorbells uint64 // doorbells to the device
+	Full      uint64 // messages and offers that found no room in their ring
+	Dropped   uint64 // messages from the device that were stale
+	Faults    uint64 // times the device was latched as faulty
+	Resets    uint64
+
+	// Age is the time since the last heartbeat, also when it is overdue; zero
+	// where the clocks are not comparable.
+	Age time.Duration
+	// Mailboxes describes the rings, by mailbox; nil once the device is lost
+	// and where a driver does not show them.
+	Mailboxes []MailboxStats
+	// Profile tells how calls went; never nil.
+	Profile *Profile
+}
+
+// MailboxStats describes the two rings of a mailbox as they are now.
+type MailboxStats struct {
+	// Slots is the size of each ring.
+	Slots int
+	// Used is the number of slots that the sender may not write, by
+	// abi.Direction: their messages were not taken yet, or were taken and the
+	// sender, whom nobody tells of each, does not know. The rest are the
+	// credits of the ring.
+	Used [2]int
+}
+
+// Profile tells how the calls of all channels of a device went since Open, the
+// control channel excluded.
+type Profile struct {
+	Direct   [2]PathProfile // by abi.Direction
+	Indirect [2]PathProfile // by abi.Direction
+}
+
+// PathProfile describes one direction of one path: why calls failed, and how
+// long those took that delivered. A call takes from its first wait, for its
+// turn or for an offer, until it returns.
+type PathProfile struct {
+	// Errors splits PathStats.Errors by the status that CodeOf knows.
+	// Errors[abi.OK] counts errors that no status stands for, as those of a
+	// function given to ReceiveFunc.
+	Errors [abi.StatusCount]uint64
+	// Every: one delivered call in Every was measured, 1 if all were. What
+	// follows is about those.
+	Every int
+	// Time is what they took together.
+	Time time.Duration
+	// Bytes is what they delivered together.
+	Bytes uint64
+	// Durations[n] counts those of at most 2^n µs that took longer than
+	// 2^(n-1) µs; the last one counts all that took longer.
+	Durations [DurationBuckets]uint64
+	// Fine counts the same by eighths of an octave: Fine[n] those of at most
+	// 2^((n+1)/8 + FineFirst) s that took longer than 2^(n/8 + FineFirst) s.
+	// The first and the last also count what is beyond.
+	Fine [FineBuckets]uint64
+	// Sizes[n] counts those of at most 2^n bytes that were larger than
+	// 2^(n-1) bytes; Sizes[0] also counts those of none.
+	Sizes [SizeBuckets]uint64
+}
+
+// Shape of a PathProfile's histograms.
+const (
+	// DurationBuckets reach from 1 µs to 2^20 µs, and beyond.
+	DurationBuckets = 22
+	// FineFirst and FineLast are the binary logarithms of the seconds between
+	// which Fine is exact: 60 ns and 16 s.
+	FineFirst, FineLast = -24, 4
+	// FineBuckets is the number of eighths of an octave between them.
+	FineBuckets = 8 * (FineLast - FineFirst)
+	// SizeBuckets reach to the largest transfer, 2^48 bytes.
+	SizeBuckets = 49
+)
