@@ -3,7 +3,10 @@ package bridgetest
 import (
 	"bytes"
 	"context"
+	"errors"
+	"math/bits"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,6 +17,11 @@ import (
 var statsCases = []testCase{
 	{"stats/add-up", statsAddUp},
 	{"stats/health", health},
+	{"stats/waiting", statsWaiting},
+	{"stats/errors", statsErrors},
+	{"stats/profile", statsProfile},
+	{"stats/mailboxes", statsMailboxes},
+	{"stats/outlive", statsOutlive},
 	{"stats/allocations", allocations},
 }
 
@@ -58,6 +66,166 @@ func statsAddUp(e *env) {
 	require.Equal(e, base.Lists+sum.Lists, st.Lists)
 	require.Zero(e, st.Faults)
 	require.Zero(e, st.Resets)
+}
+
+// statsWaiting: calls that wait are counted while they do, those that queue
+// behind another sender too, and so are transfers and their lists.
+func statsWaiting(e *env) {
+	dev := e.device("")
+	ch := e.run(dev, "hold", 1)[0]
+	ctx, cancel := context.WithCancel(e.ctx())
+	const senders = 5
+	var calls []*pending
+	for range senders {
+		calls = append(calls, call("Send", func() error { return ch.Send(ctx, nil) }))
+	}
+	calls = append(calls, call("Receive", func() error { _, err := ch.Receive(ctx, nil); return err }))
+	e.until("all wait", func() bool { return ch.Stats().Waiting == [2]int{senders, 1} })
+	st := dev.Stats()
+	require.Equal(e, senders+1, st.Blocked)
+	require.Equal(e, [2]int{senders, 1}, st.Waiting)
+	require.Zero(e, st.Transfers)
+	cancel()
+	for _, c := range calls {
+		e.isWithdrawn(e.wait(c), context.Canceled)
+	}
+	ctx, cancel = context.WithCancel(e.ctx())
+	move := call("SendInd", func() error { return ch.SendInd(ctx, make([]byte, 100_000)) })
+	e.untilBlocked(dev, 1)
+	st = dev.Stats()
+	require.Equal(e, [2]int{abi.H2D: 1}, st.Transfers)
+	require.LessOrEqual(e, st.InFlight[abi.H2D], dev.Info().Window)
+	require.Zero(e, st.InFlight[abi.D2H])
+	cancel()
+	e.isWithdrawn(e.wait(move), context.Canceled)
+	st = dev.Stats()
+	require.Zero(e, st.Blocked)
+	require.Zero(e, st.Waiting)
+	require.Zero(e, st.Transfers)
+	require.Zero(e, st.InFlight)
+}
+
+// statsErrors: every error is counted under its status.
+func statsErrors(e *env) {
+	dev := e.device("")
+	ports := e.run(dev, "expect", 2)
+	e.send(ports[0], words(1000))
+	require.ErrorIs(e, ports[1].SendInd(e.ctx(), make([]byte, 999)), bridge.ErrSizeMismatch)
+	e.receive(ports[0])
+	e.send(ports[0], words(1000))
+	require.ErrorIs(e, ports[1].Send(e.ctx(), nil), bridge.ErrKindMismatch)
+	e.receive(ports[0])
+	ctx, cancel := context.WithCancel(e.ctx())
+	cancel()
+	for _, op := range operations[:4] {
+		e.isWithdrawn(op.do(ctx, ports[1]), context.Canceled)
+	}
+	own := errors.New("the application's")
+	e.send(ports[0], words(1<<63|100))
+	require.ErrorIs(e, ports[1].ReceiveIndFunc(e.ctx(), make([]byte, 100), func() error { return own }), own)
+	e.receive(ports[0])
+	st := dev.Stats()
+	p := st.Profile
+	for d := range p.Direct {
+		require.EqualValues(e, 1, p.Direct[d].Errors[abi.ErrWithdrawn])
+		require.EqualValues(e, 1, p.Indirect[d].Errors[abi.ErrWithdrawn])
+		require.Equal(e, st.Direct[d].Errors, total(p.Direct[d].Errors[:]))
+		require.Equal(e, st.Indirect[d].Errors, total(p.Indirect[d].Errors[:]))
+	}
+	require.EqualValues(e, 1, p.Direct[abi.H2D].Errors[abi.ErrKind])
+	require.EqualValues(e, 1, p.Indirect[abi.H2D].Errors[abi.ErrSize])
+	require.EqualValues(e, 1, p.Indirect[abi.D2H].Errors[abi.OK])
+}
+
+// total adds counters up.
+func total(list []uint64) (n uint64) {
+	for _, v := range list {
+		n += v
+	}
+	return n
+}
+
+// statsProfile: one delivered call in Every is measured, and each of those is
+// in one bucket of every histogram.
+func statsProfile(e *env) {
+	dev := e.device("")
+	ch := e.run(dev, "loopback", 1)[0]
+	const messages, transfers, size = 1000, 20, 5000
+	start := time.Now()
+	for range messages {
+		e.echo(ch, make([]byte, 56))
+	}
+	for range transfers {
+		e.echoInd(ch, size, 0)
+	}
+	elapsed := time.Since(start)
+	p := dev.Stats().Profile
+	for d := range p.Direct {
+		e.measured(&p.Direct[d], messages, 56, elapsed)
+		e.measured(&p.Indirect[d], transfers, size, elapsed)
+	}
+}
+
+// measured checks the profile of a path by which n calls of a size passed.
+func (e *env) measured(p *bridge.PathProfile, n, size int, elapsed time.Duration) {
+	e.Helper()
+	require.Positive(e, p.Every)
+	count := total(p.Durations[:])
+	require.GreaterOrEqual(e, count, uint64(n/p.Every))
+	require.LessOrEqual(e, count, uint64((n+p.Every-1)/p.Every))
+	require.Equal(e, count, total(p.Fine[:]))
+	require.Equal(e, count, p.Sizes[bits.Len(uint(size-1))], "calls of %d bytes", size)
+	require.Equal(e, count, total(p.Sizes[:]))
+	require.Equal(e, count*uint64(size), p.Bytes)
+	require.Positive(e, p.Time)
+	require.LessOrEqual(e, p.Time, elapsed)
+	require.Zero(e, total(p.Errors[:]))
+}
+
+// statsMailboxes: where a back end shows its rings, they have the shape that
+// Info tells, and most of their slots are free when nothing is under way. A
+// beat is never old.
+func statsMailboxes(e *env) {
+	dev := e.device("managers=2&slots=64")
+	for _, ch := range e.run(dev, "loopback", 2) {
+		for i := range 500 { // several laps
+			e.echo(ch, make([]byte, i%57))
+		}
+	}
+	info, st := dev.Info(), dev.Stats()
+	require.LessOrEqual(e, st.Age, max(time.Second, 10*info.Beat))
+	require.LessOrEqual(e, st.Spurious, st.Wakeups)
+	if st.Mailboxes == nil {
+		e.Log("this back end does not show its rings")
+		return
+	}
+	require.Len(e, st.Mailboxes, info.Mailboxes)
+	for i, m := range st.Mailboxes {
+		require.Equal(e, info.Slots, m.Slots)
+		for d, used := range m.Used {
+			require.LessOrEqual(e, 2*used, m.Slots, "mailbox %d, %v", i, abi.Direction(d))
+		}
+	}
+}
+
+// statsOutlive: what was counted stays when channels close, the device is
+// reset or closed.
+func statsOutlive(e *env) {
+	dev := e.device("")
+	ch := e.run(dev, "loopback", 1)[0]
+	e.echoInd(ch, 100, 0)
+	require.NoError(e, ch.Close())
+	require.NoError(e, dev.Reset(e.ctx()))
+	e.echoInd(e.run(dev, "loopback", 1)[0], 100, 0)
+	require.NoError(e, dev.Close())
+	st := dev.Stats()
+	require.EqualValues(e, 1, st.Resets)
+	for _, d := range []abi.Direction{abi.H2D, abi.D2H} {
+		require.EqualValues(e, 2, st.Indirect[d].Messages)
+		require.EqualValues(e, 2, total(st.Profile.Indirect[d].Durations[:]))
+		require.Zero(e, st.Waiting[d])
+		require.Zero(e, st.Transfers[d])
+	}
 }
 
 // health: heartbeats count up and tell what the device did.

@@ -187,16 +187,19 @@ func (b *box) publishLocked() {
 	}
 }
 
-// drain takes what is there and publishes the room it made. False if there is
-// more: a device that never stops must not keep a caller for ever.
-func (b *box) drain() bool {
+// drain takes what is there and publishes the room it made. It returns how many
+// messages it took, and dry is false if there are more: a device that never
+// stops must not keep a caller for ever.
+func (b *box) drain() (taken uint64, dry bool) {
 	b.rx.Lock()
-	dry := b.drainLocked()
+	first := b.rx.head
+	dry = b.drainLocked()
+	taken = b.rx.head - first
 	b.rx.Unlock()
-	return dry
+	return taken, dry
 }
 
-// drainLocked is drain. Must hold rx.
+// drainLocked takes what is there; false if there is more. Must hold rx.
 func (b *box) drainLocked() bool {
 	if b.rx.dead {
 		return true

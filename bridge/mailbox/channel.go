@@ -8,6 +8,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/meter"
 )
 
 // Channel is the host's end of one channel. It implements bridge.Channel.
@@ -36,6 +37,8 @@ func (e *epoch) newChannel(id uint32) *Channel {
 	for d, h := range []*half{abi.H2D: &c.send, abi.D2H: &c.recv} {
 		h.dir, h.box, h.ch = abi.Direction(d), c.box, c
 		h.spin.full = e.full
+		h.sampler = meter.NewSampler()
+		h.direct.path, h.indirect.path = e.dev.meters.of(h)
 	}
 	return c
 }
@@ -122,37 +125,6 @@ func (c *Channel) leave(ctx context.Context) error {
 		return err
 	}
 	return c.recv.leave(ctx)
-}
-
-// Stats returns counters since Subscribe.
-func (c *Channel) Stats() bridge.ChannelStats {
-	s := bridge.ChannelStats{
-		Direct:   [2]bridge.PathStats{c.send.direct.stats(), c.recv.direct.stats()},
-		Indirect: [2]bridge.PathStats{c.send.indirect.stats(), c.recv.indirect.stats()},
-		Parked:   c.send.parked.Load() + c.recv.parked.Load(),
-	}
-	for _, h := range []*half{&c.send, &c.recv} {
-		s.Lists += h.lists.Load()
-		s.Repeated += h.repeated.Load()
-	}
-	return s
-}
-
-// addStats adds b to a.
-func addStats(a *bridge.ChannelStats, b bridge.ChannelStats) {
-	for d := range a.Direct {
-		addPath(&a.Direct[d], b.Direct[d])
-		addPath(&a.Indirect[d], b.Indirect[d])
-	}
-	a.Lists += b.Lists
-	a.Repeated += b.Repeated
-	a.Parked += b.Parked
-}
-
-func addPath(a *bridge.PathStats, b bridge.PathStats) {
-	a.Messages += b.Messages
-	a.Bytes += b.Bytes
-	a.Errors += b.Errors
 }
 
 // statusErr returns the sentinel of a device status, with the channel it is about.

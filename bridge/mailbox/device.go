@@ -29,9 +29,10 @@ type Device struct {
 
 	past    sync.Mutex          // guards retired, and moving a channel's counts there
 	retired bridge.ChannelStats // of channels that are gone
-	blocked atomic.Int64        // calls asleep now
-	wakeups, doorbells, dropped,
-	faults, resets atomic.Uint64
+	blocked atomic.Int64        // calls that wait now
+	wakeups, spurious, doorbells, full,
+	dropped, faults, resets atomic.Uint64
+	meters meters
 }
 
 var _ bridge.Device = (*Device)(nil)
@@ -66,8 +67,12 @@ func (d *Device) serve() {
 			return
 		}
 		d.wakeups.Add(1)
-		for !d.cur.Load().drain() {
-			continue // the ring is finite, and a dead one is dry
+		n, dry := d.cur.Load().drain()
+		if n == 0 {
+			d.spurious.Add(1)
+		}
+		for !dry { // the ring is finite, and a dead one is dry
+			_, dry = d.cur.Load().drain()
 		}
 	}
 }
@@ -82,37 +87,6 @@ func (d *Device) failed(err error) {
 
 // Info describes the device; it does not change between resets.
 func (d *Device) Info() bridge.Info { return d.cur.Load().info(d.base) }
-
-// Stats returns counters since Open.
-func (d *Device) Stats() bridge.Stats {
-	d.past.Lock()
-	defer d.past.Unlock()
-	s := bridge.Stats{
-		ChannelStats: d.retired,
-		Blocked:      int(d.blocked.Load()),
-		Wakeups:      d.wakeups.Load(),
-		Doorbells:    d.doorbells.Load(),
-		Dropped:      d.dropped.Load(),
-		Faults:       d.faults.Load(),
-		Resets:       d.resets.Load(),
-	}
-	for _, c := range d.cur.Load().table.list() {
-		if c.id != abi.TargetControl {
-			addStats(&s.ChannelStats, c.Stats())
-			s.Channels++
-		}
-	}
-	return s
-}
-
-// retire takes a channel out of its epoch and keeps its counts.
-func (d *Device) retire(c *Channel) {
-	d.past.Lock()
-	defer d.past.Unlock()
-	if c.ep.table.remove(c) && c.id != abi.TargetControl {
-		addStats(&d.retired, c.Stats())
-	}
-}
 
 // Health returns the device's last heartbeat. ErrDeviceLost if it is overdue.
 func (d *Device) Health() (bridge.Health, error) {

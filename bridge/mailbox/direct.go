@@ -6,6 +6,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/meter"
 )
 
 // background stands for "no context".
@@ -22,20 +23,40 @@ func (c *Channel) Send(ctx context.Context, msg []byte) error {
 	if err := ctx.Err(); err != nil {
 		return h.refused(&h.direct, &bridge.WithdrawnError{Cause: err})
 	}
+	var start meter.Instant
 	if !h.turn.try() {
-		if err := h.turn.lock(ctx); err != nil {
-			return h.refused(&h.direct, &bridge.WithdrawnError{Cause: err})
+		start = meter.Now()
+		if err := h.queue(ctx); err != nil {
+			return h.refused(&h.direct, err)
 		}
 	}
+	start = h.sampler.Start(start)
 	err := h.offer(ctx, msg)
-	h.direct.note(len(msg), err)
+	h.direct.note(len(msg), err, start)
 	h.unlock()
 	return err
 }
 
+// queue waits for the turn behind another call.
+func (h *half) queue(ctx context.Context) error {
+	h.rest(1)
+	err := h.turn.lock(ctx)
+	h.rest(-1)
+	if err != nil {
+		return &bridge.WithdrawnError{Cause: err}
+	}
+	return nil
+}
+
+// rest counts a call that starts (1) or ends (-1) to wait.
+func (h *half) rest(n int32) {
+	h.waiting.Add(n)
+	h.box.ep.dev.blocked.Add(int64(n))
+}
+
 // refused counts a call that ended before it began.
 func (h *half) refused(c *counters, err error) error {
-	c.note(0, err)
+	c.note(0, err, 0)
 	return err
 }
 
@@ -117,9 +138,10 @@ func (c *Channel) TrySend(msg []byte) (bool, error) {
 	if !h.turn.try() {
 		return false, nil
 	}
+	start := h.sampler.Start(0)
 	ok, err := h.tryOffer(msg)
 	if ok || err != nil {
-		h.direct.note(len(msg), err)
+		h.direct.note(len(msg), err, start)
 	}
 	h.unlock()
 	return ok, err
@@ -140,6 +162,7 @@ func (h *half) tryOffer(msg []byte) (bool, error) {
 	case putRing:
 		h.ring()
 	case putFull:
+		h.box.ep.dev.full.Add(1)
 		h.unbegin()
 		h.box.poll()
 		return false, nil

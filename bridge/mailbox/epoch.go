@@ -100,13 +100,15 @@ func (e *epoch) fence() {
 	close(e.fenced)
 }
 
-// drain takes what is there in every mailbox; false if one holds more.
-func (e *epoch) drain() (dry bool) {
+// drain takes what is there in every mailbox. It returns how many messages it
+// took; dry is false if a mailbox holds more.
+func (e *epoch) drain() (taken uint64, dry bool) {
 	dry = true
 	for _, b := range e.boxes {
-		dry = b.drain() && dry
+		n, d := b.drain()
+		taken, dry = taken+n, dry && d
 	}
-	return dry
+	return taken, dry
 }
 
 // table finds a channel by its id: two levels, so that an idle device with

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/meter"
 )
 
 // shutHere are the reasons that forbid to take even what is already offered.
@@ -18,11 +19,12 @@ func (c *Channel) Receive(ctx context.Context, buf []byte) (int, error) {
 	if err := h.enter(ctx); err != nil {
 		return 0, h.refused(&h.direct, err)
 	}
+	start := h.sampler.Start(0)
 	n, err := 0, h.claim(ctx)
 	if err == nil {
 		n, err = h.receive(buf)
 	}
-	h.direct.note(n, err)
+	h.direct.note(n, err, start)
 	h.unlock()
 	return n, err
 }
@@ -143,11 +145,12 @@ func (c *Channel) ReceiveFunc(ctx context.Context, fn func(msg []byte) error) er
 		return h.refused(&h.direct, err)
 	}
 	defer h.unlock()
+	start := h.sampler.Start(0)
 	n, err := 0, h.claim(ctx)
 	if err == nil {
 		n, err = h.receiveFunc(fn)
 	}
-	h.direct.note(n, err)
+	h.direct.note(n, err, start)
 	return err
 }
 
@@ -183,13 +186,14 @@ func (c *Channel) TryReceive(buf []byte) (n int, ok bool, err error) {
 		h.unlock()
 		return 0, false, nil
 	}
+	start := h.sampler.Start(0)
 	if err = h.claim(expired); err == nil {
 		n, err = h.receive(buf)
 	} else if h.shut.Load() == 0 { // the device took its offer back
 		h.unlock()
 		return 0, false, nil
 	}
-	h.direct.note(n, err)
+	h.direct.note(n, err, start)
 	h.unlock()
 	return n, err == nil, err
 }
@@ -226,11 +230,12 @@ func (c *Channel) ReceiveInd(ctx context.Context, data []byte) error {
 	if err := h.enter(ctx); err != nil {
 		return h.refused(&h.indirect, err)
 	}
+	start := meter.Now()
 	err := h.receiveInd(ctx, data)
 	if err == nil {
 		err = h.fin()
 	}
-	h.indirect.note(len(data), err)
+	h.indirect.note(len(data), err, start)
 	h.unlock()
 	return err
 }
@@ -244,11 +249,12 @@ func (c *Channel) ReceiveIndFunc(ctx context.Context, data []byte, fn func() err
 		return h.refused(&h.indirect, err)
 	}
 	defer h.unlock()
+	start := meter.Now()
 	err := h.receiveInd(ctx, data)
 	if err == nil {
 		err = h.finFunc(fn)
 	}
-	h.indirect.note(len(data), err)
+	h.indirect.note(len(data), err, start)
 	return err
 }
 
@@ -275,6 +281,7 @@ func (h *half) receiveInd(ctx context.Context, data []byte) error {
 	h.state.Add(fActive | fIndirect) // they are clear, and nobody else sets them
 	h.drop()
 	err := h.run(ctx, x)
+	h.flying.Store(0)
 	x.pin.Unpin()
 	if err != nil {
 		h.settle()

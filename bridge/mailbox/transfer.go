@@ -10,6 +10,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/meter"
 )
 
 // fMoved are the flags a running transfer waits for.
@@ -61,13 +62,14 @@ func (c *Channel) SendInd(ctx context.Context, data []byte) error {
 	if err := ctx.Err(); err != nil {
 		return h.refused(&h.indirect, &bridge.WithdrawnError{Cause: err})
 	}
+	start := meter.Now()
 	if !h.turn.try() {
-		if err := h.turn.lock(ctx); err != nil {
-			return h.refused(&h.indirect, &bridge.WithdrawnError{Cause: err})
+		if err := h.queue(ctx); err != nil {
+			return h.refused(&h.indirect, err)
 		}
 	}
 	err := h.sendInd(ctx, data)
-	h.indirect.note(len(data), err)
+	h.indirect.note(len(data), err, start)
 	h.unlock()
 	return err
 }
@@ -86,6 +88,7 @@ func (h *half) sendInd(ctx context.Context, data []byte) error {
 	if err == nil {
 		err = h.say(abi.TypeFin, x.id)
 	}
+	h.flying.Store(0)
 	x.pin.Unpin()
 	return err
 }
@@ -105,6 +108,7 @@ func (h *half) beginInd(ctx context.Context, x *transfer) error {
 	} else {
 		n := x.led.cut.fill(0, list.Gather())
 		h.lists.Add(1)
+		h.flying.Store(1)
 		err = h.putBegin(ctx, hd, &begin.Payload, h.header(abi.TypeIndList, n, id), &list.Payload)
 	}
 	if err != nil {
@@ -125,6 +129,9 @@ func (h *half) putBegin(ctx context.Context, hd abi.Header, p *[7]uint64, hd2 ab
 		case putDead:
 			return h.box.ep.err()
 		}
+		if round == 0 {
+			h.box.ep.dev.full.Add(1)
+		}
 		if err := h.starve(ctx, round); err != nil {
 			return err
 		}
@@ -133,12 +140,11 @@ func (h *half) putBegin(ctx context.Context, hd abi.Header, p *[7]uint64, hd2 ab
 
 // starve passes some time while the ring is full. It returns why the call should not wait any more. Must hold turn.
 func (h *half) starve(ctx context.Context, round int) error {
-	d := h.box.ep.dev
-	d.blocked.Add(1)
+	h.rest(1)
 	h.box.ep.watch.wakeUp()
 	h.box.poll()
 	pause(round)
-	d.blocked.Add(-1)
+	h.rest(-1)
 	return h.pressed(ctx, shutAny)
 }
 
@@ -226,7 +232,10 @@ func (h *half) feed(x *transfer) (starved bool) {
 	if wake {
 		h.ring()
 	}
-	h.lists.Add(l.sent - first)
+	if l.sent > first {
+		h.lists.Add(l.sent - first)
+		h.flying.Store(int32(l.sent - l.acked))
+	}
 	return ok && !dead
 }
 
@@ -360,13 +369,16 @@ func (h *half) recordLocked(t abi.Type, a *abi.Ack) error {
 	if err != nil {
 		return err
 	}
-	h.repeated.Add(x.led.repeated - repeated)
+	if x.led.repeated != repeated {
+		h.repeated.Add(x.led.repeated - repeated)
+	}
 	switch v {
 	case verdictIgnore:
 	case verdictGiveUp:
 		x.giveUp = true
 		h.setLocked(fNews)
 	case verdictProgress:
+		h.flying.Store(int32(x.led.sent - x.led.acked))
 		h.setLocked(fNews)
 	default:
 		x.kind, x.end = t, *a

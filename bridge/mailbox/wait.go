@@ -150,7 +150,7 @@ func (h *half) sleep(done <-chan struct{}, timer <-chan time.Time, want uint64, 
 	}
 	h.lieDown()
 	h.state.Or(fParked)
-	dry := h.box.drain()
+	_, dry := h.box.drain()
 	if h.state.Load()&want == 0 && h.shut.Load()&stop == 0 {
 		ended = h.block(done, timer, dry)
 	}
@@ -161,7 +161,6 @@ func (h *half) sleep(done <-chan struct{}, timer <-chan time.Time, want uint64, 
 
 // block waits for the token. While the ring is not dry it only gives way.
 func (h *half) block(done <-chan struct{}, timer <-chan time.Time, dry bool) (ended bool) {
-	d := h.box.ep.dev
 	if !dry {
 		runtime.Gosched()
 		select {
@@ -173,7 +172,7 @@ func (h *half) block(done <-chan struct{}, timer <-chan time.Time, dry bool) (en
 			return false
 		}
 	}
-	d.blocked.Add(1)
+	h.rest(1)
 	h.parked.Add(1)
 	h.box.ep.watch.wakeUp()
 	start := time.Now()
@@ -189,7 +188,7 @@ func (h *half) block(done <-chan struct{}, timer <-chan time.Time, dry bool) (en
 		}
 	}
 	h.spin.late = time.Since(start) > lateTime
-	d.blocked.Add(-1)
+	h.rest(-1)
 	return ended
 }
 
@@ -262,9 +261,9 @@ func (h *half) put(ctx context.Context, hd abi.Header, p *[7]uint64, limit uint6
 // press is put for a full ring. It drains d2h meanwhile, so that two full
 // rings cannot wait for each other.
 func (h *half) press(ctx context.Context, hd abi.Header, p *[7]uint64, limit uint64, stop uint32) error {
-	d := h.box.ep.dev
-	d.blocked.Add(1)
-	defer d.blocked.Add(-1)
+	h.box.ep.dev.full.Add(1)
+	h.rest(1)
+	defer h.rest(-1)
 	h.box.ep.watch.wakeUp()
 	for round := 0; ; round++ {
 		switch h.box.put(hd, p, limit) {

@@ -94,6 +94,15 @@ func (w *watch) look() (age time.Duration, blank int) {
 	return time.Since(w.seen), w.blank
 }
 
+// age returns the time since the last new heartbeat. It is no look: a device
+// is not lost the sooner for being asked often.
+func (w *watch) age() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lookLocked()
+	return time.Since(w.seen)
+}
+
 // beat returns the number of the last heartbeat.
 func (w *watch) beat() uint64 {
 	w.mu.Lock()

@@ -1,0 +1,154 @@
+package mailbox
+
+import (
+	"sort"
+	"sync/atomic"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/meter"
+)
+
+// meterShards is how many channels may end a transfer at once without meeting
+// at a counter.
+const meterShards = 8
+
+// meters measure the calls of a device, over all its epochs. They are sharded
+// by channel; the last shard is for the control channel alone and never shown.
+type meters [meterShards + 1][2]struct{ direct, indirect meter.Path }
+
+// of returns what measures a half.
+func (m *meters) of(h *half) (direct, indirect *meter.Path) {
+	shard := &m[h.ch.id%meterShards]
+	if h.ch.id == abi.TargetControl {
+		shard = &m[meterShards]
+	}
+	return &shard[h.dir].direct, &shard[h.dir].indirect
+}
+
+// profile adds the shards up.
+func (m *meters) profile() *bridge.Profile {
+	p := new(bridge.Profile)
+	for d := range p.Direct {
+		for i := range meterShards {
+			m[i][d].direct.AddTo(&p.Direct[d])
+			m[i][d].indirect.AddTo(&p.Indirect[d])
+		}
+		p.Direct[d].Every, p.Indirect[d].Every = meter.Every, 1
+	}
+	return p
+}
+
+// Stats returns counters since Open.
+func (d *Device) Stats() bridge.Stats {
+	e := d.cur.Load()
+	s := d.sum()
+	s.Blocked = int(d.blocked.Load())
+	s.Wakeups = d.wakeups.Load()
+	s.Spurious = d.spurious.Load()
+	s.Doorbells = d.doorbells.Load()
+	s.Full = d.full.Load()
+	s.Dropped = d.dropped.Load()
+	s.Faults = d.faults.Load()
+	s.Resets = d.resets.Load()
+	s.Age = e.watch.age()
+	s.Mailboxes = e.watch.mailboxes()
+	s.Profile = d.meters.profile()
+	return s
+}
+
+// sum adds up the channels that are open and those that were.
+func (d *Device) sum() bridge.Stats {
+	d.past.Lock()
+	defer d.past.Unlock()
+	s := bridge.Stats{ChannelStats: d.retired}
+	for _, c := range d.cur.Load().table.list() {
+		if c.id != abi.TargetControl {
+			addStats(&s.ChannelStats, c.Stats())
+			s.Channels++
+		}
+	}
+	return s
+}
+
+// retire takes a channel out of its epoch and keeps its counts.
+func (d *Device) retire(c *Channel) {
+	d.past.Lock()
+	defer d.past.Unlock()
+	if c.ep.table.remove(c) && c.id != abi.TargetControl {
+		addStats(&d.retired, c.Stats())
+	}
+}
+
+// Stats returns counters since Subscribe.
+func (c *Channel) Stats() bridge.ChannelStats {
+	var s bridge.ChannelStats
+	for d, h := range []*half{abi.H2D: &c.send, abi.D2H: &c.recv} {
+		s.Direct[d], s.Indirect[d] = h.direct.stats(), h.indirect.stats()
+		s.Lists += h.lists.Load()
+		s.Repeated += h.repeated.Load()
+		s.Parked += h.parked.Load()
+		s.Waiting[d] = int(h.waiting.Load())
+		s.InFlight[d] = int(h.flying.Load())
+		s.Transfers[d] = h.transfers()
+	}
+	return s
+}
+
+// transfers returns 1 while a transfer is under way, else 0.
+func (h *half) transfers() int {
+	const moving = fActive | fIndirect
+	if h.state.Load()&(moving|fDone) == moving && h.shut.Load()&shutDown == 0 {
+		return 1
+	}
+	return 0
+}
+
+// addStats adds b to a.
+func addStats(a *bridge.ChannelStats, b bridge.ChannelStats) {
+	for d := range a.Direct {
+		addPath(&a.Direct[d], b.Direct[d])
+		addPath(&a.Indirect[d], b.Indirect[d])
+		a.Waiting[d] += b.Waiting[d]
+		a.InFlight[d] += b.InFlight[d]
+		a.Transfers[d] += b.Transfers[d]
+	}
+	a.Lists += b.Lists
+	a.Repeated += b.Repeated
+	a.Parked += b.Parked
+}
+
+func addPath(a *bridge.PathStats, b bridge.PathStats) {
+	a.Messages += b.Messages
+	a.Bytes += b.Bytes
+	a.Errors += b.Errors
+}
+
+// mailboxes describes the rings; nil when the area must not be touched any more.
+func (w *watch) mailboxes() []bridge.MailboxStats {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dead {
+		return nil
+	}
+	list := make([]bridge.MailboxStats, len(w.ep.boxes))
+	for i, b := range w.ep.boxes {
+		list[i] = bridge.MailboxStats{Slots: int(b.mask + 1), Used: [2]int{
+			abi.H2D: b.used(b.h2d, b.h2dHead),
+			abi.D2H: b.used(b.d2h, b.d2hHead),
+		}}
+	}
+	return list
+}
+
+// used returns how many slots of a ring its sender may not write. It asks the slots rather than the counters, which a lock guards: those from
+// head on bear the phase of their lap as far as the ring was written. While
+// messages pass the answer is one of the recent ones.
+func (b *box) used(ring []abi.Slot, headWord *uint64) int {
+	head := atomic.LoadUint64(headWord)
+	return sort.Search(len(ring), func(n int) bool {
+		i := head + uint64(n)
+		h := abi.Header(atomic.LoadUint64(&ring[i&b.mask].Header))
+		return h.Phase() != b.phase(i)
+	})
+}
