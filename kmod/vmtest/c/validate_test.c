@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: MIT
+/*
+ * One test for each way an ioctl can be wrong, with everything else valid.
+ * A refused call changes nothing: after each the channel still works.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+/* The client that all cases share, with a loopback channel. */
+struct bench {
+	int fd;
+	uint32_t ch;
+};
+
+static struct bench setup(void)
+{
+	struct bench b = { .fd = fresh() };
+
+	b.ch = program(b.fd, "loopback");
+	return b;
+}
+
+static void teardown(struct bench *b)
+{
+	check_alive(b->fd, b->ch);
+	close(b->fd);
+}
+
+/* What is wrong with a structure: these bytes of it. */
+struct flaw {
+	const char *name;
+	size_t at, width;
+	uint64_t value;
+	int error;
+};
+
+static void spoil(void *p, const struct flaw *f)
+{
+	memcpy((uint8_t *)p + f->at, &f->value, f->width);
+}
+
+#define FIELD(type, field) offsetof(struct type, field), \
+		sizeof(((struct type *)0)->field)
+#define COUNT(a) (sizeof(a) / sizeof(*(a)))
+
+/* Every ioctl that begins with its size treats it alike. */
+static void check_sizes(int fd, const char *name, unsigned long request,
+			void *valid, size_t size)
+{
+	static const struct {
+		uint32_t size;
+		int error;
+	} wrong[] = { { 0, EINVAL }, { 4, EINVAL }, { 1 << 20, E2BIG },
+		      { ~0u, E2BIG } };
+	uint8_t *larger = pages(2 * NFC_PAGE_SIZE, 0);
+	int without = control(fd, request, valid);
+
+	for (size_t i = 0; i < COUNT(wrong); i++) {
+		memcpy(larger, valid, size);
+		memcpy(larger, &wrong[i].size, 4);
+		if (!CHECK_EQ(control(fd, request, larger), wrong[i].error))
+			printf("%s: size %u\n", name, wrong[i].size);
+	}
+	/* A later user's structure: fine while what we do not know is zero. */
+	memcpy(larger, valid, size);
+	*(uint32_t *)larger = size + 16;
+	CHECK_EQ(control(fd, request, larger), without);
+	larger[size + 15] = 1;
+	if (!CHECK_EQ(control(fd, request, larger), E2BIG))
+		printf("%s: unknown tail\n", name);
+	free_pages(larger, 2 * NFC_PAGE_SIZE);
+}
+
+CASE(sizes_of_structures)
+{
+	struct bench b = setup();
+	struct nfcomms_info info = { .size = sizeof(info) };
+	struct nfcomms_health health = { .size = sizeof(health) };
+	struct nfcomms_cancel cancel = { .size = sizeof(cancel),
+					 .user_data = 77 };
+	struct nfcomms_channel channel = { .size = sizeof(channel),
+					   .channel = b.ch };
+	struct nfcomms_op op = operation(NFCOMMS_OP_COUNT, 0);
+	struct nfcomms_submit submit = { .size = sizeof(submit),
+					 .count = 1,
+					 .op_size = sizeof(op),
+					 .ops = (uintptr_t)&op };
+	struct nfcomms_call call = { .size = sizeof(call), .op = op };
+
+	check_sizes(b.fd, "INFO", NFCOMMS_IOC_INFO, &info, sizeof(info));
+	check_sizes(b.fd, "HEALTH", NFCOMMS_IOC_HEALTH, &health,
+		    sizeof(health));
+	check_sizes(b.fd, "CANCEL", NFCOMMS_IOC_CANCEL, &cancel,
+		    sizeof(cancel));
+	check_sizes(b.fd, "CHANNEL", NFCOMMS_IOC_CHANNEL, &channel,
+		    sizeof(channel));
+	check_sizes(b.fd, "SUBMIT", NFCOMMS_IOC_SUBMIT, &submit,
+		    sizeof(submit));
+	check_sizes(b.fd, "CALL", NFCOMMS_IOC_CALL, &call, sizeof(call));
+	teardown(&b);
+}
+
+CASE(pointers_to_nowhere)
+{
+	static const uint64_t bad[] = { 0, 1, 0x1000, 0x0000800000000000ull,
+					0xffff800000000000ull, ~0ull - 7 };
+	static const unsigned long requests[] = {
+		NFCOMMS_IOC_INFO,  NFCOMMS_IOC_HEALTH,	NFCOMMS_IOC_SUBMIT,
+		NFCOMMS_IOC_CALL,  NFCOMMS_IOC_CANCEL,	NFCOMMS_IOC_RESET,
+		NFCOMMS_IOC_CHANNEL,
+	};
+	struct bench b = setup();
+
+	for (size_t i = 0; i < COUNT(requests); i++)
+		for (size_t k = 0; k < COUNT(bad); k++)
+			CHECK_EQ(control(b.fd, requests[i], (void *)bad[k]),
+				 EFAULT);
+	teardown(&b);
+}
+
+CASE(results_to_read_only_memory)
+{
+	struct bench b = setup();
+	uint8_t *p = pages(NFC_PAGE_SIZE, 0);
+
+	*(uint32_t *)p = sizeof(struct nfcomms_info);
+	mprotect(p, NFC_PAGE_SIZE, PROT_READ);
+	CHECK_EQ(control(b.fd, NFCOMMS_IOC_INFO, p), EFAULT);
+	mprotect(p, NFC_PAGE_SIZE, PROT_READ | PROT_WRITE);
+	*(uint32_t *)p = sizeof(struct nfcomms_health);
+	mprotect(p, NFC_PAGE_SIZE, PROT_READ);
+	CHECK_EQ(control(b.fd, NFCOMMS_IOC_HEALTH, p), EFAULT);
+	free_pages(p, NFC_PAGE_SIZE);
+	teardown(&b);
+}
+
+CASE(unknown_requests)
+{
+	struct bench b = setup();
+	struct nfcomms_info info = { .size = sizeof(info) };
+
+	CHECK_EQ(control(b.fd, _IO('N', 0x3f), &info), ENOTTY);
+	CHECK_EQ(control(b.fd, _IOWR('N', 0x47, struct nfcomms_info), &info),
+		 ENOTTY);
+	CHECK_EQ(control(b.fd, _IOWR('M', 0x40, struct nfcomms_info), &info),
+		 ENOTTY);
+	teardown(&b);
+}
+
+static const struct flaw submit_flaws[] = {
+	{ "no operation", FIELD(nfcomms_submit, count), 0, EINVAL },
+	{ "257 operations", FIELD(nfcomms_submit, count), 257, EINVAL },
+	{ "4 billion operations", FIELD(nfcomms_submit, count), ~0u, EINVAL },
+	{ "operations at 0", FIELD(nfcomms_submit, ops), 0, EFAULT },
+	{ "operations of the kernel", FIELD(nfcomms_submit, ops),
+	  0xffff888000000000ull, EFAULT },
+	{ "short operations", FIELD(nfcomms_submit, op_size), 64, EINVAL },
+	{ "empty operations", FIELD(nfcomms_submit, op_size), 0, EINVAL },
+	{ "huge operations", FIELD(nfcomms_submit, op_size), ~0u, E2BIG },
+	{ "reserved", FIELD(nfcomms_submit, rsvd), 1, EINVAL },
+};
+
+CASE(wrong_submits)
+{
+	struct bench b = setup();
+	struct nfcomms_op op = message(b.ch, "x", 1);
+
+	for (size_t i = 0; i < COUNT(submit_flaws); i++) {
+		struct nfcomms_submit s = { .size = sizeof(s),
+					    .count = 1,
+					    .op_size = sizeof(op),
+					    .ops = (uintptr_t)&op };
+
+		spoil(&s, &submit_flaws[i]);
+		if (!CHECK_EQ(control(b.fd, NFCOMMS_IOC_SUBMIT, &s),
+			      submit_flaws[i].error))
+			printf("%s\n", submit_flaws[i].name);
+	}
+	teardown(&b);
+}
+
+CASE(wrong_calls_and_cancels)
+{
+	struct bench b = setup();
+	struct nfcomms_call call = { .size = sizeof(call),
+				     .flags = 1,
+				     .op = message(b.ch, "x", 1) };
+	struct nfcomms_cancel cancel = { .size = sizeof(cancel) };
+
+	CHECK_EQ(control(b.fd, NFCOMMS_IOC_CALL, &call), EINVAL);
+	CHECK_EQ(control(b.fd, NFCOMMS_IOC_CANCEL, &cancel), ENOENT);
+	cancel.flags = 1;
+	CHECK_EQ(control(b.fd, NFCOMMS_IOC_CANCEL, &cancel), EINVAL);
+	cancel.flags = 0;
+	cancel.rsvd[1] = 1;
+	CHECK_EQ(control(b.fd, NFCOMMS_IOC_CANCEL, &cancel), EINVAL);
+	teardown(&b);
+}
+
+static const struct flaw channel_flaws[] = {
+	{ "no channel", FIELD(nfcomms_channel, channel), 0, ENOENT },
+	{ "another's channel", FIELD(nfcomms_channel, channel), 12345, ENOENT },
+	{ "negative channel", FIELD(nfcomms_channel, channel), ~0u, ENOENT },
+	{ "reserved", FIELD(nfcomms_channel, rsvd[2]), 1, EINVAL },
+};
+
+CASE(wrong_channels)
+{
+	struct bench b = setup();
+
+	for (size_t i = 0; i < COUNT(channel_flaws); i++) {
+		struct nfcomms_channel c = { .size = sizeof(c),
+					     .channel = b.ch };
+
+		spoil(&c, &channel_flaws[i]);
+		if (!CHECK_EQ(control(b.fd, NFCOMMS_IOC_CHANNEL, &c),
+			      channel_flaws[i].error))
+			printf("%s\n", channel_flaws[i].name);
+	}
+	teardown(&b);
+}
+
+static const struct flaw reset_flaws[] = {
+	{ "flags", FIELD(nfcomms_reset, flags), 1, EINVAL },
+	{ "reserved", FIELD(nfcomms_reset, rsvd[3]), 1, EINVAL },
+	{ "too many channels", FIELD(nfcomms_reset, channels), ~0u, EINVAL },
+	{ "too many mailboxes", FIELD(nfcomms_reset, mailboxes), 65, EINVAL },
+	{ "too many islands", FIELD(nfcomms_reset, islands), 17, EINVAL },
+	{ "odd slots", FIELD(nfcomms_reset, slots), 100, EINVAL },
+	{ "too many slots", FIELD(nfcomms_reset, slots), 1 << 20, EINVAL },
+	{ "odd window", FIELD(nfcomms_reset, window), 3, EINVAL },
+};
+
+/* A refused shape leaves the device in the life it has. */
+CASE(wrong_resets)
+{
+	struct bench b = setup();
+	struct nfcomms_info before = { .size = sizeof(before) },
+			    after = { .size = sizeof(after) };
+
+	CHECK_EQ(control(b.fd, NFCOMMS_IOC_INFO, &before), 0);
+	for (size_t i = 0; i < COUNT(reset_flaws); i++) {
+		struct nfcomms_reset r = { .size = sizeof(r) };
+
+		spoil(&r, &reset_flaws[i]);
+		if (!CHECK_EQ(control(b.fd, NFCOMMS_IOC_RESET, &r),
+			      reset_flaws[i].error))
+			printf("%s\n", reset_flaws[i].name);
+	}
+	CHECK_EQ(control(b.fd, NFCOMMS_IOC_INFO, &after), 0);
+	CHECK_EQ(after.epoch, before.epoch);
+	teardown(&b);
+}
+
+static int reset_as_nobody(void *argument)
+{
+	struct nfcomms_reset r = { .size = sizeof(r) };
+	int fd = *(int *)argument;
+
+	if (setgid(65534) || setuid(65534))
+		return 1;
+	return control(fd, NFCOMMS_IOC_RESET, &r) != EPERM;
+}
+
+CASE(reset_needs_privilege)
+{
+	struct bench b = setup();
+
+	CHECK_EQ(wait_child(child(reset_as_nobody, &b.fd)), 0);
+	teardown(&b);
+}
+
+/* What an opcode may carry; all else must be zero. */
+static const struct {
+	const char *name;
+	uint16_t opcode, flags;
+	bool channel, address, length, timeout, payload;
+} opcodes[] = {
+	{ "SUBSCRIBE", NFCOMMS_OP_SUBSCRIBE, 0, .length = true },
+	{ "CLOSE", NFCOMMS_OP_CLOSE, NFCOMMS_H2D | NFCOMMS_D2H,
+	  .channel = true },
+	{ "SEND", NFCOMMS_OP_SEND, NFCOMMS_NOWAIT, .channel = true,
+	  .length = true, .payload = true },
+	{ "RECEIVE", NFCOMMS_OP_RECEIVE, NFCOMMS_NOWAIT | NFCOMMS_HOLD,
+	  .channel = true, .length = true },
+	{ "SEND_IND", NFCOMMS_OP_SEND_IND, 0, .channel = true, .address = true,
+	  .length = true, .timeout = true },
+	{ "RECEIVE_IND", NFCOMMS_OP_RECEIVE_IND, NFCOMMS_HOLD, .channel = true,
+	  .address = true, .length = true },
+	{ "NEXT", NFCOMMS_OP_NEXT, 0, .channel = true },
+	{ "ARM", NFCOMMS_OP_ARM, NFCOMMS_H2D | NFCOMMS_D2H, .channel = true },
+	{ "ACCEPT", NFCOMMS_OP_ACCEPT, 0, .channel = true },
+	{ "REFUSE", NFCOMMS_OP_REFUSE, 0, .channel = true },
+	{ "CONTROL", NFCOMMS_OP_CONTROL, 0, .address = true, .length = true,
+	  .payload = true },
+};
+
+static uint8_t somewhere[NFC_PAGE_SIZE];
+
+/* A valid operation of an opcode, that is never made: one flaw is added. */
+static struct nfcomms_op valid(const struct bench *b, size_t i)
+{
+	struct nfcomms_op op = operation(opcodes[i].opcode, 0);
+	struct nfc_control request = { .op = NFC_CONTROL_MEMORY };
+
+	op.channel = opcodes[i].channel ? b->ch : 0;
+	if (op.opcode == NFCOMMS_OP_CLOSE || op.opcode == NFCOMMS_OP_ARM)
+		op.flags = NFCOMMS_H2D;
+	if (op.opcode == NFCOMMS_OP_SUBSCRIBE)
+		op.length = NFC_TARGET_LOG;
+	if (op.opcode == NFCOMMS_OP_CONTROL)
+		memcpy(op.payload, &request, sizeof(request));
+	return op;
+}
+
+/* Both ways in refuse it with the same error, and it never completes. */
+static void check_refused(const struct bench *b, const char *opcode,
+			  const char *what, const struct nfcomms_op *op,
+			  int error)
+{
+	struct pollfd p = { .fd = b->fd, .events = POLLIN };
+
+	if (!CHECK_EQ(submit(b->fd, op, 1), -error) ||
+	    !CHECK_EQ(call(b->fd, op, NULL), error) ||
+	    !CHECK_EQ(poll(&p, 1, 0), 0))
+		printf("%s: %s\n", opcode, what);
+}
+
+CASE(operations_with_what_they_do_not_take)
+{
+	struct bench b = setup();
+
+	for (size_t i = 0; i < COUNT(opcodes); i++) {
+		const char *name = opcodes[i].name;
+		struct nfcomms_op op;
+
+		for (int k = 0; k < 4; k++) {
+			op = valid(&b, i);
+			op.rsvd[k] = 1ull << 63;
+			check_refused(&b, name, "reserved", &op, EINVAL);
+		}
+		for (int bit = 0; bit < 16; bit++) {
+			op = valid(&b, i);
+			op.flags |= 1 << bit;
+			if (!(opcodes[i].flags & 1 << bit))
+				check_refused(&b, name, "flag", &op, EINVAL);
+		}
+		op = valid(&b, i);
+		op.channel = opcodes[i].channel ? 54321 : 1;
+		check_refused(&b, name, "channel", &op,
+			      opcodes[i].channel ? ENOENT : EINVAL);
+		op = valid(&b, i);
+		op.address = (uintptr_t)somewhere;
+		if (!opcodes[i].address || op.opcode == NFCOMMS_OP_CONTROL)
+			check_refused(&b, name, "address", &op, EINVAL);
+		op = valid(&b, i);
+		op.length = 1;
+		if (!opcodes[i].length || op.opcode == NFCOMMS_OP_CONTROL)
+			check_refused(&b, name, "length", &op, EINVAL);
+		op = valid(&b, i);
+		op.timeout_ns = 1;
+		if (!opcodes[i].timeout)
+			check_refused(&b, name, "timeout", &op, EINVAL);
+		op = valid(&b, i);
+		op.payload[NFCOMMS_PAYLOAD_SIZE - 1] = 1;
+		check_refused(&b, name, "payload", &op, EINVAL);
+	}
+	teardown(&b);
+}
+
+CASE(unknown_opcodes)
+{
+	static const uint16_t bad[] = { 0, NFCOMMS_OP_COUNT, 100, 0xffff };
+	struct bench b = setup();
+
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		struct nfcomms_op op = operation(bad[i], b.ch);
+
+		check_refused(&b, "opcode", "unknown", &op, EINVAL);
+	}
+	teardown(&b);
+}
+
+CASE(halves_that_are_none)
+{
+	struct bench b = setup();
+	struct nfcomms_op op = operation(NFCOMMS_OP_CLOSE, b.ch);
+
+	check_refused(&b, "CLOSE", "no half", &op, EINVAL);
+	op.opcode = NFCOMMS_OP_ARM;
+	check_refused(&b, "ARM", "no half", &op, EINVAL);
+	op.flags = NFCOMMS_H2D | NFCOMMS_D2H;
+	check_refused(&b, "ARM", "two halves", &op, EINVAL);
+	teardown(&b);
+}
+
+CASE(messages_over_56_bytes)
+{
+	struct bench b = setup();
+	struct nfcomms_op op = message(b.ch, "", 0);
+
+	op.length = NFCOMMS_PAYLOAD_SIZE + 1;
+	check_refused(&b, "SEND", "57 bytes", &op, EINVAL);
+	op.length = ~0ull;
+	check_refused(&b, "SEND", "2^64-1 bytes", &op, EINVAL);
+	op.opcode = NFCOMMS_OP_RECEIVE;
+	check_refused(&b, "RECEIVE", "2^64-1 bytes", &op, EINVAL);
+	teardown(&b);
+}
+
+static void wrong_control(const struct bench *b, const char *what,
+			  const struct nfc_control *request)
+{
+	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
+
+	memcpy(op.payload, request, sizeof(*request));
+	check_refused(b, "CONTROL", what, &op, EINVAL);
+}
+
+CASE(control_requests)
+{
+	struct bench b = setup();
+	struct nfc_control c = { .op = 0 };
+
+	wrong_control(&b, "no request", &c);
+	c.op = 7;
+	wrong_control(&b, "unknown request", &c);
+	c.op = NFC_CONTROL_OPEN; /* the driver's own: SUBSCRIBE */
+	wrong_control(&b, "OPEN", &c);
+	c = (struct nfc_control){ .op = NFC_CONTROL_START, .b = 1 };
+	memset(c.name, 'a', sizeof(c.name));
+	wrong_control(&b, "a name without an end", &c);
+	c = (struct nfc_control){ .op = NFC_CONTROL_MEMORY, .status = 1 };
+	wrong_control(&b, "a status", &c);
+	c = (struct nfc_control){ .op = NFC_CONTROL_MEMORY, .request = 1 };
+	wrong_control(&b, "a request number", &c);
+	c = (struct nfc_control){ .op = NFC_CONTROL_LOAD, .a = 100 };
+	wrong_control(&b, "an image of another length", &c);
+	teardown(&b);
+}
+
+/* ACCEPT and REFUSE of nothing, and a target that is not there. */
+CASE(operations_at_the_wrong_time)
+{
+	struct bench b = setup();
+	struct nfcomms_op op = operation(NFCOMMS_OP_ACCEPT, b.ch);
+	struct nfcomms_completion c = { .status = NFC_OK };
+
+	CHECK(call(b.fd, &op, &c) == EINVAL || c.status == NFC_EINVAL);
+	op.opcode = NFCOMMS_OP_REFUSE;
+	c.status = NFC_OK;
+	CHECK(call(b.fd, &op, &c) == EINVAL || c.status == NFC_EINVAL);
+	op = operation(NFCOMMS_OP_SUBSCRIBE, 0);
+	op.length = 4000;
+	CHECK_EQ(outcome(b.fd, &op), NFC_ENOTARGET);
+	op.length = NFC_TARGET_CONTROL; /* the driver's own */
+	c.status = NFC_OK;
+	CHECK(call(b.fd, &op, &c) == EINVAL || c.status != NFC_OK);
+	op.length = 1ull << 40;
+	c.status = NFC_OK;
+	CHECK(call(b.fd, &op, &c) == EINVAL || c.status == NFC_ENOTARGET);
+	teardown(&b);
+}
+
+/* Operations before the first wrong one are taken, and it is named. */
+CASE(a_batch_with_a_wrong_one)
+{
+	struct bench b = setup();
+	struct nfcomms_op ops[3] = { message(b.ch, "a", 1),
+				     operation(0, b.ch),
+				     message(b.ch, "b", 1) };
+	struct nfcomms_submit s = { .size = sizeof(s),
+				    .count = 3,
+				    .op_size = sizeof(*ops),
+				    .ops = (uintptr_t)ops };
+	struct nfcomms_op receive = operation(NFCOMMS_OP_RECEIVE, b.ch);
+	struct nfcomms_completion c;
+
+	CHECK_EQ(control(b.fd, NFCOMMS_IOC_SUBMIT, &s), 0);
+	CHECK_EQ(s.accepted, 1);
+	CHECK_EQ(s.error, EINVAL);
+	CHECK(reap(b.fd, &c));
+	CHECK_EQ(c.status, NFC_OK);
+	receive.length = 56;
+	CHECK_EQ(outcome(b.fd, &receive), NFC_OK);
+	teardown(&b);
+}
+
+CASE(more_operations_than_a_file_may_have)
+{
+	struct bench b = setup();
+	uint32_t ch = program(b.fd, "hold");
+	struct nfcomms_info info = { .size = sizeof(info) };
+	struct nfcomms_op op = message(ch, "x", 1);
+	struct nfcomms_completion c;
+	unsigned int taken = 0;
+	int last;
+
+	CHECK_EQ(control(b.fd, NFCOMMS_IOC_INFO, &info), 0);
+	while ((last = submit(b.fd, &op, 1)) == 1 &&
+	       taken <= info.max_operations)
+		taken++;
+	CHECK_EQ(last, -EAGAIN);
+	CHECK_EQ(taken, info.max_operations);
+	CHECK_EQ(cancel(b.fd, 0), 0);
+	for (unsigned int i = 0; i < taken; i++)
+		REQUIRE(reap(b.fd, &c) && CHECK_EQ(c.status, NFC_EWITHDRAWN));
+	teardown(&b);
+}
+
+CASE(reads)
+{
+	struct bench b = setup();
+	struct nfcomms_op op = message(b.ch, "a", 1);
+	struct nfcomms_completion c;
+	struct pollfd p = { .fd = b.fd, .events = POLLIN };
+	struct nfcomms_op receive = operation(NFCOMMS_OP_RECEIVE, b.ch);
+
+	CHECK_EQ(read(b.fd, &c, sizeof(c)), -1);
+	CHECK_EQ(errno, EAGAIN);
+	CHECK_EQ(submit(b.fd, &op, 1), 1);
+	CHECK_EQ(poll(&p, 1, PATIENCE_MS), 1);
+	CHECK_EQ(read(b.fd, &c, sizeof(c) - 1), -1); /* no room for one */
+	CHECK_EQ(errno, EINVAL);
+	CHECK_EQ(read(b.fd, NULL, sizeof(c)), -1);
+	CHECK_EQ(errno, EFAULT);
+	CHECK_EQ(read(b.fd, &c, sizeof(c)), (ssize_t)sizeof(c)); /* not lost */
+	CHECK_EQ(c.status, NFC_OK);
+	CHECK_EQ(write(b.fd, &c, sizeof(c)), -1);
+	CHECK_EQ(lseek(b.fd, 0, SEEK_SET), -1);
+	receive.length = 56;
+	CHECK_EQ(outcome(b.fd, &receive), NFC_OK);
+	teardown(&b);
+}
