@@ -46,8 +46,8 @@ static void spoil(void *p, const struct flaw *f)
 	memcpy((uint8_t *)p + f->at, &f->value, f->width);
 }
 
-#define FIELD(type, field) offsetof(struct type, field), \
-		sizeof(((struct type *)0)->field)
+#define FIELD(type, field) \
+	offsetof(struct type, field), sizeof(((struct type *)0)->field)
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 
 /* Every ioctl that begins with its size treats it alike. */
@@ -57,8 +57,9 @@ static void check_sizes(int fd, const char *name, unsigned long request,
 	static const struct {
 		uint32_t size;
 		int error;
-	} wrong[] = { { 0, EINVAL }, { 4, EINVAL }, { 1 << 20, E2BIG },
-		      { ~0u, E2BIG } };
+	} wrong[] = {
+		{ 0, EINVAL }, { 4, EINVAL }, { 1 << 20, E2BIG }, { ~0u, E2BIG }
+	};
 	uint8_t *larger = pages(2 * NFC_PAGE_SIZE, 0);
 	int without = control(fd, request, valid);
 
@@ -95,25 +96,26 @@ CASE(sizes_of_structures)
 	struct nfcomms_call call = { .size = sizeof(call), .op = op };
 
 	check_sizes(b.fd, "INFO", NFCOMMS_IOC_INFO, &info, sizeof(info));
-	check_sizes(b.fd, "HEALTH", NFCOMMS_IOC_HEALTH, &health,
-		    sizeof(health));
-	check_sizes(b.fd, "CANCEL", NFCOMMS_IOC_CANCEL, &cancel,
-		    sizeof(cancel));
+	check_sizes(b.fd, "HEALTH", NFCOMMS_IOC_HEALTH, &health, sizeof(health));
+	check_sizes(b.fd, "CANCEL", NFCOMMS_IOC_CANCEL, &cancel, sizeof(cancel));
 	check_sizes(b.fd, "CHANNEL", NFCOMMS_IOC_CHANNEL, &channel,
 		    sizeof(channel));
-	check_sizes(b.fd, "SUBMIT", NFCOMMS_IOC_SUBMIT, &submit,
-		    sizeof(submit));
+	check_sizes(b.fd, "SUBMIT", NFCOMMS_IOC_SUBMIT, &submit, sizeof(submit));
 	check_sizes(b.fd, "CALL", NFCOMMS_IOC_CALL, &call, sizeof(call));
 	teardown(&b);
 }
 
 CASE(pointers_to_nowhere)
 {
-	static const uint64_t bad[] = { 0, 1, 0x1000, 0x0000800000000000ull,
-					0xffff800000000000ull, ~0ull - 7 };
+	static const uint64_t bad[] = { 0,
+					1,
+					0x1000,
+					0x0000800000000000ull,
+					0xffff800000000000ull,
+					~0ull - 7 };
 	static const unsigned long requests[] = {
-		NFCOMMS_IOC_INFO,  NFCOMMS_IOC_HEALTH,	NFCOMMS_IOC_SUBMIT,
-		NFCOMMS_IOC_CALL,  NFCOMMS_IOC_CANCEL,	NFCOMMS_IOC_RESET,
+		NFCOMMS_IOC_INFO,    NFCOMMS_IOC_HEALTH, NFCOMMS_IOC_SUBMIT,
+		NFCOMMS_IOC_CALL,    NFCOMMS_IOC_CANCEL, NFCOMMS_IOC_RESET,
 		NFCOMMS_IOC_CHANNEL,
 	};
 	struct bench b = setup();
@@ -284,8 +286,7 @@ static const struct {
 	bool channel, address, length, timeout, payload;
 } opcodes[] = {
 	{ "SUBSCRIBE", NFCOMMS_OP_SUBSCRIBE, 0, .length = true },
-	{ "CLOSE", NFCOMMS_OP_CLOSE, NFCOMMS_H2D | NFCOMMS_D2H,
-	  .channel = true },
+	{ "CLOSE", NFCOMMS_OP_CLOSE, NFCOMMS_H2D | NFCOMMS_D2H, .channel = true },
 	{ "SEND", NFCOMMS_OP_SEND, NFCOMMS_NOWAIT, .channel = true,
 	  .length = true, .payload = true },
 	{ "RECEIVE", NFCOMMS_OP_RECEIVE, NFCOMMS_NOWAIT | NFCOMMS_HOLD,
@@ -473,8 +474,7 @@ CASE(operations_at_the_wrong_time)
 CASE(a_batch_with_a_wrong_one)
 {
 	struct bench b = setup();
-	struct nfcomms_op ops[3] = { message(b.ch, "a", 1),
-				     operation(0, b.ch),
+	struct nfcomms_op ops[3] = { message(b.ch, "a", 1), operation(0, b.ch),
 				     message(b.ch, "b", 1) };
 	struct nfcomms_submit s = { .size = sizeof(s),
 				    .count = 3,
@@ -504,8 +504,7 @@ CASE(more_operations_than_a_file_may_have)
 	int last;
 
 	CHECK_EQ(control(b.fd, NFCOMMS_IOC_INFO, &info), 0);
-	while ((last = submit(b.fd, &op, 1)) == 1 &&
-	       taken <= info.max_operations)
+	while ((last = submit(b.fd, &op, 1)) == 1 && taken <= info.max_operations)
 		taken++;
 	CHECK_EQ(last, -EAGAIN);
 	CHECK_EQ(taken, info.max_operations);
@@ -529,7 +528,7 @@ CASE(reads)
 	CHECK_EQ(poll(&p, 1, PATIENCE_MS), 1);
 	CHECK_EQ(read(b.fd, &c, sizeof(c) - 1), -1); /* no room for one */
 	CHECK_EQ(errno, EINVAL);
-	CHECK_EQ(read(b.fd, NULL, sizeof(c)), -1);
+	CHECK_EQ(read(b.fd, (void *)0xffff888000000000, sizeof(c)), -1);
 	CHECK_EQ(errno, EFAULT);
 	CHECK_EQ(read(b.fd, &c, sizeof(c)), (ssize_t)sizeof(c)); /* not lost */
 	CHECK_EQ(c.status, NFC_OK);
