@@ -26,7 +26,7 @@
 
 enum {
 	ENGINE_SPIN = 2000, /* empty looks before an engine sleeps */
-	JOIN_SECONDS = 1, /* how long a thread may take to leave */
+	JOIN_SECONDS = 1, /* how long threads may take to leave */
 	IMAGES = 64, /* programs loaded per device */
 };
 
@@ -362,27 +362,26 @@ static int start_threads(struct life *life)
 }
 
 /* True if it left in time; a program may keep its island for itself. */
-static bool join(pthread_t thread)
+static bool join(pthread_t thread, const struct timespec *until)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_sec += JOIN_SECONDS;
-	return !pthread_timedjoin_np(thread, NULL, &t);
+	return !pthread_timedjoin_np(thread, NULL, until);
 }
 
 static bool stop_threads(struct life *life)
 {
+	struct timespec until;
 	bool all = true;
 
 	nfc_device_halt(life->dev);
 	atomic_store(&life->stop_engines, 1);
 	atomic_store(&life->engine_word, 0);
 	futex_wake(&life->engine_word);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += JOIN_SECONDS;
 	for (uint32_t i = 0; i < life->threads; i++)
-		all &= join(life->thread[i]);
+		all &= join(life->thread[i], &until);
 	for (uint32_t i = 0; i < life->engines; i++)
-		all &= join(life->engine[i]);
+		all &= join(life->engine[i], &until);
 	return all;
 }
 

@@ -7,7 +7,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -158,6 +160,27 @@ void nfc_irq_free(struct nfc_irq *q)
 	release(q);
 }
 
+/*
+ * A descriptor of our own. Nothing but an eventfd that never blocks will do:
+ * whoever handed it over must not be able to stop an island with it.
+ */
+static int keep_eventfd(int fd)
+{
+	char path[40], to[40];
+	int flags = fcntl(fd, F_GETFL), own;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, to, sizeof(to) - 1);
+	to[n < 0 ? 0 : n] = 0;
+	if (flags < 0 || strcmp(to, "anon_inode:[eventfd]"))
+		return -EINVAL;
+	if (fcntl(fd, F_SETFL, flags | O_NONBLOCK))
+		return -errno;
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return own < 0 ? -errno : own;
+}
+
 int nfc_irq_assign(struct nfc_irq *q, uint32_t vector, int fd)
 {
 	int own = NO_FD, old;
@@ -165,9 +188,9 @@ int nfc_irq_assign(struct nfc_irq *q, uint32_t vector, int fd)
 	if (vector >= q->count)
 		return -EINVAL;
 	if (fd >= 0) {
-		own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		own = keep_eventfd(fd);
 		if (own < 0)
-			return -errno;
+			return own;
 	}
 	pthread_mutex_lock(&q->lock);
 	old = q->vector[vector].fd;

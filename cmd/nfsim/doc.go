@@ -1,0 +1,14 @@
+// Command nfsim is the device in a process of its own.
+//
+//	nfsim --vfio-user SOCKET
+//
+// makes it a PCI device (docs/device-spec.md) that a virtual machine monitor
+// attaches through a vfio-user socket: QEMU 10.1 or later with
+//
+//	-device '{"driver":"vfio-user-pci","socket":{"path":"SOCKET","type":"unix"}}'
+//
+// and guest memory that can be shared (memory-backend-memfd). The socket is
+// there before nfsim prints "listening", and gone when it exits.
+//
+// Exit codes: 0 ended as asked, 1 failed, 2 bad input.
+package main

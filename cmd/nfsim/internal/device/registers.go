@@ -1,0 +1,140 @@
+//go:build cgo
+
+package device
+
+import (
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/pci"
+)
+
+// Limits of registers.
+const (
+	holdOffMax  = 10000 // microseconds
+	watchdogMax = 3600_000
+)
+
+// registers holds what the host wrote, and what a RESET left.
+type registers struct {
+	vectors, holdOff, watchdog uint32
+	shape                      [7]uint32 // from RegShapeChannels on
+	shapeStatus                abi.Status
+	control                    uint32
+	busy, bitten, fenced       bool
+}
+
+func (r *registers) reset() { *r = registers{vectors: 1} }
+
+// shapeOf turns the registers into a shape.
+func (r *registers) shapeOf() Shape {
+	at := func(reg int) uint32 { return r.shape[(reg-pci.RegShapeChannels)/4] }
+	return Shape{
+		Channels: at(pci.RegShapeChannels), Mailboxes: at(pci.RegShapeMailboxes),
+		Islands: at(pci.RegShapeIslands), Slots: at(pci.RegShapeSlots), Window: at(pci.RegShapeWindow),
+		TargetTimeout: time.Duration(at(pci.RegShapeTimeout)) * time.Millisecond,
+		EMEM:          uint64(at(pci.RegShapeEMEM)) * abi.PageSize,
+	}
+}
+
+// readRegister returns the word at an offset; what is not there reads as zero.
+func (d *Device) readRegister(at uint32) uint32 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch at {
+	case pci.RegID:
+		return abi.Magic
+	case pci.RegVersion:
+		return pci.Major<<16 | pci.Minor
+	case pci.RegABI:
+		return abi.Major<<16 | abi.Minor
+	case pci.RegCapabilities:
+		return pci.CapShape | pci.CapHoldoff | pci.CapWatchdog
+	case pci.RegStatus:
+		return d.statusLocked()
+	case pci.RegControl:
+		return d.regs.control
+	case pci.RegEpoch:
+		if d.life == nil {
+			return 0
+		}
+		return d.epoch
+	case pci.RegVectors:
+		return d.regs.vectors
+	case pci.RegHoldoff:
+		return d.regs.holdOff
+	case pci.RegWatchdog:
+		return d.regs.watchdog
+	case pci.RegDMAFaults:
+		return uint32(d.bus.Stats().Faults)
+	case pci.RegMessages:
+		return uint32(d.bus.Stats().Interrupts)
+	case pci.RegShapeStatus:
+		return uint32(d.regs.shapeStatus)
+	}
+	if at >= pci.RegShapeChannels && at <= pci.RegShapeEMEM {
+		return d.regs.shape[(at-pci.RegShapeChannels)/4]
+	}
+	return 0
+}
+
+// statusLocked computes STATUS. Must hold mu.
+func (d *Device) statusLocked() uint32 {
+	status := uint32(abi.DeviceOff)
+	switch {
+	case d.life != nil:
+		status = abi.DeviceReady
+		if !d.regs.fenced && d.config.master() {
+			status |= pci.StatusDMA
+		}
+	case d.regs.busy && d.regs.control == pci.ControlReset:
+		status = abi.DeviceBooting
+	}
+	if d.regs.busy {
+		status |= pci.StatusBusy
+	}
+	if d.regs.bitten {
+		status |= pci.StatusWatchdog
+	}
+	return status
+}
+
+// writeRegister takes a word; what cannot be written keeps its value.
+func (d *Device) writeRegister(at, v uint32) {
+	if at >= pci.RegDoorbell && at < pci.RegDoorbell+4*abi.IslandsMax {
+		d.ring(int(at-pci.RegDoorbell) / 4)
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch at {
+	case pci.RegControl:
+		d.controlLocked(v)
+	case pci.RegVectors:
+		if v >= 1 && v <= uint32(d.options.Vectors) {
+			d.regs.vectors = v
+			d.bus.UseVectors(int(v))
+		}
+	case pci.RegHoldoff:
+		d.regs.holdOff = min(v, holdOffMax)
+		d.bus.HoldOff(d.regs.holdOff)
+	case pci.RegHostBeat:
+		d.dog.feed(d.regs.watchdog)
+	case pci.RegWatchdog:
+		d.regs.watchdog = min(v, watchdogMax)
+		d.armLocked()
+	default:
+		if at >= pci.RegShapeChannels && at <= pci.RegShapeEMEM {
+			d.regs.shape[(at-pci.RegShapeChannels)/4] = v
+		}
+	}
+}
+
+// ring wakes an island of the present life.
+func (d *Device) ring(island int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.life != nil {
+		d.life.Ring(island)
+	}
+}

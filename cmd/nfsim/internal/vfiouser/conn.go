@@ -1,0 +1,186 @@
+package vfiouser
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	// queued bounds the commands that wait for the one at work; then the client
+	// waits.
+	queued = 64
+	// patience bounds the wait for a client that does not read its replies, or
+	// does not answer a DMA access.
+	patience = 20 * time.Second
+)
+
+// Conn is one client of a device. Serve runs it; the other methods are safe for
+// concurrent use.
+type Conn struct {
+	conn *net.UnixConn
+	dev  Device
+	log  *slog.Logger
+
+	greeted bool // the version was agreed
+
+	send     sync.Mutex // guards writes, whole messages
+	messages atomic.Uint64
+	refused  atomic.Uint64
+	posted   atomic.Uint64
+
+	mu      sync.Mutex // guards what follows
+	waiting map[uint16]chan *message
+	nextID  uint16
+	gone    bool
+	chunk   uint64 // most data of a DMA message the client takes
+}
+
+// Stats counts the messages of a connection: all commands, those refused, and
+// those that wanted no reply.
+type Stats struct{ Messages, Refused, Posted uint64 }
+
+// NewConn makes a server for the client behind a socket, which it then owns.
+func NewConn(c *net.UnixConn, dev Device, log *slog.Logger) *Conn {
+	return &Conn{conn: c, dev: dev, log: log, waiting: make(map[uint16]chan *message), chunk: MaxTransfer}
+}
+
+// Serve answers the client until it has gone (nil), Close is called
+// (net.ErrClosed), or what it sends cannot be understood.
+func (c *Conn) Serve() error {
+	commands := make(chan *message, queued)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for m := range commands {
+			c.handle(m)
+		}
+	}()
+	err := c.receive(commands)
+	c.hangUp()
+	close(commands)
+	<-done
+	_ = c.conn.Close() // it may have been closed to end Serve
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+		return nil
+	}
+	return err
+}
+
+// receive sorts what comes: replies go to who waits for them, commands to the
+// worker, in order.
+func (c *Conn) receive(commands chan<- *message) error {
+	in := newFramer(c.conn)
+	for {
+		m, err := in.next()
+		if m == nil {
+			return err
+		}
+		if m.bad == nil && m.Flags&typeMask == FlagReply {
+			c.deliver(m)
+			continue
+		}
+		commands <- m
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Stats returns the counters.
+func (c *Conn) Stats() Stats {
+	return Stats{Messages: c.messages.Load(), Refused: c.refused.Load(), Posted: c.posted.Load()}
+}
+
+// Close ends Serve.
+func (c *Conn) Close() error { return c.conn.Close() }
+
+// handle answers one command.
+func (c *Conn) handle(m *message) {
+	defer m.close()
+	c.messages.Add(1)
+	var payload []byte
+	var files []int
+	err := c.check(m)
+	if err == nil {
+		payload, files, err = c.dispatch(m)
+	}
+	if err != nil {
+		c.refused.Add(1)
+		c.log.Warn("vfio-user: message refused", "command", m.Command, "id", m.ID, "err", err)
+	}
+	if m.Flags&FlagNoReply != 0 {
+		c.posted.Add(1)
+		return
+	}
+	if err := c.reply(m, payload, files, err); err != nil {
+		c.log.Debug("vfio-user: reply not sent", "command", m.Command, "err", err)
+		_ = c.conn.Close() // a reply that is lost in part leaves nothing to say
+	}
+}
+
+// check refuses what no command may be.
+func (c *Conn) check(m *message) error {
+	switch {
+	case m.bad != nil:
+		return m.bad
+	case m.Flags&typeMask != 0 || m.Flags&^knownFlags != 0 || m.Flags&FlagError != 0:
+		return fmt.Errorf("command with flags %#x: %w", m.Flags, syscall.EINVAL)
+	case !c.greeted && m.Command != Version:
+		return fmt.Errorf("command before the version was agreed: %w", syscall.EINVAL)
+	case len(m.files) > 0 && m.Command != DMAMap && m.Command != SetIRQs:
+		return fmt.Errorf("%d descriptors with a command that takes none: %w", len(m.files), syscall.EINVAL)
+	}
+	return nil
+}
+
+// errnoOf is what the client is told of an error.
+func errnoOf(err error) uint32 {
+	var e syscall.Errno
+	if errors.As(err, &e) && e != 0 {
+		return uint32(e)
+	}
+	return uint32(syscall.EIO)
+}
+
+// reply answers a command.
+func (c *Conn) reply(m *message, payload []byte, files []int, err error) error {
+	h := Header{ID: m.ID, Command: m.Command, Flags: FlagReply}
+	if err != nil {
+		h.Flags |= FlagError
+		h.Errno = errnoOf(err)
+		payload, files = nil, nil
+	}
+	return c.write(h, payload, files)
+}
+
+// write sends one message.
+func (c *Conn) write(h Header, payload []byte, files []int) error {
+	h.Size = uint32(HeaderSize + len(payload))
+	b := make([]byte, h.Size)
+	h.Put(b)
+	copy(b[HeaderSize:], payload)
+	var rights []byte
+	if len(files) > 0 {
+		rights = syscall.UnixRights(files...)
+	}
+	c.send.Lock()
+	defer c.send.Unlock()
+	if err := c.conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	n, _, err := c.conn.WriteMsgUnix(b, rights, nil)
+	if err != nil {
+		return err
+	}
+	if n < len(b) { // descriptors go with the first byte
+		_, err = c.conn.Write(b[n:])
+	}
+	return err
+}

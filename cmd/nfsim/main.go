@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nfcomms/nfcomms/bridge"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// usageError is a fault of the command line: exit code 2.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run executes one command line and returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(append([]string{}, args...)) // cobra takes nil for "ask the system"
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	started := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintf(stderr, "nfsim: %v\n", err)
+	var usage usageError
+	if !started || errors.As(err, &usage) || errors.Is(err, bridge.ErrInvalid) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func newRoot() *cobra.Command {
+	o := &options{}
+	root := &cobra.Command{
+		Use:   "nfsim --vfio-user SOCKET",
+		Short: "Run an NFComms device in a process of its own, as a PCI device",
+		Long: `Run an NFComms device in a process of its own: a PCI device that a virtual
+machine monitor attaches through a vfio-user socket, for example QEMU 10.1 or later.
+The device is described in docs/device-spec.md.
+
+Exit codes: 0 ended as asked, 1 failed, 2 bad input.`,
+		Example: `  nfsim --vfio-user /tmp/nfsim.sock
+  nfsim --vfio-user /tmp/nfsim.sock --vectors 1 --no-mmap --islands 2
+  nfsim --vfio-user /tmp/nfsim.sock --exit-when-disconnected --report report.json`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.socket == "" {
+				return usagef("--vfio-user is missing: give the path of the socket to listen on")
+			}
+			return serve(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	o.define(root)
+	return root
+}

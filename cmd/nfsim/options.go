@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/pci"
+)
+
+// options is the command line.
+type options struct {
+	socket  string
+	vectors int
+	noMap   bool
+	once    bool
+	report  string
+	logs    string
+	debug   bool
+	shape   map[string]*string // options of the device, as in an address
+}
+
+// shapeFlags are the options of a "sim:" address, and the size of BAR 2.
+var shapeFlags = []struct{ name, help string }{
+	{"bar2", "size of the mailbox BAR, a power of two (64MiB)"},
+	{"managers", "mailboxes (8)"},
+	{"islands", "threads that run managers and processes (1)"},
+	{"microengines", "per island (8)"},
+	{"contexts", "processes per microengine (8)"},
+	{"channels", "target ids are below this (65536)"},
+	{"slots", "per mailbox ring, a power of two (1024)"},
+	{"window", "gather lists in flight per transfer, a power of two (512)"},
+	{"engines", "DMA threads beside the islands (0)"},
+	{"cls", "cluster local scratch (64KiB)"},
+	{"ctm", "cluster target memory (256KiB)"},
+	{"imem", "internal memory (4MiB)"},
+	{"emem", "external memory (1GiB)"},
+	{"stack", "of a device process (64KiB)"},
+	{"beat", "heartbeat interval (100ms)"},
+	{"target-timeout", "how long an offer waits for its target; 0: for ever (0)"},
+	{"spin", "how long an idle island spins before it sleeps (25us, 0 on one processor)"},
+}
+
+// define adds the flags to the command.
+func (o *options) define(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.socket, "vfio-user", "", "path of the socket to listen on")
+	f.IntVar(&o.vectors, "vectors", pci.VectorsMax, fmt.Sprintf("MSI-X vectors, 1..%d", pci.VectorsMax))
+	f.BoolVar(&o.noMap, "no-mmap", false, "do not offer the mailbox BAR for mapping: every access is a message")
+	f.BoolVar(&o.once, "exit-when-disconnected", false, "exit when the first client has gone")
+	f.StringVar(&o.report, "report", "", "write what happened to this file, as JSON, when a client has gone")
+	f.StringVar(&o.logs, "log-format", "text", "log format: text or json")
+	f.BoolVar(&o.debug, "log-debug", false, "log debug messages, too")
+	o.shape = make(map[string]*string)
+	for _, s := range shapeFlags {
+		o.shape[s.name] = f.String(s.name, "", "device: "+s.help)
+	}
+	formats := cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)
+	// The flag is there: it was defined above.
+	_ = cmd.RegisterFlagCompletionFunc("log-format", formats)
+}
+
+// address returns the device's options in the form the bridge reads them.
+func (o *options) address() bridge.Address {
+	a := bridge.Address{Scheme: "nfsim", Options: url.Values{}}
+	for name, v := range o.shape {
+		if *v != "" {
+			a.Options.Set(name, *v)
+		}
+	}
+	return a
+}
+
+// logger makes the log; lines go to w.
+func (o *options) logger(w io.Writer) (*slog.Logger, error) {
+	opts := &slog.HandlerOptions{}
+	if o.debug {
+		opts.Level = slog.LevelDebug
+	}
+	switch o.logs {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, opts)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, opts)), nil
+	}
+	return nil, usagef("--log-format %q is neither text nor json", o.logs)
+}

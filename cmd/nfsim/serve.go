@@ -1,0 +1,123 @@
+//go:build cgo
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"syscall"
+
+	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/device"
+	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
+)
+
+// server is one device and whoever is attached to it.
+type server struct {
+	options *options
+	device  *device.Device
+	log     *slog.Logger
+	report  report
+}
+
+// serve runs the device until ctx ends, or its client has gone.
+func serve(ctx context.Context, o *options, stdout, stderr io.Writer) error {
+	log, err := o.logger(stderr)
+	if err != nil {
+		return err
+	}
+	settings, err := parseSettings(o)
+	if err != nil {
+		return err
+	}
+	lines, err := newDeviceLog(log)
+	if err != nil {
+		return err
+	}
+	defer lines.Close()
+	dev, err := device.New(device.Options{
+		AreaSize: settings.bar, Vectors: o.vectors, Map: !o.noMap,
+		Boot: settings.boot(lines.fd()), Logger: log,
+	})
+	if err != nil {
+		return usageError{err}
+	}
+	defer dev.Close()
+	listener, err := listen(o.socket)
+	if err != nil {
+		return err
+	}
+	defer listener.Close() // unlinks the socket
+	fmt.Fprintf(stdout, "listening %s\n", o.socket)
+	s := &server{options: o, device: dev, log: log}
+	return s.accept(ctx, listener)
+}
+
+// listen makes the socket. One that a process left behind is replaced; one that
+// somebody listens on is not.
+func listen(path string) (*net.UnixListener, error) {
+	addr := &net.UnixAddr{Name: path, Net: "unix"}
+	listener, err := net.ListenUnix("unix", addr)
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return listener, err
+	}
+	conn, dialErr := net.DialUnix("unix", nil, addr)
+	if dialErr == nil {
+		conn.Close()
+		return nil, fmt.Errorf("%w: another process listens there", err)
+	}
+	if !errors.Is(dialErr, syscall.ECONNREFUSED) {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil {
+		return nil, err
+	}
+	return net.ListenUnix("unix", addr)
+}
+
+// accept serves one client after the other.
+func (s *server) accept(ctx context.Context, listener *net.UnixListener) error {
+	stop := context.AfterFunc(ctx, func() { listener.Close() })
+	defer stop()
+	for {
+		conn, err := listener.AcceptUnix()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		if err := s.client(ctx, conn); err != nil {
+			return err
+		}
+		if s.options.once || ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+// client serves one client and reports what it did. The error is ours, not the
+// client's.
+func (s *server) client(ctx context.Context, socket *net.UnixConn) error {
+	conn := vfiouser.NewConn(socket, s.device, s.log)
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	stop, err := s.device.ServeDMA(conn)
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	s.log.Info("client attached")
+	err = conn.Serve()
+	stop()
+	if err != nil && ctx.Err() == nil {
+		s.log.Error("client is cut off", "err", err)
+	} else {
+		s.log.Info("client has gone")
+	}
+	s.report.add(s.device, conn, err)
+	s.device.PowerOff()
+	return s.report.write(s.options.report)
+}
