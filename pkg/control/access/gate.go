@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 )
@@ -29,6 +30,9 @@ const (
 	// ReasonNoPolicy: no role is enough, because the method is in no table.
 	ReasonNoPolicy = "NO_POLICY"
 )
+
+// RoleHeader is the response header of unary calls that tells callers their role.
+const RoleHeader = "nfcomms-role"
 
 // domain is that of the reasons.
 const domain = "nfcomms.dev"
@@ -76,6 +80,8 @@ func (g *Gate) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 	g.mu.Lock()
 	policy := g.policy
 	g.mu.Unlock()
+	// Without a transport under ctx there is nobody to tell.
+	_ = grpc.SetHeader(ctx, metadata.Pairs(RoleHeader, policy.RoleOf(who).String()))
 	err := g.check(policy, who, info.FullMethod)
 	g.note(who, info.FullMethod, err)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
@@ -69,6 +70,26 @@ func TestGateByRole(t *testing.T) {
 			require.Equal(t, role.String(), info.Metadata["role"])
 			require.Equal(t, c.need.String(), info.Metadata["needed"])
 		}
+	}
+}
+
+// TestRoleHeader: the answer tells the role, also when it is a refusal.
+func TestRoleHeader(t *testing.T) {
+	ctx := deadline(t)
+	gate := NewGate(NewPolicy(), Methods(), nil)
+	l, address := listen(t)
+	serve(t, l, LocalCredentials(0), gate)
+	conn := local(t, address)
+	for role := None; role <= Admin; role++ {
+		p := NewPolicy()
+		if role != None {
+			require.NoError(t, p.Grant(role, me()))
+		}
+		gate.SetPolicy(p)
+		var header metadata.MD
+		_, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Header(&header))
+		require.Equal(t, role == None, err != nil)
+		require.Equal(t, []string{role.String()}, header.Get(RoleHeader))
 	}
 }
 
