@@ -17,6 +17,15 @@ const AllDevices = "devices/-"
 // deviceID is the form of a device's own part of its name.
 var deviceID = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
 
+// CheckDevice returns ErrInvalid unless id can be a device's own part of its
+// name.
+func CheckDevice(id string) error {
+	if !deviceID.MatchString(id) {
+		return fmt.Errorf("device name %q: want 1 to 63 of a-z, 0-9, \".\", \"_\" and \"-\", with a letter or digit at both ends: %w", id, nfcomms.ErrInvalid)
+	}
+	return nil
+}
+
 // DeviceName returns the resource name of a device: "devices/nic0".
 func DeviceName(device string) string { return "devices/" + device }
 
@@ -35,6 +44,9 @@ func ProgramName(device, program string) string {
 func ProcessName(device string, id nfcomms.ProcessID) string {
 	return fmt.Sprintf("devices/%s/processes/%d", device, id)
 }
+
+// HealthService returns the name of a device in health v1: "device/nic0".
+func HealthService(device string) string { return devicePrefix + device }
 
 func eventName(device string, number int64) string {
 	return fmt.Sprintf("devices/%s/events/%d", device, number)
