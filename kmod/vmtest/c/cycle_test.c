@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The driver loses its device, or its module, while clients are at work: every
+ * operation ends with an error that says so, nothing hangs, and the next life
+ * works without a reload.
+ *
+ *	cycle [CYCLES]	of each kind
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+enum {
+	WORKERS = 3,
+	BULK = 4 << 20,
+	CYCLES = 3,
+};
+
+static int cycles(void)
+{
+	return test_argument ? atoi(test_argument) : CYCLES;
+}
+
+static bool put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool ok = fd >= 0 && write(fd, text, strlen(text)) >= 0;
+
+	if (!CHECK(ok))
+		printf("%s > %s: %s\n", text, path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* The PCI device below the node, as /sys/devices/… */
+static void find_device(char path[PATH_MAX])
+{
+	const char *name = strrchr(node(), '/') + 1;
+	char link[64];
+
+	snprintf(link, sizeof(link), "/sys/class/nfcomms/%s/device", name);
+	if (!CHECK(realpath(link, path)))
+		exit(1);
+}
+
+/* The node comes with the device; devtmpfs makes it. */
+static void await_node(void)
+{
+	uint64_t end = now_ns() + PATIENCE_MS * 1000000ull;
+
+	while (access(node(), F_OK) && now_ns() < end)
+		usleep(1000);
+	CHECK(!access(node(), F_OK));
+}
+
+/* What a worker may be told once its device is gone. */
+static bool gone(int error, const struct nfcomms_completion *c)
+{
+	return error == ENODEV || error == EHOSTDOWN ||
+	       (error == 0 &&
+		(c->status == NFC_ERESET || c->status == NFC_EFAULT));
+}
+
+/* Transfers and messages until the device goes. Exit status 0: told so. */
+static int work(void *argument)
+{
+	uint8_t *p = argument;
+	int fd = client();
+	uint32_t ch = program(fd, "loopback");
+	struct nfcomms_op ops[4] = {
+		transfer(NFCOMMS_OP_SEND_IND, ch, p, BULK),
+		transfer(NFCOMMS_OP_RECEIVE_IND, ch, p, BULK),
+		message(ch, "x", 1),
+		operation(NFCOMMS_OP_RECEIVE, ch),
+	};
+
+	ops[3].length = 56;
+	for (unsigned int i = 0; !test_failures(); i++) {
+		struct nfcomms_completion c = { .status = NFC_OK };
+		int error = call(fd, &ops[i % 4], &c);
+
+		if (gone(error, &c))
+			return 0;
+		CHECK_EQ(error, 0);
+		CHECK_EQ(c.status, NFC_OK);
+	}
+	return 1;
+}
+
+struct crew {
+	pid_t pid[WORKERS];
+};
+
+static struct crew hire(uint8_t *p)
+{
+	struct crew w;
+
+	for (int i = 0; i < WORKERS; i++)
+		w.pid[i] = child(work, p);
+	return w;
+}
+
+static void dismiss(const struct crew *w)
+{
+	for (int i = 0; i < WORKERS; i++) {
+		int status = wait_child(w->pid[i]);
+
+		CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	}
+}
+
+/* Take the device away from clients at work and bring it back, many times. */
+static void check_cycles(const char *kind, void (*away)(const char *device),
+			 void (*back)(const char *device))
+{
+	uint8_t *p = pages(BULK, 1);
+	char device[PATH_MAX];
+	uint64_t seed = seed_for(kind);
+
+	for (int i = 0; i < cycles() && !test_failures(); i++) {
+		struct crew w;
+
+		close(fresh());
+		find_device(device);
+		w = hire(p);
+		usleep(20000 + next_random(&seed) % 50000);
+		away(device);
+		dismiss(&w);
+		check_pins();
+		back(device);
+		await_node();
+		close(fresh());
+		check_device();
+	}
+	free_pages(p, BULK);
+}
+
+static void away_unbind(const char *device)
+{
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/driver/unbind", device);
+	put(path, strrchr(device, '/') + 1);
+}
+
+static void back_bind(const char *device)
+{
+	put("/sys/bus/pci/drivers/nfcomms/bind", strrchr(device, '/') + 1);
+}
+
+static void away_remove(const char *device)
+{
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/remove", device);
+	put(path, "1");
+}
+
+static void back_rescan(const char *device)
+{
+	(void)device;
+	put("/sys/bus/pci/rescan", "1");
+}
+
+/* A function level reset, asked for by another. */
+static void away_reset(const char *device)
+{
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/reset", device);
+	put(path, "1");
+}
+
+static void back_nothing(const char *device)
+{
+	(void)device;
+}
+
+CASE(unbound_under_load)
+{
+	check_cycles("unbind", away_unbind, back_bind);
+}
+
+CASE(removed_under_load)
+{
+	check_cycles("remove", away_remove, back_rescan);
+}
+
+CASE(function_reset_under_load)
+{
+	check_cycles("reset", away_reset, back_nothing);
+}
+
+static void away_ioctl(const char *device)
+{
+	(void)device;
+	close(fresh());
+}
+
+CASE(reset_under_load)
+{
+	check_cycles("ioctl reset", away_ioctl, back_nothing);
+}
+
+/* An open file outlives its device: it says so, and can be closed. */
+CASE(a_file_whose_device_went)
+{
+	struct nfcomms_info info = { .size = sizeof(info) };
+	struct nfcomms_reset reset = { .size = sizeof(reset) };
+	char device[PATH_MAX];
+	int fd = fresh();
+	uint32_t ch = program(fd, "hold");
+	struct nfcomms_op op = message(ch, "x", 1);
+	struct nfcomms_completion c;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	CHECK_EQ(submit(fd, &op, 1), 1);
+	find_device(device);
+	away_unbind(device);
+	CHECK(reap(fd, &c)); /* what was pending ended */
+	CHECK_EQ(c.status, NFC_ERESET);
+	CHECK_EQ(poll(&p, 1, PATIENCE_MS), 1);
+	CHECK(p.revents & POLLHUP);
+	CHECK_EQ(control(fd, NFCOMMS_IOC_INFO, &info), ENODEV);
+	CHECK_EQ(control(fd, NFCOMMS_IOC_RESET, &reset), ENODEV);
+	CHECK_EQ(submit(fd, &op, 1), -ENODEV);
+	CHECK_EQ(read(fd, &c, sizeof(c)), 0); /* the end */
+	CHECK_EQ(open(node(), O_RDWR), -1);
+	back_bind(device);
+	await_node();
+	check_device();
+	CHECK_EQ(control(fd, NFCOMMS_IOC_INFO, &info), ENODEV); /* for good */
+	close(fd);
+}
+
+static int unload(void)
+{
+	return syscall(SYS_delete_module, "nfcomms", O_NONBLOCK) ? errno : 0;
+}
+
+static int load(void)
+{
+	const char *path = getenv("NFC_MODULE");
+	int fd = open(path ? path : "/modules/nfcomms.ko", O_RDONLY | O_CLOEXEC);
+	int error = syscall(SYS_finit_module, fd, "", 0) ? errno : 0;
+
+	close(fd);
+	return error;
+}
+
+CASE(unload_is_refused_while_open)
+{
+	int fd = client();
+
+	CHECK_EQ(unload(), EAGAIN);
+	check_alive(fd, program(fd, "loopback"));
+	close(fd);
+}
+
+/* Clients die, the module goes at once, and comes back. */
+CASE(unload_and_load)
+{
+	uint8_t *p = pages(BULK, 1);
+
+	for (int i = 0; i < cycles() && !test_failures(); i++) {
+		struct crew w = hire(p);
+
+		usleep(30000);
+		for (int k = 0; k < WORKERS; k++)
+			kill(w.pid[k], SIGKILL);
+		for (int k = 0; k < WORKERS; k++)
+			wait_child(w.pid[k]);
+		CHECK_EQ(unload(), 0);
+		check_pins();
+		CHECK_EQ(load(), 0);
+		await_node();
+		check_device();
+	}
+	free_pages(p, BULK);
+}
+
+/* Suspend to idle as far as devices go, with clients at work. */
+CASE(suspend_under_load)
+{
+	uint8_t *p = pages(BULK, 1);
+	struct crew w;
+
+	close(fresh());
+	w = hire(p);
+	usleep(50000);
+	put("/sys/power/pm_test", "devices");
+	put("/sys/power/state", "freeze");
+	put("/sys/power/pm_test", "none");
+	dismiss(&w);
+	close(fresh());
+	check_device();
+	free_pages(p, BULK);
+	check_pins();
+}
