@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+	"google.golang.org/grpc"
+
+	"github.com/nfcomms/nfcomms/pkg/control"
+)
+
+// app is what all commands share: the global flags and the streams.
+type app struct {
+	streams
+	// buffered wraps streams.out; every command writes here.
+	buffered *bufio.Writer
+	getenv   func(string) string
+	// started: the flags were in order, and a command runs.
+	started bool
+
+	address string
+	device  string
+	output  string
+	noColor bool
+	timeout time.Duration
+	tls     tlsFlags
+}
+
+// flagEnv names the environment variables that stand in for flags.
+var flagEnv = map[string]string{
+	"address":         "NFCTL_ADDRESS",
+	"device":          "NFCTL_DEVICE",
+	"output":          "NFCTL_OUTPUT",
+	"timeout":         "NFCTL_TIMEOUT",
+	"tls-ca":          "NFCTL_TLS_CA",
+	"tls-cert":        "NFCTL_TLS_CERT",
+	"tls-key":         "NFCTL_TLS_KEY",
+	"tls-server-name": "NFCTL_TLS_SERVER_NAME",
+}
+
+// formats are the values of --output.
+var formats = []string{"table", "wide", "json", "yaml"}
+
+// flags defines the global flags.
+func (a *app) flags(f *pflag.FlagSet) {
+	f.StringVar(&a.address, "address", control.DefaultAddress, "server: unix:///path, or host:port with the --tls flags")
+	f.StringVar(&a.device, "device", "", "open this device address here, without a server; its name is \""+localName+"\"")
+	f.StringVarP(&a.output, "output", "o", "table", "output format: "+strings.Join(formats, ", "))
+	f.DurationVar(&a.timeout, "timeout", 10*time.Second, "how long a command may take; 0 means for ever")
+	f.BoolVar(&a.noColor, "no-color", false, "no colours, as with NO_COLOR in the environment")
+	a.tls.flags(f)
+}
+
+// start fills in flags from the environment and checks them. A flag beats the
+// environment.
+func (a *app) start(cmd *cobra.Command) error {
+	for name, env := range flagEnv {
+		f := cmd.Root().PersistentFlags().Lookup(name)
+		value := a.getenv(env)
+		if f.Changed || value == "" {
+			continue
+		}
+		if err := f.Value.Set(value); err != nil {
+			return usagef("%s=%q: %w", env, value, err)
+		}
+		f.Changed = true
+	}
+	flags := cmd.Root().PersistentFlags()
+	switch {
+	case !slices.Contains(formats, a.output):
+		return usagef("output format %q is not one of %s", a.output, strings.Join(formats, ", "))
+	case a.timeout < 0:
+		return usagef("--timeout %v is negative", a.timeout)
+	case a.device != "" && flags.Changed("address"):
+		return usagef("--address and --device exclude each other: one names a server, the other does without")
+	}
+	return a.tls.check()
+}
+
+// limited returns the context of a command that --timeout bounds.
+func (a *app) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if a.timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, a.timeout)
+}
+
+// color reports whether the output may have colours.
+func (a *app) color() bool {
+	return !a.noColor && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb" && isTerminal(a.out)
+}
+
+// isTerminal reports whether a stream is one.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// action is what a command does with a server.
+type action func(ctx context.Context, c *control.Client, args []string) error
+
+// bounded makes a cobra function of an action that --timeout bounds.
+func (a *app) bounded(do action) func(*cobra.Command, []string) error {
+	return a.connected(func(ctx context.Context, c *control.Client, args []string) error {
+		ctx, cancel := a.limited(ctx)
+		defer cancel()
+		return do(ctx, c, args)
+	})
+}
+
+// connected makes a cobra function of an action that bounds its calls itself.
+func (a *app) connected(do action) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		c, done, err := a.dial(ctx)
+		if err != nil {
+			return err
+		}
+		err = a.explain(ctx, do(ctx, c, args))
+		return errors.Join(err, done())
+	}
+}
+
+// dial returns a client of the server, or of a server of our own for --device,
+// and what ends it.
+func (a *app) dial(ctx context.Context) (*control.Client, func() error, error) {
+	if a.device != "" {
+		ctx, cancel := a.limited(ctx)
+		defer cancel()
+		return dialDevice(ctx, a.device)
+	}
+	var options []grpc.DialOption
+	if !isUnix(a.address) {
+		creds, err := a.tls.credentials()
+		if err != nil {
+			return nil, nil, err
+		}
+		options = append(options, grpc.WithTransportCredentials(creds))
+	}
+	c, err := control.Dial(a.address, options...)
+	if err != nil {
+		return nil, nil, usagef("--address %q: %w", a.address, err)
+	}
+	return c, c.Close, nil
+}
+
+// isUnix reports whether an address is that of a UNIX socket.
+func isUnix(address string) bool { return strings.HasPrefix(address, "unix:") }
+
+// explain turns the error of a connection that did not come about into one that
+// says where and why.
+func (a *app) explain(ctx context.Context, err error) error {
+	if !errors.Is(err, control.ErrUnavailable) || a.device != "" || ctx.Err() != nil {
+		return err
+	}
+	reason := err
+	if isUnix(a.address) {
+		if probe := probeUnix(ctx, a.address); probe != nil {
+			reason = probe
+		}
+	}
+	return &unreachableError{address: a.address, reason: reason}
+}
+
+// probeUnix connects to a UNIX socket for the plain error that gRPC hides.
+func probeUnix(ctx context.Context, address string) error {
+	d := net.Dialer{Timeout: time.Second}
+	conn, err := d.DialContext(ctx, "unix", unixPath(address))
+	if err == nil {
+		return conn.Close()
+	}
+	var system *os.SyscallError
+	if errors.As(err, &system) {
+		return system.Err
+	}
+	return err
+}
+
+// unixPath returns the path in a UNIX socket's address.
+func unixPath(address string) string {
+	path := strings.TrimPrefix(address, "unix:")
+	if rest, ok := strings.CutPrefix(path, "//"); ok {
+		path = rest
+	}
+	return path
+}
+
+// note tells a person something that is not data.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprintf(a.err, "nfctl: "+format+"\n", args...)
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/pkg/control/access"
+	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+)
+
+// serverView is what doctor learnt from the server's first answer.
+type serverView struct {
+	role string
+}
+
+// socket looks at the file of the daemon's socket.
+func (d *doctor) socket(ctx context.Context) []findingRecord {
+	if !isUnix(d.address) {
+		return one(statusSkipped, "the server has no socket", "")
+	}
+	path := unixPath(d.address)
+	st, err := os.Stat(d.path(path))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !d.explicit:
+		return one(statusWarning, path+" is not there: no daemon runs", "systemctl enable --now nfcommsd.socket, or start nfcommsd; --address names another server")
+	case errors.Is(err, fs.ErrNotExist):
+		return one(statusError, path+" is not there", "start nfcommsd, or mend --address")
+	case errors.Is(err, fs.ErrPermission):
+		return one(statusError, path+": this user may not look into its folder", "usermod -aG "+groupName+" USER, then log in again")
+	case err != nil:
+		return one(statusError, err.Error(), "mend --address")
+	case st.Mode().Type() != fs.ModeSocket:
+		return one(statusError, path+" is not a socket", "remove it and start nfcommsd anew, or mend --address")
+	}
+	o := ownerOf(st)
+	text := fmt.Sprintf("%s has mode %04o, user %d, group %d", path, st.Mode().Perm(), o.uid, o.gid)
+	if !d.may(st, 0o2) {
+		return one(statusError, text+": this user may not open it", "usermod -aG "+groupName+" USER, then log in again")
+	}
+	if err := probeUnix(ctx, d.path(path)); err != nil {
+		return one(statusError, fmt.Sprintf("%s: %v: the daemon that made it is gone", text, err), "start nfcommsd")
+	}
+	return one(statusOK, text, "")
+}
+
+// server asks for the versions.
+func (d *doctor) server(ctx context.Context) []findingRecord {
+	var header metadata.MD
+	v, err := d.client.Versions.GetVersion(ctx, &nfcommsv1.GetVersionRequest{}, grpc.Header(&header))
+	if role := header.Get(access.RoleHeader); len(role) > 0 {
+		d.seen.role = role[0]
+	}
+	switch code := exitCode(ctx, err); {
+	case err == nil:
+	case code == exitUnreachable && !d.explicit:
+		return one(statusWarning, "no server at "+d.address, "see socket")
+	case code == exitDenied:
+		d.reached = true
+		return one(statusError, err.Error(), "an administrator gives roles to users and groups in the daemon's configuration")
+	default:
+		return one(statusError, err.Error(), "see the daemon's log: journalctl -u nfcommsd")
+	}
+	d.reached = true
+	text := fmt.Sprintf("version %s, device ABI %d.%d", v.GetVersion(), v.GetAbiMajor(), v.GetAbiMinor())
+	if v.GetAbiMajor() != abi.Major {
+		return one(statusWarning, fmt.Sprintf("%s; nfctl has %d.%d", text, abi.Major, abi.Minor), "install nfctl and nfcommsd of the same release")
+	}
+	return one(statusOK, text, "")
+}
+
+// role tells what this user may do.
+func (d *doctor) role(context.Context) []findingRecord {
+	switch {
+	case !d.reached:
+		return one(statusSkipped, "no server answered", "")
+	case d.seen.role == "":
+		return one(statusSkipped, "the server has no roles: everybody who may connect may do everything", "")
+	}
+	return one(statusOK, "this user is "+d.seen.role, "")
+}
+
+// devices looks at the states of the server's devices.
+func (d *doctor) devices(ctx context.Context) []findingRecord {
+	if !d.reached {
+		return one(statusSkipped, "no server answered", "")
+	}
+	list, err := listDevices(ctx, d.client)
+	if err != nil {
+		return one(statusError, err.Error(), "see the daemon's log: journalctl -u nfcommsd")
+	}
+	if len(list) == 0 {
+		return one(statusWarning, "the server has no devices", "name some in the daemon's configuration")
+	}
+	var found []findingRecord
+	for _, x := range list {
+		r := deviceOf(x)
+		f := findingRecord{Status: statusOK, Detail: r.Device + " is " + r.State}
+		switch r.State {
+		case "failed":
+			f.Status, f.Detail = statusError, f.Detail+": "+failureText(r.Failure)
+			f.Fix = "mend its address in the configuration, or nfctl reset " + r.Device
+		case "ready":
+		default:
+			f.Status, f.Fix = statusWarning, "nfctl info "+r.Device+" says more"
+		}
+		found = append(found, f)
+	}
+	return found
+}

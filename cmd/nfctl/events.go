@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nfcomms/nfcomms/pkg/control"
+	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+)
+
+// eventRecord is one line of nfctl events.
+type eventRecord struct {
+	Number   string         `json:"event" doc:"number of the event; it grows over all devices"`
+	Device   string         `json:"device" doc:"name of the device"`
+	Time     string         `json:"time" doc:"when it happened, RFC 3339 in UTC"`
+	Type     string         `json:"type" doc:"what happened: state_changed, reset, channel_opened and so on"`
+	Severity string         `json:"severity" doc:"info, warning or error"`
+	Resource string         `json:"resource" doc:"what it happened to: a device, channel, program or process"`
+	Message  string         `json:"message" doc:"one sentence"`
+	Failure  *failureRecord `json:"failure" doc:"why, where something failed; else null"`
+}
+
+func eventOf(e *nfcommsv1.Event) eventRecord {
+	return eventRecord{
+		Number: lastID(e.GetName()), Device: resourceDevice(e.GetName()), Time: timeText(e.GetTime()),
+		Type: word(e.GetType()), Severity: word(e.GetSeverity()), Resource: e.GetResource(),
+		Message: e.GetMessage(), Failure: failureOf(e.GetFailure()),
+	}
+}
+
+func (r eventRecord) table(p *printer) {
+	p.printf("%s  %s  %s  %s", r.Time, p.paint(pad(r.Severity, len("warning"), false), tintOf(r.Severity)), r.Resource, r.Message)
+	if p.wide {
+		p.printf("  (%s, event %s)", r.Type, r.Number)
+	}
+	p.printf("\n")
+}
+
+func newEvents(a *app) *cobra.Command {
+	var follow bool
+	cmd := &cobra.Command{
+		Use: "events [DEVICE]", GroupID: groupLook,
+		Short: "Show what happened to a device, or to all",
+		Long: `Show what happened to a device, or to all, oldest first. The server keeps the
+last events. With --follow new ones are shown as they come, until interrupted,
+also after the connection was lost and came back.`,
+		Args: cobra.MaximumNArgs(1), ValidArgsFunction: a.completeDevice,
+		RunE: a.connected(func(ctx context.Context, c *control.Client, args []string) error {
+			if follow {
+				f := follower{app: a, client: c, parent: parentOf(args), out: a.series()}
+				return f.run(ctx)
+			}
+			ctx, cancel := a.limited(ctx)
+			defer cancel()
+			events, err := listEvents(ctx, c, parentOf(args))
+			if err != nil {
+				return err
+			}
+			out := a.series()
+			for _, e := range events {
+				if err := out.print(eventOf(e)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with new events until interrupted; --timeout does not count")
+	return cmd
+}
+
+func listEvents(ctx context.Context, c *control.Client, parent string) ([]*nfcommsv1.Event, error) {
+	return pages(func(token string) ([]*nfcommsv1.Event, string, error) {
+		r, err := c.Events.ListEvents(ctx, &nfcommsv1.ListEventsRequest{Parent: parent, PageSize: pageSize, PageToken: token})
+		return r.GetEvents(), r.GetNextPageToken(), err
+	})
+}
+
+// follower prints events from one server session to the next.
+type follower struct {
+	app    *app
+	client *control.Client
+	parent string
+	out    *series
+	// token resumes the watch; empty before the first.
+	token string
+	// connected: there was a watch, so that a lost one is worth waiting for.
+	connected bool
+	// last is the time of the newest event that was printed, by which those
+	// that a new snapshot repeats are known.
+	last time.Time
+}
+
+// retryEvery is the time between two tries to get a lost watch back.
+const retryEvery = time.Second
+
+// run follows until the context ends or nothing can be got back.
+func (f *follower) run(ctx context.Context) error {
+	for {
+		err := f.watch(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, control.ErrResumeExpired):
+			f.app.note("the server started anew, events may be missing")
+			f.token = ""
+			continue
+		case errors.Is(err, control.ErrSlowWatcher) && f.token != "":
+			continue
+		case !f.connected, !errors.Is(err, control.ErrUnavailable) && !errors.Is(err, control.ErrShutdown):
+			return err
+		}
+		f.app.note("%s; waiting for the server", message(err))
+		if err := f.await(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// await waits until the server answers again.
+func (f *follower) await(ctx context.Context) error {
+	tick := time.NewTicker(retryEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		_, err := f.client.Versions.GetVersion(ctx, &nfcommsv1.GetVersionRequest{})
+		if !errors.Is(err, control.ErrUnavailable) && !errors.Is(err, control.ErrShutdown) {
+			return nil // another error is for the watch to report
+		}
+	}
+}
+
+// watch prints the events of one stream and returns why it ended.
+func (f *follower) watch(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := f.client.Events.WatchEvents(ctx, &nfcommsv1.WatchEventsRequest{Parent: f.parent, ResumeToken: f.token})
+	if err != nil {
+		return err
+	}
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		f.connected = true
+		if m.GetResumeToken() != "" {
+			f.token = m.GetResumeToken()
+		}
+		if err := f.print(m); err != nil {
+			return err
+		}
+	}
+}
+
+// print prints an event that was not printed before.
+func (f *follower) print(m *nfcommsv1.WatchEventsResponse) error {
+	e := m.GetEvent()
+	if e == nil {
+		return nil // the snapshot is complete
+	}
+	at := e.GetTime().AsTime()
+	if m.GetChange() == nfcommsv1.Change_CHANGE_SNAPSHOT && !f.last.IsZero() && !at.After(f.last) {
+		return nil
+	}
+	f.last = at
+	return f.out.print(eventOf(e))
+}

@@ -1,0 +1,353 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nfcomms/nfcomms/pkg/control"
+	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+)
+
+// listRecord is the output of nfctl list.
+type listRecord struct {
+	Devices []deviceRecord `json:"devices" doc:"the devices, in the order of their names"`
+}
+
+func newList(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Aliases: []string{"devices"}, GroupID: groupLook,
+		Short: "List the devices",
+		Args:  cobra.NoArgs,
+		RunE: a.bounded(func(ctx context.Context, c *control.Client, _ []string) error {
+			devices, err := listDevices(ctx, c)
+			if err != nil {
+				return err
+			}
+			r := listRecord{Devices: []deviceRecord{}}
+			for _, d := range devices {
+				r.Devices = append(r.Devices, deviceOf(d))
+			}
+			return a.print(r)
+		}),
+	}
+}
+
+func (r listRecord) table(p *printer) {
+	writeTable(p, []column[deviceRecord]{
+		{title: "DEVICE", cell: func(d deviceRecord) string { return d.Device }},
+		{title: "STATE", cell: func(d deviceRecord) string { return d.State }, tint: func(d deviceRecord) tint { return tintOf(d.State) }},
+		{title: "ADDRESS", cell: func(d deviceRecord) string { return d.Address }},
+		{title: "DRIVER", cell: func(d deviceRecord) string { return orDash(d.Driver) }},
+		{title: "ABI", cell: func(d deviceRecord) string { return abiText(d.Driver, d.ABIMajor, d.ABIMinor) }},
+		{title: "EPOCH", right: true, cell: func(d deviceRecord) string { return number(d.Epoch) }},
+		{title: "OWNER", wide: true, cell: func(d deviceRecord) string { return ownerText(d.Owned) }},
+		{title: "SINCE", wide: true, cell: func(d deviceRecord) string { return d.StateTime }},
+		{title: "CHANNELS", right: true, cell: func(d deviceRecord) string { return number(statsOrZero(d.Stats).OpenChannels) }},
+		{title: "MESSAGES", right: true, wide: true, cell: func(d deviceRecord) string { return number(messagesOf(d.Stats)) }},
+		{title: "FAILURE", cell: func(d deviceRecord) string { return failureText(d.Failure) }, tint: func(deviceRecord) tint { return bad }},
+	}, r.Devices)
+}
+
+// statsOrZero returns counters also of a device that has none.
+func statsOrZero(s *statsRecord) statsRecord {
+	if s == nil {
+		return statsRecord{}
+	}
+	return *s
+}
+
+// messagesOf is the number of messages and transfers in both directions.
+func messagesOf(s *statsRecord) uint64 {
+	t := statsOrZero(s).trafficRecord
+	return t.h2d().plus(t.d2h()).Messages
+}
+
+func ownerText(owned bool) string {
+	if owned {
+		return "server"
+	}
+	return "application"
+}
+
+// abiText writes a version of the ABI that only a known device has.
+func abiText(driver string, major, minor int32) string {
+	if driver == "" {
+		return "-"
+	}
+	return fmt.Sprintf("%d.%d", major, minor)
+}
+
+func failureText(f *failureRecord) string {
+	if f == nil {
+		return ""
+	}
+	return f.Message
+}
+
+// infoRecord is the output of nfctl info.
+type infoRecord struct {
+	deviceRecord
+	Heartbeat  *heartbeatRecord  `json:"heartbeat" doc:"the last heartbeat; null if it is overdue"`
+	Diagnostic *diagnosticRecord `json:"diagnostic" doc:"the diagnostic word; null as the heartbeat"`
+	Memories   []memoryRecord    `json:"memories" doc:"the memories; empty if the device does not answer"`
+	Programs   []string          `json:"programs" doc:"what nfctl start accepts; empty if the device does not answer"`
+}
+
+func newInfo(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "info [DEVICE]", GroupID: groupLook,
+		Short: "Describe a device: its state, shape, health, memories and counters",
+		Long:  "Describe a device: its state, shape, health, memories and counters. DEVICE may be\nleft out if there is only one.",
+		Args:  cobra.MaximumNArgs(1), ValidArgsFunction: a.completeDevice,
+		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
+			r, err := getInfo(ctx, c, args)
+			if err != nil {
+				return err
+			}
+			return a.print(r)
+		}),
+	}
+}
+
+func getInfo(ctx context.Context, c *control.Client, args []string) (infoRecord, error) {
+	name, err := onlyDevice(ctx, c, args)
+	if err != nil {
+		return infoRecord{}, err
+	}
+	d, err := c.Devices.GetDevice(ctx, &nfcommsv1.GetDeviceRequest{Name: name})
+	if err != nil {
+		return infoRecord{}, err
+	}
+	g, err := c.Diagnostics.GetDiagnostics(ctx, &nfcommsv1.GetDiagnosticsRequest{Name: name})
+	if err != nil {
+		return infoRecord{}, err
+	}
+	r := infoRecord{
+		deviceRecord: deviceOf(d.GetDevice()),
+		Heartbeat:    heartbeatOf(g.GetHeartbeat()), Diagnostic: diagnosticOf(g.GetDiagnostic()),
+		Memories: memoriesOf(g.GetMemories()), Programs: []string{},
+	}
+	if g.GetFailure() != nil { // it would not answer
+		return r, nil
+	}
+	r.Programs, err = listPrograms(ctx, c, name)
+	return r, err
+}
+
+func (r infoRecord) table(p *printer) {
+	fields := []field{
+		{"device", r.Device, plainTint}, {"address", r.Address, plainTint}, {"driver", orDash(r.Driver), plainTint},
+		{"state", r.State + " since " + r.StateTime, tintOf(r.State)}, {"owner", ownerText(r.Owned), plainTint},
+		{"abi", abiText(r.Driver, r.ABIMajor, r.ABIMinor), plainTint}, {"epoch", number(r.Epoch), plainTint},
+	}
+	if r.Failure != nil {
+		fields = append(fields, field{"failure", r.Failure.Reason + ": " + r.Failure.Message, bad})
+	}
+	fields = append(fields, r.Shape.fields()...)
+	fields = append(fields, healthFields(r.Heartbeat, r.Diagnostic)...)
+	if len(r.Programs) > 0 {
+		fields = append(fields, field{"programs", strings.Join(r.Programs, ", "), plainTint})
+	}
+	fields = append(fields, r.Stats.fields()...)
+	writeFields(p, fields)
+	if len(r.Memories) > 0 {
+		p.printf("\n")
+		writeMemories(p, r.Memories)
+	}
+	if r.Stats != nil {
+		p.printf("\n")
+		writePaths(p, r.Stats.trafficRecord)
+	}
+}
+
+func (s *shapeRecord) fields() []field {
+	if s == nil {
+		return nil
+	}
+	return []field{
+		{"shape", fmt.Sprintf("%d channels, %d mailboxes of %d slots, %d islands, %d contexts",
+			s.Channels, s.Mailboxes, s.Slots, s.Islands, s.Contexts), plainTint},
+		{"managers", fmt.Sprintf("%d read, %d write", s.ReadManagers, s.WriteManagers), plainTint},
+		{"transfers", fmt.Sprintf("up to %s, %d gather lists in flight", bytesText(float64(s.MaxTransferBytes)), s.Window), plainTint},
+		{"loads programs", yesNo(s.CanLoad), plainTint},
+	}
+}
+
+func (s *statsRecord) fields() []field {
+	if s == nil {
+		return nil
+	}
+	return []field{
+		{"channels", fmt.Sprintf("%d open, %d calls asleep", s.OpenChannels, s.BlockedCalls), plainTint},
+		{"doorbells", fmt.Sprintf("%d to the device, %d from it", s.Doorbells, s.Wakeups), plainTint},
+		{"rounds", fmt.Sprintf("%d gather lists sent, %d repeated", s.Lists, s.Repeated), plainTint},
+		{"trouble", fmt.Sprintf("%d stale messages dropped, %d faults, %d resets", s.Dropped, s.Faults, s.Resets), plainTint},
+	}
+}
+
+// healthFields describes heartbeat and diagnostic word.
+func healthFields(h *heartbeatRecord, d *diagnosticRecord) []field {
+	if h == nil {
+		return []field{{"heartbeat", "none", bad}}
+	}
+	fields := []field{
+		{"heartbeat", fmt.Sprintf("%d, %s ago", h.Beat, secondsText(&h.Age)), plainTint},
+		{"device side", fmt.Sprintf("%d processes, %d messages taken, %s moved, %d refused, %d parked",
+			h.Processes, h.Messages, bytesText(float64(h.Bytes)), h.Dropped, h.Parked), plainTint},
+	}
+	return append(fields, field{"diagnostic", d.text(), tintOf(d.worst())})
+}
+
+// worst is the worst reading; empty without readings.
+func (d *diagnosticRecord) worst() string {
+	if d == nil {
+		return ""
+	}
+	return d.Worst
+}
+
+// text names the parts that are not normal.
+func (d *diagnosticRecord) text() string {
+	switch {
+	case d == nil:
+		return "-"
+	case !d.Valid:
+		return "not filled in"
+	}
+	var parts []string
+	for _, r := range d.Readings {
+		if r.Level != "normal" {
+			parts = append(parts, r.Part+" "+r.Level)
+		}
+	}
+	if len(parts) == 0 {
+		return fmt.Sprintf("all %d parts normal", len(d.Readings))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func writeMemories(p *printer, memories []memoryRecord) {
+	writeTable(p, []column[memoryRecord]{
+		{title: "MEMORY", cell: func(m memoryRecord) string { return m.Type }},
+		{title: "BASE", right: true, cell: func(m memoryRecord) string { return fmt.Sprintf("%#010x", m.Base) }},
+		{title: "SIZE", right: true, cell: func(m memoryRecord) string { return bytesText(float64(m.SizeBytes)) }},
+		{title: "FREE", right: true, cell: func(m memoryRecord) string { return bytesText(float64(m.FreeBytes)) }},
+	}, memories)
+}
+
+// namedPath is a row of the table of paths.
+type namedPath struct {
+	path, direction string
+	pathRecord
+}
+
+func writePaths(p *printer, t trafficRecord) {
+	writeTable(p, []column[namedPath]{
+		{title: "PATH", cell: func(r namedPath) string { return r.path }},
+		{title: "DIRECTION", cell: func(r namedPath) string { return r.direction }},
+		{title: "DELIVERED", right: true, cell: func(r namedPath) string { return number(r.Messages) }},
+		{title: "BYTES", right: true, cell: func(r namedPath) string { return number(r.Bytes) }},
+		{title: "ERRORS", right: true, cell: func(r namedPath) string { return number(r.Errors) }},
+	}, []namedPath{
+		{"direct", "h2d", t.DirectH2D}, {"direct", "d2h", t.DirectD2H},
+		{"indirect", "h2d", t.IndirectH2D}, {"indirect", "d2h", t.IndirectD2H},
+	})
+}
+
+// channelsRecord is the output of nfctl channels.
+type channelsRecord struct {
+	Channels []channelRecord `json:"channels" doc:"the channels, in the order of devices and targets"`
+}
+
+func newChannels(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "channels [DEVICE]", GroupID: groupLook,
+		Short: "List the open channels of a device, or of all",
+		Args:  cobra.MaximumNArgs(1), ValidArgsFunction: a.completeDevice,
+		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
+			channels, err := listChannels(ctx, c, parentOf(args))
+			if err != nil {
+				return err
+			}
+			r := channelsRecord{Channels: []channelRecord{}}
+			for _, ch := range channels {
+				r.Channels = append(r.Channels, channelOf(ch))
+			}
+			return a.print(r)
+		}),
+	}
+}
+
+func (r channelsRecord) table(p *printer) {
+	type row = channelRecord
+	writeTable(p, []column[row]{
+		{title: "DEVICE", cell: func(c row) string { return c.Device }},
+		{title: "TARGET", right: true, cell: func(c row) string { return number(c.Target) }},
+		{title: "STATE", cell: func(c row) string { return c.State }},
+		{title: "OWNER", cell: func(c row) string { return c.Owner }},
+		{title: "H2D", right: true, cell: func(c row) string { return number(c.Stats.h2d().Messages) }},
+		{title: "H2D BYTES", right: true, cell: func(c row) string { return bytesText(float64(c.Stats.h2d().Bytes)) }},
+		{title: "D2H", right: true, cell: func(c row) string { return number(c.Stats.d2h().Messages) }},
+		{title: "D2H BYTES", right: true, cell: func(c row) string { return bytesText(float64(c.Stats.d2h().Bytes)) }},
+		{title: "ERRORS", right: true, cell: func(c row) string { return number(c.Stats.h2d().plus(c.Stats.d2h()).Errors) }},
+		{title: "REPEATED", right: true, wide: true, cell: func(c row) string { return number(c.Stats.Repeated) }},
+		{title: "SINCE", wide: true, cell: func(c row) string { return c.CreateTime }},
+	}, r.Channels)
+}
+
+// programsRecord is the output of nfctl programs.
+type programsRecord struct {
+	Device   string   `json:"device" doc:"name of the device"`
+	Programs []string `json:"programs" doc:"the names that nfctl start accepts, in order"`
+}
+
+func newPrograms(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "programs [DEVICE]", GroupID: groupLook,
+		Short: "List the programs that a device can start",
+		Long:  "List the programs that a device can start. DEVICE may be left out if there is only\none.",
+		Args:  cobra.MaximumNArgs(1), ValidArgsFunction: a.completeDevice,
+		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
+			name, err := onlyDevice(ctx, c, args)
+			if err != nil {
+				return err
+			}
+			r := programsRecord{Device: deviceID(name)}
+			if r.Programs, err = listPrograms(ctx, c, name); err != nil {
+				return err
+			}
+			return a.print(r)
+		}),
+	}
+}
+
+// listPrograms returns the names of a device's programs, never nil.
+func listPrograms(ctx context.Context, c *control.Client, device string) ([]string, error) {
+	programs, err := pages(func(token string) ([]*nfcommsv1.Program, string, error) {
+		r, err := c.Devices.ListPrograms(ctx, &nfcommsv1.ListProgramsRequest{Parent: device, PageSize: pageSize, PageToken: token})
+		return r.GetPrograms(), r.GetNextPageToken(), err
+	})
+	names := make([]string, 0, len(programs))
+	for _, p := range programs {
+		names = append(names, programID(p.GetName()))
+	}
+	return names, err
+}
+
+// programID returns the device's own name of a program, which its resource name
+// holds escaped.
+func programID(name string) string {
+	id := lastID(name)
+	if plain, err := url.PathUnescape(id); err == nil {
+		return plain
+	}
+	return id
+}
+
+func (r programsRecord) table(p *printer) {
+	writeTable(p, []column[string]{{title: "PROGRAM", cell: func(s string) string { return s }}}, r.Programs)
+}

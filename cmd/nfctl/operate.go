@@ -1,0 +1,311 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/nfcomms/nfcomms/pkg/control"
+	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// changedRecord is the output of nfctl reset and nfctl resume.
+type changedRecord struct {
+	deviceRecord
+}
+
+func (r changedRecord) table(p *printer) {
+	p.printf("%s %s, epoch %d\n", r.Device, p.paint(r.State, tintOf(r.State)), r.Epoch)
+}
+
+func newReset(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "reset DEVICE", GroupID: groupOperate,
+		Short: "Reset a device: end every call, clear a fault, start the firmware anew",
+		Long: `Reset a device: stop its DMA, end every pending call with DEVICE_LOST, clear a
+fault and start the firmware anew under the next epoch. Channels from before stay
+unusable, processes are gone. Drain the device first to let running work end.`,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeDevice,
+		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
+			r, err := c.Devices.ResetDevice(ctx, &nfcommsv1.ResetDeviceRequest{Name: deviceName(args[0])})
+			if err != nil {
+				return err
+			}
+			return a.print(changedRecord{deviceOf(r.GetDevice())})
+		}),
+	}
+}
+
+func newResume(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "resume DEVICE", GroupID: groupOperate,
+		Short: "Let a drained device take new work again",
+		Args:  cobra.ExactArgs(1), ValidArgsFunction: a.completeDevice,
+		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
+			r, err := c.Devices.ResumeDevice(ctx, &nfcommsv1.ResumeDeviceRequest{Name: deviceName(args[0])})
+			if err != nil {
+				return err
+			}
+			return a.print(changedRecord{deviceOf(r.GetDevice())})
+		}),
+	}
+}
+
+// drainRecord is the output of nfctl drain.
+type drainRecord struct {
+	deviceRecord
+	Drained      bool  `json:"drained" doc:"true if nothing is left"`
+	RunningCalls int32 `json:"running_calls" doc:"remote calls that still run"`
+	OpenChannels int32 `json:"open_channels" doc:"channels that are still open: the application's, or with a call running"`
+}
+
+func (r drainRecord) table(p *printer) {
+	p.printf("%s %s, %d calls running, %d channels open\n", r.Device, p.paint(r.State, tintOf(r.State)), r.RunningCalls, r.OpenChannels)
+}
+
+// slack is how much longer a drain may take than the server is told to wait, so
+// that its answer, not our own deadline, tells what is left.
+const slack = 2 * time.Second
+
+// waiting gives a call the time of --timeout, of which the server is told.
+func (a *app) waiting(ctx context.Context, do func(ctx context.Context, wait *durationpb.Duration) error) error {
+	if a.timeout == 0 {
+		return do(ctx, nil)
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.timeout+slack)
+	defer cancel()
+	return do(ctx, durationpb.New(a.timeout))
+}
+
+func newDrain(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "drain DEVICE", GroupID: groupOperate,
+		Short: "Refuse new work for a device and wait until the running work is done",
+		Long: `Refuse new remote work for a device, and wait until the running work is done, at
+most --timeout long. The device refuses new work in either case, until resume.
+Exit code 8 says that something is left.`,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeDevice,
+		RunE: a.connected(func(ctx context.Context, c *control.Client, args []string) error {
+			var r *nfcommsv1.DrainDeviceResponse
+			err := a.waiting(ctx, func(ctx context.Context, wait *durationpb.Duration) (err error) {
+				r, err = c.Devices.DrainDevice(ctx, &nfcommsv1.DrainDeviceRequest{Name: deviceName(args[0]), Timeout: wait})
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			record := drainRecord{
+				deviceRecord: deviceOf(r.GetDevice()), Drained: r.GetDrained(),
+				RunningCalls: r.GetRunningCalls(), OpenChannels: r.GetOpenChannels(),
+			}
+			if err := a.print(record); err != nil || record.Drained {
+				return err
+			}
+			return fmt.Errorf("%s is not drained yet: %w", record.Device, errUnhealthy)
+		}),
+	}
+}
+
+// loadRecord is the output of nfctl load.
+type loadRecord struct {
+	Device    string `json:"device" doc:"name of the device"`
+	Program   string `json:"program" doc:"the first program of the image, as nfctl start takes it"`
+	SizeBytes uint64 `json:"size_bytes" doc:"size of the image"`
+}
+
+func (r loadRecord) table(p *printer) {
+	p.printf("%s loaded %s (%s)\n", r.Device, r.Program, bytesText(float64(r.SizeBytes)))
+}
+
+func newLoad(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "load DEVICE FILE", GroupID: groupOperate,
+		Short: "Load a program image into a device",
+		Long: `Load a program image into a device. The device gets nothing unless the image
+arrived whole. On a terminal the standard error shows the progress. start runs
+what was loaded.`,
+		Args: cobra.ExactArgs(2), ValidArgsFunction: a.completeLoad,
+		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
+			r, err := a.load(ctx, c, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			return a.print(r)
+		}),
+	}
+}
+
+// completeLoad completes a device, then a file.
+func (a *app) completeLoad(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 1 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return a.completeDevice(cmd, args, toComplete)
+}
+
+// chunk is how much of an image one message carries.
+const chunk = 32 << 10
+
+func (a *app) load(ctx context.Context, c *control.Client, device, path string) (loadRecord, error) {
+	f, size, err := openImage(path)
+	if err != nil {
+		return loadRecord{}, err
+	}
+	defer f.Close()
+	ctx, cancel := context.WithCancel(ctx) // ends the stream on every way out
+	defer cancel()
+	stream, err := c.Devices.LoadProgram(ctx)
+	if err != nil {
+		return loadRecord{}, err
+	}
+	bar := a.progressBar(size)
+	program, err := upload(stream, deviceName(device), f, size, bar)
+	if bar != nil {
+		err = errors.Join(err, bar.Clear())
+	}
+	return loadRecord{Device: deviceID(device), Program: programID(program.GetName()), SizeBytes: uint64(size)}, err
+}
+
+// openImage opens the file of a program image.
+func openImage(path string) (*os.File, int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, usageError{err}
+	}
+	st, err := f.Stat()
+	if err == nil && (!st.Mode().IsRegular() || st.Size() == 0) {
+		err = fmt.Errorf("%s is no program image: not a file, or empty", path)
+	}
+	if err != nil {
+		return nil, 0, errors.Join(usageError{err}, f.Close())
+	}
+	return f, st.Size(), nil
+}
+
+// progressBar shows on a terminal how far an upload is; nil elsewhere.
+func (a *app) progressBar(size int64) *progressbar.ProgressBar {
+	if !isTerminal(a.err) {
+		return nil
+	}
+	return progressbar.NewOptions64(size, progressbar.OptionSetWriter(a.err), progressbar.OptionShowBytes(true),
+		progressbar.OptionSetDescription("load"), progressbar.OptionEnableColorCodes(false))
+}
+
+// upload sends an image chunk by chunk; the server says of each that it came.
+func upload(stream loadStream, parent string, image io.Reader, size int64, bar *progressbar.ProgressBar) (*nfcommsv1.Program, error) {
+	header := &nfcommsv1.LoadProgramHeader{Parent: parent, SizeBytes: uint64(size)}
+	err := stream.Send(&nfcommsv1.LoadProgramRequest{Part: &nfcommsv1.LoadProgramRequest_Header{Header: header}})
+	for rest := size; rest > 0 && err == nil; {
+		data := make([]byte, min(rest, chunk))
+		if _, err := io.ReadFull(image, data); err != nil {
+			return nil, fmt.Errorf("read the image: %w", err)
+		}
+		rest -= int64(len(data))
+		err = stream.Send(&nfcommsv1.LoadProgramRequest{Part: &nfcommsv1.LoadProgramRequest_Chunk{Chunk: data}})
+		if err == nil {
+			var r *nfcommsv1.LoadProgramResponse
+			if r, err = stream.Recv(); err == nil && bar != nil {
+				err = bar.Set64(int64(r.GetReceivedBytes()))
+			}
+		}
+	}
+	if err == nil {
+		err = stream.CloseSend()
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	r, err := stream.Recv() // after io.EOF of Send this is why
+	if err == nil && r.GetProgram() == nil {
+		err = errors.New("the server took the image and names no program")
+	}
+	return r.GetProgram(), err
+}
+
+// loadStream is the stream of an upload.
+type loadStream = nfcommsv1.DeviceService_LoadProgramClient
+
+// processRecord is the output of nfctl start.
+type processRecord struct {
+	Device      string `json:"device" doc:"name of the device"`
+	Process     uint64 `json:"process" doc:"number of the process, as nfctl stop takes it"`
+	Program     string `json:"program" doc:"the program that it runs"`
+	FirstTarget uint32 `json:"first_target" doc:"target of its port 0; port i has the i-th after it"`
+	Targets     uint32 `json:"targets" doc:"number of its ports"`
+}
+
+func (r processRecord) table(p *printer) {
+	last := ""
+	if r.Targets > 1 {
+		last = fmt.Sprintf(" to %d", r.FirstTarget+r.Targets-1)
+	}
+	p.printf("%s process %d runs %s on target %d%s\n", r.Device, r.Process, r.Program, r.FirstTarget, last)
+}
+
+func newStart(a *app) *cobra.Command {
+	var first, targets uint32
+	var argument uint64
+	cmd := &cobra.Command{
+		Use: "start DEVICE PROGRAM", GroupID: groupOperate,
+		Short: "Start a program as a new device process",
+		Args:  cobra.ExactArgs(2), ValidArgsFunction: a.completeDevice,
+		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
+			r, err := c.Devices.StartProgram(ctx, &nfcommsv1.StartProgramRequest{
+				Name:        control.ProgramName(deviceID(args[0]), args[1]),
+				FirstTarget: first, Targets: targets, Argument: argument,
+			})
+			if err != nil {
+				return err
+			}
+			p := r.GetProcess()
+			id, err := strconv.ParseUint(lastID(p.GetName()), 10, 64)
+			if err != nil {
+				return fmt.Errorf("the server named the process %q: %w", p.GetName(), err)
+			}
+			return a.print(processRecord{
+				Device: deviceID(args[0]), Process: id, Program: args[1],
+				FirstTarget: p.GetFirstTarget(), Targets: p.GetTargets(),
+			})
+		}),
+	}
+	cmd.Flags().Uint32Var(&first, "first-target", 0, "target of its port 0; 0 lets the device choose")
+	cmd.Flags().Uint32Var(&targets, "targets", 1, "number of its ports")
+	cmd.Flags().Uint64Var(&argument, "argument", 0, "a word that the program may read")
+	return cmd
+}
+
+// stoppedRecord is the output of nfctl stop.
+type stoppedRecord struct {
+	Device  string `json:"device" doc:"name of the device"`
+	Process uint64 `json:"process" doc:"number of the process that is gone"`
+}
+
+func (r stoppedRecord) table(p *printer) { p.printf("%s process %d stopped\n", r.Device, r.Process) }
+
+func newStop(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "stop DEVICE PROCESS", GroupID: groupOperate,
+		Short: "Ask a device process to return, and wait until it did",
+		Args:  cobra.ExactArgs(2), ValidArgsFunction: a.completeDevice,
+		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
+			id, err := strconv.ParseUint(args[1], 0, 64)
+			if err != nil {
+				return usagef("process %q is not a number", args[1])
+			}
+			name := control.ProcessName(deviceID(args[0]), nfcomms.ProcessID(id))
+			if _, err := c.Devices.StopProgram(ctx, &nfcommsv1.StopProgramRequest{Name: name}); err != nil {
+				return err
+			}
+			return a.print(stoppedRecord{Device: deviceID(args[0]), Process: id})
+		}),
+	}
+}

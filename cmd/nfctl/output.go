@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// record is one document of a command's output. Its fields are the JSON and
+// YAML keys, docs/nfctl.md lists them.
+type record interface {
+	// table writes the record for a person.
+	table(p *printer)
+}
+
+// printer writes tables.
+type printer struct {
+	w    io.Writer
+	wide bool
+	// color: states may be coloured.
+	color bool
+	// again: this is not the first record of a series, so headings are known.
+	again bool
+}
+
+func (p *printer) printf(format string, args ...any) { fmt.Fprintf(p.w, format, args...) }
+
+// print writes the one record of a command.
+func (a *app) print(r record) error {
+	switch a.output {
+	case "json":
+		return writeJSON(a.buffered, r, "  ")
+	case "yaml":
+		return writeYAML(a.buffered, r)
+	}
+	r.table(a.printer())
+	return a.buffered.Flush()
+}
+
+func (a *app) printer() *printer {
+	return &printer{w: a.buffered, wide: a.output == "wide", color: a.color()}
+}
+
+// series writes records one by one as they come: a line each as JSON, a
+// document each as YAML.
+type series struct {
+	app *app
+	p   *printer
+}
+
+func (a *app) series() *series { return &series{app: a, p: a.printer()} }
+
+func (s *series) print(r record) error {
+	w := s.app.buffered
+	var err error
+	switch s.app.output {
+	case "json":
+		err = writeJSON(w, r, "")
+	case "yaml":
+		if _, err = io.WriteString(w, "---\n"); err == nil {
+			err = writeYAML(w, r)
+		}
+	default:
+		r.table(s.p)
+	}
+	s.p.again = true
+	if err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+func writeJSON(w io.Writer, r any, indent string) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	return e.Encode(r)
+}
+
+// writeYAML writes what JSON would have: the same keys in the same order.
+func writeYAML(w io.Writer, r any) error {
+	var b bytes.Buffer
+	if err := writeJSON(&b, r, ""); err != nil {
+		return err
+	}
+	var doc yaml.Node // JSON is YAML
+	if err := yaml.Unmarshal(b.Bytes(), &doc); err != nil {
+		return err
+	}
+	plain(&doc)
+	e := yaml.NewEncoder(w)
+	e.SetIndent(2)
+	if err := e.Encode(&doc); err != nil {
+		return err
+	}
+	return e.Close()
+}
+
+// plain drops the styles that came from JSON.
+func plain(n *yaml.Node) {
+	if len(n.Content) > 0 {
+		n.Style = 0
+	} else {
+		n.Style &^= yaml.DoubleQuotedStyle
+	}
+	for _, c := range n.Content {
+		plain(c)
+	}
+}

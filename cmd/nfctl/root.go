@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nfcomms/nfcomms/pkg/control"
+	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+)
+
+// newRoot builds the tree of commands.
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "nfctl",
+		Short: "Show and operate NFComms devices",
+		Long: `Show and operate the devices of a control plane server: those of nfcommsd, of
+an application that embeds the server, or, with --device, of one that nfctl
+opens itself for the time of the command.
+
+Data goes to the standard output, everything else to the standard error. The
+keys of -o json and -o yaml are documented and stable; their numbers are in
+base units, seconds and bytes.
+
+Environment:
+` + envHelp() + `
+Exit codes:
+` + exitHelp(),
+		Example: `  nfctl list
+  nfctl top
+  nfctl --device sim: ping
+  nfctl send sim0 loopback hello && nfctl receive sim0 loopback
+  nfctl list -o json | jq -r '.devices[] | select(.state != "ready") | .device'`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			err := a.start(cmd)
+			a.started = err == nil
+			return err
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	a.flags(root.PersistentFlags())
+	root.AddGroup(
+		&cobra.Group{ID: groupLook, Title: "Look:"},
+		&cobra.Group{ID: groupUse, Title: "Use:"},
+		&cobra.Group{ID: groupOperate, Title: "Operate:"},
+	)
+	root.AddCommand(
+		newList(a), newInfo(a), newChannels(a), newPrograms(a), newTop(a), newPing(a),
+		newEvents(a), newHealth(a), newDoctor(a), newVersion(a),
+		newOpen(a), newClose(a), newSend(a), newReceive(a),
+		newReset(a), newDrain(a), newResume(a), newLoad(a), newStart(a), newStop(a),
+		newMan(a),
+	)
+	// The flag is there: it was defined above.
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	return root
+}
+
+// Groups of commands.
+const (
+	groupLook    = "look"
+	groupUse     = "use"
+	groupOperate = "operate"
+)
+
+// envHelp lists the environment variables for the help.
+func envHelp() string {
+	var b strings.Builder
+	for _, name := range []string{"address", "device", "output", "timeout", "tls-ca", "tls-cert", "tls-key", "tls-server-name"} {
+		fmt.Fprintf(&b, "  %-22s as --%s, which beats it\n", flagEnv[name], name)
+	}
+	fmt.Fprintf(&b, "  %-22s if it is not empty, no colours\n", "NO_COLOR")
+	return b.String()
+}
+
+// completion is how long the shell may wait for the names of devices.
+const completion = 2 * time.Second
+
+// completeDevice completes the first argument with the names of the devices.
+func (a *app) completeDevice(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []cobra.Completion
+	a.timeout = completion
+	err := a.start(cmd)
+	if err == nil {
+		err = a.bounded(func(ctx context.Context, c *control.Client, _ []string) error {
+			devices, err := listDevices(ctx, c)
+			for _, d := range devices {
+				names = append(names, cobra.CompletionWithDesc(deviceID(d.GetName()), word(d.GetState())))
+			}
+			return err
+		})(cmd, nil)
+	}
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// onlyDevice returns the resource name of the device that an optional argument
+// names, or of the only one there is.
+func onlyDevice(ctx context.Context, c *control.Client, args []string) (string, error) {
+	if len(args) > 0 {
+		return deviceName(args[0]), nil
+	}
+	devices, err := listDevices(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	if len(devices) == 1 {
+		return devices[0].GetName(), nil
+	}
+	var names []string
+	for _, d := range devices {
+		names = append(names, deviceID(d.GetName()))
+	}
+	return "", usagef("name one of the %d devices: %s", len(devices), orDash(strings.Join(names, ", ")))
+}
+
+// parentOf returns the parent that an optional argument names, else that of all
+// devices.
+func parentOf(args []string) string {
+	if len(args) > 0 {
+		return deviceName(args[0])
+	}
+	return control.AllDevices
+}
+
+// pageSize is how much one call of a list asks for.
+const pageSize = 1000
+
+// pages collects what a list method returns page by page.
+func pages[T any](get func(token string) (items []T, next string, err error)) ([]T, error) {
+	var all []T
+	for token := ""; ; {
+		items, next, err := get(token)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, items...)
+		if next == "" {
+			return all, nil
+		}
+		token = next
+	}
+}
+
+func listDevices(ctx context.Context, c *control.Client) ([]*nfcommsv1.Device, error) {
+	return pages(func(token string) ([]*nfcommsv1.Device, string, error) {
+		r, err := c.Devices.ListDevices(ctx, &nfcommsv1.ListDevicesRequest{PageSize: pageSize, PageToken: token})
+		return r.GetDevices(), r.GetNextPageToken(), err
+	})
+}
+
+func listChannels(ctx context.Context, c *control.Client, parent string) ([]*nfcommsv1.Channel, error) {
+	return pages(func(token string) ([]*nfcommsv1.Channel, string, error) {
+		r, err := c.Channels.ListChannels(ctx, &nfcommsv1.ListChannelsRequest{Parent: parent, PageSize: pageSize, PageToken: token})
+		return r.GetChannels(), r.GetNextPageToken(), err
+	})
+}
