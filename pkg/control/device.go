@@ -123,6 +123,13 @@ func (d *device) opened() *nfcomms.Device {
 	return d.dev
 }
 
+// current returns the state as it was last told.
+func (d *device) current() nfcommsv1.Device_State {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.state
+}
+
 // use returns the open device, or ErrNotOpen with the reason.
 func (d *device) use() (*nfcomms.Device, error) {
 	d.mu.Lock()

@@ -2,7 +2,7 @@ package control
 
 import "sync"
 
-// gate counts goroutines, and lets none in once it is closed.
+// gate counts goroutines and calls, and lets none in once it is closed.
 type gate struct {
 	mu      sync.Mutex
 	closed  bool
@@ -15,6 +15,17 @@ func (g *gate) spawn(f func()) bool {
 	defer g.mu.Unlock()
 	if !g.closed {
 		g.running.Go(f)
+	}
+	return !g.closed
+}
+
+// enter counts the caller until it calls running.Done; false if the gate is
+// closed.
+func (g *gate) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.running.Add(1)
 	}
 	return !g.closed
 }

@@ -63,14 +63,27 @@ func (t translator) refuse() error {
 	}
 }
 
+// enter counts a call until leave, or returns ErrShutdown.
+func (t translator) enter() (leave func(), err error) {
+	switch {
+	case t.s == nil:
+		return func() {}, nil
+	case !t.s.calls.enter():
+		return nil, ErrShutdown
+	}
+	return t.s.calls.running.Done, nil
+}
+
 // unary wraps a method below the interceptors of the gRPC server.
 func (t translator) unary(next grpc.MethodHandler) grpc.MethodHandler {
 	return func(srv any, ctx context.Context, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 		return next(srv, ctx, dec, func(ctx context.Context, req any, info *grpc.UnaryServerInfo, method grpc.UnaryHandler) (any, error) {
 			call := func(ctx context.Context, req any) (any, error) {
-				if err := t.refuse(); err != nil {
+				leave, err := t.enter()
+				if err != nil {
 					return nil, ToStatus(err)
 				}
+				defer leave()
 				resp, err := method(ctx, req)
 				return resp, ToStatus(err)
 			}

@@ -76,7 +76,8 @@ type Server struct {
 	eventHub   *hub[*nfcommsv1.Event]
 	health     *healthBook
 
-	gate    gate
+	gate    gate          // of what looks after devices and feeds watchers
+	calls   gate          // of unary calls
 	done    chan struct{} // closed when Shutdown begins
 	ended   chan struct{} // closed when Shutdown is over
 	failure error         // of Shutdown; valid once ended is closed
@@ -134,8 +135,8 @@ func (s *Server) Open(ctx context.Context, name, address string) error {
 
 // add lists a device and starts to look after it.
 func (s *Server) add(d *device) error {
-	if !deviceID.MatchString(d.id) {
-		return fmt.Errorf("device name %q: want 1 to 63 of a-z, 0-9, \".\", \"_\" and \"-\": %w", d.id, nfcomms.ErrInvalid)
+	if err := CheckDevice(d.id); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,15 +213,31 @@ func (s *Server) Devices() iter.Seq2[string, *nfcomms.Device] {
 	}
 }
 
-// Shutdown turns health to NOT_SERVING, ends watches with ErrShutdown, which
-// may be resumed at a server that took over, refuses new calls, closes remote
-// channels and the devices that Open opened, and waits until all is over or ctx
-// ends. It is idempotent.
+// States yields every listed device, in the order of their names, with its state
+// as the server last found it.
+func (s *Server) States() iter.Seq2[string, nfcommsv1.Device_State] {
+	return func(yield func(string, nfcommsv1.Device_State) bool) {
+		all, _ := s.list("")
+		for _, d := range all {
+			if !yield(d.id, d.current()) {
+				return
+			}
+		}
+	}
+}
+
+// Shutdown turns health to NOT_SERVING, refuses new calls, ends watches with
+// ErrShutdown, which may be resumed at a server that took over, and lets the
+// unary calls under way go on until ctx ends. Then it closes remote channels and
+// the devices that Open opened, which ends the calls that are left. It returns
+// when all is over, or with an error when ctx ends, while the rest goes on; call
+// it again to wait for that.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if s.gate.close() {
+		s.calls.close()
 		s.health.Shutdown()
 		close(s.done)
-		go s.finish()
+		go s.finish(ctx)
 	}
 	select {
 	case <-s.ended:
@@ -230,8 +247,18 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// finish ends the devices and waits for everything that was spawned.
-func (s *Server) finish() {
+// finish waits for the calls under way until ctx ends, ends the devices, and
+// waits for everything that was spawned.
+func (s *Server) finish(ctx context.Context) {
+	quiet := make(chan struct{})
+	go func() {
+		s.calls.running.Wait()
+		close(quiet)
+	}()
+	select {
+	case <-quiet:
+	case <-ctx.Done():
+	}
 	all, _ := s.list("")
 	failed := make([]error, len(all))
 	var ending sync.WaitGroup
@@ -240,6 +267,7 @@ func (s *Server) finish() {
 	}
 	ending.Wait()
 	s.gate.running.Wait()
+	<-quiet
 	s.failure = errors.Join(failed...)
 	close(s.ended)
 }

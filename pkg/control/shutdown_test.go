@@ -1,0 +1,75 @@
+package control_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/nfcomms/nfcomms/pkg/control"
+	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// parkedReceive begins a ReceiveMessage that nothing answers, and returns where
+// its outcome will be.
+func parkedReceive(t *testing.T, srv *control.Server, c *control.Client) <-chan error {
+	openChannel(t, c, loopback)
+	out := make(chan error, 1)
+	go func() {
+		_, err := c.Messages.ReceiveMessage(background(t), &nfcommsv1.ReceiveMessageRequest{Name: loopback})
+		out <- err
+	}()
+	require.Eventually(t, func() bool {
+		for _, dev := range srv.Devices() {
+			return dev.Stats().Blocked > 0
+		}
+		return false
+	}, time.Minute, time.Millisecond)
+	return out
+}
+
+// TestShutdownWaits: what runs may go on, what is new is refused.
+func TestShutdownWaits(t *testing.T) {
+	srv, c := serveSim(t, quick)
+	received := parkedReceive(t, srv, c)
+	over := make(chan error, 1)
+	go func() { over <- srv.Shutdown(background(t)) }()
+
+	require.Eventually(t, func() bool {
+		return health(t, c, "") == healthpb.HealthCheckResponse_NOT_SERVING
+	}, time.Minute, time.Millisecond)
+	_, err := c.Devices.ListDevices(background(t), &nfcommsv1.ListDevicesRequest{})
+	require.ErrorIs(t, err, control.ErrShutdown)
+
+	// The device is still there, so that the call can come to its end.
+	for _, dev := range srv.Devices() {
+		ch, err := dev.Subscribe(background(t), nfcomms.Loopback)
+		require.ErrorIs(t, err, nfcomms.ErrBusy, "%v", ch)
+	}
+	select {
+	case err := <-over:
+		t.Fatal("over while a call ran: ", err)
+	case err := <-received:
+		t.Fatal("ended: ", err)
+	default:
+	}
+	for _, dev := range srv.Devices() {
+		require.NoError(t, dev.Reset(background(t)))
+	}
+	require.ErrorIs(t, <-received, nfcomms.ErrDeviceLost)
+	require.NoError(t, <-over)
+}
+
+// TestShutdownIsBounded: with the context ends the patience.
+func TestShutdownIsBounded(t *testing.T) {
+	srv, c := serveSim(t, quick)
+	received := parkedReceive(t, srv, c)
+	ctx, cancel := context.WithCancel(background(t))
+	cancel()
+	require.ErrorIs(t, srv.Shutdown(ctx), context.Canceled)
+	require.NoError(t, srv.Shutdown(background(t)), "the rest goes on")
+	require.ErrorIs(t, <-received, nfcomms.ErrClosed)
+}
