@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A device that lies, dies or hangs (nfsim --script). Whatever it does, a call
+ * ends in time with success or a typed error, success means the right bytes, no
+ * byte outside a buffer changes, and every page comes back.
+ *
+ *	hostile [ROUNDS]
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+enum {
+	ROUNDS = 50,
+	STEPS = 12, /* operations per round, if the device lives so long */
+	SIZE = 40 * NFC_PAGE_SIZE,
+	GUARD = NFC_PAGE_SIZE,
+	/* The ladder of a call, then the fence: bounded by the driver. */
+	SLOWEST_MS = 5000,
+};
+
+static uint64_t ended[NFC_STATUS_COUNT], refused, slowest;
+static uint8_t *buffer; /* guard, SIZE bytes, guard */
+
+/* One operation: true if it took effect. */
+static bool attempt(int fd, const struct nfcomms_op *op,
+		    struct nfcomms_completion *c)
+{
+	uint64_t begun = now_ns(), ms;
+	int error = call(fd, op, c);
+
+	ms = (now_ns() - begun) / 1000000;
+	if (ms > slowest)
+		slowest = ms;
+	if (error) {
+		CHECK(error == EINTR || error == ENODEV || error == EHOSTDOWN ||
+		      error == EINVAL || error == ENOENT || error == EIO);
+		refused++;
+		return false;
+	}
+	if (CHECK(c->status < NFC_STATUS_COUNT))
+		ended[c->status]++;
+	return c->status == NFC_OK;
+}
+
+static bool begin(int fd, uint32_t *channel)
+{
+	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
+	struct nfc_control request = { .op = NFC_CONTROL_START, .b = 1 };
+	struct nfcomms_completion c;
+
+	strcpy((char *)request.name, "loopback");
+	memcpy(op.payload, &request, sizeof(request));
+	if (!attempt(fd, &op, &c))
+		return false;
+	memcpy(&request, c.payload, sizeof(request));
+	op = operation(NFCOMMS_OP_SUBSCRIBE, 0);
+	op.length = request.b;
+	if (request.status != NFC_OK || !attempt(fd, &op, &c))
+		return false;
+	*channel = c.channel;
+	return true;
+}
+
+static void check_guards(void)
+{
+	for (int i = 0; i < GUARD; i++) {
+		REQUIRE(buffer[i] == 0xa5);
+		REQUIRE(buffer[GUARD + SIZE + i] == 0xa5);
+	}
+}
+
+/* A transfer there and back: equal if both say so. */
+static bool bulk_echo(int fd, uint32_t ch, uint64_t seed)
+{
+	struct nfcomms_op out = transfer(NFCOMMS_OP_SEND_IND, ch,
+					 buffer + GUARD, SIZE);
+	struct nfcomms_op in = transfer(NFCOMMS_OP_RECEIVE_IND, ch,
+					buffer + GUARD, SIZE);
+	struct nfcomms_completion c;
+
+	for (uint64_t i = 0; i < SIZE; i++)
+		buffer[GUARD + i] = pattern(seed, i);
+	if (!attempt(fd, &out, &c))
+		return false;
+	memset(buffer + GUARD, 0, SIZE);
+	if (!attempt(fd, &in, &c))
+		return false;
+	for (uint64_t i = 0; i < SIZE; i++)
+		if (buffer[GUARD + i] != pattern(seed, i))
+			return CHECK(!"the bytes that were sent came back");
+	return true;
+}
+
+static bool message_echo(int fd, uint32_t ch, uint64_t seed)
+{
+	struct nfcomms_op out = message(ch, &seed, sizeof(seed));
+	struct nfcomms_op in = operation(NFCOMMS_OP_RECEIVE, ch);
+	struct nfcomms_completion c;
+
+	in.length = NFCOMMS_PAYLOAD_SIZE;
+	if (!attempt(fd, &out, &c) || !attempt(fd, &in, &c))
+		return false;
+	CHECK(c.length <= NFCOMMS_PAYLOAD_SIZE);
+	return true;
+}
+
+static void one_round(uint64_t *rng)
+{
+	struct nfcomms_reset reset = { .size = sizeof(reset) };
+	uint32_t ch;
+	int fd = client();
+
+	if (control(fd, NFCOMMS_IOC_RESET, &reset)) {
+		refused++; /* it is dead, or will not come back */
+	} else if (begin(fd, &ch)) {
+		for (int i = 0; i < STEPS; i++)
+			if (!(i % 2 ? bulk_echo :
+				      message_echo)(fd, ch, next_random(rng)))
+				break;
+	}
+	check_guards();
+	close(fd);
+}
+
+/* A target may be slow for ever: what takes long is interrupted. */
+static void give_up(int sig)
+{
+	(void)sig;
+}
+
+static void bound_calls(void)
+{
+	struct sigaction action = { .sa_handler = give_up };
+	struct itimerval each = { { 1, 0 }, { 1, 0 } };
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &each, NULL);
+}
+
+CASE(a_hostile_device)
+{
+	long rounds = test_argument ? atol(test_argument) : ROUNDS;
+	uint64_t rng = seed_for("hostile");
+	struct nfcomms_health health = { .size = sizeof(health) };
+	int fd;
+
+	bound_calls();
+	buffer = pages(SIZE + 2 * GUARD, 0xa5);
+	for (long i = 0; i < rounds && !test_failures(); i++)
+		one_round(&rng);
+	fd = client();
+	CHECK_EQ(control(fd, NFCOMMS_IOC_HEALTH, &health), 0);
+	close(fd);
+	printf("%ld rounds, slowest call %lu ms, %lu faults, %lu refused\n",
+	       rounds, (long)slowest, (long)health.faults, (long)refused);
+	for (int i = 0; i < NFC_STATUS_COUNT; i++)
+		if (ended[i])
+			printf("  status %-3d %lu\n", i, (long)ended[i]);
+	CHECK(slowest < SLOWEST_MS);
+	free_pages(buffer, SIZE + 2 * GUARD);
+	check_pins();
+}
