@@ -31,5 +31,5 @@ func TestConformance(t *testing.T) {
 		dev, err := mailbox.Open(context.Background(), m, bridge.Info{Address: "vfio-user:", Driver: "nfsim"}, nil)
 		require.NoError(t, err)
 		return dev
-	})
+	}, "stats/allocations") // device and client allocate here for each message of theirs
 }

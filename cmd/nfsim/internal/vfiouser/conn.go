@@ -1,6 +1,7 @@
 package vfiouser
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -113,7 +114,12 @@ func (c *Conn) handle(m *message) {
 	}
 	if err != nil {
 		c.refused.Add(1)
-		c.log.Warn("vfio-user: message refused", "command", m.Command, "id", m.ID, "err", err)
+		level := slog.LevelWarn
+		if m.Command == IRQInfo { // clients ask to find out what there is
+			level = slog.LevelDebug
+		}
+		c.log.Log(context.Background(), level, "vfio-user: message refused",
+			"command", m.Command, "id", m.ID, "err", err)
 	}
 	if m.Flags&FlagNoReply != 0 {
 		c.posted.Add(1)
