@@ -25,13 +25,14 @@ demo: deps-build ## move over 1 GiB of files to a device and back, verified
 	@$(GO) run ./examples/bulk --demo
 
 .PHONY: test
-test: deps bin/testrun ## every check and test; ends with "N passed, N failed, N skipped"
+test: deps deps-vm bin/testrun bin/vmtest ## every check and test; ends with "N passed, N failed, N skipped"
 	@$(RUNNER) \
 		$(if $(DEMO),"step demo: $(MAKE) demo") \
 		"sum lint: $(MAKE) lint" \
 		"sum firmware: $(MAKE) test-c" \
 		"go packages: $(GOTEST) -json ./..." \
 		"go full-size: $(FULLTEST) -json $(FULL)" \
+		"go vm: bin/vmtest run" \
 		"sum fuzz-smoke: $(MAKE) fuzz-smoke"
 
 .PHONY: test-go
@@ -41,6 +42,22 @@ test-go: deps-build bin/testrun ## the Go tests alone, with the race detector an
 .PHONY: test-c
 test-c: deps ## the firmware's C tests, sanitizers and freestanding builds
 	@$(MAKE) -C firmware/test check
+
+.PHONY: vm-test
+vm-test: deps-vm bin/testrun bin/vmtest ## the kernel module in virtual machines
+	@$(RUNNER) "go vm: bin/vmtest run $(JOBS)"
+
+.PHONY: vm-test-debug
+vm-test-debug: deps-vm-debug bin/testrun bin/vmtest ## the same under a debug kernel, with coverage; builds that kernel once
+	@$(RUNNER) "go vm-debug: bin/vmtest run -group debug $(JOBS)"
+
+.PHONY: vm-demo
+vm-demo: deps-vm bin/vmtest ## the demo's transfers through the kernel module, in a virtual machine
+	@bin/vmtest demo $(VMFLAGS)
+
+.PHONY: vm
+vm: deps-vm bin/vmtest ## a shell in a virtual machine with the module loaded
+	@bin/vmtest shell $(VMFLAGS)
 
 .PHONY: fuzz-smoke
 fuzz-smoke: deps ## every fuzz target for FUZZTIME (5s) each
@@ -107,6 +124,17 @@ deps: ## install the tools the tests need, or say which are missing
 .PHONY: deps-build
 deps-build:
 	@scripts/deps.sh build
+
+.PHONY: deps-vm deps-vm-debug
+deps-vm:
+	@scripts/deps.sh vm
+
+deps-vm-debug:
+	@scripts/deps.sh vm-debug
+
+.PHONY: bin/vmtest
+bin/vmtest:
+	@CGO_ENABLED=0 $(GO) build -buildvcs=false -o bin/vmtest ./kmod/vmtest
 
 .PHONY: bin/testrun
 bin/testrun:

@@ -3,6 +3,8 @@
 #
 #	scripts/deps.sh build    what a build and the demo need
 #	scripts/deps.sh test     what the tests and the linters need as well
+#	scripts/deps.sh vm       what a virtual machine with the kernel module needs
+#	scripts/deps.sh vm-debug what the build of a debug kernel needs as well
 #
 # As root on a machine with apt-get, missing Debian packages are installed;
 # otherwise the script says which they are and fails.
@@ -35,6 +37,23 @@ if [ "$what" = test ]; then
 	need clang-14 clang-14 libclang-rt-14-dev
 	need riscv64-unknown-elf-gcc gcc-riscv64-unknown-elf
 	need riscv64-unknown-elf-ld binutils-riscv64-unknown-elf
+fi
+case $what in
+vm*)
+	need strip binutils
+	need flock util-linux
+	need xz xz-utils
+	need zstd zstd
+	[ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)
+	# The tools in the kernel's headers load it.
+	/sbin/ldconfig -p | grep -q 'libelf\.so\.1' || missing+=(libelf1)
+	;;
+esac
+if [ "$what" = vm-debug ]; then
+	need bc bc
+	need bison bison
+	need flex flex
+	echo '#include <gelf.h>' | gcc -E - >/dev/null 2>&1 || missing+=(libelf-dev)
 fi
 
 [ ${#missing[@]} -eq 0 ] && exit 0

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2016
 # Sourced by the vm-*.sh scripts: Debian packages for the virtual machine tests,
 # without installing them and without root. apt checks signatures and hashes as
 # always; only its state is private, and the mirror is the machine's own.

@@ -31,7 +31,7 @@ have() {
 
 # obtain_source: unpack Debian's kernel source; sets version and source.
 obtain_source() {
-	local codename security
+	local codename
 	for source in "$VM_CACHE"/source-*; do
 		[ -e "$source/complete" ] || continue
 		version=${source##*/source-}

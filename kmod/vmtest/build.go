@@ -1,0 +1,215 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
+)
+
+// workshop builds and obtains what jobs need, each thing once.
+type workshop struct {
+	root    string // of the checkout
+	cache   string // .cache/vm
+	out     string // programs
+	built   map[string]string
+	kernels map[string]*kernel
+}
+
+// kernel is one to boot, and to build the module for.
+type kernel struct {
+	name  string
+	image string // vmlinux, or a bzImage that must be booted as such
+	build string // KDIR
+	debug bool
+}
+
+func newWorkshop() (*workshop, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find the checkout: %w", err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "kmod", "vmtest")); err != nil {
+		return nil, errors.New("run vmtest from the top of the checkout")
+	}
+	w := &workshop{
+		root: root, cache: filepath.Join(root, ".cache", "vm"),
+		built: make(map[string]string), kernels: make(map[string]*kernel),
+	}
+	w.out = filepath.Join(w.cache, "bin")
+	if err := os.MkdirAll(w.out, 0o755); err != nil {
+		return nil, fmt.Errorf("make the cache: %w", err)
+	}
+	return w, nil
+}
+
+// command runs one of our tools, shows what it says and returns what it prints.
+func (w *workshop) command(ctx context.Context, env []string, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = w.root
+	cmd.Env = append(os.Environ(), env...)
+	var printed strings.Builder
+	cmd.Stdout, cmd.Stderr = &printed, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, printed.String())
+	}
+	return strings.TrimSpace(printed.String()), nil
+}
+
+// once makes a thing the first time it is asked for.
+func (w *workshop) once(key string, make func() (string, error)) (string, error) {
+	if path, ok := w.built[key]; ok {
+		return path, nil
+	}
+	path, err := make()
+	if err == nil {
+		w.built[key] = path
+	}
+	return path, err
+}
+
+// qemu returns the command of a QEMU that knows vfio-user.
+func (w *workshop) qemu(ctx context.Context) (string, error) {
+	return w.once("qemu", func() (string, error) { return w.command(ctx, nil, "scripts/vm-qemu.sh") })
+}
+
+// kernelFor returns a kernel by its name: release, backports or debug.
+func (w *workshop) kernelFor(ctx context.Context, name string) (*kernel, error) {
+	if k, ok := w.kernels[name]; ok {
+		return k, nil
+	}
+	var k *kernel
+	if name == "debug" {
+		dir, err := w.command(ctx, nil, "scripts/vm-debug-kernel.sh", "x86")
+		if err != nil {
+			return nil, err
+		}
+		// With KASAN, a kernel that is entered at its ELF entry point dies at once.
+		k = &kernel{name: name, image: filepath.Join(dir, "bzImage"), build: filepath.Join(dir, "build"), debug: true}
+	} else {
+		dir, err := w.command(ctx, nil, "scripts/vm-kernel.sh", name)
+		if err != nil {
+			return nil, err
+		}
+		k = &kernel{name: name, image: filepath.Join(dir, "vmlinux"), build: filepath.Join(dir, "build")}
+		if err := vm.ExtractVmlinux(filepath.Join(dir, "vmlinuz"), k.image); err != nil {
+			return nil, err
+		}
+	}
+	w.kernels[name] = k
+	return k, nil
+}
+
+// goFlags keep the symbols out: what goes into a guest is copied byte by byte.
+var goFlags = []string{"-buildvcs=false", "-trimpath", "-ldflags=-s -w"}
+
+// program builds a program for the guest and returns its path.
+func (w *workshop) program(ctx context.Context, p program) (string, error) {
+	return w.once("program "+p.name, func() (string, error) {
+		out := filepath.Join(w.out, p.name)
+		static := []string{"CGO_ENABLED=0"}
+		var err error
+		switch p.kind {
+		case goTest:
+			args := append(append([]string{"test", "-c"}, goFlags...), "-o", out)
+			_, err = w.command(ctx, static, "go", append(args, p.source...)...)
+		case goMain:
+			args := append(append([]string{"build"}, goFlags...), "-o", out)
+			_, err = w.command(ctx, static, "go", append(args, p.source...)...)
+		case cTest:
+			args := []string{"-static", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o", out}
+			_, err = w.command(ctx, nil, "gcc", append(args, p.source...)...)
+		case rawFile:
+			out = p.source[0]
+		}
+		return out, err
+	})
+}
+
+// device builds the process behind the guest's device.
+func (w *workshop) device(ctx context.Context) (string, error) {
+	return w.once("nfsim", func() (string, error) {
+		out := filepath.Join(w.out, "nfsim")
+		_, err := w.command(ctx, nil, "go", "build", "-buildvcs=false", "-o", out, "./cmd/nfsim")
+		return out, err
+	})
+}
+
+// debugBuild compiles the module with what the debug kernel can make of it.
+var debugBuild = []string{"GCOV_PROFILE=y", "UBSAN_SANITIZE=y", "KCOV_INSTRUMENT=y"}
+
+// module builds the kernel module for a kernel, in a copy of the sources so that
+// kernels do not fight over object files. A defect is seeded on purpose.
+func (w *workshop) module(ctx context.Context, k *kernel, defect string) (string, error) {
+	name := k.name
+	if defect != "" {
+		name += "-" + strings.ToLower(defect)
+	}
+	return w.once("module "+name, func() (string, error) {
+		dir := filepath.Join(w.cache, "module", name)
+		for _, part := range []string{"kmod", "firmware"} {
+			if err := copySources(filepath.Join(w.root, part), filepath.Join(dir, part)); err != nil {
+				return "", err
+			}
+		}
+		args := []string{"-s", "-C", filepath.Join(dir, "kmod"), "KDIR=" + k.build}
+		if k.debug {
+			args = append(args, debugBuild...)
+		}
+		if defect != "" {
+			args = append(args, "KCFLAGS=-DNFC_DEFECT_"+strings.ToUpper(defect))
+		}
+		if _, err := w.command(ctx, nil, "make", args...); err != nil {
+			return "", err
+		}
+		built := filepath.Join(dir, "kmod", "nfcomms.ko")
+		out := filepath.Join(w.out, "nfcomms-"+name+".ko")
+		// The debug information is most of the file and stays at home.
+		_, err := w.command(ctx, nil, "strip", "-g", "-o", out, built)
+		return out, err
+	})
+}
+
+// copySources copies what a module is built from, leaving alone what has not
+// changed, so that make does.
+func copySources(from, to string) error {
+	return filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel := strings.TrimPrefix(name, from)
+		if d.IsDir() {
+			if skipped[d.Name()] {
+				return filepath.SkipDir
+			}
+			return os.MkdirAll(to+rel, 0o755)
+		}
+		if base := d.Name(); base != "Makefile" && base != "Kbuild" && filepath.Ext(base) != ".c" && filepath.Ext(base) != ".h" ||
+			strings.HasSuffix(base, ".mod.c") {
+			return nil
+		}
+		return copyFile(name, to+rel)
+	})
+}
+
+// skipped are folders that no module is built from.
+var skipped = map[string]bool{"vmtest": true, "test": true, "testdata": true, "build": true}
+
+func copyFile(from, to string) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if old, err := os.ReadFile(to); err == nil && string(old) == string(text) {
+		return nil
+	}
+	return os.WriteFile(to, text, 0o644)
+}

@@ -1,0 +1,194 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// runCommand runs jobs and prints events.
+func runCommand(ctx context.Context, args []string) error {
+	f := flag.NewFlagSet("vmtest run", flag.ContinueOnError)
+	group := f.String("group", "test", "the group of jobs to run if none is named")
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return usageError{err}
+	}
+	chosen, err := choose(*group, f.Args())
+	if err != nil {
+		return err
+	}
+	w, err := newWorkshop()
+	if err != nil {
+		return err
+	}
+	s := &stream{w: os.Stdout}
+	for _, j := range chosen {
+		if err := w.runJob(ctx, j, s); err != nil {
+			return err
+		}
+	}
+	if err := w.coverage(ctx, s, chosen); err != nil {
+		return err
+	}
+	if s.failed() {
+		return errFailed
+	}
+	return nil
+}
+
+// choose returns the jobs named, or those of a group.
+func choose(group string, names []string) ([]job, error) {
+	var chosen []job
+	for _, name := range names {
+		i := slices.IndexFunc(jobs, func(j job) bool { return j.name == name })
+		if i < 0 {
+			return nil, usageError{fmt.Errorf("no job %q", name)}
+		}
+		chosen = append(chosen, jobs[i])
+	}
+	if len(names) > 0 {
+		return chosen, nil
+	}
+	for _, j := range jobs {
+		if j.group == group {
+			chosen = append(chosen, j)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, usageError{fmt.Errorf("no group %q", group)}
+	}
+	return chosen, nil
+}
+
+// runJob runs one job of the table.
+func (w *workshop) runJob(ctx context.Context, j job, s *stream) error {
+	var list []program
+	for _, name := range j.programs {
+		list = append(list, programs[name].named(name))
+	}
+	b, err := w.prepare(ctx, j, list)
+	if err != nil {
+		return err
+	}
+	if j.wants == "" {
+		_, err := b.run(ctx, s)
+		return err
+	}
+	var kept bytes.Buffer
+	inner := &stream{w: &kept}
+	if _, err := b.run(ctx, inner); err != nil {
+		return err
+	}
+	outer := newSuite(s, "vm/"+j.name)
+	outer.test("caught", missed(kept.Bytes(), inner.failed(), j.wants))
+	outer.end()
+	return nil
+}
+
+// missed looks for what a run had to fail with; "" means that it did.
+func missed(events []byte, failed bool, wants string) string {
+	var output strings.Builder
+	for line := range bytes.Lines(events) {
+		var e event
+		if json.Unmarshal(line, &e) == nil {
+			output.WriteString(e.Output)
+		}
+	}
+	switch {
+	case !failed:
+		return "nothing failed, want a failure with " + wants
+	case !regexp.MustCompile(wants).MatchString(output.String()):
+		return "failed without " + wants + ":\n" + output.String()
+	}
+	return ""
+}
+
+// baseJob is the machine of exec, demo and shell, before flags.
+func baseJob(name string) job {
+	return job{name: name, kernel: "release", device: []string{}}
+}
+
+// execCommand runs one program in a guest and passes on its output and status.
+func execCommand(ctx context.Context, args []string) error {
+	j := baseJob("exec")
+	rest, err := parseMachine("exec", args, &j)
+	if err != nil {
+		return err
+	}
+	if len(rest) == 0 {
+		return usageError{errors.New("exec needs a program")}
+	}
+	p := program{name: filepath.Base(rest[0]), kind: rawFile, source: rest[:1], args: rest[1:], timeout: j.limit}
+	return foreground(ctx, j, p)
+}
+
+// demoCommand runs the example's demonstration on the device.
+func demoCommand(ctx context.Context, args []string) error {
+	j := baseJob("demo")
+	rest, err := parseMachine("demo", args, &j)
+	if err != nil {
+		return err
+	}
+	if len(rest) > 0 {
+		return usageError{fmt.Errorf("demo takes no argument, got %q", rest[0])}
+	}
+	fmt.Println("An emulated machine: every figure below is of an emulated processor, bus and device, and says nothing about hardware.")
+	p := programs["bulk"].named("bulk")
+	return foreground(ctx, j, p)
+}
+
+// foreground runs one program with its output on the terminal.
+func foreground(ctx context.Context, j job, p program) error {
+	w, err := newWorkshop()
+	if err != nil {
+		return err
+	}
+	if p.kind == rawFile {
+		if p.source[0], err = filepath.Abs(p.source[0]); err != nil {
+			return fmt.Errorf("find the program: %w", err)
+		}
+	}
+	b, err := w.prepare(ctx, j, []program{p})
+	if err != nil {
+		return err
+	}
+	return b.show(ctx)
+}
+
+// show runs a boot's only program with its output on the terminal and returns a
+// statusError for its exit status. What the job's own checks found comes last.
+func (b *boot) show(ctx context.Context) error {
+	var kept bytes.Buffer
+	s := &stream{w: &kept}
+	b.echo = os.Stdout
+	status, err := b.run(ctx, s)
+	if err != nil {
+		return err
+	}
+	for line := range bytes.Lines(kept.Bytes()) {
+		var e event
+		if json.Unmarshal(line, &e) == nil && e.Package == "vm/"+b.job.name && e.Output != "" {
+			fmt.Fprint(os.Stderr, "vmtest: ", e.Output)
+		}
+	}
+	switch {
+	case status != 0:
+		return statusError(status)
+	case s.failed():
+		return errFailed
+	}
+	return nil
+}

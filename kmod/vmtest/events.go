@@ -1,0 +1,232 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// event is one line of go test -json.
+type event struct {
+	Time    time.Time
+	Action  string
+	Package string
+	Test    string  `json:",omitempty"`
+	Elapsed float64 `json:",omitempty"` // seconds
+	Output  string  `json:",omitempty"`
+}
+
+// stream writes events; it is safe for concurrent use. Errors of the writer are
+// those of a closed standard output, where nobody can be told.
+type stream struct {
+	mu    sync.Mutex
+	w     io.Writer
+	fails int // events that say so
+}
+
+func (s *stream) send(e event) {
+	e.Time = time.Now()
+	line, err := json.Marshal(e)
+	if err != nil {
+		panic(err) // strings and numbers always encode
+	}
+	s.line(line)
+}
+
+// line passes on one event as text.
+func (s *stream) line(line []byte) {
+	var e event
+	failed := json.Unmarshal(line, &e) == nil && e.Action == "fail"
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if failed {
+		s.fails++
+	}
+	_, _ = s.w.Write(append(line, '\n'))
+}
+
+// failed reports whether any test or package failed.
+func (s *stream) failed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fails > 0
+}
+
+// suite reports tests as those of one package.
+type suite struct {
+	s      *stream
+	name   string
+	began  time.Time
+	failed bool
+}
+
+func newSuite(s *stream, name string) *suite {
+	s.send(event{Action: "start", Package: name})
+	return &suite{s: s, name: name, began: time.Now()}
+}
+
+// test reports one test that has run; trouble is "" if it passed.
+func (s *suite) test(name, trouble string) {
+	s.outcome(name, trouble, verdict(trouble == ""))
+}
+
+// outcome reports a test with its output: pass, fail or skip.
+func (s *suite) outcome(name, output, action string) {
+	s.s.send(event{Action: "run", Package: s.name, Test: name})
+	for line := range strings.Lines(output) {
+		s.s.send(event{Action: "output", Package: s.name, Test: name, Output: strings.TrimSuffix(line, "\n") + "\n"})
+	}
+	s.s.send(event{Action: action, Package: s.name, Test: name})
+	s.failed = s.failed || action == "fail"
+}
+
+func (s *suite) end() {
+	s.s.send(event{Action: verdict(!s.failed), Package: s.name, Elapsed: time.Since(s.began).Seconds()})
+}
+
+func verdict(ok bool) string {
+	if ok {
+		return "pass"
+	}
+	return "fail"
+}
+
+// results turns what one program writes into events.
+type results interface {
+	io.Writer
+	// end is told how the program ended, "" for well.
+	end(trouble string)
+}
+
+// newResults returns the reader for a kind of program.
+func newResults(s *stream, k kind, name string) (results, error) {
+	switch k {
+	case goTest:
+		return newGoResults(s, name)
+	case cTest:
+		return &cResults{suite: newSuite(s, name)}, nil
+	}
+	return &plainResults{suite: newSuite(s, name)}, nil
+}
+
+// goResults has go tool test2json read a test binary's output.
+type goResults struct {
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	done chan struct{} // closed when all events are sent
+}
+
+// marker starts the lines of a test binary that are not output of a test.
+const marker = "\x16"
+
+func newGoResults(s *stream, name string) (*goResults, error) {
+	r := &goResults{cmd: exec.Command("go", "tool", "test2json", "-p", name, "-t"), done: make(chan struct{})}
+	in, err := r.cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("read results: %w", err)
+	}
+	out, err := r.cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("read results: %w", err)
+	}
+	if err := r.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("run go tool test2json: %w", err)
+	}
+	r.in = in
+	go func() {
+		defer close(r.done)
+		lines := bufio.NewReader(out)
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			s.line(line[:len(line)-1])
+		}
+	}()
+	return r, nil
+}
+
+func (r *goResults) Write(b []byte) (int, error) { return r.in.Write(b) }
+
+// end closes the stream; the lines make a package fail that a program left well
+// spoken of and badly ended. The process of test2json has nothing else to say.
+func (r *goResults) end(trouble string) {
+	if trouble != "" {
+		fmt.Fprintf(r.in, "\n%s%s\n%sFAIL\n", marker, trouble, marker)
+	}
+	r.in.Close()
+	<-r.done
+	_ = r.cmd.Wait()
+}
+
+// cResults reads the lines "ok NAME" and "FAIL NAME" of firmware/test/harness.h.
+// What comes before such a line belongs to its test.
+type cResults struct {
+	*suite
+	partial string // a line without its end
+	output  strings.Builder
+	tests   int
+}
+
+func (r *cResults) Write(b []byte) (int, error) {
+	text := r.partial + string(b)
+	for {
+		line, rest, whole := strings.Cut(text, "\n")
+		if !whole {
+			r.partial = text
+			return len(b), nil
+		}
+		r.line(line)
+		text = rest
+	}
+}
+
+func (r *cResults) line(line string) {
+	word, name, _ := strings.Cut(line, " ")
+	if name == "" || strings.Contains(name, " ") || word != "ok" && word != "FAIL" {
+		r.output.WriteString(line + "\n")
+		return
+	}
+	r.tests++
+	if word == "FAIL" {
+		r.output.WriteString(line + "\n")
+	}
+	r.outcome(name, r.output.String(), verdict(word == "ok"))
+	r.output.Reset()
+}
+
+func (r *cResults) end(trouble string) {
+	r.output.WriteString(r.partial)
+	switch {
+	case trouble != "" && !r.failed:
+		r.test("exit", r.output.String()+trouble)
+	case r.tests == 0:
+		r.test("exit", r.output.String()+"no test ran")
+	}
+	r.suite.end()
+}
+
+// plainResults makes one test of a program.
+type plainResults struct {
+	*suite
+	output strings.Builder
+}
+
+func (r *plainResults) Write(b []byte) (int, error) { return r.output.Write(b) }
+
+func (r *plainResults) end(trouble string) {
+	text := r.output.String()
+	if trouble != "" {
+		text += "\n" + trouble
+	}
+	r.outcome("run", text, verdict(trouble == ""))
+	r.suite.end()
+}

@@ -1,0 +1,76 @@
+//go:build linux
+
+package main
+
+import (
+	"time"
+
+	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
+)
+
+// kind says how a program is built and how its output is read.
+type kind int
+
+const (
+	goTest  kind = iota // a Go test binary
+	goMain              // a Go command; its exit status is one test
+	cTest               // a C program with firmware/test/harness.h
+	rawFile             // a file that is there already, for vmtest exec
+)
+
+// program is something that a guest can run.
+type program struct {
+	name    string
+	kind    kind
+	source  []string // Go: the package's folder; C: what gcc takes; rawFile: the file
+	args    []string
+	env     []string
+	timeout time.Duration // 0: programTimeout
+}
+
+// Limits of time that a loaded machine does not reach.
+const (
+	programTimeout = 5 * time.Minute
+	bootTimeout    = 3 * time.Minute
+	jobTimeout     = 20 * time.Minute
+)
+
+// job is one boot of one machine.
+type job struct {
+	name     string
+	group    string // "test" and "debug" are what the make targets run
+	about    string
+	kernel   string     // release, backports or debug
+	machine  vm.Machine // without QEMU, Kernel, Initrd and Device
+	device   []string   // arguments of nfsim besides the socket; nil: no device, no module
+	params   string     // of the module
+	programs []string   // names in programs
+	allow    []string   // expressions for kernel messages that the job provokes
+	files    []item     // more files for the guest
+	kmemleak bool
+	banner   string        // of an interactive shell, which takes the place of the programs
+	limit    time.Duration // for everything; 0: jobTimeout
+	defect   string        // seeded in the module: NFC_DEFECT_ and this, in capitals
+	wants    string        // the run must fail, and say what this expression matches
+}
+
+// named returns the program with its name.
+func (p program) named(name string) program {
+	p.name = name
+	return p
+}
+
+// programs are those that jobs name. Each lies in the guest as /bin/NAME.
+var programs = map[string]program{
+	"selftest": {kind: goTest, source: []string{"./kmod/vmtest/selftest"}},
+	"bulk":     {kind: goMain, source: []string{"./examples/bulk"}, args: []string{"--demo", "--address", "dev:0"}},
+	"hello":    {kind: goMain, source: []string{"./examples/hello"}},
+}
+
+// jobs are what "vmtest run" knows, in the order it runs them.
+var jobs = []job{
+	{
+		name: "bare", group: "test", about: "the harness itself, without a device",
+		kernel: "release", programs: []string{"selftest"},
+	},
+}

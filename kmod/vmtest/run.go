@@ -1,0 +1,201 @@
+//go:build linux
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nfcomms/nfcomms/kmod/vmtest/klog"
+	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
+	"github.com/nfcomms/nfcomms/kmod/vmtest/wire"
+)
+
+// boot is one machine that is ready to run a job.
+type boot struct {
+	job      job
+	programs []program
+	machine  vm.Machine
+	device   []string // command, nil for none
+	plan     *wire.Plan
+	folder   string    // of logs, kept until the next run of the job
+	scratch  string    // of the socket, removed
+	echo     io.Writer // gets what programs write, besides the events; may be nil
+}
+
+// prepare builds everything that a job needs.
+func (w *workshop) prepare(ctx context.Context, j job, programs []program) (*boot, error) {
+	b := &boot{job: j, programs: programs, machine: j.machine, folder: filepath.Join(w.cache, "log", j.name)}
+	if err := b.folders(); err != nil {
+		return nil, err
+	}
+	k, err := w.kernelFor(ctx, j.kernel)
+	if err != nil {
+		return nil, err
+	}
+	b.machine.Kernel = k.image
+	if b.machine.QEMU, err = w.qemu(ctx); err != nil {
+		return nil, err
+	}
+	if j.device != nil {
+		nfsim, err := w.device(ctx)
+		if err != nil {
+			return nil, err
+		}
+		b.machine.Device = filepath.Join(b.scratch, "nfsim.sock")
+		b.device = append([]string{nfsim, "--vfio-user", b.machine.Device}, j.device...)
+	}
+	return b, w.fill(ctx, b, k)
+}
+
+// folders makes the folder of the logs anew, and one for the socket, whose name
+// must be short.
+func (b *boot) folders() error {
+	err := os.RemoveAll(b.folder)
+	if err == nil {
+		err = os.MkdirAll(b.folder, 0o755)
+	}
+	if err == nil {
+		b.scratch, err = os.MkdirTemp("", "nfcomms-vm-")
+	}
+	if err != nil {
+		return fmt.Errorf("prepare %s: %w", b.job.name, err)
+	}
+	return nil
+}
+
+// fill builds what runs in the guest and writes the initramfs.
+func (w *workshop) fill(ctx context.Context, b *boot, k *kernel) error {
+	init, err := w.program(ctx, program{name: "init", kind: goMain, source: []string{"./kmod/vmtest/guest"}})
+	if err != nil {
+		return err
+	}
+	b.plan = &wire.Plan{Results: "/dev/ttyS1", Kmemleak: b.job.kmemleak, Coverage: k.debug && b.job.device != nil,
+		Shell: b.job.banner != "", Banner: b.job.banner}
+	var items []item
+	if b.job.device != nil {
+		module, err := w.module(ctx, k, b.job.defect)
+		if err != nil {
+			return err
+		}
+		const path = "/modules/nfcomms.ko"
+		items = append(items, item{name: path, from: module, perm: 0o644})
+		b.plan.Modules = append(b.plan.Modules, wire.Module{Name: "nfcomms", Path: path, Params: b.job.params})
+	}
+	for _, p := range b.programs {
+		built, err := w.program(ctx, p)
+		if err != nil {
+			return err
+		}
+		path := "/bin/" + p.name
+		items = append(items, item{name: path, from: built, perm: 0o755})
+		b.plan.Programs = append(b.plan.Programs, p.wire(path))
+	}
+	b.machine.Initrd = filepath.Join(b.folder, "initrd.cpio")
+	return writeInitramfs(b.machine.Initrd, init, b.plan, append(items, b.job.files...))
+}
+
+// wire returns what the guest must know of a program.
+func (p program) wire(path string) wire.Program {
+	timeout := p.timeout
+	if timeout == 0 {
+		timeout = programTimeout
+	}
+	args := p.args
+	if p.kind == goTest {
+		// Its own limit is the lower one: it says where it hangs.
+		args = append([]string{"-test.v=test2json", "-test.timeout=" + (timeout - timeout/8).String()}, args...)
+	}
+	return wire.Program{Name: p.name, Path: path, Args: args, Env: p.env, Timeout: timeout}
+}
+
+// reproduce writes a script that boots the same machine by hand.
+func (b *boot) reproduce() (string, error) {
+	var text strings.Builder
+	text.WriteString("#!/bin/sh\n# Boot this machine again: the console on the standard error, results on the standard output.\n")
+	if b.device != nil {
+		fmt.Fprintf(&text, "mkdir -p %s\n%s &\nwhile [ ! -S %s ]; do sleep 0.1; done\n",
+			b.scratch, strings.Join(b.device, " "), b.machine.Device)
+	}
+	text.WriteString(b.machine.Command() + "\n")
+	name := filepath.Join(b.folder, "again.sh")
+	return name, os.WriteFile(name, []byte(text.String()), 0o755)
+}
+
+// run boots the machine, reports everything to s and returns the exit status of
+// the last program.
+func (b *boot) run(ctx context.Context, s *stream) (status int, err error) {
+	defer os.RemoveAll(b.scratch)
+	again, err := b.reproduce()
+	if err != nil {
+		return 0, err
+	}
+	logs, err := newLogs(b.folder)
+	if err != nil {
+		return 0, err
+	}
+	defer logs.close()
+	scanner, err := klog.NewScanner(b.job.allow...)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	v := &verdicts{boot: b, stream: s, scanner: scanner, logs: logs, again: again, cancel: cancel}
+	v.suite = newSuite(s, "vm/"+b.job.name)
+	v.drive(ctx)
+	v.suite.end()
+	return v.status, nil
+}
+
+// drive starts the device and the machine, and judges how they end.
+func (v *verdicts) drive(ctx context.Context) {
+	b := v.boot
+	if b.device != nil {
+		var err error
+		if v.device, err = vm.StartDevice(ctx, b.device, b.machine.Device, v.logs.device); err != nil {
+			v.suite.test("device", err.Error())
+			return
+		}
+	}
+	timeout := cmp.Or(b.job.limit, jobTimeout)
+	late := time.AfterFunc(timeout, func() { v.cancel(fmt.Errorf("not done after %v", timeout)) })
+	defer late.Stop()
+	absent := time.AfterFunc(bootTimeout, v.noHello)
+	defer absent.Stop()
+	outcome, err := b.machine.Boot(ctx, vm.Events{Frame: v.frame, Console: v.console})
+	var deviceErr error
+	if v.device != nil {
+		deviceErr = v.device.Stop()
+	}
+	v.judge(outcome, err, deviceErr)
+}
+
+var errBootLate = fmt.Errorf("not up after %v", bootTimeout)
+
+// logs are the files that a run leaves behind.
+type logs struct {
+	console, device *os.File
+}
+
+func newLogs(folder string) (*logs, error) {
+	console, err1 := os.Create(filepath.Join(folder, "console.log"))
+	device, err2 := os.Create(filepath.Join(folder, "device.log"))
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("create logs: %w", err)
+	}
+	return &logs{console, device}, nil
+}
+
+func (l *logs) close() {
+	for _, f := range []io.Closer{l.console, l.device} {
+		f.Close()
+	}
+}

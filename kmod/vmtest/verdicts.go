@@ -1,0 +1,218 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/nfcomms/nfcomms/kmod/vmtest/klog"
+	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
+	"github.com/nfcomms/nfcomms/kmod/vmtest/wire"
+)
+
+// verdicts makes tests out of what a guest reports, and out of what it does not.
+// Its methods are called one at a time.
+type verdicts struct {
+	boot    *boot
+	stream  *stream
+	suite   *suite // the job's own checks
+	scanner *klog.Scanner
+	logs    *logs
+	again   string
+	device  *vm.Device
+	cancel  context.CancelCauseFunc
+
+	hello   atomic.Bool
+	ended   bool
+	next    int     // the first program that has not begun
+	current results // of the program that runs
+	status  int     // of the last program
+	trouble []string
+	tail    []string // the console's last lines
+}
+
+// tailLines is how much of the console a failure shows.
+const tailLines = 40
+
+func (v *verdicts) console(line string) {
+	fmt.Fprintln(v.logs.console, line)
+	v.scanner.Line(line)
+	v.tail = append(v.tail, line)
+	if len(v.tail) > tailLines {
+		v.tail = v.tail[1:]
+	}
+}
+
+// noHello stops a machine that has not come up.
+func (v *verdicts) noHello() {
+	if !v.hello.Load() {
+		v.cancel(errBootLate)
+	}
+}
+
+func (v *verdicts) frame(f wire.Frame) {
+	switch f.Kind {
+	case wire.Hello:
+		v.hello.Store(true)
+	case wire.Begin:
+		v.begin(f.Program)
+	case wire.Output:
+		if v.boot.echo != nil {
+			_, _ = v.boot.echo.Write(f.Data)
+		}
+		if v.current != nil {
+			_, _ = v.current.Write(f.Data) // end says that the reader is gone
+		}
+	case wire.Exit:
+		v.exit(f)
+	case wire.Check:
+		v.check(f)
+	case wire.File:
+		if err := v.save(f); err != nil {
+			v.trouble = append(v.trouble, err.Error())
+		}
+	case wire.Device:
+		v.command(f.Text)
+	case wire.End:
+		v.ended = true
+	default:
+		v.trouble = append(v.trouble, fmt.Sprintf("unknown frame %q", f.Kind))
+	}
+}
+
+// name returns how the tests of a program are called.
+func (v *verdicts) name(i int) string { return "vm/" + v.boot.job.name + "/" + v.boot.programs[i].name }
+
+func (v *verdicts) begin(i int) {
+	if i != v.next || i >= len(v.boot.programs) {
+		v.trouble = append(v.trouble, fmt.Sprintf("program %d began, want %d of %d", i, v.next, len(v.boot.programs)))
+		return
+	}
+	v.next++
+	r, err := newResults(v.stream, v.boot.programs[i].kind, v.name(i))
+	if err != nil {
+		v.trouble = append(v.trouble, err.Error())
+		return
+	}
+	v.current = r
+}
+
+func (v *verdicts) exit(f wire.Frame) {
+	if v.current == nil {
+		return
+	}
+	v.status = f.Status
+	trouble := f.Text
+	if f.Status > 0 {
+		trouble = fmt.Sprintf("exit status %d", f.Status)
+	}
+	v.current.end(trouble)
+	v.current = nil
+}
+
+// check reports a check of the guest; those of a program bear its name.
+func (v *verdicts) check(f wire.Frame) {
+	name := strings.ReplaceAll(f.Name, " ", "-")
+	if f.Program >= 0 && f.Program < len(v.boot.programs) {
+		if f.Name == "log" && f.Text == "" {
+			return // a mark in the log is no test
+		}
+		name += "-after-" + v.boot.programs[f.Program].name
+	}
+	v.suite.test(name, f.Text)
+}
+
+// save keeps a file of the guest in the folder of the logs.
+func (v *verdicts) save(f wire.Frame) error {
+	name := filepath.Join(v.boot.folder, "files", filepath.Clean("/"+f.Name))
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(name, f.Data, 0o644)
+}
+
+func (v *verdicts) command(name string) {
+	if v.device == nil {
+		v.trouble = append(v.trouble, fmt.Sprintf("device command %q, and there is no device", name))
+		return
+	}
+	if err := v.device.Command(name); err != nil {
+		v.trouble = append(v.trouble, err.Error())
+	}
+}
+
+// judge looks at the whole run.
+func (v *verdicts) judge(outcome vm.Outcome, bootErr, deviceErr error) {
+	v.unfinished()
+	v.suite.test("boot", lacks(v.hello.Load(), "the guest did not come up"))
+	v.suite.test("kernel-log", join(v.scanner.Reports()))
+	v.suite.test("device", text(deviceErr))
+	if v.device == nil || !v.device.Killed() {
+		v.suite.test("qemu", vfioLines(outcome.Stderr))
+	}
+	if bootErr != nil {
+		v.trouble = append(v.trouble, bootErr.Error())
+	}
+	if !v.ended || outcome.Status != vm.ExitDone {
+		v.trouble = append(v.trouble, fmt.Sprintf("the guest did not come to its end: QEMU's exit status is %d\n%s\nthe console's end:\n%s",
+			outcome.Status, outcome.Stderr, strings.Join(v.tail, "\n")))
+	}
+	trouble := strings.Join(v.trouble, "\n")
+	v.suite.test("end", trouble)
+	if v.suite.failed {
+		v.suite.s.send(event{Action: "output", Package: v.suite.name, Output: fmt.Sprintf(
+			"logs: %s\nboot it again: %s\n%s\n", v.boot.folder, v.again, v.boot.machine.Command())})
+	}
+}
+
+// unfinished fails the program that was running, and those that never ran.
+func (v *verdicts) unfinished() {
+	if v.current != nil {
+		v.current.end("the machine ended first")
+		v.current = nil
+	}
+	for i := v.next; i < len(v.boot.programs); i++ {
+		s := newSuite(v.stream, v.name(i))
+		s.test("run", "the machine ended before its turn")
+		s.end()
+	}
+}
+
+func lacks(ok bool, otherwise string) string {
+	if ok {
+		return ""
+	}
+	return otherwise
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func join(reports []klog.Report) string {
+	var b strings.Builder
+	for _, r := range reports {
+		b.WriteString(r.String() + "\n")
+	}
+	return b.String()
+}
+
+// vfioLines returns what QEMU says about the device's connection: after such a
+// line it may be dead while the guest's test still passes.
+func vfioLines(stderr string) string {
+	var bad strings.Builder
+	for line := range strings.Lines(stderr) {
+		if strings.Contains(line, "vfio") {
+			bad.WriteString(line)
+		}
+	}
+	return bad.String()
+}

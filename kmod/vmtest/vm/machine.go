@@ -1,0 +1,126 @@
+package vm
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Machine describes a virtual machine. The zero value of an optional field
+// stands for its default.
+type Machine struct {
+	QEMU    string // the command
+	Kernel  string // vmlinux or bzImage
+	Initrd  string
+	Device  string   // the socket of a vfio-user device, "" for none
+	IOMMU   bool     // an emulated VT-d, strict
+	Memory  int      // MiB, default 512
+	CPUs    int      // default 2
+	Append  []string // kernel parameters
+	Console bool     // the guest's console on the terminal, and no results
+}
+
+// Defaults of a Machine.
+const (
+	DefaultMemory = 512 // MiB
+	DefaultCPUs   = 2
+)
+
+// ExitDone is the exit status of QEMU when the guest came to its end: the guest
+// writes 16 to a port, and QEMU exits with twice that and one.
+const ExitDone = 33
+
+// msgTimeout is how long QEMU waits for the device's process. A late answer ends
+// the connection for good, so it is far beyond what a loaded machine needs.
+const msgTimeout = time.Minute
+
+// Args returns QEMU's arguments. The console goes to file descriptor 3, results
+// to the standard output; with Console, both streams are the terminal's.
+func (m Machine) Args() []string {
+	memory, cpus := m.Memory, m.CPUs
+	if memory == 0 {
+		memory = DefaultMemory
+	}
+	if cpus == 0 {
+		cpus = DefaultCPUs
+	}
+	args := []string{
+		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-accel", "tcg,thread=multi", "-cpu", "max",
+		"-smp", fmt.Sprint(cpus), "-m", fmt.Sprintf("%dM", memory),
+		// share=on: the device's process maps the guest's memory.
+		"-object", fmt.Sprintf("memory-backend-memfd,id=mem,size=%dM,share=on", memory),
+		"-machine", "q35,memory-backend=mem",
+		"-device", "isa-debug-exit,iobase=0xf4,iosize=0x04",
+	}
+	if m.Console {
+		args = append(args, "-chardev", "stdio,id=console,signal=off", "-chardev", "null,id=results")
+	} else {
+		args = append(args, "-chardev", "file,id=console,path=/dev/fd/3", "-chardev", "stdio,id=results,signal=off")
+	}
+	args = append(args, "-serial", "chardev:console", "-serial", "chardev:results")
+	if m.IOMMU {
+		args = append(args, "-device", "intel-iommu,caching-mode=on") // before what it translates
+	}
+	if m.Device != "" {
+		args = append(args, "-device", deviceJSON(m.Device))
+	}
+	return append(args, "-kernel", m.Kernel, "-initrd", m.Initrd, "-append", strings.Join(m.parameters(), " "))
+}
+
+// parameters returns the kernel command line.
+func (m Machine) parameters() []string {
+	p := []string{
+		"console=ttyS0", "printk.devkmsg=on",
+		"panic=-1", "oops=panic", // QEMU ends, instead of a guest that limps on
+		"no_timer_check", // a loaded host makes the timer look broken
+	}
+	if m.Console {
+		p = append(p, "loglevel=5")
+	} else {
+		p = append(p, "ignore_loglevel")
+	}
+	if m.IOMMU {
+		p = append(p, "intel_iommu=on", "iommu.strict=1")
+	}
+	return append(p, m.Append...)
+}
+
+// deviceJSON names the device's socket, which QEMU's key=value syntax cannot.
+func deviceJSON(socket string) string {
+	type address struct {
+		Path string `json:"path"`
+		Type string `json:"type"`
+	}
+	text, err := json.Marshal(struct {
+		Driver  string  `json:"driver"`
+		Timeout int64   `json:"x-msg-timeout"`
+		Socket  address `json:"socket"`
+	}{"vfio-user-pci", msgTimeout.Milliseconds(), address{socket, "unix"}})
+	if err != nil {
+		panic(err) // strings and numbers always encode
+	}
+	return string(text)
+}
+
+// Command returns the shell command that boots the machine by hand, with the
+// results on the file descriptor that the guest expects them on.
+func (m Machine) Command() string {
+	words := []string{quote(m.QEMU)}
+	for _, a := range m.Args() {
+		words = append(words, quote(a))
+	}
+	if !m.Console {
+		words = append(words, "3>&2")
+	}
+	return strings.Join(words, " ")
+}
+
+// quote protects a word from the shell.
+func quote(word string) string {
+	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
