@@ -1,5 +1,3 @@
-// Package vfioclient is the client side of vfio-user, for tests: it asks as
-// QEMU asks, and lets a test ask worse.
 package vfioclient
 
 import (
@@ -24,7 +22,9 @@ var ErrGone = errors.New("server has gone")
 
 // Memory is what a server may read and write by messages.
 type Memory interface {
+	// ReadAt fills p, or fails.
 	ReadAt(p []byte, address uint64) error
+	// WriteAt takes all of p, or fails.
 	WriteAt(p []byte, address uint64) error
 }
 
