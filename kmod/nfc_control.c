@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The control channel: requests of all files, served one by one by a worker
+ * that may wait. The worker talks to the device with operations of its own.
+ */
+#include <linux/delay.h>
+#include <linux/slab.h>
+
+#include "nfc_kmod.h"
+
+enum {
+	REPLY_MS = 10000, /* for the reply to a request */
+	GRACE_MS = 1000, /* … once nobody wants it any more */
+	STOP_MS = 2, /* between two questions whether a process returned */
+	STOP_TRIES = 500, /* when nobody waits for the answer */
+};
+
+/* Make the control channel, whose ids are known. */
+int nfc_control_open(struct nfc_life *life)
+{
+	struct nfc_controller *k = &life->control;
+	struct nfc_channel *ch = nfc_channel_new(life, NFC_TARGET_CONTROL, NULL);
+	int rc;
+
+	if (!ch)
+		return -ENOMEM;
+	nfc_core_open(&ch->core, 1, 1, 0);
+	ch->opening = false;
+	k->ch = ch;
+	rc = nfc_channel_enter(ch);
+	if (rc) {
+		k->ch = NULL;
+		nfc_channel_put(ch);
+	}
+	return rc;
+}
+
+/* The life is over and nobody submits any more: break the circle. */
+void nfc_control_close(struct nfc_life *life)
+{
+	struct nfc_channel *ch;
+
+	spin_lock(&life->control.lock);
+	ch = life->control.ch;
+	life->control.ch = NULL;
+	spin_unlock(&life->control.lock);
+	if (ch)
+		nfc_channel_put(ch);
+}
+
+/* End a request that is on no list any more. No locks. */
+static void end(struct nfc_op *op, u32 status, int error)
+{
+	op->c.status = status;
+	op->c.error = error;
+	nfc_op_finish(op);
+}
+
+static u32 status_of_down(struct nfc_life *life)
+{
+	return atomic_read(&life->down) ?: NFC_ERESET;
+}
+
+/* ---- the driver's own operations ---- */
+
+static void own_end(struct nfc_op *op)
+{
+	struct nfc_life *life = op->ch->life;
+
+	complete_all(&op->done);
+	wake_up_all(&life->control.wait);
+}
+
+/* Make one ready for use again. Worker. */
+static void prepare(struct nfc_op *op, struct nfc_channel *ch, u16 opcode)
+{
+	memset(op, 0, sizeof(*op));
+	nfc_op_init(op, opcode, own_end);
+	op->ch = ch;
+	op->length = NFC_PAYLOAD_SIZE;
+}
+
+/*
+ * Wait for one; false if it took longer. When the request is cancelled so is
+ * it, unless keep. Worker.
+ */
+static bool wait_own(struct nfc_op *own, struct nfc_op *op, bool keep,
+		     unsigned int ms)
+{
+	struct nfc_controller *k = &own->ch->life->control;
+	long left = ms ? msecs_to_jiffies(ms) : MAX_SCHEDULE_TIMEOUT;
+
+	left = wait_event_timeout(k->wait,
+				  completion_done(&own->done) ||
+					  READ_ONCE(op->cancelled),
+				  left);
+	if (completion_done(&own->done))
+		return true;
+	if (!left)
+		return false;
+	if (!keep)
+		nfc_op_cancel(own);
+	else
+		ms = GRACE_MS;
+	left = ms ? msecs_to_jiffies(ms) : MAX_SCHEDULE_TIMEOUT;
+	return wait_event_timeout(k->wait, completion_done(&own->done), left);
+}
+
+/* ---- one request ---- */
+
+/* The reply belongs to the request, or the device is at fault. Worker. */
+static u32 check_reply(struct nfc_life *life, const struct nfc_control *req,
+		       struct nfc_control *reply)
+{
+	struct nfc_op *own = &life->control.reply;
+
+	memcpy(reply, own->c.payload, sizeof(*reply));
+	if (own->c.status == NFC_OK && own->c.length == sizeof(*reply) &&
+	    reply->op == req->op && reply->request == req->request &&
+	    le16_to_cpu(reply->status) < NFC_STATUS_COUNT)
+		return le16_to_cpu(reply->status);
+	nfc_life_fail(life, NFC_EFAULT, "control request answered by nonsense");
+	return NFC_EFAULT;
+}
+
+/*
+ * Wait for the reply. It is waited for even when nobody wants it, because it
+ * may hand over something; without one the device is lost. Worker.
+ */
+static u32 take_reply(struct nfc_life *life, struct nfc_op *op,
+		      struct nfc_channel *ch, const struct nfc_control *req,
+		      struct nfc_control *reply)
+{
+	struct nfc_op *own = &life->control.reply;
+
+	prepare(own, ch, NFCOMMS_OP_RECEIVE);
+	nfc_op_start(own);
+	if (!wait_own(own, op, true, REPLY_MS)) {
+		nfc_life_fail(life, NFC_ERESET, "control request not answered");
+		wait_for_completion(&own->done);
+	}
+	if (own->c.status && atomic_read(&life->down))
+		return status_of_down(life);
+	return check_reply(life, req, reply);
+}
+
+/* Send the image of a LOAD, whose first pages are pinned. Worker. */
+static u32 send_image(struct nfc_life *life, struct nfc_op *op, int *error)
+{
+	struct nfc_op *own = &life->control.image;
+
+	nfc_op_start(own);
+	wait_own(own, op, false, 0);
+	*error = own->c.error;
+	op->c.peer_size = own->c.peer_size;
+	return own->c.status;
+}
+
+/* Pin the first pages of an image, so that what fails fails early. Worker. */
+static int prepare_image(struct nfc_op *own, struct nfc_op *op,
+			 struct nfc_channel *ch)
+{
+	int rc;
+
+	prepare(own, ch, NFCOMMS_OP_SEND_IND);
+	nfc_pins_borrow(own, op);
+	rc = nfc_pins_first(own);
+	if (rc) {
+		op->c.peer_size = own->c.peer_size;
+		nfc_pins_fini(own);
+	}
+	return rc;
+}
+
+/*
+ * One request and its reply; image if op's memory goes with it. Returns the
+ * status; error is the host's errno beside it. Worker.
+ */
+static u32 call(struct nfc_life *life, struct nfc_op *op,
+		struct nfc_control *req, struct nfc_control *reply,
+		bool image, int *error)
+{
+	struct nfc_controller *k = &life->control;
+	struct nfc_channel *ch = op->ch;
+	struct nfc_op *own = &k->send;
+	u32 status, sent = NFC_OK;
+	int rc;
+
+	if (op->opcode == NFCOMMS_OP_SUBSCRIBE)
+		ch = k->ch;
+	rc = image ? prepare_image(&k->image, op, ch) : 0;
+	if (rc) {
+		*error = -rc;
+		return rc == -ENOMEM ? NFC_ENOMEM : NFC_EINVAL;
+	}
+	req->request = cpu_to_le32(++k->request);
+	prepare(own, ch, NFCOMMS_OP_SEND);
+	memcpy(own->c.payload, req, sizeof(*req));
+	nfc_op_start(own);
+	wait_own(own, op, false, 0);
+	status = own->c.status;
+	if (image && status)
+		nfc_pins_release(&k->image);
+	else if (image)
+		sent = send_image(life, op, error);
+	if (image)
+		nfc_pins_fini(&k->image);
+	if (!status)
+		status = take_reply(life, op, ch, req, reply);
+	return sent && !atomic_read(&life->down) ? sent : status;
+}
+
+/* ---- what files ask for ---- */
+
+/* Subscribe a target; its channel is in the table already. Worker. */
+static void subscribe(struct nfc_life *life, struct nfc_op *op)
+{
+	struct nfc_control req = {
+		.op = cpu_to_le16(NFC_CONTROL_OPEN),
+		.a = cpu_to_le64(op->length),
+	}, reply;
+	struct nfc_channel *ch = op->ch;
+	u32 handle = op->c.channel;
+	int error = 0;
+	u32 status;
+
+	status = call(life, op, &req, &reply, false, &error);
+	op->c.channel = status ? 0 : handle;
+	if (status) {
+		xa_erase(&op->file->channels, handle);
+		nfc_channel_leave(ch);
+		end(op, status, error);
+		return;
+	}
+	nfc_box_lock(ch->box);
+	nfc_channel_opened(ch, le64_to_cpu(reply.a), le64_to_cpu(reply.b),
+			   le64_to_cpu(reply.c));
+	nfc_box_unlock(ch->box);
+	if (nfc_file_bind(op->file, ch, handle)) {
+		nfc_box_lock(ch->box);
+		nfc_channel_close(ch, NULL);
+		nfc_box_unlock(ch->box);
+	}
+	end(op, NFC_OK, 0);
+}
+
+static void stop_end(struct nfc_op *op)
+{
+	struct nfc_process *p = container_of(op, struct nfc_process, stop);
+	struct nfc_file *file = op->file;
+
+	nfc_channel_put(op->ch);
+	kfree(p);
+	nfc_file_live(file, -1);
+	nfc_file_put(file);
+}
+
+/* Ask a process to return; nobody waits. p is the caller's no more. */
+void nfc_control_stop(struct nfc_life *life, struct nfc_process *p)
+{
+	struct nfc_op *op = &p->stop;
+	struct nfc_control req = {
+		.op = cpu_to_le16(NFC_CONTROL_STOP),
+		.a = cpu_to_le64(p->id),
+	};
+
+	memcpy(op->c.payload, &req, sizeof(req));
+	nfc_control_submit(life, op);
+}
+
+/* Prepare the record of a process. */
+static struct nfc_process *process_new(struct nfc_op *op)
+{
+	struct nfc_process *p = kzalloc(sizeof(*p), GFP_KERNEL);
+
+	if (!p)
+		return NULL;
+	INIT_LIST_HEAD(&p->node);
+	nfc_op_init(&p->stop, NFCOMMS_OP_CONTROL, stop_end);
+	nfc_file_get(op->file);
+	p->stop.file = op->file;
+	p->stop.detached = true;
+	kref_get(&op->ch->ref);
+	p->stop.ch = op->ch;
+	return p;
+}
+
+/* Run a program; the process belongs to the file. Worker. */
+static u32 start(struct nfc_life *life, struct nfc_op *op,
+		 struct nfc_control *req, struct nfc_control *reply,
+		 int *error)
+{
+	struct nfc_process *p = process_new(op);
+	u64 targets = le64_to_cpu(req->b);
+	u32 status;
+
+	*error = p ? 0 : ENOMEM;
+	if (!p)
+		return NFC_ENOMEM;
+	nfc_file_live(op->file, 1);
+	status = call(life, op, req, reply, false, error);
+	p->id = le64_to_cpu(reply->a);
+	p->first = le64_to_cpu(reply->b);
+	p->targets = targets;
+	p->epoch = life->layout.epoch;
+	if (!status && (p->first >= life->layout.channels ||
+			targets > life->layout.channels - p->first)) {
+		nfc_life_fail(life, NFC_EFAULT, "program started out of range");
+		status = NFC_EFAULT;
+	}
+	if (status)
+		stop_end(&p->stop);
+	else if (!nfc_file_adopt(op->file, p))
+		nfc_control_stop(life, p);
+	return status;
+}
+
+/*
+ * Ask a process to return. NFC_EBUSY: it is on its way, ask again; once it was
+ * told, NFC_EINVAL says that it is gone. Worker.
+ */
+static u32 stop(struct nfc_life *life, struct nfc_op *op,
+		struct nfc_control *req, struct nfc_control *reply,
+		int *error)
+{
+	u64 id = le64_to_cpu(req->a);
+	u32 epoch = life->layout.epoch;
+	u32 status;
+
+	if (!op->detached && !nfc_file_owns(op->file, epoch, id))
+		return NFC_EINVAL;
+	status = call(life, op, req, reply, false, error);
+	if (status == NFC_EBUSY) {
+		op->told = true;
+		return status;
+	}
+	if (!op->detached && (!status || status == NFC_EINVAL))
+		nfc_file_disown(op->file, epoch, id);
+	return op->told && status == NFC_EINVAL ? NFC_OK : status;
+}
+
+/* Ask again later, or give up; true if the request stays. Worker. */
+static bool again(struct nfc_life *life, struct nfc_op *op)
+{
+	struct nfc_controller *k = &life->control;
+
+	if (READ_ONCE(op->cancelled) ||
+	    (op->detached && ++op->tries > STOP_TRIES))
+		return false;
+	spin_lock(&k->lock);
+	k->current_op = NULL;
+	list_add_tail(&op->node, &k->later);
+	spin_unlock(&k->lock);
+	return true;
+}
+
+/* CONTROL. Worker. */
+static void request(struct nfc_life *life, struct nfc_op *op)
+{
+	struct nfc_control req, reply = {};
+	int error = 0;
+	u32 status;
+
+	memcpy(&req, op->c.payload, sizeof(req));
+	switch (le16_to_cpu(req.op)) {
+	case NFC_CONTROL_START:
+		status = start(life, op, &req, &reply, &error);
+		break;
+	case NFC_CONTROL_STOP:
+		status = stop(life, op, &req, &reply, &error);
+		if (status == NFC_EBUSY) {
+			if (again(life, op))
+				return;
+			status = NFC_EWITHDRAWN;
+		}
+		break;
+	case NFC_CONTROL_LOAD:
+		req.a = cpu_to_le64(op->pins.cut.size);
+		status = call(life, op, &req, &reply, true, &error);
+		break;
+	default:
+		status = call(life, op, &req, &reply, false, &error);
+	}
+	memcpy(op->c.payload, &reply, sizeof(reply));
+	end(op, status, error);
+}
+
+/* ---- the worker ---- */
+
+/*
+ * The next request; NULL if there is none. When the last one is done, so is the
+ * worker.
+ */
+static struct nfc_op *next(struct nfc_controller *k)
+{
+	struct nfc_op *op;
+	bool only_later;
+
+	do {
+		spin_lock(&k->lock);
+		op = list_first_entry_or_null(&k->queue, struct nfc_op, node);
+		if (op)
+			list_del_init(&op->node);
+		k->current_op = op;
+		only_later = !op && !list_empty(&k->later);
+		if (!op && !only_later)
+			k->running = false;
+		spin_unlock(&k->lock);
+		if (!only_later)
+			return op;
+		wait_event_timeout(k->wait, !list_empty_careful(&k->queue),
+				   msecs_to_jiffies(STOP_MS));
+		spin_lock(&k->lock);
+		list_splice_tail_init(&k->later, &k->queue);
+		spin_unlock(&k->lock);
+	} while (true);
+}
+
+static void control_work(struct work_struct *work)
+{
+	struct nfc_life *life = container_of(work, struct nfc_life,
+					     control.work);
+	struct nfc_op *op;
+
+	while ((op = next(&life->control))) {
+		if (READ_ONCE(op->cancelled) && !op->told) {
+			op->cancelled = true;
+			if (op->opcode == NFCOMMS_OP_SUBSCRIBE) {
+				xa_erase(&op->file->channels, op->c.channel);
+				op->c.channel = 0;
+				nfc_channel_leave(op->ch);
+			}
+			end(op, NFC_EWITHDRAWN, 0);
+		} else if (op->opcode == NFCOMMS_OP_SUBSCRIBE) {
+			subscribe(life, op);
+		} else {
+			request(life, op);
+		}
+	}
+	nfc_life_put(life);
+}
+
+void nfc_control_init(struct nfc_life *life)
+{
+	struct nfc_controller *k = &life->control;
+
+	INIT_WORK(&k->work, control_work);
+	spin_lock_init(&k->lock);
+	INIT_LIST_HEAD(&k->queue);
+	INIT_LIST_HEAD(&k->later);
+	init_waitqueue_head(&k->wait);
+}
+
+/* Queue a request whose channel is set. False if the life is over. */
+static bool enqueue(struct nfc_life *life, struct nfc_op *op)
+{
+	struct nfc_controller *k = &life->control;
+	bool wake = false, open;
+
+	spin_lock(&k->lock);
+	open = k->ch;
+	if (open) {
+		op->place = NFC_PLACE_CONTROL;
+		list_add_tail(&op->node, &k->queue);
+		wake = !k->running;
+		k->running = true;
+	}
+	spin_unlock(&k->lock);
+	if (wake) {
+		kref_get(&life->ref);
+		queue_work(nfc_life_wq, &k->work);
+	}
+	wake_up_all(&k->wait);
+	return open;
+}
+
+/* Give a SUBSCRIBE its channel and a handle that nobody can use yet. */
+static u32 reserve(struct nfc_life *life, struct nfc_op *op)
+{
+	struct nfc_file *file = op->file;
+	struct nfc_channel *ch;
+	u32 handle;
+	int rc;
+
+	if (op->length >= life->layout.channels ||
+	    op->length == NFC_TARGET_CONTROL)
+		return NFC_ENOTARGET;
+	ch = nfc_channel_new(life, (u32)op->length, file);
+	if (!ch)
+		return NFC_ENOMEM;
+	op->ch = ch;
+	rc = nfc_channel_enter(ch);
+	if (rc)
+		return rc == -EBUSY ? NFC_EBUSY :
+		       rc == -ENOMEM ? NFC_ENOMEM :
+				       status_of_down(life);
+	rc = xa_alloc_cyclic(&file->channels, &handle, NULL, XA_LIMIT(1, INT_MAX),
+			     &file->next_handle, GFP_KERNEL_ACCOUNT);
+	if (rc < 0) {
+		nfc_channel_leave(ch);
+		return NFC_ENOMEM;
+	}
+	op->c.channel = handle;
+	return NFC_OK;
+}
+
+/* A request of a file: SUBSCRIBE or CONTROL. It has exactly one completion. */
+void nfc_control_submit(struct nfc_life *life, struct nfc_op *op)
+{
+	u32 status = NFC_OK;
+
+	if (op->opcode == NFCOMMS_OP_SUBSCRIBE) {
+		status = reserve(life, op);
+	} else if (!op->ch) {
+		spin_lock(&life->control.lock);
+		op->ch = life->control.ch;
+		if (op->ch)
+			kref_get(&op->ch->ref);
+		spin_unlock(&life->control.lock);
+	}
+	if (!status && op->ch && enqueue(life, op))
+		return;
+	if (op->opcode == NFCOMMS_OP_SUBSCRIBE && !status) {
+		xa_erase(&op->file->channels, op->c.channel);
+		nfc_channel_leave(op->ch);
+	}
+	if (op->opcode == NFCOMMS_OP_SUBSCRIBE)
+		op->c.channel = 0;
+	end(op, status ?: status_of_down(life), 0);
+}
+
+/* Take a request back, as far as the device did not take it. No locks. */
+void nfc_control_cancel(struct nfc_op *op)
+{
+	struct nfc_channel *ch = READ_ONCE(op->ch);
+
+	WRITE_ONCE(op->cancelled, true);
+	if (ch)
+		wake_up_all(&ch->life->control.wait);
+}
+
+static void forget(struct list_head *list, struct nfc_file *file)
+{
+	struct nfc_op *op;
+
+	list_for_each_entry(op, list, node)
+		if (op->file == file && !op->detached)
+			WRITE_ONCE(op->cancelled, true);
+}
+
+/* Take all requests of a file back. No locks. */
+void nfc_control_forget(struct nfc_life *life, struct nfc_file *file)
+{
+	struct nfc_controller *k = &life->control;
+
+	spin_lock(&k->lock);
+	forget(&k->queue, file);
+	forget(&k->later, file);
+	if (k->current_op && k->current_op->file == file &&
+	    !k->current_op->detached)
+		WRITE_ONCE(k->current_op->cancelled, true);
+	spin_unlock(&k->lock);
+	wake_up_all(&k->wait);
+}
+
+/* Is the payload of a CONTROL in order? */
+int nfc_control_check(const struct nfcomms_op *in)
+{
+	struct nfc_control c;
+
+	memcpy(&c, in->payload, sizeof(c));
+	if (c.status || c.request || c.name[NFC_NAME_SIZE - 1])
+		return -EINVAL;
+	switch (le16_to_cpu(c.op)) {
+	case NFC_CONTROL_LOAD:
+		return in->length && (!c.a || le64_to_cpu(c.a) == in->length) ?
+			       0 :
+			       -EINVAL;
+	case NFC_CONTROL_START:
+	case NFC_CONTROL_STOP:
+	case NFC_CONTROL_PROGRAM:
+	case NFC_CONTROL_MEMORY:
+		return in->length || in->address ? -EINVAL : 0;
+	default:
+		return -EINVAL;
+	}
+}

@@ -1,0 +1,621 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* /dev/nfcommsN: an open file is a client, and what it made ends with it. */
+#include <linux/capability.h>
+#include <linux/fs.h>
+#include <linux/poll.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/uio.h>
+
+#include "nfc_kmod.h"
+
+/* How long release waits; ladders and fences take less. */
+#define RELEASE_TIMEOUT (12 * HZ)
+
+static void file_free(struct kref *ref)
+{
+	struct nfc_file *file = container_of(ref, struct nfc_file, ref);
+
+	xa_destroy(&file->channels);
+	put_device(&file->dev->dev);
+	kvfree(file);
+}
+
+void nfc_file_get(struct nfc_file *file)
+{
+	kref_get(&file->ref);
+}
+
+void nfc_file_put(struct nfc_file *file)
+{
+	kref_put(&file->ref, file_free);
+}
+
+/* Something begins or ends that release waits for. The caller has a reference. */
+void nfc_file_live(struct nfc_file *file, int n)
+{
+	if (!atomic_add_return(n, &file->live))
+		wake_up_all(&file->wait);
+}
+
+/* The channel of a handle, with a reference; NULL if it has none. */
+struct nfc_channel *nfc_file_channel(struct nfc_file *file, u32 handle)
+{
+	struct nfc_channel *ch;
+
+	xa_lock(&file->channels);
+	ch = xa_load(&file->channels, handle);
+	if (ch)
+		kref_get(&ch->ref);
+	xa_unlock(&file->channels);
+	return ch;
+}
+
+/*
+ * An open channel becomes the file's. -ENODEV if the file was closed meanwhile:
+ * the channel is to be closed, by its handle all the same.
+ */
+int nfc_file_bind(struct nfc_file *file, struct nfc_channel *ch, u32 handle)
+{
+	bool dead;
+
+	kref_get(&ch->ref);
+	nfc_file_live(file, 1);
+	nfc_box_lock(ch->box);
+	ch->handle = handle;
+	/* The place is reserved: this does not allocate. */
+	xa_store(&file->channels, handle, ch, GFP_ATOMIC);
+	nfc_box_unlock(ch->box);
+	spin_lock(&file->lock);
+	dead = file->dead;
+	spin_unlock(&file->lock);
+	return dead ? -ENODEV : 0;
+}
+
+/* ---- operations and their completions ---- */
+
+/* What must go even when the file is full: it makes room. */
+static bool makes_room(const struct nfc_op *op)
+{
+	return op->opcode == NFCOMMS_OP_CLOSE ||
+	       op->opcode == NFCOMMS_OP_ACCEPT ||
+	       op->opcode == NFCOMMS_OP_REFUSE;
+}
+
+/* Let an operation in; -EAGAIN if there are too many. */
+int nfc_file_admit(struct nfc_file *file, struct nfc_op *op)
+{
+	u32 most = nfc_param_max_operations;
+	int rc = 0;
+
+	if (makes_room(op))
+		most *= 2;
+	spin_lock(&file->lock);
+	if (file->operations >= most) {
+		rc = -EAGAIN;
+	} else {
+		file->operations++;
+		file->inflight++;
+		if (!op->called)
+			hash_add(file->ops, &op->hash, op->c.user_data);
+		nfc_file_live(file, 1);
+	}
+	spin_unlock(&file->lock);
+	return rc;
+}
+
+/* A name for a CANCEL, so that it finds each operation once. */
+u32 nfc_file_seek(struct nfc_file *file)
+{
+	u32 seek;
+
+	spin_lock(&file->lock);
+	seek = ++file->seek;
+	spin_unlock(&file->lock);
+	return seek;
+}
+
+/* The next operation in flight with this user_data, with a reference. */
+struct nfc_op *nfc_file_next(struct nfc_file *file, u64 user_data, u32 seek)
+{
+	struct nfc_op *op, *found = NULL;
+
+	spin_lock(&file->lock);
+	hash_for_each_possible(file->ops, op, hash, user_data) {
+		if (op->c.user_data != user_data || op->sought == seek)
+			continue;
+		op->sought = seek;
+		refcount_inc(&op->ref);
+		found = op;
+		break;
+	}
+	spin_unlock(&file->lock);
+	return found;
+}
+
+/* A file's operation has ended: hand its completion over. No locks. */
+void nfc_file_report(struct nfc_op *op)
+{
+	struct nfc_file *file = op->file;
+	bool keep;
+
+	if (op->opcode != NFCOMMS_OP_RECEIVE &&
+	    op->opcode != NFCOMMS_OP_CONTROL)
+		memset(op->c.payload, 0, sizeof(op->c.payload));
+	if (op->moving)
+		atomic_dec(&file->moving);
+	spin_lock(&file->lock);
+	hash_del(&op->hash);
+	file->inflight--;
+	keep = !op->called && !file->dead;
+	if (keep)
+		list_add_tail(&op->node, &file->done);
+	else
+		file->operations--;
+	spin_unlock(&file->lock);
+	if (keep)
+		wake_up_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
+	nfc_file_get(file);
+	if (!keep) {
+		complete_all(&op->done);
+		nfc_op_put(op);
+	}
+	nfc_file_live(file, -1);
+	nfc_file_put(file);
+}
+
+/* The oldest completion; NULL if there is none. */
+static struct nfc_op *pop(struct nfc_file *file)
+{
+	struct nfc_op *op;
+
+	spin_lock(&file->lock);
+	op = list_first_entry_or_null(&file->done, struct nfc_op, node);
+	if (op) {
+		list_del_init(&op->node);
+		file->operations--;
+	}
+	spin_unlock(&file->lock);
+	return op;
+}
+
+/* It could not be handed over: the next read gets it. */
+static void unpop(struct nfc_file *file, struct nfc_op *op)
+{
+	spin_lock(&file->lock);
+	list_add(&op->node, &file->done);
+	file->operations++;
+	spin_unlock(&file->lock);
+}
+
+static bool any(struct nfc_file *file)
+{
+	return !list_empty_careful(&file->done);
+}
+
+static bool removed(struct nfc_file *file)
+{
+	return READ_ONCE(file->dev->removed);
+}
+
+/* Nothing comes any more. */
+static bool ended(struct nfc_file *file)
+{
+	return removed(file) && !any(file) && !READ_ONCE(file->inflight);
+}
+
+/* Wait for a completion; a signal ends that without having taken one. */
+static int await(struct nfc_file *file, bool nowait)
+{
+	if (nowait && !any(file))
+		return -EAGAIN;
+	return wait_event_interruptible(file->wait, any(file) || ended(file));
+}
+
+/*
+ * Completions, as many as fit; at least one, unless it says why not. 0 once the
+ * device is removed and the last one was read.
+ */
+static ssize_t nfc_read(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct nfc_file *file = iocb->ki_filp->private_data;
+	bool nowait = iocb->ki_filp->f_flags & O_NONBLOCK ||
+		      iocb->ki_flags & IOCB_NOWAIT;
+	const size_t size = sizeof(struct nfcomms_completion);
+	ssize_t done = 0;
+	struct nfc_op *op;
+	int rc;
+
+	if (iov_iter_count(to) < size)
+		return -EINVAL;
+	while (iov_iter_count(to) >= size) {
+		op = pop(file);
+		if (!op && (done || ended(file)))
+			break;
+		if (!op) {
+			rc = await(file, nowait);
+			if (rc)
+				return rc;
+			continue;
+		}
+		if (copy_to_iter(&op->c, size, to) != size) {
+			unpop(file, op);
+			return done ?: -EFAULT;
+		}
+		nfc_op_put(op);
+		done += size;
+	}
+	return done;
+}
+
+static __poll_t nfc_poll(struct file *f, poll_table *wait)
+{
+	struct nfc_file *file = f->private_data;
+	__poll_t events = 0;
+
+	poll_wait(f, &file->wait, wait);
+	if (any(file))
+		events |= EPOLLIN | EPOLLRDNORM;
+	if (removed(file))
+		events |= EPOLLHUP | EPOLLERR;
+	return events;
+}
+
+/* ---- processes ---- */
+
+/* Another process cannot have these targets while the older one lives. */
+static bool replaces(const struct nfc_process *p, const struct nfc_process *old)
+{
+	return old->epoch != p->epoch || old->id == p->id ||
+	       (old->first < p->first + p->targets &&
+		p->first < old->first + old->targets);
+}
+
+/* A process becomes the file's; false if the file was closed meanwhile. */
+bool nfc_file_adopt(struct nfc_file *file, struct nfc_process *p)
+{
+	struct nfc_process *old, *next;
+	LIST_HEAD(ended);
+	bool ok;
+
+	spin_lock(&file->lock);
+	ok = !file->dead;
+	list_for_each_entry_safe(old, next, &file->processes, node)
+		if (replaces(p, old))
+			list_move(&old->node, &ended);
+	if (ok)
+		list_add_tail(&p->node, &file->processes);
+	spin_unlock(&file->lock);
+	list_for_each_entry_safe(old, next, &ended, node) {
+		list_del_init(&old->node);
+		old->stop.end(&old->stop);
+	}
+	return ok;
+}
+
+/* Find a process. Must hold file->lock. */
+static struct nfc_process *find(struct nfc_file *file, u32 epoch, u64 id)
+{
+	struct nfc_process *p;
+
+	list_for_each_entry(p, &file->processes, node)
+		if (p->epoch == epoch && p->id == id)
+			return p;
+	return NULL;
+}
+
+bool nfc_file_owns(struct nfc_file *file, u32 epoch, u64 id)
+{
+	bool owns;
+
+	spin_lock(&file->lock);
+	owns = find(file, epoch, id);
+	spin_unlock(&file->lock);
+	return owns;
+}
+
+/* A process has ended. */
+void nfc_file_disown(struct nfc_file *file, u32 epoch, u64 id)
+{
+	struct nfc_process *p;
+
+	spin_lock(&file->lock);
+	p = find(file, epoch, id);
+	if (p)
+		list_del_init(&p->node);
+	spin_unlock(&file->lock);
+	if (p)
+		p->stop.end(&p->stop);
+}
+
+/* Stop all processes of a file that is being closed. */
+static void stop_all(struct nfc_file *file, struct nfc_life *life)
+{
+	struct nfc_process *p;
+
+	do {
+		spin_lock(&file->lock);
+		p = list_first_entry_or_null(&file->processes,
+					     struct nfc_process, node);
+		if (p)
+			list_del_init(&p->node);
+		spin_unlock(&file->lock);
+		if (p && life && p->epoch == life->layout.epoch)
+			nfc_control_stop(life, p);
+		else if (p)
+			p->stop.end(&p->stop);
+	} while (p);
+}
+
+/* ---- open, close ---- */
+
+static int nfc_open(struct inode *inode, struct file *f)
+{
+	struct nfc_dev *dev = container_of(inode->i_cdev, struct nfc_dev, cdev);
+	struct nfc_file *file;
+
+	if (READ_ONCE(dev->removed))
+		return -ENXIO;
+	file = kvzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
+	if (!file)
+		return -ENOMEM;
+	kref_init(&file->ref);
+	get_device(&dev->dev);
+	file->dev = dev;
+	file->next_handle = 1;
+	spin_lock_init(&file->lock);
+	INIT_LIST_HEAD(&file->done);
+	INIT_LIST_HEAD(&file->processes);
+	init_waitqueue_head(&file->wait);
+	xa_init_flags(&file->channels, XA_FLAGS_ALLOC1);
+	hash_init(file->ops);
+	f->private_data = file;
+	spin_lock(&dev->life_lock);
+	list_add_tail(&file->node, &dev->files);
+	spin_unlock(&dev->life_lock);
+	return stream_open(inode, f);
+}
+
+/* The device is removed: whoever reads or polls hears it. */
+void nfc_file_wake_all(struct nfc_dev *dev)
+{
+	struct nfc_file *file;
+
+	spin_lock(&dev->life_lock);
+	list_for_each_entry(file, &dev->files, node)
+		wake_up_all(&file->wait);
+	spin_unlock(&dev->life_lock);
+}
+
+/* Close all channels; every operation of theirs ends. */
+static void close_all(struct nfc_file *file)
+{
+	struct nfc_channel *ch;
+	unsigned long handle;
+
+	xa_for_each(&file->channels, handle, ch) {
+		ch = nfc_file_channel(file, (u32)handle);
+		if (!ch)
+			continue;
+		nfc_box_lock(ch->box);
+		nfc_channel_close(ch, NULL);
+		nfc_box_unlock(ch->box);
+		nfc_channel_put(ch);
+	}
+}
+
+/* Completions that nobody will read. */
+static void forget_done(struct nfc_file *file)
+{
+	struct nfc_op *op;
+
+	while ((op = pop(file)))
+		nfc_op_put(op);
+}
+
+/*
+ * Everything of the file ends. The ladder bounds that, and a device that does
+ * not answer is fenced; what a caller's own page fault holds up ends later, for
+ * all of it has references.
+ */
+static int nfc_release(struct inode *inode, struct file *f)
+{
+	struct nfc_file *file = f->private_data;
+	struct nfc_life *life = nfc_life_get(file->dev);
+
+	spin_lock(&file->dev->life_lock);
+	list_del(&file->node);
+	spin_unlock(&file->dev->life_lock);
+	spin_lock(&file->lock);
+	file->dead = true;
+	spin_unlock(&file->lock);
+	if (life)
+		nfc_control_forget(life, file);
+	close_all(file);
+	stop_all(file, life);
+	if (life)
+		nfc_life_put(life);
+	forget_done(file);
+	wait_event_timeout(file->wait, !atomic_read(&file->live),
+			   RELEASE_TIMEOUT);
+	nfc_file_put(file);
+	return 0;
+}
+
+/* ---- ioctls ---- */
+
+/* The size that begins a structure which is only written. */
+static int check_out(void __user *arg, size_t ksize)
+{
+	u32 size;
+	int rc;
+
+	if (get_user(size, (u32 __user *)arg))
+		return -EFAULT;
+	if (size < ksize)
+		return -EINVAL;
+	if (size > PAGE_SIZE)
+		return -E2BIG;
+	rc = check_zeroed_user(arg + ksize, size - ksize);
+	return rc < 0 ? rc : rc ? 0 : -E2BIG;
+}
+
+static long ioc_info(struct nfc_file *file, void __user *arg)
+{
+	struct nfcomms_info info = { .size = sizeof(info) };
+	struct nfc_life *life;
+	const struct nfc_layout *l;
+	int rc = check_out(arg, sizeof(info));
+
+	if (rc)
+		return rc;
+	life = nfc_life_get(file->dev);
+	if (!life)
+		return -ENODEV;
+	l = &life->layout;
+	info.uapi = NFCOMMS_UAPI_MAJOR << 16 | NFCOMMS_UAPI_MINOR;
+	info.abi = l->major << 16 | l->minor;
+	info.epoch = l->epoch;
+	info.channels = l->channels;
+	info.mailboxes = l->mailboxes;
+	info.islands = l->islands;
+	info.slots = l->slots;
+	info.window = l->window;
+	info.beat_ms = l->beat_ms;
+	info.read_managers = l->read_managers;
+	info.write_managers = l->write_managers;
+	info.contexts = l->contexts;
+	info.capabilities = l->capabilities;
+	info.vectors = file->dev->vectors;
+	info.max_operations = nfc_param_max_operations;
+	info.max_transfer = l->max_transfer;
+	info.memlock_limit = capable(CAP_IPC_LOCK) ? U64_MAX :
+						     rlimit(RLIMIT_MEMLOCK);
+	info.memlock_used = (u64)atomic64_read(&current->mm->pinned_vm)
+			    << PAGE_SHIFT;
+	strscpy(info.driver, NFC_MODULE_VERSION, sizeof(info.driver));
+	nfc_life_put(life);
+	return copy_to_user(arg, &info, sizeof(info)) ? -EFAULT : 0;
+}
+
+static long ioc_health(struct nfc_file *file, void __user *arg)
+{
+	struct nfcomms_health h = { .size = sizeof(h) };
+	struct nfc_dev *dev = file->dev;
+	struct nfc_life *life;
+	u32 moving;
+	int rc = check_out(arg, sizeof(h));
+
+	if (rc)
+		return rc;
+	h.state = nfc_dev_state(dev);
+	life = nfc_life_get(dev);
+	if (life) {
+		nfc_watch_health(life, &h);
+		nfc_life_put(life);
+	}
+	h.interrupts = nfc_counted(dev, NFC_COUNT_INTERRUPTS);
+	h.spurious = nfc_counted(dev, NFC_COUNT_SPURIOUS);
+	h.doorbells = nfc_counted(dev, NFC_COUNT_DOORBELLS);
+	h.dropped = nfc_counted(dev, NFC_COUNT_DROPPED);
+	h.faults = nfc_counted(dev, NFC_COUNT_FAULTS);
+	h.resets = nfc_counted(dev, NFC_COUNT_RESETS);
+	h.lists = nfc_counted(dev, NFC_COUNT_LISTS);
+	h.repeated = nfc_counted(dev, NFC_COUNT_REPEATED);
+	h.pinned = nfc_counted(dev, NFC_COUNT_PINNED);
+	h.operations = READ_ONCE(file->inflight);
+	moving = atomic_read(&file->moving);
+	h.blocked = h.operations > moving ? h.operations - moving : 0;
+	return copy_to_user(arg, &h, sizeof(h)) ? -EFAULT : 0;
+}
+
+static long ioc_channel(struct nfc_file *file, void __user *arg)
+{
+	struct nfcomms_channel c, in;
+	struct nfc_channel *ch;
+	int d, rc = nfc_copy_in(&in, sizeof(in), arg);
+
+	if (rc)
+		return rc;
+	c = (struct nfcomms_channel){ .size = sizeof(c), .channel = in.channel };
+	if (in.target || in.halves || in.lists || in.repeated ||
+	    memchr_inv(in.rsvd, 0, sizeof(in.rsvd)))
+		return -EINVAL;
+	ch = nfc_file_channel(file, in.channel);
+	if (!ch)
+		return -ENOENT;
+	nfc_box_lock(ch->box);
+	c.target = ch->id;
+	c.lists = ch->lists;
+	c.repeated = ch->repeated;
+	for (d = NFC_H2D; d <= NFC_D2H; d++)
+		if (!ch->gone && !ch->half[d].shut)
+			c.halves |= d == NFC_H2D ? NFCOMMS_H2D : NFCOMMS_D2H;
+	nfc_box_unlock(ch->box);
+	nfc_channel_put(ch);
+	return copy_to_user(arg, &c, sizeof(c)) ? -EFAULT : 0;
+}
+
+static bool power_of_two(u32 v, u32 low, u32 high)
+{
+	return !v || (v >= low && v <= high && !(v & (v - 1)));
+}
+
+static long ioc_reset(struct nfc_file *file, void __user *arg)
+{
+	struct nfcomms_reset r;
+	int rc;
+
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	rc = nfc_copy_in(&r, sizeof(r), arg);
+	if (rc)
+		return rc;
+	if (r.flags || memchr_inv(r.rsvd, 0, sizeof(r.rsvd)) ||
+	    r.channels > NFC_CHANNELS_MAX || r.mailboxes > NFC_MAILBOXES_MAX ||
+	    r.islands > NFC_ISLANDS_MAX ||
+	    !power_of_two(r.slots, NFC_SLOTS_MIN, NFC_SLOTS_MAX) ||
+	    !power_of_two(r.window, 1, NFC_WINDOW_MAX) ||
+	    r.emem >> NFC_PAGE_SHIFT > U32_MAX)
+		return -EINVAL;
+	return nfc_dev_reset(file->dev, &r);
+}
+
+static long nfc_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
+{
+	struct nfc_file *file = f->private_data;
+	void __user *user = (void __user *)arg;
+
+	if (_IOC_TYPE(cmd) != _IOC_TYPE(NFCOMMS_IOC_INFO))
+		return -ENOTTY;
+	/* By number: a later user's structure is larger, and says so itself. */
+	switch (_IOC_NR(cmd)) {
+	case _IOC_NR(NFCOMMS_IOC_HEALTH):
+		return ioc_health(file, user);
+	case _IOC_NR(NFCOMMS_IOC_CHANNEL):
+		return ioc_channel(file, user);
+	case _IOC_NR(NFCOMMS_IOC_CANCEL):
+		return nfc_ioc_cancel(file, user);
+	case _IOC_NR(NFCOMMS_IOC_INFO):
+		return removed(file) ? -ENODEV : ioc_info(file, user);
+	case _IOC_NR(NFCOMMS_IOC_SUBMIT):
+		return removed(file) ? -ENODEV : nfc_ioc_submit(file, user);
+	case _IOC_NR(NFCOMMS_IOC_CALL):
+		return removed(file) ? -ENODEV : nfc_ioc_call(file, user);
+	case _IOC_NR(NFCOMMS_IOC_RESET):
+		return removed(file) ? -ENODEV : ioc_reset(file, user);
+	default:
+		return -ENOTTY;
+	}
+}
+
+const struct file_operations nfc_fops = {
+	.owner = THIS_MODULE,
+	.open = nfc_open,
+	.release = nfc_release,
+	.read_iter = nfc_read,
+	.poll = nfc_poll,
+	.unlocked_ioctl = nfc_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+};

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The registers of BAR 0, and the device's boot, reset and end. */
+#include <linux/delay.h>
+#include <linux/io.h>
+#include <linux/iopoll.h>
+
+#include "nfc_kmod.h"
+
+enum {
+	BOOT_US = 10 * USEC_PER_SEC, /* for a RESET */
+	QUIESCE_US = USEC_PER_SEC,
+	POLL_US = 100,
+};
+
+static u32 reg(struct nfc_dev *dev, u32 at)
+{
+	return readl(dev->regs + at);
+}
+
+static void set_reg(struct nfc_dev *dev, u32 at, u32 value)
+{
+	writel(value, dev->regs + at);
+}
+
+/* A device that is gone reads as all ones. */
+bool nfc_hw_gone(struct nfc_dev *dev)
+{
+	return READ_ONCE(dev->removed) || reg(dev, NFC_REG_ID) == ~0u;
+}
+
+u32 nfc_hw_status(struct nfc_dev *dev)
+{
+	return reg(dev, NFC_REG_STATUS);
+}
+
+/* Is it a device that this driver knows? */
+int nfc_hw_identify(struct nfc_dev *dev)
+{
+	u32 id = reg(dev, NFC_REG_ID), version, abi;
+
+	if (id == ~0u)
+		return -ENODEV;
+	version = reg(dev, NFC_REG_VERSION);
+	abi = reg(dev, NFC_REG_ABI);
+	if (id != NFC_MAGIC || version >> 16 != NFC_PCI_MAJOR) {
+		dev_err(&dev->pdev->dev,
+			"id %#x, register interface %u.%u: this driver knows %u.x\n",
+			id, version >> 16, version & 0xffff, NFC_PCI_MAJOR);
+		return -ENODEV;
+	}
+	if (abi >> 16 != NFC_ABI_MAJOR) {
+		dev_err(&dev->pdev->dev,
+			"firmware of ABI %u.%u: this driver knows %u.x\n",
+			abi >> 16, abi & 0xffff, NFC_ABI_MAJOR);
+		return -ENODEV;
+	}
+	dev->capabilities = reg(dev, NFC_REG_CAPABILITIES);
+	return 0;
+}
+
+/* The errno of a device status, for what returns one. */
+int nfc_status_errno(u32 status)
+{
+	static const int errnos[NFC_STATUS_COUNT] = {
+		[NFC_ECLOSED] = EPIPE,	       [NFC_ETIMEOUT] = ETIMEDOUT,
+		[NFC_ESIZE] = EMSGSIZE,	       [NFC_EKIND] = EPROTOTYPE,
+		[NFC_ETOOLARGE] = E2BIG,       [NFC_ERANGE] = ERANGE,
+		[NFC_EPROTO] = EPROTO,	       [NFC_EDMA] = EIO,
+		[NFC_EABORTED] = ECONNABORTED, [NFC_EWITHDRAWN] = ECANCELED,
+		[NFC_ENOTARGET] = ENXIO,       [NFC_EBUSY] = EBUSY,
+		[NFC_ENOPROGRAM] = ENOENT,     [NFC_EABI] = ENOEXEC,
+		[NFC_ENOMEM] = ENOMEM,	       [NFC_EINVAL] = EINVAL,
+		[NFC_ENOTSUP] = EOPNOTSUPP,    [NFC_ESTOPPED] = EINTR,
+		[NFC_ERESET] = ENODEV,	       [NFC_EFAULT] = EHOSTDOWN,
+	};
+
+	return status < NFC_STATUS_COUNT ? -errnos[status] : -EPROTO;
+}
+
+/* How the host wants to be told; a reset of the function forgets it. */
+static void configure(struct nfc_dev *dev)
+{
+	set_reg(dev, NFC_REG_VECTORS, dev->vectors);
+	if (dev->capabilities & NFC_PCI_CAP_HOLDOFF)
+		set_reg(dev, NFC_REG_HOLDOFF, min(nfc_param_holdoff, 10000u));
+	if (dev->capabilities & NFC_PCI_CAP_WATCHDOG)
+		set_reg(dev, NFC_REG_WATCHDOG, nfc_param_watchdog_ms);
+	nfc_hw_beat(dev);
+}
+
+/* Shape of the next life; zeros leave it to the device. */
+static int set_shape(struct nfc_dev *dev, const struct nfcomms_reset *s)
+{
+	bool any = s->channels || s->mailboxes || s->islands || s->slots ||
+		   s->window || s->timeout_ms || s->emem;
+
+	if (!(dev->capabilities & NFC_PCI_CAP_SHAPE))
+		return any ? -EOPNOTSUPP : 0;
+	set_reg(dev, NFC_REG_SHAPE_CHANNELS, s->channels);
+	set_reg(dev, NFC_REG_SHAPE_MAILBOXES, s->mailboxes);
+	set_reg(dev, NFC_REG_SHAPE_ISLANDS, s->islands);
+	set_reg(dev, NFC_REG_SHAPE_SLOTS, s->slots);
+	set_reg(dev, NFC_REG_SHAPE_WINDOW, s->window);
+	set_reg(dev, NFC_REG_SHAPE_TIMEOUT, s->timeout_ms);
+	set_reg(dev, NFC_REG_SHAPE_EMEM, (u32)(s->emem >> NFC_PAGE_SHIFT));
+	return 0;
+}
+
+/*
+ * End the device's life, if it has one, and boot the next. Its mailboxes lie in
+ * the BAR when this returns 0. Must hold life_mutex.
+ */
+int nfc_hw_boot(struct nfc_dev *dev, const struct nfcomms_reset *shape)
+{
+	u32 status;
+	int rc;
+
+	if (nfc_hw_gone(dev))
+		return -ENODEV;
+	pci_set_master(dev->pdev);
+	configure(dev);
+	rc = set_shape(dev, shape);
+	if (rc)
+		return rc;
+	set_reg(dev, NFC_REG_CONTROL, NFC_PCI_CONTROL_RESET);
+	rc = readl_poll_timeout(dev->regs + NFC_REG_STATUS, status,
+				!(status & NFC_PCI_STATUS_BUSY) ||
+					status == ~0u,
+				POLL_US, BOOT_US);
+	if (status == ~0u)
+		return -ENODEV;
+	if (rc) {
+		dev_err(&dev->pdev->dev, "no boot within %u s\n",
+			(unsigned int)(BOOT_US / USEC_PER_SEC));
+		return rc;
+	}
+	if (dev->capabilities & NFC_PCI_CAP_SHAPE) {
+		rc = nfc_status_errno(reg(dev, NFC_REG_SHAPE_STATUS));
+		if (rc)
+			return rc;
+	}
+	configure(dev);
+	if ((status & NFC_PCI_STATUS_STATE) == NFC_DEVICE_READY)
+		return 0;
+	dev_err(&dev->pdev->dev, "state %u after boot\n",
+		status & NFC_PCI_STATUS_STATE);
+	return -EIO;
+}
+
+/*
+ * Make sure that the device does no more DMA: ask it, then take its right to.
+ * Sleeps. Whoever unmaps memory after it can be sure that it is quiet.
+ */
+void nfc_hw_quiesce(struct nfc_dev *dev)
+{
+	u32 status;
+	int rc;
+
+	if (nfc_hw_gone(dev))
+		return;
+	set_reg(dev, NFC_REG_CONTROL, NFC_PCI_CONTROL_QUIESCE);
+	rc = readl_poll_timeout(dev->regs + NFC_REG_STATUS, status,
+				!(status & (NFC_PCI_STATUS_BUSY |
+					    NFC_PCI_STATUS_DMA)) ||
+					status == ~0u,
+				POLL_US, QUIESCE_US);
+	pci_clear_master(dev->pdev);
+	if (pci_wait_for_pending_transaction(dev->pdev) && !rc)
+		return;
+	if (status != ~0u)
+		dev_warn(&dev->pdev->dev,
+			 "not quiet by itself: bus mastering is off\n");
+}
+
+/* The host lives. */
+void nfc_hw_beat(struct nfc_dev *dev)
+{
+	set_reg(dev, NFC_REG_HOST_BEAT, 1);
+}
+
+/* Check what the device says of itself, and answer. Must hold life_mutex. */
+int nfc_hw_handshake(struct nfc_dev *dev, struct nfc_layout *l)
+{
+	struct nfc_slot hello = {};
+	struct nfc_area area;
+	const char *why;
+	void __iomem *to = dev->area + offsetof(struct nfc_area, host_hello);
+	int rc;
+
+	memcpy_fromio(&area, dev->area, sizeof(area));
+	rc = nfc_layout_check(&area, dev->room, l, &why);
+	if (rc) {
+		dev_err(&dev->pdev->dev, "handshake: %s\n", why);
+		return rc;
+	}
+	nfc_layout_answer(l, &hello);
+	memcpy_toio(to + offsetof(struct nfc_slot, payload), hello.payload,
+		    sizeof(hello.payload));
+	writeq(le64_to_cpu(hello.header), to);
+	return 0;
+}

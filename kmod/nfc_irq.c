@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Interrupts: the hard handler only wakes its thread, which drains the rings of
+ * its islands. With one vector everything comes on it; with more, vector 0 is
+ * for changes of the device's state, and the islands share the others.
+ */
+#include <linux/delay.h>
+
+#include "nfc_kmod.h"
+#include "trace.h"
+
+enum {
+	BURST_MAX = 64, /* interrupts while the thread runs once: a storm */
+	REST_US = 1000, /* the vector is masked for so long then */
+};
+
+/* The vector that rings for an island. */
+u32 nfc_irq_vector(struct nfc_dev *dev, u32 island)
+{
+	return dev->vectors == 1 ? 0 : 1 + island % (dev->vectors - 1);
+}
+
+static irqreturn_t hard_irq(int irq, void *data)
+{
+	struct nfc_vector *v = data;
+
+	nfc_count(v->dev, NFC_COUNT_INTERRUPTS, 1);
+	/*
+	 * While it is masked the interrupt core keeps what comes pending, so a
+	 * storm costs bounded time and nothing is lost.
+	 */
+	if (atomic_inc_return(&v->burst) == BURST_MAX) {
+		disable_irq_nosync(irq);
+		WRITE_ONCE(v->masked, true);
+	}
+	return IRQ_WAKE_THREAD;
+}
+
+/* The device's state may have changed. */
+static void look_at_state(struct nfc_life *life)
+{
+	u32 status = nfc_hw_status(life->dev);
+
+	if (nfc_hw_gone(life->dev))
+		nfc_life_fail(life, NFC_ERESET, "the device is gone");
+	else if ((status & NFC_PCI_STATUS_STATE) == NFC_DEVICE_FAULT)
+		nfc_life_fail(life, NFC_EFAULT, "the device is in fault");
+	else if (status & NFC_PCI_STATUS_WATCHDOG)
+		nfc_life_fail(life, NFC_ERESET, "the device missed the host");
+}
+
+static u32 serve(struct nfc_life *life, u32 index)
+{
+	struct nfc_dev *dev = life->dev;
+	u32 i, messages = 0;
+
+	for (i = 0; i < life->boxes; i++)
+		if (nfc_irq_vector(dev, life->box[i].island) == index)
+			messages += nfc_box_drain_all(&life->box[i]);
+	if (!index && !messages)
+		look_at_state(life);
+	return messages;
+}
+
+static irqreturn_t thread_irq(int irq, void *data)
+{
+	struct nfc_vector *v = data;
+	struct nfc_life *life;
+	u32 messages = 0;
+
+	/* What comes from here on starts the thread again. */
+	atomic_set(&v->burst, 0);
+	life = nfc_life_get(v->dev);
+	if (life && !atomic_read(&life->down))
+		messages = serve(life, v->index);
+	if (life)
+		nfc_life_put(life);
+	if (!messages)
+		nfc_count(v->dev, NFC_COUNT_SPURIOUS, 1);
+	trace_nfcomms_irq(v->index, messages);
+	if (READ_ONCE(v->masked)) {
+		usleep_range(REST_US, 2 * REST_US);
+		WRITE_ONCE(v->masked, false);
+		enable_irq(irq);
+	}
+	return IRQ_HANDLED;
+}
+
+static int request(struct nfc_dev *dev, u32 i)
+{
+	struct nfc_vector *v = &dev->vector[i];
+
+	v->dev = dev;
+	v->index = i;
+	v->irq = pci_irq_vector(dev->pdev, i);
+	snprintf(v->name, sizeof(v->name), NFC_NAME "%d-%u", dev->minor, i);
+	return request_threaded_irq(v->irq, hard_irq, thread_irq, 0, v->name,
+				    v);
+}
+
+/* As many vectors as there are processors and one, if nobody says otherwise. */
+int nfc_irq_init(struct nfc_dev *dev)
+{
+	u32 want = nfc_param_vectors ?: num_online_cpus() + 1;
+	u32 i;
+	int rc;
+
+	rc = pci_alloc_irq_vectors(dev->pdev, 1,
+				   min_t(u32, want, NFC_VECTORS_MAX),
+				   PCI_IRQ_MSIX);
+	if (rc < 0)
+		return rc;
+	dev->vectors = rc;
+	for (i = 0; i < dev->vectors; i++) {
+		rc = request(dev, i);
+		if (!rc)
+			continue;
+		while (i--)
+			free_irq(dev->vector[i].irq, &dev->vector[i]);
+		pci_free_irq_vectors(dev->pdev);
+		return rc;
+	}
+	return 0;
+}
+
+void nfc_irq_fini(struct nfc_dev *dev)
+{
+	u32 i;
+
+	for (i = 0; i < dev->vectors; i++)
+		free_irq(dev->vector[i].irq, &dev->vector[i]);
+	pci_free_irq_vectors(dev->pdev);
+}

@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Operations: made with their completion, started, cancelled, finished. */
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "nfc_kmod.h"
+#include "trace.h"
+
+static void pin_work(struct work_struct *work)
+{
+	nfc_pins_run(container_of(work, struct nfc_op, pins.work));
+}
+
+/* A zeroed operation with one reference; end reports it. */
+void nfc_op_init(struct nfc_op *op, u16 opcode, void (*end)(struct nfc_op *))
+{
+	refcount_set(&op->ref, 1);
+	atomic_set(&op->holds, 1);
+	INIT_LIST_HEAD(&op->node);
+	INIT_LIST_HEAD(&op->pin_node);
+	INIT_HLIST_NODE(&op->hash);
+	INIT_LIST_HEAD(&op->pins.chunks);
+	INIT_WORK(&op->pins.work, pin_work);
+	init_completion(&op->done);
+	op->end = end;
+	op->opcode = opcode;
+	op->c.opcode = opcode;
+}
+
+/* Must not hold box. */
+void nfc_op_put(struct nfc_op *op)
+{
+	if (!refcount_dec_and_test(&op->ref))
+		return;
+	nfc_pins_fini(op);
+	if (op->ch)
+		nfc_channel_put(op->ch);
+	if (op->file)
+		nfc_file_put(op->file);
+	kmem_cache_free(nfc_op_cache, op);
+}
+
+/* It has ended; it is finished when the box is let go. Must hold box. */
+void nfc_op_over(struct nfc_op *op, u32 status)
+{
+	op->place = NFC_PLACE_OVER;
+	op->c.status = status;
+	list_add_tail(&op->node, &op->ch->box->ended);
+}
+
+/* The same, with the host's errno. Must hold box. */
+void nfc_op_error(struct nfc_op *op, u32 status, int error)
+{
+	op->c.error = error;
+	nfc_op_over(op, status);
+}
+
+/*
+ * Finish an operation that has ended: its memory is given back, and it is
+ * reported once nobody works for it any more. No locks.
+ */
+void nfc_op_finish(struct nfc_op *op)
+{
+	nfc_pins_release(op);
+	nfc_op_release_hold(op);
+}
+
+void nfc_op_release_hold(struct nfc_op *op)
+{
+	if (!atomic_dec_and_test(&op->holds))
+		return;
+	trace_nfcomms_complete(op);
+	op->end(op);
+}
+
+static struct nfc_half *half_of(const struct nfc_op *op)
+{
+	switch (op->opcode) {
+	case NFCOMMS_OP_SEND:
+	case NFCOMMS_OP_SEND_IND:
+		return &op->ch->half[NFC_H2D];
+	case NFCOMMS_OP_ARM:
+		return &op->ch->half[op->flags & NFCOMMS_D2H ? NFC_D2H :
+							       NFC_H2D];
+	default:
+		return &op->ch->half[NFC_D2H];
+	}
+}
+
+/* Start an operation on its channel. Must hold box. */
+static void start(struct nfc_op *op)
+{
+	struct nfc_channel *ch = op->ch;
+
+	if (op->cancelled) {
+		nfc_op_over(op, NFC_EWITHDRAWN);
+		return;
+	}
+	switch (op->opcode) {
+	case NFCOMMS_OP_CLOSE:
+		nfc_channel_close(ch, op);
+		break;
+	case NFCOMMS_OP_ARM:
+		if (ch->box->dead)
+			nfc_op_over(op, atomic_read(&ch->life->down) ?:
+						NFC_ERESET);
+		else
+			nfc_half_arm(half_of(op), op);
+		break;
+	case NFCOMMS_OP_SEND:
+	case NFCOMMS_OP_SEND_IND:
+		nfc_send_start(half_of(op), op);
+		break;
+	default:
+		nfc_receive_start(half_of(op), op);
+	}
+}
+
+/* Start an operation on its channel. The caller has a reference. No locks. */
+void nfc_op_start(struct nfc_op *op)
+{
+	struct nfc_box *box = op->ch->box;
+
+	op->pins.lender = current;
+	nfc_box_lock(box);
+	start(op);
+	nfc_box_unlock(box);
+	WRITE_ONCE(op->pins.lender, NULL);
+}
+
+/*
+ * Take an operation back, wherever it is. Does not wait: it ends with
+ * NFC_EWITHDRAWN, or as it would have. The caller has a reference. No locks.
+ */
+void nfc_op_cancel(struct nfc_op *op)
+{
+	struct nfc_box *box;
+
+	if (op->opcode == NFCOMMS_OP_SUBSCRIBE ||
+	    op->opcode == NFCOMMS_OP_CONTROL) {
+		nfc_control_cancel(op);
+		return;
+	}
+	box = op->ch->box;
+	nfc_box_lock(box);
+	switch (op->place) {
+	case NFC_PLACE_NEW:
+		op->cancelled = true;
+		break;
+	case NFC_PLACE_QUEUE:
+	case NFC_PLACE_ARMED:
+		list_del_init(&op->node);
+		nfc_op_over(op, NFC_EWITHDRAWN);
+		break;
+	case NFC_PLACE_HALF:
+		nfc_half_stop(half_of(op), NFC_EWITHDRAWN, 0);
+		nfc_half_push(half_of(op));
+		break;
+	default: /* a close goes on, what is over is over */
+		break;
+	}
+	nfc_box_unlock(box);
+}
+
+/* ---- what user space asks for ---- */
+
+/*
+ * Copy a structure that begins with its size. -E2BIG if it is larger than ours
+ * and the rest is not zero, -EINVAL if it is smaller.
+ */
+int nfc_copy_in(void *to, size_t ksize, const void __user *from)
+{
+	u32 size;
+
+	if (get_user(size, (const u32 __user *)from))
+		return -EFAULT;
+	if (size < ksize)
+		return -EINVAL;
+	if (size > PAGE_SIZE)
+		return -E2BIG;
+	return copy_struct_from_user(to, ksize, from, size);
+}
+
+/* What an opcode may carry. */
+struct rule {
+	u16 flags;
+	bool channel, address, timeout, payload;
+};
+
+static const struct rule rules[NFCOMMS_OP_COUNT] = {
+	[NFCOMMS_OP_SUBSCRIBE] = {},
+	[NFCOMMS_OP_CLOSE] = { .channel = true,
+			       .flags = NFCOMMS_H2D | NFCOMMS_D2H },
+	[NFCOMMS_OP_SEND] = { .channel = true, .payload = true,
+			      .flags = NFCOMMS_NOWAIT },
+	[NFCOMMS_OP_RECEIVE] = { .channel = true,
+				 .flags = NFCOMMS_NOWAIT | NFCOMMS_HOLD },
+	[NFCOMMS_OP_SEND_IND] = { .channel = true, .address = true,
+				  .timeout = true },
+	[NFCOMMS_OP_RECEIVE_IND] = { .channel = true, .address = true,
+				     .flags = NFCOMMS_HOLD },
+	[NFCOMMS_OP_NEXT] = { .channel = true },
+	[NFCOMMS_OP_ARM] = { .channel = true,
+			     .flags = NFCOMMS_H2D | NFCOMMS_D2H },
+	[NFCOMMS_OP_ACCEPT] = { .channel = true },
+	[NFCOMMS_OP_REFUSE] = { .channel = true },
+	[NFCOMMS_OP_CONTROL] = { .address = true, .payload = true },
+};
+
+static bool is_transfer(u16 opcode)
+{
+	return opcode == NFCOMMS_OP_SEND_IND ||
+	       opcode == NFCOMMS_OP_RECEIVE_IND ||
+	       opcode == NFCOMMS_OP_CONTROL;
+}
+
+/* Lengths and flags that only their opcode can judge. */
+static int check_opcode(const struct nfcomms_op *in)
+{
+	u16 halves = in->flags & (NFCOMMS_H2D | NFCOMMS_D2H);
+
+	switch (in->opcode) {
+	case NFCOMMS_OP_SEND:
+		if (in->length > NFCOMMS_PAYLOAD_SIZE ||
+		    memchr_inv(in->payload + in->length, 0,
+			       NFCOMMS_PAYLOAD_SIZE - in->length))
+			return -EINVAL;
+		return 0;
+	case NFCOMMS_OP_RECEIVE:
+		return in->length > NFCOMMS_PAYLOAD_SIZE ? -EINVAL : 0;
+	case NFCOMMS_OP_CLOSE:
+		return halves && !in->length ? 0 : -EINVAL;
+	case NFCOMMS_OP_ARM: /* one half */
+		return halves && !(halves & (halves - 1)) && !in->length ?
+			       0 :
+			       -EINVAL;
+	case NFCOMMS_OP_NEXT:
+	case NFCOMMS_OP_ACCEPT:
+	case NFCOMMS_OP_REFUSE:
+		return in->length ? -EINVAL : 0;
+	case NFCOMMS_OP_CONTROL:
+		return nfc_control_check(in);
+	default:
+		return 0;
+	}
+}
+
+/* Refuse what has no meaning, before anything is done. */
+static int check(const struct nfcomms_op *in)
+{
+	const struct rule *r;
+
+	if (in->opcode < NFCOMMS_OP_SUBSCRIBE ||
+	    in->opcode >= NFCOMMS_OP_COUNT)
+		return -EINVAL;
+	r = &rules[in->opcode];
+	if (in->flags & ~r->flags || (!r->channel && in->channel) ||
+	    (!r->address && in->address) || (!r->timeout && in->timeout_ns) ||
+	    memchr_inv(in->rsvd, 0, sizeof(in->rsvd)))
+		return -EINVAL;
+	if (!r->payload && memchr_inv(in->payload, 0, sizeof(in->payload)))
+		return -EINVAL;
+	return check_opcode(in);
+}
+
+static struct nfc_op *op_alloc(struct nfc_file *file,
+			       const struct nfcomms_op *in)
+{
+	struct nfc_op *op = kmem_cache_zalloc(nfc_op_cache, GFP_KERNEL);
+
+	if (!op)
+		return NULL;
+	nfc_op_init(op, in->opcode, nfc_file_report);
+	nfc_file_get(file);
+	op->file = file;
+	op->flags = in->flags;
+	op->length = in->length;
+	op->timeout_ns = in->timeout_ns;
+	op->c.user_data = in->user_data;
+	op->c.channel = in->channel;
+	memcpy(op->c.payload, in->payload, sizeof(op->c.payload));
+	return op;
+}
+
+/* End an operation that did not start. No locks. */
+static void refuse(struct nfc_op *op, u32 status, int error)
+{
+	op->c.status = status;
+	op->c.error = error;
+	nfc_op_finish(op);
+}
+
+/*
+ * Make an operation of what user space gave; -errno says what is wrong with it.
+ * The caller gets a reference and begins it.
+ */
+static struct nfc_op *make(struct nfc_file *file, const struct nfcomms_op *in,
+			   bool called)
+{
+	struct nfc_op *op;
+	int rc = check(in);
+
+	if (rc)
+		return ERR_PTR(rc);
+	op = op_alloc(file, in);
+	if (!op)
+		return ERR_PTR(-ENOMEM);
+	op->called = called;
+	if (rules[in->opcode].channel) {
+		op->ch = nfc_file_channel(file, in->channel);
+		rc = op->ch ? 0 : -ENOENT;
+	}
+	if (!rc)
+		rc = nfc_file_admit(file, op);
+	if (rc) {
+		nfc_op_put(op);
+		return ERR_PTR(rc);
+	}
+	return op;
+}
+
+/* Begin an admitted operation; from here on it has exactly one completion. */
+static void begin(struct nfc_file *file, struct nfc_op *op, u64 address)
+{
+	struct nfc_life *life;
+	int rc = 0;
+
+	trace_nfcomms_submit(op);
+	if (is_transfer(op->opcode))
+		rc = nfc_pins_init(op, address,
+				   op->opcode == NFCOMMS_OP_RECEIVE_IND);
+	if (rc) {
+		refuse(op, NFC_EINVAL, -rc);
+	} else if (op->ch && is_transfer(op->opcode) && /* CONTROL has none yet */
+		   op->length > op->ch->life->layout.max_transfer) {
+		op->c.peer_size = op->ch->life->layout.max_transfer;
+		refuse(op, NFC_ETOOLARGE, 0);
+	} else if (op->ch) {
+		nfc_op_start(op);
+	} else {
+		life = nfc_life_get(file->dev);
+		if (!life) {
+			refuse(op, NFC_ERESET, 0);
+			return;
+		}
+		nfc_control_submit(life, op);
+		nfc_life_put(life);
+	}
+}
+
+/* Take operations one by one until one is not in order. */
+static int submit(struct nfc_file *file, struct nfcomms_submit *s)
+{
+	void __user *from = u64_to_user_ptr(s->ops);
+	struct nfcomms_op in;
+	struct nfc_op *op;
+	int rc;
+
+	while (s->accepted < s->count) {
+		rc = copy_struct_from_user(&in, sizeof(in),
+					   from + (size_t)s->accepted *
+							  s->op_size,
+					   s->op_size);
+		if (rc)
+			return rc;
+		op = make(file, &in, false);
+		if (IS_ERR(op))
+			return PTR_ERR(op);
+		refcount_inc(&op->ref);
+		begin(file, op, in.address);
+		nfc_op_put(op);
+		s->accepted++;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+	}
+	return 0;
+}
+
+long nfc_ioc_submit(struct nfc_file *file, void __user *arg)
+{
+	enum { COUNT_MAX = 256 };
+	struct nfcomms_submit s;
+	int rc = nfc_copy_in(&s, sizeof(s), arg);
+
+	if (rc)
+		return rc;
+	if (!s.count || s.count > COUNT_MAX || s.accepted || s.error ||
+	    s.rsvd || s.op_size < sizeof(struct nfcomms_op))
+		return -EINVAL;
+	if (s.op_size > PAGE_SIZE)
+		return -E2BIG;
+	rc = submit(file, &s);
+	if (!s.accepted)
+		return rc;
+	s.error = -rc;
+	s.size = sizeof(s);
+	return copy_to_user(arg, &s, sizeof(s)) ? -EFAULT : 0;
+}
+
+/*
+ * Wait for a called operation. A signal takes it back, and the wait goes on
+ * until it says how it ended; only a fatal one leaves it to end by itself.
+ */
+static int wait_called(struct nfc_op *op, bool *interrupted)
+{
+	*interrupted = wait_for_completion_interruptible(&op->done);
+	if (!*interrupted)
+		return 0;
+	nfc_op_cancel(op);
+	return wait_for_completion_killable(&op->done) ? -EINTR : 0;
+}
+
+long nfc_ioc_call(struct nfc_file *file, void __user *arg)
+{
+	struct nfcomms_call __user *user = arg;
+	struct nfcomms_call call;
+	bool interrupted;
+	struct nfc_op *op;
+	int rc = nfc_copy_in(&call, sizeof(call), arg);
+
+	if (rc)
+		return rc;
+	if (call.flags ||
+	    memchr_inv(&call.completion, 0, sizeof(call.completion)))
+		return -EINVAL;
+	op = make(file, &call.op, true);
+	if (IS_ERR(op))
+		return PTR_ERR(op);
+	refcount_inc(&op->ref);
+	begin(file, op, call.op.address);
+	rc = wait_called(op, &interrupted);
+	if (!rc && interrupted && op->c.status == NFC_EWITHDRAWN)
+		rc = -EINTR;
+	if (!rc && copy_to_user(&user->completion, &op->c, sizeof(op->c)))
+		rc = -EFAULT;
+	nfc_op_put(op);
+	return rc;
+}
+
+long nfc_ioc_cancel(struct nfc_file *file, void __user *arg)
+{
+	struct nfcomms_cancel c;
+	int rc = nfc_copy_in(&c, sizeof(c), arg);
+	struct nfc_op *op;
+	bool any = false;
+	u32 seek;
+
+	if (rc)
+		return rc;
+	if (c.flags || memchr_inv(c.rsvd, 0, sizeof(c.rsvd)))
+		return -EINVAL;
+	seek = nfc_file_seek(file);
+	while ((op = nfc_file_next(file, c.user_data, seek))) {
+		any = true;
+		nfc_op_cancel(op);
+		nfc_op_put(op);
+	}
+	return any ? 0 : -ENOENT;
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The PCI function: found, lost, reset, suspended, in trouble. */
+#include <linux/dma-mapping.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "nfc_kmod.h"
+
+static void dev_free(struct device *d)
+{
+	struct nfc_dev *dev = container_of(d, struct nfc_dev, dev);
+
+	nfc_minor_put(dev->minor);
+	pci_dev_put(dev->pdev);
+	kfree(dev);
+}
+
+/* The driver's record of a function; it outlives it while files are open. */
+static struct nfc_dev *dev_new(struct pci_dev *pdev)
+{
+	struct nfc_dev *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+
+	if (!dev)
+		return ERR_PTR(-ENOMEM);
+	dev->minor = nfc_minor_get();
+	if (dev->minor < 0) {
+		int rc = dev->minor;
+
+		kfree(dev);
+		return ERR_PTR(rc);
+	}
+	dev->pdev = pci_dev_get(pdev);
+	mutex_init(&dev->life_mutex);
+	spin_lock_init(&dev->life_lock);
+	INIT_LIST_HEAD(&dev->files);
+	dev->state = NFCOMMS_STATE_RESETTING;
+	device_initialize(&dev->dev);
+	dev->dev.class = &nfc_class;
+	dev->dev.parent = &pdev->dev;
+	dev->dev.devt = nfc_devt(dev->minor);
+	dev->dev.release = dev_free;
+	dev_set_drvdata(&dev->dev, dev);
+	return dev;
+}
+
+/* Map one BAR; managed. */
+static void __iomem *map_bar(struct pci_dev *pdev, int bar, u64 least)
+{
+	resource_size_t at = pci_resource_start(pdev, bar);
+	resource_size_t size = pci_resource_len(pdev, bar);
+
+	if (!(pci_resource_flags(pdev, bar) & IORESOURCE_MEM) || size < least) {
+		dev_err(&pdev->dev, "BAR %d: %pa bytes, need %llu\n", bar,
+			&size, least);
+		return NULL;
+	}
+	if (!devm_request_mem_region(&pdev->dev, at, size, NFC_NAME))
+		return NULL;
+	return devm_ioremap(&pdev->dev, at, size);
+}
+
+static int map_bars(struct nfc_dev *dev)
+{
+	struct pci_dev *pdev = dev->pdev;
+
+	dev->regs = map_bar(pdev, NFC_BAR_REGISTERS, NFC_REGISTERS_SIZE);
+	dev->area = map_bar(pdev, NFC_BAR_MAILBOXES, sizeof(struct nfc_area));
+	dev->room = pci_resource_len(pdev, NFC_BAR_MAILBOXES);
+	return dev->regs && dev->area ? 0 : -ENODEV;
+}
+
+/* Page entries carry 40 bits of page number. */
+static int set_dma(struct pci_dev *pdev)
+{
+	int rc = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(52));
+
+	/* A bounce buffer must keep the place of a byte in its page. */
+	if (!rc)
+		dma_set_min_align_mask(&pdev->dev, NFC_PAGE_SIZE - 1);
+	if (!rc)
+		dma_set_max_seg_size(&pdev->dev, UINT_MAX);
+	return rc;
+}
+
+static int set_up(struct nfc_dev *dev)
+{
+	struct pci_dev *pdev = dev->pdev;
+	int rc = pcim_enable_device(pdev);
+
+	if (!rc)
+		rc = set_dma(pdev);
+	if (!rc)
+		rc = map_bars(dev);
+	if (!rc)
+		rc = nfc_hw_identify(dev);
+	return rc;
+}
+
+static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct nfc_dev *dev = dev_new(pdev);
+	int rc;
+
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+	rc = dev_set_name(&dev->dev, NFC_NAME "%d", dev->minor);
+	if (!rc)
+		rc = set_up(dev);
+	if (rc)
+		goto put;
+	rc = nfc_irq_init(dev);
+	if (rc)
+		goto put;
+	rc = nfc_dev_up(dev, NULL);
+	if (rc)
+		goto irq;
+	pci_set_drvdata(pdev, dev);
+	cdev_init(&dev->cdev, &nfc_fops);
+	dev->cdev.owner = THIS_MODULE;
+	rc = cdev_device_add(&dev->cdev, &dev->dev);
+	if (rc)
+		goto down;
+	nfc_debugfs_add(dev);
+	return 0;
+down:
+	nfc_dev_remove(dev);
+irq:
+	nfc_irq_fini(dev);
+	pci_clear_master(pdev);
+put:
+	put_device(&dev->dev);
+	return rc;
+}
+
+static void remove(struct pci_dev *pdev)
+{
+	struct nfc_dev *dev = pci_get_drvdata(pdev);
+
+	nfc_debugfs_remove(dev);
+	cdev_device_del(&dev->cdev, &dev->dev);
+	nfc_dev_remove(dev);
+	nfc_irq_fini(dev);
+	nfc_file_wake_all(dev);
+	put_device(&dev->dev);
+}
+
+static void shutdown(struct pci_dev *pdev)
+{
+	nfc_dev_down(pci_get_drvdata(pdev), NFC_ERESET, NFCOMMS_STATE_LOST);
+}
+
+/* ---- reset of the function, from sysfs or elsewhere ---- */
+
+static void reset_prepare(struct pci_dev *pdev)
+{
+	nfc_dev_down(pci_get_drvdata(pdev), NFC_ERESET,
+		     NFCOMMS_STATE_RESETTING);
+}
+
+static void reset_done(struct pci_dev *pdev)
+{
+	int rc = nfc_dev_up(pci_get_drvdata(pdev), NULL);
+
+	if (rc)
+		dev_err(&pdev->dev, "lost after a reset: %d\n", rc);
+}
+
+/* ---- errors of the bus ---- */
+
+static pci_ers_result_t error_detected(struct pci_dev *pdev,
+				       pci_channel_state_t state)
+{
+	if (state == pci_channel_io_normal)
+		return PCI_ERS_RESULT_CAN_RECOVER;
+	nfc_dev_down(pci_get_drvdata(pdev), NFC_ERESET,
+		     NFCOMMS_STATE_RESETTING);
+	return state == pci_channel_io_perm_failure ?
+		       PCI_ERS_RESULT_DISCONNECT :
+		       PCI_ERS_RESULT_NEED_RESET;
+}
+
+static pci_ers_result_t mmio_enabled(struct pci_dev *pdev)
+{
+	return PCI_ERS_RESULT_RECOVERED;
+}
+
+static pci_ers_result_t slot_reset(struct pci_dev *pdev)
+{
+	pci_restore_state(pdev);
+	pci_save_state(pdev);
+	return nfc_dev_up(pci_get_drvdata(pdev), NULL) ?
+		       PCI_ERS_RESULT_DISCONNECT :
+		       PCI_ERS_RESULT_RECOVERED;
+}
+
+static const struct pci_error_handlers error_handlers = {
+	.error_detected = error_detected,
+	.mmio_enabled = mmio_enabled,
+	.slot_reset = slot_reset,
+	.reset_prepare = reset_prepare,
+	.reset_done = reset_done,
+};
+
+/* ---- sleep ---- */
+
+/* A device that sleeps forgets its life. */
+static int suspend(struct device *d)
+{
+	nfc_dev_down(dev_get_drvdata(d), NFC_ERESET, NFCOMMS_STATE_RESETTING);
+	return 0;
+}
+
+static int resume(struct device *d)
+{
+	return nfc_dev_up(dev_get_drvdata(d), NULL);
+}
+
+static DEFINE_SIMPLE_DEV_PM_OPS(pm_ops, suspend, resume);
+
+static const struct pci_device_id ids[] = {
+	{ PCI_DEVICE(NFC_PCI_VENDOR, NFC_PCI_DEVICE) },
+	{}
+};
+MODULE_DEVICE_TABLE(pci, ids);
+
+struct pci_driver nfc_pci_driver = {
+	.name = NFC_NAME,
+	.id_table = ids,
+	.probe = probe,
+	.remove = remove,
+	.shutdown = shutdown,
+	.err_handler = &error_handlers,
+	.driver.pm = pm_sleep_ptr(&pm_ops),
+};

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Attributes of /sys/class/nfcomms/nfcommsN; kmod/README.md lists them. */
+#include <linux/sysfs.h>
+
+#include "nfc_kmod.h"
+
+static ssize_t state_show(struct device *d, struct device_attribute *attr,
+			  char *buf)
+{
+	static const char *const names[] = {
+		[NFCOMMS_STATE_READY] = "ready",
+		[NFCOMMS_STATE_FAULT] = "fault",
+		[NFCOMMS_STATE_LOST] = "lost",
+		[NFCOMMS_STATE_RESETTING] = "resetting",
+		[NFCOMMS_STATE_REMOVED] = "removed",
+	};
+	u32 state = nfc_dev_state(dev_get_drvdata(d));
+
+	return sysfs_emit(buf, "%s\n", names[state]);
+}
+static DEVICE_ATTR_RO(state);
+
+static ssize_t vectors_show(struct device *d, struct device_attribute *attr,
+			    char *buf)
+{
+	struct nfc_dev *dev = dev_get_drvdata(d);
+
+	return sysfs_emit(buf, "%u\n", dev->vectors);
+}
+static DEVICE_ATTR_RO(vectors);
+
+/* Fields of the present life's layout. */
+#define LAYOUT_ATTR(field)                                                  \
+	static ssize_t field##_show(struct device *d,                       \
+				    struct device_attribute *attr, char *buf) \
+	{                                                                   \
+		struct nfc_life *life = nfc_life_get(dev_get_drvdata(d));    \
+		u32 value;                                                  \
+									    \
+		if (!life)                                                  \
+			return -ENODEV;                                     \
+		value = life->layout.field;                                 \
+		nfc_life_put(life);                                         \
+		return sysfs_emit(buf, "%u\n", value);                      \
+	}                                                                   \
+	static DEVICE_ATTR_RO(field)
+
+LAYOUT_ATTR(epoch);
+LAYOUT_ATTR(channels);
+LAYOUT_ATTR(mailboxes);
+LAYOUT_ATTR(islands);
+LAYOUT_ATTR(slots);
+LAYOUT_ATTR(window);
+
+/* Counters since the driver took the device. */
+#define COUNT_ATTR(name, counter)                                           \
+	static ssize_t name##_show(struct device *d,                        \
+				   struct device_attribute *attr, char *buf) \
+	{                                                                   \
+		return sysfs_emit(buf, "%llu\n",                            \
+				  nfc_counted(dev_get_drvdata(d), counter)); \
+	}                                                                   \
+	static DEVICE_ATTR_RO(name)
+
+COUNT_ATTR(interrupts, NFC_COUNT_INTERRUPTS);
+COUNT_ATTR(spurious, NFC_COUNT_SPURIOUS);
+COUNT_ATTR(doorbells, NFC_COUNT_DOORBELLS);
+COUNT_ATTR(dropped, NFC_COUNT_DROPPED);
+COUNT_ATTR(faults, NFC_COUNT_FAULTS);
+COUNT_ATTR(resets, NFC_COUNT_RESETS);
+COUNT_ATTR(pinned, NFC_COUNT_PINNED);
+
+static struct attribute *nfc_attrs[] = {
+	&dev_attr_state.attr,	   &dev_attr_vectors.attr,
+	&dev_attr_epoch.attr,	   &dev_attr_channels.attr,
+	&dev_attr_mailboxes.attr,  &dev_attr_islands.attr,
+	&dev_attr_slots.attr,	   &dev_attr_window.attr,
+	&dev_attr_interrupts.attr, &dev_attr_spurious.attr,
+	&dev_attr_doorbells.attr,  &dev_attr_dropped.attr,
+	&dev_attr_faults.attr,	   &dev_attr_resets.attr,
+	&dev_attr_pinned.attr,	   NULL,
+};
+
+static const struct attribute_group nfc_group = { .attrs = nfc_attrs };
+
+const struct attribute_group *nfc_groups[] = { &nfc_group, NULL };
