@@ -144,7 +144,7 @@ func (w *workshop) device(ctx context.Context) (string, error) {
 }
 
 // debugBuild compiles the module with what the debug kernel can make of it.
-var debugBuild = []string{"GCOV_PROFILE=y", "UBSAN_SANITIZE=y", "KCOV_INSTRUMENT=y"}
+var debugBuild = []string{"NFC_GCOV=1", "NFC_KCOV=1", "UBSAN_SANITIZE=y"}
 
 // module builds the kernel module for a kernel, in a copy of the sources so that
 // kernels do not fight over object files. A defect is seeded on purpose.

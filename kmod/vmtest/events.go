@@ -37,16 +37,14 @@ func (s *stream) send(e event) {
 	if err != nil {
 		panic(err) // strings and numbers always encode
 	}
-	s.line(line)
+	s.line(e, line)
 }
 
-// line passes on one event as text.
-func (s *stream) line(line []byte) {
-	var e event
-	failed := json.Unmarshal(line, &e) == nil && e.Action == "fail"
+// line passes on an event as it is written already.
+func (s *stream) line(e event, line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if failed {
+	if e.Action == "fail" {
 		s.fails++
 	}
 	_, _ = s.w.Write(append(line, '\n'))
@@ -118,16 +116,22 @@ func newResults(s *stream, k kind, name string) (results, error) {
 
 // goResults has go tool test2json read a test binary's output.
 type goResults struct {
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	done chan struct{} // closed when all events are sent
+	s     *stream
+	name  string
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	done  chan struct{} // closed when all events are sent
+	ended bool          // the package has; valid after done
 }
 
 // marker starts the lines of a test binary that are not output of a test.
 const marker = "\x16"
 
 func newGoResults(s *stream, name string) (*goResults, error) {
-	r := &goResults{cmd: exec.Command("go", "tool", "test2json", "-p", name, "-t"), done: make(chan struct{})}
+	r := &goResults{
+		s: s, name: name, done: make(chan struct{}),
+		cmd: exec.Command("go", "tool", "test2json", "-p", name, "-t"),
+	}
 	in, err := r.cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("read results: %w", err)
@@ -140,24 +144,32 @@ func newGoResults(s *stream, name string) (*goResults, error) {
 		return nil, fmt.Errorf("run go tool test2json: %w", err)
 	}
 	r.in = in
-	go func() {
-		defer close(r.done)
-		lines := bufio.NewReader(out)
-		for {
-			line, err := lines.ReadBytes('\n')
-			if err != nil {
-				return
-			}
-			s.line(line[:len(line)-1])
-		}
-	}()
+	go r.pass(out)
 	return r, nil
+}
+
+// pass passes on the events of test2json.
+func (r *goResults) pass(out io.Reader) {
+	defer close(r.done)
+	lines := bufio.NewReader(out)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var e event
+		if json.Unmarshal(line, &e) == nil && e.Test == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip") {
+			r.ended = true
+		}
+		r.s.line(e, line[:len(line)-1])
+	}
 }
 
 func (r *goResults) Write(b []byte) (int, error) { return r.in.Write(b) }
 
-// end closes the stream; the lines make a package fail that a program left well
-// spoken of and badly ended. The process of test2json has nothing else to say.
+// end closes the stream. The lines make a package fail whose program ended badly
+// after "PASS"; a program that ended well before it did not run its tests. What
+// test2json itself returns says no more.
 func (r *goResults) end(trouble string) {
 	if trouble != "" {
 		fmt.Fprintf(r.in, "\n%s%s\n%sFAIL\n", marker, trouble, marker)
@@ -165,6 +177,10 @@ func (r *goResults) end(trouble string) {
 	r.in.Close()
 	<-r.done
 	_ = r.cmd.Wait()
+	if !r.ended {
+		r.s.send(event{Action: "output", Package: r.name, Output: "the program ended before its tests did\n"})
+		r.s.send(event{Action: "fail", Package: r.name})
+	}
 }
 
 // cResults reads the lines "ok NAME" and "FAIL NAME" of firmware/test/harness.h.

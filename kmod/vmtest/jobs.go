@@ -48,6 +48,7 @@ type job struct {
 	allow    []string   // expressions for kernel messages that the job provokes
 	files    []item     // more files for the guest
 	kmemleak bool
+	wild     bool          // the device reaches for memory that is not its own
 	banner   string        // of an interactive shell, which takes the place of the programs
 	limit    time.Duration // for everything; 0: jobTimeout
 	defect   string        // seeded in the module: NFC_DEFECT_ and this, in capitals

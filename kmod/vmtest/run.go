@@ -25,14 +25,16 @@ type boot struct {
 	machine  vm.Machine
 	device   []string // command, nil for none
 	plan     *wire.Plan
-	folder   string    // of logs, kept until the next run of the job
-	scratch  string    // of the socket, removed
-	echo     io.Writer // gets what programs write, besides the events; may be nil
+	folder   string        // of logs, kept until the next run of the job
+	scratch  string        // of the socket, removed
+	patience time.Duration // for the first frame
+	echo     io.Writer     // gets what programs write, besides the events; may be nil
 }
 
 // prepare builds everything that a job needs.
 func (w *workshop) prepare(ctx context.Context, j job, programs []program) (*boot, error) {
-	b := &boot{job: j, programs: programs, machine: j.machine, folder: filepath.Join(w.cache, "log", j.name)}
+	b := &boot{job: j, programs: programs, machine: j.machine, patience: bootTimeout,
+		folder: filepath.Join(w.cache, "log", j.name)}
 	if err := b.folders(); err != nil {
 		return nil, err
 	}
@@ -50,7 +52,7 @@ func (w *workshop) prepare(ctx context.Context, j job, programs []program) (*boo
 			return nil, err
 		}
 		b.machine.Device = filepath.Join(b.scratch, "nfsim.sock")
-		b.device = append([]string{nfsim, "--vfio-user", b.machine.Device}, j.device...)
+		b.device = append([]string{nfsim, "--vfio-user", b.machine.Device, "--exit-when-disconnected", "--report", b.report()}, j.device...)
 	}
 	return b, w.fill(ctx, b, k)
 }
@@ -116,6 +118,9 @@ func (p program) wire(path string) wire.Program {
 	return wire.Program{Name: p.name, Path: path, Args: args, Env: p.env, Timeout: timeout}
 }
 
+// report is the file where the device says what it saw.
+func (b *boot) report() string { return filepath.Join(b.folder, "device.json") }
+
 // reproduce writes a script that boots the same machine by hand.
 func (b *boot) reproduce() (string, error) {
 	var text strings.Builder
@@ -168,7 +173,7 @@ func (v *verdicts) drive(ctx context.Context) {
 	timeout := cmp.Or(b.job.limit, jobTimeout)
 	late := time.AfterFunc(timeout, func() { v.cancel(fmt.Errorf("not done after %v", timeout)) })
 	defer late.Stop()
-	absent := time.AfterFunc(bootTimeout, v.noHello)
+	absent := time.AfterFunc(b.patience, v.noHello)
 	defer absent.Stop()
 	outcome, err := b.machine.Boot(ctx, vm.Events{Frame: v.frame, Console: v.console})
 	var deviceErr error
@@ -177,8 +182,6 @@ func (v *verdicts) drive(ctx context.Context) {
 	}
 	v.judge(outcome, err, deviceErr)
 }
-
-var errBootLate = fmt.Errorf("not up after %v", bootTimeout)
 
 // logs are the files that a run leaves behind.
 type logs struct {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -51,7 +52,7 @@ func (v *verdicts) console(line string) {
 // noHello stops a machine that has not come up.
 func (v *verdicts) noHello() {
 	if !v.hello.Load() {
-		v.cancel(errBootLate)
+		v.cancel(fmt.Errorf("not up after %v", v.boot.patience))
 	}
 }
 
@@ -151,9 +152,12 @@ func (v *verdicts) judge(outcome vm.Outcome, bootErr, deviceErr error) {
 	v.unfinished()
 	v.suite.test("boot", lacks(v.hello.Load(), "the guest did not come up"))
 	v.suite.test("kernel-log", join(v.scanner.Reports()))
-	v.suite.test("device", text(deviceErr))
-	if v.device == nil || !v.device.Killed() {
+	if v.device != nil {
+		v.suite.test("device", text(deviceErr))
+	}
+	if v.device != nil && !v.device.Killed() {
 		v.suite.test("qemu", vfioLines(outcome.Stderr))
+		v.suite.test("bus", text(v.bus()))
 	}
 	if bootErr != nil {
 		v.trouble = append(v.trouble, bootErr.Error())
@@ -168,6 +172,40 @@ func (v *verdicts) judge(outcome vm.Outcome, bootErr, deviceErr error) {
 		v.suite.s.send(event{Action: "output", Package: v.suite.name, Output: fmt.Sprintf(
 			"logs: %s\nboot it again: %s\n%s\n", v.boot.folder, v.again, v.boot.machine.Command())})
 	}
+}
+
+// bus reads what the device saw of the guest's memory.
+func (v *verdicts) bus() error {
+	text, err := os.ReadFile(v.boot.report())
+	if err != nil {
+		return fmt.Errorf("read the device's report: %w", err)
+	}
+	var report struct {
+		Clients []struct {
+			Error     string `json:"error"`
+			Refused   uint64 `json:"refused"`
+			Ranges    uint64 `json:"dma_ranges"`
+			Faults    uint64 `json:"dma_faults"`
+			LastFault string `json:"last_fault"`
+		} `json:"clients"`
+	}
+	if err := json.Unmarshal(text, &report); err != nil {
+		return fmt.Errorf("read the device's report: %w", err)
+	}
+	if len(report.Clients) != 1 {
+		return fmt.Errorf("the device had %d clients, want 1", len(report.Clients))
+	}
+	c := report.Clients[0]
+	switch {
+	case c.Error != "":
+		return fmt.Errorf("the device cut QEMU off: %s", c.Error)
+	case c.Faults > 0 && !v.boot.job.wild:
+		return fmt.Errorf("%d accesses to memory that was not mapped, the last: %s", c.Faults, c.LastFault)
+	case c.Ranges > 0 && v.boot.machine.IOMMU && v.ended:
+		// The module is out; without an IOMMU all memory is mapped for ever.
+		return fmt.Errorf("%d ranges are still mapped for the device", c.Ranges)
+	}
+	return nil
 }
 
 // unfinished fails the program that was running, and those that never ran.
