@@ -445,28 +445,29 @@ static int nfc_release(struct inode *inode, struct file *f)
 
 /* ---- ioctls ---- */
 
-/* The size that begins a structure which is only written. */
-static int check_out(void __user *arg, size_t ksize)
+/* The size that begins a structure which is only written. It stays. */
+static int check_out(u32 *size, void __user *arg, size_t ksize)
 {
-	u32 size;
 	int rc;
 
-	if (get_user(size, (u32 __user *)arg))
+	if (get_user(*size, (u32 __user *)arg))
 		return -EFAULT;
-	if (size < ksize)
+	if (*size < ksize)
 		return -EINVAL;
-	if (size > PAGE_SIZE)
+	if (*size > PAGE_SIZE)
 		return -E2BIG;
-	rc = check_zeroed_user(arg + ksize, size - ksize);
-	return rc < 0 ? rc : rc ? 0 : -E2BIG;
+	rc = check_zeroed_user(arg + ksize, *size - ksize);
+	if (rc < 0)
+		return rc;
+	return rc ? 0 : -E2BIG;
 }
 
 static long ioc_info(struct nfc_file *file, void __user *arg)
 {
-	struct nfcomms_info info = { .size = sizeof(info) };
+	struct nfcomms_info info = {};
 	struct nfc_life *life;
 	const struct nfc_layout *l;
-	int rc = check_out(arg, sizeof(info));
+	int rc = check_out(&info.size, arg, sizeof(info));
 
 	if (rc)
 		return rc;
@@ -501,11 +502,11 @@ static long ioc_info(struct nfc_file *file, void __user *arg)
 
 static long ioc_health(struct nfc_file *file, void __user *arg)
 {
-	struct nfcomms_health h = { .size = sizeof(h) };
+	struct nfcomms_health h = {};
 	struct nfc_dev *dev = file->dev;
 	struct nfc_life *life;
 	u32 moving;
-	int rc = check_out(arg, sizeof(h));
+	int rc = check_out(&h.size, arg, sizeof(h));
 
 	if (rc)
 		return rc;
@@ -538,9 +539,8 @@ static long ioc_channel(struct nfc_file *file, void __user *arg)
 
 	if (rc)
 		return rc;
-	c = (struct nfcomms_channel){ .size = sizeof(c), .channel = in.channel };
-	if (in.target || in.halves || in.lists || in.repeated ||
-	    memchr_inv(in.rsvd, 0, sizeof(in.rsvd)))
+	c = (struct nfcomms_channel){ .size = in.size, .channel = in.channel };
+	if (memchr_inv(in.rsvd, 0, sizeof(in.rsvd)))
 		return -EINVAL;
 	ch = nfc_file_channel(file, in.channel);
 	if (!ch)

@@ -385,16 +385,16 @@ long nfc_ioc_submit(struct nfc_file *file, void __user *arg)
 
 	if (rc)
 		return rc;
-	if (!s.count || s.count > COUNT_MAX || s.accepted || s.error ||
-	    s.rsvd || s.op_size < sizeof(struct nfcomms_op))
+	if (!s.count || s.count > COUNT_MAX || s.rsvd ||
+	    s.op_size < sizeof(struct nfcomms_op))
 		return -EINVAL;
 	if (s.op_size > PAGE_SIZE)
 		return -E2BIG;
+	s.accepted = 0;
 	rc = submit(file, &s);
 	if (!s.accepted)
 		return rc;
 	s.error = -rc;
-	s.size = sizeof(s);
 	return copy_to_user(arg, &s, sizeof(s)) ? -EFAULT : 0;
 }
 
@@ -421,8 +421,7 @@ long nfc_ioc_call(struct nfc_file *file, void __user *arg)
 
 	if (rc)
 		return rc;
-	if (call.flags ||
-	    memchr_inv(&call.completion, 0, sizeof(call.completion)))
+	if (call.flags)
 		return -EINVAL;
 	op = make(file, &call.op, true);
 	if (IS_ERR(op))
