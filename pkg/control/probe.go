@@ -20,32 +20,49 @@ type flight struct {
 	err  error
 }
 
-// probe makes a round trip to the firmware and updates the state. Callers that
-// come while one is under way share it, so that however many ask, the device is
-// asked one question at a time.
+// probe makes a round trip to the firmware that begins after the call, and
+// updates the state. Callers that come while one is under way share the next, so
+// that however many ask, the device is asked one question at a time.
 func (d *device) probe(ctx context.Context) error {
 	d.mu.Lock()
-	dev, err := d.useLocked()
-	f := d.flight
-	if err == nil && f == nil {
-		f = &flight{done: make(chan struct{})}
-		resets := d.resets
-		if d.s.gate.spawn(func() { d.fly(f, dev, resets) }) {
-			d.flight = f
-		} else {
-			err = ErrShutdown
+	before := d.flight
+	d.mu.Unlock()
+	if before != nil {
+		if err := before.wait(ctx); ctx.Err() != nil {
+			return err
 		}
 	}
-	d.mu.Unlock()
+	f, err := d.join()
 	if err != nil {
 		return err
 	}
+	return f.wait(ctx)
+}
+
+// wait waits for the outcome, or for the end of ctx.
+func (f *flight) wait(ctx context.Context) error {
 	select {
 	case <-f.done:
 		return f.err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// join returns the round trip under way, or begins one.
+func (d *device) join() (*flight, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	dev, err := d.useLocked()
+	if err != nil || d.flight != nil {
+		return d.flight, err
+	}
+	f, resets := &flight{done: make(chan struct{})}, d.resets
+	if !d.s.gate.spawn(func() { d.fly(f, dev, resets) }) {
+		return nil, ErrShutdown
+	}
+	d.flight = f
+	return f, nil
 }
 
 // fly is the round trip of a flight: a request to the firmware's control

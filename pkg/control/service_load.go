@@ -103,6 +103,8 @@ func (v deviceService) receive(stream loadStream) func() (*nfcommsv1.LoadProgram
 			return p.req, p.err
 		case <-pause.C:
 			return nil, fmt.Errorf("nothing came for %v: %w", uploadPause, context.DeadlineExceeded)
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		case <-v.s.done:
 			return nil, ErrShutdown
 		}

@@ -1,0 +1,168 @@
+package control_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/pkg/control"
+	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+func diagnostics(t testing.TB, c *control.Client) *nfcommsv1.GetDiagnosticsResponse {
+	r, err := c.Diagnostics.GetDiagnostics(background(t), &nfcommsv1.GetDiagnosticsRequest{Name: nic0})
+	require.NoError(t, err)
+	return r
+}
+
+func TestDiagnostics(t *testing.T) {
+	_, c := serveSim(t, quick)
+	r := diagnostics(t, c)
+	require.Equal(t, nic0, r.Name)
+	require.Equal(t, nfcommsv1.Device_STATE_READY, r.State)
+	require.Nil(t, r.Failure)
+	require.True(t, r.Diagnostic.Valid)
+	require.Len(t, r.Diagnostic.Readings, 13)
+	require.Equal(t, nfcommsv1.Level_LEVEL_NORMAL, r.Diagnostic.Worst)
+	require.Less(t, r.Heartbeat.Age.AsDuration(), time.Minute)
+	require.Len(t, r.Memories, abi.MemoryCount)
+	for i, m := range r.Memories {
+		require.EqualValues(t, i+1, m.Type)
+		require.NotZero(t, m.SizeBytes)
+		require.LessOrEqual(t, m.FreeBytes, m.SizeBytes)
+	}
+	require.NotNil(t, r.Stats)
+	require.Eventually(t, func() bool { return diagnostics(t, c).Heartbeat.Beat > r.Heartbeat.Beat }, time.Minute, time.Millisecond)
+}
+
+// TestDegraded: a word with a sick part degrades the device, which serves on.
+func TestDegraded(t *testing.T) {
+	c, dev := serveFlaky(t, quick)
+	word := abi.Diagnostic(1<<31 | uint32(abi.Sick)<<abi.DiagTemperature | uint32(abi.Broken)<<abi.DiagXMinus | 3<<abi.DiagCore)
+	dev.set(func(f *flaky) { f.word = word })
+	eventually(t, c, nic0, nfcommsv1.Device_STATE_DEGRADED)
+	require.Equal(t, healthpb.HealthCheckResponse_SERVING, health(t, c, "device/nic0"))
+	r := diagnostics(t, c)
+	require.EqualValues(t, word, r.Diagnostic.Word)
+	levels := make(map[nfcommsv1.Part]nfcommsv1.Level)
+	for _, reading := range r.Diagnostic.Readings {
+		if reading.Level != nfcommsv1.Level_LEVEL_NORMAL {
+			levels[reading.Part] = reading.Level
+		}
+	}
+	require.Equal(t, map[nfcommsv1.Part]nfcommsv1.Level{
+		nfcommsv1.Part_PART_TEMPERATURE: nfcommsv1.Level_LEVEL_SICK,
+		nfcommsv1.Part_PART_X_MINUS:     nfcommsv1.Level_LEVEL_BROKEN,
+		nfcommsv1.Part_PART_CORE:        nfcommsv1.Level_LEVEL_UNKNOWN,
+	}, levels)
+	var said string
+	for e, err := range c.ListEvents(background(t), nic0) {
+		require.NoError(t, err)
+		if e.Type == nfcommsv1.Event_TYPE_DIAGNOSTIC_CHANGED {
+			said = e.Message
+		}
+	}
+	require.Contains(t, said, "core unknown, temperature sick, x minus broken")
+	dev.set(func(f *flaky) { f.word = 1 << 31 })
+	eventually(t, c, nic0, nfcommsv1.Device_STATE_READY)
+}
+
+// TestLost: a device that does not answer fails, says why, and may come back.
+func TestLost(t *testing.T) {
+	c, dev := serveFlaky(t, quick)
+	require.Equal(t, healthpb.HealthCheckResponse_SERVING, health(t, c, "device/nic0"))
+	dev.set(func(f *flaky) { f.lost = bridge.ErrDeviceLost })
+	require.Equal(t, healthpb.HealthCheckResponse_NOT_SERVING, health(t, c, "device/nic0"), "the check itself finds it")
+	require.Equal(t, healthpb.HealthCheckResponse_NOT_SERVING, health(t, c, ""))
+	require.Equal(t, healthpb.HealthCheckResponse_NOT_SERVING, health(t, c, "nfcomms.v1.MessageService"))
+	d := getDevice(t, c, nic0)
+	require.Equal(t, nfcommsv1.Device_STATE_FAILED, d.State)
+	require.Equal(t, "DEVICE_LOST", d.Failure.Reason)
+	r := diagnostics(t, c)
+	require.Equal(t, "DEVICE_LOST", r.Failure.Reason)
+	require.Nil(t, r.Heartbeat)
+	require.NotNil(t, r.Stats)
+	list, err := c.Health.List(background(t), &healthpb.HealthListRequest{})
+	require.NoError(t, err)
+	require.Equal(t, healthpb.HealthCheckResponse_NOT_SERVING, list.Statuses["device/nic0"].Status)
+	require.Len(t, list.Statuses, 1+6+1)
+
+	dev.set(func(f *flaky) { f.reset = bridge.ErrDeviceLost })
+	_, err = c.Devices.ResetDevice(background(t), &nfcommsv1.ResetDeviceRequest{Name: nic0})
+	require.ErrorIs(t, err, nfcomms.ErrDeviceLost)
+	dev.set(func(f *flaky) { f.lost, f.reset = nil, nil })
+	reset, err := c.Devices.ResetDevice(background(t), &nfcommsv1.ResetDeviceRequest{Name: nic0})
+	require.NoError(t, err)
+	require.Equal(t, nfcommsv1.Device_STATE_READY, reset.Device.State)
+	require.Nil(t, reset.Device.Failure)
+}
+
+// TestOpensLater: a device that could not be opened is opened when it can be.
+func TestOpensLater(t *testing.T) {
+	srv, c := serve(t, quick)
+	unopened.Store(t.Name(), bridge.ErrNotSupported)
+	require.NoError(t, srv.Open(background(t), "nic0", "flaky:"+t.Name()))
+	require.Equal(t, nfcommsv1.Device_STATE_FAILED, getDevice(t, c, nic0).State)
+	unopened.Delete(t.Name())
+	eventually(t, c, nic0, nfcommsv1.Device_STATE_READY)
+	require.Equal(t, healthpb.HealthCheckResponse_SERVING, health(t, c, "device/nic0"))
+}
+
+func TestPing(t *testing.T) {
+	srv, c := serve(t, quick)
+	dev := open(t, "sim:")
+	require.NoError(t, srv.Attach("nic0", dev))
+	ask := func() (*nfcommsv1.PingDeviceResponse, error) {
+		return c.Diagnostics.PingDevice(background(t), &nfcommsv1.PingDeviceRequest{Name: nic0})
+	}
+	var last uint64
+	for range 3 {
+		r, err := ask()
+		require.NoError(t, err)
+		require.Positive(t, r.RoundTrip.AsDuration())
+		require.LessOrEqual(t, r.DeviceReceiveNs, r.DeviceSendNs)
+		require.Greater(t, r.DeviceReceiveNs, last, "the device's clock goes on")
+		last = r.DeviceSendNs
+	}
+	failed := make(chan error)
+	for range 8 {
+		go func() { _, err := ask(); failed <- err }()
+	}
+	for range 8 {
+		require.NoError(t, <-failed, "pings take turns")
+	}
+	_, err := dev.Subscribe(background(t), nfcomms.Time)
+	require.NoError(t, err)
+	_, err = ask()
+	require.ErrorIs(t, err, nfcomms.ErrBusy)
+}
+
+func TestHealthWatch(t *testing.T) {
+	c, dev := serveFlaky(t, quick)
+	s, err := c.Health.Watch(background(t), &healthpb.HealthCheckRequest{Service: "device/nic0"})
+	require.NoError(t, err)
+	next := func() healthpb.HealthCheckResponse_ServingStatus {
+		r, err := s.Recv()
+		require.NoError(t, err)
+		return r.Status
+	}
+	require.Equal(t, healthpb.HealthCheckResponse_SERVING, next())
+	dev.set(func(f *flaky) { f.lost = bridge.ErrFault })
+	require.Equal(t, healthpb.HealthCheckResponse_NOT_SERVING, next())
+	dev.set(func(f *flaky) { f.lost = nil })
+	require.Equal(t, healthpb.HealthCheckResponse_SERVING, next())
+	unknown, err := c.Health.Watch(background(t), &healthpb.HealthCheckRequest{Service: "device/none"})
+	require.NoError(t, err)
+	r, err := unknown.Recv()
+	require.NoError(t, err)
+	require.Equal(t, healthpb.HealthCheckResponse_SERVICE_UNKNOWN, r.Status)
+	_, err = c.Health.Check(background(t), &healthpb.HealthCheckRequest{Service: "device/none"})
+	require.ErrorContains(t, err, "unknown service")
+	_, err = c.Health.Check(background(t), &healthpb.HealthCheckRequest{Service: "none"})
+	require.ErrorContains(t, err, "unknown service")
+}

@@ -1,0 +1,100 @@
+package control_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/pkg/control"
+)
+
+// flaky is a sim device whose answers a test may replace.
+type flaky struct {
+	bridge.Device
+	mu        sync.Mutex
+	word      abi.Diagnostic
+	lost      error // of every probe
+	subscribe error
+	reset     error
+}
+
+// flakies are the open flaky devices by path.
+var flakies sync.Map
+
+// closed are the errors of opening flaky devices, by path.
+var unopened sync.Map
+
+func init() {
+	bridge.Register("flaky", func(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Device, error) {
+		if err, ok := unopened.Load(a.Path); ok {
+			return nil, err.(error)
+		}
+		dev, err := bridge.Open(ctx, "sim:", o)
+		if err != nil {
+			return nil, err
+		}
+		f := &flaky{Device: dev}
+		flakies.Store(a.Path, f)
+		return f, nil
+	})
+}
+
+// serveFlaky serves "devices/nic0" with answers to replace.
+func serveFlaky(t testing.TB, o control.Options) (*control.Client, *flaky) {
+	srv, c := serve(t, o)
+	require.NoError(t, srv.Open(background(t), "nic0", "flaky:"+t.Name()))
+	f, ok := flakies.Load(t.Name())
+	require.True(t, ok)
+	return c, f.(*flaky)
+}
+
+// set replaces answers.
+func (f *flaky) set(change func(f *flaky)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+func (f *flaky) Memory(ctx context.Context, kind int) (bridge.Memory, error) {
+	f.mu.Lock()
+	err := f.lost
+	f.mu.Unlock()
+	if err != nil {
+		return bridge.Memory{}, err
+	}
+	return f.Device.Memory(ctx, kind)
+}
+
+func (f *flaky) Health() (bridge.Health, error) {
+	h, err := f.Device.Health()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.word != 0 {
+		h.Diagnostic = f.word
+	}
+	return h, err
+}
+
+func (f *flaky) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel, error) {
+	f.mu.Lock()
+	err := f.subscribe
+	f.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return f.Device.Subscribe(ctx, t)
+}
+
+func (f *flaky) Reset(ctx context.Context) error {
+	f.mu.Lock()
+	err := f.reset
+	f.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return f.Device.Reset(ctx)
+}
