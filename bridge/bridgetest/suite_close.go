@@ -14,6 +14,7 @@ import (
 var closeCases = []testCase{
 	{"close/half-h2d", closeHalfH2D},
 	{"close/half-d2h", closeHalfD2H},
+	{"close/other-half-blocked", closeBesideCall},
 	{"close/ends-pending-calls", closePending},
 	{"close/during-transfer", closeDuringTransfer},
 	{"close/idempotent", closeIdempotent},
@@ -49,6 +50,28 @@ func closeHalfD2H(e *env) {
 	e.send(ch, []byte("still"))
 	require.NoError(e, ch.SendInd(e.ctx(), make([]byte, 100_000)))
 	require.NoError(e, ch.CloseReceive())
+}
+
+// closeBesideCall: a half closes while a call is blocked in the other, which
+// goes on.
+func closeBesideCall(e *env) {
+	dev := e.device("")
+	ports := e.run(dev, "gate", 2)
+	var got []byte
+	receiver := call("receive", func() error {
+		buf := make([]byte, 56)
+		n, err := ports[0].Receive(e.ctx(), buf)
+		got = buf[:n]
+		return err
+	})
+	sender := call("send", func() error { return ports[1].Send(e.ctx(), make([]byte, 9)) })
+	e.untilBlocked(dev, 2)
+	e.send(ports[0], nil)
+	require.NoError(e, ports[0].CloseSend())
+	require.NoError(e, ports[1].CloseReceive())
+	require.NoError(e, e.wait(sender))
+	require.NoError(e, e.wait(receiver))
+	require.Equal(e, words(0, 9), got)
 }
 
 // closePending: closing ends each kind of call that is blocked, with ErrClosed.

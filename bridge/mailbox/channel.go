@@ -75,11 +75,14 @@ func (c *Channel) close(halves uint32) error {
 		_ = h.leave(background)
 	}
 	c.closed |= halves
-	h := &c.recv
+	h := &c.send // calls may go on in the half that stays open
+	if c.closed&(1<<abi.D2H) != 0 {
+		h = &c.recv
+	}
 	_ = h.turn.lock(background)
 	defer h.turn.unlock()
 	c.last.Store(c.closed == 1<<abi.H2D|1<<abi.D2H)
-	err := c.sayClose(halves)
+	err := h.sayClose(halves)
 	if !c.last.Load() {
 		return nil
 	}
@@ -102,12 +105,13 @@ func (c *Channel) of(halves uint32) []*half {
 	return list
 }
 
-// sayClose tells the device that some halves are not used any more.
-func (c *Channel) sayClose(halves uint32) error {
+// sayClose tells the device that some halves are not used any more. Must hold
+// turn.
+func (h *half) sayClose(halves uint32) error {
 	var s abi.Slot
-	*s.Close() = abi.Close{Halves: halves, Generation: c.generation}
-	hd := c.recv.header(abi.TypeClose, abi.PayloadSize, c.generation)
-	return c.recv.put(background, hd, &s.Payload, c.box.urgentRoom(), shutDown)
+	*s.Close() = abi.Close{Halves: halves, Generation: h.ch.generation}
+	hd := h.header(abi.TypeClose, abi.PayloadSize, h.ch.generation)
+	return h.put(background, hd, &s.Payload, h.box.urgentRoom(), shutDown)
 }
 
 // leave waits until no call works in a half that is shut.
