@@ -44,19 +44,28 @@ func channelStats(c nfcomms.ChannelStats) *nfcommsv1.ChannelStats {
 		Lists:       c.Lists,
 		Repeated:    c.Repeated,
 		Parked:      c.Parked,
+
+		WaitingH2D:   int32(c.Waiting[abi.H2D]),
+		WaitingD2H:   int32(c.Waiting[abi.D2H]),
+		TransfersH2D: int32(c.Transfers[abi.H2D]),
+		TransfersD2H: int32(c.Transfers[abi.D2H]),
+		InFlightH2D:  int32(c.InFlight[abi.H2D]),
+		InFlightD2H:  int32(c.InFlight[abi.D2H]),
 	}
 }
 
 func deviceStats(s nfcomms.Stats) *nfcommsv1.DeviceStats {
 	return &nfcommsv1.DeviceStats{
-		Channels:     channelStats(s.ChannelStats),
-		OpenChannels: int32(s.Channels),
-		BlockedCalls: int32(s.Blocked),
-		Wakeups:      s.Wakeups,
-		Doorbells:    s.Doorbells,
-		Dropped:      s.Dropped,
-		Faults:       s.Faults,
-		Resets:       s.Resets,
+		Channels:        channelStats(s.ChannelStats),
+		OpenChannels:    int32(s.Channels),
+		BlockedCalls:    int32(s.Blocked),
+		Wakeups:         s.Wakeups,
+		Doorbells:       s.Doorbells,
+		Dropped:         s.Dropped,
+		Faults:          s.Faults,
+		Resets:          s.Resets,
+		SpuriousWakeups: s.Spurious,
+		Full:            s.Full,
 	}
 }
 

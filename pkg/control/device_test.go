@@ -163,7 +163,7 @@ func TestReset(t *testing.T) {
 	openChannel(t, c, loopback)
 	pending := make(chan error, 1)
 	go func() { _, err := c.Receive(background(t), loopback); pending <- err }()
-	waitForCalls(t, c, 1)
+	waitForReceives(t, c, 1)
 	r, err := c.Devices.ResetDevice(background(t), &nfcommsv1.ResetDeviceRequest{Name: nic0})
 	require.NoError(t, err)
 	require.Equal(t, nfcommsv1.Device_STATE_READY, r.Device.State)
@@ -175,9 +175,13 @@ func TestReset(t *testing.T) {
 	require.Contains(t, eventTypes(t, c), nfcommsv1.Event_TYPE_RESET)
 }
 
-// waitForCalls waits until n calls sleep on the device.
-func waitForCalls(t testing.TB, c *control.Client, n int32) {
-	require.Eventually(t, func() bool { return getDevice(t, c, nic0).Stats.BlockedCalls >= n }, time.Minute, time.Millisecond)
+// waitForReceives waits until n calls wait to receive on the loopback channel.
+func waitForReceives(t testing.TB, c *control.Client, n int32) {
+	require.Eventually(t, func() bool {
+		r, err := c.Channels.GetChannel(background(t), &nfcommsv1.GetChannelRequest{Name: loopback})
+		require.NoError(t, err)
+		return r.Channel.Stats.WaitingD2H == n
+	}, time.Minute, time.Millisecond)
 }
 
 func eventTypes(t testing.TB, c *control.Client) []nfcommsv1.Event_Type {
@@ -196,7 +200,7 @@ func TestDrain(t *testing.T) {
 	openChannel(t, c, "devices/nic0/channels/2")
 	pending := make(chan error, 1)
 	go func() { _, err := c.Receive(ctx, loopback); pending <- err }()
-	waitForCalls(t, c, 1)
+	waitForReceives(t, c, 1)
 
 	drain := func(timeout time.Duration) *nfcommsv1.DrainDeviceResponse {
 		r, err := c.Devices.DrainDevice(ctx, &nfcommsv1.DrainDeviceRequest{Name: nic0, Timeout: durationpb.New(timeout)})

@@ -86,6 +86,7 @@ func TestLost(t *testing.T) {
 	r := diagnostics(t, c)
 	require.Equal(t, "DEVICE_LOST", r.Failure.Reason)
 	require.Nil(t, r.Heartbeat)
+	require.NotNil(t, r.HeartbeatAge)
 	require.NotNil(t, r.Stats)
 	list, err := c.Health.List(background(t), &healthpb.HealthListRequest{})
 	require.NoError(t, err)

@@ -38,7 +38,11 @@ func (v diagnosticService) GetDiagnostics(ctx context.Context, req *nfcommsv1.Ge
 	m := d.withStats()
 	resp := &nfcommsv1.GetDiagnosticsResponse{Name: m.Name, State: m.State, Failure: m.Failure, Stats: m.Stats}
 	dev := d.opened()
-	if dev == nil || m.Failure != nil {
+	if dev == nil {
+		return resp, nil
+	}
+	resp.HeartbeatAge = durationpb.New(dev.Stats().Age)
+	if m.Failure != nil {
 		return resp, nil
 	}
 	h, err := dev.Health()

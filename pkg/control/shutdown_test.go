@@ -15,26 +15,21 @@ import (
 
 // parkedReceive begins a ReceiveMessage that nothing answers, and returns where
 // its outcome will be.
-func parkedReceive(t *testing.T, srv *control.Server, c *control.Client) <-chan error {
+func parkedReceive(t *testing.T, c *control.Client) <-chan error {
 	openChannel(t, c, loopback)
 	out := make(chan error, 1)
 	go func() {
 		_, err := c.Messages.ReceiveMessage(background(t), &nfcommsv1.ReceiveMessageRequest{Name: loopback})
 		out <- err
 	}()
-	require.Eventually(t, func() bool {
-		for _, dev := range srv.Devices() {
-			return dev.Stats().Blocked > 0
-		}
-		return false
-	}, time.Minute, time.Millisecond)
+	waitForReceives(t, c, 1)
 	return out
 }
 
 // TestShutdownWaits: what runs may go on, what is new is refused.
 func TestShutdownWaits(t *testing.T) {
 	srv, c := serveSim(t, quick)
-	received := parkedReceive(t, srv, c)
+	received := parkedReceive(t, c)
 	over := make(chan error, 1)
 	go func() { over <- srv.Shutdown(background(t)) }()
 
@@ -66,7 +61,7 @@ func TestShutdownWaits(t *testing.T) {
 // TestShutdownIsBounded: with the context ends the patience.
 func TestShutdownIsBounded(t *testing.T) {
 	srv, c := serveSim(t, quick)
-	received := parkedReceive(t, srv, c)
+	received := parkedReceive(t, c)
 	ctx, cancel := context.WithCancel(background(t))
 	cancel()
 	require.ErrorIs(t, srv.Shutdown(ctx), context.Canceled)

@@ -384,7 +384,7 @@ type DeviceStats struct {
 	Channels *ChannelStats `protobuf:"bytes,1,opt,name=channels,proto3" json:"channels,omitempty"`
 	// Channels open now, the application's included.
 	OpenChannels int32 `protobuf:"varint,2,opt,name=open_channels,json=openChannels,proto3" json:"open_channels,omitempty"`
-	// Calls asleep now.
+	// Calls that wait now.
 	BlockedCalls int32 `protobuf:"varint,3,opt,name=blocked_calls,json=blockedCalls,proto3" json:"blocked_calls,omitempty"`
 	// Doorbells from the device.
 	Wakeups uint64 `protobuf:"varint,4,opt,name=wakeups,proto3" json:"wakeups,omitempty"`
@@ -395,7 +395,12 @@ type DeviceStats struct {
 	// Times the device was latched as faulty.
 	Faults uint64 `protobuf:"varint,7,opt,name=faults,proto3" json:"faults,omitempty"`
 	// Times it was reset.
-	Resets        uint64 `protobuf:"varint,8,opt,name=resets,proto3" json:"resets,omitempty"`
+	Resets uint64 `protobuf:"varint,8,opt,name=resets,proto3" json:"resets,omitempty"`
+	// Doorbells from the device that found nothing to take. Zero where a driver
+	// serves the doorbell.
+	SpuriousWakeups uint64 `protobuf:"varint,9,opt,name=spurious_wakeups,json=spuriousWakeups,proto3" json:"spurious_wakeups,omitempty"`
+	// Messages and offers that found no room in their ring.
+	Full          uint64 `protobuf:"varint,10,opt,name=full,proto3" json:"full,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -482,6 +487,20 @@ func (x *DeviceStats) GetFaults() uint64 {
 func (x *DeviceStats) GetResets() uint64 {
 	if x != nil {
 		return x.Resets
+	}
+	return 0
+}
+
+func (x *DeviceStats) GetSpuriousWakeups() uint64 {
+	if x != nil {
+		return x.SpuriousWakeups
+	}
+	return 0
+}
+
+func (x *DeviceStats) GetFull() uint64 {
+	if x != nil {
+		return x.Full
 	}
 	return 0
 }
@@ -1801,7 +1820,7 @@ const file_nfcomms_v1_device_proto_rawDesc = "" +
 	"\x12max_transfer_bytes\x18\t \x01(\x04R\x10maxTransferBytes\x12H\n" +
 	"\x12heartbeat_interval\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\x12\x19\n" +
-	"\bcan_load\x18\v \x01(\bR\acanLoad\"\x8f\x02\n" +
+	"\bcan_load\x18\v \x01(\bR\acanLoad\"\xce\x02\n" +
 	"\vDeviceStats\x124\n" +
 	"\bchannels\x18\x01 \x01(\v2\x18.nfcomms.v1.ChannelStatsR\bchannels\x12#\n" +
 	"\ropen_channels\x18\x02 \x01(\x05R\fopenChannels\x12#\n" +
@@ -1810,7 +1829,10 @@ const file_nfcomms_v1_device_proto_rawDesc = "" +
 	"\tdoorbells\x18\x05 \x01(\x04R\tdoorbells\x12\x18\n" +
 	"\adropped\x18\x06 \x01(\x04R\adropped\x12\x16\n" +
 	"\x06faults\x18\a \x01(\x04R\x06faults\x12\x16\n" +
-	"\x06resets\x18\b \x01(\x04R\x06resets\"P\n" +
+	"\x06resets\x18\b \x01(\x04R\x06resets\x12)\n" +
+	"\x10spurious_wakeups\x18\t \x01(\x04R\x0fspuriousWakeups\x12\x12\n" +
+	"\x04full\x18\n" +
+	" \x01(\x04R\x04full\"P\n" +
 	"\x12ListDevicesRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +

@@ -604,7 +604,10 @@ type GetDiagnosticsResponse struct {
 	// The memories; empty if the device does not answer.
 	Memories []*Memory `protobuf:"bytes,6,rep,name=memories,proto3" json:"memories,omitempty"`
 	// Counters; absent if the device is not open.
-	Stats         *DeviceStats `protobuf:"bytes,7,opt,name=stats,proto3" json:"stats,omitempty"`
+	Stats *DeviceStats `protobuf:"bytes,7,opt,name=stats,proto3" json:"stats,omitempty"`
+	// Time since the last heartbeat, also when it is overdue; absent if the device
+	// is not open.
+	HeartbeatAge  *durationpb.Duration `protobuf:"bytes,8,opt,name=heartbeat_age,json=heartbeatAge,proto3" json:"heartbeat_age,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -684,6 +687,13 @@ func (x *GetDiagnosticsResponse) GetMemories() []*Memory {
 func (x *GetDiagnosticsResponse) GetStats() *DeviceStats {
 	if x != nil {
 		return x.Stats
+	}
+	return nil
+}
+
+func (x *GetDiagnosticsResponse) GetHeartbeatAge() *durationpb.Duration {
+	if x != nil {
+		return x.HeartbeatAge
 	}
 	return nil
 }
@@ -844,7 +854,7 @@ const file_nfcomms_v1_diagnostic_proto_rawDesc = "" +
 	"\tTYPE_IMEM\x10\x03\x12\r\n" +
 	"\tTYPE_EMEM\x10\x04\"+\n" +
 	"\x15GetDiagnosticsRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\xdb\x02\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x9b\x03\n" +
 	"\x16GetDiagnosticsResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12.\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x18.nfcomms.v1.Device.StateR\x05state\x12-\n" +
@@ -854,7 +864,8 @@ const file_nfcomms_v1_diagnostic_proto_rawDesc = "" +
 	"diagnostic\x18\x05 \x01(\v2\x1a.nfcomms.v1.DiagnosticWordR\n" +
 	"diagnostic\x12.\n" +
 	"\bmemories\x18\x06 \x03(\v2\x12.nfcomms.v1.MemoryR\bmemories\x12-\n" +
-	"\x05stats\x18\a \x01(\v2\x17.nfcomms.v1.DeviceStatsR\x05stats\"'\n" +
+	"\x05stats\x18\a \x01(\v2\x17.nfcomms.v1.DeviceStatsR\x05stats\x12>\n" +
+	"\rheartbeat_age\x18\b \x01(\v2\x19.google.protobuf.DurationR\fheartbeatAge\"'\n" +
 	"\x11PingDeviceRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\xc2\x01\n" +
 	"\x12PingDeviceResponse\x128\n" +
@@ -936,16 +947,17 @@ var file_nfcomms_v1_diagnostic_proto_depIdxs = []int32{
 	4,  // 9: nfcomms.v1.GetDiagnosticsResponse.diagnostic:type_name -> nfcomms.v1.DiagnosticWord
 	6,  // 10: nfcomms.v1.GetDiagnosticsResponse.memories:type_name -> nfcomms.v1.Memory
 	14, // 11: nfcomms.v1.GetDiagnosticsResponse.stats:type_name -> nfcomms.v1.DeviceStats
-	11, // 12: nfcomms.v1.PingDeviceResponse.round_trip:type_name -> google.protobuf.Duration
-	7,  // 13: nfcomms.v1.DiagnosticService.GetDiagnostics:input_type -> nfcomms.v1.GetDiagnosticsRequest
-	9,  // 14: nfcomms.v1.DiagnosticService.PingDevice:input_type -> nfcomms.v1.PingDeviceRequest
-	8,  // 15: nfcomms.v1.DiagnosticService.GetDiagnostics:output_type -> nfcomms.v1.GetDiagnosticsResponse
-	10, // 16: nfcomms.v1.DiagnosticService.PingDevice:output_type -> nfcomms.v1.PingDeviceResponse
-	15, // [15:17] is the sub-list for method output_type
-	13, // [13:15] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	11, // 12: nfcomms.v1.GetDiagnosticsResponse.heartbeat_age:type_name -> google.protobuf.Duration
+	11, // 13: nfcomms.v1.PingDeviceResponse.round_trip:type_name -> google.protobuf.Duration
+	7,  // 14: nfcomms.v1.DiagnosticService.GetDiagnostics:input_type -> nfcomms.v1.GetDiagnosticsRequest
+	9,  // 15: nfcomms.v1.DiagnosticService.PingDevice:input_type -> nfcomms.v1.PingDeviceRequest
+	8,  // 16: nfcomms.v1.DiagnosticService.GetDiagnostics:output_type -> nfcomms.v1.GetDiagnosticsResponse
+	10, // 17: nfcomms.v1.DiagnosticService.PingDevice:output_type -> nfcomms.v1.PingDeviceResponse
+	16, // [16:18] is the sub-list for method output_type
+	14, // [14:16] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_nfcomms_v1_diagnostic_proto_init() }

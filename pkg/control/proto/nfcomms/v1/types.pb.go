@@ -206,7 +206,8 @@ func (x *PathStats) GetErrors() uint64 {
 	return 0
 }
 
-// ChannelStats counts what a channel did, or what all channels of a device did.
+// ChannelStats counts what a channel did, or what all channels of a device did,
+// and says what they do now.
 type ChannelStats struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Messages from host to device.
@@ -222,7 +223,20 @@ type ChannelStats struct {
 	// Rounds sent again on the device's request.
 	Repeated uint64 `protobuf:"varint,6,opt,name=repeated,proto3" json:"repeated,omitempty"`
 	// Times a call had to sleep.
-	Parked        uint64 `protobuf:"varint,7,opt,name=parked,proto3" json:"parked,omitempty"`
+	Parked uint64 `protobuf:"varint,7,opt,name=parked,proto3" json:"parked,omitempty"`
+	// Calls that wait now to send.
+	WaitingH2D int32 `protobuf:"varint,8,opt,name=waiting_h2d,json=waitingH2d,proto3" json:"waiting_h2d,omitempty"`
+	// Calls that wait now to receive.
+	WaitingD2H int32 `protobuf:"varint,9,opt,name=waiting_d2h,json=waitingD2h,proto3" json:"waiting_d2h,omitempty"`
+	// Transfers under way now from host to device.
+	TransfersH2D int32 `protobuf:"varint,10,opt,name=transfers_h2d,json=transfersH2d,proto3" json:"transfers_h2d,omitempty"`
+	// Transfers under way now from device to host.
+	TransfersD2H int32 `protobuf:"varint,11,opt,name=transfers_d2h,json=transfersD2h,proto3" json:"transfers_d2h,omitempty"`
+	// Gather lists sent now and not acked, of transfers from host to device. Zero
+	// where a driver sends the lists.
+	InFlightH2D int32 `protobuf:"varint,12,opt,name=in_flight_h2d,json=inFlightH2d,proto3" json:"in_flight_h2d,omitempty"`
+	// The same of transfers from device to host.
+	InFlightD2H   int32 `protobuf:"varint,13,opt,name=in_flight_d2h,json=inFlightD2h,proto3" json:"in_flight_d2h,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -306,6 +320,48 @@ func (x *ChannelStats) GetParked() uint64 {
 	return 0
 }
 
+func (x *ChannelStats) GetWaitingH2D() int32 {
+	if x != nil {
+		return x.WaitingH2D
+	}
+	return 0
+}
+
+func (x *ChannelStats) GetWaitingD2H() int32 {
+	if x != nil {
+		return x.WaitingD2H
+	}
+	return 0
+}
+
+func (x *ChannelStats) GetTransfersH2D() int32 {
+	if x != nil {
+		return x.TransfersH2D
+	}
+	return 0
+}
+
+func (x *ChannelStats) GetTransfersD2H() int32 {
+	if x != nil {
+		return x.TransfersD2H
+	}
+	return 0
+}
+
+func (x *ChannelStats) GetInFlightH2D() int32 {
+	if x != nil {
+		return x.InFlightH2D
+	}
+	return 0
+}
+
+func (x *ChannelStats) GetInFlightD2H() int32 {
+	if x != nil {
+		return x.InFlightD2H
+	}
+	return 0
+}
+
 var File_nfcomms_v1_types_proto protoreflect.FileDescriptor
 
 const file_nfcomms_v1_types_proto_rawDesc = "" +
@@ -318,7 +374,7 @@ const file_nfcomms_v1_types_proto_rawDesc = "" +
 	"\tPathStats\x12\x1a\n" +
 	"\bmessages\x18\x01 \x01(\x04R\bmessages\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\x12\x16\n" +
-	"\x06errors\x18\x03 \x01(\x04R\x06errors\"\xb8\x02\n" +
+	"\x06errors\x18\x03 \x01(\x04R\x06errors\"\x8c\x04\n" +
 	"\fChannelStats\x124\n" +
 	"\n" +
 	"direct_h2d\x18\x01 \x01(\v2\x15.nfcomms.v1.PathStatsR\tdirectH2d\x124\n" +
@@ -328,7 +384,16 @@ const file_nfcomms_v1_types_proto_rawDesc = "" +
 	"\findirect_d2h\x18\x04 \x01(\v2\x15.nfcomms.v1.PathStatsR\vindirectD2h\x12\x14\n" +
 	"\x05lists\x18\x05 \x01(\x04R\x05lists\x12\x1a\n" +
 	"\brepeated\x18\x06 \x01(\x04R\brepeated\x12\x16\n" +
-	"\x06parked\x18\a \x01(\x04R\x06parked*\x84\x01\n" +
+	"\x06parked\x18\a \x01(\x04R\x06parked\x12\x1f\n" +
+	"\vwaiting_h2d\x18\b \x01(\x05R\n" +
+	"waitingH2d\x12\x1f\n" +
+	"\vwaiting_d2h\x18\t \x01(\x05R\n" +
+	"waitingD2h\x12#\n" +
+	"\rtransfers_h2d\x18\n" +
+	" \x01(\x05R\ftransfersH2d\x12#\n" +
+	"\rtransfers_d2h\x18\v \x01(\x05R\ftransfersD2h\x12\"\n" +
+	"\rin_flight_h2d\x18\f \x01(\x05R\vinFlightH2d\x12\"\n" +
+	"\rin_flight_d2h\x18\r \x01(\x05R\vinFlightD2h*\x84\x01\n" +
 	"\x06Change\x12\x16\n" +
 	"\x12CHANGE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fCHANGE_SNAPSHOT\x10\x01\x12\x11\n" +
