@@ -56,6 +56,9 @@ also after the connection was lost and came back.`,
 			ctx, cancel := a.limited(ctx)
 			defer cancel()
 			events, err := listEvents(ctx, c, parentOf(args))
+			if err == nil && len(events) == 0 {
+				err = mustExist(ctx, c, parentOf(args))
+			}
 			if err != nil {
 				return err
 			}
@@ -77,6 +80,16 @@ func listEvents(ctx context.Context, c *control.Client, parent string) ([]*nfcom
 		r, err := c.Events.ListEvents(ctx, &nfcommsv1.ListEventsRequest{Parent: parent, PageSize: pageSize, PageToken: token})
 		return r.GetEvents(), r.GetNextPageToken(), err
 	})
+}
+
+// mustExist returns an error for a device that is not there. The events of
+// devices that are gone are kept, so that a list of them does not tell.
+func mustExist(ctx context.Context, c *control.Client, parent string) error {
+	if parent == control.AllDevices {
+		return nil
+	}
+	_, err := c.Devices.GetDevice(ctx, &nfcommsv1.GetDeviceRequest{Name: parent})
+	return err
 }
 
 // follower prints events from one server session to the next.
@@ -154,7 +167,12 @@ func (f *follower) watch(ctx context.Context) error {
 		if m.GetResumeToken() != "" {
 			f.token = m.GetResumeToken()
 		}
-		if err := f.print(m); err != nil {
+		if m.GetChange() == nfcommsv1.Change_CHANGE_SYNCED && f.last.IsZero() {
+			err = mustExist(ctx, f.client, f.parent)
+		} else {
+			err = f.print(m)
+		}
+		if err != nil {
 			return err
 		}
 	}

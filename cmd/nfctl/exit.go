@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -157,10 +156,4 @@ func exitHelp() string {
 		fmt.Fprintf(&b, "  %3d  %-12s %s\n", r.code, r.name, r.meaning)
 	}
 	return b.String()
-}
-
-// exitName returns the name of an exit code.
-func exitName(code int) string {
-	i := slices.IndexFunc(exitTable, func(r exitRow) bool { return r.code == code })
-	return exitTable[i].name
 }

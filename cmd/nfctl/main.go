@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -42,7 +41,9 @@ func run(ctx context.Context, args []string, s streams, getenv func(string) stri
 	if err != nil && !a.started {
 		err = usageError{err}
 	}
-	err = errors.Join(err, out.Flush())
+	if failed := out.Flush(); err == nil {
+		err = failed
+	}
 	code := exitCode(ctx, err)
 	switch code {
 	case exitOK, exitPipe:

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -241,15 +242,24 @@ func (a *app) onChannel(ctx context.Context, c *control.Client, args []string, c
 	if err != nil {
 		return err
 	}
-	if err := call(ctx, name); !errors.Is(err, nfcomms.ErrNotSubscribed) {
-		return err
+	for {
+		if err := call(ctx, name); !errors.Is(err, nfcomms.ErrNotSubscribed) {
+			return err
+		}
+		_, err := c.Channels.OpenChannel(ctx, &nfcommsv1.OpenChannelRequest{Name: name})
+		switch {
+		case errors.Is(err, nfcomms.ErrBusy): // another client opens it now
+			if !pause(ctx, openPause) {
+				return err
+			}
+		case err != nil:
+			return err
+		}
 	}
-	_, err = c.Channels.OpenChannel(ctx, &nfcommsv1.OpenChannelRequest{Name: name})
-	if err != nil && !errors.Is(err, nfcomms.ErrBusy) { // another client was faster
-		return err
-	}
-	return call(ctx, name)
 }
+
+// openPause is the time between two looks at a channel that another opens.
+const openPause = time.Millisecond
 
 // maxInput bounds what is read for one message. It is far more than one has, so
 // that the error for a longer one tells its length.

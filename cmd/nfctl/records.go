@@ -2,7 +2,6 @@ package main
 
 import (
 	"strings"
-	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -245,12 +244,15 @@ func word(e enum) string {
 
 func seconds(d *durationpb.Duration) float64 { return d.AsDuration().Seconds() }
 
+// timeLayout is RFC 3339 with a fixed number of digits.
+const timeLayout = "2006-01-02T15:04:05.000000Z07:00"
+
 // timeText writes a time; empty if there is none.
 func timeText(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return ""
 	}
-	return t.AsTime().Format(time.RFC3339Nano)
+	return t.AsTime().Format(timeLayout)
 }
 
 // deviceID returns the name of a device without its collection.

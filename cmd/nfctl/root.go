@@ -39,6 +39,9 @@ Exit codes:
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			err := a.start(cmd)
+			if err == nil {
+				err = cmd.ValidateFlagGroups() // cobra would do it too late to tell
+			}
 			a.started = err == nil
 			return err
 		},

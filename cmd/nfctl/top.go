@@ -101,7 +101,7 @@ func takeSample(ctx context.Context, c *control.Client, parent string) (s sample
 // compare makes a record of two samples; without an earlier one its rates are 0.
 func compare(before, now sample, channels int) topRecord {
 	r := topRecord{
-		Time:    now.at.UTC().Format(time.RFC3339Nano),
+		Time:    now.at.UTC().Format(timeLayout),
 		Devices: []topDeviceRecord{}, Channels: []topChannelRecord{}, Total: len(now.channels),
 	}
 	if !before.at.IsZero() {
