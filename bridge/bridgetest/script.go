@@ -37,6 +37,14 @@ type Shape struct {
 	TargetTimeout time.Duration
 }
 
+// sound reports whether a device can have the shape.
+func (sh Shape) sound() bool {
+	return sh.Channels >= abi.TargetFirst && sh.Channels <= abi.ChannelsMax &&
+		sh.Islands <= abi.IslandsMax && sh.Mailboxes <= abi.MailboxesMax && sh.Mailboxes%sh.Islands == 0 &&
+		sh.Slots&(sh.Slots-1) == 0 && sh.Slots >= abi.SlotsMin && sh.Slots <= abi.SlotsMax &&
+		sh.Window&(sh.Window-1) == 0 && sh.Window <= abi.WindowMax
+}
+
 // ParseShape reads the options of the conformance suite, see Run.
 func ParseShape(options string) (Shape, error) {
 	var sh Shape
@@ -125,7 +133,8 @@ type Hooks struct {
 type Script struct {
 	shape Shape
 	area  *area
-	bell  *os.File
+	host  Host
+	bell  *os.File      // nil on a bus of another
 	wake  chan struct{} // one token: the device has something to do
 
 	mu      sync.Mutex // guards everything below
@@ -157,22 +166,56 @@ type life struct {
 	born     time.Time
 }
 
-// NewScript builds a device that behaves until SetHooks says otherwise. Close
-// releases it; a mailbox manager that owns it closes it.
+// Host is what a Script reaches of its host. The device's lock is held during a
+// call.
+type Host interface {
+	// Ring interrupts the host for an island.
+	Ring(island int)
+	// Move copies bytes between device memory and host memory at a bus
+	// address; false if some of it is out of reach.
+	Move(mem []byte, address uint64, d abi.Direction) bool
+}
+
+// NewScript builds a device that behaves until SetHooks says otherwise. Host
+// memory is this process's own. Close releases it; a mailbox manager that owns
+// it closes it.
 func NewScript(sh Shape, h Hooks) (*Script, error) {
 	sh = sh.withDefaults()
-	a, err := newArea(sh)
+	mem, err := mapArea(sh.areaSize())
 	if err != nil {
 		return nil, err
 	}
 	bell, err := newDoorbell()
 	if err != nil {
-		a.unmap()
+		unmapArea(mem)
 		return nil, err
 	}
-	s := &Script{shape: sh, area: a, bell: bell, wake: make(chan struct{}, 1), hooks: h}
+	s := newScript(sh, h, &ownHost{bell}, mem)
+	s.bell = bell
 	s.boot()
 	return s, nil
+}
+
+// NewScriptOn is NewScript for a device whose host is elsewhere: area is the
+// memory they share, and its life has the number epoch. ErrTooLarge if the
+// mailbox area does not fit.
+func NewScriptOn(area []byte, host Host, sh Shape, h Hooks, epoch uint32) (*Script, abi.Status) {
+	sh = sh.withDefaults()
+	if !sh.sound() {
+		return nil, abi.ErrInvalid
+	}
+	size := sh.areaSize()
+	if size > uint64(len(area)) {
+		return nil, abi.ErrTooLarge
+	}
+	s := newScript(sh, h, host, area[:size])
+	s.epoch = epoch - 1
+	s.boot()
+	return s, abi.OK
+}
+
+func newScript(sh Shape, h Hooks, host Host, mem []byte) *Script {
+	return &Script{shape: sh, area: newArea(sh, mem), host: host, wake: make(chan struct{}, 1), hooks: h}
 }
 
 // boot starts the next epoch in a zeroed area.
@@ -222,7 +265,7 @@ func (s *Script) Ring(int) {
 	}
 }
 
-// Doorbell returns the event file the device rings.
+// Doorbell returns the event file the device rings, nil on a bus of another.
 func (s *Script) Doorbell() *os.File { return s.bell }
 
 // Assist does nothing: the device moves its own bytes.
@@ -245,7 +288,7 @@ func (s *Script) Restart() error {
 	return nil
 }
 
-// Close stops the device and unmaps the area.
+// Close stops the device and unmaps an area of its own.
 func (s *Script) Close() error {
 	s.mu.Lock()
 	was := s.closed
@@ -255,7 +298,10 @@ func (s *Script) Close() error {
 		return os.ErrClosed
 	}
 	s.halt()
-	s.area.unmap()
+	if s.bell == nil {
+		return nil
+	}
+	unmapArea(s.area.mem)
 	return s.bell.Close()
 }
 

@@ -33,15 +33,31 @@ const (
 	boxHeader  = 2 * abi.SlotSize
 )
 
-func newArea(sh Shape) (*area, error) {
-	offset := uint64(parkOffset+4*sh.Channels+abi.PageSize-1) &^ (abi.PageSize - 1)
-	stride := uint64(boxHeader + 2*sh.Slots*abi.SlotSize)
-	size := (offset + stride*uint64(sh.Mailboxes) + abi.PageSize - 1) &^ (abi.PageSize - 1)
+func (sh Shape) boxOffset() uint64 {
+	return uint64(parkOffset+4*sh.Channels+abi.PageSize-1) &^ (abi.PageSize - 1)
+}
+
+func (sh Shape) boxStride() uint64 { return uint64(boxHeader + 2*sh.Slots*abi.SlotSize) }
+
+// areaSize is the length of the mailbox area in bytes.
+func (sh Shape) areaSize() uint64 {
+	return (sh.boxOffset() + sh.boxStride()*uint64(sh.Mailboxes) + abi.PageSize - 1) &^ (abi.PageSize - 1)
+}
+
+func mapArea(size uint64) ([]byte, error) {
 	mem, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return nil, fmt.Errorf("map mailbox area: %w", err)
 	}
-	a := &area{mem: mem, base: unsafe.Pointer(&mem[0]), size: size}
+	return mem, nil
+}
+
+func unmapArea(mem []byte) { _ = unix.Munmap(mem) }
+
+// newArea finds its way in the memory of an area, which is areaSize bytes long.
+func newArea(sh Shape, mem []byte) *area {
+	a := &area{mem: mem, base: unsafe.Pointer(&mem[0]), size: uint64(len(mem))}
+	offset, stride := sh.boxOffset(), sh.boxStride()
 	for i := range uint64(sh.Mailboxes) {
 		at := offset + i*stride
 		m := (*abi.Mailbox)(unsafe.Pointer(&mem[at]))
@@ -51,10 +67,8 @@ func newArea(sh Shape) (*area, error) {
 			h2d: slots[:sh.Slots], d2h: slots[sh.Slots:],
 		})
 	}
-	return a, nil
+	return a
 }
-
-func (a *area) unmap() { _ = unix.Munmap(a.mem) }
 
 func (a *area) page() *abi.Area { return (*abi.Area)(a.base) }
 
@@ -72,8 +86,7 @@ func (a *area) lay(sh Shape, epoch uint32) {
 	p := a.page()
 	p.Magic, p.Major, p.Minor = abi.Magic, abi.Major, abi.Minor
 	p.Size, p.ParkOffset = a.size, parkOffset
-	p.BoxOffset = uint64(parkOffset+4*sh.Channels+abi.PageSize-1) &^ (abi.PageSize - 1)
-	p.BoxStride = uint64(boxHeader + 2*sh.Slots*abi.SlotSize)
+	p.BoxOffset, p.BoxStride = sh.boxOffset(), sh.boxStride()
 	p.Epoch, p.State = epoch, abi.DeviceBooting
 	p.DeviceHello.Header = uint64(abi.MakeHeader(abi.TypeHello, abi.PayloadSize, uint8(epoch), 0, 0))
 	*p.DeviceHello.Hello() = sh.hello()
@@ -126,10 +139,18 @@ func newDoorbell() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "doorbell"), nil
 }
 
-// ringHost rings the host's doorbell.
-func (s *Script) ringHost() {
+// ownHost is this process: it is rung by an event file.
+type ownHost struct{ bell *os.File }
+
+// Ring rings the doorbell, which all islands share.
+func (h *ownHost) Ring(int) {
 	one := [8]byte{1}
-	_, _ = s.bell.Write(one[:])
+	_, _ = h.bell.Write(one[:])
+}
+
+// Move copies; a bus address is a virtual address.
+func (h *ownHost) Move(mem []byte, address uint64, d abi.Direction) bool {
+	return copyHost(mem, uintptr(address), d)
 }
 
 // enqueueLocked queues a message for the mailbox of its channel. Must hold mu.
@@ -145,9 +166,9 @@ func (s *Script) flushLocked() bool {
 	if s.dead {
 		return true
 	}
-	empty, ring := true, false
+	empty := true
 	for i := range s.area.boxes {
-		q := s.life.queue[i]
+		q, ring := s.life.queue[i], false
 		for len(q) > 0 && s.area.boxes[i].give(&q[0]) {
 			channel := abi.Header(q[0].Header).Channel()
 			if channel < uint32(s.shape.Channels) { // SYNC: channel park
@@ -159,9 +180,9 @@ func (s *Script) flushLocked() bool {
 		if len(q) > 0 {
 			empty, ring = false, true
 		}
-	}
-	if ring {
-		s.ringHost()
+		if ring {
+			s.host.Ring(i * s.shape.Islands / s.shape.Mailboxes)
+		}
 	}
 	return empty
 }

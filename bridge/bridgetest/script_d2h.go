@@ -120,7 +120,7 @@ func (s *Script) copyListLocked(mv *move, m *abi.Slot, d abi.Direction) (abi.Sta
 	for i := range n {
 		e := g.Entry[i]
 		mem := mv.mem[mv.processed:][:e.Length()]
-		if !copyHost(mem, uintptr(e.Address()), d) {
+		if !s.host.Move(mem, e.Address(), d) {
 			return abi.ErrDMA, uint32(i)
 		}
 		mv.processed += uint64(e.Length())
