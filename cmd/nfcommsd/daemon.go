@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	systemd "github.com/coreos/go-systemd/v22/daemon"
+	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/exporter-toolkit/web"
+	"google.golang.org/grpc"
+
+	"github.com/nfcomms/nfcomms/cmd/nfcommsd/internal/config"
+	"github.com/nfcomms/nfcomms/pkg/control"
+	"github.com/nfcomms/nfcomms/pkg/control/access"
+)
+
+// daemon is one run of nfcommsd.
+type daemon struct {
+	conf    *config.Loaded // what is in force; changed by reload alone
+	log     *slog.Logger
+	level   *slog.LevelVar
+	gate    *access.Gate
+	tls     *access.TLS // nil without certificates
+	control *control.Server
+	vital   vital
+	calls   *grpcprom.ServerMetrics
+	refused prometheus.Counter
+
+	local, remote *grpc.Server
+	webs          []*http.Server
+	serving       sync.WaitGroup
+	failed        chan error // of a listener that stopped; has room for all
+}
+
+// serve runs the daemon until a signal ends it. load reads the configuration
+// again.
+func serve(conf *config.Loaded, load func() (*config.Loaded, error), signals <-chan os.Signal, stderr io.Writer) error {
+	log, level := newLogger(conf.Log, stderr)
+	d, err := newDaemon(conf, log, level)
+	if err != nil {
+		return err
+	}
+	s, err := openSockets(conf)
+	if err != nil {
+		return err
+	}
+	d.openDevices(conf.Devices)
+	d.start(s)
+	notify(log, systemd.SdNotifyReady, "STATUS="+statusLine(d.control))
+	log.Info("ready", "devices", len(conf.Devices), "status", statusLine(d.control))
+	ctx, cancel := context.WithCancel(context.Background())
+	var minding sync.WaitGroup
+	minding.Go(func() { d.mind(ctx) })
+	err = d.wait(load, signals)
+	d.drain(signals)
+	cancel()
+	minding.Wait()
+	d.serving.Wait()
+	log.Info("stopped")
+	return err
+}
+
+// newDaemon makes everything that needs no socket and no device.
+func newDaemon(conf *config.Loaded, log *slog.Logger, level *slog.LevelVar) (*daemon, error) {
+	policy, err := conf.Policy()
+	if err != nil {
+		return nil, err
+	}
+	d := &daemon{
+		conf: conf, log: log, level: level,
+		gate: access.NewGate(policy, access.Methods(), log),
+		control: control.New(control.Options{
+			Logger: log, Interval: conf.Health.Interval, ProbeTimeout: conf.Health.Timeout,
+		}),
+		vital: vital{met: make(map[string]bool)},
+		calls: grpcprom.NewServerMetrics(),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "nfcommsd_connections_refused_total",
+			Help: "Connections that were closed at once because too many were open.",
+		}),
+	}
+	if conf.TCP.Files.Certificate != "" {
+		d.tls, err = access.NewTLS(conf.TCP.Files, log)
+	}
+	return d, err
+}
+
+// openTime is how long a device keeps the daemon waiting; it is opened behind
+// its back then.
+const openTime = 10 * time.Second
+
+// openDevices opens devices side by side and waits for the first try of each.
+func (d *daemon) openDevices(devices map[string]string) {
+	ctx, cancel := context.WithTimeout(context.Background(), openTime)
+	defer cancel()
+	var opening sync.WaitGroup
+	for name, address := range devices {
+		opening.Go(func() {
+			if err := d.control.Open(ctx, name, address); err != nil {
+				d.log.Error("device not listed", "device", name, "error", err)
+			}
+		})
+	}
+	opening.Wait()
+}
+
+// start serves on every socket.
+func (d *daemon) start(s *sockets) {
+	d.failed = make(chan error, len(s.all()))
+	if len(s.local) > 0 {
+		d.local = d.newLocal(access.LocalCredentials(d.conf.Limits.ConnectionsPerUser))
+		d.calls.InitializeMetrics(d.local)
+	}
+	if len(s.remote) > 0 {
+		d.remote = d.newRemote(d.tls.Credentials())
+		d.calls.InitializeMetrics(d.remote)
+	}
+	for _, l := range s.local {
+		d.serveOn(l, d.local.Serve)
+	}
+	for _, l := range s.remote {
+		d.serveOn(l, d.remote.Serve)
+	}
+	if len(s.web) == 0 {
+		return
+	}
+	handler := d.webHandler()
+	for _, l := range s.web {
+		if d.conf.HTTP.WebConfig == "" && isOpen(l) {
+			d.log.Warn("metrics are open to everybody who reaches the address: see http.web_config", "address", l.Addr().String())
+		}
+		server := d.newWeb(handler)
+		d.webs = append(d.webs, server)
+		d.serveOn(l, func(l net.Listener) error { return web.Serve(l, server, d.webFlags(), d.log) })
+	}
+}
+
+// serveOn runs a server on a listener. An end before stop is a failure.
+func (d *daemon) serveOn(l net.Listener, serve func(net.Listener) error) {
+	d.serving.Go(func() {
+		err := serve(d.limit(l))
+		if err != nil && !errors.Is(err, http.ErrServerClosed) {
+			d.failed <- fmt.Errorf("serve on %s: %w", l.Addr(), err)
+		}
+	})
+}
+
+// wait handles signals until one of them, or a failure, ends the daemon.
+func (d *daemon) wait(load func() (*config.Loaded, error), signals <-chan os.Signal) error {
+	for {
+		select {
+		case sig := <-signals:
+			if sig != syscall.SIGHUP {
+				d.log.Info("stopping", "signal", sig.String())
+				return nil
+			}
+			d.reload(load)
+		case err := <-d.failed:
+			d.log.Error("stopping", "error", err)
+			return err
+		}
+	}
+}

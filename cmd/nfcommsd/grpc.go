@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"runtime/debug"
+
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
+	"google.golang.org/grpc"
+	channelz "google.golang.org/grpc/channelz/service"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
+)
+
+// maxHeaders bounds the headers of a call, in bytes.
+const maxHeaders = 16 << 10
+
+// newLocal returns the server of UNIX sockets.
+func (d *daemon) newLocal(creds credentials.TransportCredentials) *grpc.Server {
+	gs := d.newServer(creds)
+	reflection.Register(gs)
+	channelz.RegisterChannelzServiceToServer(gs)
+	return gs
+}
+
+// newRemote returns the server of TCP.
+func (d *daemon) newRemote(creds credentials.TransportCredentials) *grpc.Server {
+	gs := d.newServer(creds)
+	if d.conf.TCP.Reflection {
+		reflection.Register(gs)
+	}
+	return gs
+}
+
+// newServer returns a server with the services of the control plane. Of its
+// interceptors the gate comes right after the counting, so that nothing else
+// sees a call that is denied.
+func (d *daemon) newServer(creds credentials.TransportCredentials) *grpc.Server {
+	rescue := recovery.WithRecoveryHandlerContext(d.recovered)
+	k, l := d.conf.Keepalive, d.conf.Limits
+	gs := grpc.NewServer(
+		grpc.Creds(creds),
+		grpc.ChainUnaryInterceptor(d.calls.UnaryServerInterceptor(), d.gate.Unary, recovery.UnaryServerInterceptor(rescue)),
+		grpc.ChainStreamInterceptor(d.calls.StreamServerInterceptor(), d.gate.Stream, recovery.StreamServerInterceptor(rescue)),
+		grpc.MaxConcurrentStreams(uint32(l.Streams)),
+		grpc.MaxRecvMsgSize(l.MessageBytes),
+		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.ConnectionTimeout(l.Handshake),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			Time: k.Time, Timeout: k.Timeout, MaxConnectionAge: k.MaxAge, MaxConnectionAgeGrace: k.Grace,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: k.MinTime, PermitWithoutStream: true}),
+		grpc.WaitForHandlers(true),
+	)
+	d.control.Register(gs)
+	return gs
+}
+
+// recovered turns a panic of one call into its error.
+func (d *daemon) recovered(_ context.Context, p any) error {
+	d.log.Error("call panicked", "panic", p, "stack", string(debug.Stack()))
+	return status.Error(codes.Internal, "internal error")
+}

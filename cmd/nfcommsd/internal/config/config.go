@@ -1,0 +1,151 @@
+package config
+
+import (
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/nfcomms/nfcomms/pkg/control/access"
+)
+
+// Config is what nfcommsd is told. Default returns one that is complete.
+type Config struct {
+	// Devices are the addresses to open, by name.
+	Devices   map[string]string
+	Socket    Socket
+	TCP       TCP
+	HTTP      HTTP
+	Roles     Roles
+	Limits    Limits
+	Keepalive Keepalive
+	Health    Health
+	Drain     Drain
+	Log       Log
+}
+
+// Socket is the UNIX socket of the control plane.
+type Socket struct {
+	// Path is where it lies; empty means none.
+	Path string
+	// Mode are its permissions.
+	Mode fs.FileMode
+	// Group owns it; empty leaves the daemon's own.
+	Group string
+}
+
+// TCP is the control plane on TCP, which needs certificates on both sides.
+type TCP struct {
+	// Address is host:port; empty means none.
+	Address string
+	// Files are the certificates.
+	Files access.Files
+	// Reflection lets clients ask for the services.
+	Reflection bool
+}
+
+// HTTP is what Prometheus and probes ask.
+type HTTP struct {
+	// Address is host:port; empty means none.
+	Address string
+	// WebConfig is a web configuration file of the Prometheus exporter toolkit:
+	// TLS and basic authentication. Empty means neither.
+	WebConfig string
+	// Pprof adds the profiler.
+	Pprof bool
+	// Channels adds series of each channel.
+	Channels bool
+}
+
+// Roles lists who has which role, as access.Policy.Grant takes it.
+type Roles struct{ Viewer, Operator, Admin []string }
+
+// Limits bounds what clients can take.
+type Limits struct {
+	// Connections is the most open connections of each listener.
+	Connections int
+	// ConnectionsPerUser is the most of one user on the UNIX socket.
+	ConnectionsPerUser int
+	// Streams is the most concurrent calls of one connection.
+	Streams int
+	// MessageBytes is the largest request.
+	MessageBytes int
+	// Handshake is the time to finish a handshake.
+	Handshake time.Duration
+}
+
+// Keepalive finds dead connections and ends old ones. Zero ages mean never.
+type Keepalive struct {
+	// Time without traffic after which a client is pinged, and Timeout for its
+	// answer.
+	Time, Timeout time.Duration
+	// MinTime is the least time between two pings of a client.
+	MinTime time.Duration
+	// MaxAge is how old a connection may get, and Grace how long its calls may
+	// then go on.
+	MaxAge, Grace time.Duration
+}
+
+// Health is how devices are looked after.
+type Health struct {
+	// Interval is the time between two round trips to the firmware.
+	Interval time.Duration
+	// Timeout bounds one.
+	Timeout time.Duration
+}
+
+// Drain is what happens on SIGTERM.
+type Drain struct {
+	// Timeout is how long running calls may go on.
+	Timeout time.Duration
+}
+
+// Log is where log lines go: standard error, always.
+type Log struct {
+	Level slog.Level
+	// Format is "text" or "json".
+	Format string
+}
+
+// Default returns the configuration of a daemon that was told nothing: one
+// in-process device, a UNIX socket, and root and the daemon's own user as
+// admins.
+func Default() Config {
+	return Config{
+		Devices: map[string]string{"sim0": "sim:"},
+		Socket:  Socket{Path: "/run/nfcomms/nfcommsd.sock", Mode: 0o660},
+		Roles:   Roles{Admin: ownAdmins()},
+		Limits: Limits{
+			Connections: 1024, ConnectionsPerUser: 512, Streams: 1024,
+			MessageBytes: 1 << 20, Handshake: 10 * time.Second,
+		},
+		Keepalive: Keepalive{
+			Time: 30 * time.Second, Timeout: 10 * time.Second, MinTime: 10 * time.Second,
+			MaxAge: 2 * time.Hour, Grace: 10 * time.Minute,
+		},
+		Health: Health{Interval: time.Second, Timeout: time.Second},
+		Drain:  Drain{Timeout: 15 * time.Second},
+		Log:    Log{Level: slog.LevelInfo, Format: "text"},
+	}
+}
+
+func ownAdmins() []string {
+	if own := os.Geteuid(); own != 0 {
+		return []string{"uid:0", fmt.Sprintf("uid:%d", own)}
+	}
+	return []string{"uid:0"}
+}
+
+// Policy returns the roles in the form that the gate takes.
+func (c *Config) Policy() (*access.Policy, error) {
+	p := access.NewPolicy()
+	for role, subjects := range map[access.Role][]string{
+		access.Viewer: c.Roles.Viewer, access.Operator: c.Roles.Operator, access.Admin: c.Roles.Admin,
+	} {
+		if err := p.Grant(role, subjects...); err != nil {
+			return nil, fmt.Errorf("roles.%v: %w", role, err)
+		}
+	}
+	return p, nil
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nfcomms/nfcomms/cmd/nfcommsd/internal/config"
+	"github.com/nfcomms/nfcomms/pkg/control"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitConfig = 2
+)
+
+// configError is a configuration that makes no sense.
+type configError struct{ error }
+
+func (e configError) Unwrap() error { return e.error }
+
+func main() {
+	signals := make(chan os.Signal, 4) // one of each kind that matters, and a second SIGTERM
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt, syscall.SIGHUP)
+	signal.Ignore(syscall.SIGPIPE) // a reader of the log that went away is no reason to end
+	os.Exit(run(os.Args[1:], os.Environ(), signals, os.Stdout, os.Stderr))
+}
+
+// run executes one command line and returns its exit code.
+func run(args, environ []string, signals <-chan os.Signal, stdout, stderr io.Writer) int {
+	root := newRoot(environ, signals)
+	root.SetArgs(append([]string{}, args...)) // cobra takes nil for "ask the system"
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	started := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintf(stderr, "nfcommsd: %v\n", err)
+	if wrong := (configError{}); !started || errors.As(err, &wrong) {
+		return exitConfig
+	}
+	return exitFailed
+}
+
+func newRoot(environ []string, signals <-chan os.Signal) *cobra.Command {
+	version, commit := control.Build()
+	root := &cobra.Command{
+		Use:               "nfcommsd [flags]",
+		Short:             "Open devices and serve their control plane",
+		Long:              "Open devices and serve their control plane. Every flag is also an environment variable and a key of the file:\n--limits-streams, NFCOMMSD_LIMITS_STREAMS, and streams: below limits:. The flag wins, then the environment.",
+		Args:              cobra.NoArgs,
+		Version:           fmt.Sprintf("%s %s", version, commit),
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	root.Flags().SortFlags = false
+	flags := config.AddFlags(root.Flags())
+	check := root.Flags().Bool("check", false, "say whether the configuration is good, and exit")
+	show := root.Flags().Bool("print-config", false, "print the configuration that would be used, and exit")
+	root.MarkFlagsMutuallyExclusive("check", "print-config")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		load := func() (*config.Loaded, error) { return loadValid(flags, environ) }
+		switch conf, err := load(); {
+		case err != nil:
+			return configError{err}
+		case *check:
+			fmt.Fprintln(cmd.OutOrStdout(), "the configuration is good")
+			return nil
+		case *show:
+			return printConfig(cmd.OutOrStdout(), conf)
+		default:
+			return serve(conf, load, signals, cmd.ErrOrStderr())
+		}
+	}
+	return root
+}
+
+func printConfig(w io.Writer, conf *config.Loaded) error {
+	text, err := conf.YAML()
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/nfcomms/nfcomms/cmd/nfcommsd/internal/config"
+	"github.com/nfcomms/nfcomms/cmd/nfcommsd/internal/listen"
+)
+
+// sockets are the listeners of the daemon.
+type sockets struct{ local, remote, web []net.Listener }
+
+func (s *sockets) all() []net.Listener {
+	return append(append(append([]net.Listener{}, s.local...), s.remote...), s.web...)
+}
+
+func (s *sockets) close() {
+	for _, l := range s.all() {
+		l.Close()
+	}
+}
+
+// openSockets takes what systemd handed over, and opens what the configuration
+// names: of the control plane and of the metrics each, the former replaces the
+// latter. After an error nothing is left open.
+func openSockets(conf *config.Loaded) (*sockets, error) {
+	given, err := listen.Activated()
+	if err != nil {
+		return nil, err
+	}
+	s := &sockets{web: given[listen.Metrics]}
+	for _, l := range given[listen.Control] {
+		if l.Addr().Network() == "unix" {
+			s.local = append(s.local, l)
+		} else {
+			s.remote = append(s.remote, l)
+		}
+	}
+	if len(given[listen.Control]) == 0 {
+		err = s.openControl(conf)
+	}
+	if len(s.web) == 0 && conf.HTTP.Address != "" {
+		l, bad := net.Listen("tcp", conf.HTTP.Address)
+		s.web, err = add(s.web, l, err, wrap("http.address", bad))
+	}
+	switch {
+	case err != nil:
+	case len(s.remote) > 0 && conf.TCP.Files.Certificate == "":
+		err = errors.New("systemd handed over a TCP socket for the control plane: it needs tcp.certificate, tcp.key and tcp.client_ca")
+	case conf.HTTP.Pprof && conf.HTTP.WebConfig == "" && slices.ContainsFunc(s.web, isOpen):
+		err = errOpenPprof
+	case len(s.local)+len(s.remote) == 0:
+		err = errors.New("nowhere to listen: socket.path and tcp.address are both empty")
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// isOpen is true for a listener that other machines may reach.
+func isOpen(l net.Listener) bool {
+	return l.Addr().Network() != "unix" && !loopback(l.Addr().String())
+}
+
+func (s *sockets) openControl(conf *config.Loaded) (err error) {
+	if conf.Socket.Path != "" {
+		group, bad := listen.GroupID(conf.Socket.Group)
+		var l net.Listener
+		if bad == nil {
+			l, bad = listen.Unix(conf.Socket.Path, conf.Socket.Mode, group)
+		}
+		s.local, err = add(s.local, l, err, wrap("socket.path", bad))
+	}
+	if conf.TCP.Address != "" {
+		l, bad := net.Listen("tcp", conf.TCP.Address)
+		s.remote, err = add(s.remote, l, err, wrap("tcp.address", bad))
+	}
+	return err
+}
+
+// add appends a listener that could be opened, and joins the errors.
+func add(to []net.Listener, l net.Listener, err, bad error) ([]net.Listener, error) {
+	if bad != nil {
+		return to, errors.Join(err, bad)
+	}
+	return append(to, l), err
+}
+
+func wrap(key string, err error) error {
+	if err != nil {
+		err = fmt.Errorf("%s: %w", key, err)
+	}
+	return err
+}
+
+// limit bounds the connections of a listener, and says so now and then.
+func (d *daemon) limit(l net.Listener) net.Listener {
+	most := d.conf.Limits.Connections
+	now := rate.Sometimes{First: 1, Interval: 10 * time.Second}
+	return listen.Limit(l, most, func() {
+		d.refused.Inc()
+		now.Do(func() {
+			d.log.Warn("connection refused: too many are open", "listener", l.Addr().String(), "limit", most)
+		})
+	})
+}
