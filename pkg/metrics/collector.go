@@ -2,6 +2,9 @@ package metrics
 
 import (
 	"iter"
+	"slices"
+	"strings"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -13,10 +16,15 @@ type Options struct {
 	// Channels adds series of each open channel. Default: none.
 	Channels bool
 	// MaxSeries bounds the series of the collector, of all devices and
-	// channels together. What does not fit is added up under the name
-	// Overflow. Default 2,000; less than one device needs has no effect.
+	// channels together; one sum of devices is always shown. What does not
+	// fit is added up under the name Overflow: first channels, in the order in
+	// which they appear, then devices, the last by name first. Default:
+	// DefaultMaxSeries, which is enough for six devices.
 	MaxSeries int
 }
+
+// DefaultMaxSeries is the default of Options.MaxSeries.
+const DefaultMaxSeries = 2000
 
 // Overflow is the label value under which devices and channels that would
 // exceed Options.MaxSeries are added up.
@@ -31,36 +39,63 @@ func One(name string, dev *nfcomms.Device) func() iter.Seq2[string, *nfcomms.Dev
 
 // NewCollector returns a collector of what devices lists at each scrape: open
 // devices by name, and nil for one that is configured but could not be opened.
-// devices is called from the goroutine that gathers; it may be called by
-// several at once.
+// devices is called by the goroutine that gathers, by several at once if
+// several gather.
 func NewCollector(devices func() iter.Seq2[string, *nfcomms.Device], o Options) prometheus.Collector {
-	return &collector{devices: devices, options: o}
+	if o.MaxSeries <= 0 {
+		o.MaxSeries = DefaultMaxSeries
+	}
+	return &collector{devices: devices, options: o, books: map[*nfcomms.Device]*book{}}
 }
 
 type collector struct {
 	devices func() iter.Seq2[string, *nfcomms.Device]
 	options Options
+
+	mu    sync.Mutex // guards books
+	books map[*nfcomms.Device]*book
 }
 
-var messages = prometheus.NewDesc("nfcomms_messages_total",
-	"Messages (path direct) and transfers (path indirect) that were delivered.",
-	[]string{"device", "direction", "path"}, nil)
-
-// Describe sends what Collect will send.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) { ch <- messages }
+// Describe sends what Collect may send.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, f := range families {
+		ch <- f.desc
+	}
+}
 
 // Collect reads every device.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	l := layout{budget: c.options.MaxSeries}
+	for s := range c.snapshots() {
+		l.place(s)
+	}
+	if c.options.Channels {
+		c.addChannels(&l)
+	}
+	for _, p := range l.pages {
+		p.send(ch)
+	}
+	if l.rest != nil {
+		l.rest.sheet().send(ch)
+	}
+}
+
+// snapshots reads the devices in the order of their names.
+func (c *collector) snapshots() iter.Seq[*snapshot] {
+	type entry struct {
+		name string
+		dev  *nfcomms.Device
+	}
+	var all []entry
 	for name, dev := range c.devices() {
-		if dev == nil {
-			continue
-		}
-		s := dev.Stats()
-		for d, direction := range []string{"h2d", "d2h"} {
-			ch <- prometheus.MustNewConstMetric(messages, prometheus.CounterValue,
-				float64(s.Direct[d].Messages), name, direction, "direct")
-			ch <- prometheus.MustNewConstMetric(messages, prometheus.CounterValue,
-				float64(s.Indirect[d].Messages), name, direction, "indirect")
+		all = append(all, entry{safeName(name), dev})
+	}
+	slices.SortStableFunc(all, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+	return func(yield func(*snapshot) bool) {
+		for _, e := range all {
+			if !yield(read(e.name, e.dev)) {
+				return
+			}
 		}
 	}
 }

@@ -32,6 +32,12 @@ type (
 	ChannelStats = bridge.ChannelStats
 	// PathStats counts one direction of one path.
 	PathStats = bridge.PathStats
+	// Profile tells how the calls of all channels of a device went.
+	Profile = bridge.Profile
+	// PathProfile describes one direction of one path.
+	PathProfile = bridge.PathProfile
+	// MailboxStats describes the rings of a mailbox.
+	MailboxStats = bridge.MailboxStats
 	// Health is the device's last heartbeat.
 	Health = bridge.Health
 	// Memory describes a device memory type.

@@ -1,0 +1,223 @@
+package metrics
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// states are the values of the label state, in the words of the control plane.
+const (
+	stateReady = iota
+	stateDegraded
+	stateFailed
+	stateCount
+)
+
+// notOpen is the code of a device that could not be opened.
+const notOpen = "not_open"
+
+var stateNames = [stateCount]string{"ready", "degraded", "failed"}
+
+// snapshot is what a device, or several added up, said at one scrape.
+type snapshot struct {
+	name   string
+	dev    *nfcomms.Device // nil for those that are not open, and for a sum
+	info   nfcomms.Info
+	stats  nfcomms.Stats
+	health nfcomms.Health
+	levels [len(parts)]abi.Level
+	beat   time.Time // of the last heartbeat, the oldest of several
+	states [stateCount]int
+	// failures counts devices in the state failed, by code.
+	failures map[string]int
+}
+
+// read takes a snapshot of a device; dev is nil if it could not be opened.
+func read(name string, dev *nfcomms.Device) *snapshot {
+	s := &snapshot{name: name, dev: dev, failures: map[string]int{}}
+	if dev == nil {
+		s.fail(notOpen)
+		return s
+	}
+	s.info, s.stats = dev.Info(), dev.Stats()
+	health, err := dev.Health()
+	switch {
+	case err != nil:
+		s.fail(code(err))
+	case health.Diagnostic.Valid() && health.Diagnostic.Worst() > 0:
+		s.states[stateDegraded]++
+	default:
+		s.states[stateReady]++
+	}
+	s.health = health
+	for i, p := range parts {
+		s.levels[i] = health.Diagnostic.Reading(p.shift)
+	}
+	s.beat = time.Now().Add(-s.stats.Age)
+	return s
+}
+
+func (s *snapshot) fail(code string) {
+	s.states[stateFailed]++
+	s.failures[code]++
+}
+
+// code returns the label value for an error.
+func code(err error) string {
+	status, _ := bridge.StatusOf(err)
+	return codeNames[status]
+}
+
+// safeName makes a device's name fit for a label: any text, but not without
+// end.
+func safeName(name string) string {
+	const most = 128
+	name = strings.ToValidUTF8(name, "\ufffd")
+	if len(name) > most {
+		name = strings.ToValidUTF8(name[:most], "")
+	}
+	return name
+}
+
+// sheet shows the snapshot.
+func (s *snapshot) sheet() *sheet {
+	out := new(sheet)
+	s.showState(out)
+	if s.stats.Profile == nil { // no device is open
+		return out
+	}
+	s.showCalls(out)
+	s.showProfile(out)
+	s.showNow(out)
+	s.showMailboxes(out)
+	s.showWaking(out)
+	s.showHealth(out)
+	return out
+}
+
+func (s *snapshot) showState(out *sheet) {
+	for i, name := range stateNames {
+		out.add(fState, float64(s.states[i]), s.name, name)
+	}
+	for code, n := range s.failures {
+		out.add(fFailure, float64(n), s.name, code)
+	}
+	if s.dev != nil {
+		out.add(fInfo, 1, s.name, s.info.Driver, safeName(s.info.Address), fmt.Sprintf("%d.%d", s.info.Major, s.info.Minor))
+	}
+}
+
+func (s *snapshot) showCalls(out *sheet) {
+	st := &s.stats
+	for d, direction := range directions {
+		for i, p := range [2]*nfcomms.PathStats{&st.Direct[d], &st.Indirect[d]} {
+			out.count(fMessages, p.Messages, s.name, direction, paths[i])
+			out.count(fBytes, p.Bytes, s.name, direction, paths[i])
+		}
+	}
+	out.count(fLists, st.Lists, s.name)
+	out.count(fRepeated, st.Repeated, s.name)
+	out.count(fSleeps, st.Parked, s.name)
+}
+
+func (s *snapshot) showProfile(out *sheet) {
+	for d, direction := range directions {
+		direct, indirect := &s.stats.Profile.Direct[d], &s.stats.Profile.Indirect[d]
+		for i, p := range [2]*nfcomms.PathProfile{direct, indirect} {
+			for status, n := range p.Errors {
+				out.count(fErrors, n, s.name, direction, paths[i], codeNames[status])
+			}
+		}
+		out.durations(fMessageTime, direct, s.name, direction)
+		out.durations(fTransferTime, indirect, s.name, direction)
+		out.sizes(fMessageSize, direct, messageSizes, s.name, direction)
+		out.sizes(fTransferSize, indirect, transferSizes, s.name, direction)
+	}
+}
+
+func (s *snapshot) showNow(out *sheet) {
+	st := &s.stats
+	out.count(fChannels, uint64(st.Channels), s.name)
+	out.add(fWindow, float64(s.info.Window), s.name)
+	for d, direction := range directions {
+		out.add(fBlocked, float64(st.Waiting[d]), s.name, direction)
+		out.add(fTransfers, float64(st.Transfers[d]), s.name, direction)
+		out.add(fListsNow, float64(st.InFlight[d]), s.name, direction)
+	}
+}
+
+// mailboxesShown bounds the label mailbox; what is beyond is added up.
+const mailboxesShown = 16
+
+func (s *snapshot) showMailboxes(out *sheet) {
+	out.count(fFull, s.stats.Full, s.name)
+	shown, rest := s.stats.Mailboxes, nfcomms.MailboxStats{}
+	switch {
+	case s.dev == nil: // those of several devices
+		shown = nil
+	case len(shown) > mailboxesShown:
+		shown = shown[:mailboxesShown-1]
+	}
+	for i, m := range s.stats.Mailboxes {
+		if i < len(shown) {
+			s.showMailbox(out, strconv.Itoa(i), m)
+			continue
+		}
+		rest.Slots += m.Slots
+		for d := range m.Used {
+			rest.Used[d] += m.Used[d]
+		}
+	}
+	if rest.Slots > 0 {
+		s.showMailbox(out, Overflow, rest)
+	}
+}
+
+func (s *snapshot) showMailbox(out *sheet, label string, m nfcomms.MailboxStats) {
+	out.add(fSlots, float64(m.Slots), s.name, label)
+	for d, direction := range directions {
+		out.add(fUsed, float64(m.Used[d]), s.name, label, direction)
+	}
+}
+
+func (s *snapshot) showWaking(out *sheet) {
+	st := &s.stats
+	out.count(fWakeups, st.Wakeups, s.name)
+	out.count(fSpurious, st.Spurious, s.name)
+	out.count(fDoorbells, st.Doorbells, s.name)
+	out.count(fStale, st.Dropped, s.name)
+	out.count(fFaults, st.Faults, s.name)
+	out.count(fResets, st.Resets, s.name)
+}
+
+// showHealth shows the last heartbeat; of a device that failed, only its time.
+func (s *snapshot) showHealth(out *sheet) {
+	out.add(fBeatTime, float64(s.beat.UnixMilli())/1000, s.name)
+	if s.states[stateFailed] == s.devices() {
+		return
+	}
+	h := &s.health
+	out.count(fBeats, h.Beat, s.name)
+	out.add(fProcesses, float64(h.Processes), s.name)
+	out.count(fParked, h.Parked, s.name)
+	out.count(fDeviceMessages, h.Messages, s.name)
+	out.count(fDeviceBytes, h.Bytes, s.name)
+	out.count(fDeviceDropped, h.Dropped, s.name)
+	for i, p := range parts {
+		out.add(fDiagnostic, float64(s.levels[i]), s.name, p.name)
+	}
+}
+
+// devices is the number of devices in the snapshot.
+func (s *snapshot) devices() (n int) {
+	for _, k := range s.states {
+		n += k
+	}
+	return n
+}

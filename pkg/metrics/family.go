@@ -1,0 +1,175 @@
+package metrics
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/meter"
+)
+
+// family is a metric: a name with its labels.
+type family struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+}
+
+// families are all of them, for Describe.
+var families []*family
+
+// metric declares a family. labels follow "device".
+func metric(kind prometheus.ValueType, name, help string, labels ...string) *family {
+	f := &family{
+		desc: prometheus.NewDesc("nfcomms_"+name, help, append([]string{"device"}, labels...), nil),
+		kind: kind,
+	}
+	families = append(families, f)
+	return f
+}
+
+const (
+	counter = prometheus.CounterValue
+	gauge   = prometheus.GaugeValue
+	shape   = prometheus.UntypedValue // of histograms, which have no single value
+)
+
+var sampled = " One in " + strconv.Itoa(meter.Every) + " is measured, so that _count is that much lower than nfcomms_messages_total."
+
+// What the calls of all channels did.
+var (
+	fMessages = metric(counter, "messages_total",
+		"Messages (path direct) and transfers (path indirect) that were delivered.", "direction", "path")
+	fBytes = metric(counter, "payload_bytes_total",
+		"Bytes that were delivered.", "direction", "path")
+	fErrors = metric(counter, "errors_total",
+		"Calls that ended with an error, by its reason.", "direction", "path", "code")
+	fMessageTime = metric(shape, "message_duration_seconds",
+		"Time that delivered messages took, from the call's first wait to its end."+sampled, "direction")
+	fTransferTime = metric(shape, "transfer_duration_seconds",
+		"Time that delivered transfers took, from the call's first wait to its end. All are measured.", "direction")
+	fMessageSize = metric(shape, "message_size_bytes",
+		"Sizes of delivered messages."+sampled, "direction")
+	fTransferSize = metric(shape, "transfer_size_bytes",
+		"Sizes of delivered transfers. All are measured.", "direction")
+	fLists = metric(counter, "gather_lists_total",
+		"Gather lists that were sent.")
+	fRepeated = metric(counter, "rounds_repeated_total",
+		"Rounds that were sent again on the device's request.")
+	fSleeps = metric(counter, "call_sleeps_total",
+		"Times a call had to sleep because the answer did not come soon.")
+)
+
+// What goes on now.
+var (
+	fChannels = metric(gauge, "open_channels",
+		"Channels that are open.")
+	fBlocked = metric(gauge, "blocked_calls",
+		"Calls that wait: asleep, for room in a ring, or for their turn behind another call.", "direction")
+	fTransfers = metric(gauge, "transfers_in_flight",
+		"Transfers under way.", "direction")
+	fListsNow = metric(gauge, "gather_lists_in_flight",
+		"Gather lists that were sent and not acknowledged.", "direction")
+	fWindow = metric(gauge, "window_gather_lists",
+		"Gather lists that one transfer may have in flight.")
+	fParked = metric(gauge, "parked_requests",
+		"Requests that the device parked because their target is not ready.")
+	fUsed = metric(gauge, "mailbox_used_slots",
+		"Slots of a mailbox's ring that its sender may not write now.", "mailbox", "direction")
+	fSlots = metric(gauge, "mailbox_slots",
+		"Slots of each of the two rings of a mailbox.", "mailbox")
+	fFull = metric(counter, "mailbox_full_total",
+		"Messages and offers that found no room in their ring.")
+)
+
+// How the two sides wake each other, and what went wrong.
+var (
+	fWakeups = metric(counter, "doorbells_received_total",
+		"Doorbells from the device.")
+	fSpurious = metric(counter, "spurious_wakeups_total",
+		"Doorbells from the device after which there was nothing to take.")
+	fDoorbells = metric(counter, "doorbells_sent_total",
+		"Doorbells to the device.")
+	fStale = metric(counter, "stale_messages_total",
+		"Messages from the device about something that was over.")
+	fFaults = metric(counter, "faults_total",
+		"Times the device broke the protocol and was put out of use.")
+	fResets = metric(counter, "resets_total",
+		"Resets of the device.")
+)
+
+// The device itself.
+var (
+	fInfo = metric(gauge, "device_info",
+		"What the device is; always 1.", "driver", "address", "abi_version")
+	fState = metric(gauge, "device_state",
+		"1 for the state the device is in, 0 for the others.", "state")
+	fFailure = metric(gauge, "device_failure",
+		"Why the device is in the state failed; absent in other states.", "code")
+	fBeatTime = metric(gauge, "device_heartbeat_timestamp_seconds",
+		"Time of the device's last heartbeat, since the Unix epoch.")
+	fBeats = metric(counter, "device_heartbeats_total",
+		"Heartbeats since the device booted.")
+	fDiagnostic = metric(gauge, "device_diagnostic_level",
+		"Reading of the diagnostic word: 0 normal, 1 sick, 2 broken.", "part")
+	fProcesses = metric(gauge, "device_processes",
+		"Processes that run on the device.")
+	fDeviceMessages = metric(counter, "device_messages_total",
+		"Messages that the device took since it booted.")
+	fDeviceBytes = metric(counter, "device_dma_bytes_total",
+		"Bytes that the device's DMA moved since it booted.")
+	fDeviceDropped = metric(counter, "device_dropped_messages_total",
+		"Messages that the device refused since it booted.")
+)
+
+// Each channel, with Options.Channels.
+var (
+	fChannelMessages = metric(counter, "channel_messages_total",
+		"Messages and transfers of a channel that were delivered.", "channel", "direction", "path")
+	fChannelBytes = metric(counter, "channel_payload_bytes_total",
+		"Bytes of a channel that were delivered.", "channel", "direction", "path")
+	fChannelErrors = metric(counter, "channel_errors_total",
+		"Calls of a channel that ended with an error.", "channel", "direction", "path")
+	fChannelBlocked = metric(gauge, "channel_blocked_calls",
+		"Calls of a channel that wait.", "channel", "direction")
+	fChannelTransfers = metric(gauge, "channel_transfers_in_flight",
+		"Transfers of a channel under way.", "channel", "direction")
+)
+
+// directions and paths are label values; directions by abi.Direction.
+var (
+	directions = [2]string{abi.H2D: "h2d", abi.D2H: "d2h"}
+	paths      = [2]string{"direct", "indirect"}
+)
+
+// codeNames are the values of the label code, by status.
+var codeNames = func() (names [abi.StatusCount]string) {
+	for s := range abi.StatusCount {
+		c, _ := bridge.CodeOf(s)
+		names[s] = strings.ToLower(c.Reason)
+	}
+	names[abi.OK] = "other" // no status stands for it
+	return names
+}()
+
+// parts are the values of the label part, with the place of their reading.
+var parts = [...]struct {
+	name  string
+	shift uint
+}{
+	{"service_network", abi.DiagServiceNetwork},
+	{"memory", abi.DiagMemory},
+	{"peripheral", abi.DiagPeripheral},
+	{"core", abi.DiagCore},
+	{"current", abi.DiagCurrent},
+	{"voltage", abi.DiagVoltage},
+	{"temperature", abi.DiagTemperature},
+	{"z_minus", abi.DiagZMinus},
+	{"z_plus", abi.DiagZPlus},
+	{"y_minus", abi.DiagYMinus},
+	{"y_plus", abi.DiagYPlus},
+	{"x_minus", abi.DiagXMinus},
+	{"x_plus", abi.DiagXPlus},
+}

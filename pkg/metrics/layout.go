@@ -1,0 +1,65 @@
+package metrics
+
+import "github.com/nfcomms/nfcomms/pkg/nfcomms"
+
+// layout decides which devices are shown one by one.
+type layout struct {
+	budget int // series
+	used   int // of it, by pages
+	pages  []page
+	rest   *snapshot // the devices that did not fit, added up; nil if all did
+	last   string    // the name placed last
+	full   bool      // no more pages
+}
+
+// page is a device with what it shows.
+type page struct {
+	*snapshot
+	*sheet
+}
+
+// overflowSeries is the most that a sum of devices shows.
+var overflowSeries = func() int {
+	s := sum(Overflow)
+	for _, code := range codeNames {
+		s.fail(code)
+	}
+	s.fail(notOpen)
+	s.states[stateReady]++
+	s.stats.Profile = new(nfcomms.Profile)
+	s.stats.Mailboxes = []nfcomms.MailboxStats{{Slots: 1}}
+	return s.sheet().series
+}()
+
+// place takes the next device by name. A name is shown once, and Overflow is
+// the sum's.
+func (l *layout) place(s *snapshot) {
+	named := s.name != l.last && s.name != Overflow
+	l.last = s.name
+	if named && !l.full {
+		p := page{s, s.sheet()}
+		if p.series <= l.room() {
+			l.pages = append(l.pages, p)
+			l.used += p.series
+			return
+		}
+		l.full = true
+	}
+	if l.rest == nil {
+		l.rest = sum(Overflow)
+		for n := len(l.pages) - 1; n >= 0 && l.room() < 0; n-- {
+			l.rest.merge(l.pages[n].snapshot)
+			l.used -= l.pages[n].series
+			l.pages = l.pages[:n]
+		}
+	}
+	l.rest.merge(s)
+}
+
+// room is the number of series that are left.
+func (l *layout) room() int {
+	if l.rest != nil {
+		return l.budget - l.used - overflowSeries
+	}
+	return l.budget - l.used
+}

@@ -1,0 +1,91 @@
+package metrics
+
+import "github.com/nfcomms/nfcomms/pkg/nfcomms"
+
+// sum is a snapshot of no device, to which others are merged.
+func sum(name string) *snapshot { return &snapshot{name: name, failures: map[string]int{}} }
+
+// merge adds a snapshot to a sum. What cannot be added up shows the worst.
+func (s *snapshot) merge(b *snapshot) {
+	for i, n := range b.states {
+		s.states[i] += n
+	}
+	for code, n := range b.failures {
+		s.failures[code] += n
+	}
+	if b.stats.Profile == nil {
+		return
+	}
+	for i, level := range b.levels {
+		s.levels[i] = max(s.levels[i], level)
+	}
+	if s.beat.IsZero() || b.beat.Before(s.beat) {
+		s.beat = b.beat
+	}
+	s.info.Window = max(s.info.Window, b.info.Window)
+	mergeStats(&s.stats, &b.stats)
+	mergeHealth(&s.health, &b.health)
+}
+
+func mergeHealth(a, b *nfcomms.Health) {
+	a.Beat += b.Beat
+	a.Processes += b.Processes
+	a.Messages += b.Messages
+	a.Bytes += b.Bytes
+	a.Dropped += b.Dropped
+	a.Parked += b.Parked
+}
+
+func mergeStats(a, b *nfcomms.Stats) {
+	mergeChannel(&a.ChannelStats, &b.ChannelStats)
+	a.Channels += b.Channels
+	a.Wakeups += b.Wakeups
+	a.Spurious += b.Spurious
+	a.Doorbells += b.Doorbells
+	a.Full += b.Full
+	a.Dropped += b.Dropped
+	a.Faults += b.Faults
+	a.Resets += b.Resets
+	a.Mailboxes = append(a.Mailboxes, b.Mailboxes...)
+	if a.Profile == nil {
+		a.Profile = new(nfcomms.Profile)
+	}
+	for d := range directions {
+		mergeProfile(&a.Profile.Direct[d], &b.Profile.Direct[d])
+		mergeProfile(&a.Profile.Indirect[d], &b.Profile.Indirect[d])
+	}
+}
+
+func mergeProfile(a, b *nfcomms.PathProfile) {
+	a.Time += b.Time
+	a.Bytes += b.Bytes
+	mergeCounts(a.Errors[:], b.Errors[:])
+	mergeCounts(a.Durations[:], b.Durations[:])
+	mergeCounts(a.Fine[:], b.Fine[:])
+	mergeCounts(a.Sizes[:], b.Sizes[:])
+}
+
+func mergeCounts(a, b []uint64) {
+	for i, n := range b {
+		a[i] += n
+	}
+}
+
+func mergeChannel(a, b *nfcomms.ChannelStats) {
+	for d := range directions {
+		mergePath(&a.Direct[d], &b.Direct[d])
+		mergePath(&a.Indirect[d], &b.Indirect[d])
+		a.Waiting[d] += b.Waiting[d]
+		a.Transfers[d] += b.Transfers[d]
+		a.InFlight[d] += b.InFlight[d]
+	}
+	a.Lists += b.Lists
+	a.Repeated += b.Repeated
+	a.Parked += b.Parked
+}
+
+func mergePath(a, b *nfcomms.PathStats) {
+	a.Messages += b.Messages
+	a.Bytes += b.Bytes
+	a.Errors += b.Errors
+}

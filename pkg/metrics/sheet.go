@@ -1,0 +1,119 @@
+package metrics
+
+import (
+	"math"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// sheet is what one device shows at one scrape.
+type sheet struct {
+	metrics []prometheus.Metric
+	series  int
+}
+
+// add adds one series. labels begin with the device.
+func (s *sheet) add(f *family, v float64, labels ...string) {
+	s.metrics = append(s.metrics, prometheus.MustNewConstMetric(f.desc, f.kind, v, labels...))
+	s.series++
+}
+
+// count is add for integers.
+func (s *sheet) count(f *family, v uint64, labels ...string) { s.add(f, float64(v), labels...) }
+
+// both is a histogram with classic and native buckets: a scraper takes what it
+// knows. Each half is the library's own constant metric.
+type both struct{ classic, native prometheus.Metric }
+
+// Desc returns the description the halves share.
+func (b *both) Desc() *prometheus.Desc { return b.native.Desc() }
+
+// Write joins the halves.
+func (b *both) Write(out *dto.Metric) error {
+	var classic dto.Metric
+	if err := b.classic.Write(&classic); err != nil {
+		return err
+	}
+	if err := b.native.Write(out); err != nil {
+		return err
+	}
+	out.Histogram.Bucket = classic.Histogram.Bucket
+	out.Histogram.CreatedTimestamp = nil // nobody knows
+	return nil
+}
+
+// durations adds a histogram of durations.
+func (s *sheet) durations(f *family, p *nfcomms.PathProfile, labels ...string) {
+	schema, buckets, n := native(p)
+	classic := make(map[float64]uint64, len(p.Durations))
+	sum := uint64(0)
+	for i, c := range p.Durations[:len(p.Durations)-1] {
+		sum += c
+		classic[1e-6*math.Exp2(float64(i))] = sum
+	}
+	total := p.Time.Seconds()
+	s.metrics = append(s.metrics, &both{
+		classic: prometheus.MustNewConstHistogram(f.desc, n, total, classic, labels...),
+		native: prometheus.MustNewConstNativeHistogram(f.desc, n, total, buckets, nil, 0,
+			schema, prometheus.DefNativeHistogramZeroThreshold, time.Time{}, labels...),
+	})
+	s.series += len(classic) + 3 // +Inf, sum, count
+}
+
+const (
+	fineSchema    = 3   // eighths of an octave: a factor of 1.09
+	nativeBuckets = 160 // that a histogram may have
+)
+
+// native returns the buckets that are in use by their index in the schema, and
+// how much they hold. If they are too many, neighbours are merged.
+func native(p *nfcomms.PathProfile) (schema int32, buckets map[int]int64, n uint64) {
+	schema, buckets = fineSchema, make(map[int]int64)
+	for i, c := range p.Fine {
+		if c != 0 {
+			buckets[i+1+8*bridge.FineFirst] = int64(c)
+			n += c
+		}
+	}
+	for len(buckets) > nativeBuckets {
+		merged := make(map[int]int64, len(buckets)/2+1)
+		for i, c := range buckets {
+			merged[(i+1)>>1] += c
+		}
+		schema, buckets = schema-1, merged
+	}
+	return schema, buckets, n
+}
+
+// Upper bounds of size histograms, as powers of two.
+var (
+	messageSizes  = []int{3, 4, 5, 6}
+	transferSizes = []int{12, 16, 20, 24, 28, 32}
+)
+
+// sizes adds a histogram of sizes with the given upper bounds.
+func (s *sheet) sizes(f *family, p *nfcomms.PathProfile, bounds []int, labels ...string) {
+	buckets := make(map[float64]uint64, len(bounds))
+	n, next := uint64(0), 0
+	for i, c := range p.Sizes {
+		n += c
+		if next < len(bounds) && bounds[next] == i {
+			buckets[math.Exp2(float64(i))] = n
+			next++
+		}
+	}
+	s.metrics = append(s.metrics, prometheus.MustNewConstHistogram(f.desc, n, float64(p.Bytes), buckets, labels...))
+	s.series += len(buckets) + 3
+}
+
+// send hands the series over.
+func (s *sheet) send(ch chan<- prometheus.Metric) {
+	for _, m := range s.metrics {
+		ch <- m
+	}
+}
