@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -20,12 +19,13 @@ type healthRecord struct {
 
 // deviceHealthRecord is the health of a device.
 type deviceHealthRecord struct {
-	Device     string            `json:"device" doc:"name of the device"`
-	Health     string            `json:"health" doc:"the server's answer after a round trip to the firmware: serving, not_serving"`
-	State      string            `json:"state" doc:"state of the device, as in nfctl list"`
-	Failure    *failureRecord    `json:"failure" doc:"why it does not answer; null if it does"`
-	Heartbeat  *heartbeatRecord  `json:"heartbeat" doc:"the last heartbeat; null if it is overdue"`
-	Diagnostic *diagnosticRecord `json:"diagnostic" doc:"the diagnostic word; null as the heartbeat"`
+	Device       string            `json:"device" doc:"name of the device"`
+	Health       string            `json:"health" doc:"the server's answer after a round trip to the firmware: serving, not_serving"`
+	State        string            `json:"state" doc:"state of the device, as in nfctl list"`
+	Failure      *failureRecord    `json:"failure" doc:"why it does not answer; null if it does"`
+	HeartbeatAge *float64          `json:"heartbeat_age_seconds" doc:"time since the last heartbeat, also if it is overdue; null if the device is not open"`
+	Heartbeat    *heartbeatRecord  `json:"heartbeat" doc:"the last heartbeat; null if it is overdue"`
+	Diagnostic   *diagnosticRecord `json:"diagnostic" doc:"the diagnostic word; null as the heartbeat"`
 }
 
 func newHealth(a *app) *cobra.Command {
@@ -95,7 +95,7 @@ func getDeviceHealth(ctx context.Context, c *control.Client, name string) (devic
 	health, err := checkHealth(ctx, c, control.HealthService(deviceID(name)))
 	return deviceHealthRecord{
 		Device: deviceID(name), Health: health, State: word(g.GetState()), Failure: failureOf(g.GetFailure()),
-		Heartbeat: heartbeatOf(g.GetHeartbeat()), Diagnostic: diagnosticOf(g.GetDiagnostic()),
+		HeartbeatAge: secondsOrNil(g.GetHeartbeatAge()), Heartbeat: heartbeatOf(g.GetHeartbeat()), Diagnostic: diagnosticOf(g.GetDiagnostic()),
 	}, err
 }
 
@@ -114,17 +114,17 @@ func (r healthRecord) table(p *printer) {
 		{title: "DEVICE", cell: func(d row) string { return d.Device }},
 		{title: "HEALTH", cell: func(d row) string { return d.Health }, tint: func(d row) tint { return tintOf(d.Health) }},
 		{title: "STATE", cell: func(d row) string { return d.State }, tint: func(d row) tint { return tintOf(d.State) }},
-		{title: "HEARTBEAT", right: true, cell: func(d row) string { return d.Heartbeat.age() }},
+		{title: "HEARTBEAT", right: true, cell: func(d row) string { return ageText(d.HeartbeatAge) }},
 		{title: "PARTS", cell: func(d row) string { return d.parts() }, tint: func(d row) tint { return tintOf(d.Diagnostic.worst()) }},
 	}, r.Devices)
 }
 
-// age says how old a heartbeat is.
-func (h *heartbeatRecord) age() string {
-	if h == nil {
+// ageText says how old a heartbeat is.
+func ageText(age *float64) string {
+	if age == nil {
 		return "none"
 	}
-	return fmt.Sprintf("%s ago", secondsText(&h.Age))
+	return secondsText(age) + " ago"
 }
 
 // parts says what is not well.

@@ -91,10 +91,11 @@ func failureText(f *failureRecord) string {
 // infoRecord is the output of nfctl info.
 type infoRecord struct {
 	deviceRecord
-	Heartbeat  *heartbeatRecord  `json:"heartbeat" doc:"the last heartbeat; null if it is overdue"`
-	Diagnostic *diagnosticRecord `json:"diagnostic" doc:"the diagnostic word; null as the heartbeat"`
-	Memories   []memoryRecord    `json:"memories" doc:"the memories; empty if the device does not answer"`
-	Programs   []string          `json:"programs" doc:"what nfctl start accepts; empty if the device does not answer"`
+	HeartbeatAge *float64          `json:"heartbeat_age_seconds" doc:"time since the last heartbeat, also if it is overdue; null if the device is not open"`
+	Heartbeat    *heartbeatRecord  `json:"heartbeat" doc:"the last heartbeat; null if it is overdue"`
+	Diagnostic   *diagnosticRecord `json:"diagnostic" doc:"the diagnostic word; null as the heartbeat"`
+	Memories     []memoryRecord    `json:"memories" doc:"the memories; empty if the device does not answer"`
+	Programs     []string          `json:"programs" doc:"what nfctl start accepts; empty if the device does not answer"`
 }
 
 func newInfo(a *app) *cobra.Command {
@@ -128,6 +129,7 @@ func getInfo(ctx context.Context, c *control.Client, args []string) (infoRecord,
 	}
 	r := infoRecord{
 		deviceRecord: deviceOf(d.GetDevice()),
+		HeartbeatAge: secondsOrNil(g.GetHeartbeatAge()),
 		Heartbeat:    heartbeatOf(g.GetHeartbeat()), Diagnostic: diagnosticOf(g.GetDiagnostic()),
 		Memories: memoriesOf(g.GetMemories()), Programs: []string{},
 	}
@@ -148,7 +150,7 @@ func (r infoRecord) table(p *printer) {
 		fields = append(fields, field{"failure", r.Failure.Reason + ": " + r.Failure.Message, bad})
 	}
 	fields = append(fields, r.Shape.fields()...)
-	fields = append(fields, healthFields(r.Heartbeat, r.Diagnostic)...)
+	fields = append(fields, healthFields(r.HeartbeatAge, r.Heartbeat, r.Diagnostic)...)
 	if len(r.Programs) > 0 {
 		fields = append(fields, field{"programs", strings.Join(r.Programs, ", "), plainTint})
 	}
@@ -182,17 +184,20 @@ func (s *statsRecord) fields() []field {
 		return nil
 	}
 	return []field{
-		{"channels", fmt.Sprintf("%d open, %d calls asleep", s.OpenChannels, s.BlockedCalls), plainTint},
-		{"doorbells", fmt.Sprintf("%d to the device, %d from it", s.Doorbells, s.Wakeups), plainTint},
+		{"channels", fmt.Sprintf("%d open, %d calls wait, %d transfers under way", s.OpenChannels, s.BlockedCalls, s.transfers()), plainTint},
+		{"doorbells", fmt.Sprintf("%d to the device, %d from it, %d of them in vain", s.Doorbells, s.Wakeups, s.Spurious), plainTint},
 		{"rounds", fmt.Sprintf("%d gather lists sent, %d repeated", s.Lists, s.Repeated), plainTint},
-		{"trouble", fmt.Sprintf("%d stale messages dropped, %d faults, %d resets", s.Dropped, s.Faults, s.Resets), plainTint},
+		{"trouble", fmt.Sprintf("%d stale messages dropped, %d times a ring was full, %d faults, %d resets", s.Dropped, s.Full, s.Faults, s.Resets), plainTint},
 	}
 }
 
 // healthFields describes heartbeat and diagnostic word.
-func healthFields(h *heartbeatRecord, d *diagnosticRecord) []field {
-	if h == nil {
+func healthFields(age *float64, h *heartbeatRecord, d *diagnosticRecord) []field {
+	switch {
+	case h == nil && age == nil:
 		return []field{{"heartbeat", "none", bad}}
+	case h == nil:
+		return []field{{"heartbeat", "overdue, the last one " + secondsText(age) + " ago", bad}}
 	}
 	fields := []field{
 		{"heartbeat", fmt.Sprintf("%d, %s ago", h.Beat, secondsText(&h.Age)), plainTint},
@@ -293,6 +298,8 @@ func (r channelsRecord) table(p *printer) {
 		{title: "H2D BYTES", right: true, cell: func(c row) string { return bytesText(float64(c.Stats.h2d().Bytes)) }},
 		{title: "D2H", right: true, cell: func(c row) string { return number(c.Stats.d2h().Messages) }},
 		{title: "D2H BYTES", right: true, cell: func(c row) string { return bytesText(float64(c.Stats.d2h().Bytes)) }},
+		{title: "WAITING", right: true, cell: func(c row) string { return number(c.Stats.waiting()) }},
+		{title: "TRANSFERS", right: true, cell: func(c row) string { return number(c.Stats.transfers()) }},
 		{title: "ERRORS", right: true, cell: func(c row) string { return number(c.Stats.h2d().plus(c.Stats.d2h()).Errors) }},
 		{title: "REPEATED", right: true, wide: true, cell: func(c row) string { return number(c.Stats.Repeated) }},
 		{title: "SINCE", wide: true, cell: func(c row) string { return c.CreateTime }},

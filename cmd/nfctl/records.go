@@ -76,7 +76,22 @@ type trafficRecord struct {
 	Lists       uint64     `json:"lists" doc:"gather lists sent"`
 	Repeated    uint64     `json:"repeated" doc:"rounds sent again on the device's request"`
 	Parked      uint64     `json:"parked" doc:"times a call had to sleep"`
+	nowRecord
 }
+
+// nowRecord is what a channel, or all channels of a device, do now.
+type nowRecord struct {
+	WaitingH2D   int32 `json:"waiting_h2d" doc:"calls that wait now to send"`
+	WaitingD2H   int32 `json:"waiting_d2h" doc:"calls that wait now to receive"`
+	TransfersH2D int32 `json:"transfers_h2d" doc:"transfers under way now from host to device"`
+	TransfersD2H int32 `json:"transfers_d2h" doc:"transfers under way now from device to host"`
+	InFlightH2D  int32 `json:"in_flight_h2d" doc:"gather lists sent now and not acked, host to device; 0 where a driver sends them"`
+	InFlightD2H  int32 `json:"in_flight_d2h" doc:"gather lists sent now and not acked, device to host; 0 where a driver sends them"`
+}
+
+// waiting and transfers are those of both directions.
+func (n nowRecord) waiting() int32   { return n.WaitingH2D + n.WaitingD2H }
+func (n nowRecord) transfers() int32 { return n.TransfersH2D + n.TransfersD2H }
 
 // h2d and d2h are both paths of a direction.
 func (t trafficRecord) h2d() pathRecord { return t.DirectH2D.plus(t.IndirectH2D) }
@@ -86,8 +101,10 @@ func (t trafficRecord) d2h() pathRecord { return t.DirectD2H.plus(t.IndirectD2H)
 type statsRecord struct {
 	trafficRecord
 	OpenChannels int32  `json:"open_channels" doc:"channels open now, the application's included"`
-	BlockedCalls int32  `json:"blocked_calls" doc:"calls asleep now"`
+	BlockedCalls int32  `json:"blocked_calls" doc:"calls that wait now, those of the control channel too"`
 	Wakeups      uint64 `json:"wakeups" doc:"doorbells from the device"`
+	Spurious     uint64 `json:"spurious_wakeups" doc:"doorbells from the device that found nothing to take; 0 where a driver serves them"`
+	Full         uint64 `json:"full" doc:"messages and offers that found no room in their ring"`
 	Doorbells    uint64 `json:"doorbells" doc:"doorbells to the device"`
 	Dropped      uint64 `json:"dropped" doc:"messages from the device that were stale"`
 	Faults       uint64 `json:"faults" doc:"times the device was latched as faulty"`
@@ -167,7 +184,15 @@ func trafficOf(s *nfcommsv1.ChannelStats) trafficRecord {
 	return trafficRecord{
 		DirectH2D: pathOf(s.GetDirectH2D()), DirectD2H: pathOf(s.GetDirectD2H()),
 		IndirectH2D: pathOf(s.GetIndirectH2D()), IndirectD2H: pathOf(s.GetIndirectD2H()),
-		Lists: s.GetLists(), Repeated: s.GetRepeated(), Parked: s.GetParked(),
+		Lists: s.GetLists(), Repeated: s.GetRepeated(), Parked: s.GetParked(), nowRecord: nowOf(s),
+	}
+}
+
+func nowOf(s *nfcommsv1.ChannelStats) nowRecord {
+	return nowRecord{
+		WaitingH2D: s.GetWaitingH2D(), WaitingD2H: s.GetWaitingD2H(),
+		TransfersH2D: s.GetTransfersH2D(), TransfersD2H: s.GetTransfersD2H(),
+		InFlightH2D: s.GetInFlightH2D(), InFlightD2H: s.GetInFlightD2H(),
 	}
 }
 
@@ -178,7 +203,7 @@ func statsOf(s *nfcommsv1.DeviceStats) *statsRecord {
 	return &statsRecord{
 		trafficRecord: trafficOf(s.GetChannels()),
 		OpenChannels:  s.GetOpenChannels(), BlockedCalls: s.GetBlockedCalls(),
-		Wakeups: s.GetWakeups(), Doorbells: s.GetDoorbells(), Dropped: s.GetDropped(),
+		Wakeups: s.GetWakeups(), Spurious: s.GetSpuriousWakeups(), Full: s.GetFull(), Doorbells: s.GetDoorbells(), Dropped: s.GetDropped(),
 		Faults: s.GetFaults(), Resets: s.GetResets(),
 	}
 }

@@ -28,10 +28,12 @@ type topDeviceRecord struct {
 	Epoch        uint32            `json:"epoch" doc:"counts resets"`
 	Failure      *failureRecord    `json:"failure" doc:"why it does not answer; null if it does"`
 	OpenChannels int32             `json:"open_channels" doc:"channels open now"`
-	BlockedCalls int32             `json:"blocked_calls" doc:"calls asleep now"`
+	BlockedCalls int32             `json:"blocked_calls" doc:"calls that wait now, those of the control channel too"`
+	HeartbeatAge *float64          `json:"heartbeat_age_seconds" doc:"time since the last heartbeat, also if it is overdue; null if the device is not open"`
 	Heartbeat    *heartbeatRecord  `json:"heartbeat" doc:"the last heartbeat; null if it is overdue"`
 	Diagnostic   *diagnosticRecord `json:"diagnostic" doc:"the diagnostic word; null as the heartbeat"`
 	Memories     []memoryRecord    `json:"memories" doc:"the memories; empty if the device does not answer"`
+	nowRecord
 	ratesRecord
 }
 
@@ -40,6 +42,7 @@ type topChannelRecord struct {
 	Device string `json:"device" doc:"name of the device"`
 	Target uint32 `json:"target" doc:"number of the far end"`
 	Owner  string `json:"owner" doc:"server or application"`
+	nowRecord
 	ratesRecord
 }
 
@@ -119,7 +122,7 @@ func compare(before, now sample, channels int) topRecord {
 	}
 	for _, c := range now.channels {
 		x := channelOf(c)
-		r.Channels = append(r.Channels, topChannelRecord{x.Device, x.Target, x.Owner, ratesOf(old[c.GetName()], c.GetStats(), r.Interval)})
+		r.Channels = append(r.Channels, topChannelRecord{x.Device, x.Target, x.Owner, x.Stats.nowRecord, ratesOf(old[c.GetName()], c.GetStats(), r.Interval)})
 	}
 	slices.SortStableFunc(r.Channels, func(a, b topChannelRecord) int { return cmp.Compare(b.all().Bytes, a.all().Bytes) })
 	r.Channels = r.Channels[:min(channels, len(r.Channels))]
@@ -130,8 +133,9 @@ func topDevice(d *nfcommsv1.Device, g *nfcommsv1.GetDiagnosticsResponse, rates r
 	return topDeviceRecord{
 		Device: deviceID(d.GetName()), State: word(d.GetState()), Epoch: d.GetEpoch(), Failure: failureOf(g.GetFailure()),
 		OpenChannels: d.GetStats().GetOpenChannels(), BlockedCalls: d.GetStats().GetBlockedCalls(),
-		Heartbeat: heartbeatOf(g.GetHeartbeat()), Diagnostic: diagnosticOf(g.GetDiagnostic()), Memories: memoriesOf(g.GetMemories()),
-		ratesRecord: rates,
+		HeartbeatAge: secondsOrNil(g.GetHeartbeatAge()), Heartbeat: heartbeatOf(g.GetHeartbeat()),
+		Diagnostic: diagnosticOf(g.GetDiagnostic()), Memories: memoriesOf(g.GetMemories()),
+		nowRecord: nowOf(d.GetStats().GetChannels()), ratesRecord: rates,
 	}
 }
 
@@ -268,10 +272,11 @@ func topDeviceColumns() []column[topDeviceRecord] {
 	return append([]column[row]{
 		{title: "DEVICE", cell: func(d row) string { return d.Device }},
 		{title: "STATE", cell: func(d row) string { return d.State }, tint: func(d row) tint { return tintOf(d.State) }},
-		{title: "HEARTBEAT", right: true, cell: func(d row) string { return d.Heartbeat.age() }},
+		{title: "HEARTBEAT", right: true, cell: func(d row) string { return ageText(d.HeartbeatAge) }},
 		{title: "PARTS", cell: func(d row) string { return orDash(d.Diagnostic.worst()) }, tint: func(d row) tint { return tintOf(d.Diagnostic.worst()) }},
 		{title: "CHANNELS", right: true, cell: func(d row) string { return number(d.OpenChannels) }},
-		{title: "ASLEEP", right: true, cell: func(d row) string { return number(d.BlockedCalls) }},
+		{title: "WAITING", right: true, cell: func(d row) string { return number(d.BlockedCalls) }},
+		{title: "TRANSFERS", right: true, cell: func(d row) string { return number(d.transfers()) }},
 	}, rateColumns(func(d row) ratesRecord { return d.ratesRecord })...)
 }
 
@@ -281,6 +286,8 @@ func topChannelColumns() []column[topChannelRecord] {
 		{title: "DEVICE", cell: func(c row) string { return c.Device }},
 		{title: "TARGET", right: true, cell: func(c row) string { return number(c.Target) }},
 		{title: "OWNER", cell: func(c row) string { return c.Owner }},
+		{title: "WAITING", right: true, cell: func(c row) string { return number(c.waiting()) }},
+		{title: "TRANSFERS", right: true, cell: func(c row) string { return number(c.transfers()) }},
 	}, rateColumns(func(c row) ratesRecord { return c.ratesRecord })...)
 }
 

@@ -239,7 +239,7 @@ func (m topModel) device(p *printer) {
 	if d.Failure != nil {
 		writeFields(p, []field{{"failure", d.Failure.Message, bad}})
 	}
-	writeFields(p, healthFields(d.Heartbeat, d.Diagnostic))
+	writeFields(p, healthFields(d.HeartbeatAge, d.Heartbeat, d.Diagnostic))
 	p.printf("\n")
 	writeMemories(p, d.Memories)
 	p.printf("\n")

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // units of a table; the other formats give plain numbers in base units.
@@ -41,6 +43,15 @@ func bytesText(v float64) string { return scaled(v, 1024, binary, " ") }
 func countText(v float64) string { return scaled(v, 1000, decimal, "") }
 
 func number[T ~int | ~int32 | ~int64 | ~uint32 | ~uint64](v T) string { return fmt.Sprint(v) }
+
+// secondsOrNil is a duration, nil if there is none.
+func secondsOrNil(d *durationpb.Duration) *float64 {
+	if d == nil {
+		return nil
+	}
+	s := seconds(d)
+	return &s
+}
 
 // secondsText writes a duration in the unit that fits; nil is unknown.
 func secondsText(s *float64) string {
