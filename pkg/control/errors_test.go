@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -195,4 +197,24 @@ func TestNoServer(t *testing.T) {
 	require.ErrorContains(t, err, "none.sock")
 	_, err = control.Dial("dns:///localhost:1")
 	require.ErrorContains(t, err, "transport security")
+}
+
+// TestDocumentListsErrors holds the table of docs/control.md to the code.
+func TestDocumentListsErrors(t *testing.T) {
+	text, err := os.ReadFile("../../docs/control.md")
+	require.NoError(t, err)
+	row := regexp.MustCompile("(?m)^\\| `([A-Z_]+)` \\| ([A-Z_]+) \\| `([a-z]+\\.Err\\w+)` \\|")
+	documented := make(map[string]bool)
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		err := control.ToStatus(sentinels[m[3]])
+		require.Error(t, err, m[3])
+		require.Equal(t, m[1], control.Reason(sentinels[m[3]]), m[3])
+		var code codes.Code
+		require.NoError(t, code.UnmarshalJSON([]byte(strconv.Quote(m[2]))))
+		require.Equal(t, code, status.Code(err), m[3])
+		documented[m[3]] = true
+	}
+	for name, sentinel := range sentinels {
+		require.Equal(t, sentinel != control.ErrUnavailable, documented[name], name)
+	}
 }
