@@ -41,8 +41,9 @@ type job struct {
 	group    string // "test" and "debug" are what the make targets run
 	about    string
 	kernel   string     // release, backports or debug
-	machine  vm.Machine // without QEMU, Kernel, Initrd and Device
+	machine  vm.Machine // without QEMU, Kernel, Initrd and Devices
 	device   []string   // arguments of nfsim besides the socket; nil: no device, no module
+	devices  int        // how many of them; 0: 1
 	params   string     // of the module
 	programs []string   // names in programs
 	allow    []string   // expressions for kernel messages that the job provokes
@@ -64,8 +65,24 @@ func (p program) named(name string) program {
 // programs are those that jobs name. Each lies in the guest as /bin/NAME.
 var programs = map[string]program{
 	"selftest": {kind: goTest, source: []string{"./kmod/vmtest/selftest"}},
-	"bulk":     {kind: goMain, source: []string{"./examples/bulk"}, args: []string{"--demo", "--address", "dev:0"}},
+	"kdev":     {kind: goTest, source: []string{"./bridge/kdev"}, env: []string{"NFC_KDEV=dev:0,dev:1"}, timeout: 10 * time.Minute},
+	"bulk":     {kind: goMain, source: []string{"./examples/bulk"}, args: []string{"--address", "dev:0", "/bin"}},
 	"hello":    {kind: goMain, source: []string{"./examples/hello"}},
+	"validate": clientTest("validate"),
+	"memory":   clientTest("memory"),
+	"signal":   clientTest("signal"),
+	"life":     clientTest("life"),
+	"cycle":    clientTest("cycle"),
+	"fuzz":     clientTest("fuzz"),
+	"failnth":  clientTest("failnth"),
+	"hostile":  clientTest("hostile"),
+}
+
+// clientTest is a C program of kmod/vmtest/c, which talks to /dev/nfcomms0 by
+// bare ioctls.
+func clientTest(name string, args ...string) program {
+	const c = "kmod/vmtest/c/"
+	return program{kind: cTest, source: []string{c + name + "_test.c", c + "rig.c", "firmware/test/harness.c", "-pthread"}, args: args}
 }
 
 // jobs are what "vmtest run" knows, in the order it runs them.
@@ -73,5 +90,13 @@ var jobs = []job{
 	{
 		name: "bare", group: "test", about: "the harness itself, without a device",
 		kernel: "release", programs: []string{"selftest"},
+	},
+	{
+		name: "ioctl", group: "test", about: "every ioctl, memory, signals and death of clients",
+		kernel: "release", device: []string{}, programs: []string{"validate", "memory", "signal", "life"},
+	},
+	{
+		name: "stock", group: "test", about: "the contract of a back end, and an example",
+		kernel: "release", device: []string{}, devices: 2, programs: []string{"kdev", "bulk"},
 	},
 }

@@ -101,6 +101,7 @@ func machineFlags(f *flag.FlagSet, j *job) (device *string, bare *bool) {
 		j.machine.Append = append(j.machine.Append, strings.Fields(text)...)
 		return nil
 	})
+	f.IntVar(&j.devices, "devices", 1, "how many")
 	f.StringVar(&j.params, "params", j.params, "of the module")
 	f.DurationVar(&j.limit, "timeout", jobTimeout, "for everything from boot to power off")
 	return f.String("device", strings.Join(j.device, " "), "more arguments of nfsim"),

@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,7 +22,7 @@ type boot struct {
 	job      job
 	programs []program
 	machine  vm.Machine
-	device   []string // command, nil for none
+	devices  []deviceSpec
 	plan     *wire.Plan
 	folder   string        // of logs, kept until the next run of the job
 	scratch  string        // of the socket, removed
@@ -51,8 +50,10 @@ func (w *workshop) prepare(ctx context.Context, j job, programs []program) (*boo
 		if err != nil {
 			return nil, err
 		}
-		b.machine.Device = filepath.Join(b.scratch, "nfsim.sock")
-		b.device = append([]string{nfsim, "--vfio-user", b.machine.Device, "--exit-when-disconnected", "--report", b.report()}, j.device...)
+		for i := range max(j.devices, 1) {
+			d := b.newDevice(i, nfsim)
+			b.devices, b.machine.Devices = append(b.devices, d), append(b.machine.Devices, d.socket)
+		}
 	}
 	return b, w.fill(ctx, b, k)
 }
@@ -118,16 +119,13 @@ func (p program) wire(path string) wire.Program {
 	return wire.Program{Name: p.name, Path: path, Args: args, Env: p.env, Timeout: timeout}
 }
 
-// report is the file where the device says what it saw.
-func (b *boot) report() string { return filepath.Join(b.folder, "device.json") }
-
 // reproduce writes a script that boots the same machine by hand.
 func (b *boot) reproduce() (string, error) {
 	var text strings.Builder
 	text.WriteString("#!/bin/sh\n# Boot this machine again: the console on the standard error, results on the standard output.\n")
-	if b.device != nil {
+	for _, d := range b.devices {
 		fmt.Fprintf(&text, "mkdir -p %s\n%s &\nwhile [ ! -S %s ]; do sleep 0.1; done\n",
-			b.scratch, strings.Join(b.device, " "), b.machine.Device)
+			b.scratch, strings.Join(d.command, " "), d.socket)
 	}
 	text.WriteString(b.machine.Command() + "\n")
 	name := filepath.Join(b.folder, "again.sh")
@@ -142,18 +140,18 @@ func (b *boot) run(ctx context.Context, s *stream) (status int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	logs, err := newLogs(b.folder)
+	console, err := os.Create(filepath.Join(b.folder, "console.log"))
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("create log: %w", err)
 	}
-	defer logs.close()
+	defer console.Close()
 	scanner, err := klog.NewScanner(b.job.allow...)
 	if err != nil {
 		return 0, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	v := &verdicts{boot: b, stream: s, scanner: scanner, logs: logs, again: again, cancel: cancel}
+	v := &verdicts{boot: b, stream: s, scanner: scanner, log: console, again: again, cancel: cancel}
 	v.suite = newSuite(s, "vm/"+b.job.name)
 	v.drive(ctx)
 	v.suite.end()
@@ -163,12 +161,10 @@ func (b *boot) run(ctx context.Context, s *stream) (status int, err error) {
 // drive starts the device and the machine, and judges how they end.
 func (v *verdicts) drive(ctx context.Context) {
 	b := v.boot
-	if b.device != nil {
-		var err error
-		if v.device, err = vm.StartDevice(ctx, b.device, b.machine.Device, v.logs.device); err != nil {
-			v.suite.test("device", err.Error())
-			return
-		}
+	var err error
+	if v.devices, err = startDevices(ctx, b.devices); err != nil {
+		v.suite.test("device", err.Error())
+		return
 	}
 	timeout := cmp.Or(b.job.limit, jobTimeout)
 	late := time.AfterFunc(timeout, func() { v.cancel(fmt.Errorf("not done after %v", timeout)) })
@@ -176,29 +172,8 @@ func (v *verdicts) drive(ctx context.Context) {
 	absent := time.AfterFunc(b.patience, v.noHello)
 	defer absent.Stop()
 	outcome, err := b.machine.Boot(ctx, vm.Events{Frame: v.frame, Console: v.console})
-	var deviceErr error
-	if v.device != nil {
-		deviceErr = v.device.Stop()
+	for _, d := range v.devices {
+		d.err = d.stop()
 	}
-	v.judge(outcome, err, deviceErr)
-}
-
-// logs are the files that a run leaves behind.
-type logs struct {
-	console, device *os.File
-}
-
-func newLogs(folder string) (*logs, error) {
-	console, err1 := os.Create(filepath.Join(folder, "console.log"))
-	device, err2 := os.Create(filepath.Join(folder, "device.log"))
-	if err := errors.Join(err1, err2); err != nil {
-		return nil, fmt.Errorf("create logs: %w", err)
-	}
-	return &logs{console, device}, nil
-}
-
-func (l *logs) close() {
-	for _, f := range []io.Closer{l.console, l.device} {
-		f.Close()
-	}
+	v.judge(outcome, err)
 }

@@ -98,7 +98,7 @@ func TestRunFails(t *testing.T) {
 		{"noise", good + "echo noise; exit 33", "end", "decode frame"},
 		{"unknown frame", frames(helloFrame, beginFrame, exitFrame, `{"Kind":"odd","Program":0}`, endFrame) + "exit 33", "end", "unknown frame"},
 		{"wrong order", frames(helloFrame, `{"Kind":"begin","Program":4}`, beginFrame, exitFrame, endFrame) + "exit 33", "end", "program 4 began"},
-		{"no device", frames(helloFrame, `{"Kind":"device","Program":-1,"Text":"kill"}`, beginFrame, exitFrame, endFrame) + "exit 33", "end", "there is no device"},
+		{"no device", frames(helloFrame, `{"Kind":"device","Program":-1,"Text":"kill"}`, beginFrame, exitFrame, endFrame) + "exit 33", "end", "there are 0 devices"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := fakeBoot(t, c.script)
@@ -177,8 +177,7 @@ func (w writer) Write(b []byte) (int, error) {
 
 func TestDeviceThatDoesNotStart(t *testing.T) {
 	b := fakeBoot(t, "exit 33")
-	b.device = []string{"false"}
-	b.machine.Device = filepath.Join(b.scratch, "s")
+	b.devices = []deviceSpec{b.newDevice(0, "false")}
 	text, ends := play(t, b)
 	require.Equal(t, "vm/j device fail; vm/j fail", ends)
 	require.Contains(t, outputOf(text, "device"), "ended before it listened")
@@ -200,10 +199,9 @@ func TestBus(t *testing.T) {
 		{"no JSON", `{`, false, false, "read the device's report"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := fakeBoot(t, "")
-			b.machine.IOMMU, b.job.wild = c.iommu, c.wild
-			require.NoError(t, os.WriteFile(b.report(), []byte(c.report), 0o600))
-			err := (&verdicts{boot: b, ended: true}).bus()
+			d := device{deviceSpec: deviceSpec{report: filepath.Join(t.TempDir(), "r")}}
+			require.NoError(t, os.WriteFile(d.report, []byte(c.report), 0o600))
+			err := d.bus(c.wild, c.iommu)
 			if c.want == "" {
 				require.NoError(t, err)
 				return
@@ -211,7 +209,7 @@ func TestBus(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 		})
 	}
-	require.ErrorIs(t, (&verdicts{boot: fakeBoot(t, "")}).bus(), os.ErrNotExist)
+	require.ErrorIs(t, (&device{deviceSpec: deviceSpec{report: "/none"}}).bus(false, false), os.ErrNotExist)
 }
 
 func TestVfioLines(t *testing.T) {

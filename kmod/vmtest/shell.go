@@ -63,21 +63,14 @@ func banner(list []program) string {
 // interact runs the machine on the terminal, which it leaves as it was.
 func (b *boot) interact(ctx context.Context) error {
 	defer os.RemoveAll(b.scratch)
-	logs, err := newLogs(b.folder)
+	defer keepTerminal()()
+	devices, err := startDevices(ctx, b.devices)
 	if err != nil {
 		return err
 	}
-	defer logs.close()
-	defer keepTerminal()()
-	var device *vm.Device
-	if b.device != nil {
-		if device, err = vm.StartDevice(ctx, b.device, b.machine.Device, logs.device); err != nil {
-			return err
-		}
-	}
 	outcome, err := b.machine.Boot(ctx, vm.Events{})
-	if device != nil {
-		err = errors.Join(err, device.Stop())
+	for _, d := range devices {
+		err = errors.Join(err, d.stop())
 	}
 	if err == nil && outcome.Status != vm.ExitDone {
 		err = fmt.Errorf("the machine did not power off: QEMU's exit status is %d\n%s", outcome.Status, outcome.Stderr)

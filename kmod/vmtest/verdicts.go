@@ -3,11 +3,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -23,9 +25,9 @@ type verdicts struct {
 	stream  *stream
 	suite   *suite // the job's own checks
 	scanner *klog.Scanner
-	logs    *logs
+	log     io.Writer // of the console
 	again   string
-	device  *vm.Device
+	devices []*device
 	cancel  context.CancelCauseFunc
 
 	hello   atomic.Bool
@@ -41,7 +43,7 @@ type verdicts struct {
 const tailLines = 40
 
 func (v *verdicts) console(line string) {
-	fmt.Fprintln(v.logs.console, line)
+	fmt.Fprintln(v.log, line)
 	v.scanner.Line(line)
 	v.tail = append(v.tail, line)
 	if len(v.tail) > tailLines {
@@ -137,27 +139,34 @@ func (v *verdicts) save(f wire.Frame) error {
 	return os.WriteFile(name, f.Data, 0o644)
 }
 
-func (v *verdicts) command(name string) {
-	if v.device == nil {
-		v.trouble = append(v.trouble, fmt.Sprintf("device command %q, and there is no device", name))
+// command carries out a device command, "kill" or "kill 1".
+func (v *verdicts) command(text string) {
+	name, number, _ := strings.Cut(text, " ")
+	n, err := strconv.Atoi(cmp.Or(number, "0"))
+	if err != nil || n < 0 || n >= len(v.devices) {
+		v.trouble = append(v.trouble, fmt.Sprintf("device command %q, and there are %d devices", text, len(v.devices)))
 		return
 	}
-	if err := v.device.Command(name); err != nil {
+	if err := v.devices[n].Command(name); err != nil {
 		v.trouble = append(v.trouble, err.Error())
 	}
 }
 
 // judge looks at the whole run.
-func (v *verdicts) judge(outcome vm.Outcome, bootErr, deviceErr error) {
+func (v *verdicts) judge(outcome vm.Outcome, bootErr error) {
 	v.unfinished()
 	v.suite.test("boot", lacks(v.hello.Load(), "the guest did not come up"))
 	v.suite.test("kernel-log", join(v.scanner.Reports()))
-	if v.device != nil {
-		v.suite.test("device", text(deviceErr))
+	killed := false
+	for i, d := range v.devices {
+		v.suite.test(fmt.Sprintf("device-%d", i), text(d.err))
+		if !d.Killed() {
+			v.suite.test(fmt.Sprintf("bus-%d", i), text(d.bus(v.boot.job.wild, v.ended && v.boot.machine.IOMMU)))
+		}
+		killed = killed || d.Killed()
 	}
-	if v.device != nil && !v.device.Killed() {
+	if len(v.devices) > 0 && !killed {
 		v.suite.test("qemu", vfioLines(outcome.Stderr))
-		v.suite.test("bus", text(v.bus()))
 	}
 	if bootErr != nil {
 		v.trouble = append(v.trouble, bootErr.Error())
@@ -166,46 +175,11 @@ func (v *verdicts) judge(outcome vm.Outcome, bootErr, deviceErr error) {
 		v.trouble = append(v.trouble, fmt.Sprintf("the guest did not come to its end: QEMU's exit status is %d\n%s\nthe console's end:\n%s",
 			outcome.Status, outcome.Stderr, strings.Join(v.tail, "\n")))
 	}
-	trouble := strings.Join(v.trouble, "\n")
-	v.suite.test("end", trouble)
+	v.suite.test("end", strings.Join(v.trouble, "\n"))
 	if v.suite.failed {
 		v.suite.s.send(event{Action: "output", Package: v.suite.name, Output: fmt.Sprintf(
 			"logs: %s\nboot it again: %s\n%s\n", v.boot.folder, v.again, v.boot.machine.Command())})
 	}
-}
-
-// bus reads what the device saw of the guest's memory.
-func (v *verdicts) bus() error {
-	text, err := os.ReadFile(v.boot.report())
-	if err != nil {
-		return fmt.Errorf("read the device's report: %w", err)
-	}
-	var report struct {
-		Clients []struct {
-			Error     string `json:"error"`
-			Refused   uint64 `json:"refused"`
-			Ranges    uint64 `json:"dma_ranges"`
-			Faults    uint64 `json:"dma_faults"`
-			LastFault string `json:"last_fault"`
-		} `json:"clients"`
-	}
-	if err := json.Unmarshal(text, &report); err != nil {
-		return fmt.Errorf("read the device's report: %w", err)
-	}
-	if len(report.Clients) != 1 {
-		return fmt.Errorf("the device had %d clients, want 1", len(report.Clients))
-	}
-	c := report.Clients[0]
-	switch {
-	case c.Error != "":
-		return fmt.Errorf("the device cut QEMU off: %s", c.Error)
-	case c.Faults > 0 && !v.boot.job.wild:
-		return fmt.Errorf("%d accesses to memory that was not mapped, the last: %s", c.Faults, c.LastFault)
-	case c.Ranges > 0 && v.boot.machine.IOMMU && v.ended:
-		// The module is out; without an IOMMU all memory is mapped for ever.
-		return fmt.Errorf("%d ranges are still mapped for the device", c.Ranges)
-	}
-	return nil
 }
 
 // unfinished fails the program that was running, and those that never ran.

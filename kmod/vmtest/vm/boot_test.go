@@ -132,6 +132,7 @@ func device(t *testing.T) (*Device, *strings.Builder) {
 	log := new(strings.Builder)
 	d, err := StartDevice(t.Context(), []string{os.Args[0]}, socket, log)
 	require.NoError(t, err)
+	d.ending = time.Millisecond // this one does not end by itself
 	return d, log
 }
 

@@ -23,6 +23,7 @@ type Device struct {
 	p      *process
 	output *tail
 	killed atomic.Bool
+	ending time.Duration // for its end when QEMU has gone
 }
 
 // deviceStart bounds how long the device's process may take to listen.
@@ -31,7 +32,7 @@ const deviceStart = 30 * time.Second
 // StartDevice runs a vfio-user server and returns when it listens at socket.
 // What it writes goes to log.
 func StartDevice(ctx context.Context, command []string, socket string, log io.Writer) (*Device, error) {
-	d := &Device{output: &tail{next: log}}
+	d := &Device{output: &tail{next: log}, ending: grace}
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdout, cmd.Stderr = d.output, d.output
 	var err error
@@ -39,6 +40,7 @@ func StartDevice(ctx context.Context, command []string, socket string, log io.Wr
 		return nil, err
 	}
 	if err := d.listening(ctx, socket); err != nil {
+		d.ending = 0
 		return nil, errors.Join(err, d.Stop())
 	}
 	return d, nil
@@ -103,10 +105,16 @@ func (d *Device) Command(name string) error {
 // Killed reports whether the guest asked for the process to be killed.
 func (d *Device) Killed() bool { return d.killed.Load() }
 
-// Stop ends the process. The error says that it ended badly: by itself with
-// another status than 0, or by a signal that nobody sent on purpose.
+// Stop lets the process end, which it does when QEMU has gone, or ends it. The
+// error says that it ended badly: by itself with another status than 0, or by a
+// signal that nobody sent on purpose.
 func (d *Device) Stop() error {
-	err := d.p.stop()
+	err := d.p.signal(syscall.SIGCONT) // the guest may have stopped it
+	if err == nil && !d.p.wait(d.ending) {
+		err = d.p.stop()
+	} else {
+		err = errors.Join(err, d.p.err)
+	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		sig := exit.Sys().(syscall.WaitStatus).Signal()

@@ -13,7 +13,7 @@ type Machine struct {
 	QEMU    string // the command
 	Kernel  string // vmlinux or bzImage
 	Initrd  string
-	Device  string   // the socket of a vfio-user device, "" for none
+	Devices []string // the sockets of vfio-user devices
 	IOMMU   bool     // an emulated VT-d, strict
 	Memory  int      // MiB, default 512
 	CPUs    int      // default 2
@@ -63,8 +63,8 @@ func (m Machine) Args() []string {
 	if m.IOMMU {
 		args = append(args, "-device", "intel-iommu,caching-mode=on") // before what it translates
 	}
-	if m.Device != "" {
-		args = append(args, "-device", deviceJSON(m.Device))
+	for _, socket := range m.Devices {
+		args = append(args, "-device", deviceJSON(socket))
 	}
 	return append(args, "-kernel", m.Kernel, "-initrd", m.Initrd, "-append", strings.Join(m.parameters(), " "))
 }

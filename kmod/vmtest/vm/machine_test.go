@@ -43,9 +43,10 @@ func TestArgs(t *testing.T) {
 }
 
 func TestDeviceComesAfterItsIOMMU(t *testing.T) {
-	m := Machine{Device: `/tmp/a "b"/s.sock`, IOMMU: true}
+	socket := `/tmp/a "b"/s.sock`
+	m := Machine{Devices: []string{socket, "/tmp/other"}, IOMMU: true}
 	devices := after(m.Args(), "-device")
-	require.Len(t, devices, 3)
+	require.Len(t, devices, 4)
 	require.Equal(t, "intel-iommu,caching-mode=on", devices[1])
 	var device struct {
 		Driver  string
@@ -54,7 +55,7 @@ func TestDeviceComesAfterItsIOMMU(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(devices[2]), &device))
 	require.Equal(t, "vfio-user-pci", device.Driver)
-	require.Equal(t, m.Device, device.Socket.Path)
+	require.Equal(t, socket, device.Socket.Path)
 	require.Equal(t, "unix", device.Socket.Type)
 	require.Equal(t, 60000, device.Timeout)
 	require.Contains(t, after(m.Args(), "-append")[0], "iommu.strict=1")
@@ -68,7 +69,7 @@ func TestConsole(t *testing.T) {
 
 // TestCommandSurvivesTheShell has a shell take the command apart again.
 func TestCommandSurvivesTheShell(t *testing.T) {
-	m := Machine{QEMU: "/x y/qemu", Kernel: "it's", Initrd: "$HOME", Device: "/tmp/s", Append: []string{"a=`b`"}}
+	m := Machine{QEMU: "/x y/qemu", Kernel: "it's", Initrd: "$HOME", Devices: []string{"/tmp/s"}, Append: []string{"a=`b`"}}
 	out, err := exec.Command("sh", "-c", "for a in "+strings.TrimSuffix(m.Command(), " 3>&2")+`; do printf '%s\n' "$a"; done`).Output()
 	require.NoError(t, err)
 	require.Equal(t, append([]string{m.QEMU}, m.Args()...), strings.Split(strings.TrimSpace(string(out)), "\n"))

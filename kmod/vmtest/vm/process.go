@@ -48,15 +48,22 @@ func (p *process) signal(sig os.Signal) error {
 	return nil
 }
 
-// stop ends the process, gently first, and returns how it ended.
-func (p *process) stop() error {
-	// A stopped process would take no SIGTERM.
-	err := errors.Join(p.signal(syscall.SIGTERM), p.signal(syscall.SIGCONT))
-	t := time.NewTimer(grace)
+// wait reports whether the process ended within d.
+func (p *process) wait(d time.Duration) bool {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-p.done:
+		return true
 	case <-t.C:
+		return false
+	}
+}
+
+// stop ends the process, gently first, and returns how it ended.
+func (p *process) stop() error {
+	err := p.signal(syscall.SIGTERM)
+	if !p.wait(grace) {
 		err = errors.Join(err, p.signal(syscall.SIGKILL))
 		<-p.done
 	}

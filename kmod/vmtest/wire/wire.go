@@ -14,7 +14,8 @@ import (
 const PlanPath = "/plan.json"
 
 // DevicePipe is the named pipe in the guest that programs write a device command
-// to, one a line: DeviceKill, DeviceStop or DeviceContinue.
+// to, one a line: DeviceKill, DeviceStop or DeviceContinue, and the number of the
+// device if it is not 0.
 const DevicePipe = "/run/device"
 
 // Commands to the device's process on the host. They take effect soon after the

@@ -1,0 +1,103 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
+)
+
+// deviceSpec is how to start one device of a job, and where it leaves its traces.
+type deviceSpec struct {
+	command []string
+	socket  string
+	log     string // what it writes
+	report  string // what it saw, in JSON
+}
+
+// newDevice describes the i-th device of a boot.
+func (b *boot) newDevice(i int, nfsim string) deviceSpec {
+	at := filepath.Join(b.folder, fmt.Sprintf("device-%d", i))
+	d := deviceSpec{socket: filepath.Join(b.scratch, fmt.Sprintf("%d.sock", i)), log: at + ".log", report: at + ".json"}
+	d.command = append([]string{nfsim, "--vfio-user", d.socket, "--exit-when-disconnected", "--report", d.report}, b.job.device...)
+	return d
+}
+
+// device is one that runs, or has run.
+type device struct {
+	*vm.Device
+	deviceSpec
+	out *os.File
+	err error // how it ended
+}
+
+// startDevices starts all, or none.
+func startDevices(ctx context.Context, specs []deviceSpec) ([]*device, error) {
+	var all []*device
+	for _, spec := range specs {
+		d, err := startDevice(ctx, spec)
+		if err != nil {
+			for _, d := range all {
+				err = errors.Join(err, d.stop())
+			}
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+func startDevice(ctx context.Context, spec deviceSpec) (*device, error) {
+	out, err := os.Create(spec.log)
+	if err != nil {
+		return nil, fmt.Errorf("create log: %w", err)
+	}
+	running, err := vm.StartDevice(ctx, spec.command, spec.socket, out)
+	if err != nil {
+		out.Close()
+		return nil, err
+	}
+	return &device{Device: running, deviceSpec: spec, out: out}, nil
+}
+
+// stop ends the process and returns how it went.
+func (d *device) stop() error { return errors.Join(d.Stop(), d.out.Close()) }
+
+// bus reads what the device saw of the guest's memory. Accesses to memory that
+// is not mapped are an error unless wild; so is, if empty, what is mapped still.
+func (d *device) bus(wild, empty bool) error {
+	text, err := os.ReadFile(d.report)
+	if err != nil {
+		return fmt.Errorf("read the device's report: %w", err)
+	}
+	var report struct {
+		Clients []struct {
+			Error     string `json:"error"`
+			Ranges    uint64 `json:"dma_ranges"`
+			Faults    uint64 `json:"dma_faults"`
+			LastFault string `json:"last_fault"`
+		} `json:"clients"`
+	}
+	if err := json.Unmarshal(text, &report); err != nil {
+		return fmt.Errorf("read the device's report: %w", err)
+	}
+	if len(report.Clients) != 1 {
+		return fmt.Errorf("the device had %d clients, want 1", len(report.Clients))
+	}
+	c := report.Clients[0]
+	switch {
+	case c.Error != "":
+		return fmt.Errorf("the device cut QEMU off: %s", c.Error)
+	case c.Faults > 0 && !wild:
+		return fmt.Errorf("%d accesses to memory that was not mapped, the last: %s", c.Faults, c.LastFault)
+	case c.Ranges > 0 && empty:
+		return fmt.Errorf("%d ranges are still mapped for the device", c.Ranges)
+	}
+	return nil
+}
