@@ -119,6 +119,7 @@ static u32 check_reply(struct nfc_life *life, const struct nfc_control *req,
 	    reply->op == req->op && reply->request == req->request &&
 	    le16_to_cpu(reply->status) < NFC_STATUS_COUNT)
 		return le16_to_cpu(reply->status);
+	memset(reply, 0, sizeof(*reply));
 	nfc_life_fail(life, NFC_EFAULT, "control request answered by nonsense");
 	return NFC_EFAULT;
 }
@@ -207,7 +208,11 @@ static u32 call(struct nfc_life *life, struct nfc_op *op,
 		nfc_pins_fini(&k->image);
 	if (!status)
 		status = take_reply(life, op, ch, req, reply);
-	return sent && !atomic_read(&life->down) ? sent : status;
+	if (sent && !status)
+		status = sent;
+	if (*error) /* what the host refused is not the device's answer */
+		memset(reply, 0, sizeof(*reply));
+	return status;
 }
 
 /* ---- what files ask for ---- */
@@ -306,6 +311,7 @@ static u32 start(struct nfc_life *life, struct nfc_op *op,
 	if (!status && (p->first >= life->layout.channels ||
 			targets > life->layout.channels - p->first)) {
 		nfc_life_fail(life, NFC_EFAULT, "program started out of range");
+		memset(reply, 0, sizeof(*reply));
 		status = NFC_EFAULT;
 	}
 	if (status)
@@ -327,8 +333,10 @@ static u32 stop(struct nfc_life *life, struct nfc_op *op,
 	u32 epoch = life->layout.epoch;
 	u32 status;
 
-	if (!op->detached && !nfc_file_owns(op->file, epoch, id))
+	if (!op->detached && !nfc_file_owns(op->file, epoch, id)) {
+		reply->op = req->op; /* as for a process that is not there */
 		return NFC_EINVAL;
+	}
 	status = call(life, op, req, reply, false, error);
 	if (status == NFC_EBUSY) {
 		op->told = true;
@@ -371,6 +379,7 @@ static void request(struct nfc_life *life, struct nfc_op *op)
 		if (status == NFC_EBUSY) {
 			if (again(life, op))
 				return;
+			memset(&reply, 0, sizeof(reply));
 			status = NFC_EWITHDRAWN;
 		}
 		break;
@@ -380,6 +389,10 @@ static void request(struct nfc_life *life, struct nfc_op *op)
 		break;
 	default:
 		status = call(life, op, &req, &reply, false, &error);
+	}
+	if (reply.op) { /* the device's answer, whatever it is, is the reply */
+		reply.status = cpu_to_le16((u16)status);
+		status = NFC_OK;
 	}
 	memcpy(op->c.payload, &reply, sizeof(reply));
 	end(op, status, error);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Operations: made with their completion, started, cancelled, finished. */
+#include <linux/freezer.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -399,12 +400,33 @@ long nfc_ioc_submit(struct nfc_file *file, void __user *arg)
 }
 
 /*
- * Wait for a called operation. A signal takes it back, and the wait goes on
- * until it says how it ended; only a fatal one leaves it to end by itself.
+ * Wait for a called operation; true if a signal came first. The machine may be
+ * suspended meanwhile, which looks like a signal and is none.
+ */
+static bool interrupted_call(struct nfc_op *op)
+{
+	bool pending;
+
+	do {
+		if (!wait_for_completion_state(&op->done, TASK_INTERRUPTIBLE |
+								  TASK_FREEZABLE))
+			return false;
+		try_to_freeze();
+		spin_lock_irq(&current->sighand->siglock);
+		recalc_sigpending();
+		pending = signal_pending(current);
+		spin_unlock_irq(&current->sighand->siglock);
+	} while (!pending);
+	return true;
+}
+
+/*
+ * A signal takes the operation back, and the wait goes on until it says how it
+ * ended; only a fatal one leaves it to end by itself.
  */
 static int wait_called(struct nfc_op *op, bool *interrupted)
 {
-	*interrupted = wait_for_completion_interruptible(&op->done);
+	*interrupted = interrupted_call(op);
 	if (!*interrupted)
 		return 0;
 	nfc_op_cancel(op);

@@ -10,7 +10,6 @@ static void dev_free(struct device *d)
 {
 	struct nfc_dev *dev = container_of(d, struct nfc_dev, dev);
 
-	nfc_minor_put(dev->minor);
 	pci_dev_put(dev->pdev);
 	kfree(dev);
 }
@@ -128,6 +127,7 @@ irq:
 	nfc_irq_fini(dev);
 	pci_clear_master(pdev);
 put:
+	nfc_minor_put(dev->minor);
 	put_device(&dev->dev);
 	return rc;
 }
@@ -141,6 +141,7 @@ static void remove(struct pci_dev *pdev)
 	nfc_dev_remove(dev);
 	nfc_irq_fini(dev);
 	nfc_file_wake_all(dev);
+	nfc_minor_put(dev->minor); /* files that are still open need no name */
 	put_device(&dev->dev);
 }
 

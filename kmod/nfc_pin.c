@@ -390,13 +390,13 @@ static bool take_chunk(struct nfc_op *op, struct nfc_chunk *chunk)
 		list_add_tail(&chunk->node, &p->chunks);
 		p->lists += chunk->lists;
 		nfc_half_push(half_of(op));
-	} else if (rc != -EAGAIN) {
+	} else if (rc != -EAGAIN && rc != -ENODEV) { /* the fence ends it */
 		p->error = rc;
 		nfc_half_stop(half_of(op),
 			      rc == -ENOMEM ? NFC_ENOMEM : NFC_EINVAL, -rc);
 		nfc_half_push(half_of(op));
 	}
-	p->busy = rc != -EAGAIN && wanted(op);
+	p->busy = !rc && wanted(op);
 	return p->busy;
 }
 
