@@ -23,6 +23,8 @@ var allowed = []struct {
 	{"bridge/meter", []string{"bridge", "bridge/abi"}, nil},
 	{"bridge/mailbox", []string{"bridge", "bridge/abi", "bridge/meter"}, []string{sys}},
 	{"bridge/sim", []string{"bridge", "bridge/abi", "bridge/mailbox", "firmware"}, []string{sys}},
+	{"bridge/kdev", []string{"bridge", "bridge/abi", "bridge/kdev/uapi", "bridge/meter"}, []string{sys}},
+	{"bridge/kdev/uapi", nil, nil},
 	{"bridge/bridgetest", []string{"bridge", "bridge/abi", "bridge/mailbox"}, []string{sys, "github.com/stretchr/testify", "go.uber.org/goleak", "pgregory.net/rapid"}},
 	{"firmware/", []string{"bridge/abi"}, nil},
 	{"pkg/", []string{"pkg/", "bridge", "bridge/abi"}, nil},
@@ -37,7 +39,7 @@ var allowed = []struct {
 }
 
 // backEnds are linked into the public API for their side effect only.
-var backEnds = []string{"bridge/sim"}
+var backEnds = []string{"bridge/kdev", "bridge/sim"}
 
 // importRule returns the index of the longest entry of allowed for a folder.
 func importRule(dir string) int {
@@ -99,7 +101,7 @@ func mayImport(f *file, rule int, name string, blank bool) bool {
 // mayBeUnsafe names the few places where pointers are made.
 func mayBeUnsafe(f *file) bool {
 	switch f.dir() {
-	case "bridge/abi", "bridge/mailbox", "bridge/sim", "bridge/bridgetest", "firmware":
+	case "bridge/abi", "bridge/kdev", "bridge/kdev/uapi", "bridge/mailbox", "bridge/sim", "bridge/bridgetest", "firmware":
 		return true
 	}
 	return slices.Contains([]string{

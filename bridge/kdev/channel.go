@@ -1,0 +1,323 @@
+package kdev
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
+	"github.com/nfcomms/nfcomms/bridge/meter"
+)
+
+// Channel is the host's end of one channel. It implements bridge.Channel.
+type Channel struct {
+	dev    *Device
+	handle uint32
+	target bridge.Target
+	halves [2]half // by abi.Direction
+
+	closing sync.Mutex // held across a close, which waits for calls
+	closed  uint16     // halves whose CLOSE is done; guarded by closing
+}
+
+var _ bridge.Channel = (*Channel)(nil)
+
+func newChannel(d *Device, handle uint32, target bridge.Target) *Channel {
+	c := &Channel{dev: d, handle: handle, target: target}
+	for i := range c.halves {
+		h := &c.halves[i]
+		h.dev, h.ch, h.dir, h.gate = d, c, abi.Direction(i), newGate()
+		h.direct.path, h.indirect.path = &d.meters[i].direct, &d.meters[i].indirect
+	}
+	return c
+}
+
+func (c *Channel) half(d abi.Direction) *half { return &c.halves[d&1] }
+
+// Target returns the id of the far end.
+func (c *Channel) Target() bridge.Target { return c.target }
+
+func tooLarge(n int, limit uint64) error {
+	return fmt.Errorf("%d bytes, at most %d: %w", n, limit, bridge.ErrTooLarge)
+}
+
+// Send gives one message of at most abi.PayloadSize bytes and returns nil once
+// the target took it. When ctx ends first the message is withdrawn and the
+// error is a *bridge.WithdrawnError.
+func (c *Channel) Send(ctx context.Context, msg []byte) error {
+	if len(msg) > abi.PayloadSize {
+		return tooLarge(len(msg), abi.PayloadSize)
+	}
+	h, start := c.half(abi.H2D), meter.Now()
+	o, err := h.begin(ctx, uapi.OpSend, 0)
+	if err == nil {
+		o.raw.Length = uint64(copy(o.raw.Payload[:], msg))
+		err = h.run(ctx, o)
+		h.end(o)
+	}
+	h.direct.note(len(msg), err, start)
+	return err
+}
+
+// TrySend gives msg only if the target is waiting for it now. False also while
+// another call sends.
+func (c *Channel) TrySend(msg []byte) (bool, error) {
+	if len(msg) > abi.PayloadSize {
+		return false, tooLarge(len(msg), abi.PayloadSize)
+	}
+	h, start, taken := c.half(abi.H2D), meter.Now(), false
+	o, err := h.begin(background, uapi.OpSend, uapi.Nowait)
+	if err == nil {
+		o.raw.Length = uint64(copy(o.raw.Payload[:], msg))
+		if taken, err = h.try(o); !taken && err == nil {
+			return false, nil
+		}
+	}
+	h.direct.note(len(msg), err, start)
+	return taken, err
+}
+
+// try runs an operation that does not wait, and ends the call. False without
+// an error if nothing happened.
+func (h *half) try(o *op) (bool, error) {
+	defer h.end(o)
+	err := h.run(background, o)
+	if o.got.Error == 0 && o.got.Flags&uapi.NotNow != 0 {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Receive takes one message into buf and returns its length. With ErrTooLarge
+// the message is longer than buf and stays offered.
+func (c *Channel) Receive(ctx context.Context, buf []byte) (int, error) {
+	h, start, n := c.half(abi.D2H), meter.Now(), 0
+	o, err := h.begin(ctx, uapi.OpReceive, 0)
+	if err == nil {
+		o.raw.Length = uint64(min(len(buf), abi.PayloadSize))
+		if err = h.run(ctx, o); err == nil {
+			n = copy(buf, o.message())
+		}
+		h.end(o)
+	}
+	h.direct.note(n, err, start)
+	return n, err
+}
+
+// message returns the message in a completion.
+func (o *op) message() []byte { return o.got.Payload[:min(o.got.Length, abi.PayloadSize)] }
+
+// TryReceive takes a message only if one is offered now.
+func (c *Channel) TryReceive(buf []byte) (n int, ok bool, err error) {
+	h, start := c.half(abi.D2H), meter.Now()
+	o, err := h.begin(background, uapi.OpReceive, uapi.Nowait)
+	if err == nil {
+		o.raw.Length = uint64(min(len(buf), abi.PayloadSize))
+		err = h.run(background, o)
+		late := o.got.Error == 0 && o.got.Flags&uapi.NotNow != 0
+		if err == nil && !late {
+			n = copy(buf, o.message())
+		}
+		h.end(o)
+		if late {
+			return 0, false, nil
+		}
+	}
+	h.direct.note(n, err, start)
+	return n, err == nil, err
+}
+
+// ReceiveFunc is an extended rendezvous: fn works on the message in place, and
+// the device's process is released when fn returns nil. With an error from fn,
+// or a panic in it, the message stays offered.
+func (c *Channel) ReceiveFunc(ctx context.Context, fn func(msg []byte) error) error {
+	h, start, n := c.half(abi.D2H), meter.Now(), 0
+	o, err := h.begin(ctx, uapi.OpReceive, uapi.Hold)
+	if err == nil {
+		o.raw.Length = abi.PayloadSize
+		err = h.hold(ctx, o, func() error {
+			n = len(o.message())
+			return fn(o.message())
+		})
+	}
+	h.direct.note(n, err, start)
+	return err
+}
+
+// hold runs an operation that is held, lets fn decide about it, and ends the
+// call.
+func (h *half) hold(ctx context.Context, o *op, fn func() error) error {
+	defer h.end(o)
+	if err := h.run(ctx, o); err != nil {
+		return err
+	}
+	agreed := false
+	defer func() {
+		if !agreed {
+			_ = h.decide(uapi.OpRefuse) // fails only when the device is gone
+		}
+	}()
+	if err := fn(); err != nil {
+		return err
+	}
+	agreed = true
+	return h.decide(uapi.OpAccept)
+}
+
+// decide ends what is held. It is not cancelled: the module answers.
+func (h *half) decide(opcode uint16) error {
+	o := h.dev.ops.get(opcode, 0, h.ch.handle)
+	h.dev.sub.put(o)
+	<-o.done
+	err := h.outcome(background, o, nil)
+	h.dev.ops.put(o)
+	return err
+}
+
+// SendInd gives len(data) bytes and returns nil once the target holds them
+// all. When ctx ends first the transfer is aborted; data is given back, on
+// every path, only when the device cannot touch it any more.
+func (c *Channel) SendInd(ctx context.Context, data []byte) error {
+	if limit := c.dev.Info().MaxTransfer; uint64(len(data)) > limit {
+		return tooLarge(len(data), limit)
+	}
+	h, start := c.half(abi.H2D), meter.Now()
+	o, err := h.begin(ctx, uapi.OpSendInd, 0)
+	if err == nil {
+		o.memory(data)
+		o.raw.TimeoutNS = timeout(ctx)
+		err = h.run(ctx, o)
+		h.end(o)
+	}
+	h.indirect.note(len(data), err, start)
+	return err
+}
+
+// ReceiveInd takes a transfer of exactly len(data) bytes.
+func (c *Channel) ReceiveInd(ctx context.Context, data []byte) error {
+	h, start := c.half(abi.D2H), meter.Now()
+	o, err := h.begin(ctx, uapi.OpReceiveInd, 0)
+	if err == nil {
+		o.memory(data)
+		err = h.run(ctx, o)
+		h.end(o)
+	}
+	h.indirect.note(len(data), err, start)
+	return err
+}
+
+// ReceiveIndFunc is ReceiveInd as an extended rendezvous: when the bytes have
+// arrived fn works on them, and nil from fn commits the transfer. An error
+// from fn, or a panic in it, aborts it.
+func (c *Channel) ReceiveIndFunc(ctx context.Context, data []byte, fn func() error) error {
+	h, start := c.half(abi.D2H), meter.Now()
+	o, err := h.begin(ctx, uapi.OpReceiveInd, uapi.Hold)
+	if err == nil {
+		o.memory(data)
+		err = h.hold(ctx, o, fn)
+	}
+	h.indirect.note(len(data), err, start)
+	return err
+}
+
+// Next waits for the device's next offer and returns it without taking it.
+func (c *Channel) Next(ctx context.Context) (bridge.Offer, error) {
+	h := c.half(abi.D2H)
+	o, err := h.begin(ctx, uapi.OpNext, 0)
+	if err != nil {
+		return bridge.Offer{}, err
+	}
+	defer h.end(o)
+	if err := h.run(ctx, o); err != nil {
+		return bridge.Offer{}, err
+	}
+	return bridge.Offer{Indirect: o.got.Flags&uapi.Indirect != 0, Size: o.got.Length}, nil
+}
+
+// CloseSend closes the h2d half. Pending sends end with ErrClosed; it waits
+// for them. Idempotent.
+func (c *Channel) CloseSend() error { return c.close(uapi.H2D) }
+
+// CloseReceive closes the d2h half. A pending receive ends with ErrClosed; it
+// waits for it, so a function given to ReceiveFunc or ReceiveIndFunc must not
+// call it. Idempotent.
+func (c *Channel) CloseReceive() error { return c.close(uapi.D2H) }
+
+// Close closes both halves and ends the subscription: when it returns, the
+// target may be subscribed again. Idempotent; see CloseReceive.
+func (c *Channel) Close() error { return c.close(uapi.H2D | uapi.D2H) }
+
+// close ends the calls of some halves and waits for them, and for the device.
+func (c *Channel) close(flags uint16) error {
+	for i := range c.halves {
+		if h := &c.halves[i]; flags&h.flag() != 0 {
+			h.gate.shut(shutHost)
+			h.fire()
+		}
+	}
+	c.closing.Lock()
+	defer c.closing.Unlock()
+	flags &^= c.closed
+	if flags == 0 {
+		return nil
+	}
+	err := c.sayClose(flags)
+	for i := range c.halves {
+		if h := &c.halves[i]; flags&h.flag() != 0 {
+			_ = h.gate.wait(background)
+		}
+	}
+	c.closed |= flags
+	if c.closed == uapi.H2D|uapi.D2H {
+		c.dev.retire(c)
+	}
+	return err
+}
+
+// sayClose makes the module close some halves, unless the device is gone: a
+// lost device has no subscription either.
+func (c *Channel) sayClose(flags uint16) error {
+	if c.dev.gate.enter() != 0 {
+		return nil
+	}
+	defer c.dev.gate.leave()
+	h := &c.halves[0]
+	if h.gate.why()&shutLost != 0 {
+		return nil
+	}
+	o := c.dev.ops.get(uapi.OpClose, flags, c.handle)
+	defer c.dev.ops.put(o)
+	c.dev.sub.put(o)
+	<-o.done
+	if err := h.outcome(background, o, nil); err != nil && !isGone(err) {
+		return err
+	}
+	return nil
+}
+
+// Stats returns counters since Subscribe.
+func (c *Channel) Stats() bridge.ChannelStats {
+	var s bridge.ChannelStats
+	moving := false
+	for d := range c.halves {
+		h := &c.halves[d]
+		s.Transfers[d] = int(min(h.moving.Load(), 1))
+		moving = moving || s.Transfers[d] > 0
+		s.Direct[d], s.Indirect[d] = h.direct.stats(), h.indirect.stats()
+		s.Lists += h.lists.Load()
+		s.Repeated += h.repeated.Load()
+		s.Parked += h.parked.Load()
+		s.Waiting[d] = int(h.waiting.Load())
+	}
+	if moving {
+		now := uapi.Channel{Channel: c.handle}
+		now.Size = uint32(unsafe.Sizeof(now))
+		if c.dev.ioctl(uapi.IOCChannel, unsafe.Pointer(&now)) == 0 {
+			s.Lists, s.Repeated = max(s.Lists, now.Lists), max(s.Repeated, now.Repeated)
+		}
+	}
+	return s
+}

@@ -1,0 +1,155 @@
+package kdev
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
+)
+
+// control sends a request to the device, with image after it if there is one,
+// and returns the reply.
+func (d *Device) control(ctx context.Context, req abi.Control, image []byte) (reply abi.Control, err error) {
+	fill := func(o *op) {
+		var s abi.Slot
+		*s.Control() = req
+		copy(o.raw.Payload[:], s.Bytes()[:])
+		o.memory(image)
+	}
+	err = d.call(ctx, uapi.OpControl, fill, func(o *op) error {
+		reply = o.control()
+		return bridge.Error(abi.Status(reply.Status))
+	})
+	return reply, err
+}
+
+// Start runs a program as a new process.
+func (d *Device) Start(ctx context.Context, p bridge.Program) (bridge.Process, error) {
+	s, err := d.start(ctx, p)
+	if err != nil {
+		return s, fmt.Errorf("start program %q: %w", p.Name, err)
+	}
+	return s, nil
+}
+
+func (d *Device) start(ctx context.Context, p bridge.Program) (bridge.Process, error) {
+	req := abi.Control{Op: abi.ControlStart, A: uint64(p.First), B: uint64(p.Targets), C: p.Argument}
+	if err := d.shutErr(); err != nil {
+		return bridge.Process{}, err
+	}
+	if p.Name == "" || len(p.Name) >= abi.NameSize || strings.IndexByte(p.Name, 0) >= 0 {
+		return bridge.Process{}, bridge.ErrNoProgram
+	}
+	if limit := d.Info().Channels; p.Targets < 1 || p.Targets > limit || int64(p.First)+int64(p.Targets) > int64(limit) {
+		return bridge.Process{}, fmt.Errorf("%d targets from %d: %w", p.Targets, p.First, bridge.ErrInvalid)
+	}
+	copy(req.Name[:], p.Name)
+	r, err := d.control(ctx, req, nil)
+	if err != nil {
+		return bridge.Process{}, err
+	}
+	return bridge.Process{ID: bridge.ProcessID(r.A), First: bridge.Target(r.B), Targets: p.Targets}, nil
+}
+
+// Stop asks a process that this device started to return, and waits until it
+// did. ErrInvalid if there is no such process.
+func (d *Device) Stop(ctx context.Context, id bridge.ProcessID) error {
+	if err := d.stop(ctx, id); err != nil {
+		return fmt.Errorf("stop process %d: %w", id, err)
+	}
+	return nil
+}
+
+// stop asks until the process is gone: the device says ErrBusy while it is on
+// its way out.
+func (d *Device) stop(ctx context.Context, id bridge.ProcessID) error {
+	const first, most = 100 * time.Microsecond, 5 * time.Millisecond
+	told := false
+	for wait := first; ; wait = min(2*wait, most) {
+		_, err := d.control(ctx, abi.Control{Op: abi.ControlStop, A: uint64(id)}, nil)
+		switch {
+		case told && errors.Is(err, bridge.ErrInvalid):
+			return nil // it was there, and is gone
+		case !errors.Is(err, bridge.ErrBusy):
+			return err
+		}
+		told = true
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("process told to stop: %w", ctx.Err())
+		}
+	}
+}
+
+// Load adds the programs of an image and returns the name of the first.
+func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
+	if err := d.shutErr(); err != nil {
+		return "", err
+	}
+	if !d.Info().CanLoad {
+		return "", fmt.Errorf("load image: %w by this device", bridge.ErrNotSupported)
+	}
+	if len(image) == 0 {
+		return "", fmt.Errorf("load an empty image: %w", bridge.ErrInvalid)
+	}
+	name, err := name(d.control(ctx, abi.Control{Op: abi.ControlLoad, A: uint64(len(image))}, image))
+	if err != nil {
+		return "", fmt.Errorf("load image of %d bytes: %w", len(image), err)
+	}
+	return name, nil
+}
+
+// name returns the name in a reply.
+func name(r abi.Control, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	n := bytes.IndexByte(r.Name[:], 0)
+	if n < 1 {
+		return "", fmt.Errorf("%w: reply with name %q", bridge.ErrFault, r.Name)
+	}
+	return string(r.Name[:n]), nil
+}
+
+// programsMax bounds what a device may list.
+const programsMax = 1 << 16
+
+// Programs lists the names Start accepts.
+func (d *Device) Programs(ctx context.Context) ([]string, error) {
+	var names []string
+	for i := range uint64(programsMax) {
+		name, err := name(d.control(ctx, abi.Control{Op: abi.ControlProgram, A: i}, nil))
+		if errors.Is(err, bridge.ErrNoProgram) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list programs: %w", err)
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// Memory describes one of the device's memory types.
+func (d *Device) Memory(ctx context.Context, kind int) (bridge.Memory, error) {
+	if err := d.shutErr(); err != nil {
+		return bridge.Memory{}, err
+	}
+	if kind < 0 || kind >= abi.MemoryCount {
+		return bridge.Memory{}, fmt.Errorf("memory type %d: %w", kind, bridge.ErrInvalid)
+	}
+	r, err := d.control(ctx, abi.Control{Op: abi.ControlMemory, A: uint64(kind)}, nil)
+	if err != nil {
+		return bridge.Memory{}, fmt.Errorf("describe memory: %w", err)
+	}
+	return bridge.Memory{Base: r.A, Size: r.B, Free: r.C}, nil
+}

@@ -1,0 +1,330 @@
+package kdev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
+	"github.com/nfcomms/nfcomms/bridge/meter"
+)
+
+// background stands for "no context".
+var background = context.Background()
+
+// Device is a device behind the kernel module. It implements bridge.Device.
+type Device struct {
+	k     kernel
+	where location
+	log   *slog.Logger
+	info  atomic.Pointer[bridge.Info]
+	base  uapi.Health // counters at Open
+
+	ops    table
+	sub    submitter
+	gate   gate          // calls on the device itself
+	ending chan struct{} // closed when the device is: calls give up
+	reaper sync.WaitGroup
+
+	life     sync.Mutex // serialises Reset and Close
+	closed   bool
+	closeErr error
+	final    uapi.Health // counters when the file was closed
+
+	mu       sync.Mutex // guards what follows
+	channels map[*Channel]struct{}
+	retired  bridge.ChannelStats // of channels that are gone
+
+	blocked atomic.Int64                             // calls that wait now
+	meters  [2]struct{ direct, indirect meter.Path } // by abi.Direction
+}
+
+var _ bridge.Device = (*Device)(nil)
+
+func init() { bridge.Register("dev", open) }
+
+func open(_ context.Context, a bridge.Address, o *bridge.Options) (bridge.Device, error) {
+	where, err := parse(a)
+	if err != nil {
+		return nil, err
+	}
+	k, err := openNode(where.node)
+	if err != nil {
+		return nil, fmt.Errorf("address %q: %w", a, err)
+	}
+	d, err := newDevice(k, where, o)
+	if err != nil {
+		_ = k.close()
+		return nil, fmt.Errorf("address %q: %w", a, err)
+	}
+	return d, nil
+}
+
+// newDevice starts the back end over an open node, which stays the caller's
+// after an error.
+func newDevice(k kernel, where location, o *bridge.Options) (*Device, error) {
+	d := &Device{
+		k: k, where: where, log: slog.New(slog.DiscardHandler), gate: newGate(),
+		ending: make(chan struct{}), channels: make(map[*Channel]struct{}),
+	}
+	if o.Logger != nil {
+		d.log = o.Logger
+	}
+	d.sub.init(k, &d.ops)
+	if err := d.readInfo(); err != nil {
+		return nil, err
+	}
+	if where.reset {
+		if err := d.reset(); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.readHealth(&d.base); err != nil {
+		return nil, err
+	}
+	d.reaper.Go(d.reap)
+	return d, nil
+}
+
+// reap takes the completions as they come.
+func (d *Device) reap() {
+	batch := make([]uapi.Completion, 64)
+	for {
+		n, err := d.k.read(batch)
+		for i := range batch[:n] {
+			d.land(&batch[i])
+		}
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, os.ErrClosed) {
+			d.log.Error("no more completions", "address", d.where.address, "err", err)
+		}
+		for _, o := range d.ops.landAll() {
+			o.got = uapi.Completion{Error: uint32(syscall.ENODEV)}
+			o.finish(&d.ops)
+		}
+		return
+	}
+}
+
+// land gives a completion to its operation.
+func (d *Device) land(c *uapi.Completion) {
+	o := d.ops.land(c.UserData)
+	if o == nil {
+		d.log.Error("completion of no operation", "address", d.where.address, "user data", c.UserData, "opcode", c.Opcode)
+		return
+	}
+	o.got = *c
+	o.finish(&d.ops)
+}
+
+// wait waits for the completion of an operation, of a half if h is not nil.
+// When ctx or the device ends first it withdraws the operation and returns why;
+// the completion is there in any case.
+func (d *Device) wait(ctx context.Context, o *op, h *half) (cause error) {
+	select {
+	case <-o.done:
+		return nil
+	default:
+	}
+	d.rest(h, 1)
+	select {
+	case <-o.done:
+	case <-ctx.Done():
+		cause = &bridge.WithdrawnError{Cause: ctx.Err()}
+	case <-d.ending:
+		cause = errDeviceClosed
+	}
+	if cause != nil {
+		d.sub.withdraw(o)
+		<-o.done
+	}
+	d.rest(h, -1)
+	return cause
+}
+
+// rest counts a call that starts (1) or ends (-1) to wait.
+func (d *Device) rest(h *half, n int32) {
+	d.blocked.Add(int64(n))
+	if h != nil {
+		h.waiting.Add(n)
+		h.parked.Add(uint64(max(n, 0)))
+	}
+}
+
+// ioctl makes a call about the device, while it is open.
+func (d *Device) ioctl(number uintptr, argument unsafe.Pointer) syscall.Errno {
+	if d.gate.enter() != 0 {
+		return syscall.EBADF
+	}
+	defer d.gate.leave()
+	return d.k.ioctl(number, argument)
+}
+
+// readInfo asks the module what the device is.
+func (d *Device) readInfo() error {
+	var i uapi.Info
+	i.Size = uint32(unsafe.Sizeof(i))
+	if errno := d.k.ioctl(uapi.IOCInfo, unsafe.Pointer(&i)); errno != 0 {
+		return d.infoErr(errno)
+	}
+	if i.UAPI>>16 != uapi.UAPIMajor {
+		return fmt.Errorf("the module speaks interface %d.%d, this program %d.%d: %w",
+			i.UAPI>>16, i.UAPI&0xffff, uapi.UAPIMajor, uapi.UAPIMinor, bridge.ErrABI)
+	}
+	d.info.Store(&bridge.Info{
+		Address: d.where.address, Driver: "dev", Major: int(i.ABI >> 16), Minor: int(i.ABI & 0xffff),
+		Epoch: i.Epoch, Channels: int(i.Channels), Mailboxes: int(i.Mailboxes), Islands: int(i.Islands),
+		Slots: int(i.Slots), Contexts: int(i.Contexts), ReadManagers: int(i.ReadManagers),
+		WriteManagers: int(i.WriteManagers), Window: int(i.Window), MaxTransfer: i.MaxTransfer,
+		Beat: time.Duration(i.BeatMS) * time.Millisecond, CanLoad: i.Capabilities&abi.CapLoad != 0,
+	})
+	return nil
+}
+
+// Info describes the device; it does not change between resets.
+func (d *Device) Info() bridge.Info { return *d.info.Load() }
+
+// Subscribe opens the channel to a target.
+func (d *Device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel, error) {
+	if limit := d.Info().Channels; int64(t) >= int64(limit) || t == abi.TargetControl {
+		if err := d.shutErr(); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("target %d, not 1..%d: %w", t, limit-1, bridge.ErrNotSubscribed)
+	}
+	var c *Channel
+	err := d.call(ctx, uapi.OpSubscribe, func(o *op) { o.raw.Length = uint64(t) }, func(o *op) error {
+		c = newChannel(d, o.got.Channel, t)
+		d.mu.Lock()
+		d.channels[c] = struct{}{}
+		d.mu.Unlock()
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("subscribe target %d: %w", t, err)
+	}
+	return c, nil
+}
+
+// call makes one operation that belongs to no channel: fill completes it, and
+// take reads what came of it.
+func (d *Device) call(ctx context.Context, opcode uint16, fill func(*op), take func(*op) error) error {
+	if why := d.gate.enter(); why != 0 {
+		return errDeviceClosed
+	}
+	defer d.gate.leave()
+	if err := ctx.Err(); err != nil {
+		return &bridge.WithdrawnError{Cause: err}
+	}
+	o := d.ops.get(opcode, 0, 0)
+	defer d.ops.put(o)
+	fill(o)
+	if o.raw.Address != 0 {
+		d.sub.alone(o)
+	} else {
+		d.sub.put(o)
+	}
+	if err := d.outcome(o, d.wait(ctx, o, nil)); err != nil {
+		return err
+	}
+	return take(o)
+}
+
+// retire forgets a channel and keeps its counts.
+func (d *Device) retire(c *Channel) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, open := d.channels[c]; open {
+		delete(d.channels, c)
+		addStats(&d.retired, c.Stats())
+	}
+}
+
+// open lists the channels that are not closed.
+func (d *Device) open() []*Channel {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Collect(maps.Keys(d.channels))
+}
+
+// Reset ends every pending call with ErrDeviceLost and makes the module boot
+// the device anew, in the shape of the address if that gives one. It needs
+// CAP_SYS_ADMIN (os.ErrPermission). If ctx ends before the last call has left,
+// the old channels are lost all the same.
+func (d *Device) Reset(ctx context.Context) error {
+	d.life.Lock()
+	defer d.life.Unlock()
+	if d.closed {
+		return errDeviceClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("reset: %w", err)
+	}
+	old := d.open()
+	if err := d.reset(); err != nil {
+		return err
+	}
+	return d.lose(ctx, old, shutLost)
+}
+
+// reset makes the module end the device's life and boot the next.
+func (d *Device) reset() error {
+	shape := d.where.shape
+	if errno := d.k.ioctl(uapi.IOCReset, unsafe.Pointer(&shape)); errno != 0 {
+		return resetErr(errno)
+	}
+	return d.readInfo()
+}
+
+// lose shuts channels and waits for their calls, whose operations the module
+// ends by itself or that end with the device.
+func (d *Device) lose(ctx context.Context, list []*Channel, why int64) error {
+	for _, c := range list {
+		for i := range c.halves {
+			c.halves[i].gate.shut(why)
+			c.halves[i].fire()
+		}
+	}
+	for _, c := range list {
+		for i := range c.halves {
+			if err := c.halves[i].gate.wait(ctx); err != nil {
+				return fmt.Errorf("reset: %w", err)
+			}
+		}
+		d.retire(c)
+	}
+	return nil
+}
+
+// Close ends every pending call with ErrClosed and waits for them, then closes
+// the file: the module stops what this file started. The device and its other
+// users go on. It is idempotent.
+func (d *Device) Close() error {
+	d.life.Lock()
+	defer d.life.Unlock()
+	if d.closed {
+		return d.closeErr
+	}
+	d.closed = true
+	_ = d.readHealth(&d.final) // a device that is gone has none
+	d.gate.shut(shutDevice)
+	close(d.ending)
+	_ = d.gate.wait(background)
+	_ = d.lose(background, d.open(), shutDevice)
+	d.closeErr = d.k.close()
+	d.reaper.Wait()
+	return d.closeErr
+}

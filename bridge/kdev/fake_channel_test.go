@@ -1,0 +1,330 @@
+//go:build cgo
+
+package kdev
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
+)
+
+// fakeChannel is a channel of a file of the fake module.
+type fakeChannel struct {
+	file   *fakeFile
+	ch     bridge.Channel
+	halves [2]fakeHalf
+	gone   chan struct{} // closed when the handle is
+	once   sync.Once
+	closed uint16 // halves; guarded by file.mu
+}
+
+// fakeHalf runs the operations of a half one after the other.
+type fakeHalf struct {
+	channel *fakeChannel
+	wake    chan struct{}
+
+	mu     sync.Mutex // guards what follows
+	queue  []*fakeOp  // the first one runs
+	runs   bool       // the worker does
+	held   bool       // the first one is held: its completion is out
+	decide chan *fakeOp
+}
+
+func newFakeChannel(f *fakeFile, ch bridge.Channel) *fakeChannel {
+	c := &fakeChannel{file: f, ch: ch, gone: make(chan struct{})}
+	for i := range c.halves {
+		h := &c.halves[i]
+		h.channel, h.wake, h.decide = c, make(chan struct{}, 1), make(chan *fakeOp, 1)
+	}
+	return c
+}
+
+// end stops the workers when they are idle.
+func (c *fakeChannel) end() { c.once.Do(func() { close(c.gone) }) }
+
+// accept starts an operation that is valid.
+func (c *fakeChannel) accept(o *fakeOp) {
+	switch o.raw.Opcode {
+	case uapi.OpClose:
+		c.file.work.Go(func() { c.close(o) })
+	case uapi.OpArm:
+		c.arm(o)
+	case uapi.OpAccept, uapi.OpRefuse:
+		c.halves[abi.D2H].end(o)
+	case uapi.OpSend, uapi.OpSendInd:
+		c.halves[abi.H2D].add(o)
+	default:
+		c.halves[abi.D2H].add(o)
+	}
+}
+
+func (c *fakeChannel) close(o *fakeOp) {
+	if o.raw.Flags&uapi.H2D != 0 {
+		_ = c.ch.CloseSend()
+	}
+	if o.raw.Flags&uapi.D2H != 0 {
+		_ = c.ch.CloseReceive()
+	}
+	f := c.file
+	f.mu.Lock()
+	c.closed |= o.raw.Flags
+	if c.closed == uapi.H2D|uapi.D2H && f.channels[o.raw.Channel] == c {
+		delete(f.channels, o.raw.Channel)
+		c.end()
+	}
+	f.mu.Unlock()
+	f.complete(o, uapi.Completion{})
+}
+
+// arm completes when the half may be ready.
+func (c *fakeChannel) arm(o *fakeOp) {
+	direction := abi.H2D
+	if o.raw.Flags == uapi.D2H {
+		direction = abi.D2H
+	}
+	wake := make(chan struct{}, 1)
+	if err := c.ch.Arm(direction, wake); err != nil {
+		c.file.complete(o, outcome(uapi.Completion{}, o, err))
+		return
+	}
+	c.file.work.Go(func() {
+		select {
+		case <-wake:
+		case <-o.Done():
+			c.ch.Disarm(direction)
+		}
+		c.file.complete(o, uapi.Completion{})
+	})
+}
+
+// add queues an operation. Receivers do not queue, and neither does NOWAIT.
+func (h *fakeHalf) add(o *fakeOp) {
+	h.mu.Lock()
+	receives := o.raw.Opcode != uapi.OpSend && o.raw.Opcode != uapi.OpSendInd
+	if len(h.queue) > 0 && (receives || o.raw.Flags&uapi.Nowait != 0) {
+		h.mu.Unlock()
+		c := uapi.Completion{Status: uint32(abi.ErrBusy)}
+		if !receives {
+			c = uapi.Completion{Flags: uapi.NotNow}
+		}
+		h.channel.file.complete(o, c)
+		return
+	}
+	h.queue = append(h.queue, o)
+	if !h.runs {
+		h.runs = true
+		h.channel.file.work.Go(h.work)
+	}
+	h.mu.Unlock()
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// work runs what is queued until the channel or the file is gone.
+func (h *fakeHalf) work() {
+	for {
+		select {
+		case <-h.wake:
+		case <-h.channel.gone:
+			if h.first() == nil {
+				h.mu.Lock()
+				h.runs = len(h.queue) > 0
+				over := !h.runs
+				h.mu.Unlock()
+				if over {
+					return
+				}
+			}
+		case <-h.channel.file.ending:
+			return
+		}
+		for o := h.first(); o != nil; o = h.first() {
+			o, c := h.run(o)
+			h.mu.Lock()
+			h.queue = h.queue[:copy(h.queue, h.queue[1:])]
+			h.mu.Unlock()
+			if o != nil {
+				h.channel.file.complete(o, c)
+			}
+		}
+	}
+}
+
+func (h *fakeHalf) first() *fakeOp {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.queue) == 0 {
+		return nil
+	}
+	return h.queue[0]
+}
+
+// run makes one operation and returns it, or the one that ended its hold, with
+// its completion.
+func (h *fakeHalf) run(o *fakeOp) (*fakeOp, uapi.Completion) {
+	if o.raw.Flags&uapi.Hold != 0 {
+		return h.runHeld(o)
+	}
+	ch := h.channel.ch
+	before := ch.Stats()
+	c := &o.out
+	*c = uapi.Completion{}
+	var err error
+	switch o.raw.Opcode {
+	case uapi.OpSend:
+		err = h.send(o)
+	case uapi.OpSendInd:
+		err = h.sendInd(o)
+	case uapi.OpNext:
+		var offer bridge.Offer
+		offer, err = ch.Next(o)
+		c.Length = offer.Size
+		if offer.Indirect {
+			c.Flags = uapi.Indirect
+		}
+	case uapi.OpReceive:
+		err = h.receive(o)
+	case uapi.OpReceiveInd:
+		err = ch.ReceiveInd(o, o.data())
+		c.Length = o.raw.Length
+	}
+	if o.raw.Opcode == uapi.OpSendInd || o.raw.Opcode == uapi.OpReceiveInd {
+		moved := h.lists(before)
+		c.Lists, c.Repeated = moved.Lists, moved.Repeated
+	}
+	return o, outcome(*c, o, err)
+}
+
+// runHeld is run for a receive that is held.
+func (h *fakeHalf) runHeld(o *fakeOp) (*fakeOp, uapi.Completion) {
+	ch := h.channel.ch
+	if o.raw.Opcode == uapi.OpReceive {
+		return h.hold(o, func(held func(uapi.Completion) error) error {
+			return ch.ReceiveFunc(o, func(msg []byte) error {
+				m := uapi.Completion{Length: uint64(len(msg))}
+				copy(m.Payload[:], msg)
+				return held(m)
+			})
+		})
+	}
+	before := ch.Stats()
+	return h.hold(o, func(held func(uapi.Completion) error) error {
+		return ch.ReceiveIndFunc(o, o.data(), func() error { return held(h.lists(before)) })
+	})
+}
+
+// lists counts what a transfer of this half sent. One of the other half that
+// moves at the same time counts too: sim has one counter for both.
+func (h *fakeHalf) lists(before bridge.ChannelStats) uapi.Completion {
+	now := h.channel.ch.Stats()
+	return uapi.Completion{Lists: uint32(now.Lists - before.Lists), Repeated: uint32(now.Repeated - before.Repeated)}
+}
+
+func (h *fakeHalf) send(o *fakeOp) error {
+	msg := o.raw.Payload[:o.raw.Length]
+	if o.raw.Flags&uapi.Nowait == 0 {
+		return h.channel.ch.Send(o, msg)
+	}
+	ok, err := h.channel.ch.TrySend(msg)
+	if !ok && err == nil {
+		o.out.Flags = uapi.NotNow
+	}
+	return err
+}
+
+func (h *fakeHalf) sendInd(o *fakeOp) error {
+	if o.raw.TimeoutNS == 0 {
+		return h.channel.ch.SendInd(o, o.data())
+	}
+	ctx, cancel := context.WithTimeout(o, time.Duration(o.raw.TimeoutNS))
+	defer cancel()
+	return h.channel.ch.SendInd(ctx, o.data())
+}
+
+func (h *fakeHalf) receive(o *fakeOp) (err error) {
+	n, ok := 0, true
+	buf := o.out.Payload[:o.raw.Length]
+	if o.raw.Flags&uapi.Nowait == 0 {
+		n, err = h.channel.ch.Receive(o, buf)
+	} else if n, ok, err = h.channel.ch.TryReceive(buf); !ok && err == nil {
+		o.out.Flags = uapi.NotNow
+	}
+	o.out.Length = uint64(n)
+	return err
+}
+
+// errRefused is REFUSE.
+var errRefused = errors.New("refused")
+
+// hold runs a receive whose commit is left to ACCEPT or REFUSE: f calls held
+// with the first completion.
+func (h *fakeHalf) hold(o *fakeOp, f func(held func(uapi.Completion) error) error) (*fakeOp, uapi.Completion) {
+	file := h.channel.file
+	file.mu.Lock()
+	lost := file.lost
+	file.mu.Unlock()
+	end := o
+	err := f(func(c uapi.Completion) error {
+		h.mu.Lock()
+		h.held = true
+		h.mu.Unlock()
+		c.UserData, c.Opcode, c.Flags, c.Channel = o.raw.UserData, o.raw.Opcode, uapi.Held, o.raw.Channel
+		file.post(c)
+		var err error
+		select {
+		case end = <-h.decide:
+			if end.raw.Opcode == uapi.OpRefuse {
+				err = errRefused
+			}
+		case <-lost:
+			err, end = bridge.ErrDeviceLost, h.tooLate()
+		case <-file.ending:
+			err, end = bridge.ErrClosed, h.tooLate()
+		}
+		return err
+	})
+	if end != o { // the first completion is out
+		file.land(o)
+	}
+	if errors.Is(err, errRefused) {
+		err = nil
+	}
+	if end == nil {
+		return nil, uapi.Completion{}
+	}
+	return end, outcome(uapi.Completion{}, end, err)
+}
+
+// tooLate ends a hold and returns what had come to end it.
+func (h *fakeHalf) tooLate() *fakeOp {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.held = false
+	select {
+	case o := <-h.decide:
+		return o
+	default:
+		return nil
+	}
+}
+
+// end gives ACCEPT or REFUSE to what is held.
+func (h *fakeHalf) end(o *fakeOp) {
+	h.mu.Lock()
+	held := h.held
+	h.held = false
+	if held {
+		h.decide <- o
+	}
+	h.mu.Unlock()
+	if !held {
+		h.channel.file.complete(o, uapi.Completion{Status: uint32(abi.ErrInvalid)})
+	}
+}

@@ -1,0 +1,233 @@
+package kdev
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
+	"github.com/nfcomms/nfcomms/bridge/meter"
+)
+
+// half is one direction of a channel.
+type half struct {
+	gate gate
+	dev  *Device
+	ch   *Channel
+	dir  abi.Direction
+
+	direct, indirect counters
+	lists, repeated  atomic.Uint64 // of transfers that ended
+	parked           atomic.Uint64
+	waiting          atomic.Int32 // calls that wait now
+	moving           atomic.Int32 // transfers under way
+
+	mu     sync.Mutex // guards what follows
+	wake   chan<- struct{}
+	asking bool // an ARM is under way, also after a Disarm
+}
+
+// counters counts one path of one direction.
+type counters struct {
+	messages, bytes, errors atomic.Uint64
+	path                    *meter.Path // of the device
+}
+
+// note counts the end of a call that began at start.
+func (c *counters) note(n int, err error, start meter.Instant) {
+	if err != nil {
+		c.errors.Add(1)
+		c.path.Failed(err)
+		return
+	}
+	c.messages.Add(1)
+	c.bytes.Add(uint64(n))
+	c.path.Delivered(start, n)
+}
+
+func (c *counters) stats() bridge.PathStats {
+	return bridge.PathStats{Messages: c.messages.Load(), Bytes: c.bytes.Load(), Errors: c.errors.Load()}
+}
+
+// flag is the half's place in the flags of CLOSE and ARM.
+func (h *half) flag() uint16 { return uapi.H2D << h.dir }
+
+// begin starts a call: the half is open and ctx goes on. end ends it.
+func (h *half) begin(ctx context.Context, opcode, flags uint16) (*op, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &bridge.WithdrawnError{Cause: err}
+	}
+	if why := h.gate.enter(); why != 0 {
+		return nil, h.shutErr(why)
+	}
+	return h.dev.ops.get(opcode, flags, h.ch.handle), nil
+}
+
+// end gives back what begin took.
+func (h *half) end(o *op) {
+	h.dev.ops.put(o)
+	h.gate.leave()
+}
+
+// run makes one operation and returns its outcome.
+func (h *half) run(ctx context.Context, o *op) error {
+	transfer := o.raw.Opcode == uapi.OpSendInd || o.raw.Opcode == uapi.OpReceiveInd
+	if transfer {
+		h.moving.Add(1)
+		h.dev.sub.alone(o)
+	} else {
+		h.dev.sub.put(o)
+	}
+	cause := h.dev.wait(ctx, o, h)
+	if transfer {
+		h.lists.Add(uint64(o.got.Lists))
+		h.repeated.Add(uint64(o.got.Repeated))
+		h.moving.Add(-1)
+	}
+	return h.outcome(ctx, o, cause)
+}
+
+// outcome returns what a completion means. cause is why the call gave up, nil
+// if it did not.
+func (h *half) outcome(ctx context.Context, o *op, cause error) error {
+	c := &o.got
+	status := abi.Status(min(c.Status, uint32(abi.StatusCount)))
+	switch {
+	case c.Error != 0:
+		return h.refused(o, syscall.Errno(c.Error))
+	case status == abi.OK:
+		return nil
+	case status == abi.ErrSize:
+		return h.about(&bridge.SizeError{Host: o.raw.Length, Device: c.PeerSize})
+	case (status == abi.ErrWithdrawn || status == abi.ErrAborted) && cause != nil:
+		return stopped(c, cause, false)
+	case status == abi.ErrClosed:
+		return stopped(c, h.closedErr(), false)
+	case status == abi.ErrTimeout && c.Opcode == uapi.OpSendInd && hasDeadline(ctx):
+		return &bridge.WithdrawnError{Cause: bridge.ErrTargetTimeout} // the time-out was the context's
+	default:
+		return stopped(c, h.about(h.dev.statusErr(status)), status == abi.ErrDMA)
+	}
+}
+
+func hasDeadline(ctx context.Context) bool {
+	_, ok := ctx.Deadline()
+	return ok
+}
+
+// timeout is how long the target may stay unready; 0 is for ever.
+func timeout(ctx context.Context) uint64 {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return 0
+	}
+	return uint64(max(1, time.Until(end)))
+}
+
+// stopped returns err, with the place where a transfer stopped if bytes were
+// moved before, or always.
+func stopped(c *uapi.Completion, err error, always bool) error {
+	if c.Processed == 0 && !always {
+		return err
+	}
+	return &bridge.TransferError{
+		Processed: c.Processed, Outstanding: c.Outstanding, List: c.List, Entry: c.Entry, Err: err,
+	}
+}
+
+// about says which channel an error is about.
+func (h *half) about(err error) error {
+	return fmt.Errorf("channel %d %v: %w", h.ch.target, h.dir, err)
+}
+
+// closedErr returns the error of a half that is closed, by whichever side.
+func (h *half) closedErr() error {
+	if why := h.gate.why(); why != 0 {
+		return h.shutErr(why)
+	}
+	return fmt.Errorf("channel %d %v half: %w by the device", h.ch.target, h.dir, bridge.ErrClosed)
+}
+
+// shutErr returns the error of a half that is shut.
+func (h *half) shutErr(why int64) error {
+	switch {
+	case why&shutDevice != 0:
+		return errDeviceClosed
+	case why&shutLost != 0:
+		return errReset
+	default:
+		return fmt.Errorf("channel %d %v half: %w", h.ch.target, h.dir, bridge.ErrClosed)
+	}
+}
+
+// refused returns what an errno of the module means for an operation.
+func (h *half) refused(o *op, errno syscall.Errno) error {
+	if errno == syscall.ENOENT { // no such channel: closed here, or of another life
+		if why := h.gate.why(); why != 0 {
+			return h.shutErr(why)
+		}
+		return h.about(errReset)
+	}
+	return h.about(h.dev.refused(o, errno))
+}
+
+// Arm asks for one token on wake, without blocking, as soon as the device may
+// be ready for the given half, or the half is shut. A token is a hint. A later
+// Arm of the same half replaces this one.
+func (c *Channel) Arm(direction abi.Direction, wake chan<- struct{}) error {
+	h := c.half(direction)
+	if why := h.gate.enter(); why != 0 {
+		return h.shutErr(why)
+	}
+	defer h.gate.leave()
+	h.mu.Lock()
+	h.wake = wake
+	ask := !h.asking
+	h.asking = true
+	h.mu.Unlock()
+	if ask {
+		o := h.dev.ops.get(uapi.OpArm, h.flag(), c.handle)
+		o.arm = h
+		h.dev.sub.put(o)
+	}
+	return nil
+}
+
+// Disarm takes an Arm back. The token may be on its way.
+func (c *Channel) Disarm(direction abi.Direction) {
+	h := c.half(direction)
+	h.mu.Lock()
+	h.wake = nil
+	h.mu.Unlock()
+}
+
+// armed takes note of the end of an ARM.
+func (h *half) armed() {
+	h.mu.Lock()
+	h.asking = false
+	h.fireLocked()
+	h.mu.Unlock()
+}
+
+// fire sends the token if the half is armed.
+func (h *half) fire() {
+	h.mu.Lock()
+	h.fireLocked()
+	h.mu.Unlock()
+}
+
+// fireLocked is fire. Must hold mu.
+func (h *half) fireLocked() {
+	if h.wake != nil {
+		select {
+		case h.wake <- struct{}{}:
+		default: // it has one
+		}
+		h.wake = nil
+	}
+}

@@ -1,0 +1,124 @@
+package kdev
+
+import (
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
+)
+
+// op is one operation, and the place where its completion comes to. It is used
+// again, and what it holds is allocated once.
+type op struct {
+	index  uint32 // in the table, for ever
+	use    uint32 // counts uses: a completion of an older one is none of ours
+	flying bool   // the completion is still to come; guarded by the table
+
+	raw    uapi.Op
+	submit uapi.Submit // for one that is not submitted with others
+	cancel uapi.Cancel
+	got    uapi.Completion
+
+	done chan struct{} // takes one token when got is there
+	arm  *half         // not nil: nobody waits, the half is told
+
+	pin runtime.Pinner // holds the memory that the module may use
+}
+
+// memory gives the operation the bytes it is about. They do not move, and stay
+// alive, until the op is put back.
+func (o *op) memory(data []byte) {
+	o.raw.Length = uint64(len(data))
+	if len(data) > 0 {
+		p := unsafe.SliceData(data)
+		o.pin.Pin(p)
+		o.raw.Address = uint64(uintptr(unsafe.Pointer(p)))
+	}
+}
+
+// control returns the completion's payload as a reply of the device.
+func (o *op) control() abi.Control {
+	var s abi.Slot
+	copy(s.Bytes()[:], o.got.Payload[:])
+	return *s.Control()
+}
+
+// table holds all operations of a device.
+type table struct {
+	mu   sync.Mutex
+	all  []*op
+	free []*op
+}
+
+// get returns an op for a new use.
+func (t *table) get(opcode, flags uint16, channel uint32) *op {
+	t.mu.Lock()
+	var o *op
+	if n := len(t.free); n > 0 {
+		o = t.free[n-1]
+		t.free = t.free[:n-1]
+	} else {
+		o = &op{index: uint32(len(t.all)), done: make(chan struct{}, 1)}
+		t.all = append(t.all, o)
+	}
+	o.use++
+	o.flying = true
+	t.mu.Unlock()
+	o.raw = uapi.Op{
+		Opcode: opcode, Flags: flags, Channel: channel,
+		UserData: uint64(o.use)<<32 | uint64(o.index),
+	}
+	return o
+}
+
+// put takes an op back whose completion was there.
+func (t *table) put(o *op) {
+	o.pin.Unpin()
+	o.arm = nil
+	t.mu.Lock()
+	t.free = append(t.free, o)
+	t.mu.Unlock()
+}
+
+// land returns the op that a completion belongs to, nil if there is none that
+// waits for it.
+func (t *table) land(userData uint64) *op {
+	index, use := uint32(userData), uint32(userData>>32)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if int(index) >= len(t.all) {
+		return nil
+	}
+	o := t.all[index]
+	if !o.flying || o.use != use {
+		return nil
+	}
+	o.flying = false
+	return o
+}
+
+// landAll returns every op that waits.
+func (t *table) landAll() []*op {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var list []*op
+	for _, o := range t.all {
+		if o.flying {
+			o.flying = false
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// finish says that got is there.
+func (o *op) finish(t *table) {
+	if h := o.arm; h != nil {
+		t.put(o)
+		h.armed()
+		return
+	}
+	o.done <- struct{}{}
+}
