@@ -2,17 +2,9 @@ package access
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"log/slog"
-	"math/big"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -23,100 +15,25 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/nfcomms/nfcomms/internal/testcert"
 )
 
-// authority signs certificates for a test.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-// pair is a certificate and its key, in PEM.
-type pair struct{ cert, key []byte }
-
-func newAuthority(t *testing.T) *authority {
-	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	cert, key, _ := sign(t, template, nil)
-	return &authority{cert, key}
-}
-
-// issue makes a certificate for both sides of a connection to 127.0.0.1.
-func (a *authority) issue(t *testing.T, cn string, uri string, until time.Time) pair {
-	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: cn}, NotAfter: until, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	if uri != "" {
-		u, err := url.Parse(uri)
-		require.NoError(t, err)
-		template.URIs = []*url.URL{u}
-	}
-	_, _, p := sign(t, template, a)
-	return p
-}
-
-// sign signs a template, with its own key without an authority.
-func sign(t *testing.T, template *x509.Certificate, by *authority) (*x509.Certificate, *ecdsa.PrivateKey, pair) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62))
-	require.NoError(t, err)
-	template.NotBefore = time.Now().Add(-2 * time.Hour)
-	if template.NotAfter.IsZero() {
-		template.NotAfter = time.Now().Add(time.Hour)
-	}
-	parent, signer := template, key
-	if by != nil {
-		parent, signer = by.cert, by.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	return cert, key, pair{
-		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}),
-	}
-}
-
-// bundle returns the certificates of authorities as a file holds them.
-func bundle(all ...*authority) []byte {
-	var text []byte
-	for _, a := range all {
-		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})...)
-	}
-	return text
-}
-
-// client returns credentials that trust a server authority and show p.
-func (p pair) client(t *testing.T, server *authority, change func(*tls.Config)) credentials.TransportCredentials {
-	c := &tls.Config{RootCAs: x509.NewCertPool()}
-	c.RootCAs.AddCert(server.cert)
-	if p.cert != nil {
-		own, err := tls.X509KeyPair(p.cert, p.key)
-		require.NoError(t, err)
-		c.Certificates = []tls.Certificate{own}
-	}
-	if change != nil {
-		change(c)
-	}
-	return credentials.NewTLS(c)
+// as returns credentials that trust a server authority and show p.
+func as(t *testing.T, p testcert.Pair, server *testcert.Authority) credentials.TransportCredentials {
+	return credentials.NewTLS(p.Client(t, server))
 }
 
 // site is a TLS server with its files.
 type site struct {
 	files   Files
-	ca      *authority
+	ca      *testcert.Authority
 	address string
 	tls     *TLS
 }
 
-func (s *site) write(t *testing.T, p pair, clientCA []byte) {
-	for name, text := range map[string][]byte{s.files.Certificate: p.cert, s.files.Key: p.key, s.files.ClientCA: clientCA} {
+func (s *site) write(t *testing.T, p testcert.Pair, clientCA []byte) {
+	for name, text := range map[string][]byte{s.files.Certificate: p.Cert, s.files.Key: p.Key, s.files.ClientCA: clientCA} {
 		if text != nil {
 			require.NoError(t, os.WriteFile(name, text, 0o600))
 		}
@@ -126,10 +43,10 @@ func (s *site) write(t *testing.T, p pair, clientCA []byte) {
 // newSite serves to clients of its own authority; cn:viewer is a viewer.
 func newSite(t *testing.T, out *log) *site {
 	dir := t.TempDir()
-	s := &site{ca: newAuthority(t), files: Files{
+	s := &site{ca: testcert.New(t), files: Files{
 		Certificate: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir, "ca.crt"),
 	}}
-	s.write(t, s.ca.issue(t, "server", "", time.Time{}), bundle(s.ca))
+	s.write(t, s.ca.Issue(t, "server", ""), testcert.Bundle(s.ca))
 	var err error
 	s.tls, err = NewTLS(s.files, slog.New(slog.NewTextHandler(out, nil)))
 	require.NoError(t, err)
@@ -152,23 +69,23 @@ func (s *site) ask(ctx context.Context, t *testing.T, creds credentials.Transpor
 func TestTLSClients(t *testing.T) {
 	ctx := deadline(t)
 	s := newSite(t, new(log))
-	stranger := newAuthority(t)
+	stranger := testcert.New(t)
+	old := s.ca.Issue(t, "viewer", "").Client(t, s.ca)
+	old.MaxVersion = tls.VersionTLS12
 	for _, c := range []struct {
 		name  string
 		creds credentials.TransportCredentials
 		want  codes.Code
 	}{
-		{"by common name", s.ca.issue(t, "viewer", "", time.Time{}).client(t, s.ca, nil), codes.OK},
-		{"by URI", s.ca.issue(t, "", "spiffe://example.org/admin", time.Time{}).client(t, s.ca, nil), codes.OK},
-		{"a name without a role", s.ca.issue(t, "nobody", "", time.Time{}).client(t, s.ca, nil), codes.PermissionDenied},
-		{"no certificate", pair{}.client(t, s.ca, nil), codes.Unavailable},
-		{"another authority", stranger.issue(t, "viewer", "", time.Time{}).client(t, s.ca, nil), codes.Unavailable},
-		{"expired", s.ca.issue(t, "viewer", "", time.Now().Add(-time.Hour)).client(t, s.ca, nil), codes.Unavailable},
-		{"TLS 1.2", s.ca.issue(t, "viewer", "", time.Time{}).client(t, s.ca, func(c *tls.Config) {
-			c.MaxVersion = tls.VersionTLS12
-		}), codes.Unavailable},
+		{"by common name", as(t, s.ca.Issue(t, "viewer", ""), s.ca), codes.OK},
+		{"by URI", as(t, s.ca.Issue(t, "", "spiffe://example.org/admin"), s.ca), codes.OK},
+		{"a name without a role", as(t, s.ca.Issue(t, "nobody", ""), s.ca), codes.PermissionDenied},
+		{"no certificate", as(t, testcert.Pair{}, s.ca), codes.Unavailable},
+		{"another authority", as(t, stranger.Issue(t, "viewer", ""), s.ca), codes.Unavailable},
+		{"expired", as(t, s.ca.IssueUntil(t, "viewer", "", time.Now().Add(-time.Hour)), s.ca), codes.Unavailable},
+		{"TLS 1.2", credentials.NewTLS(old), codes.Unavailable},
 		{"no TLS", insecure.NewCredentials(), codes.Unavailable},
-		{"a client that trusts another", s.ca.issue(t, "viewer", "", time.Time{}).client(t, stranger, nil), codes.Unavailable},
+		{"a client that trusts another", as(t, s.ca.Issue(t, "viewer", ""), stranger), codes.Unavailable},
 	} {
 		err := s.ask(ctx, t, c.creds)
 		require.Equal(t, c.want, status.Code(err), "%s: %v", c.name, err)
@@ -181,22 +98,22 @@ func TestTLSReload(t *testing.T) {
 	ctx := deadline(t)
 	var out log
 	s := newSite(t, &out)
-	oldClient := s.ca.issue(t, "viewer", "", time.Time{})
-	open := dial(t, s.address, oldClient.client(t, s.ca, nil))
+	oldClient := s.ca.Issue(t, "viewer", "")
+	open := dial(t, s.address, as(t, oldClient, s.ca))
 	require.NoError(t, check(ctx, open))
 
-	next := newAuthority(t)
-	newClient := next.issue(t, "viewer", "", time.Time{})
-	s.write(t, next.issue(t, "server", "", time.Time{}), bundle(next))
-	require.NoError(t, s.ask(ctx, t, newClient.client(t, next, nil)), "the new certificates")
-	require.Equal(t, codes.Unavailable, status.Code(s.ask(ctx, t, oldClient.client(t, next, nil))), "the old authority")
-	require.Equal(t, codes.Unavailable, status.Code(s.ask(ctx, t, newClient.client(t, s.ca, nil))), "the old server certificate")
+	next := testcert.New(t)
+	newClient := next.Issue(t, "viewer", "")
+	s.write(t, next.Issue(t, "server", ""), testcert.Bundle(next))
+	require.NoError(t, s.ask(ctx, t, as(t, newClient, next)), "the new certificates")
+	require.Equal(t, codes.Unavailable, status.Code(s.ask(ctx, t, as(t, oldClient, next))), "the old authority")
+	require.Equal(t, codes.Unavailable, status.Code(s.ask(ctx, t, as(t, newClient, s.ca))), "the old server certificate")
 	require.NoError(t, check(ctx, open), "the open connection")
 	require.Equal(t, 2, out.count("certificates loaded"))
 
-	s.write(t, pair{}, bundle(next, s.ca))
-	require.NoError(t, s.ask(ctx, t, oldClient.client(t, next, nil)), "both authorities")
-	require.NoError(t, s.ask(ctx, t, newClient.client(t, next, nil)), "both authorities")
+	s.write(t, testcert.Pair{}, testcert.Bundle(next, s.ca))
+	require.NoError(t, s.ask(ctx, t, as(t, oldClient, next)), "both authorities")
+	require.NoError(t, s.ask(ctx, t, as(t, newClient, next)), "both authorities")
 }
 
 // TestTLSResumption: a session from before does not get in on an authority
@@ -204,11 +121,11 @@ func TestTLSReload(t *testing.T) {
 func TestTLSResumption(t *testing.T) {
 	ctx := deadline(t)
 	s := newSite(t, new(log))
-	client := s.ca.issue(t, "viewer", "", time.Time{})
-	cache := tls.NewLRUClientSessionCache(8)
-	creds := client.client(t, s.ca, func(c *tls.Config) { c.ClientSessionCache = cache })
+	config := s.ca.Issue(t, "viewer", "").Client(t, s.ca)
+	config.ClientSessionCache = tls.NewLRUClientSessionCache(8)
+	creds := credentials.NewTLS(config)
 	require.NoError(t, s.ask(ctx, t, creds))
-	s.write(t, pair{}, bundle(newAuthority(t)))
+	s.write(t, testcert.Pair{}, testcert.Bundle(testcert.New(t)))
 	require.Equal(t, codes.Unavailable, status.Code(s.ask(ctx, t, creds)))
 }
 
@@ -218,8 +135,8 @@ func TestTLSBadReload(t *testing.T) {
 	ctx := deadline(t)
 	var out log
 	s := newSite(t, &out)
-	client := s.ca.issue(t, "viewer", "", time.Time{}).client(t, s.ca, nil)
-	next := s.ca.issue(t, "server", "", time.Time{})
+	client := as(t, s.ca.Issue(t, "viewer", ""), s.ca)
+	next := s.ca.Issue(t, "server", "")
 	first, err := os.ReadFile(s.files.Certificate)
 	require.NoError(t, err)
 
@@ -227,8 +144,8 @@ func TestTLSBadReload(t *testing.T) {
 		name, want string
 		spoil      func()
 	}{
-		{"half a pair", "private key does not match public key", func() { s.write(t, pair{cert: next.cert}, nil) }},
-		{"no PEM", "no certificate in it", func() { s.write(t, pair{cert: first}, []byte("x")) }},
+		{"half a pair", "private key does not match public key", func() { s.write(t, testcert.Pair{Cert: next.Cert}, nil) }},
+		{"no PEM", "no certificate in it", func() { s.write(t, testcert.Pair{Cert: first}, []byte("x")) }},
 		{"no key", "no such file", func() { require.NoError(t, os.Remove(s.files.Key)) }},
 	} {
 		c.spoil()
@@ -238,24 +155,24 @@ func TestTLSBadReload(t *testing.T) {
 		require.ErrorContains(t, s.tls.Reload(), c.want, c.name)
 		require.Equal(t, i+1, out.count("certificates not loaded"), c.name)
 	}
-	s.write(t, next, bundle(s.ca))
+	s.write(t, next, testcert.Bundle(s.ca))
 	require.NoError(t, s.tls.Reload())
 	require.NoError(t, s.ask(ctx, t, client))
 	require.Equal(t, 2, out.count("certificates loaded"))
 }
 
 func TestNewTLSRefuses(t *testing.T) {
-	ca := newAuthority(t)
-	good, other := ca.issue(t, "a", "", time.Time{}), ca.issue(t, "b", "", time.Time{})
+	ca := testcert.New(t)
+	good, other := ca.Issue(t, "a", ""), ca.Issue(t, "b", "")
 	for _, c := range []struct {
 		name     string
-		p        pair
+		p        testcert.Pair
 		clientCA []byte
 		want     string
 	}{
-		{"a key of another certificate", pair{good.cert, other.key}, bundle(ca), "private key does not match public key"},
-		{"no certificate", pair{[]byte("x"), good.key}, bundle(ca), "failed to find any PEM data"},
-		{"no key", pair{good.cert, good.cert}, bundle(ca), "certificate rather than a key"},
+		{"a key of another certificate", testcert.Pair{Cert: good.Cert, Key: other.Key}, testcert.Bundle(ca), "private key does not match public key"},
+		{"no certificate", testcert.Pair{Cert: []byte("x"), Key: good.Key}, testcert.Bundle(ca), "failed to find any PEM data"},
+		{"no key", testcert.Pair{Cert: good.Cert, Key: good.Cert}, testcert.Bundle(ca), "certificate rather than a key"},
 		{"no authority", good, []byte("x"), "no certificate in it"},
 		{"a missing file", good, nil, "no such file"},
 	} {

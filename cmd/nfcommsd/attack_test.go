@@ -1,0 +1,4 @@
+package main
+
+// attack is a client that misbehaves.
+func attack(string, string) int { return 1 }
