@@ -77,6 +77,10 @@ func TestDeviceIsDescribed(t *testing.T) {
 	}
 	require.Len(t, open, 2)
 	require.Same(t, dev, open["app"])
+	for name, state := range srv.States() {
+		require.Contains(t, open, name)
+		require.Equal(t, nfcommsv1.Device_STATE_READY, state)
+	}
 
 	v, err := c.Versions.GetVersion(background(t), &nfcommsv1.GetVersionRequest{})
 	require.NoError(t, err)

@@ -159,8 +159,7 @@ func TestDetailsSurviveTheWire(t *testing.T) {
 		err := wire(&nfcomms.WithdrawnError{Cause: cause})
 		require.ErrorIs(t, err, nfcomms.ErrWithdrawn)
 		require.ErrorIs(t, err, cause)
-		var timeout net.Error
-		require.Equal(t, cause == context.DeadlineExceeded, errors.As(err, &timeout) && timeout.Timeout())
+		require.Equal(t, cause == context.DeadlineExceeded, err.(interface{ Timeout() bool }).Timeout())
 	}
 
 	var field *control.FieldError

@@ -130,7 +130,7 @@ func (h healthService) probe(ctx context.Context, name string) error {
 }
 
 // Watch streams the health as the server's own looks at the devices find it,
-// and ends when Shutdown is over.
+// and ends with NOT_SERVING when Shutdown is over.
 func (h healthService) Watch(req *healthpb.HealthCheckRequest, stream grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
@@ -143,17 +143,26 @@ func (h healthService) Watch(req *healthpb.HealthCheckRequest, stream grpc.Serve
 		case <-ended:
 		}
 	}()
-	err := h.healthBook.Watch(req, bounded{stream, ctx})
-	if stream.Context().Err() == nil {
-		return ErrShutdown
+	b := &bounded{ServerStreamingServer: stream, ctx: ctx}
+	if err := h.healthBook.Watch(req, b); stream.Context().Err() != nil {
+		return err
 	}
-	return err
+	if b.last == healthpb.HealthCheckResponse_SERVING { // the end came before the news
+		_ = b.Send(&healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_NOT_SERVING})
+	}
+	return ErrShutdown
 }
 
 // bounded is a stream with a context that ends earlier.
 type bounded struct {
 	grpc.ServerStreamingServer[healthpb.HealthCheckResponse]
-	ctx context.Context
+	ctx  context.Context
+	last healthpb.HealthCheckResponse_ServingStatus // that was sent
 }
 
-func (b bounded) Context() context.Context { return b.ctx }
+func (b *bounded) Context() context.Context { return b.ctx }
+
+func (b *bounded) Send(r *healthpb.HealthCheckResponse) error {
+	b.last = r.GetStatus()
+	return b.ServerStreamingServer.Send(r)
+}

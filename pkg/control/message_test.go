@@ -123,12 +123,13 @@ func TestOwners(t *testing.T) {
 
 // TestIdleChannels: what a client left behind goes.
 func TestIdleChannels(t *testing.T) {
-	_, c := serveSim(t, control.Options{Interval: time.Millisecond, ChannelIdle: 20 * time.Millisecond})
+	_, c := serveSim(t, control.Options{Interval: time.Millisecond, ChannelIdle: time.Second})
 	ctx := background(t)
 	openChannel(t, c, loopback)
-	openChannel(t, c, "devices/nic0/channels/2")
 	busy := make(chan error, 1)
 	go func() { _, err := c.Receive(ctx, loopback); busy <- err }()
+	waitForReceives(t, c, 1)
+	openChannel(t, c, "devices/nic0/channels/2")
 	for r, err := range c.WatchEvents(ctx, nic0) {
 		require.NoError(t, err)
 		if r.GetEvent().GetType() == nfcommsv1.Event_TYPE_CHANNEL_IDLE {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
 	"github.com/nfcomms/nfcomms/pkg/control"
@@ -116,6 +117,15 @@ func TestWatchChannels(t *testing.T) {
 	require.Equal(t, nfcommsv1.Change_CHANGE_CREATED, r.Change)
 	require.Equal(t, "devices/nic/channels/1", r.Channel.Name, "the other device's close is not told")
 	require.Nil(t, r.Channel.Stats)
+	seen := 0
+	for r, err := range c.WatchChannels(background(t), control.AllDevices) {
+		require.NoError(t, err)
+		if r.Change == nfcommsv1.Change_CHANGE_SYNCED {
+			break
+		}
+		seen++
+	}
+	require.Equal(t, 2, seen)
 	require.NoError(t, srv.Remove("nic"))
 	gone := map[string]bool{}
 	for range 2 {
@@ -287,6 +297,11 @@ func TestShutdownEndsWatches(t *testing.T) {
 	openChannel(t, c, loopback)
 	s := watchFrom(t, background(t), c, "")
 	untilSynced(t, s)
+	beat, err := c.Health.Watch(background(t), &healthpb.HealthCheckRequest{})
+	require.NoError(t, err)
+	r, err := beat.Recv()
+	require.NoError(t, err)
+	require.Equal(t, healthpb.HealthCheckResponse_SERVING, r.Status)
 	upload, err := c.Devices.LoadProgram(background(t))
 	require.NoError(t, err)
 	require.NoError(t, upload.Send(header(nic0, 10)))
@@ -299,6 +314,14 @@ func TestShutdownEndsWatches(t *testing.T) {
 	}
 	require.ErrorIs(t, err, control.ErrShutdown)
 	require.Equal(t, codes.Unavailable, status.Code(err))
+	for err = nil; err == nil; r, err = beat.Recv() {
+		if r.GetStatus() == healthpb.HealthCheckResponse_NOT_SERVING {
+			break
+		}
+	}
+	require.NoError(t, err, "a watcher of the health hears of it first")
+	_, err = beat.Recv()
+	require.ErrorIs(t, err, control.ErrShutdown)
 	_, err = upload.Recv()
 	require.ErrorIs(t, err, control.ErrShutdown)
 	_, err = c.Devices.ListDevices(background(t), nil)
