@@ -21,6 +21,7 @@ import (
 // Its methods are safe for concurrent use, except that nothing may follow Close.
 type Bus struct {
 	b       *C.struct_nfc_bus
+	vectors int
 	haunted atomic.Bool // a thread that stayed behind may still interrupt
 }
 
@@ -59,7 +60,7 @@ func NewBus(areaSize uint64, vectors int) (*Bus, error) {
 	if b == nil {
 		return nil, fmt.Errorf("make bus: area of %d bytes, %d vectors: %w", areaSize, vectors, syscall.ENOMEM)
 	}
-	return &Bus{b: b}, nil
+	return &Bus{b: b, vectors: vectors}, nil
 }
 
 // Close frees the bus. What a device thread that stayed behind may still touch
@@ -188,6 +189,15 @@ func (b *Bus) HoldOff(us uint32) { C.nfc_irq_holdoff(b.irq(), C.uint32_t(us)) }
 
 // Raise interrupts through a vector.
 func (b *Bus) Raise(vector int) { C.nfc_irq_raise(b.irq(), C.uint32_t(vector)) }
+
+// Fire interrupts now, whatever HoldOff says.
+func (b *Bus) Fire(vector int) { C.nfc_irq_fire(b.irq(), C.uint32_t(vector)) }
+
+// Vectors returns how many there are.
+func (b *Bus) Vectors() int { return b.vectors }
+
+// VectorOf returns the vector on which an island interrupts.
+func (b *Bus) VectorOf(island int) int { return int(C.nfc_irq_vector(b.irq(), C.uint32_t(island))) }
 
 // RingHost interrupts for an island.
 func (b *Bus) RingHost(island int) { C.nfc_irq_ring(b.irq(), C.uint32_t(island)) }

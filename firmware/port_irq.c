@@ -258,11 +258,36 @@ void nfc_irq_raise(struct nfc_irq *q, uint32_t vector)
 	pthread_mutex_unlock(&q->lock);
 }
 
+void nfc_irq_fire(struct nfc_irq *q, uint32_t vector)
+{
+	pthread_mutex_lock(&q->lock);
+	if (vector < q->count) {
+		q->vector[vector].next_ns = 0;
+		raise_vector(q, vector);
+	}
+	pthread_mutex_unlock(&q->lock);
+}
+
 /* Vector 0 is the device's own; islands share the others, or it. */
+static uint32_t vector_of(const struct nfc_irq *q, uint32_t island)
+{
+	return q->used < 2 ? 0 : 1 + island % (q->used - 1);
+}
+
+uint32_t nfc_irq_vector(struct nfc_irq *q, uint32_t island)
+{
+	uint32_t vector;
+
+	pthread_mutex_lock(&q->lock);
+	vector = vector_of(q, island);
+	pthread_mutex_unlock(&q->lock);
+	return vector;
+}
+
 void nfc_irq_ring(struct nfc_irq *q, uint32_t island)
 {
 	pthread_mutex_lock(&q->lock);
-	raise_vector(q, q->used < 2 ? 0 : 1 + island % (q->used - 1));
+	raise_vector(q, vector_of(q, island));
 	pthread_mutex_unlock(&q->lock);
 }
 

@@ -33,6 +33,10 @@ void nfc_irq_enable(struct nfc_irq *q, bool on);
 /* Forget what is pending. */
 void nfc_irq_clear(struct nfc_irq *q);
 void nfc_irq_raise(struct nfc_irq *q, uint32_t vector);
+/* Interrupt now, whatever the hold-off says. */
+void nfc_irq_fire(struct nfc_irq *q, uint32_t vector);
+/* The vector on which an island interrupts. */
+uint32_t nfc_irq_vector(struct nfc_irq *q, uint32_t island);
 /* An island has something for the host. */
 void nfc_irq_ring(struct nfc_irq *q, uint32_t island);
 void nfc_irq_stats(struct nfc_irq *q, struct nfc_irq_stats *s);

@@ -10,5 +10,7 @@
 // and guest memory that can be shared (memory-backend-memfd). The socket is
 // there before nfsim prints "listening", and gone when it exits.
 //
-// Exit codes: 0 ended as asked, 1 failed, 2 bad input.
+// With --script it breaks the rules on purpose, for tests of drivers.
+//
+// Exit codes: 0 ended as asked, 1 failed, 2 bad input, 3 died as the script said.
 package main

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/hostile"
 )
 
 // Exit codes.
@@ -19,6 +20,7 @@ const (
 	exitOK     = 0
 	exitFailed = 1
 	exitUsage  = 2
+	exitDied   = 3 // the script said so
 )
 
 // usageError is a fault of the command line: exit code 2.
@@ -66,10 +68,19 @@ func newRoot() *cobra.Command {
 machine monitor attaches through a vfio-user socket, for example QEMU 10.1 or later.
 The device is described in docs/device-spec.md.
 
-Exit codes: 0 ended as asked, 1 failed, 2 bad input.`,
+With --script it is a device that speaks the protocol and runs the programs of the
+conformance suite, and breaks the rules as the plan says. A plan is a list
+KIND[@FIRST][+EVERY][:WHERE],… : strike at the FIRST event of the kind (1), and with
+EVERY at each EVERY-th after it. WHERE narrows what is counted: a type of message
+(direct begin ack done withdrawn aborted close error ready), control, or dma.
+Kinds:
+
+` + hostile.Kinds() + `
+Exit codes: 0 ended as asked, 1 failed, 2 bad input, 3 died as the script said.`,
 		Example: `  nfsim --vfio-user /tmp/nfsim.sock
   nfsim --vfio-user /tmp/nfsim.sock --vectors 1 --no-mmap --islands 2
-  nfsim --vfio-user /tmp/nfsim.sock --exit-when-disconnected --report report.json`,
+  nfsim --vfio-user /tmp/nfsim.sock --exit-when-disconnected --report report.json
+  nfsim --vfio-user /tmp/nfsim.sock --script count@3 --seed 7`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,

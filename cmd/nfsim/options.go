@@ -21,6 +21,8 @@ type options struct {
 	report  string
 	logs    string
 	debug   bool
+	script  string
+	seed    uint64
 	shape   map[string]*string // options of the device, as in an address
 }
 
@@ -56,6 +58,8 @@ func (o *options) define(cmd *cobra.Command) {
 	f.StringVar(&o.report, "report", "", "write what happened to this file, as JSON, when a client has gone")
 	f.StringVar(&o.logs, "log-format", "text", "log format: text or json")
 	f.BoolVar(&o.debug, "log-debug", false, "log debug messages, too")
+	f.StringVar(&o.script, "script", "", "break the rules as this plan says: KIND[@FIRST][+EVERY][:WHERE],… (see below)")
+	f.Uint64Var(&o.seed, "seed", 1, "what chance decides in a script comes from this")
 	o.shape = make(map[string]*string)
 	for _, s := range shapeFlags {
 		o.shape[s.name] = f.String(s.name, "", "device: "+s.help)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -18,7 +19,6 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
-	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/device"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/pci"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfioclient"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
@@ -29,11 +29,12 @@ import (
 // address of this process, which the device reaches by messages.
 type machine struct {
 	*vfioclient.Client
-	device *device.Device
+	*server
 	served sync.WaitGroup
 	stop   func()
 	bar    []byte // BAR 2
 	bell   *os.File
+	died   atomic.Bool
 }
 
 var _ mailbox.Port = (*machine)(nil)
@@ -68,18 +69,14 @@ func attach(t testing.TB, flags ...string) *machine {
 	root := newRoot()
 	root.ResetFlags()
 	o.define(root)
-	require.NoError(t, root.ParseFlags(flags))
-	settings, err := parseSettings(o)
+	err := root.ParseFlags(flags)
 	require.NoError(t, err)
-	log := slog.New(slog.DiscardHandler)
 	m := &machine{}
-	m.device, err = device.New(device.Options{
-		AreaSize: settings.bar, Vectors: o.vectors, Map: !o.noMap, Boot: settings.boot(-1), Logger: log,
-	})
+	m.server, err = newServer(o, slog.New(slog.DiscardHandler), -1, func() { m.died.Store(true) })
 	require.NoError(t, err)
 	client, server, err := vfioclient.Pair()
 	require.NoError(t, err)
-	conn := vfiouser.NewConn(server, m.device, log)
+	conn := vfiouser.NewConn(server, m.device, m.log)
 	m.stop, err = m.device.ServeDMA(conn)
 	require.NoError(t, err)
 	m.served.Go(func() { _ = conn.Serve() }) // ends with the client

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/device"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
 )
 
@@ -34,19 +33,23 @@ type clientReport struct {
 	Interrupts  uint64 `json:"interrupts"`
 	HeldOff     uint64 `json:"interrupts_held_off"`
 	DeviceLives uint64 `json:"device_lives"`
+	Struck      uint64 `json:"script_faults"` // that the script made happen
 }
 
 // add takes stock when a client has gone, before what it mapped is taken away.
-func (r *report) add(d *device.Device, conn *vfiouser.Conn, err error) {
-	bus, messages := d.Bus().Stats(), conn.Stats()
+func (r *report) add(s *server, conn *vfiouser.Conn, err error) {
+	bus, messages := s.device.Bus().Stats(), conn.Stats()
 	c := clientReport{
 		Messages: messages.Messages, Refused: messages.Refused, Posted: messages.Posted,
 		DMARanges: bus.Ranges, DMAMaps: bus.Maps, DMAUnmaps: bus.Unmaps, DMAFaults: bus.Faults,
 		BytesRead: bus.BytesRead, BytesWrote: bus.BytesWritten,
-		Interrupts: bus.Interrupts, HeldOff: bus.HeldOff, DeviceLives: d.Lives(),
+		Interrupts: bus.Interrupts, HeldOff: bus.HeldOff, DeviceLives: s.device.Lives(),
 	}
 	if err != nil {
 		c.Error = err.Error()
+	}
+	if s.hostile != nil {
+		c.Struck = s.hostile.Struck()
 	}
 	if bus.Faults > 0 {
 		verb := "read"

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/device"
+	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/hostile"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
 )
 
@@ -20,6 +21,7 @@ import (
 type server struct {
 	options *options
 	device  *device.Device
+	hostile *hostile.Device // nil: it behaves
 	log     *slog.Logger
 	report  report
 }
@@ -30,31 +32,50 @@ func serve(ctx context.Context, o *options, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	settings, err := parseSettings(o)
-	if err != nil {
-		return err
-	}
 	lines, err := newDeviceLog(log)
 	if err != nil {
 		return err
 	}
 	defer lines.Close()
-	dev, err := device.New(device.Options{
-		AreaSize: settings.bar, Vectors: o.vectors, Map: !o.noMap,
-		Boot: settings.boot(lines.fd()), Logger: log,
-	})
+	s, err := newServer(o, log, lines.fd(), func() { os.Exit(exitDied) })
 	if err != nil {
-		return usageError{err}
+		return err
 	}
-	defer dev.Close()
+	defer s.device.Close()
 	listener, err := listen(o.socket)
 	if err != nil {
 		return err
 	}
 	defer listener.Close() // unlinks the socket
 	fmt.Fprintf(stdout, "listening %s\n", o.socket)
-	s := &server{options: o, device: dev, log: log}
 	return s.accept(ctx, listener)
+}
+
+// newServer makes the device that the command line asks for. Its log lines go
+// to logFD; die is for one that a script kills.
+func newServer(o *options, log *slog.Logger, logFD int, die func()) (*server, error) {
+	settings, err := parseSettings(o)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{options: o, log: log}
+	boot := settings.boot(logFD)
+	if o.script != "" {
+		plan, err := hostile.Parse(o.script)
+		if err != nil {
+			return nil, usagef("--script: %w", err)
+		}
+		effects := hostile.Effects{Die: die, Vanish: func() { s.device.Vanish() }}
+		s.hostile = hostile.New(plan, o.seed, settings.script(), effects, log)
+		boot = s.hostile.Boot
+	}
+	s.device, err = device.New(device.Options{
+		AreaSize: settings.bar, Vectors: o.vectors, Map: !o.noMap, Boot: boot, Logger: log,
+	})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return s, nil
 }
 
 // listen makes the socket. One that a process left behind is replaced; one that
@@ -117,7 +138,7 @@ func (s *server) client(ctx context.Context, socket *net.UnixConn) error {
 	} else {
 		s.log.Info("client has gone")
 	}
-	s.report.add(s.device, conn, err)
+	s.report.add(s, conn, err)
 	s.device.PowerOff()
 	return s.report.write(s.options.report)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/device"
 	"github.com/nfcomms/nfcomms/firmware"
 )
@@ -52,7 +53,7 @@ func parseSettings(o *options) (*settings, error) {
 // boot returns what starts a life: the shape the host asks for, and for the
 // rest the command line's.
 func (s *settings) boot(logFD int) device.Boot {
-	return func(bus *firmware.Bus, shape device.Shape, epoch uint32) (device.Life, abi.Status) {
+	return func(bus *firmware.Bus, shape device.Shape, epoch uint32, _ <-chan struct{}) (device.Life, abi.Status) {
 		c := s.config
 		c.Bus, c.Epoch, c.LogFD = bus, epoch, logFD
 		c.Channels = cmp.Or(int(shape.Channels), c.Channels)
@@ -67,5 +68,14 @@ func (s *settings) boot(logFD int) device.Boot {
 			return nil, status
 		}
 		return life, abi.OK
+	}
+}
+
+// script returns the shape of a scripted device.
+func (s *settings) script() bridgetest.Shape {
+	c := &s.config
+	return bridgetest.Shape{
+		Channels: c.Channels, Mailboxes: c.Managers, Islands: c.Islands, Slots: c.Slots, Window: c.Window,
+		Contexts: c.Contexts, Beat: c.Beat, EMEM: c.Memory[abi.EMEM], TargetTimeout: c.TargetTimeout,
 	}
 }

@@ -32,8 +32,9 @@ type Life interface {
 }
 
 // Boot starts a life on a bus whose area is zero or about to be. The epoch
-// differs from those of all lives before.
-type Boot func(bus *firmware.Bus, shape Shape, epoch uint32) (Life, abi.Status)
+// differs from those of all lives before. When quit is closed the life is not
+// wanted any more.
+type Boot func(bus *firmware.Bus, shape Shape, epoch uint32, quit <-chan struct{}) (Life, abi.Status)
 
 // Options of a Device.
 type Options struct {
@@ -65,6 +66,8 @@ type Device struct {
 	epoch  uint32
 	dog    watchdog
 	lives  uint64
+	gone   bool          // pulled out
+	quit   chan struct{} // ends a boot; nil: there is none, or it was told
 }
 
 var _ vfiouser.Device = (*Device)(nil)
@@ -111,12 +114,35 @@ func (d *Device) PowerOff() {
 		_ = d.bus.Assign(v, -1) // the vector is there
 	}
 	d.bus.UnmapAll()
+	d.mu.Lock()
+	d.gone = false
+	d.mu.Unlock()
+}
+
+// Vanish pulls the device out: from now on registers and config space read as
+// ones and take nothing, until the client has gone.
+func (d *Device) Vanish() {
+	d.mu.Lock()
+	d.gone = true
+	d.mu.Unlock()
+	d.bus.Master(false)
+}
+
+// vanished reports whether the device was pulled out.
+func (d *Device) vanished() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.gone
 }
 
 // Reset is a bus reset: the function is as after a power-on, but for what the
 // client mapped and assigned.
 func (d *Device) Reset() error {
 	d.mu.Lock()
+	if d.quit != nil {
+		close(d.quit)
+		d.quit = nil
+	}
 	for d.regs.busy {
 		d.idle.Wait()
 	}
@@ -168,6 +194,12 @@ func (d *Device) Vectors() int { return d.options.Vectors }
 
 // ReadRegion reads config space or a BAR.
 func (d *Device) ReadRegion(index int, offset uint64, p []byte) error {
+	if d.vanished() {
+		for i := range p {
+			p[i] = 0xff
+		}
+		return nil
+	}
 	switch index {
 	case pci.BarMailboxes:
 		return d.bus.Load(offset, p)
@@ -196,6 +228,9 @@ var errWidth = fmt.Errorf("registers are read and written as whole words: %w", s
 
 // WriteRegion writes config space or a BAR.
 func (d *Device) WriteRegion(index int, offset uint64, p []byte) error {
+	if d.vanished() {
+		return nil
+	}
 	switch index {
 	case pci.BarMailboxes:
 		return d.bus.Store(offset, p)
@@ -247,4 +282,4 @@ func (d *Device) UnmapAll() { d.bus.UnmapAll() }
 func (d *Device) AssignIRQ(vector, file int) error { return d.bus.Assign(vector, file) }
 
 // TriggerIRQ interrupts through a vector.
-func (d *Device) TriggerIRQ(vector int) { d.bus.Raise(vector) }
+func (d *Device) TriggerIRQ(vector int) { d.bus.Fire(vector) }

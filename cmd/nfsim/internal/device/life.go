@@ -19,9 +19,9 @@ func (d *Device) controlLocked(v uint32) {
 	case pci.ControlReset:
 		d.regs.busy, d.regs.control = true, v
 		d.dog.stop()
-		life, shape := d.life, d.regs.shapeOf()
-		d.life = nil
-		go d.reset(life, shape)
+		life, shape, quit := d.life, d.regs.shapeOf(), make(chan struct{})
+		d.life, d.quit, d.regs.booting = nil, quit, true
+		go d.reset(life, shape, quit)
 	case pci.ControlQuiesce:
 		d.regs.busy, d.regs.control = true, v
 		life := d.life
@@ -31,7 +31,7 @@ func (d *Device) controlLocked(v uint32) {
 
 // reset ends a life and boots the next. The old one is over even if there will
 // be no next: a host that resets must know that nothing of it moves.
-func (d *Device) reset(old Life, shape Shape) {
+func (d *Device) reset(old Life, shape Shape, quit <-chan struct{}) {
 	var life Life
 	status := abi.ErrNoMemory
 	d.mu.Lock()
@@ -41,7 +41,7 @@ func (d *Device) reset(old Life, shape Shape) {
 	if err := d.end(old); err != nil {
 		d.log.Error("clear mailbox area", "err", err)
 	} else {
-		life, status = d.options.Boot(d.bus, shape, epoch)
+		life, status = d.options.Boot(d.bus, shape, epoch, quit)
 	}
 	d.log.Info("reset", "epoch", epoch, "status", status)
 
@@ -52,7 +52,7 @@ func (d *Device) reset(old Life, shape Shape) {
 		d.lives++
 	}
 	d.regs.shapeStatus = status
-	d.regs.fenced, d.regs.bitten = false, false
+	d.regs.fenced, d.regs.bitten, d.regs.booting, d.quit = false, false, false, nil
 	d.doneLocked()
 }
 
@@ -94,7 +94,7 @@ func (d *Device) bite(generation uint64) {
 	}
 	life, limit := d.life, time.Duration(d.regs.watchdog)*time.Millisecond
 	d.life = nil
-	d.regs.busy, d.regs.bitten, d.regs.control = true, true, 0
+	d.regs.busy, d.regs.bitten = true, true
 	d.mu.Unlock()
 	d.log.Warn("the host is silent: DMA is fenced", "limit", limit)
 	if err := d.end(life); err != nil {

@@ -21,7 +21,8 @@ type registers struct {
 	shape                      [7]uint32 // from RegShapeChannels on
 	shapeStatus                abi.Status
 	control                    uint32
-	busy, bitten, fenced       bool
+	busy, booting              bool
+	bitten, fenced             bool
 }
 
 func (r *registers) reset() { *r = registers{vectors: 1} }
@@ -87,7 +88,7 @@ func (d *Device) statusLocked() uint32 {
 		if !d.regs.fenced && d.config.master() {
 			status |= pci.StatusDMA
 		}
-	case d.regs.busy && d.regs.control == pci.ControlReset:
+	case d.regs.booting:
 		status = abi.DeviceBooting
 	}
 	if d.regs.busy {

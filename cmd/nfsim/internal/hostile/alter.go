@@ -1,0 +1,151 @@
+package hostile
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// fields are those of a header.
+type fields struct {
+	kind     abi.Type
+	length   int
+	epoch    uint8
+	sequence uint16
+	channel  uint32
+}
+
+// withHeader returns a message with another header.
+func withHeader(m abi.Slot, change func(f *fields)) abi.Slot {
+	h := abi.Header(m.Header)
+	f := fields{h.Type(), h.Length(), h.Epoch(), h.Sequence(), h.Channel()}
+	change(&f)
+	m.Header = uint64(abi.MakeHeader(f.kind, f.length, f.epoch, f.sequence, f.channel))
+	return m
+}
+
+// header makes an alteration of one of the header.
+func header(change func(r *rand.Rand, f *fields)) alteration {
+	return func(r *rand.Rand, m abi.Slot, _ []abi.Slot) []abi.Slot {
+		return []abi.Slot{withHeader(m, func(f *fields) { change(r, f) })}
+	}
+}
+
+// wrongType picks a type that no device sends.
+func wrongType(r *rand.Rand, f *fields) {
+	bad := []abi.Type{
+		abi.TypeNone, abi.TypeIndList, abi.TypeFin, abi.TypeAbort, abi.TypeHello, abi.TypeHeartbeat,
+		abi.TypeOffer, abi.TypeCount, 0x7f, abi.TypeCount + abi.Type(r.IntN(0x60)),
+	}
+	f.kind = bad[r.IntN(len(bad))]
+}
+
+// wrongChannel picks a neighbour, or a channel that there is not.
+func wrongChannel(r *rand.Rand, f *fields) {
+	bad := []uint32{f.channel + 1, f.channel ^ 1, 0, abi.ChannelsMax - 1, r.Uint32N(abi.ChannelsMax)}
+	f.channel = bad[r.IntN(len(bad))]
+}
+
+// off returns a number that n is not: near, or absurd.
+func off(r *rand.Rand, n uint64) uint64 {
+	bad := []uint64{n + 1, n - 1, n + 1<<12, n ^ 1<<63, ^uint64(0), r.Uint64()}
+	return bad[r.IntN(len(bad))]
+}
+
+// wrongCount changes one of the counts of a record.
+func wrongCount(r *rand.Rand, m abi.Slot, _ []abi.Slot) []abi.Slot {
+	a := m.Ack()
+	switch r.IntN(3) {
+	case 0:
+		a.Processed = off(r, a.Processed)
+	case 1:
+		a.Outstanding = off(r, a.Outstanding)
+	default:
+		a.Lists = uint32(off(r, uint64(a.Lists)))
+	}
+	return []abi.Slot{m}
+}
+
+// earlyDone makes a record of progress one of success.
+func earlyDone(_ *rand.Rand, m abi.Slot, _ []abi.Slot) []abi.Slot {
+	a := m.Ack()
+	a.State, a.Processed, a.Outstanding = abi.StateDone, a.Processed+a.Outstanding, 0
+	return []abi.Slot{withHeader(m, func(f *fields) { f.kind = abi.TypeDone })}
+}
+
+// wrongID names another transaction; the sequence in the header goes with it.
+func wrongID(r *rand.Rand, m abi.Slot, _ []abi.Slot) []abi.Slot {
+	m.Payload[0] = off(r, m.Payload[0])
+	return []abi.Slot{withHeader(m, func(f *fields) { f.sequence = uint16(m.Payload[0]) })}
+}
+
+// wrongState makes a record say what no record says.
+func wrongState(r *rand.Rand, m abi.Slot, _ []abi.Slot) []abi.Slot {
+	a := m.Ack()
+	switch r.IntN(4) {
+	case 0:
+		a.State = abi.StateCount + abi.State(r.IntN(1000))
+	case 1:
+		a.Status = abi.StatusCount + abi.Status(r.IntN(1000))
+	case 2:
+		a.State = abi.State(r.IntN(int(abi.StateCount)))
+	default:
+		a.FaultIndex = 6 + r.Uint32N(1<<30)
+		a.State, a.Status = abi.StateFailed, abi.ErrDMA
+		return []abi.Slot{withHeader(m, func(f *fields) { f.kind = abi.TypeError })}
+	}
+	return []abi.Slot{m}
+}
+
+// wrongDirection speaks of the other half, or of none.
+func wrongDirection(r *rand.Rand, m abi.Slot, _ []abi.Slot) []abi.Slot {
+	bad := []uint32{1, 2, 7, ^uint32(0)}
+	by := bad[r.IntN(len(bad))]
+	if t := abi.Header(m.Header).Type(); slices.Contains(notes, t) {
+		m.Note().Direction ^= by
+	} else {
+		m.Ack().Direction ^= by
+	}
+	return []abi.Slot{m}
+}
+
+// reservedSet sets a bit in the last word, which notes, begins and closes keep
+// zero.
+func reservedSet(r *rand.Rand, m abi.Slot, _ []abi.Slot) []abi.Slot {
+	m.Payload[6] |= 1 << r.IntN(64)
+	return []abi.Slot{m}
+}
+
+// again repeats one of the last messages before this one.
+func again(r *rand.Rand, m abi.Slot, old []abi.Slot) []abi.Slot {
+	if len(old) == 0 {
+		return []abi.Slot{m, m}
+	}
+	return []abi.Slot{old[r.IntN(len(old))], m}
+}
+
+// garbage puts a slot of random bytes before the message; half of the time it
+// has the message's channel and epoch, so that it gets further.
+func garbage(r *rand.Rand, m abi.Slot, _ []abi.Slot) []abi.Slot {
+	var g abi.Slot
+	for i := range g.Payload {
+		g.Payload[i] = r.Uint64()
+	}
+	g.Header = r.Uint64() &^ (1 << 7)
+	if h := abi.Header(m.Header); r.IntN(2) == 0 {
+		g = withHeader(g, func(f *fields) { f.epoch, f.channel = h.Epoch(), h.Channel() })
+	}
+	return []abi.Slot{g, m}
+}
+
+// anyOf picks an alteration that makes sense for the message.
+func anyOf(r *rand.Rand, m abi.Slot, old []abi.Slot) []abi.Slot {
+	var fit []alteration
+	for _, k := range lies {
+		if k.types == nil || slices.Contains(k.types, abi.Header(m.Header).Type()) {
+			fit = append(fit, k.alter)
+		}
+	}
+	return fit[r.IntN(len(fit))](r, m, old)
+}

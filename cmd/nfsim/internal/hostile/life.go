@@ -1,0 +1,211 @@
+//go:build cgo
+
+package hostile
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/firmware"
+)
+
+// life is one life of the device. Its hooks are called with the script's lock
+// held.
+type life struct {
+	dev    *Device
+	bus    *firmware.Bus
+	script atomic.Pointer[bridgetest.Script]
+	stop   chan struct{}
+	extra  sync.WaitGroup // what runs beside the script
+
+	hung atomic.Bool
+	said []abi.Slot // the last messages to the host
+	late []echo
+}
+
+// echo is a DMA write to be done once more, when the host has said enough to
+// have ended the transfer.
+type echo struct {
+	address uint64
+	data    []byte
+	after   int // messages of the host
+}
+
+// Ring wakes the device.
+func (l *life) Ring(island int) { l.script.Load().Ring(island) }
+
+// Fence stops DMA for the rest of the life.
+func (l *life) Fence() { l.script.Load().Fence() }
+
+// Close ends the life.
+func (l *life) Close() {
+	close(l.stop)
+	_ = l.script.Load().Close() // it is closed once
+	l.extra.Wait()
+}
+
+// take sees a message of the host; a device that hangs does not.
+func (l *life) take(*abi.Slot) bool {
+	if l.hung.Load() {
+		return false
+	}
+	kept := l.late[:0]
+	for _, e := range l.late {
+		if e.after--; e.after > 0 {
+			kept = append(kept, e)
+			continue
+		}
+		l.bus.Write(e.address, e.data) // whether it still may is the question
+	}
+	l.late = kept
+	return true
+}
+
+// give returns what is published in place of a message.
+func (l *life) give(m abi.Slot) []abi.Slot {
+	out, altered := []abi.Slot{m}, false
+	for _, f := range l.dev.strike(onMessage, &m) {
+		if f.alter == nil {
+			l.misbehave(f.name)
+		} else if !altered {
+			altered = true
+			l.dev.chance(func(r *rand.Rand) { out = f.alter(r, m, l.said) })
+		}
+	}
+	if l.said = append(l.said, m); len(l.said) > kept {
+		l.said = l.said[1:]
+	}
+	if l.hung.Load() {
+		return nil
+	}
+	return out
+}
+
+// misbehave does what is no change of a message.
+func (l *life) misbehave(name string) {
+	switch name {
+	case "die":
+		l.dev.effects.Die()
+	case "gone":
+		l.hang()
+		l.dev.effects.Vanish()
+		area := l.bus.Area()[:l.word(areaSize)]
+		for i := range area {
+			area[i] = 0xff
+		}
+	case "hang":
+		l.hang()
+	case "mute":
+		l.beside(func() { l.script.Load().StopBeat() })
+	case "flip":
+		l.beside(l.flip)
+	}
+}
+
+// hang makes the device neither take nor give nor beat.
+func (l *life) hang() {
+	l.hung.Store(true)
+	l.beside(func() { l.script.Load().Kill() }) // takes the lock that is held now
+}
+
+// beside runs f until the life ends, at the latest.
+func (l *life) beside(f func()) {
+	select {
+	case <-l.stop:
+	default:
+		l.extra.Go(f)
+	}
+}
+
+// host is what the script reaches of its host.
+type host struct{ *life }
+
+// Ring interrupts.
+func (h *host) Ring(island int) {
+	times := 1
+	for _, f := range h.dev.strike(onInterrupt, nil) {
+		switch f.name {
+		case "irq-drop":
+			times = 0
+		case "irq-dup":
+			times = 2
+		case "irq-storm":
+			h.beside(h.storm)
+		}
+	}
+	if times > 0 {
+		h.bus.RingHost(island)
+	}
+	if times > 1 {
+		h.bus.Fire(h.bus.VectorOf(island))
+	}
+}
+
+// storm fires every vector again and again.
+func (h *host) storm() {
+	const rounds, pause = 5000, 20 * time.Microsecond
+	for range rounds {
+		select {
+		case <-h.stop:
+			return
+		case <-time.After(pause):
+		}
+		for v := range h.bus.Vectors() {
+			h.bus.Fire(v)
+		}
+	}
+}
+
+// Move is one DMA access.
+func (h *host) Move(mem []byte, address uint64, d abi.Direction) bool {
+	ok := false
+	if d == abi.H2D {
+		ok = h.bus.Read(mem, address) == abi.OK
+	} else {
+		ok = h.bus.Write(address, mem) == abi.OK
+	}
+	for _, f := range h.dev.strike(onDMA, nil) {
+		if f.event == onDMA && f.control {
+			h.misbehave(f.name)
+		} else {
+			h.reach(f.name, mem, address, d)
+		}
+	}
+	return ok
+}
+
+// reach accesses what is not the device's to access. What comes of it is for
+// the IOMMU and the test to say.
+func (h *host) reach(name string, mem []byte, address uint64, d abi.Direction) {
+	const span = 64
+	canary := make([]byte, span)
+	for i := range canary {
+		canary[i] = 0xa5
+	}
+	switch name {
+	case "overreach":
+		for _, at := range []uint64{address - span, address + uint64(len(mem))} {
+			if d == abi.H2D {
+				h.bus.Read(make([]byte, span), at)
+			} else {
+				h.bus.Write(at, canary)
+			}
+		}
+	case "wild":
+		h.dev.chance(func(r *rand.Rand) {
+			h.bus.Write(address&^(abi.PageSize-1)+abi.PageSize*(1+r.Uint64N(64)), canary)
+		})
+	case "scribble":
+		if d == abi.H2D {
+			h.bus.Write(address, canary[:min(span, len(mem))])
+		}
+	case "late":
+		if d == abi.D2H {
+			h.late = append(h.late, echo{address, canary[:min(span, len(mem))], 8})
+		}
+	}
+}
