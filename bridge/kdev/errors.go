@@ -63,8 +63,6 @@ func (d *Device) refused(o *op, errno syscall.Errno) error {
 		return d.memoryErr(o, size, errno)
 	case syscall.EAGAIN:
 		return fmt.Errorf("%w: too many operations in flight: %w", bridge.ErrNoMemory, errno)
-	case syscall.EPERM:
-		return fmt.Errorf("another file's process: %w", errno)
 	default:
 		return fmt.Errorf("%w: %w", bridge.ErrInvalid, errno)
 	}

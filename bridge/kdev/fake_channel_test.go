@@ -5,6 +5,7 @@ package kdev
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,11 +57,20 @@ func (c *fakeChannel) accept(o *fakeOp) {
 		c.arm(o)
 	case uapi.OpAccept, uapi.OpRefuse:
 		c.halves[abi.D2H].end(o)
-	case uapi.OpSend, uapi.OpSendInd:
-		c.halves[abi.H2D].add(o)
 	default:
-		c.halves[abi.D2H].add(o)
+		c.runs(o.raw.Opcode).add(o)
 	}
+}
+
+// runs returns the half that queues an operation, nil if none does.
+func (c *fakeChannel) runs(opcode uint16) *fakeHalf {
+	switch opcode {
+	case uapi.OpSend, uapi.OpSendInd:
+		return &c.halves[abi.H2D]
+	case uapi.OpReceive, uapi.OpReceiveInd, uapi.OpNext:
+		return &c.halves[abi.D2H]
+	}
+	return nil
 }
 
 func (c *fakeChannel) close(o *fakeOp) {
@@ -110,7 +120,7 @@ func (h *fakeHalf) add(o *fakeOp) {
 		h.mu.Unlock()
 		c := uapi.Completion{Status: uint32(abi.ErrBusy)}
 		if !receives {
-			c = uapi.Completion{Flags: uapi.NotNow}
+			c = uapi.Completion{Status: uint32(abi.ErrWithdrawn), Flags: uapi.NotNow}
 		}
 		h.channel.file.complete(o, c)
 		return
@@ -155,6 +165,17 @@ func (h *fakeHalf) work() {
 			}
 		}
 	}
+}
+
+// remove takes an operation that does not run yet out of the queue.
+func (h *fakeHalf) remove(o *fakeOp) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	i := slices.Index(h.queue, o)
+	if i > 0 {
+		h.queue = slices.Delete(h.queue, i, i+1)
+	}
+	return i > 0
 }
 
 func (h *fakeHalf) first() *fakeOp {
@@ -234,7 +255,7 @@ func (h *fakeHalf) send(o *fakeOp) error {
 	}
 	ok, err := h.channel.ch.TrySend(msg)
 	if !ok && err == nil {
-		o.out.Flags = uapi.NotNow
+		o.out.Status, o.out.Flags = uint32(abi.ErrWithdrawn), uapi.NotNow
 	}
 	return err
 }
@@ -254,7 +275,7 @@ func (h *fakeHalf) receive(o *fakeOp) (err error) {
 	if o.raw.Flags&uapi.Nowait == 0 {
 		n, err = h.channel.ch.Receive(o, buf)
 	} else if n, ok, err = h.channel.ch.TryReceive(buf); !ok && err == nil {
-		o.out.Flags = uapi.NotNow
+		o.out.Status, o.out.Flags = uint32(abi.ErrWithdrawn), uapi.NotNow
 	}
 	o.out.Length = uint64(n)
 	return err

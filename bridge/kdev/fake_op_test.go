@@ -20,8 +20,9 @@ import (
 // used again unless it was cancelled: the suite counts what the module allocates
 // as if the back end did.
 type fakeOp struct {
-	raw uapi.Op
-	out uapi.Completion // what comes of it
+	raw  uapi.Op
+	out  uapi.Completion // what comes of it
+	half *fakeHalf       // in whose queue it is; guarded by file.mu
 
 	mu   sync.Mutex
 	done chan struct{}
@@ -32,7 +33,12 @@ var _ context.Context = (*fakeOp)(nil)
 
 func (o *fakeOp) Deadline() (time.Time, bool) { return time.Time{}, false }
 func (o *fakeOp) Value(any) any               { return nil }
-func (o *fakeOp) Done() <-chan struct{}       { return o.done }
+
+func (o *fakeOp) Done() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.done
+}
 
 func (o *fakeOp) Err() error {
 	o.mu.Lock()
@@ -57,15 +63,21 @@ func (o *fakeOp) data() []byte {
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&o.raw.Address)), o.raw.Length)
 }
 
-// take makes an operation the file's. Must hold mu.
+// simple operations are used again. The others may be parents of contexts, which
+// look at them when they are long over.
+func simple(o *uapi.Op) bool {
+	return o.Channel != 0 && o.TimeoutNS == 0 && o.Flags == 0
+}
+
+// takeLocked makes an operation the file's. Must hold mu.
 func (f *fakeFile) takeLocked(raw *uapi.Op) *fakeOp {
 	var o *fakeOp
-	if n := len(f.free); n > 0 {
+	if n := len(f.free); n > 0 && simple(raw) {
 		o, f.free = f.free[n-1], f.free[:n-1]
 	} else {
 		o = &fakeOp{}
 	}
-	o.raw = *raw
+	o.raw, o.half = *raw, nil
 	o.mu.Lock()
 	if o.done == nil || o.err != nil {
 		o.done, o.err = make(chan struct{}), nil
@@ -90,7 +102,9 @@ func (f *fakeFile) land(o *fakeOp) {
 		f.flying[i] = f.flying[len(f.flying)-1]
 		f.flying = f.flying[:len(f.flying)-1]
 		f.pinned -= pinned(&o.raw)
-		f.free = append(f.free, o)
+		if simple(&o.raw) {
+			f.free = append(f.free, o)
+		}
 	}
 	f.mu.Unlock()
 }
@@ -207,6 +221,7 @@ func (f *fakeFile) accept(raw *uapi.Op) syscall.Errno {
 		return 0
 	}
 	o := f.takeLocked(raw)
+	o.half = ch.runs(raw.Opcode)
 	f.mu.Unlock()
 	switch raw.Opcode {
 	case uapi.OpSubscribe:
@@ -227,18 +242,22 @@ func (f *fakeFile) cancel(c *uapi.Cancel) syscall.Errno {
 		return syscall.EINVAL
 	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	found := false
+	found := syscall.ENOENT
+	var queued []*fakeOp
 	for _, o := range f.flying {
 		if o.raw.UserData == c.UserData {
+			found = 0
 			o.cancel()
-			found = true
+			if o.half != nil && o.half.remove(o) {
+				queued = append(queued, o)
+			}
 		}
 	}
-	if !found {
-		return syscall.ENOENT
+	f.mu.Unlock()
+	for _, o := range queued {
+		f.complete(o, uapi.Completion{Status: uint32(abi.ErrWithdrawn)})
 	}
-	return 0
+	return found
 }
 
 func (f *fakeFile) subscribe(o *fakeOp) {
@@ -263,10 +282,6 @@ func (f *fakeFile) control(o *fakeOp) {
 	reply := out.Control()
 	*reply = abi.Control{Op: req.Op, Request: req.Request}
 	err := f.ask(o, req, reply)
-	if errors.Is(err, syscall.EPERM) {
-		f.complete(o, uapi.Completion{Error: uint32(syscall.EPERM)})
-		return
-	}
 	status, _ := bridge.StatusOf(err)
 	c := uapi.Completion{}
 	if status == abi.ErrReset || status == abi.ErrFault || status == abi.ErrWithdrawn {
@@ -295,7 +310,7 @@ func (f *fakeFile) ask(o *fakeOp, req, reply *abi.Control) error {
 		return err
 	case abi.ControlStop:
 		if f.module.owner(bridge.ProcessID(req.A), f) {
-			return syscall.EPERM
+			return bridge.ErrInvalid
 		}
 		return dev.Stop(o, bridge.ProcessID(req.A))
 	case abi.ControlLoad:

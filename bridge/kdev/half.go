@@ -100,7 +100,7 @@ func (h *half) outcome(ctx context.Context, o *op, cause error) error {
 	switch {
 	case c.Error != 0:
 		return h.refused(o, syscall.Errno(c.Error))
-	case status == abi.OK:
+	case status == abi.OK, c.Flags&uapi.NotNow != 0:
 		return nil
 	case status == abi.ErrSize:
 		return h.about(&bridge.SizeError{Host: o.raw.Length, Device: c.PeerSize})

@@ -2,6 +2,7 @@ package kdev
 
 import (
 	"context"
+	"flag"
 	"os"
 	"strings"
 	"sync"
@@ -20,14 +21,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // firmware needs.
 var fake func(t *testing.T, options string) bridge.Device
 
-// realDevices are the addresses to test, without options; empty where there is
-// no module.
-func realDevices() []string {
-	if list := os.Getenv("NFC_KDEV"); list != "" {
-		return strings.Split(list, ",")
-	}
-	return nil
-}
+// devices are the addresses to test, without options; none where there is no
+// module.
+var devices = flag.String("kdev", os.Getenv("NFC_KDEV"), "test these devices, such as dev:0,dev:1 (default $NFC_KDEV)")
 
 // pool deals the real devices to tests that need several at once.
 type pool struct {
@@ -52,7 +48,7 @@ func (p *pooled) Close() error {
 func (p *pool) open(t *testing.T, options string) bridge.Device {
 	t.Helper()
 	p.mu.Lock()
-	require.NotEmpty(t, p.free, "NFC_KDEV=%s names too few devices", os.Getenv("NFC_KDEV"))
+	require.NotEmpty(t, p.free, "-kdev=%s names too few devices", *devices)
 	address := p.free[0]
 	p.free = p.free[1:]
 	p.mu.Unlock()
@@ -68,13 +64,13 @@ func (p *pool) open(t *testing.T, options string) bridge.Device {
 	}}
 }
 
-// TestConformance runs every rule of the contract on the devices that NFC_KDEV
-// names, "dev:0,dev:1", or on a fake module.
+// TestConformance runs every rule of the contract on real devices, or on a fake
+// module.
 func TestConformance(t *testing.T) {
-	if real := realDevices(); real != nil {
-		bridgetest.Run(t, (&pool{free: real}).open)
+	if *devices != "" {
+		bridgetest.Run(t, (&pool{free: strings.Split(*devices, ",")}).open)
 		return
 	}
-	require.NotNil(t, fake, "build with CGO_ENABLED=1, or name devices in NFC_KDEV")
+	require.NotNil(t, fake, "build with CGO_ENABLED=1, or name devices with -kdev")
 	bridgetest.Run(t, fake)
 }
