@@ -33,7 +33,8 @@ test: deps deps-vm bin/testrun bin/vmtest ## every check and test; ends with "N 
 		"go packages: $(GOTEST) -json ./..." \
 		"go full-size: $(FULLTEST) -json $(FULL)" \
 		"go vm: bin/vmtest run" \
-		"sum fuzz-smoke: $(MAKE) fuzz-smoke"
+		"sum fuzz-smoke: $(MAKE) fuzz-smoke" \
+		"sum packages: $(MAKE) test-packages"
 
 .PHONY: test-go
 test-go: deps-build bin/testrun ## the Go tests alone, with the race detector and at full size
@@ -63,6 +64,15 @@ vm: deps-vm bin/vmtest ## a shell in a virtual machine with the module loaded
 fuzz-smoke: deps ## every fuzz target for FUZZTIME (5s) each
 	@scripts/fuzz-smoke.sh
 
+.PHONY: package
+package: ## build the Debian package of the kernel module in bin/
+	@deploy/dkms/build.sh bin
+
+.PHONY: test-packages
+test-packages: ## build the package as DKMS would, for two kernels
+	@scripts/deps.sh packages
+	@deploy/dkms/check.sh
+
 .PHONY: bench
 bench: deps-build ## the Go benchmarks, then the device beside its peers
 	$(GO) test -run '^$$' -bench . -benchmem ./bridge/... ./pkg/...
@@ -72,6 +82,10 @@ bench: deps-build ## the Go benchmarks, then the device beside its peers
 build: deps-build ## build everything; the commands go to bin/
 	$(GO) build ./...
 	$(GO) build -o bin/ ./cmd/...
+
+.PHONY: man
+man: deps-build ## the manual pages of nfctl go to bin/man/
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(GO) run ./cmd/nfctl man bin/man
 
 .PHONY: fmt
 fmt: deps ## format the Go and C sources

@@ -3,6 +3,7 @@
 #
 #	scripts/deps.sh build    what a build and the demo need
 #	scripts/deps.sh test     what the tests and the linters need as well
+#	scripts/deps.sh packages what building the packages needs
 #	scripts/deps.sh vm       what a virtual machine with the kernel module needs
 #	scripts/deps.sh vm-debug what the build of a debug kernel needs as well
 #
@@ -33,13 +34,15 @@ if command -v gcc >/dev/null && ! echo '#include <stdlib.h>' | gcc -E - >/dev/nu
 fi
 if [ "$what" = test ]; then
 	need git git
+	need mandoc mandoc
 	need clang-format-14 clang-format-14
 	need clang-14 clang-14 libclang-rt-14-dev
 	need riscv64-unknown-elf-gcc gcc-riscv64-unknown-elf
 	need riscv64-unknown-elf-ld binutils-riscv64-unknown-elf
 fi
+[ "$what" = packages ] && need dkms dkms
 case $what in
-vm*)
+vm* | packages)
 	need strip binutils
 	need flock util-linux
 	need xz xz-utils
