@@ -65,7 +65,7 @@ func (p program) named(name string) program {
 // programs are those that jobs name. Each lies in the guest as /bin/NAME.
 var programs = map[string]program{
 	"selftest": {kind: goTest, source: []string{"./kmod/vmtest/selftest"}},
-	"kdev":     {kind: goTest, source: []string{"./bridge/kdev"}, env: []string{"NFC_KDEV=dev:0,dev:1"}, timeout: 10 * time.Minute},
+	"kdev":     {kind: goTest, source: []string{"./bridge/kdev"}, args: []string{"-test.short"}, env: []string{"NFC_KDEV=dev:0,dev:1"}, timeout: 10 * time.Minute},
 	"bulk":     {kind: goMain, source: []string{"./examples/bulk"}, args: []string{"--address", "dev:0", "/bin"}},
 	"hello":    {kind: goMain, source: []string{"./examples/hello"}},
 	"validate": clientTest("validate"),
