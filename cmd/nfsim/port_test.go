@@ -134,10 +134,12 @@ func (m *machine) control(v uint32) error {
 	}
 	for {
 		status, err := m.Read32(pci.BarRegisters, pci.RegStatus)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if status&pci.StatusBusy == 0 {
+		case status == ^uint32(0):
+			return fmt.Errorf("registers read as ones: %w", bridge.ErrDeviceLost)
+		case status&pci.StatusBusy == 0:
 			return nil
 		}
 		time.Sleep(50 * time.Microsecond)
