@@ -22,10 +22,8 @@ const (
 	exitConfig = 2
 )
 
-// configError is a configuration that makes no sense.
-type configError struct{ error }
-
-func (e configError) Unwrap() error { return e.error }
+// runError is what went wrong with a configuration that makes sense.
+type runError struct{ error }
 
 func main() {
 	signals := make(chan os.Signal, 4) // one of each kind that matters, and a second SIGTERM
@@ -40,17 +38,15 @@ func run(args, environ []string, signals <-chan os.Signal, stdout, stderr io.Wri
 	root.SetArgs(append([]string{}, args...)) // cobra takes nil for "ask the system"
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	started := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
 	err := root.ExecuteContext(context.Background())
 	if err == nil {
 		return exitOK
 	}
 	fmt.Fprintf(stderr, "nfcommsd: %v\n", err)
-	if wrong := (configError{}); !started || errors.As(err, &wrong) {
-		return exitConfig
+	if failed := (runError{}); errors.As(err, &failed) {
+		return exitFailed
 	}
-	return exitFailed
+	return exitConfig
 }
 
 func newRoot(environ []string, signals <-chan os.Signal) *cobra.Command {
@@ -72,17 +68,20 @@ func newRoot(environ []string, signals <-chan os.Signal) *cobra.Command {
 	root.MarkFlagsMutuallyExclusive("check", "print-config")
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
 		load := func() (*config.Loaded, error) { return loadValid(flags, environ) }
-		switch conf, err := load(); {
+		conf, err := load()
+		switch {
 		case err != nil:
-			return configError{err}
+			return err
 		case *check:
 			fmt.Fprintln(cmd.OutOrStdout(), "the configuration is good")
 			return nil
 		case *show:
 			return printConfig(cmd.OutOrStdout(), conf)
-		default:
-			return serve(conf, load, signals, cmd.ErrOrStderr())
 		}
+		if err := serve(conf, load, signals, cmd.ErrOrStderr()); err != nil {
+			return runError{err}
+		}
+		return nil
 	}
 	return root
 }
