@@ -50,7 +50,7 @@ var checks = []check{
 	{"module", "the kernel module is loaded if there is a PCI device for it", (*doctor).module},
 	{"device-nodes", "the nodes in /dev may be opened by this user, and not by everybody", (*doctor).nodes},
 	{"group", "this user is in the group of the nodes, also in this session", (*doctor).group},
-	{"device-abi", "the firmware and the driver behind each node speak the versions that this nfctl was built for", (*doctor).deviceABI},
+	{"device-abi", "firmware and driver behind each node speak the versions of this nfctl", (*doctor).deviceABI},
 	{"iommu", "an IOMMU keeps devices out of memory that is not theirs", (*doctor).iommu},
 	{"memlock", "the daemon, else this shell, may pin enough memory for DMA", (*doctor).memlock},
 	{"open-files", "the daemon, else this shell, may open enough files", (*doctor).openFiles},

@@ -17,18 +17,7 @@ func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "nfctl",
 		Short: "Show and operate NFComms devices",
-		Long: `Show and operate the devices of a control plane server: those of nfcommsd, of
-an application that embeds the server, or, with --device, of one that nfctl
-opens itself for the time of the command.
-
-Data goes to the standard output, everything else to the standard error. The
-keys of -o json and -o yaml are documented and stable; their numbers are in
-base units, seconds and bytes.
-
-Environment:
-` + envHelp() + `
-Exit codes:
-` + exitHelp(),
+		Long:  rootLong(),
 		Example: `  nfctl list
   nfctl top
   nfctl --device sim: ping
@@ -63,6 +52,22 @@ Exit codes:
 	// The flag is there: it was defined above.
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	return root
+}
+
+// rootLong is what nfctl --help says first.
+func rootLong() string {
+	return `Show and operate the devices of a control plane server: those of nfcommsd, of
+an application that embeds the server, or, with --device, of one that nfctl
+opens itself for the time of the command.
+
+Data goes to the standard output, everything else to the standard error. The
+keys of -o json and -o yaml are documented and stable; their numbers are in
+base units, seconds and bytes.
+
+Environment:
+` + envHelp() + `
+Exit codes:
+` + exitHelp()
 }
 
 // Groups of commands.

@@ -64,8 +64,8 @@ type sampled struct {
 // due says that the next sample is due.
 type due struct{}
 
-// topScreen runs the screen until the person ends it.
-func (a *app) topScreen(ctx context.Context, fetch func(context.Context) (sample, error), o topOptions) error {
+// topScreen runs the screen until the person ends it. more adjusts the program.
+func (a *app) topScreen(ctx context.Context, fetch func(context.Context) (sample, error), o topOptions, more ...tea.ProgramOption) error {
 	first, err := fetch(ctx)
 	if err != nil {
 		return err
@@ -76,7 +76,8 @@ func (a *app) topScreen(ctx context.Context, fetch func(context.Context) (sample
 	}
 	m := topModel{ctx: ctx, fetch: fetch, opt: o, title: title, color: a.color()}.add(first)
 	// A signal ends ctx, and that the program.
-	_, err = tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(a.in), tea.WithOutput(a.out), tea.WithoutSignalHandler()).Run()
+	options := append(more, tea.WithContext(ctx), tea.WithInput(a.in), tea.WithOutput(a.out), tea.WithoutSignalHandler())
+	_, err = tea.NewProgram(m, options...).Run()
 	if errors.Is(err, tea.ErrInterrupted) {
 		return nil // the person pressed ctrl+c, as good as q
 	}

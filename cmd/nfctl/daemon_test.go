@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// daemon is the real nfcommsd in its own process.
+type daemon struct {
+	t       *testing.T
+	binary  string
+	address string
+	cmd     *exec.Cmd
+	log     bytes.Buffer
+}
+
+// newDaemon builds the daemon and starts it until the test ends.
+func newDaemon(t *testing.T) *daemon {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "nfctl") // short enough for a socket
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	d := &daemon{t: t, binary: filepath.Join(dir, "nfcommsd"), address: "unix:" + filepath.Join(dir, "s")}
+	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", d.binary, "../nfcommsd").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	d.start()
+	t.Cleanup(d.kill)
+	return d
+}
+
+// start starts the daemon and waits until it answers.
+func (d *daemon) start() {
+	d.t.Helper()
+	d.cmd = exec.Command(d.binary, "--socket-path", unixPath(d.address), "--roles-admin", fmt.Sprintf("uid:%d", os.Geteuid()))
+	d.cmd.Stderr = &d.log
+	require.NoError(d.t, d.cmd.Start())
+	for begin := time.Now(); nfctl(d.t.Context(), d.t, "health", "--address", d.address).code != exitOK; time.Sleep(10 * time.Millisecond) {
+		require.Less(d.t, time.Since(begin), watchdog, "the daemon does not answer")
+	}
+}
+
+// kill ends the daemon as kill -9 does.
+func (d *daemon) kill() {
+	_ = d.cmd.Process.Kill() // it may be dead
+	_ = d.cmd.Wait()         // killed, as it should be
+	if d.t.Failed() {
+		d.t.Logf("%s", d.log.String())
+	}
+}
+
+// TestDaemon uses the daemon, kills it and finds its successor.
+func TestDaemon(t *testing.T) {
+	d := newDaemon(t)
+	do := func(want int, args ...string) result {
+		t.Helper()
+		r := nfctl(t.Context(), t, append(args, "--address", d.address)...)
+		require.Equal(t, want, r.code, "%v: %s%s", args, r.out, r.err)
+		return r
+	}
+	require.Contains(t, do(exitOK, "list").out, "sim0    ready")
+	require.Equal(t, "hello\n", do(exitOK, "send", "sim0", "loopback", "hello", "--reply").out)
+	require.Contains(t, do(exitOK, "ping", "sim0", "-n", "3", "-i", "0").out, "sim0: 3 of 3")
+	require.Contains(t, do(exitOK, "top", "--once", "-i", "10ms").out, "sim0")
+	require.Contains(t, do(exitOK, "doctor").out, "this user is admin")
+	require.Contains(t, do(exitOK, "version").out, "server ")
+	require.Contains(t, do(exitOK, "reset", "sim0").out, "epoch 2")
+	follow := startLive(t, "events", "-f", "--address", d.address)
+	follow.until(t, "state is ready")
+
+	waiting := make(chan result, 1)
+	go func() {
+		waiting <- nfctl(context.WithoutCancel(t.Context()), t, "receive", "sim0", "loopback", "--timeout", "0", "--address", d.address)
+	}()
+	follow.until(t, "channels/1")
+	d.kill()
+	r := <-waiting
+	require.Equal(t, exitUnreachable, r.code, r.err)
+	require.Contains(t, do(exitUnreachable, "list").err, "connection refused")
+	require.Contains(t, do(exitUnhealthy, "doctor").out, "the daemon that made it is gone")
+
+	d.start()
+	require.Contains(t, do(exitOK, "info", "sim0").out, "epoch:           1\n")
+	follow.until(t, "state is ready")
+	follow.stop()
+	require.Equal(t, exitInterrupted, <-follow.code)
+}
