@@ -1,0 +1,261 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/bcrypt"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/nfcomms/nfcomms/internal/testcert"
+	"github.com/nfcomms/nfcomms/pkg/control"
+)
+
+// freePort returns an address of this machine that nobody listens on.
+func freePort(t testing.TB) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// askTCP makes one connection and returns what a health check gives.
+func askTCP(t testing.TB, address string, config *tls.Config) error {
+	conn := dial(t, address, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	defer conn.Close()
+	_, err := healthpb.NewHealthClient(conn).Check(deadline(t), &healthpb.HealthCheckRequest{})
+	return err
+}
+
+// TestTCP: certificates on both sides, roles by name, reflection and channelz
+// only where they belong, and new certificates without a restart.
+func TestTCP(t *testing.T) {
+	ca, address := testcert.New(t), freePort(t)
+	dir := t.TempDir()
+	files := certificates(t, dir, ca.Issue(t, "server", ""), ca)
+	p := start(t, append(files, "--tcp-address", address, "--roles-viewer", "cn:watcher", "--roles-admin", "uri:spiffe://example.org/chief")...)
+	watcher := ca.Issue(t, "watcher", "").Client(t, ca)
+	require.NoError(t, askTCP(t, address, watcher))
+	require.NoError(t, askTCP(t, address, ca.Issue(t, "", "spiffe://example.org/chief").Client(t, ca)))
+	require.Equal(t, codes.PermissionDenied, status.Code(askTCP(t, address, ca.Issue(t, "other", "").Client(t, ca))))
+	require.Equal(t, codes.Unavailable, status.Code(askTCP(t, address, testcert.Pair{}.Client(t, ca))), "no certificate")
+	require.Equal(t, codes.Unavailable, status.Code(askTCP(t, address, testcert.New(t).Issue(t, "watcher", "").Client(t, ca))), "another authority")
+
+	conn := dial(t, address, grpc.WithTransportCredentials(credentials.NewTLS(ca.Issue(t, "", "spiffe://example.org/chief").Client(t, ca))))
+	for _, method := range []string{"/grpc.channelz.v1.Channelz/GetServers", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"} {
+		err := conn.Invoke(deadline(t), method, &healthpb.HealthCheckRequest{}, &healthpb.HealthCheckResponse{})
+		require.Equal(t, codes.Unimplemented, status.Code(err), "%s: %v", method, err)
+	}
+
+	next := testcert.New(t)
+	certificates(t, dir, next.Issue(t, "server", ""), next)
+	require.NoError(t, askTCP(t, address, next.Issue(t, "watcher", "").Client(t, next)), "at once")
+	require.Equal(t, codes.Unavailable, status.Code(askTCP(t, address, watcher)), "the old authority is gone")
+	_, err := healthpb.NewHealthClient(conn).Check(deadline(t), &healthpb.HealthCheckRequest{})
+	require.NoError(t, err, "the open connection goes on")
+	p.stop()
+}
+
+func TestTCPReflection(t *testing.T) {
+	ca, address := testcert.New(t), freePort(t)
+	files := certificates(t, t.TempDir(), ca.Issue(t, "server", ""), ca)
+	p := start(t, append(files, "--tcp-address", address, "--tcp-reflection", "--roles-viewer", "cn:watcher")...)
+	conn := dial(t, address, grpc.WithTransportCredentials(credentials.NewTLS(ca.Issue(t, "watcher", "").Client(t, ca))))
+	require.NotContains(t, reflect(t, conn).services, "grpc.channelz.v1.Channelz")
+	p.stop()
+}
+
+// get asks over HTTP.
+func get(t testing.TB, client *http.Client, url, user, password string) (int, string) {
+	req, err := http.NewRequestWithContext(deadline(t), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	if user != "" {
+		req.SetBasicAuth(user, password)
+	}
+	resp, err := client.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(body)
+}
+
+func TestHTTP(t *testing.T) {
+	address := freePort(t)
+	p := start(t, "--http-address", address, "--http-pprof", "--devices", "good=sim:,bad=sim:?managers=zero")
+	client := &http.Client{}
+	defer client.CloseIdleConnections()
+	url := "http://" + address
+	require.NotZero(t, healthOf(t, p.client(), ""))
+
+	code, body := get(t, client, url+"/metrics", "", "")
+	require.Equal(t, http.StatusOK, code)
+	for _, want := range []string{
+		`nfcomms_[a-z_]+\{.*device="good"`, `go_goroutines `, `process_resident_memory_bytes `, `go_build_info\{`,
+		`grpc_server_handled_total\{grpc_code="OK",grpc_method="Check",grpc_service="grpc.health.v1.Health",grpc_type="unary"\} 1`,
+		`grpc_server_handled_total\{grpc_code="OK",grpc_method="ResetDevice"[^}]*\} 0`,
+		`nfcommsd_connections_refused_total 0`,
+	} {
+		require.Regexp(t, regexp.MustCompile(want), body)
+	}
+	code, body = get(t, client, url+"/healthz", "", "")
+	require.Equal(t, http.StatusOK, code, body)
+	code, body = get(t, client, url+"/readyz", "", "")
+	require.Equal(t, http.StatusOK, code, body)
+	code, _ = get(t, client, url+"/debug/pprof/cmdline", "", "")
+	require.Equal(t, http.StatusOK, code)
+	client.CloseIdleConnections()
+	p.stop()
+}
+
+func TestHTTPNotReady(t *testing.T) {
+	address := freePort(t)
+	p := start(t, "--http-address", address, "--devices", "bad=sim:?managers=zero")
+	client := &http.Client{}
+	defer client.CloseIdleConnections()
+	code, body := get(t, client, "http://"+address+"/readyz", "", "")
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.Contains(t, body, "bad STATE_FAILED")
+	code, _ = get(t, client, "http://"+address+"/healthz", "", "")
+	require.Equal(t, http.StatusOK, code, "a restart would not help")
+	code, _ = get(t, client, "http://"+address+"/debug/pprof/", "", "")
+	require.Equal(t, http.StatusNotFound, code, "behind its flag")
+	client.CloseIdleConnections()
+	p.stop()
+}
+
+// TestWebConfig: TLS and users, in the file format of Prometheus' exporters.
+func TestWebConfig(t *testing.T) {
+	ca, address := testcert.New(t), freePort(t)
+	dir := t.TempDir()
+	certificates(t, dir, ca.Issue(t, "server", ""), ca)
+	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
+	require.NoError(t, err)
+	file := filepath.Join(dir, "web.yaml")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil,
+		"tls_server_config:\n  cert_file: tls.crt\n  key_file: tls.key\nbasic_auth_users:\n  prometheus: %s\n", hash), 0o600))
+	p := start(t, "--http-address", address, "--http-web-config", file)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: testcert.Pair{}.Client(t, ca)}}
+	defer client.CloseIdleConnections()
+	code, _ := get(t, client, "https://"+address+"/metrics", "prometheus", "secret")
+	require.Equal(t, http.StatusOK, code)
+	code, _ = get(t, client, "https://"+address+"/metrics", "prometheus", "wrong")
+	require.Equal(t, http.StatusUnauthorized, code)
+	code, _ = get(t, client, "https://"+address+"/healthz", "", "")
+	require.Equal(t, http.StatusUnauthorized, code)
+	client.CloseIdleConnections()
+	p.stop()
+}
+
+// activate runs a daemon with sockets as systemd hands them over.
+func (p *process) activate(names string, listeners ...net.Listener) {
+	p.cmd = exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ exec "$0" "$@"`,
+		fmt.Sprintf("/proc/%d/exe", os.Getpid())}, p.args...)...)
+	p.cmd.Env = append(p.env, "LISTEN_FDNAMES="+names, fmt.Sprintf("LISTEN_FDS=%d", len(listeners)))
+	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	for _, l := range listeners {
+		f, err := l.(interface{ File() (*os.File, error) }).File()
+		require.NoError(p.t, err)
+		defer f.Close()
+		p.cmd.ExtraFiles = append(p.cmd.ExtraFiles, f)
+	}
+	p.launch()
+}
+
+// TestSocketActivation: sockets of systemd replace those of the configuration,
+// and outlive the daemon.
+func TestSocketActivation(t *testing.T) {
+	ca := testcert.New(t)
+	files := certificates(t, t.TempDir(), ca.Issue(t, "server", ""), ca)
+	p := newProcess(t, append(files, "--roles-viewer", "cn:watcher", "--http-address", "127.0.0.1:1")...)
+	path := filepath.Join(p.dir, "activated")
+	local, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	defer local.Close()
+	var tcp [2]net.Listener
+	for i := range tcp {
+		tcp[i], err = net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer tcp[i].Close()
+	}
+	p.activate("control:control:metrics", local, tcp[0], tcp[1])
+	p.await("READY=1")
+	c, err := control.Dial("unix://" + path)
+	require.NoError(t, err)
+	defer c.Close()
+	require.Equal(t, healthpb.HealthCheckResponse_SERVING, healthOf(t, c, ""))
+	require.NoError(t, askTCP(t, tcp[0].Addr().String(), ca.Issue(t, "watcher", "").Client(t, ca)))
+	client := &http.Client{}
+	code, _ := get(t, client, "http://"+tcp[1].Addr().String()+"/readyz", "", "")
+	require.Equal(t, http.StatusOK, code)
+	client.CloseIdleConnections()
+	_, err = os.Lstat(p.socket)
+	require.ErrorIs(t, err, os.ErrNotExist, "the configured socket is not made")
+	p.stop()
+	_, err = os.Lstat(path)
+	require.NoError(t, err, "the socket is systemd's")
+
+	p.activate("control", local)
+	p.await("READY=1")
+	require.Equal(t, healthpb.HealthCheckResponse_SERVING, healthOf(t, c, ""), "the same client at the next daemon")
+	p.stop()
+}
+
+func TestSocketActivationRefuses(t *testing.T) {
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer tcp.Close()
+	for names, want := range map[string]string{
+		"control": "systemd handed over a TCP socket for the control plane: it needs tcp.certificate",
+		"nfcomms": `systemd handed over a socket "nfcomms"`,
+	} {
+		p := newProcess(t)
+		p.activate(names, tcp)
+		require.Equal(t, exitFailed, p.end())
+		require.Contains(t, p.log.String(), want)
+	}
+}
+
+// TestConnectionLimits: a listener that is full closes what comes at once, and
+// one user cannot take all of it.
+func TestConnectionLimits(t *testing.T) {
+	p := start(t, "--limits-connections", "3", "--limits-connections-per-user", "2")
+	first, second := p.client(), p.client()
+	require.NotZero(t, healthOf(t, first, ""))
+	require.NotZero(t, healthOf(t, second, ""))
+	third := p.client()
+	_, err := third.Health.Check(deadline(t), &healthpb.HealthCheckRequest{})
+	require.Equal(t, codes.Unavailable, status.Code(err), err)
+
+	var idle []net.Conn // never say a word, but take a place each
+	defer func() {
+		for _, c := range idle {
+			c.Close()
+		}
+	}()
+	for range 5 {
+		c, err := net.Dial("unix", p.socket)
+		require.NoError(t, err)
+		idle = append(idle, c)
+	}
+	require.NotZero(t, healthOf(t, first, ""), "who is in stays in")
+	require.NoError(t, second.Close())
+	require.Eventually(t, func() bool {
+		_, err := third.Health.Check(deadline(t), &healthpb.HealthCheckRequest{})
+		return err == nil
+	}, patience, 10e6)
+	p.stop()
+}
