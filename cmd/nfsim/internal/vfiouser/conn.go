@@ -83,7 +83,7 @@ func (c *Conn) receive(commands chan<- *message) error {
 		if m == nil {
 			return err
 		}
-		if m.bad == nil && m.Flags&typeMask == FlagReply {
+		if err == nil && m.Flags&typeMask == FlagReply {
 			c.deliver(m)
 			continue
 		}
@@ -104,7 +104,6 @@ func (c *Conn) Close() error { return c.conn.Close() }
 
 // handle answers one command.
 func (c *Conn) handle(m *message) {
-	defer m.close()
 	c.messages.Add(1)
 	var payload []byte
 	var files []int
@@ -112,6 +111,7 @@ func (c *Conn) handle(m *message) {
 	if err == nil {
 		payload, files, err = c.dispatch(m)
 	}
+	m.close()
 	if err != nil {
 		c.refused.Add(1)
 		level := slog.LevelWarn

@@ -44,7 +44,7 @@ func (f *framer) next() (*message, error) {
 	m.payload = make([]byte, h.Size-HeaderSize)
 	if err := f.fill(m, m.payload); err != nil {
 		m.close()
-		return nil, errors.Join(io.ErrUnexpectedEOF, err)
+		return nil, cutOff(err)
 	}
 	return m, nil
 }
@@ -59,18 +59,26 @@ func (f *framer) fill(m *message, p []byte) error {
 		if flags&syscall.MSG_CTRUNC != 0 && m.bad == nil {
 			m.bad = fmt.Errorf("descriptors were lost: %w", syscall.EMFILE)
 		}
+		if err == nil && n == 0 {
+			err = io.EOF
+		}
+		if err != nil && got > 0 {
+			return cutOff(err)
+		}
 		if err != nil {
 			return err
-		}
-		if n == 0 {
-			if got > 0 {
-				return io.ErrUnexpectedEOF
-			}
-			return io.EOF
 		}
 		got += n
 	}
 	return nil
+}
+
+// cutOff is the end of a connection in the middle of a message.
+func cutOff(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // collect keeps the descriptors of one control message, and closes those that
