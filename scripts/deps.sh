@@ -34,6 +34,7 @@ if command -v gcc >/dev/null && ! echo '#include <stdlib.h>' | gcc -E - >/dev/nu
 fi
 if [ "$what" = test ]; then
 	need git git
+	need systemd-analyze systemd
 	need mandoc mandoc
 	need clang-format-14 clang-format-14
 	need clang-14 clang-14 libclang-rt-14-dev
@@ -57,6 +58,11 @@ if [ "$what" = vm-debug ]; then
 	need bison bison
 	need flex flex
 	echo '#include <gelf.h>' | gcc -E - >/dev/null 2>&1 || missing+=(libelf-dev)
+fi
+
+# Prometheus is unpacked, not installed; the script says what is wrong.
+if [ "$what" = test ]; then
+	scripts/prometheus.sh >/dev/null
 fi
 
 [ ${#missing[@]} -eq 0 ] && exit 0
