@@ -1,0 +1,245 @@
+//go:build cgo
+
+package device_test
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/device"
+	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/pci"
+	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfioclient"
+	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
+)
+
+func TestBadOptions(t *testing.T) {
+	for _, o := range []device.Options{
+		{AreaSize: 0, Vectors: 1}, {AreaSize: 2048, Vectors: 1}, {AreaSize: 12288, Vectors: 1},
+		{AreaSize: 1 << 41, Vectors: 1}, {AreaSize: 4096, Vectors: 0}, {AreaSize: 4096, Vectors: 18},
+	} {
+		_, err := device.New(o)
+		require.Error(t, err, "%+v", o)
+	}
+}
+
+// TestRegisters: every register after power-on, and what it takes.
+func TestRegisters(t *testing.T) {
+	r := newRig(t, nil)
+	for _, c := range []struct {
+		at          uint64
+		reset       uint32
+		write, then uint32
+	}{
+		{pci.RegID, 0x314d434e, 1, 0x314d434e},
+		{pci.RegVersion, 0x10000, 1, 0x10000},
+		{pci.RegABI, 0x10000, 1, 0x10000},
+		{pci.RegCapabilities, 7, 0, 7},
+		{pci.RegStatus, 0, ^uint32(0), 0},
+		{pci.RegControl, 0, 7, 0},
+		{pci.RegEpoch, 0, 9, 0},
+		{pci.RegVectors, 1, 3, 3},
+		{pci.RegVectors, 3, 0, 3},
+		{pci.RegVectors, 3, 4, 3},
+		{pci.RegHoldoff, 0, 100, 100},
+		{pci.RegHoldoff, 100, ^uint32(0), 10000},
+		{pci.RegHostBeat, 0, 5, 0},
+		{pci.RegWatchdog, 0, 300, 300},
+		{pci.RegWatchdog, 300, ^uint32(0), 3600000},
+		{pci.RegDMAFaults, 0, 5, 0},
+		{pci.RegMessages, 0, 5, 0},
+		{0x034, 0, 5, 0}, {0x03c, 0, 5, 0}, {0x060, 0, 5, 0}, {0x0fc, 0, 5, 0}, {0x140, 0, 5, 0}, {0xffc, 0, 5, 0},
+		{pci.RegShapeChannels, 0, 64, 64},
+		{pci.RegShapeMailboxes, 0, 4, 4},
+		{pci.RegShapeIslands, 0, 2, 2},
+		{pci.RegShapeSlots, 0, 32, 32},
+		{pci.RegShapeWindow, 0, 8, 8},
+		{pci.RegShapeTimeout, 0, 1500, 1500},
+		{pci.RegShapeEMEM, 0, 1024, 1024},
+		{pci.RegShapeStatus, 0, 5, 0},
+		{pci.RegDoorbell, 0, 1, 0},
+		{pci.RegDoorbell + 60, 0, 1, 0},
+	} {
+		require.Equal(t, c.reset, r.reg(c.at), "register %#x", c.at)
+		r.setReg(c.at, c.write)
+		require.Equal(t, c.then, r.reg(c.at), "register %#x after a write of %#x", c.at, c.write)
+	}
+	r.boot()
+	require.Equal(t, device.Shape{Channels: 64, Mailboxes: 4, Islands: 2, Slots: 32, Window: 8,
+		TargetTimeout: 1500 * time.Millisecond, EMEM: 4 << 20}, *r.booted.Load())
+}
+
+// TestRegisterWidth: registers are accessed whole.
+func TestRegisterWidth(t *testing.T) {
+	r := newRig(t, nil)
+	for _, c := range []struct {
+		at uint64
+		n  int
+	}{{0, 1}, {0, 2}, {0, 8}, {1, 4}, {2, 4}, {pci.RegHoldoff, 2}, {pci.RegHoldoff, 8}} {
+		require.ErrorIs(t, r.Read(pci.BarRegisters, c.at, make([]byte, c.n)), syscall.EINVAL)
+		require.ErrorIs(t, r.Write(pci.BarRegisters, c.at, make([]byte, c.n)), syscall.EINVAL)
+	}
+}
+
+// TestLives goes through the state diagram of the specification.
+func TestLives(t *testing.T) {
+	r := newRig(t, nil)
+	state := func(want uint32) {
+		t.Helper()
+		require.Equal(t, want, r.reg(pci.RegStatus))
+	}
+	magic := func() (v uint32) {
+		v, err := r.Read32(pci.BarMailboxes, 0)
+		require.NoError(t, err)
+		return v
+	}
+	state(abi.DeviceOff)
+	require.Zero(t, magic())
+	r.boot()
+	state(abi.DeviceReady | pci.StatusDMA)
+	require.EqualValues(t, 1, r.reg(pci.RegEpoch))
+	require.EqualValues(t, abi.Magic, magic())
+	r.command(2) // no bus master
+	state(abi.DeviceReady)
+	r.command(6)
+	state(abi.DeviceReady | pci.StatusDMA)
+	r.control(pci.ControlQuiesce)
+	state(abi.DeviceReady)
+	require.EqualValues(t, pci.ControlQuiesce, r.reg(pci.RegControl))
+	r.control(pci.ControlReset)
+	state(abi.DeviceReady | pci.StatusDMA)
+	require.EqualValues(t, 2, r.reg(pci.RegEpoch))
+	require.NoError(t, r.Reset()) // of the bus
+	state(abi.DeviceOff)
+	require.Zero(t, r.reg(pci.RegEpoch))
+	require.Zero(t, magic())
+	r.control(pci.ControlQuiesce) // of nothing
+	state(abi.DeviceOff)
+	r.boot()
+	require.EqualValues(t, 3, r.reg(pci.RegEpoch))
+	require.NoError(t, r.Write(vfiouser.RegionConfig, 0x68, vfioclient.Words(uint16(1<<15)))) // function level
+	state(abi.DeviceOff)
+	var control [2]byte
+	require.NoError(t, r.Read(vfiouser.RegionConfig, 0x68, control[:]))
+	require.Zero(t, control)
+	r.boot()
+	require.EqualValues(t, 4, r.reg(pci.RegEpoch))
+	require.EqualValues(t, 4, r.dev.Lives())
+}
+
+// TestRefusedShapes: the old life is over, nothing comes after it, and the next
+// RESET may be better.
+func TestRefusedShapes(t *testing.T) {
+	r := newRig(t, nil)
+	for _, c := range []struct {
+		at     uint64
+		v      uint32
+		status abi.Status
+	}{
+		{pci.RegShapeSlots, 1000, abi.ErrInvalid},
+		{pci.RegShapeIslands, 17, abi.ErrInvalid},
+		{pci.RegShapeChannels, ^uint32(0), abi.ErrInvalid},
+		{pci.RegShapeEMEM, ^uint32(0), abi.ErrInvalid}, // 16 TiB
+		{pci.RegShapeSlots, 1 << 14, abi.ErrTooLarge},  // 16.5 MiB of mailboxes
+		{pci.RegShapeChannels, 1 << 24, abi.ErrTooLarge},
+	} {
+		r.boot()
+		r.setReg(c.at, c.v)
+		r.control(pci.ControlReset)
+		require.EqualValues(t, c.status, r.reg(pci.RegShapeStatus), "%#x = %d", c.at, c.v)
+		require.EqualValues(t, abi.DeviceOff, r.reg(pci.RegStatus))
+		require.Zero(t, r.reg(pci.RegEpoch))
+		r.setReg(c.at, 0)
+	}
+	r.boot()
+}
+
+// TestMailboxesByMessages: without a mapping BAR 2 is read and written in any
+// width.
+func TestMailboxesByMessages(t *testing.T) {
+	r := newRig(t, func(o *device.Options) { o.Map = false })
+	size, flags, file, err := r.Region(pci.BarMailboxes)
+	require.NoError(t, err)
+	require.EqualValues(t, 16<<20, size)
+	require.EqualValues(t, 3, flags)
+	require.Equal(t, -1, file)
+	want := []byte("0123456789abcdefghijklmnopqrstuvw")
+	for at := range uint64(9) {
+		for n := 1; n <= len(want); n++ {
+			require.NoError(t, r.PostWrite(pci.BarMailboxes, 1<<20+at, want[:n]))
+			got := make([]byte, n)
+			require.NoError(t, r.Read(pci.BarMailboxes, 1<<20+at, got))
+			require.Equal(t, want[:n], got)
+		}
+	}
+	require.ErrorIs(t, r.Read(pci.BarMailboxes, 16<<20-4, make([]byte, 5)), syscall.EINVAL)
+}
+
+// TestMSIXBar: the table is the bus's; pending bits are the device's.
+func TestMSIXBar(t *testing.T) {
+	r := newRig(t, nil)
+	r.setReg(pci.RegVectors, 2)
+	r.boot() // raises vector 0, which has no eventfd
+	pba := make([]byte, 8)
+	require.NoError(t, r.Read(pci.BarMSIX, pci.MSIXPBA, pba))
+	require.Equal(t, []byte{1, 0, 0, 0, 0, 0, 0, 0}, pba)
+	require.NoError(t, r.Write(pci.BarMSIX, 0, []byte{1, 2, 3, 4}))
+	require.NoError(t, r.Read(pci.BarMSIX, 0, pba))
+	require.Equal(t, make([]byte, 8), pba)
+}
+
+// TestWatchdog: a host that is silent loses its life, which takes its slots
+// with it; one that beats does not.
+func TestWatchdog(t *testing.T) {
+	r := newRig(t, nil)
+	bell := r.vector(0)
+	r.setReg(pci.RegWatchdog, 1000)
+	r.boot()
+	r.fired(bell)
+	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		r.setReg(pci.RegHostBeat, 1)
+	}
+	require.EqualValues(t, abi.DeviceReady|pci.StatusDMA, r.reg(pci.RegStatus))
+	start := time.Now()
+	r.until("the watchdog", func() bool { return r.reg(pci.RegStatus)&pci.StatusWatchdog != 0 })
+	require.Greater(t, time.Since(start), 500*time.Millisecond)
+	r.until("not busy", func() bool { return r.reg(pci.RegStatus)&pci.StatusBusy == 0 })
+	r.fired(bell)
+	require.EqualValues(t, abi.DeviceOff|pci.StatusWatchdog, r.reg(pci.RegStatus))
+	v, err := r.Read32(pci.BarMailboxes, 0)
+	require.NoError(t, err)
+	require.Zero(t, v, "the area of a life that is over")
+	require.EqualValues(t, 1000, r.reg(pci.RegWatchdog))
+	r.setReg(pci.RegWatchdog, 0)
+	r.boot()
+	require.EqualValues(t, abi.DeviceReady|pci.StatusDMA, r.reg(pci.RegStatus))
+}
+
+// TestVanish: registers read as ones and take nothing, until the client has
+// gone.
+func TestVanish(t *testing.T) {
+	r := newRig(t, nil)
+	r.boot()
+	r.dev.Vanish()
+	require.Equal(t, ^uint32(0), r.reg(pci.RegID))
+	r.setReg(pci.RegControl, pci.ControlReset)
+	require.Equal(t, ^uint32(0), r.reg(pci.RegStatus))
+	r.dev.PowerOff()
+	require.EqualValues(t, abi.Magic, r.reg(pci.RegID))
+	require.EqualValues(t, 1, r.dev.Lives())
+}
+
+// TestPowerOff forgets what a client set up.
+func TestPowerOff(t *testing.T) {
+	r := newRig(t, nil)
+	r.setReg(pci.RegHoldoff, 7)
+	r.boot()
+	require.NoError(t, r.MapDMA(0, 4096, 0, vfioclient.Readable, -1))
+	r.dev.PowerOff()
+	require.Zero(t, r.reg(pci.RegStatus))
+	require.Zero(t, r.reg(pci.RegHoldoff))
+	require.Zero(t, r.dev.Bus().Stats().Ranges)
+}
