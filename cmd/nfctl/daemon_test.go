@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -56,6 +58,23 @@ func (d *daemon) kill() {
 	}
 }
 
+// pause stops the daemon in the middle of what it does, all threads of it.
+func (d *daemon) pause() {
+	d.t.Helper()
+	require.NoError(d.t, d.cmd.Process.Signal(syscall.SIGSTOP))
+	require.Eventually(d.t, func() bool {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", d.cmd.Process.Pid))
+		for _, name := range threads {
+			text, readErr := os.ReadFile(name)
+			err = errors.Join(err, readErr)
+			if !bytes.Contains(text, []byte(") T ")) {
+				return false
+			}
+		}
+		return err == nil && len(threads) > 0
+	}, watchdog, time.Millisecond)
+}
+
 // TestDaemon uses the daemon, kills it and finds its successor.
 func TestDaemon(t *testing.T) {
 	d := newDaemon(t)
@@ -72,6 +91,10 @@ func TestDaemon(t *testing.T) {
 	require.Contains(t, do(exitOK, "doctor").out, "this user is admin")
 	require.Contains(t, do(exitOK, "version").out, "server ")
 	require.Contains(t, do(exitOK, "reset", "sim0").out, "epoch 2")
+	d.pause()
+	require.Contains(t, do(exitUnreachable, "send", "sim0", "loopback", "x", "--timeout", "100ms").err, "nobody can tell")
+	require.Contains(t, do(exitTimeout, "list", "--timeout", "100ms").err, "deadline")
+	require.NoError(t, d.cmd.Process.Signal(syscall.SIGCONT))
 	follow := startLive(t, "events", "-f", "--address", d.address)
 	follow.until(t, "state is ready")
 

@@ -64,6 +64,8 @@ func (d *doctor) server(ctx context.Context) []findingRecord {
 	case code == exitDenied:
 		d.reached = true
 		return one(statusError, err.Error(), "an administrator gives roles to users and groups in the daemon's configuration")
+	case code == exitUnreachable:
+		return one(statusError, "no server at "+d.address+": "+err.Error(), "see socket; the daemon's log: journalctl -u nfcommsd")
 	default:
 		return one(statusError, err.Error(), "see the daemon's log: journalctl -u nfcommsd")
 	}

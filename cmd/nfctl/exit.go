@@ -45,7 +45,7 @@ var exitTable = []exitRow{
 	{exitUsage, "usage", "bad input: flags, arguments, or a message that is too long; nothing was done"},
 	{exitNotFound, "not-found", "no such device, channel, program or process"},
 	{exitDenied, "denied", "the role is too low, or the socket may not be opened"},
-	{exitUnreachable, "unreachable", "no server answers at the address"},
+	{exitUnreachable, "unreachable", "no server answers at the address, or not in time to say what became of a message"},
 	{exitTimeout, "timeout", "the time of --timeout, or the target's own, ran out"},
 	{exitRefused, "refused", "not possible now, or not with this device: busy, draining, closed, not supported"},
 	{exitUnhealthy, "unhealthy", "health, doctor or drain did its work and found that not all is well"},
@@ -65,6 +65,9 @@ func usagef(format string, args ...any) error {
 
 // errUnhealthy ends a command that printed what is wrong.
 var errUnhealthy = errors.New("not all is well")
+
+// errUnanswered: the server took a message call and did not come back in time.
+var errUnanswered = errors.New("the server did not answer in time, and nobody can tell what became of the message")
 
 // unreachableError says that no server answers.
 type unreachableError struct {
@@ -86,6 +89,7 @@ var sentinelCodes = []struct {
 	code int
 }{
 	{errUnhealthy, exitUnhealthy},
+	{errUnanswered, exitUnreachable},
 	{syscall.EPIPE, exitPipe},
 	{fs.ErrPermission, exitDenied},
 	{nfcomms.ErrDeviceLost, exitDevice},

@@ -244,7 +244,7 @@ func (a *app) onChannel(ctx context.Context, c *control.Client, args []string, c
 	}
 	for {
 		if err := call(ctx, name); !errors.Is(err, nfcomms.ErrNotSubscribed) {
-			return err
+			return known(err)
 		}
 		_, err := c.Channels.OpenChannel(ctx, &nfcommsv1.OpenChannelRequest{Name: name})
 		switch {
@@ -256,6 +256,16 @@ func (a *app) onChannel(ctx context.Context, c *control.Client, args []string, c
 			return err
 		}
 	}
+}
+
+// known tells a time-out of which the server says that nothing was delivered from
+// one without an answer.
+func known(err error) error {
+	answered := errors.Is(err, nfcomms.ErrWithdrawn) || errors.Is(err, nfcomms.ErrTargetTimeout)
+	if errors.Is(err, context.DeadlineExceeded) && !answered {
+		return errUnanswered
+	}
+	return err
 }
 
 // openPause is the time between two looks at a channel that another opens.
