@@ -17,7 +17,8 @@ int nfc_buffer_fit(struct nfc_process *self, struct nfc_buffer *b,
 
 /*
  * Take a message from any port into message, or find a transfer offered there:
- * channel_read_any over all ports. Returns what that returns.
+ * channel_read_any over all ports, in turn from the one after *ch, which is
+ * NULL at first. Returns what that returns.
  */
 int nfc_read_ports(struct nfc_process *self, struct nfc_channel **ch,
 		   uint8_t message[NFC_PAYLOAD_SIZE], struct nfc_offer *offer);

@@ -12,12 +12,12 @@ enum {
  */
 void nfc_loopback_main(struct nfc_process *self)
 {
+	struct nfc_channel *ch = NULL;
 	struct nfc_buffer b = { 0 };
 	int rc = 0;
 
 	while (rc != -NFC_ESTOPPED) {
 		uint8_t message[NFC_PAYLOAD_SIZE];
-		struct nfc_channel *ch;
 		struct nfc_offer offer;
 
 		rc = nfc_read_ports(self, &ch, message, &offer);
@@ -110,12 +110,12 @@ static int sink_message(struct nfc_process *self, struct nfc_channel *ch,
  */
 void nfc_sink_main(struct nfc_process *self)
 {
+	struct nfc_channel *ch = NULL;
 	struct sink sink = { 0 };
 	int rc = 0;
 
 	while (rc != -NFC_ESTOPPED) {
 		uint8_t message[NFC_PAYLOAD_SIZE];
-		struct nfc_channel *ch;
 		struct nfc_offer offer;
 
 		rc = nfc_read_ports(self, &ch, message, &offer);
@@ -168,12 +168,12 @@ static int read_order(struct nfc_process *self, struct nfc_channel **ch,
  */
 void nfc_source_main(struct nfc_process *self)
 {
+	struct nfc_channel *ch = NULL;
 	struct nfc_buffer b = { 0 };
 	uint64_t have[2] = { 0 };
 	int rc = 0;
 
 	while (rc != -NFC_ESTOPPED) {
-		struct nfc_channel *ch;
 		uint64_t want[2] = { 0 };
 
 		rc = read_order(self, &ch, want);
@@ -200,13 +200,13 @@ void nfc_source_main(struct nfc_process *self)
  */
 void nfc_flood_main(struct nfc_process *self)
 {
+	struct nfc_channel *ch = NULL;
 	static const uint8_t zero[NFC_PAYLOAD_SIZE];
 	uint64_t indirect = 1ull << 63;
 	struct nfc_buffer b = { 0 };
 	int rc = 0;
 
 	while (rc != -NFC_ESTOPPED) {
-		struct nfc_channel *ch;
 		uint64_t want[2] = { 0 };
 
 		rc = read_order(self, &ch, want);

@@ -13,10 +13,13 @@ int nfc_buffer_fit(struct nfc_process *self, struct nfc_buffer *b, uint64_t size
 	return b->address ? 0 : -NFC_ENOMEM;
 }
 
-/* The port that has something, waiting for it. */
+/*
+ * The port that has something, waiting for it. channel_alt prefers the first of
+ * its list: the one after *ch goes there, so that none of them starves.
+ */
 static int any_port(struct nfc_process *self, struct nfc_channel **ch)
 {
-	uint32_t n = nfc_ports(self);
+	uint32_t n = nfc_ports(self), first = 0;
 	struct nfc_channel *few[8], **all = few;
 	uint64_t list = 0;
 	int i;
@@ -28,7 +31,10 @@ static int any_port(struct nfc_process *self, struct nfc_channel **ch)
 			return -NFC_ENOMEM;
 	}
 	for (uint32_t port = 0; port < n; port++)
-		all[port] = nfc_channel_of(self, port);
+		if (nfc_channel_of(self, port) == *ch)
+			first = port + 1;
+	for (uint32_t i = 0; i < n; i++)
+		all[i] = nfc_channel_of(self, (first + i) % n);
 	i = channel_alt(all, n, UINT64_MAX);
 	if (i >= 0)
 		*ch = all[i];
