@@ -122,7 +122,6 @@ static void shut_half(struct nfc_half *half, u8 why)
 	struct nfc_half_core *core = half->core;
 	struct nfc_op *op, *next;
 
-	half->shut |= why;
 	if (why == NFC_SHUT_HOST)
 		core->closed = true;
 	list_for_each_entry_safe(op, next, &half->queue, node) {
@@ -136,28 +135,51 @@ static void shut_half(struct nfc_half *half, u8 why)
 	nfc_half_push(half);
 }
 
-/* Some halves are closed, by the host or by the device's process. Must hold box. */
-void nfc_channel_shut(struct nfc_channel *ch, u32 halves, u8 why)
-{
-	int d;
-
-	for (d = NFC_H2D; d <= NFC_D2H; d++)
-		if (halves >> d & 1 && !(ch->half[d].shut & why))
-			shut_half(&ch->half[d], why);
-	nfc_channel_step(ch);
-}
-
-/* Halves that are closed here, quiet, and not yet said to be. Must hold box. */
-static u32 sayable(struct nfc_channel *ch)
+/* Halves that are closed for this reason. Must hold box. */
+static u32 shut_already(const struct nfc_channel *ch, u8 why)
 {
 	u32 halves = 0;
 	int d;
 
 	for (d = NFC_H2D; d <= NFC_D2H; d++)
-		if (ch->half[d].shut & NFC_SHUT_HOST &&
-		    !(ch->said >> d & 1) && nfc_half_quiet(&ch->half[d]))
+		if (ch->half[d].shut & why)
 			halves |= 1u << d;
 	return halves;
+}
+
+/* Some halves are closed, by the host or by the device's process. Must hold box. */
+void nfc_channel_shut(struct nfc_channel *ch, u32 halves, u8 why)
+{
+	int d;
+
+	halves &= ~shut_already(ch, why);
+	for (d = NFC_H2D; d <= NFC_D2H; d++)
+		if (halves >> d & 1)
+			ch->half[d].shut |= why;
+	for (d = NFC_H2D; d <= NFC_D2H; d++)
+		if (halves >> d & 1)
+			shut_half(&ch->half[d], why);
+	nfc_channel_step(ch);
+}
+
+/*
+ * Halves that are closed here, quiet, and not yet said to be. Both at once are
+ * said at once: a process that heard of one alone could still take what is
+ * being withdrawn on the other. Must hold box.
+ */
+static u32 sayable(struct nfc_channel *ch)
+{
+	u32 halves = 0, shut = 0;
+	int d;
+
+	for (d = NFC_H2D; d <= NFC_D2H; d++) {
+		if (ch->said >> d & 1 || !(ch->half[d].shut & NFC_SHUT_HOST))
+			continue;
+		shut |= 1u << d;
+		if (nfc_half_quiet(&ch->half[d]))
+			halves |= 1u << d;
+	}
+	return shut == NFC_BOTH && halves != NFC_BOTH ? 0 : halves;
 }
 
 /* Tell the device that some halves are not used any more. Must hold box. */
