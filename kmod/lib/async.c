@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+/* Operations that are handed over, and the events they give. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "library.h"
+
+enum {
+	BATCH = 32, /* operations or completions on the stack at once */
+};
+
+/* The opcode of each kind; kinds and opcodes are independent. */
+static const uint16_t opcodes[] = {
+	[NFCOMMS_SEND] = NFCOMMS_OP_SEND,
+	[NFCOMMS_RECEIVE] = NFCOMMS_OP_RECEIVE,
+	[NFCOMMS_SEND_IND] = NFCOMMS_OP_SEND_IND,
+	[NFCOMMS_RECEIVE_IND] = NFCOMMS_OP_RECEIVE_IND,
+	[NFCOMMS_NEXT] = NFCOMMS_OP_NEXT,
+	[NFCOMMS_CLOSE] = NFCOMMS_OP_CLOSE,
+};
+
+enum {
+	KINDS = sizeof(opcodes) / sizeof(opcodes[0]),
+};
+
+/* Translate a request; 0 or a negative errno. */
+static int translate(const struct nfcomms_request *r, struct nfcomms_op *op)
+{
+	memset(op, 0, sizeof(*op));
+	if (r->kind >= KINDS || !opcodes[r->kind])
+		return -EINVAL;
+	op->opcode = opcodes[r->kind];
+	op->channel = r->channel;
+	op->user_data = r->token;
+	switch (r->kind) {
+	case NFCOMMS_SEND:
+		if (r->size > NFCOMMS_MESSAGE_MAX)
+			return -E2BIG;
+		if (r->size)
+			memcpy(op->payload, r->data, r->size);
+		op->length = r->size;
+		break;
+	case NFCOMMS_RECEIVE:
+		op->length = NFCOMMS_MESSAGE_MAX;
+		break;
+	case NFCOMMS_SEND_IND:
+	case NFCOMMS_RECEIVE_IND:
+		op->address = r->size ? (uintptr_t)r->data : 0;
+		op->length = r->size;
+		break;
+	case NFCOMMS_CLOSE:
+		if (!r->size ||
+		    r->size & ~(uint64_t)(NFCOMMS_SENDING | NFCOMMS_RECEIVING))
+			return -EINVAL;
+		op->flags = (uint16_t)r->size;
+		break;
+	}
+	return 0;
+}
+
+/* Hand over one batch: how many were taken, or a negative errno. */
+static int submit_batch(const struct nfcomms_dev *dev, struct nfcomms_op *ops,
+			unsigned int count)
+{
+	struct nfcomms_submit submit = { .size = sizeof(submit),
+					 .count = count,
+					 .ops = (uintptr_t)ops,
+					 .op_size = sizeof(*ops) };
+	int rc;
+
+	rc = device_ioctl(dev, NFCOMMS_IOC_SUBMIT, &submit);
+	return rc ? rc : (int)submit.accepted;
+}
+
+int nfcomms_submit(struct nfcomms_dev *dev,
+		   const struct nfcomms_request *requests, unsigned int count)
+{
+	struct nfcomms_op ops[BATCH];
+	unsigned int done = 0, n;
+	int rc = 0, taken;
+
+	while (done < count && !rc) {
+		for (n = 0; n < BATCH && done + n < count; n++) {
+			rc = translate(&requests[done + n], &ops[n]);
+			if (rc)
+				break;
+		}
+		taken = n ? submit_batch(dev, ops, n) : 0;
+		if (taken < 0)
+			return done ? (int)done : taken;
+		done += (unsigned int)taken;
+		if ((unsigned int)taken < n)
+			break;
+	}
+	return rc && !done ? rc : (int)done;
+}
+
+static uint32_t kind_of(uint16_t opcode)
+{
+	uint32_t kind;
+
+	for (kind = 1; kind < KINDS; kind++) {
+		if (opcodes[kind] == opcode)
+			return kind;
+	}
+	return 0;
+}
+
+static void translate_back(const struct nfcomms_completion *c,
+			   struct nfcomms_event *e)
+{
+	*e = (struct nfcomms_event){
+		.token = c->user_data,
+		.kind = kind_of(c->opcode),
+		.channel = c->channel,
+		.result = completion_result(c),
+		.indirect = !!(c->flags & NFCOMMS_INDIRECT),
+		.size = c->length,
+	};
+	completion_failure(c, &e->failure);
+	memcpy(e->message, c->payload, sizeof(e->message));
+}
+
+int nfcomms_events(struct nfcomms_dev *dev, struct nfcomms_event *events,
+		   unsigned int max)
+{
+	struct nfcomms_completion c[BATCH];
+	unsigned int want = max < BATCH ? max : BATCH;
+	unsigned int i, n;
+	ssize_t got;
+
+	if (!max)
+		return -EINVAL;
+	do {
+		got = read(dev->fd, c, want * sizeof(c[0]));
+	} while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	if (!got)
+		return -ENODEV;
+	n = (unsigned int)((size_t)got / sizeof(c[0]));
+	for (i = 0; i < n; i++)
+		translate_back(&c[i], &events[i]);
+	return (int)n;
+}
+
+int nfcomms_cancel(struct nfcomms_dev *dev, uint64_t token)
+{
+	struct nfcomms_cancel cancel = { .size = sizeof(cancel),
+					 .user_data = token };
+
+	return device_ioctl(dev, NFCOMMS_IOC_CANCEL, &cancel);
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+/* Messages and transfers, waited for in the kernel. */
+#include <errno.h>
+#include <string.h>
+
+#include "library.h"
+
+static int send_message(struct nfcomms_dev *dev, uint32_t channel,
+			const void *message, size_t size, uint16_t flags)
+{
+	struct nfcomms_op op = { .opcode = NFCOMMS_OP_SEND,
+				 .flags = flags,
+				 .channel = channel,
+				 .length = size };
+	struct nfcomms_completion c = { 0 };
+	int rc;
+
+	if (size > NFCOMMS_MESSAGE_MAX)
+		return -E2BIG;
+	if (size)
+		memcpy(op.payload, message, size);
+	rc = device_call(dev, &op, &c);
+	return c.flags & NFCOMMS_NOT_NOW ? -EAGAIN : rc;
+}
+
+int nfcomms_send(struct nfcomms_dev *dev, uint32_t channel, const void *message,
+		 size_t size)
+{
+	return send_message(dev, channel, message, size, 0);
+}
+
+int nfcomms_try_send(struct nfcomms_dev *dev, uint32_t channel,
+		     const void *message, size_t size)
+{
+	return send_message(dev, channel, message, size, NFCOMMS_NOWAIT);
+}
+
+static int receive_message(struct nfcomms_dev *dev, uint32_t channel,
+			   void *message, size_t size, uint16_t flags)
+{
+	struct nfcomms_op op = { .opcode = NFCOMMS_OP_RECEIVE,
+				 .flags = flags,
+				 .channel = channel };
+	struct nfcomms_completion c = { 0 };
+	int rc;
+
+	op.length = size < NFCOMMS_MESSAGE_MAX ? size : NFCOMMS_MESSAGE_MAX;
+	rc = device_call(dev, &op, &c);
+	if (c.flags & NFCOMMS_NOT_NOW)
+		return -EAGAIN;
+	if (rc)
+		return rc;
+	if (c.length > op.length)
+		return -EPROTO;
+	if (c.length)
+		memcpy(message, c.payload, c.length);
+	return (int)c.length;
+}
+
+int nfcomms_receive(struct nfcomms_dev *dev, uint32_t channel, void *message,
+		    size_t size)
+{
+	return receive_message(dev, channel, message, size, 0);
+}
+
+int nfcomms_try_receive(struct nfcomms_dev *dev, uint32_t channel,
+			void *message, size_t size)
+{
+	return receive_message(dev, channel, message, size, NFCOMMS_NOWAIT);
+}
+
+static int move(struct nfcomms_dev *dev, uint16_t opcode, uint32_t channel,
+		const void *data, uint64_t size, struct nfcomms_failure *failure)
+{
+	struct nfcomms_op op = { .opcode = opcode,
+				 .channel = channel,
+				 .length = size };
+	struct nfcomms_completion c = { 0 };
+	int rc;
+
+	op.address = size ? (uintptr_t)data : 0;
+	rc = device_call(dev, &op, &c);
+	completion_failure(&c, failure);
+	return rc;
+}
+
+int nfcomms_send_ind(struct nfcomms_dev *dev, uint32_t channel, const void *data,
+		     uint64_t size, struct nfcomms_failure *failure)
+{
+	return move(dev, NFCOMMS_OP_SEND_IND, channel, data, size, failure);
+}
+
+int nfcomms_receive_ind(struct nfcomms_dev *dev, uint32_t channel, void *data,
+			uint64_t size, struct nfcomms_failure *failure)
+{
+	return move(dev, NFCOMMS_OP_RECEIVE_IND, channel, data, size, failure);
+}
+
+int nfcomms_next(struct nfcomms_dev *dev, uint32_t channel,
+		 struct nfcomms_offer *out)
+{
+	struct nfcomms_op op = { .opcode = NFCOMMS_OP_NEXT, .channel = channel };
+	struct nfcomms_completion c;
+	int rc;
+
+	rc = device_call(dev, &op, &c);
+	if (rc)
+		return rc;
+	out->size = c.length;
+	out->indirect = !!(c.flags & NFCOMMS_INDIRECT);
+	return 0;
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+/* Opening and describing a device, and what all calls share. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "library.h"
+
+/* The errno of each status; the table is bridge/status.go. */
+static const int errnos[NFC_STATUS_COUNT] = {
+	[NFC_ECLOSED] = EPIPE,	       [NFC_ETIMEOUT] = ETIMEDOUT,
+	[NFC_ESIZE] = EMSGSIZE,	       [NFC_EKIND] = EPROTOTYPE,
+	[NFC_ETOOLARGE] = E2BIG,       [NFC_ERANGE] = ERANGE,
+	[NFC_EPROTO] = EPROTO,	       [NFC_EDMA] = EIO,
+	[NFC_EABORTED] = ECONNABORTED, [NFC_EWITHDRAWN] = ECANCELED,
+	[NFC_ENOTARGET] = ENXIO,       [NFC_EBUSY] = EBUSY,
+	[NFC_ENOPROGRAM] = ENOENT,     [NFC_EABI] = ENOEXEC,
+	[NFC_ENOMEM] = ENOMEM,	       [NFC_EINVAL] = EINVAL,
+	[NFC_ENOTSUP] = EOPNOTSUPP,    [NFC_ESTOPPED] = EINTR,
+	[NFC_ERESET] = ENODEV,	       [NFC_EFAULT] = EHOSTDOWN,
+};
+
+static const struct {
+	int value;
+	const char *text;
+} meanings[] = {
+	{ EPIPE, "closed" },
+	{ ETIMEDOUT, "target not ready in time" },
+	{ EMSGSIZE, "sizes differ" },
+	{ EPROTOTYPE, "one end sends a message, the other a transfer" },
+	{ E2BIG, "too large" },
+	{ ERANGE, "outside device memory" },
+	{ EPROTO, "protocol violation" },
+	{ EIO, "page not reachable by DMA" },
+	{ ECONNABORTED, "transfer aborted" },
+	{ ECANCELED, "withdrawn" },
+	{ ENXIO, "no such target" },
+	{ EBUSY, "in use" },
+	{ ENOENT, "no such program, channel or device" },
+	{ ENOEXEC, "built for another ABI" },
+	{ ENOMEM, "out of memory, or over the limit of locked memory (ulimit "
+		  "-l)" },
+	{ EINVAL, "invalid argument" },
+	{ EOPNOTSUPP, "not supported" },
+	{ EINTR, "interrupted, nothing was delivered" },
+	{ ENODEV, "device lost" },
+	{ EHOSTDOWN, "device in fault" },
+	{ EAGAIN, "not now" },
+	{ EFAULT, "memory cannot be used" },
+	{ EPERM, "needs CAP_SYS_ADMIN" },
+	{ EACCES, "permission denied: join the group nfcomms" },
+	{ ENOTTY, "no device of the module nfcomms" },
+};
+
+const char *nfcomms_strerror(int result)
+{
+	size_t i;
+
+	if (result >= 0)
+		return "success";
+	for (i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++) {
+		if (meanings[i].value == -result)
+			return meanings[i].text;
+	}
+	return "unexpected error";
+}
+
+static int status_result(uint32_t status)
+{
+	if (status >= NFC_STATUS_COUNT)
+		return -EPROTO;
+	return -errnos[status];
+}
+
+int completion_result(const struct nfcomms_completion *c)
+{
+	if (c->error)
+		return -(int)c->error;
+	return status_result(c->status);
+}
+
+void completion_failure(const struct nfcomms_completion *c,
+			struct nfcomms_failure *failure)
+{
+	if (!failure)
+		return;
+	failure->processed = c->processed;
+	failure->outstanding = c->outstanding;
+	failure->peer_size = c->peer_size;
+	failure->list = c->list;
+	failure->entry = c->entry;
+}
+
+int device_ioctl(const struct nfcomms_dev *dev, unsigned long number,
+		 void *argument)
+{
+	int rc;
+
+	do {
+		rc = ioctl(dev->fd, number, argument);
+	} while (rc < 0 && errno == EINTR);
+	return rc < 0 ? -errno : 0;
+}
+
+int device_call(const struct nfcomms_dev *dev, const struct nfcomms_op *op,
+		struct nfcomms_completion *out)
+{
+	struct nfcomms_call call = { .size = sizeof(call), .op = *op };
+
+	/* A signal is the caller's: it took the operation back. */
+	if (ioctl(dev->fd, NFCOMMS_IOC_CALL, &call) < 0)
+		return -errno;
+	if (out)
+		*out = call.completion;
+	return completion_result(&call.completion);
+}
+
+/* Write the path of an address; 0 or a negative errno. */
+static int node_path(const char *address, char *path, size_t size)
+{
+	const char *number = address;
+	int n;
+
+	if (!strncmp(number, "dev:", 4))
+		number += 4;
+	if (strchr(number, '/'))
+		n = snprintf(path, size, "%s", number);
+	else if (*number && strspn(number, "0123456789") == strlen(number))
+		n = snprintf(path, size, "/dev/nfcomms%s", number);
+	else
+		return -EINVAL;
+	return n < (int)size ? 0 : -ENAMETOOLONG;
+}
+
+static int read_info(const struct nfcomms_dev *dev, struct nfcomms_info *info)
+{
+	int rc;
+
+	memset(info, 0, sizeof(*info));
+	info->size = sizeof(*info);
+	rc = device_ioctl(dev, NFCOMMS_IOC_INFO, info);
+	if (rc)
+		return rc;
+	return info->uapi >> 16 == NFCOMMS_UAPI_MAJOR ? 0 : -ENOEXEC;
+}
+
+int nfcomms_open_fd(int fd, struct nfcomms_dev **dev)
+{
+	struct nfcomms_dev *opened;
+	struct nfcomms_info info;
+	int rc;
+
+	if (!dev)
+		return -EINVAL;
+	opened = malloc(sizeof(*opened));
+	if (!opened)
+		return -ENOMEM;
+	opened->fd = fd;
+	rc = read_info(opened, &info);
+	if (rc) {
+		free(opened);
+		return rc;
+	}
+	*dev = opened;
+	return 0;
+}
+
+int nfcomms_open(const char *address, struct nfcomms_dev **dev)
+{
+	char path[256];
+	int fd, rc;
+
+	if (!address || !dev)
+		return -EINVAL;
+	rc = node_path(address, path, sizeof(path));
+	if (rc)
+		return rc;
+	fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	rc = nfcomms_open_fd(fd, dev);
+	if (rc)
+		close(fd);
+	return rc;
+}
+
+void nfcomms_close(struct nfcomms_dev *dev)
+{
+	if (!dev)
+		return;
+	close(dev->fd);
+	free(dev);
+}
+
+int nfcomms_fd(const struct nfcomms_dev *dev)
+{
+	return dev->fd;
+}
+
+int nfcomms_describe(struct nfcomms_dev *dev, struct nfcomms_description *out)
+{
+	struct nfcomms_info info;
+	int rc;
+
+	rc = read_info(dev, &info);
+	if (rc)
+		return rc;
+	*out = (struct nfcomms_description){
+		.abi = info.abi,
+		.epoch = info.epoch,
+		.channels = info.channels,
+		.mailboxes = info.mailboxes,
+		.islands = info.islands,
+		.slots = info.slots,
+		.window = info.window,
+		.contexts = info.contexts,
+		.can_load = !!(info.capabilities & NFC_CAP_LOAD),
+		.max_operations = info.max_operations,
+		.max_transfer = info.max_transfer,
+		.memlock_limit = info.memlock_limit,
+		.memlock_used = info.memlock_used,
+	};
+	memcpy(out->driver, info.driver, sizeof(out->driver));
+	out->driver[sizeof(out->driver) - 1] = 0;
+	return 0;
+}
+
+int nfcomms_health(struct nfcomms_dev *dev, struct nfcomms_heartbeat *out)
+{
+	struct nfcomms_health health = { .size = sizeof(health) };
+	int rc;
+
+	rc = device_ioctl(dev, NFCOMMS_IOC_HEALTH, &health);
+	if (rc)
+		return rc;
+	*out = (struct nfcomms_heartbeat){
+		.beat = health.beat,
+		.age_ns = health.age_ns,
+		.diagnostic = health.diagnostic,
+		.processes = health.processes,
+		.messages = health.messages,
+		.bytes = health.bytes,
+		.parked = health.parked,
+	};
+	switch (health.state) {
+	case NFCOMMS_STATE_READY:
+		return 0;
+	case NFCOMMS_STATE_FAULT:
+		return -EHOSTDOWN;
+	default:
+		return -ENODEV;
+	}
+}
+
+int nfcomms_reset(struct nfcomms_dev *dev)
+{
+	struct nfcomms_reset reset = { .size = sizeof(reset) };
+
+	return device_ioctl(dev, NFCOMMS_IOC_RESET, &reset);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libnfcomms: channels to processes on a device, from C.
+ *
+ * A channel's far end is a target, a process on the device. A message of 0 to
+ * 56 bytes and a transfer of any size are each a rendezvous: a call that returns
+ * 0 has been delivered, one that returns an error has not and will not be. The
+ * only exception is a message that ends with -ENODEV: nobody can tell.
+ *
+ * Every call returns 0 or a positive result, or a negative errno; the meaning of
+ * each stands at nfcomms_strerror(). All calls are safe from any thread. Memory
+ * given to a call is the device's until the call returns, or its event was
+ * taken: it must not be unmapped, and what is written to it may or may not be
+ * sent.
+ *
+ * Blocking calls wait in the kernel. A signal takes the operation back and they
+ * return -EINTR: nothing was delivered (as with SA_RESTART). Where a call has to
+ * end at a certain time use the asynchronous calls further down, whose events
+ * come through one pollable descriptor.
+ */
+#ifndef LIBNFCOMMS_H
+#define LIBNFCOMMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NFCOMMS_API __attribute__((visibility("default")))
+
+enum {
+	NFCOMMS_MESSAGE_MAX = 56, /* bytes in a message */
+	NFCOMMS_NAME_SIZE = 24, /* room for a program's name and its NUL */
+};
+
+/* An open device. What it starts and subscribes ends with it. */
+struct nfcomms_dev;
+
+/*
+ * Open a device: "dev:0" or "0" is /dev/nfcomms0, anything with a slash is the
+ * path of a device node. -ENOENT: no such device, or the module is not loaded
+ * (modprobe nfcomms). -EACCES: not in the group nfcomms. -ENOTTY: another kind of
+ * file. -ENOEXEC: the module speaks another interface.
+ */
+NFCOMMS_API int nfcomms_open(const char *address, struct nfcomms_dev **dev);
+
+/*
+ * Take over an open descriptor of a device node, for instance one that another
+ * process passed. The library closes it with the device; after an error it stays
+ * the caller's. The file must be O_NONBLOCK for nfcomms_events() to return
+ * without events.
+ */
+NFCOMMS_API int nfcomms_open_fd(int fd, struct nfcomms_dev **dev);
+
+/*
+ * Close a device. Operations end, channels close, processes stop. No other
+ * thread may be in a call. NULL is allowed.
+ */
+NFCOMMS_API void nfcomms_close(struct nfcomms_dev *dev);
+
+/* What the device is; it changes with a reset only. */
+struct nfcomms_description {
+	uint32_t abi; /* of the firmware, major << 16 | minor */
+	uint32_t epoch; /* counts resets */
+	uint32_t channels; /* target ids are below this */
+	uint32_t mailboxes;
+	uint32_t islands;
+	uint32_t slots; /* per ring */
+	uint32_t window; /* gather lists in flight per transfer */
+	uint32_t contexts; /* processes the device can run */
+	uint32_t can_load; /* nfcomms_load() works */
+	uint32_t max_operations; /* in flight per open device */
+	uint64_t max_transfer; /* bytes */
+	uint64_t memlock_limit; /* bytes this process may pin; ~0: no limit */
+	uint64_t memlock_used; /* bytes it has pinned */
+	char driver[24]; /* version of the kernel module */
+};
+
+NFCOMMS_API int nfcomms_describe(struct nfcomms_dev *dev,
+				 struct nfcomms_description *out);
+
+/* The device's last heartbeat. */
+struct nfcomms_heartbeat {
+	uint64_t beat; /* counts up */
+	uint64_t age_ns; /* since it was seen */
+	uint32_t diagnostic; /* health of the parts, see nfc_abi.h */
+	uint32_t processes; /* running */
+	uint64_t messages; /* taken from the host */
+	uint64_t bytes; /* moved by the DMA engines */
+	uint64_t parked; /* requests waiting for a target */
+};
+
+/*
+ * -EHOSTDOWN: the device broke the protocol and is out of use until a reset.
+ * -ENODEV: it is silent, in reset, or gone; out is filled all the same.
+ */
+NFCOMMS_API int nfcomms_health(struct nfcomms_dev *dev,
+			       struct nfcomms_heartbeat *out);
+
+/*
+ * Fence the device, end every operation of all its users with -ENODEV and boot
+ * it anew. Old channels stay unusable. -EPERM without CAP_SYS_ADMIN.
+ */
+NFCOMMS_API int nfcomms_reset(struct nfcomms_dev *dev);
+
+/* A process on the device; port i has target first + i. */
+struct nfcomms_process {
+	uint64_t id;
+	uint32_t first;
+	uint32_t targets;
+};
+
+/*
+ * Run a program as a process with so many targets, from first on; 0 lets the
+ * device choose. -ENOENT: no such program. -EBUSY: a target is held by another
+ * process. -ENOMEM: no context is free.
+ */
+NFCOMMS_API int nfcomms_start(struct nfcomms_dev *dev, const char *program,
+			      uint32_t first, uint32_t targets,
+			      uint64_t argument, struct nfcomms_process *out);
+
+/* Stop a process and wait until it has. -EINVAL: not one of this device's. */
+NFCOMMS_API int nfcomms_stop(struct nfcomms_dev *dev, uint64_t process);
+
+/*
+ * Load the programs of an image; name takes the first one's. -ENOEXEC: built for
+ * another ABI. -EOPNOTSUPP: the device cannot.
+ */
+NFCOMMS_API int nfcomms_load(struct nfcomms_dev *dev, const void *image,
+			     size_t size, char name[NFCOMMS_NAME_SIZE]);
+
+/* The name of the program of this index; -ENOENT behind the last one. */
+NFCOMMS_API int nfcomms_program(struct nfcomms_dev *dev, uint32_t index,
+				char name[NFCOMMS_NAME_SIZE]);
+
+/*
+ * Open the channel to a target and return its number, which stands for it in
+ * the calls below. -ENXIO: no process holds the target. -EBUSY: subscribed
+ * already.
+ */
+NFCOMMS_API int nfcomms_subscribe(struct nfcomms_dev *dev, uint32_t target,
+				  uint32_t *channel);
+
+enum nfcomms_half {
+	NFCOMMS_SENDING = 1 << 0,
+	NFCOMMS_RECEIVING = 1 << 1,
+};
+
+/*
+ * Close halves of a channel. What waits there ends with -EPIPE. The channel is
+ * gone when both halves are; closing what is closed is no error.
+ */
+NFCOMMS_API int nfcomms_unsubscribe(struct nfcomms_dev *dev, uint32_t channel,
+				    unsigned int halves);
+
+/* Where a transfer stopped, or what it met. */
+struct nfcomms_failure {
+	uint64_t processed; /* bytes moved before, though not delivered */
+	uint64_t outstanding; /* bytes that were still to move */
+	uint64_t peer_size; /* -EMSGSIZE: the device's; -ENOMEM: bytes that may be pinned */
+	uint32_t list; /* gather list that failed */
+	uint32_t entry; /* entry in it */
+};
+
+/*
+ * Give a message of at most NFCOMMS_MESSAGE_MAX bytes; 0 once the target took it.
+ * -E2BIG: too long. -EPIPE: closed. -EPROTOTYPE: the target wants a transfer.
+ */
+NFCOMMS_API int nfcomms_send(struct nfcomms_dev *dev, uint32_t channel,
+			     const void *message, size_t size);
+
+/* The same if the target waits for it now, else -EAGAIN: nothing was sent. */
+NFCOMMS_API int nfcomms_try_send(struct nfcomms_dev *dev, uint32_t channel,
+				 const void *message, size_t size);
+
+/*
+ * Take a message and return its length. -E2BIG: it is longer than size, and
+ * stays offered. -EBUSY: another call receives.
+ */
+NFCOMMS_API int nfcomms_receive(struct nfcomms_dev *dev, uint32_t channel,
+				void *message, size_t size);
+
+/* The same if one is offered now, else -EAGAIN. */
+NFCOMMS_API int nfcomms_try_receive(struct nfcomms_dev *dev, uint32_t channel,
+				    void *message, size_t size);
+
+/*
+ * Give a transfer; 0 once the target holds all bytes. The device reads them
+ * itself. failure may be NULL. -EMSGSIZE: the target wants another size.
+ * -ENOMEM: more than may be locked (ulimit -l), or the device is full. -EFAULT:
+ * not all of it can be read. -EIO: DMA could not reach a page.
+ */
+NFCOMMS_API int nfcomms_send_ind(struct nfcomms_dev *dev, uint32_t channel,
+				 const void *data, uint64_t size,
+				 struct nfcomms_failure *failure);
+
+/* Take a transfer of exactly this size; errors as of nfcomms_send_ind(). */
+NFCOMMS_API int nfcomms_receive_ind(struct nfcomms_dev *dev, uint32_t channel,
+				    void *data, uint64_t size,
+				    struct nfcomms_failure *failure);
+
+/* What the device holds ready on a channel. */
+struct nfcomms_offer {
+	uint64_t size; /* bytes */
+	uint32_t indirect; /* 1: a transfer, 0: a message */
+};
+
+/* Wait for the device's next offer and look at it; it stays offered. */
+NFCOMMS_API int nfcomms_next(struct nfcomms_dev *dev, uint32_t channel,
+			     struct nfcomms_offer *out);
+
+/*
+ * Asynchronous calls. nfcomms_submit() hands operations over and does not wait.
+ * Each gives exactly one event, which nfcomms_events() takes; the descriptor
+ * polls as readable while there are some.
+ */
+enum nfcomms_kind {
+	NFCOMMS_SEND = 1, /* the message at data */
+	NFCOMMS_RECEIVE = 2, /* a message; it comes in the event */
+	NFCOMMS_SEND_IND = 3, /* the transfer at data */
+	NFCOMMS_RECEIVE_IND = 4, /* a transfer to data */
+	NFCOMMS_NEXT = 5, /* look at the next offer */
+	NFCOMMS_CLOSE = 6, /* the halves in size, enum nfcomms_half */
+};
+
+struct nfcomms_request {
+	uint32_t kind; /* enum nfcomms_kind */
+	uint32_t channel;
+	uint64_t token; /* comes back in the event */
+	void *data; /* not written by a send */
+	uint64_t size; /* bytes */
+};
+
+struct nfcomms_event {
+	uint64_t token;
+	uint32_t kind;
+	uint32_t channel;
+	int32_t result; /* 0, or a negative errno; -ECANCELED: cancelled */
+	uint32_t indirect; /* NFCOMMS_NEXT: a transfer is offered */
+	uint64_t size; /* bytes received or offered */
+	struct nfcomms_failure failure;
+	unsigned char message[NFCOMMS_MESSAGE_MAX];
+};
+
+/* The descriptor to poll. It stays the library's. */
+NFCOMMS_API int nfcomms_fd(const struct nfcomms_dev *dev);
+
+/*
+ * Hand over count requests, in their order, and return how many were taken.
+ * With less than count the next one is at fault, and handing that over first
+ * gives its error: -EINVAL, -E2BIG, -ENOENT (no such channel), -EAGAIN (too many
+ * in flight).
+ */
+NFCOMMS_API int nfcomms_submit(struct nfcomms_dev *dev,
+			       const struct nfcomms_request *requests,
+			       unsigned int count);
+
+/*
+ * Take at most max events that are there and return how many: 0 if there is
+ * none. -ENODEV: the device is gone and the last event was taken.
+ */
+NFCOMMS_API int nfcomms_events(struct nfcomms_dev *dev,
+			       struct nfcomms_event *events, unsigned int max);
+
+/*
+ * Take back what carries a token: what was not taken by the target is
+ * withdrawn, what moves is aborted. Does not wait: the event tells how it ended.
+ * -ENOENT: nothing carries it, perhaps because its event is there.
+ */
+NFCOMMS_API int nfcomms_cancel(struct nfcomms_dev *dev, uint64_t token);
+
+/*
+ * What a result means, in English. Beside those named above: -ETIMEDOUT the
+ * target was not ready in time, -ERANGE outside device memory, -EPROTO the
+ * device says the host broke the protocol, -ECONNABORTED transfer aborted,
+ * -ECANCELED withdrawn.
+ */
+NFCOMMS_API const char *nfcomms_strerror(int result);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LIBNFCOMMS_H */

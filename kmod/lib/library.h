@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the library share. */
+#ifndef LIBRARY_H
+#define LIBRARY_H
+
+#include "libnfcomms.h"
+#include "../uapi/nfcomms.h"
+#include "../../firmware/nfc_abi.h"
+
+#define LIBRARY_HIDDEN __attribute__((visibility("hidden")))
+
+struct nfcomms_dev {
+	int fd;
+};
+
+/* An ioctl that a signal does not end: 0 or a negative errno. */
+LIBRARY_HIDDEN int device_ioctl(const struct nfcomms_dev *dev,
+				unsigned long number, void *argument);
+/* 0 or the negative errno of a completion. */
+LIBRARY_HIDDEN int completion_result(const struct nfcomms_completion *c);
+/* Fill failure, which may be NULL, from a completion. */
+LIBRARY_HIDDEN void completion_failure(const struct nfcomms_completion *c,
+				       struct nfcomms_failure *failure);
+/*
+ * Make one operation and wait for it: 0 or a negative errno. Without out the
+ * caller wants no more than that.
+ */
+LIBRARY_HIDDEN int device_call(const struct nfcomms_dev *dev,
+			       const struct nfcomms_op *op,
+			       struct nfcomms_completion *out);
+
+#endif

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../../firmware/test/harness.h"
+#include "fake.h"
+
+enum {
+	FAKE_FD = 77,
+};
+
+struct fake fake;
+
+void fake_reset(void)
+{
+	memset(&fake, 0, sizeof(fake));
+	fake.uapi = NFCOMMS_UAPI_MAJOR << 16;
+	fake.accepts = ~0u;
+}
+
+static int answer(int error)
+{
+	if (!error)
+		return 0;
+	errno = error;
+	return -1;
+}
+
+/* Is this call one that a signal interrupts? */
+static bool interrupted(void)
+{
+	if (!fake.interrupts)
+		return false;
+	fake.interrupts--;
+	return true;
+}
+
+static bool zero(const void *at, size_t size)
+{
+	const unsigned char *p = at;
+
+	while (size && !*p) {
+		p++;
+		size--;
+	}
+	return !size;
+}
+
+int fake_open(const char *path, int flags)
+{
+	snprintf(fake.path, sizeof(fake.path), "%s", path);
+	fake.open_flags = flags;
+	return fake.open_error ? answer(fake.open_error) : FAKE_FD;
+}
+
+int fake_close(int fd)
+{
+	CHECK_EQ(fd, FAKE_FD);
+	fake.closes++;
+	return 0;
+}
+
+static int info(struct nfcomms_info *i)
+{
+	CHECK_EQ(i->size, sizeof(*i));
+	CHECK(zero(&i->uapi, sizeof(*i) - sizeof(i->size)));
+	*i = fake.info;
+	i->size = sizeof(*i);
+	i->uapi = fake.uapi;
+	return 0;
+}
+
+static int health(struct nfcomms_health *h)
+{
+	CHECK_EQ(h->size, sizeof(*h));
+	CHECK(zero(&h->state, sizeof(*h) - sizeof(h->size)));
+	*h = fake.health;
+	return 0;
+}
+
+static int call(struct nfcomms_call *c)
+{
+	CHECK_EQ(c->size, sizeof(*c));
+	CHECK_EQ(c->flags, 0);
+	CHECK(zero(c->op.rsvd, sizeof(c->op.rsvd)));
+	CHECK(zero(&c->completion, sizeof(c->completion)));
+	fake.op = c->op;
+	c->completion = fake.completion;
+	c->completion.opcode = c->op.opcode;
+	return 0;
+}
+
+static int submit(struct nfcomms_submit *s)
+{
+	const struct nfcomms_op *ops = (const void *)(uintptr_t)s->ops;
+	unsigned int i;
+
+	fake.submits++;
+	CHECK_EQ(s->size, sizeof(*s));
+	CHECK_EQ(s->op_size, sizeof(struct nfcomms_op));
+	CHECK(s->count && s->count <= 256 && !s->accepted && !s->error &&
+	      !s->rsvd);
+	for (i = 0; i < s->count && fake.accepts; i++, fake.accepts--) {
+		CHECK(zero(ops[i].rsvd, sizeof(ops[i].rsvd)));
+		fake.taken[fake.taken_count++] = ops[i];
+	}
+	s->accepted = i;
+	if (i == s->count)
+		return 0;
+	s->error = (__u32)fake.refusal;
+	return i ? 0 : answer(fake.refusal);
+}
+
+int fake_ioctl(int fd, unsigned long number, void *argument)
+{
+	struct nfcomms_cancel *cancel = argument;
+	struct nfcomms_reset *reset = argument;
+	int error = fake.fail;
+
+	CHECK_EQ(fd, FAKE_FD);
+	fake.ioctls++;
+	if (interrupted())
+		return answer(EINTR);
+	if (number == NFCOMMS_IOC_INFO)
+		return info(argument);
+	fake.fail = 0;
+	if (error)
+		return answer(error);
+	switch (number) {
+	case NFCOMMS_IOC_HEALTH:
+		return health(argument);
+	case NFCOMMS_IOC_CALL:
+		return call(argument);
+	case NFCOMMS_IOC_SUBMIT:
+		return submit(argument);
+	case NFCOMMS_IOC_CANCEL:
+		CHECK_EQ(cancel->size, sizeof(*cancel));
+		CHECK(!cancel->flags && zero(cancel->rsvd, 16));
+		fake.cancelled = cancel->user_data;
+		return 0;
+	case NFCOMMS_IOC_RESET:
+		CHECK_EQ(reset->size, sizeof(*reset));
+		CHECK(zero(&reset->flags, sizeof(*reset) - sizeof(__u32)));
+		fake.resets++;
+		return 0;
+	default:
+		return answer(ENOTTY);
+	}
+}
+
+ssize_t fake_read(int fd, void *to, size_t size)
+{
+	size_t one = sizeof(fake.ready[0]), n = size / one;
+
+	CHECK_EQ(fd, FAKE_FD);
+	if (interrupted())
+		return answer(EINTR);
+	if (fake.fail)
+		return answer(fake.fail);
+	if (!fake.ready_count)
+		return fake.gone ? 0 : answer(EAGAIN);
+	if (n > fake.ready_count)
+		n = fake.ready_count;
+	memcpy(to, fake.ready, n * one);
+	fake.ready_count -= (unsigned int)n;
+	memmove(fake.ready, fake.ready + n, fake.ready_count * one);
+	return (ssize_t)(n * one);
+}

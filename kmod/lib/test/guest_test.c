@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+/* The library on a device: $NFC_NODE, or dev:0. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../../../firmware/test/harness.h"
+#include "../libnfcomms.h"
+
+enum {
+	LOOPBACK = 1, /* the service */
+	PATIENCE_MS = 60000,
+};
+
+static struct nfcomms_dev *opened(void)
+{
+	const char *node = getenv("NFC_NODE");
+	struct nfcomms_dev *dev = NULL;
+
+	CHECK_EQ(nfcomms_open(node ? node : "dev:0", &dev), 0);
+	return dev;
+}
+
+/* The channel to port 0 of a process that runs a program; 0 if that fails. */
+static uint32_t run(struct nfcomms_dev *dev, const char *program,
+		    struct nfcomms_process *process)
+{
+	uint32_t channel = 0;
+
+	CHECK_EQ(nfcomms_start(dev, program, 0, 1, 0, process), 0);
+	CHECK_EQ(nfcomms_subscribe(dev, process->first, &channel), 0);
+	return channel;
+}
+
+/* Wait for one event. */
+static struct nfcomms_event event(struct nfcomms_dev *dev)
+{
+	struct pollfd p = { .fd = nfcomms_fd(dev), .events = POLLIN };
+	struct nfcomms_event e = { .result = -1 };
+
+	CHECK_EQ(poll(&p, 1, PATIENCE_MS), 1);
+	CHECK_EQ(nfcomms_events(dev, &e, 1), 1);
+	return e;
+}
+
+CASE(describes)
+{
+	struct nfcomms_dev *dev = opened();
+	struct nfcomms_description d;
+	struct nfcomms_heartbeat h;
+	char name[NFCOMMS_NAME_SIZE];
+	uint32_t i;
+	int rc;
+
+	REQUIRE(dev);
+	CHECK_EQ(nfcomms_describe(dev, &d), 0);
+	CHECK(d.channels && d.mailboxes && d.window && d.contexts &&
+	      d.max_operations && d.driver[0]);
+	CHECK_EQ(nfcomms_health(dev, &h), 0);
+	for (i = 0; !(rc = nfcomms_program(dev, i, name)); i++)
+		CHECK(name[0]);
+	CHECK_EQ(rc, -ENOENT);
+	CHECK(i > 3);
+	nfcomms_close(dev);
+}
+
+CASE(echoes_messages)
+{
+	struct nfcomms_dev *dev = opened();
+	struct nfcomms_process p;
+	uint32_t channel;
+	char in[56], out[56];
+	int n;
+
+	REQUIRE(dev);
+	channel = run(dev, "loopback", &p);
+	for (n = 0; n <= 56; n++) {
+		memset(out, n, sizeof(out));
+		CHECK_EQ(nfcomms_send(dev, channel, out, (size_t)n), 0);
+		CHECK_EQ(nfcomms_receive(dev, channel, in, sizeof(in)), n);
+		CHECK(!memcmp(in, out, (size_t)n));
+	}
+	CHECK_EQ(nfcomms_try_receive(dev, channel, in, 56), -EAGAIN);
+	CHECK_EQ(nfcomms_send(dev, channel, out, 12), 0);
+	CHECK_EQ(nfcomms_receive(dev, channel, in, 11), -E2BIG);
+	CHECK_EQ(nfcomms_receive(dev, channel, in, 12), 12);
+	CHECK_EQ(nfcomms_stop(dev, p.id), 0);
+	CHECK_EQ(nfcomms_stop(dev, p.id), -EINVAL);
+	CHECK_EQ(nfcomms_send(dev, channel, out, 1), -EPIPE);
+	CHECK_EQ(nfcomms_unsubscribe(dev, channel, 3), 0);
+	CHECK_EQ(nfcomms_unsubscribe(dev, channel, 3), 0);
+	CHECK_EQ(nfcomms_send(dev, channel, out, 1), -ENOENT);
+	nfcomms_close(dev);
+}
+
+CASE(echoes_transfers)
+{
+	static const size_t sizes[] = { 0, 1, 4095, 4097, 24577, 1000003 };
+	struct nfcomms_dev *dev = opened();
+	struct nfcomms_failure why;
+	struct nfcomms_process p;
+	struct nfcomms_offer offer;
+	unsigned char *out, *in;
+	uint32_t channel;
+	size_t i, j;
+
+	REQUIRE(dev);
+	channel = run(dev, "loopback", &p);
+	out = malloc(1 << 20);
+	in = malloc(1 << 20);
+	REQUIRE(out && in);
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		for (j = 0; j < sizes[i]; j++)
+			out[j + 3] = (unsigned char)(j * 7 + i);
+		CHECK_EQ(nfcomms_send_ind(dev, channel, out + 3, sizes[i], &why),
+			 0);
+		CHECK_EQ(nfcomms_next(dev, channel, &offer), 0);
+		CHECK(offer.indirect == 1 && offer.size == sizes[i]);
+		CHECK_EQ(nfcomms_receive_ind(dev, channel, in + 1, sizes[i],
+					     &why),
+			 0);
+		CHECK(!memcmp(in + 1, out + 3, sizes[i]));
+	}
+	CHECK_EQ(nfcomms_send_ind(dev, channel, out, 100, &why), 0);
+	CHECK_EQ(nfcomms_receive_ind(dev, channel, in, 99, &why), -EMSGSIZE);
+	CHECK_EQ(why.peer_size, 100);
+	free(in);
+	free(out);
+	nfcomms_close(dev);
+}
+
+CASE(refuses_memory)
+{
+	struct nfcomms_dev *dev = opened();
+	struct nfcomms_process p;
+	uint32_t channel;
+	void *page;
+
+	REQUIRE(dev);
+	channel = run(dev, "sink", &p);
+	page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	REQUIRE(page != MAP_FAILED);
+	CHECK_EQ(nfcomms_send_ind(dev, channel, page, 4096, NULL), -EFAULT);
+	CHECK_EQ(nfcomms_send_ind(dev, channel, NULL, 10, NULL), -EFAULT);
+	CHECK_EQ(nfcomms_send(dev, channel, "well", 4), 0);
+	munmap(page, 4096);
+	nfcomms_close(dev);
+}
+
+static void noted(int sig)
+{
+	(void)sig;
+}
+
+CASE(a_signal_takes_back)
+{
+	struct sigaction action = { .sa_handler = noted };
+	struct nfcomms_dev *dev = opened();
+	struct nfcomms_process p;
+	uint32_t channel;
+
+	REQUIRE(dev);
+	channel = run(dev, "hold", &p);
+	sigaction(SIGALRM, &action, NULL);
+	alarm(1);
+	CHECK_EQ(nfcomms_send(dev, channel, "nobody reads", 12), -EINTR);
+	CHECK_EQ(nfcomms_try_send(dev, channel, "nobody reads", 12), -EAGAIN);
+	nfcomms_close(dev);
+}
+
+CASE(events_and_cancels)
+{
+	struct nfcomms_dev *dev = opened();
+	char data[10000] = { 1 };
+	struct nfcomms_process p;
+	struct nfcomms_event e;
+	uint32_t held, echo;
+	struct nfcomms_request r[4];
+
+	REQUIRE(dev);
+	CHECK_EQ(nfcomms_events(dev, &e, 1), 0);
+	held = run(dev, "hold", &p);
+	echo = run(dev, "loopback", &p);
+	r[0] = (struct nfcomms_request){ NFCOMMS_SEND_IND, held, 1, data,
+					 sizeof(data) };
+	r[1] = (struct nfcomms_request){ NFCOMMS_SEND, echo, 2, "async", 5 };
+	CHECK_EQ(nfcomms_submit(dev, r, 2), 2);
+	e = event(dev);
+	CHECK(e.token == 2 && e.kind == NFCOMMS_SEND && !e.result);
+	r[0] = (struct nfcomms_request){ NFCOMMS_NEXT, echo, 3, NULL, 0 };
+	CHECK_EQ(nfcomms_submit(dev, r, 1), 1);
+	e = event(dev);
+	CHECK(e.token == 3 && e.kind == NFCOMMS_NEXT && e.size == 5 &&
+	      !e.indirect);
+	r[0] = (struct nfcomms_request){ NFCOMMS_RECEIVE, echo, 4, NULL, 0 };
+	CHECK_EQ(nfcomms_submit(dev, r, 1), 1);
+	e = event(dev);
+	CHECK(e.token == 4 && !e.result && e.size == 5 &&
+	      !memcmp(e.message, "async", 5));
+	CHECK_EQ(nfcomms_cancel(dev, 1), 0);
+	e = event(dev);
+	CHECK(e.token == 1 && e.kind == NFCOMMS_SEND_IND &&
+	      e.result == -ECANCELED && e.channel == held);
+	CHECK_EQ(nfcomms_cancel(dev, 1), -ENOENT);
+	r[0] = (struct nfcomms_request){ NFCOMMS_CLOSE, echo, 5, NULL, 3 };
+	CHECK_EQ(nfcomms_submit(dev, r, 1), 1);
+	e = event(dev);
+	CHECK(e.token == 5 && e.kind == NFCOMMS_CLOSE && !e.result);
+	CHECK_EQ(nfcomms_submit(dev, r, 1), -ENOENT);
+	nfcomms_close(dev);
+}
+
+CASE(a_reset_ends_channels)
+{
+	struct nfcomms_dev *dev = opened();
+	uint32_t channel = 0;
+
+	REQUIRE(dev);
+	CHECK_EQ(nfcomms_subscribe(dev, LOOPBACK, &channel), 0);
+	CHECK_EQ(nfcomms_send(dev, channel, "x", 1), 0);
+	CHECK_EQ(nfcomms_reset(dev), 0);
+	CHECK_EQ(nfcomms_send(dev, channel, "x", 1), -ENODEV);
+	CHECK_EQ(nfcomms_subscribe(dev, LOOPBACK, &channel), 0);
+	CHECK_EQ(nfcomms_send(dev, channel, "x", 1), 0);
+	nfcomms_close(dev);
+}

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: MIT
+/* What the library asks of the module, and what it makes of the answers. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "../../../firmware/nfc_abi.h"
+#include "../../../firmware/test/harness.h"
+#include "../libnfcomms.h"
+#include "fake.h"
+
+/* A device that was opened without a word. */
+static struct nfcomms_dev *opened(void)
+{
+	struct nfcomms_dev *dev = NULL;
+
+	fake_reset();
+	CHECK_EQ(nfcomms_open("0", &dev), 0);
+	fake.ioctls = 0;
+	return dev;
+}
+
+CASE(addresses)
+{
+	static const struct {
+		const char *address, *path;
+	} good[] = {
+		{ "dev:0", "/dev/nfcomms0" },
+		{ "0", "/dev/nfcomms0" },
+		{ "dev:17", "/dev/nfcomms17" },
+		{ "/dev/nfcomms/by-path/pci-x", "/dev/nfcomms/by-path/pci-x" },
+		{ "dev:./node", "./node" },
+	};
+	static const char *const bad[] = { "", "dev:", "dev:x", "sim:", "0x1" };
+	struct nfcomms_dev *dev;
+	char long_path[400];
+	size_t i;
+
+	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		fake_reset();
+		CHECK_EQ(nfcomms_open(good[i].address, &dev), 0);
+		CHECK(!strcmp(fake.path, good[i].path));
+		CHECK_EQ(fake.open_flags, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+		CHECK_EQ(nfcomms_fd(dev), 77);
+		nfcomms_close(dev);
+		CHECK_EQ(fake.closes, 1);
+	}
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CHECK_EQ(nfcomms_open(bad[i], &dev), -EINVAL);
+	CHECK_EQ(nfcomms_open(NULL, &dev), -EINVAL);
+	CHECK_EQ(nfcomms_open("0", NULL), -EINVAL);
+	memset(long_path, '/', sizeof(long_path));
+	long_path[sizeof(long_path) - 1] = 0;
+	CHECK_EQ(nfcomms_open(long_path, &dev), -ENAMETOOLONG);
+	nfcomms_close(NULL);
+}
+
+CASE(open_fails)
+{
+	struct nfcomms_dev *dev;
+
+	fake_reset();
+	fake.open_error = ENOENT;
+	CHECK_EQ(nfcomms_open("0", &dev), -ENOENT);
+	CHECK_EQ(fake.closes, 0);
+	fake_reset();
+	fake.uapi = 9u << 16;
+	CHECK_EQ(nfcomms_open("0", &dev), -ENOEXEC);
+	CHECK_EQ(fake.closes, 1);
+	CHECK_EQ(nfcomms_open_fd(77, &dev), -ENOEXEC);
+	CHECK_EQ(fake.closes, 1); /* it stays the caller's */
+	CHECK_EQ(nfcomms_open_fd(77, NULL), -EINVAL);
+	fake_reset();
+	fake.interrupts = 3;
+	CHECK_EQ(nfcomms_open("0", &dev), 0);
+	nfcomms_close(dev);
+}
+
+CASE(describe)
+{
+	struct nfcomms_dev *dev = opened();
+	struct nfcomms_description d;
+
+	fake.info = (struct nfcomms_info){
+		.abi = 0x10000,
+		.epoch = 3,
+		.channels = 4,
+		.mailboxes = 5,
+		.islands = 6,
+		.slots = 7,
+		.window = 8,
+		.contexts = 9,
+		.capabilities = NFC_CAP_LOAD,
+		.max_operations = 10,
+		.max_transfer = 1ull << 40,
+		.memlock_limit = 12,
+		.memlock_used = 13,
+	};
+	memset(fake.info.driver, 'x', sizeof(fake.info.driver));
+	CHECK_EQ(nfcomms_describe(dev, &d), 0);
+	CHECK(d.abi == 0x10000 && d.epoch == 3 && d.channels == 4 &&
+	      d.mailboxes == 5 && d.islands == 6 && d.slots == 7 &&
+	      d.window == 8 && d.contexts == 9 && d.can_load == 1 &&
+	      d.max_operations == 10);
+	CHECK(d.max_transfer == 1ull << 40 && d.memlock_limit == 12 &&
+	      d.memlock_used == 13);
+	CHECK_EQ(strlen(d.driver), sizeof(d.driver) - 1);
+	nfcomms_close(dev);
+}
+
+CASE(health)
+{
+	static const struct {
+		unsigned int state;
+		int want;
+	} states[] = {
+		{ NFCOMMS_STATE_READY, 0 },
+		{ NFCOMMS_STATE_FAULT, -EHOSTDOWN },
+		{ NFCOMMS_STATE_LOST, -ENODEV },
+		{ NFCOMMS_STATE_RESETTING, -ENODEV },
+		{ NFCOMMS_STATE_REMOVED, -ENODEV },
+		{ 99, -ENODEV },
+	};
+	struct nfcomms_dev *dev = opened();
+	struct nfcomms_heartbeat h;
+	size_t i;
+
+	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		fake.health = (struct nfcomms_health){
+			.state = states[i].state,
+			.beat = 1,
+			.age_ns = 2,
+			.diagnostic = 3,
+			.processes = 4,
+			.messages = 5,
+			.bytes = 6,
+			.parked = 7,
+		};
+		CHECK_EQ(nfcomms_health(dev, &h), states[i].want);
+		CHECK(h.beat == 1 && h.age_ns == 2 && h.diagnostic == 3 &&
+		      h.processes == 4 && h.messages == 5 && h.bytes == 6 &&
+		      h.parked == 7);
+	}
+	fake.fail = ENODEV;
+	CHECK_EQ(nfcomms_health(dev, &h), -ENODEV);
+	CHECK_EQ(nfcomms_reset(dev), 0);
+	CHECK_EQ(fake.resets, 1);
+	fake.fail = EPERM;
+	CHECK_EQ(nfcomms_reset(dev), -EPERM);
+	nfcomms_close(dev);
+}
+
+CASE(every_status_has_an_errno)
+{
+	struct nfcomms_dev *dev = opened();
+	int seen[NFC_STATUS_COUNT], rc;
+	unsigned int s, t;
+
+	for (s = NFC_OK; s < NFC_STATUS_COUNT; s++) {
+		fake.completion.status = s;
+		rc = nfcomms_send(dev, 1, "x", 1);
+		CHECK(s ? rc < 0 : !rc);
+		CHECK(strcmp(nfcomms_strerror(rc), "unexpected error"));
+		for (t = 0; t < s; t++)
+			CHECK(seen[t] != rc);
+		seen[s] = rc;
+	}
+	fake.completion.status = NFC_STATUS_COUNT;
+	CHECK_EQ(nfcomms_send(dev, 1, "x", 1), -EPROTO);
+	CHECK(!strcmp(nfcomms_strerror(-9999), "unexpected error"));
+	CHECK(!strcmp(nfcomms_strerror(5), "success"));
+	fake.completion.status = NFC_OK;
+	fake.completion.error = EFAULT;
+	CHECK_EQ(nfcomms_send(dev, 1, "x", 1), -EFAULT);
+	nfcomms_close(dev);
+}
+
+CASE(messages)
+{
+	struct nfcomms_dev *dev = opened();
+	char m[60];
+
+	CHECK_EQ(nfcomms_send(dev, 7, "hello", 5), 0);
+	CHECK(fake.op.opcode == NFCOMMS_OP_SEND && fake.op.channel == 7 &&
+	      !fake.op.flags && fake.op.length == 5 && !fake.op.address);
+	CHECK(!memcmp(fake.op.payload, "hello\0", 6));
+	CHECK_EQ(nfcomms_send(dev, 7, NULL, 0), 0);
+	fake.ioctls = 0;
+	CHECK_EQ(nfcomms_send(dev, 7, m, 57), -E2BIG);
+	CHECK_EQ(fake.ioctls, 0);
+
+	fake.completion.length = 4;
+	memcpy(fake.completion.payload, "back", 4);
+	CHECK_EQ(nfcomms_receive(dev, 8, m, sizeof(m)), 4);
+	CHECK(fake.op.opcode == NFCOMMS_OP_RECEIVE && fake.op.channel == 8 &&
+	      fake.op.length == 56);
+	CHECK(!memcmp(m, "back", 4));
+	CHECK_EQ(nfcomms_receive(dev, 8, m, 4), 4);
+	CHECK_EQ(fake.op.length, 4);
+	CHECK_EQ(nfcomms_receive(dev, 8, m, 3), -EPROTO); /* more than asked */
+	fake.completion.length = 0;
+	CHECK_EQ(nfcomms_receive(dev, 8, NULL, 0), 0);
+
+	fake.completion.flags = NFCOMMS_NOT_NOW;
+	fake.completion.status = NFC_EWITHDRAWN;
+	CHECK_EQ(nfcomms_try_send(dev, 7, "x", 1), -EAGAIN);
+	CHECK_EQ(fake.op.flags, NFCOMMS_NOWAIT);
+	CHECK_EQ(nfcomms_try_receive(dev, 7, m, 1), -EAGAIN);
+	CHECK_EQ(fake.op.flags, NFCOMMS_NOWAIT);
+	fake.completion.flags = 0;
+	fake.completion.status = NFC_ECLOSED;
+	CHECK_EQ(nfcomms_try_send(dev, 7, "x", 1), -EPIPE);
+	CHECK_EQ(nfcomms_try_receive(dev, 7, m, 1), -EPIPE);
+
+	fake.interrupts = 1; /* the operation was taken back: not again */
+	CHECK_EQ(nfcomms_send(dev, 7, "x", 1), -EINTR);
+	fake.fail = ENOENT;
+	CHECK_EQ(nfcomms_receive(dev, 7, m, 1), -ENOENT);
+	nfcomms_close(dev);
+}
+
+CASE(transfers)
+{
+	struct nfcomms_dev *dev = opened();
+	struct nfcomms_failure f;
+	struct nfcomms_offer offer;
+	char data[100];
+
+	CHECK_EQ(nfcomms_send_ind(dev, 3, data, 100, NULL), 0);
+	CHECK(fake.op.opcode == NFCOMMS_OP_SEND_IND && fake.op.channel == 3 &&
+	      fake.op.address == (uintptr_t)data && fake.op.length == 100 &&
+	      !fake.op.timeout_ns);
+	CHECK_EQ(nfcomms_receive_ind(dev, 3, data, 0, NULL), 0);
+	CHECK(fake.op.opcode == NFCOMMS_OP_RECEIVE_IND && !fake.op.address);
+
+	fake.completion = (struct nfcomms_completion){
+		.status = NFC_EDMA,
+		.processed = 60,
+		.outstanding = 40,
+		.peer_size = 5,
+		.list = 6,
+		.entry = 2,
+	};
+	CHECK_EQ(nfcomms_receive_ind(dev, 3, data, 100, &f), -EIO);
+	CHECK(f.processed == 60 && f.outstanding == 40 && f.peer_size == 5 &&
+	      f.list == 6 && f.entry == 2);
+	fake.fail = EINVAL;
+	CHECK_EQ(nfcomms_send_ind(dev, 3, data, 100, &f), -EINVAL);
+	CHECK(!f.processed && !f.outstanding && !f.peer_size);
+
+	fake.completion = (struct nfcomms_completion){ .flags = NFCOMMS_INDIRECT,
+						       .length = 1ull << 33 };
+	CHECK_EQ(nfcomms_next(dev, 3, &offer), 0);
+	CHECK(offer.indirect == 1 && offer.size == 1ull << 33);
+	fake.completion.status = NFC_ECLOSED;
+	CHECK_EQ(nfcomms_next(dev, 3, &offer), -EPIPE);
+	nfcomms_close(dev);
+}
+
+/* The completion of a control operation. */
+static void reply(struct nfc_control control)
+{
+	fake.completion.status = NFC_OK;
+	memcpy(fake.completion.payload, &control, sizeof(control));
+}
+
+static struct nfc_control asked(void)
+{
+	struct nfc_control control;
+
+	CHECK_EQ(fake.op.opcode, NFCOMMS_OP_CONTROL);
+	CHECK_EQ(fake.op.channel, 0);
+	memcpy(&control, fake.op.payload, sizeof(control));
+	return control;
+}
+
+CASE(processes)
+{
+	struct nfcomms_dev *dev = opened();
+	struct nfcomms_process p;
+	struct nfc_control c;
+
+	reply((struct nfc_control){ .a = 99, .b = 17 });
+	CHECK_EQ(nfcomms_start(dev, "echo", 16, 2, 5, &p), 0);
+	CHECK(p.id == 99 && p.first == 17 && p.targets == 2);
+	c = asked();
+	CHECK(c.op == NFC_CONTROL_START && c.a == 16 && c.b == 2 && c.c == 5 &&
+	      !strcmp((char *)c.name, "echo"));
+	CHECK_EQ(nfcomms_start(dev, NULL, 0, 1, 0, &p), -ENOENT);
+	CHECK_EQ(nfcomms_start(dev, "", 0, 1, 0, &p), -ENOENT);
+	CHECK_EQ(nfcomms_start(dev, "a name that is far too long", 0, 1, 0, &p),
+		 -ENOENT);
+	reply((struct nfc_control){ .status = NFC_EBUSY });
+	CHECK_EQ(nfcomms_start(dev, "echo", 0, 1, 0, &p), -EBUSY);
+	CHECK_EQ(nfcomms_stop(dev, 42), -EBUSY);
+	c = asked();
+	CHECK(c.op == NFC_CONTROL_STOP && c.a == 42);
+	fake.completion.status = NFC_ERESET;
+	CHECK_EQ(nfcomms_stop(dev, 42), -ENODEV);
+	nfcomms_close(dev);
+}
+
+CASE(programs)
+{
+	struct nfcomms_dev *dev = opened();
+	char name[NFCOMMS_NAME_SIZE] = "unchanged";
+	struct nfc_control c = { .name = "mine" };
+
+	reply(c);
+	CHECK_EQ(nfcomms_load(dev, "image", 6, name), 0);
+	CHECK(!strcmp(name, "mine") && fake.op.length == 6 && fake.op.address);
+	CHECK_EQ(asked().a, 6);
+	CHECK_EQ(nfcomms_load(dev, "", 0, name), -EINVAL);
+	CHECK_EQ(nfcomms_program(dev, 3, name), 0);
+	CHECK(asked().op == NFC_CONTROL_PROGRAM && asked().a == 3);
+	memset(c.name, 'x', sizeof(c.name));
+	reply(c);
+	CHECK_EQ(nfcomms_program(dev, 3, name), -EPROTO);
+	CHECK(!strcmp(name, "mine"));
+	reply((struct nfc_control){ .status = NFC_ENOPROGRAM });
+	CHECK_EQ(nfcomms_program(dev, 4, name), -ENOENT);
+	nfcomms_close(dev);
+}
+
+CASE(subscriptions)
+{
+	struct nfcomms_dev *dev = opened();
+	uint32_t channel = 0;
+
+	fake.completion.channel = 12;
+	CHECK_EQ(nfcomms_subscribe(dev, 33, &channel), 0);
+	CHECK(channel == 12 && fake.op.opcode == NFCOMMS_OP_SUBSCRIBE &&
+	      fake.op.length == 33 && !fake.op.channel);
+	fake.completion.status = NFC_ENOTARGET;
+	CHECK_EQ(nfcomms_subscribe(dev, 33, &channel), -ENXIO);
+	fake.completion.status = NFC_OK;
+	fake.interrupts = 2; /* a close is waited for all the same */
+	CHECK_EQ(nfcomms_unsubscribe(dev, 12, NFCOMMS_SENDING), 0);
+	CHECK(fake.op.opcode == NFCOMMS_OP_CLOSE && fake.op.channel == 12 &&
+	      fake.op.flags == NFCOMMS_H2D);
+	CHECK_EQ(nfcomms_unsubscribe(dev, 12, NFCOMMS_RECEIVING), 0);
+	CHECK_EQ(fake.op.flags, NFCOMMS_D2H);
+	fake.fail = ENOENT;
+	CHECK_EQ(nfcomms_unsubscribe(dev, 12, 3), 0);
+	CHECK_EQ(nfcomms_unsubscribe(dev, 12, 0), -EINVAL);
+	CHECK_EQ(nfcomms_unsubscribe(dev, 12, 4), -EINVAL);
+	nfcomms_close(dev);
+}
+
+CASE(requests)
+{
+	struct nfcomms_dev *dev = opened();
+	struct nfcomms_request r[6] = {
+		{ NFCOMMS_SEND, 1, 11, "hello", 5 },
+		{ NFCOMMS_RECEIVE, 2, 12, NULL, 0 },
+		{ NFCOMMS_SEND_IND, 3, 13, r, 30 },
+		{ NFCOMMS_RECEIVE_IND, 4, 14, r, 0 },
+		{ NFCOMMS_NEXT, 5, 15, NULL, 0 },
+		{ NFCOMMS_CLOSE, 6, 16, NULL, NFCOMMS_RECEIVING },
+	};
+	static const uint16_t opcodes[] = {
+		NFCOMMS_OP_SEND,	NFCOMMS_OP_RECEIVE, NFCOMMS_OP_SEND_IND,
+		NFCOMMS_OP_RECEIVE_IND, NFCOMMS_OP_NEXT,    NFCOMMS_OP_CLOSE
+	};
+	static const uint64_t lengths[] = { 5, 56, 30, 0, 0, 0 };
+	unsigned int i;
+
+	CHECK_EQ(nfcomms_submit(dev, r, 6), 6);
+	for (i = 0; i < 6; i++) {
+		CHECK_EQ(fake.taken[i].opcode, opcodes[i]);
+		CHECK_EQ(fake.taken[i].channel, i + 1);
+		CHECK_EQ(fake.taken[i].user_data, i + 11);
+		CHECK_EQ(fake.taken[i].length, lengths[i]);
+		CHECK_EQ(fake.taken[i].address, i == 2 ? (uintptr_t)r : 0);
+		CHECK_EQ(fake.taken[i].flags, i == 5 ? NFCOMMS_D2H : 0);
+	}
+	CHECK(!memcmp(fake.taken[0].payload, "hello\0", 6));
+	CHECK_EQ(nfcomms_submit(dev, r, 0), 0);
+	CHECK_EQ(nfcomms_cancel(dev, 13), 0);
+	CHECK_EQ(fake.cancelled, 13);
+	fake.fail = ENOENT;
+	CHECK_EQ(nfcomms_cancel(dev, 13), -ENOENT);
+	nfcomms_close(dev);
+}
+
+CASE(requests_in_batches)
+{
+	struct nfcomms_dev *dev = opened();
+	struct nfcomms_request r[100];
+	unsigned int i;
+
+	for (i = 0; i < 100; i++)
+		r[i] = (struct nfcomms_request){ NFCOMMS_NEXT, 1, i, NULL, 0 };
+	CHECK_EQ(nfcomms_submit(dev, r, 100), 100);
+	for (i = 0; i < 100; i++)
+		CHECK_EQ(fake.taken[i].user_data, i);
+
+	fake.taken_count = 0;
+	r[40].kind = 99;
+	CHECK_EQ(nfcomms_submit(dev, r, 100), 40);
+	CHECK_EQ(fake.taken_count, 40);
+	CHECK_EQ(nfcomms_submit(dev, r + 40, 60), -EINVAL);
+	r[40] = (struct nfcomms_request){ NFCOMMS_SEND, 1, 1, r, 57 };
+	CHECK_EQ(nfcomms_submit(dev, r + 40, 60), -E2BIG);
+	r[40] = (struct nfcomms_request){ NFCOMMS_CLOSE, 1, 1, NULL, 4 };
+	CHECK_EQ(nfcomms_submit(dev, r + 40, 60), -EINVAL);
+	r[40].kind = 0;
+	CHECK_EQ(nfcomms_submit(dev, r + 40, 60), -EINVAL);
+
+	fake.taken_count = 0;
+	fake.accepts = 35; /* the module is full in the second batch */
+	fake.refusal = EAGAIN;
+	CHECK_EQ(nfcomms_submit(dev, r, 40), 35);
+	CHECK_EQ(nfcomms_submit(dev, r + 35, 5), -EAGAIN);
+	fake.accepts = 32; /* … or between two */
+	CHECK_EQ(nfcomms_submit(dev, r, 40), 32);
+	nfcomms_close(dev);
+}
+
+CASE(events)
+{
+	struct nfcomms_dev *dev = opened();
+	struct nfcomms_event e[80];
+	unsigned int i;
+
+	CHECK_EQ(nfcomms_events(dev, e, 80), 0);
+	CHECK_EQ(nfcomms_events(dev, e, 0), -EINVAL);
+	fake.ready_count = 40;
+	for (i = 0; i < 40; i++)
+		fake.ready[i] = (struct nfcomms_completion){
+			.user_data = i,
+			.opcode = NFCOMMS_OP_RECEIVE_IND,
+			.status = i ? NFC_ESIZE : NFC_OK,
+			.channel = 100 + i,
+			.length = 7,
+			.processed = 1,
+			.outstanding = 2,
+			.peer_size = 3,
+			.list = 4,
+			.entry = 5,
+			.payload = "message",
+		};
+	fake.ready[1].opcode = NFCOMMS_OP_NEXT;
+	fake.ready[1].flags = NFCOMMS_INDIRECT;
+	fake.ready[1].status = NFC_OK;
+	fake.interrupts = 2;
+	CHECK_EQ(nfcomms_events(dev, e, 2), 2);
+	CHECK(e[0].token == 0 && e[0].kind == NFCOMMS_RECEIVE_IND &&
+	      e[0].channel == 100 && !e[0].result && e[0].size == 7 &&
+	      !e[0].indirect && !memcmp(e[0].message, "message", 7));
+	CHECK(e[1].kind == NFCOMMS_NEXT && e[1].indirect == 1);
+	CHECK_EQ(nfcomms_events(dev, e, 80), 32);
+	CHECK(e[0].token == 2 && e[0].result == -EMSGSIZE &&
+	      e[0].failure.processed == 1 && e[0].failure.outstanding == 2 &&
+	      e[0].failure.peer_size == 3 && e[0].failure.list == 4 &&
+	      e[0].failure.entry == 5);
+	CHECK_EQ(nfcomms_events(dev, e, 80), 6);
+	CHECK_EQ(nfcomms_events(dev, e, 80), 0);
+	fake.gone = 1;
+	CHECK_EQ(nfcomms_events(dev, e, 80), -ENODEV);
+	fake.fail = EFAULT;
+	CHECK_EQ(nfcomms_events(dev, e, 80), -EFAULT);
+	nfcomms_close(dev);
+}
