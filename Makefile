@@ -2,7 +2,7 @@
 GO         ?= go
 FUZZTIME   ?= 5s
 CLANG_FORMAT ?= clang-format-14
-CFILES     := $(wildcard firmware/*.[ch] firmware/test/*.[ch] examples/*/*/*.[ch])
+CFILES     := $(wildcard firmware/*.[ch] firmware/test/*.[ch] examples/*/*/*.[ch] kmod/lib/*.[ch] kmod/lib/*/*.[ch])
 STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
 RUNNER      = bin/testrun -skips .ci/skips
 GOTEST      = $(GO) test -race -count=1 -timeout 30m
@@ -24,6 +24,11 @@ help: ## list the targets
 demo: deps-build ## move over 1 GiB of files to a device and back, verified
 	@$(GO) run ./examples/bulk --demo
 
+.PHONY: demo-service
+demo-service: deps-build ## a service under load, scraped by a real Prometheus and shown by nfctl
+	@scripts/prometheus.sh >/dev/null
+	@$(GO) run ./internal/servicedemo
+
 .PHONY: test
 test: deps deps-vm bin/testrun bin/vmtest ## every check and test; ends with "N passed, N failed, N skipped"
 	@$(RUNNER) \
@@ -41,8 +46,9 @@ test-go: deps-build bin/testrun ## the Go tests alone, with the race detector an
 	@$(RUNNER) "go packages: $(GOTEST) -json ./..." "go full-size: $(FULLTEST) -json $(FULL)"
 
 .PHONY: test-c
-test-c: deps ## the firmware's C tests, sanitizers and freestanding builds
+test-c: deps ## the C tests of firmware and library, sanitizers and freestanding builds
 	@$(MAKE) -C firmware/test check
+	@$(MAKE) -C kmod/lib check
 
 .PHONY: vm-test
 vm-test: deps-vm bin/testrun bin/vmtest ## the kernel module in virtual machines
@@ -158,3 +164,4 @@ bin/testrun:
 clean: ## remove what make built
 	rm -rf bin
 	@$(MAKE) -C firmware/test clean
+	@$(MAKE) -C kmod/lib clean
