@@ -68,6 +68,7 @@ var programs = map[string]program{
 	"kdev":     {kind: goTest, source: []string{"./bridge/kdev"}, args: []string{"-test.short"}, env: []string{"NFC_KDEV=dev:0,dev:1"}, timeout: 10 * time.Minute},
 	"bulk":     {kind: goMain, source: []string{"./examples/bulk"}, args: []string{"--address", "dev:0", "/bin"}},
 	"hello":    {kind: goMain, source: []string{"./examples/hello"}},
+	"lib":      {kind: cTest, source: []string{"kmod/lib/test/guest_test.c", "kmod/lib/device.c", "kmod/lib/control.c", "kmod/lib/channel.c", "kmod/lib/async.c", "firmware/test/harness.c"}},
 	"validate": clientTest("validate"),
 	"memory":   clientTest("memory"),
 	"signal":   clientTest("signal"),
@@ -93,7 +94,7 @@ var jobs = []job{
 	},
 	{
 		name: "ioctl", group: "test", about: "every ioctl, memory, signals and death of clients",
-		kernel: "release", device: []string{}, programs: []string{"validate", "memory", "signal", "life"},
+		kernel: "release", device: []string{}, programs: []string{"validate", "memory", "signal", "life", "lib"},
 	},
 	{
 		name: "stock", group: "test", about: "the contract of a back end, and an example",
