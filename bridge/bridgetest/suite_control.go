@@ -1,9 +1,6 @@
 package bridgetest
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -125,16 +122,6 @@ func stopErrors(e *env) {
 	require.ErrorIs(e, dev.Stop(e.ctx(), p.ID), bridge.ErrInvalid)
 }
 
-// alienProgram is a program for an ABI that never was.
-const alienProgram = `
-const void *nfc_api;
-struct program { unsigned abi, stack; const char *name; void (*main)(void *); };
-static void run(void *self) { (void)self; }
-const struct program nfc_program_table[] = {
-	{ 0x7f000000, 0, "alien", run }, { 0, 0, 0, 0 },
-};
-`
-
 // loadErrors: images that are none, or of another ABI, or a device that cannot.
 func loadErrors(e *env) {
 	dev := e.device("")
@@ -148,26 +135,13 @@ func loadErrors(e *env) {
 		requireOneOf(e, err, want...)
 	}
 	if dev.Info().CanLoad {
-		_, err := dev.Load(e.ctx(), e.compile(alienProgram))
+		_, err := dev.Load(e.ctx(), alienImage())
 		require.ErrorIs(e, err, bridge.ErrABI)
 		names, err := dev.Programs(e.ctx())
 		require.NoError(e, err)
 		require.NotContains(e, names, "alien")
 	}
 	e.echo(e.subscribe(dev, abi.TargetLoopback), []byte("unharmed"))
-}
-
-// compile makes a shared object of a C source.
-func (e *env) compile(source string) []byte {
-	e.Helper()
-	dir := e.TempDir()
-	from, to := filepath.Join(dir, "program.c"), filepath.Join(dir, "program.so")
-	require.NoError(e, os.WriteFile(from, []byte(source), 0o600))
-	text, err := exec.Command("cc", "-shared", "-fPIC", "-o", to, from).CombinedOutput()
-	require.NoError(e, err, "a device that loads programs is tested with a C compiler: %s", text)
-	image, err := os.ReadFile(to)
-	require.NoError(e, err)
-	return image
 }
 
 // severalDevices: devices do not know of each other.
