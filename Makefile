@@ -24,6 +24,11 @@ help: ## list the targets
 demo: deps-build ## move over 1 GiB of files to a device and back, verified
 	@$(GO) run ./examples/bulk --demo
 
+.PHONY: demo-service
+demo-service: deps-build ## a service under load, scraped by a real Prometheus and shown by nfctl
+	@scripts/prometheus.sh >/dev/null
+	@$(GO) run ./internal/servicedemo
+
 .PHONY: test
 test: deps deps-vm bin/testrun bin/vmtest ## every check and test; ends with "N passed, N failed, N skipped"
 	@$(RUNNER) \

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http/httptest"
 	"testing"
@@ -68,9 +67,6 @@ func crowd(b *testing.B, n int) *nfcomms.Device {
 	b.Helper()
 	ctx := context.Background()
 	dev, err := nfcomms.Open(ctx, fmt.Sprintf("sim:?channels=%d&managers=2", n+100))
-	if errors.Is(err, nfcomms.ErrNotSupported) {
-		b.Skip("sim: needs cgo")
-	}
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, dev.Close()) })
 	p, err := dev.Start(ctx, nfcomms.Program{Name: "loopback", Targets: n})

@@ -26,9 +26,6 @@ import (
 func openSim(t testing.TB, n int) *nfcomms.Device {
 	ctx := context.Background()
 	dev, err := nfcomms.Open(ctx, "sim:")
-	if errors.Is(err, nfcomms.ErrNotSupported) {
-		t.Skip("sim: needs cgo")
-	}
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, dev.Close()) })
 	ch, err := dev.Subscribe(ctx, nfcomms.Loopback)

@@ -1,0 +1,144 @@
+package prom
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// dashboard is the part of a Grafana dashboard that a test can judge.
+type dashboard struct {
+	SchemaVersion int
+	Title, UID    string
+	Panels        []dashboardPanel
+	Templating    struct {
+		List []struct{ Name, Type, Definition string }
+	}
+	Annotations struct {
+		List []struct{ Name, Expr string }
+	}
+}
+
+type dashboardPanel struct {
+	ID                       int
+	Type, Title, Description string
+	GridPos                  struct{ X, Y, W, H int }
+	Targets                  []struct{ Expr, LegendFormat, RefID string }
+}
+
+func readDashboard(t *testing.T) *dashboard {
+	t.Helper()
+	text, err := os.ReadFile(root + "/deploy/grafana/nfcomms.json")
+	require.NoError(t, err)
+	d := new(dashboard)
+	require.NoError(t, json.NewDecoder(bytes.NewReader(text)).Decode(d))
+	return d
+}
+
+// concrete fills in what Grafana would.
+func concrete(expr string) string {
+	expr = strings.ReplaceAll(expr, "$__rate_interval", "3s")
+	return regexp.MustCompile(`\$(job|instance|device|channel)\b`).ReplaceAllString(expr, ".*")
+}
+
+// TestDashboardShape: panels are told apart, described, of current kinds, and
+// do not overlap.
+func TestDashboardShape(t *testing.T) {
+	d := readDashboard(t)
+	require.GreaterOrEqual(t, d.SchemaVersion, 39)
+	require.NotEmpty(t, d.UID)
+	taken, ids := map[[2]int]string{}, map[int]bool{}
+	for _, p := range d.Panels {
+		require.False(t, ids[p.ID], "two panels %d", p.ID)
+		ids[p.ID] = true
+		require.Contains(t, []string{"row", "stat", "timeseries", "state-timeline"}, p.Type)
+		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+				require.Less(t, x, 24)
+				require.Empty(t, taken[[2]int{x, y}], "%q lies over %q", p.Title, taken[[2]int{x, y}])
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+		if p.Type != "row" {
+			require.NotEmpty(t, p.Description, p.Title)
+			require.NotEmpty(t, p.Targets, p.Title)
+		}
+	}
+}
+
+var (
+	labelValues = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
+	legendLabel = regexp.MustCompile(`\{\{(\w+)\}\}`)
+)
+
+// TestDashboard runs every expression of the dashboard against a Prometheus
+// that scrapes devices under load: each has an answer, and the answer has the
+// labels that the legend names.
+func TestDashboard(t *testing.T) {
+	d := readDashboard(t)
+	address, reset := exporter(t)
+	s := serve(t, false, address)
+	until(t, s, `count_over_time(nfcomms_resets_total[1m]) > 10`, some)
+	reset()
+	for _, v := range d.Templating.List {
+		if v.Type == "datasource" {
+			continue
+		}
+		m := labelValues.FindStringSubmatch(v.Definition)
+		require.NotNil(t, m, v.Definition)
+		for _, sample := range until(t, s, fmt.Sprintf("group by (%s) (%s)", m[2], concrete(m[1])), some) {
+			require.NotEmpty(t, sample.Labels[m[2]], "variable %s", v.Name)
+		}
+	}
+	for _, p := range d.Panels {
+		for _, target := range p.Targets {
+			answers(t, s, p.Title, target.Expr, target.LegendFormat)
+		}
+	}
+	for _, a := range d.Annotations.List {
+		if a.Expr != "" {
+			until(t, s, concrete(a.Expr), some)
+		}
+	}
+}
+
+// answers requires a number for an expression, and the labels of its legend.
+func answers(t *testing.T, s *Server, title, expr, legend string) {
+	t.Helper()
+	t.Log(title, "/", legend)
+	for _, sample := range until(t, s, concrete(expr), some) {
+		for _, label := range legendLabel.FindAllStringSubmatch(legend, -1) {
+			require.NotEmpty(t, sample.Labels[label[1]], "%s: %s", title, expr)
+		}
+	}
+}
+
+// TestDashboardNative: with native histograms, which come in place of the
+// classic ones, the latency panels and the rules answer too.
+func TestDashboardNative(t *testing.T) {
+	address, _ := exporter(t)
+	s := serve(t, true, address)
+	until(t, s, `histogram_count(rate(nfcomms_transfer_duration_seconds{direction="h2d"}[3s])) > 0`, some)
+	classic, err := s.Query(t.Context(), `nfcomms_transfer_duration_seconds_bucket`)
+	require.NoError(t, err)
+	require.Empty(t, classic, "the server takes native histograms")
+	asked := 0
+	for _, p := range readDashboard(t).Panels {
+		for _, target := range p.Targets {
+			if strings.Contains(target.Expr, "histogram_quantile") {
+				answers(t, s, p.Title, target.Expr, target.LegendFormat)
+				asked++
+			}
+		}
+	}
+	require.Equal(t, 12, asked, "three quantiles of messages and transfers, both ways")
+	for _, record := range []string{"nfcomms:message_send_seconds:p99_5m", "nfcomms:transfer_send_seconds:p99_5m"} {
+		until(t, s, record, some)
+	}
+}
