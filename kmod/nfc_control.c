@@ -48,6 +48,19 @@ void nfc_control_close(struct nfc_life *life)
 		nfc_channel_put(ch);
 }
 
+/* The control channel, with a reference; NULL once the life is over. */
+static struct nfc_channel *control_channel(struct nfc_life *life)
+{
+	struct nfc_channel *ch;
+
+	spin_lock(&life->control.lock);
+	ch = life->control.ch;
+	if (ch)
+		kref_get(&ch->ref);
+	spin_unlock(&life->control.lock);
+	return ch;
+}
+
 /* End a request that is on no list any more. No locks. */
 static void end(struct nfc_op *op, u32 status, int error)
 {
@@ -173,22 +186,16 @@ static int prepare_image(struct nfc_op *own, struct nfc_op *op,
 	return rc;
 }
 
-/*
- * One request and its reply; image if op's memory goes with it. Returns the
- * status; error is the host's errno beside it. Worker.
- */
-static u32 call(struct nfc_life *life, struct nfc_op *op,
-		struct nfc_control *req, struct nfc_control *reply,
-		bool image, int *error)
+/* A request and its reply on the control channel; see call(). Worker. */
+static u32 exchange(struct nfc_life *life, struct nfc_op *op,
+		    struct nfc_channel *ch, struct nfc_control *req,
+		    struct nfc_control *reply, bool image, int *error)
 {
 	struct nfc_controller *k = &life->control;
-	struct nfc_channel *ch = op->ch;
 	struct nfc_op *own = &k->send;
 	u32 status, sent = NFC_OK;
 	int rc;
 
-	if (op->opcode == NFCOMMS_OP_SUBSCRIBE)
-		ch = k->ch;
 	rc = image ? prepare_image(&k->image, op, ch) : 0;
 	if (rc) {
 		*error = -rc;
@@ -212,6 +219,24 @@ static u32 call(struct nfc_life *life, struct nfc_op *op,
 		status = sent;
 	if (*error) /* what the host refused is not the device's answer */
 		memset(reply, 0, sizeof(*reply));
+	return status;
+}
+
+/*
+ * One request and its reply; image if op's memory goes with it. Returns the
+ * status; error is the host's errno beside it. Worker.
+ */
+static u32 call(struct nfc_life *life, struct nfc_op *op,
+		struct nfc_control *req, struct nfc_control *reply,
+		bool image, int *error)
+{
+	struct nfc_channel *ch = control_channel(life);
+	u32 status;
+
+	if (!ch) /* the fence has passed since it was queued */
+		return status_of_down(life);
+	status = exchange(life, op, ch, req, reply, image, error);
+	nfc_channel_put(ch);
 	return status;
 }
 
@@ -522,15 +547,10 @@ void nfc_control_submit(struct nfc_life *life, struct nfc_op *op)
 {
 	u32 status = NFC_OK;
 
-	if (op->opcode == NFCOMMS_OP_SUBSCRIBE) {
+	if (op->opcode == NFCOMMS_OP_SUBSCRIBE)
 		status = reserve(life, op);
-	} else if (!op->ch) {
-		spin_lock(&life->control.lock);
-		op->ch = life->control.ch;
-		if (op->ch)
-			kref_get(&op->ch->ref);
-		spin_unlock(&life->control.lock);
-	}
+	else if (!op->ch)
+		op->ch = control_channel(life);
 	if (!status && op->ch && enqueue(life, op))
 		return;
 	if (op->opcode == NFCOMMS_OP_SUBSCRIBE && !status) {
