@@ -73,10 +73,16 @@ static bool gone(int error, const struct nfcomms_completion *c)
 		(c->status == NFC_ERESET || c->status == NFC_EFAULT));
 }
 
+struct job {
+	uint8_t *p;
+	int ready; /* where a worker says that it has begun */
+};
+
 /* Transfers and messages until the device goes. Exit status 0: told so. */
 static int work(void *argument)
 {
-	uint8_t *p = argument;
+	const struct job *job = argument;
+	uint8_t *p = job->p;
 	int fd = client();
 	uint32_t ch = program(fd, "loopback");
 	struct nfcomms_op ops[4] = {
@@ -87,6 +93,7 @@ static int work(void *argument)
 	};
 
 	ops[3].length = 56;
+	CHECK(write(job->ready, "", 1) == 1);
 	for (unsigned int i = 0; !test_failures(); i++) {
 		struct nfcomms_completion c = { .status = NFC_OK };
 		int error = call(fd, &ops[i % 4], &c);
@@ -103,12 +110,22 @@ struct crew {
 	pid_t pid[WORKERS];
 };
 
+/* Workers that have all begun. */
 static struct crew hire(uint8_t *p)
 {
+	struct job job = { .p = p };
 	struct crew w;
+	int way[2];
+	char byte;
 
+	CHECK(pipe(way) == 0);
+	job.ready = way[1];
 	for (int i = 0; i < WORKERS; i++)
-		w.pid[i] = child(work, p);
+		w.pid[i] = child(work, &job);
+	close(way[1]);
+	for (int i = 0; i < WORKERS; i++)
+		CHECK(read(way[0], &byte, 1) == 1);
+	close(way[0]);
 	return w;
 }
 

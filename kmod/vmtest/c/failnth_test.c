@@ -4,9 +4,12 @@
  * the other (/proc/thread-self/fail-nth, a kernel with fault injection). Each
  * failure must give a clean errno, hold nothing back, and leave a file that
  * works.
+ *
+ *	failnth [ROUNDS]
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +19,12 @@
 
 enum {
 	POINTS_MAX = 2000, /* of one call: more means that it never gets through */
-	BULK = 8 << 20,
+	BULK = 8 << 20, /* several runs of lists, pinned one after the other */
+	FEW = 6 * NFC_PAGE_SIZE,
+	BATCH = 16,
 };
 
 static uint8_t *bulk;
-static unsigned long injected;
 static int points = -1; /* open before anything may fail */
 
 static bool put(const char *path, const char *text)
@@ -39,9 +43,12 @@ static bool prepare(void)
 	points = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
 	return points >= 0 &&
 	       put("/sys/kernel/debug/failslab/ignore-gfp-wait", "N") &&
+	       put("/sys/kernel/debug/failslab/verbose", "0") &&
 	       put("/sys/kernel/debug/fail_page_alloc/ignore-gfp-wait", "N") &&
 	       put("/sys/kernel/debug/fail_page_alloc/ignore-gfp-highmem", "N") &&
-	       put("/sys/kernel/debug/fail_page_alloc/min-order", "0");
+	       put("/sys/kernel/debug/fail_page_alloc/min-order", "0") &&
+	       put("/sys/kernel/debug/fail_page_alloc/verbose", "0") &&
+	       put("/sys/kernel/debug/fail_usercopy/verbose", "0");
 }
 
 /* Fail the n-th point of this thread from now on; 0: none. */
@@ -50,24 +57,31 @@ static void arm(unsigned int n)
 	char text[16];
 	int length = snprintf(text, sizeof(text), "%u", n);
 
-	CHECK(pwrite(points, text, length, 0) == length);
+	/* What is armed still may fail this write itself, once. */
+	if (pwrite(points, text, length, 0) < 0)
+		CHECK(pwrite(points, text, length, 0) == length);
 }
 
-/* True if the point was reached, and so something failed. */
+/*
+ * True if the point was reached, and so something failed. The number is taken
+ * before the copy of it, which is a point, too: where that fails, nothing had.
+ */
 static bool disarm(void)
 {
 	char text[16] = { 0 };
+	bool reached = pread(points, text, sizeof(text) - 1, 0) > 0 &&
+		       atoi(text) == 0;
 
-	CHECK(pread(points, text, sizeof(text) - 1, 0) > 0);
 	arm(0);
-	return atoi(text) == 0;
+	return reached;
 }
 
-/* A call under test, with what it needs; returns errno or the op's error. */
+/* A call under test: what it needs, and the call, which returns an errno. */
 struct scenario {
 	const char *name;
 	int (*run)(int fd, uint32_t ch);
 	const char *program;
+	void (*before)(int fd, uint32_t ch);
 };
 
 static int by_call(int fd, const struct nfcomms_op *op)
@@ -117,7 +131,7 @@ static int run_send_ind(int fd, uint32_t ch, uint64_t size)
 
 static int run_send_one_list(int fd, uint32_t ch)
 {
-	return run_send_ind(fd, ch, 6 * NFC_PAGE_SIZE);
+	return run_send_ind(fd, ch, FEW);
 }
 
 static int run_send_many_lists(int fd, uint32_t ch)
@@ -125,15 +139,63 @@ static int run_send_many_lists(int fd, uint32_t ch)
 	return run_send_ind(fd, ch, BULK);
 }
 
-static int run_receive_ind(int fd, uint32_t ch)
+/* The offer is there: pages are pinned by the call, not by a worker. */
+static void offer(int fd, uint32_t ch, uint64_t size)
 {
-	uint64_t words[2] = { 1 << 20, 3 };
-	struct nfcomms_op ask = message(ch, words, sizeof(words));
-	struct nfcomms_op op = transfer(NFCOMMS_OP_RECEIVE_IND, ch, bulk,
-					1 << 20);
-	int error = by_call(fd, &ask);
+	struct nfcomms_op next = operation(NFCOMMS_OP_NEXT, ch);
 
-	return error ? error : by_call(fd, &op);
+	ask_source(fd, ch, size, 3);
+	CHECK_EQ(outcome(fd, &next), NFC_OK);
+}
+
+static void offer_one_list(int fd, uint32_t ch)
+{
+	offer(fd, ch, FEW);
+}
+
+static void offer_many_lists(int fd, uint32_t ch)
+{
+	offer(fd, ch, BULK);
+}
+
+static int run_receive_ind(int fd, uint32_t ch, uint64_t size)
+{
+	struct nfcomms_op op = transfer(NFCOMMS_OP_RECEIVE_IND, ch, bulk, size);
+
+	return by_call(fd, &op);
+}
+
+static int run_receive_one_list(int fd, uint32_t ch)
+{
+	return run_receive_ind(fd, ch, FEW);
+}
+
+static int run_receive_many_lists(int fd, uint32_t ch)
+{
+	return run_receive_ind(fd, ch, BULK);
+}
+
+static void offer_message(int fd, uint32_t ch)
+{
+	struct nfcomms_op op = message(ch, "x", 1);
+
+	CHECK_EQ(outcome(fd, &op), NFC_OK);
+}
+
+static int run_receive(int fd, uint32_t ch)
+{
+	struct nfcomms_op op = operation(NFCOMMS_OP_RECEIVE, ch);
+
+	op.length = NFCOMMS_PAYLOAD_SIZE;
+	return by_call(fd, &op);
+}
+
+static int run_close(int fd, uint32_t ch)
+{
+	struct nfcomms_op op = operation(NFCOMMS_OP_CLOSE, ch);
+
+	op.flags = NFCOMMS_H2D | NFCOMMS_D2H;
+	return by_call(fd, &op);
 }
 
 static int run_subscribe(int fd, uint32_t ch)
@@ -165,18 +227,37 @@ static int run_load(int fd, uint32_t ch)
 	return by_call(fd, &op);
 }
 
+/* A completion whose copy fails is there for the next read. */
+static bool take(int fd, struct nfcomms_completion *c, int *error)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	for (uint64_t end = now_ns() + PATIENCE_MS * 1000000ull; now_ns() < end;
+	     poll(&p, 1, 100)) {
+		if (read(fd, c, sizeof(*c)) == sizeof(*c))
+			return true;
+		if (errno == EFAULT)
+			*error = EFAULT;
+		else if (errno != EAGAIN)
+			break;
+	}
+	return CHECK(!"a completion came");
+}
+
 static int run_submit(int fd, uint32_t ch)
 {
-	struct nfcomms_op ops[16];
-	struct nfcomms_completion c;
+	struct nfcomms_op ops[BATCH];
+	struct nfcomms_completion c = { .error = 0 };
 	int taken, error = 0;
 
-	for (int i = 0; i < 16; i++)
+	for (int i = 0; i < BATCH; i++)
 		ops[i] = transfer(NFCOMMS_OP_SEND_IND, ch, bulk, 65536);
-	taken = submit(fd, ops, 16);
+	taken = submit(fd, ops, BATCH);
 	for (int i = 0; i < taken; i++)
-		if (reap(fd, &c) && c.error)
+		if (take(fd, &c, &error) && c.error)
 			error = c.error;
+	if (!error && taken >= 0 && taken < BATCH)
+		error = EAGAIN; /* of the one that was not taken */
 	return taken < 0 ? -taken : error;
 }
 
@@ -208,20 +289,24 @@ static int run_reset(int fd, uint32_t ch)
 }
 
 static const struct scenario scenarios[] = {
-	{ "info", run_info, "sink" },
-	{ "health", run_health, "sink" },
-	{ "channel", run_channel, "sink" },
-	{ "send", run_send, "sink" },
-	{ "send, one list", run_send_one_list, "sink" },
-	{ "send, many lists", run_send_many_lists, "sink" },
-	{ "receive", run_receive_ind, "source" },
-	{ "subscribe", run_subscribe, "sink" },
-	{ "control", run_control, "sink" },
-	{ "load", run_load, "sink" },
-	{ "submit", run_submit, "sink" },
-	{ "cancel", run_cancel, "sink" },
-	{ "open", run_open, "sink" },
-	{ "reset", run_reset, "sink" },
+	{ "info", run_info, "sink", NULL },
+	{ "health", run_health, "sink", NULL },
+	{ "channel", run_channel, "sink", NULL },
+	{ "send", run_send, "sink", NULL },
+	{ "send one list", run_send_one_list, "sink", NULL },
+	{ "send many lists", run_send_many_lists, "sink", NULL },
+	{ "receive", run_receive, "loopback", offer_message },
+	{ "receive one list", run_receive_one_list, "source", offer_one_list },
+	{ "receive many lists", run_receive_many_lists, "source",
+	  offer_many_lists },
+	{ "subscribe", run_subscribe, "sink", NULL },
+	{ "control", run_control, "sink", NULL },
+	{ "load", run_load, "sink", NULL },
+	{ "close", run_close, "sink", NULL },
+	{ "submit", run_submit, "sink", NULL },
+	{ "cancel", run_cancel, "sink", NULL },
+	{ "open", run_open, "sink", NULL },
+	{ "reset", run_reset, "sink", NULL },
 };
 
 static bool clean(int error)
@@ -231,7 +316,7 @@ static bool clean(int error)
 	case ENOMEM:
 	case EFAULT:
 	case EAGAIN:
-	case EIO: /* RESET of a device that could not come back */
+	case EIO: /* memory for a mapping */
 		return true;
 	}
 	return false;
@@ -244,6 +329,8 @@ static bool fail_point(const struct scenario *s, unsigned int n)
 	uint32_t ch = program(fd, s->program);
 	bool reached;
 
+	if (s->before)
+		s->before(fd, ch);
 	arm(n);
 	error = s->run(fd, ch);
 	reached = disarm();
@@ -251,28 +338,48 @@ static bool fail_point(const struct scenario *s, unsigned int n)
 		printf("%s: point %u: errno %d\n", s->name, n, error);
 	if (!reached)
 		CHECK_EQ(error, 0);
+	if (s->run == run_reset && error)
+		CHECK_EQ(run_reset(fd, ch), 0);
 	/* The next call works; a source that was asked still offers. */
 	check_alive(fd, program(fd, "loopback"));
 	close(fd);
 	check_pins();
+	if (test_failures())
+		printf("after: %s, point %u\n", s->name, n);
 	return reached;
+}
+
+/* Every point of a scenario; how many there are. */
+static unsigned int fail_all(const struct scenario *s)
+{
+	unsigned int n = 1;
+
+	while (n < POINTS_MAX && !test_failures() && fail_point(s, n)) {
+		alarm(300); /* not stuck: put the harness's watchdog off */
+		n++;
+	}
+	CHECK(n < POINTS_MAX);
+	return n - 1;
 }
 
 CASE(every_point_fails_once)
 {
+	long rounds = test_argument ? atol(test_argument) : 1;
+	unsigned long injected = 0;
+
 	if (!CHECK(prepare()))
 		printf("this kernel has no fault injection\n");
 	bulk = pages(BULK, 1);
-	for (size_t i = 0; i < sizeof(scenarios) / sizeof(*scenarios); i++) {
-		unsigned int n = 1;
+	for (long k = 0; k < rounds && !test_failures(); k++)
+		for (size_t i = 0; i < sizeof(scenarios) / sizeof(*scenarios);
+		     i++) {
+			unsigned int n = fail_all(&scenarios[i]);
 
-		while (n < POINTS_MAX && !test_failures() &&
-		       fail_point(&scenarios[i], n))
-			n++;
-		CHECK(n < POINTS_MAX);
-		printf("%-16s %u points\n", scenarios[i].name, n - 1);
-		injected += n - 1;
-	}
+			if (k == 0)
+				printf("%-18s %u points\n", scenarios[i].name,
+				       n);
+			injected += n;
+		}
 	printf("%lu faults injected\n", injected);
 	free_pages(bulk, BULK);
 }
