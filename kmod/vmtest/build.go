@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,8 +114,9 @@ var goFlags = []string{"-buildvcs=false", "-trimpath", "-ldflags=-s -w"}
 
 // program builds a program for the guest and returns its path.
 func (w *workshop) program(ctx context.Context, p program) (string, error) {
-	return w.once("program "+p.name, func() (string, error) {
-		out := filepath.Join(w.out, p.name)
+	binary := cmp.Or(p.binary, p.name)
+	return w.once("program "+binary, func() (string, error) {
+		out := filepath.Join(w.out, binary)
 		static := []string{"CGO_ENABLED=0"}
 		var err error
 		switch p.kind {
@@ -147,25 +149,21 @@ func (w *workshop) device(ctx context.Context) (string, error) {
 var debugBuild = []string{"NFC_GCOV=1", "NFC_KCOV=1", "UBSAN_SANITIZE=y"}
 
 // module builds the kernel module for a kernel, in a copy of the sources so that
-// kernels do not fight over object files. A defect is seeded on purpose.
+// kernels do not fight over object files. A defect is seeded on purpose: modules
+// with one share another copy, so that only what it changes is compiled again.
 func (w *workshop) module(ctx context.Context, k *kernel, defect string) (string, error) {
-	name := k.name
+	name, folder := k.name, k.name
 	if defect != "" {
-		name += "-" + strings.ToLower(defect)
+		name, folder = name+"-"+defect, folder+"-defects"
 	}
 	return w.once("module "+name, func() (string, error) {
-		dir := filepath.Join(w.cache, "module", name)
-		for _, part := range []string{"kmod", "firmware"} {
-			if err := copySources(filepath.Join(w.root, part), filepath.Join(dir, part)); err != nil {
-				return "", err
-			}
+		dir := filepath.Join(w.cache, "module", folder)
+		if err := w.sources(ctx, dir, defect); err != nil {
+			return "", err
 		}
 		args := []string{"-s", "-C", filepath.Join(dir, "kmod"), "KDIR=" + k.build}
 		if k.debug {
 			args = append(args, debugBuild...)
-		}
-		if defect != "" {
-			args = append(args, "KCFLAGS=-DNFC_DEFECT_"+strings.ToUpper(defect))
 		}
 		if _, err := w.command(ctx, nil, "make", args...); err != nil {
 			return "", err
@@ -176,6 +174,21 @@ func (w *workshop) module(ctx context.Context, k *kernel, defect string) (string
 		_, err := w.command(ctx, nil, "strip", "-g", "-o", out, built)
 		return out, err
 	})
+}
+
+// sources copies the module's sources to a folder, with a defect if one is named.
+func (w *workshop) sources(ctx context.Context, dir, defect string) error {
+	for _, part := range []string{"kmod", "firmware"} {
+		if err := copySources(filepath.Join(w.root, part), filepath.Join(dir, part)); err != nil {
+			return err
+		}
+	}
+	if defect == "" {
+		return nil
+	}
+	patch := filepath.Join(w.root, "kmod", "vmtest", "defects", defect+".patch")
+	_, err := w.command(ctx, nil, "patch", "-p1", "-s", "--no-backup-if-mismatch", "-d", dir, "-i", patch)
+	return err
 }
 
 // copySources copies what a module is built from, leaving alone what has not

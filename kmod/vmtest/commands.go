@@ -75,11 +75,7 @@ func choose(group string, names []string) ([]job, error) {
 
 // runJob runs one job of the table.
 func (w *workshop) runJob(ctx context.Context, j job, s *stream) error {
-	var list []program
-	for _, name := range j.programs {
-		list = append(list, programs[name].named(name))
-	}
-	b, err := w.prepare(ctx, j, list)
+	b, err := w.prepare(ctx, j, j.list())
 	if err != nil {
 		return err
 	}
@@ -131,13 +127,25 @@ func execCommand(ctx context.Context, args []string) error {
 	if len(rest) == 0 {
 		return usageError{errors.New("exec needs a program")}
 	}
-	p := program{name: filepath.Base(rest[0]), kind: rawFile, source: rest[:1], args: rest[1:], timeout: j.limit}
-	return foreground(ctx, j, p)
+	file, err := filepath.Abs(rest[0])
+	if err != nil {
+		return fmt.Errorf("find the program: %w", err)
+	}
+	w, err := newWorkshop()
+	if err != nil {
+		return err
+	}
+	p := program{name: filepath.Base(file), kind: rawFile, source: []string{file}, args: rest[1:], timeout: j.limit}
+	return foreground(ctx, w, j, p)
 }
+
+// demoMemory holds the file to move, what comes back, and the archive it came in.
+const demoMemory = 1024 // MiB
 
 // demoCommand runs the example's demonstration on the device.
 func demoCommand(ctx context.Context, args []string) error {
 	j := baseJob("demo")
+	j.machine.Memory = demoMemory
 	rest, err := parseMachine("demo", args, &j)
 	if err != nil {
 		return err
@@ -145,22 +153,32 @@ func demoCommand(ctx context.Context, args []string) error {
 	if len(rest) > 0 {
 		return usageError{fmt.Errorf("demo takes no argument, got %q", rest[0])}
 	}
-	fmt.Println("An emulated machine: every figure below is of an emulated processor, bus and device, and says nothing about hardware.")
-	p := programs["bulk"].named("bulk")
-	return foreground(ctx, j, p)
-}
-
-// foreground runs one program with its output on the terminal.
-func foreground(ctx context.Context, j job, p program) error {
 	w, err := newWorkshop()
 	if err != nil {
 		return err
 	}
-	if p.kind == rawFile {
-		if p.source[0], err = filepath.Abs(p.source[0]); err != nil {
-			return fmt.Errorf("find the program: %w", err)
-		}
+	k, err := w.kernelFor(ctx, j.kernel)
+	if err != nil {
+		return err
 	}
+	// A file that is at hand, as often as it takes to move a gigabyte.
+	const data = "/demo/data"
+	info, err := os.Stat(k.image)
+	if err != nil {
+		return fmt.Errorf("find something to move: %w", err)
+	}
+	j.files = append(j.files, item{name: data, from: k.image, perm: 0o644})
+	p := programs["bulk"].named("bulk")
+	p.args = []string{"--address", "dev:0"}
+	for moved := int64(0); moved < 1<<30; moved += info.Size() {
+		p.args = append(p.args, data)
+	}
+	fmt.Println("An emulated machine: every figure below is of an emulated processor, bus and device, and says nothing about hardware.")
+	return foreground(ctx, w, j, p)
+}
+
+// foreground runs one program with its output on the terminal.
+func foreground(ctx context.Context, w *workshop, j job, p program) error {
 	b, err := w.prepare(ctx, j, []program{p})
 	if err != nil {
 		return err

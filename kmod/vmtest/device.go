@@ -19,6 +19,7 @@ type deviceSpec struct {
 	socket  string
 	log     string // what it writes
 	report  string // what it saw, in JSON
+	script  string // how it breaks the rules; "": not at all
 }
 
 // newDevice describes the i-th device of a boot.
@@ -26,6 +27,10 @@ func (b *boot) newDevice(i int, nfsim string) deviceSpec {
 	at := filepath.Join(b.folder, fmt.Sprintf("device-%d", i))
 	d := deviceSpec{socket: filepath.Join(b.scratch, fmt.Sprintf("%d.sock", i)), log: at + ".log", report: at + ".json"}
 	d.command = append([]string{nfsim, "--vfio-user", d.socket, "--exit-when-disconnected", "--report", d.report}, b.job.device...)
+	if i < len(b.job.scripts) {
+		d.script = b.job.scripts[i]
+		d.command = append(d.command, "--script", d.script)
+	}
 	return d
 }
 
@@ -67,11 +72,21 @@ func startDevice(ctx context.Context, spec deviceSpec) (*device, error) {
 }
 
 // stop ends the process and returns how it went.
-func (d *device) stop() error { return errors.Join(d.Stop(), d.out.Close()) }
+func (d *device) stop() error {
+	err := d.Stop()
+	if does(d.script, "die") {
+		err = dieAsSaid(err)
+	}
+	return errors.Join(err, d.out.Close())
+}
+
+// lost reports whether the process ended before QEMU, on purpose.
+func (d *device) lost() bool { return d.Killed() || does(d.script, "die") }
 
 // bus reads what the device saw of the guest's memory. Accesses to memory that
-// is not mapped are an error unless wild; so is, if empty, what is mapped still.
-func (d *device) bus(wild, empty bool) error {
+// is not mapped are an error unless it reached for that: with an IOMMU such
+// reaches must end so, and nothing may be mapped any more when the guest has ended.
+func (d *device) bus(iommu, ended bool) error {
 	text, err := os.ReadFile(d.report)
 	if err != nil {
 		return fmt.Errorf("read the device's report: %w", err)
@@ -82,6 +97,7 @@ func (d *device) bus(wild, empty bool) error {
 			Ranges    uint64 `json:"dma_ranges"`
 			Faults    uint64 `json:"dma_faults"`
 			LastFault string `json:"last_fault"`
+			Struck    uint64 `json:"script_faults"`
 		} `json:"clients"`
 	}
 	if err := json.Unmarshal(text, &report); err != nil {
@@ -94,9 +110,13 @@ func (d *device) bus(wild, empty bool) error {
 	switch {
 	case c.Error != "":
 		return fmt.Errorf("the device cut QEMU off: %s", c.Error)
-	case c.Faults > 0 && !wild:
+	case d.script != "" && c.Struck == 0:
+		return fmt.Errorf("the script %q never struck", d.script)
+	case iommu && c.Faults == 0 && does(d.script, reaching...):
+		return errors.New("the device reached for memory that is not its own, and no access failed")
+	case c.Faults > 0 && !does(d.script, corrupting...):
 		return fmt.Errorf("%d accesses to memory that was not mapped, the last: %s", c.Faults, c.LastFault)
-	case c.Ranges > 0 && empty:
+	case c.Ranges > 0 && iommu && ended:
 		return fmt.Errorf("%d ranges are still mapped for the device", c.Ranges)
 	}
 	return nil

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
@@ -21,6 +23,7 @@ const (
 // program is something that a guest can run.
 type program struct {
 	name    string
+	binary  string // what it is built as; "": the name
 	kind    kind
 	source  []string // Go: the package's folder; C: what gcc takes; rawFile: the file
 	args    []string
@@ -44,15 +47,15 @@ type job struct {
 	machine  vm.Machine // without QEMU, Kernel, Initrd and Devices
 	device   []string   // arguments of nfsim besides the socket; nil: no device, no module
 	devices  int        // how many of them; 0: 1
+	scripts  []string   // one more device for each: it breaks the rules so, and gets every program
 	params   string     // of the module
 	programs []string   // names in programs
 	allow    []string   // expressions for kernel messages that the job provokes
 	files    []item     // more files for the guest
 	kmemleak bool
-	wild     bool          // the device reaches for memory that is not its own
 	banner   string        // of an interactive shell, which takes the place of the programs
 	limit    time.Duration // for everything; 0: jobTimeout
-	defect   string        // seeded in the module: NFC_DEFECT_ and this, in capitals
+	defect   string        // seeded in the module: a patch of defects, without its ending
 	wants    string        // the run must fail, and say what this expression matches
 }
 
@@ -62,12 +65,31 @@ func (p program) named(name string) program {
 	return p
 }
 
+// list returns the programs of the job: each once, or once for every script.
+func (j job) list() []program {
+	var all []program
+	for _, name := range j.programs {
+		p := programs[name].named(name)
+		if len(j.scripts) == 0 {
+			all = append(all, p)
+			continue
+		}
+		for i, script := range j.scripts {
+			p := p.named(name + "-" + strings.NewReplacer(":", "-", "@", "-", "+", "-", ",", "-").Replace(script))
+			p.binary = name
+			p.env = append(slices.Clone(p.env), hostileEnv(i, script)...)
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
 // programs are those that jobs name. Each lies in the guest as /bin/NAME.
 var programs = map[string]program{
 	"selftest": {kind: goTest, source: []string{"./kmod/vmtest/selftest"}},
 	"kdev":     {kind: goTest, source: []string{"./bridge/kdev"}, args: []string{"-test.short"}, env: []string{"NFC_KDEV=dev:0,dev:1"}, timeout: 10 * time.Minute},
 	"bulk":     {kind: goMain, source: []string{"./examples/bulk"}, args: []string{"--address", "dev:0", "/bin"}},
-	"hello":    {kind: goMain, source: []string{"./examples/hello"}},
+	"nfbench":  {kind: goMain, source: []string{"./cmd/nfbench"}, args: []string{"latency", "--address", "dev:0", "--batches", "100"}},
 	"lib":      {kind: cTest, source: []string{"kmod/lib/test/guest_test.c", "kmod/lib/device.c", "kmod/lib/control.c", "kmod/lib/channel.c", "kmod/lib/async.c", "firmware/test/harness.c"}},
 	"validate": clientTest("validate"),
 	"memory":   clientTest("memory"),
@@ -99,5 +121,30 @@ var jobs = []job{
 	{
 		name: "stock", group: "test", about: "the contract of a back end, and an example",
 		kernel: "release", device: []string{}, devices: 2, programs: []string{"kdev", "bulk"},
+	},
+	{
+		name: "one-vector", group: "test", about: "a single interrupt for everything",
+		kernel: "release", device: []string{"--vectors=1"}, programs: []string{"life", "bulk"},
+	},
+	{
+		name: "posted", group: "test", about: "a mailbox BAR that cannot be mapped, and writes that are posted",
+		kernel: "release", device: []string{"--no-mmap"}, programs: []string{"validate", "bulk"},
+	},
+	{
+		name: "iommu", group: "test", about: "an IOMMU between the device and memory",
+		kernel: "release", machine: vm.Machine{IOMMU: true}, device: []string{}, programs: []string{"memory", "life", "bulk"},
+	},
+	{
+		name: "cycle", group: "test", about: "removal, unbinding, unloading, suspending under load",
+		kernel: "release", device: []string{}, programs: []string{"cycle"},
+	},
+	{
+		name: "hostile", group: "test", about: "devices that break the rules",
+		kernel: "release", machine: vm.Machine{IOMMU: true, Memory: 1024}, device: []string{}, programs: []string{"hostile"},
+		scripts: []string{"random+7", "count+5", "replay+5", "flip@20", "overreach+3", "wild+3", "irq-drop+3", "hang@30", "gone@30", "die@30"},
+	},
+	{
+		name: "backports", group: "test", about: "the current stable kernel",
+		kernel: "backports", device: []string{}, programs: []string{"validate", "memory", "bulk"},
 	},
 }

@@ -50,7 +50,7 @@ func (w *workshop) prepare(ctx context.Context, j job, programs []program) (*boo
 		if err != nil {
 			return nil, err
 		}
-		for i := range max(j.devices, 1) {
+		for i := range max(j.devices, len(j.scripts), 1) {
 			d := b.newDevice(i, nfsim)
 			b.devices, b.machine.Devices = append(b.devices, d), append(b.machine.Devices, d.socket)
 		}

@@ -186,22 +186,27 @@ func TestDeviceThatDoesNotStart(t *testing.T) {
 func TestBus(t *testing.T) {
 	for _, c := range []struct {
 		name, report string
-		iommu, wild  bool
+		iommu        bool
 		want         string
+		script       string
 	}{
-		{"clean", `{"clients":[{"dma_ranges":0}]}`, true, false, ""},
-		{"all memory", `{"clients":[{"dma_ranges":7}]}`, false, false, ""},
-		{"leaked mapping", `{"clients":[{"dma_ranges":1}]}`, true, false, "1 ranges are still mapped"},
-		{"fault", `{"clients":[{"dma_faults":2,"last_fault":"write 0x10"}]}`, false, false, "write 0x10"},
-		{"wanted fault", `{"clients":[{"dma_faults":2}]}`, false, true, ""},
-		{"cut off", `{"clients":[{"error":"bad message"}]}`, false, false, "bad message"},
-		{"nobody", `{"clients":[]}`, false, false, "0 clients"},
-		{"no JSON", `{`, false, false, "read the device's report"},
+		{name: "struck", report: `{"clients":[{"dma_faults":2,"script_faults":2}]}`, iommu: true, script: "wild+3"},
+		{name: "harmless", report: `{"clients":[{"script_faults":2}]}`, iommu: true, script: "count+5,drop@9"},
+		{name: "never struck", report: `{"clients":[{}]}`, script: "wild+3", want: "never struck"},
+		{name: "not contained", report: `{"clients":[{"script_faults":2}]}`, iommu: true, script: "late", want: "no access failed"},
+		{name: "strays", report: `{"clients":[{"dma_faults":1,"script_faults":2}]}`, script: "count+5", want: "not mapped"},
+		{"clean", `{"clients":[{"dma_ranges":0}]}`, true, "", ""},
+		{"all memory", `{"clients":[{"dma_ranges":7}]}`, false, "", ""},
+		{"leaked mapping", `{"clients":[{"dma_ranges":1}]}`, true, "1 ranges are still mapped", ""},
+		{"fault", `{"clients":[{"dma_faults":2,"last_fault":"write 0x10"}]}`, false, "write 0x10", ""},
+		{"cut off", `{"clients":[{"error":"bad message"}]}`, false, "bad message", ""},
+		{"nobody", `{"clients":[]}`, false, "0 clients", ""},
+		{"no JSON", `{`, false, "read the device's report", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := device{deviceSpec: deviceSpec{report: filepath.Join(t.TempDir(), "r")}}
+			d := device{deviceSpec: deviceSpec{script: c.script, report: filepath.Join(t.TempDir(), "r")}}
 			require.NoError(t, os.WriteFile(d.report, []byte(c.report), 0o600))
-			err := d.bus(c.wild, c.iommu)
+			err := d.bus(c.iommu, true)
 			if c.want == "" {
 				require.NoError(t, err)
 				return
@@ -209,7 +214,7 @@ func TestBus(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 		})
 	}
-	require.ErrorIs(t, (&device{deviceSpec: deviceSpec{report: "/none"}}).bus(false, false), os.ErrNotExist)
+	require.ErrorIs(t, (&device{deviceSpec: deviceSpec{report: "/none"}}).bus(false, true), os.ErrNotExist)
 }
 
 func TestVfioLines(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 )
 
 // shellPrograms are built for the shell besides busybox.
-var shellPrograms = []string{"bulk", "hello"}
+var shellPrograms = []string{"bulk", "nfbench"}
 
 // shellCommand gives the terminal to a guest.
 func shellCommand(ctx context.Context, args []string) error {

@@ -157,17 +157,7 @@ func (v *verdicts) judge(outcome vm.Outcome, bootErr error) {
 	v.unfinished()
 	v.suite.test("boot", lacks(v.hello.Load(), "the guest did not come up"))
 	v.suite.test("kernel-log", join(v.scanner.Reports()))
-	killed := false
-	for i, d := range v.devices {
-		v.suite.test(fmt.Sprintf("device-%d", i), text(d.err))
-		if !d.Killed() {
-			v.suite.test(fmt.Sprintf("bus-%d", i), text(d.bus(v.boot.job.wild, v.ended && v.boot.machine.IOMMU)))
-		}
-		killed = killed || d.Killed()
-	}
-	if len(v.devices) > 0 && !killed {
-		v.suite.test("qemu", vfioLines(outcome.Stderr))
-	}
+	v.judgeDevices(outcome)
 	if bootErr != nil {
 		v.trouble = append(v.trouble, bootErr.Error())
 	}
@@ -179,6 +169,21 @@ func (v *verdicts) judge(outcome vm.Outcome, bootErr error) {
 	if v.suite.failed {
 		v.suite.s.send(event{Action: "output", Package: v.suite.name, Output: fmt.Sprintf(
 			"logs: %s\nboot it again: %s\n%s\n", v.boot.folder, v.again, v.boot.machine.Command())})
+	}
+}
+
+// judgeDevices looks at what the devices saw, and whether they ended as they should.
+func (v *verdicts) judgeDevices(outcome vm.Outcome) {
+	killed := len(v.devices) == 0
+	for i, d := range v.devices {
+		v.suite.test(fmt.Sprintf("device-%d", i), text(d.err))
+		if !d.lost() {
+			v.suite.test(fmt.Sprintf("bus-%d", i), text(d.bus(v.boot.machine.IOMMU, v.ended)))
+		}
+		killed = killed || d.lost()
+	}
+	if !killed {
+		v.suite.test("qemu", vfioLines(outcome.Stderr))
 	}
 }
 
