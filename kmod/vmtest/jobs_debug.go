@@ -2,11 +2,18 @@
 
 package main
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
+)
 
 // slow are module parameters for a kernel that checks everything, on a machine
 // that is not ours alone: what is late there is not lost.
 const slow = "silence_ms=20000 watchdog_ms=0"
+
+// hasty are those for devices that are lost on purpose.
+const hasty = "silence_ms=2000"
 
 // debugPrograms are the guest's programs with the counts of a debug run.
 var debugPrograms = map[string]program{
@@ -25,6 +32,16 @@ var debugJobs = []job{
 		name: "debug-cycle", group: "debug", about: "unbinding, removing, unloading, sleeping",
 		kernel: "debug", device: []string{}, params: slow, kmemleak: true,
 		programs: []string{"cycle", "fuzz-some"},
+	},
+	{
+		name: "debug-hostile", group: "debug", about: "devices that lie, behind an IOMMU",
+		kernel: "debug", machine: vm.Machine{IOMMU: true, Memory: 1024}, device: []string{"--bar2=8MiB", "--channels=1024"}, params: hasty,
+		programs: []string{"hostile"},
+		scripts: []string{
+			"count@2+3", "early@2+3", "id@2+5", "epoch@2+5", "type@2+5", "channel@2+5", "length@2+5", "phase@2+7", "state@2+5",
+			"direction@2+5", "reserved@2+5", "replay@2+3", "again@2+3", "drop@5+11", "garbage@2+5", "random@2+7", "flip@3+40",
+			"overreach@2+3", "wild@2+3", "scribble@2+3", "late@2+3", "irq-drop@2+3", "irq-dup@1+2", "irq-storm@5+60",
+		},
 	},
 	{
 		name: "debug-failnth", group: "debug", about: "each allocation and copy of each ioctl fails once",
