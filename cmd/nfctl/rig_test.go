@@ -105,7 +105,7 @@ func newHost(ctx context.Context, path string, o hostOptions) (*host, error) {
 			return nil, err
 		}
 		gate := access.NewGate(policy, access.Methods(), nil)
-		options = append(options, grpc.Creds(access.LocalCredentials(0)), grpc.UnaryInterceptor(gate.Unary), grpc.StreamInterceptor(gate.Stream))
+		options = append(options, grpc.Creds(access.LocalCredentials(access.Limits{})), grpc.UnaryInterceptor(gate.Unary), grpc.StreamInterceptor(gate.Stream))
 	}
 	h.gs = grpc.NewServer(options...)
 	h.srv.Register(h.gs)
