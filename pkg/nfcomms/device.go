@@ -116,6 +116,7 @@ func (l *life) list() []*Channel {
 //
 //	sim:                    the device firmware in this process
 //	sim:?managers=4         with four mailbox managers
+//	dev:0                   /dev/nfcomms0, a PCIe device behind the kernel module
 //
 // The context bounds Open alone. Errors: ErrScheme, ErrOption, ErrNotSupported
 // and what the back end finds wrong.
