@@ -9,7 +9,7 @@ GOTEST      = $(GO) test -race -count=1 -timeout 30m
 # The race detector bounds goroutines and hides allocations: what counts those
 # runs at its full size without it.
 FULLTEST    = $(GO) test -count=1 -timeout 30m
-FULL        = ./bridge/sim ./bridge/mailbox ./pkg/nfcomms
+FULL        = ./bridge/sim ./bridge/kdev ./bridge/mailbox ./pkg/nfcomms
 
 MAKEFLAGS += --no-print-directory
 export FUZZTIME
