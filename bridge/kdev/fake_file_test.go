@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"syscall"
@@ -58,7 +59,8 @@ func (m *fakeModule) boot() {
 		address += fmt.Sprintf("emem=%d&", m.shape.EMEM)
 	}
 	address += fmt.Sprintf("target-timeout=%v", time.Duration(m.shape.TimeoutMS)*time.Millisecond)
-	dev, err := bridge.Open(context.Background(), address, nil)
+	logger := slog.New(slog.NewTextHandler(m.t.Output(), nil))
+	dev, err := bridge.Open(context.Background(), address, &bridge.Options{Logger: logger})
 	require.NoError(m.t, err, address)
 	m.dev = dev
 }
