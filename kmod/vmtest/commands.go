@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -63,7 +62,7 @@ func choose(group string, names []string) ([]job, error) {
 		return chosen, nil
 	}
 	for _, j := range jobs {
-		if j.group == group {
+		if slices.Contains(strings.Fields(j.group), group) {
 			chosen = append(chosen, j)
 		}
 	}
@@ -83,33 +82,7 @@ func (w *workshop) runJob(ctx context.Context, j job, s *stream) error {
 		_, err := b.run(ctx, s)
 		return err
 	}
-	var kept bytes.Buffer
-	inner := &stream{w: &kept}
-	if _, err := b.run(ctx, inner); err != nil {
-		return err
-	}
-	outer := newSuite(s, "vm/"+j.name)
-	outer.test("caught", missed(kept.Bytes(), inner.failed(), j.wants))
-	outer.end()
-	return nil
-}
-
-// missed looks for what a run had to fail with; "" means that it did.
-func missed(events []byte, failed bool, wants string) string {
-	var output strings.Builder
-	for line := range bytes.Lines(events) {
-		var e event
-		if json.Unmarshal(line, &e) == nil {
-			output.WriteString(e.Output)
-		}
-	}
-	switch {
-	case !failed:
-		return "nothing failed, want a failure with " + wants
-	case !regexp.MustCompile(wants).MatchString(output.String()):
-		return "failed without " + wants + ":\n" + output.String()
-	}
-	return ""
+	return b.fail(ctx, s)
 }
 
 // baseJob is the machine of exec, demo and shell, before flags.

@@ -36,7 +36,17 @@ func hostileEnv(i int, script string) []string {
 	if does(script, corrupting...) {
 		env = append(env, "NFC_CORRUPTS=1")
 	}
+	for kind, counter := range showsIn {
+		if does(script, kind) && !strings.Contains(script, ",") {
+			env = append(env, "NFC_EXPECT="+counter)
+		}
+	}
 	return env
+}
+
+// showsIn says by which counter the driver shows that it saw a lie of a kind.
+var showsIn = map[string]string{
+	"epoch": "dropped", "count": "faults", "early": "faults", "type": "faults", "state": "faults",
 }
 
 // diedByScript is the exit status of a device that ends as its script says.

@@ -98,6 +98,7 @@ var programs = map[string]program{
 	"cycle":    clientTest("cycle"),
 	"fuzz":     clientTest("fuzz"),
 	"failnth":  clientTest("failnth"),
+	"wake":     clientTest("wake"),
 	"hostile":  clientTest("hostile"),
 }
 

@@ -15,9 +15,23 @@ const slow = "silence_ms=20000 watchdog_ms=0"
 // hasty are those for devices that are lost on purpose.
 const hasty = "silence_ms=2000"
 
+// injected are messages of a kernel whose allocations are made to fail.
+var injected = []string{`page allocation failure`, `DMA-API: cacheline tracking ENOMEM`}
+
 // debugPrograms are the guest's programs with the counts of a debug run.
 var debugPrograms = map[string]program{
-	"fuzz-some": clientTest("fuzz", "6000"),
+	"fuzz-some":    withArgs("fuzz", "6000"),
+	"hostile-some": withArgs("hostile", "6"),
+	"cycle-some":   withArgs("cycle", "1"),
+	"signal-some":  withArgs("signal", "3000"),
+	"life-some":    withArgs("life", "-n", "killed_many_times", "9"),
+}
+
+// withArgs is a C program with arguments.
+func withArgs(binary string, args ...string) program {
+	p := clientTest(binary, args...)
+	p.binary = binary
+	return p
 }
 
 // debugJobs run under the debug kernel: KASAN, lock and sleep checks, the DMA
@@ -31,12 +45,12 @@ var debugJobs = []job{
 	{
 		name: "debug-cycle", group: "debug", about: "unbinding, removing, unloading, sleeping",
 		kernel: "debug", device: []string{}, params: slow, kmemleak: true,
-		programs: []string{"cycle", "fuzz-some"},
+		programs: []string{"cycle-some", "fuzz-some"},
 	},
 	{
 		name: "debug-hostile", group: "debug", about: "devices that lie, behind an IOMMU",
 		kernel: "debug", machine: vm.Machine{IOMMU: true, Memory: 1024}, device: []string{"--bar2=8MiB", "--channels=1024"}, params: hasty,
-		programs: []string{"hostile"},
+		programs: []string{"hostile-some"},
 		scripts: []string{
 			"count@2+3", "early@2+3", "id@2+5", "epoch@2+5", "type@2+5", "channel@2+5", "length@2+5", "phase@2+7", "state@2+5",
 			"direction@2+5", "reserved@2+5", "replay@2+3", "again@2+3", "drop@5+11", "garbage@2+5", "random@2+7", "flip@3+40",
@@ -46,7 +60,7 @@ var debugJobs = []job{
 	{
 		name: "debug-failnth", group: "debug", about: "each allocation and copy of each ioctl fails once",
 		kernel: "debug", device: []string{}, params: slow,
-		programs: []string{"failnth"}, allow: []string{`page allocation failure`, `DMA-API: cacheline tracking ENOMEM`},
+		programs: []string{"failnth"}, allow: injected,
 	},
 }
 

@@ -3,6 +3,8 @@
  * Signals while calls wait and bytes move. Go sends SIGURG all the time: a call
  * that was interrupted says EINTR and did not take effect, or it took effect,
  * and no other error number ever comes out.
+ *
+ *	signal [SIGNALS]
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,11 +19,16 @@
 #include "rig.h"
 
 enum {
-	SIGNALS = 100000, /* handled, in all */
+	SIGNALS = 100000, /* handled, in all, unless the argument says otherwise */
 	CHUNK = 1 << 20,
 };
 
 static volatile unsigned long handled;
+
+static unsigned long signals(void)
+{
+	return test_argument ? strtoul(test_argument, NULL, 0) : SIGNALS;
+}
 
 static void count(int sig)
 {
@@ -114,7 +121,7 @@ CASE(signals_during_transfers)
 	uint64_t taken[3];
 
 	storm_begin(&s);
-	while (handled < SIGNALS && !test_failures())
+	while (handled < signals() && !test_failures())
 		attempt(fd, &op, &t);
 	storm_end(&s);
 	ask_sink(fd, ch, taken);
@@ -136,7 +143,7 @@ CASE(signals_during_messages)
 	uint64_t taken[3];
 
 	storm_begin(&s);
-	while (handled < SIGNALS / 10 && !test_failures())
+	while (handled < signals() / 10 && !test_failures())
 		attempt(fd, &op, &t);
 	storm_end(&s);
 	ask_sink(fd, ch, taken);

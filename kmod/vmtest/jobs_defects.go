@@ -1,0 +1,131 @@
+//go:build linux
+
+package main
+
+import (
+	"time"
+
+	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
+)
+
+// Groups of the jobs with seeded defects; some are part of every debug run.
+const (
+	inDefects = "defect"
+	inDebug   = "defect debug"
+)
+
+// defect is one mistake in the module, a patch of its name below defects, and
+// what must notice it.
+type defect struct {
+	name   string
+	about  string
+	group  string
+	kernel string
+	iommu  bool
+	leaks  bool     // look for leaked memory
+	binary string   // a C program
+	args   []string // of it
+	script string   // of the device
+	wants  string   // what the run must say
+}
+
+// defects are mistakes that somebody could make. Each must make a run fail.
+var defects = []defect{
+	{
+		name: "leaked-pin", about: "pages stay pinned where a later one cannot be", group: inDebug, kernel: "release",
+		binary: "memory", args: []string{"-n", "holes"}, wants: `pinned\(\) == 0|pages still pinned`,
+	},
+	{
+		name: "unpin-before-quiesce", about: "an aborted transfer's pages are let go before the device agrees", group: inDefects, kernel: "release", iommu: true,
+		binary: "life", args: []string{"-n", "killed_many_times", "30"}, wants: `accesses to memory that was not mapped`,
+	},
+	{
+		name: "free-before-fence", about: "a life's pages are let go before DMA is fenced", group: inDefects, kernel: "release", iommu: true,
+		binary: "cycle", args: []string{"-n", "reset_under_load", "20"}, wants: `accesses to memory that was not mapped`,
+	},
+	{
+		name: "no-count-check", about: "the count of bytes in DONE is believed", group: inDefects, kernel: "release", iommu: true,
+		binary: "hostile", args: []string{"20"}, script: "early@2+2", wants: `the bytes that were sent came back`,
+	},
+	{
+		name: "seventh-entry", about: "a gather list gets a seventh entry", group: inDebug, kernel: "debug",
+		binary: "memory", args: []string{"-n", "any_start_and_length"}, wants: `UBSAN: array-index-out-of-bounds`,
+	},
+	{
+		name: "sleep-in-interrupt", about: "the interrupt handler takes a mutex", group: inDebug, kernel: "debug",
+		binary: "validate", args: []string{"-n", "reads"}, wants: `sleeping function called from invalid context`,
+	},
+	{
+		name: "no-unmap", about: "pages are let go and stay mapped for DMA", group: inDefects, kernel: "debug",
+		binary: "memory", args: []string{"-n", "holes"}, wants: `DMA-API: .*(pending DMA allocations|exceeded|overlapping)`,
+	},
+	{
+		name: "use-after-free", about: "a completion is copied after its operation was freed", group: inDebug, kernel: "debug",
+		binary: "validate", args: []string{"-n", "reads"}, wants: `KASAN: use-after-free`,
+	},
+	{
+		name: "lost-wakeup", about: "nobody looks again after asking to be woken", group: inDefects, kernel: "release",
+		binary: "wake", wants: `late < ROUNDS / 2`,
+	},
+	{
+		name: "no-epoch-check", about: "messages of another life count", group: inDefects, kernel: "release", iommu: true,
+		binary: "hostile", args: []string{"10"}, script: "epoch@2+5", wants: `health->dropped > 0`,
+	},
+	{
+		name: "no-reserved-check", about: "reserved fields of an operation may be anything", group: inDefects, kernel: "release",
+		binary: "validate", args: []string{"-n", "what_they_do_not_take"}, wants: `EINVAL`,
+	},
+	{
+		name: "double-completion", about: "a delivered message completes twice", group: inDefects, kernel: "debug",
+		binary: "validate", args: []string{"-n", "reads"}, wants: `list_add corruption|list_add double add|KASAN|refcount_t`,
+	},
+	{
+		name: "memlock-kept", about: "pinned memory is never given back to its limit", group: inDefects, kernel: "release",
+		binary: "memory", args: []string{"-n", "over_the_memlock_limit"}, wants: `info.memlock_used == 0`,
+	},
+	{
+		name: "reset-for-all", about: "anybody may reset the device", group: inDefects, kernel: "release",
+		binary: "validate", args: []string{"-n", "reset_needs_privilege"}, wants: `EPERM`,
+	},
+	{
+		name: "no-unpin-on-error", about: "pages stay pinned where they cannot be mapped", group: inDefects, kernel: "debug",
+		binary: "failnth", wants: `pinned\(\) == 0|pages still pinned`,
+	},
+	{
+		name: "leaked-memory", about: "the list of pages is never freed", group: inDefects, kernel: "debug", leaks: true,
+		binary: "memory", args: []string{"-n", "any_start_and_length"}, wants: `unreferenced object`,
+	},
+	{
+		name: "lock-order", about: "two locks are taken in both orders", group: inDefects, kernel: "debug",
+		binary: "cycle", args: []string{"-n", "a_file_whose_device_went"}, wants: `possible circular locking dependency`,
+	},
+}
+
+// defectTimeout bounds one run: with a defect a program may hang.
+const defectTimeout = 4 * time.Minute
+
+// job returns the run that must notice a defect.
+func (d defect) job() job {
+	p := withArgs(d.binary, d.args...)
+	p.timeout = defectTimeout / 2
+	programs["defect-"+d.name] = p
+	j := job{
+		name: "defect-" + d.name, group: d.group, about: d.about, kernel: d.kernel,
+		machine: vm.Machine{IOMMU: d.iommu}, device: []string{}, kmemleak: d.leaks,
+		programs: []string{"defect-" + d.name}, limit: defectTimeout, defect: d.name, wants: d.wants,
+	}
+	if d.kernel == "debug" {
+		j.params = slow
+		j.allow = injected
+	}
+	if d.script != "" {
+		j.scripts = []string{d.script}
+	}
+	return j
+}
+
+func init() {
+	for _, d := range defects {
+		jobs = append(jobs, d.job())
+	}
+}
