@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,6 +43,9 @@ func (w *workshop) prepare(ctx context.Context, j job, programs []program) (*boo
 		return nil, err
 	}
 	b.machine.Kernel = k.image
+	if j.kmemleak {
+		b.machine.Append = append(slices.Clone(j.machine.Append), "kmemleak=on")
+	}
 	if b.machine.QEMU, err = w.qemu(ctx); err != nil {
 		return nil, err
 	}
