@@ -169,7 +169,7 @@ func (h *half) hold(ctx context.Context, o *op, fn func() error) error {
 
 // decide ends what is held. It is not cancelled: the module answers.
 func (h *half) decide(opcode uint16) error {
-	o := h.dev.ops.get(opcode, 0, h.ch.handle)
+	o := h.dev.ops.get(opcode, 0, h.ch.handle, nil)
 	h.dev.sub.put(o)
 	<-o.done
 	err := h.outcome(background, o, nil)
@@ -181,7 +181,7 @@ func (h *half) decide(opcode uint16) error {
 // all. When ctx ends first the transfer is aborted; data is given back, on
 // every path, only when the device cannot touch it any more.
 func (c *Channel) SendInd(ctx context.Context, data []byte) error {
-	if limit := c.dev.Info().MaxTransfer; uint64(len(data)) > limit {
+	if limit := c.dev.info.Load().MaxTransfer; uint64(len(data)) > limit {
 		return tooLarge(len(data), limit)
 	}
 	h, start := c.half(abi.H2D), meter.Now()
@@ -288,7 +288,7 @@ func (c *Channel) sayClose(flags uint16) error {
 	if h.gate.why()&shutLost != 0 {
 		return nil
 	}
-	o := c.dev.ops.get(uapi.OpClose, flags, c.handle)
+	o := c.dev.ops.get(uapi.OpClose, flags, c.handle, nil)
 	defer c.dev.ops.put(o)
 	c.dev.sub.put(o)
 	<-o.done

@@ -46,7 +46,7 @@ func (d *Device) start(ctx context.Context, p bridge.Program) (bridge.Process, e
 	if p.Name == "" || len(p.Name) >= abi.NameSize || strings.IndexByte(p.Name, 0) >= 0 {
 		return bridge.Process{}, bridge.ErrNoProgram
 	}
-	if limit := d.Info().Channels; p.Targets < 1 || p.Targets > limit || int64(p.First)+int64(p.Targets) > int64(limit) {
+	if limit := d.info.Load().Channels; p.Targets < 1 || p.Targets > limit || int64(p.First)+int64(p.Targets) > int64(limit) {
 		return bridge.Process{}, fmt.Errorf("%d targets from %d: %w", p.Targets, p.First, bridge.ErrInvalid)
 	}
 	copy(req.Name[:], p.Name)
@@ -95,7 +95,7 @@ func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
 	if err := d.shutErr(); err != nil {
 		return "", err
 	}
-	if !d.Info().CanLoad {
+	if !d.info.Load().CanLoad {
 		return "", fmt.Errorf("load image: %w by this device", bridge.ErrNotSupported)
 	}
 	if len(image) == 0 {

@@ -46,6 +46,7 @@ type Device struct {
 	channels map[*Channel]struct{}
 	retired  bridge.ChannelStats // of channels that are gone
 
+	out     atomic.Bool                              // fault or loss was said
 	blocked atomic.Int64                             // calls that wait now
 	meters  [2]struct{ direct, indirect meter.Path } // by abi.Direction
 }
@@ -194,12 +195,19 @@ func (d *Device) readInfo() error {
 	return nil
 }
 
-// Info describes the device; it does not change between resets.
-func (d *Device) Info() bridge.Info { return *d.info.Load() }
+// Info describes the device; it does not change between resets, which another
+// file may make as well.
+func (d *Device) Info() bridge.Info {
+	if d.gate.enter() == 0 {
+		_ = d.readInfo() // a device that is gone stays what it was
+		d.gate.leave()
+	}
+	return *d.info.Load()
+}
 
 // Subscribe opens the channel to a target.
 func (d *Device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel, error) {
-	if limit := d.Info().Channels; int64(t) >= int64(limit) || t == abi.TargetControl {
+	if limit := d.info.Load().Channels; int64(t) >= int64(limit) || t == abi.TargetControl {
 		if err := d.shutErr(); err != nil {
 			return nil, err
 		}
@@ -229,7 +237,7 @@ func (d *Device) call(ctx context.Context, opcode uint16, fill func(*op), take f
 	if err := ctx.Err(); err != nil {
 		return &bridge.WithdrawnError{Cause: err}
 	}
-	o := d.ops.get(opcode, 0, 0)
+	o := d.ops.get(opcode, 0, 0, nil)
 	defer d.ops.put(o)
 	fill(o)
 	if o.raw.Address != 0 {
@@ -286,6 +294,7 @@ func (d *Device) reset() error {
 	if errno := d.k.ioctl(uapi.IOCReset, unsafe.Pointer(&shape)); errno != 0 {
 		return resetErr(errno)
 	}
+	d.out.Store(false)
 	return d.readInfo()
 }
 

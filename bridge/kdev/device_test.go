@@ -204,7 +204,9 @@ func TestResetByAnother(t *testing.T) {
 	sent := make(chan error, 1)
 	go func() { sent <- ch.Send(ctx, nil) }()
 	blocked(t, dev, 1)
+	epoch := dev.Info().Epoch
 	require.NoError(t, other.Reset(ctx))
+	require.Equal(t, epoch+1, dev.Info().Epoch)
 	require.ErrorIs(t, <-sent, bridge.ErrDeviceLost)
 	<-wake
 	require.ErrorIs(t, ch.Send(ctx, nil), bridge.ErrDeviceLost)
@@ -382,6 +384,18 @@ func TestAlienCompletion(t *testing.T) {
 	require.NoError(t, target(t, dev, "loopback").Send(patience(t), nil), "after them")
 	require.NoError(t, dev.Close())
 	require.Equal(t, 2, strings.Count(log.String(), "completion of no operation"))
+}
+
+// TestLossIsSaidOnce: the log hears of a device that is out of use, not of every
+// call that fails for it.
+func TestLossIsSaidOnce(t *testing.T) {
+	var log bytes.Buffer
+	d := &Device{log: slog.New(slog.NewTextHandler(&log, nil))}
+	for range 3 {
+		require.ErrorIs(t, d.statusErr(abi.ErrFault), bridge.ErrFault)
+		require.ErrorIs(t, d.statusErr(abi.ErrBusy), bridge.ErrBusy)
+	}
+	require.Equal(t, 1, strings.Count(log.String(), "device out of use until reset"))
 }
 
 // TestHealthStates: each state of the module is an error of its own.

@@ -25,12 +25,14 @@ func (d *Device) shutErr() error {
 	return nil
 }
 
-// statusErr returns the error of a device status.
+// statusErr returns the error of a device status. The first that says that the
+// device is out of use is logged.
 func (d *Device) statusErr(s abi.Status) error {
-	if s == abi.ErrFault {
-		d.log.Error("device out of use until reset", "address", d.where.address)
+	err := bridge.Error(s)
+	if (s == abi.ErrFault || s == abi.ErrReset) && !d.out.Swap(true) {
+		d.log.Error("device out of use until reset", "address", d.where.address, "err", err)
 	}
-	return bridge.Error(s)
+	return err
 }
 
 // outcome returns what a completion means that belongs to no channel. cause is

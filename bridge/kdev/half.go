@@ -65,7 +65,7 @@ func (h *half) begin(ctx context.Context, opcode, flags uint16) (*op, error) {
 	if why := h.gate.enter(); why != 0 {
 		return nil, h.shutErr(why)
 	}
-	return h.dev.ops.get(opcode, flags, h.ch.handle), nil
+	return h.dev.ops.get(opcode, flags, h.ch.handle, nil), nil
 }
 
 // end gives back what begin took.
@@ -191,9 +191,7 @@ func (c *Channel) Arm(direction abi.Direction, wake chan<- struct{}) error {
 	h.asking = true
 	h.mu.Unlock()
 	if ask {
-		o := h.dev.ops.get(uapi.OpArm, h.flag(), c.handle)
-		o.arm = h
-		h.dev.sub.put(o)
+		h.dev.sub.put(h.dev.ops.get(uapi.OpArm, h.flag(), c.handle, h))
 	}
 	return nil
 }

@@ -52,8 +52,9 @@ type table struct {
 	free []*op
 }
 
-// get returns an op for a new use.
-func (t *table) get(opcode, flags uint16, channel uint32) *op {
+// get returns an op for a new use. Its completion goes to arm if that is not
+// nil, else to whoever waits.
+func (t *table) get(opcode, flags uint16, channel uint32, arm *half) *op {
 	t.mu.Lock()
 	var o *op
 	if n := len(t.free); n > 0 {
@@ -65,6 +66,7 @@ func (t *table) get(opcode, flags uint16, channel uint32) *op {
 	}
 	o.use++
 	o.flying = true
+	o.arm = arm
 	t.mu.Unlock()
 	o.raw = uapi.Op{
 		Opcode: opcode, Flags: flags, Channel: channel,
@@ -76,7 +78,6 @@ func (t *table) get(opcode, flags uint16, channel uint32) *op {
 // put takes an op back whose completion was there.
 func (t *table) put(o *op) {
 	o.pin.Unpin()
-	o.arm = nil
 	t.mu.Lock()
 	t.free = append(t.free, o)
 	t.mu.Unlock()

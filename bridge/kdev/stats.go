@@ -41,7 +41,7 @@ func (d *Device) Health() (bridge.Health, error) {
 		return bridge.Health{}, err
 	}
 	age := time.Duration(min(h.AgeNS, 1<<62))
-	if age > max(silence, beatsMissed*d.Info().Beat) {
+	if age > max(silence, beatsMissed*d.info.Load().Beat) {
 		return bridge.Health{}, fmt.Errorf("%w: no heartbeat for %v", bridge.ErrDeviceLost, age.Round(time.Millisecond))
 	}
 	return bridge.Health{
