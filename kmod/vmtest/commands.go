@@ -19,6 +19,7 @@ import (
 func runCommand(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("vmtest run", flag.ContinueOnError)
 	group := f.String("group", "test", "the group of jobs to run if none is named")
+	count := f.Int("count", 0, "what programs of jobs with a count get in place of it")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return err
@@ -35,6 +36,9 @@ func runCommand(ctx context.Context, args []string) error {
 	}
 	s := &stream{w: os.Stdout}
 	for _, j := range chosen {
+		if j.count > 0 && *count > 0 {
+			j.count = *count
+		}
 		if err := w.runJob(ctx, j, s); err != nil {
 			return err
 		}

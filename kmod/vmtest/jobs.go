@@ -3,7 +3,9 @@
 package main
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -47,6 +49,7 @@ type job struct {
 	machine  vm.Machine // without QEMU, Kernel, Initrd and Devices
 	device   []string   // arguments of nfsim besides the socket; nil: no device, no module
 	devices  int        // how many of them; 0: 1
+	count    int        // the last argument of every program, if it is not 0
 	scripts  []string   // one more device for each: it breaks the rules so, and gets every program
 	params   string     // of the module
 	programs []string   // names in programs
@@ -70,6 +73,10 @@ func (j job) list() []program {
 	var all []program
 	for _, name := range j.programs {
 		p := programs[name].named(name)
+		if j.count > 0 {
+			p.args = append(slices.Clone(p.args), strconv.Itoa(j.count))
+			p.timeout = cmp.Or(p.timeout, j.limit)
+		}
 		if len(j.scripts) == 0 {
 			all = append(all, p)
 			continue

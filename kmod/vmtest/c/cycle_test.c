@@ -149,6 +149,7 @@ static void check_cycles(const char *kind, void (*away)(const char *device),
 	for (int i = 0; i < cycles() && !test_failures(); i++) {
 		struct crew w;
 
+		still_alive();
 		close(fresh());
 		find_device(device);
 		w = hire(p);
@@ -294,6 +295,7 @@ CASE(unload_and_load)
 	for (int i = 0; i < cycles() && !test_failures(); i++) {
 		struct crew w = hire(p);
 
+		still_alive();
 		usleep(30000);
 		for (int k = 0; k < WORKERS; k++)
 			kill(w.pid[k], SIGKILL);

@@ -323,7 +323,7 @@ static void *interrupt(void *argument)
 	while (!over) {
 		for (int i = 0; i < THREADS; i++)
 			pthread_kill(threads[i], SIGURG);
-		alarm(300); /* not stuck: put the harness's watchdog off */
+		still_alive();
 		usleep(1000);
 	}
 	return argument;

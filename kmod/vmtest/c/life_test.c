@@ -248,8 +248,10 @@ CASE(killed_many_times)
 
 	close(fresh());
 	bulk = pages(BULK, 0x5a);
-	for (long i = 0; i < count && !test_failures(); i++)
+	for (long i = 0; i < count && !test_failures(); i++) {
+		still_alive();
 		kill_in(&states[with_dma[i % 3]], next_random(&seed) % 3000);
+	}
 	printf("killed %ld clients with DMA in flight\n", count);
 	check_device();
 	free_pages(bulk, BULK);

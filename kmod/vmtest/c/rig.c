@@ -286,6 +286,13 @@ uint64_t now_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
+void still_alive(void)
+{
+	enum { HANG_SECONDS = 300 };
+
+	alarm(HANG_SECONDS);
+}
+
 /* splitmix64 */
 uint64_t next_random(uint64_t *state)
 {

@@ -1,0 +1,59 @@
+//go:build linux
+
+package main
+
+import (
+	"time"
+
+	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
+)
+
+// campaignTime bounds a campaign.
+const campaignTime = 24 * time.Hour
+
+// campaigns are long runs, started one by one with a -count of their own if that
+// of docs/testing.md is too much for the day.
+var campaigns = []job{
+	{
+		name: "fuzz", about: "random and structured ioctls", kernel: "release",
+		programs: []string{"fuzz"}, count: 5_000_000,
+	},
+	{
+		name: "fuzz-debug", about: "the same under the debug kernel", kernel: "debug", params: slow,
+		programs: []string{"fuzz"}, count: 1_000_000,
+	},
+	{
+		name: "failnth", about: "each allocation and copy of each ioctl fails, in rounds", kernel: "debug", params: slow, allow: injected,
+		programs: []string{"failnth"}, count: 24,
+	},
+	{
+		name: "failnth-iommu", about: "the same with an IOMMU", kernel: "debug", params: slow, allow: injected,
+		machine: vm.Machine{IOMMU: true}, programs: []string{"failnth"}, count: 24,
+	},
+	{
+		name: "kill", about: "kill -9 of clients with DMA in flight", kernel: "release",
+		programs: []string{"life-kills"}, count: 10_000,
+	},
+	{
+		name: "kill-debug", about: "the same under the debug kernel with an IOMMU", kernel: "debug", params: slow,
+		machine: vm.Machine{IOMMU: true}, programs: []string{"life-kills"}, count: 1000,
+	},
+	{
+		name: "cycle", about: "unbinding, removing, resetting and unloading under load, rounds of each", kernel: "release",
+		programs: []string{"cycle"}, count: 250,
+	},
+	{
+		name: "hostile", about: "devices that lie, in rounds of up to twelve calls", kernel: "release", params: hasty,
+		machine: vm.Machine{IOMMU: true, Memory: 1024}, programs: []string{"hostile"}, count: 20_000,
+		scripts: []string{"random+2", "random@3+7", "garbage+2", "replay+2,again+3", "flip@2+9", "irq-drop+2,irq-dup+3,irq-storm+999"},
+	},
+}
+
+func init() {
+	programs["life-kills"] = withArgs("life", "-n", "killed_many_times")
+	for _, j := range campaigns {
+		j.name, j.group, j.limit = "campaign-"+j.name, "campaign", campaignTime
+		j.device = []string{}
+		jobs = append(jobs, j)
+	}
+}
