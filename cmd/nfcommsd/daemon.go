@@ -118,11 +118,11 @@ func (d *daemon) openDevices(devices map[string]string) {
 func (d *daemon) start(s *sockets) {
 	d.failed = make(chan error, len(s.all()))
 	if len(s.local) > 0 {
-		d.local = d.newLocal(access.LocalCredentials(d.conf.Limits.ConnectionsPerUser))
+		d.local = d.newLocal(access.LocalCredentials(d.conf.Limits.Caller))
 		d.calls.InitializeMetrics(d.local)
 	}
 	if len(s.remote) > 0 {
-		d.remote = d.newRemote(d.tls.Credentials())
+		d.remote = d.newRemote(d.tls.Credentials(d.conf.Limits.Caller))
 		d.calls.InitializeMetrics(d.remote)
 	}
 	for _, l := range s.local {

@@ -14,8 +14,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// maxHeaders bounds the headers of a call, in bytes.
-const maxHeaders = 16 << 10
+const (
+	// maxHeaders bounds the headers of a call, in bytes.
+	maxHeaders = 16 << 10
+	// readBuffer is what is taken from a connection at once, in bytes: work that
+	// is there before its caller can be slowed down.
+	readBuffer = 4 << 10
+)
 
 // newLocal returns the server of UNIX sockets.
 func (d *daemon) newLocal(creds credentials.TransportCredentials) *grpc.Server {
@@ -42,6 +47,8 @@ func (d *daemon) newServer(creds credentials.TransportCredentials) *grpc.Server 
 	k, l := d.conf.Keepalive, d.conf.Limits
 	gs := grpc.NewServer(
 		grpc.Creds(creds),
+		grpc.InTapHandle(d.gate.Tap),
+		grpc.ReadBufferSize(readBuffer),
 		grpc.ChainUnaryInterceptor(d.calls.UnaryServerInterceptor(), d.gate.Unary, recovery.UnaryServerInterceptor(rescue)),
 		grpc.ChainStreamInterceptor(d.calls.StreamServerInterceptor(), d.gate.Stream, recovery.StreamServerInterceptor(rescue)),
 		grpc.MaxConcurrentStreams(uint32(l.Streams)),

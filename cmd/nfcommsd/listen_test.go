@@ -232,7 +232,7 @@ func TestSocketActivationRefuses(t *testing.T) {
 // TestConnectionLimits: a listener that is full closes what comes at once, and
 // one user cannot take all of it.
 func TestConnectionLimits(t *testing.T) {
-	p := start(t, "--limits-connections", "3", "--limits-connections-per-user", "2")
+	p := start(t, "--limits-connections", "3", "--limits-caller-connections", "2")
 	first, second := p.client(), p.client()
 	require.NotZero(t, healthOf(t, first, ""))
 	require.NotZero(t, healthOf(t, second, ""))

@@ -13,7 +13,8 @@
 //	…
 //	gate := access.NewGate(policy, access.Methods(), logger)
 //	srv := grpc.NewServer(
-//		grpc.Creds(access.LocalCredentials(0)),
+//		grpc.Creds(access.LocalCredentials(access.Limits{Connections: 256, Work: 1 << 20})),
+//		grpc.InTapHandle(gate.Tap),
 //		grpc.ChainUnaryInterceptor(gate.Unary),
 //		grpc.ChainStreamInterceptor(gate.Stream),
 //	)

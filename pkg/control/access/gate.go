@@ -136,6 +136,14 @@ type guarded struct {
 
 func (s *guarded) Context() context.Context { return s.ctx }
 
+// SendMsg sends no faster than the caller's account allows.
+func (s *guarded) SendMsg(m any) error {
+	a := accountOf(s.info)
+	a.charge(messageCost)
+	a.wait(s.ctx.Done())
+	return s.ServerStream.SendMsg(m)
+}
+
 // denied is the error of a call that may not be.
 type denied struct{ status *status.Status }
 
@@ -184,7 +192,7 @@ func callerOf(ctx context.Context) credentials.AuthInfo {
 		return nil
 	}
 	switch info := p.AuthInfo.(type) {
-	case Local:
+	case Local, Remote:
 		return info
 	case credentials.TLSInfo:
 		if verified(info) != nil {
@@ -194,11 +202,24 @@ func callerOf(ctx context.Context) credentials.AuthInfo {
 	return nil
 }
 
+// accountOf returns the account of a caller, nil without limits.
+func accountOf(who credentials.AuthInfo) *account {
+	switch who := who.(type) {
+	case Local:
+		return who.account
+	case Remote:
+		return who.account
+	}
+	return nil
+}
+
 // Caller names a caller for a log line or a message.
 func Caller(who credentials.AuthInfo) string {
 	switch who := who.(type) {
 	case Local:
 		return who.String()
+	case Remote:
+		return Caller(who.TLSInfo)
 	case credentials.TLSInfo:
 		if leaf := verified(who); leaf != nil {
 			return nameOf(leaf)

@@ -28,7 +28,7 @@ func TestGateByRole(t *testing.T) {
 	ctx := deadline(t)
 	gate := NewGate(NewPolicy(), Methods(), nil)
 	l, address := listen(t)
-	serve(t, l, LocalCredentials(0), gate)
+	serve(t, l, LocalCredentials(Limits{}), gate)
 	conn := local(t, address)
 	devices := nfcommsv1.NewDeviceServiceClient(conn)
 	calls := []struct {
@@ -78,7 +78,7 @@ func TestRoleHeader(t *testing.T) {
 	ctx := deadline(t)
 	gate := NewGate(NewPolicy(), Methods(), nil)
 	l, address := listen(t)
-	serve(t, l, LocalCredentials(0), gate)
+	serve(t, l, LocalCredentials(Limits{}), gate)
 	conn := local(t, address)
 	for role := None; role <= Admin; role++ {
 		p := NewPolicy()
@@ -99,7 +99,7 @@ func TestGateDeniesByDefault(t *testing.T) {
 	need := Methods()
 	delete(need, "/grpc.health.v1.Health/Check")
 	l, address := listen(t)
-	serve(t, l, LocalCredentials(0), NewGate(granting(t, Admin, me()), need, nil))
+	serve(t, l, LocalCredentials(Limits{}), NewGate(granting(t, Admin, me()), need, nil))
 	err := check(ctx, local(t, address))
 	require.Equal(t, codes.PermissionDenied, status.Code(err), err)
 	require.Equal(t, ReasonNoPolicy, reasonOf(err).Reason)
@@ -126,7 +126,7 @@ func TestGateEndsStreams(t *testing.T) {
 	ctx := deadline(t)
 	gate := NewGate(granting(t, Viewer, me()), Methods(), nil)
 	l, address := listen(t)
-	serve(t, l, LocalCredentials(0), gate)
+	serve(t, l, LocalCredentials(Limits{}), gate)
 	watch, err := healthpb.NewHealthClient(local(t, address)).Watch(ctx, &healthpb.HealthCheckRequest{})
 	require.NoError(t, err)
 	_, err = watch.Recv()
@@ -175,7 +175,7 @@ func TestGateLog(t *testing.T) {
 	var out log
 	gate := NewGate(NewPolicy(), Methods(), slog.New(slog.NewTextHandler(&out, nil)))
 	l, address := listen(t)
-	serve(t, l, LocalCredentials(0), gate)
+	serve(t, l, LocalCredentials(Limits{}), gate)
 	conn := local(t, address)
 	for range 500 {
 		require.Error(t, check(ctx, conn))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"syscall"
 
 	"google.golang.org/grpc/credentials"
@@ -22,6 +21,8 @@ type Local struct {
 	UID, GID uint32
 	// Groups are its supplementary groups.
 	Groups []uint32
+
+	account *account
 }
 
 // AuthType returns "local".
@@ -35,23 +36,14 @@ func (l Local) String() string {
 // LocalOf returns who is at the other end of a UNIX socket connection.
 func LocalOf(conn *net.UnixConn) (Local, error) { return peerOf(conn) }
 
-// ErrTooMany is returned by the handshake of a user with too many connections.
-var ErrTooMany = errors.New("too many connections of one user")
-
 // LocalCredentials returns the server side of a UNIX socket: nothing is
-// encrypted, and each connection carries a Local. At most perUser connections
-// of one user are open at a time, so that one user cannot lock the others out;
-// zero means no limit. Connections that are not a UNIX socket are refused.
-func LocalCredentials(perUser int) credentials.TransportCredentials {
-	return &localCredentials{perUser: perUser, open: make(map[uint32]int)}
+// encrypted, and each connection carries a Local. The limits are those of each
+// user. Connections that are not a UNIX socket are refused.
+func LocalCredentials(l Limits) credentials.TransportCredentials {
+	return &localCredentials{accounts: newAccounts(l)}
 }
 
-type localCredentials struct {
-	perUser int
-
-	mu   sync.Mutex
-	open map[uint32]int // connections by user; only with perUser
-}
+type localCredentials struct{ accounts *accounts }
 
 // ServerHandshake asks the kernel who connected.
 func (c *localCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
@@ -64,43 +56,11 @@ func (c *localCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials
 		return nil, nil, fmt.Errorf("ask who connected: %w", err)
 	}
 	who.SecurityLevel = credentials.PrivacyAndIntegrity
-	if c.perUser == 0 {
-		return conn, who, nil
+	who.account, err = c.accounts.enter(fmt.Sprintf("uid %d", who.UID))
+	if err != nil {
+		return nil, nil, err
 	}
-	if !c.enter(who.UID) {
-		return nil, nil, fmt.Errorf("%v: %w, at most %d", who, ErrTooMany, c.perUser)
-	}
-	return &counted{Conn: conn, leave: sync.OnceFunc(func() { c.leave(who.UID) })}, who, nil
-}
-
-func (c *localCredentials) enter(uid uint32) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.open[uid] >= c.perUser {
-		return false
-	}
-	c.open[uid]++
-	return true
-}
-
-func (c *localCredentials) leave(uid uint32) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.open[uid]--; c.open[uid] == 0 {
-		delete(c.open, uid)
-	}
-}
-
-// counted is a connection that is taken off its user's count when it closes.
-type counted struct {
-	net.Conn
-	leave func()
-}
-
-// Close closes the connection once it no longer counts.
-func (c *counted) Close() error {
-	c.leave()
-	return c.Conn.Close()
+	return c.accounts.meter(conn, who.account), who, nil
 }
 
 // ClientHandshake refuses: these credentials have no client side.
@@ -112,7 +72,7 @@ func (c *localCredentials) Info() credentials.ProtocolInfo {
 	return credentials.ProtocolInfo{SecurityProtocol: "local"}
 }
 
-// Clone returns the same credentials: clones share the count.
+// Clone returns the same credentials: clones share the accounts.
 func (c *localCredentials) Clone() credentials.TransportCredentials { return c }
 
 // OverrideServerName does nothing; the interface asks for it.

@@ -33,7 +33,7 @@ func another(t *testing.T, address string, groups ...uint32) (string, Local) {
 func TestAnotherUser(t *testing.T) {
 	gate := NewGate(NewPolicy(), Methods(), nil)
 	l, address := listen(t)
-	serve(t, l, LocalCredentials(0), gate)
+	serve(t, l, LocalCredentials(Limits{}), gate)
 
 	out, who := another(t, address)
 	require.Contains(t, out, codes.PermissionDenied.String())
@@ -76,7 +76,7 @@ func TestSupplementaryGroups(t *testing.T) {
 			return
 		}
 		defer conn.Close()
-		_, info, err := LocalCredentials(0).ServerHandshake(conn)
+		_, info, err := LocalCredentials(Limits{}).ServerHandshake(conn)
 		if err != nil {
 			close(met)
 			return
@@ -101,9 +101,9 @@ func TestLocalCredentialsOnTCP(t *testing.T) {
 	here, err := l.Accept()
 	require.NoError(t, err)
 	defer here.Close()
-	_, _, err = LocalCredentials(0).ServerHandshake(here)
+	_, _, err = LocalCredentials(Limits{}).ServerHandshake(here)
 	require.ErrorContains(t, err, "local credentials on a tcp connection")
-	_, _, err = LocalCredentials(0).ClientHandshake(t.Context(), "", here)
+	_, _, err = LocalCredentials(Limits{}).ClientHandshake(t.Context(), "", here)
 	require.ErrorContains(t, err, "for servers")
 }
 
@@ -112,7 +112,7 @@ func TestLocalCredentialsOnTCP(t *testing.T) {
 func TestPerUserLimit(t *testing.T) {
 	ctx := deadline(t)
 	l, address := listen(t)
-	serve(t, l, LocalCredentials(2), NewGate(granting(t, Viewer, me()), Methods(), nil))
+	serve(t, l, LocalCredentials(Limits{Connections: 2}), NewGate(granting(t, Viewer, me()), Methods(), nil))
 	first, second, third := local(t, address), local(t, address), local(t, address)
 	require.NoError(t, check(ctx, first))
 	require.NoError(t, check(ctx, second))
@@ -125,17 +125,4 @@ func TestPerUserLimit(t *testing.T) {
 
 	require.NoError(t, second.Close())
 	require.Eventually(t, func() bool { return check(ctx, third) == nil }, watchdog, 1e7)
-}
-
-func TestEnterAndLeave(t *testing.T) {
-	c := LocalCredentials(1).(*localCredentials)
-	require.True(t, c.enter(1))
-	require.False(t, c.enter(1))
-	require.True(t, c.enter(2))
-	c.leave(1)
-	require.True(t, c.enter(1))
-	c.leave(1)
-	c.leave(2)
-	require.Empty(t, c.open)
-	require.Same(t, c, c.Clone(), "clones share the count")
 }

@@ -102,8 +102,9 @@ func numberOf(form, value string) (uint32, error) {
 	return uint32(n), nil
 }
 
-// RoleOf returns the highest role of a caller: None if it has none, or if it
-// did not come through this package's credentials.
+// RoleOf returns the highest role of a caller: None if it has none, or if it is
+// neither a Local nor a Remote, nor credentials.TLSInfo of a client whose
+// certificate was verified.
 func (p *Policy) RoleOf(info credentials.AuthInfo) Role {
 	switch info := info.(type) {
 	case Local:
@@ -112,6 +113,8 @@ func (p *Policy) RoleOf(info credentials.AuthInfo) Role {
 			role = max(role, p.groups[g])
 		}
 		return role
+	case Remote:
+		return p.RoleOf(info.TLSInfo)
 	case credentials.TLSInfo:
 		if leaf := verified(info); leaf != nil {
 			return p.roleOfCertificate(leaf)

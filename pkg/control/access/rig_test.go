@@ -46,7 +46,7 @@ func listen(t *testing.T) (net.Listener, string) {
 
 // serve serves health and the device service behind a gate until the test ends.
 func serve(t *testing.T, l net.Listener, creds credentials.TransportCredentials, g *Gate) {
-	s := grpc.NewServer(grpc.Creds(creds), grpc.ChainUnaryInterceptor(g.Unary), grpc.ChainStreamInterceptor(g.Stream))
+	s := grpc.NewServer(grpc.Creds(creds), grpc.InTapHandle(g.Tap), grpc.ChainUnaryInterceptor(g.Unary), grpc.ChainStreamInterceptor(g.Stream))
 	healthpb.RegisterHealthServer(s, health.NewServer())
 	nfcommsv1.RegisterDeviceServiceServer(s, nfcommsv1.UnimplementedDeviceServiceServer{})
 	done := make(chan error, 1)

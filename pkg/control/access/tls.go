@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"sync"
 
@@ -96,13 +97,47 @@ func (t *TLS) noteLocked(err error) {
 	}
 }
 
-// Credentials returns gRPC credentials that follow the files.
-func (t *TLS) Credentials() credentials.TransportCredentials {
-	return credentials.NewTLS(&tls.Config{
+// Credentials returns gRPC credentials that follow the files. The limits are
+// those of each name that a Policy knows a certificate by; each connection
+// carries a Remote.
+func (t *TLS) Credentials(l Limits) credentials.TransportCredentials {
+	return &tlsCredentials{accounts: newAccounts(l), TransportCredentials: credentials.NewTLS(&tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		SessionTicketsDisabled: true,
 		GetConfigForClient:     func(*tls.ClientHelloInfo) (*tls.Config, error) { return t.current(), nil },
-	})
+	})}
+}
+
+// Remote is who connected over TLS. It is the credentials.AuthInfo of
+// TLS.Credentials.
+type Remote struct {
+	credentials.TLSInfo
+
+	account *account
+}
+
+type tlsCredentials struct {
+	credentials.TransportCredentials
+	accounts *accounts
+}
+
+// ServerHandshake does the handshake and opens an account.
+func (c *tlsCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	secure, info, err := c.TransportCredentials.ServerHandshake(conn)
+	if err != nil {
+		return nil, nil, err
+	}
+	who := Remote{TLSInfo: info.(credentials.TLSInfo)}
+	who.account, err = c.accounts.enter(Caller(who))
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.accounts.meter(secure, who.account), who, nil
+}
+
+// Clone returns credentials that share the accounts.
+func (c *tlsCredentials) Clone() credentials.TransportCredentials {
+	return &tlsCredentials{c.TransportCredentials.Clone(), c.accounts}
 }
 
 // current returns the configuration for one handshake. The files are read each

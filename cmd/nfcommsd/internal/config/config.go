@@ -65,8 +65,8 @@ type Roles struct{ Viewer, Operator, Admin []string }
 type Limits struct {
 	// Connections is the most open connections of each listener.
 	Connections int
-	// ConnectionsPerUser is the most of one user on the UNIX socket.
-	ConnectionsPerUser int
+	// Caller are the limits of each user and certificate.
+	Caller access.Limits
 	// Streams is the most concurrent calls of one connection.
 	Streams int
 	// MessageBytes is the largest request.
@@ -117,7 +117,7 @@ func Default() Config {
 		Socket:  Socket{Path: "/run/nfcomms/nfcommsd.sock", Mode: 0o660},
 		Roles:   Roles{Admin: ownAdmins()},
 		Limits: Limits{
-			Connections: 1024, ConnectionsPerUser: 512, Streams: 1024,
+			Connections: 1024, Caller: access.Limits{Connections: 256, Work: 1 << 20}, Streams: 1024,
 			MessageBytes: 1 << 20, Handshake: 10 * time.Second,
 		},
 		Keepalive: Keepalive{

@@ -5,24 +5,34 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
+
+	"golang.org/x/time/rate"
 )
 
-// Limit bounds the open connections of a listener: one that comes when most are
-// open is closed at once, and refused is told so. Closing is cheap, and a client
-// that is told at once can try again; one that is left waiting cannot tell.
-func Limit(l net.Listener, most int, refused func()) net.Listener {
-	return &limited{Listener: l, slots: make(chan struct{}, most), refused: refused}
+// Limit bounds the open connections of a listener, and how many are taken in a
+// second. One that comes when most are open is closed at once, and refused is
+// told so: a client that is told can try again, one that is left waiting cannot
+// tell. Those that come too fast wait in the kernel, where they cost nothing.
+func Limit(l net.Listener, most, perSecond int, refused func()) net.Listener {
+	return &limited{
+		Listener: l, refused: refused,
+		slots: make(chan struct{}, most),
+		pace:  rate.NewLimiter(rate.Limit(perSecond), min(perSecond, most)),
+	}
 }
 
 type limited struct {
 	net.Listener
-	slots   chan struct{} // one token for each open connection
 	refused func()
+	slots   chan struct{} // one token for each open connection
+	pace    *rate.Limiter
 }
 
 // Accept waits for a connection that is within the bound.
 func (l *limited) Accept() (net.Conn, error) {
 	for {
+		time.Sleep(l.pace.Reserve().Delay())
 		conn, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err

@@ -209,7 +209,7 @@ func TestLimit(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	refused := make(chan struct{}, 16)
-	l := Limit(inner, 2, func() { refused <- struct{}{} })
+	l := Limit(inner, 2, 1000, func() { refused <- struct{}{} })
 	accepted := make(chan net.Conn, 16)
 	go func() {
 		defer close(accepted)

@@ -1,0 +1,272 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/nfcomms/nfcomms/cmd/nfcommsd/internal/config"
+	"github.com/nfcomms/nfcomms/pkg/control"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// soakFor is how long each soak runs. Zero is a short slice that checks what
+// must hold whatever the machine does, and no times.
+var soakFor = flag.Duration("soak", 0, "how long to soak; 0 for a short slice without limits of time")
+
+const (
+	shortSoak = 3 * time.Second
+	// mostSlower is how much slower the data plane may get, as a ratio.
+	mostSlower = 1.10
+	// mostGrowth is how much memory may grow once it is warm, in bytes.
+	mostGrowth = 16 << 20
+	// mostBusy is the share of one processor that attackers may keep busy.
+	mostBusy = 0.5
+)
+
+// attacker is the user that misbehaves, where this test may become another.
+const attacker = 65534
+
+// invited are the flags that give the attackers a role to abuse.
+func invited() []string {
+	return []string{"--socket-mode", "0666", "--roles-operator", fmt.Sprintf("uid:%d", attacker)}
+}
+
+// attackers starts processes that misbehave, and returns what ends them.
+func attackers(t testing.TB, address string, names ...string) (stop func()) {
+	var ends []func()
+	for _, name := range names {
+		cmd := exec.Command("/proc/self/exe", address)
+		cmd.Env = append(os.Environ(), childEnv+"="+name)
+		cmd.Stdout = os.Stderr
+		if os.Geteuid() == 0 {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: attacker, Gid: attacker}}
+		}
+		in, err := cmd.StdinPipe() // closes with this process, whatever ends it
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		ends = append(ends, func() {
+			in.Close()
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait() // it was killed
+		})
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// inProcess runs a daemon inside this process and returns its address.
+func inProcess(t *testing.T) (*daemon, string) {
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags := config.AddFlags(set)
+	dir, err := os.MkdirTemp("", "nfcommsd")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+	path := filepath.Join(dir, "s")
+	require.NoError(t, set.Parse(append(invited(), "--socket-path", path, "--log-level", "error")))
+	conf, err := loadValid(flags, nil)
+	require.NoError(t, err)
+	log, level := newLogger(conf.Log, io.Discard)
+	d, err := newDaemon(conf, log, level)
+	require.NoError(t, err)
+	s, err := openSockets(conf)
+	require.NoError(t, err)
+	d.openDevices(conf.Devices)
+	d.start(s)
+	t.Cleanup(func() {
+		d.drain(make(chan os.Signal))
+		d.serving.Wait()
+	})
+	return d, "unix://" + path
+}
+
+// phase measures round trips of the data plane for a while.
+func phase(t *testing.T, ch *nfcomms.Channel, d time.Duration) *hdrhistogram.Histogram {
+	h := hdrhistogram.New(1, int64(time.Minute), 3)
+	msg, buf := make([]byte, 32), make([]byte, nfcomms.MessageSize)
+	ctx := deadline(t)
+	for end := time.Now().Add(d); ; {
+		start := time.Now()
+		require.NoError(t, ch.Send(ctx, msg))
+		_, err := ch.Receive(ctx, buf)
+		require.NoError(t, err)
+		now := time.Now()
+		_ = h.RecordValue(now.Sub(start).Nanoseconds()) // beyond a minute is beyond the test
+		if now.After(end) {
+			return h
+		}
+	}
+}
+
+// TestSoakDataPlane measures an application's messages while its control plane
+// is abused and while it is not, in turns, and compares.
+func TestSoakDataPlane(t *testing.T) {
+	total := max(*soakFor, shortSoak)
+	const rounds = 6
+	d, address := inProcess(t)
+	dev, err := nfcomms.Open(deadline(t), "sim:")
+	require.NoError(t, err)
+	defer dev.Close()
+	require.NoError(t, d.control.Attach("app", dev))
+	ch, err := dev.Subscribe(deadline(t), nfcomms.Loopback)
+	require.NoError(t, err)
+	defer ch.Close()
+
+	all := slices.Sorted(maps.Keys(attacks))
+	var ratios [3][]float64
+	quantiles := []float64{50, 90, 99}
+	phase(t, ch, total/(4*rounds)) // warm
+	for round := range rounds {
+		quiet := phase(t, ch, total/(2*rounds))
+		stop := attackers(t, address, all...)
+		time.Sleep(min(200*time.Millisecond, total/20)) // let them come up; what counts starts after
+		abused := phase(t, ch, total/(2*rounds))
+		stop()
+		line := fmt.Sprintf("round %d:", round)
+		for i, q := range quantiles {
+			a, b := quiet.ValueAtPercentile(q), abused.ValueAtPercentile(q)
+			ratios[i] = append(ratios[i], float64(b)/float64(a))
+			line += fmt.Sprintf("  p%v %v → %v", q, time.Duration(a), time.Duration(b))
+		}
+		t.Logf("%s  (%d → %d round trips)", line, quiet.TotalCount(), abused.TotalCount())
+	}
+	for i, q := range quantiles {
+		slices.Sort(ratios[i])
+		t.Logf("p%v abused / quiet: median %.3f of %.3f", q, ratios[i][rounds/2], ratios[i])
+	}
+	if *soakFor > 0 {
+		require.LessOrEqual(t, ratios[0][rounds/2], mostSlower, "the median round trip, abused against quiet")
+	}
+}
+
+// usage is what a process holds.
+type usage struct {
+	rss, goroutines, files int
+	cpu                    time.Duration // since it began
+}
+
+var goroutines = regexp.MustCompile(`(?m)^go_goroutines (\d+)`)
+
+// usage asks the kernel and the daemon itself.
+func (p *process) usage(client *http.Client, web string) (u usage) {
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))
+	require.NoError(p.t, err)
+	pages, err := strconv.Atoi(strings.Fields(string(statm))[1])
+	require.NoError(p.t, err)
+	u.rss = pages * os.Getpagesize()
+	u.cpu = p.cpu()
+	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
+	require.NoError(p.t, err)
+	u.files = len(fds)
+	_, body := get(p.t, client, "http://"+web+"/metrics", "", "")
+	m := goroutines.FindStringSubmatch(body)
+	require.NotNil(p.t, m)
+	u.goroutines, err = strconv.Atoi(m[1])
+	require.NoError(p.t, err)
+	return u
+}
+
+// cpu returns the processor time that the daemon has used.
+func (p *process) cpu() time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	require.NoError(p.t, err)
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')'):]))
+	var ticks int
+	for _, f := range fields[12:14] { // utime and stime, the 14th and 15th of all
+		n, err := strconv.Atoi(f)
+		require.NoError(p.t, err)
+		ticks += n
+	}
+	return time.Duration(ticks) * time.Second / 100 // USER_HZ, which is fixed
+}
+
+func (u usage) String() string {
+	return fmt.Sprintf("%.1f MiB, %d goroutines, %d files", float64(u.rss)/(1<<20), u.goroutines, u.files)
+}
+
+// settled waits until the daemon holds no more than before the attack: of
+// goroutines and files exactly, as nobody is connected.
+func (p *process) settled(client *http.Client, web string, before usage) usage {
+	var now usage
+	require.Eventually(p.t, func() bool {
+		now = p.usage(client, web)
+		return now.goroutines <= before.goroutines+2 && now.files <= before.files+1
+	}, patience, 50*time.Millisecond, "before: %v, now: %v", before, &now)
+	return now
+}
+
+// TestSoakDaemon abuses a daemon for a while, in bouts. A client that behaves is
+// served all the time; after each bout nothing is left of the attackers, and
+// memory stays where it was after the first.
+func TestSoakDaemon(t *testing.T) {
+	total, bouts := max(*soakFor, shortSoak), 6
+	web := freePort(t)
+	p := start(t, append(invited(), "--http-address", web, "--log-level", "error", "--limits-handshake", "1s")...)
+	client := &http.Client{}
+	defer client.CloseIdleConnections()
+	c := p.client()
+	require.Equal(t, healthpb.HealthCheckResponse_SERVING, healthOf(t, c, ""))
+	before := p.usage(client, web)
+	t.Logf("before: %v", before)
+	var warm usage
+	var shares []float64
+	for bout := range bouts {
+		stop := attackers(t, "unix://"+p.socket, slices.Sorted(maps.Keys(attacks))...)
+		used, began := p.cpu(), time.Now()
+		served := serveThrough(t, c, total/time.Duration(bouts))
+		share := float64(p.cpu()-used) / float64(time.Since(began))
+		stop()
+		now := p.settled(client, web, before)
+		t.Logf("bout %d: %v, %d good calls, %.2f processors", bout, now, served, share)
+		shares = append(shares, share)
+		if bout == 1 {
+			warm = now
+		}
+		if *soakFor > 0 && bout > 1 {
+			require.Less(t, now.rss, warm.rss+mostGrowth, "memory after bout %d, warm: %v", bout, warm)
+		}
+	}
+	slices.Sort(shares)
+	if *soakFor > 0 {
+		require.Less(t, shares[bouts/2], mostBusy, "processors that the attackers keep busy")
+	}
+	require.NotContains(t, p.log.String(), "panicked")
+	require.NotContains(t, p.log.String(), "DATA RACE")
+	client.CloseIdleConnections()
+	p.stop()
+}
+
+// serveThrough calls with a connection that is there already, which must go
+// well all the time, and returns how often.
+func serveThrough(t *testing.T, c *control.Client, d time.Duration) (n int) {
+	for end := time.Now().Add(d); time.Now().Before(end); n++ {
+		ctx, cancel := context.WithTimeout(deadline(t), patience)
+		r, err := c.Health.Check(ctx, &healthpb.HealthCheckRequest{})
+		cancel()
+		require.NoError(t, err)
+		require.Equal(t, healthpb.HealthCheckResponse_SERVING, r.Status)
+	}
+	return n
+}

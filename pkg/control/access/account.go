@@ -1,0 +1,181 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/tap"
+)
+
+// Limits bounds what one caller, a user or a certificate's name, can make a
+// server do, over all its connections. Zero fields set no bound.
+type Limits struct {
+	// Connections is the most that are open at a time.
+	Connections int
+	// Work is what the caller can have done in a second. A byte that it sends
+	// counts as one, and the costs below come on top. Who asks for more is not
+	// refused but read more slowly: the caller feels it, others do not. What
+	// would be free in one second may be used at once.
+	Work int
+}
+
+// What is charged beside the bytes, about as much as it costs to serve.
+const (
+	connectionCost = 4096
+	callCost       = 1024 // a call begins
+	messageCost    = 128  // a message goes out on a stream
+)
+
+// tooDeep is the time of work that a caller may owe and still connect.
+const tooDeep = time.Second
+
+// Errors of a handshake.
+var (
+	// ErrTooMany: the caller has too many connections.
+	ErrTooMany = errors.New("too many connections of one caller")
+	// ErrTooFast: the caller has asked for too much lately.
+	ErrTooFast = errors.New("too much work for one caller")
+)
+
+// accounts are those of all callers of one server.
+type accounts struct {
+	limits Limits
+
+	mu   sync.Mutex
+	open map[string]*account // with a connection, or with work to their account
+}
+
+func newAccounts(l Limits) *accounts {
+	return &accounts{limits: l, open: make(map[string]*account)}
+}
+
+// account is what one caller has used.
+type account struct {
+	connections int           // under the lock of the accounts
+	unit        time.Duration // of one piece of work; 0 without a limit
+
+	mu    sync.Mutex
+	clear time.Time // when the caller owes nothing any more
+}
+
+// enter counts a new connection.
+func (a *accounts) enter(caller string) (*account, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	c := a.open[caller]
+	if c == nil {
+		a.sweepLocked(now)
+		c = &account{}
+		if a.limits.Work > 0 {
+			c.unit = max(time.Second/time.Duration(a.limits.Work), 1)
+		}
+		a.open[caller] = c
+	}
+	switch {
+	case a.limits.Connections > 0 && c.connections >= a.limits.Connections:
+		return nil, fmt.Errorf("%s: %w, at most %d", caller, ErrTooMany, a.limits.Connections)
+	case c.owed(now) > tooDeep:
+		return nil, fmt.Errorf("%s: %w", caller, ErrTooFast)
+	}
+	c.connections++
+	c.charge(connectionCost)
+	return c, nil
+}
+
+// leave counts a connection that closed. The account stays until its work is
+// forgotten, so that to come back gains nothing.
+func (a *accounts) leave(c *account) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c.connections--
+}
+
+// sweepLocked forgets accounts that a new one would equal. Must hold mu.
+func (a *accounts) sweepLocked(now time.Time) {
+	for name, c := range a.open {
+		if c.connections == 0 && c.owed(now) <= -time.Second {
+			delete(a.open, name)
+		}
+	}
+}
+
+// charge adds work to an account.
+func (c *account) charge(work int) {
+	if c == nil || c.unit == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if free := time.Now().Add(-time.Second); c.clear.Before(free) {
+		c.clear = free
+	}
+	c.clear = c.clear.Add(time.Duration(work) * c.unit)
+}
+
+// owed returns how long it takes until the caller owes nothing; negative if it
+// has something left.
+func (c *account) owed(now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.clear.Sub(now)
+}
+
+// wait waits until the caller owes nothing of what it owes now, or until done.
+func (c *account) wait(done <-chan struct{}) {
+	if c == nil || c.unit == 0 {
+		return
+	}
+	d := c.owed(time.Now())
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-done:
+	}
+}
+
+// metered is a connection that is read no faster than its account allows.
+type metered struct {
+	net.Conn
+	account *account
+	closed  chan struct{}
+	close   func()
+}
+
+func (a *accounts) meter(conn net.Conn, c *account) *metered {
+	m := &metered{Conn: conn, account: c, closed: make(chan struct{})}
+	m.close = sync.OnceFunc(func() {
+		close(m.closed)
+		a.leave(c)
+	})
+	return m
+}
+
+// Read reads once the caller owes nothing.
+func (m *metered) Read(p []byte) (int, error) {
+	m.account.wait(m.closed)
+	n, err := m.Conn.Read(p)
+	m.account.charge(n)
+	return n, err
+}
+
+// Close closes the connection, which then no longer counts.
+func (m *metered) Close() error {
+	m.close()
+	return m.Conn.Close()
+}
+
+// Tap charges a call to its caller, before anything is done for it; for
+// grpc.InTapHandle. It refuses nothing: what is owed delays the next read.
+func (g *Gate) Tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
+	accountOf(callerOf(ctx)).charge(callCost)
+	return ctx, nil
+}
