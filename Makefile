@@ -1,6 +1,7 @@
 # "make" lists the targets.
 GO         ?= go
 FUZZTIME   ?= 5s
+SOAK       ?= 5m
 CLANG_FORMAT ?= clang-format-14
 CFILES     := $(wildcard firmware/*.[ch] firmware/test/*.[ch] examples/*/*/*.[ch] kmod/lib/*.[ch] kmod/lib/*/*.[ch])
 STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
@@ -65,6 +66,10 @@ vm-demo: deps-vm bin/vmtest ## the demo's transfers through the kernel module, i
 .PHONY: vm
 vm: deps-vm bin/vmtest ## a shell in a virtual machine with the module loaded
 	@bin/vmtest shell $(VMFLAGS)
+
+.PHONY: soak
+soak: deps-build ## abuse the daemon for SOAK (5m) each way, with limits for latency, memory and processor time
+	@$(GO) test -count=1 -timeout 6h -v -run 'Soak|Killed' ./cmd/nfcommsd -soak $(SOAK)
 
 .PHONY: fuzz-smoke
 fuzz-smoke: deps ## every fuzz target for FUZZTIME (5s) each

@@ -167,6 +167,20 @@ func TestReloadEndsStreams(t *testing.T) {
 // takes the socket over, and the same clients go on.
 func TestKilledUnderLoad(t *testing.T) {
 	p := start(t)
+	for range 1 + *soakFor/(20*time.Second) {
+		killUnderLoad(t, p)
+	}
+	require.Equal(t, []string{"sim0 sim:"}, names(t, p.client()))
+	p.stop()
+	left, err := os.ReadDir(filepath.Dir(p.socket))
+	require.NoError(t, err)
+	for _, f := range left {
+		require.Contains(t, []string{"notify", "s.lock"}, f.Name(), "what a daemon leaves behind")
+	}
+}
+
+// killUnderLoad kills a daemon that several clients use, and starts the next.
+func killUnderLoad(t *testing.T, p *process) {
 	ctx, cancel := context.WithCancel(deadline(t))
 	defer cancel()
 	const clients = 8
@@ -205,13 +219,6 @@ func TestKilledUnderLoad(t *testing.T) {
 		case <-time.After(patience):
 			t.Fatalf("a client did not come back:\n%s", p.log.String())
 		}
-	}
-	require.Equal(t, []string{"sim0 sim:"}, names(t, p.client()))
-	p.stop()
-	left, err := os.ReadDir(filepath.Dir(p.socket))
-	require.NoError(t, err)
-	for _, f := range left {
-		require.Contains(t, []string{"notify", "s.lock"}, f.Name(), "what a daemon leaves behind")
 	}
 }
 
