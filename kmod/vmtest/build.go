@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
 )
 
@@ -174,6 +176,21 @@ func (w *workshop) module(ctx context.Context, k *kernel, defect string) (string
 		_, err := w.command(ctx, nil, "strip", "-g", "-o", out, built)
 		return out, err
 	})
+}
+
+// lock keeps other processes from a folder, which it makes.
+func lock(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make a folder to build in: %w", err)
+	}
+	f, err := os.Open(dir)
+	if err == nil {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock the folder to build in: %w", err)
+	}
+	return func() { f.Close() }, nil
 }
 
 // sources copies the module's sources to a folder, with a defect if one is named.

@@ -40,7 +40,12 @@ func runCommand(ctx context.Context, args []string) error {
 			j.count = *count
 		}
 		if err := w.runJob(ctx, j, s); err != nil {
-			return err
+			u := newSuite(s, "vm/"+j.name)
+			u.test("prepare", err.Error())
+			u.end()
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("stopped after %s: %w", j.name, context.Cause(ctx))
 		}
 	}
 	if err := w.coverage(ctx, s, chosen); err != nil {

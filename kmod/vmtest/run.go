@@ -31,10 +31,15 @@ type boot struct {
 	echo     io.Writer     // gets what programs write, besides the events; may be nil
 }
 
-// prepare builds everything that a job needs.
+// prepare builds everything that a job needs, while no other vmtest does.
 func (w *workshop) prepare(ctx context.Context, j job, programs []program) (*boot, error) {
 	b := &boot{job: j, programs: programs, machine: j.machine, patience: bootTimeout,
 		folder: filepath.Join(w.cache, "log", j.name)}
+	unlock, err := lock(w.out)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	if err := b.folders(); err != nil {
 		return nil, err
 	}
