@@ -190,7 +190,7 @@ func (d *device) stateLocked() nfcommsv1.Device_State {
 		return nfcommsv1.Device_STATE_DRAINED
 	case d.draining:
 		return nfcommsv1.Device_STATE_DRAINING
-	case d.word.Valid() && d.word.Worst() != abi.Normal:
+	case unwell(d.word):
 		return nfcommsv1.Device_STATE_DEGRADED
 	}
 	return nfcommsv1.Device_STATE_READY
@@ -264,5 +264,5 @@ func (d *device) close() error {
 
 // event tells what happened to a resource of the device.
 func (d *device) event(t nfcommsv1.Event_Type, resource, message string, err error) {
-	d.s.event(d.id, t, resource, message, err)
+	d.s.event(d.id, t, severityOf(t, err), resource, message, err)
 }

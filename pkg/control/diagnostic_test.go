@@ -60,16 +60,19 @@ func TestDegraded(t *testing.T) {
 		nfcommsv1.Part_PART_X_MINUS:     nfcommsv1.Level_LEVEL_BROKEN,
 		nfcommsv1.Part_PART_CORE:        nfcommsv1.Level_LEVEL_UNKNOWN,
 	}, levels)
-	var said string
+	dev.set(func(f *flaky) { f.word = 1 << 31 })
+	eventually(t, c, nic0, nfcommsv1.Device_STATE_READY)
+	var said []string // nothing of the word that was well from the start
 	for e, err := range c.ListEvents(background(t), nic0) {
 		require.NoError(t, err)
 		if e.Type == nfcommsv1.Event_TYPE_DIAGNOSTIC_CHANGED {
-			said = e.Message
+			said = append(said, e.Severity.String()+" "+e.Message)
 		}
 	}
-	require.Contains(t, said, "core unknown, temperature sick, x minus broken")
-	dev.set(func(f *flaky) { f.word = 1 << 31 })
-	eventually(t, c, nic0, nfcommsv1.Device_STATE_READY)
+	require.Len(t, said, 2)
+	require.Contains(t, said[0], "SEVERITY_WARNING")
+	require.Contains(t, said[0], "core unknown, temperature sick, x minus broken")
+	require.Equal(t, "SEVERITY_INFO all parts are normal", said[1])
 }
 
 // TestLost: a device that does not answer fails, says why, and may come back.

@@ -10,12 +10,11 @@ import (
 )
 
 // severities are those of events that are not as they should be, beside those
-// with a failure.
+// with a failure. The diagnostic word says it for its own.
 var severities = map[nfcommsv1.Event_Type]nfcommsv1.Event_Severity{
-	nfcommsv1.Event_TYPE_OPEN_FAILED:        nfcommsv1.Event_SEVERITY_ERROR,
-	nfcommsv1.Event_TYPE_DIAGNOSTIC_CHANGED: nfcommsv1.Event_SEVERITY_WARNING,
-	nfcommsv1.Event_TYPE_RESET:              nfcommsv1.Event_SEVERITY_WARNING,
-	nfcommsv1.Event_TYPE_DRAIN_TIMEOUT:      nfcommsv1.Event_SEVERITY_WARNING,
+	nfcommsv1.Event_TYPE_OPEN_FAILED:   nfcommsv1.Event_SEVERITY_ERROR,
+	nfcommsv1.Event_TYPE_RESET:         nfcommsv1.Event_SEVERITY_WARNING,
+	nfcommsv1.Event_TYPE_DRAIN_TIMEOUT: nfcommsv1.Event_SEVERITY_WARNING,
 }
 
 // levels are what the log calls a severity.
@@ -25,16 +24,19 @@ var levels = map[nfcommsv1.Event_Severity]slog.Level{
 	nfcommsv1.Event_SEVERITY_ERROR:   slog.LevelError,
 }
 
-// event keeps and logs what happened to a resource of a device.
-func (s *Server) event(device string, t nfcommsv1.Event_Type, resource, message string, err error) {
-	severity := severities[t]
-	switch {
+// severityOf is how much an event of a type matters.
+func severityOf(t nfcommsv1.Event_Type, err error) nfcommsv1.Event_Severity {
+	switch severity := severities[t]; {
 	case severity != nfcommsv1.Event_SEVERITY_UNSPECIFIED:
+		return severity
 	case err != nil:
-		severity = nfcommsv1.Event_SEVERITY_ERROR
-	default:
-		severity = nfcommsv1.Event_SEVERITY_INFO
+		return nfcommsv1.Event_SEVERITY_ERROR
 	}
+	return nfcommsv1.Event_SEVERITY_INFO
+}
+
+// event keeps and logs what happened to a resource of a device.
+func (s *Server) event(device string, t nfcommsv1.Event_Type, severity nfcommsv1.Event_Severity, resource, message string, err error) {
 	s.eventHub.tell(device, func(number int64) *nfcommsv1.Event {
 		return &nfcommsv1.Event{
 			Name:     eventName(device, number),

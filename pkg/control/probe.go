@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
@@ -83,13 +84,30 @@ func (d *device) fly(f *flight, dev *nfcomms.Device, resets int) {
 	if d.resetting || d.resets != resets {
 		return // it met the device before
 	}
-	if err == nil && h.Diagnostic != d.word {
-		d.word = h.Diagnostic
-		d.event(nfcommsv1.Event_TYPE_DIAGNOSTIC_CHANGED, d.name(), wordText(h.Diagnostic), nil)
+	if err == nil {
+		d.diagnoseLocked(h.Diagnostic)
 	}
 	d.failure = err
 	d.tellLocked()
 }
+
+// diagnoseLocked takes a diagnostic word, and tells of one that is not as the
+// one before. A word that begins well is no news. Must hold mu.
+func (d *device) diagnoseLocked(word abi.Diagnostic) {
+	before := d.word
+	d.word = word
+	switch {
+	case word == before, !unwell(word) && !unwell(before):
+		return
+	case unwell(word):
+		d.s.event(d.id, nfcommsv1.Event_TYPE_DIAGNOSTIC_CHANGED, nfcommsv1.Event_SEVERITY_WARNING, d.name(), wordText(word), nil)
+	default:
+		d.event(nfcommsv1.Event_TYPE_DIAGNOSTIC_CHANGED, d.name(), wordText(word), nil)
+	}
+}
+
+// unwell reports whether a word says that a part is not normal.
+func unwell(word abi.Diagnostic) bool { return word.Valid() && word.Worst() != abi.Normal }
 
 // triedOnce lets Open return.
 func (d *device) triedOnce() {
