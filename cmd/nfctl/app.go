@@ -64,10 +64,13 @@ func (a *app) flags(f *pflag.FlagSet) {
 // start fills in flags from the environment and checks them. A flag beats the
 // environment.
 func (a *app) start(cmd *cobra.Command) error {
+	flags := cmd.Root().PersistentFlags()
+	// Who names one of them on the command line means it, not the other's variable.
+	placed := flags.Changed("address") || flags.Changed("device")
 	for name, env := range flagEnv {
-		f := cmd.Root().PersistentFlags().Lookup(name)
+		f := flags.Lookup(name)
 		value := a.getenv(env)
-		if f.Changed || value == "" {
+		if f.Changed || value == "" || placed && (name == "address" || name == "device") {
 			continue
 		}
 		if err := f.Value.Set(value); err != nil {
@@ -75,14 +78,13 @@ func (a *app) start(cmd *cobra.Command) error {
 		}
 		f.Changed = true
 	}
-	flags := cmd.Root().PersistentFlags()
 	switch {
 	case !slices.Contains(formats, a.output):
 		return usagef("output format %q is not one of %s", a.output, strings.Join(formats, ", "))
 	case a.timeout < 0:
 		return usagef("--timeout %v is negative", a.timeout)
 	case a.device != "" && flags.Changed("address"):
-		return usagef("--address and --device exclude each other: one names a server, the other does without")
+		return usagef("an address and a device exclude each other: one names a server, the other does without")
 	}
 	return a.tls.check()
 }
