@@ -44,8 +44,7 @@ static u32 slots(const struct nfc_box *box)
 	return box->life->layout.slots;
 }
 
-void nfc_box_lock(struct nfc_box *box)
-	__acquires(&box->lock)
+void nfc_box_lock(struct nfc_box *box) __acquires(&box->lock)
 {
 	spin_lock(&box->lock);
 }
@@ -106,8 +105,7 @@ static void do_later(struct later *l)
  * what was moved, finish operations that ended, pin pages for those that want
  * some. Process context.
  */
-void nfc_box_unlock(struct nfc_box *box)
-	__releases(&box->lock)
+void nfc_box_unlock(struct nfc_box *box) __releases(&box->lock)
 {
 	struct later l;
 
@@ -224,8 +222,7 @@ static bool take(struct nfc_box *box, struct nfc_slot *slot)
 		return false;
 	}
 	slot->header = cpu_to_le64(header);
-	memcpy_fromio(slot->payload,
-		      from + offsetof(struct nfc_slot, payload),
+	memcpy_fromio(slot->payload, from + offsetof(struct nfc_slot, payload),
 		      sizeof(slot->payload));
 	box->taken++;
 	if (box->taken - box->told > slots(box) / 4)

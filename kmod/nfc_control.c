@@ -10,7 +10,7 @@
 
 enum {
 	REPLY_MS = 10000, /* for the reply to a request */
-	GRACE_MS = 1000, /* … once nobody wants it any more */
+	GRACE_MS = 1000, /* … once nobody wants it any more, at least */
 	STOP_MS = 2, /* between two questions whether a process returned */
 	STOP_TRIES = 500, /* when nobody waits for the answer */
 };
@@ -114,7 +114,7 @@ static bool wait_own(struct nfc_op *own, struct nfc_op *op, bool keep,
 	if (!keep)
 		nfc_op_cancel(own);
 	else
-		ms = GRACE_MS;
+		ms = max_t(unsigned int, GRACE_MS, nfc_param_silence_ms);
 	left = ms ? msecs_to_jiffies(ms) : MAX_SCHEDULE_TIMEOUT;
 	return wait_event_timeout(k->wait, completion_done(&own->done), left);
 }
@@ -170,7 +170,7 @@ static u32 send_image(struct nfc_life *life, struct nfc_op *op, int *error)
 	return own->c.status;
 }
 
-/* Pin the first pages of an image, so that what fails fails early. Worker. */
+/* Pin the first pages of an image, so that a bad address shows at once. Worker. */
 static int prepare_image(struct nfc_op *own, struct nfc_op *op,
 			 struct nfc_channel *ch)
 {
@@ -227,8 +227,8 @@ static u32 exchange(struct nfc_life *life, struct nfc_op *op,
  * status; error is the host's errno beside it. Worker.
  */
 static u32 call(struct nfc_life *life, struct nfc_op *op,
-		struct nfc_control *req, struct nfc_control *reply,
-		bool image, int *error)
+		struct nfc_control *req, struct nfc_control *reply, bool image,
+		int *error)
 {
 	struct nfc_channel *ch = control_channel(life);
 	u32 status;
@@ -317,8 +317,7 @@ static struct nfc_process *process_new(struct nfc_op *op)
 
 /* Run a program; the process belongs to the file. Worker. */
 static u32 start(struct nfc_life *life, struct nfc_op *op,
-		 struct nfc_control *req, struct nfc_control *reply,
-		 int *error)
+		 struct nfc_control *req, struct nfc_control *reply, int *error)
 {
 	struct nfc_process *p = process_new(op);
 	u64 targets = le64_to_cpu(req->b);
@@ -351,8 +350,7 @@ static u32 start(struct nfc_life *life, struct nfc_op *op,
  * told, NFC_EINVAL says that it is gone. Worker.
  */
 static u32 stop(struct nfc_life *life, struct nfc_op *op,
-		struct nfc_control *req, struct nfc_control *reply,
-		int *error)
+		struct nfc_control *req, struct nfc_control *reply, int *error)
 {
 	u64 id = le64_to_cpu(req->a);
 	u32 epoch = life->layout.epoch;
@@ -529,11 +527,12 @@ static u32 reserve(struct nfc_life *life, struct nfc_op *op)
 	op->ch = ch;
 	rc = nfc_channel_enter(ch);
 	if (rc)
-		return rc == -EBUSY ? NFC_EBUSY :
+		return rc == -EBUSY  ? NFC_EBUSY :
 		       rc == -ENOMEM ? NFC_ENOMEM :
 				       status_of_down(life);
-	rc = xa_alloc_cyclic(&file->channels, &handle, NULL, XA_LIMIT(1, INT_MAX),
-			     &file->next_handle, GFP_KERNEL_ACCOUNT);
+	rc = xa_alloc_cyclic(&file->channels, &handle, NULL,
+			     XA_LIMIT(1, INT_MAX), &file->next_handle,
+			     GFP_KERNEL_ACCOUNT);
 	if (rc < 0) {
 		nfc_channel_leave(ch);
 		return NFC_ENOMEM;

@@ -77,8 +77,7 @@ void nfc_ledger_open(struct nfc_ledger *l, const struct nfc_split *cut,
 bool nfc_ledger_next(const struct nfc_ledger *l, u64 *k);
 void nfc_ledger_sent(struct nfc_ledger *l);
 enum nfc_verdict nfc_ledger_record(struct nfc_ledger *l, enum nfc_type type,
-				   const struct nfc_record *r,
-				   const char **why);
+				   const struct nfc_record *r, const char **why);
 
 /* Where a half's transaction stands. */
 enum nfc_phase {

@@ -42,9 +42,10 @@ static void show_box(struct seq_file *m, struct nfc_box *box)
 	struct nfc_channel *ch;
 
 	nfc_box_lock(box);
-	seq_printf(m, "mailbox %u island %u%s put=%llu consumed=%llu taken=%llu told=%llu\n",
-		   box->index, box->island, box->dead ? " dead" : "",
-		   box->tail, box->consumed, box->taken, box->told);
+	seq_printf(m,
+		   "mailbox %u island %u%s put=%llu consumed=%llu taken=%llu told=%llu\n",
+		   box->index, box->island, box->dead ? " dead" : "", box->tail,
+		   box->consumed, box->taken, box->told);
 	list_for_each_entry(ch, &box->channels, node) {
 		seq_printf(m, "channel %u handle %u park=%u said=%u%s", ch->id,
 			   ch->handle, ch->park, ch->said,

@@ -118,8 +118,7 @@ void nfc_send_next(struct nfc_half *half)
 	while (core->phase == NFC_PHASE_IDLE) {
 		if (!half->op) {
 			half->op = list_first_entry_or_null(&half->queue,
-							    struct nfc_op,
-							    node);
+							    struct nfc_op, node);
 			if (!half->op)
 				break;
 			list_del_init(&half->op->node);

@@ -80,8 +80,7 @@ void nfc_dispatch(struct nfc_box *box, const struct nfc_slot *slot)
 }
 
 /* Give a channel its ids and let in what came early. Must hold box. */
-void nfc_channel_opened(struct nfc_channel *ch, u64 h2d, u64 d2h,
-			u64 generation)
+void nfc_channel_opened(struct nfc_channel *ch, u64 h2d, u64 d2h, u64 generation)
 {
 	int i;
 

@@ -140,8 +140,7 @@ void nfc_file_report(struct nfc_op *op)
 	struct nfc_file *file = op->file;
 	bool keep;
 
-	if (op->opcode != NFCOMMS_OP_RECEIVE &&
-	    op->opcode != NFCOMMS_OP_CONTROL)
+	if (op->opcode != NFCOMMS_OP_RECEIVE && op->opcode != NFCOMMS_OP_CONTROL)
 		memset(op->c.payload, 0, sizeof(op->c.payload));
 	if (op->moving)
 		atomic_dec(&file->moving);

@@ -342,8 +342,7 @@ void nfc_half_event(struct nfc_half *half, const struct nfc_judgement *j)
 	case NFC_EVENT_WITHDRAWN:
 		if (op && !op->cause && op->flags & NFCOMMS_NOWAIT)
 			op->c.flags |= NFCOMMS_NOT_NOW;
-		nfc_half_end(half, op && op->cause ? op->cause :
-						     NFC_EWITHDRAWN);
+		nfc_half_end(half, op && op->cause ? op->cause : NFC_EWITHDRAWN);
 		break;
 	case NFC_EVENT_READY:
 		half->asked = false;

@@ -124,8 +124,7 @@ int nfc_hw_boot(struct nfc_dev *dev, const struct nfcomms_reset *shape)
 		return rc;
 	set_reg(dev, NFC_REG_CONTROL, NFC_PCI_CONTROL_RESET);
 	rc = readl_poll_timeout(dev->regs + NFC_REG_STATUS, status,
-				!(status & NFC_PCI_STATUS_BUSY) ||
-					status == ~0u,
+				!(status & NFC_PCI_STATUS_BUSY) || status == ~0u,
 				POLL_US, BOOT_US);
 	if (status == ~0u)
 		return -ENODEV;
@@ -160,8 +159,8 @@ void nfc_hw_quiesce(struct nfc_dev *dev)
 		return;
 	set_reg(dev, NFC_REG_CONTROL, NFC_PCI_CONTROL_QUIESCE);
 	rc = readl_poll_timeout(dev->regs + NFC_REG_STATUS, status,
-				!(status & (NFC_PCI_STATUS_BUSY |
-					    NFC_PCI_STATUS_DMA)) ||
+				!(status &
+				  (NFC_PCI_STATUS_BUSY | NFC_PCI_STATUS_DMA)) ||
 					status == ~0u,
 				POLL_US, QUIESCE_US);
 	pci_clear_master(dev->pdev);

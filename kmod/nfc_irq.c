@@ -94,8 +94,7 @@ static int request(struct nfc_dev *dev, u32 i)
 	v->index = i;
 	v->irq = pci_irq_vector(dev->pdev, i);
 	snprintf(v->name, sizeof(v->name), NFC_NAME "%d-%u", dev->minor, i);
-	return request_threaded_irq(v->irq, hard_irq, thread_irq, 0, v->name,
-				    v);
+	return request_threaded_irq(v->irq, hard_irq, thread_irq, 0, v->name, v);
 }
 
 /* As many vectors as there are processors and one, if nobody says otherwise. */

@@ -128,8 +128,8 @@ void nfc_judge_stranger(const struct nfc_slot *slot, struct nfc_judgement *j)
 }
 
 /* The device's next offer. */
-static void offer(struct nfc_half_core *h, const struct nfc_slot *slot,
-		  struct nfc_judgement *j)
+static void on_offer(struct nfc_half_core *h, const struct nfc_slot *slot,
+		     struct nfc_judgement *j)
 {
 	if (h->phase != NFC_PHASE_IDLE) {
 		fault(j, "a second offer");
@@ -159,7 +159,7 @@ static void on_direct(struct nfc_half_core *h, const struct nfc_slot *slot,
 	else if (ahead > 0)
 		fault(j, "offer from the future");
 	else
-		offer(h, slot, j);
+		on_offer(h, slot, j);
 }
 
 static void on_begin(struct nfc_half_core *h, const struct nfc_layout *l,
@@ -181,7 +181,7 @@ static void on_begin(struct nfc_half_core *h, const struct nfc_layout *l,
 	else if (le64_to_cpu(begin.size) > l->max_transfer)
 		fault(j, "offer over the largest transfer");
 	else
-		offer(h, slot, j);
+		on_offer(h, slot, j);
 }
 
 /* How a message of the host ended. */
@@ -358,9 +358,8 @@ static void on_close(struct nfc_channel_core *c, const struct nfc_slot *slot,
 	memcpy(&o, slot->payload, sizeof(o));
 	generation = le64_to_cpu(o.generation);
 	j->halves = le32_to_cpu(o.halves);
-	if ((u16)generation != sequence(slot) || !j->halves ||
-	    j->halves > both || le32_to_cpu(o.status) >= NFC_STATUS_COUNT ||
-	    reserved(slot, 2))
+	if ((u16)generation != sequence(slot) || !j->halves || j->halves > both ||
+	    le32_to_cpu(o.status) >= NFC_STATUS_COUNT || reserved(slot, 2))
 		fault(j, "malformed close");
 	else if ((s64)(generation - c->generation) > 0)
 		fault(j, "close of a later subscription");

@@ -189,7 +189,7 @@ struct nfc_channel {
 
 /* One mailbox. */
 struct nfc_box {
-	spinlock_t lock;
+	spinlock_t lock; /* see the top */
 	struct nfc_life *life;
 	u32 index;
 	u32 island;
@@ -220,7 +220,7 @@ struct nfc_box {
 /* The heartbeat, and everything else that needs time to pass. */
 struct nfc_watch {
 	struct delayed_work work;
-	spinlock_t lock;
+	spinlock_t lock; /* guards what follows */
 	struct nfc_heartbeat last;
 	ktime_t seen; /* when last.beat changed */
 	ktime_t tick; /* when work ran last */
@@ -293,8 +293,8 @@ struct nfc_dev {
 	u32 vectors;
 	struct nfc_vector vector[NFC_VECTORS_MAX];
 
-	struct mutex life_mutex;
-	spinlock_t life_lock;
+	struct mutex life_mutex; /* one birth or end of a life at a time */
+	spinlock_t life_lock; /* guards life, state, files */
 	struct nfc_life *life; /* NULL before the first */
 	u32 state; /* enum nfcomms_state */
 	bool removed; /* for good: no register is touched any more */
@@ -320,7 +320,7 @@ struct nfc_file {
 	struct kref ref;
 	struct nfc_dev *dev;
 	struct list_head node; /* dev->files */
-	spinlock_t lock;
+	spinlock_t lock; /* guards what follows, up to wait */
 	bool dead; /* released: nobody reads completions any more */
 	u32 operations; /* not yet reported and read */
 	u32 inflight;

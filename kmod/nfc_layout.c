@@ -133,9 +133,10 @@ void nfc_layout_answer(const struct nfc_layout *l, struct nfc_slot *hello)
 		.beat_ms = cpu_to_le32(l->beat_ms),
 		.max_transfer = cpu_to_le64(l->max_transfer),
 	};
+	u64 header = nfc_header(NFC_TYPE_HELLO, NFC_PAYLOAD_SIZE, l->epoch, 0,
+				0);
 
-	hello->header = cpu_to_le64(
-		nfc_header(NFC_TYPE_HELLO, NFC_PAYLOAD_SIZE, l->epoch, 0, 0));
+	hello->header = cpu_to_le64(header);
 	memcpy(hello->payload, &h, sizeof(h));
 }
 

@@ -103,7 +103,7 @@ static bool progress(struct nfc_ledger *l, const struct nfc_record *r,
 }
 
 /* Go back to list k, which must be in flight. */
-static enum nfc_verdict repeat(struct nfc_ledger *l, u64 k, const char **why)
+static enum nfc_verdict on_repeat(struct nfc_ledger *l, u64 k, const char **why)
 {
 	if (k >= l->sent) {
 		*why = "repeat of a list that was not sent";
@@ -124,8 +124,8 @@ static enum nfc_verdict repeat(struct nfc_ledger *l, u64 k, const char **why)
 }
 
 /* READY, MOVING and REPEAT. */
-static enum nfc_verdict ack(struct nfc_ledger *l, const struct nfc_record *r,
-			    const char **why)
+static enum nfc_verdict on_ack(struct nfc_ledger *l, const struct nfc_record *r,
+			       const char **why)
 {
 	u64 lists;
 
@@ -148,7 +148,7 @@ static enum nfc_verdict ack(struct nfc_ledger *l, const struct nfc_record *r,
 			return NFC_VERDICT_FAULT;
 		break;
 	case NFC_STATE_REPEAT:
-		return repeat(l, lists, why);
+		return on_repeat(l, lists, why);
 	default:
 		return NFC_VERDICT_FAULT;
 	}
@@ -157,8 +157,8 @@ static enum nfc_verdict ack(struct nfc_ledger *l, const struct nfc_record *r,
 }
 
 /* Check that nothing is missing. */
-static enum nfc_verdict done(struct nfc_ledger *l, const struct nfc_record *r,
-			     const char **why)
+static enum nfc_verdict on_done(struct nfc_ledger *l,
+				const struct nfc_record *r, const char **why)
 {
 	if (l->sent != l->lists || r->processed != l->cut.size ||
 	    r->outstanding || r->status != NFC_OK) {
@@ -192,9 +192,9 @@ enum nfc_verdict nfc_ledger_record(struct nfc_ledger *l, enum nfc_type type,
 	}
 	switch (type) {
 	case NFC_TYPE_ACK:
-		return ack(l, r, why);
+		return on_ack(l, r, why);
 	case NFC_TYPE_DONE:
-		return done(l, r, why);
+		return on_done(l, r, why);
 	case NFC_TYPE_ABORTED:
 		if (l->aborting)
 			return last(l, r, NFC_VERDICT_ABORTED, why);

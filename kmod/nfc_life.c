@@ -89,8 +89,7 @@ void nfc_life_fail(struct nfc_life *life, u32 status, const char *why)
 }
 
 /* A life for a device that has booted. */
-static struct nfc_life *life_new(struct nfc_dev *dev,
-				 const struct nfc_layout *l)
+static struct nfc_life *life_new(struct nfc_dev *dev, const struct nfc_layout *l)
 {
 	struct nfc_life *life;
 	u32 i;

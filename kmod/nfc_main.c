@@ -13,23 +13,28 @@ enum { MINORS = 256 };
 
 unsigned int nfc_param_vectors;
 module_param_named(vectors, nfc_param_vectors, uint, 0444);
-MODULE_PARM_DESC(vectors, "interrupt vectors to use; 0: one per processor and one (default 0)");
+MODULE_PARM_DESC(vectors,
+		 "interrupt vectors to use; 0: one per processor and one (default 0)");
 
 unsigned int nfc_param_holdoff = 50;
 module_param_named(holdoff, nfc_param_holdoff, uint, 0444);
-MODULE_PARM_DESC(holdoff, "least microseconds between two interrupts of a vector, 0..10000 (default 50)");
+MODULE_PARM_DESC(holdoff,
+		 "least microseconds between two interrupts of a vector, 0..10000 (default 50)");
 
 unsigned int nfc_param_max_operations = 32768;
 module_param_named(max_operations, nfc_param_max_operations, uint, 0444);
-MODULE_PARM_DESC(max_operations, "operations in flight or unread per open file (default 32768)");
+MODULE_PARM_DESC(max_operations,
+		 "operations in flight or unread per open file (default 32768)");
 
 unsigned int nfc_param_ladder_ms = 100;
 module_param_named(ladder_ms, nfc_param_ladder_ms, uint, 0644);
-MODULE_PARM_DESC(ladder_ms, "milliseconds, and two heartbeats, for a device to answer a cancel or a close (default 100)");
+MODULE_PARM_DESC(ladder_ms,
+		 "milliseconds, and two heartbeats, for a device to answer a cancel or a close (default 100)");
 
 unsigned int nfc_param_silence_ms = 1000;
 module_param_named(silence_ms, nfc_param_silence_ms, uint, 0644);
-MODULE_PARM_DESC(silence_ms, "milliseconds without a heartbeat after which a device is lost, at least (default 1000)");
+MODULE_PARM_DESC(silence_ms,
+		 "milliseconds without a heartbeat after which a device is lost, at least (default 1000)");
 
 unsigned int nfc_param_beats = 5;
 module_param_named(beats, nfc_param_beats, uint, 0644);
@@ -37,7 +42,8 @@ MODULE_PARM_DESC(beats, "heartbeats that may be missing, at least (default 5)");
 
 unsigned int nfc_param_watchdog_ms = 10000;
 module_param_named(watchdog_ms, nfc_param_watchdog_ms, uint, 0444);
-MODULE_PARM_DESC(watchdog_ms, "milliseconds without a sign of the host after which the device fences its DMA; 0: never (default 10000)");
+MODULE_PARM_DESC(watchdog_ms,
+		 "milliseconds without a sign of the host after which the device fences its DMA; 0: never (default 10000)");
 
 struct class nfc_class = {
 	.name = NFC_NAME,
@@ -102,9 +108,9 @@ static int __init nfc_init(void)
 	nfc_debugfs_init();
 	rc = pci_register_driver(&nfc_pci_driver);
 	if (rc)
-		goto class;
+		goto unregister;
 	return 0;
-class:
+unregister:
 	nfc_debugfs_exit();
 	class_unregister(&nfc_class);
 region:

@@ -82,8 +82,7 @@ static struct nfc_half *half_of(const struct nfc_op *op)
 	case NFCOMMS_OP_SEND_IND:
 		return &op->ch->half[NFC_H2D];
 	case NFCOMMS_OP_ARM:
-		return &op->ch->half[op->flags & NFCOMMS_D2H ? NFC_D2H :
-							       NFC_H2D];
+		return &op->ch->half[op->flags & NFCOMMS_D2H ? NFC_D2H : NFC_H2D];
 	default:
 		return &op->ch->half[NFC_D2H];
 	}
@@ -104,8 +103,8 @@ static void start(struct nfc_op *op)
 		break;
 	case NFCOMMS_OP_ARM:
 		if (ch->box->dead)
-			nfc_op_over(op, atomic_read(&ch->life->down) ?:
-						NFC_ERESET);
+			nfc_op_over(op,
+				    atomic_read(&ch->life->down) ?: NFC_ERESET);
 		else
 			nfc_half_arm(half_of(op), op);
 		break;
@@ -193,13 +192,16 @@ static const struct rule rules[NFCOMMS_OP_COUNT] = {
 	[NFCOMMS_OP_SUBSCRIBE] = {},
 	[NFCOMMS_OP_CLOSE] = { .channel = true,
 			       .flags = NFCOMMS_H2D | NFCOMMS_D2H },
-	[NFCOMMS_OP_SEND] = { .channel = true, .payload = true,
+	[NFCOMMS_OP_SEND] = { .channel = true,
+			      .payload = true,
 			      .flags = NFCOMMS_NOWAIT },
 	[NFCOMMS_OP_RECEIVE] = { .channel = true,
 				 .flags = NFCOMMS_NOWAIT | NFCOMMS_HOLD },
-	[NFCOMMS_OP_SEND_IND] = { .channel = true, .address = true,
+	[NFCOMMS_OP_SEND_IND] = { .channel = true,
+				  .address = true,
 				  .timeout = true },
-	[NFCOMMS_OP_RECEIVE_IND] = { .channel = true, .address = true,
+	[NFCOMMS_OP_RECEIVE_IND] = { .channel = true,
+				     .address = true,
 				     .flags = NFCOMMS_HOLD },
 	[NFCOMMS_OP_NEXT] = { .channel = true },
 	[NFCOMMS_OP_ARM] = { .channel = true,
@@ -212,8 +214,7 @@ static const struct rule rules[NFCOMMS_OP_COUNT] = {
 static bool is_transfer(u16 opcode)
 {
 	return opcode == NFCOMMS_OP_SEND_IND ||
-	       opcode == NFCOMMS_OP_RECEIVE_IND ||
-	       opcode == NFCOMMS_OP_CONTROL;
+	       opcode == NFCOMMS_OP_RECEIVE_IND || opcode == NFCOMMS_OP_CONTROL;
 }
 
 /* Lengths and flags that only their opcode can judge. */
@@ -252,8 +253,7 @@ static int check(const struct nfcomms_op *in)
 {
 	const struct rule *r;
 
-	if (in->opcode < NFCOMMS_OP_SUBSCRIBE ||
-	    in->opcode >= NFCOMMS_OP_COUNT)
+	if (in->opcode < NFCOMMS_OP_SUBSCRIBE || in->opcode >= NFCOMMS_OP_COUNT)
 		return -EINVAL;
 	r = &rules[in->opcode];
 	if (in->flags & ~r->flags || (!r->channel && in->channel) ||
@@ -361,7 +361,7 @@ static int submit(struct nfc_file *file, struct nfcomms_submit *s)
 	while (s->accepted < s->count) {
 		rc = copy_struct_from_user(&in, sizeof(in),
 					   from + (size_t)s->accepted *
-							  s->op_size,
+							   s->op_size,
 					   s->op_size);
 		if (rc)
 			return rc;
@@ -405,6 +405,7 @@ long nfc_ioc_submit(struct nfc_file *file, void __user *arg)
  */
 static bool interrupted_call(struct nfc_op *op)
 {
+	struct sighand_struct *sighand;
 	bool pending;
 
 	do {
@@ -412,10 +413,11 @@ static bool interrupted_call(struct nfc_op *op)
 								  TASK_FREEZABLE))
 			return false;
 		try_to_freeze();
-		spin_lock_irq(&current->sighand->siglock);
+		sighand = rcu_dereference_protected(current->sighand, true);
+		spin_lock_irq(&sighand->siglock);
 		recalc_sigpending();
 		pending = signal_pending(current);
-		spin_unlock_irq(&current->sighand->siglock);
+		spin_unlock_irq(&sighand->siglock);
 	} while (!pending);
 	return true;
 }

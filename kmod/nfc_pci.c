@@ -154,8 +154,7 @@ static void shutdown(struct pci_dev *pdev)
 
 static void reset_prepare(struct pci_dev *pdev)
 {
-	nfc_dev_down(pci_get_drvdata(pdev), NFC_ERESET,
-		     NFCOMMS_STATE_RESETTING);
+	nfc_dev_down(pci_get_drvdata(pdev), NFC_ERESET, NFCOMMS_STATE_RESETTING);
 }
 
 static void reset_done(struct pci_dev *pdev)
@@ -173,11 +172,9 @@ static pci_ers_result_t error_detected(struct pci_dev *pdev,
 {
 	if (state == pci_channel_io_normal)
 		return PCI_ERS_RESULT_CAN_RECOVER;
-	nfc_dev_down(pci_get_drvdata(pdev), NFC_ERESET,
-		     NFCOMMS_STATE_RESETTING);
-	return state == pci_channel_io_perm_failure ?
-		       PCI_ERS_RESULT_DISCONNECT :
-		       PCI_ERS_RESULT_NEED_RESET;
+	nfc_dev_down(pci_get_drvdata(pdev), NFC_ERESET, NFCOMMS_STATE_RESETTING);
+	return state == pci_channel_io_perm_failure ? PCI_ERS_RESULT_DISCONNECT :
+						      PCI_ERS_RESULT_NEED_RESET;
 }
 
 static pci_ers_result_t mmio_enabled(struct pci_dev *pdev)
@@ -218,10 +215,9 @@ static int resume(struct device *d)
 
 static DEFINE_SIMPLE_DEV_PM_OPS(pm_ops, suspend, resume);
 
-static const struct pci_device_id ids[] = {
-	{ PCI_DEVICE(NFC_PCI_VENDOR, NFC_PCI_DEVICE) },
-	{}
-};
+static const struct pci_device_id ids[] = { { PCI_DEVICE(NFC_PCI_VENDOR,
+							 NFC_PCI_DEVICE) },
+					    {} };
 MODULE_DEVICE_TABLE(pci, ids);
 
 struct pci_driver nfc_pci_driver = {

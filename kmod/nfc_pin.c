@@ -11,8 +11,8 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
-#include <linux/version.h>
 
+#include "nfc_compat.h"
 #include "nfc_kmod.h"
 #include "trace.h"
 
@@ -126,11 +126,7 @@ static long pin_remote(struct mm_struct *mm, unsigned long start,
 	if (!mmget_not_zero(mm))
 		return -EFAULT;
 	mmap_read_lock(mm);
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
-	got = pin_user_pages_remote(mm, start, n, flags, pages, NULL, NULL);
-#else
-	got = pin_user_pages_remote(mm, start, n, flags, pages, NULL);
-#endif
+	got = nfc_pin_remote(mm, start, n, flags, pages);
 	mmap_read_unlock(mm);
 	mmput(mm);
 	return got;
@@ -163,8 +159,7 @@ static int pin(struct nfc_op *op, struct nfc_chunk *chunk, unsigned long start)
 			got = pin_user_pages_fast(at, (int)n, flags,
 						  chunk->pages + done);
 		else
-			got = pin_remote(mm, at, n, flags,
-					 chunk->pages + done);
+			got = pin_remote(mm, at, n, flags, chunk->pages + done);
 		if (got <= 0) {
 			unpin(chunk, done);
 			return got == -ENOMEM ? -ENOMEM : -EFAULT;
@@ -225,9 +220,9 @@ static int map(struct nfc_op *op, struct nfc_chunk *chunk, unsigned long start,
 		return rc;
 	atomic_inc(&dev->mapped);
 	smp_mb__after_atomic(); /* pairs with the wait in nfc_dev_remove() */
-	rc = atomic_read(&op->ch->life->down) ? -ENODEV :
-						dma_map_sgtable(dma, &chunk->sgt,
-								chunk->way, 0);
+	rc = atomic_read(&op->ch->life->down) ?
+		     -ENODEV :
+		     dma_map_sgtable(dma, &chunk->sgt, chunk->way, 0);
 	if (rc)
 		goto free;
 	units = DIV_ROUND_UP((start & (NFC_PAGE_SIZE - 1)) + size,

@@ -29,37 +29,42 @@ static ssize_t vectors_show(struct device *d, struct device_attribute *attr,
 }
 static DEVICE_ATTR_RO(vectors);
 
-/* Fields of the present life's layout. */
-#define LAYOUT_ATTR(field)                                                  \
-	static ssize_t field##_show(struct device *d,                       \
-				    struct device_attribute *attr, char *buf) \
-	{                                                                   \
-		struct nfc_life *life = nfc_life_get(dev_get_drvdata(d));    \
-		u32 value;                                                  \
-									    \
-		if (!life)                                                  \
-			return -ENODEV;                                     \
-		value = life->layout.field;                                 \
-		nfc_life_put(life);                                         \
-		return sysfs_emit(buf, "%u\n", value);                      \
-	}                                                                   \
-	static DEVICE_ATTR_RO(field)
+/* A field of the present life's layout. */
+static ssize_t show_layout(struct device *d, char *buf, size_t at)
+{
+	struct nfc_life *life = nfc_life_get(dev_get_drvdata(d));
+	u32 value;
 
-LAYOUT_ATTR(epoch);
-LAYOUT_ATTR(channels);
-LAYOUT_ATTR(mailboxes);
-LAYOUT_ATTR(islands);
-LAYOUT_ATTR(slots);
-LAYOUT_ATTR(window);
+	if (!life)
+		return -ENODEV;
+	value = *(const u32 *)((const char *)&life->layout + at);
+	nfc_life_put(life);
+	return sysfs_emit(buf, "%u\n", value);
+}
+
+#define LAYOUT_ATTR(name, field)                                                \
+	static ssize_t name##_show(struct device *d,                            \
+				   struct device_attribute *a, char *buf)       \
+	{                                                                       \
+		return show_layout(d, buf, offsetof(struct nfc_layout, field)); \
+	}                                                                       \
+	static DEVICE_ATTR_RO(name)
+
+LAYOUT_ATTR(epoch, epoch);
+LAYOUT_ATTR(channels, channels);
+LAYOUT_ATTR(mailboxes, mailboxes);
+LAYOUT_ATTR(islands, islands);
+LAYOUT_ATTR(slots, slots);
+LAYOUT_ATTR(window, window);
 
 /* Counters since the driver took the device. */
-#define COUNT_ATTR(name, counter)                                           \
-	static ssize_t name##_show(struct device *d,                        \
+#define COUNT_ATTR(name, counter)                                            \
+	static ssize_t name##_show(struct device *d,                         \
 				   struct device_attribute *attr, char *buf) \
-	{                                                                   \
-		return sysfs_emit(buf, "%llu\n",                            \
+	{                                                                    \
+		return sysfs_emit(buf, "%llu\n",                             \
 				  nfc_counted(dev_get_drvdata(d), counter)); \
-	}                                                                   \
+	}                                                                    \
 	static DEVICE_ATTR_RO(name)
 
 COUNT_ATTR(interrupts, NFC_COUNT_INTERRUPTS);

@@ -79,8 +79,8 @@ static bool overdue(struct nfc_life *life)
 	spin_lock(&w->lock);
 	if (!look(life))
 		w->blank++;
-	late = w->blank > LOOKS && ktime_ms_delta(ktime_get(), w->seen) >
-					   patience_ms(life);
+	late = w->blank > LOOKS &&
+	       ktime_ms_delta(ktime_get(), w->seen) > patience_ms(life);
 	spin_unlock(&w->lock);
 	return late;
 }

@@ -8,16 +8,10 @@
 
 #include <linux/tracepoint.h>
 
-#include <linux/version.h>
-
+#include "nfc_compat.h"
 #include "nfc_kmod.h"
 
 /* clang-format off */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
-#define nfc_assign_str(field) __assign_str(field, field)
-#else
-#define nfc_assign_str(field) __assign_str(field)
-#endif
 
 DECLARE_EVENT_CLASS(nfcomms_slot,
 	TP_PROTO(u32 box, const struct nfc_slot *slot),
@@ -60,7 +54,7 @@ TRACE_EVENT(nfcomms_fault,
 	TP_fast_assign(
 		__entry->box = box;
 		__entry->header = le64_to_cpu(slot->header);
-		nfc_assign_str(why);
+		nfc_assign_str(why, why);
 	),
 	TP_printk("box=%u header=%#llx why=%s", __entry->box, __entry->header,
 		  __get_str(why))

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What differs between the kernels that this driver builds for, 6.1 and later. */
+#ifndef NFC_COMPAT_H
+#define NFC_COMPAT_H
+
+#include <linux/mm.h>
+#include <linux/version.h>
+
+#if KERNEL_VERSION(6, 5, 0) > LINUX_VERSION_CODE
+#define nfc_pin_remote(mm, start, n, flags, pages) \
+	pin_user_pages_remote(mm, start, n, flags, pages, NULL, NULL)
+#else
+#define nfc_pin_remote(mm, start, n, flags, pages) \
+	pin_user_pages_remote(mm, start, n, flags, pages, NULL)
+#endif
+
+/* The macro for an event's string took the source a second time. */
+#if KERNEL_VERSION(6, 10, 0) > LINUX_VERSION_CODE
+#define nfc_assign_str(field, from) __assign_str(field, from)
+#else
+#define nfc_assign_str(field, from) __assign_str(field)
+#endif
+
+#endif /* NFC_COMPAT_H */
