@@ -80,13 +80,12 @@ func (d *Device) memoryErr(o *op, size uint64, errno syscall.Errno) error {
 	}
 	limit := i.MemlockLimit
 	if o.got.PeerSize != 0 {
-		limit = min(limit, o.got.PeerSize)
-	}
-	if limit > size && limit-size >= i.MemlockUsed {
+		limit = o.got.PeerSize
+	} else if limit != 0 { // it was not the limit
 		return fmt.Errorf("pin %d bytes: %w: %w", size, bridge.ErrNoMemory, errno)
 	}
 	return fmt.Errorf("pin %d bytes beside %d that are pinned: the limit of locked memory is %d bytes (RLIMIT_MEMLOCK): "+
-		"raise it with \"ulimit -l\", in /etc/security/limits.d, or with LimitMEMLOCK= of a systemd unit: %w: %w",
+		"raise it with \"ulimit -l\", in /etc/security/limits.d, with LimitMEMLOCK= of a systemd unit, or give CAP_IPC_LOCK: %w: %w",
 		size, i.MemlockUsed, limit, bridge.ErrNoMemory, errno)
 }
 
