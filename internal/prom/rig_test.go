@@ -112,7 +112,7 @@ func load(t *testing.T, dev *nfcomms.Device) {
 	var wg sync.WaitGroup
 	t.Cleanup(func() { cancel(); wg.Wait() })
 	buf, data, held := make([]byte, 40), make([]byte, 100_000), make([]byte, 1<<20)
-	wg.Go(func() { _ = silent[0].Send(ctx, buf) })
+	wg.Go(func() { _ = silent[0].Send(ctx, []byte("waits")) })
 	wg.Go(func() { _ = silent[1].SendInd(ctx, held, len(held)) })
 	wg.Go(func() {
 		over, cancel := context.WithCancel(ctx)
