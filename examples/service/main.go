@@ -30,7 +30,6 @@ import (
 type options struct {
 	device, socket, http string
 	senders, size        int
-	pause                time.Duration
 }
 
 func main() {
@@ -40,7 +39,6 @@ func main() {
 	flag.StringVar(&o.http, "http", "127.0.0.1:7451", "address of /metrics, /healthz and /readyz")
 	flag.IntVar(&o.senders, "senders", 2, "goroutines that send")
 	flag.IntVar(&o.size, "size", 256<<10, "bytes of one transfer")
-	flag.DurationVar(&o.pause, "pause", time.Millisecond, "time between two transfers of a sender")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -92,6 +90,7 @@ func operate(dev *nfcomms.Device, o options) (stop func() error, err error) {
 	}
 	plane, calls, reg := control.New(control.Options{Logger: slog.Default()}), grpc.NewServer(), prometheus.NewRegistry()
 	plane.Register(calls)
+	err = plane.Attach("sim0", dev)
 	reg.MustRegister(metrics.NewCollector(plane.Devices, metrics.Options{Channels: true}))
 	pages := &http.Server{Handler: metrics.Handler(metrics.HandlerOptions{Gatherer: reg}), ReadHeaderTimeout: time.Second}
 	go func() { _ = calls.Serve(socket) }() // both end with stop
@@ -100,16 +99,16 @@ func operate(dev *nfcomms.Device, o options) (stop func() error, err error) {
 	return func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		err := errors.Join(plane.Shutdown(ctx), pages.Shutdown(ctx))
-		calls.Stop()
-		return err
-	}, plane.Attach("sim0", dev)
+		defer context.AfterFunc(ctx, calls.Stop)() // a client that does not read must not hold this up
+		defer calls.GracefulStop()
+		return errors.Join(plane.Shutdown(ctx), pages.Shutdown(ctx))
+	}, err
 }
 
 // send gives one buffer to a device process again and again until ctx ends.
 func send(ctx context.Context, dev *nfcomms.Device, target nfcomms.Target, o options) error {
 	ch, err := dev.Subscribe(ctx, target)
-	for data := make([]byte, o.size); err == nil; time.Sleep(o.pause) {
+	for data := make([]byte, o.size); err == nil; time.Sleep(time.Millisecond) { // leaves some time to others
 		err = ch.SendInd(ctx, data, len(data))
 	}
 	if ctx.Err() != nil {
