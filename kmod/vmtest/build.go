@@ -181,14 +181,20 @@ func (w *workshop) module(ctx context.Context, k *kernel, defect string) (string
 // lock keeps other processes from a folder, which it makes.
 func lock(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("make a folder to build in: %w", err)
+		return nil, fmt.Errorf("make a folder to lock: %w", err)
 	}
 	f, err := os.Open(dir)
-	if err == nil {
+	if err != nil {
+		return nil, fmt.Errorf("open a folder to lock: %w", err)
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		fmt.Fprintf(os.Stderr, "vmtest: waiting for another vmtest that uses %s\n", dir)
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("lock the folder to build in: %w", err)
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
 	return func() { f.Close() }, nil
 }

@@ -106,6 +106,8 @@ var programs = map[string]program{
 	"fuzz":     clientTest("fuzz"),
 	"failnth":  clientTest("failnth"),
 	"wake":     clientTest("wake"),
+	"probe":    clientTest("probe"),
+	"show":     clientTest("show"),
 	"hostile":  clientTest("hostile"),
 }
 
@@ -113,7 +115,7 @@ var programs = map[string]program{
 // bare ioctls.
 func clientTest(name string, args ...string) program {
 	const c = "kmod/vmtest/c/"
-	return program{kind: cTest, source: []string{c + name + "_test.c", c + "rig.c", "firmware/test/harness.c", "-pthread"}, args: args}
+	return program{kind: cTest, source: []string{c + name + "_test.c", c + "rig.c", c + "bus.c", "firmware/test/harness.c", "-pthread"}, args: args}
 }
 
 // jobs are what "vmtest run" knows, in the order it runs them.
@@ -124,7 +126,7 @@ var jobs = []job{
 	},
 	{
 		name: "ioctl", group: "test", about: "every ioctl, memory, signals and death of clients",
-		kernel: "release", device: []string{}, programs: []string{"validate", "memory", "signal", "life", "lib"},
+		kernel: "release", device: []string{}, programs: []string{"validate", "memory", "signal", "life", "lib", "show", "wake"},
 	},
 	{
 		name: "stock", group: "test", about: "the contract of a back end, and an example",

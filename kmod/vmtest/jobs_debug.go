@@ -15,6 +15,9 @@ const slow = "silence_ms=20000 watchdog_ms=0"
 // hasty are those for devices that are lost on purpose.
 const hasty = "silence_ms=2000"
 
+// small is a device that many of fit into one machine.
+var small = []string{"--bar2=8MiB", "--channels=1024"}
+
 // injected are messages of a kernel whose allocations are made to fail.
 var injected = []string{`page allocation failure`, `DMA-API: cacheline tracking ENOMEM`}
 
@@ -38,29 +41,43 @@ func withArgs(binary string, args ...string) program {
 // API's own, fault injection, and kmemleak where a job asks for it.
 var debugJobs = []job{
 	{
-		name: "debug-ioctl", group: "debug", about: "every ioctl, memory and death of clients",
+		name: "debug-ioctl", group: "debug", about: "every ioctl, memory, signals, death of clients, what is shown",
 		kernel: "debug", device: []string{}, params: slow,
-		programs: []string{"validate", "memory", "life"},
+		programs: []string{"validate", "memory", "signal-some", "life", "show", "wake"},
 	},
 	{
-		name: "debug-cycle", group: "debug", about: "unbinding, removing, unloading, sleeping",
+		name: "debug-iommu", group: "debug", about: "an IOMMU, and one interrupt for everything",
+		kernel: "debug", machine: vm.Machine{IOMMU: true}, device: []string{"--vectors=1"}, params: slow,
+		programs: []string{"memory", "life-some"},
+	},
+	{
+		name: "debug-cycle", group: "debug", about: "unbinding, removing, unloading, sleeping; then leaks",
 		kernel: "debug", device: []string{}, params: slow, kmemleak: true,
 		programs: []string{"cycle-some", "fuzz-some"},
 	},
 	{
+		name: "debug-failnth", group: "debug", about: "each allocation and copy of each ioctl and of a probe fails once",
+		kernel: "debug", machine: vm.Machine{IOMMU: true}, device: []string{}, params: slow,
+		programs: []string{"failnth", "probe"}, allow: injected,
+	},
+	{
 		name: "debug-hostile", group: "debug", about: "devices that lie, behind an IOMMU",
-		kernel: "debug", machine: vm.Machine{IOMMU: true, Memory: 1024}, device: []string{"--bar2=8MiB", "--channels=1024"}, params: hasty,
+		kernel: "debug", machine: vm.Machine{IOMMU: true, Memory: 1024}, device: small, params: hasty,
 		programs: []string{"hostile-some"},
 		scripts: []string{
 			"count@2+3", "early@2+3", "id@2+5", "epoch@2+5", "type@2+5", "channel@2+5", "length@2+5", "phase@2+7", "state@2+5",
 			"direction@2+5", "reserved@2+5", "replay@2+3", "again@2+3", "drop@5+11", "garbage@2+5", "random@2+7", "flip@3+40",
-			"overreach@2+3", "wild@2+3", "scribble@2+3", "late@2+3", "irq-drop@2+3", "irq-dup@1+2", "irq-storm@5+60",
+			"overreach@2+3", "wild@2+3", "scribble@2+3", "late@2+3",
 		},
 	},
 	{
-		name: "debug-failnth", group: "debug", about: "each allocation and copy of each ioctl fails once",
-		kernel: "debug", device: []string{}, params: slow,
-		programs: []string{"failnth"}, allow: injected,
+		name: "debug-lost", group: "debug", about: "devices that lose interrupts, hang, vanish and die, with one interrupt and no IOMMU",
+		kernel: "debug", machine: vm.Machine{Memory: 1024}, device: append([]string{"--vectors=1"}, small...), params: hasty,
+		programs: []string{"hostile-some"},
+		scripts: []string{
+			"id@2+5", "type@2+5", "replay@2+3", "irq-drop@2+3", "irq-dup@1+2", "irq-storm@5+60",
+			"mute@9+30", "hang@12+30", "stuck@3", "gone@20", "die@20",
+		},
 	},
 }
 

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bus.h"
 #include "rig.h"
 
 enum {
@@ -30,39 +31,6 @@ enum {
 static int cycles(void)
 {
 	return test_argument ? atoi(test_argument) : CYCLES;
-}
-
-static bool put(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool ok = fd >= 0 && write(fd, text, strlen(text)) >= 0;
-
-	if (!CHECK(ok))
-		printf("%s > %s: %s\n", text, path, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return ok;
-}
-
-/* The PCI device below the node, as /sys/devices/… */
-static void find_device(char path[PATH_MAX])
-{
-	const char *name = strrchr(node(), '/') + 1;
-	char link[64];
-
-	snprintf(link, sizeof(link), "/sys/class/nfcomms/%s/device", name);
-	if (!CHECK(realpath(link, path)))
-		exit(1);
-}
-
-/* The node comes with the device; devtmpfs makes it. */
-static void await_node(void)
-{
-	uint64_t end = now_ns() + PATIENCE_MS * 1000000ull;
-
-	while (access(node(), F_OK) && now_ns() < end)
-		usleep(1000);
-	CHECK(!access(node(), F_OK));
 }
 
 /* What a worker may be told once its device is gone. */
@@ -165,31 +133,10 @@ static void check_cycles(const char *kind, void (*away)(const char *device),
 	free_pages(p, BULK);
 }
 
-static void away_unbind(const char *device)
-{
-	char path[PATH_MAX + 32];
-
-	snprintf(path, sizeof(path), "%s/driver/unbind", device);
-	put(path, strrchr(device, '/') + 1);
-}
-
-static void back_bind(const char *device)
-{
-	put("/sys/bus/pci/drivers/nfcomms/bind", strrchr(device, '/') + 1);
-}
-
-static void away_remove(const char *device)
-{
-	char path[PATH_MAX + 32];
-
-	snprintf(path, sizeof(path), "%s/remove", device);
-	put(path, "1");
-}
-
 static void back_rescan(const char *device)
 {
 	(void)device;
-	put("/sys/bus/pci/rescan", "1");
+	rescan();
 }
 
 /* A function level reset, asked for by another. */
@@ -208,12 +155,12 @@ static void back_nothing(const char *device)
 
 CASE(unbound_under_load)
 {
-	check_cycles("unbind", away_unbind, back_bind);
+	check_cycles("unbind", unbind, bind_to);
 }
 
 CASE(removed_under_load)
 {
-	check_cycles("remove", away_remove, back_rescan);
+	check_cycles("remove", remove_device, back_rescan);
 }
 
 CASE(function_reset_under_load)
@@ -246,7 +193,7 @@ CASE(a_file_whose_device_went)
 
 	CHECK_EQ(submit(fd, &op, 1), 1);
 	find_device(device);
-	away_unbind(device);
+	unbind(device);
 	CHECK(reap(fd, &c)); /* what was pending ended */
 	CHECK_EQ(c.status, NFC_ERESET);
 	CHECK_EQ(poll(&p, 1, PATIENCE_MS), 1);
@@ -256,26 +203,11 @@ CASE(a_file_whose_device_went)
 	CHECK_EQ(submit(fd, &op, 1), -ENODEV);
 	CHECK_EQ(read(fd, &c, sizeof(c)), 0); /* the end */
 	CHECK_EQ(open(node(), O_RDWR), -1);
-	back_bind(device);
+	bind_to(device);
 	await_node();
 	check_device();
 	CHECK_EQ(control(fd, NFCOMMS_IOC_INFO, &info), ENODEV); /* for good */
 	close(fd);
-}
-
-static int unload(void)
-{
-	return syscall(SYS_delete_module, "nfcomms", O_NONBLOCK) ? errno : 0;
-}
-
-static int load(void)
-{
-	const char *path = getenv("NFC_MODULE");
-	int fd = open(path ? path : "/modules/nfcomms.ko", O_RDONLY | O_CLOEXEC);
-	int error = syscall(SYS_finit_module, fd, "", 0) ? errno : 0;
-
-	close(fd);
-	return error;
 }
 
 CASE(unload_is_refused_while_open)

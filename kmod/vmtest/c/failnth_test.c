@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bus.h"
 #include "rig.h"
 
 enum {
@@ -25,57 +26,6 @@ enum {
 };
 
 static uint8_t *bulk;
-static int points = -1; /* open before anything may fail */
-
-static bool put(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool ok = fd >= 0 && write(fd, text, strlen(text)) > 0;
-
-	if (fd >= 0)
-		close(fd);
-	return ok;
-}
-
-/* What is failed at all: also what may sleep, pages of any order, copies. */
-static bool prepare(void)
-{
-	points = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
-	return points >= 0 &&
-	       put("/sys/kernel/debug/failslab/ignore-gfp-wait", "N") &&
-	       put("/sys/kernel/debug/failslab/verbose", "0") &&
-	       put("/sys/kernel/debug/fail_page_alloc/ignore-gfp-wait", "N") &&
-	       put("/sys/kernel/debug/fail_page_alloc/ignore-gfp-highmem", "N") &&
-	       put("/sys/kernel/debug/fail_page_alloc/min-order", "0") &&
-	       put("/sys/kernel/debug/fail_page_alloc/verbose", "0") &&
-	       put("/sys/kernel/debug/fail_usercopy/verbose", "0");
-}
-
-/* Fail the n-th point of this thread from now on; 0: none. */
-static void arm(unsigned int n)
-{
-	char text[16];
-	int length = snprintf(text, sizeof(text), "%u", n);
-
-	/* What is armed still may fail this write itself, once. */
-	if (pwrite(points, text, length, 0) < 0)
-		CHECK(pwrite(points, text, length, 0) == length);
-}
-
-/*
- * True if the point was reached, and so something failed. The number is taken
- * before the copy of it, which is a point, too: where that fails, nothing had.
- */
-static bool disarm(void)
-{
-	char text[16] = { 0 };
-	bool reached = pread(points, text, sizeof(text) - 1, 0) > 0 &&
-		       atoi(text) == 0;
-
-	arm(0);
-	return reached;
-}
-
 /* A call under test: what it needs, and the call, which returns an errno. */
 struct scenario {
 	const char *name;
@@ -331,9 +281,9 @@ static bool fail_point(const struct scenario *s, unsigned int n)
 
 	if (s->before)
 		s->before(fd, ch);
-	arm(n);
+	fail_at(n);
 	error = s->run(fd, ch);
-	reached = disarm();
+	reached = failed();
 	if (!CHECK(clean(error)))
 		printf("%s: point %u: errno %d\n", s->name, n, error);
 	if (!reached)
@@ -367,7 +317,7 @@ CASE(every_point_fails_once)
 	long rounds = test_argument ? atol(test_argument) : 1;
 	unsigned long injected = 0;
 
-	if (!CHECK(prepare()))
+	if (!CHECK(faults_ready()))
 		printf("this kernel has no fault injection\n");
 	bulk = pages(BULK, 1);
 	for (long k = 0; k < rounds && !test_failures(); k++)

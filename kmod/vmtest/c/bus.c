@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "bus.h"
+#include "rig.h"
+
+int try_put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), error = 0;
+
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		error = errno;
+	if (fd >= 0)
+		close(fd);
+	return error;
+}
+
+bool put(const char *path, const char *text)
+{
+	int error = try_put(path, text);
+
+	if (!CHECK_EQ(error, 0))
+		printf("%s > %s: %s\n", text, path, strerror(error));
+	return !error;
+}
+
+void find_device(char path[PATH_MAX])
+{
+	const char *name = strrchr(node(), '/') + 1;
+	char link[64];
+
+	snprintf(link, sizeof(link), "/sys/class/nfcomms/%s/device", name);
+	if (!CHECK(realpath(link, path)))
+		exit(1);
+}
+
+void await_node(void)
+{
+	uint64_t end = now_ns() + PATIENCE_MS * 1000000ull;
+
+	while (access(node(), F_OK) && now_ns() < end)
+		usleep(1000);
+	CHECK(!access(node(), F_OK));
+}
+
+void unbind(const char *device)
+{
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/driver/unbind", device);
+	put(path, strrchr(device, '/') + 1);
+}
+
+void bind_to(const char *device)
+{
+	put("/sys/bus/pci/drivers/nfcomms/bind", strrchr(device, '/') + 1);
+}
+
+void remove_device(const char *device)
+{
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/remove", device);
+	put(path, "1");
+}
+
+void rescan(void)
+{
+	put("/sys/bus/pci/rescan", "1");
+}
+
+int unload(void)
+{
+	return syscall(SYS_delete_module, "nfcomms", O_NONBLOCK) ? errno : 0;
+}
+
+int load(void)
+{
+	const char *path = getenv("NFC_MODULE");
+	int fd = open(path ? path : "/modules/nfcomms.ko", O_RDONLY | O_CLOEXEC);
+	int error = syscall(SYS_finit_module, fd, "", 0) ? errno : 0;
+
+	close(fd);
+	return error;
+}
+
+/* ---- fault injection ---- */
+
+static int points = -1; /* open before anything may fail */
+
+/* What is failed at all: also what may sleep, pages of any order, copies. */
+bool faults_ready(void)
+{
+	static const char *const settings[][2] = {
+		{ "failslab/ignore-gfp-wait", "N" },
+		{ "failslab/verbose", "0" },
+		{ "fail_page_alloc/ignore-gfp-wait", "N" },
+		{ "fail_page_alloc/ignore-gfp-highmem", "N" },
+		{ "fail_page_alloc/min-order", "0" },
+		{ "fail_page_alloc/verbose", "0" },
+		{ "fail_usercopy/verbose", "0" },
+	};
+	char path[128];
+
+	points = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
+		snprintf(path, sizeof(path), "/sys/kernel/debug/%s",
+			 settings[i][0]);
+		if (try_put(path, settings[i][1]))
+			return false;
+	}
+	return points >= 0;
+}
+
+void fail_at(unsigned int n)
+{
+	char text[16];
+	int length = snprintf(text, sizeof(text), "%u", n);
+
+	/* What was set still may fail this write itself, once. */
+	if (pwrite(points, text, length, 0) < 0)
+		CHECK(pwrite(points, text, length, 0) == length);
+}
+
+/*
+ * The number is taken before the copy of it, which is a point, too: where that
+ * fails, nothing had.
+ */
+bool failed(void)
+{
+	char text[16] = { 0 };
+	bool reached = pread(points, text, sizeof(text) - 1, 0) > 0 &&
+		       atoi(text) == 0;
+
+	fail_at(0);
+	return reached;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the guest's C tests do to the driver from outside of its node: sysfs, the
+ * module, and the kernel's fault injection.
+ */
+#ifndef BUS_H
+#define BUS_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+/* Write a text to a file of the kernel's; a failed check if that does not work. */
+bool put(const char *path, const char *text);
+/* The same, for what may fail: 0 or errno. */
+int try_put(const char *path, const char *text);
+
+/* The PCI device below the node, as /sys/devices/… */
+void find_device(char path[PATH_MAX]);
+/* The node comes with the device; devtmpfs makes it. */
+void await_node(void);
+/* Take the driver from a device, and give it back. */
+void unbind(const char *device);
+void bind_to(const char *device);
+/* Take a device from the bus, and look for it again. */
+void remove_device(const char *device);
+void rescan(void);
+
+/* Unload and load the module ($NFC_MODULE, or /modules/nfcomms.ko): 0 or errno. */
+int unload(void);
+int load(void);
+
+/* Prepare to let allocations and copies fail; false if the kernel cannot. */
+bool faults_ready(void);
+/* Fail the n-th point of this thread from now on; 0: none. */
+void fail_at(unsigned int n);
+/* No more failures; true if the point was reached, and so something failed. */
+bool failed(void);
+
+#endif
