@@ -79,12 +79,15 @@ func newServer(o *options, log *slog.Logger, logFD int, die func()) (*server, er
 }
 
 // listen makes the socket. One that a process left behind is replaced; one that
-// somebody listens on is not.
+// somebody listens on, and what is no socket, is not.
 func listen(path string) (*net.UnixListener, error) {
 	addr := &net.UnixAddr{Name: path, Net: "unix"}
 	listener, err := net.ListenUnix("unix", addr)
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return listener, err
+	}
+	if st, statErr := os.Lstat(path); statErr != nil || st.Mode().Type() != os.ModeSocket {
+		return nil, fmt.Errorf("%w: there is something that is no socket", err)
 	}
 	conn, dialErr := net.DialUnix("unix", nil, addr)
 	if dialErr == nil {
@@ -112,33 +115,35 @@ func (s *server) accept(ctx context.Context, listener *net.UnixListener) error {
 			}
 			return err
 		}
-		if err := s.client(ctx, conn); err != nil {
+		spoke, err := s.client(ctx, conn)
+		if err != nil {
 			return err
 		}
-		if s.options.once || ctx.Err() != nil {
+		if s.options.once && spoke || ctx.Err() != nil {
 			return nil
 		}
 	}
 }
 
-// client serves one client and reports what it did. The error is ours, not the
-// client's.
-func (s *server) client(ctx context.Context, socket *net.UnixConn) error {
+// client serves one client and reports what it did. One that never spoke only
+// looked whether somebody is here. The error is ours, not the client's.
+func (s *server) client(ctx context.Context, socket *net.UnixConn) (spoke bool, err error) {
 	conn := vfiouser.NewConn(socket, s.device, s.log)
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	stop, err := s.device.ServeDMA(conn)
 	if err != nil {
-		return errors.Join(err, conn.Close())
+		return false, errors.Join(err, conn.Close())
 	}
-	s.log.Info("client attached")
-	err = conn.Serve()
+	ended := conn.Serve()
 	stop()
-	if err != nil && ctx.Err() == nil {
-		s.log.Error("client is cut off", "err", err)
-	} else {
-		s.log.Info("client has gone")
+	if conn.Stats().Messages == 0 {
+		return false, nil
 	}
-	s.report.add(s, conn, err)
+	if ctx.Err() != nil {
+		ended = nil // we hung up
+	}
+	s.log.Info("client has gone", "err", ended)
+	s.report.add(s, conn, ended)
 	s.device.PowerOff()
-	return s.report.write(s.options.report)
+	return true, s.report.write(s.options.report)
 }
