@@ -59,6 +59,10 @@ vm-test: deps-vm bin/testrun bin/vmtest ## the kernel module in virtual machines
 vm-test-debug: deps-vm-debug bin/testrun bin/vmtest ## the same under a debug kernel, with coverage; builds that kernel once
 	@$(RUNNER) "go vm-debug: bin/vmtest run -group debug $(JOBS)"
 
+.PHONY: vm-defects
+vm-defects: deps-vm-debug bin/testrun bin/vmtest ## seed defects in the kernel module, each of which a run must catch
+	@$(RUNNER) "go vm-defects: bin/vmtest run -group defect $(JOBS)"
+
 .PHONY: vm-demo
 vm-demo: deps-vm bin/vmtest ## the demo's transfers through the kernel module, in a virtual machine
 	@bin/vmtest demo $(VMFLAGS)

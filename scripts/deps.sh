@@ -58,6 +58,7 @@ if [ "$what" = vm-debug ]; then
 	need bc bc
 	need bison bison
 	need flex flex
+	need patch patch
 	echo '#include <gelf.h>' | gcc -E - >/dev/null 2>&1 || missing+=(libelf-dev)
 fi
 
