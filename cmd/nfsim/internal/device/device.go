@@ -24,10 +24,13 @@ type Shape struct {
 }
 
 // Life is one life of what runs behind the registers, from RESET to the next
-// end. Fence returns when no DMA runs and none will.
+// end. Once Fence returned no DMA runs, and none will.
 type Life interface {
+	// Ring wakes an island that sleeps.
 	Ring(island int)
+	// Fence stops DMA for the rest of the life.
 	Fence()
+	// Close ends the life.
 	Close()
 }
 
