@@ -196,7 +196,7 @@ func deaf(address string) {
 func oversize(address string) {
 	conn := connect(address)
 	ctx := context.Background()
-	large := bytesOf(2 << 20)
+	large := bytesOf(256 << 10)
 	for {
 		_ = conn.Invoke(ctx, "/nfcomms.v1.DeviceService/GetDevice", large, nil, grpc.ForceCodecV2(raw{}))
 		_ = conn.Invoke(ctx, "/nfcomms.v1."+strings.Repeat("x", 1<<15)+"/y", []byte{}, nil, grpc.ForceCodecV2(raw{}))

@@ -20,6 +20,9 @@ const (
 	// readBuffer is what is taken from a connection at once, in bytes: work that
 	// is there before its caller can be slowed down.
 	readBuffer = 4 << 10
+	// connWindow is what a client may send ahead of its calls, in bytes. Left to
+	// itself gRPC raises it to 16 MiB for each connection.
+	connWindow = 64 << 10
 )
 
 // newLocal returns the server of UNIX sockets.
@@ -49,6 +52,7 @@ func (d *daemon) newServer(creds credentials.TransportCredentials) *grpc.Server 
 		grpc.Creds(creds),
 		grpc.InTapHandle(d.gate.Tap),
 		grpc.ReadBufferSize(readBuffer),
+		grpc.StaticConnWindowSize(connWindow),
 		grpc.ChainUnaryInterceptor(d.calls.UnaryServerInterceptor(), d.gate.Unary, recovery.UnaryServerInterceptor(rescue)),
 		grpc.ChainStreamInterceptor(d.calls.StreamServerInterceptor(), d.gate.Stream, recovery.StreamServerInterceptor(rescue)),
 		grpc.MaxConcurrentStreams(uint32(l.Streams)),

@@ -70,7 +70,7 @@ func (c *Client) ListEvents(ctx context.Context, parent string) iter.Seq2[*nfcom
 }
 
 // uploadChunk is the size of the pieces of an image, in bytes.
-const uploadChunk = 256 << 10
+const uploadChunk = 64 << 10
 
 // LoadProgram reads an image of size bytes, which adds its programs to a device,
 // and returns the first of them. progress, if not nil, is called with the bytes

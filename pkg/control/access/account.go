@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 )
 
@@ -16,6 +18,9 @@ import (
 type Limits struct {
 	// Connections is the most that are open at a time.
 	Connections int
+	// Calls is the most that are under way at a time, streams included. One
+	// beyond is refused with RESOURCE_EXHAUSTED before it is read.
+	Calls int
 	// Work is what the caller can have done in a second. A byte that it sends
 	// counts as one, and the costs below come on top. Who asks for more is not
 	// refused but read more slowly: the caller feels it, others do not. What
@@ -57,8 +62,10 @@ func newAccounts(l Limits) *accounts {
 type account struct {
 	connections int           // under the lock of the accounts
 	unit        time.Duration // of one piece of work; 0 without a limit
+	most        int           // calls; 0 without a limit
 
 	mu    sync.Mutex
+	calls int
 	clear time.Time // when the caller owes nothing any more
 }
 
@@ -70,7 +77,7 @@ func (a *accounts) enter(caller string) (*account, error) {
 	c := a.open[caller]
 	if c == nil {
 		a.sweepLocked(now)
-		c = &account{}
+		c = &account{most: a.limits.Calls}
 		if a.limits.Work > 0 {
 			c.unit = max(time.Second/time.Duration(a.limits.Work), 1)
 		}
@@ -173,9 +180,30 @@ func (m *metered) Close() error {
 	return m.Conn.Close()
 }
 
-// Tap charges a call to its caller, before anything is done for it; for
-// grpc.InTapHandle. It refuses nothing: what is owed delays the next read.
+// begin counts a call until ctx ends, or refuses it.
+func (c *account) begin(ctx context.Context) error {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.most > 0 && c.calls >= c.most {
+		return status.Errorf(codes.ResourceExhausted, "one caller may have %d calls under way, and no more", c.most)
+	}
+	c.calls++
+	context.AfterFunc(ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.calls--
+	})
+	return nil
+}
+
+// Tap charges a call to its caller, before anything is read of it, and holds the
+// caller to its limit of calls; for grpc.InTapHandle. Work beyond the limit is
+// no error: what is owed delays the next read.
 func (g *Gate) Tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
-	accountOf(callerOf(ctx)).charge(callCost)
-	return ctx, nil
+	a := accountOf(callerOf(ctx))
+	a.charge(callCost)
+	return ctx, a.begin(ctx)
 }

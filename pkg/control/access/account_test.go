@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"io"
 	"net"
 	"testing"
@@ -9,7 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 )
 
 // TestAccount: a second's work is free, the rest takes its time.
@@ -149,6 +153,39 @@ func TestWorkIsCharged(t *testing.T) {
 		require.Equal(t, time.Minute, time.Since(start), "closing ends the wait")
 		require.NoError(t, there.Close())
 	})
+}
+
+// TestCallsAtOnce: calls beyond the limit are refused, of all connections of a
+// caller together, and one that ends makes room.
+func TestCallsAtOnce(t *testing.T) {
+	ctx := deadline(t)
+	l, address := listen(t)
+	serve(t, l, LocalCredentials(Limits{Calls: 3}), NewGate(granting(t, Viewer, me()), Methods(), nil))
+	one, two := local(t, address), local(t, address)
+	watch := func(conn *grpc.ClientConn) (context.CancelFunc, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		t.Cleanup(cancel)
+		w, err := healthpb.NewHealthClient(conn).Watch(ctx, &healthpb.HealthCheckRequest{})
+		if err == nil {
+			_, err = w.Recv()
+		}
+		return cancel, err
+	}
+	end, err := watch(one)
+	require.NoError(t, err)
+	_, err = watch(one)
+	require.NoError(t, err)
+	_, err = watch(two)
+	require.NoError(t, err)
+	_, err = watch(two)
+	require.Equal(t, codes.ResourceExhausted, status.Code(err), err)
+	require.ErrorContains(t, err, "3 calls under way")
+	require.Equal(t, codes.ResourceExhausted, status.Code(check(ctx, one)))
+	end()
+	require.Eventually(t, func() bool { return check(ctx, two) == nil }, watchdog, time.Millisecond)
+	for range 10 { // a call that is over does not count
+		require.Eventually(t, func() bool { return check(ctx, two) == nil }, watchdog, time.Millisecond)
+	}
 }
 
 // TestFastCaller: who calls faster than allowed is slowed down, not refused.

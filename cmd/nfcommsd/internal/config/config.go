@@ -117,8 +117,8 @@ func Default() Config {
 		Socket:  Socket{Path: "/run/nfcomms/nfcommsd.sock", Mode: 0o660},
 		Roles:   Roles{Admin: ownAdmins()},
 		Limits: Limits{
-			Connections: 1024, Caller: access.Limits{Connections: 256, Work: 1 << 20}, Streams: 1024,
-			MessageBytes: 1 << 20, Handshake: 10 * time.Second,
+			Connections: 1024, Caller: access.Limits{Connections: 256, Calls: 2048, Work: 1 << 20}, Streams: 1024,
+			MessageBytes: 128 << 10, Handshake: 10 * time.Second,
 		},
 		Keepalive: Keepalive{
 			Time: 30 * time.Second, Timeout: 10 * time.Second, MinTime: 10 * time.Second,

@@ -57,6 +57,7 @@ func (c *Config) settings() []*setting {
 		texts("roles.admin", "who may reset devices and load programs as well", &c.Roles.Admin),
 		number("limits.connections", "open connections of each listener", &c.Limits.Connections, 1, 1<<20),
 		number("limits.caller_connections", "of them by one user or certificate", &c.Limits.Caller.Connections, 1, 1<<20),
+		number("limits.caller_calls", "calls under way of one user or certificate", &c.Limits.Caller.Calls, 1, 1<<20),
 		number("limits.caller_work", "bytes a second of one user or certificate; a call counts as 1024, a streamed message as 128", &c.Limits.Caller.Work, 1<<12, 1<<30),
 		number("limits.streams", "concurrent calls of one connection", &c.Limits.Streams, 1, 1<<20),
 		number("limits.message_bytes", "size of a request", &c.Limits.MessageBytes, 4096, 1<<30),
