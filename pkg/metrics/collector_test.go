@@ -85,11 +85,12 @@ nfcomms_blocked_calls{device="sim0",direction="h2d"} 0
 		transfers := find(t, all, "nfcomms_transfer_duration_seconds", "direction", direction).Histogram
 		require.EqualValues(t, 200, transfers.GetSampleCount())
 		messages := find(t, all, "nfcomms_message_duration_seconds", "direction", direction).Histogram
-		require.InDelta(t, 200.0/64, messages.GetSampleCount(), 1)
+		require.InDelta(t, 200*value(t, all, "nfcomms_measured_messages_ratio"), messages.GetSampleCount(), 1)
 		sizes := find(t, all, "nfcomms_transfer_size_bytes", "direction", direction).Histogram
 		require.EqualValues(t, 0, sizes.Bucket[0].GetCumulativeCount())
 		require.EqualValues(t, 200, sizes.Bucket[1].GetCumulativeCount())
 	}
+	require.EqualValues(t, 1.0/64, value(t, all, "nfcomms_measured_messages_ratio"))
 	require.EqualValues(t, 1, value(t, all, "nfcomms_device_info", "driver", "sim", "address", "sim:"))
 	require.InDelta(t, float64(time.Now().Unix()), value(t, all, "nfcomms_device_heartbeat_timestamp_seconds"), 5)
 	for _, code := range codeNames {

@@ -127,6 +127,7 @@ func (s *snapshot) showCalls(out *sheet) {
 }
 
 func (s *snapshot) showProfile(out *sheet) {
+	out.add(fMeasured, 1/float64(max(1, s.stats.Profile.Direct[abi.H2D].Every)), s.name)
 	for d, direction := range directions {
 		direct, indirect := &s.stats.Profile.Direct[d], &s.stats.Profile.Indirect[d]
 		for i, p := range [2]*nfcomms.PathProfile{direct, indirect} {

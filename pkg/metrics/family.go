@@ -36,7 +36,8 @@ const (
 	shape   = prometheus.UntypedValue // of histograms, which have no single value
 )
 
-var sampled = " One in " + strconv.Itoa(meter.Every) + " is measured, so that _count is that much lower than nfcomms_messages_total."
+var sampled = " Where a message takes less than the clock reads would add, one in " + strconv.Itoa(meter.Every) +
+	" is measured: _count is nfcomms_measured_messages_ratio of nfcomms_messages_total."
 
 // What the calls of all channels did.
 var (
@@ -52,6 +53,8 @@ var (
 		"Time that delivered transfers took, from the call's first wait to its end. All are measured.", "direction")
 	fMessageSize = metric(shape, "message_size_bytes",
 		"Sizes of delivered messages."+sampled, "direction")
+	fMeasured = metric(gauge, "measured_messages_ratio",
+		"Share of the messages that are measured.")
 	fTransferSize = metric(shape, "transfer_size_bytes",
 		"Sizes of delivered transfers. All are measured.", "direction")
 	fLists = metric(counter, "gather_lists_total",

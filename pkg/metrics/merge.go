@@ -57,6 +57,7 @@ func mergeStats(a, b *nfcomms.Stats) {
 }
 
 func mergeProfile(a, b *nfcomms.PathProfile) {
+	a.Every = max(a.Every, b.Every)
 	a.Time += b.Time
 	a.Bytes += b.Bytes
 	mergeCounts(a.Errors[:], b.Errors[:])
