@@ -58,7 +58,8 @@ func (m *fakeModule) boot() {
 	if m.shape.EMEM != 0 {
 		address += fmt.Sprintf("emem=%d&", m.shape.EMEM)
 	}
-	address += fmt.Sprintf("target-timeout=%v", time.Duration(m.shape.TimeoutMS)*time.Millisecond)
+	// A slow heartbeat: what is tested here is not how long a device may be silent.
+	address += fmt.Sprintf("beat=500ms&target-timeout=%v", time.Duration(m.shape.TimeoutMS)*time.Millisecond)
 	logger := slog.New(slog.NewTextHandler(m.t.Output(), nil))
 	dev, err := bridge.Open(context.Background(), address, &bridge.Options{Logger: logger})
 	require.NoError(m.t, err, address)
