@@ -26,7 +26,7 @@ var debugPrograms = map[string]program{
 	"fuzz-some":    withArgs("fuzz", "6000"),
 	"hostile-some": withArgs("hostile", "6"),
 	"cycle-some":   withArgs("cycle", "1"),
-	"signal-some":  withArgs("signal", "3000"),
+	"signal-some":  withArgs("signal", "1000"),
 	"life-some":    withArgs("life", "-n", "killed_many_times", "9"),
 }
 

@@ -164,7 +164,7 @@ CASE(signals_while_parked)
 	struct storm s;
 
 	storm_begin(&s);
-	for (int i = 0; i < 1000 && !test_failures(); i++) {
+	for (unsigned long i = 0; i < signals() / 100 && !test_failures(); i++) {
 		struct nfcomms_op op = operation(opcodes[i % 5], ch);
 
 		if (op.opcode == NFCOMMS_OP_SEND_IND ||
@@ -191,7 +191,7 @@ CASE(signals_while_reading)
 
 	CHECK_EQ(submit(fd, &op, 1), 1);
 	storm_begin(&s);
-	for (int i = 0; i < 1000 && !test_failures(); i++) {
+	for (unsigned long i = 0; i < signals() / 100 && !test_failures(); i++) {
 		CHECK_EQ(read(fd, &c, sizeof(c)), -1);
 		CHECK_EQ(errno, EINTR);
 	}
