@@ -424,7 +424,9 @@ void nfc_island_run(struct nfc_device *dev, uint32_t index)
 	while (!atomic_load_explicit(&dev->halt, memory_order_relaxed)) {
 		bool busy = island_turn(island), looked = false;
 
-		if (++turn % CLOCK_EVERY == 0 || island->timer <= island->now) {
+		/* a turn that moved bytes may have taken long */
+		if (++turn % CLOCK_EVERY == 0 || (busy && island->active) ||
+		    island->timer <= island->now) {
 			looked = true;
 			if (look_at_clock(island) && !busy)
 				adapt_spin(island, true);

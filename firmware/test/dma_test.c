@@ -66,6 +66,44 @@ CASE(lists_merge)
 	rig_free(r);
 }
 
+static uint64_t oldest_beat;
+
+enum {
+	COPY_NS = 200000000,
+};
+
+/* A slow bus. */
+static int slowly(struct rig *r, uint64_t bus, uint64_t length)
+{
+	const struct nfc_area *area = r->port.area;
+	uint64_t age = r->clock - area->heartbeat.payload[1];
+
+	(void)bus;
+	(void)length;
+	if (age > oldest_beat)
+		oldest_beat = age;
+	r->clock += COPY_NS;
+	return 0;
+}
+
+/* The host must not take a device that moves bytes slowly for a dead one. */
+CASE(heartbeats_come_between_slow_pieces)
+{
+	struct rig *r = rig_new(NULL);
+	uint64_t size = 1 << 20;
+	struct puppet *p = taker(r, size);
+	uint8_t *buf = host_buffer(r, size, 1);
+	uint64_t id = host_begin(r, p->target, size, 0);
+
+	oldest_beat = 0;
+	r->on_dma = slowly;
+	CHECK_EQ(host_drive(r, p->target, NFC_H2D, id, buf, size).state,
+		 NFC_STATE_DONE);
+	CHECK(r->dma_calls > 16);
+	CHECK(oldest_beat < 3 * COPY_NS);
+	rig_free(r);
+}
+
 /* ---- several engines ---- */
 
 static bool nested;
