@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/bcrypt"
@@ -254,8 +255,11 @@ func TestConnectionLimits(t *testing.T) {
 	require.NotZero(t, healthOf(t, first, ""), "who is in stays in")
 	require.NoError(t, second.Close())
 	require.Eventually(t, func() bool {
-		_, err := third.Health.Check(deadline(t), &healthpb.HealthCheckRequest{})
+		fourth, err := control.Dial("unix://" + p.socket) // one that was refused waits before it tries again
+		require.NoError(t, err)
+		defer fourth.Close()
+		_, err = fourth.Health.Check(deadline(t), &healthpb.HealthCheckRequest{})
 		return err == nil
-	}, patience, 10e6)
+	}, patience, 10*time.Millisecond)
 	p.stop()
 }
