@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the driver believes of a device: hellos with one thing wrong, records
+ * with one thing wrong, and millions of conversations with one that lies.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "harness.h"
+#include "rig.h"
+
+/* ---- hello ---- */
+
+CASE(a_good_hello)
+{
+	struct nfc_area area;
+	struct nfc_layout l;
+	const char *why = "";
+
+	rig_area(&area);
+	CHECK_EQ(nfc_layout_check(&area, area.size, &l, &why), 0);
+	CHECK(!why);
+	CHECK_EQ(l.channels, 64);
+	CHECK_EQ(nfc_layout_mailbox(&l, 0), 0);
+	CHECK_EQ(nfc_layout_mailbox(&l, 1), 1);
+	CHECK_EQ(nfc_layout_mailbox(&l, 31), 1);
+	CHECK_EQ(nfc_layout_mailbox(&l, 32), 2);
+	CHECK_EQ(nfc_layout_mailbox(&l, 63), 3);
+}
+
+/* Change one field of the area, or of the hello in it. */
+static int check_with(size_t at, size_t width, u64 value, bool in_hello)
+{
+	struct nfc_area area;
+	struct nfc_layout l;
+	const char *why;
+	u8 *to = (u8 *)&area;
+
+	rig_area(&area);
+	if (in_hello)
+		to = (u8 *)area.device_hello.payload;
+	memcpy(to + at, &value, width);
+	return nfc_layout_check(&area, 8192 + 4 * 8320, &l, &why);
+}
+
+#define HELLO(field, value)                           \
+	check_with(offsetof(struct nfc_hello, field), \
+		   sizeof(((struct nfc_hello *)0)->field), (value), true)
+#define AREA(field, value)                           \
+	check_with(offsetof(struct nfc_area, field), \
+		   sizeof(((struct nfc_area *)0)->field), (value), false)
+
+CASE(hellos_with_one_thing_wrong)
+{
+	CHECK_EQ(AREA(magic, 1), -EPROTO);
+	CHECK_EQ(AREA(major, 2), -ENOEXEC);
+	CHECK_EQ(AREA(epoch, 8), -EPROTO);
+	CHECK_EQ(AREA(size, 100), -EPROTO);
+	CHECK_EQ(AREA(size, 1ull << 40), -EPROTO);
+	CHECK_EQ(AREA(park_offset, 64), -EPROTO);
+	CHECK_EQ(AREA(park_offset, 4098), -EPROTO);
+	CHECK_EQ(AREA(park_offset, 8192), -EPROTO); /* on the first mailbox */
+	CHECK_EQ(AREA(park_offset, ~0ull), -EPROTO);
+	CHECK_EQ(AREA(box_offset, 0), -EPROTO);
+	CHECK_EQ(AREA(box_offset, 8256), -EPROTO);
+	CHECK_EQ(AREA(box_offset, ~0ull - 63), -EPROTO);
+	CHECK_EQ(AREA(box_stride, 64), -EPROTO);
+	CHECK_EQ(AREA(box_stride, 8321), -EPROTO);
+	CHECK_EQ(AREA(box_stride, ~0ull - 63), -EPROTO);
+	CHECK_EQ(AREA(device_hello.header, 0), -EPROTO);
+	CHECK_EQ(HELLO(magic, 0), -EPROTO);
+	CHECK_EQ(HELLO(major, 2), -ENOEXEC);
+	CHECK_EQ(HELLO(rsvd, 1), -EPROTO);
+	CHECK_EQ(HELLO(channels, 0), -EPROTO);
+	CHECK_EQ(HELLO(channels, 3), -EPROTO); /* fewer than mailboxes */
+	CHECK_EQ(HELLO(channels, ~0u), -EPROTO);
+	CHECK_EQ(HELLO(mailboxes, 0), -EPROTO);
+	CHECK_EQ(HELLO(mailboxes, 3), -EPROTO);
+	CHECK_EQ(HELLO(mailboxes, 66), -EPROTO);
+	CHECK_EQ(HELLO(islands, 0), -EPROTO);
+	CHECK_EQ(HELLO(islands, 17), -EPROTO);
+	CHECK_EQ(HELLO(slots, 8), -EPROTO);
+	CHECK_EQ(HELLO(slots, 65), -EPROTO);
+	CHECK_EQ(HELLO(slots, 1 << 15), -EPROTO);
+	CHECK_EQ(HELLO(window, 0), -EPROTO);
+	CHECK_EQ(HELLO(window, 1 << 14), -EPROTO);
+	CHECK_EQ(HELLO(beat_ms, 0), -EPROTO);
+	CHECK_EQ(HELLO(max_transfer, 0), -EPROTO);
+	CHECK_EQ(HELLO(max_transfer, 1ull << 48), -EPROTO);
+}
+
+CASE(every_byte_of_the_area)
+{
+	struct choices c = { .state = 2 };
+
+	for (int i = 0; i < 200000; i++) {
+		struct nfc_area area;
+		struct nfc_layout l;
+		const char *why;
+
+		rig_area(&area);
+		for (u64 n = 1 + choose(&c, 3); n; n--)
+			((u8 *)&area)[choose(&c, 128)] = (u8)choose(&c, 256);
+		if (nfc_layout_check(&area, area.size, &l, &why))
+			continue;
+		for (u32 k = 0; k < l.channels; k += 1 + l.channels / 64)
+			if (!CHECK(nfc_layout_mailbox(&l, k) < l.mailboxes))
+				return;
+	}
+}
+
+/* ---- records ---- */
+
+/* A transfer of 20 lists, of which 8 were sent and 4 acked. */
+static struct rig moving(void)
+{
+	struct nfc_split cut = { .head = 100, .size = 20 * 6 * 4096 - 100 };
+	struct nfc_half_core *h;
+	struct rig r;
+	u64 k;
+
+	rig_init(&r);
+	h = &r.core.half[NFC_H2D];
+	nfc_core_transfer(h, &cut, 8);
+	h->ledger.ready = true;
+	while (nfc_ledger_next(&h->ledger, &k))
+		nfc_ledger_sent(&h->ledger);
+	h->ledger.acked = 4;
+	h->ledger.processed = nfc_split_up_to(&cut, 4);
+	return r;
+}
+
+static enum nfc_event judge(struct rig *r, enum nfc_type type,
+			    struct nfc_record rec)
+{
+	struct nfc_slot slot = rig_record(r, type, &rec);
+	struct nfc_judgement j = { 0 };
+
+	nfc_judge(&r->core, &r->layout, &slot, &j);
+	CHECK((j.event == NFC_EVENT_FAULT) == !!j.why);
+	return j.event;
+}
+
+struct claim {
+	const char *name;
+	enum nfc_type type;
+	struct nfc_record rec; /* transaction: relative to the present one */
+	enum nfc_event means;
+};
+
+#define BYTES(lists) ((lists)*6ull * 4096 - 100)
+
+static const struct claim claims[] = {
+	{ "progress",
+	  NFC_TYPE_ACK,
+	  { .state = NFC_STATE_MOVING, .lists = 6, .processed = BYTES(6) },
+	  NFC_EVENT_PROGRESS },
+	{ "one list too many",
+	  NFC_TYPE_ACK,
+	  { .state = NFC_STATE_MOVING, .lists = 9, .processed = BYTES(8) },
+	  NFC_EVENT_FAULT },
+	{ "one byte too many",
+	  NFC_TYPE_ACK,
+	  { .state = NFC_STATE_MOVING, .lists = 8, .processed = BYTES(8) + 1 },
+	  NFC_EVENT_FAULT },
+	{ "backwards",
+	  NFC_TYPE_ACK,
+	  { .state = NFC_STATE_MOVING, .lists = 5, .processed = BYTES(4) - 1 },
+	  NFC_EVENT_FAULT },
+	{ "ready twice",
+	  NFC_TYPE_ACK,
+	  { .state = NFC_STATE_READY, .lists = 4, .processed = BYTES(4) },
+	  NFC_EVENT_FAULT },
+	{ "consumed",
+	  NFC_TYPE_ACK,
+	  { .state = NFC_STATE_CONSUMED, .lists = 4, .processed = BYTES(4) },
+	  NFC_EVENT_FAULT },
+	{ "unknown state",
+	  NFC_TYPE_ACK,
+	  { .state = NFC_STATE_COUNT, .lists = 4, .processed = BYTES(4) },
+	  NFC_EVENT_FAULT },
+	{ "repeat",
+	  NFC_TYPE_ACK,
+	  { .state = NFC_STATE_REPEAT,
+	    .status = NFC_EBUSY,
+	    .lists = 5,
+	    .processed = BYTES(5) },
+	  NFC_EVENT_PROGRESS },
+	{ "repeat of what was not sent",
+	  NFC_TYPE_ACK,
+	  { .state = NFC_STATE_REPEAT,
+	    .status = NFC_EBUSY,
+	    .lists = 8,
+	    .processed = BYTES(5) },
+	  NFC_EVENT_FAULT },
+	{ "done too early",
+	  NFC_TYPE_DONE,
+	  { .state = NFC_STATE_DONE, .processed = BYTES(20) },
+	  NFC_EVENT_FAULT },
+	{ "aborted unasked",
+	  NFC_TYPE_ABORTED,
+	  { .state = NFC_STATE_FAILED, .status = NFC_EABORTED },
+	  NFC_EVENT_FAULT },
+	{ "error without a status",
+	  NFC_TYPE_ERROR,
+	  { .state = NFC_STATE_FAILED },
+	  NFC_EVENT_FAULT },
+	{ "error with an unknown one",
+	  NFC_TYPE_ERROR,
+	  { .state = NFC_STATE_FAILED, .status = NFC_STATUS_COUNT },
+	  NFC_EVENT_FAULT },
+	{ "error",
+	  NFC_TYPE_ERROR,
+	  { .state = NFC_STATE_FAILED, .status = NFC_EDMA, .processed = BYTES(5) },
+	  NFC_EVENT_FAILED },
+	{ "error with too many bytes",
+	  NFC_TYPE_ERROR,
+	  { .state = NFC_STATE_FAILED,
+	    .status = NFC_EDMA,
+	    .processed = BYTES(20) + 1 },
+	  NFC_EVENT_FAULT },
+	{ "of the past",
+	  NFC_TYPE_ACK,
+	  { .transaction = -1ull, .state = NFC_STATE_MOVING, .lists = 99 },
+	  NFC_EVENT_STALE },
+	{ "of the future",
+	  NFC_TYPE_ACK,
+	  { .transaction = 1, .state = NFC_STATE_MOVING, .lists = 6 },
+	  NFC_EVENT_FAULT },
+	{ "of no direction",
+	  NFC_TYPE_ACK,
+	  { .direction = 2, .state = NFC_STATE_MOVING },
+	  NFC_EVENT_FAULT },
+};
+
+CASE(records_with_one_thing_wrong)
+{
+	for (size_t i = 0; i < sizeof(claims) / sizeof(*claims); i++) {
+		struct rig r = moving();
+		struct nfc_record rec = claims[i].rec;
+
+		rec.transaction += r.core.half[NFC_H2D].id;
+		if (!CHECK_EQ(judge(&r, claims[i].type, rec), claims[i].means))
+			printf("%s\n", claims[i].name);
+	}
+}
+
+CASE(the_same_list_again_and_again)
+{
+	struct rig r = moving();
+	struct nfc_record rec = { .transaction = r.core.half[NFC_H2D].id,
+				  .state = NFC_STATE_REPEAT,
+				  .status = NFC_EBUSY,
+				  .lists = 4,
+				  .processed = BYTES(4) };
+	u64 k;
+
+	for (int i = 0; i < NFC_REPEATS_MAX; i++) {
+		CHECK_EQ(judge(&r, NFC_TYPE_ACK, rec), NFC_EVENT_PROGRESS);
+		while (nfc_ledger_next(&r.core.half[NFC_H2D].ledger, &k))
+			nfc_ledger_sent(&r.core.half[NFC_H2D].ledger);
+	}
+	CHECK_EQ(judge(&r, NFC_TYPE_ACK, rec), NFC_EVENT_TIRED);
+}
+
+CASE(what_crosses_an_abort)
+{
+	struct rig r = moving();
+	struct nfc_half_core *h = &r.core.half[NFC_H2D];
+	struct nfc_record rec = { .transaction = h->id,
+				  .state = NFC_STATE_MOVING,
+				  .lists = 6,
+				  .processed = BYTES(6) };
+	u64 k;
+
+	nfc_core_aborting(h);
+	CHECK_EQ(judge(&r, NFC_TYPE_ACK, rec), NFC_EVENT_NONE);
+	CHECK(!nfc_ledger_next(&h->ledger, &k));
+	rec.state = NFC_STATE_FAILED;
+	rec.status = NFC_EABORTED;
+	CHECK_EQ(judge(&r, NFC_TYPE_ABORTED, rec), NFC_EVENT_ABORTED);
+	CHECK_EQ(h->phase, NFC_PHASE_IDLE);
+	CHECK_EQ(judge(&r, NFC_TYPE_ABORTED, rec), NFC_EVENT_STALE);
+}
+
+/* ---- conversations ---- */
+
+CASE(a_device_that_lies)
+{
+	const char *text = getenv("NFC_SEED");
+	u64 seed = text ? strtoull(text, NULL, 0) : 1;
+	struct choices c = { .state = seed };
+	struct rig r;
+
+	rig_init(&r);
+	for (int i = 0; i < 3000000; i++) {
+		const char *broken;
+
+		if (choose(&c, 3))
+			rig_device(&r, &c);
+		else
+			rig_host(&r, &c);
+		broken = rig_broken(&r);
+		if (!CHECK(!broken)) {
+			printf("step %d: %s (repeat with NFC_SEED=%llu)\n", i,
+			       broken, (unsigned long long)seed);
+			return;
+		}
+	}
+	for (int e = 0; e <= NFC_EVENT_CLOSED; e++)
+		if (!CHECK(r.events[e]))
+			printf("event %d never came\n", e);
+}
+
+CASE(rooms)
+{
+	for (u32 slots = NFC_SLOTS_MIN; slots <= NFC_SLOTS_MAX; slots *= 2) {
+		u32 normal = nfc_room(slots, NFC_ROOM_NORMAL);
+
+		CHECK_EQ(nfc_room(slots, NFC_ROOM_URGENT), slots);
+		CHECK_EQ(nfc_room(slots, NFC_ROOM_LIST), slots / 2);
+		CHECK(normal < slots && normal >= slots * 3 / 4);
+	}
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A device and a host around the pure part: what both may say and do. */
+#ifndef NFC_TEST_RIG_H
+#define NFC_TEST_RIG_H
+
+#include "nfc_core.h"
+
+/* Where choices come from: a generator's state, or a fuzzer's bytes. */
+struct choices {
+	const u8 *data;
+	size_t left;
+	u64 state; /* used when data is NULL */
+};
+
+u64 choose(struct choices *c, u64 below);
+
+/* One channel, its host and a device that may lie. */
+struct rig {
+	struct nfc_layout layout;
+	struct nfc_channel_core core;
+	u64 events[NFC_EVENT_OVER + 1];
+	u32 due[2]; /* enum nfc_type the host owes, by direction */
+};
+
+void rig_init(struct rig *r);
+/* A layout that a good device would give. */
+void rig_area(struct nfc_area *area);
+/* The host does something it may do now. */
+void rig_host(struct rig *r, struct choices *c);
+/* The device says something, mostly what fits; returns what it means. */
+enum nfc_event rig_device(struct rig *r, struct choices *c);
+/* What must hold whatever was said; NULL, or what does not. */
+const char *rig_broken(const struct rig *r);
+
+/* A completion record as the device writes it. */
+struct nfc_slot rig_record(const struct rig *r, enum nfc_type type,
+			   const struct nfc_record *record);
+
+#endif /* NFC_TEST_RIG_H */
