@@ -137,18 +137,24 @@ static u32 check_reply(struct nfc_life *life, const struct nfc_control *req,
 	return NFC_EFAULT;
 }
 
-/*
- * Wait for the reply. It is waited for even when nobody wants it, because it
- * may hand over something; without one the device is lost. Worker.
- */
-static u32 take_reply(struct nfc_life *life, struct nfc_op *op,
-		      struct nfc_channel *ch, const struct nfc_control *req,
-		      struct nfc_control *reply)
+/* Ask for the reply, whenever it comes. Worker. */
+static void want_reply(struct nfc_life *life, struct nfc_channel *ch)
 {
 	struct nfc_op *own = &life->control.reply;
 
 	prepare(own, ch, NFCOMMS_OP_RECEIVE);
 	nfc_op_start(own);
+}
+
+/*
+ * Wait for the reply. It is waited for even when nobody wants it, because it
+ * may hand over something; without one the device is lost. Worker.
+ */
+static u32 take_reply(struct nfc_life *life, struct nfc_op *op,
+		      const struct nfc_control *req, struct nfc_control *reply)
+{
+	struct nfc_op *own = &life->control.reply;
+
 	if (!wait_own(own, op, true, REPLY_MS)) {
 		nfc_life_fail(life, NFC_ERESET, "control request not answered");
 		wait_for_completion(&own->done);
@@ -156,6 +162,39 @@ static u32 take_reply(struct nfc_life *life, struct nfc_op *op,
 	if (own->c.status && atomic_read(&life->down))
 		return status_of_down(life);
 	return check_reply(life, req, reply);
+}
+
+/*
+ * The image of a LOAD did not get through. The device may wait for it still,
+ * which only another request ends, without a reply; or it saw the image fail and
+ * replies. So ask for something harmless: what is replied first says which, and
+ * the device listens again. Worker.
+ */
+static u32 settle_load(struct nfc_life *life, struct nfc_op *op,
+		       struct nfc_channel *ch, const struct nfc_control *req,
+		       struct nfc_control *reply)
+{
+	struct nfc_controller *k = &life->control;
+	struct nfc_control other = {
+		.op = cpu_to_le16(NFC_CONTROL_MEMORY),
+		.request = cpu_to_le32(++k->request),
+	}, first, unused;
+	u32 status = NFC_EABORTED;
+
+	want_reply(life, ch);
+	prepare(&k->send, ch, NFCOMMS_OP_SEND);
+	memcpy(k->send.c.payload, &other, sizeof(other));
+	nfc_op_start(&k->send);
+	wait_own(&k->reply, op, true, REPLY_MS);
+	memcpy(&first, k->reply.c.payload, sizeof(first));
+	if (completion_done(&k->reply.done) && !k->reply.c.status &&
+	    first.request == req->request) {
+		status = take_reply(life, op, req, reply);
+		want_reply(life, ch);
+	}
+	take_reply(life, op, &other, &unused);
+	wait_for_completion(&k->send.done); /* it was replied to, or all is over */
+	return status;
 }
 
 /* Send the image of a LOAD, whose first pages are pinned. Worker. */
@@ -213,8 +252,12 @@ static u32 exchange(struct nfc_life *life, struct nfc_op *op,
 		sent = send_image(life, op, error);
 	if (image)
 		nfc_pins_fini(&k->image);
-	if (!status)
-		status = take_reply(life, op, ch, req, reply);
+	if (!status && sent) {
+		status = settle_load(life, op, ch, req, reply);
+	} else if (!status) {
+		want_reply(life, ch);
+		status = take_reply(life, op, req, reply);
+	}
 	if (sent && !status)
 		status = sent;
 	if (*error) /* what the host refused is not the device's answer */
