@@ -25,52 +25,67 @@ type boot struct {
 	machine  vm.Machine
 	devices  []deviceSpec
 	plan     *wire.Plan
-	folder   string        // of logs, kept until the next run of the job
-	scratch  string        // of the socket, removed
+	folder   string // of logs, kept until the next run of the job
+	scratch  string // of the socket, removed
+	unlock   func()
 	patience time.Duration // for the first frame
 	echo     io.Writer     // gets what programs write, besides the events; may be nil
 }
 
-// prepare builds everything that a job needs, while no other vmtest does.
+// prepare builds everything that a job needs.
 func (w *workshop) prepare(ctx context.Context, j job, programs []program) (*boot, error) {
 	b := &boot{job: j, programs: programs, machine: j.machine, patience: bootTimeout,
 		folder: filepath.Join(w.cache, "log", j.name)}
+	err := b.folders()
+	if err == nil {
+		err = w.equip(ctx, b)
+	}
+	if err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// equip builds what the machine is made of, while no other vmtest does.
+func (w *workshop) equip(ctx context.Context, b *boot) error {
 	unlock, err := lock(w.out)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer unlock()
-	if err := b.folders(); err != nil {
-		return nil, err
-	}
-	k, err := w.kernelFor(ctx, j.kernel)
+	k, err := w.kernelFor(ctx, b.job.kernel)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b.machine.Kernel = k.image
-	if j.kmemleak {
-		b.machine.Append = append(slices.Clone(j.machine.Append), "kmemleak=on")
+	if b.job.kmemleak {
+		b.machine.Append = append(slices.Clone(b.job.machine.Append), "kmemleak=on")
 	}
 	if b.machine.QEMU, err = w.qemu(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	if j.device != nil {
+	if b.job.device != nil {
 		nfsim, err := w.device(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for i := range max(j.devices, len(j.scripts), 1) {
+		for i := range max(b.job.devices, len(b.job.scripts), 1) {
 			d := b.newDevice(i, nfsim)
 			b.devices, b.machine.Devices = append(b.devices, d), append(b.machine.Devices, d.socket)
 		}
 	}
-	return b, w.fill(ctx, b, k)
+	return w.fill(ctx, b, k)
 }
 
-// folders makes the folder of the logs anew, and one for the socket, whose name
-// must be short.
+// folders makes the folder of the logs anew, which nobody else does until close,
+// and one for the socket, whose name must be short.
 func (b *boot) folders() error {
-	err := os.RemoveAll(b.folder)
+	var err error
+	if b.unlock, err = lock(b.folder + ".lock"); err != nil {
+		return err
+	}
+	err = os.RemoveAll(b.folder)
 	if err == nil {
 		err = os.MkdirAll(b.folder, 0o755)
 	}
@@ -81,6 +96,16 @@ func (b *boot) folders() error {
 		return fmt.Errorf("prepare %s: %w", b.job.name, err)
 	}
 	return nil
+}
+
+// close gives up what the boot holds.
+func (b *boot) close() {
+	if b.scratch != "" {
+		os.RemoveAll(b.scratch)
+	}
+	if b.unlock != nil {
+		b.unlock()
+	}
 }
 
 // fill builds what runs in the guest and writes the initramfs.
@@ -144,7 +169,7 @@ func (b *boot) reproduce() (string, error) {
 // run boots the machine, reports everything to s and returns the exit status of
 // the last program.
 func (b *boot) run(ctx context.Context, s *stream) (status int, err error) {
-	defer os.RemoveAll(b.scratch)
+	defer b.close()
 	again, err := b.reproduce()
 	if err != nil {
 		return 0, err

@@ -231,3 +231,27 @@ func TestNoGoArgumentsAreLost(t *testing.T) {
 	require.Equal(t, []string{"-test.run=A"}, w.Args)
 	require.Equal(t, programTimeout, w.Timeout)
 }
+
+// TestLock has one wait for the other.
+func TestLock(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made")
+	unlock, err := lock(dir)
+	require.NoError(t, err)
+	second := make(chan func())
+	go func() {
+		u, err := lock(dir)
+		if err != nil {
+			t.Error(err)
+		}
+		second <- u
+	}()
+	select {
+	case <-second:
+		t.Fatal("two hold the lock")
+	case <-time.After(20 * time.Millisecond):
+	}
+	unlock()
+	(<-second)()
+	_, err = lock("/proc/none")
+	require.Error(t, err)
+}

@@ -62,7 +62,7 @@ func banner(list []program) string {
 
 // interact runs the machine on the terminal, which it leaves as it was.
 func (b *boot) interact(ctx context.Context) error {
-	defer os.RemoveAll(b.scratch)
+	defer b.close()
 	defer keepTerminal()()
 	devices, err := startDevices(ctx, b.devices)
 	if err != nil {
