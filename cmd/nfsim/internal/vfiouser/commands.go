@@ -68,12 +68,12 @@ func (c *Conn) mapDMA(m *message) error {
 		return err
 	}
 	flags, offset, address, size := r.u32(), r.u64(), r.u64(), r.u64()
-	if flags&^(mapRead|mapWrite) != 0 || len(m.files) > 1 || len(r.b) > 0 {
-		return fmt.Errorf("DMA map with flags %#x and %d descriptors: %w", flags, len(m.files), syscall.EINVAL)
+	if flags&^(mapRead|mapWrite) != 0 || len(m.Files) > 1 || len(r.b) > 0 {
+		return fmt.Errorf("DMA map with flags %#x and %d descriptors: %w", flags, len(m.Files), syscall.EINVAL)
 	}
 	file := -1
-	if len(m.files) == 1 {
-		file = m.files[0]
+	if len(m.Files) == 1 {
+		file = m.Files[0]
 	}
 	err = c.dev.MapDMA(Mapping{
 		Address: address, Size: size, Offset: offset,

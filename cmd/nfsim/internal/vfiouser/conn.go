@@ -111,7 +111,7 @@ func (c *Conn) handle(m *message) {
 	if err == nil {
 		payload, files, err = c.dispatch(m)
 	}
-	m.close()
+	m.Close()
 	if err != nil {
 		c.refused.Add(1)
 		level := slog.LevelWarn
@@ -134,14 +134,14 @@ func (c *Conn) handle(m *message) {
 // check refuses what no command may be.
 func (c *Conn) check(m *message) error {
 	switch {
-	case m.bad != nil:
-		return m.bad
+	case m.Bad != nil:
+		return m.Bad
 	case m.Flags&typeMask != 0 || m.Flags&^knownFlags != 0 || m.Flags&FlagError != 0:
 		return fmt.Errorf("command with flags %#x: %w", m.Flags, syscall.EINVAL)
 	case !c.greeted && m.Command != Version:
 		return fmt.Errorf("command before the version was agreed: %w", syscall.EINVAL)
-	case len(m.files) > 0 && m.Command != DMAMap && m.Command != SetIRQs:
-		return fmt.Errorf("%d descriptors with a command that takes none: %w", len(m.files), syscall.EINVAL)
+	case len(m.Files) > 0 && m.Command != DMAMap && m.Command != SetIRQs:
+		return fmt.Errorf("%d descriptors with a command that takes none: %w", len(m.Files), syscall.EINVAL)
 	}
 	return nil
 }

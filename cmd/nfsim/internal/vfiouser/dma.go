@@ -118,7 +118,7 @@ func (c *Conn) forget(id uint16) {
 // deliver hands a reply to who waits for it. One that nobody expects is late,
 // or nonsense: it is dropped.
 func (c *Conn) deliver(m *message) {
-	m.close()
+	m.Close()
 	c.mu.Lock()
 	answer := c.waiting[m.ID]
 	delete(c.waiting, m.ID)

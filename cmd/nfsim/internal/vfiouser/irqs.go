@@ -27,8 +27,8 @@ func (c *Conn) setIRQs(m *message) error {
 	if index != IRQMSIX || start > vectors || count > vectors-start {
 		return fmt.Errorf("interrupts %d..+%d of kind %d: %w", start, count, index, syscall.EINVAL)
 	}
-	if flags != irqDataEventfd|irqTrigger && len(m.files) > 0 {
-		return fmt.Errorf("%d descriptors for interrupt flags %#x: %w", len(m.files), flags, syscall.EINVAL)
+	if flags != irqDataEventfd|irqTrigger && len(m.Files) > 0 {
+		return fmt.Errorf("%d descriptors for interrupt flags %#x: %w", len(m.Files), flags, syscall.EINVAL)
 	}
 	switch flags {
 	case irqDataEventfd | irqTrigger:
@@ -50,13 +50,13 @@ func (c *Conn) setIRQs(m *message) error {
 
 // assign gives vectors their eventfds; without any it takes them away.
 func (c *Conn) assign(m *message, start, count int) error {
-	if n := len(m.files); n != 0 && n != count {
+	if n := len(m.Files); n != 0 && n != count {
 		return fmt.Errorf("%d descriptors for %d vectors: %w", n, count, syscall.EINVAL)
 	}
 	for i := range count {
 		file := -1
-		if len(m.files) > 0 {
-			file = m.files[i]
+		if len(m.Files) > 0 {
+			file = m.Files[i]
 		}
 		if err := c.dev.AssignIRQ(start+i, file); err != nil {
 			return fmt.Errorf("assign vector %d: %w", start+i, err)

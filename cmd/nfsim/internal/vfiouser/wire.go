@@ -3,6 +3,8 @@ package vfiouser
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/rights"
 )
 
 // Command says what a message asks for.
@@ -50,7 +52,7 @@ const (
 	// MaxMessage is the longest message.
 	MaxMessage = HeaderSize + accessSize + MaxTransfer
 	// MaxFiles is the most descriptors one message carries.
-	MaxFiles = 16
+	MaxFiles = rights.Max
 	// MaxMaps is the most DMA ranges a client may map.
 	MaxMaps = 65535
 )
@@ -92,9 +94,8 @@ func ParseHeader(b []byte) (Header, error) {
 // message is one message as it came.
 type message struct {
 	Header
+	rights.Set
 	payload []byte
-	files   []int // closed by close
-	bad     error // why it cannot be handled
 }
 
 // reader takes little-endian fields from a payload; it is empty-safe: fields

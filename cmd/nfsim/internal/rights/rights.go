@@ -1,0 +1,98 @@
+package rights
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+)
+
+// Max is the most descriptors one message carries.
+const Max = 16
+
+var errTooMany = fmt.Errorf("more than %d descriptors: %w", Max, syscall.EINVAL)
+
+// maxControl is the room for all descriptors the kernel passes at once, so that
+// none is lost without a trace.
+var maxControl = syscall.CmsgSpace(253 * 4)
+
+// Set is the descriptors that came with one message.
+type Set struct {
+	Files []int // closed by Close
+	Bad   error // why the message cannot be handled: of its descriptors, at first
+}
+
+// Close closes the descriptors that came with a message.
+func (s *Set) Close() {
+	for _, f := range s.Files {
+		_ = syscall.Close(f) // nothing was written to it
+	}
+	s.Files = nil
+}
+
+// collect keeps the descriptors of one control message, and closes those that
+// are too many.
+func (s *Set) collect(control []byte) {
+	parsed, err := syscall.ParseSocketControlMessage(control)
+	if err != nil {
+		s.Bad = fmt.Errorf("control message: %w", syscall.EINVAL)
+	}
+	for i := range parsed {
+		files, err := syscall.ParseUnixRights(&parsed[i])
+		if err != nil {
+			continue // credentials: nobody asked for them
+		}
+		s.Files = append(s.Files, files...)
+	}
+	if len(s.Files) > Max {
+		s.Close()
+		s.Bad = errTooMany
+	}
+}
+
+// Reader reads from a socket. Descriptors may come with any byte of the message
+// they belong to.
+type Reader struct {
+	conn    *net.UnixConn
+	control []byte
+}
+
+// NewReader returns a reader of a socket, which stays the caller's.
+func NewReader(c *net.UnixConn) *Reader {
+	return &Reader{conn: c, control: make([]byte, maxControl)}
+}
+
+// Fill reads all of p for a message and adds the descriptors that come with it
+// to its set. io.EOF: the other side has gone before the first byte;
+// io.ErrUnexpectedEOF: after it.
+func (r *Reader) Fill(p []byte, to *Set) error {
+	for got := 0; got < len(p); {
+		n, nc, flags, _, err := r.conn.ReadMsgUnix(p[got:], r.control)
+		if nc > 0 {
+			to.collect(r.control[:nc])
+		}
+		if flags&syscall.MSG_CTRUNC != 0 && to.Bad == nil {
+			to.Bad = fmt.Errorf("descriptors were lost: %w", syscall.EMFILE)
+		}
+		if err == nil && n == 0 {
+			err = io.EOF
+		}
+		if err != nil && got > 0 {
+			return CutOff(err)
+		}
+		if err != nil {
+			return err
+		}
+		got += n
+	}
+	return nil
+}
+
+// CutOff is the end of a connection in the middle of a message.
+func CutOff(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
