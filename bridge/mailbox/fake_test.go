@@ -47,15 +47,21 @@ type fake struct {
 	h2dHead [fakeBoxes]uint64
 	d2hTail [fakeBoxes]uint64
 
+	beatMS  uint32      // as promised in the hello
 	mute    atomic.Bool // no heartbeats
+	pulse   sync.Mutex  // a heartbeat, or a boot
 	beat    atomic.Uint64
 	rung    chan struct{} // room for one ring
 	stop    chan struct{}
 	beating sync.WaitGroup
 }
 
-func newFake(t testing.TB) *fake {
-	f := &fake{t: t, stop: make(chan struct{}), rung: make(chan struct{}, 1)}
+func newFake(t testing.TB) *fake { return newFakeBeating(t, 5) }
+
+// newFakeBeating is newFake for a device that promises a heartbeat every so
+// many milliseconds, and beats every 5.
+func newFakeBeating(t testing.TB, beatMS uint32) *fake {
+	f := &fake{t: t, beatMS: beatMS, stop: make(chan struct{}), rung: make(chan struct{}, 1)}
 	var err error
 	f.bell, f.rope, err = os.Pipe()
 	require.NoError(t, err)
@@ -81,6 +87,8 @@ func newFake(t testing.TB) *fake {
 
 // boot lays the area.
 func (f *fake) boot(epoch uint32) {
+	f.pulse.Lock()
+	defer f.pulse.Unlock()
 	clear(unsafe.Slice((*byte)(f.lay.base), f.lay.size))
 	f.h2dHead, f.d2hTail = [fakeBoxes]uint64{}, [fakeBoxes]uint64{}
 	a := f.area
@@ -90,7 +98,7 @@ func (f *fake) boot(epoch uint32) {
 	a.DeviceHello.Header = uint64(abi.MakeHeader(abi.TypeHello, abi.PayloadSize, uint8(epoch), 0, 0))
 	*a.DeviceHello.Hello() = abi.Hello{
 		Magic: abi.Magic, Major: abi.Major, Capabilities: abi.CapLoad, Channels: fakeChannels,
-		Mailboxes: fakeBoxes, Islands: 1, Slots: fakeSlots, Window: fakeWindow, BeatMS: 5,
+		Mailboxes: fakeBoxes, Islands: 1, Slots: fakeSlots, Window: fakeWindow, BeatMS: f.beatMS,
 		MaxTransfer: 1 << 40, ReadManagers: fakeBoxes, WriteManagers: fakeBoxes, Contexts: 8,
 	}
 	atomic.StoreUint32(&a.State, abi.DeviceReady)
@@ -109,16 +117,23 @@ func (f *fake) heart() {
 		if f.mute.Load() {
 			continue
 		}
-		var s abi.Slot
-		beat := f.beat.Add(1)
-		*s.Heartbeat() = abi.Heartbeat{Beat: beat, Processes: 3, Parked: 7}
-		to := &f.area.Heartbeat
-		atomic.StoreUint64(&to.Header, 0)
-		for i := range s.Payload {
-			atomic.StoreUint64(&to.Payload[i], s.Payload[i])
-		}
-		atomic.StoreUint64(&to.Header, uint64(abi.MakeHeader(abi.TypeHeartbeat, abi.PayloadSize, 1, uint16(beat), 0)))
+		f.pulse.Lock()
+		f.writeBeat()
+		f.pulse.Unlock()
 	}
+}
+
+// writeBeat writes a heartbeat. Must hold pulse.
+func (f *fake) writeBeat() {
+	var s abi.Slot
+	beat := f.beat.Add(1)
+	*s.Heartbeat() = abi.Heartbeat{Beat: beat, Processes: 3, Parked: 7}
+	to := &f.area.Heartbeat
+	atomic.StoreUint64(&to.Header, 0)
+	for i := range s.Payload {
+		atomic.StoreUint64(&to.Payload[i], s.Payload[i])
+	}
+	atomic.StoreUint64(&to.Header, uint64(abi.MakeHeader(abi.TypeHeartbeat, abi.PayloadSize, 1, uint16(beat), 0)))
 }
 
 func (f *fake) Area() (unsafe.Pointer, uint64) { return f.lay.base, f.lay.size }
@@ -211,6 +226,14 @@ func (f *fake) expect(box int, want abi.Type) *abi.Slot {
 
 // put writes one message to the host, and rings if somebody sleeps.
 func (f *fake) put(box int, h abi.Header, s abi.Slot) {
+	f.place(box, h, s)
+	if atomic.LoadUint32(f.lay.park(h.Channel())) != 0 {
+		f.ringHost()
+	}
+}
+
+// place writes one message to the host.
+func (f *fake) place(box int, h abi.Header, s abi.Slot) {
 	_, d2h, _, head := f.lay.mailbox(box)
 	i := f.d2hTail[box]
 	for end := time.Now().Add(patience); i-atomic.LoadUint64(head) >= fakeSlots; runtime.Gosched() {
@@ -223,9 +246,6 @@ func (f *fake) put(box int, h abi.Header, s abi.Slot) {
 	to.Payload = s.Payload
 	f.d2hTail[box]++
 	atomic.StoreUint64(&to.Header, uint64(h.WithPhase((i/fakeSlots+1)&1)))
-	if atomic.LoadUint32(f.lay.park(h.Channel())) != 0 {
-		f.ringHost()
-	}
 }
 
 var ring = []byte{1}
