@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
 )
 
@@ -46,7 +48,7 @@ func openNode(path string) (kernel, error) {
 	// What is no device of ours need not be pollable; INFO says it better.
 	if err := file.SetReadDeadline(time.Time{}); errors.Is(err, os.ErrNoDeadline) {
 		file.Close()
-		return nil, fmt.Errorf("%s is no device of the module nfcomms: %w", path, unix.ENOTTY)
+		return nil, fmt.Errorf("%s is no device of the module nfcomms: %w: %w", path, bridge.ErrInvalid, unix.ENOTTY)
 	}
 	raw, err := file.SyscallConn()
 	if err != nil {
@@ -66,11 +68,18 @@ func openErr(path string, err error) error {
 	case !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENXIO) && !errors.Is(err, unix.ENODEV):
 		return err
 	}
+	err = missing{err}
 	if _, loaded := os.Stat("/sys/module/nfcomms"); loaded == nil {
 		return fmt.Errorf("%w: the module nfcomms is there and has no such device: see \"ls /dev/nfcomms*\" and \"dmesg\"", err)
 	}
 	return fmt.Errorf("%w: the module nfcomms is not loaded: %s", err, load)
 }
+
+// missing is the error of a node without a device, whatever the kernel calls it.
+type missing struct{ error }
+
+func (m missing) Unwrap() error        { return m.error }
+func (m missing) Is(target error) bool { return target == fs.ErrNotExist }
 
 func newRequest() any {
 	r := new(request)

@@ -25,6 +25,8 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 	}{
 		{unix.ENOENT, fs.ErrNotExist, "the module nfcomms "},
 		{unix.ENXIO, unix.ENXIO, "the module nfcomms "},
+		{unix.ENXIO, fs.ErrNotExist, "the module nfcomms "},
+		{unix.ENODEV, fs.ErrNotExist, "the module nfcomms "},
 		{unix.EACCES, fs.ErrPermission, "join the group nfcomms"},
 		{unix.EMFILE, unix.EMFILE, "open /dev/nfcomms0"},
 	} {
@@ -52,6 +54,7 @@ func TestOtherFiles(t *testing.T) {
 	for _, path := range []string{plain, "/dev/null", "/dev/ptmx"} {
 		_, err := bridge.Open(context.Background(), "dev:"+path, nil)
 		require.ErrorIs(t, err, unix.ENOTTY, path)
+		require.ErrorIs(t, err, bridge.ErrInvalid, path)
 		require.ErrorContains(t, err, "is no device of the module nfcomms", path)
 	}
 }
