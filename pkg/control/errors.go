@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"google.golang.org/grpc/codes"
 
@@ -65,10 +66,17 @@ var meanings = []meaning{
 	{"POINTERS", nfcomms.ErrPointers, codes.InvalidArgument},
 }
 
+// standards are the errors of package os that a back end over device nodes
+// returns. They count where nothing says it better.
+var standards = []meaning{
+	{"PERMISSION", fs.ErrPermission, codes.PermissionDenied},
+	{"NOT_EXIST", fs.ErrNotExist, codes.NotFound},
+}
+
 // sentinels finds a sentinel by its reason.
 var sentinels = func() map[string]error {
 	m := make(map[string]error)
-	for _, row := range meanings {
+	for _, row := range append(standards, meanings...) {
 		m[row.reason] = row.err
 	}
 	for s := abi.OK + 1; s < abi.StatusCount; s++ {
@@ -89,6 +97,11 @@ func meaningOf(err error) meaning {
 	if s, ok := bridge.StatusOf(err); ok {
 		c, _ := bridge.CodeOf(s)
 		return meaning{c.Reason, c.Err, codes.Code(c.GRPC)}
+	}
+	for _, row := range standards {
+		if errors.Is(err, row.err) {
+			return row
+		}
 	}
 	switch {
 	case errors.Is(err, context.Canceled):

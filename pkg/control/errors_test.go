@@ -8,11 +8,14 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,6 +26,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/control"
+	"github.com/nfcomms/nfcomms/pkg/control/access"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
@@ -65,6 +69,20 @@ var sentinels = map[string]error{
 	"control.ErrUnavailable":   control.ErrUnavailable,
 }
 
+// standards are the errors of package os that survive the wire beside them.
+var standards = map[string]error{
+	"fs.ErrPermission": fs.ErrPermission,
+	"fs.ErrNotExist":   fs.ErrNotExist,
+}
+
+// named finds an error by its name.
+func named(name string) error {
+	if err := standards[name]; err != nil {
+		return err
+	}
+	return sentinels[name]
+}
+
 // declared lists the variables Err… of a file.
 func declared(t *testing.T, pkg, file string) []string {
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
@@ -91,10 +109,11 @@ func declared(t *testing.T, pkg, file string) []string {
 func TestErrorsSurviveTheWire(t *testing.T) {
 	names := append(declared(t, "nfcomms", "../nfcomms/errors.go"), declared(t, "control", "errors.go")...)
 	require.Len(t, sentinels, len(names))
+	names = slices.AppendSeq(names, maps.Keys(standards))
 	c, dev := serveFlaky(t, control.Options{})
 	reasons := make(map[string]string)
 	for _, name := range names {
-		sentinel := sentinels[name]
+		sentinel := named(name)
 		require.Error(t, sentinel, "%s is not in the test's table", name)
 		if sentinel == control.ErrUnavailable {
 			continue // the client's own
@@ -104,6 +123,7 @@ func TestErrorsSurviveTheWire(t *testing.T) {
 		for other, s := range sentinels {
 			require.Equal(t, errors.Is(sentinel, s), errors.Is(err, s), "%s came as %v: is it %s?", name, err, other)
 		}
+		require.ErrorIs(t, err, sentinel, name)
 		var e *control.Error
 		require.ErrorAs(t, err, &e)
 		require.ErrorContains(t, err, "thing 7")
@@ -111,7 +131,7 @@ func TestErrorsSurviveTheWire(t *testing.T) {
 		require.Equal(t, control.Reason(sentinel), e.Reason)
 		require.Empty(t, reasons[e.Reason], "%s and %s have one reason", name, reasons[e.Reason])
 		reasons[e.Reason] = name
-		require.NotContains(t, []codes.Code{codes.OK, codes.Unknown, codes.Unimplemented + 100}, status.Code(err), name)
+		require.NotEqual(t, codes.Unknown, status.Code(err), name)
 
 		var op *nfcomms.OpError
 		require.ErrorAs(t, err, &op, name)
@@ -184,6 +204,36 @@ func TestNewerServer(t *testing.T) {
 	require.Equal(t, "NEW", e.Reason)
 	require.EqualError(t, e, "new thing")
 	require.Equal(t, codes.Aborted, status.Code(e))
+	for _, code := range []codes.Code{codes.PermissionDenied, codes.Unavailable} {
+		st, err := status.New(code, "no").WithDetails(&errdetails.ErrorInfo{Reason: "NEW", Domain: control.Domain})
+		require.NoError(t, err)
+		came := control.FromStatus(st.Err())
+		require.Equal(t, code == codes.PermissionDenied, errors.Is(came, fs.ErrPermission), came)
+		require.NotErrorIs(t, came, control.ErrUnavailable, "it answered")
+	}
+}
+
+// TestDeviceNodes: what the kernel says about a device node reaches a client with
+// its meaning, and a device status says it better.
+func TestDeviceNodes(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		is     error
+		reason string
+		code   codes.Code
+	}{
+		{fmt.Errorf("reset: %w: needs CAP_SYS_ADMIN", syscall.EPERM), fs.ErrPermission, "PERMISSION", codes.PermissionDenied},
+		{&os.PathError{Op: "open", Path: "/dev/nfcomms0", Err: syscall.EACCES}, fs.ErrPermission, "PERMISSION", codes.PermissionDenied},
+		{&os.PathError{Op: "open", Path: "/dev/nfcomms0", Err: syscall.ENOENT}, fs.ErrNotExist, "NOT_EXIST", codes.NotFound},
+		{fmt.Errorf("%w: %w", nfcomms.ErrInvalid, syscall.EPERM), nfcomms.ErrInvalid, "INVALID", codes.InvalidArgument},
+		{fmt.Errorf("pin: %w: %w", nfcomms.ErrNoMemory, syscall.ENOMEM), nfcomms.ErrNoMemory, "NO_MEMORY", codes.ResourceExhausted},
+		{fmt.Errorf("%w: %w", control.ErrNotOpen, fs.ErrNotExist), control.ErrNotOpen, "NOT_OPEN", codes.Unavailable},
+	} {
+		err := control.FromStatus(control.ToStatus(&nfcomms.OpError{Op: nfcomms.OpOpen, Device: "dev:0", Err: c.err}))
+		require.ErrorIs(t, err, c.is)
+		require.Equal(t, c.reason, control.Reason(c.err))
+		require.Equal(t, c.code, status.Code(err), err)
+	}
 }
 
 // TestNoServer: an address where nobody listens.
@@ -205,9 +255,9 @@ func TestDocumentListsErrors(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| `([A-Z_]+)` \\| ([A-Z_]+) \\| `([a-z]+\\.Err\\w+)` \\|")
 	documented := make(map[string]bool)
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
-		err := control.ToStatus(sentinels[m[3]])
+		err := control.ToStatus(named(m[3]))
 		require.Error(t, err, m[3])
-		require.Equal(t, m[1], control.Reason(sentinels[m[3]]), m[3])
+		require.Equal(t, m[1], control.Reason(named(m[3])), m[3])
 		var code codes.Code
 		require.NoError(t, code.UnmarshalJSON([]byte(strconv.Quote(m[2]))))
 		require.Equal(t, code, status.Code(err), m[3])
@@ -215,5 +265,11 @@ func TestDocumentListsErrors(t *testing.T) {
 	}
 	for name, sentinel := range sentinels {
 		require.Equal(t, sentinel != control.ErrUnavailable, documented[name], name)
+	}
+	for name := range standards {
+		require.True(t, documented[name], name)
+	}
+	for _, reason := range []string{access.ReasonRoleTooLow, access.ReasonUnknownPeer, access.ReasonNoPolicy} {
+		require.Contains(t, string(text), "`"+reason+"`")
 	}
 }

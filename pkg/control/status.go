@@ -99,7 +99,9 @@ func metadataOf(err error) map[string]string {
 // *FieldError that came with it.
 type Error struct {
 	// Reason is the reason of the status table: "SIZE_MISMATCH". It is empty
-	// if the error is not the server's: no connection, a deadline.
+	// if the error is not the server's: no connection, a deadline. One that this
+	// client does not know, as those of package access, stays as it came; then
+	// errors.Is finds what the gRPC code stands for.
 	Reason string
 	// Metadata is what ErrorInfo holds beside the reason.
 	Metadata map[string]string
@@ -148,15 +150,16 @@ func FromStatus(err error) error {
 			}
 		}
 	}
-	if e.Reason == "" {
+	switch {
+	case sentinels[e.Reason] != nil:
+		e.parts = append(e.parts, e.details(sentinels[e.Reason]))
+	case e.Reason == "" || st.Code() != codes.Unavailable: // who gave a reason was there
 		e.parts = append(e.parts, standard(st.Code())...)
-	} else {
-		e.parts = append(e.parts, e.details()...)
 	}
 	return e
 }
 
-// standard returns what a status without a reason stands for.
+// standard returns what a status stands for whose reason says no more.
 func standard(c codes.Code) []error {
 	switch c {
 	case codes.Canceled:
@@ -173,12 +176,8 @@ func standard(c codes.Code) []error {
 	return nil
 }
 
-// details rebuilds the error that ToStatus took apart.
-func (e *Error) details() []error {
-	err := sentinels[e.Reason]
-	if err == nil {
-		return nil // a newer server's
-	}
+// details rebuilds the error that ToStatus took apart, around its sentinel.
+func (e *Error) details(err error) error {
 	number := func(key string) uint64 {
 		n, _ := strconv.ParseUint(e.Metadata[key], 10, 64)
 		return n
@@ -202,5 +201,5 @@ func (e *Error) details() []error {
 	if op, ok := e.Metadata[keyOp]; ok {
 		err = &nfcomms.OpError{Op: op, Device: e.Metadata[keyAddress], Target: nfcomms.Target(number(keyTarget)), Err: err}
 	}
-	return []error{err}
+	return err
 }
