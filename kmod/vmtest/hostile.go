@@ -17,6 +17,10 @@ var (
 	corrupting = append([]string{"flip", "random", "garbage", "scribble"}, reaching...)
 )
 
+// leaving is the kind whose device can do no DMA once it has struck, in the
+// middle of a transfer as well.
+const leaving = "gone"
+
 // does reports whether a script names one of some kinds.
 func does(script string, kinds ...string) bool {
 	for entry := range strings.SplitSeq(script, ",") {

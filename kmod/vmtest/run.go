@@ -58,12 +58,14 @@ func (w *workshop) equip(ctx context.Context, b *boot) error {
 	if err != nil {
 		return err
 	}
-	b.machine.Kernel = k.image
+	b.machine.Kernel, b.machine.UML = k.image, k.um
 	if b.job.kmemleak {
 		b.machine.Append = append(slices.Clone(b.job.machine.Append), "kmemleak=on")
 	}
-	if b.machine.QEMU, err = w.qemu(ctx); err != nil {
-		return err
+	if !k.um {
+		if b.machine.QEMU, err = w.qemu(ctx); err != nil {
+			return err
+		}
 	}
 	if b.job.device != nil {
 		nfsim, err := w.device(ctx)
@@ -115,7 +117,8 @@ func (w *workshop) fill(ctx context.Context, b *boot, k *kernel) error {
 		return err
 	}
 	b.plan = &wire.Plan{Results: "/dev/ttyS1", Kmemleak: b.job.kmemleak, Coverage: k.debug && b.job.device != nil,
-		Shell: b.job.banner != "", Banner: b.job.banner}
+		Shell: b.job.banner != "", Banner: b.job.banner,
+		Warns: slices.ContainsFunc(b.job.allow, func(s string) bool { return strings.HasPrefix(s, "^WARNING") })}
 	var items []item
 	if b.job.device != nil {
 		module, err := w.module(ctx, k, b.job.defect)

@@ -128,7 +128,7 @@ func (g *guest) finish(loaded []wire.Module) {
 		g.check("kmemleak", scanKmemleak())
 	}
 	g.check("pins", checkPins())
-	g.check("taint", checkTaint())
+	g.check("taint", checkTaint(g.plan.Warns))
 	if g.plan.Coverage {
 		g.check("coverage", g.sendCoverage())
 	}

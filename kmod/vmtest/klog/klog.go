@@ -37,10 +37,11 @@ type Scanner struct {
 	during  string
 	reports []Report
 	open    bool // the last report still takes lines
+	mute    int  // so many lines at most are still of a warning that was let pass
 }
 
 // NewScanner returns a scanner that lets lines pass which match one of the
-// expressions: what a test provokes on purpose.
+// expressions: what a test provokes on purpose. With a warning passes its trace.
 func NewScanner(allowed ...string) (*Scanner, error) {
 	s := new(Scanner)
 	for _, text := range allowed {
@@ -62,11 +63,16 @@ func (s *Scanner) Line(line string) {
 	text := stamp.ReplaceAllString(line, "")
 	switch {
 	case strings.HasPrefix(text, MarkBegin):
-		s.during, s.open = strings.TrimPrefix(text, MarkBegin), false
+		s.during, s.open, s.mute = strings.TrimPrefix(text, MarkBegin), false, 0
 	case strings.HasPrefix(text, MarkEnd):
-		s.during, s.open = "", false
+		s.during, s.open, s.mute = "", false, 0
 	case s.open:
 		s.extend(line, text)
+	case s.mute > 0:
+		s.mute--
+		if strings.HasPrefix(text, endOfTrace) {
+			s.mute = 0
+		}
 	case s.bad(text):
 		s.reports = append(s.reports, Report{During: s.during, Lines: []string{line}})
 		s.open = true
@@ -78,7 +84,7 @@ func (s *Scanner) Line(line string) {
 func (s *Scanner) extend(line, text string) {
 	r := &s.reports[len(s.reports)-1]
 	r.Lines = append(r.Lines, line)
-	if len(r.Lines) == maxReport || strings.HasPrefix(text, "---[ end ") {
+	if len(r.Lines) == maxReport || strings.HasPrefix(text, endOfTrace) {
 		s.open = false
 	}
 }
@@ -89,11 +95,16 @@ func (s *Scanner) bad(text string) bool {
 	}
 	for _, re := range s.allowed {
 		if re.MatchString(text) {
+			if strings.HasPrefix(text, "WARNING: ") {
+				s.mute = maxReport
+			}
 			return false
 		}
 	}
 	return true
 }
+
+const endOfTrace = "---[ end "
 
 var (
 	// stamp is the time, and the task or processor, before a message.

@@ -136,6 +136,14 @@ func TestAllowed(t *testing.T) {
 	reports := scan(t, log, `^DMAR: .* fault addr 0xdead`)
 	require.Len(t, reports, 1)
 	require.Contains(t, reports[0].Lines[0], "other")
+	log = `[ 1.0] WARNING: CPU: 0 PID: 1 at x.c:1 theirs+0x1/0x2
+[ 1.1] Modules linked in: nfcomms(O)
+[ 1.2] ---[ end trace 0000000000000000 ]---
+[ 1.3] WARNING: CPU: 0 PID: 1 at x.c:1 ours+0x1/0x2
+`
+	reports = scan(t, log, `^WARNING: .* theirs\+`)
+	require.Len(t, reports, 1)
+	require.Contains(t, reports[0].Lines[0], "ours")
 	_, err := NewScanner("(")
 	require.ErrorContains(t, err, "allowed kernel message")
 }

@@ -35,6 +35,7 @@ type Plan struct {
 	Coverage bool      // send the kernel's gcov counters at the end
 	Shell    bool      // an interactive shell on the console instead of frames
 	Banner   string    // printed before the shell's first prompt
+	Warns    bool      // the kernel will warn of something that the job allows
 }
 
 // Module is a kernel module.
