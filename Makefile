@@ -36,6 +36,7 @@ test: deps deps-vm bin/testrun bin/vmtest ## every check and test; ends with "N 
 		$(if $(DEMO),"step demo: $(MAKE) demo") \
 		"sum lint: $(MAKE) lint" \
 		"sum firmware: $(MAKE) test-c" \
+		"sum kmod: $(MAKE) test-kmod" \
 		"go packages: $(GOTEST) -json ./..." \
 		"go full-size: $(FULLTEST) -json $(FULL)" \
 		"go vm: bin/vmtest run" \
@@ -50,6 +51,10 @@ test-go: deps-build bin/testrun ## the Go tests alone, with the race detector an
 test-c: deps ## the C tests of firmware and library, sanitizers and freestanding builds
 	@$(MAKE) -C firmware/test check
 	@$(MAKE) -C kmod/lib check
+
+.PHONY: test-kmod
+test-kmod: deps deps-vm ## the kernel module without a machine: its pure part in user space, sparse, checkpatch, W=1
+	@$(MAKE) -C kmod check
 
 .PHONY: vm-test
 vm-test: deps-vm bin/testrun bin/vmtest ## the kernel module in virtual machines
@@ -174,3 +179,4 @@ clean: ## remove what make built
 	rm -rf bin
 	@$(MAKE) -C firmware/test clean
 	@$(MAKE) -C kmod/lib clean
+	@$(MAKE) -C kmod clean

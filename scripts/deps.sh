@@ -36,6 +36,8 @@ if [ "$what" = test ]; then
 	need git git
 	need systemd-analyze systemd
 	need mandoc mandoc
+	need perl perl
+	need sparse sparse
 	need pkg-config pkg-config
 	need clang-format-14 clang-format-14
 	need clang-14 clang-14 libclang-rt-14-dev

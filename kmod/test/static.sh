@@ -1,27 +1,45 @@
 #!/usr/bin/env bash
-# Build the module with every warning, sparse it, and hold it to checkpatch.
+# Build the module with every warning, sparse it, and hold it to checkpatch. The
+# last line is a summary, "N passed, N failed".
 #
-#	static.sh KDIR CHECKPATCH BUILD TRACE_IGNORE
+#	static.sh CHECKPATCH BUILD TRACE_IGNORE KDIR…
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-kdir=$1 checkpatch=$2 build=$3 trace=$4
-rm -rf "$build"
-mkdir -p "$build/kmod" "$build/firmware"
-cp -r Makefile Kbuild ./*.c ./*.h uapi "$build/kmod/"
-rm -f "$build"/kmod/*.mod.c
-cp ../firmware/nfc_abi.h ../firmware/nfc_pci.h "$build/firmware/"
+checkpatch=$1 build=$2 trace=$3
+shift 3
+passed=0 failed=0
 
-log=$build/log
-make -s -C "$build/kmod" KDIR="$kdir" W=1 C=2 CF=-D__CHECK_ENDIAN__ CONFIG_DEBUG_INFO_BTF_MODULES= >"$log" 2>&1 || {
-	cat "$log"
-	exit 1
+# check NAME COMMAND…: a check that is clean says nothing.
+check() {
+	local name=$1
+	shift
+	if "$@" >"$build/log" 2>&1 && ! grep -E 'warning|error' "$build/log"; then
+		passed=$((passed + 1))
+		return
+	fi
+	failed=$((failed + 1))
+	echo "FAIL: static: $name"
+	cat "$build/log"
 }
-if grep -E 'warning|error' "$log"; then
-	echo "static: the build or sparse complains" >&2
-	exit 1
-fi
+
+# The module is built in a folder of its own: another build may be under way.
+compile() {
+	rm -rf "$build/kmod"
+	mkdir -p "$build/kmod"
+	cp -r Makefile Kbuild ./*.c ./*.h uapi "$build/kmod/"
+	rm -f "$build"/kmod/*.mod.c
+	make -s -C "$build/kmod" KDIR="$1" W=1 C=2 CF=-D__CHECK_ENDIAN__ CONFIG_DEBUG_INFO_BTF_MODULES=
+}
+
+rm -rf "$build"
+mkdir -p "$build/firmware"
+cp ../firmware/nfc_abi.h ../firmware/nfc_pci.h "$build/firmware/"
+for kdir in "$@"; do
+	check "gcc W=1 and sparse against $kdir" compile "$kdir"
+done
 # The versions of the kernel are told apart in one header, nfc_compat.h.
-perl "$checkpatch" --no-tree --strict --quiet --ignore LINUX_VERSION_CODE -f nfc_*.c nfc_*.h uapi/*.h
-perl "$checkpatch" --no-tree --strict --quiet --ignore "$trace" -f trace.h
-echo "static: no warning of gcc W=1, sparse or checkpatch --strict"
+check "checkpatch --strict" perl "$checkpatch" --no-tree --strict --quiet --ignore LINUX_VERSION_CODE -f nfc_*.c nfc_*.h uapi/*.h
+check "checkpatch --strict trace.h" perl "$checkpatch" --no-tree --strict --quiet --ignore "$trace" -f trace.h
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
