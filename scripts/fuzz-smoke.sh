@@ -21,9 +21,9 @@ fuzz() {
 while IFS=: read -r file name; do
 	fuzz go test -run '^$' -fuzz "^$name\$" -fuzztime "$time" "./$(dirname "$file")"
 done < <(grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's|^\./||; s|func ||' | sort)
-for file in firmware/test/fuzz_*.c; do
+for file in firmware/test/fuzz_*.c kmod/test/fuzz_*.c; do
 	[ -e "$file" ] || continue
-	fuzz make -C firmware/test fuzz-smoke FUZZ_SECONDS="${time%s}" FUZZERS="$(basename "$file" .c)"
+	fuzz make -C "$(dirname "$file")" fuzz-smoke FUZZ_SECONDS="${time%s}" FUZZERS="$(basename "$file" .c)"
 done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
