@@ -41,7 +41,8 @@ func TestUsage(t *testing.T) {
 		args []string
 		says string
 	}{
-		{nil, "--vfio-user is missing"},
+		{nil, "--vfio-user or --vhost-user"},
+		{[]string{"--vfio-user", "x", "--vhost-user", "y"}, "one of them"},
 		{[]string{"--vfio-use", "x"}, "unknown flag"},
 		{[]string{"extra"}, "unknown command"},
 		{[]string{"--vfio-user", "x", "--vectors", "many"}, "invalid argument"},

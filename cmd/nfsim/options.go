@@ -14,7 +14,8 @@ import (
 
 // options is the command line.
 type options struct {
-	socket  string
+	socket  string // of vfio-user
+	vhost   string // of vhost-user
 	vectors int
 	noMap   bool
 	once    bool
@@ -51,7 +52,8 @@ var shapeFlags = []struct{ name, help string }{
 func (o *options) define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.socket, "vfio-user", "", "path of the socket to listen on")
+	f.StringVar(&o.socket, "vfio-user", "", "path of the socket to listen on, for QEMU and its like")
+	f.StringVar(&o.vhost, "vhost-user", "", "path of the socket to listen on, for User-Mode Linux")
 	f.IntVar(&o.vectors, "vectors", pci.VectorsMax, fmt.Sprintf("MSI-X vectors, 1..%d", pci.VectorsMax))
 	f.BoolVar(&o.noMap, "no-mmap", false, "do not offer the mailbox BAR for mapping: every access is a message")
 	f.BoolVar(&o.once, "exit-when-disconnected", false, "exit when the first client has gone")

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/device"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/hostile"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
+	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vhostuser"
 )
 
 // server is one device and whoever is attached to it.
@@ -42,12 +44,13 @@ func serve(ctx context.Context, o *options, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer s.device.Close()
-	listener, err := listen(o.socket)
+	path := cmp.Or(o.socket, o.vhost)
+	listener, err := listen(path)
 	if err != nil {
 		return err
 	}
 	defer listener.Close() // unlinks the socket
-	fmt.Fprintf(stdout, "listening %s\n", o.socket)
+	fmt.Fprintf(stdout, "listening %s\n", path)
 	return s.accept(ctx, listener)
 }
 
@@ -125,15 +128,31 @@ func (s *server) accept(ctx context.Context, listener *net.UnixListener) error {
 	}
 }
 
+// session is a client at work, over either protocol.
+type session interface {
+	Serve() error
+	Close() error
+	Stats() vfiouser.Stats
+}
+
+// attach makes the session of a client; stop ends what serves it besides.
+func (s *server) attach(socket *net.UnixConn) (conn session, stop func(), err error) {
+	if s.options.vhost != "" {
+		return vhostuser.NewConn(socket, s.device, s.log), func() {}, nil
+	}
+	vfio := vfiouser.NewConn(socket, s.device, s.log)
+	stop, err = s.device.ServeDMA(vfio)
+	return vfio, stop, err
+}
+
 // client serves one client and reports what it did. One that never spoke only
 // looked whether somebody is here. The error is ours, not the client's.
 func (s *server) client(ctx context.Context, socket *net.UnixConn) (spoke bool, err error) {
-	conn := vfiouser.NewConn(socket, s.device, s.log)
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	stop, err := s.device.ServeDMA(conn)
+	conn, stop, err := s.attach(socket)
 	if err != nil {
 		return false, errors.Join(err, conn.Close())
 	}
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	ended := conn.Serve()
 	stop()
 	if conn.Stats().Messages == 0 {

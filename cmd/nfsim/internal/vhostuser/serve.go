@@ -1,0 +1,177 @@
+package vhostuser
+
+import (
+	"os"
+	"sync"
+	"sync/atomic"
+)
+
+// kick serves a queue that has something new. Must hold mu.
+func (c *Conn) kick(index int) error {
+	switch {
+	case !c.queues[index].enabled:
+		return nil
+	case index == commandQueue:
+		return c.command()
+	}
+	return c.interrupt()
+}
+
+// command makes the accesses that wait in the command queue. Of those that want
+// an answer the driver waits for the answer itself: they need no call.
+func (c *Conn) command() error {
+	q := &c.queues[commandQueue]
+	silent := 0
+	for {
+		ch, err := q.next(c.memory)
+		if err != nil {
+			return err
+		}
+		if ch == nil {
+			break
+		}
+		o, err := parseOperation(ch)
+		if err != nil {
+			return err
+		}
+		answer, err := c.carryOut(o)
+		if err == nil {
+			err = ch.answer(c.memory, answer)
+		}
+		if err == nil {
+			err = q.give(ch, len(answer))
+		}
+		if err != nil {
+			return err
+		}
+		if ch.room == 0 {
+			silent++
+		}
+	}
+	if silent > 0 {
+		if err := c.call(commandQueue); err != nil {
+			return err
+		}
+	}
+	return c.interrupt() // a mask may be off now
+}
+
+// interrupt sends what fired, as long as the driver has room. Must hold mu.
+func (c *Conn) interrupt() error {
+	q := &c.queues[interruptQueue]
+	sent := false
+	for q.enabled {
+		vector, ok := c.msix.due()
+		if !ok {
+			break
+		}
+		ch, err := q.next(c.memory)
+		if err != nil {
+			return err
+		}
+		if ch == nil {
+			break // the driver kicks when there is room
+		}
+		b := c.msix.message(vector)
+		if ch.room < len(b) {
+			return malformed("room for an interrupt of %d bytes", ch.room)
+		}
+		if err := ch.answer(c.memory, b); err != nil {
+			return err
+		}
+		if err := q.give(ch, len(b)); err != nil {
+			return err
+		}
+		sent = true
+	}
+	if sent {
+		return c.call(interruptQueue)
+	}
+	return nil
+}
+
+// call tells the driver to look at a queue, if it wants to know. Must hold mu.
+func (c *Conn) call(index int) error {
+	wants, err := c.queues[index].wantsCall()
+	if wants && err == nil {
+		c.caller.ask(index)
+	}
+	return err
+}
+
+// caller sends calls from a goroutine of its own: the client may be waiting for
+// us and not read them. Calls of a queue that wait are one.
+type caller struct {
+	asked atomic.Uint32 // a bit for each queue
+	bell  chan struct{} // of one place: somebody asked
+	quit  chan struct{}
+
+	mu      sync.Mutex // guards what follows
+	channel *os.File
+	serving sync.WaitGroup
+}
+
+func newCaller() *caller {
+	return &caller{bell: make(chan struct{}, 1), quit: make(chan struct{})}
+}
+
+// open starts to send on a channel: once.
+func (s *caller) open(channel *os.File) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.channel != nil {
+		channel.Close()
+		return malformed("a second channel")
+	}
+	s.channel = channel
+	s.serving.Go(func() { s.serve(channel) })
+	return nil
+}
+
+// ready reports whether there is a channel.
+func (s *caller) ready() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.channel != nil
+}
+
+// ask sends a call soon.
+func (s *caller) ask(queue int) {
+	s.asked.Or(1 << queue)
+	select {
+	case s.bell <- struct{}{}:
+	default: // it rings already
+	}
+}
+
+func (s *caller) serve(channel *os.File) {
+	for {
+		select {
+		case <-s.bell:
+		case <-s.quit:
+			return
+		}
+		asked := s.asked.Swap(0)
+		for q := range numQueues {
+			if asked&(1<<q) == 0 {
+				continue
+			}
+			b := Header{Request: CallVring, Flags: version, Size: vringStateSize}.Append(nil)
+			b = order.AppendUint32(b, uint32(q))
+			if _, err := channel.Write(order.AppendUint32(b, 0)); err != nil {
+				return // the client has gone, or goes
+			}
+		}
+	}
+}
+
+// close ends the goroutine and closes the channel.
+func (s *caller) close() {
+	close(s.quit)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.channel != nil {
+		s.channel.Close()
+	}
+	s.serving.Wait()
+}
