@@ -45,7 +45,7 @@ type job struct {
 	name     string
 	group    string // "test" and "debug" are what the make targets run
 	about    string
-	kernel   string     // release, backports or debug
+	kernel   string     // release, backports, debug or um
 	machine  vm.Machine // without QEMU, Kernel, Initrd and Devices
 	device   []string   // arguments of nfsim besides the socket; nil: no device, no module
 	devices  int        // how many of them; 0: 1

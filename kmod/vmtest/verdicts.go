@@ -161,8 +161,8 @@ func (v *verdicts) judge(outcome vm.Outcome, bootErr error) {
 	if bootErr != nil {
 		v.trouble = append(v.trouble, bootErr.Error())
 	}
-	if !v.ended || outcome.Status != vm.ExitDone {
-		v.trouble = append(v.trouble, fmt.Sprintf("the guest did not come to its end: QEMU's exit status is %d\n%s\nthe console's end:\n%s",
+	if !v.ended || !v.boot.machine.Done(outcome.Status) {
+		v.trouble = append(v.trouble, fmt.Sprintf("the guest did not come to its end: the machine's exit status is %d\n%s\nthe console's end:\n%s",
 			outcome.Status, outcome.Stderr, strings.Join(v.tail, "\n")))
 	}
 	v.suite.test("end", strings.Join(v.trouble, "\n"))
@@ -182,7 +182,7 @@ func (v *verdicts) judgeDevices(outcome vm.Outcome) {
 		}
 		killed = killed || d.lost()
 	}
-	if !killed {
+	if !killed && !v.boot.machine.UML {
 		v.suite.test("qemu", vfioLines(outcome.Stderr))
 	}
 }

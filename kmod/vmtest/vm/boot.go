@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -24,15 +25,15 @@ type Events struct {
 
 // Outcome is how a machine ended.
 type Outcome struct {
-	Status int    // QEMU's exit status, -1 after a signal
-	Stderr string // the end of what QEMU wrote to its standard error
+	Status int    // the exit status of the machine's process, -1 after a signal
+	Stderr string // the end of what that wrote to its standard error
 }
 
 // Boot runs the machine until it ends, or until ctx does. The error says why the
-// run cannot be judged: QEMU did not start, the results broke off, or ctx ended;
+// run cannot be judged: it did not start, the results broke off, or ctx ended;
 // whether the guest came to its end is for the caller to see from the frames.
 func (m Machine) Boot(ctx context.Context, ev Events) (Outcome, error) {
-	cmd := exec.Command(m.QEMU, m.Args()...)
+	cmd := exec.Command(m.Program(), m.Args()...)
 	stderr := &tail{next: io.Discard}
 	cmd.Stderr = stderr
 	if m.Console {
@@ -48,7 +49,7 @@ func (m Machine) Boot(ctx context.Context, ev Events) (Outcome, error) {
 	cmd.ExtraFiles = pipes.w[1:]
 	var mu sync.Mutex
 	return m.run(ctx, cmd, stderr, func() error {
-		pipes.closeWriters() // QEMU has its own; ours would keep the readers waiting
+		pipes.closeWriters() // the machine has its own; ours would keep the readers waiting
 		var readers sync.WaitGroup
 		readers.Go(func() {
 			lines(pipes.r[1], func(line string) {
@@ -62,7 +63,7 @@ func (m Machine) Boot(ctx context.Context, ev Events) (Outcome, error) {
 			defer mu.Unlock()
 			ev.Frame(f)
 		})
-		_, _ = io.Copy(io.Discard, pipes.r[0]) // after an error: QEMU must not block
+		_, _ = io.Copy(io.Discard, pipes.r[0]) // after an error: the machine must not block
 		readers.Wait()
 		return err
 	})
@@ -70,7 +71,7 @@ func (m Machine) Boot(ctx context.Context, ev Events) (Outcome, error) {
 
 // run starts cmd, reads what it writes until it ends, and kills it with ctx.
 func (m Machine) run(ctx context.Context, cmd *exec.Cmd, stderr *tail, read func() error) (Outcome, error) {
-	p, err := start("qemu", cmd, m.Console)
+	p, err := start(filepath.Base(m.Program()), cmd, m.Console)
 	if err != nil {
 		return Outcome{}, err
 	}

@@ -66,7 +66,7 @@ func TestBootReportsBrokenResults(t *testing.T) {
 func TestBootWithoutQEMU(t *testing.T) {
 	_, err := Machine{QEMU: filepath.Join(t.TempDir(), "none")}.Boot(t.Context(), Events{})
 	require.ErrorIs(t, err, os.ErrNotExist)
-	require.ErrorContains(t, err, "start qemu")
+	require.ErrorContains(t, err, "start none")
 }
 
 // TestBootStops ends machines that do not end, one that is deaf to SIGTERM too.

@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -10,13 +11,14 @@ import (
 // Machine describes a virtual machine. The zero value of an optional field
 // stands for its default.
 type Machine struct {
+	UML     bool   // User-Mode Linux: Kernel is a program, and no QEMU runs
 	QEMU    string // the command
-	Kernel  string // vmlinux or bzImage
+	Kernel  string // vmlinux, bzImage or linux
 	Initrd  string
-	Devices []string // the sockets of vfio-user devices
+	Devices []string // the sockets of vfio-user devices; for UML of vhost-user ones
 	IOMMU   bool     // an emulated VT-d, strict
 	Memory  int      // MiB, default 512
-	CPUs    int      // default 2
+	CPUs    int      // default 2; UML has one
 	Append  []string // kernel parameters
 	Console bool     // the guest's console on the terminal, and no results
 }
@@ -35,16 +37,29 @@ const ExitDone = 33
 // the connection for good, so it is far beyond what a loaded machine needs.
 const msgTimeout = time.Minute
 
-// Args returns QEMU's arguments. The console goes to file descriptor 3, results
-// to the standard output; with Console, both streams are the terminal's.
+// Program returns what runs the machine.
+func (m Machine) Program() string {
+	if m.UML {
+		return m.Kernel
+	}
+	return m.QEMU
+}
+
+// Done reports whether an exit status is that of a guest that came to its end.
+func (m Machine) Done(status int) bool {
+	if m.UML {
+		return status == 0
+	}
+	return status == ExitDone
+}
+
+// Args returns the arguments of Program. The console goes to file descriptor 3,
+// results to the standard output; with Console, both streams are the terminal's.
 func (m Machine) Args() []string {
-	memory, cpus := m.Memory, m.CPUs
-	if memory == 0 {
-		memory = DefaultMemory
+	if m.UML {
+		return m.umlArgs()
 	}
-	if cpus == 0 {
-		cpus = DefaultCPUs
-	}
+	memory, cpus := cmp.Or(m.Memory, DefaultMemory), cmp.Or(m.CPUs, DefaultCPUs)
 	args := []string{
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-accel", "tcg,thread=multi", "-cpu", "max",
@@ -69,18 +84,22 @@ func (m Machine) Args() []string {
 	return append(args, "-kernel", m.Kernel, "-initrd", m.Initrd, "-append", strings.Join(m.parameters(), " "))
 }
 
+// common returns the parameters of every kernel.
+func (m Machine) common() []string {
+	level := "ignore_loglevel"
+	if m.Console {
+		level = "loglevel=5"
+	}
+	// The machine ends, instead of a guest that limps on.
+	return []string{"printk.devkmsg=on", "panic=-1", "oops=panic", level}
+}
+
 // parameters returns the kernel command line.
 func (m Machine) parameters() []string {
-	p := []string{
-		"console=ttyS0", "printk.devkmsg=on",
-		"panic=-1", "oops=panic", // QEMU ends, instead of a guest that limps on
+	p := append(m.common(),
+		"console=ttyS0",
 		"no_timer_check", // a loaded host makes the timer look broken
-	}
-	if m.Console {
-		p = append(p, "loglevel=5")
-	} else {
-		p = append(p, "ignore_loglevel")
-	}
+	)
 	if m.IOMMU {
 		p = append(p, "intel_iommu=on", "iommu.strict=1")
 	}
@@ -107,7 +126,7 @@ func deviceJSON(socket string) string {
 // Command returns the shell command that boots the machine by hand, with the
 // results on the file descriptor that the guest expects them on.
 func (m Machine) Command() string {
-	words := []string{quote(m.QEMU)}
+	words := []string{quote(m.Program())}
 	for _, a := range m.Args() {
 		words = append(words, quote(a))
 	}

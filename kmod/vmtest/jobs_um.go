@@ -1,0 +1,35 @@
+//go:build linux
+
+package main
+
+// umJobs run under User-Mode Linux with the same checks as the debug kernel: a
+// process of this machine, so calls are cheap and a fuzzer gets further. What is
+// not there: a second processor, an IOMMU, and a bus that does anything at the
+// same time as the processor (each access waits for its answer, each store too).
+var umJobs = []job{
+	{
+		name: "debug-uml", group: "debug", about: "User-Mode Linux: every ioctl, memory, death of clients, random ioctls",
+		programs: []string{"validate", "memory", "life", "fuzz-more", "signal-some", "show", "wake"},
+	},
+	{
+		name: "debug-uml-failnth", group: "debug", about: "User-Mode Linux: each allocation and copy of each ioctl and of a probe fails once",
+		programs: []string{"failnth", "probe"}, allow: injected,
+	},
+	{
+		name: "campaign-fuzz-uml", group: "campaign", about: "random and structured ioctls under User-Mode Linux",
+		programs: []string{"fuzz"}, count: 10_000_000, limit: campaignTime,
+	},
+}
+
+// umFaults are messages of a kernel that has faults of its own: it walks a new
+// process's memory without the lock that nobody else could take.
+var umFaults = []string{`^WARNING: suspicious RCU usage`}
+
+func init() {
+	programs["fuzz-more"] = withArgs("fuzz", "100000")
+	for _, j := range umJobs {
+		j.kernel, j.device, j.params = "um", small, slow
+		j.allow = append(umFaults, j.allow...)
+		jobs = append(jobs, j)
+	}
+}
