@@ -48,7 +48,7 @@ func runCommand(ctx context.Context, args []string) error {
 			return fmt.Errorf("stopped after %s: %w", j.name, context.Cause(ctx))
 		}
 	}
-	if err := w.coverage(ctx, s, chosen); err != nil {
+	if err := w.coverage(ctx, s, chosen, f.NArg() == 0); err != nil {
 		return err
 	}
 	if s.failed() {

@@ -22,9 +22,9 @@ const minCoverage = 90
 // lineCounts says how often each line of a file ran.
 type lineCounts map[string]map[int]int64
 
-// coverage adds up what the jobs' guests counted, prints it by file, and reports
-// a test of its own if there is something to judge.
-func (w *workshop) coverage(ctx context.Context, s *stream, ran []job) error {
+// coverage adds up what the jobs' guests counted and prints it by file. Of a
+// whole group it makes a test.
+func (w *workshop) coverage(ctx context.Context, s *stream, ran []job, whole bool) error {
 	total := make(lineCounts)
 	for _, j := range ran {
 		if err := w.addCoverage(ctx, total, filepath.Join(w.cache, "log", j.name, "files")); err != nil {
@@ -35,9 +35,11 @@ func (w *workshop) coverage(ctx context.Context, s *stream, ran []job) error {
 		return nil
 	}
 	table, percent := total.table()
-	u := newSuite(s, "vm/coverage")
-	u.outcome("module", table, verdict(percent >= minCoverage))
-	u.end()
+	if whole {
+		u := newSuite(s, "vm/coverage")
+		u.outcome("module", table, verdict(percent >= minCoverage))
+		u.end()
+	}
 	fmt.Fprint(os.Stderr, table)
 	return nil
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -177,40 +178,61 @@ func (b *boot) run(ctx context.Context, s *stream) (status int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	u := newSuite(s, "vm/"+b.job.name)
+	defer u.end()
+	v, err := b.attempt(ctx, s, u, again, false)
+	if errors.Is(err, errNotUp) {
+		// No program of ours ran yet: an emulated kernel hangs in its own boot now and then.
+		fmt.Fprintf(os.Stderr, "vmtest: %s: %v; booting once more\n", b.job.name, err)
+		v, err = b.attempt(ctx, s, u, again, true)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return v.status, nil
+}
+
+// errNotUp says that a machine sent nothing in time.
+var errNotUp = errors.New("the machine did not come up")
+
+// attempt boots the machine and returns what came of it. If it does not come up
+// that is errNotUp, or a failed test of the last attempt.
+func (b *boot) attempt(ctx context.Context, s *stream, u *suite, again string, last bool) (*verdicts, error) {
 	console, err := os.Create(filepath.Join(b.folder, "console.log"))
 	if err != nil {
-		return 0, fmt.Errorf("create log: %w", err)
+		return nil, fmt.Errorf("create log: %w", err)
 	}
 	defer console.Close()
 	scanner, err := klog.NewScanner(b.job.allow...)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	v := &verdicts{boot: b, stream: s, scanner: scanner, log: console, again: again, cancel: cancel}
-	v.suite = newSuite(s, "vm/"+b.job.name)
-	v.drive(ctx)
-	v.suite.end()
-	return v.status, nil
+	v := &verdicts{boot: b, stream: s, suite: u, scanner: scanner, log: console, again: again, cancel: cancel}
+	return v, v.drive(ctx, last)
 }
 
-// drive starts the device and the machine, and judges how they end.
-func (v *verdicts) drive(ctx context.Context) {
+// drive starts the device and the machine, and judges how they end, unless the
+// machine did not come up and may be booted again: that is errNotUp.
+func (v *verdicts) drive(ctx context.Context, last bool) error {
 	b := v.boot
 	var err error
 	if v.devices, err = startDevices(ctx, b.devices); err != nil {
 		v.suite.test("device", err.Error())
-		return
+		return nil
 	}
 	timeout := cmp.Or(b.job.limit, jobTimeout)
 	late := time.AfterFunc(timeout, func() { v.cancel(fmt.Errorf("not done after %v", timeout)) })
 	defer late.Stop()
 	absent := time.AfterFunc(b.patience, v.noHello)
-	defer absent.Stop()
 	outcome, err := b.machine.Boot(ctx, vm.Events{Frame: v.frame, Console: v.console})
 	for _, d := range v.devices {
 		d.err = d.stop()
 	}
+	if !absent.Stop() && !v.hello.Load() && !last {
+		return errNotUp
+	}
 	v.judge(outcome, err)
+	return nil
 }

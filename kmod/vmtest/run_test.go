@@ -136,6 +136,15 @@ func TestTimeLimits(t *testing.T) {
 		require.Contains(t, ends, "vm/j boot fail")
 		require.Contains(t, outputOf(text, "end"), "not up after 50ms")
 	})
+	t.Run("boots at last", func(t *testing.T) {
+		mark := filepath.Join(t.TempDir(), "mark")
+		b := fakeBoot(t, "[ -e "+mark+" ] || { touch "+mark+"; exec sleep 1000; }\n"+
+			frames(helloFrame, beginFrame, exitFrame, pinsFrame, endFrame)+"exit 33")
+		b.patience = 2 * time.Second
+		_, ends := play(t, b)
+		require.Contains(t, ends, "vm/j boot pass")
+		require.NotContains(t, ends, "fail")
+	})
 	t.Run("job", func(t *testing.T) {
 		b := fakeBoot(t, frames(helloFrame, beginFrame)+
 			`echo "{\"Kind\":\"output\",\"Program\":0,\"Data\":\"$(echo $$ | base64)\"}"`+"\nexec sleep 1000")
