@@ -143,6 +143,46 @@ func TestIdleChannels(t *testing.T) {
 	require.NoError(t, <-busy)
 }
 
+// TestProcessEnds: a channel whose process has ended goes with the first call
+// that finds out, and one of which only a half is known to be closed makes room
+// when it is opened anew.
+func TestProcessEnds(t *testing.T) {
+	_, c := serveSim(t, quick)
+	ctx := background(t)
+	start := func() (name, process string) {
+		p, err := c.Devices.StartProgram(ctx, &nfcommsv1.StartProgramRequest{Name: "devices/nic0/programs/sink", FirstTarget: 4711})
+		require.NoError(t, err)
+		name = control.ChannelName("nic0", 4711)
+		openChannel(t, c, name)
+		return name, p.Process.Name
+	}
+	stop := func(process string) {
+		_, err := c.Devices.StopProgram(ctx, &nfcommsv1.StopProgramRequest{Name: process})
+		require.NoError(t, err)
+	}
+	name, process := start()
+	stop(process)
+	require.ErrorIs(t, c.Send(ctx, name, nil), nfcomms.ErrClosed)
+	require.ErrorIs(t, c.Send(ctx, name, nil), nfcomms.ErrNotSubscribed, "the channel is gone")
+	_, err := c.Channels.GetChannel(ctx, &nfcommsv1.GetChannelRequest{Name: name})
+	require.ErrorIs(t, err, nfcomms.ErrNotSubscribed)
+
+	name, process = start() // the channel of the next process
+	require.NoError(t, c.Send(ctx, name, nil))
+	stop(process)
+	_, err = c.Receive(ctx, name)
+	require.ErrorIs(t, err, nfcomms.ErrClosed)
+	_, err = c.Receive(ctx, name)
+	require.ErrorIs(t, err, nfcomms.ErrClosed, "it may still be sent to, as far as anybody knows")
+	name, process = start()
+	require.NoError(t, c.Send(ctx, name, nil))
+
+	// One that works stays what it is.
+	_, err = c.Channels.OpenChannel(ctx, &nfcommsv1.OpenChannelRequest{Name: name})
+	require.ErrorIs(t, err, nfcomms.ErrBusy)
+	stop(process)
+}
+
 func TestChannelLimit(t *testing.T) {
 	_, c := serveSim(t, control.Options{MaxChannels: 2})
 	ctx := background(t)

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
@@ -18,7 +19,11 @@ type remote struct {
 	calls   int       // that run
 	used    time.Time // when the last one ended
 	closing bool
+	over    [2]bool // halves that the device's process closed, as a call found
 }
+
+// ended picks channels without calls whose process is gone.
+func ended(_ nfcomms.Target, r *remote) bool { return r.calls == 0 && r.over[abi.H2D] && r.over[abi.D2H] }
 
 // quiet picks channels without calls.
 func quiet(_ nfcomms.Target, r *remote) bool { return r.calls == 0 }
@@ -60,8 +65,12 @@ func (d *device) finish() {
 	})
 }
 
-// openRemote opens a channel for remote clients.
+// openRemote opens a channel for remote clients. One of which the device's
+// process closed a half, and that nobody uses, makes room for the new one.
 func (d *device) openRemote(ctx context.Context, t nfcomms.Target) (*nfcommsv1.Channel, error) {
+	d.closeRemote(nfcommsv1.Event_TYPE_CHANNEL_CLOSED, func(other nfcomms.Target, r *remote) bool {
+		return other == t && r.calls == 0 && (r.over[abi.H2D] || r.over[abi.D2H])
+	})
 	d.mu.Lock()
 	dev, err := d.beginLocked()
 	if err == nil {
@@ -104,8 +113,9 @@ func (d *device) reserveLocked(t nfcomms.Target) error {
 	return nil
 }
 
-// call begins a call on a remote channel; the returned function ends it.
-func (d *device) call(t nfcomms.Target) (*nfcomms.Channel, func(), error) {
+// call begins a call on a remote channel; the returned function ends it, with
+// the halves that the call found closed.
+func (d *device) call(t nfcomms.Target) (*nfcomms.Channel, func(over [2]bool), error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r, err := d.remoteLocked(t)
@@ -116,23 +126,28 @@ func (d *device) call(t nfcomms.Target) (*nfcomms.Channel, func(), error) {
 		return nil, nil, err
 	}
 	r.calls++
-	return r.ch, func() { d.called(r) }, nil
+	return r.ch, func(over [2]bool) { d.called(r, over) }, nil
 }
 
-// called ends a call on a remote channel. While a drain waits, the channel goes
-// with its last call.
-func (d *device) called(r *remote) {
+// called ends a call on a remote channel. The channel goes with its last call
+// once its process is gone, and while a drain waits.
+func (d *device) called(r *remote, over [2]bool) {
 	draining := false
 	d.update(func() {
+		for i := range over {
+			r.over[i] = r.over[i] || over[i]
+		}
 		r.calls--
 		r.used = time.Now()
 		d.calls--
 		d.settleLocked()
 		draining = d.draining
 	})
+	pick := ended
 	if draining {
-		d.closeRemote(nfcommsv1.Event_TYPE_CHANNEL_CLOSED, quiet)
+		pick = quiet
 	}
+	d.closeRemote(nfcommsv1.Event_TYPE_CHANNEL_CLOSED, pick)
 }
 
 // remoteLocked finds a remote channel. Must hold mu.

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
@@ -42,7 +43,7 @@ func (v messageService) SendMessage(ctx context.Context, req *nfcommsv1.SendMess
 	if err := fits(req.GetPayload()); err != nil {
 		return nil, err
 	}
-	err := v.call(ctx, req, func(ctx context.Context, ch *nfcomms.Channel) error {
+	err := v.call(ctx, req, abi.H2D, func(ctx context.Context, ch *nfcomms.Channel) error {
 		return ch.Send(ctx, req.GetPayload())
 	})
 	if err != nil {
@@ -55,7 +56,7 @@ func (v messageService) SendMessage(ctx context.Context, req *nfcommsv1.SendMess
 func (v messageService) ReceiveMessage(ctx context.Context, req *nfcommsv1.ReceiveMessageRequest) (*nfcommsv1.ReceiveMessageResponse, error) {
 	buf := make([]byte, nfcomms.MessageSize)
 	n := 0
-	err := v.call(ctx, req, func(ctx context.Context, ch *nfcomms.Channel) (err error) {
+	err := v.call(ctx, req, abi.D2H, func(ctx context.Context, ch *nfcomms.Channel) (err error) {
 		n, err = ch.Receive(ctx, buf)
 		return err
 	})
@@ -71,8 +72,9 @@ type messageRequest interface {
 	GetTimeout() *durationpb.Duration
 }
 
-// call makes a call on a remote channel within the time of its request.
-func (v messageService) call(ctx context.Context, req messageRequest, f func(context.Context, *nfcomms.Channel) error) error {
+// call makes a call on one half of a remote channel within the time of its
+// request.
+func (v messageService) call(ctx context.Context, req messageRequest, half abi.Direction, f func(context.Context, *nfcomms.Channel) error) error {
 	d, t, err := v.s.at(req.GetName())
 	if err != nil {
 		return err
@@ -86,11 +88,29 @@ func (v messageService) call(ctx context.Context, req messageRequest, f func(con
 	if err != nil {
 		return err
 	}
-	defer finish()
+	var over [2]bool
+	defer func() { finish(over) }()
 	if timeout != forever {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	return bulk(f(ctx, ch))
+	err = f(ctx, ch)
+	over[half] = errors.Is(err, nfcomms.ErrClosed)
+	if over[abi.H2D] {
+		over[abi.D2H] = receiveOver(ch)
+	}
+	return bulk(err)
+}
+
+// lookTime is how long receiveOver waits for a half that is not closed.
+const lookTime = 10 * time.Millisecond
+
+// receiveOver reports whether a channel has nothing to give any more: the half
+// is closed, and nothing is offered.
+func receiveOver(ch *nfcomms.Channel) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	defer cancel()
+	_, err := ch.Next(ctx)
+	return errors.Is(err, nfcomms.ErrClosed)
 }
