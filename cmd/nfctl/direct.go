@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 
 	"google.golang.org/grpc"
@@ -21,7 +22,7 @@ const localName = "local"
 func dialDevice(ctx context.Context, address string) (*control.Client, func() error, error) {
 	dev, err := nfcomms.Open(ctx, address)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("%w: %w", control.ErrNotOpen, err)
 	}
 	srv := control.New(control.Options{})
 	if err := srv.Attach(localName, dev); err != nil {

@@ -59,7 +59,7 @@ var checks = []check{
 	{"socket", "the daemon's socket is there and may be opened", (*doctor).socket},
 	{"server", "the server answers and was built for the same device ABI", (*doctor).server},
 	{"role", "which role the server gives this user", (*doctor).role},
-	{"devices", "the server's devices answer and are well", (*doctor).devices},
+	{"devices", "the server's devices, or that of --device, answer and are well", (*doctor).devices},
 }
 
 // doctor looks at a host.
@@ -70,8 +70,10 @@ type doctor struct {
 	// explicit: the person named the address, so somebody should answer.
 	address  string
 	explicit bool
-	// client asks the server; nil if there is none to ask.
+	// client asks the server; nil if there is none to ask, as unopened says.
 	client *control.Client
+	// unopened is why the device of --device could not be opened.
+	unopened error
 	// schemes and open are those of package nfcomms.
 	schemes []string
 	open    func(ctx context.Context, address string) (nfcomms.Info, error)
@@ -114,11 +116,15 @@ Checks:
 				explicit: cmd.Root().PersistentFlags().Changed("address"),
 			}
 			c, done, err := a.dial(cmd.Context())
-			if err != nil {
+			switch {
+			case err == nil:
+				defer done()
+				d.client = c
+			case a.device == "" || exitCode(cmd.Context(), err) == exitUsage:
 				return err
+			default:
+				d.unopened = err
 			}
-			defer done()
-			d.client = c
 			if a.device != "" {
 				d.address = ""
 			}

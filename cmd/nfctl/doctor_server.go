@@ -52,6 +52,9 @@ func (d *doctor) socket(ctx context.Context) []findingRecord {
 
 // server asks for the versions.
 func (d *doctor) server(ctx context.Context) []findingRecord {
+	if d.client == nil {
+		return one(statusSkipped, "the device of --device does not open", "")
+	}
 	var header metadata.MD
 	v, err := d.client.Versions.GetVersion(ctx, &nfcommsv1.GetVersionRequest{}, grpc.Header(&header))
 	if role := header.Get(access.RoleHeader); len(role) > 0 {
@@ -90,6 +93,9 @@ func (d *doctor) role(context.Context) []findingRecord {
 
 // devices looks at the states of the server's devices.
 func (d *doctor) devices(ctx context.Context) []findingRecord {
+	if d.unopened != nil {
+		return one(statusError, d.unopened.Error(), "do what the message says, or name another device")
+	}
 	if !d.reached {
 		return one(statusSkipped, "no server answered", "")
 	}
@@ -104,11 +110,14 @@ func (d *doctor) devices(ctx context.Context) []findingRecord {
 	for _, x := range list {
 		r := deviceOf(x)
 		f := findingRecord{Status: statusOK, Detail: r.Device + " is " + r.State}
-		switch r.State {
-		case "failed":
+		switch {
+		case r.State == "failed" && r.Driver == "": // it never opened
 			f.Status, f.Detail = statusError, f.Detail+": "+failureText(r.Failure)
-			f.Fix = "mend its address in the configuration, or nfctl reset " + r.Device
-		case "ready":
+			f.Fix = "do what the message says, or mend its address in the configuration; the server tries again by itself"
+		case r.State == "failed":
+			f.Status, f.Detail = statusError, f.Detail+": "+failureText(r.Failure)
+			f.Fix = "nfctl reset " + r.Device + "; nfctl events " + r.Device + " says what came before"
+		case r.State == "ready":
 		default:
 			f.Status, f.Fix = statusWarning, "nfctl info "+r.Device+" says more"
 		}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -231,11 +232,13 @@ func TestDoctorSocket(t *testing.T) {
 
 // TestDoctorServer asks real servers.
 func TestDoctorServer(t *testing.T) {
-	_, address := startHost(t, hostOptions{role: "operator", devices: []string{"bad=broken:", "sick=sick:", "sim0=sim:"}})
+	_, address := startHost(t, hostOptions{role: "operator", devices: []string{"bad=broken:", "gone=lost:", "sick=sick:", "sim0=sim:"}})
 	r := nfctl(t.Context(), t, "doctor", "--address", address)
 	require.Equal(t, exitUnhealthy, r.code)
 	for _, want := range []string{
 		"this user is operator", "bad is failed: open broken: out of device resources", "sick is degraded", "sim0 is ready", "fix: nfctl info sick says more",
+		"fix: do what the message says, or mend its address in the configuration; the server tries again by itself",
+		"gone is failed: health lost: device lost", "fix: nfctl reset gone",
 	} {
 		require.Contains(t, r.out, want)
 	}
@@ -245,4 +248,26 @@ func TestDoctorServer(t *testing.T) {
 	r = nfctl(t.Context(), t, "doctor", "--address", empty)
 	require.Contains(t, r.out, "the server has no devices")
 	require.Contains(t, r.out, "everybody who may connect may do everything")
+}
+
+// TestDoctorDevice: a device that does not open is a finding, with all others; an
+// address that makes no sense is a mistake of the command line.
+func TestDoctorDevice(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "nfcomms0")
+	for address, want := range map[string]string{
+		"dev:" + missing: "no such file or directory: the module nfcomms is",
+		"broken:":        "device not open: open broken: out of device resources",
+	} {
+		r := nfctl(t.Context(), t, "doctor", "--device", address)
+		require.Equal(t, exitUnhealthy, r.code, r.err)
+		require.Regexp(t, "error +devices +"+regexp.QuoteMeta("device not open: open "+address), r.out)
+		require.Contains(t, r.out, want)
+		require.Contains(t, r.out, "fix: do what the message says")
+		require.Contains(t, r.out, "memlock")
+	}
+	r := nfctl(t.Context(), t, "doctor", "--device", "dev:x")
+	require.Equal(t, exitUsage, r.code)
+	require.Contains(t, r.err, "want a number")
+	r = nfctl(t.Context(), t, "doctor", "--device", "sim:")
+	require.Contains(t, r.out, "local is ready")
 }

@@ -147,7 +147,7 @@ func (r infoRecord) table(p *printer) {
 		{"abi", abiText(r.Driver, r.ABIMajor, r.ABIMinor), plainTint}, {"epoch", number(r.Epoch), plainTint},
 	}
 	if r.Failure != nil {
-		fields = append(fields, field{"failure", r.Failure.Reason + ": " + r.Failure.Message, bad})
+		fields = append(fields, field{"failure", strings.TrimPrefix(r.Failure.Reason+": "+r.Failure.Message, ": "), bad})
 	}
 	fields = append(fields, r.Shape.fields()...)
 	fields = append(fields, healthFields(r.HeartbeatAge, r.Heartbeat, r.Diagnostic)...)
