@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -132,6 +133,7 @@ func TestReload(t *testing.T) {
 	require.Contains(t, p.log.String(), `settings="[limits.connections limits.streams]"`)
 	_, err = c.Devices.ResetDevice(deadline(t), &nfcommsv1.ResetDeviceRequest{Name: "devices/keep"})
 	require.Equal(t, codes.PermissionDenied, status.Code(err), "the role is lower now: %v", err)
+	require.ErrorIs(t, err, fs.ErrPermission)
 
 	p.file("c.yaml", "devices: {}\nbogus: 1\n")
 	p.signal(syscall.SIGHUP)

@@ -49,7 +49,7 @@ func (s *Server) event(device string, t nfcommsv1.Event_Type, severity nfcommsv1
 		}
 	})
 	attrs := []any{"resource", resource, "event", plain(t.String(), "TYPE_")}
-	if err != nil {
+	if err != nil && err.Error() != message {
 		attrs = append(attrs, "err", err)
 	}
 	s.log.Log(context.Background(), levels[severity], message, attrs...)
