@@ -1,6 +1,7 @@
 package vhostuser
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -40,6 +41,7 @@ type Conn struct {
 	memory memory
 	queues [numQueues]queue
 	msix   *msix
+	fault  error // why the connection was ended beside Serve
 }
 
 // NewConn makes a server for the client behind a socket, which it then owns.
@@ -69,6 +71,9 @@ func (c *Conn) Serve() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forget()
+	if c.fault != nil {
+		return c.fault
+	}
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		return nil
 	}
@@ -180,9 +185,9 @@ func (c *Conn) serveVector(vector int, file *os.File) {
 		c.mu.Lock()
 		c.msix.fire(vector)
 		err := c.interrupt()
+		c.fault = cmp.Or(c.fault, err)
 		c.mu.Unlock()
 		if err != nil {
-			c.log.Warn("vhost-user: interrupt not sent", "vector", vector, "err", err)
 			_ = c.conn.Close() // ends Serve
 			return
 		}

@@ -19,6 +19,8 @@ type queue struct {
 	size              uint16 // 0: not set up
 	desc, avail, used area
 	taken, given      uint16 // indices, as in the rings
+	waiting           uint16 // chains to take, when look looked
+	quiet             bool   // then: the driver wants no calls
 	ready, enabled    bool
 }
 
@@ -47,23 +49,28 @@ type span struct {
 	size    int
 }
 
-// next takes a chain from a queue; nil if there is none.
-func (q *queue) next(m memory) (*chain, error) {
+// look finds out how many chains there are to take.
+func (q *queue) look() error {
 	var head [4]byte
 	if err := q.avail.read(0, head[:]); err != nil {
-		return nil, err
+		return err
 	}
-	switch waiting := order.Uint16(head[2:]) - q.taken; {
-	case waiting == 0:
-		return nil, nil
-	case waiting > q.size:
-		return nil, malformed("%d buffers in a queue of %d", waiting, q.size)
+	q.quiet = order.Uint16(head[:])&noInterrupt != 0
+	q.waiting = order.Uint16(head[2:]) - q.taken
+	if q.waiting > q.size {
+		return malformed("%d buffers in a queue of %d", q.waiting, q.size)
 	}
+	return nil
+}
+
+// next takes a chain of those that wait.
+func (q *queue) next(m memory) (*chain, error) {
 	var entry [2]byte
 	if err := q.avail.read(4+2*int(q.taken%q.size), entry[:]); err != nil {
 		return nil, err
 	}
 	q.taken++
+	q.waiting--
 	return q.follow(m, order.Uint16(entry[:]))
 }
 
@@ -139,11 +146,4 @@ func (q *queue) give(c *chain, n int) error {
 	}
 	q.given++
 	return q.used.write(2, order.AppendUint16(nil, q.given))
-}
-
-// wantsCall reports whether the driver wants to hear of chains given back.
-func (q *queue) wantsCall() (bool, error) {
-	var flags [2]byte
-	err := q.avail.read(0, flags[:])
-	return order.Uint16(flags[:])&noInterrupt == 0, err
 }

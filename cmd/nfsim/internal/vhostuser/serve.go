@@ -21,14 +21,14 @@ func (c *Conn) kick(index int) error {
 // an answer the driver waits for the answer itself: they need no call.
 func (c *Conn) command() error {
 	q := &c.queues[commandQueue]
+	if err := q.look(); err != nil {
+		return err
+	}
 	silent := 0
-	for {
+	for q.waiting > 0 {
 		ch, err := q.next(c.memory)
 		if err != nil {
 			return err
-		}
-		if ch == nil {
-			break
 		}
 		o, err := parseOperation(ch)
 		if err != nil {
@@ -49,9 +49,7 @@ func (c *Conn) command() error {
 		}
 	}
 	if silent > 0 {
-		if err := c.call(commandQueue); err != nil {
-			return err
-		}
+		c.call(commandQueue)
 	}
 	return c.interrupt() // a mask may be off now
 }
@@ -59,18 +57,18 @@ func (c *Conn) command() error {
 // interrupt sends what fired, as long as the driver has room. Must hold mu.
 func (c *Conn) interrupt() error {
 	q := &c.queues[interruptQueue]
+	vector, ok := c.msix.due()
+	if !q.enabled || !ok {
+		return nil
+	}
+	if err := q.look(); err != nil {
+		return err
+	}
 	sent := false
-	for q.enabled {
-		vector, ok := c.msix.due()
-		if !ok {
-			break
-		}
+	for ; ok && q.waiting > 0; vector, ok = c.msix.due() { // the driver kicks when there is room
 		ch, err := q.next(c.memory)
 		if err != nil {
 			return err
-		}
-		if ch == nil {
-			break // the driver kicks when there is room
 		}
 		b := c.msix.message(vector)
 		if ch.room < len(b) {
@@ -85,18 +83,16 @@ func (c *Conn) interrupt() error {
 		sent = true
 	}
 	if sent {
-		return c.call(interruptQueue)
+		c.call(interruptQueue)
 	}
 	return nil
 }
 
 // call tells the driver to look at a queue, if it wants to know. Must hold mu.
-func (c *Conn) call(index int) error {
-	wants, err := c.queues[index].wantsCall()
-	if wants && err == nil {
+func (c *Conn) call(index int) {
+	if !c.queues[index].quiet {
 		c.caller.ask(index)
 	}
-	return err
 }
 
 // caller sends calls from a goroutine of its own: the client may be waiting for
