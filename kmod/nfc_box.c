@@ -10,7 +10,7 @@
 #include "nfc_kmod.h"
 #include "trace.h"
 
-/* Lay a box over its part of the area. */
+/* Lay a box over its part of the area, before anybody else knows the life. */
 void nfc_box_init(struct nfc_life *life, u32 index)
 {
 	struct nfc_layout *l = &life->layout;
@@ -44,6 +44,10 @@ static u32 slots(const struct nfc_box *box)
 	return box->life->layout.slots;
 }
 
+/*
+ * Process context, no other box held: nobody holds two. Any lock but a leaf
+ * may be held.
+ */
 void nfc_box_lock(struct nfc_box *box) __acquires(&box->lock)
 {
 	spin_lock(&box->lock);
@@ -310,7 +314,10 @@ void nfc_box_park(struct nfc_channel *ch, u32 bits)
 	writel(bits, life->dev->area + life->layout.park_offset + 4ull * ch->id);
 }
 
-/* The life is over: nothing touches the area any more, every call is told. */
+/*
+ * The life is over: nothing touches the area any more, every call is told. Only
+ * the fence calls it, when DMA is quiet. No locks.
+ */
 void nfc_box_kill(struct nfc_box *box, u32 status)
 {
 	struct nfc_channel *ch, *next;

@@ -519,6 +519,7 @@ static void control_work(struct work_struct *work)
 	nfc_life_put(life);
 }
 
+/* Before anybody else knows the life. No locks. */
 void nfc_control_init(struct nfc_life *life)
 {
 	struct nfc_controller *k = &life->control;
@@ -638,7 +639,7 @@ void nfc_control_forget(struct nfc_life *life, struct nfc_file *file)
 	wake_up_all(&k->wait);
 }
 
-/* Is the payload of a CONTROL in order? */
+/* Is the payload of a CONTROL in order? in is the driver's own copy. No locks. */
 int nfc_control_check(const struct nfcomms_op *in)
 {
 	struct nfc_control c;

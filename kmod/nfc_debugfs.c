@@ -80,22 +80,31 @@ static int state_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(state);
 
+/*
+ * Once, before the first device. debugfs may be absent: nothing depends on it.
+ */
 void nfc_debugfs_init(void)
 {
 	root = debugfs_create_dir(NFC_NAME, NULL);
 }
 
+/* Once, after the last device. */
 void nfc_debugfs_exit(void)
 {
 	debugfs_remove(root);
 }
 
+/*
+ * The file reads the device until nfc_debugfs_remove(), which waits for
+ * readers.
+ */
 void nfc_debugfs_add(struct nfc_dev *dev)
 {
 	dev->debugfs = debugfs_create_dir(dev_name(&dev->dev), root);
 	debugfs_create_file("state", 0400, dev->debugfs, dev, &state_fops);
 }
 
+/* No locks: it waits for readers, and they take them. */
 void nfc_debugfs_remove(struct nfc_dev *dev)
 {
 	debugfs_remove(dev->debugfs);

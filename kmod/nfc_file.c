@@ -22,11 +22,13 @@ static void file_free(struct kref *ref)
 	kvfree(file);
 }
 
+/* The caller has a reference, or the descriptor open. */
 void nfc_file_get(struct nfc_file *file)
 {
 	kref_get(&file->ref);
 }
 
+/* The last reference frees the file and lets go of the device. No locks. */
 void nfc_file_put(struct nfc_file *file)
 {
 	kref_put(&file->ref, file_free);
@@ -304,6 +306,7 @@ static struct nfc_process *find(struct nfc_file *file, u32 epoch, u64 id)
 	return NULL;
 }
 
+/* Did this file start the process? Takes file->lock. */
 bool nfc_file_owns(struct nfc_file *file, u32 epoch, u64 id)
 {
 	bool owns;

@@ -5,11 +5,13 @@
  */
 #include "nfc_kmod.h"
 
+/* The mailbox whose lock guards the half. */
 struct nfc_box *nfc_half_box(struct nfc_half *half)
 {
 	return half->ch->box;
 }
 
+/* Part of making the channel: nobody else knows it yet. */
 void nfc_half_init(struct nfc_channel *ch, enum nfc_direction direction)
 {
 	struct nfc_half *half = &ch->half[direction];

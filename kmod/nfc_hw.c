@@ -28,12 +28,13 @@ bool nfc_hw_gone(struct nfc_dev *dev)
 	return READ_ONCE(dev->removed) || reg(dev, NFC_REG_ID) == ~0u;
 }
 
+/* The STATUS register; all ones from a device that is gone. No locks. */
 u32 nfc_hw_status(struct nfc_dev *dev)
 {
 	return reg(dev, NFC_REG_STATUS);
 }
 
-/* Is it a device that this driver knows? */
+/* Is it a device that this driver knows? Probe, before interrupts and lives. */
 int nfc_hw_identify(struct nfc_dev *dev)
 {
 	u32 id = reg(dev, NFC_REG_ID), version, abi;
@@ -171,7 +172,7 @@ void nfc_hw_quiesce(struct nfc_dev *dev)
 			 "not quiet by itself: bus mastering is off\n");
 }
 
-/* The host lives. */
+/* The host lives: puts the device's watchdog off. No locks. */
 void nfc_hw_beat(struct nfc_dev *dev)
 {
 	set_reg(dev, NFC_REG_HOST_BEAT, 1);

@@ -122,6 +122,7 @@ int nfc_irq_init(struct nfc_dev *dev)
 	return 0;
 }
 
+/* No life is left. Waits for handlers that run. No locks. */
 void nfc_irq_fini(struct nfc_dev *dev)
 {
 	u32 i;

@@ -69,12 +69,14 @@ void nfc_core_aborting(struct nfc_half_core *h)
 	h->ledger.aborting = true;
 }
 
+/* Is what lies here a transfer, not a message? There must be an offer. */
 bool nfc_core_offers_transfer(const struct nfc_half_core *h)
 {
 	return nfc_header_type(le64_to_cpu(h->offer.header)) ==
 	       NFC_TYPE_IND_BEGIN;
 }
 
+/* Bytes of what lies here, checked when it came. There must be an offer. */
 u64 nfc_core_offer_size(const struct nfc_half_core *h)
 {
 	struct nfc_begin begin;

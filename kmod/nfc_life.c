@@ -46,6 +46,7 @@ static void set_state(struct nfc_dev *dev, u32 state)
 	spin_unlock(&dev->life_lock);
 }
 
+/* An enum nfcomms_state, which may be another at once. No locks. */
 u32 nfc_dev_state(struct nfc_dev *dev)
 {
 	return READ_ONCE(dev->state);

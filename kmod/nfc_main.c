@@ -56,16 +56,21 @@ struct kmem_cache *nfc_op_cache;
 static DEFINE_IDA(minors);
 static dev_t first;
 
+/* The number of a minor's node. */
 dev_t nfc_devt(int minor)
 {
 	return MKDEV(MAJOR(first), minor);
 }
 
+/*
+ * The lowest minor that is free, the caller's until nfc_minor_put(); -ENOSPC.
+ */
 int nfc_minor_get(void)
 {
 	return ida_alloc_max(&minors, MINORS - 1, GFP_KERNEL);
 }
 
+/* The next device may have the minor. */
 void nfc_minor_put(int minor)
 {
 	ida_free(&minors, minor);

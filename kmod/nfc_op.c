@@ -67,6 +67,10 @@ void nfc_op_finish(struct nfc_op *op)
 	nfc_op_release_hold(op);
 }
 
+/*
+ * Somebody who worked for the operation is done; the last one reports it. No
+ * locks.
+ */
 void nfc_op_release_hold(struct nfc_op *op)
 {
 	if (!atomic_dec_and_test(&op->holds))
@@ -378,6 +382,7 @@ static int submit(struct nfc_file *file, struct nfcomms_submit *s)
 	return 0;
 }
 
+/* NFCOMMS_IOC_SUBMIT. No locks; does not wait for the device. */
 long nfc_ioc_submit(struct nfc_file *file, void __user *arg)
 {
 	enum { COUNT_MAX = 256 };
@@ -435,6 +440,10 @@ static int wait_called(struct nfc_op *op, bool *interrupted)
 	return wait_for_completion_killable(&op->done) ? -EINTR : 0;
 }
 
+/*
+ * NFCOMMS_IOC_CALL. No locks; waits until the operation ended, or was taken
+ * back.
+ */
 long nfc_ioc_call(struct nfc_file *file, void __user *arg)
 {
 	struct nfcomms_call __user *user = arg;
@@ -461,6 +470,7 @@ long nfc_ioc_call(struct nfc_file *file, void __user *arg)
 	return rc;
 }
 
+/* NFCOMMS_IOC_CANCEL. No locks; does not wait. */
 long nfc_ioc_cancel(struct nfc_file *file, void __user *arg)
 {
 	struct nfcomms_cancel c;

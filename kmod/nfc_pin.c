@@ -83,6 +83,10 @@ void nfc_pins_borrow(struct nfc_op *op, const struct nfc_op *from)
 	mmgrab(p->mm);
 }
 
+/*
+ * Let go of the caller's mm. The operation has no chunk any more, and one
+ * owner.
+ */
 void nfc_pins_fini(struct nfc_op *op)
 {
 	if (op->pins.mm)

@@ -51,7 +51,7 @@ static bool look(struct nfc_life *life)
 	return true;
 }
 
-/* The number of the last heartbeat. */
+/* The number of the last heartbeat. Takes watch.lock; box may be held. */
 u64 nfc_watch_beat(struct nfc_life *life)
 {
 	struct nfc_watch *w = &life->watch;
@@ -184,6 +184,10 @@ static void tick(struct work_struct *work)
 	queue_delayed_work(nfc_life_wq, &w->work, msecs_to_jiffies(wait));
 }
 
+/*
+ * Watch a life, until nfc_watch_stop(). The work needs no reference: a life is
+ * stopped before it is freed.
+ */
 void nfc_watch_start(struct nfc_life *life)
 {
 	struct nfc_watch *w = &life->watch;

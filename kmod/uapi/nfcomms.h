@@ -209,8 +209,9 @@ enum nfcomms_completion_flags {
  *	exception is a SEND that ends with NFC_ERESET: nobody can tell.
  *	NFC_EWITHDRAWN: a CANCEL came first
  * @channel: handle
- * @error: errno where the host refused, 0 otherwise: EFAULT, ENOMEM (memlock:
- *	see @peer_size), EPERM
+ * @error: errno where the host refused, 0 otherwise: EFAULT, EIO (a page cannot be
+ *	mapped for the device), ENOMEM (over the limit of locked memory: see
+ *	@peer_size)
  * @length: bytes received; NEXT: bytes offered
  * @processed: bytes moved when a transfer failed
  * @outstanding: bytes that were still to move
