@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Attributes of /sys/class/nfcomms/nfcommsN; kmod/README.md lists them. */
+/* Attributes of /sys/class/nfcomms/nfcommsN; Documentation/ABI lists them. */
 #include <linux/sysfs.h>
 
 #include "nfc_kmod.h"
