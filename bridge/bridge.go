@@ -160,6 +160,8 @@ type Info struct {
 	Address string
 	// Driver names the back end: "sim", "shm", "dev".
 	Driver string
+	// DriverVersion is that of the kernel module; empty without one.
+	DriverVersion string
 	// Major and Minor are the device's ABI version.
 	Major, Minor int
 	// Epoch counts resets.

@@ -39,9 +39,9 @@ type Stats struct {
 	Channels  int    // open now
 	Blocked   int    // calls that wait now, those of the control channel too
 	Wakeups   uint64 // doorbells from the device
-	Spurious  uint64 // … that found nothing to take; zero where a driver serves the doorbell
+	Spurious  uint64 // … that found nothing to take
 	Doorbells uint64 // doorbells to the device
-	Full      uint64 // messages and offers that found no room in their ring
+	Full      uint64 // messages and offers that found no room in their ring; zero where a driver does not tell
 	Dropped   uint64 // messages from the device that were stale
 	Faults    uint64 // times the device was latched as faulty
 	Resets    uint64

@@ -1,6 +1,7 @@
 package kdev
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -185,8 +186,9 @@ func (d *Device) readInfo() error {
 		return fmt.Errorf("the module speaks interface %d.%d, this program %d.%d: %w",
 			i.UAPI>>16, i.UAPI&0xffff, uapi.UAPIMajor, uapi.UAPIMinor, bridge.ErrABI)
 	}
+	version, _, _ := bytes.Cut(i.Driver[:], []byte{0})
 	d.info.Store(&bridge.Info{
-		Address: d.where.address, Driver: "dev", Major: int(i.ABI >> 16), Minor: int(i.ABI & 0xffff),
+		Address: d.where.address, Driver: "dev", DriverVersion: string(version), Major: int(i.ABI >> 16), Minor: int(i.ABI & 0xffff),
 		Epoch: i.Epoch, Channels: int(i.Channels), Mailboxes: int(i.Mailboxes), Islands: int(i.Islands),
 		Slots: int(i.Slots), Contexts: int(i.Contexts), ReadManagers: int(i.ReadManagers),
 		WriteManagers: int(i.WriteManagers), Window: int(i.Window), MaxTransfer: i.MaxTransfer,

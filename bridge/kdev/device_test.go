@@ -205,6 +205,7 @@ func TestResetByAnother(t *testing.T) {
 	go func() { sent <- ch.Send(ctx, nil) }()
 	blocked(t, dev, 1)
 	epoch := dev.Info().Epoch
+	require.Equal(t, fakeVersion, dev.Info().DriverVersion)
 	require.NoError(t, other.Reset(ctx))
 	require.Equal(t, epoch+1, dev.Info().Epoch)
 	require.ErrorIs(t, <-sent, bridge.ErrDeviceLost)

@@ -225,6 +225,9 @@ func sized[T any](_ *T, size uint32) syscall.Errno {
 	return 0
 }
 
+// fakeVersion is the version of the module; the rest of its field is zero.
+const fakeVersion = "1.2.3-fake"
+
 func (f *fakeFile) info(i *uapi.Info) syscall.Errno {
 	if errno := sized(i, i.Size); errno != 0 {
 		return errno
@@ -249,6 +252,7 @@ func (f *fakeFile) info(i *uapi.Info) syscall.Errno {
 		MaxOperations: uint32(f.module.maxOps), MaxTransfer: d.MaxTransfer, MemlockLimit: limit,
 		MemlockUsed: f.pinned,
 	}
+	copy(i.Driver[:], fakeVersion)
 	return 0
 }
 
@@ -263,7 +267,7 @@ func (f *fakeFile) health(h *uapi.Health) syscall.Errno {
 		Size: h.Size, Beat: beat.Beat, AgeNS: uint64(beat.Age), Diagnostic: uint32(beat.Diagnostic),
 		Processes: uint32(beat.Processes), Messages: beat.Messages, Bytes: beat.Bytes,
 		DeviceDropped: beat.Dropped, Parked: beat.Parked, Interrupts: s.Wakeups, Doorbells: s.Doorbells,
-		Dropped: s.Dropped, Faults: s.Faults, Resets: s.Resets, Lists: s.Lists, Repeated: s.Repeated,
+		Spurious: s.Spurious, Dropped: s.Dropped, Faults: s.Faults, Resets: s.Resets, Lists: s.Lists, Repeated: s.Repeated,
 	}
 	switch {
 	case errors.Is(err, bridge.ErrFault):

@@ -186,9 +186,22 @@ func (s *statsRecord) fields() []field {
 	return []field{
 		{"channels", fmt.Sprintf("%d open, %d calls wait, %d transfers under way", s.OpenChannels, s.BlockedCalls, s.transfers()), plainTint},
 		{"doorbells", fmt.Sprintf("%d to the device, %d from it, %d of them in vain", s.Doorbells, s.Wakeups, s.Spurious), plainTint},
+		{"rings", s.rings(), plainTint},
 		{"rounds", fmt.Sprintf("%d gather lists sent, %d repeated", s.Lists, s.Repeated), plainTint},
 		{"trouble", fmt.Sprintf("%d stale messages dropped, %d times a ring was full, %d faults, %d resets", s.Dropped, s.Full, s.Faults, s.Resets), plainTint},
 	}
+}
+
+// rings says how full the fullest rings are.
+func (s *statsRecord) rings() string {
+	if len(s.Mailboxes) == 0 {
+		return "-"
+	}
+	h2d, d2h, slots := int32(0), int32(0), int32(0)
+	for _, b := range s.Mailboxes {
+		h2d, d2h, slots = max(h2d, b.UsedH2D), max(d2h, b.UsedD2H), max(slots, b.Slots)
+	}
+	return fmt.Sprintf("the fullest to the device %d, from it %d of %d slots", h2d, d2h, slots)
 }
 
 // healthFields describes heartbeat and diagnostic word.

@@ -103,12 +103,21 @@ type statsRecord struct {
 	OpenChannels int32  `json:"open_channels" doc:"channels open now, the application's included"`
 	BlockedCalls int32  `json:"blocked_calls" doc:"calls that wait now, those of the control channel too"`
 	Wakeups      uint64 `json:"wakeups" doc:"doorbells from the device"`
-	Spurious     uint64 `json:"spurious_wakeups" doc:"doorbells from the device that found nothing to take; 0 where a driver serves them"`
-	Full         uint64 `json:"full" doc:"messages and offers that found no room in their ring"`
+	Spurious     uint64 `json:"spurious_wakeups" doc:"doorbells from the device that found nothing to take"`
+	Full         uint64 `json:"full" doc:"messages and offers that found no room in their ring; 0 where a driver does not tell"`
 	Doorbells    uint64 `json:"doorbells" doc:"doorbells to the device"`
 	Dropped      uint64 `json:"dropped" doc:"messages from the device that were stale"`
 	Faults       uint64 `json:"faults" doc:"times the device was latched as faulty"`
 	Resets       uint64 `json:"resets" doc:"times it was reset"`
+
+	Mailboxes []mailboxRecord `json:"mailboxes" doc:"the rings, by mailbox; empty once the device is lost, and where they are a driver's own"`
+}
+
+// mailboxRecord says how full the two rings of a mailbox are.
+type mailboxRecord struct {
+	Slots   int32 `json:"slots" doc:"slots of each ring"`
+	UsedH2D int32 `json:"used_h2d" doc:"slots that the host may not write now, of the ring to the device"`
+	UsedD2H int32 `json:"used_d2h" doc:"slots that the device may not write now, of the ring to the host"`
 }
 
 // channelRecord is the host's end of a channel.
@@ -200,12 +209,16 @@ func statsOf(s *nfcommsv1.DeviceStats) *statsRecord {
 	if s == nil {
 		return nil
 	}
-	return &statsRecord{
-		trafficRecord: trafficOf(s.GetChannels()),
-		OpenChannels:  s.GetOpenChannels(), BlockedCalls: s.GetBlockedCalls(),
+	r := &statsRecord{
+		trafficRecord: trafficOf(s.GetChannels()), Mailboxes: []mailboxRecord{},
+		OpenChannels: s.GetOpenChannels(), BlockedCalls: s.GetBlockedCalls(),
 		Wakeups: s.GetWakeups(), Spurious: s.GetSpuriousWakeups(), Full: s.GetFull(), Doorbells: s.GetDoorbells(), Dropped: s.GetDropped(),
 		Faults: s.GetFaults(), Resets: s.GetResets(),
 	}
+	for _, b := range s.GetMailboxes() {
+		r.Mailboxes = append(r.Mailboxes, mailboxRecord{Slots: b.GetSlots(), UsedH2D: b.GetUsedH2D(), UsedD2H: b.GetUsedD2H()})
+	}
+	return r
 }
 
 func channelOf(c *nfcommsv1.Channel) channelRecord {

@@ -129,6 +129,7 @@ var varying = []struct {
 	{regexp.MustCompile(`heartbeat: +\d+, `), "heartbeat: BEAT, "},
 	{regexp.MustCompile(`\d+ to the device, \d+ from it, \d+ of`), "N to the device, N from it, N of"},
 	{regexp.MustCompile(` +(none|DURATION)( |$)`), " $1$2"},
+	{regexp.MustCompile(`device \d+, from it \d+ of \d+ slots`), "device N, from it N of N slots"},
 	{regexp.MustCompile(`\d+ processes, \d+ messages taken`), "N processes, N messages taken"},
 	{regexp.MustCompile(` +HEARTBEAT`), " HEARTBEAT"},
 	{regexp.MustCompile(` +VERSION +ABI`), " VERSION ABI"},

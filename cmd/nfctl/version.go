@@ -37,6 +37,7 @@ type buildRecord struct {
 type firmwareRecord struct {
 	Device   string `json:"device" doc:"name of the device"`
 	Driver   string `json:"driver" doc:"back end; empty if the device was never open, and then there is no ABI either"`
+	Module   string `json:"driver_version" doc:"version of the kernel module that drives it; empty where there is none"`
 	ABIMajor int32  `json:"abi_major" doc:"ABI of its firmware, major"`
 	ABIMinor int32  `json:"abi_minor" doc:"ABI of its firmware, minor"`
 }
@@ -82,7 +83,7 @@ func (r *versionRecord) ask(ctx context.Context, c *control.Client) error {
 	}
 	for _, d := range v.GetDevices() {
 		r.Devices = append(r.Devices, firmwareRecord{
-			Device: deviceID(d.GetName()), Driver: d.GetDriver(), ABIMajor: d.GetAbiMajor(), ABIMinor: d.GetAbiMinor(),
+			Device: deviceID(d.GetName()), Driver: d.GetDriver(), Module: d.GetDriverVersion(), ABIMajor: d.GetAbiMajor(), ABIMinor: d.GetAbiMinor(),
 		})
 	}
 	return nil
@@ -122,7 +123,7 @@ func (r versionRecord) table(p *printer) {
 		rows = append(rows, r.Server.row("server"))
 	}
 	for _, d := range r.Devices {
-		rows = append(rows, versionRow{"firmware " + d.Device, "-", abiText(d.Driver, d.ABIMajor, d.ABIMinor), "driver " + orDash(d.Driver)})
+		rows = append(rows, versionRow{"firmware " + d.Device, "-", abiText(d.Driver, d.ABIMajor, d.ABIMinor), strings.TrimSpace("driver " + orDash(d.Driver) + " " + d.Module)})
 	}
 	module := versionRow{"kernel module", "-", "-", "not loaded"}
 	if r.Module != nil {

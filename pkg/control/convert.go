@@ -55,7 +55,7 @@ func channelStats(c nfcomms.ChannelStats) *nfcommsv1.ChannelStats {
 }
 
 func deviceStats(s nfcomms.Stats) *nfcommsv1.DeviceStats {
-	return &nfcommsv1.DeviceStats{
+	m := &nfcommsv1.DeviceStats{
 		Channels:        channelStats(s.ChannelStats),
 		OpenChannels:    int32(s.Channels),
 		BlockedCalls:    int32(s.Blocked),
@@ -67,6 +67,12 @@ func deviceStats(s nfcomms.Stats) *nfcommsv1.DeviceStats {
 		SpuriousWakeups: s.Spurious,
 		Full:            s.Full,
 	}
+	for _, b := range s.Mailboxes {
+		m.Mailboxes = append(m.Mailboxes, &nfcommsv1.MailboxStats{
+			Slots: int32(b.Slots), UsedH2D: int32(b.Used[abi.H2D]), UsedD2H: int32(b.Used[abi.D2H]),
+		})
+	}
+	return m
 }
 
 func failureOf(err error) *nfcommsv1.Failure {

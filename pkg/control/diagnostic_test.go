@@ -1,11 +1,13 @@
 package control_test
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -38,6 +40,74 @@ func TestDiagnostics(t *testing.T) {
 	}
 	require.NotNil(t, r.Stats)
 	require.Eventually(t, func() bool { return diagnostics(t, c).Heartbeat.Beat > r.Heartbeat.Beat }, time.Minute, time.Millisecond)
+}
+
+// number fills every number below v, each with another, from next on.
+func number(v reflect.Value, next *int64) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			number(v.Field(i), next)
+		}
+	case reflect.Array, reflect.Slice:
+		for i := range v.Len() {
+			number(v.Index(i), next)
+		}
+	case reflect.Int, reflect.Int64:
+		*next++
+		v.SetInt(*next)
+	case reflect.Uint64:
+		*next++
+		v.SetUint(uint64(*next))
+	}
+}
+
+// numbers collects the numbers of a message, each of which must be set.
+func numbers(t *testing.T, m protoreflect.Message, found map[int64]string) {
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		require.True(t, m.Has(f), "%s is not filled in", f.FullName())
+		switch v := m.Get(f); {
+		case f.IsList():
+			for i := range v.List().Len() {
+				numbers(t, v.List().Get(i).Message(), found)
+			}
+		case f.Message() != nil:
+			numbers(t, v.Message(), found)
+		case f.Kind() == protoreflect.Uint64Kind:
+			found[int64(v.Uint())] += string(f.FullName())
+		default:
+			found[v.Int()] += string(f.FullName())
+		}
+	}
+}
+
+// TestStatsAreCarried: what a device counts is what a client reads, number by
+// number, but for the profile, which is the metrics' own, and the heartbeat's age,
+// which GetDiagnostics has.
+func TestStatsAreCarried(t *testing.T) {
+	c, dev := serveFlaky(t, quick)
+	stats := bridge.Stats{Mailboxes: make([]bridge.MailboxStats, 2)}
+	next := int64(1000)
+	number(reflect.ValueOf(&stats).Elem(), &next)
+	stats.Age, stats.Profile = 7*time.Second, new(bridge.Profile)
+	dev.set(func(f *flaky) { f.stats, f.version = &stats, "1.2.3" })
+
+	found := make(map[int64]string)
+	d := getDevice(t, c, nic0)
+	numbers(t, d.Stats.ProtoReflect(), found)
+	require.Len(t, found, int(next)-1000-1, "all but the age: %v", found)
+	require.EqualValues(t, stats.Waiting[abi.D2H], d.Stats.Channels.WaitingD2H)
+	require.EqualValues(t, stats.InFlight[abi.H2D], d.Stats.Channels.InFlightH2D)
+	require.Equal(t, stats.Indirect[abi.D2H].Bytes, d.Stats.Channels.IndirectD2H.Bytes)
+	require.EqualValues(t, stats.Mailboxes[1].Used[abi.D2H], d.Stats.Mailboxes[1].UsedD2H)
+	require.Equal(t, stats.Full, d.Stats.Full)
+	require.Equal(t, stats.Spurious, d.Stats.SpuriousWakeups)
+	require.Equal(t, stats.Age, diagnostics(t, c).HeartbeatAge.AsDuration())
+	v, err := c.Versions.GetVersion(background(t), &nfcommsv1.GetVersionRequest{})
+	require.NoError(t, err)
+	require.Equal(t, "1.2.3", v.Devices[0].DriverVersion)
 }
 
 // TestDegraded: a word with a sick part degrades the device, which serves on.

@@ -20,6 +20,8 @@ type flaky struct {
 	lost      error // of every probe
 	subscribe error
 	reset     error
+	stats     *bridge.Stats
+	version   string
 }
 
 // flakies are the open flaky devices by path.
@@ -77,6 +79,23 @@ func (f *flaky) Health() (bridge.Health, error) {
 		h.Diagnostic = f.word
 	}
 	return h, err
+}
+
+func (f *flaky) Stats() bridge.Stats {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stats != nil {
+		return *f.stats
+	}
+	return f.Device.Stats()
+}
+
+func (f *flaky) Info() bridge.Info {
+	i := f.Device.Info()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i.DriverVersion = f.version
+	return i
 }
 
 func (f *flaky) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel, error) {

@@ -23,7 +23,9 @@ type remote struct {
 }
 
 // ended picks channels without calls whose process is gone.
-func ended(_ nfcomms.Target, r *remote) bool { return r.calls == 0 && r.over[abi.H2D] && r.over[abi.D2H] }
+func ended(_ nfcomms.Target, r *remote) bool {
+	return r.calls == 0 && r.over[abi.H2D] && r.over[abi.D2H]
+}
 
 // quiet picks channels without calls.
 func quiet(_ nfcomms.Target, r *remote) bool { return r.calls == 0 }

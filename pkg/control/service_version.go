@@ -54,6 +54,7 @@ func (v versionService) GetVersion(context.Context, *nfcommsv1.GetVersionRequest
 		m := &nfcommsv1.DeviceVersion{Name: d.name()}
 		if dev := d.opened(); dev != nil {
 			info := dev.Info()
+			m.DriverVersion = text(info.DriverVersion)
 			m.Driver, m.AbiMajor, m.AbiMinor = info.Driver, int32(info.Major), int32(info.Minor)
 		}
 		resp.Devices = append(resp.Devices, m)

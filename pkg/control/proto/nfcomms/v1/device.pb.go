@@ -396,11 +396,14 @@ type DeviceStats struct {
 	Faults uint64 `protobuf:"varint,7,opt,name=faults,proto3" json:"faults,omitempty"`
 	// Times it was reset.
 	Resets uint64 `protobuf:"varint,8,opt,name=resets,proto3" json:"resets,omitempty"`
-	// Doorbells from the device that found nothing to take. Zero where a driver
-	// serves the doorbell.
+	// Doorbells from the device that found nothing to take.
 	SpuriousWakeups uint64 `protobuf:"varint,9,opt,name=spurious_wakeups,json=spuriousWakeups,proto3" json:"spurious_wakeups,omitempty"`
-	// Messages and offers that found no room in their ring.
-	Full          uint64 `protobuf:"varint,10,opt,name=full,proto3" json:"full,omitempty"`
+	// Messages and offers that found no room in their ring. Zero where a driver
+	// does not tell.
+	Full uint64 `protobuf:"varint,10,opt,name=full,proto3" json:"full,omitempty"`
+	// The rings, by mailbox. Empty once the device is lost, and where they are a
+	// driver's own.
+	Mailboxes     []*MailboxStats `protobuf:"bytes,11,rep,name=mailboxes,proto3" json:"mailboxes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -505,6 +508,77 @@ func (x *DeviceStats) GetFull() uint64 {
 	return 0
 }
 
+func (x *DeviceStats) GetMailboxes() []*MailboxStats {
+	if x != nil {
+		return x.Mailboxes
+	}
+	return nil
+}
+
+// MailboxStats describes the two rings of a mailbox as they are now.
+type MailboxStats struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Slots of each ring.
+	Slots int32 `protobuf:"varint,1,opt,name=slots,proto3" json:"slots,omitempty"`
+	// Slots that the host may not write now, of the ring to the device.
+	UsedH2D int32 `protobuf:"varint,2,opt,name=used_h2d,json=usedH2d,proto3" json:"used_h2d,omitempty"`
+	// Slots that the device may not write now, of the ring to the host.
+	UsedD2H       int32 `protobuf:"varint,3,opt,name=used_d2h,json=usedD2h,proto3" json:"used_d2h,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MailboxStats) Reset() {
+	*x = MailboxStats{}
+	mi := &file_nfcomms_v1_device_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MailboxStats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MailboxStats) ProtoMessage() {}
+
+func (x *MailboxStats) ProtoReflect() protoreflect.Message {
+	mi := &file_nfcomms_v1_device_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MailboxStats.ProtoReflect.Descriptor instead.
+func (*MailboxStats) Descriptor() ([]byte, []int) {
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *MailboxStats) GetSlots() int32 {
+	if x != nil {
+		return x.Slots
+	}
+	return 0
+}
+
+func (x *MailboxStats) GetUsedH2D() int32 {
+	if x != nil {
+		return x.UsedH2D
+	}
+	return 0
+}
+
+func (x *MailboxStats) GetUsedD2H() int32 {
+	if x != nil {
+		return x.UsedD2H
+	}
+	return 0
+}
+
 // ListDevicesRequest asks for one page of devices.
 type ListDevicesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -518,7 +592,7 @@ type ListDevicesRequest struct {
 
 func (x *ListDevicesRequest) Reset() {
 	*x = ListDevicesRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[3]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -530,7 +604,7 @@ func (x *ListDevicesRequest) String() string {
 func (*ListDevicesRequest) ProtoMessage() {}
 
 func (x *ListDevicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[3]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -543,7 +617,7 @@ func (x *ListDevicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDevicesRequest.ProtoReflect.Descriptor instead.
 func (*ListDevicesRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{3}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListDevicesRequest) GetPageSize() int32 {
@@ -573,7 +647,7 @@ type ListDevicesResponse struct {
 
 func (x *ListDevicesResponse) Reset() {
 	*x = ListDevicesResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[4]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -585,7 +659,7 @@ func (x *ListDevicesResponse) String() string {
 func (*ListDevicesResponse) ProtoMessage() {}
 
 func (x *ListDevicesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[4]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -598,7 +672,7 @@ func (x *ListDevicesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDevicesResponse.ProtoReflect.Descriptor instead.
 func (*ListDevicesResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{4}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListDevicesResponse) GetDevices() []*Device {
@@ -626,7 +700,7 @@ type GetDeviceRequest struct {
 
 func (x *GetDeviceRequest) Reset() {
 	*x = GetDeviceRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[5]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -638,7 +712,7 @@ func (x *GetDeviceRequest) String() string {
 func (*GetDeviceRequest) ProtoMessage() {}
 
 func (x *GetDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[5]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -651,7 +725,7 @@ func (x *GetDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeviceRequest.ProtoReflect.Descriptor instead.
 func (*GetDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{5}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetDeviceRequest) GetName() string {
@@ -672,7 +746,7 @@ type GetDeviceResponse struct {
 
 func (x *GetDeviceResponse) Reset() {
 	*x = GetDeviceResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[6]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -684,7 +758,7 @@ func (x *GetDeviceResponse) String() string {
 func (*GetDeviceResponse) ProtoMessage() {}
 
 func (x *GetDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[6]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -697,7 +771,7 @@ func (x *GetDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeviceResponse.ProtoReflect.Descriptor instead.
 func (*GetDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{6}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetDeviceResponse) GetDevice() *Device {
@@ -718,7 +792,7 @@ type WatchDevicesRequest struct {
 
 func (x *WatchDevicesRequest) Reset() {
 	*x = WatchDevicesRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[7]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +804,7 @@ func (x *WatchDevicesRequest) String() string {
 func (*WatchDevicesRequest) ProtoMessage() {}
 
 func (x *WatchDevicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[7]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +817,7 @@ func (x *WatchDevicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDevicesRequest.ProtoReflect.Descriptor instead.
 func (*WatchDevicesRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{7}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *WatchDevicesRequest) GetResumeToken() string {
@@ -770,7 +844,7 @@ type WatchDevicesResponse struct {
 
 func (x *WatchDevicesResponse) Reset() {
 	*x = WatchDevicesResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[8]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -782,7 +856,7 @@ func (x *WatchDevicesResponse) String() string {
 func (*WatchDevicesResponse) ProtoMessage() {}
 
 func (x *WatchDevicesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[8]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -795,7 +869,7 @@ func (x *WatchDevicesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDevicesResponse.ProtoReflect.Descriptor instead.
 func (*WatchDevicesResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{8}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *WatchDevicesResponse) GetChange() Change {
@@ -837,7 +911,7 @@ type ResetDeviceRequest struct {
 
 func (x *ResetDeviceRequest) Reset() {
 	*x = ResetDeviceRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[9]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -849,7 +923,7 @@ func (x *ResetDeviceRequest) String() string {
 func (*ResetDeviceRequest) ProtoMessage() {}
 
 func (x *ResetDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[9]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -862,7 +936,7 @@ func (x *ResetDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetDeviceRequest.ProtoReflect.Descriptor instead.
 func (*ResetDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{9}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ResetDeviceRequest) GetName() string {
@@ -883,7 +957,7 @@ type ResetDeviceResponse struct {
 
 func (x *ResetDeviceResponse) Reset() {
 	*x = ResetDeviceResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[10]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -895,7 +969,7 @@ func (x *ResetDeviceResponse) String() string {
 func (*ResetDeviceResponse) ProtoMessage() {}
 
 func (x *ResetDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[10]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -908,7 +982,7 @@ func (x *ResetDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetDeviceResponse.ProtoReflect.Descriptor instead.
 func (*ResetDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{10}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ResetDeviceResponse) GetDevice() *Device {
@@ -931,7 +1005,7 @@ type DrainDeviceRequest struct {
 
 func (x *DrainDeviceRequest) Reset() {
 	*x = DrainDeviceRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[11]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -943,7 +1017,7 @@ func (x *DrainDeviceRequest) String() string {
 func (*DrainDeviceRequest) ProtoMessage() {}
 
 func (x *DrainDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[11]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -956,7 +1030,7 @@ func (x *DrainDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainDeviceRequest.ProtoReflect.Descriptor instead.
 func (*DrainDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{11}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DrainDeviceRequest) GetName() string {
@@ -992,7 +1066,7 @@ type DrainDeviceResponse struct {
 
 func (x *DrainDeviceResponse) Reset() {
 	*x = DrainDeviceResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[12]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1004,7 +1078,7 @@ func (x *DrainDeviceResponse) String() string {
 func (*DrainDeviceResponse) ProtoMessage() {}
 
 func (x *DrainDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[12]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1017,7 +1091,7 @@ func (x *DrainDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainDeviceResponse.ProtoReflect.Descriptor instead.
 func (*DrainDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{12}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DrainDeviceResponse) GetDevice() *Device {
@@ -1059,7 +1133,7 @@ type ResumeDeviceRequest struct {
 
 func (x *ResumeDeviceRequest) Reset() {
 	*x = ResumeDeviceRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[13]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1071,7 +1145,7 @@ func (x *ResumeDeviceRequest) String() string {
 func (*ResumeDeviceRequest) ProtoMessage() {}
 
 func (x *ResumeDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[13]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1084,7 +1158,7 @@ func (x *ResumeDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeDeviceRequest.ProtoReflect.Descriptor instead.
 func (*ResumeDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{13}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ResumeDeviceRequest) GetName() string {
@@ -1105,7 +1179,7 @@ type ResumeDeviceResponse struct {
 
 func (x *ResumeDeviceResponse) Reset() {
 	*x = ResumeDeviceResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[14]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1117,7 +1191,7 @@ func (x *ResumeDeviceResponse) String() string {
 func (*ResumeDeviceResponse) ProtoMessage() {}
 
 func (x *ResumeDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[14]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1130,7 +1204,7 @@ func (x *ResumeDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeDeviceResponse.ProtoReflect.Descriptor instead.
 func (*ResumeDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{14}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ResumeDeviceResponse) GetDevice() *Device {
@@ -1156,7 +1230,7 @@ type LoadProgramRequest struct {
 
 func (x *LoadProgramRequest) Reset() {
 	*x = LoadProgramRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[15]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1168,7 +1242,7 @@ func (x *LoadProgramRequest) String() string {
 func (*LoadProgramRequest) ProtoMessage() {}
 
 func (x *LoadProgramRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[15]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1181,7 +1255,7 @@ func (x *LoadProgramRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadProgramRequest.ProtoReflect.Descriptor instead.
 func (*LoadProgramRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{15}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *LoadProgramRequest) GetPart() isLoadProgramRequest_Part {
@@ -1240,7 +1314,7 @@ type LoadProgramHeader struct {
 
 func (x *LoadProgramHeader) Reset() {
 	*x = LoadProgramHeader{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[16]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1252,7 +1326,7 @@ func (x *LoadProgramHeader) String() string {
 func (*LoadProgramHeader) ProtoMessage() {}
 
 func (x *LoadProgramHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[16]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1265,7 +1339,7 @@ func (x *LoadProgramHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadProgramHeader.ProtoReflect.Descriptor instead.
 func (*LoadProgramHeader) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{16}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *LoadProgramHeader) GetParent() string {
@@ -1296,7 +1370,7 @@ type LoadProgramResponse struct {
 
 func (x *LoadProgramResponse) Reset() {
 	*x = LoadProgramResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[17]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1308,7 +1382,7 @@ func (x *LoadProgramResponse) String() string {
 func (*LoadProgramResponse) ProtoMessage() {}
 
 func (x *LoadProgramResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[17]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1321,7 +1395,7 @@ func (x *LoadProgramResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadProgramResponse.ProtoReflect.Descriptor instead.
 func (*LoadProgramResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{17}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *LoadProgramResponse) GetReceivedBytes() uint64 {
@@ -1349,7 +1423,7 @@ type Program struct {
 
 func (x *Program) Reset() {
 	*x = Program{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[18]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1361,7 +1435,7 @@ func (x *Program) String() string {
 func (*Program) ProtoMessage() {}
 
 func (x *Program) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[18]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1374,7 +1448,7 @@ func (x *Program) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Program.ProtoReflect.Descriptor instead.
 func (*Program) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{18}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Program) GetName() string {
@@ -1401,7 +1475,7 @@ type Process struct {
 
 func (x *Process) Reset() {
 	*x = Process{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[19]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1413,7 +1487,7 @@ func (x *Process) String() string {
 func (*Process) ProtoMessage() {}
 
 func (x *Process) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[19]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1426,7 +1500,7 @@ func (x *Process) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Process.ProtoReflect.Descriptor instead.
 func (*Process) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{19}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Process) GetName() string {
@@ -1474,7 +1548,7 @@ type StartProgramRequest struct {
 
 func (x *StartProgramRequest) Reset() {
 	*x = StartProgramRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[20]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1560,7 @@ func (x *StartProgramRequest) String() string {
 func (*StartProgramRequest) ProtoMessage() {}
 
 func (x *StartProgramRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[20]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1573,7 @@ func (x *StartProgramRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartProgramRequest.ProtoReflect.Descriptor instead.
 func (*StartProgramRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{20}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StartProgramRequest) GetName() string {
@@ -1541,7 +1615,7 @@ type StartProgramResponse struct {
 
 func (x *StartProgramResponse) Reset() {
 	*x = StartProgramResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[21]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1553,7 +1627,7 @@ func (x *StartProgramResponse) String() string {
 func (*StartProgramResponse) ProtoMessage() {}
 
 func (x *StartProgramResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[21]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1566,7 +1640,7 @@ func (x *StartProgramResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartProgramResponse.ProtoReflect.Descriptor instead.
 func (*StartProgramResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{21}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StartProgramResponse) GetProcess() *Process {
@@ -1587,7 +1661,7 @@ type StopProgramRequest struct {
 
 func (x *StopProgramRequest) Reset() {
 	*x = StopProgramRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[22]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1599,7 +1673,7 @@ func (x *StopProgramRequest) String() string {
 func (*StopProgramRequest) ProtoMessage() {}
 
 func (x *StopProgramRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[22]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1612,7 +1686,7 @@ func (x *StopProgramRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopProgramRequest.ProtoReflect.Descriptor instead.
 func (*StopProgramRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{22}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *StopProgramRequest) GetName() string {
@@ -1631,7 +1705,7 @@ type StopProgramResponse struct {
 
 func (x *StopProgramResponse) Reset() {
 	*x = StopProgramResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[23]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1643,7 +1717,7 @@ func (x *StopProgramResponse) String() string {
 func (*StopProgramResponse) ProtoMessage() {}
 
 func (x *StopProgramResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[23]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1656,7 +1730,7 @@ func (x *StopProgramResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopProgramResponse.ProtoReflect.Descriptor instead.
 func (*StopProgramResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{23}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{24}
 }
 
 // ListProgramsRequest asks for one page of programs.
@@ -1674,7 +1748,7 @@ type ListProgramsRequest struct {
 
 func (x *ListProgramsRequest) Reset() {
 	*x = ListProgramsRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[24]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1686,7 +1760,7 @@ func (x *ListProgramsRequest) String() string {
 func (*ListProgramsRequest) ProtoMessage() {}
 
 func (x *ListProgramsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[24]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1699,7 +1773,7 @@ func (x *ListProgramsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProgramsRequest.ProtoReflect.Descriptor instead.
 func (*ListProgramsRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{24}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListProgramsRequest) GetParent() string {
@@ -1736,7 +1810,7 @@ type ListProgramsResponse struct {
 
 func (x *ListProgramsResponse) Reset() {
 	*x = ListProgramsResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[25]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1748,7 +1822,7 @@ func (x *ListProgramsResponse) String() string {
 func (*ListProgramsResponse) ProtoMessage() {}
 
 func (x *ListProgramsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[25]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1761,7 +1835,7 @@ func (x *ListProgramsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProgramsResponse.ProtoReflect.Descriptor instead.
 func (*ListProgramsResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{25}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListProgramsResponse) GetPrograms() []*Program {
@@ -1820,7 +1894,7 @@ const file_nfcomms_v1_device_proto_rawDesc = "" +
 	"\x12max_transfer_bytes\x18\t \x01(\x04R\x10maxTransferBytes\x12H\n" +
 	"\x12heartbeat_interval\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\x12\x19\n" +
-	"\bcan_load\x18\v \x01(\bR\acanLoad\"\xce\x02\n" +
+	"\bcan_load\x18\v \x01(\bR\acanLoad\"\x86\x03\n" +
 	"\vDeviceStats\x124\n" +
 	"\bchannels\x18\x01 \x01(\v2\x18.nfcomms.v1.ChannelStatsR\bchannels\x12#\n" +
 	"\ropen_channels\x18\x02 \x01(\x05R\fopenChannels\x12#\n" +
@@ -1832,7 +1906,12 @@ const file_nfcomms_v1_device_proto_rawDesc = "" +
 	"\x06resets\x18\b \x01(\x04R\x06resets\x12)\n" +
 	"\x10spurious_wakeups\x18\t \x01(\x04R\x0fspuriousWakeups\x12\x12\n" +
 	"\x04full\x18\n" +
-	" \x01(\x04R\x04full\"P\n" +
+	" \x01(\x04R\x04full\x126\n" +
+	"\tmailboxes\x18\v \x03(\v2\x18.nfcomms.v1.MailboxStatsR\tmailboxes\"Z\n" +
+	"\fMailboxStats\x12\x14\n" +
+	"\x05slots\x18\x01 \x01(\x05R\x05slots\x12\x19\n" +
+	"\bused_h2d\x18\x02 \x01(\x05R\ausedH2d\x12\x19\n" +
+	"\bused_d2h\x18\x03 \x01(\x05R\ausedD2h\"P\n" +
 	"\x12ListDevicesRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
@@ -1928,86 +2007,88 @@ func file_nfcomms_v1_device_proto_rawDescGZIP() []byte {
 }
 
 var file_nfcomms_v1_device_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_nfcomms_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_nfcomms_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_nfcomms_v1_device_proto_goTypes = []any{
 	(Device_State)(0),             // 0: nfcomms.v1.Device.State
 	(*Device)(nil),                // 1: nfcomms.v1.Device
 	(*Shape)(nil),                 // 2: nfcomms.v1.Shape
 	(*DeviceStats)(nil),           // 3: nfcomms.v1.DeviceStats
-	(*ListDevicesRequest)(nil),    // 4: nfcomms.v1.ListDevicesRequest
-	(*ListDevicesResponse)(nil),   // 5: nfcomms.v1.ListDevicesResponse
-	(*GetDeviceRequest)(nil),      // 6: nfcomms.v1.GetDeviceRequest
-	(*GetDeviceResponse)(nil),     // 7: nfcomms.v1.GetDeviceResponse
-	(*WatchDevicesRequest)(nil),   // 8: nfcomms.v1.WatchDevicesRequest
-	(*WatchDevicesResponse)(nil),  // 9: nfcomms.v1.WatchDevicesResponse
-	(*ResetDeviceRequest)(nil),    // 10: nfcomms.v1.ResetDeviceRequest
-	(*ResetDeviceResponse)(nil),   // 11: nfcomms.v1.ResetDeviceResponse
-	(*DrainDeviceRequest)(nil),    // 12: nfcomms.v1.DrainDeviceRequest
-	(*DrainDeviceResponse)(nil),   // 13: nfcomms.v1.DrainDeviceResponse
-	(*ResumeDeviceRequest)(nil),   // 14: nfcomms.v1.ResumeDeviceRequest
-	(*ResumeDeviceResponse)(nil),  // 15: nfcomms.v1.ResumeDeviceResponse
-	(*LoadProgramRequest)(nil),    // 16: nfcomms.v1.LoadProgramRequest
-	(*LoadProgramHeader)(nil),     // 17: nfcomms.v1.LoadProgramHeader
-	(*LoadProgramResponse)(nil),   // 18: nfcomms.v1.LoadProgramResponse
-	(*Program)(nil),               // 19: nfcomms.v1.Program
-	(*Process)(nil),               // 20: nfcomms.v1.Process
-	(*StartProgramRequest)(nil),   // 21: nfcomms.v1.StartProgramRequest
-	(*StartProgramResponse)(nil),  // 22: nfcomms.v1.StartProgramResponse
-	(*StopProgramRequest)(nil),    // 23: nfcomms.v1.StopProgramRequest
-	(*StopProgramResponse)(nil),   // 24: nfcomms.v1.StopProgramResponse
-	(*ListProgramsRequest)(nil),   // 25: nfcomms.v1.ListProgramsRequest
-	(*ListProgramsResponse)(nil),  // 26: nfcomms.v1.ListProgramsResponse
-	(*Failure)(nil),               // 27: nfcomms.v1.Failure
-	(*timestamppb.Timestamp)(nil), // 28: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 29: google.protobuf.Duration
-	(*ChannelStats)(nil),          // 30: nfcomms.v1.ChannelStats
-	(Change)(0),                   // 31: nfcomms.v1.Change
+	(*MailboxStats)(nil),          // 4: nfcomms.v1.MailboxStats
+	(*ListDevicesRequest)(nil),    // 5: nfcomms.v1.ListDevicesRequest
+	(*ListDevicesResponse)(nil),   // 6: nfcomms.v1.ListDevicesResponse
+	(*GetDeviceRequest)(nil),      // 7: nfcomms.v1.GetDeviceRequest
+	(*GetDeviceResponse)(nil),     // 8: nfcomms.v1.GetDeviceResponse
+	(*WatchDevicesRequest)(nil),   // 9: nfcomms.v1.WatchDevicesRequest
+	(*WatchDevicesResponse)(nil),  // 10: nfcomms.v1.WatchDevicesResponse
+	(*ResetDeviceRequest)(nil),    // 11: nfcomms.v1.ResetDeviceRequest
+	(*ResetDeviceResponse)(nil),   // 12: nfcomms.v1.ResetDeviceResponse
+	(*DrainDeviceRequest)(nil),    // 13: nfcomms.v1.DrainDeviceRequest
+	(*DrainDeviceResponse)(nil),   // 14: nfcomms.v1.DrainDeviceResponse
+	(*ResumeDeviceRequest)(nil),   // 15: nfcomms.v1.ResumeDeviceRequest
+	(*ResumeDeviceResponse)(nil),  // 16: nfcomms.v1.ResumeDeviceResponse
+	(*LoadProgramRequest)(nil),    // 17: nfcomms.v1.LoadProgramRequest
+	(*LoadProgramHeader)(nil),     // 18: nfcomms.v1.LoadProgramHeader
+	(*LoadProgramResponse)(nil),   // 19: nfcomms.v1.LoadProgramResponse
+	(*Program)(nil),               // 20: nfcomms.v1.Program
+	(*Process)(nil),               // 21: nfcomms.v1.Process
+	(*StartProgramRequest)(nil),   // 22: nfcomms.v1.StartProgramRequest
+	(*StartProgramResponse)(nil),  // 23: nfcomms.v1.StartProgramResponse
+	(*StopProgramRequest)(nil),    // 24: nfcomms.v1.StopProgramRequest
+	(*StopProgramResponse)(nil),   // 25: nfcomms.v1.StopProgramResponse
+	(*ListProgramsRequest)(nil),   // 26: nfcomms.v1.ListProgramsRequest
+	(*ListProgramsResponse)(nil),  // 27: nfcomms.v1.ListProgramsResponse
+	(*Failure)(nil),               // 28: nfcomms.v1.Failure
+	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
+	(*ChannelStats)(nil),          // 31: nfcomms.v1.ChannelStats
+	(Change)(0),                   // 32: nfcomms.v1.Change
 }
 var file_nfcomms_v1_device_proto_depIdxs = []int32{
 	0,  // 0: nfcomms.v1.Device.state:type_name -> nfcomms.v1.Device.State
-	27, // 1: nfcomms.v1.Device.failure:type_name -> nfcomms.v1.Failure
-	28, // 2: nfcomms.v1.Device.state_time:type_name -> google.protobuf.Timestamp
+	28, // 1: nfcomms.v1.Device.failure:type_name -> nfcomms.v1.Failure
+	29, // 2: nfcomms.v1.Device.state_time:type_name -> google.protobuf.Timestamp
 	2,  // 3: nfcomms.v1.Device.shape:type_name -> nfcomms.v1.Shape
 	3,  // 4: nfcomms.v1.Device.stats:type_name -> nfcomms.v1.DeviceStats
-	29, // 5: nfcomms.v1.Shape.heartbeat_interval:type_name -> google.protobuf.Duration
-	30, // 6: nfcomms.v1.DeviceStats.channels:type_name -> nfcomms.v1.ChannelStats
-	1,  // 7: nfcomms.v1.ListDevicesResponse.devices:type_name -> nfcomms.v1.Device
-	1,  // 8: nfcomms.v1.GetDeviceResponse.device:type_name -> nfcomms.v1.Device
-	31, // 9: nfcomms.v1.WatchDevicesResponse.change:type_name -> nfcomms.v1.Change
-	1,  // 10: nfcomms.v1.WatchDevicesResponse.device:type_name -> nfcomms.v1.Device
-	1,  // 11: nfcomms.v1.ResetDeviceResponse.device:type_name -> nfcomms.v1.Device
-	29, // 12: nfcomms.v1.DrainDeviceRequest.timeout:type_name -> google.protobuf.Duration
-	1,  // 13: nfcomms.v1.DrainDeviceResponse.device:type_name -> nfcomms.v1.Device
-	1,  // 14: nfcomms.v1.ResumeDeviceResponse.device:type_name -> nfcomms.v1.Device
-	17, // 15: nfcomms.v1.LoadProgramRequest.header:type_name -> nfcomms.v1.LoadProgramHeader
-	19, // 16: nfcomms.v1.LoadProgramResponse.program:type_name -> nfcomms.v1.Program
-	20, // 17: nfcomms.v1.StartProgramResponse.process:type_name -> nfcomms.v1.Process
-	19, // 18: nfcomms.v1.ListProgramsResponse.programs:type_name -> nfcomms.v1.Program
-	4,  // 19: nfcomms.v1.DeviceService.ListDevices:input_type -> nfcomms.v1.ListDevicesRequest
-	6,  // 20: nfcomms.v1.DeviceService.GetDevice:input_type -> nfcomms.v1.GetDeviceRequest
-	8,  // 21: nfcomms.v1.DeviceService.WatchDevices:input_type -> nfcomms.v1.WatchDevicesRequest
-	10, // 22: nfcomms.v1.DeviceService.ResetDevice:input_type -> nfcomms.v1.ResetDeviceRequest
-	12, // 23: nfcomms.v1.DeviceService.DrainDevice:input_type -> nfcomms.v1.DrainDeviceRequest
-	14, // 24: nfcomms.v1.DeviceService.ResumeDevice:input_type -> nfcomms.v1.ResumeDeviceRequest
-	16, // 25: nfcomms.v1.DeviceService.LoadProgram:input_type -> nfcomms.v1.LoadProgramRequest
-	21, // 26: nfcomms.v1.DeviceService.StartProgram:input_type -> nfcomms.v1.StartProgramRequest
-	23, // 27: nfcomms.v1.DeviceService.StopProgram:input_type -> nfcomms.v1.StopProgramRequest
-	25, // 28: nfcomms.v1.DeviceService.ListPrograms:input_type -> nfcomms.v1.ListProgramsRequest
-	5,  // 29: nfcomms.v1.DeviceService.ListDevices:output_type -> nfcomms.v1.ListDevicesResponse
-	7,  // 30: nfcomms.v1.DeviceService.GetDevice:output_type -> nfcomms.v1.GetDeviceResponse
-	9,  // 31: nfcomms.v1.DeviceService.WatchDevices:output_type -> nfcomms.v1.WatchDevicesResponse
-	11, // 32: nfcomms.v1.DeviceService.ResetDevice:output_type -> nfcomms.v1.ResetDeviceResponse
-	13, // 33: nfcomms.v1.DeviceService.DrainDevice:output_type -> nfcomms.v1.DrainDeviceResponse
-	15, // 34: nfcomms.v1.DeviceService.ResumeDevice:output_type -> nfcomms.v1.ResumeDeviceResponse
-	18, // 35: nfcomms.v1.DeviceService.LoadProgram:output_type -> nfcomms.v1.LoadProgramResponse
-	22, // 36: nfcomms.v1.DeviceService.StartProgram:output_type -> nfcomms.v1.StartProgramResponse
-	24, // 37: nfcomms.v1.DeviceService.StopProgram:output_type -> nfcomms.v1.StopProgramResponse
-	26, // 38: nfcomms.v1.DeviceService.ListPrograms:output_type -> nfcomms.v1.ListProgramsResponse
-	29, // [29:39] is the sub-list for method output_type
-	19, // [19:29] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	30, // 5: nfcomms.v1.Shape.heartbeat_interval:type_name -> google.protobuf.Duration
+	31, // 6: nfcomms.v1.DeviceStats.channels:type_name -> nfcomms.v1.ChannelStats
+	4,  // 7: nfcomms.v1.DeviceStats.mailboxes:type_name -> nfcomms.v1.MailboxStats
+	1,  // 8: nfcomms.v1.ListDevicesResponse.devices:type_name -> nfcomms.v1.Device
+	1,  // 9: nfcomms.v1.GetDeviceResponse.device:type_name -> nfcomms.v1.Device
+	32, // 10: nfcomms.v1.WatchDevicesResponse.change:type_name -> nfcomms.v1.Change
+	1,  // 11: nfcomms.v1.WatchDevicesResponse.device:type_name -> nfcomms.v1.Device
+	1,  // 12: nfcomms.v1.ResetDeviceResponse.device:type_name -> nfcomms.v1.Device
+	30, // 13: nfcomms.v1.DrainDeviceRequest.timeout:type_name -> google.protobuf.Duration
+	1,  // 14: nfcomms.v1.DrainDeviceResponse.device:type_name -> nfcomms.v1.Device
+	1,  // 15: nfcomms.v1.ResumeDeviceResponse.device:type_name -> nfcomms.v1.Device
+	18, // 16: nfcomms.v1.LoadProgramRequest.header:type_name -> nfcomms.v1.LoadProgramHeader
+	20, // 17: nfcomms.v1.LoadProgramResponse.program:type_name -> nfcomms.v1.Program
+	21, // 18: nfcomms.v1.StartProgramResponse.process:type_name -> nfcomms.v1.Process
+	20, // 19: nfcomms.v1.ListProgramsResponse.programs:type_name -> nfcomms.v1.Program
+	5,  // 20: nfcomms.v1.DeviceService.ListDevices:input_type -> nfcomms.v1.ListDevicesRequest
+	7,  // 21: nfcomms.v1.DeviceService.GetDevice:input_type -> nfcomms.v1.GetDeviceRequest
+	9,  // 22: nfcomms.v1.DeviceService.WatchDevices:input_type -> nfcomms.v1.WatchDevicesRequest
+	11, // 23: nfcomms.v1.DeviceService.ResetDevice:input_type -> nfcomms.v1.ResetDeviceRequest
+	13, // 24: nfcomms.v1.DeviceService.DrainDevice:input_type -> nfcomms.v1.DrainDeviceRequest
+	15, // 25: nfcomms.v1.DeviceService.ResumeDevice:input_type -> nfcomms.v1.ResumeDeviceRequest
+	17, // 26: nfcomms.v1.DeviceService.LoadProgram:input_type -> nfcomms.v1.LoadProgramRequest
+	22, // 27: nfcomms.v1.DeviceService.StartProgram:input_type -> nfcomms.v1.StartProgramRequest
+	24, // 28: nfcomms.v1.DeviceService.StopProgram:input_type -> nfcomms.v1.StopProgramRequest
+	26, // 29: nfcomms.v1.DeviceService.ListPrograms:input_type -> nfcomms.v1.ListProgramsRequest
+	6,  // 30: nfcomms.v1.DeviceService.ListDevices:output_type -> nfcomms.v1.ListDevicesResponse
+	8,  // 31: nfcomms.v1.DeviceService.GetDevice:output_type -> nfcomms.v1.GetDeviceResponse
+	10, // 32: nfcomms.v1.DeviceService.WatchDevices:output_type -> nfcomms.v1.WatchDevicesResponse
+	12, // 33: nfcomms.v1.DeviceService.ResetDevice:output_type -> nfcomms.v1.ResetDeviceResponse
+	14, // 34: nfcomms.v1.DeviceService.DrainDevice:output_type -> nfcomms.v1.DrainDeviceResponse
+	16, // 35: nfcomms.v1.DeviceService.ResumeDevice:output_type -> nfcomms.v1.ResumeDeviceResponse
+	19, // 36: nfcomms.v1.DeviceService.LoadProgram:output_type -> nfcomms.v1.LoadProgramResponse
+	23, // 37: nfcomms.v1.DeviceService.StartProgram:output_type -> nfcomms.v1.StartProgramResponse
+	25, // 38: nfcomms.v1.DeviceService.StopProgram:output_type -> nfcomms.v1.StopProgramResponse
+	27, // 39: nfcomms.v1.DeviceService.ListPrograms:output_type -> nfcomms.v1.ListProgramsResponse
+	30, // [30:40] is the sub-list for method output_type
+	20, // [20:30] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_nfcomms_v1_device_proto_init() }
@@ -2016,7 +2097,7 @@ func file_nfcomms_v1_device_proto_init() {
 		return
 	}
 	file_nfcomms_v1_types_proto_init()
-	file_nfcomms_v1_device_proto_msgTypes[15].OneofWrappers = []any{
+	file_nfcomms_v1_device_proto_msgTypes[16].OneofWrappers = []any{
 		(*LoadProgramRequest_Header)(nil),
 		(*LoadProgramRequest_Chunk)(nil),
 	}
@@ -2026,7 +2107,7 @@ func file_nfcomms_v1_device_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nfcomms_v1_device_proto_rawDesc), len(file_nfcomms_v1_device_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -90,7 +90,8 @@ func (Change) EnumDescriptor() ([]byte, []int) {
 // Failure says why something is out of use, as the error of a call would.
 type Failure struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The reason, equal to ErrorInfo.reason: "DEVICE_LOST", "FAULT".
+	// The reason, equal to ErrorInfo.reason: "DEVICE_LOST", "FAULT"; empty if none
+	// stands for it.
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	// One sentence for a person.
 	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`

@@ -168,7 +168,9 @@ type DeviceVersion struct {
 	// Version of the firmware's ABI, major.
 	AbiMajor int32 `protobuf:"varint,3,opt,name=abi_major,json=abiMajor,proto3" json:"abi_major,omitempty"`
 	// Version of the firmware's ABI, minor.
-	AbiMinor      int32 `protobuf:"varint,4,opt,name=abi_minor,json=abiMinor,proto3" json:"abi_minor,omitempty"`
+	AbiMinor int32 `protobuf:"varint,4,opt,name=abi_minor,json=abiMinor,proto3" json:"abi_minor,omitempty"`
+	// Version of the kernel module that drives it; empty where there is none.
+	DriverVersion string `protobuf:"bytes,5,opt,name=driver_version,json=driverVersion,proto3" json:"driver_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -231,6 +233,13 @@ func (x *DeviceVersion) GetAbiMinor() int32 {
 	return 0
 }
 
+func (x *DeviceVersion) GetDriverVersion() string {
+	if x != nil {
+		return x.DriverVersion
+	}
+	return ""
+}
+
 var File_nfcomms_v1_version_proto protoreflect.FileDescriptor
 
 const file_nfcomms_v1_version_proto_rawDesc = "" +
@@ -246,12 +255,13 @@ const file_nfcomms_v1_version_proto_rawDesc = "" +
 	"\tabi_major\x18\x04 \x01(\x05R\babiMajor\x12\x1b\n" +
 	"\tabi_minor\x18\x05 \x01(\x05R\babiMinor\x12\x18\n" +
 	"\aschemes\x18\x06 \x03(\tR\aschemes\x123\n" +
-	"\adevices\x18\a \x03(\v2\x19.nfcomms.v1.DeviceVersionR\adevices\"u\n" +
+	"\adevices\x18\a \x03(\v2\x19.nfcomms.v1.DeviceVersionR\adevices\"\x9c\x01\n" +
 	"\rDeviceVersion\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x1b\n" +
 	"\tabi_major\x18\x03 \x01(\x05R\babiMajor\x12\x1b\n" +
-	"\tabi_minor\x18\x04 \x01(\x05R\babiMinor2]\n" +
+	"\tabi_minor\x18\x04 \x01(\x05R\babiMinor\x12%\n" +
+	"\x0edriver_version\x18\x05 \x01(\tR\rdriverVersion2]\n" +
 	"\x0eVersionService\x12K\n" +
 	"\n" +
 	"GetVersion\x12\x1d.nfcomms.v1.GetVersionRequest\x1a\x1e.nfcomms.v1.GetVersionResponseBCZAgithub.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1;nfcommsv1b\x06proto3"
