@@ -229,7 +229,7 @@ static int start_services(struct nfc_device *dev)
 		if (rc)
 			return rc;
 	}
-	return 0;
+	return nfc_log_start(nfc_island_of(dev, NFC_TARGET_LOG));
 }
 
 int nfc_device_init(struct nfc_device *dev, const struct nfc_config *config,
@@ -259,8 +259,10 @@ int nfc_device_init(struct nfc_device *dev, const struct nfc_config *config,
 		rc = start_services(dev);
 	if (!rc)
 		rc = nfc_channel_open(nfc_island_of(dev, 0), &open);
-	if (rc)
+	if (rc) {
+		nfc_device_fini(dev);
 		return rc;
+	}
 	nfc_heartbeat(&dev->islands[0]);
 	write_hello(dev);
 	atomic_store_explicit((_Atomic nfc_le32 *)&dev->area->state,

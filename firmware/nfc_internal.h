@@ -335,6 +335,8 @@ struct nfc_start {
 
 /* nfc_service.c */
 extern const struct nfc_program nfc_services[];
+/* Start what gives kept log lines to the host; 0 or a negated status. */
+int nfc_log_start(struct nfc_island *island);
 /* program_*.c */
 extern const struct nfc_program nfc_programs[];
 /* nfc_api.c */

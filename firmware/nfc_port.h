@@ -101,7 +101,8 @@ uint64_t nfc_device_size(const struct nfc_config *config);
 
 /*
  * Build a device in zeroed memory of nfc_device_size() bytes and write its
- * HELLO. The port stays the caller's and must outlive the device.
+ * HELLO. The port stays the caller's and must outlive the device. After an
+ * error the device holds nothing of it.
  */
 int nfc_device_init(struct nfc_device *dev, const struct nfc_config *config,
 		    const struct nfc_port *port);

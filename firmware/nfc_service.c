@@ -343,12 +343,17 @@ static const struct nfc_program log_writer_program = { NFC_PROGRAM_ABI, 0,
 						       "log.writer",
 						       log_writer };
 
+int nfc_log_start(struct nfc_island *island)
+{
+	struct nfc_start writer = { .program = &log_writer_program };
+
+	return nfc_process_start(island, &writer);
+}
+
 static void log_main(struct nfc_process *self)
 {
 	struct nfc_channel *ch = nfc_channel_of(self, 0);
-	struct nfc_start writer = { .program = &log_writer_program };
 
-	nfc_process_start(self->island, &writer);
 	for (;;) {
 		char line[NFC_PAYLOAD_SIZE + 1] = { 0 };
 

@@ -27,6 +27,8 @@
 enum {
 	ENGINE_SPIN = 2000, /* empty looks before an engine sleeps */
 	JOIN_SECONDS = 1, /* how long threads may take to leave */
+	FOR_EVER = 1 << 30, /* seconds */
+	WAKE_NS = 10000000, /* between two calls to leave */
 	IMAGES = 64, /* programs loaded per device */
 };
 
@@ -207,12 +209,13 @@ static int port_stack_init(void *self, struct nfc_stack *s,
 	(void)self;
 	if (base == MAP_FAILED)
 		return NFC_ENOMEM;
-	if (mprotect(base + page, s->size, PROT_READ | PROT_WRITE)) {
-		munmap(base, s->size + (uint64_t)page);
-		return NFC_ENOMEM;
-	}
 	s->base = base + page; /* below it lies a guard page */
-	return port_switch_init(s, enter_fn, arg);
+	if (!mprotect(s->base, s->size, PROT_READ | PROT_WRITE) &&
+	    !port_switch_init(s, enter_fn, arg))
+		return 0;
+	munmap(base, s->size + (uint64_t)page);
+	s->base = NULL; /* a stack there is taken for one that works */
+	return NFC_ENOMEM;
 }
 
 static void port_stack_free(void *self, struct nfc_stack *s)
@@ -227,20 +230,21 @@ static void port_stack_free(void *self, struct nfc_stack *s)
 
 /* ---- programs from shared objects ---- */
 
-static void *open_image(const void *image, uint64_t size)
+static int open_image(const void *image, uint64_t size, void **handle)
 {
 	int fd = memfd_create("nfc-program", MFD_CLOEXEC);
+	int rc = NFC_ENOMEM;
 	char path[40];
-	void *handle = NULL;
 
 	if (fd < 0)
-		return NULL;
+		return rc;
 	if (write(fd, image, size) == (ssize_t)size) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		*handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		rc = *handle ? 0 : NFC_EINVAL;
 	}
 	close(fd);
-	return handle;
+	return rc;
 }
 
 static int check_table(const struct nfc_program *table)
@@ -269,12 +273,12 @@ static int port_load(void *self, const void *image, uint64_t size,
 		     const struct nfc_api *api, const struct nfc_program **table)
 {
 	struct life *life = self;
-	void *handle = open_image(image, size);
 	const struct nfc_api **slot;
-	int rc;
+	void *handle;
+	int rc = open_image(image, size, &handle);
 
-	if (!handle)
-		return -NFC_EINVAL;
+	if (rc)
+		return -rc;
 	*table = dlsym(handle, "nfc_program_table");
 	slot = dlsym(handle, "nfc_api");
 	rc = *table && slot ? check_table(*table) : NFC_EINVAL;
@@ -361,27 +365,52 @@ static int start_threads(struct life *life)
 	return 0;
 }
 
-/* True if it left in time; a program may keep its island for itself. */
-static bool join(pthread_t thread, const struct timespec *until)
+/*
+ * A thread about to sleep may miss one call, and a host may clear the word of an
+ * island that sleeps, or set it, without a ring: so this is said again.
+ */
+static void wake_all(struct life *life)
 {
-	return !pthread_timedjoin_np(thread, NULL, until);
+	struct nfc_area *area = life->port.area;
+
+	for (uint32_t i = 0; i < life->config.islands; i++) {
+		void *word = &area->island[i].word;
+
+		atomic_store((_Atomic uint64_t *)word, 0);
+		futex_wake(word);
+	}
+	atomic_store(&life->engine_word, 0);
+	futex_wake(&life->engine_word);
 }
 
-static bool stop_threads(struct life *life)
+/* True if it left in time; a program may keep its island for itself. */
+static bool join(struct life *life, pthread_t thread, uint64_t until_ns)
 {
-	struct timespec until;
+	struct timespec t;
+
+	do {
+		wake_all(life);
+		clock_gettime(CLOCK_REALTIME, &t);
+		t.tv_nsec += WAKE_NS;
+		t.tv_sec += t.tv_nsec / 1000000000;
+		t.tv_nsec %= 1000000000;
+		if (!pthread_timedjoin_np(thread, NULL, &t))
+			return true;
+	} while (port_now(life) < until_ns);
+	return false;
+}
+
+static bool stop_threads(struct life *life, uint64_t seconds)
+{
+	uint64_t until_ns = port_now(life) + seconds * 1000000000;
 	bool all = true;
 
 	nfc_device_halt(life->dev);
 	atomic_store(&life->stop_engines, 1);
-	atomic_store(&life->engine_word, 0);
-	futex_wake(&life->engine_word);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += JOIN_SECONDS;
 	for (uint32_t i = 0; i < life->threads; i++)
-		all &= join(life->thread[i], &until);
+		all &= join(life, life->thread[i], until_ns);
 	for (uint32_t i = 0; i < life->engines; i++)
-		all &= join(life->engine[i], &until);
+		all &= join(life, life->engine[i], until_ns);
 	return all;
 }
 
@@ -464,9 +493,10 @@ static int life_start(struct nfc_hosted *h)
 		return rc;
 	}
 	rc = start_threads(life);
-	if (rc) {
-		if (stop_threads(life))
-			life_free(life);
+	if (rc) { /* nothing but services runs: every thread leaves */
+		stop_threads(life, FOR_EVER);
+		nfc_device_fini(life->dev);
+		life_free(life);
 		return rc;
 	}
 	h->life = life;
@@ -484,7 +514,7 @@ static void life_fence(struct life *life)
 static bool life_end(struct life *life)
 {
 	life_fence(life);
-	if (!stop_threads(life))
+	if (!stop_threads(life, JOIN_SECONDS))
 		return false;
 	nfc_device_fini(life->dev);
 	life_free(life);
@@ -567,10 +597,13 @@ int nfc_hosted_open(const struct nfc_config *config,
 	return -rc;
 }
 
-/* A thread that stays behind keeps its area; the next life gets another. */
+/*
+ * A thread that stays behind keeps its area; the next life gets another, at a
+ * later restart if there is no memory for it now.
+ */
 static int new_area(struct nfc_hosted *h, bool gone)
 {
-	if (!gone)
+	if (!gone || !h->area)
 		return map_area(h);
 	return madvise(h->area, h->area_size, MADV_DONTNEED) ? NFC_ENOMEM : 0;
 }

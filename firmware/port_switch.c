@@ -5,7 +5,16 @@
  */
 #include "port_switch.h"
 
-#if defined(__x86_64__) || defined(__aarch64__)
+/* PORT_SWITCH_PORTABLE: test what other processors get. */
+#ifdef PORT_SWITCH_PORTABLE
+#define ASSEMBLY 0
+#elif defined(__x86_64__) || defined(__aarch64__)
+#define ASSEMBLY 1
+#else
+#define ASSEMBLY 0
+#endif
+
+#if ASSEMBLY
 
 void nfc_switch_stacks(void **from, void *to);
 void nfc_switch_enter(void);
@@ -22,7 +31,7 @@ void port_switch(struct nfc_stack *from, struct nfc_stack *to)
 
 #endif
 
-#if defined(__x86_64__)
+#if ASSEMBLY && defined(__x86_64__)
 
 __asm__(".text\n"
 	".globl nfc_switch_stacks\n"
@@ -72,7 +81,7 @@ int port_switch_init(struct nfc_stack *s, void (*enter)(void *arg), void *arg)
 	return 0;
 }
 
-#elif defined(__aarch64__)
+#elif ASSEMBLY && defined(__aarch64__)
 
 __asm__(".text\n"
 	".globl nfc_switch_stacks\n"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The rig's host: what a host mailbox manager says and hears. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,7 @@ void host_slot(struct rig *r, const struct nfc_slot *slot, uint32_t channel)
 	struct rig_box *box = &r->box[index];
 	struct nfc_slot *to = &h2d_ring(r, index)[box->tail % r->config.slots];
 	uint64_t phase = 1ull << NFC_HDR_PHASE_SHIFT;
+	struct nfc_slot copy;
 	struct nfc_line *park =
 		&area_of(r)->island[island_of(r, channel % r->config.channels)];
 
@@ -70,13 +72,15 @@ void host_slot(struct rig *r, const struct nfc_slot *slot, uint32_t channel)
 			return;
 		rig_step(r);
 	}
-	*to = *slot;
+	copy = *slot;
 	if (r->on_put)
-		r->on_put(r, to);
-	to->header &= ~phase;
-	to->header |= lap_phase(r, box->tail) << NFC_HDR_PHASE_SHIFT;
+		r->on_put(r, &copy);
+	copy.header &= ~phase;
+	copy.header |= lap_phase(r, box->tail) << NFC_HDR_PHASE_SHIFT;
+	memcpy(to->payload, copy.payload, sizeof(copy.payload));
+	atomic_store((_Atomic uint64_t *)&to->header, copy.header);
 	box->tail++;
-	park->word = 0;
+	atomic_store((_Atomic uint64_t *)&park->word, 0);
 }
 
 void host_put(struct rig *r, uint32_t channel, uint32_t type, uint64_t length,
@@ -234,16 +238,18 @@ void host_drain(struct rig *r)
 
 		for (;;) {
 			struct nfc_slot *s = &ring[box->head % r->config.slots];
+			uint64_t header = atomic_load(
+				(_Atomic uint64_t *)&s->header);
 
-			if (nfc_header_phase(s->header) !=
-			    lap_phase(r, box->head))
+			if (nfc_header_phase(header) != lap_phase(r, box->head))
 				break;
 			if (r->on_take)
 				r->on_take(r, s);
 			keep(r, s);
 			box->head++;
 		}
-		mailbox(r, i)->d2h_head.word = box->head;
+		atomic_store((_Atomic uint64_t *)&mailbox(r, i)->d2h_head.word,
+			     box->head);
 	}
 }
 
