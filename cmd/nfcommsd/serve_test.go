@@ -198,7 +198,7 @@ func TestNothingServes(t *testing.T) {
 	p.stop()
 }
 
-// TestLimits: too large a request, and headers beyond the bound.
+// TestLimits: too large a request.
 func TestLimits(t *testing.T) {
 	p := start(t, "--limits-message-bytes", "8192")
 	c := p.client()
