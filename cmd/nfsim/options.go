@@ -5,6 +5,8 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +26,8 @@ type options struct {
 	debug   bool
 	script  string
 	seed    uint64
+	pci     version // in place of the device's own
+	abi     version
 	shape   map[string]*string // options of the device, as in an address
 }
 
@@ -62,6 +66,8 @@ func (o *options) define(cmd *cobra.Command) {
 	f.BoolVar(&o.debug, "log-debug", false, "log debug messages, too")
 	f.StringVar(&o.script, "script", "", "break the rules as this plan says: KIND[@FIRST][+EVERY][:WHERE],… (see below)")
 	f.Uint64Var(&o.seed, "seed", 1, "what chance decides in a script comes from this")
+	f.Var(&o.pci, "pci-version", "version that the registers claim, to see a driver refuse it (1.0)")
+	f.Var(&o.abi, "abi-version", "version that the mailboxes claim, likewise (1.0)")
 	o.shape = make(map[string]*string)
 	for _, s := range shapeFlags {
 		o.shape[s.name] = f.String(s.name, "", "device: "+s.help)
@@ -70,6 +76,29 @@ func (o *options) define(cmd *cobra.Command) {
 	// The flag is there: it was defined above.
 	_ = cmd.RegisterFlagCompletionFunc("log-format", formats)
 }
+
+// version is a flag: MAJOR.MINOR, as a register has it.
+type version uint32
+
+func (v *version) Set(text string) error {
+	major, minor, _ := strings.Cut(text, ".")
+	high, err1 := strconv.ParseUint(major, 10, 16)
+	low, err2 := strconv.ParseUint(minor, 10, 16)
+	if err1 != nil || err2 != nil || high == 0 {
+		return fmt.Errorf("%q: want MAJOR.MINOR, from 1.0", text)
+	}
+	*v = version(high<<16 | low)
+	return nil
+}
+
+func (v *version) String() string {
+	if *v == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d", *v>>16, *v&0xffff)
+}
+
+func (v *version) Type() string { return "version" }
 
 // address returns the device's options in the form the bridge reads them.
 func (o *options) address() bridge.Address {

@@ -74,6 +74,7 @@ func newServer(o *options, log *slog.Logger, logFD int, die func()) (*server, er
 	}
 	s.device, err = device.New(device.Options{
 		AreaSize: settings.bar, Vectors: o.vectors, Map: !o.noMap, Boot: boot, Logger: log,
+		Version: uint32(o.pci), ABI: uint32(o.abi),
 	})
 	if err != nil {
 		return nil, usageError{err}

@@ -34,6 +34,9 @@ func TestBadInput(t *testing.T) {
 		{[]string{"--bar2", "much"}, "bar2=much: invalid argument: want a size like"},
 		{[]string{"--islands", "two"}, "islands=two: invalid argument: want a count like"},
 		{[]string{"--beat", "often"}, "beat=often: invalid argument: want a duration like"},
+		{[]string{"--pci-version", "2"}, `"2": want MAJOR.MINOR, from 1.0`},
+		{[]string{"--abi-version", "0.1"}, `"0.1": want MAJOR.MINOR, from 1.0`},
+		{[]string{"--abi-version", "65536.0"}, `"65536.0": want MAJOR.MINOR, from 1.0`},
 		{[]string{"--script", "wrong"}, `--script: fault "wrong": kind "wrong" is not one of`},
 		{[]string{"--script", "count@0"}, `"0": want a number from 1`},
 		{[]string{"--script", " , "}, "no fault in"},
@@ -87,6 +90,30 @@ func connect(t *testing.T, socket string) *vfioclient.Client {
 	require.NoError(t, c.Write32(pci.BarRegisters, pci.RegControl, pci.ControlReset))
 	require.NoError(t, c.MapDMA(0, 1<<20, 0, vfioclient.Readable, -1))
 	return c
+}
+
+// TestVersions: a device claims the versions it is told to.
+func TestVersions(t *testing.T) {
+	for _, c := range []struct {
+		args     []string
+		pci, abi uint32
+	}{
+		{nil, pci.Major<<16 | pci.Minor, abi.Major<<16 | abi.Minor},
+		{[]string{"--pci-version=2.0"}, 2 << 16, abi.Major<<16 | abi.Minor},
+		{[]string{"--abi-version=9.1"}, pci.Major<<16 | pci.Minor, 9<<16 | 1},
+	} {
+		socket := filepath.Join(t.TempDir(), "s")
+		p := start(t, append(c.args, "--vfio-user", socket)...)
+		client := connect(t, socket)
+		for register, want := range map[uint64]uint32{pci.RegVersion: c.pci, pci.RegABI: c.abi} {
+			got, err := client.Read32(pci.BarRegisters, register)
+			require.NoError(t, err)
+			require.Equal(t, want, got, "%v register %#x", c.args, register)
+		}
+		require.NoError(t, client.Close())
+		p.cancel()
+		require.Zero(t, <-p.code)
+	}
 }
 
 // TestServe serves two clients in turn, reports on both, and ends by a signal

@@ -48,6 +48,9 @@ type Options struct {
 	// Map offers the mailbox BAR for mapping. Otherwise the client reads and
 	// writes it by messages.
 	Map bool
+	// Version and ABI are what the registers of that name say, major in the
+	// upper half; 0: what this device is.
+	Version, ABI uint32
 	// Boot starts lives.
 	Boot Boot
 	// Logger takes what an operator may want to know.

@@ -3,6 +3,7 @@
 package device
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -46,9 +47,9 @@ func (d *Device) readRegister(at uint32) uint32 {
 	case pci.RegID:
 		return abi.Magic
 	case pci.RegVersion:
-		return pci.Major<<16 | pci.Minor
+		return cmp.Or(d.options.Version, pci.Major<<16|pci.Minor)
 	case pci.RegABI:
-		return abi.Major<<16 | abi.Minor
+		return cmp.Or(d.options.ABI, abi.Major<<16|abi.Minor)
 	case pci.RegCapabilities:
 		return pci.CapShape | pci.CapHoldoff | pci.CapWatchdog
 	case pci.RegStatus:
