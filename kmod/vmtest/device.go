@@ -31,6 +31,9 @@ func (b *boot) newDevice(i int, nfsim string) deviceSpec {
 		protocol = "--vhost-user"
 	}
 	d.command = append([]string{nfsim, protocol, d.socket, "--exit-when-disconnected", "--report", d.report}, b.job.device...)
+	if i < len(b.job.variants) {
+		d.command = append(d.command, b.job.variants[i]...)
+	}
 	if i < len(b.job.scripts) {
 		d.script = b.job.scripts[i]
 		d.command = append(d.command, "--script", d.script)

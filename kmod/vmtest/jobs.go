@@ -49,6 +49,7 @@ type job struct {
 	machine  vm.Machine // without QEMU, Kernel, Initrd and Devices
 	device   []string   // arguments of nfsim besides the socket; nil: no device, no module
 	devices  int        // how many of them; 0: 1
+	variants [][]string // more arguments of the i-th device
 	count    int        // the last argument of every program, if it is not 0
 	scripts  []string   // one more device for each: it breaks the rules so, and gets every program
 	params   string     // of the module
@@ -109,6 +110,7 @@ var programs = map[string]program{
 	"probe":    clientTest("probe"),
 	"show":     clientTest("show"),
 	"hostile":  clientTest("hostile"),
+	"unknown":  clientTest("unknown"),
 }
 
 // clientTest is a C program of kmod/vmtest/c, which talks to /dev/nfcomms0 by
@@ -152,6 +154,11 @@ var jobs = []job{
 		name: "hostile", group: "test", about: "devices that break the rules",
 		kernel: "release", machine: vm.Machine{IOMMU: true, Memory: 1024}, device: []string{}, programs: []string{"hostile"},
 		scripts: []string{"random+7", "count+5", "replay+5", "flip@20", "overreach+3", "wild+3", "irq-drop+3", "hang@30", "gone@30", "die@30"},
+	},
+	{
+		name: "unknown", group: "test", about: "devices of another version beside one that the driver knows",
+		kernel: "release", device: []string{}, devices: 3, variants: [][]string{nil, {"--pci-version=2.0"}, {"--abi-version=9.1"}},
+		programs: []string{"unknown"},
 	},
 	{
 		name: "backports", group: "test", about: "the current stable kernel",

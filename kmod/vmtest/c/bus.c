@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/klog.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -29,6 +30,19 @@ bool put(const char *path, const char *text)
 	if (!CHECK_EQ(error, 0))
 		printf("%s > %s: %s\n", text, path, strerror(error));
 	return !error;
+}
+
+bool log_says(const char *text)
+{
+	enum { READ_ALL = 3, SIZE = 1 << 20 };
+	char *log = calloc(1, SIZE);
+	bool found;
+
+	if (!CHECK(log && klogctl(READ_ALL, log, SIZE - 1) >= 0))
+		exit(1);
+	found = strstr(log, text);
+	free(log);
+	return found;
 }
 
 void find_device(char path[PATH_MAX])

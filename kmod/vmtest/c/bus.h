@@ -14,6 +14,9 @@ bool put(const char *path, const char *text);
 /* The same, for what may fail: 0 or errno. */
 int try_put(const char *path, const char *text);
 
+/* Does the kernel's log say this? */
+bool log_says(const char *text);
+
 /* The PCI device below the node, as /sys/devices/… */
 void find_device(char path[PATH_MAX]);
 /* The node comes with the device; devtmpfs makes it. */
