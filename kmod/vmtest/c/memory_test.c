@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bus.h"
 #include "rig.h"
 
 enum {
@@ -253,6 +254,8 @@ CASE(over_the_memlock_limit)
 	close(fresh());
 	status = wait_child(child(over_memlock, p));
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	/* What was asked for, the limit, and how to raise it. */
+	CHECK(log_says("a transfer of 16777216 bytes needs more pinned memory than RLIMIT_MEMLOCK allows, 32768 bytes: raise it (ulimit -l, LimitMEMLOCK=) or give CAP_IPC_LOCK"));
 	free_pages(p, BULK);
 	check_pins();
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
  * What the driver shows of itself: sysfs attributes, the state in debugfs while
- * operations wait in it, and the counters of the health.
+ * operations wait in it, tracepoints, and the counters of the health.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -43,6 +43,16 @@ static bool shows(const char *word)
 	return false;
 }
 
+/* Read an attribute of the class device. */
+static bool attribute(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/class/nfcomms/%s/%s", short_node(),
+		 name);
+	return get(path);
+}
+
 static void read_state(void)
 {
 	char path[128];
@@ -52,29 +62,38 @@ static void read_state(void)
 	CHECK(get(path));
 }
 
-/* Every attribute of the class device can be read, and ends its line. */
+/* Every attribute is there, and says what the ioctls say. */
 CASE(attributes)
 {
-	char folder[64], path[512];
-	struct dirent *e;
-	int count = 0;
-	DIR *d;
+	static const char *const counters[] = {
+		"interrupts", "spurious", "doorbells", "dropped", "faults",
+		"resets",     "pinned",	  "epoch",     "vectors",
+	};
+	struct nfcomms_info info = { .size = sizeof(info) };
+	int fd = fresh();
 
-	snprintf(folder, sizeof(folder), "/sys/class/nfcomms/%s", short_node());
-	d = opendir(folder);
-	REQUIRE(d);
-	while ((e = readdir(d))) {
-		if (e->d_type != DT_REG || !strcmp(e->d_name, "uevent"))
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
-		if (!CHECK(get(path)))
-			printf("%s\n", path);
-		else
-			CHECK_EQ(text[strlen(text) - 1], '\n');
-		count++;
-	}
-	closedir(d);
-	CHECK(count >= 3);
+	CHECK_EQ(control(fd, NFCOMMS_IOC_INFO, &info), 0);
+	const struct {
+		const char *name;
+		uint32_t value;
+	} same[] = {
+		{ "epoch", info.epoch },	 { "channels", info.channels },
+		{ "mailboxes", info.mailboxes }, { "islands", info.islands },
+		{ "slots", info.slots },	 { "window", info.window },
+		{ "vectors", info.vectors },	 { "pinned", 0 },
+		{ "faults", 0 },
+	};
+
+	CHECK(attribute("state") && !strcmp(text, "ready\n"));
+	for (size_t i = 0; i < sizeof(counters) / sizeof(*counters); i++)
+		CHECK(attribute(counters[i]) && text[strlen(text) - 1] == '\n');
+	for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++)
+		if (!CHECK(attribute(same[i].name)) ||
+		    !CHECK_EQ(strtoul(text, NULL, 10), same[i].value))
+			printf("%s\n", same[i].name);
+	CHECK(attribute("resets") && strtoul(text, NULL, 10) > 0);
+	CHECK(attribute("interrupts") && strtoul(text, NULL, 10) > 0);
+	close(fd);
 }
 
 CASE(state_with_operations_in_it)
@@ -101,6 +120,8 @@ CASE(state_with_operations_in_it)
 	shows("mailbox 0");
 	shows("moving");
 	shows("queued");
+	shows("armed");
+	shows("lists=0/1/");
 	shows("held");
 	close(fd);
 	free_pages(p, 1 << 20);
@@ -119,6 +140,54 @@ CASE(state_without_a_life)
 	shows("epoch ");
 	close(fd);
 	check_device();
+}
+
+#define TRACING "/sys/kernel/debug/tracing/"
+
+/* Opening it to be truncated empties it. */
+static void clear_trace(void)
+{
+	FILE *f = fopen(TRACING "trace", "w");
+
+	CHECK(f && !fclose(f));
+}
+
+/* What a client does shows in the events of the driver, and only while they are on. */
+CASE(tracepoints)
+{
+	static const char *const lines[] = {
+		"nfcomms_life: epoch=",
+		"nfcomms_slot_out: box=",
+		"nfcomms_slot_in: box=",
+		"nfcomms_irq: vector=",
+		"nfcomms_submit: op=",
+		"opcode=5 channel=",
+		"nfcomms_pin: op=",
+		"nfcomms_complete: op=",
+		"opcode=5 status=0 error=0",
+	};
+	uint8_t *p = pages(1 << 16, 1);
+	struct nfcomms_op op;
+	uint32_t ch;
+	int fd;
+
+	CHECK(!access(TRACING "events/nfcomms/nfcomms_fault/format", R_OK));
+	clear_trace();
+	put(TRACING "events/nfcomms/enable", "1");
+	fd = fresh();
+	ch = program(fd, "sink");
+	op = transfer(NFCOMMS_OP_SEND_IND, ch, p, 1 << 16);
+	CHECK_EQ(outcome(fd, &op), NFC_OK);
+	close(fd);
+	put(TRACING "events/nfcomms/enable", "0");
+	CHECK(get(TRACING "trace"));
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
+		shows(lines[i]);
+	clear_trace();
+	check_device();
+	CHECK(get(TRACING "trace"));
+	CHECK(!strstr(text, "nfcomms_submit"));
+	free_pages(p, 1 << 16);
 }
 
 CASE(health_counts)

@@ -127,19 +127,52 @@ CASE(pointers_to_nowhere)
 	teardown(&b);
 }
 
+/* The structure can be read, and the answer not be written. */
+static int to_read_only(int fd, unsigned long request, const void *in,
+			size_t size)
+{
+	uint8_t *p = pages(NFC_PAGE_SIZE, 0);
+	int error;
+
+	memcpy(p, in, size);
+	mprotect(p, NFC_PAGE_SIZE, PROT_READ);
+	error = control(fd, request, p);
+	free_pages(p, NFC_PAGE_SIZE);
+	return error;
+}
+
 CASE(results_to_read_only_memory)
 {
 	struct bench b = setup();
-	uint8_t *p = pages(NFC_PAGE_SIZE, 0);
+	struct nfcomms_op op = message(b.ch, "x", 1);
+	struct nfcomms_op receive = operation(NFCOMMS_OP_RECEIVE, b.ch);
+	struct nfcomms_info info = { .size = sizeof(info) };
+	struct nfcomms_health health = { .size = sizeof(health) };
+	struct nfcomms_channel channel = { .size = sizeof(channel),
+					   .channel = b.ch };
+	struct nfcomms_submit submit = { .size = sizeof(submit),
+					 .count = 1,
+					 .op_size = sizeof(op),
+					 .ops = (uintptr_t)&op };
+	struct nfcomms_call call = { .size = sizeof(call), .op = op };
+	struct nfcomms_completion c;
 
-	*(uint32_t *)p = sizeof(struct nfcomms_info);
-	mprotect(p, NFC_PAGE_SIZE, PROT_READ);
-	CHECK_EQ(control(b.fd, NFCOMMS_IOC_INFO, p), EFAULT);
-	mprotect(p, NFC_PAGE_SIZE, PROT_READ | PROT_WRITE);
-	*(uint32_t *)p = sizeof(struct nfcomms_health);
-	mprotect(p, NFC_PAGE_SIZE, PROT_READ);
-	CHECK_EQ(control(b.fd, NFCOMMS_IOC_HEALTH, p), EFAULT);
-	free_pages(p, NFC_PAGE_SIZE);
+	CHECK_EQ(to_read_only(b.fd, NFCOMMS_IOC_INFO, &info, sizeof(info)),
+		 EFAULT);
+	CHECK_EQ(to_read_only(b.fd, NFCOMMS_IOC_HEALTH, &health, sizeof(health)),
+		 EFAULT);
+	CHECK_EQ(to_read_only(b.fd, NFCOMMS_IOC_CHANNEL, &channel,
+			      sizeof(channel)),
+		 EFAULT);
+	/* These were taken before anybody could tell. */
+	receive.length = NFCOMMS_PAYLOAD_SIZE;
+	CHECK_EQ(to_read_only(b.fd, NFCOMMS_IOC_CALL, &call, sizeof(call)),
+		 EFAULT);
+	CHECK_EQ(outcome(b.fd, &receive), NFC_OK);
+	CHECK_EQ(to_read_only(b.fd, NFCOMMS_IOC_SUBMIT, &submit, sizeof(submit)),
+		 EFAULT);
+	CHECK(reap(b.fd, &c) && c.status == NFC_OK);
+	CHECK_EQ(outcome(b.fd, &receive), NFC_OK);
 	teardown(&b);
 }
 
@@ -188,6 +221,57 @@ CASE(wrong_submits)
 	teardown(&b);
 }
 
+/* Operations of a later user: fine while what we do not know is zero. */
+CASE(larger_operations)
+{
+	struct bench b = setup();
+	struct {
+		struct nfcomms_op op;
+		uint64_t later;
+	} larger = { .op = message(b.ch, "x", 1) };
+	struct nfcomms_submit s = { .size = sizeof(s),
+				    .count = 1,
+				    .op_size = sizeof(larger),
+				    .ops = (uintptr_t)&larger };
+	struct nfcomms_op receive = operation(NFCOMMS_OP_RECEIVE, b.ch);
+	struct nfcomms_completion c;
+
+	larger.later = 1ull << 63;
+	CHECK_EQ(control(b.fd, NFCOMMS_IOC_SUBMIT, &s), E2BIG);
+	larger.later = 0;
+	CHECK_EQ(control(b.fd, NFCOMMS_IOC_SUBMIT, &s), 0);
+	CHECK(reap(b.fd, &c) && c.status == NFC_OK);
+	receive.length = NFCOMMS_PAYLOAD_SIZE;
+	CHECK_EQ(outcome(b.fd, &receive), NFC_OK);
+	teardown(&b);
+}
+
+/* The second of two operations lies where nothing is. */
+CASE(operations_that_leave_memory)
+{
+	struct bench b = setup();
+	uint8_t *p = pages(2 * NFC_PAGE_SIZE, 0);
+	uint8_t *at = p + NFC_PAGE_SIZE - sizeof(struct nfcomms_op);
+	struct nfcomms_op op = message(b.ch, "x", 1);
+	struct nfcomms_op receive = operation(NFCOMMS_OP_RECEIVE, b.ch);
+	struct nfcomms_submit s = { .size = sizeof(s),
+				    .count = 2,
+				    .op_size = sizeof(op),
+				    .ops = (uintptr_t)at };
+	struct nfcomms_completion c;
+
+	memcpy(at, &op, sizeof(op));
+	mprotect(p + NFC_PAGE_SIZE, NFC_PAGE_SIZE, PROT_NONE);
+	CHECK_EQ(control(b.fd, NFCOMMS_IOC_SUBMIT, &s), 0);
+	CHECK_EQ(s.accepted, 1);
+	CHECK_EQ(s.error, EFAULT);
+	CHECK(reap(b.fd, &c) && c.status == NFC_OK);
+	receive.length = NFCOMMS_PAYLOAD_SIZE;
+	CHECK_EQ(outcome(b.fd, &receive), NFC_OK);
+	free_pages(p, 2 * NFC_PAGE_SIZE);
+	teardown(&b);
+}
+
 CASE(wrong_calls_and_cancels)
 {
 	struct bench b = setup();
@@ -201,8 +285,11 @@ CASE(wrong_calls_and_cancels)
 	cancel.flags = 1;
 	CHECK_EQ(control(b.fd, NFCOMMS_IOC_CANCEL, &cancel), EINVAL);
 	cancel.flags = 0;
-	cancel.rsvd[1] = 1;
-	CHECK_EQ(control(b.fd, NFCOMMS_IOC_CANCEL, &cancel), EINVAL);
+	for (int k = 0; k < 2; k++) {
+		cancel.rsvd[k] = 1ull << 63;
+		CHECK_EQ(control(b.fd, NFCOMMS_IOC_CANCEL, &cancel), EINVAL);
+		cancel.rsvd[k] = 0;
+	}
 	teardown(&b);
 }
 
@@ -210,7 +297,9 @@ static const struct flaw channel_flaws[] = {
 	{ "no channel", FIELD(nfcomms_channel, channel), 0, ENOENT },
 	{ "another's channel", FIELD(nfcomms_channel, channel), 12345, ENOENT },
 	{ "negative channel", FIELD(nfcomms_channel, channel), ~0u, ENOENT },
+	{ "first reserved", FIELD(nfcomms_channel, rsvd[0]), 1, EINVAL },
 	{ "reserved", FIELD(nfcomms_channel, rsvd[2]), 1, EINVAL },
+	{ "last reserved", FIELD(nfcomms_channel, rsvd[3]), 1, EINVAL },
 };
 
 CASE(wrong_channels)
@@ -231,13 +320,23 @@ CASE(wrong_channels)
 
 static const struct flaw reset_flaws[] = {
 	{ "flags", FIELD(nfcomms_reset, flags), 1, EINVAL },
-	{ "reserved", FIELD(nfcomms_reset, rsvd[3]), 1, EINVAL },
-	{ "too many channels", FIELD(nfcomms_reset, channels), ~0u, EINVAL },
+	{ "first reserved", FIELD(nfcomms_reset, rsvd[0]), 1, EINVAL },
+	{ "last reserved", FIELD(nfcomms_reset, rsvd[3]), 1, EINVAL },
+	{ "all channels", FIELD(nfcomms_reset, channels), ~0u, EINVAL },
+	{ "too many channels", FIELD(nfcomms_reset, channels),
+	  NFC_CHANNELS_MAX + 1, EINVAL },
 	{ "too many mailboxes", FIELD(nfcomms_reset, mailboxes), 65, EINVAL },
 	{ "too many islands", FIELD(nfcomms_reset, islands), 17, EINVAL },
+	{ "too few slots", FIELD(nfcomms_reset, slots), NFC_SLOTS_MIN / 2,
+	  EINVAL },
 	{ "odd slots", FIELD(nfcomms_reset, slots), 100, EINVAL },
-	{ "too many slots", FIELD(nfcomms_reset, slots), 1 << 20, EINVAL },
+	{ "too many slots", FIELD(nfcomms_reset, slots), 2 * NFC_SLOTS_MAX,
+	  EINVAL },
 	{ "odd window", FIELD(nfcomms_reset, window), 3, EINVAL },
+	{ "a window too large", FIELD(nfcomms_reset, window),
+	  2 * NFC_WINDOW_MAX, EINVAL },
+	{ "more memory than a register holds", FIELD(nfcomms_reset, emem),
+	  1ull << 44, EINVAL },
 };
 
 /* A refused shape leaves the device in the life it has. */
@@ -276,6 +375,16 @@ CASE(reset_needs_privilege)
 	struct bench b = setup();
 
 	CHECK_EQ(wait_child(child(reset_as_nobody, &b.fd)), 0);
+	teardown(&b);
+}
+
+/* The ioctl of a structure of another size is refused as by its size. */
+CASE(sizes_of_resets)
+{
+	struct bench b = setup();
+	struct nfcomms_reset r = { .size = sizeof(r), .flags = 1 };
+
+	check_sizes(b.fd, "RESET", NFCOMMS_IOC_RESET, &r, sizeof(r));
 	teardown(&b);
 }
 
@@ -413,6 +522,11 @@ CASE(messages_over_56_bytes)
 	check_refused(&b, "SEND", "2^64-1 bytes", &op, EINVAL);
 	op.opcode = NFCOMMS_OP_RECEIVE;
 	check_refused(&b, "RECEIVE", "2^64-1 bytes", &op, EINVAL);
+	op.length = NFCOMMS_PAYLOAD_SIZE + 1;
+	check_refused(&b, "RECEIVE", "57 bytes", &op, EINVAL);
+	op = message(b.ch, "xy", 2);
+	op.length = 1;
+	check_refused(&b, "SEND", "a byte behind its length", &op, EINVAL);
 	teardown(&b);
 }
 
@@ -429,6 +543,7 @@ CASE(control_requests)
 {
 	struct bench b = setup();
 	struct nfc_control c = { .op = 0 };
+	struct nfcomms_op op;
 
 	wrong_control(&b, "no request", &c);
 	c.op = 7;
@@ -442,8 +557,15 @@ CASE(control_requests)
 	wrong_control(&b, "a status", &c);
 	c = (struct nfc_control){ .op = NFC_CONTROL_MEMORY, .request = 1 };
 	wrong_control(&b, "a request number", &c);
-	c = (struct nfc_control){ .op = NFC_CONTROL_LOAD, .a = 100 };
+	c = (struct nfc_control){ .op = NFC_CONTROL_LOAD };
+	wrong_control(&b, "an image of no bytes", &c);
+	c.a = 100;
 	wrong_control(&b, "an image of another length", &c);
+	op = operation(NFCOMMS_OP_CONTROL, 0);
+	op.address = (uintptr_t)somewhere;
+	op.length = sizeof(somewhere);
+	memcpy(op.payload, &c, sizeof(c));
+	check_refused(&b, "CONTROL", "an image of another length", &op, EINVAL);
 	teardown(&b);
 }
 
