@@ -15,6 +15,7 @@ type op struct {
 	index  uint32 // in the table, for ever
 	use    uint32 // counts uses: a completion of an older one is none of ours
 	flying bool   // the completion is still to come; guarded by the table
+	late   bool   // nobody reads completions any more: it must not be submitted
 
 	raw    uapi.Op
 	submit uapi.Submit // for one that is not submitted with others
@@ -50,6 +51,7 @@ type table struct {
 	mu   sync.Mutex
 	all  []*op
 	free []*op
+	over bool // no completion is read any more
 }
 
 // get returns an op for a new use. Its completion goes to arm if that is not
@@ -66,6 +68,7 @@ func (t *table) get(opcode, flags uint16, channel uint32, arm *half) *op {
 	}
 	o.use++
 	o.flying = true
+	o.late = t.over
 	o.arm = arm
 	t.mu.Unlock()
 	o.raw = uapi.Op{
@@ -100,10 +103,11 @@ func (t *table) land(userData uint64) *op {
 	return o
 }
 
-// landAll returns every op that waits.
+// landAll returns every op that waits. Those to come are late.
 func (t *table) landAll() []*op {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.over = true
 	var list []*op
 	for _, o := range t.all {
 		if o.flying {

@@ -11,6 +11,9 @@ import (
 // batchMax is the number of operations that one submission takes.
 const batchMax = 256
 
+// withdrawals is how often the end of an operation is asked for.
+const withdrawals = 4
+
 // kernel is an open device node: the module, or what plays it in a test.
 type kernel interface {
 	// ioctl makes one call. It retries what a signal interrupted.
@@ -48,6 +51,10 @@ func (s *submitter) init(k kernel, t *table) {
 // put submits an operation that holds no memory, and returns when the module
 // has it, or it has failed.
 func (s *submitter) put(o *op) {
+	if o.late {
+		s.refuse(o, syscall.ENODEV)
+		return
+	}
 	s.mu.Lock()
 	s.queue = append(s.queue, o)
 	s.queued++
@@ -84,6 +91,10 @@ func (s *submitter) flush() {
 // alone submits an operation by itself: one that holds memory may take long,
 // because its pages are pinned, and others must not wait for that.
 func (s *submitter) alone(o *op) {
+	if o.late {
+		s.refuse(o, syscall.ENODEV)
+		return
+	}
 	if _, errno := s.submit(&o.submit, &o.raw, 1); errno != 0 {
 		s.refuse(o, errno)
 	}
@@ -114,8 +125,14 @@ func (s *submitter) refuse(o *op, errno syscall.Errno) {
 }
 
 // withdraw asks for the end of an operation. Its completion tells how it ended;
-// without the operation there is one already.
+// without the operation there is one already. The module may be unable to read
+// the request; the caller waits for the end, so it is asked again.
 func (s *submitter) withdraw(o *op) {
 	o.cancel = uapi.Cancel{Size: uint32(unsafe.Sizeof(o.cancel)), UserData: o.raw.UserData}
-	_ = s.k.ioctl(uapi.IOCCancel, unsafe.Pointer(&o.cancel))
+	for range withdrawals {
+		switch s.k.ioctl(uapi.IOCCancel, unsafe.Pointer(&o.cancel)) {
+		case 0, syscall.ENOENT, syscall.ENODEV, syscall.EBADF:
+			return
+		}
+	}
 }
