@@ -248,6 +248,26 @@ func TestNoServer(t *testing.T) {
 	require.ErrorContains(t, err, "transport security")
 }
 
+// TestDocumentListsEvents holds the table of events to the protos.
+func TestDocumentListsEvents(t *testing.T) {
+	text, err := os.ReadFile("../../docs/control.md")
+	require.NoError(t, err)
+	row := regexp.MustCompile("(?m)^\\| `(TYPE_[A-Z_]+)` \\| ([A-Z]+) \\| \\S")
+	rows := make(map[string]string)
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		rows[m[1]] = m[2]
+	}
+	for number, name := range nfcommsv1.Event_Type_name {
+		severity, there := rows[name]
+		require.Equal(t, number != 0, there, name)
+		if there {
+			require.Contains(t, nfcommsv1.Event_Severity_value, "SEVERITY_"+severity)
+		}
+		delete(rows, name)
+	}
+	require.Empty(t, rows, "documented, but not there")
+}
+
 // TestDocumentListsErrors holds the table of docs/control.md to the code.
 func TestDocumentListsErrors(t *testing.T) {
 	text, err := os.ReadFile("../../docs/control.md")
