@@ -301,3 +301,42 @@ func TestDrainWaitsForTheApplication(t *testing.T) {
 	resume()
 	require.ErrorIs(t, <-drained, nfcomms.ErrAborted)
 }
+
+// TestEventsOfALife: what becomes of a device and its channels is told, in order,
+// and stays told when the device is gone.
+func TestEventsOfALife(t *testing.T) {
+	srv, c := serveSim(t, quick)
+	openChannel(t, c, loopback)
+	_, err := c.Channels.CloseChannel(background(t), &nfcommsv1.CloseChannelRequest{Name: loopback})
+	require.NoError(t, err)
+	require.NoError(t, srv.Remove("nic0"))
+	unopened.Store(t.Name(), nfcomms.ErrNoMemory)
+	require.NoError(t, srv.Open(background(t), "bad", "flaky:"+t.Name()))
+	const info, bad = nfcommsv1.Event_SEVERITY_INFO, nfcommsv1.Event_SEVERITY_ERROR
+	want := []struct {
+		kind     nfcommsv1.Event_Type
+		severity nfcommsv1.Event_Severity
+		resource string
+	}{
+		{nfcommsv1.Event_TYPE_DEVICE_ADDED, info, nic0},
+		{nfcommsv1.Event_TYPE_STATE_CHANGED, info, nic0}, // opening
+		{nfcommsv1.Event_TYPE_STATE_CHANGED, info, nic0}, // ready
+		{nfcommsv1.Event_TYPE_CHANNEL_OPENED, info, loopback},
+		{nfcommsv1.Event_TYPE_CHANNEL_CLOSED, info, loopback},
+		{nfcommsv1.Event_TYPE_DEVICE_REMOVED, info, nic0},
+		{nfcommsv1.Event_TYPE_DEVICE_ADDED, info, "devices/bad"},
+		{nfcommsv1.Event_TYPE_STATE_CHANGED, info, "devices/bad"},
+		{nfcommsv1.Event_TYPE_OPEN_FAILED, bad, "devices/bad"},
+		{nfcommsv1.Event_TYPE_STATE_CHANGED, bad, "devices/bad"}, // failed
+	}
+	r, err := c.Events.ListEvents(background(t), &nfcommsv1.ListEventsRequest{Parent: control.AllDevices})
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(r.Events), len(want)) // the device is tried again
+	for i, w := range want {
+		e := r.Events[i]
+		require.Equal(t, w.kind, e.Type, "event %d: %v", i, e)
+		require.Equal(t, w.severity, e.Severity, "event %d: %v", i, e)
+		require.Equal(t, w.resource, e.Resource, "event %d: %v", i, e)
+		require.Equal(t, w.severity == bad, e.Failure.GetReason() == "NO_MEMORY", "event %d: %v", i, e)
+	}
+}

@@ -236,6 +236,19 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
+// TestStartedTellsTargets: later only the event tells which process has a target.
+func TestStartedTellsTargets(t *testing.T) {
+	_, c := serveSim(t, quick)
+	for first, want := range map[uint32]string{300: "started: hold at target 300", 400: "started: hold at targets 400 to 402"} {
+		_, err := c.Devices.StartProgram(background(t), &nfcommsv1.StartProgramRequest{
+			Name: "devices/nic0/programs/hold", FirstTarget: first, Targets: first / 400 * 3})
+		require.NoError(t, err)
+		r, err := c.Events.ListEvents(background(t), &nfcommsv1.ListEventsRequest{Parent: nic0})
+		require.NoError(t, err)
+		require.Equal(t, want, r.Events[len(r.Events)-1].Message)
+	}
+}
+
 // TestLoadFailsHere: what goes wrong at the client's end of an upload.
 func TestLoadFailsHere(t *testing.T) {
 	_, c := serveSim(t, quick)

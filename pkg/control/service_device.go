@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -175,10 +176,19 @@ func (v deviceService) StartProgram(ctx context.Context, req *nfcommsv1.StartPro
 		return nil, err
 	}
 	name := ProcessName(id, p.ID)
-	d.event(nfcommsv1.Event_TYPE_PROCESS_STARTED, name, "started: "+program, nil)
+	d.event(nfcommsv1.Event_TYPE_PROCESS_STARTED, name, startedText(program, p), nil)
 	return &nfcommsv1.StartProgramResponse{Process: &nfcommsv1.Process{
 		Name: name, Program: ProgramName(id, program), FirstTarget: uint32(p.First), Targets: uint32(p.Targets),
 	}}, nil
+}
+
+// startedText says which program runs at which targets: later only this tells
+// whose a target is.
+func startedText(program string, p nfcomms.Process) string {
+	if p.Targets == 1 {
+		return fmt.Sprintf("started: %s at target %d", program, p.First)
+	}
+	return fmt.Sprintf("started: %s at targets %d to %d", program, p.First, int(p.First)+p.Targets-1)
 }
 
 // StopProgram stops a device process.
