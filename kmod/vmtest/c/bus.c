@@ -95,10 +95,16 @@ int unload(void)
 	return syscall(SYS_delete_module, "nfcomms", O_NONBLOCK) ? errno : 0;
 }
 
-int load(void)
+int open_module(void)
 {
 	const char *path = getenv("NFC_MODULE");
-	int fd = open(path ? path : "/modules/nfcomms.ko", O_RDONLY | O_CLOEXEC);
+
+	return open(path ? path : "/modules/nfcomms.ko", O_RDONLY | O_CLOEXEC);
+}
+
+int load(void)
+{
+	int fd = open_module();
 	int error = syscall(SYS_finit_module, fd, "", 0) ? errno : 0;
 
 	close(fd);

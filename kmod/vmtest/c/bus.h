@@ -28,7 +28,9 @@ void bind_to(const char *device);
 void remove_device(const char *device);
 void rescan(void);
 
-/* Unload and load the module ($NFC_MODULE, or /modules/nfcomms.ko): 0 or errno. */
+/* Open the module's file: $NFC_MODULE, or /modules/nfcomms.ko. */
+int open_module(void);
+/* Unload and load it: 0 or errno. */
 int unload(void);
 int load(void);
 

@@ -184,6 +184,7 @@ CASE(a_file_whose_device_went)
 {
 	struct nfcomms_info info = { .size = sizeof(info) };
 	struct nfcomms_reset reset = { .size = sizeof(reset) };
+	struct nfcomms_health health = { .size = sizeof(health) };
 	char device[PATH_MAX];
 	int fd = fresh();
 	uint32_t ch = program(fd, "hold");
@@ -201,8 +202,13 @@ CASE(a_file_whose_device_went)
 	CHECK_EQ(control(fd, NFCOMMS_IOC_INFO, &info), ENODEV);
 	CHECK_EQ(control(fd, NFCOMMS_IOC_RESET, &reset), ENODEV);
 	CHECK_EQ(submit(fd, &op, 1), -ENODEV);
+	CHECK_EQ(call(fd, &op, NULL), ENODEV);
+	CHECK_EQ(cancel(fd, 0), ENOENT);
+	CHECK_EQ(control(fd, NFCOMMS_IOC_HEALTH, &health), 0);
+	CHECK_EQ(health.state, NFCOMMS_STATE_REMOVED);
 	CHECK_EQ(read(fd, &c, sizeof(c)), 0); /* the end */
 	CHECK_EQ(open(node(), O_RDWR), -1);
+	CHECK(errno == ENOENT || errno == ENXIO);
 	bind_to(device);
 	await_node();
 	check_device();

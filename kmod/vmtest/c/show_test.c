@@ -3,11 +3,13 @@
  * What the driver shows of itself: sysfs attributes, the state in debugfs while
  * operations wait in it, tracepoints, and the counters of the health.
  */
-#include <errno.h>
-#include <poll.h>
+#define _GNU_SOURCE
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bus.h"
@@ -96,6 +98,32 @@ CASE(attributes)
 	close(fd);
 }
 
+/*
+ * The alias in the module is a pattern that the device's own matches: that is
+ * how a machine knows which module to load.
+ */
+CASE(alias)
+{
+	static const char start[] = "alias=pci:";
+	char device[PATH_MAX], path[PATH_MAX + 16];
+	struct stat st = { .st_size = 0 };
+	const char *module, *found;
+	int fd = open_module();
+
+	CHECK(fd >= 0 && !fstat(fd, &st));
+	module = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	REQUIRE(module != MAP_FAILED);
+	found = memmem(module, st.st_size, start, sizeof(start) - 1);
+	REQUIRE(found);
+	find_device(device);
+	snprintf(path, sizeof(path), "%s/modalias", device);
+	REQUIRE(get(path));
+	text[strcspn(text, "\n")] = 0;
+	CHECK_EQ(fnmatch(found + strlen("alias="), text, 0), 0);
+	munmap((void *)module, st.st_size);
+	close(fd);
+}
+
 CASE(state_with_operations_in_it)
 {
 	int fd = fresh();
@@ -104,13 +132,12 @@ CASE(state_with_operations_in_it)
 	struct nfcomms_op ops[] = {
 		transfer(NFCOMMS_OP_SEND_IND, hold, p, 1 << 20),
 		message(hold, "x", 1),
-		operation(NFCOMMS_OP_ARM, source),
-		operation(NFCOMMS_OP_NEXT, source),
+		operation(NFCOMMS_OP_ARM, hold),
 	};
 	struct nfcomms_op held = transfer(NFCOMMS_OP_RECEIVE_IND, source, p,
 					  4096);
 
-	ops[2].flags = NFCOMMS_H2D;
+	ops[2].flags = NFCOMMS_D2H; /* it never says anything */
 	CHECK_EQ(submit(fd, ops, 3), 3);
 	ask_source(fd, source, 4096, 1);
 	held.flags = NFCOMMS_HOLD;
