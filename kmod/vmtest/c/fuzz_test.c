@@ -35,7 +35,7 @@ enum {
 struct slot {
 	pthread_rwlock_t lock; /* read: the descriptor stays open */
 	int fd;
-	uint32_t channel[CHANNELS];
+	uint32_t channel[CHANNELS]; /* those with an odd index are sinks */
 	uint64_t accepted, completed; /* atomically */
 };
 
@@ -47,6 +47,11 @@ static pthread_t threads[THREADS];
 
 static const char *const programs[] = { "loopback", "sink",  "source",
 					"hold",	    "flood", "gate" };
+
+static const char *any_program(uint64_t *rng)
+{
+	return programs[next_random(rng) % 6];
+}
 
 static void count(int error)
 {
@@ -69,7 +74,7 @@ static void connect_slot(struct slot *s, uint64_t *rng)
 		struct nfc_control c = { .op = NFC_CONTROL_START, .b = 1 };
 		struct nfcomms_completion out;
 
-		strcpy((char *)c.name, programs[next_random(rng) % 6]);
+		strcpy((char *)c.name, i % 2 ? "sink" : any_program(rng));
 		c.b = strcmp((char *)c.name, "gate") ? 1 : 2;
 		memcpy(op.payload, &c, sizeof(c));
 		if (call(s->fd, &op, &out))
@@ -112,7 +117,7 @@ static void request(struct nfcomms_op *op, uint64_t *rng)
 
 	c.a = next_random(rng) % 40;
 	c.b = next_random(rng) % 4;
-	strcpy((char *)c.name, programs[next_random(rng) % 6]);
+	strcpy((char *)c.name, any_program(rng));
 	if (c.op == NFC_CONTROL_LOAD) {
 		aim(op, rng);
 		c.a = op->length;
@@ -120,11 +125,23 @@ static void request(struct nfcomms_op *op, uint64_t *rng)
 	memcpy(op->payload, &c, sizeof(c));
 }
 
+/*
+ * An operation that the channel may well take: half of them are transfers to
+ * a sink, or too few would get as far as DMA.
+ */
+static struct nfcomms_op choose(const struct slot *s, uint64_t *rng)
+{
+	uint32_t i = next_random(rng) % CHANNELS;
+
+	if (next_random(rng) % 2)
+		return operation(NFCOMMS_OP_SEND_IND, s->channel[i | 1]);
+	return operation(next_random(rng) % NFCOMMS_OP_COUNT, s->channel[i]);
+}
+
 /* A likely operation, with something wrong in it now and then. */
 static struct nfcomms_op invent(const struct slot *s, uint64_t *rng)
 {
-	struct nfcomms_op op = operation(next_random(rng) % NFCOMMS_OP_COUNT,
-					 s->channel[next_random(rng) % CHANNELS]);
+	struct nfcomms_op op = choose(s, rng);
 
 	op.user_data = next_random(rng) % 64;
 	switch (op.opcode) {
@@ -245,13 +262,20 @@ static void do_cancel(struct slot *s, uint64_t *rng)
 	count(cancel(s->fd, next_random(rng) % 64));
 }
 
+/* Without signals: a slot that has no channels is of no use. */
 static void do_reopen(struct slot *s, uint64_t *rng)
 {
+	sigset_t urgent;
+
+	sigemptyset(&urgent);
+	sigaddset(&urgent, SIGURG);
+	pthread_sigmask(SIG_BLOCK, &urgent, NULL);
 	pthread_rwlock_wrlock(&s->lock);
 	close(s->fd);
 	memset(s->channel, 0, sizeof(s->channel));
 	connect_slot(s, rng);
 	pthread_rwlock_unlock(&s->lock);
+	pthread_sigmask(SIG_UNBLOCK, &urgent, NULL);
 }
 
 static void do_memory(uint64_t *rng)
