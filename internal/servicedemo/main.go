@@ -36,7 +36,11 @@ func demo(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() {
+		if err = errors.Join(err, os.RemoveAll(dir)); err == nil {
+			fmt.Println("both have ended, and their files are gone")
+		}
+	}()
 	step("build the service and nfctl")
 	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", dir, "./examples/service", "./cmd/nfctl")
 	build.Stderr = os.Stderr
@@ -46,7 +50,7 @@ func demo(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 
-	step("start the service: it sends 256 KiB at a time with SendInd, and serves nfctl and Prometheus")
+	step("start the service: two goroutines send 256 KiB at a time with SendInd, a millisecond apart; it serves nfctl and Prometheus")
 	s, err := startService(ctx, dir)
 	if err != nil {
 		return err
@@ -112,7 +116,8 @@ func ask(ctx context.Context, p *prom.Server) error {
 		}
 		fmt.Println(q.expr)
 		for _, s := range answer {
-			fmt.Printf("    %s: %.4g %s %s\n", q.what, s.Value*q.scale, q.unit, labels(s))
+			line := fmt.Sprintf("    %s: %.4g %s %s", q.what, s.Value*q.scale, q.unit, labels(s))
+			fmt.Println(strings.TrimRight(line, " "))
 		}
 	}
 	return nil
