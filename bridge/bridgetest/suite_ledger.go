@@ -33,8 +33,11 @@ type ledger struct {
 	ch        bridge.Channel
 	base      uint64 // ids start here
 	max       int    // bytes of the largest transfer
+	wrong     bool   // some receives are of a wrong kind or size
+	mortal    bool   // the device may be reset, the process stopped
 	ops       atomic.Int64
-	delivered []entry // sends that returned nil, in order
+	faults    atomic.Int64 // calls that ended with an error
+	delivered []entry      // sends that returned nil, in order
 	received  []entry
 	// lost[n] is the number of transfers that an aborted receive may have
 	// ended after n receives: the device knows that they were not delivered.
@@ -110,16 +113,13 @@ func (l *ledger) send(seed uint64, n int) error {
 		} else {
 			err = l.ch.Send(ctx, body(id, 8+random.IntN(abi.PayloadSize-7)))
 		}
-		l.ops.Add(1)
-		bad := outcome(ctx, "send", err)
+		over, bad := l.note(ctx, "send", err)
 		cancel()
-		switch {
-		case bad != nil:
-			return bad
-		case err == nil:
+		if err == nil {
 			l.delivered = append(l.delivered, entry{id, indirect})
-		case errors.Is(err, bridge.ErrClosed):
-			return nil
+		}
+		if over || bad != nil {
+			return bad
 		}
 	}
 	return nil
@@ -131,31 +131,50 @@ func (l *ledger) receive(seed uint64) error {
 	buf := make([]byte, 8+l.max)
 	for {
 		ctx, cancel := someContext(l.ctx, random)
-		e, err := l.receiveOne(ctx, buf)
-		l.ops.Add(1)
-		bad := outcome(ctx, "receive", err)
+		e, err := l.receiveOne(ctx, buf, random)
+		over, bad := l.note(ctx, "receive", err)
 		cancel()
-		switch {
-		case bad != nil:
-			return bad
-		case err == nil && e.id == lastID:
-			return nil
-		case err == nil:
+		if err == nil && e.id != lastID {
 			l.received = append(l.received, e)
-		case errors.Is(err, bridge.ErrClosed):
-			return nil
+		}
+		if over || bad != nil || err == nil && e.id == lastID {
+			return bad
 		}
 	}
 }
 
+// note counts a call, and says whether it was the last one or ended as none may.
+func (l *ledger) note(ctx context.Context, what string, err error) (over bool, bad error) {
+	l.ops.Add(1)
+	if err == nil {
+		return false, nil
+	}
+	l.faults.Add(1)
+	switch {
+	case l.mortal && (errors.Is(err, bridge.ErrDeviceLost) || errors.Is(err, bridge.ErrStopped)):
+		return true, nil
+	case l.wrong && (errors.Is(err, bridge.ErrSizeMismatch) || errors.Is(err, bridge.ErrKindMismatch)):
+		return false, nil
+	}
+	return errors.Is(err, bridge.ErrClosed), outcome(ctx, what, err)
+}
+
 // receiveOne takes whatever comes next.
-func (l *ledger) receiveOne(ctx context.Context, buf []byte) (e entry, err error) {
+func (l *ledger) receiveOne(ctx context.Context, buf []byte, random *rand.Rand) (e entry, err error) {
 	o, err := l.ch.Next(ctx)
 	if err != nil {
 		return e, err
 	}
 	e.indirect = o.Indirect
 	n := int(o.Size)
+	if l.wrong && o.Indirect && random.IntN(16) == 0 {
+		l.lost[len(l.received)]++ // it is refused, and the device told
+		if random.IntN(2) == 0 {
+			_, err = l.ch.Receive(ctx, buf)
+			return e, err
+		}
+		return e, l.ch.ReceiveInd(ctx, buf[:n-1])
+	}
 	if o.Indirect {
 		if err = l.ch.ReceiveInd(ctx, buf[:n]); err != nil {
 			l.lost[len(l.received)]++
