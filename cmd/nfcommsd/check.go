@@ -25,30 +25,30 @@ func loadValid(flags *config.Flags, environ []string) (*config.Loaded, error) {
 		return nil, err
 	}
 	return conf, errors.Join(
-		checkDevices(conf.Devices), checkSocket(conf.Socket), checkRoles(conf), checkTCP(conf.TCP), checkHTTP(conf.HTTP))
+		checkDevices(conf), checkSocket(conf), checkRoles(conf), checkTCP(conf), checkHTTP(conf))
 }
 
-func checkDevices(devices map[string]string) error {
+func checkDevices(conf *config.Loaded) error {
 	var wrong []error
-	for name, address := range devices {
+	for name, address := range conf.Devices {
 		a, err := bridge.ParseAddress(address)
 		if err == nil && !slices.Contains(bridge.Schemes(), a.Scheme) {
 			err = fmt.Errorf("address %q: scheme %q is not one of %s", address, a.Scheme, strings.Join(bridge.Schemes(), ", "))
 		}
 		if err = errors.Join(control.CheckDevice(name), err); err != nil {
-			wrong = append(wrong, fmt.Errorf("devices: %w", err))
+			wrong = append(wrong, conf.Wrong("devices", err))
 		}
 	}
 	slices.SortFunc(wrong, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(wrong...)
 }
 
-func checkSocket(s config.Socket) error {
-	if s.Path == "" {
+func checkSocket(conf *config.Loaded) error {
+	if conf.Socket.Path == "" {
 		return nil
 	}
-	_, err := listen.GroupID(s.Group)
-	return errors.Join(listen.CheckPath(s.Path), err)
+	_, err := listen.GroupID(conf.Socket.Group)
+	return errors.Join(conf.Wrong("socket.path", listen.CheckPath(conf.Socket.Path)), conf.Wrong("socket.group", err))
 }
 
 func checkRoles(conf *config.Loaded) error {
@@ -58,48 +58,49 @@ func checkRoles(conf *config.Loaded) error {
 
 // checkTCP reads the certificates, also without an address: systemd may hand
 // over a TCP socket.
-func checkTCP(c config.TCP) error {
-	if c.Files == (access.Files{}) {
-		if c.Address != "" {
-			return errors.New("tcp.address: TCP needs tcp.certificate, tcp.key and tcp.client_ca")
+func checkTCP(conf *config.Loaded) error {
+	files := conf.TCP.Files
+	err := conf.Wrong("tcp.address", checkAddress(conf.TCP.Address))
+	if files == (access.Files{}) {
+		if conf.TCP.Address != "" {
+			err = errors.Join(err, conf.Wrong("tcp.address", errors.New("TCP needs tcp.certificate, tcp.key and tcp.client_ca")))
 		}
-		return nil
+		return err
 	}
-	for key, file := range map[string]string{
-		"certificate": c.Files.Certificate, "key": c.Files.Key, "client_ca": c.Files.ClientCA,
+	for _, f := range []struct{ key, file string }{
+		{"tcp.certificate", files.Certificate}, {"tcp.key", files.Key}, {"tcp.client_ca", files.ClientCA},
 	} {
-		if file == "" {
-			return fmt.Errorf("tcp.%s: certificate, key and client_ca go together", key)
+		if f.file == "" {
+			return errors.Join(err, conf.Wrong(f.key, errors.New("certificate, key and client_ca go together")))
 		}
 	}
-	_, err := access.NewTLS(c.Files, nil)
-	return errors.Join(err, checkAddress("tcp.address", c.Address))
+	_, bad := access.NewTLS(files, nil)
+	return errors.Join(err, conf.Wrong("tcp.certificate", bad))
 }
 
 // errOpenPprof: the profiler shows memory, and anybody could make it stop the world.
-var errOpenPprof = errors.New("http.pprof would be open to others: it needs a loopback address or http.web_config")
+var errOpenPprof = errors.New("would be open to others: it needs a loopback address or http.web_config")
 
-func checkHTTP(c config.HTTP) error {
-	err := checkAddress("http.address", c.Address)
+func checkHTTP(conf *config.Loaded) error {
+	c := conf.HTTP
+	err := conf.Wrong("http.address", checkAddress(c.Address))
 	if c.WebConfig != "" {
 		if bad := web.Validate(c.WebConfig); bad != nil {
-			err = errors.Join(err, fmt.Errorf("http.web_config %s: %w", c.WebConfig, bad))
+			err = errors.Join(err, conf.Wrong("http.web_config", fmt.Errorf("%s: %w", c.WebConfig, bad)))
 		}
 	}
 	if c.Pprof && c.WebConfig == "" && c.Address != "" && !loopback(c.Address) {
-		err = errors.Join(err, errOpenPprof)
+		err = errors.Join(err, conf.Wrong("http.pprof", errOpenPprof))
 	}
 	return err
 }
 
-func checkAddress(key, address string) error {
+func checkAddress(address string) error {
 	if address == "" {
 		return nil
 	}
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return fmt.Errorf("%s: %w", key, err)
-	}
-	return nil
+	_, _, err := net.SplitHostPort(address)
+	return err
 }
 
 // loopback is true for an address that only this machine reaches.

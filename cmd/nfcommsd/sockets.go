@@ -54,7 +54,7 @@ func openSockets(conf *config.Loaded) (*sockets, error) {
 	case len(s.remote) > 0 && conf.TCP.Files.Certificate == "":
 		err = errors.New("systemd handed over a TCP socket for the control plane: it needs tcp.certificate, tcp.key and tcp.client_ca")
 	case conf.HTTP.Pprof && conf.HTTP.WebConfig == "" && slices.ContainsFunc(s.web, isOpen):
-		err = errOpenPprof
+		err = wrap("http.pprof", errOpenPprof)
 	case len(s.local)+len(s.remote) == 0:
 		err = errors.New("nowhere to listen: socket.path and tcp.address are both empty")
 	}

@@ -63,7 +63,7 @@ func TestDoesNotStart(t *testing.T) {
 		{"a device name", exitConfig, `device name "A/b"`, []string{"--devices", "A/b=sim:"}},
 		{"an unknown user", exitConfig, "roles.admin: subject", []string{"--roles-admin", "user:no-such-user-at-all"}},
 		{"a missing web configuration", exitConfig, "http.web_config", []string{"--http-web-config", file + ".gone"}},
-		{"an open profiler", exitConfig, "http.pprof would be open to others", []string{"--http-address", "0.0.0.0:0", "--http-pprof"}},
+		{"an open profiler", exitConfig, "http.pprof: would be open to others", []string{"--http-address", "0.0.0.0:0", "--http-pprof"}},
 		{"nowhere to listen", exitFailed, "nowhere to listen", []string{"--socket-path", ""}},
 	} {
 		code, log := fails(t, c.args...)
@@ -111,6 +111,23 @@ func TestCheckAndPrint(t *testing.T) {
 	p.run()
 	require.Zero(t, p.end())
 	require.Contains(t, p.log.String(), "nfcommsd version ")
+}
+
+// TestCheckSaysWhere: what is wrong with a configuration that can be read is said
+// with file and line too, all at once.
+func TestCheckSaysWhere(t *testing.T) {
+	p := newProcess(t)
+	file := p.file("c.yaml", "devices:\n  a: \"pci:0\"\nroles:\n  viewer: [user:no-such-user-at-all, uid:1]\n  admin: [gid:x]\n"+
+		"socket:\n  group: no-such-group-at-all\ntcp:\n  address: \"127.0.0.1:0\"\nhttp:\n  address: nowhere\n")
+	p.args = []string{"--check", "--config", file}
+	p.run()
+	require.Equal(t, exitConfig, p.end())
+	for _, want := range []string{
+		":1: devices: address \"pci:0\"", ":4: roles.viewer: subject \"user:no-such-user-at-all\"", ":5: roles.admin: subject \"gid:x\"",
+		":7: socket.group: ", ":9: tcp.address: TCP needs", ":11: http.address: ",
+	} {
+		require.Contains(t, p.log.String(), "c.yaml"+want)
+	}
 }
 
 // TestSampleConfiguration: the file that is shipped is good, and holds every

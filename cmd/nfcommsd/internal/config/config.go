@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -137,15 +138,16 @@ func ownAdmins() []string {
 	return []string{"uid:0"}
 }
 
-// Policy returns the roles in the form that the gate takes.
-func (c *Config) Policy() (*access.Policy, error) {
+// Policy returns the roles in the form that the gate takes, or says of each
+// subject that makes no sense where it stands.
+func (l *Loaded) Policy() (*access.Policy, error) {
 	p := access.NewPolicy()
-	for role, subjects := range map[access.Role][]string{
-		access.Viewer: c.Roles.Viewer, access.Operator: c.Roles.Operator, access.Admin: c.Roles.Admin,
-	} {
-		if err := p.Grant(role, subjects...); err != nil {
-			return nil, fmt.Errorf("roles.%v: %w", role, err)
+	var wrong []error
+	for i, subjects := range [][]string{l.Roles.Viewer, l.Roles.Operator, l.Roles.Admin} {
+		role := access.Viewer + access.Role(i)
+		for _, subject := range subjects {
+			wrong = append(wrong, l.Wrong("roles."+role.String(), p.Grant(role, subject)))
 		}
 	}
-	return p, nil
+	return p, errors.Join(wrong...)
 }

@@ -127,10 +127,23 @@ func (l *Loaded) apply(values map[string]given) error {
 		}
 		l.from[s.key] = g.from
 		if err := s.set(g.v); err != nil {
-			wrong = append(wrong, fmt.Errorf("%s: %s: %w", g.from, s.key, err))
+			wrong = append(wrong, l.Wrong(s.key, err))
 		}
 	}
 	return errors.Join(wrong...)
+}
+
+// Wrong says of what is wrong with a setting which one it is and where it comes
+// from. Nil stays nil.
+func (l *Loaded) Wrong(key string, err error) error {
+	switch from := l.from[key]; {
+	case err == nil:
+		return nil
+	case from == "":
+		return fmt.Errorf("%s: %w", key, err)
+	default:
+		return fmt.Errorf("%s: %s: %w", from, key, err)
+	}
 }
 
 // readEnv takes our variables out of an environment; one that no setting has is
