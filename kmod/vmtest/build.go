@@ -136,7 +136,7 @@ func (w *workshop) program(ctx context.Context, p program) (string, error) {
 		case goMain:
 			args := append(append([]string{"build"}, goFlags...), "-o", out)
 			_, err = w.command(ctx, static, "go", append(args, p.source...)...)
-		case cTest:
+		case cTest, cMain:
 			args := []string{"-static", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o", out}
 			_, err = w.command(ctx, nil, "gcc", append(args, p.source...)...)
 		case rawFile:

@@ -63,6 +63,7 @@ func TestResults(t *testing.T) {
 		{"c fails", cTest, "a.c:1: not true: x\nFAIL one\nok two\n", "exit status 1", "p one fail; p two pass; p fail", "not true: x"},
 		{"c crashes", cTest, "ok one\nhalf a li", "signal: segmentation fault", "p one pass; p exit fail; p fail", "half a li"},
 		{"c runs nothing", cTest, "0 passed, 0 failed\n", "", "p exit fail; p fail", "no test ran"},
+		{"c command", cMain, "equal\n", "", "p run pass; p pass", "equal"},
 		{"plain", goMain, "moved\n", "", "p run pass; p pass", "moved"},
 		{"plain fails", goMain, "cannot\n", "exit status 3", "p run fail; p fail", "cannot"},
 	} {

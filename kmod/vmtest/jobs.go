@@ -19,6 +19,7 @@ const (
 	goTest  kind = iota // a Go test binary
 	goMain              // a Go command; its exit status is one test
 	cTest               // a C program with firmware/test/harness.h
+	cMain               // any other C program; its exit status is one test
 	rawFile             // a file that is there already, for vmtest exec
 )
 
@@ -92,13 +93,17 @@ func (j job) list() []program {
 	return all
 }
 
+// libSources are what libnfcomms is made of.
+var libSources = []string{"kmod/lib/device.c", "kmod/lib/control.c", "kmod/lib/channel.c", "kmod/lib/async.c"}
+
 // programs are those that jobs name. Each lies in the guest as /bin/NAME.
 var programs = map[string]program{
 	"selftest": {kind: goTest, source: []string{"./kmod/vmtest/selftest"}},
 	"kdev":     {kind: goTest, source: []string{"./bridge/kdev"}, args: []string{"-test.short"}, env: []string{"NFC_KDEV=dev:0,dev:1"}, timeout: 10 * time.Minute},
 	"bulk":     {kind: goMain, source: []string{"./examples/bulk"}, args: []string{"--address", "dev:0", "/bin"}},
 	"nfbench":  {kind: goMain, source: []string{"./cmd/nfbench"}, args: []string{"latency", "--address", "dev:0", "--batches", "100"}},
-	"lib":      {kind: cTest, source: []string{"kmod/lib/test/guest_test.c", "kmod/lib/device.c", "kmod/lib/control.c", "kmod/lib/channel.c", "kmod/lib/async.c", "firmware/test/harness.c"}},
+	"lib":      {kind: cTest, source: append([]string{"kmod/lib/test/guest_test.c", "firmware/test/harness.c"}, libSources...)},
+	"echo":     {kind: cMain, source: append([]string{"kmod/lib/example/echo.c", "-Ikmod/lib"}, libSources...), args: []string{"dev:0"}},
 	"validate": clientTest("validate"),
 	"memory":   clientTest("memory"),
 	"signal":   clientTest("signal"),
@@ -128,7 +133,7 @@ var jobs = []job{
 	},
 	{
 		name: "ioctl", group: "test", about: "every ioctl, memory, signals and death of clients",
-		kernel: "release", device: []string{}, programs: []string{"validate", "memory", "signal", "life", "lib", "show", "wake"},
+		kernel: "release", device: []string{}, programs: []string{"validate", "memory", "signal", "life", "lib", "echo", "show", "wake"},
 	},
 	{
 		name: "stock", group: "test", about: "the contract of a back end, and an example",
