@@ -9,7 +9,7 @@ package main
 var umJobs = []job{
 	{
 		name: "debug-uml", group: "debug", about: "User-Mode Linux: every ioctl, memory, death of clients, random ioctls",
-		programs: []string{"validate", "memory", "life", "fuzz-more", "signal-some", "show", "wake"},
+		programs: []string{"validate", "memory", "life-killed", "fuzz-more"},
 	},
 	{
 		name: "debug-uml-failnth", group: "debug", about: "User-Mode Linux: each allocation and copy of each ioctl and of a probe fails once",
@@ -26,9 +26,11 @@ var umJobs = []job{
 var umFaults = []string{`^WARNING: suspicious RCU usage`}
 
 func init() {
-	programs["fuzz-more"] = withArgs("fuzz", "100000")
+	programs["fuzz-more"] = withArgs("fuzz", "20000")
+	programs["life-killed"] = withArgs("life", "-n", "killed", "9")
 	for _, j := range umJobs {
-		j.kernel, j.device, j.params = "um", small, slow
+		j.kernel, j.device, j.params = "um", append([]string{"--managers=2"}, small...), slow
+		j.machine.Append = []string{"kmemleak=off"} // a stack trace for every allocation
 		j.allow = append(umFaults, j.allow...)
 		jobs = append(jobs, j)
 	}
