@@ -219,6 +219,57 @@ CASE(any_start_and_length)
 	check_pins();
 }
 
+/* One word of a file of words. */
+static uint64_t word_of(const char *path, uint64_t i)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	uint64_t word = 0;
+
+	CHECK_EQ(pread(fd, &word, sizeof(word), (off_t)(i * sizeof(word))),
+		 (ssize_t)sizeof(word));
+	close(fd);
+	return word;
+}
+
+/* Does the kernel know that the page at p was written to? */
+static bool is_dirty(const uint8_t *p)
+{
+	uint64_t frame = word_of("/proc/self/pagemap", (uintptr_t)p / PAGE);
+
+	frame &= (1ull << 55) - 1;
+	return word_of("/proc/kpageflags", frame) >> 4 & 1;
+}
+
+/* A page that only the device wrote to must not be dropped as clean. */
+CASE(received_pages_are_dirty)
+{
+	enum { PAGES = 20 };
+	int fd = fresh();
+	uint32_t source = program(fd, "source"), sink = program(fd, "sink");
+	uint8_t *p = pages(2 * PAGES * PAGE, 1), *q = p + PAGES * PAGE;
+	struct nfcomms_op in = transfer(NFCOMMS_OP_RECEIVE_IND, source, p,
+					PAGES * PAGE);
+	struct nfcomms_op out = transfer(NFCOMMS_OP_SEND_IND, sink, q,
+					 PAGES * PAGE);
+
+	if (access("/proc/kpageflags", R_OK)) {
+		printf("this kernel does not show flags of pages\n");
+	} else {
+		for (int i = 0; i < 2 * PAGES; i++)
+			CHECK(!is_dirty(p + i * PAGE));
+		ask_source(fd, source, PAGES * PAGE, 1);
+		CHECK_EQ(outcome(fd, &in), NFC_OK);
+		CHECK_EQ(outcome(fd, &out), NFC_OK);
+		for (int i = 0; i < PAGES; i++) {
+			CHECK(is_dirty(p + i * PAGE));
+			CHECK(!is_dirty(q + i * PAGE)); /* only read */
+		}
+	}
+	close(fd);
+	free_pages(p, 2 * PAGES * PAGE);
+	check_pins();
+}
+
 static int over_memlock(void *argument)
 {
 	const uint64_t limit = 8 * PAGE;
