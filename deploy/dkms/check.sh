@@ -62,12 +62,15 @@ dkms_build() {
 module() { find "$work/dkms/nfcomms/$version/$kernel" -name 'nfcomms.ko*' | head -n 1; }
 says() { modinfo -F "$1" "$(module)" | grep -qx "$2"; }
 ids() { grep -oP "NFC_PCI_$1 = 0x\K[0-9a-f]+" firmware/nfc_pci.h | tr a-f A-F; }
+# documented: the sample names every parameter, with its default.
 documented() {
-	local name missing=0
+	local line name missing=0
 	[ -n "$(module)" ] || return 1
-	for name in $(modinfo -F parm "$(module)" | cut -d: -f1); do
-		grep -q "^#options nfcomms $name=" deploy/udev/nfcomms.modprobe || { echo "nfcomms.modprobe lacks $name"; missing=1; }
-	done
+	while IFS= read -r line; do
+		name=${line%%:*}
+		grep -qx "#options nfcomms $name=$(grep -oP '\(default \K[0-9]+' <<<"$line")" deploy/udev/nfcomms.modprobe ||
+			{ echo "nfcomms.modprobe lacks $line"; missing=1; }
+	done < <(modinfo -F parm "$(module)")
 	return $missing
 }
 
@@ -77,6 +80,6 @@ for kind in release backports; do
 	check "$kind: version" says version "$version"
 	check "$kind: loads by alias" says alias "pci:v0000$(ids VENDOR)d0000$(ids DEVICE)sv\*sd\*bc\*sc\*i\*"
 done
-check "every parameter is in the modprobe sample" documented
+check "every parameter is in the modprobe sample, with its default" documented
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
