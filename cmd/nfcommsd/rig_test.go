@@ -154,6 +154,12 @@ func (p *process) await(want string) string {
 	}
 }
 
+// logged waits until the log says something: what a process wrote takes a moment
+// to arrive.
+func (p *process) logged(want string) {
+	require.Eventually(p.t, func() bool { return strings.Contains(p.log.String(), want) }, patience, time.Millisecond, want)
+}
+
 // signal sends a signal.
 func (p *process) signal(s os.Signal) { require.NoError(p.t, p.cmd.Process.Signal(s)) }
 

@@ -186,7 +186,7 @@ func TestDeviceFails(t *testing.T) {
 	require.Len(t, list.Devices, 2)
 	require.Equal(t, nfcommsv1.Device_STATE_FAILED, list.Devices[0].State)
 	require.Contains(t, list.Devices[0].GetFailure().GetMessage(), "managers")
-	require.Contains(t, p.log.String(), `status="1 of 2 devices serve"`)
+	p.logged(`status="1 of 2 devices serve"`)
 	p.stop()
 }
 

@@ -130,7 +130,7 @@ func TestReload(t *testing.T) {
 	ch, err := c.Channels.GetChannel(deadline(t), &nfcommsv1.GetChannelRequest{Name: "devices/keep/channels/1"})
 	require.NoError(t, err, "the device that stayed kept its channel")
 	require.Equal(t, "devices/keep/channels/1", ch.Channel.Name)
-	require.Contains(t, p.log.String(), `settings="[limits.connections limits.streams]"`)
+	p.logged(`settings="[limits.connections limits.streams]"`)
 	_, err = c.Devices.ResetDevice(deadline(t), &nfcommsv1.ResetDeviceRequest{Name: "devices/keep"})
 	require.Equal(t, codes.PermissionDenied, status.Code(err), "the role is lower now: %v", err)
 	require.ErrorIs(t, err, fs.ErrPermission)
@@ -139,7 +139,7 @@ func TestReload(t *testing.T) {
 	p.signal(syscall.SIGHUP)
 	p.await("RELOADING=1")
 	p.await("READY=1")
-	require.Contains(t, p.log.String(), `unknown key \"bogus\"`)
+	p.logged(`unknown key \"bogus\"`)
 	require.Len(t, names(t, c), 3, "nothing changed")
 	p.stop()
 }
