@@ -110,7 +110,7 @@ func (c *Conn) receive() error {
 			err = rights.CutOff(in.Fill(m.payload, &m.Set))
 		}
 		if err == nil {
-			err = c.handle(m)
+			err = guarded(func() error { return c.handle(m) })
 		}
 		m.Close()
 		if err != nil {
@@ -184,7 +184,7 @@ func (c *Conn) serveVector(vector int, file *os.File) {
 		}
 		c.mu.Lock()
 		c.msix.fire(vector)
-		err := c.interrupt()
+		err := guarded(c.interrupt)
 		c.fault = cmp.Or(c.fault, err)
 		c.mu.Unlock()
 		if err != nil {

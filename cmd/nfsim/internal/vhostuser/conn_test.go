@@ -141,12 +141,18 @@ func TestInterruptsWait(t *testing.T) {
 	}
 }
 
-// TestCalls hears of stores, whose buffers the driver frees.
+// TestCalls hears of stores without an answer between them, before they fill the
+// queue.
 func TestCalls(t *testing.T) {
 	r := ready(t)
-	require.NoError(t, r.Await(Commands), "of ready's own write")
+	for range QueueSize / 4 {
+		require.NoError(t, r.Write(Store, 2, 0, []byte{1}))
+	}
+	require.NoError(t, r.Await(Commands))
 	r.Quiet(Commands)
-	require.NoError(t, r.Write(Store, 2, 0, []byte{1}))
+	for range QueueSize {
+		require.NoError(t, r.Write(Store, 2, 0, []byte{1}))
+	}
 	r.enable(t, 0, 5)
 	r.Room()
 	r.dev.fire(0)

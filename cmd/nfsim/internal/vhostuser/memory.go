@@ -1,73 +1,66 @@
 package vhostuser
 
 import (
-	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"golang.org/x/sys/unix"
 )
 
-// region is a piece of guest memory.
+// region is a piece of guest memory, mapped.
 type region struct {
-	guest, user  uint64 // addresses: physical, and of the client's own
-	size, offset uint64
-	file         int
+	guest, user uint64 // addresses: physical, and of the client's own
+	bytes       []byte
 }
 
-// memory is what the guest shared. Its files are read and written, not mapped: a
-// client that cuts one off must not take this process along.
+// memory is what the guest shared. Its processor has the order of stores of
+// User-Mode Linux, which is that of x86: stores are seen as they were made.
 type memory []region
 
 func (m memory) close() {
 	for _, r := range m {
-		_ = unix.Close(r.file) // what was written is in memory
+		_ = unix.Munmap(r.bytes) // it was mapped so
 	}
 }
 
-// find returns the file of a piece of memory and the offset there.
-func (m memory) find(address, size uint64, start func(region) uint64) (file int, at int64, err error) {
+// mapRegion maps a file that the device found to be long enough.
+func mapRegion(guest, user, size, offset uint64, file int) (region, error) {
+	b, err := unix.Mmap(file, int64(offset), int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return region{}, fmt.Errorf("map guest memory: %w", err)
+	}
+	return region{guest, user, b}, nil
+}
+
+// find returns a piece of memory by its address.
+func (m memory) find(address, size uint64, start func(region) uint64) ([]byte, error) {
 	for _, r := range m {
-		if from := address - start(r); address >= start(r) && from <= r.size && size <= r.size-from {
-			return r.file, int64(r.offset + from), nil
+		from, all := address-start(r), uint64(len(r.bytes))
+		if address >= start(r) && from <= all && size <= all-from {
+			return r.bytes[from : from+size : from+size], nil
 		}
 	}
-	return -1, 0, malformed("%d bytes at %#x, which is no guest memory", size, address)
+	return nil, malformed("%d bytes at %#x, which is no guest memory", size, address)
 }
 
 func byGuest(r region) uint64 { return r.guest }
 func byUser(r region) uint64  { return r.user }
 
-// read fills p from a guest physical address.
-func (m memory) read(address uint64, p []byte) error {
-	file, at, err := m.find(address, uint64(len(p)), byGuest)
-	if err != nil {
-		return err
-	}
-	return all(unix.Pread, file, p, at)
-}
-
-// write puts p at a guest physical address.
-func (m memory) write(address uint64, p []byte) error {
-	file, at, err := m.find(address, uint64(len(p)), byGuest)
-	if err != nil {
-		return err
-	}
-	return all(unix.Pwrite, file, p, at)
-}
-
-// all moves the whole of p. A file that ends too early is the client's fault.
-func all(move func(int, []byte, int64) (int, error), file int, p []byte, at int64) error {
-	for len(p) > 0 {
-		n, err := move(file, p, at)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return fmt.Errorf("guest memory at %#x: %w", at, err)
-		case n == 0:
-			return malformed("guest memory ends at %#x of its file", at)
+// guarded runs what touches guest memory. A client that cuts a file off ends its
+// own connection, not this process.
+func guarded(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch fault := recover().(type) {
+		case nil:
+		case interface {
+			error
+			Addr() uintptr
+		}:
+			err = malformed("guest memory was cut off: %w", fault)
+		default:
+			panic(fault)
 		}
-		p, at = p[n:], at+int64(n)
-	}
-	return nil
+	}()
+	return f()
 }

@@ -60,8 +60,8 @@ func (m *message) subset(offered, needed uint64) error {
 	return nil
 }
 
-// setMemory takes the table of guest memory. Files are kept, and made the
-// device's bus.
+// setMemory takes the table of guest memory. It is mapped, and made the device's
+// bus.
 func (c *Conn) setMemory(m *message) error {
 	if len(m.payload) < memoryTableHeader {
 		return malformed("memory table of %d bytes", len(m.payload))
@@ -75,8 +75,8 @@ func (c *Conn) setMemory(m *message) error {
 	c.dev.UnmapAll()
 	for i := range int(n) {
 		b := p[i*memoryRegionSize:]
-		r := region{guest: order.Uint64(b), size: order.Uint64(b[8:]), user: order.Uint64(b[16:]), offset: order.Uint64(b[24:])}
-		if err := c.share(r, m.Files[i]); err != nil {
+		guest, size, user, offset := order.Uint64(b), order.Uint64(b[8:]), order.Uint64(b[16:]), order.Uint64(b[24:])
+		if err := c.share(guest, user, size, offset, m.Files[i]); err != nil {
 			return err
 		}
 	}
@@ -84,16 +84,15 @@ func (c *Conn) setMemory(m *message) error {
 }
 
 // share adds a region. Must hold mu.
-func (c *Conn) share(r region, file int) error {
+func (c *Conn) share(guest, user, size, offset uint64, file int) error {
 	// The device checks address, size and offset against each other and the file.
-	err := c.dev.MapDMA(vfiouser.Mapping{
-		Address: r.guest, Size: r.size, Offset: r.offset, Read: true, Write: true, File: file,
-	})
+	err := c.dev.MapDMA(vfiouser.Mapping{Address: guest, Size: size, Offset: offset, Read: true, Write: true, File: file})
 	if err != nil {
-		return malformed("%d bytes of guest memory at %#x: %w", r.size, r.guest, err)
+		return malformed("%d bytes of guest memory at %#x: %w", size, guest, err)
 	}
-	if r.file, err = unix.FcntlInt(uintptr(file), unix.F_DUPFD_CLOEXEC, 0); err != nil {
-		return fmt.Errorf("keep guest memory: %w", err)
+	r, err := mapRegion(guest, user, size, offset, file)
+	if err != nil {
+		return err
 	}
 	c.memory = append(c.memory, r)
 	return nil
@@ -162,16 +161,16 @@ func (c *Conn) setVringAddr(m *message) error {
 	}
 	q := &c.queues[index]
 	for _, part := range []struct {
-		to       *area
+		to       *[]byte
 		at, size int
 	}{
 		{&q.desc, 8, descSize * int(q.size)}, {&q.used, 16, 4 + 8*int(q.size)}, {&q.avail, 24, 4 + 2*int(q.size)},
 	} {
-		file, at, err := c.memory.find(order.Uint64(m.payload[part.at:]), uint64(part.size), byUser)
+		b, err := c.memory.find(order.Uint64(m.payload[part.at:]), uint64(part.size), byUser)
 		if err != nil {
 			return fmt.Errorf("queue %d: %w", index, err)
 		}
-		*part.to = area{file, at}
+		*part.to = b
 	}
 	q.ready = true
 	return nil

@@ -17,14 +17,14 @@ func (c *Conn) kick(index int) error {
 	return c.interrupt()
 }
 
-// command makes the accesses that wait in the command queue. Of those that want
-// an answer the driver waits for the answer itself: they need no call.
+// command makes the accesses that wait in the command queue. For an answer the
+// driver looks itself, and finds all that went before it: a call is needed only
+// when there was none for long, lest the queue is full.
 func (c *Conn) command() error {
 	q := &c.queues[commandQueue]
 	if err := q.look(); err != nil {
 		return err
 	}
-	silent := 0
 	for q.waiting > 0 {
 		ch, err := q.next(c.memory)
 		if err != nil {
@@ -35,20 +35,16 @@ func (c *Conn) command() error {
 			return err
 		}
 		answer, err := c.carryOut(o)
-		if err == nil {
-			err = ch.answer(c.memory, answer)
-		}
-		if err == nil {
-			err = q.give(ch, len(answer))
-		}
 		if err != nil {
 			return err
 		}
-		if ch.room == 0 {
-			silent++
+		q.give(ch, answer)
+		if q.silent++; ch.room > 0 {
+			q.silent = 0
 		}
 	}
-	if silent > 0 {
+	if q.silent >= q.size/4 {
+		q.silent = 0
 		c.call(commandQueue)
 	}
 	return c.interrupt() // a mask may be off now
@@ -74,12 +70,7 @@ func (c *Conn) interrupt() error {
 		if ch.room < len(b) {
 			return malformed("room for an interrupt of %d bytes", ch.room)
 		}
-		if err := ch.answer(c.memory, b); err != nil {
-			return err
-		}
-		if err := q.give(ch, len(b)); err != nil {
-			return err
-		}
+		q.give(ch, b)
 		sent = true
 	}
 	if sent {
