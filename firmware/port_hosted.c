@@ -648,7 +648,7 @@ void nfc_hosted_ring(struct nfc_hosted *h, uint32_t island)
 {
 	struct nfc_area *area = h->area;
 
-	if (island < h->config.islands)
+	if (area && island < h->config.islands) /* none: no memory at a restart */
 		futex_wake(&area->island[island].word);
 }
 

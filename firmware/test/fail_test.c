@@ -512,6 +512,8 @@ static unsigned int count(const char *folder)
 }
 
 int __lsan_do_recoverable_leak_check(void);
+void __lsan_disable(void);
+void __lsan_enable(void);
 
 struct census {
 	unsigned int files, threads;
@@ -614,6 +616,44 @@ CASE(stops_whatever_the_host_says)
 	free(s.r.inbox);
 	s.r.inbox = NULL;
 }
+
+#ifndef PORT_SWITCH_PORTABLE /* a leak check counts what its island allocates */
+/*
+ * A program keeps its island while the device restarts: the next life needs an
+ * area of its own. Without memory for it the restart after that makes it.
+ */
+CASE(restarts_beside_a_thread_that_stays)
+{
+	const struct shape shape = { .islands = 2, .managers = 2 };
+	struct nfc_control c = {
+		.op = NFC_CONTROL_START,
+		.a = CHANNELS / 2, /* the other island's */
+		.b = 1,
+		.c = 1500, /* ms */
+		.name = "spin",
+	};
+	static struct stage s;
+	struct census before = census();
+
+	__lsan_disable(); /* what that thread can reach stays for good */
+	s.shape = &shape;
+	s.r.config = config_of(&shape);
+	s.r.channel = book;
+	CHECK_EQ(boot(&s), 0);
+	CHECK_EQ(ask(&s, &c), 0);
+	fail_at(1);
+	CHECK_EQ(reboot(&s), NFC_ENOMEM);
+	nfc_hosted_ring(s.h, 1);
+	CHECK_EQ(strcmp(fail_name(), "mmap"), 0);
+	CHECK_EQ(reboot(&s), 0);
+	CHECK_EQ(open_services(&s), 0);
+	echo(&s, NFC_TARGET_LOOPBACK);
+	CHECK(!nfc_hosted_close(s.h));
+	__lsan_enable();
+	while (census().threads > before.threads)
+		sched_yield();
+}
+#endif
 
 CASE(one_island)
 {
