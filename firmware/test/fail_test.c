@@ -686,7 +686,8 @@ CASE(many_islands)
 				 .managers = 16,
 				 .engines = 4,
 				 .programs = 16,
-				 .size = 4096 });
+				 .size = 4096,
+				 .sleeps = true });
 }
 
 CASE(on_a_bus)
