@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,5 +57,30 @@ func TestOtherFiles(t *testing.T) {
 		require.ErrorIs(t, err, unix.ENOTTY, path)
 		require.ErrorIs(t, err, bridge.ErrInvalid, path)
 		require.ErrorContains(t, err, "is no device of the module nfcomms", path)
+	}
+}
+
+// TestNodeErrors: what else keeps a node from opening is said as the system says
+// it, with the node's name.
+func TestNodeErrors(t *testing.T) {
+	dir := t.TempDir()
+	loop := filepath.Join(dir, "loop")
+	require.NoError(t, os.Symlink("loop", loop))
+	var old unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
+	for path, c := range map[string]struct {
+		errno syscall.Errno
+		most  uint64 // descriptors
+	}{
+		"/dev/null":          {unix.EMFILE, 0},
+		loop:                 {unix.ELOOP, old.Cur},
+		dir:                  {unix.EISDIR, old.Cur},
+		"/dev/null/nfcomms0": {unix.ENOTDIR, old.Cur},
+	} {
+		require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: c.most, Max: old.Max}))
+		_, err := openNode(path)
+		require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old))
+		require.ErrorIs(t, err, c.errno)
+		require.ErrorContains(t, err, path)
 	}
 }
