@@ -115,6 +115,7 @@ var programs = map[string]program{
 	"probe":    clientTest("probe"),
 	"show":     clientTest("show"),
 	"hostile":  clientTest("hostile"),
+	"quiesce":  clientTest("quiesce"),
 	"unknown":  clientTest("unknown"),
 }
 
@@ -124,6 +125,13 @@ func clientTest(name string, args ...string) program {
 	const c = "kmod/vmtest/c/"
 	return program{kind: cTest, source: []string{c + name + "_test.c", c + "rig.c", c + "bus.c", "firmware/test/harness.c", "-pthread"}, args: args}
 }
+
+// neverAborted is the script of a device that does not answer an abort, and
+// patient the module's parameter that lets time pass before it gives it up.
+const (
+	neverAborted = "drop+1:aborted"
+	patient      = "ladder_ms=3000"
+)
 
 // jobs are what "vmtest run" knows, in the order it runs them.
 var jobs = []job{
@@ -164,6 +172,11 @@ var jobs = []job{
 		name: "unknown", group: "test", about: "devices of another version beside one that the driver knows",
 		kernel: "release", device: []string{}, devices: 3, variants: [][]string{nil, {"--pci-version=2.0"}, {"--abi-version=9.1"}},
 		programs: []string{"unknown"},
+	},
+	{
+		name: "quiesce", group: "test", about: "a device that never agrees to an abort",
+		kernel: "release", device: []string{}, programs: []string{"quiesce"}, params: patient,
+		scripts: []string{neverAborted},
 	},
 	{
 		name: "backports", group: "test", about: "the current stable kernel",

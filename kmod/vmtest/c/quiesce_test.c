@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Pages stay pinned until the device agreed that it touches them no more, or DMA
+ * is fenced; whoever wants them back, and however it ends. The device never says
+ * ABORTED (nfsim --script drop+1:aborted), and the module's ladder_ms is long.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+enum {
+	ATTEMPTS = 6,
+	KILLS = 3, /* of clients whose transfer moved */
+	SIZE = 64 << 20,
+	AFTER_US = 200000, /* less than ladder_ms */
+};
+
+static uint8_t *bulk;
+
+/* A client whose transfer moves. */
+static int send_for_ever(void *ready)
+{
+	int fd = client();
+	uint32_t ch = program(fd, "sink");
+	struct nfcomms_op op = transfer(NFCOMMS_OP_SEND_IND, ch, bulk, SIZE);
+	struct nfcomms_channel c = { .size = sizeof(c), .channel = ch };
+
+	CHECK_EQ(submit(fd, &op, 1), 1);
+	do
+		CHECK_EQ(control(fd, NFCOMMS_IOC_CHANNEL, &c), 0);
+	while (!c.lists && !test_failures());
+	if (write(*(int *)ready, "", 1) != 1 || test_failures())
+		return 1;
+	pause();
+	return 0;
+}
+
+static uint32_t state(int fd)
+{
+	struct nfcomms_health health = { .size = sizeof(health) };
+
+	CHECK_EQ(control(fd, NFCOMMS_IOC_HEALTH, &health), 0);
+	return health.state;
+}
+
+/* Kill a client, true if its transfer had to be aborted. */
+static bool kill_sender(void)
+{
+	int way[2], fd = fresh();
+	bool aborting;
+	char byte;
+	pid_t pid;
+
+	if (!CHECK(pipe(way) == 0))
+		return false;
+	pid = child(send_for_ever, &way[1]);
+	close(way[1]);
+	CHECK(read(way[0], &byte, 1) == 1);
+	close(way[0]);
+	kill(pid, SIGKILL);
+	usleep(AFTER_US);
+	aborting = pinned() > 0;
+	if (aborting)
+		CHECK_EQ(state(fd), NFCOMMS_STATE_READY);
+	wait_child(pid);
+	while (aborting && state(fd) == NFCOMMS_STATE_READY && pinned())
+		usleep(1000);
+	if (aborting) /* nothing but the fence let them go */
+		CHECK_EQ(state(fd), NFCOMMS_STATE_LOST);
+	close(fd);
+	check_pins();
+	return aborting;
+}
+
+CASE(pages_of_a_killed_client)
+{
+	int aborted = 0;
+
+	bulk = pages(SIZE, 0x5a);
+	for (int i = 0; i < ATTEMPTS && aborted < KILLS; i++) {
+		still_alive();
+		aborted += kill_sender();
+	}
+	printf("%d transfers were aborted\n", aborted);
+	CHECK_EQ(aborted, KILLS); /* if not, pages are let go at once */
+	free_pages(bulk, SIZE);
+}
