@@ -79,10 +79,14 @@ CASE(attributes)
 		const char *name;
 		uint32_t value;
 	} same[] = {
-		{ "epoch", info.epoch },	 { "channels", info.channels },
-		{ "mailboxes", info.mailboxes }, { "islands", info.islands },
-		{ "slots", info.slots },	 { "window", info.window },
-		{ "vectors", info.vectors },	 { "pinned", 0 },
+		{ "epoch", info.epoch },
+		{ "channels", info.channels },
+		{ "mailboxes", info.mailboxes },
+		{ "islands", info.islands },
+		{ "slots", info.slots },
+		{ "window", info.window },
+		{ "vectors", info.vectors },
+		{ "pinned", 0 },
 		{ "faults", 0 },
 	};
 
@@ -183,14 +187,10 @@ static void clear_trace(void)
 CASE(tracepoints)
 {
 	static const char *const lines[] = {
-		"nfcomms_life: epoch=",
-		"nfcomms_slot_out: box=",
-		"nfcomms_slot_in: box=",
-		"nfcomms_irq: vector=",
-		"nfcomms_submit: op=",
-		"opcode=5 channel=",
-		"nfcomms_pin: op=",
-		"nfcomms_complete: op=",
+		"nfcomms_life: epoch=",	     "nfcomms_slot_out: box=",
+		"nfcomms_slot_in: box=",     "nfcomms_irq: vector=",
+		"nfcomms_submit: op=",	     "opcode=5 channel=",
+		"nfcomms_pin: op=",	     "nfcomms_complete: op=",
 		"opcode=5 status=0 error=0",
 	};
 	uint8_t *p = pages(1 << 16, 1);
