@@ -92,6 +92,21 @@ func TestKeepalive(t *testing.T) {
 		require.Equal(t, http2.ErrCodeEnhanceYourCalm, code)
 		p.stop()
 	})
+	t.Run("allowed pings", func(t *testing.T) {
+		p := start(t, "--keepalive-min-time", "1ms")
+		b := newBare(t, p)
+		for range 10 {
+			time.Sleep(2 * time.Millisecond) // the setting is a time
+			require.NoError(t, b.WritePing(false, [8]byte{}))
+			require.True(t, b.next(func(f http2.Frame) bool {
+				require.IsNotType(t, &http2.GoAwayFrame{}, f)
+				ping, ok := f.(*http2.PingFrame)
+				return ok && ping.IsAck()
+			}))
+		}
+		b.conn.Close()
+		p.stop()
+	})
 	t.Run("silence", func(t *testing.T) {
 		p := start(t, "--keepalive-time", "1s", "--keepalive-timeout", "100ms")
 		b := newBare(t, p)

@@ -145,6 +145,7 @@ func TestRefuses(t *testing.T) {
 		{"a bad time", "drain:\n  timeout: 10\n", nil, nil, `"10" is not a time of at least 0s`},
 		{"a negative time", "", nil, []string{"--drain-timeout=-1s"}, `flag --drain-timeout: drain.timeout: "-1s"`},
 		{"a time too short", "health:\n  interval: 1ms\n", nil, nil, `"1ms" is not a time of at least 10ms`},
+		{"pings without a pause", "", nil, []string{"--keepalive-min-time=0"}, `"0" is not a time of at least 1ms`},
 		{"a bad mode", "socket:\n  mode: 0680\n", nil, nil, `"0680" is not an octal mode`},
 		{"a mode with set-uid", "socket:\n  mode: 04660\n", nil, nil, `"04660" is not an octal mode`},
 		{"a bad truth", "http:\n  pprof: yes\n", nil, nil, `"yes" is not true or false`},

@@ -64,7 +64,7 @@ func (c *Config) settings() []*setting {
 		duration("limits.handshake", "time to finish a handshake", &c.Limits.Handshake, 100*time.Millisecond),
 		duration("keepalive.time", "silence after which a client is pinged", &c.Keepalive.Time, time.Second),
 		duration("keepalive.timeout", "time for its answer", &c.Keepalive.Timeout, 100*time.Millisecond),
-		duration("keepalive.min_time", "least time between two pings of a client", &c.Keepalive.MinTime, 0),
+		duration("keepalive.min_time", "least time between two pings of a client", &c.Keepalive.MinTime, time.Millisecond),
 		duration("keepalive.max_age", "age at which a connection ends; 0 for never", &c.Keepalive.MaxAge, 0),
 		duration("keepalive.grace", "time for its calls then", &c.Keepalive.Grace, 0),
 		duration("health.interval", "time between two round trips to the firmware", &c.Health.Interval, 10*time.Millisecond),
