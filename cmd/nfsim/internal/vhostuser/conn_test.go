@@ -165,6 +165,7 @@ func TestClose(t *testing.T) {
 	require.NoError(t, r.conn.Close())
 	require.ErrorIs(t, <-r.ends, net.ErrClosed)
 	require.NoError(t, r.Client.Close())
+	r.dev.close()
 }
 
 // TestDeviceWithoutMSIX is no device for this.

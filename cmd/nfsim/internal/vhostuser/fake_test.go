@@ -114,8 +114,18 @@ func (d *memory) UnmapAll() {
 func (d *memory) AssignIRQ(vector, file int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.files[vector] = file
-	return nil
+	var err error
+	d.files[vector], err = unix.Dup(file)
+	return err
+}
+
+// close closes the eventfds.
+func (d *memory) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, f := range d.files {
+		_ = unix.Close(f) // -1: none was assigned
+	}
 }
 
 // fire interrupts through a vector.
@@ -156,6 +166,7 @@ func ready(t testing.TB) *rig {
 	t.Cleanup(func() {
 		require.NoError(t, r.Close())
 		require.NoError(t, <-r.ends)
+		r.dev.close()
 	})
 	return r
 }
@@ -166,6 +177,7 @@ func (r *rig) refused(t testing.TB) {
 	err := <-r.ends
 	require.ErrorIs(t, err, ErrMalformed)
 	require.NoError(t, r.Close())
+	r.dev.close()
 }
 
 // descriptors counts those of this process.
