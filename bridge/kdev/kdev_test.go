@@ -64,13 +64,15 @@ func (p *pool) open(t *testing.T, options string) bridge.Device {
 	}}
 }
 
-// TestConformance runs every rule of the contract on real devices, or on a fake
-// module.
-func TestConformance(t *testing.T) {
+// opener opens real devices, or those of a fake module.
+func opener(t *testing.T) bridgetest.OpenFunc {
+	t.Helper()
 	if *devices != "" {
-		bridgetest.Run(t, (&pool{free: strings.Split(*devices, ",")}).open)
-		return
+		return (&pool{free: strings.Split(*devices, ",")}).open
 	}
 	require.NotNil(t, fake, "build with CGO_ENABLED=1, or name devices with -kdev")
-	bridgetest.Run(t, fake)
+	return fake
 }
+
+// TestConformance runs every rule of the contract.
+func TestConformance(t *testing.T) { bridgetest.Run(t, opener(t)) }
