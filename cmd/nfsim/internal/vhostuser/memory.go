@@ -1,7 +1,6 @@
 package vhostuser
 
 import (
-	"fmt"
 	"runtime/debug"
 
 	"golang.org/x/sys/unix"
@@ -27,7 +26,7 @@ func (m memory) close() {
 func mapRegion(guest, user, size, offset uint64, file int) (region, error) {
 	b, err := unix.Mmap(file, int64(offset), int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
-		return region{}, fmt.Errorf("map guest memory: %w", err)
+		return region{}, malformed("%d bytes of guest memory at offset %#x of their file: %w", size, offset, err)
 	}
 	return region{guest, user, b}, nil
 }
