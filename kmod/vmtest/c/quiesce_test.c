@@ -11,16 +11,16 @@
 #include "rig.h"
 
 enum {
-	ATTEMPTS = 6,
-	KILLS = 3, /* of clients whose transfer moved */
+	ATTEMPTS = 8,
+	KILLS = 2, /* of clients whose transfer moved */
 	SIZE = 64 << 20,
 	AFTER_US = 200000, /* less than ladder_ms */
 };
 
 static uint8_t *bulk;
 
-/* A client whose transfer moves. */
-static int send_for_ever(void *ready)
+/* A client that is killed when its transfer moves. */
+static int die_sending(void *ready)
 {
 	int fd = client();
 	uint32_t ch = program(fd, "sink");
@@ -33,7 +33,7 @@ static int send_for_ever(void *ready)
 	while (!c.lists && !test_failures());
 	if (write(*(int *)ready, "", 1) != 1 || test_failures())
 		return 1;
-	pause();
+	kill(getpid(), SIGKILL);
 	return 0;
 }
 
@@ -45,7 +45,7 @@ static uint32_t state(int fd)
 	return health.state;
 }
 
-/* Kill a client, true if its transfer had to be aborted. */
+/* Have a client killed, true if its transfer had to be aborted. */
 static bool kill_sender(void)
 {
 	int way[2], fd = fresh();
@@ -55,11 +55,10 @@ static bool kill_sender(void)
 
 	if (!CHECK(pipe(way) == 0))
 		return false;
-	pid = child(send_for_ever, &way[1]);
+	pid = child(die_sending, &way[1]);
 	close(way[1]);
 	CHECK(read(way[0], &byte, 1) == 1);
 	close(way[0]);
-	kill(pid, SIGKILL);
 	usleep(AFTER_US);
 	aborting = pinned() > 0;
 	if (aborting)
