@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -60,34 +59,11 @@ func (d *Device) start(ctx context.Context, p bridge.Program) (bridge.Process, e
 // Stop asks a process that this device started to return, and waits until it
 // did. ErrInvalid if there is no such process.
 func (d *Device) Stop(ctx context.Context, id bridge.ProcessID) error {
-	if err := d.stop(ctx, id); err != nil {
+	// The module answers when the process has returned.
+	if _, err := d.control(ctx, abi.Control{Op: abi.ControlStop, A: uint64(id)}, nil); err != nil {
 		return fmt.Errorf("stop process %d: %w", id, err)
 	}
 	return nil
-}
-
-// stop asks until the process is gone: the device says ErrBusy while it is on
-// its way out.
-func (d *Device) stop(ctx context.Context, id bridge.ProcessID) error {
-	const first, most = 100 * time.Microsecond, 5 * time.Millisecond
-	told := false
-	for wait := first; ; wait = min(2*wait, most) {
-		_, err := d.control(ctx, abi.Control{Op: abi.ControlStop, A: uint64(id)}, nil)
-		switch {
-		case told && errors.Is(err, bridge.ErrInvalid):
-			return nil // it was there, and is gone
-		case !errors.Is(err, bridge.ErrBusy):
-			return err
-		}
-		told = true
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return fmt.Errorf("process told to stop: %w", ctx.Err())
-		}
-	}
 }
 
 // Load adds the programs of an image and returns the name of the first.
