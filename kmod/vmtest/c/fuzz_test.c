@@ -101,13 +101,14 @@ static uint64_t odd_value(uint64_t *rng)
 	return r & 1 ? odd[(r >> 1) % 16] : r >> (r >> 58);
 }
 
+/* Seldom at much: hundreds of pages cost as much as fifty calls. */
 static void aim(struct nfcomms_op *op, uint64_t *rng)
 {
 	uint64_t at = next_random(rng) % MEMORY;
 
 	op->address = (uintptr_t)memory + at;
 	op->length = next_random(rng) % (MEMORY - at);
-	if (next_random(rng) % 4)
+	if (next_random(rng) % 32)
 		op->length %= 8 * NFC_PAGE_SIZE;
 }
 
