@@ -121,7 +121,7 @@ func (d *device) bus(iommu, ended bool) error {
 		return fmt.Errorf("the script %q never struck", d.script)
 	case iommu && c.Faults == 0 && does(d.script, reaching...):
 		return errors.New("the device reached for memory that is not its own, and no access failed")
-	case c.Faults > 0 && !does(d.script, corrupting...) && !does(d.script, leaving):
+	case c.Faults > 0 && !does(d.script, corrupting...) && !does(d.script, leaving...):
 		return fmt.Errorf("%d accesses to memory that was not mapped, the last: %s", c.Faults, c.LastFault)
 	case c.Ranges > 0 && iommu && ended:
 		return fmt.Errorf("%d ranges are still mapped for the device", c.Ranges)

@@ -17,9 +17,9 @@ var (
 	corrupting = append([]string{"flip", "random", "garbage", "scribble"}, reaching...)
 )
 
-// leaving is the kind whose device can do no DMA once it has struck, in the
+// leaving are kinds whose device loses the right to DMA once it has struck, in the
 // middle of a transfer as well.
-const leaving = "gone"
+var leaving = []string{"gone", "feign"}
 
 // does reports whether a script names one of some kinds.
 func does(script string, kinds ...string) bool {
@@ -40,17 +40,17 @@ func hostileEnv(i int, script string) []string {
 	if does(script, corrupting...) {
 		env = append(env, "NFC_CORRUPTS=1")
 	}
-	for kind, counter := range showsIn {
+	for kind, what := range showsIn {
 		if does(script, kind) && !strings.Contains(script, ",") {
-			env = append(env, "NFC_EXPECT="+counter)
+			env = append(env, "NFC_EXPECT="+what)
 		}
 	}
 	return env
 }
 
-// showsIn says by which counter the driver shows that it saw a lie of a kind.
+// showsIn says by what the driver shows that it saw a lie of a kind.
 var showsIn = map[string]string{
-	"epoch": "dropped", "count": "faults", "early": "faults", "type": "faults", "state": "faults",
+	"epoch": "dropped", "count": "faults", "early": "faults", "type": "faults", "state": "faults", "feign": "no master",
 }
 
 // diedByScript is the exit status of a device that ends as its script says.

@@ -170,7 +170,7 @@ var jobs = []job{
 	{
 		name: "hostile", group: "test", about: "devices that break the rules",
 		kernel: "release", machine: vm.Machine{IOMMU: true, Memory: 1024}, device: []string{}, programs: []string{"hostile"},
-		scripts: []string{"random+7", "count+5", "replay+5", "flip@20", "overreach+3", "wild+3", "irq-drop+3", "hang@30", "gone@30", "die@30"},
+		scripts: []string{"random+7", "count+5", "replay+5", "flip@20", "overreach+3", "wild+3", "irq-drop+3", "hang@30", "gone@30", "feign@30", "die@30"},
 	},
 	{
 		name: "unknown", group: "test", about: "devices of another version beside one that the driver knows",

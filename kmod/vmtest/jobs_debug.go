@@ -77,7 +77,7 @@ var debugJobs = []job{
 		programs: []string{"hostile-some"},
 		scripts: []string{
 			"id@2+5", "type@2+5", "replay@2+3", "irq-drop@2+3", "irq-dup@1+2", "irq-storm@5+60",
-			"mute@9+30", "hang@12+30", "stuck@3", "gone@20", "die@20",
+			"mute@9+30", "hang@12+30", "stuck@3", "gone@20", "feign@20", "die@20",
 		},
 	},
 }

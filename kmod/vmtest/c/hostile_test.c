@@ -6,11 +6,13 @@
  *
  *	hostile [ROUNDS]
  *
- * NFC_CORRUPTS says that the device may spoil what it was given, NFC_EXPECT
- * which counter must show that the driver noticed: faults or dropped.
+ * NFC_CORRUPTS says that the device may spoil what it was given, NFC_EXPECT what
+ * must show that the driver noticed: the counter "faults" or "dropped", or "no
+ * master", that it took the device's right to DMA away.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +20,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "bus.h"
 #include "rig.h"
 
 enum {
@@ -153,6 +156,21 @@ static void bound_calls(void)
 	setitimer(ITIMER_REAL, &each, NULL);
 }
 
+/* May the device do DMA, as far as its config space says? */
+static bool is_master(void)
+{
+	enum { COMMAND = 4, MASTER = 1 << 2 };
+	char path[PATH_MAX + sizeof("/config")];
+	uint16_t command = MASTER;
+	int fd;
+
+	find_device(path);
+	fd = open(strcat(path, "/config"), O_RDONLY | O_CLOEXEC);
+	CHECK_EQ(pread(fd, &command, sizeof(command), COMMAND), 2);
+	close(fd);
+	return command & MASTER;
+}
+
 static void check_expected(const struct nfcomms_health *health)
 {
 	const char *what = getenv("NFC_EXPECT");
@@ -161,6 +179,8 @@ static void check_expected(const struct nfcomms_health *health)
 		CHECK(health->faults > 0);
 	else if (what && !strcmp(what, "dropped"))
 		CHECK(health->dropped > 0);
+	else if (what && !strcmp(what, "no master"))
+		CHECK(!is_master());
 	else
 		CHECK(!what);
 }

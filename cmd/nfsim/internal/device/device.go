@@ -72,7 +72,7 @@ type Device struct {
 	epoch  uint32
 	dog    watchdog
 	lives  uint64
-	gone   bool          // pulled out
+	absent absence
 	quit   chan struct{} // ends a boot; nil: there is none, or it was told
 }
 
@@ -121,24 +121,41 @@ func (d *Device) PowerOff() {
 	}
 	d.bus.UnmapAll()
 	d.mu.Lock()
-	d.gone = false
+	d.absent = isThere
 	d.mu.Unlock()
 }
 
 // Vanish pulls the device out: from now on registers and config space read as
 // ones and take nothing, until the client has gone.
 func (d *Device) Vanish() {
-	d.mu.Lock()
-	d.gone = true
-	d.mu.Unlock()
+	d.leave(isGone)
 	d.bus.Master(false)
 }
 
-// vanished reports whether the device was pulled out.
-func (d *Device) vanished() bool {
+// Feign makes the device look as if it was pulled out: from now on registers
+// read as ones and take nothing, until the client has gone. What runs goes on.
+func (d *Device) Feign() { d.leave(seemsGone) }
+
+// absence says how much of the device the host finds.
+type absence int
+
+const (
+	isThere absence = iota
+	seemsGone
+	isGone
+)
+
+func (d *Device) leave(a absence) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.gone
+	d.absent = a
+}
+
+// hides reports whether a region reads as ones and takes nothing.
+func (d *Device) hides(index int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.absent == isGone || d.absent == seemsGone && index == pci.BarRegisters
 }
 
 // Reset is a bus reset: the function is as after a power-on, but for what the
@@ -200,7 +217,7 @@ func (d *Device) Vectors() int { return d.options.Vectors }
 
 // ReadRegion reads config space or a BAR.
 func (d *Device) ReadRegion(index int, offset uint64, p []byte) error {
-	if d.vanished() {
+	if d.hides(index) {
 		for i := range p {
 			p[i] = 0xff
 		}
@@ -234,7 +251,7 @@ var errWidth = fmt.Errorf("registers are read and written as whole words: %w", s
 
 // WriteRegion writes config space or a BAR.
 func (d *Device) WriteRegion(index int, offset uint64, p []byte) error {
-	if d.vanished() {
+	if d.hides(index) {
 		return nil
 	}
 	switch index {

@@ -232,6 +232,26 @@ func TestVanish(t *testing.T) {
 	require.EqualValues(t, 1, r.dev.Lives())
 }
 
+// TestFeign: registers read as ones, and config space still takes the right to
+// DMA away.
+func TestFeign(t *testing.T) {
+	r := newRig(t, nil)
+	r.boot()
+	r.dev.Feign()
+	require.Equal(t, ^uint32(0), r.reg(pci.RegID))
+	r.setReg(pci.RegControl, pci.ControlReset)
+	require.EqualValues(t, 1, r.dev.Lives(), "it takes nothing")
+	const command, master = 4, 1 << 2
+	var word [2]byte
+	require.NoError(t, r.dev.ReadRegion(vfiouser.RegionConfig, command, word[:]))
+	require.NotZero(t, word[0]&master)
+	require.NoError(t, r.dev.WriteRegion(vfiouser.RegionConfig, command, []byte{word[0] &^ master, word[1]}))
+	require.NoError(t, r.dev.ReadRegion(vfiouser.RegionConfig, command, word[:]))
+	require.Zero(t, word[0]&master)
+	r.dev.PowerOff()
+	require.EqualValues(t, abi.Magic, r.reg(pci.RegID))
+}
+
 // TestPowerOff forgets what a client set up.
 func TestPowerOff(t *testing.T) {
 	r := newRig(t, nil)

@@ -22,6 +22,8 @@ type Effects struct {
 	Die func()
 	// Vanish pulls the device out.
 	Vanish func()
+	// Feign makes the device look as if it was pulled out.
+	Feign func()
 }
 
 // Device boots lives that follow a plan. It is a device in Go that speaks the

@@ -97,6 +97,8 @@ func (l *life) misbehave(name string) {
 		for i := range area {
 			area[i] = 0xff
 		}
+	case "feign":
+		l.dev.effects.Feign()
 	case "hang":
 		l.hang()
 	case "mute":

@@ -71,6 +71,7 @@ var kinds = append(slices.Clone(lies), []kind{
 	{name: "mute", help: "no heartbeat any more", control: true},
 	{name: "hang", help: "nothing at all any more, until RESET", control: true},
 	{name: "gone", help: "registers and config space read as ones, as if it was pulled out", control: true},
+	{name: "feign", help: "registers read as ones, but config space does not, and DMA goes on", control: true},
 	{name: "die", help: "the process ends, with exit code 3", control: true},
 	{name: "stuck", help: "a RESET is never done", event: onReset},
 }...)
