@@ -148,26 +148,28 @@ int nfc_hw_boot(struct nfc_dev *dev, const struct nfcomms_reset *shape)
 }
 
 /*
- * Make sure that the device does no more DMA: ask it, then take its right to.
- * Sleeps. Whoever unmaps memory after it can be sure that it is quiet.
+ * Make sure that the device does no more DMA: ask it, then take its right to,
+ * also from one that seems to be gone. Sleeps. Whoever unmaps memory after it
+ * can be sure that it is quiet.
  */
 void nfc_hw_quiesce(struct nfc_dev *dev)
 {
+	int rc = -ENODEV;
 	u32 status;
-	int rc;
 
-	if (nfc_hw_gone(dev))
-		return;
-	set_reg(dev, NFC_REG_CONTROL, NFC_PCI_CONTROL_QUIESCE);
-	rc = readl_poll_timeout(dev->regs + NFC_REG_STATUS, status,
-				!(status &
-				  (NFC_PCI_STATUS_BUSY | NFC_PCI_STATUS_DMA)) ||
-					status == ~0u,
-				POLL_US, QUIESCE_US);
+	if (!nfc_hw_gone(dev)) {
+		set_reg(dev, NFC_REG_CONTROL, NFC_PCI_CONTROL_QUIESCE);
+		rc = readl_poll_timeout(dev->regs + NFC_REG_STATUS, status,
+					!(status & (NFC_PCI_STATUS_BUSY |
+						    NFC_PCI_STATUS_DMA)) ||
+						status == ~0u,
+					POLL_US, QUIESCE_US);
+		rc = status == ~0u ? -ENODEV : rc;
+	}
 	pci_clear_master(dev->pdev);
-	if (pci_wait_for_pending_transaction(dev->pdev) && !rc)
+	if (!pci_device_is_present(dev->pdev))
 		return;
-	if (status != ~0u)
+	if (!pci_wait_for_pending_transaction(dev->pdev) || rc)
 		dev_warn(&dev->pdev->dev,
 			 "not quiet by itself: bus mastering is off\n");
 }
