@@ -137,11 +137,11 @@ static void on_offer(struct nfc_half_core *h, const struct nfc_slot *slot,
 		fault(j, "a second offer");
 		return;
 	}
+	h->id++;
 	if (h->closed) { /* it crossed the close, which answers it */
 		j->event = NFC_EVENT_STALE;
 		return;
 	}
-	h->id++;
 	h->offer = *slot;
 	h->phase = NFC_PHASE_OFFERED;
 	h->held = false;

@@ -155,8 +155,9 @@ func (b *box) offerLocked(h *half, s *abi.Slot) {
 		b.faultLocked(s, "a second offer")
 		return
 	}
-	if h.shut.Load()&shutHost != 0 {
-		b.staleLocked() // it crossed the close, which answers it
+	if h.shut.Load()&shutHost != 0 { // it crossed the close, which answers it
+		h.state.Add(1 << flagBits) // the device may take it back before it hears of that
+		b.staleLocked()
 		return
 	}
 	h.slot = *s

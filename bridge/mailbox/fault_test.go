@@ -179,6 +179,20 @@ func TestOfferRightAfterAFailedTransfer(t *testing.T) {
 	require.Zero(t, d.Stats().Faults)
 }
 
+// An offer may cross the close, and the process behind it take it back before it
+// hears of the close.
+func TestOfferCrossesTheClose(t *testing.T) {
+	f, d, c := setup(t)
+	closing := f.async(c.Close)
+	f.expect(fakeBox, abi.TypeClose)
+	f.message(1, "late")
+	f.note(abi.TypeWithdraw, 1, abi.D2H)
+	f.close(3, fakeGeneration)
+	require.NoError(t, closing())
+	require.Zero(t, d.Stats().Faults)
+	require.EqualValues(t, 2, d.Stats().Dropped)
+}
+
 func TestCloseOfAChannel(t *testing.T) {
 	f, d, c := setup(t)
 	send := f.async(func() error { return c.Send(context.Background(), nil) })

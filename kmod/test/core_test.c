@@ -283,6 +283,36 @@ CASE(what_crosses_an_abort)
 	CHECK_EQ(judge(&r, NFC_TYPE_ABORTED, rec), NFC_EVENT_STALE);
 }
 
+/* Judge a message or a note of the d2h half. */
+static enum nfc_event say(struct rig *r, enum nfc_type type, u64 id)
+{
+	struct nfc_note note = { .transaction = cpu_to_le64(id),
+				 .direction = cpu_to_le32(NFC_D2H) };
+	struct nfc_slot slot = { 0 };
+	struct nfc_judgement j = { 0 };
+
+	slot.header = cpu_to_le64(nfc_header(type, NFC_PAYLOAD_SIZE, 7, id, 0));
+	memcpy(slot.payload, &note, sizeof(note));
+	nfc_judge(&r->core, &r->layout, &slot, &j);
+	return j.event;
+}
+
+/* Its process may take it back before it hears of the close. */
+CASE(an_offer_that_crosses_a_close)
+{
+	struct nfc_half_core *h;
+	struct rig r;
+	u64 id;
+
+	rig_init(&r);
+	h = &r.core.half[NFC_D2H];
+	id = h->id + 1;
+	h->closed = true;
+	CHECK_EQ(say(&r, NFC_TYPE_DIRECT, id), NFC_EVENT_STALE);
+	CHECK_EQ(say(&r, NFC_TYPE_WITHDRAW, id), NFC_EVENT_STALE);
+	CHECK_EQ(h->phase, NFC_PHASE_IDLE);
+}
+
 /* ---- conversations ---- */
 
 CASE(a_device_that_lies)
