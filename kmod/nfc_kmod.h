@@ -377,7 +377,7 @@ int nfc_hw_handshake(struct nfc_dev *dev, struct nfc_layout *l);
 int nfc_status_errno(u32 status);
 
 /* nfc_life.c */
-int nfc_dev_up(struct nfc_dev *dev, const struct nfcomms_reset *shape);
+int nfc_dev_up(struct nfc_dev *dev);
 void nfc_dev_down(struct nfc_dev *dev, u32 status, u32 state);
 int nfc_dev_reset(struct nfc_dev *dev, const struct nfcomms_reset *shape);
 void nfc_dev_remove(struct nfc_dev *dev);

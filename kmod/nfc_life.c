@@ -163,13 +163,13 @@ static int boot(struct nfc_dev *dev, const struct nfcomms_reset *shape)
 }
 
 /* Begin a life: after probe, FLR, resume, slot reset. */
-int nfc_dev_up(struct nfc_dev *dev, const struct nfcomms_reset *shape)
+int nfc_dev_up(struct nfc_dev *dev)
 {
 	static const struct nfcomms_reset as_it_likes = {};
 	int rc;
 
 	mutex_lock(&dev->life_mutex);
-	rc = dev->removed ? -ENODEV : boot(dev, shape ?: &as_it_likes);
+	rc = dev->removed ? -ENODEV : boot(dev, &as_it_likes);
 	if (rc)
 		set_state(dev, NFCOMMS_STATE_LOST);
 	mutex_unlock(&dev->life_mutex);

@@ -95,6 +95,16 @@ static int set_up(struct nfc_dev *dev)
 	return rc;
 }
 
+/* Begin a life, and save config space for an error of the bus, which loses it. */
+static int come_up(struct pci_dev *pdev, struct nfc_dev *dev)
+{
+	int rc = nfc_dev_up(dev);
+
+	if (!rc)
+		pci_save_state(pdev);
+	return rc;
+}
+
 static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct nfc_dev *dev = dev_new(pdev);
@@ -110,7 +120,7 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	rc = nfc_irq_init(dev);
 	if (rc)
 		goto put;
-	rc = nfc_dev_up(dev, NULL);
+	rc = come_up(pdev, dev);
 	if (rc)
 		goto irq;
 	pci_set_drvdata(pdev, dev);
@@ -159,7 +169,7 @@ static void reset_prepare(struct pci_dev *pdev)
 
 static void reset_done(struct pci_dev *pdev)
 {
-	int rc = nfc_dev_up(pci_get_drvdata(pdev), NULL);
+	int rc = come_up(pdev, pci_get_drvdata(pdev));
 
 	if (rc)
 		dev_err(&pdev->dev, "lost after a reset: %d\n", rc);
@@ -185,10 +195,8 @@ static pci_ers_result_t mmio_enabled(struct pci_dev *pdev)
 static pci_ers_result_t slot_reset(struct pci_dev *pdev)
 {
 	pci_restore_state(pdev);
-	pci_save_state(pdev);
-	return nfc_dev_up(pci_get_drvdata(pdev), NULL) ?
-		       PCI_ERS_RESULT_DISCONNECT :
-		       PCI_ERS_RESULT_RECOVERED;
+	return come_up(pdev, pci_get_drvdata(pdev)) ? PCI_ERS_RESULT_DISCONNECT :
+						      PCI_ERS_RESULT_RECOVERED;
 }
 
 static const struct pci_error_handlers error_handlers = {
@@ -210,7 +218,7 @@ static int suspend(struct device *d)
 
 static int resume(struct device *d)
 {
-	return nfc_dev_up(dev_get_drvdata(d), NULL);
+	return come_up(to_pci_dev(d), dev_get_drvdata(d));
 }
 
 static DEFINE_SIMPLE_DEV_PM_OPS(pm_ops, suspend, resume);

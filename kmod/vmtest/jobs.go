@@ -117,6 +117,7 @@ var programs = map[string]program{
 	"hostile":  clientTest("hostile"),
 	"quiesce":  clientTest("quiesce"),
 	"unknown":  clientTest("unknown"),
+	"errors":   clientTest("errors"),
 }
 
 // clientTest is a C program of kmod/vmtest/c, which talks to /dev/nfcomms0 by

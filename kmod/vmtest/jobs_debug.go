@@ -57,6 +57,11 @@ var debugJobs = []job{
 		programs: []string{"cycle-some", "fuzz-some"},
 	},
 	{
+		name: "debug-errors", group: "debug", about: "errors of the bus, reported by the port above the device",
+		kernel: "debug", machine: vm.Machine{Ports: true}, device: []string{}, params: slow,
+		programs: []string{"errors"},
+	},
+	{
 		name: "debug-failnth", group: "debug", about: "each allocation and copy of each ioctl and of a probe fails once",
 		kernel: "debug", machine: vm.Machine{IOMMU: true}, device: []string{}, params: slow,
 		programs: []string{"failnth", "probe"}, allow: injected,

@@ -50,6 +50,7 @@ func TestDeviceComesAfterItsIOMMU(t *testing.T) {
 	require.Equal(t, "intel-iommu,caching-mode=on", devices[1])
 	var device struct {
 		Driver  string
+		Bus     string
 		Timeout int `json:"x-msg-timeout"`
 		Socket  struct{ Path, Type string }
 	}
@@ -58,7 +59,15 @@ func TestDeviceComesAfterItsIOMMU(t *testing.T) {
 	require.Equal(t, socket, device.Socket.Path)
 	require.Equal(t, "unix", device.Socket.Type)
 	require.Equal(t, 60000, device.Timeout)
+	require.Equal(t, "pcie.0", device.Bus)
 	require.Contains(t, after(m.Args(), "-append")[0], "iommu.strict=1")
+}
+
+func TestPorts(t *testing.T) {
+	devices := after(Machine{Devices: []string{"/tmp/a", "/tmp/b"}, Ports: true}.Args(), "-device")
+	require.Len(t, devices, 5)
+	require.Contains(t, devices[3], "pcie-root-port,id=port1,")
+	require.Contains(t, devices[4], `"bus":"port1"`)
 }
 
 func TestConsole(t *testing.T) {
