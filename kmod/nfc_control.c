@@ -69,6 +69,21 @@ static void end(struct nfc_op *op, u32 status, int error)
 	nfc_op_finish(op);
 }
 
+/*
+ * The same for the request at hand: once it has ended its file may free it, and
+ * must not find it here. Worker.
+ */
+static void end_current(struct nfc_life *life, struct nfc_op *op, u32 status,
+			int error)
+{
+	struct nfc_controller *k = &life->control;
+
+	spin_lock(&k->lock);
+	k->current_op = NULL;
+	spin_unlock(&k->lock);
+	end(op, status, error);
+}
+
 static u32 status_of_down(struct nfc_life *life)
 {
 	return atomic_read(&life->down) ?: NFC_ERESET;
@@ -302,7 +317,7 @@ static void subscribe(struct nfc_life *life, struct nfc_op *op)
 	if (status) {
 		xa_erase(&op->file->channels, handle);
 		nfc_channel_leave(ch);
-		end(op, status, error);
+		end_current(life, op, status, error);
 		return;
 	}
 	nfc_box_lock(ch->box);
@@ -314,7 +329,7 @@ static void subscribe(struct nfc_life *life, struct nfc_op *op)
 		nfc_channel_close(ch, NULL);
 		nfc_box_unlock(ch->box);
 	}
-	end(op, NFC_OK, 0);
+	end_current(life, op, NFC_OK, 0);
 }
 
 static void stop_end(struct nfc_op *op)
@@ -461,7 +476,7 @@ static void request(struct nfc_life *life, struct nfc_op *op)
 		status = NFC_OK;
 	}
 	memcpy(op->c.payload, &reply, sizeof(reply));
-	end(op, status, error);
+	end_current(life, op, status, error);
 }
 
 /* ---- the worker ---- */
@@ -509,7 +524,7 @@ static void control_work(struct work_struct *work)
 				op->c.channel = 0;
 				nfc_channel_leave(op->ch);
 			}
-			end(op, NFC_EWITHDRAWN, 0);
+			end_current(life, op, NFC_EWITHDRAWN, 0);
 		} else if (op->opcode == NFCOMMS_OP_SUBSCRIBE) {
 			subscribe(life, op);
 		} else {

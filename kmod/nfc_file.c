@@ -146,6 +146,7 @@ void nfc_file_report(struct nfc_op *op)
 		memset(op->c.payload, 0, sizeof(op->c.payload));
 	if (op->moving)
 		atomic_dec(&file->moving);
+	nfc_file_get(file); /* whoever reads it may close at once */
 	spin_lock(&file->lock);
 	hash_del(&op->hash);
 	file->inflight--;
@@ -157,7 +158,6 @@ void nfc_file_report(struct nfc_op *op)
 	spin_unlock(&file->lock);
 	if (keep)
 		wake_up_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
-	nfc_file_get(file);
 	if (!keep) {
 		complete_all(&op->done);
 		nfc_op_put(op);

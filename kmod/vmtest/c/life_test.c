@@ -3,9 +3,12 @@
  * Clients that end at every state of the protocol, and what is a client's own:
  * nothing of one is ever seen by another, and its end releases all it held.
  */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bus.h"
 #include "rig.h"
 
 enum {
@@ -439,5 +443,47 @@ CASE(closed_while_a_thread_is_inside)
 	CHECK_EQ(b.error, EINTR);
 	check_pins();
 	free_pages(bulk, BULK);
+	check_device();
+}
+
+/* Request and close, on the processor of the driver's worker and before it. */
+static int ask_and_close(void *argument)
+{
+	struct sched_param first = { .sched_priority = 1 };
+	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
+	struct nfc_control memory = { .op = NFC_CONTROL_MEMORY };
+	cpu_set_t one;
+
+	(void)argument;
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	CHECK_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+	CHECK_EQ(sched_setscheduler(0, SCHED_FIFO, &first), 0);
+	memcpy(op.payload, &memory, sizeof(memory));
+	for (int i = 0; i < 100 && !test_failures(); i++) {
+		struct nfcomms_completion c;
+		int fd = client();
+
+		give(fd, op);
+		CHECK(reap(fd, &c));
+		CHECK_EQ(c.status, NFC_OK);
+		close(fd);
+	}
+	return test_failures() ? 1 : 0;
+}
+
+/* Whoever is answered may close at once, while the worker still has its hands on it. */
+CASE(closed_the_moment_it_was_answered)
+{
+	static const char workers[] = "/sys/devices/virtual/workqueue/cpumask";
+	char before[64] = "";
+	int status, fd = open(workers, O_RDONLY | O_CLOEXEC);
+
+	CHECK(read(fd, before, sizeof(before) - 1) > 0);
+	close(fd);
+	put(workers, "1");
+	status = wait_child(child(ask_and_close, NULL));
+	put(workers, before);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	check_device();
 }
