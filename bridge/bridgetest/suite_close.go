@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,6 +22,7 @@ var closeCases = []testCase{
 	{"close/use-after", closeUseAfter},
 	{"close/subscribe-again", closeSubscribeAgain},
 	{"close/other-side", closeByDevice},
+	{"close/as-its-process-stops", closeAsProcessStops},
 	{"subscribe/errors", subscribeErrors},
 	{"subscribe/second-receiver", secondReceiver},
 }
@@ -182,6 +184,40 @@ func closeByDevice(e *env) {
 	again, err := dev.Start(e.ctx(), bridge.Program{Name: "loopback", First: p.First, Targets: 2})
 	require.NoError(e, err, "targets are free again")
 	e.echo(e.subscribe(dev, again.First), []byte("reborn"))
+}
+
+// closeAsProcessStops: the process offers, hears that it is to stop and takes the
+// offer back, all before it hears of the close.
+func closeAsProcessStops(e *env) {
+	dev := e.device("")
+	for i := range max(20, scaled(100)) {
+		p := e.start(dev, "loopback", 1)
+		ch := e.subscribe(dev, p.First)
+		send := call("send", func() error { return untilClosed(func() error { return ch.Send(e.ctx(), nil) }) })
+		receive := call("receive", func() error {
+			return untilClosed(func() error { _, err := ch.Receive(e.ctx(), nil); return err })
+		})
+		for range i % 50 {
+			runtime.Gosched()
+		}
+		stop := call("stop", func() error { return dev.Stop(e.ctx(), p.ID) })
+		require.NoError(e, ch.Close())
+		for _, c := range []*pending{send, receive, stop} {
+			require.NoError(e, e.wait(c))
+		}
+	}
+	require.Zero(e, dev.Stats().Faults)
+}
+
+// untilClosed repeats an operation until its channel is closed.
+func untilClosed(do func() error) error {
+	for {
+		if err := do(); errors.Is(err, bridge.ErrClosed) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
 }
 
 // subscribeErrors: targets that do not exist, are taken, or are no targets.
