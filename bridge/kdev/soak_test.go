@@ -7,7 +7,13 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 )
 
-var faults = flag.Int("faults", 2000, "faults that TestSoak provokes")
+var (
+	faults = flag.Int("faults", 2000, "faults that TestSoak provokes")
+	calls  = flag.Int("calls", 10_000, "calls that TestChaos makes")
+)
 
 // TestSoak is that of package sim. A campaign is -faults 100000.
 func TestSoak(t *testing.T) { bridgetest.Soak(t, opener(t), *faults) }
+
+// TestChaos is that of package sim. A campaign is -calls 1000000.
+func TestChaos(t *testing.T) { bridgetest.Chaos(t, opener(t), *calls) }

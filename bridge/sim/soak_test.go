@@ -7,8 +7,15 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 )
 
-var faults = flag.Int("faults", 2000, "faults that TestSoak provokes")
+var (
+	faults = flag.Int("faults", 2000, "faults that TestSoak provokes")
+	calls  = flag.Int("calls", 10_000, "calls that TestChaos makes")
+)
 
 // TestSoak: whatever ends calls, nothing is lost, doubled or changed. A campaign
 // is -faults 100000.
 func TestSoak(t *testing.T) { bridgetest.Soak(t, openDevice, *faults) }
+
+// TestChaos: whatever is called at the same time, nobody breaks the protocol. A
+// campaign is -calls 1000000.
+func TestChaos(t *testing.T) { bridgetest.Chaos(t, openDevice, *calls) }
