@@ -118,6 +118,7 @@ static void check_cycles(const char *kind, void (*away)(const char *device),
 		struct crew w;
 
 		still_alive();
+		progress(i, cycles());
 		close(fresh());
 		find_device(device);
 		w = hire(p);
@@ -234,6 +235,7 @@ CASE(unload_and_load)
 		struct crew w = hire(p);
 
 		still_alive();
+		progress(i, cycles());
 		usleep(30000);
 		for (int k = 0; k < WORKERS; k++)
 			kill(w.pid[k], SIGKILL);

@@ -320,7 +320,8 @@ CASE(every_point_fails_once)
 	if (!CHECK(faults_ready()))
 		printf("this kernel has no fault injection\n");
 	bulk = pages(BULK, 1);
-	for (long k = 0; k < rounds && !test_failures(); k++)
+	for (long k = 0; k < rounds && !test_failures(); k++) {
+		progress(k, rounds);
 		for (size_t i = 0; i < sizeof(scenarios) / sizeof(*scenarios);
 		     i++) {
 			unsigned int n = fail_all(&scenarios[i]);
@@ -330,6 +331,7 @@ CASE(every_point_fails_once)
 				       n);
 			injected += n;
 		}
+	}
 	printf("%lu faults injected\n", injected);
 	free_pages(bulk, BULK);
 }

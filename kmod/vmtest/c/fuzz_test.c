@@ -42,7 +42,8 @@ struct slot {
 static struct slot slots[FILES];
 static uint8_t *memory;
 static volatile bool over;
-static uint64_t tally[ERRNO_COUNT], reached_dma, calls_left, calls_made;
+static uint64_t tally[ERRNO_COUNT], reached_dma;
+static uint64_t calls_asked, calls_left, calls_made;
 static pthread_t threads[THREADS];
 
 static const char *const programs[] = { "loopback", "sink",  "source",
@@ -365,6 +366,7 @@ static void *interrupt(void *argument)
 		for (int i = 0; i < THREADS; i++)
 			pthread_kill(threads[i], SIGURG);
 		still_alive();
+		progress(calls_made, calls_asked);
 		usleep(1000);
 	}
 	close(fd);
@@ -412,7 +414,8 @@ CASE(ioctls_at_random)
 	sigaction(SIGURG, &action, NULL);
 	close(fresh());
 	memory = pages(MEMORY, 1);
-	calls_left = test_argument ? strtoull(test_argument, NULL, 0) : CALLS;
+	calls_asked = test_argument ? strtoull(test_argument, NULL, 0) : CALLS;
+	calls_left = calls_asked;
 	for (int i = 0; i < FILES; i++) {
 		pthread_rwlock_init(&slots[i].lock, NULL);
 		connect_slot(&slots[i], &seed);

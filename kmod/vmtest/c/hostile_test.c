@@ -209,8 +209,10 @@ CASE(a_hostile_device)
 	corrupts = getenv("NFC_CORRUPTS");
 	bound_calls();
 	buffer = pages(SIZE + 2 * GUARD, 0xa5);
-	for (long i = 0; i < rounds && !test_failures(); i++)
+	for (long i = 0; i < rounds && !test_failures(); i++) {
+		progress(i, rounds);
 		one_round(&rng);
+	}
 	fd = client();
 	CHECK_EQ(control(fd, NFCOMMS_IOC_HEALTH, &health), 0);
 	close(fd);

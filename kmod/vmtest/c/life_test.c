@@ -254,6 +254,7 @@ CASE(killed_many_times)
 	bulk = pages(BULK, 0x5a);
 	for (long i = 0; i < count && !test_failures(); i++) {
 		still_alive();
+		progress(i, count);
 		kill_in(&states[with_dma[i % 3]], next_random(&seed) % 3000);
 	}
 	printf("killed %ld clients with DMA in flight\n", count);

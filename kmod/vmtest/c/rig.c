@@ -295,6 +295,19 @@ void still_alive(void)
 	alarm(HANG_SECONDS);
 }
 
+void progress(uint64_t done, uint64_t all)
+{
+	static uint64_t next;
+	uint64_t now = now_ns();
+
+	if (next && now > next)
+		printf("%lu of %lu\n", (long)done, (long)all);
+	if (now > next) {
+		fflush(stdout);
+		next = now + 60 * 1000000000ull;
+	}
+}
+
 /* splitmix64 */
 uint64_t next_random(uint64_t *state)
 {
