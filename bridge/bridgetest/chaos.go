@@ -18,17 +18,23 @@ import (
 
 // Chaos has callers do what they like, at once, with a few channels and
 // processes, until so many calls were made: messages and transfers of every kind
-// with contexts that end soon, closes, stops, starts. Of a call nothing is
-// expected but that it ends, and not because host or device broke the protocol.
-// The device works afterwards. It needs the programs that Run needs.
+// with contexts that end soon, closes, stops, starts; then the same with resets.
+// Of a call nothing is expected but that it ends, and not because host or device
+// broke the protocol. The device works afterwards. It needs the programs that Run
+// needs.
 func Chaos(t *testing.T, open OpenFunc, calls int) {
+	t.Run("one life", func(t *testing.T) { chaosOf(t, open, calls/2, false) })
+	t.Run("resets", func(t *testing.T) { chaosOf(t, open, calls/2, true) })
+}
+
+func chaosOf(t *testing.T, open OpenFunc, calls int, resets bool) {
 	t.Helper()
 	LeakCheck(t)
 	watch(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	e := &env{T: t, open: open, watchdog: t.Context()}
-	c := &chaos{env: e, dev: e.device("managers=2")}
+	c := &chaos{env: e, dev: e.device("managers=2"), resets: resets}
 	c.left.Store(int64(calls))
 	var all []*pending
 	for i := range 4 {
@@ -51,6 +57,7 @@ func Chaos(t *testing.T, open OpenFunc, calls int) {
 type chaos struct {
 	*env
 	dev               bridge.Device
+	resets            bool
 	places            [6]place
 	left              atomic.Int64 // calls
 	succeeded, failed atomic.Int64
@@ -89,9 +96,9 @@ func (p *place) leave(ctx context.Context, dev bridge.Device) {
 	<-stop.done
 }
 
-// never are outcomes of no call: nobody breaks the protocol, and all memory is
-// there.
-var never = []error{bridge.ErrFault, bridge.ErrDeviceLost, bridge.ErrProtocol, bridge.ErrDMA}
+// never are outcomes of no call: nobody breaks the protocol, all memory is there,
+// and nobody but a reset ends a life.
+var never = []error{bridge.ErrFault, bridge.ErrProtocol, bridge.ErrDMA, bridge.ErrDeviceLost}
 
 // caller makes calls until there were enough, or one ends as none may.
 func (c *chaos) caller(random *rand.Rand) error {
@@ -99,7 +106,7 @@ func (c *chaos) caller(random *rand.Rand) error {
 	for c.left.Add(-1) >= 0 {
 		name, err := c.anyCall(random, buf)
 		for _, n := range never {
-			if errors.Is(err, n) {
+			if errors.Is(err, n) && !(c.resets && n == bridge.ErrDeviceLost) {
 				c.left.Store(0)
 				return fmt.Errorf("%s: %w", name, err)
 			}
@@ -120,13 +127,20 @@ func (c *chaos) anyCall(random *rand.Rand, buf []byte) (name string, err error) 
 	p := &c.places[random.IntN(len(c.places))]
 	process, ch := p.get()
 	switch {
+	case c.resets && random.IntN(500) == 0:
+		return "Reset", c.dev.Reset(c.ctx())
 	case ch == nil || random.IntN(50) == 0:
 		return "open", c.reopen(p, random)
 	case random.IntN(100) == 0:
 		return "Stop", c.dev.Stop(ctx, process.ID)
 	}
 	op := chaosCalls[random.IntN(len(chaosCalls))]
-	return op.name, op.do(ctx, ch, random, buf)
+	err = op.do(ctx, ch, random, buf)
+	if errors.Is(err, bridge.ErrDeviceLost) {
+		p.leave(ctx, c.dev)
+		time.Sleep(100 * time.Microsecond) // or all calls are spent on a device that restarts
+	}
+	return op.name, err
 }
 
 // reopen puts a new process in a place. Its own calls have time: what they hand
