@@ -22,9 +22,10 @@ type life struct {
 	stop   chan struct{}
 	extra  sync.WaitGroup // what runs beside the script
 
-	hung atomic.Bool
-	said []abi.Slot // the last messages to the host
-	late []echo
+	flips sync.Once
+	hung  atomic.Bool
+	said  []abi.Slot // the last messages to the host
+	late  []echo
 }
 
 // echo is a DMA write to be done once more, when the host has said enough to
@@ -104,7 +105,7 @@ func (l *life) misbehave(name string) {
 	case "mute":
 		l.beside(func() { l.script.Load().StopBeat() })
 	case "flip":
-		l.beside(l.flip)
+		l.flips.Do(func() { l.beside(l.flip) }) // a second would read what the first changed
 	}
 }
 
