@@ -180,11 +180,16 @@ static void reset_done(struct pci_dev *pdev)
 static pci_ers_result_t error_detected(struct pci_dev *pdev,
 				       pci_channel_state_t state)
 {
+	struct nfc_dev *dev = pci_get_drvdata(pdev);
+
 	if (state == pci_channel_io_normal)
 		return PCI_ERS_RESULT_CAN_RECOVER;
-	nfc_dev_down(pci_get_drvdata(pdev), NFC_ERESET, NFCOMMS_STATE_RESETTING);
-	return state == pci_channel_io_perm_failure ? PCI_ERS_RESULT_DISCONNECT :
-						      PCI_ERS_RESULT_NEED_RESET;
+	if (state == pci_channel_io_perm_failure) {
+		nfc_dev_down(dev, NFC_ERESET, NFCOMMS_STATE_LOST);
+		return PCI_ERS_RESULT_DISCONNECT;
+	}
+	nfc_dev_down(dev, NFC_ERESET, NFCOMMS_STATE_RESETTING);
+	return PCI_ERS_RESULT_NEED_RESET;
 }
 
 static pci_ers_result_t mmio_enabled(struct pci_dev *pdev)

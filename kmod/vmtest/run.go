@@ -117,7 +117,7 @@ func (w *workshop) fill(ctx context.Context, b *boot, k *kernel) error {
 	if err != nil {
 		return err
 	}
-	b.plan = &wire.Plan{Results: "/dev/ttyS1", Kmemleak: b.job.kmemleak, Coverage: k.debug && b.job.device != nil,
+	b.plan = &wire.Plan{Results: "/dev/ttyS1", Kmemleak: b.job.kmemleak, Coverage: k.debug && b.job.device != nil && b.job.defect == "",
 		Shell: b.job.banner != "", Banner: b.job.banner,
 		Warns: slices.ContainsFunc(b.job.allow, func(s string) bool { return strings.HasPrefix(s, "^WARNING") })}
 	var items []item

@@ -299,13 +299,14 @@ void progress(uint64_t done, uint64_t all)
 {
 	static uint64_t next;
 	uint64_t now = now_ns();
+	int fd;
 
-	if (next && now > next)
-		printf("%lu of %lu\n", (long)done, (long)all);
-	if (now > next) {
-		fflush(stdout);
-		next = now + 60 * 1000000000ull;
-	}
+	if (now < next)
+		return;
+	next = now + 60 * 1000000000ull;
+	fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+	dprintf(fd, "%lu of %lu\n", (long)done, (long)all);
+	close(fd);
 }
 
 /* splitmix64 */

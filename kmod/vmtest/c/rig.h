@@ -79,7 +79,7 @@ int wait_child(pid_t pid);
 uint64_t now_ns(void);
 /* A long case is not stuck: put the harness's watchdog off. */
 void still_alive(void);
-/* Say how far a case is that takes minutes. */
+/* Say in the kernel's log how far a case is that takes minutes. */
 void progress(uint64_t done, uint64_t all);
 /* A small generator, so that a seed repeats a run. */
 uint64_t next_random(uint64_t *state);
