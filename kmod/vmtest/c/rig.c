@@ -299,13 +299,15 @@ void progress(uint64_t done, uint64_t all)
 {
 	static uint64_t next;
 	uint64_t now = now_ns();
-	int fd;
+	char line[64]; /* in one write: what kmsg takes is a record */
+	int fd, n;
 
 	if (now < next)
 		return;
 	next = now + 60 * 1000000000ull;
+	n = snprintf(line, sizeof(line), "%lu of %lu\n", (long)done, (long)all);
 	fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
-	dprintf(fd, "%lu of %lu\n", (long)done, (long)all);
+	CHECK_EQ(write(fd, line, n), n);
 	close(fd);
 }
 
