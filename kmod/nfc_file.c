@@ -156,9 +156,9 @@ void nfc_file_report(struct nfc_op *op)
 	else
 		file->operations--;
 	spin_unlock(&file->lock);
-	if (keep)
+	if (keep) {
 		wake_up_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
-	if (!keep) {
+	} else {
 		complete_all(&op->done);
 		nfc_op_put(op);
 	}

@@ -164,12 +164,10 @@ func (c *chaos) reopen(p *place, random *rand.Rand) error {
 	return nil
 }
 
-var errRefuse = errors.New("refused")
-
 // maybe is what an extended rendezvous comes to.
 func maybe(random *rand.Rand) error {
 	if random.IntN(4) == 0 {
-		return errRefuse
+		return errRefused
 	}
 	return nil
 }

@@ -187,7 +187,9 @@ func killUnderLoad(t *testing.T, p *process) {
 	defer cancel()
 	const clients = 8
 	out := make(chan outcome, clients)
-	running, restarted := make(chan struct{}, clients), make(chan struct{})
+	running := make(chan struct{}, clients)
+	down, restarted := context.WithCancel(ctx)
+	defer restarted()
 	for range clients {
 		go func() {
 			c, err := control.Dial("unix://" + p.socket)
@@ -196,7 +198,7 @@ func killUnderLoad(t *testing.T, p *process) {
 				return
 			}
 			defer c.Close()
-			out <- hammer(ctx, c, running, restarted)
+			out <- hammer(ctx, down, c, running)
 		}()
 	}
 	for range clients {
@@ -209,7 +211,7 @@ func killUnderLoad(t *testing.T, p *process) {
 
 	p.run()
 	p.await("READY=1")
-	close(restarted)
+	restarted()
 	failed := 0
 	for range clients {
 		select {
@@ -232,15 +234,15 @@ type outcome struct {
 	again bool  // it went on afterwards
 }
 
-// hammer calls until one call fails or the daemon was restarted, and then until
-// one succeeds.
-func hammer(ctx context.Context, c *control.Client, running chan<- struct{}, restarted <-chan struct{}) (o outcome) {
+// hammer calls until one call fails or the daemon was restarted, which ends down,
+// and then until one succeeds.
+func hammer(ctx, down context.Context, c *control.Client, running chan<- struct{}) (o outcome) {
 	call := func() {
 		_, o.err = c.Channels.ListChannels(ctx, &nfcommsv1.ListChannelsRequest{Parent: "devices/sim0"})
 	}
 	call()
 	running <- struct{}{}
-	for o.err == nil && !over(restarted) {
+	for o.err == nil && down.Err() == nil {
 		call()
 	}
 	for ctx.Err() == nil && !o.again {
@@ -248,14 +250,4 @@ func hammer(ctx context.Context, c *control.Client, running chan<- struct{}, res
 		o.again = err == nil
 	}
 	return o
-}
-
-// over reports whether a channel was closed.
-func over(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

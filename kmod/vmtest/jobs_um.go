@@ -3,9 +3,9 @@
 package main
 
 // umJobs run under User-Mode Linux with the same checks as the debug kernel: a
-// process of this machine, so calls are cheap and a fuzzer gets further. What is
-// not there: a second processor, an IOMMU, and a bus that does anything at the
-// same time as the processor (each access waits for its answer, each store too).
+// process of this machine, which boots in a second. What is not there: a second
+// processor, an IOMMU, and a bus that does anything at the same time as the
+// processor (each access waits for its answer, each store too).
 var umJobs = []job{
 	{
 		name: "debug-uml", group: "debug", about: "User-Mode Linux: every ioctl, memory, death of clients, random ioctls",

@@ -343,25 +343,16 @@ static void *fuzz(void *argument)
 	return NULL;
 }
 
-/* Whatever is asked of a device that keeps the rules, its life goes on. */
-static bool goes_on(int fd)
-{
-	struct nfcomms_health health = { .size = sizeof(health) };
-
-	CHECK_EQ(control(fd, NFCOMMS_IOC_HEALTH, &health), 0);
-	return CHECK_EQ(health.state, NFCOMMS_STATE_READY);
-}
-
 /*
- * A blocking call waits for a target: a signal ends it. A device that is lost
- * ends everything.
+ * A blocking call waits for a target: a signal ends it. A device that keeps the
+ * rules is not lost, whatever it is asked; one that is ends everything.
  */
 static void *interrupt(void *argument)
 {
 	int fd = client();
 
 	for (unsigned int round = 0; !over; round++) {
-		if (round % 256 == 0 && !goes_on(fd))
+		if (round % 256 == 0 && !CHECK_EQ(state(fd), NFCOMMS_STATE_READY))
 			__atomic_store_n(&calls_left, 0, __ATOMIC_RELAXED);
 		for (int i = 0; i < THREADS; i++)
 			pthread_kill(threads[i], SIGURG);

@@ -37,14 +37,6 @@ static int die_sending(void *ready)
 	return 0;
 }
 
-static uint32_t state(int fd)
-{
-	struct nfcomms_health health = { .size = sizeof(health) };
-
-	CHECK_EQ(control(fd, NFCOMMS_IOC_HEALTH, &health), 0);
-	return health.state;
-}
-
 /* Have a client killed, true if its transfer had to be aborted. */
 static bool kill_sender(void)
 {

@@ -174,6 +174,14 @@ void check_alive(int fd, uint32_t loopback)
 	CHECK(!memcmp(c.payload, "still here", 10));
 }
 
+uint32_t state(int fd)
+{
+	struct nfcomms_health health = { .size = sizeof(health) };
+
+	CHECK_EQ(control(fd, NFCOMMS_IOC_HEALTH, &health), 0);
+	return health.state;
+}
+
 void check_device(void)
 {
 	int fd = client();

@@ -56,6 +56,8 @@ uint32_t subscribe(int fd, uint32_t target);
 uint32_t program(int fd, const char *name);
 /* Echo a message on a loopback channel: the device and the driver are well. */
 void check_alive(int fd, uint32_t loopback);
+/* The device's enum nfcomms_state. */
+uint32_t state(int fd);
 /* A new client finds a device that works. */
 void check_device(void);
 /* Ask a source program for size bytes. */
