@@ -29,6 +29,8 @@ enum {
 	MEMORY = 2 << 20,
 	CALLS = 20000, /* without an argument */
 	ERRNO_COUNT = 134,
+	USERS = 64, /* values of user_data */
+	CALLS_PER_SIGNAL = 4,
 };
 
 /* One file and what is known of it; a slot's lock is held only to look. */
@@ -145,7 +147,6 @@ static struct nfcomms_op invent(const struct slot *s, uint64_t *rng)
 {
 	struct nfcomms_op op = choose(s, rng);
 
-	op.user_data = next_random(rng) % 64;
 	switch (op.opcode) {
 	case NFCOMMS_OP_SUBSCRIBE:
 		op.channel = 0;
@@ -181,6 +182,7 @@ static struct nfcomms_op invent(const struct slot *s, uint64_t *rng)
 
 		memcpy((uint8_t *)&op + at, &value, 1 + next_random(rng) % 8);
 	}
+	op.user_data = next_random(rng) % USERS; /* by which settle() finds it */
 	return op;
 }
 
@@ -195,10 +197,11 @@ static void note(const struct nfcomms_completion *c)
 	CHECK(c->status < NFC_STATUS_COUNT);
 }
 
+/* Mostly a few operations at once, as clients do; full batches now and then. */
 static void do_submit(struct slot *s, uint64_t *rng)
 {
 	struct nfcomms_op ops[8];
-	unsigned int n = 1 + next_random(rng) % 8;
+	unsigned int n = 1 + next_random(rng) % (1 + next_random(rng) % 8);
 	int taken;
 
 	for (unsigned int i = 0; i < n; i++)
@@ -261,7 +264,7 @@ static void do_nonsense(struct slot *s, uint64_t *rng)
 
 static void do_cancel(struct slot *s, uint64_t *rng)
 {
-	count(cancel(s->fd, next_random(rng) % 64));
+	count(cancel(s->fd, next_random(rng) % USERS));
 }
 
 /* Without signals: a slot that has no channels is of no use. */
@@ -307,24 +310,24 @@ static void do_memory(uint64_t *rng)
 static void one_call(uint64_t *rng)
 {
 	struct slot *s = &slots[next_random(rng) % FILES];
-	unsigned int what = next_random(rng) % 64;
+	unsigned int what = next_random(rng) % 128;
 
 	if (what == 0) {
 		do_reopen(s, rng);
 		return;
 	}
-	if (what < 4) {
+	if (what < 7) {
 		do_memory(rng);
 		return;
 	}
 	pthread_rwlock_rdlock(&s->lock);
-	if (what < 24)
+	if (what < 54)
 		do_submit(s, rng);
-	else if (what < 36)
+	else if (what < 76)
 		do_call(s, rng);
-	else if (what < 48)
+	else if (what < 97)
 		do_read(s);
-	else if (what < 58)
+	else if (what < 116)
 		do_cancel(s, rng);
 	else
 		do_nonsense(s, rng);
@@ -343,6 +346,19 @@ static void *fuzz(void *argument)
 	return NULL;
 }
 
+/* Sleep until there were some calls, or there seem to be none. */
+static void let_them_call(void)
+{
+	uint64_t before = calls_made;
+
+	for (int ms = 0; ms < 10 && !over; ms++) {
+		usleep(1000);
+		if (__atomic_load_n(&calls_made, __ATOMIC_RELAXED) - before >=
+		    CALLS_PER_SIGNAL)
+			return;
+	}
+}
+
 /*
  * A blocking call waits for a target: a signal ends it. A device that keeps the
  * rules is not lost, whatever it is asked; one that is ends everything.
@@ -358,7 +374,7 @@ static void *interrupt(void *argument)
 			pthread_kill(threads[i], SIGURG);
 		still_alive();
 		progress(calls_made, calls_asked);
-		usleep(1000);
+		let_them_call();
 	}
 	close(fd);
 	return argument;
@@ -376,13 +392,13 @@ static void settle(struct slot *s)
 	     s->completed < s->accepted && now_ns() < end;) {
 		struct pollfd p = { .fd = s->fd, .events = POLLIN };
 
-		for (uint64_t u = 0; u < 64; u++)
+		for (uint64_t u = 0; u < USERS; u++)
 			cancel(s->fd, u);
 		poll(&p, 1, 10);
 		if (p.revents & POLLIN)
 			do_read(s);
 	}
-	CHECK(s->completed <= s->accepted);
+	CHECK_EQ(s->completed, s->accepted);
 	close(s->fd);
 }
 
