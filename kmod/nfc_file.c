@@ -118,10 +118,15 @@ u32 nfc_file_seek(struct nfc_file *file)
 	return seek;
 }
 
-/* The next operation in flight with this user_data, with a reference. */
-struct nfc_op *nfc_file_next(struct nfc_file *file, u64 user_data, u32 seek)
+/*
+ * More operations in flight with this user_data, at most so many, each with a
+ * reference. Returns how many. No locks.
+ */
+u32 nfc_file_more(struct nfc_file *file, u64 user_data, u32 seek,
+		  struct nfc_op **ops, u32 most)
 {
-	struct nfc_op *op, *found = NULL;
+	struct nfc_op *op;
+	u32 n = 0;
 
 	spin_lock(&file->lock);
 	hash_for_each_possible(file->ops, op, hash, user_data) {
@@ -129,11 +134,12 @@ struct nfc_op *nfc_file_next(struct nfc_file *file, u64 user_data, u32 seek)
 			continue;
 		op->sought = seek;
 		refcount_inc(&op->ref);
-		found = op;
-		break;
+		ops[n++] = op;
+		if (n == most)
+			break;
 	}
 	spin_unlock(&file->lock);
-	return found;
+	return n;
 }
 
 /* A file's operation has ended: hand its completion over. No locks. */
@@ -404,6 +410,7 @@ static void close_all(struct nfc_file *file)
 		nfc_channel_close(ch, NULL);
 		nfc_box_unlock(ch->box);
 		nfc_channel_put(ch);
+		cond_resched();
 	}
 }
 
@@ -412,8 +419,10 @@ static void forget_done(struct nfc_file *file)
 {
 	struct nfc_op *op;
 
-	while ((op = pop(file)))
+	while ((op = pop(file))) {
 		nfc_op_put(op);
+		cond_resched();
+	}
 }
 
 /*

@@ -499,7 +499,8 @@ extern const struct file_operations nfc_fops;
 struct nfc_channel *nfc_file_channel(struct nfc_file *file, u32 handle);
 int nfc_file_admit(struct nfc_file *file, struct nfc_op *op);
 u32 nfc_file_seek(struct nfc_file *file);
-struct nfc_op *nfc_file_next(struct nfc_file *file, u64 user_data, u32 seek);
+u32 nfc_file_more(struct nfc_file *file, u64 user_data, u32 seek,
+		  struct nfc_op **ops, u32 most);
 void nfc_file_report(struct nfc_op *op);
 void nfc_file_live(struct nfc_file *file, int n);
 void nfc_file_get(struct nfc_file *file);

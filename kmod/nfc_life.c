@@ -61,8 +61,10 @@ static void fence_work(struct work_struct *work)
 	trace_nfcomms_life(life->layout.epoch, status);
 	nfc_hw_quiesce(life->dev);
 	nfc_watch_stop(life);
-	for (i = 0; i < life->boxes; i++)
+	for (i = 0; i < life->boxes; i++) {
 		nfc_box_kill(&life->box[i], status);
+		cond_resched();
+	}
 	nfc_control_close(life);
 	complete_all(&life->quiet);
 	nfc_life_put(life);

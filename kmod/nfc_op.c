@@ -378,6 +378,7 @@ static int submit(struct nfc_file *file, struct nfcomms_submit *s)
 		s->accepted++;
 		if (fatal_signal_pending(current))
 			return -EINTR;
+		cond_resched();
 	}
 	return 0;
 }
@@ -470,24 +471,42 @@ long nfc_ioc_call(struct nfc_file *file, void __user *arg)
 	return rc;
 }
 
+/*
+ * Cancel all operations in flight with this user_data; -ENOENT if there is none.
+ * There may be as many as a file can have: by batches, each of which takes one
+ * walk past those that were found before. No locks; does not wait.
+ */
+static int cancel_all(struct nfc_file *file, u64 user_data)
+{
+	enum { BATCH = 64 };
+	struct nfc_op *ops[BATCH];
+	u32 seek = nfc_file_seek(file);
+	bool any = false;
+	u32 i, n;
+
+	do {
+		n = nfc_file_more(file, user_data, seek, ops, BATCH);
+		for (i = 0; i < n; i++) {
+			nfc_op_cancel(ops[i]);
+			nfc_op_put(ops[i]);
+		}
+		any |= n;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	} while (n == BATCH);
+	return any ? 0 : -ENOENT;
+}
+
 /* NFCOMMS_IOC_CANCEL. No locks; does not wait. */
 long nfc_ioc_cancel(struct nfc_file *file, void __user *arg)
 {
 	struct nfcomms_cancel c;
 	int rc = nfc_copy_in(&c, sizeof(c), arg);
-	struct nfc_op *op;
-	bool any = false;
-	u32 seek;
 
 	if (rc)
 		return rc;
 	if (c.flags || memchr_inv(c.rsvd, 0, sizeof(c.rsvd)))
 		return -EINVAL;
-	seek = nfc_file_seek(file);
-	while ((op = nfc_file_next(file, c.user_data, seek))) {
-		any = true;
-		nfc_op_cancel(op);
-		nfc_op_put(op);
-	}
-	return any ? 0 : -ENOENT;
+	return cancel_all(file, c.user_data);
 }

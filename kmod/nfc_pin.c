@@ -411,6 +411,7 @@ void nfc_pins_run(struct nfc_op *op)
 		nfc_box_lock(box);
 		again = take_chunk(op, chunk);
 		nfc_box_unlock(box);
+		cond_resched(); /* the device may take lists as fast as they come */
 	} while (again);
 	nfc_op_release_hold(op);
 }

@@ -30,7 +30,6 @@ func Chaos(t *testing.T, open OpenFunc, calls int) {
 func chaosOf(t *testing.T, open OpenFunc, calls int, resets bool) {
 	t.Helper()
 	LeakCheck(t)
-	watch(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	e := &env{T: t, open: open, watchdog: t.Context()}

@@ -283,6 +283,33 @@ CASE(exit_without_close)
 	free_pages(bulk, BULK);
 }
 
+/* One cancel ends all that have its tag, and nothing else. */
+CASE(cancelled_by_the_thousand)
+{
+	enum { MANY = 1000 };
+	int fd = fresh();
+	struct nfcomms_completion c;
+	struct nfcomms_op op = operation(NFCOMMS_OP_RECEIVE,
+					 program(fd, "hold"));
+
+	for (int i = 0; i <= MANY; i++) {
+		op.user_data = i < MANY ? 5 : 6;
+		give(fd, op);
+	}
+	CHECK_EQ(cancel(fd, 5), 0);
+	for (int i = 0; i < MANY && !test_failures(); i++) {
+		CHECK(reap(fd, &c));
+		CHECK_EQ(c.user_data, 5);
+		CHECK_EQ(c.status, NFC_EWITHDRAWN);
+	}
+	CHECK_EQ(cancel(fd, 5), ENOENT);
+	CHECK_EQ(cancel(fd, 6), 0);
+	CHECK(reap(fd, &c));
+	CHECK_EQ(c.user_data, 6);
+	close(fd);
+	check_device();
+}
+
 CASE(a_client_sees_only_its_own)
 {
 	int a = fresh(), b = client();
