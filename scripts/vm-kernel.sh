@@ -5,8 +5,8 @@
 #	scripts/vm-kernel.sh release     the kernel of this Debian release
 #	scripts/vm-kernel.sh backports   the current stable kernel, from backports
 #
-# The folder holds vmlinuz, config, version, modules/ and build, the KDIR for
-# modules: make -C kmod KDIR=$(scripts/vm-kernel.sh release)/build
+# The folder holds vmlinuz, config, version and build, the KDIR for modules:
+# make -C kmod KDIR=$(scripts/vm-kernel.sh release)/build
 # It is kept below .cache/vm; remove it to obtain a newer one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -56,17 +56,14 @@ headers=linux-headers-$release
 mapfile -t parts < <(vm_depends "$headers" '^linux-(headers|kbuild)-')
 vm_download "$image" "$headers" "${parts[@]}"
 rm -rf "$dir"
-mkdir -p "$dir/root" "$dir/modules"
+mkdir -p "$dir/root"
 for deb in "$VM_TMP"/debs/*.deb; do
 	case $deb in
 	*/linux-image-*)
-		# Of the modules (400 MB) only the one that injects bus errors.
-		dpkg-deb --fsys-tarfile "$deb" |
-			tar -x -C "$VM_TMP" --wildcards './boot/*' './lib/modules/*/aer_inject.ko*'
+		# Not the modules (400 MB).
+		dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$VM_TMP" --wildcards './boot/*'
 		mv "$VM_TMP"/boot/vmlinuz-* "$dir/vmlinuz"
 		mv "$VM_TMP"/boot/config-* "$dir/config"
-		find "$VM_TMP/lib" -name '*.ko.xz' -exec xz -d {} +
-		find "$VM_TMP/lib" -name '*.ko' -exec mv -t "$dir/modules" {} +
 		;;
 	*) dpkg-deb -x "$deb" "$dir/root" ;;
 	esac
