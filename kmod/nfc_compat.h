@@ -3,16 +3,7 @@
 #ifndef NFC_COMPAT_H
 #define NFC_COMPAT_H
 
-#include <linux/mm.h>
 #include <linux/version.h>
-
-#if KERNEL_VERSION(6, 5, 0) > LINUX_VERSION_CODE
-#define nfc_pin_remote(mm, start, n, flags, pages) \
-	pin_user_pages_remote(mm, start, n, flags, pages, NULL, NULL)
-#else
-#define nfc_pin_remote(mm, start, n, flags, pages) \
-	pin_user_pages_remote(mm, start, n, flags, pages, NULL)
-#endif
 
 /* The macro for an event's string took the source a second time. */
 #if KERNEL_VERSION(6, 10, 0) > LINUX_VERSION_CODE

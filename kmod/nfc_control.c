@@ -212,88 +212,55 @@ static u32 settle_load(struct nfc_life *life, struct nfc_op *op,
 	return status;
 }
 
-/* Send the image of a LOAD, whose first pages are pinned. Worker. */
-static u32 send_image(struct nfc_life *life, struct nfc_op *op, int *error)
+/* Send the image of a LOAD, which is pinned. Worker. */
+static u32 send_image(struct nfc_life *life, struct nfc_op *op,
+		      struct nfc_channel *ch)
 {
 	struct nfc_op *own = &life->control.image;
 
+	prepare(own, ch, NFCOMMS_OP_SEND_IND);
+	nfc_pins_take_over(own, op);
 	nfc_op_start(own);
 	wait_own(own, op, false, 0);
-	*error = own->c.error;
-	op->c.peer_size = own->c.peer_size;
+	nfc_pins_fini(own);
 	return own->c.status;
-}
-
-/* Pin the first pages of an image, so that a bad address shows at once. Worker. */
-static int prepare_image(struct nfc_op *own, struct nfc_op *op,
-			 struct nfc_channel *ch)
-{
-	int rc;
-
-	prepare(own, ch, NFCOMMS_OP_SEND_IND);
-	nfc_pins_borrow(own, op);
-	rc = nfc_pins_first(own);
-	if (rc) {
-		op->c.peer_size = own->c.peer_size;
-		nfc_pins_fini(own);
-	}
-	return rc;
 }
 
 /* A request and its reply on the control channel; see call(). Worker. */
 static u32 exchange(struct nfc_life *life, struct nfc_op *op,
 		    struct nfc_channel *ch, struct nfc_control *req,
-		    struct nfc_control *reply, bool image, int *error)
+		    struct nfc_control *reply)
 {
 	struct nfc_controller *k = &life->control;
 	struct nfc_op *own = &k->send;
 	u32 status, sent = NFC_OK;
-	int rc;
 
-	rc = image ? prepare_image(&k->image, op, ch) : 0;
-	if (rc) {
-		*error = -rc;
-		return rc == -ENOMEM ? NFC_ENOMEM : NFC_EINVAL;
-	}
 	req->request = cpu_to_le32(++k->request);
 	prepare(own, ch, NFCOMMS_OP_SEND);
 	memcpy(own->c.payload, req, sizeof(*req));
 	nfc_op_start(own);
 	wait_own(own, op, false, 0);
 	status = own->c.status;
-	if (image && status)
-		nfc_pins_release(&k->image);
-	else if (image)
-		sent = send_image(life, op, error);
-	if (image)
-		nfc_pins_fini(&k->image);
-	if (!status && sent) {
-		status = settle_load(life, op, ch, req, reply);
-	} else if (!status) {
-		want_reply(life, ch);
-		status = take_reply(life, op, req, reply);
-	}
-	if (sent && !status)
-		status = sent;
-	if (*error) /* what the host refused is not the device's answer */
-		memset(reply, 0, sizeof(*reply));
-	return status;
+	if (status)
+		return status;
+	if (op->pins.total)
+		sent = send_image(life, op, ch);
+	if (sent)
+		return settle_load(life, op, ch, req, reply) ?: sent;
+	want_reply(life, ch);
+	return take_reply(life, op, req, reply);
 }
 
-/*
- * One request and its reply; image if op's memory goes with it. Returns the
- * status; error is the host's errno beside it. Worker.
- */
+/* One request, with its image if it has one, and its reply. Worker. */
 static u32 call(struct nfc_life *life, struct nfc_op *op,
-		struct nfc_control *req, struct nfc_control *reply, bool image,
-		int *error)
+		struct nfc_control *req, struct nfc_control *reply)
 {
 	struct nfc_channel *ch = control_channel(life);
 	u32 status;
 
 	if (!ch) /* the fence has passed since it was queued */
 		return status_of_down(life);
-	status = exchange(life, op, ch, req, reply, image, error);
+	status = exchange(life, op, ch, req, reply);
 	nfc_channel_put(ch);
 	return status;
 }
@@ -309,15 +276,13 @@ static void subscribe(struct nfc_life *life, struct nfc_op *op)
 	}, reply;
 	struct nfc_channel *ch = op->ch;
 	u32 handle = op->c.channel;
-	int error = 0;
-	u32 status;
+	u32 status = call(life, op, &req, &reply);
 
-	status = call(life, op, &req, &reply, false, &error);
 	op->c.channel = status ? 0 : handle;
 	if (status) {
 		xa_erase(&op->file->channels, handle);
 		nfc_channel_leave(ch);
-		end_current(life, op, status, error);
+		end_current(life, op, status, 0);
 		return;
 	}
 	nfc_box_lock(ch->box);
@@ -385,7 +350,7 @@ static u32 start(struct nfc_life *life, struct nfc_op *op,
 	if (!p)
 		return NFC_ENOMEM;
 	nfc_file_live(op->file, 1);
-	status = call(life, op, req, reply, false, error);
+	status = call(life, op, req, reply);
 	p->id = le64_to_cpu(reply->a);
 	p->first = le64_to_cpu(reply->b);
 	p->targets = targets;
@@ -408,7 +373,7 @@ static u32 start(struct nfc_life *life, struct nfc_op *op,
  * told, NFC_EINVAL says that it is gone. Worker.
  */
 static u32 stop(struct nfc_life *life, struct nfc_op *op,
-		struct nfc_control *req, struct nfc_control *reply, int *error)
+		struct nfc_control *req, struct nfc_control *reply)
 {
 	u64 id = le64_to_cpu(req->a);
 	u32 epoch = life->layout.epoch;
@@ -418,7 +383,7 @@ static u32 stop(struct nfc_life *life, struct nfc_op *op,
 		reply->op = req->op; /* as for a process that is not there */
 		return NFC_EINVAL;
 	}
-	status = call(life, op, req, reply, false, error);
+	status = call(life, op, req, reply);
 	if (status == NFC_EBUSY) {
 		op->told = true;
 		return status;
@@ -456,7 +421,7 @@ static void request(struct nfc_life *life, struct nfc_op *op)
 		status = start(life, op, &req, &reply, &error);
 		break;
 	case NFC_CONTROL_STOP:
-		status = stop(life, op, &req, &reply, &error);
+		status = stop(life, op, &req, &reply);
 		if (status == NFC_EBUSY) {
 			if (again(life, op))
 				return;
@@ -466,10 +431,9 @@ static void request(struct nfc_life *life, struct nfc_op *op)
 		break;
 	case NFC_CONTROL_LOAD:
 		req.a = cpu_to_le64(op->pins.cut.size);
-		status = call(life, op, &req, &reply, true, &error);
-		break;
+		fallthrough;
 	default:
-		status = call(life, op, &req, &reply, false, &error);
+		status = call(life, op, &req, &reply);
 	}
 	if (reply.op) { /* the device's answer, whatever it is, is the reply */
 		reply.status = cpu_to_le16((u16)status);
@@ -600,24 +564,42 @@ static u32 reserve(struct nfc_life *life, struct nfc_op *op)
 	return NFC_OK;
 }
 
-/* A request of a file: SUBSCRIBE or CONTROL. It has exactly one completion. */
-void nfc_control_submit(struct nfc_life *life, struct nfc_op *op)
+/* Take a request in: its channel, its memory, its place in the queue. */
+static u32 take_in(struct nfc_life *life, struct nfc_op *op, int *error)
 {
 	u32 status = NFC_OK;
+	int rc;
 
 	if (op->opcode == NFCOMMS_OP_SUBSCRIBE)
 		status = reserve(life, op);
 	else if (!op->ch)
 		op->ch = control_channel(life);
-	if (!status && op->ch && enqueue(life, op))
-		return;
-	if (op->opcode == NFCOMMS_OP_SUBSCRIBE && !status) {
+	if (status)
+		return status;
+	rc = op->ch ? nfc_pins_all(op) : -ENODEV;
+	if (!rc && enqueue(life, op))
+		return NFC_OK;
+	if (op->opcode == NFCOMMS_OP_SUBSCRIBE) {
 		xa_erase(&op->file->channels, op->c.channel);
 		nfc_channel_leave(op->ch);
 	}
+	if (!rc || rc == -ENODEV)
+		return status_of_down(life);
+	*error = -rc;
+	return rc == -ENOMEM ? NFC_ENOMEM : NFC_EINVAL;
+}
+
+/* A request of a file: SUBSCRIBE or CONTROL. It has exactly one completion. */
+void nfc_control_submit(struct nfc_life *life, struct nfc_op *op)
+{
+	int error = 0;
+	u32 status = take_in(life, op, &error);
+
+	if (!status)
+		return;
 	if (op->opcode == NFCOMMS_OP_SUBSCRIBE)
 		op->c.channel = 0;
-	end(op, status ?: status_of_down(life), 0);
+	end(op, status, error);
 }
 
 /* Take a request back, as far as the device did not take it. No locks. */

@@ -64,8 +64,11 @@ struct nfc_chunk {
 	struct nfc_op *op;
 	struct sg_table sgt;
 	enum dma_data_direction way;
+	bool mapped; /* sgt and bus hold */
 	u64 first; /* list */
 	u64 lists;
+	unsigned long start; /* in the caller's memory */
+	u64 size;
 	unsigned long npages;
 	struct page **pages;
 	u64 bus[]; /* of each device page */
@@ -453,10 +456,11 @@ void nfc_transfer_account(struct nfc_half *half, const struct nfc_record *r);
 
 /* nfc_pin.c */
 int nfc_pins_init(struct nfc_op *op, u64 address, bool write);
-void nfc_pins_borrow(struct nfc_op *op, const struct nfc_op *from);
+void nfc_pins_take_over(struct nfc_op *op, struct nfc_op *from);
 void nfc_pins_want(struct nfc_op *op);
-int nfc_pins_first(struct nfc_op *op);
+int nfc_pins_all(struct nfc_op *op);
 void nfc_pins_run(struct nfc_op *op);
+void nfc_pins_work(struct work_struct *work);
 void nfc_pins_trim(struct nfc_op *op, u64 acked);
 void nfc_pins_release(struct nfc_op *op);
 void nfc_pins_fini(struct nfc_op *op);

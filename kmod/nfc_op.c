@@ -8,11 +8,6 @@
 #include "nfc_kmod.h"
 #include "trace.h"
 
-static void pin_work(struct work_struct *work)
-{
-	nfc_pins_run(container_of(work, struct nfc_op, pins.work));
-}
-
 /* A zeroed operation with one reference; end reports it. */
 void nfc_op_init(struct nfc_op *op, u16 opcode, void (*end)(struct nfc_op *))
 {
@@ -22,7 +17,7 @@ void nfc_op_init(struct nfc_op *op, u16 opcode, void (*end)(struct nfc_op *))
 	INIT_LIST_HEAD(&op->pin_node);
 	INIT_HLIST_NODE(&op->hash);
 	INIT_LIST_HEAD(&op->pins.chunks);
-	INIT_WORK(&op->pins.work, pin_work);
+	INIT_WORK(&op->pins.work, nfc_pins_work);
 	init_completion(&op->done);
 	op->end = end;
 	op->opcode = opcode;

@@ -6,13 +6,13 @@
  */
 #include <linux/capability.h>
 #include <linux/dma-mapping.h>
+#include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include "nfc_compat.h"
 #include "nfc_kmod.h"
 #include "trace.h"
 
@@ -36,6 +36,12 @@ static u64 run_lists(const struct nfc_op *op)
 static u64 enough_lists(const struct nfc_op *op)
 {
 	return run_lists(op) + op->ch->life->layout.window / 2;
+}
+
+/* Lists that are pinned at once at most. */
+static u64 most_lists(const struct nfc_op *op)
+{
+	return run_lists(op) + op->ch->life->layout.window;
 }
 
 static u64 pinned_lists(const struct nfc_pins *p)
@@ -68,19 +74,21 @@ int nfc_pins_init(struct nfc_op *op, u64 address, bool write)
 	return 0;
 }
 
-/* The driver's own operation works on the memory of a caller's. */
-void nfc_pins_borrow(struct nfc_op *op, const struct nfc_op *from)
+/* The driver's own operation takes over what was pinned for a caller's. */
+void nfc_pins_take_over(struct nfc_op *op, struct nfc_op *from)
 {
 	struct nfc_pins *p = &op->pins;
-	const struct nfc_pins *f = &from->pins;
+	struct nfc_chunk *chunk;
 
-	op->length = f->cut.size;
-	p->cut = f->cut;
-	p->address = f->address;
-	p->total = f->total;
-	p->limit = f->limit;
-	p->mm = f->mm;
+	op->length = from->pins.cut.size;
+	p->cut = from->pins.cut;
+	p->total = from->pins.total;
+	p->lists = from->pins.lists;
+	p->mm = from->pins.mm;
 	mmgrab(p->mm);
+	list_splice_init(&from->pins.chunks, &p->chunks);
+	list_for_each_entry(chunk, &p->chunks, node)
+		chunk->op = op;
 }
 
 /*
@@ -94,7 +102,7 @@ void nfc_pins_fini(struct nfc_op *op)
 	op->pins.mm = NULL;
 }
 
-/* Account for pages; -ENOMEM beyond the limit. */
+/* Account for pages; -EAGAIN beyond the limit. */
 static int charge(struct nfc_op *op, unsigned long npages)
 {
 	struct nfc_pins *p = &op->pins;
@@ -103,7 +111,7 @@ static int charge(struct nfc_op *op, unsigned long npages)
 	if (now <= p->limit)
 		return 0;
 	atomic64_sub(npages, &p->mm->pinned_vm);
-	return -ENOMEM;
+	return -EAGAIN;
 }
 
 static void uncharge(struct nfc_op *op, unsigned long npages)
@@ -122,20 +130,6 @@ static void hint(struct nfc_op *op)
 			     p->cut.size, op->c.peer_size);
 }
 
-static long pin_remote(struct mm_struct *mm, unsigned long start,
-		       unsigned long n, unsigned int flags, struct page **pages)
-{
-	long got;
-
-	if (!mmget_not_zero(mm))
-		return -EFAULT;
-	mmap_read_lock(mm);
-	got = nfc_pin_remote(mm, start, n, flags, pages);
-	mmap_read_unlock(mm);
-	mmput(mm);
-	return got;
-}
-
 static void unpin(struct nfc_chunk *chunk, unsigned long n)
 {
 	if (chunk->way == DMA_FROM_DEVICE)
@@ -144,26 +138,24 @@ static void unpin(struct nfc_chunk *chunk, unsigned long n)
 		unpin_user_pages(chunk->pages, n);
 }
 
-/* Pin the pages of a chunk from start on: all of them, or none. */
-static int pin(struct nfc_op *op, struct nfc_chunk *chunk, unsigned long start)
+/* Pin the pages of a chunk: all of them, or none. */
+static int pin(struct nfc_op *op, struct nfc_chunk *chunk)
 {
 	unsigned int flags = FOLL_LONGTERM;
-	struct mm_struct *mm = op->pins.mm;
+	unsigned long start = chunk->start & PAGE_MASK;
 	unsigned long done = 0;
-	long got;
+	int got;
 
+	if (current->mm != op->pins.mm) /* it is gone */
+		return -EFAULT;
 	if (op->pins.write)
 		flags |= FOLL_WRITE;
-	start &= PAGE_MASK;
 	while (done < chunk->npages) {
 		unsigned long at = start + (done << PAGE_SHIFT);
 		unsigned long n = chunk->npages - done;
 
-		if (mm == current->mm)
-			got = pin_user_pages_fast(at, (int)n, flags,
-						  chunk->pages + done);
-		else
-			got = pin_remote(mm, at, n, flags, chunk->pages + done);
+		got = pin_user_pages_fast(at, (int)n, flags,
+					  chunk->pages + done);
 		if (got <= 0) {
 			unpin(chunk, done);
 			return got == -ENOMEM ? -ENOMEM : -EFAULT;
@@ -204,9 +196,9 @@ static int cut_pages(struct nfc_chunk *chunk, u64 offset, u64 units)
  * Map a pinned chunk. dev->mapped says so before the life is looked at: whoever
  * ends a life looks at it afterwards.
  */
-static int map(struct nfc_op *op, struct nfc_chunk *chunk, unsigned long start,
-	       u64 size)
+static int map(struct nfc_op *op, struct nfc_chunk *chunk)
 {
+	unsigned long in = chunk->start & (NFC_PAGE_SIZE - 1);
 	struct nfc_dev *dev = dev_of(op);
 	struct device *dma = &dev->pdev->dev;
 	unsigned int most;
@@ -216,7 +208,8 @@ static int map(struct nfc_op *op, struct nfc_chunk *chunk, unsigned long start,
 	most = min_t(size_t, dma_max_mapping_size(dma), SZ_1M) & PAGE_MASK;
 	rc = sg_alloc_table_from_pages_segment(&chunk->sgt, chunk->pages,
 					       chunk->npages,
-					       offset_in_page(start), size,
+					       offset_in_page(chunk->start),
+					       chunk->size,
 					       max_t(unsigned int, most,
 						     PAGE_SIZE),
 					       GFP_KERNEL_ACCOUNT);
@@ -229,11 +222,12 @@ static int map(struct nfc_op *op, struct nfc_chunk *chunk, unsigned long start,
 		     dma_map_sgtable(dma, &chunk->sgt, chunk->way, 0);
 	if (rc)
 		goto free;
-	units = DIV_ROUND_UP((start & (NFC_PAGE_SIZE - 1)) + size,
-			     (u64)NFC_PAGE_SIZE);
-	rc = cut_pages(chunk, start & (NFC_PAGE_SIZE - 1), units);
-	if (!rc)
+	units = DIV_ROUND_UP(in + chunk->size, (u64)NFC_PAGE_SIZE);
+	rc = cut_pages(chunk, in, units);
+	if (!rc) {
+		chunk->mapped = true;
 		return 0;
+	}
 	dma_unmap_sgtable(dma, &chunk->sgt, chunk->way, 0);
 free:
 	sg_free_table(&chunk->sgt);
@@ -242,16 +236,22 @@ free:
 	return rc;
 }
 
+static void unmap(struct nfc_dev *dev, struct nfc_chunk *chunk)
+{
+	dma_unmap_sgtable(&dev->pdev->dev, &chunk->sgt, chunk->way, 0);
+	if (atomic_dec_and_test(&dev->mapped))
+		wake_up_var(&dev->mapped);
+	sg_free_table(&chunk->sgt);
+}
+
 /* Unmap, unpin and free. Process context; whoever calls has a hold on the operation. */
 void nfc_chunk_free(struct nfc_chunk *chunk)
 {
 	struct nfc_op *op = chunk->op;
 	struct nfc_dev *dev = dev_of(op);
 
-	dma_unmap_sgtable(&dev->pdev->dev, &chunk->sgt, chunk->way, 0);
-	if (atomic_dec_and_test(&dev->mapped))
-		wake_up_var(&dev->mapped);
-	sg_free_table(&chunk->sgt);
+	if (chunk->mapped)
+		unmap(dev, chunk);
 	unpin(chunk, chunk->npages);
 	uncharge(op, chunk->npages);
 	nfc_count(dev, NFC_COUNT_PINNED, -(s64)(chunk->npages << PAGE_SHIFT));
@@ -259,68 +259,84 @@ void nfc_chunk_free(struct nfc_chunk *chunk)
 	kvfree(chunk);
 }
 
-static struct nfc_chunk *chunk_alloc(struct nfc_op *op, u64 lists,
-				     unsigned long npages)
+/* The record of the next run of lists. */
+static struct nfc_chunk *chunk_alloc(struct nfc_op *op)
 {
+	struct nfc_pins *p = &op->pins;
+	u64 lists = min(run_lists(op), p->total - p->lists);
+	u64 from = nfc_split_up_to(&p->cut, p->lists);
 	struct nfc_chunk *chunk;
 
 	chunk = kvzalloc(struct_size(chunk, bus, lists * NFC_LIST_ENTRIES),
 			 GFP_KERNEL_ACCOUNT);
 	if (!chunk)
 		return NULL;
-	chunk->pages = kvcalloc(npages, sizeof(*chunk->pages),
+	chunk->op = op;
+	chunk->way = p->write ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
+	chunk->first = p->lists;
+	chunk->lists = lists;
+	chunk->start = (unsigned long)(p->address + from);
+	chunk->size = nfc_split_up_to(&p->cut, p->lists + lists) - from;
+	chunk->npages = DIV_ROUND_UP(offset_in_page(chunk->start) + chunk->size,
+				     PAGE_SIZE);
+	chunk->pages = kvcalloc(chunk->npages, sizeof(*chunk->pages),
 				GFP_KERNEL_ACCOUNT);
 	if (!chunk->pages) {
 		kvfree(chunk);
 		return NULL;
 	}
-	chunk->op = op;
-	chunk->way = op->pins.write ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
-	chunk->first = op->pins.lists;
-	chunk->lists = lists;
-	chunk->npages = npages;
 	return chunk;
+}
+
+/* Pin the next run of lists; -EAGAIN beyond the limit. It may fault, for ever. */
+static struct nfc_chunk *chunk_pin(struct nfc_op *op)
+{
+	struct nfc_chunk *chunk = chunk_alloc(op);
+	int rc;
+
+	if (!chunk)
+		return ERR_PTR(-ENOMEM);
+	rc = charge(op, chunk->npages);
+	if (rc)
+		goto free;
+	rc = pin(op, chunk);
+	if (rc)
+		goto uncharge;
+	nfc_count(dev_of(op), NFC_COUNT_PINNED,
+		  (s64)(chunk->npages << PAGE_SHIFT));
+	return chunk;
+uncharge:
+	uncharge(op, chunk->npages);
+free:
+	kvfree(chunk->pages);
+	kvfree(chunk);
+	return ERR_PTR(rc);
+}
+
+/* Beyond the limit there is no more. */
+static int over_limit(struct nfc_op *op)
+{
+	hint(op);
+	return -ENOMEM;
 }
 
 /* Pin and map the next run of lists; -EAGAIN if the limit says: later. */
 static struct nfc_chunk *chunk_new(struct nfc_op *op)
 {
-	struct nfc_pins *p = &op->pins;
-	u64 lists = min(run_lists(op), p->total - p->lists);
-	u64 from = nfc_split_up_to(&p->cut, p->lists);
-	u64 size = nfc_split_up_to(&p->cut, p->lists + lists) - from;
-	unsigned long start = (unsigned long)(p->address + from);
-	unsigned long npages = DIV_ROUND_UP(offset_in_page(start) + size,
-					    PAGE_SIZE);
-	struct nfc_chunk *chunk;
+	struct nfc_chunk *chunk = chunk_pin(op);
 	int rc;
 
-	if (charge(op, npages)) {
-		if (pinned_lists(p) >= enough_lists(op))
-			return ERR_PTR(-EAGAIN);
-		hint(op);
-		return ERR_PTR(-ENOMEM);
+	if (chunk == ERR_PTR(-EAGAIN) &&
+	    pinned_lists(&op->pins) < enough_lists(op))
+		return ERR_PTR(over_limit(op));
+	if (IS_ERR(chunk))
+		return chunk;
+	rc = map(op, chunk);
+	if (rc) {
+		nfc_chunk_free(chunk);
+		return ERR_PTR(rc);
 	}
-	rc = -ENOMEM;
-	chunk = chunk_alloc(op, lists, npages);
-	if (!chunk)
-		goto uncharge;
-	rc = pin(op, chunk, start);
-	if (rc)
-		goto free;
-	rc = map(op, chunk, start, size);
-	if (rc)
-		goto unpin;
-	nfc_count(dev_of(op), NFC_COUNT_PINNED, npages << PAGE_SHIFT);
 	return chunk;
-unpin:
-	unpin(chunk, npages);
-free:
-	kvfree(chunk->pages);
-	kvfree(chunk);
-uncharge:
-	uncharge(op, npages);
-	return ERR_PTR(rc);
 }
 
 /* Should the next run be pinned? Must hold box. */
@@ -329,8 +345,7 @@ static bool wanted(const struct nfc_op *op)
 	const struct nfc_pins *p = &op->pins;
 
 	return op->place == NFC_PLACE_HALF && !op->cause && !p->error &&
-	       p->lists < p->total &&
-	       pinned_lists(p) < op->ch->life->layout.window + run_lists(op);
+	       p->lists < p->total && pinned_lists(p) < most_lists(op);
 }
 
 /* See to it that the next run is pinned soon, if there is one. Must hold box. */
@@ -399,6 +414,16 @@ static bool take_chunk(struct nfc_op *op, struct nfc_chunk *chunk)
 	return p->busy;
 }
 
+/*
+ * A caller that waits may pin all the time. One that only submits pins what the
+ * device can be offered at first: others wait for what it submits next.
+ */
+static bool lent_enough(const struct nfc_op *op)
+{
+	return READ_ONCE(op->pins.lender) == current && !op->called &&
+	       op->pins.lists >= most_lists(op);
+}
+
 /* Pin for an operation as long as it wants. It has busy, and a hold. No locks. */
 void nfc_pins_run(struct nfc_op *op)
 {
@@ -412,19 +437,54 @@ void nfc_pins_run(struct nfc_op *op)
 		again = take_chunk(op, chunk);
 		nfc_box_unlock(box);
 		cond_resched(); /* the device may take lists as fast as they come */
-	} while (again);
-	nfc_op_release_hold(op);
+	} while (again && !lent_enough(op));
+	if (again)
+		queue_work(nfc_pin_wq, &op->pins.work);
+	else
+		nfc_op_release_hold(op);
 }
 
-/* Pin the first run of an operation that was not started yet. */
-int nfc_pins_first(struct nfc_op *op)
+/* The same for an operation whose caller is elsewhere: on its memory. */
+void nfc_pins_work(struct work_struct *work)
 {
-	struct nfc_chunk *chunk = chunk_new(op);
+	struct nfc_op *op = container_of(work, struct nfc_op, pins.work);
+	struct mm_struct *mm = op->pins.mm;
+	bool there = mmget_not_zero(mm);
 
-	if (IS_ERR(chunk))
-		return PTR_ERR(chunk);
-	list_add_tail(&chunk->node, &op->pins.chunks);
-	op->pins.lists = chunk->lists;
+	if (there)
+		kthread_use_mm(mm);
+	nfc_pins_run(op);
+	if (there) {
+		kthread_unuse_mm(mm);
+		mmput(mm);
+	}
+}
+
+/*
+ * Pin and map all of an operation that is not started yet, in the context of its
+ * caller: what its memory makes it wait for, nobody else does. Mapped is last,
+ * for a driver that lets go of the device waits for what is mapped.
+ */
+int nfc_pins_all(struct nfc_op *op)
+{
+	struct nfc_pins *p = &op->pins;
+	struct nfc_chunk *chunk;
+	int rc;
+
+	while (p->lists < p->total) {
+		chunk = chunk_pin(op);
+		if (IS_ERR(chunk))
+			return chunk == ERR_PTR(-EAGAIN) ? over_limit(op) :
+							   PTR_ERR(chunk);
+		list_add_tail(&chunk->node, &p->chunks);
+		p->lists += chunk->lists;
+		cond_resched();
+	}
+	list_for_each_entry(chunk, &p->chunks, node) {
+		rc = map(op, chunk);
+		if (rc)
+			return rc;
+	}
 	return 0;
 }
 

@@ -118,6 +118,7 @@ var programs = map[string]program{
 	"quiesce":  clientTest("quiesce"),
 	"unknown":  clientTest("unknown"),
 	"errors":   clientTest("errors"),
+	"stall":    clientTest("stall"),
 }
 
 // clientTest is a C program of kmod/vmtest/c, which talks to /dev/nfcomms0 by

@@ -62,6 +62,11 @@ var debugJobs = []job{
 		programs: []string{"errors"},
 	},
 	{
+		name: "debug-stall", group: "debug", about: "memory whose pages come late: nobody else waits",
+		kernel: "debug", device: []string{}, params: slow,
+		programs: []string{"stall"},
+	},
+	{
 		name: "debug-failnth", group: "debug", about: "each allocation and copy of each ioctl and of a probe fails once",
 		kernel: "debug", machine: vm.Machine{IOMMU: true}, device: []string{}, params: slow,
 		programs: []string{"failnth", "probe"}, allow: injected,

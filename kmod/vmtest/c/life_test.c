@@ -289,8 +289,7 @@ CASE(cancelled_by_the_thousand)
 	enum { MANY = 1000 };
 	int fd = fresh();
 	struct nfcomms_completion c;
-	struct nfcomms_op op = operation(NFCOMMS_OP_RECEIVE,
-					 program(fd, "hold"));
+	struct nfcomms_op op = message(program(fd, "hold"), "x", 1);
 
 	for (int i = 0; i <= MANY; i++) {
 		op.user_data = i < MANY ? 5 : 6;

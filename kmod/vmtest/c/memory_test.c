@@ -159,10 +159,7 @@ CASE(a_file_that_became_shorter)
 	close(f);
 }
 
-/*
- * The image of a program is refused after the device was told of it: that is the
- * caller's error, and the device serves the next request.
- */
+/* The image of a program is refused before the device is told of it. */
 CASE(an_image_with_a_hole)
 {
 	enum { SIZE = 4 << 20, HOLE = 3 << 20 };
