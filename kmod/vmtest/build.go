@@ -155,6 +155,23 @@ func (w *workshop) device(ctx context.Context) (string, error) {
 	})
 }
 
+// udev returns Debian's udev as a guest has it, with our rule.
+func (w *workshop) udev(ctx context.Context) ([]item, error) {
+	root, err := w.once("udev", func() (string, error) { return w.command(ctx, nil, "scripts/vm-udev.sh") })
+	if err != nil {
+		return nil, err
+	}
+	const rule = "60-nfcomms.rules"
+	items := []item{{name: "/lib/udev/rules.d/" + rule, from: filepath.Join(w.root, "deploy", "udev", rule), perm: 0o644}}
+	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			items = append(items, item{name: strings.TrimPrefix(name, root), from: name, perm: 0o755})
+		}
+		return err
+	})
+	return items, err
+}
+
 // debugBuild compiles the module with what the debug kernel can make of it.
 var debugBuild = []string{"NFC_GCOV=1", "NFC_KCOV=1", "UBSAN_SANITIZE=y"}
 

@@ -58,6 +58,7 @@ type job struct {
 	allow    []string   // expressions for kernel messages that the job provokes
 	files    []item     // more files for the guest
 	kmemleak bool
+	udev     bool          // it is there, with our rule, and loads the module
 	banner   string        // of an interactive shell, which takes the place of the programs
 	limit    time.Duration // for everything; 0: jobTimeout
 	defect   string        // seeded in the module: a patch of defects, without its ending
@@ -119,6 +120,7 @@ var programs = map[string]program{
 	"unknown":  clientTest("unknown"),
 	"errors":   clientTest("errors"),
 	"stall":    clientTest("stall"),
+	"udev":     clientTest("udev"),
 }
 
 // clientTest is a C program of kmod/vmtest/c, which talks to /dev/nfcomms0 by
@@ -178,6 +180,10 @@ var jobs = []job{
 		name: "unknown", group: "test", about: "devices of another version beside one that the driver knows",
 		kernel: "release", device: []string{}, devices: 3, variants: [][]string{nil, {"--pci-version=2.0"}, {"--abi-version=9.1"}},
 		programs: []string{"unknown"},
+	},
+	{
+		name: "udev", group: "test", about: "a card is found by its alias, and its node gets its group and its name",
+		kernel: "release", device: []string{}, udev: true, programs: []string{"udev"},
 	},
 	{
 		name: "quiesce", group: "test", about: "a device that never agrees to an abort",
