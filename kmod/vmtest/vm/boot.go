@@ -48,7 +48,8 @@ func (m Machine) Boot(ctx context.Context, ev Events) (Outcome, error) {
 	cmd.Stdout = pipes.w[0]
 	cmd.ExtraFiles = pipes.w[1:]
 	var mu sync.Mutex
-	return m.run(ctx, cmd, stderr, func() error {
+	var up sync.Once
+	return m.run(ctx, cmd, stderr, func(p *process) error {
 		pipes.closeWriters() // the machine has its own; ours would keep the readers waiting
 		var readers sync.WaitGroup
 		readers.Go(func() {
@@ -59,6 +60,9 @@ func (m Machine) Boot(ctx context.Context, ev Events) (Outcome, error) {
 			})
 		})
 		err := wire.Decode(pipes.r[0], func(f wire.Frame) {
+			if m.UML {
+				up.Do(func() { go p.nudge() })
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			ev.Frame(f)
@@ -70,7 +74,7 @@ func (m Machine) Boot(ctx context.Context, ev Events) (Outcome, error) {
 }
 
 // run starts cmd, reads what it writes until it ends, and kills it with ctx.
-func (m Machine) run(ctx context.Context, cmd *exec.Cmd, stderr *tail, read func() error) (Outcome, error) {
+func (m Machine) run(ctx context.Context, cmd *exec.Cmd, stderr *tail, read func(*process) error) (Outcome, error) {
 	p, err := start(filepath.Base(m.Program()), cmd, m.Console)
 	if err != nil {
 		return Outcome{}, err
@@ -81,7 +85,7 @@ func (m Machine) run(ctx context.Context, cmd *exec.Cmd, stderr *tail, read func
 			result <- nil
 			return
 		}
-		result <- read()
+		result <- read(p)
 	}()
 	select {
 	case <-p.done:
