@@ -176,6 +176,18 @@ func TestLost(t *testing.T) {
 	require.Nil(t, reset.Device.Failure)
 }
 
+// TestCheckIsFresh: what a check answers is what it found itself, however soon
+// after a change.
+func TestCheckIsFresh(t *testing.T) {
+	c, dev := serveFlaky(t, quick)
+	for range 300 {
+		dev.set(func(f *flaky) { f.lost = bridge.ErrDeviceLost })
+		require.Equal(t, healthpb.HealthCheckResponse_NOT_SERVING, health(t, c, "device/nic0"))
+		dev.set(func(f *flaky) { f.lost = nil })
+		require.Equal(t, healthpb.HealthCheckResponse_SERVING, health(t, c, "device/nic0"))
+	}
+}
+
 // TestOpensLater: a device that could not be opened is opened when it can be.
 func TestOpensLater(t *testing.T) {
 	srv, c := serve(t, quick)

@@ -80,7 +80,7 @@ func (d *device) fly(f *flight, dev *nfcomms.Device, resets int) {
 	defer d.mu.Unlock()
 	d.flight = nil
 	f.err = err
-	close(f.done)
+	defer close(f.done) // who waits finds told what came of it
 	if d.resetting || d.resets != resets {
 		return // it met the device before
 	}
