@@ -37,6 +37,14 @@ vm_site() {
 	vm_mirrors | awk -v suite="$codename" '$2 == suite {print $1; exit}'
 }
 
+# vm_need WHAT: sets codename and site, or says that WHAT cannot be obtained here.
+vm_need() {
+	codename=$(vm_codename)
+	site=
+	[ -z "$codename" ] || site=$(vm_site "$codename")
+	[ -n "$site" ] || vm_die "no Debian mirror in the apt configuration to obtain $1 from"
+}
+
 # vm_open "SITE SUITE"…: a private apt with these sources, and its lists read.
 # Sets APT_CONFIG for the apt commands that follow, and VM_TMP, a scratch folder
 # that is gone when the script ends.
@@ -83,6 +91,23 @@ vm_quiet() {
 vm_download() {
 	mkdir -p "$VM_TMP/debs"
 	(cd "$VM_TMP/debs" && vm_quiet apt-get -q download "$@")
+}
+
+# vm_unpack PACKAGE…: these and what they depend on, unpacked to $VM_TMP/all.
+vm_unpack() {
+	local deb
+	vm_quiet apt-get -q -y --download-only install "$@"
+	mkdir -p "$VM_TMP/debs" "$VM_TMP/all"
+	mv "$VM_TMP"/apt/cache/archives/*.deb "$VM_TMP/debs/"
+	for deb in "$VM_TMP"/debs/*.deb; do
+		dpkg-deb -x "$deb" "$VM_TMP/all"
+	done
+}
+
+# vm_libraries LOADER PATH PROGRAM FOLDER: copy the libraries that a program of
+# another root loads; PATH is where they lie there.
+vm_libraries() {
+	"$1" --library-path "$2" --list "$3" | awk '$2 == "=>" {print $3}' | xargs -I{} cp -L {} "$4/"
 }
 
 # vm_depends PACKAGE PATTERN: the dependencies whose name matches.

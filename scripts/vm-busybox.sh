@@ -7,10 +7,7 @@ cd "$(dirname "$0")/.."
 vm_lock busybox
 file=$VM_CACHE/busybox
 if [ ! -x "$file" ]; then
-	codename=$(vm_codename)
-	site=
-	[ -z "$codename" ] || site=$(vm_site "$codename")
-	[ -n "$site" ] || vm_die "needs Debian's busybox-static, and there is no Debian mirror in the apt configuration"
+	vm_need busybox-static
 	vm_open "$site $codename"
 	vm_download busybox-static
 	dpkg-deb -x "$VM_TMP"/debs/*.deb "$VM_TMP/root"

@@ -23,18 +23,10 @@ if [ -e "$dir/complete" ]; then
 	exit
 fi
 
-codename=$(vm_codename)
-site=
-[ -z "$codename" ] || site=$(vm_site "$codename")
-[ -n "$site" ] || vm_die "no qemu-system-x86_64 with vfio-user-pci here, and no Debian mirror to get one from: install QEMU 10.1 or later"
+vm_need "a QEMU with vfio-user-pci (10.1 or later, which can also be installed)"
 vm_open "$site trixie" "$site trixie-backports"
 echo 'APT::Default-Release "trixie-backports";' >>"$APT_CONFIG"
-vm_quiet apt-get -q -y --download-only install qemu-system-x86
-mkdir -p "$VM_TMP/debs" "$VM_TMP/all"
-mv "$VM_TMP"/apt/cache/archives/*.deb "$VM_TMP/debs/"
-for deb in "$VM_TMP"/debs/*.deb; do
-	dpkg-deb -x "$deb" "$VM_TMP/all"
-done
+vm_unpack qemu-system-x86
 
 # Keep the program, the libraries it loads and the firmware the machine needs.
 lib=usr/lib/x86_64-linux-gnu
@@ -43,8 +35,7 @@ rm -rf "$dir"
 mkdir -p "$dir/bin" "$dir/lib" "$dir/share"
 cp "$VM_TMP/all/usr/bin/qemu-system-x86_64" "$dir/bin/"
 cp "$loader" "$dir/lib/"
-"$loader" --library-path "$VM_TMP/all/$lib" --list "$dir/bin/qemu-system-x86_64" |
-	awk '$2 == "=>" {print $3}' | xargs -I{} cp -L {} "$dir/lib/"
+vm_libraries "$loader" "$VM_TMP/all/$lib" "$dir/bin/qemu-system-x86_64" "$dir/lib"
 for rom in qemu/linuxboot_dma.bin qemu/pvh.bin qemu/kvmvapic.bin seabios/bios-256k.bin; do
 	cp -L "$VM_TMP/all/usr/share/$rom" "$dir/share/"
 done

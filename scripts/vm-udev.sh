@@ -12,17 +12,9 @@ if [ -e "$dir/complete" ]; then
 	exit
 fi
 
-codename=$(vm_codename)
-site=
-[ -z "$codename" ] || site=$(vm_site "$codename")
-[ -n "$site" ] || vm_die "needs Debian's udev, and there is no Debian mirror in the apt configuration"
+vm_need udev
 vm_open "$site $codename"
-vm_quiet apt-get -q -y --download-only install udev kmod
-mkdir -p "$VM_TMP/debs" "$VM_TMP/all"
-mv "$VM_TMP"/apt/cache/archives/*.deb "$VM_TMP/debs/"
-for deb in "$VM_TMP"/debs/*.deb; do
-	dpkg-deb -x "$deb" "$VM_TMP/all"
-done
+vm_unpack udev kmod
 
 # Programs where they are called, libraries where the loader looks, and the rule
 # by which a device gets its driver.
@@ -34,8 +26,7 @@ mkdir -p "$dir/root/bin" "$dir/root/lib64" "$dir/root/$lib" "$dir/root/lib/udev/
 cp "$loader" "$dir/root/lib64/"
 for program in bin/udevadm bin/kmod; do
 	cp "$all/$program" "$dir/root/$program"
-	"$loader" --library-path "$all/$lib:$all/usr/$lib" --list "$all/$program" |
-		awk '$2 == "=>" {print $3}' | xargs -I{} cp -L {} "$dir/root/$lib/"
+	vm_libraries "$loader" "$all/$lib:$all/usr/$lib" "$all/$program" "$dir/root/$lib"
 done
 cp "$all/lib/udev/rules.d/80-drivers.rules" "$dir/root/lib/udev/rules.d/"
 vm_log udev
