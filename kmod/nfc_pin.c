@@ -192,6 +192,17 @@ static int cut_pages(struct nfc_chunk *chunk, u64 offset, u64 units)
 	return n == units ? 0 : -EIO;
 }
 
+/* Undo map(), as far as it came. */
+static void unmap(struct nfc_dev *dev, struct nfc_chunk *chunk)
+{
+	if (chunk->mapped)
+		dma_unmap_sgtable(&dev->pdev->dev, &chunk->sgt, chunk->way, 0);
+	chunk->mapped = false;
+	if (atomic_dec_and_test(&dev->mapped))
+		wake_up_var(&dev->mapped);
+	sg_free_table(&chunk->sgt);
+}
+
 /*
  * Map a pinned chunk. dev->mapped says so before the life is looked at: whoever
  * ends a life looks at it afterwards.
@@ -202,7 +213,6 @@ static int map(struct nfc_op *op, struct nfc_chunk *chunk)
 	struct nfc_dev *dev = dev_of(op);
 	struct device *dma = &dev->pdev->dev;
 	unsigned int most;
-	u64 units;
 	int rc;
 
 	most = min_t(size_t, dma_max_mapping_size(dma), SZ_1M) & PAGE_MASK;
@@ -220,28 +230,14 @@ static int map(struct nfc_op *op, struct nfc_chunk *chunk)
 	rc = atomic_read(&op->ch->life->down) ?
 		     -ENODEV :
 		     dma_map_sgtable(dma, &chunk->sgt, chunk->way, 0);
+	chunk->mapped = !rc;
+	if (!rc)
+		rc = cut_pages(chunk, in,
+			       DIV_ROUND_UP(in + chunk->size,
+					    (u64)NFC_PAGE_SIZE));
 	if (rc)
-		goto free;
-	units = DIV_ROUND_UP(in + chunk->size, (u64)NFC_PAGE_SIZE);
-	rc = cut_pages(chunk, in, units);
-	if (!rc) {
-		chunk->mapped = true;
-		return 0;
-	}
-	dma_unmap_sgtable(dma, &chunk->sgt, chunk->way, 0);
-free:
-	sg_free_table(&chunk->sgt);
-	if (atomic_dec_and_test(&dev->mapped))
-		wake_up_var(&dev->mapped);
+		unmap(dev, chunk);
 	return rc;
-}
-
-static void unmap(struct nfc_dev *dev, struct nfc_chunk *chunk)
-{
-	dma_unmap_sgtable(&dev->pdev->dev, &chunk->sgt, chunk->way, 0);
-	if (atomic_dec_and_test(&dev->mapped))
-		wake_up_var(&dev->mapped);
-	sg_free_table(&chunk->sgt);
 }
 
 /* Unmap, unpin and free. Process context; whoever calls has a hold on the operation. */
