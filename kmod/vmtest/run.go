@@ -128,16 +128,15 @@ func (w *workshop) fill(ctx context.Context, b *boot, k *kernel) error {
 		}
 		const path = "/modules/nfcomms.ko"
 		items = append(items, item{name: path, from: module, perm: 0o644})
-		if !b.job.udev {
+		if b.job.udev {
+			udev, err := w.udev(ctx)
+			if err != nil {
+				return err
+			}
+			items = append(items, udev...)
+		} else {
 			b.plan.Modules = append(b.plan.Modules, wire.Module{Name: "nfcomms", Path: path, Params: b.job.params})
 		}
-	}
-	if b.job.udev {
-		udev, err := w.udev(ctx)
-		if err != nil {
-			return err
-		}
-		items = append(items, udev...)
 	}
 	for _, p := range b.programs {
 		built, err := w.program(ctx, p)

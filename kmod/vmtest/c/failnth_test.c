@@ -169,11 +169,9 @@ static int run_control(int fd, uint32_t ch)
 
 static int run_load(int fd, uint32_t ch)
 {
-	struct nfcomms_op op = transfer(NFCOMMS_OP_CONTROL, 0, bulk, 1 << 16);
-	struct nfc_control request = { .op = NFC_CONTROL_LOAD, .a = 1 << 16 };
+	struct nfcomms_op op = image(bulk, 1 << 16);
 
 	(void)ch;
-	memcpy(op.payload, &request, sizeof(request));
 	return by_call(fd, &op);
 }
 

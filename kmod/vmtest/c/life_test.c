@@ -135,12 +135,7 @@ static void state_completion_unread(int fd)
 
 static void state_loading(int fd)
 {
-	struct nfc_control request = { .op = NFC_CONTROL_LOAD };
-	struct nfcomms_op op = transfer(NFCOMMS_OP_CONTROL, 0, bulk, BULK / 4);
-
-	request.a = op.length;
-	memcpy(op.payload, &request, sizeof(request));
-	give(fd, op);
+	give(fd, image(bulk, BULK / 4));
 }
 
 static void state_closing(int fd)

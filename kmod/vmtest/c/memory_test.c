@@ -165,14 +165,12 @@ CASE(an_image_with_a_hole)
 	enum { SIZE = 4 << 20, HOLE = 3 << 20 };
 	int fd = fresh();
 	uint8_t *p = pages(SIZE, 1);
-	struct nfc_control request = { .op = NFC_CONTROL_LOAD, .a = SIZE };
-	struct nfcomms_op op = transfer(NFCOMMS_OP_CONTROL, 0, p, SIZE);
+	struct nfcomms_op op = image(p, SIZE);
 	struct nfcomms_info info = { .size = sizeof(info) };
 	uint32_t epoch;
 
 	CHECK_EQ(control(fd, NFCOMMS_IOC_INFO, &info), 0);
 	epoch = info.epoch;
-	memcpy(op.payload, &request, sizeof(request));
 	munmap(p + HOLE, PAGE);
 	for (int i = 0; i < 20; i++)
 		CHECK_EQ(refused(fd, op), EFAULT);

@@ -55,6 +55,15 @@ struct nfcomms_op transfer(uint16_t opcode, uint32_t channel, const void *at,
 	return op;
 }
 
+struct nfcomms_op image(const void *at, uint64_t length)
+{
+	struct nfcomms_op op = transfer(NFCOMMS_OP_CONTROL, 0, at, length);
+	struct nfc_control request = { .op = NFC_CONTROL_LOAD, .a = length };
+
+	memcpy(op.payload, &request, sizeof(request));
+	return op;
+}
+
 struct nfcomms_op message(uint32_t channel, const void *bytes, uint64_t length)
 {
 	struct nfcomms_op op = operation(NFCOMMS_OP_SEND, channel);

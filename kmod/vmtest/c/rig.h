@@ -32,6 +32,8 @@ struct nfcomms_op operation(uint16_t opcode, uint32_t channel);
 /* A transfer of length bytes at a place in memory. */
 struct nfcomms_op transfer(uint16_t opcode, uint32_t channel, const void *at,
 			   uint64_t length);
+/* A LOAD of a program's image. */
+struct nfcomms_op image(const void *at, uint64_t length);
 /* A message. */
 struct nfcomms_op message(uint32_t channel, const void *bytes, uint64_t length);
 

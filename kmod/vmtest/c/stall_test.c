@@ -46,6 +46,8 @@ static struct server {
 	.changed = PTHREAD_COND_INITIALIZER,
 };
 
+static const uint8_t zeros[READ_MAX]; /* what the file is full of */
+
 static void answer(uint64_t unique, int error, const void *bytes, size_t size)
 {
 	struct fuse_out_header h = { .len = sizeof(h) + (error ? 0 : size),
@@ -109,8 +111,6 @@ static void do_open(uint64_t unique)
 
 static void do_read(uint64_t unique, const struct fuse_read_in *in)
 {
-	static const uint8_t zeros[READ_MAX];
-
 	CHECK(in->size <= READ_MAX);
 	pthread_mutex_lock(&server.lock);
 	if (in->offset + in->size > server.stalls_at && !server.waiting) {
@@ -198,8 +198,6 @@ static void await_stall(void)
 /* Let it go, and all that come. */
 static void let_go(void)
 {
-	static const uint8_t zeros[READ_MAX];
-
 	pthread_mutex_lock(&server.lock);
 	server.stalls_at = UINT64_MAX;
 	answer(server.waiting, 0, zeros, server.waiting_size);
@@ -227,11 +225,8 @@ struct load {
 static void *load_image(void *argument)
 {
 	struct load *l = argument;
-	struct nfc_control request = { .op = NFC_CONTROL_LOAD, .a = IMAGE };
-	struct nfcomms_op op = transfer(NFCOMMS_OP_CONTROL, 0, server.bytes,
-					IMAGE);
+	struct nfcomms_op op = image(server.bytes, IMAGE);
 
-	memcpy(op.payload, &request, sizeof(request));
 	l->error = call(l->fd, &op, &l->out);
 	return NULL;
 }

@@ -24,17 +24,26 @@ enum {
 
 #define BY_PATH "/dev/nfcomms/by-path"
 
-/* Run a program as it is called, to its end. */
+/* A program, and how it is called. */
+struct command {
+	const char *path;
+	const char *const *argv;
+};
+
+static int become(void *argument)
+{
+	const struct command *c = argument;
+
+	execv(c->path, (char *const *)c->argv);
+	return 127;
+}
+
+/* Run a program to its end. */
 static void run(const char *path, const char *const argv[])
 {
-	int status = 0;
-	pid_t pid = fork();
+	struct command c = { path, argv };
+	int status = wait_child(child(become, &c));
 
-	if (pid == 0) {
-		execv(path, (char *const *)argv);
-		_exit(127);
-	}
-	CHECK(waitpid(pid, &status, 0) == pid);
 	if (!CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0))
 		printf("%s: status %#x\n", argv[0], status);
 }
