@@ -246,6 +246,23 @@ CASE(larger_operations)
 	teardown(&b);
 }
 
+/* What is larger than a page is refused, though all we do not know is zero. */
+CASE(operations_larger_than_a_page)
+{
+	struct bench b = setup();
+	uint8_t *at = pages(2 * NFC_PAGE_SIZE, 0);
+	struct nfcomms_op op = message(b.ch, "x", 1);
+	struct nfcomms_submit s = { .size = sizeof(s),
+				    .count = 1,
+				    .op_size = NFC_PAGE_SIZE + 8,
+				    .ops = (uintptr_t)at };
+
+	memcpy(at, &op, sizeof(op));
+	CHECK_EQ(control(b.fd, NFCOMMS_IOC_SUBMIT, &s), E2BIG);
+	free_pages(at, 2 * NFC_PAGE_SIZE);
+	teardown(&b);
+}
+
 /* The second of two operations lies where nothing is. */
 CASE(operations_that_leave_memory)
 {
@@ -491,7 +508,7 @@ CASE(unknown_opcodes)
 	struct bench b = setup();
 
 	for (size_t i = 0; i < COUNT(bad); i++) {
-		struct nfcomms_op op = operation(bad[i], b.ch);
+		struct nfcomms_op op = operation(bad[i], 0);
 
 		check_refused(&b, "opcode", "unknown", &op, EINVAL);
 	}
