@@ -5,6 +5,7 @@
 #include <linux/iopoll.h>
 
 #include "nfc_kmod.h"
+#include "nfc_errno.h"
 
 enum {
 	BOOT_US = 10 * USEC_PER_SEC, /* for a RESET */
@@ -57,25 +58,6 @@ int nfc_hw_identify(struct nfc_dev *dev)
 	}
 	dev->capabilities = reg(dev, NFC_REG_CAPABILITIES);
 	return 0;
-}
-
-/* The errno of a device status, for what returns one. */
-int nfc_status_errno(u32 status)
-{
-	static const int errnos[NFC_STATUS_COUNT] = {
-		[NFC_ECLOSED] = EPIPE,	       [NFC_ETIMEOUT] = ETIMEDOUT,
-		[NFC_ESIZE] = EMSGSIZE,	       [NFC_EKIND] = EPROTOTYPE,
-		[NFC_ETOOLARGE] = E2BIG,       [NFC_ERANGE] = ERANGE,
-		[NFC_EPROTO] = EPROTO,	       [NFC_EDMA] = EIO,
-		[NFC_EABORTED] = ECONNABORTED, [NFC_EWITHDRAWN] = ECANCELED,
-		[NFC_ENOTARGET] = ENXIO,       [NFC_EBUSY] = EBUSY,
-		[NFC_ENOPROGRAM] = ENOENT,     [NFC_EABI] = ENOEXEC,
-		[NFC_ENOMEM] = ENOMEM,	       [NFC_EINVAL] = EINVAL,
-		[NFC_ENOTSUP] = EOPNOTSUPP,    [NFC_ESTOPPED] = EINTR,
-		[NFC_ERESET] = ENODEV,	       [NFC_EFAULT] = EHOSTDOWN,
-	};
-
-	return status < NFC_STATUS_COUNT ? -errnos[status] : -EPROTO;
 }
 
 /* How the host wants to be told; a reset of the function forgets it. */
@@ -135,7 +117,7 @@ int nfc_hw_boot(struct nfc_dev *dev, const struct nfcomms_reset *shape)
 		return rc;
 	}
 	if (dev->capabilities & NFC_PCI_CAP_SHAPE) {
-		rc = nfc_status_errno(reg(dev, NFC_REG_SHAPE_STATUS));
+		rc = -nfc_status_errno(reg(dev, NFC_REG_SHAPE_STATUS));
 		if (rc)
 			return rc;
 	}

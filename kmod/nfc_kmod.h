@@ -377,7 +377,6 @@ void nfc_hw_quiesce(struct nfc_dev *dev);
 void nfc_hw_beat(struct nfc_dev *dev);
 u32 nfc_hw_status(struct nfc_dev *dev);
 int nfc_hw_handshake(struct nfc_dev *dev, struct nfc_layout *l);
-int nfc_status_errno(u32 status);
 
 /* nfc_life.c */
 int nfc_dev_up(struct nfc_dev *dev);

@@ -9,20 +9,7 @@
 #include <unistd.h>
 
 #include "library.h"
-
-/* The errno of each status; the table is bridge/status.go. */
-static const int errnos[NFC_STATUS_COUNT] = {
-	[NFC_ECLOSED] = EPIPE,	       [NFC_ETIMEOUT] = ETIMEDOUT,
-	[NFC_ESIZE] = EMSGSIZE,	       [NFC_EKIND] = EPROTOTYPE,
-	[NFC_ETOOLARGE] = E2BIG,       [NFC_ERANGE] = ERANGE,
-	[NFC_EPROTO] = EPROTO,	       [NFC_EDMA] = EIO,
-	[NFC_EABORTED] = ECONNABORTED, [NFC_EWITHDRAWN] = ECANCELED,
-	[NFC_ENOTARGET] = ENXIO,       [NFC_EBUSY] = EBUSY,
-	[NFC_ENOPROGRAM] = ENOENT,     [NFC_EABI] = ENOEXEC,
-	[NFC_ENOMEM] = ENOMEM,	       [NFC_EINVAL] = EINVAL,
-	[NFC_ENOTSUP] = EOPNOTSUPP,    [NFC_ESTOPPED] = EINTR,
-	[NFC_ERESET] = ENODEV,	       [NFC_EFAULT] = EHOSTDOWN,
-};
+#include "../nfc_errno.h"
 
 static const struct {
 	int value;
@@ -69,18 +56,11 @@ const char *nfcomms_strerror(int result)
 	return "unexpected error";
 }
 
-static int status_result(uint32_t status)
-{
-	if (status >= NFC_STATUS_COUNT)
-		return -EPROTO;
-	return -errnos[status];
-}
-
 int completion_result(const struct nfcomms_completion *c)
 {
 	if (c->error)
 		return -(int)c->error;
-	return status_result(c->status);
+	return -nfc_status_errno(c->status);
 }
 
 void completion_failure(const struct nfcomms_completion *c,
