@@ -30,7 +30,7 @@ func newChannel(d *Device, handle uint32, target bridge.Target) *Channel {
 	for i := range c.halves {
 		h := &c.halves[i]
 		h.dev, h.ch, h.dir, h.gate = d, c, abi.Direction(i), newGate()
-		h.direct.path, h.indirect.path = &d.meters[i].direct, &d.meters[i].indirect
+		h.direct.Path, h.indirect.Path = &d.meters[i].direct, &d.meters[i].indirect
 	}
 	return c
 }
@@ -58,7 +58,7 @@ func (c *Channel) Send(ctx context.Context, msg []byte) error {
 		err = h.run(ctx, o)
 		h.end(o)
 	}
-	h.direct.note(len(msg), err, start)
+	h.direct.Note(len(msg), err, start)
 	return err
 }
 
@@ -76,7 +76,7 @@ func (c *Channel) TrySend(msg []byte) (bool, error) {
 			return false, nil
 		}
 	}
-	h.direct.note(len(msg), err, start)
+	h.direct.Note(len(msg), err, start)
 	return taken, err
 }
 
@@ -103,7 +103,7 @@ func (c *Channel) Receive(ctx context.Context, buf []byte) (int, error) {
 		}
 		h.end(o)
 	}
-	h.direct.note(n, err, start)
+	h.direct.Note(n, err, start)
 	return n, err
 }
 
@@ -126,7 +126,7 @@ func (c *Channel) TryReceive(buf []byte) (n int, ok bool, err error) {
 			return 0, false, nil
 		}
 	}
-	h.direct.note(n, err, start)
+	h.direct.Note(n, err, start)
 	return n, err == nil, err
 }
 
@@ -143,7 +143,7 @@ func (c *Channel) ReceiveFunc(ctx context.Context, fn func(msg []byte) error) er
 			return fn(o.message())
 		})
 	}
-	h.direct.note(n, err, start)
+	h.direct.Note(n, err, start)
 	return err
 }
 
@@ -192,7 +192,7 @@ func (c *Channel) SendInd(ctx context.Context, data []byte) error {
 		err = h.run(ctx, o)
 		h.end(o)
 	}
-	h.indirect.note(len(data), err, start)
+	h.indirect.Note(len(data), err, start)
 	return err
 }
 
@@ -205,7 +205,7 @@ func (c *Channel) ReceiveInd(ctx context.Context, data []byte) error {
 		err = h.run(ctx, o)
 		h.end(o)
 	}
-	h.indirect.note(len(data), err, start)
+	h.indirect.Note(len(data), err, start)
 	return err
 }
 
@@ -219,7 +219,7 @@ func (c *Channel) ReceiveIndFunc(ctx context.Context, data []byte, fn func() err
 		o.memory(data)
 		err = h.hold(ctx, o, fn)
 	}
-	h.indirect.note(len(data), err, start)
+	h.indirect.Note(len(data), err, start)
 	return err
 }
 
@@ -306,7 +306,7 @@ func (c *Channel) Stats() bridge.ChannelStats {
 		h := &c.halves[d]
 		s.Transfers[d] = int(min(h.moving.Load(), 1))
 		moving = moving || s.Transfers[d] > 0
-		s.Direct[d], s.Indirect[d] = h.direct.stats(), h.indirect.stats()
+		s.Direct[d], s.Indirect[d] = h.direct.Stats(), h.indirect.Stats()
 		s.Lists += h.lists.Load()
 		s.Repeated += h.repeated.Load()
 		s.Parked += h.parked.Load()

@@ -21,7 +21,7 @@ type half struct {
 	ch   *Channel
 	dir  abi.Direction
 
-	direct, indirect counters
+	direct, indirect meter.Counter
 	lists, repeated  atomic.Uint64 // of transfers that ended
 	parked           atomic.Uint64
 	waiting          atomic.Int32 // calls that wait now
@@ -30,28 +30,6 @@ type half struct {
 	mu     sync.Mutex // guards what follows
 	wake   chan<- struct{}
 	asking bool // an ARM is under way, also after a Disarm
-}
-
-// counters counts one path of one direction.
-type counters struct {
-	messages, bytes, errors atomic.Uint64
-	path                    *meter.Path // of the device
-}
-
-// note counts the end of a call that began at start.
-func (c *counters) note(n int, err error, start meter.Instant) {
-	if err != nil {
-		c.errors.Add(1)
-		c.path.Failed(err)
-		return
-	}
-	c.messages.Add(1)
-	c.bytes.Add(uint64(n))
-	c.path.Delivered(start, n)
-}
-
-func (c *counters) stats() bridge.PathStats {
-	return bridge.PathStats{Messages: c.messages.Load(), Bytes: c.bytes.Load(), Errors: c.errors.Load()}
 }
 
 // flag is the half's place in the flags of CLOSE and ARM.

@@ -9,6 +9,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
+	"github.com/nfcomms/nfcomms/bridge/meter"
 )
 
 const (
@@ -79,7 +80,7 @@ func (d *Device) sum() bridge.Stats {
 	defer d.mu.Unlock()
 	s := bridge.Stats{ChannelStats: d.retired, Channels: len(d.channels)}
 	for c := range d.channels {
-		addStats(&s.ChannelStats, c.Stats())
+		meter.AddStats(&s.ChannelStats, c.Stats())
 	}
 	return s
 }
@@ -93,23 +94,4 @@ func (d *Device) profile() *bridge.Profile {
 		p.Direct[i].Every, p.Indirect[i].Every = 1, 1
 	}
 	return p
-}
-
-// addStats adds b to a.
-func addStats(a *bridge.ChannelStats, b bridge.ChannelStats) {
-	for d := range a.Direct {
-		addPath(&a.Direct[d], b.Direct[d])
-		addPath(&a.Indirect[d], b.Indirect[d])
-		a.Waiting[d] += b.Waiting[d]
-		a.Transfers[d] += b.Transfers[d]
-	}
-	a.Lists += b.Lists
-	a.Repeated += b.Repeated
-	a.Parked += b.Parked
-}
-
-func addPath(a *bridge.PathStats, b bridge.PathStats) {
-	a.Messages += b.Messages
-	a.Bytes += b.Bytes
-	a.Errors += b.Errors
 }

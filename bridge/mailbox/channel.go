@@ -38,7 +38,7 @@ func (e *epoch) newChannel(id uint32) *Channel {
 		h.dir, h.box, h.ch = abi.Direction(d), c.box, c
 		h.spin.full = e.full
 		h.sampler = meter.NewSampler()
-		h.direct.path, h.indirect.path = e.dev.meters.of(h)
+		h.direct.Path, h.indirect.Path = e.dev.meters.of(h)
 	}
 	return c
 }

@@ -32,7 +32,7 @@ func (c *Channel) Send(ctx context.Context, msg []byte) error {
 	}
 	start = h.sampler.Start(start)
 	err := h.offer(ctx, msg)
-	h.direct.note(len(msg), err, start)
+	h.direct.Note(len(msg), err, start)
 	h.unlock()
 	return err
 }
@@ -55,8 +55,8 @@ func (h *half) rest(n int32) {
 }
 
 // refused counts a call that ended before it began.
-func (h *half) refused(c *counters, err error) error {
-	c.note(0, err, 0)
+func (h *half) refused(c *meter.Counter, err error) error {
+	c.Note(0, err, 0)
 	return err
 }
 
@@ -141,7 +141,7 @@ func (c *Channel) TrySend(msg []byte) (bool, error) {
 	start := h.sampler.Start(0)
 	ok, err := h.tryOffer(msg)
 	if ok || err != nil {
-		h.direct.note(len(msg), err, start)
+		h.direct.Note(len(msg), err, start)
 	}
 	h.unlock()
 	return ok, err

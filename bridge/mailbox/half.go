@@ -58,35 +58,11 @@ type half struct {
 	armed    atomic.Bool
 
 	sampler          meter.Sampler // of direct calls; owned by the turn's holder
-	direct, indirect counters
+	direct, indirect meter.Counter
 	parked           atomic.Uint64
 	lists, repeated  atomic.Uint64
 	waiting          atomic.Int32 // calls that wait now
 	flying           atomic.Int32 // lists of the transfer that were sent and not acked
-}
-
-// counters counts one path of one direction.
-type counters struct {
-	messages, bytes, errors atomic.Uint64
-	path                    *meter.Path // of the device
-}
-
-// note counts the end of a call; one that began at start is measured.
-func (c *counters) note(n int, err error, start meter.Instant) {
-	if err != nil {
-		c.errors.Add(1)
-		c.path.Failed(err)
-		return
-	}
-	c.messages.Add(1)
-	c.bytes.Add(uint64(n))
-	if start != 0 {
-		c.path.Delivered(start, n)
-	}
-}
-
-func (c *counters) stats() bridge.PathStats {
-	return bridge.PathStats{Messages: c.messages.Load(), Bytes: c.bytes.Load(), Errors: c.errors.Load()}
 }
 
 // id returns the wide id of the transaction a state word stands for.

@@ -24,7 +24,7 @@ func (c *Channel) Receive(ctx context.Context, buf []byte) (int, error) {
 	if err == nil {
 		n, err = h.receive(buf)
 	}
-	h.direct.note(n, err, start)
+	h.direct.Note(n, err, start)
 	h.unlock()
 	return n, err
 }
@@ -150,7 +150,7 @@ func (c *Channel) ReceiveFunc(ctx context.Context, fn func(msg []byte) error) er
 	if err == nil {
 		n, err = h.receiveFunc(fn)
 	}
-	h.direct.note(n, err, start)
+	h.direct.Note(n, err, start)
 	return err
 }
 
@@ -193,7 +193,7 @@ func (c *Channel) TryReceive(buf []byte) (n int, ok bool, err error) {
 		h.unlock()
 		return 0, false, nil
 	}
-	h.direct.note(n, err, start)
+	h.direct.Note(n, err, start)
 	h.unlock()
 	return n, err == nil, err
 }
@@ -235,7 +235,7 @@ func (c *Channel) ReceiveInd(ctx context.Context, data []byte) error {
 	if err == nil {
 		err = h.fin()
 	}
-	h.indirect.note(len(data), err, start)
+	h.indirect.Note(len(data), err, start)
 	h.unlock()
 	return err
 }
@@ -254,7 +254,7 @@ func (c *Channel) ReceiveIndFunc(ctx context.Context, data []byte, fn func() err
 	if err == nil {
 		err = h.finFunc(fn)
 	}
-	h.indirect.note(len(data), err, start)
+	h.indirect.Note(len(data), err, start)
 	return err
 }
 

@@ -64,7 +64,7 @@ func (d *Device) sum() bridge.Stats {
 	s := bridge.Stats{ChannelStats: d.retired}
 	for _, c := range d.cur.Load().table.list() {
 		if c.id != abi.TargetControl {
-			addStats(&s.ChannelStats, c.Stats())
+			meter.AddStats(&s.ChannelStats, c.Stats())
 			s.Channels++
 		}
 	}
@@ -76,7 +76,7 @@ func (d *Device) retire(c *Channel) {
 	d.past.Lock()
 	defer d.past.Unlock()
 	if c.ep.table.remove(c) && c.id != abi.TargetControl {
-		addStats(&d.retired, c.Stats())
+		meter.AddStats(&d.retired, c.Stats())
 	}
 }
 
@@ -84,7 +84,7 @@ func (d *Device) retire(c *Channel) {
 func (c *Channel) Stats() bridge.ChannelStats {
 	var s bridge.ChannelStats
 	for d, h := range []*half{abi.H2D: &c.send, abi.D2H: &c.recv} {
-		s.Direct[d], s.Indirect[d] = h.direct.stats(), h.indirect.stats()
+		s.Direct[d], s.Indirect[d] = h.direct.Stats(), h.indirect.Stats()
 		s.Lists += h.lists.Load()
 		s.Repeated += h.repeated.Load()
 		s.Parked += h.parked.Load()
@@ -102,26 +102,6 @@ func (h *half) transfers() int {
 		return 1
 	}
 	return 0
-}
-
-// addStats adds b to a.
-func addStats(a *bridge.ChannelStats, b bridge.ChannelStats) {
-	for d := range a.Direct {
-		addPath(&a.Direct[d], b.Direct[d])
-		addPath(&a.Indirect[d], b.Indirect[d])
-		a.Waiting[d] += b.Waiting[d]
-		a.InFlight[d] += b.InFlight[d]
-		a.Transfers[d] += b.Transfers[d]
-	}
-	a.Lists += b.Lists
-	a.Repeated += b.Repeated
-	a.Parked += b.Parked
-}
-
-func addPath(a *bridge.PathStats, b bridge.PathStats) {
-	a.Messages += b.Messages
-	a.Bytes += b.Bytes
-	a.Errors += b.Errors
 }
 
 // mailboxes describes the rings; nil when the area must not be touched any more.

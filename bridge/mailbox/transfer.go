@@ -69,7 +69,7 @@ func (c *Channel) SendInd(ctx context.Context, data []byte) error {
 		}
 	}
 	err := h.sendInd(ctx, data)
-	h.indirect.note(len(data), err, start)
+	h.indirect.Note(len(data), err, start)
 	h.unlock()
 	return err
 }
