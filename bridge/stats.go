@@ -33,6 +33,26 @@ type ChannelStats struct {
 	InFlight [2]int
 }
 
+// Add adds what another channel did and does.
+func (s *ChannelStats) Add(other ChannelStats) {
+	for d := range s.Direct {
+		s.Direct[d].add(other.Direct[d])
+		s.Indirect[d].add(other.Indirect[d])
+		s.Waiting[d] += other.Waiting[d]
+		s.Transfers[d] += other.Transfers[d]
+		s.InFlight[d] += other.InFlight[d]
+	}
+	s.Lists += other.Lists
+	s.Repeated += other.Repeated
+	s.Parked += other.Parked
+}
+
+func (s *PathStats) add(other PathStats) {
+	s.Messages += other.Messages
+	s.Bytes += other.Bytes
+	s.Errors += other.Errors
+}
+
 // Stats counts what a device did since it was opened.
 type Stats struct {
 	ChannelStats

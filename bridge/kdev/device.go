@@ -259,7 +259,7 @@ func (d *Device) retire(c *Channel) {
 	defer d.mu.Unlock()
 	if _, open := d.channels[c]; open {
 		delete(d.channels, c)
-		meter.AddStats(&d.retired, c.Stats())
+		d.retired.Add(c.Stats())
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
-	"github.com/nfcomms/nfcomms/bridge/meter"
 )
 
 const (
@@ -80,7 +79,7 @@ func (d *Device) sum() bridge.Stats {
 	defer d.mu.Unlock()
 	s := bridge.Stats{ChannelStats: d.retired, Channels: len(d.channels)}
 	for c := range d.channels {
-		meter.AddStats(&s.ChannelStats, c.Stats())
+		s.ChannelStats.Add(c.Stats())
 	}
 	return s
 }

@@ -64,7 +64,7 @@ func (d *Device) sum() bridge.Stats {
 	s := bridge.Stats{ChannelStats: d.retired}
 	for _, c := range d.cur.Load().table.list() {
 		if c.id != abi.TargetControl {
-			meter.AddStats(&s.ChannelStats, c.Stats())
+			s.ChannelStats.Add(c.Stats())
 			s.Channels++
 		}
 	}
@@ -76,7 +76,7 @@ func (d *Device) retire(c *Channel) {
 	d.past.Lock()
 	defer d.past.Unlock()
 	if c.ep.table.remove(c) && c.id != abi.TargetControl {
-		meter.AddStats(&d.retired, c.Stats())
+		d.retired.Add(c.Stats())
 	}
 }
 

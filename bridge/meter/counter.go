@@ -33,23 +33,3 @@ func (c *Counter) Note(n int, err error, start Instant) {
 func (c *Counter) Stats() bridge.PathStats {
 	return bridge.PathStats{Messages: c.messages.Load(), Bytes: c.bytes.Load(), Errors: c.errors.Load()}
 }
-
-// AddStats adds the counts of one channel to those of others.
-func AddStats(to *bridge.ChannelStats, of bridge.ChannelStats) {
-	for d := range to.Direct {
-		addPath(&to.Direct[d], of.Direct[d])
-		addPath(&to.Indirect[d], of.Indirect[d])
-		to.Waiting[d] += of.Waiting[d]
-		to.InFlight[d] += of.InFlight[d]
-		to.Transfers[d] += of.Transfers[d]
-	}
-	to.Lists += of.Lists
-	to.Repeated += of.Repeated
-	to.Parked += of.Parked
-}
-
-func addPath(to *bridge.PathStats, of bridge.PathStats) {
-	to.Messages += of.Messages
-	to.Bytes += of.Bytes
-	to.Errors += of.Errors
-}

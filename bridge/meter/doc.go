@@ -1,4 +1,4 @@
 // Package meter counts and measures calls for back ends: it fills a
-// bridge.ChannelStats and a bridge.Profile, the same way everywhere, with
-// atomic counters and without allocating.
+// bridge.PathStats and a bridge.Profile, the same way everywhere, with atomic
+// counters and without allocating.
 package meter

@@ -86,7 +86,7 @@ func (b *book) turn(open []*nfcomms.Channel, limit int) {
 
 // drop takes a channel's place away.
 func (b *book) drop(ch *nfcomms.Channel) {
-	mergeChannel(&b.gone, new(b.shown[ch]))
+	b.gone.Add(b.shown[ch])
 	delete(b.shown, ch)
 }
 
@@ -98,9 +98,9 @@ func (b *book) show(p page) {
 	for ch := range b.shown {
 		s := ch.Stats()
 		b.shown[ch] = s
-		mergeChannel(&sum, &s)
+		sum.Add(s)
 		old := targets[ch.Target()] // a channel that closes and its successor
-		mergeChannel(&old, &s)
+		old.Add(s)
 		targets[ch.Target()] = old
 	}
 	for t, s := range targets {

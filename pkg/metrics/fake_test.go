@@ -60,7 +60,7 @@ func (f *fake) Stats() bridge.Stats {
 	defer f.mu.Unlock()
 	s := f.stats
 	for c := range f.open {
-		mergeChannel(&s.ChannelStats, &c.stats)
+		s.ChannelStats.Add(c.stats)
 		s.Channels++
 	}
 	return s
@@ -103,7 +103,7 @@ func (c *fakeChannel) Close() error {
 	defer c.f.mu.Unlock()
 	if c.f.open[c] {
 		delete(c.f.open, c)
-		mergeChannel(&c.f.stats.ChannelStats, &c.stats)
+		c.f.stats.ChannelStats.Add(c.stats)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func mergeHealth(a, b *nfcomms.Health) {
 }
 
 func mergeStats(a, b *nfcomms.Stats) {
-	mergeChannel(&a.ChannelStats, &b.ChannelStats)
+	a.ChannelStats.Add(b.ChannelStats)
 	a.Channels += b.Channels
 	a.Wakeups += b.Wakeups
 	a.Spurious += b.Spurious
@@ -70,23 +70,4 @@ func mergeCounts(a, b []uint64) {
 	for i, n := range b {
 		a[i] += n
 	}
-}
-
-func mergeChannel(a, b *nfcomms.ChannelStats) {
-	for d := range directions {
-		mergePath(&a.Direct[d], &b.Direct[d])
-		mergePath(&a.Indirect[d], &b.Indirect[d])
-		a.Waiting[d] += b.Waiting[d]
-		a.Transfers[d] += b.Transfers[d]
-		a.InFlight[d] += b.InFlight[d]
-	}
-	a.Lists += b.Lists
-	a.Repeated += b.Repeated
-	a.Parked += b.Parked
-}
-
-func mergePath(a, b *nfcomms.PathStats) {
-	a.Messages += b.Messages
-	a.Bytes += b.Bytes
-	a.Errors += b.Errors
 }
