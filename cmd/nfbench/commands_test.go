@@ -51,6 +51,7 @@ func TestThroughputJSON(t *testing.T) {
 		require.InEpsilon(t, 8*p.GBs.Mean, p.GbitS.Mean, 1e-9)
 		require.Positive(t, p.MemcpyGBs.Mean)
 		require.True(t, p.Verified)
+		require.Equal(t, 2*100000, p.VerifiedBytes)
 	}
 	require.Len(t, r.Curves, 4)
 	require.Equal(t, 7.8, r.Curves[0].PaperGbitS, "h2d, one target")
@@ -69,7 +70,7 @@ func TestThroughputJSON(t *testing.T) {
 
 func TestThroughputTable(t *testing.T) {
 	out := mustRun(t, tinyThroughput...)
-	for _, want := range []string{"every byte verified", "simulated device", "paper (hardware)", "268", "114.3", "d2h, 3 targets"} {
+	for _, want := range []string{"every byte verified after each test, 2400000 in all", "simulated device", "paper (hardware)", "268", "114.3", "d2h, 3 targets"} {
 		require.Contains(t, out, want)
 	}
 }
