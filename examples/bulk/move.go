@@ -154,12 +154,12 @@ func (m *mover) exchange(ctx context.Context, chunks [][]byte) error {
 
 // echo moves one chunk there and back.
 func (m *mover) echo(ctx context.Context, ch *nfcomms.Channel, sent, back []byte) error {
-	err := m.h2d.time(func() error { return ch.SendInd(ctx, sent, len(sent)) })
+	err := m.h2d.time(func() error { return ch.SendInd(ctx, sent) })
 	if err != nil {
 		return err
 	}
 	return m.d2h.time(func() error {
-		_, err := ch.ReceiveInd(ctx, back, len(back))
+		_, err := ch.ReceiveInd(ctx, back)
 		return err
 	})
 }

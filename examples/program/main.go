@@ -63,7 +63,7 @@ func send(ctx context.Context, out io.Writer, ch *nfcomms.Channel, path string) 
 	if err != nil {
 		return err
 	}
-	if err := ch.SendInd(ctx, data, len(data)); err != nil {
+	if err := ch.SendInd(ctx, data); err != nil {
 		return err
 	}
 	got, err := nfcomms.ChanOf[answer](ch).Receive(ctx)

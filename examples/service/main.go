@@ -109,7 +109,7 @@ func operate(dev *nfcomms.Device, o options) (stop func() error, err error) {
 func send(ctx context.Context, dev *nfcomms.Device, target nfcomms.Target, o options) error {
 	ch, err := dev.Subscribe(ctx, target)
 	for data := make([]byte, o.size); err == nil; time.Sleep(time.Millisecond) { // leaves some time to others
-		err = ch.SendInd(ctx, data, len(data))
+		err = ch.SendInd(ctx, data)
 	}
 	if ctx.Err() != nil {
 		return nil // the error is that of the end

@@ -30,6 +30,8 @@ func TestNoAllocations(t *testing.T) {
 	budget(t, "Send", false, func() { _ = ch.Send(ctx, msg) })
 	budget(t, "Receive", false, func() { _, _ = ch.Receive(ctx, msg) })
 	budget(t, "SendInd bytes", false, func() { _ = ch.SendInd(ctx, msg, len(msg)) })
+	budget(t, "SendInd whole", false, func() { _ = ch.SendInd(ctx, msg) })
+	budget(t, "SendInd whole floats", false, func() { _ = ch.SendInd(ctx, floats) })
 	budget(t, "SendInd fresh slice", false, func() { _ = ch.SendInd(ctx, msg[2:9], 7) })
 	budget(t, "SendInd floats", false, func() { _ = ch.SendInd(ctx, floats, 64) })
 	budget(t, "SendInd reflect", false, func() { _ = ch.SendInd(ctx, named, 64) })
@@ -38,8 +40,13 @@ func TestNoAllocations(t *testing.T) {
 		local := [3]uint64{1, 2, 3}
 		_ = ch.SendInd(ctx, &local, 24)
 	})
+	budget(t, "SendInd whole local", true, func() {
+		local := [3]uint64{1, 2, 3}
+		_ = ch.SendInd(ctx, &local)
+	})
 	budget(t, "SendInd value", true, func() { _ = ch.SendInd(ctx, point{1, 2}, 8) })
 	budget(t, "ReceiveInd bytes", false, func() { _, _ = ch.ReceiveInd(ctx, msg, len(msg)) })
+	budget(t, "ReceiveInd whole", false, func() { _, _ = ch.ReceiveInd(ctx, floats) })
 	budget(t, "ReceiveInd pointer", false, func() { _, _ = ch.ReceiveInd(ctx, p, 8) })
 	budget(t, "ReceiveInd local", true, func() {
 		var local [3]uint64

@@ -16,15 +16,22 @@ type object struct {
 	moves bool
 }
 
-// first narrows o to its first size bytes.
-func (o object) first(size int) (object, error) {
-	if size < 0 {
-		return o, fmt.Errorf("size %d is negative: %w", size, ErrSize)
+// first narrows o to its first n bytes, where size is empty or n alone: a call
+// that gives no size means all of the object.
+func (o object) first(size []int) (object, error) {
+	if len(size) == 0 {
+		return o, nil
 	}
-	if size > len(o.mem) {
-		return o, fmt.Errorf("buffer of %d bytes is shorter than size %d: %w", len(o.mem), size, ErrSize)
+	n := size[0]
+	switch {
+	case len(size) > 1:
+		return o, fmt.Errorf("%d sizes given, at most one: %w", len(size), ErrSize)
+	case n < 0:
+		return o, fmt.Errorf("size %d is negative: %w", n, ErrSize)
+	case n > len(o.mem):
+		return o, fmt.Errorf("buffer of %d bytes is shorter than size %d: %w", len(o.mem), n, ErrSize)
 	}
-	o.mem = o.mem[:size]
+	o.mem = o.mem[:n]
 	return o, nil
 }
 

@@ -269,19 +269,58 @@ func TestNoPointerMayHideInAnEmptyArray(t *testing.T) {
 func TestSizes(t *testing.T) {
 	o := object{mem: make([]byte, 8)}
 	for _, size := range []int{0, 5, 8} {
-		part, err := o.first(size)
+		part, err := o.first([]int{size})
 		require.NoError(t, err)
 		assert.Len(t, part.mem, size)
 		if size > 0 {
 			assert.Equal(t, address(o.mem), address(part.mem))
 		}
 	}
-	_, err := o.first(-1)
+	_, err := o.first([]int{-1})
 	assert.ErrorIs(t, err, ErrSize)
 	assert.ErrorContains(t, err, "size -1 is negative")
-	_, err = o.first(9)
+	_, err = o.first([]int{9})
 	assert.ErrorIs(t, err, ErrSize)
 	assert.ErrorContains(t, err, "buffer of 8 bytes is shorter than size 9")
+	_, err = o.first([]int{4, 4})
+	assert.ErrorIs(t, err, ErrSize)
+	assert.ErrorContains(t, err, "2 sizes given, at most one")
+}
+
+// TestSizeMayBeLeftOut: without a size every form of SendInd and ReceiveInd
+// means the whole object, with one its first bytes.
+func TestSizeMayBeLeftOut(t *testing.T) {
+	ctx := background(t)
+	ch, n := nullChannel()
+	text, local := "a string", [3]uint16{1, 2, 3}
+	floats, named, p := make([]float64, 5), make([]celsius, 2), onHeap(point{})
+	for _, tt := range []struct {
+		data any
+		all  int
+	}{
+		{[]byte{1, 2, 3}, 3}, {[]byte{}, 0}, {[]byte(nil), 0}, {floats, 40}, {floats[1:3], 16}, {named, 16},
+		{p, 8}, {&local, 6}, {text, 8}, {local, 6}, {int32(5), 4}, {point{}, 8},
+	} {
+		require.NoError(t, ch.SendInd(ctx, tt.data))
+		require.Len(t, n.got, tt.all, "%T", tt.data)
+		moved, err := ch.SendIndAsync(ctx, tt.data).Wait(ctx)
+		require.NoError(t, err)
+		require.Equal(t, tt.all, moved, "%T", tt.data)
+		require.NoError(t, ch.SendInd(ctx, tt.data, tt.all/2))
+		require.Len(t, n.got, tt.all/2, "%T", tt.data)
+		if o, err := objectOf(tt.data); err != nil || o.readOnly {
+			continue
+		}
+		moved, err = ch.ReceiveInd(ctx, tt.data)
+		require.NoError(t, err)
+		require.Equal(t, tt.all, moved, "%T", tt.data)
+		moved, err = ch.ReceiveIndAsync(ctx, tt.data).Wait(ctx)
+		require.NoError(t, err)
+		require.Equal(t, tt.all, moved, "%T", tt.data)
+		moved, err = ch.ReceiveInd(ctx, tt.data, tt.all/2)
+		require.NoError(t, err)
+		require.Equal(t, tt.all/2, moved, "%T", tt.data)
+	}
 }
 
 func TestValuesCannotBeReceivedInto(t *testing.T) {

@@ -12,8 +12,8 @@
 //	…
 //	err = ch.Send(ctx, []byte("hello"))
 //	n, err := ch.Receive(ctx, buf)
-//	err = ch.SendInd(ctx, samples, 8*len(samples))
-//	n, err = ch.ReceiveInd(ctx, samples, 8*len(samples))
+//	err = ch.SendInd(ctx, samples)
+//	n, err = ch.ReceiveInd(ctx, samples)
 //
 // A context bounds each call, and what comes of it is exact: either the message
 // was delivered and the call returns nil, or it was withdrawn and the error is

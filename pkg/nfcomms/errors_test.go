@@ -165,6 +165,13 @@ func TestChannelRefuses(t *testing.T) {
 		{"send buffer shorter than size", OpSendInd, 16, func(ctx context.Context) error {
 			return ch.SendInd(ctx, buf, 9)
 		}, ErrSize},
+		{"send two sizes", OpSendInd, 16, func(ctx context.Context) error {
+			return ch.SendInd(ctx, buf, 4, 4)
+		}, ErrSize},
+		{"receive two sizes", OpReceiveInd, 16, func(ctx context.Context) error {
+			_, err := ch.ReceiveInd(ctx, buf, 4, 4)
+			return err
+		}, ErrSize},
 		{"receive negative size", OpReceiveInd, 16, func(ctx context.Context) error {
 			_, err := ch.ReceiveInd(ctx, buf, -1)
 			return err

@@ -134,9 +134,9 @@ func ExampleSizeError() {
 	ctx := context.Background()
 	dev, ch := open(ctx)
 	defer dev.Close()
-	check(ch.SendInd(ctx, make([]byte, 100), 100))
+	check(ch.SendInd(ctx, make([]byte, 100)))
 
-	_, err := ch.ReceiveInd(ctx, make([]byte, 64), 64)
+	_, err := ch.ReceiveInd(ctx, make([]byte, 64))
 	var size *nfcomms.SizeError
 	fmt.Println(errors.As(err, &size))
 	fmt.Println("host", size.Host, "device", size.Device)
@@ -157,7 +157,7 @@ func ExampleChannel_CloseSend() {
 	check(ch.Send(ctx, binary.LittleEndian.AppendUint64(order, 1)))
 	check(ch.CloseSend())
 	fmt.Println(errors.Is(ch.Send(ctx, order), nfcomms.ErrClosed))
-	n, err := ch.ReceiveInd(ctx, make([]byte, 100_000), 100_000)
+	n, err := ch.ReceiveInd(ctx, make([]byte, 100_000))
 	fmt.Println(n, err)
 	// Output:
 	// true

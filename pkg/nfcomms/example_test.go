@@ -62,14 +62,20 @@ func ExampleChannel_SendInd() {
 
 	samples := make([]float32, 1_000_000)
 	samples[999_999] = 0.5
-	size := 4 * len(samples) // in bytes
-	check(ch.SendInd(ctx, samples, size))
+	check(ch.SendInd(ctx, samples))
 
 	var back [1_000_000]float32
-	n, err := ch.ReceiveInd(ctx, &back, size)
+	n, err := ch.ReceiveInd(ctx, &back)
 	check(err)
 	fmt.Println(n, "bytes, the last sample is", back[999_999])
-	// Output: 4000000 bytes, the last sample is 0.5
+
+	// With a size, in bytes, only the first ones of an object go.
+	check(ch.SendInd(ctx, samples, 400))
+	n, err = ch.ReceiveInd(ctx, back[:100])
+	fmt.Println(n, err)
+	// Output:
+	// 4000000 bytes, the last sample is 0.5
+	// 400 <nil>
 }
 
 // Next tells the size of a transfer before anybody takes it.
@@ -77,12 +83,12 @@ func ExampleChannel_ReceiveInd() {
 	ctx := context.Background()
 	dev, ch := open(ctx)
 	defer dev.Close()
-	check(ch.SendInd(ctx, "a string is sent as its bytes", 29))
+	check(ch.SendInd(ctx, "a string is sent as its bytes"))
 
 	offer, err := ch.Next(ctx)
 	check(err)
 	buf := make([]byte, offer.Size)
-	_, err = ch.ReceiveInd(ctx, buf, len(buf))
+	_, err = ch.ReceiveInd(ctx, buf)
 	check(err)
 	fmt.Printf("%s (transfer: %v)\n", buf, offer.Indirect)
 	// Output: a string is sent as its bytes (transfer: true)
@@ -127,7 +133,7 @@ func ExampleTypeError() {
 	dev, ch := open(ctx)
 	defer dev.Close()
 
-	err := ch.SendInd(ctx, &Customer{Name: "Ada"}, 1)
+	err := ch.SendInd(ctx, &Customer{Name: "Ada"})
 	var bad *nfcomms.TypeError
 	fmt.Println(errors.As(err, &bad), errors.Is(err, nfcomms.ErrPointers))
 	fmt.Println(bad)
@@ -185,8 +191,8 @@ func ExampleChannel_SendIndAsync() {
 	defer dev.Close()
 
 	out, back := []byte("moved in the background"), make([]byte, 23)
-	sent := ch.SendIndAsync(ctx, out, len(out)) // out is not ours until Done
-	received := ch.ReceiveIndAsync(ctx, back, len(back))
+	sent := ch.SendIndAsync(ctx, out) // out is not ours until Done
+	received := ch.ReceiveIndAsync(ctx, back)
 
 	n, err := received.Wait(ctx)
 	check(err)

@@ -63,22 +63,21 @@ func (c *Channel) ReceiveAsync(ctx context.Context, buf []byte) *Future {
 
 // SendIndAsync is SendInd as a future. An object given by pointer moves to the
 // heap.
-func (c *Channel) SendIndAsync(ctx context.Context, data any, size int) *Future {
+func (c *Channel) SendIndAsync(ctx context.Context, data any, size ...int) *Future {
 	return c.async(ctx, abi.H2D, OpSendInd, func(ctx context.Context) (int, error) {
-		err := c.SendInd(ctx, data, size)
-		return done(size, err)
+		return c.sendInd(ctx, data, size)
 	})
 }
 
 // ReceiveIndAsync is ReceiveInd as a future. An object given by pointer moves
 // to the heap.
-func (c *Channel) ReceiveIndAsync(ctx context.Context, data any, size int) *Future {
+func (c *Channel) ReceiveIndAsync(ctx context.Context, data any, size ...int) *Future {
 	return c.async(ctx, abi.D2H, OpReceiveInd, func(ctx context.Context) (int, error) {
-		return c.ReceiveInd(ctx, data, size)
+		return c.ReceiveInd(ctx, data, size...)
 	})
 }
 
-// done is the result of a send: all or nothing.
+// done is the result of a call that moves n bytes or none.
 func done(n int, err error) (int, error) {
 	if err != nil {
 		return 0, err

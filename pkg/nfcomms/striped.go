@@ -58,7 +58,7 @@ func striped(ctx context.Context, data any, size int, chs []*Channel, op string,
 	move func(*Channel, context.Context, object) error) error {
 	o, err := objectOf(data)
 	if err == nil {
-		o, err = o.first(size)
+		o, err = o.first([]int{size})
 	}
 	if err == nil && op == OpReceiveStriped {
 		err = o.writable()

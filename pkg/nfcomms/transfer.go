@@ -2,18 +2,28 @@ package nfcomms
 
 import "context"
 
-// SendInd gives the first size bytes of data to the device, whose DMA engine
-// reads them where they are, and returns nil once the target holds them all.
+// SendInd gives data to the device, whose DMA engine reads the bytes where they
+// are, and returns nil once the target holds them all. A size, in bytes, limits
+// the transfer to the first ones of data; without it all of data goes:
+//
+//	err := ch.SendInd(ctx, samples)       // the whole slice
+//	err = ch.SendInd(ctx, samples, 4096)  // its first 4096 bytes
 //
 // data is an object of static size: a slice, a string, a pointer to an array,
 // a struct or a scalar, or one of these by value. Its bytes are sent as they
 // lie in memory, padding included. Types with pointers in them are refused with
-// a *TypeError that names the field. ErrSize if size is negative or larger than
-// the object; ErrSizeMismatch if the target wants another size.
+// a *TypeError that names the field. ErrSize if size is negative, larger than
+// the object or given twice; ErrSizeMismatch if the target wants another size.
 //
 // An object that Go keeps on the goroutine's stack, which may move, is copied
 // once into memory that stays; everything else is read in place.
-func (c *Channel) SendInd(ctx context.Context, data any, size int) error {
+func (c *Channel) SendInd(ctx context.Context, data any, size ...int) error {
+	_, err := c.sendInd(ctx, data, size)
+	return err
+}
+
+// sendInd is SendInd, and returns how many bytes went: all or none.
+func (c *Channel) sendInd(ctx context.Context, data any, size []int) (int, error) {
 	o, err := objectOf(data)
 	if err == nil {
 		o, err = o.first(size)
@@ -21,7 +31,7 @@ func (c *Channel) SendInd(ctx context.Context, data any, size int) error {
 	if err == nil {
 		err = c.sendObject(ctx, o)
 	}
-	return c.fail(OpSendInd, err)
+	return done(len(o.mem), c.fail(OpSendInd, err))
 }
 
 // sendObject sends all of o.
@@ -38,12 +48,12 @@ func (c *Channel) sendObject(ctx context.Context, o object) error {
 	return c.ch.SendInd(ctx, b.mem)
 }
 
-// ReceiveInd takes a transfer of exactly size bytes into the first size bytes
-// of data, and returns how many bytes came: size, or 0 with an error. data is a
-// slice or a pointer to an array, a struct or a scalar; for the rest see
-// SendInd. ErrInvalid if data cannot be written to, ErrSizeMismatch if the
-// device offers another size: Next tells it beforehand.
-func (c *Channel) ReceiveInd(ctx context.Context, data any, size int) (int, error) {
+// ReceiveInd takes a transfer that fills data exactly, or its first size bytes
+// if a size is given, and returns how many bytes came: all of them, or 0 with an
+// error. data is a slice or a pointer to an array, a struct or a scalar; for the
+// rest see SendInd. ErrInvalid if data cannot be written to, ErrSizeMismatch if
+// the device offers another size: Next tells it beforehand.
+func (c *Channel) ReceiveInd(ctx context.Context, data any, size ...int) (int, error) {
 	o, err := objectOf(data)
 	if err == nil {
 		o, err = o.first(size)
@@ -54,10 +64,7 @@ func (c *Channel) ReceiveInd(ctx context.Context, data any, size int) (int, erro
 	if err == nil {
 		err = c.receiveObject(ctx, o)
 	}
-	if err != nil {
-		return 0, c.fail(OpReceiveInd, err)
-	}
-	return size, nil
+	return done(len(o.mem), c.fail(OpReceiveInd, err))
 }
 
 // receiveObject fills all of o.
