@@ -226,20 +226,21 @@ func TestPointersAreRefused(t *testing.T) {
 		want string
 	}{
 		{nil, "nil has no type"},
-		{order{}, "order.Customer.Name is a string"},
+		{order{}, "order.Customer.Name is a string: type holds pointers: use an array of bytes, such as [32]byte"},
 		{&order{}, "order.Customer.Name is a string"},
 		{[]order{}, "order.Customer.Name is a string"},
 		{[2]order{}, "[2]nfcomms.order[0].Customer.Name is a string"},
 		{node{}, "node.Next is a pointer"},
 		{lines{}, "lines.Line[0].Text is a slice"},
-		{map[string]int{}, "map[string]int is a map"},
+		{map[string]int{}, "map[string]int is a map: type holds pointers: use numbers, booleans, arrays and structs"},
 		{make(chan int), "chan int is a Go channel"},
 		{func() {}, "func() is a func"},
-		{new(any), "interface {} is an interface"},
-		{[]string{"a"}, "string is a string"},
-		{[][]byte{}, "[]uint8 is a slice"},
-		{new([]byte), "[]uint8 is a slice"},
-		{new(*int), "*int is a pointer"},
+		{new(any), "what *interface {} points to is an interface"},
+		{[]string{"a"}, "an element of []string is a string: type holds pointers: use an array of bytes, such as [32]byte"},
+		{[][]byte{}, "an element of [][]uint8 is a slice: type holds pointers: use an array, such as [16]uint8"},
+		{new([]byte), "what *[]uint8 points to is a slice: type holds pointers: give the slice itself"},
+		{new(string), "what *string points to is a string: type holds pointers: give the string itself"},
+		{new(*int), "what **int points to is a pointer: type holds pointers: use int itself"},
 		{unsafe.Pointer(nil), "Pointer is a pointer"},
 	}
 	ch, _ := nullChannel()
@@ -254,6 +255,31 @@ func TestPointersAreRefused(t *testing.T) {
 			_, err = ch.ReceiveInd(context.Background(), tt.data, 0)
 			assert.ErrorIs(t, err, ErrPointers)
 		})
+	}
+}
+
+// TestChanOfSaysWhatToUse: a type that no typed channel can carry is refused with
+// what carries it.
+func TestChanOfSaysWhatToUse(t *testing.T) {
+	type names []string
+	ch, _ := nullChannel()
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{ChanOf[[]float64](ch).Err(), "[]float64 is a slice: type holds pointers: " +
+			"its length varies, so give it to SendInd and ReceiveInd, or use an array, such as [16]float64"},
+		{ChanOf[string](ch).Err(), "string is a string: type holds pointers: " +
+			"its length varies, so give its bytes to Send or to SendInd, or use an array of bytes, such as [32]byte"},
+		{ChanOf[names](ch).Err(), "names is a slice: type holds pointers: use numbers, booleans, arrays and structs"},
+		{ChanOf[*point](ch).Err(), "*nfcomms.point is a pointer: type holds pointers: use nfcomms.point itself"},
+		{ChanOf[order](ch).Err(), "order.Customer.Name is a string: type holds pointers: use an array of bytes, such as [32]byte"},
+		{ChanOf[[2][]int](ch).Err(), "[2][]int[0] is a slice: type holds pointers: use an array, such as [16]int"},
+		{ChanOf[error](ch).Err(), "error is an interface: type holds pointers: use numbers, booleans, arrays and structs"},
+		{ChanOf[map[int]int](ch).Err(), "map[int]int is a map: type holds pointers: use numbers, booleans, arrays and structs"},
+	} {
+		require.ErrorIs(t, tt.err, ErrPointers)
+		assert.EqualError(t, tt.err, tt.want)
 	}
 }
 

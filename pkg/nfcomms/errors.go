@@ -139,14 +139,30 @@ type TypeError struct {
 	Field string
 	// Kind is what stands there.
 	Kind reflect.Kind
+	// Instead is what to use in its place, as a phrase: "use an array of bytes,
+	// such as [32]byte".
+	Instead string
 }
 
-// Error returns "Order.Customer.Name is a string: type holds pointers".
+// Error returns "Order.Customer.Name is a string: type holds pointers: use an
+// array of bytes, such as [32]byte".
 func (e *TypeError) Error() string {
 	if e.Type == nil {
 		return "nil has no type: " + ErrPointers.Error()
 	}
-	return fmt.Sprintf("%s is %s: %v", e.Field, article(e.Kind), ErrPointers)
+	return fmt.Sprintf("%s is %s: %v: %s", e.part(), article(e.Kind), ErrPointers, e.Instead)
+}
+
+// part names the part in a sentence.
+func (e *TypeError) part() string {
+	switch k := e.Type.Kind(); {
+	case k == reflect.Slice && e.Field == nameOf(e.Type.Elem()):
+		return "an element of " + e.Type.String()
+	case k == reflect.Pointer && e.Field == nameOf(e.Type.Elem()):
+		return "what " + e.Type.String() + " points to"
+	default:
+		return e.Field
+	}
 }
 
 // Unwrap returns ErrPointers.

@@ -139,7 +139,7 @@ func ExampleTypeError() {
 	fmt.Println(bad)
 	// Output:
 	// true true
-	// Customer.Name is a string: type holds pointers
+	// Customer.Name is a string: type holds pointers: use an array of bytes, such as [32]byte
 }
 
 // A device channel and a native Go channel in one select.
