@@ -30,6 +30,7 @@ var allowed = []struct {
 	{"pkg/", []string{"pkg/", "bridge", "bridge/abi"}, nil},
 	{"pkg/control/", []string{"pkg/nfcomms", "pkg/control/", "bridge", "bridge/abi"}, []string{"google.golang.org/"}},
 	{"pkg/control/access", nil, []string{"golang.org/x/time/rate", "google.golang.org/"}},
+	{"pkg/model", nil, nil},
 	{"pkg/metrics", []string{"pkg/nfcomms", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},
 	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi"}, []string{""}},
 	{"cmd/nfsim/", []string{"cmd/nfsim/", "bridge", "bridge/abi", "bridge/bridgetest", "firmware"}, []string{sys, "github.com/spf13/cobra"}},
