@@ -1,0 +1,210 @@
+package model
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// TestPublishedFigures holds every formula to what its paper prints, to the
+// last digit that is printed.
+func TestPublishedFigures(t *testing.T) {
+	for _, f := range Catalogue() {
+		if !(math.Abs(f.Model-f.Published) <= f.Step) {
+			t.Errorf("%s %s: published %g, model %g %s", f.Row, f.What, f.Published, f.Model, f.Unit)
+		}
+	}
+}
+
+// The probability of 8,192 members is so near 1 that its distance is what the
+// report prints.
+func TestCoverageNearOne(t *testing.T) {
+	draws := float64(networkCells/(8<<10)) * synapses
+	require.InDelta(t, 2e-10, 1-Coverage(networkCells, 8<<10, draws), 5e-11)
+	require.InEpsilon(t, 0.00132, Coverage(networkCells, 16<<10, draws/2), 0.02)
+	require.Zero(t, Coverage(10, 20, 1000))
+}
+
+func simulate(t require.TestingT, c LinkConfig) LinkResult {
+	r, err := SimulateLink(c)
+	require.NoError(t, err)
+	require.LessOrEqual(t, r.MaxDepth, c.Depth, "the far FIFO overflowed")
+	return r
+}
+
+func paperLink(flow FlowControl, depth int) LinkConfig {
+	return LinkConfig{
+		Flow: flow, Depth: depth, Period: CreditPeriod, Flight: PaperFlight,
+		ReadEvery: 1, Cycles: 400_000,
+	}
+}
+
+// TestSimulationAgreesWithFormulas: each factor alone, within 1 %.
+func TestSimulationAgreesWithFormulas(t *testing.T) {
+	for _, depth := range []int{512, 1024, 2048, 4096} {
+		r := simulate(t, paperLink(Classic, depth))
+		require.InEpsilon(t, FlowEfficiency(depth, PaperFlight.Wait(CreditPeriod)), r.Efficiency, 0.01, "E3 at %d", depth)
+	}
+	framed, duplex := paperLink(Cumulative, 4096), paperLink(Cumulative, 4096)
+	framed.Framed, duplex.Duplex = true, true
+	require.InEpsilon(t, FrameEfficiency(PacketWords), simulate(t, framed).Efficiency, 0.01)
+	require.InEpsilon(t, CreditEfficiency(CreditPeriod), simulate(t, duplex).Efficiency, 0.01)
+}
+
+// TestProductOfFactors: with everything on the link is a little faster than
+// E1·E2·E3, because what packets and credits cost overlaps with the waiting.
+func TestProductOfFactors(t *testing.T) {
+	for _, depth := range []int{512, 1024, 2048, 4096} {
+		c := paperLink(Classic, depth)
+		c.Framed, c.Duplex = true, true
+		got := simulate(t, c).Efficiency
+		require.Greater(t, got, LinkEfficiency(depth)*0.99)
+		require.Less(t, got, LinkEfficiency(depth)*1.04)
+	}
+}
+
+// TestCumulativeCreditsNeedNoWait answers the report's open question: at 512
+// words W is gone.
+func TestCumulativeCreditsNeedNoWait(t *testing.T) {
+	require.GreaterOrEqual(t, simulate(t, paperLink(Cumulative, 512)).Efficiency, 0.99)
+	classic := simulate(t, paperLink(Classic, 512)).Efficiency
+	require.Less(t, classic, 0.65)
+	// One packet and the time of a credit is what it takes, and less is not enough.
+	enough := PacketWords + PaperFlight.Wait(CreditPeriod)
+	require.GreaterOrEqual(t, simulate(t, paperLink(Cumulative, enough)).Efficiency, 0.99)
+	require.Less(t, simulate(t, paperLink(Cumulative, enough-CreditPeriod-30)).Efficiency, 0.99)
+}
+
+// TestNoOverflow: whatever the distances, periods and readers, a FIFO never
+// gets more than it holds, and a reader that is slower than the link sets the
+// rate (A24).
+func TestNoOverflow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := LinkConfig{
+			Flow:   FlowControl(rapid.IntRange(0, 1).Draw(t, "flow")),
+			Depth:  rapid.IntRange(2*PacketWords, 16*PacketWords).Draw(t, "depth"),
+			Period: rapid.IntRange(3, 300).Draw(t, "period"),
+			Flight: Flight{
+				Data:   rapid.IntRange(1, 400).Draw(t, "data"),
+				Credit: rapid.IntRange(1, 400).Draw(t, "credit"),
+				Local:  rapid.IntRange(0, 50).Draw(t, "local"),
+			},
+			Framed: rapid.Bool().Draw(t, "framed"), Duplex: rapid.Bool().Draw(t, "duplex"),
+			ReadEvery: rapid.IntRange(1, 5).Draw(t, "read"),
+			Cycles:    20_000,
+		}
+		r := simulate(t, c)
+		require.LessOrEqual(t, r.Efficiency, 1/float64(c.ReadEvery)+0.001)
+	})
+}
+
+func TestSlowReaderSetsTheRate(t *testing.T) {
+	c := paperLink(Cumulative, 4096)
+	c.ReadEvery = 4
+	require.InEpsilon(t, 0.25, simulate(t, c).Efficiency, 0.01)
+	require.InEpsilon(t, 1e9, LinkBandwidth(34, 4096, 1e9), 1e-9)
+}
+
+func TestBadLinks(t *testing.T) {
+	good := paperLink(Classic, 512)
+	for name, spoil := range map[string]func(*LinkConfig){
+		"classic needs two packets":     func(c *LinkConfig) { c.Depth = 511 },
+		"cumulative needs one":          func(c *LinkConfig) { c.Flow, c.Depth = Cumulative, 255 },
+		"period of nothing but credits": func(c *LinkConfig) { c.Period = CreditWords },
+		"no reader":                     func(c *LinkConfig) { c.ReadEvery = 0 },
+		"no time":                       func(c *LinkConfig) { c.Cycles = 0 },
+		"news from the future":          func(c *LinkConfig) { c.Flight.Credit = 0 },
+	} {
+		c := good
+		spoil(&c)
+		_, err := SimulateLink(c)
+		require.ErrorIs(t, err, ErrConfig, name)
+	}
+	require.Zero(t, FlowEfficiency(511, 145), "no packet fits below T_RED")
+}
+
+func TestPCIe(t *testing.T) {
+	require.Equal(t, 24, TLP{HeaderDW: 4}.Overhead())
+	require.Equal(t, 24, TLP{HeaderDW: 3, ECRC: true}.Overhead())
+	require.Equal(t, 28, TLP{HeaderDW: 4, ECRC: true}.Overhead())
+	require.InEpsilon(t, 7.877e9, Lanes{3, 8}.Rate(), 0.001)
+	require.InEpsilon(t, 63.0e9, Lanes{5, 16}.Rate(), 0.001)
+	require.InEpsilon(t, 0.914*1e9, Lanes{2, 2}.Payload(TLP{HeaderDW: 4}, 256), 0.001)
+	require.Zero(t, Lanes{6, 4}.Rate())
+	require.Zero(t, Lanes{3, 0}.Rate())
+	for _, c := range []struct{ n, offset, payload, want uint64 }{
+		{0, 0, 256, 0}, {1, 0, 256, 1}, {256, 0, 256, 1}, {256, 1, 256, 2}, {4096, 0, 256, 16}, {4096, 4000, 256, 17}, {1, 0, 0, 0},
+	} {
+		require.Equal(t, c.want, Packets(c.n, c.offset, c.payload), "%+v", c)
+	}
+}
+
+// TestHockneyFindsTheLine: exact samples give the line back.
+func TestHockneyFindsTheLine(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := Hockney{
+			T0:   rapid.Float64Range(1e-8, 1e-3).Draw(t, "t0"),
+			Rate: rapid.Float64Range(1e6, 1e11).Draw(t, "rate"),
+		}
+		var samples []Sample
+		for n := 64.0; n <= 64<<20; n *= 4 {
+			samples = append(samples, Sample{n, want.Time(n)})
+		}
+		got, err := FitHockney(samples)
+		require.NoError(t, err)
+		require.InEpsilon(t, want.Rate, got.Rate, 0.01)
+	})
+}
+
+func TestHockneyShapes(t *testing.T) {
+	sync := Hockney{Rate: 457e6, T0: 256 << 10 / 457e6}
+	require.InDelta(t, 256<<10, sync.Half(), 1)
+	require.Greater(t, sync.Bandwidth(4<<20), 0.9*sync.Rate, "the slides: over 90 %% from 4 MB")
+	for name, bad := range map[string][]Sample{
+		"none": nil, "one": {{1, 1}}, "one size": {{8, 1}, {8, 2}}, "no time": {{1, 0}, {2, 1}}, "faster when larger": {{1, 2}, {1000, 1}},
+	} {
+		_, err := FitHockney(bad)
+		require.ErrorIs(t, err, ErrConfig, name)
+	}
+	fit, err := FitHockney([]Sample{{1000, 1}, {2000, 2.1}})
+	require.NoError(t, err)
+	require.Zero(t, fit.T0, "no start-up before the start")
+}
+
+// TestContextsHideLatency: the simulation agrees with the formula and with the
+// published runs within 1 %.
+func TestContextsHideLatency(t *testing.T) {
+	for contexts, published := range map[int]int{1: 1129, 8: 616} {
+		got, err := PaperContexts.Simulate(8, contexts)
+		require.NoError(t, err)
+		require.InEpsilon(t, published, got.Total(), 0.01, "%d contexts", contexts)
+		require.InEpsilon(t, PaperContexts.Predict(8, contexts).Total(), got.Total(), 0.01)
+	}
+	last := math.MaxInt
+	for contexts := 1; contexts <= 8; contexts *= 2 {
+		got, err := PaperContexts.Simulate(64, contexts)
+		require.NoError(t, err)
+		require.LessOrEqual(t, got.Sleep, last, "more contexts sleep no longer")
+		last = got.Sleep
+	}
+	_, err := PaperContexts.Simulate(0, 1)
+	require.ErrorIs(t, err, ErrConfig)
+	_, err = PaperContexts.Simulate(1, 0)
+	require.ErrorIs(t, err, ErrConfig)
+}
+
+func TestEveryFamilyHasFigures(t *testing.T) {
+	seen := map[Family]int{}
+	for _, f := range Catalogue() {
+		seen[f.Family]++
+		require.NotEmpty(t, f.Row)
+		require.NotEmpty(t, f.Formula)
+		require.Positive(t, f.Step)
+	}
+	for _, f := range Families() {
+		require.Positive(t, seen[f], f)
+	}
+	require.Len(t, seen, len(Families()))
+}
