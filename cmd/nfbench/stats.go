@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/nfcomms/nfcomms/pkg/model"
 )
 
 // Stat summarises samples; the field that holds it names the unit.
@@ -143,29 +145,18 @@ type Hockney struct {
 	N95 float64 `json:"n95_bytes"`
 }
 
-// fitHockney fits by least squares of the relative error, so that small
-// messages count as much as big ones. Nil if there is no such line.
+// fitHockney fits sizes in bytes and times in nanoseconds; nil if there is no
+// such line.
 func fitHockney(size, ns []float64) *Hockney {
-	var sw, sx, sy, sxx, sxy float64
-	for i, x := range size {
-		w := 1 / (ns[i] * ns[i])
-		sw += w
-		sx += w * x
-		sy += w * ns[i]
-		sxx += w * x * x
-		sxy += w * x * ns[i]
+	samples := make([]model.Sample, len(size))
+	for i, n := range size {
+		samples[i] = model.Sample{Bytes: n, Seconds: ns[i] / 1e9}
 	}
-	det := sw*sxx - sx*sx
-	if len(size) < 2 || det == 0 {
+	line, err := model.FitHockney(samples)
+	if err != nil {
 		return nil
 	}
-	slope := (sw*sxy - sx*sy) / det
-	t0 := max((sy-slope*sx)/sw, 0)
-	if slope <= 0 || math.IsNaN(slope) || math.IsNaN(t0) {
-		return nil
-	}
-	half := t0 / slope
-	return &Hockney{T0: t0, RInf: 1 / slope, NHalf: half, N95: 19 * half}
+	return &Hockney{T0: line.T0 * 1e9, RInf: line.Rate / 1e9, NHalf: line.Half(), N95: 19 * line.Half()}
 }
 
 // rate is the model's throughput in GB/s at a size in bytes.
