@@ -87,6 +87,6 @@ Goals that are not met do not change the exit code.`,
 	formats := cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)
 	// The flag is there: it was defined two lines above.
 	_ = root.RegisterFlagCompletionFunc("output", formats)
-	root.AddCommand(newLatency(c), newThroughput(c), newPeers(c), newPeerServe())
+	root.AddCommand(newLatency(c), newThroughput(c), newPeers(c), newModel(c), newPeerServe())
 	return root
 }

@@ -50,7 +50,7 @@ func decode(t *testing.T, text string, report any) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, name := range []string{"", "latency", "throughput", "peers"} {
+	for _, name := range []string{"", "latency", "throughput", "peers", "model"} {
 		t.Run("nfbench "+name, func(t *testing.T) {
 			args := append(strings.Fields(name), "--help")
 			got := mustRun(t, args...)
@@ -81,6 +81,7 @@ func TestBadInput(t *testing.T) {
 		{"nothing", `unknown command "nothing"`},
 		{"latency extra", `unknown command "extra"`},
 		{"latency --no-such", "unknown flag: --no-such"},
+		{"model torus", `"torus" is no family of figures`},
 		{"latency --batches many", `"many"`},
 		{"latency --batches 0", "--batches 0 is less than 1"},
 		{"latency --batch 0", "--batch 0 is less than 1"},
