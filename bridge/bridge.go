@@ -18,7 +18,9 @@ type ProcessID uint64
 // Options adjusts how a device is opened. The zero value is valid.
 type Options struct {
 	// Logger receives the device's log lines and rare events of the back
-	// end. Nil discards them.
+	// end, in order, on a goroutine of its own: a handler may block, and may
+	// call the device. Records that a slow handler leaves no room for are
+	// dropped and counted in Stats.LogDropped. Nil discards them.
 	Logger *slog.Logger
 }
 

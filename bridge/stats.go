@@ -65,6 +65,9 @@ type Stats struct {
 	Dropped   uint64 // messages from the device that were stale
 	Faults    uint64 // times the device was latched as faulty
 	Resets    uint64
+	// LogDropped counts records for Options.Logger that found no room, because
+	// its handler did not return.
+	LogDropped uint64
 
 	// Age is the time since the last heartbeat, also when it is overdue; zero
 	// where the clocks are not comparable.

@@ -20,8 +20,7 @@ func TestConformance(t *testing.T) {
 		require.NoError(t, err)
 		s, err := NewScript(sh, Hooks{})
 		require.NoError(t, err)
-		dev, err := mailbox.Open(t.Context(), s, bridge.Info{Address: "script:?" + options, Driver: "script"},
-			&bridge.Options{})
+		dev, err := mailbox.Open(t.Context(), s, bridge.Info{Address: "script:?" + options, Driver: "script"}, nil)
 		require.NoError(t, err)
 		t.Cleanup(func() {
 			require.Empty(t, s.Offences(), "rules that the host broke")

@@ -85,7 +85,7 @@ func openScript(e *env, h Hooks) (*Script, bridge.Device, error) {
 	require.NoError(e, err)
 	ctx, cancel := context.WithTimeout(e.ctx(), 200*time.Millisecond)
 	defer cancel()
-	dev, err := mailbox.Open(ctx, s, bridge.Info{Driver: "script"}, &bridge.Options{})
+	dev, err := mailbox.Open(ctx, s, bridge.Info{Driver: "script"}, nil)
 	if err != nil {
 		require.Nil(e, dev)
 		if err := s.Close(); err != nil {

@@ -3,6 +3,7 @@ package bridgetest
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/logqueue"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
 )
 
@@ -39,6 +41,12 @@ func newRig(t *testing.T, sh Shape) *rig {
 // newRigIn is newRig for a test with several devices.
 func newRigIn(e *env, sh Shape) *rig {
 	e.Helper()
+	return newRigWith(e, sh, nil)
+}
+
+// newRigWith is newRigIn with a logger.
+func newRigWith(e *env, sh Shape, log *slog.Logger) *rig {
+	e.Helper()
 	s, err := NewScript(sh, Hooks{})
 	require.NoError(e, err)
 	e.Cleanup(func() { // after the device's own Close
@@ -46,7 +54,7 @@ func newRigIn(e *env, sh Shape) *rig {
 			e.Error(err)
 		}
 	})
-	dev, err := mailbox.Open(e.ctx(), s, bridge.Info{Address: "script:", Driver: "script"}, &bridge.Options{})
+	dev, err := mailbox.Open(e.ctx(), s, bridge.Info{Address: "script:", Driver: "script"}, &mailbox.Options{Log: logqueue.New(log)})
 	require.NoError(e, err)
 	e.Cleanup(func() {
 		if err := dev.Close(); err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
+	"github.com/nfcomms/nfcomms/bridge/logqueue"
 	"github.com/nfcomms/nfcomms/bridge/meter"
 )
 
@@ -28,7 +28,7 @@ var background = context.Background()
 type Device struct {
 	k     kernel
 	where location
-	log   *slog.Logger
+	log   *logqueue.Queue
 	info  atomic.Pointer[bridge.Info]
 	base  uapi.Health // counters at Open
 
@@ -77,11 +77,8 @@ func open(_ context.Context, a bridge.Address, o *bridge.Options) (bridge.Device
 // after an error.
 func newDevice(k kernel, where location, o *bridge.Options) (*Device, error) {
 	d := &Device{
-		k: k, where: where, log: slog.New(slog.DiscardHandler), gate: newGate(),
+		k: k, where: where, log: logqueue.New(o.Logger), gate: newGate(),
 		ending: make(chan struct{}), channels: make(map[*Channel]struct{}),
-	}
-	if o.Logger != nil {
-		d.log = o.Logger
 	}
 	d.sub.init(k, &d.ops)
 	if err := d.readInfo(); err != nil {
@@ -337,5 +334,6 @@ func (d *Device) Close() error {
 	_ = d.lose(background, d.open(), shutDevice)
 	d.closeErr = d.k.close()
 	d.reaper.Wait()
+	d.log.Flush()
 	return d.closeErr
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
+	"github.com/nfcomms/nfcomms/bridge/logqueue"
 )
 
 // patience ends a test that hangs.
@@ -142,7 +143,7 @@ func TestRefused(t *testing.T) {
 
 // TestOutcome walks the statuses a completion may have.
 func TestOutcome(t *testing.T) {
-	h := &newChannel(&Device{log: slog.New(slog.DiscardHandler)}, 1, 17).halves[abi.H2D]
+	h := &newChannel(&Device{log: nil}, 1, 17).halves[abi.H2D]
 	of := func(c uapi.Completion, cause error) error {
 		c.Opcode = uapi.OpSendInd
 		return h.outcome(context.Background(), &op{raw: uapi.Op{Length: 100}, got: c}, cause)
@@ -391,11 +392,12 @@ func TestAlienCompletion(t *testing.T) {
 // call that fails for it.
 func TestLossIsSaidOnce(t *testing.T) {
 	var log bytes.Buffer
-	d := &Device{log: slog.New(slog.NewTextHandler(&log, nil))}
+	d := &Device{log: logqueue.New(slog.New(slog.NewTextHandler(&log, nil)))}
 	for range 3 {
 		require.ErrorIs(t, d.statusErr(abi.ErrFault), bridge.ErrFault)
 		require.ErrorIs(t, d.statusErr(abi.ErrBusy), bridge.ErrBusy)
 	}
+	d.log.Flush()
 	require.Equal(t, 1, strings.Count(log.String(), "device out of use until reset"))
 }
 

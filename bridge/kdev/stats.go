@@ -65,6 +65,7 @@ func (d *Device) Stats() bridge.Stats {
 	s.Dropped = since(h.Dropped, d.base.Dropped)
 	s.Faults = since(h.Faults, d.base.Faults)
 	s.Resets = since(h.Resets, d.base.Resets)
+	s.LogDropped = d.log.Dropped()
 	s.Age = time.Duration(min(h.AgeNS, 1<<62))
 	s.Profile = d.profile()
 	return s

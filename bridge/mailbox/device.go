@@ -4,20 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/logqueue"
 )
 
 // Device is a device reached through a mailbox area. It implements
 // bridge.Device.
 type Device struct {
 	port Port
-	log  *slog.Logger
+	log  *logqueue.Queue
 	base bridge.Info // what the back end filled in
 
 	cur     atomic.Pointer[epoch]
@@ -37,15 +37,21 @@ type Device struct {
 
 var _ bridge.Device = (*Device)(nil)
 
+// Options adjusts a device. The zero value is valid.
+type Options struct {
+	// Log takes rare events. Nil discards them.
+	Log *logqueue.Queue
+}
+
 // Open shakes hands with the device behind a port and starts the dispatcher.
 // info is what the back end knows: Address and Driver. It returns ErrABI for
 // a device of another ABI and ErrFault for one whose hello makes no sense; the
 // port then stays the caller's.
-func Open(ctx context.Context, port Port, info bridge.Info, opts *bridge.Options) (bridge.Device, error) {
-	d := &Device{port: port, base: info, log: slog.New(slog.DiscardHandler)}
-	if opts != nil && opts.Logger != nil {
-		d.log = opts.Logger
+func Open(ctx context.Context, port Port, info bridge.Info, opts *Options) (bridge.Device, error) {
+	if opts == nil {
+		opts = &Options{}
 	}
+	d := &Device{port: port, base: info, log: opts.Log}
 	e, err := newEpoch(ctx, d)
 	if err != nil {
 		return nil, err
@@ -77,7 +83,7 @@ func (d *Device) serve() {
 	}
 }
 
-// failed takes note of the end of an epoch.
+// failed takes note of the end of an epoch. It does not wait.
 func (d *Device) failed(err error) {
 	if errors.Is(err, bridge.ErrFault) {
 		d.faults.Add(1)
@@ -220,5 +226,6 @@ func (d *Device) Close() error {
 	_ = d.cur.Load().end(background, fmt.Errorf("device %w", bridge.ErrClosed))
 	d.closeErr = d.port.Close()
 	d.serving.Wait()
+	d.log.Flush()
 	return d.closeErr
 }

@@ -51,6 +51,7 @@ func (d *Device) Stats() bridge.Stats {
 	s.Dropped = d.dropped.Load()
 	s.Faults = d.faults.Load()
 	s.Resets = d.resets.Load()
+	s.LogDropped = d.log.Dropped()
 	s.Age = e.watch.age()
 	s.Mailboxes = e.watch.mailboxes()
 	s.Profile = d.meters.profile()

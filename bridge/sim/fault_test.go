@@ -117,3 +117,30 @@ func TestOpenWithoutAddressSpace(t *testing.T) {
 	works(t, dev)
 	require.NoError(t, dev.Close())
 }
+
+// stuck is a log handler that does not return before its channel is closed.
+type stuck chan struct{}
+
+func (s stuck) Write(p []byte) (int, error) {
+	<-s
+	return len(p), nil
+}
+
+// TestCloseWithABlockedLog: a handler that does not return holds up neither the
+// device's lines, nor its calls, nor Close; the lines without room are counted.
+func TestCloseWithABlockedLog(t *testing.T) {
+	bridgetest.LeakCheck(t)
+	handler := make(stuck)
+	defer close(handler)
+	dev, err := bridge.Open(t.Context(), "sim:", &bridge.Options{Logger: slog.New(slog.NewTextHandler(handler, nil))})
+	require.NoError(t, err)
+	log, err := dev.Subscribe(t.Context(), abi.TargetLog)
+	require.NoError(t, err)
+	buf := make([]byte, 56)
+	for dev.Stats().LogDropped == 0 {
+		require.NoError(t, log.Send(t.Context(), []byte("a line")))
+		_, err := log.Receive(t.Context(), buf)
+		require.NoError(t, err)
+	}
+	require.NoError(t, dev.Close())
+}

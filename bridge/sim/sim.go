@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"runtime"
 	"sync"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/logqueue"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
 	"github.com/nfcomms/nfcomms/firmware"
 )
@@ -28,13 +28,15 @@ func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Devi
 	if err != nil {
 		return nil, err
 	}
-	p, err := start(s, o.Logger)
+	log := logqueue.New(o.Logger)
+	p, err := start(s, log)
 	if err != nil {
 		return nil, fmt.Errorf("address %q: start firmware: %w", a, err)
 	}
-	dev, err := mailbox.Open(ctx, p, bridge.Info{Address: a.String(), Driver: "sim"}, o)
+	dev, err := mailbox.Open(ctx, p, bridge.Info{Address: a.String(), Driver: "sim"}, &mailbox.Options{Log: log})
 	if err != nil {
 		p.Close()
+		log.Flush()
 		return nil, fmt.Errorf("address %q: %w", a, err)
 	}
 	return dev, nil
@@ -53,8 +55,8 @@ type port struct {
 
 var _ mailbox.Port = (*port)(nil)
 
-func start(s shape, logger *slog.Logger) (*port, error) {
-	log, err := newLogPipe(logger)
+func start(s shape, to *logqueue.Queue) (*port, error) {
+	log, err := newLogPipe(to)
 	if err != nil {
 		return nil, err
 	}
@@ -136,16 +138,16 @@ func (p *port) Close() error {
 	return p.doorbell.Close()
 }
 
-// logPipe carries the device's log lines to a logger. The write end belongs to
+// logPipe carries the device's log lines to the log. The write end belongs to
 // the firmware's threads, so lines cost no call into Go.
 type logPipe struct {
 	read, write *os.File
 	done        sync.WaitGroup
 }
 
-func newLogPipe(logger *slog.Logger) (*logPipe, error) {
+func newLogPipe(to *logqueue.Queue) (*logPipe, error) {
 	l := &logPipe{}
-	if logger == nil {
+	if to == nil {
 		return l, nil
 	}
 	var fds [2]int
@@ -157,7 +159,7 @@ func newLogPipe(logger *slog.Logger) (*logPipe, error) {
 	l.done.Go(func() {
 		lines := bufio.NewScanner(l.read)
 		for lines.Scan() {
-			logger.Info(lines.Text(), "source", "device")
+			to.Info(lines.Text(), "source", "device")
 		}
 	})
 	return l, nil

@@ -109,6 +109,7 @@ type statsRecord struct {
 	Dropped      uint64 `json:"dropped" doc:"messages from the device that were stale"`
 	Faults       uint64 `json:"faults" doc:"times the device was latched as faulty"`
 	Resets       uint64 `json:"resets" doc:"times it was reset"`
+	LogDropped   uint64 `json:"log_records_dropped" doc:"log records dropped because the handler of the log was too slow"`
 
 	Mailboxes []mailboxRecord `json:"mailboxes" doc:"the rings, by mailbox; empty once the device is lost, and where they are a driver's own"`
 }
@@ -213,7 +214,7 @@ func statsOf(s *nfcommsv1.DeviceStats) *statsRecord {
 		trafficRecord: trafficOf(s.GetChannels()), Mailboxes: []mailboxRecord{},
 		OpenChannels: s.GetOpenChannels(), BlockedCalls: s.GetBlockedCalls(),
 		Wakeups: s.GetWakeups(), Spurious: s.GetSpuriousWakeups(), Full: s.GetFull(), Doorbells: s.GetDoorbells(), Dropped: s.GetDropped(),
-		Faults: s.GetFaults(), Resets: s.GetResets(),
+		Faults: s.GetFaults(), Resets: s.GetResets(), LogDropped: s.GetLogRecordsDropped(),
 	}
 	for _, b := range s.GetMailboxes() {
 		r.Mailboxes = append(r.Mailboxes, mailboxRecord{Slots: b.GetSlots(), UsedH2D: b.GetUsedH2D(), UsedD2H: b.GetUsedD2H()})

@@ -56,16 +56,17 @@ func channelStats(c nfcomms.ChannelStats) *nfcommsv1.ChannelStats {
 
 func deviceStats(s nfcomms.Stats) *nfcommsv1.DeviceStats {
 	m := &nfcommsv1.DeviceStats{
-		Channels:        channelStats(s.ChannelStats),
-		OpenChannels:    int32(s.Channels),
-		BlockedCalls:    int32(s.Blocked),
-		Wakeups:         s.Wakeups,
-		Doorbells:       s.Doorbells,
-		Dropped:         s.Dropped,
-		Faults:          s.Faults,
-		Resets:          s.Resets,
-		SpuriousWakeups: s.Spurious,
-		Full:            s.Full,
+		Channels:          channelStats(s.ChannelStats),
+		OpenChannels:      int32(s.Channels),
+		BlockedCalls:      int32(s.Blocked),
+		Wakeups:           s.Wakeups,
+		Doorbells:         s.Doorbells,
+		Dropped:           s.Dropped,
+		Faults:            s.Faults,
+		Resets:            s.Resets,
+		SpuriousWakeups:   s.Spurious,
+		Full:              s.Full,
+		LogRecordsDropped: s.LogDropped,
 	}
 	for _, b := range s.Mailboxes {
 		m.Mailboxes = append(m.Mailboxes, &nfcommsv1.MailboxStats{

@@ -195,6 +195,7 @@ func (s *snapshot) showWaking(out *sheet) {
 	out.count(fStale, st.Dropped, s.name)
 	out.count(fFaults, st.Faults, s.name)
 	out.count(fResets, st.Resets, s.name)
+	out.count(fLogDropped, st.LogDropped, s.name)
 }
 
 // showHealth shows the last heartbeat; of a device that failed, only its time.

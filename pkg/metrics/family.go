@@ -101,6 +101,8 @@ var (
 		"Times the device broke the protocol and was put out of use.")
 	fResets = metric(counter, "resets_total",
 		"Resets of the device.")
+	fLogDropped = metric(counter, "log_records_dropped_total",
+		"Log records that found no room because the handler of the log was too slow.")
 )
 
 // The device itself.

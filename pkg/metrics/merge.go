@@ -46,6 +46,7 @@ func mergeStats(a, b *nfcomms.Stats) {
 	a.Dropped += b.Dropped
 	a.Faults += b.Faults
 	a.Resets += b.Resets
+	a.LogDropped += b.LogDropped
 	a.Mailboxes = append(a.Mailboxes, b.Mailboxes...)
 	if a.Profile == nil {
 		a.Profile = new(nfcomms.Profile)

@@ -403,9 +403,11 @@ type DeviceStats struct {
 	Full uint64 `protobuf:"varint,10,opt,name=full,proto3" json:"full,omitempty"`
 	// The rings, by mailbox. Empty once the device is lost, and where they are a
 	// driver's own.
-	Mailboxes     []*MailboxStats `protobuf:"bytes,11,rep,name=mailboxes,proto3" json:"mailboxes,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Mailboxes []*MailboxStats `protobuf:"bytes,11,rep,name=mailboxes,proto3" json:"mailboxes,omitempty"`
+	// Log records dropped because the handler of the log was too slow.
+	LogRecordsDropped uint64 `protobuf:"varint,12,opt,name=log_records_dropped,json=logRecordsDropped,proto3" json:"log_records_dropped,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *DeviceStats) Reset() {
@@ -513,6 +515,13 @@ func (x *DeviceStats) GetMailboxes() []*MailboxStats {
 		return x.Mailboxes
 	}
 	return nil
+}
+
+func (x *DeviceStats) GetLogRecordsDropped() uint64 {
+	if x != nil {
+		return x.LogRecordsDropped
+	}
+	return 0
 }
 
 // MailboxStats describes the two rings of a mailbox as they are now.
@@ -1894,7 +1903,7 @@ const file_nfcomms_v1_device_proto_rawDesc = "" +
 	"\x12max_transfer_bytes\x18\t \x01(\x04R\x10maxTransferBytes\x12H\n" +
 	"\x12heartbeat_interval\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\x12\x19\n" +
-	"\bcan_load\x18\v \x01(\bR\acanLoad\"\x86\x03\n" +
+	"\bcan_load\x18\v \x01(\bR\acanLoad\"\xb6\x03\n" +
 	"\vDeviceStats\x124\n" +
 	"\bchannels\x18\x01 \x01(\v2\x18.nfcomms.v1.ChannelStatsR\bchannels\x12#\n" +
 	"\ropen_channels\x18\x02 \x01(\x05R\fopenChannels\x12#\n" +
@@ -1907,7 +1916,8 @@ const file_nfcomms_v1_device_proto_rawDesc = "" +
 	"\x10spurious_wakeups\x18\t \x01(\x04R\x0fspuriousWakeups\x12\x12\n" +
 	"\x04full\x18\n" +
 	" \x01(\x04R\x04full\x126\n" +
-	"\tmailboxes\x18\v \x03(\v2\x18.nfcomms.v1.MailboxStatsR\tmailboxes\"Z\n" +
+	"\tmailboxes\x18\v \x03(\v2\x18.nfcomms.v1.MailboxStatsR\tmailboxes\x12.\n" +
+	"\x13log_records_dropped\x18\f \x01(\x04R\x11logRecordsDropped\"Z\n" +
 	"\fMailboxStats\x12\x14\n" +
 	"\x05slots\x18\x01 \x01(\x05R\x05slots\x12\x19\n" +
 	"\bused_h2d\x18\x02 \x01(\x05R\ausedH2d\x12\x19\n" +

@@ -1,0 +1,79 @@
+package bridgetest
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// handlerFunc is a log handler that is a function.
+type handlerFunc func(r slog.Record)
+
+func (h handlerFunc) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h handlerFunc) Handle(_ context.Context, r slog.Record) error {
+	h(r)
+	return nil
+}
+
+func (h handlerFunc) WithAttrs([]slog.Attr) slog.Handler { return h }
+func (h handlerFunc) WithGroup(string) slog.Handler      { return h }
+
+// TestLogHandlerThatBlocks: a handler that never returns holds up neither the
+// fence, nor the calls that wait, nor Reset, nor Close.
+func TestLogHandlerThatBlocks(t *testing.T) {
+	e := newEnv(t)
+	release := make(chan struct{})
+	defer close(release)
+	r := newRigWith(e, quickBeat, slog.New(handlerFunc(func(slog.Record) { <-release })))
+	port := r.run(r.dev, "hold", 1)[0]
+	send := call("send", func() error { return port.Send(r.ctx(), nil) })
+	r.untilBlocked(r.dev, 1)
+	r.s.StopBeat()
+	require.ErrorIs(t, r.wait(send), bridge.ErrDeviceLost)
+	r.recovers()
+	r.s.Kill()
+	closing := call("close", r.dev.Close)
+	require.NoError(t, r.wait(closing))
+}
+
+// TestLogHandlerThatCallsBack: a handler may use the device it hears from.
+func TestLogHandlerThatCallsBack(t *testing.T) {
+	for name, do := range map[string]func(r *rig) error{
+		"Stats":  func(r *rig) error { r.dev.Stats(); return nil },
+		"Health": func(r *rig) error { _, err := r.dev.Health(); return err },
+		"Reset":  func(r *rig) error { return r.dev.Reset(r.ctx()) },
+		"Close":  func(r *rig) error { return r.dev.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnv(t)
+			var r *rig
+			called := make(chan error, 1)
+			r = newRigWith(e, quickBeat, slog.New(handlerFunc(func(slog.Record) {
+				select {
+				case called <- do(r):
+				default: // a later record
+				}
+			})))
+			ch := r.subscribe(r.dev, abi.TargetLoopback)
+			receive := call("receive", func() error { _, err := ch.Receive(r.ctx(), nil); return err })
+			r.untilBlocked(r.dev, 1)
+			r.s.StopBeat()
+			require.Error(t, r.wait(receive))
+			back := call("handler", func() error { return <-called })
+			if err := r.wait(back); name == "Health" {
+				require.ErrorIs(t, err, bridge.ErrDeviceLost)
+			} else {
+				require.NoError(t, err)
+			}
+			if name == "Reset" {
+				r.recovers()
+			}
+		})
+	}
+}
