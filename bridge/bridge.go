@@ -48,8 +48,11 @@ type Device interface {
 	// close. ErrInvalid if there is no such process.
 	Stop(ctx context.Context, id ProcessID) error
 	// Load adds the programs of an image (on hosted devices: a shared
-	// object) and returns the name of the first. ErrABI if it was built for
-	// another ABI, ErrNotSupported if the device cannot load.
+	// object) and returns the name of the first. A program loaded before
+	// under the same name is replaced: processes that run it go on with the
+	// old one. ErrABI if it was built for another ABI, ErrInvalid if it is
+	// no image, ErrBusy if a name is that of a program of the firmware,
+	// ErrNotSupported if the device cannot load; then nothing has changed.
 	Load(ctx context.Context, image []byte) (string, error)
 	// Programs lists the names Start accepts.
 	Programs(ctx context.Context) ([]string, error)
@@ -58,7 +61,8 @@ type Device interface {
 
 	// Reset fences the device (no DMA runs afterwards), ends every pending
 	// call with ErrDeviceLost, clears a fault and starts the firmware anew
-	// under the next epoch. Channels of the old epoch stay unusable.
+	// under the next epoch. Channels of the old epoch stay unusable, its
+	// processes and loaded programs are gone.
 	Reset(ctx context.Context) error
 	// Close ends every pending call with ErrClosed, stops the device and
 	// releases all it held. It is idempotent.

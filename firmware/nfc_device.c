@@ -219,7 +219,7 @@ static int start_services(struct nfc_device *dev)
 {
 	for (const struct nfc_program *s = nfc_services; s->name; s++) {
 		struct nfc_start start = {
-			.program = s,
+			.entry = { .program = s },
 			.first = (uint32_t)(s - nfc_services),
 			.ports = 1,
 		};
@@ -302,54 +302,6 @@ void nfc_heartbeat(struct nfc_island *island)
 	island->next_beat = island->now + dev->config.beat_ms * 1000000ull;
 }
 
-static bool same_name(const char *a, const char *b)
-{
-	while (*a && *a == *b) {
-		a++;
-		b++;
-	}
-	return *a == *b;
-}
-
-const struct nfc_program *nfc_program_find(struct nfc_device *dev,
-					   const char *name)
-{
-	const struct nfc_program *found = NULL;
-
-	nfc_lock(dev);
-	for (uint32_t i = 0; i < dev->program_count && !found; i++)
-		if (same_name(dev->programs[i]->name, name))
-			found = dev->programs[i];
-	nfc_unlock(dev);
-	return found;
-}
-
-static bool name_fits(const char *name)
-{
-	for (int i = 0; i < NFC_NAME_SIZE; i++)
-		if (!name[i])
-			return i > 0;
-	return false;
-}
-
-int nfc_device_register(struct nfc_device *dev, const struct nfc_program *table)
-{
-	for (const struct nfc_program *p = table; p->name; p++) {
-		if (p->abi != NFC_PROGRAM_ABI)
-			return -NFC_EABI;
-		if (!name_fits(p->name) || !p->main)
-			return -NFC_EINVAL;
-		if (nfc_program_find(dev, p->name))
-			return -NFC_EBUSY;
-		if (dev->program_count == NFC_PROGRAMS)
-			return -NFC_ENOMEM;
-		nfc_lock(dev);
-		dev->programs[dev->program_count++] = p;
-		nfc_unlock(dev);
-	}
-	return 0;
-}
-
 /* Sum over islands; each may be counting meanwhile. */
 uint64_t nfc_counter_sum(struct nfc_device *dev, enum nfc_counter counter)
 {
@@ -378,5 +330,6 @@ void nfc_device_fini(struct nfc_device *dev)
 					dev->port->self,
 					&island->processes[j].stack);
 	}
+	nfc_programs_drop(dev);
 	dev->area->state = NFC_DEVICE_OFF;
 }

@@ -24,6 +24,7 @@ enum nfc_internal_limits {
 	NFC_OPEN = 16, /* batches on offer to other DMA engines */
 	NFC_BLOCKS = 1024, /* allocations per device */
 	NFC_PROGRAMS = 64, /* in the registry */
+	NFC_IMAGES = 64, /* loaded, those included that only run */
 	NFC_LOG_LINES = 64, /* kept for the log service */
 	NFC_AGAIN = 1 << 20, /* a wake-up that means: look again */
 };
@@ -112,11 +113,24 @@ struct nfc_transfer {
 	struct nfc_batch batch;
 };
 
+/* A loaded image. It goes back to the port with its last user. */
+struct nfc_loaded {
+	struct nfc_image image; /* no handle: the place is free */
+	uint32_t users; /* names in the registry, and processes */
+};
+
+/* A name that Start knows. */
+struct nfc_entry {
+	const struct nfc_program *program;
+	struct nfc_loaded *loaded; /* NULL: the device's own program */
+};
+
 struct nfc_process {
 	struct nfc_stack stack;
 	struct nfc_island *island;
 	struct nfc_process *next; /* ready queue */
 	const struct nfc_program *program; /* NULL: free */
+	struct nfc_loaded *loaded; /* it is a user of */
 	uint64_t id;
 	uint64_t argument;
 	uint32_t first; /* target of port 0 */
@@ -248,8 +262,9 @@ struct nfc_device {
 	_Atomic(struct nfc_transfer *) open[NFC_OPEN];
 
 	_Atomic uint32_t lock; /* guards what follows */
-	const struct nfc_program *programs[NFC_PROGRAMS];
+	struct nfc_entry programs[NFC_PROGRAMS];
 	uint32_t program_count;
+	struct nfc_loaded loaded[NFC_IMAGES];
 	struct nfc_block block[NFC_BLOCKS];
 	uint64_t log_head, log_tail; /* lines read, written */
 	uint64_t log_lost;
@@ -260,9 +275,20 @@ struct nfc_device {
 void nfc_lock(struct nfc_device *dev);
 void nfc_unlock(struct nfc_device *dev);
 void nfc_heartbeat(struct nfc_island *island);
-const struct nfc_program *nfc_program_find(struct nfc_device *dev,
-					   const char *name);
 uint64_t nfc_counter_sum(struct nfc_device *dev, enum nfc_counter counter);
+
+/* nfc_registry.c */
+/* Find a program and become a user of its image; false: there is none. */
+bool nfc_program_use(struct nfc_device *dev, const char *name,
+		     struct nfc_entry *out);
+void nfc_program_leave(struct nfc_device *dev, struct nfc_loaded *loaded);
+/* The name at an index of the registry, NULL after the last. */
+const char *nfc_program_name(struct nfc_device *dev, uint64_t index,
+			     char name[NFC_NAME_SIZE]);
+/* Add the programs of an image, all or none. It is the registry's on 0. */
+int nfc_programs_add(struct nfc_device *dev, const struct nfc_image *image);
+/* Give every image back. Nothing runs any more. */
+void nfc_programs_drop(struct nfc_device *dev);
 
 /* nfc_ring.c */
 bool nfc_box_pending(const struct nfc_box *box);
@@ -323,10 +349,12 @@ int nfc_process_start(struct nfc_island *island, void *arg);
 int nfc_island_call(struct nfc_process *self, struct nfc_island *to,
 		    int (*fn)(struct nfc_island *island, void *arg), void *arg);
 struct nfc_island *nfc_island_of(struct nfc_device *dev, uint32_t channel);
+/* The first channel of an island, and the one after its last. */
+uint32_t nfc_island_channels(struct nfc_island *island, uint32_t *end);
 
 /* What nfc_process_start() starts. */
 struct nfc_start {
-	const struct nfc_program *program;
+	struct nfc_entry entry; /* its process becomes the user */
 	uint32_t first;
 	uint32_t ports;
 	uint64_t argument;

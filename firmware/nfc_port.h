@@ -13,6 +13,12 @@ struct nfc_device;
 struct nfc_program;
 struct nfc_api;
 
+/* A program image that the port made runnable. */
+struct nfc_image {
+	const struct nfc_program *table; /* ends with a NULL name */
+	void *handle; /* the port's own; never NULL */
+};
+
 /* Shape of a device. Zero fields take the defaults of nfc_config_default(). */
 struct nfc_config {
 	uint32_t channels; /* channel ids are below this */
@@ -86,11 +92,14 @@ struct nfc_port {
 	void (*stack_switch)(struct nfc_stack *from, struct nfc_stack *to);
 
 	/*
-	 * Make a program image runnable. 0 or a negated status; on 0 *table ends with a NULL name
-	 * and stays valid until the device ends. NULL: this port cannot.
+	 * Make a program image runnable, until it is unloaded. 0 or a negated
+	 * status. Statics are the image's own: one that is loaded twice has
+	 * them twice. NULL: this port cannot.
 	 */
 	int (*load)(void *self, const void *image, uint64_t size,
-		    const struct nfc_api *api, const struct nfc_program **table);
+		    const struct nfc_api *api, struct nfc_image *out);
+	/* No process runs the image and none will. Any island. */
+	void (*unload)(void *self, void *handle);
 };
 
 /* Fill zero fields with defaults; -NFC_EINVAL if a field makes no sense. */
@@ -106,7 +115,11 @@ uint64_t nfc_device_size(const struct nfc_config *config);
  */
 int nfc_device_init(struct nfc_device *dev, const struct nfc_config *config,
 		    const struct nfc_port *port);
-/* Add programs to the registry; table ends with a NULL name. */
+/*
+ * Add programs of the device's own to the registry, all or none; table ends
+ * with a NULL name. -NFC_EABI, -NFC_EINVAL for a table that makes no sense,
+ * -NFC_EBUSY if a name is taken, -NFC_ENOMEM.
+ */
 int nfc_device_register(struct nfc_device *dev, const struct nfc_program *table);
 /* Run one island on the calling thread until nfc_device_halt(). */
 void nfc_island_run(struct nfc_device *dev, uint32_t island);

@@ -14,12 +14,23 @@ enum {
 };
 
 /* Channel ids are dealt to islands in blocks, and to mailboxes within one. */
+static uint32_t block_size(const struct nfc_config *c)
+{
+	return (c->channels + c->islands - 1) / c->islands;
+}
+
 struct nfc_island *nfc_island_of(struct nfc_device *dev, uint32_t channel)
 {
-	const struct nfc_config *c = &dev->config;
-	uint32_t block = (c->channels + c->islands - 1) / c->islands;
+	return &dev->islands[channel / block_size(&dev->config)];
+}
 
-	return &dev->islands[channel / block];
+uint32_t nfc_island_channels(struct nfc_island *island, uint32_t *end)
+{
+	const struct nfc_config *c = &island->dev->config;
+	uint64_t first = (uint64_t)island->index * block_size(c);
+
+	*end = (uint32_t)nfc_min(c->channels, first + block_size(c));
+	return (uint32_t)first;
 }
 
 static struct nfc_box *box_of(struct nfc_device *dev, uint32_t channel)
@@ -105,6 +116,7 @@ static void process_main(void *arg)
 		for (uint32_t i = 0; i < p->ports; i++)
 			nfc_channel_end(&dev->channels[p->first + i]);
 		nfc_memory_free(dev, p->id, 0);
+		nfc_program_leave(dev, p->loaded);
 		p->program = NULL;
 		atomic_fetch_sub(&dev->running, 1);
 		nfc_block(p, NFC_WAIT_NONE); /* until started anew */
@@ -170,7 +182,8 @@ int nfc_process_start(struct nfc_island *island, void *arg)
 			return -NFC_ENOMEM;
 		}
 	}
-	p->program = start->program;
+	p->program = start->entry.program;
+	p->loaded = start->entry.loaded;
 	p->argument = start->argument;
 	p->stop = 0;
 	p->id = atomic_fetch_add(&dev->next_process, 1);

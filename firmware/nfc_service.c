@@ -56,25 +56,41 @@ static int control_open(struct nfc_process *self, struct nfc_control *c)
 }
 
 /*
- * The first run of n free targets at or after from that lies on one island;
- * 0 if there is none.
+ * The first run of free targets of this island that is long enough; 0 if there
+ * is none. A target is free when no process holds it and no host is subscribed.
  */
-static uint32_t free_targets(struct nfc_device *dev, uint32_t from, uint64_t n)
+static uint32_t free_targets(struct nfc_island *island, uint32_t ports)
 {
-	uint64_t run = 0;
+	uint32_t end, run = 0, first = nfc_island_channels(island, &end);
 
-	for (uint32_t id = from; id < dev->config.channels; id++) {
-		if (dev->channels[id].process)
+	for (uint32_t id = first; id < end; id++) {
+		const struct nfc_channel *ch = &island->dev->channels[id];
+
+		if (id < NFC_TARGET_FIRST || ch->process || ch->open)
 			run = 0;
-		else if (run &&
-			 nfc_island_of(dev, id) != nfc_island_of(dev, id - 1))
-			run = 1;
-		else
-			run++;
-		if (run == n)
-			return (uint32_t)(id + 1 - n);
+		else if (++run == ports)
+			return id + 1 - ports;
 	}
 	return 0;
+}
+
+static int start_here(struct nfc_island *island, void *arg)
+{
+	struct nfc_start *start = arg;
+
+	start->first = free_targets(island, start->ports);
+	return start->first ? nfc_process_start(island, start) : -NFC_ENOMEM;
+}
+
+/* Start on the first island that has the targets and a context. */
+static int start_anywhere(struct nfc_process *self, struct nfc_start *start)
+{
+	struct nfc_device *dev = self->island->dev;
+	int rc = -NFC_ENOMEM;
+
+	for (uint32_t i = 0; i < dev->config.islands && rc == -NFC_ENOMEM; i++)
+		rc = nfc_island_call(self, &dev->islands[i], start_here, start);
+	return rc;
 }
 
 static int start_at(struct nfc_process *self, struct nfc_start *start)
@@ -83,23 +99,6 @@ static int start_at(struct nfc_process *self, struct nfc_start *start)
 						  start->first);
 
 	return nfc_island_call(self, island, nfc_process_start, start);
-}
-
-/* Start wherever n targets are free; a race with another start moves on. */
-static int start_anywhere(struct nfc_process *self, struct nfc_start *start)
-{
-	struct nfc_device *dev = self->island->dev;
-	uint32_t from = NFC_TARGET_FIRST;
-	int rc = -NFC_ENOMEM;
-
-	while (rc == -NFC_ENOMEM || rc == -NFC_EBUSY) {
-		start->first = free_targets(dev, from, start->ports);
-		if (!start->first)
-			break;
-		rc = start_at(self, start);
-		from = start->first + start->ports;
-	}
-	return rc;
 }
 
 static int control_start(struct nfc_process *self, struct nfc_control *c)
@@ -116,10 +115,11 @@ static int control_start(struct nfc_process *self, struct nfc_control *c)
 	    c->b > dev->config.channels || c->a > dev->config.channels - c->b ||
 	    (c->a && c->a < NFC_TARGET_FIRST))
 		return -NFC_EINVAL;
-	start.program = nfc_program_find(dev, (const char *)c->name);
-	if (!start.program)
+	if (!nfc_program_use(dev, (const char *)c->name, &start.entry))
 		return -NFC_ENOPROGRAM;
 	rc = c->a ? start_at(self, &start) : start_anywhere(self, &start);
+	if (rc)
+		nfc_program_leave(dev, start.entry.loaded);
 	c->a = start.process;
 	c->b = start.first;
 	return rc;
@@ -135,16 +135,17 @@ static int load_image(struct nfc_process *self, uint64_t address,
 		      struct nfc_control *c)
 {
 	const struct nfc_port *port = self->island->dev->port;
-	const struct nfc_program *table;
+	struct nfc_image image;
 	int rc = port->load(port->self, nfc_at(self, address, c->a), c->a,
-			    &nfc_api_table, &table);
+			    &nfc_api_table, &image);
 
-	if (!rc && !table->name)
-		rc = -NFC_EINVAL;
-	if (!rc)
-		rc = nfc_device_register(self->island->dev, table);
-	if (!rc)
-		put_name(c, table->name);
+	if (rc)
+		return rc;
+	rc = nfc_programs_add(self->island->dev, &image);
+	if (rc)
+		port->unload(port->self, image.handle);
+	else
+		put_name(c, image.table->name);
 	return rc;
 }
 
@@ -180,16 +181,11 @@ static int control_load(struct nfc_process *self, struct nfc_channel *ch,
 
 static int control_program(struct nfc_process *self, struct nfc_control *c)
 {
-	struct nfc_device *dev = self->island->dev;
-	const struct nfc_program *program = NULL;
+	char name[NFC_NAME_SIZE];
 
-	nfc_lock(dev);
-	if (c->a < dev->program_count)
-		program = dev->programs[c->a];
-	nfc_unlock(dev);
-	if (!program)
+	if (!nfc_program_name(self->island->dev, c->a, name))
 		return -NFC_ENOPROGRAM;
-	put_name(c, program->name);
+	put_name(c, name);
 	return 0;
 }
 
@@ -345,7 +341,7 @@ static const struct nfc_program log_writer_program = { NFC_PROGRAM_ABI, 0,
 
 int nfc_log_start(struct nfc_island *island)
 {
-	struct nfc_start writer = { .program = &log_writer_program };
+	struct nfc_start writer = { .entry = { .program = &log_writer_program } };
 
 	return nfc_process_start(island, &writer);
 }

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "port_hosted.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -22,6 +21,7 @@
 #include <unistd.h>
 
 #include "nfc_fw.h"
+#include "port_image.h"
 #include "port_switch.h"
 
 enum {
@@ -29,7 +29,6 @@ enum {
 	JOIN_SECONDS = 1, /* how long threads may take to leave */
 	FOR_EVER = 1 << 30, /* seconds */
 	WAKE_NS = 10000000, /* between two calls to leave */
-	IMAGES = 64, /* programs loaded per device */
 };
 
 /* One life of the device: what a restart replaces. */
@@ -57,9 +56,6 @@ struct nfc_hosted {
 	uint64_t area_size;
 	int doorbell;
 	bool haunted; /* a thread of an ended life still runs */
-	pthread_mutex_t lock; /* images */
-	void *image[IMAGES];
-	uint32_t images;
 };
 
 struct island_arg {
@@ -228,68 +224,17 @@ static void port_stack_free(void *self, struct nfc_stack *s)
 	s->base = NULL;
 }
 
-/* ---- programs from shared objects ---- */
-
-static int open_image(const void *image, uint64_t size, void **handle)
-{
-	int fd = memfd_create("nfc-program", MFD_CLOEXEC);
-	int rc = NFC_ENOMEM;
-	char path[40];
-
-	if (fd < 0)
-		return rc;
-	if (write(fd, image, size) == (ssize_t)size) {
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		*handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-		rc = *handle ? 0 : NFC_EINVAL;
-	}
-	close(fd);
-	return rc;
-}
-
-static int check_table(const struct nfc_program *table)
-{
-	for (const struct nfc_program *p = table; p->name; p++)
-		if (p->abi != NFC_PROGRAM_ABI)
-			return NFC_EABI;
-	return 0;
-}
-
-static int keep_image(struct nfc_hosted *h, void *handle)
-{
-	int rc = NFC_ENOMEM;
-
-	pthread_mutex_lock(&h->lock);
-	if (h->images < IMAGES) {
-		h->image[h->images++] = handle;
-		rc = 0;
-	}
-	pthread_mutex_unlock(&h->lock);
-	return rc;
-}
-
-/* An image stays mapped until the device is closed: processes may run it. */
 static int port_load(void *self, const void *image, uint64_t size,
-		     const struct nfc_api *api, const struct nfc_program **table)
+		     const struct nfc_api *api, struct nfc_image *out)
 {
-	struct life *life = self;
-	const struct nfc_api **slot;
-	void *handle;
-	int rc = open_image(image, size, &handle);
+	(void)self;
+	return port_image_load(image, size, api, out);
+}
 
-	if (rc)
-		return -rc;
-	*table = dlsym(handle, "nfc_program_table");
-	slot = dlsym(handle, "nfc_api");
-	rc = *table && slot ? check_table(*table) : NFC_EINVAL;
-	if (!rc)
-		rc = keep_image(life->h, handle);
-	if (rc) {
-		dlclose(handle);
-		return -rc;
-	}
-	*slot = api;
-	return 0;
+static void port_unload(void *self, void *handle)
+{
+	(void)self;
+	port_image_unload(handle);
 }
 
 /* ---- threads ---- */
@@ -484,6 +429,7 @@ static int life_start(struct nfc_hosted *h)
 		.stack_free = port_stack_free,
 		.stack_switch = port_switch,
 		.load = port_load,
+		.unload = port_unload,
 	};
 	rc = life_map(life);
 	if (!rc)
@@ -564,9 +510,6 @@ static void hosted_free(struct nfc_hosted *h)
 	if (h->doorbell >= 0)
 		close(h->doorbell);
 	unmap(h->area, h->area_size);
-	for (uint32_t i = 0; i < h->images; i++)
-		dlclose(h->image[i]);
-	pthread_mutex_destroy(&h->lock);
 	free(h);
 }
 
@@ -585,7 +528,6 @@ int nfc_hosted_open(const struct nfc_config *config,
 		free(h);
 		return -NFC_EINVAL;
 	}
-	pthread_mutex_init(&h->lock, NULL);
 	h->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = h->doorbell < 0 ? NFC_ENOMEM : map_area(h);
 	if (!rc)

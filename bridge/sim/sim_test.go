@@ -210,3 +210,39 @@ func TestSinkVerifies(t *testing.T) {
 		require.EqualValues(t, wrong, binary.LittleEndian.Uint64(answer[:]))
 	}
 }
+
+// within returns a context that ends when the test hangs.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestStartSkipsTargetsStillSubscribed: a target that the device chooses can be
+// subscribed, also while channels of ended processes are open.
+func TestStartSkipsTargetsStillSubscribed(t *testing.T) {
+	ctx := within(t)
+	dev := openDevice(t, "channels=40&islands=2&managers=2")
+	defer dev.Close()
+	var open []bridge.Channel
+	for {
+		p, err := dev.Start(ctx, bridge.Program{Name: "hold", Targets: 2})
+		if err != nil {
+			require.ErrorIs(t, err, bridge.ErrNoMemory)
+			break
+		}
+		for i := range bridge.Target(2) {
+			ch, err := dev.Subscribe(ctx, p.First+i)
+			require.NoError(t, err)
+			open = append(open, ch)
+		}
+		require.NoError(t, dev.Stop(ctx, p.ID))
+	}
+	require.Len(t, open, 40-abi.TargetFirst, "each target once")
+	for _, ch := range open {
+		require.NoError(t, ch.Close())
+	}
+	_, err := dev.Start(ctx, bridge.Program{Name: "hold", Targets: 2})
+	require.NoError(t, err)
+}

@@ -174,13 +174,26 @@ static void on_stack_switch(struct nfc_stack *from, struct nfc_stack *to)
 }
 
 static int on_load(void *self, const void *image, uint64_t size,
-		   const struct nfc_api *api, const struct nfc_program **table)
+		   const struct nfc_api *api, struct nfc_image *out)
 {
 	struct rig *r = self;
+	int rc = -NFC_ENOTSUP;
 
 	CHECK_EQ(api->abi, NFC_PROGRAM_ABI);
 	CHECK_EQ(api->size, sizeof(*api));
-	return r->load ? r->load(r, image, size, table) : NFC_ENOTSUP;
+	if (r->load)
+		rc = r->load(r, image, size, &out->table);
+	out->handle = r;
+	r->images += !rc;
+	return rc;
+}
+
+static void on_unload(void *self, void *handle)
+{
+	struct rig *r = self;
+
+	CHECK(handle == r);
+	r->images--;
 }
 
 void *rig_pages(struct rig *r, uint64_t size)
@@ -280,6 +293,7 @@ struct rig *rig_new(void (*change)(struct nfc_config *c))
 		.stack_free = on_stack_free,
 		.stack_switch = on_stack_switch,
 		.load = on_load,
+		.unload = on_unload,
 	};
 	for (int i = 0; i < NFC_MEMORY_COUNT; i++)
 		r->port.memory[i] = rig_pages(r, r->config.memory[i]);
@@ -353,6 +367,7 @@ void rig_free(struct rig *r)
 	}
 	nfc_device_fini(r->dev);
 	CHECK_EQ(r->stacks, 0);
+	CHECK_EQ(r->images, 0);
 	CHECK_EQ(r->bad_dma, 0);
 	for (unsigned int i = 0; i < r->owned_count; i++)
 		free(r->owned[i]);

@@ -72,6 +72,7 @@ struct rig {
 	uint64_t dma_bytes;
 	unsigned int bad_dma; /* outside what was offered */
 	unsigned int stacks; /* live */
+	unsigned int images; /* loaded */
 	unsigned int repeats; /* host_drive was asked for */
 	unsigned int logs;
 	char log[256];

@@ -181,8 +181,10 @@ func (d *Device) Stop(ctx context.Context, id ProcessID) error {
 }
 
 // Load adds the programs of an image, on hosted devices a shared object, and
-// returns the name of the first. ErrABI if it was built for another ABI,
-// ErrNotSupported if the device cannot load.
+// returns the name of the first. A program loaded before under the same name is
+// replaced: processes that run it go on with the old one. ErrABI if it was built
+// for another ABI, ErrBusy if a name is that of a program of the firmware,
+// ErrNotSupported if the device cannot load; then nothing has changed.
 func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
 	name, err := d.dev.Load(ctx, image)
 	return name, d.fail(OpLoad, 0, err)
