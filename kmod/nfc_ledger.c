@@ -161,7 +161,7 @@ static enum nfc_verdict on_done(struct nfc_ledger *l,
 				const struct nfc_record *r, const char **why)
 {
 	if (l->sent != l->lists || r->processed != l->cut.size ||
-	    r->outstanding || r->status != NFC_OK) {
+	    r->outstanding || r->status != NFC_OK || r->state != NFC_STATE_DONE) {
 		*why = "done, but not all was moved";
 		return NFC_VERDICT_FAULT;
 	}
@@ -170,10 +170,17 @@ static enum nfc_verdict on_done(struct nfc_ledger *l,
 	return l->aborting ? NFC_VERDICT_IGNORE : NFC_VERDICT_DONE;
 }
 
-/* The end of a transfer. Its count of bytes may be behind a repeat's. */
+/*
+ * The end of a transfer that is not done, and where. Its count of bytes may be
+ * behind a repeat's.
+ */
 static enum nfc_verdict last(struct nfc_ledger *l, const struct nfc_record *r,
 			     enum nfc_verdict verdict, const char **why)
 {
+	if (r->state != NFC_STATE_FAILED || r->fault_index >= NFC_LIST_ENTRIES) {
+		*why = "ended in a state or an entry that cannot be";
+		return NFC_VERDICT_FAULT;
+	}
 	if (r->processed > l->cut.size) {
 		*why = "more bytes processed than there are";
 		return NFC_VERDICT_FAULT;

@@ -35,42 +35,58 @@ func movingDeviations(d abi.Direction) []deviation {
 	return []deviation{
 		recordRow(d, "lists acked that were not sent", moving, faulted, func(a *abi.Ack) { a.Lists += 1000 }),
 		recordRow(d, "all lists acked", moving, faulted, func(a *abi.Ack) { a.Lists = 1<<32 - 1 }),
-		recordRow(d, "lists taken back", moving, tolerated, func(a *abi.Ack) { a.Lists = 0 }),
+		recordRow(d, "lists taken back", moving, faulted, func(a *abi.Ack) { a.Lists = 0 }).at(1),
+		recordRow(d, "MOVING that acks no list", moving, harmless, func(a *abi.Ack) { a.Lists = 0 }),
+		recordRow(d, "bytes taken back", moving, faulted, func(a *abi.Ack) { a.Processed = 0 }).at(1),
 		recordRow(d, "processed over size", moving, faulted, func(a *abi.Ack) { a.Processed = deviationSize + 1 }),
 		recordRow(d, "processed without end", moving, faulted, func(a *abi.Ack) { a.Processed = 1<<64 - 1 }),
-		recordRow(d, "outstanding over size", moving, tolerated, func(a *abi.Ack) { a.Outstanding = 1 << 50 }),
+		recordRow(d, "outstanding over size", moving, harmless, func(a *abi.Ack) { a.Outstanding = 1 << 50 }),
 		recordRow(d, "MOVING from the future", moving, faulted, func(a *abi.Ack) { a.Transaction += 2 }),
 		recordRow(d, "MOVING with an unknown status", moving, faulted, func(a *abi.Ack) { a.Status = 999 }),
 		recordRow(d, "MOVING becomes CONSUMED", moving, faulted, func(a *abi.Ack) { a.State = abi.StateConsumed }),
-		recordRow(d, "MOVING becomes FAILED", moving, tolerated, func(a *abi.Ack) { a.State = abi.StateFailed }),
+		recordRow(d, "MOVING becomes FAILED", moving, faulted, func(a *abi.Ack) { a.State = abi.StateFailed }),
 		recordRow(d, "REPEAT of a list that was not sent", moving, faulted, func(a *abi.Ack) {
 			a.State, a.Lists = abi.StateRepeat, a.Lists+1000
 		}),
-		recordRow(d, "REPEAT of a list that was acked", moving, tolerated, func(a *abi.Ack) {
+		recordRow(d, "REPEAT of a list that was acked", moving, faulted, func(a *abi.Ack) {
 			a.State, a.Lists = abi.StateRepeat, 0
-		}),
-		rawRow(d, "replayed MOVING", moving, tolerated, func(m abi.Slot) []abi.Slot { return only(m, m, m) }),
+		}).at(1),
+		recordRow(d, "REPEAT of a list that the device has", moving, refused, func(a *abi.Ack) {
+			a.State, a.Lists = abi.StateRepeat, 0
+		}).with(bridge.ErrProtocol),
+		rawRow(d, "replayed MOVING", moving, harmless, func(m abi.Slot) []abi.Slot { return only(m, m, m) }),
 		rawRow(d, "MOVING of the past", moving, ignored, func(m abi.Slot) []abi.Slot {
 			return only(withAck(m, func(a *abi.Ack) { a.Transaction-- }), m)
 		}),
 		rawRow(d, "DONE too early", moving, faulted, as(abi.TypeDone, done, abi.OK)),
-		rawRow(d, "DONE too early that claims all", moving, tolerated, func(m abi.Slot) []abi.Slot {
+		rawRow(d, "DONE too early that claims all", moving, faulted, func(m abi.Slot) []abi.Slot {
 			m.Ack().Processed, m.Ack().Outstanding = deviationSize, 0
 			return as(abi.TypeDone, done, abi.OK)(m)
 		}),
 		rawRow(d, "ABORTED never asked", moving, faulted, as(abi.TypeAborted, abi.StateFailed, abi.ErrAborted)),
 		rawRow(d, "ERROR without status", moving, faulted, as(abi.TypeError, abi.StateFailed, abi.OK)),
+		rawRow(d, "ERROR with another state", moving, faulted, as(abi.TypeError, abi.StateMoving, abi.ErrDMA)),
+		rawRow(d, "ERROR in an entry that no list has", moving, faulted, func(m abi.Slot) []abi.Slot {
+			m.Ack().FaultIndex = abi.ListEntries
+			return as(abi.TypeError, abi.StateFailed, abi.ErrDMA)(m)
+		}),
 		rawRow(d, "ERROR of DMA", moving, refused, as(abi.TypeError, abi.StateFailed, abi.ErrDMA)).with(bridge.ErrDMA),
 		recordRow(d, "DONE with less processed", done, faulted, func(a *abi.Ack) { a.Processed-- }),
 		recordRow(d, "DONE with more processed", done, faulted, func(a *abi.Ack) { a.Processed++ }),
-		recordRow(d, "DONE with bytes outstanding", done, tolerated, func(a *abi.Ack) { a.Outstanding = 1 }),
-		recordRow(d, "DONE with another state", done, tolerated, func(a *abi.Ack) { a.State = abi.StateMoving }),
+		recordRow(d, "DONE with bytes outstanding", done, faulted, func(a *abi.Ack) { a.Outstanding = 1 }),
+		recordRow(d, "DONE with another state", done, faulted, func(a *abi.Ack) { a.State = abi.StateMoving }),
 		recordRow(d, "DONE from the future", done, faulted, func(a *abi.Ack) { a.Transaction++ }),
-		recordRow(d, "DONE with an error", done, tolerated, func(a *abi.Ack) { a.Status = abi.ErrDMA }),
-		rawRow(d, "DONE twice", done, tolerated, func(m abi.Slot) []abi.Slot { return only(m, m) }),
+		recordRow(d, "DONE with an error", done, faulted, func(a *abi.Ack) { a.Status = abi.ErrDMA }),
+		rawRow(d, "DONE twice", done, ignored, func(m abi.Slot) []abi.Slot { return only(m, m) }),
 		rawRow(d, "no DONE", done, lost, func(abi.Slot) []abi.Slot { return nil }).silent(),
-		rawRow(d, "no MOVING", moving, tolerated, func(abi.Slot) []abi.Slot { return nil }),
+		rawRow(d, "no MOVING", moving, harmless, func(abi.Slot) []abi.Slot { return nil }),
 	}
+}
+
+// at makes a row alter the n-th message that matches, from 0.
+func (d deviation) at(n int) deviation {
+	d.nth = n
+	return d
 }
 
 // with names the error of a refused row.
@@ -88,8 +104,8 @@ func (d deviation) silent() deviation {
 func sendIndDeviations() []deviation {
 	ready := abi.StateReady
 	rows := append(movingDeviations(abi.H2D),
-		rawRow(abi.H2D, "READY twice", ready, tolerated, func(m abi.Slot) []abi.Slot { return only(m, m) }),
-		recordRow(abi.H2D, "READY with lists", ready, tolerated, func(a *abi.Ack) { a.Lists = 5 }),
+		rawRow(abi.H2D, "READY twice", ready, faulted, func(m abi.Slot) []abi.Slot { return only(m, m) }),
+		recordRow(abi.H2D, "READY with lists", ready, faulted, func(a *abi.Ack) { a.Lists = 5 }),
 		recordRow(abi.H2D, "READY becomes CONSUMED", ready, faulted, func(a *abi.Ack) { a.State = abi.StateConsumed }),
 		recordRow(abi.H2D, "READY from the future", ready, faulted, func(a *abi.Ack) { a.Transaction++ }),
 		rawRow(abi.H2D, "no READY", ready, lost, func(abi.Slot) []abi.Slot { return nil }).silent(),

@@ -22,12 +22,14 @@ func headerDeviations() []deviation {
 		headerRow("wrong epoch first", ignored, true, func(h *header) { h.epoch++ }),
 		headerRow("wrong epoch", lost, false, func(h *header) { h.epoch-- }),
 		headerRow("unsubscribed channel first", ignored, true, func(h *header) { h.channel = 77 }),
-		headerRow("channel in another mailbox", tolerated, true, func(h *header) { h.channel = 2 }),
-		headerRow("channel out of range", tolerated, true, func(h *header) { h.channel = 256 }),
-		headerRow("highest channel", tolerated, true, func(h *header) { h.channel = abi.ChannelsMax - 1 }),
-		headerRow("control channel", tolerated, true, func(h *header) { h.channel = 0 }),
-		headerRow("sequence of another transaction", tolerated, false, func(h *header) { h.sequence += 9 }),
-		headerRow("length 0", tolerated, false, func(h *header) { h.length = 0 }),
+		headerRow("unsubscribed channel of another mailbox", ignored, true, func(h *header) { h.channel = 2 }),
+		headerRow("unsubscribed channel through another mailbox", faulted, true, func(h *header) { h.channel = 2 }).strays(),
+		headerRow("channel out of range", faulted, true, func(h *header) { h.channel = 256 }).strays(),
+		headerRow("highest channel", faulted, true, func(h *header) { h.channel = abi.ChannelsMax - 1 }).strays(),
+		headerRow("control channel", ignored, true, func(h *header) { h.channel = 0 }),
+		headerRow("control channel through another mailbox", faulted, true, func(h *header) { h.channel = 0 }).strays(),
+		headerRow("sequence of another transaction", faulted, false, func(h *header) { h.sequence += 9 }),
+		headerRow("length 0", faulted, false, func(h *header) { h.length = 0 }),
 		headerRow("length 57", faulted, false, func(h *header) { h.length = 57 }),
 		headerRow("length 255", faulted, false, func(h *header) { h.length = 255 }),
 		{name: "wrong phase", call: "Send", match: ackOf(abi.StateConsumed, abi.H2D), want: lost,
@@ -46,6 +48,12 @@ func headerDeviations() []deviation {
 	return rows
 }
 
+// strays makes a row's messages go through the loopback's mailbox.
+func (d deviation) strays() deviation {
+	d.astray = true
+	return d
+}
+
 // noteRow adds a note to a Send's ack.
 func noteRow(name string, want verdict, first bool, kind abi.Type, f func(n *abi.Note)) deviation {
 	return deviation{name: name, call: "Send", match: ackOf(abi.StateConsumed, abi.H2D), want: want,
@@ -62,7 +70,7 @@ func noteRow(name string, want verdict, first bool, kind abi.Type, f func(n *abi
 
 // rowReserved sets the last word of a note or of a close.
 func rowReserved(name string, kind abi.Type) deviation {
-	d := noteRow(name, tolerated, true, kind, func(*abi.Note) {})
+	d := noteRow(name, faulted, true, kind, func(*abi.Note) {})
 	alter := d.alter
 	d.alter = func(m abi.Slot) []abi.Slot {
 		out := alter(m)
@@ -75,30 +83,32 @@ func rowReserved(name string, kind abi.Type) deviation {
 // noteDeviations are notes and closes that nothing asked for.
 func noteDeviations() []deviation {
 	rows := []deviation{
-		noteRow("READY never asked", tolerated, true, abi.TypeReady, func(n *abi.Note) { n.Transaction++ }),
-		noteRow("READY for the past", tolerated, true, abi.TypeReady, func(n *abi.Note) { n.Transaction -= 3 }),
-		noteRow("READY from the future", tolerated, true, abi.TypeReady, func(n *abi.Note) { n.Transaction += 1 << 20 }),
+		noteRow("READY never asked", harmless, true, abi.TypeReady, func(n *abi.Note) { n.Transaction++ }),
+		noteRow("READY for the past", ignored, true, abi.TypeReady, func(n *abi.Note) { n.Transaction -= 3 }),
+		noteRow("READY from the future", faulted, true, abi.TypeReady, func(n *abi.Note) { n.Transaction += 1 << 20 }),
 		noteRow("WITHDRAWN never asked", faulted, true, abi.TypeWithdrawn, func(*abi.Note) {}),
 		noteRow("WITHDRAWN from the future", faulted, true, abi.TypeWithdrawn, func(n *abi.Note) { n.Transaction++ }),
 		noteRow("WITHDRAWN for something accepted", ignored, false, abi.TypeWithdrawn, func(*abi.Note) {}),
 		noteRow("WITHDRAWN for the past", ignored, true, abi.TypeWithdrawn, func(n *abi.Note) { n.Transaction-- }),
-		noteRow("WITHDRAWN of d2h", tolerated, true, abi.TypeWithdrawn, func(n *abi.Note) { n.Direction = uint32(abi.D2H) }),
-		noteRow("WITHDRAW of nothing", tolerated, true, abi.TypeWithdraw, func(n *abi.Note) { n.Direction = uint32(abi.D2H) }),
+		noteRow("WITHDRAWN of d2h", faulted, true, abi.TypeWithdrawn, func(n *abi.Note) { n.Direction = uint32(abi.D2H) }),
+		noteRow("WITHDRAW of nothing", faulted, true, abi.TypeWithdraw, func(n *abi.Note) { n.Direction = uint32(abi.D2H) }),
 		noteRow("WITHDRAW of the host's message", faulted, true, abi.TypeWithdraw, func(*abi.Note) {}),
 		noteRow("note of an unknown direction", faulted, true, abi.TypeWithdrawn, func(n *abi.Note) { n.Direction = 9 }),
 		rowReserved("READY with a reserved field set", abi.TypeReady),
 	}
 	for _, c := range []struct {
 		name  string
+		want  verdict
 		close abi.Close
 	}{
-		{"CLOSE of no half", abi.Close{Generation: 1}},
-		{"CLOSE of all bits", abi.Close{Halves: 1<<32 - 1, Generation: 1}},
-		{"CLOSE of another generation", abi.Close{Halves: 3, Generation: 99}},
-		{"CLOSE with an unknown status", abi.Close{Halves: 3, Generation: 1, Status: 9999}},
-		{"CLOSE before the ack", abi.Close{Halves: 3, Generation: 1}},
+		{"CLOSE of no half", faulted, abi.Close{Generation: 1}},
+		{"CLOSE of all bits", faulted, abi.Close{Halves: 1<<32 - 1, Generation: 1}},
+		{"CLOSE of a later generation", faulted, abi.Close{Halves: 3, Generation: 99}},
+		{"CLOSE of an earlier generation", ignored, abi.Close{Halves: 3, Generation: 0}},
+		{"CLOSE with an unknown status", faulted, abi.Close{Halves: 3, Generation: 1, Status: 9999}},
+		{"CLOSE before the ack", closed, abi.Close{Halves: 3, Generation: 1}},
 	} {
-		rows = append(rows, deviation{name: c.name, call: "Send", want: tolerated,
+		rows = append(rows, deviation{name: c.name, call: "Send", want: c.want,
 			match: ackOf(abi.StateConsumed, abi.H2D), alter: func(m abi.Slot) []abi.Slot {
 				bad := abi.Slot{Header: m.Header}
 				*bad.Close() = c.close
@@ -119,6 +129,12 @@ func directRow(name string, want verdict, alter func(m abi.Slot) []abi.Slot) dev
 // beginRow alters the offer of the transfer that comes back.
 func beginRow(name string, want verdict, alter func(m abi.Slot) []abi.Slot) deviation {
 	return deviation{name: name, call: "ReceiveInd", match: of(abi.TypeIndBegin), want: want, alter: alter}
+}
+
+// during makes a row deviate in another call.
+func (d deviation) during(call string) deviation {
+	d.call = call
+	return d
 }
 
 // renumbered moves an offer to another transaction.
@@ -146,18 +162,18 @@ func offerDeviations() []deviation {
 		directRow("length 64", faulted, length(64)),
 		directRow("length 255", faulted, length(255)),
 		directRow("offered twice", ignored, twice),
-		directRow("second offer while one is pending", tolerated, second),
+		directRow("second offer while one is pending", faulted, second).during("ReceiveLate"),
 		directRow("offer of the past first", ignored, past),
-		directRow("offer of the future first", tolerated, future),
-		directRow("never offered", tolerated, func(abi.Slot) []abi.Slot { return nil }),
+		directRow("offer of the future first", faulted, future),
+		directRow("never offered", waits, func(abi.Slot) []abi.Slot { return nil }),
 		beginRow("offered twice", ignored, twice),
-		beginRow("second offer while one is pending", tolerated, second),
+		beginRow("second offer while one is pending", faulted, second).during("ReceiveIndLate"),
 		beginRow("offer of the past first", ignored, past),
-		beginRow("offer of the future first", tolerated, future),
-		beginRow("sequence is not the transaction", tolerated, begin(func(b *abi.Begin) { b.Transaction += 1 << 16 })),
-		beginRow("transaction is not the sequence", tolerated, begin(func(b *abi.Begin) { b.Transaction++ })),
+		beginRow("offer of the future first", faulted, future),
+		beginRow("sequence is not the transaction", faulted, begin(func(b *abi.Begin) { b.Transaction += 1 << 16 })),
+		beginRow("transaction is not the sequence", faulted, begin(func(b *abi.Begin) { b.Transaction++ })),
 		beginRow("reserved field set", faulted, func(m abi.Slot) []abi.Slot { m.Payload[6] = 1; return only(m) }),
-		beginRow("size over every limit", tolerated, begin(func(b *abi.Begin) { b.Size = 1<<64 - 1 })),
+		beginRow("size over every limit", faulted, begin(func(b *abi.Begin) { b.Size = 1<<64 - 1 })),
 		beginRow("length 57", faulted, length(57)),
 	}
 }

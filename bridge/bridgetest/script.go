@@ -121,6 +121,9 @@ type Hooks struct {
 	// phase bit of a returned header is applied to the right phase by
 	// exclusive or, so a set bit makes the slot invisible.
 	Give func(out abi.Slot) []abi.Slot
+	// Mailbox returns the mailbox that a message to the host goes through, in
+	// place of its channel's.
+	Mailbox func(out *abi.Slot, own int) int
 	// Lose says that a gather list of a transfer that moves is lost on its
 	// way, so that the device asks for it again.
 	Lose func(d abi.Direction, number uint32) bool

@@ -157,6 +157,9 @@ func (h *ownHost) Move(mem []byte, address uint64, d abi.Direction) bool {
 func (s *Script) enqueueLocked(m abi.Slot) {
 	places := s.shape.hello()
 	i := places.Mailbox(abi.Header(m.Header).Channel()) % s.shape.Mailboxes
+	if s.hooks.Mailbox != nil {
+		i = s.hooks.Mailbox(&m, i)
+	}
 	s.life.queue[i] = append(s.life.queue[i], m)
 }
 

@@ -129,9 +129,10 @@ func (l *ledger) repeat(k uint64) (verdict, error) {
 
 // done checks that nothing is missing.
 func (l *ledger) done(a *abi.Ack) (verdict, error) {
-	if l.sent != l.lists || a.Processed != l.cut.size || a.Outstanding != 0 || a.Status != abi.OK {
-		return 0, fmt.Errorf("%w: done with status %d, %d of %d lists and %d of %d bytes", bridge.ErrFault,
-			a.Status, l.sent, l.lists, a.Processed, l.cut.size)
+	if l.sent != l.lists || a.Processed != l.cut.size || a.Outstanding != 0 ||
+		a.Status != abi.OK || a.State != abi.StateDone {
+		return 0, fmt.Errorf("%w: done with state %d, status %d, %d of %d lists and %d of %d bytes", bridge.ErrFault,
+			a.State, a.Status, l.sent, l.lists, a.Processed, l.cut.size)
 	}
 	l.acked, l.processed = l.lists, l.cut.size
 	return l.unlessAborting(verdictDone), nil
@@ -153,8 +154,12 @@ func (l *ledger) aborted(a *abi.Ack) (verdict, error) {
 	return verdictAborted, l.last(a)
 }
 
-// last takes the final count of bytes. It may be behind a repeat's.
+// last takes the final count of bytes, which may be behind a repeat's, and the
+// place where a transfer ended that is not done.
 func (l *ledger) last(a *abi.Ack) error {
+	if a.State != abi.StateFailed || a.FaultIndex >= abi.ListEntries {
+		return fmt.Errorf("%w: ended with state %d in entry %d", bridge.ErrFault, a.State, a.FaultIndex)
+	}
 	if a.Processed > l.cut.size {
 		return fmt.Errorf("%w: %d of %d bytes processed", bridge.ErrFault, a.Processed, l.cut.size)
 	}

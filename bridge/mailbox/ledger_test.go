@@ -107,6 +107,8 @@ func TestLedgerViolations(t *testing.T) {
 		{"done too soon", abi.TypeDone, abi.Ack{State: abi.StateDone, Processed: whole}},
 		{"error without status", abi.TypeError, abi.Ack{State: abi.StateFailed}},
 		{"error with too many bytes", abi.TypeError, abi.Ack{State: abi.StateFailed, Status: abi.ErrDMA, Processed: whole + 1}},
+		{"error with another state", abi.TypeError, abi.Ack{State: abi.StateDone, Status: abi.ErrDMA}},
+		{"error in no entry", abi.TypeError, abi.Ack{State: abi.StateFailed, Status: abi.ErrDMA, FaultIndex: abi.ListEntries}},
 		{"aborted unasked", abi.TypeAborted, abi.Ack{State: abi.StateFailed, Status: abi.ErrAborted}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -125,6 +127,8 @@ func TestLedgerViolations(t *testing.T) {
 		_, err := l.record(abi.TypeDone, &abi.Ack{State: abi.StateDone, Processed: 99})
 		require.ErrorIs(t, err, bridge.ErrFault)
 		_, err = l.record(abi.TypeDone, &abi.Ack{State: abi.StateDone, Processed: 100, Outstanding: 1})
+		require.ErrorIs(t, err, bridge.ErrFault)
+		_, err = l.record(abi.TypeDone, &abi.Ack{State: abi.StateMoving, Processed: 100})
 		require.ErrorIs(t, err, bridge.ErrFault)
 	})
 	t.Run("ack before any list", func(t *testing.T) {

@@ -308,6 +308,12 @@ func transferLies() []lie {
 			a.State, a.Outstanding = abi.StateDone, 0
 			a.Processed = l.cut[d].size + 1 + l.below(1<<60)
 		}),
+		inTransfer("failed in another state, or in no entry", abi.TypeError, func(l *liar, _ abi.Direction, a *abi.Ack) {
+			a.Status = abi.ErrDMA
+			if l.rand.IntN(2) == 0 {
+				a.State, a.FaultIndex = abi.StateFailed, abi.ListEntries+uint32(l.below(1<<30))
+			}
+		}),
 		inTransfer("aborted unasked", abi.TypeAborted, func(_ *liar, _ abi.Direction, a *abi.Ack) {
 			a.State, a.Status = abi.StateFailed, abi.ErrAborted
 		}),

@@ -219,6 +219,16 @@ static const struct claim claims[] = {
 	    .status = NFC_EDMA,
 	    .processed = BYTES(20) + 1 },
 	  NFC_EVENT_FAULT },
+	{ "error with another state",
+	  NFC_TYPE_ERROR,
+	  { .state = NFC_STATE_MOVING, .status = NFC_EDMA, .processed = BYTES(5) },
+	  NFC_EVENT_FAULT },
+	{ "error in an entry that no list has",
+	  NFC_TYPE_ERROR,
+	  { .state = NFC_STATE_FAILED,
+	    .status = NFC_EDMA,
+	    .fault_index = NFC_LIST_ENTRIES },
+	  NFC_EVENT_FAULT },
 	{ "of the past",
 	  NFC_TYPE_ACK,
 	  { .transaction = -1ull, .state = NFC_STATE_MOVING, .lists = 99 },
@@ -243,6 +253,43 @@ CASE(records_with_one_thing_wrong)
 		if (!CHECK_EQ(judge(&r, claims[i].type, rec), claims[i].means))
 			printf("%s\n", claims[i].name);
 	}
+}
+
+/* A transfer all of whose lists were sent; size gets its bytes. */
+static struct rig all_sent(u64 *size)
+{
+	struct rig r = moving();
+	struct nfc_ledger *l = &r.core.half[NFC_H2D].ledger;
+	u64 k;
+
+	for (; l->sent < l->lists; l->acked = l->sent)
+		while (nfc_ledger_next(l, &k))
+			nfc_ledger_sent(l);
+	*size = l->cut.size;
+	return r;
+}
+
+CASE(done_is_all_of_it_in_its_state)
+{
+	u64 size;
+	struct rig r = all_sent(&size);
+	const struct nfc_record right = {
+		.transaction = r.core.half[NFC_H2D].id,
+		.state = NFC_STATE_DONE,
+		.processed = size,
+	};
+	struct nfc_record wrong[] = { right, right, right, right };
+
+	wrong[0].state = NFC_STATE_MOVING;
+	wrong[1].processed--;
+	wrong[2].outstanding = 1;
+	wrong[3].status = NFC_EDMA;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		r = all_sent(&size);
+		CHECK_EQ(judge(&r, NFC_TYPE_DONE, wrong[i]), NFC_EVENT_FAULT);
+	}
+	r = all_sent(&size);
+	CHECK_EQ(judge(&r, NFC_TYPE_DONE, right), NFC_EVENT_DONE);
 }
 
 CASE(the_same_list_again_and_again)
