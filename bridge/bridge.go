@@ -87,7 +87,8 @@ type Channel interface {
 	// nil once the target took it.
 	Send(ctx context.Context, msg []byte) error
 	// Receive takes one message into buf and returns its length. With
-	// ErrTooLarge the message is longer than buf and stays offered.
+	// ErrTooLarge the message is longer than buf, with ErrKindMismatch a
+	// transfer is offered: it stays offered.
 	Receive(ctx context.Context, buf []byte) (int, error)
 	// ReceiveFunc is an extended rendezvous: fn works on the message in
 	// place, and the device's process is released when fn returns nil. With
@@ -97,13 +98,14 @@ type Channel interface {
 	// SendInd gives len(data) bytes and returns nil once the target holds
 	// them all.
 	SendInd(ctx context.Context, data []byte) error
-	// ReceiveInd takes a transfer of exactly len(data) bytes.
-	// ErrSizeMismatch if the device offers another size; both ends see it.
+	// ReceiveInd takes a transfer of exactly len(data) bytes. With
+	// ErrSizeMismatch the device offers another size, with ErrKindMismatch a
+	// message: it stays offered.
 	ReceiveInd(ctx context.Context, data []byte) error
 	// ReceiveIndFunc is ReceiveInd as an extended rendezvous: when the bytes
 	// have arrived fn works on them, and nil from fn commits the transfer.
 	// An error from fn aborts it (the device's process sees the abort) and
-	// is returned.
+	// is returned: the way to refuse an offer.
 	ReceiveIndFunc(ctx context.Context, data []byte, fn func() error) error
 
 	// Next waits for the device's next offer and returns it without taking it.

@@ -147,14 +147,6 @@ static void answer(struct nfc_half *half, enum nfc_type type, u32 status,
 	nfc_half_owe(half, type, status, size);
 }
 
-/* Refuse the offer; the operation gets the same status. Must hold box. */
-static void refuse(struct nfc_half *half, u32 status, u64 size)
-{
-	if (!half->op->cause)
-		half->op->cause = status;
-	answer(half, NFC_TYPE_ERROR, status, size);
-}
-
 /* Commit the transfer. Must hold box. */
 static void commit(struct nfc_half *half)
 {
@@ -172,7 +164,7 @@ static void hold(struct nfc_half *half)
 	nfc_half_end(half, NFC_OK);
 }
 
-/* RECEIVE finds an offer. Must hold box. */
+/* RECEIVE finds an offer; what is not for it stays. Must hold box. */
 static void take_message(struct nfc_half *half)
 {
 	struct nfc_half_core *core = half->core;
@@ -180,7 +172,7 @@ static void take_message(struct nfc_half *half)
 	struct nfc_op *op = half->op;
 
 	if (nfc_core_offers_transfer(core)) {
-		refuse(half, NFC_EKIND, 0);
+		nfc_half_end(half, NFC_EKIND);
 		return;
 	}
 	if (length > op->length) {
@@ -196,7 +188,7 @@ static void take_message(struct nfc_half *half)
 		answer(half, NFC_TYPE_ACK, NFC_OK, length);
 }
 
-/* RECEIVE_IND finds an offer. Must hold box. */
+/* RECEIVE_IND finds an offer; what is not for it stays. Must hold box. */
 static void take_transfer(struct nfc_half *half)
 {
 	struct nfc_half_core *core = half->core;
@@ -204,12 +196,12 @@ static void take_transfer(struct nfc_half *half)
 	struct nfc_op *op = half->op;
 
 	if (!nfc_core_offers_transfer(core)) {
-		refuse(half, NFC_EKIND, 0);
+		nfc_half_end(half, NFC_EKIND);
 		return;
 	}
 	if (size != op->length) {
 		op->c.peer_size = size;
-		refuse(half, NFC_ESIZE, op->length);
+		nfc_half_end(half, NFC_ESIZE);
 		return;
 	}
 	if (size) {

@@ -168,7 +168,6 @@ func (l *ledger) receiveOne(ctx context.Context, buf []byte, random *rand.Rand) 
 	e.indirect = o.Indirect
 	n := int(o.Size)
 	if l.wrong && o.Indirect && random.IntN(16) == 0 {
-		l.lost[len(l.received)]++ // it is refused, and the device told
 		if random.IntN(2) == 0 {
 			_, err = l.ch.Receive(ctx, buf)
 			return e, err

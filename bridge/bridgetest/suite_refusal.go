@@ -2,6 +2,7 @@ package bridgetest
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +16,7 @@ var refusalCases = []testCase{
 	{"refusal/size-d2h", sizeMismatchD2H},
 	{"refusal/kind-h2d", kindMismatchH2D},
 	{"refusal/kind-d2h", kindMismatchD2H},
+	{"refusal/by-the-host", refuseOffer},
 	{"refusal/target-timeout", targetTimeout},
 	{"refusal/deadline", deadlineTransfer},
 	{"refusal/device-memory", deviceMemory},
@@ -60,7 +62,8 @@ func (e *env) isSizeError(err error, host, device uint64) {
 	require.Equal(e, bridge.SizeError{Host: host, Device: device}, *s)
 }
 
-// sizeMismatchD2H: so do they on the way to the host.
+// sizeMismatchD2H: on the way to the host a wrong size takes nothing: the host
+// learns both sizes, and the right receive gets the transfer.
 func sizeMismatchD2H(e *env) {
 	ports := e.run(e.device(""), "expect", 2)
 	for _, c := range []struct{ host, device uint64 }{
@@ -68,12 +71,24 @@ func sizeMismatchD2H(e *env) {
 	} {
 		b := newBuffer(int(c.host), 17)
 		e.send(ports[0], words(c.device|expectWrite))
-		err := ports[1].ReceiveInd(e.ctx(), b.data)
-		e.isSizeError(err, c.host, c.device)
-		require.Equal(e, abi.ErrSize, e.status(ports[0]))
+		for range 2 {
+			e.isSizeError(ports[1].ReceiveInd(e.ctx(), b.data), c.host, c.device)
+			e.isSizeError(ports[1].ReceiveIndFunc(e.ctx(), b.data, nil), c.host, c.device)
+		}
 		require.Negative(e, firstNot(b.whole, canary), "written although refused")
+		e.offers(ports[1], bridge.Offer{Indirect: true, Size: c.device})
+		require.NoError(e, ports[1].ReceiveInd(e.ctx(), make([]byte, c.device)))
+		require.Equal(e, abi.OK, e.status(ports[0]))
 		e.exchange(ports, 3000)
 	}
+}
+
+// offers requires that the device still offers o.
+func (e *env) offers(ch bridge.Channel, o bridge.Offer) {
+	e.Helper()
+	now, err := ch.Next(e.ctx())
+	require.NoError(e, err)
+	require.Equal(e, o, now)
 }
 
 // kindMismatchH2D: a message for a process that wants a transfer.
@@ -88,21 +103,44 @@ func kindMismatchH2D(e *env) {
 }
 
 // kindMismatchD2H: a receiver of messages where the device gives a transfer,
-// and the other way round.
+// and the other way round, takes nothing: the right receive gets it.
 func kindMismatchD2H(e *env) {
 	dev := e.device("")
 	ports := e.run(dev, "expect", 2)
 	e.send(ports[0], words(64|expectWrite))
-	_, err := ports[1].Receive(e.ctx(), make([]byte, 56))
-	require.ErrorIs(e, err, bridge.ErrKindMismatch)
-	require.Equal(e, abi.ErrKind, e.status(ports[0]))
+	for range 2 {
+		_, err := ports[1].Receive(e.ctx(), make([]byte, 56))
+		require.ErrorIs(e, err, bridge.ErrKindMismatch)
+		require.ErrorIs(e, ports[1].ReceiveFunc(e.ctx(), nil), bridge.ErrKindMismatch)
+		_, _, err = ports[1].TryReceive(make([]byte, 56))
+		require.ErrorIs(e, err, bridge.ErrKindMismatch)
+	}
+	e.offers(ports[1], bridge.Offer{Indirect: true, Size: 64})
+	require.NoError(e, ports[1].ReceiveInd(e.ctx(), make([]byte, 64)))
+	require.Equal(e, abi.OK, e.status(ports[0]))
 	e.exchange(ports, 64)
 	loop := e.run(dev, "loopback", 1)[0]
 	e.send(loop, []byte("direct"))
 	b := newBuffer(6, 0)
-	require.ErrorIs(e, loop.ReceiveInd(e.ctx(), b.data), bridge.ErrKindMismatch)
+	for range 2 {
+		require.ErrorIs(e, loop.ReceiveInd(e.ctx(), b.data), bridge.ErrKindMismatch)
+		require.ErrorIs(e, loop.ReceiveIndFunc(e.ctx(), b.data, nil), bridge.ErrKindMismatch)
+	}
 	require.Negative(e, firstNot(b.whole, canary), "written although refused")
+	require.Equal(e, "direct", string(e.receive(loop)))
 	e.echo(loop, []byte("next"))
+}
+
+// refuseOffer: an error of the function is how a host refuses a transfer.
+func refuseOffer(e *env) {
+	ports := e.run(e.device(""), "expect", 2)
+	own := errors.New("not wanted")
+	for _, n := range []uint64{0, 1, 100_000} {
+		e.send(ports[0], words(n|expectWrite))
+		require.ErrorIs(e, ports[1].ReceiveIndFunc(e.ctx(), make([]byte, n), func() error { return own }), own)
+		require.Equal(e, abi.ErrAborted, e.status(ports[0]))
+	}
+	e.exchange(ports, 3000)
 }
 
 // targetTimeout: a device that bounds the wait says so with its own error.

@@ -260,15 +260,25 @@ func TestReceiveTooLargeStaysOffered(t *testing.T) {
 	f.expect(fakeBox, abi.TypeAck)
 }
 
-func TestReceiveOfTheOtherKind(t *testing.T) {
+// TestWrongReceivesTakeNothing: the offer stays for the right one, and the
+// device hears nothing.
+func TestWrongReceivesTakeNothing(t *testing.T) {
 	f, _, c := setup(t)
-	f.begin(1, 10)
-	_, err := c.Receive(context.Background(), make([]byte, 56))
+	ctx := context.Background()
+	f.begin(1, 0)
+	_, err := c.Receive(ctx, make([]byte, 56))
 	require.ErrorIs(t, err, bridge.ErrKindMismatch)
-	require.Equal(t, abi.ErrKind, f.expect(fakeBox, abi.TypeError).Ack().Status)
+	_, _, err = c.TryReceive(make([]byte, 56))
+	require.ErrorIs(t, err, bridge.ErrKindMismatch)
+	require.ErrorIs(t, c.ReceiveInd(ctx, make([]byte, 1)), bridge.ErrSizeMismatch)
+	require.NoError(t, c.ReceiveInd(ctx, nil))
+	require.EqualValues(t, 1, f.expect(fakeBox, abi.TypeFin).Note().Transaction, "the first the device hears")
 	f.message(2, "m")
-	require.ErrorIs(t, c.ReceiveInd(context.Background(), nil), bridge.ErrKindMismatch)
-	require.Equal(t, abi.ErrKind, f.expect(fakeBox, abi.TypeError).Ack().Status)
+	require.ErrorIs(t, c.ReceiveInd(ctx, nil), bridge.ErrKindMismatch)
+	n, err := c.Receive(ctx, make([]byte, 1))
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.EqualValues(t, 2, f.expect(fakeBox, abi.TypeAck).Ack().Transaction, "the first the device hears")
 }
 
 func TestOneReceiverOnly(t *testing.T) {

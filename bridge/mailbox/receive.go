@@ -89,13 +89,13 @@ func (h *half) release() {
 // is answered, so this comes first. Must hold turn.
 func (h *half) drop() { h.state.And(^uint64(fOffer | fHeld | fRecall)) }
 
-// refuse answers the held offer with an error. Must hold turn.
-func (h *half) refuse(status abi.Status, size int) {
+// refuse answers the held offer of an empty transfer with an error. Must hold
+// turn.
+func (h *half) refuse() {
 	id := h.id(h.state.Load())
 	h.drop()
 	_ = h.record(abi.TypeError, &abi.Ack{ // fails only when the device is gone
-		Transaction: id, Outstanding: uint64(size),
-		State: abi.StateFailed, Status: status, Direction: uint32(abi.D2H),
+		Transaction: id, State: abi.StateFailed, Status: abi.ErrAborted, Direction: uint32(abi.D2H),
 	})
 }
 
@@ -108,12 +108,12 @@ func (h *half) accept(n int) error {
 	})
 }
 
-// message returns the held offer if it is a message, else refuses it. Must
-// hold turn.
+// message returns the held offer if it is a message, else leaves it where it
+// is. Must hold turn.
 func (h *half) message() ([]byte, error) {
 	hd := abi.Header(h.slot.Header)
 	if hd.Type() != abi.TypeDirect {
-		h.refuse(abi.ErrKind, 0)
+		h.release()
 		return nil, fmt.Errorf("channel %d offers a transfer: %w", h.ch.id, bridge.ErrKindMismatch)
 	}
 	return h.slot.Bytes()[:hd.Length()], nil
@@ -215,13 +215,18 @@ func (c *Channel) Next(ctx context.Context) (bridge.Offer, error) {
 	if err := h.claim(ctx); err != nil {
 		return bridge.Offer{}, err
 	}
-	hd := abi.Header(h.slot.Header)
-	offer := bridge.Offer{Size: uint64(hd.Length())}
-	if hd.Type() == abi.TypeIndBegin {
-		offer = bridge.Offer{Indirect: true, Size: h.slot.Begin().Size}
-	}
+	offer := h.held()
 	h.release()
 	return offer, nil
+}
+
+// held describes the held offer. Must hold turn.
+func (h *half) held() bridge.Offer {
+	hd := abi.Header(h.slot.Header)
+	if hd.Type() == abi.TypeIndBegin {
+		return bridge.Offer{Indirect: true, Size: h.slot.Begin().Size}
+	}
+	return bridge.Offer{Size: uint64(hd.Length())}
 }
 
 // ReceiveInd takes a transfer of exactly len(data) bytes.
@@ -264,13 +269,9 @@ func (h *half) receiveInd(ctx context.Context, data []byte) error {
 	if err := h.claim(ctx); err != nil {
 		return err
 	}
-	if abi.Header(h.slot.Header).Type() != abi.TypeIndBegin {
-		h.refuse(abi.ErrKind, 0)
-		return fmt.Errorf("channel %d offers a message: %w", h.ch.id, bridge.ErrKindMismatch)
-	}
-	if size := h.slot.Begin().Size; size != uint64(len(data)) {
-		h.refuse(abi.ErrSize, len(data))
-		return fmt.Errorf("channel %d: %w", h.ch.id, &bridge.SizeError{Host: uint64(len(data)), Device: size})
+	if err := h.fitting(uint64(len(data))); err != nil {
+		h.release()
+		return err
 	}
 	if len(data) == 0 {
 		return nil
@@ -287,6 +288,19 @@ func (h *half) receiveInd(ctx context.Context, data []byte) error {
 		h.settle()
 	}
 	return err
+}
+
+// fitting returns nil if the held offer is a transfer of n bytes. Must hold
+// turn.
+func (h *half) fitting(n uint64) error {
+	switch o := h.held(); {
+	case !o.Indirect:
+		return fmt.Errorf("channel %d offers a message: %w", h.ch.id, bridge.ErrKindMismatch)
+	case o.Size != n:
+		return fmt.Errorf("channel %d: %w", h.ch.id, &bridge.SizeError{Host: n, Device: o.Size})
+	default:
+		return nil
+	}
 }
 
 // settle forgets the transfer of the d2h half. One that the device ended may
@@ -320,7 +334,7 @@ func (h *half) finFunc(fn func() error) (err error) {
 // no lists yet, so it is refused like an offer. Must hold turn.
 func (h *half) renege() {
 	if h.state.Load()&fActive == 0 {
-		h.refuse(abi.ErrAborted, 0)
+		h.refuse()
 		return
 	}
 	_ = h.abort(h.xfer, nil)

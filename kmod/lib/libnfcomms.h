@@ -176,8 +176,9 @@ NFCOMMS_API int nfcomms_try_send(struct nfcomms_dev *dev, uint32_t channel,
 				 const void *message, size_t size);
 
 /*
- * Take a message and return its length. -E2BIG: it is longer than size, and
- * stays offered. -EBUSY: another call receives.
+ * Take a message and return its length. -E2BIG: it is longer than size.
+ * -EPROTOTYPE: a transfer is offered. Either stays offered. -EBUSY: another
+ * call receives.
  */
 NFCOMMS_API int nfcomms_receive(struct nfcomms_dev *dev, uint32_t channel,
 				void *message, size_t size);
@@ -196,7 +197,10 @@ NFCOMMS_API int nfcomms_send_ind(struct nfcomms_dev *dev, uint32_t channel,
 				 const void *data, uint64_t size,
 				 struct nfcomms_failure *failure);
 
-/* Take a transfer of exactly this size; errors as of nfcomms_send_ind(). */
+/*
+ * Take a transfer of exactly this size; errors as of nfcomms_send_ind(). What is
+ * of another size (-EMSGSIZE), or a message (-EPROTOTYPE), stays offered.
+ */
 NFCOMMS_API int nfcomms_receive_ind(struct nfcomms_dev *dev, uint32_t channel,
 				    void *data, uint64_t size,
 				    struct nfcomms_failure *failure);

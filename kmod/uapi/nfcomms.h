@@ -138,11 +138,17 @@ enum nfcomms_opcode {
 	NFCOMMS_OP_CLOSE = 2,
 	/* Give the first @length bytes of @payload; done when the target took them. */
 	NFCOMMS_OP_SEND = 3,
-	/* Take a message of at most @length bytes into the completion's payload. */
+	/*
+	 * Take a message of at most @length bytes into the completion's payload.
+	 * What is longer (NFC_ETOOLARGE), or a transfer (NFC_EKIND), stays offered.
+	 */
 	NFCOMMS_OP_RECEIVE = 4,
 	/* Give @length bytes at @address; done when the target holds them all. */
 	NFCOMMS_OP_SEND_IND = 5,
-	/* Take a transfer of exactly @length bytes to @address. */
+	/*
+	 * Take a transfer of exactly @length bytes to @address. What has another
+	 * size (NFC_ESIZE), or is a message (NFC_EKIND), stays offered.
+	 */
 	NFCOMMS_OP_RECEIVE_IND = 6,
 	/* Wait for the device's next offer without taking it. */
 	NFCOMMS_OP_NEXT = 7,

@@ -64,7 +64,8 @@ func fits(msg []byte) error {
 }
 
 // Receive takes one message into buf and returns its length in bytes. With
-// ErrTooLarge the message is longer than buf and stays offered.
+// ErrTooLarge the message is longer than buf, with ErrKindMismatch the device
+// offers a transfer: either stays offered, and the right receive gets it.
 func (c *Channel) Receive(ctx context.Context, buf []byte) (int, error) {
 	n, err := c.ch.Receive(ctx, buf)
 	return n, c.fail(OpReceive, err)

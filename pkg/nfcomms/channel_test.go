@@ -162,13 +162,18 @@ func TestTransfers(t *testing.T) {
 func TestSizesOfTheEndsDiffer(t *testing.T) {
 	ctx := background(t)
 	ch, far := channel(t)
-	go func() { _ = far.writeInd(ctx, make([]byte, 8)) }()
+	wait := running(t, func() error { return far.writeInd(ctx, make([]byte, 8)) })
+	defer wait()
 	n, err := ch.ReceiveInd(ctx, make([]byte, 16), 16)
 	require.ErrorIs(t, err, ErrSizeMismatch)
 	assert.Zero(t, n)
 	var size *SizeError
 	require.ErrorAs(t, err, &size)
 	assert.Equal(t, SizeError{Host: 16, Device: 8}, *size)
+	_, err = ch.Receive(ctx, make([]byte, 8))
+	require.ErrorIs(t, err, ErrKindMismatch)
+	_, err = ch.ReceiveInd(ctx, make([]byte, 8), 8)
+	require.NoError(t, err, "neither took it")
 }
 
 func TestSecondReceiver(t *testing.T) {

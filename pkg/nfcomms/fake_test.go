@@ -281,8 +281,11 @@ func (c *fakeChannel) ReceiveInd(ctx context.Context, data []byte) error {
 
 func (c *fakeChannel) ReceiveIndFunc(ctx context.Context, data []byte, fn func() error) error {
 	return c.take(ctx, abi.D2H, func(o *fakeOffer) (bool, error) {
+		if !o.indirect {
+			return true, bridge.ErrKindMismatch
+		}
 		if len(o.data) != len(data) {
-			return false, &SizeError{Host: uint64(len(data)), Device: uint64(len(o.data))}
+			return true, &SizeError{Host: uint64(len(data)), Device: uint64(len(o.data))}
 		}
 		copy(data, o.data)
 		return false, fn()

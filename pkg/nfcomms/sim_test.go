@@ -113,7 +113,9 @@ func TestSimSizesDiffer(t *testing.T) {
 	require.ErrorAs(t, err, &size)
 	require.ErrorIs(t, err, ErrSizeMismatch)
 	assert.Equal(t, SizeError{Host: 64, Device: 100}, *size)
-	require.NoError(t, ch.SendInd(ctx, make([]byte, 8), 8), "the channel goes on")
+	n, err := ch.ReceiveInd(ctx, make([]byte, 100), 100)
+	require.NoError(t, err, "it is still there for the right receive")
+	assert.Equal(t, 100, n)
 }
 
 func TestSimSecondReceiver(t *testing.T) {

@@ -51,8 +51,9 @@ func (c *Channel) sendObject(ctx context.Context, o object) error {
 // ReceiveInd takes a transfer that fills data exactly, or its first size bytes
 // if a size is given, and returns how many bytes came: all of them, or 0 with an
 // error. data is a slice or a pointer to an array, a struct or a scalar; for the
-// rest see SendInd. ErrInvalid if data cannot be written to, ErrSizeMismatch if
-// the device offers another size: Next tells it beforehand.
+// rest see SendInd. ErrInvalid if data cannot be written to. With ErrSizeMismatch
+// the device offers another size, with ErrKindMismatch a message: either stays
+// offered, and the right receive gets it. Next tells both beforehand.
 func (c *Channel) ReceiveInd(ctx context.Context, data any, size ...int) (int, error) {
 	o, err := objectOf(data)
 	if err == nil {
@@ -103,7 +104,8 @@ func (c *Channel) SendIndFunc(ctx context.Context, size int, fill func(data []by
 // ReceiveIndFunc takes a transfer of exactly size bytes into memory lent by the
 // framework and calls fn on it, as an extended rendezvous: the device's process
 // is released when fn returned nil. An error from fn aborts the transfer, which
-// the device's process sees, and is returned. data is valid in fn only.
+// the device's process sees, and is returned: that is how an offer is refused.
+// data is valid in fn only.
 func (c *Channel) ReceiveIndFunc(ctx context.Context, size int, fn func(data []byte) error) error {
 	b, err := lend(size)
 	if err != nil {
