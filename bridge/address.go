@@ -28,20 +28,21 @@ func (a Address) String() string {
 }
 
 // ParseAddress splits a device address. It returns ErrScheme without a scheme
-// and ErrOption if the options cannot be read or one is given twice.
+// and ErrOption if the options cannot be read or one is given twice, as errors
+// that do not repeat the address.
 func ParseAddress(s string) (Address, error) {
 	scheme, rest, ok := strings.Cut(s, ":")
 	if !ok || scheme == "" {
-		return Address{}, fmt.Errorf("address %q has no scheme (try \"sim:\"): %w", s, ErrScheme)
+		return Address{}, fmt.Errorf("has no scheme (try \"sim:\"): %w", ErrScheme)
 	}
 	path, query, _ := strings.Cut(rest, "?")
 	options, err := url.ParseQuery(query)
 	if err != nil {
-		return Address{}, fmt.Errorf("address %q: options %q: %w", s, query, ErrOption)
+		return Address{}, fmt.Errorf("options %q: %w", query, ErrOption)
 	}
 	for name, values := range options {
 		if len(values) > 1 {
-			return Address{}, fmt.Errorf("address %q: option %q is given twice: %w", s, name, ErrOption)
+			return Address{}, fmt.Errorf("option %q is given twice: %w", name, ErrOption)
 		}
 	}
 	return Address{Scheme: scheme, Path: path, Options: options}, nil
@@ -52,8 +53,8 @@ func ParseAddress(s string) (Address, error) {
 func (a Address) Only(known ...string) error {
 	for name := range a.Options {
 		if !slices.Contains(known, name) {
-			return fmt.Errorf("address %q: option %q is not one of %s: %w",
-				a, name, strings.Join(known, ", "), ErrOption)
+			return fmt.Errorf("option %q is not one of %s: %w",
+				name, strings.Join(known, ", "), ErrOption)
 		}
 	}
 	return nil
@@ -110,7 +111,7 @@ func (a Address) option(name, want string, read func(string) error) error {
 	}
 	value := a.Options.Get(name)
 	if read(value) != nil {
-		return fmt.Errorf("address %q: option %s=%s: %w: want %s", a, name, value, ErrInvalid, want)
+		return fmt.Errorf("option %s=%s: %w: want %s", name, value, ErrInvalid, want)
 	}
 	return nil
 }
@@ -151,7 +152,8 @@ func Schemes() []string {
 
 // Open opens the device at an address with the back end of its scheme. A nil o
 // means the defaults. It returns ErrScheme if there is none, ErrOption for an
-// option the back end does not know, and whatever the back end returns.
+// option the back end does not know, and whatever the back end returns. The
+// caller knows the address, so errors do not repeat it.
 func Open(ctx context.Context, address string, o *Options) (Device, error) {
 	a, err := ParseAddress(address)
 	if err != nil {
@@ -161,8 +163,8 @@ func Open(ctx context.Context, address string, o *Options) (Device, error) {
 	open := registry.open[a.Scheme]
 	registry.RUnlock()
 	if open == nil {
-		return nil, fmt.Errorf("address %q: scheme %q is not one of %s: %w",
-			address, a.Scheme, strings.Join(Schemes(), ", "), ErrScheme)
+		return nil, fmt.Errorf("scheme %q is not one of %s: %w",
+			a.Scheme, strings.Join(Schemes(), ", "), ErrScheme)
 	}
 	if o == nil {
 		o = &Options{}

@@ -26,6 +26,9 @@ type Options struct {
 
 // Device is an open device. All methods are safe for concurrent use.
 //
+// The caller knows which device, target and operation an error is about, so
+// errors say what the caller does not know and repeat nothing of that.
+//
 // A device that breaks the protocol is latched as faulty: every pending and
 // later call returns ErrFault until Reset.
 type Device interface {

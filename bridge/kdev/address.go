@@ -32,7 +32,7 @@ func parse(a bridge.Address) (location, error) {
 	case filepath.IsAbs(a.Path):
 		l.node = a.Path
 	default:
-		return l, fmt.Errorf("address %q: %w: want a number as in \"dev:0\", or the path of a device node", a, bridge.ErrInvalid)
+		return l, fmt.Errorf("path %q: %w: want a number as in \"dev:0\", or the path of a device node", a.Path, bridge.ErrInvalid)
 	}
 	if err := a.Only("managers", "islands", "channels", "slots", "window", "emem", "target-timeout"); err != nil {
 		return l, err

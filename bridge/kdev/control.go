@@ -32,7 +32,7 @@ func (d *Device) control(ctx context.Context, req abi.Control, image []byte) (re
 func (d *Device) Start(ctx context.Context, p bridge.Program) (bridge.Process, error) {
 	s, err := d.start(ctx, p)
 	if err != nil {
-		return s, fmt.Errorf("start program %q: %w", p.Name, err)
+		return s, fmt.Errorf("program %q: %w", p.Name, err)
 	}
 	return s, nil
 }
@@ -61,7 +61,7 @@ func (d *Device) start(ctx context.Context, p bridge.Program) (bridge.Process, e
 func (d *Device) Stop(ctx context.Context, id bridge.ProcessID) error {
 	// The module answers when the process has returned.
 	if _, err := d.control(ctx, abi.Control{Op: abi.ControlStop, A: uint64(id)}, nil); err != nil {
-		return fmt.Errorf("stop process %d: %w", id, err)
+		return fmt.Errorf("process %d: %w", id, err)
 	}
 	return nil
 }
@@ -72,14 +72,14 @@ func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
 		return "", err
 	}
 	if !d.info.Load().CanLoad {
-		return "", fmt.Errorf("load image: %w by this device", bridge.ErrNotSupported)
+		return "", fmt.Errorf("%w by this device", bridge.ErrNotSupported)
 	}
 	if len(image) == 0 {
-		return "", fmt.Errorf("load an empty image: %w", bridge.ErrInvalid)
+		return "", fmt.Errorf("empty image: %w", bridge.ErrInvalid)
 	}
 	name, err := name(d.control(ctx, abi.Control{Op: abi.ControlLoad, A: uint64(len(image))}, image))
 	if err != nil {
-		return "", fmt.Errorf("load image of %d bytes: %w", len(image), err)
+		return "", fmt.Errorf("image of %d bytes: %w", len(image), err)
 	}
 	return name, nil
 }
@@ -108,7 +108,7 @@ func (d *Device) Programs(ctx context.Context) ([]string, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("list programs: %w", err)
+			return nil, err
 		}
 		names = append(names, name)
 	}
@@ -121,11 +121,11 @@ func (d *Device) Memory(ctx context.Context, kind int) (bridge.Memory, error) {
 		return bridge.Memory{}, err
 	}
 	if kind < 0 || kind >= abi.MemoryCount {
-		return bridge.Memory{}, fmt.Errorf("memory type %d: %w", kind, bridge.ErrInvalid)
+		return bridge.Memory{}, fmt.Errorf("no type %d: %w", kind, bridge.ErrInvalid)
 	}
 	r, err := d.control(ctx, abi.Control{Op: abi.ControlMemory, A: uint64(kind)}, nil)
 	if err != nil {
-		return bridge.Memory{}, fmt.Errorf("describe memory: %w", err)
+		return bridge.Memory{}, err
 	}
 	return bridge.Memory{Base: r.A, Size: r.B, Free: r.C}, nil
 }

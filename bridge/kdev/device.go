@@ -63,12 +63,12 @@ func open(_ context.Context, a bridge.Address, o *bridge.Options) (bridge.Device
 	}
 	k, err := openNode(where.node)
 	if err != nil {
-		return nil, fmt.Errorf("address %q: %w", a, err)
+		return nil, err
 	}
 	d, err := newDevice(k, where, o)
 	if err != nil {
 		_ = k.close()
-		return nil, fmt.Errorf("address %q: %w", a, err)
+		return nil, err
 	}
 	return d, nil
 }
@@ -90,7 +90,7 @@ func newDevice(k kernel, where location, o *bridge.Options) (*Device, error) {
 		}
 	}
 	if err := d.readHealth(&d.base); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read health: %w", err)
 	}
 	d.reaper.Go(d.reap)
 	return d, nil
@@ -210,7 +210,7 @@ func (d *Device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel
 		if err := d.shutErr(); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("target %d, not 1..%d: %w", t, limit-1, bridge.ErrNotSubscribed)
+		return nil, fmt.Errorf("targets are 1 to %d: %w", limit-1, bridge.ErrNotSubscribed)
 	}
 	var c *Channel
 	err := d.call(ctx, uapi.OpSubscribe, func(o *op) { o.raw.Length = uint64(t) }, func(o *op) error {
@@ -221,7 +221,7 @@ func (d *Device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("subscribe target %d: %w", t, err)
+		return nil, err
 	}
 	return c, nil
 }
@@ -278,7 +278,7 @@ func (d *Device) Reset(ctx context.Context) error {
 		return errDeviceClosed
 	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("reset: %w", err)
+		return err
 	}
 	old := d.open()
 	if err := d.reset(); err != nil {
@@ -309,7 +309,7 @@ func (d *Device) lose(ctx context.Context, list []*Channel, why int64) error {
 	for _, c := range list {
 		for i := range c.halves {
 			if err := c.halves[i].gate.wait(ctx); err != nil {
-				return fmt.Errorf("reset: %w", err)
+				return err
 			}
 		}
 		d.retire(c)

@@ -127,7 +127,7 @@ func TestRefused(t *testing.T) {
 	}{
 		syscall.EFAULT: {bridge.ErrDMA, "4096 bytes at 0x1000"},
 		syscall.EAGAIN: {bridge.ErrNoMemory, "in flight"},
-		syscall.EINVAL: {bridge.ErrInvalid, "channel 16 h2d"},
+		syscall.EINVAL: {bridge.ErrInvalid, "invalid argument"},
 		syscall.ENODEV: {bridge.ErrDeviceLost, "removed"},
 		syscall.ENOENT: {bridge.ErrDeviceLost, "reset"},
 	} {

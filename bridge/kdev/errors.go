@@ -13,6 +13,7 @@ import (
 
 var (
 	errDeviceClosed = fmt.Errorf("device %w", bridge.ErrClosed)
+	errPeerClosed   = fmt.Errorf("%w by the device", bridge.ErrClosed)
 	errReset        = fmt.Errorf("%w: reset", bridge.ErrDeviceLost)
 	errRemoved      = fmt.Errorf("%w: removed", bridge.ErrDeviceLost)
 )
@@ -93,15 +94,15 @@ func (d *Device) memoryErr(o *op, size uint64, errno syscall.Errno) error {
 func resetErr(errno syscall.Errno) error {
 	switch errno {
 	case syscall.EPERM, syscall.EACCES:
-		return fmt.Errorf("reset: %w: it ends what others do with the device and needs CAP_SYS_ADMIN", errno)
+		return fmt.Errorf("%w: it ends what others do with the device and needs CAP_SYS_ADMIN", errno)
 	case syscall.EINVAL:
-		return fmt.Errorf("reset: %w: the device cannot take this shape: %w", bridge.ErrInvalid, errno)
+		return fmt.Errorf("%w: the device cannot take this shape: %w", bridge.ErrInvalid, errno)
 	case syscall.E2BIG:
-		return fmt.Errorf("reset: %w: the mailboxes of this shape do not fit the device: %w", bridge.ErrTooLarge, errno)
+		return fmt.Errorf("%w: the mailboxes of this shape do not fit the device: %w", bridge.ErrTooLarge, errno)
 	case syscall.ENODEV:
-		return fmt.Errorf("reset: %w", errRemoved)
+		return errRemoved
 	default:
-		return fmt.Errorf("reset: %w: %w", bridge.ErrDeviceLost, errno)
+		return fmt.Errorf("%w: %w", bridge.ErrDeviceLost, errno)
 	}
 }
 

@@ -2,7 +2,6 @@ package kdev
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -81,7 +80,7 @@ func (h *half) outcome(ctx context.Context, o *op, cause error) error {
 	case status == abi.OK, c.Flags&uapi.NotNow != 0:
 		return nil
 	case status == abi.ErrSize:
-		return h.about(&bridge.SizeError{Host: o.raw.Length, Device: c.PeerSize})
+		return &bridge.SizeError{Host: o.raw.Length, Device: c.PeerSize}
 	case (status == abi.ErrWithdrawn || status == abi.ErrAborted) && cause != nil:
 		return stopped(c, cause, false)
 	case status == abi.ErrClosed:
@@ -89,7 +88,7 @@ func (h *half) outcome(ctx context.Context, o *op, cause error) error {
 	case status == abi.ErrTimeout && c.Opcode == uapi.OpSendInd && hasDeadline(ctx):
 		return &bridge.WithdrawnError{Cause: bridge.ErrTargetTimeout} // the time-out was the context's
 	default:
-		return stopped(c, h.about(h.dev.statusErr(status)), status == abi.ErrDMA)
+		return stopped(c, h.dev.statusErr(status), status == abi.ErrDMA)
 	}
 }
 
@@ -118,17 +117,12 @@ func stopped(c *uapi.Completion, err error, always bool) error {
 	}
 }
 
-// about says which channel an error is about.
-func (h *half) about(err error) error {
-	return fmt.Errorf("channel %d %v: %w", h.ch.target, h.dir, err)
-}
-
 // closedErr returns the error of a half that is closed, by whichever side.
 func (h *half) closedErr() error {
 	if why := h.gate.why(); why != 0 {
 		return h.shutErr(why)
 	}
-	return fmt.Errorf("channel %d %v half: %w by the device", h.ch.target, h.dir, bridge.ErrClosed)
+	return errPeerClosed
 }
 
 // shutErr returns the error of a half that is shut.
@@ -139,7 +133,7 @@ func (h *half) shutErr(why int64) error {
 	case why&shutLost != 0:
 		return errReset
 	default:
-		return fmt.Errorf("channel %d %v half: %w", h.ch.target, h.dir, bridge.ErrClosed)
+		return bridge.ErrClosed
 	}
 }
 
@@ -149,9 +143,9 @@ func (h *half) refused(o *op, errno syscall.Errno) error {
 		if why := h.gate.why(); why != 0 {
 			return h.shutErr(why)
 		}
-		return h.about(errReset)
+		return errReset
 	}
-	return h.about(h.dev.refused(o, errno))
+	return h.dev.refused(o, errno)
 }
 
 // Arm asks for one token on wake, without blocking, as soon as the device may

@@ -60,8 +60,8 @@ func openNode(path string) (kernel, error) {
 
 // openErr says what to do about a node that does not open.
 func openErr(path string, err error) error {
-	const load = "load the module with \"modprobe nfcomms\", or start a virtual machine with a device by \"make vm\""
-	err = &os.PathError{Op: "open", Path: path, Err: err}
+	const load = "load it with \"modprobe nfcomms\", or start a virtual machine with a device by \"make vm\""
+	err = fmt.Errorf("%s: %w", path, err)
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		return fmt.Errorf("%w: join the group nfcomms (\"usermod -aG nfcomms USER\", then log in again)", err)

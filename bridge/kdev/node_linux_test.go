@@ -29,7 +29,7 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 		{unix.ENXIO, fs.ErrNotExist, "the module nfcomms "},
 		{unix.ENODEV, fs.ErrNotExist, "the module nfcomms "},
 		{unix.EACCES, fs.ErrPermission, "join the group nfcomms"},
-		{unix.EMFILE, unix.EMFILE, "open /dev/nfcomms0"},
+		{unix.EMFILE, unix.EMFILE, "/dev/nfcomms0: too many open files"},
 	} {
 		err := openErr("/dev/nfcomms0", c.err)
 		require.ErrorIs(t, err, c.is)

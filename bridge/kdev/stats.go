@@ -27,7 +27,7 @@ func (d *Device) readHealth(h *uapi.Health) error {
 	case syscall.ENODEV:
 		return errRemoved
 	default:
-		return fmt.Errorf("health: %w", errno)
+		return errno
 	}
 }
 

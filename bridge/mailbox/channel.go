@@ -2,7 +2,6 @@ package mailbox
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -129,9 +128,4 @@ func (c *Channel) leave(ctx context.Context) error {
 		return err
 	}
 	return c.recv.leave(ctx)
-}
-
-// statusErr returns the sentinel of a device status, with the channel it is about.
-func (h *half) statusErr(s abi.Status) error {
-	return fmt.Errorf("channel %d %v: %w", h.ch.id, h.dir, bridge.Error(s))
 }

@@ -149,9 +149,6 @@ func (k *control) stop(ctx context.Context, id bridge.ProcessID) error {
 
 // load hands an image over.
 func (k *control) load(ctx context.Context, image []byte) (string, error) {
-	if len(image) == 0 {
-		return "", fmt.Errorf("empty image: %w", bridge.ErrInvalid)
-	}
 	r, err := k.call(ctx, abi.Control{Op: abi.ControlLoad, A: uint64(len(image))}, image)
 	return k.name(&r, err)
 }
@@ -192,7 +189,7 @@ func (k *control) programs(ctx context.Context) ([]string, error) {
 // memory describes a memory type.
 func (k *control) memory(ctx context.Context, kind int) (bridge.Memory, error) {
 	if kind < 0 || kind >= abi.MemoryCount {
-		return bridge.Memory{}, fmt.Errorf("memory type %d: %w", kind, bridge.ErrInvalid)
+		return bridge.Memory{}, fmt.Errorf("no type %d: %w", kind, bridge.ErrInvalid)
 	}
 	r, err := k.call(ctx, abi.Control{Op: abi.ControlMemory, A: uint64(kind)}, nil)
 	if err != nil {

@@ -13,6 +13,9 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/logqueue"
 )
 
+// errDeviceClosed is what calls get once the device is closed.
+var errDeviceClosed = fmt.Errorf("device %w", bridge.ErrClosed)
+
 // Device is a device reached through a mailbox area. It implements
 // bridge.Device.
 type Device struct {
@@ -110,11 +113,11 @@ func (d *Device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel
 		return nil, err
 	}
 	if int64(t) >= int64(e.channels) || t == abi.TargetControl {
-		return nil, fmt.Errorf("target %d, not 1..%d: %w", t, e.channels-1, bridge.ErrNotSubscribed)
+		return nil, fmt.Errorf("targets are 1 to %d: %w", e.channels-1, bridge.ErrNotSubscribed)
 	}
 	c, err := e.control.open(ctx, uint32(t))
 	if err != nil {
-		return nil, fmt.Errorf("subscribe target %d: %w", t, err)
+		return nil, err
 	}
 	return c, nil
 }
@@ -127,7 +130,7 @@ func (d *Device) Start(ctx context.Context, p bridge.Program) (bridge.Process, e
 	}
 	s, err := e.control.start(ctx, p)
 	if err != nil {
-		return s, fmt.Errorf("start program %q: %w", p.Name, err)
+		return s, fmt.Errorf("program %q: %w", p.Name, err)
 	}
 	return s, nil
 }
@@ -139,7 +142,7 @@ func (d *Device) Stop(ctx context.Context, id bridge.ProcessID) error {
 		return err
 	}
 	if err := e.control.stop(ctx, id); err != nil {
-		return fmt.Errorf("stop process %d: %w", id, err)
+		return fmt.Errorf("process %d: %w", id, err)
 	}
 	return nil
 }
@@ -151,11 +154,14 @@ func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
 		return "", err
 	}
 	if e.hello.Capabilities&abi.CapLoad == 0 {
-		return "", fmt.Errorf("load image: %w by this device", bridge.ErrNotSupported)
+		return "", fmt.Errorf("%w by this device", bridge.ErrNotSupported)
+	}
+	if len(image) == 0 {
+		return "", fmt.Errorf("empty image: %w", bridge.ErrInvalid)
 	}
 	name, err := e.control.load(ctx, image)
 	if err != nil {
-		return "", fmt.Errorf("load image of %d bytes: %w", len(image), err)
+		return "", fmt.Errorf("image of %d bytes: %w", len(image), err)
 	}
 	return name, nil
 }
@@ -166,11 +172,7 @@ func (d *Device) Programs(ctx context.Context) ([]string, error) {
 	if err := e.err(); err != nil {
 		return nil, err
 	}
-	names, err := e.control.programs(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list programs: %w", err)
-	}
-	return names, nil
+	return e.control.programs(ctx)
 }
 
 // Memory describes one of the device's memory types.
@@ -179,11 +181,7 @@ func (d *Device) Memory(ctx context.Context, kind int) (bridge.Memory, error) {
 	if err := e.err(); err != nil {
 		return bridge.Memory{}, err
 	}
-	m, err := e.control.memory(ctx, kind)
-	if err != nil {
-		return m, fmt.Errorf("describe memory: %w", err)
-	}
-	return m, nil
+	return e.control.memory(ctx, kind)
 }
 
 // Reset ends every pending call with ErrDeviceLost, boots the device anew and
@@ -193,22 +191,22 @@ func (d *Device) Reset(ctx context.Context) error {
 	d.life.Lock()
 	defer d.life.Unlock()
 	if d.closed {
-		return bridge.ErrClosed
+		return errDeviceClosed
 	}
 	old := d.cur.Load()
 	if err := old.end(ctx, fmt.Errorf("%w: reset", bridge.ErrDeviceLost)); err != nil {
-		return fmt.Errorf("reset: %w", err)
+		return err
 	}
 	for _, c := range old.table.list() {
 		d.retire(c)
 	}
 	d.resets.Add(1)
 	if err := d.port.Restart(); err != nil {
-		return fmt.Errorf("reset: %w", err)
+		return err
 	}
 	e, err := newEpoch(ctx, d)
 	if err != nil {
-		return fmt.Errorf("reset: %w", err)
+		return err
 	}
 	d.cur.Store(e)
 	return nil
@@ -223,7 +221,7 @@ func (d *Device) Close() error {
 		return d.closeErr
 	}
 	d.closed = true
-	_ = d.cur.Load().end(background, fmt.Errorf("device %w", bridge.ErrClosed))
+	_ = d.cur.Load().end(background, errDeviceClosed)
 	d.closeErr = d.port.Close()
 	d.serving.Wait()
 	d.log.Flush()

@@ -123,7 +123,7 @@ func (h *half) outcome(withdrawn error) error {
 	case state&fBack != 0:
 		return withdrawn
 	default:
-		return h.statusErr(h.slot.Ack().Status)
+		return bridge.Error(h.slot.Ack().Status)
 	}
 }
 

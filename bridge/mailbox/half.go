@@ -105,15 +105,18 @@ func (h *half) tell(why uint32) {
 	h.fire()
 }
 
+// errPeerClosed is what calls of a half get that the device's process closed.
+var errPeerClosed = fmt.Errorf("%w by the device", bridge.ErrClosed)
+
 // err returns the error that calls of a shut half get.
 func (h *half) err() error {
 	switch why := h.shut.Load(); {
 	case why&shutDown != 0:
 		return h.box.ep.err()
 	case why&shutHost != 0:
-		return fmt.Errorf("channel %d %v half: %w", h.ch.id, h.dir, bridge.ErrClosed)
+		return bridge.ErrClosed
 	default:
-		return fmt.Errorf("channel %d %v half: %w by the device", h.ch.id, h.dir, bridge.ErrClosed)
+		return errPeerClosed
 	}
 }
 

@@ -12,6 +12,13 @@ import (
 // shutHere are the reasons that forbid to take even what is already offered.
 const shutHere = shutHost | shutDown
 
+// Why a receive takes nothing.
+var (
+	errReceiving       = fmt.Errorf("another call receives: %w", bridge.ErrBusy)
+	errTransferOffered = fmt.Errorf("a transfer is offered: %w", bridge.ErrKindMismatch)
+	errMessageOffered  = fmt.Errorf("a message is offered: %w", bridge.ErrKindMismatch)
+)
+
 // Receive takes one message into buf and returns its length. With ErrTooLarge
 // the message is longer than buf and stays offered.
 func (c *Channel) Receive(ctx context.Context, buf []byte) (int, error) {
@@ -40,7 +47,7 @@ func (h *half) enter(ctx context.Context) error {
 	if h.shut.Load()&shutHere != 0 {
 		return h.err()
 	}
-	return fmt.Errorf("channel %d: another call receives: %w", h.ch.id, bridge.ErrBusy)
+	return errReceiving
 }
 
 // claim waits for an offer and holds it. Must hold turn.
@@ -114,7 +121,7 @@ func (h *half) message() ([]byte, error) {
 	hd := abi.Header(h.slot.Header)
 	if hd.Type() != abi.TypeDirect {
 		h.release()
-		return nil, fmt.Errorf("channel %d offers a transfer: %w", h.ch.id, bridge.ErrKindMismatch)
+		return nil, errTransferOffered
 	}
 	return h.slot.Bytes()[:hd.Length()], nil
 }
@@ -295,9 +302,9 @@ func (h *half) receiveInd(ctx context.Context, data []byte) error {
 func (h *half) fitting(n uint64) error {
 	switch o := h.held(); {
 	case !o.Indirect:
-		return fmt.Errorf("channel %d offers a message: %w", h.ch.id, bridge.ErrKindMismatch)
+		return errMessageOffered
 	case o.Size != n:
-		return fmt.Errorf("channel %d: %w", h.ch.id, &bridge.SizeError{Host: n, Device: o.Size})
+		return &bridge.SizeError{Host: n, Device: o.Size}
 	default:
 		return nil
 	}

@@ -344,7 +344,7 @@ func (h *half) result(ctx context.Context, x *transfer) error {
 	end, size := &x.end, x.led.cut.size
 	switch end.Status {
 	case abi.ErrSize:
-		return fmt.Errorf("channel %d: %w", h.ch.id, &bridge.SizeError{Host: size, Device: end.Outstanding})
+		return &bridge.SizeError{Host: size, Device: end.Outstanding}
 	case abi.ErrDMA:
 		return &bridge.TransferError{
 			Processed: end.Processed, Outstanding: size - end.Processed,
@@ -355,7 +355,7 @@ func (h *half) result(ctx context.Context, x *transfer) error {
 			return &bridge.WithdrawnError{Cause: bridge.ErrTargetTimeout}
 		}
 	}
-	return x.stopped(h.statusErr(end.Status))
+	return x.stopped(bridge.Error(end.Status))
 }
 
 // recordLocked takes a completion record into account and tells the caller.

@@ -43,7 +43,7 @@ func defaultSpin() time.Duration {
 func parse(a bridge.Address) (shape, error) {
 	s := shape{count: make(map[string]int), spin: defaultSpin()}
 	if a.Path != "" {
-		return s, fmt.Errorf("address %q: sim takes no path: %w", a, bridge.ErrInvalid)
+		return s, fmt.Errorf("sim takes no path: %w", bridge.ErrInvalid)
 	}
 	if err := a.Only(known()...); err != nil {
 		return s, err

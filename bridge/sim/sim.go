@@ -31,13 +31,13 @@ func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Devi
 	log := logqueue.New(o.Logger)
 	p, err := start(s, log)
 	if err != nil {
-		return nil, fmt.Errorf("address %q: start firmware: %w", a, err)
+		return nil, fmt.Errorf("start firmware: %w", err)
 	}
 	dev, err := mailbox.Open(ctx, p, bridge.Info{Address: a.String(), Driver: "sim"}, &mailbox.Options{Log: log})
 	if err != nil {
 		p.Close()
 		log.Flush()
-		return nil, fmt.Errorf("address %q: %w", a, err)
+		return nil, err
 	}
 	return dev, nil
 }

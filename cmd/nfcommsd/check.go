@@ -33,7 +33,10 @@ func checkDevices(conf *config.Loaded) error {
 	for name, address := range conf.Devices {
 		a, err := bridge.ParseAddress(address)
 		if err == nil && !slices.Contains(bridge.Schemes(), a.Scheme) {
-			err = fmt.Errorf("address %q: scheme %q is not one of %s", address, a.Scheme, strings.Join(bridge.Schemes(), ", "))
+			err = fmt.Errorf("scheme %q is not one of %s", a.Scheme, strings.Join(bridge.Schemes(), ", "))
+		}
+		if err != nil {
+			err = fmt.Errorf("address %q: %w", address, err)
 		}
 		if err = errors.Join(control.CheckDevice(name), err); err != nil {
 			wrong = append(wrong, conf.Wrong("devices", err))

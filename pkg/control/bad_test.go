@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
@@ -71,7 +72,7 @@ func TestBadInput(t *testing.T) {
 		"channel over 24 bits":   {getChannel(c, "devices/nic0/channels/16777216"), malformed},
 		"channel over 64 bits":   {getChannel(c, "devices/nic0/channels/18446744073709551617"), malformed},
 		"open no such target":    {openChannelAt(c, "devices/nic0/channels/99"), refusal{codes.NotFound, "NOT_SUBSCRIBED", "", "99"}},
-		"open control":           {openChannelAt(c, "devices/nic0/channels/0"), refusal{codes.NotFound, "NOT_SUBSCRIBED", "", "target 0"}},
+		"open control":           {openChannelAt(c, "devices/nic0/channels/0"), refusal{codes.NotFound, "NOT_SUBSCRIBED", "", "targets are 1 to 65535: no such target"}},
 		"open twice":             {openChannelAt(c, loopback), refusal{codes.FailedPrecondition, "BUSY", "", "in use"}},
 		"close unknown":          {closeChannel(c, "devices/nic0/channels/9"), noChannel},
 		"close another's":        {closeChannel(c, "devices/app/channels/1"), notOwned},
@@ -105,6 +106,7 @@ func TestBadInput(t *testing.T) {
 			require.Equal(t, bad.want.code, status.Code(err), err)
 			require.Equal(t, bad.want.reason, e.Reason, err)
 			require.ErrorContains(t, err, bad.want.text)
+			require.Empty(t, bridgetest.Stutter(err.Error()), err)
 			var field *control.FieldError
 			if bad.want.field != "" {
 				require.ErrorAs(t, err, &field)
