@@ -184,10 +184,11 @@ bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t, bool front)
 	do {
 		if (claim_front(claim) + claim_back(claim) >= claim_count(claim))
 			return false;
+		/* SYNC: dma claim */
 	} while (!atomic_compare_exchange_weak(&b->claim, &claim, claim + take));
 	at = front ? claim_front(claim) :
 		     claim_count(claim) - 1 - claim_back(claim);
-	/* SYNC: dma claim: the piece is ours and the batch stays until done */
+	/* The piece is ours, and the batch stays until done. */
 	rc = move(dev, t, &b->piece[at]);
 	if (rc)
 		note_failure(b, at, rc);

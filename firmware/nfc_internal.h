@@ -71,7 +71,7 @@ struct nfc_piece {
 
 /*
  * A run of pieces that any engine may work on. The owner fills it and stores
- * claim; engines take pieces by moving claim. SYNC: dma claim.
+ * claim; engines take pieces by moving claim.
  */
 struct nfc_batch {
 	_Atomic uint64_t

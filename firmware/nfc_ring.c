@@ -5,7 +5,7 @@
 static inline uint64_t load_header(const struct nfc_slot *slot)
 {
 	return atomic_load_explicit((const _Atomic uint64_t *)&slot->header,
-				    memory_order_acquire);
+				    memory_order_acquire); /* SYNC: slot */
 }
 
 /* The phase bit a new h2d slot has on this lap. */
@@ -28,7 +28,7 @@ bool nfc_box_pending(const struct nfc_box *box)
 bool nfc_box_take(struct nfc_box *box, struct nfc_slot *slot)
 {
 	const struct nfc_slot *from = &box->h2d[box->head & box->mask];
-	uint64_t header = load_header(from); /* SYNC: slot */
+	uint64_t header = load_header(from);
 
 	if (nfc_header_phase(header) != phase(box->head, box->shift))
 		return false;

@@ -209,8 +209,9 @@ int nfc_island_call(struct nfc_process *self, struct nfc_island *to,
 	head = atomic_load(&to->inbox);
 	do {
 		call.next = head;
+		/* SYNC: island park */
 	} while (!atomic_compare_exchange_weak(&to->inbox, &head, &call));
-	port->wake(port->self, to->index); /* SYNC: island park */
+	port->wake(port->self, to->index);
 	while (!atomic_load(&call.done)) {
 		if (atomic_load(&to->dev->halt))
 			nfc_block(self, NFC_WAIT_NONE); /* call stays valid */
@@ -313,8 +314,7 @@ static bool nothing_to_do(struct nfc_island *island, bool *stalled)
 
 /*
  * Sleep once, until the host or another island rings or something is due. The
- * order is: say so, fence, look again. SYNC: island park. False if there is
- * something to do now.
+ * order is: say so, fence, look again. False if there is something to do now.
  */
 static bool island_sleep(struct nfc_island *island)
 {
@@ -328,7 +328,7 @@ static bool island_sleep(struct nfc_island *island)
 	if (island->index == 0)
 		until = nfc_min(until, island->next_beat);
 	atomic_store(word, 1);
-	atomic_thread_fence(memory_order_seq_cst);
+	atomic_thread_fence(memory_order_seq_cst); /* SYNC: island park */
 	nothing = nothing_to_do(island, &stalled);
 	if (nothing) {
 		if (stalled)

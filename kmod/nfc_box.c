@@ -55,14 +55,14 @@ void nfc_box_lock(struct nfc_box *box) __acquires(&box->lock)
 
 /*
  * Ring the island if it sleeps: it stored 1 and looked at its rings once more;
- * the host stored its slots and looks now. SYNC: island park. Must hold box.
+ * the host stored its slots and looks now. Must hold box.
  */
 static void wake_island(struct nfc_box *box)
 {
 	struct nfc_dev *dev = box->life->dev;
 
 	box->published = false;
-	mb(); /* slots before the look; pairs with the island's fence */
+	mb(); /* SYNC: island park: slots before the look */
 	if (readq(box->asleep) != 1)
 		return;
 	writeq(0, box->asleep);

@@ -174,8 +174,8 @@ func (s *Script) flushLocked() bool {
 		q, ring := s.life.queue[i], false
 		for len(q) > 0 && s.area.boxes[i].give(&q[0]) {
 			channel := abi.Header(q[0].Header).Channel()
-			if channel < uint32(s.shape.Channels) { // SYNC: channel park
-				ring = ring || atomic.LoadUint32(s.area.park(channel)) != 0
+			if channel < uint32(s.shape.Channels) {
+				ring = ring || atomic.LoadUint32(s.area.park(channel)) != 0 // SYNC: channel park
 			}
 			q = q[1:]
 		}

@@ -101,9 +101,9 @@ func (b *box) storeMoreLocked(i uint64, h abi.Header, p *[7]uint64) {
 }
 
 // wakeLocked reports whether the island sleeps; the caller then rings it. It
-// follows a header store, which is a full fence. SYNC: island park. Must hold tx.
+// follows a header store, which is a full fence. Must hold tx.
 func (b *box) wakeLocked() bool {
-	return atomic.LoadUint64(b.asleep) == 1 && atomic.CompareAndSwapUint64(b.asleep, 1, 0)
+	return atomic.LoadUint64(b.asleep) == 1 && atomic.CompareAndSwapUint64(b.asleep, 1, 0) // SYNC: island park
 }
 
 // put publishes one message.

@@ -192,7 +192,7 @@ func (h *half) block(done <-chan struct{}, timer <-chan time.Time, dry bool) (en
 	return ended
 }
 
-// lieDown sets the half's bit in the park word. SYNC: channel park.
+// lieDown sets the half's bit in the park word.
 func (h *half) lieDown() {
 	h.mu.Lock()
 	h.lieDownLocked()
@@ -202,7 +202,7 @@ func (h *half) lieDown() {
 // lieDownLocked is lieDown. Must hold mu.
 func (h *half) lieDownLocked() {
 	if h.sleepers++; h.sleepers == 1 && h.shut.Load()&shutDown == 0 {
-		atomic.OrUint32(h.ch.park, 1<<h.dir) // a full fence
+		atomic.OrUint32(h.ch.park, 1<<h.dir) // a full fence; SYNC: channel park
 	}
 }
 

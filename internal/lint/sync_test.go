@@ -2,39 +2,265 @@ package lint
 
 import (
 	"fmt"
+	"go/ast"
+	"go/token"
+	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
+// Orders that a statement can give to memory, by the columns of the table of
+// docs/protocol.md.
+const (
+	release = 1 << iota
+	acquire
+	fence
+)
+
 var (
 	syncPoint = regexp.MustCompile(`SYNC: ([a-z]+(?: [a-z]+)*(?:, [a-z]+(?: [a-z]+)*)*)`)
 	syncName  = regexp.MustCompile(`\*SYNC: ([a-z ]+)\*`)
+	syncRow   = regexp.MustCompile(`(?m)^\| ([a-z][a-z ]+) \|([^|\n]*)\|([^|\n]*)\|([^|\n]*)\|$`)
 )
 
-// lonely lists barriers that name no partner: each name stands at both ends,
-// and those of the protocol stand on the host and in the firmware.
-func lonely(protocol string, files []*file) []string {
-	places := make(map[string][]string)
+// cOrders are the operations that order memory in C, most telling first: a
+// statement has the order of the first that it contains.
+var cOrders = []struct {
+	op    *regexp.Regexp
+	order int
+}{
+	{regexp.MustCompile(`memory_order_relaxed`), 0},
+	{regexp.MustCompile(`\batomic_thread_fence\(memory_order_seq_cst\)|\b(?:smp_)?mb\(\)`), release | acquire | fence},
+	{regexp.MustCompile(`\batomic_\w+_explicit\([\s\S]*memory_order_release`), release},
+	{regexp.MustCompile(`\batomic_\w+_explicit\([\s\S]*memory_order_acquire`), acquire},
+	{regexp.MustCompile(`\batomic_(?:exchange|compare_exchange_\w+|fetch_\w+)\(`), release | acquire | fence},
+	{regexp.MustCompile(`\batomic_store\(|\bwrite[lq]\(`), release},
+	{regexp.MustCompile(`\batomic_load\(|\bread[lq]\(|\bSYS_futex\b`), acquire},
+}
+
+// goOrders are those in Go. Atomics of Go are sequentially consistent: a store
+// is a full fence. storeRelease is the mailbox's own.
+func goOrders(call *ast.CallExpr) int {
+	name := ""
+	switch f := call.Fun.(type) {
+	case *ast.Ident:
+		if f.Name == "storeRelease" {
+			return release
+		}
+	case *ast.SelectorExpr:
+		name = f.Sel.Name
+	}
+	switch {
+	case strings.HasPrefix(name, "Load"):
+		return acquire
+	case strings.HasPrefix(name, "Store"):
+		return release | fence
+	}
+	for _, rmw := range []string{"Or", "And", "Add", "Swap", "CompareAndSwap"} {
+		if rest, is := strings.CutPrefix(name, rmw); is && (rest == "" || strings.HasPrefix(rest, "Uint") || strings.HasPrefix(rest, "Int")) {
+			return release | acquire | fence
+		}
+	}
+	return 0
+}
+
+// barrier is a statement that bears a name.
+type barrier struct {
+	file, function string
+	line           int
+	names          []string
+	order          int // what the statement does; 0: it orders nothing
+}
+
+func (b barrier) String() string { return fmt.Sprintf("%s:%d", b.file, b.line) }
+
+// barriers finds what a file names: a comment at the end of the line of an
+// operation, or on the line above it.
+func barriers(f *file) []barrier {
+	if f.ast != nil {
+		return goBarriers(f)
+	}
+	return cBarriers(f)
+}
+
+func goBarriers(f *file) (all []barrier) {
+	orders := make(map[int]int) // by line
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		if call, is := n.(*ast.CallExpr); is {
+			from, to := f.fset.Position(call.Pos()).Line, f.fset.Position(call.End()).Line
+			for line := from; line <= to; line++ {
+				orders[line] |= goOrders(call)
+			}
+		}
+		return true
+	})
+	lines := strings.Split(f.text, "\n")
+	for _, group := range f.ast.Comments {
+		for _, c := range group.List {
+			names := syncPoint.FindStringSubmatch(c.Text)
+			if names == nil {
+				continue
+			}
+			line := f.fset.Position(c.Pos()).Line
+			if strings.HasPrefix(strings.TrimSpace(lines[line-1]), "//") { // it stands above
+				line = f.fset.Position(group.End()).Line + 1
+			}
+			all = append(all, barrier{f.path, goFunctionAt(f, c.Pos()), line, strings.Split(names[1], ", "), orders[line]})
+		}
+	}
+	return all
+}
+
+// goFunctionAt names the function around a place, a method with its type.
+func goFunctionAt(f *file, at token.Pos) string {
+	for _, d := range f.ast.Decls {
+		fn, is := d.(*ast.FuncDecl)
+		if !is || at < fn.Pos() || at > fn.End() {
+			continue
+		}
+		if fn.Recv != nil {
+			typ := fn.Recv.List[0].Type
+			if star, is := typ.(*ast.StarExpr); is {
+				typ = star.X
+			}
+			if id, is := typ.(*ast.Ident); is {
+				return id.Name + "." + fn.Name.Name
+			}
+		}
+		return fn.Name.Name
+	}
+	return ""
+}
+
+var (
+	cComment = regexp.MustCompile(`(?s)/\*.*?\*/`)
+	cHead    = regexp.MustCompile(`(\w+)\(`)
+)
+
+func cBarriers(f *file) (all []barrier) {
+	// Comments become blanks of their length, so that places stay.
+	code := cComment.ReplaceAllStringFunc(f.text, func(s string) string {
+		return regexp.MustCompile(`[^\n]`).ReplaceAllString(s, " ")
+	})
+	for _, at := range cComment.FindAllStringIndex(f.text, -1) {
+		names := syncPoint.FindStringSubmatch(f.text[at[0]:at[1]])
+		if names == nil {
+			continue
+		}
+		line := f.text[strings.LastIndexByte(f.text[:at[0]], '\n')+1 : at[0]]
+		from := at[1]
+		if strings.TrimSpace(line) != "" { // at the end of the statement, or within it
+			from = at[0]
+			end := strings.TrimRight(code[:at[0]], " \t\n;{}")
+			from = strings.LastIndexAny(end, ";{}") + 1
+		}
+		b := barrier{file: f.path, function: cFunctionAt(code, at[0]), names: strings.Split(names[1], ", ")}
+		b.line = 1 + strings.Count(f.text[:at[0]], "\n")
+		statement, _, _ := strings.Cut(strings.TrimLeft(code[from:], " \t\n;{}"), ";")
+		for _, o := range cOrders {
+			if o.op.MatchString(statement) {
+				b.order = o.order
+				break
+			}
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// cFunctionAt names the function around a place, by kernel style.
+func cFunctionAt(code string, at int) string {
+	open := strings.LastIndex(code[:at], "\n{\n")
+	if open < 0 || strings.LastIndex(code[:at], "\n}\n") > open {
+		return ""
+	}
+	head := code[max(0, strings.LastIndex(code[:open], "\n}\n"), strings.LastIndex(code[:open], ";\n"), strings.LastIndex(code[:open], "\n\n")):open]
+	if m := cHead.FindStringSubmatch(head); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// lonely lists barriers without their partners. Each row of the table of
+// docs/protocol.md names the functions that release, acquire and fence: all of
+// them must hold a statement of that order with the row's name. A name has both
+// ends, or two fences; what the protocol's text names stands in the table, on
+// the host and in the firmware; and so does every barrier of the code but those
+// of tests, which must order memory all the same.
+func lonely(protocol *file, files []*file) (found []string) {
+	said := make(map[string]int) // what "name file:function" does
 	for _, f := range files {
-		for _, m := range syncPoint.FindAllStringSubmatch(f.text, -1) {
-			for _, name := range strings.Split(m[1], ", ") {
-				places[name] = append(places[name], f.dir())
+		for _, b := range barriers(f) {
+			if b.order == 0 {
+				found = append(found, fmt.Sprintf("%v: SYNC: %s names a statement that orders nothing", b, strings.Join(b.names, ", ")))
+			}
+			for _, name := range b.names {
+				key := name + " " + b.file + ":" + b.function
+				// Of two in one function the weaker one counts.
+				if before, twice := said[key]; twice {
+					said[key] = before & b.order
+				} else {
+					said[key] = b.order
+				}
 			}
 		}
 	}
-	var found []string
-	for name, at := range places {
-		if len(at) < 2 {
-			found = append(found, fmt.Sprintf("%s: SYNC: %s stands at one end only", at[0], name))
+	rows := make(map[string]map[string]int) // by name: what each place must do
+	for _, row := range syncRow.FindAllStringSubmatch(protocol.text, -1) {
+		places := make(map[string]int)
+		for i, order := range []int{release, acquire, fence} {
+			for _, p := range pointer.FindAllStringSubmatch(row[2+i], -1) {
+				places[p[1]+":"+p[2]] |= order
+			}
 		}
+		if len(places) == 0 {
+			continue // a row of another table
+		}
+		rows[row[1]] = places
+		found = append(found, checkRow(protocol.path, row[1], places, said)...)
 	}
-	for _, m := range syncName.FindAllStringSubmatch(protocol, -1) {
+	for _, m := range syncName.FindAllStringSubmatch(protocol.text, -1) {
 		for _, side := range []string{"bridge/mailbox", "firmware"} {
-			if !slices.Contains(places[m[1]], side) {
-				found = append(found, fmt.Sprintf("%s: SYNC: %s of the protocol is missing", side, m[1]))
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(rows[m[1]])), func(p string) bool { return path.Dir(p) == side }) {
+				found = append(found, fmt.Sprintf("%s: SYNC: %s of the text has no place in %s", protocol.path, m[1], side))
 			}
+		}
+	}
+	return append(found, unlisted(protocol.path, rows, said)...)
+}
+
+// checkRow compares a row with the code.
+func checkRow(doc, name string, places, said map[string]int) (found []string) {
+	ends, fences := 0, 0
+	for _, place := range slices.Sorted(maps.Keys(places)) {
+		want := places[place]
+		if has := said[name+" "+place]; has&want != want {
+			found = append(found, fmt.Sprintf("%s: SYNC: %s: %s does not order memory so", doc, name, place))
+		}
+		ends |= want
+		if want&fence != 0 {
+			fences++
+		}
+	}
+	if ends&(release|acquire) != release|acquire && fences < 2 {
+		found = append(found, fmt.Sprintf("%s: SYNC: %s has one end only", doc, name))
+	}
+	return found
+}
+
+// unlisted lists barriers that the table lacks.
+func unlisted(doc string, rows map[string]map[string]int, said map[string]int) (found []string) {
+	for _, key := range slices.Sorted(maps.Keys(said)) {
+		i := strings.LastIndexByte(key, ' ')
+		name, place := key[:i], key[i+1:]
+		if strings.HasPrefix(place, "bridge/bridgetest/") || strings.Contains(place, "_test.go:") {
+			continue
+		}
+		if _, listed := rows[name][place]; !listed {
+			found = append(found, fmt.Sprintf("%s: SYNC: %s: %s is not in the table", doc, name, place))
 		}
 	}
 	return found
@@ -47,13 +273,74 @@ func TestBarriersHavePartners(t *testing.T) {
 			files = append(files, f)
 		}
 	}
-	report(t, lonely(read(t, "../..", "docs/protocol.md").text, files))
+	report(t, lonely(read(t, "../..", "docs/protocol.md"), files))
 }
 
+// What TestLonelyFinds breaks, one thing at a time.
+const (
+	hostPuts = `package mailbox
+func (b *box) put() {
+	atomic.StoreUint64(&b.header, 1) // SYNC: slot
+}
+func (b *box) take() {
+	// SYNC: slot
+	h := atomic.LoadUint64(b.next)
+	atomic.OrUint32(b.word, 1) // first; SYNC: bell
+}
+`
+	devicePuts = `void nfc_put(struct slot *slot)
+{
+	int other = 1;
+	atomic_store_explicit(&slot->header, other,
+			      memory_order_release); /* SYNC: slot */
+	atomic_thread_fence(memory_order_seq_cst); /* SYNC: bell */
+	if (atomic_load_explicit(&park, memory_order_relaxed))
+		ring();
+}
+
+static int
+load(struct slot *slot)
+{
+	/* SYNC: slot: acquire */
+	return atomic_load_explicit(&slot->header, memory_order_acquire);
+}
+`
+	bothPut = "*SYNC: slot* *SYNC: bell*\n\n" +
+		"| slot | `bridge/mailbox/a.go:box.put` `firmware/a.c:nfc_put` | `firmware/a.c:load` `bridge/mailbox/a.go:box.take` | |\n" +
+		"| bell | | | `bridge/mailbox/a.go:box.take` `firmware/a.c:nfc_put` |\n"
+)
+
 func TestLonelyFinds(t *testing.T) {
-	host := &file{path: "bridge/mailbox/a.go", text: "x // SYNC: slot, park word"}
-	device := &file{path: "firmware/a.c", text: "/* SYNC: slot */\n/* SYNC: park word. Must */"}
-	report(t, lonely("*SYNC: slot*", []*file{host, device}))
-	wantOne(t, lonely("", []*file{{path: "firmware/b.c", text: "/* SYNC: alone */"}}), "alone")
-	wantOne(t, lonely("*SYNC: bell*", []*file{host, device, {path: "firmware/c.c", text: "SYNC: bell SYNC: bell"}}), "bridge/mailbox")
+	check := func(doc, host, device string) []string {
+		return lonely(&file{path: "docs/p.md", text: doc}, []*file{
+			parseGo(t, "bridge/mailbox/a.go", host), {path: "firmware/a.c", text: device}})
+	}
+	report(t, check(bothPut, hostPuts, devicePuts))
+	for _, c := range []struct{ from, to, finds string }{
+		// An operation is gone, or weaker, and its name stands still.
+		{"atomic.StoreUint64(&b.header, 1)", "b.header = 1", "orders nothing"},
+		{"atomic.StoreUint64(&b.header, 1)", "_ = atomic.LoadUint64(&b.header)", "box.put does not"},
+		{"h := atomic.LoadUint64(b.next)", "h := *b.next", "orders nothing"},
+		{"atomic.OrUint32(b.word, 1)", "storeRelease(b.word, 1)", "box.take does not"},
+		{"memory_order_release", "memory_order_relaxed", "orders nothing"},
+		{"memory_order_acquire", "memory_order_relaxed", "orders nothing"},
+		{"atomic_thread_fence(memory_order_seq_cst)", "barrier()", "orders nothing"},
+		{"atomic_thread_fence(memory_order_seq_cst);", "flush_nothing(1);", "orders nothing"},
+		// It went with its name.
+		{"	atomic.StoreUint64(&b.header, 1) // SYNC: slot\n", "", "box.put does not"},
+		{"	atomic_thread_fence(memory_order_seq_cst); /* SYNC: bell */\n", "", "nfc_put does not"},
+		{" // SYNC: slot\n}", "\n}", "box.put does not"},
+		// It stands elsewhere than the table says, or not in the table.
+		{"func (b *box) take()", "func (b *box) fetch()", "box.take"},
+		{"load(struct", "unload(struct", "load"},
+		{"`firmware/a.c:load` `bridge/mailbox/a.go:box.take`", "", "slot"},
+		{"| bell | | | `bridge/mailbox/a.go:box.take` ", "| bell | | | ", "bell"},
+		{"*SYNC: slot*", "*SYNC: gong*", "gong"},
+	} {
+		swap := func(s string) string { return strings.Replace(s, c.from, c.to, 1) }
+		found := check(swap(bothPut), swap(hostPuts), swap(devicePuts))
+		if !slices.ContainsFunc(found, func(s string) bool { return strings.Contains(s, c.finds) }) {
+			t.Errorf("%q in place of %q: found %q, want %q", c.to, c.from, found, c.finds)
+		}
+	}
 }
