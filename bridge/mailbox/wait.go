@@ -224,14 +224,20 @@ func (h *half) getUpLocked() {
 // beats but does not answer is lost, and so is one that stops beating; one
 // that answers others first, because thousands ask at once, gets more time.
 // Time is counted in steps that this goroutine saw pass, so that a machine
-// that stood still is not taken for a dead device. False if it is lost; DMA is
-// quiet then. Must hold turn.
+// that stood still is not taken for a dead device, and what the ring holds is
+// read before each step counts: on a machine that is busy with thousands of
+// calls the answer may be there, and nobody drained it yet. False if it is
+// lost; DMA is quiet then. Must hold turn.
 func (h *half) ladder(want uint64) bool {
 	ep := h.box.ep
 	start, beat, taken := time.Now(), ep.watch.beat(), h.box.taken()
 	timer := time.NewTimer(ladderTime)
 	defer timer.Stop()
 	for step := ladderTime; h.await(nil, timer.C, want, shutDown); step += ladderStep {
+		h.box.drain()
+		if h.state.Load()&want != 0 {
+			break
+		}
 		if n := h.box.taken(); n != taken && time.Since(start) < crowdTime {
 			beat, taken, step = ep.watch.beat(), n, 0
 		}

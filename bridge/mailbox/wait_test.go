@@ -1,0 +1,34 @@
+package mailbox
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// TestAnswersInTheRingAreAnswers: the device answered, and beats, but nobody
+// has drained the ring when the wait for the answer is over.
+func TestAnswersInTheRingAreAnswers(t *testing.T) {
+	f, d, c := setup(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	wait := f.async(func() error { return c.Send(ctx, nil) })
+	f.expect(fakeBox, abi.TypeDirect)
+	f.asleep(d, 1)
+	cancel()
+	f.expect(fakeBox, abi.TypeWithdraw)
+	f.asleep(d, 1)
+	f.place(fakeBox, f.header(abi.TypeWithdrawn, abi.PayloadSize, 1), noteSlot(1, abi.H2D)) // no doorbell
+	require.ErrorIs(t, wait(), bridge.ErrWithdrawn)
+	_, err := d.Health()
+	require.NoError(t, err)
+}
+
+// noteSlot is the payload of a note about a transaction.
+func noteSlot(id uint64, d abi.Direction) (s abi.Slot) {
+	*s.Note() = abi.Note{Transaction: id, Direction: uint32(d)}
+	return s
+}
