@@ -196,6 +196,37 @@ bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t, bool front)
 	return true;
 }
 
+/*
+ * Which entry of a piece that failed cannot be reached: each is moved again, on
+ * its own, until one fails. The piece becomes that entry's part of it.
+ */
+void nfc_dma_locate(struct nfc_transfer *t, struct nfc_piece *piece)
+{
+	struct nfc_device *dev = t->channel->island->dev;
+	uint64_t mask = dev->config.window - 1, left = piece->length;
+	struct nfc_piece part = *piece;
+
+	while (left) {
+		const struct nfc_slot *list = &t->queue[part.list & mask];
+		uint64_t e = list->payload[part.entry];
+
+		part.length = nfc_entry_address(e) + nfc_entry_length(e) -
+			      part.bus;
+		part.length = nfc_min(part.length, left);
+		if (move(dev, t, &part) == NFC_EDMA) {
+			*piece = part;
+			return;
+		}
+		left -= part.length;
+		part.bus += part.length;
+		part.memory += part.length;
+		if (++part.entry == list->header) {
+			part.entry = 0;
+			part.list++;
+		}
+	}
+}
+
 /* True once every claimed piece is finished. */
 bool nfc_dma_quiet(struct nfc_transfer *t)
 {

@@ -330,6 +330,7 @@ void nfc_half_release(struct nfc_channel *ch, enum nfc_direction direction,
 /* nfc_dma.c */
 bool nfc_dma_plan(struct nfc_transfer *t);
 bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t, bool front);
+void nfc_dma_locate(struct nfc_transfer *t, struct nfc_piece *piece);
 bool nfc_dma_quiet(struct nfc_transfer *t);
 void nfc_dma_stop(struct nfc_transfer *t);
 void nfc_dma_close(struct nfc_device *dev, struct nfc_transfer *t);

@@ -190,12 +190,14 @@ static void batch_done(struct nfc_transfer *t)
 	if (t->ending)
 		return;
 	if (failed) {
-		const struct nfc_piece *piece = &b->piece[(failed & 0xffff) - 1];
+		struct nfc_piece *piece = &b->piece[(failed & 0xffff) - 1];
 
 		if (failed >> 16 == NFC_EBUSY) {
 			repeat_from(t, piece);
 			return;
 		}
+		if (failed >> 16 == NFC_EDMA)
+			nfc_dma_locate(t, piece);
 		t->fault_index = piece->entry;
 		t->finished = piece->list;
 		t->processed = list_start(t, piece->list);
@@ -211,9 +213,9 @@ static void batch_done(struct nfc_transfer *t)
 		nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_MOVING, NFC_OK);
 }
 
-/* Work on one transfer; false once it left the active list. */
-static bool pump_one(struct nfc_island *island, struct nfc_transfer *t,
-		     bool *busy)
+/* Move what is to move; true if it is accounted for now. */
+static bool advance(struct nfc_island *island, struct nfc_transfer *t,
+		    bool *busy)
 {
 	struct nfc_device *dev = island->dev;
 
@@ -224,12 +226,18 @@ static bool pump_one(struct nfc_island *island, struct nfc_transfer *t,
 		if (!nfc_dma_quiet(t))
 			nfc_dma_work(dev, t, true);
 		if (!nfc_dma_quiet(t))
-			return true;
+			return false;
 	}
 	if (!nfc_box_room(dev, t->channel->box))
-		return true;
+		return false;
 	if (t->busy)
 		batch_done(t);
+	return true;
+}
+
+/* Say what there is to say at the end; false once t left the active list. */
+static bool settle(struct nfc_transfer *t)
+{
 	if (t->ending == NFC_ERESET)
 		return false;
 	if (t->ending) {
@@ -245,7 +253,8 @@ static bool pump_one(struct nfc_island *island, struct nfc_transfer *t,
 
 /*
  * A transfer whose lists have all come and that is one piece is over before
- * the pump's turn. It is the island's newest.
+ * the pump's turn. It is the island's newest. One that failed is left to the
+ * pump: its end wakes the process, which may not have gone to sleep yet.
  */
 void nfc_transfer_hurry(struct nfc_transfer *t)
 {
@@ -255,7 +264,7 @@ void nfc_transfer_hurry(struct nfc_transfer *t)
 	if (t->received < t->size || t->size > NFC_PIECE_MIN ||
 	    island->active != t)
 		return;
-	if (!pump_one(island, t, &busy))
+	if (advance(island, t, &busy) && !t->ending && !settle(t))
 		island->active = t->next;
 }
 
@@ -269,7 +278,7 @@ bool nfc_transfer_pump(struct nfc_island *island)
 		struct nfc_transfer *t = *link;
 		struct nfc_transfer *next = t->next;
 
-		if (pump_one(island, t, &busy)) {
+		if (!advance(island, t, &busy) || settle(t)) {
 			link = &t->next;
 			continue;
 		}

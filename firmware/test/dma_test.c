@@ -5,11 +5,14 @@
 #include "rig.h"
 
 static uint64_t want_size;
+static bool want_late;
 
 static void take(struct nfc_process *self, struct puppet *p)
 {
 	p->memory = nfc_alloc(self, NFC_EMEM, want_size);
 	p->more = nfc_at(self, p->memory, want_size);
+	if (want_late)
+		later(self);
 	note(p, channel_read_ind(nfc_channel_of(self, 0), p->memory, want_size));
 	stay(self);
 }
@@ -248,6 +251,65 @@ CASE(an_unreachable_page_beats_a_busy_one)
 	CHECK_EQ(ack.fault_index, 0);
 	CHECK_EQ(p->rc[0], -NFC_EDMA);
 	rig_free(r);
+}
+
+static uint64_t broken_page;
+
+static int refuse_page(struct rig *r, uint64_t bus, uint64_t length)
+{
+	(void)r;
+	return broken_page + RIG_PAGE > bus && broken_page < bus + length ?
+		       NFC_EDMA :
+		       0;
+}
+
+/* Page k of a buffer whose pages all merge cannot be reached. */
+static void check_broken(uint64_t size, uint64_t k, bool late)
+{
+	struct rig *r = rig_new(NULL);
+	uint64_t moved = k / 6 ? k / 6 * 6 * RIG_PAGE - 5 : 0, id;
+	struct nfc_ack ack;
+	struct puppet *p;
+	uint8_t *buf;
+
+	want_late = late;
+	p = taker(r, size);
+	buf = host_buffer(r, size + 5, 1) + 5;
+	id = host_begin(r, p->target, size, 0);
+	r->on_dma = refuse_page;
+	broken_page = (uintptr_t)buf - 5 + k * RIG_PAGE;
+	if (late) { /* the offer and a list are parked as it comes to read */
+		host_send_lists(r, p->target, NFC_H2D, id, buf, size, 0, 1);
+		rig_step(r);
+		go(r);
+	}
+	ack = host_drive(r, p->target, NFC_H2D, id, buf, size);
+	CHECK_EQ(ack.status, NFC_EDMA);
+	CHECK_EQ(ack.lists, k / 6);
+	CHECK_EQ(ack.fault_index, k % 6);
+	CHECK_EQ(ack.processed, moved);
+	CHECK_EQ(ack.outstanding, size - moved);
+	CHECK_EQ(p->step, 1); /* it was woken */
+	CHECK_EQ(p->rc[0], -NFC_EDMA);
+	want_late = false;
+	rig_free(r);
+}
+
+/* However pieces were cut, the entry that failed is named. */
+CASE(an_unreachable_page_within_a_piece_is_named)
+{
+	check_broken(100, 0, false);
+	check_broken(3 * RIG_PAGE, 2, false);
+	for (uint64_t k = 0; k < 40; k += 3)
+		check_broken(40 * RIG_PAGE, k, false);
+}
+
+/* One piece is moved as its reader comes: it must not miss how that ended. */
+CASE(a_late_reader_learns_of_an_unreachable_page)
+{
+	check_broken(100, 0, true);
+	check_broken(3 * RIG_PAGE, 0, true);
+	check_broken(3 * RIG_PAGE, 2, true);
 }
 
 /* ABORT comes while an engine holds a piece: the answer waits for it. */
