@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The hosted port: threads, futexes, and memcpy or a bus. See port_hosted.h. */
+/* The hosted port: threads, futexes, and copies or a bus. See port_hosted.h. */
 #define _GNU_SOURCE
 #include "port_hosted.h"
 
@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "nfc_fw.h"
+#include "port_fault.h"
 #include "port_image.h"
 #include "port_switch.h"
 
@@ -58,9 +59,12 @@ struct nfc_hosted {
 	bool haunted; /* a thread of an ended life still runs */
 };
 
-struct island_arg {
+/* One thread of the firmware; freed as it leaves. */
+struct thread {
 	struct life *life;
-	uint32_t island;
+	void (*run)(struct thread *t);
+	uint32_t index;
+	struct nfc_fault_thread fault;
 };
 
 /* ---- what the firmware asks for ---- */
@@ -152,7 +156,7 @@ static int port_dma_read(void *self, void *to, uint64_t bus, uint64_t len)
 	if (life->h->options.bus)
 		rc = nfc_bus_read(life->h->options.bus, to, bus, len);
 	else
-		memcpy(to, (const void *)(uintptr_t)bus, len);
+		rc = nfc_fault_copy(to, (const void *)(uintptr_t)bus, len);
 	leave(life);
 	return rc;
 }
@@ -168,7 +172,7 @@ static int port_dma_write(void *self, uint64_t bus, const void *from,
 	if (life->h->options.bus)
 		rc = nfc_bus_write(life->h->options.bus, bus, from, len);
 	else
-		memcpy((void *)(uintptr_t)bus, from, len);
+		rc = nfc_fault_copy((void *)(uintptr_t)bus, from, len);
 	leave(life);
 	return rc;
 }
@@ -239,15 +243,9 @@ static void port_unload(void *self, void *handle)
 
 /* ---- threads ---- */
 
-static void *island_main(void *arg)
+static void run_island(struct thread *t)
 {
-	struct island_arg *a = arg;
-	struct life *life = a->life;
-	uint32_t island = a->island;
-
-	free(a);
-	nfc_island_run(life->dev, island);
-	return NULL;
+	nfc_island_run(t->life->dev, t->index);
 }
 
 static void engine_sleep(struct life *life)
@@ -259,9 +257,9 @@ static void engine_sleep(struct life *life)
 		NULL, 0);
 }
 
-static void *engine_main(void *arg)
+static void run_engine(struct thread *t)
 {
-	struct life *life = arg;
+	struct life *life = t->life;
 	uint32_t empty = 0;
 
 	while (!atomic_load_explicit(&life->stop_engines, memory_order_relaxed)) {
@@ -272,38 +270,56 @@ static void *engine_main(void *arg)
 			engine_sleep(life);
 		}
 	}
+}
+
+static void *thread_main(void *arg)
+{
+	struct thread *t = arg;
+
+	nfc_fault_thread_begin(&t->fault);
+	t->run(t);
+	nfc_fault_thread_end();
+	free(t);
 	return NULL;
 }
 
-/* Threads of the firmware take no signals: those are the host program's. */
-static int spawn(pthread_t *thread, void *(*fn)(void *), void *arg)
+/*
+ * Threads of the firmware take no signals: those are the host program's. But
+ * for the faults of their own memory, which would kill the process if blocked.
+ */
+static int spawn(struct life *life, pthread_t *thread,
+		 void (*run)(struct thread *t), uint32_t index)
 {
-	sigset_t all, old;
+	struct thread *t = calloc(1, sizeof(*t));
+	sigset_t most, old;
 	int rc;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(thread, NULL, fn, arg);
+	if (!t)
+		return NFC_ENOMEM;
+	t->life = life;
+	t->run = run;
+	t->index = index;
+	sigfillset(&most);
+	sigdelset(&most, SIGSEGV);
+	sigdelset(&most, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &most, &old);
+	rc = pthread_create(thread, NULL, thread_main, t);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return rc ? NFC_ENOMEM : 0;
+	if (!rc)
+		return 0;
+	free(t);
+	return NFC_ENOMEM;
 }
 
 static int start_threads(struct life *life)
 {
 	for (uint32_t i = 0; i < life->config.islands; i++) {
-		struct island_arg *a = malloc(sizeof(*a));
-
-		if (!a)
+		if (spawn(life, &life->thread[i], run_island, i))
 			return NFC_ENOMEM;
-		*a = (struct island_arg){ life, i };
-		if (spawn(&life->thread[i], island_main, a)) {
-			free(a);
-			return NFC_ENOMEM;
-		}
 		life->threads++;
 	}
 	for (uint32_t i = 0; i < life->h->options.engines; i++) {
-		if (spawn(&life->engine[i], engine_main, life))
+		if (spawn(life, &life->engine[i], run_engine, i))
 			return NFC_ENOMEM;
 		life->engines++;
 	}
@@ -431,7 +447,9 @@ static int life_start(struct nfc_hosted *h)
 		.load = port_load,
 		.unload = port_unload,
 	};
-	rc = life_map(life);
+	rc = -nfc_fault_install();
+	if (!rc)
+		rc = life_map(life);
 	if (!rc)
 		rc = -nfc_device_init(life->dev, &h->config, &life->port);
 	if (rc) {

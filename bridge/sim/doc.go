@@ -16,4 +16,10 @@
 //	beat=100ms        heartbeat interval
 //	target-timeout=0  how long an offer waits for its target; 0: for ever
 //	spin=25us         how long an idle island spins before it sleeps
+//
+// The first open installs handlers of SIGSEGV and SIGBUS, so that a transfer
+// which meets memory that cannot be reached fails in place of the process. They
+// pass on every other fault to the handlers that were there before, Go's for
+// one. A library that installs its own later must do the same; until the next
+// open or reset, memory that cannot be reached ends the process if it does not.
 package sim

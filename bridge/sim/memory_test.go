@@ -1,0 +1,146 @@
+//go:build cgo && linux
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// literal lies in memory that nobody may write.
+const literal = "a string literal is read-only memory"
+
+// badMemory returns memory of which everything from byte good on cannot be reached
+// in the way of its kind, and what gives it back.
+func badMemory(t *testing.T, kind string, size, good int) []byte {
+	t.Helper()
+	page := os.Getpagesize()
+	whole, first := (size+page-1)/page*page, good/page*page
+	fd, flags := -1, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS
+	if kind == "truncated file" {
+		file, err := os.Create(filepath.Join(t.TempDir(), "mapped"))
+		require.NoError(t, err)
+		defer file.Close()
+		require.NoError(t, file.Truncate(int64(whole)))
+		defer func() { require.NoError(t, os.Truncate(file.Name(), int64(first))) }()
+		fd, flags = int(file.Fd()), unix.MAP_SHARED
+	}
+	mem, err := unix.Mmap(fd, 0, whole, unix.PROT_READ|unix.PROT_WRITE, flags)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, unix.Munmap(mem)) })
+	for i := range mem {
+		mem[i] = byte(i * 7)
+	}
+	switch kind {
+	case "no access":
+		require.NoError(t, unix.Mprotect(mem[first:], unix.PROT_NONE))
+	case "read only":
+		require.NoError(t, unix.Mprotect(mem[first:], unix.PROT_READ))
+	}
+	return mem[:size]
+}
+
+// wantDMA checks that a transfer stopped in the page that cannot be reached.
+func wantDMA(t *testing.T, err error, mem []byte, good int) {
+	t.Helper()
+	const list = abi.ListEntries
+	var where *bridge.TransferError
+	require.ErrorIs(t, err, bridge.ErrDMA)
+	require.ErrorAs(t, err, &where)
+	bad := good / os.Getpagesize()
+	assert.EqualValues(t, bad/list, where.List)
+	assert.EqualValues(t, bad%list, where.Entry)
+	assert.EqualValues(t, bad/list*list*os.Getpagesize(), where.Processed, "whole lists")
+	assert.EqualValues(t, len(mem), where.Processed+where.Outstanding)
+}
+
+// pair subscribes a new process of a program.
+func pair(ctx context.Context, t *testing.T, dev bridge.Device, program string, argument uint64) bridge.Channel {
+	t.Helper()
+	p, err := dev.Start(ctx, bridge.Program{Name: program, Targets: 1, Argument: argument})
+	require.NoError(t, err)
+	ch, err := dev.Subscribe(ctx, p.First)
+	require.NoError(t, err)
+	return ch
+}
+
+// TestBadMemory: memory that cannot be reached ends a transfer with ErrDMA and
+// the place, both ways, whoever copies it; the device goes on.
+func TestBadMemory(t *testing.T) {
+	sizes := []struct{ size, good int }{
+		{1, 0}, {4096, 0}, {100 << 10, 0}, {100 << 10, 60 << 10}, {3<<20 + 5, 0}, {3<<20 + 5, 2<<20 + 4096*3}, {3<<20 + 5, 3 << 20},
+	}
+	for _, options := range []string{"", "engines=1", "islands=2&engines=3"} {
+		t.Run(options, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			dev := openDevice(t, options)
+			defer dev.Close()
+			ch := pair(ctx, t, dev, "loopback", 0)
+			for _, c := range sizes {
+				for _, kind := range []string{"truncated file", "no access"} {
+					mem := badMemory(t, kind, c.size, c.good)
+					wantDMA(t, ch.SendInd(ctx, mem), mem, c.good)
+				}
+				for _, kind := range []string{"truncated file", "no access", "read only"} {
+					mem := badMemory(t, kind, c.size, c.good)
+					require.NoError(t, ch.SendInd(ctx, make([]byte, c.size)), "%s", kind)
+					wantDMA(t, ch.ReceiveInd(ctx, mem), mem, c.good)
+				}
+			}
+			require.NoError(t, ch.SendInd(ctx, make([]byte, len(literal))))
+			text := unsafe.Slice(unsafe.StringData(literal), len(literal))
+			require.ErrorIs(t, ch.ReceiveInd(ctx, text), bridge.ErrDMA)
+			echo(ctx, t, ch)
+		})
+	}
+}
+
+// TestBadMemoryBesideGood: transfers that fail disturb none beside them, while
+// Go code that touches bad memory panics as ever.
+func TestBadMemoryBesideGood(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	dev := openDevice(t, "engines=2&islands=2")
+	defer dev.Close()
+	bad := badMemory(t, "no access", 1<<20, 512<<10)
+	var all sync.WaitGroup
+	for range 4 {
+		good, ill := pair(ctx, t, dev, "loopback", 0), pair(ctx, t, dev, "loopback", 0)
+		all.Go(func() { echo(ctx, t, good) })
+		all.Go(func() {
+			for range 50 {
+				assert.ErrorIs(t, ill.SendInd(ctx, bad), bridge.ErrDMA)
+			}
+		})
+		all.Go(func() {
+			for range 50 {
+				assert.Contains(t, panics(func() { _ = *(*int)(nil) }), "invalid memory address")
+				assert.Contains(t, panics(func() { bad[600<<10]++ }), "invalid memory address")
+			}
+		})
+	}
+	all.Wait()
+}
+
+// panics returns what fn panicked with, a fault of memory included.
+func panics(fn func()) (text string) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() { text = fmt.Sprint(recover()) }()
+	fn()
+	return ""
+}
