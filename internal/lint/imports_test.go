@@ -32,6 +32,7 @@ var allowed = []struct {
 	{"pkg/control/", []string{"pkg/nfcomms", "pkg/control/", "bridge", "bridge/abi"}, []string{"google.golang.org/"}},
 	{"pkg/control/access", nil, []string{"golang.org/x/time/rate", "google.golang.org/"}},
 	{"pkg/model", nil, nil},
+	{"pkg/ring", nil, []string{sys}},
 	{"pkg/metrics", []string{"pkg/nfcomms", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},
 	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi"}, []string{""}},
 	{"cmd/nfsim/", []string{"cmd/nfsim/", "bridge", "bridge/abi", "bridge/bridgetest", "firmware"}, []string{sys, "github.com/spf13/cobra"}},
@@ -104,7 +105,7 @@ func mayImport(f *file, rule int, name string, blank bool) bool {
 // mayBeUnsafe names the few places where pointers are made.
 func mayBeUnsafe(f *file) bool {
 	switch f.dir() {
-	case "bridge/abi", "bridge/kdev", "bridge/kdev/uapi", "bridge/mailbox", "bridge/sim", "bridge/bridgetest", "firmware":
+	case "bridge/abi", "bridge/kdev", "bridge/kdev/uapi", "bridge/mailbox", "bridge/sim", "bridge/bridgetest", "firmware", "pkg/ring":
 		return true
 	}
 	return slices.Contains([]string{
