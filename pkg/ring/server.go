@@ -1,0 +1,276 @@
+//go:build linux
+
+package ring
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// askTime is how long a connection may take to say what it wants.
+	askTime = time.Second
+	// connections bounds those that are open at a time.
+	connections = 64
+)
+
+// server hands out the ring of this process and keeps the books of its roles.
+// Nothing it decides by comes from the shared memory.
+type server struct {
+	ring *Ring
+	l    *net.UnixListener
+	wg   sync.WaitGroup
+	room chan struct{} // a token for each connection
+	quit chan struct{} // closed by stop
+
+	mu      sync.Mutex
+	open    map[*net.UnixConn]bool
+	held    [2]*net.UnixConn // who holds a role
+	used    bool             // a role was given up in this generation
+	waiting []*claim         // for the next generation
+	stopped bool
+}
+
+// claim is a connection that waits for a role.
+type claim struct {
+	role role
+	conn *net.UnixConn
+}
+
+func serve(r *Ring) (*server, error) {
+	l, err := net.ListenUnix("unixpacket", socketName(r.name))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%w: another process serves it", ErrExists)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	s := &server{ring: r, l: l, open: make(map[*net.UnixConn]bool), room: make(chan struct{}, connections), quit: make(chan struct{})}
+	s.wg.Add(1)
+	go s.accept()
+	return s, nil
+}
+
+func (s *server) accept() {
+	defer s.wg.Done()
+	for {
+		select {
+		case s.room <- struct{}{}:
+		case <-s.quit:
+			return
+		}
+		c, err := s.l.AcceptUnix()
+		if err != nil {
+			return // the listener is closed
+		}
+		if !s.enter(c) {
+			_ = c.Close()
+			return
+		}
+		go func() {
+			defer s.wg.Done()
+			s.handle(c)
+			s.leave(c)
+			<-s.room
+		}()
+	}
+}
+
+func (s *server) enter(c *net.UnixConn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return false
+	}
+	s.open[c] = true
+	s.wg.Add(1)
+	return true
+}
+
+// stop ends the service: every connection is closed, and all who hold a role
+// see that.
+func (s *server) stop() {
+	s.mu.Lock()
+	s.stopped = true
+	close(s.quit)
+	_ = s.l.Close()
+	for c := range s.open {
+		_ = c.Close()
+	}
+	s.mu.Unlock()
+	s.wg.Wait()
+}
+
+// handle serves one connection until it ends.
+func (s *server) handle(c *net.UnixConn) {
+	_ = c.SetReadDeadline(time.Now().Add(askTime))
+	b := make([]byte, requestSize+1)
+	n, err := c.Read(b) // first: a connection closed with data unread loses the answer
+	if err != nil {
+		return
+	}
+	if trusted(c) != nil {
+		_, _ = c.Write(message(answerDenied))
+		return
+	}
+	want, err := parse(b[:n])
+	if err != nil {
+		_, _ = c.Write(message(answerOK)) // tells the peer our version
+		return
+	}
+	_ = c.SetReadDeadline(time.Time{})
+	switch role(want) {
+	case wantMemory:
+		_ = s.hand(c)
+	case roleWriter, roleReader:
+		s.claim(c, role(want))
+	}
+}
+
+// hand gives the descriptors to the peer.
+func (s *server) hand(c *net.UnixConn) error {
+	var fds []int
+	for _, f := range []*os.File{s.ring.mem, s.ring.fds[roleWriter], s.ring.fds[roleReader]} {
+		raw, err := f.SyscallConn()
+		if err != nil {
+			return err
+		}
+		if err := raw.Control(func(fd uintptr) { fds = append(fds, int(fd)) }); err != nil {
+			return err
+		}
+	}
+	_, _, err := c.WriteMsgUnix(message(answerOK), syscall.UnixRights(fds...), nil)
+	return err
+}
+
+// claim gives a role to a connection, now or in the next generation, and waits
+// until its process lets go of it or dies.
+func (s *server) claim(c *net.UnixConn, r role) {
+	pidfd := s.watch(c)
+	if pidfd != nil {
+		defer pidfd.Close()
+	}
+	if !s.grant(c, r) {
+		return
+	}
+	b := make([]byte, 1)
+	for {
+		if _, err := c.Read(b); err != nil {
+			return // closed, or its process is gone
+		}
+	}
+}
+
+// watch closes the connection when the peer's process dies, although some
+// descendant of it may hold a copy of its socket.
+func (s *server) watch(c *net.UnixConn) *os.File {
+	cred, err := peer(c)
+	if err != nil || int(cred.Pid) == os.Getpid() {
+		return nil
+	}
+	fd, err := unix.PidfdOpen(int(cred.Pid), unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return nil // it is gone: the socket says so
+	}
+	f := os.NewFile(uintptr(fd), "pidfd")
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return f
+	}
+	s.wg.Add(1)
+	go func() {
+		defer s.wg.Done()
+		err := raw.Read(func(fd uintptr) bool {
+			n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+			return n > 0
+		})
+		if err == nil {
+			_ = c.Close()
+		}
+	}()
+	return f
+}
+
+// grant answers a claim; false if the role is taken.
+func (s *server) grant(c *net.UnixConn, r role) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.held[r] != nil && !s.used:
+		_, _ = c.Write(message(answerBusy))
+		return false
+	case s.used:
+		for _, w := range s.waiting {
+			if w.role == r {
+				_, _ = c.Write(message(answerBusy))
+				return false
+			}
+		}
+		s.waiting = append(s.waiting, &claim{r, c})
+		_, _ = c.Write(message(answerWait))
+		return true
+	}
+	return s.give(c, r)
+}
+
+// give grants a role, unless its process has gone meanwhile. Must hold mu.
+func (s *server) give(c *net.UnixConn, r role) bool {
+	if _, err := c.Write(message(answerOK)); err != nil {
+		return false
+	}
+	s.held[r] = c
+	return true
+}
+
+// leave takes the role of a connection that ended.
+func (s *server) leave(c *net.UnixConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer c.Close() // last: a side that closes waits for it
+	delete(s.open, c)
+	for i, w := range s.waiting {
+		if w.conn == c {
+			s.waiting = append(s.waiting[:i], s.waiting[i+1:]...)
+			return
+		}
+	}
+	for r, holder := range s.held {
+		if holder == c {
+			s.held[r] = nil
+			s.used = true
+			s.tell(role(r))
+		}
+	}
+	if s.used && s.held == [2]*net.UnixConn{} {
+		s.next()
+	}
+}
+
+// tell marks the head of a role whose process is gone, and wakes both sides.
+func (s *server) tell(r role) {
+	h := s.ring.area.head(r)
+	if h.status.Load() != statusClosed {
+		h.status.Store(statusDied)
+	}
+	for _, f := range s.ring.fds {
+		ring(f)
+	}
+}
+
+// next starts the next generation, with those who wait for it.
+func (s *server) next() {
+	s.used = false
+	s.ring.area.restart()
+	waiting := s.waiting
+	s.waiting = nil
+	for _, w := range waiting {
+		s.give(w.conn, w.role)
+	}
+}
