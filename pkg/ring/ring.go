@@ -1,0 +1,247 @@
+//go:build linux
+
+package ring
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Sizes of a ring.
+const (
+	// MinPackets is the least size: of two packets the heads would wait for
+	// each other for ever (H8).
+	MinPackets = 3
+	// DefaultPackets is a prime, so that a packet of one lap differs from
+	// the same packet of the lap before in any pattern (H17).
+	DefaultPackets = 61
+	// DefaultPacketSize is that of the report (H4).
+	DefaultPacketSize = 8 << 10
+
+	maxPackets = 1 << 30
+	maxPacket  = 1 << 30
+)
+
+// Wait is how a side waits for the other (H20).
+type Wait int
+
+const (
+	// Adaptive spins for some microseconds, gives way to others, and then
+	// sleeps: fast on a quiet machine, harmless on a crowded one (H33).
+	Adaptive Wait = iota
+	// Spin never gives its processor up.
+	Spin
+	// Yield gives its processor to others between two looks.
+	Yield
+	// Park sleeps at once.
+	Park
+)
+
+// Config says what Create makes. The zero value is valid.
+type Config struct {
+	// Packets is the size of the ring, at least MinPackets; 0 means
+	// DefaultPackets. It holds one packet less.
+	Packets int
+	// PacketSize is in bytes, a multiple of the page; 0 means
+	// DefaultPacketSize. 16 bytes of it are the packet's header.
+	PacketSize int
+	// Prewarm touches all memory at once, so that the first lap does not pay
+	// for it (H28).
+	Prewarm bool
+	// Wait is how sides wait that are opened through this Ring.
+	Wait Wait
+}
+
+// Ring is a ring that this process created or opened. Its methods are safe for
+// concurrent use.
+type Ring struct {
+	name string
+	area *area
+	wait Wait
+	fds  [2]*os.File // by role: the eventfd that wakes it
+	mem  *os.File
+	own  *server // nil where the ring is another process's
+
+	// FirstTouch is what Prewarm took; 0 without it.
+	firstTouch time.Duration
+
+	mu     sync.Mutex
+	sides  map[*side]bool
+	closed bool
+}
+
+// Create makes a ring under a name, which other processes of this user open, and
+// serves it until Close. ErrExists if the name is taken, ErrConfig for sizes
+// that make no sense.
+func Create(name string, c Config) (*Ring, error) {
+	if c.Packets == 0 {
+		c.Packets = DefaultPackets
+	}
+	if c.PacketSize == 0 {
+		c.PacketSize = DefaultPacketSize
+	}
+	s, err := newShape(c.Packets, c.PacketSize)
+	if err == nil {
+		err = checkName(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create ring %q: %w", name, err)
+	}
+	r := &Ring{name: name, wait: c.Wait, sides: make(map[*side]bool)}
+	if err := r.make(s, c.Prewarm); err != nil {
+		r.release()
+		return nil, fmt.Errorf("create ring %q: %w", name, err)
+	}
+	if r.own, err = serve(r); err != nil {
+		r.release()
+		return nil, fmt.Errorf("create ring %q: %w", name, err)
+	}
+	return r, nil
+}
+
+// make allocates what a ring consists of.
+func (r *Ring) make(s shape, prewarm bool) error {
+	fd, err := unix.MemfdCreate("nfcomms-ring", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return fmt.Errorf("make shared memory: %w", err)
+	}
+	r.mem = os.NewFile(uintptr(fd), "ring memory")
+	if err := r.mem.Truncate(int64(s.bytes())); err != nil {
+		return fmt.Errorf("make %d bytes of shared memory: %w", s.bytes(), err)
+	}
+	seals := unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+		return fmt.Errorf("seal shared memory: %w", err)
+	}
+	for i := range r.fds {
+		efd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+		if err != nil {
+			return fmt.Errorf("make event: %w", err)
+		}
+		r.fds[i] = os.NewFile(uintptr(efd), "ring event")
+	}
+	if r.area, err = mapArea(fd, s); err != nil {
+		return err
+	}
+	if prewarm {
+		start := time.Now()
+		if err := unix.Madvise(r.area.mem, unix.MADV_POPULATE_WRITE); err != nil {
+			return fmt.Errorf("touch %d bytes: %w", s.bytes(), err)
+		}
+		r.firstTouch = time.Since(start)
+	}
+	r.area.init()
+	return nil
+}
+
+// Open attaches to the ring that another process created under a name, and
+// waits that long for an answer. ErrNotExist if there is none, ErrPermission if
+// it belongs to another user, ErrVersion or ErrPeer if it is not one that this
+// package can use.
+func Open(ctx context.Context, name string) (*Ring, error) {
+	if err := checkName(name); err != nil {
+		return nil, fmt.Errorf("open ring %q: %w", name, err)
+	}
+	r := &Ring{name: name, sides: make(map[*side]bool)}
+	files, err := fetch(ctx, name)
+	if err == nil {
+		r.mem, r.fds[roleWriter], r.fds[roleReader] = files[0], files[1], files[2]
+		var s shape
+		if s, err = checkArea(int(r.mem.Fd())); err == nil {
+			r.area, err = mapArea(int(r.mem.Fd()), s)
+		}
+	}
+	if err != nil {
+		r.release()
+		return nil, fmt.Errorf("open ring %q: %w", name, err)
+	}
+	return r, nil
+}
+
+// Name returns the name that the ring was created under.
+func (r *Ring) Name() string { return r.name }
+
+// Packets and Payload return the ring's size in packets and the bytes that one
+// packet carries.
+func (r *Ring) Packets() int { return int(r.area.packets) }
+
+// Payload returns how many bytes a packet carries.
+func (r *Ring) Payload() int { return r.area.payload() }
+
+// Stats is what a ring shows to whoever looks (H40). All of it is read from
+// memory that the sides write, and checked by nobody.
+type Stats struct {
+	// Generation grows each time both roles were given up.
+	Generation uint64
+	// Writer and Reader are the packets the heads stand on, -42 before a
+	// side has started; Lag is how many are published and not yet released.
+	Writer, Reader int64
+	Lag            uint64
+	// FirstTouch is what touching all memory took, 0 if it was not done.
+	FirstTouch time.Duration
+}
+
+// Stats reads the heads. It disturbs nobody.
+func (r *Ring) Stats() (Stats, error) {
+	r.mu.Lock() // keeps the mapping
+	defer r.mu.Unlock()
+	if r.closed {
+		return Stats{}, fmt.Errorf("ring %q: %w", r.name, ErrClosed)
+	}
+	w, d := r.area.head(roleWriter), r.area.head(roleReader)
+	s := Stats{
+		Generation: atomic.LoadUint64(r.area.generation()),
+		Reader:     d.pos.Load(), Writer: w.pos.Load(),
+		FirstTouch: r.firstTouch,
+	}
+	if done := d.done.Load(); s.Writer > 0 && uint64(s.Writer) > done {
+		s.Lag = uint64(s.Writer) - done
+	}
+	return s, nil
+}
+
+// Close gives the ring up: sides that this process holds are closed, and if it
+// created the ring, the sides of others fail with ErrPeerDied. It is
+// idempotent. Packets that Peek or Reserve returned must not be used afterwards.
+func (r *Ring) Close() error {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil
+	}
+	r.closed = true
+	sides := make([]*side, 0, len(r.sides))
+	for s := range r.sides {
+		sides = append(sides, s)
+	}
+	r.mu.Unlock()
+	for _, s := range sides { // before one side tells the other of its end
+		_ = s.latch(ErrClosed)
+	}
+	for _, s := range sides {
+		s.close()
+	}
+	if r.own != nil {
+		r.own.stop()
+	}
+	r.release()
+	return nil
+}
+
+// release frees what make or Open got.
+func (r *Ring) release() {
+	if r.area != nil {
+		r.area.unmap()
+	}
+	for _, f := range []*os.File{r.mem, r.fds[0], r.fds[1]} {
+		if f != nil {
+			_ = f.Close() // nothing is buffered
+		}
+	}
+}

@@ -1,0 +1,206 @@
+//go:build linux
+
+package ring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// side is what a writer and a reader have in common: the role they hold, the
+// two heads, and how they wait.
+type side struct {
+	ring *Ring
+	role role
+	mine *head
+	far  *head
+	conn *net.UnixConn // holds the role
+	gone atomic.Bool   // the creator of the ring is gone
+	end  atomic.Pointer[error]
+
+	// call is held during a call: the memory is not unmapped under it.
+	call sync.Mutex
+
+	once sync.Once
+	done chan struct{} // closed when the watch of conn has ended
+}
+
+// attach takes a role of the ring.
+func (r *Ring) attach(ctx context.Context, as role) (*side, error) {
+	conn, err := claimRole(ctx, r.name, as)
+	if err != nil {
+		return nil, fmt.Errorf("ring %q: %v: %w", r.name, as, err)
+	}
+	s := &side{ring: r, role: as, conn: conn, done: make(chan struct{})}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		_ = conn.Close()
+		return nil, fmt.Errorf("ring %q: %v: %w", r.name, as, ErrClosed)
+	}
+	s.mine, s.far = r.area.head(as), r.area.head(as.other())
+	r.sides[s] = true
+	go s.watch()
+	return s, nil
+}
+
+// watch waits for the end of the ring's creator.
+func (s *side) watch() {
+	defer close(s.done)
+	b := make([]byte, 1)
+	for {
+		if _, err := s.conn.Read(b); err != nil {
+			s.gone.Store(true)
+			ring(s.ring.fds[s.role])
+			return
+		}
+	}
+}
+
+// close gives the role up. Calls that wait end with ErrClosed.
+func (s *side) close() {
+	s.once.Do(func() {
+		s.latch(ErrClosed)
+		s.mine.status.Store(statusClosed)
+		s.wake()
+		ring(s.ring.fds[s.role]) // a call of this side that sleeps
+		s.call.Lock()            // the last call has left, and later ones find the latch
+		defer s.call.Unlock()
+		// The creator closes the connection once it has booked the role as
+		// free: whoever attaches after this call gets it.
+		_ = s.conn.SetReadDeadline(time.Now().Add(askTime))
+		_ = s.conn.CloseWrite()
+		<-s.done
+		_ = s.conn.Close()
+		s.ring.mu.Lock()
+		delete(s.ring.sides, s)
+		s.ring.mu.Unlock()
+	})
+}
+
+// latch makes err the outcome of every later call, unless there is one.
+func (s *side) latch(err error) error {
+	err = fmt.Errorf("ring %q: %v: %w", s.ring.name, s.role, err)
+	if s.end.CompareAndSwap(nil, &err) {
+		return err
+	}
+	return *s.end.Load()
+}
+
+// failed returns why this side is of no use any more.
+func (s *side) failed() error {
+	if e := s.end.Load(); e != nil {
+		return *e
+	}
+	return nil
+}
+
+// corrupt latches that the far side published nonsense.
+func (s *side) corrupt(format string, args ...any) error {
+	return s.latch(fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...)))
+}
+
+// farEnd returns why the far side will do no more, nil while it may.
+func (s *side) farEnd() error {
+	switch s.far.status.Load() {
+	case statusClosed:
+		if s.role == roleReader {
+			return EOF
+		}
+		return ErrReaderClosed
+	case statusDied:
+		return ErrPeerDied
+	}
+	if s.gone.Load() {
+		return fmt.Errorf("%w: the process that created the ring", ErrPeerDied)
+	}
+	return nil
+}
+
+// ring writes an event: whoever sleeps on it wakes.
+func ring(f *os.File) {
+	one := [8]byte{1}
+	_, _ = f.Write(one[:]) // full: it is readable already
+}
+
+// move publishes the head's new position and wakes the far side if it sleeps.
+func (s *side) move(pos uint64) {
+	s.mine.pos.Store(int64(pos)) // SYNC: ring position, ring park
+	s.wake()
+}
+
+// wake wakes the far side if it sleeps. What it waits for was stored before.
+func (s *side) wake() {
+	if s.far.parked.Load() != 0 && s.far.parked.Swap(0) != 0 {
+		ring(s.ring.fds[s.role.other()])
+	}
+}
+
+// How long Adaptive waits in which way before it sleeps.
+const (
+	spins  = 200 // looks without giving way, where a second processor may act
+	yields = 20  // looks that give way to goroutines and processes
+)
+
+var processors = runtime.NumCPU()
+
+// wait returns once ready says true. ready must be cheap; an error of it, the
+// end of ctx and the end of the far side end the wait.
+func (s *side) wait(ctx context.Context, ready func() (bool, error)) error {
+	for round := 0; ; round++ {
+		over := s.farEnd() // before the look: what was published precedes the end
+		ok, err := ready()
+		switch {
+		case err != nil || ok:
+			return err
+		case s.failed() != nil:
+			return s.failed()
+		case ctx.Err() != nil:
+			return fmt.Errorf("ring %q: %v: %w", s.ring.name, s.role, context.Cause(ctx))
+		case over != nil:
+			if errors.Is(over, EOF) {
+				return EOF
+			}
+			return s.latch(over)
+		}
+		s.pause(ctx, round, ready)
+	}
+}
+
+// pause passes a moment in the way of the ring's Wait.
+func (s *side) pause(ctx context.Context, round int, ready func() (bool, error)) {
+	switch w := s.ring.wait; {
+	case w == Spin, w == Adaptive && round < spins && processors > 1:
+	case w == Yield, w == Adaptive && round < spins+yields:
+		runtime.Gosched()
+		yield()
+	default:
+		s.park(ctx, ready)
+	}
+}
+
+// park sleeps until the far side moves, something ends, or ctx does.
+func (s *side) park(ctx context.Context, ready func() (bool, error)) {
+	s.mine.parked.Store(1) // SYNC: ring park
+	defer s.mine.parked.Store(0)
+	if ok, err := ready(); ok || err != nil || s.farEnd() != nil || s.failed() != nil {
+		return
+	}
+	f := s.ring.fds[s.role]
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })
+		defer func() {
+			stop()
+			_ = f.SetReadDeadline(time.Time{})
+		}()
+	}
+	var b [8]byte
+	_, _ = f.Read(b[:]) // an end of whatever kind is found by the next look
+}

@@ -1,0 +1,143 @@
+//go:build linux
+
+package ring
+
+import (
+	"context"
+	"fmt"
+)
+
+// Writer is the writing side of a ring. One goroutine uses it at a time; Close
+// may be called by another.
+type Writer struct {
+	*side
+	pos     uint64 // the packet under the head
+	reader  int64  // the reader's head, as last seen
+	started bool
+
+	hasReader, hasRoom func() (bool, error) // made once: waiting allocates nothing
+}
+
+// Writer takes the writing side. ErrBusy if it is taken. Where the side before
+// has died or closed, it waits until the reader has left as well: both start
+// anew, in the next generation.
+func (r *Ring) Writer(ctx context.Context) (*Writer, error) {
+	s, err := r.attach(ctx, roleWriter)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{side: s}
+	w.hasReader, w.hasRoom = w.readerThere, w.room
+	return w, nil
+}
+
+// Close gives the side up: the reader gets EOF after the last packet that was
+// committed. It is idempotent.
+func (w *Writer) Close() error {
+	w.close()
+	return nil
+}
+
+// Reserve returns the payload of the packet under the head, to be written in
+// place. It never waits: the packet is the writer's until Commit. What it holds
+// before is arbitrary. Nil once the side is closed or of no use any more.
+func (w *Writer) Reserve() []byte {
+	w.call.Lock()
+	defer w.call.Unlock()
+	if w.failed() != nil {
+		return nil
+	}
+	_, payload := w.ring.area.at(w.pos)
+	return payload
+}
+
+// Commit publishes the first n bytes of what Reserve returned and moves the head
+// on; while the reader stands on the packet after it, it waits (H11). With an
+// error nothing is published, and Commit may be called again. ErrTooLarge if n
+// is more than a packet carries; ErrReaderClosed, ErrPeerDied, ErrCorrupt and
+// ErrClosed are for good.
+func (w *Writer) Commit(ctx context.Context, n int) error {
+	if n < 0 || n > w.ring.Payload() {
+		return fmt.Errorf("ring %q: commit of %d bytes, at most %d: %w", w.ring.name, n, w.ring.Payload(), ErrTooLarge)
+	}
+	w.call.Lock()
+	defer w.call.Unlock()
+	return w.commit(ctx, n)
+}
+
+// commit is Commit. Must hold call.
+func (w *Writer) commit(ctx context.Context, n int) error {
+	if err := w.failed(); err != nil {
+		return err
+	}
+	if !w.started {
+		if err := w.wait(ctx, w.hasReader); err != nil {
+			return err
+		}
+		w.mine.pos.Store(0)
+		w.mine.status.Store(statusRunning)
+		w.started = true
+	}
+	p, _ := w.ring.area.at(w.pos)
+	*p = packet{Number: w.pos + 1, Length: uint32(n)}
+	if ok, err := w.room(); err != nil {
+		return err
+	} else if !ok {
+		if err := w.wait(ctx, w.hasRoom); err != nil {
+			return err
+		}
+	}
+	w.pos++
+	w.move(w.pos)
+	return nil
+}
+
+// Write publishes a copy of p as one packet; see Commit.
+func (w *Writer) Write(ctx context.Context, p []byte) error {
+	if len(p) > w.ring.Payload() {
+		return fmt.Errorf("ring %q: packet of %d bytes, at most %d: %w", w.ring.name, len(p), w.ring.Payload(), ErrTooLarge)
+	}
+	w.call.Lock()
+	defer w.call.Unlock()
+	if err := w.failed(); err != nil {
+		return err
+	}
+	_, payload := w.ring.area.at(w.pos)
+	return w.commit(ctx, copy(payload, p))
+}
+
+// Flush waits until the reader has released every packet that was committed.
+func (w *Writer) Flush(ctx context.Context) error {
+	w.call.Lock()
+	defer w.call.Unlock()
+	if err := w.failed(); err != nil {
+		return err
+	}
+	return w.wait(ctx, func() (bool, error) {
+		done := w.far.done.Load()
+		if done > w.pos {
+			return false, w.corrupt("the reader released %d of %d packets", done, w.pos)
+		}
+		return done == w.pos, nil
+	})
+}
+
+// readerThere reports whether a reader has attached (H9).
+func (w *Writer) readerThere() (bool, error) {
+	return w.far.status.Load() != statusInit, nil
+}
+
+// room reports whether the head may move on: the reader's head does not stand
+// on the packet after it.
+func (w *Writer) room() (bool, error) {
+	size := int64(w.ring.area.packets)
+	if int64(w.pos)+1-w.reader < size {
+		return true, nil
+	}
+	at := w.far.pos.Load() // SYNC: ring position
+	if at < w.reader || at > 0 && at >= int64(w.pos) {
+		return false, w.corrupt("the reader went from %d to %d, the writer is at %d", w.reader, at, w.pos)
+	}
+	w.reader = at
+	return int64(w.pos)+1-at < size, nil
+}
