@@ -32,7 +32,7 @@ demo-service: deps-build ## a service under load, scraped by a real Prometheus a
 
 .PHONY: test
 test: deps deps-vm bin/testrun bin/vmtest ## every check and test; ends with "N passed, N failed, N skipped"
-	@$(RUNNER) \
+	@$(RUNNER) -proofs docs/semantics.md \
 		$(if $(DEMO),"step demo: $(MAKE) demo") \
 		"sum lint: $(MAKE) lint" \
 		"sum firmware: $(MAKE) test-c" \
@@ -45,7 +45,7 @@ test: deps deps-vm bin/testrun bin/vmtest ## every check and test; ends with "N 
 
 .PHONY: test-go
 test-go: deps-build bin/testrun ## the Go tests alone, with the race detector and at full size
-	@$(RUNNER) "go packages: $(GOTEST) -json ./..." "go full-size: $(FULLTEST) -json $(FULL)"
+	@$(RUNNER) -proofs docs/semantics.md "go packages: $(GOTEST) -json ./..." "go full-size: $(FULLTEST) -json $(FULL)"
 
 .PHONY: test-c
 test-c: deps ## the C tests of firmware and library, sanitizers and freestanding builds

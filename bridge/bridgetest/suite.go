@@ -67,6 +67,15 @@ type testCase struct {
 var cases = concat(directCases, cancelCases, transferCases, refusalCases, hugeCases, closeCases,
 	controlCases, resetCases, tryCases, extendedCases, statsCases, crowdCases, ledgerCases)
 
+// Names returns the names of the suite's cases: what Run calls its subtests.
+func Names() []string {
+	names := make([]string, len(cases))
+	for i, c := range cases {
+		names[i] = c.name
+	}
+	return names
+}
+
 func concat(groups ...[]testCase) (all []testCase) {
 	for _, g := range groups {
 		all = append(all, g...)

@@ -100,57 +100,7 @@ func TestMakeTargetsExist(t *testing.T) {
 	}
 }
 
-var (
-	rule     = regexp.MustCompile(`(?m)^\*\*S(\d+)\.`)
-	proof    = regexp.MustCompile(`(?m)^\| S(\d+) \| (.+) \|$`)
-	proofRef = regexp.MustCompile("`(?:([\\w./]+):)?([\\w/-]+)`")
-	pointer  = regexp.MustCompile("`([\\w./-]+\\.(?:go|c|h)):(\\w+(?:\\.\\w+)?)`")
-)
-
-// unproven lists the rules of semantics.md that name no proof, and the proofs
-// that are not in the tree. A proof is "folder:Name", or "name" in the
-// conformance suite: the folder's Go files define a function of that name or
-// hold it as the literal name of a subtest.
-func unproven(f *file, folder func(dir string) string) []string {
-	proofs := make(map[string]string)
-	for _, m := range proof.FindAllStringSubmatch(f.text, -1) {
-		proofs[m[1]] = m[2]
-	}
-	var found []string
-	for i, m := range rule.FindAllStringSubmatch(f.text, -1) {
-		if m[1] != fmt.Sprint(i+1) {
-			found = append(found, fmt.Sprintf("%s: rule S%s stands at place %d", f.path, m[1], i+1))
-		}
-		refs := proofRef.FindAllStringSubmatch(proofs[m[1]], -1)
-		if len(refs) == 0 {
-			found = append(found, fmt.Sprintf("%s: rule S%s names no test", f.path, m[1]))
-		}
-		for _, r := range refs {
-			if r[1] == "" {
-				r[1] = "bridge/bridgetest"
-			}
-			text := folder(r[1])
-			if !strings.Contains(text, "func "+r[2]+"(") && !strings.Contains(text, `"`+r[2]+`"`) {
-				found = append(found, fmt.Sprintf("%s: rule S%s: no test %s in %s", f.path, m[1], r[2], r[1]))
-			}
-		}
-	}
-	return found
-}
-
-func TestEveryRuleIsProven(t *testing.T) {
-	files := tree(t, ".go")
-	folder := func(dir string) string {
-		var b strings.Builder
-		for _, f := range files {
-			if f.dir() == dir {
-				b.WriteString(f.text)
-			}
-		}
-		return b.String()
-	}
-	report(t, unproven(read(t, "../..", "docs/semantics.md"), folder))
-}
+var pointer = regexp.MustCompile("`([\\w./-]+\\.(?:go|c|h)):(\\w+(?:\\.\\w+)?)`")
 
 // lostPointers lists the "file:function" references of a document to functions
 // that are not there. A method is written Type.Method.
@@ -245,13 +195,4 @@ func TestDocumentRulesFind(t *testing.T) {
 	wantOne(t, lostPointers(md("`a/b.go:Gone`"), some), "Gone")
 	wantOne(t, lostPointers(md("`a/b.go:There`"), none), "There")
 	report(t, lostPointers(md("`a/b.go:T.There`"), some))
-
-	folder := func(dir string) string {
-		return map[string]string{"p": "func TestThere(", "bridge/bridgetest": `{"a/b", ab}`}[dir]
-	}
-	text := "**S1. A.**\n**S2. B.**\n| S1 | `p:TestThere` |\n"
-	wantOne(t, unproven(md(text), folder), "S2 names no test")
-	wantOne(t, unproven(md(text+"| S2 | `p:TestGone` |\n"), folder), "TestGone")
-	wantOne(t, unproven(md(text+"| S2 | `a/c` |\n"), folder), "a/c")
-	report(t, unproven(md(text+"| S2 | `p:TestThere` `a/b` |\n"), folder))
 }

@@ -2,7 +2,7 @@
 // one line for each package or step while they run and the whole output of
 // whatever fails, and ends with the line "N passed, N failed, N skipped".
 //
-//	testrun [-skips FILE] "KIND NAME: COMMAND" …
+//	testrun [-skips FILE] [-proofs DOCUMENT] "KIND NAME: COMMAND" …
 //
 // KIND says how a suite is counted: "go" reads the stream of go test -json,
 // "sum" adds up the lines "N passed, N failed, N skipped" that the command
@@ -10,4 +10,8 @@
 //
 // A skipped test counts as a failure unless FILE allows it: one line for each,
 // "PACKAGE TEST REASON", where TEST may end in "*".
+//
+// Every rule of DOCUMENT (docs/semantics.md) is one test more: it passes if the
+// tests that the document names for it ran and passed, each in every package
+// that must run it.
 package main

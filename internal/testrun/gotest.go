@@ -29,15 +29,17 @@ type goPackage struct {
 type goReader struct {
 	w        io.Writer
 	allowed  skipList
+	held     *ruleBook
 	total    counts
 	packages map[string]*goPackage
 	builds   map[string]*strings.Builder // compiler output, by import path
 }
 
-func newGoReader(w io.Writer, allowed skipList) *goReader {
+func newGoReader(w io.Writer, allowed skipList, held *ruleBook) *goReader {
 	return &goReader{
 		w:        w,
 		allowed:  allowed,
+		held:     held,
 		packages: make(map[string]*goPackage),
 		builds:   make(map[string]*strings.Builder),
 	}
@@ -86,6 +88,7 @@ func (r *goReader) test(e event) {
 	switch e.Action {
 	case "pass":
 		p.passed++
+		r.held.pass(e.Package, e.Test)
 		delete(p.output, e.Test)
 	case "fail":
 		p.failed++

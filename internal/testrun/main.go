@@ -39,6 +39,7 @@ type reader interface {
 
 func main() {
 	skips := flag.String("skips", "", "file of tests that may be skipped")
+	rules := flag.String("proofs", "", "document whose rules name tests that must have passed")
 	flag.Parse()
 	allowed, err := readSkips(*skips)
 	if err != nil {
@@ -50,7 +51,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 		os.Exit(2)
 	}
-	total := runAll(os.Stdout, suites, allowed)
+	held, err := readRules(*rules)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "testrun:", err)
+		os.Exit(2)
+	}
+	total := runAll(os.Stdout, suites, allowed, held)
 	fmt.Println(total)
 	if total.failed > 0 {
 		os.Exit(1)
@@ -78,21 +84,22 @@ func parseSuites(args []string) ([]suite, error) {
 }
 
 // runAll runs every suite, also after a failure, and returns the sum.
-func runAll(w io.Writer, suites []suite, allowed skipList) counts {
+func runAll(w io.Writer, suites []suite, allowed skipList, held *ruleBook) counts {
 	var total counts
 	for _, s := range suites {
 		fmt.Fprintf(w, "== %s: %s\n", s.name, s.command)
-		c := run(s, newReader(w, s, allowed))
+		c := run(s, newReader(w, s, allowed, held))
 		fmt.Fprintf(w, "== %s: %d passed, %d failed, %d skipped\n\n", s.name, c.passed, c.failed, c.skipped)
 		total.add(c)
 	}
+	total.add(held.judge(w))
 	return total
 }
 
-func newReader(w io.Writer, s suite, allowed skipList) reader {
+func newReader(w io.Writer, s suite, allowed skipList, held *ruleBook) reader {
 	switch s.kind {
 	case "go":
-		return newGoReader(w, allowed)
+		return newGoReader(w, allowed, held)
 	case "sum":
 		return &sumReader{w: w}
 	}

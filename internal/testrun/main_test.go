@@ -28,7 +28,7 @@ func runText(t *testing.T, kind, text, exit string, allowed skipList) (counts, s
 	name := filepath.Join(t.TempDir(), "text")
 	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	var out strings.Builder
-	c := runAll(&out, []suite{{kind, "x", "cat '" + name + "'; exit " + exit}}, allowed)
+	c := runAll(&out, []suite{{kind, "x", "cat '" + name + "'; exit " + exit}}, allowed, new(ruleBook))
 	return c, out.String()
 }
 

@@ -1,0 +1,34 @@
+package proofs
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRead(t *testing.T) {
+	rules, wrong := Read("**S1. A.** x\n**S2. B.** y\n| S1 | `a/b` `p/q:TestX` |\n| S2 | `TestLie` `a/c-1.5` |\n")
+	require.Empty(t, wrong)
+	require.Equal(t, []Rule{
+		{"S1", []Test{{"", "a/b"}, {"p/q", "TestX"}}},
+		{"S2", []Test{{"bridge/bridgetest", "TestLie"}, {"", "a/c-1.5"}}},
+	}, rules)
+	require.Equal(t, []Run{{"bridge/sim", "TestConformance/a/b"}, {"bridge/kdev", "TestConformance/a/b"}}, rules[0].Tests[0].Runs())
+	require.Equal(t, []Run{{"p/q", "TestX"}}, rules[0].Tests[1].Runs())
+	require.Equal(t, "p/q:TestX", rules[0].Tests[1].String())
+	require.Equal(t, "TestLie", rules[1].Tests[0].String())
+}
+
+func TestReadFindsWhatIsWrong(t *testing.T) {
+	for text, says := range map[string]string{
+		"":                             "no rules",
+		"**S1. A.**\n":                 "rule S1 names no test",
+		"**S2. A.**\n| S2 | `a/b` |\n": "stands at place 1",
+		"**S1. A.**\n| S1 | `a/b` |\n| S2 | `a/b` |\n": "no rule S2",
+		"**S1. A.**\n| S1 | `a/b` |\n| S1 | `a/b` |\n": "two rows",
+	} {
+		_, wrong := Read(text)
+		require.Len(t, wrong, 1, text)
+		require.Contains(t, wrong[0], says)
+	}
+}
