@@ -105,11 +105,14 @@ type Channel interface {
 	// ErrSizeMismatch the device offers another size, with ErrKindMismatch a
 	// message: it stays offered.
 	ReceiveInd(ctx context.Context, data []byte) error
-	// ReceiveIndFunc is ReceiveInd as an extended rendezvous: when the bytes
-	// have arrived fn works on them, and nil from fn commits the transfer.
-	// An error from fn aborts it (the device's process sees the abort) and
-	// is returned: the way to refuse an offer.
-	ReceiveIndFunc(ctx context.Context, data []byte, fn func() error) error
+	// ReceiveIndFunc is ReceiveInd as an extended rendezvous, into memory
+	// that is found late: once a transfer of size bytes is offered, and not
+	// before, place returns size bytes to put it in. With an error from
+	// place it stays offered, and the error is returned. When the bytes have
+	// arrived fn works on them, and nil from fn commits the transfer. An
+	// error from fn aborts it (the device's process sees the abort) and is
+	// returned: the way to refuse an offer.
+	ReceiveIndFunc(ctx context.Context, size uint64, place func() ([]byte, error), fn func(data []byte) error) error
 
 	// Next waits for the device's next offer and returns it without taking it.
 	Next(ctx context.Context) (Offer, error)

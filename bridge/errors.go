@@ -59,8 +59,8 @@ var (
 	ErrNoProgram error = &kind{text: "no such program"}
 	// ErrABI: built for another ABI version.
 	ErrABI error = &kind{text: "built for another ABI"}
-	// ErrNoMemory: out of device resources.
-	ErrNoMemory error = &kind{text: "out of device resources"}
+	// ErrNoMemory: out of resources of the device, or of memory of the host.
+	ErrNoMemory error = &kind{text: "out of resources"}
 	// ErrInvalid: an argument makes no sense.
 	ErrInvalid error = &kind{text: "invalid argument"}
 	// ErrNotSupported: this device or this build cannot.

@@ -218,7 +218,7 @@ var chaosCalls = []struct {
 		if err != nil || !o.Indirect || o.Size > uint64(len(buf)) {
 			return err
 		}
-		return ch.ReceiveIndFunc(ctx, buf[:o.Size], func() error { return maybe(random) })
+		return receiveFunc(ctx, ch, buf[:o.Size], func() error { return maybe(random) })
 	}},
 	{"Arm", func(_ context.Context, ch bridge.Channel, random *rand.Rand, _ []byte) error {
 		half := abi.Direction(random.IntN(2))

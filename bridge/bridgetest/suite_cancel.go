@@ -39,7 +39,7 @@ var operations = []operation{
 		return ch.ReceiveFunc(ctx, func([]byte) error { return nil })
 	}},
 	{"ReceiveIndFunc", func(ctx context.Context, ch bridge.Channel) error {
-		return ch.ReceiveIndFunc(ctx, make([]byte, 4096), func() error { return nil })
+		return receiveFunc(ctx, ch, make([]byte, 4096), func() error { return nil })
 	}},
 	{"Next", func(ctx context.Context, ch bridge.Channel) error {
 		_, err := ch.Next(ctx)

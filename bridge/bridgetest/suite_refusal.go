@@ -73,7 +73,7 @@ func sizeMismatchD2H(e *env) {
 		e.send(ports[0], words(c.device|expectWrite))
 		for range 2 {
 			e.isSizeError(ports[1].ReceiveInd(e.ctx(), b.data), c.host, c.device)
-			e.isSizeError(ports[1].ReceiveIndFunc(e.ctx(), b.data, nil), c.host, c.device)
+			e.isSizeError(receiveFunc(e.ctx(), ports[1], b.data, nil), c.host, c.device)
 		}
 		require.Negative(e, firstNot(b.whole, canary), "written although refused")
 		e.offers(ports[1], bridge.Offer{Indirect: true, Size: c.device})
@@ -124,7 +124,7 @@ func kindMismatchD2H(e *env) {
 	b := newBuffer(6, 0)
 	for range 2 {
 		require.ErrorIs(e, loop.ReceiveInd(e.ctx(), b.data), bridge.ErrKindMismatch)
-		require.ErrorIs(e, loop.ReceiveIndFunc(e.ctx(), b.data, nil), bridge.ErrKindMismatch)
+		require.ErrorIs(e, receiveFunc(e.ctx(), loop, b.data, nil), bridge.ErrKindMismatch)
 	}
 	require.Negative(e, firstNot(b.whole, canary), "written although refused")
 	require.Equal(e, "direct", string(e.receive(loop)))
@@ -137,7 +137,7 @@ func refuseOffer(e *env) {
 	own := errors.New("not wanted")
 	for _, n := range []uint64{0, 1, 100_000} {
 		e.send(ports[0], words(n|expectWrite))
-		require.ErrorIs(e, ports[1].ReceiveIndFunc(e.ctx(), make([]byte, n), func() error { return own }), own)
+		require.ErrorIs(e, receiveFunc(e.ctx(), ports[1], make([]byte, n), func() error { return own }), own)
 		require.Equal(e, abi.ErrAborted, e.status(ports[0]))
 	}
 	e.exchange(ports, 3000)

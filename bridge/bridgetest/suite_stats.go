@@ -122,7 +122,7 @@ func statsErrors(e *env) {
 	}
 	own := errors.New("the application's")
 	e.send(ports[0], words(1<<63|100))
-	require.ErrorIs(e, ports[1].ReceiveIndFunc(e.ctx(), make([]byte, 100), func() error { return own }), own)
+	require.ErrorIs(e, receiveFunc(e.ctx(), ports[1], make([]byte, 100), func() error { return own }), own)
 	e.receive(ports[0])
 	st := dev.Stats()
 	p := st.Profile

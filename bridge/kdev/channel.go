@@ -209,18 +209,57 @@ func (c *Channel) ReceiveInd(ctx context.Context, data []byte) error {
 	return err
 }
 
-// ReceiveIndFunc is ReceiveInd as an extended rendezvous: when the bytes have
-// arrived fn works on them, and nil from fn commits the transfer. An error
-// from fn, or a panic in it, aborts it.
-func (c *Channel) ReceiveIndFunc(ctx context.Context, data []byte, fn func() error) error {
+// ReceiveIndFunc is ReceiveInd as an extended rendezvous, into memory that place
+// finds once the transfer is offered: when the bytes have arrived fn works on
+// them, and nil from fn commits the transfer. With an error from place, or a
+// panic in it, the transfer stays offered; one from fn aborts it.
+func (c *Channel) ReceiveIndFunc(ctx context.Context, size uint64, place func() ([]byte, error), fn func(data []byte) error) error {
 	h, start := c.half(abi.D2H), meter.Now()
-	o, err := h.begin(ctx, uapi.OpReceiveInd, uapi.Hold)
+	err := h.reserve()
 	if err == nil {
-		o.memory(data)
-		err = h.hold(ctx, o, fn)
+		defer h.reserved.Store(false)
+		err = h.receivePlaced(ctx, size, place, fn)
 	}
-	h.indirect.Note(len(data), err, start)
+	h.indirect.Note(int(size), err, start)
 	return err
+}
+
+// reserve keeps other receives off while this one finds memory between two
+// operations, in which the module would let them in.
+func (h *half) reserve() error {
+	if !h.reserved.CompareAndSwap(false, true) {
+		return bridge.ErrBusy
+	}
+	return nil
+}
+
+// receivePlaced is ReceiveIndFunc. Must have reserved the half.
+func (h *half) receivePlaced(ctx context.Context, size uint64, place func() ([]byte, error), fn func(data []byte) error) error {
+	o, err := h.enter(ctx, uapi.OpNext, 0)
+	if err != nil {
+		return err
+	}
+	offer, err := h.next(ctx, o)
+	switch {
+	case err != nil:
+		return err
+	case !offer.Indirect:
+		return bridge.ErrKindMismatch
+	case offer.Size != size:
+		return &bridge.SizeError{Host: size, Device: offer.Size}
+	}
+	data, err := place()
+	if err == nil && uint64(len(data)) != size {
+		err = fmt.Errorf("%d bytes of memory for a transfer of %d: %w", len(data), size, bridge.ErrInvalid)
+	}
+	if err != nil {
+		return err
+	}
+	if o, err = h.enter(ctx, uapi.OpReceiveInd, uapi.Hold); err != nil {
+		return err
+	}
+	o.memory(data)
+	return h.hold(ctx, o, func() error { return fn(data) })
 }
 
 // Next waits for the device's next offer and returns it without taking it.
@@ -230,6 +269,11 @@ func (c *Channel) Next(ctx context.Context) (bridge.Offer, error) {
 	if err != nil {
 		return bridge.Offer{}, err
 	}
+	return h.next(ctx, o)
+}
+
+// next runs a NEXT and ends the call.
+func (h *half) next(ctx context.Context, o *op) (bridge.Offer, error) {
 	defer h.end(o)
 	if err := h.run(ctx, o); err != nil {
 		return bridge.Offer{}, err

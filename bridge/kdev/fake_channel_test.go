@@ -237,7 +237,9 @@ func (h *fakeHalf) runHeld(o *fakeOp) (*fakeOp, uapi.Completion) {
 	}
 	before := ch.Stats()
 	return h.hold(o, func(held func(uapi.Completion) error) error {
-		return ch.ReceiveIndFunc(o, o.data(), func() error { return held(h.lists(before)) })
+		data := o.data()
+		return ch.ReceiveIndFunc(o, uint64(len(data)), func() ([]byte, error) { return data, nil },
+			func([]byte) error { return held(h.lists(before)) })
 	})
 }
 

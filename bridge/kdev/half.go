@@ -25,6 +25,7 @@ type half struct {
 	parked           atomic.Uint64
 	waiting          atomic.Int32 // calls that wait now
 	moving           atomic.Int32 // transfers under way
+	reserved         atomic.Bool  // a receive holds the half between two operations
 
 	mu     sync.Mutex // guards what follows
 	wake   chan<- struct{}
@@ -34,8 +35,16 @@ type half struct {
 // flag is the half's place in the flags of CLOSE and ARM.
 func (h *half) flag() uint16 { return uapi.H2D << h.dir }
 
-// begin starts a call: the half is open and ctx goes on. end ends it.
+// begin starts a call as enter does, unless another has reserved the half.
 func (h *half) begin(ctx context.Context, opcode, flags uint16) (*op, error) {
+	if h.reserved.Load() && h.gate.why() == 0 && ctx.Err() == nil {
+		return nil, bridge.ErrBusy
+	}
+	return h.enter(ctx, opcode, flags)
+}
+
+// enter starts a call: the half is open and ctx goes on. end ends it.
+func (h *half) enter(ctx context.Context, opcode, flags uint16) (*op, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &bridge.WithdrawnError{Cause: err}
 	}

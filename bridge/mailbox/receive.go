@@ -252,34 +252,74 @@ func (c *Channel) ReceiveInd(ctx context.Context, data []byte) error {
 	return err
 }
 
-// ReceiveIndFunc is ReceiveInd as an extended rendezvous: when the bytes have
-// arrived fn works on them, and nil from fn commits the transfer. An error
-// from fn, or a panic in it, aborts it.
-func (c *Channel) ReceiveIndFunc(ctx context.Context, data []byte, fn func() error) error {
+// ReceiveIndFunc is ReceiveInd as an extended rendezvous, into memory that place
+// finds once the transfer is offered: when the bytes have arrived fn works on
+// them, and nil from fn commits the transfer. With an error from place, or a
+// panic in it, the transfer stays offered; one from fn aborts it.
+func (c *Channel) ReceiveIndFunc(ctx context.Context, size uint64, place func() ([]byte, error), fn func(data []byte) error) error {
 	h := &c.recv
 	if err := h.enter(ctx); err != nil {
 		return h.refused(&h.indirect, err)
 	}
 	defer h.unlock()
 	start := meter.Now()
-	err := h.receiveInd(ctx, data)
+	data, err := h.placed(ctx, size, place)
 	if err == nil {
-		err = h.finFunc(fn)
+		err = h.moveInd(ctx, data)
 	}
-	h.indirect.Note(len(data), err, start)
+	if err == nil {
+		err = h.finFunc(func() error { return fn(data) })
+	}
+	h.indirect.Note(int(size), err, start)
 	return err
+}
+
+// placed waits for an offer of size bytes, holds it and returns the memory for
+// it. Must hold turn.
+func (h *half) placed(ctx context.Context, size uint64, place func() ([]byte, error)) (data []byte, err error) {
+	if err := h.claimInd(ctx, size); err != nil {
+		return nil, err
+	}
+	held := false
+	defer func() {
+		if !held {
+			h.release()
+		}
+	}()
+	data, err = place()
+	if err == nil && uint64(len(data)) != size {
+		err = fmt.Errorf("%d bytes of memory for a transfer of %d: %w", len(data), size, bridge.ErrInvalid)
+	}
+	held = err == nil
+	return data, err
 }
 
 // receiveInd takes the device's transfer into data, all but the commit. Must
 // hold turn.
 func (h *half) receiveInd(ctx context.Context, data []byte) error {
-	if err := h.claim(ctx); err != nil {
+	err := h.claimInd(ctx, uint64(len(data)))
+	if err == nil {
+		err = h.moveInd(ctx, data)
+	}
+	return err
+}
+
+// claimInd waits for an offer and holds it if it is a transfer of size bytes.
+// Must hold turn.
+func (h *half) claimInd(ctx context.Context, size uint64) error {
+	err := h.claim(ctx)
+	if err != nil {
 		return err
 	}
-	if err := h.fitting(uint64(len(data))); err != nil {
+	if err = h.fitting(size); err != nil {
 		h.release()
-		return err
 	}
+	return err
+}
+
+// moveInd moves the held transfer into data, which has its size. Must hold
+// turn.
+func (h *half) moveInd(ctx context.Context, data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}

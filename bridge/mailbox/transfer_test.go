@@ -336,13 +336,16 @@ func TestReceiveIndSizeMismatch(t *testing.T) {
 	f.expect(fakeBox, abi.TypeFin)
 }
 
+// in returns a place for ReceiveIndFunc.
+func in(data []byte) func() ([]byte, error) { return func() ([]byte, error) { return data, nil } }
+
 func TestReceiveIndFunc(t *testing.T) {
 	f, _, c := setup(t)
 	no := errors.New("no")
 	data := pages(10)
 	f.begin(1, 10)
 	wait := f.async(func() error {
-		return c.ReceiveIndFunc(context.Background(), data, func() error {
+		return c.ReceiveIndFunc(context.Background(), 10, in(data), func(data []byte) error {
 			require.Equal(t, "yyyyyyyyyy", string(data))
 			return no
 		})
@@ -354,14 +357,16 @@ func TestReceiveIndFunc(t *testing.T) {
 	require.ErrorIs(t, wait(), no)
 
 	f.begin(2, 10)
-	wait = f.async(func() error { return c.ReceiveIndFunc(context.Background(), data, func() error { return nil }) })
+	wait = f.async(func() error {
+		return c.ReceiveIndFunc(context.Background(), 10, in(data), func([]byte) error { return nil })
+	})
 	f.fillLists(0, 1, 'z')
 	f.ack(abi.TypeDone, done(2, abi.D2H, 10))
 	f.expect(fakeBox, abi.TypeFin)
 	require.NoError(t, wait())
 
 	f.begin(3, 0)
-	require.ErrorIs(t, c.ReceiveIndFunc(context.Background(), nil, func() error { return no }), no)
+	require.ErrorIs(t, c.ReceiveIndFunc(context.Background(), 0, in(nil), func([]byte) error { return no }), no)
 	require.Equal(t, abi.ErrAborted, f.expect(fakeBox, abi.TypeError).Ack().Status)
 	require.EqualValues(t, 1, c.Stats().Indirect[abi.D2H].Messages)
 	require.EqualValues(t, 2, c.Stats().Indirect[abi.D2H].Errors)

@@ -237,7 +237,7 @@ func (d *doctor) memlock(context.Context) []findingRecord {
 	case len(d.deviceNodes()) == 0:
 		return one(statusOK, p.name+": "+text+"; no device here pins memory", "")
 	case value < minMemlock:
-		return one(statusError, fmt.Sprintf("%s may pin %s, at least %s are wanted: transfers fail with \"out of device resources\"", p.name, text, bytesText(minMemlock)),
+		return one(statusError, fmt.Sprintf("%s may pin %s, at least %s are wanted: transfers fail with \"out of resources\"", p.name, text, bytesText(minMemlock)),
 			"LimitMEMLOCK=infinity in the unit; for a shell ulimit -l unlimited, or memlock in /etc/security/limits.d")
 	}
 	return one(statusOK, p.name+": "+text, "")

@@ -236,7 +236,7 @@ func TestDoctorServer(t *testing.T) {
 	r := nfctl(t.Context(), t, "doctor", "--address", address)
 	require.Equal(t, exitUnhealthy, r.code)
 	for _, want := range []string{
-		"this user is operator", "bad is failed: open broken: out of device resources", "sick is degraded", "sim0 is ready", "fix: nfctl info sick says more",
+		"this user is operator", "bad is failed: open broken: out of resources", "sick is degraded", "sim0 is ready", "fix: nfctl info sick says more",
 		"fix: do what the message says, or mend its address in the configuration; the server tries again by itself",
 		"gone is failed: health lost: device lost", "fix: nfctl reset gone",
 	} {
@@ -256,7 +256,7 @@ func TestDoctorDevice(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "nfcomms0")
 	for address, want := range map[string]string{
 		"dev:" + missing: "no such file or directory: the module nfcomms is",
-		"broken:":        "device not open: open broken: out of device resources",
+		"broken:":        "device not open: open broken: out of resources",
 	} {
 		r := nfctl(t.Context(), t, "doctor", "--device", address)
 		require.Equal(t, exitUnhealthy, r.code, r.err)

@@ -12,32 +12,33 @@ const (
 	pageSize = abi.PageSize
 	// pooled buffers are of 2^i pages, i < poolClasses: up to 64 MiB.
 	poolClasses = 15
-	// maxLent bounds what lend allocates, in bytes: 64 GiB.
-	maxLent = 1 << 36
 )
 
 // pools keep buffers that are not in use, by the logarithm of their pages. The
 // garbage collector empties them.
 var pools [poolClasses]sync.Pool
 
-// buffer is page-aligned memory that the framework lends for one call.
+// buffer is page-aligned memory that the framework lends for one call. What is
+// too large for a pool is mapped, because Go's heap ends the process where it
+// cannot grow.
 type buffer struct {
 	mem   []byte
 	class int
 }
 
 // lend returns a buffer of size bytes with arbitrary contents. ErrSize for a
-// negative size, ErrTooLarge for one no buffer can have.
+// negative size, ErrNoMemory where the host has not that much.
 func lend(size int) (*buffer, error) {
-	switch {
-	case size < 0:
+	if size < 0 {
 		return nil, fmt.Errorf("size %d is negative: %w", size, ErrSize)
-	case size > maxLent:
-		return nil, fmt.Errorf("a buffer of %d bytes, at most %d: %w", size, uint64(maxLent), ErrTooLarge)
 	}
 	class := bits.Len(uint(max(size, 1)-1) / pageSize)
 	if class >= poolClasses {
-		return &buffer{mem: pages(size), class: class}, nil
+		mem, err := mapPages(size)
+		if err != nil {
+			return nil, fmt.Errorf("%d bytes of memory on this host: %w: %w", size, ErrNoMemory, err)
+		}
+		return &buffer{mem: mem, class: class}, nil
 	}
 	b, ok := pools[class].Get().(*buffer)
 	if !ok {
@@ -51,5 +52,7 @@ func lend(size int) (*buffer, error) {
 func (b *buffer) release() {
 	if b.class < poolClasses {
 		pools[b.class].Put(b)
+		return
 	}
+	unmapPages(b.mem)
 }

@@ -379,8 +379,39 @@ func TestLend(t *testing.T) {
 	}
 	_, err := lend(-1)
 	assert.ErrorIs(t, err, ErrSize)
-	_, err = lend(maxLent + 1)
-	assert.ErrorIs(t, err, ErrTooLarge)
+	_, err = lend(1 << 52) // no address space has it
+	assert.ErrorIs(t, err, ErrNoMemory)
+}
+
+// absurd is a channel whose device offers more than any host has.
+type absurd struct {
+	null
+	kept error // why the transfer stayed offered
+}
+
+func (a *absurd) ReceiveIndFunc(_ context.Context, _ uint64, place func() ([]byte, error), fn func([]byte) error) error {
+	mem, err := place()
+	if a.kept = err; err != nil {
+		return err
+	}
+	return fn(mem)
+}
+
+// TestMemoryThatCannotBeHad is an error of the call, and no end of the process.
+func TestMemoryThatCannotBeHad(t *testing.T) {
+	ctx := background(t)
+	a := new(absurd)
+	ch := &Channel{dev: &Device{address: "null:"}, ch: a}
+	never := func([]byte) error { panic("there is no memory") }
+	err := ch.ReceiveIndFunc(ctx, 1<<52, never)
+	require.ErrorIs(t, err, ErrNoMemory)
+	require.ErrorIs(t, a.kept, ErrNoMemory)
+	require.ErrorContains(t, err, "receive transfer null: 4503599627370496 bytes of memory on this host: out of resources")
+	require.ErrorIs(t, ch.SendIndFunc(ctx, 1<<52, never), ErrNoMemory)
+	require.NoError(t, ch.ReceiveIndFunc(ctx, 100<<20, func(mem []byte) error {
+		mem[100<<20-1] = 1
+		return nil
+	}), "beyond the pools")
 }
 
 // The three ways to the bytes of an object (N26).

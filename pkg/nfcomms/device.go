@@ -2,6 +2,8 @@ package nfcomms
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -190,13 +192,40 @@ func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
 	return name, d.fail(OpLoad, 0, err)
 }
 
-// LoadFile is Load of a file's contents.
+// imageMost bounds what LoadFile reads, in bytes: 1 GiB, which is what a device
+// has for everything.
+const imageMost = 1 << 30
+
+// LoadFile is Load of a file's contents. ErrTooLarge for one of more than
+// 1 GiB, ErrInvalid for what is no regular file.
 func (d *Device) LoadFile(ctx context.Context, path string) (string, error) {
-	image, err := os.ReadFile(path)
+	image, err := readImage(path)
 	if err != nil {
 		return "", d.fail(OpLoad, 0, err)
 	}
 	return d.Load(ctx, image)
+}
+
+// readImage reads a file that is no larger than an image may be.
+func readImage(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file: %w", path, ErrInvalid)
+	case info.Size() > imageMost:
+		return nil, fmt.Errorf("%s has %d bytes, at most %d: %w", path, info.Size(), imageMost, ErrTooLarge)
+	}
+	image := make([]byte, info.Size())
+	_, err = io.ReadFull(f, image)
+	return image, err
 }
 
 // Programs lists the names that Start accepts.

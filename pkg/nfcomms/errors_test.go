@@ -111,6 +111,9 @@ func TestDeviceRefuses(t *testing.T) {
 	dir := t.TempDir()
 	image := filepath.Join(dir, "program.so")
 	require.NoError(t, os.WriteFile(image, []byte("another"), 0o600))
+	huge := filepath.Join(dir, "huge.so")
+	require.NoError(t, os.WriteFile(huge, nil, 0o600))
+	require.NoError(t, os.Truncate(huge, 60<<30))
 	load := func(path string) func(context.Context) error {
 		return func(ctx context.Context) error { _, err := dev.LoadFile(ctx, path); return err }
 	}
@@ -135,6 +138,8 @@ func TestDeviceRefuses(t *testing.T) {
 			return err
 		}, ErrInvalid},
 		{"another ABI", OpLoad, 0, load(image), ErrABI},
+		{"endless image", OpLoad, 0, load("/dev/zero"), ErrInvalid},
+		{"huge image", OpLoad, 0, load(huge), ErrTooLarge},
 		{"no image", OpLoad, 0, load(filepath.Join(dir, "none.so")), fs.ErrNotExist},
 		{"reset", OpReset, 0, dev.Reset, ErrNotSupported},
 		{"health", OpHealth, 0, func(context.Context) error { _, err := dev.Health(); return err }, ErrDeviceLost},
@@ -190,9 +195,9 @@ func TestChannelRefuses(t *testing.T) {
 		{"fill negative size", OpSendInd, 16, func(ctx context.Context) error {
 			return ch.SendIndFunc(ctx, -1, none)
 		}, ErrSize},
-		{"fill oversize", OpSendInd, 16, func(ctx context.Context) error {
-			return ch.SendIndFunc(ctx, maxLent+1, none)
-		}, ErrTooLarge},
+		{"fill more than the host has", OpSendInd, 16, func(ctx context.Context) error {
+			return ch.SendIndFunc(ctx, 1<<52, none)
+		}, ErrNoMemory},
 		{"lend negative size", OpReceiveInd, 16, func(ctx context.Context) error {
 			return ch.ReceiveIndFunc(ctx, -1, none)
 		}, ErrSize},

@@ -276,19 +276,24 @@ func (c *fakeChannel) ReceiveFunc(ctx context.Context, fn func([]byte) error) er
 }
 
 func (c *fakeChannel) ReceiveInd(ctx context.Context, data []byte) error {
-	return c.ReceiveIndFunc(ctx, data, func() error { return nil })
+	place := func() ([]byte, error) { return data, nil }
+	return c.ReceiveIndFunc(ctx, uint64(len(data)), place, func([]byte) error { return nil })
 }
 
-func (c *fakeChannel) ReceiveIndFunc(ctx context.Context, data []byte, fn func() error) error {
+func (c *fakeChannel) ReceiveIndFunc(ctx context.Context, size uint64, place func() ([]byte, error), fn func([]byte) error) error {
 	return c.take(ctx, abi.D2H, func(o *fakeOffer) (bool, error) {
 		if !o.indirect {
 			return true, bridge.ErrKindMismatch
 		}
-		if len(o.data) != len(data) {
-			return true, &SizeError{Host: uint64(len(data)), Device: uint64(len(o.data))}
+		if uint64(len(o.data)) != size {
+			return true, &SizeError{Host: size, Device: uint64(len(o.data))}
+		}
+		data, err := place()
+		if err != nil {
+			return true, err
 		}
 		copy(data, o.data)
-		return false, fn()
+		return false, fn(data)
 	})
 }
 

@@ -118,6 +118,34 @@ func TestSimSizesDiffer(t *testing.T) {
 	assert.Equal(t, 100, n)
 }
 
+// TestSimReceiveIndFuncLendsLate: no memory is taken for a transfer that nobody
+// offers, nor for one of another size.
+func TestSimReceiveIndFuncLendsLate(t *testing.T) {
+	ctx := background(t)
+	ch := startSim(t, openSim(t, "sim:"), "loopback", 1)[0]
+	const huge = 60 << 30
+	never := func([]byte) error { panic("nobody sent that much") }
+	waiting, cancel := context.WithCancel(ctx)
+	end := running(t, func() error {
+		err := ch.ReceiveIndFunc(waiting, huge, never)
+		if errors.Is(err, ErrWithdrawn) {
+			return nil
+		}
+		return err
+	})
+	cancel()
+	end()
+	require.NoError(t, ch.SendInd(ctx, make([]byte, 100)))
+	err := ch.ReceiveIndFunc(ctx, huge, never)
+	var size *SizeError
+	require.ErrorAs(t, err, &size)
+	require.Equal(t, SizeError{Host: huge, Device: 100}, *size)
+	require.NoError(t, ch.ReceiveIndFunc(ctx, 100, func(data []byte) error {
+		require.Len(t, data, 100)
+		return nil
+	}))
+}
+
 func TestSimSecondReceiver(t *testing.T) {
 	ch := startSim(t, openSim(t, "sim:"), "loopback", 1)[0]
 	ctx, cancel := context.WithCancel(background(t))

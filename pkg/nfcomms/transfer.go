@@ -1,6 +1,9 @@
 package nfcomms
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // SendInd gives data to the device, whose DMA engine reads the bytes where they
 // are, and returns nil once the target holds them all. A size, in bytes, limits
@@ -88,7 +91,9 @@ func (c *Channel) receiveObject(ctx context.Context, o object) error {
 // SendIndFunc is SendInd without a buffer of the caller's: fill writes size
 // bytes straight into page-aligned memory that the device then reads. fill must
 // write all of data, which holds arbitrary bytes before; with an error from it
-// nothing is sent and the error is returned. data is valid in fill only.
+// nothing is sent and the error is returned. ErrNoMemory where the host has not
+// that much memory. data is valid in fill only, and touching it later may end
+// the process.
 func (c *Channel) SendIndFunc(ctx context.Context, size int, fill func(data []byte) error) error {
 	b, err := lend(size)
 	if err != nil {
@@ -104,14 +109,27 @@ func (c *Channel) SendIndFunc(ctx context.Context, size int, fill func(data []by
 // ReceiveIndFunc takes a transfer of exactly size bytes into memory lent by the
 // framework and calls fn on it, as an extended rendezvous: the device's process
 // is released when fn returned nil. An error from fn aborts the transfer, which
-// the device's process sees, and is returned: that is how an offer is refused.
-// data is valid in fn only.
+// the device's process sees, and is returned.
+//
+// Memory is taken when the device offers a transfer of that size, and not
+// before. Where the host has not that much the error is ErrNoMemory, and the
+// transfer stays offered. data is valid in fn only, and touching it later may
+// end the process.
 func (c *Channel) ReceiveIndFunc(ctx context.Context, size int, fn func(data []byte) error) error {
-	b, err := lend(size)
-	if err != nil {
-		return c.fail(OpReceiveInd, err)
+	if size < 0 {
+		return c.fail(OpReceiveInd, fmt.Errorf("size %d is negative: %w", size, ErrSize))
 	}
-	defer b.release()
-	err = c.ch.ReceiveIndFunc(ctx, b.mem, func() error { return fn(b.mem) })
-	return c.fail(OpReceiveInd, err)
+	var b *buffer
+	defer func() {
+		if b != nil {
+			b.release()
+		}
+	}()
+	place := func() (mem []byte, err error) {
+		if b, err = lend(size); err == nil {
+			mem = b.mem
+		}
+		return mem, err
+	}
+	return c.fail(OpReceiveInd, c.ch.ReceiveIndFunc(ctx, uint64(size), place, fn))
 }
