@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 )
 
 // Limits bounds what one caller, a user or a certificate's name, can make a
-// server do, over all its connections. Zero fields set no bound.
+// server do, over all its connections, and what all can. Zero fields set no
+// bound.
 type Limits struct {
 	// Connections is the most that are open at a time.
 	Connections int
@@ -26,6 +28,27 @@ type Limits struct {
 	// refused but read more slowly: the caller feels it, others do not. What
 	// would be free in one second may be used at once.
 	Work int
+	// AllCalls is the most that are under way at a time of all callers together,
+	// those of admins not counted. A caller may have as many of them as are left
+	// free: one gets half, two get a third each, and there is always one for a
+	// caller who has none.
+	AllCalls int
+	// Request is the time for a request to arrive, after which its call ends.
+	Request time.Duration
+	// Owner names what a caller is counted under; nil stands for its own name.
+	// Gate.Owner counts the user ids of one user as one.
+	Owner func(credentials.AuthInfo) string
+}
+
+// ownerOf names what a caller is counted under.
+func (l Limits) ownerOf(who credentials.AuthInfo) string {
+	if l.Owner != nil {
+		return l.Owner(who)
+	}
+	if local, ok := who.(Local); ok {
+		return userName(local.UID)
+	}
+	return Caller(who)
 }
 
 // What is charged beside the bytes, about as much as it costs to serve.
@@ -50,8 +73,9 @@ var (
 type accounts struct {
 	limits Limits
 
-	mu   sync.Mutex
-	open map[string]*account // with a connection, or with work to their account
+	mu    sync.Mutex
+	open  map[string]*account // with a connection, or with work to their account
+	calls int                 // under way, of all callers but admins
 }
 
 func newAccounts(l Limits) *accounts {
@@ -60,12 +84,15 @@ func newAccounts(l Limits) *accounts {
 
 // account is what one caller has used.
 type account struct {
-	connections int           // under the lock of the accounts
-	unit        time.Duration // of one piece of work; 0 without a limit
-	most        int           // calls; 0 without a limit
+	all  *accounts
+	unit time.Duration // of one piece of work; 0 without a limit
+
+	// Under the lock of the accounts.
+	connections int
+	calls       int // under way
+	counted     int // of them, those that count for all callers together
 
 	mu    sync.Mutex
-	calls int
 	clear time.Time // when the caller owes nothing any more
 }
 
@@ -77,7 +104,7 @@ func (a *accounts) enter(caller string) (*account, error) {
 	c := a.open[caller]
 	if c == nil {
 		a.sweepLocked(now)
-		c = &account{most: a.limits.Calls}
+		c = &account{all: a}
 		if a.limits.Work > 0 {
 			c.unit = max(time.Second/time.Duration(a.limits.Work), 1)
 		}
@@ -181,29 +208,48 @@ func (m *metered) Close() error {
 }
 
 // begin counts a call until ctx ends, or refuses it.
-func (c *account) begin(ctx context.Context) error {
+func (c *account) begin(ctx context.Context, admin bool) error {
 	if c == nil {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.most > 0 && c.calls >= c.most {
-		return status.Errorf(codes.ResourceExhausted, "one caller may have %d calls under way, and no more", c.most)
+	a := c.all
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if most := a.limits.Calls; most > 0 && c.calls >= most {
+		return status.Errorf(codes.ResourceExhausted, "one caller may have %d calls under way, and no more", most)
 	}
-	c.calls++
+	one := 0
+	if all := a.limits.AllCalls; all > 0 && !admin {
+		if one = 1; c.counted >= all-a.calls {
+			return status.Errorf(codes.ResourceExhausted, "%d calls of %d are under way: one caller may have as many as are free", a.calls, all)
+		}
+	}
+	c.addLocked(1, one)
 	context.AfterFunc(ctx, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.calls--
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		c.addLocked(-1, -one)
 	})
 	return nil
+}
+
+// addLocked counts calls, and those of them that count for all. Must hold the
+// lock of the accounts.
+func (c *account) addLocked(calls, counted int) {
+	c.calls += calls
+	c.counted += counted
+	c.all.calls += counted
 }
 
 // Tap charges a call to its caller, before anything is read of it, and holds the
 // caller to its limit of calls; for grpc.InTapHandle. Work beyond the limit is
 // no error: what is owed delays the next read.
 func (g *Gate) Tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
-	a := accountOf(callerOf(ctx))
+	who := callerOf(ctx)
+	a := accountOf(who)
+	if a == nil {
+		return ctx, nil
+	}
 	a.charge(callCost)
-	return ctx, a.begin(ctx)
+	return expect(ctx, a.all.limits.Request), a.begin(ctx, g.RoleOf(who) == Admin)
 }

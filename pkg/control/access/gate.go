@@ -43,6 +43,7 @@ type Gate struct {
 	need    map[string]Role
 	log     *slog.Logger
 	denials rate.Sometimes // log lines
+	owners  *owners
 
 	mu      sync.Mutex
 	policy  *Policy
@@ -57,8 +58,35 @@ func NewGate(p *Policy, need map[string]Role, log *slog.Logger) *Gate {
 	}
 	return &Gate{
 		need: maps.Clone(need), log: log, denials: rate.Sometimes{First: 10, Interval: time.Second},
+		owners: newOwners(),
 		policy: p, streams: make(map[*guarded]struct{}),
 	}
+}
+
+// RoleOf returns the role of a caller, under the policy in force.
+func (g *Gate) RoleOf(who credentials.AuthInfo) Role {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.policy.RoleOf(who)
+}
+
+// Owner names what a caller is counted under, for Limits.Owner: the name of a
+// certificate, or the user. A user id that the policy names is a user of its
+// own. One that /etc/subuid gives to a user, for user namespaces, is that
+// user's, as whoever has thousands of ids is one caller nevertheless; those
+// that no user database knows count together, as one caller "others".
+func (g *Gate) Owner(who credentials.AuthInfo) string {
+	local, ok := who.(Local)
+	if !ok {
+		return Caller(who)
+	}
+	g.mu.Lock()
+	_, named := g.policy.users[local.UID]
+	g.mu.Unlock()
+	if named {
+		return userName(local.UID)
+	}
+	return g.owners.of(local.UID)
 }
 
 // SetPolicy replaces the policy for calls from now on, and ends the streams
@@ -76,6 +104,7 @@ func (g *Gate) SetPolicy(p *Policy) {
 
 // Unary is the interceptor of unary calls.
 func (g *Gate) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	arrivalOf(ctx).came()
 	who := callerOf(ctx)
 	g.mu.Lock()
 	policy := g.policy
@@ -94,7 +123,7 @@ func (g *Gate) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 func (g *Gate) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	ctx, end := context.WithCancelCause(ss.Context())
 	defer end(nil)
-	s := &guarded{ServerStream: ss, ctx: ctx, end: end, info: callerOf(ctx), method: info.FullMethod}
+	s := &guarded{ServerStream: ss, ctx: ctx, end: end, info: callerOf(ctx), method: info.FullMethod, request: arrivalOf(ctx)}
 	err := g.enter(s)
 	g.note(s.info, s.method, err)
 	if err != nil {
@@ -132,9 +161,23 @@ type guarded struct {
 	end    context.CancelCauseFunc
 	info   credentials.AuthInfo
 	method string
+
+	request *arrival
+	begun   bool // the first message came
 }
 
 func (s *guarded) Context() context.Context { return s.ctx }
+
+// RecvMsg waits for the next message, but not for ever.
+func (s *guarded) RecvMsg(m any) error {
+	if s.begun {
+		s.request.next()
+	}
+	err := s.ServerStream.RecvMsg(m)
+	s.request.came()
+	s.begun = true
+	return err
+}
 
 // SendMsg sends no faster than the caller's account allows.
 func (s *guarded) SendMsg(m any) error {

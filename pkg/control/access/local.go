@@ -56,7 +56,7 @@ func (c *localCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials
 		return nil, nil, fmt.Errorf("ask who connected: %w", err)
 	}
 	who.SecurityLevel = credentials.PrivacyAndIntegrity
-	who.account, err = c.accounts.enter(fmt.Sprintf("uid %d", who.UID))
+	who.account, err = c.accounts.enter(c.accounts.limits.ownerOf(who))
 	if err != nil {
 		return nil, nil, err
 	}

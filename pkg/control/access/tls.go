@@ -128,7 +128,7 @@ func (c *tlsCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.A
 		return nil, nil, err
 	}
 	who := Remote{TLSInfo: info.(credentials.TLSInfo)}
-	who.account, err = c.accounts.enter(Caller(who))
+	who.account, err = c.accounts.enter(c.accounts.limits.ownerOf(who))
 	if err != nil {
 		return nil, nil, err
 	}
