@@ -15,7 +15,6 @@ import (
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/exporter-toolkit/web"
 	"google.golang.org/grpc"
 
@@ -34,7 +33,7 @@ type daemon struct {
 	control *control.Server
 	vital   vital
 	calls   *grpcprom.ServerMetrics
-	refused prometheus.Counter
+	refused *refusals
 
 	local, remote *grpc.Server
 	webs          []*http.Server
@@ -84,11 +83,8 @@ func newDaemon(conf *config.Loaded, log *slog.Logger, level *slog.LevelVar) (*da
 		}),
 		vital: vital{met: make(map[string]bool)},
 		calls: grpcprom.NewServerMetrics(),
-		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "nfcommsd_connections_refused_total",
-			Help: "Connections that were closed at once because too many were open.",
-		}),
 	}
+	d.refused = newRefusals(d.logRefusal)
 	if conf.TCP.Files.Certificate != "" {
 		d.tls, err = access.NewTLS(conf.TCP.Files, log)
 	}
@@ -117,19 +113,21 @@ func (d *daemon) openDevices(devices map[string]string) {
 // start serves on every socket.
 func (d *daemon) start(s *sockets) {
 	d.failed = make(chan error, len(s.all()))
+	limits := d.conf.Limits.Caller
+	limits.Owner, limits.Request = d.gate.Owner, d.conf.Limits.Handshake
 	if len(s.local) > 0 {
-		d.local = d.newLocal(access.LocalCredentials(d.conf.Limits.Caller))
+		d.local = d.newLocal(access.LocalCredentials(limits))
 		d.calls.InitializeMetrics(d.local)
 	}
 	if len(s.remote) > 0 {
-		d.remote = d.newRemote(d.tls.Credentials(d.conf.Limits.Caller))
+		d.remote = d.newRemote(settling{d.tls.Credentials(limits), d})
 		d.calls.InitializeMetrics(d.remote)
 	}
 	for _, l := range s.local {
-		d.serveOn(l, d.local.Serve)
+		d.serveOn(d.limitLocal(l), d.local.Serve)
 	}
 	for _, l := range s.remote {
-		d.serveOn(l, d.remote.Serve)
+		d.serveOn(d.limit(l, tlsListener, tlsPace, nil), d.remote.Serve)
 	}
 	if len(s.web) == 0 {
 		return
@@ -141,14 +139,16 @@ func (d *daemon) start(s *sockets) {
 		}
 		server := d.newWeb(handler)
 		d.webs = append(d.webs, server)
-		d.serveOn(l, func(l net.Listener) error { return web.Serve(l, server, d.webFlags(), d.log) })
+		d.serveOn(d.limit(l, webListener, webPace, nil), func(l net.Listener) error {
+			return web.Serve(l, server, d.webFlags(), d.log)
+		})
 	}
 }
 
 // serveOn runs a server on a listener. An end before stop is a failure.
 func (d *daemon) serveOn(l net.Listener, serve func(net.Listener) error) {
 	d.serving.Go(func() {
-		err := serve(d.limit(l))
+		err := serve(l)
 		if err != nil && !errors.Is(err, http.ErrServerClosed) {
 			d.failed <- fmt.Errorf("serve on %s: %w", l.Addr(), err)
 		}

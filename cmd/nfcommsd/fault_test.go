@@ -176,7 +176,13 @@ func TestLogIsFull(t *testing.T) {
 	p.cmd = exec.Command("/proc/self/exe", p.args...)
 	p.cmd.Env, p.cmd.Stderr, p.cmd.Stdout = p.env, full, full
 	p.launch()
-	require.Eventually(t, func() bool { _, err := os.Lstat(p.socket); return err == nil }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { // the socket is there before it listens
+		conn, err := net.Dial("unix", p.socket)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	}, patience, time.Millisecond)
 	c := p.client()
 	for range 5 {
 		require.Equal(t, []string{"sim0 sim:"}, names(t, c))

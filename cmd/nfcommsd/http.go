@@ -27,7 +27,7 @@ func (d *daemon) newRegistry() *prometheus.Registry {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewBuildInfoCollector(),
-		d.calls, d.refused,
+		d.calls, d.refused.count,
 		metrics.NewCollector(d.devices, metrics.Options{Channels: d.conf.HTTP.Channels}),
 	)
 	return r
@@ -55,14 +55,21 @@ func (d *daemon) webHandler() http.Handler {
 	})
 }
 
+// answerTime is the time for an answer over HTTP, beside that of a profile: three
+// times what a scrape may take.
+const answerTime = 30 * time.Second
+
 // newWeb returns an HTTP server. Each listener has its own: the exporter toolkit
 // changes the server it is given.
 func (d *daemon) newWeb(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: d.conf.Limits.Handshake,
+		ReadTimeout:       d.conf.Limits.Handshake,
+		WriteTimeout:      answerTime,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeaders,
+		ConnState:         d.settleWeb,
 	}
 }
 

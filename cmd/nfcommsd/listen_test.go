@@ -108,7 +108,7 @@ func TestHTTP(t *testing.T) {
 		`nfcomms_[a-z_]+\{.*device="good"`, `go_goroutines `, `process_resident_memory_bytes `, `go_build_info\{`,
 		`grpc_server_handled_total\{grpc_code="OK",grpc_method="Check",grpc_service="grpc.health.v1.Health",grpc_type="unary"\} 1`,
 		`grpc_server_handled_total\{grpc_code="OK",grpc_method="ResetDevice"[^}]*\} 0`,
-		`nfcommsd_connections_refused_total 0`,
+		`nfcommsd_connections_refused_total\{listener="http",reason="full"\} 0`,
 	} {
 		require.Regexp(t, regexp.MustCompile(want), body)
 	}

@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"time"
-
-	"golang.org/x/time/rate"
 
 	"github.com/nfcomms/nfcomms/cmd/nfcommsd/internal/config"
 	"github.com/nfcomms/nfcomms/cmd/nfcommsd/internal/listen"
@@ -99,27 +96,4 @@ func wrap(key string, err error) error {
 		err = fmt.Errorf("%s: %w", key, err)
 	}
 	return err
-}
-
-// How many connections a listener takes in a second. A TLS handshake costs some
-// milliseconds of a processor, the start of a local connection a tenth of one.
-const (
-	localPace  = 2000
-	remotePace = 50
-)
-
-// limit bounds the connections of a listener, and says so now and then.
-func (d *daemon) limit(l net.Listener) net.Listener {
-	most := d.conf.Limits.Connections
-	now := rate.Sometimes{First: 1, Interval: 10 * time.Second}
-	perSecond := remotePace
-	if l.Addr().Network() == "unix" {
-		perSecond = localPace
-	}
-	return listen.Limit(l, most, perSecond, func() {
-		d.refused.Inc()
-		now.Do(func() {
-			d.log.Warn("connection refused: too many are open", "listener", l.Addr().String(), "limit", most)
-		})
-	})
 }

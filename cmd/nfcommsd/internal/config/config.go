@@ -64,15 +64,16 @@ type Roles struct{ Viewer, Operator, Admin []string }
 
 // Limits bounds what clients can take.
 type Limits struct {
-	// Connections is the most open connections of each listener.
-	Connections int
+	// Connections is the most open connections of each listener, and
+	// AdminConnections how many more admins may have.
+	Connections, AdminConnections int
 	// Caller are the limits of each user and certificate.
 	Caller access.Limits
 	// Streams is the most concurrent calls of one connection.
 	Streams int
 	// MessageBytes is the largest request.
 	MessageBytes int
-	// Handshake is the time to finish a handshake.
+	// Handshake is the time to finish a handshake, and for a request to arrive.
 	Handshake time.Duration
 }
 
@@ -118,8 +119,9 @@ func Default() Config {
 		Socket:  Socket{Path: "/run/nfcomms/nfcommsd.sock", Mode: 0o660},
 		Roles:   Roles{Admin: ownAdmins()},
 		Limits: Limits{
-			Connections: 1024, Caller: access.Limits{Connections: 256, Calls: 2048, Work: 1 << 20}, Streams: 1024,
-			MessageBytes: 128 << 10, Handshake: 10 * time.Second,
+			Connections: 1024, AdminConnections: 16,
+			Caller:  access.Limits{Connections: 256, Calls: 1024, Work: 1 << 20, AllCalls: 2048},
+			Streams: 1024, MessageBytes: 128 << 10, Handshake: 10 * time.Second,
 		},
 		Keepalive: Keepalive{
 			Time: 30 * time.Second, Timeout: 10 * time.Second, MinTime: 10 * time.Second,

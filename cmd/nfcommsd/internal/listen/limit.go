@@ -1,69 +1,304 @@
 package listen
 
 import (
-	"errors"
+	"container/list"
 	"net"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/time/rate"
 )
 
-// Limit bounds the open connections of a listener, and how many are taken in a
-// second. One that comes when most are open is closed at once, and refused is
-// told so: a client that is told can try again, one that is left waiting cannot
-// tell. Those that come too fast wait in the kernel, where they cost nothing.
-func Limit(l net.Listener, most, perSecond int, refused func()) net.Listener {
-	return &limited{
-		Listener: l, refused: refused,
-		slots: make(chan struct{}, most),
-		pace:  rate.NewLimiter(rate.Limit(perSecond), min(perSecond, most)),
-	}
+// Limits bounds what a listener takes. A connection is waiting until Settle says
+// whose it is: what strangers can have, and what callers have, are two pools.
+type Limits struct {
+	// Open is the most settled connections. A caller may have as many of them as
+	// are left free: one gets half, two get a third each, and there is always
+	// one for a caller who has none.
+	Open int
+	// Reserved is how many more the privileged may have.
+	Reserved int
+	// Waiting is the most connections that wait. One more closes the oldest of
+	// the source that has the most.
+	Waiting int
+	// Pace bounds what is taken per second.
+	Pace Pace
+	// Who tells whose a connection is when it is accepted; nil where only a
+	// handshake or a request can tell.
+	Who func(net.Conn) (Owner, error)
+	// Refused is told of each connection that is closed for a limit.
+	Refused func(source string, why Reason)
+}
+
+// Pace is how many new connections are taken per second; a second's worth may
+// come at once. What is beyond is closed at once: a client that is told can try
+// again. A source is known once a connection of it settled, for knownTime.
+type Pace struct {
+	// Stranger is for each source that is not known, Strangers for all of them
+	// together, and Known for each that is.
+	Stranger, Strangers, Known int
+}
+
+// Owner is whose a connection is.
+type Owner struct {
+	// Name is what its connections are counted under.
+	Name string
+	// Privileged callers find a reserved place when all others are taken, and
+	// are held to no pace.
+	Privileged bool
+}
+
+// Reason says which limit closed a connection.
+type Reason string
+
+// Reasons.
+const (
+	Full    Reason = "full"    // no place is free, or as many as the caller has
+	TooFast Reason = "pace"    // more in a second than the source may have
+	Evicted Reason = "evicted" // it waited, and another came
+	Unknown Reason = "unknown" // nobody can tell whose it is
+)
+
+// knownTime is how long a source is known after it settled.
+const knownTime = time.Hour
+
+// Limit returns a listener whose connections are *Conn and within the limits.
+func Limit(l net.Listener, limits Limits) net.Listener {
+	return &limited{Listener: l, door: newDoor(limits)}
 }
 
 type limited struct {
 	net.Listener
-	refused func()
-	slots   chan struct{} // one token for each open connection
-	pace    *rate.Limiter
+	door *door
 }
 
-// Accept waits for a connection that is within the bound.
+// Accept waits for a connection that is within the limits.
 func (l *limited) Accept() (net.Conn, error) {
 	for {
-		time.Sleep(l.pace.Reserve().Delay())
 		conn, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		select {
-		case l.slots <- struct{}{}:
-			return &bounded{Conn: conn, leave: sync.OnceFunc(func() { <-l.slots })}, nil
-		default:
-			conn.Close()
-			l.refused()
+		if c := l.door.admit(conn); c != nil {
+			return c, nil
 		}
 	}
 }
 
-// bounded is a connection that makes room when it closes.
-type bounded struct {
-	net.Conn
-	leave func()
-}
-
-// Close closes the connection.
-func (b *bounded) Close() error {
-	defer b.leave()
-	return b.Conn.Close()
-}
-
-// SyscallConn gives access to what lies below, for credentials that ask the
-// kernel who connected.
-func (b *bounded) SyscallConn() (syscall.RawConn, error) {
-	if sc, ok := b.Conn.(syscall.Conn); ok {
-		return sc.SyscallConn()
+// Close closes the listener, and the connections that wait: nobody will hear
+// them.
+func (l *limited) Close() error {
+	err := l.Listener.Close()
+	l.door.mu.Lock()
+	var left []*Conn
+	for e := l.door.waiting.Front(); e != nil; e = e.Next() {
+		left = append(left, e.Value.(*Conn))
 	}
-	return nil, errors.ErrUnsupported
+	l.door.mu.Unlock()
+	for _, c := range left {
+		_ = c.Close()
+	}
+	return err
+}
+
+// door is what the connections of a listener share.
+type door struct {
+	limits    Limits
+	strangers *rate.Limiter
+
+	mu       sync.Mutex
+	settled  int            // connections with an ordinary place
+	reserved int            // connections with a reserved one
+	waiting  *list.List     // of *Conn, the oldest first
+	holders  map[string]int // settled connections by caller, of ordinary places
+	sources  map[string]*source
+	sweepAt  int // number of sources at which those that tell nothing are forgotten
+}
+
+// source is where connections come from.
+type source struct {
+	waiting int
+	known   time.Time // until when
+	pace    *rate.Limiter
+	quick   bool // pace is that of a known source
+}
+
+// leastSweep is the number of sources that are kept without a look.
+const leastSweep = 1024
+
+func newDoor(l Limits) *door {
+	return &door{
+		limits: l, strangers: limiter(l.Pace.Strangers), waiting: list.New(),
+		holders: make(map[string]int), sources: make(map[string]*source), sweepAt: leastSweep,
+	}
+}
+
+// limiter allows a second's worth at once, and all if perSecond is 0.
+func limiter(perSecond int) *rate.Limiter {
+	if perSecond == 0 {
+		return rate.NewLimiter(rate.Inf, 0)
+	}
+	return rate.NewLimiter(rate.Limit(perSecond), perSecond)
+}
+
+// admit makes a connection one of the door's, or closes it and returns nil.
+func (d *door) admit(conn net.Conn) *Conn {
+	c := &Conn{Conn: conn, door: d, from: sourceOf(conn.RemoteAddr())}
+	var owner Owner
+	if d.limits.Who != nil {
+		var err error
+		if owner, err = d.limits.Who(conn); err != nil {
+			conn.Close()
+			d.limits.Refused(err.Error(), Unknown)
+			return nil
+		}
+		c.from = owner.Name
+	}
+	d.mu.Lock()
+	why, evicted := d.enterLocked(c, owner)
+	d.mu.Unlock()
+	if evicted != nil {
+		evicted.Conn.Close()
+		d.limits.Refused(evicted.from, Evicted)
+	}
+	if why != "" {
+		conn.Close()
+		d.limits.Refused(c.from, why)
+		return nil
+	}
+	return c
+}
+
+// enterLocked finds a place for a new connection. It returns why there is none,
+// or the one that has to go for it. Must hold mu.
+func (d *door) enterLocked(c *Conn, owner Owner) (why Reason, evicted *Conn) {
+	if !owner.Privileged && !d.inPaceLocked(c.from) {
+		return TooFast, nil
+	}
+	if d.limits.Who != nil {
+		if !d.settleLocked(c, owner) {
+			return Full, nil
+		}
+		return "", nil
+	}
+	if d.waiting.Len() >= d.limits.Waiting {
+		evicted = d.evictLocked()
+	}
+	d.waitLocked(c)
+	return "", evicted
+}
+
+// inPaceLocked counts a new connection of a source. What is beyond the pace of
+// its source takes nothing from other strangers. Must hold mu.
+func (d *door) inPaceLocked(from string) bool {
+	now := time.Now()
+	s := d.sources[from]
+	known := d.limits.Who != nil || s != nil && now.Before(s.known)
+	if s != nil && !s.paceOf(known, d.limits.Pace).AllowN(now, 1) {
+		return false
+	}
+	if !known && !d.strangers.AllowN(now, 1) {
+		return false
+	}
+	if s == nil { // so that those who are refused are not kept
+		return d.sourceLocked(from).paceOf(known, d.limits.Pace).AllowN(now, 1)
+	}
+	return true
+}
+
+// paceOf returns the pace of a source, anew when it became known or is forgotten.
+func (s *source) paceOf(known bool, p Pace) *rate.Limiter {
+	if s.pace == nil || s.quick != known {
+		s.quick, s.pace = known, limiter(p.Stranger)
+		if known {
+			s.pace = limiter(p.Known)
+		}
+	}
+	return s.pace
+}
+
+// sourceLocked returns what is known of a source, and forgets those of whom
+// nothing is. Must hold mu.
+func (d *door) sourceLocked(from string) *source {
+	if s := d.sources[from]; s != nil {
+		return s
+	}
+	if len(d.sources) >= d.sweepAt {
+		now := time.Now()
+		for name, s := range d.sources {
+			if s.waiting == 0 && now.After(s.known) && (s.pace == nil || s.pace.TokensAt(now) >= float64(s.pace.Burst())) {
+				delete(d.sources, name)
+			}
+		}
+		d.sweepAt = max(leastSweep, 2*len(d.sources))
+	}
+	s := &source{}
+	d.sources[from] = s
+	return s
+}
+
+// waitLocked puts a connection among those that wait. Must hold mu.
+func (d *door) waitLocked(c *Conn) {
+	c.place = waiting
+	c.queued = d.waiting.PushBack(c)
+	d.sourceLocked(c.from).waiting++
+}
+
+// evictLocked takes out the oldest connection of the source that waits with the
+// most, one that never settled if there is any. Must hold mu.
+func (d *door) evictLocked() (victim *Conn) {
+	most := 0
+	for e := d.waiting.Front(); e != nil; e = e.Next() {
+		most = max(most, d.sources[e.Value.(*Conn).from].waiting)
+	}
+	for e := d.waiting.Front(); e != nil; e = e.Next() {
+		c := e.Value.(*Conn)
+		if d.sources[c.from].waiting == most && (victim == nil || victim.proven && !c.proven) {
+			victim = c
+		}
+	}
+	if victim != nil {
+		d.leaveLocked(victim)
+	}
+	return victim
+}
+
+// settleLocked gives a connection a place of its owner's; false if there is
+// none. Must hold mu.
+func (d *door) settleLocked(c *Conn, owner Owner) bool {
+	switch {
+	case d.holders[owner.Name] < d.limits.Open-d.settled:
+		d.leaveLocked(c)
+		d.settled++
+		d.holders[owner.Name]++
+		c.place = ordinary
+	case owner.Privileged && d.reserved < d.limits.Reserved:
+		d.leaveLocked(c)
+		d.reserved++
+		c.place = reserved
+	default:
+		return false
+	}
+	c.owner, c.proven = owner, true
+	if d.limits.Who == nil {
+		d.sourceLocked(c.from).known = time.Now().Add(knownTime)
+	}
+	return true
+}
+
+// leaveLocked gives the place of a connection back. Must hold mu.
+func (d *door) leaveLocked(c *Conn) {
+	switch c.place {
+	case waiting:
+		d.waiting.Remove(c.queued)
+		d.sources[c.from].waiting--
+	case ordinary:
+		d.settled--
+		if d.holders[c.owner.Name]--; d.holders[c.owner.Name] == 0 {
+			delete(d.holders, c.owner.Name)
+		}
+	case reserved:
+		d.reserved--
+	}
+	c.place = nowhere
 }

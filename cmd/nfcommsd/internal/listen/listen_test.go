@@ -1,9 +1,7 @@
 package listen
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -12,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -201,58 +198,6 @@ func TestGroupID(t *testing.T) {
 	require.Zero(t, id)
 	_, err = GroupID("no-such-group-at-all")
 	require.ErrorContains(t, err, "socket group")
-}
-
-// TestLimit: connections over the limit are closed at once, and one that closes
-// makes room.
-func TestLimit(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	refused := make(chan struct{}, 16)
-	l := Limit(inner, 2, 1000, func() { refused <- struct{}{} })
-	accepted := make(chan net.Conn, 16)
-	go func() {
-		defer close(accepted)
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			accepted <- conn
-		}
-	}()
-	dial := func() net.Conn {
-		conn, err := net.Dial("tcp", inner.Addr().String())
-		require.NoError(t, err)
-		return conn
-	}
-	a, b := dial(), dial()
-	first, second := <-accepted, <-accepted
-	c := dial()
-	<-refused
-	require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
-	_, err = c.Read(make([]byte, 1))
-	require.True(t, errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET), "closed at once: %v", err)
-
-	require.NoError(t, first.Close())
-	_ = first.Close() // a second close makes no second room
-	d := dial()
-	third := <-accepted
-	e := dial()
-	<-refused
-
-	sc, ok := third.(syscall.Conn)
-	require.True(t, ok)
-	_, err = sc.SyscallConn()
-	require.NoError(t, err)
-	for _, c := range []io.Closer{a, b, c, d, e, second, third, l} {
-		_ = c.Close()
-	}
-	for range accepted {
-		t.Error("one more")
-	}
-	_, err = (&bounded{Conn: struct{ net.Conn }{}}).SyscallConn()
-	require.ErrorIs(t, err, errors.ErrUnsupported)
 }
 
 func printActivated() {

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/nfcomms/nfcomms/cmd/nfcommsd/internal/listen"
+	"github.com/nfcomms/nfcomms/pkg/control/access"
+)
+
+// mostWaiting is how many connections of a listener may be before their
+// handshake or, over HTTP, without a request.
+const mostWaiting = 256
+
+// How many connections are taken in a second. A TLS handshake costs some tenths
+// of a millisecond of a processor, with a key of RSA some milliseconds; the start
+// of a local connection, or of one over HTTP, less than a tenth.
+var (
+	localPace = listen.Pace{Known: 500}
+	tlsPace   = listen.Pace{Stranger: 20, Strangers: 50, Known: 200}
+	webPace   = listen.Pace{Stranger: 100, Strangers: 200, Known: 500}
+)
+
+// Names of the listeners, in metrics and log lines.
+const (
+	localListener = "unix"
+	tlsListener   = "tls"
+	webListener   = "http"
+)
+
+// handshake is why a client did not get in that has no certificate, or no good
+// one.
+const handshake listen.Reason = "handshake"
+
+// refusals counts and reports the connections that did not get in.
+type refusals struct {
+	count *prometheus.CounterVec
+	log   func(listener, source string, why listen.Reason, detail string, more int)
+
+	mu    sync.Mutex
+	quiet map[refusal]*silence
+}
+
+// refusal is what is reported apart.
+type refusal struct {
+	listener string
+	why      listen.Reason
+}
+
+// silence follows a log line.
+type silence struct {
+	until time.Time
+	count int // what happened meanwhile
+}
+
+// refusalQuiet is the time between two log lines about the same.
+const refusalQuiet = 10 * time.Second
+
+func newRefusals(log func(listener, source string, why listen.Reason, detail string, more int)) *refusals {
+	r := &refusals{
+		count: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "nfcommsd_connections_refused_total",
+			Help: "Connections that were closed before they were of use: full, no place was free or the caller has its share; pace, too many of one source in a second; evicted, it waited and another came; handshake, no certificate or no good one; unknown, the kernel did not say whose it was.",
+		}, []string{"listener", "reason"}),
+		log: log, quiet: make(map[refusal]*silence),
+	}
+	for _, l := range []string{localListener, tlsListener, webListener} {
+		for _, why := range []listen.Reason{listen.Full, listen.TooFast, listen.Evicted, listen.Unknown, handshake} {
+			r.count.WithLabelValues(l, string(why))
+		}
+	}
+	return r
+}
+
+// add counts one, and logs it unless the like of it was logged lately.
+func (r *refusals) add(listener, source string, why listen.Reason, detail string) {
+	r.count.WithLabelValues(listener, string(why)).Inc()
+	r.mu.Lock()
+	key, now := refusal{listener, why}, time.Now()
+	s := r.quiet[key]
+	if s == nil {
+		s = &silence{}
+		r.quiet[key] = s
+	}
+	if now.Before(s.until) {
+		s.count++
+		r.mu.Unlock()
+		return
+	}
+	more := s.count
+	s.until, s.count = now.Add(refusalQuiet), 0
+	r.mu.Unlock()
+	r.log(listener, source, why, detail, more)
+}
+
+// logRefusal writes the line of a refusal.
+func (d *daemon) logRefusal(listener, source string, why listen.Reason, detail string, more int) {
+	text := "connection refused"
+	if why == handshake {
+		text = "handshake failed"
+	}
+	args := []any{"listener", listener, "source", source, "reason", string(why), "more_since_last", more}
+	if detail != "" {
+		args = append(args, "error", detail)
+	}
+	d.log.Warn(text, args...)
+}
+
+// limitLocal bounds the connections of a UNIX socket, whose owners the kernel
+// tells.
+func (d *daemon) limitLocal(l net.Listener) net.Listener {
+	return d.limit(l, localListener, localPace, func(conn net.Conn) (listen.Owner, error) {
+		who, err := access.LocalOf(conn.(*net.UnixConn))
+		return d.ownerOf(who), err
+	})
+}
+
+// limit bounds the connections of a listener.
+func (d *daemon) limit(l net.Listener, name string, pace listen.Pace, who func(net.Conn) (listen.Owner, error)) net.Listener {
+	return listen.Limit(l, listen.Limits{
+		Open: d.conf.Limits.Connections, Reserved: d.conf.Limits.AdminConnections, Waiting: mostWaiting, Pace: pace, Who: who,
+		Refused: func(source string, why listen.Reason) { d.refused.add(name, source, why, "") },
+	})
+}
+
+// ownerOf is whom a connection is counted as.
+func (d *daemon) ownerOf(who credentials.AuthInfo) listen.Owner {
+	return listen.Owner{Name: d.gate.Owner(who), Privileged: d.gate.RoleOf(who) == access.Admin}
+}
+
+// settling are credentials that tell the listener who proved to be whom.
+type settling struct {
+	credentials.TransportCredentials
+	d *daemon
+}
+
+// ServerHandshake does the handshake, and finds a place for who it was.
+func (s settling) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := s.TransportCredentials.ServerHandshake(raw)
+	c := raw.(*listen.Conn)
+	if err != nil {
+		if !errors.Is(err, net.ErrClosed) { // then the listener took it away, and said so
+			s.d.refused.add(tlsListener, c.Source(), handshake, err.Error())
+		}
+		return nil, nil, err
+	}
+	if err := c.Settle(s.d.ownerOf(info)); err != nil {
+		conn.Close()
+		if errors.Is(err, listen.ErrFull) {
+			s.d.refused.add(tlsListener, c.Source(), listen.Full, access.Caller(info))
+		}
+		return nil, nil, fmt.Errorf("%s: %w", access.Caller(info), err)
+	}
+	return conn, info, nil
+}
+
+// ClientHandshake refuses: these credentials have no client side.
+func (s settling) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errors.New("these credentials are for servers")
+}
+
+// Clone returns credentials that tell the same listener.
+func (s settling) Clone() credentials.TransportCredentials {
+	return settling{s.TransportCredentials.Clone(), s.d}
+}
+
+// settleWeb counts a connection of HTTP as its source's while a request of it is
+// served, and as waiting before and after.
+func (d *daemon) settleWeb(conn net.Conn, state http.ConnState) {
+	if over, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
+		conn = over.NetConn()
+	}
+	c, ok := conn.(*listen.Conn)
+	if !ok {
+		return
+	}
+	switch state {
+	case http.StateActive:
+		if err := c.Settle(listen.Owner{Name: c.Source()}); errors.Is(err, listen.ErrFull) {
+			d.refused.add(webListener, c.Source(), listen.Full, "")
+			c.Close()
+		}
+	case http.StateIdle:
+		c.Wait()
+	}
+}

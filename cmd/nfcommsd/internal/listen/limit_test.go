@@ -1,0 +1,233 @@
+package listen
+
+import (
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// from is a connection of an address that only counts its closing.
+type from struct {
+	net.Conn
+	address net.Addr
+	closed  *int
+}
+
+func (f from) RemoteAddr() net.Addr { return f.address }
+func (f from) Close() error {
+	*f.closed++
+	return nil
+}
+
+// rig is a door with what it refused.
+type rig struct {
+	*door
+	refused []string
+	closed  int
+}
+
+func newRig(l Limits) *rig {
+	r := &rig{}
+	l.Refused = func(source string, why Reason) { r.refused = append(r.refused, source+" "+string(why)) }
+	r.door = newDoor(l)
+	return r
+}
+
+// take admits a connection of an address.
+func (r *rig) take(address string) *Conn {
+	ip := net.ParseIP(address)
+	return r.admit(from{address: &net.TCPAddr{IP: ip, Port: 1}, closed: &r.closed})
+}
+
+// TestACallerMayHaveAsManyAsAreFree: one takes half, the next half of the rest,
+// and there is one left for each who has none.
+func TestACallerMayHaveAsManyAsAreFree(t *testing.T) {
+	r := newRig(Limits{Open: 16, Reserved: 2, Waiting: 100})
+	settle := func(name string, privileged bool) error {
+		return r.take("192.0.2.1").Settle(Owner{name, privileged})
+	}
+	count := func(name string, privileged bool) (n int) {
+		for settle(name, privileged) == nil {
+			n++
+		}
+		return n
+	}
+	require.Equal(t, 8, count("a", false))
+	require.Equal(t, 4, count("b", false))
+	require.Equal(t, 2, count("c", false))
+	require.Equal(t, 1, count("d", false))
+	require.Equal(t, 1, count("e", false))
+	require.ErrorIs(t, settle("f", false), ErrFull)
+	require.Equal(t, 2, count("root", true), "reserved")
+	require.ErrorIs(t, settle("root", true), ErrFull)
+}
+
+// TestAConnectionMakesRoom when it closes, once, wherever it was counted.
+func TestAConnectionMakesRoom(t *testing.T) {
+	r := newRig(Limits{Open: 2, Reserved: 1, Waiting: 2})
+	a, b := r.take("192.0.2.1"), r.take("192.0.2.2")
+	require.NoError(t, a.Settle(Owner{"a", false}))
+	require.NoError(t, a.Settle(Owner{"a", false}), "it is settled")
+	require.NoError(t, b.Settle(Owner{"b", false}))
+	root := r.take("192.0.2.3")
+	require.NoError(t, root.Settle(Owner{"root", true}))
+	require.NoError(t, root.Close())
+	require.NoError(t, root.Close())
+	require.ErrorIs(t, root.Settle(Owner{"root", true}), net.ErrClosed)
+	root.Wait()
+	require.Zero(t, r.door.reserved)
+	require.NoError(t, a.Close())
+	require.NoError(t, a.Close())
+	require.Equal(t, 1, r.settled)
+	b.Wait()
+	b.Wait()
+	require.Zero(t, r.settled)
+	require.Equal(t, 1, r.waiting.Len())
+	require.NoError(t, b.Settle(Owner{"b", false}))
+	require.NoError(t, b.Close())
+	require.Zero(t, r.settled+r.waiting.Len()+len(r.holders))
+	require.Empty(t, r.refused)
+}
+
+// TestWhoWaitsMakesRoom: of those that wait the oldest of the source with the
+// most goes, and one that was of use goes last.
+func TestWhoWaitsMakesRoom(t *testing.T) {
+	r := newRig(Limits{Open: 8, Waiting: 3})
+	single, useful, first := r.take("192.0.2.1"), r.take("192.0.2.9"), r.take("192.0.2.9")
+	require.NoError(t, useful.Settle(Owner{"u", false}))
+	useful.Wait()
+	second := r.take("192.0.2.9") // three wait: first of the largest source goes
+	require.Equal(t, []string{"192.0.2.9 evicted"}, r.refused)
+	require.ErrorIs(t, first.Settle(Owner{"x", false}), net.ErrClosed)
+	r.take("192.0.2.9")
+	require.ErrorIs(t, second.Settle(Owner{"x", false}), net.ErrClosed)
+	require.NoError(t, useful.Settle(Owner{"u", false}))
+	require.NoError(t, single.Settle(Owner{"s", false}))
+	r.take("192.0.2.8")
+	r.take("192.0.2.9")
+	useful.Wait() // there is no room for it either, but by another's leave
+	require.Equal(t, 3, r.closed)
+	require.NoError(t, useful.Settle(Owner{"u", false}))
+}
+
+// TestPace: a stranger, all of them and who is known have their own.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(Limits{Open: 1000, Waiting: 1000, Pace: Pace{Stranger: 4, Strangers: 10, Known: 30}})
+		burst := func(address string) (n int) {
+			for range 100 {
+				if r.take(address) != nil {
+					n++
+				}
+			}
+			return n
+		}
+		require.NoError(t, r.take("192.0.2.1").Settle(Owner{"a", false}))
+		time.Sleep(time.Second)
+		require.Equal(t, 4, burst("192.0.2.2"))
+		require.Equal(t, 4, burst("2001:db8::1"), "what one is refused takes nothing from others")
+		require.Equal(t, 2, burst("2001:db8:0:1::1"), "what all of them have")
+		require.Equal(t, 30, burst("192.0.2.1"), "who is known does not feel it")
+		require.Contains(t, r.refused, "192.0.2.2 pace")
+		time.Sleep(time.Second)
+		require.Equal(t, 4, burst("192.0.2.2"))
+		time.Sleep(2 * knownTime)
+		require.Equal(t, 4, burst("192.0.2.1"), "a stranger again")
+	})
+}
+
+// TestSourcesAreForgotten once they tell nothing.
+func TestSourcesAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(Limits{Open: 10, Waiting: 10, Pace: Pace{Stranger: 5}})
+		for i := range 10 * leastSweep {
+			r.take(net.IPv4(10, byte(i>>16), byte(i>>8), byte(i)).String())
+			time.Sleep(time.Millisecond)
+		}
+		require.Less(t, len(r.sources), 4*leastSweep)
+	})
+}
+
+// TestSources: an address, of IPv6 its network.
+func TestSources(t *testing.T) {
+	for address, want := range map[string]string{
+		"192.0.2.1": "192.0.2.1", "::ffff:192.0.2.1": "192.0.2.1", "2001:db8:1:2:3::4": "2001:db8:1:2::/64",
+	} {
+		require.Equal(t, want, sourceOf(&net.TCPAddr{IP: net.ParseIP(address)}))
+	}
+	require.Equal(t, "unix", sourceOf(&net.UnixAddr{Net: "unix"}))
+	require.NotEmpty(t, sourceOf(&net.TCPAddr{}))
+}
+
+// TestLimitOnASocket: what is refused is closed at once, and what is taken can be
+// asked who it is.
+func TestLimitOnASocket(t *testing.T) {
+	inner, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	require.NoError(t, err)
+	defer inner.Close()
+	refused := make(chan Reason, 8)
+	names := []string{"a", "a", "", "b"}
+	l := Limit(inner, Limits{Open: 2, Who: func(net.Conn) (Owner, error) {
+		name := names[0]
+		if names = names[1:]; name == "" {
+			return Owner{}, errors.New("nobody")
+		}
+		return Owner{Name: name}, nil
+	}, Refused: func(_ string, why Reason) { refused <- why }})
+	dial := func() net.Conn {
+		c, err := net.Dial("unix", inner.Addr().String())
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	dial()
+	first, err := l.Accept()
+	require.NoError(t, err)
+	sc, ok := first.(syscall.Conn)
+	require.True(t, ok)
+	_, err = sc.SyscallConn()
+	require.NoError(t, err)
+	second := dial()
+	dial()
+	dial()
+	last, err := l.Accept()
+	require.NoError(t, err)
+	require.Equal(t, "b", last.(*Conn).Source())
+	require.Equal(t, Full, <-refused)
+	require.Equal(t, Unknown, <-refused)
+	require.NoError(t, second.SetReadDeadline(time.Now().Add(time.Minute)))
+	_, err = second.Read(make([]byte, 1))
+	require.True(t, errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET), "closed at once: %v", err)
+	_, err = (&Conn{Conn: struct{ net.Conn }{}}).SyscallConn()
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+}
+
+// TestCloseEndsThoseThatWait, and leaves those that settled.
+func TestCloseEndsThoseThatWait(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	l := Limit(inner, Limits{Open: 2, Waiting: 2})
+	var here [2]*Conn
+	for i := range here {
+		there, err := net.Dial("tcp", inner.Addr().String())
+		require.NoError(t, err)
+		defer there.Close()
+		conn, err := l.Accept()
+		require.NoError(t, err)
+		here[i] = conn.(*Conn)
+	}
+	require.NoError(t, here[0].Settle(Owner{Name: "a"}))
+	require.NoError(t, l.Close())
+	_, err = here[1].Read(make([]byte, 1))
+	require.ErrorIs(t, err, net.ErrClosed)
+	_, err = here[0].Write([]byte("x"))
+	require.NoError(t, err)
+	require.NoError(t, here[0].Close())
+}
