@@ -151,10 +151,14 @@ func Schemes() []string {
 }
 
 // Open opens the device at an address with the back end of its scheme. A nil o
-// means the defaults. It returns ErrScheme if there is none, ErrOption for an
-// option the back end does not know, and whatever the back end returns. The
-// caller knows the address, so errors do not repeat it.
+// means the defaults. A context that has ended opens nothing: ErrWithdrawn. It
+// returns ErrScheme if there is none, ErrOption for an option the back end does
+// not know, and whatever the back end returns. The caller knows the address, so
+// errors do not repeat it.
 func Open(ctx context.Context, address string, o *Options) (Device, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &WithdrawnError{Cause: err}
+	}
 	a, err := ParseAddress(address)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 
 var cancelCases = []testCase{
 	{"cancel/before", cancelBefore},
+	{"cancel/before-device", cancelBeforeDevice},
 	{"cancel/during", cancelDuring},
 	{"cancel/deadline", cancelDeadline},
 	{"cancel/takes-the-message-back", cancelTakesBack},
@@ -56,6 +57,61 @@ func cancelBefore(e *env) {
 		e.Log(op.name)
 		e.isWithdrawn(op.do(ctx, ch), context.Canceled)
 	}
+}
+
+// deviceCalls are the calls of a device that take a context. Their arguments
+// would do something.
+var deviceCalls = []struct {
+	name string
+	do   func(ctx context.Context, dev bridge.Device) error
+}{
+	{"Subscribe", func(ctx context.Context, dev bridge.Device) error {
+		_, err := dev.Subscribe(ctx, abi.TargetLoopback)
+		return err
+	}},
+	{"Subscribe nothing", func(ctx context.Context, dev bridge.Device) error {
+		_, err := dev.Subscribe(ctx, abi.TargetControl)
+		return err
+	}},
+	{"Start", func(ctx context.Context, dev bridge.Device) error {
+		_, err := dev.Start(ctx, bridge.Program{Name: "hold", Targets: 1})
+		return err
+	}},
+	{"Stop", func(ctx context.Context, dev bridge.Device) error { return dev.Stop(ctx, 1<<40) }},
+	{"Load", func(ctx context.Context, dev bridge.Device) error {
+		_, err := dev.Load(ctx, nil)
+		return err
+	}},
+	{"Programs", func(ctx context.Context, dev bridge.Device) error {
+		_, err := dev.Programs(ctx)
+		return err
+	}},
+	{"Memory", func(ctx context.Context, dev bridge.Device) error {
+		_, err := dev.Memory(ctx, abi.EMEM)
+		return err
+	}},
+	{"Reset", func(ctx context.Context, dev bridge.Device) error { return dev.Reset(ctx) }},
+}
+
+// cancelBeforeDevice: the same for the calls of a device. What was there goes on.
+func cancelBeforeDevice(e *env) {
+	dev := e.device("")
+	ch := e.run(dev, "loopback", 1)[0]
+	before := dev.Info()
+	ctx, cancel := context.WithCancel(e.ctx())
+	cancel()
+	for _, c := range deviceCalls {
+		e.Log(c.name)
+		e.isWithdrawn(c.do(ctx, dev), context.Canceled)
+	}
+	require.Equal(e, before, dev.Info())
+	require.Zero(e, dev.Stats().Resets)
+	health, err := dev.Health()
+	require.NoError(e, err)
+	require.Equal(e, 1, dev.Stats().Channels)
+	e.Logf("%d processes", health.Processes)
+	e.echo(ch, []byte("still here"))
+	e.echo(e.subscribe(dev, abi.TargetLoopback), []byte("not taken"))
 }
 
 // cancelDuring: cancelling ends a blocked call, and the channel goes on.

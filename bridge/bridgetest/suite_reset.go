@@ -1,6 +1,9 @@
 package bridgetest
 
 import (
+	"context"
+	"time"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge"
@@ -12,6 +15,7 @@ var resetCases = []testCase{
 	{"reset/device-works-again", resetWorksAgain},
 	{"reset/during-transfers", resetDuringTransfers},
 	{"reset/often", resetOften},
+	{"reset/half-way", resetHalfWay},
 	{"device/close-ends-pending-calls", deviceClosePending},
 	{"device/close-during-transfers", deviceCloseDuringTransfers},
 	{"device/use-after-close", deviceUseAfterClose},
@@ -102,6 +106,40 @@ func resetOften(e *env) {
 	}
 	require.EqualValues(e, n, dev.Stats().Resets)
 	e.echo(e.subscribe(dev, abi.TargetLoopback), []byte("alive"))
+}
+
+// resetHalfWay: a reset whose context ends while a call is still at work returns,
+// as does one that waits behind another; the old channels are lost, and the next
+// reset brings the device back.
+func resetHalfWay(e *env) {
+	dev := e.device("")
+	ch := e.run(dev, "loopback", 1)[0]
+	require.NoError(e, ch.Send(e.ctx(), []byte("held")))
+	inside, release := make(chan struct{}), make(chan struct{})
+	held := call("held", func() error {
+		return ch.ReceiveFunc(e.ctx(), func([]byte) error {
+			close(inside)
+			<-release
+			return nil
+		})
+	})
+	<-inside
+	brief := func() error {
+		ctx, cancel := context.WithTimeout(e.ctx(), 10*time.Millisecond)
+		defer cancel()
+		return dev.Reset(ctx)
+	}
+	require.ErrorIs(e, brief(), context.DeadlineExceeded)
+	require.ErrorIs(e, ch.Send(e.ctx(), nil), bridge.ErrDeviceLost)
+	patient := call("reset", func() error { return dev.Reset(e.ctx()) })
+	require.ErrorIs(e, brief(), context.DeadlineExceeded)
+	close(release)
+	require.NoError(e, e.wait(patient))
+	require.ErrorIs(e, e.wait(held), bridge.ErrDeviceLost)
+	require.Zero(e, dev.Stats().Channels)
+	e.echo(e.run(dev, "loopback", 1)[0], []byte("again"))
+	require.ErrorIs(e, ch.Send(e.ctx(), nil), bridge.ErrDeviceLost)
+	require.NoError(e, ch.Close())
 }
 
 // deviceClosePending: closing the device ends every pending call.

@@ -48,7 +48,7 @@ func tooLarge(n int, limit uint64) error {
 // the target took it. When ctx ends first the message is withdrawn and the
 // error is a *bridge.WithdrawnError.
 func (c *Channel) Send(ctx context.Context, msg []byte) error {
-	if len(msg) > abi.PayloadSize {
+	if len(msg) > abi.PayloadSize && ctx.Err() == nil {
 		return tooLarge(len(msg), abi.PayloadSize)
 	}
 	h, start := c.half(abi.H2D), meter.Now()
@@ -181,7 +181,7 @@ func (h *half) decide(opcode uint16) error {
 // all. When ctx ends first the transfer is aborted; data is given back, on
 // every path, only when the device cannot touch it any more.
 func (c *Channel) SendInd(ctx context.Context, data []byte) error {
-	if limit := c.dev.info.Load().MaxTransfer; uint64(len(data)) > limit {
+	if limit := c.dev.info.Load().MaxTransfer; uint64(len(data)) > limit && ctx.Err() == nil {
 		return tooLarge(len(data), limit)
 	}
 	h, start := c.half(abi.H2D), meter.Now()

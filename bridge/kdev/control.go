@@ -39,7 +39,7 @@ func (d *Device) Start(ctx context.Context, p bridge.Program) (bridge.Process, e
 
 func (d *Device) start(ctx context.Context, p bridge.Program) (bridge.Process, error) {
 	req := abi.Control{Op: abi.ControlStart, A: uint64(p.First), B: uint64(p.Targets), C: p.Argument}
-	if err := d.shutErr(); err != nil {
+	if err := d.begin(ctx); err != nil {
 		return bridge.Process{}, err
 	}
 	if p.Name == "" || len(p.Name) >= abi.NameSize || strings.IndexByte(p.Name, 0) >= 0 {
@@ -68,7 +68,7 @@ func (d *Device) Stop(ctx context.Context, id bridge.ProcessID) error {
 
 // Load adds the programs of an image and returns the name of the first.
 func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
-	if err := d.shutErr(); err != nil {
+	if err := d.begin(ctx); err != nil {
 		return "", err
 	}
 	if !d.info.Load().CanLoad {
@@ -117,7 +117,7 @@ func (d *Device) Programs(ctx context.Context) ([]string, error) {
 
 // Memory describes one of the device's memory types.
 func (d *Device) Memory(ctx context.Context, kind int) (bridge.Memory, error) {
-	if err := d.shutErr(); err != nil {
+	if err := d.begin(ctx); err != nil {
 		return bridge.Memory{}, err
 	}
 	if kind < 0 || kind >= abi.MemoryCount {

@@ -38,7 +38,7 @@ type Device struct {
 	ending chan struct{} // closed when the device is: calls give up
 	reaper sync.WaitGroup
 
-	life     sync.Mutex // serialises Reset and Close
+	life     chan struct{} // room for one: serialises Reset and Close
 	closed   bool
 	closeErr error
 	final    uapi.Health // counters when the file was closed
@@ -77,7 +77,7 @@ func open(_ context.Context, a bridge.Address, o *bridge.Options) (bridge.Device
 // after an error.
 func newDevice(k kernel, where location, o *bridge.Options) (*Device, error) {
 	d := &Device{
-		k: k, where: where, log: logqueue.New(o.Logger), gate: newGate(),
+		k: k, where: where, log: logqueue.New(o.Logger), gate: newGate(), life: make(chan struct{}, 1),
 		ending: make(chan struct{}), channels: make(map[*Channel]struct{}),
 	}
 	d.sub.init(k, &d.ops)
@@ -204,12 +204,21 @@ func (d *Device) Info() bridge.Info {
 	return *d.info.Load()
 }
 
+// begin returns why a call with a context should not start; a context that has
+// ended wins over everything else.
+func (d *Device) begin(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return &bridge.WithdrawnError{Cause: err}
+	}
+	return d.shutErr()
+}
+
 // Subscribe opens the channel to a target.
 func (d *Device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel, error) {
+	if err := d.begin(ctx); err != nil {
+		return nil, err
+	}
 	if limit := d.info.Load().Channels; int64(t) >= int64(limit) || t == abi.TargetControl {
-		if err := d.shutErr(); err != nil {
-			return nil, err
-		}
 		return nil, fmt.Errorf("targets are 1 to %d: %w", limit-1, bridge.ErrNotSubscribed)
 	}
 	var c *Channel
@@ -229,13 +238,13 @@ func (d *Device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel
 // call makes one operation that belongs to no channel: fill completes it, and
 // take reads what came of it.
 func (d *Device) call(ctx context.Context, opcode uint16, fill func(*op), take func(*op) error) error {
+	if err := ctx.Err(); err != nil {
+		return &bridge.WithdrawnError{Cause: err}
+	}
 	if why := d.gate.enter(); why != 0 {
 		return errDeviceClosed
 	}
 	defer d.gate.leave()
-	if err := ctx.Err(); err != nil {
-		return &bridge.WithdrawnError{Cause: err}
-	}
 	o := d.ops.get(opcode, 0, 0, nil)
 	defer d.ops.put(o)
 	fill(o)
@@ -272,19 +281,31 @@ func (d *Device) open() []*Channel {
 // CAP_SYS_ADMIN (os.ErrPermission). If ctx ends before the last call has left,
 // the old channels are lost all the same.
 func (d *Device) Reset(ctx context.Context) error {
-	d.life.Lock()
-	defer d.life.Unlock()
+	if err := d.alone(ctx); err != nil {
+		return err
+	}
+	defer func() { <-d.life }()
 	if d.closed {
 		return errDeviceClosed
-	}
-	if err := ctx.Err(); err != nil {
-		return err
 	}
 	old := d.open()
 	if err := d.reset(); err != nil {
 		return err
 	}
 	return d.lose(ctx, old, shutLost)
+}
+
+// alone waits until no other Reset or Close is under way.
+func (d *Device) alone(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+	case d.life <- struct{}{}:
+		if ctx.Err() == nil {
+			return nil
+		}
+		<-d.life
+	}
+	return &bridge.WithdrawnError{Cause: ctx.Err()}
 }
 
 // reset makes the module end the device's life and boot the next.
@@ -321,8 +342,8 @@ func (d *Device) lose(ctx context.Context, list []*Channel, why int64) error {
 // the file: the module stops what this file started. The device and its other
 // users go on. It is idempotent.
 func (d *Device) Close() error {
-	d.life.Lock()
-	defer d.life.Unlock()
+	d.life <- struct{}{}
+	defer func() { <-d.life }()
 	if d.closed {
 		return d.closeErr
 	}

@@ -26,7 +26,7 @@ type Device struct {
 	cur     atomic.Pointer[epoch]
 	serving sync.WaitGroup // the dispatcher
 
-	life     sync.Mutex // serialises Reset and Close
+	life     turn // serialises Reset and Close
 	closed   bool
 	closeErr error
 
@@ -106,10 +106,20 @@ func (d *Device) Health() (bridge.Health, error) {
 	return e.watch.health()
 }
 
+// begin returns the epoch for a call with a context. One that has ended wins over
+// everything else.
+func (d *Device) begin(ctx context.Context) (*epoch, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &bridge.WithdrawnError{Cause: err}
+	}
+	e := d.cur.Load()
+	return e, e.err()
+}
+
 // Subscribe opens the channel to a target.
 func (d *Device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel, error) {
-	e := d.cur.Load()
-	if err := e.err(); err != nil {
+	e, err := d.begin(ctx)
+	if err != nil {
 		return nil, err
 	}
 	if int64(t) >= int64(e.channels) || t == abi.TargetControl {
@@ -124,8 +134,8 @@ func (d *Device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel
 
 // Start runs a program as a new process.
 func (d *Device) Start(ctx context.Context, p bridge.Program) (bridge.Process, error) {
-	e := d.cur.Load()
-	if err := e.err(); err != nil {
+	e, err := d.begin(ctx)
+	if err != nil {
 		return bridge.Process{}, err
 	}
 	s, err := e.control.start(ctx, p)
@@ -137,8 +147,8 @@ func (d *Device) Start(ctx context.Context, p bridge.Program) (bridge.Process, e
 
 // Stop asks a process to return and waits until it did.
 func (d *Device) Stop(ctx context.Context, id bridge.ProcessID) error {
-	e := d.cur.Load()
-	if err := e.err(); err != nil {
+	e, err := d.begin(ctx)
+	if err != nil {
 		return err
 	}
 	if err := e.control.stop(ctx, id); err != nil {
@@ -149,8 +159,8 @@ func (d *Device) Stop(ctx context.Context, id bridge.ProcessID) error {
 
 // Load adds the programs of an image and returns the name of the first.
 func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
-	e := d.cur.Load()
-	if err := e.err(); err != nil {
+	e, err := d.begin(ctx)
+	if err != nil {
 		return "", err
 	}
 	if e.hello.Capabilities&abi.CapLoad == 0 {
@@ -168,8 +178,8 @@ func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
 
 // Programs lists the names Start accepts.
 func (d *Device) Programs(ctx context.Context) ([]string, error) {
-	e := d.cur.Load()
-	if err := e.err(); err != nil {
+	e, err := d.begin(ctx)
+	if err != nil {
 		return nil, err
 	}
 	return e.control.programs(ctx)
@@ -177,8 +187,8 @@ func (d *Device) Programs(ctx context.Context) ([]string, error) {
 
 // Memory describes one of the device's memory types.
 func (d *Device) Memory(ctx context.Context, kind int) (bridge.Memory, error) {
-	e := d.cur.Load()
-	if err := e.err(); err != nil {
+	e, err := d.begin(ctx)
+	if err != nil {
 		return bridge.Memory{}, err
 	}
 	return e.control.memory(ctx, kind)
@@ -188,10 +198,15 @@ func (d *Device) Memory(ctx context.Context, kind int) (bridge.Memory, error) {
 // shakes hands again. If ctx ends before the last call has left, or the device
 // does not boot, the device stays lost and Reset may be called again.
 func (d *Device) Reset(ctx context.Context) error {
-	d.life.Lock()
-	defer d.life.Unlock()
+	if err := d.life.lock(ctx); err != nil {
+		return &bridge.WithdrawnError{Cause: err}
+	}
+	defer d.life.unlock()
 	if d.closed {
 		return errDeviceClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return &bridge.WithdrawnError{Cause: err}
 	}
 	old := d.cur.Load()
 	if err := old.end(ctx, fmt.Errorf("%w: reset", bridge.ErrDeviceLost)); err != nil {
@@ -200,10 +215,10 @@ func (d *Device) Reset(ctx context.Context) error {
 	for _, c := range old.table.list() {
 		d.retire(c)
 	}
-	d.resets.Add(1)
 	if err := d.port.Restart(); err != nil {
 		return err
 	}
+	d.resets.Add(1)
 	e, err := newEpoch(ctx, d)
 	if err != nil {
 		return err
@@ -215,8 +230,8 @@ func (d *Device) Reset(ctx context.Context) error {
 // Close ends every pending call with ErrClosed, stops the device and releases
 // all it held. It is idempotent, and waits until the last call has left.
 func (d *Device) Close() error {
-	d.life.Lock()
-	defer d.life.Unlock()
+	_ = d.life.lock(background)
+	defer d.life.unlock()
 	if d.closed {
 		return d.closeErr
 	}

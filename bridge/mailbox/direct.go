@@ -17,11 +17,11 @@ var background = context.Background()
 // error is a *bridge.WithdrawnError.
 func (c *Channel) Send(ctx context.Context, msg []byte) error {
 	h := &c.send
-	if len(msg) > abi.PayloadSize {
-		return tooLarge(len(msg), abi.PayloadSize)
-	}
 	if err := ctx.Err(); err != nil {
 		return h.refused(&h.direct, &bridge.WithdrawnError{Cause: err})
+	}
+	if len(msg) > abi.PayloadSize {
+		return tooLarge(len(msg), abi.PayloadSize)
 	}
 	var start meter.Instant
 	if !h.turn.try() {

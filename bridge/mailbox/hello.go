@@ -59,7 +59,7 @@ func awaitReady(ctx context.Context, state *uint32) error {
 			return fmt.Errorf("%w: unknown device state %d", bridge.ErrFault, s)
 		}
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("wait for boot: %w", err)
+			return fmt.Errorf("wait for boot: %w", &bridge.WithdrawnError{Cause: err})
 		}
 		if time.Now().After(end) {
 			return fmt.Errorf("%w: not ready after %v", bridge.ErrDeviceLost, bootTime)

@@ -56,11 +56,11 @@ func (x *transfer) start(data []byte, h *half, ready bool) {
 // every path, only when the device cannot touch it any more.
 func (c *Channel) SendInd(ctx context.Context, data []byte) error {
 	h := &c.send
-	if limit := c.ep.hello.MaxTransfer; uint64(len(data)) > limit {
-		return tooLarge(len(data), limit)
-	}
 	if err := ctx.Err(); err != nil {
 		return h.refused(&h.indirect, &bridge.WithdrawnError{Cause: err})
+	}
+	if limit := c.ep.hello.MaxTransfer; uint64(len(data)) > limit {
+		return tooLarge(len(data), limit)
 	}
 	start := meter.Now()
 	if !h.turn.try() {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
 // DefaultAddress is where the daemon listens.
@@ -109,6 +110,15 @@ func exact(ctx context.Context) (context.Context, context.CancelFunc, *durationp
 	return late, func() { stop(); cancel() }, durationpb.New(max(0, time.Until(deadline)))
 }
 
+// tooLate returns what a message call whose context has ended returns: nothing was
+// sent, so what became of the message is known.
+func tooLate(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return FromStatus(ToStatus(&nfcomms.WithdrawnError{Cause: err}))
+	}
+	return nil
+}
+
 // Send gives a message of at most 56 bytes to the target of a channel that
 // OpenChannel opened, and returns nil once the target took it. An error means
 // that it was not delivered, but for ErrDeviceLost, ErrUnavailable and
@@ -116,6 +126,9 @@ func exact(ctx context.Context) (context.Context, context.CancelFunc, *durationp
 // withdraws the message, and the error is nfcomms.ErrWithdrawn; the answer to
 // that may take 2 s longer.
 func (c *Client) Send(ctx context.Context, channel string, msg []byte) error {
+	if err := tooLate(ctx); err != nil {
+		return err
+	}
 	if err := fits(msg); err != nil {
 		return err // gRPC has limits of its own, which would hide the reason
 	}
@@ -129,6 +142,9 @@ func (c *Client) Send(ctx context.Context, channel string, msg []byte) error {
 // At ctx's deadline the error is nfcomms.ErrWithdrawn, and no message is lost;
 // after ErrUnavailable and context.Canceled one may be.
 func (c *Client) Receive(ctx context.Context, channel string) ([]byte, error) {
+	if err := tooLate(ctx); err != nil {
+		return nil, err
+	}
 	ctx, cancel, timeout := exact(ctx)
 	defer cancel()
 	resp, err := c.Messages.ReceiveMessage(ctx, &nfcommsv1.ReceiveMessageRequest{Name: channel, Timeout: timeout})

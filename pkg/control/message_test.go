@@ -85,6 +85,22 @@ func TestExactDeadline(t *testing.T) {
 	require.NoError(t, c.Send(background(t), loopback, []byte("still there")))
 }
 
+// TestMessageWithAnEndedContext: nothing is sent, so the error can say so.
+func TestMessageWithAnEndedContext(t *testing.T) {
+	c := &control.Client{} // it is never asked
+	ctx, cancel := context.WithCancel(background(t))
+	cancel()
+	for _, err := range []error{
+		c.Send(ctx, "devices/nic0/channels/1", nil),
+		func() error { _, err := c.Receive(ctx, "devices/nic0/channels/1"); return err }(),
+	} {
+		require.ErrorIs(t, err, nfcomms.ErrWithdrawn)
+		require.ErrorIs(t, err, context.Canceled)
+		var e *control.Error
+		require.ErrorAs(t, err, &e)
+	}
+}
+
 // TestOwners: the application's channels are listed, and nobody else's to use.
 func TestOwners(t *testing.T) {
 	srv, c := serve(t, quick)

@@ -30,7 +30,7 @@ type Channel struct {
 	deaf atomic.Bool
 	// mute: the h2d half was closed here.
 	mute atomic.Bool
-	// life lists the channel while it is open.
+	// life is the time between two resets that the channel belongs to.
 	life *life
 }
 
@@ -122,7 +122,7 @@ func (c *Channel) CloseReceive() error {
 // leave takes the channel off the device's list once both halves are closed.
 func (c *Channel) leave() {
 	if c.mute.Load() && c.deaf.Load() {
-		c.life.remove(c)
+		c.dev.open.remove(c)
 	}
 }
 

@@ -76,6 +76,7 @@ type Device struct {
 	dev     bridge.Device
 	address string
 	life    atomic.Pointer[life]
+	open    channels
 }
 
 // life is the time between two resets: Close and Reset wait for calls, so they
@@ -83,35 +84,58 @@ type Device struct {
 type life struct {
 	ctx context.Context
 	end context.CancelCauseFunc
-
-	mu   sync.Mutex // no message takes it
-	open map[*Channel]struct{}
 }
 
 func newLife() *life {
 	ctx, end := context.WithCancelCause(context.Background())
-	return &life{ctx: ctx, end: end, open: make(map[*Channel]struct{})}
+	return &life{ctx: ctx, end: end}
+}
+
+// channels are those that are open: the zero value has none.
+type channels struct {
+	mu   sync.Mutex // no message takes it
+	open map[*Channel]struct{}
+	over bool // the device is closed: none is open any more
 }
 
 // add notes an open channel.
-func (l *life) add(c *Channel) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.open[c] = struct{}{}
+func (s *channels) add(c *Channel) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == nil {
+		s.open = make(map[*Channel]struct{})
+	}
+	if !s.over {
+		s.open[c] = struct{}{}
+	}
 }
 
 // remove forgets a channel.
-func (l *life) remove(c *Channel) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.open, c)
+func (s *channels) remove(c *Channel) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, c)
+}
+
+// keep forgets the channels of other lives.
+func (s *channels) keep(l *life) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.open, func(c *Channel, _ struct{}) bool { return c.life != l })
+}
+
+// end forgets all channels, and those to come.
+func (s *channels) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open, s.over = nil, true
 }
 
 // list returns the open channels.
-func (l *life) list() []*Channel {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Collect(maps.Keys(l.open))
+func (s *channels) list() []*Channel {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.open))
 }
 
 // Open opens the device at an address, "scheme:path?option=value&…":
@@ -160,13 +184,14 @@ func (d *Device) Subscribe(ctx context.Context, t Target) (*Channel, error) {
 		return nil, d.fail(OpSubscribe, t, err)
 	}
 	c := &Channel{dev: d, ch: ch, life: d.life.Load()}
-	c.life.add(c)
+	d.open.add(c)
 	return c, nil
 }
 
-// Channels returns the channels that are open now, in no order. It slows no
-// message down. A channel of the time before a reset is not among them.
-func (d *Device) Channels() []*Channel { return d.life.Load().list() }
+// Channels returns the channels that are open now, in no order: those that were
+// subscribed and not closed since. It slows no message down. A reset that succeeds
+// closes all channels of the time before it, and so does Close of the device.
+func (d *Device) Channels() []*Channel { return d.open.list() }
 
 // Start runs a program as a new device process. ErrNoProgram if there is none
 // of that name, ErrBusy if another process holds one of its targets,
@@ -244,10 +269,19 @@ func (d *Device) Memory(ctx context.Context, kind int) (Memory, error) {
 // Reset stops all DMA, ends every pending call with ErrDeviceLost, clears a
 // fault and starts the firmware anew under the next epoch. Channels from before
 // stay unusable, processes are gone. As Close, it waits for functions that work
-// in an extended rendezvous.
+// in an extended rendezvous. A context that has ended resets nothing. When it ends
+// while such a function is still at work the calls have ended and the device stays
+// lost, or with dev: has begun its next epoch; Reset may be called again.
 func (d *Device) Reset(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return d.fail(OpReset, 0, &WithdrawnError{Cause: err})
+	}
 	d.life.Swap(newLife()).end(ErrDeviceLost)
-	return d.fail(OpReset, 0, d.dev.Reset(ctx))
+	err := d.dev.Reset(ctx)
+	if err == nil {
+		d.open.keep(d.life.Load())
+	}
+	return d.fail(OpReset, 0, err)
 }
 
 // Close ends every pending call with ErrClosed, stops the device and releases
@@ -255,5 +289,7 @@ func (d *Device) Reset(ctx context.Context) error {
 // idempotent.
 func (d *Device) Close() error {
 	d.life.Load().end(ErrClosed)
-	return d.fail(OpClose, 0, d.dev.Close())
+	err := d.dev.Close()
+	d.open.end()
+	return d.fail(OpClose, 0, err)
 }

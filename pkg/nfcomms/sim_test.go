@@ -6,11 +6,13 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -484,4 +486,57 @@ func TestChannelsLists(t *testing.T) {
 	require.NoError(t, dev.Reset(background(t)))
 	require.Empty(t, dev.Channels(), "the reset ended them")
 	require.NoError(t, c.Close())
+	_, err = dev.Subscribe(background(t), Loopback)
+	require.NoError(t, err)
+	require.NoError(t, dev.Close())
+	require.Empty(t, dev.Channels(), "and so did the close")
+}
+
+// TestChannelsAfterAResetThatTimedOut: the channels of a device that is not back
+// yet are still there, to be closed, and the reset that succeeds ends them.
+func TestChannelsAfterAResetThatTimedOut(t *testing.T) {
+	dev := openSim(t, "sim:")
+	ch, err := dev.Subscribe(background(t), Loopback)
+	require.NoError(t, err)
+	require.NoError(t, ch.Send(background(t), []byte("x")))
+	inside, release := make(chan struct{}), make(chan struct{})
+	held := running(t, func() error {
+		err := ch.ReceiveFunc(background(t), func([]byte) error {
+			close(inside)
+			<-release
+			return nil
+		})
+		if !errors.Is(err, ErrDeviceLost) {
+			return fmt.Errorf("the call that held the reset up ended with %w", err)
+		}
+		return nil
+	})
+	<-inside
+	ended, cancel := context.WithCancel(background(t))
+	cancel()
+	require.ErrorIs(t, dev.Reset(ended), ErrWithdrawn)
+	_, err = dev.Health()
+	require.NoError(t, err, "nothing was reset")
+	brief, cancel := context.WithTimeout(background(t), 10*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, dev.Reset(brief), context.DeadlineExceeded)
+	require.Equal(t, []*Channel{ch}, dev.Channels())
+	require.ErrorIs(t, ch.Send(background(t), nil), ErrDeviceLost)
+	close(release)
+	require.NoError(t, dev.Reset(background(t)))
+	require.Empty(t, dev.Channels())
+	held()
+	_, err = dev.Subscribe(background(t), Loopback)
+	require.NoError(t, err)
+}
+
+// TestOpenWithAnEndedContext: nothing is opened, whatever the address.
+func TestOpenWithAnEndedContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(background(t))
+	cancel()
+	for _, address := range []string{"sim:", "dev:0", "nowhere:", ""} {
+		_, err := Open(ctx, address)
+		require.ErrorIs(t, err, ErrWithdrawn, address)
+		require.ErrorIs(t, err, context.Canceled, address)
+	}
 }
