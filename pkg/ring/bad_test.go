@@ -41,7 +41,7 @@ func TestBadConfig(t *testing.T) {
 	for _, name := range []string{"", "with space", "a/b", "@x", "tab\t", strings.Repeat("x", nameMax+1)} {
 		_, err := Create(name, Config{})
 		require.ErrorIs(t, err, ErrConfig, name)
-		_, err = Open(background(t), name)
+		_, err = Open(background(t), name, Options{})
 		require.ErrorIs(t, err, ErrConfig, name)
 	}
 }
@@ -49,13 +49,13 @@ func TestBadConfig(t *testing.T) {
 func TestNames(t *testing.T) {
 	ctx := background(t)
 	name := newName()
-	_, err := Open(ctx, name)
+	_, err := Open(ctx, name, Options{})
 	require.ErrorIs(t, err, ErrNotExist)
 	r, err := Create(name, Config{})
 	require.NoError(t, err)
 	_, err = Create(name, Config{})
 	require.ErrorIs(t, err, ErrExists)
-	o, err := Open(ctx, name)
+	o, err := Open(ctx, name, Options{})
 	require.NoError(t, err)
 	require.Equal(t, []int{r.Packets(), r.Payload()}, []int{o.Packets(), o.Payload()})
 	d, err := o.Reader(ctx)
@@ -64,7 +64,7 @@ func TestNames(t *testing.T) {
 	_, err = d.Peek(ctx)
 	require.ErrorIs(t, err, ErrPeerDied, "the creator is gone")
 	require.NoError(t, o.Close())
-	_, err = Open(ctx, name)
+	_, err = Open(ctx, name, Options{})
 	require.ErrorIs(t, err, ErrNotExist, "no trace is left")
 	again, err := Create(name, Config{})
 	require.NoError(t, err)
@@ -359,7 +359,7 @@ func TestHostileCreator(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := files(t)
-			_, err := Open(background(t), hostile(t, c.answer, c.files...))
+			_, err := Open(background(t), hostile(t, c.answer, c.files...), Options{})
 			require.ErrorIs(t, err, c.want)
 			require.Eventually(t, func() bool { return files(t) <= before+1 }, patience, time.Millisecond, "descriptors leak")
 		})
@@ -384,7 +384,7 @@ func TestSilentConnections(t *testing.T) {
 		}
 		defer c.Close()
 	}
-	o, err := Open(ctx, r.Name())
+	o, err := Open(ctx, r.Name(), Options{})
 	require.NoError(t, err)
 	require.NoError(t, o.Close())
 }
@@ -442,7 +442,7 @@ func TestNothingIsLeft(t *testing.T) {
 		require.NoError(t, w.Write(background(t), []byte("x")))
 		_, err = d.Peek(background(t))
 		require.NoError(t, err)
-		o, err := Open(background(t), r.Name())
+		o, err := Open(background(t), r.Name(), Options{})
 		require.NoError(t, err)
 		require.NoError(t, r.Close())
 		require.NoError(t, o.Close())

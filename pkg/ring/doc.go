@@ -8,7 +8,7 @@
 //	copy(w.Reserve(), sample)
 //	err = w.Commit(ctx, len(sample))
 //
-//	r, err := ring.Open(ctx, "weather")                 // in another
+//	r, err := ring.Open(ctx, "weather", ring.Options{})                 // in another
 //	rd, err := r.Reader(ctx)
 //	packet, err := rd.Peek(ctx)
 //	rd.Release()

@@ -56,7 +56,7 @@ func check(p []byte, n uint64, scratch []byte) error {
 
 // childReader reads to the end and prints how many packets were right.
 func childReader(ctx context.Context, name string) error {
-	r, err := Open(ctx, name)
+	r, err := Open(ctx, name, Options{})
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func readStream(ctx context.Context, d *Reader) (n uint64, err error) {
 
 // childWriter writes for ever.
 func childWriter(ctx context.Context, name string) error {
-	r, err := Open(ctx, name)
+	r, err := Open(ctx, name, Options{})
 	if err != nil {
 		return err
 	}
@@ -110,12 +110,12 @@ func writeStream(ctx context.Context, w *Writer, packets uint64) error {
 
 // childEcho sends back on one ring what comes on another.
 func childEcho(ctx context.Context, name string) error {
-	there, err := Open(ctx, name)
+	there, err := Open(ctx, name, Options{})
 	if err != nil {
 		return err
 	}
 	defer there.Close()
-	back, err := Open(ctx, name+"-back")
+	back, err := Open(ctx, name+"-back", Options{})
 	if err != nil {
 		return err
 	}

@@ -58,6 +58,13 @@ type Config struct {
 	Wait Wait
 }
 
+// Options says how a process uses a ring that another created. The zero value
+// is valid.
+type Options struct {
+	// Wait is how the sides wait that are opened through this Ring.
+	Wait Wait
+}
+
 // Ring is a ring that this process created or opened. Its methods are safe for
 // concurrent use.
 type Ring struct {
@@ -144,11 +151,11 @@ func (r *Ring) make(s shape, prewarm bool) error {
 // waits that long for an answer. ErrNotExist if there is none, ErrPermission if
 // it belongs to another user, ErrVersion or ErrPeer if it is not one that this
 // package can use.
-func Open(ctx context.Context, name string) (*Ring, error) {
+func Open(ctx context.Context, name string, o Options) (*Ring, error) {
 	if err := checkName(name); err != nil {
 		return nil, fmt.Errorf("open ring %q: %w", name, err)
 	}
-	r := &Ring{name: name, sides: make(map[*side]bool)}
+	r := &Ring{name: name, wait: o.Wait, sides: make(map[*side]bool)}
 	files, err := fetch(ctx, name)
 	if err == nil {
 		r.mem, r.fds[roleWriter], r.fds[roleReader] = files[0], files[1], files[2]
