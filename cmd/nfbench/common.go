@@ -63,10 +63,14 @@ func newHeader(command string, dev *nfcomms.Device) Header {
 			Address: info.Address, Driver: info.Driver, Label: deviceLabel(info.Driver),
 			Islands: info.Islands, Window: info.Window,
 		},
-		Machine: Machine{
-			OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: cpuModel(),
-			CPUs: runtime.NumCPU(), Go: runtime.Version(), Load1: loadAverage(),
-		},
+		Machine: thisMachine(),
+	}
+}
+
+func thisMachine() Machine {
+	return Machine{
+		OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: cpuModel(),
+		CPUs: runtime.NumCPU(), Go: runtime.Version(), Load1: loadAverage(),
 	}
 }
 

@@ -88,5 +88,6 @@ Goals that are not met do not change the exit code.`,
 	// The flag is there: it was defined two lines above.
 	_ = root.RegisterFlagCompletionFunc("output", formats)
 	root.AddCommand(newLatency(c), newThroughput(c), newPeers(c), newModel(c), newPeerServe())
+	addHMF(root, c)
 	return root
 }

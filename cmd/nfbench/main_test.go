@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,9 +17,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestMain also plays the other process: startChild runs this binary again.
+// TestMain also plays the other processes: they are this binary again, under
+// hidden commands.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == peerCommand {
+	if len(os.Args) > 1 && slices.Contains([]string{peerCommand, "hmf-generate", "hmf-receive"}, os.Args[1]) {
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	goleak.VerifyTestMain(m)
@@ -50,11 +52,11 @@ func decode(t *testing.T, text string, report any) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, name := range []string{"", "latency", "throughput", "peers", "model"} {
+	for _, name := range []string{"", "latency", "throughput", "peers", "model", "hmf", "hmf init", "hmf one", "hmf multi", "hmf sweep"} {
 		t.Run("nfbench "+name, func(t *testing.T) {
 			args := append(strings.Fields(name), "--help")
 			got := mustRun(t, args...)
-			golden := filepath.Join("testdata", "help_"+name+".txt")
+			golden := filepath.Join("testdata", "help_"+strings.ReplaceAll(name, " ", "_")+".txt")
 			if *update {
 				require.NoError(t, os.WriteFile(golden, []byte(got), 0o600))
 			}

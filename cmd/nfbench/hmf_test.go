@@ -1,0 +1,115 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/pkg/ring"
+)
+
+var tinyHMF = []string{"--size", "7", "--packages", "4", "--package", "25", "--packet", "8KiB"}
+
+func hmf(test string, args ...string) []string {
+	return append(append([]string{"hmf", test}, tinyHMF...), args...)
+}
+
+func TestHMFOne(t *testing.T) {
+	for _, flags := range [][]string{
+		{"--verify", "full", "--access", "copy", "--wait", "park"},
+		{"--verify", "flag", "--access", "place", "--wait", "yield", "--lazy"},
+	} {
+		var r HMFReport
+		decode(t, mustRun(t, hmf("one", append(flags, "--rounds", "2", "--output", "json")...)...), &r)
+		require.Equal(t, "hmf one", r.Command)
+		require.Len(t, r.Rows, 2)
+		require.Equal(t, uint64(2*3*25), r.Rows[0].Verified, "the first packages are checked as well")
+		require.InEpsilon(t, r.Rows[0].GrossKiB*7/8, r.Rows[0].NetKiB, 1e-9)
+		require.Positive(t, r.Rows[0].CPUS)
+		require.Equal(t, nameMemcpy, r.Rows[1].Name)
+		require.Positive(t, r.VsMemcpy.Median)
+		require.Equal(t, 7570350.0, r.Paper[0].NetKiB)
+	}
+}
+
+func TestHMFMulti(t *testing.T) {
+	svg, dat := filepath.Join(t.TempDir(), "h.svg"), filepath.Join(t.TempDir(), "h.dat")
+	out := mustRun(t, hmf("multi", "--pairs", "1,2", "--plot", svg, "--dat", dat)...)
+	for _, want := range []string{"one pair", "2 pairs", "6 pairs (the report)", "154.304", "more pairs carry more together", "no device"} {
+		require.Contains(t, out, want)
+	}
+	text, err := os.ReadFile(dat)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "2_pairs\t2\t7\t8192\t")
+	text, err = os.ReadFile(svg)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "2 pairs")
+}
+
+func TestHMFSweepAndInit(t *testing.T) {
+	var r HMFReport
+	decode(t, mustRun(t, hmf("sweep", "--sizes", "3,7,11", "--packets", "4KiB,8KiB", "--payload", "1KiB", "--output", "json")...), &r)
+	require.Len(t, r.Rows, 6)
+	require.Len(t, r.Verdicts, 2)
+	decode(t, mustRun(t, hmf("init", "--sizes", "3,61", "--repeat", "2", "--output", "json")...), &r)
+	require.Len(t, r.Rows, 2)
+	require.Positive(t, r.Rows[1].MS.Mean)
+}
+
+// TestHMFFindsAWrongByte: a byte that the generator spoils fails the test where
+// every byte is compared, and is nobody's business where it is not.
+func TestHMFFindsAWrongByte(t *testing.T) {
+	o := hmfOptions{
+		ring: 7, packet: 8 << 10, payload: 7 << 10, packages: 2, perPackage: 20,
+		verify: "full", access: "place", wait: "park", spoil: 33,
+	}
+	_, err := o.pairsAtOnce(t.Context(), 1, 7, 8<<10, "spoilt")
+	require.EqualError(t, err, "1 of 60 packets are wrong: packet 33 differs")
+	o.verify = "flag"
+	_, err = o.pairsAtOnce(t.Context(), 1, 7, 8<<10, "spoilt")
+	require.NoError(t, err)
+	j := hmfJob{Payload: 16, Full: true}
+	require.Contains(t, j.wrong(make([]byte, 8), 0, nil), "8 bytes in place of 16")
+	require.Contains(t, j.wrong([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 0, nil), "packet 0 says it is 1")
+}
+
+// TestHMFChildFails: an end of one process ends the pair, with its reason.
+func TestHMFChildFails(t *testing.T) {
+	_, err := runPair(t.Context(), hmfJob{Ring: "no-such-ring", Payload: 64, Packages: 1, Package: 1, Wait: "park", Spoil: -1})
+	require.ErrorContains(t, err, "no such ring")
+	name := fmt.Sprintf("hmf-%d-fails", os.Getpid())
+	r, err := ring.Create(name, ring.Config{})
+	require.NoError(t, err)
+	defer r.Close()
+	_, err = runPair(t.Context(), hmfJob{Ring: name, Payload: 1 << 20, Packages: 1, Package: 1, Wait: "park", Spoil: -1})
+	require.ErrorContains(t, err, "packet too large")
+}
+
+func TestHMFBadInput(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{hmf("one", "--packet", "5000"), "--packet 5000 is not a multiple of the page"},
+		{hmf("one", "--payload", "9KiB"), "--payload 9216 is not 8 to 8128 bytes"},
+		{hmf("one", "--rounds", "0"), "--rounds 0 is not 1 to 4"},
+		{hmf("one", "--packages", "0"), "must be at least 1"},
+		{hmf("one", "--verify", "some"), `--verify "some" is neither flag nor full`},
+		{hmf("one", "--access", "none"), `--access "none" is neither place nor copy`},
+		{hmf("one", "--wait", "long"), `--wait "long" is none of`},
+		{[]string{"hmf", "one", "--size", "2"}, `"2" is no number of packets, at least 3`},
+		{hmf("multi", "--pairs", "0"), "--pairs 0 is not 1 to 64"},
+		{hmf("sweep", "--sizes", "2"), "2 packets: a ring has at least 3"},
+		{hmf("sweep", "--packets", "1KiB"), "--packet 1024 is not a multiple of the page"},
+		{hmf("init", "--repeat", "0"), "--repeat 0 is less than 1"},
+	} {
+		code, _, errs := nfbench(t.Context(), c.args...)
+		require.NotEqual(t, exitOK, code, c.args)
+		require.Contains(t, errs, c.says)
+	}
+}

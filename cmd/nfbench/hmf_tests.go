@@ -1,0 +1,299 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func newHMFInit(c *common, o *hmfOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "What it costs to make a ring",
+		Long: `INIT_TEST of the report: make a ring --repeat times, for each of --sizes, and give
+it up again. With --lazy its memory is not touched, which moves most of the cost to
+the first package.`,
+		Example: `  nfbench hmf init --sizes 24989,49999 --repeat 20`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(c); err != nil {
+				return err
+			}
+			if o.repeat < 1 {
+				return usagef("--repeat %d is less than 1", o.repeat)
+			}
+			r := newHMFReport("init")
+			bar := newProgress(cmd.ErrOrStderr(), len(o.sizes)*o.repeat, "init")
+			defer bar.done()
+			for _, size := range o.sizes {
+				samples := make([]float64, 0, o.repeat)
+				for range o.repeat {
+					if err := cmd.Context().Err(); err != nil {
+						return err
+					}
+					d, err := initTime(o, size)
+					if err != nil {
+						return err
+					}
+					samples = append(samples, float64(d)/1e6)
+					bar.step("init " + strconv.Itoa(size))
+				}
+				r.Rows = append(r.Rows, HMFRow{Name: "init", Ring: size, Packet: o.packet, Packages: o.repeat, MS: summarise(samples)})
+			}
+			r.Paper = paperInit
+			return r.finish(cmd, c, o)
+		},
+	}
+	cmd.Flags().IntSliceVar(&o.sizes, "sizes", []int{24989, 49999, 74959}, "ring sizes in packets")
+	cmd.Flags().IntVar(&o.repeat, "repeat", 10, "rings made of each size")
+	return cmd
+}
+
+func newHMFOne(c *common, o *hmfOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "one",
+		Short: "One pair, beside memcpy",
+		Long: `ONE_PAIR of the report: one generator and one receiver. In --rounds, each of a fresh
+pair, and between them one process copies as many payloads into as much memory.`,
+		Example: `  nfbench hmf one --verify full --access copy`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(c); err != nil {
+				return err
+			}
+			if o.rounds < 1 || o.rounds > o.packages {
+				return usagef("--rounds %d is not 1 to %d, the packages", o.rounds, o.packages)
+			}
+			r := newHMFReport("one")
+			if err := r.one(cmd, o); err != nil {
+				return err
+			}
+			r.Paper = paperOne
+			return r.finish(cmd, c, o)
+		},
+	}
+	cmd.Flags().IntVar(&o.rounds, "rounds", 9, "how often pair and memcpy take turns")
+	return cmd
+}
+
+// one lets a pair and memcpy take turns.
+func (r *HMFReport) one(cmd *cobra.Command, o *hmfOptions) error {
+	bar := newProgress(cmd.ErrOrStderr(), o.rounds, "one")
+	defer bar.done()
+	turn := *o
+	turn.packages = o.packages / o.rounds
+	all := HMFRow{Name: "one pair", Pairs: 1, Ring: o.ring, Packet: o.packet}
+	copied := HMFRow{Name: nameMemcpy, Pairs: 1, Ring: o.ring, Packet: o.packet}
+	var pairs, copies []Stat
+	var ratios []float64
+	for range o.rounds {
+		row, err := turn.pairsAtOnce(cmd.Context(), 1, o.ring, o.packet, "")
+		if err != nil {
+			return err
+		}
+		m := turn.memcpy()
+		ratios = append(ratios, m.Mean/1e6/row.MS.Mean)
+		pairs, copies = append(pairs, row.MS), append(copies, m)
+		all.Packages, copied.Packages = all.Packages+row.Packages, copied.Packages+m.N
+		all.FirstMS = max(all.FirstMS, row.FirstMS)
+		all.Verified += row.Verified
+		all.CPUS, all.WallS = all.CPUS+row.CPUS, all.WallS+row.WallS
+		bar.step("one")
+	}
+	all.setRates(o, merge(pairs))
+	copied.setRates(o, merge(copies).scaled(1e-6))
+	vs := spread(ratios)
+	r.Rows, r.VsMemcpy = []HMFRow{all, copied}, &vs
+	return nil
+}
+
+// memcpy copies payloads into as much memory as the ring has, in nanoseconds per
+// package.
+func (o *hmfOptions) memcpy() Stat {
+	j := hmfJob{Payload: o.payload}
+	from, to, record := j.pattern(), make([]byte, o.ring*o.packet), newRecorder()
+	clear(to) // touches it
+	number := 0
+	for range o.packages {
+		start := time.Now()
+		for range o.perPackage {
+			copy(to[number%o.ring*o.packet:], from[number%hmfPatterns])
+			number++
+		}
+		record.record(time.Since(start))
+	}
+	return record.stat(1)
+}
+
+func newHMFMulti(c *common, o *hmfOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "multi",
+		Short: "Several pairs at once",
+		Long: `MULTI_PAIR of the report: so many pairs at the same time, each with a ring of its
+own. The report found that together they carry more, while the time of a package
+and above all its spread grow faster than the number of pairs.`,
+		Example: `  nfbench hmf multi --pairs 1,2,4`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(c); err != nil {
+				return err
+			}
+			r := newHMFReport("multi")
+			bar := newProgress(cmd.ErrOrStderr(), len(o.pairs), "multi")
+			defer bar.done()
+			for _, pairs := range o.pairs {
+				if pairs < 1 || pairs > 64 {
+					return usagef("--pairs %d is not 1 to 64", pairs)
+				}
+				row, err := o.pairsAtOnce(cmd.Context(), pairs, o.ring, o.packet, pairsText(pairs))
+				if err != nil {
+					return err
+				}
+				r.Rows = append(r.Rows, row)
+				bar.step(row.Name)
+			}
+			r.Paper, r.Verdicts = paperMulti, pairVerdicts(r.Rows)
+			return r.finish(cmd, c, o)
+		},
+	}
+	cmd.Flags().IntSliceVar(&o.pairs, "pairs", []int{1, 2}, "numbers of pairs")
+	return cmd
+}
+
+func newHMFSweep(c *common, o *hmfOptions) *cobra.Command {
+	var packets []string
+	cmd := &cobra.Command{
+		Use:   "sweep",
+		Short: "Ring sizes and packet sizes",
+		Long: `The sweeps of the report's outlook: rings from three packets on, made and given up
+one after another, and packets of other sizes than 8 KiB.`,
+		Example: `  nfbench hmf sweep --sizes 3,7,61,1009 --packets 4KiB,8KiB,64KiB`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(c); err != nil {
+				return err
+			}
+			var err error
+			if o.packetsOf, err = parseSizes(packets); err != nil {
+				return err
+			}
+			for _, packet := range o.packetsOf {
+				if err := o.checkPacket(packet); err != nil {
+					return err
+				}
+			}
+			r := newHMFReport("sweep")
+			bar := newProgress(cmd.ErrOrStderr(), len(o.sizes)*len(o.packetsOf), "sweep")
+			defer bar.done()
+			for _, packet := range o.packetsOf {
+				for _, size := range o.sizes {
+					row, err := o.pairsAtOnce(cmd.Context(), 1, size, packet, "sweep")
+					if err != nil {
+						return err
+					}
+					r.Rows = append(r.Rows, row)
+					bar.step(fmt.Sprintf("%d packets of %s", size, sizeText(packet)))
+				}
+			}
+			r.Verdicts = sizeVerdicts(r.Rows)
+			return r.finish(cmd, c, o)
+		},
+	}
+	cmd.Flags().IntSliceVar(&o.sizes, "sizes", []int{3, 7, 61, 1009, 24989}, "ring sizes in packets")
+	cmd.Flags().StringSliceVar(&packets, "packets", []string{"8KiB"}, "packet sizes")
+	return cmd
+}
+
+func pairsText(n int) string {
+	if n == 1 {
+		return "one pair"
+	}
+	return fmt.Sprintf("%d pairs", n)
+}
+
+// pairVerdicts holds several pairs to the report's conclusions (H32).
+func pairVerdicts(rows []HMFRow) []HMFVerdict {
+	if len(rows) < 2 || rows[0].Pairs >= rows[len(rows)-1].Pairs {
+		return nil
+	}
+	few, many := rows[0], rows[len(rows)-1]
+	return []HMFVerdict{
+		verdictOf("more pairs carry more together", many.NetKiB/few.NetKiB, many.NetKiB > few.NetKiB),
+		verdictOf("the time of a package grows with the pairs", many.MS.Mean/few.MS.Mean, many.MS.Mean > few.MS.Mean),
+		verdictOf("its spread grows faster than its mean", relative(many)/relative(few), relative(many) > relative(few)),
+	}
+}
+
+// relative is the spread of a row's times beside their mean.
+func relative(r HMFRow) float64 {
+	if r.MS.Mean == 0 {
+		return 0
+	}
+	return r.MS.SD / r.MS.Mean
+}
+
+// sizeVerdicts says whether the size of the ring matters, packet size by packet
+// size; the least rings, in which the two sides take turns, do not count.
+func sizeVerdicts(rows []HMFRow) (all []HMFVerdict) {
+	const fair = 7 // packets from which a ring is none of turns
+	least, most := make(map[int]float64), make(map[int]float64)
+	var order []int
+	for _, r := range rows {
+		if r.Ring < fair {
+			continue
+		}
+		if least[r.Packet] == 0 {
+			order = append(order, r.Packet)
+			least[r.Packet] = r.NetKiB
+		}
+		least[r.Packet], most[r.Packet] = min(least[r.Packet], r.NetKiB), max(most[r.Packet], r.NetKiB)
+	}
+	for _, packet := range order {
+		ratio := most[packet] / least[packet]
+		all = append(all, verdictOf("the ring's size hardly matters, packets of "+sizeText(packet), ratio, ratio < 1.5))
+	}
+	return all
+}
+
+func verdictOf(what string, ratio float64, holds bool) HMFVerdict {
+	says := "shows"
+	if !holds {
+		says = "does not show"
+	}
+	return HMFVerdict{What: what, Verdict: fmt.Sprintf("%s (%.2f)", says, ratio)}
+}
+
+// paperRow is a row of the report's data files: packages of 1,000 packets of
+// 8 KiB, 7 KiB of them net, optimised builds.
+func paperRow(name string, pairs, size int, lo, mean, hi, sd, gross, net float64) HMFRow {
+	return HMFRow{
+		Name: name, Pairs: pairs, Ring: size, Packet: 8 << 10, Packages: 1_000_000,
+		MS: Stat{Min: lo, Mean: mean, Max: hi, SD: sd}, GrossKiB: gross, NetKiB: net,
+	}
+}
+
+// The report's tables A.4.1 to A.4.3. The row of six pairs has its columns in
+// another order there; it is written here in the order of the others.
+var (
+	paperInit = []HMFRow{
+		paperRow("init", 0, 24989, 103.734, 106.169, 124.207, 0.7883, 0, 0),
+		paperRow("init", 0, 49999, 200.974, 205.1974, 217.922, 1.6418, 0, 0),
+		paperRow("init", 0, 74959, 292.484, 300.6551, 320.287, 2.4141, 0, 0),
+	}
+	paperOne = []HMFRow{
+		paperRow("one pair", 1, 24989, 0.8811951, 0.92466, 3.6139488, 0.0189712, 8651829, 7570350),
+		paperRow("one pair", 1, 49999, 0.880003, 0.9286324, 3.6070347, 0.020274, 8614819, 7537966),
+		paperRow("one pair", 1, 74959, 0.8819103, 0.9251911, 2.4299622, 0.0207769, 8646862, 7566005),
+	}
+	paperMulti = []HMFRow{
+		paperOne[0],
+		paperRow("2 pairs", 2, 24989, 0.9098053, 1.6375465, 4.3740273, 0.0400216, 9770746, 8549403),
+		paperRow("3 pairs", 3, 49999, 0.9119511, 2.1991311, 10.1079941, 0.5903547, 11301591, 9888892),
+		paperRow("4 pairs", 4, 49999, 0.8900166, 2.8359817, 74.7711658, 0.8632161, 11517232, 10077578),
+		paperRow("6 pairs", 6, 74959, 1.0950565, 4.234499, 154.3040276, 2.9379332, 11816924, 10339808),
+	}
+)
