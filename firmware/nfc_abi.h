@@ -219,7 +219,7 @@ enum nfc_gather_field {
 struct nfc_begin {
 	nfc_le64 transaction; /* wide transaction id */
 	nfc_le64 size; /* bytes */
-	nfc_le64 timeout_ns; /* how long the target may stay unready; 0: for ever */
+	nfc_le64 timeout_ns; /* how long the target may stay unready, at most; 0: as long as the device lets it */
 	nfc_le64 rsvd[4];
 };
 NFC_ABI_SIZE(nfc_begin, 56);

@@ -50,12 +50,14 @@ static uint64_t present(const struct nfc_half *half)
 
 /* ---- parked offers and their time-outs ---- */
 
+/* The sooner of the host's bound and the device's own; 0 is none. */
 static void set_timeout(struct nfc_channel *ch, uint64_t timeout_ns)
 {
 	struct nfc_island *island = ch->island;
+	uint64_t own = island->dev->config.target_timeout_ns;
 
-	if (!timeout_ns)
-		timeout_ns = island->dev->config.target_timeout_ns;
+	if (!timeout_ns || (own && own < timeout_ns))
+		timeout_ns = own;
 	if (!timeout_ns || timeout_ns > UINT64_MAX / 2)
 		return;
 	ch->deadline = island->now + timeout_ns;

@@ -21,8 +21,8 @@ func (s *Script) offeredLocked(c *channel, m *abi.Slot) {
 	} else {
 		b := m.Begin()
 		o.size = b.Size
-		if b.TimeoutNS != 0 {
-			timeout = time.Duration(b.TimeoutNS)
+		if host := time.Duration(b.TimeoutNS); host > 0 && (timeout == 0 || host < timeout) {
+			timeout = host
 		}
 		if b.Transaction != o.id {
 			s.accuseLocked("channel %d: transfer %d, expected %d", c.id, b.Transaction, o.id)

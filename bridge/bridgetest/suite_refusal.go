@@ -18,6 +18,7 @@ var refusalCases = []testCase{
 	{"refusal/kind-d2h", kindMismatchD2H},
 	{"refusal/by-the-host", refuseOffer},
 	{"refusal/target-timeout", targetTimeout},
+	{"refusal/target-timeout-and-deadline", targetTimeoutAndDeadline},
 	{"refusal/deadline", deadlineTransfer},
 	{"refusal/device-memory", deviceMemory},
 	{"refusal/process-ends", processEnds},
@@ -155,6 +156,30 @@ func targetTimeout(e *env) {
 		require.ErrorIs(e, err, bridge.ErrTargetTimeout)
 	}
 	e.echo(e.subscribe(dev, abi.TargetLoopback), []byte("in time"))
+}
+
+// targetTimeoutAndDeadline: a context that ends later does not lengthen the
+// device's own bound, for a message or for a transfer, and one that ends sooner
+// ends the call.
+func targetTimeoutAndDeadline(e *env) {
+	dev := e.device("target-timeout=50ms")
+	ch := e.run(dev, "hold", 1)[0]
+	late, cancel := context.WithTimeout(e.ctx(), patience)
+	defer cancel()
+	for _, op := range operations[:2] {
+		err := op.do(late, ch)
+		require.ErrorIs(e, err, bridge.ErrTargetTimeout, op.name)
+		require.NotErrorIs(e, err, bridge.ErrWithdrawn, op.name)
+	}
+	dev = e.device("target-timeout=4m")
+	ch = e.run(dev, "hold", 1)[0]
+	for _, op := range operations[:2] {
+		soon, cancel := context.WithTimeout(e.ctx(), 10*time.Millisecond)
+		err := op.do(soon, ch)
+		cancel()
+		require.ErrorIs(e, err, bridge.ErrWithdrawn, op.name)
+		require.ErrorIs(e, err, context.DeadlineExceeded, op.name)
+	}
 }
 
 // deadlineTransfer: a deadline that passes while the target is not ready leaves

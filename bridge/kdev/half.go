@@ -94,16 +94,17 @@ func (h *half) outcome(ctx context.Context, o *op, cause error) error {
 		return stopped(c, cause, false)
 	case status == abi.ErrClosed:
 		return stopped(c, h.closedErr(), false)
-	case status == abi.ErrTimeout && c.Opcode == uapi.OpSendInd && hasDeadline(ctx):
-		return &bridge.WithdrawnError{Cause: bridge.ErrTargetTimeout} // the time-out was the context's
+	case status == abi.ErrTimeout && c.Opcode == uapi.OpSendInd && overdue(ctx):
+		return &bridge.WithdrawnError{Cause: bridge.ErrTargetTimeout} // not the device's own
 	default:
 		return stopped(c, h.dev.statusErr(status), status == abi.ErrDMA)
 	}
 }
 
-func hasDeadline(ctx context.Context) bool {
-	_, ok := ctx.Deadline()
-	return ok
+// overdue reports whether the deadline of ctx has passed.
+func overdue(ctx context.Context) bool {
+	end, ok := ctx.Deadline()
+	return ok && !time.Now().Before(end)
 }
 
 // timeout is how long the target may stay unready; 0 is for ever.

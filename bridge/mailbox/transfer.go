@@ -351,7 +351,7 @@ func (h *half) result(ctx context.Context, x *transfer) error {
 			List: end.Lists, Entry: end.FaultIndex, Err: bridge.ErrDMA,
 		}
 	case abi.ErrTimeout:
-		if _, ok := ctx.Deadline(); ok { // the time-out was the context's
+		if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) { // not the device's own
 			return &bridge.WithdrawnError{Cause: bridge.ErrTargetTimeout}
 		}
 	}

@@ -184,7 +184,8 @@ enum nfcomms_op_flags {
  * @user_data: comes back in the completion; CANCEL names it
  * @address: of the bytes in the caller's memory
  * @length: see the opcode
- * @timeout_ns: SEND_IND: how long the target may stay unready; 0: for ever
+ * @timeout_ns: SEND_IND: how long the target may stay unready, at most; 0: as
+ *              long as the device lets it
  * @rsvd: zero
  * @payload: see the opcode; zero where not used
  */
