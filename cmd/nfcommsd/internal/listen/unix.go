@@ -86,7 +86,10 @@ func bind(path string, mode fs.FileMode, group int) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = os.Lchown(path, -1, group)
+	// Not even to no group: a sandbox may refuse the call as such.
+	if group != -1 {
+		err = os.Lchown(path, -1, group)
+	}
 	if err == nil {
 		err = os.Chmod(path, mode)
 	}
