@@ -55,7 +55,7 @@ func checkSocket(conf *config.Loaded) error {
 }
 
 func checkRoles(conf *config.Loaded) error {
-	_, err := conf.Policy()
+	_, _, err := conf.Policy()
 	return err
 }
 

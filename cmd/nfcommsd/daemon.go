@@ -34,6 +34,7 @@ type daemon struct {
 	vital   vital
 	calls   *grpcprom.ServerMetrics
 	refused *refusals
+	unknown int // names in roles that nobody has; changed by setPolicy alone
 
 	local, remote *grpc.Server
 	webs          []*http.Server
@@ -71,7 +72,7 @@ func serve(conf *config.Loaded, load func() (*config.Loaded, error), signals <-c
 
 // newDaemon makes everything that needs no socket and no device.
 func newDaemon(conf *config.Loaded, log *slog.Logger, level *slog.LevelVar) (*daemon, error) {
-	policy, err := conf.Policy()
+	policy, unknown, err := conf.Policy()
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +86,7 @@ func newDaemon(conf *config.Loaded, log *slog.Logger, level *slog.LevelVar) (*da
 		calls: grpcprom.NewServerMetrics(),
 	}
 	d.refused = newRefusals(d.logRefusal)
+	d.setPolicy(policy, unknown)
 	if conf.TCP.Files.Certificate != "" {
 		d.tls, err = access.NewTLS(conf.TCP.Files, log)
 	}
@@ -157,8 +159,12 @@ func (d *daemon) serveOn(l net.Listener, serve func(net.Listener) error) {
 
 // wait handles signals until one of them, or a failure, ends the daemon.
 func (d *daemon) wait(load func() (*config.Loaded, error), signals <-chan os.Signal) error {
+	again := time.NewTicker(namesAgain)
+	defer again.Stop()
 	for {
 		select {
+		case <-again.C:
+			d.lookAgain()
 		case sig := <-signals:
 			if sig != syscall.SIGHUP {
 				d.log.Info("stopping", "signal", sig.String())

@@ -73,8 +73,7 @@ func newRoot(environ []string, signals <-chan os.Signal) *cobra.Command {
 		case err != nil:
 			return err
 		case *check:
-			fmt.Fprintln(cmd.OutOrStdout(), "the configuration is good")
-			return nil
+			return sayGood(conf, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		case *show:
 			return printConfig(cmd.OutOrStdout(), conf)
 		}
@@ -84,6 +83,18 @@ func newRoot(environ []string, signals <-chan os.Signal) *cobra.Command {
 		return nil
 	}
 	return root
+}
+
+// sayGood answers --check, with a warning for each name that nobody has.
+func sayGood(conf *config.Loaded, stdout, stderr io.Writer) error {
+	_, unknown, err := conf.Policy()
+	for _, w := range unknown {
+		fmt.Fprintf(stderr, "nfcommsd: warning: %v: holds no role until it is known\n", w)
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(stdout, "the configuration is good")
+	}
+	return err
 }
 
 func printConfig(w io.Writer, conf *config.Loaded) error {

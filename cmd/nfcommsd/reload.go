@@ -19,7 +19,7 @@ func (d *daemon) reload(load func() (*config.Loaded, error)) {
 		d.log.Error("configuration not reloaded, the old one stays in force", "error", err)
 		return
 	}
-	policy, err := next.Policy()
+	policy, unknown, err := next.Policy()
 	if err != nil {
 		d.log.Error("configuration not reloaded, the old one stays in force", "error", err)
 		return
@@ -31,7 +31,7 @@ func (d *daemon) reload(load func() (*config.Loaded, error)) {
 	}
 	later := d.conf.Fixed(next)
 	d.level.Set(next.Log.Level)
-	d.gate.SetPolicy(policy)
+	d.setPolicy(policy, unknown)
 	d.changeDevices(next.Devices)
 	d.conf.TakeLive(next)
 	if len(later) > 0 {

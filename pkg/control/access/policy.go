@@ -2,6 +2,7 @@ package access
 
 import (
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os/user"
 	"strconv"
@@ -9,6 +10,10 @@ import (
 
 	"google.golang.org/grpc/credentials"
 )
+
+// ErrUnknownName: this machine knows no user or group of that name, or cannot
+// say. A directory service may know it later.
+var ErrUnknownName = errors.New("unknown name")
 
 // Policy says which role a caller has. Fill it with Grant, then share it: its
 // other methods are safe for concurrent use.
@@ -33,8 +38,9 @@ func NewPolicy() *Policy {
 //	uri:URI                   a certificate with this URI, such as a SPIFFE id
 //	cn:NAME                   a certificate with this common name
 //
-// Names of users and groups are looked up once, here. An unknown name, form or
-// role is an error, after which the policy holds the subjects before it.
+// Names of users and groups are looked up once, here; one that is not known is
+// ErrUnknownName. An unknown form or role is an error as well. After an error the
+// policy holds the subjects before it.
 func (p *Policy) Grant(role Role, subjects ...string) error {
 	if role < Viewer || role > Admin {
 		return fmt.Errorf("%v cannot be granted", role)
@@ -82,13 +88,13 @@ func numberOf(form, value string) (uint32, error) {
 	case "user":
 		u, err := user.Lookup(value)
 		if err != nil {
-			return 0, err
+			return 0, fmt.Errorf("%w: %w", ErrUnknownName, err)
 		}
 		value = u.Uid
 	case "group":
 		g, err := user.LookupGroup(value)
 		if err != nil {
-			return 0, err
+			return 0, fmt.Errorf("%w: %w", ErrUnknownName, err)
 		}
 		value = g.Gid
 	case "uid", "gid":

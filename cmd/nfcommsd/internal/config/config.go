@@ -140,16 +140,22 @@ func ownAdmins() []string {
 	return []string{"uid:0"}
 }
 
-// Policy returns the roles in the form that the gate takes, or says of each
-// subject that makes no sense where it stands.
-func (l *Loaded) Policy() (*access.Policy, error) {
-	p := access.NewPolicy()
+// Policy returns the roles in the form that the gate takes. Names that this
+// machine does not know hold no role; unknown says where they stand. A subject
+// that makes no sense is an error.
+func (l *Loaded) Policy() (p *access.Policy, unknown []error, err error) {
+	p = access.NewPolicy()
 	var wrong []error
 	for i, subjects := range [][]string{l.Roles.Viewer, l.Roles.Operator, l.Roles.Admin} {
 		role := access.Viewer + access.Role(i)
 		for _, subject := range subjects {
-			wrong = append(wrong, l.Wrong("roles."+role.String(), p.Grant(role, subject)))
+			err := l.Wrong("roles."+role.String(), p.Grant(role, subject))
+			if errors.Is(err, access.ErrUnknownName) {
+				unknown = append(unknown, err)
+			} else {
+				wrong = append(wrong, err)
+			}
 		}
 	}
-	return p, errors.Join(wrong...)
+	return p, unknown, errors.Join(wrong...)
 }

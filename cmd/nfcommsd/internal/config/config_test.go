@@ -164,6 +164,23 @@ func TestRefuses(t *testing.T) {
 	require.Len(t, strings.Split(err.Error(), "\n"), 4, "all that is wrong at once: %v", err)
 }
 
+// TestKubernetes: what Kubernetes sets beside a service called nfcommsd is no
+// setting, and no mistake.
+func TestKubernetes(t *testing.T) {
+	env := []string{
+		"NFCOMMSD_SERVICE_HOST=10.0.0.1", "NFCOMMSD_SERVICE_PORT=7450", "NFCOMMSD_SERVICE_PORT_GRPC=7450", "NFCOMMSD_PORT=tcp://10.0.0.1:7450",
+		"NFCOMMSD_PORT_7450_TCP=tcp://10.0.0.1:7450", "NFCOMMSD_PORT_7450_TCP_PROTO=tcp", "NFCOMMSD_PORT_7450_TCP_PORT=7450",
+		"NFCOMMSD_PORT_7450_TCP_ADDR=10.0.0.1", "NFCOMMSD_METRICS_SERVICE_HOST=10.0.0.2", "NFCOMMSD_METRICS_PORT_7451_TCP=tcp://10.0.0.2:7451",
+	}
+	l, err := load(t, "", env, nil)
+	require.NoError(t, err)
+	require.Equal(t, Default(), l.Config)
+	for _, wrong := range []string{"NFCOMMSD_SERVICE=x", "NFCOMMSD_PORTS=x", "NFCOMMSD_HTTP_PORT_x=1"} {
+		_, err = load(t, "", []string{wrong}, nil)
+		require.ErrorContains(t, err, "unknown variable", wrong)
+	}
+}
+
 func TestEmptyFiles(t *testing.T) {
 	for _, text := range []string{"\n", "# nothing\n", "log:\n# level: info\n", "---\n"} {
 		l, err := load(t, text, nil, nil)
@@ -206,16 +223,21 @@ func TestFixedAndLive(t *testing.T) {
 func TestPolicy(t *testing.T) {
 	l, err := load(t, "", nil, []string{"--roles-viewer=uid:5", "--roles-operator=gid:6", "--roles-admin=uid:7"})
 	require.NoError(t, err)
-	p, err := l.Policy()
+	p, unknown, err := l.Policy()
 	require.NoError(t, err)
+	require.Empty(t, unknown)
 	require.Equal(t, access.Viewer, p.RoleOf(access.Local{UID: 5}))
 	require.Equal(t, access.Operator, p.RoleOf(access.Local{UID: 9, GID: 6}))
 	require.Equal(t, access.Admin, p.RoleOf(access.Local{UID: 7}))
 	require.Equal(t, access.None, p.RoleOf(access.Local{UID: 0}), "roles.admin replaces the default")
 
-	l.Roles.Operator = []string{"user:no-such-user-at-all"}
-	_, err = l.Policy()
-	require.ErrorContains(t, err, "roles.operator: subject")
+	l.Roles.Operator = []string{"gid:x", "user:no-such-user-at-all", "group:no-such-group-at-all"}
+	p, unknown, err = l.Policy()
+	require.ErrorContains(t, err, "roles.operator: subject \"gid:x\"")
+	require.NotContains(t, err.Error(), "no-such", "a name may be known later")
+	require.Len(t, unknown, 2)
+	require.ErrorContains(t, unknown[0], "flag --roles-operator: roles.operator: subject \"user:no-such-user-at-all\": unknown name")
+	require.Equal(t, access.Viewer, p.RoleOf(access.Local{UID: 5}), "the others hold theirs")
 }
 
 // FuzzFile: no text makes the reader panic, and what it accepts prints and

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -146,6 +147,10 @@ func (l *Loaded) Wrong(key string, err error) error {
 	}
 }
 
+// kubernetes matches the variables that Kubernetes sets in every pod beside a
+// service whose name begins with nfcommsd.
+var kubernetes = regexp.MustCompile(`^NFCOMMSD_([A-Z0-9_]+_)?(SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+
 // readEnv takes our variables out of an environment; one that no setting has is
 // an error.
 func readEnv(environ []string) (map[string]string, error) {
@@ -161,7 +166,7 @@ func readEnv(environ []string) (map[string]string, error) {
 		switch {
 		case slices.Contains(known, name):
 			m[name] = value
-		case strings.HasPrefix(name, "NFCOMMSD_"):
+		case strings.HasPrefix(name, "NFCOMMSD_") && !kubernetes.MatchString(name):
 			wrong = append(wrong, fmt.Errorf("environment: unknown variable %s", name))
 		}
 	}
