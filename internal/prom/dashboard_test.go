@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"regexp"
 	"strings"
@@ -83,8 +84,12 @@ var (
 func TestDashboard(t *testing.T) {
 	d := readDashboard(t)
 	address, reset := exporter(t)
-	s := serve(t, false, address)
-	until(t, s, `count_over_time(nfcomms_resets_total[1m]) > 10`, some)
+	_, port, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	s := serve(t, false, address, "localhost:"+port) // two instances whose devices have the same names
+	for _, instance := range []string{address, "localhost:" + port} {
+		until(t, s, fmt.Sprintf(`count_over_time(nfcomms_resets_total{instance=%q}[1m]) > 10`, instance), some)
+	}
 	reset()
 	for _, v := range d.Templating.List {
 		if v.Type == "datasource" {
@@ -99,12 +104,27 @@ func TestDashboard(t *testing.T) {
 	for _, p := range d.Panels {
 		for _, target := range p.Targets {
 			answers(t, s, p.Title, target.Expr, target.LegendFormat)
+			until(t, s, concrete(target.Expr), ofInstances(2))
 		}
 	}
 	for _, a := range d.Annotations.List {
 		if a.Expr != "" {
-			until(t, s, concrete(a.Expr), some)
+			until(t, s, concrete(a.Expr), ofInstances(2))
 		}
+	}
+}
+
+// ofInstances accepts an answer that keeps n instances apart.
+func ofInstances(n int) func([]Sample) bool {
+	return func(all []Sample) bool {
+		apart := map[string]bool{}
+		for _, sample := range all {
+			if sample.Labels["job"] == "" {
+				return false
+			}
+			apart[sample.Labels["instance"]] = true
+		}
+		return len(apart) == n && !apart[""]
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 )
 
 // Sample is one series of an answer.
@@ -20,11 +21,21 @@ type Sample struct {
 
 // Query asks for the value of an expression now.
 func (s *Server) Query(ctx context.Context, expr string) ([]Sample, error) {
+	return s.query(ctx, expr, "")
+}
+
+// QueryAt asks for the value of an expression at a time. One that is to come is
+// answered from the samples there are, as between two scrapes.
+func (s *Server) QueryAt(ctx context.Context, expr string, at time.Time) ([]Sample, error) {
+	return s.query(ctx, expr, fmt.Sprintf("&time=%.3f", float64(at.UnixMilli())/1000))
+}
+
+func (s *Server) query(ctx context.Context, expr, when string) ([]Sample, error) {
 	var data struct {
 		ResultType string          `json:"resultType"`
 		Result     json.RawMessage `json:"result"`
 	}
-	if err := s.get(ctx, "/api/v1/query?query="+url.QueryEscape(expr), &data); err != nil {
+	if err := s.get(ctx, "/api/v1/query?query="+url.QueryEscape(expr)+when, &data); err != nil {
 		return nil, fmt.Errorf("query %s: %w", expr, err)
 	}
 	samples, err := parse(data.ResultType, data.Result)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
@@ -99,6 +100,26 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 		require.Contains(t, known, name)
 	}
 	require.Len(t, slices.Compact(slices.Sorted(slices.Values(entries))), len(entries))
+}
+
+// TestHeartbeatBetweenScrapes: the last sample of a device that is well may be as
+// old as a scrape interval when a rule is evaluated, and raises no alert.
+func TestHeartbeatBetweenScrapes(t *testing.T) {
+	address, _ := exporter(t)
+	s := serve(t, false, address)
+	until(t, s, `nfcomms_device_heartbeat_timestamp_seconds`, some)
+	all, err := s.Rules(t.Context())
+	require.NoError(t, err)
+	asked := false
+	for _, r := range all {
+		if r.Name == "NFCommsHeartbeatOld" {
+			firing, err := s.QueryAt(t.Context(), r.Query, time.Now().Add(14*time.Second))
+			require.NoError(t, err)
+			require.Empty(t, firing, r.Query)
+			asked = true
+		}
+	}
+	require.True(t, asked)
 }
 
 // TestRulesLive: a server that scrapes devices under load evaluates every rule

@@ -32,7 +32,7 @@ type snapshot struct {
 	stats  nfcomms.Stats
 	health nfcomms.Health
 	levels [len(parts)]abi.Level
-	beat   time.Time // of the last heartbeat, the oldest of several
+	age    time.Duration // of the last heartbeat, the oldest of several
 	states [stateCount]int
 	// failures counts devices in the state failed, by code.
 	failures map[string]int
@@ -59,7 +59,7 @@ func read(name string, dev *nfcomms.Device) *snapshot {
 	for i, p := range parts {
 		s.levels[i] = health.Diagnostic.Reading(p.shift)
 	}
-	s.beat = time.Now().Add(-s.stats.Age)
+	s.age = s.stats.Age
 	return s
 }
 
@@ -198,9 +198,10 @@ func (s *snapshot) showWaking(out *sheet) {
 	out.count(fLogDropped, st.LogDropped, s.name)
 }
 
-// showHealth shows the last heartbeat; of a device that failed, only its time.
+// showHealth shows the last heartbeat; of a device that failed, only when it was.
 func (s *snapshot) showHealth(out *sheet) {
-	out.add(fBeatTime, float64(s.beat.UnixMilli())/1000, s.name)
+	out.add(fBeatTime, float64(time.Now().Add(-s.age).UnixMilli())/1000, s.name)
+	out.add(fBeatAge, s.age.Seconds(), s.name)
 	if s.states[stateFailed] == s.devices() {
 		return
 	}

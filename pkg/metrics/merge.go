@@ -19,9 +19,7 @@ func (s *snapshot) merge(b *snapshot) {
 	for i, level := range b.levels {
 		s.levels[i] = max(s.levels[i], level)
 	}
-	if s.beat.IsZero() || b.beat.Before(s.beat) {
-		s.beat = b.beat
-	}
+	s.age = max(s.age, b.age)
 	s.info.Window = max(s.info.Window, b.info.Window)
 	mergeStats(&s.stats, &b.stats)
 	mergeHealth(&s.health, &b.health)
