@@ -2,51 +2,26 @@ package prom
 
 import (
 	"bytes"
-	"encoding/json"
+	"encoding/xml"
 	"fmt"
 	"net"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// dashboard is the part of a Grafana dashboard that a test can judge.
-type dashboard struct {
-	SchemaVersion int
-	Title, UID    string
-	Panels        []dashboardPanel
-	Templating    struct {
-		List []struct{ Name, Type, Definition string }
-	}
-	Annotations struct {
-		List []struct{ Name, Expr string }
-	}
-}
-
-type dashboardPanel struct {
-	ID                       int
-	Type, Title, Description string
-	GridPos                  struct{ X, Y, W, H int }
-	Targets                  []struct{ Expr, LegendFormat, RefID string }
-}
-
-func readDashboard(t *testing.T) *dashboard {
+func readDashboard(t *testing.T) *Dashboard {
 	t.Helper()
-	text, err := os.ReadFile(root + "/deploy/grafana/nfcomms.json")
+	d, err := ReadDashboard(root + "/deploy/grafana/nfcomms.json")
 	require.NoError(t, err)
-	d := new(dashboard)
-	require.NoError(t, json.NewDecoder(bytes.NewReader(text)).Decode(d))
 	return d
 }
 
 // concrete fills in what Grafana would.
-func concrete(expr string) string {
-	expr = strings.ReplaceAll(expr, "$__rate_interval", "3s")
-	return regexp.MustCompile(`\$(job|instance|device|channel)\b`).ReplaceAllString(expr, ".*")
-}
+func concrete(expr string) string { return Concrete(expr, "3s") }
 
 // TestDashboardShape: panels are told apart, described, of current kinds, and
 // do not overlap.
@@ -112,6 +87,24 @@ func TestDashboard(t *testing.T) {
 			until(t, s, concrete(a.Expr), ofInstances(2))
 		}
 	}
+}
+
+// TestPicture: the picture is well-formed, and shows a panel of each kind with
+// what a Prometheus answers.
+func TestPicture(t *testing.T) {
+	address, _ := exporter(t)
+	s := serve(t, false, address)
+	until(t, s, `count_over_time(nfcomms_messages_total[1m]) > 20`, some)
+	var b bytes.Buffer
+	now := time.Now()
+	picture := Picture{From: now.Add(-4 * time.Second), To: now, Step: 200 * time.Millisecond, Rate: "3s"}
+	require.NoError(t, picture.Write(t.Context(), &b, s, readDashboard(t)))
+	text := b.String()
+	require.NoError(t, xml.Unmarshal(b.Bytes(), new(struct{ XMLName xml.Name })))
+	for _, want := range []string{"Devices ready", "Traffic", "Diagnostic word", address + " busy h2d", levels[0]} {
+		require.True(t, strings.Contains(text, want), want)
+	}
+	require.Less(t, strings.Count(text, "No data"), 4)
 }
 
 // ofInstances accepts an answer that keeps n instances apart.

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,7 +20,10 @@ import (
 	"github.com/nfcomms/nfcomms/internal/prom"
 )
 
+var picture = flag.String("picture", "bin/dashboard.svg", "file for the picture of the dashboard")
+
 func main() {
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := demo(ctx); err != nil {
@@ -66,6 +70,9 @@ func demo(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, p.Stop()) }()
 	fmt.Println(p.URL)
 	if err := ask(ctx, p); err != nil {
+		return err
+	}
+	if err := draw(ctx, p); err != nil {
 		return err
 	}
 	for _, args := range [][]string{{"top", "--once"}, {"health"}} {
@@ -120,6 +127,40 @@ func ask(ctx context.Context, p *prom.Server) error {
 			fmt.Println(strings.TrimRight(line, " "))
 		}
 	}
+	return nil
+}
+
+// shown is the time that the picture shows, and rate the one that its rates are
+// taken over.
+const (
+	shown = 12 * time.Second
+	rate  = "2s"
+)
+
+// draw writes how the dashboard looks, from the same queries as Grafana's.
+func draw(ctx context.Context, p *prom.Server) error {
+	step("draw the dashboard from the answers of Prometheus to its queries")
+	d, err := prom.ReadDashboard("deploy/grafana/nfcomms.json")
+	if err != nil {
+		return err
+	}
+	enough := func(s []prom.Sample) bool { return len(s) > 0 && s[0].Value >= shown.Seconds()*5 }
+	if _, err := p.Until(ctx, `count_over_time(nfcomms_messages_total{path="indirect",direction="h2d"}[1m])`, enough); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(*picture), 0o755); err != nil {
+		return err
+	}
+	file, err := os.Create(*picture)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	look := prom.Picture{From: now.Add(-shown), To: now, Step: 200 * time.Millisecond, Rate: rate}
+	if err := errors.Join(look.Write(ctx, file, p, d), file.Close()); err != nil {
+		return err
+	}
+	fmt.Println(*picture)
 	return nil
 }
 
