@@ -26,7 +26,7 @@ demo: deps-build ## move over 1 GiB of files to a device and back, verified
 	@$(GO) run ./examples/bulk --demo
 
 .PHONY: demo-service
-demo-service: deps-build ## a service under load, scraped by a real Prometheus and shown by nfctl
+demo-service: deps-build ## a service under load, scraped by a real Prometheus, shown by nfctl and as a picture of the dashboard
 	@scripts/prometheus.sh >/dev/null
 	@$(GO) run ./internal/servicedemo
 
@@ -85,12 +85,19 @@ fuzz-smoke: deps ## every fuzz target for FUZZTIME (5s) each
 	@scripts/fuzz-smoke.sh
 
 .PHONY: package
-package: ## build the Debian package of the kernel module in bin/
+package: deps-build ## build the Debian packages in bin/: daemon and tools, library, kernel module
+	@deploy/debian/build.sh bin
 	@deploy/dkms/build.sh bin
 
+.PHONY: image
+image: deps-build ## build the container image in bin/
+	@deploy/container/build.sh bin
+
 .PHONY: test-packages
-test-packages: ## build the package as DKMS would, for two kernels
+test-packages: deps-build ## the packages in a booted Debian, the image in a container, the module as DKMS builds it
 	@scripts/deps.sh packages
+	@deploy/debian/check.sh
+	@deploy/container/check.sh
 	@deploy/dkms/check.sh
 
 .PHONY: bench

@@ -44,7 +44,15 @@ if [ "$what" = test ]; then
 	need riscv64-unknown-elf-gcc gcc-riscv64-unknown-elf
 	need riscv64-unknown-elf-ld binutils-riscv64-unknown-elf
 fi
-[ "$what" = packages ] && need dkms dkms
+if [ "$what" = packages ]; then
+	need dkms dkms
+	need dpkg-deb dpkg
+	need objdump binutils
+	need mmdebstrap mmdebstrap
+	need systemd-nspawn systemd-container
+	need nsenter util-linux
+	need perl perl
+fi
 case $what in
 vm* | packages)
 	need strip binutils

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nfcomms/nfcomms/cmd/internal/manual"
 	"github.com/nfcomms/nfcomms/cmd/nfcommsd/internal/config"
 	"github.com/nfcomms/nfcomms/pkg/control"
 )
@@ -65,8 +66,13 @@ func newRoot(environ []string, signals <-chan os.Signal) *cobra.Command {
 	flags := config.AddFlags(root.Flags())
 	check := root.Flags().Bool("check", false, "say whether the configuration is good, and exit")
 	show := root.Flags().Bool("print-config", false, "print the configuration that would be used, and exit")
-	root.MarkFlagsMutuallyExclusive("check", "print-config")
+	page := root.Flags().Bool("manual", false, "print the manual page, and exit")
+	_ = root.Flags().MarkHidden("manual") // for packagers; it fails for a flag that is not there
+	root.MarkFlagsMutuallyExclusive("check", "print-config", "manual")
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *page {
+			return printManual(cmd)
+		}
 		load := func() (*config.Loaded, error) { return loadValid(flags, environ) }
 		conf, err := load()
 		switch {
@@ -94,6 +100,20 @@ func sayGood(conf *config.Loaded, stdout, stderr io.Writer) error {
 	if err == nil {
 		_, err = fmt.Fprintln(stdout, "the configuration is good")
 	}
+	return err
+}
+
+func printManual(cmd *cobra.Command) error {
+	date, err := manual.Date(os.Getenv("SOURCE_DATE_EPOCH"))
+	if err != nil {
+		return err
+	}
+	cmd.DisableAutoGenTag = true
+	text, err := manual.Page(cmd, "8", date)
+	if err != nil {
+		return err
+	}
+	_, err = cmd.OutOrStdout().Write(text)
 	return err
 }
 

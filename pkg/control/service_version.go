@@ -19,9 +19,16 @@ type versionService struct {
 // modulePath is this module's.
 const modulePath = "github.com/nfcomms/nfcomms"
 
+// release and revision are set by the linker when a package is built; nothing
+// writes them afterwards.
+var release, revision string
+
 // Build returns the version of this module in the running program, and the
 // revision of its source if the program was built from it.
 func Build() (version, commit string) {
+	if release != "" {
+		return release, revision
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "", ""

@@ -1,0 +1,2 @@
+// Package manual writes the manual pages of commands.
+package manual

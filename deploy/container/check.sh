@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Build the image twice, look at it as a registry would, and run what is in it as
+# a container would: another user, a read-only root, namespaces of its own, no
+# network. The last line is a summary, "N passed, N failed".
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+passed=0
+failed=0
+# check NAME COMMAND…
+check() {
+	local name=$1
+	shift
+	if "$@" >"$work/log" 2>&1; then
+		echo "ok $name"
+		passed=$((passed + 1))
+	else
+		echo "FAIL $name"
+		cat "$work/log"
+		failed=$((failed + 1))
+	fi
+}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH
+for n in one two; do deploy/container/build.sh "$work/$n" >/dev/null; done
+mkdir "$work/image" "$work/root"
+tar -C "$work/image" -xf "$work/one/nfcomms-oci.tar"
+tar -C "$work/root" -xf "$work/one/nfcomms-rootfs.tar"
+
+blobs() { # each has the name of its contents, and each that is named is there
+	local blob name
+	for blob in "$work"/image/blobs/sha256/*; do
+		[ "$(sha256sum <"$blob" | cut -d' ' -f1)" = "${blob##*/}" ] || return 1
+	done
+	for name in $(cat "$work/image/index.json" "$(manifest)" | grep -oP '"digest":"sha256:\K[0-9a-f]+'); do
+		[ -e "$work/image/blobs/sha256/$name" ] || return 1
+	done
+}
+named() { echo "$work/image/blobs/sha256/$(grep -oP "$1\",\"digest\":\"sha256:\K[0-9a-f]+" "$2")"; }
+manifest() { named 'manifest.v1\+json' "$work/image/index.json"; }
+config() { named 'config.v1\+json' "$(manifest)"; }
+json() { perl -MJSON::PP -0ne 'JSON::PP->new->decode($_)' "$1"; }
+documents() { json "$work/image/index.json" && json "$(manifest)" && json "$(config)" && json "$work/image/oci-layout"; }
+layer() { grep -F "sha256:$(gzip -dc "$(named 'layer.v1.tar\+gzip' "$(manifest)")" | sha256sum | cut -d' ' -f1)" "$(config)"; }
+
+check "the image is reproducible" cmp "$work/one/nfcomms-oci.tar" "$work/two/nfcomms-oci.tar"
+check "its documents are JSON" documents
+check "blobs have the names of their contents" blobs
+check "the configuration names the layer" layer
+check "the entry point is the Containerfile's" grep -F "$(sed -n 's/^ENTRYPOINT //p' deploy/container/Containerfile)" "$(config)"
+check "no file may be written by the daemon" test -z "$(find "$work/root" -xdev \( -uid 65532 -o -perm -o+w ! -type l \) ! -path "$work/root/run/nfcomms")"
+
+# In namespaces of its own; NFCOMMSD_SERVICE_HOST is what Kubernetes adds.
+cat >"$work/contained" <<'END'
+set -e
+mount --bind "$1" "$1"
+mount -o remount,bind,ro "$1"
+mount -t tmpfs -o mode=0755,uid=65532 none "$1/run/nfcomms"
+as() { chroot --userspec=65532:65532 "$@"; }
+NFCOMMSD_SERVICE_HOST=10.0.0.1 NFCOMMSD_PORT=tcp://10.0.0.1:7451 chroot --userspec=65532:65532 "$1" /usr/bin/nfcommsd --http-address 0.0.0.0:7451 &
+daemon=$!
+for try in $(seq 600); do
+	! as "$1" /usr/bin/nfctl list || break
+	sleep 0.1
+done
+as "$1" /usr/bin/nfctl list | grep -E '^sim0 +ready'
+as "$1" /usr/bin/nfctl health
+as "$1" /usr/bin/nfctl send sim0 loopback hello --reply | grep -x hello
+kill -TERM $daemon
+wait $daemon
+END
+if [ "$(id -u)" -eq 0 ]; then
+	check "it runs, is used and ends on SIGTERM" unshare --mount --pid --fork --net --ipc --uts sh "$work/contained" "$work/root"
+else
+	echo "FAIL running the image needs root: sudo make test-packages"
+	failed=$((failed + 1))
+fi
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

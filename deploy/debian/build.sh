@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# Build the Debian packages of user space: nfcomms (daemon, command line, units,
+# rules, dashboard), libnfcomms1 and libnfcomms-dev.
+#
+#	deploy/debian/build.sh [FOLDER [REVISION]]    write them to FOLDER (bin)
+#
+# The version stands in one place, kmod/nfc_kmod.h; REVISION, such as "+1", is
+# appended to it. Equal sources give equal packages: times come from the last
+# commit, or SOURCE_DATE_EPOCH.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+out=${1:-bin}
+version=$(sed -n 's/^#define NFC_MODULE_VERSION "\(.*\)"$/\1/p' kmod/nfc_kmod.h)
+[ -n "$version" ] || { echo "build.sh: kmod/nfc_kmod.h has no NFC_MODULE_VERSION" >&2; exit 1; }
+package_version=$version${2:-}
+arch=$(dpkg --print-architecture)
+triplet=$(gcc -dumpmachine | sed 's/^x86_64-.*/x86_64-linux-gnu/')
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
+commit=$(git rev-parse HEAD 2>/dev/null || true)
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$out"
+
+# needs_libc FILE…: the oldest libc that has every symbol they use.
+needs_libc() {
+	echo "libc6 (>= $(objdump -T "$@" | grep -oP '\(?GLIBC_\K[0-9.]+' | sort -Vu | tail -n 1))"
+}
+
+# pack PACKAGE LIBC: build the package from $work/PACKAGE.
+pack() {
+	local tree=$work/$1 deb=$out/$1_${package_version}_$arch.deb script
+	mkdir -p "$tree/DEBIAN"
+	sed -e "s/@VERSION@/$package_version/g; s/@ARCH@/$arch/; s/@LIBC@/$2/" "deploy/debian/$1/control.in" >"$tree/DEBIAN/control"
+	for script in preinst postinst prerm postrm; do
+		[ ! -e "deploy/debian/$1/$script" ] || install -m755 "deploy/debian/$1/$script" "$tree/DEBIAN/$script"
+	done
+	[ ! -e "deploy/debian/$1/triggers" ] || install -m644 "deploy/debian/$1/triggers" "$tree/DEBIAN/triggers"
+	mkdir -p "$tree/usr/share/doc/$1"
+	{ cat deploy/debian/copyright; tail -n +5 LICENSE | sed 's/^$/./; s/^/ /'; } >"$tree/usr/share/doc/$1/copyright"
+	gzip -9nc CHANGELOG.md >"$tree/usr/share/doc/$1/changelog.gz"
+	chmod -R u=rwX,go=rX "$tree"
+	(cd "$tree" && find . -path ./DEBIAN -prune -o -type f -printf '%P\0' | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
+	dpkg-deb --root-owner-group -Zzstd --build "$tree" "$deb" >/dev/null
+	echo "$deb"
+}
+
+# programs FOLDER: the daemon and the command line.
+programs() {
+	CGO_ENABLED=1 CGO_CFLAGS="-O2 -g0" go build -trimpath -buildvcs=false -o "$1/" \
+		-ldflags "-s -w -buildid= -X github.com/nfcomms/nfcomms/pkg/control.release=$package_version -X github.com/nfcomms/nfcomms/pkg/control.revision=$commit" \
+		./cmd/nfcommsd ./cmd/nfctl
+}
+
+# tools TREE: what belongs to the programs.
+tools() {
+	local tree=$1 nfctl=$1/usr/bin/nfctl man=$1/usr/share/man
+	mkdir -p "$man/man8"
+	"$nfctl" man "$man/man1"
+	"$tree/usr/bin/nfcommsd" --manual >"$man/man8/nfcommsd.8"
+	find "$man" -type f -exec gzip -9n {} +
+	install -d "$tree"/usr/share/{bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d}
+	"$nfctl" completion bash >"$tree/usr/share/bash-completion/completions/nfctl"
+	"$nfctl" completion zsh >"$tree/usr/share/zsh/vendor-completions/_nfctl"
+	"$nfctl" completion fish >"$tree/usr/share/fish/vendor_completions.d/nfctl.fish"
+}
+
+daemon() {
+	local tree=$work/nfcomms share=$work/nfcomms/usr/share/nfcomms
+	programs "$tree/usr/bin"
+	tools "$tree"
+	install -Dm644 -t "$tree/usr/lib/systemd/system" deploy/systemd/*.service deploy/systemd/*.socket
+	install -Dm644 deploy/systemd/nfcommsd.sysusers "$tree/usr/lib/sysusers.d/nfcommsd.conf"
+	install -Dm644 deploy/config/nfcommsd.yaml "$tree/etc/nfcomms/nfcommsd.yaml"
+	install -Dm644 -t "$share/prometheus" deploy/prometheus/nfcomms.rules.yml deploy/prometheus/prometheus.yml
+	install -Dm644 -t "$share/grafana" deploy/grafana/nfcomms.json
+	install -Dm644 -t "$tree/usr/share/doc/nfcomms" docs/operations.md docs/metrics.md docs/nfctl.md SECURITY.md
+	mkdir -p "$tree/DEBIAN"
+	echo /etc/nfcomms/nfcommsd.yaml >"$tree/DEBIAN/conffiles"
+	pack nfcomms "$(needs_libc "$tree"/usr/bin/*)"
+}
+
+libraries() {
+	local all=$work/library lib=usr/lib/$triplet run=$work/libnfcomms1 dev=$work/libnfcomms-dev
+	make -s -C kmod/lib install BUILD="$work/build" DESTDIR="$all" PREFIX=/usr LIBDIR="/$lib" \
+		CFLAGS="-O2 -g0 -ffile-prefix-map=$work=." >/dev/null
+	strip --strip-unneeded "$all/$lib/libnfcomms.so.$version"
+	mkdir -p "$run/$lib" "$run/DEBIAN" "$dev/usr/share/doc/libnfcomms-dev/examples"
+	mv "$all/$lib"/libnfcomms.so.* "$run/$lib/"
+	echo "libnfcomms 1 libnfcomms1" >"$run/DEBIAN/shlibs"
+	mv "$all/usr" "$dev/tmp" && cp -a "$dev/tmp/." "$dev/usr/" && rm -r "$dev/tmp"
+	find "$dev/usr/share/man" -type f -exec gzip -9n {} +
+	install -m644 kmod/lib/example/echo.c "$dev/usr/share/doc/libnfcomms-dev/examples/"
+	pack libnfcomms1 "$(needs_libc "$run/$lib/libnfcomms.so.$version")"
+	pack libnfcomms-dev ""
+}
+
+daemon
+libraries

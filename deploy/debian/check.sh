@@ -1,0 +1,170 @@
+#!/usr/bin/env bash
+# Build the packages of user space and use them: twice, to compare; then on a
+# Debian that systemd boots, in a container without a network. There the commands
+# of docs/operations.md are run as they stand: install, reload, upgrade, purge,
+# and the installation without a package. The last line is a summary,
+# "N passed, N failed".
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+passed=0
+failed=0
+# check NAME COMMAND…
+check() {
+	local name=$1
+	shift
+	if "$@" >"$work/log" 2>&1; then
+		echo "ok $name"
+		passed=$((passed + 1))
+	else
+		echo "FAIL $name"
+		cat "$work/log"
+		failed=$((failed + 1))
+	fi
+}
+refuses() { ! "$@"; }
+
+work=$(mktemp -d)
+machine=
+end() {
+	[ -z "$machine" ] || { kill -TERM "$machine" && wait "$machine" || true; }
+	rm -rf "$work"
+}
+trap end EXIT
+
+# page BLOCK: the commands of a block of docs/operations.md.
+page() { sed -n "/^<!-- begin $1 -->$/,/^<!-- end -->$/p" docs/operations.md | sed '/^<!--/d; /^```/d' | grep .; }
+
+# --- the packages by themselves
+
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH # also if somebody commits meanwhile
+deploy/debian/build.sh "$work/one" >"$work/debs"
+deploy/debian/build.sh "$work/two" >/dev/null
+deploy/debian/build.sh "$work/newer" +1 >/dev/null
+same() { for deb in "$work"/one/*.deb; do cmp "$deb" "$work/two/${deb##*/}"; done; }
+parse() {
+	for deb in "$work"/one/*.deb; do
+		dpkg-deb -e "$deb" "$work/control" && for script in "$work"/control/p{ost,re}{inst,rm}; do
+			[ ! -e "$script" ] || sh -n "$script"
+		done
+	done
+}
+check "the packages are reproducible" same
+check "maintainer scripts parse" parse
+
+# --- a booted Debian
+
+if [ "$(id -u)" -ne 0 ]; then
+	echo "FAIL a booted Debian needs root: sudo make test-packages"
+	echo "$passed passed, $((failed + 1)) failed"
+	exit 1
+fi
+
+root=$work/root
+mkdir "$root"
+tar -C "$root" -xf "$(scripts/rootfs.sh)"
+mkdir -p "$root/src/bin"
+cp "$work"/one/*.deb "$root/src/bin/"
+cp -r deploy "$root/src/"
+echo 'APT::Get::Assume-Yes "true";' >"$root/etc/apt/apt.conf.d/99yes"
+rm -f "$root/etc/dpkg/dpkg.cfg.d/99mmdebstrap" # which leaves documents out
+echo "127.0.0.1 localhost $(uname -n)" >"$root/etc/hosts"
+chroot "$root" useradd -m alice
+chroot "$root" useradd -m mallory
+
+# leader: the first process in the machine.
+leader() { cat "/proc/$machine/task/$machine/children" 2>/dev/null | tr -d ' '; }
+# inside COMMAND: in the booted machine, from the folder /src.
+inside() { nsenter -t "$(leader)" -a -- env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 bash -c "cd /src && $1"; }
+# literally BLOCK: the block of the page, each command as it stands.
+literally() { inside "set -ex; $(page "$1")"; }
+# until COMMAND: wait for it, a minute at most.
+until_() {
+	local try
+	for try in $(seq 600); do
+		! "$@" >/dev/null 2>&1 || return 0
+		sleep 0.1
+	done
+	"$@"
+}
+boot() {
+	systemd-nspawn -q -D "$root" --register=no --keep-unit --private-network --console=pipe --boot </dev/null >"$work/console" 2>&1 &
+	machine=$!
+	until_ inside 'systemctl is-system-running | grep -qx running' ||
+		{ inside 'systemctl list-jobs; systemctl --failed'; cat "$work/console"; return 1; }
+}
+# reboot: nspawn ends with 133 when the machine asks for it.
+reboot() {
+	local code=0
+	inside 'systemctl reboot' || true
+	wait "$machine" || code=$?
+	[ $code = 133 ] && boot
+}
+# left: every file of the machine, but for what a system writes by itself.
+left() {
+	(cd "$root" && find . -xdev \( -path ./src -o -path ./var/log -o -path ./var/cache -o -path ./tmp -o -path ./var/tmp -o -path ./run \
+		-o -path ./proc -o -path ./sys -o -path ./dev -o -path ./var/lib/apt \) -prune -o -print |
+		grep -vE '^\./(etc/(passwd|group|shadow|gshadow|subuid|subgid)-|etc/\.pwd\.lock|etc/ld\.so\.cache|var/lib/dpkg/.*|var/lib/systemd/.*|var/lib/sudo/.*|var/lib/private.*)$' | sort
+		cat etc/passwd etc/group) | grep -v '^nobody\|^alice:'
+}
+now_and_before() { diff "$work/before" <(left) && inside 'test ! -e /run/nfcomms'; }
+
+check "it boots" boot
+left >"$work/before"
+
+check "the page's installation" literally install
+cp "$work/log" "$work/install"
+check "alice sees the device" grep -qE '^sim0 +ready' "$work/install"
+check "the package starts no failed unit" inside 'systemctl is-system-running | grep -x running'
+check "somebody else is kept out" inside 'runuser -u mallory nfctl list; test $? = 4'
+check "the socket belongs to the group" inside 'test "$(stat -c "%U %G %a" /run/nfcomms/nfcommsd.sock)" = "nfcomms nfcomms 660"'
+check "the daemon has no privileges" inside 'grep -qx "CapEff:	0000000000000000" /proc/$(systemctl show -P MainPID nfcommsd)/status'
+check "the shipped configuration is good, without a warning" inside 'test "$(nfcommsd --check --config /etc/nfcomms/nfcommsd.yaml 2>&1)" = "the configuration is good"'
+check "the version is the package's" inside 'nfctl version --client | grep -F "$(dpkg-query -f "\${Version}" -W nfcomms)"'
+check "manual pages, completion, rules and dashboard" inside 'ls /usr/share/man/man1/nfctl-list.1.gz /usr/share/man/man8/nfcommsd.8.gz /usr/share/bash-completion/completions/nfctl /usr/share/nfcomms/prometheus/nfcomms.rules.yml /usr/share/nfcomms/grafana/nfcomms.json && bash -n /usr/share/bash-completion/completions/nfctl'
+
+file=/etc/nfcomms/nfcommsd.yaml
+pid() { inside 'systemctl show -P MainPID nfcommsd'; }
+before=$(pid)
+inside "sed -i 's/^  sim0: \"sim:\"/&\n  sim1: \"sim:?managers=2\"/' $file"
+check "the page's reload" literally reload
+check "a device that was added opens" until_ inside 'nfctl list | grep -qE "^sim1 +ready"'
+inside "cp $file /src/good.yaml; echo 'bogus: 1' >>$file"
+check "a reload of a broken file fails" refuses inside 'systemctl reload nfcommsd'
+check "and the journal says where it is wrong" until_ inside "journalctl -u nfcommsd | grep -F '$file:$(wc -l <"$root$file"): unknown key \"bogus\"'"
+check "and the daemon goes on" inside "systemctl is-active nfcommsd && nfctl list | grep -qE '^sim1 +ready' && test $before = \$(systemctl show -P MainPID nfcommsd)"
+inside "sed 's/group:nfcomms/group:later/' /src/good.yaml >$file"
+check "a group that comes later" inside "systemctl restart nfcommsd && groupadd later && usermod -aG later alice"
+check "has its role once it is there" until_ inside 'runuser -u alice nfctl list'
+inside "groupdel later; cp /src/good.yaml $file && systemctl restart nfcommsd"
+
+check "without the socket unit the daemon makes its own" inside 'systemctl mask --now nfcommsd.socket && systemctl restart nfcommsd && nfctl list && runuser -u alice nfctl list'
+inside 'systemctl unmask nfcommsd.socket && systemctl restart nfcommsd'
+
+rm "$root"/src/bin/*.deb && cp "$work"/newer/*.deb "$root/src/bin/"
+check "an upgrade" literally install
+check "it runs the new version" inside 'nfctl version | grep -F "+1"'
+check "it kept the changed configuration" inside "cmp $file /src/good.yaml && nfctl list | grep -qE '^sim1 +ready'"
+
+check "it reboots" reboot
+check "the daemon is there after a reboot" until_ inside 'runuser -u alice nfctl list | grep -qE "^sim1 +ready"'
+
+check "removed, it leaves the configuration alone" inside "apt remove nfcomms && test -e $file && ! systemctl is-active nfcommsd && test ! -e /usr/bin/nfctl"
+check "installed again" inside 'apt install ./bin/nfcomms_*.deb && nfctl list | grep -qE "^sim1 +ready"'
+check "the page's purge" literally purge
+check "nothing is left" now_and_before
+
+check "the library for C, as its user has it" inside 'apt install ./bin/libnfcomms*.deb && cd /tmp && gcc -Wall -Werror -o echo /usr/share/doc/libnfcomms-dev/examples/echo.c $(pkg-config --cflags --libs libnfcomms) && { ./echo /dev/nfcomms0 2>&1 | grep -F "no such"; }'
+check "the library goes as well" inside 'apt purge libnfcomms1 libnfcomms-dev'
+check "and leaves nothing" now_and_before
+
+# The programs of the package are those of make build, with a version.
+dpkg-deb -x "$work"/one/nfcomms_*.deb "$work/programs"
+cp "$work"/programs/usr/bin/* "$root/src/bin/"
+check "the page's installation without a package" literally source
+cp "$work/log" "$work/install"
+check "alice sees the device there too" grep -qE '^sim0 +ready' "$work/install"
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
