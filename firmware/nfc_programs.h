@@ -14,14 +14,18 @@ struct nfc_buffer {
 /* Make room for size bytes of EMEM. Returns 0 or -NFC_ENOMEM. */
 int nfc_buffer_fit(struct nfc_process *self, struct nfc_buffer *b,
 		   uint64_t size);
+/* Give it back. */
+void nfc_buffer_drop(struct nfc_process *self, struct nfc_buffer *b);
 
 /*
  * Take a message from any port into message, or find a transfer offered there:
  * channel_read_any over all ports, in turn from the one after *ch, which is
- * NULL at first. Returns what that returns.
+ * NULL at first. Returns what that returns, or -NFC_ETIMEOUT if nothing came in
+ * timeout_ns; UINT64_MAX: for ever.
  */
 int nfc_read_ports(struct nfc_process *self, struct nfc_channel **ch,
-		   uint8_t message[NFC_PAYLOAD_SIZE], struct nfc_offer *offer);
+		   uint8_t message[NFC_PAYLOAD_SIZE], struct nfc_offer *offer,
+		   uint64_t timeout_ns);
 
 /* Take a transfer of size bytes into b; refuses it when there is no room. */
 int nfc_take_transfer(struct nfc_process *self, struct nfc_channel *ch,

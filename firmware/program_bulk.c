@@ -4,11 +4,14 @@
 
 enum {
 	STRETCH = 1 << 20, /* bytes of computing between two yields */
+	KEEP_NS = 10000000, /* loopback keeps memory it may need at once */
+	FAR_LESS = 16, /* of it, as part, needs no such buffer */
 };
 
 /*
  * loopback: every message or transfer comes back on its own port, one at a
- * time over all ports.
+ * time over all ports. As a service it lives as long as the device, so it gives
+ * its device memory back when nothing comes any more, or far less.
  */
 void nfc_loopback_main(struct nfc_process *self)
 {
@@ -20,13 +23,18 @@ void nfc_loopback_main(struct nfc_process *self)
 		uint8_t message[NFC_PAYLOAD_SIZE];
 		struct nfc_offer offer;
 
-		rc = nfc_read_ports(self, &ch, message, &offer);
+		rc = nfc_read_ports(self, &ch, message, &offer,
+				    b.address ? KEEP_NS : UINT64_MAX);
+		if (rc == -NFC_ETIMEOUT)
+			nfc_buffer_drop(self, &b);
 		if (rc < 0)
 			continue;
 		if (!offer.indirect) {
 			rc = channel_write(ch, message, offer.size);
 			continue;
 		}
+		if (offer.size < b.size / FAR_LESS)
+			nfc_buffer_drop(self, &b);
 		rc = nfc_take_transfer(self, ch, &b, offer.size);
 		if (!rc)
 			rc = channel_write_ind(ch, b.address, offer.size);
@@ -118,7 +126,7 @@ void nfc_sink_main(struct nfc_process *self)
 		uint8_t message[NFC_PAYLOAD_SIZE];
 		struct nfc_offer offer;
 
-		rc = nfc_read_ports(self, &ch, message, &offer);
+		rc = nfc_read_ports(self, &ch, message, &offer, UINT64_MAX);
 		if (rc < 0)
 			continue;
 		if (!offer.indirect) {
@@ -153,7 +161,7 @@ static int read_order(struct nfc_process *self, struct nfc_channel **ch,
 {
 	uint8_t message[NFC_PAYLOAD_SIZE] = { 0 };
 	struct nfc_offer offer;
-	int rc = nfc_read_ports(self, ch, message, &offer);
+	int rc = nfc_read_ports(self, ch, message, &offer, UINT64_MAX);
 
 	if (rc >= 0 && offer.indirect)
 		return channel_read(*ch, message, sizeof(message));

@@ -3,6 +3,12 @@
 #include "nfc_internal.h"
 #include "nfc_programs.h"
 
+void nfc_buffer_drop(struct nfc_process *self, struct nfc_buffer *b)
+{
+	nfc_free(self, b->address);
+	*b = (struct nfc_buffer){ 0 };
+}
+
 int nfc_buffer_fit(struct nfc_process *self, struct nfc_buffer *b, uint64_t size)
 {
 	if (size <= b->size)
@@ -14,10 +20,11 @@ int nfc_buffer_fit(struct nfc_process *self, struct nfc_buffer *b, uint64_t size
 }
 
 /*
- * The port that has something, waiting for it. channel_alt prefers the first of
+ * The port that has something, waiting timeout_ns for it. channel_alt prefers the first of
  * its list: the one after *ch goes there, so that none of them starves.
  */
-static int any_port(struct nfc_process *self, struct nfc_channel **ch)
+static int any_port(struct nfc_process *self, struct nfc_channel **ch,
+		    uint64_t timeout_ns)
 {
 	uint32_t n = nfc_ports(self), first = 0;
 	struct nfc_channel *few[8], **all = few;
@@ -35,7 +42,7 @@ static int any_port(struct nfc_process *self, struct nfc_channel **ch)
 			first = port + 1;
 	for (uint32_t i = 0; i < n; i++)
 		all[i] = nfc_channel_of(self, (first + i) % n);
-	i = channel_alt(all, n, UINT64_MAX);
+	i = channel_alt(all, n, timeout_ns);
 	if (i >= 0)
 		*ch = all[i];
 	nfc_free(self, list);
@@ -43,12 +50,13 @@ static int any_port(struct nfc_process *self, struct nfc_channel **ch)
 }
 
 int nfc_read_ports(struct nfc_process *self, struct nfc_channel **ch,
-		   uint8_t message[NFC_PAYLOAD_SIZE], struct nfc_offer *offer)
+		   uint8_t message[NFC_PAYLOAD_SIZE], struct nfc_offer *offer,
+		   uint64_t timeout_ns)
 {
 	int i = 0;
 
-	if (nfc_ports(self) > 1)
-		i = any_port(self, ch);
+	if (nfc_ports(self) > 1 || timeout_ns < UINT64_MAX)
+		i = any_port(self, ch, timeout_ns);
 	else
 		*ch = nfc_channel_of(self, 0);
 	if (i < 0)

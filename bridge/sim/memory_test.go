@@ -4,6 +4,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -135,6 +136,25 @@ func TestBadMemoryBesideGood(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestLoopbackLeavesRoomToLoad: the memory that a large transfer needed is there
+// again for an image.
+func TestLoopbackLeavesRoomToLoad(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	dev := openDevice(t, "emem=64KiB")
+	defer dev.Close()
+	loop, err := dev.Subscribe(ctx, abi.TargetLoopback)
+	require.NoError(t, err)
+	data := make([]byte, 60<<10)
+	require.NoError(t, loop.SendInd(ctx, data))
+	require.NoError(t, loop.ReceiveInd(ctx, data))
+	image := answerer(t, "roomy", 1)
+	for err = bridge.ErrNoMemory; errors.Is(err, bridge.ErrNoMemory) && ctx.Err() == nil; {
+		_, err = dev.Load(ctx, image)
+	}
+	require.NoError(t, err)
 }
 
 // panics returns what fn panicked with, a fault of memory included.

@@ -104,6 +104,53 @@ CASE(loopback_refuses_what_it_cannot_hold)
 	rig_free(r);
 }
 
+static void small_emem(struct nfc_config *c)
+{
+	c->memory[NFC_EMEM] = 64 * RIG_PAGE;
+}
+
+static uint64_t emem_free(struct rig *r)
+{
+	return host_control(r, NFC_CONTROL_MEMORY, NFC_EMEM, 0, 0, "").c;
+}
+
+/* It is a service, which nobody stops: memory it keeps is gone for all others. */
+static void check_gives_back(uint32_t ports)
+{
+	struct rig *r = rig_new(small_emem);
+	uint64_t big = 48 * RIG_PAGE, before;
+	uint8_t *buf = host_buffer(r, big, 1);
+	uint32_t target = NFC_TARGET_LOOPBACK;
+
+	if (ports > 1)
+		target = start(r, "loopback", ports);
+	else
+		CHECK_EQ(host_open(r, target), 0);
+	before = emem_free(r);
+	for (int i = 0; i < 3; i++) { /* it keeps what it may need at once */
+		send(r, target, buf, big);
+		receive(r, target, buf, big);
+		CHECK(emem_free(r) <= before - big);
+	}
+	send(r, target, buf, 10);
+	receive(r, target, buf, 10);
+	CHECK(emem_free(r) >= before - RIG_PAGE);
+	rig_advance(r, 1000000000);
+	CHECK_EQ(emem_free(r), before);
+	send(r, target, buf, big);
+	receive(r, target, buf, big);
+	rig_advance(r, 1000000000);
+	CHECK_EQ(emem_free(r), before);
+	rig_free(r);
+}
+
+CASE(loopback_gives_its_memory_back)
+{
+	check_gives_back(1);
+	check_gives_back(3);
+	check_gives_back(12);
+}
+
 CASE(log_passes_lines)
 {
 	struct rig *r = rig_new(NULL);
