@@ -66,6 +66,7 @@ func serve(conf *config.Loaded, load func() (*config.Loaded, error), signals <-c
 	cancel()
 	minding.Wait()
 	d.serving.Wait()
+	d.gate.Flush()
 	log.Info("stopped")
 	return err
 }
@@ -80,7 +81,7 @@ func newDaemon(conf *config.Loaded, log *slog.Logger, level *slog.LevelVar) (*da
 		conf: conf, log: log, level: level,
 		gate: access.NewGate(policy, access.Methods(), log),
 		control: control.New(control.Options{
-			Logger: log, Interval: conf.Health.Interval, ProbeTimeout: conf.Health.Timeout,
+			Logger: log, Interval: conf.Health.Interval, ProbeTimeout: conf.Health.Timeout, Caller: access.CallerOf,
 		}),
 		vital: vital{met: make(map[string]bool)},
 		calls: grpcprom.NewServerMetrics(),

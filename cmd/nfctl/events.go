@@ -20,6 +20,7 @@ type eventRecord struct {
 	Severity string         `json:"severity" doc:"info, warning or error"`
 	Resource string         `json:"resource" doc:"what it happened to: a device, channel, program or process"`
 	Message  string         `json:"message" doc:"one sentence"`
+	Caller   string         `json:"caller" doc:"who asked for it, as the server's credentials name the caller; empty if nobody did"`
 	Failure  *failureRecord `json:"failure" doc:"why, where something failed; else null"`
 }
 
@@ -27,14 +28,18 @@ func eventOf(e *nfcommsv1.Event) eventRecord {
 	return eventRecord{
 		Number: lastID(e.GetName()), Device: resourceDevice(e.GetName()), Time: timeText(e.GetTime()),
 		Type: word(e.GetType()), Severity: word(e.GetSeverity()), Resource: e.GetResource(),
-		Message: e.GetMessage(), Failure: failureOf(e.GetFailure()),
+		Message: e.GetMessage(), Caller: e.GetCaller(), Failure: failureOf(e.GetFailure()),
 	}
 }
 
 func (r eventRecord) table(p *printer) {
 	p.printf("%s  %s  %s  %s", r.Time, p.paint(pad(r.Severity, len("warning"), false), tintOf(r.Severity)), r.Resource, r.Message)
 	if p.wide {
-		p.printf("  (%s, event %s)", r.Type, r.Number)
+		p.printf("  (%s, event %s", r.Type, r.Number)
+		if r.Caller != "" {
+			p.printf(", %s", r.Caller)
+		}
+		p.printf(")")
 	}
 	p.printf("\n")
 }

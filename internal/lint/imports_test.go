@@ -30,7 +30,7 @@ var allowed = []struct {
 	{"firmware/", []string{"bridge/abi"}, nil},
 	{"pkg/", []string{"pkg/", "bridge", "bridge/abi"}, nil},
 	{"pkg/control/", []string{"pkg/nfcomms", "pkg/control/", "bridge", "bridge/abi"}, []string{"google.golang.org/"}},
-	{"pkg/control/access", nil, []string{"golang.org/x/time/rate", "google.golang.org/"}},
+	{"pkg/control/access", []string{"pkg/control/proto/", "pkg/control/internal/surge"}, []string{"golang.org/x/time/rate", "google.golang.org/"}},
 	{"pkg/model", nil, nil},
 	{"pkg/ring", nil, []string{sys}},
 	{"pkg/metrics", []string{"pkg/nfcomms", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},

@@ -31,6 +31,7 @@ type device struct {
 	dev       *nfcomms.Device // nil unless open
 	flight    *flight         // the probe under way
 	resets    int             // by this server
+	resetBy   string          // who asked for the last of them
 	resetting bool
 	draining  bool
 	failure   error // of the last probe, or of the last try to open it
@@ -112,7 +113,7 @@ func (d *device) look() {
 		_ = d.s.drop(d) // the application closed it
 		return
 	}
-	d.closeRemote(nfcommsv1.Event_TYPE_CHANNEL_IDLE, d.idle)
+	d.closeRemote("", nfcommsv1.Event_TYPE_CHANNEL_IDLE, d.idle)
 	d.update(d.syncLocked)
 }
 
@@ -169,7 +170,8 @@ func (d *device) tellLocked() {
 	}
 	now := d.protoLocked()
 	if d.told.GetDriver() != "" && d.told.Epoch != now.Epoch {
-		d.event(nfcommsv1.Event_TYPE_RESET, d.name(), fmt.Sprintf("reset: epoch %d", now.Epoch), nil)
+		d.eventBy(d.resetBy, nfcommsv1.Event_TYPE_RESET, d.name(), fmt.Sprintf("reset: epoch %d", now.Epoch), nil)
+		d.resetBy = ""
 	}
 	if !proto.Equal(now, d.told) {
 		d.told = now
@@ -262,7 +264,13 @@ func (d *device) close() error {
 	return err
 }
 
-// event tells what happened to a resource of the device.
+// event tells what happened to a resource of the device, without anybody asking
+// for it.
 func (d *device) event(t nfcommsv1.Event_Type, resource, message string, err error) {
-	d.s.event(d.id, t, severityOf(t, err), resource, message, err)
+	d.eventBy("", t, resource, message, err)
+}
+
+// eventBy tells what happened to a resource of the device as a caller asked.
+func (d *device) eventBy(caller string, t nfcommsv1.Event_Type, resource, message string, err error) {
+	d.s.event(d.id, happening{t: t, severity: severityOf(t, err), resource: resource, message: message, caller: caller, err: err})
 }

@@ -3,9 +3,11 @@ package control
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/nfcomms/nfcomms/pkg/control/internal/surge"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 )
 
@@ -35,22 +37,78 @@ func severityOf(t nfcommsv1.Event_Type, err error) nfcommsv1.Event_Severity {
 	return nfcommsv1.Event_SEVERITY_INFO
 }
 
-// event keeps and logs what happened to a resource of a device.
-func (s *Server) event(device string, t nfcommsv1.Event_Type, severity nfcommsv1.Event_Severity, resource, message string, err error) {
+// What is told one by one of what one caller does to one device. An event that
+// nobody asked for has the caller "".
+const (
+	surgeBurst  = 32
+	surgeWindow = time.Minute
+)
+
+// doer is who did something to which device.
+type doer struct{ device, caller string }
+
+// rare are the events that are told always: no client can repeat them at will.
+var rare = map[nfcommsv1.Event_Type]bool{
+	nfcommsv1.Event_TYPE_DEVICE_ADDED:       true,
+	nfcommsv1.Event_TYPE_DEVICE_REMOVED:     true,
+	nfcommsv1.Event_TYPE_OPEN_FAILED:        true,
+	nfcommsv1.Event_TYPE_DIAGNOSTIC_CHANGED: true,
+	nfcommsv1.Event_TYPE_RESET:              true,
+	nfcommsv1.Event_TYPE_PROGRAM_LOADED:     true,
+	nfcommsv1.Event_TYPE_SUPPRESSED:         true,
+}
+
+// callerOf names who makes a call, "" if nobody can tell.
+func (s *Server) callerOf(ctx context.Context) string {
+	if s.opt.Caller == nil {
+		return ""
+	}
+	return s.opt.Caller(ctx)
+}
+
+// happening is an event before it has its number.
+type happening struct {
+	t        nfcommsv1.Event_Type
+	severity nfcommsv1.Event_Severity
+	resource string
+	message  string
+	caller   string
+	err      error
+}
+
+// event keeps and logs what happened to a resource of a device, unless its
+// caller does so much that it is counted only.
+func (s *Server) event(device string, h happening) {
+	kind := plain(h.t.String(), "TYPE_")
+	if !rare[h.t] && h.severity != nfcommsv1.Event_SEVERITY_ERROR && !s.surges.Pass(doer{device, h.caller}, kind, 0) {
+		return
+	}
 	s.eventHub.tell(device, func(number int64) *nfcommsv1.Event {
 		return &nfcommsv1.Event{
 			Name:     eventName(device, number),
 			Time:     timestamppb.Now(),
-			Type:     t,
-			Severity: severity,
-			Resource: resource,
-			Message:  text(message),
-			Failure:  failureOf(err),
+			Type:     h.t,
+			Severity: h.severity,
+			Resource: h.resource,
+			Message:  text(h.message),
+			Failure:  failureOf(h.err),
+			Caller:   text(h.caller),
 		}
 	})
-	attrs := []any{"resource", resource, "event", plain(t.String(), "TYPE_")}
-	if err != nil && err.Error() != message {
-		attrs = append(attrs, "err", err)
+	attrs := []any{"resource", h.resource, "event", kind}
+	if h.caller != "" {
+		attrs = append(attrs, "caller", h.caller)
 	}
-	s.log.Log(context.Background(), levels[severity], message, attrs...)
+	if h.err != nil && h.err.Error() != h.message {
+		attrs = append(attrs, "err", h.err)
+	}
+	s.log.Log(context.Background(), levels[h.severity], h.message, attrs...)
+}
+
+// suppressed tells what a caller did beyond what is told one by one.
+func (s *Server) suppressed(who doer, held map[string]surge.Tally) {
+	s.event(who.device, happening{
+		t: nfcommsv1.Event_TYPE_SUPPRESSED, severity: nfcommsv1.Event_SEVERITY_INFO,
+		resource: DeviceName(who.device), caller: who.caller, message: surge.Text(held),
+	})
 }

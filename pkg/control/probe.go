@@ -100,7 +100,9 @@ func (d *device) diagnoseLocked(word abi.Diagnostic) {
 	case word == before, !unwell(word) && !unwell(before):
 		return
 	case unwell(word):
-		d.s.event(d.id, nfcommsv1.Event_TYPE_DIAGNOSTIC_CHANGED, nfcommsv1.Event_SEVERITY_WARNING, d.name(), wordText(word), nil)
+		d.s.event(d.id, happening{
+			t: nfcommsv1.Event_TYPE_DIAGNOSTIC_CHANGED, severity: nfcommsv1.Event_SEVERITY_WARNING, resource: d.name(), message: wordText(word),
+		})
 	default:
 		d.event(nfcommsv1.Event_TYPE_DIAGNOSTIC_CHANGED, d.name(), wordText(word), nil)
 	}
@@ -129,7 +131,7 @@ func (d *device) reset(ctx context.Context) error {
 		err = fmt.Errorf("%q is being reset: %w", d.name(), nfcomms.ErrBusy)
 	}
 	if err == nil {
-		d.resetting = true
+		d.resetting, d.resetBy = true, d.s.callerOf(ctx)
 		d.tellLocked()
 	}
 	d.mu.Unlock()
@@ -163,10 +165,11 @@ const drainLook = 20 * time.Millisecond
 // drain refuses new remote work and waits until none is left or ctx ends. It
 // returns the remote calls that run and the channels that are open.
 func (d *device) drain(ctx context.Context) (calls, channels int, err error) {
+	caller := d.s.callerOf(ctx)
 	d.mu.Lock()
 	if _, err = d.useLocked(); err == nil && !d.draining {
 		d.draining = true
-		d.event(nfcommsv1.Event_TYPE_DRAIN_STARTED, d.name(), "drain began", nil)
+		d.eventBy(caller, nfcommsv1.Event_TYPE_DRAIN_STARTED, d.name(), "drain began", nil)
 		d.tellLocked()
 	}
 	d.mu.Unlock()
@@ -176,20 +179,20 @@ func (d *device) drain(ctx context.Context) (calls, channels int, err error) {
 	again := time.NewTicker(drainLook)
 	defer again.Stop()
 	for {
-		d.closeRemote(nfcommsv1.Event_TYPE_CHANNEL_CLOSED, quiet)
+		d.closeRemote(caller, nfcommsv1.Event_TYPE_CHANNEL_CLOSED, quiet)
 		calls, channels, settled, err := d.left()
 		switch {
 		case err != nil:
 			return calls, channels, err
 		case calls == 0 && channels == 0:
-			d.event(nfcommsv1.Event_TYPE_DRAINED, d.name(), "drained", nil)
+			d.eventBy(caller, nfcommsv1.Event_TYPE_DRAINED, d.name(), "drained", nil)
 			return 0, 0, nil
 		}
 		select {
 		case <-settled:
 		case <-again.C:
 		case <-ctx.Done():
-			d.event(nfcommsv1.Event_TYPE_DRAIN_TIMEOUT, d.name(),
+			d.eventBy(caller, nfcommsv1.Event_TYPE_DRAIN_TIMEOUT, d.name(),
 				fmt.Sprintf("not drained: %d calls run, %d channels are open", calls, channels), nil)
 			return calls, channels, nil
 		}
@@ -213,12 +216,12 @@ func (d *device) left() (calls, channels int, settled <-chan struct{}, err error
 }
 
 // resume ends a drain.
-func (d *device) resume() {
+func (d *device) resume(ctx context.Context) {
 	d.update(func() {
 		if d.draining {
 			d.draining = false
 			d.settleLocked()
-			d.event(nfcommsv1.Event_TYPE_RESUMED, d.name(), "takes new work again", nil)
+			d.eventBy(d.s.callerOf(ctx), nfcommsv1.Event_TYPE_RESUMED, d.name(), "takes new work again", nil)
 		}
 	})
 }

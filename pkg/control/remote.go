@@ -70,7 +70,8 @@ func (d *device) finish() {
 // openRemote opens a channel for remote clients. One of which the device's
 // process closed a half, and that nobody uses, makes room for the new one.
 func (d *device) openRemote(ctx context.Context, t nfcomms.Target) (*nfcommsv1.Channel, error) {
-	d.closeRemote(nfcommsv1.Event_TYPE_CHANNEL_CLOSED, func(other nfcomms.Target, r *remote) bool {
+	caller := d.s.callerOf(ctx)
+	d.closeRemote(caller, nfcommsv1.Event_TYPE_CHANNEL_CLOSED, func(other nfcomms.Target, r *remote) bool {
 		return other == t && r.calls == 0 && (r.over[abi.H2D] || r.over[abi.D2H])
 	})
 	d.mu.Lock()
@@ -90,7 +91,7 @@ func (d *device) openRemote(ctx context.Context, t nfcomms.Target) (*nfcommsv1.C
 	if err == nil && listed {
 		d.remote[t] = &remote{ch: ch, used: time.Now()}
 		d.syncLocked()
-		d.event(nfcommsv1.Event_TYPE_CHANNEL_OPENED, ChannelName(d.id, t), "opened", nil)
+		d.eventBy(caller, nfcommsv1.Event_TYPE_CHANNEL_OPENED, ChannelName(d.id, t), "opened", nil)
 	}
 	d.mu.Unlock()
 	switch {
@@ -149,7 +150,7 @@ func (d *device) called(r *remote, over [2]bool) {
 	if draining {
 		pick = quiet
 	}
-	d.closeRemote(nfcommsv1.Event_TYPE_CHANNEL_CLOSED, pick)
+	d.closeRemote("", nfcommsv1.Event_TYPE_CHANNEL_CLOSED, pick)
 }
 
 // remoteLocked finds a remote channel. Must hold mu.
@@ -175,7 +176,7 @@ func (d *device) remoteLocked(t nfcomms.Target) (*remote, error) {
 
 // closeOne closes one remote channel, whose calls end with ErrClosed, and
 // returns it with its last counters.
-func (d *device) closeOne(t nfcomms.Target) (*nfcommsv1.Channel, error) {
+func (d *device) closeOne(ctx context.Context, t nfcomms.Target) (*nfcommsv1.Channel, error) {
 	d.mu.Lock()
 	r, err := d.remoteLocked(t)
 	var m *nfcommsv1.Channel
@@ -188,7 +189,7 @@ func (d *device) closeOne(t nfcomms.Target) (*nfcommsv1.Channel, error) {
 		return nil, err
 	}
 	this := func(_ nfcomms.Target, other *remote) bool { return other == r }
-	if d.closeRemote(nfcommsv1.Event_TYPE_CHANNEL_CLOSED, this) == 0 || m == nil {
+	if d.closeRemote(d.s.callerOf(ctx), nfcommsv1.Event_TYPE_CHANNEL_CLOSED, this) == 0 || m == nil {
 		return nil, fmt.Errorf("%q: %w", ChannelName(d.id, t), nfcomms.ErrClosed) // another was faster
 	}
 	m.State = nfcommsv1.Channel_STATE_CLOSED
@@ -196,9 +197,9 @@ func (d *device) closeOne(t nfcomms.Target) (*nfcommsv1.Channel, error) {
 	return m, nil
 }
 
-// closeRemote closes the remote channels that pick chooses under mu, and
-// returns their number.
-func (d *device) closeRemote(why nfcommsv1.Event_Type, pick func(nfcomms.Target, *remote) bool) int {
+// closeRemote closes the remote channels that pick chooses under mu, as a caller
+// asked or nobody, and returns their number.
+func (d *device) closeRemote(caller string, why nfcommsv1.Event_Type, pick func(nfcomms.Target, *remote) bool) int {
 	chosen := make(map[nfcomms.Target]*remote)
 	d.mu.Lock()
 	for t, r := range d.remote {
@@ -217,7 +218,7 @@ func (d *device) closeRemote(why nfcommsv1.Event_Type, pick func(nfcomms.Target,
 			d.syncLocked()
 			d.settleLocked()
 		})
-		d.event(why, ChannelName(d.id, t), "closed", err)
+		d.eventBy(caller, why, ChannelName(d.id, t), "closed", err)
 	}
 	return len(chosen)
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nfcomms/nfcomms/pkg/control/internal/surge"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
@@ -40,6 +41,9 @@ type Options struct {
 	// MaxImage is the size in bytes of the largest program image that is taken.
 	// Default: 64 MiB.
 	MaxImage int
+	// Caller names who makes a call, for events and the log. Nil: nobody can
+	// tell. access.CallerOf is one, behind the credentials of that package.
+	Caller func(context.Context) string
 }
 
 // withDefaults fills in what is zero.
@@ -74,6 +78,7 @@ type Server struct {
 	deviceHub  *hub[*nfcommsv1.Device]
 	channelHub *hub[*nfcommsv1.Channel]
 	eventHub   *hub[*nfcommsv1.Event]
+	surges     *surge.Limiter[doer]
 	health     *healthBook
 
 	gate    gate          // of what looks after devices and feeds watchers
@@ -99,6 +104,7 @@ func New(o Options) *Server {
 		devices:    make(map[string]*device),
 	}
 	s.log = s.opt.Logger
+	s.surges = surge.New(surgeBurst, surgeWindow, s.suppressed)
 	_, _ = rand.Read(s.session[:]) // never fails
 	return s
 }
@@ -268,6 +274,7 @@ func (s *Server) finish(ctx context.Context) {
 	ending.Wait()
 	s.gate.running.Wait()
 	<-quiet
+	s.surges.Flush()
 	s.failure = errors.Join(failed...)
 	close(s.ended)
 }

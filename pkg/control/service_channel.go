@@ -115,12 +115,12 @@ func (v channelService) OpenChannel(ctx context.Context, req *nfcommsv1.OpenChan
 }
 
 // CloseChannel closes a remote channel.
-func (v channelService) CloseChannel(_ context.Context, req *nfcommsv1.CloseChannelRequest) (*nfcommsv1.CloseChannelResponse, error) {
+func (v channelService) CloseChannel(ctx context.Context, req *nfcommsv1.CloseChannelRequest) (*nfcommsv1.CloseChannelResponse, error) {
 	d, t, err := v.s.at(req.GetName())
 	if err != nil {
 		return nil, err
 	}
-	m, err := d.closeOne(t)
+	m, err := d.closeOne(ctx, t)
 	if err != nil {
 		return nil, err
 	}

@@ -118,12 +118,12 @@ func durationOf(field string, d *durationpb.Duration, absent time.Duration) (tim
 }
 
 // ResumeDevice ends a drain.
-func (v deviceService) ResumeDevice(_ context.Context, req *nfcommsv1.ResumeDeviceRequest) (*nfcommsv1.ResumeDeviceResponse, error) {
+func (v deviceService) ResumeDevice(ctx context.Context, req *nfcommsv1.ResumeDeviceRequest) (*nfcommsv1.ResumeDeviceResponse, error) {
 	d, err := v.s.named("name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
-	d.resume()
+	d.resume(ctx)
 	return &nfcommsv1.ResumeDeviceResponse{Device: d.withStats()}, nil
 }
 
@@ -176,7 +176,7 @@ func (v deviceService) StartProgram(ctx context.Context, req *nfcommsv1.StartPro
 		return nil, err
 	}
 	name := ProcessName(id, p.ID)
-	d.event(nfcommsv1.Event_TYPE_PROCESS_STARTED, name, startedText(program, p), nil)
+	d.eventBy(v.s.callerOf(ctx), nfcommsv1.Event_TYPE_PROCESS_STARTED, name, startedText(program, p), nil)
 	return &nfcommsv1.StartProgramResponse{Process: &nfcommsv1.Process{
 		Name: name, Program: ProgramName(id, program), FirstTarget: uint32(p.First), Targets: uint32(p.Targets),
 	}}, nil
@@ -208,6 +208,6 @@ func (v deviceService) StopProgram(ctx context.Context, req *nfcommsv1.StopProgr
 	if err := dev.Stop(ctx, process); err != nil {
 		return nil, err
 	}
-	d.event(nfcommsv1.Event_TYPE_PROCESS_STOPPED, req.GetName(), "stopped", nil)
+	d.eventBy(v.s.callerOf(ctx), nfcommsv1.Event_TYPE_PROCESS_STOPPED, req.GetName(), "stopped", nil)
 	return &nfcommsv1.StopProgramResponse{}, nil
 }

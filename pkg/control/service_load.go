@@ -50,7 +50,7 @@ func (v deviceService) LoadProgram(stream loadStream) error {
 		return err
 	}
 	name := ProgramName(d.id, program)
-	d.event(nfcommsv1.Event_TYPE_PROGRAM_LOADED, name, fmt.Sprintf("loaded: %d bytes", len(image)), nil)
+	d.eventBy(v.s.callerOf(stream.Context()), nfcommsv1.Event_TYPE_PROGRAM_LOADED, name, fmt.Sprintf("loaded: %d bytes", len(image)), nil)
 	return stream.Send(&nfcommsv1.LoadProgramResponse{
 		ReceivedBytes: uint64(len(image)), Program: &nfcommsv1.Program{Name: name},
 	})

@@ -139,7 +139,7 @@ func TestWorkIsCharged(t *testing.T) {
 		require.InDelta(t, 300*unit, time.Since(start), float64(10*unit), "the read waits for the call")
 
 		start = time.Now()
-		s := &guarded{ServerStream: silent{}, ctx: t.Context(), info: Remote{account: c}}
+		s := &guarded{ServerStream: silent{}, ctx: t.Context(), info: Remote{account: c}, record: &record{}}
 		for range 8 {
 			require.NoError(t, s.SendMsg(nil))
 		}

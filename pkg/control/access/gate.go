@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -18,6 +17,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	"github.com/nfcomms/nfcomms/pkg/control/internal/surge"
 )
 
 // Reasons of a denied call, as ErrorInfo carries them.
@@ -40,27 +41,27 @@ const domain = "nfcomms.dev"
 // Gate lets calls pass whose caller has the role that the method needs, and
 // denies all others. All methods are safe for concurrent use.
 type Gate struct {
-	need    map[string]Role
-	log     *slog.Logger
-	denials rate.Sometimes // log lines
-	owners  *owners
+	need   map[string]Role
+	log    *slog.Logger
+	surges *surge.Limiter[audited]
+	owners *owners
 
 	mu      sync.Mutex
 	policy  *Policy
 	streams map[*guarded]struct{}
 }
 
-// NewGate returns a gate for the methods of need, by full name. It logs calls
-// of methods that need Admin, and some of the denials. A nil log discards.
+// NewGate returns a gate for the methods of need, by full name. It logs who made
+// which call of a method that needs Operator or Admin, on what, and how it ended,
+// and the denials. Of a caller that makes very many it counts those that do not
+// need Admin; Flush logs what is counted. A nil log discards.
 func NewGate(p *Policy, need map[string]Role, log *slog.Logger) *Gate {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Gate{
-		need: maps.Clone(need), log: log, denials: rate.Sometimes{First: 10, Interval: time.Second},
-		owners: newOwners(),
-		policy: p, streams: make(map[*guarded]struct{}),
-	}
+	g := &Gate{need: maps.Clone(need), log: log, owners: newOwners(), policy: p, streams: make(map[*guarded]struct{})}
+	g.surges = surge.New(auditBurst, auditWindow, g.counted)
+	return g
 }
 
 // RoleOf returns the role of a caller, under the policy in force.
@@ -111,12 +112,16 @@ func (g *Gate) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 	g.mu.Unlock()
 	// Without a transport under ctx there is nobody to tell.
 	_ = grpc.SetHeader(ctx, metadata.Pairs(RoleHeader, policy.RoleOf(who).String()))
-	err := g.check(policy, who, info.FullMethod)
-	g.note(who, info.FullMethod, err)
-	if err != nil {
+	if err := g.check(policy, who, info.FullMethod); err != nil {
+		g.denial(who, info.FullMethod, err)
 		return nil, err
 	}
-	return handler(ctx, req)
+	r := &record{method: info.FullMethod, caller: who, begin: time.Now()}
+	r.see(req)
+	resp, err := handler(ctx, req)
+	r.got(resp)
+	g.audit(r, err)
+	return resp, err
 }
 
 // Stream is the interceptor of streaming calls.
@@ -124,16 +129,17 @@ func (g *Gate) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo
 	ctx, end := context.WithCancelCause(ss.Context())
 	defer end(nil)
 	s := &guarded{ServerStream: ss, ctx: ctx, end: end, info: callerOf(ctx), method: info.FullMethod, request: arrivalOf(ctx)}
-	err := g.enter(s)
-	g.note(s.info, s.method, err)
-	if err != nil {
+	s.record = &record{method: s.method, caller: s.info, begin: time.Now()}
+	if err := g.enter(s); err != nil {
+		g.denial(s.info, s.method, err)
 		return err
 	}
 	defer g.leave(s)
-	err = handler(srv, s)
+	err := handler(srv, s)
 	if revoked := (*denied)(nil); errors.As(context.Cause(ctx), &revoked) {
-		return revoked
+		err = revoked
 	}
+	g.audit(s.record, err)
 	return err
 }
 
@@ -164,6 +170,7 @@ type guarded struct {
 
 	request *arrival
 	begun   bool // the first message came
+	record  *record
 }
 
 func (s *guarded) Context() context.Context { return s.ctx }
@@ -176,6 +183,9 @@ func (s *guarded) RecvMsg(m any) error {
 	err := s.ServerStream.RecvMsg(m)
 	s.request.came()
 	s.begun = true
+	if err == nil {
+		s.record.see(m)
+	}
 	return err
 }
 
@@ -192,16 +202,6 @@ type denied struct{ status *status.Status }
 
 func (d *denied) Error() string              { return d.status.Message() }
 func (d *denied) GRPCStatus() *status.Status { return d.status }
-
-// note logs calls of admins and, as anybody can repeat them, some denials.
-func (g *Gate) note(who credentials.AuthInfo, method string, err error) {
-	switch {
-	case err != nil:
-		g.denials.Do(func() { g.log.Warn("call denied", "method", method, "caller", Caller(who), "error", err) })
-	case g.need[method] == Admin:
-		g.log.Info("admin call", "method", method, "caller", Caller(who))
-	}
-}
 
 // check returns nil if the caller has the role that the method needs.
 func (g *Gate) check(p *Policy, who credentials.AuthInfo, method string) error {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
@@ -180,8 +181,10 @@ func TestGateLog(t *testing.T) {
 	for range 500 {
 		require.Error(t, check(ctx, conn))
 	}
-	require.Positive(t, out.count("call denied"))
-	require.Less(t, out.count("call denied"), 250)
+	require.Equal(t, auditBurst, out.count("msg=\"call denied"))
+	gate.Flush()
+	require.Equal(t, 1, out.count(`msg="denied calls not logged one by one"`))
+	require.Equal(t, 1, out.count(fmt.Sprintf(`calls="%d more: %[1]d Check"`, 500-auditBurst)))
 
 	gate.SetPolicy(granting(t, Admin, me()))
 	for range 50 {
@@ -199,4 +202,51 @@ func TestCallerNames(t *testing.T) {
 	require.Equal(t, "cn:x", Caller(shown(t, "x")))
 	require.Equal(t, "unknown peer", Caller(nil))
 	require.Nil(t, callerOf(context.Background()))
+}
+
+// TestAudit: the log says who did what on which device with what outcome, how
+// large it was and not what it was; of a caller that does very much it counts.
+func TestAudit(t *testing.T) {
+	ctx := deadline(t)
+	var out log
+	gate := NewGate(granting(t, Admin, me()), Methods(), slog.New(slog.NewTextHandler(&out, nil)))
+	l, address := listen(t)
+	serve(t, l, LocalCredentials(Limits{}), gate)
+	conn := local(t, address)
+	devices := nfcommsv1.NewDeviceServiceClient(conn)
+	_, err := devices.DrainDevice(ctx, &nfcommsv1.DrainDeviceRequest{Name: "devices/a"})
+	require.Equal(t, codes.Unimplemented, status.Code(err))
+	require.Equal(t, 1, out.count(fmt.Sprintf(
+		`msg="operator call" method=/nfcomms.v1.DeviceService/DrainDevice caller="uid %d gid %d pid %d" resource=devices/a bytes=0 code=Unimplemented`,
+		os.Geteuid(), os.Getegid(), os.Getpid())))
+	s, err := devices.LoadProgram(ctx)
+	require.NoError(t, err)
+	_ = s.Send(&nfcommsv1.LoadProgramRequest{}) // it ends at once, as nobody serves it
+	_, err = s.Recv()
+	require.Equal(t, codes.Unimplemented, status.Code(err))
+	require.Equal(t, 1, out.count(`msg="admin call" method=/nfcomms.v1.DeviceService/LoadProgram`))
+	here := peer.NewContext(ctx, &peer.Peer{AuthInfo: Local{UID: uint32(os.Geteuid())}})
+	for range 1000 {
+		_, err := gate.Unary(here, &nfcommsv1.SendMessageRequest{Name: "devices/a/channels/1", Payload: []byte("secret")},
+			&grpc.UnaryServerInfo{FullMethod: "/nfcomms.v1.MessageService/SendMessage"},
+			func(context.Context, any) (any, error) { return nil, status.Error(codes.Aborted, "no") })
+		require.Equal(t, codes.Aborted, status.Code(err))
+	}
+	require.Equal(t, auditBurst, out.count(`msg="operator call"`))
+	require.Positive(t, out.count("resource=devices/a/channels/1 bytes=6 code=Aborted"))
+	gate.Flush()
+	require.Equal(t, 1, out.count(fmt.Sprintf(`calls="%d more: %[1]d SendMessage; %d bytes"`, 1001-auditBurst, 6*(1001-auditBurst))))
+	require.Zero(t, out.count("secret"))
+}
+
+// TestRecord: what a call is about is in its messages.
+func TestRecord(t *testing.T) {
+	var r record
+	r.see(&nfcommsv1.LoadProgramRequest{Part: &nfcommsv1.LoadProgramRequest_Header{Header: &nfcommsv1.LoadProgramHeader{Parent: "devices/a"}}})
+	r.see(&nfcommsv1.LoadProgramRequest{Part: &nfcommsv1.LoadProgramRequest_Chunk{Chunk: make([]byte, 100)}})
+	r.got(&nfcommsv1.ReceiveMessageResponse{Payload: make([]byte, 7)})
+	require.Equal(t, "devices/a", r.resource)
+	require.Equal(t, 107, r.bytes)
+	r.see(&nfcommsv1.ListProgramsRequest{Parent: "devices/b"})
+	require.Equal(t, "devices/b", r.resource)
 }

@@ -60,6 +60,8 @@ const (
 	Event_TYPE_CHANNEL_CLOSED Event_Type = 15
 	// A remote channel was closed because nobody used it.
 	Event_TYPE_CHANNEL_IDLE Event_Type = 16
+	// A caller did more than is told one by one; message counts it.
+	Event_TYPE_SUPPRESSED Event_Type = 17
 )
 
 // Enum value maps for Event_Type.
@@ -82,6 +84,7 @@ var (
 		14: "TYPE_CHANNEL_OPENED",
 		15: "TYPE_CHANNEL_CLOSED",
 		16: "TYPE_CHANNEL_IDLE",
+		17: "TYPE_SUPPRESSED",
 	}
 	Event_Type_value = map[string]int32{
 		"TYPE_UNSPECIFIED":        0,
@@ -101,6 +104,7 @@ var (
 		"TYPE_CHANNEL_OPENED":     14,
 		"TYPE_CHANNEL_CLOSED":     15,
 		"TYPE_CHANNEL_IDLE":       16,
+		"TYPE_SUPPRESSED":         17,
 	}
 )
 
@@ -204,7 +208,10 @@ type Event struct {
 	// One sentence for a person.
 	Message string `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
 	// Why, where something failed; absent otherwise.
-	Failure       *Failure `protobuf:"bytes,7,opt,name=failure,proto3" json:"failure,omitempty"`
+	Failure *Failure `protobuf:"bytes,7,opt,name=failure,proto3" json:"failure,omitempty"`
+	// Who asked for it, as the server's credentials name the caller; empty if
+	// nobody did, or the server cannot tell.
+	Caller        string `protobuf:"bytes,8,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -286,6 +293,13 @@ func (x *Event) GetFailure() *Failure {
 		return x.Failure
 	}
 	return nil
+}
+
+func (x *Event) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
 }
 
 // ListEventsRequest asks for one page of events.
@@ -540,7 +554,7 @@ var File_nfcomms_v1_event_proto protoreflect.FileDescriptor
 const file_nfcomms_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"\x16nfcomms/v1/event.proto\x12\n" +
-	"nfcomms.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16nfcomms/v1/types.proto\"\x8b\x06\n" +
+	"nfcomms.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16nfcomms/v1/types.proto\"\xb8\x06\n" +
 	"\x05Event\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12*\n" +
@@ -548,7 +562,8 @@ const file_nfcomms_v1_event_proto_rawDesc = "" +
 	"\bseverity\x18\x04 \x01(\x0e2\x1a.nfcomms.v1.Event.SeverityR\bseverity\x12\x1a\n" +
 	"\bresource\x18\x05 \x01(\tR\bresource\x12\x18\n" +
 	"\amessage\x18\x06 \x01(\tR\amessage\x12-\n" +
-	"\afailure\x18\a \x01(\v2\x13.nfcomms.v1.FailureR\afailure\"\x91\x03\n" +
+	"\afailure\x18\a \x01(\v2\x13.nfcomms.v1.FailureR\afailure\x12\x16\n" +
+	"\x06caller\x18\b \x01(\tR\x06caller\"\xa6\x03\n" +
 	"\x04Type\x12\x14\n" +
 	"\x10TYPE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11TYPE_DEVICE_ADDED\x10\x01\x12\x17\n" +
@@ -568,7 +583,8 @@ const file_nfcomms_v1_event_proto_rawDesc = "" +
 	"\x14TYPE_PROCESS_STOPPED\x10\r\x12\x17\n" +
 	"\x13TYPE_CHANNEL_OPENED\x10\x0e\x12\x17\n" +
 	"\x13TYPE_CHANNEL_CLOSED\x10\x0f\x12\x15\n" +
-	"\x11TYPE_CHANNEL_IDLE\x10\x10\"a\n" +
+	"\x11TYPE_CHANNEL_IDLE\x10\x10\x12\x13\n" +
+	"\x0fTYPE_SUPPRESSED\x10\x11\"a\n" +
 	"\bSeverity\x12\x18\n" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSEVERITY_INFO\x10\x01\x12\x14\n" +
