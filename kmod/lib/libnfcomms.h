@@ -283,6 +283,63 @@ NFCOMMS_API int nfcomms_cancel(struct nfcomms_dev *dev, uint64_t token);
  */
 NFCOMMS_API const char *nfcomms_strerror(int result);
 
+/* ---- rings between processes: no device takes part ---- */
+
+/*
+ * A ring of packets in memory that two processes share (docs/ring.md), which a
+ * Go process created: ring.Create of package ring. One thread at a time uses a
+ * side. Calls take a time-out in milliseconds, negative for none, and end with
+ * -ETIMEDOUT, or with -EINTR by a signal: nothing happened then.
+ *
+ * -ECONNRESET: the other side, or the creator of the ring, died. -EPROTO: it
+ * wrote what cannot be. Both are for good.
+ */
+struct nfcomms_ring;
+
+enum nfcomms_ring_role {
+	NFCOMMS_RING_WRITE = 0,
+	NFCOMMS_RING_READ = 1,
+};
+
+enum {
+	NFCOMMS_RING_NAME_MAX = 64, /* bytes */
+};
+
+/*
+ * Attach to the ring of that name of this user. -ENOENT: there is none. -EBUSY:
+ * the role is taken. -EACCES: it is another user's. -EPROTONOSUPPORT: another
+ * version.
+ */
+NFCOMMS_API int nfcomms_ring_attach(const char *name,
+				    enum nfcomms_ring_role role, int timeout_ms,
+				    struct nfcomms_ring **ring);
+/*
+ * Give the side up: a reader gets -ENODATA after the last packet, a writer
+ * -EPIPE. NULL is allowed.
+ */
+NFCOMMS_API void nfcomms_ring_close(struct nfcomms_ring *ring);
+/* The most bytes of a packet. */
+NFCOMMS_API size_t nfcomms_ring_room(const struct nfcomms_ring *ring);
+
+/*
+ * The next packet, to be written in place; never waits. NULL for a reader, and
+ * for a side that is of no use any more.
+ */
+NFCOMMS_API void *nfcomms_ring_reserve(struct nfcomms_ring *ring);
+/* Publish the first length bytes of it; waits while the ring is full. */
+NFCOMMS_API int nfcomms_ring_commit(struct nfcomms_ring *ring, size_t length,
+				    int timeout_ms);
+/* Wait until the reader has released every packet. */
+NFCOMMS_API int nfcomms_ring_flush(struct nfcomms_ring *ring, int timeout_ms);
+
+/*
+ * Wait for the next packet and look at it where it lies; the same until it is
+ * released. It stays valid until the next peek after that.
+ */
+NFCOMMS_API int nfcomms_ring_peek(struct nfcomms_ring *ring, const void **packet,
+				  size_t *length, int timeout_ms);
+NFCOMMS_API void nfcomms_ring_release(struct nfcomms_ring *ring);
+
 #ifdef __cplusplus
 }
 #endif
