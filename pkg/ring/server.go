@@ -248,7 +248,8 @@ func (s *server) leave(c *net.UnixConn) {
 			s.tell(role(r))
 		}
 	}
-	if s.used && s.held == [2]*net.UnixConn{} {
+	// A creator that stops leaves the heads to those who still look at them.
+	if s.used && s.held == [2]*net.UnixConn{} && !s.stopped {
 		s.next()
 	}
 }
