@@ -37,15 +37,11 @@ type mover struct {
 func newMover(ctx context.Context, dev *nfcomms.Device, o options) (*mover, error) {
 	m := &mover{staging: make([]byte, o.chunk), sentSum: sha256.New(), backSum: sha256.New()}
 	for range o.channels {
-		p, err := dev.Start(ctx, nfcomms.Program{Name: "loopback", Targets: 1})
+		loopback, err := dev.Run(ctx, nfcomms.Program{Name: "loopback"})
 		if err != nil {
 			return m, err
 		}
-		ch, err := dev.Subscribe(ctx, p.First)
-		if err != nil {
-			return m, err
-		}
-		m.chans = append(m.chans, ch)
+		m.chans = append(m.chans, loopback.Channels...)
 	}
 	for range o.channels * chunksPerChannel {
 		m.sent = append(m.sent, make([]byte, o.chunk))

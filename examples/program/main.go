@@ -41,16 +41,12 @@ func run(ctx context.Context, out io.Writer, image string, paths []string) (err 
 	if err != nil {
 		return err
 	}
-	process, err := dev.Start(ctx, nfcomms.Program{Name: name, Targets: 1})
-	if err != nil {
-		return err
-	}
-	ch, err := dev.Subscribe(ctx, process.First)
+	program, err := dev.Run(ctx, nfcomms.Program{Name: name})
 	if err != nil {
 		return err
 	}
 	for _, path := range paths {
-		if err := send(ctx, out, ch, path); err != nil {
+		if err := send(ctx, out, program.Channels[0], path); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}

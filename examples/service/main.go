@@ -61,15 +61,15 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	sink, err := dev.Start(ctx, nfcomms.Program{Name: "sink", Targets: o.senders})
+	sink, err := dev.Run(ctx, nfcomms.Program{Name: "sink", Targets: o.senders})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, o.senders)
-	for i := range o.senders {
-		go func() { ended <- send(ctx, dev, sink.First+nfcomms.Target(i), o) }()
+	for _, ch := range sink.Channels {
+		go func() { ended <- send(ctx, ch, o) }()
 	}
 	for range o.senders {
 		err = errors.Join(err, <-ended)
@@ -106,8 +106,7 @@ func operate(dev *nfcomms.Device, o options) (stop func() error, err error) {
 }
 
 // send gives one buffer to a device process again and again until ctx ends.
-func send(ctx context.Context, dev *nfcomms.Device, target nfcomms.Target, o options) error {
-	ch, err := dev.Subscribe(ctx, target)
+func send(ctx context.Context, ch *nfcomms.Channel, o options) (err error) {
 	for data := make([]byte, o.size); err == nil; time.Sleep(time.Millisecond) { // leaves some time to others
 		err = ch.SendInd(ctx, data)
 	}

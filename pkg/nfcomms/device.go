@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/nfcomms/nfcomms/bridge"
@@ -77,65 +74,8 @@ type Device struct {
 	address string
 	life    atomic.Pointer[life]
 	open    channels
-}
-
-// life is the time between two resets: Close and Reset wait for calls, so they
-// first end the adapters that hold a message for somebody else.
-type life struct {
-	ctx context.Context
-	end context.CancelCauseFunc
-}
-
-func newLife() *life {
-	ctx, end := context.WithCancelCause(context.Background())
-	return &life{ctx: ctx, end: end}
-}
-
-// channels are those that are open: the zero value has none.
-type channels struct {
-	mu   sync.Mutex // no message takes it
-	open map[*Channel]struct{}
-	over bool // the device is closed: none is open any more
-}
-
-// add notes an open channel.
-func (s *channels) add(c *Channel) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open == nil {
-		s.open = make(map[*Channel]struct{})
-	}
-	if !s.over {
-		s.open[c] = struct{}{}
-	}
-}
-
-// remove forgets a channel.
-func (s *channels) remove(c *Channel) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, c)
-}
-
-// keep forgets the channels of other lives.
-func (s *channels) keep(l *life) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.open, func(c *Channel, _ struct{}) bool { return c.life != l })
-}
-
-// end forgets all channels, and those to come.
-func (s *channels) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open, s.over = nil, true
-}
-
-// list returns the open channels.
-func (s *channels) list() []*Channel {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Keys(s.open))
+	// turn holds a token while nobody resets or closes the device.
+	turn chan struct{}
 }
 
 // Open opens the device at an address, "scheme:path?option=value&…":
@@ -156,9 +96,15 @@ func OpenWith(ctx context.Context, address string, o Options) (*Device, error) {
 	if err != nil {
 		return nil, wrap(OpOpen, address, 0, err)
 	}
-	d := &Device{dev: dev, address: address}
-	d.life.Store(newLife())
-	return d, nil
+	return newDevice(dev, address), nil
+}
+
+// newDevice returns the device over that of a back end.
+func newDevice(dev bridge.Device, address string) *Device {
+	d := &Device{dev: dev, address: address, turn: make(chan struct{}, 1)}
+	d.pass()
+	d.life.Store(newLife(0))
+	return d
 }
 
 // fail gives an error of this device its context.
@@ -179,11 +125,14 @@ func (d *Device) Health() (Health, error) {
 // Subscribe opens the channel to a target. ErrNotSubscribed if no device
 // process holds that target, ErrBusy if it is subscribed already.
 func (d *Device) Subscribe(ctx context.Context, t Target) (*Channel, error) {
-	ch, err := d.dev.Subscribe(ctx, t)
+	c := &Channel{dev: d, life: d.life.Load()}
+	err := c.life.call(ctx, func(ctx context.Context) (err error) {
+		c.ch, err = d.dev.Subscribe(ctx, t)
+		return err
+	})
 	if err != nil {
 		return nil, d.fail(OpSubscribe, t, err)
 	}
-	c := &Channel{dev: d, ch: ch, life: d.life.Load()}
 	d.open.add(c)
 	return c, nil
 }
@@ -197,7 +146,15 @@ func (d *Device) Channels() []*Channel { return d.open.list() }
 // of that name, ErrBusy if another process holds one of its targets,
 // ErrNoMemory if the device has no room for it.
 func (d *Device) Start(ctx context.Context, p Program) (Process, error) {
-	proc, err := d.dev.Start(ctx, p)
+	return d.start(ctx, d.life.Load(), p)
+}
+
+// start is Start in the epoch of a life, and in no later one.
+func (d *Device) start(ctx context.Context, l *life, p Program) (proc Process, err error) {
+	err = l.call(ctx, func(ctx context.Context) (err error) {
+		proc, err = d.dev.Start(ctx, p)
+		return err
+	})
 	return proc, d.fail(OpStart, p.First, err)
 }
 
@@ -276,20 +233,46 @@ func (d *Device) Reset(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return d.fail(OpReset, 0, &WithdrawnError{Cause: err})
 	}
-	d.life.Swap(newLife()).end(ErrDeviceLost)
-	err := d.dev.Reset(ctx)
-	if err == nil {
-		d.open.keep(d.life.Load())
+	select {
+	case <-d.turn:
+		defer d.pass()
+		return d.fail(OpReset, 0, d.reset(ctx))
+	case <-ctx.Done():
+		return d.fail(OpReset, 0, &WithdrawnError{Cause: ctx.Err()})
 	}
-	return d.fail(OpReset, 0, err)
+}
+
+// pass lets the next reset or close go on.
+func (d *Device) pass() { d.turn <- struct{}{} }
+
+// reset is Reset. Must have the turn.
+func (d *Device) reset(ctx context.Context) error {
+	old := d.life.Load()
+	old.end(errReset)
+	err := d.dev.Reset(ctx)
+	if err != nil {
+		d.begin(newLife(old.epoch))
+		return err
+	}
+	next := newLife(old.epoch + 1)
+	d.begin(next)
+	d.open.keep(next)
+	return nil
 }
 
 // Close ends every pending call with ErrClosed, stops the device and releases
 // all it held. It waits for functions that work in an extended rendezvous. It is
 // idempotent.
 func (d *Device) Close() error {
-	d.life.Load().end(ErrClosed)
+	d.life.Load().end(errDeviceClosed) // for what a reset may wait for
+	<-d.turn
+	defer d.pass()
+	last := d.life.Load()
+	last.end(errDeviceClosed)
 	err := d.dev.Close()
 	d.open.end()
+	next := newLife(last.epoch + 1)
+	next.end(errDeviceClosed)
+	d.begin(next)
 	return d.fail(OpClose, 0, err)
 }

@@ -200,6 +200,26 @@ func ExampleDevice_Start() {
 	// Output: 40 true
 }
 
+// Run starts a program and gives the channels to all of its ports; nothing of it
+// outlives Close, or the context.
+func ExampleDevice_Run() {
+	ctx := context.Background()
+	dev, err := nfcomms.Open(ctx, "sim:")
+	check(err)
+	defer dev.Close()
+
+	sink, err := dev.Run(ctx, nfcomms.Program{Name: "sink", Targets: 2})
+	check(err)
+	for port, ch := range sink.Channels {
+		fmt.Println("port", port, ch.Send(ctx, []byte("hello")))
+	}
+	fmt.Println(sink.Close(), len(dev.Channels()))
+	// Output:
+	// port 0 <nil>
+	// port 1 <nil>
+	// <nil> 0
+}
+
 // What a device has and how it is.
 func ExampleDevice_Memory() {
 	ctx := context.Background()

@@ -1,0 +1,111 @@
+package nfcomms
+
+import (
+	"context"
+	"errors"
+)
+
+// Instance is a program that Device.Run started, with the channels to all of its
+// ports.
+type Instance struct {
+	// Process is the device process that runs the program.
+	Process Process
+	// Channels lead to its ports, in order. They belong to the instance, which
+	// closes them.
+	Channels []*Channel
+
+	dev   *Device
+	epoch uint64
+	end   context.CancelFunc
+	done  chan struct{}
+	err   error // set before done is closed
+}
+
+// Run starts a program, subscribes all of its ports and returns it with the
+// channels in the order of the ports. No ports given means one.
+//
+// The instance lasts until ctx ends or Close is called, whichever comes first:
+// then its process is asked to return and its channels are closed. After an
+// error nothing is left of it. Errors are those of Start and Subscribe.
+func (d *Device) Run(ctx context.Context, p Program) (*Instance, error) {
+	if p.Targets == 0 {
+		p.Targets = 1
+	}
+	l := d.life.Load()
+	proc, err := d.start(ctx, l, p)
+	if err != nil {
+		return nil, err
+	}
+	i := &Instance{Process: proc, dev: d, epoch: l.epoch, done: make(chan struct{})}
+	for port := range p.Targets {
+		ch, err := d.Subscribe(ctx, proc.First+Target(port))
+		if err != nil {
+			return nil, errors.Join(err, i.unwind())
+		}
+		i.Channels = append(i.Channels, ch)
+	}
+	ctx, i.end = context.WithCancel(ctx)
+	context.AfterFunc(ctx, func() {
+		i.err = i.unwind()
+		close(i.done)
+	})
+	return i, nil
+}
+
+// Close asks the process to return, waits until it did and closes the channels.
+// It is idempotent; all calls return the same. nil if nothing is left, also where
+// the process had returned by itself or the device was lost; the error is that
+// of Stop if the process does not return. As Channel.CloseReceive it waits for
+// functions that work in an extended rendezvous.
+func (i *Instance) Close() error {
+	i.end()
+	return i.Wait()
+}
+
+// Wait waits until the instance has ended, because its context has or by Close,
+// and returns what Close returns.
+func (i *Instance) Wait() error {
+	<-i.done
+	return i.err
+}
+
+// Done is closed when the instance has ended and nothing is left of it.
+func (i *Instance) Done() <-chan struct{} { return i.done }
+
+// unwind stops the process and closes the channels there are.
+func (i *Instance) unwind() error {
+	err := i.stop()
+	for _, ch := range i.Channels {
+		err = errors.Join(err, ch.Close())
+	}
+	return err
+}
+
+// stop stops the process if its epoch goes on. In a later epoch its id may be
+// that of another process.
+func (i *Instance) stop() error {
+	for {
+		l := i.dev.life.Load()
+		if l.epoch != i.epoch {
+			return nil
+		}
+		err := i.dev.Stop(l.ctx, i.Process.ID)
+		switch {
+		case err == nil, isGone(err):
+			return nil
+		case l.ctx.Err() == nil:
+			return err
+		}
+		<-l.over // a reset is under way: it decides whether the process is gone
+	}
+}
+
+// isGone reports whether an error says that there is nothing left to stop.
+func isGone(err error) bool {
+	for _, gone := range []error{ErrInvalid, ErrDeviceLost, ErrFault, ErrClosed} {
+		if errors.Is(err, gone) {
+			return true
+		}
+	}
+	return false
+}

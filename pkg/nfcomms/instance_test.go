@@ -1,0 +1,307 @@
+//go:build cgo
+
+package nfcomms
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+)
+
+// rigged is a device whose calls may be refused.
+type rigged struct {
+	bridge.Device
+	mu        sync.Mutex
+	subscribe func(ctx context.Context, t Target) error
+	stop      func() error
+	reset     func(ctx context.Context) error
+	health    func() error
+}
+
+// hook runs one of the functions, if it is set.
+func hook[F any](r *rigged, f *F) F {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return *f
+}
+
+// set sets one of the functions.
+func set[F any](r *rigged, f *F, to F) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*f = to
+}
+
+func (r *rigged) Subscribe(ctx context.Context, t Target) (bridge.Channel, error) {
+	if f := hook(r, &r.subscribe); f != nil {
+		if err := f(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	return r.Device.Subscribe(ctx, t)
+}
+
+func (r *rigged) Stop(ctx context.Context, id ProcessID) error {
+	if f := hook(r, &r.stop); f != nil {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return r.Device.Stop(ctx, id)
+}
+
+func (r *rigged) Reset(ctx context.Context) error {
+	if f := hook(r, &r.reset); f != nil {
+		if err := f(ctx); err != nil {
+			return err
+		}
+	}
+	return r.Device.Reset(ctx)
+}
+
+func (r *rigged) Health() (Health, error) {
+	if f := hook(r, &r.health); f != nil {
+		if err := f(); err != nil {
+			return Health{}, err
+		}
+	}
+	return r.Device.Health()
+}
+
+// openRigged returns a device over sim:, and how to rig it.
+func openRigged(t testing.TB, address string) (*Device, *rigged) {
+	dev, err := bridge.Open(background(t), address, nil)
+	require.NoError(t, err)
+	r := &rigged{Device: dev}
+	d := newDevice(r, address)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return d, r
+}
+
+// services is how many processes of its own a device has.
+var services = sync.OnceValues(func() (int, error) {
+	d, err := Open(context.Background(), "sim:")
+	if err != nil {
+		return 0, err
+	}
+	defer d.Close()
+	h, err := d.Health()
+	return h.Processes, err
+})
+
+// nothingRuns requires that no process was left, and no channel is open.
+func nothingRuns(t testing.TB, d *Device) {
+	t.Helper()
+	own, err := services()
+	require.NoError(t, err)
+	require.Empty(t, d.Channels())
+	require.Zero(t, d.Stats().Channels)
+	require.Eventually(t, func() bool {
+		h, err := d.Health()
+		return err == nil && h.Processes == own
+	}, time.Minute, time.Millisecond)
+}
+
+func TestRunGivesThePortsInOrder(t *testing.T) {
+	ctx := background(t)
+	d := openSim(t, "sim:?beat=1ms")
+	i, err := d.Run(ctx, Program{Name: "loopback", First: 40, Targets: 3})
+	require.NoError(t, err)
+	require.Equal(t, Target(40), i.Process.First)
+	require.Len(t, i.Channels, 3)
+	buf := make([]byte, 8)
+	for port, ch := range i.Channels {
+		require.Equal(t, Target(40+port), ch.Target())
+		require.NoError(t, ch.Send(ctx, []byte{byte(port)}))
+		_, err := ch.Receive(ctx, buf)
+		require.NoError(t, err)
+		require.Equal(t, byte(port), buf[0])
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() { assert.NoError(t, i.Close()) })
+	}
+	wg.Wait()
+	<-i.Done()
+	require.NoError(t, i.Wait())
+	require.ErrorIs(t, i.Channels[0].Send(ctx, nil), ErrClosed)
+	nothingRuns(t, d)
+	i, err = d.Run(ctx, Program{Name: "loopback"})
+	require.NoError(t, err)
+	require.Len(t, i.Channels, 1, "no ports given means one")
+	require.NoError(t, d.Stop(ctx, i.Process.ID))
+	require.NoError(t, i.Close(), "the process had returned")
+	nothingRuns(t, d)
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	d := openSim(t, "sim:?beat=1ms")
+	for range 20 {
+		ctx, cancel := context.WithCancel(background(t))
+		i, err := d.Run(ctx, Program{Name: "hold", Targets: 2})
+		require.NoError(t, err)
+		pending := i.Channels[1].SendAsync(background(t), nil)
+		cancel()
+		require.NoError(t, i.Wait())
+		_, err = pending.Wait(background(t))
+		require.ErrorIs(t, err, ErrClosed)
+	}
+	nothingRuns(t, d)
+}
+
+// TestRunUnwinds: whatever fails, and wherever, leaves no process and no channel.
+func TestRunUnwinds(t *testing.T) {
+	d, r := openRigged(t, "sim:?beat=1ms")
+	own := errors.New("refused")
+	const ports = 4
+	p := Program{Name: "hold", Targets: ports}
+	for at := range ports {
+		left := at
+		set(r, &r.subscribe, func(context.Context, Target) error {
+			if left--; left < 0 {
+				return own
+			}
+			return nil
+		})
+		_, err := d.Run(background(t), p)
+		require.ErrorIs(t, err, own)
+		nothingRuns(t, d)
+
+		ctx, cancel := context.WithCancel(background(t))
+		left = at
+		set(r, &r.subscribe, func(context.Context, Target) error {
+			if left--; left < 0 {
+				cancel()
+			}
+			return nil
+		})
+		_, err = d.Run(ctx, p)
+		require.ErrorIs(t, err, ErrWithdrawn)
+		require.ErrorIs(t, err, context.Canceled)
+		nothingRuns(t, d)
+	}
+	set(r, &r.subscribe, nil)
+	_, err := d.Run(background(t), Program{Name: "nothing"})
+	require.ErrorIs(t, err, ErrNoProgram)
+	_, err = d.Run(background(t), Program{Name: "hold", Targets: -1})
+	require.ErrorIs(t, err, ErrInvalid)
+	taken, err := d.Run(background(t), Program{Name: "hold", First: 50})
+	require.NoError(t, err)
+	_, err = d.Run(background(t), Program{Name: "hold", First: 49, Targets: 2})
+	require.ErrorIs(t, err, ErrBusy)
+	set(r, &r.stop, func() error { return own })
+	require.ErrorIs(t, taken.Close(), own, "who cannot stop a process says so")
+	require.ErrorIs(t, taken.Wait(), own)
+	require.Empty(t, d.Channels())
+	set(r, &r.stop, nil)
+	require.NoError(t, d.Stop(background(t), taken.Process.ID))
+	nothingRuns(t, d)
+}
+
+// TestRunAcrossReset: an instance of an epoch that is over stops nothing of the
+// next, where its process id may be another's.
+func TestRunAcrossReset(t *testing.T) {
+	ctx := background(t)
+	d := openSim(t, "sim:?beat=1ms")
+	old, err := d.Run(ctx, Program{Name: "hold"})
+	require.NoError(t, err)
+	require.NoError(t, d.Reset(ctx))
+	next, err := d.Start(ctx, Program{Name: "hold", Targets: 1})
+	require.NoError(t, err)
+	require.Equal(t, old.Process.ID, next.ID, "or this test shows nothing")
+	require.NoError(t, old.Close())
+	require.NoError(t, d.Stop(ctx, next.ID), "it still ran")
+	nothingRuns(t, d)
+}
+
+// TestRunDuringAFailedReset: a reset that is refused, or whose context ends,
+// decides nothing about an instance that ends meanwhile.
+func TestRunDuringAFailedReset(t *testing.T) {
+	d, r := openRigged(t, "sim:?beat=1ms")
+	ctx := background(t)
+	i, err := d.Run(ctx, Program{Name: "hold"})
+	require.NoError(t, err)
+	under, refuse := make(chan struct{}), make(chan struct{})
+	set(r, &r.reset, func(context.Context) error {
+		close(under)
+		<-refuse
+		return ErrNotSupported
+	})
+	reset := make(chan error, 1)
+	go func() { reset <- d.Reset(ctx) }()
+	<-under
+	_, err = d.Run(ctx, Program{Name: "hold"})
+	require.ErrorIs(t, err, ErrDeviceLost, "nobody knows yet")
+	i.end()
+	close(refuse)
+	require.ErrorIs(t, <-reset, ErrNotSupported)
+	require.NoError(t, i.Wait())
+	nothingRuns(t, d)
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	require.ErrorIs(t, d.Reset(ended), ErrWithdrawn)
+}
+
+// TestChannelsAfterAFailedReset: what is open stays listed until it is gone.
+func TestChannelsAfterAFailedReset(t *testing.T) {
+	d, r := openRigged(t, "sim:")
+	ch, err := d.Subscribe(background(t), Loopback)
+	require.NoError(t, err)
+	set(r, &r.reset, func(context.Context) error { return ErrNotSupported })
+	require.ErrorIs(t, d.Reset(background(t)), ErrNotSupported)
+	require.Equal(t, []*Channel{ch}, d.Channels())
+	set(r, &r.reset, nil)
+	require.NoError(t, d.Reset(background(t)))
+	require.Empty(t, d.Channels())
+	_, err = d.Subscribe(background(t), Loopback)
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	require.Empty(t, d.Channels(), "a closed device has none")
+}
+
+// TestRunUnderResets runs and ends instances while somebody resets the device.
+func TestRunUnderResets(t *testing.T) {
+	ctx := background(t)
+	d := openSim(t, "sim:?beat=1ms")
+	stop := make(chan struct{})
+	var resets, runs sync.WaitGroup
+	resets.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				assert.NoError(t, d.Reset(ctx))
+			}
+		}
+	})
+	for range 4 {
+		runs.Go(func() {
+			for range 40 {
+				i, err := d.Run(ctx, Program{Name: "loopback", Targets: 2})
+				if err != nil {
+					assert.ErrorIs(t, err, ErrDeviceLost)
+					continue
+				}
+				if err := i.Channels[1].Send(ctx, []byte("x")); err != nil {
+					assert.ErrorIs(t, err, ErrDeviceLost)
+				}
+				assert.NoError(t, i.Close())
+			}
+		})
+	}
+	runs.Wait()
+	close(stop)
+	resets.Wait()
+	i, err := d.Run(ctx, Program{Name: "loopback"})
+	require.NoError(t, err)
+	require.NoError(t, i.Close())
+	nothingRuns(t, d)
+}
