@@ -121,7 +121,8 @@ type OpenFunc func(ctx context.Context, a Address, o *Options) (Device, error)
 
 var registry struct {
 	sync.RWMutex
-	open map[string]OpenFunc
+	open  map[string]OpenFunc
+	check map[string]func(Address) error
 }
 
 // Register makes a back end reachable under a scheme. Back ends call it from
@@ -136,6 +137,43 @@ func Register(scheme string, open OpenFunc) {
 		registry.open = make(map[string]OpenFunc)
 	}
 	registry.open[scheme] = open
+}
+
+// RegisterCheck adds what CheckAddress asks about addresses of a scheme: the
+// error that opening would return without looking for a device. Back ends call it
+// from init.
+func RegisterCheck(scheme string, check func(Address) error) {
+	registry.Lock()
+	defer registry.Unlock()
+	if registry.check == nil {
+		registry.check = make(map[string]func(Address) error)
+	}
+	registry.check[scheme] = check
+}
+
+// CheckAddress says whether an address makes sense, without opening a device:
+// ErrScheme, ErrOption or ErrInvalid if it does not, as Open says it. Whether there
+// is such a device, and it takes such options, shows when it is opened.
+func CheckAddress(address string) error {
+	a, err := ParseAddress(address)
+	if err != nil {
+		return err
+	}
+	registry.RLock()
+	_, known := registry.open[a.Scheme]
+	check := registry.check[a.Scheme]
+	registry.RUnlock()
+	switch {
+	case !known:
+		return unknownScheme(a)
+	case check != nil:
+		return check(a)
+	}
+	return nil
+}
+
+func unknownScheme(a Address) error {
+	return fmt.Errorf("scheme %q is not one of %s: %w", a.Scheme, strings.Join(Schemes(), ", "), ErrScheme)
 }
 
 // Schemes lists the registered schemes in order.
@@ -167,8 +205,7 @@ func Open(ctx context.Context, address string, o *Options) (Device, error) {
 	open := registry.open[a.Scheme]
 	registry.RUnlock()
 	if open == nil {
-		return nil, fmt.Errorf("scheme %q is not one of %s: %w",
-			a.Scheme, strings.Join(Schemes(), ", "), ErrScheme)
+		return nil, unknownScheme(a)
 	}
 	if o == nil {
 		o = &Options{}

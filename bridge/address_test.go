@@ -38,3 +38,14 @@ func TestOptionValues(t *testing.T) {
 	require.NoError(t, a.Duration("none", &wait))
 	require.Equal(t, []any{8, uint64(12), 3 * time.Millisecond}, []any{n, size, wait}, "what is wrong or missing changes nothing")
 }
+
+// TestCheckAddress: a scheme that nobody registered, and what its back end says.
+func TestCheckAddress(t *testing.T) {
+	bridge.Register("checked", nil)
+	require.NoError(t, bridge.CheckAddress("checked:anything"), "without a check nothing is known")
+	bridge.RegisterCheck("checked", func(a bridge.Address) error { return a.Only("size") })
+	require.NoError(t, bridge.CheckAddress("checked:?size=1"))
+	require.ErrorIs(t, bridge.CheckAddress("checked:?bogus=1"), bridge.ErrOption)
+	require.ErrorIs(t, bridge.CheckAddress("no-such-scheme:"), bridge.ErrScheme)
+	require.ErrorIs(t, bridge.CheckAddress("nothing"), bridge.ErrScheme)
+}

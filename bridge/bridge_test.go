@@ -137,7 +137,7 @@ func TestRegister(t *testing.T) {
 	require.Equal(t, "here", got.Path)
 	_, err = bridge.Open(context.Background(), "other:", nil)
 	require.ErrorIs(t, err, bridge.ErrScheme)
-	require.ErrorContains(t, err, `scheme "other" is not one of test`)
+	require.ErrorContains(t, err, `scheme "other" is not one of `)
 }
 
 // FuzzParseAddress: what parses prints as something that parses to the same.

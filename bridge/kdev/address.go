@@ -22,6 +22,13 @@ type location struct {
 	shape   uapi.Reset // zero fields: as the device likes
 }
 
+func init() {
+	bridge.RegisterCheck("dev", func(a bridge.Address) error {
+		_, err := parse(a)
+		return err
+	})
+}
+
 // parse reads a "dev:" address. Errors wrap bridge.ErrOption for an unknown
 // name and bridge.ErrInvalid for what cannot be read.
 func parse(a bridge.Address) (location, error) {

@@ -38,6 +38,13 @@ func defaultSpin() time.Duration {
 	return 25 * time.Microsecond
 }
 
+func init() {
+	bridge.RegisterCheck("sim", func(a bridge.Address) error {
+		_, err := parse(a)
+		return err
+	})
+}
+
 // parse reads the options of a "sim:" address. Errors wrap bridge.ErrOption
 // for an unknown name and bridge.ErrInvalid for a value that cannot be read.
 func parse(a bridge.Address) (shape, error) {

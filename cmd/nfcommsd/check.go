@@ -31,10 +31,7 @@ func loadValid(flags *config.Flags, environ []string) (*config.Loaded, error) {
 func checkDevices(conf *config.Loaded) error {
 	var wrong []error
 	for name, address := range conf.Devices {
-		a, err := bridge.ParseAddress(address)
-		if err == nil && !slices.Contains(bridge.Schemes(), a.Scheme) {
-			err = fmt.Errorf("scheme %q is not one of %s", a.Scheme, strings.Join(bridge.Schemes(), ", "))
-		}
+		err := bridge.CheckAddress(address)
 		if err != nil {
 			err = fmt.Errorf("address %q: %w", address, err)
 		}
@@ -102,7 +99,10 @@ func checkAddress(address string) error {
 	if address == "" {
 		return nil
 	}
-	_, _, err := net.SplitHostPort(address)
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
 	return err
 }
 

@@ -34,6 +34,7 @@ type daemon struct {
 	vital   vital
 	calls   *grpcprom.ServerMetrics
 	refused *refusals
+	reloads reloads
 	unknown int // names in roles that nobody has; changed by setPolicy alone
 
 	local, remote *grpc.Server
@@ -88,6 +89,7 @@ func newDaemon(conf *config.Loaded, log *slog.Logger, level *slog.LevelVar) (*da
 	}
 	d.refused = newRefusals(d.logRefusal)
 	d.setPolicy(policy, unknown)
+	d.reloads.succeeded()
 	if conf.TCP.Files.Certificate != "" {
 		d.tls, err = access.NewTLS(conf.TCP.Files, log)
 	}

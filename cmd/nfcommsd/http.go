@@ -27,7 +27,7 @@ func (d *daemon) newRegistry() *prometheus.Registry {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewBuildInfoCollector(),
-		d.calls, d.refused.count,
+		d.calls, d.refused.count, gauges{d},
 		metrics.NewCollector(d.devices, metrics.Options{Channels: d.conf.HTTP.Channels}),
 	)
 	return r
@@ -70,6 +70,7 @@ func (d *daemon) newWeb(handler http.Handler) *http.Server {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeaders,
 		ConnState:         d.settleWeb,
+		ErrorLog:          plainLog(d.log),
 	}
 }
 

@@ -2,18 +2,51 @@ package main
 
 import (
 	"io"
+	"log"
 	"log/slog"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc/grpclog"
 
 	"github.com/nfcomms/nfcomms/cmd/nfcommsd/internal/config"
 )
 
-// newLogger returns a logger and what changes its level.
+// newLogger returns a logger and what changes its level. What gRPC has to say
+// goes there too, so that every line of the log has the same form.
 func newLogger(c config.Log, w io.Writer) (*slog.Logger, *slog.LevelVar) {
 	level := new(slog.LevelVar)
 	level.Set(c.Level)
 	o := &slog.HandlerOptions{Level: level}
+	var out *slog.Logger
 	if c.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, o)), level
+		out = slog.New(slog.NewJSONHandler(w, o))
+	} else {
+		out = slog.New(slog.NewTextHandler(w, o))
 	}
-	return slog.New(slog.NewTextHandler(w, o)), level
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, newLines(out, "gRPC")))
+	return out, level
+}
+
+// plainLog returns a logger for code that writes lines of text, such as that
+// somebody speaks no TLS.
+func plainLog(out *slog.Logger) *log.Logger { return log.New(newLines(out, "HTTP"), "", 0) }
+
+// lines turns lines of text into warnings. Strangers can cause them: ten at
+// first, then one a second.
+type lines struct {
+	log *slog.Logger
+	msg string
+	now rate.Sometimes
+}
+
+func newLines(log *slog.Logger, msg string) *lines {
+	return &lines{log: log, msg: msg, now: rate.Sometimes{First: 10, Interval: time.Second}}
+}
+
+// Write logs one line.
+func (l *lines) Write(text []byte) (int, error) {
+	l.now.Do(func() { l.log.Warn(l.msg, "error", strings.TrimSpace(string(text))) })
+	return len(text), nil
 }

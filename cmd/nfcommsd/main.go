@@ -24,7 +24,10 @@ const (
 )
 
 // runError is what went wrong with a configuration that makes sense.
-type runError struct{ error }
+type runError struct {
+	error
+	logged bool // in the log already, in its form
+}
 
 func main() {
 	signals := make(chan os.Signal, 4) // one of each kind that matters, and a second SIGTERM
@@ -43,8 +46,12 @@ func run(args, environ []string, signals <-chan os.Signal, stdout, stderr io.Wri
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintf(stderr, "nfcommsd: %v\n", err)
-	if failed := (runError{}); errors.As(err, &failed) {
+	failed := runError{}
+	ran := errors.As(err, &failed)
+	if !failed.logged {
+		fmt.Fprintf(stderr, "nfcommsd: %v\n", err)
+	}
+	if ran {
 		return exitFailed
 	}
 	return exitConfig
@@ -84,11 +91,21 @@ func newRoot(environ []string, signals <-chan os.Signal) *cobra.Command {
 			return printConfig(cmd.OutOrStdout(), conf)
 		}
 		if err := serve(conf, load, signals, cmd.ErrOrStderr()); err != nil {
-			return runError{err}
+			return runError{err, logEnd(conf.Log, cmd.ErrOrStderr(), err)}
 		}
 		return nil
 	}
 	return root
+}
+
+// logEnd logs why the daemon ends, if its log is for machines.
+func logEnd(c config.Log, w io.Writer, err error) bool {
+	if c.Format == "text" {
+		return false
+	}
+	log, _ := newLogger(c, w)
+	log.Error("nfcommsd ends", "error", err)
+	return true
 }
 
 // sayGood answers --check, with a warning for each name that nobody has.

@@ -14,6 +14,7 @@ import (
 func (d *daemon) reload(load func() (*config.Loaded, error)) {
 	notify(d.log, systemd.SdNotifyReloading)
 	defer func() { notify(d.log, systemd.SdNotifyReady, "STATUS="+statusLine(d.control)) }()
+	d.reloads.good.Store(false)
 	next, err := load()
 	if err != nil {
 		d.log.Error("configuration not reloaded, the old one stays in force", "error", err)
@@ -25,9 +26,7 @@ func (d *daemon) reload(load func() (*config.Loaded, error)) {
 		return
 	}
 	if d.tls != nil {
-		if err := d.tls.Reload(); err != nil {
-			d.log.Error("certificates not reloaded, the old ones stay in use", "error", err)
-		}
+		err = d.tls.Reload()
 	}
 	later := d.conf.Fixed(next)
 	d.level.Set(next.Log.Level)
@@ -38,6 +37,11 @@ func (d *daemon) reload(load func() (*config.Loaded, error)) {
 		d.log.Warn("some settings change with a restart only", "settings", later)
 	}
 	d.log.Info("configuration reloaded", "status", statusLine(d.control))
+	if err != nil {
+		d.log.Error("certificates not reloaded, the old ones stay in use", "error", err)
+		return
+	}
+	d.reloads.succeeded()
 }
 
 // changeDevices closes the devices that are gone or have another address, and

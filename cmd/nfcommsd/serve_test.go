@@ -176,7 +176,7 @@ func TestWrongUser(t *testing.T) {
 // TestDeviceFails: one that cannot be opened is listed, health says so, and the
 // others are served.
 func TestDeviceFails(t *testing.T) {
-	p := start(t, "--devices", "good=sim:,bad=sim:?managers=zero")
+	p := start(t, "--devices", "good=sim:,bad=sim:?slots=7")
 	c := p.client()
 	require.Equal(t, healthpb.HealthCheckResponse_SERVING, healthOf(t, c, ""))
 	require.Equal(t, healthpb.HealthCheckResponse_SERVING, healthOf(t, c, "device/good"))
@@ -193,7 +193,7 @@ func TestDeviceFails(t *testing.T) {
 // TestNothingServes: with no device that works the daemon still answers, and
 // says NOT_SERVING.
 func TestNothingServes(t *testing.T) {
-	p := start(t, "--devices", "bad=sim:?managers=zero")
+	p := start(t, "--devices", "bad=sim:?slots=7")
 	require.Equal(t, healthpb.HealthCheckResponse_NOT_SERVING, healthOf(t, p.client(), ""))
 	p.stop()
 }

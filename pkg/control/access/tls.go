@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/credentials"
 )
@@ -36,7 +38,11 @@ type TLS struct {
 	read   contents    // what was last read, good or bad
 	failed error       // what was wrong with it
 	config *tls.Config // of the last good contents
+	ends   expiry      // of the last good contents
 }
+
+// expiry is when the first certificate of each file expires.
+type expiry struct{ certificate, clientCA time.Time }
 
 // contents are the bytes of Files.
 type contents struct{ certificate, key, clientCA []byte }
@@ -79,10 +85,10 @@ func (t *TLS) refreshLocked() {
 		return
 	}
 	t.read = now
-	config, err := now.config(t.files)
+	config, ends, err := now.config(t.files)
 	t.noteLocked(err)
 	if err == nil {
-		t.config = config
+		t.config, t.ends = config, ends
 		t.log.Info("certificates loaded", "certificate", t.files.Certificate,
 			"client_ca", t.files.ClientCA, "expires", config.Certificates[0].Leaf.NotAfter)
 	}
@@ -160,17 +166,27 @@ func readFiles(f Files) (contents, error) {
 	return c, errors.Join(err[:]...)
 }
 
+// Expiry says when the first certificate of the server's file, and the first of the
+// authorities, expires, of those that are in use. Files that changed are read.
+func (t *TLS) Expiry() (certificate, clientCA time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refreshLocked()
+	return t.ends.certificate, t.ends.clientCA
+}
+
 // config makes the configuration of one set of files. Sessions are not resumed,
 // so that no client gets in on an authority that is no longer accepted.
-func (c contents) config(f Files) (*tls.Config, error) {
+func (c contents) config(f Files) (*tls.Config, expiry, error) {
 	pair, err := tls.X509KeyPair(c.certificate, c.key)
 	if err != nil {
-		return nil, fmt.Errorf("certificate %s with key %s: %w", f.Certificate, f.Key, err)
+		return nil, expiry{}, fmt.Errorf("certificate %s with key %s: %w", f.Certificate, f.Key, err)
 	}
-	authorities := x509.NewCertPool()
-	if !authorities.AppendCertsFromPEM(c.clientCA) {
-		return nil, fmt.Errorf("client authorities %s: no certificate in it", f.ClientCA)
+	authorities, clientEnd := pool(c.clientCA)
+	if clientEnd.IsZero() {
+		return nil, expiry{}, fmt.Errorf("client authorities %s: no certificate in it", f.ClientCA)
 	}
+	_, ownEnd := pool(c.certificate)
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		Certificates:           []tls.Certificate{pair},
@@ -178,5 +194,22 @@ func (c contents) config(f Files) (*tls.Config, error) {
 		ClientCAs:              authorities,
 		SessionTicketsDisabled: true,
 		NextProtos:             []string{"h2"},
-	}, nil
+	}, expiry{ownEnd, clientEnd}, nil
+}
+
+// pool reads the certificates of a PEM text, as x509.CertPool does, and says when
+// the first of them expires; the zero time if there is none.
+func pool(text []byte) (p *x509.CertPool, first time.Time) {
+	p = x509.NewCertPool()
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if block.Type != "CERTIFICATE" || err != nil {
+			continue
+		}
+		p.AddCert(certificate)
+		if first.IsZero() || certificate.NotAfter.Before(first) {
+			first = certificate.NotAfter
+		}
+	}
+	return p, first
 }

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/internal/testcert"
+	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+)
+
+// shows waits until /metrics has a line.
+func shows(t *testing.T, address, line string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		_, body := get(t, &http.Client{}, "http://"+address+"/metrics", "", "")
+		return strings.Contains(body, "\n"+line+"\n")
+	}, patience, 10*time.Millisecond, line)
+}
+
+// TestDrainIsShown: the metrics tell a drained device from one that serves.
+func TestDrainIsShown(t *testing.T) {
+	address := freePort(t)
+	p := start(t, "--http-address", address)
+	shows(t, address, `nfcommsd_device_state{device="sim0",state="ready"} 1`)
+	shows(t, address, `nfcommsd_device_state{device="sim0",state="drained"} 0`)
+	_, err := p.client().Devices.DrainDevice(deadline(t), &nfcommsv1.DrainDeviceRequest{Name: "devices/sim0"})
+	require.NoError(t, err)
+	shows(t, address, `nfcommsd_device_state{device="sim0",state="drained"} 1`)
+	shows(t, address, `nfcommsd_device_state{device="sim0",state="ready"} 0`)
+	p.stop()
+}
+
+// TestReloadIsShown: the metrics say that a reload failed, and that the next one
+// did not.
+func TestReloadIsShown(t *testing.T) {
+	address := freePort(t)
+	p := newProcess(t)
+	const good = "devices:\n  sim0: \"sim:\"\n"
+	p.args = append(p.args, "--http-address", address, "--config", p.file("c.yaml", good))
+	p.run()
+	p.await("READY=1")
+	shows(t, address, "nfcommsd_config_last_reload_successful 1")
+	for _, broken := range []string{"bogus: 1\n", "devices:\n  sim0: \"sim:?bogus=1\"\n"} {
+		p.file("c.yaml", broken)
+		p.signal(syscall.SIGHUP)
+		shows(t, address, "nfcommsd_config_last_reload_successful 0")
+		p.file("c.yaml", good)
+		p.signal(syscall.SIGHUP)
+		shows(t, address, "nfcommsd_config_last_reload_successful 1")
+	}
+	p.stop()
+}
+
+// TestCertificateEndIsShown: the metrics say when the first certificate expires,
+// also after it was replaced, and a reload with files that do not fit fails.
+func TestCertificateEndIsShown(t *testing.T) {
+	ca, address := testcert.New(t), freePort(t)
+	dir, end := t.TempDir(), time.Now().Add(100*time.Hour)
+	files := certificates(t, dir, ca.IssueUntil(t, "server", "", end), ca)
+	p := start(t, append(files, "--tcp-address", "127.0.0.1:0", "--http-address", address)...)
+	line := func(end time.Time) string {
+		return fmt.Sprintf(`nfcommsd_certificate_expiry_timestamp_seconds{setting="tcp.certificate"} %.9e`, float64(end.Unix()))
+	}
+	shows(t, address, line(end))
+	end = end.Add(time.Hour)
+	certificates(t, dir, ca.IssueUntil(t, "server", "", end), ca)
+	shows(t, address, line(end))
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tls.key"), ca.Issue(t, "another", "").Key, 0o600))
+	p.signal(syscall.SIGHUP)
+	shows(t, address, "nfcommsd_config_last_reload_successful 0")
+	shows(t, address, line(end))
+	p.stop()
+}
+
+// TestJSONLog: every line of a log in JSON is JSON, whatever strangers send, and
+// also the one that says why there is no daemon.
+func TestJSONLog(t *testing.T) {
+	ca, web, control := testcert.New(t), freePort(t), freePort(t)
+	dir := t.TempDir()
+	files := certificates(t, dir, ca.Issue(t, "server", ""), ca)
+	config := fmt.Sprintf("tls_server_config: {cert_file: %s/tls.crt, key_file: %s/tls.key}\n", dir, dir)
+	p := newProcess(t, append(files, "--tcp-address", control, "--http-address", web, "--log-format", "json")...)
+	p.args = append(p.args, "--http-web-config", p.file("web.yaml", config))
+	p.run()
+	p.await("READY=1")
+	for _, address := range []string{web, control} {
+		conn, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		_, err = conn.Write([]byte("GET / HTTP/1.0\r\n\r\n"))
+		require.NoError(t, err)
+		_, _ = conn.Read(make([]byte, 1024)) // until it is dealt with
+		conn.Close()
+		if conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11}); err == nil {
+			conn.Close()
+		}
+	}
+	p.logged("TLS handshake error")
+	p.stop()
+	isJSON(t, p.log.String())
+
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	code, log := fails(t, "--http-address", taken.Addr().String(), "--log-format", "json")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, log, "address already in use")
+	isJSON(t, log)
+}
+
+func isJSON(t *testing.T, text string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		require.True(t, json.Valid([]byte(line)), line)
+	}
+}
