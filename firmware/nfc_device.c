@@ -174,7 +174,7 @@ static void init_islands(struct nfc_device *dev, uint8_t *self,
 		island->process_count = each;
 		island->timer = UINT64_MAX;
 		island->spin_ns = dev->port->spin_ns;
-		island->now = dev->port->now(dev->port->self);
+		nfc_read_clock(island);
 		for (uint32_t j = 0; j < each; j++) {
 			struct nfc_process *p = &island->processes[j];
 			uint64_t index = (uint64_t)i * each + j;
@@ -271,7 +271,7 @@ int nfc_device_init(struct nfc_device *dev, const struct nfc_config *config,
 }
 
 /* Write the life sign in place; readers retry when the header changed. */
-void nfc_heartbeat(struct nfc_island *island)
+static void write_beat(struct nfc_island *island)
 {
 	struct nfc_device *dev = island->dev;
 	struct nfc_slot *slot = &dev->area->heartbeat;
@@ -299,7 +299,33 @@ void nfc_heartbeat(struct nfc_island *island)
 			      nfc_header(NFC_TYPE_HEARTBEAT, NFC_PAYLOAD_SIZE,
 					 dev->config.epoch, dev->beat, 0),
 			      memory_order_release);
-	island->next_beat = island->now + dev->config.beat_ms * 1000000ull;
+}
+
+/*
+ * When an island writes the life sign. It is island 0's task; the others step
+ * in when a process keeps that from it.
+ */
+uint64_t nfc_beat_due(struct nfc_island *island)
+{
+	struct nfc_device *dev = island->dev;
+	uint64_t due = atomic_load_explicit(&dev->next_beat,
+					    memory_order_relaxed);
+
+	return island->index ? due + dev->config.beat_ms * 1000000ull : due;
+}
+
+void nfc_heartbeat(struct nfc_island *island)
+{
+	struct nfc_device *dev = island->dev;
+
+	if (atomic_exchange(&dev->beating, 1))
+		return; /* another island is at it */
+	if (island->now >= nfc_beat_due(island)) {
+		write_beat(island);
+		atomic_store(&dev->next_beat,
+			     island->now + dev->config.beat_ms * 1000000ull);
+	}
+	atomic_store(&dev->beating, 0);
 }
 
 /* Sum over islands; each may be counting meanwhile. */

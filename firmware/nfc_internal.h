@@ -131,7 +131,8 @@ struct nfc_process {
 	struct nfc_process *next; /* ready queue */
 	const struct nfc_program *program; /* NULL: free */
 	struct nfc_loaded *loaded; /* it is a user of */
-	uint64_t id;
+	_Atomic uint64_t id; /* 0: none; stored last, so that name belongs to it */
+	_Atomic uint64_t name[NFC_NAME_SIZE / 8]; /* of program, for other threads */
 	uint64_t argument;
 	uint32_t first; /* target of port 0 */
 	uint32_t ports;
@@ -191,7 +192,10 @@ struct nfc_box {
 	uint64_t nagged; /* tail at the last doorbell for room */
 };
 
-/* Work for another island, done on its thread. Lives on the asker's stack. */
+/*
+ * Work for another island, done on its thread. Lives on the asker's stack. While
+ * it is in the inbox the asker may take it back.
+ */
 struct nfc_call {
 	struct nfc_call *next;
 	int (*fn)(struct nfc_island *island, void *arg);
@@ -225,18 +229,18 @@ struct nfc_island {
 	uint32_t box_count;
 	struct nfc_process *processes;
 	uint32_t process_count;
-	struct nfc_process *current;
+	_Atomic(struct nfc_process *) current; /* runs now; others may look */
 	struct nfc_process *ready_first, *ready_last;
 	struct nfc_transfer *active;
 	struct nfc_channel *timed; /* parked offers with a deadline */
 	struct nfc_channel *recalls; /* WITHDRAW to answer after the processes ran */
 	struct nfc_stack scheduler;
 	uint64_t now; /* clock as of the last look, some microseconds ago at most */
+	_Atomic uint64_t seen; /* the same, for other threads */
 	uint64_t timer; /* no process or offer is due before */
-	uint64_t next_beat;
 	uint64_t spin_ns; /* adapted between 0 and port->spin_ns */
 	uint64_t rung; /* doorbells the island gave way after */
-	_Atomic(struct nfc_call *) inbox;
+	_Atomic(struct nfc_call *) inbox; /* changed under the device's lock */
 	uint64_t count[NFC_COUNTERS];
 };
 
@@ -258,7 +262,9 @@ struct nfc_device {
 	_Atomic uint32_t running; /* processes */
 	_Atomic uint64_t next_process;
 	_Atomic uint64_t next_generation;
-	uint64_t beat;
+	_Atomic uint32_t beating; /* an island writes the life sign */
+	_Atomic uint64_t next_beat;
+	uint64_t beat; /* of who holds beating */
 	_Atomic(struct nfc_transfer *) open[NFC_OPEN];
 
 	_Atomic uint32_t lock; /* guards what follows */
@@ -274,6 +280,8 @@ struct nfc_device {
 /* nfc_device.c */
 void nfc_lock(struct nfc_device *dev);
 void nfc_unlock(struct nfc_device *dev);
+uint64_t nfc_beat_due(struct nfc_island *island);
+/* Write the life sign if it is due. */
 void nfc_heartbeat(struct nfc_island *island);
 uint64_t nfc_counter_sum(struct nfc_device *dev, enum nfc_counter counter);
 
@@ -343,6 +351,9 @@ void nfc_memory_free(struct nfc_device *dev, uint64_t owner, uint64_t address);
 uint64_t nfc_memory_available(struct nfc_device *dev, enum nfc_memory type);
 
 /* nfc_sched.c */
+void nfc_read_clock(struct nfc_island *island);
+/* The island that runs a process, NULL if there is none (any more). */
+struct nfc_island *nfc_island_running(struct nfc_device *dev, uint64_t process);
 int nfc_block(struct nfc_process *p, enum nfc_wait wait);
 void nfc_wake(struct nfc_process *p, int result);
 void nfc_timer(struct nfc_island *island, uint64_t at);

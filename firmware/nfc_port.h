@@ -7,6 +7,8 @@
 #ifndef NFC_PORT_H
 #define NFC_PORT_H
 
+#include <stdbool.h>
+
 #include "nfc_abi.h"
 
 struct nfc_device;
@@ -123,6 +125,20 @@ int nfc_device_init(struct nfc_device *dev, const struct nfc_config *config,
 int nfc_device_register(struct nfc_device *dev, const struct nfc_program *table);
 /* Run one island on the calling thread until nfc_device_halt(). */
 void nfc_island_run(struct nfc_device *dev, uint32_t island);
+/* What an island runs, and since when: the last moment it served anybody. */
+struct nfc_computing {
+	uint64_t process;
+	uint32_t island;
+	uint64_t since_ns; /* by the port's clock, some microseconds early */
+	char program[NFC_NAME_SIZE];
+};
+
+/* False if it runs no process now. Any thread, until nfc_device_fini(). */
+bool nfc_island_computes(struct nfc_device *dev, uint32_t island,
+			 struct nfc_computing *out);
+/* The stack of that process. The island's own thread. */
+const struct nfc_stack *nfc_island_stack(struct nfc_device *dev,
+					 uint32_t island);
 /* Ask every island to return from nfc_island_run(). Any thread. */
 void nfc_device_halt(struct nfc_device *dev);
 /* After all islands returned: free what contexts hold in the port. */

@@ -10,6 +10,7 @@ enum {
 	CLOCK_EVERY = 32, /* turns between two looks at the clock */
 	PREEMPTED_NS = 500000, /* between two looks: somebody else ran */
 	YIELD_NS = 2000, /* an answer that comes at once comes sooner */
+	CALL_NS = 500000000, /* for an island to answer another: the host waits longer */
 	SPIN_STEPS = 16, /* quiet spins until the budget is whole again */
 };
 
@@ -93,13 +94,21 @@ void nfc_timer(struct nfc_island *island, uint64_t at)
 	island->timer = nfc_min(island->timer, at);
 }
 
+void nfc_read_clock(struct nfc_island *island)
+{
+	const struct nfc_port *port = island->dev->port;
+
+	island->now = port->now(port->self);
+	atomic_store_explicit(&island->seen, island->now, memory_order_relaxed);
+}
+
 void nfc_sleep(struct nfc_process *self, uint64_t ns)
 {
 	struct nfc_island *island = self->island;
 
 	if (self->stop)
 		return;
-	island->now = island->dev->port->now(island->dev->port->self);
+	nfc_read_clock(island);
 	self->wake_at = island->now + ns;
 	nfc_timer(island, self->wake_at);
 	nfc_block(self, NFC_WAIT_SLEEP);
@@ -117,6 +126,7 @@ static void process_main(void *arg)
 			nfc_channel_end(&dev->channels[p->first + i]);
 		nfc_memory_free(dev, p->id, 0);
 		nfc_program_leave(dev, p->loaded);
+		atomic_store(&p->id, 0);
 		p->program = NULL;
 		atomic_fetch_sub(&dev->running, 1);
 		nfc_block(p, NFC_WAIT_NONE); /* until started anew */
@@ -153,6 +163,20 @@ static int bind_targets(struct nfc_island *island, struct nfc_process *p)
 	return 0;
 }
 
+/* Give a process its number and name, which other threads may read. */
+static void publish(struct nfc_process *p, uint64_t id)
+{
+	uint64_t word[NFC_NAME_SIZE / 8] = { 0 };
+	char *name = (char *)word;
+
+	for (int i = 0; i < NFC_NAME_SIZE - 1 && p->program->name[i]; i++)
+		name[i] = p->program->name[i];
+	for (int i = 0; i < NFC_NAME_SIZE / 8; i++)
+		atomic_store_explicit(&p->name[i], word[i],
+				      memory_order_relaxed);
+	atomic_store_explicit(&p->id, id, memory_order_release);
+}
+
 /* Start a process on this island. Returns 0 or a negated status. */
 int nfc_process_start(struct nfc_island *island, void *arg)
 {
@@ -186,33 +210,108 @@ int nfc_process_start(struct nfc_island *island, void *arg)
 	p->loaded = start->entry.loaded;
 	p->argument = start->argument;
 	p->stop = 0;
-	p->id = atomic_fetch_add(&dev->next_process, 1);
-	start->process = p->id;
+	start->process = atomic_fetch_add(&dev->next_process, 1);
+	publish(p, start->process);
 	atomic_fetch_add(&dev->running, 1);
 	nfc_wake(p, 0);
 	return 0;
 }
 
+struct nfc_island *nfc_island_running(struct nfc_device *dev, uint64_t process)
+{
+	for (uint32_t i = 0; i < dev->config.islands; i++) {
+		struct nfc_island *island = &dev->islands[i];
+
+		for (uint32_t j = 0; j < island->process_count; j++)
+			if (atomic_load(&island->processes[j].id) == process)
+				return island;
+	}
+	return NULL;
+}
+
+bool nfc_island_computes(struct nfc_device *dev, uint32_t index,
+			 struct nfc_computing *out)
+{
+	struct nfc_island *island = &dev->islands[index];
+	struct nfc_process *p = atomic_load(&island->current);
+	uint64_t word[NFC_NAME_SIZE / 8];
+
+	if (!p)
+		return false;
+	out->island = index;
+	out->since_ns = atomic_load_explicit(&island->seen,
+					     memory_order_relaxed);
+	out->process = atomic_load_explicit(&p->id, memory_order_acquire);
+	for (int i = 0; i < NFC_NAME_SIZE / 8; i++)
+		word[i] = atomic_load(&p->name[i]);
+	__builtin_memcpy(out->program, word, sizeof(word));
+	return out->process && atomic_load(&p->id) == out->process;
+}
+
+const struct nfc_stack *nfc_island_stack(struct nfc_device *dev, uint32_t island)
+{
+	return &atomic_load(&dev->islands[island].current)->stack;
+}
+
+static void post_call(struct nfc_island *to, struct nfc_call *call)
+{
+	const struct nfc_port *port = to->dev->port;
+
+	nfc_lock(to->dev);
+	call->next = atomic_load(&to->inbox);
+	atomic_exchange(&to->inbox, call); /* SYNC: island park */
+	nfc_unlock(to->dev);
+	port->wake(port->self, to->index);
+}
+
+static struct nfc_call *next_call(struct nfc_island *island)
+{
+	struct nfc_call *call;
+
+	nfc_lock(island->dev);
+	call = atomic_load(&island->inbox);
+	if (call)
+		atomic_store(&island->inbox, call->next);
+	nfc_unlock(island->dev);
+	return call;
+}
+
+/* False: its island has it already, and will be done at once. */
+static bool take_back(struct nfc_island *from, struct nfc_call *call)
+{
+	struct nfc_call *before;
+
+	nfc_lock(from->dev);
+	before = atomic_load(&from->inbox);
+	if (before == call)
+		atomic_store(&from->inbox, call->next);
+	while (before && before != call && before->next != call)
+		before = before->next;
+	if (before && before != call)
+		before->next = call->next;
+	nfc_unlock(from->dev);
+	return before != NULL;
+}
+
 /*
  * Run fn on another island's thread and wait for its result, cooperatively.
- * Called by a process; on its own island fn runs at once.
+ * Called by a process; on its own island fn runs at once. -NFC_ETIMEOUT, and fn
+ * never runs, if a process keeps that island for too long.
  */
 int nfc_island_call(struct nfc_process *self, struct nfc_island *to,
 		    int (*fn)(struct nfc_island *island, void *arg), void *arg)
 {
 	struct nfc_call call = { .fn = fn, .arg = arg };
-	const struct nfc_port *port = to->dev->port;
-	struct nfc_call *head;
+	uint64_t since;
 
 	if (to == self->island)
 		return fn(to, arg);
-	head = atomic_load(&to->inbox);
-	do {
-		call.next = head;
-		/* SYNC: island park */
-	} while (!atomic_compare_exchange_weak(&to->inbox, &head, &call));
-	port->wake(port->self, to->index);
+	nfc_read_clock(self->island);
+	since = self->island->now;
+	post_call(to, &call);
 	while (!atomic_load(&call.done)) {
+		if (self->island->now - since > CALL_NS && take_back(to, &call))
+			return -NFC_ETIMEOUT;
 		if (atomic_load(&to->dev->halt))
 			nfc_block(self, NFC_WAIT_NONE); /* call stays valid */
 		else if (self->stop)
@@ -225,12 +324,11 @@ int nfc_island_call(struct nfc_process *self, struct nfc_island *to,
 
 static bool serve_inbox(struct nfc_island *island)
 {
-	struct nfc_call *call, *next;
+	struct nfc_call *call;
 
 	if (!atomic_load_explicit(&island->inbox, memory_order_relaxed))
 		return false;
-	for (call = atomic_exchange(&island->inbox, NULL); call; call = next) {
-		next = call->next;
+	while ((call = next_call(island))) {
 		call->result = call->fn(island, call->arg);
 		atomic_store(&call->done, 1);
 	}
@@ -248,10 +346,10 @@ static bool run_ready(struct nfc_island *island)
 	island->ready_last = NULL;
 	for (; p; p = next) {
 		next = p->next;
-		island->current = p;
+		atomic_store_explicit(&island->current, p, memory_order_relaxed);
 		island->dev->port->stack_switch(&island->scheduler, &p->stack);
 	}
-	island->current = NULL;
+	atomic_store_explicit(&island->current, NULL, memory_order_relaxed);
 	return true;
 }
 
@@ -260,7 +358,7 @@ static void serve_timers(struct nfc_island *island)
 {
 	uint64_t due = UINT64_MAX;
 
-	if (island->index == 0 && island->now >= island->next_beat)
+	if (island->now >= nfc_beat_due(island))
 		nfc_heartbeat(island);
 	if (island->now < island->timer)
 		return;
@@ -322,11 +420,9 @@ static bool island_sleep(struct nfc_island *island)
 	const struct nfc_port *port = dev->port;
 	_Atomic uint64_t *word =
 		(_Atomic uint64_t *)&dev->area->island[island->index].word;
-	uint64_t until = island->timer;
+	uint64_t until = nfc_min(island->timer, nfc_beat_due(island));
 	bool stalled, nothing;
 
-	if (island->index == 0)
-		until = nfc_min(until, island->next_beat);
 	atomic_store(word, 1);
 	atomic_thread_fence(memory_order_seq_cst); /* SYNC: island park */
 	nothing = nothing_to_do(island, &stalled);
@@ -337,7 +433,7 @@ static bool island_sleep(struct nfc_island *island)
 		port->sleep(port->self, island->index, until);
 	}
 	atomic_store(word, 0);
-	island->now = port->now(port->self);
+	nfc_read_clock(island);
 	nothing = nothing_to_do(island, &stalled);
 	if (nothing)
 		serve_timers(island);
@@ -397,10 +493,9 @@ static void adapt_spin(struct nfc_island *island, bool preempted)
 /* Look at the clock and at what is due; true if the island lost its processor. */
 static bool look_at_clock(struct nfc_island *island)
 {
-	const struct nfc_port *port = island->dev->port;
 	uint64_t before = island->now;
 
-	island->now = port->now(port->self);
+	nfc_read_clock(island);
 	serve_timers(island);
 	return island->now - before > PREEMPTED_NS;
 }
@@ -433,7 +528,7 @@ void nfc_island_run(struct nfc_device *dev, uint32_t index)
 	uint64_t idle_since = 0;
 	uint32_t turn = 0;
 
-	island->now = dev->port->now(dev->port->self);
+	nfc_read_clock(island);
 	while (!atomic_load_explicit(&dev->halt, memory_order_relaxed)) {
 		bool busy = island_turn(island), looked = false;
 

@@ -29,20 +29,19 @@ static int stop_here(struct nfc_island *island, void *arg)
 
 /*
  * -NFC_EBUSY while the process is on its way out, so always the first time;
- * -NFC_EINVAL if there is none of that id (any more).
+ * -NFC_EINVAL if there is none of that id (any more); -NFC_ETIMEOUT if its
+ * island does not answer.
  */
 static int control_stop(struct nfc_process *self, struct nfc_control *c)
 {
 	struct nfc_device *dev = self->island->dev;
+	struct nfc_island *island = c->a ? nfc_island_running(dev, c->a) : NULL;
+	int rc;
 
-	for (uint32_t i = 0; i < dev->config.islands; i++) {
-		int rc = nfc_island_call(self, &dev->islands[i], stop_here,
-					 &c->a);
-
-		if (rc)
-			return rc;
-	}
-	return -NFC_EINVAL;
+	if (!island)
+		return -NFC_EINVAL;
+	rc = nfc_island_call(self, island, stop_here, &c->a);
+	return rc ? rc : -NFC_EINVAL;
 }
 
 static int control_open(struct nfc_process *self, struct nfc_control *c)
@@ -88,8 +87,11 @@ static int start_anywhere(struct nfc_process *self, struct nfc_start *start)
 	struct nfc_device *dev = self->island->dev;
 	int rc = -NFC_ENOMEM;
 
-	for (uint32_t i = 0; i < dev->config.islands && rc == -NFC_ENOMEM; i++)
+	for (uint32_t i = 0; i < dev->config.islands; i++) {
 		rc = nfc_island_call(self, &dev->islands[i], start_here, start);
+		if (rc != -NFC_ENOMEM && rc != -NFC_ETIMEOUT)
+			break;
+	}
 	return rc;
 }
 

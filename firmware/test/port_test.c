@@ -277,6 +277,7 @@ struct rig *rig_new(void (*change)(struct nfc_config *c))
 		abort();
 	r->epoch = r->config.epoch;
 	r->clock = 1000000000;
+	r->answer_ns = 20000;
 	r->port = (struct nfc_port){
 		.self = r,
 		.area = rig_pages(r, nfc_area_size(&r->config)),

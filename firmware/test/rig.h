@@ -64,6 +64,7 @@ struct rig {
 	struct rig_channel *channel;
 	uint64_t clock;
 	uint64_t tick; /* the clock moves by this at each look */
+	uint64_t answer_ns; /* a tenth of what islands have to answer each other */
 	uint64_t looks; /* at the clock, since a fiber was resumed */
 	uint32_t epoch; /* low bits for what the host sends */
 	uint32_t request;

@@ -409,7 +409,7 @@ struct nfc_control host_control(struct rig *r, uint32_t op, uint64_t a,
 	host_expect_ack(r, 0, NFC_TYPE_ACK, NFC_H2D, id, NFC_STATE_CONSUMED, 0);
 	/* Islands look for each other's answers every now and then. */
 	for (int i = 0; i < 10 && r->config.islands > 1; i++)
-		rig_advance(r, 20000);
+		rig_advance(r, r->answer_ns);
 	id = ch->next[NFC_D2H]++;
 	slot = host_expect(r, 0, NFC_TYPE_DIRECT, id);
 	CHECK_EQ(nfc_header_length(slot.header), sizeof(reply));
