@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 )
 
 // kind is a sentinel that also answers errors.Is for standard errors.
@@ -122,3 +123,25 @@ func (e *WithdrawnError) Unwrap() []error { return []error{ErrWithdrawn, e.Cause
 
 // Timeout reports whether a deadline was the cause.
 func (e *WithdrawnError) Timeout() bool { return errors.Is(e.Cause, context.DeadlineExceeded) }
+
+// ComputingError is an error for which a device process is to blame that keeps its
+// island to itself: it computes, so that nothing else that the island serves goes
+// on. Err is ErrDeviceLost for calls that found the device silent, ErrTargetTimeout
+// where only that island is, and ErrBusy for a Close that left its thread behind.
+type ComputingError struct {
+	// Process is zero if nobody knows.
+	Process ProcessID
+	Program string
+	Island  int
+	// For is how long it had computed by then.
+	For time.Duration
+	Err error
+}
+
+func (e *ComputingError) Error() string {
+	return fmt.Sprintf("%v: program %q (process %d) has kept island %d to itself for %v",
+		e.Err, e.Program, e.Process, e.Island, e.For.Round(time.Millisecond))
+}
+
+// Unwrap returns what became of the call.
+func (e *ComputingError) Unwrap() error { return e.Err }

@@ -9,7 +9,6 @@ import "C"
 
 import (
 	"fmt"
-	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -22,7 +21,6 @@ import (
 type Bus struct {
 	b       *C.struct_nfc_bus
 	vectors int
-	haunted atomic.Bool // a thread that stayed behind may still interrupt
 }
 
 // Range is a piece of host memory in bytes. File is a descriptor of the file
@@ -63,13 +61,8 @@ func NewBus(areaSize uint64, vectors int) (*Bus, error) {
 	return &Bus{b: b, vectors: vectors}, nil
 }
 
-// Close frees the bus. What a device thread that stayed behind may still touch
-// is kept.
-func (b *Bus) Close() {
-	if !b.haunted.Load() {
-		C.nfc_bus_free(b.b)
-	}
-}
+// Close frees the bus. The devices on it are closed.
+func (b *Bus) Close() { C.nfc_bus_free(b.b) }
 
 // errno turns a negated errno of C into an error.
 func errno(rc C.int) error {

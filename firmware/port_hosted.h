@@ -15,7 +15,7 @@ struct nfc_hosted;
 struct nfc_hosted_options {
 	uint64_t spin_ns; /* how long an idle island spins before it sleeps */
 	uint32_t engines; /* DMA threads beside the islands */
-	int32_t log_fd; /* lines go here; -1: nowhere. Stays the caller's. */
+	int32_t log_fd; /* lines go to a duplicate of it; -1: nowhere */
 	struct nfc_bus *bus; /* or NULL. Stays the caller's; one device on it */
 };
 
@@ -28,9 +28,11 @@ int nfc_hosted_open(const struct nfc_config *config,
 		    struct nfc_hosted **out);
 /*
  * Fence, end this life of the device, boot the next under epoch. Not on a bus,
- * where the next life is another device and may have another shape.
+ * where the next life is another device and may have another shape. left and
+ * who are as for nfc_hosted_close().
  */
-int nfc_hosted_restart(struct nfc_hosted *h, uint32_t epoch);
+int nfc_hosted_restart(struct nfc_hosted *h, uint32_t epoch, bool *left,
+		       struct nfc_computing *who);
 /* No DMA starts after this; returns when none runs. */
 void nfc_hosted_fence(struct nfc_hosted *h);
 /* Move one DMA piece on this thread; 1 if there was one. */
@@ -41,11 +43,17 @@ void *nfc_hosted_area(struct nfc_hosted *h, uint64_t *size);
 void nfc_hosted_ring(struct nfc_hosted *h, uint32_t island);
 /* An eventfd the device rings the host with, without a bus. Stays the port's. */
 int nfc_hosted_doorbell(struct nfc_hosted *h);
+/* nfc_island_computes() of the present life. */
+bool nfc_hosted_computes(struct nfc_hosted *h, uint32_t island,
+			 struct nfc_computing *who);
 /*
- * Stop everything and free it. A thread that a program keeps for itself is
- * left behind, with the memory it can reach; it is cut off from the area of a
- * bus, but the bus itself must stay: then this is false.
+ * Stop everything and free it. A thread that a program keeps for itself is left
+ * behind, and with it the memory that it can reach, until it ends and another
+ * device is opened or closed; it reaches neither the bus nor a descriptor any
+ * more. left tells so, also of a life before, and who which process it is (0:
+ * nobody knows).
  */
-bool nfc_hosted_close(struct nfc_hosted *h);
+void nfc_hosted_close(struct nfc_hosted *h, bool *left,
+		      struct nfc_computing *who);
 
 #endif /* PORT_HOSTED_H */

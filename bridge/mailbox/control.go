@@ -20,6 +20,10 @@ type control struct {
 	request uint32 // number of the last one; guarded by turn
 }
 
+// stopTime bounds the wait for a process that was told to stop, if the caller's
+// context has no deadline. Processes get to know at once.
+const stopTime = 5 * time.Second
+
 // call sends a request, with image after it if there is one, and returns the
 // reply. Once the device took the request the reply is waited for even when
 // ctx ends, because it may hand over something; a device that then does not
@@ -80,7 +84,11 @@ func (k *control) reply(ctx context.Context, req *abi.Control) (abi.Control, err
 			bridge.ErrFault, req.Op, req.Request, n, r.Op, r.Request, r.Status))
 		return abi.Control{}, k.ch.ep.err()
 	}
-	return r, bridge.Error(abi.Status(r.Status))
+	err = bridge.Error(abi.Status(r.Status))
+	if r.Status == uint16(abi.ErrTimeout) { // an island does not answer
+		err = k.ch.ep.dev.blame(err)
+	}
+	return r, err
 }
 
 // open subscribes a target.
@@ -126,6 +134,20 @@ func (k *control) start(ctx context.Context, p bridge.Program) (bridge.Process, 
 // stop asks a process to return until it has: the device says ErrBusy while
 // the process is on its way out.
 func (k *control) stop(ctx context.Context, id bridge.ProcessID) error {
+	if _, bounded := ctx.Deadline(); bounded {
+		return k.stopWithin(ctx, id)
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	err := k.stopWithin(ctx, id)
+	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, bridge.ErrTargetTimeout) {
+		err = fmt.Errorf("not returned in %v: %w", stopTime, bridge.ErrTargetTimeout)
+	}
+	return err
+}
+
+// stopWithin is stop until ctx ends.
+func (k *control) stopWithin(ctx context.Context, id bridge.ProcessID) error {
 	const first, most = 100 * time.Microsecond, 5 * time.Millisecond
 	told := false
 	for wait := first; ; wait = min(2*wait, most) {

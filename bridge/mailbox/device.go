@@ -86,6 +86,14 @@ func (d *Device) serve() {
 	}
 }
 
+// blame names the process that keeps an island silent, where the port knows it.
+func (d *Device) blame(err error) error {
+	if p, ok := d.port.(Blamer); ok {
+		return p.Blame(err)
+	}
+	return err
+}
+
 // failed takes note of the end of an epoch. It does not wait.
 func (d *Device) failed(err error) {
 	if errors.Is(err, bridge.ErrFault) {

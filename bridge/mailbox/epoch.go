@@ -2,11 +2,13 @@ package mailbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
@@ -62,6 +64,9 @@ func (e *epoch) err() error {
 // fail ends the epoch from inside a call, a drain or a timer. It does not
 // wait, so it may be called under any lock.
 func (e *epoch) fail(err error) {
+	if e.err() == nil && errors.Is(err, bridge.ErrDeviceLost) {
+		err = e.dev.blame(err)
+	}
 	if e.down.CompareAndSwap(nil, &downError{err}) {
 		e.dev.failed(err)
 		go e.fence()

@@ -30,3 +30,10 @@ type Port interface {
 	// Close stops the device. The area may be gone afterwards.
 	Close() error
 }
+
+// Blamer is a Port that knows what keeps its islands from answering.
+type Blamer interface {
+	// Blame returns err, or that in a *bridge.ComputingError if a device
+	// process keeps an island to itself. It does not wait.
+	Blame(err error) error
+}

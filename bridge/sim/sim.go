@@ -5,11 +5,12 @@ package sim
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -47,6 +48,7 @@ type port struct {
 	firmware *firmware.Instance
 	doorbell *os.File
 	log      *logPipe
+	events   *logqueue.Queue
 
 	mu   sync.RWMutex // guards area against Restart
 	area unsafe.Pointer
@@ -76,6 +78,7 @@ func start(s shape, to *logqueue.Queue) (*port, error) {
 		Memory:        s.memory,
 		LogFD:         log.writeFD(),
 	})
+	log.handOver()
 	if status != abi.OK {
 		log.Close()
 		return nil, bridge.Error(status)
@@ -88,7 +91,7 @@ func start(s shape, to *logqueue.Queue) (*port, error) {
 		log.Close()
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	p := &port{firmware: instance, doorbell: os.NewFile(uintptr(fd), "nfcomms-doorbell"), log: log}
+	p := &port{firmware: instance, doorbell: os.NewFile(uintptr(fd), "nfcomms-doorbell"), log: log, events: to}
 	p.area, p.size = instance.Area()
 	return p, nil
 }
@@ -120,29 +123,64 @@ func (p *port) Assist() bool { return p.firmware.Assist() }
 // Fence turns DMA off.
 func (p *port) Fence() { p.firmware.Fence() }
 
-// Restart boots the next life of the firmware.
+// Restart boots the next life of the firmware. A process that computes keeps a
+// thread of the old one until it returns.
 func (p *port) Restart() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if status := p.firmware.Restart(); status != abi.OK {
+	left, status := p.firmware.Restart()
+	p.report("device restarted beside a process that computes", left)
+	if status != abi.OK {
 		return fmt.Errorf("restart firmware: %w", bridge.Error(status))
 	}
 	p.area, p.size = p.firmware.Area()
 	return nil
 }
 
-// Close stops the firmware.
+// Close stops the firmware. The error is a *bridge.ComputingError if a process
+// keeps a thread of it.
 func (p *port) Close() error {
-	p.firmware.Close()
+	left := p.firmware.Close()
 	p.log.Close()
-	return p.doorbell.Close()
+	p.report("device closed beside a process that computes", left)
+	err := p.doorbell.Close()
+	if left == nil {
+		return err
+	}
+	return errors.Join(computing(left, bridge.ErrBusy), err)
+}
+
+// computingTime is how long a process may compute before it is to blame for a
+// silent device: most of the time in which it must answer.
+const computingTime = 50 * time.Millisecond
+
+// Blame returns err, or that with the process that keeps an island silent.
+func (p *port) Blame(err error) error {
+	for _, c := range p.firmware.Computing(computingTime) {
+		return computing(&c, err)
+	}
+	return err
+}
+
+func computing(c *firmware.Computing, err error) error {
+	return &bridge.ComputingError{
+		Process: bridge.ProcessID(c.Process), Program: c.Program, Island: c.Island, For: c.For, Err: err,
+	}
+}
+
+// report logs which process was left behind, if there is one.
+func (p *port) report(what string, left *firmware.Computing) {
+	if left != nil {
+		p.events.Error(what, "process", left.Process, "program", left.Program, "island", left.Island, "for", left.For)
+	}
 }
 
 // logPipe carries the device's log lines to the log. The write end belongs to
 // the firmware's threads, so lines cost no call into Go.
 type logPipe struct {
-	read, write *os.File
-	done        sync.WaitGroup
+	read  *os.File
+	write int
+	done  sync.WaitGroup
 }
 
 func newLogPipe(to *logqueue.Queue) (*logPipe, error) {
@@ -154,8 +192,7 @@ func newLogPipe(to *logqueue.Queue) (*logPipe, error) {
 	if err := syscall.Pipe2(fds[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK); err != nil {
 		return nil, os.NewSyscallError("pipe2", err)
 	}
-	l.read = os.NewFile(uintptr(fds[0]), "nfcomms-log")
-	l.write = os.NewFile(uintptr(fds[1]), "nfcomms-log")
+	l.read, l.write = os.NewFile(uintptr(fds[0]), "nfcomms-log"), fds[1]
 	l.done.Go(func() {
 		lines := bufio.NewScanner(l.read)
 		for lines.Scan() {
@@ -165,28 +202,26 @@ func newLogPipe(to *logqueue.Queue) (*logPipe, error) {
 	return l, nil
 }
 
-func (l *logPipe) writeFD() int {
-	if l.write == nil {
-		return -1
+// handOver closes the write end once the firmware has its duplicate.
+func (l *logPipe) handOver() {
+	if l.read != nil {
+		syscall.Close(l.write)
 	}
-	fd := -1
-	raw, err := l.write.SyscallConn()
-	if err == nil {
-		err = raw.Control(func(f uintptr) { fd = int(f) })
-	}
-	runtime.KeepAlive(l.write)
-	if err != nil {
-		return -1
-	}
-	return fd
 }
 
-// Close ends the pipe after the firmware stopped and waits for the last line.
+// writeFD is what the firmware duplicates; -1: there is no log.
+func (l *logPipe) writeFD() int {
+	if l.read == nil {
+		return -1
+	}
+	return l.write
+}
+
+// Close waits for the last line: the firmware has closed its end.
 func (l *logPipe) Close() {
 	if l.read == nil {
 		return
 	}
-	l.write.Close()
 	l.done.Wait()
 	l.read.Close()
 }

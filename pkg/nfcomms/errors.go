@@ -77,6 +77,8 @@ var (
 type (
 	// SizeError is an ErrSizeMismatch with the sizes of both ends.
 	SizeError = bridge.SizeError
+	// ComputingError names the device process that keeps its island from answering.
+	ComputingError = bridge.ComputingError
 	// TransferError says where a transfer stopped.
 	TransferError = bridge.TransferError
 	// WithdrawnError is an ErrWithdrawn with the context's error.

@@ -30,8 +30,9 @@ type Life interface {
 	Ring(island int)
 	// Fence stops DMA for the rest of the life.
 	Fence()
-	// Close ends the life.
-	Close()
+	// Close ends the life. left is a process that goes on computing, which
+	// reaches nothing of the device any more; nil: there is none.
+	Close() (left *firmware.Computing)
 }
 
 // Boot starts a life on a bus whose area is zero or about to be. The epoch
@@ -189,7 +190,10 @@ func (d *Device) end(life Life) error {
 		return nil
 	}
 	life.Fence()
-	life.Close()
+	if left := life.Close(); left != nil {
+		d.log.Warn("a process goes on computing", "process", left.Process, "program", left.Program,
+			"island", left.Island, "for", left.For)
+	}
 	d.bus.ClearInterrupts()
 	return d.bus.ClearArea()
 }

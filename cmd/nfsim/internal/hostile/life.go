@@ -42,11 +42,12 @@ func (l *life) Ring(island int) { l.script.Load().Ring(island) }
 // Fence stops DMA for the rest of the life.
 func (l *life) Fence() { l.script.Load().Fence() }
 
-// Close ends the life.
-func (l *life) Close() {
+// Close ends the life. No process of a script computes.
+func (l *life) Close() *firmware.Computing {
 	close(l.stop)
 	_ = l.script.Load().Close() // it is closed once
 	l.extra.Wait()
+	return nil
 }
 
 // take sees a message of the host; a device that hangs does not.

@@ -1,0 +1,224 @@
+//go:build cgo
+
+package sim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// journal is what a device logged.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+// openLogged opens a device whose log is kept.
+func openLogged(t *testing.T, options string) (bridge.Device, *journal) {
+	t.Helper()
+	j := &journal{}
+	dev, err := bridge.Open(t.Context(), "sim:"+options, &bridge.Options{Logger: slog.New(slog.NewTextHandler(j, nil))})
+	require.NoError(t, err)
+	return dev, j
+}
+
+// begin starts a program on a target, for so many milliseconds. Its island may be
+// silent before the device could say that it started.
+func begin(ctx context.Context, t *testing.T, dev bridge.Device, name string, first bridge.Target, ms uint64) bridge.Process {
+	t.Helper()
+	p, err := dev.Start(ctx, bridge.Program{Name: name, First: first, Targets: 1, Argument: ms})
+	if err != nil {
+		require.ErrorIs(t, err, bridge.ErrDeviceLost)
+	}
+	return p
+}
+
+// requireBlamed: an error says what it is, and which program is to blame.
+func requireBlamed(t *testing.T, err, want error, program string, p bridge.Process, island int) {
+	t.Helper()
+	require.ErrorIs(t, err, want)
+	var blamed *bridge.ComputingError
+	require.ErrorAs(t, err, &blamed)
+	require.Equal(t, program, blamed.Program)
+	if p.ID != 0 {
+		require.Equal(t, p.ID, blamed.Process)
+	}
+	require.Equal(t, island, blamed.Island)
+	require.Positive(t, blamed.For)
+	require.ErrorContains(t, err, fmt.Sprintf("program %q", program))
+}
+
+// untilFreed opens devices until what was left behind has ended and is freed.
+func untilFreed(t *testing.T, images int) {
+	t.Helper()
+	for mapped(t) > images {
+		require.NoError(t, openDevice(t, "").Close())
+	}
+}
+
+// TestCloseBesideAProcessThatComputes: Close does not hide that a thread goes on.
+func TestCloseBesideAProcessThatComputes(t *testing.T) {
+	ctx := within(t)
+	dev, log := openLogged(t, "")
+	images := mapped(t)
+	load(ctx, t, dev, build(t, "busy.c"))
+	p := begin(ctx, t, dev, "chatter", 0, 2500)
+	err := dev.Close()
+	requireBlamed(t, err, bridge.ErrBusy, "chatter", p, 0)
+	require.Equal(t, err, dev.Close(), "it stays what it was")
+	require.Contains(t, log.String(), `msg="device closed beside a process that computes"`)
+	require.Contains(t, log.String(), "program=chatter")
+	untilFreed(t, images)
+}
+
+// TestDeviceWritesOnlyToItsLog: a program that logs on after Close does not write to
+// what got its descriptor's number since.
+func TestDeviceWritesOnlyToItsLog(t *testing.T) {
+	ctx := within(t)
+	images := mapped(t)
+	dev, _ := openLogged(t, "")
+	load(ctx, t, dev, build(t, "busy.c"))
+	begin(ctx, t, dev, "chatter", 0, 2500)
+	require.ErrorIs(t, dev.Close(), bridge.ErrBusy)
+	var files []*os.File
+	for i := range 64 {
+		f, err := os.Create(filepath.Join(t.TempDir(), fmt.Sprint(i)))
+		require.NoError(t, err)
+		defer f.Close()
+		files = append(files, f)
+	}
+	untilFreed(t, images)
+	for _, f := range files {
+		st, err := f.Stat()
+		require.NoError(t, err)
+		require.Zero(t, st.Size(), "%s has device log lines", f.Name())
+	}
+}
+
+// TestResetBesideAProcessThatComputes: Reset gives a working device and logs what
+// goes on beside it; once that has ended, Close has nothing to complain of.
+func TestResetBesideAProcessThatComputes(t *testing.T) {
+	ctx := within(t)
+	dev, log := openLogged(t, "")
+	images := mapped(t)
+	load(ctx, t, dev, build(t, "busy.c"))
+	begin(ctx, t, dev, "chatter", 0, 2500)
+	require.NoError(t, dev.Reset(ctx))
+	works(t, dev)
+	require.Contains(t, log.String(), `msg="device restarted beside a process that computes"`)
+	require.Contains(t, log.String(), "program=chatter")
+	untilFreed(t, images)
+	require.NoError(t, dev.Close())
+}
+
+// TestSilentDeviceNamesTheProgram: calls that end because a program computes say so.
+func TestSilentDeviceNamesTheProgram(t *testing.T) {
+	ctx := within(t)
+	dev, log := openLogged(t, "")
+	hold := begin(ctx, t, dev, "hold", 0, 0)
+	ch, err := dev.Subscribe(ctx, hold.First)
+	require.NoError(t, err)
+	blocked := make(chan error, 1)
+	go func() { blocked <- ch.Send(ctx, nil) }()
+	p := begin(ctx, t, dev, "spin", 0, 3000)
+	requireBlamed(t, <-blocked, bridge.ErrDeviceLost, "spin", p, 0)
+	_, err = dev.Programs(ctx)
+	requireBlamed(t, err, bridge.ErrDeviceLost, "spin", p, 0)
+	require.NoError(t, dev.Reset(ctx))
+	works(t, dev)
+	require.Contains(t, log.String(), `program \"spin\"`)
+	for err = dev.Close(); err != nil; err = openDevice(t, "").Close() {
+		require.ErrorIs(t, err, bridge.ErrBusy)
+	}
+}
+
+// TestOneIslandComputes: the channels of the other island go on for longer than a
+// silent device has, and so does control; what needs the island that computes says
+// what it waits for; afterwards all is well.
+func TestOneIslandComputes(t *testing.T) {
+	const ms = 3000
+	for island, name := range []string{"that of control", "the other"} {
+		t.Run(name, func(t *testing.T) {
+			ctx := within(t)
+			dev, _ := openLogged(t, "?islands=2&managers=2&channels=64")
+			other := 1 - island
+			targets := [2]bridge.Target{20, 40}
+			p := begin(ctx, t, dev, "loopback", targets[other], 0)
+			ch, err := dev.Subscribe(ctx, p.First)
+			require.NoError(t, err)
+			p = begin(ctx, t, dev, "spin", targets[island], ms)
+			for end := time.Now().Add(ms / 2 * time.Millisecond); time.Now().Before(end); {
+				require.NoError(t, ch.Send(ctx, []byte("on")))
+				_, err := ch.Receive(ctx, make([]byte, 56))
+				require.NoError(t, err)
+			}
+			_, err = dev.Health()
+			require.NoError(t, err)
+			if island == 1 {
+				controlGoesOn(ctx, t, dev, p)
+			}
+			for errors.Is(err, bridge.ErrTargetTimeout) || err == nil {
+				err = dev.Stop(ctx, p.ID)
+			}
+			require.ErrorIs(t, err, bridge.ErrInvalid, "it has returned")
+			works(t, dev)
+			require.NoError(t, dev.Close())
+		})
+	}
+}
+
+// controlGoesOn: requests that need the island of p end, the others work.
+func controlGoesOn(ctx context.Context, t *testing.T, dev bridge.Device, p bridge.Process) {
+	t.Helper()
+	requireBlamed(t, dev.Stop(ctx, p.ID), bridge.ErrTargetTimeout, "spin", p, 1)
+	_, err := dev.Start(ctx, bridge.Program{Name: "hold", First: p.First + 1, Targets: 1})
+	requireBlamed(t, err, bridge.ErrTargetTimeout, "spin", p, 1)
+	hold, err := dev.Start(ctx, bridge.Program{Name: "hold", Targets: 1})
+	require.NoError(t, err)
+	require.NoError(t, dev.Stop(ctx, hold.ID))
+	_, err = dev.Subscribe(ctx, abi.TargetTime)
+	require.NoError(t, err)
+}
+
+// TestStopIsBounded: a process that does not stop ends Stop with its context, or
+// without one with ErrTargetTimeout; the device goes on, and Stop works later.
+func TestStopIsBounded(t *testing.T) {
+	ctx := within(t)
+	dev := openDevice(t, "")
+	defer dev.Close()
+	load(ctx, t, dev, build(t, "busy.c"))
+	p := begin(ctx, t, dev, "deaf", 0, 6000)
+	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer cancel()
+	err := dev.Stop(short, p.ID)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, bridge.ErrDeviceLost)
+	require.ErrorIs(t, dev.Stop(context.Background(), p.ID), bridge.ErrTargetTimeout)
+	works(t, dev)
+	require.NoError(t, dev.Stop(ctx, p.ID))
+}
