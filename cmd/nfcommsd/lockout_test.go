@@ -198,3 +198,16 @@ func TestUnfinishedRequestsEnd(t *testing.T) {
 func connectAs(t testing.TB, p *process) *grpc.ClientConn {
 	return dial(t, "unix://"+p.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 }
+
+// TestAdminsByCertificateOnly: root on the UNIX socket, as the root of a container
+// it is mounted into, has no more than socket.max_role.
+func TestAdminsByCertificateOnly(t *testing.T) {
+	p, address, ca := overTLS(t, "--socket-max-role", "operator")
+	reset := &nfcommsv1.ResetDeviceRequest{Name: "devices/sim0"}
+	_, err := p.client().Devices.ResetDevice(deadline(t), reset)
+	require.Equal(t, codes.PermissionDenied, status.Code(err))
+	conn := dial(t, address, grpc.WithTransportCredentials(credentials.NewTLS(ca.Issue(t, "chief", "").Client(t, ca))))
+	_, err = nfcommsv1.NewDeviceServiceClient(conn).ResetDevice(deadline(t), reset)
+	require.NoError(t, err)
+	p.stop()
+}

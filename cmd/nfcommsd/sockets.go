@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/nfcomms/nfcomms/cmd/nfcommsd/internal/config"
 	"github.com/nfcomms/nfcomms/cmd/nfcommsd/internal/listen"
+	"github.com/nfcomms/nfcomms/pkg/control"
 )
 
 // sockets are the listeners of the daemon.
@@ -67,10 +70,25 @@ func isOpen(l net.Listener) bool {
 	return l.Addr().Network() != "unix" && !loopback(l.Addr().String())
 }
 
+// makeFolder makes the folder of a socket that nobody named: a user's own, or, as
+// root, that of the service.
+func makeFolder(path string) error {
+	switch {
+	case path == control.UserSocket():
+		return os.MkdirAll(filepath.Dir(path), 0o700)
+	case os.Geteuid() == 0 && "unix://"+path == control.DefaultAddress:
+		return os.MkdirAll(filepath.Dir(path), 0o755)
+	}
+	return nil
+}
+
 func (s *sockets) openControl(conf *config.Loaded) (err error) {
 	if conf.Socket.Path != "" {
 		group, bad := listen.GroupID(conf.Socket.Group)
 		var l net.Listener
+		if bad == nil {
+			bad = makeFolder(conf.Socket.Path)
+		}
 		if bad == nil {
 			l, bad = listen.Unix(conf.Socket.Path, conf.Socket.Mode, group)
 		}

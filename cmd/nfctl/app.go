@@ -34,6 +34,8 @@ type app struct {
 	noColor bool
 	timeout time.Duration
 	tls     tlsFlags
+	// serverUser may serve at a UNIX socket, beside root and this user.
+	serverUser string
 }
 
 // flagEnv names the environment variables that stand in for flags.
@@ -42,6 +44,7 @@ var flagEnv = map[string]string{
 	"device":          "NFCTL_DEVICE",
 	"output":          "NFCTL_OUTPUT",
 	"timeout":         "NFCTL_TIMEOUT",
+	"server-user":     "NFCTL_SERVER_USER",
 	"tls-ca":          "NFCTL_TLS_CA",
 	"tls-cert":        "NFCTL_TLS_CERT",
 	"tls-key":         "NFCTL_TLS_KEY",
@@ -53,7 +56,8 @@ var formats = []string{"table", "wide", "json", "yaml"}
 
 // flags defines the global flags.
 func (a *app) flags(f *pflag.FlagSet) {
-	f.StringVar(&a.address, "address", control.DefaultAddress, "server: unix:///path, or host:port with the --tls flags")
+	f.StringVar(&a.address, "address", control.DefaultAddress, "server: unix:///path, or host:port with the --tls flags; if you run a daemon of your own, its socket in XDG_RUNTIME_DIR")
+	f.StringVar(&a.serverUser, "server-user", serviceUser, "user who may serve at a UNIX socket beside root and you; '*' for any")
 	f.StringVar(&a.device, "device", "", "open this device address here, without a server; its name is \""+localName+"\"")
 	f.StringVarP(&a.output, "output", "o", "table", "output format: "+strings.Join(formats, ", "))
 	f.DurationVar(&a.timeout, "timeout", 10*time.Second, "how long a command may take; 0 means for ever")
@@ -85,6 +89,9 @@ func (a *app) start(cmd *cobra.Command) error {
 		return usagef("--timeout %v is negative", a.timeout)
 	case a.device != "" && flags.Changed("address"):
 		return usagef("an address and a device exclude each other: one names a server, the other does without")
+	}
+	if !flags.Changed("address") {
+		a.address = control.Address()
 	}
 	return a.tls.check()
 }
@@ -141,19 +148,28 @@ func (a *app) dial(ctx context.Context) (*control.Client, func() error, error) {
 		defer cancel()
 		return dialDevice(ctx, a.device)
 	}
-	var options []grpc.DialOption
-	if !isUnix(a.address) {
-		creds, err := a.tls.credentials()
-		if err != nil {
-			return nil, nil, err
-		}
-		options = append(options, grpc.WithTransportCredentials(creds))
+	option, err := a.dialOption()
+	if err != nil {
+		return nil, nil, err
 	}
-	c, err := control.Dial(a.address, options...)
+	c, err := control.Dial(a.address, option)
 	if err != nil {
 		return nil, nil, usagef("--address %q: %w", a.address, err)
 	}
 	return c, c.Close, nil
+}
+
+// dialOption says how to connect to the server: with certificates, or to a UNIX
+// socket at which somebody serves who may.
+func (a *app) dialOption() (grpc.DialOption, error) {
+	if isUnix(a.address) {
+		trusts, err := a.trusts()
+		return grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return dialUnix(ctx, unixPath(a.address), trusts)
+		}), err
+	}
+	creds, err := a.tls.credentials()
+	return grpc.WithTransportCredentials(creds), err
 }
 
 // isUnix reports whether an address is that of a UNIX socket.
@@ -167,17 +183,25 @@ func (a *app) explain(ctx context.Context, err error) error {
 	}
 	reason := err
 	if isUnix(a.address) {
-		if probe := probeUnix(ctx, a.address); probe != nil {
-			reason = probe
+		trusts, bad := a.trusts()
+		if bad != nil {
+			return bad
+		}
+		if plain := probeUnix(ctx, unixPath(a.address), trusts); plain != nil {
+			reason = plain
+		}
+		if untrusted := (*untrustedError)(nil); errors.As(reason, &untrusted) {
+			return untrusted
 		}
 	}
 	return &unreachableError{address: a.address, reason: reason}
 }
 
 // probeUnix connects to a UNIX socket for the plain error that gRPC hides.
-func probeUnix(ctx context.Context, address string) error {
-	d := net.Dialer{Timeout: time.Second}
-	conn, err := d.DialContext(ctx, "unix", unixPath(address))
+func probeUnix(ctx context.Context, path string, trusts func(uid uint32) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	conn, err := dialUnix(ctx, path, trusts)
 	if err == nil {
 		return conn.Close()
 	}

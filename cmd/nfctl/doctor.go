@@ -70,6 +70,8 @@ type doctor struct {
 	// explicit: the person named the address, so somebody should answer.
 	address  string
 	explicit bool
+	// trusts tells who may serve at the socket; nil trusts anybody.
+	trusts func(uid uint32) bool
 	// client asks the server; nil if there is none to ask, as unopened says.
 	client *control.Client
 	// unopened is why the device of --device could not be opened.
@@ -114,6 +116,10 @@ Checks:
 			d := doctor{
 				root: "/", who: who, address: a.address, schemes: bridge.Schemes(), open: openInfo,
 				explicit: cmd.Root().PersistentFlags().Changed("address"),
+			}
+			d.trusts, err = a.trusts()
+			if err != nil {
+				return err
 			}
 			c, done, err := a.dial(cmd.Context())
 			switch {

@@ -44,7 +44,11 @@ func (d *doctor) socket(ctx context.Context) []findingRecord {
 	if !d.may(st, 0o2) {
 		return one(statusError, text+": this user may not open it", "usermod -aG "+groupName+" USER, then log in again")
 	}
-	if err := probeUnix(ctx, d.path(path)); err != nil {
+	err = probeUnix(ctx, d.path(path), d.trusts)
+	if untrusted := (*untrustedError)(nil); errors.As(err, &untrusted) {
+		return one(statusError, err.Error(), "ask who made the socket; the daemon's own folder is /run/nfcomms")
+	}
+	if err != nil {
 		return one(statusError, fmt.Sprintf("%s: %v: the daemon that made it is gone", text, err), "start nfcommsd")
 	}
 	return one(statusOK, text, "")

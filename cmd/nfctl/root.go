@@ -80,7 +80,7 @@ const (
 // envHelp lists the environment variables for the help.
 func envHelp() string {
 	var b strings.Builder
-	for _, name := range []string{"address", "device", "output", "timeout", "tls-ca", "tls-cert", "tls-key", "tls-server-name"} {
+	for _, name := range []string{"address", "device", "output", "timeout", "server-user", "tls-ca", "tls-cert", "tls-key", "tls-server-name"} {
 		fmt.Fprintf(&b, "  %-22s as --%s, which beats it\n", flagEnv[name], name)
 	}
 	fmt.Fprintf(&b, "  %-22s if it is not empty, no colours\n", "NO_COLOR")

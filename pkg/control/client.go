@@ -2,6 +2,9 @@ package control
 
 import (
 	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,8 +17,29 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
-// DefaultAddress is where the daemon listens.
+// DefaultAddress is where the daemon of a machine listens.
 const DefaultAddress = "unix:///run/nfcomms/nfcommsd.sock"
+
+// UserSocket is where a daemon of the calling user's own listens: below
+// XDG_RUNTIME_DIR, which belongs to the user alone. It is empty for root and
+// without that variable.
+func UserSocket() string {
+	dir := os.Getenv("XDG_RUNTIME_DIR")
+	if os.Geteuid() == 0 || !filepath.IsAbs(dir) {
+		return ""
+	}
+	return filepath.Join(dir, "nfcomms", "nfcommsd.sock")
+}
+
+// Address is the address of UserSocket if a socket is there, else DefaultAddress.
+func Address() string {
+	if path := UserSocket(); path != "" {
+		if info, err := os.Stat(path); err == nil && info.Mode().Type() == fs.ModeSocket {
+			return "unix://" + path
+		}
+	}
+	return DefaultAddress
+}
 
 // Client is a connection to a server. All methods are safe for concurrent use.
 // Every error, also of the services in it, is an *Error that satisfies errors.Is

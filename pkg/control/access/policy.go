@@ -20,15 +20,22 @@ var ErrUnknownName = errors.New("unknown name")
 type Policy struct {
 	users, groups map[uint32]Role
 	uris, names   map[string]Role
+	local         Role // the highest of a Local
 }
 
 // NewPolicy returns a policy that gives nobody a role.
 func NewPolicy() *Policy {
 	return &Policy{
 		users: make(map[uint32]Role), groups: make(map[uint32]Role),
-		uris: make(map[string]Role), names: make(map[string]Role),
+		uris: make(map[string]Role), names: make(map[string]Role), local: Admin,
 	}
 }
+
+// LimitLocal sets the highest role that a user or group has on a UNIX socket,
+// whatever was granted. It is Admin unless set. Where the socket is handed to
+// containers, whose root is the host's without a user namespace, Operator or
+// Viewer leaves admins to certificates.
+func (p *Policy) LimitLocal(most Role) { p.local = most }
 
 // Grant gives a role to subjects. A subject that has several roles holds the
 // highest. The forms of a subject are
@@ -118,7 +125,7 @@ func (p *Policy) RoleOf(info credentials.AuthInfo) Role {
 		for _, g := range info.Groups {
 			role = max(role, p.groups[g])
 		}
-		return role
+		return min(role, p.local)
 	case Remote:
 		return p.RoleOf(info.TLSInfo)
 	case credentials.TLSInfo:

@@ -91,3 +91,16 @@ func TestRoleNames(t *testing.T) {
 	}
 	require.Equal(t, "role(9)", Role(9).String())
 }
+
+// TestLimitLocal: the highest role on a UNIX socket, of certificates not.
+func TestLimitLocal(t *testing.T) {
+	p := NewPolicy()
+	require.NoError(t, p.Grant(Admin, "uid:0", "cn:chief"))
+	require.NoError(t, p.Grant(Viewer, "uid:1"))
+	require.Equal(t, Admin, p.RoleOf(Local{UID: 0}))
+	p.LimitLocal(Operator)
+	require.Equal(t, Operator, p.RoleOf(Local{UID: 0}))
+	require.Equal(t, Viewer, p.RoleOf(Local{UID: 1}))
+	require.Equal(t, None, p.RoleOf(Local{UID: 2}))
+	require.Equal(t, Admin, p.RoleOf(shown(t, "chief")))
+}

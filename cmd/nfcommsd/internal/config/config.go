@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
+	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/access"
 )
 
@@ -34,6 +36,8 @@ type Socket struct {
 	Mode fs.FileMode
 	// Group owns it; empty leaves the daemon's own.
 	Group string
+	// MaxRole is the highest role that anybody has on it, whoever it is.
+	MaxRole string
 }
 
 // TCP is the control plane on TCP, which needs certificates on both sides.
@@ -116,7 +120,7 @@ type Log struct {
 func Default() Config {
 	return Config{
 		Devices: map[string]string{"sim0": "sim:"},
-		Socket:  Socket{Path: "/run/nfcomms/nfcommsd.sock", Mode: 0o660},
+		Socket:  Socket{Path: socketPath(), Mode: 0o660, MaxRole: access.Admin.String()},
 		Roles:   Roles{Admin: ownAdmins()},
 		Limits: Limits{
 			Connections: 1024, AdminConnections: 16,
@@ -133,6 +137,15 @@ func Default() Config {
 	}
 }
 
+// socketPath is in the runtime directory of the user, if it is a user's, else of
+// the machine's service.
+func socketPath() string {
+	if path := control.UserSocket(); path != "" {
+		return path
+	}
+	return strings.TrimPrefix(control.DefaultAddress, "unix://")
+}
+
 func ownAdmins() []string {
 	if own := os.Geteuid(); own != 0 {
 		return []string{"uid:0", fmt.Sprintf("uid:%d", own)}
@@ -145,7 +158,9 @@ func ownAdmins() []string {
 // that makes no sense is an error.
 func (l *Loaded) Policy() (p *access.Policy, unknown []error, err error) {
 	p = access.NewPolicy()
-	var wrong []error
+	most, err := access.ParseRole(l.Socket.MaxRole)
+	wrong := []error{l.Wrong("socket.max_role", err)}
+	p.LimitLocal(most)
 	for i, subjects := range [][]string{l.Roles.Viewer, l.Roles.Operator, l.Roles.Admin} {
 		role := access.Viewer + access.Role(i)
 		for _, subject := range subjects {

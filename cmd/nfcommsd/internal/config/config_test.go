@@ -56,6 +56,8 @@ func TestEverySetting(t *testing.T) {
 			return []string{"debug", "warn", "error"}[i]
 		case "log.format":
 			return "json"
+		case "socket.max_role":
+			return []string{"operator", "viewer", "operator"}[i]
 		}
 		return fmt.Sprintf("/x/%d", i)
 	}

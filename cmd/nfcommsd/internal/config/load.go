@@ -175,7 +175,7 @@ func readEnv(environ []string) (map[string]string, error) {
 
 // isLive is true for a setting that a running daemon can change.
 func isLive(key string) bool {
-	return key == "devices" || key == "log.level" || strings.HasPrefix(key, "roles.")
+	return key == "devices" || key == "log.level" || key == "socket.max_role" || strings.HasPrefix(key, "roles.")
 }
 
 // Fixed lists the keys that differ in next and that only a restart changes.
@@ -193,4 +193,5 @@ func (l *Loaded) Fixed(next *Loaded) []string {
 // TakeLive takes over from next the settings that a running daemon can change.
 func (l *Loaded) TakeLive(next *Loaded) {
 	l.Devices, l.Roles, l.Log.Level = next.Devices, next.Roles, next.Log.Level
+	l.Socket.MaxRole = next.Socket.MaxRole
 }

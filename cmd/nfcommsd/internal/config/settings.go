@@ -43,6 +43,7 @@ func (c *Config) settings() []*setting {
 		text("socket.path", "UNIX socket of the control plane; empty for none", &c.Socket.Path),
 		mode("socket.mode", "permissions of the socket", &c.Socket.Mode),
 		text("socket.group", "group of the socket; empty for the daemon's own", &c.Socket.Group),
+		choice("socket.max_role", &c.Socket.MaxRole, "viewer", "operator", "admin"),
 		text("tcp.address", "host:port of the control plane with mutual TLS; empty for none", &c.TCP.Address),
 		text("tcp.certificate", "PEM file: the server's certificate and its intermediates", &c.TCP.Files.Certificate),
 		text("tcp.key", "PEM file: the certificate's key", &c.TCP.Files.Key),

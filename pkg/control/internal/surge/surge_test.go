@@ -24,18 +24,22 @@ func TestSurge(t *testing.T) {
 		}
 		require.Equal(t, 3, pass("a", 10))
 		require.Equal(t, 2, pass("b", 2))
-		time.Sleep(61 * time.Second)
+		sleep := func(d time.Duration) {
+			time.Sleep(d)
+			synctest.Wait()
+		}
+		sleep(61 * time.Second)
 		require.Equal(t, []string{"a: 7 more: 4 closed, 3 opened; 40 bytes"}, told)
 		require.Equal(t, 0, pass("a", 2), "it goes on")
 		require.Equal(t, 3, pass("b", 3), "it was quiet")
-		time.Sleep(time.Minute)
+		sleep(time.Minute)
 		require.Equal(t, "a: 2 more: 1 closed, 1 opened; 10 bytes", told[1])
-		time.Sleep(time.Minute)
+		sleep(time.Minute)
 		require.Empty(t, l.surges, "nothing is kept of who is quiet")
 		require.Equal(t, 3, pass("a", 4))
 		l.Flush()
 		require.Equal(t, "a: 1 more: 1 closed; 10 bytes", told[2])
-		time.Sleep(time.Hour)
+		sleep(time.Hour)
 		require.Len(t, told, 3)
 	})
 }

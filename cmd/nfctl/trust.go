@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"strconv"
+
+	"github.com/nfcomms/nfcomms/pkg/control/access"
+)
+
+const (
+	// serviceUser is whom the units run the daemon as.
+	serviceUser = "nfcomms"
+	// anyUser trusts whoever serves.
+	anyUser = "*"
+)
+
+// untrustedError says that somebody serves whom nobody named.
+type untrustedError struct {
+	path string
+	uid  uint32
+}
+
+func (e *untrustedError) Error() string {
+	return fmt.Sprintf("uid %d serves at %s, and is neither root nor you nor the user of --server-user: nothing was sent "+
+		"(--server-user NAME trusts another, --server-user '*' any)", e.uid, e.path)
+}
+
+// Unwrap makes it a matter of rights.
+func (e *untrustedError) Unwrap() error { return fs.ErrPermission }
+
+// trusts returns which users may serve at a UNIX socket: root, this one, and the
+// one of --server-user.
+func (a *app) trusts() (func(uid uint32) bool, error) {
+	if a.serverUser == anyUser {
+		return func(uint32) bool { return true }, nil
+	}
+	allowed := map[uint32]bool{0: true, uint32(os.Geteuid()): true}
+	if a.serverUser != "" {
+		id, err := userID(a.serverUser)
+		if err != nil && a.serverUser != serviceUser { // which a host need not have
+			return nil, usagef("--server-user: %w", err)
+		}
+		if err == nil {
+			allowed[id] = true
+		}
+	}
+	return func(uid uint32) bool { return allowed[uid] }, nil
+}
+
+// userID returns the number of a user, who may be one already.
+func userID(name string) (uint32, error) {
+	if u, err := user.Lookup(name); err == nil {
+		name = u.Uid
+	}
+	n, err := strconv.ParseUint(name, 10, 32)
+	if err != nil {
+		return 0, user.UnknownUserError(name)
+	}
+	return uint32(n), nil
+}
+
+// dialUnix connects to a UNIX socket if somebody serves there who may: in a
+// folder that others can write to, another user can be there first. Nil trusts
+// anybody.
+func dialUnix(ctx context.Context, path string, trusts func(uid uint32) bool) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	who, err := access.LocalOf(conn.(*net.UnixConn))
+	if err == nil && trusts != nil && !trusts(who.UID) {
+		err = &untrustedError{path: path, uid: who.UID}
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
