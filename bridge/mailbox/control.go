@@ -75,11 +75,11 @@ func (k *control) reply(ctx context.Context, req *abi.Control) (abi.Control, err
 		<-k.ch.ep.fenced
 		err = k.ch.ep.err()
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, bridge.ErrKindMismatch) {
 		return abi.Control{}, err
 	}
 	r := *s.Control()
-	if n != abi.PayloadSize || r.Op != req.Op || r.Request != req.Request || r.Status >= uint16(abi.StatusCount) {
+	if err != nil || n != abi.PayloadSize || r.Op != req.Op || r.Request != req.Request || r.Status >= uint16(abi.StatusCount) {
 		k.ch.ep.fail(fmt.Errorf("%w: control request %d/%d answered by %d bytes, %d/%d, status %d",
 			bridge.ErrFault, req.Op, req.Request, n, r.Op, r.Request, r.Status))
 		return abi.Control{}, k.ch.ep.err()

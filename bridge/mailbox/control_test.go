@@ -109,6 +109,26 @@ func TestControlUnansweredMeansLost(t *testing.T) {
 	require.ErrorIs(t, wait(), bridge.ErrDeviceLost)
 }
 
+// TestControlAnsweredByATransfer: a device that offers a transfer where a reply
+// must come has broken the protocol, and does not hold up control for ever.
+func TestControlAnsweredByATransfer(t *testing.T) {
+	f := newFake(t)
+	d := f.open()
+	wait := f.async(func() error {
+		_, err := d.Subscribe(context.Background(), fakeTarget)
+		return err
+	})
+	h := abi.Header(f.expect(0, abi.TypeDirect).Header)
+	var ack, begin abi.Slot
+	*ack.Ack() = consumed
+	f.put(0, abi.MakeHeader(abi.TypeAck, abi.PayloadSize, h.Epoch(), 1, 0), ack)
+	*begin.Begin() = abi.Begin{Transaction: 1, Size: 100}
+	f.put(0, abi.MakeHeader(abi.TypeIndBegin, abi.PayloadSize, h.Epoch(), 1, 0), begin)
+	require.ErrorIs(t, wait(), bridge.ErrFault)
+	_, err := d.Start(context.Background(), bridge.Program{Name: "any", Targets: 1})
+	require.ErrorIs(t, err, bridge.ErrFault)
+}
+
 func TestControlRepliesThatMakeNoSense(t *testing.T) {
 	for name, mend := range map[string]func(*abi.Control){
 		"op":      func(c *abi.Control) { c.Op++ },
