@@ -181,15 +181,15 @@ const imageMost = 1 << 30
 // LoadFile is Load of a file's contents. ErrTooLarge for one of more than
 // 1 GiB, ErrInvalid for what is no regular file.
 func (d *Device) LoadFile(ctx context.Context, path string) (string, error) {
-	image, err := readImage(path)
+	image, err := readImage(path, imageMost)
 	if err != nil {
 		return "", d.fail(OpLoad, 0, err)
 	}
 	return d.Load(ctx, image)
 }
 
-// readImage reads a file that is no larger than an image may be.
-func readImage(path string) ([]byte, error) {
+// readImage reads a file of at most so many bytes.
+func readImage(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -202,8 +202,8 @@ func readImage(path string) ([]byte, error) {
 	switch {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is no regular file: %w", path, ErrInvalid)
-	case info.Size() > imageMost:
-		return nil, fmt.Errorf("%s has %d bytes, at most %d: %w", path, info.Size(), imageMost, ErrTooLarge)
+	case info.Size() > most:
+		return nil, fmt.Errorf("%s has %d bytes, at most %d: %w", path, info.Size(), most, ErrTooLarge)
 	}
 	image := make([]byte, info.Size())
 	_, err = io.ReadFull(f, image)

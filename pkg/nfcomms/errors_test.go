@@ -261,3 +261,13 @@ func TestClosedDeviceRefuses(t *testing.T) {
 	assert.ErrorIs(t, err, ErrClosed)
 	assert.ErrorIs(t, ch.Send(background(t), nil), ErrClosed)
 }
+
+func TestReadImageBounds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "image")
+	require.NoError(t, os.WriteFile(path, []byte("0123456789"), 0o600))
+	image, err := readImage(path, 10)
+	require.NoError(t, err)
+	require.Equal(t, "0123456789", string(image))
+	_, err = readImage(path, 9)
+	require.ErrorIs(t, err, ErrTooLarge)
+}
