@@ -230,16 +230,23 @@ func (d *Device) Memory(ctx context.Context, kind int) (Memory, error) {
 // while such a function is still at work the calls have ended and the device stays
 // lost, or with dev: has begun its next epoch; Reset may be called again.
 func (d *Device) Reset(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return d.fail(OpReset, 0, &WithdrawnError{Cause: err})
+	if err := d.take(ctx); err != nil {
+		return d.fail(OpReset, 0, err)
 	}
-	select {
-	case <-d.turn:
-		defer d.pass()
-		return d.fail(OpReset, 0, d.reset(ctx))
-	case <-ctx.Done():
-		return d.fail(OpReset, 0, &WithdrawnError{Cause: ctx.Err()})
+	defer d.pass()
+	return d.fail(OpReset, 0, d.reset(ctx))
+}
+
+// take waits for the turn to reset or close the device.
+func (d *Device) take(ctx context.Context) error {
+	if ctx.Err() == nil {
+		select {
+		case <-d.turn:
+			return nil
+		case <-ctx.Done():
+		}
 	}
+	return &WithdrawnError{Cause: ctx.Err()}
 }
 
 // pass lets the next reset or close go on.

@@ -17,7 +17,8 @@
 //
 // A context bounds each call, and what comes of it is exact: either the message
 // was delivered and the call returns nil, or it was withdrawn and the error is
-// ErrWithdrawn. ChanOf gives a channel a type, Select waits for device channels
+// ErrWithdrawn. Device.Run starts a program with channels to all of its ports, a
+// Supervisor keeps programs running across resets. ChanOf gives a channel a type, Select waits for device channels
 // and Go channels at once, futures go on without their caller, AsReceiver and
 // AsSender make native channels, SendStriped spreads one buffer over several
 // targets. Every error is an *OpError; errors.Is finds its reason.

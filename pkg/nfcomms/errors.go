@@ -34,6 +34,7 @@ const (
 	OpNext           = "next"
 	OpWait           = "wait"
 	OpSelect         = "select"
+	OpSupervise      = "supervise"
 	OpAsSender       = "sender adapter"
 	OpAsReceiver     = "receiver adapter"
 )

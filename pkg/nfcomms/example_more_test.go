@@ -220,6 +220,39 @@ func ExampleDevice_Run() {
 	// <nil> 0
 }
 
+// A supervisor begins anew, with new channels, whatever ends the old ones: here
+// somebody resets the device.
+func ExampleSupervisor() {
+	ctx := context.Background()
+	dev, err := nfcomms.Open(ctx, "sim:")
+	check(err)
+	defer dev.Close()
+
+	s := nfcomms.Supervisor{Programs: []nfcomms.Program{{Name: "loopback"}}}
+	err = s.Run(ctx, dev, func(ctx context.Context, g *nfcomms.Generation) error {
+		ch := nfcomms.ChanOf[int64](g.Instances[0].Channels[0])
+		if g.Number == 2 {
+			check(dev.Reset(ctx)) // nobody told this supervisor
+		}
+		if err := ch.Send(ctx, int64(g.Number)); err != nil {
+			fmt.Println("generation", g.Number, "lost:", errors.Is(err, nfcomms.ErrDeviceLost))
+			return err // the next one begins
+		}
+		n, err := ch.Receive(ctx)
+		fmt.Println("generation", n, "works")
+		if err == nil && g.Number == 1 {
+			return nfcomms.ErrClosed // as if the process had ended
+		}
+		return err // nil ends the supervision
+	})
+	fmt.Println(err)
+	// Output:
+	// generation 1 works
+	// generation 2 lost: true
+	// generation 3 works
+	// <nil>
+}
+
 // What a device has and how it is.
 func ExampleDevice_Memory() {
 	ctx := context.Background()
