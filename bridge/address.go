@@ -60,59 +60,81 @@ func (a Address) Only(known ...string) error {
 	return nil
 }
 
+// Limits are the values an option may have: those from Min to Max, both included,
+// that are a multiple of Step unless that is zero, and a power of two if Power is set.
+type Limits[T int | uint64 | time.Duration] struct {
+	Min, Max, Step T
+	Power          bool
+}
+
+// allow reports whether a value is within the limits.
+func (l Limits[T]) allow(v T) bool {
+	return v >= l.Min && v <= l.Max && (l.Step == 0 || v%l.Step == 0) && (!l.Power || v > 0 && v&(v-1) == 0)
+}
+
+// text says in words what is wanted.
+func (l Limits[T]) text(what string, show func(T) string) string {
+	s := fmt.Sprintf("want a %s, %s..%s", what, show(l.Min), show(l.Max))
+	if l.Step != 0 {
+		s += ", a multiple of " + show(l.Step)
+	}
+	if l.Power {
+		s += ", a power of two"
+	}
+	return s
+}
+
 // Count reads an option like "8" into to; without the option to stays as it
-// is. Errors wrap ErrInvalid and say what was wanted.
-func (a Address) Count(name string, to *int) error {
-	return a.option(name, "a count like 8", func(v string) error {
-		n, err := strconv.ParseUint(v, 10, 31)
-		if err == nil {
-			*to = int(n)
-		}
-		return err
-	})
+// is. Errors wrap ErrInvalid and say what was given and what is allowed.
+func (a Address) Count(name string, to *int, l Limits[int]) error {
+	return option(a, name, to, l, "count", strconv.Itoa, strconv.Atoi)
 }
 
 // Size reads an option like "4096", "64KiB" or "6GiB" as bytes, as Count does.
-func (a Address) Size(name string, to *uint64) error {
-	return a.option(name, "a size like 64KiB or 6GiB", func(v string) error {
-		shift := 0
-		for i, unit := range []string{"KiB", "MiB", "GiB"} {
-			if number, ok := strings.CutSuffix(v, unit); ok {
-				v, shift = number, 10*(i+1)
-				break
-			}
-		}
-		n, err := strconv.ParseUint(v, 10, 63-shift)
-		if err == nil {
-			*to = n << shift
-		}
-		return err
-	})
+func (a Address) Size(name string, to *uint64, l Limits[uint64]) error {
+	return option(a, name, to, l, "size", sizeText, parseSize)
 }
 
 // Duration reads an option like "100ms", as Count does.
-func (a Address) Duration(name string, to *time.Duration) error {
-	return a.option(name, "a duration like 100ms", func(v string) error {
-		d, err := time.ParseDuration(v)
-		if err == nil && d < 0 {
-			err = ErrInvalid
+func (a Address) Duration(name string, to *time.Duration, l Limits[time.Duration]) error {
+	return option(a, name, to, l, "duration", time.Duration.String, time.ParseDuration)
+}
+
+var units = []string{"", "KiB", "MiB", "GiB"}
+
+func parseSize(text string) (uint64, error) {
+	shift := 0
+	for i, unit := range units[1:] {
+		if number, ok := strings.CutSuffix(text, unit); ok {
+			text, shift = number, 10*(i+1)
+			break
 		}
-		if err == nil {
-			*to = d
-		}
-		return err
-	})
+	}
+	n, err := strconv.ParseUint(text, 10, 63-shift)
+	return n << shift, err
+}
+
+// sizeText is the shortest text that parseSize reads as n.
+func sizeText(n uint64) string {
+	unit := 0
+	for ; n > 0 && n%1024 == 0 && unit < len(units)-1; unit++ {
+		n /= 1024
+	}
+	return strconv.FormatUint(n, 10) + units[unit]
 }
 
 // option reads one value, if it is there, and says what it should have been.
-func (a Address) option(name, want string, read func(string) error) error {
+func option[T int | uint64 | time.Duration](a Address, name string, to *T, l Limits[T],
+	what string, show func(T) string, read func(string) (T, error)) error {
 	if !a.Options.Has(name) {
 		return nil
 	}
 	value := a.Options.Get(name)
-	if read(value) != nil {
-		return fmt.Errorf("option %s=%s: %w: want %s", name, value, ErrInvalid, want)
+	v, err := read(value)
+	if err != nil || !l.allow(v) {
+		return fmt.Errorf("option %s=%s: %w: %s", name, value, ErrInvalid, l.text(what, show))
 	}
+	*to = v
 	return nil
 }
 

@@ -11,6 +11,7 @@ package firmware
 import "C"
 
 import (
+	"math"
 	"sync"
 	"time"
 	"unsafe"
@@ -21,24 +22,6 @@ import (
 // Available reports whether this build contains the firmware.
 const Available = true
 
-// Config is the shape of a device. Zero fields take the firmware's defaults.
-type Config struct {
-	Channels, Managers, Islands int
-	Microengines, Contexts      int
-	Slots, Window               int
-	Stack                       int // bytes per context
-	Engines                     int // DMA threads beside the islands
-	Beat, TargetTimeout         time.Duration
-	Spin                        time.Duration // how long an idle island spins
-	Memory                      [abi.MemoryCount]uint64
-	LogFD                       int // device log lines go to a duplicate of it; -1: nowhere
-	// Bus carries the device, nil: host memory is this process's own. There
-	// is one device on a bus at a time, and it is closed before the bus.
-	Bus *Bus
-	// Epoch of the first life; 0: 1.
-	Epoch uint32
-}
-
 // Instance is a running device. Its methods are safe for concurrent use,
 // except that Restart and Close exclude each other and themselves.
 type Instance struct {
@@ -48,26 +31,54 @@ type Instance struct {
 	islands int
 }
 
-// Start boots a device on threads of this process. The error is an abi.Status:
-// abi.ErrInvalid for a shape that makes no sense, abi.ErrNoMemory, or
-// abi.ErrTooLarge for one whose mailbox area does not fit in the bus's.
-func Start(c Config) (*Instance, abi.Status) {
-	config := C.struct_nfc_config{
-		channels:          C.uint32_t(c.Channels),
-		managers:          C.uint32_t(c.Managers),
-		islands:           C.uint32_t(c.Islands),
-		engines_me:        C.uint32_t(c.Microengines),
-		contexts:          C.uint32_t(c.Contexts),
-		slots:             C.uint32_t(c.Slots),
-		window:            C.uint32_t(c.Window),
-		stack:             C.uint32_t(c.Stack),
-		beat_ms:           C.uint32_t(c.Beat.Milliseconds()),
+// words converts numbers to those of the firmware; false if one does not fit.
+func words(numbers ...int) ([]C.uint32_t, bool) {
+	list := make([]C.uint32_t, len(numbers))
+	for i, n := range numbers {
+		if n < 0 || n > math.MaxUint32 {
+			return nil, false
+		}
+		list[i] = C.uint32_t(n)
+	}
+	return list, true
+}
+
+// native is the configuration as the firmware has it; false if it has no such.
+func (c *Config) native() (n C.struct_nfc_config, ok bool) {
+	w, ok := words(c.Channels, c.Managers, c.Islands, c.Microengines, c.Contexts, c.Slots, c.Window,
+		int(min(c.Stack, math.MaxInt)), int(c.Beat.Milliseconds()))
+	if !ok || c.Beat%time.Millisecond != 0 || min(c.TargetTimeout, c.Spin) < 0 {
+		return n, false
+	}
+	n = C.struct_nfc_config{
+		channels: w[0], managers: w[1], islands: w[2], engines_me: w[3], contexts: w[4], slots: w[5], window: w[6],
+		stack: w[7], beat_ms: w[8],
 		epoch:             C.uint32_t(max(c.Epoch, 1)),
 		target_timeout_ns: C.uint64_t(c.TargetTimeout.Nanoseconds()),
 	}
 	for i, size := range c.Memory {
-		config.memory[i] = C.uint64_t(size)
+		n.memory[i] = C.uint64_t(size)
 	}
+	return n, true
+}
+
+// Check returns abi.ErrInvalid for a shape that makes no sense.
+func (c Config) Check() abi.Status {
+	n, ok := c.native()
+	if !ok || C.nfc_config_check(&n) != 0 || c.Engines < 0 || c.Engines > abi.IslandsMax {
+		return abi.ErrInvalid
+	}
+	return abi.OK
+}
+
+// Start boots a device on threads of this process. The error is an abi.Status:
+// abi.ErrInvalid for a shape that makes no sense, abi.ErrNoMemory, or
+// abi.ErrTooLarge for one whose mailbox area does not fit in the bus's.
+func Start(c Config) (*Instance, abi.Status) {
+	if status := c.Check(); status != abi.OK {
+		return nil, status
+	}
+	config, _ := c.native() // it was checked
 	options := C.struct_nfc_hosted_options{
 		spin_ns: C.uint64_t(c.Spin.Nanoseconds()),
 		engines: C.uint32_t(c.Engines),

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
 )
 
@@ -45,20 +46,30 @@ func parse(a bridge.Address) (location, error) {
 		return l, err
 	}
 	l.shape.Size = uint32(unsafe.Sizeof(l.shape))
-	for name, to := range map[string]*uint32{
-		"managers": &l.shape.Mailboxes, "islands": &l.shape.Islands, "channels": &l.shape.Channels,
-		"slots": &l.shape.Slots, "window": &l.shape.Window,
+	for _, o := range []struct {
+		name   string
+		to     *uint32
+		limits bridge.Limits[int]
+	}{
+		{"managers", &l.shape.Mailboxes, bridge.Limits[int]{Min: 1, Max: abi.MailboxesMax}},
+		{"islands", &l.shape.Islands, bridge.Limits[int]{Min: 1, Max: abi.IslandsMax}},
+		{"channels", &l.shape.Channels, bridge.Limits[int]{Min: 1, Max: abi.ChannelsMax}},
+		{"slots", &l.shape.Slots, bridge.Limits[int]{Min: abi.SlotsMin, Max: abi.SlotsMax, Power: true}},
+		{"window", &l.shape.Window, bridge.Limits[int]{Min: 1, Max: abi.WindowMax, Power: true}},
 	} {
 		n := 0
-		if err := a.Count(name, &n); err != nil {
+		if err := a.Count(o.name, &n, o.limits); err != nil {
 			return l, err
 		}
-		*to = uint32(n)
+		*o.to = uint32(n)
 	}
 	var wait time.Duration
-	if err := a.Duration("target-timeout", &wait); err != nil {
+	if err := a.Duration("target-timeout", &wait, bridge.Limits[time.Duration]{Max: waitMax}); err != nil {
 		return l, err
 	}
-	l.shape.TimeoutMS = uint32(min((wait+time.Millisecond-1)/time.Millisecond, 1<<32-1))
-	return l, a.Size("emem", &l.shape.EMEM)
+	l.shape.TimeoutMS = uint32((wait + time.Millisecond - 1) / time.Millisecond)
+	return l, a.Size("emem", &l.shape.EMEM, bridge.Limits[uint64]{Min: abi.PageSize, Max: 1 << abi.MemoryShift, Step: abi.PageSize})
 }
+
+// waitMax is what a register of milliseconds can hold.
+const waitMax = (1<<32 - 1) * time.Millisecond

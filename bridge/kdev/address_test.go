@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 		got.address = ""
 		require.Equal(t, want, got, address)
 	}
-	got, err := parseText(t, "dev:0?target-timeout="+(1<<62*time.Nanosecond).String())
+	got, err := parseText(t, "dev:0?target-timeout="+time.Duration(waitMax).String())
 	require.NoError(t, err)
 	require.Equal(t, uint32(1<<32-1), got.shape.TimeoutMS)
 	require.Contains(t, got.address, "dev:0?target-timeout=")
@@ -45,14 +45,18 @@ func TestParseRefuses(t *testing.T) {
 		is   error
 		says string
 	}{
-		"dev:":                     {bridge.ErrInvalid, `want a number as in "dev:0"`},
-		"dev:-1":                   {bridge.ErrInvalid, "want a number"},
-		"dev:nfcomms0":             {bridge.ErrInvalid, "want a number"},
-		"dev:99999999":             {bridge.ErrInvalid, "want a number"},
-		"dev:0?spin=1us":           {bridge.ErrOption, "is not one of managers"},
-		"dev:0?managers=x":         {bridge.ErrInvalid, "want a count"},
-		"dev:0?emem=x":             {bridge.ErrInvalid, "want a size"},
-		"dev:0?target-timeout=-1s": {bridge.ErrInvalid, "want a duration"},
+		"dev:":                       {bridge.ErrInvalid, `want a number as in "dev:0"`},
+		"dev:-1":                     {bridge.ErrInvalid, "want a number"},
+		"dev:nfcomms0":               {bridge.ErrInvalid, "want a number"},
+		"dev:99999999":               {bridge.ErrInvalid, "want a number"},
+		"dev:0?spin=1us":             {bridge.ErrOption, "is not one of managers"},
+		"dev:0?managers=x":           {bridge.ErrInvalid, "want a count"},
+		"dev:0?emem=x":               {bridge.ErrInvalid, "want a size"},
+		"dev:0?target-timeout=-1s":   {bridge.ErrInvalid, "want a duration"},
+		"dev:0?target-timeout=50d":   {bridge.ErrInvalid, "want a duration"},
+		"dev:0?target-timeout=9000h": {bridge.ErrInvalid, "target-timeout=9000h: invalid argument: want a duration, 0s..1193h2m47.295s"},
+		"dev:0?managers=65":          {bridge.ErrInvalid, "managers=65: invalid argument: want a count, 1..64"},
+		"dev:0?managers=0":           {bridge.ErrInvalid, "want a count, 1..64"},
 	} {
 		_, err := parseText(t, address)
 		require.ErrorIs(t, err, c.is, address)

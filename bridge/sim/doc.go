@@ -3,19 +3,22 @@
 //
 // Options of the address, all optional:
 //
-//	managers=8        mailboxes, each with a read and a write manager
-//	islands=1         threads that run managers and processes
-//	microengines=8    per island
-//	contexts=8        processes per microengine
-//	channels=65536    target ids are below this
-//	slots=1024        per mailbox ring, a power of two
-//	window=512        gather lists in flight per transfer, a power of two
-//	engines=0         DMA threads beside the islands
-//	cls=64KiB ctm=256KiB imem=4MiB emem=1GiB   device memory
-//	stack=64KiB       of a device process
-//	beat=100ms        heartbeat interval
-//	target-timeout=0  how long an offer waits for its target; 0: for ever
-//	spin=25us         how long an idle island spins before it sleeps
+//	managers=8        mailboxes, each with a read and a write manager; 1..64
+//	islands=1         threads that run managers and processes; 1..16, a divisor of managers
+//	microengines=8    per island; 1..64
+//	contexts=8        processes per microengine; 1..64, and 8 on an island
+//	channels=65536    target ids are below this; 16..16777216
+//	slots=1024        per mailbox ring, a power of two; 16..16384
+//	window=512        gather lists in flight per transfer, a power of two; 1..8192
+//	engines=0         DMA threads beside the islands; 0..16
+//	cls=64KiB ctm=256KiB imem=4MiB emem=1GiB   device memory, in pages of 4KiB; 4KiB..256GiB
+//	stack=64KiB       of a device process; 16KiB..16MiB
+//	beat=100ms        heartbeat interval, whole milliseconds; 1ms..1m
+//	target-timeout=0  how long an offer waits for its target; 0: for ever; up to 8760h
+//	spin=25us         how long an idle island spins before it sleeps; 0..1s
+//
+// An option that is not within its range is bridge.ErrInvalid, with its name, what
+// was given and what is allowed.
 //
 // The first open installs handlers of SIGSEGV and SIGBUS, so that a transfer
 // which meets memory that cannot be reached fails in place of the process. They

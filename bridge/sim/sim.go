@@ -25,12 +25,12 @@ import (
 func init() { bridge.Register("sim", open) }
 
 func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Device, error) {
-	s, err := parse(a)
+	c, err := parse(a)
 	if err != nil {
 		return nil, err
 	}
 	log := logqueue.New(o.Logger)
-	p, err := start(s, log)
+	p, err := start(c, log)
 	if err != nil {
 		return nil, fmt.Errorf("start firmware: %w", err)
 	}
@@ -57,27 +57,13 @@ type port struct {
 
 var _ mailbox.Port = (*port)(nil)
 
-func start(s shape, to *logqueue.Queue) (*port, error) {
+func start(c firmware.Config, to *logqueue.Queue) (*port, error) {
 	log, err := newLogPipe(to)
 	if err != nil {
 		return nil, err
 	}
-	instance, status := firmware.Start(firmware.Config{
-		Channels:      s.count["channels"],
-		Managers:      s.count["managers"],
-		Islands:       s.count["islands"],
-		Microengines:  s.count["microengines"],
-		Contexts:      s.count["contexts"],
-		Slots:         s.count["slots"],
-		Window:        s.count["window"],
-		Engines:       s.count["engines"],
-		Stack:         int(s.stack),
-		Beat:          s.beat,
-		TargetTimeout: s.expire,
-		Spin:          s.spin,
-		Memory:        s.memory,
-		LogFD:         log.writeFD(),
-	})
+	c.LogFD = log.writeFD()
+	instance, status := firmware.Start(c)
 	log.handOver()
 	if status != abi.OK {
 		log.Close()

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/device"
@@ -25,30 +26,15 @@ func parseSettings(o *options) (*settings, error) {
 	if runtime.NumCPU() > 1 { // else spinning only delays the other side
 		s.config.Spin = 25 * time.Microsecond
 	}
-	a, c := o.address(), &s.config
-	var stack uint64
-	counts := map[string]*int{
-		"managers": &c.Managers, "islands": &c.Islands, "microengines": &c.Microengines,
-		"contexts": &c.Contexts, "channels": &c.Channels, "slots": &c.Slots, "window": &c.Window, "engines": &c.Engines,
+	a := o.address()
+	if err := a.Size("bar2", &s.bar, bridge.Limits[uint64]{Min: abi.PageSize, Max: barMax, Power: true}); err != nil {
+		return nil, err
 	}
-	sizes := map[string]*uint64{
-		"bar2": &s.bar, "stack": &stack, "cls": &c.Memory[abi.CLS], "ctm": &c.Memory[abi.CTM],
-		"imem": &c.Memory[abi.IMEM], "emem": &c.Memory[abi.EMEM],
-	}
-	times := map[string]*time.Duration{"beat": &c.Beat, "target-timeout": &c.TargetTimeout, "spin": &c.Spin}
-	var err error
-	for name, to := range counts {
-		err = cmp.Or(err, a.Count(name, to))
-	}
-	for name, to := range sizes {
-		err = cmp.Or(err, a.Size(name, to))
-	}
-	for name, to := range times {
-		err = cmp.Or(err, a.Duration(name, to))
-	}
-	c.Stack = int(stack)
-	return s, err
+	return s, s.config.Parse(a)
 }
+
+// barMax is the largest mailbox BAR: that of the largest shape fits.
+const barMax = 16 << 30
 
 // boot returns what starts a life: the shape the host asks for, and for the
 // rest the command line's.

@@ -27,7 +27,7 @@ var allowed = []struct {
 	{"bridge/kdev", []string{"bridge", "bridge/abi", "bridge/kdev/uapi", "bridge/logqueue", "bridge/meter"}, []string{sys}},
 	{"bridge/kdev/uapi", nil, nil},
 	{"bridge/bridgetest", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/mailbox"}, []string{sys, "github.com/stretchr/testify", "go.uber.org/goleak", "pgregory.net/rapid"}},
-	{"firmware/", []string{"bridge/abi"}, nil},
+	{"firmware/", []string{"bridge", "bridge/abi"}, nil},
 	{"pkg/", []string{"pkg/", "bridge", "bridge/abi"}, nil},
 	{"pkg/control/", []string{"pkg/nfcomms", "pkg/control/", "bridge", "bridge/abi"}, []string{"google.golang.org/"}},
 	{"pkg/control/access", []string{"pkg/control/proto/", "pkg/control/internal/surge"}, []string{"golang.org/x/time/rate", "google.golang.org/"}},
