@@ -44,8 +44,8 @@ type Generation struct {
 // What work returns decides how it goes on. After an error of a generation that
 // had ended, or one that is ErrDeviceLost, ErrFault or ErrClosed, as when a process
 // ended, the next generation begins. Nil, and any other error, ends Run, which
-// returns it. Run also ends when ctx does, with what work returned or a
-// *WithdrawnError; when the device is closed, with ErrClosed; and when the images
+// returns it. Run also ends when ctx does, with a *WithdrawnError or work's own
+// error; when the device is closed, with ErrClosed; and when the images
 // or programs can never run: ErrNoProgram, ErrABI, ErrInvalid, ErrNotSupported.
 func (s Supervisor) Run(ctx context.Context, d *Device, work func(context.Context, *Generation) error) error {
 	if s.MinWait <= 0 {
@@ -115,8 +115,16 @@ func (v *supervision) generation(ctx context.Context) (again bool, err error) {
 	}
 	v.number++
 	err = v.work(within, g)
-	failed := within.Err() != nil || isLoss(err) || errors.Is(err, ErrClosed)
-	return err != nil && failed && ctx.Err() == nil, err
+	ended := isLoss(err) || errors.Is(err, ErrClosed)
+	switch {
+	case err == nil:
+		return false, nil
+	case ctx.Err() == nil:
+		return ended || within.Err() != nil, err
+	case ended || errors.Is(err, ErrWithdrawn): // what the end of ctx does to calls
+		err = v.dev.fail(OpSupervise, 0, &WithdrawnError{Cause: ctx.Err()})
+	}
+	return false, err
 }
 
 // prepare loads the images and runs the programs.
