@@ -62,8 +62,8 @@ int nfc_config_check(struct nfc_config *c)
 	    c->window > NFC_WINDOW_MAX)
 		return -NFC_EINVAL;
 	if (c->engines_me > 64 || c->contexts > 64 ||
-	    c->engines_me * c->contexts < 8 || c->stack < 16 << 10 ||
-	    c->stack > 16 << 20 || c->beat_ms > 60000)
+	    c->engines_me * c->contexts < 8 || c->stack < NFC_STACK_MIN ||
+	    c->stack > NFC_STACK_MAX || c->beat_ms > 60000)
 		return -NFC_EINVAL;
 	for (int i = 0; i < NFC_MEMORY_COUNT; i++)
 		if (c->memory[i] > 1ull << NFC_MEMORY_SHIFT ||

@@ -29,10 +29,15 @@ struct nfc_offer {
 	uint64_t size; /* bytes */
 };
 
+enum nfc_stack_limits {
+	NFC_STACK_MIN = 16 << 10, /* what asks for less gets this */
+	NFC_STACK_MAX = 16 << 20, /* an image with a program that asks for more is refused */
+};
+
 /* A program, by name; main runs as one process per start. */
 struct nfc_program {
 	uint32_t abi; /* NFC_PROGRAM_ABI */
-	uint32_t stack; /* bytes; 0: the device's default */
+	uint32_t stack; /* bytes for each of its processes; 0: the device's default */
 	const char *name; /* at most 23 characters */
 	void (*main)(struct nfc_process *self);
 };

@@ -32,6 +32,8 @@ static int check_table(const struct nfc_program *table)
 			return -NFC_EABI;
 		if (!name_fits(p->name) || !p->main)
 			return -NFC_EINVAL;
+		if (p->stack > NFC_STACK_MAX)
+			return -NFC_ETOOLARGE;
 		for (const struct nfc_program *q = table; q != p; q++)
 			if (same_name(p->name, q->name))
 				return -NFC_EINVAL;

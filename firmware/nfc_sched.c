@@ -177,18 +177,55 @@ static void publish(struct nfc_process *p, uint64_t id)
 	atomic_store_explicit(&p->id, id, memory_order_release);
 }
 
+/* A free process, one with a stack of that size if there is any. */
+static struct nfc_process *free_process(struct nfc_island *island,
+					uint64_t stack)
+{
+	struct nfc_process *any = NULL;
+
+	for (uint32_t i = 0; i < island->process_count; i++) {
+		struct nfc_process *p = &island->processes[i];
+
+		if (p->program)
+			continue;
+		if (p->stack.base && p->stack.size == stack)
+			return p;
+		if (!any)
+			any = p;
+	}
+	return any;
+}
+
+/* The stack that its program asks for: that of the one before, or a new one. */
+static int give_stack(struct nfc_process *p, uint64_t size)
+{
+	const struct nfc_port *port = p->island->dev->port;
+
+	if (p->stack.base && p->stack.size == size)
+		return 0;
+	if (p->stack.base)
+		port->stack_free(port->self, &p->stack);
+	p->stack.size = size;
+	return port->stack_init(port->self, &p->stack, process_main, p);
+}
+
+static uint64_t stack_size(struct nfc_device *dev,
+			   const struct nfc_program *program)
+{
+	if (!program->stack)
+		return dev->config.stack;
+	return program->stack > NFC_STACK_MIN ? program->stack : NFC_STACK_MIN;
+}
+
 /* Start a process on this island. Returns 0 or a negated status. */
 int nfc_process_start(struct nfc_island *island, void *arg)
 {
 	struct nfc_start *start = arg;
 	struct nfc_device *dev = island->dev;
-	const struct nfc_port *port = dev->port;
-	struct nfc_process *p = NULL;
+	uint64_t stack = stack_size(dev, start->entry.program);
+	struct nfc_process *p = free_process(island, stack);
 	int rc;
 
-	for (uint32_t i = 0; i < island->process_count && !p; i++)
-		if (!island->processes[i].program)
-			p = &island->processes[i];
 	if (!p)
 		return -NFC_ENOMEM;
 	p->first = start->first;
@@ -196,15 +233,11 @@ int nfc_process_start(struct nfc_island *island, void *arg)
 	rc = bind_targets(island, p);
 	if (rc)
 		return rc;
-	if (!p->stack.base) {
-		p->stack.size = dev->config.stack;
-		rc = port->stack_init(port->self, &p->stack, process_main, p);
-		if (rc) {
-			p->ports = 0;
-			for (uint32_t i = 0; i < start->ports; i++)
-				dev->channels[start->first + i].process = NULL;
-			return -NFC_ENOMEM;
-		}
+	if (give_stack(p, stack)) {
+		p->ports = 0;
+		for (uint32_t i = 0; i < start->ports; i++)
+			dev->channels[start->first + i].process = NULL;
+		return -NFC_ENOMEM;
 	}
 	p->program = start->entry.program;
 	p->loaded = start->entry.loaded;

@@ -144,6 +144,8 @@ static int load_image(struct nfc_process *self, uint64_t address,
 	if (rc)
 		return rc;
 	rc = nfc_programs_add(self->island->dev, &image);
+	if (rc == -NFC_ETOOLARGE)
+		nfc_log(self, "load: a program asks for a stack over 16 MiB");
 	if (rc)
 		port->unload(port->self, image.handle);
 	else

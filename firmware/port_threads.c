@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "port_fault.h"
+#include "port_stack.h"
 
 enum {
 	ENGINE_SPIN = 2000, /* empty looks before an engine sleeps */
@@ -25,6 +26,71 @@ struct thread {
 	uint32_t index;
 	struct nfc_fault_thread fault;
 };
+
+/* ---- the crash line ---- */
+
+/* A line made where nothing may be called that is not safe in a signal. */
+struct line {
+	char text[200];
+	size_t length;
+};
+
+static void say(struct line *l, const char *text)
+{
+	while (*text && l->length < sizeof(l->text))
+		l->text[l->length++] = *text++;
+}
+
+static void say_number(struct line *l, uint64_t n, unsigned int base)
+{
+	char digits[24], *at = digits + sizeof(digits) - 1;
+
+	*at = 0;
+	do {
+		*--at = "0123456789abcdef"[n % base];
+		n /= base;
+	} while (n);
+	say(l, at);
+}
+
+static void say_fault(struct line *l, const struct nfc_stack *stack,
+		      const void *address)
+{
+	if (port_stack_guards(stack, address)) {
+		say(l, " overran its stack of ");
+		say_number(l, stack->size, 10);
+		say(l, " bytes\n");
+		return;
+	}
+	say(l, " touched memory that cannot be reached, at 0x");
+	say_number(l, (uintptr_t)address, 16);
+	say(l, "\n");
+}
+
+/* This thread faulted, and the process ends: say whose fault it is. */
+static void explain(void *self, int signal, const void *address)
+{
+	struct thread *t = self;
+	struct nfc_computing who;
+	struct line l = { .length = 0 };
+	ssize_t n;
+
+	(void)signal;
+	if (!nfc_island_computes(t->life->dev, t->index, &who))
+		return;
+	say(&l, "nfcomms: device program \"");
+	say(&l, who.program);
+	say(&l, "\" (process ");
+	say_number(&l, who.process, 10);
+	say(&l, ", island ");
+	say_number(&l, who.island, 10);
+	say(&l, ")");
+	say_fault(&l, nfc_island_stack(t->life->dev, t->index), address);
+	n = write(STDERR_FILENO, l.text, l.length);
+	(void)n; /* there is nobody left to tell */
+}
+
+/* ---- threads ---- */
 
 static void run_island(struct thread *t)
 {
@@ -82,6 +148,9 @@ static int spawn(struct life *life, pthread_t *thread,
 	t->life = life;
 	t->run = run;
 	t->index = index;
+	if (run == run_island)
+		t->fault = (struct nfc_fault_thread){ .explain = explain,
+						      .self = t };
 	sigfillset(&most);
 	sigdelset(&most, SIGSEGV);
 	sigdelset(&most, SIGBUS);

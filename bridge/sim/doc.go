@@ -23,6 +23,7 @@
 // The first open installs handlers of SIGSEGV and SIGBUS, so that a transfer
 // which meets memory that cannot be reached fails in place of the process. They
 // pass on every other fault to the handlers that were there before, Go's for
-// one. A library that installs its own later must do the same; until the next
+// one. If a device program is at fault they write its name, its process and what
+// it did to standard error first: below each stack lies a guard of 1 MiB. A library that installs its own later must do the same; until the next
 // open or reset, memory that cannot be reached ends the process if it does not.
 package sim

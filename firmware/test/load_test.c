@@ -50,6 +50,12 @@ static const struct nfc_program name_twice[] = {
 	{ 0, 0, NULL, NULL },
 };
 
+static const struct nfc_program large_stack[] = {
+	{ NFC_PROGRAM_ABI, 0, "loaded", loaded_main },
+	{ NFC_PROGRAM_ABI, NFC_STACK_MAX + 1, "large", loaded_main },
+	{ 0, 0, NULL, NULL },
+};
+
 static const struct nfc_program *load_table;
 static int load_status;
 static uint8_t load_first;
@@ -119,6 +125,7 @@ CASE(load_is_refused)
 		{ no_main, 0, NFC_EINVAL },
 		{ name_twice, 0, NFC_EINVAL },
 		{ own_name, 0, NFC_EBUSY },
+		{ large_stack, 0, NFC_ETOOLARGE },
 		{ loaded_table, -NFC_EABI, NFC_EABI },
 	};
 	struct rig *r = rig_new(NULL);
@@ -243,5 +250,45 @@ CASE(each_process_may_run_another_image)
 	stop(r, first.a);
 	CHECK_EQ(r->images, n - 1);
 	CHECK_EQ(start(r, "one").status, NFC_OK);
+	rig_free(r);
+}
+
+/* ---- stacks ---- */
+
+static void sized_main(struct nfc_process *self)
+{
+	CHECK_EQ(self->stack.size, nfc_argument(self));
+	waiting_main(self);
+}
+
+static const struct nfc_program sized[] = {
+	{ NFC_PROGRAM_ABI, 0, "standard", sized_main },
+	{ NFC_PROGRAM_ABI, 1, "least", sized_main },
+	{ NFC_PROGRAM_ABI, 100000, "odd", sized_main },
+	{ NFC_PROGRAM_ABI, 1 << 20, "large", sized_main },
+	{ 0, 0, NULL, NULL },
+};
+
+/* The port is asked for what the program asks for, in any context. */
+CASE(stacks_are_what_programs_ask_for)
+{
+	static const uint64_t size[] = { 64 << 10, NFC_STACK_MIN, 100000,
+					 1 << 20 };
+	struct rig *r = rig_new(NULL);
+	unsigned int stacks = r->stacks;
+
+	r->load = on_load;
+	load_status = 0;
+	load_table = sized;
+	CHECK_EQ(load(r, 5000, 5000).status, NFC_OK);
+	for (int i = 0; i < 40; i++) {
+		struct nfc_control c = host_control(r, NFC_CONTROL_START, 0, 1,
+						    size[i % 4],
+						    sized[i % 4].name);
+
+		CHECK_EQ(c.status, NFC_OK);
+		stop(r, c.a);
+		CHECK_EQ(r->stacks, stacks + 1); /* one context does */
+	}
 	rig_free(r);
 }

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: MIT
 /*
- * Programs that do not behave, for argument milliseconds: "chatter" logs and
- * keeps its island to itself, "deaf" lets others run and does not stop when told.
+ * Programs that do not behave, for argument milliseconds: "quiet" and "chatter"
+ * keep their island to themselves, "chatter" logs meanwhile; "deaf" lets others run
+ * and does not stop when told.
  */
 #include "nfc_fw.h"
 
 static uint64_t end_of(struct nfc_process *self)
 {
 	return nfc_now(self) + nfc_argument(self) * 1000000;
+}
+
+static void quiet_main(struct nfc_process *self)
+{
+	for (uint64_t end = end_of(self); nfc_now(self) < end;)
+		;
 }
 
 static void chatter_main(struct nfc_process *self)
@@ -22,5 +29,6 @@ static void deaf_main(struct nfc_process *self)
 		nfc_yield(self);
 }
 
-NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, "chatter", chatter_main },
+NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, "quiet", quiet_main },
+	     { NFC_PROGRAM_ABI, 0, "chatter", chatter_main },
 	     { NFC_PROGRAM_ABI, 0, "deaf", deaf_main });
