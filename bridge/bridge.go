@@ -116,17 +116,33 @@ type Channel interface {
 
 	// Next waits for the device's next offer and returns it without taking it.
 	Next(ctx context.Context) (Offer, error)
-	// TrySend gives msg only if the target is waiting for it now.
-	TrySend(msg []byte) (bool, error)
+	// TrySend gives msg only if the target is waiting for it now. turn names
+	// the waiter that Arm woke and whose turn this call uses; nil for none.
+	TrySend(msg []byte, turn chan<- struct{}) (bool, error)
 	// TryReceive takes a message only if one is offered now.
 	TryReceive(buf []byte) (n int, ok bool, err error)
-	// Arm asks for one token on wake, without blocking, as soon as the
-	// device may be ready for the given half: abi.H2D when the target waits
-	// to read, abi.D2H when it offers something. Also on close and fault. A
-	// token is a hint: TrySend or TryReceive decides. One wake per half.
+	// TrySendInd gives data only if the target waits for it now. What has
+	// begun runs to its end: from then on it is SendInd. For turn see TrySend.
+	TrySendInd(ctx context.Context, data []byte, turn chan<- struct{}) (bool, error)
+	// TryReceiveInd takes a transfer only if one is offered now. What has
+	// begun runs to its end: from then on it is ReceiveInd.
+	TryReceiveInd(ctx context.Context, data []byte) (bool, error)
+	// TryNext returns what the device offers now without taking it; false if
+	// nothing is offered.
+	TryNext() (Offer, bool, error)
+	// Arm asks for one token on wake, without blocking, when the device may
+	// be ready for the given half: abi.H2D when the target waits to read,
+	// abi.D2H when it offers something. Also on close and fault. A token is a
+	// hint: a Try call decides. wake needs room for one, and names the waiter:
+	// a second Arm of the same changes nothing.
+	//
+	// Any number may be armed on a half. They have their turn in order of
+	// arrival, on abi.H2D among the senders: a sender that comes later waits.
+	// So who was woken must either try or Disarm, and who does not wait any
+	// more must Disarm.
 	Arm(half abi.Direction, wake chan<- struct{}) error
-	// Disarm takes an Arm back.
-	Disarm(half abi.Direction)
+	// Disarm takes the Arm of wake back.
+	Disarm(half abi.Direction, wake chan<- struct{})
 
 	// CloseSend and CloseReceive close one half; Close closes both. They are
 	// idempotent. Pending calls of that half end with ErrClosed, transfers

@@ -128,6 +128,7 @@ static void shut_half(struct nfc_half *half, u8 why)
 		list_del_init(&op->node);
 		nfc_op_over(op, NFC_ECLOSED);
 	}
+	half->keeps = false;
 	nfc_half_fire(half, NFC_OK);
 	if (why == NFC_SHUT_HOST && core->held && !half->op)
 		nfc_receive_refuse(half, NULL);

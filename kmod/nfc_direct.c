@@ -25,6 +25,8 @@ static void not_now(struct nfc_op *op)
 void nfc_send_start(struct nfc_half *half, struct nfc_op *op)
 {
 	u32 status = barred(half, NFC_SHUT_HOST | NFC_SHUT_PEER);
+	bool kept = op->flags &
+		    NFCOMMS_HOLD; /* it uses the turn that an ARM got */
 	struct nfc_channel *ch = half->ch;
 
 	if (status) {
@@ -32,12 +34,18 @@ void nfc_send_start(struct nfc_half *half, struct nfc_op *op)
 		return;
 	}
 	if (op->flags & NFCOMMS_NOWAIT &&
-	    (half->op || half->due || !list_empty(&half->queue))) {
+	    (half->op || half->due || half->keeps != kept ||
+	     (!kept && !list_empty(&half->queue)))) {
 		not_now(op);
 		return;
 	}
 	op->place = NFC_PLACE_QUEUE;
-	list_add_tail(&op->node, &half->queue);
+	if (kept) {
+		half->keeps = false;
+		list_add(&op->node, &half->queue);
+	} else {
+		list_add_tail(&op->node, &half->queue);
+	}
 	nfc_box_park(ch, ch->park | NFC_PARK_H2D);
 	nfc_half_push(half);
 }
@@ -115,7 +123,7 @@ void nfc_send_next(struct nfc_half *half)
 {
 	struct nfc_half_core *core = half->core;
 
-	while (core->phase == NFC_PHASE_IDLE) {
+	while (core->phase == NFC_PHASE_IDLE && !half->keeps) {
 		if (!half->op) {
 			half->op = list_first_entry_or_null(&half->queue,
 							    struct nfc_op, node);
@@ -123,6 +131,11 @@ void nfc_send_next(struct nfc_half *half)
 				break;
 			list_del_init(&half->op->node);
 			half->op->place = NFC_PLACE_HALF;
+		}
+		if (half->op->opcode == NFCOMMS_OP_ARM) {
+			if (!half->asked)
+				ask(half);
+			return;
 		}
 		half->asked = false; /* an offer makes the device forget */
 		if (!offer_next(half))
@@ -133,6 +146,27 @@ void nfc_send_next(struct nfc_half *half)
 	else if (core->phase == NFC_PHASE_IDLE && !half->asked &&
 		 !list_empty(&half->armed))
 		ask(half);
+}
+
+/* The target waits: keep the turn for who holds the ARM. Must hold box. */
+void nfc_send_keep(struct nfc_half *half)
+{
+	half->keeps = true;
+	half->kept = half->op->c.user_data;
+	half->op->c.flags |= NFCOMMS_HELD;
+	nfc_half_end(half, NFC_OK);
+}
+
+/*
+ * REFUSE of the h2d half: nobody needs the turn any more that an ARM got. It
+ * may have been used. Must hold box.
+ */
+void nfc_send_release(struct nfc_half *half, struct nfc_op *op)
+{
+	if (half->keeps && half->kept == op->length)
+		half->keeps = false;
+	nfc_op_over(op, NFC_OK);
+	nfc_half_push(half);
 }
 
 /* ---- from the device ---- */
@@ -263,6 +297,8 @@ void nfc_receive_release(struct nfc_half *half)
 	core->held = false;
 	if (core->recall)
 		answer(half, NFC_TYPE_WITHDRAWN, 0, 0);
+	else
+		nfc_half_fire(half, NFC_OK);
 }
 
 /* ACCEPT what is held. Must hold box. */

@@ -242,6 +242,7 @@ void nfc_half_down(struct nfc_half *half, u32 status)
 	struct nfc_op *op, *next;
 
 	half->due = 0;
+	half->keeps = false;
 	half->core->held = false;
 	list_del_init(&half->starved);
 	nfc_half_end(half, status);
@@ -267,8 +268,13 @@ void nfc_half_arm(struct nfc_half *half, struct nfc_op *op)
 		nfc_op_over(op, NFC_OK);
 		return;
 	}
-	op->place = NFC_PLACE_ARMED;
-	list_add_tail(&op->node, &half->armed);
+	if (op->flags & NFCOMMS_HOLD) { /* a place among the sends */
+		op->place = NFC_PLACE_QUEUE;
+		list_add_tail(&op->node, &half->queue);
+	} else {
+		op->place = NFC_PLACE_ARMED;
+		list_add_tail(&op->node, &half->armed);
+	}
 	nfc_box_park(ch, ch->park | 1u << core->direction);
 	nfc_half_push(half);
 }
@@ -291,12 +297,16 @@ static void transfer_ended(struct nfc_half *half, const struct nfc_judgement *j)
 	u32 status = j->record.status;
 
 	nfc_transfer_account(half, &j->record);
-	if (op && (op->cause || op->opcode == NFCOMMS_OP_REFUSE))
+	if (op && (op->cause || op->opcode == NFCOMMS_OP_REFUSE)) {
 		status = op->cause; /* the host asked for it */
-	else if (op && status == NFC_ESIZE)
+	} else if (op && status == NFC_ETIMEOUT && op->flags & NFCOMMS_NOWAIT) {
+		op->c.flags |= NFCOMMS_NOT_NOW;
+		status = NFC_EWITHDRAWN;
+	} else if (op && status == NFC_ESIZE) {
 		op->c.peer_size = j->record.outstanding;
-	else if (!status)
+	} else if (!status) {
 		status = NFC_EABORTED;
+	}
 	nfc_half_end(half, status);
 }
 
@@ -348,6 +358,8 @@ void nfc_half_event(struct nfc_half *half, const struct nfc_judgement *j)
 		break;
 	case NFC_EVENT_READY:
 		half->asked = false;
+		if (op && op->opcode == NFCOMMS_OP_ARM)
+			nfc_send_keep(half);
 		nfc_half_fire(half, NFC_OK);
 		break;
 	case NFC_EVENT_OFFER:

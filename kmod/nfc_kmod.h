@@ -161,6 +161,8 @@ struct nfc_half {
 	u16 due_status;
 	u64 due_size;
 	bool asked; /* OFFER was put for the next transaction */
+	bool keeps; /* h2d: the turn is kept for who holds an ARM … */
+	u64 kept; /* … of this user_data */
 };
 
 enum nfc_shut {
@@ -442,6 +444,8 @@ void nfc_ladder_stop(struct nfc_ladder *ladder);
 /* nfc_direct.c */
 void nfc_send_start(struct nfc_half *half, struct nfc_op *op);
 void nfc_send_next(struct nfc_half *half);
+void nfc_send_keep(struct nfc_half *half);
+void nfc_send_release(struct nfc_half *half, struct nfc_op *op);
 void nfc_receive_start(struct nfc_half *half, struct nfc_op *op);
 void nfc_receive_next(struct nfc_half *half);
 void nfc_receive_release(struct nfc_half *half);

@@ -82,6 +82,8 @@ static struct nfc_half *half_of(const struct nfc_op *op)
 		return &op->ch->half[NFC_H2D];
 	case NFCOMMS_OP_ARM:
 		return &op->ch->half[op->flags & NFCOMMS_D2H ? NFC_D2H : NFC_H2D];
+	case NFCOMMS_OP_REFUSE:
+		return &op->ch->half[op->flags & NFCOMMS_H2D ? NFC_H2D : NFC_D2H];
 	default:
 		return &op->ch->half[NFC_D2H];
 	}
@@ -112,7 +114,10 @@ static void start(struct nfc_op *op)
 		nfc_send_start(half_of(op), op);
 		break;
 	default:
-		nfc_receive_start(half_of(op), op);
+		if (op->flags & NFCOMMS_H2D)
+			nfc_send_release(half_of(op), op);
+		else
+			nfc_receive_start(half_of(op), op);
 	}
 }
 
@@ -193,20 +198,21 @@ static const struct rule rules[NFCOMMS_OP_COUNT] = {
 			       .flags = NFCOMMS_H2D | NFCOMMS_D2H },
 	[NFCOMMS_OP_SEND] = { .channel = true,
 			      .payload = true,
-			      .flags = NFCOMMS_NOWAIT },
+			      .flags = NFCOMMS_NOWAIT | NFCOMMS_HOLD },
 	[NFCOMMS_OP_RECEIVE] = { .channel = true,
 				 .flags = NFCOMMS_NOWAIT | NFCOMMS_HOLD },
 	[NFCOMMS_OP_SEND_IND] = { .channel = true,
 				  .address = true,
-				  .timeout = true },
+				  .timeout = true,
+				  .flags = NFCOMMS_NOWAIT | NFCOMMS_HOLD },
 	[NFCOMMS_OP_RECEIVE_IND] = { .channel = true,
 				     .address = true,
-				     .flags = NFCOMMS_HOLD },
-	[NFCOMMS_OP_NEXT] = { .channel = true },
+				     .flags = NFCOMMS_NOWAIT | NFCOMMS_HOLD },
+	[NFCOMMS_OP_NEXT] = { .channel = true, .flags = NFCOMMS_NOWAIT },
 	[NFCOMMS_OP_ARM] = { .channel = true,
-			     .flags = NFCOMMS_H2D | NFCOMMS_D2H },
+			     .flags = NFCOMMS_H2D | NFCOMMS_D2H | NFCOMMS_HOLD },
 	[NFCOMMS_OP_ACCEPT] = { .channel = true },
-	[NFCOMMS_OP_REFUSE] = { .channel = true },
+	[NFCOMMS_OP_REFUSE] = { .channel = true, .flags = NFCOMMS_H2D },
 	[NFCOMMS_OP_CONTROL] = { .address = true, .payload = true },
 };
 
@@ -220,10 +226,11 @@ static bool is_transfer(u16 opcode)
 static int check_opcode(const struct nfcomms_op *in)
 {
 	u16 halves = in->flags & (NFCOMMS_H2D | NFCOMMS_D2H);
+	bool holds = in->flags & NFCOMMS_HOLD && !(in->flags & NFCOMMS_NOWAIT);
 
 	switch (in->opcode) {
 	case NFCOMMS_OP_SEND:
-		if (in->length > NFCOMMS_PAYLOAD_SIZE ||
+		if (in->length > NFCOMMS_PAYLOAD_SIZE || holds ||
 		    memchr_inv(in->payload + in->length, 0,
 			       NFCOMMS_PAYLOAD_SIZE - in->length))
 			return -EINVAL;
@@ -232,14 +239,19 @@ static int check_opcode(const struct nfcomms_op *in)
 		return in->length > NFCOMMS_PAYLOAD_SIZE ? -EINVAL : 0;
 	case NFCOMMS_OP_CLOSE:
 		return halves && !in->length ? 0 : -EINVAL;
-	case NFCOMMS_OP_ARM: /* one half */
-		return halves && !(halves & (halves - 1)) && !in->length ?
-			       0 :
-			       -EINVAL;
+	case NFCOMMS_OP_SEND_IND: /* no time, or some */
+		return in->flags && (holds || in->timeout_ns) ? -EINVAL : 0;
+	case NFCOMMS_OP_ARM: /* one half, and a place only among sends */
+		if (!halves || halves & (halves - 1) || in->length)
+			return -EINVAL;
+		return in->flags & NFCOMMS_HOLD && halves != NFCOMMS_H2D ?
+			       -EINVAL :
+			       0;
 	case NFCOMMS_OP_NEXT:
 	case NFCOMMS_OP_ACCEPT:
-	case NFCOMMS_OP_REFUSE:
 		return in->length ? -EINVAL : 0;
+	case NFCOMMS_OP_REFUSE: /* of the h2d half: an ARM's user_data */
+		return in->length && !halves ? -EINVAL : 0;
 	case NFCOMMS_OP_CONTROL:
 		return nfc_control_check(in);
 	default:

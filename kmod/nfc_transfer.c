@@ -37,7 +37,10 @@ bool nfc_transfer_begin(struct nfc_half *half)
 	struct nfc_begin b = {
 		.transaction = cpu_to_le64(core->id + 1),
 		.size = cpu_to_le64(op->length),
-		.timeout_ns = cpu_to_le64(op->timeout_ns),
+		/* NOWAIT: as soon as a target that waits has had its chance */
+		.timeout_ns = cpu_to_le64(op->flags & NFCOMMS_NOWAIT ?
+						  1 :
+						  op->timeout_ns),
 	};
 	bool put;
 

@@ -193,7 +193,7 @@ var chaosCalls = []struct {
 		return ch.Send(ctx, words(random.Uint64N(20_000), 1)) // source and expect know what it means
 	}},
 	{"TrySend", func(_ context.Context, ch bridge.Channel, random *rand.Rand, buf []byte) error {
-		_, err := ch.TrySend(buf[:random.IntN(57)])
+		_, err := ch.TrySend(buf[:random.IntN(57)], nil)
 		return err
 	}},
 	{"SendInd", func(ctx context.Context, ch bridge.Channel, random *rand.Rand, buf []byte) error {
@@ -222,9 +222,12 @@ var chaosCalls = []struct {
 	}},
 	{"Arm", func(_ context.Context, ch bridge.Channel, random *rand.Rand, _ []byte) error {
 		half := abi.Direction(random.IntN(2))
-		err := ch.Arm(half, make(chan struct{}, 1))
-		if random.IntN(2) == 0 {
-			ch.Disarm(half)
+		wake := make(chan struct{}, 1)
+		err := ch.Arm(half, wake)
+		defer ch.Disarm(half, wake)
+		select {
+		case <-wake:
+		case <-time.After(time.Duration(random.IntN(1000)) * time.Microsecond):
 		}
 		return err
 	}},

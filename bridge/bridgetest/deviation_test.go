@@ -121,7 +121,7 @@ func TestDeviations(t *testing.T) {
 // does not read while it offers: what is tried is withdrawn.
 func (r *rig) lookedAt(ctx context.Context, ch bridge.Channel) error {
 	for {
-		if _, err := ch.TrySend([]byte("look")); err != nil || ctx.Err() != nil {
+		if _, err := ch.TrySend([]byte("look"), nil); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -220,7 +220,7 @@ func (r *rig) latched(ch bridge.Channel) {
 	}
 	_, err := r.dev.Subscribe(r.ctx(), abi.TargetLog)
 	require.ErrorIs(r, err, bridge.ErrFault)
-	_, err = ch.TrySend(nil)
+	_, err = ch.TrySend(nil, nil)
 	require.ErrorIs(r, err, bridge.ErrFault)
 	_, err = r.dev.Start(r.ctx(), bridge.Program{Name: "hold", Targets: 1})
 	require.ErrorIs(r, err, bridge.ErrFault)

@@ -139,12 +139,12 @@ func closeUseAfter(e *env) {
 		require.ErrorIs(e, err, bridge.ErrClosed)
 		require.ErrorIs(e, err, net.ErrClosed)
 	}
-	_, err := ch.TrySend(nil)
+	_, err := ch.TrySend(nil, nil)
 	require.ErrorIs(e, err, bridge.ErrClosed)
 	_, _, err = ch.TryReceive(nil)
 	require.ErrorIs(e, err, bridge.ErrClosed)
 	require.ErrorIs(e, ch.Arm(abi.H2D, make(chan struct{}, 1)), bridge.ErrClosed)
-	ch.Disarm(abi.H2D)
+	ch.Disarm(abi.H2D, make(chan struct{}))
 	require.Equal(e, bridge.Target(abi.TargetLoopback), ch.Target())
 	require.Zero(e, dev.Stats().Channels)
 }

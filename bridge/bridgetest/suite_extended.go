@@ -36,7 +36,7 @@ func extendedMessage(e *env) {
 		e.send(ch, words(i))
 		require.NoError(e, ch.ReceiveFunc(e.ctx(), func(msg []byte) error {
 			require.Equal(e, words(i), msg)
-			ok, err := ch.TrySend(nil)
+			ok, err := ch.TrySend(nil, nil)
 			require.NoError(e, err)
 			require.False(e, ok, "the process was released too early")
 			return nil

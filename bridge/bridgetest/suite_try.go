@@ -14,14 +14,21 @@ var tryCases = []testCase{
 	{"try/arm-d2h", armD2H},
 	{"try/arm-ends", armEnds},
 	{"try/disarm", disarm},
+	{"try/arm-many-h2d", armManyH2D},
+	{"try/arm-many-d2h", armManyD2H},
+	{"try/arm-hands-on", armHandsOn},
+	{"try/arm-among-senders", armAmongSenders},
+	{"try/send-ind", trySendInd},
+	{"try/receive-ind", tryReceiveInd},
+	{"try/next", tryNext},
 	{"next", next},
 }
 
 // mustTrySend sends once the target waits, which may take a moment.
-func (e *env) mustTrySend(ch bridge.Channel, msg []byte) {
+func (e *env) mustTrySend(ch bridge.Channel, msg []byte, turn chan<- struct{}) {
 	e.Helper()
 	e.until("target waits", func() bool {
-		ok, err := ch.TrySend(msg)
+		ok, err := ch.TrySend(msg, turn)
 		require.NoError(e, err)
 		return ok
 	})
@@ -33,14 +40,14 @@ func trySend(e *env) {
 	dev := e.device("")
 	ports := e.run(dev, "gate", 2)
 	for i := range 30 {
-		ok, err := ports[1].TrySend(make([]byte, 7))
+		ok, err := ports[1].TrySend(make([]byte, 7), nil)
 		require.NoError(e, err)
 		require.False(e, ok, "the gate is shut")
 		e.send(ports[0], nil)
-		e.mustTrySend(ports[1], make([]byte, i))
+		e.mustTrySend(ports[1], make([]byte, i), nil)
 		require.Equal(e, words(0, uint64(i)), e.receive(ports[0]))
 	}
-	_, err := ports[1].TrySend(make([]byte, abi.PayloadSize+1))
+	_, err := ports[1].TrySend(make([]byte, abi.PayloadSize+1), nil)
 	require.ErrorIs(e, err, bridge.ErrTooLarge)
 }
 
@@ -78,15 +85,18 @@ func armH2D(e *env) {
 	wake := make(chan struct{}, 1)
 	for i := range 20 {
 		require.NoError(e, ports[1].Arm(abi.H2D, wake))
-		ok, err := ports[1].TrySend(nil)
+		ok, err := ports[1].TrySend(nil, wake)
 		require.NoError(e, err)
 		require.False(e, ok)
 		require.NoError(e, ports[1].Arm(abi.H2D, wake))
 		e.send(ports[0], nil)
 		e.token(wake)
-		e.mustTrySend(ports[1], make([]byte, i))
+		ok, err = ports[1].TrySend(make([]byte, i), nil)
+		require.NoError(e, err)
+		require.False(e, ok, "it is another's turn")
+		e.mustTrySend(ports[1], make([]byte, i), wake)
 		require.Equal(e, words(0, uint64(i)), e.receive(ports[0]))
-		ports[1].Disarm(abi.H2D)
+		ports[1].Disarm(abi.H2D, wake)
 		drainTokens(wake)
 	}
 }
@@ -117,7 +127,7 @@ func armD2H(e *env) {
 		require.NoError(e, err)
 		require.True(e, ok)
 		require.Equal(e, words(i), buf[:n])
-		ch.Disarm(abi.D2H)
+		ch.Disarm(abi.D2H, wake)
 		drainTokens(wake)
 	}
 }
@@ -143,8 +153,8 @@ func disarm(e *env) {
 	wake := make(chan struct{}, 2)
 	for _, half := range []abi.Direction{abi.H2D, abi.D2H} {
 		require.NoError(e, ch.Arm(half, wake))
-		ch.Disarm(half)
-		ch.Disarm(half)
+		ch.Disarm(half, wake)
+		ch.Disarm(half, wake)
 	}
 	require.NoError(e, ch.Close())
 	require.Empty(e, wake)

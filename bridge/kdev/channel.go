@@ -62,9 +62,10 @@ func (c *Channel) Send(ctx context.Context, msg []byte) error {
 	return err
 }
 
-// TrySend gives msg only if the target is waiting for it now. False also while
-// another call sends.
-func (c *Channel) TrySend(msg []byte) (bool, error) {
+// TrySend gives msg only if the target is waiting for it now. turn is the waiter
+// whose turn it uses, nil for none. False also while another call sends, or
+// another waiter has its turn.
+func (c *Channel) TrySend(msg []byte, turn chan<- struct{}) (bool, error) {
 	if len(msg) > abi.PayloadSize {
 		return false, tooLarge(len(msg), abi.PayloadSize)
 	}
@@ -72,7 +73,7 @@ func (c *Channel) TrySend(msg []byte) (bool, error) {
 	o, err := h.begin(background, uapi.OpSend, uapi.Nowait)
 	if err == nil {
 		o.raw.Length = uint64(copy(o.raw.Payload[:], msg))
-		if taken, err = h.try(o); !taken && err == nil {
+		if taken, err = h.try(background, o, turn); !taken && err == nil {
 			return false, nil
 		}
 	}
@@ -80,15 +81,19 @@ func (c *Channel) TrySend(msg []byte) (bool, error) {
 	return taken, err
 }
 
-// try runs an operation that does not wait, and ends the call. False without
-// an error if nothing happened.
-func (h *half) try(o *op) (bool, error) {
+// try runs an operation that does not wait for its target, and ends the call.
+// False without an error if nothing happened.
+func (h *half) try(ctx context.Context, o *op, turn chan<- struct{}) (bool, error) {
 	defer h.end(o)
-	err := h.run(background, o)
-	if o.got.Error == 0 && o.got.Flags&uapi.NotNow != 0 {
-		return false, nil
+	p := h.spend(turn)
+	if p != nil {
+		o.raw.Flags |= uapi.Hold
 	}
-	return err == nil, err
+	err := h.run(ctx, o)
+	if p != nil && o.got.Error != 0 { // the module did not come to use it
+		h.release(p)
+	}
+	return err == nil && !o.notNow(), err
 }
 
 // Receive takes one message into buf and returns its length. With ErrTooLarge
@@ -117,7 +122,7 @@ func (c *Channel) TryReceive(buf []byte) (n int, ok bool, err error) {
 	if err == nil {
 		o.raw.Length = uint64(min(len(buf), abi.PayloadSize))
 		err = h.run(background, o)
-		late := o.got.Error == 0 && o.got.Flags&uapi.NotNow != 0
+		late := o.notNow()
 		if err == nil && !late {
 			n = copy(buf, o.message())
 		}
@@ -128,6 +133,50 @@ func (c *Channel) TryReceive(buf []byte) (n int, ok bool, err error) {
 	}
 	h.direct.Note(n, err, start)
 	return n, err == nil, err
+}
+
+// TrySendInd gives data only if the target waits for it now; the transfer then
+// runs to its end, as SendInd. For turn see TrySend.
+func (c *Channel) TrySendInd(ctx context.Context, data []byte, turn chan<- struct{}) (bool, error) {
+	if limit := c.dev.info.Load().MaxTransfer; uint64(len(data)) > limit {
+		return false, tooLarge(len(data), limit)
+	}
+	return c.half(abi.H2D).tryInd(ctx, uapi.OpSendInd, data, turn)
+}
+
+// TryReceiveInd takes a transfer of exactly len(data) bytes only if one is
+// offered now; it then runs to its end, as ReceiveInd.
+func (c *Channel) TryReceiveInd(ctx context.Context, data []byte) (bool, error) {
+	return c.half(abi.D2H).tryInd(ctx, uapi.OpReceiveInd, data, nil)
+}
+
+// tryInd is TrySendInd or TryReceiveInd.
+func (h *half) tryInd(ctx context.Context, opcode uint16, data []byte, turn chan<- struct{}) (taken bool, err error) {
+	start := meter.Now()
+	o, err := h.begin(ctx, opcode, uapi.Nowait)
+	if err == nil {
+		o.memory(data)
+		if taken, err = h.try(ctx, o, turn); !taken && err == nil {
+			return false, nil
+		}
+	}
+	h.indirect.Note(len(data), err, start)
+	return taken, err
+}
+
+// TryNext returns what the device offers now without taking it; false if
+// nothing is offered.
+func (c *Channel) TryNext() (bridge.Offer, bool, error) {
+	h := c.half(abi.D2H)
+	o, err := h.begin(background, uapi.OpNext, uapi.Nowait)
+	if err != nil {
+		return bridge.Offer{}, false, err
+	}
+	defer h.end(o)
+	if err := h.run(background, o); err != nil || o.notNow() {
+		return bridge.Offer{}, false, err
+	}
+	return o.offer(), true, nil
 }
 
 // ReceiveFunc is an extended rendezvous: fn works on the message in place, and
@@ -217,7 +266,7 @@ func (c *Channel) ReceiveIndFunc(ctx context.Context, size uint64, place func() 
 	h, start := c.half(abi.D2H), meter.Now()
 	err := h.reserve()
 	if err == nil {
-		defer h.reserved.Store(false)
+		defer h.unreserve()
 		err = h.receivePlaced(ctx, size, place, fn)
 	}
 	h.indirect.Note(int(size), err, start)
@@ -231,6 +280,12 @@ func (h *half) reserve() error {
 		return bridge.ErrBusy
 	}
 	return nil
+}
+
+// unreserve ends reserve: who waits may look at what is left.
+func (h *half) unreserve() {
+	h.reserved.Store(false)
+	h.pass()
 }
 
 // receivePlaced is ReceiveIndFunc. Must have reserved the half.
@@ -278,7 +333,7 @@ func (h *half) next(ctx context.Context, o *op) (bridge.Offer, error) {
 	if err := h.run(ctx, o); err != nil {
 		return bridge.Offer{}, err
 	}
-	return bridge.Offer{Indirect: o.got.Flags&uapi.Indirect != 0, Size: o.got.Length}, nil
+	return o.offer(), nil
 }
 
 // CloseSend closes the h2d half. Pending sends end with ErrClosed; it waits

@@ -179,7 +179,7 @@ func (d *Device) readInfo() error {
 	if errno := d.k.ioctl(uapi.IOCInfo, unsafe.Pointer(&i)); errno != 0 {
 		return d.infoErr(errno)
 	}
-	if i.UAPI>>16 != uapi.UAPIMajor {
+	if i.UAPI>>16 != uapi.UAPIMajor || i.UAPI&0xffff < uapi.UAPIMinor {
 		return fmt.Errorf("the module speaks interface %d.%d, this program %d.%d: %w",
 			i.UAPI>>16, i.UAPI&0xffff, uapi.UAPIMajor, uapi.UAPIMinor, bridge.ErrABI)
 	}

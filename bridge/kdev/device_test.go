@@ -61,7 +61,12 @@ func TestOtherInterface(t *testing.T) {
 	f := m.open()
 	_, err := tryOpen(f, "")
 	require.ErrorIs(t, err, bridge.ErrABI)
-	require.ErrorContains(t, err, "interface 2.0, this program 1.0")
+	require.ErrorContains(t, err, "interface 2.0, this program 1.1")
+	require.NoError(t, f.close())
+	m.uapi = 1 << 16 // it does not keep turns for waiters
+	f = m.open()
+	_, err = tryOpen(f, "")
+	require.ErrorIs(t, err, bridge.ErrABI)
 	require.NoError(t, f.close())
 }
 

@@ -21,7 +21,8 @@ type fakeChannel struct {
 	halves [2]fakeHalf
 	gone   chan struct{} // closed when the handle is
 	once   sync.Once
-	closed uint16 // halves; guarded by file.mu
+	closed uint16                     // halves; guarded by file.mu
+	kept   map[uint64]chan<- struct{} // turns of ARMs, by user data; guarded by file.mu
 }
 
 // fakeHalf runs the operations of a half one after the other.
@@ -37,7 +38,7 @@ type fakeHalf struct {
 }
 
 func newFakeChannel(f *fakeFile, ch bridge.Channel) *fakeChannel {
-	c := &fakeChannel{file: f, ch: ch, gone: make(chan struct{})}
+	c := &fakeChannel{file: f, ch: ch, gone: make(chan struct{}), kept: make(map[uint64]chan<- struct{})}
 	for i := range c.halves {
 		h := &c.halves[i]
 		h.channel, h.wake, h.decide = c, make(chan struct{}, 1), make(chan *fakeOp, 1)
@@ -56,6 +57,10 @@ func (c *fakeChannel) accept(o *fakeOp) {
 	case uapi.OpArm:
 		c.arm(o)
 	case uapi.OpAccept, uapi.OpRefuse:
+		if o.raw.Flags == uapi.H2D {
+			c.disarm(o)
+			return
+		}
 		c.halves[abi.D2H].end(o)
 	default:
 		c.runs(o.raw.Opcode).add(o)
@@ -91,38 +96,74 @@ func (c *fakeChannel) close(o *fakeOp) {
 	f.complete(o, uapi.Completion{})
 }
 
+// disarm gives back the turn of an ARM that was held.
+func (c *fakeChannel) disarm(o *fakeOp) {
+	f := c.file
+	f.mu.Lock()
+	wake := c.kept[o.raw.Length]
+	delete(c.kept, o.raw.Length)
+	f.mu.Unlock()
+	if wake != nil {
+		c.ch.Disarm(abi.H2D, wake)
+	}
+	f.complete(o, uapi.Completion{})
+}
+
+// spend returns the turn that an operation uses: an ARM got it.
+func (c *fakeChannel) spend(o *fakeOp) chan<- struct{} {
+	c.file.mu.Lock()
+	defer c.file.mu.Unlock()
+	if o.raw.Flags&uapi.Hold != 0 {
+		for arm, wake := range c.kept { // there is one
+			delete(c.kept, arm)
+			return wake
+		}
+	}
+	return nil
+}
+
 // arm completes when the half may be ready.
 func (c *fakeChannel) arm(o *fakeOp) {
 	direction := abi.H2D
 	if o.raw.Flags == uapi.D2H {
 		direction = abi.D2H
 	}
+	hold := o.raw.Flags&uapi.Hold != 0
 	wake := make(chan struct{}, 1)
 	if err := c.ch.Arm(direction, wake); err != nil {
 		c.file.complete(o, outcome(uapi.Completion{}, o, err))
 		return
 	}
 	c.file.work.Go(func() {
+		done := uapi.Completion{}
 		select {
 		case <-wake:
+			if hold {
+				done.Flags = uapi.Held
+				c.file.mu.Lock()
+				c.kept[o.raw.UserData] = wake
+				c.file.mu.Unlock()
+			}
 		case <-o.Done():
-			c.ch.Disarm(direction)
+			c.ch.Disarm(direction, wake)
+			done.Status = uint32(abi.ErrWithdrawn)
 		}
-		c.file.complete(o, uapi.Completion{})
+		c.file.complete(o, done)
 	})
 }
 
-// add queues an operation. Receivers do not queue, and neither does NOWAIT.
+// add queues an operation. Receivers do not queue, and neither do sends with
+// NOWAIT, which may have a turn that is kept before those in the queue.
 func (h *fakeHalf) add(o *fakeOp) {
-	h.mu.Lock()
 	receives := o.raw.Opcode != uapi.OpSend && o.raw.Opcode != uapi.OpSendInd
-	if len(h.queue) > 0 && (receives || o.raw.Flags&uapi.Nowait != 0) {
+	if !receives && o.raw.Flags&uapi.Nowait != 0 {
+		h.channel.file.work.Go(func() { h.channel.file.complete(h.run(o)) })
+		return
+	}
+	h.mu.Lock()
+	if len(h.queue) > 0 && receives {
 		h.mu.Unlock()
-		c := uapi.Completion{Status: uint32(abi.ErrBusy)}
-		if !receives {
-			c = uapi.Completion{Status: uint32(abi.ErrWithdrawn), Flags: uapi.NotNow}
-		}
-		h.channel.file.complete(o, c)
+		h.channel.file.complete(o, uapi.Completion{Status: uint32(abi.ErrBusy)})
 		return
 	}
 	h.queue = append(h.queue, o)
@@ -190,7 +231,7 @@ func (h *fakeHalf) first() *fakeOp {
 // run makes one operation and returns it, or the one that ended its hold, with
 // its completion.
 func (h *fakeHalf) run(o *fakeOp) (*fakeOp, uapi.Completion) {
-	if o.raw.Flags&uapi.Hold != 0 {
+	if o.raw.Flags&uapi.Hold != 0 && o.raw.Flags&uapi.Nowait == 0 {
 		return h.runHeld(o)
 	}
 	ch := h.channel.ch
@@ -205,15 +246,15 @@ func (h *fakeHalf) run(o *fakeOp) (*fakeOp, uapi.Completion) {
 		err = h.sendInd(o)
 	case uapi.OpNext:
 		var offer bridge.Offer
-		offer, err = ch.Next(o)
+		offer, err = h.next(o)
 		c.Length = offer.Size
 		if offer.Indirect {
-			c.Flags = uapi.Indirect
+			c.Flags |= uapi.Indirect
 		}
 	case uapi.OpReceive:
 		err = h.receive(o)
 	case uapi.OpReceiveInd:
-		err = ch.ReceiveInd(o, o.data())
+		err = h.receiveInd(o)
 		c.Length = o.raw.Length
 	}
 	if o.raw.Opcode == uapi.OpSendInd || o.raw.Opcode == uapi.OpReceiveInd {
@@ -255,14 +296,42 @@ func (h *fakeHalf) send(o *fakeOp) error {
 	if o.raw.Flags&uapi.Nowait == 0 {
 		return h.channel.ch.Send(o, msg)
 	}
-	ok, err := h.channel.ch.TrySend(msg)
+	ok, err := h.channel.ch.TrySend(msg, h.channel.spend(o))
+	o.tried(ok, err)
+	return err
+}
+
+// tried notes what an operation with NOWAIT did.
+func (o *fakeOp) tried(ok bool, err error) {
 	if !ok && err == nil {
 		o.out.Status, o.out.Flags = uint32(abi.ErrWithdrawn), uapi.NotNow
 	}
+}
+
+func (h *fakeHalf) next(o *fakeOp) (bridge.Offer, error) {
+	if o.raw.Flags&uapi.Nowait == 0 {
+		return h.channel.ch.Next(o)
+	}
+	offer, ok, err := h.channel.ch.TryNext()
+	o.tried(ok, err)
+	return offer, err
+}
+
+func (h *fakeHalf) receiveInd(o *fakeOp) error {
+	if o.raw.Flags&uapi.Nowait == 0 {
+		return h.channel.ch.ReceiveInd(o, o.data())
+	}
+	ok, err := h.channel.ch.TryReceiveInd(o, o.data())
+	o.tried(ok, err)
 	return err
 }
 
 func (h *fakeHalf) sendInd(o *fakeOp) error {
+	if o.raw.Flags&uapi.Nowait != 0 {
+		ok, err := h.channel.ch.TrySendInd(o, o.data(), h.channel.spend(o))
+		o.tried(ok, err)
+		return err
+	}
 	if o.raw.TimeoutNS == 0 {
 		return h.channel.ch.SendInd(o, o.data())
 	}
@@ -276,8 +345,9 @@ func (h *fakeHalf) receive(o *fakeOp) (err error) {
 	buf := o.out.Payload[:o.raw.Length]
 	if o.raw.Flags&uapi.Nowait == 0 {
 		n, err = h.channel.ch.Receive(o, buf)
-	} else if n, ok, err = h.channel.ch.TryReceive(buf); !ok && err == nil {
-		o.out.Status, o.out.Flags = uint32(abi.ErrWithdrawn), uapi.NotNow
+	} else {
+		n, ok, err = h.channel.ch.TryReceive(buf)
+		o.tried(ok, err)
 	}
 	o.out.Length = uint64(n)
 	return err

@@ -146,8 +146,9 @@ func outcome(c uapi.Completion, o *fakeOp, err error) uapi.Completion {
 
 // flagsOf lists the flags that mean something for an opcode.
 var flagsOf = [uapi.OpCount]uint16{
-	uapi.OpClose: uapi.H2D | uapi.D2H, uapi.OpSend: uapi.Nowait, uapi.OpReceive: uapi.Nowait | uapi.Hold,
-	uapi.OpReceiveInd: uapi.Hold, uapi.OpArm: uapi.H2D | uapi.D2H,
+	uapi.OpClose: uapi.H2D | uapi.D2H, uapi.OpSend: uapi.Nowait | uapi.Hold, uapi.OpReceive: uapi.Nowait | uapi.Hold,
+	uapi.OpReceiveInd: uapi.Nowait | uapi.Hold, uapi.OpArm: uapi.H2D | uapi.D2H | uapi.Hold,
+	uapi.OpSendInd: uapi.Nowait | uapi.Hold, uapi.OpNext: uapi.Nowait, uapi.OpRefuse: uapi.H2D,
 }
 
 // valid says what is wrong with the fields of an operation.
@@ -159,10 +160,13 @@ func valid(o *uapi.Op) syscall.Errno {
 	case o.Opcode == 0 || o.Opcode >= uapi.OpCount || o.Flags&^flagsOf[o.Opcode] != 0:
 	case o.Rsvd != [4]uint64{} || o.TimeoutNS != 0 && o.Opcode != uapi.OpSendInd:
 	case !memory && o.Address != 0 || !payload && o.Payload != [uapi.PayloadSize]byte{}:
-	case !memory && !message && o.Length != 0 && o.Opcode != uapi.OpSubscribe:
+	case !memory && !message && o.Length != 0 && o.Opcode != uapi.OpSubscribe && o.Flags != uapi.H2D:
+	case o.Opcode == uapi.OpSendInd && o.Flags != 0 && o.TimeoutNS != 0:
 	case message && o.Length > uapi.PayloadSize:
-	case o.Opcode == uapi.OpClose && o.Flags == 0 || o.Opcode == uapi.OpArm && o.Flags != uapi.H2D && o.Flags != uapi.D2H:
-	case o.Flags == uapi.Nowait|uapi.Hold:
+	case o.Opcode == uapi.OpClose && (o.Flags == 0 || o.Length != 0):
+	case o.Opcode == uapi.OpArm && (o.Flags&^uapi.Hold != uapi.H2D && o.Flags != uapi.D2H || o.Length != 0):
+	case o.Opcode == uapi.OpReceive && o.Flags == uapi.Nowait|uapi.Hold, o.Opcode == uapi.OpReceiveInd && o.Flags == uapi.Nowait|uapi.Hold:
+	case (o.Opcode == uapi.OpSend || o.Opcode == uapi.OpSendInd) && o.Flags == uapi.Hold:
 	case (o.Opcode == uapi.OpSubscribe || o.Opcode == uapi.OpControl) != (o.Channel == 0):
 	default:
 		return 0

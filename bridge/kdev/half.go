@@ -11,6 +11,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
 	"github.com/nfcomms/nfcomms/bridge/meter"
+	"github.com/nfcomms/nfcomms/bridge/waiter"
 )
 
 // half is one direction of a channel.
@@ -27,9 +28,11 @@ type half struct {
 	moving           atomic.Int32 // transfers under way
 	reserved         atomic.Bool  // a receive holds the half between two operations
 
-	mu     sync.Mutex // guards what follows
-	wake   chan<- struct{}
-	asking bool // an ARM is under way, also after a Disarm
+	armed   atomic.Int32               // waiters for what the device offers
+	mu      sync.Mutex                 // guards what follows
+	waiters waiter.Queue               // d2h
+	asking  bool                       // d2h: an ARM is under way, also after a Disarm
+	places  map[chan<- struct{}]*place // h2d
 }
 
 // flag is the half's place in the flags of CLOSE and ARM.
@@ -57,6 +60,7 @@ func (h *half) enter(ctx context.Context, opcode, flags uint16) (*op, error) {
 // end gives back what begin took.
 func (h *half) end(o *op) {
 	h.dev.ops.put(o)
+	h.pass()
 	h.gate.leave()
 }
 
@@ -86,7 +90,7 @@ func (h *half) outcome(ctx context.Context, o *op, cause error) error {
 	switch {
 	case c.Error != 0:
 		return h.refused(o, syscall.Errno(c.Error))
-	case status == abi.OK, c.Flags&uapi.NotNow != 0:
+	case status == abi.OK, o.notNow():
 		return nil
 	case status == abi.ErrSize:
 		return &bridge.SizeError{Host: o.raw.Length, Device: c.PeerSize}
@@ -156,58 +160,4 @@ func (h *half) refused(o *op, errno syscall.Errno) error {
 		return errReset
 	}
 	return h.dev.refused(o, errno)
-}
-
-// Arm asks for one token on wake, without blocking, as soon as the device may
-// be ready for the given half, or the half is shut. A token is a hint. A later
-// Arm of the same half replaces this one.
-func (c *Channel) Arm(direction abi.Direction, wake chan<- struct{}) error {
-	h := c.half(direction)
-	if why := h.gate.enter(); why != 0 {
-		return h.shutErr(why)
-	}
-	defer h.gate.leave()
-	h.mu.Lock()
-	h.wake = wake
-	ask := !h.asking
-	h.asking = true
-	h.mu.Unlock()
-	if ask {
-		h.dev.sub.put(h.dev.ops.get(uapi.OpArm, h.flag(), c.handle, h))
-	}
-	return nil
-}
-
-// Disarm takes an Arm back. The token may be on its way.
-func (c *Channel) Disarm(direction abi.Direction) {
-	h := c.half(direction)
-	h.mu.Lock()
-	h.wake = nil
-	h.mu.Unlock()
-}
-
-// armed takes note of the end of an ARM.
-func (h *half) armed() {
-	h.mu.Lock()
-	h.asking = false
-	h.fireLocked()
-	h.mu.Unlock()
-}
-
-// fire sends the token if the half is armed.
-func (h *half) fire() {
-	h.mu.Lock()
-	h.fireLocked()
-	h.mu.Unlock()
-}
-
-// fireLocked is fire. Must hold mu.
-func (h *half) fireLocked() {
-	if h.wake != nil {
-		select {
-		case h.wake <- struct{}{}:
-		default: // it has one
-		}
-		h.wake = nil
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
 )
@@ -22,8 +23,9 @@ type op struct {
 	cancel uapi.Cancel
 	got    uapi.Completion
 
-	done chan struct{} // takes one token when got is there
-	arm  *half         // not nil: nobody waits, the half is told
+	done  chan struct{} // takes one token when got is there
+	arm   *half         // not nil: nobody waits, the half is told
+	place *place        // of an ARM among the senders
 
 	pin runtime.Pinner // holds the memory that the module may use
 }
@@ -38,6 +40,14 @@ func (o *op) memory(data []byte) {
 		o.raw.Address = uint64(uintptr(unsafe.Pointer(p)))
 	}
 }
+
+// offer returns what a NEXT found.
+func (o *op) offer() bridge.Offer {
+	return bridge.Offer{Indirect: o.got.Flags&uapi.Indirect != 0, Size: o.got.Length}
+}
+
+// notNow reports whether an operation that does not wait did nothing.
+func (o *op) notNow() bool { return o.got.Error == 0 && o.got.Flags&uapi.NotNow != 0 }
 
 // control returns the completion's payload as a reply of the device.
 func (o *op) control() abi.Control {
@@ -69,7 +79,7 @@ func (t *table) get(opcode, flags uint16, channel uint32, arm *half) *op {
 	o.use++
 	o.flying = true
 	o.late = t.over
-	o.arm = arm
+	o.arm, o.place = arm, nil
 	t.mu.Unlock()
 	o.raw = uapi.Op{
 		Opcode: opcode, Flags: flags, Channel: channel,
@@ -121,8 +131,9 @@ func (t *table) landAll() []*op {
 // finish says that got is there.
 func (o *op) finish(t *table) {
 	if h := o.arm; h != nil {
+		opcode, p, held := o.raw.Opcode, o.place, o.got.Error == 0 && o.got.Flags&uapi.Held != 0
 		t.put(o)
-		h.armed()
+		h.told(opcode, p, held)
 		return
 	}
 	o.done <- struct{}{}

@@ -2,72 +2,124 @@ package mailbox
 
 import "github.com/nfcomms/nfcomms/bridge/abi"
 
-// Arm asks for one token on wake, without blocking, as soon as the device may
-// be ready for the given half, or the half is shut. A token is a hint. A later
-// Arm of the same half replaces this one.
+// Arm asks for a token on wake, without blocking, when it is wake's turn and
+// the device may be ready for the given half, or when the half is shut. See
+// bridge.Channel.
 func (c *Channel) Arm(direction abi.Direction, wake chan<- struct{}) error {
 	h := c.half(uint32(direction))
 	if h.shut.Load()&shutHere != 0 {
 		return h.err()
 	}
-	h.mu.Lock()
-	if h.arm == nil {
-		h.lieDownLocked()
-	}
-	h.arm = wake
-	h.armed.Store(true)
-	h.mu.Unlock()
 	if h.dir == abi.H2D {
-		h.ask()
+		h.armSend(wake)
+	} else {
+		h.armReceive(wake)
 	}
+	h.box.ep.watch.wakeUp()
 	h.box.poll()
-	if h.shut.Load() != 0 || h.dir == abi.D2H && h.state.Load()&fOffer != 0 {
-		h.fire()
+	h.pass()
+	if h.shut.Load() != 0 {
+		h.wakeAll()
 	}
 	return nil
 }
 
-// Disarm takes an Arm back. The token may be on its way.
-func (c *Channel) Disarm(direction abi.Direction) {
+// armSend queues a waiter among the senders.
+func (h *half) armSend(wake chan<- struct{}) {
+	h.armed(1) // first: READY may come at once
+	if !h.turn.join(wake) {
+		h.armed(-1)
+	}
+}
+
+// armReceive queues a waiter for what the device offers.
+func (h *half) armReceive(wake chan<- struct{}) {
+	h.mu.Lock()
+	added := h.waiters.Add(wake)
+	h.mu.Unlock()
+	if added {
+		h.armed(1)
+	}
+}
+
+// armed counts waiters that come (1) or go (-1). They need a doorbell, and
+// somebody who notices when the device dies.
+func (h *half) armed(n int) {
+	h.arms.Add(int32(n))
+	h.box.ep.dev.armed.Add(int64(n))
+	if n > 0 {
+		h.lieDown()
+		return
+	}
+	for ; n < 0; n++ {
+		h.getUp()
+	}
+}
+
+// Disarm takes an Arm back: the next waiter has its turn. The token may be on
+// its way.
+func (c *Channel) Disarm(direction abi.Direction, wake chan<- struct{}) {
 	h := c.half(uint32(direction))
-	h.mu.Lock()
-	h.disarmLocked()
-	h.mu.Unlock()
-}
-
-// disarmLocked forgets the arm. Must hold mu.
-func (h *half) disarmLocked() {
-	if h.arm != nil {
-		h.arm = nil
-		h.armed.Store(false)
-		h.getUpLocked()
-	}
-}
-
-// fire sends the token if the half is armed.
-func (h *half) fire() {
-	if !h.armed.Load() {
-		return
-	}
-	h.mu.Lock()
-	if h.arm != nil {
-		select {
-		case h.arm <- struct{}{}:
-		default: // it has one
+	if h.dir == abi.H2D {
+		if h.turn.part(wake) {
+			h.armed(-1)
 		}
-		h.disarmLocked()
-	}
-	h.mu.Unlock()
-}
-
-// ask sends OFFER: the device answers READY when the target waits to read.
-// While a call sends, its unlock asks. The turn orders OFFER with the ids.
-func (h *half) ask() {
-	if !h.armed.Load() || !h.turn.try() {
 		return
 	}
+	h.mu.Lock()
+	removed := h.waiters.Remove(wake)
+	h.mu.Unlock()
+	if removed {
+		h.armed(-1)
+	}
+	h.pass()
+}
+
+// pass wakes the first who waits for an offer, if there is one that no call is
+// at. Whoever makes that true comes here: an offer, the end of a call, a
+// waiter, and one that was woken and leaves without it.
+func (h *half) pass() {
+	if h.dir == abi.D2H && h.arms.Load() > 0 && h.state.Load()&fOffer != 0 && h.turn.free() {
+		h.wakeOne()
+	}
+}
+
+// wakeOne wakes the first who waits for an offer.
+func (h *half) wakeOne() {
+	h.mu.Lock()
+	woken := h.waiters.Wake()
+	h.mu.Unlock()
+	if woken {
+		h.armed(-1)
+	}
+}
+
+// wakeAll wakes all who wait: the half is shut.
+func (h *half) wakeAll() {
+	h.mu.Lock()
+	n := h.waiters.Len()
+	for h.waiters.Wake() {
+	}
+	h.mu.Unlock()
+	n += h.turn.partAll()
+	if n > 0 {
+		h.armed(-n)
+	}
+}
+
+// ask sends OFFER: the device answers READY when the target waits to read. The
+// turn is kept meanwhile, which orders OFFER with the ids.
+func (h *half) ask() {
 	if h.shut.Load() == 0 {
 		_ = h.say(abi.TypeOffer, h.id(h.state.Load())+1) // fails only when the device is gone
 	}
-	h.turn.unlock()
+}
+
+// lease takes the turn that is kept for a waiter, whose target waits.
+func (h *half) lease(wake chan<- struct{}) bool {
+	leased := wake != nil && h.turn.lease(wake)
+	if leased {
+		h.armed(-1)
+	}
+	return leased
 }

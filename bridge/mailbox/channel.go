@@ -38,6 +38,7 @@ func (e *epoch) newChannel(id uint32) *Channel {
 		h.spin.full = e.full
 		h.sampler = meter.NewSampler()
 		h.direct.Path, h.indirect.Path = e.dev.meters.of(h)
+		h.turn.ask = h.ask
 	}
 	return c
 }
@@ -79,7 +80,7 @@ func (c *Channel) close(halves uint32) error {
 		h = &c.recv
 	}
 	_ = h.turn.lock(background)
-	defer h.turn.unlock()
+	defer h.unlock()
 	c.last.Store(c.closed == 1<<abi.H2D|1<<abi.D2H)
 	err := h.sayClose(halves)
 	if !c.last.Load() {
@@ -117,7 +118,7 @@ func (h *half) sayClose(halves uint32) error {
 func (h *half) leave(ctx context.Context) error {
 	err := h.turn.lock(ctx)
 	if err == nil {
-		h.turn.unlock()
+		h.unlock()
 	}
 	return err
 }

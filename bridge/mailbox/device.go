@@ -33,6 +33,7 @@ type Device struct {
 	past    sync.Mutex          // guards retired, and moving a channel's counts there
 	retired bridge.ChannelStats // of channels that are gone
 	blocked atomic.Int64        // calls that wait now
+	armed   atomic.Int64        // waiters of Arm
 	wakeups, spurious, doorbells, full,
 	dropped, faults, resets atomic.Uint64
 	meters meters

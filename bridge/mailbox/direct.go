@@ -129,13 +129,14 @@ func (h *half) outcome(withdrawn error) error {
 
 // TrySend gives msg only if the target is waiting for it now: it offers the
 // message and withdraws it in the same breath, and the device answers one.
-// False also while another call sends.
-func (c *Channel) TrySend(msg []byte) (bool, error) {
+// turn is the waiter whose turn it uses, nil for none. False also while another
+// call sends, or another waiter has its turn.
+func (c *Channel) TrySend(msg []byte, turn chan<- struct{}) (bool, error) {
 	h := &c.send
 	if len(msg) > abi.PayloadSize {
 		return false, tooLarge(len(msg), abi.PayloadSize)
 	}
-	if !h.turn.try() {
+	if !h.turn.try() && !h.lease(turn) {
 		return false, nil
 	}
 	start := h.sampler.Start(0)

@@ -55,7 +55,7 @@ func TestSendEveryRefusal(t *testing.T) {
 func TestSendLimits(t *testing.T) {
 	f, _, c := setup(t)
 	require.ErrorIs(t, c.Send(context.Background(), make([]byte, 57)), bridge.ErrTooLarge)
-	_, err := c.TrySend(make([]byte, 57))
+	_, err := c.TrySend(make([]byte, 57), nil)
 	require.ErrorIs(t, err, bridge.ErrTooLarge)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -211,7 +211,7 @@ func TestTrySend(t *testing.T) {
 		func() { f.note(abi.TypeWithdrawn, 2, abi.H2D) },
 	} {
 		var ok bool
-		wait := f.async(func() (err error) { ok, err = c.TrySend([]byte("x")); return err })
+		wait := f.async(func() (err error) { ok, err = c.TrySend([]byte("x"), nil); return err })
 		f.expect(fakeBox, abi.TypeDirect)
 		f.expect(fakeBox, abi.TypeWithdraw)
 		answer()
@@ -222,7 +222,7 @@ func TestTrySend(t *testing.T) {
 	require.Zero(t, c.Stats().Direct[abi.H2D].Errors)
 	wait := f.async(func() error { return c.Send(context.Background(), nil) })
 	f.expect(fakeBox, abi.TypeDirect)
-	ok, err := c.TrySend(nil)
+	ok, err := c.TrySend(nil, nil)
 	require.NoError(t, err)
 	require.False(t, ok, "another call sends")
 	f.ack(abi.TypeAck, abi.Ack{Transaction: 3, State: abi.StateConsumed})
@@ -402,18 +402,30 @@ func TestArm(t *testing.T) {
 	f.note(abi.TypeReady, 1, abi.H2D)
 	token()
 
-	// A send in between makes the device forget: the arm asks again.
-	require.NoError(t, c.Arm(abi.H2D, wake))
-	f.expect(fakeBox, abi.TypeOffer)
-	wait := f.async(func() error { return c.Send(context.Background(), nil) })
+	// Its turn is the next try's; the target is gone again.
+	wait := f.async(func() error { _, err := c.TrySend(nil, wake); return err })
 	f.expect(fakeBox, abi.TypeDirect)
-	f.ack(abi.TypeAck, consumed)
+	f.expect(fakeBox, abi.TypeWithdraw)
+	f.note(abi.TypeWithdrawn, 1, abi.H2D)
 	require.NoError(t, wait())
-	require.EqualValues(t, 2, f.expect(fakeBox, abi.TypeOffer).Note().Transaction)
 
-	c.Disarm(abi.H2D)
-	c.Disarm(abi.H2D)
-	f.note(abi.TypeReady, 2, abi.H2D)
+	// A sender that comes later waits, and one that only tries does not.
+	require.NoError(t, c.Arm(abi.H2D, wake))
+	require.NoError(t, c.Arm(abi.H2D, wake))
+	require.EqualValues(t, 2, f.expect(fakeBox, abi.TypeOffer).Note().Transaction)
+	wait = f.async(func() error { return c.Send(context.Background(), nil) })
+	f.until("in the queue", func() bool { return c.send.turn.queued() == 1 })
+	ok, err := c.TrySend(nil, nil)
+	require.NoError(t, err)
+	require.False(t, ok)
+	c.Disarm(abi.H2D, wake)
+	f.expect(fakeBox, abi.TypeDirect)
+	f.ack(abi.TypeAck, abi.Ack{Transaction: 2, State: abi.StateConsumed})
+	require.NoError(t, wait())
+
+	c.Disarm(abi.H2D, wake)
+	c.Disarm(abi.H2D, wake)
+	f.note(abi.TypeReady, 3, abi.H2D)
 	c.box.drain()
 	require.Empty(t, wake)
 	require.Zero(t, atomic.LoadUint32(c.park))

@@ -164,7 +164,7 @@ func (b *box) offerLocked(h *half, s *abi.Slot) {
 	if h.state.Add(1<<flagBits+fOffer)&fParked != 0 { // the flag is clear: a carry is impossible
 		h.wakeUp()
 	}
-	h.fire()
+	h.pass()
 }
 
 // ackLocked takes a completion record. Must hold rx.
@@ -330,7 +330,7 @@ func (b *box) targetReadyLocked(h *half, s *abi.Slot) {
 	case ahead < 0:
 		b.staleLocked()
 	default:
-		h.fire()
+		h.turn.signal()
 	}
 }
 

@@ -218,7 +218,7 @@ func TestCloseOfAChannel(t *testing.T) {
 	require.ErrorIs(t, err, bridge.ErrClosed)
 	require.ErrorIs(t, c.SendInd(context.Background(), nil), bridge.ErrClosed)
 	require.ErrorIs(t, c.ReceiveInd(context.Background(), nil), bridge.ErrClosed)
-	_, err = c.TrySend(nil)
+	_, err = c.TrySend(nil, nil)
 	require.ErrorIs(t, err, bridge.ErrClosed)
 	_, _, err = c.TryReceive(nil)
 	require.ErrorIs(t, err, bridge.ErrClosed)

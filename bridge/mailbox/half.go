@@ -8,6 +8,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/meter"
+	"github.com/nfcomms/nfcomms/bridge/waiter"
 )
 
 // A half's state word is {transactions so far:48 | flags:16}, so that a call
@@ -52,10 +53,10 @@ type half struct {
 	xfer  *transfer     // made by the first transfer
 	spin  spin          // owned by the turn's holder
 
-	mu       sync.Mutex // guards sleepers, arm and the park word's bit
-	sleepers int        // calls and arms that need a doorbell
-	arm      chan<- struct{}
-	armed    atomic.Bool
+	mu       sync.Mutex   // guards sleepers, waiters and the park word's bit
+	sleepers int          // calls and waiters that need a doorbell
+	waiters  waiter.Queue // d2h: who is armed; h2d: the turn has them
+	arms     atomic.Int32 // waiters
 
 	sampler          meter.Sampler // of direct calls; owned by the turn's holder
 	direct, indirect meter.Counter
@@ -102,7 +103,7 @@ func (h *half) tell(why uint32) {
 	if h.state.Load()&fParked != 0 {
 		h.wakeUp()
 	}
-	h.fire()
+	h.wakeAll()
 }
 
 // errPeerClosed is what calls of a half get that the device's process closed.
@@ -125,11 +126,9 @@ func (h *half) header(t abi.Type, length int, id uint64) abi.Header {
 	return abi.MakeHeader(t, length, h.box.ep.low, uint16(id), h.ch.id)
 }
 
-// unlock gives the turn back and, if somebody is armed for the target to be
-// ready, asks the device again: the transaction that ends here made it forget.
+// unlock gives the turn to the next, or what the device offers to who waits
+// for it.
 func (h *half) unlock() {
 	h.turn.unlock()
-	if h.armed.Load() && h.dir == abi.H2D {
-		h.ask()
-	}
+	h.pass()
 }

@@ -186,23 +186,71 @@ func (c *Channel) TryReceive(buf []byte) (n int, ok bool, err error) {
 	if err := h.enter(background); err != nil {
 		return 0, false, h.refused(&h.direct, err)
 	}
+	start := h.sampler.Start(0)
+	if ok, err = h.claimNow(); ok {
+		n, err = h.receive(buf)
+	}
+	if ok || err != nil {
+		h.direct.Note(n, err, start)
+	}
+	h.unlock()
+	return n, ok && err == nil, err
+}
+
+// claimNow holds what is offered now; false without an error if nothing is.
+// Must hold turn.
+func (h *half) claimNow() (bool, error) {
 	if h.state.Load()&fOffer == 0 {
 		h.box.poll()
 	}
 	if h.shut.Load() == 0 && h.state.Load()&fOffer == 0 {
-		h.unlock()
-		return 0, false, nil
+		return false, nil
 	}
-	start := h.sampler.Start(0)
-	if err = h.claim(expired); err == nil {
-		n, err = h.receive(buf)
-	} else if h.shut.Load() == 0 { // the device took its offer back
-		h.unlock()
-		return 0, false, nil
+	err := h.claim(expired)
+	if err != nil && h.shut.Load() == 0 { // the device took its offer back
+		return false, nil
 	}
-	h.direct.Note(n, err, start)
+	return err == nil, err
+}
+
+// TryReceiveInd takes a transfer of exactly len(data) bytes only if one is
+// offered now; it then runs to its end, as ReceiveInd.
+func (c *Channel) TryReceiveInd(ctx context.Context, data []byte) (bool, error) {
+	h := &c.recv
+	if err := h.enter(ctx); err != nil {
+		return false, h.refused(&h.indirect, err)
+	}
+	start := meter.Now()
+	ok, err := h.claimNow()
+	if ok {
+		err = h.fits(uint64(len(data)))
+	}
+	if ok && err == nil {
+		err = h.moveInd(ctx, data)
+	}
+	if ok && err == nil {
+		err = h.fin()
+	}
+	if ok || err != nil {
+		h.indirect.Note(len(data), err, start)
+	}
 	h.unlock()
-	return n, err == nil, err
+	return ok && err == nil, err
+}
+
+// TryNext returns what the device offers now without taking it; false if
+// nothing is offered.
+func (c *Channel) TryNext() (offer bridge.Offer, ok bool, err error) {
+	h := &c.recv
+	if err := h.enter(background); err != nil {
+		return bridge.Offer{}, false, err
+	}
+	defer h.unlock()
+	if ok, err = h.claimNow(); ok {
+		offer = h.held()
+		h.release()
+	}
+	return offer, ok, err
 }
 
 // expired is a context that has ended: a claim with it does not wait.
@@ -311,7 +359,14 @@ func (h *half) claimInd(ctx context.Context, size uint64) error {
 	if err != nil {
 		return err
 	}
-	if err = h.fitting(size); err != nil {
+	return h.fits(size)
+}
+
+// fits leaves the held offer where it is unless it is a transfer of size bytes.
+// Must hold turn.
+func (h *half) fits(size uint64) error {
+	err := h.fitting(size)
+	if err != nil {
 		h.release()
 	}
 	return err

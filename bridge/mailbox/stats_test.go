@@ -62,7 +62,7 @@ func TestMailboxStats(t *testing.T) {
 	room := c.box.tx.tail // pretend that senders filled the ring
 	c.box.tx.tail += fakeSlots
 	c.box.tx.Unlock()
-	ok, err := c.TrySend(nil)
+	ok, err := c.TrySend(nil, nil)
 	require.NoError(t, err)
 	require.False(t, ok)
 	require.EqualValues(t, 1, d.Stats().Full)

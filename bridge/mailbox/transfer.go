@@ -19,8 +19,9 @@ const fMoved = fDone | fNews
 // transfer is the state of the transfer a half runs. It is made once and used
 // again.
 type transfer struct {
-	pin runtime.Pinner // holds the buffer while the device may touch it
-	id  uint64         // owned by the turn's holder
+	pin     runtime.Pinner // holds the buffer while the device may touch it
+	id      uint64         // owned by the turn's holder
+	unready uint64         // nanoseconds that the target may stay unready; 0: for ever
 
 	// mu guards what follows while the half is active; before that and once it
 	// is done the drains leave it to the turn's holder.
@@ -68,19 +69,51 @@ func (c *Channel) SendInd(ctx context.Context, data []byte) error {
 			return h.refused(&h.indirect, err)
 		}
 	}
-	err := h.sendInd(ctx, data)
+	err := h.sendInd(ctx, data, timeout(ctx))
 	h.indirect.Note(len(data), err, start)
 	h.unlock()
 	return err
 }
 
-// sendInd is SendInd. Must hold turn.
-func (h *half) sendInd(ctx context.Context, data []byte) error {
+// notAtAll is the time-out of an offer whose target waits now or gets nothing,
+// in nanoseconds.
+const notAtAll = 1
+
+// TrySendInd gives data only if the target waits for it now; the transfer then
+// runs to its end, as SendInd. For turn see TrySend.
+func (c *Channel) TrySendInd(ctx context.Context, data []byte, turn chan<- struct{}) (bool, error) {
+	h := &c.send
+	if limit := c.ep.hello.MaxTransfer; uint64(len(data)) > limit {
+		return false, tooLarge(len(data), limit)
+	}
+	if err := ctx.Err(); err != nil {
+		return false, h.refused(&h.indirect, &bridge.WithdrawnError{Cause: err})
+	}
+	if !h.turn.try() && !h.lease(turn) {
+		return false, nil
+	}
+	start := meter.Now()
+	err := h.sendInd(ctx, data, notAtAll)
+	late := err == errNotReady
+	if !late {
+		h.indirect.Note(len(data), err, start)
+	}
+	h.unlock()
+	if late {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// sendInd is SendInd, for a target that may stay unready for so many
+// nanoseconds. Must hold turn.
+func (h *half) sendInd(ctx context.Context, data []byte, unready uint64) error {
 	if h.shut.Load() != 0 {
 		return h.err()
 	}
 	x := h.transfer()
 	x.start(data, h, false)
+	x.unready = unready
 	err := h.beginInd(ctx, x)
 	if err == nil {
 		err = h.run(ctx, x)
@@ -100,7 +133,7 @@ func (h *half) beginInd(ctx context.Context, x *transfer) error {
 	x.led.sent = min(x.led.lists, 1)
 	id := h.begin(fIndirect)
 	x.id = id
-	*begin.Begin() = abi.Begin{Transaction: id, Size: x.led.cut.size, TimeoutNS: timeout(ctx)}
+	*begin.Begin() = abi.Begin{Transaction: id, Size: x.led.cut.size, TimeoutNS: x.unready}
 	hd := h.header(abi.TypeIndBegin, abi.PayloadSize, id)
 	var err error
 	if x.led.lists == 0 {
@@ -154,7 +187,7 @@ func timeout(ctx context.Context) uint64 {
 	if !ok {
 		return 0
 	}
-	return uint64(max(1, time.Until(end)))
+	return uint64(max(notAtAll+1, time.Until(end)))
 }
 
 // run moves a transfer until the device says DONE. On every other end it
@@ -351,6 +384,9 @@ func (h *half) result(ctx context.Context, x *transfer) error {
 			List: end.Lists, Entry: end.FaultIndex, Err: bridge.ErrDMA,
 		}
 	case abi.ErrTimeout:
+		if x.unready == notAtAll {
+			return errNotReady
+		}
 		if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) { // not the device's own
 			return &bridge.WithdrawnError{Cause: bridge.ErrTargetTimeout}
 		}

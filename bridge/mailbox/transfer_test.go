@@ -414,3 +414,11 @@ func TestBothHalvesAtOnce(t *testing.T) {
 	require.EqualValues(t, abi.H2D, f.expect(fakeBox, abi.TypeFin).Note().Direction)
 	require.NoError(t, send())
 }
+
+// TestADeadlineIsNoTry: the shortest time-out of a context is not that of an
+// offer which is taken now or never.
+func TestADeadlineIsNoTry(t *testing.T) {
+	ctx, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
+	defer cancel()
+	require.Greater(t, timeout(ctx), uint64(notAtAll))
+}

@@ -69,15 +69,18 @@ func (w *watch) tick() {
 		w.ep.fail(w.lost(age))
 		return
 	}
-	if w.ep.dev.blocked.Load() > 0 {
+	if w.ep.dev.waitedFor() {
 		w.arm(false)
 		return
 	}
 	w.on.Store(false)
-	if w.ep.dev.blocked.Load() > 0 {
+	if w.ep.dev.waitedFor() {
 		w.wakeUp()
 	}
 }
+
+// waitedFor reports whether anybody sleeps until the device says something.
+func (d *Device) waitedFor() bool { return d.blocked.Load() > 0 || d.armed.Load() > 0 }
 
 func (w *watch) lost(age time.Duration) error {
 	return fmt.Errorf("%w: no heartbeat for %v", bridge.ErrDeviceLost, age.Round(time.Millisecond))

@@ -20,7 +20,7 @@
 #include <linux/types.h>
 
 #define NFCOMMS_UAPI_MAJOR 1
-#define NFCOMMS_UAPI_MINOR 0
+#define NFCOMMS_UAPI_MINOR 1
 
 #define NFCOMMS_PAYLOAD_SIZE 56
 
@@ -152,11 +152,18 @@ enum nfcomms_opcode {
 	NFCOMMS_OP_RECEIVE_IND = 6,
 	/* Wait for the device's next offer without taking it. */
 	NFCOMMS_OP_NEXT = 7,
-	/* Complete as soon as the half in @flags may be ready, is closed or lost. */
+	/*
+	 * Complete as soon as the half in @flags may be ready, is closed or lost.
+	 * With NFCOMMS_HOLD, of the half that sends: in its place among the sends,
+	 * when the target waits. If the completion has NFCOMMS_HELD the sends
+	 * behind it wait, until one with NFCOMMS_NOWAIT and NFCOMMS_HOLD uses the
+	 * turn, or a REFUSE with NFCOMMS_H2D, whose @length is this @user_data,
+	 * ends it.
+	 */
 	NFCOMMS_OP_ARM = 8,
 	/* End what NFCOMMS_HOLD holds: commit it … */
 	NFCOMMS_OP_ACCEPT = 9,
-	/* … or not: a message stays offered, a transfer is aborted. */
+	/* … or not: a message stays offered, a transfer is aborted. See also ARM. */
 	NFCOMMS_OP_REFUSE = 10,
 	/*
 	 * @payload is a struct nfc_control: START, STOP, PROGRAM, MEMORY, or LOAD
@@ -170,10 +177,11 @@ enum nfcomms_opcode {
 
 /* Flags of an operation; unknown ones, or ones without a meaning for the opcode, are EINVAL. */
 enum nfcomms_op_flags {
-	NFCOMMS_H2D = 1 << 0, /* CLOSE, ARM: the half that sends */
+	NFCOMMS_H2D = 1 << 0, /* CLOSE, ARM, REFUSE: the half that sends */
 	NFCOMMS_D2H = 1 << 1, /* CLOSE, ARM: the half that receives */
-	NFCOMMS_NOWAIT = 1 << 2, /* SEND, RECEIVE: only if the target is there now */
-	NFCOMMS_HOLD = 1 << 3, /* RECEIVE, RECEIVE_IND: leave the commit to ACCEPT or REFUSE */
+	NFCOMMS_NOWAIT = 1 << 2, /* sends, receives, NEXT: only if the target is there now */
+	/* RECEIVE, RECEIVE_IND: leave the commit to ACCEPT or REFUSE; ARM and sends: see ARM */
+	NFCOMMS_HOLD = 1 << 3,
 };
 
 /**
@@ -204,7 +212,7 @@ struct nfcomms_op {
 enum nfcomms_completion_flags {
 	NFCOMMS_INDIRECT = 1 << 0, /* NEXT: a transfer is offered, else a message */
 	NFCOMMS_NOT_NOW = 1 << 1, /* NOWAIT: the target was not there, nothing happened */
-	NFCOMMS_HELD = 1 << 2, /* HOLD: waits for ACCEPT or REFUSE */
+	NFCOMMS_HELD = 1 << 2, /* HOLD: waits for ACCEPT or REFUSE, or the turn is kept */
 };
 
 /**

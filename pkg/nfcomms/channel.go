@@ -81,11 +81,14 @@ func (c *Channel) ReceiveFunc(ctx context.Context, fn func(msg []byte) error) er
 
 // TrySend gives msg if the target is waiting for it now, and reports whether
 // it took it. It does not wait.
-func (c *Channel) TrySend(msg []byte) (bool, error) {
+func (c *Channel) TrySend(msg []byte) (bool, error) { return c.trySend(msg, nil) }
+
+// trySend is TrySend; turn is whose turn it uses.
+func (c *Channel) trySend(msg []byte, turn chan<- struct{}) (bool, error) {
 	if err := fits(msg); err != nil {
 		return false, c.fail(OpSend, err)
 	}
-	ok, err := c.ch.TrySend(msg)
+	ok, err := c.ch.TrySend(msg, turn)
 	return ok, c.fail(OpSend, err)
 }
 

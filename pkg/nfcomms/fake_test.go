@@ -2,11 +2,13 @@ package nfcomms
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/waiter"
 )
 
 // The fake is a device whose processes are the test itself: a rendezvous in
@@ -105,7 +107,7 @@ type fakeHalf struct {
 	offer   *fakeOffer
 	closed  bool
 	reading bool // somebody on the accepting side waits
-	wake    chan<- struct{}
+	waiters waiter.Queue
 }
 
 type fakeChannel struct {
@@ -128,12 +130,7 @@ func (c *fakeChannel) change(f func()) {
 	for i := range c.half {
 		h := &c.half[i]
 		ready := h.closed || h.reading && i == int(abi.H2D) || h.offer != nil && i == int(abi.D2H)
-		if h.wake != nil && ready {
-			select {
-			case h.wake <- struct{}{}:
-			default:
-			}
-			h.wake = nil
+		for ready && h.waiters.Wake() {
 		}
 	}
 }
@@ -268,6 +265,17 @@ func (o *fakeOffer) into(buf []byte) (int, error) {
 	return copy(buf, o.data), nil
 }
 
+// fits says what is wrong with a receive of size bytes.
+func (o *fakeOffer) fits(size uint64) error {
+	if !o.indirect {
+		return bridge.ErrKindMismatch
+	}
+	if uint64(len(o.data)) != size {
+		return &SizeError{Host: size, Device: uint64(len(o.data))}
+	}
+	return nil
+}
+
 func (c *fakeChannel) ReceiveFunc(ctx context.Context, fn func([]byte) error) error {
 	return c.take(ctx, abi.D2H, func(o *fakeOffer) (bool, error) {
 		err := fn(o.data)
@@ -282,11 +290,8 @@ func (c *fakeChannel) ReceiveInd(ctx context.Context, data []byte) error {
 
 func (c *fakeChannel) ReceiveIndFunc(ctx context.Context, size uint64, place func() ([]byte, error), fn func([]byte) error) error {
 	return c.take(ctx, abi.D2H, func(o *fakeOffer) (bool, error) {
-		if !o.indirect {
-			return true, bridge.ErrKindMismatch
-		}
-		if uint64(len(o.data)) != size {
-			return true, &SizeError{Host: size, Device: uint64(len(o.data))}
+		if err := o.fits(size); err != nil {
+			return true, err
 		}
 		data, err := place()
 		if err != nil {
@@ -305,12 +310,21 @@ func (c *fakeChannel) Next(ctx context.Context) (next Offer, err error) {
 	return next, err
 }
 
-func (c *fakeChannel) TrySend(msg []byte) (ok bool, err error) {
+func (c *fakeChannel) TrySend(msg []byte, _ chan<- struct{}) (ok bool, err error) {
+	return c.tryGive(slices.Clone(msg), false)
+}
+
+func (c *fakeChannel) TrySendInd(_ context.Context, data []byte, _ chan<- struct{}) (bool, error) {
+	return c.tryGive(slices.Clone(data), true)
+}
+
+// tryGive offers data if somebody reads now.
+func (c *fakeChannel) tryGive(data []byte, indirect bool) (ok bool, err error) {
 	c.change(func() {
 		h := &c.half[abi.H2D]
 		ok = h.reading && h.offer == nil && !h.closed
 		if ok {
-			h.offer = &fakeOffer{data: slices.Clone(msg)}
+			h.offer = &fakeOffer{data: data, indirect: indirect}
 			h.reading = false // it is taken: nobody else may have this turn
 		}
 		if h.closed {
@@ -321,6 +335,34 @@ func (c *fakeChannel) TrySend(msg []byte) (ok bool, err error) {
 }
 
 func (c *fakeChannel) TryReceive(buf []byte) (n int, ok bool, err error) {
+	ok, err = c.tryTake(func(o *fakeOffer) (err error) { n, err = o.into(buf); return err })
+	return n, ok, err
+}
+
+func (c *fakeChannel) TryReceiveInd(_ context.Context, data []byte) (bool, error) {
+	return c.tryTake(func(o *fakeOffer) error {
+		err := o.fits(uint64(len(data)))
+		if err == nil {
+			copy(data, o.data)
+		}
+		return err
+	})
+}
+
+func (c *fakeChannel) TryNext() (offer Offer, ok bool, err error) {
+	looked := errors.New("looked")
+	_, err = c.tryTake(func(o *fakeOffer) error {
+		offer = Offer{Indirect: o.indirect, Size: uint64(len(o.data))}
+		return looked
+	})
+	if err == looked {
+		return offer, true, nil
+	}
+	return offer, false, err
+}
+
+// tryTake takes what is offered now, unless f returns an error.
+func (c *fakeChannel) tryTake(f func(o *fakeOffer) error) (ok bool, err error) {
 	c.change(func() {
 		h := &c.half[abi.D2H]
 		o := h.offer
@@ -330,29 +372,20 @@ func (c *fakeChannel) TryReceive(buf []byte) (n int, ok bool, err error) {
 		if o == nil || o.taken {
 			return
 		}
-		if n, err = o.into(buf); err == nil {
+		if err = f(o); err == nil {
 			ok, o.done, h.offer = true, true, nil
 		}
 	})
-	return n, ok, err
+	return ok, err
 }
 
 func (c *fakeChannel) Arm(d abi.Direction, wake chan<- struct{}) error {
-	busy := false
-	c.change(func() {
-		busy = c.half[d].wake != nil
-		if !busy {
-			c.half[d].wake = wake
-		}
-	})
-	if busy {
-		return bridge.ErrBusy
-	}
+	c.change(func() { c.half[d].waiters.Add(wake) })
 	return nil
 }
 
-func (c *fakeChannel) Disarm(d abi.Direction) {
-	c.change1(func() { c.half[d].wake = nil; c.disarms++ })
+func (c *fakeChannel) Disarm(d abi.Direction, wake chan<- struct{}) {
+	c.change1(func() { c.half[d].waiters.Remove(wake); c.disarms++ })
 }
 
 func (c *fakeChannel) CloseSend() error {

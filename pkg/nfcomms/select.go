@@ -16,17 +16,29 @@ import (
 // A context that has ended wins over ready cases: the index is -1, the error an
 // ErrWithdrawn, and no case took effect. An error with an index belongs to that
 // case, which counts as chosen: a closed channel, say. Two cases on the same
-// half of one channel, and two defaults, are ErrInvalid.
+// half of one channel, two defaults, and more than MaxNativeCases of Go channels
+// are ErrInvalid.
+//
+// Any number of Selects may wait for the same half, and each is woken: where it
+// sends in order of arrival, among the calls that send, so that neither starves;
+// where it receives one for each offer, in order of arrival too. While another
+// call receives, a case that receives is not ready.
+//
+// A chosen SendIndCase or ReceiveIndCase runs to its end, which a ctx that ends
+// aborts as it does SendInd and ReceiveInd.
 //
 // Select costs more than a plain call: to ask a target whether it is ready
 // takes a message there and back.
+//
+// A send that comes after a waiting Select waits until the target was ready for
+// that Select, or it chose another case: see SendCase.
 func Select(ctx context.Context, cases ...Case) (int, error) {
 	s := selection{cases: cases, fallback: -1}
 	err := s.check()
 	if err != nil {
 		return -1, wrap(OpSelect, "", 0, err)
 	}
-	if i, err := s.poll(ctx); i >= 0 {
+	if i, err := s.poll(ctx, nil); i >= 0 {
 		return i, err
 	}
 	if s.fallback >= 0 && ctx.Err() == nil {
@@ -38,6 +50,11 @@ func Select(ctx context.Context, cases ...Case) (int, error) {
 	}
 	return i, err
 }
+
+// MaxNativeCases is how many cases of Go channels one Select may have: package
+// reflect waits for 65,536 at once, and the end of the context and of the
+// device channels' sleep are two. Cases of device channels do not count.
+const MaxNativeCases = 1<<16 - 2
 
 // selection is one call of Select.
 type selection struct {
@@ -52,12 +69,16 @@ func (s *selection) check() error {
 		d  abi.Direction
 	}
 	seen := make(map[half]int)
+	natives := 0
 	for i, c := range s.cases {
 		if c.fallback && s.fallback >= 0 {
 			return fmt.Errorf("cases %d and %d are both the default: %w", s.fallback, i, ErrInvalid)
 		}
 		if c.fallback {
 			s.fallback = i
+		}
+		if c.native.Dir != 0 {
+			natives++
 		}
 		if c.ch == nil {
 			continue
@@ -69,12 +90,15 @@ func (s *selection) check() error {
 		}
 		seen[h] = i
 	}
+	if natives > MaxNativeCases {
+		return fmt.Errorf("%d cases of Go channels, at most %d: %w", natives, MaxNativeCases, ErrInvalid)
+	}
 	return nil
 }
 
 // poll tries the cases in random order and returns the index of the one that
 // took effect or failed, -1 for none. It stops when ctx ends.
-func (s *selection) poll(ctx context.Context) (int, error) {
+func (s *selection) poll(ctx context.Context, wake chan<- struct{}) (int, error) {
 	for _, i := range rand.Perm(len(s.cases)) {
 		if ctx.Err() != nil {
 			return -1, nil
@@ -82,7 +106,7 @@ func (s *selection) poll(ctx context.Context) (int, error) {
 		if s.cases[i].try == nil {
 			continue
 		}
-		if ok, err := s.cases[i].try(); ok || err != nil {
+		if ok, err := s.cases[i].try(ctx, wake); ok || err != nil {
 			return i, err
 		}
 	}
@@ -93,13 +117,14 @@ func (s *selection) poll(ctx context.Context) (int, error) {
 func (s *selection) block(ctx context.Context) (int, error) {
 	wake := make(chan struct{}, 1) // a token that nobody took yet is enough
 	waits, index := s.waits(ctx, wake)
-	defer s.disarm()
+	defer s.disarm(wake)
 	for ctx.Err() == nil {
+		// Who is armed still, or has not used its turn, stays as it is.
 		if i, err := s.arm(wake); err != nil {
 			return i, err
 		}
 		// What became ready before it was armed rings no bell.
-		if i, err := s.poll(ctx); i >= 0 {
+		if i, err := s.poll(ctx, wake); i >= 0 {
 			return i, err
 		}
 		at, v, ok := reflect.Select(waits)
@@ -109,7 +134,6 @@ func (s *selection) block(ctx context.Context) (int, error) {
 			}
 			return i, nil
 		}
-		s.disarm()
 	}
 	return -1, nil
 }
@@ -145,11 +169,11 @@ func (s *selection) arm(wake chan<- struct{}) (int, error) {
 	return -1, nil
 }
 
-// disarm takes back what arm asked for.
-func (s *selection) disarm() {
+// disarm takes back what arm asked for, and hands on what was not used.
+func (s *selection) disarm(wake chan<- struct{}) {
 	for _, c := range s.cases {
 		if c.ch != nil {
-			c.ch.ch.Disarm(c.half)
+			c.ch.ch.Disarm(c.half, wake)
 		}
 	}
 }

@@ -133,3 +133,53 @@ func (c *Channel) ReceiveIndFunc(ctx context.Context, size int, fn func(data []b
 	}
 	return c.fail(OpReceiveInd, c.ch.ReceiveIndFunc(ctx, uint64(size), place, fn))
 }
+
+// trySendInd is SendInd to a target that waits now; false if it does not. turn
+// is whose turn it uses.
+func (c *Channel) trySendInd(ctx context.Context, turn chan<- struct{}, data any, size []int) (ok bool, err error) {
+	o, err := objectOf(data)
+	if err == nil {
+		o, err = o.first(size)
+	}
+	if err == nil && o.moves {
+		var b *buffer
+		if b, err = lend(len(o.mem)); err == nil {
+			defer b.release()
+			copy(b.mem, o.mem)
+			o.mem = b.mem
+		}
+	}
+	if err == nil {
+		ok, err = c.ch.TrySendInd(ctx, o.mem, turn)
+	}
+	return ok, c.fail(OpSendInd, err)
+}
+
+// tryReceiveInd is ReceiveInd of what is offered now; false if nothing is, or
+// another call receives.
+func (c *Channel) tryReceiveInd(ctx context.Context, data any, size []int) (ok bool, err error) {
+	o, err := objectOf(data)
+	if err == nil {
+		o, err = o.first(size)
+	}
+	if err == nil {
+		err = o.writable()
+	}
+	if err != nil {
+		return false, c.fail(OpReceiveInd, err)
+	}
+	mem := o.mem
+	if o.moves {
+		b, err := lend(len(mem))
+		if err != nil {
+			return false, c.fail(OpReceiveInd, err)
+		}
+		defer b.release()
+		mem = b.mem
+	}
+	ok, err = c.ch.TryReceiveInd(ctx, mem)
+	if ok && o.moves {
+		copy(o.mem, mem)
+	}
+	return c.unlessBusy(ok, OpReceiveInd, err)
+}

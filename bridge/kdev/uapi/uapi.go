@@ -8,7 +8,7 @@ import (
 // Version of the interface, and the bytes of a message.
 const (
 	UAPIMajor   = 1
-	UAPIMinor   = 0
+	UAPIMinor   = 1
 	PayloadSize = 56
 )
 
@@ -88,7 +88,7 @@ const (
 	OpNext       = 7  // look at the next offer
 	OpArm        = 8  // Flags: half that may be ready
 	OpAccept     = 9  // end a held receive: commit it
-	OpRefuse     = 10 // … or not
+	OpRefuse     = 10 // … or not; with H2D: give back the turn of OpArm, whose UserData is Length
 	OpControl    = 11 // Payload: abi.Control; Address and Length for a load
 	OpCount      = 12
 )
@@ -97,8 +97,8 @@ const (
 const (
 	H2D    = 1 << 0 // OpClose, OpArm: the half that sends
 	D2H    = 1 << 1 // OpClose, OpArm: the half that receives
-	Nowait = 1 << 2 // OpSend, OpReceive: only if the target is there now
-	Hold   = 1 << 3 // OpReceive, OpReceiveInd: OpAccept or OpRefuse decides
+	Nowait = 1 << 2 // sends, receives, OpNext: only if the target is there now
+	Hold   = 1 << 3 // OpReceive, OpReceiveInd: OpAccept or OpRefuse decides; OpArm: keep the turn
 )
 
 // Op is one operation.

@@ -413,18 +413,19 @@ static const struct {
 } opcodes[] = {
 	{ "SUBSCRIBE", NFCOMMS_OP_SUBSCRIBE, 0, .length = true },
 	{ "CLOSE", NFCOMMS_OP_CLOSE, NFCOMMS_H2D | NFCOMMS_D2H, .channel = true },
-	{ "SEND", NFCOMMS_OP_SEND, NFCOMMS_NOWAIT, .channel = true,
-	  .length = true, .payload = true },
+	{ "SEND", NFCOMMS_OP_SEND, NFCOMMS_NOWAIT | NFCOMMS_HOLD,
+	  .channel = true, .length = true, .payload = true },
 	{ "RECEIVE", NFCOMMS_OP_RECEIVE, NFCOMMS_NOWAIT | NFCOMMS_HOLD,
 	  .channel = true, .length = true },
-	{ "SEND_IND", NFCOMMS_OP_SEND_IND, 0, .channel = true, .address = true,
-	  .length = true, .timeout = true },
-	{ "RECEIVE_IND", NFCOMMS_OP_RECEIVE_IND, NFCOMMS_HOLD, .channel = true,
-	  .address = true, .length = true },
-	{ "NEXT", NFCOMMS_OP_NEXT, 0, .channel = true },
-	{ "ARM", NFCOMMS_OP_ARM, NFCOMMS_H2D | NFCOMMS_D2H, .channel = true },
+	{ "SEND_IND", NFCOMMS_OP_SEND_IND, NFCOMMS_NOWAIT | NFCOMMS_HOLD,
+	  .channel = true, .address = true, .length = true, .timeout = true },
+	{ "RECEIVE_IND", NFCOMMS_OP_RECEIVE_IND, NFCOMMS_NOWAIT | NFCOMMS_HOLD,
+	  .channel = true, .address = true, .length = true },
+	{ "NEXT", NFCOMMS_OP_NEXT, NFCOMMS_NOWAIT, .channel = true },
+	{ "ARM", NFCOMMS_OP_ARM, NFCOMMS_H2D | NFCOMMS_D2H | NFCOMMS_HOLD,
+	  .channel = true },
 	{ "ACCEPT", NFCOMMS_OP_ACCEPT, 0, .channel = true },
-	{ "REFUSE", NFCOMMS_OP_REFUSE, 0, .channel = true },
+	{ "REFUSE", NFCOMMS_OP_REFUSE, NFCOMMS_H2D, .channel = true },
 	{ "CONTROL", NFCOMMS_OP_CONTROL, 0, .address = true, .length = true,
 	  .payload = true },
 };
@@ -525,6 +526,19 @@ CASE(halves_that_are_none)
 	check_refused(&b, "ARM", "no half", &op, EINVAL);
 	op.flags = NFCOMMS_H2D | NFCOMMS_D2H;
 	check_refused(&b, "ARM", "two halves", &op, EINVAL);
+	op.flags = NFCOMMS_HOLD;
+	check_refused(&b, "ARM", "a place on no half", &op, EINVAL);
+	op.flags = NFCOMMS_D2H | NFCOMMS_HOLD;
+	check_refused(&b, "ARM", "a place among receives", &op, EINVAL);
+	op = operation(NFCOMMS_OP_SEND_IND, b.ch);
+	op.flags = NFCOMMS_NOWAIT;
+	op.timeout_ns = 1;
+	check_refused(&b, "SEND_IND", "no time, and some", &op, EINVAL);
+	op.timeout_ns = 0;
+	op.flags = NFCOMMS_HOLD;
+	check_refused(&b, "SEND_IND", "a turn, and time", &op, EINVAL);
+	op.opcode = NFCOMMS_OP_SEND;
+	check_refused(&b, "SEND", "a turn, and time", &op, EINVAL);
 	teardown(&b);
 }
 

@@ -1,0 +1,219 @@
+package bridgetest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// waiting is one who waits for a half, as a Select does: woken it tries, and
+// waits again if it was too late.
+func (e *env) waiting(ch bridge.Channel, half abi.Direction, try func(turn chan<- struct{}) (bool, error)) *pending {
+	wake := make(chan struct{}, 1)
+	require.NoError(e, ch.Arm(half, wake))
+	return call("waiter", func() error {
+		defer ch.Disarm(half, wake)
+		for {
+			select {
+			case <-wake:
+			case <-e.ctx().Done():
+				return e.ctx().Err()
+			}
+			ok, err := try(wake)
+			if ok || err != nil {
+				return err
+			}
+			if err := ch.Arm(half, wake); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// armManyH2D: many wait for one target, and each has its turn.
+func armManyH2D(e *env) {
+	ports := e.run(e.device(""), "gate", 2)
+	const n = 20
+	var calls []*pending
+	for range n {
+		calls = append(calls, e.waiting(ports[1], abi.H2D, func(turn chan<- struct{}) (bool, error) { return ports[1].TrySend(nil, turn) }))
+	}
+	for range n {
+		e.send(ports[0], nil)
+		e.receive(ports[0])
+	}
+	for _, c := range calls {
+		require.NoError(e, e.wait(c))
+	}
+}
+
+// armManyD2H: many wait for what one process offers, and each gets a message.
+func armManyD2H(e *env) {
+	ch := e.subscribe(e.device(""), abi.TargetLoopback)
+	const n = 20
+	var calls []*pending
+	for range n {
+		calls = append(calls, e.waiting(ch, abi.D2H, func(chan<- struct{}) (bool, error) {
+			_, ok, err := ch.TryReceive(make([]byte, abi.PayloadSize))
+			return ok, err
+		}))
+	}
+	for i := range uint64(n) {
+		e.send(ch, words(i))
+	}
+	for _, c := range calls {
+		require.NoError(e, e.wait(c))
+	}
+}
+
+// armHandsOn: one that was woken and leaves without what it waited for, and a
+// call that left the offer where it was, wake the next.
+func armHandsOn(e *env) {
+	dev := e.device("")
+	ports := e.run(dev, "gate", 2)
+	wakes := [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
+	for _, wake := range wakes {
+		require.NoError(e, ports[1].Arm(abi.H2D, wake))
+		require.NoError(e, ports[1].Arm(abi.H2D, wake), "once more changes nothing")
+	}
+	e.send(ports[0], nil)
+	e.token(wakes[0])
+	ports[1].Disarm(abi.H2D, wakes[0])
+	e.token(wakes[1])
+	ok, err := ports[1].TrySend(nil, wakes[1])
+	require.NoError(e, err)
+	require.True(e, ok)
+	e.receive(ports[0])
+
+	loop := e.subscribe(dev, abi.TargetLoopback)
+	for _, wake := range wakes {
+		require.NoError(e, loop.Arm(abi.D2H, wake))
+	}
+	e.send(loop, []byte("x"))
+	e.token(wakes[0])
+	loop.Disarm(abi.D2H, wakes[0])
+	e.token(wakes[1])
+	looked := make(chan struct{})
+	hold := call("ReceiveFunc", func() error {
+		return loop.ReceiveFunc(e.ctx(), func([]byte) error { looked <- struct{}{}; <-looked; return bridge.ErrStopped })
+	})
+	<-looked
+	_, _, err = loop.TryReceive(make([]byte, 1))
+	require.ErrorIs(e, err, bridge.ErrBusy)
+	require.NoError(e, loop.Arm(abi.D2H, wakes[1]))
+	require.Empty(e, wakes[1], "somebody is at it")
+	looked <- struct{}{}
+	require.ErrorIs(e, e.wait(hold), bridge.ErrStopped)
+	e.token(wakes[1])
+	require.Equal(e, "x", string(e.receive(loop)))
+	loop.Disarm(abi.D2H, wakes[1])
+}
+
+// armAmongSenders: a waiter has its place among those who send. A target that
+// waits waits for the first of them.
+func armAmongSenders(e *env) {
+	dev := e.device("")
+	ports := e.run(dev, "gate", 2)
+	first := call("first", func() error { return ports[1].Send(e.ctx(), make([]byte, 1)) })
+	e.untilBlocked(dev, 1)
+	wake := make(chan struct{}, 1)
+	require.NoError(e, ports[1].Arm(abi.H2D, wake))
+	last := call("last", func() error { return ports[1].Send(e.ctx(), make([]byte, 3)) })
+	e.untilBlocked(dev, 2)
+	open := func() []byte { e.send(ports[0], nil); return e.receive(ports[0]) }
+	require.Equal(e, words(0, 1), open())
+	require.NoError(e, e.wait(first))
+	e.send(ports[0], nil)
+	e.token(wake)
+	require.False(e, last.over(), "it came later")
+	ok, err := ports[1].TrySend(make([]byte, 2), wake)
+	require.NoError(e, err)
+	require.True(e, ok)
+	require.Equal(e, words(0, 2), e.receive(ports[0]))
+	require.Equal(e, words(0, 3), open())
+	require.NoError(e, e.wait(last))
+
+	// One that gives up lets the next go on.
+	require.NoError(e, ports[1].Arm(abi.H2D, wake))
+	last = call("last", func() error { return ports[1].Send(e.ctx(), make([]byte, 3)) })
+	e.untilBlocked(dev, 1)
+	ports[1].Disarm(abi.H2D, wake)
+	require.Equal(e, words(0, 3), open())
+	require.NoError(e, e.wait(last))
+}
+
+// trySendInd gives a transfer only to a target that waits, and leaves nothing
+// behind otherwise.
+func trySendInd(e *env) {
+	ports := e.run(e.device(""), "gate", 2)
+	for _, n := range []int{0, 1, 5000, 300_000} {
+		data := make([]byte, n)
+		for range 3 {
+			ok, err := ports[1].TrySendInd(e.ctx(), data, nil)
+			require.NoError(e, err)
+			require.False(e, ok, "the gate is shut")
+		}
+		e.send(ports[0], nil)
+		e.until("target waits", func() bool {
+			ok, err := ports[1].TrySendInd(e.ctx(), data, nil)
+			require.NoError(e, err)
+			return ok
+		})
+		require.Equal(e, words(1, uint64(n)), e.receive(ports[0]))
+	}
+	expect := e.run(e.device(""), "expect", 2)
+	e.send(expect[0], words(100))
+	e.until("target waits", func() bool {
+		ok, err := expect[1].TrySendInd(e.ctx(), make([]byte, 99), nil)
+		require.False(e, ok)
+		return err != nil
+	})
+	require.Equal(e, abi.ErrSize, e.status(expect[0]))
+	e.exchange(expect, 3000)
+}
+
+// tryReceiveInd takes a transfer only if one is offered, of this size.
+func tryReceiveInd(e *env) {
+	dev := e.device("")
+	ports := e.run(dev, "expect", 2)
+	for _, n := range []uint64{0, 1, 5000, 300_000} {
+		ok, err := ports[1].TryReceiveInd(e.ctx(), make([]byte, n))
+		require.NoError(e, err)
+		require.False(e, ok, "nothing is offered")
+		e.send(ports[0], words(n|expectWrite))
+		e.offers(ports[1], bridge.Offer{Indirect: true, Size: n})
+		_, err = ports[1].TryReceiveInd(e.ctx(), make([]byte, n+1))
+		e.isSizeError(err, n+1, n)
+		ok, err = ports[1].TryReceiveInd(e.ctx(), make([]byte, n))
+		require.NoError(e, err)
+		require.True(e, ok)
+		require.Equal(e, abi.OK, e.status(ports[0]))
+	}
+	loop := e.subscribe(dev, abi.TargetLoopback)
+	e.send(loop, []byte("m"))
+	e.offers(loop, bridge.Offer{Size: 1})
+	_, err := loop.TryReceiveInd(e.ctx(), make([]byte, 1))
+	require.ErrorIs(e, err, bridge.ErrKindMismatch)
+	require.Equal(e, "m", string(e.receive(loop)))
+}
+
+// tryNext looks at what is offered now, and takes nothing.
+func tryNext(e *env) {
+	loop := e.subscribe(e.device(""), abi.TargetLoopback)
+	_, ok, err := loop.TryNext()
+	require.NoError(e, err)
+	require.False(e, ok)
+	e.send(loop, []byte("seven b"))
+	e.offers(loop, bridge.Offer{Size: 7})
+	for range 3 {
+		o, ok, err := loop.TryNext()
+		require.NoError(e, err)
+		require.True(e, ok)
+		require.Equal(e, bridge.Offer{Size: 7}, o)
+	}
+	require.Equal(e, "seven b", string(e.receive(loop)))
+	require.NoError(e, loop.CloseReceive())
+	_, _, err = loop.TryNext()
+	require.ErrorIs(e, err, bridge.ErrClosed)
+}

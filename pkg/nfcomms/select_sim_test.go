@@ -1,0 +1,254 @@
+//go:build cgo
+
+package nfcomms
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// turns counts what several callers got of one half, until all together had n.
+func turns(t *testing.T, n int, callers ...func(ctx context.Context) error) []int {
+	ctx, stop := context.WithCancel(background(t))
+	defer stop()
+	counts := make([]int, len(callers))
+	var all atomic.Int64
+	var ready, done sync.WaitGroup
+	ready.Add(len(callers))
+	for i, call := range callers {
+		done.Go(func() {
+			for first := true; ; first = false {
+				err := call(ctx)
+				if first { // counted from when each of them is at it
+					ready.Done()
+					ready.Wait()
+				}
+				if err != nil {
+					assert.ErrorIs(t, err, ErrWithdrawn)
+					return
+				}
+				counts[i]++
+				if all.Add(1) >= int64(n) {
+					stop()
+				}
+			}
+		})
+	}
+	done.Wait()
+	return counts
+}
+
+// fair requires that nobody got more than twice as many as another.
+func fair(t *testing.T, counts []int) {
+	t.Helper()
+	least, most := counts[0], counts[0]
+	for _, n := range counts {
+		least, most = min(least, n), max(most, n)
+	}
+	assert.LessOrEqual(t, most, 2*least, "%v", counts)
+}
+
+// TestSelectsAndSendersTakeTurns: a Select beside plain senders, and many
+// Selects, each get their share of one target.
+func TestSelectsAndSendersTakeTurns(t *testing.T) {
+	for name, address := range map[string]string{"sim": "sim:"} {
+		t.Run(name, func(t *testing.T) {
+			ch := startSim(t, openSim(t, address), "sink", 1)[0]
+			msg := make([]byte, 8)
+			send := func(ctx context.Context) error { return ch.Send(ctx, msg) }
+			sel := func(ctx context.Context) error {
+				_, err := Select(ctx, SendCase(ch, msg), GoReceive[int](nil, nil, nil))
+				return err
+			}
+			ind := func(ctx context.Context) error {
+				_, err := Select(ctx, SendIndCase(ch, make([]byte, 5000)))
+				return err
+			}
+			fair(t, turns(t, 3000, send, sel))
+			fair(t, turns(t, 3000, send, send, sel, sel, sel))
+			fair(t, turns(t, 1000, send, sel, ind))
+		})
+	}
+}
+
+// TestSelectsOnOneHalfAreAllWoken: many Selects wait for the offers of one
+// process, and each of them gets one.
+func TestSelectsOnOneHalfAreAllWoken(t *testing.T) {
+	ctx := background(t)
+	ch := startSim(t, openSim(t, "sim:"), "loopback", 1)[0]
+	const n = 100
+	var got sync.WaitGroup
+	for range n {
+		got.Go(func() {
+			i, err := Select(ctx, ReceiveCase(ch, make([]byte, 8), nil))
+			assert.NoError(t, err)
+			assert.Zero(t, i)
+		})
+	}
+	for range n {
+		require.NoError(t, ch.Send(ctx, []byte("x")))
+	}
+	got.Wait()
+}
+
+// TestSelectWaitsForAnotherReceiver: while another call receives a case that
+// receives is not ready; it does not fail, and it is woken afterwards.
+func TestSelectWaitsForAnotherReceiver(t *testing.T) {
+	ctx := background(t)
+	dev := openSim(t, "sim:")
+	ch := startSim(t, dev, "loopback", 1)[0]
+	first := make(chan error, 1)
+	go func() { _, err := ch.Receive(ctx, make([]byte, 8)); first <- err }()
+	for dev.Stats().Blocked == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	selected := make(chan error, 1)
+	go func() { _, err := Select(ctx, ReceiveCase(ch, make([]byte, 8), nil)); selected <- err }()
+	require.NoError(t, ch.Send(ctx, []byte("1")))
+	require.NoError(t, <-first)
+	require.NoError(t, ch.Send(ctx, []byte("2")))
+	require.NoError(t, <-selected)
+}
+
+// TestSelectTransfers: a transfer each way, and looking at what comes.
+func TestSelectTransfers(t *testing.T) {
+	ctx := background(t)
+	ch := startSim(t, openSim(t, "sim:"), "loopback", 1)[0]
+	for _, n := range []int{0, 1, 56, 5000, 300_000} {
+		out, back := make([]byte, n), make([]byte, n)
+		for i := range out {
+			out[i] = byte(i * 31)
+		}
+		var offer Offer
+		i, err := Select(ctx, OfferCase(ch, &offer), SendIndCase(ch, out))
+		require.NoError(t, err)
+		require.Equal(t, 1, i)
+		i, err = Select(ctx, OfferCase(ch, &offer))
+		require.NoError(t, err)
+		require.Zero(t, i)
+		require.Equal(t, Offer{Indirect: true, Size: uint64(n)}, offer)
+		// What does not fit leaves it there.
+		_, err = Select(ctx, ReceiveCase(ch, back, nil))
+		require.ErrorIs(t, err, ErrKindMismatch)
+		_, err = Select(ctx, ReceiveIndCase(ch, make([]byte, n+1)))
+		require.ErrorIs(t, err, ErrSizeMismatch)
+		i, err = Select(ctx, ReceiveIndCase(ch, back), Default())
+		require.NoError(t, err)
+		require.Zero(t, i)
+		require.Equal(t, out, back)
+	}
+	var word uint64 = 0x1234
+	_, err := Select(ctx, SendIndCase(ch, word))
+	require.NoError(t, err)
+	var came uint64
+	_, err = Select(ctx, ReceiveIndCase(ch, &came))
+	require.NoError(t, err)
+	require.Equal(t, word, came)
+	i, err := Select(ctx, ReceiveIndCase(ch, []byte{1}), Default())
+	require.NoError(t, err)
+	require.Equal(t, 1, i)
+	for _, c := range []Case{SendIndCase(ch, &struct{ p *int }{}), ReceiveIndCase(ch, "text"), SendIndCase(ch, []byte{1}, 2)} {
+		i, err := Select(ctx, c)
+		require.Zero(t, i)
+		require.Error(t, err)
+	}
+	for _, c := range []Case{SendIndCase(nil, nil), ReceiveIndCase(nil, nil), OfferCase(nil, nil)} {
+		i, err := Select(ctx, c, Default())
+		require.NoError(t, err)
+		require.Equal(t, 1, i)
+	}
+}
+
+// TestSelectAbortsATransferThatBegan: once chosen, the case is as SendInd is.
+func TestSelectAbortsATransferThatBegan(t *testing.T) {
+	dev := openSim(t, "sim:")
+	ch := startSim(t, dev, "sink", 1)[0]
+	for range 50 {
+		ctx, cancel := context.WithCancel(background(t))
+		data := make([]byte, 8<<20)
+		go func() {
+			for dev.Stats().Transfers == [2]int{} && ctx.Err() == nil {
+				time.Sleep(10 * time.Microsecond)
+			}
+			cancel()
+		}()
+		i, err := Select(ctx, SendIndCase(ch, data))
+		cancel()
+		if err == nil || i >= 0 {
+			require.Zero(t, i)
+		}
+		if err != nil {
+			require.ErrorIs(t, err, ErrWithdrawn)
+		}
+	}
+	require.NoError(t, ch.SendInd(background(t), make([]byte, 100)), "the channel goes on")
+}
+
+// TestSelectSeesADeadDevice: a Select that sleeps is among those who notice.
+func TestSelectEndsWithTheDevice(t *testing.T) {
+	ctx := background(t)
+	dev := openSim(t, "sim:")
+	chs := startSim(t, dev, "hold", 2)
+	errs := make(chan error)
+	for _, c := range []Case{SendCase(chs[0], nil), SendIndCase(chs[0], []byte{1}), ReceiveCase(chs[1], nil, nil), OfferCase(chs[1], nil)} {
+		go func() { _, err := Select(ctx, c); errs <- err }()
+	}
+	time.Sleep(10 * time.Millisecond)
+	require.NoError(t, dev.Reset(ctx))
+	for range 4 {
+		require.ErrorIs(t, <-errs, ErrDeviceLost)
+	}
+}
+
+// TestSelectExactlyOneOnADevice lets callers of every kind end at any moment,
+// and holds what they say against what the process counted.
+func TestSelectExactlyOneOnADevice(t *testing.T) {
+	dev := openSim(t, "sim:")
+	ch := startSim(t, dev, "sink", 1)[0]
+	var messages, transfers atomic.Uint64
+	var all sync.WaitGroup
+	for k := range 8 {
+		all.Go(func() {
+			for i := range 300 {
+				ctx, cancel := context.WithTimeout(background(t), time.Duration(i%7)*50*time.Microsecond)
+				var err error
+				switch (k + i) % 3 {
+				case 0:
+					_, err = Select(ctx, SendCase(ch, make([]byte, 9)))
+					count(&messages, err)
+				case 1:
+					_, err = Select(ctx, SendIndCase(ch, make([]byte, 7000)))
+					count(&transfers, err)
+				case 2:
+					count(&messages, ch.Send(ctx, make([]byte, 9)))
+				}
+				cancel()
+				if err != nil && !errors.Is(err, ErrWithdrawn) {
+					assert.NoError(t, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	ctx := background(t)
+	require.NoError(t, ch.Send(ctx, []byte("SINKSTAT")))
+	var buf [24]byte
+	_, err := ch.Receive(ctx, buf[:])
+	require.NoError(t, err)
+	assert.Equal(t, messages.Load(), binary.LittleEndian.Uint64(buf[0:]))
+	assert.Equal(t, transfers.Load()*7000, binary.LittleEndian.Uint64(buf[8:]))
+}
+
+func count(n *atomic.Uint64, err error) {
+	if err == nil {
+		n.Add(1)
+	}
+}
