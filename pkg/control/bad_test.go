@@ -85,7 +85,7 @@ func TestBadInput(t *testing.T) {
 		"program malformed":      {start(c, "devices/nic0/programs/"), malformed},
 		"program escaped wrong":  {start(c, "devices/nic0/programs/%zz"), malformed},
 		"program name too long":  {start(c, "devices/nic0/programs/"+strings.Repeat("p", 24)), refusal{codes.NotFound, "NO_PROGRAM", "", "ppp"}},
-		"process unknown":        {stop(c, "devices/nic0/processes/77"), refusal{codes.InvalidArgument, "INVALID", "", "process 77"}},
+		"process unknown":        {stop(c, "devices/nic0/processes/77"), refusal{codes.NotFound, "NO_PROCESS", "", "stop nic0: process 77"}},
 		"process malformed":      {stop(c, "devices/nic0/processes/seven"), malformed},
 		"image empty":            {load(c, nic0, 0, 0), refusal{codes.InvalidArgument, "INVALID", "header.size_bytes", "at least 1"}},
 		"image over the limit":   {load(c, nic0, 1001, 1001), refusal{codes.InvalidArgument, "TOO_LARGE", "header.size_bytes", "at most 1000"}},

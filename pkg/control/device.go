@@ -40,6 +40,7 @@ type device struct {
 	settled   chan struct{} // closed and replaced when a call or a channel is gone
 	opening   map[nfcomms.Target]struct{}
 	remote    map[nfcomms.Target]*remote
+	processes []process                             // that clients started, oldest first
 	seen      map[nfcomms.Target]*nfcommsv1.Channel // as the hub has them
 	state     nfcommsv1.Device_State
 	since     time.Time         // when state changed

@@ -21,6 +21,8 @@ const Domain = "nfcomms.dev"
 var (
 	// ErrNoDevice: the server knows no device of that name.
 	ErrNoDevice = errors.New("no such device")
+	// ErrNoProcess: the device runs no process of that number.
+	ErrNoProcess = errors.New("no such process")
 	// ErrNotOpen: the device could not be opened, or not yet.
 	ErrNotOpen = errors.New("device not open")
 	// ErrDraining: the device takes no new work.
@@ -52,6 +54,7 @@ type meaning struct {
 // meanings are the errors that no device status stands for.
 var meanings = []meaning{
 	{"NO_DEVICE", ErrNoDevice, codes.NotFound},
+	{"NO_PROCESS", ErrNoProcess, codes.NotFound},
 	{"NOT_OPEN", ErrNotOpen, codes.Unavailable},
 	{"DRAINING", ErrDraining, codes.FailedPrecondition},
 	{"NOT_OWNED", ErrNotOwned, codes.FailedPrecondition},

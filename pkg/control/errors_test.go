@@ -58,6 +58,7 @@ var sentinels = map[string]error{
 	"nfcomms.ErrSize":          nfcomms.ErrSize,
 	"nfcomms.ErrPointers":      nfcomms.ErrPointers,
 	"control.ErrNoDevice":      control.ErrNoDevice,
+	"control.ErrNoProcess":     control.ErrNoProcess,
 	"control.ErrNotOpen":       control.ErrNotOpen,
 	"control.ErrDraining":      control.ErrDraining,
 	"control.ErrNotOwned":      control.ErrNotOwned,

@@ -244,7 +244,7 @@ func TestPrograms(t *testing.T) {
 	_, err = c.Devices.StopProgram(ctx, &nfcommsv1.StopProgramRequest{Name: r.Process.Name})
 	require.NoError(t, err)
 	_, err = c.Devices.StopProgram(ctx, &nfcommsv1.StopProgramRequest{Name: r.Process.Name})
-	require.ErrorIs(t, err, nfcomms.ErrInvalid, "it is gone")
+	require.ErrorIs(t, err, control.ErrNoProcess, "it is gone")
 	for _, want := range []nfcommsv1.Event_Type{
 		nfcommsv1.Event_TYPE_PROGRAM_LOADED, nfcommsv1.Event_TYPE_PROCESS_STARTED, nfcommsv1.Event_TYPE_PROCESS_STOPPED,
 	} {

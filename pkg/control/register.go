@@ -85,7 +85,7 @@ func (t translator) unary(next grpc.MethodHandler) grpc.MethodHandler {
 				}
 				defer leave()
 				resp, err := method(ctx, req)
-				return resp, ToStatus(err)
+				return resp, ToStatus(nameDevice(req, err))
 			}
 			if interceptor == nil {
 				return call(ctx, req)

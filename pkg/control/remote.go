@@ -16,6 +16,7 @@ import (
 // remote is a channel that a remote client opened. Its device's mu guards it.
 type remote struct {
 	ch      *nfcomms.Channel
+	caller  string    // who opened it
 	calls   int       // that run
 	used    time.Time // when the last one ended
 	closing bool
@@ -89,7 +90,7 @@ func (d *device) openRemote(ctx context.Context, t nfcomms.Target) (*nfcommsv1.C
 	delete(d.opening, t)
 	listed := d.ctx.Err() == nil
 	if err == nil && listed {
-		d.remote[t] = &remote{ch: ch, used: time.Now()}
+		d.remote[t] = &remote{ch: ch, caller: caller, used: time.Now()}
 		d.syncLocked()
 		d.eventBy(caller, nfcommsv1.Event_TYPE_CHANNEL_OPENED, ChannelName(d.id, t), "opened", nil)
 	}
@@ -263,14 +264,14 @@ func (d *device) syncLocked() {
 		}
 	}
 	for t, ch := range open {
-		owner := nfcommsv1.Channel_OWNER_APPLICATION
+		owner, caller := nfcommsv1.Channel_OWNER_APPLICATION, ""
 		if r := d.remote[t]; r != nil && r.ch == ch {
-			owner = nfcommsv1.Channel_OWNER_SERVER
+			owner, caller = nfcommsv1.Channel_OWNER_SERVER, r.caller
 		}
-		if m := d.seen[t]; m == nil || m.Owner != owner {
+		if m := d.seen[t]; m == nil || m.Owner != owner || m.Caller != caller {
 			m = &nfcommsv1.Channel{
 				Name: ChannelName(d.id, t), Target: uint32(t), State: nfcommsv1.Channel_STATE_OPEN,
-				Owner: owner, CreateTime: timestamppb.Now(),
+				Owner: owner, Caller: caller, CreateTime: timestamppb.Now(),
 			}
 			d.seen[t] = m
 			d.s.channelHub.put(channelKey(d.id, t), m)

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -153,6 +154,33 @@ func (v deviceService) ListPrograms(ctx context.Context, req *nfcommsv1.ListProg
 	return resp, nil
 }
 
+// ListProcesses lists the processes that clients started.
+func (v deviceService) ListProcesses(_ context.Context, req *nfcommsv1.ListProcessesRequest) (*nfcommsv1.ListProcessesResponse, error) {
+	scope, devices, err := v.s.under(req.GetParent())
+	if err != nil {
+		return nil, err
+	}
+	type listed struct {
+		key string
+		m   *nfcommsv1.Process
+	}
+	var all []listed
+	for _, d := range devices {
+		for _, p := range d.processList() {
+			all = append(all, listed{processKey(d.id, p.id), p.m})
+		}
+	}
+	all, next, err := page(pageOfProcesses, scope, all, func(l listed) string { return l.key }, req)
+	if err != nil {
+		return nil, err
+	}
+	resp := &nfcommsv1.ListProcessesResponse{NextPageToken: next}
+	for _, l := range all {
+		resp.Processes = append(resp.Processes, l.m)
+	}
+	return resp, nil
+}
+
 // StartProgram starts a program.
 func (v deviceService) StartProgram(ctx context.Context, req *nfcommsv1.StartProgramRequest) (*nfcommsv1.StartProgramResponse, error) {
 	id, program, err := parseProgram("name", req.GetName())
@@ -175,11 +203,9 @@ func (v deviceService) StartProgram(ctx context.Context, req *nfcommsv1.StartPro
 	if err != nil {
 		return nil, err
 	}
-	name := ProcessName(id, p.ID)
-	d.eventBy(v.s.callerOf(ctx), nfcommsv1.Event_TYPE_PROCESS_STARTED, name, startedText(program, p), nil)
-	return &nfcommsv1.StartProgramResponse{Process: &nfcommsv1.Process{
-		Name: name, Program: ProgramName(id, program), FirstTarget: uint32(p.First), Targets: uint32(p.Targets),
-	}}, nil
+	m := d.started(dev, v.s.callerOf(ctx), program, p)
+	d.eventBy(m.GetCaller(), nfcommsv1.Event_TYPE_PROCESS_STARTED, m.GetName(), startedText(program, p), nil)
+	return &nfcommsv1.StartProgramResponse{Process: m}, nil
 }
 
 // startedText says which program runs at which targets: later only this tells
@@ -205,7 +231,11 @@ func (v deviceService) StopProgram(ctx context.Context, req *nfcommsv1.StopProgr
 	if err != nil {
 		return nil, err
 	}
-	if err := dev.Stop(ctx, process); err != nil {
+	err = noProcess(dev.Stop(ctx, process), process)
+	if err == nil || errors.Is(err, ErrNoProcess) {
+		d.forget(process)
+	}
+	if err != nil {
 		return nil, err
 	}
 	d.eventBy(v.s.callerOf(ctx), nfcommsv1.Event_TYPE_PROCESS_STOPPED, req.GetName(), "stopped", nil)

@@ -17,6 +17,7 @@ const (
 	watchOfDevices
 	watchOfChannels
 	watchOfEvents
+	pageOfProcesses
 )
 
 var tokenText = base64.RawURLEncoding

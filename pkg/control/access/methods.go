@@ -4,16 +4,17 @@ import "maps"
 
 // methods says which role each method needs. One that is not here is denied.
 var methods = map[string]Role{
-	"/nfcomms.v1.DeviceService/ListDevices":  Viewer,
-	"/nfcomms.v1.DeviceService/GetDevice":    Viewer,
-	"/nfcomms.v1.DeviceService/WatchDevices": Viewer,
-	"/nfcomms.v1.DeviceService/ListPrograms": Viewer,
-	"/nfcomms.v1.DeviceService/DrainDevice":  Operator,
-	"/nfcomms.v1.DeviceService/ResumeDevice": Operator,
-	"/nfcomms.v1.DeviceService/StartProgram": Operator,
-	"/nfcomms.v1.DeviceService/StopProgram":  Operator,
-	"/nfcomms.v1.DeviceService/ResetDevice":  Admin,
-	"/nfcomms.v1.DeviceService/LoadProgram":  Admin,
+	"/nfcomms.v1.DeviceService/ListDevices":   Viewer,
+	"/nfcomms.v1.DeviceService/GetDevice":     Viewer,
+	"/nfcomms.v1.DeviceService/WatchDevices":  Viewer,
+	"/nfcomms.v1.DeviceService/ListPrograms":  Viewer,
+	"/nfcomms.v1.DeviceService/ListProcesses": Viewer,
+	"/nfcomms.v1.DeviceService/DrainDevice":   Operator,
+	"/nfcomms.v1.DeviceService/ResumeDevice":  Operator,
+	"/nfcomms.v1.DeviceService/StartProgram":  Operator,
+	"/nfcomms.v1.DeviceService/StopProgram":   Operator,
+	"/nfcomms.v1.DeviceService/ResetDevice":   Admin,
+	"/nfcomms.v1.DeviceService/LoadProgram":   Admin,
 
 	"/nfcomms.v1.ChannelService/ListChannels":  Viewer,
 	"/nfcomms.v1.ChannelService/GetChannel":    Viewer,

@@ -142,7 +142,10 @@ type Channel struct {
 	// When the server opened or first saw it.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// Counters. Absent in a watch.
-	Stats         *ChannelStats `protobuf:"bytes,6,opt,name=stats,proto3" json:"stats,omitempty"`
+	Stats *ChannelStats `protobuf:"bytes,6,opt,name=stats,proto3" json:"stats,omitempty"`
+	// Who opened it, of a channel of the server, as its credentials name the
+	// caller; empty if the server cannot tell.
+	Caller        string `protobuf:"bytes,7,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -217,6 +220,13 @@ func (x *Channel) GetStats() *ChannelStats {
 		return x.Stats
 	}
 	return nil
+}
+
+func (x *Channel) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
 }
 
 // ListChannelsRequest asks for one page of channels.
@@ -747,7 +757,7 @@ var File_nfcomms_v1_channel_proto protoreflect.FileDescriptor
 const file_nfcomms_v1_channel_proto_rawDesc = "" +
 	"\n" +
 	"\x18nfcomms/v1/channel.proto\x12\n" +
-	"nfcomms.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16nfcomms/v1/types.proto\"\x8f\x03\n" +
+	"nfcomms.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16nfcomms/v1/types.proto\"\xa7\x03\n" +
 	"\aChannel\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06target\x18\x02 \x01(\rR\x06target\x12/\n" +
@@ -755,7 +765,8 @@ const file_nfcomms_v1_channel_proto_rawDesc = "" +
 	"\x05owner\x18\x04 \x01(\x0e2\x19.nfcomms.v1.Channel.OwnerR\x05owner\x12;\n" +
 	"\vcreate_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12.\n" +
-	"\x05stats\x18\x06 \x01(\v2\x18.nfcomms.v1.ChannelStatsR\x05stats\"@\n" +
+	"\x05stats\x18\x06 \x01(\v2\x18.nfcomms.v1.ChannelStatsR\x05stats\x12\x16\n" +
+	"\x06caller\x18\a \x01(\tR\x06caller\"@\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +

@@ -1477,7 +1477,12 @@ type Process struct {
 	// Target of its port 0; port i has first_target + i.
 	FirstTarget uint32 `protobuf:"varint,3,opt,name=first_target,json=firstTarget,proto3" json:"first_target,omitempty"`
 	// Number of its ports.
-	Targets       uint32 `protobuf:"varint,4,opt,name=targets,proto3" json:"targets,omitempty"`
+	Targets uint32 `protobuf:"varint,4,opt,name=targets,proto3" json:"targets,omitempty"`
+	// When it was started.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// Who started it, as the server's credentials name the caller; empty if the
+	// server cannot tell.
+	Caller        string `protobuf:"bytes,6,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1538,6 +1543,20 @@ func (x *Process) GetTargets() uint32 {
 		return x.Targets
 	}
 	return 0
+}
+
+func (x *Process) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *Process) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
 }
 
 // StartProgramRequest says what to run.
@@ -1861,6 +1880,125 @@ func (x *ListProgramsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// ListProcessesRequest asks for one page of processes.
+type ListProcessesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "devices/{device}", or "devices/-" for all devices.
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// The most processes to return; 0 means 50, more than 1000 means 1000.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// next_page_token of the page before; empty for the first.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListProcessesRequest) Reset() {
+	*x = ListProcessesRequest{}
+	mi := &file_nfcomms_v1_device_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListProcessesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListProcessesRequest) ProtoMessage() {}
+
+func (x *ListProcessesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_nfcomms_v1_device_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListProcessesRequest.ProtoReflect.Descriptor instead.
+func (*ListProcessesRequest) Descriptor() ([]byte, []int) {
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ListProcessesRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *ListProcessesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListProcessesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListProcessesResponse is one page of processes.
+type ListProcessesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The processes.
+	Processes []*Process `protobuf:"bytes,1,rep,name=processes,proto3" json:"processes,omitempty"`
+	// Asks for the next page; empty on the last.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListProcessesResponse) Reset() {
+	*x = ListProcessesResponse{}
+	mi := &file_nfcomms_v1_device_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListProcessesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListProcessesResponse) ProtoMessage() {}
+
+func (x *ListProcessesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_nfcomms_v1_device_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListProcessesResponse.ProtoReflect.Descriptor instead.
+func (*ListProcessesResponse) Descriptor() ([]byte, []int) {
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ListProcessesResponse) GetProcesses() []*Process {
+	if x != nil {
+		return x.Processes
+	}
+	return nil
+}
+
+func (x *ListProcessesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 var File_nfcomms_v1_device_proto protoreflect.FileDescriptor
 
 const file_nfcomms_v1_device_proto_rawDesc = "" +
@@ -1968,12 +2106,15 @@ const file_nfcomms_v1_device_proto_rawDesc = "" +
 	"\x0ereceived_bytes\x18\x01 \x01(\x04R\rreceivedBytes\x12-\n" +
 	"\aprogram\x18\x02 \x01(\v2\x13.nfcomms.v1.ProgramR\aprogram\"\x1d\n" +
 	"\aProgram\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"t\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\xc7\x01\n" +
 	"\aProcess\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aprogram\x18\x02 \x01(\tR\aprogram\x12!\n" +
 	"\ffirst_target\x18\x03 \x01(\rR\vfirstTarget\x12\x18\n" +
-	"\atargets\x18\x04 \x01(\rR\atargets\"\x82\x01\n" +
+	"\atargets\x18\x04 \x01(\rR\atargets\x129\n" +
+	"\n" +
+	"start_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12\x16\n" +
+	"\x06caller\x18\x06 \x01(\tR\x06caller\"\x82\x01\n" +
 	"\x13StartProgramRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12!\n" +
 	"\ffirst_target\x18\x02 \x01(\rR\vfirstTarget\x12\x18\n" +
@@ -1991,7 +2132,15 @@ const file_nfcomms_v1_device_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\"o\n" +
 	"\x14ListProgramsResponse\x12/\n" +
 	"\bprograms\x18\x01 \x03(\v2\x13.nfcomms.v1.ProgramR\bprograms\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xbb\x06\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"j\n" +
+	"\x14ListProcessesRequest\x12\x16\n" +
+	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"r\n" +
+	"\x15ListProcessesResponse\x121\n" +
+	"\tprocesses\x18\x01 \x03(\v2\x13.nfcomms.v1.ProcessR\tprocesses\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\x91\a\n" +
 	"\rDeviceService\x12N\n" +
 	"\vListDevices\x12\x1e.nfcomms.v1.ListDevicesRequest\x1a\x1f.nfcomms.v1.ListDevicesResponse\x12H\n" +
 	"\tGetDevice\x12\x1c.nfcomms.v1.GetDeviceRequest\x1a\x1d.nfcomms.v1.GetDeviceResponse\x12S\n" +
@@ -2002,7 +2151,8 @@ const file_nfcomms_v1_device_proto_rawDesc = "" +
 	"\vLoadProgram\x12\x1e.nfcomms.v1.LoadProgramRequest\x1a\x1f.nfcomms.v1.LoadProgramResponse(\x010\x01\x12Q\n" +
 	"\fStartProgram\x12\x1f.nfcomms.v1.StartProgramRequest\x1a .nfcomms.v1.StartProgramResponse\x12N\n" +
 	"\vStopProgram\x12\x1e.nfcomms.v1.StopProgramRequest\x1a\x1f.nfcomms.v1.StopProgramResponse\x12Q\n" +
-	"\fListPrograms\x12\x1f.nfcomms.v1.ListProgramsRequest\x1a .nfcomms.v1.ListProgramsResponseBCZAgithub.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1;nfcommsv1b\x06proto3"
+	"\fListPrograms\x12\x1f.nfcomms.v1.ListProgramsRequest\x1a .nfcomms.v1.ListProgramsResponse\x12T\n" +
+	"\rListProcesses\x12 .nfcomms.v1.ListProcessesRequest\x1a!.nfcomms.v1.ListProcessesResponseBCZAgithub.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1;nfcommsv1b\x06proto3"
 
 var (
 	file_nfcomms_v1_device_proto_rawDescOnce sync.Once
@@ -2017,7 +2167,7 @@ func file_nfcomms_v1_device_proto_rawDescGZIP() []byte {
 }
 
 var file_nfcomms_v1_device_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_nfcomms_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_nfcomms_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_nfcomms_v1_device_proto_goTypes = []any{
 	(Device_State)(0),             // 0: nfcomms.v1.Device.State
 	(*Device)(nil),                // 1: nfcomms.v1.Device
@@ -2047,58 +2197,64 @@ var file_nfcomms_v1_device_proto_goTypes = []any{
 	(*StopProgramResponse)(nil),   // 25: nfcomms.v1.StopProgramResponse
 	(*ListProgramsRequest)(nil),   // 26: nfcomms.v1.ListProgramsRequest
 	(*ListProgramsResponse)(nil),  // 27: nfcomms.v1.ListProgramsResponse
-	(*Failure)(nil),               // 28: nfcomms.v1.Failure
-	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
-	(*ChannelStats)(nil),          // 31: nfcomms.v1.ChannelStats
-	(Change)(0),                   // 32: nfcomms.v1.Change
+	(*ListProcessesRequest)(nil),  // 28: nfcomms.v1.ListProcessesRequest
+	(*ListProcessesResponse)(nil), // 29: nfcomms.v1.ListProcessesResponse
+	(*Failure)(nil),               // 30: nfcomms.v1.Failure
+	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 32: google.protobuf.Duration
+	(*ChannelStats)(nil),          // 33: nfcomms.v1.ChannelStats
+	(Change)(0),                   // 34: nfcomms.v1.Change
 }
 var file_nfcomms_v1_device_proto_depIdxs = []int32{
 	0,  // 0: nfcomms.v1.Device.state:type_name -> nfcomms.v1.Device.State
-	28, // 1: nfcomms.v1.Device.failure:type_name -> nfcomms.v1.Failure
-	29, // 2: nfcomms.v1.Device.state_time:type_name -> google.protobuf.Timestamp
+	30, // 1: nfcomms.v1.Device.failure:type_name -> nfcomms.v1.Failure
+	31, // 2: nfcomms.v1.Device.state_time:type_name -> google.protobuf.Timestamp
 	2,  // 3: nfcomms.v1.Device.shape:type_name -> nfcomms.v1.Shape
 	3,  // 4: nfcomms.v1.Device.stats:type_name -> nfcomms.v1.DeviceStats
-	30, // 5: nfcomms.v1.Shape.heartbeat_interval:type_name -> google.protobuf.Duration
-	31, // 6: nfcomms.v1.DeviceStats.channels:type_name -> nfcomms.v1.ChannelStats
+	32, // 5: nfcomms.v1.Shape.heartbeat_interval:type_name -> google.protobuf.Duration
+	33, // 6: nfcomms.v1.DeviceStats.channels:type_name -> nfcomms.v1.ChannelStats
 	4,  // 7: nfcomms.v1.DeviceStats.mailboxes:type_name -> nfcomms.v1.MailboxStats
 	1,  // 8: nfcomms.v1.ListDevicesResponse.devices:type_name -> nfcomms.v1.Device
 	1,  // 9: nfcomms.v1.GetDeviceResponse.device:type_name -> nfcomms.v1.Device
-	32, // 10: nfcomms.v1.WatchDevicesResponse.change:type_name -> nfcomms.v1.Change
+	34, // 10: nfcomms.v1.WatchDevicesResponse.change:type_name -> nfcomms.v1.Change
 	1,  // 11: nfcomms.v1.WatchDevicesResponse.device:type_name -> nfcomms.v1.Device
 	1,  // 12: nfcomms.v1.ResetDeviceResponse.device:type_name -> nfcomms.v1.Device
-	30, // 13: nfcomms.v1.DrainDeviceRequest.timeout:type_name -> google.protobuf.Duration
+	32, // 13: nfcomms.v1.DrainDeviceRequest.timeout:type_name -> google.protobuf.Duration
 	1,  // 14: nfcomms.v1.DrainDeviceResponse.device:type_name -> nfcomms.v1.Device
 	1,  // 15: nfcomms.v1.ResumeDeviceResponse.device:type_name -> nfcomms.v1.Device
 	18, // 16: nfcomms.v1.LoadProgramRequest.header:type_name -> nfcomms.v1.LoadProgramHeader
 	20, // 17: nfcomms.v1.LoadProgramResponse.program:type_name -> nfcomms.v1.Program
-	21, // 18: nfcomms.v1.StartProgramResponse.process:type_name -> nfcomms.v1.Process
-	20, // 19: nfcomms.v1.ListProgramsResponse.programs:type_name -> nfcomms.v1.Program
-	5,  // 20: nfcomms.v1.DeviceService.ListDevices:input_type -> nfcomms.v1.ListDevicesRequest
-	7,  // 21: nfcomms.v1.DeviceService.GetDevice:input_type -> nfcomms.v1.GetDeviceRequest
-	9,  // 22: nfcomms.v1.DeviceService.WatchDevices:input_type -> nfcomms.v1.WatchDevicesRequest
-	11, // 23: nfcomms.v1.DeviceService.ResetDevice:input_type -> nfcomms.v1.ResetDeviceRequest
-	13, // 24: nfcomms.v1.DeviceService.DrainDevice:input_type -> nfcomms.v1.DrainDeviceRequest
-	15, // 25: nfcomms.v1.DeviceService.ResumeDevice:input_type -> nfcomms.v1.ResumeDeviceRequest
-	17, // 26: nfcomms.v1.DeviceService.LoadProgram:input_type -> nfcomms.v1.LoadProgramRequest
-	22, // 27: nfcomms.v1.DeviceService.StartProgram:input_type -> nfcomms.v1.StartProgramRequest
-	24, // 28: nfcomms.v1.DeviceService.StopProgram:input_type -> nfcomms.v1.StopProgramRequest
-	26, // 29: nfcomms.v1.DeviceService.ListPrograms:input_type -> nfcomms.v1.ListProgramsRequest
-	6,  // 30: nfcomms.v1.DeviceService.ListDevices:output_type -> nfcomms.v1.ListDevicesResponse
-	8,  // 31: nfcomms.v1.DeviceService.GetDevice:output_type -> nfcomms.v1.GetDeviceResponse
-	10, // 32: nfcomms.v1.DeviceService.WatchDevices:output_type -> nfcomms.v1.WatchDevicesResponse
-	12, // 33: nfcomms.v1.DeviceService.ResetDevice:output_type -> nfcomms.v1.ResetDeviceResponse
-	14, // 34: nfcomms.v1.DeviceService.DrainDevice:output_type -> nfcomms.v1.DrainDeviceResponse
-	16, // 35: nfcomms.v1.DeviceService.ResumeDevice:output_type -> nfcomms.v1.ResumeDeviceResponse
-	19, // 36: nfcomms.v1.DeviceService.LoadProgram:output_type -> nfcomms.v1.LoadProgramResponse
-	23, // 37: nfcomms.v1.DeviceService.StartProgram:output_type -> nfcomms.v1.StartProgramResponse
-	25, // 38: nfcomms.v1.DeviceService.StopProgram:output_type -> nfcomms.v1.StopProgramResponse
-	27, // 39: nfcomms.v1.DeviceService.ListPrograms:output_type -> nfcomms.v1.ListProgramsResponse
-	30, // [30:40] is the sub-list for method output_type
-	20, // [20:30] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	31, // 18: nfcomms.v1.Process.start_time:type_name -> google.protobuf.Timestamp
+	21, // 19: nfcomms.v1.StartProgramResponse.process:type_name -> nfcomms.v1.Process
+	20, // 20: nfcomms.v1.ListProgramsResponse.programs:type_name -> nfcomms.v1.Program
+	21, // 21: nfcomms.v1.ListProcessesResponse.processes:type_name -> nfcomms.v1.Process
+	5,  // 22: nfcomms.v1.DeviceService.ListDevices:input_type -> nfcomms.v1.ListDevicesRequest
+	7,  // 23: nfcomms.v1.DeviceService.GetDevice:input_type -> nfcomms.v1.GetDeviceRequest
+	9,  // 24: nfcomms.v1.DeviceService.WatchDevices:input_type -> nfcomms.v1.WatchDevicesRequest
+	11, // 25: nfcomms.v1.DeviceService.ResetDevice:input_type -> nfcomms.v1.ResetDeviceRequest
+	13, // 26: nfcomms.v1.DeviceService.DrainDevice:input_type -> nfcomms.v1.DrainDeviceRequest
+	15, // 27: nfcomms.v1.DeviceService.ResumeDevice:input_type -> nfcomms.v1.ResumeDeviceRequest
+	17, // 28: nfcomms.v1.DeviceService.LoadProgram:input_type -> nfcomms.v1.LoadProgramRequest
+	22, // 29: nfcomms.v1.DeviceService.StartProgram:input_type -> nfcomms.v1.StartProgramRequest
+	24, // 30: nfcomms.v1.DeviceService.StopProgram:input_type -> nfcomms.v1.StopProgramRequest
+	26, // 31: nfcomms.v1.DeviceService.ListPrograms:input_type -> nfcomms.v1.ListProgramsRequest
+	28, // 32: nfcomms.v1.DeviceService.ListProcesses:input_type -> nfcomms.v1.ListProcessesRequest
+	6,  // 33: nfcomms.v1.DeviceService.ListDevices:output_type -> nfcomms.v1.ListDevicesResponse
+	8,  // 34: nfcomms.v1.DeviceService.GetDevice:output_type -> nfcomms.v1.GetDeviceResponse
+	10, // 35: nfcomms.v1.DeviceService.WatchDevices:output_type -> nfcomms.v1.WatchDevicesResponse
+	12, // 36: nfcomms.v1.DeviceService.ResetDevice:output_type -> nfcomms.v1.ResetDeviceResponse
+	14, // 37: nfcomms.v1.DeviceService.DrainDevice:output_type -> nfcomms.v1.DrainDeviceResponse
+	16, // 38: nfcomms.v1.DeviceService.ResumeDevice:output_type -> nfcomms.v1.ResumeDeviceResponse
+	19, // 39: nfcomms.v1.DeviceService.LoadProgram:output_type -> nfcomms.v1.LoadProgramResponse
+	23, // 40: nfcomms.v1.DeviceService.StartProgram:output_type -> nfcomms.v1.StartProgramResponse
+	25, // 41: nfcomms.v1.DeviceService.StopProgram:output_type -> nfcomms.v1.StopProgramResponse
+	27, // 42: nfcomms.v1.DeviceService.ListPrograms:output_type -> nfcomms.v1.ListProgramsResponse
+	29, // 43: nfcomms.v1.DeviceService.ListProcesses:output_type -> nfcomms.v1.ListProcessesResponse
+	33, // [33:44] is the sub-list for method output_type
+	22, // [22:33] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_nfcomms_v1_device_proto_init() }
@@ -2117,7 +2273,7 @@ func file_nfcomms_v1_device_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nfcomms_v1_device_proto_rawDesc), len(file_nfcomms_v1_device_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   27,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

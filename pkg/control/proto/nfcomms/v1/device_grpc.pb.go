@@ -19,16 +19,17 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	DeviceService_ListDevices_FullMethodName  = "/nfcomms.v1.DeviceService/ListDevices"
-	DeviceService_GetDevice_FullMethodName    = "/nfcomms.v1.DeviceService/GetDevice"
-	DeviceService_WatchDevices_FullMethodName = "/nfcomms.v1.DeviceService/WatchDevices"
-	DeviceService_ResetDevice_FullMethodName  = "/nfcomms.v1.DeviceService/ResetDevice"
-	DeviceService_DrainDevice_FullMethodName  = "/nfcomms.v1.DeviceService/DrainDevice"
-	DeviceService_ResumeDevice_FullMethodName = "/nfcomms.v1.DeviceService/ResumeDevice"
-	DeviceService_LoadProgram_FullMethodName  = "/nfcomms.v1.DeviceService/LoadProgram"
-	DeviceService_StartProgram_FullMethodName = "/nfcomms.v1.DeviceService/StartProgram"
-	DeviceService_StopProgram_FullMethodName  = "/nfcomms.v1.DeviceService/StopProgram"
-	DeviceService_ListPrograms_FullMethodName = "/nfcomms.v1.DeviceService/ListPrograms"
+	DeviceService_ListDevices_FullMethodName   = "/nfcomms.v1.DeviceService/ListDevices"
+	DeviceService_GetDevice_FullMethodName     = "/nfcomms.v1.DeviceService/GetDevice"
+	DeviceService_WatchDevices_FullMethodName  = "/nfcomms.v1.DeviceService/WatchDevices"
+	DeviceService_ResetDevice_FullMethodName   = "/nfcomms.v1.DeviceService/ResetDevice"
+	DeviceService_DrainDevice_FullMethodName   = "/nfcomms.v1.DeviceService/DrainDevice"
+	DeviceService_ResumeDevice_FullMethodName  = "/nfcomms.v1.DeviceService/ResumeDevice"
+	DeviceService_LoadProgram_FullMethodName   = "/nfcomms.v1.DeviceService/LoadProgram"
+	DeviceService_StartProgram_FullMethodName  = "/nfcomms.v1.DeviceService/StartProgram"
+	DeviceService_StopProgram_FullMethodName   = "/nfcomms.v1.DeviceService/StopProgram"
+	DeviceService_ListPrograms_FullMethodName  = "/nfcomms.v1.DeviceService/ListPrograms"
+	DeviceService_ListProcesses_FullMethodName = "/nfcomms.v1.DeviceService/ListProcesses"
 )
 
 // DeviceServiceClient is the client API for DeviceService service.
@@ -63,6 +64,10 @@ type DeviceServiceClient interface {
 	// ListPrograms lists the programs that StartProgram accepts, in the order of
 	// their names.
 	ListPrograms(ctx context.Context, in *ListProgramsRequest, opts ...grpc.CallOption) (*ListProgramsResponse, error)
+	// ListProcesses lists the processes that StartProgram started, in the order of
+	// devices and numbers. One that returned by itself stays until StopProgram
+	// finds it gone, the device is reset, or the device cannot run all of them.
+	ListProcesses(ctx context.Context, in *ListProcessesRequest, opts ...grpc.CallOption) (*ListProcessesResponse, error)
 }
 
 type deviceServiceClient struct {
@@ -185,6 +190,16 @@ func (c *deviceServiceClient) ListPrograms(ctx context.Context, in *ListPrograms
 	return out, nil
 }
 
+func (c *deviceServiceClient) ListProcesses(ctx context.Context, in *ListProcessesRequest, opts ...grpc.CallOption) (*ListProcessesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListProcessesResponse)
+	err := c.cc.Invoke(ctx, DeviceService_ListProcesses_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // DeviceServiceServer is the server API for DeviceService service.
 // All implementations must embed UnimplementedDeviceServiceServer
 // for forward compatibility.
@@ -217,6 +232,10 @@ type DeviceServiceServer interface {
 	// ListPrograms lists the programs that StartProgram accepts, in the order of
 	// their names.
 	ListPrograms(context.Context, *ListProgramsRequest) (*ListProgramsResponse, error)
+	// ListProcesses lists the processes that StartProgram started, in the order of
+	// devices and numbers. One that returned by itself stays until StopProgram
+	// finds it gone, the device is reset, or the device cannot run all of them.
+	ListProcesses(context.Context, *ListProcessesRequest) (*ListProcessesResponse, error)
 	mustEmbedUnimplementedDeviceServiceServer()
 }
 
@@ -256,6 +275,9 @@ func (UnimplementedDeviceServiceServer) StopProgram(context.Context, *StopProgra
 }
 func (UnimplementedDeviceServiceServer) ListPrograms(context.Context, *ListProgramsRequest) (*ListProgramsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListPrograms not implemented")
+}
+func (UnimplementedDeviceServiceServer) ListProcesses(context.Context, *ListProcessesRequest) (*ListProcessesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListProcesses not implemented")
 }
 func (UnimplementedDeviceServiceServer) mustEmbedUnimplementedDeviceServiceServer() {}
 func (UnimplementedDeviceServiceServer) testEmbeddedByValue()                       {}
@@ -440,6 +462,24 @@ func _DeviceService_ListPrograms_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _DeviceService_ListProcesses_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListProcessesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DeviceServiceServer).ListProcesses(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: DeviceService_ListProcesses_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DeviceServiceServer).ListProcesses(ctx, req.(*ListProcessesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // DeviceService_ServiceDesc is the grpc.ServiceDesc for DeviceService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -478,6 +518,10 @@ var DeviceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListPrograms",
 			Handler:    _DeviceService_ListPrograms_Handler,
+		},
+		{
+			MethodName: "ListProcesses",
+			Handler:    _DeviceService_ListProcesses_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
