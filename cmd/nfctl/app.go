@@ -135,7 +135,7 @@ func (a *app) connected(do action) func(*cobra.Command, []string) error {
 		if err != nil {
 			return err
 		}
-		err = a.explain(ctx, do(ctx, c, args))
+		err = a.explain(ctx, suggestDevice(ctx, c, args, do(ctx, c, args)))
 		return errors.Join(err, done())
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,40 +45,73 @@ func (r eventRecord) table(p *printer) {
 	p.printf("\n")
 }
 
+// eventsOptions are the flags of nfctl events.
+type eventsOptions struct {
+	follow bool
+	last   int
+	since  time.Duration
+}
+
+// choose drops the events that are too old, and all but the last of the rest.
+func (o eventsOptions) choose(events []*nfcommsv1.Event, now time.Time) []*nfcommsv1.Event {
+	if o.since > 0 {
+		begin := now.Add(-o.since)
+		events = slices.DeleteFunc(events, func(e *nfcommsv1.Event) bool { return e.GetTime().AsTime().Before(begin) })
+	}
+	if o.last > 0 {
+		events = events[max(0, len(events)-o.last):]
+	}
+	return events
+}
+
 func newEvents(a *app) *cobra.Command {
-	var follow bool
+	var o eventsOptions
 	cmd := &cobra.Command{
 		Use: "events [DEVICE]", GroupID: groupLook,
 		Short: "Show what happened to a device, or to all",
 		Long: `Show what happened to a device, or to all, oldest first. The server keeps the
 last events. With --follow new ones are shown as they come, until interrupted,
 also after the connection was lost and came back.`,
+		Example: `  nfctl events --since 10m
+  nfctl events sim0 -n 5 -o wide`,
 		Args: cobra.MaximumNArgs(1), ValidArgsFunction: a.completeDevice,
 		RunE: a.connected(func(ctx context.Context, c *control.Client, args []string) error {
-			if follow {
+			switch {
+			case o.last < 0 || o.since < 0:
+				return usagef("--last and --since must not be negative")
+			case o.follow:
 				f := follower{app: a, client: c, parent: parentOf(args), out: a.series()}
 				return f.run(ctx)
 			}
-			ctx, cancel := a.limited(ctx)
-			defer cancel()
-			events, err := listEvents(ctx, c, parentOf(args))
-			if err == nil && len(events) == 0 {
-				err = mustExist(ctx, c, parentOf(args))
-			}
-			if err != nil {
-				return err
-			}
-			out := a.series()
-			for _, e := range events {
-				if err := out.print(eventOf(e)); err != nil {
-					return err
-				}
-			}
-			return nil
+			return a.events(ctx, c, parentOf(args), o)
 		}),
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with new events until interrupted; --timeout does not count")
+	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on with new events until interrupted; --timeout does not count")
+	cmd.Flags().IntVarP(&o.last, "last", "n", 0, "only the last so many; 0 means all that are kept")
+	cmd.Flags().DurationVar(&o.since, "since", 0, "only those of this time until now, as 10m; 0 means all that are kept")
+	cmd.MarkFlagsMutuallyExclusive("follow", "last")
+	cmd.MarkFlagsMutuallyExclusive("follow", "since")
 	return cmd
+}
+
+// events prints the kept events that the options choose.
+func (a *app) events(ctx context.Context, c *control.Client, parent string, o eventsOptions) error {
+	ctx, cancel := a.limited(ctx)
+	defer cancel()
+	events, err := listEvents(ctx, c, parent)
+	if err == nil && len(events) == 0 {
+		err = mustExist(ctx, c, parent)
+	}
+	if err != nil {
+		return err
+	}
+	out := a.series()
+	for _, e := range o.choose(events, time.Now()) {
+		if err := out.print(eventOf(e)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func listEvents(ctx context.Context, c *control.Client, parent string) ([]*nfcommsv1.Event, error) {

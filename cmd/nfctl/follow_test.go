@@ -173,3 +173,32 @@ func TestReceiveSeries(t *testing.T) {
 		require.EqualValues(t, 2, dev.Stats().Direct[0].Messages)
 	}
 }
+
+// TestListWatch: list -w shows a device, then each change of its state.
+func TestListWatch(t *testing.T) {
+	_, address := startHost(t, hostOptions{devices: []string{"sim0=sim:"}})
+	l := startLive(t, "--address", address, "list", "-w", "-o", "json")
+	state := func() string {
+		var d struct{ Device, State string }
+		require.NoError(t, json.Unmarshal([]byte(<-l.lines), &d))
+		require.Equal(t, "sim0", d.Device)
+		return d.State
+	}
+	require.Equal(t, "ready", state())
+	var out, errs bytes.Buffer
+	require.Equal(t, exitOK, run(t.Context(), []string{"--address", address, "drain", "sim0"}, streams{nil, &out, &errs}, func(string) string { return "" }), errs.String())
+	for got := state(); got != "drained"; got = state() {
+		require.Equal(t, "draining", got)
+	}
+	l.stop()
+	require.Equal(t, exitInterrupted, <-l.code)
+}
+
+// TestDistance counts the letters between two names.
+func TestDistance(t *testing.T) {
+	for pair, want := range map[[2]string]int{
+		{"sim0", "sim0"}: 0, {"sim1", "sim0"}: 1, {"sm0", "sim0"}: 1, {"simm0", "sim0"}: 1, {"ism0", "sim0"}: 2, {"", "abc"}: 3, {"abc", ""}: 3,
+	} {
+		require.Equal(t, want, distance(pair[0], pair[1]), "%v", pair)
+	}
+}

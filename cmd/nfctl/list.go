@@ -18,11 +18,19 @@ type listRecord struct {
 }
 
 func newList(a *app) *cobra.Command {
-	return &cobra.Command{
+	var watch bool
+	cmd := &cobra.Command{
 		Use: "list", Aliases: []string{"devices"}, GroupID: groupLook,
 		Short: "List the devices",
-		Args:  cobra.NoArgs,
-		RunE: a.bounded(func(ctx context.Context, c *control.Client, _ []string) error {
+		Long: `List the devices. With --watch each is shown as it is, then again whenever its
+state changes, until interrupted: as JSON and YAML one device a document.`,
+		Args: cobra.NoArgs,
+		RunE: a.connected(func(ctx context.Context, c *control.Client, _ []string) error {
+			if watch {
+				return a.watchDevices(ctx, c)
+			}
+			ctx, cancel := a.limited(ctx)
+			defer cancel()
 			devices, err := listDevices(ctx, c)
 			if err != nil {
 				return err
@@ -33,6 +41,32 @@ func newList(a *app) *cobra.Command {
 			}
 			return a.print(r)
 		}),
+	}
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on with changes until interrupted; --timeout does not count")
+	return cmd
+}
+
+// watchedRecord is a line of nfctl list --watch.
+type watchedRecord struct{ deviceRecord }
+
+func (r watchedRecord) table(p *printer) { listRecord{[]deviceRecord{r.deviceRecord}}.table(p) }
+
+// watchDevices prints devices as they are and as they change, without their
+// counters, until the context ends.
+func (a *app) watchDevices(ctx context.Context, c *control.Client) error {
+	stream, err := c.Devices.WatchDevices(ctx, &nfcommsv1.WatchDevicesRequest{})
+	if err != nil {
+		return err
+	}
+	out := a.series()
+	for {
+		m, err := stream.Recv()
+		if err == nil && m.GetDevice() != nil {
+			err = out.print(watchedRecord{deviceOf(m.GetDevice())})
+		}
+		if err != nil {
+			return err
+		}
 	}
 }
 
@@ -316,6 +350,7 @@ func (r channelsRecord) table(p *printer) {
 		{title: "ERRORS", right: true, cell: func(c row) string { return number(c.Stats.h2d().plus(c.Stats.d2h()).Errors) }},
 		{title: "REPEATED", right: true, wide: true, cell: func(c row) string { return number(c.Stats.Repeated) }},
 		{title: "SINCE", wide: true, cell: func(c row) string { return c.CreateTime }},
+		{title: "OPENED BY", wide: true, cell: func(c row) string { return orDash(c.Caller) }},
 	}, r.Channels)
 }
 

@@ -70,7 +70,7 @@ func newOpen(a *app) *cobra.Command {
 nobody used it for some time. send and receive open the channel by themselves.
 
 ` + targetHelp,
-		Args: cobra.ExactArgs(2), ValidArgsFunction: a.completeDevice,
+		Args: cobra.ExactArgs(2), ValidArgsFunction: a.complete(a.devices, a.targets),
 		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
 			name, err := parseChannel(args)
 			if err != nil {
@@ -90,7 +90,7 @@ func newClose(a *app) *cobra.Command {
 		Use: "close DEVICE TARGET", GroupID: groupUse,
 		Short: "Close a channel that open, send or receive opened",
 		Long:  "Close a channel that open, send or receive opened. Pending calls end, and the\ndevice's process sees the close.\n\n" + targetHelp,
-		Args:  cobra.ExactArgs(2), ValidArgsFunction: a.completeDevice,
+		Args:  cobra.ExactArgs(2), ValidArgsFunction: a.complete(a.devices, a.targets),
 		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
 			name, err := parseChannel(args)
 			if err != nil {
@@ -179,7 +179,9 @@ func newSend(a *app) *cobra.Command {
 		Short: "Send a direct message of at most 56 bytes",
 		Long: `Send a direct message of at most 56 bytes and wait until the target took it.
 Without MESSAGE it is read from the standard input, every byte of it. An error
-says that the target did not take it, but for a lost device or connection.
+says that the target did not take it, but for a lost device or connection. The
+loopback takes no message before its answer to the last one was received: use
+--reply, or receive.
 
 Bulk data does not pass here: use SendInd in the process that has the device
 open.
@@ -188,13 +190,14 @@ open.
 		Example: `  nfctl send sim0 loopback hello --reply
   nfctl send sim0 17 --hex 0100000000000000
   head -c 56 /dev/urandom | nfctl send sim0 17`,
-		Args: cobra.RangeArgs(2, 3), ValidArgsFunction: a.completeDevice,
+		Args: cobra.RangeArgs(2, 3), ValidArgsFunction: a.complete(a.devices, a.targets),
 		RunE: a.connected(func(ctx context.Context, c *control.Client, args []string) error {
 			payload, err := a.payload(args[2:], asHex)
 			if err != nil {
 				return err
 			}
 			r, err := a.send(ctx, c, args, payload)
+			err = answerWaits(args, err)
 			if err == nil && reply {
 				r, err = a.receive(ctx, c, args, styleOf(asHex, false))
 			}
@@ -207,6 +210,16 @@ open.
 	cmd.Flags().BoolVar(&asHex, "hex", false, "MESSAGE, or the standard input, is hexadecimal digits; blanks do not count")
 	cmd.Flags().BoolVar(&reply, "reply", false, "print the next message from the target, as receive does")
 	return cmd
+}
+
+// answerWaits says of a message that the loopback did not take in time why it
+// did not: it takes the next one when its answer to the last was received.
+func answerWaits(args []string, err error) error {
+	t, bad := parseTarget(args[1])
+	if bad != nil || t != nfcomms.Loopback || !errors.Is(err, nfcomms.ErrWithdrawn) || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("%w (does its answer to an earlier message wait? nfctl receive %s loopback takes it, send --reply takes its own)", err, deviceID(args[0]))
 }
 
 // send gives one message to the target.
@@ -311,7 +324,7 @@ func newReceive(a *app) *cobra.Command {
 wait for each message.
 
 ` + targetHelp,
-		Args: cobra.ExactArgs(2), ValidArgsFunction: a.completeDevice,
+		Args: cobra.ExactArgs(2), ValidArgsFunction: a.complete(a.devices, a.targets),
 		RunE: a.connected(func(ctx context.Context, c *control.Client, args []string) error {
 			if count < 0 {
 				return usagef("--count %d is negative", count)

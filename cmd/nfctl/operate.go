@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,35 +28,79 @@ func (r changedRecord) table(p *printer) {
 	p.printf("%s %s, epoch %d\n", r.Device, p.paint(r.State, tintOf(r.State)), r.Epoch)
 }
 
+const severalHelp = `Several devices are taken one after the other, also after one failed; the exit
+code is that of the first that did.`
+
+// each makes a cobra function of what is done with one device, for all that are
+// named: one gives a record, several a series. An error may come with a record.
+func (a *app) each(do func(ctx context.Context, c *control.Client, name string) (record, error)) func(*cobra.Command, []string) error {
+	return a.connected(func(ctx context.Context, c *control.Client, args []string) error {
+		show := a.print
+		if len(args) > 1 {
+			show = a.series().print
+		}
+		var failed []error
+		for _, arg := range args {
+			r, err := do(ctx, c, deviceName(arg))
+			if err == nil || errors.Is(err, errUnhealthy) {
+				err = errors.Join(err, show(r))
+			}
+			failed = append(failed, err)
+			if ctx.Err() != nil {
+				break
+			}
+		}
+		return firstOf(failed)
+	})
+}
+
+// severalErrors are those of several devices; the first gives the exit code.
+type severalErrors struct{ all []error }
+
+func (e severalErrors) Error() string { return errors.Join(e.all...).Error() }
+func (e severalErrors) Unwrap() error { return e.all[0] }
+
+// firstOf joins errors under the first.
+func firstOf(all []error) error {
+	all = slices.DeleteFunc(all, func(err error) bool { return err == nil })
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	return severalErrors{all}
+}
+
 func newReset(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "reset DEVICE", GroupID: groupOperate,
+		Use: "reset DEVICE...", GroupID: groupOperate,
 		Short: "Reset a device: end every call, clear a fault, start the firmware anew",
 		Long: `Reset a device: stop its DMA, end every pending call with DEVICE_LOST, clear a
 fault and start the firmware anew under the next epoch. Channels from before stay
-unusable, processes are gone. Drain the device first to let running work end.`,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeDevice,
-		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
-			r, err := c.Devices.ResetDevice(ctx, &nfcommsv1.ResetDeviceRequest{Name: deviceName(args[0])})
-			if err != nil {
-				return err
-			}
-			return a.print(changedRecord{deviceOf(r.GetDevice())})
+unusable, processes are gone. Drain the device first to let running work end.
+` + severalHelp,
+		Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.completeDevices,
+		RunE: a.each(func(ctx context.Context, c *control.Client, name string) (record, error) {
+			ctx, cancel := a.limited(ctx)
+			defer cancel()
+			r, err := c.Devices.ResetDevice(ctx, &nfcommsv1.ResetDeviceRequest{Name: name})
+			return changedRecord{deviceOf(r.GetDevice())}, err
 		}),
 	}
 }
 
 func newResume(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "resume DEVICE", GroupID: groupOperate,
+		Use: "resume DEVICE...", GroupID: groupOperate,
 		Short: "Let a drained device take new work again",
-		Args:  cobra.ExactArgs(1), ValidArgsFunction: a.completeDevice,
-		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
-			r, err := c.Devices.ResumeDevice(ctx, &nfcommsv1.ResumeDeviceRequest{Name: deviceName(args[0])})
-			if err != nil {
-				return err
-			}
-			return a.print(changedRecord{deviceOf(r.GetDevice())})
+		Long:  "Let a drained device take new work again.\n" + severalHelp,
+		Args:  cobra.MinimumNArgs(1), ValidArgsFunction: a.completeDevices,
+		RunE: a.each(func(ctx context.Context, c *control.Client, name string) (record, error) {
+			ctx, cancel := a.limited(ctx)
+			defer cancel()
+			r, err := c.Devices.ResumeDevice(ctx, &nfcommsv1.ResumeDeviceRequest{Name: name})
+			return changedRecord{deviceOf(r.GetDevice())}, err
 		}),
 	}
 }
@@ -88,31 +133,35 @@ func (a *app) waiting(ctx context.Context, do func(ctx context.Context, wait *du
 
 func newDrain(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "drain DEVICE", GroupID: groupOperate,
+		Use: "drain DEVICE...", GroupID: groupOperate,
 		Short: "Refuse new work for a device and wait until the running work is done",
 		Long: `Refuse new remote work for a device, and wait until the running work is done, at
 most --timeout long. The device refuses new work in either case, until resume.
-Exit code 8 says that something is left.`,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeDevice,
-		RunE: a.connected(func(ctx context.Context, c *control.Client, args []string) error {
-			var r *nfcommsv1.DrainDeviceResponse
-			err := a.waiting(ctx, func(ctx context.Context, wait *durationpb.Duration) (err error) {
-				r, err = c.Devices.DrainDevice(ctx, &nfcommsv1.DrainDeviceRequest{Name: deviceName(args[0]), Timeout: wait})
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			record := drainRecord{
-				deviceRecord: deviceOf(r.GetDevice()), Drained: r.GetDrained(),
-				RunningCalls: r.GetRunningCalls(), OpenChannels: r.GetOpenChannels(),
-			}
-			if err := a.print(record); err != nil || record.Drained {
-				return err
-			}
-			return fmt.Errorf("%s is not drained yet: %w", record.Device, errUnhealthy)
-		}),
+Exit code 8 says that something is left.
+` + severalHelp,
+		Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.completeDevices,
+		RunE: a.each(a.drain),
 	}
+}
+
+// drain drains one device.
+func (a *app) drain(ctx context.Context, c *control.Client, name string) (record, error) {
+	var r *nfcommsv1.DrainDeviceResponse
+	err := a.waiting(ctx, func(ctx context.Context, wait *durationpb.Duration) (err error) {
+		r, err = c.Devices.DrainDevice(ctx, &nfcommsv1.DrainDeviceRequest{Name: name, Timeout: wait})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	d := drainRecord{
+		deviceRecord: deviceOf(r.GetDevice()), Drained: r.GetDrained(),
+		RunningCalls: r.GetRunningCalls(), OpenChannels: r.GetOpenChannels(),
+	}
+	if !d.Drained {
+		err = fmt.Errorf("%s is not drained yet: %w", d.Device, errUnhealthy)
+	}
+	return d, err
 }
 
 // loadRecord is the output of nfctl load.
@@ -257,7 +306,7 @@ func newStart(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "start DEVICE PROGRAM", GroupID: groupOperate,
 		Short: "Start a program as a new device process",
-		Args:  cobra.ExactArgs(2), ValidArgsFunction: a.completeDevice,
+		Args:  cobra.ExactArgs(2), ValidArgsFunction: a.complete(a.devices, a.programs),
 		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
 			r, err := c.Devices.StartProgram(ctx, &nfcommsv1.StartProgramRequest{
 				Name:        control.ProgramName(deviceID(args[0]), args[1]),
@@ -295,7 +344,7 @@ func newStop(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "stop DEVICE PROCESS", GroupID: groupOperate,
 		Short: "Ask a device process to return, and wait until it did",
-		Args:  cobra.ExactArgs(2), ValidArgsFunction: a.completeDevice,
+		Args:  cobra.ExactArgs(2), ValidArgsFunction: a.complete(a.devices, a.processes),
 		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
 			id, err := strconv.ParseUint(args[1], 0, 64)
 			if err != nil {

@@ -62,7 +62,9 @@ digits.`,
 			return a.ping(ctx, c, name, o)
 		}),
 	}
-	cmd.Flags().IntVarP(&o.count, "count", "n", 10, "number of round trips; 0 means until interrupted")
+	cmd.Flags().IntVarP(&o.count, "count", "c", 10, "number of round trips; 0 means until interrupted")
+	cmd.Flags().IntVarP(&o.count, "n", "n", 10, "as --count")
+	_ = cmd.Flags().MarkHidden("n") // as it was called first; it fails for a flag that is not there
 	cmd.Flags().DurationVarP(&o.interval, "interval", "i", 100*time.Millisecond, "time between two round trips; 0 means none")
 	return cmd
 }

@@ -128,6 +128,7 @@ type channelRecord struct {
 	State      string        `json:"state" doc:"open or closed"`
 	Owner      string        `json:"owner" doc:"server: remote clients may use it; application: it is the application's own"`
 	CreateTime string        `json:"create_time" doc:"when the server opened or first saw it, RFC 3339 in UTC"`
+	Caller     string        `json:"caller" doc:"who opened it, of a channel of the server; empty if the server cannot tell"`
 	Stats      trafficRecord `json:"stats" doc:"counters since it was opened"`
 }
 
@@ -225,7 +226,7 @@ func statsOf(s *nfcommsv1.DeviceStats) *statsRecord {
 func channelOf(c *nfcommsv1.Channel) channelRecord {
 	return channelRecord{
 		Device: resourceDevice(c.GetName()), Target: c.GetTarget(), State: word(c.GetState()), Owner: word(c.GetOwner()),
-		CreateTime: timeText(c.GetCreateTime()), Stats: trafficOf(c.GetStats()),
+		CreateTime: timeText(c.GetCreateTime()), Caller: c.GetCaller(), Stats: trafficOf(c.GetStats()),
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +22,8 @@ func newRoot(a *app) *cobra.Command {
   nfctl --device sim: ping
   nfctl send sim0 loopback hello && nfctl receive sim0 loopback
   nfctl list -o json | jq -r '.devices[] | select(.state != "ready") | .device'`,
-		Args:          cobra.NoArgs,
+		Args:          unknownCommand,
+		Version:       versionText(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -36,6 +36,7 @@ func newRoot(a *app) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	a.flags(root.PersistentFlags())
 	root.AddGroup(
 		&cobra.Group{ID: groupLook, Title: "Look:"},
@@ -43,7 +44,7 @@ func newRoot(a *app) *cobra.Command {
 		&cobra.Group{ID: groupOperate, Title: "Operate:"},
 	)
 	root.AddCommand(
-		newList(a), newInfo(a), newChannels(a), newPrograms(a), newTop(a), newPing(a),
+		newList(a), newInfo(a), newChannels(a), newPrograms(a), newPs(a), newTop(a), newPing(a),
 		newEvents(a), newHealth(a), newDoctor(a), newVersion(a),
 		newOpen(a), newClose(a), newSend(a), newReceive(a),
 		newReset(a), newDrain(a), newResume(a), newLoad(a), newStart(a), newStop(a),
@@ -52,6 +53,30 @@ func newRoot(a *app) *cobra.Command {
 	// The flag is there: it was defined above.
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	return root
+}
+
+// unknownCommand refuses what is no command, with the names of those that are
+// spelled like it.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	return fmt.Errorf("unknown command %q%s", args[0], didYouMean(cmd.SuggestionsFor(args[0])))
+}
+
+// didYouMean is the end of an error about a name that is not there.
+func didYouMean(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return " (did you mean " + strings.Join(names, " or ") + "?)"
+}
+
+// versionText is what nfctl --version says.
+func versionText() string {
+	version, commit := control.Build()
+	return strings.TrimSpace(version + " " + commit)
 }
 
 // rootLong is what nfctl --help says first.
@@ -85,32 +110,6 @@ func envHelp() string {
 	}
 	fmt.Fprintf(&b, "  %-22s if it is not empty, no colours\n", "NO_COLOR")
 	return b.String()
-}
-
-// completion is how long the shell may wait for the names of devices.
-const completion = 2 * time.Second
-
-// completeDevice completes the first argument with the names of the devices.
-func (a *app) completeDevice(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var names []cobra.Completion
-	a.timeout = completion
-	err := a.start(cmd)
-	if err == nil {
-		err = a.bounded(func(ctx context.Context, c *control.Client, _ []string) error {
-			devices, err := listDevices(ctx, c)
-			for _, d := range devices {
-				names = append(names, cobra.CompletionWithDesc(deviceID(d.GetName()), word(d.GetState())))
-			}
-			return err
-		})(cmd, nil)
-	}
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // onlyDevice returns the resource name of the device that an optional argument
@@ -165,6 +164,13 @@ func listDevices(ctx context.Context, c *control.Client) ([]*nfcommsv1.Device, e
 	return pages(func(token string) ([]*nfcommsv1.Device, string, error) {
 		r, err := c.Devices.ListDevices(ctx, &nfcommsv1.ListDevicesRequest{PageSize: pageSize, PageToken: token})
 		return r.GetDevices(), r.GetNextPageToken(), err
+	})
+}
+
+func listProcesses(ctx context.Context, c *control.Client, parent string) ([]*nfcommsv1.Process, error) {
+	return pages(func(token string) ([]*nfcommsv1.Process, string, error) {
+		r, err := c.Devices.ListProcesses(ctx, &nfcommsv1.ListProcessesRequest{Parent: parent, PageSize: pageSize, PageToken: token})
+		return r.GetProcesses(), r.GetNextPageToken(), err
 	})
 }
 

@@ -57,10 +57,11 @@ func writeTable[T any](p *printer, columns []column[T], rows []T) {
 	for r, row := range rows {
 		line := make([]string, len(shown))
 		for i, c := range shown {
-			line[i] = pad(cells[r][i], widths[i], c.right)
+			colour := plainTint
 			if c.tint != nil {
-				line[i] = p.paint(line[i], c.tint(row))
+				colour = c.tint(row)
 			}
+			line[i] = p.padded(cells[r][i], widths[i], c.right, colour)
 		}
 		p.printf("%s\n", strings.TrimRight(strings.Join(line, "  "), " "))
 	}
@@ -89,6 +90,18 @@ func pad(text string, width int, right bool) string {
 		return space + text
 	}
 	return text + space
+}
+
+// padded is pad with the text coloured, and the space not.
+func (p *printer) padded(text string, width int, right bool, t tint) string {
+	space := strings.Repeat(" ", width-utf8.RuneCountInString(text))
+	if text == "" {
+		return space
+	}
+	if right {
+		return space + p.paint(text, t)
+	}
+	return p.paint(text, t) + space
 }
 
 // field is one line of a description.

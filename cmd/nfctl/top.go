@@ -35,6 +35,24 @@ type topDeviceRecord struct {
 	Memories     []memoryRecord    `json:"memories" doc:"the memories; empty if the device does not answer"`
 	nowRecord
 	ratesRecord
+	// stale: the server did not answer since.
+	stale bool
+}
+
+// stateText is the state, with a mark if it is an old one.
+func (d topDeviceRecord) stateText() string {
+	if d.stale {
+		return d.State + " (stale)"
+	}
+	return d.State
+}
+
+// stateTint is the colour of the state.
+func (d topDeviceRecord) stateTint() tint {
+	if d.stale {
+		return warn
+	}
+	return tintOf(d.State)
 }
 
 // topChannelRecord is what a channel does.
@@ -271,7 +289,7 @@ func topDeviceColumns() []column[topDeviceRecord] {
 	type row = topDeviceRecord
 	return append([]column[row]{
 		{title: "DEVICE", cell: func(d row) string { return d.Device }},
-		{title: "STATE", cell: func(d row) string { return d.State }, tint: func(d row) tint { return tintOf(d.State) }},
+		{title: "STATE", cell: row.stateText, tint: row.stateTint},
 		{title: "HEARTBEAT", right: true, cell: func(d row) string { return ageText(d.HeartbeatAge) }},
 		{title: "PARTS", cell: func(d row) string { return orDash(d.Diagnostic.worst()) }, tint: func(d row) tint { return tintOf(d.Diagnostic.worst()) }},
 		{title: "CHANNELS", right: true, cell: func(d row) string { return number(d.OpenChannels) }},

@@ -112,6 +112,11 @@ func (m topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.err = msg.err
 		if msg.err == nil {
 			m = m.add(msg.sample)
+		} else {
+			m.record.Devices = slices.Clone(m.record.Devices)
+			for i := range m.record.Devices {
+				m.record.Devices[i].stale = true
+			}
 		}
 		return m, m.wait()
 	case tea.KeyPressMsg:

@@ -167,7 +167,9 @@ func TestScreenSamples(t *testing.T) {
 	next(sampled{err: errors.New("server not reachable")})
 	require.Contains(t, s.text(), "server not reachable")
 	require.Contains(t, s.text(), "nic0", "the last sample stays")
+	require.Contains(t, s.line("nic0 "), "(stale)")
 	next(sampled{sample: moment(40)})
+	require.NotContains(t, s.text(), "stale")
 	require.NotContains(t, s.text(), "not reachable")
 
 	s.typed('p')
