@@ -30,6 +30,8 @@ type hub[T any] struct {
 	revision int64       // of the last change
 	log      []change[T] // the last ones, revision r at r modulo history
 	state    map[string]T
+	shared   []change[T]   // what snapshot returned, while it is true; nobody changes it
+	logged   []change[T]   // the same of the log
 	bell     chan struct{} // closed and replaced by each change
 }
 
@@ -77,37 +79,42 @@ func (h *hub[T]) appendLocked(kind nfcommsv1.Change, key string, value T) {
 	} else {
 		h.log[(h.revision-1)%history] = c
 	}
+	h.shared, h.logged = nil, nil
 	close(h.bell)
 	h.bell = make(chan struct{})
 }
 
-// sinceLocked copies the changes after a revision. Must hold mu; they must be
-// in the log.
+// sinceLocked returns the changes after a revision. All who ask between two
+// changes share one copy of the log, as a thousand watchers may. Must hold mu;
+// the changes must be in the log.
 func (h *hub[T]) sinceLocked(revision int64) []change[T] {
-	list := make([]change[T], 0, h.revision-revision)
-	for r := revision + 1; r <= h.revision; r++ {
-		list = append(list, h.log[(r-1)%history])
+	if h.logged == nil {
+		h.logged = make([]change[T], 0, len(h.log))
+		for r := h.revision - int64(len(h.log)) + 1; r <= h.revision; r++ {
+			h.logged = append(h.logged, h.log[(r-1)%history])
+		}
 	}
-	return list
+	return slices.Clip(h.logged[len(h.logged)-int(h.revision-revision):])
 }
 
 // snapshot returns everything there is, in the order of keys or of the log, and
-// the revision that it shows.
+// the revision that it shows. Others may have the same list: it is not to be
+// changed.
 func (h *hub[T]) snapshot() ([]change[T], int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.keep {
-		list := h.sinceLocked(h.revision - int64(len(h.log)))
-		for i := range list {
-			list[i].kind = nfcommsv1.Change_CHANGE_SNAPSHOT
+	if h.shared == nil && h.keep {
+		h.shared = make([]change[T], 0, len(h.state))
+		for _, key := range slices.Sorted(maps.Keys(h.state)) {
+			h.shared = append(h.shared, change[T]{nfcommsv1.Change_CHANGE_SNAPSHOT, h.revision, key, h.state[key]})
 		}
-		return list, h.revision
+	} else if h.shared == nil {
+		h.shared = slices.Clone(h.sinceLocked(h.revision - int64(len(h.log))))
+		for i := range h.shared {
+			h.shared[i].kind = nfcommsv1.Change_CHANGE_SNAPSHOT
+		}
 	}
-	list := make([]change[T], 0, len(h.state))
-	for _, key := range slices.Sorted(maps.Keys(h.state)) {
-		list = append(list, change[T]{nfcommsv1.Change_CHANGE_SNAPSHOT, h.revision, key, h.state[key]})
-	}
-	return list, h.revision
+	return slices.Clip(h.shared), h.revision
 }
 
 // resume returns what happened after a revision, and the revision it leads to.

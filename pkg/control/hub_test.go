@@ -212,3 +212,30 @@ func TestPageSizes(t *testing.T) {
 		require.NotEmpty(t, next)
 	}
 }
+
+// TestWatchersShareSnapshots: what a thousand watchers have not read yet is in
+// memory once, and stays as it was when something happens.
+func TestWatchersShareSnapshots(t *testing.T) {
+	for _, keep := range []bool{true, false} {
+		h := newHub[int](keep)
+		for i := range 10 {
+			h.put(fmt.Sprint(i), i)
+		}
+		one, at := h.snapshot()
+		two, _ := h.snapshot()
+		require.Same(t, &one[0], &two[0])
+		missed, _, err := h.resume(4)
+		require.NoError(t, err)
+		again, _, err := h.resume(4)
+		require.NoError(t, err)
+		require.Len(t, missed, 6)
+		require.Same(t, &missed[0], &again[0])
+		before := slices.Clone(one)
+		h.put("5", 50)
+		require.Equal(t, before, one)
+		require.NotEqual(t, 50, missed[0].value)
+		after, next := h.snapshot()
+		require.Equal(t, at+1, next)
+		require.NotSame(t, &one[0], &after[0])
+	}
+}

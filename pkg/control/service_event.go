@@ -29,7 +29,7 @@ func (v eventService) ListEvents(_ context.Context, req *nfcommsv1.ListEventsReq
 		return nil, err
 	}
 	kept, _ := v.s.eventHub.snapshot()
-	all := kept[:0]
+	var all []change[*nfcommsv1.Event] // kept is the hub's
 	for _, c := range kept {
 		if wants(c.key) {
 			all = append(all, c)
