@@ -77,7 +77,7 @@ vm: deps-vm bin/vmtest ## a shell in a virtual machine with the module loaded
 	@bin/vmtest shell $(VMFLAGS)
 
 .PHONY: soak
-soak: deps-build ## abuse the daemon for SOAK (5m) each way, with limits for latency, memory and processor time
+soak: deps-build ## abuse the daemon on all its listeners for SOAK (5m) each way, with limits for latency, memory and processor time
 	@$(GO) test -count=1 -timeout 6h -v -run 'Soak|Killed' ./cmd/nfcommsd -soak $(SOAK)
 
 .PHONY: fuzz-smoke

@@ -39,6 +39,9 @@ var attacks = map[string]func(address string){
 func attack(name, address string) int {
 	run, ok := attacks[name]
 	if !ok {
+		run, ok = sieges[name]
+	}
+	if !ok {
 		fmt.Println("no attack", name)
 		return 1
 	}

@@ -50,15 +50,24 @@ func invited() []string {
 	return []string{"--socket-mode", "0666", "--roles-operator", fmt.Sprintf("uid:%d", attacker)}
 }
 
-// attackers starts processes that misbehave, and returns what ends them.
+// attackers starts processes that misbehave, as another user where that is
+// possible, and returns what ends them.
 func attackers(t testing.TB, address string, names ...string) (stop func()) {
+	if os.Geteuid() != 0 {
+		return launchAll(t, nil, address, names...)
+	}
+	return launchAll(t, &syscall.Credential{Uid: attacker, Gid: attacker}, address, names...)
+}
+
+// launchAll starts a process for each attack, and returns what ends them.
+func launchAll(t testing.TB, who *syscall.Credential, address string, names ...string) (stop func()) {
 	var ends []func()
 	for _, name := range names {
 		cmd := exec.Command("/proc/self/exe", address)
 		cmd.Env = append(os.Environ(), childEnv+"="+name)
 		cmd.Stdout = os.Stderr
-		if os.Geteuid() == 0 {
-			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: attacker, Gid: attacker}}
+		if who != nil {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who}
 		}
 		in, err := cmd.StdinPipe() // closes with this process, whatever ends it
 		require.NoError(t, err)
@@ -171,11 +180,7 @@ var goroutines = regexp.MustCompile(`(?m)^go_goroutines (\d+)`)
 
 // usage asks the kernel and the daemon itself.
 func (p *process) usage(client *http.Client, web string) (u usage) {
-	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))
-	require.NoError(p.t, err)
-	pages, err := strconv.Atoi(strings.Fields(string(statm))[1])
-	require.NoError(p.t, err)
-	u.rss = pages * os.Getpagesize()
+	u.rss = p.resident()
 	u.cpu = p.cpu()
 	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
 	require.NoError(p.t, err)
