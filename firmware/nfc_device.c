@@ -334,7 +334,7 @@ uint64_t nfc_counter_sum(struct nfc_device *dev, enum nfc_counter counter)
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < dev->config.islands; i++)
-		sum += dev->islands[i].count[counter];
+		sum += nfc_counted(&dev->islands[i], counter);
 	return sum;
 }
 

@@ -241,7 +241,7 @@ struct nfc_island {
 	uint64_t spin_ns; /* adapted between 0 and port->spin_ns */
 	uint64_t rung; /* doorbells the island gave way after */
 	_Atomic(struct nfc_call *) inbox; /* changed under the device's lock */
-	uint64_t count[NFC_COUNTERS];
+	_Atomic uint64_t count[NFC_COUNTERS]; /* other threads read them */
 };
 
 struct nfc_block {
@@ -390,6 +390,22 @@ static inline struct nfc_half *nfc_h2d(struct nfc_channel *ch)
 static inline struct nfc_half *nfc_d2h(struct nfc_channel *ch)
 {
 	return &ch->half[NFC_D2H];
+}
+
+static inline uint64_t nfc_counted(const struct nfc_island *island,
+				   enum nfc_counter counter)
+{
+	return atomic_load_explicit(&island->count[counter],
+				    memory_order_relaxed);
+}
+
+/* On the island's own thread, which alone writes: no atomic addition. */
+static inline void nfc_count(struct nfc_island *island,
+			     enum nfc_counter counter, uint64_t n)
+{
+	atomic_store_explicit(&island->count[counter],
+			      nfc_counted(island, counter) + n,
+			      memory_order_relaxed);
 }
 
 static inline uint64_t nfc_min(uint64_t a, uint64_t b)

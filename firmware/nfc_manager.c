@@ -7,7 +7,7 @@
 
 static void drop(struct nfc_island *island)
 {
-	island->count[NFC_COUNT_DROPPED]++;
+	nfc_count(island, NFC_COUNT_DROPPED, 1);
 }
 
 /* Answer with a completion record; extra is its outstanding field. */
@@ -92,7 +92,7 @@ static void park(struct nfc_channel *ch, const struct nfc_slot *slot,
 	ch->parked = *slot;
 	ch->has_list = 0;
 	half->state = (uint8_t)state;
-	ch->island->count[NFC_COUNT_PARKED]++;
+	nfc_count(ch->island, NFC_COUNT_PARKED, 1);
 	set_timeout(ch, timeout_ns);
 }
 
@@ -100,7 +100,7 @@ static void unpark(struct nfc_channel *ch)
 {
 	untime(ch);
 	nfc_h2d(ch)->state = NFC_HALF_IDLE;
-	ch->island->count[NFC_COUNT_PARKED]--;
+	nfc_count(ch->island, NFC_COUNT_PARKED, (uint64_t)-1);
 }
 
 /* Refuse what is parked on h2d. */
@@ -139,7 +139,7 @@ static int accept_message(struct nfc_channel *ch, struct nfc_process *p)
 		return -NFC_ETOOLARGE;
 	__builtin_memcpy(p->buf, ch->parked.payload, length);
 	unpark(ch);
-	ch->island->count[NFC_COUNT_DIRECT_H2D]++;
+	nfc_count(ch->island, NFC_COUNT_DIRECT_H2D, 1);
 	reply(ch, NFC_TYPE_ACK, NFC_H2D, present(nfc_h2d(ch)),
 	      NFC_STATE_CONSUMED, NFC_OK, 0);
 	return (int)length;
@@ -237,7 +237,7 @@ static bool direct_at_once(struct nfc_channel *ch, const struct nfc_slot *slot,
 	    (p->wait != NFC_WAIT_READ && p->wait != NFC_WAIT_READ_ANY))
 		return false;
 	half->waiter = NULL;
-	ch->island->count[NFC_COUNT_DIRECT_H2D]++;
+	nfc_count(ch->island, NFC_COUNT_DIRECT_H2D, 1);
 	reply(ch, NFC_TYPE_ACK, NFC_H2D, present(half), NFC_STATE_CONSUMED,
 	      NFC_OK, 0);
 	__builtin_memcpy(p->buf, slot->payload, length);
@@ -349,7 +349,7 @@ static void on_answer(struct nfc_channel *ch, const struct nfc_slot *slot)
 		return;
 	}
 	if (!error)
-		ch->island->count[NFC_COUNT_DIRECT_D2H]++;
+		nfc_count(ch->island, NFC_COUNT_DIRECT_D2H, 1);
 	nfc_half_release(ch, NFC_D2H, -(int)ack->status);
 }
 
@@ -363,7 +363,7 @@ static void on_fin(struct nfc_channel *ch, enum nfc_direction direction)
 		drop(ch->island);
 		return;
 	}
-	ch->island->count[NFC_COUNT_TRANSFERS_H2D + direction]++;
+	nfc_count(ch->island, NFC_COUNT_TRANSFERS_H2D + direction, 1);
 	nfc_half_release(ch, direction, 0);
 }
 
@@ -615,7 +615,7 @@ uint32_t nfc_read_manager(struct nfc_island *island, struct nfc_box *box)
 			dispatch(ch, &slot);
 	}
 	nfc_box_publish(box);
-	island->count[NFC_COUNT_MESSAGES] += taken;
+	nfc_count(island, NFC_COUNT_MESSAGES, taken);
 	return taken;
 }
 

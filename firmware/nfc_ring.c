@@ -99,7 +99,7 @@ void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 	box->tail++;
 	atomic_thread_fence(memory_order_seq_cst); /* SYNC: channel park */
 	if (atomic_load_explicit(&dev->park[ch->id], memory_order_relaxed)) {
-		island->count[NFC_COUNT_DOORBELLS]++;
+		nfc_count(island, NFC_COUNT_DOORBELLS, 1);
 		dev->port->ring_host(dev->port->self, island->index);
 	}
 }

@@ -69,7 +69,7 @@ static void switch_away(struct nfc_process *p)
 {
 	struct nfc_island *island = p->island;
 
-	island->count[NFC_COUNT_SWITCHES]++;
+	nfc_count(island, NFC_COUNT_SWITCHES, 1);
 	island->dev->port->stack_switch(&p->stack, &island->scheduler);
 }
 
@@ -462,7 +462,7 @@ static bool island_sleep(struct nfc_island *island)
 	if (nothing) {
 		if (stalled)
 			until = nfc_min(until, island->now + 50000);
-		island->count[NFC_COUNT_SLEEPS]++;
+		nfc_count(island, NFC_COUNT_SLEEPS, 1);
 		port->sleep(port->self, island->index, until);
 	}
 	atomic_store(word, 0);
@@ -477,10 +477,11 @@ static bool island_sleep(struct nfc_island *island)
 static void give_way(struct nfc_island *island)
 {
 	const struct nfc_port *port = island->dev->port;
+	uint64_t rung = nfc_counted(island, NFC_COUNT_DOORBELLS);
 
-	if (island->rung == island->count[NFC_COUNT_DOORBELLS])
+	if (island->rung == rung)
 		return;
-	island->rung = island->count[NFC_COUNT_DOORBELLS];
+	island->rung = rung;
 	port->yield(port->self);
 }
 

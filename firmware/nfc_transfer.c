@@ -101,7 +101,7 @@ void nfc_transfer_list(struct nfc_transfer *t, const struct nfc_slot *slot)
 	to->header = entries;
 	t->lists++;
 	t->received += sum;
-	island->count[NFC_COUNT_LISTS]++;
+	nfc_count(island, NFC_COUNT_LISTS, 1);
 	if (t->lists == 1 && !t->repeat && t->direction == NFC_H2D &&
 	    t->received < t->size)
 		nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_READY, NFC_OK);
@@ -175,7 +175,7 @@ static void repeat_from(struct nfc_transfer *t, const struct nfc_piece *piece)
 	t->offset = 0;
 	t->repeat = 1;
 	t->fault_index = piece->entry;
-	t->channel->island->count[NFC_COUNT_REPEATS]++;
+	nfc_count(t->channel->island, NFC_COUNT_REPEATS, 1);
 	nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_REPEAT, NFC_EBUSY);
 }
 
@@ -206,8 +206,8 @@ static void batch_done(struct nfc_transfer *t)
 	}
 	t->finished = b->end_list;
 	t->processed = b->end_bytes;
-	island->count[NFC_COUNT_BYTES] += b->bytes;
-	island->count[NFC_COUNT_DMA] += b->claimed;
+	nfc_count(island, NFC_COUNT_BYTES, b->bytes);
+	nfc_count(island, NFC_COUNT_DMA, b->claimed);
 	if (t->processed < t->size &&
 	    t->finished - t->acked >= island->dev->config.window / 2)
 		nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_MOVING, NFC_OK);

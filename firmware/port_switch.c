@@ -19,6 +19,35 @@
 void nfc_switch_stacks(void **from, void *to);
 void nfc_switch_enter(void);
 
+/* The thread sanitizer must be told which stack a thread is on. */
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+
+static void new_fiber(struct nfc_stack *s)
+{
+	s->port = __tsan_create_fiber(0);
+}
+
+void port_switch_free(struct nfc_stack *s)
+{
+	__tsan_destroy_fiber(s->port);
+	s->port = NULL;
+}
+
+void port_switch(struct nfc_stack *from, struct nfc_stack *to)
+{
+	from->port = __tsan_get_current_fiber();
+	__tsan_switch_to_fiber(to->port, 0);
+	nfc_switch_stacks(&from->sp, to->sp);
+}
+
+#else
+
+static void new_fiber(struct nfc_stack *s)
+{
+	(void)s;
+}
+
 void port_switch_free(struct nfc_stack *s)
 {
 	(void)s;
@@ -28,6 +57,8 @@ void port_switch(struct nfc_stack *from, struct nfc_stack *to)
 {
 	nfc_switch_stacks(&from->sp, to->sp);
 }
+
+#endif
 
 #endif
 
@@ -78,6 +109,7 @@ int port_switch_init(struct nfc_stack *s, void (*enter)(void *arg), void *arg)
 	sp[6] = (uint64_t)(uintptr_t)nfc_switch_enter;
 	sp[7] = 0;
 	s->sp = sp;
+	new_fiber(s);
 	return 0;
 }
 
@@ -135,6 +167,7 @@ int port_switch_init(struct nfc_stack *s, void (*enter)(void *arg), void *arg)
 	sp[1] = (uint64_t)(uintptr_t)arg; /* x20 */
 	sp[11] = (uint64_t)(uintptr_t)nfc_switch_enter; /* x30 */
 	s->sp = sp;
+	new_fiber(s);
 	return 0;
 }
 

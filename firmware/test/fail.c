@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sanitizer/asan_interface.h>
 #include <search.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -112,14 +113,12 @@ void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t from)
 	return p;
 }
 
-void __asan_unpoison_memory_region(const volatile void *p, size_t n);
-
 int __real_munmap(void *p, size_t n);
 int __wrap_munmap(void *p, size_t n);
 int __wrap_munmap(void *p, size_t n)
 {
 	/* A stack that was left for good leaves its frames' marks behind. */
-	__asan_unpoison_memory_region(p, n);
+	ASAN_UNPOISON_MEMORY_REGION(p, n);
 	mapped -= (int64_t)n;
 	return __real_munmap(p, n);
 }

@@ -63,9 +63,11 @@ void host_slot(struct rig *r, const struct nfc_slot *slot, uint32_t channel)
 		&area_of(r)->island[island_of(r, channel % r->config.channels)];
 
 	for (int tries = 0;; tries++) {
-		uint64_t used = box->tail - mailbox(r, index)->h2d_head.word;
+		uint64_t head = atomic_load_explicit(
+			(_Atomic uint64_t *)&mailbox(r, index)->h2d_head.word,
+			memory_order_acquire);
 
-		r->no_room = used >= r->config.slots;
+		r->no_room = box->tail - head >= r->config.slots;
 		if (!r->no_room)
 			break;
 		if (tries == 2)
