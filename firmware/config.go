@@ -2,6 +2,7 @@ package firmware
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -16,6 +17,7 @@ type Config struct {
 	Slots, Window               int
 	Stack                       uint64        // bytes per context
 	Engines                     int           // DMA threads beside the islands
+	Busy                        int           // one DMA piece of so many is refused for now; 0: none
 	Beat                        time.Duration // whole milliseconds
 	TargetTimeout               time.Duration
 	Spin                        time.Duration // how long an idle island spins
@@ -60,6 +62,7 @@ func (c *Config) counts() []option[int] {
 		{"slots", &c.Slots, bridge.Limits[int]{Min: abi.SlotsMin, Max: abi.SlotsMax, Power: true}},
 		{"window", &c.Window, bridge.Limits[int]{Min: 1, Max: abi.WindowMax, Power: true}},
 		{"engines", &c.Engines, bridge.Limits[int]{Min: 0, Max: abi.IslandsMax}},
+		{"busy", &c.Busy, bridge.Limits[int]{Min: 0, Max: math.MaxInt32}},
 	}
 }
 

@@ -65,7 +65,7 @@ func (c *Config) native() (n C.struct_nfc_config, ok bool) {
 // Check returns abi.ErrInvalid for a shape that makes no sense.
 func (c Config) Check() abi.Status {
 	n, ok := c.native()
-	if !ok || C.nfc_config_check(&n) != 0 || c.Engines < 0 || c.Engines > abi.IslandsMax {
+	if !ok || C.nfc_config_check(&n) != 0 || c.Engines < 0 || c.Engines > abi.IslandsMax || c.Busy < 0 || c.Busy > math.MaxInt32 {
 		return abi.ErrInvalid
 	}
 	return abi.OK
@@ -82,6 +82,7 @@ func Start(c Config) (*Instance, abi.Status) {
 	options := C.struct_nfc_hosted_options{
 		spin_ns: C.uint64_t(c.Spin.Nanoseconds()),
 		engines: C.uint32_t(c.Engines),
+		busy:    C.uint32_t(c.Busy),
 		log_fd:  C.int32_t(c.LogFD),
 	}
 	if c.Bus != nil {

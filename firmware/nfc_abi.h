@@ -54,6 +54,7 @@ enum nfc_limits {
 	NFC_SLOTS_MIN = 16, /* per ring, a power of two */
 	NFC_SLOTS_MAX = 1 << 14,
 	NFC_WINDOW_MAX = 1 << 13, /* lists in flight per transfer */
+	NFC_REPEATS_MAX = 3, /* of one list; a host gives up at more */
 	NFC_NAME_SIZE = 24, /* program names, NUL included */
 	NFC_MAGIC = 0x314d434e, /* "NCM1" */
 };

@@ -29,6 +29,7 @@
 enum {
 	JOIN_SECONDS = 1, /* how long threads may take to leave */
 	FOR_EVER = 1 << 30, /* seconds */
+	FORGOTTEN = 1000, /* pieces after which a refused one comes no more */
 };
 
 /*
@@ -133,6 +134,35 @@ static void port_ring_host(void *self, uint32_t island)
 	leave(&life->out);
 }
 
+/*
+ * Engines that have no room for a piece, as often as options.busy says. The piece
+ * that was refused comes through before another is: a host gives up when a list
+ * is asked for again too often. If 1, none ever comes through.
+ */
+static bool is_busy(struct life *life, uint64_t bus, uint64_t len)
+{
+	uint32_t each = life->h->options.busy;
+	struct refusal *r = &life->refusal;
+	bool busy = false;
+
+	if (each < 2)
+		return each;
+	pthread_mutex_lock(&r->lock);
+	r->moved++;
+	if (r->pending) {
+		if (r->bus - bus < len || r->moved > FORGOTTEN) {
+			r->pending = false;
+			r->moved = 0;
+		}
+	} else if (r->moved >= each) {
+		busy = r->pending = true;
+		r->bus = bus;
+		r->moved = 0;
+	}
+	pthread_mutex_unlock(&r->lock);
+	return busy;
+}
+
 static int port_dma_read(void *self, void *to, uint64_t bus, uint64_t len)
 {
 	struct life *life = self;
@@ -140,7 +170,9 @@ static int port_dma_read(void *self, void *to, uint64_t bus, uint64_t len)
 
 	if (!enter(&life->dma))
 		return NFC_ERESET;
-	if (life->h->options.bus)
+	if (is_busy(life, bus, len))
+		rc = NFC_EBUSY;
+	else if (life->h->options.bus)
 		rc = nfc_bus_read(life->h->options.bus, to, bus, len);
 	else
 		rc = nfc_fault_copy(to, (const void *)(uintptr_t)bus, len);
@@ -156,7 +188,9 @@ static int port_dma_write(void *self, uint64_t bus, const void *from,
 
 	if (!enter(&life->dma))
 		return NFC_ERESET;
-	if (life->h->options.bus)
+	if (is_busy(life, bus, len))
+		rc = NFC_EBUSY;
+	else if (life->h->options.bus)
 		rc = nfc_bus_write(life->h->options.bus, bus, from, len);
 	else
 		rc = nfc_fault_copy((void *)(uintptr_t)bus, from, len);
@@ -221,6 +255,7 @@ static void life_free(struct life *life)
 	unmap(life->dev, life->device_size);
 	for (int i = 0; i < NFC_MEMORY_COUNT; i++)
 		unmap(life->port.memory[i], life->config.memory[i]);
+	pthread_mutex_destroy(&life->refusal.lock);
 	free(life);
 }
 
@@ -252,6 +287,7 @@ static int life_start(struct nfc_hosted *h)
 	if (!life)
 		return NFC_ENOMEM;
 	life->h = h;
+	pthread_mutex_init(&life->refusal.lock, NULL);
 	life->config = h->config;
 	life->area_size = h->area_size;
 	life->engines = h->options.engines;

@@ -15,6 +15,7 @@ struct nfc_hosted;
 struct nfc_hosted_options {
 	uint64_t spin_ns; /* how long an idle island spins before it sleeps */
 	uint32_t engines; /* DMA threads beside the islands */
+	uint32_t busy; /* one piece of so many is refused for now; 0: none */
 	int32_t log_fd; /* lines go to a duplicate of it; -1: nowhere */
 	struct nfc_bus *bus; /* or NULL. Stays the caller's; one device on it */
 };

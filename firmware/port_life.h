@@ -14,6 +14,14 @@ struct gate {
 	_Atomic uint32_t inside;
 };
 
+/* The piece that was refused last, if some are. */
+struct refusal {
+	pthread_mutex_t lock; /* guards what follows */
+	bool pending; /* it has not come again */
+	uint64_t bus;
+	uint64_t moved; /* pieces since */
+};
+
 /*
  * One life of the device: what a restart replaces. One that a thread does not
  * leave is cut off: it keeps its memory and reaches nothing else.
@@ -32,6 +40,7 @@ struct life {
 	bool works[NFC_ISLANDS_MAX];
 	_Atomic uint32_t engine_word; /* engines asleep: futex */
 	_Atomic uint32_t stop_engines;
+	struct refusal refusal;
 	struct gate dma; /* shut by a fence */
 	struct gate out; /* to the host: doorbell, log */
 	struct life *next; /* of those cut off */

@@ -59,8 +59,6 @@ struct nfc_ledger {
 	u64 total; /* lists sent, with those sent again */
 };
 
-enum { NFC_REPEATS_MAX = 3 }; /* how often one list may be asked for again */
-
 /* What a completion record means for a transfer. */
 enum nfc_verdict {
 	NFC_VERDICT_PROGRESS, /* carry on; lists may be sent */

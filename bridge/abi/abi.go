@@ -22,6 +22,9 @@ const (
 	SlotsMax     = 1 << 14
 	// WindowMax bounds the lists in flight per transfer.
 	WindowMax = 1 << 13
+	// RepeatsMax is how often a device may ask for the same list again before a
+	// host gives the transfer up.
+	RepeatsMax = 3
 	// NameSize is the room for a program name, its NUL included.
 	NameSize = 24
 	Magic    = 0x314d434e

@@ -7,9 +7,6 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// repeatsMax is how often the device may ask for the same list again.
-const repeatsMax = 3
-
 // ledger is the host's account of one transfer: what was sent, what the device
 // says it did. It is pure, and it believes nothing that cannot follow from
 // what was sent.
@@ -119,7 +116,7 @@ func (l *ledger) repeat(k uint64) (verdict, error) {
 	if l.tries == 0 || k != l.again {
 		l.again, l.tries = k, 0
 	}
-	if l.tries++; l.tries > repeatsMax {
+	if l.tries++; l.tries > abi.RepeatsMax {
 		return verdictGiveUp, nil
 	}
 	l.repeated += l.sent - k

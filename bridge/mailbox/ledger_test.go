@@ -58,7 +58,7 @@ func TestLedgerWaitsForReadyAndWindow(t *testing.T) {
 func TestLedgerRepeats(t *testing.T) {
 	l := tenLists(true)
 	require.Equal(t, 4, sendAll(&l))
-	for i := range repeatsMax {
+	for i := range abi.RepeatsMax {
 		a := abi.Ack{State: abi.StateRepeat, Lists: 2, Processed: 2 * listBytes, Status: abi.ErrBusy}
 		v, err := l.record(abi.TypeAck, &a)
 		require.NoError(t, err)

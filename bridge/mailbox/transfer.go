@@ -219,7 +219,7 @@ func (h *half) run(ctx context.Context, x *transfer) error {
 			round = 0
 			h.state.And(^uint64(fNews))
 			if x.tired() {
-				return h.abort(x, fmt.Errorf("%w: a round was repeated %d times", bridge.ErrDMA, repeatsMax))
+				return h.abort(x, fmt.Errorf("%w: a round was repeated %d times", bridge.ErrDMA, abi.RepeatsMax))
 			}
 		}
 	}

@@ -173,7 +173,7 @@ func TestSendIndGivesUpRepeating(t *testing.T) {
 	data := pattern(100)
 	wait := f.async(func() error { return c.SendInd(context.Background(), data) })
 	f.expect(fakeBox, abi.TypeIndBegin)
-	for range repeatsMax + 1 {
+	for range abi.RepeatsMax + 1 {
 		f.lists(1, 0, 1, 0)
 		f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateRepeat})
 	}

@@ -11,6 +11,8 @@
 //	slots=1024        per mailbox ring, a power of two; 16..16384
 //	window=512        gather lists in flight per transfer, a power of two; 1..8192
 //	engines=0         DMA threads beside the islands; 0..16
+//	busy=0            one DMA piece of so many is refused for now, so that rounds
+//	                  repeat (S21); 0: none, 1: all
 //	cls=64KiB ctm=256KiB imem=4MiB emem=1GiB   device memory, in pages of 4KiB; 4KiB..256GiB
 //	stack=64KiB       of a device process; 16KiB..16MiB
 //	beat=100ms        heartbeat interval, whole milliseconds; 1ms..1m

@@ -138,6 +138,40 @@ func TestBadMemoryBesideGood(t *testing.T) {
 	all.Wait()
 }
 
+// TestRoundsRepeat: a device whose engines are busy now and then asks for rounds
+// again; every byte arrives once and right, both ways. One that is busy for good
+// ends the transfer, and works on.
+func TestRoundsRepeat(t *testing.T) {
+	for _, options := range []string{"busy=2", "busy=3&engines=1", "busy=7&engines=3&islands=2", "busy=64&window=2"} {
+		t.Run(options, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			dev := openDevice(t, options)
+			defer dev.Close()
+			ch := pair(ctx, t, dev, "loopback", 0)
+			for n := 0; n < 200 && (n < 3 || ch.Stats().Repeated == 0); n++ {
+				echo(ctx, t, ch)
+			}
+			require.Positive(t, ch.Stats().Repeated)
+			require.Zero(t, dev.Stats().Faults)
+		})
+	}
+	t.Run("for good", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		dev := openDevice(t, "busy=1")
+		defer dev.Close()
+		ch := pair(ctx, t, dev, "loopback", 0)
+		for i := range uint64(3) {
+			require.ErrorIs(t, ch.SendInd(ctx, make([]byte, 10<<10)), bridge.ErrDMA)
+			require.Equal(t, (i+1)*abi.RepeatsMax, ch.Stats().Repeated)
+			require.NoError(t, ch.Send(ctx, []byte("on")))
+			_, err := ch.Receive(ctx, make([]byte, 56))
+			require.NoError(t, err)
+		}
+	})
+}
+
 // TestLoopbackLeavesRoomToLoad: the memory that a large transfer needed is there
 // again for an image.
 func TestLoopbackLeavesRoomToLoad(t *testing.T) {

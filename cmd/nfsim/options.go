@@ -42,6 +42,7 @@ var shapeFlags = []struct{ name, help string }{
 	{"slots", "per mailbox ring, a power of two (1024)"},
 	{"window", "gather lists in flight per transfer, a power of two (512)"},
 	{"engines", "DMA threads beside the islands (0)"},
+	{"busy", "one DMA piece of so many is refused for now; 0: none (0)"},
 	{"cls", "cluster local scratch (64KiB)"},
 	{"ctm", "cluster target memory (256KiB)"},
 	{"imem", "internal memory (4MiB)"},
