@@ -145,6 +145,7 @@ var registry struct {
 	sync.RWMutex
 	open  map[string]OpenFunc
 	check map[string]func(Address) error
+	list  map[string]ListFunc
 }
 
 // Register makes a back end reachable under a scheme. Back ends call it from

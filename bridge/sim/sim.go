@@ -24,6 +24,9 @@ import (
 
 func init() { bridge.Register("sim", open) }
 
+// missing is what this build lacks: nothing.
+var missing error
+
 func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Device, error) {
 	c, err := parse(a)
 	if err != nil {

@@ -16,6 +16,9 @@ func open(_ context.Context, a bridge.Address, _ *bridge.Options) (bridge.Device
 	if _, err := parse(a); err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("the firmware is C: build with CGO_ENABLED=1 and a C compiler (gcc or clang): %w",
-		bridge.ErrNotSupported)
+	return nil, missing
 }
+
+// missing is what this build lacks.
+var missing = fmt.Errorf("the firmware is C: build with CGO_ENABLED=1 and a C compiler (gcc or clang): %w",
+	bridge.ErrNotSupported)

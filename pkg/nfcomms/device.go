@@ -43,6 +43,8 @@ type (
 	Memory = bridge.Memory
 	// Offer is what the device holds ready on a channel.
 	Offer = bridge.Offer
+	// Found is a device that can be opened here, or says why it cannot.
+	Found = bridge.Found
 )
 
 // Targets that every device has.
@@ -83,6 +85,32 @@ type Device struct {
 //	sim:                    the device firmware in this process
 //	sim:?managers=4         with four mailbox managers
 //	dev:0                   /dev/nfcomms0, a PCIe device behind the kernel module
+//	dev:/dev/nfcomms1       a device node by its path
+//
+// Devices lists what there is. Options of "sim:", with their defaults; package
+// bridge/sim has their ranges:
+//
+//	managers=8        mailboxes, each with a read and a write manager
+//	islands=1         threads that run managers and processes
+//	microengines=8    per island
+//	contexts=8        processes per microengine
+//	channels=65536    target ids are below this
+//	slots=1024        per mailbox ring, a power of two
+//	window=512        gather lists in flight per transfer, a power of two
+//	engines=0         DMA threads beside the islands
+//	cls=64KiB         cluster local scratch
+//	ctm=256KiB        cluster target memory
+//	imem=4MiB         internal memory
+//	emem=1GiB         external memory
+//	stack=64KiB       of a device process
+//	beat=100ms        heartbeat interval
+//	target-timeout=0  how long an offer waits for its target; 0: for ever
+//	spin=25us         how long an idle island spins before it sleeps
+//
+// Options of "dev:" reset the device and give its next epoch a shape, which needs
+// CAP_SYS_ADMIN and ends what others do with the device:
+//
+//	managers, islands, channels, slots, window, emem, target-timeout
 //
 // The context bounds Open alone. Errors: ErrScheme, ErrOption, ErrNotSupported
 // and what the back end finds wrong.
@@ -97,6 +125,15 @@ func OpenWith(ctx context.Context, address string, o Options) (*Device, error) {
 		return nil, wrap(OpOpen, address, 0, err)
 	}
 	return newDevice(dev, address), nil
+}
+
+// Devices lists the devices on this host that can be opened, and those that cannot,
+// with the reason: "sim:", and every /dev/nfcommsN or what is missing for one. It
+// disturbs none of them, but opens a device node for a moment to ask how it is. A
+// reason may be gone when the device is opened, and another may have come.
+func Devices(ctx context.Context) ([]Found, error) {
+	found, err := bridge.Devices(ctx)
+	return found, wrap(OpDevices, "", 0, err)
 }
 
 // newDevice returns the device over that of a back end.

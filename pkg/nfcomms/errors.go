@@ -13,6 +13,7 @@ import (
 
 // Operations, as OpError.Op names them.
 const (
+	OpDevices        = "list devices"
 	OpOpen           = "open"
 	OpHealth         = "health"
 	OpSubscribe      = "subscribe"

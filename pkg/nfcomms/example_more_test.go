@@ -200,6 +200,18 @@ func ExampleDevice_Start() {
 	// Output: 40 true
 }
 
+// What can be opened here, and why the rest cannot.
+func ExampleDevices() {
+	found, err := nfcomms.Devices(context.Background())
+	check(err)
+	for _, f := range found {
+		if f.Driver == "sim" { // others this host may have or not
+			fmt.Println(f.Address, f.Err)
+		}
+	}
+	// Output: sim: <nil>
+}
+
 // Run starts a program and gives the channels to all of its ports; nothing of it
 // outlives Close, or the context.
 func ExampleDevice_Run() {
