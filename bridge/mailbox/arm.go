@@ -29,6 +29,20 @@ func (h *half) armSend(wake chan<- struct{}) {
 	h.armed(1) // first: READY may come at once
 	if !h.turn.join(wake) {
 		h.armed(-1)
+		return
+	}
+	h.spinReady(wake)
+}
+
+// spinReady polls the mailbox, for everybody, while the device may answer the
+// question of a waiter that has just come: a target that waits answers at once,
+// and to park for that costs far more.
+func (h *half) spinReady(wake chan<- struct{}) {
+	for round := shareSpins; round > 0 && h.turn.unanswered(wake); round-- {
+		if h.pollFor(0, h.spin.full); h.shut.Load() != 0 {
+			return
+		}
+		h.box.ep.dev.port.Yield()
 	}
 }
 

@@ -269,6 +269,14 @@ func (t *turn) signal() {
 	}
 }
 
+// unanswered reports whether the turn is a waiter's whose target is not known to
+// wait.
+func (t *turn) unanswered(wake chan<- struct{}) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.kept != nil && t.kept.arm == wake && !t.ready
+}
+
 // lease takes the turn that is kept for a waiter whose target waits; false if
 // it is not. The waiter has no place any more.
 func (t *turn) lease(wake chan<- struct{}) bool {

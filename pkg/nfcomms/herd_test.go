@@ -8,43 +8,45 @@ import (
 )
 
 // BenchmarkSelectHerd measures what one wake costs beside others that sleep: n
-// Selects are blocked on one device, each on a channel of its own, a round wakes
-// one of them.
+// Selects are blocked on one device, each on a channel of its own, or all on the
+// same half of one, and each message wakes one.
 func BenchmarkSelectHerd(b *testing.B) {
 	for _, n := range []int{10, 100, 1_000, 10_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) { selectHerd(b, n) })
+		b.Run(fmt.Sprintf("channels-%d", n), func(b *testing.B) { selectHerd(b, n, n) })
+		b.Run(fmt.Sprintf("half-%d", n), func(b *testing.B) { selectHerd(b, 1, n) })
 	}
 }
 
-func selectHerd(b *testing.B, n int) {
+// selectHerd has n Selects wait on so many channels.
+func selectHerd(b *testing.B, channels, n int) {
 	ctx := background(b)
-	dev := openSim(b, fmt.Sprintf("sim:?channels=%d", 2*n+64))
-	chs := startSim(b, dev, "loopback", n)
-	woken := make(chan error)
-	for _, ch := range chs {
+	dev := openSim(b, fmt.Sprintf("sim:?channels=%d", channels+64))
+	chs := startSim(b, dev, "loopback", channels)
+	woken := make(chan struct{})
+	for i := range n {
 		go func() {
 			buf := make([]byte, MessageSize)
 			for {
-				i, err := Select(ctx, ReceiveCase(ch, buf, nil), SendCase(nil, nil))
-				if i != 0 || err != nil {
+				_, err := Select(ctx, ReceiveCase(chs[i%channels], buf, nil))
+				if err != nil {
 					return
 				}
-				woken <- nil
+				woken <- struct{}{}
 			}
 		}()
 	}
-	for _, ch := range chs { // all are asleep once each was awake
-		if err := ch.Send(ctx, nil); err != nil {
+	round := func(i int) {
+		if err := chs[i%channels].Send(ctx, nil); err != nil {
 			b.Fatal(err)
 		}
 		<-woken
 	}
+	for i := range n { // all are asleep once each was awake
+		round(i)
+	}
 	b.ResetTimer()
 	for i := range b.N {
-		if err := chs[i%n].Send(ctx, nil); err != nil {
-			b.Fatal(err)
-		}
-		<-woken
+		round(i)
 	}
 }
 
