@@ -96,8 +96,10 @@ func (k *control) open(ctx context.Context, id uint32) (*Channel, error) {
 	e := k.ch.ep
 	c := e.newChannel(id)
 	c.opening = true
-	if !e.table.add(c) {
-		return nil, bridge.ErrBusy
+	for !e.table.add(c) {
+		if !e.gone(id) {
+			return nil, bridge.ErrBusy
+		}
 	}
 	reply, err := k.call(ctx, abi.Control{Op: abi.ControlOpen, A: uint64(id)}, nil)
 	if err != nil {

@@ -243,3 +243,25 @@ func TestLoad(t *testing.T) {
 	_, err = d.Load(context.Background(), pages(50))
 	require.ErrorIs(t, err, bridge.ErrNotSupported)
 }
+
+// TestSubscribeBehindAClose: the device gave the target of a channel, whose close it
+// agreed to, to a new process; that it can be subscribed does not depend on who closed
+// the channel having come around to hear that.
+func TestSubscribeBehindAClose(t *testing.T) {
+	f := newFake(t)
+	d := f.open()
+	old := f.subscribe(d)
+	closed := f.async(old.Close)
+	f.expect(fakeBox, abi.TypeClose)
+	var s abi.Slot
+	*s.Close() = abi.Close{Halves: 1<<abi.H2D | 1<<abi.D2H, Generation: fakeGeneration}
+	f.place(fakeBox, f.header(abi.TypeClose, abi.PayloadSize, fakeGeneration), s) // and no ring
+	again := f.async(func() error {
+		_, err := d.Subscribe(context.Background(), fakeTarget)
+		return err
+	})
+	f.serve(func(r *abi.Control) { r.A, r.B, r.C = 1, 1, fakeGeneration+1 })
+	require.NoError(t, again())
+	require.NoError(t, closed())
+	require.Equal(t, 1, d.Stats().Channels)
+}

@@ -105,6 +105,23 @@ func (e *epoch) fence() {
 	close(e.fenced)
 }
 
+// gone waits for the close of a channel that the device agreed to: the device may
+// have given its target to a new process already, while who closes it has not come
+// around to hear that. False if the channel is not on its way out.
+func (e *epoch) gone(id uint32) bool {
+	e.boxOf(id).drain()
+	c := e.table.at(id)
+	if c == nil {
+		return true
+	}
+	if c.recv.state.Load()&fOver == 0 {
+		return false
+	}
+	c.closing.Lock() // until close has returned: it clears the park word
+	defer c.closing.Unlock()
+	return true
+}
+
 // drain takes what is there in every mailbox. It returns how many messages it
 // took; dry is false if a mailbox holds more.
 func (e *epoch) drain() (taken uint64, dry bool) {
