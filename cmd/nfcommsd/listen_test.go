@@ -96,7 +96,7 @@ func get(t testing.TB, client *http.Client, url, user, password string) (int, st
 
 func TestHTTP(t *testing.T) {
 	address := freePort(t)
-	p := start(t, "--http-address", address, "--http-pprof", "--devices", "good=sim:,bad=sim:?slots=7")
+	p := start(t, "--http-address", address, "--http-pprof", "--devices", "good=sim:,bad=dev:9999")
 	client := &http.Client{}
 	defer client.CloseIdleConnections()
 	url := "http://" + address
@@ -124,7 +124,7 @@ func TestHTTP(t *testing.T) {
 
 func TestHTTPNotReady(t *testing.T) {
 	address := freePort(t)
-	p := start(t, "--http-address", address, "--devices", "bad=sim:?slots=7")
+	p := start(t, "--http-address", address, "--devices", "bad=dev:9999")
 	client := &http.Client{}
 	defer client.CloseIdleConnections()
 	code, body := get(t, client, "http://"+address+"/readyz", "", "")

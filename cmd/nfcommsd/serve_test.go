@@ -176,7 +176,7 @@ func TestWrongUser(t *testing.T) {
 // TestDeviceFails: one that cannot be opened is listed, health says so, and the
 // others are served.
 func TestDeviceFails(t *testing.T) {
-	p := start(t, "--devices", "good=sim:,bad=sim:?slots=7")
+	p := start(t, "--devices", "good=sim:,bad=dev:9999")
 	c := p.client()
 	require.Equal(t, healthpb.HealthCheckResponse_SERVING, healthOf(t, c, ""))
 	require.Equal(t, healthpb.HealthCheckResponse_SERVING, healthOf(t, c, "device/good"))
@@ -185,7 +185,7 @@ func TestDeviceFails(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, list.Devices, 2)
 	require.Equal(t, nfcommsv1.Device_STATE_FAILED, list.Devices[0].State)
-	require.Contains(t, list.Devices[0].GetFailure().GetMessage(), "managers")
+	require.Contains(t, list.Devices[0].GetFailure().GetMessage(), "nfcomms9999")
 	p.logged(`status="1 of 2 devices serve"`)
 	p.stop()
 }
@@ -193,7 +193,7 @@ func TestDeviceFails(t *testing.T) {
 // TestNothingServes: with no device that works the daemon still answers, and
 // says NOT_SERVING.
 func TestNothingServes(t *testing.T) {
-	p := start(t, "--devices", "bad=sim:?slots=7")
+	p := start(t, "--devices", "bad=dev:9999")
 	require.Equal(t, healthpb.HealthCheckResponse_NOT_SERVING, healthOf(t, p.client(), ""))
 	p.stop()
 }
