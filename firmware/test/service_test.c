@@ -177,6 +177,14 @@ CASE(telemetry_counts)
 	say(r, target, &page, sizeof(page));
 	CHECK_EQ(hear(r, target, second, sizeof(second)), sizeof(second));
 	CHECK(second[NFC_COUNT_MESSAGES] > first[NFC_COUNT_MESSAGES]);
+	CHECK_EQ(second[NFC_COUNT_DIRECT_H2D], first[NFC_COUNT_DIRECT_H2D] + 1);
+	CHECK_EQ(second[NFC_COUNT_DIRECT_D2H], first[NFC_COUNT_DIRECT_D2H] + 1);
+	page = 1;
+	say(r, target, &page, sizeof(page));
+	CHECK_EQ(hear(r, target, first, sizeof(first)), sizeof(first));
+	say(r, target, &page, sizeof(page));
+	CHECK_EQ(hear(r, target, second, sizeof(second)), sizeof(second));
+	CHECK(second[NFC_COUNT_SWITCHES - 7] > first[NFC_COUNT_SWITCHES - 7]);
 	page = UINT32_MAX;
 	say(r, target, &page, sizeof(page));
 	CHECK_EQ(hear(r, target, first, sizeof(first)), sizeof(first));
