@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/device"
@@ -26,6 +27,7 @@ type server struct {
 	hostile *hostile.Device // nil: it behaves
 	log     *slog.Logger
 	report  report
+	socket  atomic.Pointer[net.UnixConn] // of the client
 }
 
 // serve runs the device until ctx ends, or its client has gone.
@@ -68,7 +70,7 @@ func newServer(o *options, log *slog.Logger, logFD int, die func()) (*server, er
 		if err != nil {
 			return nil, usagef("--script: %w", err)
 		}
-		effects := hostile.Effects{Die: die, Vanish: func() { s.device.Vanish() }, Feign: func() { s.device.Feign() }}
+		effects := hostile.Effects{Die: func() { s.leave(); die() }, Vanish: func() { s.device.Vanish() }, Feign: func() { s.device.Feign() }}
 		s.hostile = hostile.New(plan, o.seed, settings.script(), effects, log)
 		boot = s.hostile.Boot
 	}
@@ -149,6 +151,7 @@ func (s *server) attach(socket *net.UnixConn) (conn session, stop func(), err er
 // client serves one client and reports what it did. One that never spoke only
 // looked whether somebody is here. The error is ours, not the client's.
 func (s *server) client(ctx context.Context, socket *net.UnixConn) (spoke bool, err error) {
+	s.socket.Store(socket)
 	conn, stop, err := s.attach(socket)
 	if err != nil {
 		return false, errors.Join(err, conn.Close())

@@ -36,9 +36,9 @@ type program struct {
 
 // Limits of time that a loaded machine does not reach.
 const (
-	programTimeout = 5 * time.Minute
+	programTimeout = 15 * time.Minute
 	bootTimeout    = 3 * time.Minute
-	jobTimeout     = 20 * time.Minute
+	jobTimeout     = time.Hour
 )
 
 // job is one boot of one machine.
