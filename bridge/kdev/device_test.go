@@ -170,10 +170,14 @@ func TestOutcome(t *testing.T) {
 	var size *bridge.SizeError
 	require.ErrorAs(t, of(uapi.Completion{Status: uint32(abi.ErrSize), PeerSize: 99}, nil), &size)
 	require.Equal(t, bridge.SizeError{Host: 100, Device: 99}, *size)
-	late, cancel := context.WithTimeout(context.Background(), time.Hour)
-	defer cancel()
 	o := &op{got: uapi.Completion{Opcode: uapi.OpSendInd, Status: uint32(abi.ErrTimeout)}}
+	late, cancel := context.WithDeadline(context.Background(), time.Now())
+	defer cancel()
 	require.ErrorIs(t, h.outcome(late, o, nil), bridge.ErrWithdrawn, "the device kept the context's time")
+	early, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	require.ErrorIs(t, h.outcome(early, o, nil), bridge.ErrTargetTimeout)
+	require.NotErrorIs(t, h.outcome(early, o, nil), bridge.ErrWithdrawn, "the device kept a time of its own")
 }
 
 // TestFilesAreIsolated: what one file does, another does not see; what it
