@@ -170,6 +170,19 @@ func TestResetThatFailsCanBeTriedAgain(t *testing.T) {
 	f.subscribe(d)
 }
 
+// TestCloseAgainSaysNothing: the target may have been subscribed again.
+func TestCloseAgainSaysNothing(t *testing.T) {
+	f, _, c := setup(t)
+	wait := f.async(c.Close)
+	f.expect(fakeBox, abi.TypeClose)
+	f.close(3, fakeGeneration)
+	require.NoError(t, wait())
+	for _, again := range []func() error{c.Close, c.CloseSend, c.CloseReceive} {
+		require.NoError(t, again())
+		require.False(t, f.pending(fakeBox), "the device was told again")
+	}
+}
+
 func TestCloseIsIdempotentAndEndsEverything(t *testing.T) {
 	f := newFake(t)
 	d := f.open()

@@ -215,6 +215,9 @@ CASE(notes_are_whole)
 	note = (struct nfc_note){ .transaction = 1 | 1ull << 40 };
 	check_strict("a note of a far transaction", NFC_TYPE_WITHDRAW, 56,
 		     &note, 1);
+	note = (struct nfc_note){ .transaction = 1, .direction = NFC_H2D };
+	check_strict("an answer that is the device's", NFC_TYPE_WITHDRAWN, 56,
+		     &note, 1);
 }
 
 CASE(closes_are_whole)
