@@ -165,6 +165,24 @@ CASE(log_passes_lines)
 	rig_free(r);
 }
 
+/* A short line takes the place of a long one: nothing of that is left. */
+CASE(log_lines_are_whole)
+{
+	struct rig *r = rig_new(NULL);
+	uint32_t target = NFC_TARGET_LOG;
+	char line[NFC_PAYLOAD_SIZE];
+
+	CHECK_EQ(host_open(r, target), 0);
+	for (int i = 0; i < 2 * NFC_LOG_LINES; i++) {
+		size_t n = i < NFC_LOG_LINES ? 50 : 1 + i % 9;
+
+		memset(line, 'a' + i % 26, n);
+		say(r, target, line, n);
+		CHECK_EQ(hear(r, target, line, n), n);
+	}
+	rig_free(r);
+}
+
 CASE(telemetry_counts)
 {
 	struct rig *r = rig_new(NULL);
