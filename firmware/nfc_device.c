@@ -282,7 +282,7 @@ static void write_beat(struct nfc_island *island)
 	} u = { .beat = {
 			.beat = ++dev->beat,
 			.now_ns = island->now,
-			.diagnostic = 1u << NFC_DIAG_VALID_SHIFT,
+			.diagnostic = nfc_health_beat(dev, island->now),
 			.processes = atomic_load(&dev->running),
 			.messages = nfc_counter_sum(dev, NFC_COUNT_MESSAGES),
 			.bytes = nfc_counter_sum(dev, NFC_COUNT_BYTES),

@@ -219,6 +219,8 @@ enum nfc_counter {
 	NFC_COUNT_DOORBELLS, /* rung at the host */
 	NFC_COUNT_SLEEPS,
 	NFC_COUNT_SWITCHES,
+	NFC_COUNT_REFUSED, /* allocations, for want of free memory */
+	NFC_COUNT_UNREACHED, /* transfers that DMA could not finish */
 	NFC_COUNTERS,
 };
 
@@ -250,6 +252,26 @@ struct nfc_block {
 	uint64_t owner; /* process id */
 };
 
+/* What tells of a part's health, in the time of one heartbeat. */
+enum nfc_sign {
+	NFC_SIGN_DROPPED, /* messages */
+	NFC_SIGN_REFUSED, /* allocations */
+	NFC_SIGN_DMA, /* pieces refused for now or for good */
+	NFC_SIGN_LATE, /* ms that an island is behind */
+	NFC_SIGNS,
+};
+
+enum { NFC_PARTS = 13 }; /* of the diagnostic word */
+
+/* Of who holds `beating`. */
+struct nfc_health {
+	uint8_t level[NFC_PARTS]; /* enum nfc_diagnostic_level */
+	uint8_t same[NFC_PARTS]; /* heartbeats in a row that say otherwise */
+	bool rising[NFC_PARTS]; /* … and worse */
+	uint64_t counted[NFC_SIGNS]; /* as of the last heartbeat */
+	uint64_t beat_ns; /* it */
+};
+
 struct nfc_device {
 	struct nfc_config config;
 	const struct nfc_port *port;
@@ -265,6 +287,7 @@ struct nfc_device {
 	_Atomic uint32_t beating; /* an island writes the life sign */
 	_Atomic uint64_t next_beat;
 	uint64_t beat; /* of who holds beating */
+	struct nfc_health health;
 	_Atomic(struct nfc_transfer *) open[NFC_OPEN];
 
 	_Atomic uint32_t lock; /* guards what follows */
@@ -297,6 +320,12 @@ const char *nfc_program_name(struct nfc_device *dev, uint64_t index,
 int nfc_programs_add(struct nfc_device *dev, const struct nfc_image *image);
 /* Give every image back. Nothing runs any more. */
 void nfc_programs_drop(struct nfc_device *dev);
+
+/* nfc_health.c */
+/* Pure: the word after one heartbeat more; sensed is a word of the port's. */
+uint32_t nfc_health_step(struct nfc_health *h, const uint64_t sign[NFC_SIGNS],
+			 uint32_t sensed);
+uint32_t nfc_health_beat(struct nfc_device *dev, uint64_t now);
 
 /* nfc_ring.c */
 bool nfc_box_pending(const struct nfc_box *box);

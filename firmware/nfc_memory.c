@@ -108,7 +108,15 @@ uint64_t nfc_memory_available(struct nfc_device *dev, enum nfc_memory type)
 
 uint64_t nfc_alloc(struct nfc_process *self, enum nfc_memory type, uint64_t size)
 {
-	return nfc_memory_alloc(self->island->dev, self->id, type, size);
+	struct nfc_device *dev = self->island->dev;
+	uint64_t address = nfc_memory_alloc(dev, self->id, type, size);
+
+	/* what no empty memory would hold says nothing of the memory */
+	if (!address && size && (unsigned int)type < NFC_MEMORY_COUNT &&
+	    dev->config.memory[type] > ALIGN &&
+	    size <= dev->config.memory[type] - ALIGN)
+		nfc_count(self->island, NFC_COUNT_REFUSED, 1);
+	return address;
 }
 
 void nfc_free(struct nfc_process *self, uint64_t address)

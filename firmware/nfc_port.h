@@ -83,6 +83,12 @@ struct nfc_port {
 	void (*yield)(void *self);
 	/* Wake a sleeping island from another. Any thread. */
 	void (*wake)(void *self, uint32_t island);
+	/*
+	 * What sensors say, as a diagnostic word: readings of the parts they watch,
+	 * current, voltage, temperature, links or any other. Asked once for each
+	 * heartbeat. Any thread. NULL: there are none.
+	 */
+	uint32_t (*sense)(void *self);
 	/* Nanoseconds an idle island spins before it sleeps. */
 	uint64_t spin_ns;
 

@@ -198,6 +198,8 @@ static void batch_done(struct nfc_transfer *t)
 		}
 		if (failed >> 16 == NFC_EDMA)
 			nfc_dma_locate(t, piece);
+		if (failed >> 16 != NFC_ERESET)
+			nfc_count(island, NFC_COUNT_UNREACHED, 1);
 		t->fault_index = piece->entry;
 		t->finished = piece->list;
 		t->processed = list_start(t, piece->list);

@@ -198,6 +198,18 @@ static int port_dma_write(void *self, uint64_t bus, const void *from,
 	return rc;
 }
 
+static uint32_t port_sense(void *self)
+{
+	struct life *life = self;
+	uint32_t word;
+
+	if (!enter(&life->out))
+		return 0;
+	word = atomic_load(&life->h->sensed);
+	leave(&life->out);
+	return word;
+}
+
 static void port_wake_engines(void *self)
 {
 	struct life *life = self;
@@ -302,6 +314,7 @@ static int life_start(struct nfc_hosted *h)
 		.log = port_log,
 		.sleep = port_sleep,
 		.yield = port_yield,
+		.sense = port_sense,
 		.wake = port_wake,
 		.spin_ns = h->options.spin_ns,
 		.stack_init = port_stack_init,
@@ -535,6 +548,11 @@ void *nfc_hosted_area(struct nfc_hosted *h, uint64_t *size)
 int nfc_hosted_doorbell(struct nfc_hosted *h)
 {
 	return h->doorbell;
+}
+
+void nfc_hosted_sense(struct nfc_hosted *h, uint32_t word)
+{
+	atomic_store(&h->sensed, word);
 }
 
 void nfc_hosted_ring(struct nfc_hosted *h, uint32_t island)

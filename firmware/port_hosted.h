@@ -40,6 +40,11 @@ void nfc_hosted_fence(struct nfc_hosted *h);
 int nfc_hosted_assist(struct nfc_hosted *h);
 /* The mailbox area of this life. */
 void *nfc_hosted_area(struct nfc_hosted *h, uint64_t *size);
+/*
+ * What the device's sensors say from now on, as a diagnostic word; its present
+ * life learns of it with its next heartbeat.
+ */
+void nfc_hosted_sense(struct nfc_hosted *h, uint32_t word);
 /* Wake an island that sleeps. */
 void nfc_hosted_ring(struct nfc_hosted *h, uint32_t island);
 /* An eventfd the device rings the host with, without a bus. Stays the port's. */

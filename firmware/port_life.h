@@ -53,6 +53,7 @@ struct nfc_hosted {
 	void *area; /* the present life's; outlives it: the host may look at it */
 	uint64_t area_size;
 	int doorbell;
+	_Atomic uint32_t sensed; /* diagnostic word of the sensors */
 	int log; /* options.log_fd, duplicated; -1: none */
 };
 

@@ -1,6 +1,8 @@
 package control_test
 
 import (
+	"context"
+	"errors"
 	"reflect"
 	"testing"
 	"time"
@@ -143,6 +145,45 @@ func TestDegraded(t *testing.T) {
 	require.Contains(t, said[0], "SEVERITY_WARNING")
 	require.Contains(t, said[0], "core unknown, temperature sick, x minus broken")
 	require.Equal(t, "SEVERITY_INFO all parts are normal", said[1])
+}
+
+// TestMemoryThatIsUsedUpDegrades: what the firmware sees, degrades the device, until
+// it sees it no more.
+func TestMemoryThatIsUsedUpDegrades(t *testing.T) {
+	ctx, cancel := context.WithCancel(background(t))
+	defer cancel()
+	dev, err := nfcomms.Open(ctx, "sim:?emem=64KiB&beat=5ms")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, dev.Close()) }()
+	srv, c := serve(t, quick)
+	require.NoError(t, srv.Attach("nic0", dev))
+	eventually(t, c, nic0, nfcommsv1.Device_STATE_READY)
+	holder, err := dev.Start(ctx, nfcomms.Program{Name: "sink", Targets: 1})
+	require.NoError(t, err)
+	sink, err := dev.Subscribe(ctx, holder.First)
+	require.NoError(t, err)
+	loop, err := dev.Subscribe(ctx, nfcomms.Loopback)
+	require.NoError(t, err)
+	data := make([]byte, 40<<10)
+	require.NoError(t, sink.SendInd(ctx, data))
+	refused := make(chan error, 1)
+	pressing, stop := context.WithCancel(ctx)
+	go func() {
+		err := nfcomms.ErrRange
+		for pressing.Err() == nil && errors.Is(err, nfcomms.ErrRange) {
+			err = loop.SendInd(ctx, data)
+		}
+		refused <- err
+	}()
+	eventually(t, c, nic0, nfcommsv1.Device_STATE_DEGRADED)
+	for _, reading := range diagnostics(t, c).Diagnostic.Readings {
+		if reading.Part == nfcommsv1.Part_PART_MEMORY {
+			require.Equal(t, nfcommsv1.Level_LEVEL_SICK, reading.Level)
+		}
+	}
+	stop()
+	require.ErrorIs(t, <-refused, nfcomms.ErrRange)
+	eventually(t, c, nic0, nfcommsv1.Device_STATE_READY)
 }
 
 // TestLost: a device that does not answer fails, says why, and may come back.
