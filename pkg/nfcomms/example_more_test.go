@@ -212,6 +212,28 @@ func ExampleDevices() {
 	// Output: sim: <nil>
 }
 
+// Typed channels in a select, with tries and futures: values in place of bytes.
+func ExampleChan_ReceiveCase() {
+	ctx := context.Background()
+	dev, ch := open(ctx)
+	defer dev.Close()
+
+	temperatures := nfcomms.ChanOf[float64](ch)
+	sent := temperatures.SendAsync(ctx, 21.5)
+	var now float64
+	i, err := nfcomms.Select(ctx,
+		temperatures.ReceiveCase(&now),
+		nfcomms.GoReceive(ctx.Done(), nil, nil),
+	)
+	fmt.Println(i, now, err)
+	<-sent.Done()
+	_, there, err := temperatures.TryReceive()
+	fmt.Println(there, err)
+	// Output:
+	// 0 21.5 <nil>
+	// false <nil>
+}
+
 // Run starts a program and gives the channels to all of its ports; nothing of it
 // outlives Close, or the context.
 func ExampleDevice_Run() {

@@ -1,0 +1,153 @@
+//go:build cgo
+
+package nfcomms
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// wide travels as a transfer.
+type wide [100]uint64
+
+// eventually waits until a target that nobody waits for is ready.
+func eventually(t *testing.T, try func() (bool, error)) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		ok, err := try()
+		return assert.NoError(t, err) && ok
+	}, time.Minute, 100*time.Microsecond)
+}
+
+// typedForms checks all forms of a typed channel with one type.
+func typedForms[T any](t *testing.T, a, b T) {
+	ctx := background(t)
+	dev := openSim(t, "sim:")
+	c := ChanOf[T](startSim(t, dev, "loopback", 1)[0])
+	held := ChanOf[T](startSim(t, dev, "hold", 1)[0])
+
+	ok, err := held.TrySend(a)
+	require.NoError(t, err)
+	require.False(t, ok, "it never reads")
+	_, ok, err = held.TryReceive()
+	require.NoError(t, err)
+	require.False(t, ok, "nor does it offer anything")
+	if i, err := Select(ctx, held.SendCase(a), held.ReceiveCase(nil), Default()); assert.NoError(t, err) {
+		require.Equal(t, 2, i)
+	}
+
+	eventually(t, func() (bool, error) { return c.TrySend(a) })
+	eventually(t, func() (ok bool, err error) {
+		got, ok, err := c.TryReceive()
+		if ok {
+			require.Equal(t, a, got)
+		}
+		return ok, err
+	})
+
+	i, err := Select(ctx, held.SendCase(a), c.SendCase(b))
+	require.NoError(t, err)
+	require.Equal(t, 1, i)
+	var got T
+	i, err = Select(ctx, held.ReceiveCase(nil), c.ReceiveCase(&got))
+	require.NoError(t, err)
+	require.Equal(t, 1, i)
+	require.Equal(t, b, got)
+
+	first, second := c.SendAsync(ctx, a), c.SendAsync(ctx, b)
+	one, two := c.ReceiveAsync(ctx), c.ReceiveAsync(ctx)
+	for f, want := range map[*FutureOf[T]]T{one: a, two: b} {
+		got, err := f.Wait(ctx)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	for _, f := range []*Future{first, second} {
+		n, err := f.Wait(ctx)
+		require.NoError(t, err)
+		require.Equal(t, c.size, n)
+	}
+	never := held.ReceiveAsync(ctx)
+	never.Cancel()
+	_, err = never.Wait(ctx)
+	require.ErrorIs(t, err, ErrWithdrawn)
+
+	require.NoError(t, c.Channel().Close())
+	_, err = c.TrySend(a)
+	require.ErrorIs(t, err, ErrClosed)
+	_, _, err = c.TryReceive()
+	require.ErrorIs(t, err, ErrClosed)
+	i, err = Select(ctx, c.ReceiveCase(nil))
+	require.ErrorIs(t, err, ErrClosed)
+	require.Zero(t, i)
+}
+
+func TestTypedForms(t *testing.T) {
+	t.Run("message", func(t *testing.T) { typedForms(t, point{1, 2}, point{3, 4}) })
+	t.Run("transfer", func(t *testing.T) { typedForms(t, wide{1, 99: 2}, wide{3, 99: 4}) })
+	t.Run("nothing", func(t *testing.T) { typedForms(t, struct{}{}, struct{}{}) })
+}
+
+// TestTypedTriesTakeNothingElse: what is offered in another size, or another way,
+// stays offered, however often a typed form looks at it.
+func TestTypedTriesTakeNothingElse(t *testing.T) {
+	ctx := background(t)
+	ch := startSim(t, openSim(t, "sim:"), "loopback", 1)[0]
+	number, large := ChanOf[uint64](ch), ChanOf[wide](ch)
+	buf := make([]byte, MessageSize)
+	for _, msg := range []string{"", "short", "longer than eight"} {
+		require.NoError(t, ch.Send(ctx, []byte(msg)))
+		_, err := ch.Next(ctx)
+		require.NoError(t, err)
+		for range 3 {
+			_, ok, err := number.TryReceive()
+			require.False(t, ok)
+			var size *SizeError
+			require.ErrorAs(t, err, &size)
+			require.Equal(t, SizeError{Host: 8, Device: uint64(len(msg))}, *size)
+			_, err = Select(ctx, number.ReceiveCase(nil))
+			require.ErrorIs(t, err, ErrSizeMismatch)
+			_, _, err = large.TryReceive()
+			require.ErrorIs(t, err, ErrKindMismatch)
+		}
+		n, err := ch.Receive(ctx, buf)
+		require.NoError(t, err)
+		require.Equal(t, msg, string(buf[:n]))
+	}
+	require.NoError(t, ch.SendInd(ctx, buf))
+	_, err := ch.Next(ctx)
+	require.NoError(t, err)
+	for range 3 {
+		_, _, err = number.TryReceive()
+		require.ErrorIs(t, err, ErrKindMismatch)
+		_, _, err = large.TryReceive()
+		require.ErrorIs(t, err, ErrSizeMismatch)
+	}
+	_, err = ch.ReceiveInd(ctx, buf)
+	require.NoError(t, err)
+}
+
+func TestTypedFormsRefuseTypes(t *testing.T) {
+	ctx := background(t)
+	ch, _ := channel(t)
+	c := ChanOf[order](ch)
+	_, err := c.TrySend(order{})
+	require.ErrorIs(t, err, ErrPointers)
+	_, _, err = c.TryReceive()
+	require.ErrorIs(t, err, ErrPointers)
+	_, err = Select(ctx, c.SendCase(order{}))
+	require.ErrorIs(t, err, ErrPointers)
+	_, err = Select(ctx, c.ReceiveCase(nil))
+	require.ErrorIs(t, err, ErrPointers)
+	_, err = c.SendAsync(ctx, order{}).Wait(ctx)
+	require.ErrorIs(t, err, ErrPointers)
+	_, err = c.ReceiveAsync(ctx).Wait(ctx)
+	require.ErrorIs(t, err, ErrPointers)
+	none := ChanOf[int](nil)
+	i, err := Select(context.Background(), none.SendCase(1), none.ReceiveCase(nil), Default())
+	require.NoError(t, err)
+	require.Equal(t, 2, i, "a nil channel is never ready")
+}
