@@ -72,6 +72,9 @@ var (
 	ErrDeviceLost error = &kind{text: "device lost"}
 	// ErrFault: the device broke the protocol and is out of use until Reset.
 	ErrFault error = &kind{text: "device in fault"}
+	// ErrStalled: a transfer did not move on for too long although the device
+	// beat. It was aborted, and nothing was delivered.
+	ErrStalled error = &kind{text: "transfer stalled"}
 	// ErrScheme: no back end for the address.
 	ErrScheme error = &kind{text: "unknown address scheme"}
 	// ErrOption: the address has an option that the back end does not know.

@@ -107,7 +107,8 @@ enum nfc_status {
 	NFC_ESTOPPED = 18, /* the program was told to stop */
 	NFC_ERESET = 19, /* the device was reset */
 	NFC_EFAULT = 20, /* the device is in fault */
-	NFC_STATUS_COUNT = 21,
+	NFC_ESTALLED = 21, /* the device beat, but the transfer did not move on */
+	NFC_STATUS_COUNT = 22,
 };
 
 /* Fields of the slot header, one little-endian 64-bit word. */

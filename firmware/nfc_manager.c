@@ -367,13 +367,20 @@ static void on_fin(struct nfc_channel *ch, enum nfc_direction direction)
 	nfc_half_release(ch, direction, 0);
 }
 
+/* Is there an offer of the host that it may take back? */
+static bool is_parked(const struct nfc_half *half)
+{
+	return half->state == NFC_HALF_MESSAGE ||
+	       half->state == NFC_HALF_OFFERED;
+}
+
 /*
- * The host wants a message back. A process that was just woken for it runs
+ * The host wants an offer back. A process that was just woken for it runs
  * first: had it waited in a read it would hold the message by now.
  */
 static void on_withdraw(struct nfc_channel *ch, enum nfc_direction direction)
 {
-	if (direction != NFC_H2D || nfc_h2d(ch)->state != NFC_HALF_MESSAGE)
+	if (direction != NFC_H2D || !is_parked(nfc_h2d(ch)))
 		return; /* accepted meanwhile: the answer is on its way */
 	ch->recall_id = present(nfc_h2d(ch));
 	if (ch->recalled)
@@ -397,7 +404,7 @@ void nfc_serve_recalls(struct nfc_island *island)
 			continue;
 		}
 		ch->recalled = 0;
-		if (nfc_h2d(ch)->state != NFC_HALF_MESSAGE ||
+		if (!is_parked(nfc_h2d(ch)) ||
 		    present(nfc_h2d(ch)) != ch->recall_id)
 			continue;
 		unpark(ch);

@@ -20,6 +20,7 @@ static inline int nfc_status_errno(unsigned int status)
 		[NFC_ENOMEM] = ENOMEM,	       [NFC_EINVAL] = EINVAL,
 		[NFC_ENOTSUP] = EOPNOTSUPP,    [NFC_ESTOPPED] = EINTR,
 		[NFC_ERESET] = ENODEV,	       [NFC_EFAULT] = EHOSTDOWN,
+		[NFC_ESTALLED] = ETIME,
 	};
 
 	return status < NFC_STATUS_COUNT ? errnos[status] : EPROTO;

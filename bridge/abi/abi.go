@@ -81,6 +81,7 @@ const (
 	ErrStopped             // the program was told to stop
 	ErrReset               // the device was reset
 	ErrFault               // the device is in fault
+	ErrStalled             // the device beat, but the transfer did not move on
 	StatusCount
 )
 

@@ -41,11 +41,17 @@ func newRig(t *testing.T, sh Shape) *rig {
 // newRigIn is newRig for a test with several devices.
 func newRigIn(e *env, sh Shape) *rig {
 	e.Helper()
-	return newRigWith(e, sh, nil)
+	return newRigOf(e, sh, nil)
 }
 
 // newRigWith is newRigIn with a logger.
 func newRigWith(e *env, sh Shape, log *slog.Logger) *rig {
+	e.Helper()
+	return newRigOf(e, sh, &mailbox.Options{Log: logqueue.New(log)})
+}
+
+// newRigOf is newRigIn with options.
+func newRigOf(e *env, sh Shape, o *mailbox.Options) *rig {
 	e.Helper()
 	s, err := NewScript(sh, Hooks{})
 	require.NoError(e, err)
@@ -54,7 +60,7 @@ func newRigWith(e *env, sh Shape, log *slog.Logger) *rig {
 			e.Error(err)
 		}
 	})
-	dev, err := mailbox.Open(e.ctx(), s, bridge.Info{Address: "script:", Driver: "script"}, &mailbox.Options{Log: logqueue.New(log)})
+	dev, err := mailbox.Open(e.ctx(), s, bridge.Info{Address: "script:", Driver: "script"}, o)
 	require.NoError(e, err)
 	e.Cleanup(func() {
 		if err := dev.Close(); err != nil {
@@ -154,7 +160,7 @@ func requireTyped(t require.TestingT, err error) {
 		bridge.ErrTooLarge, bridge.ErrRange, bridge.ErrProtocol, bridge.ErrDMA, bridge.ErrAborted,
 		bridge.ErrWithdrawn, bridge.ErrNotSubscribed, bridge.ErrBusy, bridge.ErrNoProgram, bridge.ErrABI,
 		bridge.ErrNoMemory, bridge.ErrInvalid, bridge.ErrNotSupported, bridge.ErrStopped,
-		bridge.ErrDeviceLost, bridge.ErrFault,
+		bridge.ErrDeviceLost, bridge.ErrFault, bridge.ErrStalled,
 	} {
 		if errors.Is(err, s) {
 			return

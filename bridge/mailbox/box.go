@@ -226,6 +226,19 @@ func (b *box) taken() uint64 {
 	return b.rx.head
 }
 
+// consumed returns how many slots the device took so far.
+func (b *box) consumed() uint64 {
+	b.tx.Lock()
+	defer b.tx.Unlock()
+	return b.tx.head
+}
+
+// lost latches a device as lost that does not empty the mailbox.
+func (b *box) lost(after time.Duration) error {
+	b.ep.fail(fmt.Errorf("%w: mailbox %d: full for %v", bridge.ErrDeviceLost, b.index, after))
+	return b.ep.err()
+}
+
 // poll takes what is there unless somebody else does so already.
 func (b *box) poll() {
 	if b.rx.TryLock() {

@@ -68,6 +68,8 @@ func grace(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // reply takes the answer to a request.
 func (k *control) reply(ctx context.Context, req *abi.Control) (abi.Control, error) {
+	ctx, cancel := k.ch.ep.bounded(ctx)
+	defer cancel()
 	var s abi.Slot
 	n, err := k.ch.Receive(ctx, s.Bytes()[:])
 	if err != nil && ctx.Err() != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -19,9 +20,10 @@ var errDeviceClosed = fmt.Errorf("device %w", bridge.ErrClosed)
 // Device is a device reached through a mailbox area. It implements
 // bridge.Device.
 type Device struct {
-	port Port
-	log  *logqueue.Queue
-	base bridge.Info // what the back end filled in
+	port  Port
+	log   *logqueue.Queue
+	stall time.Duration // as in Options
+	base  bridge.Info   // what the back end filled in
 
 	cur     atomic.Pointer[epoch]
 	serving sync.WaitGroup // the dispatcher
@@ -45,6 +47,10 @@ var _ bridge.Device = (*Device)(nil)
 type Options struct {
 	// Log takes rare events. Nil discards them.
 	Log *logqueue.Queue
+	// Stall is how long a transfer may stand still on a device that beats,
+	// before it is aborted; an offer that the device seems to have lost is asked
+	// back as soon. 0 is 10 s; it is never less than five heartbeats.
+	Stall time.Duration
 }
 
 // Open shakes hands with the device behind a port and starts the dispatcher.
@@ -55,7 +61,7 @@ func Open(ctx context.Context, port Port, info bridge.Info, opts *Options) (brid
 	if opts == nil {
 		opts = &Options{}
 	}
-	d := &Device{port: port, base: info, log: opts.Log}
+	d := &Device{port: port, base: info, log: opts.Log, stall: opts.Stall}
 	e, err := newEpoch(ctx, d)
 	if err != nil {
 		return nil, err

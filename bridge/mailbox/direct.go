@@ -32,6 +32,11 @@ func (c *Channel) Send(ctx context.Context, msg []byte) error {
 	}
 	start = h.sampler.Start(start)
 	err := h.offer(ctx, msg)
+	for err == errAskedBack {
+		h.asked.again()
+		err = h.offer(ctx, msg)
+	}
+	h.asked.over()
 	h.direct.Note(len(msg), err, start)
 	h.unlock()
 	return err
@@ -64,8 +69,8 @@ func tooLarge(n int, limit uint64) error {
 	return fmt.Errorf("%d bytes, at most %d: %w", n, limit, bridge.ErrTooLarge)
 }
 
-// offer gives a message to the device and waits for what becomes of it. Must
-// hold turn.
+// offer gives a message to the device and waits for what becomes of it.
+// errAskedBack says that it came back because the audit asked. Must hold turn.
 func (h *half) offer(ctx context.Context, msg []byte) error {
 	if h.shut.Load() != 0 {
 		return h.err()
@@ -86,16 +91,21 @@ func (h *half) offer(ctx context.Context, msg []byte) error {
 
 // parkOffer sleeps until the message is taken, or withdraws it.
 func (h *half) parkOffer(ctx context.Context) error {
-	if h.await(ctx.Done(), nil, fDone, shutAny) {
-		return h.withdraw(&bridge.WithdrawnError{Cause: ctx.Err()})
-	}
-	if h.state.Load()&fDone != 0 {
+	h.waitForTarget(1)
+	ended := h.await(ctx.Done(), nil, fDone|fAsk, shutAny)
+	h.waitForTarget(-1)
+	switch shut := h.shut.Load(); {
+	case h.state.Load()&fDone != 0:
 		return h.outcome(nil)
-	}
-	if h.shut.Load()&shutDown != 0 {
+	case shut&shutDown != 0:
 		return h.err()
+	case shut != 0:
+		return h.withdraw(h.err())
+	case ended:
+		return h.withdraw(&bridge.WithdrawnError{Cause: ctx.Err()})
+	default:
+		return h.withdraw(errAskedBack)
 	}
-	return h.withdraw(h.err())
 }
 
 // withdraw takes the message back. It returns cause if that worked, nil if the

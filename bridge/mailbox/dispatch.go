@@ -250,7 +250,7 @@ func (b *box) withdrawnLocked(h *half, s *abi.Slot) {
 		b.faultLocked(s, "transaction %d from the future", s.Note().Transaction)
 	case ahead < 0 || state&fDone != 0 || state&fActive == 0:
 		b.staleLocked()
-	case state&fRecall == 0 || state&fIndirect != 0:
+	case state&fRecall == 0 || state&fIndirect != 0 && !h.xfer.withdrawn():
 		b.faultLocked(s, "withdrawn, but nobody asked")
 	default:
 		h.setLocked(fDone | fBack)

@@ -21,7 +21,9 @@ type epoch struct {
 	table   table
 	control control
 	watch   watch
-	full    int32 // polls of a full spin
+	full    int32         // polls of a full spin
+	stall   time.Duration // that a transfer may stand still
+	offered atomic.Int64  // h2d offers whose calls sleep until the target takes them
 
 	down   atomic.Pointer[downError]
 	fenced chan struct{} // closed when DMA is quiet and every channel knows
@@ -37,13 +39,14 @@ func newEpoch(ctx context.Context, d *Device) (*epoch, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &epoch{dev: d, layout: l, low: uint8(l.epoch), full: calibrate(), fenced: make(chan struct{})}
+	beat := time.Duration(l.hello.BeatMS) * time.Millisecond
+	e := &epoch{dev: d, layout: l, low: uint8(l.epoch), full: calibrate(), stall: stallLimit(d, beat), fenced: make(chan struct{})}
 	e.boxes = make([]*box, l.boxes)
 	for i := range e.boxes {
 		e.boxes[i] = newBox(e, i)
 	}
 	e.table.init(l.channels)
-	e.watch.init(e, time.Duration(l.hello.BeatMS)*time.Millisecond)
+	e.watch.init(e, beat)
 	c := e.newChannel(abi.TargetControl)
 	e.table.add(c)
 	e.control.ch = c
@@ -157,6 +160,23 @@ func (t *table) at(id uint32) *Channel {
 		return nil
 	}
 	return p[id%pageChannels].Load()
+}
+
+// from returns the first open channel whose id is not below at, and the id after
+// it; nil if there is none.
+func (t *table) from(at int) (c *Channel, next int) {
+	for at < len(t.pages)*pageChannels {
+		p := t.pages[at/pageChannels].Load()
+		if p == nil {
+			at = (at/pageChannels + 1) * pageChannels
+			continue
+		}
+		c = p[at%pageChannels].Load()
+		if at++; c != nil {
+			return c, at
+		}
+	}
+	return nil, at
 }
 
 // add enters a channel; false if its id is in use, or the epoch has ended.

@@ -26,6 +26,7 @@ const (
 	fOwed                 // d2h: WITHDRAWN is still to be sent
 	fParked               // the caller sleeps: a token wakes it
 	fOver                 // the device ended the subscription
+	fAsk                  // h2d: the audit wants to know whether the device has the offer
 	flagBits  = 16
 	flagMask  = 1<<flagBits - 1
 )
@@ -57,6 +58,10 @@ type half struct {
 	sleepers int          // calls and waiters that need a doorbell
 	waiters  waiter.Queue // d2h: who is armed; h2d: the turn has them
 	arms     atomic.Int32 // waiters
+
+	asked  asked  // of the present h2d call
+	seen   uint64 // the transaction that waited at the audit's last pass; the audit's own
+	passes uint32 // … which has seen it wait so often
 
 	sampler          meter.Sampler // of direct calls; owned by the turn's holder
 	direct, indirect meter.Counter

@@ -30,6 +30,9 @@ type transfer struct {
 	end    abi.Ack  // how it ended
 	kind   abi.Type // type of the message that ended it; TypeNone before
 	giveUp bool     // one list was asked for too often
+	asked  bool     // the offer was asked back: the device owes an answer
+
+	clock stallClock // owned by the turn's holder
 }
 
 // transfer returns the half's transfer. Must hold turn.
@@ -49,7 +52,7 @@ func (x *transfer) start(data []byte, h *half, ready bool) {
 		cut.addr = uint64(uintptr(unsafe.Pointer(p)))
 	}
 	x.led = newLedger(cut, int(h.box.ep.hello.Window), ready)
-	x.kind, x.end, x.giveUp = abi.TypeNone, abi.Ack{}, false
+	x.kind, x.end, x.giveUp, x.asked = abi.TypeNone, abi.Ack{}, false, false
 }
 
 // SendInd gives len(data) bytes and returns nil once the target holds them
@@ -70,6 +73,11 @@ func (c *Channel) SendInd(ctx context.Context, data []byte) error {
 		}
 	}
 	err := h.sendInd(ctx, data, timeout(ctx))
+	for err == errAskedBack {
+		h.asked.again()
+		err = h.sendInd(ctx, data, timeout(ctx))
+	}
+	h.asked.over()
 	h.indirect.Note(len(data), err, start)
 	h.unlock()
 	return err
@@ -94,7 +102,7 @@ func (c *Channel) TrySendInd(ctx context.Context, data []byte, turn chan<- struc
 	}
 	start := meter.Now()
 	err := h.sendInd(ctx, data, notAtAll)
-	late := err == errNotReady
+	late := err == errNotReady || err == errAskedBack
 	if !late {
 		h.indirect.Note(len(data), err, start)
 	}
@@ -105,8 +113,9 @@ func (c *Channel) TrySendInd(ctx context.Context, data []byte, turn chan<- struc
 	return err == nil, err
 }
 
-// sendInd is SendInd, for a target that may stay unready for so many
-// nanoseconds. Must hold turn.
+// sendInd offers a transfer, to a target that may stay unready for so many
+// nanoseconds, and moves it. errAskedBack says that the offer came back because the
+// audit asked. Must hold turn.
 func (h *half) sendInd(ctx context.Context, data []byte, unready uint64) error {
 	if h.shut.Load() != 0 {
 		return h.err()
@@ -152,6 +161,7 @@ func (h *half) beginInd(ctx context.Context, x *transfer) error {
 
 // putBegin puts two messages; while the ring is full it waits. Must hold turn.
 func (h *half) putBegin(ctx context.Context, hd abi.Header, p *[7]uint64, hd2 abi.Header, p2 *[7]uint64) error {
+	var wait roomWait
 	for round := 0; ; round++ {
 		switch h.box.putPair(hd, p, hd2, p2) {
 		case putDone:
@@ -167,6 +177,9 @@ func (h *half) putBegin(ctx context.Context, hd abi.Header, p *[7]uint64, hd2 ab
 		}
 		if err := h.starve(ctx, round); err != nil {
 			return err
+		}
+		if wait.stuck(h.box, h.box.ep.stall) {
+			return h.box.lost(h.box.ep.stall)
 		}
 	}
 }
@@ -193,8 +206,9 @@ func timeout(ctx context.Context) uint64 {
 // run moves a transfer until the device says DONE. On every other end it
 // returns why, and the device does not touch the buffer any more. Must hold turn.
 func (h *half) run(ctx context.Context, x *transfer) error {
+	defer x.clock.stop()
 	for round := 0; ; round++ {
-		starved := false
+		starved, late := false, false
 		if round > 0 || !x.whole(h) {
 			starved = h.feed(x)
 		}
@@ -202,8 +216,10 @@ func (h *half) run(ctx context.Context, x *transfer) error {
 		case h.lend(ctx):
 		case starved:
 			_ = h.starve(ctx, round) // what ends the wait is looked at below
+			x.clock.ticks(h.box.ep.stall)
+			late = x.clock.ticked()
 		default:
-			h.await(ctx.Done(), nil, fMoved, shutAny)
+			late = h.awaitMove(ctx, x)
 		}
 		state, shut := h.state.Load(), h.shut.Load()
 		switch {
@@ -216,13 +232,28 @@ func (h *half) run(ctx context.Context, x *transfer) error {
 		case ctx.Err() != nil:
 			return h.abort(x, &bridge.WithdrawnError{Cause: ctx.Err()})
 		case state&fNews != 0:
-			round = 0
+			round, x.clock.idle = 0, 0
 			h.state.And(^uint64(fNews))
 			if x.tired() {
 				return h.abort(x, fmt.Errorf("%w: a round was repeated %d times", bridge.ErrDMA, abi.RepeatsMax))
 			}
+		case state&fAsk != 0:
+			h.askBack(x)
+		case late && x.clock.overdue():
+			return h.abort(x, h.stallErr())
 		}
 	}
+}
+
+// awaitMove sleeps until there is news of the transfer; true if ctx ended or a step
+// of the stall clock passed first. Must hold turn.
+func (h *half) awaitMove(ctx context.Context, x *transfer) bool {
+	if x.due(h) {
+		return h.await(ctx.Done(), x.clock.ticks(h.box.ep.stall), fMoved|fAsk, shutAny)
+	}
+	h.waitForTarget(1)
+	defer h.waitForTarget(-1)
+	return h.await(ctx.Done(), nil, fMoved|fAsk, shutAny)
 }
 
 // whole reports whether the offer brought all lists with it.
@@ -320,6 +351,18 @@ func (x *transfer) over() bool {
 	return x.kind == abi.TypeError || x.kind == abi.TypeAborted
 }
 
+// withdrawn takes note that the device gave the offer back; false if it cannot
+// have. Must hold rx.
+func (x *transfer) withdrawn() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.asked || x.led.ready || x.led.acked > 0 {
+		return false
+	}
+	x.kind = abi.TypeWithdrawn
+	return true
+}
+
 // tired reports whether the device asked for one list too often.
 func (x *transfer) tired() bool {
 	x.mu.Lock()
@@ -331,7 +374,7 @@ func (x *transfer) tired() bool {
 // returns cause, with what was moved before. Must hold turn.
 func (h *half) abort(x *transfer, cause error) error {
 	x.mu.Lock()
-	over := x.kind == abi.TypeError // an ERROR ends it just as well
+	over := x.kind == abi.TypeError || x.kind == abi.TypeWithdrawn // these end it just as well
 	if !over {
 		x.led.aborting = true
 		x.kind = abi.TypeNone
@@ -371,8 +414,11 @@ func (x *transfer) stopped(err error) error {
 // result returns what the device said when it ended the transfer; nil for
 // DONE. Must hold turn.
 func (h *half) result(ctx context.Context, x *transfer) error {
-	if x.kind == abi.TypeDone {
+	switch x.kind {
+	case abi.TypeDone:
 		return nil
+	case abi.TypeWithdrawn:
+		return errAskedBack
 	}
 	end, size := &x.end, x.led.cut.size
 	switch end.Status {

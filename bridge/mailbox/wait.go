@@ -271,6 +271,11 @@ func (h *half) press(ctx context.Context, hd abi.Header, p *[7]uint64, limit uin
 	h.rest(1)
 	defer h.rest(-1)
 	h.box.ep.watch.wakeUp()
+	bound := h.box.ep.stall
+	if limit == h.box.urgentRoom() {
+		bound = silence
+	}
+	var wait roomWait
 	for round := 0; ; round++ {
 		switch h.box.put(hd, p, limit) {
 		case putDone:
@@ -285,9 +290,8 @@ func (h *half) press(ctx context.Context, hd abi.Header, p *[7]uint64, limit uin
 		if err := h.pressed(ctx, stop); err != nil {
 			return err
 		}
-		if limit == h.box.urgentRoom() && round > yields+int(silence/nap) {
-			h.box.ep.fail(fmt.Errorf("%w: mailbox %d: full for %v", bridge.ErrDeviceLost, h.box.index, silence))
-			return h.box.ep.err()
+		if wait.stuck(h.box, bound) {
+			return h.box.lost(bound)
 		}
 		pause(round)
 	}

@@ -28,12 +28,15 @@ type watch struct {
 	last  abi.Heartbeat
 	seen  time.Time // when last.Beat changed
 	blank int       // looks since then
+
+	audit audit // the timer's own
 }
 
 func (w *watch) init(ep *epoch, beat time.Duration) {
 	w.ep = ep
 	w.limit = max(silence, beatsMissed*beat)
 	w.seen = time.Now()
+	w.audit.init(ep, w.limit/looks)
 	w.look()
 }
 
@@ -69,6 +72,7 @@ func (w *watch) tick() {
 		w.ep.fail(w.lost(age))
 		return
 	}
+	w.audit.look(w.parked())
 	if w.ep.dev.waitedFor() {
 		w.arm(false)
 		return
@@ -112,6 +116,13 @@ func (w *watch) beat() uint64 {
 	defer w.mu.Unlock()
 	w.lookLocked()
 	return w.last.Beat
+}
+
+// parked returns how many offers the device had parked at the last heartbeat.
+func (w *watch) parked() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last.Parked
 }
 
 // lookLocked reports whether there is a new heartbeat. Must hold mu.

@@ -17,6 +17,8 @@
 //	stack=64KiB       of a device process; 16KiB..16MiB
 //	beat=100ms        heartbeat interval, whole milliseconds; 1ms..1m
 //	target-timeout=0  how long an offer waits for its target; 0: for ever; up to 8760h
+//	stall-timeout=10s how long a transfer may stand still while the device beats,
+//	                  at least five heartbeats; 1ms..8760h
 //	spin=25us         how long an idle island spins before it sleeps; 0..1s
 //
 // An option that is not within its range is bridge.ErrInvalid, with its name, what

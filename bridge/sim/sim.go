@@ -28,7 +28,7 @@ func init() { bridge.Register("sim", open) }
 var missing error
 
 func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Device, error) {
-	c, err := parse(a)
+	c, stall, err := parse(a)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Devi
 	if err != nil {
 		return nil, fmt.Errorf("start firmware: %w", err)
 	}
-	dev, err := mailbox.Open(ctx, p, bridge.Info{Address: a.String(), Driver: "sim"}, &mailbox.Options{Log: log})
+	dev, err := mailbox.Open(ctx, p, bridge.Info{Address: a.String(), Driver: "sim"}, &mailbox.Options{Log: log, Stall: stall})
 	if err != nil {
 		p.Close()
 		log.Flush()

@@ -49,7 +49,7 @@ var exitTable = []exitRow{
 	{exitTimeout, "timeout", "the time of --timeout, or the target's own, ran out"},
 	{exitRefused, "refused", "not possible now, or not with this device: busy, draining, closed, not supported"},
 	{exitUnhealthy, "unhealthy", "health, doctor or drain did its work and found that not all is well"},
-	{exitDevice, "device", "the device is lost, in fault or could not be opened; nfctl reset may bring it back"},
+	{exitDevice, "device", "the device is lost, stalled, in fault or could not be opened; nfctl reset may bring it back"},
 	{exitInterrupted, "interrupted", "SIGINT or SIGTERM ended it"},
 	{exitPipe, "pipe", "nobody reads the output any more"},
 }
@@ -95,6 +95,7 @@ var sentinelCodes = []struct {
 	{nfcomms.ErrDeviceLost, exitDevice},
 	{nfcomms.ErrFault, exitDevice},
 	{nfcomms.ErrProtocol, exitDevice},
+	{nfcomms.ErrStalled, exitDevice},
 	{control.ErrShutdown, exitUnreachable},
 	{nfcomms.ErrScheme, exitUsage},
 	{nfcomms.ErrOption, exitUsage},

@@ -200,6 +200,42 @@ static void hold(struct nfc_process *self, struct puppet *p)
 	stay(self);
 }
 
+/* The host asks whether the device still has a transfer, and offers it again. */
+CASE(withdraw_of_a_parked_transfer)
+{
+	struct rig *r = rig_new(NULL);
+	struct puppet *p = host_start(r, hold, 1);
+
+	for (int i = 0; i < 3; i++) {
+		uint64_t id = host_begin(r, p->target, 100, 0);
+
+		rig_step(r);
+		host_note(r, p->target, NFC_TYPE_WITHDRAW, NFC_H2D, id);
+		host_expect_note(r, p->target, NFC_TYPE_WITHDRAWN, NFC_H2D, id);
+		host_note(r, p->target, NFC_TYPE_ABORT, NFC_H2D, id);
+		host_expect_nothing(r, p->target);
+	}
+	rig_advance(r, 200000000);
+	CHECK_EQ(rig_heartbeat(r).parked, 0);
+	rig_free(r);
+}
+
+/* The sooner of the host's bound and the device's own ends an offer. */
+CASE(a_longer_bound_of_the_host_changes_nothing)
+{
+	struct rig *r = rig_new(impatient);
+	struct puppet *p = host_start(r, hold, 1);
+	uint64_t id = host_begin(r, p->target, 100, 3600000000000);
+
+	rig_step(r);
+	rig_advance(r, 4999999);
+	host_expect_nothing(r, p->target);
+	rig_advance(r, 1);
+	host_expect_ack(r, p->target, NFC_TYPE_ERROR, NFC_H2D, id,
+			NFC_STATE_FAILED, NFC_ETIMEOUT);
+	rig_free(r);
+}
+
 CASE(an_offer_nobody_takes_times_out)
 {
 	struct rig *r = rig_new(impatient);

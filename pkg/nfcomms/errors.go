@@ -63,6 +63,7 @@ var (
 	ErrStopped       = bridge.ErrStopped
 	ErrDeviceLost    = bridge.ErrDeviceLost
 	ErrFault         = bridge.ErrFault
+	ErrStalled       = bridge.ErrStalled
 	ErrScheme        = bridge.ErrScheme
 	ErrOption        = bridge.ErrOption
 )

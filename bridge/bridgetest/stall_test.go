@@ -1,0 +1,206 @@
+package bridgetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/mailbox"
+)
+
+// quickStall is a host that soon asks what has become of an offer or a transfer.
+var quickStall = &mailbox.Options{Stall: 100 * time.Millisecond}
+
+// loss is something that gets lost on its way, once.
+type loss struct {
+	name string
+	call string // of deviationCalls
+	take func(m *abi.Slot) bool
+	give func(m *abi.Slot) bool
+	// lost: nobody can tell what became of a message, so the device is.
+	lost bool
+}
+
+// listOf matches gather list k of a direction.
+func listOf(d abi.Direction, k uint16) func(m *abi.Slot) bool {
+	return func(m *abi.Slot) bool {
+		return of(abi.TypeIndList)(m) && m.Gather().Number() == k &&
+			(abi.Header(m.Header).Length()&abi.ListD2H != 0) == (d == abi.D2H)
+	}
+}
+
+// recordOf matches completion records of a type and direction.
+func recordOf(t abi.Type, d abi.Direction) func(m *abi.Slot) bool {
+	return func(m *abi.Slot) bool { return of(t)(m) && m.Ack().Direction == uint32(d) }
+}
+
+var losses = []loss{
+	{name: "DIRECT", call: "Send", take: of(abi.TypeDirect), lost: true},
+	{name: "ACK", call: "Send", give: ackOf(abi.StateConsumed, abi.H2D), lost: true},
+	{name: "IND_BEGIN", call: "SendInd", take: of(abi.TypeIndBegin), lost: true},
+	{name: "list 0", call: "SendInd", take: listOf(abi.H2D, 0)},
+	{name: "READY", call: "SendInd", give: ackOf(abi.StateReady, abi.H2D)},
+	{name: "last list", call: "SendInd", take: listOf(abi.H2D, stallLists-1)},
+	{name: "DONE", call: "SendInd", give: recordOf(abi.TypeDone, abi.H2D)},
+	{name: "DONE of one list", call: "SendInd short", give: recordOf(abi.TypeDone, abi.H2D)},
+	{name: "last list", call: "ReceiveInd", take: listOf(abi.D2H, stallLists-1)},
+	{name: "DONE", call: "ReceiveInd", give: recordOf(abi.TypeDone, abi.D2H)},
+}
+
+// stallLists is the number of lists of the transfers below.
+const stallLists = 5
+
+const stallSize = stallLists*abi.ListEntries*abi.PageSize - 3*abi.PageSize
+
+// TestLoss: a device that beats, but loses one message of its own or of the host,
+// ends the call by itself. Where the host can tell that nothing was delivered the
+// device goes on; else it is lost.
+func TestLoss(t *testing.T) {
+	for _, l := range losses {
+		t.Run(l.call+"/"+l.name, func(t *testing.T) {
+			r := newRigOf(newEnv(t), quickBeat, quickStall)
+			ch := r.subscribe(r.dev, abi.TargetLoopback)
+			var h Hooks
+			gone := false
+			once := func(match func(m *abi.Slot) bool, m *abi.Slot) bool {
+				if gone || !match(m) {
+					return false
+				}
+				gone = true
+				return true
+			}
+			if l.take != nil {
+				h.Take = func(m *abi.Slot) bool { return !once(l.take, m) }
+			} else {
+				h.Give = func(m abi.Slot) []abi.Slot {
+					if once(l.give, &m) {
+						return nil
+					}
+					return only(m)
+				}
+			}
+			r.s.SetHooks(h)
+			err := stallCall(r, ch, l.call)
+			if l.lost {
+				require.ErrorIs(t, err, bridge.ErrDeviceLost)
+				r.recovers()
+				return
+			}
+			require.ErrorIs(t, err, bridge.ErrStalled)
+			r.s.SetHooks(Hooks{})
+			require.NoError(t, ch.Close())
+			ch = r.run(r.dev, "loopback", 1)[0]
+			r.echo(ch, []byte("the device goes on"))
+			r.echoInd(ch, stallSize, 7)
+			require.Zero(t, r.dev.Stats().Faults)
+		})
+	}
+}
+
+// stallCall makes the call that meets the loss; no context ends it.
+func stallCall(r *rig, ch bridge.Channel, name string) error {
+	data := make([]byte, stallSize)
+	switch name {
+	case "Send":
+		return ch.Send(r.ctx(), []byte("x"))
+	case "SendInd short":
+		return ch.SendInd(r.ctx(), data[:100])
+	case "SendInd":
+		return ch.SendInd(r.ctx(), data)
+	default:
+		require.NoError(r, ch.SendInd(r.ctx(), data))
+		return ch.ReceiveInd(r.ctx(), data)
+	}
+}
+
+// TestWaitingIsNoLoss: beside a transfer that lost its DONE many calls only wait
+// for their target. They are asked as well, and stay where they are: each is
+// delivered once its target reads.
+func TestWaitingIsNoLoss(t *testing.T) {
+	r := newRigOf(newEnv(t), quickBeat, quickStall)
+	const n = 8
+	var gates [n][]bridge.Channel
+	var calls [n]*pending
+	for i := range gates {
+		gates[i] = r.run(r.dev, "gate", 2)
+		calls[i] = call("offer", func() error {
+			if i%2 == 0 {
+				return gates[i][1].Send(r.ctx(), make([]byte, i))
+			}
+			return gates[i][1].SendInd(r.ctx(), make([]byte, stallSize+i))
+		})
+	}
+	r.untilBlocked(r.dev, n)
+	ch := r.subscribe(r.dev, abi.TargetLoopback)
+	asked := make(map[uint32]int)
+	r.s.SetHooks(Hooks{
+		Give: func(m abi.Slot) []abi.Slot {
+			if of(abi.TypeDone)(&m) {
+				return nil
+			}
+			return only(m)
+		},
+		Take: func(m *abi.Slot) bool {
+			if of(abi.TypeWithdraw)(m) {
+				asked[abi.Header(m.Header).Channel()]++
+			}
+			return true
+		},
+	})
+	require.ErrorIs(t, ch.SendInd(r.ctx(), make([]byte, 100)), bridge.ErrStalled)
+	r.s.SetHooks(Hooks{})
+	require.Len(t, asked, n+1)
+	for i, ports := range gates {
+		require.Empty(t, calls[i].done, "call %d waits on", i)
+		require.NoError(t, ports[0].Send(r.ctx(), nil))
+		require.NoError(t, r.wait(calls[i]))
+		buf := make([]byte, 56)
+		_, err := ports[0].Receive(r.ctx(), buf)
+		require.NoError(t, err)
+		size := i
+		if i%2 != 0 {
+			size += stallSize
+		}
+		require.Equal(t, words(uint64(i%2), uint64(size)), buf[:16])
+	}
+	require.Empty(t, r.s.Offences())
+	require.Zero(t, r.dev.Stats().Faults)
+}
+
+// TestQuietHostAsksNothing: calls that wait for their target cost no message as long
+// as the device knows of all of them.
+func TestQuietHostAsksNothing(t *testing.T) {
+	r := newRigOf(newEnv(t), quickBeat, quickStall)
+	const n = 30
+	ports := r.run(r.dev, "hold", n)
+	ctx, cancel := context.WithCancel(r.ctx())
+	var calls []*pending
+	for i, ch := range ports {
+		calls = append(calls, call("offer", func() error {
+			if i%2 == 0 {
+				return ch.Send(ctx, nil)
+			}
+			return ch.SendInd(ctx, make([]byte, stallSize))
+		}))
+	}
+	r.untilBlocked(r.dev, n)
+	taken := r.s.Taken()
+	r.passes(2 * time.Second)
+	require.Equal(t, taken, r.s.Taken())
+	cancel()
+	for _, c := range calls {
+		require.ErrorIs(t, r.wait(c), bridge.ErrWithdrawn)
+	}
+}
+
+// passes lets time pass in which nothing may happen.
+func (r *rig) passes(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-r.ctx().Done():
+	}
+}

@@ -1,0 +1,136 @@
+package mailbox
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// TestMailboxThatIsNotEmptied: a device that beats but takes nothing out of a full
+// mailbox is lost, although no context ends the calls that wait for room.
+func TestMailboxThatIsNotEmptied(t *testing.T) {
+	for name, call := range map[string]func(c *Channel) error{
+		"Send":    func(c *Channel) error { return c.Send(context.Background(), nil) },
+		"SendInd": func(c *Channel) error { return c.SendInd(context.Background(), pages(10)) },
+		"empty":   func(c *Channel) error { return c.SendInd(context.Background(), nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			dev, err := Open(context.Background(), f, bridge.Info{}, &Options{Stall: time.Millisecond})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, dev.Close()) })
+			c := f.subscribe(dev.(*Device))
+			c.box.tx.Lock()
+			c.box.tx.tail += c.box.normalRoom()
+			c.box.tx.Unlock()
+			wait := f.async(func() error { return call(c) })
+			require.ErrorIs(t, wait(), bridge.ErrDeviceLost)
+			require.ErrorContains(t, dev.(*Device).cur.Load().err(), "full for")
+		})
+	}
+}
+
+// TestControlWithoutAnAnswer: a device that took a request and beats, but does not
+// answer, is lost.
+func TestControlWithoutAnAnswer(t *testing.T) {
+	f := newFake(t)
+	dev, err := Open(context.Background(), f, bridge.Info{}, &Options{Stall: time.Millisecond})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, dev.Close()) })
+	wait := f.async(func() error { _, err := dev.Programs(context.Background()); return err })
+	h := abi.Header(f.expect(0, abi.TypeDirect).Header)
+	var a abi.Slot
+	*a.Ack() = abi.Ack{Transaction: uint64(h.Sequence()), State: abi.StateConsumed}
+	f.put(0, abi.MakeHeader(abi.TypeAck, abi.PayloadSize, h.Epoch(), h.Sequence(), 0), a)
+	require.ErrorIs(t, wait(), bridge.ErrDeviceLost)
+}
+
+// TestStallClock: a clock counts steps that were seen to pass, from the last record
+// on; one look after a long pause is one step.
+func TestStallClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c stallClock
+		require.False(t, c.ticked())
+		c.stop()
+		for range 3 {
+			c.ticks(8 * time.Second)
+			time.Sleep(time.Hour)
+			require.True(t, c.ticked(), "one step")
+			require.False(t, c.overdue())
+			require.False(t, c.ticked())
+			start, steps := time.Now(), 1
+			for c.ticks(8 * time.Second); !c.overdue(); steps++ {
+				<-c.ticker.C
+			}
+			require.Equal(t, stallSteps, steps)
+			require.LessOrEqual(t, time.Since(start), 8*time.Second)
+			c.stop()
+			time.Sleep(time.Hour)
+		}
+	})
+}
+
+// TestAuditIsSpread: whatever number of calls waits, a look visits and asks back no
+// more than its share, a device that knows of all offers costs nothing, and one that
+// was asked back is left alone twice as long each time.
+func TestAuditIsSpread(t *testing.T) {
+	const channels = 3*auditAsks + 10
+	e := &epoch{dev: &Device{port: noPort{}}, stall: time.Second}
+	e.layout.channels = 1 << 20
+	e.table.init(e.layout.channels)
+	b := &box{ep: e}
+	for i := range channels {
+		c := &Channel{ep: e, box: b, id: uint32(i * 1000)}
+		c.send.box, c.send.ch, c.send.wake = b, c, make(chan struct{}, 1)
+		c.send.begin(fParked)
+		require.True(t, e.table.add(c))
+	}
+	e.offered.Store(channels)
+	asked := func() (n int) {
+		for _, c := range e.table.list() {
+			if c.send.state.Load()&fAsk != 0 {
+				n++
+			}
+		}
+		return n
+	}
+	var a audit
+	a.init(e, 250*time.Millisecond)
+	require.Equal(t, 4, a.every)
+	pass := func(parked uint64) (most int) {
+		for range a.every {
+			a.look(parked)
+		}
+		for before := asked(); ; before = asked() {
+			if most = max(most, asked()-before); !a.walks {
+				return most
+			}
+			a.look(parked)
+		}
+	}
+	pass(channels)
+	require.Zero(t, e.table.at(0).send.seen, "nothing was visited")
+	pass(channels - 1)
+	require.Zero(t, asked(), "a first pass only notes who waits")
+	require.LessOrEqual(t, pass(channels-1), auditAsks)
+	require.Equal(t, channels, asked())
+
+	again := &e.table.at(0).send
+	for n := range uint32(3) {
+		again.asked.again()
+		again.begin(fParked)
+		passes := 0
+		for ; again.state.Load()&fAsk == 0; passes++ {
+			pass(0)
+		}
+		require.EqualValues(t, 1+2<<n, passes)
+	}
+	again.asked.over()
+	require.EqualValues(t, 1, again.asked.passes())
+}
