@@ -85,7 +85,7 @@ func newDaemon(conf *config.Loaded, log *slog.Logger, level *slog.LevelVar) (*da
 			Logger: log, Interval: conf.Health.Interval, ProbeTimeout: conf.Health.Timeout, Caller: access.CallerOf,
 		}),
 		vital: vital{met: make(map[string]bool)},
-		calls: grpcprom.NewServerMetrics(),
+		calls: newCallMetrics(),
 	}
 	d.refused = newRefusals(d.logRefusal)
 	d.setPolicy(policy, unknown)

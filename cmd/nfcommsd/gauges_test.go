@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/nfcomms/nfcomms/internal/testcert"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
@@ -22,10 +24,16 @@ import (
 // shows waits until /metrics has a line.
 func shows(t *testing.T, address, line string) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		_, body := get(t, &http.Client{}, "http://"+address+"/metrics", "", "")
-		return strings.Contains(body, "\n"+line+"\n")
-	}, patience, 10*time.Millisecond, line)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	require.Eventually(t, func() bool { // no require in here: it would end the asking
+		resp, err := client.Get("http://" + address + "/metrics")
+		if err != nil {
+			return false // too many connections in a second, perhaps
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		return err == nil && strings.Contains(string(body), "\n"+line+"\n")
+	}, patience, 20*time.Millisecond, line)
 }
 
 // TestDrainIsShown: the metrics tell a drained device from one that serves.
@@ -38,6 +46,33 @@ func TestDrainIsShown(t *testing.T) {
 	require.NoError(t, err)
 	shows(t, address, `nfcommsd_device_state{device="sim0",state="drained"} 1`)
 	shows(t, address, `nfcommsd_device_state{device="sim0",state="ready"} 0`)
+	p.stop()
+}
+
+// TestCallTimes: the time of each method's calls is shown, and to a scraper that
+// takes exemplars the trace of one.
+func TestCallTimes(t *testing.T) {
+	address := freePort(t)
+	p := start(t, "--http-address", address)
+	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	for _, header := range []string{"00-" + trace + "-00f067aa0ba902b7-01", "no trace\""} {
+		ctx := metadata.AppendToOutgoingContext(deadline(t), "traceparent", header)
+		_, err := p.client().Devices.ListDevices(ctx, &nfcommsv1.ListDevicesRequest{})
+		require.NoError(t, err)
+	}
+	const count = `grpc_server_handling_seconds_count{grpc_method="ListDevices",grpc_service="nfcomms.v1.DeviceService",grpc_type="unary"} 2`
+	shows(t, address, count)
+	req, err := http.NewRequestWithContext(deadline(t), http.MethodGet, "http://"+address+"/metrics", nil)
+	require.NoError(t, err)
+	req.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Regexp(t, `grpc_server_handling_seconds_bucket\{grpc_method="ListDevices".*\} \d+ # \{trace_id="`+trace+`"\} `, string(body))
+	require.NotContains(t, string(body), "no trace")
+	http.DefaultClient.CloseIdleConnections()
 	p.stop()
 }
 

@@ -2,14 +2,18 @@ package main
 
 import (
 	"context"
+	"regexp"
 	"runtime/debug"
 
+	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	channelz "google.golang.org/grpc/channelz/service"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
 )
@@ -24,6 +28,25 @@ const (
 	// itself gRPC raises it to 16 MiB for each connection.
 	connWindow = 64 << 10
 )
+
+// newCallMetrics counts and times the calls of all servers.
+func newCallMetrics() *grpcprom.ServerMetrics {
+	return grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram(
+		grpcprom.WithHistogramBuckets([]float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10})))
+}
+
+// traceID finds the trace in the header of W3C Trace Context.
+var traceID = regexp.MustCompile(`^00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$`)
+
+// exemplar names the trace that a call belongs to, if its client says so.
+func exemplar(ctx context.Context) prometheus.Labels {
+	for _, header := range metadata.ValueFromIncomingContext(ctx, "traceparent") {
+		if m := traceID.FindStringSubmatch(header); m != nil {
+			return prometheus.Labels{"trace_id": m[1]}
+		}
+	}
+	return nil
+}
 
 // newLocal returns the server of UNIX sockets.
 func (d *daemon) newLocal(creds credentials.TransportCredentials) *grpc.Server {
@@ -53,8 +76,8 @@ func (d *daemon) newServer(creds credentials.TransportCredentials) *grpc.Server 
 		grpc.InTapHandle(d.gate.Tap),
 		grpc.ReadBufferSize(readBuffer),
 		grpc.StaticConnWindowSize(connWindow),
-		grpc.ChainUnaryInterceptor(d.calls.UnaryServerInterceptor(), d.gate.Unary, recovery.UnaryServerInterceptor(rescue)),
-		grpc.ChainStreamInterceptor(d.calls.StreamServerInterceptor(), d.gate.Stream, recovery.StreamServerInterceptor(rescue)),
+		grpc.ChainUnaryInterceptor(d.calls.UnaryServerInterceptor(grpcprom.WithExemplarFromContext(exemplar)), d.gate.Unary, recovery.UnaryServerInterceptor(rescue)),
+		grpc.ChainStreamInterceptor(d.calls.StreamServerInterceptor(grpcprom.WithExemplarFromContext(exemplar)), d.gate.Stream, recovery.StreamServerInterceptor(rescue)),
 		grpc.MaxConcurrentStreams(uint32(l.Streams)),
 		grpc.MaxRecvMsgSize(l.MessageBytes),
 		grpc.MaxHeaderListSize(maxHeaders),

@@ -32,7 +32,7 @@ func daemon(t *testing.T) (metrics, address string) {
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	cmd := exec.Command(program, "--socket-path", socket, "--http-address", "127.0.0.1:0", "--http-channels",
-		"--devices", "sim0=sim:,sim1=sim:,absent=sim:?slots=7", "--log-format", "json")
+		"--devices", "sim0=sim:,sim1=sim:,absent=dev:999999", "--log-format", "json")
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	cmd.Stderr = w

@@ -46,6 +46,7 @@ func read(name string, dev *nfcomms.Device) *snapshot {
 		return s
 	}
 	s.info, s.stats = dev.Info(), dev.Stats()
+	s.stats.Profile = whole(s.stats.Profile)
 	health, err := dev.Health()
 	switch {
 	case err != nil:
@@ -61,6 +62,24 @@ func read(name string, dev *nfcomms.Device) *snapshot {
 	}
 	s.age = s.stats.Age
 	return s
+}
+
+// whole returns a profile in which a measured message stands for all of those
+// that it was chosen from, so that counts and rates are those of the messages.
+func whole(p *nfcomms.Profile) *nfcomms.Profile {
+	all := *p
+	for d := range all.Direct {
+		path := &all.Direct[d]
+		every := uint64(max(1, path.Every))
+		path.Time *= time.Duration(every)
+		path.Bytes *= every
+		for _, counts := range [][]uint64{path.Durations[:], path.Fine[:], path.Sizes[:]} {
+			for i := range counts {
+				counts[i] *= every
+			}
+		}
+	}
+	return &all
 }
 
 func (s *snapshot) fail(code string) {

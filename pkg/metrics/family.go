@@ -37,7 +37,7 @@ const (
 )
 
 var sampled = " Where a message takes less than the clock reads would add, one in " + strconv.Itoa(meter.Every) +
-	" is measured: _count is nfcomms_measured_messages_ratio of nfcomms_messages_total."
+	" is measured and counted as so many: exact counts are nfcomms_messages_total and nfcomms_payload_bytes_total."
 
 // What the calls of all channels did.
 var (

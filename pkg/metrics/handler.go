@@ -51,6 +51,8 @@ func Handler(o HandlerOptions) http.Handler {
 		ErrorHandling:  promhttp.ContinueOnError,
 		Timeout:        scrapeTime,
 		CoalesceGather: true,
+		// Where a scraper asks for it; it alone carries exemplars as text.
+		EnableOpenMetrics: true,
 	}))
 	mux.Handle("GET /healthz", probe(o.Live))
 	mux.Handle("GET /readyz", probe(o.Ready))

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -75,6 +76,17 @@ func TestHandlerNative(t *testing.T) {
 		"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")
 	require.Contains(t, header.Get("Content-Type"), "protobuf")
 	require.Contains(t, body, "nfcomms_transfer_duration_seconds")
+}
+
+// TestHandlerOpenMetrics: a scraper that asks for OpenMetrics gets it.
+func TestHandlerOpenMetrics(t *testing.T) {
+	_, dev := newFake(t)
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(NewCollector(One("dev0", dev), Options{}))
+	_, body, header := ask(t, Handler(HandlerOptions{Gatherer: reg}), "GET", "/metrics", "Accept", "application/openmetrics-text;version=1.0.0")
+	require.Contains(t, header.Get("Content-Type"), "application/openmetrics-text")
+	require.Contains(t, body, "nfcomms_messages_total{")
+	require.True(t, strings.HasSuffix(body, "# EOF\n"))
 }
 
 func TestHandlerPprof(t *testing.T) {
