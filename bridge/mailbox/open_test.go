@@ -158,6 +158,24 @@ func TestHealthAndWatch(t *testing.T) {
 	require.EqualValues(t, 2, d.Info().Epoch)
 }
 
+// TestResetWaitsForEveryCall: a call of either half may still work on the area of
+// the old epoch. It can be waited for again.
+func TestResetWaitsForEveryCall(t *testing.T) {
+	for _, direction := range []abi.Direction{abi.H2D, abi.D2H} {
+		f, d, c := setup(t)
+		h := c.half(uint32(direction))
+		require.True(t, h.turn.try(), "a call")
+		ctx, cancel := context.WithCancel(context.Background())
+		wait := f.async(func() error { return d.Reset(ctx) })
+		f.until("the epoch is fenced", func() bool { return h.shut.Load()&shutDown != 0 })
+		cancel()
+		require.ErrorIs(t, wait(), context.Canceled)
+		require.EqualValues(t, 1, f.area.Epoch, "it went on under a call")
+		h.turn.unlock()
+		require.NoError(t, d.Reset(context.Background()))
+	}
+}
+
 func TestResetThatFailsCanBeTriedAgain(t *testing.T) {
 	f := newFake(t)
 	d := f.open()
