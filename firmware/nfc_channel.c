@@ -182,13 +182,25 @@ int channel_offer(struct nfc_channel *ch, struct nfc_offer *offer)
 	return rc;
 }
 
+/*
+ * The process looks at a channel in vain. It may never wait there, and would
+ * find a message all the same: a host that asks is answered, if there is room.
+ */
+static void look_in_vain(struct nfc_channel *ch)
+{
+	if (nfc_h2d(ch)->tell_ready && nfc_box_room(ch->island->dev, ch->box))
+		nfc_tell_ready(ch);
+}
+
 static int first_ready(struct nfc_channel *const *ch, size_t n)
 {
 	struct nfc_offer offer;
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		if (nfc_h2d(ch[i])->notice || peek(ch[i], &offer))
 			return (int)i;
+		look_in_vain(ch[i]);
+	}
 	return -NFC_ETIMEOUT;
 }
 

@@ -94,6 +94,30 @@ CASE(ready_when_the_target_waits)
 	}
 }
 
+static void looks_later(struct nfc_process *self, struct puppet *p)
+{
+	struct nfc_channel *ch[] = { port(self) };
+
+	later(self);
+	note(p, channel_alt(ch, 1, 0));
+	stay(self);
+}
+
+/* A message would lie there and be found: who asks must not wait for ever. */
+CASE(ready_when_the_target_looks_and_does_not_wait)
+{
+	struct rig *r = rig_new(NULL);
+	struct puppet *p = host_start(r, looks_later, 1);
+
+	offer(r, p->target);
+	host_expect_nothing(r, p->target);
+	go(r);
+	expect_ready(r, p->target);
+	CHECK_EQ(p->rc[0], -NFC_ETIMEOUT);
+	host_expect_nothing(r, p->target);
+	rig_free(r);
+}
+
 CASE(an_offer_is_forgotten_with_the_next_message)
 {
 	struct rig *r = rig_new(NULL);
