@@ -436,3 +436,17 @@ func TestArm(t *testing.T) {
 	token()
 	require.ErrorIs(t, c.Arm(abi.H2D, wake), bridge.ErrClosed)
 }
+
+// TestArmedWaitersNoticeADeadDevice: nobody waits but who is armed, and the
+// heartbeat stops.
+func TestArmedWaitersNoticeADeadDevice(t *testing.T) {
+	for _, half := range []abi.Direction{abi.H2D, abi.D2H} {
+		f, d, c := setup(t)
+		wake := make(chan struct{}, 1)
+		require.NoError(t, c.Arm(half, wake))
+		f.mute.Store(true)
+		<-wake
+		require.ErrorIs(t, c.Arm(half, wake), bridge.ErrDeviceLost)
+		require.Zero(t, d.armed.Load())
+	}
+}
