@@ -42,6 +42,7 @@ void nfc_send_start(struct nfc_half *half, struct nfc_op *op)
 	op->place = NFC_PLACE_QUEUE;
 	if (kept) {
 		half->keeps = false;
+		op->flags &= ~NFCOMMS_HOLD; /* that is all it meant */
 		list_add(&op->node, &half->queue);
 	} else {
 		list_add_tail(&op->node, &half->queue);

@@ -36,12 +36,17 @@ func armManyH2D(e *env) {
 	ports := e.run(e.device(""), "gate", 2)
 	const n = 20
 	var calls []*pending
-	for range n {
-		calls = append(calls, e.waiting(ports[1], abi.H2D, func(turn chan<- struct{}) (bool, error) { return ports[1].TrySend(nil, turn) }))
+	for i := range uint64(n) {
+		calls = append(calls, e.waiting(ports[1], abi.H2D, func(turn chan<- struct{}) (bool, error) {
+			if i%2 == 0 {
+				return ports[1].TrySend(make([]byte, i), turn)
+			}
+			return ports[1].TrySendInd(e.ctx(), make([]byte, i*1000), turn)
+		}))
 	}
-	for range n {
+	for i := range uint64(n) { // in order of arrival
 		e.send(ports[0], nil)
-		e.receive(ports[0])
+		require.Equal(e, words(i%2, i*(1+i%2*999)), e.receive(ports[0]))
 	}
 	for _, c := range calls {
 		require.NoError(e, e.wait(c))

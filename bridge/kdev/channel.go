@@ -90,7 +90,7 @@ func (h *half) try(ctx context.Context, o *op, turn chan<- struct{}) (bool, erro
 		o.raw.Flags |= uapi.Hold
 	}
 	err := h.run(ctx, o)
-	if p != nil && o.got.Error != 0 { // the module did not come to use it
+	if p != nil && err != nil { // the module may not have come to use it
 		h.release(p)
 	}
 	return err == nil && !o.notNow(), err
