@@ -59,24 +59,20 @@ func fair(t *testing.T, counts []int) {
 // TestSelectsAndSendersTakeTurns: a Select beside plain senders, and many
 // Selects, each get their share of one target.
 func TestSelectsAndSendersTakeTurns(t *testing.T) {
-	for name, address := range map[string]string{"sim": "sim:"} {
-		t.Run(name, func(t *testing.T) {
-			ch := startSim(t, openSim(t, address), "sink", 1)[0]
-			msg := make([]byte, 8)
-			send := func(ctx context.Context) error { return ch.Send(ctx, msg) }
-			sel := func(ctx context.Context) error {
-				_, err := Select(ctx, SendCase(ch, msg), GoReceive[int](nil, nil, nil))
-				return err
-			}
-			ind := func(ctx context.Context) error {
-				_, err := Select(ctx, SendIndCase(ch, make([]byte, 5000)))
-				return err
-			}
-			fair(t, turns(t, 3000, send, sel))
-			fair(t, turns(t, 3000, send, send, sel, sel, sel))
-			fair(t, turns(t, 1000, send, sel, ind))
-		})
+	ch := startSim(t, openSim(t, "sim:"), "sink", 1)[0]
+	msg := make([]byte, 8)
+	send := func(ctx context.Context) error { return ch.Send(ctx, msg) }
+	sel := func(ctx context.Context) error {
+		_, err := Select(ctx, SendCase(ch, msg), GoReceive[int](nil, nil, nil))
+		return err
 	}
+	ind := func(ctx context.Context) error {
+		_, err := Select(ctx, SendIndCase(ch, make([]byte, 5000)))
+		return err
+	}
+	fair(t, turns(t, 3000, send, sel))
+	fair(t, turns(t, 3000, send, send, sel, sel, sel))
+	fair(t, turns(t, 1000, send, sel, ind))
 }
 
 // TestSelectsOnOneHalfAreAllWoken: many Selects wait for the offers of one
@@ -192,7 +188,7 @@ func TestSelectAbortsATransferThatBegan(t *testing.T) {
 	require.NoError(t, ch.SendInd(background(t), make([]byte, 100)), "the channel goes on")
 }
 
-// TestSelectSeesADeadDevice: a Select that sleeps is among those who notice.
+// TestSelectEndsWithTheDevice: a Select that sleeps hears of a reset.
 func TestSelectEndsWithTheDevice(t *testing.T) {
 	ctx := background(t)
 	dev := openSim(t, "sim:")
