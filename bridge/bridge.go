@@ -48,7 +48,8 @@ type Device interface {
 	// process, ErrNoMemory if no context is free.
 	Start(ctx context.Context, p Program) (Process, error)
 	// Stop asks a process to return and waits until it did; its channels
-	// close. ErrInvalid if there is no such process.
+	// close. ErrInvalid if there is no such process, ErrTargetTimeout if its
+	// island does not answer (S37, S42a).
 	Stop(ctx context.Context, id ProcessID) error
 	// Load adds the programs of an image (on hosted devices: a shared
 	// object) and returns the name of the first. A program loaded before
@@ -68,7 +69,8 @@ type Device interface {
 	// processes and loaded programs are gone.
 	Reset(ctx context.Context) error
 	// Close ends every pending call with ErrClosed, stops the device and
-	// releases all it held. It is idempotent.
+	// releases all it held. It is idempotent. ErrBusy, in a ComputingError,
+	// if a process that computes keeps a thread of it (S34).
 	Close() error
 }
 
