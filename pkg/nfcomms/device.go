@@ -106,6 +106,7 @@ type Device struct {
 //	stack=64KiB       of a device process
 //	beat=100ms        heartbeat interval
 //	target-timeout=0  how long an offer waits for its target; 0: for ever
+//	stall-timeout=10s how long a transfer may stand still while the device beats
 //	spin=25us         how long an idle island spins before it sleeps
 //
 // Options of "dev:" reset the device and give its next epoch a shape, which needs
