@@ -98,7 +98,7 @@ type Device struct {
 //	slots=1024        per mailbox ring, a power of two
 //	window=512        gather lists in flight per transfer, a power of two
 //	engines=0         DMA threads beside the islands
-//	busy=0            one DMA piece of so many is refused for now, so that rounds
+//	busy=0            one DMA piece of so many is refused for now; 0: none
 //	cls=64KiB         cluster local scratch
 //	ctm=256KiB        cluster target memory
 //	imem=4MiB         internal memory
