@@ -266,7 +266,7 @@ func ExampleSupervisor() {
 	err = s.Run(ctx, dev, func(ctx context.Context, g *nfcomms.Generation) error {
 		ch := nfcomms.ChanOf[int64](g.Instances[0].Channels[0])
 		if g.Number == 2 {
-			check(dev.Reset(ctx)) // nobody told this supervisor
+			check(dev.Reset(context.Background())) // which ends ctx
 		}
 		if err := ch.Send(ctx, int64(g.Number)); err != nil {
 			fmt.Println("generation", g.Number, "is over")
