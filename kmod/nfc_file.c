@@ -593,6 +593,17 @@ static long ioc_reset(struct nfc_file *file, void __user *arg)
 	return nfc_dev_reset(file->dev, &r);
 }
 
+/*
+ * What makes the device do something takes a file that is open for writing: who
+ * opened it to read may look.
+ */
+static bool acts(unsigned int nr)
+{
+	return nr == _IOC_NR(NFCOMMS_IOC_SUBMIT) ||
+	       nr == _IOC_NR(NFCOMMS_IOC_CALL) ||
+	       nr == _IOC_NR(NFCOMMS_IOC_RESET);
+}
+
 static long nfc_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
 {
 	struct nfc_file *file = f->private_data;
@@ -600,6 +611,8 @@ static long nfc_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
 
 	if (_IOC_TYPE(cmd) != _IOC_TYPE(NFCOMMS_IOC_INFO))
 		return -ENOTTY;
+	if (acts(_IOC_NR(cmd)) && !(f->f_mode & FMODE_WRITE))
+		return -EACCES;
 	/* By number: a later user's structure is larger, and says so itself. */
 	switch (_IOC_NR(cmd)) {
 	case _IOC_NR(NFCOMMS_IOC_HEALTH):

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Operations: made with their completion, started, cancelled, finished. */
+#include <linux/capability.h>
 #include <linux/freezer.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -304,6 +305,23 @@ static void refuse(struct nfc_op *op, u32 status, int error)
 }
 
 /*
+ * May the caller ask for this? A program is code that runs with all rights of
+ * the device, so that to bring one in takes what a RESET does. A process that is
+ * started is its file's and ends with it: that takes no more than a channel.
+ */
+static int permit(const struct nfcomms_op *in)
+{
+	struct nfc_control c;
+
+	if (in->opcode != NFCOMMS_OP_CONTROL)
+		return 0;
+	memcpy(&c, in->payload, sizeof(c));
+	if (le16_to_cpu(c.op) == NFC_CONTROL_LOAD && !capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	return 0;
+}
+
+/*
  * Make an operation of what user space gave; -errno says what is wrong with it.
  * The caller gets a reference and begins it.
  */
@@ -313,6 +331,8 @@ static struct nfc_op *make(struct nfc_file *file, const struct nfcomms_op *in,
 	struct nfc_op *op;
 	int rc = check(in);
 
+	if (!rc)
+		rc = permit(in);
 	if (rc)
 		return ERR_PTR(rc);
 	op = op_alloc(file, in);

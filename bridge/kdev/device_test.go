@@ -70,6 +70,17 @@ func TestOtherInterface(t *testing.T) {
 	require.NoError(t, f.close())
 }
 
+// TestRights: an operation that the module refuses for want of a right says which.
+func TestRights(t *testing.T) {
+	dev := opened(t, newModule(t))
+	for errno, says := range map[syscall.Errno]string{syscall.EPERM: "CAP_SYS_ADMIN", syscall.EACCES: "open to read only"} {
+		err := dev.refused(&op{}, errno)
+		require.ErrorIs(t, err, os.ErrPermission)
+		require.NotErrorIs(t, err, bridge.ErrInvalid)
+		require.ErrorContains(t, err, says)
+	}
+}
+
 // TestResetErrors: what a reset may be refused for, at Open and later.
 func TestResetErrors(t *testing.T) {
 	m := newModule(t)

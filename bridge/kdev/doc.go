@@ -16,6 +16,9 @@
 //	emem=1GiB         external memory
 //	target-timeout=0  how long an offer waits for its target; 0: for ever
 //
+// A program has all rights of the device: Load needs CAP_SYS_ADMIN as well, and
+// returns an error that is os.ErrPermission without.
+//
 // Every call is one operation that is handed to the module by ioctl and whose
 // completion is read from the same file. One goroutine per device reads them
 // through the runtime's poller, so that a blocked call holds no thread. The

@@ -64,6 +64,10 @@ func (d *Device) refused(o *op, errno syscall.Errno) error {
 		return fmt.Errorf("%w: %d bytes at %#x: %w", bridge.ErrDMA, size, o.raw.Address, errno)
 	case syscall.ENOMEM:
 		return d.memoryErr(o, size, errno)
+	case syscall.EPERM:
+		return fmt.Errorf("%w: it brings code into the device and needs CAP_SYS_ADMIN", errno)
+	case syscall.EACCES:
+		return fmt.Errorf("%w: the device node is open to read only", errno)
 	case syscall.EAGAIN:
 		return fmt.Errorf("%w: too many operations in flight: %w", bridge.ErrNoMemory, errno)
 	default:

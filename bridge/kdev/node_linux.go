@@ -64,7 +64,7 @@ func openErr(path string, err error) error {
 	err = fmt.Errorf("%s: %w", path, err)
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return fmt.Errorf("%w: join the group nfcomms (\"usermod -aG nfcomms USER\", then log in again)", err)
+		return fmt.Errorf("%w: join the group nfcomms-dev (\"usermod -aG nfcomms-dev USER\", then log in again)", err)
 	case !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENXIO) && !errors.Is(err, unix.ENODEV):
 		return err
 	}

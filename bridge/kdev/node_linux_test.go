@@ -28,7 +28,7 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 		{unix.ENXIO, unix.ENXIO, "the module nfcomms "},
 		{unix.ENXIO, fs.ErrNotExist, "the module nfcomms "},
 		{unix.ENODEV, fs.ErrNotExist, "the module nfcomms "},
-		{unix.EACCES, fs.ErrPermission, "join the group nfcomms"},
+		{unix.EACCES, fs.ErrPermission, "join the group nfcomms-dev"},
 		{unix.EMFILE, unix.EMFILE, "/dev/nfcomms0: too many open files"},
 	} {
 		err := openErr("/dev/nfcomms0", c.err)

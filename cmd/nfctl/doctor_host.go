@@ -24,8 +24,12 @@ const (
 	pciDevice = "0x4e46"
 )
 
-// groupName is the group that udev gives the nodes, and systemd the daemon.
-const groupName = "nfcomms"
+// nodeGroup is the group that udev gives the nodes, and socketGroup the one that
+// systemd gives the daemon's socket.
+const (
+	nodeGroup   = "nfcomms-dev"
+	socketGroup = "nfcomms"
+)
 
 // module looks for the kernel module.
 func (d *doctor) module(context.Context) []findingRecord {
@@ -68,7 +72,7 @@ func (d *doctor) node(name string) findingRecord {
 	switch {
 	case !d.may(st, 0o6):
 		return findingRecord{Status: statusError, Detail: text + ": this user may not open it",
-			Fix: fmt.Sprintf("usermod -aG %s USER, then log in again; udev gives nodes to that group with GROUP=\"%s\", MODE=\"0660\"", groupName, groupName)}
+			Fix: fmt.Sprintf("usermod -aG %s USER, then log in again; udev gives nodes to that group with GROUP=\"%s\", MODE=\"0660\"", nodeGroup, nodeGroup)}
 	case st.Mode().Perm()&0o006 != 0:
 		return findingRecord{Status: statusWarning, Detail: text + ": everybody may open it, and with it let a device write memory",
 			Fix: "set MODE=\"0660\" in the udev rule, then udevadm trigger"}
@@ -103,20 +107,20 @@ func (d *doctor) may(st fs.FileInfo, rights fs.FileMode) bool {
 
 // group looks for the group and this user in it.
 func (d *doctor) group(context.Context) []findingRecord {
-	gid, members, ok := d.lookUpGroup(groupName)
+	gid, members, ok := d.lookUpGroup(nodeGroup)
 	switch {
 	case !ok && len(d.deviceNodes()) == 0:
-		return one(statusSkipped, "no group "+groupName+", and no node needs it", "")
+		return one(statusSkipped, "no group "+nodeGroup+", and no node needs it", "")
 	case !ok:
-		return one(statusError, "no group "+groupName, "groupadd --system "+groupName+", then udevadm trigger")
+		return one(statusError, "no group "+nodeGroup, "groupadd --system "+nodeGroup+", then udevadm trigger")
 	case d.who.uid == 0:
 		return one(statusOK, "root needs no group", "")
 	case slices.Contains(d.who.groups, gid):
-		return one(statusOK, fmt.Sprintf("this user is in the group %s (%d)", groupName, gid), "")
+		return one(statusOK, fmt.Sprintf("this user is in the group %s (%d)", nodeGroup, gid), "")
 	case slices.Contains(members, d.userName()):
-		return one(statusWarning, "this user is in the group "+groupName+", and this session began before that", "log in again, or newgrp "+groupName)
+		return one(statusWarning, "this user is in the group "+nodeGroup+", and this session began before that", "log in again, or newgrp "+nodeGroup)
 	}
-	return one(statusWarning, "this user is not in the group "+groupName, "usermod -aG "+groupName+" USER, then log in again")
+	return one(statusWarning, "this user is not in the group "+nodeGroup, "usermod -aG "+nodeGroup+" USER, then log in again")
 }
 
 // lookUpGroup reads a group from /etc/group.

@@ -39,7 +39,7 @@ static const struct {
 	{ EAGAIN, "not now" },
 	{ EFAULT, "memory cannot be used" },
 	{ EPERM, "needs CAP_SYS_ADMIN" },
-	{ EACCES, "permission denied: join the group nfcomms" },
+	{ EACCES, "permission denied: join the group nfcomms-dev" },
 	{ ENOTTY, "no device of the module nfcomms" },
 };
 

@@ -41,7 +41,7 @@ struct nfcomms_dev;
 /*
  * Open a device: "dev:0" or "0" is /dev/nfcomms0, anything with a slash is the
  * path of a device node. -ENOENT: no such device, or the module is not loaded
- * (modprobe nfcomms). -EACCES: not in the group nfcomms. -ENOTTY: another kind of
+ * (modprobe nfcomms). -EACCES: not in the group nfcomms-dev. -ENOTTY: another kind of
  * file. -ENOEXEC: the module speaks another interface.
  */
 NFCOMMS_API int nfcomms_open(const char *address, struct nfcomms_dev **dev);
@@ -126,7 +126,7 @@ NFCOMMS_API int nfcomms_stop(struct nfcomms_dev *dev, uint64_t process);
 
 /*
  * Load the programs of an image; name takes the first one's. -ENOEXEC: built for
- * another ABI. -EOPNOTSUPP: the device cannot.
+ * another ABI. -EOPNOTSUPP: the device cannot. -EPERM without CAP_SYS_ADMIN.
  */
 NFCOMMS_API int nfcomms_load(struct nfcomms_dev *dev, const void *image,
 			     size_t size, char name[NFCOMMS_NAME_SIZE]);

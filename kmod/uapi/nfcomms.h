@@ -8,6 +8,10 @@
  * file (POLLIN). Nothing blocks but NFCOMMS_IOC_CALL, NFCOMMS_IOC_RESET and a
  * read(2) without O_NONBLOCK.
  *
+ * Rights: a file that is open to read may look (INFO, HEALTH, CHANNEL). SUBMIT,
+ * CALL and RESET take one that is open for writing (EACCES); a RESET, and a
+ * CONTROL that loads a program, CAP_SYS_ADMIN besides (EPERM).
+ *
  * Rules: every structure starts with its size; a kernel that knows less than
  * the caller refuses with E2BIG unless the rest is zero. Reserved fields and
  * unknown flags must be zero (EINVAL). No field has a pointer type. Payloads
@@ -169,7 +173,8 @@ enum nfcomms_opcode {
 	 * @payload is a struct nfc_control: START, STOP, PROGRAM, MEMORY, or LOAD
 	 * of @length bytes at @address. The completion's payload is the reply.
 	 * A process is its file's: only that file may stop it, and it ends
-	 * with the file.
+	 * with the file. LOAD brings code into the device: EPERM without
+	 * CAP_SYS_ADMIN.
 	 */
 	NFCOMMS_OP_CONTROL = 11,
 	NFCOMMS_OP_COUNT = 12,

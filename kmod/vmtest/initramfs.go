@@ -39,7 +39,7 @@ func writeInitramfs(name, init string, plan *wire.Plan, items []item) error {
 		{name: "/init", from: init, perm: 0o755},
 		{name: wire.PlanPath, text: text, perm: 0o644},
 		{name: "/etc/passwd", text: []byte("root:x:0:0::/tmp:/bin/sh\nnobody:x:65534:65534::/tmp:/bin/sh\n"), perm: 0o644},
-		{name: "/etc/group", text: []byte("root:x:0:\nnfcomms:x:977:\nnogroup:x:65534:\n"), perm: 0o644},
+		{name: "/etc/group", text: []byte("root:x:0:\nnfcomms-dev:x:977:\nnogroup:x:65534:\n"), perm: 0o644},
 	}, items...))
 	return errors.Join(err, a.Close(), buffer.Flush(), f.Close())
 }

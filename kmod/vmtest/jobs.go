@@ -106,6 +106,7 @@ var programs = map[string]program{
 	"lib":      {kind: cTest, source: append([]string{"kmod/lib/test/guest_test.c", "firmware/test/harness.c"}, libSources...)},
 	"echo":     {kind: cMain, source: append([]string{"kmod/lib/example/echo.c", "-Ikmod/lib"}, libSources...), args: []string{"dev:0"}},
 	"validate": clientTest("validate"),
+	"rights":   clientTest("rights"),
 	"memory":   clientTest("memory"),
 	"signal":   clientTest("signal"),
 	"life":     clientTest("life"),
@@ -149,7 +150,7 @@ var jobs = []job{
 	},
 	{
 		name: "ioctl", group: "test", about: "every ioctl, memory, signals and death of clients",
-		kernel: "release", device: []string{}, params: loaded, programs: []string{"validate", "memory", "signal", "life", "lib", "echo", "show", "wake"},
+		kernel: "release", device: []string{}, params: loaded, programs: []string{"validate", "rights", "memory", "signal", "life", "lib", "echo", "show", "wake"},
 	},
 	{
 		name: "stock", group: "test", about: "the contract of a back end, and an example",

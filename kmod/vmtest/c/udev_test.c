@@ -19,7 +19,7 @@
 #include "rig.h"
 
 enum {
-	GROUP = 977, /* nfcomms in the guest's /etc/group */
+	GROUP = 977, /* nfcomms-dev in the guest's /etc/group */
 };
 
 #define BY_PATH "/dev/nfcomms/by-path"

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Who may do what with a node: a file that is open to read may look, one that
+ * is open for writing may use channels and start processes of its own, and to
+ * bring in code or to end what others do takes CAP_SYS_ADMIN.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+enum {
+	NOBODY = 65534,
+};
+
+/* A descriptor that a process without any right was handed. */
+struct handed {
+	int fd;
+	uint32_t channel;
+	int use, load, reset; /* what the ioctls say */
+};
+
+/* One operation of each kind that makes the device do something. */
+static struct nfcomms_op ask(uint16_t what)
+{
+	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
+	struct nfc_control c = { .op = what };
+
+	if (what == NFC_CONTROL_START)
+		strcpy((char *)c.name, "loopback");
+	if (what == NFC_CONTROL_STOP)
+		c.a = 0x7fff; /* of nobody */
+	memcpy(op.payload, &c, sizeof(c));
+	return op;
+}
+
+static bool says(int fd, const struct nfcomms_op *op, int want)
+{
+	struct nfcomms_completion c;
+	int rc = call(fd, op, &c);
+
+	if (rc != want || (want && submit(fd, op, 1) != -want))
+		return false;
+	return true;
+}
+
+/* Every way to make the device do something, as nobody. Bits say what failed. */
+static int try_as_nobody(void *argument)
+{
+	const struct handed *h = argument;
+	struct nfcomms_info info = { .size = sizeof(info) };
+	struct nfcomms_health health = { .size = sizeof(health) };
+	struct nfcomms_reset r = { .size = sizeof(r) };
+	struct nfcomms_op send = message(h->channel, "x", 1);
+	struct nfcomms_op take = operation(NFCOMMS_OP_RECEIVE, h->channel);
+	struct nfcomms_op start = ask(NFC_CONTROL_START);
+	struct nfcomms_op stop = ask(NFC_CONTROL_STOP);
+	struct nfcomms_op load = image("no image", 8);
+	int wrong = 0;
+
+	take.length = NFCOMMS_PAYLOAD_SIZE;
+	if (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY))
+		return 1;
+	wrong |= control(h->fd, NFCOMMS_IOC_INFO, &info) ? 2 : 0;
+	wrong |= control(h->fd, NFCOMMS_IOC_HEALTH, &health) ? 2 : 0;
+	wrong |= !says(h->fd, &send, h->use) ? 4 : 0;
+	wrong |= !says(h->fd, &take, h->use) ? 8 : 0;
+	wrong |= !says(h->fd, &start, h->use) ? 16 : 0;
+	wrong |= !says(h->fd, &stop, h->use) ? 32 : 0;
+	wrong |= !says(h->fd, &load, h->load) ? 64 : 0;
+	wrong |= control(h->fd, NFCOMMS_IOC_RESET, &r) != h->reset ? 128 : 0;
+	return wrong;
+}
+
+CASE(a_file_that_is_open_to_read_only_looks)
+{
+	int fd = fresh();
+	struct handed h = { .use = EACCES, .load = EACCES, .reset = EACCES };
+	uint32_t ch = program(fd, "loopback");
+
+	h.fd = open(node(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	REQUIRE(h.fd >= 0);
+	CHECK_EQ(wait_child(child(try_as_nobody, &h)), 0);
+	/* Root is held to it as well: it opened the file to read. */
+	CHECK_EQ(call(h.fd,
+		      &(struct nfcomms_op){ .opcode = NFCOMMS_OP_SUBSCRIBE },
+		      &(struct nfcomms_completion){}),
+		 EACCES);
+	close(h.fd);
+	check_alive(fd, ch);
+	close(fd);
+}
+
+CASE(a_file_that_is_open_for_writing_brings_in_no_code)
+{
+	struct handed h = { .fd = fresh(), .load = EPERM, .reset = EPERM };
+
+	h.channel = program(h.fd, "loopback");
+	CHECK_EQ(wait_child(child(try_as_nobody, &h)), 0);
+	check_alive(h.fd, h.channel);
+	close(h.fd);
+}
+
+CASE(an_administrator_brings_in_code)
+{
+	struct nfcomms_op load = image("no image", 8);
+	int fd = fresh();
+	uint32_t ch = program(fd, "loopback");
+
+	CHECK_EQ(outcome(fd, &load), NFC_OK); /* the device's answer is in it */
+	check_alive(fd, ch);
+	close(fd);
+}
