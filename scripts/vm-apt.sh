@@ -7,7 +7,9 @@
 # The caller gets:    VM_CACHE   the cache, .cache/vm unless set
 #                     vm_log     what was obtained, appended to $VM_CACHE/versions.log
 
-VM_CACHE=${VM_CACHE:-$PWD/.cache/vm}
+# By its one name: what is in it names its own folder, and a cache that several
+# checkouts share by a link would be obtained anew for each.
+VM_CACHE=$(realpath -m "${VM_CACHE:-$PWD/.cache/vm}")
 
 vm_die() {
 	echo "$(basename "$0"): $*" >&2
