@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"os/user"
 	"strconv"
+	"syscall"
+	"time"
 
 	"github.com/nfcomms/nfcomms/pkg/control/access"
 )
@@ -68,8 +71,7 @@ func userID(name string) (uint32, error) {
 // folder that others can write to, another user can be there first. Nil trusts
 // anybody.
 func dialUnix(ctx context.Context, path string, trusts func(uid uint32) bool) (net.Conn, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", path)
+	conn, err := connectUnix(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -82,4 +84,25 @@ func dialUnix(ctx context.Context, path string, trusts func(uid uint32) bool) (n
 		return nil, err
 	}
 	return conn, nil
+}
+
+// crowdPause is the time between two tries to get into a full backlog.
+const crowdPause = time.Millisecond
+
+// connectUnix connects to a UNIX socket. While others flood it the kernel has no
+// room for a connection that the server has not taken yet, and says so at once
+// to a process that does not block; this waits as one that does.
+func connectUnix(ctx context.Context, path string) (net.Conn, error) {
+	var d net.Dialer
+	for {
+		conn, err := d.DialContext(ctx, "unix", path)
+		if !errors.Is(err, syscall.EAGAIN) {
+			return conn, err
+		}
+		select {
+		case <-time.After(crowdPause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
