@@ -81,7 +81,7 @@ END
 read -r manifest manifest_size < <(blob "$work/manifest")
 cat >"$image/index.json" <<END
 {"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"$manifest","size":$manifest_size,
-"annotations":{"org.opencontainers.image.ref.name":"nfcomms:$version"}}]}
+"annotations":{"org.opencontainers.image.ref.name":"nfcomms:latest"}}]}
 END
 echo '{"imageLayoutVersion":"1.0.0"}' >"$image/oci-layout"
 pack "$image" "$out/nfcomms-oci.tar"
