@@ -82,6 +82,8 @@ func TestUnitsFitTheDaemon(t *testing.T) {
 	require.Equal(t, "2", value("nfcommsd.service", "RestartPreventExitStatus"))
 	require.Equal(t, 2, exitConfig)
 	require.Contains(t, service, "Type=notify\n")
+	check := strings.Replace(value("nfcommsd.service", "ExecStart"), " --config", " --check --config", 1)
+	require.Equal(t, check, value("nfcommsd.service", "ExecReload"), "a reload checks first what the daemon reads")
 	stop, err := time.ParseDuration(value("nfcommsd.service", "TimeoutStopSec") + "s")
 	require.NoError(t, err)
 	require.Greater(t, stop, c.Drain.Timeout+lastGrace+flushTime, "the daemon ends before systemd kills it")
