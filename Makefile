@@ -11,6 +11,13 @@ GOTEST      = $(GO) test -race -count=1 -timeout 30m
 # runs at its full size without it.
 FULLTEST    = $(GO) test -count=1 -timeout 30m
 FULL        = ./bridge/sim ./bridge/kdev ./bridge/mailbox ./pkg/nfcomms
+# For another processor: everything is built, and run what depends on it, emulated.
+ARM64       = CGO_ENABLED=1 GOARCH=arm64 CC=aarch64-linux-gnu-gcc $(GO)
+ARM64TEST   = $(ARM64) test -count=1 -timeout 10m -exec 'qemu-aarch64 -L /usr/aarch64-linux-gnu' -json
+ARM64SIM    = TestShapes|TestServices|TestSilentDevice$$|TestSinkVerifies|TestBadMemory|TestRoundsRepeat
+ARM64SUITES = "step arm64-build: $(ARM64) build ./..." \
+	"sum arm64-firmware: $(MAKE) -C firmware/test arm64" \
+	"go arm64: $(ARM64TEST) ./bridge/abi && $(ARM64TEST) -run '$(ARM64SIM)' ./bridge/sim"
 
 MAKEFLAGS += --no-print-directory
 export FUZZTIME
@@ -41,7 +48,8 @@ test: deps deps-vm bin/testrun bin/vmtest ## every check and test; ends with "N 
 		"go full-size: $(FULLTEST) -json $(FULL)" \
 		"go vm: bin/vmtest run" \
 		"sum fuzz-smoke: $(MAKE) fuzz-smoke" \
-		"sum packages: $(MAKE) test-packages"
+		"sum packages: $(MAKE) test-packages" \
+		$(ARM64SUITES)
 
 .PHONY: test-go
 test-go: deps-build bin/testrun ## the Go tests alone, with the race detector and at full size
@@ -51,6 +59,10 @@ test-go: deps-build bin/testrun ## the Go tests alone, with the race detector an
 test-c: deps ## the C tests of firmware and library, sanitizers and freestanding builds
 	@$(MAKE) -C firmware/test check
 	@$(MAKE) -C kmod/lib check
+
+.PHONY: test-arm
+test-arm: deps bin/testrun ## the tree for arm64: built, and its core, ABI and simulated device run, emulated
+	@$(RUNNER) $(ARM64SUITES)
 
 .PHONY: test-kmod
 test-kmod: deps deps-vm ## the kernel module without a machine: its pure part in user space, sparse, checkpatch, W=1

@@ -41,6 +41,8 @@ if [ "$what" = test ]; then
 	need pkg-config pkg-config
 	need clang-format-14 clang-format-14
 	need clang-14 clang-14 libclang-rt-14-dev
+	need aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+	need qemu-aarch64 qemu-user
 	need riscv64-unknown-elf-gcc gcc-riscv64-unknown-elf
 	need riscv64-unknown-elf-ld binutils-riscv64-unknown-elf
 fi

@@ -1,5 +1,6 @@
 // Package sim is the back end "sim:": the device firmware on threads of this
-// process. It needs no root and no hardware, and it is the default.
+// process. It needs no root and no hardware, and it is the default. It is tested
+// on x86-64, and on arm64 by emulation.
 //
 // Options of the address, all optional:
 //

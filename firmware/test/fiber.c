@@ -4,10 +4,23 @@
 
 #include "fiber.h"
 
-void __sanitizer_start_switch_fiber(void **fake, const void *bottom,
-				    size_t size);
-void __sanitizer_finish_switch_fiber(void *fake, const void **bottom,
-				     size_t *size);
+/* Weak: a build without the address sanitizer has none. */
+__attribute__((weak)) void
+__sanitizer_start_switch_fiber(void **fake, const void *bottom, size_t size);
+__attribute__((weak)) void
+__sanitizer_finish_switch_fiber(void *fake, const void **bottom, size_t *size);
+
+static void leave_stack(struct fiber *from, const struct fiber *to)
+{
+	if (__sanitizer_start_switch_fiber)
+		__sanitizer_start_switch_fiber(&from->fake, to->stack, to->size);
+}
+
+static void enter_stack(void *fake)
+{
+	if (__sanitizer_finish_switch_fiber)
+		__sanitizer_finish_switch_fiber(fake, NULL, NULL);
+}
 
 enum {
 	STACK_MIN = 256 << 10, /* sanitized frames are large */
@@ -28,7 +41,7 @@ __attribute__((constructor)) static void know_main(void)
 
 static void trampoline(void)
 {
-	__sanitizer_finish_switch_fiber(NULL, NULL, NULL);
+	enter_stack(NULL);
 	fiber_current->fn(fiber_current->arg);
 	abort(); /* fibers leave by switching */
 }
@@ -62,7 +75,7 @@ void fiber_switch(struct fiber *to)
 	struct fiber *from = fiber_current;
 
 	fiber_current = to;
-	__sanitizer_start_switch_fiber(&from->fake, to->stack, to->size);
+	leave_stack(from, to);
 	swapcontext(&from->context, &to->context);
-	__sanitizer_finish_switch_fiber(from->fake, NULL, NULL);
+	enter_stack(from->fake);
 }
