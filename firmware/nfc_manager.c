@@ -60,6 +60,8 @@ static void set_timeout(struct nfc_channel *ch, uint64_t timeout_ns)
 		timeout_ns = own;
 	if (!timeout_ns || timeout_ns > UINT64_MAX / 2)
 		return;
+	/* From a clock that was read before, it would end before the host's. */
+	nfc_read_clock(island);
 	ch->deadline = island->now + timeout_ns;
 	ch->timed = 1;
 	ch->timed_prev = NULL;

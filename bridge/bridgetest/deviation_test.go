@@ -45,6 +45,9 @@ type deviation struct {
 	want  verdict
 	err   error // with refused
 	mute  bool  // the device gives nothing any more afterwards
+	// still: records of lists that were moving before do not follow; with
+	// them the verdict would hang on which side is faster.
+	still bool
 	// astray: what belongs to another mailbox goes through the one of the
 	// channel that the call is on.
 	astray bool
@@ -143,7 +146,7 @@ func (r *rig) deviate(d deviation) {
 	before := r.dev.Stats().Dropped
 	give := nth(d.nth, d.match, alter)
 	r.s.SetHooks(Hooks{Give: func(m abi.Slot) []abi.Slot {
-		if d.mute && len(hit) > 0 {
+		if len(hit) > 0 && (d.mute || d.still && moving(&m)) {
 			return nil
 		}
 		return give(m)
