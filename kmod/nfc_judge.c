@@ -282,6 +282,15 @@ static void on_record(struct nfc_channel_core *c, const struct nfc_slot *slot,
 		j->event = NFC_EVENT_STALE;
 }
 
+/* May the device give back what lies there? */
+static bool recalled(const struct nfc_half_core *h)
+{
+	if (h->phase == NFC_PHASE_MOVING && (h->ledger.ready || h->ledger.acked))
+		return false; /* the target has it */
+	return h->recall &&
+	       (h->phase == NFC_PHASE_OFFERED || h->phase == NFC_PHASE_MOVING);
+}
+
 static void on_withdrawn(struct nfc_half_core *h, s64 ahead,
 			 struct nfc_judgement *j)
 {
@@ -289,7 +298,7 @@ static void on_withdrawn(struct nfc_half_core *h, s64 ahead,
 		fault(j, "transaction from the future");
 	} else if (ahead < 0 || h->phase == NFC_PHASE_IDLE) {
 		j->event = NFC_EVENT_STALE;
-	} else if (h->phase != NFC_PHASE_OFFERED || !h->recall) {
+	} else if (!recalled(h)) {
 		fault(j, "withdrawn, but nobody asked");
 	} else {
 		h->phase = NFC_PHASE_IDLE;

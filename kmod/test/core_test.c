@@ -330,11 +330,12 @@ CASE(what_crosses_an_abort)
 	CHECK_EQ(judge(&r, NFC_TYPE_ABORTED, rec), NFC_EVENT_STALE);
 }
 
-/* Judge a message or a note of the d2h half. */
-static enum nfc_event say(struct rig *r, enum nfc_type type, u64 id)
+/* Judge a message or a note of a half. */
+static enum nfc_event say_of(struct rig *r, enum nfc_direction direction,
+			     enum nfc_type type, u64 id)
 {
 	struct nfc_note note = { .transaction = cpu_to_le64(id),
-				 .direction = cpu_to_le32(NFC_D2H) };
+				 .direction = cpu_to_le32(direction) };
 	struct nfc_slot slot = { 0 };
 	struct nfc_judgement j = { 0 };
 
@@ -342,6 +343,66 @@ static enum nfc_event say(struct rig *r, enum nfc_type type, u64 id)
 	memcpy(slot.payload, &note, sizeof(note));
 	nfc_judge(&r->core, &r->layout, &slot, &j);
 	return j.event;
+}
+
+/* The same of the d2h half. */
+static enum nfc_event say(struct rig *r, enum nfc_type type, u64 id)
+{
+	return say_of(r, NFC_D2H, type, id);
+}
+
+/* A transfer that lies there with its first list. */
+static struct rig lying(void)
+{
+	struct nfc_split cut = { .size = 20 * 6 * 4096 };
+	struct nfc_half_core *h;
+	struct rig r;
+
+	rig_init(&r);
+	h = &r.core.half[NFC_H2D];
+	nfc_core_transfer(h, &cut, 8);
+	nfc_ledger_sent(&h->ledger);
+	return r;
+}
+
+static enum nfc_event give_back(struct rig *r)
+{
+	return say_of(r, NFC_H2D, NFC_TYPE_WITHDRAWN, r->core.half[NFC_H2D].id);
+}
+
+CASE(a_transfer_that_is_asked_back)
+{
+	struct rig r = lying();
+	struct nfc_half_core *h = &r.core.half[NFC_H2D];
+
+	h->recall = true; /* WITHDRAW was put */
+	CHECK_EQ(give_back(&r), NFC_EVENT_WITHDRAWN);
+	CHECK_EQ(h->phase, NFC_PHASE_IDLE);
+	CHECK_EQ(give_back(&r), NFC_EVENT_STALE);
+
+	r = lying();
+	h->recall = true;
+	nfc_core_aborting(h); /* the answer crosses an ABORT */
+	CHECK_EQ(give_back(&r), NFC_EVENT_WITHDRAWN);
+	CHECK_EQ(h->phase, NFC_PHASE_IDLE);
+}
+
+CASE(a_transfer_that_is_not_given_back)
+{
+	struct rig r = lying();
+	struct nfc_half_core *h = &r.core.half[NFC_H2D];
+	struct nfc_record ready = { .transaction = h->id,
+				    .state = NFC_STATE_READY };
+
+	CHECK_EQ(give_back(&r), NFC_EVENT_FAULT); /* nobody asked */
+
+	h->recall = true;
+	CHECK_EQ(judge(&r, NFC_TYPE_ACK, ready), NFC_EVENT_PROGRESS);
+	CHECK_EQ(give_back(&r), NFC_EVENT_FAULT); /* its target has it */
+
+	r = moving();
+	h->recall = true;
+	CHECK_EQ(give_back(&r), NFC_EVENT_FAULT);
 }
 
 /* Its process may take it back before it hears of the close. */

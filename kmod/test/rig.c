@@ -141,7 +141,9 @@ void rig_host(struct rig *r, struct choices *c)
 			h->phase = NFC_PHASE_IDLE; /* answered */
 		break;
 	case NFC_PHASE_MOVING:
-		if (choose(c, 16))
+		if (d == NFC_H2D && !choose(c, 16))
+			h->recall = true; /* the offer is asked back */
+		else if (choose(c, 16))
 			feed(h);
 		else
 			nfc_core_aborting(h);
