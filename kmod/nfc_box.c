@@ -33,6 +33,8 @@ void nfc_box_init(struct nfc_life *life, u32 index)
 	INIT_LIST_HEAD(&box->starved[0]);
 	INIT_LIST_HEAD(&box->starved[1]);
 	INIT_LIST_HEAD(&box->ladders);
+	INIT_LIST_HEAD(&box->moving);
+	INIT_LIST_HEAD(&box->offers);
 	INIT_LIST_HEAD(&box->ended);
 	INIT_LIST_HEAD(&box->pinning);
 	INIT_LIST_HEAD(&box->trimmed);

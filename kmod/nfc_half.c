@@ -23,6 +23,7 @@ void nfc_half_init(struct nfc_channel *ch, enum nfc_direction direction)
 	INIT_LIST_HEAD(&half->armed);
 	INIT_LIST_HEAD(&half->starved);
 	INIT_LIST_HEAD(&half->ladder.node);
+	INIT_LIST_HEAD(&half->waits);
 }
 
 /* The answer must come from now on. Must hold box. */
@@ -73,7 +74,8 @@ void nfc_half_fed(struct nfc_half *half)
 
 /*
  * Say something that ends a transaction, or answers an offer, before anything
- * else. What takes something back must be answered. Must hold box.
+ * else. What takes something back must be answered; a transfer that is only asked
+ * back is aborted if it is not. Must hold box.
  */
 void nfc_half_owe(struct nfc_half *half, enum nfc_type type, u32 status,
 		  u64 size)
@@ -81,7 +83,8 @@ void nfc_half_owe(struct nfc_half *half, enum nfc_type type, u32 status,
 	half->due = type;
 	half->due_status = status;
 	half->due_size = size;
-	if (type == NFC_TYPE_WITHDRAW || type == NFC_TYPE_ABORT)
+	if (type == NFC_TYPE_ABORT || (type == NFC_TYPE_WITHDRAW &&
+				       half->core->phase == NFC_PHASE_OFFERED))
 		nfc_ladder_start(&half->ladder, half->ch);
 }
 
@@ -149,14 +152,9 @@ static bool put_due(struct nfc_half *half)
 	return true;
 }
 
-/*
- * Say what the half has to say, as far as the ring has room. To be called after
- * every change. Must hold box.
- */
-void nfc_half_push(struct nfc_half *half)
+/* Say what the half has to say. Must hold box. */
+static void push(struct nfc_half *half)
 {
-	if (nfc_half_box(half)->dead || half->ch->opening)
-		return;
 	if (half->due && !put_due(half))
 		return;
 	if (half->core->direction == NFC_H2D)
@@ -164,6 +162,17 @@ void nfc_half_push(struct nfc_half *half)
 	else
 		nfc_receive_next(half);
 	nfc_channel_step(half->ch);
+}
+
+/*
+ * Say what the half has to say, as far as the ring has room. To be called after
+ * every change. Must hold box.
+ */
+void nfc_half_push(struct nfc_half *half)
+{
+	if (!nfc_half_box(half)->dead && !half->ch->opening)
+		push(half);
+	nfc_stall_track(half);
 }
 
 /* The transaction is over, and with it its operation. Must hold box. */
@@ -174,6 +183,7 @@ void nfc_half_end(struct nfc_half *half, u32 status)
 	if (half->due == NFC_TYPE_WITHDRAW || half->due == NFC_TYPE_ABORT)
 		half->due = 0;
 	nfc_ladder_stop(&half->ladder);
+	half->asked_back = false;
 	half->op = NULL;
 	if (!op)
 		return;
@@ -217,7 +227,7 @@ void nfc_half_stop(struct nfc_half *half, u32 cause, int error)
 			nfc_half_end(half, op->cause);
 		break;
 	case NFC_PHASE_MOVING:
-		if (!core->ledger.aborting && !half->due)
+		if (!core->ledger.aborting && half->due != NFC_TYPE_ABORT)
 			nfc_half_owe(half, NFC_TYPE_ABORT, 0, 0);
 		break;
 	default: /* committed: FIN is due */
@@ -245,6 +255,7 @@ void nfc_half_down(struct nfc_half *half, u32 status)
 	half->keeps = false;
 	half->core->held = false;
 	list_del_init(&half->starved);
+	nfc_stall_forget(half);
 	nfc_half_end(half, status);
 	list_for_each_entry_safe(op, next, &half->queue, node) {
 		list_del_init(&op->node);
@@ -327,7 +338,7 @@ static void complete_transfer(struct nfc_half *half,
 	struct nfc_op *op = half->op;
 
 	nfc_transfer_account(half, &j->record);
-	if (half->due) /* an ABORT that is to be put all the same */
+	if (half->due == NFC_TYPE_ABORT) /* it is to be put all the same */
 		return;
 	if (op && op->flags & NFCOMMS_HOLD) {
 		half->core->held = true;
@@ -339,11 +350,28 @@ static void complete_transfer(struct nfc_half *half,
 	nfc_half_owe(half, NFC_TYPE_FIN, 0, 0);
 }
 
+/* The device gave the offer back. Must hold box. */
+static void withdrawn(struct nfc_half *half)
+{
+	struct nfc_op *op = half->op;
+
+	if (op && !op->cause && half->asked_back) { /* it is offered again */
+		half->asked_back = false;
+		op->asked++;
+		nfc_ladder_stop(&half->ladder);
+		return;
+	}
+	if (op && !op->cause && op->flags & NFCOMMS_NOWAIT)
+		op->c.flags |= NFCOMMS_NOT_NOW;
+	nfc_half_end(half, op && op->cause ? op->cause : NFC_EWITHDRAWN);
+}
+
 /* Act on what a message means for this half. Must hold box. */
 void nfc_half_event(struct nfc_half *half, const struct nfc_judgement *j)
 {
 	struct nfc_op *op = half->op;
 
+	half->idle_ms = 0;
 	switch (j->event) {
 	case NFC_EVENT_DELIVERED:
 		nfc_half_end(half, NFC_OK);
@@ -352,9 +380,7 @@ void nfc_half_event(struct nfc_half *half, const struct nfc_judgement *j)
 		nfc_half_end(half, j->record.status);
 		break;
 	case NFC_EVENT_WITHDRAWN:
-		if (op && !op->cause && op->flags & NFCOMMS_NOWAIT)
-			op->c.flags |= NFCOMMS_NOT_NOW;
-		nfc_half_end(half, op && op->cause ? op->cause : NFC_EWITHDRAWN);
+		withdrawn(half);
 		break;
 	case NFC_EVENT_READY:
 		half->asked = false;

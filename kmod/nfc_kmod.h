@@ -132,6 +132,8 @@ struct nfc_op {
 	u32 cause; /* enum nfc_status: why it was stopped; 0: was not */
 	int cause_error; /* errno beside it */
 	u32 tries; /* STOP: questions that nobody waits for */
+	u32 asked; /* how often the offer was asked back */
+	ktime_t deadline; /* of the offer, if timeout_ns is one */
 	struct completion done;
 	struct nfc_pins pins;
 	struct nfcomms_completion c; /* payload: also what goes out */
@@ -163,6 +165,19 @@ struct nfc_half {
 	bool asked; /* OFFER was put for the next transaction */
 	bool keeps; /* h2d: the turn is kept for who holds an ARM … */
 	u64 kept; /* … of this user_data */
+	bool asked_back; /* WITHDRAW asks whether the device has the offer */
+	u8 wait; /* enum nfc_wait */
+	u32 idle_ms; /* NFC_WAIT_MOVE: since the device said something */
+	u64 wait_id; /* the transaction that waits */
+	u64 since; /* box->clock_ms when the wait began */
+	struct list_head waits; /* box->moving or box->offers */
+};
+
+/* What the device owes a half. */
+enum nfc_wait {
+	NFC_WAIT_NOTHING,
+	NFC_WAIT_TARGET, /* to have the offer, until its target takes it */
+	NFC_WAIT_MOVE, /* a record of the transfer, in time */
 };
 
 enum nfc_shut {
@@ -213,6 +228,11 @@ struct nfc_box {
 	u64 told; /* taken, as the device knows it */
 	u64 stuck; /* consumed when starving was last looked at … */
 	u32 stuck_ms; /* … and for how long it stood still */
+	u64 clock_ms; /* time that the watch saw pass */
+	u64 offered; /* halves in offers … */
+	u64 unvisited; /* … and those that the pass under way has yet to visit */
+	struct list_head moving; /* halves whose transfers must move on */
+	struct list_head offers; /* halves that wait for their target */
 	struct list_head channels;
 	struct list_head starved[2]; /* halves that wait for room; 0: urgent */
 	struct list_head ladders;
@@ -232,6 +252,15 @@ struct nfc_watch {
 	u32 blank; /* looks since then */
 	bool dead; /* the area must not be touched any more */
 	bool hurry; /* work runs soon */
+};
+
+/* The search for offers that the device lost; the watch's own. */
+struct nfc_audit {
+	u32 ms; /* since the last look */
+	u32 spent_ms; /* since the last pass … */
+	u32 looks; /* … and looks in it, … */
+	u32 few; /* … and of those at which the device had too few */
+	bool asks; /* a pass is under way */
 };
 
 /* The client of the control channel: one request at a time. */
@@ -258,6 +287,7 @@ struct nfc_life {
 	struct completion quiet; /* DMA is fenced, every call was told */
 	struct xarray channels; /* by id; inserts outside box, the rest under it */
 	struct nfc_watch watch;
+	struct nfc_audit audit;
 	struct nfc_controller control;
 	u32 boxes;
 	struct nfc_box box[];
@@ -357,6 +387,7 @@ extern unsigned int nfc_param_max_operations;
 extern unsigned int nfc_param_ladder_ms;
 extern unsigned int nfc_param_silence_ms;
 extern unsigned int nfc_param_beats;
+extern unsigned int nfc_param_stall_ms;
 extern unsigned int nfc_param_watchdog_ms;
 
 /* nfc_main.c */
@@ -440,6 +471,12 @@ void nfc_half_fire(struct nfc_half *half, u32 status);
 bool nfc_half_quiet(const struct nfc_half *half);
 void nfc_ladder_start(struct nfc_ladder *ladder, struct nfc_channel *ch);
 void nfc_ladder_stop(struct nfc_ladder *ladder);
+
+/* nfc_stall.c */
+void nfc_stall_track(struct nfc_half *half);
+void nfc_stall_forget(struct nfc_half *half);
+void nfc_stall_look(struct nfc_box *box, u32 ms);
+void nfc_stall_audit(struct nfc_life *life, u64 parked, u32 ms);
 
 /* nfc_direct.c */
 void nfc_send_start(struct nfc_half *half, struct nfc_op *op);

@@ -40,6 +40,11 @@ unsigned int nfc_param_beats = 5;
 module_param_named(beats, nfc_param_beats, uint, 0644);
 MODULE_PARM_DESC(beats, "heartbeats that may be missing, at least (default 5)");
 
+unsigned int nfc_param_stall_ms = 10000;
+module_param_named(stall_ms, nfc_param_stall_ms, uint, 0644);
+MODULE_PARM_DESC(stall_ms,
+		 "milliseconds that a transfer may stand still while the device beats, at least (default 10000)");
+
 unsigned int nfc_param_watchdog_ms = 10000;
 module_param_named(watchdog_ms, nfc_param_watchdog_ms, uint, 0444);
 MODULE_PARM_DESC(watchdog_ms,

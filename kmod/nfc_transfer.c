@@ -25,6 +25,22 @@ static void sent(struct nfc_half *half)
 }
 
 /*
+ * How long the target may stay unready; an offer that is made again has the
+ * rest.
+ */
+static u64 timeout_left(struct nfc_op *op)
+{
+	if (op->flags &
+	    NFCOMMS_NOWAIT) /* after a target that waits had its chance */
+		return 1;
+	if (!op->timeout_ns)
+		return 0;
+	if (!op->asked)
+		op->deadline = ktime_add_ns(ktime_get(), op->timeout_ns);
+	return max_t(s64, 1, ktime_to_ns(ktime_sub(op->deadline, ktime_get())));
+}
+
+/*
  * Offer the transfer, with list 0 so that the device sees both. False if it
  * must wait for room or pages. Must hold box.
  */
@@ -37,10 +53,7 @@ bool nfc_transfer_begin(struct nfc_half *half)
 	struct nfc_begin b = {
 		.transaction = cpu_to_le64(core->id + 1),
 		.size = cpu_to_le64(op->length),
-		/* NOWAIT: as soon as a target that waits has had its chance */
-		.timeout_ns = cpu_to_le64(op->flags & NFCOMMS_NOWAIT ?
-						  1 :
-						  op->timeout_ns),
+		.timeout_ns = cpu_to_le64(timeout_left(op)),
 	};
 	bool put;
 

@@ -125,6 +125,7 @@ static u32 look_at_box(struct nfc_box *box, u32 ms)
 	nfc_box_lock(box);
 	list_for_each_entry_safe(l, next, &box->ladders, node)
 		climb(l, ms);
+	nfc_stall_look(box, ms);
 	if (!list_empty(&box->ladders))
 		wait = HURRY_MS;
 	if (list_empty(&box->starved[0]) && list_empty(&box->starved[1])) {
@@ -161,6 +162,17 @@ static void check_device(struct nfc_life *life)
 		nfc_life_fail(life, NFC_ERESET, "no heartbeat");
 }
 
+/* Offers that the device had parked at its last heartbeat. Takes watch.lock. */
+static u64 parked_offers(struct nfc_watch *w)
+{
+	u64 parked;
+
+	spin_lock(&w->lock);
+	parked = le64_to_cpu(w->last.parked);
+	spin_unlock(&w->lock);
+	return parked;
+}
+
 static void tick(struct work_struct *work)
 {
 	struct nfc_life *life = container_of(to_delayed_work(work),
@@ -180,6 +192,7 @@ static void tick(struct work_struct *work)
 	check_device(life);
 	for (i = 0; i < life->boxes; i++)
 		wait = min(wait, look_at_box(&life->box[i], ms));
+	nfc_stall_audit(life, parked_offers(w), ms);
 	/* Does nothing if somebody hurried meanwhile. */
 	queue_delayed_work(nfc_life_wq, &w->work, msecs_to_jiffies(wait));
 }
