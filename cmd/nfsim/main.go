@@ -72,7 +72,8 @@ With --script it is a device that speaks the protocol and runs the programs of t
 conformance suite, and breaks the rules as the plan says. A plan is a list
 KIND[@FIRST][+EVERY][:WHERE],… : strike at the FIRST event of the kind (1), and with
 EVERY at each EVERY-th after it. WHERE narrows what is counted: a type of message
-(direct begin ack done withdrawn aborted close error ready), control, or dma.
+(direct begin ack done withdrawn aborted close error ready; for lose direct begin
+list), control, or dma.
 Kinds:
 
 ` + hostile.Kinds() + `

@@ -10,9 +10,10 @@
 // where it starts by default, and with EVERY again at each EVERY-th after it.
 // Events are counted over all lives of the device. WHERE narrows them: to a type
 // of message to the host (direct, begin, ack, done, withdrawn, aborted, close,
-// error, ready), to the messages of the control channel (control), or to DMA
-// accesses (dma). Without it a fault looks at the messages it makes sense for, of
-// all channels but control; die, hang, mute, gone and flip look at all.
+// error, ready), for lose to one of the host (direct, begin, list), to the
+// messages of the control channel (control), or to DMA accesses (dma). Without it
+// a fault looks at the messages it makes sense for, of all channels but control;
+// die, hang, mute, gone and flip look at all.
 //
 // Kinds lists the kinds.
 package hostile

@@ -50,8 +50,8 @@ func (l *life) Close() *firmware.Computing {
 	return nil
 }
 
-// take sees a message of the host; a device that hangs does not.
-func (l *life) take(*abi.Slot) bool {
+// take sees a message of the host; a device that hangs, or loses it, does not.
+func (l *life) take(m *abi.Slot) bool {
 	if l.hung.Load() {
 		return false
 	}
@@ -64,7 +64,7 @@ func (l *life) take(*abi.Slot) bool {
 		l.bus.Write(e.address, e.data) // whether it still may is the question
 	}
 	l.late = kept
-	return true
+	return len(l.dev.strike(onTake, m)) == 0
 }
 
 // give returns what is published in place of a message.

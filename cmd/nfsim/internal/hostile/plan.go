@@ -14,7 +14,8 @@ import (
 type event int
 
 const (
-	onMessage event = iota
+	onMessage event = iota // to the host
+	onTake                 // of a message of the host
 	onDMA
 	onInterrupt
 	onReset
@@ -36,6 +37,7 @@ type alteration func(r *rand.Rand, m abi.Slot, old []abi.Slot) []abi.Slot
 var (
 	records = []abi.Type{abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeAborted}
 	notes   = []abi.Type{abi.TypeWithdrawn, abi.TypeReady}
+	offers  = []abi.Type{abi.TypeDirect, abi.TypeIndBegin, abi.TypeIndList} // of the host
 )
 
 // lies are the kinds that alter messages.
@@ -61,6 +63,7 @@ var lies = []kind{
 var kinds = append(slices.Clone(lies), []kind{
 	{name: "random", help: "any of the above", alter: anyOf},
 	{name: "flip", help: "from then on slots and the area page change while the host reads them", control: true},
+	{name: "lose", help: "a message, an offer or a list of the host never arrives", event: onTake, types: offers},
 	{name: "overreach", help: "DMA goes on past both ends of a page entry", event: onDMA},
 	{name: "wild", help: "DMA writes to a page nearby that was never named", event: onDMA},
 	{name: "scribble", help: "DMA writes to memory it was to read", event: onDMA},
@@ -89,7 +92,7 @@ func Kinds() string {
 var where = map[string]abi.Type{
 	"direct": abi.TypeDirect, "begin": abi.TypeIndBegin, "ack": abi.TypeAck, "done": abi.TypeDone,
 	"withdrawn": abi.TypeWithdrawn, "aborted": abi.TypeAborted, "close": abi.TypeClose,
-	"error": abi.TypeError, "ready": abi.TypeReady,
+	"error": abi.TypeError, "ready": abi.TypeReady, "list": abi.TypeIndList,
 }
 
 // fault is one entry of a plan.
@@ -161,11 +164,11 @@ func (f *fault) narrow(at string) error {
 	switch {
 	case at == "dma" && f.alter == nil && f.control:
 		f.event = onDMA
-	case f.event != onMessage:
+	case f.event != onMessage && f.event != onTake:
 		return fmt.Errorf("%s does not look at messages: no %q", f.name, at)
-	case at == "control":
+	case at == "control" && f.event == onMessage:
 		f.onlyControl, f.control, f.types = true, true, nil
-	case known && (f.types == nil || slices.Contains(f.types, t)):
+	case known && (f.types == nil && t != abi.TypeIndList || slices.Contains(f.types, t)):
 		f.types = []abi.Type{t}
 	default:
 		return fmt.Errorf("%s does not look at %q", f.name, at)
