@@ -118,6 +118,7 @@ var programs = map[string]program{
 	"show":     clientTest("show"),
 	"hostile":  clientTest("hostile"),
 	"quiesce":  clientTest("quiesce"),
+	"lost":     clientTest("lost"),
 	"unknown":  clientTest("unknown"),
 	"errors":   clientTest("errors"),
 	"stall":    clientTest("stall"),
@@ -190,6 +191,11 @@ var jobs = []job{
 		name: "quiesce", group: "test", about: "a device that never agrees to an abort",
 		kernel: "release", device: []string{}, programs: []string{"quiesce"}, params: patient,
 		scripts: []string{neverAborted},
+	},
+	{
+		name: "lost", group: "test", about: "devices that beat, but lose a message",
+		kernel: "release", machine: vm.Machine{Memory: 1024}, device: []string{}, programs: []string{"lost"}, params: loaded + " stall_ms=3000",
+		scripts: []string{"lose@2:direct", "drop:ack", "lose@2:begin", "drop@2:ack", "lose@2:list", "lose@8:list", "drop:done", "lose@9:list", "drop@2:done"},
 	},
 	{
 		name: "backports", group: "test", about: "the current stable kernel",
