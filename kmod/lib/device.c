@@ -24,6 +24,7 @@ static const struct {
 	{ EPROTO, "protocol violation" },
 	{ EIO, "page not reachable by DMA" },
 	{ ECONNABORTED, "transfer aborted" },
+	{ ETIME, "transfer stood still" },
 	{ ECANCELED, "withdrawn" },
 	{ ENXIO, "no such target" },
 	{ EBUSY, "in use" },
