@@ -279,7 +279,8 @@ NFCOMMS_API int nfcomms_cancel(struct nfcomms_dev *dev, uint64_t token);
  * What a result means, in English. Beside those named above: -ETIMEDOUT the
  * target was not ready in time, -ERANGE outside device memory, -EPROTO the
  * device says the host broke the protocol, -ECONNABORTED transfer aborted,
- * -ECANCELED withdrawn.
+ * -ETIME transfer aborted because the device did not move it on, -ECANCELED
+ * withdrawn.
  */
 NFCOMMS_API const char *nfcomms_strerror(int result);
 

@@ -227,7 +227,8 @@ enum nfcomms_completion_flags {
  * @flags: enum nfcomms_completion_flags
  * @status: enum nfc_status; NFC_OK: it took effect, else it did not. The one
  *	exception is a SEND that ends with NFC_ERESET: nobody can tell.
- *	NFC_EWITHDRAWN: a CANCEL came first
+ *	NFC_EWITHDRAWN: a CANCEL came first. NFC_ESTALLED: the device beat, but did
+ *	not move the transfer on for the module's stall_ms; it was aborted
  * @channel: handle
  * @error: errno where the host refused, 0 otherwise: EFAULT, EIO (a page cannot be
  *	mapped for the device), ENOMEM (over the limit of locked memory: see
