@@ -15,7 +15,9 @@ enum {
 	ROUNDS = 60,
 	TICK_MS = 200, /* less than the periodic look's period */
 	SETTLE_US = 3000, /* the device offers before the driver asks */
-	SILENT_US = 60000, /* the same where others compute */
+	SILENT_US = 60000, /* the same where others compute, at first */
+	LONGER_US = 20000, /* more of it with each round, on a busy machine ... */
+	LONGEST = 8, /* ... but less than the periodic look's period */
 	COMPUTED = 16 << 20, /* bytes that they make meanwhile */
 };
 
@@ -113,7 +115,7 @@ static int taken_here(void)
  * asked for anything yet: its park word is clear, and the offer rings nobody.
  * Others compute meanwhile, so that it comes after the interrupt for the order.
  */
-static void offer_in_silence(void)
+static void offer_in_silence(int round)
 {
 	static uint8_t page[NFC_PAGE_SIZE];
 	uint64_t order = 1ull << 63 | sizeof(page);
@@ -130,7 +132,7 @@ static void offer_in_silence(void)
 		ask_source(fd, busy[i], COMPUTED, i);
 	op = message(ports[0], &order, sizeof(order));
 	CHECK_EQ(outcome(fd, &op), NFC_OK);
-	usleep(SILENT_US);
+	usleep(SILENT_US + round % LONGEST * LONGER_US);
 	op = transfer(NFCOMMS_OP_RECEIVE_IND, ports[1], page, sizeof(page));
 	CHECK_EQ(outcome(fd, &op), NFC_OK);
 	close(fd);
@@ -145,7 +147,7 @@ CASE(the_second_look)
 	for (int i = 0; i < ROUNDS && !second_looks && !test_failures(); i++) {
 		trace("trace", "");
 		trace("events/nfcomms/nfcomms_slot_in/enable", "1");
-		offer_in_silence();
+		offer_in_silence(i);
 		trace("events/nfcomms/nfcomms_slot_in/enable", "0");
 		second_looks = taken_here();
 	}
