@@ -153,7 +153,6 @@ func cBarriers(f *file) (all []barrier) {
 		line := f.text[strings.LastIndexByte(f.text[:at[0]], '\n')+1 : at[0]]
 		from := at[1]
 		if strings.TrimSpace(line) != "" { // at the end of the statement, or within it
-			from = at[0]
 			end := strings.TrimRight(code[:at[0]], " \t\n;{}")
 			from = strings.LastIndexAny(end, ";{}") + 1
 		}
