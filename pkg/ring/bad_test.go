@@ -389,6 +389,38 @@ func TestSilentConnections(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
+// TestAFullQueueIsWaitedFor: a flood of connections delays an attachment, and
+// does not end it.
+func TestAFullQueueIsWaitedFor(t *testing.T) {
+	name := newName()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	defer unix.Close(fd)
+	require.NoError(t, unix.Bind(fd, &unix.SockaddrUnix{Name: socketName(name).Name}))
+	require.NoError(t, unix.Listen(fd, 0))
+	for err == nil { // until there is no room
+		var c net.Conn
+		if c, err = net.DialUnix("unixpacket", nil, socketName(name)); err == nil {
+			defer c.Close()
+		}
+	}
+	require.ErrorIs(t, err, unix.EAGAIN)
+	got := make(chan error, 1)
+	go func() {
+		c, err := connect(t.Context(), socketName(name).Name)
+		if err == nil {
+			err = c.Close()
+		}
+		got <- err
+	}()
+	taken, _, err := unix.Accept(fd)
+	require.NoError(t, err)
+	require.NoError(t, unix.Close(taken))
+	require.NoError(t, <-got)
+	_, err = Open(over, name, Options{})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
 // TestOtherUsers: a ring of another user is not served, and who took the name of
 // this user's ring is not believed.
 func TestOtherUsers(t *testing.T) {

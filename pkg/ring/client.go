@@ -14,8 +14,7 @@ import (
 
 // dial connects to the process that created a ring.
 func dial(ctx context.Context, name string) (*net.UnixConn, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unixpacket", socketName(name).Name)
+	conn, err := connect(ctx, socketName(name).Name)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, fmt.Errorf("%w: no process of this user serves it", ErrNotExist)
 	}
@@ -28,6 +27,26 @@ func dial(ctx context.Context, name string) (*net.UnixConn, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// crowdPause is the time between two tries to get into a full queue.
+const crowdPause = time.Millisecond
+
+// connect waits for room where others flood the socket's queue: the kernel
+// refuses a connection at once there to a process that does not block.
+func connect(ctx context.Context, socket string) (net.Conn, error) {
+	var d net.Dialer
+	for {
+		conn, err := d.DialContext(ctx, "unixpacket", socket)
+		if !errors.Is(err, syscall.EAGAIN) {
+			return conn, err
+		}
+		select {
+		case <-time.After(crowdPause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
 
 // ask sends a request and returns the first answer and its descriptors.
