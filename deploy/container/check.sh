@@ -5,21 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-passed=0
-failed=0
-# check NAME COMMAND…
-check() {
-	local name=$1
-	shift
-	if "$@" >"$work/log" 2>&1; then
-		echo "ok $name"
-		passed=$((passed + 1))
-	else
-		echo "FAIL $name"
-		cat "$work/log"
-		failed=$((failed + 1))
-	fi
-}
+. deploy/checks.sh
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
