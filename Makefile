@@ -3,7 +3,7 @@ GO         ?= go
 FUZZTIME   ?= 5s
 SOAK       ?= 5m
 CLANG_FORMAT ?= clang-format-14
-CFILES     := $(wildcard firmware/*.[ch] firmware/test/*.[ch] examples/*/*/*.[ch] kmod/nfc_*.[ch] kmod/lib/*.[ch] kmod/lib/*/*.[ch] kmod/test/*.[ch] kmod/vmtest/c/*.[ch])
+CFILES     := $(wildcard firmware/*.[ch] firmware/test/*.[ch] examples/*/*/*.[ch] kmod/nfc_*.[ch] kmod/lib/*.[ch] kmod/lib/*/*.[ch] kmod/test/*.[ch] internal/vmtest/c/*.[ch])
 STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
 RUNNER      = bin/testrun -skips .ci/skips
 GOTEST      = $(GO) test -race -count=1 -timeout 30m
@@ -187,7 +187,7 @@ deps-vm-debug:
 
 .PHONY: bin/vmtest
 bin/vmtest:
-	@CGO_ENABLED=0 $(GO) build -buildvcs=false -o bin/vmtest ./kmod/vmtest
+	@CGO_ENABLED=0 $(GO) build -buildvcs=false -o bin/vmtest ./internal/vmtest
 
 .PHONY: bin/testrun
 bin/testrun:

@@ -20,8 +20,8 @@ um) arch=um base=defconfig image=linux target=linux ;;
 *) vm_die "usage: $0 x86|um" ;;
 esac
 kind=$1
-fragment=$PWD/kmod/vmtest/config/debug-$kind.config
-patch=$PWD/kmod/vmtest/config/um-virt-pci.patch
+fragment=$PWD/internal/vmtest/config/debug-$kind.config
+patch=$PWD/internal/vmtest/config/um-virt-pci.patch
 ours=("$fragment")
 [ "$kind" = x86 ] || ours+=("$patch")
 hash=$(cat "${ours[@]}" | sha256sum | cut -c1-12)

@@ -14,7 +14,7 @@ import (
 
 // TestFakeRefuses holds the fake module to the interface: each field of each
 // structure wrong in turn. The module itself is held to the same by
-// kmod/vmtest/c/validate_test.c.
+// internal/vmtest/c/validate_test.c.
 func TestFakeRefuses(t *testing.T) {
 	f := newModule(t).open()
 	defer func() { require.NoError(t, f.close()) }()

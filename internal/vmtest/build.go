@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
+	"github.com/nfcomms/nfcomms/internal/vmtest/vm"
 )
 
 // workshop builds and obtains what jobs need, each thing once.
@@ -41,7 +41,7 @@ func newWorkshop() (*workshop, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the checkout: %w", err)
 	}
-	if _, err := os.Stat(filepath.Join(root, "kmod", "vmtest")); err != nil {
+	if _, err := os.Stat(filepath.Join(root, "internal", "vmtest")); err != nil {
 		return nil, errors.New("run vmtest from the top of the checkout")
 	}
 	w := &workshop{
@@ -237,7 +237,7 @@ func (w *workshop) sources(ctx context.Context, dir, defect string) error {
 	if defect == "" {
 		return nil
 	}
-	patch := filepath.Join(w.root, "kmod", "vmtest", "defects", defect+".patch")
+	patch := filepath.Join(w.root, "internal", "vmtest", "defects", defect+".patch")
 	_, err := w.command(ctx, nil, "patch", "-p1", "-s", "--no-backup-if-mismatch", "-d", dir, "-i", patch)
 	return err
 }
@@ -265,7 +265,7 @@ func copySources(from, to string) error {
 }
 
 // skipped are folders that no module is built from.
-var skipped = map[string]bool{"vmtest": true, "test": true, "testdata": true, "build": true}
+var skipped = map[string]bool{"test": true, "testdata": true, "build": true}
 
 func copyFile(from, to string) error {
 	text, err := os.ReadFile(from)

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/nfcomms/nfcomms/kmod/vmtest/wire"
+	"github.com/nfcomms/nfcomms/internal/vmtest/wire"
 )
 
 // Events are called, one at a time, while a machine runs.

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nfcomms/nfcomms/kmod/vmtest/klog"
-	"github.com/nfcomms/nfcomms/kmod/vmtest/wire"
+	"github.com/nfcomms/nfcomms/internal/vmtest/klog"
+	"github.com/nfcomms/nfcomms/internal/vmtest/wire"
 )
 
 // lastWords is what a program that ran out of time gets between the signal that

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/nfcomms/nfcomms/kmod/vmtest/klog"
-	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
-	"github.com/nfcomms/nfcomms/kmod/vmtest/wire"
+	"github.com/nfcomms/nfcomms/internal/vmtest/klog"
+	"github.com/nfcomms/nfcomms/internal/vmtest/vm"
+	"github.com/nfcomms/nfcomms/internal/vmtest/wire"
 )
 
 // verdicts makes tests out of what a guest reports, and out of what it does not.

@@ -5,7 +5,7 @@ package main
 import (
 	"time"
 
-	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
+	"github.com/nfcomms/nfcomms/internal/vmtest/vm"
 )
 
 // campaignTime bounds a campaign.

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
+	"github.com/nfcomms/nfcomms/internal/vmtest/vm"
 )
 
 // deviceSpec is how to start one device of a job, and where it leaves its traces.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
+	"github.com/nfcomms/nfcomms/internal/vmtest/vm"
 )
 
 // kind says how a program is built and how its output is read.
@@ -99,7 +99,7 @@ var libSources = []string{"kmod/lib/device.c", "kmod/lib/control.c", "kmod/lib/c
 
 // programs are those that jobs name. Each lies in the guest as /bin/NAME.
 var programs = map[string]program{
-	"selftest": {kind: goTest, source: []string{"./kmod/vmtest/selftest"}},
+	"selftest": {kind: goTest, source: []string{"./internal/vmtest/selftest"}},
 	"kdev":     {kind: goTest, source: []string{"./bridge/kdev"}, args: []string{"-test.short"}, env: []string{"NFC_KDEV=dev:0,dev:1"}, timeout: 10 * time.Minute},
 	"bulk":     {kind: goMain, source: []string{"./examples/bulk"}, args: []string{"--address", "dev:0", "/bin"}},
 	"nfbench":  {kind: goMain, source: []string{"./cmd/nfbench"}, args: []string{"latency", "--address", "dev:0", "--batches", "100"}},
@@ -125,10 +125,10 @@ var programs = map[string]program{
 	"udev":     clientTest("udev"),
 }
 
-// clientTest is a C program of kmod/vmtest/c, which talks to /dev/nfcomms0 by
+// clientTest is a C program of internal/vmtest/c, which talks to /dev/nfcomms0 by
 // bare ioctls.
 func clientTest(name string, args ...string) program {
-	const c = "kmod/vmtest/c/"
+	const c = "internal/vmtest/c/"
 	return program{kind: cTest, source: []string{c + name + "_test.c", c + "rig.c", c + "bus.c", "firmware/test/harness.c", "-pthread"}, args: args}
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/nfcomms/nfcomms/kmod/vmtest/wire"
+	"github.com/nfcomms/nfcomms/internal/vmtest/wire"
 )
 
 // inGuest is set for every program of a guest.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
+	"github.com/nfcomms/nfcomms/internal/vmtest/vm"
 )
 
 // The frames of a guest that does all it should.

@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
-	"github.com/nfcomms/nfcomms/kmod/vmtest/wire"
+	"github.com/nfcomms/nfcomms/internal/vmtest/vm"
+	"github.com/nfcomms/nfcomms/internal/vmtest/wire"
 )
 
 // item is a file of the guest: from the host's file, or with the given text.

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nfcomms/nfcomms/kmod/vmtest/wire"
+	"github.com/nfcomms/nfcomms/internal/vmtest/wire"
 )
 
 func main() {

@@ -5,7 +5,7 @@ package main
 import (
 	"maps"
 
-	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
+	"github.com/nfcomms/nfcomms/internal/vmtest/vm"
 )
 
 // slow are module parameters for a kernel that checks everything, on a machine

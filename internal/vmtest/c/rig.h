@@ -14,7 +14,7 @@
 
 #include "../../../firmware/nfc_abi.h"
 #include "../../../firmware/test/harness.h"
-#include "../../uapi/nfcomms.h"
+#include "../../../kmod/uapi/nfcomms.h"
 
 enum {
 	PATIENCE_MS = 60000, /* a watchdog: what takes longer hangs */

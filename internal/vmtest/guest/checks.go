@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nfcomms/nfcomms/kmod/vmtest/wire"
+	"github.com/nfcomms/nfcomms/internal/vmtest/wire"
 )
 
 // pinPatience is how long pages may stay pinned after the last program ended:

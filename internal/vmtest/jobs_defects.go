@@ -5,7 +5,7 @@ package main
 import (
 	"time"
 
-	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
+	"github.com/nfcomms/nfcomms/internal/vmtest/vm"
 )
 
 // Groups of the jobs with seeded defects; some are part of every debug run.

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/nfcomms/nfcomms/kmod/vmtest/wire"
+	"github.com/nfcomms/nfcomms/internal/vmtest/wire"
 )
 
 // Device is the process behind a guest's PCI device.

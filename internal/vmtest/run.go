@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nfcomms/nfcomms/kmod/vmtest/klog"
-	"github.com/nfcomms/nfcomms/kmod/vmtest/vm"
-	"github.com/nfcomms/nfcomms/kmod/vmtest/wire"
+	"github.com/nfcomms/nfcomms/internal/vmtest/klog"
+	"github.com/nfcomms/nfcomms/internal/vmtest/vm"
+	"github.com/nfcomms/nfcomms/internal/vmtest/wire"
 )
 
 // boot is one machine that is ready to run a job.
@@ -113,7 +113,7 @@ func (b *boot) close() {
 
 // fill builds what runs in the guest and writes the initramfs.
 func (w *workshop) fill(ctx context.Context, b *boot, k *kernel) error {
-	init, err := w.program(ctx, program{name: "init", kind: goMain, source: []string{"./kmod/vmtest/guest"}})
+	init, err := w.program(ctx, program{name: "init", kind: goMain, source: []string{"./internal/vmtest/guest"}})
 	if err != nil {
 		return err
 	}
