@@ -1,8 +1,9 @@
-// Command testrun runs the project's test suites one after the other, prints
-// one line for each package or step while they run and the whole output of
-// whatever fails, and ends with the line "N passed, N failed, N skipped".
+// Command testrun runs the project's test suites, one after the other or in
+// lanes, prints one line for each package or step while they run and the whole
+// output of whatever fails. It ends with tables of what took longest and the line
+// "N passed, N failed, N skipped".
 //
-//	testrun [-skips FILE] [-proofs DOCUMENT] "KIND NAME: COMMAND" …
+//	testrun [-skips FILE] [-proofs DOCUMENT] [-lanes N] "KIND NAME: COMMAND" …
 //
 // KIND says how a suite is counted: "go" reads the stream of go test -json,
 // "sum" adds up the lines "N passed, N failed, N skipped" that the command

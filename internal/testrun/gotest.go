@@ -30,16 +30,18 @@ type goReader struct {
 	w        io.Writer
 	allowed  skipList
 	held     *ruleBook
+	times    *times
 	total    counts
 	packages map[string]*goPackage
 	builds   map[string]*strings.Builder // compiler output, by import path
 }
 
-func newGoReader(w io.Writer, allowed skipList, held *ruleBook) *goReader {
+func newGoReader(w io.Writer, allowed skipList, held *ruleBook, times *times) *goReader {
 	return &goReader{
 		w:        w,
 		allowed:  allowed,
 		held:     held,
+		times:    times,
 		packages: make(map[string]*goPackage),
 		builds:   make(map[string]*strings.Builder),
 	}
@@ -85,6 +87,9 @@ func gather(m map[string]*strings.Builder, key, text string) {
 // test takes the end of one test; what passed is forgotten.
 func (r *goReader) test(e event) {
 	p := r.of(e.Package)
+	if !strings.Contains(e.Test, "/") {
+		r.times.add("test", e.Package+" "+e.Test, seconds(e.Elapsed))
+	}
 	switch e.Action {
 	case "pass":
 		p.passed++
@@ -124,6 +129,7 @@ func (r *goReader) finish(e event) {
 	}
 	delete(r.packages, e.Package)
 	r.total.add(p.counts)
+	r.times.add("package", e.Package, seconds(e.Elapsed))
 	switch {
 	case e.Action == "fail":
 		fmt.Fprintf(r.w, "FAIL %s (%.1fs): %v\n", e.Package, e.Elapsed, p.counts)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
+	"time"
 )
 
 // counts is the outcome of one suite, or of all.
@@ -40,7 +42,12 @@ type reader interface {
 func main() {
 	skips := flag.String("skips", "", "file of tests that may be skipped")
 	rules := flag.String("proofs", "", "document whose rules name tests that must have passed")
+	lanes := flag.Int("lanes", 1, "suites that run at the same time")
 	flag.Parse()
+	if *lanes < 1 {
+		fmt.Fprintf(os.Stderr, "testrun: -lanes %d: must be at least 1\n", *lanes)
+		os.Exit(2)
+	}
 	allowed, err := readSkips(*skips)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
@@ -56,7 +63,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 		os.Exit(2)
 	}
-	total := runAll(os.Stdout, suites, allowed, held)
+	r := &runner{out: &output{w: os.Stdout}, allowed: allowed, held: held}
+	total := r.all(suites, *lanes)
+	r.times.report(os.Stdout)
 	fmt.Println(total)
 	if total.failed > 0 {
 		os.Exit(1)
@@ -83,23 +92,63 @@ func parseSuites(args []string) ([]suite, error) {
 	return suites, nil
 }
 
-// runAll runs every suite, also after a failure, and returns the sum.
-func runAll(w io.Writer, suites []suite, allowed skipList, held *ruleBook) counts {
-	var total counts
-	for _, s := range suites {
-		fmt.Fprintf(w, "== %s: %s\n", s.name, s.command)
-		c := run(s, newReader(w, s, allowed, held))
-		fmt.Fprintf(w, "== %s: %d passed, %d failed, %d skipped\n\n", s.name, c.passed, c.failed, c.skipped)
-		total.add(c)
+// runner runs suites. Everything in it may be used by several at once.
+type runner struct {
+	out     *output
+	allowed skipList
+	held    *ruleBook
+	times   times
+}
+
+// all runs every suite, also after a failure, in as many lanes as are asked
+// for, and returns the sum. A suite starts when a lane is free, in their order.
+func (r *runner) all(suites []suite, lanes int) counts {
+	var (
+		mu    sync.Mutex // guards total
+		total counts
+		wg    sync.WaitGroup
+		queue = make(chan suite)
+	)
+	for range lanes {
+		wg.Go(func() {
+			for s := range queue {
+				c := r.one(s, lanes > 1)
+				mu.Lock()
+				total.add(c)
+				mu.Unlock()
+			}
+		})
 	}
-	total.add(held.judge(w))
+	for _, s := range suites {
+		queue <- s
+	}
+	close(queue)
+	wg.Wait()
+	total.add(r.held.check(r.out))
 	return total
 }
 
-func newReader(w io.Writer, s suite, allowed skipList, held *ruleBook) reader {
+// one runs a suite. Where others run beside it, each of its lines begins with
+// its name.
+func (r *runner) one(s suite, beside bool) counts {
+	w := &prefixed{to: r.out}
+	if beside {
+		w.prefix = s.name + ": "
+	}
+	fmt.Fprintf(r.out, "== %s: %s\n", s.name, s.command)
+	begin := time.Now()
+	c := run(s, r.reader(w, s))
+	spent := time.Since(begin)
+	w.flush()
+	r.times.add("suite", s.name, spent)
+	fmt.Fprintf(r.out, "== %s: %v, %.0f s\n\n", s.name, c, spent.Seconds())
+	return c
+}
+
+func (r *runner) reader(w io.Writer, s suite) reader {
 	switch s.kind {
 	case "go":
-		return newGoReader(w, allowed, held)
+		return newGoReader(w, r.allowed, r.held, &r.times)
 	case "sum":
 		return &sumReader{w: w}
 	}

@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -28,7 +30,8 @@ func runText(t *testing.T, kind, text, exit string, allowed skipList) (counts, s
 	name := filepath.Join(t.TempDir(), "text")
 	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	var out strings.Builder
-	c := runAll(&out, []suite{{kind, "x", "cat '" + name + "'; exit " + exit}}, allowed, new(ruleBook))
+	r := &runner{out: &output{w: &out}, allowed: allowed, held: new(ruleBook)}
+	c := r.all([]suite{{kind, "x", "cat '" + name + "'; exit " + exit}}, 1)
 	return c, out.String()
 }
 
@@ -120,6 +123,36 @@ func TestStep(t *testing.T) {
 	got, out := runText(t, "step", "text\n", "4", nil)
 	require.Equal(t, counts{failed: 1}, got)
 	require.Contains(t, out, "exit status 4")
+}
+
+func TestLanes(t *testing.T) {
+	var out strings.Builder
+	r := &runner{out: &output{w: &out}, held: new(ruleBook)}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	// Each end of a pipe waits for the other: one lane alone would hang.
+	got := r.all([]suite{
+		{"sum", "write", "echo 2 passed, 0 failed >" + pipe},
+		{"sum", "read", "cat " + pipe + "; printf 'no end'"},
+		{"step", "after", "echo said"},
+	}, 2)
+	require.Equal(t, counts{passed: 3, failed: 1}, got, "what writes says nothing that counts")
+	for _, want := range []string{"read: 2 passed, 0 failed\n", "read: no end\n", "after: said\n", "write: FAIL: no line"} {
+		require.Contains(t, out.String(), want)
+	}
+}
+
+func TestTimes(t *testing.T) {
+	var all times
+	for i := range 2 * slowest {
+		all.add("test", fmt.Sprintf("%sp Test%d", module, i), time.Duration(i)*time.Second)
+	}
+	all.add("suite", "quick", time.Second)
+	var out strings.Builder
+	all.report(&out)
+	require.Contains(t, out.String(), "== slowest suites\n     1.0 s  quick\n")
+	require.Contains(t, out.String(), "== slowest tests\n    23.0 s  p Test23\n    22.0 s  p Test22\n")
+	require.NotContains(t, out.String(), "Test11\n", "only so many")
 }
 
 func TestParseSuites(t *testing.T) {

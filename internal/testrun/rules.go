@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/nfcomms/nfcomms/internal/proofs"
 )
@@ -14,6 +15,7 @@ import (
 type ruleBook struct {
 	document string
 	rules    []proofs.Rule
+	mu       sync.Mutex
 	passed   map[proofs.Run]bool // what must pass, and whether it did
 }
 
@@ -48,13 +50,16 @@ const module = "github.com/nfcomms/nfcomms/"
 // pass notes a test that passed.
 func (b *ruleBook) pass(pkg, test string) {
 	run := proofs.Run{Folder: strings.TrimPrefix(pkg, module), Name: test}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if _, wanted := b.passed[run]; wanted {
 		b.passed[run] = true
 	}
 }
 
-// judge counts the rules, and says which test of a rule did not pass.
-func (b *ruleBook) judge(w io.Writer) (c counts) {
+// check counts the rules and prints which test of a rule did not pass. No suite
+// runs any more.
+func (b *ruleBook) check(w io.Writer) (c counts) {
 	for _, r := range b.rules {
 		held := true
 		for _, t := range r.Tests {

@@ -27,7 +27,8 @@ func TestRulesNeedTestsThatPassed(t *testing.T) {
 		name := filepath.Join(t.TempDir(), "stream")
 		require.NoError(t, os.WriteFile(name, []byte(stream(rows...)), 0o600))
 		var out strings.Builder
-		c := runAll(&out, []suite{{"go", "x", "cat '" + name + "'"}}, skipList{p: {"*"}}, held)
+		r := &runner{out: &output{w: &out}, allowed: skipList{p: {"*"}}, held: held}
+		c := r.all([]suite{{"go", "x", "cat '" + name + "'"}}, 1)
 		return c, out.String()
 	}
 	c, out := run(t, all)
@@ -55,7 +56,7 @@ func TestRulesNeedTestsThatPassed(t *testing.T) {
 func TestReadRules(t *testing.T) {
 	none, err := readRules("")
 	require.NoError(t, err)
-	require.Zero(t, none.judge(os.Stderr))
+	require.Zero(t, none.check(os.Stderr))
 	_, err = readRules(filepath.Join(t.TempDir(), "none"))
 	require.Error(t, err)
 	document := filepath.Join(t.TempDir(), "rules.md")
