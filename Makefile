@@ -6,6 +6,8 @@ CLANG_FORMAT ?= clang-format-14
 CFILES     := $(wildcard firmware/*.[ch] firmware/test/*.[ch] examples/*/*/*.[ch] kmod/nfc_*.[ch] kmod/lib/*.[ch] kmod/lib/*/*.[ch] kmod/test/*.[ch] internal/vmtest/c/*.[ch])
 STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
 RUNNER      = bin/testrun -skips .ci/skips
+# Suites of "make test" that run at the same time.
+LANES      ?= $(shell [ "$$(nproc)" -gt 1 ] && echo 2 || echo 1)
 GOTEST      = $(GO) test -race -count=1 -timeout 30m
 # The race detector bounds goroutines and hides allocations: what counts those
 # runs at its full size without it.
@@ -39,17 +41,17 @@ demo-service: deps-build ## a service under load, scraped by a real Prometheus, 
 
 .PHONY: test
 test: deps deps-vm bin/testrun bin/vmtest ## every check and test; ends with "N passed, N failed, N skipped"
-	@$(RUNNER) -proofs docs/semantics.md \
-		$(if $(DEMO),"step demo: $(MAKE) demo") \
+	@$(RUNNER) -proofs docs/semantics.md -lanes $(LANES) \
+		"go packages: $(GOTEST) -json ./..." \
+		"go vm: bin/vmtest run" \
 		"sum lint: $(MAKE) lint" \
 		"sum firmware: $(MAKE) test-c" \
 		"sum kmod: $(MAKE) test-kmod" \
-		"go packages: $(GOTEST) -json ./..." \
 		"go full-size: $(FULLTEST) -json $(FULL)" \
-		"go vm: bin/vmtest run" \
-		"sum fuzz-smoke: $(MAKE) fuzz-smoke" \
-		"sum packages: $(MAKE) test-packages" \
-		$(ARM64SUITES)
+		"sum debian: $(MAKE) test-packages" \
+		"sum fuzz: $(MAKE) fuzz-smoke" \
+		$(ARM64SUITES) \
+		$(if $(DEMO),"step demo: $(MAKE) demo")
 
 .PHONY: test-go
 test-go: deps-build bin/testrun ## the Go tests alone, with the race detector and at full size
