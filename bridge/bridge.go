@@ -235,6 +235,6 @@ type Health struct {
 	Processes int
 	// Messages, Bytes and Dropped count what the device took, moved and refused.
 	Messages, Bytes, Dropped uint64
-	// Parked is the number of requests waiting for a target.
-	Parked uint64
+	// Queued is the number of requests waiting for a target.
+	Queued uint64
 }

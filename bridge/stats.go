@@ -19,7 +19,7 @@ type ChannelStats struct {
 	Indirect [2]PathStats // by abi.Direction
 	Lists    uint64       // gather lists sent
 	Repeated uint64       // rounds sent again on the device's request
-	Parked   uint64       // times a call had to sleep
+	Sleeps   uint64       // times a call had to sleep
 
 	// Waiting is the number of calls that wait now, by abi.Direction: asleep,
 	// for room in a ring, or for their turn behind another call.
@@ -44,7 +44,7 @@ func (s *ChannelStats) Add(other ChannelStats) {
 	}
 	s.Lists += other.Lists
 	s.Repeated += other.Repeated
-	s.Parked += other.Parked
+	s.Sleeps += other.Sleeps
 }
 
 func (s *PathStats) add(other PathStats) {

@@ -59,7 +59,7 @@ func directRendezvous(e *env) {
 	e.untilBlocked(dev, 1)
 	e.until("message parked", func() bool {
 		h, err := dev.Health()
-		return err == nil && h.Parked > 0
+		return err == nil && h.Queued > 0
 	})
 	require.False(e, p.over(), "send returned although nobody read")
 	cancel()

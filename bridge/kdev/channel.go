@@ -408,7 +408,7 @@ func (c *Channel) Stats() bridge.ChannelStats {
 		s.Direct[d], s.Indirect[d] = h.direct.Stats(), h.indirect.Stats()
 		s.Lists += h.lists.Load()
 		s.Repeated += h.repeated.Load()
-		s.Parked += h.parked.Load()
+		s.Sleeps += h.parked.Load()
 		s.Waiting[d] = int(h.waiting.Load())
 	}
 	if moving {

@@ -266,7 +266,7 @@ func (f *fakeFile) health(h *uapi.Health) syscall.Errno {
 	*h = uapi.Health{
 		Size: h.Size, Beat: beat.Beat, AgeNS: uint64(beat.Age), Diagnostic: uint32(beat.Diagnostic),
 		Processes: uint32(beat.Processes), Messages: beat.Messages, Bytes: beat.Bytes,
-		DeviceDropped: beat.Dropped, Parked: beat.Parked, Interrupts: s.Wakeups, Doorbells: s.Doorbells,
+		DeviceDropped: beat.Dropped, Parked: beat.Queued, Interrupts: s.Wakeups, Doorbells: s.Doorbells,
 		Spurious: s.Spurious, Dropped: s.Dropped, Faults: s.Faults, Resets: s.Resets, Lists: s.Lists, Repeated: s.Repeated,
 	}
 	switch {

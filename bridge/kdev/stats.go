@@ -46,7 +46,7 @@ func (d *Device) Health() (bridge.Health, error) {
 	}
 	return bridge.Health{
 		Beat: h.Beat, Age: age, Diagnostic: abi.Diagnostic(h.Diagnostic), Processes: int(h.Processes),
-		Messages: h.Messages, Bytes: h.Bytes, Dropped: h.DeviceDropped, Parked: h.Parked,
+		Messages: h.Messages, Bytes: h.Bytes, Dropped: h.DeviceDropped, Queued: h.Parked,
 	}, nil
 }
 

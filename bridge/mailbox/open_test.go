@@ -134,7 +134,7 @@ func TestHealthAndWatch(t *testing.T) {
 	d := f.open()
 	f.until("a heartbeat", func() bool {
 		h, err := d.Health()
-		return err == nil && h.Beat > 0 && h.Processes == 3 && h.Parked == 7
+		return err == nil && h.Beat > 0 && h.Processes == 3 && h.Queued == 7
 	})
 	c := f.subscribe(d)
 	wait := f.async(func() error { return c.Send(context.Background(), []byte("x")) })

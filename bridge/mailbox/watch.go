@@ -175,6 +175,6 @@ func (w *watch) health() (bridge.Health, error) {
 	}
 	return bridge.Health{
 		Beat: b.Beat, Age: age, Diagnostic: b.Diagnostic, Processes: int(b.Processes),
-		Messages: b.Messages, Bytes: b.Bytes, Dropped: b.Dropped, Parked: b.Parked,
+		Messages: b.Messages, Bytes: b.Bytes, Dropped: b.Dropped, Queued: b.Parked,
 	}, nil
 }

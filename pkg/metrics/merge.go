@@ -31,7 +31,7 @@ func mergeHealth(a, b *nfcomms.Health) {
 	a.Messages += b.Messages
 	a.Bytes += b.Bytes
 	a.Dropped += b.Dropped
-	a.Parked += b.Parked
+	a.Queued += b.Queued
 }
 
 func mergeStats(a, b *nfcomms.Stats) {
