@@ -248,8 +248,8 @@ func healthFields(age *float64, h *heartbeatRecord, d *diagnosticRecord) []field
 	}
 	fields := []field{
 		{"heartbeat", fmt.Sprintf("%d, %s ago", h.Beat, secondsText(&h.Age)), plainTint},
-		{"device side", fmt.Sprintf("%d processes, %d messages taken, %s moved, %d refused, %d parked",
-			h.Processes, h.Messages, bytesText(float64(h.Bytes)), h.Dropped, h.Parked), plainTint},
+		{"device side", fmt.Sprintf("%d processes, %d messages taken, %s moved, %d refused, %d queued",
+			h.Processes, h.Messages, bytesText(float64(h.Bytes)), h.Dropped, h.Queued), plainTint},
 	}
 	return append(fields, field{"diagnostic", d.text(), tintOf(d.worst())})
 }

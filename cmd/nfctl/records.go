@@ -75,7 +75,7 @@ type trafficRecord struct {
 	IndirectD2H pathRecord `json:"indirect_d2h" doc:"transfers from device to host"`
 	Lists       uint64     `json:"lists" doc:"gather lists sent"`
 	Repeated    uint64     `json:"repeated" doc:"rounds sent again on the device's request"`
-	Parked      uint64     `json:"parked" doc:"times a call had to sleep"`
+	Sleeps      uint64     `json:"sleeps" doc:"times a call had to sleep"`
 	nowRecord
 }
 
@@ -140,7 +140,7 @@ type heartbeatRecord struct {
 	Messages  uint64  `json:"messages" doc:"messages that the device took"`
 	Bytes     uint64  `json:"bytes" doc:"bytes that its DMA engines moved"`
 	Dropped   uint64  `json:"dropped" doc:"messages that it refused as stale or malformed"`
-	Parked    uint64  `json:"parked" doc:"requests that wait for a target"`
+	Queued    uint64  `json:"queued" doc:"requests that wait for a target"`
 }
 
 // diagnosticRecord is the diagnostic word.
@@ -195,7 +195,7 @@ func trafficOf(s *nfcommsv1.ChannelStats) trafficRecord {
 	return trafficRecord{
 		DirectH2D: pathOf(s.GetDirectH2D()), DirectD2H: pathOf(s.GetDirectD2H()),
 		IndirectH2D: pathOf(s.GetIndirectH2D()), IndirectD2H: pathOf(s.GetIndirectD2H()),
-		Lists: s.GetLists(), Repeated: s.GetRepeated(), Parked: s.GetParked(), nowRecord: nowOf(s),
+		Lists: s.GetLists(), Repeated: s.GetRepeated(), Sleeps: s.GetSleeps(), nowRecord: nowOf(s),
 	}
 }
 
@@ -236,7 +236,7 @@ func heartbeatOf(h *nfcommsv1.Heartbeat) *heartbeatRecord {
 	}
 	return &heartbeatRecord{
 		Beat: h.GetBeat(), Age: seconds(h.GetAge()), Processes: h.GetProcesses(), Messages: h.GetMessages(),
-		Bytes: h.GetBytes(), Dropped: h.GetDropped(), Parked: h.GetParked(),
+		Bytes: h.GetBytes(), Dropped: h.GetDropped(), Queued: h.GetQueued(),
 	}
 }
 

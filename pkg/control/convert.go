@@ -43,7 +43,7 @@ func channelStats(c nfcomms.ChannelStats) *nfcommsv1.ChannelStats {
 		IndirectD2H: pathStats(c.Indirect[abi.D2H]),
 		Lists:       c.Lists,
 		Repeated:    c.Repeated,
-		Parked:      c.Sleeps,
+		Sleeps:      c.Sleeps,
 
 		WaitingH2D:   int32(c.Waiting[abi.H2D]),
 		WaitingD2H:   int32(c.Waiting[abi.D2H]),
@@ -91,7 +91,7 @@ func heartbeat(h nfcomms.Health) *nfcommsv1.Heartbeat {
 		Messages:  h.Messages,
 		Bytes:     h.Bytes,
 		Dropped:   h.Dropped,
-		Parked:    h.Queued,
+		Queued:    h.Queued,
 	}
 }
 

@@ -227,7 +227,7 @@ func (s *snapshot) showHealth(out *sheet) {
 	h := &s.health
 	out.count(fBeats, h.Beat, s.name)
 	out.add(fProcesses, float64(h.Processes), s.name)
-	out.count(fParked, h.Queued, s.name)
+	out.count(fQueued, h.Queued, s.name)
 	out.count(fDeviceMessages, h.Messages, s.name)
 	out.count(fDeviceBytes, h.Bytes, s.name)
 	out.count(fDeviceDropped, h.Dropped, s.name)

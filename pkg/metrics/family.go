@@ -77,8 +77,8 @@ var (
 		"Gather lists that were sent and not acknowledged.", "direction")
 	fWindow = metric(gauge, "window_gather_lists",
 		"Gather lists that one transfer may have in flight.")
-	fParked = metric(gauge, "parked_requests",
-		"Requests that the device parked because their target is not ready.")
+	fQueued = metric(gauge, "queued_requests",
+		"Requests that wait on the device because their target is not ready.")
 	fUsed = metric(gauge, "mailbox_used_slots",
 		"Slots of a mailbox's ring that its sender may not write now.", "mailbox", "direction")
 	fSlots = metric(gauge, "mailbox_slots",

@@ -369,7 +369,7 @@ func (x *DiagnosticWord) GetWorst() Level {
 	return Level_LEVEL_UNSPECIFIED
 }
 
-// Heartbeat is a device's last life sign.
+// Heartbeat is the last heartbeat of a device, with the counters that it carries.
 type Heartbeat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Counts up by one each interval.
@@ -385,7 +385,7 @@ type Heartbeat struct {
 	// Messages that it refused as stale or malformed.
 	Dropped uint64 `protobuf:"varint,6,opt,name=dropped,proto3" json:"dropped,omitempty"`
 	// Requests that wait for a target.
-	Parked        uint64 `protobuf:"varint,7,opt,name=parked,proto3" json:"parked,omitempty"`
+	Queued        uint64 `protobuf:"varint,7,opt,name=queued,proto3" json:"queued,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -462,9 +462,9 @@ func (x *Heartbeat) GetDropped() uint64 {
 	return 0
 }
 
-func (x *Heartbeat) GetParked() uint64 {
+func (x *Heartbeat) GetQueued() uint64 {
 	if x != nil {
-		return x.Parked
+		return x.Queued
 	}
 	return 0
 }
@@ -839,7 +839,7 @@ const file_nfcomms_v1_diagnostic_proto_rawDesc = "" +
 	"\bmessages\x18\x04 \x01(\x04R\bmessages\x12\x14\n" +
 	"\x05bytes\x18\x05 \x01(\x04R\x05bytes\x12\x18\n" +
 	"\adropped\x18\x06 \x01(\x04R\adropped\x12\x16\n" +
-	"\x06parked\x18\a \x01(\x04R\x06parked\"\xdf\x01\n" +
+	"\x06queued\x18\a \x01(\x04R\x06queued\"\xdf\x01\n" +
 	"\x06Memory\x12+\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x17.nfcomms.v1.Memory.TypeR\x04type\x12\x12\n" +
 	"\x04base\x18\x02 \x01(\x04R\x04base\x12\x1d\n" +

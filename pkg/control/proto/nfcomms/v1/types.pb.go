@@ -224,7 +224,7 @@ type ChannelStats struct {
 	// Rounds sent again on the device's request.
 	Repeated uint64 `protobuf:"varint,6,opt,name=repeated,proto3" json:"repeated,omitempty"`
 	// Times a call had to sleep.
-	Parked uint64 `protobuf:"varint,7,opt,name=parked,proto3" json:"parked,omitempty"`
+	Sleeps uint64 `protobuf:"varint,7,opt,name=sleeps,proto3" json:"sleeps,omitempty"`
 	// Calls that wait now to send.
 	WaitingH2D int32 `protobuf:"varint,8,opt,name=waiting_h2d,json=waitingH2d,proto3" json:"waiting_h2d,omitempty"`
 	// Calls that wait now to receive.
@@ -314,9 +314,9 @@ func (x *ChannelStats) GetRepeated() uint64 {
 	return 0
 }
 
-func (x *ChannelStats) GetParked() uint64 {
+func (x *ChannelStats) GetSleeps() uint64 {
 	if x != nil {
-		return x.Parked
+		return x.Sleeps
 	}
 	return 0
 }
@@ -385,7 +385,7 @@ const file_nfcomms_v1_types_proto_rawDesc = "" +
 	"\findirect_d2h\x18\x04 \x01(\v2\x15.nfcomms.v1.PathStatsR\vindirectD2h\x12\x14\n" +
 	"\x05lists\x18\x05 \x01(\x04R\x05lists\x12\x1a\n" +
 	"\brepeated\x18\x06 \x01(\x04R\brepeated\x12\x16\n" +
-	"\x06parked\x18\a \x01(\x04R\x06parked\x12\x1f\n" +
+	"\x06sleeps\x18\a \x01(\x04R\x06sleeps\x12\x1f\n" +
 	"\vwaiting_h2d\x18\b \x01(\x05R\n" +
 	"waitingH2d\x12\x1f\n" +
 	"\vwaiting_d2h\x18\t \x01(\x05R\n" +
