@@ -3,13 +3,13 @@
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM nfcomms
 
-#if !defined(NFC_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
-#define NFC_TRACE_H
+#if !defined(NFCM_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define NFCM_TRACE_H
 
 #include <linux/tracepoint.h>
 
-#include "nfc_compat.h"
-#include "nfc_kmod.h"
+#include "nfcm_compat.h"
+#include "nfcm_kmod.h"
 
 /* clang-format off */
 
@@ -54,7 +54,7 @@ TRACE_EVENT(nfcomms_fault,
 	TP_fast_assign(
 		__entry->box = box;
 		__entry->header = le64_to_cpu(slot->header);
-		nfc_assign_str(why, why);
+		nfcm_assign_str(why, why);
 	),
 	TP_printk("box=%u header=%#llx why=%s", __entry->box, __entry->header,
 		  __get_str(why))
@@ -75,7 +75,7 @@ TRACE_EVENT(nfcomms_irq,
 );
 
 TRACE_EVENT(nfcomms_submit,
-	TP_PROTO(const struct nfc_op *op),
+	TP_PROTO(const struct nfcm_op *op),
 	TP_ARGS(op),
 	TP_STRUCT__entry(
 		__field(const void *, op)
@@ -94,7 +94,7 @@ TRACE_EVENT(nfcomms_submit,
 );
 
 TRACE_EVENT(nfcomms_complete,
-	TP_PROTO(const struct nfc_op *op),
+	TP_PROTO(const struct nfcm_op *op),
 	TP_ARGS(op),
 	TP_STRUCT__entry(
 		__field(const void *, op)
@@ -113,7 +113,7 @@ TRACE_EVENT(nfcomms_complete,
 );
 
 TRACE_EVENT(nfcomms_pin,
-	TP_PROTO(const struct nfc_op *op, u64 first, u64 lists, int error),
+	TP_PROTO(const struct nfcm_op *op, u64 first, u64 lists, int error),
 	TP_ARGS(op, first, lists, error),
 	TP_STRUCT__entry(
 		__field(const void *, op)
@@ -146,7 +146,7 @@ TRACE_EVENT(nfcomms_life,
 );
 /* clang-format on */
 
-#endif /* NFC_TRACE_H */
+#endif /* NFCM_TRACE_H */
 
 #undef TRACE_INCLUDE_PATH
 #define TRACE_INCLUDE_PATH .

@@ -4,15 +4,15 @@
 #
 #	deploy/debian/build.sh [FOLDER [REVISION]]    write them to FOLDER (bin)
 #
-# The version stands in one place, kmod/nfc_kmod.h; REVISION, such as "+1", is
+# The version stands in one place, kmod/nfcm_kmod.h; REVISION, such as "+1", is
 # appended to it. Equal sources give equal packages: times come from the last
 # commit, or SOURCE_DATE_EPOCH.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 out=${1:-bin}
-version=$(sed -n 's/^#define NFC_MODULE_VERSION "\(.*\)"$/\1/p' kmod/nfc_kmod.h)
-[ -n "$version" ] || { echo "build.sh: kmod/nfc_kmod.h has no NFC_MODULE_VERSION" >&2; exit 1; }
+version=$(sed -n 's/^#define NFCM_MODULE_VERSION "\(.*\)"$/\1/p' kmod/nfcm_kmod.h)
+[ -n "$version" ] || { echo "build.sh: kmod/nfcm_kmod.h has no NFCM_MODULE_VERSION" >&2; exit 1; }
 package_version=$version${2:-}
 arch=$(dpkg --print-architecture)
 triplet=$(gcc -dumpmachine | sed 's/^x86_64-.*/x86_64-linux-gnu/')

@@ -3,14 +3,14 @@
 #
 #	deploy/dkms/build.sh [FOLDER]    write nfcomms-dkms_VERSION_all.deb to FOLDER (bin)
 #
-# The version stands in one place, kmod/nfc_kmod.h. Equal sources give an equal
+# The version stands in one place, kmod/nfcm_kmod.h. Equal sources give an equal
 # package: times come from the last commit, or SOURCE_DATE_EPOCH.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 out=${1:-bin}
-version=$(sed -n 's/^#define NFC_MODULE_VERSION "\(.*\)"$/\1/p' kmod/nfc_kmod.h)
-[ -n "$version" ] || { echo "build.sh: kmod/nfc_kmod.h has no NFC_MODULE_VERSION" >&2; exit 1; }
+version=$(sed -n 's/^#define NFCM_MODULE_VERSION "\(.*\)"$/\1/p' kmod/nfcm_kmod.h)
+[ -n "$version" ] || { echo "build.sh: kmod/nfcm_kmod.h has no NFCM_MODULE_VERSION" >&2; exit 1; }
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 
 tree=$(mktemp -d)
@@ -19,9 +19,10 @@ chmod 755 "$tree"
 src=$tree/usr/src/nfcomms-$version
 
 # What the module is built from, and no test.
-mkdir -p "$src/kmod/uapi" "$src/firmware" "$tree/DEBIAN"
+mkdir -p "$src/kmod/core" "$src/kmod/uapi" "$src/firmware" "$tree/DEBIAN"
 cp kmod/*.[ch] kmod/Makefile kmod/Kbuild "$src/kmod/"
 rm -f "$src"/kmod/*.mod.c
+cp kmod/core/*.[ch] "$src/kmod/core/"
 cp kmod/uapi/*.h "$src/kmod/uapi/"
 cp firmware/nfc_abi.h firmware/nfc_pci.h "$src/firmware/"
 

@@ -19,7 +19,7 @@ src=$work/root/usr/src
 
 one_version() {
 	grep -qx "PACKAGE_VERSION=\"$version\"" "$src/nfcomms-$version/dkms.conf" &&
-		grep -q "\"$version\"" "$src/nfcomms-$version/kmod/nfc_kmod.h" &&
+		grep -q "\"$version\"" "$src/nfcomms-$version/kmod/nfcm_kmod.h" &&
 		grep -q " nfcomms $version " "$work/control/postinst" &&
 		grep -q " -v $version " "$work/control/prerm"
 }

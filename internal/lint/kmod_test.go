@@ -14,7 +14,7 @@ var (
 	parameter  = regexp.MustCompile(`module_param_named\((\w+),`)
 	parameters = regexp.MustCompile(`MODULE_PARM_DESC\((\w+),`)
 	event      = regexp.MustCompile(`(?:TRACE_EVENT|DEFINE_EVENT)\((?:nfcomms_slot, )?(\w+),`)
-	exported   = regexp.MustCompile(`^(?:const )?(?:struct |enum |unsigned )?\w+ \*?(nfc_\w+)\([^;]*$`)
+	exported   = regexp.MustCompile(`^(?:const )?(?:struct |enum |unsigned )?\w+ \*?(nfcm_\w+)\([^;]*$`)
 )
 
 // names returns what the group of an expression matches, sorted.
@@ -58,14 +58,14 @@ func TestModuleIsDescribed(t *testing.T) {
 		return text
 	}
 	page := read("docs/kernel-module.md")
-	attributes := names(attribute, read("kmod/nfc_sysfs.c"))
+	attributes := names(attribute, read("kmod/nfcm_sysfs.c"))
 	// The link to the PCI function is the driver core's.
 	abi := slices.DeleteFunc(names(described, read("kmod/Documentation/ABI/testing/sysfs-class-nfcomms")), func(s string) bool { return s == "device" })
 	if len(attributes) == 0 || !slices.Equal(attributes, abi) {
 		t.Errorf("sysfs attributes %v, described %v", attributes, abi)
 	}
-	params := names(parameter, read("kmod/nfc_main.c"))
-	if told := names(parameters, read("kmod/nfc_main.c")); len(params) == 0 || !slices.Equal(params, told) {
+	params := names(parameter, read("kmod/nfcm_main.c"))
+	if told := names(parameters, read("kmod/nfcm_main.c")); len(params) == 0 || !slices.Equal(params, told) {
 		t.Errorf("parameters %v, for modinfo %v", params, told)
 	}
 	events := names(event, read("kmod/trace.h"))
@@ -81,12 +81,12 @@ func TestModuleIsDescribed(t *testing.T) {
 
 func TestModuleFunctionsAreCommented(t *testing.T) {
 	for _, f := range tree(t, ".c") {
-		if f.dir() == "kmod" {
+		if f.dir() == "kmod" || f.dir() == "kmod/core" {
 			report(t, uncommented(f))
 		}
 	}
-	bad := &file{path: "kmod/x.c", text: "/* Fine. */\nvoid nfc_a(void)\n{\n}\n\nstruct nfc_b *nfc_c(struct nfc_b *b,\n\t\tint n)\n{\n}\n\nstatic int nfc_d(void)\n{\n}\n"}
-	if got := uncommented(bad); len(got) != 1 || !strings.Contains(got[0], "nfc_c") {
+	bad := &file{path: "kmod/x.c", text: "/* Fine. */\nvoid nfcm_a(void)\n{\n}\n\nstruct nfcm_b *nfcm_c(struct nfcm_b *b,\n\t\tint n)\n{\n}\n\nstatic int nfcm_d(void)\n{\n}\n"}
+	if got := uncommented(bad); len(got) != 1 || !strings.Contains(got[0], "nfcm_c") {
 		t.Errorf("found %v", got)
 	}
 }

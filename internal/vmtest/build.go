@@ -173,7 +173,7 @@ func (w *workshop) udev(ctx context.Context) ([]item, error) {
 }
 
 // debugBuild compiles the module with what the debug kernel can make of it.
-var debugBuild = []string{"NFC_GCOV=1", "NFC_KCOV=1", "UBSAN_SANITIZE=y"}
+var debugBuild = []string{"NFCM_GCOV=1", "NFCM_KCOV=1", "UBSAN_SANITIZE=y"}
 
 // module builds the kernel module for a kernel, in a copy of the sources so that
 // kernels do not fight over object files. A defect is seeded on purpose: modules

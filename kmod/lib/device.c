@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "library.h"
-#include "../nfc_errno.h"
+#include "../core/nfcm_errno.h"
 
 static const struct {
 	int value;
@@ -61,7 +61,7 @@ int completion_result(const struct nfcomms_completion *c)
 {
 	if (c->error)
 		return -(int)c->error;
-	return -nfc_status_errno(c->status);
+	return -nfcm_status_errno(c->status);
 }
 
 void completion_failure(const struct nfcomms_completion *c,

@@ -14,25 +14,25 @@
 CASE(a_good_hello)
 {
 	struct nfc_area area;
-	struct nfc_layout l;
+	struct nfcm_layout l;
 	const char *why = "";
 
 	rig_area(&area);
-	CHECK_EQ(nfc_layout_check(&area, area.size, &l, &why), 0);
+	CHECK_EQ(nfcm_layout_check(&area, area.size, &l, &why), 0);
 	CHECK(!why);
 	CHECK_EQ(l.channels, 64);
-	CHECK_EQ(nfc_layout_mailbox(&l, 0), 0);
-	CHECK_EQ(nfc_layout_mailbox(&l, 1), 1);
-	CHECK_EQ(nfc_layout_mailbox(&l, 31), 1);
-	CHECK_EQ(nfc_layout_mailbox(&l, 32), 2);
-	CHECK_EQ(nfc_layout_mailbox(&l, 63), 3);
+	CHECK_EQ(nfcm_layout_mailbox(&l, 0), 0);
+	CHECK_EQ(nfcm_layout_mailbox(&l, 1), 1);
+	CHECK_EQ(nfcm_layout_mailbox(&l, 31), 1);
+	CHECK_EQ(nfcm_layout_mailbox(&l, 32), 2);
+	CHECK_EQ(nfcm_layout_mailbox(&l, 63), 3);
 }
 
 /* Change one field of the area, or of the hello in it. */
 static int check_with(size_t at, size_t width, u64 value, bool in_hello)
 {
 	struct nfc_area area;
-	struct nfc_layout l;
+	struct nfcm_layout l;
 	const char *why;
 	u8 *to = (u8 *)&area;
 
@@ -40,7 +40,7 @@ static int check_with(size_t at, size_t width, u64 value, bool in_hello)
 	if (in_hello)
 		to = (u8 *)area.device_hello.payload;
 	memcpy(to + at, &value, width);
-	return nfc_layout_check(&area, 8192 + 4 * 8320, &l, &why);
+	return nfcm_layout_check(&area, 8192 + 4 * 8320, &l, &why);
 }
 
 #define HELLO(field, value)                           \
@@ -95,16 +95,16 @@ CASE(every_byte_of_the_area)
 
 	for (int i = 0; i < 200000; i++) {
 		struct nfc_area area;
-		struct nfc_layout l;
+		struct nfcm_layout l;
 		const char *why;
 
 		rig_area(&area);
 		for (u64 n = 1 + choose(&c, 3); n; n--)
 			((u8 *)&area)[choose(&c, 128)] = (u8)choose(&c, 256);
-		if (nfc_layout_check(&area, area.size, &l, &why))
+		if (nfcm_layout_check(&area, area.size, &l, &why))
 			continue;
 		for (u32 k = 0; k < l.channels; k += 1 + l.channels / 64)
-			if (!CHECK(nfc_layout_mailbox(&l, k) < l.mailboxes))
+			if (!CHECK(nfcm_layout_mailbox(&l, k) < l.mailboxes))
 				return;
 	}
 }
@@ -114,38 +114,38 @@ CASE(every_byte_of_the_area)
 /* A transfer of 20 lists, of which 8 were sent and 4 acked. */
 static struct rig moving(void)
 {
-	struct nfc_split cut = { .head = 100, .size = 20 * 6 * 4096 - 100 };
-	struct nfc_half_core *h;
+	struct nfcm_split cut = { .head = 100, .size = 20 * 6 * 4096 - 100 };
+	struct nfcm_half_core *h;
 	struct rig r;
 	u64 k;
 
 	rig_init(&r);
 	h = &r.core.half[NFC_H2D];
-	nfc_core_transfer(h, &cut, 8);
+	nfcm_core_transfer(h, &cut, 8);
 	h->ledger.ready = true;
-	while (nfc_ledger_next(&h->ledger, &k))
-		nfc_ledger_sent(&h->ledger);
+	while (nfcm_ledger_next(&h->ledger, &k))
+		nfcm_ledger_sent(&h->ledger);
 	h->ledger.acked = 4;
-	h->ledger.processed = nfc_split_up_to(&cut, 4);
+	h->ledger.processed = nfcm_split_up_to(&cut, 4);
 	return r;
 }
 
-static enum nfc_event judge(struct rig *r, enum nfc_type type,
-			    struct nfc_record rec)
+static enum nfcm_event judge(struct rig *r, enum nfc_type type,
+			     struct nfcm_record rec)
 {
 	struct nfc_slot slot = rig_record(r, type, &rec);
-	struct nfc_judgement j = { 0 };
+	struct nfcm_judgement j = { 0 };
 
-	nfc_judge(&r->core, &r->layout, &slot, &j);
-	CHECK((j.event == NFC_EVENT_FAULT) == !!j.why);
+	nfcm_judge(&r->core, &r->layout, &slot, &j);
+	CHECK((j.event == NFCM_EVENT_FAULT) == !!j.why);
 	return j.event;
 }
 
 struct claim {
 	const char *name;
 	enum nfc_type type;
-	struct nfc_record rec; /* transaction: relative to the present one */
-	enum nfc_event means;
+	struct nfcm_record rec; /* transaction: relative to the present one */
+	enum nfcm_event means;
 };
 
 #define BYTES(lists) ((lists)*6ull * 4096 - 100)
@@ -154,100 +154,100 @@ static const struct claim claims[] = {
 	{ "progress",
 	  NFC_TYPE_ACK,
 	  { .state = NFC_STATE_MOVING, .lists = 6, .processed = BYTES(6) },
-	  NFC_EVENT_PROGRESS },
+	  NFCM_EVENT_PROGRESS },
 	{ "one list too many",
 	  NFC_TYPE_ACK,
 	  { .state = NFC_STATE_MOVING, .lists = 9, .processed = BYTES(8) },
-	  NFC_EVENT_FAULT },
+	  NFCM_EVENT_FAULT },
 	{ "one byte too many",
 	  NFC_TYPE_ACK,
 	  { .state = NFC_STATE_MOVING, .lists = 8, .processed = BYTES(8) + 1 },
-	  NFC_EVENT_FAULT },
+	  NFCM_EVENT_FAULT },
 	{ "backwards",
 	  NFC_TYPE_ACK,
 	  { .state = NFC_STATE_MOVING, .lists = 5, .processed = BYTES(4) - 1 },
-	  NFC_EVENT_FAULT },
+	  NFCM_EVENT_FAULT },
 	{ "ready twice",
 	  NFC_TYPE_ACK,
 	  { .state = NFC_STATE_READY, .lists = 4, .processed = BYTES(4) },
-	  NFC_EVENT_FAULT },
+	  NFCM_EVENT_FAULT },
 	{ "consumed",
 	  NFC_TYPE_ACK,
 	  { .state = NFC_STATE_CONSUMED, .lists = 4, .processed = BYTES(4) },
-	  NFC_EVENT_FAULT },
+	  NFCM_EVENT_FAULT },
 	{ "unknown state",
 	  NFC_TYPE_ACK,
 	  { .state = NFC_STATE_COUNT, .lists = 4, .processed = BYTES(4) },
-	  NFC_EVENT_FAULT },
+	  NFCM_EVENT_FAULT },
 	{ "repeat",
 	  NFC_TYPE_ACK,
 	  { .state = NFC_STATE_REPEAT,
 	    .status = NFC_EBUSY,
 	    .lists = 5,
 	    .processed = BYTES(5) },
-	  NFC_EVENT_PROGRESS },
+	  NFCM_EVENT_PROGRESS },
 	{ "repeat of what was not sent",
 	  NFC_TYPE_ACK,
 	  { .state = NFC_STATE_REPEAT,
 	    .status = NFC_EBUSY,
 	    .lists = 8,
 	    .processed = BYTES(5) },
-	  NFC_EVENT_FAULT },
+	  NFCM_EVENT_FAULT },
 	{ "done too early",
 	  NFC_TYPE_DONE,
 	  { .state = NFC_STATE_DONE, .processed = BYTES(20) },
-	  NFC_EVENT_FAULT },
+	  NFCM_EVENT_FAULT },
 	{ "aborted unasked",
 	  NFC_TYPE_ABORTED,
 	  { .state = NFC_STATE_FAILED, .status = NFC_EABORTED },
-	  NFC_EVENT_FAULT },
+	  NFCM_EVENT_FAULT },
 	{ "error without a status",
 	  NFC_TYPE_ERROR,
 	  { .state = NFC_STATE_FAILED },
-	  NFC_EVENT_FAULT },
+	  NFCM_EVENT_FAULT },
 	{ "error with an unknown one",
 	  NFC_TYPE_ERROR,
 	  { .state = NFC_STATE_FAILED, .status = NFC_STATUS_COUNT },
-	  NFC_EVENT_FAULT },
+	  NFCM_EVENT_FAULT },
 	{ "error",
 	  NFC_TYPE_ERROR,
 	  { .state = NFC_STATE_FAILED, .status = NFC_EDMA, .processed = BYTES(5) },
-	  NFC_EVENT_FAILED },
+	  NFCM_EVENT_FAILED },
 	{ "error with too many bytes",
 	  NFC_TYPE_ERROR,
 	  { .state = NFC_STATE_FAILED,
 	    .status = NFC_EDMA,
 	    .processed = BYTES(20) + 1 },
-	  NFC_EVENT_FAULT },
+	  NFCM_EVENT_FAULT },
 	{ "error with another state",
 	  NFC_TYPE_ERROR,
 	  { .state = NFC_STATE_MOVING, .status = NFC_EDMA, .processed = BYTES(5) },
-	  NFC_EVENT_FAULT },
+	  NFCM_EVENT_FAULT },
 	{ "error in an entry that no list has",
 	  NFC_TYPE_ERROR,
 	  { .state = NFC_STATE_FAILED,
 	    .status = NFC_EDMA,
 	    .fault_index = NFC_LIST_ENTRIES },
-	  NFC_EVENT_FAULT },
+	  NFCM_EVENT_FAULT },
 	{ "of the past",
 	  NFC_TYPE_ACK,
 	  { .transaction = -1ull, .state = NFC_STATE_MOVING, .lists = 99 },
-	  NFC_EVENT_STALE },
+	  NFCM_EVENT_STALE },
 	{ "of the future",
 	  NFC_TYPE_ACK,
 	  { .transaction = 1, .state = NFC_STATE_MOVING, .lists = 6 },
-	  NFC_EVENT_FAULT },
+	  NFCM_EVENT_FAULT },
 	{ "of no direction",
 	  NFC_TYPE_ACK,
 	  { .direction = 2, .state = NFC_STATE_MOVING },
-	  NFC_EVENT_FAULT },
+	  NFCM_EVENT_FAULT },
 };
 
 CASE(records_with_one_thing_wrong)
 {
 	for (size_t i = 0; i < sizeof(claims) / sizeof(*claims); i++) {
 		struct rig r = moving();
-		struct nfc_record rec = claims[i].rec;
+		struct nfcm_record rec = claims[i].rec;
 
 		rec.transaction += r.core.half[NFC_H2D].id;
 		if (!CHECK_EQ(judge(&r, claims[i].type, rec), claims[i].means))
@@ -259,12 +259,12 @@ CASE(records_with_one_thing_wrong)
 static struct rig all_sent(u64 *size)
 {
 	struct rig r = moving();
-	struct nfc_ledger *l = &r.core.half[NFC_H2D].ledger;
+	struct nfcm_ledger *l = &r.core.half[NFC_H2D].ledger;
 	u64 k;
 
 	for (; l->sent < l->lists; l->acked = l->sent)
-		while (nfc_ledger_next(l, &k))
-			nfc_ledger_sent(l);
+		while (nfcm_ledger_next(l, &k))
+			nfcm_ledger_sent(l);
 	*size = l->cut.size;
 	return r;
 }
@@ -273,12 +273,12 @@ CASE(done_is_all_of_it_in_its_state)
 {
 	u64 size;
 	struct rig r = all_sent(&size);
-	const struct nfc_record right = {
+	const struct nfcm_record right = {
 		.transaction = r.core.half[NFC_H2D].id,
 		.state = NFC_STATE_DONE,
 		.processed = size,
 	};
-	struct nfc_record wrong[] = { right, right, right, right };
+	struct nfcm_record wrong[] = { right, right, right, right };
 
 	wrong[0].state = NFC_STATE_MOVING;
 	wrong[1].processed--;
@@ -286,67 +286,67 @@ CASE(done_is_all_of_it_in_its_state)
 	wrong[3].status = NFC_EDMA;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		r = all_sent(&size);
-		CHECK_EQ(judge(&r, NFC_TYPE_DONE, wrong[i]), NFC_EVENT_FAULT);
+		CHECK_EQ(judge(&r, NFC_TYPE_DONE, wrong[i]), NFCM_EVENT_FAULT);
 	}
 	r = all_sent(&size);
-	CHECK_EQ(judge(&r, NFC_TYPE_DONE, right), NFC_EVENT_DONE);
+	CHECK_EQ(judge(&r, NFC_TYPE_DONE, right), NFCM_EVENT_DONE);
 }
 
 CASE(the_same_list_again_and_again)
 {
 	struct rig r = moving();
-	struct nfc_record rec = { .transaction = r.core.half[NFC_H2D].id,
-				  .state = NFC_STATE_REPEAT,
-				  .status = NFC_EBUSY,
-				  .lists = 4,
-				  .processed = BYTES(4) };
+	struct nfcm_record rec = { .transaction = r.core.half[NFC_H2D].id,
+				   .state = NFC_STATE_REPEAT,
+				   .status = NFC_EBUSY,
+				   .lists = 4,
+				   .processed = BYTES(4) };
 	u64 k;
 
 	for (int i = 0; i < NFC_REPEATS_MAX; i++) {
-		CHECK_EQ(judge(&r, NFC_TYPE_ACK, rec), NFC_EVENT_PROGRESS);
-		while (nfc_ledger_next(&r.core.half[NFC_H2D].ledger, &k))
-			nfc_ledger_sent(&r.core.half[NFC_H2D].ledger);
+		CHECK_EQ(judge(&r, NFC_TYPE_ACK, rec), NFCM_EVENT_PROGRESS);
+		while (nfcm_ledger_next(&r.core.half[NFC_H2D].ledger, &k))
+			nfcm_ledger_sent(&r.core.half[NFC_H2D].ledger);
 	}
-	CHECK_EQ(judge(&r, NFC_TYPE_ACK, rec), NFC_EVENT_TIRED);
+	CHECK_EQ(judge(&r, NFC_TYPE_ACK, rec), NFCM_EVENT_TIRED);
 }
 
 CASE(what_crosses_an_abort)
 {
 	struct rig r = moving();
-	struct nfc_half_core *h = &r.core.half[NFC_H2D];
-	struct nfc_record rec = { .transaction = h->id,
-				  .state = NFC_STATE_MOVING,
-				  .lists = 6,
-				  .processed = BYTES(6) };
+	struct nfcm_half_core *h = &r.core.half[NFC_H2D];
+	struct nfcm_record rec = { .transaction = h->id,
+				   .state = NFC_STATE_MOVING,
+				   .lists = 6,
+				   .processed = BYTES(6) };
 	u64 k;
 
-	nfc_core_aborting(h);
-	CHECK_EQ(judge(&r, NFC_TYPE_ACK, rec), NFC_EVENT_NONE);
-	CHECK(!nfc_ledger_next(&h->ledger, &k));
+	nfcm_core_aborting(h);
+	CHECK_EQ(judge(&r, NFC_TYPE_ACK, rec), NFCM_EVENT_NONE);
+	CHECK(!nfcm_ledger_next(&h->ledger, &k));
 	rec.state = NFC_STATE_FAILED;
 	rec.status = NFC_EABORTED;
-	CHECK_EQ(judge(&r, NFC_TYPE_ABORTED, rec), NFC_EVENT_ABORTED);
-	CHECK_EQ(h->phase, NFC_PHASE_IDLE);
-	CHECK_EQ(judge(&r, NFC_TYPE_ABORTED, rec), NFC_EVENT_STALE);
+	CHECK_EQ(judge(&r, NFC_TYPE_ABORTED, rec), NFCM_EVENT_ABORTED);
+	CHECK_EQ(h->phase, NFCM_PHASE_IDLE);
+	CHECK_EQ(judge(&r, NFC_TYPE_ABORTED, rec), NFCM_EVENT_STALE);
 }
 
 /* Judge a message or a note of a half. */
-static enum nfc_event say_of(struct rig *r, enum nfc_direction direction,
-			     enum nfc_type type, u64 id)
+static enum nfcm_event say_of(struct rig *r, enum nfc_direction direction,
+			      enum nfc_type type, u64 id)
 {
 	struct nfc_note note = { .transaction = cpu_to_le64(id),
 				 .direction = cpu_to_le32(direction) };
 	struct nfc_slot slot = { 0 };
-	struct nfc_judgement j = { 0 };
+	struct nfcm_judgement j = { 0 };
 
 	slot.header = cpu_to_le64(nfc_header(type, NFC_PAYLOAD_SIZE, 7, id, 0));
 	memcpy(slot.payload, &note, sizeof(note));
-	nfc_judge(&r->core, &r->layout, &slot, &j);
+	nfcm_judge(&r->core, &r->layout, &slot, &j);
 	return j.event;
 }
 
 /* The same of the d2h half. */
-static enum nfc_event say(struct rig *r, enum nfc_type type, u64 id)
+static enum nfcm_event say(struct rig *r, enum nfc_type type, u64 id)
 {
 	return say_of(r, NFC_D2H, type, id);
 }
@@ -354,18 +354,18 @@ static enum nfc_event say(struct rig *r, enum nfc_type type, u64 id)
 /* A transfer that lies there with its first list. */
 static struct rig lying(void)
 {
-	struct nfc_split cut = { .size = 20 * 6 * 4096 };
-	struct nfc_half_core *h;
+	struct nfcm_split cut = { .size = 20 * 6 * 4096 };
+	struct nfcm_half_core *h;
 	struct rig r;
 
 	rig_init(&r);
 	h = &r.core.half[NFC_H2D];
-	nfc_core_transfer(h, &cut, 8);
-	nfc_ledger_sent(&h->ledger);
+	nfcm_core_transfer(h, &cut, 8);
+	nfcm_ledger_sent(&h->ledger);
 	return r;
 }
 
-static enum nfc_event give_back(struct rig *r)
+static enum nfcm_event give_back(struct rig *r)
 {
 	return say_of(r, NFC_H2D, NFC_TYPE_WITHDRAWN, r->core.half[NFC_H2D].id);
 }
@@ -373,42 +373,42 @@ static enum nfc_event give_back(struct rig *r)
 CASE(a_transfer_that_is_asked_back)
 {
 	struct rig r = lying();
-	struct nfc_half_core *h = &r.core.half[NFC_H2D];
+	struct nfcm_half_core *h = &r.core.half[NFC_H2D];
 
 	h->recall = true; /* WITHDRAW was put */
-	CHECK_EQ(give_back(&r), NFC_EVENT_WITHDRAWN);
-	CHECK_EQ(h->phase, NFC_PHASE_IDLE);
-	CHECK_EQ(give_back(&r), NFC_EVENT_STALE);
+	CHECK_EQ(give_back(&r), NFCM_EVENT_WITHDRAWN);
+	CHECK_EQ(h->phase, NFCM_PHASE_IDLE);
+	CHECK_EQ(give_back(&r), NFCM_EVENT_STALE);
 
 	r = lying();
 	h->recall = true;
-	nfc_core_aborting(h); /* the answer crosses an ABORT */
-	CHECK_EQ(give_back(&r), NFC_EVENT_WITHDRAWN);
-	CHECK_EQ(h->phase, NFC_PHASE_IDLE);
+	nfcm_core_aborting(h); /* the answer crosses an ABORT */
+	CHECK_EQ(give_back(&r), NFCM_EVENT_WITHDRAWN);
+	CHECK_EQ(h->phase, NFCM_PHASE_IDLE);
 }
 
 CASE(a_transfer_that_is_not_given_back)
 {
 	struct rig r = lying();
-	struct nfc_half_core *h = &r.core.half[NFC_H2D];
-	struct nfc_record ready = { .transaction = h->id,
-				    .state = NFC_STATE_READY };
+	struct nfcm_half_core *h = &r.core.half[NFC_H2D];
+	struct nfcm_record ready = { .transaction = h->id,
+				     .state = NFC_STATE_READY };
 
-	CHECK_EQ(give_back(&r), NFC_EVENT_FAULT); /* nobody asked */
+	CHECK_EQ(give_back(&r), NFCM_EVENT_FAULT); /* nobody asked */
 
 	h->recall = true;
-	CHECK_EQ(judge(&r, NFC_TYPE_ACK, ready), NFC_EVENT_PROGRESS);
-	CHECK_EQ(give_back(&r), NFC_EVENT_FAULT); /* its target has it */
+	CHECK_EQ(judge(&r, NFC_TYPE_ACK, ready), NFCM_EVENT_PROGRESS);
+	CHECK_EQ(give_back(&r), NFCM_EVENT_FAULT); /* its target has it */
 
 	r = moving();
 	h->recall = true;
-	CHECK_EQ(give_back(&r), NFC_EVENT_FAULT);
+	CHECK_EQ(give_back(&r), NFCM_EVENT_FAULT);
 }
 
 /* Its process may take it back before it hears of the close. */
 CASE(an_offer_that_crosses_a_close)
 {
-	struct nfc_half_core *h;
+	struct nfcm_half_core *h;
 	struct rig r;
 	u64 id;
 
@@ -416,9 +416,9 @@ CASE(an_offer_that_crosses_a_close)
 	h = &r.core.half[NFC_D2H];
 	id = h->id + 1;
 	h->closed = true;
-	CHECK_EQ(say(&r, NFC_TYPE_DIRECT, id), NFC_EVENT_STALE);
-	CHECK_EQ(say(&r, NFC_TYPE_WITHDRAW, id), NFC_EVENT_STALE);
-	CHECK_EQ(h->phase, NFC_PHASE_IDLE);
+	CHECK_EQ(say(&r, NFC_TYPE_DIRECT, id), NFCM_EVENT_STALE);
+	CHECK_EQ(say(&r, NFC_TYPE_WITHDRAW, id), NFCM_EVENT_STALE);
+	CHECK_EQ(h->phase, NFCM_PHASE_IDLE);
 }
 
 /* ---- conversations ---- */
@@ -445,7 +445,7 @@ CASE(a_device_that_lies)
 			return;
 		}
 	}
-	for (int e = 0; e <= NFC_EVENT_CLOSED; e++)
+	for (int e = 0; e <= NFCM_EVENT_CLOSED; e++)
 		if (!CHECK(r.events[e]))
 			printf("event %d never came\n", e);
 }
@@ -453,10 +453,10 @@ CASE(a_device_that_lies)
 CASE(rooms)
 {
 	for (u32 slots = NFC_SLOTS_MIN; slots <= NFC_SLOTS_MAX; slots *= 2) {
-		u32 normal = nfc_room(slots, NFC_ROOM_NORMAL);
+		u32 normal = nfcm_room(slots, NFCM_ROOM_NORMAL);
 
-		CHECK_EQ(nfc_room(slots, NFC_ROOM_URGENT), slots);
-		CHECK_EQ(nfc_room(slots, NFC_ROOM_LIST), slots / 2);
+		CHECK_EQ(nfcm_room(slots, NFCM_ROOM_URGENT), slots);
+		CHECK_EQ(nfcm_room(slots, NFCM_ROOM_LIST), slots / 2);
 		CHECK(normal < slots && normal >= slots * 3 / 4);
 	}
 }

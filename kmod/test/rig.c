@@ -63,8 +63,8 @@ void rig_init(struct rig *r)
 
 	memset(r, 0, sizeof(*r));
 	rig_area(&area);
-	nfc_layout_check(&area, area.size, &r->layout, &why);
-	nfc_core_open(&r->core, 65530, 65531, 3); /* the sequence wraps soon */
+	nfcm_layout_check(&area, area.size, &r->layout, &why);
+	nfcm_core_open(&r->core, 65530, 65531, 3); /* the sequence wraps soon */
 }
 
 static void header(struct nfc_slot *slot, u64 type, u64 length, u64 id)
@@ -73,7 +73,7 @@ static void header(struct nfc_slot *slot, u64 type, u64 length, u64 id)
 }
 
 struct nfc_slot rig_record(const struct rig *r, enum nfc_type type,
-			   const struct nfc_record *record)
+			   const struct nfcm_record *record)
 {
 	struct nfc_ack a = {
 		.transaction = record->transaction,
@@ -95,42 +95,42 @@ struct nfc_slot rig_record(const struct rig *r, enum nfc_type type,
 
 /* ---- the host ---- */
 
-static void begin(struct nfc_half_core *h, struct choices *c)
+static void begin(struct nfcm_half_core *h, struct choices *c)
 {
-	struct nfc_split cut = { .head = choose(c, NFC_PAGE_SIZE),
-				 .size = choose(c, 1 << 20) };
+	struct nfcm_split cut = { .head = choose(c, NFC_PAGE_SIZE),
+				  .size = choose(c, 1 << 20) };
 
 	if (h->direction == NFC_D2H) {
-		cut.size = nfc_core_offer_size(h);
-		if (!cut.size || !nfc_core_offers_transfer(h))
+		cut.size = nfcm_core_offer_size(h);
+		if (!cut.size || !nfcm_core_offers_transfer(h))
 			return;
 	}
-	nfc_core_transfer(h, &cut, 8);
+	nfcm_core_transfer(h, &cut, 8);
 	if (h->direction == NFC_H2D && cut.size)
-		nfc_ledger_sent(&h->ledger);
+		nfcm_ledger_sent(&h->ledger);
 }
 
-static void feed(struct nfc_half_core *h)
+static void feed(struct nfcm_half_core *h)
 {
 	u64 k;
 
-	while (nfc_ledger_next(&h->ledger, &k))
-		nfc_ledger_sent(&h->ledger);
+	while (nfcm_ledger_next(&h->ledger, &k))
+		nfcm_ledger_sent(&h->ledger);
 }
 
 void rig_host(struct rig *r, struct choices *c)
 {
 	u32 d = (u32)choose(c, 2);
-	struct nfc_half_core *h = &r->core.half[d];
+	struct nfcm_half_core *h = &r->core.half[d];
 
 	switch (h->phase) {
-	case NFC_PHASE_IDLE:
+	case NFCM_PHASE_IDLE:
 		if (d == NFC_H2D && choose(c, 2))
 			begin(h, c);
 		else if (d == NFC_H2D)
-			nfc_core_message(h);
+			nfcm_core_message(h);
 		break;
-	case NFC_PHASE_OFFERED:
+	case NFCM_PHASE_OFFERED:
 		if (d == NFC_H2D)
 			h->recall = true; /* WITHDRAW was put */
 		else if (choose(c, 2))
@@ -138,18 +138,18 @@ void rig_host(struct rig *r, struct choices *c)
 		else if (choose(c, 2))
 			h->held = !h->held;
 		else
-			h->phase = NFC_PHASE_IDLE; /* answered */
+			h->phase = NFCM_PHASE_IDLE; /* answered */
 		break;
-	case NFC_PHASE_MOVING:
+	case NFCM_PHASE_MOVING:
 		if (d == NFC_H2D && !choose(c, 16))
 			h->recall = true; /* the offer is asked back */
 		else if (choose(c, 16))
 			feed(h);
 		else
-			nfc_core_aborting(h);
+			nfcm_core_aborting(h);
 		break;
 	default:
-		h->phase = NFC_PHASE_IDLE; /* FIN or WITHDRAWN was put */
+		h->phase = NFCM_PHASE_IDLE; /* FIN or WITHDRAWN was put */
 	}
 }
 
@@ -159,8 +159,8 @@ void rig_host(struct rig *r, struct choices *c)
 static struct nfc_slot say_repeat(struct rig *r, struct choices *c)
 {
 	u32 d = (u32)choose(c, 2);
-	const struct nfc_ledger *l = &r->core.half[d].ledger;
-	struct nfc_record rec = {
+	const struct nfcm_ledger *l = &r->core.half[d].ledger;
+	struct nfcm_record rec = {
 		.transaction = r->core.half[d].id,
 		.direction = d,
 		.lists = (u32)l->acked,
@@ -195,12 +195,12 @@ static struct nfc_slot say_record(struct rig *r, struct choices *c)
 					       NFC_TYPE_DONE, NFC_TYPE_ERROR,
 					       NFC_TYPE_ABORTED };
 	u32 d = (u32)choose(c, 2);
-	const struct nfc_half_core *h = &r->core.half[d];
-	const struct nfc_ledger *l = &h->ledger;
+	const struct nfcm_half_core *h = &r->core.half[d];
+	const struct nfcm_ledger *l = &h->ledger;
 	enum nfc_type type = types[choose(c, 5)];
 	u64 lists = l->acked + choose(c, l->sent - l->acked + 1);
-	u64 bytes = nfc_split_up_to(&l->cut, lists);
-	struct nfc_record rec = {
+	u64 bytes = nfcm_split_up_to(&l->cut, lists);
+	struct nfcm_record rec = {
 		.transaction = near(c, h->id),
 		.direction = (u32)near(c, d),
 		.lists = (u32)near(c, lists),
@@ -208,7 +208,7 @@ static struct nfc_slot say_record(struct rig *r, struct choices *c)
 		.fault_index = (u32)choose(c, 8),
 	};
 
-	if (h->phase == NFC_PHASE_OFFERED)
+	if (h->phase == NFCM_PHASE_OFFERED)
 		rec.state = NFC_STATE_CONSUMED;
 	else
 		rec.state = (u16)(1 + choose(c, 3));
@@ -282,34 +282,34 @@ static struct nfc_slot say_anything(struct rig *r, struct choices *c)
 	return slot;
 }
 
-enum nfc_event rig_device(struct rig *r, struct choices *c)
+enum nfcm_event rig_device(struct rig *r, struct choices *c)
 {
 	static struct nfc_slot (*const say[])(struct rig *, struct choices *) = {
 		say_record, say_record, say_record, say_repeat, say_repeat,
 		say_offer,  say_note,	say_note,   say_close,	say_anything,
 	};
 	struct nfc_slot slot = say[choose(c, 10)](r, c);
-	struct nfc_judgement j;
+	struct nfcm_judgement j;
 
-	nfc_judge_header(&r->layout, nfc_layout_mailbox(&r->layout, CHANNEL),
-			 &slot, &j);
+	nfcm_judge_header(&r->layout, nfcm_layout_mailbox(&r->layout, CHANNEL),
+			  &slot, &j);
 	if (!j.event && nfc_header_channel(slot.header) == CHANNEL)
-		nfc_judge(&r->core, &r->layout, &slot, &j);
+		nfcm_judge(&r->core, &r->layout, &slot, &j);
 	else if (!j.event)
-		nfc_judge_stranger(&slot, &j);
+		nfcm_judge_stranger(&slot, &j);
 	r->events[j.event]++;
-	if (j.event == NFC_EVENT_OVER || j.event == NFC_EVENT_FAULT)
-		nfc_core_open(&r->core, 65530, 65531, r->core.generation + 1);
+	if (j.event == NFCM_EVENT_OVER || j.event == NFCM_EVENT_FAULT)
+		nfcm_core_open(&r->core, 65530, 65531, r->core.generation + 1);
 	return j.event;
 }
 
 const char *rig_broken(const struct rig *r)
 {
 	for (int d = 0; d < 2; d++) {
-		const struct nfc_half_core *h = &r->core.half[d];
-		const struct nfc_ledger *l = &h->ledger;
+		const struct nfcm_half_core *h = &r->core.half[d];
+		const struct nfcm_ledger *l = &h->ledger;
 
-		if (h->direction != d || h->phase > NFC_PHASE_COMPLETE)
+		if (h->direction != d || h->phase > NFCM_PHASE_COMPLETE)
 			return "a half that is none";
 		if (l->acked > l->sent || l->sent > l->lists)
 			return "lists that were not sent";
@@ -317,10 +317,11 @@ const char *rig_broken(const struct rig *r)
 			return "more bytes than there are";
 		if (l->sent - l->acked > l->window)
 			return "more lists than the window";
-		if (h->phase == NFC_PHASE_COMPLETE && l->processed != l->cut.size)
+		if (h->phase == NFCM_PHASE_COMPLETE &&
+		    l->processed != l->cut.size)
 			return "complete, but it is not";
-		if (d == NFC_D2H && h->phase == NFC_PHASE_OFFERED &&
-		    nfc_core_offer_size(h) > r->layout.max_transfer)
+		if (d == NFC_D2H && h->phase == NFCM_PHASE_OFFERED &&
+		    nfcm_core_offer_size(h) > r->layout.max_transfer)
 			return "an offer over the limit";
 	}
 	return NULL;

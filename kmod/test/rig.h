@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* A device and a host around the pure part: what both may say and do. */
-#ifndef NFC_TEST_RIG_H
-#define NFC_TEST_RIG_H
+#ifndef NFCM_TEST_RIG_H
+#define NFCM_TEST_RIG_H
 
-#include "nfc_core.h"
+#include "nfcm_core.h"
 
 /* Where choices come from: a generator's state, or a fuzzer's bytes. */
 struct choices {
@@ -16,9 +16,9 @@ u64 choose(struct choices *c, u64 below);
 
 /* One channel, its host and a device that may lie. */
 struct rig {
-	struct nfc_layout layout;
-	struct nfc_channel_core core;
-	u64 events[NFC_EVENT_OVER + 1];
+	struct nfcm_layout layout;
+	struct nfcm_channel_core core;
+	u64 events[NFCM_EVENT_OVER + 1];
 	u32 due[2]; /* enum nfc_type the host owes, by direction */
 };
 
@@ -28,12 +28,12 @@ void rig_area(struct nfc_area *area);
 /* The host does something it may do now. */
 void rig_host(struct rig *r, struct choices *c);
 /* The device says something, mostly what fits; returns what it means. */
-enum nfc_event rig_device(struct rig *r, struct choices *c);
+enum nfcm_event rig_device(struct rig *r, struct choices *c);
 /* What must hold whatever was said; NULL, or what does not. */
 const char *rig_broken(const struct rig *r);
 
 /* A completion record as the device writes it. */
 struct nfc_slot rig_record(const struct rig *r, enum nfc_type type,
-			   const struct nfc_record *record);
+			   const struct nfcm_record *record);
 
-#endif /* NFC_TEST_RIG_H */
+#endif /* NFCM_TEST_RIG_H */

@@ -14,7 +14,7 @@ static u64 bus_page(u64 i)
 }
 
 /* Check one list; returns the bytes it covers. */
-static u64 check_list(const struct nfc_split *s, u64 k, u64 at)
+static u64 check_list(const struct nfcm_split *s, u64 k, u64 at)
 {
 	u64 bus[NFC_LIST_ENTRIES], bytes = 0;
 	struct nfc_gather g;
@@ -22,7 +22,7 @@ static u64 check_list(const struct nfc_split *s, u64 k, u64 at)
 
 	for (int i = 0; i < NFC_LIST_ENTRIES; i++)
 		bus[i] = bus_page(k * NFC_LIST_ENTRIES + (u64)i);
-	n = nfc_split_fill(s, k, bus, &g);
+	n = nfcm_split_fill(s, k, bus, &g);
 	if (!CHECK(n >= 1 && n <= NFC_LIST_ENTRIES))
 		return 0;
 	for (u32 i = 0; i < NFC_LIST_ENTRIES; i++) {
@@ -44,14 +44,14 @@ static u64 check_list(const struct nfc_split *s, u64 k, u64 at)
 
 static void check_split(u64 head, u64 size)
 {
-	struct nfc_split s = { .head = head, .size = size };
-	u64 lists = nfc_split_lists(&s), at = 0;
+	struct nfcm_split s = { .head = head, .size = size };
+	u64 lists = nfcm_split_lists(&s), at = 0;
 
 	for (u64 k = 0; k < lists && !test_failures(); k++) {
-		CHECK_EQ(nfc_split_up_to(&s, k), at);
+		CHECK_EQ(nfcm_split_up_to(&s, k), at);
 		at += check_list(&s, k, at);
 	}
-	if (!CHECK_EQ(at, size) || !CHECK_EQ(nfc_split_up_to(&s, lists), size))
+	if (!CHECK_EQ(at, size) || !CHECK_EQ(nfcm_split_up_to(&s, lists), size))
 		printf("head %llu, size %llu\n", (unsigned long long)head,
 		       (unsigned long long)size);
 }
@@ -79,11 +79,11 @@ CASE(any_start_and_size)
 /* The largest transfer there can be: numbers wrap, bytes do not. */
 CASE(largest)
 {
-	struct nfc_split s = { .head = 4095, .size = (1ull << 48) - 1 };
-	u64 lists = nfc_split_lists(&s);
+	struct nfcm_split s = { .head = 4095, .size = (1ull << 48) - 1 };
+	u64 lists = nfcm_split_lists(&s);
 
-	CHECK_EQ(nfc_split_up_to(&s, lists), s.size);
-	CHECK(nfc_split_up_to(&s, lists - 1) < s.size);
-	check_list(&s, lists - 1, nfc_split_up_to(&s, lists - 1));
-	check_list(&s, 65536, nfc_split_up_to(&s, 65536));
+	CHECK_EQ(nfcm_split_up_to(&s, lists), s.size);
+	CHECK(nfcm_split_up_to(&s, lists - 1) < s.size);
+	check_list(&s, lists - 1, nfcm_split_up_to(&s, lists - 1));
+	check_list(&s, 65536, nfcm_split_up_to(&s, 65536));
 }

@@ -27,7 +27,8 @@ check() {
 compile() {
 	rm -rf "$build/kmod"
 	mkdir -p "$build/kmod"
-	cp -r Makefile Kbuild ./*.c ./*.h uapi "$build/kmod/"
+	cp -r Makefile Kbuild ./*.c ./*.h core uapi "$build/kmod/"
+	rm -f "$build"/kmod/core/*.o "$build"/kmod/core/.*.cmd
 	rm -f "$build"/kmod/*.mod.c
 	make -s -C "$build/kmod" KDIR="$1" W=1 C=2 CF=-D__CHECK_ENDIAN__ CONFIG_DEBUG_INFO_BTF_MODULES=
 }
@@ -38,8 +39,9 @@ cp ../firmware/nfc_abi.h ../firmware/nfc_pci.h "$build/firmware/"
 for kdir in "$@"; do
 	check "gcc W=1 and sparse against $kdir" compile "$kdir"
 done
-# The versions of the kernel are told apart in one header, nfc_compat.h.
-check "checkpatch --strict" perl "$checkpatch" --no-tree --strict --quiet --ignore LINUX_VERSION_CODE -f nfc_*.c nfc_*.h uapi/*.h
+# The versions of the kernel are told apart in one header, nfcm_compat.h.
+# nfcm_user.h stands in for the kernel, in user space.
+check "checkpatch --strict" perl "$checkpatch" --no-tree --strict --quiet --ignore LINUX_VERSION_CODE -f nfcm_*.c nfcm_*.h core/*.c core/nfcm_[!u]*.h uapi/*.h
 check "checkpatch --strict trace.h" perl "$checkpatch" --no-tree --strict --quiet --ignore "$trace" -f trace.h
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

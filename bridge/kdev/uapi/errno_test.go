@@ -21,14 +21,14 @@ const printErrnos = `
 int main(void)
 {
 	for (unsigned int i = 0; i <= NFC_STATUS_COUNT; i++)
-		printf("%d ", nfc_status_errno(i));
+		printf("%d ", nfcm_status_errno(i));
 }`
 
 // TestErrnosAreThoseOfC holds the table that the module and the C library share
 // to the one in package bridge.
 func TestErrnosAreThoseOfC(t *testing.T) {
 	source := "#include <errno.h>\n#include <stdio.h>\n"
-	for _, header := range []string{"../../../firmware/nfc_abi.h", "../../../kmod/nfc_errno.h"} {
+	for _, header := range []string{"../../../firmware/nfc_abi.h", "../../../kmod/core/nfcm_errno.h"} {
 		text, err := os.ReadFile(header)
 		require.NoError(t, err)
 		source += string(text)

@@ -7,14 +7,14 @@
 #include <linux/log2.h>
 #include <linux/sched.h>
 
-#include "nfc_kmod.h"
+#include "nfcm_kmod.h"
 #include "trace.h"
 
 /* Lay a box over its part of the area, before anybody else knows the life. */
-void nfc_box_init(struct nfc_life *life, u32 index)
+void nfcm_box_init(struct nfcm_life *life, u32 index)
 {
-	struct nfc_layout *l = &life->layout;
-	struct nfc_box *box = &life->box[index];
+	struct nfcm_layout *l = &life->layout;
+	struct nfcm_box *box = &life->box[index];
 	void __iomem *area = life->dev->area;
 	void __iomem *at = area + l->box_offset + index * l->box_stride;
 
@@ -41,7 +41,7 @@ void nfc_box_init(struct nfc_life *life, u32 index)
 	INIT_LIST_HEAD(&box->retired);
 }
 
-static u32 slots(const struct nfc_box *box)
+static u32 slots(const struct nfcm_box *box)
 {
 	return box->life->layout.slots;
 }
@@ -50,7 +50,7 @@ static u32 slots(const struct nfc_box *box)
  * Process context, no other box held: nobody holds two. Any lock but a leaf
  * may be held.
  */
-void nfc_box_lock(struct nfc_box *box) __acquires(&box->lock)
+void nfcm_box_lock(struct nfcm_box *box) __acquires(&box->lock)
 {
 	spin_lock(&box->lock);
 }
@@ -59,9 +59,9 @@ void nfc_box_lock(struct nfc_box *box) __acquires(&box->lock)
  * Ring the island if it sleeps: it stored 1 and looked at its rings once more;
  * the host stored its slots and looks now. Must hold box.
  */
-static void wake_island(struct nfc_box *box)
+static void wake_island(struct nfcm_box *box)
 {
-	struct nfc_dev *dev = box->life->dev;
+	struct nfcm_dev *dev = box->life->dev;
 
 	box->published = false;
 	mb(); /* SYNC: island park: slots before the look */
@@ -69,7 +69,7 @@ static void wake_island(struct nfc_box *box)
 		return;
 	writeq(0, box->asleep);
 	writel(1, dev->regs + NFC_REG_DOORBELL + 4 * box->island);
-	nfc_count(dev, NFC_COUNT_DOORBELLS, 1);
+	nfcm_count(dev, NFCM_COUNT_DOORBELLS, 1);
 }
 
 /* What was put off while the box was held. */
@@ -80,29 +80,29 @@ struct later {
 /* Do it. Nothing here touches the box: its life may end with an operation. */
 static void do_later(struct later *l)
 {
-	struct nfc_channel *ch, *next_ch;
-	struct nfc_chunk *chunk, *next_chunk;
-	struct nfc_op *op, *next;
+	struct nfcm_channel *ch, *next_ch;
+	struct nfcm_chunk *chunk, *next_chunk;
+	struct nfcm_op *op, *next;
 
 	list_for_each_entry_safe(chunk, next_chunk, &l->trimmed, node) {
 		op = chunk->op;
-		nfc_chunk_free(chunk);
-		nfc_op_release_hold(op);
+		nfcm_chunk_free(chunk);
+		nfcm_op_release_hold(op);
 	}
 	list_for_each_entry_safe(op, next, &l->ended, node) {
 		list_del_init(&op->node);
-		nfc_op_finish(op);
+		nfcm_op_finish(op);
 	}
 	list_for_each_entry_safe(op, next, &l->pinning, pin_node) {
 		list_del_init(&op->pin_node);
 		if (op->pins.lender == current)
-			nfc_pins_run(op);
+			nfcm_pins_run(op);
 		else
-			queue_work(nfc_pin_wq, &op->pins.work);
+			queue_work(nfcm_pin_wq, &op->pins.work);
 	}
 	list_for_each_entry_safe(ch, next_ch, &l->retired, node) {
 		list_del_init(&ch->node);
-		nfc_channel_put(ch);
+		nfcm_channel_put(ch);
 	}
 }
 
@@ -111,14 +111,14 @@ static void do_later(struct later *l)
  * what was moved, finish operations that ended, pin pages for those that want
  * some. Process context.
  */
-void nfc_box_unlock(struct nfc_box *box) __releases(&box->lock)
+void nfcm_box_unlock(struct nfcm_box *box) __releases(&box->lock)
 {
 	struct later l;
 
 	while (box->recheck && !box->dead) {
 		box->recheck = false;
 		mb(); /* SYNC: channel park: the word before the look */
-		nfc_box_drain(box, slots(box));
+		nfcm_box_drain(box, slots(box));
 	}
 	if (box->published && !box->dead)
 		wake_island(box);
@@ -131,12 +131,12 @@ void nfc_box_unlock(struct nfc_box *box) __releases(&box->lock)
 }
 
 /* All ones where they make no sense: is anybody there? Must hold box. */
-static void nonsense(struct nfc_box *box, const char *why)
+static void nonsense(struct nfcm_box *box, const char *why)
 {
-	if (nfc_hw_gone(box->life->dev))
-		nfc_life_fail(box->life, NFC_ERESET, "the device is gone");
+	if (nfcm_hw_gone(box->life->dev))
+		nfcm_life_fail(box->life, NFC_ERESET, "the device is gone");
 	else
-		nfc_life_fail(box->life, NFC_EFAULT, why);
+		nfcm_life_fail(box->life, NFC_EFAULT, why);
 	box->dead = true;
 }
 
@@ -144,9 +144,9 @@ static void nonsense(struct nfc_box *box, const char *why)
  * Do n more slots fit? The device's counter is read only when the ring seems
  * full, and believed only if it follows from what was put. Must hold box.
  */
-static bool has_room(struct nfc_box *box, u32 n, enum nfc_room room)
+static bool has_room(struct nfcm_box *box, u32 n, enum nfcm_room room)
 {
-	u32 limit = nfc_room(slots(box), room);
+	u32 limit = nfcm_room(slots(box), room);
 	u64 head;
 
 	if (box->dead)
@@ -163,14 +163,14 @@ static bool has_room(struct nfc_box *box, u32 n, enum nfc_room room)
 }
 
 /* Store slot i. Must hold box. */
-static void store(struct nfc_box *box, u64 i, const struct nfc_slot *slot)
+static void store(struct nfcm_box *box, u64 i, const struct nfc_slot *slot)
 {
 	u32 mask = slots(box) - 1;
 	void __iomem *to = box->h2d + (i & mask) * NFC_SLOT_SIZE;
 	u64 header = le64_to_cpu(slot->header);
 
 	trace_nfcomms_slot_out(box->index, slot);
-	header |= nfc_phase_bit(i, box->shift) << NFC_HDR_PHASE_SHIFT;
+	header |= nfcm_phase_bit(i, box->shift) << NFC_HDR_PHASE_SHIFT;
 	memcpy_toio(to + offsetof(struct nfc_slot, payload), slot->payload,
 		    sizeof(slot->payload));
 	/* writeq() follows all stores to the device before it. SYNC: slot */
@@ -178,8 +178,8 @@ static void store(struct nfc_box *box, u64 i, const struct nfc_slot *slot)
 }
 
 /* Publish one message; false if there is no room. Must hold box. */
-bool nfc_box_put(struct nfc_box *box, const struct nfc_slot *slot,
-		 enum nfc_room room)
+bool nfcm_box_put(struct nfcm_box *box, const struct nfc_slot *slot,
+		  enum nfcm_room room)
 {
 	if (!has_room(box, 1, room))
 		return false;
@@ -190,10 +190,10 @@ bool nfc_box_put(struct nfc_box *box, const struct nfc_slot *slot,
 }
 
 /* Publish two messages so that the device sees both at once. Must hold box. */
-bool nfc_box_put_pair(struct nfc_box *box, const struct nfc_slot *first,
-		      const struct nfc_slot *second)
+bool nfcm_box_put_pair(struct nfcm_box *box, const struct nfc_slot *first,
+		       const struct nfc_slot *second)
 {
-	if (!has_room(box, 2, NFC_ROOM_NORMAL))
+	if (!has_room(box, 2, NFCM_ROOM_NORMAL))
 		return false;
 	store(box, box->tail + 1, second);
 	store(box, box->tail, first);
@@ -203,7 +203,7 @@ bool nfc_box_put_pair(struct nfc_box *box, const struct nfc_slot *first,
 }
 
 /* Tell the device how far d2h was consumed. Must hold box. */
-static void publish(struct nfc_box *box)
+static void publish(struct nfcm_box *box)
 {
 	if (box->told == box->taken || box->dead)
 		return;
@@ -215,13 +215,13 @@ static void publish(struct nfc_box *box)
  * Copy the next message: the device may write the slot again at any time, so
  * only the copy is looked at. Must hold box.
  */
-static bool take(struct nfc_box *box, struct nfc_slot *slot)
+static bool take(struct nfcm_box *box, struct nfc_slot *slot)
 {
 	u32 mask = slots(box) - 1;
 	void __iomem *from = box->d2h + (box->taken & mask) * NFC_SLOT_SIZE;
 	u64 header = readq(from); /* SYNC: slot */
 
-	if (nfc_header_phase(header) != nfc_phase_bit(box->taken, box->shift))
+	if (nfc_header_phase(header) != nfcm_phase_bit(box->taken, box->shift))
 		return false;
 	if (header == U64_MAX) {
 		nonsense(box, "a slot of all ones");
@@ -240,13 +240,13 @@ static bool take(struct nfc_box *box, struct nfc_slot *slot)
  * Take what is there, at most so many messages, and publish the room it made.
  * False if there may be more. Must hold box.
  */
-bool nfc_box_drain(struct nfc_box *box, u32 most)
+bool nfcm_box_drain(struct nfcm_box *box, u32 most)
 {
 	struct nfc_slot slot;
 
 	while (!box->dead && take(box, &slot)) {
 		trace_nfcomms_slot_in(box->index, &slot);
-		nfc_dispatch(box, &slot);
+		nfcm_dispatch(box, &slot);
 		if (!--most)
 			break;
 	}
@@ -259,30 +259,30 @@ bool nfc_box_drain(struct nfc_box *box, u32 most)
  * and then. A device that never stops does not keep the caller for ever.
  * Returns how many messages there were.
  */
-u32 nfc_box_drain_all(struct nfc_box *box)
+u32 nfcm_box_drain_all(struct nfcm_box *box)
 {
 	enum { BATCH = 32 };
 	u64 before, n;
 	bool dry;
 
-	nfc_box_lock(box);
+	nfcm_box_lock(box);
 	before = box->taken;
 	do {
-		dry = nfc_box_drain(box, BATCH);
-		nfc_box_feed_starved(box);
+		dry = nfcm_box_drain(box, BATCH);
+		nfcm_box_feed_starved(box);
 		n = box->taken - before;
-		nfc_box_unlock(box);
+		nfcm_box_unlock(box);
 		if (dry || n >= slots(box))
 			return (u32)n;
 		cond_resched();
-		nfc_box_lock(box);
+		nfcm_box_lock(box);
 	} while (true);
 }
 
 /* Let halves that found no room try again, in order. Must hold box. */
-void nfc_box_feed_starved(struct nfc_box *box)
+void nfcm_box_feed_starved(struct nfcm_box *box)
 {
-	struct nfc_half *half;
+	struct nfcm_half *half;
 	int i;
 
 	for (i = 0; i < 2; i++) {
@@ -290,10 +290,10 @@ void nfc_box_feed_starved(struct nfc_box *box)
 
 		list_splice_init(&box->starved[i], &again);
 		while (!list_empty(&again)) {
-			half = list_first_entry(&again, struct nfc_half,
+			half = list_first_entry(&again, struct nfcm_half,
 						starved);
 			list_del_init(&half->starved);
-			nfc_half_fed(half);
+			nfcm_half_fed(half);
 			if (list_empty(&half->starved))
 				continue;
 			/* No room yet: the others wait behind it. */
@@ -304,9 +304,9 @@ void nfc_box_feed_starved(struct nfc_box *box)
 }
 
 /* Set bits of a channel's park word, and look at the ring again. Must hold box. */
-void nfc_box_park(struct nfc_channel *ch, u32 bits)
+void nfcm_box_park(struct nfcm_channel *ch, u32 bits)
 {
-	struct nfc_life *life = ch->life;
+	struct nfcm_life *life = ch->life;
 
 	if (ch->box->dead || ch->park == bits)
 		return;
@@ -320,13 +320,13 @@ void nfc_box_park(struct nfc_channel *ch, u32 bits)
  * The life is over: nothing touches the area any more, every call is told. Only
  * the fence calls it, when DMA is quiet. No locks.
  */
-void nfc_box_kill(struct nfc_box *box, u32 status)
+void nfcm_box_kill(struct nfcm_box *box, u32 status)
 {
-	struct nfc_channel *ch, *next;
+	struct nfcm_channel *ch, *next;
 
-	nfc_box_lock(box);
+	nfcm_box_lock(box);
 	box->dead = true;
 	list_for_each_entry_safe(ch, next, &box->channels, node)
-		nfc_channel_down(ch, status);
-	nfc_box_unlock(box);
+		nfcm_channel_down(ch, status);
+	nfcm_box_unlock(box);
 }

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What a half does next: offering to the device, taking what it offers. */
-#include "nfc_kmod.h"
+#include "nfcm_kmod.h"
 
 /* Why an operation cannot begin on this half; 0 if it can. Must hold box. */
-static u32 barred(struct nfc_half *half, u8 shut)
+static u32 barred(struct nfcm_half *half, u8 shut)
 {
-	struct nfc_life *life = half->ch->life;
+	struct nfcm_life *life = half->ch->life;
 
-	if (nfc_half_box(half)->dead)
+	if (nfcm_half_box(half)->dead)
 		return atomic_read(&life->down) ?: NFC_ERESET;
 	return half->shut & shut ? NFC_ECLOSED : 0;
 }
 
 /* It was not there now, and nothing happened. Must hold box. */
-static void not_now(struct nfc_op *op)
+static void not_now(struct nfcm_op *op)
 {
 	op->c.flags |= NFCOMMS_NOT_NOW;
-	nfc_op_over(op, NFC_EWITHDRAWN);
+	nfcm_op_over(op, NFC_EWITHDRAWN);
 }
 
 /* ---- to the device ---- */
 
 /* SEND and SEND_IND: wait for the half's turn. Must hold box. */
-void nfc_send_start(struct nfc_half *half, struct nfc_op *op)
+void nfcm_send_start(struct nfcm_half *half, struct nfcm_op *op)
 {
-	u32 status = barred(half, NFC_SHUT_HOST | NFC_SHUT_PEER);
+	u32 status = barred(half, NFCM_SHUT_HOST | NFCM_SHUT_PEER);
 	bool kept = op->flags &
 		    NFCOMMS_HOLD; /* it uses the turn that an ARM got */
-	struct nfc_channel *ch = half->ch;
+	struct nfcm_channel *ch = half->ch;
 
 	if (status) {
-		nfc_op_over(op, status);
+		nfcm_op_over(op, status);
 		return;
 	}
 	if (op->flags & NFCOMMS_NOWAIT &&
@@ -39,7 +39,7 @@ void nfc_send_start(struct nfc_half *half, struct nfc_op *op)
 		not_now(op);
 		return;
 	}
-	op->place = NFC_PLACE_QUEUE;
+	op->place = NFCM_PLACE_QUEUE;
 	if (kept) {
 		half->keeps = false;
 		op->flags &= ~NFCOMMS_HOLD; /* that is all it meant */
@@ -47,49 +47,49 @@ void nfc_send_start(struct nfc_half *half, struct nfc_op *op)
 	} else {
 		list_add_tail(&op->node, &half->queue);
 	}
-	nfc_box_park(ch, ch->park | NFC_PARK_H2D);
-	nfc_half_push(half);
+	nfcm_box_park(ch, ch->park | NFC_PARK_H2D);
+	nfcm_half_push(half);
 }
 
 /* Offer a message; false if it must wait for room. Must hold box. */
-static bool offer_message(struct nfc_half *half)
+static bool offer_message(struct nfcm_half *half)
 {
-	struct nfc_box *box = nfc_half_box(half);
-	struct nfc_half_core *core = half->core;
+	struct nfcm_box *box = nfcm_half_box(half);
+	struct nfcm_half_core *core = half->core;
 	struct nfc_slot message, back;
-	struct nfc_op *op = half->op;
+	struct nfcm_op *op = half->op;
 	bool nowait = op->flags & NFCOMMS_NOWAIT;
 	struct nfc_note note = {
 		.transaction = cpu_to_le64(core->id + 1),
 		.direction = cpu_to_le32(NFC_H2D),
 	};
 
-	nfc_half_header(half, &message, NFC_TYPE_DIRECT, (u32)op->length,
-			core->id + 1);
+	nfcm_half_header(half, &message, NFC_TYPE_DIRECT, (u32)op->length,
+			 core->id + 1);
 	memcpy(message.payload, op->c.payload, sizeof(message.payload));
 	if (!nowait) {
-		if (!nfc_box_put(box, &message, NFC_ROOM_NORMAL))
+		if (!nfcm_box_put(box, &message, NFCM_ROOM_NORMAL))
 			return false;
-		nfc_core_message(core);
+		nfcm_core_message(core);
 		return true;
 	}
 	/* The device answers exactly one of the two. */
-	nfc_half_header(half, &back, NFC_TYPE_WITHDRAW, NFC_PAYLOAD_SIZE,
-			core->id + 1);
+	nfcm_half_header(half, &back, NFC_TYPE_WITHDRAW, NFC_PAYLOAD_SIZE,
+			 core->id + 1);
 	memcpy(back.payload, &note, sizeof(note));
-	if (!nfc_box_put_pair(box, &message, &back)) {
+	if (!nfcm_box_put_pair(box, &message, &back)) {
 		half->op = NULL;
 		not_now(op);
 		return true;
 	}
-	nfc_core_message(core);
+	nfcm_core_message(core);
 	core->recall = true;
-	nfc_ladder_start(&half->ladder, half->ch);
+	nfcm_ladder_start(&half->ladder, half->ch);
 	return true;
 }
 
 /* Ask to be told when the target waits. Must hold box. */
-static void ask(struct nfc_half *half)
+static void ask(struct nfcm_half *half)
 {
 	u64 next = half->core->id + 1;
 	struct nfc_note note = {
@@ -98,40 +98,41 @@ static void ask(struct nfc_half *half)
 	};
 	struct nfc_slot slot;
 
-	nfc_half_header(half, &slot, NFC_TYPE_OFFER, NFC_PAYLOAD_SIZE, next);
+	nfcm_half_header(half, &slot, NFC_TYPE_OFFER, NFC_PAYLOAD_SIZE, next);
 	memcpy(slot.payload, &note, sizeof(note));
-	if (nfc_box_put(nfc_half_box(half), &slot, NFC_ROOM_NORMAL))
+	if (nfcm_box_put(nfcm_half_box(half), &slot, NFCM_ROOM_NORMAL))
 		half->asked = true;
 	else
-		nfc_half_starve(half, false);
+		nfcm_half_starve(half, false);
 }
 
 /* The half's next offer. False if it must wait for room or pages. Must hold box. */
-static bool offer_next(struct nfc_half *half)
+static bool offer_next(struct nfcm_half *half)
 {
 	bool put;
 
 	if (half->op->opcode == NFCOMMS_OP_SEND_IND)
-		return nfc_transfer_begin(half);
+		return nfcm_transfer_begin(half);
 	put = offer_message(half);
 	if (!put)
-		nfc_half_starve(half, false);
+		nfcm_half_starve(half, false);
 	return put;
 }
 
 /* Go on with the h2d half. Must hold box. */
-void nfc_send_next(struct nfc_half *half)
+void nfcm_send_next(struct nfcm_half *half)
 {
-	struct nfc_half_core *core = half->core;
+	struct nfcm_half_core *core = half->core;
 
-	while (core->phase == NFC_PHASE_IDLE && !half->keeps) {
+	while (core->phase == NFCM_PHASE_IDLE && !half->keeps) {
 		if (!half->op) {
 			half->op = list_first_entry_or_null(&half->queue,
-							    struct nfc_op, node);
+							    struct nfcm_op,
+							    node);
 			if (!half->op)
 				break;
 			list_del_init(&half->op->node);
-			half->op->place = NFC_PLACE_HALF;
+			half->op->place = NFCM_PLACE_HALF;
 		}
 		if (half->op->opcode == NFCOMMS_OP_ARM) {
 			if (!half->asked)
@@ -142,77 +143,77 @@ void nfc_send_next(struct nfc_half *half)
 		if (!offer_next(half))
 			return;
 	}
-	if (core->phase == NFC_PHASE_MOVING)
-		nfc_transfer_feed(half);
-	else if (core->phase == NFC_PHASE_IDLE && !half->asked &&
+	if (core->phase == NFCM_PHASE_MOVING)
+		nfcm_transfer_feed(half);
+	else if (core->phase == NFCM_PHASE_IDLE && !half->asked &&
 		 !list_empty(&half->armed))
 		ask(half);
 }
 
 /* The target waits: keep the turn for who holds the ARM. Must hold box. */
-void nfc_send_keep(struct nfc_half *half)
+void nfcm_send_keep(struct nfcm_half *half)
 {
 	half->keeps = true;
 	half->kept = half->op->c.user_data;
 	half->op->c.flags |= NFCOMMS_HELD;
-	nfc_half_end(half, NFC_OK);
+	nfcm_half_end(half, NFC_OK);
 }
 
 /*
  * REFUSE of the h2d half: nobody needs the turn any more that an ARM got. It
  * may have been used. Must hold box.
  */
-void nfc_send_release(struct nfc_half *half, struct nfc_op *op)
+void nfcm_send_release(struct nfcm_half *half, struct nfcm_op *op)
 {
 	if (half->keeps && half->kept == op->length)
 		half->keeps = false;
-	nfc_op_over(op, NFC_OK);
-	nfc_half_push(half);
+	nfcm_op_over(op, NFC_OK);
+	nfcm_half_push(half);
 }
 
 /* ---- from the device ---- */
 
 /* Answer the offer; it is over when the answer is put. Must hold box. */
-static void answer(struct nfc_half *half, enum nfc_type type, u32 status,
+static void answer(struct nfcm_half *half, enum nfc_type type, u32 status,
 		   u64 size)
 {
-	half->core->phase = NFC_PHASE_ANSWERING;
+	half->core->phase = NFCM_PHASE_ANSWERING;
 	half->core->held = false;
 	half->core->recall = false;
-	nfc_half_owe(half, type, status, size);
+	nfcm_half_owe(half, type, status, size);
 }
 
 /* Commit the transfer. Must hold box. */
-static void commit(struct nfc_half *half)
+static void commit(struct nfcm_half *half)
 {
-	half->core->phase = NFC_PHASE_COMPLETE;
+	half->core->phase = NFCM_PHASE_COMPLETE;
 	half->core->held = false;
 	half->core->recall = false;
-	nfc_half_owe(half, NFC_TYPE_FIN, 0, 0);
+	nfcm_half_owe(half, NFC_TYPE_FIN, 0, 0);
 }
 
 /* Leave the decision to ACCEPT or REFUSE. Must hold box. */
-static void hold(struct nfc_half *half)
+static void hold(struct nfcm_half *half)
 {
 	half->core->held = true;
 	half->op->c.flags |= NFCOMMS_HELD;
-	nfc_half_end(half, NFC_OK);
+	nfcm_half_end(half, NFC_OK);
 }
 
 /* RECEIVE finds an offer; what is not for it stays. Must hold box. */
-static void take_message(struct nfc_half *half)
+static void take_message(struct nfcm_half *half)
 {
-	struct nfc_half_core *core = half->core;
-	u64 length = nfc_core_offer_size(core);
-	struct nfc_op *op = half->op;
+	struct nfcm_half_core *core = half->core;
+	u64 length = nfcm_core_offer_size(core);
+	struct nfcm_op *op = half->op;
 
-	if (nfc_core_offers_transfer(core)) {
-		nfc_half_end(half, NFC_EKIND);
+	if (nfcm_core_offers_transfer(core)) {
+		nfcm_half_end(half, NFC_EKIND);
 		return;
 	}
 	if (length > op->length) {
 		op->c.peer_size = length;
-		nfc_half_end(half, NFC_ETOOLARGE);
+		nfcm_half_end(half, NFC_ETOOLARGE);
 		return;
 	}
 	memcpy(op->c.payload, core->offer.payload, length);
@@ -224,24 +225,24 @@ static void take_message(struct nfc_half *half)
 }
 
 /* RECEIVE_IND finds an offer; what is not for it stays. Must hold box. */
-static void take_transfer(struct nfc_half *half)
+static void take_transfer(struct nfcm_half *half)
 {
-	struct nfc_half_core *core = half->core;
-	u64 size = nfc_core_offer_size(core);
-	struct nfc_op *op = half->op;
+	struct nfcm_half_core *core = half->core;
+	u64 size = nfcm_core_offer_size(core);
+	struct nfcm_op *op = half->op;
 
-	if (!nfc_core_offers_transfer(core)) {
-		nfc_half_end(half, NFC_EKIND);
+	if (!nfcm_core_offers_transfer(core)) {
+		nfcm_half_end(half, NFC_EKIND);
 		return;
 	}
 	if (size != op->length) {
 		op->c.peer_size = size;
-		nfc_half_end(half, NFC_ESIZE);
+		nfcm_half_end(half, NFC_ESIZE);
 		return;
 	}
 	if (size) {
 		core->held = true;
-		nfc_pins_want(op);
+		nfcm_pins_want(op);
 	} else if (op->flags & NFCOMMS_HOLD) {
 		hold(half);
 	} else {
@@ -249,10 +250,10 @@ static void take_transfer(struct nfc_half *half)
 	}
 }
 
-static void take(struct nfc_half *half)
+static void take(struct nfcm_half *half)
 {
-	struct nfc_half_core *core = half->core;
-	struct nfc_op *op = half->op;
+	struct nfcm_half_core *core = half->core;
+	struct nfcm_op *op = half->op;
 
 	switch (op->opcode) {
 	case NFCOMMS_OP_RECEIVE:
@@ -262,105 +263,106 @@ static void take(struct nfc_half *half)
 		take_transfer(half);
 		break;
 	default: /* NEXT */
-		op->c.length = nfc_core_offer_size(core);
-		if (nfc_core_offers_transfer(core))
+		op->c.length = nfcm_core_offer_size(core);
+		if (nfcm_core_offers_transfer(core))
 			op->c.flags |= NFCOMMS_INDIRECT;
-		nfc_half_end(half, NFC_OK);
+		nfcm_half_end(half, NFC_OK);
 	}
 }
 
 /* Go on with the d2h half. Must hold box. */
-void nfc_receive_next(struct nfc_half *half)
+void nfcm_receive_next(struct nfcm_half *half)
 {
-	struct nfc_half_core *core = half->core;
-	struct nfc_op *op = half->op;
+	struct nfcm_half_core *core = half->core;
+	struct nfcm_op *op = half->op;
 
 	if (!op)
 		return;
-	if (core->phase == NFC_PHASE_OFFERED && !core->held) {
+	if (core->phase == NFCM_PHASE_OFFERED && !core->held) {
 		take(half);
 		if (half->due)
-			nfc_half_push(half);
-	} else if (core->phase == NFC_PHASE_OFFERED && op->pins.lists) {
-		nfc_core_transfer(core, &op->pins.cut,
-				  half->ch->life->layout.window);
-		nfc_transfer_feed(half);
-	} else if (core->phase == NFC_PHASE_MOVING) {
-		nfc_transfer_feed(half);
+			nfcm_half_push(half);
+	} else if (core->phase == NFCM_PHASE_OFFERED && op->pins.lists) {
+		nfcm_core_transfer(core, &op->pins.cut,
+				   half->ch->life->layout.window);
+		nfcm_transfer_feed(half);
+	} else if (core->phase == NFCM_PHASE_MOVING) {
+		nfcm_transfer_feed(half);
 	}
 }
 
 /* Leave a held offer where it is, unless the device wants it back. Must hold box. */
-void nfc_receive_release(struct nfc_half *half)
+void nfcm_receive_release(struct nfcm_half *half)
 {
-	struct nfc_half_core *core = half->core;
+	struct nfcm_half_core *core = half->core;
 
 	core->held = false;
 	if (core->recall)
 		answer(half, NFC_TYPE_WITHDRAWN, 0, 0);
 	else
-		nfc_half_fire(half, NFC_OK);
+		nfcm_half_fire(half, NFC_OK);
 }
 
 /* ACCEPT what is held. Must hold box. */
-static void accept_held(struct nfc_half *half, struct nfc_op *op)
+static void accept_held(struct nfcm_half *half, struct nfcm_op *op)
 {
-	struct nfc_half_core *core = half->core;
+	struct nfcm_half_core *core = half->core;
 
 	half->op = op;
-	op->place = NFC_PLACE_HALF;
-	if (core->phase == NFC_PHASE_OFFERED && !nfc_core_offers_transfer(core))
-		answer(half, NFC_TYPE_ACK, NFC_OK, nfc_core_offer_size(core));
+	op->place = NFCM_PLACE_HALF;
+	if (core->phase == NFCM_PHASE_OFFERED && !nfcm_core_offers_transfer(core))
+		answer(half, NFC_TYPE_ACK, NFC_OK, nfcm_core_offer_size(core));
 	else
 		commit(half);
-	nfc_half_push(half);
+	nfcm_half_push(half);
 }
 
 /*
  * Refuse what is held: a message stays offered, a transfer is aborted. op is
  * NULL when the half is closed. Must hold box.
  */
-void nfc_receive_refuse(struct nfc_half *half, struct nfc_op *op)
+void nfcm_receive_refuse(struct nfcm_half *half, struct nfcm_op *op)
 {
-	struct nfc_half_core *core = half->core;
+	struct nfcm_half_core *core = half->core;
 
-	if (core->phase == NFC_PHASE_OFFERED && !nfc_core_offers_transfer(core)) {
-		nfc_receive_release(half);
+	if (core->phase == NFCM_PHASE_OFFERED &&
+	    !nfcm_core_offers_transfer(core)) {
+		nfcm_receive_release(half);
 		if (op)
-			nfc_op_over(op, NFC_OK);
-		nfc_half_push(half);
+			nfcm_op_over(op, NFC_OK);
+		nfcm_half_push(half);
 		return;
 	}
 	half->op = op;
 	if (op)
-		op->place = NFC_PLACE_HALF;
+		op->place = NFCM_PLACE_HALF;
 	core->held = false;
-	if (core->phase == NFC_PHASE_OFFERED) /* an empty one has no lists yet */
+	if (core->phase == NFCM_PHASE_OFFERED) /* an empty one has no lists yet */
 		answer(half, NFC_TYPE_ERROR, NFC_EABORTED, 0);
 	else
-		nfc_half_owe(half, NFC_TYPE_ABORT, 0, 0);
-	nfc_half_push(half);
+		nfcm_half_owe(half, NFC_TYPE_ABORT, 0, 0);
+	nfcm_half_push(half);
 }
 
 /* Does a call hold what lies here? One that waits for pages is still at work. */
-static bool held(const struct nfc_half *half)
+static bool held(const struct nfcm_half *half)
 {
 	return half->core->held && !half->op;
 }
 
 /* RECEIVE, RECEIVE_IND, NEXT, ACCEPT, REFUSE. Must hold box. */
-void nfc_receive_start(struct nfc_half *half, struct nfc_op *op)
+void nfcm_receive_start(struct nfcm_half *half, struct nfcm_op *op)
 {
-	struct nfc_half_core *core = half->core;
-	struct nfc_channel *ch = half->ch;
-	u32 status = barred(half, NFC_SHUT_HOST);
+	struct nfcm_half_core *core = half->core;
+	struct nfcm_channel *ch = half->ch;
+	u32 status = barred(half, NFCM_SHUT_HOST);
 
 	if (!status && op->opcode == NFCOMMS_OP_ACCEPT && held(half)) {
 		accept_held(half, op);
 		return;
 	}
 	if (!status && op->opcode == NFCOMMS_OP_REFUSE && held(half)) {
-		nfc_receive_refuse(half, op);
+		nfcm_receive_refuse(half, op);
 		return;
 	}
 	if (!status && (op->opcode == NFCOMMS_OP_ACCEPT ||
@@ -369,23 +371,23 @@ void nfc_receive_start(struct nfc_half *half, struct nfc_op *op)
 	if (!status && (half->op || core->held))
 		status = NFC_EBUSY;
 	if (!status && op->flags & NFCOMMS_NOWAIT &&
-	    core->phase == NFC_PHASE_IDLE) {
-		nfc_box_drain(ch->box, ch->life->layout.slots);
-		status = barred(half, NFC_SHUT_HOST);
+	    core->phase == NFCM_PHASE_IDLE) {
+		nfcm_box_drain(ch->box, ch->life->layout.slots);
+		status = barred(half, NFCM_SHUT_HOST);
 	}
-	if (!status && core->phase != NFC_PHASE_OFFERED &&
-	    half->shut & NFC_SHUT_PEER)
+	if (!status && core->phase != NFCM_PHASE_OFFERED &&
+	    half->shut & NFCM_SHUT_PEER)
 		status = NFC_ECLOSED;
 	if (status) {
-		nfc_op_over(op, status);
+		nfcm_op_over(op, status);
 		return;
 	}
-	if (op->flags & NFCOMMS_NOWAIT && core->phase != NFC_PHASE_OFFERED) {
+	if (op->flags & NFCOMMS_NOWAIT && core->phase != NFCM_PHASE_OFFERED) {
 		not_now(op);
 		return;
 	}
 	half->op = op;
-	op->place = NFC_PLACE_HALF;
-	nfc_box_park(ch, ch->park | NFC_PARK_D2H);
-	nfc_half_push(half);
+	op->place = NFCM_PLACE_HALF;
+	nfcm_box_park(ch, ch->park | NFC_PARK_D2H);
+	nfcm_half_push(half);
 }

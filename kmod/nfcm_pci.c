@@ -4,24 +4,24 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "nfc_kmod.h"
+#include "nfcm_kmod.h"
 
 static void dev_free(struct device *d)
 {
-	struct nfc_dev *dev = container_of(d, struct nfc_dev, dev);
+	struct nfcm_dev *dev = container_of(d, struct nfcm_dev, dev);
 
 	pci_dev_put(dev->pdev);
 	kfree(dev);
 }
 
 /* The driver's record of a function; it outlives it while files are open. */
-static struct nfc_dev *dev_new(struct pci_dev *pdev)
+static struct nfcm_dev *dev_new(struct pci_dev *pdev)
 {
-	struct nfc_dev *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	struct nfcm_dev *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
 
 	if (!dev)
 		return ERR_PTR(-ENOMEM);
-	dev->minor = nfc_minor_get();
+	dev->minor = nfcm_minor_get();
 	if (dev->minor < 0) {
 		int rc = dev->minor;
 
@@ -34,9 +34,9 @@ static struct nfc_dev *dev_new(struct pci_dev *pdev)
 	INIT_LIST_HEAD(&dev->files);
 	dev->state = NFCOMMS_STATE_RESETTING;
 	device_initialize(&dev->dev);
-	dev->dev.class = &nfc_class;
+	dev->dev.class = &nfcm_class;
 	dev->dev.parent = &pdev->dev;
-	dev->dev.devt = nfc_devt(dev->minor);
+	dev->dev.devt = nfcm_devt(dev->minor);
 	dev->dev.release = dev_free;
 	dev_set_drvdata(&dev->dev, dev);
 	return dev;
@@ -53,12 +53,12 @@ static void __iomem *map_bar(struct pci_dev *pdev, int bar, u64 least)
 			&size, least);
 		return NULL;
 	}
-	if (!devm_request_mem_region(&pdev->dev, at, size, NFC_NAME))
+	if (!devm_request_mem_region(&pdev->dev, at, size, NFCM_NAME))
 		return NULL;
 	return devm_ioremap(&pdev->dev, at, size);
 }
 
-static int map_bars(struct nfc_dev *dev)
+static int map_bars(struct nfcm_dev *dev)
 {
 	struct pci_dev *pdev = dev->pdev;
 
@@ -81,7 +81,7 @@ static int set_dma(struct pci_dev *pdev)
 	return rc;
 }
 
-static int set_up(struct nfc_dev *dev)
+static int set_up(struct nfcm_dev *dev)
 {
 	struct pci_dev *pdev = dev->pdev;
 	int rc = pcim_enable_device(pdev);
@@ -91,14 +91,14 @@ static int set_up(struct nfc_dev *dev)
 	if (!rc)
 		rc = map_bars(dev);
 	if (!rc)
-		rc = nfc_hw_identify(dev);
+		rc = nfcm_hw_identify(dev);
 	return rc;
 }
 
 /* Begin a life, and save config space for an error of the bus, which loses it. */
-static int come_up(struct pci_dev *pdev, struct nfc_dev *dev)
+static int come_up(struct pci_dev *pdev, struct nfcm_dev *dev)
 {
-	int rc = nfc_dev_up(dev);
+	int rc = nfcm_dev_up(dev);
 
 	if (!rc)
 		pci_save_state(pdev);
@@ -107,64 +107,65 @@ static int come_up(struct pci_dev *pdev, struct nfc_dev *dev)
 
 static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
-	struct nfc_dev *dev = dev_new(pdev);
+	struct nfcm_dev *dev = dev_new(pdev);
 	int rc;
 
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
-	rc = dev_set_name(&dev->dev, NFC_NAME "%d", dev->minor);
+	rc = dev_set_name(&dev->dev, NFCM_NAME "%d", dev->minor);
 	if (!rc)
 		rc = set_up(dev);
 	if (rc)
 		goto put;
-	rc = nfc_irq_init(dev);
+	rc = nfcm_irq_init(dev);
 	if (rc)
 		goto put;
 	rc = come_up(pdev, dev);
 	if (rc)
 		goto irq;
 	pci_set_drvdata(pdev, dev);
-	cdev_init(&dev->cdev, &nfc_fops);
+	cdev_init(&dev->cdev, &nfcm_fops);
 	dev->cdev.owner = THIS_MODULE;
 	rc = cdev_device_add(&dev->cdev, &dev->dev);
 	if (rc)
 		goto down;
-	nfc_debugfs_add(dev);
+	nfcm_debugfs_add(dev);
 	return 0;
 down:
-	nfc_dev_remove(dev);
+	nfcm_dev_remove(dev);
 irq:
-	nfc_irq_fini(dev);
+	nfcm_irq_fini(dev);
 	pci_clear_master(pdev);
 put:
-	nfc_minor_put(dev->minor);
+	nfcm_minor_put(dev->minor);
 	put_device(&dev->dev);
 	return rc;
 }
 
 static void remove(struct pci_dev *pdev)
 {
-	struct nfc_dev *dev = pci_get_drvdata(pdev);
+	struct nfcm_dev *dev = pci_get_drvdata(pdev);
 
-	nfc_debugfs_remove(dev);
+	nfcm_debugfs_remove(dev);
 	cdev_device_del(&dev->cdev, &dev->dev);
-	nfc_dev_remove(dev);
-	nfc_irq_fini(dev);
-	nfc_file_wake_all(dev);
-	nfc_minor_put(dev->minor); /* files that are still open need no name */
+	nfcm_dev_remove(dev);
+	nfcm_irq_fini(dev);
+	nfcm_file_wake_all(dev);
+	nfcm_minor_put(dev->minor); /* files that are still open need no name */
 	put_device(&dev->dev);
 }
 
 static void shutdown(struct pci_dev *pdev)
 {
-	nfc_dev_down(pci_get_drvdata(pdev), NFC_ERESET, NFCOMMS_STATE_LOST);
+	nfcm_dev_down(pci_get_drvdata(pdev), NFC_ERESET, NFCOMMS_STATE_LOST);
 }
 
 /* ---- reset of the function, from sysfs or elsewhere ---- */
 
 static void reset_prepare(struct pci_dev *pdev)
 {
-	nfc_dev_down(pci_get_drvdata(pdev), NFC_ERESET, NFCOMMS_STATE_RESETTING);
+	nfcm_dev_down(pci_get_drvdata(pdev), NFC_ERESET,
+		      NFCOMMS_STATE_RESETTING);
 }
 
 static void reset_done(struct pci_dev *pdev)
@@ -180,15 +181,15 @@ static void reset_done(struct pci_dev *pdev)
 static pci_ers_result_t error_detected(struct pci_dev *pdev,
 				       pci_channel_state_t state)
 {
-	struct nfc_dev *dev = pci_get_drvdata(pdev);
+	struct nfcm_dev *dev = pci_get_drvdata(pdev);
 
 	if (state == pci_channel_io_normal)
 		return PCI_ERS_RESULT_CAN_RECOVER;
 	if (state == pci_channel_io_perm_failure) {
-		nfc_dev_down(dev, NFC_ERESET, NFCOMMS_STATE_LOST);
+		nfcm_dev_down(dev, NFC_ERESET, NFCOMMS_STATE_LOST);
 		return PCI_ERS_RESULT_DISCONNECT;
 	}
-	nfc_dev_down(dev, NFC_ERESET, NFCOMMS_STATE_RESETTING);
+	nfcm_dev_down(dev, NFC_ERESET, NFCOMMS_STATE_RESETTING);
 	return PCI_ERS_RESULT_NEED_RESET;
 }
 
@@ -217,7 +218,7 @@ static const struct pci_error_handlers error_handlers = {
 /* A device that sleeps forgets its life. */
 static int suspend(struct device *d)
 {
-	nfc_dev_down(dev_get_drvdata(d), NFC_ERESET, NFCOMMS_STATE_RESETTING);
+	nfcm_dev_down(dev_get_drvdata(d), NFC_ERESET, NFCOMMS_STATE_RESETTING);
 	return 0;
 }
 
@@ -233,8 +234,8 @@ static const struct pci_device_id ids[] = { { PCI_DEVICE(NFC_PCI_VENDOR,
 					    {} };
 MODULE_DEVICE_TABLE(pci, ids);
 
-struct pci_driver nfc_pci_driver = {
-	.name = NFC_NAME,
+struct pci_driver nfcm_pci_driver = {
+	.name = NFCM_NAME,
 	.id_table = ids,
 	.probe = probe,
 	.remove = remove,

@@ -3,18 +3,18 @@
  * A half of a channel: whose transaction it is, what must be said before
  * anything else, and what becomes of the operation when the device answers.
  */
-#include "nfc_kmod.h"
+#include "nfcm_kmod.h"
 
 /* The mailbox whose lock guards the half. */
-struct nfc_box *nfc_half_box(struct nfc_half *half)
+struct nfcm_box *nfcm_half_box(struct nfcm_half *half)
 {
 	return half->ch->box;
 }
 
 /* Part of making the channel: nobody else knows it yet. */
-void nfc_half_init(struct nfc_channel *ch, enum nfc_direction direction)
+void nfcm_half_init(struct nfcm_channel *ch, enum nfc_direction direction)
 {
-	struct nfc_half *half = &ch->half[direction];
+	struct nfcm_half *half = &ch->half[direction];
 
 	half->ch = ch;
 	half->core = &ch->core.half[direction];
@@ -27,28 +27,28 @@ void nfc_half_init(struct nfc_channel *ch, enum nfc_direction direction)
 }
 
 /* The answer must come from now on. Must hold box. */
-void nfc_ladder_start(struct nfc_ladder *ladder, struct nfc_channel *ch)
+void nfcm_ladder_start(struct nfcm_ladder *ladder, struct nfcm_channel *ch)
 {
 	if (!list_empty(&ladder->node))
 		return;
 	ladder->ch = ch;
 	ladder->start = ktime_get();
-	ladder->beat = nfc_watch_beat(ch->life);
+	ladder->beat = nfcm_watch_beat(ch->life);
 	ladder->taken = ch->box->taken;
 	ladder->waited_ms = 0;
 	list_add_tail(&ladder->node, &ch->box->ladders);
-	nfc_watch_hurry(ch->life);
+	nfcm_watch_hurry(ch->life);
 }
 
 /* It came. Must hold box. */
-void nfc_ladder_stop(struct nfc_ladder *ladder)
+void nfcm_ladder_stop(struct nfcm_ladder *ladder)
 {
 	list_del_init(&ladder->node);
 }
 
 /* A header about transaction id. Must hold box. */
-void nfc_half_header(struct nfc_half *half, struct nfc_slot *slot,
-		     enum nfc_type type, u32 length, u64 id)
+void nfcm_half_header(struct nfcm_half *half, struct nfc_slot *slot,
+		      enum nfc_type type, u32 length, u64 id)
 {
 	slot->header = cpu_to_le64(nfc_header(type, length,
 					      half->ch->life->layout.epoch, id,
@@ -56,20 +56,20 @@ void nfc_half_header(struct nfc_half *half, struct nfc_slot *slot,
 }
 
 /* The half waits for room in the ring. Must hold box. */
-void nfc_half_starve(struct nfc_half *half, bool urgent)
+void nfcm_half_starve(struct nfcm_half *half, bool urgent)
 {
-	struct nfc_box *box = nfc_half_box(half);
+	struct nfcm_box *box = nfcm_half_box(half);
 
 	if (box->dead || !list_empty(&half->starved))
 		return;
 	list_add_tail(&half->starved, &box->starved[!urgent]);
-	nfc_watch_hurry(box->life);
+	nfcm_watch_hurry(box->life);
 }
 
 /* There may be room again. Must hold box. */
-void nfc_half_fed(struct nfc_half *half)
+void nfcm_half_fed(struct nfcm_half *half)
 {
-	nfc_half_push(half);
+	nfcm_half_push(half);
 }
 
 /*
@@ -77,24 +77,24 @@ void nfc_half_fed(struct nfc_half *half)
  * else. What takes something back must be answered; a transfer that is only asked
  * back is aborted if it is not. Must hold box.
  */
-void nfc_half_owe(struct nfc_half *half, enum nfc_type type, u32 status,
-		  u64 size)
+void nfcm_half_owe(struct nfcm_half *half, enum nfc_type type, u32 status,
+		   u64 size)
 {
 	half->due = type;
 	half->due_status = status;
 	half->due_size = size;
 	if (type == NFC_TYPE_ABORT || (type == NFC_TYPE_WITHDRAW &&
-				       half->core->phase == NFC_PHASE_OFFERED))
-		nfc_ladder_start(&half->ladder, half->ch);
+				       half->core->phase == NFCM_PHASE_OFFERED))
+		nfcm_ladder_start(&half->ladder, half->ch);
 }
 
 /* The payload of what is due: a record for an answer, else a note. */
-static void compose(struct nfc_half *half, struct nfc_slot *slot)
+static void compose(struct nfcm_half *half, struct nfc_slot *slot)
 {
-	struct nfc_half_core *core = half->core;
+	struct nfcm_half_core *core = half->core;
 
 	memset(slot, 0, sizeof(*slot));
-	nfc_half_header(half, slot, half->due, NFC_PAYLOAD_SIZE, core->id);
+	nfcm_half_header(half, slot, half->due, NFC_PAYLOAD_SIZE, core->id);
 	if (half->due == NFC_TYPE_ACK || half->due == NFC_TYPE_ERROR) {
 		bool ok = half->due == NFC_TYPE_ACK;
 		struct nfc_ack a = {
@@ -119,15 +119,15 @@ static void compose(struct nfc_half *half, struct nfc_slot *slot)
 }
 
 /* Put what is due; false if there is no room. Must hold box. */
-static bool put_due(struct nfc_half *half)
+static bool put_due(struct nfcm_half *half)
 {
-	struct nfc_half_core *core = half->core;
+	struct nfcm_half_core *core = half->core;
 	enum nfc_type type = half->due;
 	struct nfc_slot slot;
 
 	compose(half, &slot);
-	if (!nfc_box_put(nfc_half_box(half), &slot, NFC_ROOM_URGENT)) {
-		nfc_half_starve(half, true);
+	if (!nfcm_box_put(nfcm_half_box(half), &slot, NFCM_ROOM_URGENT)) {
+		nfcm_half_starve(half, true);
 		return false;
 	}
 	half->due = 0;
@@ -136,61 +136,61 @@ static bool put_due(struct nfc_half *half)
 		core->recall = true;
 		break;
 	case NFC_TYPE_ABORT:
-		nfc_core_aborting(core);
+		nfcm_core_aborting(core);
 		break;
 	case NFC_TYPE_WITHDRAWN:
-		core->phase = NFC_PHASE_IDLE;
+		core->phase = NFCM_PHASE_IDLE;
 		break;
 	case NFC_TYPE_ERROR:
-		core->phase = NFC_PHASE_IDLE;
-		nfc_half_end(half, half->op ? half->op->cause : 0);
+		core->phase = NFCM_PHASE_IDLE;
+		nfcm_half_end(half, half->op ? half->op->cause : 0);
 		break;
 	default: /* FIN, ACK: the commit */
-		core->phase = NFC_PHASE_IDLE;
-		nfc_half_end(half, NFC_OK);
+		core->phase = NFCM_PHASE_IDLE;
+		nfcm_half_end(half, NFC_OK);
 	}
 	return true;
 }
 
 /* Say what the half has to say. Must hold box. */
-static void push(struct nfc_half *half)
+static void push(struct nfcm_half *half)
 {
 	if (half->due && !put_due(half))
 		return;
 	if (half->core->direction == NFC_H2D)
-		nfc_send_next(half);
+		nfcm_send_next(half);
 	else
-		nfc_receive_next(half);
-	nfc_channel_step(half->ch);
+		nfcm_receive_next(half);
+	nfcm_channel_step(half->ch);
 }
 
 /*
  * Say what the half has to say, as far as the ring has room. To be called after
  * every change. Must hold box.
  */
-void nfc_half_push(struct nfc_half *half)
+void nfcm_half_push(struct nfcm_half *half)
 {
-	if (!nfc_half_box(half)->dead && !half->ch->opening)
+	if (!nfcm_half_box(half)->dead && !half->ch->opening)
 		push(half);
-	nfc_stall_track(half);
+	nfcm_stall_track(half);
 }
 
 /* The transaction is over, and with it its operation. Must hold box. */
-void nfc_half_end(struct nfc_half *half, u32 status)
+void nfcm_half_end(struct nfcm_half *half, u32 status)
 {
-	struct nfc_op *op = half->op;
+	struct nfcm_op *op = half->op;
 
 	if (half->due == NFC_TYPE_WITHDRAW || half->due == NFC_TYPE_ABORT)
 		half->due = 0;
-	nfc_ladder_stop(&half->ladder);
+	nfcm_ladder_stop(&half->ladder);
 	half->asked_back = false;
 	half->op = NULL;
 	if (!op)
 		return;
 	if (op->cause == status && op->cause_error)
-		nfc_op_error(op, status, op->cause_error);
+		nfcm_op_error(op, status, op->cause_error);
 	else
-		nfc_op_over(op, status);
+		nfcm_op_over(op, status);
 }
 
 /*
@@ -198,10 +198,10 @@ void nfc_half_end(struct nfc_half *half, u32 status)
  * status if that works, error the errno beside it. The caller pushes. Must hold
  * box.
  */
-void nfc_half_stop(struct nfc_half *half, u32 cause, int error)
+void nfcm_half_stop(struct nfcm_half *half, u32 cause, int error)
 {
-	struct nfc_half_core *core = half->core;
-	struct nfc_op *op = half->op;
+	struct nfcm_half_core *core = half->core;
+	struct nfcm_op *op = half->op;
 
 	if (!op || op->opcode == NFCOMMS_OP_ACCEPT ||
 	    op->opcode == NFCOMMS_OP_REFUSE) /* they end by themselves */
@@ -211,24 +211,24 @@ void nfc_half_stop(struct nfc_half *half, u32 cause, int error)
 		op->cause_error = error;
 	}
 	switch (core->phase) {
-	case NFC_PHASE_IDLE: /* waits for the device, the ring, or pages */
-		nfc_half_end(half, op->cause);
+	case NFCM_PHASE_IDLE: /* waits for the device, the ring, or pages */
+		nfcm_half_end(half, op->cause);
 		break;
-	case NFC_PHASE_OFFERED:
+	case NFCM_PHASE_OFFERED:
 		if (core->direction == NFC_D2H) { /* waits for pages */
-			nfc_receive_release(half);
-			nfc_half_end(half, op->cause);
+			nfcm_receive_release(half);
+			nfcm_half_end(half, op->cause);
 		} else if (!core->recall && !half->due) {
-			nfc_half_owe(half, NFC_TYPE_WITHDRAW, 0, 0);
+			nfcm_half_owe(half, NFC_TYPE_WITHDRAW, 0, 0);
 		}
 		break;
-	case NFC_PHASE_ANSWERING: /* it may be an earlier offer's answer */
+	case NFCM_PHASE_ANSWERING: /* it may be an earlier offer's answer */
 		if (half->due == NFC_TYPE_WITHDRAWN)
-			nfc_half_end(half, op->cause);
+			nfcm_half_end(half, op->cause);
 		break;
-	case NFC_PHASE_MOVING:
+	case NFCM_PHASE_MOVING:
 		if (!core->ledger.aborting && half->due != NFC_TYPE_ABORT)
-			nfc_half_owe(half, NFC_TYPE_ABORT, 0, 0);
+			nfcm_half_owe(half, NFC_TYPE_ABORT, 0, 0);
 		break;
 	default: /* committed: FIN is due */
 		break;
@@ -236,78 +236,79 @@ void nfc_half_stop(struct nfc_half *half, u32 cause, int error)
 }
 
 /* Nothing of the half moves or is owed. Must hold box. */
-bool nfc_half_quiet(const struct nfc_half *half)
+bool nfcm_half_quiet(const struct nfcm_half *half)
 {
-	const struct nfc_half_core *core = half->core;
+	const struct nfcm_half_core *core = half->core;
 
 	if (half->op || half->due || !list_empty(&half->queue))
 		return false;
-	return core->phase == NFC_PHASE_IDLE ||
-	       (core->phase == NFC_PHASE_OFFERED && !core->held);
+	return core->phase == NFCM_PHASE_IDLE ||
+	       (core->phase == NFCM_PHASE_OFFERED && !core->held);
 }
 
 /* The life is over: everything of the half ends. Must hold box. */
-void nfc_half_down(struct nfc_half *half, u32 status)
+void nfcm_half_down(struct nfcm_half *half, u32 status)
 {
-	struct nfc_op *op, *next;
+	struct nfcm_op *op, *next;
 
 	half->due = 0;
 	half->keeps = false;
 	half->core->held = false;
 	list_del_init(&half->starved);
-	nfc_stall_forget(half);
-	nfc_half_end(half, status);
+	nfcm_stall_forget(half);
+	nfcm_half_end(half, status);
 	list_for_each_entry_safe(op, next, &half->queue, node) {
 		list_del_init(&op->node);
-		nfc_op_over(op, status);
+		nfcm_op_over(op, status);
 	}
-	nfc_half_fire(half, status);
+	nfcm_half_fire(half, status);
 }
 
 /* Wait for a hint that the half may be ready. Must hold box. */
-void nfc_half_arm(struct nfc_half *half, struct nfc_op *op)
+void nfcm_half_arm(struct nfcm_half *half, struct nfcm_op *op)
 {
-	struct nfc_half_core *core = half->core;
-	struct nfc_channel *ch = half->ch;
+	struct nfcm_half_core *core = half->core;
+	struct nfcm_channel *ch = half->ch;
 
-	if (half->shut & NFC_SHUT_HOST) {
-		nfc_op_over(op, NFC_ECLOSED);
+	if (half->shut & NFCM_SHUT_HOST) {
+		nfcm_op_over(op, NFC_ECLOSED);
 		return;
 	}
 	if (half->shut || (core->direction == NFC_D2H &&
-			   core->phase == NFC_PHASE_OFFERED && !core->held)) {
-		nfc_op_over(op, NFC_OK);
+			   core->phase == NFCM_PHASE_OFFERED && !core->held)) {
+		nfcm_op_over(op, NFC_OK);
 		return;
 	}
 	if (op->flags & NFCOMMS_HOLD) { /* a place among the sends */
-		op->place = NFC_PLACE_QUEUE;
+		op->place = NFCM_PLACE_QUEUE;
 		list_add_tail(&op->node, &half->queue);
 	} else {
-		op->place = NFC_PLACE_ARMED;
+		op->place = NFCM_PLACE_ARMED;
 		list_add_tail(&op->node, &half->armed);
 	}
-	nfc_box_park(ch, ch->park | 1u << core->direction);
-	nfc_half_push(half);
+	nfcm_box_park(ch, ch->park | 1u << core->direction);
+	nfcm_half_push(half);
 }
 
 /* Whoever is armed looks again. Must hold box. */
-void nfc_half_fire(struct nfc_half *half, u32 status)
+void nfcm_half_fire(struct nfcm_half *half, u32 status)
 {
-	struct nfc_op *op, *next;
+	struct nfcm_op *op, *next;
 
 	list_for_each_entry_safe(op, next, &half->armed, node) {
 		list_del_init(&op->node);
-		nfc_op_over(op, status);
+		nfcm_op_over(op, status);
 	}
 }
 
 /* A transfer ended otherwise than by DONE. Must hold box. */
-static void transfer_ended(struct nfc_half *half, const struct nfc_judgement *j)
+static void transfer_ended(struct nfcm_half *half,
+			   const struct nfcm_judgement *j)
 {
-	struct nfc_op *op = half->op;
+	struct nfcm_op *op = half->op;
 	u32 status = j->record.status;
 
-	nfc_transfer_account(half, &j->record);
+	nfcm_transfer_account(half, &j->record);
 	if (op && (op->cause || op->opcode == NFCOMMS_OP_REFUSE)) {
 		status = op->cause; /* the host asked for it */
 	} else if (op && status == NFC_ETIMEOUT && op->flags & NFCOMMS_NOWAIT) {
@@ -318,94 +319,94 @@ static void transfer_ended(struct nfc_half *half, const struct nfc_judgement *j)
 	} else if (!status) {
 		status = NFC_EABORTED;
 	}
-	nfc_half_end(half, status);
+	nfcm_half_end(half, status);
 }
 
 /* The device's next offer has come. Must hold box. */
-static void offered(struct nfc_half *half)
+static void offered(struct nfcm_half *half)
 {
 	bool wanted = half->op || !list_empty(&half->armed);
 
-	nfc_half_fire(half, NFC_OK);
+	nfcm_half_fire(half, NFC_OK);
 	if (!wanted) /* the next one need not ring */
-		nfc_box_park(half->ch, half->ch->park & ~NFC_PARK_D2H);
+		nfcm_box_park(half->ch, half->ch->park & ~NFC_PARK_D2H);
 }
 
 /* All bytes are there. Must hold box. */
-static void complete_transfer(struct nfc_half *half,
-			      const struct nfc_judgement *j)
+static void complete_transfer(struct nfcm_half *half,
+			      const struct nfcm_judgement *j)
 {
-	struct nfc_op *op = half->op;
+	struct nfcm_op *op = half->op;
 
-	nfc_transfer_account(half, &j->record);
+	nfcm_transfer_account(half, &j->record);
 	if (half->due == NFC_TYPE_ABORT) /* it is to be put all the same */
 		return;
 	if (op && op->flags & NFCOMMS_HOLD) {
 		half->core->held = true;
 		op->c.flags |= NFCOMMS_HELD;
 		op->c.length = op->length;
-		nfc_half_end(half, NFC_OK);
+		nfcm_half_end(half, NFC_OK);
 		return;
 	}
-	nfc_half_owe(half, NFC_TYPE_FIN, 0, 0);
+	nfcm_half_owe(half, NFC_TYPE_FIN, 0, 0);
 }
 
 /* The device gave the offer back. Must hold box. */
-static void withdrawn(struct nfc_half *half)
+static void withdrawn(struct nfcm_half *half)
 {
-	struct nfc_op *op = half->op;
+	struct nfcm_op *op = half->op;
 
 	if (op && !op->cause && half->asked_back) { /* it is offered again */
 		half->asked_back = false;
 		op->asked++;
-		nfc_ladder_stop(&half->ladder);
+		nfcm_ladder_stop(&half->ladder);
 		return;
 	}
 	if (op && !op->cause && op->flags & NFCOMMS_NOWAIT)
 		op->c.flags |= NFCOMMS_NOT_NOW;
-	nfc_half_end(half, op && op->cause ? op->cause : NFC_EWITHDRAWN);
+	nfcm_half_end(half, op && op->cause ? op->cause : NFC_EWITHDRAWN);
 }
 
 /* Act on what a message means for this half. Must hold box. */
-void nfc_half_event(struct nfc_half *half, const struct nfc_judgement *j)
+void nfcm_half_event(struct nfcm_half *half, const struct nfcm_judgement *j)
 {
-	struct nfc_op *op = half->op;
+	struct nfcm_op *op = half->op;
 
 	half->idle_ms = 0;
 	switch (j->event) {
-	case NFC_EVENT_DELIVERED:
-		nfc_half_end(half, NFC_OK);
+	case NFCM_EVENT_DELIVERED:
+		nfcm_half_end(half, NFC_OK);
 		break;
-	case NFC_EVENT_REFUSED:
-		nfc_half_end(half, j->record.status);
+	case NFCM_EVENT_REFUSED:
+		nfcm_half_end(half, j->record.status);
 		break;
-	case NFC_EVENT_WITHDRAWN:
+	case NFCM_EVENT_WITHDRAWN:
 		withdrawn(half);
 		break;
-	case NFC_EVENT_READY:
+	case NFCM_EVENT_READY:
 		half->asked = false;
 		if (op && op->opcode == NFCOMMS_OP_ARM)
-			nfc_send_keep(half);
-		nfc_half_fire(half, NFC_OK);
+			nfcm_send_keep(half);
+		nfcm_half_fire(half, NFC_OK);
 		break;
-	case NFC_EVENT_OFFER:
+	case NFCM_EVENT_OFFER:
 		offered(half);
 		break;
-	case NFC_EVENT_RECALLED:
-		nfc_half_owe(half, NFC_TYPE_WITHDRAWN, 0, 0);
+	case NFCM_EVENT_RECALLED:
+		nfcm_half_owe(half, NFC_TYPE_WITHDRAWN, 0, 0);
 		break;
-	case NFC_EVENT_PROGRESS:
-		nfc_transfer_progress(half, &j->record);
+	case NFCM_EVENT_PROGRESS:
+		nfcm_transfer_progress(half, &j->record);
 		break;
-	case NFC_EVENT_TIRED:
-		nfc_transfer_account(half, &j->record);
-		nfc_half_stop(half, NFC_EDMA, 0);
+	case NFCM_EVENT_TIRED:
+		nfcm_transfer_account(half, &j->record);
+		nfcm_half_stop(half, NFC_EDMA, 0);
 		break;
-	case NFC_EVENT_DONE:
+	case NFCM_EVENT_DONE:
 		complete_transfer(half, j);
 		break;
 	default: /* FAILED, ABORTED */
 		transfer_ended(half, j);
 	}
-	nfc_half_push(half);
+	nfcm_half_push(half);
 }

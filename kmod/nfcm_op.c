@@ -6,11 +6,11 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "nfc_kmod.h"
+#include "nfcm_kmod.h"
 #include "trace.h"
 
 /* A zeroed operation with one reference; end reports it. */
-void nfc_op_init(struct nfc_op *op, u16 opcode, void (*end)(struct nfc_op *))
+void nfcm_op_init(struct nfcm_op *op, u16 opcode, void (*end)(struct nfcm_op *))
 {
 	refcount_set(&op->ref, 1);
 	atomic_set(&op->holds, 1);
@@ -18,7 +18,7 @@ void nfc_op_init(struct nfc_op *op, u16 opcode, void (*end)(struct nfc_op *))
 	INIT_LIST_HEAD(&op->pin_node);
 	INIT_HLIST_NODE(&op->hash);
 	INIT_LIST_HEAD(&op->pins.chunks);
-	INIT_WORK(&op->pins.work, nfc_pins_work);
+	INIT_WORK(&op->pins.work, nfcm_pins_work);
 	init_completion(&op->done);
 	op->end = end;
 	op->opcode = opcode;
@@ -26,48 +26,48 @@ void nfc_op_init(struct nfc_op *op, u16 opcode, void (*end)(struct nfc_op *))
 }
 
 /* Must not hold box. */
-void nfc_op_put(struct nfc_op *op)
+void nfcm_op_put(struct nfcm_op *op)
 {
 	if (!refcount_dec_and_test(&op->ref))
 		return;
-	nfc_pins_fini(op);
+	nfcm_pins_fini(op);
 	if (op->ch)
-		nfc_channel_put(op->ch);
+		nfcm_channel_put(op->ch);
 	if (op->file)
-		nfc_file_put(op->file);
-	kmem_cache_free(nfc_op_cache, op);
+		nfcm_file_put(op->file);
+	kmem_cache_free(nfcm_op_cache, op);
 }
 
 /* It has ended; it is finished when the box is let go. Must hold box. */
-void nfc_op_over(struct nfc_op *op, u32 status)
+void nfcm_op_over(struct nfcm_op *op, u32 status)
 {
-	op->place = NFC_PLACE_OVER;
+	op->place = NFCM_PLACE_OVER;
 	op->c.status = status;
 	list_add_tail(&op->node, &op->ch->box->ended);
 }
 
 /* The same, with the host's errno. Must hold box. */
-void nfc_op_error(struct nfc_op *op, u32 status, int error)
+void nfcm_op_error(struct nfcm_op *op, u32 status, int error)
 {
 	op->c.error = error;
-	nfc_op_over(op, status);
+	nfcm_op_over(op, status);
 }
 
 /*
  * Finish an operation that has ended: its memory is given back, and it is
  * reported once nobody works for it any more. No locks.
  */
-void nfc_op_finish(struct nfc_op *op)
+void nfcm_op_finish(struct nfcm_op *op)
 {
-	nfc_pins_release(op);
-	nfc_op_release_hold(op);
+	nfcm_pins_release(op);
+	nfcm_op_release_hold(op);
 }
 
 /*
  * Somebody who worked for the operation is done; the last one reports it. No
  * locks.
  */
-void nfc_op_release_hold(struct nfc_op *op)
+void nfcm_op_release_hold(struct nfcm_op *op)
 {
 	if (!atomic_dec_and_test(&op->holds))
 		return;
@@ -75,7 +75,7 @@ void nfc_op_release_hold(struct nfc_op *op)
 	op->end(op);
 }
 
-static struct nfc_half *half_of(const struct nfc_op *op)
+static struct nfcm_half *half_of(const struct nfcm_op *op)
 {
 	switch (op->opcode) {
 	case NFCOMMS_OP_SEND:
@@ -91,46 +91,46 @@ static struct nfc_half *half_of(const struct nfc_op *op)
 }
 
 /* Start an operation on its channel. Must hold box. */
-static void start(struct nfc_op *op)
+static void start(struct nfcm_op *op)
 {
-	struct nfc_channel *ch = op->ch;
+	struct nfcm_channel *ch = op->ch;
 
 	if (op->cancelled) {
-		nfc_op_over(op, NFC_EWITHDRAWN);
+		nfcm_op_over(op, NFC_EWITHDRAWN);
 		return;
 	}
 	switch (op->opcode) {
 	case NFCOMMS_OP_CLOSE:
-		nfc_channel_close(ch, op);
+		nfcm_channel_close(ch, op);
 		break;
 	case NFCOMMS_OP_ARM:
 		if (ch->box->dead)
-			nfc_op_over(op,
-				    atomic_read(&ch->life->down) ?: NFC_ERESET);
+			nfcm_op_over(op, atomic_read(&ch->life->down) ?:
+						 NFC_ERESET);
 		else
-			nfc_half_arm(half_of(op), op);
+			nfcm_half_arm(half_of(op), op);
 		break;
 	case NFCOMMS_OP_SEND:
 	case NFCOMMS_OP_SEND_IND:
-		nfc_send_start(half_of(op), op);
+		nfcm_send_start(half_of(op), op);
 		break;
 	default:
 		if (op->flags & NFCOMMS_H2D)
-			nfc_send_release(half_of(op), op);
+			nfcm_send_release(half_of(op), op);
 		else
-			nfc_receive_start(half_of(op), op);
+			nfcm_receive_start(half_of(op), op);
 	}
 }
 
 /* Start an operation on its channel. The caller has a reference. No locks. */
-void nfc_op_start(struct nfc_op *op)
+void nfcm_op_start(struct nfcm_op *op)
 {
-	struct nfc_box *box = op->ch->box;
+	struct nfcm_box *box = op->ch->box;
 
 	op->pins.lender = current;
-	nfc_box_lock(box);
+	nfcm_box_lock(box);
 	start(op);
-	nfc_box_unlock(box);
+	nfcm_box_unlock(box);
 	WRITE_ONCE(op->pins.lender, NULL);
 }
 
@@ -138,34 +138,34 @@ void nfc_op_start(struct nfc_op *op)
  * Take an operation back, wherever it is. Does not wait: it ends with
  * NFC_EWITHDRAWN, or as it would have. The caller has a reference. No locks.
  */
-void nfc_op_cancel(struct nfc_op *op)
+void nfcm_op_cancel(struct nfcm_op *op)
 {
-	struct nfc_box *box;
+	struct nfcm_box *box;
 
 	if (op->opcode == NFCOMMS_OP_SUBSCRIBE ||
 	    op->opcode == NFCOMMS_OP_CONTROL) {
-		nfc_control_cancel(op);
+		nfcm_control_cancel(op);
 		return;
 	}
 	box = op->ch->box;
-	nfc_box_lock(box);
+	nfcm_box_lock(box);
 	switch (op->place) {
-	case NFC_PLACE_NEW:
+	case NFCM_PLACE_NEW:
 		op->cancelled = true;
 		break;
-	case NFC_PLACE_QUEUE:
-	case NFC_PLACE_ARMED:
+	case NFCM_PLACE_QUEUE:
+	case NFCM_PLACE_ARMED:
 		list_del_init(&op->node);
-		nfc_op_over(op, NFC_EWITHDRAWN);
+		nfcm_op_over(op, NFC_EWITHDRAWN);
 		break;
-	case NFC_PLACE_HALF:
-		nfc_half_stop(half_of(op), NFC_EWITHDRAWN, 0);
-		nfc_half_push(half_of(op));
+	case NFCM_PLACE_HALF:
+		nfcm_half_stop(half_of(op), NFC_EWITHDRAWN, 0);
+		nfcm_half_push(half_of(op));
 		break;
 	default: /* a close goes on, what is over is over */
 		break;
 	}
-	nfc_box_unlock(box);
+	nfcm_box_unlock(box);
 }
 
 /* ---- what user space asks for ---- */
@@ -174,7 +174,7 @@ void nfc_op_cancel(struct nfc_op *op)
  * Copy a structure that begins with its size. -E2BIG if it is larger than ours
  * and the rest is not zero, -EINVAL if it is smaller.
  */
-int nfc_copy_in(void *to, size_t ksize, const void __user *from)
+int nfcm_copy_in(void *to, size_t ksize, const void __user *from)
 {
 	u32 size;
 
@@ -254,7 +254,7 @@ static int check_opcode(const struct nfcomms_op *in)
 	case NFCOMMS_OP_REFUSE: /* of the h2d half: an ARM's user_data */
 		return in->length && !halves ? -EINVAL : 0;
 	case NFCOMMS_OP_CONTROL:
-		return nfc_control_check(in);
+		return nfcm_control_check(in);
 	default:
 		return 0;
 	}
@@ -277,15 +277,15 @@ static int check(const struct nfcomms_op *in)
 	return check_opcode(in);
 }
 
-static struct nfc_op *op_alloc(struct nfc_file *file,
-			       const struct nfcomms_op *in)
+static struct nfcm_op *op_alloc(struct nfcm_file *file,
+				const struct nfcomms_op *in)
 {
-	struct nfc_op *op = kmem_cache_zalloc(nfc_op_cache, GFP_KERNEL);
+	struct nfcm_op *op = kmem_cache_zalloc(nfcm_op_cache, GFP_KERNEL);
 
 	if (!op)
 		return NULL;
-	nfc_op_init(op, in->opcode, nfc_file_report);
-	nfc_file_get(file);
+	nfcm_op_init(op, in->opcode, nfcm_file_report);
+	nfcm_file_get(file);
 	op->file = file;
 	op->flags = in->flags;
 	op->length = in->length;
@@ -297,11 +297,11 @@ static struct nfc_op *op_alloc(struct nfc_file *file,
 }
 
 /* End an operation that did not start. No locks. */
-static void refuse(struct nfc_op *op, u32 status, int error)
+static void refuse(struct nfcm_op *op, u32 status, int error)
 {
 	op->c.status = status;
 	op->c.error = error;
-	nfc_op_finish(op);
+	nfcm_op_finish(op);
 }
 
 /*
@@ -325,10 +325,10 @@ static int permit(const struct nfcomms_op *in)
  * Make an operation of what user space gave; -errno says what is wrong with it.
  * The caller gets a reference and begins it.
  */
-static struct nfc_op *make(struct nfc_file *file, const struct nfcomms_op *in,
-			   bool called)
+static struct nfcm_op *make(struct nfcm_file *file, const struct nfcomms_op *in,
+			    bool called)
 {
-	struct nfc_op *op;
+	struct nfcm_op *op;
 	int rc = check(in);
 
 	if (!rc)
@@ -340,28 +340,28 @@ static struct nfc_op *make(struct nfc_file *file, const struct nfcomms_op *in,
 		return ERR_PTR(-ENOMEM);
 	op->called = called;
 	if (rules[in->opcode].channel) {
-		op->ch = nfc_file_channel(file, in->channel);
+		op->ch = nfcm_file_channel(file, in->channel);
 		rc = op->ch ? 0 : -ENOENT;
 	}
 	if (!rc)
-		rc = nfc_file_admit(file, op);
+		rc = nfcm_file_admit(file, op);
 	if (rc) {
-		nfc_op_put(op);
+		nfcm_op_put(op);
 		return ERR_PTR(rc);
 	}
 	return op;
 }
 
 /* Begin an admitted operation; from here on it has exactly one completion. */
-static void begin(struct nfc_file *file, struct nfc_op *op, u64 address)
+static void begin(struct nfcm_file *file, struct nfcm_op *op, u64 address)
 {
-	struct nfc_life *life;
+	struct nfcm_life *life;
 	int rc = 0;
 
 	trace_nfcomms_submit(op);
 	if (is_transfer(op->opcode))
-		rc = nfc_pins_init(op, address,
-				   op->opcode == NFCOMMS_OP_RECEIVE_IND);
+		rc = nfcm_pins_init(op, address,
+				    op->opcode == NFCOMMS_OP_RECEIVE_IND);
 	if (rc) {
 		refuse(op, NFC_EINVAL, -rc);
 	} else if (op->ch && is_transfer(op->opcode) && /* CONTROL has none yet */
@@ -369,24 +369,24 @@ static void begin(struct nfc_file *file, struct nfc_op *op, u64 address)
 		op->c.peer_size = op->ch->life->layout.max_transfer;
 		refuse(op, NFC_ETOOLARGE, 0);
 	} else if (op->ch) {
-		nfc_op_start(op);
+		nfcm_op_start(op);
 	} else {
-		life = nfc_life_get(file->dev);
+		life = nfcm_life_get(file->dev);
 		if (!life) {
 			refuse(op, NFC_ERESET, 0);
 			return;
 		}
-		nfc_control_submit(life, op);
-		nfc_life_put(life);
+		nfcm_control_submit(life, op);
+		nfcm_life_put(life);
 	}
 }
 
 /* Take operations one by one until one is not in order. */
-static int submit(struct nfc_file *file, struct nfcomms_submit *s)
+static int submit(struct nfcm_file *file, struct nfcomms_submit *s)
 {
 	void __user *from = u64_to_user_ptr(s->ops);
 	struct nfcomms_op in;
-	struct nfc_op *op;
+	struct nfcm_op *op;
 	int rc;
 
 	while (s->accepted < s->count) {
@@ -401,7 +401,7 @@ static int submit(struct nfc_file *file, struct nfcomms_submit *s)
 			return PTR_ERR(op);
 		refcount_inc(&op->ref);
 		begin(file, op, in.address);
-		nfc_op_put(op);
+		nfcm_op_put(op);
 		s->accepted++;
 		if (fatal_signal_pending(current))
 			return -EINTR;
@@ -411,11 +411,11 @@ static int submit(struct nfc_file *file, struct nfcomms_submit *s)
 }
 
 /* NFCOMMS_IOC_SUBMIT. No locks; does not wait for the device. */
-long nfc_ioc_submit(struct nfc_file *file, void __user *arg)
+long nfcm_ioc_submit(struct nfcm_file *file, void __user *arg)
 {
 	enum { COUNT_MAX = 256 };
 	struct nfcomms_submit s;
-	int rc = nfc_copy_in(&s, sizeof(s), arg);
+	int rc = nfcm_copy_in(&s, sizeof(s), arg);
 
 	if (rc)
 		return rc;
@@ -436,7 +436,7 @@ long nfc_ioc_submit(struct nfc_file *file, void __user *arg)
  * Wait for a called operation; true if a signal came first. The machine may be
  * suspended meanwhile, which looks like a signal and is none.
  */
-static bool interrupted_call(struct nfc_op *op)
+static bool interrupted_call(struct nfcm_op *op)
 {
 	struct sighand_struct *sighand;
 	bool pending;
@@ -459,12 +459,12 @@ static bool interrupted_call(struct nfc_op *op)
  * A signal takes the operation back, and the wait goes on until it says how it
  * ended; only a fatal one leaves it to end by itself.
  */
-static int wait_called(struct nfc_op *op, bool *interrupted)
+static int wait_called(struct nfcm_op *op, bool *interrupted)
 {
 	*interrupted = interrupted_call(op);
 	if (!*interrupted)
 		return 0;
-	nfc_op_cancel(op);
+	nfcm_op_cancel(op);
 	return wait_for_completion_killable(&op->done) ? -EINTR : 0;
 }
 
@@ -472,13 +472,13 @@ static int wait_called(struct nfc_op *op, bool *interrupted)
  * NFCOMMS_IOC_CALL. No locks; waits until the operation ended, or was taken
  * back.
  */
-long nfc_ioc_call(struct nfc_file *file, void __user *arg)
+long nfcm_ioc_call(struct nfcm_file *file, void __user *arg)
 {
 	struct nfcomms_call __user *user = arg;
 	struct nfcomms_call call;
 	bool interrupted;
-	struct nfc_op *op;
-	int rc = nfc_copy_in(&call, sizeof(call), arg);
+	struct nfcm_op *op;
+	int rc = nfcm_copy_in(&call, sizeof(call), arg);
 
 	if (rc)
 		return rc;
@@ -494,7 +494,7 @@ long nfc_ioc_call(struct nfc_file *file, void __user *arg)
 		rc = -EINTR;
 	if (!rc && copy_to_user(&user->completion, &op->c, sizeof(op->c)))
 		rc = -EFAULT;
-	nfc_op_put(op);
+	nfcm_op_put(op);
 	return rc;
 }
 
@@ -503,19 +503,19 @@ long nfc_ioc_call(struct nfc_file *file, void __user *arg)
  * There may be as many as a file can have: by batches, each of which takes one
  * walk past those that were found before. No locks; does not wait.
  */
-static int cancel_all(struct nfc_file *file, u64 user_data)
+static int cancel_all(struct nfcm_file *file, u64 user_data)
 {
 	enum { BATCH = 64 };
-	struct nfc_op *ops[BATCH];
-	u32 seek = nfc_file_seek(file);
+	struct nfcm_op *ops[BATCH];
+	u32 seek = nfcm_file_seek(file);
 	bool any = false;
 	u32 i, n;
 
 	do {
-		n = nfc_file_more(file, user_data, seek, ops, BATCH);
+		n = nfcm_file_more(file, user_data, seek, ops, BATCH);
 		for (i = 0; i < n; i++) {
-			nfc_op_cancel(ops[i]);
-			nfc_op_put(ops[i]);
+			nfcm_op_cancel(ops[i]);
+			nfcm_op_put(ops[i]);
 		}
 		any |= n;
 		if (fatal_signal_pending(current))
@@ -526,10 +526,10 @@ static int cancel_all(struct nfc_file *file, u64 user_data)
 }
 
 /* NFCOMMS_IOC_CANCEL. No locks; does not wait. */
-long nfc_ioc_cancel(struct nfc_file *file, void __user *arg)
+long nfcm_ioc_cancel(struct nfcm_file *file, void __user *arg)
 {
 	struct nfcomms_cancel c;
-	int rc = nfc_copy_in(&c, sizeof(c), arg);
+	int rc = nfcm_copy_in(&c, sizeof(c), arg);
 
 	if (rc)
 		return rc;

@@ -8,14 +8,14 @@
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
-#include "nfc_kmod.h"
+#include "nfcm_kmod.h"
 
 /* How long release waits; ladders and fences take less. */
 #define RELEASE_TIMEOUT (12 * HZ)
 
 static void file_free(struct kref *ref)
 {
-	struct nfc_file *file = container_of(ref, struct nfc_file, ref);
+	struct nfcm_file *file = container_of(ref, struct nfcm_file, ref);
 
 	xa_destroy(&file->channels);
 	put_device(&file->dev->dev);
@@ -23,28 +23,28 @@ static void file_free(struct kref *ref)
 }
 
 /* The caller has a reference, or the descriptor open. */
-void nfc_file_get(struct nfc_file *file)
+void nfcm_file_get(struct nfcm_file *file)
 {
 	kref_get(&file->ref);
 }
 
 /* The last reference frees the file and lets go of the device. No locks. */
-void nfc_file_put(struct nfc_file *file)
+void nfcm_file_put(struct nfcm_file *file)
 {
 	kref_put(&file->ref, file_free);
 }
 
 /* Something begins or ends that release waits for. The caller has a reference. */
-void nfc_file_live(struct nfc_file *file, int n)
+void nfcm_file_live(struct nfcm_file *file, int n)
 {
 	if (!atomic_add_return(n, &file->live))
 		wake_up_all(&file->wait);
 }
 
 /* The channel of a handle, with a reference; NULL if it has none. */
-struct nfc_channel *nfc_file_channel(struct nfc_file *file, u32 handle)
+struct nfcm_channel *nfcm_file_channel(struct nfcm_file *file, u32 handle)
 {
-	struct nfc_channel *ch;
+	struct nfcm_channel *ch;
 
 	xa_lock(&file->channels);
 	ch = xa_load(&file->channels, handle);
@@ -58,17 +58,17 @@ struct nfc_channel *nfc_file_channel(struct nfc_file *file, u32 handle)
  * An open channel becomes the file's. -ENODEV if the file was closed meanwhile:
  * the channel is to be closed, by its handle all the same.
  */
-int nfc_file_bind(struct nfc_file *file, struct nfc_channel *ch, u32 handle)
+int nfcm_file_bind(struct nfcm_file *file, struct nfcm_channel *ch, u32 handle)
 {
 	bool dead;
 
 	kref_get(&ch->ref);
-	nfc_file_live(file, 1);
-	nfc_box_lock(ch->box);
+	nfcm_file_live(file, 1);
+	nfcm_box_lock(ch->box);
 	ch->handle = handle;
 	/* The place is reserved: this does not allocate. */
 	xa_store(&file->channels, handle, ch, GFP_ATOMIC);
-	nfc_box_unlock(ch->box);
+	nfcm_box_unlock(ch->box);
 	spin_lock(&file->lock);
 	dead = file->dead;
 	spin_unlock(&file->lock);
@@ -78,7 +78,7 @@ int nfc_file_bind(struct nfc_file *file, struct nfc_channel *ch, u32 handle)
 /* ---- operations and their completions ---- */
 
 /* What must go even when the file is full: it makes room. */
-static bool makes_room(const struct nfc_op *op)
+static bool makes_room(const struct nfcm_op *op)
 {
 	return op->opcode == NFCOMMS_OP_CLOSE ||
 	       op->opcode == NFCOMMS_OP_ACCEPT ||
@@ -86,9 +86,9 @@ static bool makes_room(const struct nfc_op *op)
 }
 
 /* Let an operation in; -EAGAIN if there are too many. */
-int nfc_file_admit(struct nfc_file *file, struct nfc_op *op)
+int nfcm_file_admit(struct nfcm_file *file, struct nfcm_op *op)
 {
-	u32 most = nfc_param_max_operations;
+	u32 most = nfcm_param_max_operations;
 	int rc = 0;
 
 	if (makes_room(op))
@@ -101,14 +101,14 @@ int nfc_file_admit(struct nfc_file *file, struct nfc_op *op)
 		file->inflight++;
 		if (!op->called)
 			hash_add(file->ops, &op->hash, op->c.user_data);
-		nfc_file_live(file, 1);
+		nfcm_file_live(file, 1);
 	}
 	spin_unlock(&file->lock);
 	return rc;
 }
 
 /* A name for a CANCEL, so that it finds each operation once. */
-u32 nfc_file_seek(struct nfc_file *file)
+u32 nfcm_file_seek(struct nfcm_file *file)
 {
 	u32 seek;
 
@@ -122,10 +122,10 @@ u32 nfc_file_seek(struct nfc_file *file)
  * More operations in flight with this user_data, at most so many, each with a
  * reference. Returns how many. No locks.
  */
-u32 nfc_file_more(struct nfc_file *file, u64 user_data, u32 seek,
-		  struct nfc_op **ops, u32 most)
+u32 nfcm_file_more(struct nfcm_file *file, u64 user_data, u32 seek,
+		   struct nfcm_op **ops, u32 most)
 {
-	struct nfc_op *op;
+	struct nfcm_op *op;
 	u32 n = 0;
 
 	spin_lock(&file->lock);
@@ -143,16 +143,16 @@ u32 nfc_file_more(struct nfc_file *file, u64 user_data, u32 seek,
 }
 
 /* A file's operation has ended: hand its completion over. No locks. */
-void nfc_file_report(struct nfc_op *op)
+void nfcm_file_report(struct nfcm_op *op)
 {
-	struct nfc_file *file = op->file;
+	struct nfcm_file *file = op->file;
 	bool keep;
 
 	if (op->opcode != NFCOMMS_OP_RECEIVE && op->opcode != NFCOMMS_OP_CONTROL)
 		memset(op->c.payload, 0, sizeof(op->c.payload));
 	if (op->moving)
 		atomic_dec(&file->moving);
-	nfc_file_get(file); /* whoever reads it may close at once */
+	nfcm_file_get(file); /* whoever reads it may close at once */
 	spin_lock(&file->lock);
 	hash_del(&op->hash);
 	file->inflight--;
@@ -166,19 +166,19 @@ void nfc_file_report(struct nfc_op *op)
 		wake_up_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
 	} else {
 		complete_all(&op->done);
-		nfc_op_put(op);
+		nfcm_op_put(op);
 	}
-	nfc_file_live(file, -1);
-	nfc_file_put(file);
+	nfcm_file_live(file, -1);
+	nfcm_file_put(file);
 }
 
 /* The oldest completion; NULL if there is none. */
-static struct nfc_op *pop(struct nfc_file *file)
+static struct nfcm_op *pop(struct nfcm_file *file)
 {
-	struct nfc_op *op;
+	struct nfcm_op *op;
 
 	spin_lock(&file->lock);
-	op = list_first_entry_or_null(&file->done, struct nfc_op, node);
+	op = list_first_entry_or_null(&file->done, struct nfcm_op, node);
 	if (op) {
 		list_del_init(&op->node);
 		file->operations--;
@@ -188,7 +188,7 @@ static struct nfc_op *pop(struct nfc_file *file)
 }
 
 /* It could not be handed over: the next read gets it. */
-static void unpop(struct nfc_file *file, struct nfc_op *op)
+static void unpop(struct nfcm_file *file, struct nfcm_op *op)
 {
 	spin_lock(&file->lock);
 	list_add(&op->node, &file->done);
@@ -196,24 +196,24 @@ static void unpop(struct nfc_file *file, struct nfc_op *op)
 	spin_unlock(&file->lock);
 }
 
-static bool any(struct nfc_file *file)
+static bool any(struct nfcm_file *file)
 {
 	return !list_empty_careful(&file->done);
 }
 
-static bool removed(struct nfc_file *file)
+static bool removed(struct nfcm_file *file)
 {
 	return READ_ONCE(file->dev->removed);
 }
 
 /* Nothing comes any more. */
-static bool ended(struct nfc_file *file)
+static bool ended(struct nfcm_file *file)
 {
 	return removed(file) && !any(file) && !READ_ONCE(file->inflight);
 }
 
 /* Wait for a completion; a signal ends that without having taken one. */
-static int await(struct nfc_file *file, bool nowait)
+static int await(struct nfcm_file *file, bool nowait)
 {
 	if (nowait && !any(file))
 		return -EAGAIN;
@@ -224,14 +224,14 @@ static int await(struct nfc_file *file, bool nowait)
  * Completions, as many as fit; at least one, unless it says why not. 0 once the
  * device is removed and the last one was read.
  */
-static ssize_t nfc_read(struct kiocb *iocb, struct iov_iter *to)
+static ssize_t nfcm_read(struct kiocb *iocb, struct iov_iter *to)
 {
-	struct nfc_file *file = iocb->ki_filp->private_data;
+	struct nfcm_file *file = iocb->ki_filp->private_data;
 	bool nowait = iocb->ki_filp->f_flags & O_NONBLOCK ||
 		      iocb->ki_flags & IOCB_NOWAIT;
 	const size_t size = sizeof(struct nfcomms_completion);
 	ssize_t done = 0;
-	struct nfc_op *op;
+	struct nfcm_op *op;
 	int rc;
 
 	if (iov_iter_count(to) < size)
@@ -250,15 +250,15 @@ static ssize_t nfc_read(struct kiocb *iocb, struct iov_iter *to)
 			unpop(file, op);
 			return done ?: -EFAULT;
 		}
-		nfc_op_put(op);
+		nfcm_op_put(op);
 		done += size;
 	}
 	return done;
 }
 
-static __poll_t nfc_poll(struct file *f, poll_table *wait)
+static __poll_t nfcm_poll(struct file *f, poll_table *wait)
 {
-	struct nfc_file *file = f->private_data;
+	struct nfcm_file *file = f->private_data;
 	__poll_t events = 0;
 
 	poll_wait(f, &file->wait, wait);
@@ -272,7 +272,8 @@ static __poll_t nfc_poll(struct file *f, poll_table *wait)
 /* ---- processes ---- */
 
 /* Another process cannot have these targets while the older one lives. */
-static bool replaces(const struct nfc_process *p, const struct nfc_process *old)
+static bool replaces(const struct nfcm_process *p,
+		     const struct nfcm_process *old)
 {
 	return old->epoch != p->epoch || old->id == p->id ||
 	       (old->first < p->first + p->targets &&
@@ -280,9 +281,9 @@ static bool replaces(const struct nfc_process *p, const struct nfc_process *old)
 }
 
 /* A process becomes the file's; false if the file was closed meanwhile. */
-bool nfc_file_adopt(struct nfc_file *file, struct nfc_process *p)
+bool nfcm_file_adopt(struct nfcm_file *file, struct nfcm_process *p)
 {
-	struct nfc_process *old, *next;
+	struct nfcm_process *old, *next;
 	LIST_HEAD(ended);
 	bool ok;
 
@@ -302,9 +303,9 @@ bool nfc_file_adopt(struct nfc_file *file, struct nfc_process *p)
 }
 
 /* Find a process. Must hold file->lock. */
-static struct nfc_process *find(struct nfc_file *file, u32 epoch, u64 id)
+static struct nfcm_process *find(struct nfcm_file *file, u32 epoch, u64 id)
 {
-	struct nfc_process *p;
+	struct nfcm_process *p;
 
 	list_for_each_entry(p, &file->processes, node)
 		if (p->epoch == epoch && p->id == id)
@@ -313,7 +314,7 @@ static struct nfc_process *find(struct nfc_file *file, u32 epoch, u64 id)
 }
 
 /* Did this file start the process? Takes file->lock. */
-bool nfc_file_owns(struct nfc_file *file, u32 epoch, u64 id)
+bool nfcm_file_owns(struct nfcm_file *file, u32 epoch, u64 id)
 {
 	bool owns;
 
@@ -324,9 +325,9 @@ bool nfc_file_owns(struct nfc_file *file, u32 epoch, u64 id)
 }
 
 /* A process has ended. */
-void nfc_file_disown(struct nfc_file *file, u32 epoch, u64 id)
+void nfcm_file_disown(struct nfcm_file *file, u32 epoch, u64 id)
 {
-	struct nfc_process *p;
+	struct nfcm_process *p;
 
 	spin_lock(&file->lock);
 	p = find(file, epoch, id);
@@ -338,19 +339,19 @@ void nfc_file_disown(struct nfc_file *file, u32 epoch, u64 id)
 }
 
 /* Stop all processes of a file that is being closed. */
-static void stop_all(struct nfc_file *file, struct nfc_life *life)
+static void stop_all(struct nfcm_file *file, struct nfcm_life *life)
 {
-	struct nfc_process *p;
+	struct nfcm_process *p;
 
 	do {
 		spin_lock(&file->lock);
 		p = list_first_entry_or_null(&file->processes,
-					     struct nfc_process, node);
+					     struct nfcm_process, node);
 		if (p)
 			list_del_init(&p->node);
 		spin_unlock(&file->lock);
 		if (p && life && p->epoch == life->layout.epoch)
-			nfc_control_stop(life, p);
+			nfcm_control_stop(life, p);
 		else if (p)
 			p->stop.end(&p->stop);
 	} while (p);
@@ -358,10 +359,11 @@ static void stop_all(struct nfc_file *file, struct nfc_life *life)
 
 /* ---- open, close ---- */
 
-static int nfc_open(struct inode *inode, struct file *f)
+static int nfcm_open(struct inode *inode, struct file *f)
 {
-	struct nfc_dev *dev = container_of(inode->i_cdev, struct nfc_dev, cdev);
-	struct nfc_file *file;
+	struct nfcm_dev *dev = container_of(inode->i_cdev, struct nfcm_dev,
+					    cdev);
+	struct nfcm_file *file;
 
 	if (READ_ONCE(dev->removed))
 		return -ENXIO;
@@ -386,9 +388,9 @@ static int nfc_open(struct inode *inode, struct file *f)
 }
 
 /* The device is removed: whoever reads or polls hears it. */
-void nfc_file_wake_all(struct nfc_dev *dev)
+void nfcm_file_wake_all(struct nfcm_dev *dev)
 {
-	struct nfc_file *file;
+	struct nfcm_file *file;
 
 	spin_lock(&dev->life_lock);
 	list_for_each_entry(file, &dev->files, node)
@@ -397,30 +399,30 @@ void nfc_file_wake_all(struct nfc_dev *dev)
 }
 
 /* Close all channels; every operation of theirs ends. */
-static void close_all(struct nfc_file *file)
+static void close_all(struct nfcm_file *file)
 {
-	struct nfc_channel *ch;
+	struct nfcm_channel *ch;
 	unsigned long handle;
 
 	xa_for_each(&file->channels, handle, ch) {
-		ch = nfc_file_channel(file, (u32)handle);
+		ch = nfcm_file_channel(file, (u32)handle);
 		if (!ch)
 			continue;
-		nfc_box_lock(ch->box);
-		nfc_channel_close(ch, NULL);
-		nfc_box_unlock(ch->box);
-		nfc_channel_put(ch);
+		nfcm_box_lock(ch->box);
+		nfcm_channel_close(ch, NULL);
+		nfcm_box_unlock(ch->box);
+		nfcm_channel_put(ch);
 		cond_resched();
 	}
 }
 
 /* Completions that nobody will read. */
-static void forget_done(struct nfc_file *file)
+static void forget_done(struct nfcm_file *file)
 {
-	struct nfc_op *op;
+	struct nfcm_op *op;
 
 	while ((op = pop(file))) {
-		nfc_op_put(op);
+		nfcm_op_put(op);
 		cond_resched();
 	}
 }
@@ -430,10 +432,10 @@ static void forget_done(struct nfc_file *file)
  * not answer is fenced; what a caller's own page fault holds up ends later, for
  * all of it has references.
  */
-static int nfc_release(struct inode *inode, struct file *f)
+static int nfcm_release(struct inode *inode, struct file *f)
 {
-	struct nfc_file *file = f->private_data;
-	struct nfc_life *life = nfc_life_get(file->dev);
+	struct nfcm_file *file = f->private_data;
+	struct nfcm_life *life = nfcm_life_get(file->dev);
 
 	spin_lock(&file->dev->life_lock);
 	list_del(&file->node);
@@ -442,15 +444,15 @@ static int nfc_release(struct inode *inode, struct file *f)
 	file->dead = true;
 	spin_unlock(&file->lock);
 	if (life)
-		nfc_control_forget(life, file);
+		nfcm_control_forget(life, file);
 	close_all(file);
 	stop_all(file, life);
 	if (life)
-		nfc_life_put(life);
+		nfcm_life_put(life);
 	forget_done(file);
 	wait_event_timeout(file->wait, !atomic_read(&file->live),
 			   RELEASE_TIMEOUT);
-	nfc_file_put(file);
+	nfcm_file_put(file);
 	return 0;
 }
 
@@ -473,16 +475,16 @@ static int check_out(u32 *size, void __user *arg, size_t ksize)
 	return rc ? 0 : -E2BIG;
 }
 
-static long ioc_info(struct nfc_file *file, void __user *arg)
+static long ioc_info(struct nfcm_file *file, void __user *arg)
 {
 	struct nfcomms_info info = {};
-	struct nfc_life *life;
-	const struct nfc_layout *l;
+	struct nfcm_life *life;
+	const struct nfcm_layout *l;
 	int rc = check_out(&info.size, arg, sizeof(info));
 
 	if (rc)
 		return rc;
-	life = nfc_life_get(file->dev);
+	life = nfcm_life_get(file->dev);
 	if (!life)
 		return -ENODEV;
 	l = &life->layout;
@@ -500,71 +502,71 @@ static long ioc_info(struct nfc_file *file, void __user *arg)
 	info.contexts = l->contexts;
 	info.capabilities = l->capabilities;
 	info.vectors = file->dev->vectors;
-	info.max_operations = nfc_param_max_operations;
+	info.max_operations = nfcm_param_max_operations;
 	info.max_transfer = l->max_transfer;
 	info.memlock_limit = capable(CAP_IPC_LOCK) ? U64_MAX :
 						     rlimit(RLIMIT_MEMLOCK);
 	info.memlock_used = (u64)atomic64_read(&current->mm->pinned_vm)
 			    << PAGE_SHIFT;
-	strscpy(info.driver, NFC_MODULE_VERSION, sizeof(info.driver));
-	nfc_life_put(life);
+	strscpy(info.driver, NFCM_MODULE_VERSION, sizeof(info.driver));
+	nfcm_life_put(life);
 	return copy_to_user(arg, &info, sizeof(info)) ? -EFAULT : 0;
 }
 
-static long ioc_health(struct nfc_file *file, void __user *arg)
+static long ioc_health(struct nfcm_file *file, void __user *arg)
 {
 	struct nfcomms_health h = {};
-	struct nfc_dev *dev = file->dev;
-	struct nfc_life *life;
+	struct nfcm_dev *dev = file->dev;
+	struct nfcm_life *life;
 	u32 moving;
 	int rc = check_out(&h.size, arg, sizeof(h));
 
 	if (rc)
 		return rc;
-	h.state = nfc_dev_state(dev);
-	life = nfc_life_get(dev);
+	h.state = nfcm_dev_state(dev);
+	life = nfcm_life_get(dev);
 	if (life) {
-		nfc_watch_health(life, &h);
-		nfc_life_put(life);
+		nfcm_watch_health(life, &h);
+		nfcm_life_put(life);
 	}
-	h.interrupts = nfc_counted(dev, NFC_COUNT_INTERRUPTS);
-	h.spurious = nfc_counted(dev, NFC_COUNT_SPURIOUS);
-	h.doorbells = nfc_counted(dev, NFC_COUNT_DOORBELLS);
-	h.dropped = nfc_counted(dev, NFC_COUNT_DROPPED);
-	h.faults = nfc_counted(dev, NFC_COUNT_FAULTS);
-	h.resets = nfc_counted(dev, NFC_COUNT_RESETS);
-	h.lists = nfc_counted(dev, NFC_COUNT_LISTS);
-	h.repeated = nfc_counted(dev, NFC_COUNT_REPEATED);
-	h.pinned = nfc_counted(dev, NFC_COUNT_PINNED);
+	h.interrupts = nfcm_counted(dev, NFCM_COUNT_INTERRUPTS);
+	h.spurious = nfcm_counted(dev, NFCM_COUNT_SPURIOUS);
+	h.doorbells = nfcm_counted(dev, NFCM_COUNT_DOORBELLS);
+	h.dropped = nfcm_counted(dev, NFCM_COUNT_DROPPED);
+	h.faults = nfcm_counted(dev, NFCM_COUNT_FAULTS);
+	h.resets = nfcm_counted(dev, NFCM_COUNT_RESETS);
+	h.lists = nfcm_counted(dev, NFCM_COUNT_LISTS);
+	h.repeated = nfcm_counted(dev, NFCM_COUNT_REPEATED);
+	h.pinned = nfcm_counted(dev, NFCM_COUNT_PINNED);
 	h.operations = READ_ONCE(file->inflight);
 	moving = atomic_read(&file->moving);
 	h.blocked = h.operations > moving ? h.operations - moving : 0;
 	return copy_to_user(arg, &h, sizeof(h)) ? -EFAULT : 0;
 }
 
-static long ioc_channel(struct nfc_file *file, void __user *arg)
+static long ioc_channel(struct nfcm_file *file, void __user *arg)
 {
 	struct nfcomms_channel c, in;
-	struct nfc_channel *ch;
-	int d, rc = nfc_copy_in(&in, sizeof(in), arg);
+	struct nfcm_channel *ch;
+	int d, rc = nfcm_copy_in(&in, sizeof(in), arg);
 
 	if (rc)
 		return rc;
 	c = (struct nfcomms_channel){ .size = in.size, .channel = in.channel };
 	if (memchr_inv(in.rsvd, 0, sizeof(in.rsvd)))
 		return -EINVAL;
-	ch = nfc_file_channel(file, in.channel);
+	ch = nfcm_file_channel(file, in.channel);
 	if (!ch)
 		return -ENOENT;
-	nfc_box_lock(ch->box);
+	nfcm_box_lock(ch->box);
 	c.target = ch->id;
 	c.lists = ch->lists;
 	c.repeated = ch->repeated;
 	for (d = NFC_H2D; d <= NFC_D2H; d++)
 		if (!ch->gone && !ch->half[d].shut)
 			c.halves |= d == NFC_H2D ? NFCOMMS_H2D : NFCOMMS_D2H;
-	nfc_box_unlock(ch->box);
-	nfc_channel_put(ch);
+	nfcm_box_unlock(ch->box);
+	nfcm_channel_put(ch);
 	return copy_to_user(arg, &c, sizeof(c)) ? -EFAULT : 0;
 }
 
@@ -573,14 +575,14 @@ static bool power_of_two(u32 v, u32 low, u32 high)
 	return !v || (v >= low && v <= high && !(v & (v - 1)));
 }
 
-static long ioc_reset(struct nfc_file *file, void __user *arg)
+static long ioc_reset(struct nfcm_file *file, void __user *arg)
 {
 	struct nfcomms_reset r;
 	int rc;
 
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
-	rc = nfc_copy_in(&r, sizeof(r), arg);
+	rc = nfcm_copy_in(&r, sizeof(r), arg);
 	if (rc)
 		return rc;
 	if (r.flags || memchr_inv(r.rsvd, 0, sizeof(r.rsvd)) ||
@@ -590,7 +592,7 @@ static long ioc_reset(struct nfc_file *file, void __user *arg)
 	    !power_of_two(r.window, 1, NFC_WINDOW_MAX) ||
 	    r.emem >> NFC_PAGE_SHIFT > U32_MAX)
 		return -EINVAL;
-	return nfc_dev_reset(file->dev, &r);
+	return nfcm_dev_reset(file->dev, &r);
 }
 
 /*
@@ -604,9 +606,9 @@ static bool acts(unsigned int nr)
 	       nr == _IOC_NR(NFCOMMS_IOC_RESET);
 }
 
-static long nfc_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
+static long nfcm_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
 {
-	struct nfc_file *file = f->private_data;
+	struct nfcm_file *file = f->private_data;
 	void __user *user = (void __user *)arg;
 
 	if (_IOC_TYPE(cmd) != _IOC_TYPE(NFCOMMS_IOC_INFO))
@@ -620,13 +622,13 @@ static long nfc_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
 	case _IOC_NR(NFCOMMS_IOC_CHANNEL):
 		return ioc_channel(file, user);
 	case _IOC_NR(NFCOMMS_IOC_CANCEL):
-		return nfc_ioc_cancel(file, user);
+		return nfcm_ioc_cancel(file, user);
 	case _IOC_NR(NFCOMMS_IOC_INFO):
 		return removed(file) ? -ENODEV : ioc_info(file, user);
 	case _IOC_NR(NFCOMMS_IOC_SUBMIT):
-		return removed(file) ? -ENODEV : nfc_ioc_submit(file, user);
+		return removed(file) ? -ENODEV : nfcm_ioc_submit(file, user);
 	case _IOC_NR(NFCOMMS_IOC_CALL):
-		return removed(file) ? -ENODEV : nfc_ioc_call(file, user);
+		return removed(file) ? -ENODEV : nfcm_ioc_call(file, user);
 	case _IOC_NR(NFCOMMS_IOC_RESET):
 		return removed(file) ? -ENODEV : ioc_reset(file, user);
 	default:
@@ -634,12 +636,12 @@ static long nfc_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
 	}
 }
 
-const struct file_operations nfc_fops = {
+const struct file_operations nfcm_fops = {
 	.owner = THIS_MODULE,
-	.open = nfc_open,
-	.release = nfc_release,
-	.read_iter = nfc_read,
-	.poll = nfc_poll,
-	.unlocked_ioctl = nfc_ioctl,
+	.open = nfcm_open,
+	.release = nfcm_release,
+	.read_iter = nfcm_read,
+	.poll = nfcm_poll,
+	.unlocked_ioctl = nfcm_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 };

@@ -6,7 +6,7 @@
 #include <linux/delay.h>
 #include <linux/slab.h>
 
-#include "nfc_kmod.h"
+#include "nfcm_kmod.h"
 
 enum {
 	REPLY_MS = 10000, /* for the reply to a request */
@@ -16,42 +16,43 @@ enum {
 };
 
 /* Make the control channel, whose ids are known. */
-int nfc_control_open(struct nfc_life *life)
+int nfcm_control_open(struct nfcm_life *life)
 {
-	struct nfc_controller *k = &life->control;
-	struct nfc_channel *ch = nfc_channel_new(life, NFC_TARGET_CONTROL, NULL);
+	struct nfcm_controller *k = &life->control;
+	struct nfcm_channel *ch = nfcm_channel_new(life, NFC_TARGET_CONTROL,
+						   NULL);
 	int rc;
 
 	if (!ch)
 		return -ENOMEM;
-	nfc_core_open(&ch->core, 1, 1, 0);
+	nfcm_core_open(&ch->core, 1, 1, 0);
 	ch->opening = false;
 	k->ch = ch;
-	rc = nfc_channel_enter(ch);
+	rc = nfcm_channel_enter(ch);
 	if (rc) {
 		k->ch = NULL;
-		nfc_channel_put(ch);
+		nfcm_channel_put(ch);
 	}
 	return rc;
 }
 
 /* The life is over and nobody submits any more: break the circle. */
-void nfc_control_close(struct nfc_life *life)
+void nfcm_control_close(struct nfcm_life *life)
 {
-	struct nfc_channel *ch;
+	struct nfcm_channel *ch;
 
 	spin_lock(&life->control.lock);
 	ch = life->control.ch;
 	life->control.ch = NULL;
 	spin_unlock(&life->control.lock);
 	if (ch)
-		nfc_channel_put(ch);
+		nfcm_channel_put(ch);
 }
 
 /* The control channel, with a reference; NULL once the life is over. */
-static struct nfc_channel *control_channel(struct nfc_life *life)
+static struct nfcm_channel *control_channel(struct nfcm_life *life)
 {
-	struct nfc_channel *ch;
+	struct nfcm_channel *ch;
 
 	spin_lock(&life->control.lock);
 	ch = life->control.ch;
@@ -62,21 +63,21 @@ static struct nfc_channel *control_channel(struct nfc_life *life)
 }
 
 /* End a request that is on no list any more. No locks. */
-static void end(struct nfc_op *op, u32 status, int error)
+static void end(struct nfcm_op *op, u32 status, int error)
 {
 	op->c.status = status;
 	op->c.error = error;
-	nfc_op_finish(op);
+	nfcm_op_finish(op);
 }
 
 /*
  * The same for the request at hand: once it has ended its file may free it, and
  * must not find it here. Worker.
  */
-static void end_current(struct nfc_life *life, struct nfc_op *op, u32 status,
+static void end_current(struct nfcm_life *life, struct nfcm_op *op, u32 status,
 			int error)
 {
-	struct nfc_controller *k = &life->control;
+	struct nfcm_controller *k = &life->control;
 
 	spin_lock(&k->lock);
 	k->current_op = NULL;
@@ -84,26 +85,26 @@ static void end_current(struct nfc_life *life, struct nfc_op *op, u32 status,
 	end(op, status, error);
 }
 
-static u32 status_of_down(struct nfc_life *life)
+static u32 status_of_down(struct nfcm_life *life)
 {
 	return atomic_read(&life->down) ?: NFC_ERESET;
 }
 
 /* ---- the driver's own operations ---- */
 
-static void own_end(struct nfc_op *op)
+static void own_end(struct nfcm_op *op)
 {
-	struct nfc_life *life = op->ch->life;
+	struct nfcm_life *life = op->ch->life;
 
 	complete_all(&op->done);
 	wake_up_all(&life->control.wait);
 }
 
 /* Make one ready for use again. Worker. */
-static void prepare(struct nfc_op *op, struct nfc_channel *ch, u16 opcode)
+static void prepare(struct nfcm_op *op, struct nfcm_channel *ch, u16 opcode)
 {
 	memset(op, 0, sizeof(*op));
-	nfc_op_init(op, opcode, own_end);
+	nfcm_op_init(op, opcode, own_end);
 	op->ch = ch;
 	op->length = NFC_PAYLOAD_SIZE;
 }
@@ -112,10 +113,10 @@ static void prepare(struct nfc_op *op, struct nfc_channel *ch, u16 opcode)
  * Wait for one; false if it took longer. When the request is cancelled so is
  * it, unless keep. Worker.
  */
-static bool wait_own(struct nfc_op *own, struct nfc_op *op, bool keep,
+static bool wait_own(struct nfcm_op *own, struct nfcm_op *op, bool keep,
 		     unsigned int ms)
 {
-	struct nfc_controller *k = &own->ch->life->control;
+	struct nfcm_controller *k = &own->ch->life->control;
 	long left = ms ? msecs_to_jiffies(ms) : MAX_SCHEDULE_TIMEOUT;
 
 	left = wait_event_timeout(k->wait,
@@ -127,9 +128,9 @@ static bool wait_own(struct nfc_op *own, struct nfc_op *op, bool keep,
 	if (!left)
 		return false;
 	if (!keep)
-		nfc_op_cancel(own);
+		nfcm_op_cancel(own);
 	else
-		ms = max_t(unsigned int, GRACE_MS, nfc_param_silence_ms);
+		ms = max_t(unsigned int, GRACE_MS, nfcm_param_silence_ms);
 	left = ms ? msecs_to_jiffies(ms) : MAX_SCHEDULE_TIMEOUT;
 	return wait_event_timeout(k->wait, completion_done(&own->done), left);
 }
@@ -137,10 +138,10 @@ static bool wait_own(struct nfc_op *own, struct nfc_op *op, bool keep,
 /* ---- one request ---- */
 
 /* The reply belongs to the request, or the device is at fault. Worker. */
-static u32 check_reply(struct nfc_life *life, const struct nfc_control *req,
+static u32 check_reply(struct nfcm_life *life, const struct nfc_control *req,
 		       struct nfc_control *reply)
 {
-	struct nfc_op *own = &life->control.reply;
+	struct nfcm_op *own = &life->control.reply;
 
 	memcpy(reply, own->c.payload, sizeof(*reply));
 	if (own->c.status == NFC_OK && own->c.length == sizeof(*reply) &&
@@ -148,30 +149,30 @@ static u32 check_reply(struct nfc_life *life, const struct nfc_control *req,
 	    le16_to_cpu(reply->status) < NFC_STATUS_COUNT)
 		return le16_to_cpu(reply->status);
 	memset(reply, 0, sizeof(*reply));
-	nfc_life_fail(life, NFC_EFAULT, "control request answered by nonsense");
+	nfcm_life_fail(life, NFC_EFAULT, "control request answered by nonsense");
 	return NFC_EFAULT;
 }
 
 /* Ask for the reply, whenever it comes. Worker. */
-static void want_reply(struct nfc_life *life, struct nfc_channel *ch)
+static void want_reply(struct nfcm_life *life, struct nfcm_channel *ch)
 {
-	struct nfc_op *own = &life->control.reply;
+	struct nfcm_op *own = &life->control.reply;
 
 	prepare(own, ch, NFCOMMS_OP_RECEIVE);
-	nfc_op_start(own);
+	nfcm_op_start(own);
 }
 
 /*
  * Wait for the reply. It is waited for even when nobody wants it, because it
  * may hand over something; without one the device is lost. Worker.
  */
-static u32 take_reply(struct nfc_life *life, struct nfc_op *op,
+static u32 take_reply(struct nfcm_life *life, struct nfcm_op *op,
 		      const struct nfc_control *req, struct nfc_control *reply)
 {
-	struct nfc_op *own = &life->control.reply;
+	struct nfcm_op *own = &life->control.reply;
 
 	if (!wait_own(own, op, true, REPLY_MS)) {
-		nfc_life_fail(life, NFC_ERESET, "control request not answered");
+		nfcm_life_fail(life, NFC_ERESET, "control request not answered");
 		wait_for_completion(&own->done);
 	}
 	if (own->c.status && atomic_read(&life->down))
@@ -185,11 +186,11 @@ static u32 take_reply(struct nfc_life *life, struct nfc_op *op,
  * replies. So ask for something harmless: what is replied first says which, and
  * the device listens again. Worker.
  */
-static u32 settle_load(struct nfc_life *life, struct nfc_op *op,
-		       struct nfc_channel *ch, const struct nfc_control *req,
+static u32 settle_load(struct nfcm_life *life, struct nfcm_op *op,
+		       struct nfcm_channel *ch, const struct nfc_control *req,
 		       struct nfc_control *reply)
 {
-	struct nfc_controller *k = &life->control;
+	struct nfcm_controller *k = &life->control;
 	struct nfc_control other = {
 		.op = cpu_to_le16(NFC_CONTROL_MEMORY),
 		.request = cpu_to_le32(++k->request),
@@ -199,7 +200,7 @@ static u32 settle_load(struct nfc_life *life, struct nfc_op *op,
 	want_reply(life, ch);
 	prepare(&k->send, ch, NFCOMMS_OP_SEND);
 	memcpy(k->send.c.payload, &other, sizeof(other));
-	nfc_op_start(&k->send);
+	nfcm_op_start(&k->send);
 	wait_own(&k->reply, op, true, REPLY_MS);
 	memcpy(&first, k->reply.c.payload, sizeof(first));
 	if (completion_done(&k->reply.done) && !k->reply.c.status &&
@@ -213,32 +214,32 @@ static u32 settle_load(struct nfc_life *life, struct nfc_op *op,
 }
 
 /* Send the image of a LOAD, which is pinned. Worker. */
-static u32 send_image(struct nfc_life *life, struct nfc_op *op,
-		      struct nfc_channel *ch)
+static u32 send_image(struct nfcm_life *life, struct nfcm_op *op,
+		      struct nfcm_channel *ch)
 {
-	struct nfc_op *own = &life->control.image;
+	struct nfcm_op *own = &life->control.image;
 
 	prepare(own, ch, NFCOMMS_OP_SEND_IND);
-	nfc_pins_take_over(own, op);
-	nfc_op_start(own);
+	nfcm_pins_take_over(own, op);
+	nfcm_op_start(own);
 	wait_own(own, op, false, 0);
-	nfc_pins_fini(own);
+	nfcm_pins_fini(own);
 	return own->c.status;
 }
 
 /* A request and its reply on the control channel; see call(). Worker. */
-static u32 exchange(struct nfc_life *life, struct nfc_op *op,
-		    struct nfc_channel *ch, struct nfc_control *req,
+static u32 exchange(struct nfcm_life *life, struct nfcm_op *op,
+		    struct nfcm_channel *ch, struct nfc_control *req,
 		    struct nfc_control *reply)
 {
-	struct nfc_controller *k = &life->control;
-	struct nfc_op *own = &k->send;
+	struct nfcm_controller *k = &life->control;
+	struct nfcm_op *own = &k->send;
 	u32 status, sent = NFC_OK;
 
 	req->request = cpu_to_le32(++k->request);
 	prepare(own, ch, NFCOMMS_OP_SEND);
 	memcpy(own->c.payload, req, sizeof(*req));
-	nfc_op_start(own);
+	nfcm_op_start(own);
 	wait_own(own, op, false, 0);
 	status = own->c.status;
 	if (status)
@@ -252,85 +253,85 @@ static u32 exchange(struct nfc_life *life, struct nfc_op *op,
 }
 
 /* One request, with its image if it has one, and its reply. Worker. */
-static u32 call(struct nfc_life *life, struct nfc_op *op,
+static u32 call(struct nfcm_life *life, struct nfcm_op *op,
 		struct nfc_control *req, struct nfc_control *reply)
 {
-	struct nfc_channel *ch = control_channel(life);
+	struct nfcm_channel *ch = control_channel(life);
 	u32 status;
 
 	if (!ch) /* the fence has passed since it was queued */
 		return status_of_down(life);
 	status = exchange(life, op, ch, req, reply);
-	nfc_channel_put(ch);
+	nfcm_channel_put(ch);
 	return status;
 }
 
 /* ---- what files ask for ---- */
 
 /* Subscribe a target; its channel is in the table already. Worker. */
-static void subscribe(struct nfc_life *life, struct nfc_op *op)
+static void subscribe(struct nfcm_life *life, struct nfcm_op *op)
 {
 	struct nfc_control req = {
 		.op = cpu_to_le16(NFC_CONTROL_OPEN),
 		.a = cpu_to_le64(op->length),
 	}, reply;
-	struct nfc_channel *ch = op->ch;
+	struct nfcm_channel *ch = op->ch;
 	u32 handle = op->c.channel;
 	u32 status = call(life, op, &req, &reply);
 
 	op->c.channel = status ? 0 : handle;
 	if (status) {
 		xa_erase(&op->file->channels, handle);
-		nfc_channel_leave(ch);
+		nfcm_channel_leave(ch);
 		end_current(life, op, status, 0);
 		return;
 	}
-	nfc_box_lock(ch->box);
-	nfc_channel_opened(ch, le64_to_cpu(reply.a), le64_to_cpu(reply.b),
-			   le64_to_cpu(reply.c));
-	nfc_box_unlock(ch->box);
-	if (nfc_file_bind(op->file, ch, handle)) {
-		nfc_box_lock(ch->box);
-		nfc_channel_close(ch, NULL);
-		nfc_box_unlock(ch->box);
+	nfcm_box_lock(ch->box);
+	nfcm_channel_opened(ch, le64_to_cpu(reply.a), le64_to_cpu(reply.b),
+			    le64_to_cpu(reply.c));
+	nfcm_box_unlock(ch->box);
+	if (nfcm_file_bind(op->file, ch, handle)) {
+		nfcm_box_lock(ch->box);
+		nfcm_channel_close(ch, NULL);
+		nfcm_box_unlock(ch->box);
 	}
 	end_current(life, op, NFC_OK, 0);
 }
 
-static void stop_end(struct nfc_op *op)
+static void stop_end(struct nfcm_op *op)
 {
-	struct nfc_process *p = container_of(op, struct nfc_process, stop);
-	struct nfc_file *file = op->file;
+	struct nfcm_process *p = container_of(op, struct nfcm_process, stop);
+	struct nfcm_file *file = op->file;
 
-	nfc_channel_put(op->ch);
+	nfcm_channel_put(op->ch);
 	kfree(p);
-	nfc_file_live(file, -1);
-	nfc_file_put(file);
+	nfcm_file_live(file, -1);
+	nfcm_file_put(file);
 }
 
 /* Ask a process to return; nobody waits. p is the caller's no more. */
-void nfc_control_stop(struct nfc_life *life, struct nfc_process *p)
+void nfcm_control_stop(struct nfcm_life *life, struct nfcm_process *p)
 {
-	struct nfc_op *op = &p->stop;
+	struct nfcm_op *op = &p->stop;
 	struct nfc_control req = {
 		.op = cpu_to_le16(NFC_CONTROL_STOP),
 		.a = cpu_to_le64(p->id),
 	};
 
 	memcpy(op->c.payload, &req, sizeof(req));
-	nfc_control_submit(life, op);
+	nfcm_control_submit(life, op);
 }
 
 /* Prepare the record of a process. */
-static struct nfc_process *process_new(struct nfc_op *op)
+static struct nfcm_process *process_new(struct nfcm_op *op)
 {
-	struct nfc_process *p = kzalloc(sizeof(*p), GFP_KERNEL);
+	struct nfcm_process *p = kzalloc(sizeof(*p), GFP_KERNEL);
 
 	if (!p)
 		return NULL;
 	INIT_LIST_HEAD(&p->node);
-	nfc_op_init(&p->stop, NFCOMMS_OP_CONTROL, stop_end);
-	nfc_file_get(op->file);
+	nfcm_op_init(&p->stop, NFCOMMS_OP_CONTROL, stop_end);
+	nfcm_file_get(op->file);
 	p->stop.file = op->file;
 	p->stop.detached = true;
 	kref_get(&op->ch->ref);
@@ -339,17 +340,17 @@ static struct nfc_process *process_new(struct nfc_op *op)
 }
 
 /* Run a program; the process belongs to the file. Worker. */
-static u32 start(struct nfc_life *life, struct nfc_op *op,
+static u32 start(struct nfcm_life *life, struct nfcm_op *op,
 		 struct nfc_control *req, struct nfc_control *reply, int *error)
 {
-	struct nfc_process *p = process_new(op);
+	struct nfcm_process *p = process_new(op);
 	u64 targets = le64_to_cpu(req->b);
 	u32 status;
 
 	*error = p ? 0 : ENOMEM;
 	if (!p)
 		return NFC_ENOMEM;
-	nfc_file_live(op->file, 1);
+	nfcm_file_live(op->file, 1);
 	status = call(life, op, req, reply);
 	p->id = le64_to_cpu(reply->a);
 	p->first = le64_to_cpu(reply->b);
@@ -357,14 +358,14 @@ static u32 start(struct nfc_life *life, struct nfc_op *op,
 	p->epoch = life->layout.epoch;
 	if (!status && (p->first >= life->layout.channels ||
 			targets > life->layout.channels - p->first)) {
-		nfc_life_fail(life, NFC_EFAULT, "program started out of range");
+		nfcm_life_fail(life, NFC_EFAULT, "program started out of range");
 		memset(reply, 0, sizeof(*reply));
 		status = NFC_EFAULT;
 	}
 	if (status)
 		stop_end(&p->stop);
-	else if (!nfc_file_adopt(op->file, p))
-		nfc_control_stop(life, p);
+	else if (!nfcm_file_adopt(op->file, p))
+		nfcm_control_stop(life, p);
 	return status;
 }
 
@@ -372,14 +373,14 @@ static u32 start(struct nfc_life *life, struct nfc_op *op,
  * Ask a process to return. NFC_EBUSY: it is on its way, ask again; once it was
  * told, NFC_EINVAL says that it is gone. Worker.
  */
-static u32 stop(struct nfc_life *life, struct nfc_op *op,
+static u32 stop(struct nfcm_life *life, struct nfcm_op *op,
 		struct nfc_control *req, struct nfc_control *reply)
 {
 	u64 id = le64_to_cpu(req->a);
 	u32 epoch = life->layout.epoch;
 	u32 status;
 
-	if (!op->detached && !nfc_file_owns(op->file, epoch, id)) {
+	if (!op->detached && !nfcm_file_owns(op->file, epoch, id)) {
 		reply->op = req->op; /* as for a process that is not there */
 		return NFC_EINVAL;
 	}
@@ -389,14 +390,14 @@ static u32 stop(struct nfc_life *life, struct nfc_op *op,
 		return status;
 	}
 	if (!op->detached && (!status || status == NFC_EINVAL))
-		nfc_file_disown(op->file, epoch, id);
+		nfcm_file_disown(op->file, epoch, id);
 	return op->told && status == NFC_EINVAL ? NFC_OK : status;
 }
 
 /* Ask again later, or give up; true if the request stays. Worker. */
-static bool again(struct nfc_life *life, struct nfc_op *op)
+static bool again(struct nfcm_life *life, struct nfcm_op *op)
 {
-	struct nfc_controller *k = &life->control;
+	struct nfcm_controller *k = &life->control;
 
 	if (READ_ONCE(op->cancelled) ||
 	    (op->detached && ++op->tries > STOP_TRIES))
@@ -409,7 +410,7 @@ static bool again(struct nfc_life *life, struct nfc_op *op)
 }
 
 /* CONTROL. Worker. */
-static void request(struct nfc_life *life, struct nfc_op *op)
+static void request(struct nfcm_life *life, struct nfcm_op *op)
 {
 	struct nfc_control req, reply = {};
 	int error = 0;
@@ -449,14 +450,14 @@ static void request(struct nfc_life *life, struct nfc_op *op)
  * The next request; NULL if there is none. When the last one is done, so is the
  * worker.
  */
-static struct nfc_op *next(struct nfc_controller *k)
+static struct nfcm_op *next(struct nfcm_controller *k)
 {
-	struct nfc_op *op;
+	struct nfcm_op *op;
 	bool only_later;
 
 	do {
 		spin_lock(&k->lock);
-		op = list_first_entry_or_null(&k->queue, struct nfc_op, node);
+		op = list_first_entry_or_null(&k->queue, struct nfcm_op, node);
 		if (op)
 			list_del_init(&op->node);
 		k->current_op = op;
@@ -476,9 +477,9 @@ static struct nfc_op *next(struct nfc_controller *k)
 
 static void control_work(struct work_struct *work)
 {
-	struct nfc_life *life = container_of(work, struct nfc_life,
-					     control.work);
-	struct nfc_op *op;
+	struct nfcm_life *life = container_of(work, struct nfcm_life,
+					      control.work);
+	struct nfcm_op *op;
 
 	while ((op = next(&life->control))) {
 		if (READ_ONCE(op->cancelled) && !op->told) {
@@ -486,7 +487,7 @@ static void control_work(struct work_struct *work)
 			if (op->opcode == NFCOMMS_OP_SUBSCRIBE) {
 				xa_erase(&op->file->channels, op->c.channel);
 				op->c.channel = 0;
-				nfc_channel_leave(op->ch);
+				nfcm_channel_leave(op->ch);
 			}
 			end_current(life, op, NFC_EWITHDRAWN, 0);
 		} else if (op->opcode == NFCOMMS_OP_SUBSCRIBE) {
@@ -495,13 +496,13 @@ static void control_work(struct work_struct *work)
 			request(life, op);
 		}
 	}
-	nfc_life_put(life);
+	nfcm_life_put(life);
 }
 
 /* Before anybody else knows the life. No locks. */
-void nfc_control_init(struct nfc_life *life)
+void nfcm_control_init(struct nfcm_life *life)
 {
-	struct nfc_controller *k = &life->control;
+	struct nfcm_controller *k = &life->control;
 
 	INIT_WORK(&k->work, control_work);
 	spin_lock_init(&k->lock);
@@ -511,15 +512,15 @@ void nfc_control_init(struct nfc_life *life)
 }
 
 /* Queue a request whose channel is set. False if the life is over. */
-static bool enqueue(struct nfc_life *life, struct nfc_op *op)
+static bool enqueue(struct nfcm_life *life, struct nfcm_op *op)
 {
-	struct nfc_controller *k = &life->control;
+	struct nfcm_controller *k = &life->control;
 	bool wake = false, open;
 
 	spin_lock(&k->lock);
 	open = k->ch;
 	if (open) {
-		op->place = NFC_PLACE_CONTROL;
+		op->place = NFCM_PLACE_CONTROL;
 		list_add_tail(&op->node, &k->queue);
 		wake = !k->running;
 		k->running = true;
@@ -527,28 +528,28 @@ static bool enqueue(struct nfc_life *life, struct nfc_op *op)
 	spin_unlock(&k->lock);
 	if (wake) {
 		kref_get(&life->ref);
-		queue_work(nfc_life_wq, &k->work);
+		queue_work(nfcm_life_wq, &k->work);
 	}
 	wake_up_all(&k->wait);
 	return open;
 }
 
 /* Give a SUBSCRIBE its channel and a handle that nobody can use yet. */
-static u32 reserve(struct nfc_life *life, struct nfc_op *op)
+static u32 reserve(struct nfcm_life *life, struct nfcm_op *op)
 {
-	struct nfc_file *file = op->file;
-	struct nfc_channel *ch;
+	struct nfcm_file *file = op->file;
+	struct nfcm_channel *ch;
 	u32 handle;
 	int rc;
 
 	if (op->length >= life->layout.channels ||
 	    op->length == NFC_TARGET_CONTROL)
 		return NFC_ENOTARGET;
-	ch = nfc_channel_new(life, (u32)op->length, file);
+	ch = nfcm_channel_new(life, (u32)op->length, file);
 	if (!ch)
 		return NFC_ENOMEM;
 	op->ch = ch;
-	rc = nfc_channel_enter(ch);
+	rc = nfcm_channel_enter(ch);
 	if (rc)
 		return rc == -EBUSY  ? NFC_EBUSY :
 		       rc == -ENOMEM ? NFC_ENOMEM :
@@ -557,7 +558,7 @@ static u32 reserve(struct nfc_life *life, struct nfc_op *op)
 			     XA_LIMIT(1, INT_MAX), &file->next_handle,
 			     GFP_KERNEL_ACCOUNT);
 	if (rc < 0) {
-		nfc_channel_leave(ch);
+		nfcm_channel_leave(ch);
 		return NFC_ENOMEM;
 	}
 	op->c.channel = handle;
@@ -565,7 +566,7 @@ static u32 reserve(struct nfc_life *life, struct nfc_op *op)
 }
 
 /* Take a request in: its channel, its memory, its place in the queue. */
-static u32 take_in(struct nfc_life *life, struct nfc_op *op, int *error)
+static u32 take_in(struct nfcm_life *life, struct nfcm_op *op, int *error)
 {
 	u32 status = NFC_OK;
 	int rc;
@@ -576,12 +577,12 @@ static u32 take_in(struct nfc_life *life, struct nfc_op *op, int *error)
 		op->ch = control_channel(life);
 	if (status)
 		return status;
-	rc = op->ch ? nfc_pins_all(op) : -ENODEV;
+	rc = op->ch ? nfcm_pins_all(op) : -ENODEV;
 	if (!rc && enqueue(life, op))
 		return NFC_OK;
 	if (op->opcode == NFCOMMS_OP_SUBSCRIBE) {
 		xa_erase(&op->file->channels, op->c.channel);
-		nfc_channel_leave(op->ch);
+		nfcm_channel_leave(op->ch);
 	}
 	if (!rc || rc == -ENODEV)
 		return status_of_down(life);
@@ -590,7 +591,7 @@ static u32 take_in(struct nfc_life *life, struct nfc_op *op, int *error)
 }
 
 /* A request of a file: SUBSCRIBE or CONTROL. It has exactly one completion. */
-void nfc_control_submit(struct nfc_life *life, struct nfc_op *op)
+void nfcm_control_submit(struct nfcm_life *life, struct nfcm_op *op)
 {
 	int error = 0;
 	u32 status = take_in(life, op, &error);
@@ -603,18 +604,18 @@ void nfc_control_submit(struct nfc_life *life, struct nfc_op *op)
 }
 
 /* Take a request back, as far as the device did not take it. No locks. */
-void nfc_control_cancel(struct nfc_op *op)
+void nfcm_control_cancel(struct nfcm_op *op)
 {
-	struct nfc_channel *ch = READ_ONCE(op->ch);
+	struct nfcm_channel *ch = READ_ONCE(op->ch);
 
 	WRITE_ONCE(op->cancelled, true);
 	if (ch)
 		wake_up_all(&ch->life->control.wait);
 }
 
-static void forget(struct list_head *list, struct nfc_file *file)
+static void forget(struct list_head *list, struct nfcm_file *file)
 {
-	struct nfc_op *op;
+	struct nfcm_op *op;
 
 	list_for_each_entry(op, list, node)
 		if (op->file == file && !op->detached)
@@ -622,9 +623,9 @@ static void forget(struct list_head *list, struct nfc_file *file)
 }
 
 /* Take all requests of a file back. No locks. */
-void nfc_control_forget(struct nfc_life *life, struct nfc_file *file)
+void nfcm_control_forget(struct nfcm_life *life, struct nfcm_file *file)
 {
-	struct nfc_controller *k = &life->control;
+	struct nfcm_controller *k = &life->control;
 
 	spin_lock(&k->lock);
 	forget(&k->queue, file);
@@ -637,7 +638,7 @@ void nfc_control_forget(struct nfc_life *life, struct nfc_file *file)
 }
 
 /* Is the payload of a CONTROL in order? in is the driver's own copy. No locks. */
-int nfc_control_check(const struct nfcomms_op *in)
+int nfcm_control_check(const struct nfcomms_op *in)
 {
 	struct nfc_control c;
 

@@ -3,11 +3,11 @@
  * The errno of each status of a device, for the module and the library, which
  * include errno.h and nfc_abi.h before. The same table in Go is bridge/status.go.
  */
-#ifndef NFC_ERRNO_H
-#define NFC_ERRNO_H
+#ifndef NFCM_ERRNO_H
+#define NFCM_ERRNO_H
 
 /* The errno, positive; EPROTO for a status that there is not. */
-static inline int nfc_status_errno(unsigned int status)
+static inline int nfcm_status_errno(unsigned int status)
 {
 	static const int errnos[NFC_STATUS_COUNT] = {
 		[NFC_ECLOSED] = EPIPE,	       [NFC_ETIMEOUT] = ETIMEDOUT,

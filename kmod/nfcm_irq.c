@@ -6,7 +6,7 @@
  */
 #include <linux/delay.h>
 
-#include "nfc_kmod.h"
+#include "nfcm_kmod.h"
 #include "trace.h"
 
 enum {
@@ -15,16 +15,16 @@ enum {
 };
 
 /* The vector that rings for an island. */
-u32 nfc_irq_vector(struct nfc_dev *dev, u32 island)
+u32 nfcm_irq_vector(struct nfcm_dev *dev, u32 island)
 {
 	return dev->vectors == 1 ? 0 : 1 + island % (dev->vectors - 1);
 }
 
 static irqreturn_t hard_irq(int irq, void *data)
 {
-	struct nfc_vector *v = data;
+	struct nfcm_vector *v = data;
 
-	nfc_count(v->dev, NFC_COUNT_INTERRUPTS, 1);
+	nfcm_count(v->dev, NFCM_COUNT_INTERRUPTS, 1);
 	/*
 	 * While it is masked the interrupt core keeps what comes pending, so a
 	 * storm costs bounded time and nothing is lost.
@@ -37,26 +37,26 @@ static irqreturn_t hard_irq(int irq, void *data)
 }
 
 /* The device's state may have changed. */
-static void look_at_state(struct nfc_life *life)
+static void look_at_state(struct nfcm_life *life)
 {
-	u32 status = nfc_hw_status(life->dev);
+	u32 status = nfcm_hw_status(life->dev);
 
-	if (nfc_hw_gone(life->dev))
-		nfc_life_fail(life, NFC_ERESET, "the device is gone");
+	if (nfcm_hw_gone(life->dev))
+		nfcm_life_fail(life, NFC_ERESET, "the device is gone");
 	else if ((status & NFC_PCI_STATUS_STATE) == NFC_DEVICE_FAULT)
-		nfc_life_fail(life, NFC_EFAULT, "the device is in fault");
+		nfcm_life_fail(life, NFC_EFAULT, "the device is in fault");
 	else if (status & NFC_PCI_STATUS_WATCHDOG)
-		nfc_life_fail(life, NFC_ERESET, "the device missed the host");
+		nfcm_life_fail(life, NFC_ERESET, "the device missed the host");
 }
 
-static u32 serve(struct nfc_life *life, u32 index)
+static u32 serve(struct nfcm_life *life, u32 index)
 {
-	struct nfc_dev *dev = life->dev;
+	struct nfcm_dev *dev = life->dev;
 	u32 i, messages = 0;
 
 	for (i = 0; i < life->boxes; i++)
-		if (nfc_irq_vector(dev, life->box[i].island) == index)
-			messages += nfc_box_drain_all(&life->box[i]);
+		if (nfcm_irq_vector(dev, life->box[i].island) == index)
+			messages += nfcm_box_drain_all(&life->box[i]);
 	if (!index && !messages)
 		look_at_state(life);
 	return messages;
@@ -64,19 +64,19 @@ static u32 serve(struct nfc_life *life, u32 index)
 
 static irqreturn_t thread_irq(int irq, void *data)
 {
-	struct nfc_vector *v = data;
-	struct nfc_life *life;
+	struct nfcm_vector *v = data;
+	struct nfcm_life *life;
 	u32 messages = 0;
 
 	/* What comes from here on starts the thread again. */
 	atomic_set(&v->burst, 0);
-	life = nfc_life_get(v->dev);
+	life = nfcm_life_get(v->dev);
 	if (life && !atomic_read(&life->down))
 		messages = serve(life, v->index);
 	if (life)
-		nfc_life_put(life);
+		nfcm_life_put(life);
 	if (!messages)
-		nfc_count(v->dev, NFC_COUNT_SPURIOUS, 1);
+		nfcm_count(v->dev, NFCM_COUNT_SPURIOUS, 1);
 	trace_nfcomms_irq(v->index, messages);
 	if (READ_ONCE(v->masked)) {
 		usleep_range(REST_US, 2 * REST_US);
@@ -86,21 +86,21 @@ static irqreturn_t thread_irq(int irq, void *data)
 	return IRQ_HANDLED;
 }
 
-static int request(struct nfc_dev *dev, u32 i)
+static int request(struct nfcm_dev *dev, u32 i)
 {
-	struct nfc_vector *v = &dev->vector[i];
+	struct nfcm_vector *v = &dev->vector[i];
 
 	v->dev = dev;
 	v->index = i;
 	v->irq = pci_irq_vector(dev->pdev, i);
-	snprintf(v->name, sizeof(v->name), NFC_NAME "%d-%u", dev->minor, i);
+	snprintf(v->name, sizeof(v->name), NFCM_NAME "%d-%u", dev->minor, i);
 	return request_threaded_irq(v->irq, hard_irq, thread_irq, 0, v->name, v);
 }
 
 /* As many vectors as there are processors and one, if nobody says otherwise. */
-int nfc_irq_init(struct nfc_dev *dev)
+int nfcm_irq_init(struct nfcm_dev *dev)
 {
-	u32 want = nfc_param_vectors ?: num_online_cpus() + 1;
+	u32 want = nfcm_param_vectors ?: num_online_cpus() + 1;
 	u32 i;
 	int rc;
 
@@ -123,7 +123,7 @@ int nfc_irq_init(struct nfc_dev *dev)
 }
 
 /* No life is left. Waits for handlers that run. No locks. */
-void nfc_irq_fini(struct nfc_dev *dev)
+void nfcm_irq_fini(struct nfcm_dev *dev)
 {
 	u32 i;
 

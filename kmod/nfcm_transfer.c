@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Gather lists: offering a transfer, feeding it, accounting for its progress. */
-#include "nfc_kmod.h"
+#include "nfcm_kmod.h"
 
 /* Compose list k, whose pages are mapped. Must hold box. */
-static void compose_list(struct nfc_half *half, struct nfc_slot *slot, u64 k,
+static void compose_list(struct nfcm_half *half, struct nfc_slot *slot, u64 k,
 			 u64 id)
 {
-	struct nfc_pins *p = &half->op->pins;
+	struct nfcm_pins *p = &half->op->pins;
 	u32 flag = half->core->direction == NFC_D2H ? NFC_LIST_D2H : 0;
 	struct nfc_gather g;
 	u32 n;
 
-	n = nfc_split_fill(&p->cut, k, nfc_pins_bus(p, k), &g);
+	n = nfcm_split_fill(&p->cut, k, nfcm_pins_bus(p, k), &g);
 	memcpy(slot->payload, &g, sizeof(g));
-	nfc_half_header(half, slot, NFC_TYPE_IND_LIST, n | flag, id);
+	nfcm_half_header(half, slot, NFC_TYPE_IND_LIST, n | flag, id);
 }
 
 /* A list was put. Must hold box. */
-static void sent(struct nfc_half *half)
+static void sent(struct nfcm_half *half)
 {
-	nfc_ledger_sent(&half->core->ledger);
+	nfcm_ledger_sent(&half->core->ledger);
 	half->ch->lists++;
-	nfc_count(half->ch->life->dev, NFC_COUNT_LISTS, 1);
+	nfcm_count(half->ch->life->dev, NFCM_COUNT_LISTS, 1);
 }
 
 /*
  * How long the target may stay unready; an offer that is made again has the
  * rest.
  */
-static u64 timeout_left(struct nfc_op *op)
+static u64 timeout_left(struct nfcm_op *op)
 {
 	if (op->flags &
 	    NFCOMMS_NOWAIT) /* after a target that waits had its chance */
@@ -44,12 +44,12 @@ static u64 timeout_left(struct nfc_op *op)
  * Offer the transfer, with list 0 so that the device sees both. False if it
  * must wait for room or pages. Must hold box.
  */
-bool nfc_transfer_begin(struct nfc_half *half)
+bool nfcm_transfer_begin(struct nfcm_half *half)
 {
-	struct nfc_half_core *core = half->core;
-	struct nfc_box *box = nfc_half_box(half);
+	struct nfcm_half_core *core = half->core;
+	struct nfcm_box *box = nfcm_half_box(half);
 	struct nfc_slot begin = {}, list;
-	struct nfc_op *op = half->op;
+	struct nfcm_op *op = half->op;
 	struct nfc_begin b = {
 		.transaction = cpu_to_le64(core->id + 1),
 		.size = cpu_to_le64(op->length),
@@ -58,52 +58,52 @@ bool nfc_transfer_begin(struct nfc_half *half)
 	bool put;
 
 	if (op->length && !op->pins.lists) {
-		nfc_pins_want(op);
+		nfcm_pins_want(op);
 		return false;
 	}
 	memcpy(begin.payload, &b, sizeof(b));
-	nfc_half_header(half, &begin, NFC_TYPE_IND_BEGIN, NFC_PAYLOAD_SIZE,
-			core->id + 1);
+	nfcm_half_header(half, &begin, NFC_TYPE_IND_BEGIN, NFC_PAYLOAD_SIZE,
+			 core->id + 1);
 	if (op->length) {
 		compose_list(half, &list, 0, core->id + 1);
-		put = nfc_box_put_pair(box, &begin, &list);
+		put = nfcm_box_put_pair(box, &begin, &list);
 	} else {
-		put = nfc_box_put(box, &begin, NFC_ROOM_NORMAL);
+		put = nfcm_box_put(box, &begin, NFCM_ROOM_NORMAL);
 	}
 	if (!put) {
-		nfc_half_starve(half, false);
+		nfcm_half_starve(half, false);
 		return false;
 	}
-	nfc_core_transfer(core, &op->pins.cut, half->ch->life->layout.window);
+	nfcm_core_transfer(core, &op->pins.cut, half->ch->life->layout.window);
 	if (op->length)
 		sent(half);
 	return true;
 }
 
 /* Send lists while window, pages and ring allow. Must hold box. */
-void nfc_transfer_feed(struct nfc_half *half)
+void nfcm_transfer_feed(struct nfcm_half *half)
 {
-	struct nfc_half_core *core = half->core;
-	struct nfc_op *op = half->op;
+	struct nfcm_half_core *core = half->core;
+	struct nfcm_op *op = half->op;
 	struct nfc_slot slot;
 	u64 k;
 
-	if (!op || half->due || core->phase != NFC_PHASE_MOVING)
+	if (!op || half->due || core->phase != NFCM_PHASE_MOVING)
 		return;
-	while (nfc_ledger_next(&core->ledger, &k) && k < op->pins.lists) {
+	while (nfcm_ledger_next(&core->ledger, &k) && k < op->pins.lists) {
 		compose_list(half, &slot, k, core->id);
-		if (!nfc_box_put(nfc_half_box(half), &slot, NFC_ROOM_LIST)) {
-			nfc_half_starve(half, false);
+		if (!nfcm_box_put(nfcm_half_box(half), &slot, NFCM_ROOM_LIST)) {
+			nfcm_half_starve(half, false);
 			break;
 		}
 		sent(half);
 	}
 	if (core->ledger.ready)
-		nfc_pins_want(op);
+		nfcm_pins_want(op);
 }
 
 /* The target agreed: the operation is not blocked any more. Must hold box. */
-static void moving(struct nfc_op *op)
+static void moving(struct nfcm_op *op)
 {
 	if (op->moving || !op->file)
 		return;
@@ -112,22 +112,22 @@ static void moving(struct nfc_op *op)
 }
 
 /* Lists may be sent, and those that were moved let go. Must hold box. */
-void nfc_transfer_progress(struct nfc_half *half, const struct nfc_record *r)
+void nfcm_transfer_progress(struct nfcm_half *half, const struct nfcm_record *r)
 {
-	struct nfc_op *op = half->op;
+	struct nfcm_op *op = half->op;
 
 	if (!op)
 		return;
 	moving(op);
-	nfc_transfer_account(half, r);
-	nfc_pins_trim(op, half->core->ledger.acked);
+	nfcm_transfer_account(half, r);
+	nfcm_pins_trim(op, half->core->ledger.acked);
 }
 
 /* Note in the completion how far the transfer came. Must hold box. */
-void nfc_transfer_account(struct nfc_half *half, const struct nfc_record *r)
+void nfcm_transfer_account(struct nfcm_half *half, const struct nfcm_record *r)
 {
-	const struct nfc_ledger *l = &half->core->ledger;
-	struct nfc_op *op = half->op;
+	const struct nfcm_ledger *l = &half->core->ledger;
+	struct nfcm_op *op = half->op;
 
 	if (!op)
 		return;
@@ -141,7 +141,7 @@ void nfc_transfer_account(struct nfc_half *half, const struct nfc_record *r)
 		op->c.length = l->cut.size;
 	op->c.lists = (u32)l->total;
 	half->ch->repeated += (u32)l->repeated - op->c.repeated;
-	nfc_count(half->ch->life->dev, NFC_COUNT_REPEATED,
-		  (u32)l->repeated - op->c.repeated);
+	nfcm_count(half->ch->life->dev, NFCM_COUNT_REPEATED,
+		   (u32)l->repeated - op->c.repeated);
 	op->c.repeated = (u32)l->repeated;
 }

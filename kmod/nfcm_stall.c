@@ -3,7 +3,7 @@
  * What the device owes although it beats: that a transfer moves on, and that it
  * has every offer which waits for its target. See docs/design/0010-progress.md.
  */
-#include "nfc_kmod.h"
+#include "nfcm_kmod.h"
 
 enum {
 	LOOK_MS = 250, /* between two comparisons with the heartbeat */
@@ -13,61 +13,62 @@ enum {
 };
 
 /* How long a device that beats may let a transfer stand still. */
-static u32 limit_ms(const struct nfc_life *life)
+static u32 limit_ms(const struct nfcm_life *life)
 {
-	return max(nfc_param_stall_ms, nfc_param_beats * life->layout.beat_ms);
+	return max(nfcm_param_stall_ms, nfcm_param_beats * life->layout.beat_ms);
 }
 
 /*
  * What a half waits for. A transfer whose next list may go is the host's to
  * move: its pages are not pinned yet, or the ring is full. Must hold box.
  */
-static u8 wait_of(const struct nfc_half *half)
+static u8 wait_of(const struct nfcm_half *half)
 {
-	const struct nfc_half_core *core = half->core;
-	const struct nfc_ledger *l = &core->ledger;
+	const struct nfcm_half_core *core = half->core;
+	const struct nfcm_ledger *l = &core->ledger;
 	u64 k;
 
 	if (half->due || !half->op)
-		return NFC_WAIT_NOTHING;
-	if (core->phase == NFC_PHASE_MOVING) {
+		return NFCM_WAIT_NOTHING;
+	if (core->phase == NFCM_PHASE_MOVING) {
 		if (l->aborting)
-			return NFC_WAIT_NOTHING;
+			return NFCM_WAIT_NOTHING;
 		if (!l->ready && !core->recall)
-			return NFC_WAIT_TARGET;
-		return nfc_ledger_next(l, &k) ? NFC_WAIT_NOTHING : NFC_WAIT_MOVE;
+			return NFCM_WAIT_TARGET;
+		return nfcm_ledger_next(l, &k) ? NFCM_WAIT_NOTHING :
+						 NFCM_WAIT_MOVE;
 	}
-	if (core->direction == NFC_H2D && core->phase == NFC_PHASE_OFFERED &&
+	if (core->direction == NFC_H2D && core->phase == NFCM_PHASE_OFFERED &&
 	    !core->recall)
-		return NFC_WAIT_TARGET;
-	return NFC_WAIT_NOTHING;
+		return NFCM_WAIT_TARGET;
+	return NFCM_WAIT_NOTHING;
 }
 
 /* The half is gone from its list. Must hold box. */
-void nfc_stall_forget(struct nfc_half *half)
+void nfcm_stall_forget(struct nfcm_half *half)
 {
-	if (half->wait == NFC_WAIT_TARGET)
-		nfc_half_box(half)->offered--;
-	half->wait = NFC_WAIT_NOTHING;
+	if (half->wait == NFCM_WAIT_TARGET)
+		nfcm_half_box(half)->offered--;
+	half->wait = NFCM_WAIT_NOTHING;
 	list_del_init(&half->waits);
 }
 
 /* Follow what the half waits for; after every change. Must hold box. */
-void nfc_stall_track(struct nfc_half *half)
+void nfcm_stall_track(struct nfcm_half *half)
 {
-	struct nfc_box *box = nfc_half_box(half);
-	u8 wait = box->dead ? NFC_WAIT_NOTHING : wait_of(half);
+	struct nfcm_box *box = nfcm_half_box(half);
+	u8 wait = box->dead ? NFCM_WAIT_NOTHING : wait_of(half);
 
 	if (wait == half->wait && half->wait_id == half->core->id)
 		return;
-	nfc_stall_forget(half);
+	nfcm_stall_forget(half);
 	half->wait = wait;
 	half->wait_id = half->core->id;
 	half->idle_ms = 0;
 	half->since = box->clock_ms;
-	if (wait == NFC_WAIT_MOVE) {
+	if (wait == NFCM_WAIT_MOVE) {
 		list_add_tail(&half->waits, &box->moving);
-	} else if (wait == NFC_WAIT_TARGET) {
+	} else if (wait == NFCM_WAIT_TARGET) {
 		list_add_tail(&half->waits, &box->offers);
 		box->offered++;
 	}
@@ -77,9 +78,9 @@ void nfc_stall_track(struct nfc_half *half)
  * Some time was seen to pass: transfers that did not move on are aborted. Must
  * hold box.
  */
-void nfc_stall_look(struct nfc_box *box, u32 ms)
+void nfcm_stall_look(struct nfcm_box *box, u32 ms)
 {
-	struct nfc_half *half, *next;
+	struct nfcm_half *half, *next;
 
 	box->clock_ms += ms;
 	list_for_each_entry_safe(half, next, &box->moving, waits) {
@@ -89,17 +90,17 @@ void nfc_stall_look(struct nfc_box *box, u32 ms)
 		dev_warn_ratelimited(&box->life->dev->dev,
 				     "channel %u: a transfer stood still for %u ms\n",
 				     half->ch->id, half->idle_ms);
-		nfc_half_stop(half, NFC_ESTALLED, 0);
-		nfc_half_push(half);
+		nfcm_half_stop(half, NFC_ESTALLED, 0);
+		nfcm_half_push(half);
 	}
 }
 
 /* Ask the device whether it still has what the half offers. Must hold box. */
-static void ask_back(struct nfc_half *half)
+static void ask_back(struct nfcm_half *half)
 {
 	half->asked_back = true;
-	nfc_half_owe(half, NFC_TYPE_WITHDRAW, 0, 0);
-	nfc_half_push(half);
+	nfcm_half_owe(half, NFC_TYPE_WITHDRAW, 0, 0);
+	nfcm_half_push(half);
 }
 
 /*
@@ -107,9 +108,9 @@ static void ask_back(struct nfc_half *half)
  * is left alone longer, so that the device's own time-outs come to their end.
  * Must hold box.
  */
-static bool waited_enough(struct nfc_half *half, u32 limit)
+static bool waited_enough(struct nfcm_half *half, u32 limit)
 {
-	u64 waited = nfc_half_box(half)->clock_ms - half->since;
+	u64 waited = nfcm_half_box(half)->clock_ms - half->since;
 
 	return waited >= (u64)limit << min_t(u32, half->op->asked, ASKED_MOST);
 }
@@ -118,17 +119,17 @@ static bool waited_enough(struct nfc_half *half, u32 limit)
  * Begin a pass of a mailbox, or go on with it: who was visited goes to the end
  * of the list. True if more are to be visited.
  */
-static bool ask_box(struct nfc_box *box, u32 limit, bool begin)
+static bool ask_box(struct nfcm_box *box, u32 limit, bool begin)
 {
 	u32 visits = 0, asks = 0;
-	struct nfc_half *half;
+	struct nfcm_half *half;
 	bool more;
 
-	nfc_box_lock(box);
+	nfcm_box_lock(box);
 	if (begin)
 		box->unvisited = box->offered;
 	for (; box->unvisited && visits < VISITS && asks < ASKS; visits++) {
-		half = list_first_entry_or_null(&box->offers, struct nfc_half,
+		half = list_first_entry_or_null(&box->offers, struct nfcm_half,
 						waits);
 		if (!half) { /* they were answered meanwhile */
 			box->unvisited = 0;
@@ -142,12 +143,12 @@ static bool ask_box(struct nfc_box *box, u32 limit, bool begin)
 		}
 	}
 	more = box->unvisited;
-	nfc_box_unlock(box);
+	nfcm_box_unlock(box);
 	return more;
 }
 
 /* Offers whose answer is still to come. */
-static u64 offered(struct nfc_life *life)
+static u64 offered(struct nfcm_life *life)
 {
 	u64 sum = 0;
 	u32 i;
@@ -163,9 +164,9 @@ static u64 offered(struct nfc_life *life)
  * know all of them, and those that have waited so long are asked back. Work of
  * the watch alone; takes the boxes one after the other.
  */
-void nfc_stall_audit(struct nfc_life *life, u64 parked, u32 ms)
+void nfcm_stall_audit(struct nfcm_life *life, u64 parked, u32 ms)
 {
-	struct nfc_audit *a = &life->audit;
+	struct nfcm_audit *a = &life->audit;
 	bool begin = false, more = false;
 	u32 i, limit = limit_ms(life);
 

@@ -3,20 +3,20 @@
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
-#include "nfc_kmod.h"
+#include "nfcm_kmod.h"
 
 static struct dentry *root;
 
 static const char *const phases[] = {
-	[NFC_PHASE_IDLE] = "idle",	     [NFC_PHASE_OFFERED] = "offered",
-	[NFC_PHASE_ANSWERING] = "answering", [NFC_PHASE_MOVING] = "moving",
-	[NFC_PHASE_COMPLETE] = "complete",
+	[NFCM_PHASE_IDLE] = "idle",	      [NFCM_PHASE_OFFERED] = "offered",
+	[NFCM_PHASE_ANSWERING] = "answering", [NFCM_PHASE_MOVING] = "moving",
+	[NFCM_PHASE_COMPLETE] = "complete",
 };
 
 /* Must hold box. */
-static void show_half(struct seq_file *m, const struct nfc_half *half)
+static void show_half(struct seq_file *m, const struct nfcm_half *half)
 {
-	const struct nfc_half_core *core = half->core;
+	const struct nfcm_half_core *core = half->core;
 
 	seq_printf(m, " %s: %s id=%llu op=%u due=%u shut=%u",
 		   core->direction == NFC_H2D ? "h2d" : "d2h",
@@ -30,18 +30,18 @@ static void show_half(struct seq_file *m, const struct nfc_half *half)
 		seq_puts(m, " starved");
 	if (core->held)
 		seq_puts(m, " held");
-	if (core->phase == NFC_PHASE_MOVING)
+	if (core->phase == NFCM_PHASE_MOVING)
 		seq_printf(m, " lists=%llu/%llu/%llu bytes=%llu/%llu",
 			   core->ledger.acked, core->ledger.sent,
 			   core->ledger.lists, core->ledger.processed,
 			   core->ledger.cut.size);
 }
 
-static void show_box(struct seq_file *m, struct nfc_box *box)
+static void show_box(struct seq_file *m, struct nfcm_box *box)
 {
-	struct nfc_channel *ch;
+	struct nfcm_channel *ch;
 
-	nfc_box_lock(box);
+	nfcm_box_lock(box);
 	seq_printf(m,
 		   "mailbox %u island %u%s put=%llu consumed=%llu taken=%llu told=%llu\n",
 		   box->index, box->island, box->dead ? " dead" : "", box->tail,
@@ -56,18 +56,18 @@ static void show_box(struct seq_file *m, struct nfc_box *box)
 		if (seq_has_overflowed(m))
 			break;
 	}
-	nfc_box_unlock(box);
+	nfcm_box_unlock(box);
 }
 
 static int state_show(struct seq_file *m, void *unused)
 {
-	struct nfc_dev *dev = m->private;
-	struct nfc_life *life = nfc_life_get(dev);
+	struct nfcm_dev *dev = m->private;
+	struct nfcm_life *life = nfcm_life_get(dev);
 	u32 i;
 
 	seq_printf(m, "state %u vectors %u pinned %llu mapped %d\n",
-		   nfc_dev_state(dev), dev->vectors,
-		   nfc_counted(dev, NFC_COUNT_PINNED),
+		   nfcm_dev_state(dev), dev->vectors,
+		   nfcm_counted(dev, NFCM_COUNT_PINNED),
 		   atomic_read(&dev->mapped));
 	if (!life)
 		return 0;
@@ -75,7 +75,7 @@ static int state_show(struct seq_file *m, void *unused)
 		   atomic_read(&life->down));
 	for (i = 0; i < life->boxes; i++)
 		show_box(m, &life->box[i]);
-	nfc_life_put(life);
+	nfcm_life_put(life);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(state);
@@ -83,29 +83,29 @@ DEFINE_SHOW_ATTRIBUTE(state);
 /*
  * Once, before the first device. debugfs may be absent: nothing depends on it.
  */
-void nfc_debugfs_init(void)
+void nfcm_debugfs_init(void)
 {
-	root = debugfs_create_dir(NFC_NAME, NULL);
+	root = debugfs_create_dir(NFCM_NAME, NULL);
 }
 
 /* Once, after the last device. */
-void nfc_debugfs_exit(void)
+void nfcm_debugfs_exit(void)
 {
 	debugfs_remove(root);
 }
 
 /*
- * The file reads the device until nfc_debugfs_remove(), which waits for
+ * The file reads the device until nfcm_debugfs_remove(), which waits for
  * readers.
  */
-void nfc_debugfs_add(struct nfc_dev *dev)
+void nfcm_debugfs_add(struct nfcm_dev *dev)
 {
 	dev->debugfs = debugfs_create_dir(dev_name(&dev->dev), root);
 	debugfs_create_file("state", 0400, dev->debugfs, dev, &state_fops);
 }
 
 /* No locks: it waits for readers, and they take them. */
-void nfc_debugfs_remove(struct nfc_dev *dev)
+void nfcm_debugfs_remove(struct nfcm_dev *dev)
 {
 	debugfs_remove(dev->debugfs);
 }

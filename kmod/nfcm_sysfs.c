@@ -2,7 +2,7 @@
 /* Attributes of /sys/class/nfcomms/nfcommsN; Documentation/ABI lists them. */
 #include <linux/sysfs.h>
 
-#include "nfc_kmod.h"
+#include "nfcm_kmod.h"
 
 static ssize_t state_show(struct device *d, struct device_attribute *attr,
 			  char *buf)
@@ -14,7 +14,7 @@ static ssize_t state_show(struct device *d, struct device_attribute *attr,
 		[NFCOMMS_STATE_RESETTING] = "resetting",
 		[NFCOMMS_STATE_REMOVED] = "removed",
 	};
-	u32 state = nfc_dev_state(dev_get_drvdata(d));
+	u32 state = nfcm_dev_state(dev_get_drvdata(d));
 
 	return sysfs_emit(buf, "%s\n", names[state]);
 }
@@ -23,7 +23,7 @@ static DEVICE_ATTR_RO(state);
 static ssize_t vectors_show(struct device *d, struct device_attribute *attr,
 			    char *buf)
 {
-	struct nfc_dev *dev = dev_get_drvdata(d);
+	struct nfcm_dev *dev = dev_get_drvdata(d);
 
 	return sysfs_emit(buf, "%u\n", dev->vectors);
 }
@@ -32,22 +32,23 @@ static DEVICE_ATTR_RO(vectors);
 /* A field of the present life's layout. */
 static ssize_t show_layout(struct device *d, char *buf, size_t at)
 {
-	struct nfc_life *life = nfc_life_get(dev_get_drvdata(d));
+	struct nfcm_life *life = nfcm_life_get(dev_get_drvdata(d));
 	u32 value;
 
 	if (!life)
 		return -ENODEV;
 	value = *(const u32 *)((const char *)&life->layout + at);
-	nfc_life_put(life);
+	nfcm_life_put(life);
 	return sysfs_emit(buf, "%u\n", value);
 }
 
-#define LAYOUT_ATTR(name, field)                                                \
-	static ssize_t name##_show(struct device *d,                            \
-				   struct device_attribute *a, char *buf)       \
-	{                                                                       \
-		return show_layout(d, buf, offsetof(struct nfc_layout, field)); \
-	}                                                                       \
+#define LAYOUT_ATTR(name, field)                                          \
+	static ssize_t name##_show(struct device *d,                      \
+				   struct device_attribute *a, char *buf) \
+	{                                                                 \
+		return show_layout(d, buf,                                \
+				   offsetof(struct nfcm_layout, field));  \
+	}                                                                 \
 	static DEVICE_ATTR_RO(name)
 
 LAYOUT_ATTR(epoch, epoch);
@@ -58,24 +59,24 @@ LAYOUT_ATTR(slots, slots);
 LAYOUT_ATTR(window, window);
 
 /* Counters since the driver took the device. */
-#define COUNT_ATTR(name, counter)                                            \
-	static ssize_t name##_show(struct device *d,                         \
-				   struct device_attribute *attr, char *buf) \
-	{                                                                    \
-		return sysfs_emit(buf, "%llu\n",                             \
-				  nfc_counted(dev_get_drvdata(d), counter)); \
-	}                                                                    \
+#define COUNT_ATTR(name, counter)                                             \
+	static ssize_t name##_show(struct device *d,                          \
+				   struct device_attribute *attr, char *buf)  \
+	{                                                                     \
+		return sysfs_emit(buf, "%llu\n",                              \
+				  nfcm_counted(dev_get_drvdata(d), counter)); \
+	}                                                                     \
 	static DEVICE_ATTR_RO(name)
 
-COUNT_ATTR(interrupts, NFC_COUNT_INTERRUPTS);
-COUNT_ATTR(spurious, NFC_COUNT_SPURIOUS);
-COUNT_ATTR(doorbells, NFC_COUNT_DOORBELLS);
-COUNT_ATTR(dropped, NFC_COUNT_DROPPED);
-COUNT_ATTR(faults, NFC_COUNT_FAULTS);
-COUNT_ATTR(resets, NFC_COUNT_RESETS);
-COUNT_ATTR(pinned, NFC_COUNT_PINNED);
+COUNT_ATTR(interrupts, NFCM_COUNT_INTERRUPTS);
+COUNT_ATTR(spurious, NFCM_COUNT_SPURIOUS);
+COUNT_ATTR(doorbells, NFCM_COUNT_DOORBELLS);
+COUNT_ATTR(dropped, NFCM_COUNT_DROPPED);
+COUNT_ATTR(faults, NFCM_COUNT_FAULTS);
+COUNT_ATTR(resets, NFCM_COUNT_RESETS);
+COUNT_ATTR(pinned, NFCM_COUNT_PINNED);
 
-static struct attribute *nfc_attrs[] = {
+static struct attribute *nfcm_attrs[] = {
 	&dev_attr_state.attr,	   &dev_attr_vectors.attr,
 	&dev_attr_epoch.attr,	   &dev_attr_channels.attr,
 	&dev_attr_mailboxes.attr,  &dev_attr_islands.attr,
@@ -86,6 +87,6 @@ static struct attribute *nfc_attrs[] = {
 	&dev_attr_pinned.attr,	   NULL,
 };
 
-static const struct attribute_group nfc_group = { .attrs = nfc_attrs };
+static const struct attribute_group nfcm_group = { .attrs = nfcm_attrs };
 
-const struct attribute_group *nfc_groups[] = { &nfc_group, NULL };
+const struct attribute_group *nfcm_groups[] = { &nfcm_group, NULL };

@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /* What the pure part of the driver needs of a kernel, for user space. */
-#ifndef NFC_TEST_USER_H
-#define NFC_TEST_USER_H
+#ifndef NFCM_USER_H
+#define NFCM_USER_H
 
 #include <errno.h>
 #include <stdbool.h>
@@ -26,4 +26,4 @@ typedef int64_t s64;
 #define cpu_to_le32(x) (x)
 #define cpu_to_le64(x) (x)
 
-#endif /* NFC_TEST_USER_H */
+#endif /* NFCM_USER_H */

@@ -4,8 +4,8 @@
 #include <linux/io.h>
 #include <linux/iopoll.h>
 
-#include "nfc_kmod.h"
-#include "nfc_errno.h"
+#include "nfcm_kmod.h"
+#include "nfcm_errno.h"
 
 enum {
 	BOOT_US = 10 * USEC_PER_SEC, /* for a RESET */
@@ -13,30 +13,30 @@ enum {
 	POLL_US = 100,
 };
 
-static u32 reg(struct nfc_dev *dev, u32 at)
+static u32 reg(struct nfcm_dev *dev, u32 at)
 {
 	return readl(dev->regs + at);
 }
 
-static void set_reg(struct nfc_dev *dev, u32 at, u32 value)
+static void set_reg(struct nfcm_dev *dev, u32 at, u32 value)
 {
 	writel(value, dev->regs + at);
 }
 
 /* A device that is gone reads as all ones. */
-bool nfc_hw_gone(struct nfc_dev *dev)
+bool nfcm_hw_gone(struct nfcm_dev *dev)
 {
 	return READ_ONCE(dev->removed) || reg(dev, NFC_REG_ID) == ~0u;
 }
 
 /* The STATUS register; all ones from a device that is gone. No locks. */
-u32 nfc_hw_status(struct nfc_dev *dev)
+u32 nfcm_hw_status(struct nfcm_dev *dev)
 {
 	return reg(dev, NFC_REG_STATUS);
 }
 
 /* Is it a device that this driver knows? Probe, before interrupts and lives. */
-int nfc_hw_identify(struct nfc_dev *dev)
+int nfcm_hw_identify(struct nfcm_dev *dev)
 {
 	u32 id = reg(dev, NFC_REG_ID), version, abi;
 
@@ -61,18 +61,18 @@ int nfc_hw_identify(struct nfc_dev *dev)
 }
 
 /* How the host wants to be told; a reset of the function forgets it. */
-static void configure(struct nfc_dev *dev)
+static void configure(struct nfcm_dev *dev)
 {
 	set_reg(dev, NFC_REG_VECTORS, dev->vectors);
 	if (dev->capabilities & NFC_PCI_CAP_HOLDOFF)
-		set_reg(dev, NFC_REG_HOLDOFF, min(nfc_param_holdoff, 10000u));
+		set_reg(dev, NFC_REG_HOLDOFF, min(nfcm_param_holdoff, 10000u));
 	if (dev->capabilities & NFC_PCI_CAP_WATCHDOG)
-		set_reg(dev, NFC_REG_WATCHDOG, nfc_param_watchdog_ms);
-	nfc_hw_beat(dev);
+		set_reg(dev, NFC_REG_WATCHDOG, nfcm_param_watchdog_ms);
+	nfcm_hw_beat(dev);
 }
 
 /* Shape of the next life; zeros leave it to the device. */
-static int set_shape(struct nfc_dev *dev, const struct nfcomms_reset *s)
+static int set_shape(struct nfcm_dev *dev, const struct nfcomms_reset *s)
 {
 	bool any = s->channels || s->mailboxes || s->islands || s->slots ||
 		   s->window || s->timeout_ms || s->emem;
@@ -93,12 +93,12 @@ static int set_shape(struct nfc_dev *dev, const struct nfcomms_reset *s)
  * End the device's life, if it has one, and boot the next. Its mailboxes lie in
  * the BAR when this returns 0. Must hold life_mutex.
  */
-int nfc_hw_boot(struct nfc_dev *dev, const struct nfcomms_reset *shape)
+int nfcm_hw_boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
 {
 	u32 status;
 	int rc;
 
-	if (nfc_hw_gone(dev))
+	if (nfcm_hw_gone(dev))
 		return -ENODEV;
 	pci_set_master(dev->pdev);
 	configure(dev);
@@ -117,7 +117,7 @@ int nfc_hw_boot(struct nfc_dev *dev, const struct nfcomms_reset *shape)
 		return rc;
 	}
 	if (dev->capabilities & NFC_PCI_CAP_SHAPE) {
-		rc = -nfc_status_errno(reg(dev, NFC_REG_SHAPE_STATUS));
+		rc = -nfcm_status_errno(reg(dev, NFC_REG_SHAPE_STATUS));
 		if (rc)
 			return rc;
 	}
@@ -134,12 +134,12 @@ int nfc_hw_boot(struct nfc_dev *dev, const struct nfcomms_reset *shape)
  * also from one that seems to be gone. Sleeps. Whoever unmaps memory after it
  * can be sure that it is quiet.
  */
-void nfc_hw_quiesce(struct nfc_dev *dev)
+void nfcm_hw_quiesce(struct nfcm_dev *dev)
 {
 	int rc = -ENODEV;
 	u32 status;
 
-	if (!nfc_hw_gone(dev)) {
+	if (!nfcm_hw_gone(dev)) {
 		set_reg(dev, NFC_REG_CONTROL, NFC_PCI_CONTROL_QUIESCE);
 		rc = readl_poll_timeout(dev->regs + NFC_REG_STATUS, status,
 					!(status & (NFC_PCI_STATUS_BUSY |
@@ -157,13 +157,13 @@ void nfc_hw_quiesce(struct nfc_dev *dev)
 }
 
 /* The host lives: puts the device's watchdog off. No locks. */
-void nfc_hw_beat(struct nfc_dev *dev)
+void nfcm_hw_beat(struct nfcm_dev *dev)
 {
 	set_reg(dev, NFC_REG_HOST_BEAT, 1);
 }
 
 /* Check what the device says of itself, and answer. Must hold life_mutex. */
-int nfc_hw_handshake(struct nfc_dev *dev, struct nfc_layout *l)
+int nfcm_hw_handshake(struct nfcm_dev *dev, struct nfcm_layout *l)
 {
 	struct nfc_slot hello = {};
 	struct nfc_area area;
@@ -172,12 +172,12 @@ int nfc_hw_handshake(struct nfc_dev *dev, struct nfc_layout *l)
 	int rc;
 
 	memcpy_fromio(&area, dev->area, sizeof(area));
-	rc = nfc_layout_check(&area, dev->room, l, &why);
+	rc = nfcm_layout_check(&area, dev->room, l, &why);
 	if (rc) {
 		dev_err(&dev->pdev->dev, "handshake: %s\n", why);
 		return rc;
 	}
-	nfc_layout_answer(l, &hello);
+	nfcm_layout_answer(l, &hello);
 	memcpy_toio(to + offsetof(struct nfc_slot, payload), hello.payload,
 		    sizeof(hello.payload));
 	writeq(le64_to_cpu(hello.header), to);

@@ -1,14 +1,14 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * What a message from the device means. Whatever cannot follow from what the
  * host sent is a fault; what is about something that is over is stale. Pure:
- * see nfc_core.h.
+ * see nfcm_core.h.
  */
-#include "nfc_core.h"
+#include "nfcm_core.h"
 
-static void fault(struct nfc_judgement *j, const char *why)
+static void fault(struct nfcm_judgement *j, const char *why)
 {
-	j->event = NFC_EVENT_FAULT;
+	j->event = NFCM_EVENT_FAULT;
 	j->why = why;
 }
 
@@ -28,8 +28,8 @@ static bool reserved(const struct nfc_slot *slot, int from)
 }
 
 /* The subscription's first ids. */
-void nfc_core_open(struct nfc_channel_core *c, u64 next_h2d, u64 next_d2h,
-		   u64 generation)
+void nfcm_core_open(struct nfcm_channel_core *c, u64 next_h2d, u64 next_d2h,
+		    u64 generation)
 {
 	memset(c, 0, sizeof(*c));
 	c->half[NFC_H2D].id = next_h2d - 1;
@@ -39,10 +39,10 @@ void nfc_core_open(struct nfc_channel_core *c, u64 next_h2d, u64 next_d2h,
 }
 
 /* A message is put: the next transaction of an idle h2d half begins. */
-void nfc_core_message(struct nfc_half_core *h)
+void nfcm_core_message(struct nfcm_half_core *h)
 {
 	h->id++;
-	h->phase = NFC_PHASE_OFFERED;
+	h->phase = NFCM_PHASE_OFFERED;
 	h->recall = false;
 }
 
@@ -50,58 +50,58 @@ void nfc_core_message(struct nfc_half_core *h)
  * A transfer begins: on an idle h2d half the next transaction, on d2h the one
  * that the device offered.
  */
-void nfc_core_transfer(struct nfc_half_core *h, const struct nfc_split *cut,
-		       u32 window)
+void nfcm_core_transfer(struct nfcm_half_core *h, const struct nfcm_split *cut,
+			u32 window)
 {
 	if (h->direction == NFC_H2D)
 		h->id++;
-	h->phase = NFC_PHASE_MOVING;
+	h->phase = NFCM_PHASE_MOVING;
 	h->recall = false;
 	h->held = false;
-	nfc_ledger_open(&h->ledger, cut, window, h->direction == NFC_D2H);
+	nfcm_ledger_open(&h->ledger, cut, window, h->direction == NFC_D2H);
 }
 
 /* ABORT is put for a transfer that is not committed. */
-void nfc_core_aborting(struct nfc_half_core *h)
+void nfcm_core_aborting(struct nfcm_half_core *h)
 {
-	h->phase = NFC_PHASE_MOVING;
+	h->phase = NFCM_PHASE_MOVING;
 	h->held = false;
 	h->ledger.aborting = true;
 }
 
 /* Is what lies here a transfer, not a message? There must be an offer. */
-bool nfc_core_offers_transfer(const struct nfc_half_core *h)
+bool nfcm_core_offers_transfer(const struct nfcm_half_core *h)
 {
 	return nfc_header_type(le64_to_cpu(h->offer.header)) ==
 	       NFC_TYPE_IND_BEGIN;
 }
 
 /* Bytes of what lies here, checked when it came. There must be an offer. */
-u64 nfc_core_offer_size(const struct nfc_half_core *h)
+u64 nfcm_core_offer_size(const struct nfcm_half_core *h)
 {
 	struct nfc_begin begin;
 
-	if (!nfc_core_offers_transfer(h))
+	if (!nfcm_core_offers_transfer(h))
 		return nfc_header_length(le64_to_cpu(h->offer.header));
 	memcpy(&begin, h->offer.payload, sizeof(begin));
 	return le64_to_cpu(begin.size);
 }
 
 /* The header of any message: epoch, channel, length, mailbox. */
-void nfc_judge_header(const struct nfc_layout *l, u32 mailbox,
-		      const struct nfc_slot *slot, struct nfc_judgement *j)
+void nfcm_judge_header(const struct nfcm_layout *l, u32 mailbox,
+		       const struct nfc_slot *slot, struct nfcm_judgement *j)
 {
 	u64 h = le64_to_cpu(slot->header);
 
 	memset(j, 0, sizeof(*j));
 	if (nfc_header_epoch(h) != (l->epoch & 0xff))
-		j->event = NFC_EVENT_STALE;
+		j->event = NFCM_EVENT_STALE;
 	else if (nfc_header_channel(h) >= l->channels)
 		fault(j, "no such channel");
 	else if (nfc_header_type(h) != NFC_TYPE_DIRECT &&
 		 nfc_header_length(h) != NFC_PAYLOAD_SIZE)
 		fault(j, "wrong length");
-	else if (nfc_layout_mailbox(l, (u32)nfc_header_channel(h)) != mailbox)
+	else if (nfcm_layout_mailbox(l, (u32)nfc_header_channel(h)) != mailbox)
 		fault(j, "not a channel of this mailbox");
 }
 
@@ -109,7 +109,7 @@ void nfc_judge_header(const struct nfc_layout *l, u32 mailbox,
  * A message for a channel that is not open here: what crossed its close is
  * stale, but its type must be one the device may send.
  */
-void nfc_judge_stranger(const struct nfc_slot *slot, struct nfc_judgement *j)
+void nfcm_judge_stranger(const struct nfc_slot *slot, struct nfcm_judgement *j)
 {
 	switch (nfc_header_type(le64_to_cpu(slot->header))) {
 	case NFC_TYPE_DIRECT:
@@ -122,7 +122,7 @@ void nfc_judge_stranger(const struct nfc_slot *slot, struct nfc_judgement *j)
 	case NFC_TYPE_ABORTED:
 	case NFC_TYPE_CLOSE:
 	case NFC_TYPE_READY:
-		j->event = NFC_EVENT_STALE;
+		j->event = NFCM_EVENT_STALE;
 		break;
 	default:
 		fault(j, "not a message of a device");
@@ -130,42 +130,42 @@ void nfc_judge_stranger(const struct nfc_slot *slot, struct nfc_judgement *j)
 }
 
 /* The device's next offer. */
-static void on_offer(struct nfc_half_core *h, const struct nfc_slot *slot,
-		     struct nfc_judgement *j)
+static void on_offer(struct nfcm_half_core *h, const struct nfc_slot *slot,
+		     struct nfcm_judgement *j)
 {
-	if (h->phase != NFC_PHASE_IDLE) {
+	if (h->phase != NFCM_PHASE_IDLE) {
 		fault(j, "a second offer");
 		return;
 	}
 	h->id++;
 	if (h->closed) { /* it crossed the close, which answers it */
-		j->event = NFC_EVENT_STALE;
+		j->event = NFCM_EVENT_STALE;
 		return;
 	}
 	h->offer = *slot;
-	h->phase = NFC_PHASE_OFFERED;
+	h->phase = NFCM_PHASE_OFFERED;
 	h->held = false;
 	h->recall = false;
-	j->event = NFC_EVENT_OFFER;
+	j->event = NFCM_EVENT_OFFER;
 }
 
-static void on_direct(struct nfc_half_core *h, const struct nfc_slot *slot,
-		      struct nfc_judgement *j)
+static void on_direct(struct nfcm_half_core *h, const struct nfc_slot *slot,
+		      struct nfcm_judgement *j)
 {
 	s16 ahead = (s16)(sequence(slot) - (u16)(h->id + 1));
 
 	if (nfc_header_length(le64_to_cpu(slot->header)) > NFC_PAYLOAD_SIZE)
 		fault(j, "message over 56 bytes");
 	else if (ahead < 0)
-		j->event = NFC_EVENT_STALE;
+		j->event = NFCM_EVENT_STALE;
 	else if (ahead > 0)
 		fault(j, "offer from the future");
 	else
 		on_offer(h, slot, j);
 }
 
-static void on_begin(struct nfc_half_core *h, const struct nfc_layout *l,
-		     const struct nfc_slot *slot, struct nfc_judgement *j)
+static void on_begin(struct nfcm_half_core *h, const struct nfcm_layout *l,
+		     const struct nfc_slot *slot, struct nfcm_judgement *j)
 {
 	struct nfc_begin begin;
 	s64 ahead;
@@ -177,7 +177,7 @@ static void on_begin(struct nfc_half_core *h, const struct nfc_layout *l,
 	else if (reserved(slot, 3))
 		fault(j, "reserved bits");
 	else if (ahead < 0)
-		j->event = NFC_EVENT_STALE;
+		j->event = NFCM_EVENT_STALE;
 	else if (ahead > 0)
 		fault(j, "offer from the future");
 	else if (le64_to_cpu(begin.size) > l->max_transfer)
@@ -187,56 +187,56 @@ static void on_begin(struct nfc_half_core *h, const struct nfc_layout *l,
 }
 
 /* How a message of the host ended. */
-static void end_message(struct nfc_half_core *h, enum nfc_type type,
-			struct nfc_judgement *j)
+static void end_message(struct nfcm_half_core *h, enum nfc_type type,
+			struct nfcm_judgement *j)
 {
-	const struct nfc_record *r = &j->record;
+	const struct nfcm_record *r = &j->record;
 
 	if (type == NFC_TYPE_ACK && r->state == NFC_STATE_CONSUMED &&
 	    r->status == NFC_OK) {
-		h->phase = NFC_PHASE_IDLE;
-		j->event = NFC_EVENT_DELIVERED;
+		h->phase = NFCM_PHASE_IDLE;
+		j->event = NFCM_EVENT_DELIVERED;
 	} else if (type == NFC_TYPE_ERROR && r->state == NFC_STATE_FAILED &&
 		   r->status > NFC_OK && r->status < NFC_STATUS_COUNT) {
-		h->phase = NFC_PHASE_IDLE;
-		j->event = NFC_EVENT_REFUSED;
+		h->phase = NFCM_PHASE_IDLE;
+		j->event = NFCM_EVENT_REFUSED;
 	} else {
 		fault(j, "answer to a message makes no sense");
 	}
 }
 
-static void on_transfer(struct nfc_half_core *h, enum nfc_type type,
-			struct nfc_judgement *j)
+static void on_transfer(struct nfcm_half_core *h, enum nfc_type type,
+			struct nfcm_judgement *j)
 {
 	const char *why = NULL;
 
-	switch (nfc_ledger_record(&h->ledger, type, &j->record, &why)) {
-	case NFC_VERDICT_PROGRESS:
-		j->event = NFC_EVENT_PROGRESS;
+	switch (nfcm_ledger_record(&h->ledger, type, &j->record, &why)) {
+	case NFCM_VERDICT_PROGRESS:
+		j->event = NFCM_EVENT_PROGRESS;
 		break;
-	case NFC_VERDICT_IGNORE:
+	case NFCM_VERDICT_IGNORE:
 		break;
-	case NFC_VERDICT_TIRED:
-		j->event = NFC_EVENT_TIRED;
+	case NFCM_VERDICT_TIRED:
+		j->event = NFCM_EVENT_TIRED;
 		break;
-	case NFC_VERDICT_DONE:
-		h->phase = NFC_PHASE_COMPLETE;
-		j->event = NFC_EVENT_DONE;
+	case NFCM_VERDICT_DONE:
+		h->phase = NFCM_PHASE_COMPLETE;
+		j->event = NFCM_EVENT_DONE;
 		break;
-	case NFC_VERDICT_FAILED:
-		h->phase = NFC_PHASE_IDLE;
-		j->event = NFC_EVENT_FAILED;
+	case NFCM_VERDICT_FAILED:
+		h->phase = NFCM_PHASE_IDLE;
+		j->event = NFCM_EVENT_FAILED;
 		break;
-	case NFC_VERDICT_ABORTED:
-		h->phase = NFC_PHASE_IDLE;
-		j->event = NFC_EVENT_ABORTED;
+	case NFCM_VERDICT_ABORTED:
+		h->phase = NFCM_PHASE_IDLE;
+		j->event = NFCM_EVENT_ABORTED;
 		break;
 	default:
 		fault(j, why);
 	}
 }
 
-static void decode(const struct nfc_slot *slot, struct nfc_record *r)
+static void decode(const struct nfc_slot *slot, struct nfcm_record *r)
 {
 	struct nfc_ack a;
 
@@ -252,11 +252,11 @@ static void decode(const struct nfc_slot *slot, struct nfc_record *r)
 }
 
 /* ACK, DONE, ERROR, ABORTED. */
-static void on_record(struct nfc_channel_core *c, const struct nfc_slot *slot,
-		      struct nfc_judgement *j)
+static void on_record(struct nfcm_channel_core *c, const struct nfc_slot *slot,
+		      struct nfcm_judgement *j)
 {
 	enum nfc_type type = nfc_header_type(le64_to_cpu(slot->header));
-	struct nfc_half_core *h;
+	struct nfcm_half_core *h;
 	s64 ahead;
 
 	decode(slot, &j->record);
@@ -271,71 +271,71 @@ static void on_record(struct nfc_channel_core *c, const struct nfc_slot *slot,
 	if (ahead > 0)
 		fault(j, "transaction from the future");
 	else if (ahead < 0)
-		j->event = NFC_EVENT_STALE;
-	else if (h->phase == NFC_PHASE_MOVING)
+		j->event = NFCM_EVENT_STALE;
+	else if (h->phase == NFCM_PHASE_MOVING)
 		on_transfer(h, type, j);
-	else if (h->phase == NFC_PHASE_OFFERED && h->direction == NFC_H2D)
+	else if (h->phase == NFCM_PHASE_OFFERED && h->direction == NFC_H2D)
 		end_message(h, type, j);
-	else if (h->phase == NFC_PHASE_OFFERED)
+	else if (h->phase == NFCM_PHASE_OFFERED)
 		fault(j, "record of an offer");
 	else
-		j->event = NFC_EVENT_STALE;
+		j->event = NFCM_EVENT_STALE;
 }
 
 /* May the device give back what lies there? */
-static bool recalled(const struct nfc_half_core *h)
+static bool recalled(const struct nfcm_half_core *h)
 {
-	if (h->phase == NFC_PHASE_MOVING && (h->ledger.ready || h->ledger.acked))
+	if (h->phase == NFCM_PHASE_MOVING && (h->ledger.ready || h->ledger.acked))
 		return false; /* the target has it */
-	return h->recall &&
-	       (h->phase == NFC_PHASE_OFFERED || h->phase == NFC_PHASE_MOVING);
+	return h->recall && (h->phase == NFCM_PHASE_OFFERED ||
+			     h->phase == NFCM_PHASE_MOVING);
 }
 
-static void on_withdrawn(struct nfc_half_core *h, s64 ahead,
-			 struct nfc_judgement *j)
+static void on_withdrawn(struct nfcm_half_core *h, s64 ahead,
+			 struct nfcm_judgement *j)
 {
 	if (ahead > 0) {
 		fault(j, "transaction from the future");
-	} else if (ahead < 0 || h->phase == NFC_PHASE_IDLE) {
-		j->event = NFC_EVENT_STALE;
+	} else if (ahead < 0 || h->phase == NFCM_PHASE_IDLE) {
+		j->event = NFCM_EVENT_STALE;
 	} else if (!recalled(h)) {
 		fault(j, "withdrawn, but nobody asked");
 	} else {
-		h->phase = NFC_PHASE_IDLE;
-		j->event = NFC_EVENT_WITHDRAWN;
+		h->phase = NFCM_PHASE_IDLE;
+		j->event = NFCM_EVENT_WITHDRAWN;
 	}
 }
 
 /* The device wants its offer back; whoever looks at it decides. */
-static void on_withdraw(struct nfc_half_core *h, s64 ahead,
-			struct nfc_judgement *j)
+static void on_withdraw(struct nfcm_half_core *h, s64 ahead,
+			struct nfcm_judgement *j)
 {
 	if (ahead > 0) {
 		fault(j, "transaction from the future");
-	} else if (ahead < 0 || h->phase != NFC_PHASE_OFFERED) {
-		j->event = NFC_EVENT_STALE;
+	} else if (ahead < 0 || h->phase != NFCM_PHASE_OFFERED) {
+		j->event = NFCM_EVENT_STALE;
 	} else if (h->held) {
 		h->recall = true;
 	} else {
-		h->phase = NFC_PHASE_ANSWERING;
-		j->event = NFC_EVENT_RECALLED;
+		h->phase = NFCM_PHASE_ANSWERING;
+		j->event = NFCM_EVENT_RECALLED;
 	}
 }
 
-static void on_ready(s64 ahead, struct nfc_judgement *j)
+static void on_ready(s64 ahead, struct nfcm_judgement *j)
 {
 	if (ahead > 1)
 		fault(j, "ready for a later transaction");
 	else
-		j->event = ahead < 1 ? NFC_EVENT_STALE : NFC_EVENT_READY;
+		j->event = ahead < 1 ? NFCM_EVENT_STALE : NFCM_EVENT_READY;
 }
 
 /* WITHDRAW, WITHDRAWN, READY. */
-static void on_note(struct nfc_channel_core *c, const struct nfc_slot *slot,
-		    struct nfc_judgement *j)
+static void on_note(struct nfcm_channel_core *c, const struct nfc_slot *slot,
+		    struct nfcm_judgement *j)
 {
 	enum nfc_type type = nfc_header_type(le64_to_cpu(slot->header));
-	struct nfc_half_core *h;
+	struct nfcm_half_core *h;
 	struct nfc_note note;
 	s64 ahead;
 
@@ -359,8 +359,8 @@ static void on_note(struct nfc_channel_core *c, const struct nfc_slot *slot,
 }
 
 /* The process closed halves, or the device answers the host's last close. */
-static void on_close(struct nfc_channel_core *c, const struct nfc_slot *slot,
-		     struct nfc_judgement *j)
+static void on_close(struct nfcm_channel_core *c, const struct nfc_slot *slot,
+		     struct nfcm_judgement *j)
 {
 	struct nfc_close o;
 	u64 generation;
@@ -375,19 +375,19 @@ static void on_close(struct nfc_channel_core *c, const struct nfc_slot *slot,
 	else if ((s64)(generation - c->generation) > 0)
 		fault(j, "close of a later subscription");
 	else if (generation != c->generation)
-		j->event = NFC_EVENT_STALE;
+		j->event = NFCM_EVENT_STALE;
 	else if (c->last && j->halves == both)
-		j->event = NFC_EVENT_OVER;
+		j->event = NFCM_EVENT_OVER;
 	else
-		j->event = NFC_EVENT_CLOSED;
+		j->event = NFCM_EVENT_CLOSED;
 }
 
 /*
- * A message for an open channel, whose header nfc_judge_header() passed. The
+ * A message for an open channel, whose header nfcm_judge_header() passed. The
  * slot is the only copy anybody looks at.
  */
-void nfc_judge(struct nfc_channel_core *c, const struct nfc_layout *l,
-	       const struct nfc_slot *slot, struct nfc_judgement *j)
+void nfcm_judge(struct nfcm_channel_core *c, const struct nfcm_layout *l,
+		const struct nfc_slot *slot, struct nfcm_judgement *j)
 {
 	switch (nfc_header_type(le64_to_cpu(slot->header))) {
 	case NFC_TYPE_DIRECT:

@@ -7,12 +7,12 @@
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 
-#include "nfc_kmod.h"
+#include "nfcm_kmod.h"
 #include "trace.h"
 
 static void life_free(struct kref *ref)
 {
-	struct nfc_life *life = container_of(ref, struct nfc_life, ref);
+	struct nfcm_life *life = container_of(ref, struct nfcm_life, ref);
 
 	xa_destroy(&life->channels);
 	put_device(&life->dev->dev);
@@ -20,15 +20,15 @@ static void life_free(struct kref *ref)
 }
 
 /* Must not hold a box of it. */
-void nfc_life_put(struct nfc_life *life)
+void nfcm_life_put(struct nfcm_life *life)
 {
 	kref_put(&life->ref, life_free);
 }
 
 /* The present life, with a reference; NULL if there is none, or no device. */
-struct nfc_life *nfc_life_get(struct nfc_dev *dev)
+struct nfcm_life *nfcm_life_get(struct nfcm_dev *dev)
 {
-	struct nfc_life *life;
+	struct nfcm_life *life;
 
 	spin_lock(&dev->life_lock);
 	life = dev->life;
@@ -38,7 +38,7 @@ struct nfc_life *nfc_life_get(struct nfc_dev *dev)
 	return life;
 }
 
-static void set_state(struct nfc_dev *dev, u32 state)
+static void set_state(struct nfcm_dev *dev, u32 state)
 {
 	spin_lock(&dev->life_lock);
 	if (dev->state != NFCOMMS_STATE_REMOVED)
@@ -47,7 +47,7 @@ static void set_state(struct nfc_dev *dev, u32 state)
 }
 
 /* An enum nfcomms_state, which may be another at once. No locks. */
-u32 nfc_dev_state(struct nfc_dev *dev)
+u32 nfcm_dev_state(struct nfcm_dev *dev)
 {
 	return READ_ONCE(dev->state);
 }
@@ -55,46 +55,47 @@ u32 nfc_dev_state(struct nfc_dev *dev)
 /* Stop DMA and only then tell the operations. */
 static void fence_work(struct work_struct *work)
 {
-	struct nfc_life *life = container_of(work, struct nfc_life, fence);
+	struct nfcm_life *life = container_of(work, struct nfcm_life, fence);
 	u32 status = atomic_read(&life->down), i;
 
 	trace_nfcomms_life(life->layout.epoch, status);
-	nfc_hw_quiesce(life->dev);
-	nfc_watch_stop(life);
+	nfcm_hw_quiesce(life->dev);
+	nfcm_watch_stop(life);
 	for (i = 0; i < life->boxes; i++) {
-		nfc_box_kill(&life->box[i], status);
+		nfcm_box_kill(&life->box[i], status);
 		cond_resched();
 	}
-	nfc_control_close(life);
+	nfcm_control_close(life);
 	complete_all(&life->quiet);
-	nfc_life_put(life);
+	nfcm_life_put(life);
 }
 
 /*
  * End a life: NFC_EFAULT for a device that broke the protocol, NFC_ERESET for
  * one that is lost. Does not wait, so it may be called under any lock.
  */
-void nfc_life_fail(struct nfc_life *life, u32 status, const char *why)
+void nfcm_life_fail(struct nfcm_life *life, u32 status, const char *why)
 {
-	struct nfc_dev *dev = life->dev;
+	struct nfcm_dev *dev = life->dev;
 
 	if (atomic_cmpxchg(&life->down, 0, status))
 		return;
 	if (status == NFC_EFAULT)
-		nfc_count(dev, NFC_COUNT_FAULTS, 1);
+		nfcm_count(dev, NFCM_COUNT_FAULTS, 1);
 	if (why)
 		dev_err(&dev->pdev->dev, "epoch %u ends: %s\n",
 			life->layout.epoch, why);
 	set_state(dev, status == NFC_EFAULT ? NFCOMMS_STATE_FAULT :
 					      NFCOMMS_STATE_LOST);
 	kref_get(&life->ref);
-	queue_work(nfc_life_wq, &life->fence);
+	queue_work(nfcm_life_wq, &life->fence);
 }
 
 /* A life for a device that has booted. */
-static struct nfc_life *life_new(struct nfc_dev *dev, const struct nfc_layout *l)
+static struct nfcm_life *life_new(struct nfcm_dev *dev,
+				  const struct nfcm_layout *l)
 {
-	struct nfc_life *life;
+	struct nfcm_life *life;
 	u32 i;
 	int rc;
 
@@ -109,42 +110,42 @@ static struct nfc_life *life_new(struct nfc_dev *dev, const struct nfc_layout *l
 	xa_init(&life->channels);
 	init_completion(&life->quiet);
 	INIT_WORK(&life->fence, fence_work);
-	nfc_control_init(life);
+	nfcm_control_init(life);
 	for (i = 0; i < life->boxes; i++)
-		nfc_box_init(life, i);
-	nfc_watch_start(life);
-	rc = nfc_control_open(life);
+		nfcm_box_init(life, i);
+	nfcm_watch_start(life);
+	rc = nfcm_control_open(life);
 	if (rc) {
-		nfc_life_fail(life, NFC_ERESET, NULL);
+		nfcm_life_fail(life, NFC_ERESET, NULL);
 		wait_for_completion(&life->quiet);
-		nfc_life_put(life);
+		nfcm_life_put(life);
 		return ERR_PTR(rc);
 	}
 	return life;
 }
 
 /* End the present life and wait until DMA is quiet. Must hold life_mutex. */
-static void bury(struct nfc_dev *dev, u32 status)
+static void bury(struct nfcm_dev *dev, u32 status)
 {
-	struct nfc_life *life = nfc_life_get(dev);
+	struct nfcm_life *life = nfcm_life_get(dev);
 
 	if (!life)
 		return;
-	nfc_life_fail(life, status, NULL);
+	nfcm_life_fail(life, status, NULL);
 	wait_for_completion(&life->quiet);
-	nfc_life_put(life);
+	nfcm_life_put(life);
 }
 
 /* Boot and shake hands. Must hold life_mutex. */
-static int boot(struct nfc_dev *dev, const struct nfcomms_reset *shape)
+static int boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
 {
-	struct nfc_life *life, *old;
-	struct nfc_layout l;
+	struct nfcm_life *life, *old;
+	struct nfcm_layout l;
 	int rc;
 
-	rc = nfc_hw_boot(dev, shape);
+	rc = nfcm_hw_boot(dev, shape);
 	if (!rc)
-		rc = nfc_hw_handshake(dev, &l);
+		rc = nfcm_hw_handshake(dev, &l);
 	if (rc)
 		return rc;
 	life = life_new(dev, &l);
@@ -159,13 +160,13 @@ static int boot(struct nfc_dev *dev, const struct nfcomms_reset *shape)
 	if (atomic_read(&life->down)) /* it failed meanwhile */
 		set_state(dev, NFCOMMS_STATE_LOST);
 	if (old)
-		nfc_life_put(old);
+		nfcm_life_put(old);
 	trace_nfcomms_life(life->layout.epoch, 0);
 	return 0;
 }
 
 /* Begin a life: after probe, FLR, resume, slot reset. */
-int nfc_dev_up(struct nfc_dev *dev)
+int nfcm_dev_up(struct nfcm_dev *dev)
 {
 	static const struct nfcomms_reset as_it_likes = {};
 	int rc;
@@ -179,7 +180,7 @@ int nfc_dev_up(struct nfc_dev *dev)
 }
 
 /* End a life and wait until DMA is quiet. state is what the device is in then. */
-void nfc_dev_down(struct nfc_dev *dev, u32 status, u32 state)
+void nfcm_dev_down(struct nfcm_dev *dev, u32 status, u32 state)
 {
 	mutex_lock(&dev->life_mutex);
 	bury(dev, status);
@@ -188,7 +189,7 @@ void nfc_dev_down(struct nfc_dev *dev, u32 status, u32 state)
 }
 
 /* NFCOMMS_IOC_RESET: end the life and boot the next, with a shape. */
-int nfc_dev_reset(struct nfc_dev *dev, const struct nfcomms_reset *shape)
+int nfcm_dev_reset(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
 {
 	int rc;
 
@@ -198,7 +199,7 @@ int nfc_dev_reset(struct nfc_dev *dev, const struct nfcomms_reset *shape)
 	if (!dev->removed) {
 		bury(dev, NFC_ERESET);
 		set_state(dev, NFCOMMS_STATE_RESETTING);
-		nfc_count(dev, NFC_COUNT_RESETS, 1);
+		nfcm_count(dev, NFCM_COUNT_RESETS, 1);
 		rc = boot(dev, shape);
 		if (rc)
 			set_state(dev, NFCOMMS_STATE_LOST);
@@ -211,9 +212,9 @@ int nfc_dev_reset(struct nfc_dev *dev, const struct nfcomms_reset *shape)
  * The driver lets go of the function: nothing touches a register, and nothing
  * is mapped for DMA any more.
  */
-void nfc_dev_remove(struct nfc_dev *dev)
+void nfcm_dev_remove(struct nfcm_dev *dev)
 {
-	struct nfc_life *life;
+	struct nfcm_life *life;
 
 	mutex_lock(&dev->life_mutex);
 	bury(dev, NFC_ERESET);
@@ -227,5 +228,5 @@ void nfc_dev_remove(struct nfc_dev *dev)
 	/* Who maps looks at the life first, and this is after its end. */
 	wait_var_event(&dev->mapped, !atomic_read(&dev->mapped));
 	if (life)
-		nfc_life_put(life);
+		nfcm_life_put(life);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What differs between the kernels that this driver builds for, 6.1 and later. */
-#ifndef NFC_COMPAT_H
-#define NFC_COMPAT_H
+#ifndef NFCM_COMPAT_H
+#define NFCM_COMPAT_H
 
 #include <linux/version.h>
 
 /* The macro for an event's string took the source a second time. */
 #if KERNEL_VERSION(6, 10, 0) > LINUX_VERSION_CODE
-#define nfc_assign_str(field, from) __assign_str(field, from)
+#define nfcm_assign_str(field, from) __assign_str(field, from)
 #else
-#define nfc_assign_str(field, from) __assign_str(field)
+#define nfcm_assign_str(field, from) __assign_str(field)
 #endif
 
-#endif /* NFC_COMPAT_H */
+#endif /* NFCM_COMPAT_H */

@@ -5,7 +5,7 @@
  */
 #include <linux/io.h>
 
-#include "nfc_kmod.h"
+#include "nfcm_kmod.h"
 
 enum {
 	TICK_MS = 250, /* when nothing presses */
@@ -16,7 +16,7 @@ enum {
 };
 
 /* Copy the heartbeat; false while the device writes it. */
-static bool read_beat(struct nfc_life *life, struct nfc_heartbeat *b)
+static bool read_beat(struct nfcm_life *life, struct nfc_heartbeat *b)
 {
 	void __iomem *from = life->dev->area +
 			     offsetof(struct nfc_area, heartbeat);
@@ -38,9 +38,9 @@ static bool read_beat(struct nfc_life *life, struct nfc_heartbeat *b)
 }
 
 /* Look at the heartbeat; true if there is a new one. Must hold watch.lock. */
-static bool look(struct nfc_life *life)
+static bool look(struct nfcm_life *life)
 {
-	struct nfc_watch *w = &life->watch;
+	struct nfcm_watch *w = &life->watch;
 	struct nfc_heartbeat b;
 
 	if (w->dead || !read_beat(life, &b) || b.beat == w->last.beat)
@@ -52,9 +52,9 @@ static bool look(struct nfc_life *life)
 }
 
 /* The number of the last heartbeat. Takes watch.lock; box may be held. */
-u64 nfc_watch_beat(struct nfc_life *life)
+u64 nfcm_watch_beat(struct nfcm_life *life)
 {
-	struct nfc_watch *w = &life->watch;
+	struct nfcm_watch *w = &life->watch;
 	u64 beat;
 
 	spin_lock(&w->lock);
@@ -65,15 +65,16 @@ u64 nfc_watch_beat(struct nfc_life *life)
 }
 
 /* How long a device may be silent. */
-static u32 patience_ms(struct nfc_life *life)
+static u32 patience_ms(struct nfcm_life *life)
 {
-	return max(nfc_param_silence_ms, nfc_param_beats * life->layout.beat_ms);
+	return max(nfcm_param_silence_ms,
+		   nfcm_param_beats * life->layout.beat_ms);
 }
 
 /* Is the heartbeat overdue? It counts looks too: a machine that stood still is no dead device. */
-static bool overdue(struct nfc_life *life)
+static bool overdue(struct nfcm_life *life)
 {
-	struct nfc_watch *w = &life->watch;
+	struct nfcm_watch *w = &life->watch;
 	bool late;
 
 	spin_lock(&w->lock);
@@ -90,25 +91,25 @@ static bool overdue(struct nfc_life *life)
  * that answers others first, because thousands ask at once, gets more time.
  * Time is counted in ticks that were seen to pass. Must hold box.
  */
-static void climb(struct nfc_ladder *l, u32 ms)
+static void climb(struct nfcm_ladder *l, u32 ms)
 {
-	struct nfc_box *box = l->ch->box;
-	u64 beat = nfc_watch_beat(box->life);
+	struct nfcm_box *box = l->ch->box;
+	u64 beat = nfcm_watch_beat(box->life);
 	bool crowd = ktime_ms_delta(ktime_get(), l->start) < CROWD_MS;
 
 	l->waited_ms += ms;
-	if (l->waited_ms < nfc_param_ladder_ms)
+	if (l->waited_ms < nfcm_param_ladder_ms)
 		return;
 	if (l->taken != box->taken && crowd) {
 		l->taken = box->taken;
 		l->beat = beat;
 		l->waited_ms = 0;
-	} else if (l->waited_ms >= nfc_param_silence_ms ||
+	} else if (l->waited_ms >= nfcm_param_silence_ms ||
 		   (s64)(beat - l->beat) >= 2) {
 		dev_err(&box->life->dev->dev,
 			"channel %u: no answer in %lld ms\n", l->ch->id,
 			ktime_ms_delta(ktime_get(), l->start));
-		nfc_life_fail(box->life, NFC_ERESET, "no answer");
+		nfcm_life_fail(box->life, NFC_ERESET, "no answer");
 	}
 }
 
@@ -116,16 +117,16 @@ static void climb(struct nfc_ladder *l, u32 ms)
  * One mailbox: take what an interrupt may have been lost for, let starving
  * halves try, climb the ladders. Returns when to look again.
  */
-static u32 look_at_box(struct nfc_box *box, u32 ms)
+static u32 look_at_box(struct nfcm_box *box, u32 ms)
 {
-	struct nfc_ladder *l, *next;
+	struct nfcm_ladder *l, *next;
 	u32 wait = TICK_MS;
 
-	nfc_box_drain_all(box);
-	nfc_box_lock(box);
+	nfcm_box_drain_all(box);
+	nfcm_box_lock(box);
 	list_for_each_entry_safe(l, next, &box->ladders, node)
 		climb(l, ms);
-	nfc_stall_look(box, ms);
+	nfcm_stall_look(box, ms);
 	if (!list_empty(&box->ladders))
 		wait = HURRY_MS;
 	if (list_empty(&box->starved[0]) && list_empty(&box->starved[1])) {
@@ -136,34 +137,34 @@ static u32 look_at_box(struct nfc_box *box, u32 ms)
 					0;
 		box->stuck = box->consumed;
 		wait = STARVE_MS;
-		if (box->stuck_ms >= 2 * nfc_param_silence_ms)
-			nfc_life_fail(box->life, NFC_ERESET,
-				      "a mailbox that is not emptied");
+		if (box->stuck_ms >= 2 * nfcm_param_silence_ms)
+			nfcm_life_fail(box->life, NFC_ERESET,
+				       "a mailbox that is not emptied");
 	}
-	nfc_box_unlock(box);
+	nfcm_box_unlock(box);
 	return wait;
 }
 
 /* Signs that the device gave up; all of them end the life. */
-static void check_device(struct nfc_life *life)
+static void check_device(struct nfcm_life *life)
 {
-	struct nfc_dev *dev = life->dev;
-	u32 status = nfc_hw_status(dev);
+	struct nfcm_dev *dev = life->dev;
+	u32 status = nfcm_hw_status(dev);
 
-	if (nfc_hw_gone(dev))
-		nfc_life_fail(life, NFC_ERESET, "the device is gone");
+	if (nfcm_hw_gone(dev))
+		nfcm_life_fail(life, NFC_ERESET, "the device is gone");
 	else if ((status & NFC_PCI_STATUS_STATE) == NFC_DEVICE_FAULT)
-		nfc_life_fail(life, NFC_EFAULT, "the device is in fault");
+		nfcm_life_fail(life, NFC_EFAULT, "the device is in fault");
 	else if (status & NFC_PCI_STATUS_WATCHDOG)
-		nfc_life_fail(life, NFC_ERESET, "the device missed the host");
+		nfcm_life_fail(life, NFC_ERESET, "the device missed the host");
 	else if ((status & NFC_PCI_STATUS_STATE) != NFC_DEVICE_READY)
-		nfc_life_fail(life, NFC_ERESET, "the device was reset");
+		nfcm_life_fail(life, NFC_ERESET, "the device was reset");
 	else if (overdue(life))
-		nfc_life_fail(life, NFC_ERESET, "no heartbeat");
+		nfcm_life_fail(life, NFC_ERESET, "no heartbeat");
 }
 
 /* Offers that the device had parked at its last heartbeat. Takes watch.lock. */
-static u64 parked_offers(struct nfc_watch *w)
+static u64 parked_offers(struct nfcm_watch *w)
 {
 	u64 parked;
 
@@ -175,9 +176,9 @@ static u64 parked_offers(struct nfc_watch *w)
 
 static void tick(struct work_struct *work)
 {
-	struct nfc_life *life = container_of(to_delayed_work(work),
-					     struct nfc_life, watch.work);
-	struct nfc_watch *w = &life->watch;
+	struct nfcm_life *life = container_of(to_delayed_work(work),
+					      struct nfcm_life, watch.work);
+	struct nfcm_watch *w = &life->watch;
 	ktime_t now = ktime_get();
 	u32 ms, i, wait = TICK_MS;
 
@@ -188,48 +189,48 @@ static void tick(struct work_struct *work)
 	spin_unlock(&w->lock);
 	ms = (u32)clamp_t(s64, ktime_ms_delta(now, w->tick), 0, TICK_MS);
 	w->tick = now;
-	nfc_hw_beat(life->dev);
+	nfcm_hw_beat(life->dev);
 	check_device(life);
 	for (i = 0; i < life->boxes; i++)
 		wait = min(wait, look_at_box(&life->box[i], ms));
-	nfc_stall_audit(life, parked_offers(w), ms);
+	nfcm_stall_audit(life, parked_offers(w), ms);
 	/* Does nothing if somebody hurried meanwhile. */
-	queue_delayed_work(nfc_life_wq, &w->work, msecs_to_jiffies(wait));
+	queue_delayed_work(nfcm_life_wq, &w->work, msecs_to_jiffies(wait));
 }
 
 /*
- * Watch a life, until nfc_watch_stop(). The work needs no reference: a life is
+ * Watch a life, until nfcm_watch_stop(). The work needs no reference: a life is
  * stopped before it is freed.
  */
-void nfc_watch_start(struct nfc_life *life)
+void nfcm_watch_start(struct nfcm_life *life)
 {
-	struct nfc_watch *w = &life->watch;
+	struct nfcm_watch *w = &life->watch;
 
 	spin_lock_init(&w->lock);
 	INIT_DELAYED_WORK(&w->work, tick);
 	w->seen = ktime_get();
 	w->tick = w->seen;
-	queue_delayed_work(nfc_life_wq, &w->work, msecs_to_jiffies(TICK_MS));
+	queue_delayed_work(nfcm_life_wq, &w->work, msecs_to_jiffies(TICK_MS));
 }
 
 /* Somebody waits: look sooner. Any context but hard interrupts. */
-void nfc_watch_hurry(struct nfc_life *life)
+void nfcm_watch_hurry(struct nfcm_life *life)
 {
-	struct nfc_watch *w = &life->watch;
+	struct nfcm_watch *w = &life->watch;
 
 	spin_lock(&w->lock);
 	if (!w->dead && !w->hurry) {
 		w->hurry = true;
-		mod_delayed_work(nfc_life_wq, &w->work,
+		mod_delayed_work(nfcm_life_wq, &w->work,
 				 msecs_to_jiffies(STARVE_MS));
 	}
 	spin_unlock(&w->lock);
 }
 
 /* Nobody looks any more. Sleeps. */
-void nfc_watch_stop(struct nfc_life *life)
+void nfcm_watch_stop(struct nfcm_life *life)
 {
-	struct nfc_watch *w = &life->watch;
+	struct nfcm_watch *w = &life->watch;
 
 	spin_lock(&w->lock);
 	w->dead = true;
@@ -238,9 +239,9 @@ void nfc_watch_stop(struct nfc_life *life)
 }
 
 /* The last heartbeat, for NFCOMMS_IOC_HEALTH. */
-void nfc_watch_health(struct nfc_life *life, struct nfcomms_health *h)
+void nfcm_watch_health(struct nfcm_life *life, struct nfcomms_health *h)
 {
-	struct nfc_watch *w = &life->watch;
+	struct nfcm_watch *w = &life->watch;
 
 	spin_lock(&w->lock);
 	look(life);

@@ -13,16 +13,16 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include "nfc_kmod.h"
+#include "nfcm_kmod.h"
 #include "trace.h"
 
-static struct nfc_dev *dev_of(const struct nfc_op *op)
+static struct nfcm_dev *dev_of(const struct nfcm_op *op)
 {
 	return op->ch->life->dev;
 }
 
 /* Lists in one run: a quarter of the device's window. */
-static u64 run_lists(const struct nfc_op *op)
+static u64 run_lists(const struct nfcm_op *op)
 {
 	enum { RUN_MAX = 64 };
 
@@ -33,18 +33,18 @@ static u64 run_lists(const struct nfc_op *op)
  * Lists that must be pinned for the device to go on for sure: it acks every
  * half window, and a run is let go whole.
  */
-static u64 enough_lists(const struct nfc_op *op)
+static u64 enough_lists(const struct nfcm_op *op)
 {
 	return run_lists(op) + op->ch->life->layout.window / 2;
 }
 
 /* Lists that are pinned at once at most. */
-static u64 most_lists(const struct nfc_op *op)
+static u64 most_lists(const struct nfcm_op *op)
 {
 	return run_lists(op) + op->ch->life->layout.window;
 }
 
-static u64 pinned_lists(const struct nfc_pins *p)
+static u64 pinned_lists(const struct nfcm_pins *p)
 {
 	return p->lists - p->freed;
 }
@@ -53,9 +53,9 @@ static u64 pinned_lists(const struct nfc_pins *p)
  * Note whose memory it is, in the context of the caller. 0, or why it cannot be
  * the caller's.
  */
-int nfc_pins_init(struct nfc_op *op, u64 address, bool write)
+int nfcm_pins_init(struct nfcm_op *op, u64 address, bool write)
 {
-	struct nfc_pins *p = &op->pins;
+	struct nfcm_pins *p = &op->pins;
 
 	p->cut.size = op->length;
 	if (!op->length)
@@ -66,7 +66,7 @@ int nfc_pins_init(struct nfc_op *op, u64 address, bool write)
 	p->address = address;
 	p->write = write;
 	p->cut.head = address & (NFC_PAGE_SIZE - 1);
-	p->total = nfc_split_lists(&p->cut);
+	p->total = nfcm_split_lists(&p->cut);
 	p->limit = capable(CAP_IPC_LOCK) ? ULONG_MAX :
 					   rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	p->mm = current->mm;
@@ -75,10 +75,10 @@ int nfc_pins_init(struct nfc_op *op, u64 address, bool write)
 }
 
 /* The driver's own operation takes over what was pinned for a caller's. */
-void nfc_pins_take_over(struct nfc_op *op, struct nfc_op *from)
+void nfcm_pins_take_over(struct nfcm_op *op, struct nfcm_op *from)
 {
-	struct nfc_pins *p = &op->pins;
-	struct nfc_chunk *chunk;
+	struct nfcm_pins *p = &op->pins;
+	struct nfcm_chunk *chunk;
 
 	op->length = from->pins.cut.size;
 	p->cut = from->pins.cut;
@@ -95,7 +95,7 @@ void nfc_pins_take_over(struct nfc_op *op, struct nfc_op *from)
  * Let go of the caller's mm. The operation has no chunk any more, and one
  * owner.
  */
-void nfc_pins_fini(struct nfc_op *op)
+void nfcm_pins_fini(struct nfcm_op *op)
 {
 	if (op->pins.mm)
 		mmdrop(op->pins.mm);
@@ -103,9 +103,9 @@ void nfc_pins_fini(struct nfc_op *op)
 }
 
 /* Account for pages; -EAGAIN beyond the limit. */
-static int charge(struct nfc_op *op, unsigned long npages)
+static int charge(struct nfcm_op *op, unsigned long npages)
 {
-	struct nfc_pins *p = &op->pins;
+	struct nfcm_pins *p = &op->pins;
 	unsigned long now = atomic64_add_return(npages, &p->mm->pinned_vm);
 
 	if (now <= p->limit)
@@ -114,15 +114,15 @@ static int charge(struct nfc_op *op, unsigned long npages)
 	return -EAGAIN;
 }
 
-static void uncharge(struct nfc_op *op, unsigned long npages)
+static void uncharge(struct nfcm_op *op, unsigned long npages)
 {
 	atomic64_sub(npages, &op->pins.mm->pinned_vm);
 }
 
 /* Say how to raise the limit, for whoever reads the log. */
-static void hint(struct nfc_op *op)
+static void hint(struct nfcm_op *op)
 {
-	struct nfc_pins *p = &op->pins;
+	struct nfcm_pins *p = &op->pins;
 
 	op->c.peer_size = (u64)p->limit << PAGE_SHIFT;
 	dev_warn_ratelimited(&dev_of(op)->dev,
@@ -130,7 +130,7 @@ static void hint(struct nfc_op *op)
 			     p->cut.size, op->c.peer_size);
 }
 
-static void unpin(struct nfc_chunk *chunk, unsigned long n)
+static void unpin(struct nfcm_chunk *chunk, unsigned long n)
 {
 	if (chunk->way == DMA_FROM_DEVICE)
 		unpin_user_pages_dirty_lock(chunk->pages, n, true);
@@ -139,7 +139,7 @@ static void unpin(struct nfc_chunk *chunk, unsigned long n)
 }
 
 /* Pin the pages of a chunk: all of them, or none. */
-static int pin(struct nfc_op *op, struct nfc_chunk *chunk)
+static int pin(struct nfcm_op *op, struct nfcm_chunk *chunk)
 {
 	unsigned int flags = FOLL_LONGTERM;
 	unsigned long start = chunk->start & PAGE_MASK;
@@ -169,7 +169,7 @@ static int pin(struct nfc_op *op, struct nfc_chunk *chunk)
  * Cut the mapped segments into device pages. Lists are computed from the
  * caller's address, so each page must lie in its bus page as it lies in memory.
  */
-static int cut_pages(struct nfc_chunk *chunk, u64 offset, u64 units)
+static int cut_pages(struct nfcm_chunk *chunk, u64 offset, u64 units)
 {
 	struct scatterlist *sg;
 	u64 n = 0;
@@ -193,7 +193,7 @@ static int cut_pages(struct nfc_chunk *chunk, u64 offset, u64 units)
 }
 
 /* Undo map(), as far as it came. */
-static void unmap(struct nfc_dev *dev, struct nfc_chunk *chunk)
+static void unmap(struct nfcm_dev *dev, struct nfcm_chunk *chunk)
 {
 	if (chunk->mapped)
 		dma_unmap_sgtable(&dev->pdev->dev, &chunk->sgt, chunk->way, 0);
@@ -207,10 +207,10 @@ static void unmap(struct nfc_dev *dev, struct nfc_chunk *chunk)
  * Map a pinned chunk. dev->mapped says so before the life is looked at: whoever
  * ends a life looks at it afterwards.
  */
-static int map(struct nfc_op *op, struct nfc_chunk *chunk)
+static int map(struct nfcm_op *op, struct nfcm_chunk *chunk)
 {
 	unsigned long in = chunk->start & (NFC_PAGE_SIZE - 1);
-	struct nfc_dev *dev = dev_of(op);
+	struct nfcm_dev *dev = dev_of(op);
 	struct device *dma = &dev->pdev->dev;
 	unsigned int most;
 	int rc;
@@ -226,7 +226,7 @@ static int map(struct nfc_op *op, struct nfc_chunk *chunk)
 	if (rc)
 		return rc;
 	atomic_inc(&dev->mapped);
-	smp_mb__after_atomic(); /* pairs with the wait in nfc_dev_remove() */
+	smp_mb__after_atomic(); /* pairs with the wait in nfcm_dev_remove() */
 	rc = atomic_read(&op->ch->life->down) ?
 		     -ENODEV :
 		     dma_map_sgtable(dma, &chunk->sgt, chunk->way, 0);
@@ -241,27 +241,27 @@ static int map(struct nfc_op *op, struct nfc_chunk *chunk)
 }
 
 /* Unmap, unpin and free. Process context; whoever calls has a hold on the operation. */
-void nfc_chunk_free(struct nfc_chunk *chunk)
+void nfcm_chunk_free(struct nfcm_chunk *chunk)
 {
-	struct nfc_op *op = chunk->op;
-	struct nfc_dev *dev = dev_of(op);
+	struct nfcm_op *op = chunk->op;
+	struct nfcm_dev *dev = dev_of(op);
 
 	if (chunk->mapped)
 		unmap(dev, chunk);
 	unpin(chunk, chunk->npages);
 	uncharge(op, chunk->npages);
-	nfc_count(dev, NFC_COUNT_PINNED, -(s64)(chunk->npages << PAGE_SHIFT));
+	nfcm_count(dev, NFCM_COUNT_PINNED, -(s64)(chunk->npages << PAGE_SHIFT));
 	kvfree(chunk->pages);
 	kvfree(chunk);
 }
 
 /* The record of the next run of lists. */
-static struct nfc_chunk *chunk_alloc(struct nfc_op *op)
+static struct nfcm_chunk *chunk_alloc(struct nfcm_op *op)
 {
-	struct nfc_pins *p = &op->pins;
+	struct nfcm_pins *p = &op->pins;
 	u64 lists = min(run_lists(op), p->total - p->lists);
-	u64 from = nfc_split_up_to(&p->cut, p->lists);
-	struct nfc_chunk *chunk;
+	u64 from = nfcm_split_up_to(&p->cut, p->lists);
+	struct nfcm_chunk *chunk;
 
 	chunk = kvzalloc(struct_size(chunk, bus, lists * NFC_LIST_ENTRIES),
 			 GFP_KERNEL_ACCOUNT);
@@ -272,7 +272,7 @@ static struct nfc_chunk *chunk_alloc(struct nfc_op *op)
 	chunk->first = p->lists;
 	chunk->lists = lists;
 	chunk->start = (unsigned long)(p->address + from);
-	chunk->size = nfc_split_up_to(&p->cut, p->lists + lists) - from;
+	chunk->size = nfcm_split_up_to(&p->cut, p->lists + lists) - from;
 	chunk->npages = DIV_ROUND_UP(offset_in_page(chunk->start) + chunk->size,
 				     PAGE_SIZE);
 	chunk->pages = kvcalloc(chunk->npages, sizeof(*chunk->pages),
@@ -285,9 +285,9 @@ static struct nfc_chunk *chunk_alloc(struct nfc_op *op)
 }
 
 /* Pin the next run of lists; -EAGAIN beyond the limit. It may fault, for ever. */
-static struct nfc_chunk *chunk_pin(struct nfc_op *op)
+static struct nfcm_chunk *chunk_pin(struct nfcm_op *op)
 {
-	struct nfc_chunk *chunk = chunk_alloc(op);
+	struct nfcm_chunk *chunk = chunk_alloc(op);
 	int rc;
 
 	if (!chunk)
@@ -298,8 +298,8 @@ static struct nfc_chunk *chunk_pin(struct nfc_op *op)
 	rc = pin(op, chunk);
 	if (rc)
 		goto uncharge;
-	nfc_count(dev_of(op), NFC_COUNT_PINNED,
-		  (s64)(chunk->npages << PAGE_SHIFT));
+	nfcm_count(dev_of(op), NFCM_COUNT_PINNED,
+		   (s64)(chunk->npages << PAGE_SHIFT));
 	return chunk;
 uncharge:
 	uncharge(op, chunk->npages);
@@ -310,16 +310,16 @@ free:
 }
 
 /* Beyond the limit there is no more. */
-static int over_limit(struct nfc_op *op)
+static int over_limit(struct nfcm_op *op)
 {
 	hint(op);
 	return -ENOMEM;
 }
 
 /* Pin and map the next run of lists; -EAGAIN if the limit says: later. */
-static struct nfc_chunk *chunk_new(struct nfc_op *op)
+static struct nfcm_chunk *chunk_new(struct nfcm_op *op)
 {
-	struct nfc_chunk *chunk = chunk_pin(op);
+	struct nfcm_chunk *chunk = chunk_pin(op);
 	int rc;
 
 	if (chunk == ERR_PTR(-EAGAIN) &&
@@ -329,23 +329,23 @@ static struct nfc_chunk *chunk_new(struct nfc_op *op)
 		return chunk;
 	rc = map(op, chunk);
 	if (rc) {
-		nfc_chunk_free(chunk);
+		nfcm_chunk_free(chunk);
 		return ERR_PTR(rc);
 	}
 	return chunk;
 }
 
 /* Should the next run be pinned? Must hold box. */
-static bool wanted(const struct nfc_op *op)
+static bool wanted(const struct nfcm_op *op)
 {
-	const struct nfc_pins *p = &op->pins;
+	const struct nfcm_pins *p = &op->pins;
 
-	return op->place == NFC_PLACE_HALF && !op->cause && !p->error &&
+	return op->place == NFCM_PLACE_HALF && !op->cause && !p->error &&
 	       p->lists < p->total && pinned_lists(p) < most_lists(op);
 }
 
 /* See to it that the next run is pinned soon, if there is one. Must hold box. */
-void nfc_pins_want(struct nfc_op *op)
+void nfcm_pins_want(struct nfcm_op *op)
 {
 	if (op->pins.busy || !wanted(op))
 		return;
@@ -355,16 +355,16 @@ void nfc_pins_want(struct nfc_op *op)
 }
 
 /* Hand a chunk to the thread that lets go of the box. Must hold box. */
-static void trim(struct nfc_op *op, struct nfc_chunk *chunk)
+static void trim(struct nfcm_op *op, struct nfcm_chunk *chunk)
 {
 	atomic_inc(&op->holds);
 	list_move_tail(&chunk->node, &op->ch->box->trimmed);
 }
 
 /* The lists below acked were moved: let their memory go. Must hold box. */
-void nfc_pins_trim(struct nfc_op *op, u64 acked)
+void nfcm_pins_trim(struct nfcm_op *op, u64 acked)
 {
-	struct nfc_chunk *chunk, *next;
+	struct nfcm_chunk *chunk, *next;
 
 	list_for_each_entry_safe(chunk, next, &op->pins.chunks, node) {
 		if (chunk->first + chunk->lists > acked)
@@ -375,36 +375,36 @@ void nfc_pins_trim(struct nfc_op *op, u64 acked)
 }
 
 /* The half that an operation with pages works in. */
-static struct nfc_half *half_of(struct nfc_op *op)
+static struct nfcm_half *half_of(struct nfcm_op *op)
 {
 	return &op->ch->half[op->opcode == NFCOMMS_OP_RECEIVE_IND ? NFC_D2H :
 								    NFC_H2D];
 }
 
 /*
- * Take what nfc_chunk_new() made into use; true if the next run is wanted at
+ * Take what nfcm_chunk_new() made into use; true if the next run is wanted at
  * once. Must hold box.
  */
-static bool take_chunk(struct nfc_op *op, struct nfc_chunk *chunk)
+static bool take_chunk(struct nfcm_op *op, struct nfcm_chunk *chunk)
 {
-	struct nfc_pins *p = &op->pins;
+	struct nfcm_pins *p = &op->pins;
 	int rc = PTR_ERR_OR_ZERO(chunk);
 
 	trace_nfcomms_pin(op, p->lists, rc ? 0 : chunk->lists, rc);
 	if (!rc)
 		INIT_LIST_HEAD(&chunk->node);
-	if (op->place == NFC_PLACE_OVER) {
+	if (op->place == NFCM_PLACE_OVER) {
 		if (!rc)
 			trim(op, chunk);
 	} else if (!rc) {
 		list_add_tail(&chunk->node, &p->chunks);
 		p->lists += chunk->lists;
-		nfc_half_push(half_of(op));
+		nfcm_half_push(half_of(op));
 	} else if (rc != -EAGAIN && rc != -ENODEV) { /* the fence ends it */
 		p->error = rc;
-		nfc_half_stop(half_of(op),
-			      rc == -ENOMEM ? NFC_ENOMEM : NFC_EINVAL, -rc);
-		nfc_half_push(half_of(op));
+		nfcm_half_stop(half_of(op),
+			       rc == -ENOMEM ? NFC_ENOMEM : NFC_EINVAL, -rc);
+		nfcm_half_push(half_of(op));
 	}
 	p->busy = !rc && wanted(op);
 	return p->busy;
@@ -414,42 +414,42 @@ static bool take_chunk(struct nfc_op *op, struct nfc_chunk *chunk)
  * A caller that waits may pin all the time. One that only submits pins what the
  * device can be offered at first: others wait for what it submits next.
  */
-static bool lent_enough(const struct nfc_op *op)
+static bool lent_enough(const struct nfcm_op *op)
 {
 	return READ_ONCE(op->pins.lender) == current && !op->called &&
 	       op->pins.lists >= most_lists(op);
 }
 
 /* Pin for an operation as long as it wants. It has busy, and a hold. No locks. */
-void nfc_pins_run(struct nfc_op *op)
+void nfcm_pins_run(struct nfcm_op *op)
 {
-	struct nfc_box *box = op->ch->box;
-	struct nfc_chunk *chunk;
+	struct nfcm_box *box = op->ch->box;
+	struct nfcm_chunk *chunk;
 	bool again;
 
 	do {
 		chunk = chunk_new(op);
-		nfc_box_lock(box);
+		nfcm_box_lock(box);
 		again = take_chunk(op, chunk);
-		nfc_box_unlock(box);
+		nfcm_box_unlock(box);
 		cond_resched(); /* the device may take lists as fast as they come */
 	} while (again && !lent_enough(op));
 	if (again)
-		queue_work(nfc_pin_wq, &op->pins.work);
+		queue_work(nfcm_pin_wq, &op->pins.work);
 	else
-		nfc_op_release_hold(op);
+		nfcm_op_release_hold(op);
 }
 
 /* The same for an operation whose caller is elsewhere: on its memory. */
-void nfc_pins_work(struct work_struct *work)
+void nfcm_pins_work(struct work_struct *work)
 {
-	struct nfc_op *op = container_of(work, struct nfc_op, pins.work);
+	struct nfcm_op *op = container_of(work, struct nfcm_op, pins.work);
 	struct mm_struct *mm = op->pins.mm;
 	bool there = mmget_not_zero(mm);
 
 	if (there)
 		kthread_use_mm(mm);
-	nfc_pins_run(op);
+	nfcm_pins_run(op);
 	if (there) {
 		kthread_unuse_mm(mm);
 		mmput(mm);
@@ -461,10 +461,10 @@ void nfc_pins_work(struct work_struct *work)
  * caller: what its memory makes it wait for, nobody else does. Mapped is last,
  * for a driver that lets go of the device waits for what is mapped.
  */
-int nfc_pins_all(struct nfc_op *op)
+int nfcm_pins_all(struct nfcm_op *op)
 {
-	struct nfc_pins *p = &op->pins;
-	struct nfc_chunk *chunk;
+	struct nfcm_pins *p = &op->pins;
+	struct nfcm_chunk *chunk;
 	int rc;
 
 	while (p->lists < p->total) {
@@ -485,20 +485,20 @@ int nfc_pins_all(struct nfc_op *op)
 }
 
 /* Give everything back: the operation has ended. No locks. */
-void nfc_pins_release(struct nfc_op *op)
+void nfcm_pins_release(struct nfcm_op *op)
 {
-	struct nfc_chunk *chunk, *next;
+	struct nfcm_chunk *chunk, *next;
 
 	list_for_each_entry_safe(chunk, next, &op->pins.chunks, node) {
 		list_del(&chunk->node);
-		nfc_chunk_free(chunk);
+		nfcm_chunk_free(chunk);
 	}
 }
 
 /* Bus addresses of the device pages of a list that is pinned. Must hold box. */
-const u64 *nfc_pins_bus(struct nfc_pins *p, u64 list)
+const u64 *nfcm_pins_bus(struct nfcm_pins *p, u64 list)
 {
-	struct nfc_chunk *chunk;
+	struct nfcm_chunk *chunk;
 
 	/* Lists are asked for near the end: look from there. */
 	list_for_each_entry_reverse(chunk, &p->chunks, node)

@@ -1,15 +1,15 @@
-// SPDX-License-Identifier: GPL-2.0-only
-/* What a device says of itself, checked. Pure: see nfc_core.h. */
-#include "nfc_core.h"
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* What a device says of itself, checked. Pure: see nfcm_core.h. */
+#include "nfcm_core.h"
 
 #ifdef __KERNEL__
 #include <linux/errno.h>
 #endif
 
-enum { NFC_BEAT_MS_MAX = 1 << 20 };
+enum { NFCM_BEAT_MS_MAX = 1 << 20 };
 
 /* The end of n things of a size; false if they leave the area. */
-static bool span(const struct nfc_layout *l, u64 at, u64 n, u64 size, u64 *end)
+static bool span(const struct nfcm_layout *l, u64 at, u64 n, u64 size, u64 *end)
 {
 	/* n and size are bounded: their product cannot overflow. */
 	if (at > l->size || n * size > l->size - at)
@@ -19,7 +19,7 @@ static bool span(const struct nfc_layout *l, u64 at, u64 n, u64 size, u64 *end)
 }
 
 /* Everything lies inside the area, apart from everything else. */
-static bool places(const struct nfc_layout *l)
+static bool places(const struct nfcm_layout *l)
 {
 	u64 need = sizeof(struct nfc_mailbox) +
 		   2 * (u64)l->slots * sizeof(struct nfc_slot);
@@ -43,7 +43,7 @@ static bool in(u64 value, u64 low, u64 high)
 }
 
 /* Limits that the driver's own arithmetic relies on. */
-static bool limits(const struct nfc_layout *l)
+static bool limits(const struct nfcm_layout *l)
 {
 	return in(l->channels, 1, NFC_CHANNELS_MAX) &&
 	       in(l->mailboxes, 1, NFC_MAILBOXES_MAX) &&
@@ -51,13 +51,13 @@ static bool limits(const struct nfc_layout *l)
 	       in(l->slots, NFC_SLOTS_MIN, NFC_SLOTS_MAX) &&
 	       !(l->slots & (l->slots - 1)) &&
 	       in(l->window, 1, NFC_WINDOW_MAX) &&
-	       in(l->beat_ms, 1, NFC_BEAT_MS_MAX) &&
+	       in(l->beat_ms, 1, NFCM_BEAT_MS_MAX) &&
 	       in(l->max_transfer, 1, (1ull << 48) - 1) &&
 	       !(l->mailboxes % l->islands) && l->mailboxes <= l->channels;
 }
 
 /* Take the fields of a hello over; nothing is checked. */
-static void take(struct nfc_layout *l, const struct nfc_hello *h)
+static void take(struct nfcm_layout *l, const struct nfc_hello *h)
 {
 	l->major = le16_to_cpu(h->major);
 	l->minor = le16_to_cpu(h->minor);
@@ -78,8 +78,8 @@ static void take(struct nfc_layout *l, const struct nfc_hello *h)
  * Check a private copy of the area page against the room that the BAR has.
  * 0; -ENOEXEC for another ABI, -EPROTO for one that makes no sense.
  */
-int nfc_layout_check(const struct nfc_area *area, u64 room,
-		     struct nfc_layout *l, const char **why)
+int nfcm_layout_check(const struct nfc_area *area, u64 room,
+		      struct nfcm_layout *l, const char **why)
 {
 	u64 header = le64_to_cpu(area->device_hello.header);
 	struct nfc_hello hello;
@@ -118,7 +118,7 @@ int nfc_layout_check(const struct nfc_area *area, u64 room,
 }
 
 /* The host's hello: what it accepts of the device's offer. */
-void nfc_layout_answer(const struct nfc_layout *l, struct nfc_slot *hello)
+void nfcm_layout_answer(const struct nfcm_layout *l, struct nfc_slot *hello)
 {
 	struct nfc_hello h = {
 		.magic = cpu_to_le32(NFC_MAGIC),
@@ -141,7 +141,7 @@ void nfc_layout_answer(const struct nfc_layout *l, struct nfc_slot *hello)
 }
 
 /* The mailbox of a channel, which must be below the number of channels. */
-u32 nfc_layout_mailbox(const struct nfc_layout *l, u32 channel)
+u32 nfcm_layout_mailbox(const struct nfcm_layout *l, u32 channel)
 {
 	u32 block = (l->channels + l->islands - 1) / l->islands;
 	u32 each = l->mailboxes / l->islands;

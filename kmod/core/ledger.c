@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The host's account of a transfer, and of how full a ring may get. Pure: see
+ * nfcm_core.h.
+ */
+#include "nfcm_core.h"
+
+/*
+ * Open the account of a transfer. Transfers to the device wait for READY after
+ * their first list, transfers from the device do not.
+ */
+void nfcm_ledger_open(struct nfcm_ledger *l, const struct nfcm_split *cut,
+		      u32 window, bool ready)
+{
+	memset(l, 0, sizeof(*l));
+	l->cut = *cut;
+	l->lists = nfcm_split_lists(cut);
+	l->window = window;
+	l->ready = ready;
+}
+
+/* The list to send now; false if there is none. */
+bool nfcm_ledger_next(const struct nfcm_ledger *l, u64 *k)
+{
+	if (l->aborting || l->sent == l->lists || (l->sent && !l->ready))
+		return false;
+	*k = l->sent;
+	return l->sent - l->acked < l->window;
+}
+
+/* The list that nfcm_ledger_next() named was sent. */
+void nfcm_ledger_sent(struct nfcm_ledger *l)
+{
+	l->sent++;
+	l->total++;
+}
+
+/*
+ * Check the counters of an ack and give its cumulative lists, widened from the
+ * 32 bits on the wire.
+ */
+static bool progress(struct nfcm_ledger *l, const struct nfcm_record *r,
+		     u64 *lists)
+{
+	*lists = l->acked + (u32)(r->lists - (u32)l->acked);
+	if (*lists > l->sent || r->processed < l->processed ||
+	    r->processed > nfcm_split_up_to(&l->cut, l->sent))
+		return false;
+	l->processed = r->processed;
+	return true;
+}
+
+/* Go back to list k, which must be in flight. */
+static enum nfcm_verdict on_repeat(struct nfcm_ledger *l, u64 k,
+				   const char **why)
+{
+	if (k >= l->sent) {
+		*why = "repeat of a list that was not sent";
+		return NFCM_VERDICT_FAULT;
+	}
+	l->acked = k;
+	if (l->aborting)
+		return NFCM_VERDICT_IGNORE;
+	if (!l->tries || k != l->again) {
+		l->again = k;
+		l->tries = 0;
+	}
+	if (++l->tries > NFC_REPEATS_MAX)
+		return NFCM_VERDICT_TIRED;
+	l->repeated += l->sent - k;
+	l->sent = k;
+	return NFCM_VERDICT_PROGRESS;
+}
+
+/* READY, MOVING and REPEAT. */
+static enum nfcm_verdict on_ack(struct nfcm_ledger *l,
+				const struct nfcm_record *r, const char **why)
+{
+	u64 lists;
+
+	*why = "ack of a transfer makes no sense";
+	/* A repeat says why. */
+	if ((r->status != NFC_OK && r->state != NFC_STATE_REPEAT) || !l->sent)
+		return NFCM_VERDICT_FAULT;
+	if (!progress(l, r, &lists)) {
+		*why = "more lists or bytes acked than were sent";
+		return NFCM_VERDICT_FAULT;
+	}
+	switch (r->state) {
+	case NFC_STATE_READY:
+		if (l->ready)
+			return NFCM_VERDICT_FAULT;
+		l->ready = true;
+		break;
+	case NFC_STATE_MOVING:
+		if (!l->ready && lists < l->lists)
+			return NFCM_VERDICT_FAULT;
+		break;
+	case NFC_STATE_REPEAT:
+		return on_repeat(l, lists, why);
+	default:
+		return NFCM_VERDICT_FAULT;
+	}
+	l->acked = lists;
+	return l->aborting ? NFCM_VERDICT_IGNORE : NFCM_VERDICT_PROGRESS;
+}
+
+/* Check that nothing is missing. */
+static enum nfcm_verdict on_done(struct nfcm_ledger *l,
+				 const struct nfcm_record *r, const char **why)
+{
+	if (l->sent != l->lists || r->processed != l->cut.size ||
+	    r->outstanding || r->status != NFC_OK || r->state != NFC_STATE_DONE) {
+		*why = "done, but not all was moved";
+		return NFCM_VERDICT_FAULT;
+	}
+	l->acked = l->lists;
+	l->processed = l->cut.size;
+	return l->aborting ? NFCM_VERDICT_IGNORE : NFCM_VERDICT_DONE;
+}
+
+/*
+ * The end of a transfer that is not done, and where. Its count of bytes may be
+ * behind a repeat's.
+ */
+static enum nfcm_verdict last(struct nfcm_ledger *l, const struct nfcm_record *r,
+			      enum nfcm_verdict verdict, const char **why)
+{
+	if (r->state != NFC_STATE_FAILED || r->fault_index >= NFC_LIST_ENTRIES) {
+		*why = "ended in a state or an entry that cannot be";
+		return NFCM_VERDICT_FAULT;
+	}
+	if (r->processed > l->cut.size) {
+		*why = "more bytes processed than there are";
+		return NFCM_VERDICT_FAULT;
+	}
+	l->processed = r->processed;
+	return verdict;
+}
+
+/* Take a completion record of a type into account. */
+enum nfcm_verdict nfcm_ledger_record(struct nfcm_ledger *l, enum nfc_type type,
+				     const struct nfcm_record *r,
+				     const char **why)
+{
+	if (r->status >= NFC_STATUS_COUNT || r->state >= NFC_STATE_COUNT) {
+		*why = "unknown status or state";
+		return NFCM_VERDICT_FAULT;
+	}
+	switch (type) {
+	case NFC_TYPE_ACK:
+		return on_ack(l, r, why);
+	case NFC_TYPE_DONE:
+		return on_done(l, r, why);
+	case NFC_TYPE_ABORTED:
+		if (l->aborting)
+			return last(l, r, NFCM_VERDICT_ABORTED, why);
+		*why = "aborted, but nobody asked";
+		return NFCM_VERDICT_FAULT;
+	default:
+		if (r->status != NFC_OK)
+			return last(l, r, NFCM_VERDICT_FAILED, why);
+		*why = "error without a status";
+		return NFCM_VERDICT_FAULT;
+	}
+}
+
+/* How many slots of a ring may be in use for a kind of message. */
+u32 nfcm_room(u32 slots, enum nfcm_room room)
+{
+	enum { URGENT_SLOTS = 16 };
+
+	switch (room) {
+	case NFCM_ROOM_LIST:
+		return slots / 2;
+	case NFCM_ROOM_NORMAL:
+		return slots / 4 < URGENT_SLOTS ? slots - slots / 4 :
+						  slots - URGENT_SLOTS;
+	default:
+		return slots;
+	}
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The pure part of the driver: what it believes of a device, and nothing that
+ * touches one. No kernel calls, no clocks, no locks: the same files are compiled
+ * into the module and into what tests, fuzzes and models it in user space. For that
+ * this folder has a licence that both may use.
+ */
+#ifndef NFCM_CORE_H
+#define NFCM_CORE_H
+
+#include "nfc_abi.h"
+
+#ifdef __KERNEL__
+#include <linux/string.h>
+#include <asm/byteorder.h>
+#else
+#include "nfcm_user.h"
+#endif
+
+/* A buffer as gather lists see it: list k is computed from k alone. */
+struct nfcm_split {
+	u64 head; /* bytes before the buffer in its first device page */
+	u64 size; /* bytes of the buffer, at most 2^48 - 1 */
+};
+
+u64 nfcm_split_pages(const struct nfcm_split *s);
+u64 nfcm_split_lists(const struct nfcm_split *s);
+u64 nfcm_split_up_to(const struct nfcm_split *s, u64 k);
+u32 nfcm_split_fill(const struct nfcm_split *s, u64 k, const u64 *bus,
+		    struct nfc_gather *g);
+
+/* A completion record of the device, in the host's byte order. */
+struct nfcm_record {
+	u64 transaction;
+	u64 processed;
+	u64 outstanding;
+	u32 lists;
+	u16 state;
+	u16 status;
+	u32 fault_index;
+	u32 direction;
+};
+
+/*
+ * The host's account of one transfer: what was sent, what the device says it
+ * did. It believes nothing that cannot follow from what was sent.
+ */
+struct nfcm_ledger {
+	struct nfcm_split cut;
+	u64 lists; /* in the whole transfer */
+	u64 window; /* lists in flight at the most */
+	u64 sent; /* lists given to the device */
+	u64 acked; /* lists the device consumed */
+	u64 processed; /* bytes the device moved */
+	u64 again; /* the list the device asked for last … */
+	u32 tries; /* … and how often */
+	bool ready; /* more than list 0 may be sent */
+	bool aborting; /* ABORT was sent */
+	u64 repeated; /* rounds sent again */
+	u64 total; /* lists sent, with those sent again */
+};
+
+/* What a completion record means for a transfer. */
+enum nfcm_verdict {
+	NFCM_VERDICT_PROGRESS, /* carry on; lists may be sent */
+	NFCM_VERDICT_IGNORE, /* crossed an ABORT */
+	NFCM_VERDICT_TIRED, /* one list was asked for too often */
+	NFCM_VERDICT_DONE, /* every byte moved */
+	NFCM_VERDICT_FAILED, /* ended by the device */
+	NFCM_VERDICT_ABORTED, /* ended by ABORT */
+	NFCM_VERDICT_FAULT, /* the device broke the protocol */
+};
+
+void nfcm_ledger_open(struct nfcm_ledger *l, const struct nfcm_split *cut,
+		      u32 window, bool ready);
+bool nfcm_ledger_next(const struct nfcm_ledger *l, u64 *k);
+void nfcm_ledger_sent(struct nfcm_ledger *l);
+enum nfcm_verdict nfcm_ledger_record(struct nfcm_ledger *l, enum nfc_type type,
+				     const struct nfcm_record *r,
+				     const char **why);
+
+/* Where a half's transaction stands. */
+enum nfcm_phase {
+	NFCM_PHASE_IDLE,
+	NFCM_PHASE_OFFERED, /* a message lies there; d2h: an offer lies here */
+	NFCM_PHASE_ANSWERING, /* d2h: the answer to the offer is to be put */
+	NFCM_PHASE_MOVING, /* a transfer, according to its ledger */
+	NFCM_PHASE_COMPLETE, /* a transfer: all bytes moved, FIN is to be put */
+};
+
+/* One direction of a channel. */
+struct nfcm_half_core {
+	u64 id; /* of the transaction under way, or of the last one */
+	u8 direction; /* enum nfc_direction */
+	u8 phase; /* enum nfcm_phase */
+	bool recall; /* h2d: WITHDRAW was put; d2h: the device asked for a held offer */
+	bool held; /* d2h: a caller looks at the offer */
+	bool closed; /* by the host: offers are stale */
+	struct nfcm_ledger ledger;
+	struct nfc_slot offer; /* d2h: what is offered */
+};
+
+/* Both directions, as far as messages decide about them. */
+struct nfcm_channel_core {
+	struct nfcm_half_core half[2]; /* by enum nfc_direction */
+	u64 generation; /* of the subscription */
+	bool last; /* CLOSE was put for both halves */
+};
+
+/* What a message from the device means. */
+enum nfcm_event {
+	NFCM_EVENT_NONE, /* nothing to do */
+	NFCM_EVENT_STALE, /* about something that is over */
+	NFCM_EVENT_FAULT, /* the device broke the protocol */
+	NFCM_EVENT_DELIVERED, /* the target took the message */
+	NFCM_EVENT_REFUSED, /* the target did not; see status */
+	NFCM_EVENT_WITHDRAWN, /* the message came back */
+	NFCM_EVENT_READY, /* the target waits to read */
+	NFCM_EVENT_OFFER, /* something new is offered to the host */
+	NFCM_EVENT_RECALLED, /* the offer is gone: WITHDRAWN is to be put */
+	NFCM_EVENT_PROGRESS, /* lists may be sent */
+	NFCM_EVENT_TIRED, /* the transfer is to be aborted */
+	NFCM_EVENT_DONE, /* FIN is to be put */
+	NFCM_EVENT_FAILED, /* the transfer ended; see record */
+	NFCM_EVENT_ABORTED, /* the transfer ended after ABORT; see record */
+	NFCM_EVENT_CLOSED, /* the process closed halves */
+	NFCM_EVENT_OVER, /* the subscription is over */
+};
+
+struct nfcm_judgement {
+	enum nfcm_event event;
+	enum nfc_direction direction;
+	u32 halves; /* NFCM_EVENT_CLOSED: 1 << enum nfc_direction, ored */
+	struct nfcm_record record; /* of the events that end a transaction */
+	const char *why; /* NFCM_EVENT_FAULT, else NULL */
+};
+
+/* The device as a whole: where things lie, checked against the BAR's size. */
+struct nfcm_layout {
+	u32 epoch;
+	u16 major;
+	u16 minor;
+	u32 capabilities; /* as agreed */
+	u32 channels;
+	u32 mailboxes;
+	u32 islands;
+	u32 slots;
+	u32 window;
+	u32 beat_ms;
+	u64 max_transfer;
+	u32 read_managers;
+	u32 write_managers;
+	u32 contexts;
+	u64 size;
+	u64 park_offset;
+	u64 box_offset;
+	u64 box_stride;
+};
+
+int nfcm_layout_check(const struct nfc_area *area, u64 room,
+		      struct nfcm_layout *l, const char **why);
+void nfcm_layout_answer(const struct nfcm_layout *l, struct nfc_slot *hello);
+u32 nfcm_layout_mailbox(const struct nfcm_layout *l, u32 channel);
+
+void nfcm_core_open(struct nfcm_channel_core *c, u64 next_h2d, u64 next_d2h,
+		    u64 generation);
+void nfcm_core_message(struct nfcm_half_core *h);
+void nfcm_core_transfer(struct nfcm_half_core *h, const struct nfcm_split *cut,
+			u32 window);
+void nfcm_core_aborting(struct nfcm_half_core *h);
+bool nfcm_core_offers_transfer(const struct nfcm_half_core *h);
+u64 nfcm_core_offer_size(const struct nfcm_half_core *h);
+
+void nfcm_judge_header(const struct nfcm_layout *l, u32 mailbox,
+		       const struct nfc_slot *slot, struct nfcm_judgement *j);
+void nfcm_judge_stranger(const struct nfc_slot *slot, struct nfcm_judgement *j);
+void nfcm_judge(struct nfcm_channel_core *c, const struct nfcm_layout *l,
+		const struct nfc_slot *slot, struct nfcm_judgement *j);
+
+/*
+ * How full a ring may get: messages that end something must get through when
+ * senders have filled it, and gather lists leave half to everybody else.
+ */
+enum nfcm_room { NFCM_ROOM_LIST, NFCM_ROOM_NORMAL, NFCM_ROOM_URGENT };
+
+u32 nfcm_room(u32 slots, enum nfcm_room room);
+
+/* The phase bit of a slot on the lap of index i; shift is log2(slots). */
+static inline u64 nfcm_phase_bit(u64 i, u32 shift)
+{
+	return ((i >> shift) + 1) & 1;
+}
+
+#endif /* NFCM_CORE_H */

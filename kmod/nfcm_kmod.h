@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The driver's own structures. Who may touch what:
+ *
+ *	order	lock			guards
+ *	1	nfcm_dev.life_mutex	birth and end of a life
+ *	2	nfcm_box.lock		the rings of a mailbox, and every channel
+ *					and operation that lives in it
+ *	leaf	nfcm_dev.life_lock	nfcm_dev.life, .state
+ *	leaf	nfcm_file.lock		completions, operations by user_data,
+ *					processes
+ *	leaf	nfcm_controller.lock	the queues of control requests
+ *	leaf	nfcm_watch.lock		the last heartbeat
+ *
+ * "Must hold box" on a function means nfcm_box.lock of the mailbox that its
+ * argument lives in. nfcm_box_unlock() ends what ended while it was held.
+ */
+#ifndef NFCM_KMOD_H
+#define NFCM_KMOD_H
+
+#include <linux/atomic.h>
+#include <linux/cdev.h>
+#include <linux/completion.h>
+#include <linux/device.h>
+#include <linux/hashtable.h>
+#include <linux/interrupt.h>
+#include <linux/kref.h>
+#include <linux/ktime.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
+#include <linux/refcount.h>
+#include <linux/scatterlist.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include "nfcm_core.h"
+#include "nfc_pci.h"
+#include "uapi/nfcomms.h"
+
+#if BITS_PER_LONG != 64
+#error "slot headers are stored in one piece: this needs a 64-bit kernel"
+#endif
+
+#define NFCM_NAME "nfcomms"
+#define NFCM_MODULE_VERSION "1.0.0"
+
+enum nfcm_sizes {
+	NFCM_EARLY_MAX = 4, /* messages before the reply that opens a channel */
+	NFCM_BOTH = 1 << NFC_H2D | 1 << NFC_D2H,
+	NFCM_OPS_HASH_BITS = 10,
+};
+
+struct nfcm_op;
+struct nfcm_file;
+struct nfcm_life;
+struct nfcm_channel;
+
+/* A run of gather lists of one transfer, pinned and mapped. */
+struct nfcm_chunk {
+	struct list_head node; /* pins.chunks, or box->trimmed */
+	struct nfcm_op *op;
+	struct sg_table sgt;
+	enum dma_data_direction way;
+	bool mapped; /* sgt and bus hold */
+	u64 first; /* list */
+	u64 lists;
+	unsigned long start; /* in the caller's memory */
+	u64 size;
+	unsigned long npages;
+	struct page **pages;
+	u64 bus[]; /* of each device page */
+};
+
+/*
+ * The memory of a transfer. chunks, lists, freed, busy and error are under box
+ * until the operation has ended; then they are its finisher's.
+ */
+struct nfcm_pins {
+	struct mm_struct *mm; /* held by mm_count */
+	unsigned long limit; /* pages that mm may pin in all; ULONG_MAX: any */
+	struct nfcm_split cut;
+	u64 address;
+	bool write; /* the device writes */
+	bool busy; /* somebody pins the next chunk */
+	int error;
+	u64 lists; /* pinned so far: lists below this may be sent */
+	u64 freed; /* lists below this are released again */
+	u64 total; /* lists in the whole transfer */
+	struct list_head chunks; /* in order */
+	struct work_struct work;
+	struct task_struct *lender; /* pins itself when it lets go of box */
+};
+
+/* Where an operation is; under box once it has a channel. */
+enum nfcm_place {
+	NFCM_PLACE_NEW,
+	NFCM_PLACE_QUEUE, /* waits for the half's turn */
+	NFCM_PLACE_HALF, /* is half->op */
+	NFCM_PLACE_ARMED,
+	NFCM_PLACE_CLOSING,
+	NFCM_PLACE_CONTROL, /* under nfcm_controller.lock */
+	NFCM_PLACE_OVER,
+};
+
+/*
+ * One operation. It is made with its completion, so that completing never
+ * fails. References: the protocol's until ->end() ran; the finder's.
+ */
+struct nfcm_op {
+	refcount_t ref;
+	atomic_t holds; /* the end, a pinning and chunks under way; 0: report */
+	struct list_head node; /* half's queue, armed, closers, box->ended, file->done */
+	struct list_head pin_node; /* box->pinning */
+	struct hlist_node hash; /* file->ops */
+	struct nfcm_file *file; /* NULL: the driver's own */
+	struct nfcm_channel *ch; /* NULL: SUBSCRIBE, CONTROL */
+	void (*end)(struct nfcm_op *op); /* report; process context, no locks */
+	u64 length;
+	u64 timeout_ns;
+	u16 opcode;
+	u16 flags;
+	u8 place; /* enum nfcm_place */
+	bool called; /* NFCOMMS_IOC_CALL waits for it */
+	bool cancelled; /* of a control request: no more retries */
+	bool moving; /* the target agreed */
+	bool told; /* STOP: the device knows */
+	bool detached; /* STOP of a file's end: nobody waits */
+	u32 sought; /* the CANCEL that found it last; under file->lock */
+	u32 cause; /* enum nfc_status: why it was stopped; 0: was not */
+	int cause_error; /* errno beside it */
+	u32 tries; /* STOP: questions that nobody waits for */
+	u32 asked; /* how often the offer was asked back */
+	ktime_t deadline; /* of the offer, if timeout_ns is one */
+	struct completion done;
+	struct nfcm_pins pins;
+	struct nfcomms_completion c; /* payload: also what goes out */
+};
+
+/* A wait for an answer that must come; counts ticks that were seen to pass. */
+struct nfcm_ladder {
+	struct list_head node; /* box->ladders */
+	struct nfcm_channel *ch;
+	ktime_t start;
+	u64 beat;
+	u64 taken;
+	u32 waited_ms;
+};
+
+/* One direction of a channel. All under box. */
+struct nfcm_half {
+	struct nfcm_channel *ch;
+	struct nfcm_half_core *core;
+	struct nfcm_op *op; /* whose transaction it is */
+	struct list_head queue; /* h2d: operations that wait for their turn */
+	struct list_head armed;
+	struct list_head starved; /* box->starved[] */
+	struct nfcm_ladder ladder;
+	u8 shut; /* enum nfcm_shut */
+	u8 due; /* enum nfc_type that must be put before anything else */
+	u16 due_status;
+	u64 due_size;
+	bool asked; /* OFFER was put for the next transaction */
+	bool keeps; /* h2d: the turn is kept for who holds an ARM … */
+	u64 kept; /* … of this user_data */
+	bool asked_back; /* WITHDRAW asks whether the device has the offer */
+	u8 wait; /* enum nfcm_wait */
+	u32 idle_ms; /* NFCM_WAIT_MOVE: since the device said something */
+	u64 wait_id; /* the transaction that waits */
+	u64 since; /* box->clock_ms when the wait began */
+	struct list_head waits; /* box->moving or box->offers */
+};
+
+/* What the device owes a half. */
+enum nfcm_wait {
+	NFCM_WAIT_NOTHING,
+	NFCM_WAIT_TARGET, /* to have the offer, until its target takes it */
+	NFCM_WAIT_MOVE, /* a record of the transfer, in time */
+};
+
+enum nfcm_shut {
+	NFCM_SHUT_HOST = 1, /* closed here */
+	NFCM_SHUT_PEER = 2, /* closed by the device's process */
+};
+
+struct nfcm_channel {
+	struct kref ref;
+	struct nfcm_life *life;
+	struct nfcm_box *box;
+	struct nfcm_file *file; /* NULL: control */
+	struct list_head node; /* box->channels, then box->retired */
+	struct list_head closers; /* CLOSE operations */
+	struct nfcm_ladder ladder; /* for the answer to the last CLOSE */
+	u32 id;
+	u32 handle;
+	u32 park; /* what the park word holds */
+	u8 said; /* halves whose CLOSE was put */
+	u8 early_count;
+	bool opening; /* ids are not known: keep what comes early */
+	bool gone; /* out of the life's table */
+	u64 lists; /* sent since SUBSCRIBE */
+	u64 repeated; /* rounds, of them */
+	struct nfcm_channel_core core;
+	struct nfcm_half half[2];
+	struct nfc_slot early[NFCM_EARLY_MAX];
+};
+
+/* One mailbox. */
+struct nfcm_box {
+	spinlock_t lock; /* see the top */
+	struct nfcm_life *life;
+	u32 index;
+	u32 island;
+	u32 shift;
+	bool dead; /* the area must not be touched any more */
+	bool published; /* slots were put: see whether the island sleeps */
+	bool recheck; /* a park word was set: look once more */
+	void __iomem *h2d;
+	void __iomem *d2h;
+	void __iomem *h2d_head;
+	void __iomem *d2h_head;
+	void __iomem *asleep;
+	u64 tail; /* slots put */
+	u64 consumed; /* of those, by the device, as last read */
+	u64 taken; /* slots taken */
+	u64 told; /* taken, as the device knows it */
+	u64 stuck; /* consumed when starving was last looked at … */
+	u32 stuck_ms; /* … and for how long it stood still */
+	u64 clock_ms; /* time that the watch saw pass */
+	u64 offered; /* halves in offers … */
+	u64 unvisited; /* … and those that the pass under way has yet to visit */
+	struct list_head moving; /* halves whose transfers must move on */
+	struct list_head offers; /* halves that wait for their target */
+	struct list_head channels;
+	struct list_head starved[2]; /* halves that wait for room; 0: urgent */
+	struct list_head ladders;
+	struct list_head ended; /* operations to finish when unlocked */
+	struct list_head pinning; /* operations whose pages are wanted */
+	struct list_head trimmed; /* chunks to unmap when unlocked */
+	struct list_head retired; /* channels that left the table */
+} ____cacheline_aligned_in_smp;
+
+/* The heartbeat, and everything else that needs time to pass. */
+struct nfcm_watch {
+	struct delayed_work work;
+	spinlock_t lock; /* guards what follows */
+	struct nfc_heartbeat last;
+	ktime_t seen; /* when last.beat changed */
+	ktime_t tick; /* when work ran last */
+	u32 blank; /* looks since then */
+	bool dead; /* the area must not be touched any more */
+	bool hurry; /* work runs soon */
+};
+
+/* The search for offers that the device lost; the watch's own. */
+struct nfcm_audit {
+	u32 ms; /* since the last look */
+	u32 spent_ms; /* since the last pass … */
+	u32 looks; /* … and looks in it, … */
+	u32 few; /* … and of those at which the device had too few */
+	bool asks; /* a pass is under way */
+};
+
+/* The client of the control channel: one request at a time. */
+struct nfcm_controller {
+	struct work_struct work;
+	spinlock_t lock; /* guards what follows, up to ch */
+	bool running; /* work is queued, or at it; it has a reference */
+	struct list_head queue;
+	struct list_head later; /* STOPs to ask again */
+	struct nfcm_op *current_op;
+	struct nfcm_channel *ch;
+	wait_queue_head_t wait; /* something ended, came or was cancelled */
+	struct nfcm_op send, image, reply; /* the driver's own, used in turn */
+	u32 request;
+};
+
+/* One life of the device, from boot to reset. */
+struct nfcm_life {
+	struct kref ref;
+	struct nfcm_dev *dev;
+	struct nfcm_layout layout;
+	atomic_t down; /* enum nfc_status it ended with; 0: it lives */
+	struct work_struct fence;
+	struct completion quiet; /* DMA is fenced, every call was told */
+	struct xarray channels; /* by id; inserts outside box, the rest under it */
+	struct nfcm_watch watch;
+	struct nfcm_audit audit;
+	struct nfcm_controller control;
+	u32 boxes;
+	struct nfcm_box box[];
+};
+
+struct nfcm_vector {
+	struct nfcm_dev *dev;
+	u32 index;
+	int irq;
+	atomic_t burst; /* interrupts since the thread last began */
+	bool masked;
+	char name[24];
+};
+
+enum nfcm_counter {
+	NFCM_COUNT_INTERRUPTS,
+	NFCM_COUNT_SPURIOUS,
+	NFCM_COUNT_DOORBELLS,
+	NFCM_COUNT_DROPPED,
+	NFCM_COUNT_FAULTS,
+	NFCM_COUNT_RESETS,
+	NFCM_COUNT_LISTS,
+	NFCM_COUNT_REPEATED,
+	NFCM_COUNT_PINNED, /* bytes now */
+	NFCM_COUNTERS,
+};
+
+/* One PCI function. Lives until it is removed and the last file is closed. */
+struct nfcm_dev {
+	struct device dev;
+	struct cdev cdev;
+	struct pci_dev *pdev;
+	void __iomem *regs;
+	void __iomem *area;
+	u64 room; /* bytes of BAR 2 */
+	u32 capabilities; /* enum nfc_pci_capability */
+	int minor;
+	u32 vectors;
+	struct nfcm_vector vector[NFC_VECTORS_MAX];
+
+	struct mutex life_mutex; /* one birth or end of a life at a time */
+	spinlock_t life_lock; /* guards life, state, files */
+	struct nfcm_life *life; /* NULL before the first */
+	u32 state; /* enum nfcomms_state */
+	bool removed; /* for good: no register is touched any more */
+	atomic_t mapped; /* chunks mapped for DMA, or about to be */
+
+	atomic64_t count[NFCM_COUNTERS];
+	struct dentry *debugfs;
+	struct list_head files; /* open, under life_lock */
+};
+
+/* A process that a file started. */
+struct nfcm_process {
+	struct list_head node; /* file->processes */
+	u32 epoch;
+	u64 id;
+	u64 first;
+	u64 targets;
+	struct nfcm_op stop; /* for the file's end */
+};
+
+/* An open file: a client. */
+struct nfcm_file {
+	struct kref ref;
+	struct nfcm_dev *dev;
+	struct list_head node; /* dev->files */
+	spinlock_t lock; /* guards what follows, up to wait */
+	bool dead; /* released: nobody reads completions any more */
+	u32 operations; /* not yet reported and read */
+	u32 inflight;
+	atomic_t moving;
+	atomic_t live; /* what must end before release is done */
+	struct list_head done;
+	struct list_head processes;
+	wait_queue_head_t wait;
+	struct xarray channels; /* by handle; its lock guards the references */
+	u32 next_handle;
+	u32 seek; /* CANCELs so far */
+	DECLARE_HASHTABLE(ops, NFCM_OPS_HASH_BITS);
+};
+
+static inline void nfcm_count(struct nfcm_dev *dev, enum nfcm_counter c, s64 n)
+{
+	atomic64_add(n, &dev->count[c]);
+}
+
+static inline u64 nfcm_counted(struct nfcm_dev *dev, enum nfcm_counter c)
+{
+	return atomic64_read(&dev->count[c]);
+}
+
+/* Parameters, see modinfo. */
+extern unsigned int nfcm_param_vectors;
+extern unsigned int nfcm_param_holdoff;
+extern unsigned int nfcm_param_max_operations;
+extern unsigned int nfcm_param_ladder_ms;
+extern unsigned int nfcm_param_silence_ms;
+extern unsigned int nfcm_param_beats;
+extern unsigned int nfcm_param_stall_ms;
+extern unsigned int nfcm_param_watchdog_ms;
+
+/* nfcm_main.c */
+extern struct class nfcm_class;
+extern struct workqueue_struct *nfcm_pin_wq;
+extern struct workqueue_struct *nfcm_life_wq;
+extern struct kmem_cache *nfcm_op_cache;
+dev_t nfcm_devt(int minor);
+int nfcm_minor_get(void);
+void nfcm_minor_put(int minor);
+
+/* nfcm_pci.c */
+extern struct pci_driver nfcm_pci_driver;
+
+/* nfcm_hw.c */
+bool nfcm_hw_gone(struct nfcm_dev *dev);
+int nfcm_hw_identify(struct nfcm_dev *dev);
+int nfcm_hw_boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape);
+void nfcm_hw_quiesce(struct nfcm_dev *dev);
+void nfcm_hw_beat(struct nfcm_dev *dev);
+u32 nfcm_hw_status(struct nfcm_dev *dev);
+int nfcm_hw_handshake(struct nfcm_dev *dev, struct nfcm_layout *l);
+
+/* nfcm_life.c */
+int nfcm_dev_up(struct nfcm_dev *dev);
+void nfcm_dev_down(struct nfcm_dev *dev, u32 status, u32 state);
+int nfcm_dev_reset(struct nfcm_dev *dev, const struct nfcomms_reset *shape);
+void nfcm_dev_remove(struct nfcm_dev *dev);
+struct nfcm_life *nfcm_life_get(struct nfcm_dev *dev);
+void nfcm_life_put(struct nfcm_life *life);
+void nfcm_life_fail(struct nfcm_life *life, u32 status, const char *why);
+u32 nfcm_dev_state(struct nfcm_dev *dev);
+
+/* nfcm_box.c */
+void nfcm_box_init(struct nfcm_life *life, u32 index);
+void nfcm_box_lock(struct nfcm_box *box);
+void nfcm_box_unlock(struct nfcm_box *box);
+bool nfcm_box_put(struct nfcm_box *box, const struct nfc_slot *slot,
+		  enum nfcm_room room);
+bool nfcm_box_put_pair(struct nfcm_box *box, const struct nfc_slot *first,
+		       const struct nfc_slot *second);
+bool nfcm_box_drain(struct nfcm_box *box, u32 most);
+u32 nfcm_box_drain_all(struct nfcm_box *box);
+void nfcm_box_feed_starved(struct nfcm_box *box);
+void nfcm_box_kill(struct nfcm_box *box, u32 status);
+void nfcm_box_park(struct nfcm_channel *ch, u32 bits);
+
+/* nfcm_dispatch.c */
+void nfcm_dispatch(struct nfcm_box *box, const struct nfc_slot *slot);
+void nfcm_channel_opened(struct nfcm_channel *ch, u64 h2d, u64 d2h,
+			 u64 generation);
+
+/* nfcm_channel.c */
+struct nfcm_channel *nfcm_channel_new(struct nfcm_life *life, u32 id,
+				      struct nfcm_file *file);
+void nfcm_channel_put(struct nfcm_channel *ch);
+int nfcm_channel_enter(struct nfcm_channel *ch);
+void nfcm_channel_leave(struct nfcm_channel *ch);
+void nfcm_channel_shut(struct nfcm_channel *ch, u32 halves, u8 why);
+void nfcm_channel_step(struct nfcm_channel *ch);
+void nfcm_channel_down(struct nfcm_channel *ch, u32 status);
+void nfcm_channel_over(struct nfcm_channel *ch);
+void nfcm_channel_close(struct nfcm_channel *ch, struct nfcm_op *op);
+
+/* nfcm_half.c */
+void nfcm_half_init(struct nfcm_channel *ch, enum nfc_direction direction);
+struct nfcm_box *nfcm_half_box(struct nfcm_half *half);
+void nfcm_half_header(struct nfcm_half *half, struct nfc_slot *slot,
+		      enum nfc_type type, u32 length, u64 id);
+void nfcm_half_starve(struct nfcm_half *half, bool urgent);
+void nfcm_half_fed(struct nfcm_half *half);
+void nfcm_half_owe(struct nfcm_half *half, enum nfc_type type, u32 status,
+		   u64 size);
+void nfcm_half_push(struct nfcm_half *half);
+void nfcm_half_end(struct nfcm_half *half, u32 status);
+void nfcm_half_stop(struct nfcm_half *half, u32 cause, int error);
+void nfcm_half_down(struct nfcm_half *half, u32 status);
+void nfcm_half_event(struct nfcm_half *half, const struct nfcm_judgement *j);
+void nfcm_half_arm(struct nfcm_half *half, struct nfcm_op *op);
+void nfcm_half_fire(struct nfcm_half *half, u32 status);
+bool nfcm_half_quiet(const struct nfcm_half *half);
+void nfcm_ladder_start(struct nfcm_ladder *ladder, struct nfcm_channel *ch);
+void nfcm_ladder_stop(struct nfcm_ladder *ladder);
+
+/* nfcm_stall.c */
+void nfcm_stall_track(struct nfcm_half *half);
+void nfcm_stall_forget(struct nfcm_half *half);
+void nfcm_stall_look(struct nfcm_box *box, u32 ms);
+void nfcm_stall_audit(struct nfcm_life *life, u64 parked, u32 ms);
+
+/* nfcm_direct.c */
+void nfcm_send_start(struct nfcm_half *half, struct nfcm_op *op);
+void nfcm_send_next(struct nfcm_half *half);
+void nfcm_send_keep(struct nfcm_half *half);
+void nfcm_send_release(struct nfcm_half *half, struct nfcm_op *op);
+void nfcm_receive_start(struct nfcm_half *half, struct nfcm_op *op);
+void nfcm_receive_next(struct nfcm_half *half);
+void nfcm_receive_release(struct nfcm_half *half);
+void nfcm_receive_refuse(struct nfcm_half *half, struct nfcm_op *op);
+
+/* nfcm_transfer.c */
+void nfcm_transfer_feed(struct nfcm_half *half);
+bool nfcm_transfer_begin(struct nfcm_half *half);
+void nfcm_transfer_progress(struct nfcm_half *half, const struct nfcm_record *r);
+void nfcm_transfer_account(struct nfcm_half *half, const struct nfcm_record *r);
+
+/* nfcm_pin.c */
+int nfcm_pins_init(struct nfcm_op *op, u64 address, bool write);
+void nfcm_pins_take_over(struct nfcm_op *op, struct nfcm_op *from);
+void nfcm_pins_want(struct nfcm_op *op);
+int nfcm_pins_all(struct nfcm_op *op);
+void nfcm_pins_run(struct nfcm_op *op);
+void nfcm_pins_work(struct work_struct *work);
+void nfcm_pins_trim(struct nfcm_op *op, u64 acked);
+void nfcm_pins_release(struct nfcm_op *op);
+void nfcm_pins_fini(struct nfcm_op *op);
+void nfcm_chunk_free(struct nfcm_chunk *chunk);
+const u64 *nfcm_pins_bus(struct nfcm_pins *p, u64 list);
+
+/* nfcm_op.c */
+void nfcm_op_init(struct nfcm_op *op, u16 opcode, void (*end)(struct nfcm_op *));
+void nfcm_op_put(struct nfcm_op *op);
+void nfcm_op_over(struct nfcm_op *op, u32 status);
+void nfcm_op_error(struct nfcm_op *op, u32 status, int error);
+void nfcm_op_finish(struct nfcm_op *op);
+void nfcm_op_release_hold(struct nfcm_op *op);
+void nfcm_op_start(struct nfcm_op *op);
+void nfcm_op_cancel(struct nfcm_op *op);
+long nfcm_ioc_submit(struct nfcm_file *file, void __user *arg);
+long nfcm_ioc_call(struct nfcm_file *file, void __user *arg);
+long nfcm_ioc_cancel(struct nfcm_file *file, void __user *arg);
+int nfcm_copy_in(void *to, size_t ksize, const void __user *from);
+
+/* nfcm_control.c */
+void nfcm_control_init(struct nfcm_life *life);
+int nfcm_control_open(struct nfcm_life *life);
+void nfcm_control_close(struct nfcm_life *life);
+void nfcm_control_submit(struct nfcm_life *life, struct nfcm_op *op);
+void nfcm_control_stop(struct nfcm_life *life, struct nfcm_process *p);
+void nfcm_control_cancel(struct nfcm_op *op);
+void nfcm_control_forget(struct nfcm_life *life, struct nfcm_file *file);
+int nfcm_control_check(const struct nfcomms_op *in);
+
+/* nfcm_watch.c */
+void nfcm_watch_start(struct nfcm_life *life);
+void nfcm_watch_stop(struct nfcm_life *life);
+void nfcm_watch_hurry(struct nfcm_life *life);
+u64 nfcm_watch_beat(struct nfcm_life *life);
+void nfcm_watch_health(struct nfcm_life *life, struct nfcomms_health *h);
+
+/* nfcm_file.c */
+extern const struct file_operations nfcm_fops;
+struct nfcm_channel *nfcm_file_channel(struct nfcm_file *file, u32 handle);
+int nfcm_file_admit(struct nfcm_file *file, struct nfcm_op *op);
+u32 nfcm_file_seek(struct nfcm_file *file);
+u32 nfcm_file_more(struct nfcm_file *file, u64 user_data, u32 seek,
+		   struct nfcm_op **ops, u32 most);
+void nfcm_file_report(struct nfcm_op *op);
+void nfcm_file_live(struct nfcm_file *file, int n);
+void nfcm_file_get(struct nfcm_file *file);
+void nfcm_file_put(struct nfcm_file *file);
+void nfcm_file_wake_all(struct nfcm_dev *dev);
+int nfcm_file_bind(struct nfcm_file *file, struct nfcm_channel *ch, u32 handle);
+bool nfcm_file_adopt(struct nfcm_file *file, struct nfcm_process *p);
+bool nfcm_file_owns(struct nfcm_file *file, u32 epoch, u64 id);
+void nfcm_file_disown(struct nfcm_file *file, u32 epoch, u64 id);
+
+/* nfcm_sysfs.c */
+extern const struct attribute_group *nfcm_groups[];
+
+/* nfcm_debugfs.c */
+void nfcm_debugfs_init(void);
+void nfcm_debugfs_exit(void);
+void nfcm_debugfs_add(struct nfcm_dev *dev);
+void nfcm_debugfs_remove(struct nfcm_dev *dev);
+
+/* nfcm_irq.c */
+int nfcm_irq_init(struct nfcm_dev *dev);
+void nfcm_irq_fini(struct nfcm_dev *dev);
+u32 nfcm_irq_vector(struct nfcm_dev *dev, u32 island);
+
+#endif /* NFCM_KMOD_H */

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The module: parameters, the class, minors, and what all devices share. */
+#include <linux/idr.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "nfcm_kmod.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
+enum { MINORS = 256 };
+
+unsigned int nfcm_param_vectors;
+module_param_named(vectors, nfcm_param_vectors, uint, 0444);
+MODULE_PARM_DESC(vectors,
+		 "interrupt vectors to use; 0: one per processor and one (default 0)");
+
+unsigned int nfcm_param_holdoff = 50;
+module_param_named(holdoff, nfcm_param_holdoff, uint, 0444);
+MODULE_PARM_DESC(holdoff,
+		 "least microseconds between two interrupts of a vector, 0..10000 (default 50)");
+
+unsigned int nfcm_param_max_operations = 32768;
+module_param_named(max_operations, nfcm_param_max_operations, uint, 0444);
+MODULE_PARM_DESC(max_operations,
+		 "operations in flight or unread per open file (default 32768)");
+
+unsigned int nfcm_param_ladder_ms = 100;
+module_param_named(ladder_ms, nfcm_param_ladder_ms, uint, 0644);
+MODULE_PARM_DESC(ladder_ms,
+		 "milliseconds, and two heartbeats, for a device to answer a cancel or a close (default 100)");
+
+unsigned int nfcm_param_silence_ms = 1000;
+module_param_named(silence_ms, nfcm_param_silence_ms, uint, 0644);
+MODULE_PARM_DESC(silence_ms,
+		 "milliseconds without a heartbeat after which a device is lost, at least (default 1000)");
+
+unsigned int nfcm_param_beats = 5;
+module_param_named(beats, nfcm_param_beats, uint, 0644);
+MODULE_PARM_DESC(beats, "heartbeats that may be missing, at least (default 5)");
+
+unsigned int nfcm_param_stall_ms = 10000;
+module_param_named(stall_ms, nfcm_param_stall_ms, uint, 0644);
+MODULE_PARM_DESC(stall_ms,
+		 "milliseconds that a transfer may stand still while the device beats, at least (default 10000)");
+
+unsigned int nfcm_param_watchdog_ms = 10000;
+module_param_named(watchdog_ms, nfcm_param_watchdog_ms, uint, 0444);
+MODULE_PARM_DESC(watchdog_ms,
+		 "milliseconds without a sign of the host after which the device fences its DMA; 0: never (default 10000)");
+
+struct class nfcm_class = {
+	.name = NFCM_NAME,
+	.dev_groups = nfcm_groups,
+};
+
+struct workqueue_struct *nfcm_pin_wq;
+struct workqueue_struct *nfcm_life_wq;
+struct kmem_cache *nfcm_op_cache;
+static DEFINE_IDA(minors);
+static dev_t first;
+
+/* The number of a minor's node. */
+dev_t nfcm_devt(int minor)
+{
+	return MKDEV(MAJOR(first), minor);
+}
+
+/*
+ * The lowest minor that is free, the caller's until nfcm_minor_put(); -ENOSPC.
+ */
+int nfcm_minor_get(void)
+{
+	return ida_alloc_max(&minors, MINORS - 1, GFP_KERNEL);
+}
+
+/* The next device may have the minor. */
+void nfcm_minor_put(int minor)
+{
+	ida_free(&minors, minor);
+}
+
+static int make_shared(void)
+{
+	nfcm_op_cache = kmem_cache_create("nfcomms_op", sizeof(struct nfcm_op),
+					  0, SLAB_ACCOUNT, NULL);
+	/* Pinning may wait for the caller's own page faults, lives must not. */
+	nfcm_pin_wq = alloc_workqueue("nfcomms_pin", WQ_UNBOUND, 0);
+	nfcm_life_wq = alloc_workqueue("nfcomms", WQ_UNBOUND | WQ_HIGHPRI, 0);
+	return nfcm_op_cache && nfcm_pin_wq && nfcm_life_wq ? 0 : -ENOMEM;
+}
+
+static void free_shared(void)
+{
+	if (nfcm_pin_wq)
+		destroy_workqueue(nfcm_pin_wq);
+	if (nfcm_life_wq)
+		destroy_workqueue(nfcm_life_wq);
+	kmem_cache_destroy(nfcm_op_cache);
+}
+
+static int __init nfcm_init(void)
+{
+	int rc;
+
+	if (!nfcm_param_max_operations || nfcm_param_max_operations > 1 << 20)
+		return -EINVAL;
+	rc = make_shared();
+	if (rc)
+		goto shared;
+	rc = alloc_chrdev_region(&first, 0, MINORS, NFCM_NAME);
+	if (rc)
+		goto shared;
+	rc = class_register(&nfcm_class);
+	if (rc)
+		goto region;
+	nfcm_debugfs_init();
+	rc = pci_register_driver(&nfcm_pci_driver);
+	if (rc)
+		goto unregister;
+	return 0;
+unregister:
+	nfcm_debugfs_exit();
+	class_unregister(&nfcm_class);
+region:
+	unregister_chrdev_region(first, MINORS);
+shared:
+	free_shared();
+	return rc;
+}
+
+static void __exit nfcm_exit(void)
+{
+	pci_unregister_driver(&nfcm_pci_driver);
+	nfcm_debugfs_exit();
+	free_shared();
+	class_unregister(&nfcm_class);
+	unregister_chrdev_region(first, MINORS);
+	ida_destroy(&minors);
+}
+
+module_init(nfcm_init);
+module_exit(nfcm_exit);
+
+MODULE_AUTHOR("The NFComms authors");
+MODULE_DESCRIPTION("NFComms: channels to processes on a network accelerator");
+MODULE_LICENSE("GPL");
+MODULE_VERSION(NFCM_MODULE_VERSION);
