@@ -26,7 +26,7 @@ func TestHeadNonsense(t *testing.T) {
 	for name, head := range map[string]uint64{"ahead": 1 << 20, "far ahead": 1 << 63, "all ones": 1<<64 - 1, "stands still": 0} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Shape{Slots: 16, Mailboxes: 1})
-			ch := r.subscribe(r.dev, abi.TargetLoopback)
+			ch := r.Subscribe(r.dev, abi.TargetLoopback)
 			r.s.SetHooks(Hooks{Take: func(*abi.Slot) bool {
 				atomic.StoreUint64(r.s.area.boxes[0].h2dHead, head)
 				return true
@@ -50,7 +50,7 @@ func TestHeadNonsense(t *testing.T) {
 // changes it later changes nothing.
 func TestPageRewritten(t *testing.T) {
 	r := newRig(t, Shape{})
-	ch := r.subscribe(r.dev, abi.TargetLoopback)
+	ch := r.Subscribe(r.dev, abi.TargetLoopback)
 	random := rand.New(rand.NewPCG(5, 5))
 	for i := range 50 {
 		r.locked(func() {
@@ -63,8 +63,8 @@ func TestPageRewritten(t *testing.T) {
 			}
 			require.Equal(t, state, r.s.area.page().State)
 		})
-		r.echo(ch, words(uint64(i)))
-		r.echoInd(ch, 100_000, uint64(i))
+		r.Echo(ch, words(uint64(i)))
+		r.EchoInd(ch, 100_000, uint64(i))
 	}
 	require.Zero(t, r.dev.Stats().Faults)
 	r.recovers()
@@ -75,10 +75,10 @@ func TestPageRewritten(t *testing.T) {
 func TestStateChanges(t *testing.T) {
 	for _, state := range []uint32{abi.DeviceOff, abi.DeviceBooting, abi.DeviceFault, 1 << 31} {
 		r := newRig(t, quickBeat)
-		ch := r.subscribe(r.dev, abi.TargetLoopback)
+		ch := r.Subscribe(r.dev, abi.TargetLoopback)
 		atomic.StoreUint32(&r.s.area.page().State, state)
 		for range 20 {
-			if err := deviationCalls["Receive"](r, r.ctx(), ch); err != nil {
+			if err := deviationCalls["Receive"](r, r.Ctx(), ch); err != nil {
 				requireTyped(t, err)
 				break
 			}
@@ -91,12 +91,12 @@ func TestStateChanges(t *testing.T) {
 // at all neither hang Health nor crash it.
 func TestHeartbeatNonsense(t *testing.T) {
 	r := newRig(t, quickBeat)
-	ch := r.subscribe(r.dev, abi.TargetLoopback)
+	ch := r.Subscribe(r.dev, abi.TargetLoopback)
 	r.s.StopBeat()
 	slot := &r.s.area.page().Heartbeat
 	random := rand.New(rand.NewPCG(6, 6))
 	stop := make(chan struct{})
-	writer := call("writer", func() error {
+	writer := Call("writer", func() error {
 		for {
 			select {
 			case <-stop:
@@ -113,11 +113,11 @@ func TestHeartbeatNonsense(t *testing.T) {
 			requireTyped(t, healthErr)
 		}
 		if err == nil {
-			err = deviationCalls["Receive"](r, r.ctx(), ch)
+			err = deviationCalls["Receive"](r, r.Ctx(), ch)
 		}
 	}
 	close(stop)
-	require.NoError(t, r.wait(writer))
+	require.NoError(t, r.Wait(writer))
 	if err != nil {
 		require.ErrorIs(t, err, bridge.ErrDeviceLost)
 	}
@@ -128,12 +128,12 @@ func TestHeartbeatNonsense(t *testing.T) {
 // way round, costs time and nothing else.
 func TestIslandWords(t *testing.T) {
 	r := newRig(t, Shape{Islands: 2})
-	ch := r.subscribe(r.dev, abi.TargetLoopback)
+	ch := r.Subscribe(r.dev, abi.TargetLoopback)
 	for i, word := range []uint64{0, 1, 2, 1<<64 - 1} {
 		for j := range abi.IslandsMax {
 			atomic.StoreUint64(&r.s.area.page().Island[j].Word, word)
 		}
-		r.echo(ch, words(uint64(i)))
+		r.Echo(ch, words(uint64(i)))
 	}
 	r.recovers()
 }

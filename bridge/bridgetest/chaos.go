@@ -32,21 +32,21 @@ func chaosOf(t *testing.T, open OpenFunc, calls int, resets bool) {
 	LeakCheck(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	e := &env{T: t, open: open, watchdog: t.Context()}
-	c := &chaos{env: e, dev: e.device("managers=2"), resets: resets}
+	e := &Env{T: t, open: open, watchdog: t.Context()}
+	c := &chaos{Env: e, dev: e.device("managers=2"), resets: resets}
 	c.left.Store(int64(calls))
-	var all []*pending
+	var all []*Pending
 	for i := range 4 {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
-		all = append(all, call("caller", func() error { return c.caller(random) }))
+		all = append(all, Call("caller", func() error { return c.caller(random) }))
 	}
 	for _, p := range all {
 		require.NoError(t, <-p.done)
 	}
 	for i := range c.places {
-		c.places[i].leave(e.ctx(), c.dev)
+		c.places[i].leave(e.Ctx(), c.dev)
 	}
-	e.echo(e.run(c.dev, "loopback", 1)[0], []byte("still here"))
+	e.Echo(e.Ports(c.dev, "loopback", 1)[0], []byte("still here"))
 	require.Zero(t, c.dev.Stats().Faults)
 	require.Zero(t, c.dev.Stats().Blocked)
 	t.Logf("%d calls succeeded, %d did not", c.succeeded.Load(), c.failed.Load())
@@ -54,7 +54,7 @@ func chaosOf(t *testing.T, open OpenFunc, calls int, resets bool) {
 
 // chaos is a device, and what callers share on it.
 type chaos struct {
-	*env
+	*Env
 	dev               bridge.Device
 	resets            bool
 	places            [6]place
@@ -90,7 +90,7 @@ func (p *place) leave(ctx context.Context, dev bridge.Device) {
 	if ch == nil {
 		return
 	}
-	stop := call("stop", func() error { return dev.Stop(ctx, process.ID) })
+	stop := Call("stop", func() error { return dev.Stop(ctx, process.ID) })
 	_ = ch.Close()
 	<-stop.done
 }
@@ -121,13 +121,13 @@ func (c *chaos) caller(random *rand.Rand) error {
 
 // anyCall makes a call in a place.
 func (c *chaos) anyCall(random *rand.Rand, buf []byte) (name string, err error) {
-	ctx, cancel := context.WithTimeout(c.ctx(), time.Duration(random.IntN(1500))*time.Microsecond)
+	ctx, cancel := context.WithTimeout(c.Ctx(), time.Duration(random.IntN(1500))*time.Microsecond)
 	defer cancel()
 	p := &c.places[random.IntN(len(c.places))]
 	process, ch := p.get()
 	switch {
 	case c.resets && random.IntN(500) == 0:
-		return "Reset", c.dev.Reset(c.ctx())
+		return "Reset", c.dev.Reset(c.Ctx())
 	case ch == nil || random.IntN(50) == 0:
 		return "open", c.reopen(p, random)
 	case random.IntN(100) == 0:
@@ -147,18 +147,18 @@ func (c *chaos) anyCall(random *rand.Rand, buf []byte) (name string, err error) 
 func (c *chaos) reopen(p *place, random *rand.Rand) error {
 	names := []string{"loopback", "sink", "source", "hold", "gate", "expect"}
 	name := names[random.IntN(len(names))]
-	p.leave(c.ctx(), c.dev)
-	process, err := c.dev.Start(c.ctx(), bridge.Program{Name: name, Targets: 2})
+	p.leave(c.Ctx(), c.dev)
+	process, err := c.dev.Start(c.Ctx(), bridge.Program{Name: name, Targets: 2})
 	if err != nil {
 		return err
 	}
-	ch, err := c.dev.Subscribe(c.ctx(), process.First)
+	ch, err := c.dev.Subscribe(c.Ctx(), process.First)
 	if err != nil {
-		return errors.Join(err, c.dev.Stop(c.ctx(), process.ID))
+		return errors.Join(err, c.dev.Stop(c.Ctx(), process.ID))
 	}
 	if old, was := p.set(process, ch); was != nil { // somebody was faster
 		other := place{process: old, ch: was}
-		other.leave(c.ctx(), c.dev)
+		other.leave(c.Ctx(), c.dev)
 	}
 	return nil
 }

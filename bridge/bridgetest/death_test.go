@@ -26,20 +26,20 @@ func TestDeath(t *testing.T) {
 	for _, when := range []string{"take", "give"} {
 		for name := range deviationCalls {
 			t.Run(when+"/"+name, func(t *testing.T) {
-				e := newEnv(t)
+				e := NewEnv(t)
 				var rigs []*rig
-				var calls []*pending
+				var calls []*Pending
 				for k := range steps {
 					r := newRigIn(e, quickBeat)
-					ch := r.subscribe(r.dev, abi.TargetLoopback)
+					ch := r.Subscribe(r.dev, abi.TargetLoopback)
 					r.s.SetHooks(r.dieAt(when, int64(k)))
 					rigs = append(rigs, r)
-					calls = append(calls, call(fmt.Sprint(name, " step ", k), func() error {
-						return deviationCalls[name](r, e.ctx(), ch)
+					calls = append(calls, Call(fmt.Sprint(name, " step ", k), func() error {
+						return deviationCalls[name](r, e.Ctx(), ch)
 					}))
 				}
 				for k, c := range calls {
-					if err := e.wait(c); err != nil {
+					if err := e.Wait(c); err != nil {
 						require.ErrorIs(t, err, bridge.ErrDeviceLost, c.name)
 					} else {
 						require.Positive(t, k, "a call worked with a dead device")
@@ -77,15 +77,15 @@ func (r *rig) dieAt(when string, k int64) Hooks {
 // says Health; calls that wait for it end.
 func TestHeartbeatStops(t *testing.T) {
 	r := newRig(t, quickBeat)
-	ports := r.run(r.dev, "hold", 2)
-	send := call("send", func() error { return ports[0].Send(r.ctx(), nil) })
-	receive := call("receive", func() error { return ports[1].ReceiveInd(r.ctx(), make([]byte, 10)) })
-	r.untilBlocked(r.dev, 2)
+	ports := r.Ports(r.dev, "hold", 2)
+	send := Call("send", func() error { return ports[0].Send(r.Ctx(), nil) })
+	receive := Call("receive", func() error { return ports[1].ReceiveInd(r.Ctx(), make([]byte, 10)) })
+	r.UntilBlocked(r.dev, 2)
 	_, err := r.dev.Health()
 	require.NoError(t, err)
 	r.s.StopBeat()
-	require.ErrorIs(t, r.wait(send), bridge.ErrDeviceLost)
-	require.ErrorIs(t, r.wait(receive), bridge.ErrDeviceLost)
+	require.ErrorIs(t, r.Wait(send), bridge.ErrDeviceLost)
+	require.ErrorIs(t, r.Wait(receive), bridge.ErrDeviceLost)
 	_, err = r.dev.Health()
 	require.ErrorIs(t, err, bridge.ErrDeviceLost)
 	r.recovers()
@@ -94,16 +94,16 @@ func TestHeartbeatStops(t *testing.T) {
 // TestSilence: a device that beats but answers nothing holds no call for longer
 // than its context, plus the ladder.
 func TestSilence(t *testing.T) {
-	for _, op := range operations[:4] {
-		t.Run(op.name, func(t *testing.T) {
+	for _, op := range Operations[:4] {
+		t.Run(op.Name, func(t *testing.T) {
 			r := newRig(t, quickBeat)
-			ch := r.run(r.dev, "hold", 1)[0]
+			ch := r.Ports(r.dev, "hold", 1)[0]
 			r.s.SetHooks(Hooks{Take: func(*abi.Slot) bool { return false }})
-			ctx, cancel := context.WithTimeout(r.ctx(), 10*time.Millisecond)
+			ctx, cancel := context.WithTimeout(r.Ctx(), 10*time.Millisecond)
 			defer cancel()
-			err := op.do(ctx, ch)
+			err := op.Do(ctx, ch)
 			require.Error(t, err)
-			if op.name == "Send" || op.name == "SendInd" {
+			if op.Name == "Send" || op.Name == "SendInd" {
 				require.ErrorIs(t, err, bridge.ErrDeviceLost)
 			}
 			requireTyped(t, err)
@@ -116,7 +116,7 @@ func TestSilence(t *testing.T) {
 // answers.
 func TestSilentClose(t *testing.T) {
 	r := newRig(t, quickBeat)
-	ch := r.subscribe(r.dev, abi.TargetLoopback)
+	ch := r.Subscribe(r.dev, abi.TargetLoopback)
 	r.s.SetHooks(Hooks{Take: func(*abi.Slot) bool { return false }})
 	_ = ch.Close()
 	r.s.Kill()
@@ -132,7 +132,7 @@ func TestRepeat(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Shape{})
-			ch := r.subscribe(r.dev, abi.TargetLoopback)
+			ch := r.Subscribe(r.dev, abi.TargetLoopback)
 			var lost [2]int
 			r.s.SetHooks(Hooks{Lose: func(d abi.Direction, k uint32) bool {
 				if !lose(k, lost[d]) {
@@ -141,7 +141,7 @@ func TestRepeat(t *testing.T) {
 				lost[d]++
 				return true
 			}})
-			r.echoInd(ch, 1<<20, 5)
+			r.EchoInd(ch, 1<<20, 5)
 			require.Positive(t, ch.Stats().Repeated)
 			require.Empty(t, r.s.Offences())
 			require.Zero(t, r.dev.Stats().Faults)
@@ -156,7 +156,7 @@ func TestRepeatStorm(t *testing.T) {
 	for d, name := range []string{"SendInd", "ReceiveInd"} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Shape{})
-			ch := r.subscribe(r.dev, abi.TargetLoopback)
+			ch := r.Subscribe(r.dev, abi.TargetLoopback)
 			r.s.SetHooks(Hooks{Lose: func(x abi.Direction, k uint32) bool { return int(x) == d && k == 9 }})
 			err := deviationCalls[name](r, r.brief(), ch)
 			require.Error(t, err)

@@ -72,11 +72,11 @@ var deviationCalls = map[string]func(r *rig, ctx context.Context, ch bridge.Chan
 		return err
 	},
 	"SendInd": func(r *rig, ctx context.Context, ch bridge.Channel) error {
-		b := newBuffer(deviationSize, 123)
-		fillPattern(b.data, 0, 3)
-		err := ch.SendInd(ctx, b.data)
-		require.Negative(r, patternDiff(b.data, 0, 3), "source changed")
-		r.check(b)
+		b := NewBuffer(deviationSize, 123)
+		fillPattern(b.Data, 0, 3)
+		err := ch.SendInd(ctx, b.Data)
+		require.Negative(r, patternDiff(b.Data, 0, 3), "source changed")
+		r.Check(b)
 		return err
 	},
 	// Before it receives, the host has looked at all that the device said.
@@ -98,10 +98,10 @@ var deviationCalls = map[string]func(r *rig, ctx context.Context, ch bridge.Chan
 		if err := ch.SendInd(ctx, src); err != nil {
 			return err
 		}
-		b := newBuffer(deviationSize, 321)
-		err := ch.ReceiveInd(ctx, b.data)
-		r.check(b)
-		if i := patternDiff(b.data, 0, 4); err == nil && i >= 0 {
+		b := NewBuffer(deviationSize, 321)
+		err := ch.ReceiveInd(ctx, b.Data)
+		r.Check(b)
+		if i := patternDiff(b.Data, 0, 4); err == nil && i >= 0 {
 			return fmt.Errorf("byte %d differs", i)
 		}
 		return err
@@ -132,9 +132,9 @@ func (r *rig) lookedAt(ctx context.Context, ch bridge.Channel) error {
 
 // deviate makes the call of a deviation and checks the verdict.
 func (r *rig) deviate(d deviation) {
-	ch := r.subscribe(r.dev, abi.TargetLoopback)
+	ch := r.Subscribe(r.dev, abi.TargetLoopback)
 	hit := make(chan struct{}, 1)
-	ctx, cancel := context.WithCancel(r.ctx())
+	ctx, cancel := context.WithCancel(r.Ctx())
 	defer cancel()
 	alter := func(m abi.Slot) []abi.Slot {
 		hit <- struct{}{}
@@ -182,10 +182,10 @@ func (r *rig) concludes(d deviation, ch bridge.Channel, err error) {
 		require.Empty(r, r.s.Offences(), "the host broke a rule in turn")
 	case closed:
 		require.NoError(r, err)
-		require.ErrorIs(r, ch.Send(r.ctx(), nil), bridge.ErrClosed)
-		require.ErrorIs(r, ch.SendInd(r.ctx(), nil), bridge.ErrClosed)
+		require.ErrorIs(r, ch.Send(r.Ctx(), nil), bridge.ErrClosed)
+		require.ErrorIs(r, ch.SendInd(r.Ctx(), nil), bridge.ErrClosed)
 	case waits:
-		r.isWithdrawn(err, context.Canceled)
+		r.IsWithdrawn(err, context.Canceled)
 	case lost:
 		require.ErrorIs(r, err, bridge.ErrDeviceLost)
 	case refused:
@@ -209,7 +209,7 @@ func (r *rig) checkDropped(d deviation, n uint64) {
 // readAll makes the host read all that the device said so far, in both mailboxes.
 func (r *rig) readAll(ch bridge.Channel) {
 	r.Helper()
-	_, err := r.dev.Programs(r.ctx()) // the control channel's
+	_, err := r.dev.Programs(r.Ctx()) // the control channel's
 	require.NoError(r, err)
 	_, _, _ = ch.TryReceive(nil)
 }
@@ -218,14 +218,14 @@ func (r *rig) readAll(ch bridge.Channel) {
 func (r *rig) latched(ch bridge.Channel) {
 	r.Helper()
 	require.EqualValues(r, 1, r.dev.Stats().Faults)
-	for _, op := range operations {
-		require.ErrorIs(r, op.do(r.ctx(), ch), bridge.ErrFault, op.name)
+	for _, op := range Operations {
+		require.ErrorIs(r, op.Do(r.Ctx(), ch), bridge.ErrFault, op.Name)
 	}
-	_, err := r.dev.Subscribe(r.ctx(), abi.TargetLog)
+	_, err := r.dev.Subscribe(r.Ctx(), abi.TargetLog)
 	require.ErrorIs(r, err, bridge.ErrFault)
 	_, err = ch.TrySend(nil, nil)
 	require.ErrorIs(r, err, bridge.ErrFault)
-	_, err = r.dev.Start(r.ctx(), bridge.Program{Name: "hold", Targets: 1})
+	_, err = r.dev.Start(r.Ctx(), bridge.Program{Name: "hold", Targets: 1})
 	require.ErrorIs(r, err, bridge.ErrFault)
 }
 

@@ -114,33 +114,33 @@ const generatorSize = 200_000
 // and requires that each call ends with a named error, that no byte outside a
 // buffer changes, and that a reset brings the device back.
 func (r *rig) assault(attack func()) {
-	ports := r.run(r.dev, "loopback", 4)
-	ports = append(ports, r.run(r.dev, "hold", 4)...)
-	ctx, cancel := context.WithCancel(r.ctx())
+	ports := r.Ports(r.dev, "loopback", 4)
+	ports = append(ports, r.Ports(r.dev, "hold", 4)...)
+	ctx, cancel := context.WithCancel(r.Ctx())
 	defer cancel()
-	var calls []*pending
-	var buffers []*buffer
+	var calls []*Pending
+	var buffers []*Buffer
 	for i, ch := range ports {
-		out, in := newBuffer(generatorSize, i), newBuffer(generatorSize, 7*i)
+		out, in := NewBuffer(generatorSize, i), NewBuffer(generatorSize, 7*i)
 		buffers = append(buffers, out, in)
 		calls = append(calls,
-			call("sends", func() error { return alternate(ctx, i, ch.Send, ch.SendInd, out.data) }),
-			call("receives", func() error {
+			Call("sends", func() error { return alternate(ctx, i, ch.Send, ch.SendInd, out.Data) }),
+			Call("receives", func() error {
 				return alternate(ctx, i/2, func(ctx context.Context, b []byte) error {
 					_, err := ch.Receive(ctx, b)
 					return err
-				}, ch.ReceiveInd, in.data)
+				}, ch.ReceiveInd, in.Data)
 			}))
 	}
-	r.untilBlocked(r.dev, 1)
+	r.UntilBlocked(r.dev, 1)
 	attack()
 	timer := time.AfterFunc(20*time.Millisecond, cancel)
 	defer timer.Stop()
 	for _, c := range calls {
-		requireTyped(r, r.wait(c))
+		requireTyped(r, r.Wait(c))
 	}
 	for _, b := range buffers {
-		r.check(b)
+		r.Check(b)
 	}
 	for _, ch := range ports {
 		_ = ch.Close()
@@ -173,7 +173,7 @@ func TestRandomDevice(t *testing.T) {
 	t.Logf("seed %d (-bridgetest.seed)", seed)
 	r := newRig(t, quickBeat)
 	g := &generator{rand.New(rand.NewPCG(seed, 0)), r.s}
-	for range max(10, scaled(60)) {
+	for range max(10, Scaled(60)) {
 		r.assault(func() {
 			for range g.IntN(40) {
 				r.locked(func() {

@@ -80,10 +80,10 @@ var badHellos = []badHello{
 }
 
 // openScript opens a manager over a Script, and closes the Script if that fails.
-func openScript(e *env, h Hooks) (*Script, bridge.Device, error) {
+func openScript(e *Env, h Hooks) (*Script, bridge.Device, error) {
 	s, err := NewScript(Shape{}, h)
 	require.NoError(e, err)
-	ctx, cancel := context.WithTimeout(e.ctx(), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(e.Ctx(), 200*time.Millisecond)
 	defer cancel()
 	dev, err := mailbox.Open(ctx, s, bridge.Info{Driver: "script"}, nil)
 	if err != nil {
@@ -99,7 +99,7 @@ func openScript(e *env, h Hooks) (*Script, bridge.Device, error) {
 func TestHello(t *testing.T) {
 	for _, c := range badHellos {
 		t.Run(c.name, func(t *testing.T) {
-			e := newEnv(t)
+			e := NewEnv(t)
 			_, _, err := openScript(e, Hooks{Lay: c.lay})
 			require.Error(t, err)
 			requireOneOf(e, err, c.want...)
@@ -117,11 +117,11 @@ func TestHelloOpen(t *testing.T) {
 		"no context to spare": func(a *abi.Area) { a.DeviceHello.Hello().Contexts = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newEnv(t)
+			e := NewEnv(t)
 			_, dev, err := openScript(e, Hooks{Lay: lay})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, dev.Close()) })
-			e.echo(e.subscribe(dev, abi.TargetLoopback), []byte("welcome"))
+			e.Echo(e.Subscribe(dev, abi.TargetLoopback), []byte("welcome"))
 		})
 	}
 }
@@ -131,7 +131,7 @@ func TestHelloOpen(t *testing.T) {
 func TestHelloNever(t *testing.T) {
 	for name, state := range map[string]uint32{"off": abi.DeviceOff, "booting": abi.DeviceBooting + 1<<31} {
 		t.Run(name, func(t *testing.T) {
-			e := newEnv(t)
+			e := NewEnv(t)
 			_, _, err := openScript(e, Hooks{Lay: func(a *abi.Area) { a.State = state }})
 			require.Error(t, err)
 			ok := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, bridge.ErrDeviceLost) ||
@@ -145,12 +145,12 @@ func TestHelloNever(t *testing.T) {
 // later reset may still bring it back.
 func TestHelloAfterReset(t *testing.T) {
 	r := newRig(t, Shape{})
-	ch := r.subscribe(r.dev, abi.TargetLoopback)
+	ch := r.Subscribe(r.dev, abi.TargetLoopback)
 	r.s.SetHooks(Hooks{Lay: func(a *abi.Area) { a.DeviceHello.Hello().Slots = 7 }})
-	require.Error(t, r.dev.Reset(r.ctx()))
-	_, err := r.dev.Subscribe(r.ctx(), abi.TargetLoopback)
+	require.Error(t, r.dev.Reset(r.Ctx()))
+	_, err := r.dev.Subscribe(r.Ctx(), abi.TargetLoopback)
 	require.Error(t, err)
 	requireTyped(t, err)
-	require.Error(t, ch.Send(r.ctx(), nil))
+	require.Error(t, ch.Send(r.Ctx(), nil))
 	r.recovers()
 }

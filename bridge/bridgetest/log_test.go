@@ -27,19 +27,19 @@ func (h handlerFunc) WithGroup(string) slog.Handler      { return h }
 // TestLogHandlerThatBlocks: a handler that never returns holds up neither the
 // fence, nor the calls that wait, nor Reset, nor Close.
 func TestLogHandlerThatBlocks(t *testing.T) {
-	e := newEnv(t)
+	e := NewEnv(t)
 	release := make(chan struct{})
 	defer close(release)
 	r := newRigWith(e, quickBeat, slog.New(handlerFunc(func(slog.Record) { <-release })))
-	port := r.run(r.dev, "hold", 1)[0]
-	send := call("send", func() error { return port.Send(r.ctx(), nil) })
-	r.untilBlocked(r.dev, 1)
+	port := r.Ports(r.dev, "hold", 1)[0]
+	send := Call("send", func() error { return port.Send(r.Ctx(), nil) })
+	r.UntilBlocked(r.dev, 1)
 	r.s.StopBeat()
-	require.ErrorIs(t, r.wait(send), bridge.ErrDeviceLost)
+	require.ErrorIs(t, r.Wait(send), bridge.ErrDeviceLost)
 	r.recovers()
 	r.s.Kill()
-	closing := call("close", r.dev.Close)
-	require.NoError(t, r.wait(closing))
+	closing := Call("close", r.dev.Close)
+	require.NoError(t, r.Wait(closing))
 }
 
 // TestLogHandlerThatCallsBack: a handler may use the device it hears from.
@@ -47,11 +47,11 @@ func TestLogHandlerThatCallsBack(t *testing.T) {
 	for name, do := range map[string]func(r *rig) error{
 		"Stats":  func(r *rig) error { r.dev.Stats(); return nil },
 		"Health": func(r *rig) error { _, err := r.dev.Health(); return err },
-		"Reset":  func(r *rig) error { return r.dev.Reset(r.ctx()) },
+		"Reset":  func(r *rig) error { return r.dev.Reset(r.Ctx()) },
 		"Close":  func(r *rig) error { return r.dev.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newEnv(t)
+			e := NewEnv(t)
 			var r *rig
 			called := make(chan error, 1)
 			r = newRigWith(e, quickBeat, slog.New(handlerFunc(func(slog.Record) {
@@ -60,13 +60,13 @@ func TestLogHandlerThatCallsBack(t *testing.T) {
 				default: // a later record
 				}
 			})))
-			ch := r.subscribe(r.dev, abi.TargetLoopback)
-			receive := call("receive", func() error { _, err := ch.Receive(r.ctx(), nil); return err })
-			r.untilBlocked(r.dev, 1)
+			ch := r.Subscribe(r.dev, abi.TargetLoopback)
+			receive := Call("receive", func() error { _, err := ch.Receive(r.Ctx(), nil); return err })
+			r.UntilBlocked(r.dev, 1)
 			r.s.StopBeat()
-			require.Error(t, r.wait(receive))
-			back := call("handler", func() error { return <-called })
-			if err := r.wait(back); name == "Health" {
+			require.Error(t, r.Wait(receive))
+			back := Call("handler", func() error { return <-called })
+			if err := r.Wait(back); name == "Health" {
 				require.ErrorIs(t, err, bridge.ErrDeviceLost)
 			} else {
 				require.NoError(t, err)

@@ -20,38 +20,38 @@ var _ mailbox.Port = (*Script)(nil)
 
 // rig is the host mailbox manager over a Script.
 type rig struct {
-	*env
+	*Env
 	s   *Script
 	dev bridge.Device
 }
 
-// newEnv is an env without a conformance suite around it.
-func newEnv(t *testing.T) *env {
+// NewEnv is an env without a conformance suite around it.
+func NewEnv(t *testing.T) *Env {
 	LeakCheck(t)
 	watch(t)
-	return &env{T: t, watchdog: watchdog(t)}
+	return &Env{T: t, watchdog: watchdog(t)}
 }
 
 // newRig opens a manager over a Script that behaves.
 func newRig(t *testing.T, sh Shape) *rig {
 	t.Helper()
-	return newRigIn(newEnv(t), sh)
+	return newRigIn(NewEnv(t), sh)
 }
 
 // newRigIn is newRig for a test with several devices.
-func newRigIn(e *env, sh Shape) *rig {
+func newRigIn(e *Env, sh Shape) *rig {
 	e.Helper()
 	return newRigOf(e, sh, nil)
 }
 
 // newRigWith is newRigIn with a logger.
-func newRigWith(e *env, sh Shape, log *slog.Logger) *rig {
+func newRigWith(e *Env, sh Shape, log *slog.Logger) *rig {
 	e.Helper()
 	return newRigOf(e, sh, &mailbox.Options{Log: logqueue.New(log)})
 }
 
 // newRigOf is newRigIn with options.
-func newRigOf(e *env, sh Shape, o *mailbox.Options) *rig {
+func newRigOf(e *Env, sh Shape, o *mailbox.Options) *rig {
 	e.Helper()
 	s, err := NewScript(sh, Hooks{})
 	require.NoError(e, err)
@@ -60,24 +60,24 @@ func newRigOf(e *env, sh Shape, o *mailbox.Options) *rig {
 			e.Error(err)
 		}
 	})
-	dev, err := mailbox.Open(e.ctx(), s, bridge.Info{Address: "script:", Driver: "script"}, o)
+	dev, err := mailbox.Open(e.Ctx(), s, bridge.Info{Address: "script:", Driver: "script"}, o)
 	require.NoError(e, err)
 	e.Cleanup(func() {
 		if err := dev.Close(); err != nil {
 			e.Errorf("close device: %v", err)
 		}
 	})
-	return &rig{env: e, s: s, dev: dev}
+	return &rig{Env: e, s: s, dev: dev}
 }
 
 // recovers requires that a reset makes the device whole again.
 func (r *rig) recovers() {
 	r.Helper()
 	r.s.SetHooks(Hooks{})
-	require.NoError(r, r.dev.Reset(r.ctx()))
-	ch := r.subscribe(r.dev, abi.TargetLoopback)
-	r.echo(ch, []byte("after the reset"))
-	r.echoInd(ch, 200_000, 11)
+	require.NoError(r, r.dev.Reset(r.Ctx()))
+	ch := r.Subscribe(r.dev, abi.TargetLoopback)
+	r.Echo(ch, []byte("after the reset"))
+	r.EchoInd(ch, 200_000, 11)
 	require.NoError(r, ch.Close())
 }
 
@@ -148,7 +148,7 @@ func only(m ...abi.Slot) []abi.Slot { return m }
 // brief is a context that ends soon: for calls that a silent device leaves
 // hanging.
 func (r *rig) brief() context.Context {
-	ctx, cancel := context.WithTimeout(r.ctx(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(r.Ctx(), 300*time.Millisecond)
 	r.Cleanup(cancel)
 	return ctx
 }

@@ -28,8 +28,8 @@ func Soak(t *testing.T, open OpenFunc, faults int) {
 	LeakCheck(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	e := &env{T: t, open: open, watchdog: t.Context()}
-	s := &soak{env: e, dev: e.device("managers=2"), rand: rand.New(rand.NewPCG(seed, 0))}
+	e := &Env{T: t, open: open, watchdog: t.Context()}
+	s := &soak{Env: e, dev: e.device("managers=2"), rand: rand.New(rand.NewPCG(seed, 0))}
 	start := time.Now()
 	for s.faults < int64(faults) {
 		s.round()
@@ -45,7 +45,7 @@ func Soak(t *testing.T, open OpenFunc, faults int) {
 
 // soak is a device, and what happened on it.
 type soak struct {
-	*env
+	*Env
 	dev  bridge.Device
 	rand *rand.Rand
 
@@ -57,13 +57,13 @@ type soak struct {
 // round runs a ledger on each port of a process until something ends it.
 func (s *soak) round() {
 	const ports = 4
-	p := s.start(s.dev, "loopback", ports)
+	p := s.Start(s.dev, "loopback", ports)
 	how := s.rand.IntN(len(soakEnds))
 	var all []*ledger
-	var calls []*pending
+	var calls []*Pending
 	for i := range ports {
 		l := &ledger{
-			ctx: s.ctx(), ch: s.subscribe(s.dev, p.First+bridge.Target(i)), max: 20_000,
+			ctx: s.Ctx(), ch: s.Subscribe(s.dev, p.First+bridge.Target(i)), max: 20_000,
 			wrong: true, mortal: how == 1 || how == 2, lost: map[int]int{},
 		}
 		seed := s.rand.Uint64()
@@ -72,14 +72,14 @@ func (s *soak) round() {
 			n = endless
 		}
 		all = append(all, l)
-		calls = append(calls, call("ledger", func() error { return l.bothWays(seed, n) }))
+		calls = append(calls, Call("ledger", func() error { return l.bothWays(seed, n) }))
 	}
 	if how < 3 {
 		calledTo(all, s.rand.Int64N(200))
 	}
 	s.finish(how, p, all)
 	for _, c := range calls {
-		require.NoError(s, s.wait(c), "round ended with: %s", soakEnds[how])
+		require.NoError(s, s.Wait(c), "round ended with: %s", soakEnds[how])
 	}
 	left := 1
 	if how == 3 {
@@ -102,7 +102,7 @@ func (s *soak) round() {
 // bothWays sends and receives at the same time. After few sends a last message
 // ends the receiver.
 func (l *ledger) bothWays(seed uint64, n int) error {
-	receiver := call("receiver", func() error { return l.receive(seed) })
+	receiver := Call("receiver", func() error { return l.receive(seed) })
 	err := l.send(seed, n)
 	if err == nil && n < endless {
 		err = l.ch.Send(l.ctx, words(lastID))
@@ -130,13 +130,13 @@ func (s *soak) finish(how int, p bridge.Process, all []*ledger) {
 	case 1:
 		s.stopped(p)
 	case 2:
-		require.NoError(s, s.dev.Reset(s.ctx()))
+		require.NoError(s, s.dev.Reset(s.Ctx()))
 	}
 }
 
 // stopped stops a process, if a reset has not done that.
 func (s *soak) stopped(p bridge.Process) {
-	if err := s.dev.Stop(s.ctx(), p.ID); err != nil {
+	if err := s.dev.Stop(s.Ctx(), p.ID); err != nil {
 		require.ErrorIs(s, err, bridge.ErrInvalid)
 	}
 }

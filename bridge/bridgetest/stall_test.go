@@ -62,8 +62,8 @@ const stallSize = stallLists*abi.ListEntries*abi.PageSize - 3*abi.PageSize
 func TestLoss(t *testing.T) {
 	for _, l := range losses {
 		t.Run(l.call+"/"+l.name, func(t *testing.T) {
-			r := newRigOf(newEnv(t), quickBeat, quickStall)
-			ch := r.subscribe(r.dev, abi.TargetLoopback)
+			r := newRigOf(NewEnv(t), quickBeat, quickStall)
+			ch := r.Subscribe(r.dev, abi.TargetLoopback)
 			var h Hooks
 			gone := false
 			once := func(match func(m *abi.Slot) bool, m *abi.Slot) bool {
@@ -93,9 +93,9 @@ func TestLoss(t *testing.T) {
 			require.ErrorIs(t, err, bridge.ErrStalled)
 			r.s.SetHooks(Hooks{})
 			require.NoError(t, ch.Close())
-			ch = r.run(r.dev, "loopback", 1)[0]
-			r.echo(ch, []byte("the device goes on"))
-			r.echoInd(ch, stallSize, 7)
+			ch = r.Ports(r.dev, "loopback", 1)[0]
+			r.Echo(ch, []byte("the device goes on"))
+			r.EchoInd(ch, stallSize, 7)
 			require.Zero(t, r.dev.Stats().Faults)
 		})
 	}
@@ -106,14 +106,14 @@ func stallCall(r *rig, ch bridge.Channel, name string) error {
 	data := make([]byte, stallSize)
 	switch name {
 	case "Send":
-		return ch.Send(r.ctx(), []byte("x"))
+		return ch.Send(r.Ctx(), []byte("x"))
 	case "SendInd short":
-		return ch.SendInd(r.ctx(), data[:100])
+		return ch.SendInd(r.Ctx(), data[:100])
 	case "SendInd":
-		return ch.SendInd(r.ctx(), data)
+		return ch.SendInd(r.Ctx(), data)
 	default:
-		require.NoError(r, ch.SendInd(r.ctx(), data))
-		return ch.ReceiveInd(r.ctx(), data)
+		require.NoError(r, ch.SendInd(r.Ctx(), data))
+		return ch.ReceiveInd(r.Ctx(), data)
 	}
 }
 
@@ -121,21 +121,21 @@ func stallCall(r *rig, ch bridge.Channel, name string) error {
 // for their target. They are asked as well, and stay where they are: each is
 // delivered once its target reads.
 func TestWaitingIsNoLoss(t *testing.T) {
-	r := newRigOf(newEnv(t), quickBeat, quickStall)
+	r := newRigOf(NewEnv(t), quickBeat, quickStall)
 	const n = 8
 	var gates [n][]bridge.Channel
-	var calls [n]*pending
+	var calls [n]*Pending
 	for i := range gates {
-		gates[i] = r.run(r.dev, "gate", 2)
-		calls[i] = call("offer", func() error {
+		gates[i] = r.Ports(r.dev, "gate", 2)
+		calls[i] = Call("offer", func() error {
 			if i%2 == 0 {
-				return gates[i][1].Send(r.ctx(), make([]byte, i))
+				return gates[i][1].Send(r.Ctx(), make([]byte, i))
 			}
-			return gates[i][1].SendInd(r.ctx(), make([]byte, stallSize+i))
+			return gates[i][1].SendInd(r.Ctx(), make([]byte, stallSize+i))
 		})
 	}
-	r.untilBlocked(r.dev, n)
-	ch := r.subscribe(r.dev, abi.TargetLoopback)
+	r.UntilBlocked(r.dev, n)
+	ch := r.Subscribe(r.dev, abi.TargetLoopback)
 	asked := make(map[uint32]int)
 	r.s.SetHooks(Hooks{
 		Give: func(m abi.Slot) []abi.Slot {
@@ -151,15 +151,15 @@ func TestWaitingIsNoLoss(t *testing.T) {
 			return true
 		},
 	})
-	require.ErrorIs(t, ch.SendInd(r.ctx(), make([]byte, 100)), bridge.ErrStalled)
+	require.ErrorIs(t, ch.SendInd(r.Ctx(), make([]byte, 100)), bridge.ErrStalled)
 	r.s.SetHooks(Hooks{})
 	require.Len(t, asked, n+1)
 	for i, ports := range gates {
 		require.Empty(t, calls[i].done, "call %d waits on", i)
-		require.NoError(t, ports[0].Send(r.ctx(), nil))
-		require.NoError(t, r.wait(calls[i]))
+		require.NoError(t, ports[0].Send(r.Ctx(), nil))
+		require.NoError(t, r.Wait(calls[i]))
 		buf := make([]byte, 56)
-		_, err := ports[0].Receive(r.ctx(), buf)
+		_, err := ports[0].Receive(r.Ctx(), buf)
 		require.NoError(t, err)
 		size := i
 		if i%2 != 0 {
@@ -174,26 +174,26 @@ func TestWaitingIsNoLoss(t *testing.T) {
 // TestQuietHostAsksNothing: calls that wait for their target cost no message as long
 // as the device knows of all of them.
 func TestQuietHostAsksNothing(t *testing.T) {
-	r := newRigOf(newEnv(t), quickBeat, quickStall)
+	r := newRigOf(NewEnv(t), quickBeat, quickStall)
 	const n = 30
-	ports := r.run(r.dev, "hold", n)
-	ctx, cancel := context.WithCancel(r.ctx())
-	var calls []*pending
+	ports := r.Ports(r.dev, "hold", n)
+	ctx, cancel := context.WithCancel(r.Ctx())
+	var calls []*Pending
 	for i, ch := range ports {
-		calls = append(calls, call("offer", func() error {
+		calls = append(calls, Call("offer", func() error {
 			if i%2 == 0 {
 				return ch.Send(ctx, nil)
 			}
 			return ch.SendInd(ctx, make([]byte, stallSize))
 		}))
 	}
-	r.untilBlocked(r.dev, n)
+	r.UntilBlocked(r.dev, n)
 	taken := r.s.Taken()
 	r.passes(2 * time.Second)
 	require.Equal(t, taken, r.s.Taken())
 	cancel()
 	for _, c := range calls {
-		require.ErrorIs(t, r.wait(c), bridge.ErrWithdrawn)
+		require.ErrorIs(t, r.Wait(c), bridge.ErrWithdrawn)
 	}
 }
 
@@ -201,6 +201,6 @@ func TestQuietHostAsksNothing(t *testing.T) {
 func (r *rig) passes(d time.Duration) {
 	select {
 	case <-time.After(d):
-	case <-r.ctx().Done():
+	case <-r.Ctx().Done():
 	}
 }

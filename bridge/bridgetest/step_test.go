@@ -19,8 +19,8 @@ import (
 // withdrawn, and leaves nothing behind.
 func TestCancelAtEveryStep(t *testing.T) {
 	eachStep(t, func(r *rig, name string, at func(func()) Hooks) {
-		ch := r.subscribe(r.dev, abi.TargetLoopback)
-		ctx, cancel := context.WithCancel(r.ctx())
+		ch := r.Subscribe(r.dev, abi.TargetLoopback)
+		ctx, cancel := context.WithCancel(r.Ctx())
 		defer cancel()
 		r.s.SetHooks(at(cancel))
 		err := deviationCalls[name](r, ctx, ch)
@@ -36,11 +36,11 @@ func TestCancelAtEveryStep(t *testing.T) {
 // TestCloseAtEveryStep closes the channel under each call at every step.
 func TestCloseAtEveryStep(t *testing.T) {
 	eachStep(t, func(r *rig, name string, at func(func()) Hooks) {
-		ch := r.subscribe(r.dev, abi.TargetLoopback)
+		ch := r.Subscribe(r.dev, abi.TargetLoopback)
 		var closing sync.WaitGroup
 		closed := make(chan error, 1)
 		r.s.SetHooks(at(func() { closing.Go(func() { closed <- ch.Close() }) }))
-		err := deviationCalls[name](r, r.ctx(), ch)
+		err := deviationCalls[name](r, r.Ctx(), ch)
 		if err != nil {
 			require.ErrorIs(r, err, bridge.ErrClosed)
 		}
@@ -68,12 +68,12 @@ func eachStep(t *testing.T, body func(r *rig, name string, at func(func()) Hooks
 	for _, when := range []string{"take", "give"} {
 		for name := range deviationCalls {
 			t.Run(when+"/"+name, func(t *testing.T) {
-				r := newRigIn(newEnv(t), quickBeat)
+				r := newRigIn(NewEnv(t), quickBeat)
 				for k := range int64(steps) {
 					body(r, name, func(fire func()) Hooks { return fireAt(when, k, fire) })
-					ch := r.subscribe(r.dev, abi.TargetLoopback)
-					r.echo(ch, []byte(fmt.Sprint("after step ", k)))
-					r.echoInd(ch, 50_000, 3)
+					ch := r.Subscribe(r.dev, abi.TargetLoopback)
+					r.Echo(ch, []byte(fmt.Sprint("after step ", k)))
+					r.EchoInd(ch, 50_000, 3)
 					require.NoError(r, ch.Close())
 				}
 				require.Zero(r, r.dev.Stats().Faults)

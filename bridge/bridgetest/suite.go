@@ -53,7 +53,7 @@ func runCases(t *testing.T, open OpenFunc, cases []testCase) {
 		t.Run(c.name, func(t *testing.T) {
 			LeakCheck(t)
 			watch(t)
-			c.run(&env{T: t, open: open, watchdog: watchdog(t)})
+			c.run(&Env{T: t, open: open, watchdog: watchdog(t)})
 		})
 	}
 }
@@ -61,7 +61,7 @@ func runCases(t *testing.T, open OpenFunc, cases []testCase) {
 // testCase is one rule.
 type testCase struct {
 	name string
-	run  func(e *env)
+	run  func(e *Env)
 }
 
 var cases = concat(directCases, cancelCases, transferCases, refusalCases, hugeCases, closeCases,
@@ -92,8 +92,8 @@ func watchdog(t *testing.T) context.Context {
 	return ctx
 }
 
-// env is what a case works with.
-type env struct {
+// Env is what a case works with.
+type Env struct {
 	*testing.T
 	open     OpenFunc
 	watchdog context.Context
@@ -113,7 +113,7 @@ func watch(t *testing.T) {
 }
 
 // device opens a device and closes it when the test ends.
-func (e *env) device(options string) bridge.Device {
+func (e *Env) device(options string) bridge.Device {
 	e.Helper()
 	dev := e.open(e.T, options)
 	e.Cleanup(func() {
@@ -124,48 +124,48 @@ func (e *env) device(options string) bridge.Device {
 	return dev
 }
 
-// ctx is a context that ends only if something hangs.
-func (e *env) ctx() context.Context { return e.watchdog }
+// Ctx is a context that ends only if something hangs.
+func (e *Env) Ctx() context.Context { return e.watchdog }
 
-// start runs a program with n ports.
-func (e *env) start(dev bridge.Device, name string, n int) bridge.Process {
+// Start runs a program with n ports.
+func (e *Env) Start(dev bridge.Device, name string, n int) bridge.Process {
 	e.Helper()
-	p, err := dev.Start(e.ctx(), bridge.Program{Name: name, Targets: n})
+	p, err := dev.Start(e.Ctx(), bridge.Program{Name: name, Targets: n})
 	require.NoError(e, err, "start %s", name)
 	require.Equal(e, n, p.Targets)
 	require.GreaterOrEqual(e, p.First, bridge.Target(abi.TargetFirst))
 	return p
 }
 
-// subscribe opens the channel to a target.
-func (e *env) subscribe(dev bridge.Device, target bridge.Target) bridge.Channel {
+// Subscribe opens the channel to a target.
+func (e *Env) Subscribe(dev bridge.Device, target bridge.Target) bridge.Channel {
 	e.Helper()
-	ch, err := dev.Subscribe(e.ctx(), target)
+	ch, err := dev.Subscribe(e.Ctx(), target)
 	require.NoError(e, err, "subscribe target %d", target)
 	require.Equal(e, target, ch.Target())
 	return ch
 }
 
-// run starts a program and subscribes all of its ports.
-func (e *env) run(dev bridge.Device, name string, n int) []bridge.Channel {
+// Ports starts a program and subscribes all of its ports.
+func (e *Env) Ports(dev bridge.Device, name string, n int) []bridge.Channel {
 	e.Helper()
-	p := e.start(dev, name, n)
+	p := e.Start(dev, name, n)
 	ports := make([]bridge.Channel, n)
 	for i := range ports {
-		ports[i] = e.subscribe(dev, p.First+bridge.Target(i))
+		ports[i] = e.Subscribe(dev, p.First+bridge.Target(i))
 	}
 	return ports
 }
 
-// pending is a call that another goroutine makes.
-type pending struct {
+// Pending is a call that another goroutine makes.
+type Pending struct {
 	name string
 	done chan error // buffered 1
 }
 
-// call makes a call on a goroutine of its own.
-func call(name string, f func() error) *pending {
-	p := &pending{name: name, done: make(chan error, 1)}
+// Call makes a Call on a goroutine of its own.
+func Call(name string, f func() error) *Pending {
+	p := &Pending{name: name, done: make(chan error, 1)}
 	go func() {
 		err := errors.New(name + " ended its goroutine") // by a failed requirement
 		defer func() { p.done <- err }()
@@ -174,8 +174,8 @@ func call(name string, f func() error) *pending {
 	return p
 }
 
-// wait returns what the call returned.
-func (e *env) wait(p *pending) error {
+// Wait returns what the call returned.
+func (e *Env) Wait(p *Pending) error {
 	e.Helper()
 	select {
 	case err := <-p.done:
@@ -186,11 +186,11 @@ func (e *env) wait(p *pending) error {
 	}
 }
 
-// over reports whether the call returned already.
-func (p *pending) over() bool { return len(p.done) > 0 }
+// Over reports whether the call returned already.
+func (p *Pending) Over() bool { return len(p.done) > 0 }
 
-// until polls for a condition that must come true.
-func (e *env) until(what string, cond func() bool) {
+// Until polls for a condition that must come true.
+func (e *Env) Until(what string, cond func() bool) {
 	e.Helper()
 	for end := time.Now().Add(patience); !cond(); time.Sleep(100 * time.Microsecond) {
 		if time.Now().After(end) {
@@ -199,45 +199,45 @@ func (e *env) until(what string, cond func() bool) {
 	}
 }
 
-// untilBlocked waits until n calls of the device are asleep.
-func (e *env) untilBlocked(dev bridge.Device, n int) {
+// UntilBlocked waits until n calls of the device are asleep.
+func (e *Env) UntilBlocked(dev bridge.Device, n int) {
 	e.Helper()
-	e.until(fmt.Sprintf("%d calls blocked, now %d", n, dev.Stats().Blocked),
+	e.Until(fmt.Sprintf("%d calls blocked, now %d", n, dev.Stats().Blocked),
 		func() bool { return dev.Stats().Blocked >= n })
 }
 
 // send and receive are the calls as they must work.
-func (e *env) send(ch bridge.Channel, msg []byte) {
+func (e *Env) send(ch bridge.Channel, msg []byte) {
 	e.Helper()
-	require.NoError(e, ch.Send(e.ctx(), msg))
+	require.NoError(e, ch.Send(e.Ctx(), msg))
 }
 
-func (e *env) receive(ch bridge.Channel) []byte {
+func (e *Env) receive(ch bridge.Channel) []byte {
 	e.Helper()
 	buf := make([]byte, abi.PayloadSize)
-	n, err := ch.Receive(e.ctx(), buf)
+	n, err := ch.Receive(e.Ctx(), buf)
 	require.NoError(e, err)
 	return buf[:n]
 }
 
-// echo sends a message to a loopback and checks what comes back.
-func (e *env) echo(ch bridge.Channel, msg []byte) {
+// Echo sends a message to a loopback and checks what comes back.
+func (e *Env) Echo(ch bridge.Channel, msg []byte) {
 	e.Helper()
 	e.send(ch, msg)
 	require.Equal(e, msg, e.receive(ch))
 }
 
-// scaled is n, or a tenth of it where time is short.
-func scaled(n int) int {
+// Scaled is n, or a tenth of it where time is short.
+func Scaled(n int) int {
 	if raceEnabled || testing.Short() {
 		return n / 10
 	}
 	return n
 }
 
-// isWithdrawn requires the outcome of a cancelled call: withdrawn, for the
+// IsWithdrawn requires the outcome of a cancelled call: withdrawn, for the
 // cause given.
-func (e *env) isWithdrawn(err, cause error) {
+func (e *Env) IsWithdrawn(err, cause error) {
 	e.Helper()
 	require.ErrorIs(e, err, bridge.ErrWithdrawn)
 	require.ErrorIs(e, err, cause)

@@ -20,13 +20,13 @@ var cancelCases = []testCase{
 	{"cancel/queued-sender", cancelQueued},
 }
 
-// operation is one of the four blocking calls, on a channel nobody serves.
-type operation struct {
-	name string
-	do   func(ctx context.Context, ch bridge.Channel) error
+// Operation is one of the four blocking calls, on a channel nobody serves.
+type Operation struct {
+	Name string
+	Do   func(ctx context.Context, ch bridge.Channel) error
 }
 
-var operations = []operation{
+var Operations = []Operation{
 	{"Send", func(ctx context.Context, ch bridge.Channel) error { return ch.Send(ctx, []byte("msg")) }},
 	{"SendInd", func(ctx context.Context, ch bridge.Channel) error { return ch.SendInd(ctx, make([]byte, 100<<10)) }},
 	{"Receive", func(ctx context.Context, ch bridge.Channel) error {
@@ -49,13 +49,13 @@ var operations = []operation{
 }
 
 // cancelBefore: a context that is over already keeps a call from starting.
-func cancelBefore(e *env) {
-	ch := e.run(e.device(""), "hold", 1)[0]
-	ctx, cancel := context.WithCancel(e.ctx())
+func cancelBefore(e *Env) {
+	ch := e.Ports(e.device(""), "hold", 1)[0]
+	ctx, cancel := context.WithCancel(e.Ctx())
 	cancel()
-	for _, op := range operations {
-		e.Log(op.name)
-		e.isWithdrawn(op.do(ctx, ch), context.Canceled)
+	for _, op := range Operations {
+		e.Log(op.Name)
+		e.IsWithdrawn(op.Do(ctx, ch), context.Canceled)
 	}
 }
 
@@ -94,15 +94,15 @@ var deviceCalls = []struct {
 }
 
 // cancelBeforeDevice: the same for the calls of a device. What was there goes on.
-func cancelBeforeDevice(e *env) {
+func cancelBeforeDevice(e *Env) {
 	dev := e.device("")
-	ch := e.run(dev, "loopback", 1)[0]
+	ch := e.Ports(dev, "loopback", 1)[0]
 	before := dev.Info()
-	ctx, cancel := context.WithCancel(e.ctx())
+	ctx, cancel := context.WithCancel(e.Ctx())
 	cancel()
 	for _, c := range deviceCalls {
 		e.Log(c.name)
-		e.isWithdrawn(c.do(ctx, dev), context.Canceled)
+		e.IsWithdrawn(c.do(ctx, dev), context.Canceled)
 	}
 	require.Equal(e, before, dev.Info())
 	require.Zero(e, dev.Stats().Resets)
@@ -110,22 +110,22 @@ func cancelBeforeDevice(e *env) {
 	require.NoError(e, err)
 	require.Equal(e, 1, dev.Stats().Channels)
 	e.Logf("%d processes", health.Processes)
-	e.echo(ch, []byte("still here"))
-	e.echo(e.subscribe(dev, abi.TargetLoopback), []byte("not taken"))
+	e.Echo(ch, []byte("still here"))
+	e.Echo(e.Subscribe(dev, abi.TargetLoopback), []byte("not taken"))
 }
 
 // cancelDuring: cancelling ends a blocked call, and the channel goes on.
-func cancelDuring(e *env) {
+func cancelDuring(e *Env) {
 	dev := e.device("")
-	ch := e.run(dev, "hold", 1)[0]
+	ch := e.Ports(dev, "hold", 1)[0]
 	for round := range 3 {
-		for _, op := range operations {
-			e.Log(op.name, round)
-			ctx, cancel := context.WithCancel(e.ctx())
-			p := call(op.name, func() error { return op.do(ctx, ch) })
-			e.untilBlocked(dev, 1)
+		for _, op := range Operations {
+			e.Log(op.Name, round)
+			ctx, cancel := context.WithCancel(e.Ctx())
+			p := Call(op.Name, func() error { return op.Do(ctx, ch) })
+			e.UntilBlocked(dev, 1)
 			cancel()
-			e.isWithdrawn(e.wait(p), context.Canceled)
+			e.IsWithdrawn(e.Wait(p), context.Canceled)
 		}
 	}
 	require.Zero(e, dev.Stats().Blocked)
@@ -133,12 +133,12 @@ func cancelDuring(e *env) {
 
 // cancelDeadline: so does a deadline, which is a time-out as package net knows
 // it.
-func cancelDeadline(e *env) {
-	ch := e.run(e.device(""), "hold", 1)[0]
-	for _, op := range operations {
-		e.Log(op.name)
-		ctx, cancel := context.WithTimeout(e.ctx(), 5*time.Millisecond)
-		err := op.do(ctx, ch)
+func cancelDeadline(e *Env) {
+	ch := e.Ports(e.device(""), "hold", 1)[0]
+	for _, op := range Operations {
+		e.Log(op.Name)
+		ctx, cancel := context.WithTimeout(e.Ctx(), 5*time.Millisecond)
+		err := op.Do(ctx, ch)
 		cancel()
 		require.ErrorIs(e, err, context.DeadlineExceeded)
 		var timeout interface{ Timeout() bool }
@@ -148,41 +148,41 @@ func cancelDeadline(e *env) {
 }
 
 // cancelTakesBack: what was withdrawn never reaches the target.
-func cancelTakesBack(e *env) {
+func cancelTakesBack(e *Env) {
 	dev := e.device("")
-	ports := e.run(dev, "gate", 2)
-	ctx, cancel := context.WithCancel(e.ctx())
-	for _, op := range operations[:2] {
-		first := call(op.name, func() error { return op.do(ctx, ports[1]) })
-		e.untilBlocked(dev, 1)
+	ports := e.Ports(dev, "gate", 2)
+	ctx, cancel := context.WithCancel(e.Ctx())
+	for _, op := range Operations[:2] {
+		first := Call(op.Name, func() error { return op.Do(ctx, ports[1]) })
+		e.UntilBlocked(dev, 1)
 		cancel()
-		e.isWithdrawn(e.wait(first), context.Canceled)
-		ctx, cancel = context.WithCancel(e.ctx())
-		second := call("second", func() error { return ports[1].Send(e.ctx(), make([]byte, 42)) })
-		e.untilBlocked(dev, 1)
+		e.IsWithdrawn(e.Wait(first), context.Canceled)
+		ctx, cancel = context.WithCancel(e.Ctx())
+		second := Call("second", func() error { return ports[1].Send(e.Ctx(), make([]byte, 42)) })
+		e.UntilBlocked(dev, 1)
 		e.send(ports[0], nil)
-		require.NoError(e, e.wait(second))
+		require.NoError(e, e.Wait(second))
 		require.Equal(e, words(0, 42), e.receive(ports[0]))
 	}
 	cancel()
 }
 
 // cancelKeepsOffer: a receiver that gave up leaves the message to the next one.
-func cancelKeepsOffer(e *env) {
+func cancelKeepsOffer(e *Env) {
 	dev := e.device("")
-	ch := e.subscribe(dev, abi.TargetLoopback)
+	ch := e.Subscribe(dev, abi.TargetLoopback)
 	for range 20 {
-		ctx, cancel := context.WithCancel(e.ctx())
+		ctx, cancel := context.WithCancel(e.Ctx())
 		var got [8]byte
 		var n int
-		p := call("receive", func() (err error) {
+		p := Call("receive", func() (err error) {
 			n, err = ch.Receive(ctx, got[:])
 			return err
 		})
 		go cancel()
 		e.send(ch, []byte("kept"))
-		if err := e.wait(p); err != nil {
-			e.isWithdrawn(err, context.Canceled)
+		if err := e.Wait(p); err != nil {
+			e.IsWithdrawn(err, context.Canceled)
 			require.Equal(e, "kept", string(e.receive(ch)))
 			continue
 		}
@@ -191,20 +191,20 @@ func cancelKeepsOffer(e *env) {
 }
 
 // cancelQueued: a sender that waits behind another can give up too.
-func cancelQueued(e *env) {
+func cancelQueued(e *Env) {
 	dev := e.device("")
-	ports := e.run(dev, "gate", 2)
+	ports := e.Ports(dev, "gate", 2)
 	for range 10 {
-		first := call("first", func() error { return ports[1].Send(e.ctx(), make([]byte, 1)) })
-		e.untilBlocked(dev, 1)
-		ctx, cancel := context.WithCancel(e.ctx())
-		second := call("second", func() error { return ports[1].Send(ctx, make([]byte, 2)) })
-		third := call("third", func() error { return ports[1].Send(e.ctx(), make([]byte, 3)) })
+		first := Call("first", func() error { return ports[1].Send(e.Ctx(), make([]byte, 1)) })
+		e.UntilBlocked(dev, 1)
+		ctx, cancel := context.WithCancel(e.Ctx())
+		second := Call("second", func() error { return ports[1].Send(ctx, make([]byte, 2)) })
+		third := Call("third", func() error { return ports[1].Send(e.Ctx(), make([]byte, 3)) })
 		cancel()
-		e.isWithdrawn(e.wait(second), context.Canceled)
-		for i, p := range []*pending{first, third} {
+		e.IsWithdrawn(e.Wait(second), context.Canceled)
+		for i, p := range []*Pending{first, third} {
 			e.send(ports[0], nil)
-			require.NoError(e, e.wait(p))
+			require.NoError(e, e.Wait(p))
 			require.Equal(e, words(0, uint64(1+2*i)), e.receive(ports[0]))
 		}
 	}

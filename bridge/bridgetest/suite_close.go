@@ -29,94 +29,94 @@ var closeCases = []testCase{
 
 // closeHalfH2D: after CloseSend nothing can be sent, and what the target gives
 // still arrives.
-func closeHalfH2D(e *env) {
-	ch := e.subscribe(e.device(""), abi.TargetLoopback)
+func closeHalfH2D(e *Env) {
+	ch := e.Subscribe(e.device(""), abi.TargetLoopback)
 	e.send(ch, []byte("last words"))
 	require.NoError(e, ch.CloseSend())
-	require.ErrorIs(e, ch.Send(e.ctx(), nil), bridge.ErrClosed)
-	require.ErrorIs(e, ch.SendInd(e.ctx(), make([]byte, 10)), bridge.ErrClosed)
+	require.ErrorIs(e, ch.Send(e.Ctx(), nil), bridge.ErrClosed)
+	require.ErrorIs(e, ch.SendInd(e.Ctx(), make([]byte, 10)), bridge.ErrClosed)
 	require.Equal(e, "last words", string(e.receive(ch)))
 	require.NoError(e, ch.CloseSend())
 }
 
 // closeHalfD2H: after CloseReceive nothing arrives, and sending goes on.
-func closeHalfD2H(e *env) {
+func closeHalfD2H(e *Env) {
 	dev := e.device("")
-	ch := e.run(dev, "sink", 1)[0]
+	ch := e.Ports(dev, "sink", 1)[0]
 	require.NoError(e, ch.CloseReceive())
-	_, err := ch.Receive(e.ctx(), make([]byte, 56))
+	_, err := ch.Receive(e.Ctx(), make([]byte, 56))
 	require.ErrorIs(e, err, bridge.ErrClosed)
-	require.ErrorIs(e, ch.ReceiveInd(e.ctx(), make([]byte, 10)), bridge.ErrClosed)
-	_, err = ch.Next(e.ctx())
+	require.ErrorIs(e, ch.ReceiveInd(e.Ctx(), make([]byte, 10)), bridge.ErrClosed)
+	_, err = ch.Next(e.Ctx())
 	require.ErrorIs(e, err, bridge.ErrClosed)
 	e.send(ch, []byte("still"))
-	require.NoError(e, ch.SendInd(e.ctx(), make([]byte, 100_000)))
+	require.NoError(e, ch.SendInd(e.Ctx(), make([]byte, 100_000)))
 	require.NoError(e, ch.CloseReceive())
 }
 
 // closeBesideCall: a half closes while a call is blocked in the other, which
 // goes on.
-func closeBesideCall(e *env) {
+func closeBesideCall(e *Env) {
 	dev := e.device("")
-	ports := e.run(dev, "gate", 2)
+	ports := e.Ports(dev, "gate", 2)
 	var got []byte
-	receiver := call("receive", func() error {
+	receiver := Call("receive", func() error {
 		buf := make([]byte, 56)
-		n, err := ports[0].Receive(e.ctx(), buf)
+		n, err := ports[0].Receive(e.Ctx(), buf)
 		got = buf[:n]
 		return err
 	})
-	sender := call("send", func() error { return ports[1].Send(e.ctx(), make([]byte, 9)) })
-	e.untilBlocked(dev, 2)
+	sender := Call("send", func() error { return ports[1].Send(e.Ctx(), make([]byte, 9)) })
+	e.UntilBlocked(dev, 2)
 	e.send(ports[0], nil)
 	require.NoError(e, ports[0].CloseSend())
 	require.NoError(e, ports[1].CloseReceive())
-	require.NoError(e, e.wait(sender))
-	require.NoError(e, e.wait(receiver))
+	require.NoError(e, e.Wait(sender))
+	require.NoError(e, e.Wait(receiver))
 	require.Equal(e, words(0, 9), got)
 }
 
 // closePending: closing ends each kind of call that is blocked, with ErrClosed.
-func closePending(e *env) {
+func closePending(e *Env) {
 	dev := e.device("")
-	p := e.start(dev, "hold", 1)
+	p := e.Start(dev, "hold", 1)
 	for _, how := range []string{"half", "both"} {
-		for _, op := range operations {
-			e.Log(how, op.name)
-			ch := e.subscribe(dev, p.First)
-			c := call(op.name, func() error { return op.do(e.ctx(), ch) })
-			e.untilBlocked(dev, 1)
+		for _, op := range Operations {
+			e.Log(how, op.Name)
+			ch := e.Subscribe(dev, p.First)
+			c := Call(op.Name, func() error { return op.Do(e.Ctx(), ch) })
+			e.UntilBlocked(dev, 1)
 			if how == "half" {
 				require.NoError(e, errors.Join(ch.CloseReceive(), ch.CloseSend()))
 			}
 			require.NoError(e, ch.Close())
-			require.ErrorIs(e, e.wait(c), bridge.ErrClosed)
+			require.ErrorIs(e, e.Wait(c), bridge.ErrClosed)
 		}
 	}
 }
 
 // closeDuringTransfer: closing a channel whose transfer moves ends the call,
 // and the buffer is quiet afterwards.
-func closeDuringTransfer(e *env) {
+func closeDuringTransfer(e *Env) {
 	dev := e.device("emem=256MiB")
-	sink := e.start(dev, "sink", 1)
+	sink := e.Start(dev, "sink", 1)
 	mem := e.pages(32 << 20)
-	for range max(4, scaled(20)) {
-		ch := e.subscribe(dev, sink.First)
-		c := call("SendInd", func() error { return ch.SendInd(e.ctx(), mem) })
-		e.until("lists sent", func() bool { return ch.Stats().Lists > 0 || c.over() })
+	for range max(4, Scaled(20)) {
+		ch := e.Subscribe(dev, sink.First)
+		c := Call("SendInd", func() error { return ch.SendInd(e.Ctx(), mem) })
+		e.Until("lists sent", func() bool { return ch.Stats().Lists > 0 || c.Over() })
 		require.NoError(e, ch.Close())
-		if err := e.wait(c); err != nil {
+		if err := e.Wait(c); err != nil {
 			require.ErrorIs(e, err, bridge.ErrClosed)
 		}
 	}
-	e.sendPattern(e.subscribe(dev, sink.First), 1<<20, 3, 9)
+	e.sendPattern(e.Subscribe(dev, sink.First), 1<<20, 3, 9)
 }
 
 // closeIdempotent: closing twice, by halves or as a whole, is no error.
-func closeIdempotent(e *env) {
+func closeIdempotent(e *Env) {
 	dev := e.device("")
-	ch := e.subscribe(dev, abi.TargetLoopback)
+	ch := e.Subscribe(dev, abi.TargetLoopback)
 	for range 2 {
 		require.NoError(e, ch.CloseSend())
 		require.NoError(e, ch.CloseReceive())
@@ -129,13 +129,13 @@ func closeIdempotent(e *env) {
 
 // closeUseAfter: a closed channel refuses every call, and its error is also
 // that of package net.
-func closeUseAfter(e *env) {
+func closeUseAfter(e *Env) {
 	dev := e.device("")
-	ch := e.subscribe(dev, abi.TargetLoopback)
+	ch := e.Subscribe(dev, abi.TargetLoopback)
 	require.NoError(e, ch.Close())
-	for _, op := range operations {
-		e.Log(op.name)
-		err := op.do(e.ctx(), ch)
+	for _, op := range Operations {
+		e.Log(op.Name)
+		err := op.Do(e.Ctx(), ch)
 		require.ErrorIs(e, err, bridge.ErrClosed)
 		require.ErrorIs(e, err, net.ErrClosed)
 	}
@@ -151,59 +151,59 @@ func closeUseAfter(e *env) {
 
 // closeSubscribeAgain: a closed target can be subscribed again, as often as one
 // likes, and nothing of the old subscription shows up in the new one.
-func closeSubscribeAgain(e *env) {
+func closeSubscribeAgain(e *Env) {
 	dev := e.device("")
-	p := e.start(dev, "loopback", 1)
-	for i := range max(20, scaled(300)) {
-		ch := e.subscribe(dev, p.First)
-		e.echo(ch, words(uint64(i)))
+	p := e.Start(dev, "loopback", 1)
+	for i := range max(20, Scaled(300)) {
+		ch := e.Subscribe(dev, p.First)
+		e.Echo(ch, words(uint64(i)))
 		if i%2 == 0 {
 			e.send(ch, words(uint64(i), 1)) // never received
 		}
 		require.NoError(e, ch.Close())
 	}
-	e.echo(e.subscribe(dev, p.First), []byte("fresh"))
+	e.Echo(e.Subscribe(dev, p.First), []byte("fresh"))
 }
 
 // closeByDevice: when the process ends, what it gave before can still be taken,
 // and then the channel says that it is closed.
-func closeByDevice(e *env) {
+func closeByDevice(e *Env) {
 	dev := e.device("")
-	p := e.start(dev, "loopback", 2)
-	quiet, silent := e.subscribe(dev, p.First), e.subscribe(dev, p.First+1)
-	e.echo(quiet, []byte("alive"))
-	require.NoError(e, dev.Stop(e.ctx(), p.ID))
+	p := e.Start(dev, "loopback", 2)
+	quiet, silent := e.Subscribe(dev, p.First), e.Subscribe(dev, p.First+1)
+	e.Echo(quiet, []byte("alive"))
+	require.NoError(e, dev.Stop(e.Ctx(), p.ID))
 	for _, ch := range []bridge.Channel{quiet, silent} {
-		require.ErrorIs(e, ch.Send(e.ctx(), []byte("gone")), bridge.ErrClosed)
-		_, err := ch.Receive(e.ctx(), make([]byte, 56))
+		require.ErrorIs(e, ch.Send(e.Ctx(), []byte("gone")), bridge.ErrClosed)
+		_, err := ch.Receive(e.Ctx(), make([]byte, 56))
 		require.ErrorIs(e, err, bridge.ErrClosed)
 		require.NoError(e, ch.Close())
 	}
-	_, err := dev.Subscribe(e.ctx(), p.First)
+	_, err := dev.Subscribe(e.Ctx(), p.First)
 	require.ErrorIs(e, err, bridge.ErrNotSubscribed)
-	again, err := dev.Start(e.ctx(), bridge.Program{Name: "loopback", First: p.First, Targets: 2})
+	again, err := dev.Start(e.Ctx(), bridge.Program{Name: "loopback", First: p.First, Targets: 2})
 	require.NoError(e, err, "targets are free again")
-	e.echo(e.subscribe(dev, again.First), []byte("reborn"))
+	e.Echo(e.Subscribe(dev, again.First), []byte("reborn"))
 }
 
 // closeAsProcessStops: the process offers, hears that it is to stop and takes the
 // offer back, all before it hears of the close.
-func closeAsProcessStops(e *env) {
+func closeAsProcessStops(e *Env) {
 	dev := e.device("")
-	for i := range max(20, scaled(100)) {
-		p := e.start(dev, "loopback", 1)
-		ch := e.subscribe(dev, p.First)
-		send := call("send", func() error { return untilClosed(func() error { return ch.Send(e.ctx(), nil) }) })
-		receive := call("receive", func() error {
-			return untilClosed(func() error { _, err := ch.Receive(e.ctx(), nil); return err })
+	for i := range max(20, Scaled(100)) {
+		p := e.Start(dev, "loopback", 1)
+		ch := e.Subscribe(dev, p.First)
+		send := Call("send", func() error { return untilClosed(func() error { return ch.Send(e.Ctx(), nil) }) })
+		receive := Call("receive", func() error {
+			return untilClosed(func() error { _, err := ch.Receive(e.Ctx(), nil); return err })
 		})
 		for range i % 50 {
 			runtime.Gosched()
 		}
-		stop := call("stop", func() error { return dev.Stop(e.ctx(), p.ID) })
+		stop := Call("stop", func() error { return dev.Stop(e.Ctx(), p.ID) })
 		require.NoError(e, ch.Close())
-		for _, c := range []*pending{send, receive, stop} {
-			require.NoError(e, e.wait(c))
+		for _, c := range []*Pending{send, receive, stop} {
+			require.NoError(e, e.Wait(c))
 		}
 	}
 	require.Zero(e, dev.Stats().Faults)
@@ -221,43 +221,43 @@ func untilClosed(do func() error) error {
 }
 
 // subscribeErrors: targets that do not exist, are taken, or are no targets.
-func subscribeErrors(e *env) {
+func subscribeErrors(e *Env) {
 	dev := e.device("channels=100")
 	for _, target := range []bridge.Target{50, 99, 100, 101, abi.ChannelsMax - 1, abi.ChannelsMax, 1<<32 - 1} {
-		_, err := dev.Subscribe(e.ctx(), target)
+		_, err := dev.Subscribe(e.Ctx(), target)
 		require.ErrorIs(e, err, bridge.ErrNotSubscribed, "target %d", target)
 	}
-	_, err := dev.Subscribe(e.ctx(), abi.TargetControl)
+	_, err := dev.Subscribe(e.Ctx(), abi.TargetControl)
 	require.Error(e, err)
-	ch := e.subscribe(dev, abi.TargetLoopback)
-	_, err = dev.Subscribe(e.ctx(), abi.TargetLoopback)
+	ch := e.Subscribe(dev, abi.TargetLoopback)
+	_, err = dev.Subscribe(e.Ctx(), abi.TargetLoopback)
 	require.ErrorIs(e, err, bridge.ErrBusy)
-	e.echo(ch, []byte("unharmed"))
-	ctx, cancel := context.WithCancel(e.ctx())
+	e.Echo(ch, []byte("unharmed"))
+	ctx, cancel := context.WithCancel(e.Ctx())
 	cancel()
 	_, err = dev.Subscribe(ctx, abi.TargetLoopback)
 	require.Error(e, err)
-	e.echo(ch, []byte("unharmed"))
+	e.Echo(ch, []byte("unharmed"))
 }
 
 // secondReceiver: a channel has one receiver at a time.
-func secondReceiver(e *env) {
+func secondReceiver(e *Env) {
 	dev := e.device("")
-	ch := e.subscribe(dev, abi.TargetLoopback)
+	ch := e.Subscribe(dev, abi.TargetLoopback)
 	var got []byte
-	p := call("receive", func() error {
+	p := Call("receive", func() error {
 		buf := make([]byte, 56)
-		n, err := ch.Receive(e.ctx(), buf)
+		n, err := ch.Receive(e.Ctx(), buf)
 		got = buf[:n]
 		return err
 	})
-	e.untilBlocked(dev, 1)
-	_, err := ch.Receive(e.ctx(), make([]byte, 56))
+	e.UntilBlocked(dev, 1)
+	_, err := ch.Receive(e.Ctx(), make([]byte, 56))
 	require.ErrorIs(e, err, bridge.ErrBusy)
-	require.ErrorIs(e, ch.ReceiveInd(e.ctx(), make([]byte, 56)), bridge.ErrBusy)
-	_, err = ch.Next(e.ctx())
+	require.ErrorIs(e, ch.ReceiveInd(e.Ctx(), make([]byte, 56)), bridge.ErrBusy)
+	_, err = ch.Next(e.Ctx())
 	require.ErrorIs(e, err, bridge.ErrBusy)
 	e.send(ch, []byte("for the first"))
-	require.NoError(e, e.wait(p))
+	require.NoError(e, e.Wait(p))
 	require.Equal(e, "for the first", string(got))
 }

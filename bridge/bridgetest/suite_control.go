@@ -21,7 +21,7 @@ var controlCases = []testCase{
 }
 
 // controlInfo: the device has the shape it was opened with.
-func controlInfo(e *env) {
+func controlInfo(e *Env) {
 	i := e.device("managers=4&islands=2&channels=300&slots=32&window=8").Info()
 	require.Equal(e, 4, i.Mailboxes)
 	require.Equal(e, 2, i.Islands)
@@ -38,33 +38,33 @@ func controlInfo(e *env) {
 	require.NotEmpty(e, i.Address)
 }
 
-func controlPrograms(e *env) {
-	names, err := e.device("").Programs(e.ctx())
+func controlPrograms(e *Env) {
+	names, err := e.device("").Programs(e.Ctx())
 	require.NoError(e, err)
 	require.Subset(e, names, []string{"loopback", "hold", "sink", "source", "gate", "expect"})
 }
 
 // controlMemory: the four types are there, do not overlap, and EMEM has the
 // size asked for.
-func controlMemory(e *env) {
+func controlMemory(e *Env) {
 	dev := e.device("emem=32MiB")
 	for kind := range abi.MemoryCount {
-		m, err := dev.Memory(e.ctx(), kind)
+		m, err := dev.Memory(e.Ctx(), kind)
 		require.NoError(e, err)
 		require.Equal(e, uint64(kind), m.Base>>abi.MemoryShift)
 		require.Positive(e, m.Size)
 		require.LessOrEqual(e, m.Free, m.Size)
 	}
 	for _, kind := range []int{-1, abi.MemoryCount, 1 << 40} {
-		_, err := dev.Memory(e.ctx(), kind)
+		_, err := dev.Memory(e.Ctx(), kind)
 		require.ErrorIs(e, err, bridge.ErrInvalid, "memory type %d", kind)
 	}
 }
 
 // startErrors: every way to ask for a process that cannot be.
-func startErrors(e *env) {
+func startErrors(e *Env) {
 	dev := e.device("channels=100")
-	held := e.start(dev, "hold", 4)
+	held := e.Start(dev, "hold", 4)
 	for _, c := range []struct {
 		name    string
 		program bridge.Program
@@ -85,20 +85,20 @@ func startErrors(e *env) {
 			[]error{bridge.ErrInvalid, bridge.ErrBusy}},
 		{"held targets", bridge.Program{Name: "hold", First: held.First + 3, Targets: 2}, []error{bridge.ErrBusy}},
 	} {
-		_, err := dev.Start(e.ctx(), c.program)
+		_, err := dev.Start(e.Ctx(), c.program)
 		require.Error(e, err, c.name)
 		requireOneOf(e, err, c.want...)
 	}
-	e.echo(e.run(dev, "loopback", 1)[0], []byte("and still works"))
+	e.Echo(e.Ports(dev, "loopback", 1)[0], []byte("and still works"))
 }
 
 // startTooMany: a device out of contexts says so, and takes more processes when
 // some have ended.
-func startTooMany(e *env) {
+func startTooMany(e *Env) {
 	dev := e.device("")
 	var started []bridge.Process
 	for {
-		p, err := dev.Start(e.ctx(), bridge.Program{Name: "hold", Targets: 1})
+		p, err := dev.Start(e.Ctx(), bridge.Program{Name: "hold", Targets: 1})
 		if err != nil {
 			require.ErrorIs(e, err, bridge.ErrNoMemory)
 			break
@@ -108,54 +108,54 @@ func startTooMany(e *env) {
 	}
 	require.NotEmpty(e, started)
 	for _, p := range started {
-		require.NoError(e, dev.Stop(e.ctx(), p.ID))
+		require.NoError(e, dev.Stop(e.Ctx(), p.ID))
 	}
-	e.echo(e.run(dev, "loopback", 1)[0], []byte("room again"))
+	e.Echo(e.Ports(dev, "loopback", 1)[0], []byte("room again"))
 }
 
-func stopErrors(e *env) {
+func stopErrors(e *Env) {
 	dev := e.device("")
-	require.ErrorIs(e, dev.Stop(e.ctx(), 0), bridge.ErrInvalid)
-	require.ErrorIs(e, dev.Stop(e.ctx(), 1<<40), bridge.ErrInvalid)
-	p := e.start(dev, "loopback", 1)
-	require.NoError(e, dev.Stop(e.ctx(), p.ID))
-	require.ErrorIs(e, dev.Stop(e.ctx(), p.ID), bridge.ErrInvalid)
+	require.ErrorIs(e, dev.Stop(e.Ctx(), 0), bridge.ErrInvalid)
+	require.ErrorIs(e, dev.Stop(e.Ctx(), 1<<40), bridge.ErrInvalid)
+	p := e.Start(dev, "loopback", 1)
+	require.NoError(e, dev.Stop(e.Ctx(), p.ID))
+	require.ErrorIs(e, dev.Stop(e.Ctx(), p.ID), bridge.ErrInvalid)
 }
 
 // loadErrors: images that are none, or of another ABI, or a device that cannot.
-func loadErrors(e *env) {
+func loadErrors(e *Env) {
 	dev := e.device("")
 	want := []error{bridge.ErrNotSupported}
 	if dev.Info().CanLoad {
 		want = []error{bridge.ErrABI, bridge.ErrInvalid}
 	}
 	for _, image := range [][]byte{nil, {}, []byte("x"), []byte("\x7fELF"), make([]byte, 100_000)} {
-		_, err := dev.Load(e.ctx(), image)
+		_, err := dev.Load(e.Ctx(), image)
 		require.Error(e, err, "%d bytes", len(image))
 		requireOneOf(e, err, want...)
 	}
 	if dev.Info().CanLoad {
-		_, err := dev.Load(e.ctx(), alienImage())
+		_, err := dev.Load(e.Ctx(), alienImage())
 		require.ErrorIs(e, err, bridge.ErrABI)
-		names, err := dev.Programs(e.ctx())
+		names, err := dev.Programs(e.Ctx())
 		require.NoError(e, err)
 		require.NotContains(e, names, "alien")
 	}
-	e.echo(e.subscribe(dev, abi.TargetLoopback), []byte("unharmed"))
+	e.Echo(e.Subscribe(dev, abi.TargetLoopback), []byte("unharmed"))
 }
 
 // severalDevices: devices do not know of each other.
-func severalDevices(e *env) {
+func severalDevices(e *Env) {
 	one, two := e.device(""), e.device("managers=1")
-	a, b := e.subscribe(one, abi.TargetLoopback), e.subscribe(two, abi.TargetLoopback)
+	a, b := e.Subscribe(one, abi.TargetLoopback), e.Subscribe(two, abi.TargetLoopback)
 	e.send(a, []byte("one"))
 	e.send(b, []byte("two"))
 	require.Equal(e, "one", string(e.receive(a)))
 	require.Equal(e, "two", string(e.receive(b)))
 	e.send(b, []byte("across"))
-	require.NoError(e, one.Reset(e.ctx()))
+	require.NoError(e, one.Reset(e.Ctx()))
 	require.Equal(e, "across", string(e.receive(b)))
-	require.ErrorIs(e, a.Send(e.ctx(), nil), bridge.ErrDeviceLost)
+	require.ErrorIs(e, a.Send(e.Ctx(), nil), bridge.ErrDeviceLost)
 	require.NoError(e, one.Close())
-	e.echo(b, []byte("alone"))
+	e.Echo(b, []byte("alone"))
 }

@@ -18,60 +18,60 @@ var crowdCases = []testCase{
 // crowdSenders: ten thousand senders to targets that never read cost memory
 // only: no threads, and a live channel works beside them. Cancelled, every one
 // of them knows that its message was withdrawn.
-func crowdSenders(e *env) {
+func crowdSenders(e *Env) {
 	n := 10_000
 	if raceEnabled {
 		n = 4_000 // the race detector bounds goroutines at 8,128
 	}
 	dev := e.device("channels=20000&managers=2")
-	live := e.subscribe(dev, abi.TargetLoopback)
-	ports := e.run(dev, "hold", n)
+	live := e.Subscribe(dev, abi.TargetLoopback)
+	ports := e.Ports(dev, "hold", n)
 	before := threads()
-	ctx, cancel := context.WithCancel(e.ctx())
-	calls := make([]*pending, n)
+	ctx, cancel := context.WithCancel(e.Ctx())
+	calls := make([]*Pending, n)
 	for i, ch := range ports {
-		calls[i] = call("send", func() error { return ch.Send(ctx, words(uint64(i))) })
+		calls[i] = Call("send", func() error { return ch.Send(ctx, words(uint64(i))) })
 	}
-	e.untilBlocked(dev, n)
-	for i := range uint64(scaled(10_000)) {
-		e.echo(live, words(i))
+	e.UntilBlocked(dev, n)
+	for i := range uint64(Scaled(10_000)) {
+		e.Echo(live, words(i))
 	}
-	e.echoInd(live, 1<<20, 8)
+	e.EchoInd(live, 1<<20, 8)
 	require.Less(e, threads()-before, 16+runtime.GOMAXPROCS(0), "blocked calls hold threads")
 	for _, c := range calls {
-		require.False(e, c.over(), "nobody read this message")
+		require.False(e, c.Over(), "nobody read this message")
 	}
 	cancel()
 	for _, c := range calls {
-		require.ErrorIs(e, e.wait(c), bridge.ErrWithdrawn)
+		require.ErrorIs(e, e.Wait(c), bridge.ErrWithdrawn)
 	}
 	require.Zero(e, dev.Stats().Blocked)
-	e.echo(live, []byte("still here"))
+	e.Echo(live, []byte("still here"))
 }
 
 // crowdTransfers: so do blocked transfers, each way, and a close ends them.
-func crowdTransfers(e *env) {
-	n := scaled(2000)
+func crowdTransfers(e *Env) {
+	n := Scaled(2000)
 	dev := e.device("channels=20000&managers=2")
-	live := e.subscribe(dev, abi.TargetLoopback)
-	ports := e.run(dev, "hold", n)
+	live := e.Subscribe(dev, abi.TargetLoopback)
+	ports := e.Ports(dev, "hold", n)
 	data := make([]byte, 100_000)
-	var calls []*pending
+	var calls []*Pending
 	for i, ch := range ports {
-		calls = append(calls, call("transfer", func() error {
+		calls = append(calls, Call("transfer", func() error {
 			if i%2 == 0 {
-				return ch.SendInd(e.ctx(), data)
+				return ch.SendInd(e.Ctx(), data)
 			}
-			return ch.ReceiveInd(e.ctx(), data)
+			return ch.ReceiveInd(e.Ctx(), data)
 		}))
 	}
-	e.untilBlocked(dev, n)
-	e.echoInd(live, 1<<20, 8)
+	e.UntilBlocked(dev, n)
+	e.EchoInd(live, 1<<20, 8)
 	for _, ch := range ports {
 		require.NoError(e, ch.Close())
 	}
 	for _, c := range calls {
-		require.ErrorIs(e, e.wait(c), bridge.ErrClosed)
+		require.ErrorIs(e, e.Wait(c), bridge.ErrClosed)
 	}
-	e.echo(live, []byte("still here"))
+	e.Echo(live, []byte("still here"))
 }

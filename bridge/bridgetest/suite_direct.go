@@ -27,68 +27,68 @@ var directCases = []testCase{
 
 // directLengths: every length from 0 to 56 goes and comes back unchanged, at
 // the service target and at a process.
-func directLengths(e *env) {
+func directLengths(e *Env) {
 	dev := e.device("")
-	for _, ch := range []bridge.Channel{e.subscribe(dev, abi.TargetLoopback), e.run(dev, "loopback", 1)[0]} {
+	for _, ch := range []bridge.Channel{e.Subscribe(dev, abi.TargetLoopback), e.Ports(dev, "loopback", 1)[0]} {
 		for n := range abi.PayloadSize + 1 {
 			msg := make([]byte, n)
 			fillPattern(msg, 0, uint64(n))
-			e.echo(ch, msg)
+			e.Echo(ch, msg)
 		}
 	}
 }
 
 // directTooLarge: a message over 56 bytes is refused, and a buffer that is too
 // short leaves the message offered.
-func directTooLarge(e *env) {
+func directTooLarge(e *Env) {
 	dev := e.device("")
-	ch := e.subscribe(dev, abi.TargetLoopback)
-	require.ErrorIs(e, ch.Send(e.ctx(), make([]byte, abi.PayloadSize+1)), bridge.ErrTooLarge)
+	ch := e.Subscribe(dev, abi.TargetLoopback)
+	require.ErrorIs(e, ch.Send(e.Ctx(), make([]byte, abi.PayloadSize+1)), bridge.ErrTooLarge)
 	e.send(ch, []byte("twelve bytes"))
-	_, err := ch.Receive(e.ctx(), make([]byte, 11))
+	_, err := ch.Receive(e.Ctx(), make([]byte, 11))
 	require.ErrorIs(e, err, bridge.ErrTooLarge)
 	require.Equal(e, "twelve bytes", string(e.receive(ch)))
 }
 
 // directRendezvous: Send does not return before the target took the message.
-func directRendezvous(e *env) {
+func directRendezvous(e *Env) {
 	dev := e.device("")
-	ch := e.run(dev, "hold", 1)[0]
-	ctx, cancel := context.WithCancel(e.ctx())
-	p := call("send to hold", func() error { return ch.Send(ctx, []byte("never read")) })
-	e.untilBlocked(dev, 1)
-	e.until("message parked", func() bool {
+	ch := e.Ports(dev, "hold", 1)[0]
+	ctx, cancel := context.WithCancel(e.Ctx())
+	p := Call("send to hold", func() error { return ch.Send(ctx, []byte("never read")) })
+	e.UntilBlocked(dev, 1)
+	e.Until("message parked", func() bool {
 		h, err := dev.Health()
 		return err == nil && h.Queued > 0
 	})
-	require.False(e, p.over(), "send returned although nobody read")
+	require.False(e, p.Over(), "send returned although nobody read")
 	cancel()
-	e.isWithdrawn(e.wait(p), context.Canceled)
+	e.IsWithdrawn(e.Wait(p), context.Canceled)
 }
 
 // directGate: Send returns as soon as the target reads, and not before.
-func directGate(e *env) {
+func directGate(e *Env) {
 	dev := e.device("")
-	ports := e.run(dev, "gate", 2)
+	ports := e.Ports(dev, "gate", 2)
 	for n := range 20 {
 		msg := bytes.Repeat([]byte{byte(n)}, n)
-		p := call("send to gate", func() error { return ports[1].Send(e.ctx(), msg) })
-		e.untilBlocked(dev, 1)
-		require.False(e, p.over(), "send returned before the gate opened")
+		p := Call("send to gate", func() error { return ports[1].Send(e.Ctx(), msg) })
+		e.UntilBlocked(dev, 1)
+		require.False(e, p.Over(), "send returned before the gate opened")
 		e.send(ports[0], []byte("open"))
-		require.NoError(e, e.wait(p))
+		require.NoError(e, e.Wait(p))
 		require.Equal(e, words(0, uint64(n)), e.receive(ports[0]))
 	}
 }
 
 // directOrder: messages arrive in the order they were sent.
-func directOrder(e *env) {
+func directOrder(e *Env) {
 	dev := e.device("")
-	ch := e.subscribe(dev, abi.TargetLoopback)
-	n := uint64(scaled(20000))
-	p := call("sender", func() error {
+	ch := e.Subscribe(dev, abi.TargetLoopback)
+	n := uint64(Scaled(20000))
+	p := Call("sender", func() error {
 		for i := range n {
-			if err := ch.Send(e.ctx(), words(i)); err != nil {
+			if err := ch.Send(e.Ctx(), words(i)); err != nil {
 				return err
 			}
 		}
@@ -97,21 +97,21 @@ func directOrder(e *env) {
 	for i := range n {
 		require.Equal(e, words(i), e.receive(ch))
 	}
-	require.NoError(e, e.wait(p))
+	require.NoError(e, e.Wait(p))
 }
 
 // directSenders: concurrent senders take turns; nothing is lost, each sender's
 // messages stay in order.
-func directSenders(e *env) {
+func directSenders(e *Env) {
 	dev := e.device("")
-	ch := e.subscribe(dev, abi.TargetLoopback)
+	ch := e.Subscribe(dev, abi.TargetLoopback)
 	const senders = 8
-	each := uint64(scaled(2000))
-	calls := make([]*pending, senders)
+	each := uint64(Scaled(2000))
+	calls := make([]*Pending, senders)
 	for i := range calls {
-		calls[i] = call("sender", func() error {
+		calls[i] = Call("sender", func() error {
 			for n := range each {
-				if err := ch.Send(e.ctx(), words(uint64(i), n)); err != nil {
+				if err := ch.Send(e.Ctx(), words(uint64(i), n)); err != nil {
 					return err
 				}
 			}
@@ -127,24 +127,24 @@ func directSenders(e *env) {
 		next[i]++
 	}
 	for _, p := range calls {
-		require.NoError(e, e.wait(p))
+		require.NoError(e, e.Wait(p))
 	}
 }
 
 // directManyChannels: a thousand channels at once, each with its own messages.
 // One process echoes them all, so a channel is received from while others send.
-func directManyChannels(e *env) {
+func directManyChannels(e *Env) {
 	dev := e.device("channels=2000&managers=3")
-	n := scaled(10000) / 10
-	ports := e.run(dev, "loopback", n)
-	calls := make([]*pending, n)
+	n := Scaled(10000) / 10
+	ports := e.Ports(dev, "loopback", n)
+	calls := make([]*Pending, n)
 	for i, ch := range ports {
-		calls[i] = call("send", func() error { return ch.Send(e.ctx(), words(uint64(i))) })
+		calls[i] = Call("send", func() error { return ch.Send(e.Ctx(), words(uint64(i))) })
 	}
 	for i, ch := range ports {
-		echoed := call("receive", func() error {
+		echoed := Call("receive", func() error {
 			buf := make([]byte, abi.PayloadSize)
-			got, err := ch.Receive(e.ctx(), buf)
+			got, err := ch.Receive(e.Ctx(), buf)
 			if err == nil && !bytes.Equal(words(uint64(i)), buf[:got]) {
 				err = fmt.Errorf("channel %d: got % x", i, buf[:got])
 			}
@@ -153,17 +153,17 @@ func directManyChannels(e *env) {
 		calls = append(calls, echoed)
 	}
 	for _, c := range calls {
-		require.NoError(e, e.wait(c))
+		require.NoError(e, e.Wait(c))
 	}
 	require.Equal(e, n, dev.Stats().Channels)
 }
 
 // directRingWraps: the smallest rings, far more messages than slots, more
 // channels than slots, and both ways at once.
-func directRingWraps(e *env) {
+func directRingWraps(e *Env) {
 	dev := e.device("slots=16&managers=1&channels=128")
-	ports := e.run(dev, "loopback", 48)
-	rounds := max(4, scaled(200))
+	ports := e.Ports(dev, "loopback", 48)
+	rounds := max(4, Scaled(200))
 	var wg sync.WaitGroup
 	var bad atomic.Int64
 	for i, ch := range ports {
@@ -171,11 +171,11 @@ func directRingWraps(e *env) {
 			buf := make([]byte, abi.PayloadSize)
 			for r := range rounds {
 				msg := words(uint64(i), uint64(r))
-				if ch.Send(e.ctx(), msg) != nil {
+				if ch.Send(e.Ctx(), msg) != nil {
 					bad.Add(1)
 					return
 				}
-				if n, err := ch.Receive(e.ctx(), buf); err != nil || !bytes.Equal(buf[:n], msg) {
+				if n, err := ch.Receive(e.Ctx(), buf); err != nil || !bytes.Equal(buf[:n], msg) {
 					bad.Add(1)
 					return
 				}

@@ -30,11 +30,11 @@ var errRefused = errors.New("refused by the receiver")
 
 // extendedMessage: while the receiver works on a message, the device's process
 // is not released.
-func extendedMessage(e *env) {
-	ch := e.subscribe(e.device(""), abi.TargetLoopback)
+func extendedMessage(e *Env) {
+	ch := e.Subscribe(e.device(""), abi.TargetLoopback)
 	for i := range uint64(20) {
 		e.send(ch, words(i))
-		require.NoError(e, ch.ReceiveFunc(e.ctx(), func(msg []byte) error {
+		require.NoError(e, ch.ReceiveFunc(e.Ctx(), func(msg []byte) error {
 			require.Equal(e, words(i), msg)
 			ok, err := ch.TrySend(nil, nil)
 			require.NoError(e, err)
@@ -42,46 +42,46 @@ func extendedMessage(e *env) {
 			return nil
 		}))
 	}
-	e.echo(ch, []byte("released"))
+	e.Echo(ch, []byte("released"))
 }
 
 // extendedMessageRefused: an error of the function leaves the message offered.
-func extendedMessageRefused(e *env) {
-	ch := e.subscribe(e.device(""), abi.TargetLoopback)
+func extendedMessageRefused(e *Env) {
+	ch := e.Subscribe(e.device(""), abi.TargetLoopback)
 	e.send(ch, []byte("twice"))
 	for range 3 {
-		require.ErrorIs(e, ch.ReceiveFunc(e.ctx(), func([]byte) error { return errRefused }), errRefused)
+		require.ErrorIs(e, ch.ReceiveFunc(e.Ctx(), func([]byte) error { return errRefused }), errRefused)
 	}
 	require.Equal(e, "twice", string(e.receive(ch)))
-	e.echo(ch, []byte("next"))
+	e.Echo(ch, []byte("next"))
 }
 
 // extendedTransfer: while the receiver works on a transfer, the device's
 // process is not released either.
-func extendedTransfer(e *env) {
-	ports := e.run(e.device(""), "expect", 2)
+func extendedTransfer(e *Env) {
+	ports := e.Ports(e.device(""), "expect", 2)
 	for _, n := range []int{0, 1, 100_000} {
-		b := newBuffer(n, 33)
+		b := NewBuffer(n, 33)
 		e.send(ports[0], words(uint64(n)|expectWrite))
-		require.NoError(e, receiveFunc(e.ctx(), ports[1], b.data, func() error {
+		require.NoError(e, receiveFunc(e.Ctx(), ports[1], b.Data, func() error {
 			_, ok, err := ports[0].TryReceive(make([]byte, 56))
 			require.NoError(e, err)
 			require.False(e, ok, "the process was released too early")
 			return nil
 		}))
 		require.Equal(e, abi.OK, e.status(ports[0]))
-		e.check(b)
+		e.Check(b)
 	}
 }
 
 // extendedTransferRefused: an error of the function aborts the transfer, and
 // both ends know.
-func extendedTransferRefused(e *env) {
-	ports := e.run(e.device(""), "expect", 2)
+func extendedTransferRefused(e *Env) {
+	ports := e.Ports(e.device(""), "expect", 2)
 	for _, n := range []int{1, 50_000, 0} {
-		b := newBuffer(n, 1)
+		b := NewBuffer(n, 1)
 		e.send(ports[0], words(uint64(n)|expectWrite))
-		err := receiveFunc(e.ctx(), ports[1], b.data, func() error { return errRefused })
+		err := receiveFunc(e.Ctx(), ports[1], b.Data, func() error { return errRefused })
 		require.ErrorIs(e, err, errRefused, "%d bytes", n)
 		require.Equal(e, abi.ErrAborted, e.status(ports[0]), "%d bytes", n)
 		require.NotErrorIs(e, err, bridge.ErrFault)
@@ -91,67 +91,67 @@ func extendedTransferRefused(e *env) {
 
 // placedLate: memory is asked for when a transfer of that size is offered, and
 // not before, whatever the size.
-func placedLate(e *env) {
+func placedLate(e *Env) {
 	dev := e.device("")
-	ports := e.run(dev, "expect", 2)
+	ports := e.Ports(dev, "expect", 2)
 	const huge = 60 << 30
 	never := func() ([]byte, error) { panic("memory was asked for") }
-	ctx, cancel := context.WithCancel(e.ctx())
-	waits := call("ReceiveIndFunc", func() error { return ports[1].ReceiveIndFunc(ctx, huge, never, nil) })
-	e.untilBlocked(dev, 1)
+	ctx, cancel := context.WithCancel(e.Ctx())
+	waits := Call("ReceiveIndFunc", func() error { return ports[1].ReceiveIndFunc(ctx, huge, never, nil) })
+	e.UntilBlocked(dev, 1)
 	cancel()
-	e.isWithdrawn(e.wait(waits), context.Canceled)
+	e.IsWithdrawn(e.Wait(waits), context.Canceled)
 
-	waits = call("ReceiveIndFunc", func() error { return ports[1].ReceiveIndFunc(e.ctx(), huge, never, nil) })
-	e.untilBlocked(dev, 1)
+	waits = Call("ReceiveIndFunc", func() error { return ports[1].ReceiveIndFunc(e.Ctx(), huge, never, nil) })
+	e.UntilBlocked(dev, 1)
 	e.send(ports[0], words(100_000|expectWrite))
-	e.isSizeError(e.wait(waits), huge, 100_000)
-	b := newBuffer(100_000, 7)
-	require.NoError(e, receiveFunc(e.ctx(), ports[1], b.data, func() error { return nil }))
+	e.isSizeError(e.Wait(waits), huge, 100_000)
+	b := NewBuffer(100_000, 7)
+	require.NoError(e, receiveFunc(e.Ctx(), ports[1], b.Data, func() error { return nil }))
 	require.Equal(e, abi.OK, e.status(ports[0]))
-	e.check(b)
+	e.Check(b)
 
-	loop := e.run(dev, "loopback", 1)[0]
+	loop := e.Ports(dev, "loopback", 1)[0]
 	e.send(loop, []byte("direct"))
-	require.ErrorIs(e, loop.ReceiveIndFunc(e.ctx(), huge, never, nil), bridge.ErrKindMismatch)
+	require.ErrorIs(e, loop.ReceiveIndFunc(e.Ctx(), huge, never, nil), bridge.ErrKindMismatch)
 	require.Equal(e, "direct", string(e.receive(loop)))
 }
 
 // placeFails: without memory the transfer stays offered.
-func placeFails(e *env) {
-	ports := e.run(e.device(""), "expect", 2)
+func placeFails(e *Env) {
+	ports := e.Ports(e.device(""), "expect", 2)
 	for _, n := range []int{0, 1, 70_000} {
 		e.send(ports[0], words(uint64(n)|expectWrite))
 		own := errors.New("no memory now")
 		place := func() ([]byte, error) { return nil, own }
-		require.ErrorIs(e, ports[1].ReceiveIndFunc(e.ctx(), uint64(n), place, nil), own)
+		require.ErrorIs(e, ports[1].ReceiveIndFunc(e.Ctx(), uint64(n), place, nil), own)
 		place = func() ([]byte, error) { return make([]byte, n+1), nil }
-		require.ErrorIs(e, ports[1].ReceiveIndFunc(e.ctx(), uint64(n), place, nil), bridge.ErrInvalid)
+		require.ErrorIs(e, ports[1].ReceiveIndFunc(e.Ctx(), uint64(n), place, nil), bridge.ErrInvalid)
 		place = func() ([]byte, error) { panic(own) }
-		require.PanicsWithValue(e, own, func() { _ = ports[1].ReceiveIndFunc(e.ctx(), uint64(n), place, nil) })
+		require.PanicsWithValue(e, own, func() { _ = ports[1].ReceiveIndFunc(e.Ctx(), uint64(n), place, nil) })
 		e.offers(ports[1], bridge.Offer{Indirect: true, Size: uint64(n)})
-		b := newBuffer(n, 3)
-		require.NoError(e, ports[1].ReceiveInd(e.ctx(), b.data))
+		b := NewBuffer(n, 3)
+		require.NoError(e, ports[1].ReceiveInd(e.Ctx(), b.Data))
 		require.Equal(e, abi.OK, e.status(ports[0]))
-		e.check(b)
+		e.Check(b)
 	}
 }
 
 // secondWhilePlacing: who looks for memory is still the channel's one receiver.
-func secondWhilePlacing(e *env) {
-	ports := e.run(e.device(""), "expect", 2)
-	b := newBuffer(5000, 9)
+func secondWhilePlacing(e *Env) {
+	ports := e.Ports(e.device(""), "expect", 2)
+	b := NewBuffer(5000, 9)
 	e.send(ports[0], words(5000|expectWrite))
-	require.NoError(e, ports[1].ReceiveIndFunc(e.ctx(), 5000, func() ([]byte, error) {
-		for _, op := range operations {
-			switch op.name {
+	require.NoError(e, ports[1].ReceiveIndFunc(e.Ctx(), 5000, func() ([]byte, error) {
+		for _, op := range Operations {
+			switch op.Name {
 			case "Send", "SendInd":
 			default:
-				require.ErrorIs(e, op.do(e.ctx(), ports[1]), bridge.ErrBusy, op.name)
+				require.ErrorIs(e, op.Do(e.Ctx(), ports[1]), bridge.ErrBusy, op.Name)
 			}
 		}
-		return b.data, nil
+		return b.Data, nil
 	}, func([]byte) error { return nil }))
 	require.Equal(e, abi.OK, e.status(ports[0]))
-	e.check(b)
+	e.Check(b)
 }

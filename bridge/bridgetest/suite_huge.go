@@ -14,13 +14,13 @@ import (
 )
 
 var hugeCases = []testCase{
-	{"huge/list-number-wraps", func(e *env) { hugeSparse(e, 7<<28+5) }},
+	{"huge/list-number-wraps", func(e *Env) { hugeSparse(e, 7<<28+5) }},
 	{"huge/5GiB-sparse", hugeFull},
 }
 
 // hugeFull moves more bytes than 32 bits count, or fails: a machine without the
 // memory cannot say that this works. -short leaves it out by name.
-func hugeFull(e *env) {
+func hugeFull(e *Env) {
 	const n = 5<<30 + 5
 	if testing.Short() {
 		e.Skip("-short: the device needs 5 GiB of memory")
@@ -31,9 +31,9 @@ func hugeFull(e *env) {
 
 // hugeSparse: one transfer of n bytes, mostly holes. The list number wraps from
 // 1.5 GiB on.
-func hugeSparse(e *env, n uint64) {
+func hugeSparse(e *Env, n uint64) {
 	dev := e.device("emem=6GiB")
-	sink := e.run(dev, "sink", 1)[0]
+	sink := e.Ports(dev, "sink", 1)[0]
 	data := e.pages(int(n))
 	const list = abi.ListEntries * abi.PageSize
 	hash, at := uint64(fnvOffset), uint64(0)
@@ -47,7 +47,7 @@ func hugeSparse(e *env, n uint64) {
 		at = mark + 1
 	}
 	hash = fnvZeros(hash, n-at)
-	require.NoError(e, sink.SendInd(e.ctx(), data))
+	require.NoError(e, sink.SendInd(e.Ctx(), data))
 	_, count, got := e.sinkStat(sink)
 	require.Equal(e, n, count)
 	require.Equal(e, hash, got, "content changed on the way")
@@ -84,7 +84,7 @@ func availableMemory() uint64 {
 }
 
 // requireOneOf requires that an error is one of several.
-func requireOneOf(e *env, err error, want ...error) {
+func requireOneOf(e *Env, err error, want ...error) {
 	e.Helper()
 	for _, w := range want {
 		if errors.Is(err, w) {

@@ -211,43 +211,43 @@ func (l *ledger) compare(left int) error {
 
 // ledgerEchoes: of random sends and receives, cancelled at random moments, each
 // that returned nil happened exactly once and each that did not never.
-func ledgerEchoes(e *env) {
+func ledgerEchoes(e *Env) {
 	const channels = 8
 	dev := e.device("managers=2")
-	n := scaled(100_000) / channels
+	n := Scaled(100_000) / channels
 	var total atomic.Int64
-	var calls []*pending
-	for i, ch := range e.run(dev, "loopback", channels) {
-		calls = append(calls, call("ledger", func() error {
-			l := &ledger{ctx: e.ctx(), ch: ch, max: 30_000, lost: map[int]int{}}
-			receiver := call("receiver", func() error { return l.receive(uint64(i)) })
+	var calls []*Pending
+	for i, ch := range e.Ports(dev, "loopback", channels) {
+		calls = append(calls, Call("ledger", func() error {
+			l := &ledger{ctx: e.Ctx(), ch: ch, max: 30_000, lost: map[int]int{}}
+			receiver := Call("receiver", func() error { return l.receive(uint64(i)) })
 			err := l.send(uint64(i), n)
-			err = errors.Join(err, ch.Send(e.ctx(), words(lastID)))
+			err = errors.Join(err, ch.Send(e.Ctx(), words(lastID)))
 			err = errors.Join(err, <-receiver.done)
 			total.Add(l.ops.Load())
 			return errors.Join(err, l.compare(0))
 		}))
 	}
 	for _, p := range calls {
-		require.NoError(e, e.wait(p))
+		require.NoError(e, e.Wait(p))
 	}
-	require.GreaterOrEqual(e, total.Load(), int64(scaled(100_000)))
+	require.GreaterOrEqual(e, total.Load(), int64(Scaled(100_000)))
 	require.Zero(e, dev.Stats().Faults)
 	require.Zero(e, dev.Stats().Blocked)
 }
 
 // ledgerSink: the same with the device as the other side of the ledger.
-func ledgerSink(e *env) {
+func ledgerSink(e *Env) {
 	const channels = 4
 	dev := e.device("managers=2")
-	var calls []*pending
+	var calls []*Pending
 	for i := range channels {
-		ch := e.run(dev, "sink", 1)[0]
-		calls = append(calls, call("ledger", func() error {
+		ch := e.Ports(dev, "sink", 1)[0]
+		calls = append(calls, Call("ledger", func() error {
 			random := rand.New(rand.NewPCG(uint64(i), 3))
 			var messages, count uint64
-			for range scaled(20_000) / channels {
-				ctx, cancel := someContext(e.ctx(), random)
+			for range Scaled(20_000) / channels {
+				ctx, cancel := someContext(e.Ctx(), random)
 				size := random.IntN(20_000)
 				var err error
 				if random.IntN(2) == 0 {
@@ -264,11 +264,11 @@ func ledgerSink(e *env) {
 					return err
 				}
 			}
-			return sinkAgrees(e.ctx(), ch, messages, count)
+			return sinkAgrees(e.Ctx(), ch, messages, count)
 		}))
 	}
 	for _, p := range calls {
-		require.NoError(e, e.wait(p))
+		require.NoError(e, e.Wait(p))
 	}
 }
 
@@ -290,16 +290,16 @@ func sinkAgrees(ctx context.Context, ch bridge.Channel, messages, count uint64) 
 
 // ledgerCloses: channels that close at random moments lose at most the one
 // thing that the device held, and nothing of it reaches the next subscriber.
-func ledgerCloses(e *env) {
+func ledgerCloses(e *Env) {
 	const channels = 4
 	dev := e.device("managers=2")
-	p := e.start(dev, "loopback", channels)
-	var calls []*pending
+	p := e.Start(dev, "loopback", channels)
+	var calls []*Pending
 	for i := range channels {
-		calls = append(calls, call("subscriber", func() error {
+		calls = append(calls, Call("subscriber", func() error {
 			random := rand.New(rand.NewPCG(uint64(i), 4))
-			for round := range uint64(max(10, scaled(200))) {
-				if err := closedLedger(e.ctx(), dev, p.First+bridge.Target(i), round, random); err != nil {
+			for round := range uint64(max(10, Scaled(200))) {
+				if err := closedLedger(e.Ctx(), dev, p.First+bridge.Target(i), round, random); err != nil {
 					return fmt.Errorf("round %d: %w", round, err)
 				}
 			}
@@ -307,7 +307,7 @@ func ledgerCloses(e *env) {
 		}))
 	}
 	for _, c := range calls {
-		require.NoError(e, e.wait(c))
+		require.NoError(e, e.Wait(c))
 	}
 	require.Zero(e, dev.Stats().Faults)
 }
@@ -320,8 +320,8 @@ func closedLedger(ctx context.Context, dev bridge.Device, t bridge.Target, round
 	}
 	l := &ledger{ctx: ctx, ch: ch, base: round << 32, max: 30_000, lost: map[int]int{}}
 	seed := random.Uint64()
-	sender := call("sender", func() error { return l.send(seed, 1_000_000) })
-	receiver := call("receiver", func() error { return l.receive(round) })
+	sender := Call("sender", func() error { return l.send(seed, 1_000_000) })
+	receiver := Call("receiver", func() error { return l.receive(round) })
 	for after := random.Int64N(60); l.ops.Load() < after; {
 		time.Sleep(10 * time.Microsecond)
 	}

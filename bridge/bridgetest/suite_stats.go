@@ -27,20 +27,20 @@ var statsCases = []testCase{
 
 // statsAddUp: the counters say what was done, per channel and for the device,
 // also when channels have closed.
-func statsAddUp(e *env) {
+func statsAddUp(e *Env) {
 	dev := e.device("")
 	base := dev.Stats()
-	ports := e.run(dev, "loopback", 2)
+	ports := e.Ports(dev, "loopback", 2)
 	for i, ch := range ports {
 		for n := range 10 * (i + 1) {
-			e.echo(ch, make([]byte, n))
-			e.echoInd(ch, 1000*n, 1)
+			e.Echo(ch, make([]byte, n))
+			e.EchoInd(ch, 1000*n, 1)
 		}
 	}
-	ctx, cancel := context.WithCancel(e.ctx())
+	ctx, cancel := context.WithCancel(e.Ctx())
 	cancel()
-	for _, op := range operations[:4] {
-		require.Error(e, op.do(ctx, ports[0]))
+	for _, op := range Operations[:4] {
+		require.Error(e, op.Do(ctx, ports[0]))
 	}
 	var sum bridge.ChannelStats
 	for i, ch := range ports {
@@ -70,34 +70,34 @@ func statsAddUp(e *env) {
 
 // statsWaiting: calls that wait are counted while they do, those that queue
 // behind another sender too, and so are transfers and their lists.
-func statsWaiting(e *env) {
+func statsWaiting(e *Env) {
 	dev := e.device("")
-	ch := e.run(dev, "hold", 1)[0]
-	ctx, cancel := context.WithCancel(e.ctx())
+	ch := e.Ports(dev, "hold", 1)[0]
+	ctx, cancel := context.WithCancel(e.Ctx())
 	const senders = 5
-	var calls []*pending
+	var calls []*Pending
 	for range senders {
-		calls = append(calls, call("Send", func() error { return ch.Send(ctx, nil) }))
+		calls = append(calls, Call("Send", func() error { return ch.Send(ctx, nil) }))
 	}
-	calls = append(calls, call("Receive", func() error { _, err := ch.Receive(ctx, nil); return err }))
-	e.until("all wait", func() bool { return ch.Stats().Waiting == [2]int{senders, 1} })
+	calls = append(calls, Call("Receive", func() error { _, err := ch.Receive(ctx, nil); return err }))
+	e.Until("all wait", func() bool { return ch.Stats().Waiting == [2]int{senders, 1} })
 	st := dev.Stats()
 	require.Equal(e, senders+1, st.Blocked)
 	require.Equal(e, [2]int{senders, 1}, st.Waiting)
 	require.Zero(e, st.Transfers)
 	cancel()
 	for _, c := range calls {
-		e.isWithdrawn(e.wait(c), context.Canceled)
+		e.IsWithdrawn(e.Wait(c), context.Canceled)
 	}
-	ctx, cancel = context.WithCancel(e.ctx())
-	move := call("SendInd", func() error { return ch.SendInd(ctx, make([]byte, 100_000)) })
-	e.untilBlocked(dev, 1)
+	ctx, cancel = context.WithCancel(e.Ctx())
+	move := Call("SendInd", func() error { return ch.SendInd(ctx, make([]byte, 100_000)) })
+	e.UntilBlocked(dev, 1)
 	st = dev.Stats()
 	require.Equal(e, [2]int{abi.H2D: 1}, st.Transfers)
 	require.LessOrEqual(e, st.InFlight[abi.H2D], dev.Info().Window)
 	require.Zero(e, st.InFlight[abi.D2H])
 	cancel()
-	e.isWithdrawn(e.wait(move), context.Canceled)
+	e.IsWithdrawn(e.Wait(move), context.Canceled)
 	st = dev.Stats()
 	require.Zero(e, st.Blocked)
 	require.Zero(e, st.Waiting)
@@ -106,23 +106,23 @@ func statsWaiting(e *env) {
 }
 
 // statsErrors: every error is counted under its status.
-func statsErrors(e *env) {
+func statsErrors(e *Env) {
 	dev := e.device("")
-	ports := e.run(dev, "expect", 2)
+	ports := e.Ports(dev, "expect", 2)
 	e.send(ports[0], words(1000))
-	require.ErrorIs(e, ports[1].SendInd(e.ctx(), make([]byte, 999)), bridge.ErrSizeMismatch)
+	require.ErrorIs(e, ports[1].SendInd(e.Ctx(), make([]byte, 999)), bridge.ErrSizeMismatch)
 	e.receive(ports[0])
 	e.send(ports[0], words(1000))
-	require.ErrorIs(e, ports[1].Send(e.ctx(), nil), bridge.ErrKindMismatch)
+	require.ErrorIs(e, ports[1].Send(e.Ctx(), nil), bridge.ErrKindMismatch)
 	e.receive(ports[0])
-	ctx, cancel := context.WithCancel(e.ctx())
+	ctx, cancel := context.WithCancel(e.Ctx())
 	cancel()
-	for _, op := range operations[:4] {
-		e.isWithdrawn(op.do(ctx, ports[1]), context.Canceled)
+	for _, op := range Operations[:4] {
+		e.IsWithdrawn(op.Do(ctx, ports[1]), context.Canceled)
 	}
 	own := errors.New("the application's")
 	e.send(ports[0], words(1<<63|100))
-	require.ErrorIs(e, receiveFunc(e.ctx(), ports[1], make([]byte, 100), func() error { return own }), own)
+	require.ErrorIs(e, receiveFunc(e.Ctx(), ports[1], make([]byte, 100), func() error { return own }), own)
 	e.receive(ports[0])
 	st := dev.Stats()
 	p := st.Profile
@@ -147,16 +147,16 @@ func total(list []uint64) (n uint64) {
 
 // statsProfile: one delivered call in Every is measured, and each of those is
 // in one bucket of every histogram.
-func statsProfile(e *env) {
+func statsProfile(e *Env) {
 	dev := e.device("")
-	ch := e.run(dev, "loopback", 1)[0]
+	ch := e.Ports(dev, "loopback", 1)[0]
 	const messages, transfers, size = 1000, 20, 5000
 	start := time.Now()
 	for range messages {
-		e.echo(ch, make([]byte, 56))
+		e.Echo(ch, make([]byte, 56))
 	}
 	for range transfers {
-		e.echoInd(ch, size, 0)
+		e.EchoInd(ch, size, 0)
 	}
 	elapsed := time.Since(start)
 	p := dev.Stats().Profile
@@ -167,7 +167,7 @@ func statsProfile(e *env) {
 }
 
 // measured checks the profile of a path by which n calls of a size passed.
-func (e *env) measured(p *bridge.PathProfile, n, size int, elapsed time.Duration) {
+func (e *Env) measured(p *bridge.PathProfile, n, size int, elapsed time.Duration) {
 	e.Helper()
 	require.Positive(e, p.Every)
 	count := total(p.Durations[:])
@@ -185,11 +185,11 @@ func (e *env) measured(p *bridge.PathProfile, n, size int, elapsed time.Duration
 // statsMailboxes: where a back end shows its rings, they have the shape that
 // Info tells, and most of their slots are free when nothing is under way. A
 // beat is never old.
-func statsMailboxes(e *env) {
+func statsMailboxes(e *Env) {
 	dev := e.device("managers=2&slots=64")
-	for _, ch := range e.run(dev, "loopback", 2) {
+	for _, ch := range e.Ports(dev, "loopback", 2) {
 		for i := range 500 { // several laps
-			e.echo(ch, make([]byte, i%57))
+			e.Echo(ch, make([]byte, i%57))
 		}
 	}
 	info, st := dev.Info(), dev.Stats()
@@ -210,13 +210,13 @@ func statsMailboxes(e *env) {
 
 // statsOutlive: what was counted stays when channels close, the device is
 // reset or closed.
-func statsOutlive(e *env) {
+func statsOutlive(e *Env) {
 	dev := e.device("")
-	ch := e.run(dev, "loopback", 1)[0]
-	e.echoInd(ch, 100, 0)
+	ch := e.Ports(dev, "loopback", 1)[0]
+	e.EchoInd(ch, 100, 0)
 	require.NoError(e, ch.Close())
-	require.NoError(e, dev.Reset(e.ctx()))
-	e.echoInd(e.run(dev, "loopback", 1)[0], 100, 0)
+	require.NoError(e, dev.Reset(e.Ctx()))
+	e.EchoInd(e.Ports(dev, "loopback", 1)[0], 100, 0)
 	require.NoError(e, dev.Close())
 	st := dev.Stats()
 	require.EqualValues(e, 1, st.Resets)
@@ -229,17 +229,17 @@ func statsOutlive(e *env) {
 }
 
 // health: heartbeats count up and tell what the device did.
-func health(e *env) {
+func health(e *Env) {
 	dev := e.device("")
 	before, err := dev.Health()
 	require.NoError(e, err)
-	ch := e.subscribe(dev, abi.TargetLoopback)
+	ch := e.Subscribe(dev, abi.TargetLoopback)
 	for range 10 {
-		e.echo(ch, []byte("counted"))
-		e.echoInd(ch, 10_000, 0)
+		e.Echo(ch, []byte("counted"))
+		e.EchoInd(ch, 10_000, 0)
 	}
-	e.start(dev, "hold", 1)
-	e.until("heartbeat tells", func() bool {
+	e.Start(dev, "hold", 1)
+	e.Until("heartbeat tells", func() bool {
 		h, err := dev.Health()
 		require.NoError(e, err)
 		require.True(e, h.Diagnostic.Valid())
@@ -251,9 +251,9 @@ func health(e *env) {
 
 // allocations: the four calls allocate nothing once a channel has been used.
 // The race detector allocates by itself, so there only the calls are made.
-func allocations(e *env) {
+func allocations(e *Env) {
 	dev := e.device("")
-	ch := e.subscribe(dev, abi.TargetLoopback)
+	ch := e.Subscribe(dev, abi.TargetLoopback)
 	ctx, msg, buf := context.Background(), []byte("no garbage"), make([]byte, 56)
 	e.noAllocations("Send and Receive", func() {
 		if err := ch.Send(ctx, msg); err != nil {
@@ -284,7 +284,7 @@ func allocations(e *env) {
 	})
 }
 
-func (e *env) noAllocations(what string, f func()) {
+func (e *Env) noAllocations(what string, f func()) {
 	e.Helper()
 	for range 20 {
 		f()

@@ -36,32 +36,32 @@ var (
 
 const canary = 0xa5
 
-// buffer is memory with canaries on both sides.
-type buffer struct {
+// Buffer is memory with canaries on both sides.
+type Buffer struct {
 	whole []byte
-	data  []byte
+	Data  []byte
 }
 
-// newBuffer returns n bytes that start at the given offset within a page.
-func newBuffer(n, offset int) *buffer {
+// NewBuffer returns n bytes that start at the given offset within a page.
+func NewBuffer(n, offset int) *Buffer {
 	whole := make([]byte, n+3*abi.PageSize)
 	for i := range whole {
 		whole[i] = canary
 	}
 	base := int(uintptr(unsafe.Pointer(&whole[0])) % abi.PageSize)
 	at := 2*abi.PageSize - base + offset
-	return &buffer{whole: whole, data: whole[at : at+n : at+n]}
+	return &Buffer{whole: whole, Data: whole[at : at+n : at+n]}
 }
 
-// check requires that nothing was written outside the data.
-func (e *env) check(b *buffer) {
+// Check requires that nothing was written outside the data.
+func (e *Env) Check(b *Buffer) {
 	e.Helper()
 	at := 0
-	if len(b.data) > 0 {
-		at = int(uintptr(unsafe.Pointer(&b.data[0])) - uintptr(unsafe.Pointer(&b.whole[0])))
+	if len(b.Data) > 0 {
+		at = int(uintptr(unsafe.Pointer(&b.Data[0])) - uintptr(unsafe.Pointer(&b.whole[0])))
 	}
 	require.Negative(e, firstNot(b.whole[:at], canary), "written before the buffer")
-	require.Negative(e, firstNot(b.whole[at+len(b.data):], canary), "written after the buffer")
+	require.Negative(e, firstNot(b.whole[at+len(b.Data):], canary), "written after the buffer")
 }
 
 // firstNot returns the first index that does not hold x, or -1.
@@ -77,7 +77,7 @@ func firstNot(b []byte, x byte) int {
 }
 
 // sinkStat asks a sink what it took.
-func (e *env) sinkStat(ch bridge.Channel) (messages, count, hash uint64) {
+func (e *Env) sinkStat(ch bridge.Channel) (messages, count, hash uint64) {
 	e.Helper()
 	e.send(ch, []byte(sinkQuery))
 	w := e.words(e.receive(ch), 3)
@@ -85,7 +85,7 @@ func (e *env) sinkStat(ch bridge.Channel) (messages, count, hash uint64) {
 }
 
 // words unpacks n little-endian words.
-func (e *env) words(b []byte, n int) []uint64 {
+func (e *Env) words(b []byte, n int) []uint64 {
 	e.Helper()
 	require.Len(e, b, 8*n)
 	return slices.Clone(unsafe.Slice((*uint64)(unsafe.Pointer(&b[0])), n))
@@ -93,9 +93,9 @@ func (e *env) words(b []byte, n int) []uint64 {
 
 // transferSizes: every size at every offset within a page, both ways, arrives
 // unchanged and writes nothing else.
-func transferSizes(e *env) {
+func transferSizes(e *Env) {
 	dev := e.device("")
-	sink, source := e.run(dev, "sink", 1)[0], e.run(dev, "source", 1)[0]
+	sink, source := e.Ports(dev, "sink", 1)[0], e.Ports(dev, "source", 1)[0]
 	var sum uint64
 	for i, n := range transferLengths {
 		for j, offset := range pageOffsets {
@@ -104,53 +104,53 @@ func transferSizes(e *env) {
 			_, count, hash := e.sinkStat(sink)
 			sum += uint64(n)
 			require.Equal(e, sum, count, "size %d offset %d", n, offset)
-			want := newBuffer(n, 0)
-			fillPattern(want.data, 0, seed)
-			require.Equal(e, fnvBytes(fnvOffset, want.data), hash, "size %d offset %d", n, offset)
+			want := NewBuffer(n, 0)
+			fillPattern(want.Data, 0, seed)
+			require.Equal(e, fnvBytes(fnvOffset, want.Data), hash, "size %d offset %d", n, offset)
 			e.receivePattern(source, n, offset, seed)
 		}
 	}
 }
 
 // sendPattern sends n bytes of the pattern to a sink.
-func (e *env) sendPattern(sink bridge.Channel, n, offset int, seed uint64) {
+func (e *Env) sendPattern(sink bridge.Channel, n, offset int, seed uint64) {
 	e.Helper()
-	b := newBuffer(n, offset)
-	fillPattern(b.data, 0, seed)
-	require.NoError(e, sink.SendInd(e.ctx(), b.data), "size %d offset %d", n, offset)
-	require.Negative(e, patternDiff(b.data, 0, seed), "source changed")
-	e.check(b)
+	b := NewBuffer(n, offset)
+	fillPattern(b.Data, 0, seed)
+	require.NoError(e, sink.SendInd(e.Ctx(), b.Data), "size %d offset %d", n, offset)
+	require.Negative(e, patternDiff(b.Data, 0, seed), "source changed")
+	e.Check(b)
 }
 
 // receivePattern gets n bytes of the pattern from a source.
-func (e *env) receivePattern(source bridge.Channel, n, offset int, seed uint64) {
+func (e *Env) receivePattern(source bridge.Channel, n, offset int, seed uint64) {
 	e.Helper()
-	b := newBuffer(n, offset)
+	b := NewBuffer(n, offset)
 	e.send(source, words(uint64(n), seed))
-	require.NoError(e, source.ReceiveInd(e.ctx(), b.data), "size %d offset %d", n, offset)
-	require.Negative(e, patternDiff(b.data, 0, seed), "size %d offset %d", n, offset)
-	e.check(b)
+	require.NoError(e, source.ReceiveInd(e.Ctx(), b.Data), "size %d offset %d", n, offset)
+	require.Negative(e, patternDiff(b.Data, 0, seed), "size %d offset %d", n, offset)
+	e.Check(b)
 }
 
 // transferLarge: 64 MiB each way.
-func transferLarge(e *env) {
+func transferLarge(e *Env) {
 	dev := e.device("emem=256MiB")
-	sink, source := e.run(dev, "sink", 1)[0], e.run(dev, "source", 1)[0]
+	sink, source := e.Ports(dev, "sink", 1)[0], e.Ports(dev, "source", 1)[0]
 	const n = 64 << 20
 	data := e.pages(n)
 	fillPattern(data, 0, 7)
-	require.NoError(e, sink.SendInd(e.ctx(), data))
+	require.NoError(e, sink.SendInd(e.Ctx(), data))
 	_, count, hash := e.sinkStat(sink)
 	require.Equal(e, uint64(n), count)
 	require.Equal(e, fnvBytes(fnvOffset, data), hash)
 	clear(data)
 	e.send(source, words(n, 99))
-	require.NoError(e, source.ReceiveInd(e.ctx(), data))
+	require.NoError(e, source.ReceiveInd(e.Ctx(), data))
 	require.Negative(e, patternDiff(data, 0, 99))
 }
 
 // pages maps n bytes of zeroed memory outside the Go heap until the test ends.
-func (e *env) pages(n int) []byte {
+func (e *Env) pages(n int) []byte {
 	e.Helper()
 	mem, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
@@ -160,17 +160,17 @@ func (e *env) pages(n int) []byte {
 }
 
 // transferService: the loopback service returns transfers as well.
-func transferService(e *env) {
-	ch := e.subscribe(e.device(""), abi.TargetLoopback)
+func transferService(e *Env) {
+	ch := e.Subscribe(e.device(""), abi.TargetLoopback)
 	for _, n := range []int{0, 1, 4096, 100_000} {
-		e.echoInd(ch, n, uint64(n))
+		e.EchoInd(ch, n, uint64(n))
 	}
 }
 
-// echoInd sends a transfer to a loopback and checks what comes back.
-func (e *env) echoInd(ch bridge.Channel, n int, seed uint64) {
+// EchoInd sends a transfer to a loopback and checks what comes back.
+func (e *Env) EchoInd(ch bridge.Channel, n int, seed uint64) {
 	e.Helper()
-	require.NoError(e, echoTransfer(e.ctx(), ch, n, seed))
+	require.NoError(e, echoTransfer(e.Ctx(), ch, n, seed))
 }
 
 // echoTransfer is echoInd for goroutines that must not end the test.
@@ -191,26 +191,26 @@ func echoTransfer(ctx context.Context, ch bridge.Channel, n int, seed uint64) er
 }
 
 // transferMixed: messages and transfers keep their order on one channel.
-func transferMixed(e *env) {
-	ch := e.run(e.device(""), "loopback", 1)[0]
-	for i := range max(20, scaled(400)) {
+func transferMixed(e *Env) {
+	ch := e.Ports(e.device(""), "loopback", 1)[0]
+	for i := range max(20, Scaled(400)) {
 		if i%3 == 0 {
-			e.echo(ch, words(uint64(i)))
+			e.Echo(ch, words(uint64(i)))
 		} else {
-			e.echoInd(ch, i*97, uint64(i))
+			e.EchoInd(ch, i*97, uint64(i))
 		}
 	}
 }
 
 // transferConcurrent: transfers on many channels at once do not mix.
-func transferConcurrent(e *env) {
+func transferConcurrent(e *Env) {
 	dev := e.device("managers=4&islands=2")
-	var calls []*pending
-	for i, ch := range e.run(dev, "loopback", 8) {
+	var calls []*Pending
+	for i, ch := range e.Ports(dev, "loopback", 8) {
 		random := rand.New(rand.NewPCG(1, uint64(i)))
-		calls = append(calls, call("transfers", func() error {
-			for range max(5, scaled(50)) {
-				if err := echoTransfer(e.ctx(), ch, random.IntN(300_000), random.Uint64()); err != nil {
+		calls = append(calls, Call("transfers", func() error {
+			for range max(5, Scaled(50)) {
+				if err := echoTransfer(e.Ctx(), ch, random.IntN(300_000), random.Uint64()); err != nil {
 					return err
 				}
 			}
@@ -218,20 +218,20 @@ func transferConcurrent(e *env) {
 		}))
 	}
 	for _, p := range calls {
-		require.NoError(e, e.wait(p))
+		require.NoError(e, e.Wait(p))
 	}
 }
 
 // transferBothWays: one channel moves a transfer each way at the same time.
-func transferBothWays(e *env) {
+func transferBothWays(e *Env) {
 	dev := e.device("")
-	ch := e.run(dev, "loopback", 1)[0]
+	ch := e.Ports(dev, "loopback", 1)[0]
 	const rounds, n = 20, 200_000
-	p := call("sender", func() error {
+	p := Call("sender", func() error {
 		b := make([]byte, n)
 		for i := range uint64(rounds) {
 			fillPattern(b, 0, i)
-			if err := ch.SendInd(e.ctx(), b); err != nil {
+			if err := ch.SendInd(e.Ctx(), b); err != nil {
 				return err
 			}
 		}
@@ -239,21 +239,21 @@ func transferBothWays(e *env) {
 	})
 	got := make([]byte, n)
 	for i := range uint64(rounds) {
-		require.NoError(e, ch.ReceiveInd(e.ctx(), got))
+		require.NoError(e, ch.ReceiveInd(e.Ctx(), got))
 		require.Negative(e, patternDiff(got, 0, i), "round %d", i)
 	}
-	require.NoError(e, e.wait(p))
+	require.NoError(e, e.Wait(p))
 }
 
 // transferSmallWindow: the smallest window still moves everything, and in
 // order.
-func transferSmallWindow(e *env) {
+func transferSmallWindow(e *Env) {
 	for _, window := range []int{1, 2, 4} {
 		dev := e.device(fmt.Sprintf("window=%d&slots=16", window))
 		require.LessOrEqual(e, dev.Info().Window, window)
-		ch := e.run(dev, "loopback", 1)[0]
+		ch := e.Ports(dev, "loopback", 1)[0]
 		for _, n := range []int{1, 6 * 4096, 6*4096 + 1, 500_001} {
-			e.echoInd(ch, n, uint64(window))
+			e.EchoInd(ch, n, uint64(window))
 		}
 		require.NoError(e, dev.Close())
 	}
@@ -261,11 +261,11 @@ func transferSmallWindow(e *env) {
 
 // transferAbort: when a cancelled transfer has returned, the device touches the
 // buffer no more, whatever it does afterwards.
-func transferAbort(e *env) {
+func transferAbort(e *Env) {
 	dev := e.device("emem=256MiB")
-	sink, source := e.run(dev, "sink", 1)[0], e.run(dev, "source", 1)[0]
+	sink, source := e.Ports(dev, "sink", 1)[0], e.Ports(dev, "source", 1)[0]
 	const n = 16 << 20
-	for range max(4, scaled(20)) {
+	for range max(4, Scaled(20)) {
 		e.abortSend(sink, n)
 		e.abortReceive(source, n)
 	}
@@ -273,7 +273,7 @@ func transferAbort(e *env) {
 
 // abortSend takes the source pages away after the cancelled call: a device that
 // reads them later is caught by the memory management unit.
-func (e *env) abortSend(sink bridge.Channel, n int) {
+func (e *Env) abortSend(sink bridge.Channel, n int) {
 	e.Helper()
 	mem := e.pages(n)
 	err := e.cancelMoving(sink, func(ctx context.Context) error { return sink.SendInd(ctx, mem) })
@@ -286,7 +286,7 @@ func (e *env) abortSend(sink bridge.Channel, n int) {
 
 // abortReceive overwrites the destination after the cancelled call and looks
 // whether that stays.
-func (e *env) abortReceive(source bridge.Channel, n int) {
+func (e *Env) abortReceive(source bridge.Channel, n int) {
 	e.Helper()
 	mem := e.pages(n)
 	e.send(source, words(uint64(n), 1))
@@ -303,33 +303,33 @@ func (e *env) abortReceive(source bridge.Channel, n int) {
 }
 
 // cancelMoving makes a call and cancels it as soon as lists were sent.
-func (e *env) cancelMoving(ch bridge.Channel, f func(ctx context.Context) error) error {
-	ctx, cancel := context.WithCancel(e.ctx())
+func (e *Env) cancelMoving(ch bridge.Channel, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancel(e.Ctx())
 	var wg sync.WaitGroup
 	before := ch.Stats().Lists
-	p := call("transfer", func() error { return f(ctx) })
+	p := Call("transfer", func() error { return f(ctx) })
 	wg.Go(func() {
-		for ch.Stats().Lists == before && !p.over() {
+		for ch.Stats().Lists == before && !p.Over() {
 			runtime.Gosched()
 		}
 		cancel()
 	})
 	wg.Wait()
-	return e.wait(p)
+	return e.Wait(p)
 }
 
 // drain takes what is still offered if the cancelled receive never started it:
 // the answer to the next request is preceded by at most one old offer.
-func (e *env) drain(source bridge.Channel) {
+func (e *Env) drain(source bridge.Channel) {
 	e.Helper()
-	p := call("request", func() error { return source.Send(e.ctx(), words(1, 77)) })
+	p := Call("request", func() error { return source.Send(e.Ctx(), words(1, 77)) })
 	for {
-		o, err := source.Next(e.ctx())
+		o, err := source.Next(e.Ctx())
 		require.NoError(e, err)
 		b := make([]byte, o.Size)
-		require.NoError(e, source.ReceiveInd(e.ctx(), b))
+		require.NoError(e, source.ReceiveInd(e.Ctx(), b))
 		if bytes.Equal(b, []byte{patternByte(0, 77)}) {
-			require.NoError(e, e.wait(p))
+			require.NoError(e, e.Wait(p))
 			return
 		}
 	}

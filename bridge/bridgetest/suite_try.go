@@ -25,9 +25,9 @@ var tryCases = []testCase{
 }
 
 // mustTrySend sends once the target waits, which may take a moment.
-func (e *env) mustTrySend(ch bridge.Channel, msg []byte, turn chan<- struct{}) {
+func (e *Env) mustTrySend(ch bridge.Channel, msg []byte, turn chan<- struct{}) {
 	e.Helper()
-	e.until("target waits", func() bool {
+	e.Until("target waits", func() bool {
 		ok, err := ch.TrySend(msg, turn)
 		require.NoError(e, err)
 		return ok
@@ -36,9 +36,9 @@ func (e *env) mustTrySend(ch bridge.Channel, msg []byte, turn chan<- struct{}) {
 
 // trySend gives a message only to a target that waits, and leaves nothing
 // behind otherwise.
-func trySend(e *env) {
+func trySend(e *Env) {
 	dev := e.device("")
-	ports := e.run(dev, "gate", 2)
+	ports := e.Ports(dev, "gate", 2)
 	for i := range 30 {
 		ok, err := ports[1].TrySend(make([]byte, 7), nil)
 		require.NoError(e, err)
@@ -52,15 +52,15 @@ func trySend(e *env) {
 }
 
 // tryReceive takes a message only if there is one.
-func tryReceive(e *env) {
-	ch := e.subscribe(e.device(""), abi.TargetLoopback)
+func tryReceive(e *Env) {
+	ch := e.Subscribe(e.device(""), abi.TargetLoopback)
 	var buf [abi.PayloadSize]byte
 	for i := range uint64(30) {
 		_, ok, err := ch.TryReceive(buf[:])
 		require.NoError(e, err)
 		require.False(e, ok, "nothing was sent")
 		e.send(ch, words(i))
-		_, err = ch.Next(e.ctx())
+		_, err = ch.Next(e.Ctx())
 		require.NoError(e, err)
 		_, _, err = ch.TryReceive(buf[:7])
 		require.ErrorIs(e, err, bridge.ErrTooLarge, "the message stays offered")
@@ -72,16 +72,16 @@ func tryReceive(e *env) {
 }
 
 // token waits for a wake.
-func (e *env) token(wake <-chan struct{}) {
+func (e *Env) token(wake <-chan struct{}) {
 	e.Helper()
-	e.until("wake", func() bool { return len(wake) > 0 })
+	e.Until("wake", func() bool { return len(wake) > 0 })
 	<-wake
 }
 
 // armH2D: a token comes when the target waits, not before.
-func armH2D(e *env) {
+func armH2D(e *Env) {
 	dev := e.device("")
-	ports := e.run(dev, "gate", 2)
+	ports := e.Ports(dev, "gate", 2)
 	wake := make(chan struct{}, 1)
 	for i := range 20 {
 		require.NoError(e, ports[1].Arm(abi.H2D, wake))
@@ -108,8 +108,8 @@ func drainTokens(wake chan struct{}) {
 }
 
 // armD2H: a token comes when something is offered, at once if it is already.
-func armD2H(e *env) {
-	ch := e.subscribe(e.device(""), abi.TargetLoopback)
+func armD2H(e *Env) {
+	ch := e.Subscribe(e.device(""), abi.TargetLoopback)
 	wake := make(chan struct{}, 1)
 	var buf [abi.PayloadSize]byte
 	for i := range uint64(30) {
@@ -118,7 +118,7 @@ func armD2H(e *env) {
 			e.send(ch, words(i))
 		} else {
 			e.send(ch, words(i))
-			_, err := ch.Next(e.ctx())
+			_, err := ch.Next(e.Ctx())
 			require.NoError(e, err)
 			require.NoError(e, ch.Arm(abi.D2H, wake))
 		}
@@ -133,11 +133,11 @@ func armD2H(e *env) {
 }
 
 // armEnds: a close and a reset wake what is armed.
-func armEnds(e *env) {
+func armEnds(e *Env) {
 	dev := e.device("")
-	ports := e.run(dev, "hold", 2)
+	ports := e.Ports(dev, "hold", 2)
 	wake := make(chan struct{}, 2)
-	for i, end := range []func() error{ports[0].Close, func() error { return dev.Reset(e.ctx()) }} {
+	for i, end := range []func() error{ports[0].Close, func() error { return dev.Reset(e.Ctx()) }} {
 		for _, half := range []abi.Direction{abi.H2D, abi.D2H} {
 			require.NoError(e, ports[i].Arm(half, wake))
 		}
@@ -148,8 +148,8 @@ func armEnds(e *env) {
 }
 
 // disarm: what was disarmed is not woken, not even by a close.
-func disarm(e *env) {
-	ch := e.run(e.device(""), "hold", 1)[0]
+func disarm(e *Env) {
+	ch := e.Ports(e.device(""), "hold", 1)[0]
 	wake := make(chan struct{}, 2)
 	for _, half := range []abi.Direction{abi.H2D, abi.D2H} {
 		require.NoError(e, ch.Arm(half, wake))
@@ -161,24 +161,24 @@ func disarm(e *env) {
 }
 
 // next: Next tells the kind and the size of what is offered and takes nothing.
-func next(e *env) {
-	ch := e.run(e.device(""), "loopback", 1)[0]
+func next(e *Env) {
+	ch := e.Ports(e.device(""), "loopback", 1)[0]
 	e.send(ch, []byte("seven b"))
 	for range 3 {
-		o, err := ch.Next(e.ctx())
+		o, err := ch.Next(e.Ctx())
 		require.NoError(e, err)
 		require.Equal(e, bridge.Offer{Size: 7}, o)
 	}
 	require.Equal(e, "seven b", string(e.receive(ch)))
-	b := newBuffer(70_001, 9)
-	fillPattern(b.data, 0, 4)
-	require.NoError(e, ch.SendInd(e.ctx(), b.data))
+	b := NewBuffer(70_001, 9)
+	fillPattern(b.Data, 0, 4)
+	require.NoError(e, ch.SendInd(e.Ctx(), b.Data))
 	for range 3 {
-		o, err := ch.Next(e.ctx())
+		o, err := ch.Next(e.Ctx())
 		require.NoError(e, err)
 		require.Equal(e, bridge.Offer{Indirect: true, Size: 70_001}, o)
 	}
-	clear(b.data)
-	require.NoError(e, ch.ReceiveInd(e.ctx(), b.data))
-	require.Negative(e, patternDiff(b.data, 0, 4))
+	clear(b.Data)
+	require.NoError(e, ch.ReceiveInd(e.Ctx(), b.Data))
+	require.Negative(e, patternDiff(b.Data, 0, 4))
 }

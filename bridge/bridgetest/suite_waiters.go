@@ -9,16 +9,16 @@ import (
 
 // waiting is one who waits for a half, as a Select does: woken it tries, and
 // waits again if it was too late.
-func (e *env) waiting(ch bridge.Channel, half abi.Direction, try func(turn chan<- struct{}) (bool, error)) *pending {
+func (e *Env) waiting(ch bridge.Channel, half abi.Direction, try func(turn chan<- struct{}) (bool, error)) *Pending {
 	wake := make(chan struct{}, 1)
 	require.NoError(e, ch.Arm(half, wake))
-	return call("waiter", func() error {
+	return Call("waiter", func() error {
 		defer ch.Disarm(half, wake)
 		for {
 			select {
 			case <-wake:
-			case <-e.ctx().Done():
-				return e.ctx().Err()
+			case <-e.Ctx().Done():
+				return e.Ctx().Err()
 			}
 			ok, err := try(wake)
 			if ok || err != nil {
@@ -32,16 +32,16 @@ func (e *env) waiting(ch bridge.Channel, half abi.Direction, try func(turn chan<
 }
 
 // armManyH2D: many wait for one target, and each has its turn.
-func armManyH2D(e *env) {
-	ports := e.run(e.device(""), "gate", 2)
+func armManyH2D(e *Env) {
+	ports := e.Ports(e.device(""), "gate", 2)
 	const n = 20
-	var calls []*pending
+	var calls []*Pending
 	for i := range uint64(n) {
 		calls = append(calls, e.waiting(ports[1], abi.H2D, func(turn chan<- struct{}) (bool, error) {
 			if i%2 == 0 {
 				return ports[1].TrySend(make([]byte, i), turn)
 			}
-			return ports[1].TrySendInd(e.ctx(), make([]byte, i*1000), turn)
+			return ports[1].TrySendInd(e.Ctx(), make([]byte, i*1000), turn)
 		}))
 	}
 	for i := range uint64(n) { // in order of arrival
@@ -49,15 +49,15 @@ func armManyH2D(e *env) {
 		require.Equal(e, words(i%2, i*(1+i%2*999)), e.receive(ports[0]))
 	}
 	for _, c := range calls {
-		require.NoError(e, e.wait(c))
+		require.NoError(e, e.Wait(c))
 	}
 }
 
 // armManyD2H: many wait for what one process offers, and each gets a message.
-func armManyD2H(e *env) {
-	ch := e.subscribe(e.device(""), abi.TargetLoopback)
+func armManyD2H(e *Env) {
+	ch := e.Subscribe(e.device(""), abi.TargetLoopback)
 	const n = 20
-	var calls []*pending
+	var calls []*Pending
 	for range n {
 		calls = append(calls, e.waiting(ch, abi.D2H, func(chan<- struct{}) (bool, error) {
 			_, ok, err := ch.TryReceive(make([]byte, abi.PayloadSize))
@@ -68,15 +68,15 @@ func armManyD2H(e *env) {
 		e.send(ch, words(i))
 	}
 	for _, c := range calls {
-		require.NoError(e, e.wait(c))
+		require.NoError(e, e.Wait(c))
 	}
 }
 
 // armHandsOn: one that was woken and leaves without what it waited for, and a
 // call that left the offer where it was, wake the next.
-func armHandsOn(e *env) {
+func armHandsOn(e *Env) {
 	dev := e.device("")
-	ports := e.run(dev, "gate", 2)
+	ports := e.Ports(dev, "gate", 2)
 	wakes := [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
 	for _, wake := range wakes {
 		require.NoError(e, ports[1].Arm(abi.H2D, wake))
@@ -91,7 +91,7 @@ func armHandsOn(e *env) {
 	require.True(e, ok)
 	e.receive(ports[0])
 
-	loop := e.subscribe(dev, abi.TargetLoopback)
+	loop := e.Subscribe(dev, abi.TargetLoopback)
 	for _, wake := range wakes {
 		require.NoError(e, loop.Arm(abi.D2H, wake))
 	}
@@ -100,8 +100,8 @@ func armHandsOn(e *env) {
 	loop.Disarm(abi.D2H, wakes[0])
 	e.token(wakes[1])
 	looked := make(chan struct{})
-	hold := call("ReceiveFunc", func() error {
-		return loop.ReceiveFunc(e.ctx(), func([]byte) error { looked <- struct{}{}; <-looked; return bridge.ErrStopped })
+	hold := Call("ReceiveFunc", func() error {
+		return loop.ReceiveFunc(e.Ctx(), func([]byte) error { looked <- struct{}{}; <-looked; return bridge.ErrStopped })
 	})
 	<-looked
 	_, _, err = loop.TryReceive(make([]byte, 1))
@@ -109,7 +109,7 @@ func armHandsOn(e *env) {
 	require.NoError(e, loop.Arm(abi.D2H, wakes[1]))
 	require.Empty(e, wakes[1], "somebody is at it")
 	looked <- struct{}{}
-	require.ErrorIs(e, e.wait(hold), bridge.ErrStopped)
+	require.ErrorIs(e, e.Wait(hold), bridge.ErrStopped)
 	e.token(wakes[1])
 	require.Equal(e, "x", string(e.receive(loop)))
 	loop.Disarm(abi.D2H, wakes[1])
@@ -117,60 +117,60 @@ func armHandsOn(e *env) {
 
 // armAmongSenders: a waiter has its place among those who send. A target that
 // waits waits for the first of them.
-func armAmongSenders(e *env) {
+func armAmongSenders(e *Env) {
 	dev := e.device("")
-	ports := e.run(dev, "gate", 2)
-	first := call("first", func() error { return ports[1].Send(e.ctx(), make([]byte, 1)) })
-	e.untilBlocked(dev, 1)
+	ports := e.Ports(dev, "gate", 2)
+	first := Call("first", func() error { return ports[1].Send(e.Ctx(), make([]byte, 1)) })
+	e.UntilBlocked(dev, 1)
 	wake := make(chan struct{}, 1)
 	require.NoError(e, ports[1].Arm(abi.H2D, wake))
-	last := call("last", func() error { return ports[1].Send(e.ctx(), make([]byte, 3)) })
-	e.untilBlocked(dev, 2)
+	last := Call("last", func() error { return ports[1].Send(e.Ctx(), make([]byte, 3)) })
+	e.UntilBlocked(dev, 2)
 	open := func() []byte { e.send(ports[0], nil); return e.receive(ports[0]) }
 	require.Equal(e, words(0, 1), open())
-	require.NoError(e, e.wait(first))
+	require.NoError(e, e.Wait(first))
 	e.send(ports[0], nil)
 	e.token(wake)
-	require.False(e, last.over(), "it came later")
+	require.False(e, last.Over(), "it came later")
 	ok, err := ports[1].TrySend(make([]byte, 2), wake)
 	require.NoError(e, err)
 	require.True(e, ok)
 	require.Equal(e, words(0, 2), e.receive(ports[0]))
 	require.Equal(e, words(0, 3), open())
-	require.NoError(e, e.wait(last))
+	require.NoError(e, e.Wait(last))
 
 	// One that gives up lets the next go on.
 	require.NoError(e, ports[1].Arm(abi.H2D, wake))
-	last = call("last", func() error { return ports[1].Send(e.ctx(), make([]byte, 3)) })
-	e.untilBlocked(dev, 1)
+	last = Call("last", func() error { return ports[1].Send(e.Ctx(), make([]byte, 3)) })
+	e.UntilBlocked(dev, 1)
 	ports[1].Disarm(abi.H2D, wake)
 	require.Equal(e, words(0, 3), open())
-	require.NoError(e, e.wait(last))
+	require.NoError(e, e.Wait(last))
 }
 
 // trySendInd gives a transfer only to a target that waits, and leaves nothing
 // behind otherwise.
-func trySendInd(e *env) {
-	ports := e.run(e.device(""), "gate", 2)
+func trySendInd(e *Env) {
+	ports := e.Ports(e.device(""), "gate", 2)
 	for _, n := range []int{0, 1, 5000, 300_000} {
 		data := make([]byte, n)
 		for range 3 {
-			ok, err := ports[1].TrySendInd(e.ctx(), data, nil)
+			ok, err := ports[1].TrySendInd(e.Ctx(), data, nil)
 			require.NoError(e, err)
 			require.False(e, ok, "the gate is shut")
 		}
 		e.send(ports[0], nil)
-		e.until("target waits", func() bool {
-			ok, err := ports[1].TrySendInd(e.ctx(), data, nil)
+		e.Until("target waits", func() bool {
+			ok, err := ports[1].TrySendInd(e.Ctx(), data, nil)
 			require.NoError(e, err)
 			return ok
 		})
 		require.Equal(e, words(1, uint64(n)), e.receive(ports[0]))
 	}
-	expect := e.run(e.device(""), "expect", 2)
+	expect := e.Ports(e.device(""), "expect", 2)
 	e.send(expect[0], words(100))
-	e.until("target waits", func() bool {
-		ok, err := expect[1].TrySendInd(e.ctx(), make([]byte, 99), nil)
+	e.Until("target waits", func() bool {
+		ok, err := expect[1].TrySendInd(e.Ctx(), make([]byte, 99), nil)
 		require.False(e, ok)
 		return err != nil
 	})
@@ -179,33 +179,33 @@ func trySendInd(e *env) {
 }
 
 // tryReceiveInd takes a transfer only if one is offered, of this size.
-func tryReceiveInd(e *env) {
+func tryReceiveInd(e *Env) {
 	dev := e.device("")
-	ports := e.run(dev, "expect", 2)
+	ports := e.Ports(dev, "expect", 2)
 	for _, n := range []uint64{0, 1, 5000, 300_000} {
-		ok, err := ports[1].TryReceiveInd(e.ctx(), make([]byte, n))
+		ok, err := ports[1].TryReceiveInd(e.Ctx(), make([]byte, n))
 		require.NoError(e, err)
 		require.False(e, ok, "nothing is offered")
 		e.send(ports[0], words(n|expectWrite))
 		e.offers(ports[1], bridge.Offer{Indirect: true, Size: n})
-		_, err = ports[1].TryReceiveInd(e.ctx(), make([]byte, n+1))
+		_, err = ports[1].TryReceiveInd(e.Ctx(), make([]byte, n+1))
 		e.isSizeError(err, n+1, n)
-		ok, err = ports[1].TryReceiveInd(e.ctx(), make([]byte, n))
+		ok, err = ports[1].TryReceiveInd(e.Ctx(), make([]byte, n))
 		require.NoError(e, err)
 		require.True(e, ok)
 		require.Equal(e, abi.OK, e.status(ports[0]))
 	}
-	loop := e.subscribe(dev, abi.TargetLoopback)
+	loop := e.Subscribe(dev, abi.TargetLoopback)
 	e.send(loop, []byte("m"))
 	e.offers(loop, bridge.Offer{Size: 1})
-	_, err := loop.TryReceiveInd(e.ctx(), make([]byte, 1))
+	_, err := loop.TryReceiveInd(e.Ctx(), make([]byte, 1))
 	require.ErrorIs(e, err, bridge.ErrKindMismatch)
 	require.Equal(e, "m", string(e.receive(loop)))
 }
 
 // tryNext looks at what is offered now, and takes nothing.
-func tryNext(e *env) {
-	loop := e.subscribe(e.device(""), abi.TargetLoopback)
+func tryNext(e *Env) {
+	loop := e.Subscribe(e.device(""), abi.TargetLoopback)
 	_, ok, err := loop.TryNext()
 	require.NoError(e, err)
 	require.False(e, ok)
