@@ -14,6 +14,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
 // Chaos has callers do what they like, at once, with a few channels and
@@ -190,7 +191,7 @@ var chaosCalls = []struct {
 		return ch.Send(ctx, buf[:random.IntN(57)])
 	}},
 	{"Send a size", func(ctx context.Context, ch bridge.Channel, random *rand.Rand, _ []byte) error {
-		return ch.Send(ctx, words(random.Uint64N(20_000), 1)) // source and expect know what it means
+		return ch.Send(ctx, pattern.Words(random.Uint64N(20_000), 1)) // source and expect know what it means
 	}},
 	{"TrySend", func(_ context.Context, ch bridge.Channel, random *rand.Rand, buf []byte) error {
 		_, err := ch.TrySend(buf[:random.IntN(57)], nil)

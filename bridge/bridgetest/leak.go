@@ -73,7 +73,7 @@ func (c census) over(before, base census) (found []string) {
 	if c.threads > base.threads+threadSlack {
 		found = append(found, fmt.Sprintf("%d threads, %d at first", c.threads, base.threads))
 	}
-	if !raceEnabled && c.mapped > base.mapped+mappingSlack {
+	if !RaceEnabled && c.mapped > base.mapped+mappingSlack {
 		found = append(found, fmt.Sprintf("%d MiB mapped, %d at first", c.mapped>>20, base.mapped>>20))
 	}
 	return found

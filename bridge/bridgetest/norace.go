@@ -2,4 +2,5 @@
 
 package bridgetest
 
-const raceEnabled = false
+// RaceEnabled: the race detector bounds goroutines and allocates by itself.
+const RaceEnabled = false

@@ -2,5 +2,5 @@
 
 package bridgetest
 
-// raceEnabled: the race detector bounds goroutines and allocates by itself.
-const raceEnabled = true
+// RaceEnabled: the race detector bounds goroutines and allocates by itself.
+const RaceEnabled = true

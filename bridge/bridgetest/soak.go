@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
 // endless is more sends than a round takes.
@@ -105,7 +106,7 @@ func (l *ledger) bothWays(seed uint64, n int) error {
 	receiver := Call("receiver", func() error { return l.receive(seed) })
 	err := l.send(seed, n)
 	if err == nil && n < endless {
-		err = l.ch.Send(l.ctx, words(lastID))
+		err = l.ch.Send(l.ctx, pattern.Words(lastID))
 	}
 	return errors.Join(err, <-receiver.done)
 }

@@ -51,9 +51,9 @@ func runCases(t *testing.T, open OpenFunc, cases []testCase) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			LeakCheck(t)
-			watch(t)
-			c.run(&Env{T: t, open: open, watchdog: watchdog(t)})
+			e := NewEnv(t)
+			e.open = open
+			c.run(e)
 		})
 	}
 }
@@ -97,6 +97,14 @@ type Env struct {
 	*testing.T
 	open     OpenFunc
 	watchdog context.Context
+}
+
+// NewEnv is an Env for a test that opens its devices by itself. It checks for
+// leaks, and ends the process with all stacks if the test hangs.
+func NewEnv(t *testing.T) *Env {
+	LeakCheck(t)
+	watch(t)
+	return &Env{T: t, watchdog: watchdog(t)}
 }
 
 // patience bounds a wait for something that must happen. It is a watchdog: no
@@ -229,7 +237,7 @@ func (e *Env) Echo(ch bridge.Channel, msg []byte) {
 
 // Scaled is n, or a tenth of it where time is short.
 func Scaled(n int) int {
-	if raceEnabled || testing.Short() {
+	if RaceEnabled || testing.Short() {
 		return n / 10
 	}
 	return n

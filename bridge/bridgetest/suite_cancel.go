@@ -8,6 +8,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
 var cancelCases = []testCase{
@@ -20,12 +21,13 @@ var cancelCases = []testCase{
 	{"cancel/queued-sender", cancelQueued},
 }
 
-// Operation is one of the four blocking calls, on a channel nobody serves.
+// Operation is one of the blocking calls, on a channel nobody serves.
 type Operation struct {
 	Name string
 	Do   func(ctx context.Context, ch bridge.Channel) error
 }
 
+// Operations are all blocking calls, the four plain ones first.
 var Operations = []Operation{
 	{"Send", func(ctx context.Context, ch bridge.Channel) error { return ch.Send(ctx, []byte("msg")) }},
 	{"SendInd", func(ctx context.Context, ch bridge.Channel) error { return ch.SendInd(ctx, make([]byte, 100<<10)) }},
@@ -162,7 +164,7 @@ func cancelTakesBack(e *Env) {
 		e.UntilBlocked(dev, 1)
 		e.send(ports[0], nil)
 		require.NoError(e, e.Wait(second))
-		require.Equal(e, words(0, 42), e.receive(ports[0]))
+		require.Equal(e, pattern.Words(0, 42), e.receive(ports[0]))
 	}
 	cancel()
 }
@@ -205,7 +207,7 @@ func cancelQueued(e *Env) {
 		for i, p := range []*Pending{first, third} {
 			e.send(ports[0], nil)
 			require.NoError(e, e.Wait(p))
-			require.Equal(e, words(0, uint64(1+2*i)), e.receive(ports[0]))
+			require.Equal(e, pattern.Words(0, uint64(1+2*i)), e.receive(ports[0]))
 		}
 	}
 }

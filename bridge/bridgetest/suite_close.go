@@ -10,6 +10,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
 var closeCases = []testCase{
@@ -73,7 +74,7 @@ func closeBesideCall(e *Env) {
 	require.NoError(e, ports[1].CloseReceive())
 	require.NoError(e, e.Wait(sender))
 	require.NoError(e, e.Wait(receiver))
-	require.Equal(e, words(0, 9), got)
+	require.Equal(e, pattern.Words(0, 9), got)
 }
 
 // closePending: closing ends each kind of call that is blocked, with ErrClosed.
@@ -156,9 +157,9 @@ func closeSubscribeAgain(e *Env) {
 	p := e.Start(dev, "loopback", 1)
 	for i := range max(20, Scaled(300)) {
 		ch := e.Subscribe(dev, p.First)
-		e.Echo(ch, words(uint64(i)))
+		e.Echo(ch, pattern.Words(uint64(i)))
 		if i%2 == 0 {
-			e.send(ch, words(uint64(i), 1)) // never received
+			e.send(ch, pattern.Words(uint64(i), 1)) // never received
 		}
 		require.NoError(e, ch.Close())
 	}

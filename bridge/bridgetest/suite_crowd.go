@@ -8,6 +8,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
 var crowdCases = []testCase{
@@ -20,7 +21,7 @@ var crowdCases = []testCase{
 // of them knows that its message was withdrawn.
 func crowdSenders(e *Env) {
 	n := 10_000
-	if raceEnabled {
+	if RaceEnabled {
 		n = 4_000 // the race detector bounds goroutines at 8,128
 	}
 	dev := e.device("channels=20000&managers=2")
@@ -30,11 +31,11 @@ func crowdSenders(e *Env) {
 	ctx, cancel := context.WithCancel(e.Ctx())
 	calls := make([]*Pending, n)
 	for i, ch := range ports {
-		calls[i] = Call("send", func() error { return ch.Send(ctx, words(uint64(i))) })
+		calls[i] = Call("send", func() error { return ch.Send(ctx, pattern.Words(uint64(i))) })
 	}
 	e.UntilBlocked(dev, n)
 	for i := range uint64(Scaled(10_000)) {
-		e.Echo(live, words(i))
+		e.Echo(live, pattern.Words(i))
 	}
 	e.EchoInd(live, 1<<20, 8)
 	require.Less(e, threads()-before, 16+runtime.GOMAXPROCS(0), "blocked calls hold threads")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
 var directCases = []testCase{
@@ -32,7 +33,7 @@ func directLengths(e *Env) {
 	for _, ch := range []bridge.Channel{e.Subscribe(dev, abi.TargetLoopback), e.Ports(dev, "loopback", 1)[0]} {
 		for n := range abi.PayloadSize + 1 {
 			msg := make([]byte, n)
-			fillPattern(msg, 0, uint64(n))
+			pattern.Fill(msg, 0, uint64(n))
 			e.Echo(ch, msg)
 		}
 	}
@@ -77,7 +78,7 @@ func directGate(e *Env) {
 		require.False(e, p.Over(), "send returned before the gate opened")
 		e.send(ports[0], []byte("open"))
 		require.NoError(e, e.Wait(p))
-		require.Equal(e, words(0, uint64(n)), e.receive(ports[0]))
+		require.Equal(e, pattern.Words(0, uint64(n)), e.receive(ports[0]))
 	}
 }
 
@@ -88,14 +89,14 @@ func directOrder(e *Env) {
 	n := uint64(Scaled(20000))
 	p := Call("sender", func() error {
 		for i := range n {
-			if err := ch.Send(e.Ctx(), words(i)); err != nil {
+			if err := ch.Send(e.Ctx(), pattern.Words(i)); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	for i := range n {
-		require.Equal(e, words(i), e.receive(ch))
+		require.Equal(e, pattern.Words(i), e.receive(ch))
 	}
 	require.NoError(e, e.Wait(p))
 }
@@ -111,7 +112,7 @@ func directSenders(e *Env) {
 	for i := range calls {
 		calls[i] = Call("sender", func() error {
 			for n := range each {
-				if err := ch.Send(e.Ctx(), words(uint64(i), n)); err != nil {
+				if err := ch.Send(e.Ctx(), pattern.Words(uint64(i), n)); err != nil {
 					return err
 				}
 			}
@@ -139,13 +140,13 @@ func directManyChannels(e *Env) {
 	ports := e.Ports(dev, "loopback", n)
 	calls := make([]*Pending, n)
 	for i, ch := range ports {
-		calls[i] = Call("send", func() error { return ch.Send(e.Ctx(), words(uint64(i))) })
+		calls[i] = Call("send", func() error { return ch.Send(e.Ctx(), pattern.Words(uint64(i))) })
 	}
 	for i, ch := range ports {
 		echoed := Call("receive", func() error {
 			buf := make([]byte, abi.PayloadSize)
 			got, err := ch.Receive(e.Ctx(), buf)
-			if err == nil && !bytes.Equal(words(uint64(i)), buf[:got]) {
+			if err == nil && !bytes.Equal(pattern.Words(uint64(i)), buf[:got]) {
 				err = fmt.Errorf("channel %d: got % x", i, buf[:got])
 			}
 			return err
@@ -170,7 +171,7 @@ func directRingWraps(e *Env) {
 		wg.Go(func() {
 			buf := make([]byte, abi.PayloadSize)
 			for r := range rounds {
-				msg := words(uint64(i), uint64(r))
+				msg := pattern.Words(uint64(i), uint64(r))
 				if ch.Send(e.Ctx(), msg) != nil {
 					bad.Add(1)
 					return

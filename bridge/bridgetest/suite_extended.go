@@ -8,6 +8,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
 var extendedCases = []testCase{
@@ -33,9 +34,9 @@ var errRefused = errors.New("refused by the receiver")
 func extendedMessage(e *Env) {
 	ch := e.Subscribe(e.device(""), abi.TargetLoopback)
 	for i := range uint64(20) {
-		e.send(ch, words(i))
+		e.send(ch, pattern.Words(i))
 		require.NoError(e, ch.ReceiveFunc(e.Ctx(), func(msg []byte) error {
-			require.Equal(e, words(i), msg)
+			require.Equal(e, pattern.Words(i), msg)
 			ok, err := ch.TrySend(nil, nil)
 			require.NoError(e, err)
 			require.False(e, ok, "the process was released too early")
@@ -62,7 +63,7 @@ func extendedTransfer(e *Env) {
 	ports := e.Ports(e.device(""), "expect", 2)
 	for _, n := range []int{0, 1, 100_000} {
 		b := NewBuffer(n, 33)
-		e.send(ports[0], words(uint64(n)|expectWrite))
+		e.send(ports[0], pattern.Words(uint64(n)|pattern.ExpectWrite))
 		require.NoError(e, receiveFunc(e.Ctx(), ports[1], b.Data, func() error {
 			_, ok, err := ports[0].TryReceive(make([]byte, 56))
 			require.NoError(e, err)
@@ -80,7 +81,7 @@ func extendedTransferRefused(e *Env) {
 	ports := e.Ports(e.device(""), "expect", 2)
 	for _, n := range []int{1, 50_000, 0} {
 		b := NewBuffer(n, 1)
-		e.send(ports[0], words(uint64(n)|expectWrite))
+		e.send(ports[0], pattern.Words(uint64(n)|pattern.ExpectWrite))
 		err := receiveFunc(e.Ctx(), ports[1], b.Data, func() error { return errRefused })
 		require.ErrorIs(e, err, errRefused, "%d bytes", n)
 		require.Equal(e, abi.ErrAborted, e.status(ports[0]), "%d bytes", n)
@@ -104,7 +105,7 @@ func placedLate(e *Env) {
 
 	waits = Call("ReceiveIndFunc", func() error { return ports[1].ReceiveIndFunc(e.Ctx(), huge, never, nil) })
 	e.UntilBlocked(dev, 1)
-	e.send(ports[0], words(100_000|expectWrite))
+	e.send(ports[0], pattern.Words(100_000|pattern.ExpectWrite))
 	e.isSizeError(e.Wait(waits), huge, 100_000)
 	b := NewBuffer(100_000, 7)
 	require.NoError(e, receiveFunc(e.Ctx(), ports[1], b.Data, func() error { return nil }))
@@ -121,7 +122,7 @@ func placedLate(e *Env) {
 func placeFails(e *Env) {
 	ports := e.Ports(e.device(""), "expect", 2)
 	for _, n := range []int{0, 1, 70_000} {
-		e.send(ports[0], words(uint64(n)|expectWrite))
+		e.send(ports[0], pattern.Words(uint64(n)|pattern.ExpectWrite))
 		own := errors.New("no memory now")
 		place := func() ([]byte, error) { return nil, own }
 		require.ErrorIs(e, ports[1].ReceiveIndFunc(e.Ctx(), uint64(n), place, nil), own)
@@ -141,7 +142,7 @@ func placeFails(e *Env) {
 func secondWhilePlacing(e *Env) {
 	ports := e.Ports(e.device(""), "expect", 2)
 	b := NewBuffer(5000, 9)
-	e.send(ports[0], words(5000|expectWrite))
+	e.send(ports[0], pattern.Words(5000|pattern.ExpectWrite))
 	require.NoError(e, ports[1].ReceiveIndFunc(e.Ctx(), 5000, func() ([]byte, error) {
 		for _, op := range Operations {
 			switch op.Name {

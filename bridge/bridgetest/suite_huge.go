@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
 var hugeCases = []testCase{
@@ -36,17 +37,17 @@ func hugeSparse(e *Env, n uint64) {
 	sink := e.Ports(dev, "sink", 1)[0]
 	data := e.pages(int(n))
 	const list = abi.ListEntries * abi.PageSize
-	hash, at := uint64(fnvOffset), uint64(0)
+	hash, at := uint64(pattern.FNVOffset), uint64(0)
 	for _, mark := range []uint64{0, 1<<16*list - 1, 1 << 16 * list, 1<<32 - 1, 1 << 32, 2<<16*list + 3, n - 1} {
 		if mark < at || mark >= n {
 			continue
 		}
 		data[mark] = byte(mark>>8) | 1
-		hash = fnvZeros(hash, mark-at)
-		hash = fnvBytes(hash, data[mark:mark+1])
+		hash = pattern.FNVZeros(hash, mark-at)
+		hash = pattern.FNV(hash, data[mark:mark+1])
 		at = mark + 1
 	}
-	hash = fnvZeros(hash, n-at)
+	hash = pattern.FNVZeros(hash, n-at)
 	require.NoError(e, sink.SendInd(e.Ctx(), data))
 	_, count, got := e.sinkStat(sink)
 	require.Equal(e, n, count)

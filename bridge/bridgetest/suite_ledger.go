@@ -13,6 +13,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
 var ledgerCases = []testCase{
@@ -83,7 +84,7 @@ func outcome(ctx context.Context, what string, err error) error {
 // body is what travels under an id.
 func body(id uint64, n int) []byte {
 	b := make([]byte, n)
-	fillPattern(b, 0, id)
+	pattern.Fill(b, 0, id)
 	binary.LittleEndian.PutUint64(b, id)
 	return b
 }
@@ -94,7 +95,7 @@ func bodyID(b []byte) (uint64, error) {
 		return 0, fmt.Errorf("received %d bytes", len(b))
 	}
 	id := binary.LittleEndian.Uint64(b)
-	if i := patternDiff(b[8:], 8, id); id != lastID && i >= 0 {
+	if i := pattern.Diff(b[8:], 8, id); id != lastID && i >= 0 {
 		return 0, fmt.Errorf("byte %d of %d under id %d changed", i+8, len(b), id)
 	}
 	return id, nil
@@ -222,7 +223,7 @@ func ledgerEchoes(e *Env) {
 			l := &ledger{ctx: e.Ctx(), ch: ch, max: 30_000, lost: map[int]int{}}
 			receiver := Call("receiver", func() error { return l.receive(uint64(i)) })
 			err := l.send(uint64(i), n)
-			err = errors.Join(err, ch.Send(e.Ctx(), words(lastID)))
+			err = errors.Join(err, ch.Send(e.Ctx(), pattern.Words(lastID)))
 			err = errors.Join(err, <-receiver.done)
 			total.Add(l.ops.Load())
 			return errors.Join(err, l.compare(0))
@@ -274,7 +275,7 @@ func ledgerSink(e *Env) {
 
 // sinkAgrees compares a ledger with what a sink says.
 func sinkAgrees(ctx context.Context, ch bridge.Channel, messages, count uint64) error {
-	if err := ch.Send(ctx, []byte(sinkQuery)); err != nil {
+	if err := ch.Send(ctx, []byte(pattern.SinkQuery)); err != nil {
 		return err
 	}
 	var buf [abi.PayloadSize]byte

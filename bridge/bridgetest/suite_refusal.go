@@ -9,6 +9,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
 var refusalCases = []testCase{
@@ -33,10 +34,10 @@ func (e *Env) status(ch bridge.Channel) abi.Status {
 // exchange makes an expect process read n bytes and sends them.
 func (e *Env) exchange(ports []bridge.Channel, n int) {
 	e.Helper()
-	e.send(ports[0], words(uint64(n)))
+	e.send(ports[0], pattern.Words(uint64(n)))
 	require.NoError(e, ports[1].SendInd(e.Ctx(), make([]byte, n)))
 	require.Equal(e, abi.OK, e.status(ports[0]))
-	e.send(ports[0], words(uint64(n)|expectWrite))
+	e.send(ports[0], pattern.Words(uint64(n)|pattern.ExpectWrite))
 	require.NoError(e, ports[1].ReceiveInd(e.Ctx(), make([]byte, n)))
 	require.Equal(e, abi.OK, e.status(ports[0]))
 }
@@ -47,7 +48,7 @@ func sizeMismatchH2D(e *Env) {
 	for _, c := range []struct{ host, device uint64 }{
 		{100, 101}, {101, 100}, {0, 5}, {5, 0}, {100_000, 4096}, {4096, 100_000},
 	} {
-		e.send(ports[0], words(c.device))
+		e.send(ports[0], pattern.Words(c.device))
 		err := ports[1].SendInd(e.Ctx(), make([]byte, c.host))
 		e.isSizeError(err, c.host, c.device)
 		require.Equal(e, abi.ErrSize, e.status(ports[0]))
@@ -71,7 +72,7 @@ func sizeMismatchD2H(e *Env) {
 		{100, 101}, {101, 100}, {0, 5}, {5, 0}, {100_000, 4096}, {4096, 100_000},
 	} {
 		b := NewBuffer(int(c.host), 17)
-		e.send(ports[0], words(c.device|expectWrite))
+		e.send(ports[0], pattern.Words(c.device|pattern.ExpectWrite))
 		for range 2 {
 			e.isSizeError(ports[1].ReceiveInd(e.Ctx(), b.Data), c.host, c.device)
 			e.isSizeError(receiveFunc(e.Ctx(), ports[1], b.Data, nil), c.host, c.device)
@@ -95,7 +96,7 @@ func (e *Env) offers(ch bridge.Channel, o bridge.Offer) {
 // kindMismatchH2D: a message for a process that wants a transfer.
 func kindMismatchH2D(e *Env) {
 	ports := e.Ports(e.device(""), "expect", 2)
-	e.send(ports[0], words(64))
+	e.send(ports[0], pattern.Words(64))
 	require.ErrorIs(e, ports[1].Send(e.Ctx(), []byte("direct")), bridge.ErrKindMismatch)
 	require.Equal(e, abi.ErrKind, e.status(ports[0]))
 	e.exchange(ports, 64)
@@ -108,7 +109,7 @@ func kindMismatchH2D(e *Env) {
 func kindMismatchD2H(e *Env) {
 	dev := e.device("")
 	ports := e.Ports(dev, "expect", 2)
-	e.send(ports[0], words(64|expectWrite))
+	e.send(ports[0], pattern.Words(64|pattern.ExpectWrite))
 	for range 2 {
 		_, err := ports[1].Receive(e.Ctx(), make([]byte, 56))
 		require.ErrorIs(e, err, bridge.ErrKindMismatch)
@@ -137,7 +138,7 @@ func refuseOffer(e *Env) {
 	ports := e.Ports(e.device(""), "expect", 2)
 	own := errors.New("not wanted")
 	for _, n := range []uint64{0, 1, 100_000} {
-		e.send(ports[0], words(n|expectWrite))
+		e.send(ports[0], pattern.Words(n|pattern.ExpectWrite))
 		require.ErrorIs(e, receiveFunc(e.Ctx(), ports[1], make([]byte, n), func() error { return own }), own)
 		require.Equal(e, abi.ErrAborted, e.status(ports[0]))
 	}
@@ -192,7 +193,7 @@ func deadlineTransfer(e *Env) {
 	p := Call("second", func() error { return ports[1].SendInd(e.Ctx(), make([]byte, 70_000)) })
 	e.send(ports[0], nil)
 	require.NoError(e, e.Wait(p))
-	require.Equal(e, words(1, 70_000), e.receive(ports[0]))
+	require.Equal(e, pattern.Words(1, 70_000), e.receive(ports[0]))
 }
 
 // deviceMemory: a transfer that device memory cannot hold is refused before a
@@ -202,7 +203,7 @@ func deviceMemory(e *Env) {
 	const n = 64 << 20
 	data := e.pages(n)
 	ports := e.Ports(dev, "expect", 2)
-	e.send(ports[0], words(n))
+	e.send(ports[0], pattern.Words(n))
 	err := ports[1].SendInd(e.Ctx(), data)
 	require.Error(e, err)
 	requireOneOf(e, err, bridge.ErrRange, bridge.ErrNoMemory)

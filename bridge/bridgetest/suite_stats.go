@@ -12,6 +12,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
 var statsCases = []testCase{
@@ -109,10 +110,10 @@ func statsWaiting(e *Env) {
 func statsErrors(e *Env) {
 	dev := e.device("")
 	ports := e.Ports(dev, "expect", 2)
-	e.send(ports[0], words(1000))
+	e.send(ports[0], pattern.Words(1000))
 	require.ErrorIs(e, ports[1].SendInd(e.Ctx(), make([]byte, 999)), bridge.ErrSizeMismatch)
 	e.receive(ports[0])
-	e.send(ports[0], words(1000))
+	e.send(ports[0], pattern.Words(1000))
 	require.ErrorIs(e, ports[1].Send(e.Ctx(), nil), bridge.ErrKindMismatch)
 	e.receive(ports[0])
 	ctx, cancel := context.WithCancel(e.Ctx())
@@ -121,7 +122,7 @@ func statsErrors(e *Env) {
 		e.IsWithdrawn(op.Do(ctx, ports[1]), context.Canceled)
 	}
 	own := errors.New("the application's")
-	e.send(ports[0], words(1<<63|100))
+	e.send(ports[0], pattern.Words(1<<63|100))
 	require.ErrorIs(e, receiveFunc(e.Ctx(), ports[1], make([]byte, 100), func() error { return own }), own)
 	e.receive(ports[0])
 	st := dev.Stats()
@@ -289,7 +290,7 @@ func (e *Env) noAllocations(what string, f func()) {
 	for range 20 {
 		f()
 	}
-	if n := testing.AllocsPerRun(500, f); n != 0 && !raceEnabled {
+	if n := testing.AllocsPerRun(500, f); n != 0 && !RaceEnabled {
 		e.Errorf("%s: %v allocations per run", what, n)
 	}
 }

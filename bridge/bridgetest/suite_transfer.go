@@ -15,6 +15,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
 var transferCases = []testCase{
@@ -79,7 +80,7 @@ func firstNot(b []byte, x byte) int {
 // sinkStat asks a sink what it took.
 func (e *Env) sinkStat(ch bridge.Channel) (messages, count, hash uint64) {
 	e.Helper()
-	e.send(ch, []byte(sinkQuery))
+	e.send(ch, []byte(pattern.SinkQuery))
 	w := e.words(e.receive(ch), 3)
 	return w[0], w[1], w[2]
 }
@@ -105,8 +106,8 @@ func transferSizes(e *Env) {
 			sum += uint64(n)
 			require.Equal(e, sum, count, "size %d offset %d", n, offset)
 			want := NewBuffer(n, 0)
-			fillPattern(want.Data, 0, seed)
-			require.Equal(e, fnvBytes(fnvOffset, want.Data), hash, "size %d offset %d", n, offset)
+			pattern.Fill(want.Data, 0, seed)
+			require.Equal(e, pattern.FNV(pattern.FNVOffset, want.Data), hash, "size %d offset %d", n, offset)
 			e.receivePattern(source, n, offset, seed)
 		}
 	}
@@ -116,9 +117,9 @@ func transferSizes(e *Env) {
 func (e *Env) sendPattern(sink bridge.Channel, n, offset int, seed uint64) {
 	e.Helper()
 	b := NewBuffer(n, offset)
-	fillPattern(b.Data, 0, seed)
+	pattern.Fill(b.Data, 0, seed)
 	require.NoError(e, sink.SendInd(e.Ctx(), b.Data), "size %d offset %d", n, offset)
-	require.Negative(e, patternDiff(b.Data, 0, seed), "source changed")
+	require.Negative(e, pattern.Diff(b.Data, 0, seed), "source changed")
 	e.Check(b)
 }
 
@@ -126,9 +127,9 @@ func (e *Env) sendPattern(sink bridge.Channel, n, offset int, seed uint64) {
 func (e *Env) receivePattern(source bridge.Channel, n, offset int, seed uint64) {
 	e.Helper()
 	b := NewBuffer(n, offset)
-	e.send(source, words(uint64(n), seed))
+	e.send(source, pattern.Words(uint64(n), seed))
 	require.NoError(e, source.ReceiveInd(e.Ctx(), b.Data), "size %d offset %d", n, offset)
-	require.Negative(e, patternDiff(b.Data, 0, seed), "size %d offset %d", n, offset)
+	require.Negative(e, pattern.Diff(b.Data, 0, seed), "size %d offset %d", n, offset)
 	e.Check(b)
 }
 
@@ -138,15 +139,15 @@ func transferLarge(e *Env) {
 	sink, source := e.Ports(dev, "sink", 1)[0], e.Ports(dev, "source", 1)[0]
 	const n = 64 << 20
 	data := e.pages(n)
-	fillPattern(data, 0, 7)
+	pattern.Fill(data, 0, 7)
 	require.NoError(e, sink.SendInd(e.Ctx(), data))
 	_, count, hash := e.sinkStat(sink)
 	require.Equal(e, uint64(n), count)
-	require.Equal(e, fnvBytes(fnvOffset, data), hash)
+	require.Equal(e, pattern.FNV(pattern.FNVOffset, data), hash)
 	clear(data)
-	e.send(source, words(n, 99))
+	e.send(source, pattern.Words(n, 99))
 	require.NoError(e, source.ReceiveInd(e.Ctx(), data))
-	require.Negative(e, patternDiff(data, 0, 99))
+	require.Negative(e, pattern.Diff(data, 0, 99))
 }
 
 // pages maps n bytes of zeroed memory outside the Go heap until the test ends.
@@ -176,7 +177,7 @@ func (e *Env) EchoInd(ch bridge.Channel, n int, seed uint64) {
 // echoTransfer is echoInd for goroutines that must not end the test.
 func echoTransfer(ctx context.Context, ch bridge.Channel, n int, seed uint64) error {
 	b := make([]byte, n)
-	fillPattern(b, 0, seed)
+	pattern.Fill(b, 0, seed)
 	if err := ch.SendInd(ctx, b); err != nil {
 		return fmt.Errorf("send %d bytes: %w", n, err)
 	}
@@ -184,7 +185,7 @@ func echoTransfer(ctx context.Context, ch bridge.Channel, n int, seed uint64) er
 	if err := ch.ReceiveInd(ctx, b); err != nil {
 		return fmt.Errorf("receive %d bytes: %w", n, err)
 	}
-	if i := patternDiff(b, 0, seed); i >= 0 {
+	if i := pattern.Diff(b, 0, seed); i >= 0 {
 		return fmt.Errorf("byte %d of %d differs", i, n)
 	}
 	return nil
@@ -195,7 +196,7 @@ func transferMixed(e *Env) {
 	ch := e.Ports(e.device(""), "loopback", 1)[0]
 	for i := range max(20, Scaled(400)) {
 		if i%3 == 0 {
-			e.Echo(ch, words(uint64(i)))
+			e.Echo(ch, pattern.Words(uint64(i)))
 		} else {
 			e.EchoInd(ch, i*97, uint64(i))
 		}
@@ -230,7 +231,7 @@ func transferBothWays(e *Env) {
 	p := Call("sender", func() error {
 		b := make([]byte, n)
 		for i := range uint64(rounds) {
-			fillPattern(b, 0, i)
+			pattern.Fill(b, 0, i)
 			if err := ch.SendInd(e.Ctx(), b); err != nil {
 				return err
 			}
@@ -240,7 +241,7 @@ func transferBothWays(e *Env) {
 	got := make([]byte, n)
 	for i := range uint64(rounds) {
 		require.NoError(e, ch.ReceiveInd(e.Ctx(), got))
-		require.Negative(e, patternDiff(got, 0, i), "round %d", i)
+		require.Negative(e, pattern.Diff(got, 0, i), "round %d", i)
 	}
 	require.NoError(e, e.Wait(p))
 }
@@ -289,7 +290,7 @@ func (e *Env) abortSend(sink bridge.Channel, n int) {
 func (e *Env) abortReceive(source bridge.Channel, n int) {
 	e.Helper()
 	mem := e.pages(n)
-	e.send(source, words(uint64(n), 1))
+	e.send(source, pattern.Words(uint64(n), 1))
 	err := e.cancelMoving(source, func(ctx context.Context) error { return source.ReceiveInd(ctx, mem) })
 	for i := range mem {
 		mem[i] = canary
@@ -322,13 +323,13 @@ func (e *Env) cancelMoving(ch bridge.Channel, f func(ctx context.Context) error)
 // the answer to the next request is preceded by at most one old offer.
 func (e *Env) drain(source bridge.Channel) {
 	e.Helper()
-	p := Call("request", func() error { return source.Send(e.Ctx(), words(1, 77)) })
+	p := Call("request", func() error { return source.Send(e.Ctx(), pattern.Words(1, 77)) })
 	for {
 		o, err := source.Next(e.Ctx())
 		require.NoError(e, err)
 		b := make([]byte, o.Size)
 		require.NoError(e, source.ReceiveInd(e.Ctx(), b))
-		if bytes.Equal(b, []byte{patternByte(0, 77)}) {
+		if bytes.Equal(b, []byte{pattern.Byte(0, 77)}) {
 			require.NoError(e, e.Wait(p))
 			return
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
 var tryCases = []testCase{
@@ -45,7 +46,7 @@ func trySend(e *Env) {
 		require.False(e, ok, "the gate is shut")
 		e.send(ports[0], nil)
 		e.mustTrySend(ports[1], make([]byte, i), nil)
-		require.Equal(e, words(0, uint64(i)), e.receive(ports[0]))
+		require.Equal(e, pattern.Words(0, uint64(i)), e.receive(ports[0]))
 	}
 	_, err := ports[1].TrySend(make([]byte, abi.PayloadSize+1), nil)
 	require.ErrorIs(e, err, bridge.ErrTooLarge)
@@ -59,7 +60,7 @@ func tryReceive(e *Env) {
 		_, ok, err := ch.TryReceive(buf[:])
 		require.NoError(e, err)
 		require.False(e, ok, "nothing was sent")
-		e.send(ch, words(i))
+		e.send(ch, pattern.Words(i))
 		_, err = ch.Next(e.Ctx())
 		require.NoError(e, err)
 		_, _, err = ch.TryReceive(buf[:7])
@@ -67,7 +68,7 @@ func tryReceive(e *Env) {
 		n, ok, err := ch.TryReceive(buf[:])
 		require.NoError(e, err)
 		require.True(e, ok)
-		require.Equal(e, words(i), buf[:n])
+		require.Equal(e, pattern.Words(i), buf[:n])
 	}
 }
 
@@ -95,7 +96,7 @@ func armH2D(e *Env) {
 		require.NoError(e, err)
 		require.False(e, ok, "it is another's turn")
 		e.mustTrySend(ports[1], make([]byte, i), wake)
-		require.Equal(e, words(0, uint64(i)), e.receive(ports[0]))
+		require.Equal(e, pattern.Words(0, uint64(i)), e.receive(ports[0]))
 		ports[1].Disarm(abi.H2D, wake)
 		drainTokens(wake)
 	}
@@ -115,9 +116,9 @@ func armD2H(e *Env) {
 	for i := range uint64(30) {
 		if i%2 == 0 {
 			require.NoError(e, ch.Arm(abi.D2H, wake))
-			e.send(ch, words(i))
+			e.send(ch, pattern.Words(i))
 		} else {
-			e.send(ch, words(i))
+			e.send(ch, pattern.Words(i))
 			_, err := ch.Next(e.Ctx())
 			require.NoError(e, err)
 			require.NoError(e, ch.Arm(abi.D2H, wake))
@@ -126,7 +127,7 @@ func armD2H(e *Env) {
 		n, ok, err := ch.TryReceive(buf[:])
 		require.NoError(e, err)
 		require.True(e, ok)
-		require.Equal(e, words(i), buf[:n])
+		require.Equal(e, pattern.Words(i), buf[:n])
 		ch.Disarm(abi.D2H, wake)
 		drainTokens(wake)
 	}
@@ -171,7 +172,7 @@ func next(e *Env) {
 	}
 	require.Equal(e, "seven b", string(e.receive(ch)))
 	b := NewBuffer(70_001, 9)
-	fillPattern(b.Data, 0, 4)
+	pattern.Fill(b.Data, 0, 4)
 	require.NoError(e, ch.SendInd(e.Ctx(), b.Data))
 	for range 3 {
 		o, err := ch.Next(e.Ctx())
@@ -180,5 +181,5 @@ func next(e *Env) {
 	}
 	clear(b.Data)
 	require.NoError(e, ch.ReceiveInd(e.Ctx(), b.Data))
-	require.Negative(e, patternDiff(b.Data, 0, 4))
+	require.Negative(e, pattern.Diff(b.Data, 0, 4))
 }

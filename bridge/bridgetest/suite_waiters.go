@@ -5,6 +5,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
 // waiting is one who waits for a half, as a Select does: woken it tries, and
@@ -46,7 +47,7 @@ func armManyH2D(e *Env) {
 	}
 	for i := range uint64(n) { // in order of arrival
 		e.send(ports[0], nil)
-		require.Equal(e, words(i%2, i*(1+i%2*999)), e.receive(ports[0]))
+		require.Equal(e, pattern.Words(i%2, i*(1+i%2*999)), e.receive(ports[0]))
 	}
 	for _, c := range calls {
 		require.NoError(e, e.Wait(c))
@@ -65,7 +66,7 @@ func armManyD2H(e *Env) {
 		}))
 	}
 	for i := range uint64(n) {
-		e.send(ch, words(i))
+		e.send(ch, pattern.Words(i))
 	}
 	for _, c := range calls {
 		require.NoError(e, e.Wait(c))
@@ -127,7 +128,7 @@ func armAmongSenders(e *Env) {
 	last := Call("last", func() error { return ports[1].Send(e.Ctx(), make([]byte, 3)) })
 	e.UntilBlocked(dev, 2)
 	open := func() []byte { e.send(ports[0], nil); return e.receive(ports[0]) }
-	require.Equal(e, words(0, 1), open())
+	require.Equal(e, pattern.Words(0, 1), open())
 	require.NoError(e, e.Wait(first))
 	e.send(ports[0], nil)
 	e.token(wake)
@@ -135,8 +136,8 @@ func armAmongSenders(e *Env) {
 	ok, err := ports[1].TrySend(make([]byte, 2), wake)
 	require.NoError(e, err)
 	require.True(e, ok)
-	require.Equal(e, words(0, 2), e.receive(ports[0]))
-	require.Equal(e, words(0, 3), open())
+	require.Equal(e, pattern.Words(0, 2), e.receive(ports[0]))
+	require.Equal(e, pattern.Words(0, 3), open())
 	require.NoError(e, e.Wait(last))
 
 	// One that gives up lets the next go on.
@@ -144,7 +145,7 @@ func armAmongSenders(e *Env) {
 	last = Call("last", func() error { return ports[1].Send(e.Ctx(), make([]byte, 3)) })
 	e.UntilBlocked(dev, 1)
 	ports[1].Disarm(abi.H2D, wake)
-	require.Equal(e, words(0, 3), open())
+	require.Equal(e, pattern.Words(0, 3), open())
 	require.NoError(e, e.Wait(last))
 }
 
@@ -165,10 +166,10 @@ func trySendInd(e *Env) {
 			require.NoError(e, err)
 			return ok
 		})
-		require.Equal(e, words(1, uint64(n)), e.receive(ports[0]))
+		require.Equal(e, pattern.Words(1, uint64(n)), e.receive(ports[0]))
 	}
 	expect := e.Ports(e.device(""), "expect", 2)
-	e.send(expect[0], words(100))
+	e.send(expect[0], pattern.Words(100))
 	e.Until("target waits", func() bool {
 		ok, err := expect[1].TrySendInd(e.Ctx(), make([]byte, 99), nil)
 		require.False(e, ok)
@@ -186,7 +187,7 @@ func tryReceiveInd(e *Env) {
 		ok, err := ports[1].TryReceiveInd(e.Ctx(), make([]byte, n))
 		require.NoError(e, err)
 		require.False(e, ok, "nothing is offered")
-		e.send(ports[0], words(n|expectWrite))
+		e.send(ports[0], pattern.Words(n|pattern.ExpectWrite))
 		e.offers(ports[1], bridge.Offer{Indirect: true, Size: n})
 		_, err = ports[1].TryReceiveInd(e.Ctx(), make([]byte, n+1))
 		e.isSizeError(err, n+1, n)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/bridge/scripted"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/device"
 	"github.com/nfcomms/nfcomms/firmware"
 )
@@ -58,9 +58,9 @@ func (s *settings) boot(logFD int) device.Boot {
 }
 
 // script returns the shape of a scripted device.
-func (s *settings) script() bridgetest.Shape {
+func (s *settings) script() scripted.Shape {
 	c := &s.config
-	return bridgetest.Shape{
+	return scripted.Shape{
 		Channels: c.Channels, Mailboxes: c.Managers, Islands: c.Islands, Slots: c.Slots, Window: c.Window,
 		Contexts: c.Contexts, Beat: c.Beat, EMEM: c.Memory[abi.EMEM], TargetTimeout: c.TargetTimeout,
 	}

@@ -27,7 +27,9 @@ var allowed = []struct {
 	{"bridge/sim", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/mailbox", "firmware"}, []string{sys}},
 	{"bridge/kdev", []string{"bridge", "bridge/abi", "bridge/kdev/uapi", "bridge/logqueue", "bridge/meter", "bridge/waiter"}, []string{sys}},
 	{"bridge/kdev/uapi", nil, nil},
-	{"bridge/bridgetest", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/mailbox"}, []string{sys, "github.com/stretchr/testify", "go.uber.org/goleak", "pgregory.net/rapid"}},
+	{"bridge/bridgetest", []string{"bridge", "bridge/abi", "bridge/bridgetest/pattern"}, []string{sys, "github.com/stretchr/testify", "go.uber.org/goleak", "pgregory.net/rapid"}},
+	{"bridge/bridgetest/pattern", nil, nil},
+	{"bridge/scripted", []string{"bridge/abi", "bridge/bridgetest/pattern"}, []string{sys}},
 	{"firmware/", []string{"bridge", "bridge/abi"}, nil},
 	{"pkg/", []string{"pkg/", "bridge", "bridge/abi"}, nil},
 	{"pkg/control/", []string{"pkg/nfcomms", "pkg/control/", "bridge", "bridge/abi"}, []string{"google.golang.org/"}},
@@ -36,7 +38,7 @@ var allowed = []struct {
 	{"pkg/ring", nil, []string{sys}},
 	{"pkg/metrics", []string{"pkg/nfcomms", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},
 	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi"}, []string{""}},
-	{"cmd/nfsim/", []string{"cmd/nfsim/", "bridge", "bridge/abi", "bridge/bridgetest", "firmware"}, []string{sys, "github.com/spf13/cobra"}},
+	{"cmd/nfsim/", []string{"cmd/nfsim/", "bridge", "bridge/abi", "bridge/scripted", "firmware"}, []string{sys, "github.com/spf13/cobra"}},
 	{"examples/", []string{"pkg/"}, []string{"github.com/schollz/progressbar", "golang.org/x/term"}},
 	{"examples/service", []string{"pkg/"}, []string{"google.golang.org/grpc", "github.com/prometheus/"}},
 	{"internal/", []string{"internal/"}, nil},
@@ -106,7 +108,7 @@ func mayImport(f *file, rule int, name string, blank bool) bool {
 // mayBeUnsafe names the few places where pointers are made.
 func mayBeUnsafe(f *file) bool {
 	switch f.dir() {
-	case "bridge/abi", "bridge/kdev", "bridge/kdev/uapi", "bridge/mailbox", "bridge/sim", "bridge/bridgetest", "firmware", "pkg/ring":
+	case "bridge/abi", "bridge/kdev", "bridge/kdev/uapi", "bridge/mailbox", "bridge/sim", "bridge/bridgetest", "bridge/scripted", "firmware", "pkg/ring":
 		return true
 	}
 	return slices.Contains([]string{

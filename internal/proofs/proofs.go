@@ -13,8 +13,8 @@ const Suite = "TestConformance"
 // BackEnds are the folders whose tests run the whole suite.
 var BackEnds = []string{"bridge/sim", "bridge/kdev"}
 
-// suiteFolder is where the suite lies, and the tests against a device that lies.
-const suiteFolder = "bridge/bridgetest"
+// scriptedFolder is where the tests against the scripted device lie.
+const scriptedFolder = "bridge/scripted"
 
 // Test is one proof of a rule.
 type Test struct {
@@ -24,7 +24,7 @@ type Test struct {
 
 // String returns the test as the table writes it.
 func (t Test) String() string {
-	if t.Folder == "" || t.Folder == suiteFolder {
+	if t.Folder == "" || t.Folder == scriptedFolder {
 		return t.Name
 	}
 	return t.Folder + ":" + t.Name
@@ -74,7 +74,7 @@ func Read(text string) (rules []Rule, wrong []string) {
 		r := Rule{Name: "S" + m[1]}
 		for _, t := range ref.FindAllStringSubmatch(rows[m[1]], -1) {
 			if t[1] == "" && strings.HasPrefix(t[2], "Test") {
-				t[1] = suiteFolder
+				t[1] = scriptedFolder
 			}
 			r.Tests = append(r.Tests, Test{t[1], t[2]})
 		}

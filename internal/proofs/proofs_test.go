@@ -11,7 +11,7 @@ func TestRead(t *testing.T) {
 	require.Empty(t, wrong)
 	require.Equal(t, []Rule{
 		{"S1", []Test{{"", "a/b"}, {"p/q", "TestX"}}},
-		{"S2", []Test{{"bridge/bridgetest", "TestLie"}, {"", "a/c-1.5"}}},
+		{"S2", []Test{{"bridge/scripted", "TestLie"}, {"", "a/c-1.5"}}},
 	}, rules)
 	require.Equal(t, []Run{{"bridge/sim", "TestConformance/a/b"}, {"bridge/kdev", "TestConformance/a/b"}}, rules[0].Tests[0].Runs())
 	require.Equal(t, []Run{{"p/q", "TestX"}}, rules[0].Tests[1].Runs())

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/bridge/scripted"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/device"
 	"github.com/nfcomms/nfcomms/firmware"
 )
@@ -31,7 +31,7 @@ type Effects struct {
 type Device struct {
 	effects Effects
 	log     *slog.Logger
-	shape   bridgetest.Shape
+	shape   scripted.Shape
 
 	mu     sync.Mutex // guards what follows
 	plan   Plan
@@ -40,7 +40,7 @@ type Device struct {
 }
 
 // New makes a device. shape is what a life has where the host does not say.
-func New(p Plan, seed uint64, shape bridgetest.Shape, e Effects, log *slog.Logger) *Device {
+func New(p Plan, seed uint64, shape scripted.Shape, e Effects, log *slog.Logger) *Device {
 	return &Device{
 		effects: e, log: log, shape: shape, plan: p,
 		rand: rand.New(rand.NewPCG(seed, 0)),
@@ -64,8 +64,8 @@ func (d *Device) Boot(bus *firmware.Bus, shape device.Shape, epoch uint32, quit 
 		return nil, abi.ErrNoMemory
 	}
 	l := &life{dev: d, bus: bus, stop: make(chan struct{})}
-	script, status := bridgetest.NewScriptOn(bus.Area(), &host{l}, d.shapeOf(shape),
-		bridgetest.Hooks{Take: l.take, Give: l.give}, epoch)
+	script, status := scripted.NewScriptOn(bus.Area(), &host{l}, d.shapeOf(shape),
+		scripted.Hooks{Take: l.take, Give: l.give}, epoch)
 	if status != abi.OK {
 		return nil, status
 	}
@@ -74,7 +74,7 @@ func (d *Device) Boot(bus *firmware.Bus, shape device.Shape, epoch uint32, quit 
 }
 
 // shapeOf is the device's own shape, but for what the host asks for.
-func (d *Device) shapeOf(want device.Shape) bridgetest.Shape {
+func (d *Device) shapeOf(want device.Shape) scripted.Shape {
 	sh := d.shape
 	for to, v := range map[*int]uint32{
 		&sh.Channels: want.Channels, &sh.Mailboxes: want.Mailboxes, &sh.Islands: want.Islands,

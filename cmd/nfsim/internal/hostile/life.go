@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/bridge/scripted"
 	"github.com/nfcomms/nfcomms/firmware"
 )
 
@@ -18,7 +18,7 @@ import (
 type life struct {
 	dev    *Device
 	bus    *firmware.Bus
-	script atomic.Pointer[bridgetest.Script]
+	script atomic.Pointer[scripted.Script]
 	stop   chan struct{}
 	extra  sync.WaitGroup // what runs beside the script
 

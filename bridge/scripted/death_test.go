@@ -1,4 +1,4 @@
-package bridgetest
+package scripted
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 )
 
 // quickBeat makes a device whose silence is noticed soon.
@@ -20,27 +21,27 @@ var quickBeat = Shape{Beat: 5 * time.Millisecond}
 // message it takes or gives. The call ends by itself, and buffers stay intact.
 func TestDeath(t *testing.T) {
 	steps := 14
-	if raceEnabled {
+	if bridgetest.RaceEnabled {
 		steps = 8
 	}
 	for _, when := range []string{"take", "give"} {
 		for name := range deviationCalls {
 			t.Run(when+"/"+name, func(t *testing.T) {
-				e := NewEnv(t)
+				e := bridgetest.NewEnv(t)
 				var rigs []*rig
-				var calls []*Pending
+				var calls []*bridgetest.Pending
 				for k := range steps {
 					r := newRigIn(e, quickBeat)
 					ch := r.Subscribe(r.dev, abi.TargetLoopback)
 					r.s.SetHooks(r.dieAt(when, int64(k)))
 					rigs = append(rigs, r)
-					calls = append(calls, Call(fmt.Sprint(name, " step ", k), func() error {
+					calls = append(calls, bridgetest.Call(fmt.Sprint(name, " step ", k), func() error {
 						return deviationCalls[name](r, e.Ctx(), ch)
 					}))
 				}
 				for k, c := range calls {
 					if err := e.Wait(c); err != nil {
-						require.ErrorIs(t, err, bridge.ErrDeviceLost, c.name)
+						require.ErrorIs(t, err, bridge.ErrDeviceLost, "step %d", k)
 					} else {
 						require.Positive(t, k, "a call worked with a dead device")
 					}
@@ -78,8 +79,8 @@ func (r *rig) dieAt(when string, k int64) Hooks {
 func TestHeartbeatStops(t *testing.T) {
 	r := newRig(t, quickBeat)
 	ports := r.Ports(r.dev, "hold", 2)
-	send := Call("send", func() error { return ports[0].Send(r.Ctx(), nil) })
-	receive := Call("receive", func() error { return ports[1].ReceiveInd(r.Ctx(), make([]byte, 10)) })
+	send := bridgetest.Call("send", func() error { return ports[0].Send(r.Ctx(), nil) })
+	receive := bridgetest.Call("receive", func() error { return ports[1].ReceiveInd(r.Ctx(), make([]byte, 10)) })
 	r.UntilBlocked(r.dev, 2)
 	_, err := r.dev.Health()
 	require.NoError(t, err)
@@ -94,7 +95,7 @@ func TestHeartbeatStops(t *testing.T) {
 // TestSilence: a device that beats but answers nothing holds no call for longer
 // than its context, plus the ladder.
 func TestSilence(t *testing.T) {
-	for _, op := range Operations[:4] {
+	for _, op := range bridgetest.Operations[:4] {
 		t.Run(op.Name, func(t *testing.T) {
 			r := newRig(t, quickBeat)
 			ch := r.Ports(r.dev, "hold", 1)[0]

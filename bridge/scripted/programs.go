@@ -1,4 +1,4 @@
-package bridgetest
+package scripted
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
 // programs are those of the conformance suite, see Run.
@@ -50,7 +51,7 @@ func sink(p *process) {
 				continue
 			}
 			mu.Lock()
-			query := direct && bytes.HasPrefix(data, []byte(sinkQuery))
+			query := direct && bytes.HasPrefix(data, []byte(pattern.SinkQuery))
 			switch {
 			case query:
 			case direct:
@@ -62,7 +63,7 @@ func sink(p *process) {
 				hash = h.Sum64()
 				p.free(data)
 			}
-			reply := words(messages, count, hash)
+			reply := pattern.Words(messages, count, hash)
 			mu.Unlock()
 			if query {
 				p.write(port, reply)
@@ -84,7 +85,7 @@ func source(p *process) {
 			if mem == nil && size > 0 {
 				continue
 			}
-			fillPattern(mem, 0, seed)
+			pattern.Fill(mem, 0, seed)
 			p.writeInd(port, mem)
 			p.free(mem)
 		}
@@ -107,7 +108,7 @@ func gate(p *process) {
 		} else {
 			p.free(data)
 		}
-		p.write(0, words(kind, size))
+		p.write(0, pattern.Words(kind, size))
 	}
 }
 
@@ -119,8 +120,8 @@ func expect(p *process) {
 			continue
 		}
 		size := binary.LittleEndian.Uint64(msg)
-		out := size&expectWrite != 0
-		size &^= expectWrite
+		out := size&pattern.ExpectWrite != 0
+		size &^= pattern.ExpectWrite
 		mem := p.alloc(size)
 		switch {
 		case mem == nil && size > 0 && out:
@@ -133,7 +134,7 @@ func expect(p *process) {
 			st = p.readInd(1, mem)
 		}
 		p.free(mem)
-		p.write(0, words(uint64(st)))
+		p.write(0, pattern.Words(uint64(st)))
 	}
 }
 

@@ -1,12 +1,12 @@
-package bridgetest
+package scripted
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
 )
 
@@ -14,8 +14,7 @@ import (
 // device, both in Go. The Script also checks every message of the host. It
 // allocates in this very process, so allocations cannot be counted.
 func TestConformance(t *testing.T) {
-	fit := slices.DeleteFunc(slices.Clone(cases), func(c testCase) bool { return c.name == "stats/allocations" })
-	runCases(t, func(t *testing.T, options string) bridge.Device {
+	bridgetest.Run(t, func(t *testing.T, options string) bridge.Device {
 		sh, err := ParseShape(options)
 		require.NoError(t, err)
 		s, err := NewScript(sh, Hooks{})
@@ -26,5 +25,5 @@ func TestConformance(t *testing.T) {
 			require.Empty(t, s.Offences(), "rules that the host broke")
 		})
 		return dev
-	}, fit)
+	}, "stats/allocations")
 }

@@ -1,4 +1,4 @@
-package bridgetest
+package scripted
 
 import (
 	"github.com/nfcomms/nfcomms/bridge/abi"

@@ -1,4 +1,4 @@
-package bridgetest
+package scripted
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 )
 
 // TestCancelAtEveryStep ends the context of each call at every step: just
@@ -68,7 +69,7 @@ func eachStep(t *testing.T, body func(r *rig, name string, at func(func()) Hooks
 	for _, when := range []string{"take", "give"} {
 		for name := range deviationCalls {
 			t.Run(when+"/"+name, func(t *testing.T) {
-				r := newRigIn(NewEnv(t), quickBeat)
+				r := newRigIn(bridgetest.NewEnv(t), quickBeat)
 				for k := range int64(steps) {
 					body(r, name, func(fire func()) Hooks { return fireAt(when, k, fire) })
 					ch := r.Subscribe(r.dev, abi.TargetLoopback)

@@ -1,4 +1,4 @@
-package bridgetest
+package scripted
 
 import (
 	"math/rand/v2"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
 // locked runs f with the device standing still.
@@ -34,7 +36,7 @@ func TestHeadNonsense(t *testing.T) {
 			ctx := r.brief()
 			var err error
 			for i := 0; i < 200 && err == nil; i++ {
-				if err = ch.Send(ctx, words(uint64(i))); err == nil {
+				if err = ch.Send(ctx, pattern.Words(uint64(i))); err == nil {
 					_, err = ch.Receive(ctx, make([]byte, 56))
 				}
 			}
@@ -63,7 +65,7 @@ func TestPageRewritten(t *testing.T) {
 			}
 			require.Equal(t, state, r.s.area.page().State)
 		})
-		r.Echo(ch, words(uint64(i)))
+		r.Echo(ch, pattern.Words(uint64(i)))
 		r.EchoInd(ch, 100_000, uint64(i))
 	}
 	require.Zero(t, r.dev.Stats().Faults)
@@ -96,7 +98,7 @@ func TestHeartbeatNonsense(t *testing.T) {
 	slot := &r.s.area.page().Heartbeat
 	random := rand.New(rand.NewPCG(6, 6))
 	stop := make(chan struct{})
-	writer := Call("writer", func() error {
+	writer := bridgetest.Call("writer", func() error {
 		for {
 			select {
 			case <-stop:
@@ -133,7 +135,7 @@ func TestIslandWords(t *testing.T) {
 		for j := range abi.IslandsMax {
 			atomic.StoreUint64(&r.s.area.page().Island[j].Word, word)
 		}
-		r.Echo(ch, words(uint64(i)))
+		r.Echo(ch, pattern.Words(uint64(i)))
 	}
 	r.recovers()
 }

@@ -1,4 +1,4 @@
-package bridgetest
+package scripted
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 )
 
 // handlerFunc is a log handler that is a function.
@@ -27,18 +28,18 @@ func (h handlerFunc) WithGroup(string) slog.Handler      { return h }
 // TestLogHandlerThatBlocks: a handler that never returns holds up neither the
 // fence, nor the calls that wait, nor Reset, nor Close.
 func TestLogHandlerThatBlocks(t *testing.T) {
-	e := NewEnv(t)
+	e := bridgetest.NewEnv(t)
 	release := make(chan struct{})
 	defer close(release)
 	r := newRigWith(e, quickBeat, slog.New(handlerFunc(func(slog.Record) { <-release })))
 	port := r.Ports(r.dev, "hold", 1)[0]
-	send := Call("send", func() error { return port.Send(r.Ctx(), nil) })
+	send := bridgetest.Call("send", func() error { return port.Send(r.Ctx(), nil) })
 	r.UntilBlocked(r.dev, 1)
 	r.s.StopBeat()
 	require.ErrorIs(t, r.Wait(send), bridge.ErrDeviceLost)
 	r.recovers()
 	r.s.Kill()
-	closing := Call("close", r.dev.Close)
+	closing := bridgetest.Call("close", r.dev.Close)
 	require.NoError(t, r.Wait(closing))
 }
 
@@ -51,7 +52,7 @@ func TestLogHandlerThatCallsBack(t *testing.T) {
 		"Close":  func(r *rig) error { return r.dev.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := NewEnv(t)
+			e := bridgetest.NewEnv(t)
 			var r *rig
 			called := make(chan error, 1)
 			r = newRigWith(e, quickBeat, slog.New(handlerFunc(func(slog.Record) {
@@ -61,11 +62,11 @@ func TestLogHandlerThatCallsBack(t *testing.T) {
 				}
 			})))
 			ch := r.Subscribe(r.dev, abi.TargetLoopback)
-			receive := Call("receive", func() error { _, err := ch.Receive(r.Ctx(), nil); return err })
+			receive := bridgetest.Call("receive", func() error { _, err := ch.Receive(r.Ctx(), nil); return err })
 			r.UntilBlocked(r.dev, 1)
 			r.s.StopBeat()
 			require.Error(t, r.Wait(receive))
-			back := Call("handler", func() error { return <-called })
+			back := bridgetest.Call("handler", func() error { return <-called })
 			if err := r.Wait(back); name == "Health" {
 				require.ErrorIs(t, err, bridge.ErrDeviceLost)
 			} else {

@@ -1,4 +1,4 @@
-package bridgetest
+package scripted
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
 )
 
@@ -62,7 +64,7 @@ const stallSize = stallLists*abi.ListEntries*abi.PageSize - 3*abi.PageSize
 func TestLoss(t *testing.T) {
 	for _, l := range losses {
 		t.Run(l.call+"/"+l.name, func(t *testing.T) {
-			r := newRigOf(NewEnv(t), quickBeat, quickStall)
+			r := newRigOf(bridgetest.NewEnv(t), quickBeat, quickStall)
 			ch := r.Subscribe(r.dev, abi.TargetLoopback)
 			var h Hooks
 			gone := false
@@ -121,13 +123,13 @@ func stallCall(r *rig, ch bridge.Channel, name string) error {
 // for their target. They are asked as well, and stay where they are: each is
 // delivered once its target reads.
 func TestWaitingIsNoLoss(t *testing.T) {
-	r := newRigOf(NewEnv(t), quickBeat, quickStall)
+	r := newRigOf(bridgetest.NewEnv(t), quickBeat, quickStall)
 	const n = 8
 	var gates [n][]bridge.Channel
-	var calls [n]*Pending
+	var calls [n]*bridgetest.Pending
 	for i := range gates {
 		gates[i] = r.Ports(r.dev, "gate", 2)
-		calls[i] = Call("offer", func() error {
+		calls[i] = bridgetest.Call("offer", func() error {
 			if i%2 == 0 {
 				return gates[i][1].Send(r.Ctx(), make([]byte, i))
 			}
@@ -155,7 +157,7 @@ func TestWaitingIsNoLoss(t *testing.T) {
 	r.s.SetHooks(Hooks{})
 	require.Len(t, asked, n+1)
 	for i, ports := range gates {
-		require.Empty(t, calls[i].done, "call %d waits on", i)
+		require.False(t, calls[i].Over(), "call %d waits on", i)
 		require.NoError(t, ports[0].Send(r.Ctx(), nil))
 		require.NoError(t, r.Wait(calls[i]))
 		buf := make([]byte, 56)
@@ -165,7 +167,7 @@ func TestWaitingIsNoLoss(t *testing.T) {
 		if i%2 != 0 {
 			size += stallSize
 		}
-		require.Equal(t, words(uint64(i%2), uint64(size)), buf[:16])
+		require.Equal(t, pattern.Words(uint64(i%2), uint64(size)), buf[:16])
 	}
 	require.Empty(t, r.s.Offences())
 	require.Zero(t, r.dev.Stats().Faults)
@@ -174,13 +176,13 @@ func TestWaitingIsNoLoss(t *testing.T) {
 // TestQuietHostAsksNothing: calls that wait for their target cost no message as long
 // as the device knows of all of them.
 func TestQuietHostAsksNothing(t *testing.T) {
-	r := newRigOf(NewEnv(t), quickBeat, quickStall)
+	r := newRigOf(bridgetest.NewEnv(t), quickBeat, quickStall)
 	const n = 30
 	ports := r.Ports(r.dev, "hold", n)
 	ctx, cancel := context.WithCancel(r.Ctx())
-	var calls []*Pending
+	var calls []*bridgetest.Pending
 	for i, ch := range ports {
-		calls = append(calls, Call("offer", func() error {
+		calls = append(calls, bridgetest.Call("offer", func() error {
 			if i%2 == 0 {
 				return ch.Send(ctx, nil)
 			}

@@ -1,4 +1,4 @@
-package bridgetest
+package scripted
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/bridge/logqueue"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
 )
@@ -20,38 +21,31 @@ var _ mailbox.Port = (*Script)(nil)
 
 // rig is the host mailbox manager over a Script.
 type rig struct {
-	*Env
+	*bridgetest.Env
 	s   *Script
 	dev bridge.Device
-}
-
-// NewEnv is an env without a conformance suite around it.
-func NewEnv(t *testing.T) *Env {
-	LeakCheck(t)
-	watch(t)
-	return &Env{T: t, watchdog: watchdog(t)}
 }
 
 // newRig opens a manager over a Script that behaves.
 func newRig(t *testing.T, sh Shape) *rig {
 	t.Helper()
-	return newRigIn(NewEnv(t), sh)
+	return newRigIn(bridgetest.NewEnv(t), sh)
 }
 
 // newRigIn is newRig for a test with several devices.
-func newRigIn(e *Env, sh Shape) *rig {
+func newRigIn(e *bridgetest.Env, sh Shape) *rig {
 	e.Helper()
 	return newRigOf(e, sh, nil)
 }
 
 // newRigWith is newRigIn with a logger.
-func newRigWith(e *Env, sh Shape, log *slog.Logger) *rig {
+func newRigWith(e *bridgetest.Env, sh Shape, log *slog.Logger) *rig {
 	e.Helper()
 	return newRigOf(e, sh, &mailbox.Options{Log: logqueue.New(log)})
 }
 
 // newRigOf is newRigIn with options.
-func newRigOf(e *Env, sh Shape, o *mailbox.Options) *rig {
+func newRigOf(e *bridgetest.Env, sh Shape, o *mailbox.Options) *rig {
 	e.Helper()
 	s, err := NewScript(sh, Hooks{})
 	require.NoError(e, err)

@@ -1,4 +1,4 @@
-package bridgetest
+package scripted
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 )
 
 var seedFlag = flag.Uint64("bridgetest.seed", 0, "seed of TestRandomDevice; 0 takes one from the clock")
@@ -118,14 +119,14 @@ func (r *rig) assault(attack func()) {
 	ports = append(ports, r.Ports(r.dev, "hold", 4)...)
 	ctx, cancel := context.WithCancel(r.Ctx())
 	defer cancel()
-	var calls []*Pending
-	var buffers []*Buffer
+	var calls []*bridgetest.Pending
+	var buffers []*bridgetest.Buffer
 	for i, ch := range ports {
-		out, in := NewBuffer(generatorSize, i), NewBuffer(generatorSize, 7*i)
+		out, in := bridgetest.NewBuffer(generatorSize, i), bridgetest.NewBuffer(generatorSize, 7*i)
 		buffers = append(buffers, out, in)
 		calls = append(calls,
-			Call("sends", func() error { return alternate(ctx, i, ch.Send, ch.SendInd, out.Data) }),
-			Call("receives", func() error {
+			bridgetest.Call("sends", func() error { return alternate(ctx, i, ch.Send, ch.SendInd, out.Data) }),
+			bridgetest.Call("receives", func() error {
 				return alternate(ctx, i/2, func(ctx context.Context, b []byte) error {
 					_, err := ch.Receive(ctx, b)
 					return err
@@ -173,7 +174,7 @@ func TestRandomDevice(t *testing.T) {
 	t.Logf("seed %d (-bridgetest.seed)", seed)
 	r := newRig(t, quickBeat)
 	g := &generator{rand.New(rand.NewPCG(seed, 0)), r.s}
-	for range max(10, Scaled(60)) {
+	for range max(10, bridgetest.Scaled(60)) {
 		r.assault(func() {
 			for range g.IntN(40) {
 				r.locked(func() {

@@ -1,4 +1,4 @@
-package bridgetest
+package scripted
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
 // verdict is what the host must make of a deviation.
@@ -72,10 +74,10 @@ var deviationCalls = map[string]func(r *rig, ctx context.Context, ch bridge.Chan
 		return err
 	},
 	"SendInd": func(r *rig, ctx context.Context, ch bridge.Channel) error {
-		b := NewBuffer(deviationSize, 123)
-		fillPattern(b.Data, 0, 3)
+		b := bridgetest.NewBuffer(deviationSize, 123)
+		pattern.Fill(b.Data, 0, 3)
 		err := ch.SendInd(ctx, b.Data)
-		require.Negative(r, patternDiff(b.Data, 0, 3), "source changed")
+		require.Negative(r, pattern.Diff(b.Data, 0, 3), "source changed")
 		r.Check(b)
 		return err
 	},
@@ -94,14 +96,14 @@ var deviationCalls = map[string]func(r *rig, ctx context.Context, ch bridge.Chan
 	},
 	"ReceiveInd": func(r *rig, ctx context.Context, ch bridge.Channel) error {
 		src := make([]byte, deviationSize)
-		fillPattern(src, 0, 4)
+		pattern.Fill(src, 0, 4)
 		if err := ch.SendInd(ctx, src); err != nil {
 			return err
 		}
-		b := NewBuffer(deviationSize, 321)
+		b := bridgetest.NewBuffer(deviationSize, 321)
 		err := ch.ReceiveInd(ctx, b.Data)
 		r.Check(b)
-		if i := patternDiff(b.Data, 0, 4); err == nil && i >= 0 {
+		if i := pattern.Diff(b.Data, 0, 4); err == nil && i >= 0 {
 			return fmt.Errorf("byte %d differs", i)
 		}
 		return err
@@ -218,7 +220,7 @@ func (r *rig) readAll(ch bridge.Channel) {
 func (r *rig) latched(ch bridge.Channel) {
 	r.Helper()
 	require.EqualValues(r, 1, r.dev.Stats().Faults)
-	for _, op := range Operations {
+	for _, op := range bridgetest.Operations {
 		require.ErrorIs(r, op.Do(r.Ctx(), ch), bridge.ErrFault, op.Name)
 	}
 	_, err := r.dev.Subscribe(r.Ctx(), abi.TargetLog)
