@@ -15,8 +15,6 @@ type Reader struct {
 	writer  int64  // the writer's head, as last seen
 	started bool
 	payload []byte // of the packet under the head, nil once it was released
-
-	hasMore func() (bool, error) // made once: waiting allocates nothing
 }
 
 // Reader takes the reading side. ErrBusy if it is taken; for the rest see
@@ -30,7 +28,7 @@ func (r *Ring) Reader(ctx context.Context) (*Reader, error) {
 	s.mine.status.Store(statusWaiting)
 	s.wake()
 	d := &Reader{side: s}
-	d.hasMore = d.more
+	d.next = d.more
 	return d, nil
 }
 
@@ -63,10 +61,33 @@ func (d *Reader) peek(ctx context.Context) ([]byte, error) {
 	if ok, err := d.more(); err != nil {
 		return nil, err
 	} else if !ok {
-		if err := d.wait(ctx, d.hasMore); err != nil {
+		if err := d.wait(ctx, d.next); err != nil {
 			return nil, err
 		}
 	}
+	return d.take()
+}
+
+// TryPeek is [Reader.Peek] for who does not wait: false if no packet is there
+// yet. See [Poll] for waiting on several readers at once.
+func (d *Reader) TryPeek() ([]byte, bool, error) {
+	d.call.Lock()
+	defer d.call.Unlock()
+	if err := d.failed(); err != nil {
+		return nil, false, err
+	}
+	if d.payload != nil {
+		return d.payload, true, nil
+	}
+	if ok, err := d.look(d.next); !ok {
+		return nil, false, err
+	}
+	p, err := d.take()
+	return p, err == nil, err
+}
+
+// take moves the head to the next packet, which is there. Must hold call.
+func (d *Reader) take() ([]byte, error) {
 	if d.started {
 		d.pos++
 		d.move(d.pos) // the packet before is free

@@ -21,8 +21,9 @@ type side struct {
 	role role
 	mine *head
 	far  *head
-	conn *net.UnixConn // holds the role
-	gone atomic.Bool   // the creator of the ring is gone
+	next func() (bool, error) // whether this side could go on; made once
+	conn *net.UnixConn        // holds the role
+	gone atomic.Bool          // the creator of the ring is gone
 	end  atomic.Pointer[error]
 
 	// call is held during a call: the memory is not unmapped under it.
@@ -151,24 +152,30 @@ const (
 
 var processors = runtime.NumCPU()
 
+// look reports whether ready says true, or why it never will.
+func (s *side) look(ready func() (bool, error)) (bool, error) {
+	over := s.farEnd() // before the look: what was published precedes the end
+	ok, err := ready()
+	switch {
+	case err != nil || ok:
+		return ok, err
+	case s.failed() != nil:
+		return false, s.failed()
+	case over == nil || errors.Is(over, EOF):
+		return false, over
+	}
+	return false, s.latch(over)
+}
+
 // wait returns once ready says true. ready must be cheap; an error of it, the
 // end of ctx and the end of the far side end the wait.
 func (s *side) wait(ctx context.Context, ready func() (bool, error)) error {
 	for round := 0; ; round++ {
-		over := s.farEnd() // before the look: what was published precedes the end
-		ok, err := ready()
-		switch {
-		case err != nil || ok:
+		if ok, err := s.look(ready); ok || err != nil {
 			return err
-		case s.failed() != nil:
-			return s.failed()
-		case ctx.Err() != nil:
+		}
+		if ctx.Err() != nil {
 			return fmt.Errorf("ring %q: %v: %w", s.ring.name, s.role, context.Cause(ctx))
-		case over != nil:
-			if errors.Is(over, EOF) {
-				return EOF
-			}
-			return s.latch(over)
 		}
 		s.pause(ctx, round, ready)
 	}

@@ -27,7 +27,7 @@ func (r *Ring) Writer(ctx context.Context) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{side: s}
-	w.hasReader, w.hasRoom = w.readerThere, w.room
+	w.hasReader, w.hasRoom, w.next = w.readerThere, w.room, w.ready
 	return w, nil
 }
 
@@ -74,12 +74,9 @@ func (w *Writer) commit(ctx context.Context, n int) error {
 		if err := w.wait(ctx, w.hasReader); err != nil {
 			return err
 		}
-		w.mine.pos.Store(0)
-		w.mine.status.Store(statusRunning)
-		w.started = true
+		w.start()
 	}
-	p, _ := w.ring.area.at(w.pos)
-	*p = packet{Number: w.pos + 1, Length: uint32(n)}
+	w.label(n)
 	if ok, err := w.room(); err != nil {
 		return err
 	} else if !ok {
@@ -90,6 +87,53 @@ func (w *Writer) commit(ctx context.Context, n int) error {
 	w.pos++
 	w.move(w.pos)
 	return nil
+}
+
+// TryCommit is [Writer.Commit] for who does not wait: false if the head cannot
+// move on yet, because no reader has attached or the ring is full. See [Poll] for
+// waiting on several writers at once.
+func (w *Writer) TryCommit(n int) (bool, error) {
+	if n < 0 || n > w.ring.Payload() {
+		return false, fmt.Errorf("ring %q: commit of %d bytes, at most %d: %w", w.ring.name, n, w.ring.Payload(), ErrTooLarge)
+	}
+	w.call.Lock()
+	defer w.call.Unlock()
+	if err := w.failed(); err != nil {
+		return false, err
+	}
+	if ok, err := w.look(w.next); !ok {
+		return false, err
+	}
+	if !w.started {
+		w.start()
+	}
+	w.label(n)
+	w.pos++
+	w.move(w.pos)
+	return true, nil
+}
+
+// start publishes that the writer runs. Must hold call.
+func (w *Writer) start() {
+	w.mine.pos.Store(0)
+	w.mine.status.Store(statusRunning)
+	w.started = true
+}
+
+// label writes the header of the packet under the head. Must hold call.
+func (w *Writer) label(n int) {
+	p, _ := w.ring.area.at(w.pos)
+	*p = packet{Number: w.pos + 1, Length: uint32(n)}
+}
+
+// ready reports whether the head may move on, whatever that takes.
+func (w *Writer) ready() (bool, error) {
+	if !w.started {
+		if ok, err := w.readerThere(); !ok {
+			return false, err
+		}
+	}
+	return w.room()
 }
 
 // Write publishes a copy of p as one packet; see Commit.
