@@ -3,7 +3,7 @@
 package firmware
 
 /*
-#include "port_bus.h"
+#include "port/bus.h"
 */
 import "C"
 

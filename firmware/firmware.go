@@ -6,7 +6,7 @@ package firmware
 #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -fno-strict-aliasing
 #cgo LDFLAGS: -ldl -lpthread
 #include <time.h>
-#include "port_hosted.h"
+#include "port/hosted.h"
 */
 import "C"
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "../nfc_abi.h"
-#include "../port_bus.h"
+#include "../port/bus.h"
 #include "harness.h"
 
 enum {

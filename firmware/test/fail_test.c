@@ -21,7 +21,7 @@
 
 #include "fail.h"
 #include "rig.h"
-#include "../port_hosted.h"
+#include "../port/hosted.h"
 
 enum {
 	CHANNELS = 64,

@@ -13,7 +13,7 @@
 
 #include "harness.h"
 #include "../nfc_abi.h"
-#include "../port_fault.h"
+#include "../port/fault.h"
 
 enum {
 	PAGE = 4096,

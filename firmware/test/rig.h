@@ -12,7 +12,7 @@
 
 #include "fiber.h"
 #include "harness.h"
-#include "../nfc_internal.h"
+#include "../core/internal.h"
 
 enum {
 	RIG_BOXES = 64,

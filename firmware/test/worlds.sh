@@ -49,11 +49,10 @@ bare() {
 	need "${CROSS}gcc" gcc-riscv64-unknown-elf
 	need "${CROSS}ld" binutils-riscv64-unknown-elf
 	objects=
-	for source in "$firmware"/nfc_*.c "$firmware"/program_*.c; do
-		[ -e "$source" ] || continue
-		object=$BUILD/bare_$(basename "$source" .c).o
-		"${CROSS}gcc" -std=c11 -ffreestanding -O2 $warnings -I"$firmware" \
-			-c -o "$object" "$source"
+	for source in "$firmware"/core/*.c "$firmware"/programs/*.c; do
+		room=$(basename "$(dirname "$source")")
+		object=$BUILD/bare_${room}_$(basename "$source" .c).o
+		"${CROSS}gcc" -std=c11 -ffreestanding -O2 $warnings -c -o "$object" "$source"
 		objects="$objects $object"
 	done
 	# shellcheck disable=SC2086 # a list of words

@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/token"
 	"maps"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -223,7 +222,7 @@ func lonely(protocol *file, files []*file) (found []string) {
 	}
 	for _, m := range syncName.FindAllStringSubmatch(protocol.text, -1) {
 		for _, side := range []string{"bridge/mailbox", "firmware"} {
-			if !slices.ContainsFunc(slices.Collect(maps.Keys(rows[m[1]])), func(p string) bool { return path.Dir(p) == side }) {
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(rows[m[1]])), func(p string) bool { return strings.HasPrefix(p, side+"/") }) {
 				found = append(found, fmt.Sprintf("%s: SYNC: %s of the text has no place in %s", protocol.path, m[1], side))
 			}
 		}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+#include "core/api.c"
+#include "core/channel.c"
+#include "core/device.c"
+#include "core/dma.c"
+#include "core/health.c"
+#include "core/manager.c"
+#include "core/memory.c"
+#include "core/registry.c"
+#include "core/ring.c"
+#include "core/sched.c"
+#include "core/service.c"
+#include "core/transfer.c"

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Channels as device processes see them. Each call runs on the calling
+ * process's stack and meets the managers in the channel's halves.
+ */
+#include "internal.h"
+
+static struct nfc_process *caller(struct nfc_channel *ch)
+{
+	return ch->island->current;
+}
+
+/* Answer an OFFER that waits for a reader. The caller made sure of room. */
+void nfc_tell_ready(struct nfc_channel *ch)
+{
+	struct nfc_half *half = nfc_h2d(ch);
+
+	if (!half->tell_ready)
+		return;
+	half->tell_ready = 0;
+	nfc_note(ch, NFC_TYPE_READY, NFC_H2D, half->next);
+}
+
+/* Let others run until the d2h ring can take what this call may say. */
+static void make_room(struct nfc_process *p, struct nfc_channel *ch)
+{
+	while (!nfc_box_room(p->island->dev, ch->box))
+		nfc_yield(p);
+}
+
+/*
+ * The host's close of h2d is reported once; a reader that comes again waits
+ * for the next subscriber. An end the process closed itself stays closed.
+ */
+static bool h2d_closed(struct nfc_half *half)
+{
+	bool closed = half->notice || half->closed & NFC_CLOSED_DEVICE;
+
+	half->notice = 0;
+	return closed;
+}
+
+/* Block on h2d until something changed there. Returns 0 or -NFC_ESTOPPED. */
+static int wait_h2d(struct nfc_process *p, struct nfc_channel *ch,
+		    enum nfc_wait wait)
+{
+	struct nfc_half *half = nfc_h2d(ch);
+	int rc;
+
+	half->waiter = p;
+	nfc_tell_ready(ch);
+	rc = nfc_block(p, wait);
+	if (half->waiter == p)
+		half->waiter = NULL;
+	return rc;
+}
+
+/* What is offered now: true and *offer, or false. */
+static bool peek(struct nfc_channel *ch, struct nfc_offer *offer)
+{
+	const struct nfc_begin *begin = (const void *)ch->parked.payload;
+
+	switch (nfc_h2d(ch)->state) {
+	case NFC_HALF_MESSAGE:
+		*offer = (struct nfc_offer){
+			.size = nfc_header_length(ch->parked.header),
+		};
+		return true;
+	case NFC_HALF_OFFERED:
+		*offer = (struct nfc_offer){ .indirect = 1,
+					     .size = begin->size };
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Take a message into buf. A transfer in its place is described in *offer, or
+ * refused if offer is NULL.
+ */
+static int read_message(struct nfc_channel *ch, void *buf, size_t n,
+			struct nfc_offer *offer)
+{
+	enum nfc_wait wait = offer ? NFC_WAIT_READ_ANY : NFC_WAIT_READ;
+	struct nfc_process *p = caller(ch);
+	struct nfc_half *half = nfc_h2d(ch);
+	int rc = NFC_AGAIN;
+
+	p->buf = buf;
+	p->length = n;
+	while (rc == NFC_AGAIN) {
+		make_room(p, ch);
+		if (p->stop)
+			return -NFC_ESTOPPED;
+		if (half->state == NFC_HALF_MESSAGE)
+			return nfc_accept(ch, p);
+		if (half->state == NFC_HALF_OFFERED) {
+			if (offer && peek(ch, offer))
+				return 0;
+			nfc_refuse(ch, NFC_EKIND);
+			return -NFC_EKIND;
+		}
+		if (h2d_closed(half))
+			return -NFC_ECLOSED;
+		rc = wait_h2d(p, ch, wait);
+	}
+	return rc;
+}
+
+int channel_read(struct nfc_channel *ch, void *buf, size_t n)
+{
+	return read_message(ch, buf, n, NULL);
+}
+
+int channel_read_any(struct nfc_channel *ch, void *buf, size_t n,
+		     struct nfc_offer *offer)
+{
+	int rc;
+
+	offer->indirect = 0;
+	rc = read_message(ch, buf, n, offer);
+	if (rc >= 0 && !offer->indirect)
+		offer->size = (uint64_t)rc;
+	return rc;
+}
+
+/* The destination is not memory: a host that waits hears it, too. */
+static int refuse_range(struct nfc_process *p, struct nfc_channel *ch)
+{
+	make_room(p, ch);
+	if (nfc_h2d(ch)->state == NFC_HALF_OFFERED)
+		nfc_refuse(ch, NFC_ERANGE);
+	return -NFC_ERANGE;
+}
+
+int channel_read_ind(struct nfc_channel *ch, uint64_t address, uint64_t size)
+{
+	struct nfc_process *p = caller(ch);
+	struct nfc_half *half = nfc_h2d(ch);
+	int rc = NFC_AGAIN;
+
+	p->buf = nfc_memory_at(p->island->dev, address, size);
+	p->length = size;
+	if (!p->buf)
+		return refuse_range(p, ch);
+	while (rc == NFC_AGAIN) {
+		make_room(p, ch);
+		if (p->stop)
+			return -NFC_ESTOPPED;
+		if (half->state == NFC_HALF_MESSAGE) {
+			nfc_refuse(ch, NFC_EKIND);
+			return -NFC_EKIND;
+		}
+		if (half->state == NFC_HALF_OFFERED) {
+			rc = nfc_accept(ch, p);
+			return rc == NFC_AGAIN ? nfc_block(p, NFC_WAIT_MOVING) :
+						 rc;
+		}
+		if (h2d_closed(half))
+			return -NFC_ECLOSED;
+		rc = wait_h2d(p, ch, NFC_WAIT_READ_IND);
+	}
+	return rc;
+}
+
+int channel_offer(struct nfc_channel *ch, struct nfc_offer *offer)
+{
+	struct nfc_process *p = caller(ch);
+	int rc = NFC_AGAIN;
+
+	while (rc == NFC_AGAIN) {
+		make_room(p, ch);
+		if (p->stop)
+			return -NFC_ESTOPPED;
+		if (peek(ch, offer))
+			return 0;
+		if (h2d_closed(nfc_h2d(ch)))
+			return -NFC_ECLOSED;
+		rc = wait_h2d(p, ch, NFC_WAIT_OFFER);
+	}
+	return rc;
+}
+
+/*
+ * The process looks at a channel in vain. It may never wait there, and would
+ * find a message all the same: a host that asks is answered, if there is room.
+ */
+static void look_in_vain(struct nfc_channel *ch)
+{
+	if (nfc_h2d(ch)->tell_ready && nfc_box_room(ch->island->dev, ch->box))
+		nfc_tell_ready(ch);
+}
+
+static int first_ready(struct nfc_channel *const *ch, size_t n)
+{
+	struct nfc_offer offer;
+
+	for (size_t i = 0; i < n; i++) {
+		if (nfc_h2d(ch[i])->notice || peek(ch[i], &offer))
+			return (int)i;
+		look_in_vain(ch[i]);
+	}
+	return -NFC_ETIMEOUT;
+}
+
+static int wait_alt(struct nfc_process *p, struct nfc_channel *const *ch,
+		    size_t n, uint64_t until)
+{
+	int rc;
+
+	for (size_t i = 0; i < n; i++) {
+		make_room(p, ch[i]);
+		nfc_tell_ready(ch[i]);
+	}
+	if (first_ready(ch, n) >= 0) /* it came while there was no room */
+		return NFC_AGAIN;
+	for (size_t i = 0; i < n; i++)
+		nfc_h2d(ch[i])->waiter = p;
+	p->wake_at = until;
+	if (until)
+		nfc_timer(p->island, until);
+	rc = nfc_block(p, NFC_WAIT_ALT);
+	for (size_t i = 0; i < n; i++)
+		if (nfc_h2d(ch[i])->waiter == p)
+			nfc_h2d(ch[i])->waiter = NULL;
+	return rc;
+}
+
+int channel_alt(struct nfc_channel *const *ch, size_t n, uint64_t timeout_ns)
+{
+	struct nfc_process *p;
+	uint64_t until = 0;
+	int rc = NFC_AGAIN, i;
+
+	if (!n)
+		return -NFC_EINVAL;
+	p = caller(ch[0]);
+	if (timeout_ns && timeout_ns < UINT64_MAX / 2)
+		until = nfc_now(p) + timeout_ns;
+	for (;;) {
+		if (p->stop)
+			return -NFC_ESTOPPED;
+		i = first_ready(ch, n);
+		if (i >= 0)
+			return i;
+		if (!timeout_ns || rc == -NFC_ETIMEOUT)
+			return -NFC_ETIMEOUT;
+		rc = wait_alt(p, ch, n, until);
+	}
+}
+
+/*
+ * Ready to offer on d2h: there is a subscriber, room, and no order to stop.
+ * Returns 0 or a negated status.
+ */
+static int enter_d2h(struct nfc_process *p, struct nfc_channel *ch)
+{
+	struct nfc_half *half = nfc_d2h(ch);
+
+	for (;;) {
+		make_room(p, ch);
+		if (p->stop)
+			return -NFC_ESTOPPED;
+		if (half->closed) {
+			if (!ch->open) /* said once of one that is over */
+				half->closed = 0;
+			return -NFC_ECLOSED;
+		}
+		if (ch->open)
+			return 0;
+		half->waiter = p;
+		nfc_block(p, NFC_WAIT_OPEN);
+		if (half->waiter == p)
+			half->waiter = NULL;
+	}
+}
+
+/* Offer one slot on d2h and wait for the host. */
+static int offer_d2h(struct nfc_process *p, struct nfc_channel *ch,
+		     enum nfc_half_state state, uint64_t length,
+		     const uint64_t payload[7])
+{
+	struct nfc_half *half = nfc_d2h(ch);
+	bool message = state == NFC_HALF_MESSAGE;
+	int rc;
+
+	half->state = (uint8_t)state;
+	half->waiter = p;
+	ch->begin_ns = ch->island->now;
+	nfc_put(ch, message ? NFC_TYPE_DIRECT : NFC_TYPE_IND_BEGIN, length,
+		half->next - 1, payload);
+	rc = nfc_block(p, message ? NFC_WAIT_WRITE : NFC_WAIT_WRITE_IND);
+	if (half->waiter == p)
+		half->waiter = NULL;
+	return rc == -NFC_EWITHDRAWN ? -NFC_ESTOPPED : rc;
+}
+
+int channel_write(struct nfc_channel *ch, const void *buf, size_t n)
+{
+	struct nfc_process *p = caller(ch);
+	uint64_t payload[7] = { 0 };
+	int rc;
+
+	if (n > NFC_PAYLOAD_SIZE)
+		return -NFC_ETOOLARGE;
+	rc = enter_d2h(p, ch);
+	if (rc)
+		return rc;
+	__builtin_memcpy(payload, buf, n);
+	nfc_d2h(ch)->next++;
+	return offer_d2h(p, ch, NFC_HALF_MESSAGE, n, payload);
+}
+
+int channel_write_ind(struct nfc_channel *ch, uint64_t address, uint64_t size)
+{
+	struct nfc_process *p = caller(ch);
+	uint64_t payload[7] = { 0 };
+	int rc;
+
+	p->buf = nfc_memory_at(p->island->dev, address, size);
+	if (!p->buf)
+		return -NFC_ERANGE;
+	rc = enter_d2h(p, ch);
+	if (rc)
+		return rc;
+	p->length = size;
+	payload[0] = nfc_d2h(ch)->next++;
+	payload[1] = size;
+	return offer_d2h(p, ch, NFC_HALF_OFFERED, NFC_PAYLOAD_SIZE, payload);
+}
+
+static void say_closed(struct nfc_channel *ch, uint32_t halves)
+{
+	union {
+		struct nfc_close close;
+		uint64_t word[7];
+	} u = { .close = { .halves = halves, .generation = ch->generation } };
+
+	nfc_put(ch, NFC_TYPE_CLOSE, NFC_PAYLOAD_SIZE, ch->generation, u.word);
+}
+
+void channel_close(struct nfc_channel *ch, uint32_t halves)
+{
+	struct nfc_process *p = caller(ch);
+	struct nfc_half *h2d = nfc_h2d(ch);
+	bool parked;
+
+	halves &= 3;
+	make_room(p, ch);
+	for (int d = 0; d < 2; d++)
+		if (halves >> d & 1)
+			ch->half[d].closed |= NFC_CLOSED_DEVICE;
+	parked = h2d->state == NFC_HALF_MESSAGE ||
+		 h2d->state == NFC_HALF_OFFERED;
+	if (parked && halves & 1 << NFC_H2D)
+		nfc_refuse(ch, NFC_ECLOSED);
+	nfc_tell_ready(ch);
+	if (ch->open && halves)
+		say_closed(ch, halves);
+}
+
+/* The process behind a channel is gone: both halves close for good. */
+void nfc_channel_end(struct nfc_channel *ch)
+{
+	channel_close(ch, 1 << NFC_H2D | 1 << NFC_D2H);
+	ch->process = NULL;
+}
+
+/*
+ * The host closed both halves: when nothing moves any more the subscription
+ * is over and the target may be opened again. The caller made sure of room.
+ */
+void nfc_channel_over(struct nfc_channel *ch)
+{
+	for (int d = 0; d < 2; d++)
+		if (ch->half[d].state == NFC_HALF_MOVING)
+			return;
+	ch->ending = 0;
+	say_closed(ch, 1 << NFC_H2D | 1 << NFC_D2H);
+	ch->open = 0;
+}
+
+/*
+ * Tell a process to stop and end what it is blocked in; an offer to the host
+ * is withdrawn, a transfer under way runs to its end. False: no room to
+ * say so now.
+ */
+bool nfc_process_stop(struct nfc_process *p)
+{
+	struct nfc_device *dev = p->island->dev;
+
+	for (uint32_t i = 0; i < p->ports; i++) {
+		struct nfc_channel *ch = &dev->channels[p->first + i];
+		struct nfc_half *half = nfc_d2h(ch);
+
+		if (half->waiter != p || half->state == NFC_HALF_IDLE ||
+		    half->state > NFC_HALF_OFFERED)
+			continue;
+		if (!nfc_box_room(dev, ch->box))
+			return false;
+		nfc_note(ch, NFC_TYPE_WITHDRAW, NFC_D2H, half->next - 1);
+	}
+	p->stop = 1;
+	switch (p->wait) {
+	case NFC_WAIT_NONE:
+	case NFC_WAIT_WRITE:
+	case NFC_WAIT_WRITE_IND:
+	case NFC_WAIT_MOVING:
+		break;
+	default:
+		nfc_wake(p, -NFC_ESTOPPED);
+	}
+	return true;
+}
+
+struct nfc_channel *nfc_channel_of(struct nfc_process *self, uint32_t i)
+{
+	if (i >= self->ports)
+		return NULL;
+	return &self->island->dev->channels[self->first + i];
+}
+
+uint32_t nfc_ports(struct nfc_process *self)
+{
+	return self->ports;
+}
+
+uint64_t nfc_argument(struct nfc_process *self)
+{
+	return self->argument;
+}
+
+int nfc_stopped(struct nfc_process *self)
+{
+	return self->stop;
+}
+
+uint64_t nfc_now(struct nfc_process *self)
+{
+	const struct nfc_port *port = self->island->dev->port;
+
+	return port->now(port->self);
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The DMA engine: turns page entries into merged pieces, and lets any number
+ * of engines move them. The island that owns a transfer plans its batches and
+ * works on them too; engines and a waiting host take pieces of the batches in
+ * the open table.
+ */
+#include "internal.h"
+
+enum {
+	CLAIM_FRONT = 1, /* added to claim: a piece from the front */
+	CLAIM_BACK = 1 << 16, /* from the back */
+};
+
+static inline uint32_t claim_count(uint64_t claim)
+{
+	return (uint32_t)(claim >> 32);
+}
+
+static inline uint32_t claim_front(uint64_t claim)
+{
+	return (uint32_t)claim & 0xffff;
+}
+
+static inline uint32_t claim_back(uint64_t claim)
+{
+	return (uint32_t)claim >> 16;
+}
+
+static uint64_t piece_limit(const struct nfc_transfer *t)
+{
+	uint64_t each = (t->received - t->planned) / 8;
+
+	each &= ~(uint64_t)(NFC_PAGE_SIZE - 1);
+	if (each < NFC_PIECE_MIN)
+		return NFC_PIECE_MIN;
+	return nfc_min(each, NFC_PIECE_MAX);
+}
+
+/*
+ * Add up to length bytes at bus to the batch; neighbours merge into one piece.
+ * Returns the bytes that fit.
+ */
+static uint64_t add(struct nfc_transfer *t, uint32_t *count, uint64_t bus,
+		    uint64_t length, uint64_t limit)
+{
+	struct nfc_batch *b = &t->batch;
+	struct nfc_piece *last = *count ? &b->piece[*count - 1] : NULL;
+
+	length = nfc_min(length, NFC_BATCH_MAX - b->bytes);
+	if (last && last->bus + last->length == bus && last->length < limit) {
+		length = nfc_min(length, limit - last->length);
+		last->length += length;
+		return length;
+	}
+	if (*count == NFC_PIECES)
+		return 0;
+	b->piece[(*count)++] = (struct nfc_piece){
+		.bus = bus,
+		.memory = t->memory + t->planned,
+		.length = length,
+		.list = t->cursor,
+		.entry = t->entry,
+	};
+	return length;
+}
+
+/* Move the cursor past the entry it stands on. */
+static void next_entry(struct nfc_transfer *t, uint64_t entries)
+{
+	t->offset = 0;
+	if (++t->entry < entries)
+		return;
+	t->entry = 0;
+	t->cursor++;
+	t->boundary = t->planned;
+}
+
+static void offer(struct nfc_device *dev, struct nfc_transfer *t)
+{
+	for (uint32_t i = 0; i < NFC_OPEN; i++) {
+		struct nfc_transfer *none = NULL;
+
+		if (atomic_compare_exchange_strong(&dev->open[i], &none, t)) {
+			t->shared = i + 1;
+			break;
+		}
+	}
+	dev->port->wake_engines(dev->port->self);
+}
+
+static int move(struct nfc_device *dev, const struct nfc_transfer *t,
+		const struct nfc_piece *piece)
+{
+	const struct nfc_port *port = dev->port;
+
+	if (t->direction == NFC_H2D)
+		return port->dma_read(port->self, piece->memory, piece->bus,
+				      piece->length);
+	return port->dma_write(port->self, piece->bus, piece->memory,
+			       piece->length);
+}
+
+/* A batch of one piece is not worth sharing: it is done when planned. */
+static void move_alone(struct nfc_device *dev, struct nfc_transfer *t)
+{
+	struct nfc_batch *b = &t->batch;
+	int rc = move(dev, t, &b->piece[0]);
+
+	atomic_store_explicit(&b->failed, rc ? (uint32_t)rc << 16 | 1 : 0,
+			      memory_order_relaxed);
+	atomic_store_explicit(&b->done, 1, memory_order_relaxed);
+	atomic_store_explicit(&b->claim, 0, memory_order_relaxed);
+}
+
+/* Fill a batch from the queued lists; false if there is nothing to move. */
+bool nfc_dma_plan(struct nfc_transfer *t)
+{
+	struct nfc_device *dev = t->channel->island->dev;
+	uint64_t mask = dev->config.window - 1, limit = piece_limit(t);
+	struct nfc_batch *b = &t->batch;
+	uint32_t count = 0;
+
+	b->bytes = 0;
+	while (t->cursor < t->lists && b->bytes < NFC_BATCH_MAX) {
+		const struct nfc_slot *list = &t->queue[t->cursor & mask];
+		uint64_t e = list->payload[t->entry];
+		uint64_t fit = add(t, &count, nfc_entry_address(e) + t->offset,
+				   nfc_entry_length(e) - t->offset, limit);
+
+		if (!fit)
+			break;
+		b->bytes += fit;
+		t->planned += fit;
+		t->offset += fit;
+		if (t->offset == nfc_entry_length(e))
+			next_entry(t, list->header);
+	}
+	if (!count)
+		return false;
+	b->end_list = t->cursor;
+	b->end_bytes = t->boundary;
+	b->claimed = count;
+	t->busy = 1;
+	if (count == 1) {
+		move_alone(dev, t);
+		return true;
+	}
+	atomic_store_explicit(&b->done, 0, memory_order_relaxed);
+	atomic_store_explicit(&b->failed, 0, memory_order_relaxed);
+	atomic_store_explicit(&b->claim, (uint64_t)count << 32,
+			      memory_order_release); /* SYNC: dma claim */
+	offer(dev, t);
+	return true;
+}
+
+/*
+ * Engines finish in any order; what counts is the first failure in the order of
+ * the bytes, or a repeat would skip the pieces before it.
+ */
+static void note_failure(struct nfc_batch *b, uint32_t at, int rc)
+{
+	uint32_t seen = atomic_load(&b->failed);
+
+	while (!seen || (seen & 0xffff) > at + 1)
+		if (atomic_compare_exchange_weak(&b->failed, &seen,
+						 (uint32_t)rc << 16 | (at + 1)))
+			return;
+}
+
+/*
+ * Claim one piece and move it; false if none is left. Any thread. The owner
+ * takes from the front and helpers from the back, so that a buffer used again
+ * meets the same caches.
+ */
+bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t, bool front)
+{
+	struct nfc_batch *b = &t->batch;
+	uint64_t claim = atomic_load_explicit(&b->claim, memory_order_acquire);
+	uint64_t take = front ? CLAIM_FRONT : CLAIM_BACK;
+	uint32_t at;
+	int rc;
+
+	do {
+		if (claim_front(claim) + claim_back(claim) >= claim_count(claim))
+			return false;
+		/* SYNC: dma claim */
+	} while (!atomic_compare_exchange_weak(&b->claim, &claim, claim + take));
+	at = front ? claim_front(claim) :
+		     claim_count(claim) - 1 - claim_back(claim);
+	/* The piece is ours, and the batch stays until done. */
+	rc = move(dev, t, &b->piece[at]);
+	if (rc)
+		note_failure(b, at, rc);
+	atomic_fetch_add_explicit(&b->done, 1, memory_order_release);
+	return true;
+}
+
+/*
+ * Which entry of a piece that failed cannot be reached: each is moved again, on
+ * its own, until one fails. The piece becomes that entry's part of it.
+ */
+void nfc_dma_locate(struct nfc_transfer *t, struct nfc_piece *piece)
+{
+	struct nfc_device *dev = t->channel->island->dev;
+	uint64_t mask = dev->config.window - 1, left = piece->length;
+	struct nfc_piece part = *piece;
+
+	while (left) {
+		const struct nfc_slot *list = &t->queue[part.list & mask];
+		uint64_t e = list->payload[part.entry];
+
+		part.length = nfc_entry_address(e) + nfc_entry_length(e) -
+			      part.bus;
+		part.length = nfc_min(part.length, left);
+		if (move(dev, t, &part) == NFC_EDMA) {
+			*piece = part;
+			return;
+		}
+		left -= part.length;
+		part.bus += part.length;
+		part.memory += part.length;
+		if (++part.entry == list->header) {
+			part.entry = 0;
+			part.list++;
+		}
+	}
+}
+
+/* True once every claimed piece is finished. */
+bool nfc_dma_quiet(struct nfc_transfer *t)
+{
+	return !t->busy ||
+	       atomic_load_explicit(&t->batch.done, memory_order_acquire) >=
+		       t->batch.claimed;
+}
+
+/* No piece starts after this; those under way finish. */
+void nfc_dma_stop(struct nfc_transfer *t)
+{
+	uint64_t claim;
+
+	if (!t->busy)
+		return;
+	claim = atomic_exchange(&t->batch.claim, 0);
+	if (claim)
+		t->batch.claimed = claim_front(claim) + claim_back(claim);
+}
+
+/* Take a finished batch off the open table. */
+void nfc_dma_close(struct nfc_device *dev, struct nfc_transfer *t)
+{
+	if (t->shared)
+		atomic_store(&dev->open[t->shared - 1], NULL);
+	t->shared = 0;
+	t->busy = 0;
+}
+
+int nfc_dma_step(struct nfc_device *dev)
+{
+	for (uint32_t i = 0; i < NFC_OPEN; i++) {
+		struct nfc_transfer *t = atomic_load_explicit(
+			&dev->open[i], memory_order_acquire);
+
+		if (t && nfc_dma_work(dev, t, false))
+			return 1;
+	}
+	return 0;
+}

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The device's own state. Everything below struct nfc_island is touched by that
+ * island's thread only, so it needs no lock; what crosses islands is the DMA
+ * claim word, the inbox, the memory allocator and the registry.
+ */
+#ifndef NFC_INTERNAL_H
+#define NFC_INTERNAL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "../nfc_abi.h"
+#include "../nfc_fw.h"
+#include "../nfc_port.h"
+
+enum nfc_internal_limits {
+	NFC_RESERVE = 4, /* d2h slots one h2d message may need */
+	NFC_TAKE_BUDGET = 64, /* h2d messages per manager turn */
+	NFC_PIECES = 32, /* DMA pieces per batch */
+	NFC_PIECE_MIN = 32 << 10, /* bytes; a batch is cut no finer */
+	NFC_PIECE_MAX = 256 << 10, /* bytes between two looks at the mailbox */
+	NFC_BATCH_MAX = 2 << 20, /* bytes */
+	NFC_OPEN = 16, /* batches on offer to other DMA engines */
+	NFC_BLOCKS = 1024, /* allocations per device */
+	NFC_PROGRAMS = 64, /* in the registry */
+	NFC_IMAGES = 64, /* loaded, those included that only run */
+	NFC_LOG_LINES = 64, /* kept for the log service */
+	NFC_AGAIN = 1 << 20, /* a wake-up that means: look again */
+};
+
+/* What a half of a channel is doing. */
+enum nfc_half_state {
+	NFC_HALF_IDLE = 0,
+	NFC_HALF_MESSAGE, /* a direct message is offered */
+	NFC_HALF_OFFERED, /* a transfer is offered */
+	NFC_HALF_MOVING, /* lists flow, the engine moves bytes */
+	NFC_HALF_COMMIT, /* DONE is out, FIN is not in */
+};
+
+/* Who closed a half. */
+enum nfc_closed {
+	NFC_CLOSED_HOST = 1,
+	NFC_CLOSED_DEVICE = 2,
+};
+
+/* What a process is blocked in. */
+enum nfc_wait {
+	NFC_WAIT_NONE = 0,
+	NFC_WAIT_READ,
+	NFC_WAIT_READ_ANY,
+	NFC_WAIT_READ_IND,
+	NFC_WAIT_OFFER,
+	NFC_WAIT_ALT,
+	NFC_WAIT_WRITE,
+	NFC_WAIT_WRITE_IND,
+	NFC_WAIT_MOVING, /* a transfer of its own is under way */
+	NFC_WAIT_OPEN, /* for a subscriber */
+	NFC_WAIT_SLEEP,
+	NFC_WAIT_LOG,
+};
+
+/* One copy: part of a batch. */
+struct nfc_piece {
+	uint64_t bus;
+	uint8_t *memory;
+	uint64_t length;
+	uint64_t list; /* number of its first list */
+	uint32_t entry; /* index of its first entry */
+};
+
+/*
+ * A run of pieces that any engine may work on. The owner fills it and stores
+ * claim; engines take pieces by moving claim.
+ */
+struct nfc_batch {
+	_Atomic uint64_t
+		claim; /* {count:32 | taken from the back:16 | from the front:16} */
+	_Atomic uint32_t done; /* pieces finished */
+	_Atomic uint32_t failed; /* {status:16 | piece+1:16} of the first failure */
+	uint32_t claimed; /* at an abort: pieces that will finish */
+	uint64_t bytes;
+	uint64_t end_list; /* lists wholly covered when the batch is done */
+	uint64_t end_bytes; /* bytes of those lists */
+	struct nfc_piece piece[NFC_PIECES];
+};
+
+/* A transfer under way. Embedded in the process that takes part in it. */
+struct nfc_transfer {
+	struct nfc_transfer *next; /* island's active list */
+	struct nfc_channel *channel;
+	uint8_t *memory;
+	uint64_t id;
+	uint64_t size;
+	uint64_t received; /* bytes described by lists so far */
+	uint64_t planned; /* bytes put in batches so far */
+	uint64_t boundary; /* bytes of the lists wholly planned */
+	uint64_t processed; /* bytes of the lists wholly moved */
+	uint64_t lists; /* lists received */
+	uint64_t cursor; /* list the next batch starts in */
+	uint64_t finished; /* lists moved */
+	uint64_t acked; /* lists the host knows to be finished */
+	uint64_t offset; /* bytes of the cursor's entry already planned */
+	uint32_t entry; /* within the cursor's list */
+	uint32_t fault_index;
+	uint8_t direction; /* enum nfc_direction */
+	uint8_t busy; /* a batch is out */
+	uint8_t repeat; /* dropping lists until `lists` comes again */
+	uint8_t ending; /* enum nfc_status: finish when quiet */
+	uint8_t aborted; /* the host asked: answer ABORTED */
+	uint8_t shared; /* index + 1 in the open table */
+	struct nfc_slot *queue; /* window slots: header word holds the entry count */
+	struct nfc_batch batch;
+};
+
+/* A loaded image. It goes back to the port with its last user. */
+struct nfc_loaded {
+	struct nfc_image image; /* no handle: the place is free */
+	uint32_t users; /* names in the registry, and processes */
+};
+
+/* A name that Start knows. */
+struct nfc_entry {
+	const struct nfc_program *program;
+	struct nfc_loaded *loaded; /* NULL: the device's own program */
+};
+
+struct nfc_process {
+	struct nfc_stack stack;
+	struct nfc_island *island;
+	struct nfc_process *next; /* ready queue */
+	const struct nfc_program *program; /* NULL: free */
+	struct nfc_loaded *loaded; /* it is a user of */
+	_Atomic uint64_t id; /* 0: none; stored last, so that name belongs to it */
+	_Atomic uint64_t name[NFC_NAME_SIZE / 8]; /* of program, for other threads */
+	uint64_t argument;
+	uint32_t first; /* target of port 0 */
+	uint32_t ports;
+	uint8_t ready; /* in the ready queue or running */
+	uint8_t stop;
+	uint8_t wait; /* enum nfc_wait */
+	int32_t result;
+	void *buf; /* of the read it waits in */
+	uint64_t length;
+	struct nfc_channel *channel; /* it waits for */
+	struct nfc_channel *const *alt;
+	uint64_t wake_at; /* clock, 0: never */
+	struct nfc_transfer transfer;
+};
+
+struct nfc_half {
+	uint64_t next; /* next transaction id */
+	struct nfc_process *waiter;
+	struct nfc_transfer *transfer; /* MOVING */
+	uint8_t state; /* enum nfc_half_state */
+	uint8_t closed; /* enum nfc_closed, ored */
+	uint8_t notice; /* h2d: the host's close is not yet reported */
+	uint8_t tell_ready; /* h2d: an OFFER waits for READY */
+};
+
+struct nfc_channel {
+	struct nfc_half half[2]; /* by enum nfc_direction */
+	struct nfc_process *process; /* NULL: no such target */
+	struct nfc_island *island;
+	struct nfc_box *box;
+	uint64_t generation; /* of the subscription; 0: never opened */
+	uint32_t id;
+	uint8_t open;
+	uint8_t ending; /* CLOSE is to be answered when quiet */
+	uint8_t has_list;
+	uint8_t timed; /* in the island's deadline list */
+	uint8_t recalled; /* in the island's recall list */
+	uint64_t begin_ns; /* the parked offer arrived */
+	uint64_t deadline;
+	struct nfc_channel *timed_prev, *timed_next;
+	struct nfc_channel *recall_next;
+	uint64_t recall_id; /* transaction to give back */
+	struct nfc_slot parked; /* DIRECT or IND_BEGIN, MESSAGE or OFFERED on h2d */
+	struct nfc_slot list; /* list 0 beside it */
+};
+
+/* The device's side of a mailbox: a read manager and a write manager. */
+struct nfc_box {
+	struct nfc_mailbox *shared;
+	struct nfc_slot *h2d, *d2h;
+	uint64_t mask; /* slots - 1 */
+	uint32_t shift; /* log2 slots */
+	uint64_t head; /* h2d slots taken */
+	uint64_t told; /* head as the host knows it */
+	uint64_t tail; /* d2h slots put */
+	uint64_t limit; /* d2h_head as last read */
+	uint64_t nagged; /* tail at the last doorbell for room */
+};
+
+/*
+ * Work for another island, done on its thread. Lives on the asker's stack. While
+ * it is in the inbox the asker may take it back.
+ */
+struct nfc_call {
+	struct nfc_call *next;
+	int (*fn)(struct nfc_island *island, void *arg);
+	void *arg;
+	int result;
+	_Atomic uint32_t done;
+};
+
+enum nfc_counter {
+	NFC_COUNT_MESSAGES, /* h2d slots taken */
+	NFC_COUNT_DROPPED, /* stale or malformed */
+	NFC_COUNT_DIRECT_H2D, /* accepted */
+	NFC_COUNT_DIRECT_D2H,
+	NFC_COUNT_TRANSFERS_H2D, /* committed */
+	NFC_COUNT_TRANSFERS_D2H,
+	NFC_COUNT_BYTES, /* moved by DMA */
+	NFC_COUNT_LISTS,
+	NFC_COUNT_DMA, /* copies after merging */
+	NFC_COUNT_REPEATS,
+	NFC_COUNT_PARKED, /* offers waiting now */
+	NFC_COUNT_DOORBELLS, /* rung at the host */
+	NFC_COUNT_SLEEPS,
+	NFC_COUNT_SWITCHES,
+	NFC_COUNT_REFUSED, /* allocations, for want of free memory */
+	NFC_COUNT_UNREACHED, /* transfers that DMA could not finish */
+	NFC_COUNTERS,
+};
+
+struct nfc_island {
+	struct nfc_device *dev;
+	uint32_t index;
+	struct nfc_box *boxes; /* it serves */
+	uint32_t box_count;
+	struct nfc_process *processes;
+	uint32_t process_count;
+	_Atomic(struct nfc_process *) current; /* runs now; others may look */
+	struct nfc_process *ready_first, *ready_last;
+	struct nfc_transfer *active;
+	struct nfc_channel *timed; /* parked offers with a deadline */
+	struct nfc_channel *recalls; /* WITHDRAW to answer after the processes ran */
+	struct nfc_stack scheduler;
+	uint64_t now; /* clock as of the last look, some microseconds ago at most */
+	_Atomic uint64_t seen; /* the same, for other threads */
+	uint64_t timer; /* no process or offer is due before */
+	uint64_t spin_ns; /* adapted between 0 and port->spin_ns */
+	uint64_t rung; /* doorbells the island gave way after */
+	_Atomic(struct nfc_call *) inbox; /* changed under the device's lock */
+	_Atomic uint64_t count[NFC_COUNTERS]; /* other threads read them */
+};
+
+struct nfc_block {
+	uint64_t address; /* 0: unused */
+	uint64_t size;
+	uint64_t owner; /* process id */
+};
+
+/* What tells of a part's health, in the time of one heartbeat. */
+enum nfc_sign {
+	NFC_SIGN_DROPPED, /* messages */
+	NFC_SIGN_REFUSED, /* allocations */
+	NFC_SIGN_DMA, /* pieces refused for now or for good */
+	NFC_SIGN_LATE, /* ms that an island is behind */
+	NFC_SIGNS,
+};
+
+enum { NFC_PARTS = 13 }; /* of the diagnostic word */
+
+/* Of who holds `beating`. */
+struct nfc_health {
+	uint8_t level[NFC_PARTS]; /* enum nfc_diagnostic_level */
+	uint8_t same[NFC_PARTS]; /* heartbeats in a row that say otherwise */
+	bool rising[NFC_PARTS]; /* … and worse */
+	uint64_t counted[NFC_SIGNS]; /* as of the last heartbeat */
+	uint64_t beat_ns; /* it */
+};
+
+struct nfc_device {
+	struct nfc_config config;
+	const struct nfc_port *port;
+	struct nfc_area *area;
+	_Atomic nfc_le32 *park; /* word per channel */
+	struct nfc_box *boxes;
+	struct nfc_channel *channels;
+	struct nfc_island *islands;
+	_Atomic uint32_t halt;
+	_Atomic uint32_t running; /* processes */
+	_Atomic uint64_t next_process;
+	_Atomic uint64_t next_generation;
+	_Atomic uint32_t beating; /* an island writes the life sign */
+	_Atomic uint64_t next_beat;
+	uint64_t beat; /* of who holds beating */
+	struct nfc_health health;
+	_Atomic(struct nfc_transfer *) open[NFC_OPEN];
+
+	_Atomic uint32_t lock; /* guards what follows */
+	struct nfc_entry programs[NFC_PROGRAMS];
+	uint32_t program_count;
+	struct nfc_loaded loaded[NFC_IMAGES];
+	struct nfc_block block[NFC_BLOCKS];
+	uint64_t log_head, log_tail; /* lines read, written */
+	uint64_t log_lost;
+	char log_line[NFC_LOG_LINES][NFC_PAYLOAD_SIZE];
+};
+
+/* nfc_device.c */
+void nfc_lock(struct nfc_device *dev);
+void nfc_unlock(struct nfc_device *dev);
+uint64_t nfc_beat_due(struct nfc_island *island);
+/* Write the life sign if it is due. */
+void nfc_heartbeat(struct nfc_island *island);
+uint64_t nfc_counter_sum(struct nfc_device *dev, enum nfc_counter counter);
+
+/* nfc_registry.c */
+/* Find a program and become a user of its image; false: there is none. */
+bool nfc_program_use(struct nfc_device *dev, const char *name,
+		     struct nfc_entry *out);
+void nfc_program_leave(struct nfc_device *dev, struct nfc_loaded *loaded);
+/* The name at an index of the registry, NULL after the last. */
+const char *nfc_program_name(struct nfc_device *dev, uint64_t index,
+			     char name[NFC_NAME_SIZE]);
+/* Add the programs of an image, all or none. It is the registry's on 0. */
+int nfc_programs_add(struct nfc_device *dev, const struct nfc_image *image);
+/* Give every image back. Nothing runs any more. */
+void nfc_programs_drop(struct nfc_device *dev);
+
+/* nfc_health.c */
+/* Pure: the word after one heartbeat more; sensed is a word of the port's. */
+uint32_t nfc_health_step(struct nfc_health *h, const uint64_t sign[NFC_SIGNS],
+			 uint32_t sensed);
+uint32_t nfc_health_beat(struct nfc_device *dev, uint64_t now);
+
+/* nfc_ring.c */
+bool nfc_box_pending(const struct nfc_box *box);
+bool nfc_box_take(struct nfc_box *box, struct nfc_slot *slot);
+void nfc_box_publish(struct nfc_box *box);
+bool nfc_box_room(struct nfc_device *dev, struct nfc_box *box);
+void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
+	     uint64_t id, const uint64_t payload[7]);
+
+/* nfc_manager.c */
+uint32_t nfc_read_manager(struct nfc_island *island, struct nfc_box *box);
+void nfc_note(struct nfc_channel *ch, enum nfc_type type,
+	      enum nfc_direction direction, uint64_t id);
+int nfc_accept(struct nfc_channel *ch, struct nfc_process *p);
+void nfc_refuse(struct nfc_channel *ch, enum nfc_status status);
+uint64_t nfc_expire_offers(struct nfc_island *island);
+void nfc_serve_recalls(struct nfc_island *island);
+int nfc_channel_open(struct nfc_island *island, void *arg);
+
+/* nfc_channel.c */
+void nfc_channel_end(struct nfc_channel *ch);
+void nfc_channel_over(struct nfc_channel *ch);
+void nfc_tell_ready(struct nfc_channel *ch);
+bool nfc_process_stop(struct nfc_process *p);
+
+/* nfc_transfer.c */
+void nfc_transfer_begin(struct nfc_process *p, struct nfc_channel *ch,
+			enum nfc_direction direction, uint64_t size);
+void nfc_transfer_list(struct nfc_transfer *t, const struct nfc_slot *slot);
+void nfc_transfer_abort(struct nfc_transfer *t, enum nfc_status status,
+			bool answer);
+void nfc_transfer_ack(struct nfc_transfer *t, enum nfc_type type,
+		      enum nfc_state state, enum nfc_status status);
+bool nfc_transfer_pump(struct nfc_island *island);
+void nfc_transfer_hurry(struct nfc_transfer *t);
+void nfc_half_release(struct nfc_channel *ch, enum nfc_direction direction,
+		      int result);
+
+/* nfc_dma.c */
+bool nfc_dma_plan(struct nfc_transfer *t);
+bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t, bool front);
+void nfc_dma_locate(struct nfc_transfer *t, struct nfc_piece *piece);
+bool nfc_dma_quiet(struct nfc_transfer *t);
+void nfc_dma_stop(struct nfc_transfer *t);
+void nfc_dma_close(struct nfc_device *dev, struct nfc_transfer *t);
+
+/* nfc_memory.c */
+void *nfc_memory_at(struct nfc_device *dev, uint64_t address, uint64_t size);
+uint64_t nfc_memory_alloc(struct nfc_device *dev, uint64_t owner,
+			  enum nfc_memory type, uint64_t size);
+void nfc_memory_free(struct nfc_device *dev, uint64_t owner, uint64_t address);
+uint64_t nfc_memory_available(struct nfc_device *dev, enum nfc_memory type);
+
+/* nfc_sched.c */
+void nfc_read_clock(struct nfc_island *island);
+/* The island that runs a process, NULL if there is none (any more). */
+struct nfc_island *nfc_island_running(struct nfc_device *dev, uint64_t process);
+int nfc_block(struct nfc_process *p, enum nfc_wait wait);
+void nfc_wake(struct nfc_process *p, int result);
+void nfc_timer(struct nfc_island *island, uint64_t at);
+int nfc_process_start(struct nfc_island *island, void *arg);
+int nfc_island_call(struct nfc_process *self, struct nfc_island *to,
+		    int (*fn)(struct nfc_island *island, void *arg), void *arg);
+struct nfc_island *nfc_island_of(struct nfc_device *dev, uint32_t channel);
+/* The first channel of an island, and the one after its last. */
+uint32_t nfc_island_channels(struct nfc_island *island, uint32_t *end);
+
+/* What nfc_process_start() starts. */
+struct nfc_start {
+	struct nfc_entry entry; /* its process becomes the user */
+	uint32_t first;
+	uint32_t ports;
+	uint64_t argument;
+	uint64_t process; /* out */
+};
+
+/* nfc_service.c */
+extern const struct nfc_program nfc_services[];
+/* Start what gives kept log lines to the host; 0 or a negated status. */
+int nfc_log_start(struct nfc_island *island);
+/* program_*.c */
+extern const struct nfc_program nfc_programs[];
+/* nfc_api.c */
+extern const struct nfc_api nfc_api_table;
+
+static inline struct nfc_half *nfc_h2d(struct nfc_channel *ch)
+{
+	return &ch->half[NFC_H2D];
+}
+
+static inline struct nfc_half *nfc_d2h(struct nfc_channel *ch)
+{
+	return &ch->half[NFC_D2H];
+}
+
+static inline uint64_t nfc_counted(const struct nfc_island *island,
+				   enum nfc_counter counter)
+{
+	return atomic_load_explicit(&island->count[counter],
+				    memory_order_relaxed);
+}
+
+/* On the island's own thread, which alone writes: no atomic addition. */
+static inline void nfc_count(struct nfc_island *island,
+			     enum nfc_counter counter, uint64_t n)
+{
+	atomic_store_explicit(&island->count[counter],
+			      nfc_counted(island, counter) + n,
+			      memory_order_relaxed);
+}
+
+static inline uint64_t nfc_min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+#endif /* NFC_INTERNAL_H */

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: MIT
+/* The targets that are always there. Each is an ordinary process. */
+#include "internal.h"
+#include "../programs/programs.h"
+
+enum {
+	IMAGE_MAX = 64 << 20, /* bytes of a program image */
+};
+
+/* ---- control ---- */
+
+static int stop_here(struct nfc_island *island, void *arg)
+{
+	uint64_t id = *(uint64_t *)arg;
+
+	for (uint32_t i = 0; i < island->process_count; i++) {
+		struct nfc_process *p = &island->processes[i];
+
+		if (!p->program || p->id != id)
+			continue;
+		if (!p->ports || p->first < NFC_TARGET_FIRST)
+			return -NFC_EINVAL; /* a service */
+		if (!p->stop)
+			nfc_process_stop(p);
+		return -NFC_EBUSY;
+	}
+	return 0;
+}
+
+/*
+ * -NFC_EBUSY while the process is on its way out, so always the first time;
+ * -NFC_EINVAL if there is none of that id (any more); -NFC_ETIMEOUT if its
+ * island does not answer.
+ */
+static int control_stop(struct nfc_process *self, struct nfc_control *c)
+{
+	struct nfc_device *dev = self->island->dev;
+	struct nfc_island *island = c->a ? nfc_island_running(dev, c->a) : NULL;
+	int rc;
+
+	if (!island)
+		return -NFC_EINVAL;
+	rc = nfc_island_call(self, island, stop_here, &c->a);
+	return rc ? rc : -NFC_EINVAL;
+}
+
+static int control_open(struct nfc_process *self, struct nfc_control *c)
+{
+	struct nfc_device *dev = self->island->dev;
+
+	if (c->a >= dev->config.channels || c->a == NFC_TARGET_CONTROL)
+		return -NFC_ENOTARGET;
+	return nfc_island_call(self, nfc_island_of(dev, (uint32_t)c->a),
+			       nfc_channel_open, c);
+}
+
+/*
+ * The first run of free targets of this island that is long enough; 0 if there
+ * is none. A target is free when no process holds it and no host is subscribed.
+ */
+static uint32_t free_targets(struct nfc_island *island, uint32_t ports)
+{
+	uint32_t end, run = 0, first = nfc_island_channels(island, &end);
+
+	for (uint32_t id = first; id < end; id++) {
+		const struct nfc_channel *ch = &island->dev->channels[id];
+
+		if (id < NFC_TARGET_FIRST || ch->process || ch->open)
+			run = 0;
+		else if (++run == ports)
+			return id + 1 - ports;
+	}
+	return 0;
+}
+
+static int start_here(struct nfc_island *island, void *arg)
+{
+	struct nfc_start *start = arg;
+
+	start->first = free_targets(island, start->ports);
+	return start->first ? nfc_process_start(island, start) : -NFC_ENOMEM;
+}
+
+/* Start on the first island that has the targets and a context. */
+static int start_anywhere(struct nfc_process *self, struct nfc_start *start)
+{
+	struct nfc_device *dev = self->island->dev;
+	int rc = -NFC_ENOMEM;
+
+	for (uint32_t i = 0; i < dev->config.islands; i++) {
+		rc = nfc_island_call(self, &dev->islands[i], start_here, start);
+		if (rc != -NFC_ENOMEM && rc != -NFC_ETIMEOUT)
+			break;
+	}
+	return rc;
+}
+
+static int start_at(struct nfc_process *self, struct nfc_start *start)
+{
+	struct nfc_island *island = nfc_island_of(self->island->dev,
+						  start->first);
+
+	return nfc_island_call(self, island, nfc_process_start, start);
+}
+
+static int control_start(struct nfc_process *self, struct nfc_control *c)
+{
+	struct nfc_device *dev = self->island->dev;
+	struct nfc_start start = {
+		.first = (uint32_t)c->a,
+		.ports = (uint32_t)c->b,
+		.argument = c->c,
+	};
+	int rc;
+
+	if (c->name[NFC_NAME_SIZE - 1] || !c->b ||
+	    c->b > dev->config.channels || c->a > dev->config.channels - c->b ||
+	    (c->a && c->a < NFC_TARGET_FIRST))
+		return -NFC_EINVAL;
+	if (!nfc_program_use(dev, (const char *)c->name, &start.entry))
+		return -NFC_ENOPROGRAM;
+	rc = c->a ? start_at(self, &start) : start_anywhere(self, &start);
+	if (rc)
+		nfc_program_leave(dev, start.entry.loaded);
+	c->a = start.process;
+	c->b = start.first;
+	return rc;
+}
+
+static void put_name(struct nfc_control *c, const char *name)
+{
+	for (int i = 0; i < NFC_NAME_SIZE - 1 && name[i]; i++)
+		c->name[i] = (uint8_t)name[i];
+}
+
+static int load_image(struct nfc_process *self, uint64_t address,
+		      struct nfc_control *c)
+{
+	const struct nfc_port *port = self->island->dev->port;
+	struct nfc_image image;
+	int rc = port->load(port->self, nfc_at(self, address, c->a), c->a,
+			    &nfc_api_table, &image);
+
+	if (rc)
+		return rc;
+	rc = nfc_programs_add(self->island->dev, &image);
+	if (rc == -NFC_ETOOLARGE)
+		nfc_log(self, "load: a program asks for a stack over 16 MiB");
+	if (rc)
+		port->unload(port->self, image.handle);
+	else
+		put_name(c, image.table->name);
+	return rc;
+}
+
+/*
+ * The image follows as a transfer. A message in its place means the host gave
+ * up: that is no error and gets no reply (1).
+ */
+static int control_load(struct nfc_process *self, struct nfc_channel *ch,
+			struct nfc_control *c)
+{
+	uint64_t address = 0;
+	struct nfc_offer offer;
+	int rc = channel_offer(ch, &offer);
+
+	if (rc)
+		return rc;
+	if (!offer.indirect)
+		return 1;
+	if (c->a && c->a <= IMAGE_MAX)
+		address = nfc_alloc(self, NFC_EMEM, c->a);
+	if (!address) {
+		channel_read_ind(ch, UINT64_MAX, 1); /* refuses it */
+		return c->a > IMAGE_MAX ? -NFC_ETOOLARGE : -NFC_ENOMEM;
+	}
+	rc = channel_read_ind(ch, address, c->a);
+	if (!rc && !self->island->dev->port->load)
+		rc = -NFC_ENOTSUP;
+	if (!rc)
+		rc = load_image(self, address, c);
+	nfc_free(self, address);
+	return rc;
+}
+
+static int control_program(struct nfc_process *self, struct nfc_control *c)
+{
+	char name[NFC_NAME_SIZE];
+
+	if (!nfc_program_name(self->island->dev, c->a, name))
+		return -NFC_ENOPROGRAM;
+	put_name(c, name);
+	return 0;
+}
+
+static int control_memory(struct nfc_process *self, struct nfc_control *c)
+{
+	struct nfc_device *dev = self->island->dev;
+	enum nfc_memory type = (enum nfc_memory)c->a;
+
+	if (c->a >= NFC_MEMORY_COUNT)
+		return -NFC_EINVAL;
+	c->a = (uint64_t)type << NFC_MEMORY_SHIFT;
+	c->b = dev->config.memory[type];
+	c->c = nfc_memory_available(dev, type);
+	return 0;
+}
+
+static int control(struct nfc_process *self, struct nfc_channel *ch,
+		   struct nfc_control *c)
+{
+	if (c->status)
+		return -NFC_EINVAL;
+	switch (c->op) {
+	case NFC_CONTROL_OPEN:
+		return control_open(self, c);
+	case NFC_CONTROL_START:
+		return control_start(self, c);
+	case NFC_CONTROL_STOP:
+		return control_stop(self, c);
+	case NFC_CONTROL_LOAD:
+		return control_load(self, ch, c);
+	case NFC_CONTROL_PROGRAM:
+		return control_program(self, c);
+	case NFC_CONTROL_MEMORY:
+		return control_memory(self, c);
+	default:
+		return -NFC_ENOTSUP;
+	}
+}
+
+static void control_main(struct nfc_process *self)
+{
+	struct nfc_channel *ch = nfc_channel_of(self, 0);
+
+	for (;;) {
+		struct nfc_control c = { 0 };
+		int rc = channel_read(ch, &c, sizeof(c));
+
+		if (rc == -NFC_ESTOPPED)
+			return;
+		if (rc < 0)
+			continue;
+		rc = rc == sizeof(c) ? control(self, ch, &c) : -NFC_EINVAL;
+		if (rc > 0)
+			continue;
+		c.status = (uint16_t)-rc;
+		channel_write(ch, &c, sizeof(c));
+	}
+}
+
+/* ---- log ---- */
+
+static int wake_log(struct nfc_island *island, void *arg)
+{
+	(void)arg;
+	for (uint32_t i = 0; i < island->process_count; i++)
+		if (island->processes[i].wait == NFC_WAIT_LOG)
+			nfc_wake(&island->processes[i], 0);
+	return 0;
+}
+
+/* Keep a line for the log service; the oldest goes when there is no room. */
+static void keep_line(struct nfc_device *dev, const char *line, uint64_t length)
+{
+	char *to;
+
+	length = nfc_min(length, NFC_PAYLOAD_SIZE);
+	nfc_lock(dev);
+	if (dev->log_tail - dev->log_head == NFC_LOG_LINES) {
+		dev->log_head++;
+		dev->log_lost++;
+	}
+	to = dev->log_line[dev->log_tail++ % NFC_LOG_LINES];
+	__builtin_memset(to, 0, NFC_PAYLOAD_SIZE);
+	__builtin_memcpy(to, line, length);
+	nfc_unlock(dev);
+}
+
+static uint64_t line_length(const char *line, uint64_t most)
+{
+	uint64_t n = 0;
+
+	while (n < most && line[n])
+		n++;
+	return n;
+}
+
+void nfc_log(struct nfc_process *self, const char *line)
+{
+	struct nfc_device *dev = self->island->dev;
+	uint64_t length = line_length(line, 256);
+
+	dev->port->log(dev->port->self, line, length);
+	keep_line(dev, line, length);
+	nfc_island_call(self, nfc_island_of(dev, NFC_TARGET_LOG), wake_log,
+			NULL);
+}
+
+/* The oldest kept line and its number; false if there is none. */
+static bool oldest_line(struct nfc_device *dev, char line[NFC_PAYLOAD_SIZE],
+			uint64_t *number)
+{
+	bool any;
+
+	nfc_lock(dev);
+	any = dev->log_head != dev->log_tail;
+	*number = dev->log_head;
+	if (any)
+		__builtin_memcpy(line, dev->log_line[*number % NFC_LOG_LINES],
+				 NFC_PAYLOAD_SIZE);
+	nfc_unlock(dev);
+	return any;
+}
+
+static void forget_line(struct nfc_device *dev, uint64_t number)
+{
+	nfc_lock(dev);
+	if (dev->log_head == number)
+		dev->log_head++;
+	nfc_unlock(dev);
+}
+
+/* Gives the kept lines to whoever receives from the log target. */
+static void log_writer(struct nfc_process *self)
+{
+	struct nfc_device *dev = self->island->dev;
+	struct nfc_channel *ch = &dev->channels[NFC_TARGET_LOG];
+
+	for (;;) {
+		char line[NFC_PAYLOAD_SIZE];
+		uint64_t number, length;
+
+		while (!oldest_line(dev, line, &number))
+			nfc_block(self, NFC_WAIT_LOG);
+		length = line_length(line, NFC_PAYLOAD_SIZE);
+		if (!channel_write(ch, line, length))
+			forget_line(dev, number);
+	}
+}
+
+static const struct nfc_program log_writer_program = { NFC_PROGRAM_ABI, 0,
+						       "log.writer",
+						       log_writer };
+
+int nfc_log_start(struct nfc_island *island)
+{
+	struct nfc_start writer = { .entry = { .program = &log_writer_program } };
+
+	return nfc_process_start(island, &writer);
+}
+
+static void log_main(struct nfc_process *self)
+{
+	struct nfc_channel *ch = nfc_channel_of(self, 0);
+
+	for (;;) {
+		char line[NFC_PAYLOAD_SIZE + 1] = { 0 };
+
+		if (channel_read(ch, line, NFC_PAYLOAD_SIZE) >= 0)
+			nfc_log(self, line);
+	}
+}
+
+/* ---- telemetry and time ---- */
+
+static void telemetry_main(struct nfc_process *self)
+{
+	struct nfc_device *dev = self->island->dev;
+	struct nfc_channel *ch = nfc_channel_of(self, 0);
+
+	for (;;) {
+		/* Room for any message: one that does not fit stays offered. */
+		uint64_t ask[7] = { 0 }, value[7] = { 0 };
+		uint32_t page = UINT32_MAX;
+		int n = channel_read(ch, ask, sizeof(ask));
+
+		if (n < 0)
+			continue;
+		if (n == sizeof(page))
+			page = (uint32_t)ask[0];
+		for (uint64_t i = 0; i < 7; i++)
+			if (page * 7ull + i < NFC_COUNTERS)
+				value[i] = nfc_counter_sum(
+					dev,
+					(enum nfc_counter)(page * 7ull + i));
+		channel_write(ch, value, sizeof(value));
+	}
+}
+
+static void time_main(struct nfc_process *self)
+{
+	struct nfc_channel *ch = nfc_channel_of(self, 0);
+
+	for (;;) {
+		uint64_t stamp[7] = { 0 }; /* room for any message */
+
+		if (channel_read(ch, stamp, sizeof(stamp)) < 0)
+			continue;
+		stamp[1] = nfc_now(self);
+		stamp[2] = nfc_now(self);
+		channel_write(ch, stamp, 3 * sizeof(stamp[0]));
+	}
+}
+
+/* By target id: enum nfc_target. */
+const struct nfc_program nfc_services[] = {
+	{ NFC_PROGRAM_ABI, 0, "control", control_main },
+	{ NFC_PROGRAM_ABI, 0, "loopback", nfc_loopback_main },
+	{ NFC_PROGRAM_ABI, 0, "log", log_main },
+	{ NFC_PROGRAM_ABI, 0, "telemetry", telemetry_main },
+	{ NFC_PROGRAM_ABI, 0, "time", time_main },
+	{ 0, 0, NULL, NULL },
+};

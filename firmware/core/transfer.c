@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT
+/* Transfers: gather lists in, DMA batches out, completion records back. */
+#include "internal.h"
+
+void nfc_transfer_ack(struct nfc_transfer *t, enum nfc_type type,
+		      enum nfc_state state, enum nfc_status status)
+{
+	struct nfc_channel *ch = t->channel;
+	struct nfc_ack ack = {
+		.transaction = t->id,
+		.processed = t->processed,
+		.outstanding = t->size - t->processed,
+		.lists = (uint32_t)t->finished,
+		.state = (uint16_t)state,
+		.status = (uint16_t)status,
+		.fault_index = t->fault_index,
+		.direction = t->direction,
+		.begin_ns = ch->begin_ns,
+		.now_ns = ch->island->now,
+	};
+	union {
+		struct nfc_ack ack;
+		uint64_t word[7];
+	} u = { .ack = ack };
+
+	t->acked = t->finished;
+	nfc_put(ch, type, NFC_PAYLOAD_SIZE, t->id, u.word);
+}
+
+/*
+ * Both ends agreed on size: start moving into or out of the memory that p
+ * waits with. The transfer ends by waking p.
+ */
+void nfc_transfer_begin(struct nfc_process *p, struct nfc_channel *ch,
+			enum nfc_direction direction, uint64_t size)
+{
+	struct nfc_transfer *t = &p->transfer;
+	struct nfc_half *half = &ch->half[direction];
+
+	t->channel = ch;
+	t->memory = p->buf;
+	t->id = half->next - 1;
+	t->size = size;
+	t->received = t->planned = t->boundary = t->processed = 0;
+	t->lists = t->cursor = t->finished = t->acked = 0;
+	t->offset = 0;
+	t->entry = t->fault_index = 0;
+	t->direction = (uint8_t)direction;
+	t->busy = t->repeat = t->ending = t->aborted = t->shared = 0;
+	half->transfer = t;
+	half->state = NFC_HALF_MOVING;
+	p->wait = NFC_WAIT_MOVING;
+	t->next = ch->island->active;
+	ch->island->active = t;
+}
+
+/* Sum of a list's entries, or 0 if one of them breaks the rules. */
+static uint64_t list_bytes(const struct nfc_slot *slot, uint64_t entries)
+{
+	uint64_t sum = 0;
+
+	if (entries < 1 || entries > NFC_LIST_ENTRIES)
+		return 0;
+	for (uint64_t i = 0; i < entries; i++) {
+		uint64_t e = slot->payload[i];
+		uint64_t offset = nfc_entry_address(e) & (NFC_PAGE_SIZE - 1);
+
+		if (offset + nfc_entry_length(e) > NFC_PAGE_SIZE)
+			return 0;
+		sum += nfc_entry_length(e);
+	}
+	for (uint64_t i = entries; i < NFC_LIST_ENTRIES; i++)
+		if (slot->payload[i])
+			return 0;
+	return sum;
+}
+
+/* Take a gather list; one that breaks the rules ends the transfer. */
+void nfc_transfer_list(struct nfc_transfer *t, const struct nfc_slot *slot)
+{
+	struct nfc_island *island = t->channel->island;
+	uint64_t window = island->dev->config.window;
+	uint64_t entries = nfc_header_length(slot->header) & NFC_LIST_COUNT_MASK;
+	uint64_t tail = slot->payload[6], sum = list_bytes(slot, entries);
+	struct nfc_slot *to = &t->queue[t->lists & (window - 1)];
+
+	if (t->ending)
+		return;
+	if ((tail & 0xffff) != (t->lists & 0xffff)) {
+		if (!t->repeat)
+			nfc_transfer_abort(t, NFC_EPROTO, false);
+		return;
+	}
+	if (!sum || sum > t->size - t->received ||
+	    tail >> NFC_TAIL_OUTSTANDING_SHIFT != t->size - t->received - sum ||
+	    t->lists - t->finished >= window) {
+		nfc_transfer_abort(t, NFC_EPROTO, false);
+		return;
+	}
+	*to = *slot;
+	to->header = entries;
+	t->lists++;
+	t->received += sum;
+	nfc_count(island, NFC_COUNT_LISTS, 1);
+	if (t->lists == 1 && !t->repeat && t->direction == NFC_H2D &&
+	    t->received < t->size)
+		nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_READY, NFC_OK);
+	t->repeat = 0;
+}
+
+/*
+ * End a transfer early. No piece starts any more; when the engines are quiet
+ * the pump answers, with ABORTED if the host asked for it, else with ERROR.
+ */
+void nfc_transfer_abort(struct nfc_transfer *t, enum nfc_status status,
+			bool answer)
+{
+	if (!t->ending)
+		t->ending = (uint8_t)status;
+	t->aborted |= answer;
+	nfc_dma_stop(t);
+}
+
+/* The half is free again; whoever waits on it gets result. */
+void nfc_half_release(struct nfc_channel *ch, enum nfc_direction direction,
+		      int result)
+{
+	struct nfc_half *half = &ch->half[direction];
+
+	half->state = NFC_HALF_IDLE;
+	half->transfer = NULL;
+	if (half->waiter)
+		nfc_wake(half->waiter, result);
+	half->waiter = NULL;
+}
+
+static void finish(struct nfc_transfer *t)
+{
+	struct nfc_channel *ch = t->channel;
+	enum nfc_status status = t->ending;
+
+	if (t->aborted)
+		nfc_transfer_ack(t, NFC_TYPE_ABORTED, NFC_STATE_FAILED, status);
+	else
+		nfc_transfer_ack(t, NFC_TYPE_ERROR, NFC_STATE_FAILED, status);
+	nfc_half_release(ch, t->direction, -(int)status);
+	if (ch->ending)
+		nfc_channel_over(ch);
+}
+
+/* Where in the transfer a queued list starts. */
+static uint64_t list_start(const struct nfc_transfer *t, uint64_t number)
+{
+	uint64_t mask = t->channel->island->dev->config.window - 1;
+	const struct nfc_slot *list = &t->queue[number & mask];
+	uint64_t start = t->size -
+			 (list->payload[6] >> NFC_TAIL_OUTSTANDING_SHIFT);
+
+	for (uint64_t i = 0; i < list->header; i++)
+		start -= nfc_entry_length(list->payload[i]);
+	return start;
+}
+
+/*
+ * A copy failed but may succeed yet: fall back to the start of its list and ask the host
+ * to send from there again.
+ */
+static void repeat_from(struct nfc_transfer *t, const struct nfc_piece *piece)
+{
+	uint64_t start = list_start(t, piece->list);
+
+	t->lists = t->cursor = t->finished = piece->list;
+	t->received = t->planned = t->boundary = t->processed = start;
+	t->entry = 0;
+	t->offset = 0;
+	t->repeat = 1;
+	t->fault_index = piece->entry;
+	nfc_count(t->channel->island, NFC_COUNT_REPEATS, 1);
+	nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_REPEAT, NFC_EBUSY);
+}
+
+/* A batch is done: account for it, tell the host what it needs to know. */
+static void batch_done(struct nfc_transfer *t)
+{
+	struct nfc_island *island = t->channel->island;
+	struct nfc_batch *b = &t->batch;
+	uint32_t failed = atomic_load(&b->failed);
+
+	nfc_dma_close(island->dev, t);
+	if (t->ending)
+		return;
+	if (failed) {
+		struct nfc_piece *piece = &b->piece[(failed & 0xffff) - 1];
+
+		if (failed >> 16 == NFC_EBUSY) {
+			repeat_from(t, piece);
+			return;
+		}
+		if (failed >> 16 == NFC_EDMA)
+			nfc_dma_locate(t, piece);
+		if (failed >> 16 != NFC_ERESET)
+			nfc_count(island, NFC_COUNT_UNREACHED, 1);
+		t->fault_index = piece->entry;
+		t->finished = piece->list;
+		t->processed = list_start(t, piece->list);
+		t->ending = failed >> 16 == NFC_ERESET ? NFC_ERESET : NFC_EDMA;
+		return;
+	}
+	t->finished = b->end_list;
+	t->processed = b->end_bytes;
+	nfc_count(island, NFC_COUNT_BYTES, b->bytes);
+	nfc_count(island, NFC_COUNT_DMA, b->claimed);
+	if (t->processed < t->size &&
+	    t->finished - t->acked >= island->dev->config.window / 2)
+		nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_MOVING, NFC_OK);
+}
+
+/* Move what is to move; true if it is accounted for now. */
+static bool advance(struct nfc_island *island, struct nfc_transfer *t,
+		    bool *busy)
+{
+	struct nfc_device *dev = island->dev;
+
+	if (!t->busy && !t->ending)
+		nfc_dma_plan(t);
+	if (t->busy) {
+		*busy = true;
+		if (!nfc_dma_quiet(t))
+			nfc_dma_work(dev, t, true);
+		if (!nfc_dma_quiet(t))
+			return false;
+	}
+	if (!nfc_box_room(dev, t->channel->box))
+		return false;
+	if (t->busy)
+		batch_done(t);
+	return true;
+}
+
+/* Say what there is to say at the end; false once t left the active list. */
+static bool settle(struct nfc_transfer *t)
+{
+	if (t->ending == NFC_ERESET)
+		return false;
+	if (t->ending) {
+		finish(t);
+		return false;
+	}
+	if (t->processed < t->size)
+		return true;
+	t->channel->half[t->direction].state = NFC_HALF_COMMIT;
+	nfc_transfer_ack(t, NFC_TYPE_DONE, NFC_STATE_DONE, NFC_OK);
+	return false;
+}
+
+/*
+ * A transfer whose lists have all come and that is one piece is over before
+ * the pump's turn. It is the island's newest. One that failed is left to the
+ * pump: its end wakes the process, which may not have gone to sleep yet.
+ */
+void nfc_transfer_hurry(struct nfc_transfer *t)
+{
+	struct nfc_island *island = t->channel->island;
+	bool busy;
+
+	if (t->received < t->size || t->size > NFC_PIECE_MIN ||
+	    island->active != t)
+		return;
+	if (advance(island, t, &busy) && !t->ending && !settle(t))
+		island->active = t->next;
+}
+
+/* One piece for every active transfer; true if there was any work. */
+bool nfc_transfer_pump(struct nfc_island *island)
+{
+	struct nfc_transfer **link = &island->active;
+	bool busy = false;
+
+	while (*link) {
+		struct nfc_transfer *t = *link;
+		struct nfc_transfer *next = t->next;
+
+		if (!advance(island, t, &busy) || settle(t)) {
+			link = &t->next;
+			continue;
+		}
+		busy = true;
+		*link = next;
+	}
+	return busy;
+}

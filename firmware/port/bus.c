@@ -1,0 +1,635 @@
+// SPDX-License-Identifier: MIT
+/* The device's side of a bus; see port_bus.h. */
+#define _GNU_SOURCE
+#include "bus.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <search.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../nfc_abi.h"
+
+enum {
+	RANGES_MAX = 65535, /* as promised to the owner of the bus */
+	FILES_MAX = 64,
+};
+
+/*
+ * A file behind ranges. One that cannot shrink is mapped, whole and once; a
+ * mapping of another would kill this process where the file was cut off, so
+ * those are read and written instead.
+ */
+struct file {
+	struct file *next;
+	dev_t dev;
+	ino_t ino;
+	bool writable;
+	uint64_t size;
+	uint64_t refs; /* ranges */
+	uint8_t *base; /* NULL: use fd */
+	int fd; /* -1: use base */
+};
+
+struct range {
+	uint64_t address;
+	uint64_t size;
+	uint64_t offset;
+	uint32_t access;
+	struct file *file; /* NULL: the owner of the bus moves the bytes */
+};
+
+struct nfc_bus {
+	int area_fd;
+	void *area;
+	uint64_t area_size;
+	struct nfc_irq *irq;
+
+	pthread_rwlock_t lock; /* guards what follows; held over every copy */
+	void *ranges; /* tsearch(3), ranges are disjoint */
+	uint64_t count;
+	struct file *files;
+	uint64_t file_count;
+	bool master;
+
+	pthread_mutex_t requests; /* guards what follows */
+	pthread_cond_t answered;
+	struct nfc_bus_request *first, **last;
+	bool served;
+	int request_fd;
+
+	_Atomic uint64_t maps, unmaps, faults, bytes_read, bytes_written;
+	_Atomic uint64_t fault_address;
+	_Atomic uint32_t fault_access;
+};
+
+/* ---- the memory behind the BAR ---- */
+
+/* Sealed: whoever else maps it cannot take it away from the device. */
+static int open_area(struct nfc_bus *bus)
+{
+	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+	bus->area_fd = memfd_create("nfcomms-bar2",
+				    MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (bus->area_fd < 0 || ftruncate(bus->area_fd, (off_t)bus->area_size) ||
+	    fcntl(bus->area_fd, F_ADD_SEALS, seals))
+		return -errno;
+	bus->area = mmap(NULL, bus->area_size, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_NORESERVE, bus->area_fd, 0);
+	if (bus->area == MAP_FAILED)
+		return -errno;
+	return 0;
+}
+
+int nfc_bus_area_fd(const struct nfc_bus *bus)
+{
+	return bus->area_fd;
+}
+
+void *nfc_bus_area(const struct nfc_bus *bus, uint64_t *size)
+{
+	*size = bus->area_size;
+	return bus->area;
+}
+
+int nfc_bus_area_clear(struct nfc_bus *bus)
+{
+	int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+
+	return fallocate(bus->area_fd, mode, 0, (off_t)bus->area_size) ? -errno :
+									 0;
+}
+
+static bool in_area(const struct nfc_bus *bus, uint64_t offset, uint64_t length)
+{
+	return offset <= bus->area_size && length <= bus->area_size - offset;
+}
+
+int nfc_bus_area_load(struct nfc_bus *bus, uint64_t offset, void *to,
+		      uint64_t length)
+{
+	uint8_t *at = (uint8_t *)bus->area + offset;
+
+	if (!in_area(bus, offset, length))
+		return -EINVAL;
+	if (length == 8 && !(offset & 7)) {
+		uint64_t v = atomic_load_explicit((_Atomic uint64_t *)at,
+						  memory_order_acquire);
+
+		memcpy(to, &v, sizeof(v));
+	} else if (length == 4 && !(offset & 3)) {
+		uint32_t v = atomic_load_explicit((_Atomic uint32_t *)at,
+						  memory_order_acquire);
+
+		memcpy(to, &v, sizeof(v));
+	} else {
+		memcpy(to, at, length);
+	}
+	return 0;
+}
+
+int nfc_bus_area_store(struct nfc_bus *bus, uint64_t offset, const void *from,
+		       uint64_t length)
+{
+	uint8_t *at = (uint8_t *)bus->area + offset;
+	uint64_t word;
+	uint32_t half;
+
+	if (!in_area(bus, offset, length))
+		return -EINVAL;
+	if (length == 8 && !(offset & 7)) {
+		memcpy(&word, from, sizeof(word));
+		atomic_store_explicit((_Atomic uint64_t *)at, word,
+				      memory_order_release);
+	} else if (length == 4 && !(offset & 3)) {
+		memcpy(&half, from, sizeof(half));
+		atomic_store_explicit((_Atomic uint32_t *)at, half,
+				      memory_order_release);
+	} else {
+		memcpy(at, from, length);
+	}
+	return 0;
+}
+
+/* ---- files behind ranges ---- */
+
+static int file_open(struct file *f, int fd, const struct stat *st)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	int prot = f->writable ? PROT_READ | PROT_WRITE : PROT_READ;
+
+	f->dev = st->st_dev;
+	f->ino = st->st_ino;
+	f->size = (uint64_t)st->st_size;
+	f->fd = -1;
+	if (seals < 0 || !(seals & F_SEAL_SHRINK)) {
+		f->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		return f->fd < 0 ? -errno : 0;
+	}
+	f->base = mmap(NULL, f->size, prot, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (f->base != MAP_FAILED)
+		return 0;
+	f->base = NULL;
+	return -errno;
+}
+
+static void file_close(struct file *f)
+{
+	if (f->base)
+		munmap(f->base, f->size);
+	if (f->fd >= 0)
+		close(f->fd);
+	free(f);
+}
+
+/* A file of that identity, access and size, opened before or now. */
+static int file_get(struct nfc_bus *bus, int fd, const struct stat *st,
+		    bool writable, struct file **out)
+{
+	struct file *f;
+	int rc;
+
+	for (f = bus->files; f; f = f->next)
+		if (f->dev == st->st_dev && f->ino == st->st_ino &&
+		    f->writable == writable && f->size == (uint64_t)st->st_size) {
+			*out = f;
+			return 0;
+		}
+	if (bus->file_count == FILES_MAX)
+		return -ENOSPC;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	f->writable = writable;
+	rc = file_open(f, fd, st);
+	if (rc) {
+		free(f);
+		return rc;
+	}
+	f->next = bus->files;
+	bus->files = f;
+	bus->file_count++;
+	*out = f;
+	return 0;
+}
+
+/* Close a file that no range uses. */
+static void file_put(struct nfc_bus *bus, struct file *f)
+{
+	struct file **at = &bus->files;
+
+	if (!f || f->refs)
+		return;
+	while (*at != f)
+		at = &(*at)->next;
+	*at = f->next;
+	bus->file_count--;
+	file_close(f);
+}
+
+/* ---- ranges ---- */
+
+/* Ranges that share a byte are equal: then a search finds who is in the way. */
+static int compare(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	if (x->address + (x->size - 1) < y->address)
+		return -1;
+	if (y->address + (y->size - 1) < x->address)
+		return 1;
+	return 0;
+}
+
+static struct range *find(struct nfc_bus *bus, uint64_t address, uint64_t size)
+{
+	struct range key = { .address = address, .size = size };
+	struct range **at = tfind(&key, &bus->ranges, compare);
+
+	return at ? *at : NULL;
+}
+
+static void drop(struct nfc_bus *bus, struct range *r)
+{
+	tdelete(r, &bus->ranges, compare);
+	bus->count--;
+	bus->unmaps++;
+	if (r->file) {
+		r->file->refs--;
+		file_put(bus, r->file);
+	}
+	free(r);
+}
+
+static bool sound(uint64_t address, uint64_t size)
+{
+	const uint64_t below = NFC_PAGE_SIZE - 1;
+
+	return size && !(address & below) && !(size & below) &&
+	       size - 1 <= UINT64_MAX - address;
+}
+
+/* Find the file of a range; the caller may close the descriptor afterwards. */
+static int attach(struct nfc_bus *bus, const struct nfc_bus_range *wish,
+		  struct range *r)
+{
+	int flags = fcntl(wish->fd, F_GETFL);
+	struct stat st;
+	bool writable;
+	int rc;
+
+	if (flags < 0 || fstat(wish->fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode) || wish->offset > (uint64_t)st.st_size ||
+	    wish->size > (uint64_t)st.st_size - wish->offset)
+		return -EINVAL;
+	writable = (flags & O_ACCMODE) == O_RDWR;
+	if (!writable &&
+	    ((flags & O_ACCMODE) == O_WRONLY || wish->access & NFC_BUS_WRITE))
+		return -EACCES;
+	rc = file_get(bus, wish->fd, &st, writable, &r->file);
+	if (!rc)
+		r->file->refs++;
+	return rc;
+}
+
+/* Must hold lock for writing. */
+static int insert(struct nfc_bus *bus, const struct nfc_bus_range *wish,
+		  struct range *r)
+{
+	int rc;
+
+	if (find(bus, wish->address, wish->size))
+		return -EEXIST;
+	if (bus->count == RANGES_MAX)
+		return -ENOSPC;
+	rc = wish->fd < 0 ? 0 : attach(bus, wish, r);
+	if (rc)
+		return rc;
+	if (!tsearch(r, &bus->ranges, compare)) {
+		if (r->file) {
+			r->file->refs--;
+			file_put(bus, r->file);
+		}
+		return -ENOMEM;
+	}
+	bus->count++;
+	bus->maps++;
+	return 0;
+}
+
+int nfc_bus_map(struct nfc_bus *bus, const struct nfc_bus_range *wish)
+{
+	const uint32_t known = NFC_BUS_READ | NFC_BUS_WRITE;
+	struct range *r;
+	int rc;
+
+	if (!sound(wish->address, wish->size) || !wish->access ||
+	    wish->access & ~known || wish->offset & (NFC_PAGE_SIZE - 1))
+		return -EINVAL;
+	r = malloc(sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	*r = (struct range){
+		.address = wish->address,
+		.size = wish->size,
+		.offset = wish->offset,
+		.access = wish->access,
+	};
+	pthread_rwlock_wrlock(&bus->lock);
+	rc = insert(bus, wish, r);
+	pthread_rwlock_unlock(&bus->lock);
+	if (rc)
+		free(r);
+	return rc;
+}
+
+static bool inside(const struct range *r, uint64_t address, uint64_t size)
+{
+	return r->address >= address &&
+	       r->address + (r->size - 1) <= address + (size - 1);
+}
+
+/*
+ * Only the ranges at the two ends can stick out. A range that covers both is
+ * one of them. Must hold lock for writing.
+ */
+static int remove_ranges(struct nfc_bus *bus, uint64_t address, uint64_t size)
+{
+	struct range *head = find(bus, address, 1);
+	struct range *tail = find(bus, address + (size - 1), 1);
+	struct range *r;
+
+	if ((head && !inside(head, address, size)) ||
+	    (tail && !inside(tail, address, size)))
+		return -EINVAL;
+	while ((r = find(bus, address, size)))
+		drop(bus, r);
+	return 0;
+}
+
+int nfc_bus_unmap(struct nfc_bus *bus, uint64_t address, uint64_t size)
+{
+	int rc;
+
+	if (!sound(address, size))
+		return -EINVAL;
+	pthread_rwlock_wrlock(&bus->lock);
+	rc = remove_ranges(bus, address, size);
+	pthread_rwlock_unlock(&bus->lock);
+	return rc;
+}
+
+void nfc_bus_unmap_all(struct nfc_bus *bus)
+{
+	pthread_rwlock_wrlock(&bus->lock);
+	while (bus->ranges)
+		drop(bus, *(struct range **)bus->ranges); /* the root */
+	pthread_rwlock_unlock(&bus->lock);
+}
+
+void nfc_bus_master(struct nfc_bus *bus, bool on)
+{
+	pthread_rwlock_wrlock(&bus->lock);
+	bus->master = on;
+	pthread_rwlock_unlock(&bus->lock);
+	nfc_irq_enable(bus->irq, on);
+}
+
+/* ---- requests to the owner of the bus ---- */
+
+void nfc_bus_serve(struct nfc_bus *bus, bool on)
+{
+	pthread_mutex_lock(&bus->requests);
+	bus->served = on;
+	pthread_mutex_unlock(&bus->requests);
+}
+
+int nfc_bus_request_fd(const struct nfc_bus *bus)
+{
+	return bus->request_fd;
+}
+
+struct nfc_bus_request *nfc_bus_request_take(struct nfc_bus *bus)
+{
+	struct nfc_bus_request *r;
+
+	pthread_mutex_lock(&bus->requests);
+	r = bus->first;
+	if (r)
+		bus->first = r->next;
+	if (!bus->first)
+		bus->last = &bus->first;
+	pthread_mutex_unlock(&bus->requests);
+	return r;
+}
+
+void nfc_bus_request_done(struct nfc_bus *bus, struct nfc_bus_request *r,
+			  int status)
+{
+	pthread_mutex_lock(&bus->requests);
+	r->status = status;
+	r->done = true;
+	pthread_cond_broadcast(&bus->answered);
+	pthread_mutex_unlock(&bus->requests);
+}
+
+/* Hand the bytes to the owner and wait for them. */
+static int ask(struct nfc_bus *bus, uint64_t address, void *memory,
+	       uint64_t length, uint32_t access)
+{
+	struct nfc_bus_request r = {
+		.address = address,
+		.length = length,
+		.memory = memory,
+		.access = access,
+		.status = NFC_EDMA,
+	};
+	uint64_t one = 1;
+	ssize_t n;
+
+	pthread_mutex_lock(&bus->requests);
+	if (bus->served) {
+		*bus->last = &r;
+		bus->last = &r.next;
+		n = write(bus->request_fd, &one, sizeof(one));
+		(void)n; /* full: it is readable already */
+		while (!r.done)
+			pthread_cond_wait(&bus->answered, &bus->requests);
+	}
+	pthread_mutex_unlock(&bus->requests);
+	return r.status;
+}
+
+/* ---- access ---- */
+
+/* Files that may shrink: what is cut off gives a short count, not a signal. */
+static int move_file(const struct range *r, uint64_t at, void *memory,
+		     uint64_t length, uint32_t access)
+{
+	uint8_t *p = memory;
+
+	while (length) {
+		ssize_t n = access == NFC_BUS_READ ?
+				    pread(r->file->fd, p, length, (off_t)at) :
+				    pwrite(r->file->fd, p, length, (off_t)at);
+
+		if (n <= 0)
+			return NFC_EDMA;
+		p += n;
+		at += (uint64_t)n;
+		length -= (uint64_t)n;
+	}
+	return 0;
+}
+
+static int move(struct nfc_bus *bus, const struct range *r, uint64_t address,
+		void *memory, uint64_t length, uint32_t access)
+{
+	uint64_t at = r->offset + (address - r->address);
+
+	if (!(r->access & access))
+		return NFC_EDMA;
+	if (!r->file)
+		return ask(bus, address, memory, length, access);
+	if (!r->file->base)
+		return move_file(r, at, memory, length, access);
+	if (access == NFC_BUS_READ)
+		memcpy(memory, r->file->base + at, length);
+	else
+		memcpy(r->file->base + at, memory, length);
+	return 0;
+}
+
+static int fault(struct nfc_bus *bus, uint64_t address, uint32_t access)
+{
+	bus->fault_address = address;
+	bus->fault_access = access;
+	bus->faults++;
+	return NFC_EDMA;
+}
+
+/* The lock is held over the copy, so that an unmap waits for it. */
+static int copy(struct nfc_bus *bus, uint64_t address, uint8_t *memory,
+		uint64_t length, uint32_t access)
+{
+	int rc = 0;
+
+	pthread_rwlock_rdlock(&bus->lock);
+	while (length && !rc) {
+		struct range *r = bus->master ? find(bus, address, 1) : NULL;
+		uint64_t n = r ? r->size - (address - r->address) : 0;
+
+		if (n > length)
+			n = length;
+		rc = r ? move(bus, r, address, memory, n, access) : NFC_EDMA;
+		if (rc) {
+			fault(bus, address, access);
+			break;
+		}
+		address += n;
+		memory += n;
+		length -= n;
+	}
+	pthread_rwlock_unlock(&bus->lock);
+	return rc;
+}
+
+int nfc_bus_read(struct nfc_bus *bus, void *to, uint64_t address,
+		 uint64_t length)
+{
+	int rc = copy(bus, address, to, length, NFC_BUS_READ);
+
+	if (!rc)
+		bus->bytes_read += length;
+	return rc;
+}
+
+int nfc_bus_write(struct nfc_bus *bus, uint64_t address, const void *from,
+		  uint64_t length)
+{
+	int rc = copy(bus, address, (uint8_t *)(uintptr_t)from, length,
+		      NFC_BUS_WRITE);
+
+	if (!rc)
+		bus->bytes_written += length;
+	return rc;
+}
+
+/* ---- the bus as its owner sees it ---- */
+
+struct nfc_irq *nfc_bus_irq(const struct nfc_bus *bus)
+{
+	return bus->irq;
+}
+
+void nfc_bus_stats(struct nfc_bus *bus, struct nfc_bus_stats *s)
+{
+	s->maps = bus->maps;
+	s->unmaps = bus->unmaps;
+	s->ranges = s->maps - s->unmaps;
+	s->faults = bus->faults;
+	s->fault_address = bus->fault_address;
+	s->fault_access = bus->fault_access;
+	s->bytes_read = bus->bytes_read;
+	s->bytes_written = bus->bytes_written;
+	nfc_irq_stats(bus->irq, &s->irq);
+}
+
+/* An unmap must not starve behind engines that copy all the time. */
+static void init_locks(struct nfc_bus *bus)
+{
+	pthread_rwlockattr_t attr;
+
+	pthread_rwlockattr_init(&attr);
+	pthread_rwlockattr_setkind_np(
+		&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&bus->lock, &attr);
+	pthread_rwlockattr_destroy(&attr);
+	pthread_mutex_init(&bus->requests, NULL);
+	pthread_cond_init(&bus->answered, NULL);
+}
+
+struct nfc_bus *nfc_bus_new(uint64_t area_size, uint32_t vectors)
+{
+	struct nfc_bus *bus = calloc(1, sizeof(*bus));
+
+	if (!bus)
+		return NULL;
+	init_locks(bus);
+	bus->area_size = area_size;
+	bus->last = &bus->first;
+	bus->area = MAP_FAILED;
+	bus->request_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	bus->irq = nfc_irq_new(vectors);
+	if (open_area(bus) || bus->request_fd < 0 || !bus->irq) {
+		nfc_bus_free(bus);
+		return NULL;
+	}
+	return bus;
+}
+
+void nfc_bus_free(struct nfc_bus *bus)
+{
+	nfc_bus_unmap_all(bus);
+	if (bus->irq)
+		nfc_irq_free(bus->irq);
+	if (bus->area != MAP_FAILED)
+		munmap(bus->area, bus->area_size);
+	if (bus->area_fd >= 0)
+		close(bus->area_fd);
+	if (bus->request_fd >= 0)
+		close(bus->request_fd);
+	pthread_rwlock_destroy(&bus->lock);
+	pthread_mutex_destroy(&bus->requests);
+	pthread_cond_destroy(&bus->answered);
+	free(bus);
+}

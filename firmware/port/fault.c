@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+/* A copy that can fail, and the handlers that make it so. See port_fault.h. */
+#define _GNU_SOURCE
+#include "fault.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "../nfc_abi.h"
+
+/* A copy under way on this thread: where to go on if it faults. */
+struct copy {
+	jmp_buf back;
+	uintptr_t to, from;
+	uint64_t length;
+};
+
+/* What handled a signal before. Kept for ever: a handler may be reading it. */
+struct previous {
+	struct sigaction action;
+	struct previous *below; /* before that, if ours was replaced once */
+};
+
+static const int signals[] = { SIGSEGV, SIGBUS };
+enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
+
+static pthread_mutex_t installing = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(struct previous *) previous[SIGNALS];
+
+/* A handler must not allocate, so its thread's variables are there from the start. */
+#define OF_THREAD \
+	static _Thread_local __attribute__((tls_model("initial-exec")))
+OF_THREAD struct copy *volatile copying;
+OF_THREAD struct nfc_fault_thread *volatile self;
+
+/* ---- the handlers ---- */
+
+static bool within(uintptr_t address, uintptr_t start, uint64_t length)
+{
+	uintptr_t page = ~(uintptr_t)(NFC_PAGE_SIZE - 1);
+
+	return (address & page) - (start & page) < (start & ~page) + length;
+}
+
+/* True if it was the copy that faulted, and not a handler that interrupted it. */
+static bool is_copy(const struct copy *c, const siginfo_t *info)
+{
+	uintptr_t address = (uintptr_t)info->si_addr;
+
+	/* SI_KERNEL: an address that no memory can have; it is not reported */
+	return info->si_code == SI_KERNEL ||
+	       within(address, c->from, c->length) ||
+	       within(address, c->to, c->length);
+}
+
+/* What a process without a handler does: die of it, or not care. */
+static void by_default(int signal, const siginfo_t *info,
+		       const struct sigaction *old)
+{
+	struct sigaction action = { .sa_handler = SIG_DFL };
+	bool sent = info->si_code <= 0;
+
+	if (sent && old->sa_handler == SIG_IGN)
+		return;
+	sigaction(signal, &action, NULL);
+	if (sent)
+		raise(signal); /* blocked until the handler returns */
+}
+
+/*
+ * How often ours passed on this very signal: one of the handlers it went to may
+ * have passed it on to ours. The kernel clears the end of what it tells of a
+ * signal, which is where this is counted.
+ */
+static unsigned int passed_on(siginfo_t *info)
+{
+	return ((uint8_t *)info)[sizeof(*info) - 1]++;
+}
+
+/*
+ * Hand a signal to whoever had it before. If ours was put above a handler that
+ * itself passes on to ours, the second time is for the one below.
+ */
+static void pass_on(int signal, siginfo_t *info, void *context)
+{
+	int i = signal == SIGSEGV ? 0 : 1;
+	const struct previous *p = atomic_load(&previous[i]);
+	const struct sigaction *old;
+
+	for (unsigned int n = passed_on(info); n && p->below; n--)
+		p = p->below;
+	old = &p->action;
+	if (old->sa_flags & SA_SIGINFO)
+		old->sa_sigaction(signal, info, context);
+	else if (old->sa_handler == SIG_DFL || old->sa_handler == SIG_IGN)
+		by_default(signal, info, old);
+	else
+		old->sa_handler(signal);
+}
+
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+	struct copy *c = copying;
+	struct nfc_fault_thread *t = self;
+	bool fault = info->si_code > 0; /* and not sent by somebody */
+
+	if (c && fault && is_copy(c, info)) {
+		ucontext_t *at = context;
+
+		pthread_sigmask(SIG_SETMASK, &at->uc_sigmask, NULL);
+		_longjmp(c->back, 1);
+	}
+	if (t && t->explain && fault)
+		t->explain(t->self, signal, info->si_addr);
+	pass_on(signal, info, context);
+}
+
+/* ---- installing them ---- */
+
+/* As Go's own: on the signal stack, with all other signals blocked. */
+static int install(int i)
+{
+	struct sigaction action = { .sa_sigaction = on_fault,
+				    .sa_flags = SA_SIGINFO | SA_ONSTACK |
+						SA_RESTART };
+	struct sigaction old;
+	struct previous *p;
+
+	sigaction(signals[i], NULL, &old);
+	if (old.sa_flags & SA_SIGINFO && old.sa_sigaction == on_fault)
+		return 0;
+	p = malloc(sizeof(*p));
+	if (!p)
+		return -NFC_ENOMEM;
+	*p = (struct previous){ old, atomic_load(&previous[i]) };
+	atomic_store(&previous[i], p);
+	sigfillset(&action.sa_mask);
+	sigaction(signals[i], &action, NULL);
+	return 0;
+}
+
+int nfc_fault_install(void)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&installing);
+	for (int i = 0; i < SIGNALS && !rc; i++)
+		rc = install(i);
+	pthread_mutex_unlock(&installing);
+	return rc;
+}
+
+void nfc_fault_thread_begin(struct nfc_fault_thread *t)
+{
+	stack_t stack = { .ss_sp = t->stack, .ss_size = sizeof(t->stack) };
+
+	sigaltstack(&stack, NULL);
+	self = t;
+}
+
+void nfc_fault_thread_end(void)
+{
+	stack_t none = { .ss_flags = SS_DISABLE };
+
+	self = NULL;
+	sigaltstack(&none, NULL);
+}
+
+/* ---- the copy ---- */
+
+int nfc_fault_copy(void *to, const void *from, uint64_t length)
+{
+	struct copy c = { .to = (uintptr_t)to,
+			  .from = (uintptr_t)from,
+			  .length = length };
+
+	if (_setjmp(c.back)) {
+		copying = NULL;
+		return NFC_EDMA;
+	}
+	copying = &c;
+	atomic_signal_fence(memory_order_seq_cst);
+	memcpy(to, from, length);
+	atomic_signal_fence(memory_order_seq_cst);
+	copying = NULL;
+	return 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The hosted port: the firmware on threads of a Linux process. Without a bus,
+ * host memory is this process's own and a bus address is a virtual address;
+ * with one, the mailbox area, DMA and interrupts are the bus's.
+ */
+#ifndef PORT_HOSTED_H
+#define PORT_HOSTED_H
+
+#include "../nfc_port.h"
+#include "bus.h"
+
+struct nfc_hosted;
+
+struct nfc_hosted_options {
+	uint64_t spin_ns; /* how long an idle island spins before it sleeps */
+	uint32_t engines; /* DMA threads beside the islands */
+	uint32_t busy; /* one piece of so many is refused for now; 0: none */
+	int32_t log_fd; /* lines go to a duplicate of it; -1: nowhere */
+	struct nfc_bus *bus; /* or NULL. Stays the caller's; one device on it */
+};
+
+/*
+ * All return 0 or the negated enum nfc_status. A bus's area is zeroed first;
+ * NFC_ETOOLARGE if the device's does not fit in it.
+ */
+int nfc_hosted_open(const struct nfc_config *config,
+		    const struct nfc_hosted_options *options,
+		    struct nfc_hosted **out);
+/*
+ * Fence, end this life of the device, boot the next under epoch. Not on a bus,
+ * where the next life is another device and may have another shape. left and
+ * who are as for nfc_hosted_close().
+ */
+int nfc_hosted_restart(struct nfc_hosted *h, uint32_t epoch, bool *left,
+		       struct nfc_computing *who);
+/* No DMA starts after this; returns when none runs. */
+void nfc_hosted_fence(struct nfc_hosted *h);
+/* Move one DMA piece on this thread; 1 if there was one. */
+int nfc_hosted_assist(struct nfc_hosted *h);
+/* The mailbox area of this life. */
+void *nfc_hosted_area(struct nfc_hosted *h, uint64_t *size);
+/*
+ * What the device's sensors say from now on, as a diagnostic word; its present
+ * life learns of it with its next heartbeat.
+ */
+void nfc_hosted_sense(struct nfc_hosted *h, uint32_t word);
+/* Wake an island that sleeps. */
+void nfc_hosted_ring(struct nfc_hosted *h, uint32_t island);
+/* An eventfd the device rings the host with, without a bus. Stays the port's. */
+int nfc_hosted_doorbell(struct nfc_hosted *h);
+/* nfc_island_computes() of the present life. */
+bool nfc_hosted_computes(struct nfc_hosted *h, uint32_t island,
+			 struct nfc_computing *who);
+/*
+ * Stop everything and free it. A thread that a program keeps for itself is left
+ * behind, and with it the memory that it can reach, until it ends and another
+ * device is opened or closed; it reaches neither the bus nor a descriptor any
+ * more. left tells so, also of a life before, and who which process it is (0:
+ * nobody knows).
+ */
+void nfc_hosted_close(struct nfc_hosted *h, bool *left,
+		      struct nfc_computing *who);
+
+#endif /* PORT_HOSTED_H */

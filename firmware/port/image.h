@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Program images as shared objects. Each is loaded for itself, whatever is
+ * loaded already: two images of the same bytes have their statics each.
+ */
+#ifndef PORT_IMAGE_H
+#define PORT_IMAGE_H
+
+#include "../nfc_port.h"
+
+/* 0, -NFC_EINVAL if it is none, or -NFC_ENOMEM. Its constructors have run. */
+int port_image_load(const void *image, uint64_t size, const struct nfc_api *api,
+		    struct nfc_image *out);
+void port_image_unload(void *handle);
+
+#endif /* PORT_IMAGE_H */

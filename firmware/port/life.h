@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* What the parts of the hosted port share: a device, its lives, their threads. */
+#ifndef PORT_LIFE_H
+#define PORT_LIFE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "hosted.h"
+
+/* What may be shut for good: whoever is inside is waited for. */
+struct gate {
+	_Atomic uint32_t shut;
+	_Atomic uint32_t inside;
+};
+
+/* The piece that was refused last, if some are. */
+struct refusal {
+	pthread_mutex_t lock; /* guards what follows */
+	bool pending; /* it has not come again */
+	uint64_t bus;
+	uint64_t moved; /* pieces since */
+};
+
+/*
+ * One life of the device: what a restart replaces. One that a thread does not
+ * leave is cut off: it keeps its memory and reaches nothing else.
+ */
+struct life {
+	struct nfc_hosted *h; /* only inside of a gate */
+	struct nfc_device *dev;
+	struct nfc_port port;
+	struct nfc_config config;
+	uint64_t device_size;
+	uint64_t area_size;
+	pthread_t thread[NFC_ISLANDS_MAX];
+	bool runs[NFC_ISLANDS_MAX]; /* not joined yet */
+	uint32_t engines;
+	pthread_t engine[NFC_ISLANDS_MAX];
+	bool works[NFC_ISLANDS_MAX];
+	_Atomic uint32_t engine_word; /* engines asleep: futex */
+	_Atomic uint32_t stop_engines;
+	struct refusal refusal;
+	struct gate dma; /* shut by a fence */
+	struct gate out; /* to the host: doorbell, log */
+	struct life *next; /* of those cut off */
+};
+
+struct nfc_hosted {
+	struct life *life; /* NULL after a restart that failed */
+	struct nfc_config config;
+	struct nfc_hosted_options options;
+	void *area; /* the present life's; outlives it: the host may look at it */
+	uint64_t area_size;
+	int doorbell;
+	_Atomic uint32_t sensed; /* diagnostic word of the sensors */
+	int log; /* options.log_fd, duplicated; -1: none */
+};
+
+/* By the port's clock, which port_now() of struct nfc_port reads. */
+uint64_t port_clock(void);
+void port_futex_wake(void *word);
+
+/* Start the threads of a life. 0 or enum nfc_status; some may run then. */
+int port_threads_start(struct life *life);
+/* Ask them to leave and wait for that; false if one stays longer. */
+bool port_threads_stop(struct life *life, uint64_t seconds);
+/* True if all have left, once they were asked to. */
+bool port_threads_left(struct life *life);
+
+#endif /* PORT_LIFE_H */

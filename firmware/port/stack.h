@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Stacks of processes, as mappings with a guard below. */
+#ifndef PORT_STACK_H
+#define PORT_STACK_H
+
+#include "../nfc_port.h"
+
+enum {
+	/* Bytes below a stack that nobody may touch: a whole large array. */
+	PORT_STACK_GUARD = 1 << 20,
+};
+
+/* As struct nfc_port has them. */
+int port_stack_init(void *self, struct nfc_stack *s,
+		    void (*enter_fn)(void *arg), void *arg);
+void port_stack_free(void *self, struct nfc_stack *s);
+/* Does an address lie in the guard of a stack? */
+bool port_stack_guards(const struct nfc_stack *s, const void *address);
+
+#endif /* PORT_STACK_H */

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+/* The threads of a life: one for each island, and DMA engines beside them. */
+#define _GNU_SOURCE
+#include "life.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fault.h"
+#include "stack.h"
+
+enum {
+	ENGINE_SPIN = 2000, /* empty looks before an engine sleeps */
+	WAKE_NS = 10000000, /* between two calls to leave */
+};
+
+/* One thread of the firmware; freed as it leaves. */
+struct thread {
+	struct life *life;
+	void (*run)(struct thread *t);
+	uint32_t index;
+	struct nfc_fault_thread fault;
+};
+
+/* ---- the crash line ---- */
+
+/* A line made where nothing may be called that is not safe in a signal. */
+struct line {
+	char text[200];
+	size_t length;
+};
+
+static void say(struct line *l, const char *text)
+{
+	while (*text && l->length < sizeof(l->text))
+		l->text[l->length++] = *text++;
+}
+
+static void say_number(struct line *l, uint64_t n, unsigned int base)
+{
+	char digits[24], *at = digits + sizeof(digits) - 1;
+
+	*at = 0;
+	do {
+		*--at = "0123456789abcdef"[n % base];
+		n /= base;
+	} while (n);
+	say(l, at);
+}
+
+static void say_fault(struct line *l, const struct nfc_stack *stack,
+		      const void *address)
+{
+	if (port_stack_guards(stack, address)) {
+		say(l, " overran its stack of ");
+		say_number(l, stack->size, 10);
+		say(l, " bytes\n");
+		return;
+	}
+	say(l, " touched memory that cannot be reached, at 0x");
+	say_number(l, (uintptr_t)address, 16);
+	say(l, "\n");
+}
+
+/* This thread faulted, and the process ends: say whose fault it is. */
+static void explain(void *self, int signal, const void *address)
+{
+	struct thread *t = self;
+	struct nfc_computing who;
+	struct line l = { .length = 0 };
+	ssize_t n;
+
+	(void)signal;
+	if (!nfc_island_computes(t->life->dev, t->index, &who))
+		return;
+	say(&l, "nfcomms: device program \"");
+	say(&l, who.program);
+	say(&l, "\" (process ");
+	say_number(&l, who.process, 10);
+	say(&l, ", island ");
+	say_number(&l, who.island, 10);
+	say(&l, ")");
+	say_fault(&l, nfc_island_stack(t->life->dev, t->index), address);
+	n = write(STDERR_FILENO, l.text, l.length);
+	(void)n; /* there is nobody left to tell */
+}
+
+/* ---- threads ---- */
+
+static void run_island(struct thread *t)
+{
+	nfc_island_run(t->life->dev, t->index);
+}
+
+static void engine_sleep(struct life *life)
+{
+	atomic_store(&life->engine_word, 1);
+	if (nfc_dma_step(life->dev) || atomic_load(&life->stop_engines))
+		return;
+	syscall(SYS_futex, &life->engine_word, FUTEX_WAIT_PRIVATE, 1, NULL,
+		NULL, 0);
+}
+
+static void run_engine(struct thread *t)
+{
+	struct life *life = t->life;
+	uint32_t empty = 0;
+
+	while (!atomic_load_explicit(&life->stop_engines, memory_order_relaxed)) {
+		if (nfc_dma_step(life->dev)) {
+			empty = 0;
+		} else if (++empty > ENGINE_SPIN) {
+			empty = 0;
+			engine_sleep(life);
+		}
+	}
+}
+
+static void *thread_main(void *arg)
+{
+	struct thread *t = arg;
+
+	nfc_fault_thread_begin(&t->fault);
+	t->run(t);
+	nfc_fault_thread_end();
+	free(t);
+	return NULL;
+}
+
+/*
+ * Threads of the firmware take no signals: those are the host program's. But
+ * for the faults of their own memory, which would kill the process if blocked.
+ */
+static int spawn(struct life *life, pthread_t *thread,
+		 void (*run)(struct thread *t), uint32_t index)
+{
+	struct thread *t = calloc(1, sizeof(*t));
+	sigset_t most, old;
+	int rc;
+
+	if (!t)
+		return NFC_ENOMEM;
+	t->life = life;
+	t->run = run;
+	t->index = index;
+	if (run == run_island)
+		t->fault = (struct nfc_fault_thread){ .explain = explain,
+						      .self = t };
+	sigfillset(&most);
+	sigdelset(&most, SIGSEGV);
+	sigdelset(&most, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &most, &old);
+	rc = pthread_create(thread, NULL, thread_main, t);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!rc)
+		return 0;
+	free(t);
+	return NFC_ENOMEM;
+}
+
+int port_threads_start(struct life *life)
+{
+	for (uint32_t i = 0; i < life->config.islands; i++) {
+		if (spawn(life, &life->thread[i], run_island, i))
+			return NFC_ENOMEM;
+		life->runs[i] = true;
+	}
+	for (uint32_t i = 0; i < life->engines; i++) {
+		if (spawn(life, &life->engine[i], run_engine, i))
+			return NFC_ENOMEM;
+		life->works[i] = true;
+	}
+	return 0;
+}
+
+/*
+ * A thread about to sleep may miss one call, and a host may clear the word of an
+ * island that sleeps, or set it, without a ring: so this is said again.
+ */
+static void wake_all(struct life *life)
+{
+	struct nfc_area *area = life->port.area;
+
+	for (uint32_t i = 0; i < life->config.islands; i++) {
+		void *word = &area->island[i].word;
+
+		atomic_store((_Atomic uint64_t *)word, 0);
+		port_futex_wake(word);
+	}
+	atomic_store(&life->engine_word, 0);
+	port_futex_wake(&life->engine_word);
+}
+
+/* True if it left in time; a program may keep its island for itself. */
+static bool join(struct life *life, pthread_t thread, uint64_t until_ns)
+{
+	struct timespec t;
+
+	do {
+		wake_all(life);
+		clock_gettime(CLOCK_REALTIME, &t);
+		t.tv_nsec += WAKE_NS;
+		t.tv_sec += t.tv_nsec / 1000000000;
+		t.tv_nsec %= 1000000000;
+		if (!pthread_timedjoin_np(thread, NULL, &t))
+			return true;
+	} while (port_clock() < until_ns);
+	return false;
+}
+
+/* False if a thread stays longer than that. */
+static bool join_all(struct life *life, uint64_t until_ns)
+{
+	bool all = true;
+
+	for (uint32_t i = 0; i < NFC_ISLANDS_MAX; i++) {
+		life->runs[i] = life->runs[i] &&
+				!join(life, life->thread[i], until_ns);
+		life->works[i] = life->works[i] &&
+				 !join(life, life->engine[i], until_ns);
+		all &= !life->runs[i] && !life->works[i];
+	}
+	return all;
+}
+
+bool port_threads_stop(struct life *life, uint64_t seconds)
+{
+	nfc_device_halt(life->dev);
+	atomic_store(&life->stop_engines, 1);
+	return join_all(life, port_clock() + seconds * 1000000000);
+}
+
+bool port_threads_left(struct life *life)
+{
+	return join_all(life, 0);
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+/* Programs that help to check a host: gate, expect, hold, spin. */
+#include "programs.h"
+
+/* Take whatever is offered on ch; reports {indirect, size}. */
+static int take_any(struct nfc_process *self, struct nfc_channel *ch,
+		    struct nfc_buffer *b, uint64_t report[2])
+{
+	uint8_t message[NFC_PAYLOAD_SIZE];
+	struct nfc_offer offer;
+	int rc = channel_offer(ch, &offer);
+
+	if (rc)
+		return rc;
+	report[0] = offer.indirect;
+	report[1] = offer.size;
+	if (offer.indirect)
+		return nfc_take_transfer(self, ch, b, offer.size);
+	rc = channel_read(ch, message, sizeof(message));
+	return rc < 0 ? rc : 0;
+}
+
+/*
+ * gate: for each message on port 0, takes one message or transfer from port 1
+ * and answers {indirect, size} on port 0.
+ */
+void nfc_gate_main(struct nfc_process *self)
+{
+	struct nfc_channel *key = nfc_channel_of(self, 0);
+	struct nfc_channel *data = nfc_channel_of(self, 1);
+	struct nfc_buffer b = { 0 };
+	int rc = data ? 0 : -NFC_ESTOPPED;
+
+	while (rc != -NFC_ESTOPPED) {
+		uint8_t message[NFC_PAYLOAD_SIZE];
+		uint64_t report[2] = { 0 };
+
+		rc = channel_read(key, message, sizeof(message));
+		if (rc < 0)
+			continue;
+		rc = take_any(self, data, &b, report);
+		if (!rc)
+			rc = channel_write(key, report, sizeof(report));
+	}
+}
+
+static int give_transfer(struct nfc_process *self, struct nfc_channel *ch,
+			 struct nfc_buffer *b, uint64_t size)
+{
+	int rc = nfc_buffer_fit(self, b, size);
+
+	if (!rc)
+		return channel_write_ind(ch, b->address, size);
+	channel_close(ch, 1 << NFC_D2H); /* the host must not wait for it */
+	return rc;
+}
+
+/*
+ * expect: the message u64 size on port 0 makes it take a transfer of exactly
+ * size bytes from port 1 (top bit set: give one), and answer the enum nfc_status
+ * of that as u64 on port 0.
+ */
+void nfc_expect_main(struct nfc_process *self)
+{
+	struct nfc_channel *ask = nfc_channel_of(self, 0);
+	struct nfc_channel *data = nfc_channel_of(self, 1);
+	uint64_t give = 1ull << 63;
+	struct nfc_buffer b = { 0 };
+	int rc = data ? 0 : -NFC_ESTOPPED;
+
+	while (rc != -NFC_ESTOPPED) {
+		uint64_t message[7] = { 0 }; /* room for any message */
+		uint64_t size, status;
+
+		rc = channel_read(ask, message, sizeof(message));
+		if (rc < 0)
+			continue;
+		size = message[0];
+		rc = size & give ? give_transfer(self, data, &b, size & ~give) :
+				   nfc_take_transfer(self, data, &b, size);
+		status = (uint64_t)-rc;
+		if (rc != -NFC_ESTOPPED)
+			rc = channel_write(ask, &status, sizeof(status));
+	}
+}
+
+/* hold: takes nothing, for ever. */
+void nfc_hold_main(struct nfc_process *self)
+{
+	while (!nfc_stopped(self))
+		nfc_sleep(self, 3600ull * 1000000000);
+}
+
+/* spin: keeps its island to itself for argument milliseconds, then ends. */
+void nfc_spin_main(struct nfc_process *self)
+{
+	uint64_t until = nfc_now(self) + nfc_argument(self) * 1000000;
+
+	while (nfc_now(self) < until)
+		;
+}

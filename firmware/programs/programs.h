@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* What the programs of this tree share. */
+#ifndef NFC_PROGRAMS_H
+#define NFC_PROGRAMS_H
+
+#include "../nfc_fw.h"
+
+/* Device memory that grows: a program's place for transfers. */
+struct nfc_buffer {
+	uint64_t address;
+	uint64_t size;
+};
+
+/* Make room for size bytes of EMEM. Returns 0 or -NFC_ENOMEM. */
+int nfc_buffer_fit(struct nfc_process *self, struct nfc_buffer *b,
+		   uint64_t size);
+/* Give it back. */
+void nfc_buffer_drop(struct nfc_process *self, struct nfc_buffer *b);
+
+/*
+ * Take a message from any port into message, or find a transfer offered there:
+ * channel_read_any over all ports, in turn from the one after *ch, which is
+ * NULL at first. Returns what that returns, or -NFC_ETIMEOUT if nothing came in
+ * timeout_ns; UINT64_MAX: for ever.
+ */
+int nfc_read_ports(struct nfc_process *self, struct nfc_channel **ch,
+		   uint8_t message[NFC_PAYLOAD_SIZE], struct nfc_offer *offer,
+		   uint64_t timeout_ns);
+
+/* Take a transfer of size bytes into b; refuses it when there is no room. */
+int nfc_take_transfer(struct nfc_process *self, struct nfc_channel *ch,
+		      struct nfc_buffer *b, uint64_t size);
+
+void nfc_loopback_main(struct nfc_process *self);
+void nfc_sink_main(struct nfc_process *self);
+void nfc_source_main(struct nfc_process *self);
+void nfc_flood_main(struct nfc_process *self);
+void nfc_gate_main(struct nfc_process *self);
+void nfc_expect_main(struct nfc_process *self);
+void nfc_hold_main(struct nfc_process *self);
+void nfc_spin_main(struct nfc_process *self);
+
+#endif /* NFC_PROGRAMS_H */
