@@ -434,5 +434,11 @@ type Mailbox struct {
 	D2HHead Line // written by the host: slots it consumed
 }
 
+// Sizes of what lies in the area beside slots.
+const (
+	AreaSize    = uint64(unsafe.Sizeof(Area{}))
+	MailboxSize = uint64(unsafe.Sizeof(Mailbox{})) // before its slots
+)
+
 // ProgramABI is the version a loadable program must be built for.
 const ProgramABI = Major<<16 | Minor

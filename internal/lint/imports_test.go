@@ -20,10 +20,12 @@ var allowed = []struct {
 }{
 	{"bridge/abi", nil, nil},
 	{"bridge", []string{"bridge/abi"}, nil},
+	{"bridge/proto", []string{"bridge/abi"}, nil},
+	{"bridge/proto/talk", []string{"bridge/abi", "bridge/proto"}, nil},
 	{"bridge/meter", []string{"bridge", "bridge/abi"}, nil},
 	{"bridge/waiter", nil, nil},
 	{"bridge/logqueue", nil, nil},
-	{"bridge/mailbox", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/meter", "bridge/waiter"}, []string{sys}},
+	{"bridge/mailbox", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/meter", "bridge/proto", "bridge/waiter"}, []string{sys}},
 	{"bridge/sim", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/mailbox", "firmware"}, []string{sys}},
 	{"bridge/kdev", []string{"bridge", "bridge/abi", "bridge/kdev/uapi", "bridge/logqueue", "bridge/meter", "bridge/waiter"}, []string{sys}},
 	{"bridge/kdev/uapi", nil, nil},

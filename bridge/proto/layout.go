@@ -1,0 +1,161 @@
+package proto
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// Layout is where things lie in a mailbox area, checked.
+type Layout struct {
+	Hello      abi.Hello // the device's; capabilities as agreed
+	Epoch      uint32
+	Size       uint64 // of the area, bytes
+	ParkOffset uint64
+	BoxOffset  uint64
+	BoxStride  uint64
+}
+
+// ErrABI is what Check returns for a device of another ABI.
+var ErrABI = errors.New("another ABI")
+
+const (
+	beatMSMax = 1 << 20
+	sizeMax   = 1<<48 - 1 // of a transfer
+)
+
+// Check makes a layout of a private copy of the area's first page. room is how much memory there
+// is. It returns [ErrABI], or another error for a device that makes no sense.
+func Check(area *abi.Area, room uint64) (*Layout, error) {
+	slot := area.DeviceHello
+	l := &Layout{
+		Hello: *slot.Hello(), Epoch: area.Epoch, Size: area.Size,
+		ParkOffset: area.ParkOffset, BoxOffset: area.BoxOffset, BoxStride: area.BoxStride,
+	}
+	switch h := abi.Header(slot.Header); {
+	case area.Magic != abi.Magic:
+		return nil, fmt.Errorf("area with magic %#x", area.Magic)
+	case area.Major != abi.Major:
+		return nil, fmt.Errorf("%w: device has %d, host %d", ErrABI, area.Major, abi.Major)
+	case h.Type() != abi.TypeHello || h.Length() != abi.PayloadSize || h.Epoch() != uint8(l.Epoch):
+		return nil, fmt.Errorf("hello with header %#x", slot.Header)
+	case l.Hello.Magic != abi.Magic || l.Hello.Rsvd != 0:
+		return nil, fmt.Errorf("hello with magic %#x, reserved %#x", l.Hello.Magic, l.Hello.Rsvd)
+	case l.Hello.Major != abi.Major:
+		return nil, fmt.Errorf("%w: device has %d, host %d", ErrABI, l.Hello.Major, abi.Major)
+	}
+	l.Hello.Capabilities &= abi.CapKnown
+	if err := l.limits(); err != nil {
+		return nil, err
+	}
+	return l, l.places(room)
+}
+
+// limits checks what the host's own arithmetic relies on.
+func (l *Layout) limits() error {
+	h := &l.Hello
+	for _, f := range []struct {
+		name          string
+		value, lo, hi uint64
+	}{
+		{"channels", uint64(h.Channels), 1, abi.ChannelsMax},
+		{"mailboxes", uint64(h.Mailboxes), 1, abi.MailboxesMax},
+		{"islands", uint64(h.Islands), 1, abi.IslandsMax},
+		{"slots", uint64(h.Slots), abi.SlotsMin, abi.SlotsMax},
+		{"window", uint64(h.Window), 1, abi.WindowMax},
+		{"heartbeat interval", uint64(h.BeatMS), 1, beatMSMax},
+		{"largest transfer", h.MaxTransfer, 1, sizeMax},
+	} {
+		if f.value < f.lo || f.value > f.hi {
+			return fmt.Errorf("hello with %s %d, not %d..%d", f.name, f.value, f.lo, f.hi)
+		}
+	}
+	if h.Slots&(h.Slots-1) != 0 {
+		return fmt.Errorf("hello with slots %d, not a power of two", h.Slots)
+	}
+	if h.Mailboxes%h.Islands != 0 || uint32(h.Mailboxes) > h.Channels {
+		return fmt.Errorf("hello with mailboxes %d for %d islands and %d channels", h.Mailboxes, h.Islands, h.Channels)
+	}
+	return nil
+}
+
+// places makes sure that everything lies inside the area, apart from everything else.
+func (l *Layout) places(room uint64) error {
+	if l.Size < abi.AreaSize || l.Size > room {
+		return fmt.Errorf("area of %d bytes in %d", l.Size, room)
+	}
+	parkEnd, ok := l.span(l.ParkOffset, uint64(l.Hello.Channels), 4)
+	if !ok || l.ParkOffset%4 != 0 || l.ParkOffset < abi.AreaSize {
+		return fmt.Errorf("park words at %#x", l.ParkOffset)
+	}
+	need := abi.MailboxSize + 2*uint64(l.Hello.Slots)*abi.SlotSize
+	if l.BoxStride%abi.SlotSize != 0 || l.BoxStride < need || l.BoxStride > l.Size {
+		return fmt.Errorf("mailbox stride %#x", l.BoxStride)
+	}
+	boxEnd, ok := l.span(l.BoxOffset, uint64(l.Hello.Mailboxes), l.BoxStride)
+	if !ok || l.BoxOffset%abi.SlotSize != 0 || l.BoxOffset < abi.AreaSize ||
+		l.BoxOffset < parkEnd && l.ParkOffset < boxEnd {
+		return fmt.Errorf("mailboxes at %#x", l.BoxOffset)
+	}
+	return nil
+}
+
+// span returns the end of n things of a size; false if they leave the area.
+func (l *Layout) span(at, n, size uint64) (end uint64, ok bool) {
+	if at > l.Size || n*size > l.Size-at { // n and size are bounded: no overflow
+		return 0, false
+	}
+	return at + n*size, true
+}
+
+// Answer returns the host's hello: what it accepts of the device's offer.
+func (l *Layout) Answer() (s abi.Slot) {
+	h := &l.Hello
+	s.Header = uint64(abi.MakeHeader(abi.TypeHello, abi.PayloadSize, uint8(l.Epoch), 0, 0))
+	*s.Hello() = abi.Hello{
+		Magic: abi.Magic, Major: abi.Major, Minor: abi.Minor, Capabilities: h.Capabilities,
+		Channels: h.Channels, Mailboxes: h.Mailboxes, Islands: h.Islands, Slots: h.Slots,
+		Window: h.Window, BeatMS: h.BeatMS, MaxTransfer: h.MaxTransfer,
+	}
+	return s
+}
+
+// Header checks the header of a message that came through a mailbox: EventNone if it may be
+// looked at.
+func (l *Layout) Header(mailbox int, h abi.Header) (Event, string) {
+	switch {
+	case h.Epoch() != uint8(l.Epoch):
+		return EventStale, ""
+	case h.Channel() >= l.Hello.Channels:
+		return EventFault, "no such channel"
+	case h.Type() != abi.TypeDirect && h.Length() != abi.PayloadSize:
+		return EventFault, "wrong length"
+	case l.Hello.Mailbox(h.Channel()) != mailbox:
+		return EventFault, "not a channel of this mailbox"
+	}
+	return EventNone, ""
+}
+
+// Room is a kind of message by how full it may make a ring.
+type Room uint8
+
+// Kinds of messages.
+const (
+	RoomList   Room = iota // gather lists leave half of the ring to everybody else
+	RoomNormal             // what begins something
+	RoomUrgent             // what ends something must get through when senders have filled the ring
+)
+
+const urgentSlots = 16
+
+// Slots returns how many of a ring's slots may be in use after a message of the kind.
+func (r Room) Slots(slots uint64) uint64 {
+	switch r {
+	case RoomList:
+		return slots / 2
+	case RoomNormal:
+		return slots - min(urgentSlots, slots/4)
+	}
+	return slots
+}
