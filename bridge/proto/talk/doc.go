@@ -1,0 +1,37 @@
+// Package talk reads conversations between host and device, files that end in .talk, and plays
+// them to whoever implements one side of the protocol (a party).
+//
+// A line is one of these; "#" begins a comment, and words are separated by spaces.
+//
+//	talk NAME                a conversation begins
+//	only host: REASON        device parties do not play it (the device lies)
+//	only device: REASON      host parties do not play it, nor the table (the host lies)
+//	half d2h                 what h2d or d2h is not said of is about this half; h2d without the line
+//	open KEY=N…              other than the defaults: next h2d=1 d2h=1 generation=9 window=4
+//	                         limit=1099511627776 (bytes of the largest transfer)
+//	> SLOT                   the host puts a slot, and it arrives
+//	>~ SLOT                  the host puts a slot; it arrives at the device with the line "~" only
+//	~                        what is under way arrives at the device
+//	< SLOT                   the device puts a slot, and it arrives at the host
+//	= EVENT STATE            what the host makes of the last "<": an event and the half's state of
+//	                         package proto; fault, closed and over have no state
+//	host hold                a call of the host looks at the offer
+//	host release             … and leaves it where it is
+//	host shut                the host will close the half: what comes for it is stale
+//	target CALL N…           the device's process calls: read N, read_ind SIZE, write N, write_ind SIZE
+//	                         (N and SIZE are bytes), wait (as channel_alt), close h2d|d2h|both, stop
+//	target returns N|STATUS  its call has returned
+//
+// A SLOT is its type as in firmware/nfc_abi.h without NFC_TYPE_, or a number, then the
+// transaction id (not of CLOSE), and then words and key=N in any order: h2d, d2h, both; the state
+// of a record; its status; any field: length size timeout processed outstanding lists fault list
+// count halves generation, and to lie also epoch channel sequence state status direction rsvd. What
+// is not said is what an honest party would put: a message of 8 bytes, the state of DONE, FAILED for
+// ERROR and ABORTED, the sequence of the transaction, and the entries of list N of a buffer that
+// begins at [Address]. A device party must put what is said, and may put anything where nothing is.
+//
+// The order of lines is that in which the host sees things. A fault is the end of a conversation.
+//
+// A party in this process implements [Host] or [Device]. One in another language is a program that
+// answers lines on its standard input with lines on its standard output, see [Program].
+package talk

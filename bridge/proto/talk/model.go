@@ -1,0 +1,207 @@
+package talk
+
+import (
+	"fmt"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/proto"
+)
+
+// Model is the host that a table describes: the party of package proto.
+type Model struct {
+	Table *proto.Table
+	Used  map[int]bool // rows of the table that were followed; nil: nobody asks
+
+	open    Open
+	half    [2]proto.Half
+	ledger  [2]proto.Ledger
+	offered uint64 // bytes of the device's offer
+	shut    [2]bool
+	layout  proto.Layout
+}
+
+var _ Host = (*Model)(nil)
+
+// Layout is that of the device of every conversation.
+func Layout(o *Open) proto.Layout {
+	return proto.Layout{Epoch: Epoch, Hello: abi.Hello{
+		Channels: 64, Mailboxes: 2, Islands: 1, Slots: 64, Window: uint32(o.Window), BeatMS: 100, MaxTransfer: o.Limit,
+	}}
+}
+
+// Open begins a conversation.
+func (m *Model) Open(o *Open) error {
+	*m = Model{Table: m.Table, Used: m.Used, open: *o, layout: Layout(o)}
+	for d := range m.half {
+		m.half[d] = proto.Half{ID: o.Next[d] - 1, Direction: abi.Direction(d)}
+	}
+	return nil
+}
+
+// act does something of the host.
+func (m *Model) act(d abi.Direction, in proto.Input) error {
+	o, ok := m.Table.Act(m.half[d], in, &m.ledger[d])
+	if !ok {
+		return fmt.Errorf("%v: no %v while %v", d, in, m.half[d].State)
+	}
+	m.half[d] = o.Half
+	m.use(o)
+	return nil
+}
+
+func (m *Model) use(o proto.Outcome) {
+	if m.Used != nil && o.Row >= 0 {
+		m.Used[o.Row] = true
+	}
+}
+
+// Do holds or releases the offer, or shuts a half.
+func (m *Model) Do(what string, d abi.Direction) (proto.State, error) {
+	err := m.act(d, map[string]proto.Input{"hold": proto.Hold, "release": proto.Release, "shut": proto.Shut}[what])
+	return m.half[d].State, err
+}
+
+// Put puts a slot of the host.
+func (m *Model) Put(s *abi.Slot) (proto.State, error) {
+	h := abi.Header(s.Header)
+	var d abi.Direction
+	id := s.Note().Transaction
+	var err error
+	switch h.Type() {
+	case abi.TypeDirect:
+		err = m.act(abi.H2D, proto.PutMessage)
+		id = m.half[d].ID&^0xffff | uint64(h.Sequence())
+	case abi.TypeIndBegin:
+		m.ledger[abi.H2D] = proto.NewLedger(proto.Split{Address: Address, Size: s.Begin().Size}, m.open.Window, false)
+		err = m.act(abi.H2D, proto.PutTransfer)
+	case abi.TypeIndList:
+		if h.Length()&abi.ListD2H != 0 {
+			d = abi.D2H
+		}
+		id = m.half[d].ID&^0xffff | uint64(h.Sequence())
+		err = m.list(d, s.Gather())
+	case abi.TypeAck:
+		d, err = abi.D2H, m.act(abi.D2H, proto.PutAccept)
+	case abi.TypeError:
+		d, err = abi.D2H, m.act(abi.D2H, proto.PutRefuse)
+	case abi.TypeClose:
+		return m.close(s.Close().Halves)
+	case abi.TypeOffer:
+		id--
+		if m.half[abi.H2D].State != proto.StateIdle {
+			err = fmt.Errorf("OFFER while %v", m.half[abi.H2D].State)
+		}
+	default:
+		d = abi.Direction(s.Note().Direction & 1)
+		err = m.note(h.Type(), d)
+	}
+	if err == nil && id != m.half[d].ID {
+		err = fmt.Errorf("transaction %d, not %d", id, m.half[d].ID)
+	}
+	return m.half[d].State, err
+}
+
+// list puts a gather list.
+func (m *Model) list(d abi.Direction, g *abi.Gather) error {
+	if d == abi.D2H && m.half[d].State == proto.StateOffered {
+		m.ledger[d] = proto.NewLedger(proto.Split{Address: Address, Size: m.offered}, m.open.Window, true)
+		if err := m.act(d, proto.PutTransfer); err != nil {
+			return err
+		}
+	}
+	l := &m.ledger[d]
+	k, ok := l.Next()
+	if m.half[d].State != proto.StateMoving || !ok || uint16(k) != g.Number() {
+		return fmt.Errorf("list %d while %v, %d sent and %d acked of %d", g.Number(), m.half[d].State, l.Sent, l.Acked, l.Lists)
+	}
+	l.Sent++
+	return nil
+}
+
+// note puts FIN, WITHDRAW, WITHDRAWN or ABORT.
+func (m *Model) note(t abi.Type, d abi.Direction) error {
+	switch {
+	case t == abi.TypeFin && d == abi.D2H && m.half[d].State == proto.StateOffered && m.offered == 0:
+		return m.act(d, proto.PutAccept) // an empty transfer
+	case t == abi.TypeFin:
+		return m.act(d, proto.PutFin)
+	case t == abi.TypeWithdraw && d == abi.H2D:
+		return m.act(d, proto.PutWithdraw)
+	case t == abi.TypeWithdrawn && d == abi.D2H:
+		return m.act(d, proto.PutWithdrawn)
+	case t == abi.TypeAbort:
+		return m.act(d, proto.PutAbort)
+	}
+	return fmt.Errorf("a host does not put type %d of %v", t, d)
+}
+
+// close puts CLOSE.
+func (m *Model) close(halves uint32) (proto.State, error) {
+	for d := range m.half {
+		if halves>>d&1 == 0 {
+			continue
+		}
+		if err := m.act(abi.Direction(d), proto.PutClose); err != nil {
+			return m.half[d].State, err
+		}
+		m.shut[d] = true
+	}
+	return proto.StateIdle, nil
+}
+
+// Take takes a slot of the device.
+func (m *Model) Take(s *abi.Slot) (proto.Event, proto.State, error) {
+	h := abi.Header(s.Header)
+	event, _ := m.layout.Header(m.layout.Hello.Mailbox(Channel), h)
+	switch {
+	case event != proto.EventNone:
+		return event, 0, nil
+	case h.Channel() != Channel:
+		event, _ = proto.ClassifyStranger(s)
+		return event, 0, nil
+	case h.Type() == abi.TypeClose:
+		event, _ = proto.ClassifyClose(m.open.Generation, m.shut[abi.H2D] && m.shut[abi.D2H], s)
+		return event, 0, nil
+	}
+	d, why := proto.About(s)
+	if why != "" {
+		return proto.EventFault, 0, nil
+	}
+	o := m.Table.Classify(m.half[d], &m.ledger[d], m.open.Limit, s)
+	m.use(o)
+	m.half[d] = o.Half
+	if o.Event == proto.EventOffer {
+		m.offered = 0
+		if h.Type() == abi.TypeIndBegin {
+			m.offered = s.Begin().Size
+		}
+	}
+	return o.Event, o.Half.State, nil
+}
+
+// check plays a conversation to the table, and takes from it the states that files do not name.
+func (c *Conversation) check(table *proto.Table) error {
+	if c.DeviceOnly {
+		return nil
+	}
+	m := &Model{Table: table}
+	if err := m.Open(&c.Open); err != nil {
+		return c.at(c.Line, err)
+	}
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		var err error
+		switch s.Kind {
+		case HostPuts:
+			s.State, err = m.Put(&s.Slot)
+		case HostDoes:
+			s.State, err = m.Do(s.Words[0], s.Half)
+		default:
+			err = hostStep(s, m)
+		}
+		if err != nil {
+			return c.at(s.Line, fmt.Errorf("not by the table: %w", err))
+		}
+	}
+	return nil
+}
