@@ -345,14 +345,13 @@ func (r *HMFReport) draw() *plot {
 	if len(r.Rows) > 0 && slices.ContainsFunc(r.Rows, func(row HMFRow) bool { return row.Packet != r.Rows[0].Packet }) {
 		p.xLabel, x = "bytes of a packet", func(row HMFRow) float64 { return float64(row.Packet) }
 	}
-	colours := []string{"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#8c564b", "#e377c2"}
 	at := make(map[int]int)
 	for _, row := range r.Rows {
 		i, known := at[row.Pairs]
 		if !known {
 			i = len(p.series)
 			at[row.Pairs] = i
-			p.series = append(p.series, series{name: pairsText(row.Pairs), colour: colours[i%len(colours)]})
+			p.series = append(p.series, series{name: pairsText(row.Pairs), colour: palette[i%len(palette)]})
 		}
 		s := &p.series[i]
 		s.x, s.y = append(s.x, x(row)), append(s.y, row.NetKiB*1024/1e9)

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // TestMain also plays the other processes: they are this binary again, under
 // hidden commands.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && slices.Contains([]string{peerCommand, "hmf-generate", "hmf-receive"}, os.Args[1]) {
+	if len(os.Args) > 1 && slices.Contains([]string{peerCommand, loadCommand, "hmf-generate", "hmf-receive"}, os.Args[1]) {
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	goleak.VerifyTestMain(m)
@@ -52,7 +52,7 @@ func decode(t *testing.T, text string, report any) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, name := range []string{"", "latency", "throughput", "peers", "model", "hmf", "hmf init", "hmf one", "hmf multi", "hmf sweep"} {
+	for _, name := range []string{"", "latency", "throughput", "peers", "crowd", "model", "hmf", "hmf init", "hmf one", "hmf multi", "hmf sweep"} {
 		t.Run("nfbench "+name, func(t *testing.T) {
 			args := append(strings.Fields(name), "--help")
 			got := mustRun(t, args...)
@@ -106,6 +106,14 @@ func TestBadInput(t *testing.T) {
 		{"peers --idle -1s", "--idle -1s is not a positive time"},
 		{"peers --blocked 0", "--blocked 0 is less than 1"},
 		{"peers --sizes big", `size "big"`},
+		{"crowd --counts 0", "--counts [0]: want numbers from 1 to 10000"},
+		{"crowd --counts 1,10001", "want numbers from 1 to 10000"},
+		{"crowd --load -1", "--load [-1]: want numbers from 0 to"},
+		{"crowd --shape round", `--shape "round" is neither processes nor ports`},
+		{"crowd --procs -1", "--procs -1 is not 0 to 1024"},
+		{"crowd --rounds 0", "--rounds 0 is less than 1"},
+		{"crowd --slice 0s", "--slice 0s is not a positive time"},
+		{"crowd --sizes big", `size "big"`},
 		{"peer-serve", "accepts 1 arg(s), received 0"},
 	} {
 		t.Run(c.line, func(t *testing.T) {
@@ -119,7 +127,7 @@ func TestBadInput(t *testing.T) {
 }
 
 func TestInterrupted(t *testing.T) {
-	for _, command := range []string{"latency", "throughput", "peers"} {
+	for _, command := range []string{"latency", "throughput", "peers", "crowd"} {
 		t.Run(command, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()

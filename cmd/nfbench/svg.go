@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -19,12 +20,16 @@ type series struct {
 	sd []float64
 }
 
+// palette has colours for curves that are of one kind.
+var palette = []string{"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#8c564b", "#e377c2"}
+
 // plot is a picture of rates over message sizes, with a logarithmic x axis.
 type plot struct {
 	title, note string
 	xLabel      string
 	yLabel      string
 	xTicks      []float64 // bytes
+	xCounts     bool      // they count something instead
 	series      []series
 }
 
@@ -141,7 +146,7 @@ func (p *plot) axes(b *strings.Builder, s scale) {
 		line(b, s.x(v), bottom, s.x(v), bottom+tick, "black")
 		if labelled-s.x(v) > labelRoom {
 			labelled = s.x(v)
-			text(b, labelled, bottom+20, "middle", 11, sizeText(int(v)))
+			text(b, labelled, bottom+20, "middle", 11, p.tickText(int(v)))
 		}
 	}
 	line(b, plotLeft, bottom, right, bottom, "black")
@@ -149,6 +154,13 @@ func (p *plot) axes(b *strings.Builder, s scale) {
 	text(b, (plotLeft+right)/2, bottom+40, "middle", 13, p.xLabel)
 	fmt.Fprintf(b, `<text transform="translate(20 %d) rotate(-90)" text-anchor="middle">%s</text>`+"\n",
 		(plotTop+bottom)/2, html.EscapeString(p.yLabel))
+}
+
+func (p *plot) tickText(v int) string {
+	if p.xCounts {
+		return strconv.Itoa(v)
+	}
+	return sizeText(v)
 }
 
 func (c *series) draw(b *strings.Builder, s scale) {

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// crowdOptions are the flags of the command.
+type crowdOptions struct {
+	counts []int
+	loads  []int
+	sizes  []string
+	shape  string
+	procs  int
+	rounds int
+	slice  time.Duration
+	plot   string
+	short  bool
+
+	bytes []int // sizes, parsed
+}
+
+// What n callers talk to.
+const (
+	shapeProcesses = "processes" // a process for each channel
+	shapePorts     = "ports"     // one process with n ports
+)
+
+// crowdMost bounds the callers: each has two channels or three.
+const crowdMost = 10_000
+
+func newCrowd(c *common) *cobra.Command {
+	var o crowdOptions
+	cmd := &cobra.Command{
+		Use:   "crowd",
+		Short: "Many callers at once, on a quiet machine and on a busy one",
+		Long: `Measure n callers on n channels: messages of 56 bytes and transfers, to the device and
+from it, beside n pairs of goroutines over unbuffered Go channels, and beside n UNIX
+sockets with an answer of one byte, interleaved in the same run.
+
+A row tells the rate of all callers together, the time of one call (p50, p99, p99.9;
+a sample of the calls), the fastest and the slowest caller's share of the mean, and CPU
+time for each operation of this process, the simulated device included. "of Go channels"
+is the rate over that of the Go channel pairs of the same round.
+
+--load k runs k other processes beside it that compute without end; --procs 1 gives this
+program one processor (GOMAXPROCS), and "taskset -c 0 nfbench crowd" gives all of it one.
+
+--shape processes has a process on the device for each channel, ports one process with
+n ports; with either, what comes from the device comes from n processes.`,
+		Example: `  nfbench crowd
+  nfbench crowd --counts 1,64,1000 --load 0,1,2 --sizes 56
+  nfbench crowd --procs 1 --shape ports --plot crowd.svg`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			return c.atShape(slices.Max(o.counts)).measure(cmd, func(ctx context.Context, dev *nfcomms.Device) (report, error) {
+				return crowd(ctx, dev, o, cmd.ErrOrStderr())
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.IntSliceVar(&o.counts, "counts", []int{1, 2, 8, 64, 1000}, "callers, up to 10,000")
+	f.IntSliceVar(&o.loads, "load", []int{0}, "busy processes beside it")
+	f.StringSliceVar(&o.sizes, "sizes", []string{"56", "4KiB", "64KiB"}, "sizes of transfers")
+	f.StringVar(&o.shape, "shape", shapeProcesses, "what takes: processes or ports")
+	f.IntVar(&o.procs, "procs", 0, "processors of this program (GOMAXPROCS); 0: all")
+	f.IntVar(&o.rounds, "rounds", 3, "interleaved rounds")
+	f.DurationVar(&o.slice, "slice", 200*time.Millisecond, "time of each side in each round")
+	f.StringVar(&o.plot, "plot", "", "draw the rates to this SVG file")
+	f.BoolVar(&o.short, "short", false, "a look in a few seconds: fewer counts, sizes and rounds")
+	return cmd
+}
+
+// check parses the flags; given tells which of them the user set.
+func (o *crowdOptions) check(given func(string) bool) (err error) {
+	if o.short {
+		o.shorten(given)
+	}
+	switch {
+	case len(o.counts) == 0 || slices.Min(o.counts) < 1 || slices.Max(o.counts) > crowdMost:
+		return usagef("--counts %v: want numbers from 1 to %d", o.counts, crowdMost)
+	case len(o.loads) == 0 || slices.Min(o.loads) < 0 || slices.Max(o.loads) > 4*runtime.NumCPU():
+		return usagef("--load %v: want numbers from 0 to %d, four for each processor", o.loads, 4*runtime.NumCPU())
+	case o.shape != shapeProcesses && o.shape != shapePorts:
+		return usagef("--shape %q is neither %s nor %s", o.shape, shapeProcesses, shapePorts)
+	case o.procs < 0 || o.procs > 1024:
+		return usagef("--procs %d is not 0 to 1024", o.procs)
+	case o.rounds < 1:
+		return usagef("--rounds %d is less than 1", o.rounds)
+	case o.slice <= 0:
+		return usagef("--slice %v is not a positive time", o.slice)
+	}
+	o.bytes, err = parseSizes(o.sizes)
+	return err
+}
+
+func (o *crowdOptions) shorten(given func(string) bool) {
+	if !given("counts") {
+		o.counts = []int{1, 8, 64}
+	}
+	if !given("sizes") {
+		o.sizes = []string{"56", "64KiB"}
+	}
+	if !given("rounds") {
+		o.rounds = 1
+	}
+	if !given("slice") {
+		o.slice = 50 * time.Millisecond
+	}
+}
+
+// contextsOf one island of the default shape run so many processes; a device for
+// more callers gets more contexts.
+const contextsOf = 8 * 8
+
+// atShape is c with an address whose device has contexts for n processes and their
+// floods, if the user named no options.
+func (c *common) atShape(n int) *common {
+	at := *c
+	if c.address == "sim:" && 2*n+16 > contextsOf {
+		at.address = "sim:?microengines=64&contexts=64"
+		if 2*n+16 > 64*64 {
+			at.address += "&islands=8"
+		}
+	}
+	return &at
+}
+
+// CrowdReport is the JSON of the command.
+type CrowdReport struct {
+	Header
+	Rounds  int     `json:"rounds"`
+	SliceMs float64 `json:"slice_ms"`
+	Shape   string  `json:"shape"`
+	// Procs is GOMAXPROCS during the run.
+	Procs int        `json:"gomaxprocs"`
+	Rows  []CrowdRow `json:"rows"`
+	Goals []Goal     `json:"goals"`
+}
+
+// CrowdRow is one kind of call by a number of callers under a load.
+type CrowdRow struct {
+	Call string `json:"call"`
+	// Size is in bytes.
+	Size    int `json:"size"`
+	Callers int `json:"callers"`
+	Load    int `json:"load"`
+	// Skipped says why the row was not measured; all that follows is zero then.
+	Skipped string `json:"skipped,omitempty"`
+	// Rate is operations a second of all callers, over the rounds; the ratio is
+	// this rate over that of Go channel pairs in the same round.
+	Rate          Spread  `json:"ops_per_s"`
+	OfGoChannels  Spread  `json:"of_go_channels"`
+	P50Ns         float64 `json:"p50_ns"`
+	P99Ns         float64 `json:"p99_ns"`
+	P999Ns        float64 `json:"p999_ns"`
+	BestOverMean  float64 `json:"best_over_mean"`
+	WorstOverMean float64 `json:"worst_over_mean"`
+	CPUNsPerOp    float64 `json:"cpu_ns_per_op"`
+	busy          string
+}
+
+// crowd measures every count under every load.
+func crowd(ctx context.Context, dev *nfcomms.Device, o crowdOptions, errw io.Writer) (report, error) {
+	if o.procs > 0 {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.procs))
+	}
+	r := &CrowdReport{Header: newHeader("crowd", dev), Rounds: o.rounds, Shape: o.shape,
+		SliceMs: float64(o.slice) / float64(time.Millisecond), Procs: runtime.GOMAXPROCS(0)}
+	sides := len(crowdCalls(o.bytes))
+	bar := newProgress(errw, len(o.loads)*len(o.counts)*o.rounds*sides, "crowd")
+	defer bar.done()
+	for _, load := range o.loads {
+		busy, err := startLoad(ctx, load)
+		if err == nil {
+			err = r.underLoad(ctx, dev, o, load, bar)
+			err = errors.Join(err, busy.stop())
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	r.Goals = r.goals()
+	if o.plot != "" {
+		return r, r.draw().save(o.plot)
+	}
+	return r, nil
+}
+
+// underLoad measures every count while load processes compute.
+func (r *CrowdReport) underLoad(ctx context.Context, dev *nfcomms.Device, o crowdOptions, load int, bar progress) error {
+	w, first := newWatch(cpuTime()), len(r.Rows)
+	for _, n := range o.counts {
+		rows, err := measureCrowd(ctx, dev, o, n, load, bar)
+		if err != nil {
+			return fmt.Errorf("%d callers: %w", n, err)
+		}
+		r.Rows = append(r.Rows, rows...)
+	}
+	// The processes of the load are ours as well.
+	busy := w.busy(cpuTime()+time.Duration(load)*time.Since(w.start), nil)
+	for i := range r.Rows[first:] {
+		r.Rows[first+i].busy = busy
+	}
+	return nil
+}
+
+// The wanted ratios to Go channel pairs, by callers: on a quiet machine and on a
+// busy one.
+var crowdWanted = []struct {
+	call        string
+	callers     int
+	quiet, busy float64
+}{
+	{nameSend, 1, 0.9, 0.8}, {nameSend, 8, 0.8, 0.7}, {nameSend, 64, 0.6, 0.6}, {nameSend, 1000, 0.4, 0.35},
+	{nameSendInd, 1, 0.6, 0.6}, {nameSendInd, 8, 0.5, 0.5}, {nameSendInd, 64, 0.4, 0.4}, {nameSendInd, 1000, 0.25, 0.25},
+}
+
+// goals holds the rows of 56 bytes against what is wanted.
+func (r *CrowdReport) goals() (goals []Goal) {
+	for _, row := range r.Rows {
+		if row.Size != messageSize || row.Skipped != "" {
+			continue
+		}
+		for _, w := range crowdWanted {
+			if w.call != row.Call || w.callers != row.Callers {
+				continue
+			}
+			target := w.quiet
+			if row.Load > 0 || r.Procs == 1 {
+				target = w.busy
+			}
+			goals = append(goals, Goal{ID: "crowd", What: fmt.Sprintf("%s, 56 B, %d callers, load %d : Go channel pairs", row.Call, row.Callers, row.Load),
+				Value: row.OfGoChannels.Median, Target: target}.judge(row.busy))
+		}
+		goals = append(goals, row.goals()...)
+	}
+	return goals
+}
+
+// goals holds a row of Send against the limits of its p99 and of its fairness.
+func (row CrowdRow) goals() (goals []Goal) {
+	if row.Call != nameSend {
+		return nil
+	}
+	what := fmt.Sprintf("%s, %d callers, load %d: ", row.Call, row.Callers, row.Load)
+	p99, share := 0.0, 0.0
+	switch {
+	case row.Callers <= 8:
+		p99 = 5e3
+	case row.Callers == 64:
+		p99, share = 1e6, 2
+	case row.Callers == 1000:
+		p99, share = 15e6, 5
+	}
+	if p99 > 0 {
+		goals = append(goals, Goal{ID: "crowd", What: what + "p99 in µs", Value: row.P99Ns / 1e3, Target: p99 / 1e3, AtMost: true}.judge(row.busy))
+	}
+	if share > 0 {
+		goals = append(goals, Goal{ID: "crowd", What: what + "best caller : mean", Value: row.BestOverMean, Target: share, AtMost: true}.judge(row.busy))
+	}
+	return goals
+}
+
+// table writes the report for people.
+func (r *CrowdReport) table(w io.Writer) {
+	r.Header.table(w)
+	fmt.Fprintf(w, "%d rounds of %v ms a side, shape %s, GOMAXPROCS %d\n", r.Rounds, r.SliceMs, r.Shape, r.Procs)
+	t := newTable("", "callers", "load", "M op/s", "of Go channels", "p50", "p99", "p99.9", "best", "worst", "CPU/op")
+	for _, row := range r.Rows {
+		name := row.Call + ", " + sizeText(row.Size)
+		if row.Skipped != "" {
+			t.add(name, fmt.Sprint(row.Callers), fmt.Sprint(row.Load), "not measured: "+row.Skipped)
+			continue
+		}
+		t.add(name, fmt.Sprint(row.Callers), fmt.Sprint(row.Load), fmt.Sprintf("%.3f", row.Rate.Median/1e6),
+			fmt.Sprintf("%.2f", row.OfGoChannels.Median), nsText(row.P50Ns), nsText(row.P99Ns), nsText(row.P999Ns),
+			fmt.Sprintf("%.2f", row.BestOverMean), fmt.Sprintf("%.2f", row.WorstOverMean), nsText(row.CPUNsPerOp))
+	}
+	t.write(w)
+	fmt.Fprintln(w)
+	writeGoals(w, r.Goals)
+}
+
+// draw plots the rates of each kind of call over the number of callers.
+func (r *CrowdReport) draw() *plot {
+	p := &plot{title: "Many callers at once", note: r.Device.Label + ", " + r.Machine.CPU, xLabel: "callers", yLabel: "M operations a second", xCounts: true}
+	curves := make(map[string]int)
+	for _, row := range r.Rows {
+		if row.Skipped != "" {
+			continue
+		}
+		name := fmt.Sprintf("%s, %s, load %d", strings.TrimPrefix(row.Call, "nfcomms "), sizeText(row.Size), row.Load)
+		i, known := curves[name]
+		if !known {
+			i = len(p.series)
+			curves[name] = i
+			p.series = append(p.series, series{name: name, colour: palette[i%len(palette)], dashed: row.Load > 0})
+		}
+		c := &p.series[i]
+		c.x, c.y = append(c.x, float64(row.Callers)), append(c.y, row.Rate.Median/1e6)
+		if !slices.Contains(p.xTicks, float64(row.Callers)) {
+			p.xTicks = append(p.xTicks, float64(row.Callers))
+		}
+	}
+	return p
+}

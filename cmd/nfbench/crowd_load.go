@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+
+	"github.com/spf13/cobra"
+)
+
+// A busy process is this binary again, under a hidden command, which computes
+// until its standard input ends.
+const loadCommand = "busy"
+
+func newLoad() *cobra.Command {
+	return &cobra.Command{
+		Use:    loadCommand,
+		Short:  "Compute until the standard input ends",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			go func() {
+				for {
+				}
+			}()
+			_, err := io.Copy(io.Discard, cmd.InOrStdin())
+			return err
+		},
+	}
+}
+
+// loads are the busy processes of a run.
+type loads []struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+}
+
+// startLoad starts n of them.
+func startLoad(ctx context.Context, n int) (all loads, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	for range n {
+		cmd := exec.CommandContext(ctx, self, loadCommand)
+		cmd.Stderr = os.Stderr
+		stdin, err := cmd.StdinPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			return nil, errors.Join(err, all.stop())
+		}
+		all = append(all, struct {
+			cmd   *exec.Cmd
+			stdin io.Closer
+		}{cmd, stdin})
+	}
+	return all, nil
+}
+
+// stop ends them.
+func (l loads) stop() error {
+	var errs []error
+	for _, p := range l {
+		errs = append(errs, p.stdin.Close(), p.cmd.Wait())
+	}
+	return errors.Join(errs...)
+}

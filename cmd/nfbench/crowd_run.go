@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// crowdSide is n callers that do one kind of call.
+type crowdSide struct {
+	call string
+	size int
+	// callers has the call of each.
+	callers []func(context.Context) error
+	close   func() error
+	skipped string // why it cannot be measured
+
+	samples  *recorder
+	rates    []float64 // operations a second, by round
+	ops      []int     // by caller, of all rounds
+	cpu      time.Duration
+	measured int // operations, of all rounds
+}
+
+// measureCrowd measures every kind of call by n callers, in turns.
+func measureCrowd(ctx context.Context, dev *nfcomms.Device, o crowdOptions, n, load int, bar progress) (rows []CrowdRow, err error) {
+	var sides []*crowdSide
+	defer func() {
+		for _, s := range sides {
+			if s.close != nil {
+				err = errors.Join(err, s.close())
+			}
+		}
+	}()
+	for _, c := range crowdCalls(o.bytes) {
+		s, err := c.side(ctx, dev, o.shape, n)
+		if err != nil {
+			return nil, err
+		}
+		s.samples, s.ops = newRecorder(), make([]int, n)
+		sides = append(sides, s)
+	}
+	for round := range o.rounds {
+		for i := range sides {
+			s := sides[(round+i)%len(sides)]
+			if s.skipped == "" {
+				if err := s.round(ctx, o.slice); err != nil {
+					return nil, err
+				}
+			}
+			bar.step(s.call + " " + sizeText(s.size))
+		}
+	}
+	for _, s := range sides {
+		rows = append(rows, s.row(n, load, sides[0].rates))
+	}
+	return rows, nil
+}
+
+// round lets all callers go for a slice of time, after one call of each.
+func (s *crowdSide) round(ctx context.Context, slice time.Duration) error {
+	var (
+		wg     sync.WaitGroup
+		warm   sync.WaitGroup
+		over   atomic.Bool
+		start  = make(chan struct{})
+		errs   = make([]error, len(s.callers))
+		counts = make([]int, len(s.callers))
+		took   = make([]sampled, len(s.callers))
+	)
+	warm.Add(len(s.callers))
+	for i, call := range s.callers {
+		took[i].room = max(sampledMost/len(s.callers), 16)
+		wg.Go(func() {
+			errs[i] = call(ctx)
+			warm.Done()
+			<-start
+			for errs[i] == nil && !over.Load() {
+				if errs[i] = took[i].time(func() error { return call(ctx) }); errs[i] == nil {
+					counts[i]++
+				}
+			}
+		})
+	}
+	warm.Wait()
+	cpu, begin := cpuTime(), time.Now()
+	close(start)
+	timer := time.AfterFunc(slice, func() { over.Store(true) })
+	wg.Wait()
+	timer.Stop()
+	s.book(counts, took, time.Since(begin), cpuTime()-cpu)
+	return errors.Join(errs...)
+}
+
+// book adds a round to what was measured.
+func (s *crowdSide) book(counts []int, took []sampled, wall, cpu time.Duration) {
+	sum := 0
+	for i, n := range counts {
+		sum += n
+		s.ops[i] += n
+		for _, d := range took[i].all {
+			s.samples.record(d)
+		}
+	}
+	s.rates = append(s.rates, float64(sum)/wall.Seconds())
+	s.measured += sum
+	s.cpu += cpu
+}
+
+// row concludes; reference has the rates of the Go channel pairs.
+func (s *crowdSide) row(n, load int, reference []float64) CrowdRow {
+	row := CrowdRow{Call: s.call, Size: s.size, Callers: n, Load: load, Skipped: s.skipped}
+	if s.skipped != "" || s.measured == 0 {
+		return row
+	}
+	at := func(q float64) float64 { return float64(s.samples.histogram.ValueAtQuantile(q)) }
+	mean := float64(s.measured) / float64(n)
+	row.Rate, row.OfGoChannels = spread(s.rates), spread(pairwise(s.rates, reference))
+	row.P50Ns, row.P99Ns, row.P999Ns = at(50), at(99), at(99.9)
+	row.BestOverMean, row.WorstOverMean = float64(slices.Max(s.ops))/mean, float64(slices.Min(s.ops))/mean
+	row.CPUNsPerOp = float64(s.cpu) / float64(s.measured)
+	return row
+}
+
+// sampledMost is how many calls of a round are timed, of all callers.
+const sampledMost = 1 << 18
+
+// sampleEvery is how many calls stand for each that is timed at first: a clock
+// costs a tenth of a message.
+const sampleEvery = 8
+
+// sampled times some of a caller's calls: one of every so many, twice as many
+// when there is no room for more.
+type sampled struct {
+	room  int
+	every int
+	calls int
+	all   []time.Duration
+}
+
+// time does a call, and times it if it is its turn.
+func (t *sampled) time(call func() error) error {
+	if t.every == 0 {
+		t.every = sampleEvery
+		t.all = make([]time.Duration, 0, t.room)
+	}
+	t.calls++
+	if t.calls%t.every != 1 {
+		return call()
+	}
+	d, err := timed(call)
+	if len(t.all) == cap(t.all) {
+		t.thin()
+	}
+	t.all = append(t.all, d)
+	return err
+}
+
+// thin keeps every second sample.
+func (t *sampled) thin() {
+	for i := range len(t.all) / 2 {
+		t.all[i] = t.all[2*i]
+	}
+	t.all = t.all[:len(t.all)/2]
+	t.every *= 2
+}
