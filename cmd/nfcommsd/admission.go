@@ -46,7 +46,7 @@ type refusals struct {
 	log   func(listener, source string, why listen.Reason, detail string, more int)
 
 	mu    sync.Mutex
-	quiet map[refusal]*silence
+	quiet map[refusal]*quietPeriod
 }
 
 // refusal is what is reported apart.
@@ -55,8 +55,8 @@ type refusal struct {
 	why      listen.Reason
 }
 
-// silence follows a log line.
-type silence struct {
+// quietPeriod is the time after a log line in which its like is counted only.
+type quietPeriod struct {
 	until time.Time
 	count int // what happened meanwhile
 }
@@ -70,7 +70,7 @@ func newRefusals(log func(listener, source string, why listen.Reason, detail str
 			Name: "nfcommsd_connections_refused_total",
 			Help: "Connections that were closed before they were of use: full, no place was free or the caller has its share; pace, too many of one source in a second; evicted, it waited and another came; handshake, no certificate or no good one; unknown, the kernel did not say whose it was.",
 		}, []string{"listener", "reason"}),
-		log: log, quiet: make(map[refusal]*silence),
+		log: log, quiet: make(map[refusal]*quietPeriod),
 	}
 	for _, l := range []string{localListener, tlsListener, webListener} {
 		for _, why := range []listen.Reason{listen.Full, listen.TooFast, listen.Evicted, listen.Unknown, handshake} {
@@ -87,7 +87,7 @@ func (r *refusals) add(listener, source string, why listen.Reason, detail string
 	key, now := refusal{listener, why}, time.Now()
 	s := r.quiet[key]
 	if s == nil {
-		s = &silence{}
+		s = &quietPeriod{}
 		r.quiet[key] = s
 	}
 	if now.Before(s.until) {
@@ -133,7 +133,7 @@ func (d *daemon) limit(l net.Listener, name string, pace listen.Pace, who func(n
 
 // ownerOf is whom a connection is counted as.
 func (d *daemon) ownerOf(who credentials.AuthInfo) listen.Owner {
-	return listen.Owner{Name: d.gate.Owner(who), Privileged: d.gate.RoleOf(who) == access.Admin}
+	return listen.Owner{Name: d.authorizer.Owner(who), Privileged: d.authorizer.RoleOf(who) == access.Admin}
 }
 
 // settling are credentials that tell the listener who proved to be whom.

@@ -25,17 +25,17 @@ import (
 
 // daemon is one run of nfcommsd.
 type daemon struct {
-	conf    *config.Loaded // what is in force; changed by reload alone
-	log     *slog.Logger
-	level   *slog.LevelVar
-	gate    *access.Gate
-	tls     *access.TLS // nil without certificates
-	control *control.Server
-	vital   vital
-	calls   *grpcprom.ServerMetrics
-	refused *refusals
-	reloads reloads
-	unknown int // names in roles that nobody has; changed by setPolicy alone
+	conf       *config.Loaded // what is in force; changed by reload alone
+	log        *slog.Logger
+	level      *slog.LevelVar
+	authorizer *access.Authorizer
+	tls        *access.TLS // nil without certificates
+	control    *control.Server
+	liveness   liveness
+	calls      *grpcprom.ServerMetrics
+	refused    *refusals
+	reloads    reloads
+	unknown    int // names in roles that nobody has; changed by setPolicy alone
 
 	local, remote *grpc.Server
 	webs          []*http.Server
@@ -67,7 +67,7 @@ func serve(conf *config.Loaded, load func() (*config.Loaded, error), signals <-c
 	cancel()
 	minding.Wait()
 	d.serving.Wait()
-	d.gate.Flush()
+	d.authorizer.Flush()
 	log.Info("stopped")
 	return err
 }
@@ -80,12 +80,12 @@ func newDaemon(conf *config.Loaded, log *slog.Logger, level *slog.LevelVar) (*da
 	}
 	d := &daemon{
 		conf: conf, log: log, level: level,
-		gate: access.NewGate(policy, access.Methods(), log),
+		authorizer: access.NewAuthorizer(policy, access.Methods(), log),
 		control: control.New(control.Options{
 			Logger: log, Interval: conf.Health.Interval, ProbeTimeout: conf.Health.Timeout, Caller: access.CallerOf,
 		}),
-		vital: vital{met: make(map[string]bool)},
-		calls: newCallMetrics(),
+		liveness: liveness{known: make(map[string]bool)},
+		calls:    newCallMetrics(),
 	}
 	d.refused = newRefusals(d.logRefusal)
 	d.setPolicy(policy, unknown)
@@ -119,7 +119,7 @@ func (d *daemon) openDevices(devices map[string]string) {
 func (d *daemon) start(s *sockets) {
 	d.failed = make(chan error, len(s.all()))
 	limits := d.conf.Limits.Caller
-	limits.Owner, limits.Request = d.gate.Owner, d.conf.Limits.Handshake
+	limits.Owner, limits.Request = d.authorizer.Owner, d.conf.Limits.Handshake
 	if len(s.local) > 0 {
 		d.local = d.newLocal(access.LocalCredentials(limits))
 		d.calls.InitializeMetrics(d.local)

@@ -66,18 +66,18 @@ func (d *daemon) newRemote(creds credentials.TransportCredentials) *grpc.Server 
 }
 
 // newServer returns a server with the services of the control plane. Of its
-// interceptors the gate comes right after the counting, so that nothing else
+// interceptors the authorizer comes right after the counting, so that nothing else
 // sees a call that is denied.
 func (d *daemon) newServer(creds credentials.TransportCredentials) *grpc.Server {
 	rescue := recovery.WithRecoveryHandlerContext(d.recovered)
 	k, l := d.conf.Keepalive, d.conf.Limits
 	gs := grpc.NewServer(
 		grpc.Creds(creds),
-		grpc.InTapHandle(d.gate.Tap),
+		grpc.InTapHandle(d.authorizer.Tap),
 		grpc.ReadBufferSize(readBuffer),
 		grpc.StaticConnWindowSize(connWindow),
-		grpc.ChainUnaryInterceptor(d.calls.UnaryServerInterceptor(grpcprom.WithExemplarFromContext(exemplar)), d.gate.Unary, recovery.UnaryServerInterceptor(rescue)),
-		grpc.ChainStreamInterceptor(d.calls.StreamServerInterceptor(grpcprom.WithExemplarFromContext(exemplar)), d.gate.Stream, recovery.StreamServerInterceptor(rescue)),
+		grpc.ChainUnaryInterceptor(d.calls.UnaryServerInterceptor(grpcprom.WithExemplarFromContext(exemplar)), d.authorizer.Unary, recovery.UnaryServerInterceptor(rescue)),
+		grpc.ChainStreamInterceptor(d.calls.StreamServerInterceptor(grpcprom.WithExemplarFromContext(exemplar)), d.authorizer.Stream, recovery.StreamServerInterceptor(rescue)),
 		grpc.MaxConcurrentStreams(uint32(l.Streams)),
 		grpc.MaxRecvMsgSize(l.MessageBytes),
 		grpc.MaxHeaderListSize(maxHeaders),

@@ -81,7 +81,7 @@ func (d *daemon) webFlags() *web.FlagConfig {
 
 // live answers /healthz.
 func (d *daemon) live(ctx context.Context) error {
-	if !d.vital.look(ctx, d.control) {
+	if !d.liveness.check(ctx, d.control) {
 		return errors.New("no device answers that did before")
 	}
 	return nil

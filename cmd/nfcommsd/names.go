@@ -17,7 +17,7 @@ func (d *daemon) setPolicy(p *access.Policy, unknown []error) {
 		d.log.Warn("a role without its holder until the name is known", "error", err)
 	}
 	d.unknown = len(unknown)
-	d.gate.SetPolicy(p)
+	d.authorizer.SetPolicy(p)
 }
 
 // lookAgain looks unknown names up again.

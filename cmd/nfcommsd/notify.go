@@ -48,7 +48,7 @@ func (d *daemon) report(ctx context.Context, period time.Duration) {
 	if period > 0 {
 		looking, cancel := context.WithTimeout(ctx, period/3)
 		defer cancel()
-		if d.vital.look(looking, d.control) {
+		if d.liveness.check(looking, d.control) {
 			lines = append(lines, systemd.SdNotifyWatchdog)
 		} else if ctx.Err() == nil {
 			d.log.Error("watchdog not answered: no device answers that did before")

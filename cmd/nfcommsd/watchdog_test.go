@@ -71,8 +71,8 @@ func TestWatchdog(t *testing.T) {
 	p.stop() // firmware that hangs does not keep the daemon
 }
 
-// TestVital: a restart is worth it only if it could help.
-func TestVital(t *testing.T) {
+// TestLiveness: a restart is worth it only if it could help.
+func TestLiveness(t *testing.T) {
 	const (
 		opening, ready = nfcommsv1.Device_STATE_OPENING, nfcommsv1.Device_STATE_READY
 		degraded       = nfcommsv1.Device_STATE_DEGRADED
@@ -81,7 +81,7 @@ func TestVital(t *testing.T) {
 		failed         = nfcommsv1.Device_STATE_FAILED
 	)
 	type states = map[string]nfcommsv1.Device_State
-	v := vital{met: make(map[string]bool)}
+	l := liveness{known: make(map[string]bool)}
 	for i, step := range []struct {
 		why  string
 		now  states
@@ -100,6 +100,6 @@ func TestVital(t *testing.T) {
 		{"the dead are removed", states{"c": failed}, true},
 		{"back under its name", states{"a": failed}, true},
 	} {
-		require.Equal(t, step.want, v.judge(step.now), "step %d: %s", i, step.why)
+		require.Equal(t, step.want, l.decide(step.now), "step %d: %s", i, step.why)
 	}
 }

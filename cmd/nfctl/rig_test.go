@@ -87,7 +87,7 @@ type hostOptions struct {
 	// devices are "NAME=ADDRESS"; with a "+" before it the application opens
 	// the device, holds its time service and has a channel to its loopback.
 	devices []string
-	// role is what the gate gives this user; without one there is no gate.
+	// role is what the authorizer gives this user; without one there is no authorizer.
 	role string
 }
 
@@ -104,8 +104,8 @@ func newHost(ctx context.Context, path string, o hostOptions) (*host, error) {
 		if err := policy.Grant(role, "gid:"+groupOfSelf()); err != nil {
 			return nil, err
 		}
-		gate := access.NewGate(policy, access.Methods(), nil)
-		options = append(options, grpc.Creds(access.LocalCredentials(access.Limits{})), grpc.UnaryInterceptor(gate.Unary), grpc.StreamInterceptor(gate.Stream))
+		authorizer := access.NewAuthorizer(policy, access.Methods(), nil)
+		options = append(options, grpc.Creds(access.LocalCredentials(access.Limits{})), grpc.UnaryInterceptor(authorizer.Unary), grpc.StreamInterceptor(authorizer.Stream))
 	}
 	h.gs = grpc.NewServer(options...)
 	h.srv.Register(h.gs)

@@ -156,11 +156,11 @@ func (d *device) update(change func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	change()
-	d.tellLocked()
+	d.publishLocked()
 }
 
-// tellLocked computes the state and tells what changed. Must hold mu.
-func (d *device) tellLocked() {
+// publishLocked computes the state and publishes what changed. Must hold mu.
+func (d *device) publishLocked() {
 	if d.ctx.Err() != nil {
 		return // it is not listed any more
 	}

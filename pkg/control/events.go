@@ -83,7 +83,7 @@ func (s *Server) event(device string, h happening) {
 	if !rare[h.t] && h.severity != nfcommsv1.Event_SEVERITY_ERROR && !s.surges.Pass(doer{device, h.caller}, kind, 0) {
 		return
 	}
-	s.eventHub.tell(device, func(number int64) *nfcommsv1.Event {
+	s.eventHub.publish(device, func(number int64) *nfcommsv1.Event {
 		return &nfcommsv1.Event{
 			Name:     eventName(device, number),
 			Time:     timestamppb.Now(),

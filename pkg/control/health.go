@@ -28,48 +28,48 @@ var services = []string{
 // devicePrefix begins the health name of a device: "device/nic0".
 const devicePrefix = "device/"
 
-// healthBook turns the health of devices into that of the server: it serves as
+// healthTable turns the health of devices into that of the server: it serves as
 // long as one device does, or there is none.
-type healthBook struct {
+type healthTable struct {
 	*health.Server
 	mu      sync.Mutex
 	serving map[string]bool // by device
 }
 
-func newHealthBook() *healthBook {
-	b := &healthBook{Server: health.NewServer(), serving: make(map[string]bool)}
-	b.overallLocked()
-	return b
+func newHealthTable() *healthTable {
+	t := &healthTable{Server: health.NewServer(), serving: make(map[string]bool)}
+	t.overallLocked()
+	return t
 }
 
 // set notes whether a device takes work.
-func (b *healthBook) set(device string, serving bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.serving[device] = serving
-	b.SetServingStatus(devicePrefix+device, statusOf(serving))
-	b.overallLocked()
+func (t *healthTable) set(device string, serving bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.serving[device] = serving
+	t.SetServingStatus(devicePrefix+device, statusOf(serving))
+	t.overallLocked()
 }
 
 // remove forgets a device.
-func (b *healthBook) remove(device string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.serving, device)
-	b.SetServingStatus(devicePrefix+device, healthpb.HealthCheckResponse_SERVICE_UNKNOWN)
-	b.overallLocked()
+func (t *healthTable) remove(device string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.serving, device)
+	t.SetServingStatus(devicePrefix+device, healthpb.HealthCheckResponse_SERVICE_UNKNOWN)
+	t.overallLocked()
 }
 
 // overallLocked computes what holds for the server and its services. Must hold
 // mu.
-func (b *healthBook) overallLocked() {
-	serving := len(b.serving) == 0
-	for _, s := range b.serving {
+func (t *healthTable) overallLocked() {
+	serving := len(t.serving) == 0
+	for _, s := range t.serving {
 		serving = serving || s
 	}
-	b.SetServingStatus("", statusOf(serving))
+	t.SetServingStatus("", statusOf(serving))
 	for _, name := range services {
-		b.SetServingStatus(name, statusOf(serving))
+		t.SetServingStatus(name, statusOf(serving))
 	}
 }
 
@@ -83,7 +83,7 @@ func statusOf(serving bool) healthpb.HealthCheckResponse_ServingStatus {
 // healthService is health v1 whose answers come from round trips to the
 // firmware.
 type healthService struct {
-	*healthBook
+	*healthTable
 	s *Server
 }
 
@@ -96,7 +96,7 @@ func (h healthService) Check(ctx context.Context, req *healthpb.HealthCheckReque
 	if err := h.probe(ctx, name); err != nil {
 		return nil, err
 	}
-	return h.healthBook.Check(ctx, req)
+	return h.healthTable.Check(ctx, req)
 }
 
 // List probes all devices.
@@ -104,7 +104,7 @@ func (h healthService) List(ctx context.Context, req *healthpb.HealthListRequest
 	if err := h.probe(ctx, ""); err != nil {
 		return nil, err
 	}
-	list, err := h.healthBook.List(ctx, req)
+	list, err := h.healthTable.List(ctx, req)
 	for name, r := range list.GetStatuses() {
 		if r.GetStatus() == healthpb.HealthCheckResponse_SERVICE_UNKNOWN {
 			delete(list.Statuses, name) // a device that was removed
@@ -114,7 +114,7 @@ func (h healthService) List(ctx context.Context, req *healthpb.HealthListRequest
 }
 
 // probe makes round trips to one device, or to all of them at once if name is
-// empty. What comes of them shows in the book; an error means that there is no
+// empty. What comes of them shows in the table; an error means that there is no
 // such device, or that ctx ended.
 func (h healthService) probe(ctx context.Context, name string) error {
 	devices, err := h.s.list(name)
@@ -144,7 +144,7 @@ func (h healthService) Watch(req *healthpb.HealthCheckRequest, stream grpc.Serve
 		}
 	}()
 	b := &bounded{ServerStreamingServer: stream, ctx: ctx}
-	if err := h.healthBook.Watch(req, b); stream.Context().Err() != nil {
+	if err := h.healthTable.Watch(req, b); stream.Context().Err() != nil {
 		return err
 	}
 	if b.last == healthpb.HealthCheckResponse_SERVING { // the end came before the news

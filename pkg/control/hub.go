@@ -63,8 +63,8 @@ func (h *hub[T]) remove(key string, value T) {
 	}
 }
 
-// tell appends what make returns for the number it will have.
-func (h *hub[T]) tell(key string, make func(revision int64) T) {
+// publish appends what make returns for the number it will have.
+func (h *hub[T]) publish(key string, make func(revision int64) T) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.appendLocked(nfcommsv1.Change_CHANGE_CREATED, key, make(h.revision+1))

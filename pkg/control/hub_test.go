@@ -64,7 +64,7 @@ func catchUp(t *rapid.T, h *hub[int], view map[string]int, at int64) int64 {
 func TestHubForgets(t *testing.T) {
 	h := newHub[int](false)
 	for i := range 2*history + 5 {
-		h.tell("k", func(revision int64) int { require.EqualValues(t, i+1, revision); return i })
+		h.publish("k", func(revision int64) int { require.EqualValues(t, i+1, revision); return i })
 	}
 	require.Len(t, h.log, history)
 	oldest := h.revision - history
@@ -91,7 +91,7 @@ func TestHubForgets(t *testing.T) {
 	require.Equal(t, h.revision-9, c.revision)
 	_, bell, err = h.next(h.revision, 10)
 	require.NoError(t, err)
-	h.tell("k", func(int64) int { return 0 })
+	h.publish("k", func(int64) int { return 0 })
 	<-bell
 }
 

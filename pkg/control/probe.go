@@ -59,7 +59,7 @@ func (d *device) join() (*flight, error) {
 		return d.flight, err
 	}
 	f, resets := &flight{done: make(chan struct{})}, d.resets
-	if !d.s.gate.spawn(func() { d.fly(f, dev, resets) }) {
+	if !d.s.background.spawn(func() { d.fly(f, dev, resets) }) {
 		return nil, ErrShutdown
 	}
 	d.flight = f
@@ -88,7 +88,7 @@ func (d *device) fly(f *flight, dev *nfcomms.Device, resets int) {
 		d.diagnoseLocked(h.Diagnostic)
 	}
 	d.failure = err
-	d.tellLocked()
+	d.publishLocked()
 }
 
 // diagnoseLocked takes a diagnostic word, and tells of one that is not as the
@@ -132,7 +132,7 @@ func (d *device) reset(ctx context.Context) error {
 	}
 	if err == nil {
 		d.resetting, d.resetBy = true, d.s.callerOf(ctx)
-		d.tellLocked()
+		d.publishLocked()
 	}
 	d.mu.Unlock()
 	if err != nil {
@@ -170,7 +170,7 @@ func (d *device) drain(ctx context.Context) (calls, channels int, err error) {
 	if _, err = d.useLocked(); err == nil && !d.draining {
 		d.draining = true
 		d.eventBy(caller, nfcommsv1.Event_TYPE_DRAIN_STARTED, d.name(), "drain began", nil)
-		d.tellLocked()
+		d.publishLocked()
 	}
 	d.mu.Unlock()
 	if err != nil {
@@ -211,7 +211,7 @@ func (d *device) left() (calls, channels int, settled <-chan struct{}, err error
 		return 0, 0, nil, fmt.Errorf("%q was resumed: %w", d.name(), nfcomms.ErrAborted)
 	}
 	d.syncLocked()
-	d.tellLocked()
+	d.publishLocked()
 	return d.calls, len(dev.Channels()), d.settled, nil
 }
 

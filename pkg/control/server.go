@@ -79,13 +79,13 @@ type Server struct {
 	channelHub *hub[*nfcommsv1.Channel]
 	eventHub   *hub[*nfcommsv1.Event]
 	surges     *surge.Limiter[doer]
-	health     *healthBook
+	health     *healthTable
 
-	gate    gate          // of what looks after devices and feeds watchers
-	calls   gate          // of unary calls
-	done    chan struct{} // closed when Shutdown begins
-	ended   chan struct{} // closed when Shutdown is over
-	failure error         // of Shutdown; valid once ended is closed
+	background callGroup     // of what looks after devices and feeds watchers
+	calls      callGroup     // of unary calls
+	done       chan struct{} // closed when Shutdown begins
+	ended      chan struct{} // closed when Shutdown is over
+	failure    error         // of Shutdown; valid once ended is closed
 
 	mu      sync.Mutex // taken before that of a device
 	devices map[string]*device
@@ -98,7 +98,7 @@ func New(o Options) *Server {
 		deviceHub:  newHub[*nfcommsv1.Device](true),
 		channelHub: newHub[*nfcommsv1.Channel](true),
 		eventHub:   newHub[*nfcommsv1.Event](false),
-		health:     newHealthBook(),
+		health:     newHealthTable(),
 		done:       make(chan struct{}),
 		ended:      make(chan struct{}),
 		devices:    make(map[string]*device),
@@ -149,7 +149,7 @@ func (s *Server) add(d *device) error {
 	if _, there := s.devices[d.id]; there {
 		return fmt.Errorf("device name %q: %w", d.id, nfcomms.ErrBusy)
 	}
-	if !s.gate.spawn(d.run) {
+	if !s.background.spawn(d.run) {
 		return ErrShutdown
 	}
 	s.devices[d.id] = d
@@ -239,7 +239,7 @@ func (s *Server) States() iter.Seq2[string, nfcommsv1.Device_State] {
 // when all is over, or with an error when ctx ends, while the rest goes on; call
 // it again to wait for that.
 func (s *Server) Shutdown(ctx context.Context) error {
-	if s.gate.close() {
+	if s.background.close() {
 		s.calls.close()
 		s.health.Shutdown()
 		close(s.done)
@@ -272,7 +272,7 @@ func (s *Server) finish(ctx context.Context) {
 		ending.Go(func() { failed[i] = s.drop(d) })
 	}
 	ending.Wait()
-	s.gate.running.Wait()
+	s.background.running.Wait()
 	<-quiet
 	s.surges.Flush()
 	s.failure = errors.Join(failed...)

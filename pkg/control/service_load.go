@@ -79,7 +79,7 @@ func (v deviceService) receive(stream loadStream) func() (*nfcommsv1.LoadProgram
 	}
 	parts := make(chan part)
 	ctx := stream.Context() // ends with the method
-	receiving := v.s.gate.spawn(func() {
+	receiving := v.s.background.spawn(func() {
 		for {
 			req, err := stream.Recv()
 			select {

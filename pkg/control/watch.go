@@ -32,7 +32,7 @@ func (w *watch[T]) run(ctx context.Context, token string) error {
 		return err
 	}
 	out, failed := make(chan change[T]), make(chan error, 1)
-	sending := w.s.gate.spawn(func() {
+	sending := w.s.background.spawn(func() {
 		for c := range out {
 			if err := w.send(c, w.token(c)); err != nil {
 				failed <- err

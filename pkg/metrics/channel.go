@@ -10,14 +10,14 @@ import (
 // channelSeries is what one channel shows.
 const channelSeries = 16
 
-// book remembers which channels of a device are shown by themselves. A channel
-// keeps its place until it closes, and one that found no place gets none
-// later: so no count ever falls or is told twice.
-type book struct {
-	shown map[*nfcomms.Channel]nfcomms.ChannelStats // as last seen
-	other map[*nfcomms.Channel]bool                 // without a place
-	gone  nfcomms.ChannelStats                      // as last seen, of those that had one
-	rest  nfcomms.ChannelStats                      // as last told, of all without a place
+// channelTable remembers which channels of a device have series of their own. A
+// channel keeps its place until it closes, and one that found no place gets none
+// later: so no count falls, and none is counted twice.
+type channelTable struct {
+	shown  map[*nfcomms.Channel]nfcomms.ChannelStats // as last seen
+	other  map[*nfcomms.Channel]bool                 // without a place
+	gone   nfcomms.ChannelStats                      // as last seen, of those that had one
+	others nfcomms.ChannelStats                      // as last told, of all without a place
 }
 
 // addChannels adds the channels of the devices that are shown, and shares the
@@ -25,89 +25,89 @@ type book struct {
 func (c *collector) addChannels(l *layout) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	books := make(map[*nfcomms.Device]*book, len(l.pages))
+	tables := make(map[*nfcomms.Device]*channelTable, len(l.pages))
 	room := l.room()
 	for i, p := range l.pages {
-		if p.dev == nil || books[p.dev] != nil {
+		if p.dev == nil || tables[p.dev] != nil {
 			continue
 		}
-		b := c.books[p.dev]
-		if b == nil {
-			b = &book{shown: map[*nfcomms.Channel]nfcomms.ChannelStats{}}
+		t := c.tables[p.dev]
+		if t == nil {
+			t = &channelTable{shown: map[*nfcomms.Channel]nfcomms.ChannelStats{}}
 		}
-		books[p.dev] = b
-		share := room/(len(l.pages)-i)/channelSeries - 1 // one for the rest
+		tables[p.dev] = t
+		share := room/(len(l.pages)-i)/channelSeries - 1 // one for the others
 		if share < 0 {
 			continue
 		}
 		before := p.series
-		b.turn(p.dev.Channels(), share)
-		b.show(p)
+		t.update(p.dev.Channels(), share)
+		t.show(p)
 		room -= p.series - before
 	}
-	c.books = books
+	c.tables = tables
 }
 
-// turn takes note of which channels are open, and gives at most limit of them
+// update compares with the channels that are open, and gives at most limit of them
 // a place.
-func (b *book) turn(open []*nfcomms.Channel, limit int) {
+func (t *channelTable) update(open []*nfcomms.Channel, limit int) {
 	slices.SortFunc(open, func(x, y *nfcomms.Channel) int { return int(x.Target()) - int(y.Target()) })
 	other := make(map[*nfcomms.Channel]bool)
 	there := make(map[*nfcomms.Channel]bool, len(open))
 	for _, ch := range open {
 		there[ch] = true
-		if b.other[ch] {
+		if t.other[ch] {
 			other[ch] = true
 		}
 	}
-	for ch := range b.shown {
+	for ch := range t.shown {
 		if !there[ch] {
-			b.drop(ch)
+			t.drop(ch)
 		}
 	}
-	for ch := range b.shown {
-		if len(b.shown) > limit {
-			b.drop(ch)
+	for ch := range t.shown {
+		if len(t.shown) > limit {
+			t.drop(ch)
 			other[ch] = true
 		}
 	}
 	for _, ch := range open {
-		if _, has := b.shown[ch]; has || other[ch] {
+		if _, has := t.shown[ch]; has || other[ch] {
 			continue
 		}
-		if len(b.shown) < limit {
-			b.shown[ch] = nfcomms.ChannelStats{}
+		if len(t.shown) < limit {
+			t.shown[ch] = nfcomms.ChannelStats{}
 		} else {
 			other[ch] = true
 		}
 	}
-	b.other = other
+	t.other = other
 }
 
 // drop takes a channel's place away.
-func (b *book) drop(ch *nfcomms.Channel) {
-	b.gone.Add(b.shown[ch])
-	delete(b.shown, ch)
+func (t *channelTable) drop(ch *nfcomms.Channel) {
+	t.gone.Add(t.shown[ch])
+	delete(t.shown, ch)
 }
 
 // show adds the channels to the page of their device.
-func (b *book) show(p page) {
-	sum := b.gone
+func (t *channelTable) show(p page) {
+	sum := t.gone
 	zeroNow(&sum)
-	targets := make(map[nfcomms.Target]nfcomms.ChannelStats, len(b.shown))
-	for ch := range b.shown {
+	targets := make(map[nfcomms.Target]nfcomms.ChannelStats, len(t.shown))
+	for ch := range t.shown {
 		s := ch.Stats()
-		b.shown[ch] = s
+		t.shown[ch] = s
 		sum.Add(s)
 		old := targets[ch.Target()] // a channel that closes and its successor
 		old.Add(s)
 		targets[ch.Target()] = old
 	}
-	for t, s := range targets {
-		p.channel(p.name, strconv.FormatUint(uint64(t), 10), &s)
+	for target, s := range targets {
+		p.channel(p.name, strconv.FormatUint(uint64(target), 10), &s)
 	}
-	b.remain(&p.stats.ChannelStats, &sum)
-	p.channel(p.name, Overflow, &b.rest)
+	t.remain(&p.stats.ChannelStats, &sum)
+	p.channel(p.name, Overflow, &t.others)
 }
 
 // zeroNow forgets what is of the moment.
@@ -118,17 +118,17 @@ func zeroNow(s *nfcomms.ChannelStats) {
 // remain works out what the channels without a place did: all that the device
 // counted, less what is shown. The two were not read at the same moment, so
 // that the counts must be kept from falling.
-func (b *book) remain(total, shown *nfcomms.ChannelStats) {
-	path := func(rest, total, shown *nfcomms.PathStats) {
-		rest.Messages = grow(rest.Messages, total.Messages, shown.Messages)
-		rest.Bytes = grow(rest.Bytes, total.Bytes, shown.Bytes)
-		rest.Errors = grow(rest.Errors, total.Errors, shown.Errors)
+func (t *channelTable) remain(total, shown *nfcomms.ChannelStats) {
+	path := func(others, total, shown *nfcomms.PathStats) {
+		others.Messages = grow(others.Messages, total.Messages, shown.Messages)
+		others.Bytes = grow(others.Bytes, total.Bytes, shown.Bytes)
+		others.Errors = grow(others.Errors, total.Errors, shown.Errors)
 	}
 	for d := range directions {
-		path(&b.rest.Direct[d], &total.Direct[d], &shown.Direct[d])
-		path(&b.rest.Indirect[d], &total.Indirect[d], &shown.Indirect[d])
-		b.rest.Waiting[d] = max(0, total.Waiting[d]-shown.Waiting[d])
-		b.rest.Transfers[d] = max(0, total.Transfers[d]-shown.Transfers[d])
+		path(&t.others.Direct[d], &total.Direct[d], &shown.Direct[d])
+		path(&t.others.Indirect[d], &total.Indirect[d], &shown.Indirect[d])
+		t.others.Waiting[d] = max(0, total.Waiting[d]-shown.Waiting[d])
+		t.others.Transfers[d] = max(0, total.Transfers[d]-shown.Transfers[d])
 	}
 }
 
@@ -141,7 +141,7 @@ func grow(before, total, shown uint64) uint64 {
 }
 
 // channel adds one channel.
-func (s *sheet) channel(device, channel string, st *nfcomms.ChannelStats) {
+func (s *scrape) channel(device, channel string, st *nfcomms.ChannelStats) {
 	for d, direction := range directions {
 		for i, p := range [2]*nfcomms.PathStats{&st.Direct[d], &st.Indirect[d]} {
 			s.count(fChannelMessages, p.Messages, device, channel, direction, paths[i])

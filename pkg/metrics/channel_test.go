@@ -18,10 +18,10 @@ import (
 func TestChannelsAreOptional(t *testing.T) {
 	_, dev := newFake(t)
 	subscribe(t, dev, 5)
-	for name := range scrape(t, NewCollector(One("dev0", dev), Options{})) {
+	for name := range scrapeOnce(t, NewCollector(One("dev0", dev), Options{})) {
 		require.NotContains(t, name, "_channel_")
 	}
-	all := scrape(t, NewCollector(One("dev0", dev), Options{Channels: true}))
+	all := scrapeOnce(t, NewCollector(One("dev0", dev), Options{Channels: true}))
 	require.Len(t, all["nfcomms_channel_blocked_calls"].Metric, 4, "the channel and the rest")
 	require.EqualValues(t, channelSeries, countOf(all, "5"))
 	require.EqualValues(t, channelSeries, countOf(all, Overflow))
@@ -53,7 +53,7 @@ func TestChannelSuccessor(t *testing.T) {
 	for range 2 {
 		require.NoError(t, subscribe(t, dev, 9).Send(context.Background(), make([]byte, 10)))
 	}
-	all := scrape(t, NewCollector(One("dev0", dev), Options{Channels: true}))
+	all := scrapeOnce(t, NewCollector(One("dev0", dev), Options{Channels: true}))
 	require.EqualValues(t, 2, value(t, all, "nfcomms_channel_messages_total", "channel", "9", "direction", "h2d"))
 }
 
@@ -127,7 +127,7 @@ func (m *channelModel) check(t *rapid.T) {
 // grow, and together never exceed what was sent.
 func TestChannelsNeverFall(t *testing.T) {
 	_, dev := newFake(t)
-	fixed := series(scrape(t, NewCollector(One("dev0", dev), Options{})))
+	fixed := series(scrapeOnce(t, NewCollector(One("dev0", dev), Options{})))
 	rapid.Check(t, func(r *rapid.T) {
 		_, dev := newFake(t)
 		m := &channelModel{t: t, dev: dev, reg: prometheus.NewPedanticRegistry()}
@@ -144,7 +144,7 @@ func TestChannelEviction(t *testing.T) {
 	_, b := newFake(t)
 	devices := map[string]*nfcomms.Device{"a": a}
 	reg := prometheus.NewPedanticRegistry()
-	one := series(scrape(t, NewCollector(One("a", a), Options{})))
+	one := series(scrapeOnce(t, NewCollector(One("a", a), Options{})))
 	reg.MustRegister(NewCollector(list(devices), Options{Channels: true, MaxSeries: 2*one + 7*channelSeries}))
 	var open []*nfcomms.Channel
 	for i := range 30 {

@@ -45,15 +45,15 @@ func NewCollector(devices func() iter.Seq2[string, *nfcomms.Device], o Options) 
 	if o.MaxSeries <= 0 {
 		o.MaxSeries = DefaultMaxSeries
 	}
-	return &collector{devices: devices, options: o, books: map[*nfcomms.Device]*book{}}
+	return &collector{devices: devices, options: o, tables: map[*nfcomms.Device]*channelTable{}}
 }
 
 type collector struct {
 	devices func() iter.Seq2[string, *nfcomms.Device]
 	options Options
 
-	mu    sync.Mutex // guards books
-	books map[*nfcomms.Device]*book
+	mu     sync.Mutex // guards tables
+	tables map[*nfcomms.Device]*channelTable
 }
 
 // Describe sends what Collect may send.
@@ -75,8 +75,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, p := range l.pages {
 		p.send(ch)
 	}
-	if l.rest != nil {
-		l.rest.sheet().send(ch)
+	if l.others != nil {
+		l.others.scrape().send(ch)
 	}
 }
 

@@ -80,7 +80,7 @@ nfcomms_device_state{device="sim0",state="ready"} 1
 nfcomms_blocked_calls{device="sim0",direction="d2h"} 0
 nfcomms_blocked_calls{device="sim0",direction="h2d"} 0
 `), "nfcomms_messages_total", "nfcomms_payload_bytes_total", "nfcomms_device_state", "nfcomms_blocked_calls"))
-	all := scrape(t, c)
+	all := scrapeOnce(t, c)
 	for _, direction := range directions {
 		transfers := find(t, all, "nfcomms_transfer_duration_seconds", "direction", direction).Histogram
 		require.EqualValues(t, 200, transfers.GetSampleCount())
@@ -111,7 +111,7 @@ func TestErrorCodes(t *testing.T) {
 	for s := range abi.StatusCount {
 		f.stats.Profile.Direct[abi.H2D].Errors[s] = 100 + uint64(s)
 	}
-	all := scrape(t, NewCollector(One("dev0", dev), Options{}))
+	all := scrapeOnce(t, NewCollector(One("dev0", dev), Options{}))
 	for s := range abi.StatusCount {
 		name := "other"
 		if s != abi.OK {
@@ -142,7 +142,7 @@ func TestStates(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f, dev := newFake(t)
 			c.prepare(f)
-			all := scrape(t, NewCollector(One("dev0", dev), Options{}))
+			all := scrapeOnce(t, NewCollector(One("dev0", dev), Options{}))
 			for _, state := range stateNames {
 				want := 0.0
 				if state == c.state {
@@ -160,7 +160,7 @@ func TestStates(t *testing.T) {
 			require.Contains(t, all, "nfcomms_device_heartbeat_timestamp_seconds")
 		})
 	}
-	all := scrape(t, NewCollector(One("dev0", nil), Options{}))
+	all := scrapeOnce(t, NewCollector(One("dev0", nil), Options{}))
 	require.EqualValues(t, 1, value(t, all, "nfcomms_device_state", "state", "failed"))
 	require.EqualValues(t, 1, value(t, all, "nfcomms_device_failure", "code", "not_open"))
 	require.Len(t, all, 2)
@@ -174,7 +174,7 @@ func TestDurations(t *testing.T) {
 	p.Time, p.Durations = 3*time.Second, [bridge.DurationBuckets]uint64{0: 5, 3: 7, bridge.DurationBuckets - 1: 2}
 	p.Fine[10], p.Fine[100], p.Fine[200] = 5, 7, 2
 	c := NewCollector(One("dev0", dev), Options{})
-	h := find(t, scrape(t, c), "nfcomms_transfer_duration_seconds", "direction", "h2d").Histogram
+	h := find(t, scrapeOnce(t, c), "nfcomms_transfer_duration_seconds", "direction", "h2d").Histogram
 	require.EqualValues(t, 14, h.GetSampleCount())
 	require.Equal(t, 3.0, h.GetSampleSum())
 	require.Len(t, h.Bucket, 21)
@@ -191,7 +191,7 @@ func TestDurations(t *testing.T) {
 	for i := range p.Fine {
 		p.Fine[i] = 1
 	}
-	h = find(t, scrape(t, c), "nfcomms_transfer_duration_seconds", "direction", "h2d").Histogram
+	h = find(t, scrapeOnce(t, c), "nfcomms_transfer_duration_seconds", "direction", "h2d").Histogram
 	require.EqualValues(t, bridge.FineBuckets, h.GetSampleCount())
 	require.EqualValues(t, 2, h.GetSchema())
 	used, at := uint32(0), int64(0)
@@ -238,14 +238,14 @@ func TestBounded(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for _, c := range []struct{ names, max int }{{1, 0}, {3, 0}, {10, 0}, {1000, 0}, {1000, 400}, {2000, 100_000}} {
-		all := scrape(t, NewCollector(manyNames(c.names, dev), Options{Channels: true, MaxSeries: c.max}))
+		all := scrapeOnce(t, NewCollector(manyNames(c.names, dev), Options{Channels: true, MaxSeries: c.max}))
 		if c.max == 0 {
 			c.max = DefaultMaxSeries
 		}
 		require.LessOrEqual(t, series(all), c.max, "%d names", c.names)
 		require.NotEmpty(t, all)
 	}
-	all := scrape(t, NewCollector(manyNames(1000, dev), Options{}))
+	all := scrapeOnce(t, NewCollector(manyNames(1000, dev), Options{}))
 	open := 0.0
 	for _, m := range all["nfcomms_faults_total"].Metric {
 		open += m.GetCounter().GetValue()
@@ -259,7 +259,7 @@ func TestBounded(t *testing.T) {
 // in.
 func TestManyNames(t *testing.T) {
 	const n = 100_000
-	all := scrape(t, NewCollector(manyNames(n, nil), Options{}))
+	all := scrapeOnce(t, NewCollector(manyNames(n, nil), Options{}))
 	require.LessOrEqual(t, series(all), DefaultMaxSeries)
 	failed := 0.0
 	for _, m := range all["nfcomms_device_failure"].Metric {
@@ -272,7 +272,7 @@ func TestManyNames(t *testing.T) {
 // bound that is too small for anything shows that sum.
 func TestOverflowSeries(t *testing.T) {
 	_, dev := newFake(t)
-	all := scrape(t, NewCollector(manyNames(10, dev), Options{MaxSeries: 1}))
+	all := scrapeOnce(t, NewCollector(manyNames(10, dev), Options{MaxSeries: 1}))
 	require.LessOrEqual(t, series(all), overflowSeries)
 	require.NotEmpty(t, all)
 	for name, f := range all {
@@ -286,7 +286,7 @@ func TestOverflowSeries(t *testing.T) {
 func TestReservedNames(t *testing.T) {
 	_, dev := newFake(t)
 	long := strings.Repeat("x", 128)
-	all := scrape(t, NewCollector(list(map[string]*nfcomms.Device{
+	all := scrapeOnce(t, NewCollector(list(map[string]*nfcomms.Device{
 		Overflow: dev, long + "1": dev, long + "2": dev, "ok": dev,
 	}), Options{}))
 	require.EqualValues(t, 2, value(t, all, "nfcomms_device_state", "device", Overflow, "state", "ready"))

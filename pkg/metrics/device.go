@@ -104,9 +104,9 @@ func safeName(name string) string {
 	return name
 }
 
-// sheet shows the snapshot.
-func (s *snapshot) sheet() *sheet {
-	out := new(sheet)
+// scrape shows the snapshot.
+func (s *snapshot) scrape() *scrape {
+	out := new(scrape)
 	s.showState(out)
 	if s.stats.Profile == nil { // no device is open
 		return out
@@ -120,7 +120,7 @@ func (s *snapshot) sheet() *sheet {
 	return out
 }
 
-func (s *snapshot) showState(out *sheet) {
+func (s *snapshot) showState(out *scrape) {
 	for i, name := range stateNames {
 		out.add(fState, float64(s.states[i]), s.name, name)
 	}
@@ -132,7 +132,7 @@ func (s *snapshot) showState(out *sheet) {
 	}
 }
 
-func (s *snapshot) showCalls(out *sheet) {
+func (s *snapshot) showCalls(out *scrape) {
 	st := &s.stats
 	for d, direction := range directions {
 		for i, p := range [2]*nfcomms.PathStats{&st.Direct[d], &st.Indirect[d]} {
@@ -145,7 +145,7 @@ func (s *snapshot) showCalls(out *sheet) {
 	out.count(fSleeps, st.Sleeps, s.name)
 }
 
-func (s *snapshot) showProfile(out *sheet) {
+func (s *snapshot) showProfile(out *scrape) {
 	out.add(fMeasured, 1/float64(max(1, s.stats.Profile.Direct[abi.H2D].Every)), s.name)
 	for d, direction := range directions {
 		direct, indirect := &s.stats.Profile.Direct[d], &s.stats.Profile.Indirect[d]
@@ -161,7 +161,7 @@ func (s *snapshot) showProfile(out *sheet) {
 	}
 }
 
-func (s *snapshot) showNow(out *sheet) {
+func (s *snapshot) showNow(out *scrape) {
 	st := &s.stats
 	out.count(fChannels, uint64(st.Channels), s.name)
 	out.add(fWindow, float64(s.info.Window), s.name)
@@ -175,9 +175,9 @@ func (s *snapshot) showNow(out *sheet) {
 // mailboxesShown bounds the label mailbox; what is beyond is added up.
 const mailboxesShown = 16
 
-func (s *snapshot) showMailboxes(out *sheet) {
+func (s *snapshot) showMailboxes(out *scrape) {
 	out.count(fFull, s.stats.Full, s.name)
-	shown, rest := s.stats.Mailboxes, nfcomms.MailboxStats{}
+	shown, others := s.stats.Mailboxes, nfcomms.MailboxStats{}
 	switch {
 	case s.dev == nil: // those of several devices
 		shown = nil
@@ -189,24 +189,24 @@ func (s *snapshot) showMailboxes(out *sheet) {
 			s.showMailbox(out, strconv.Itoa(i), m)
 			continue
 		}
-		rest.Slots += m.Slots
+		others.Slots += m.Slots
 		for d := range m.Used {
-			rest.Used[d] += m.Used[d]
+			others.Used[d] += m.Used[d]
 		}
 	}
-	if rest.Slots > 0 {
-		s.showMailbox(out, Overflow, rest)
+	if others.Slots > 0 {
+		s.showMailbox(out, Overflow, others)
 	}
 }
 
-func (s *snapshot) showMailbox(out *sheet, label string, m nfcomms.MailboxStats) {
+func (s *snapshot) showMailbox(out *scrape, label string, m nfcomms.MailboxStats) {
 	out.add(fSlots, float64(m.Slots), s.name, label)
 	for d, direction := range directions {
 		out.add(fUsed, float64(m.Used[d]), s.name, label, direction)
 	}
 }
 
-func (s *snapshot) showWaking(out *sheet) {
+func (s *snapshot) showWaking(out *scrape) {
 	st := &s.stats
 	out.count(fWakeups, st.Wakeups, s.name)
 	out.count(fSpurious, st.Spurious, s.name)
@@ -218,7 +218,7 @@ func (s *snapshot) showWaking(out *sheet) {
 }
 
 // showHealth shows the last heartbeat; of a device that failed, only when it was.
-func (s *snapshot) showHealth(out *sheet) {
+func (s *snapshot) showHealth(out *scrape) {
 	out.add(fBeatTime, float64(time.Now().Add(-s.age).UnixMilli())/1000, s.name)
 	out.add(fBeatAge, s.age.Seconds(), s.name)
 	if s.states[stateFailed] == s.devices() {

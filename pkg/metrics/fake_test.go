@@ -131,7 +131,7 @@ func list(devices map[string]*nfcomms.Device) func() iter.Seq2[string, *nfcomms.
 }
 
 // scrape gathers once.
-func scrape(t testing.TB, c prometheus.Collector) map[string]*dto.MetricFamily {
+func scrapeOnce(t testing.TB, c prometheus.Collector) map[string]*dto.MetricFamily {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
 	require.NoError(t, reg.Register(c))

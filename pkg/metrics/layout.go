@@ -7,7 +7,7 @@ type layout struct {
 	budget int // series
 	used   int // of it, by pages
 	pages  []page
-	rest   *snapshot // the devices that did not fit, added up; nil if all did
+	others *snapshot // the devices that did not fit, added up; nil if all did
 	last   string    // the name placed last
 	full   bool      // no more pages
 }
@@ -15,7 +15,7 @@ type layout struct {
 // page is a device with what it shows.
 type page struct {
 	*snapshot
-	*sheet
+	*scrape
 }
 
 // overflowSeries is the most that a sum of devices shows.
@@ -28,7 +28,7 @@ var overflowSeries = func() int {
 	s.states[stateReady]++
 	s.stats.Profile = new(nfcomms.Profile)
 	s.stats.Mailboxes = []nfcomms.MailboxStats{{Slots: 1}}
-	return s.sheet().series
+	return s.scrape().series
 }()
 
 // place takes the next device by name. A name is shown once, and Overflow is
@@ -37,7 +37,7 @@ func (l *layout) place(s *snapshot) {
 	named := s.name != l.last && s.name != Overflow
 	l.last = s.name
 	if named && !l.full {
-		p := page{s, s.sheet()}
+		p := page{s, s.scrape()}
 		if p.series <= l.room() {
 			l.pages = append(l.pages, p)
 			l.used += p.series
@@ -45,20 +45,20 @@ func (l *layout) place(s *snapshot) {
 		}
 		l.full = true
 	}
-	if l.rest == nil {
-		l.rest = sum(Overflow)
+	if l.others == nil {
+		l.others = sum(Overflow)
 		for n := len(l.pages) - 1; n >= 0 && l.room() < 0; n-- {
-			l.rest.merge(l.pages[n].snapshot)
+			l.others.merge(l.pages[n].snapshot)
 			l.used -= l.pages[n].series
 			l.pages = l.pages[:n]
 		}
 	}
-	l.rest.merge(s)
+	l.others.merge(s)
 }
 
 // room is the number of series that are left.
 func (l *layout) room() int {
-	if l.rest != nil {
+	if l.others != nil {
 		return l.budget - l.used - overflowSeries
 	}
 	return l.budget - l.used

@@ -36,7 +36,7 @@ type Limits struct {
 	// Request is the time for a request to arrive, after which its call ends.
 	Request time.Duration
 	// Owner names what a caller is counted under; nil stands for its own name.
-	// Gate.Owner counts the user ids of one user as one.
+	// Authorizer.Owner counts the user ids of one user as one.
 	Owner func(credentials.AuthInfo) string
 }
 
@@ -244,12 +244,12 @@ func (c *account) addLocked(calls, counted int) {
 // Tap charges a call to its caller, before anything is read of it, and holds the
 // caller to its limit of calls; for grpc.InTapHandle. Work beyond the limit is
 // no error: what is owed delays the next read.
-func (g *Gate) Tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
+func (a *Authorizer) Tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	who := callerOf(ctx)
-	a := accountOf(who)
-	if a == nil {
+	c := accountOf(who)
+	if c == nil {
 		return ctx, nil
 	}
-	a.charge(callCost)
-	return expect(ctx, a.all.limits.Request), a.begin(ctx, g.RoleOf(who) == Admin)
+	c.charge(callCost)
+	return expect(ctx, c.all.limits.Request), c.begin(ctx, a.RoleOf(who) == Admin)
 }

@@ -127,9 +127,9 @@ func TestWorkIsCharged(t *testing.T) {
 		require.Equal(t, 300, n)
 		require.Equal(t, 300, owed())
 
-		gate := NewGate(NewPolicy(), Methods(), nil)
+		authorizer := NewAuthorizer(NewPolicy(), Methods(), nil)
 		ctx := peer.NewContext(t.Context(), &peer.Peer{AuthInfo: Local{account: c}})
-		_, err = gate.Tap(ctx, nil)
+		_, err = authorizer.Tap(ctx, nil)
 		require.NoError(t, err)
 		require.Equal(t, 300+callCost, owed())
 		start := time.Now()
@@ -160,7 +160,7 @@ func TestWorkIsCharged(t *testing.T) {
 func TestCallsAtOnce(t *testing.T) {
 	ctx := deadline(t)
 	l, address := listen(t)
-	serve(t, l, LocalCredentials(Limits{Calls: 3}), NewGate(granting(t, Viewer, me()), Methods(), nil))
+	serve(t, l, LocalCredentials(Limits{Calls: 3}), NewAuthorizer(granting(t, Viewer, me()), Methods(), nil))
 	one, two := local(t, address), local(t, address)
 	watch := func(conn *grpc.ClientConn) (context.CancelFunc, error) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -191,9 +191,9 @@ func TestCallsAtOnce(t *testing.T) {
 // TestFastCaller: who calls faster than allowed is slowed down, not refused.
 func TestFastCaller(t *testing.T) {
 	ctx := deadline(t)
-	gate := NewGate(granting(t, Viewer, me()), Methods(), nil)
+	authorizer := NewAuthorizer(granting(t, Viewer, me()), Methods(), nil)
 	l, address := listen(t)
-	serve(t, l, LocalCredentials(Limits{Work: 100_000}), gate)
+	serve(t, l, LocalCredentials(Limits{Work: 100_000}), authorizer)
 	conn := local(t, address)
 	start := time.Now()
 	for range 200 {

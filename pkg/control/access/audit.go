@@ -74,8 +74,8 @@ func (r *record) got(m any) {
 
 // audit logs how a call ended that does more than to look. Of a caller that
 // makes many some are logged, and the rest is counted.
-func (g *Gate) audit(r *record, err error) {
-	need := g.need[r.method]
+func (a *Authorizer) audit(r *record, err error) {
+	need := a.need[r.method]
 	if need < Operator {
 		return
 	}
@@ -84,7 +84,7 @@ func (g *Gate) audit(r *record, err error) {
 	text := "operator call"
 	if need == Admin {
 		text = "admin call"
-	} else if !g.surges.Pass(audited{caller: g.Owner(r.caller)}, short(r.method), r.bytes) {
+	} else if !a.surges.Pass(audited{caller: a.Owner(r.caller)}, short(r.method), r.bytes) {
 		return
 	}
 	args := []any{
@@ -94,31 +94,31 @@ func (g *Gate) audit(r *record, err error) {
 	if err != nil {
 		args = append(args, "error", err)
 	}
-	g.log.Info(text, args...)
+	a.log.Info(text, args...)
 }
 
 // denial logs a call that may not be, as audit does.
-func (g *Gate) denial(who credentials.AuthInfo, method string, err error) {
+func (a *Authorizer) denial(who credentials.AuthInfo, method string, err error) {
 	owner := Caller(nil)
 	if who != nil {
-		owner = g.Owner(who)
+		owner = a.Owner(who)
 	}
-	if g.surges.Pass(audited{owner, true}, short(method), 0) {
-		g.log.Warn("call denied", "method", method, "caller", Caller(who), "error", err)
+	if a.surges.Pass(audited{owner, true}, short(method), 0) {
+		a.log.Warn("call denied", "method", method, "caller", Caller(who), "error", err)
 	}
 }
 
 // counted logs what was not logged one by one.
-func (g *Gate) counted(of audited, held map[string]surge.Tally) {
+func (a *Authorizer) counted(of audited, held map[string]surge.Tally) {
 	text := "calls not logged one by one"
 	if of.denied {
 		text = "denied calls not logged one by one"
 	}
-	g.log.Warn(text, "caller", of.caller, "calls", surge.Text(held))
+	a.log.Warn(text, "caller", of.caller, "calls", surge.Text(held))
 }
 
 // Flush logs what was counted until now.
-func (g *Gate) Flush() { g.surges.Flush() }
+func (a *Authorizer) Flush() { a.surges.Flush() }
 
 // short returns the method without its service.
 func short(method string) string { return method[strings.LastIndexByte(method, '/')+1:] }

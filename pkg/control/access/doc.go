@@ -5,18 +5,18 @@
 // certificate that it proved (TLS, 1.3 only, both sides). A Policy gives users,
 // groups and certificates one of three roles, each of which includes the ones
 // before it: viewer, operator, admin. Methods says which role each method
-// needs. A Gate joins the two as one pair of gRPC interceptors and denies what
+// needs. A Authorizer joins the two as one pair of gRPC interceptors and denies what
 // neither mentions.
 //
 //	policy := access.NewPolicy()
 //	err := policy.Grant(access.Operator, "group:nfcomms", "uri:spiffe://example.org/ops")
 //	…
-//	gate := access.NewGate(policy, access.Methods(), logger)
+//	authorizer := access.NewAuthorizer(policy, access.Methods(), logger)
 //	srv := grpc.NewServer(
 //		grpc.Creds(access.LocalCredentials(access.Limits{Connections: 256, Work: 1 << 20})),
-//		grpc.InTapHandle(gate.Tap),
-//		grpc.ChainUnaryInterceptor(gate.Unary),
-//		grpc.ChainStreamInterceptor(gate.Stream),
+//		grpc.InTapHandle(authorizer.Tap),
+//		grpc.ChainUnaryInterceptor(authorizer.Unary),
+//		grpc.ChainStreamInterceptor(authorizer.Stream),
 //	)
 //
 // Roles and certificates may change while connections are open: SetPolicy ends

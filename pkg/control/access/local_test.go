@@ -31,21 +31,21 @@ func another(t *testing.T, address string, groups ...uint32) (string, Local) {
 
 // TestAnotherUser: what counts is who the other process is.
 func TestAnotherUser(t *testing.T) {
-	gate := NewGate(NewPolicy(), Methods(), nil)
+	authorizer := NewAuthorizer(NewPolicy(), Methods(), nil)
 	l, address := listen(t)
-	serve(t, l, LocalCredentials(Limits{}), gate)
+	serve(t, l, LocalCredentials(Limits{}), authorizer)
 
 	out, who := another(t, address)
 	require.Contains(t, out, codes.PermissionDenied.String())
 	require.Contains(t, out, fmt.Sprintf("uid %d gid %d", who.UID, who.GID))
 
-	gate.SetPolicy(granting(t, Viewer, fmt.Sprintf("uid:%d", who.UID)))
+	authorizer.SetPolicy(granting(t, Viewer, fmt.Sprintf("uid:%d", who.UID)))
 	out, _ = another(t, address)
 	require.Equal(t, "OK", out)
-	gate.SetPolicy(granting(t, Viewer, fmt.Sprintf("gid:%d", who.GID)))
+	authorizer.SetPolicy(granting(t, Viewer, fmt.Sprintf("gid:%d", who.GID)))
 	out, _ = another(t, address)
 	require.Equal(t, "OK", out)
-	gate.SetPolicy(granting(t, Admin, fmt.Sprintf("uid:%d", who.UID+1)))
+	authorizer.SetPolicy(granting(t, Admin, fmt.Sprintf("uid:%d", who.UID+1)))
 	out, _ = another(t, address)
 	require.Contains(t, out, codes.PermissionDenied.String())
 }
@@ -112,7 +112,7 @@ func TestLocalCredentialsOnTCP(t *testing.T) {
 func TestPerUserLimit(t *testing.T) {
 	ctx := deadline(t)
 	l, address := listen(t)
-	serve(t, l, LocalCredentials(Limits{Connections: 2}), NewGate(granting(t, Viewer, me()), Methods(), nil))
+	serve(t, l, LocalCredentials(Limits{Connections: 2}), NewAuthorizer(granting(t, Viewer, me()), Methods(), nil))
 	first, second, third := local(t, address), local(t, address), local(t, address)
 	require.NoError(t, check(ctx, first))
 	require.NoError(t, check(ctx, second))

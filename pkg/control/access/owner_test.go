@@ -50,12 +50,12 @@ func TestUserIDsOfNamespaces(t *testing.T) {
 
 // TestOwner: a user id that the policy names is a caller of its own.
 func TestOwner(t *testing.T) {
-	g := NewGate(granting(t, Viewer, "uid:100001"), Methods(), nil)
+	g := NewAuthorizer(granting(t, Viewer, "uid:100001"), Methods(), nil)
 	g.owners = ranges(t, "alice:100000:65536\n")
 	require.Equal(t, "uid 100001", g.Owner(Local{UID: 100001}))
 	require.Equal(t, "uid 1000", g.Owner(Local{UID: 100002}))
 	require.Equal(t, "cn:x", g.Owner(shown(t, "x")))
-	require.Equal(t, "uid 7", Limits{}.ownerOf(Local{UID: 7}), "without a gate each id is one")
+	require.Equal(t, "uid 7", Limits{}.ownerOf(Local{UID: 7}), "without an authorizer each id is one")
 }
 
 // TestAllCalls: a caller may have as many calls as are free, and admins do not
@@ -88,13 +88,13 @@ func TestAllCalls(t *testing.T) {
 // one that came does not.
 func TestARequestHasItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gate := NewGate(granting(t, Viewer, "uid:1"), Methods(), nil)
+		authorizer := NewAuthorizer(granting(t, Viewer, "uid:1"), Methods(), nil)
 		a := newAccounts(Limits{Request: 10 * time.Second})
 		c, err := a.enter("x")
 		require.NoError(t, err)
 		tapped := func() context.Context {
 			ctx := peer.NewContext(t.Context(), &peer.Peer{AuthInfo: Local{UID: 1, account: c}})
-			ctx, err := gate.Tap(ctx, nil)
+			ctx, err := authorizer.Tap(ctx, nil)
 			require.NoError(t, err)
 			return ctx
 		}

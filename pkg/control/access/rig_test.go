@@ -44,9 +44,9 @@ func listen(t *testing.T) (net.Listener, string) {
 	return l, "unix://" + path
 }
 
-// serve serves health and the device service behind a gate until the test ends.
-func serve(t *testing.T, l net.Listener, creds credentials.TransportCredentials, g *Gate) {
-	s := grpc.NewServer(grpc.Creds(creds), grpc.InTapHandle(g.Tap), grpc.ChainUnaryInterceptor(g.Unary), grpc.ChainStreamInterceptor(g.Stream))
+// serve serves health and the device service behind an authorizer until the test ends.
+func serve(t *testing.T, l net.Listener, creds credentials.TransportCredentials, a *Authorizer) {
+	s := grpc.NewServer(grpc.Creds(creds), grpc.InTapHandle(a.Tap), grpc.ChainUnaryInterceptor(a.Unary), grpc.ChainStreamInterceptor(a.Stream))
 	healthpb.RegisterHealthServer(s, health.NewServer())
 	nfcommsv1.RegisterDeviceServiceServer(s, nfcommsv1.UnimplementedDeviceServiceServer{})
 	done := make(chan error, 1)

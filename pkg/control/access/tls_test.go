@@ -55,7 +55,7 @@ func newSite(t *testing.T, out *log) *site {
 	s.address = l.Addr().String()
 	policy := granting(t, Viewer, "cn:viewer")
 	require.NoError(t, policy.Grant(Admin, "uri:spiffe://example.org/admin"))
-	serve(t, l, s.tls.Credentials(Limits{}), NewGate(policy, Methods(), nil))
+	serve(t, l, s.tls.Credentials(Limits{}), NewAuthorizer(policy, Methods(), nil))
 	return s
 }
 

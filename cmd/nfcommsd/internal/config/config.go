@@ -153,7 +153,7 @@ func ownAdmins() []string {
 	return []string{"uid:0"}
 }
 
-// Policy returns the roles in the form that the gate takes. Names that this
+// Policy returns the roles in the form that the authorizer takes. Names that this
 // machine does not know hold no role; unknown says where they stand. A subject
 // that makes no sense is an error.
 func (l *Loaded) Policy() (p *access.Policy, unknown []error, err error) {

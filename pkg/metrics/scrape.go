@@ -11,20 +11,20 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
-// sheet is what one device shows at one scrape.
-type sheet struct {
+// scrape holds the series of one device at one scrape.
+type scrape struct {
 	metrics []prometheus.Metric
 	series  int
 }
 
 // add adds one series. labels begin with the device.
-func (s *sheet) add(f *family, v float64, labels ...string) {
+func (s *scrape) add(f *family, v float64, labels ...string) {
 	s.metrics = append(s.metrics, prometheus.MustNewConstMetric(f.desc, f.kind, v, labels...))
 	s.series++
 }
 
 // count is add for integers.
-func (s *sheet) count(f *family, v uint64, labels ...string) { s.add(f, float64(v), labels...) }
+func (s *scrape) count(f *family, v uint64, labels ...string) { s.add(f, float64(v), labels...) }
 
 // both is a histogram with classic and native buckets: a scraper takes what it
 // knows. Each half is the library's own constant metric.
@@ -48,7 +48,7 @@ func (b *both) Write(out *dto.Metric) error {
 }
 
 // durations adds a histogram of durations.
-func (s *sheet) durations(f *family, p *nfcomms.PathProfile, labels ...string) {
+func (s *scrape) durations(f *family, p *nfcomms.PathProfile, labels ...string) {
 	schema, buckets, n := native(p)
 	classic := make(map[float64]uint64, len(p.Durations))
 	sum := uint64(0)
@@ -97,7 +97,7 @@ var (
 )
 
 // sizes adds a histogram of sizes with the given upper bounds.
-func (s *sheet) sizes(f *family, p *nfcomms.PathProfile, bounds []int, labels ...string) {
+func (s *scrape) sizes(f *family, p *nfcomms.PathProfile, bounds []int, labels ...string) {
 	buckets := make(map[float64]uint64, len(bounds))
 	n, next := uint64(0), 0
 	for i, c := range p.Sizes {
@@ -112,7 +112,7 @@ func (s *sheet) sizes(f *family, p *nfcomms.PathProfile, bounds []int, labels ..
 }
 
 // send hands the series over.
-func (s *sheet) send(ch chan<- prometheus.Metric) {
+func (s *scrape) send(ch chan<- prometheus.Metric) {
 	for _, m := range s.metrics {
 		ch <- m
 	}

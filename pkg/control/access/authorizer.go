@@ -38,9 +38,9 @@ const RoleHeader = "nfcomms-role"
 // domain is that of the reasons.
 const domain = "nfcomms.dev"
 
-// Gate lets calls pass whose caller has the role that the method needs, and
+// Authorizer lets calls pass whose caller has the role that the method needs, and
 // denies all others. All methods are safe for concurrent use.
-type Gate struct {
+type Authorizer struct {
 	need   map[string]Role
 	log    *slog.Logger
 	surges *surge.Limiter[audited]
@@ -51,24 +51,24 @@ type Gate struct {
 	streams map[*guarded]struct{}
 }
 
-// NewGate returns a gate for the methods of need, by full name. It logs who made
+// NewAuthorizer returns an authorizer for the methods of need, by full name. It logs who made
 // which call of a method that needs Operator or Admin, on what, and how it ended,
 // and the denials. Of a caller that makes very many it counts those that do not
 // need Admin; Flush logs what is counted. A nil log discards.
-func NewGate(p *Policy, need map[string]Role, log *slog.Logger) *Gate {
+func NewAuthorizer(p *Policy, need map[string]Role, log *slog.Logger) *Authorizer {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gate{need: maps.Clone(need), log: log, owners: newOwners(), policy: p, streams: make(map[*guarded]struct{})}
-	g.surges = surge.New(auditBurst, auditWindow, g.counted)
-	return g
+	a := &Authorizer{need: maps.Clone(need), log: log, owners: newOwners(), policy: p, streams: make(map[*guarded]struct{})}
+	a.surges = surge.New(auditBurst, auditWindow, a.counted)
+	return a
 }
 
 // RoleOf returns the role of a caller, under the policy in force.
-func (g *Gate) RoleOf(who credentials.AuthInfo) Role {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.policy.RoleOf(who)
+func (a *Authorizer) RoleOf(who credentials.AuthInfo) Role {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.policy.RoleOf(who)
 }
 
 // Owner names what a caller is counted under, for Limits.Owner: the name of a
@@ -76,88 +76,88 @@ func (g *Gate) RoleOf(who credentials.AuthInfo) Role {
 // own. One that /etc/subuid gives to a user, for user namespaces, is that
 // user's, as whoever has thousands of ids is one caller nevertheless; those
 // that no user database knows count together, as one caller "others".
-func (g *Gate) Owner(who credentials.AuthInfo) string {
+func (a *Authorizer) Owner(who credentials.AuthInfo) string {
 	local, ok := who.(Local)
 	if !ok {
 		return Caller(who)
 	}
-	g.mu.Lock()
-	_, named := g.policy.users[local.UID]
-	g.mu.Unlock()
+	a.mu.Lock()
+	_, named := a.policy.users[local.UID]
+	a.mu.Unlock()
 	if named {
 		return userName(local.UID)
 	}
-	return g.owners.of(local.UID)
+	return a.owners.of(local.UID)
 }
 
 // SetPolicy replaces the policy for calls from now on, and ends the streams
 // whose caller may no longer have them.
-func (g *Gate) SetPolicy(p *Policy) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.policy = p
-	for s := range g.streams {
-		if err := g.check(p, s.info, s.method); err != nil {
+func (a *Authorizer) SetPolicy(p *Policy) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.policy = p
+	for s := range a.streams {
+		if err := a.check(p, s.info, s.method); err != nil {
 			s.end(err)
 		}
 	}
 }
 
 // Unary is the interceptor of unary calls.
-func (g *Gate) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func (a *Authorizer) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	arrivalOf(ctx).came()
 	who := callerOf(ctx)
-	g.mu.Lock()
-	policy := g.policy
-	g.mu.Unlock()
+	a.mu.Lock()
+	policy := a.policy
+	a.mu.Unlock()
 	// Without a transport under ctx there is nobody to tell.
 	_ = grpc.SetHeader(ctx, metadata.Pairs(RoleHeader, policy.RoleOf(who).String()))
-	if err := g.check(policy, who, info.FullMethod); err != nil {
-		g.denial(who, info.FullMethod, err)
+	if err := a.check(policy, who, info.FullMethod); err != nil {
+		a.denial(who, info.FullMethod, err)
 		return nil, err
 	}
 	r := &record{method: info.FullMethod, caller: who, begin: time.Now()}
 	r.see(req)
 	resp, err := handler(ctx, req)
 	r.got(resp)
-	g.audit(r, err)
+	a.audit(r, err)
 	return resp, err
 }
 
 // Stream is the interceptor of streaming calls.
-func (g *Gate) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+func (a *Authorizer) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	ctx, end := context.WithCancelCause(ss.Context())
 	defer end(nil)
 	s := &guarded{ServerStream: ss, ctx: ctx, end: end, info: callerOf(ctx), method: info.FullMethod, request: arrivalOf(ctx)}
 	s.record = &record{method: s.method, caller: s.info, begin: time.Now()}
-	if err := g.enter(s); err != nil {
-		g.denial(s.info, s.method, err)
+	if err := a.enter(s); err != nil {
+		a.denial(s.info, s.method, err)
 		return err
 	}
-	defer g.leave(s)
+	defer a.leave(s)
 	err := handler(srv, s)
 	if revoked := (*denied)(nil); errors.As(context.Cause(ctx), &revoked) {
 		err = revoked
 	}
-	g.audit(s.record, err)
+	a.audit(s.record, err)
 	return err
 }
 
 // enter admits a stream and keeps it in view of SetPolicy, in one step.
-func (g *Gate) enter(s *guarded) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := g.check(g.policy, s.info, s.method); err != nil {
+func (a *Authorizer) enter(s *guarded) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.check(a.policy, s.info, s.method); err != nil {
 		return err
 	}
-	g.streams[s] = struct{}{}
+	a.streams[s] = struct{}{}
 	return nil
 }
 
-func (g *Gate) leave(s *guarded) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.streams, s)
+func (a *Authorizer) leave(s *guarded) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.streams, s)
 }
 
 // guarded is a stream that SetPolicy can end.
@@ -204,8 +204,8 @@ func (d *denied) Error() string              { return d.status.Message() }
 func (d *denied) GRPCStatus() *status.Status { return d.status }
 
 // check returns nil if the caller has the role that the method needs.
-func (g *Gate) check(p *Policy, who credentials.AuthInfo, method string) error {
-	need, ok := g.need[method]
+func (a *Authorizer) check(p *Policy, who credentials.AuthInfo, method string) error {
+	need, ok := a.need[method]
 	if !ok || need == None {
 		return deny(codes.PermissionDenied, ReasonNoPolicy, fmt.Sprintf("%s is open to nobody", method), map[string]string{"method": method})
 	}

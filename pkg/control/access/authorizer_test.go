@@ -25,11 +25,11 @@ import (
 // me is this process as a subject.
 func me() string { return fmt.Sprintf("uid:%d", os.Geteuid()) }
 
-func TestGateByRole(t *testing.T) {
+func TestAuthorizerByRole(t *testing.T) {
 	ctx := deadline(t)
-	gate := NewGate(NewPolicy(), Methods(), nil)
+	authorizer := NewAuthorizer(NewPolicy(), Methods(), nil)
 	l, address := listen(t)
-	serve(t, l, LocalCredentials(Limits{}), gate)
+	serve(t, l, LocalCredentials(Limits{}), authorizer)
 	conn := local(t, address)
 	devices := nfcommsv1.NewDeviceServiceClient(conn)
 	calls := []struct {
@@ -57,10 +57,10 @@ func TestGateByRole(t *testing.T) {
 		if role != None {
 			require.NoError(t, p.Grant(role, me()))
 		}
-		gate.SetPolicy(p)
+		authorizer.SetPolicy(p)
 		for i, c := range calls {
 			err := c.call()
-			if role >= c.need { // nobody serves what only the gate is asked for
+			if role >= c.need { // nobody serves what only the authorizer is asked for
 				require.Contains(t, []codes.Code{codes.OK, codes.Unimplemented}, status.Code(err), "%v call %d: %v", role, i, err)
 				continue
 			}
@@ -77,16 +77,16 @@ func TestGateByRole(t *testing.T) {
 // TestRoleHeader: the answer tells the role, also when it is a refusal.
 func TestRoleHeader(t *testing.T) {
 	ctx := deadline(t)
-	gate := NewGate(NewPolicy(), Methods(), nil)
+	authorizer := NewAuthorizer(NewPolicy(), Methods(), nil)
 	l, address := listen(t)
-	serve(t, l, LocalCredentials(Limits{}), gate)
+	serve(t, l, LocalCredentials(Limits{}), authorizer)
 	conn := local(t, address)
 	for role := None; role <= Admin; role++ {
 		p := NewPolicy()
 		if role != None {
 			require.NoError(t, p.Grant(role, me()))
 		}
-		gate.SetPolicy(p)
+		authorizer.SetPolicy(p)
 		var header metadata.MD
 		_, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Header(&header))
 		require.Equal(t, role == None, err != nil)
@@ -94,61 +94,61 @@ func TestRoleHeader(t *testing.T) {
 	}
 }
 
-// TestGateDeniesByDefault: a method in no table is open to nobody.
-func TestGateDeniesByDefault(t *testing.T) {
+// TestAuthorizerDeniesByDefault: a method in no table is open to nobody.
+func TestAuthorizerDeniesByDefault(t *testing.T) {
 	ctx := deadline(t)
 	need := Methods()
 	delete(need, "/grpc.health.v1.Health/Check")
 	l, address := listen(t)
-	serve(t, l, LocalCredentials(Limits{}), NewGate(granting(t, Admin, me()), need, nil))
+	serve(t, l, LocalCredentials(Limits{}), NewAuthorizer(granting(t, Admin, me()), need, nil))
 	err := check(ctx, local(t, address))
 	require.Equal(t, codes.PermissionDenied, status.Code(err), err)
 	require.Equal(t, ReasonNoPolicy, reasonOf(err).Reason)
 }
 
-// TestGateNeedsCredentials: a server without this package's credentials knows
+// TestAuthorizerNeedsCredentials: a server without this package's credentials knows
 // nobody.
-func TestGateNeedsCredentials(t *testing.T) {
+func TestAuthorizerNeedsCredentials(t *testing.T) {
 	ctx := deadline(t)
 	l, address := listen(t)
-	serve(t, l, insecure.NewCredentials(), NewGate(granting(t, Admin, me()), Methods(), nil))
+	serve(t, l, insecure.NewCredentials(), NewAuthorizer(granting(t, Admin, me()), Methods(), nil))
 	err := check(ctx, local(t, address))
 	require.Equal(t, codes.Unauthenticated, status.Code(err), err)
 	require.Equal(t, ReasonUnknownPeer, reasonOf(err).Reason)
 
-	_, err = NewGate(NewPolicy(), Methods(), nil).Unary(t.Context(), nil,
+	_, err = NewAuthorizer(NewPolicy(), Methods(), nil).Unary(t.Context(), nil,
 		&grpc.UnaryServerInfo{FullMethod: "/grpc.health.v1.Health/Check"}, nil)
 	require.Equal(t, ReasonUnknownPeer, reasonOf(err).Reason, "no peer at all")
 }
 
-// TestGateEndsStreams: a role that is taken away takes the streams with it,
+// TestAuthorizerEndsStreams: a role that is taken away takes the streams with it,
 // and a role that stays does not.
-func TestGateEndsStreams(t *testing.T) {
+func TestAuthorizerEndsStreams(t *testing.T) {
 	ctx := deadline(t)
-	gate := NewGate(granting(t, Viewer, me()), Methods(), nil)
+	authorizer := NewAuthorizer(granting(t, Viewer, me()), Methods(), nil)
 	l, address := listen(t)
-	serve(t, l, LocalCredentials(Limits{}), gate)
+	serve(t, l, LocalCredentials(Limits{}), authorizer)
 	watch, err := healthpb.NewHealthClient(local(t, address)).Watch(ctx, &healthpb.HealthCheckRequest{})
 	require.NoError(t, err)
 	_, err = watch.Recv()
 	require.NoError(t, err)
 
-	gate.SetPolicy(granting(t, Admin, me()))
-	gate.mu.Lock()
-	require.Len(t, gate.streams, 1)
-	for s := range gate.streams {
+	authorizer.SetPolicy(granting(t, Admin, me()))
+	authorizer.mu.Lock()
+	require.Len(t, authorizer.streams, 1)
+	for s := range authorizer.streams {
 		require.NoError(t, s.ctx.Err(), "a stream that is still allowed")
 	}
-	gate.mu.Unlock()
+	authorizer.mu.Unlock()
 
-	gate.SetPolicy(NewPolicy())
+	authorizer.SetPolicy(NewPolicy())
 	_, err = watch.Recv()
 	require.Equal(t, codes.PermissionDenied, status.Code(err), err)
 	require.Equal(t, ReasonRoleTooLow, reasonOf(err).Reason)
 	require.Eventually(t, func() bool {
-		gate.mu.Lock()
-		defer gate.mu.Unlock()
-		return len(gate.streams) == 0
+		authorizer.mu.Lock()
+		defer authorizer.mu.Unlock()
+		return len(authorizer.streams) == 0
 	}, watchdog, 1e6, "the stream is forgotten")
 }
 
@@ -170,23 +170,23 @@ func (l *log) count(text string) int {
 	return strings.Count(l.b.String(), text)
 }
 
-// TestGateLog: denials do not fill the log, and calls of admins are all there.
-func TestGateLog(t *testing.T) {
+// TestAuthorizerLog: denials do not fill the log, and calls of admins are all there.
+func TestAuthorizerLog(t *testing.T) {
 	ctx := deadline(t)
 	var out log
-	gate := NewGate(NewPolicy(), Methods(), slog.New(slog.NewTextHandler(&out, nil)))
+	authorizer := NewAuthorizer(NewPolicy(), Methods(), slog.New(slog.NewTextHandler(&out, nil)))
 	l, address := listen(t)
-	serve(t, l, LocalCredentials(Limits{}), gate)
+	serve(t, l, LocalCredentials(Limits{}), authorizer)
 	conn := local(t, address)
 	for range 500 {
 		require.Error(t, check(ctx, conn))
 	}
 	require.Equal(t, auditBurst, out.count("msg=\"call denied"))
-	gate.Flush()
+	authorizer.Flush()
 	require.Equal(t, 1, out.count(`msg="denied calls not logged one by one"`))
 	require.Equal(t, 1, out.count(fmt.Sprintf(`calls="%d more: %[1]d Check"`, 500-auditBurst)))
 
-	gate.SetPolicy(granting(t, Admin, me()))
+	authorizer.SetPolicy(granting(t, Admin, me()))
 	for range 50 {
 		_, err := nfcommsv1.NewDeviceServiceClient(conn).ResetDevice(ctx, &nfcommsv1.ResetDeviceRequest{})
 		require.Equal(t, codes.Unimplemented, status.Code(err))
@@ -209,9 +209,9 @@ func TestCallerNames(t *testing.T) {
 func TestAudit(t *testing.T) {
 	ctx := deadline(t)
 	var out log
-	gate := NewGate(granting(t, Admin, me()), Methods(), slog.New(slog.NewTextHandler(&out, nil)))
+	authorizer := NewAuthorizer(granting(t, Admin, me()), Methods(), slog.New(slog.NewTextHandler(&out, nil)))
 	l, address := listen(t)
-	serve(t, l, LocalCredentials(Limits{}), gate)
+	serve(t, l, LocalCredentials(Limits{}), authorizer)
 	conn := local(t, address)
 	devices := nfcommsv1.NewDeviceServiceClient(conn)
 	_, err := devices.DrainDevice(ctx, &nfcommsv1.DrainDeviceRequest{Name: "devices/a"})
@@ -227,14 +227,14 @@ func TestAudit(t *testing.T) {
 	require.Equal(t, 1, out.count(`msg="admin call" method=/nfcomms.v1.DeviceService/LoadProgram`))
 	here := peer.NewContext(ctx, &peer.Peer{AuthInfo: Local{UID: uint32(os.Geteuid())}})
 	for range 1000 {
-		_, err := gate.Unary(here, &nfcommsv1.SendMessageRequest{Name: "devices/a/channels/1", Payload: []byte("secret")},
+		_, err := authorizer.Unary(here, &nfcommsv1.SendMessageRequest{Name: "devices/a/channels/1", Payload: []byte("secret")},
 			&grpc.UnaryServerInfo{FullMethod: "/nfcomms.v1.MessageService/SendMessage"},
 			func(context.Context, any) (any, error) { return nil, status.Error(codes.Aborted, "no") })
 		require.Equal(t, codes.Aborted, status.Code(err))
 	}
 	require.Equal(t, auditBurst, out.count(`msg="operator call"`))
 	require.Positive(t, out.count("resource=devices/a/channels/1 bytes=6 code=Aborted"))
-	gate.Flush()
+	authorizer.Flush()
 	require.Equal(t, 1, out.count(fmt.Sprintf(`calls="%d more: %[1]d SendMessage; %d bytes"`, 1001-auditBurst, 6*(1001-auditBurst))))
 	require.Zero(t, out.count("secret"))
 }

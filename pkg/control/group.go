@@ -2,15 +2,15 @@ package control
 
 import "sync"
 
-// gate counts goroutines and calls, and lets none in once it is closed.
-type gate struct {
+// callGroup counts goroutines and calls, and lets none in once it is closed.
+type callGroup struct {
 	mu      sync.Mutex
 	closed  bool
 	running sync.WaitGroup
 }
 
-// spawn runs f beside the caller; false if the gate is closed.
-func (g *gate) spawn(f func()) bool {
+// spawn runs f beside the caller; false if the group is closed.
+func (g *callGroup) spawn(f func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.closed {
@@ -19,9 +19,9 @@ func (g *gate) spawn(f func()) bool {
 	return !g.closed
 }
 
-// enter counts the caller until it calls running.Done; false if the gate is
+// enter counts the caller until it calls running.Done; false if the group is
 // closed.
-func (g *gate) enter() bool {
+func (g *callGroup) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.closed {
@@ -31,7 +31,7 @@ func (g *gate) enter() bool {
 }
 
 // close lets nobody in any more; false if it was closed.
-func (g *gate) close() bool {
+func (g *callGroup) close() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	was := g.closed

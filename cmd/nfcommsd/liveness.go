@@ -11,18 +11,18 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 )
 
-// vital decides whether a restart of the daemon would help: it would if devices
+// liveness decides whether a restart of the daemon would help: it would if devices
 // answered once and now none of them does. A device that never answered needs
 // something else than a restart, and as long as one answers, its users need the
 // daemon as it is.
-type vital struct {
-	mu  sync.Mutex
-	met map[string]bool // devices that answered
+type liveness struct {
+	mu    sync.Mutex
+	known map[string]bool // devices that answered
 }
 
-// look makes a round trip to every device and reports whether the daemon is of
+// check makes a round trip to every device and reports whether the daemon is of
 // use as it is. A ctx that ends first counts as devices that do not answer.
-func (v *vital) look(ctx context.Context, s *control.Server) bool {
+func (l *liveness) check(ctx context.Context, s *control.Server) bool {
 	if _, err := s.Health().Check(ctx, &healthpb.HealthCheckRequest{}); err != nil && ctx.Err() != nil {
 		return false
 	}
@@ -30,31 +30,31 @@ func (v *vital) look(ctx context.Context, s *control.Server) bool {
 	for name, state := range s.States() {
 		states[name] = state
 	}
-	return v.judge(states)
+	return l.decide(states)
 }
 
-// judge notes which devices answer and decides.
-func (v *vital) judge(states map[string]nfcommsv1.Device_State) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	met, answering := 0, 0
+// decide notes which devices answer and decides.
+func (l *liveness) decide(states map[string]nfcommsv1.Device_State) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known, answering := 0, 0
 	for name, state := range states {
 		switch state {
 		case nfcommsv1.Device_STATE_FAILED, nfcommsv1.Device_STATE_OPENING, nfcommsv1.Device_STATE_UNSPECIFIED:
 		default: // it answers, or is being reset, which has its own time limit
-			v.met[name] = true
+			l.known[name] = true
 			answering++
 		}
-		if v.met[name] {
-			met++
+		if l.known[name] {
+			known++
 		}
 	}
-	for name := range v.met {
+	for name := range l.known {
 		if _, listed := states[name]; !listed {
-			delete(v.met, name)
+			delete(l.known, name)
 		}
 	}
-	return answering > 0 || met == 0
+	return answering > 0 || known == 0
 }
 
 // statusLine says in one line how the devices are.
