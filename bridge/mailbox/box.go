@@ -274,12 +274,12 @@ func pause(round int) {
 
 // newBox lays a box over its memory.
 func newBox(ep *epoch, index int) *box {
-	l := &ep.layout
-	b := &box{ep: ep, index: index, island: index / (l.boxes / l.islands)}
+	h := &ep.Hello
+	b := &box{ep: ep, index: index, island: index / int(h.Mailboxes/h.Islands)}
 	b.asleep = &ep.area.Island[b.island].Word
-	b.mask = uint64(l.slots - 1)
-	b.shift = bits.TrailingZeros(uint(l.slots))
-	b.h2d, b.d2h, b.h2dHead, b.d2hHead = l.mailbox(index)
+	b.mask = uint64(h.Slots - 1)
+	b.shift = bits.TrailingZeros(uint(h.Slots))
+	b.h2d, b.d2h, b.h2dHead, b.d2hHead = ep.mailbox(index)
 	b.aimLocked()
 	return b
 }

@@ -32,7 +32,7 @@ var _ bridge.Channel = (*Channel)(nil)
 
 // newChannel makes the end of a channel; it is not in the table yet.
 func (e *epoch) newChannel(id uint32) *Channel {
-	c := &Channel{ep: e, box: e.boxOf(id), id: id, park: e.layout.park(id)}
+	c := &Channel{ep: e, box: e.boxOf(id), id: id, park: e.memory.park(id)}
 	for d, h := range []*half{abi.H2D: &c.send, abi.D2H: &c.recv} {
 		h.dir, h.box, h.ch = abi.Direction(d), c.box, c
 		h.spin.full = e.full

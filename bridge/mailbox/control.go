@@ -120,7 +120,7 @@ func (k *control) start(ctx context.Context, p bridge.Program) (bridge.Process, 
 	if p.Name == "" || len(p.Name) >= abi.NameSize || strings.IndexByte(p.Name, 0) >= 0 {
 		return bridge.Process{}, bridge.ErrNoProgram
 	}
-	if p.Targets < 1 || p.Targets > k.ch.ep.channels || int64(p.First)+int64(p.Targets) > int64(k.ch.ep.channels) {
+	if p.Targets < 1 || p.Targets > int(k.ch.ep.Hello.Channels) || int64(p.First)+int64(p.Targets) > int64(k.ch.ep.Hello.Channels) {
 		return bridge.Process{}, fmt.Errorf("%d targets from %d: %w", p.Targets, p.First, bridge.ErrInvalid)
 	}
 	copy(req.Name[:], p.Name)
@@ -128,7 +128,7 @@ func (k *control) start(ctx context.Context, p bridge.Program) (bridge.Process, 
 	if err != nil {
 		return bridge.Process{}, err
 	}
-	if r.B+uint64(p.Targets) > uint64(k.ch.ep.channels) || r.B >= abi.ChannelsMax {
+	if r.B+uint64(p.Targets) > uint64(k.ch.ep.Hello.Channels) || r.B >= abi.ChannelsMax {
 		k.ch.ep.fail(fmt.Errorf("%w: program started at target %d", bridge.ErrFault, r.B))
 		return bridge.Process{}, k.ch.ep.err()
 	}

@@ -239,7 +239,7 @@ func TestLoad(t *testing.T) {
 	f.expect(0, abi.TypeAck)
 	require.NoError(t, wait())
 	require.Equal(t, "loaded", name)
-	d.cur.Load().hello.Capabilities = 0
+	d.cur.Load().Hello.Capabilities = 0
 	_, err = d.Load(context.Background(), pages(50))
 	require.ErrorIs(t, err, bridge.ErrNotSupported)
 }

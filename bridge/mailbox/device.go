@@ -137,8 +137,8 @@ func (d *Device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel
 	if err != nil {
 		return nil, err
 	}
-	if int64(t) >= int64(e.channels) || t == abi.TargetControl {
-		return nil, fmt.Errorf("targets are 1 to %d: %w", e.channels-1, bridge.ErrNotSubscribed)
+	if int64(t) >= int64(e.Hello.Channels) || t == abi.TargetControl {
+		return nil, fmt.Errorf("targets are 1 to %d: %w", e.Hello.Channels-1, bridge.ErrNotSubscribed)
 	}
 	c, err := e.control.open(ctx, uint32(t))
 	if err != nil {
@@ -178,7 +178,7 @@ func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if e.hello.Capabilities&abi.CapLoad == 0 {
+	if e.Hello.Capabilities&abi.CapLoad == 0 {
 		return "", fmt.Errorf("%w by this device", bridge.ErrNotSupported)
 	}
 	if len(image) == 0 {

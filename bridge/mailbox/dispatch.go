@@ -32,8 +32,8 @@ func (b *box) dispatchLocked(s *abi.Slot) {
 		b.staleLocked()
 		return
 	}
-	if int(id) >= b.ep.channels {
-		b.faultLocked(s, "not below %d", b.ep.channels)
+	if id >= b.ep.Hello.Channels {
+		b.faultLocked(s, "not below %d", b.ep.Hello.Channels)
 		return
 	}
 	if t := h.Type(); t != abi.TypeDirect && h.Length() != abi.PayloadSize {
@@ -57,7 +57,7 @@ func (b *box) dispatchLocked(s *abi.Slot) {
 // crossed its close is stale, but its type must be one the device may send.
 // Must hold rx.
 func (b *box) strangerLocked(s *abi.Slot) {
-	if b.ep.hello.Mailbox(abi.Header(s.Header).Channel()) != b.index {
+	if b.ep.Hello.Mailbox(abi.Header(s.Header).Channel()) != b.index {
 		b.faultLocked(s, "not a channel of mailbox %d", b.index)
 		return
 	}
@@ -141,7 +141,7 @@ func (b *box) beginLocked(h *half, s *abi.Slot) {
 		b.staleLocked()
 	case ahead > 0:
 		b.faultLocked(s, "offer from the future, next is %d", next)
-	case o.Size > b.ep.hello.MaxTransfer:
+	case o.Size > b.ep.Hello.MaxTransfer:
 		b.faultLocked(s, "transfer of %d bytes", o.Size)
 	default:
 		b.offerLocked(h, s)

@@ -15,7 +15,7 @@ import (
 // epoch is one life of the device, from boot to reset.
 type epoch struct {
 	dev *Device
-	layout
+	memory
 	low     uint8 // low bits of the number, in every message
 	boxes   []*box
 	table   table
@@ -35,17 +35,17 @@ type downError struct{ err error }
 // newEpoch shakes hands with the device and opens the control channel.
 func newEpoch(ctx context.Context, d *Device) (*epoch, error) {
 	base, size := d.port.Area()
-	l, err := handshake(ctx, base, size)
+	m, err := handshake(ctx, base, size)
 	if err != nil {
 		return nil, err
 	}
-	beat := time.Duration(l.hello.BeatMS) * time.Millisecond
-	e := &epoch{dev: d, layout: l, low: uint8(l.epoch), full: calibrate(), stall: stallLimit(d, beat), fenced: make(chan struct{})}
-	e.boxes = make([]*box, l.boxes)
+	beat := time.Duration(m.Hello.BeatMS) * time.Millisecond
+	e := &epoch{dev: d, memory: m, low: uint8(m.Epoch), full: calibrate(), stall: stallLimit(d, beat), fenced: make(chan struct{})}
+	e.boxes = make([]*box, m.Hello.Mailboxes)
 	for i := range e.boxes {
 		e.boxes[i] = newBox(e, i)
 	}
-	e.table.init(l.channels)
+	e.table.init(int(m.Hello.Channels))
 	e.watch.init(e, beat)
 	c := e.newChannel(abi.TargetControl)
 	e.table.add(c)
@@ -54,7 +54,7 @@ func newEpoch(ctx context.Context, d *Device) (*epoch, error) {
 }
 
 // boxOf returns the mailbox of a channel.
-func (e *epoch) boxOf(id uint32) *box { return e.boxes[e.hello.Mailbox(id)] }
+func (e *epoch) boxOf(id uint32) *box { return e.boxes[e.Hello.Mailbox(id)] }
 
 // err returns why the epoch ended, nil while it lives.
 func (e *epoch) err() error {

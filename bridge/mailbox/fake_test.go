@@ -36,7 +36,7 @@ type fake struct {
 	t    testing.TB
 	mem  []byte
 	area *abi.Area
-	lay  layout
+	lay  memory
 	bell *os.File // the host's end
 	rope *os.File // the device's end
 
@@ -65,12 +65,12 @@ func newFakeBeating(t testing.TB, beatMS uint32) *fake {
 	var err error
 	f.bell, f.rope, err = os.Pipe()
 	require.NoError(t, err)
-	f.lay = layout{channels: fakeChannels, boxes: fakeBoxes, islands: 1, slots: fakeSlots}
-	f.lay.parkAt = 4096
-	f.lay.boxAt = 8192
-	f.lay.stride = 4096
-	f.lay.size = f.lay.boxAt + fakeBoxes*f.lay.stride
-	f.mem = make([]byte, f.lay.size+4096)
+	f.lay.Hello = abi.Hello{Channels: fakeChannels, Mailboxes: fakeBoxes, Islands: 1, Slots: fakeSlots}
+	f.lay.ParkOffset = 4096
+	f.lay.BoxOffset = 8192
+	f.lay.BoxStride = 4096
+	f.lay.Size = f.lay.BoxOffset + fakeBoxes*f.lay.BoxStride
+	f.mem = make([]byte, f.lay.Size+4096)
 	pad := -uintptr(unsafe.Pointer(&f.mem[0])) & 4095
 	f.lay.base = unsafe.Pointer(&f.mem[pad])
 	f.area = (*abi.Area)(f.lay.base)
@@ -89,11 +89,11 @@ func newFakeBeating(t testing.TB, beatMS uint32) *fake {
 func (f *fake) boot(epoch uint32) {
 	f.pulse.Lock()
 	defer f.pulse.Unlock()
-	clear(unsafe.Slice((*byte)(f.lay.base), f.lay.size))
+	clear(unsafe.Slice((*byte)(f.lay.base), f.lay.Size))
 	f.h2dHead, f.d2hTail = [fakeBoxes]uint64{}, [fakeBoxes]uint64{}
 	a := f.area
 	a.Magic, a.Major, a.Minor = abi.Magic, abi.Major, abi.Minor
-	a.Size, a.ParkOffset, a.BoxOffset, a.BoxStride = f.lay.size, f.lay.parkAt, f.lay.boxAt, f.lay.stride
+	a.Size, a.ParkOffset, a.BoxOffset, a.BoxStride = f.lay.Size, f.lay.ParkOffset, f.lay.BoxOffset, f.lay.BoxStride
 	a.Epoch = epoch
 	a.DeviceHello.Header = uint64(abi.MakeHeader(abi.TypeHello, abi.PayloadSize, uint8(epoch), 0, 0))
 	*a.DeviceHello.Hello() = abi.Hello{
@@ -136,7 +136,7 @@ func (f *fake) writeBeat() {
 	atomic.StoreUint64(&to.Header, uint64(abi.MakeHeader(abi.TypeHeartbeat, abi.PayloadSize, 1, uint16(beat), 0)))
 }
 
-func (f *fake) Area() (unsafe.Pointer, uint64) { return f.lay.base, f.lay.size }
+func (f *fake) Area() (unsafe.Pointer, uint64) { return f.lay.base, f.lay.Size }
 func (f *fake) Doorbell() *os.File             { return f.bell }
 func (f *fake) Yield()                         { runtime.Gosched() }
 func (f *fake) Assist() bool                   { f.assists.Add(1); return false }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/proto"
 )
 
 var (
@@ -39,7 +40,7 @@ type liar struct {
 
 	id    [2]uint64 // the last transaction the host knows, by direction
 	doing [2]int
-	cut   [2]split
+	cut   [2]proto.Split
 	sent  [2]uint64 // lists of the transfer that the host sent
 	ready bool      // of the transfer to the device
 	calls [2]func() error
@@ -54,6 +55,9 @@ type liar struct {
 
 // arena is a buffer between canaries, used again and again.
 type arena struct{ all, data []byte }
+
+// listBytes is what a gather list of full pages holds.
+const listBytes = abi.ListEntries * abi.PageSize
 
 const arenaGuard = 512
 
@@ -170,7 +174,7 @@ func (l *liar) sizeOf() int {
 // begin starts calls and takes what they say first.
 func (l *liar) begin() {
 	l.doing = [2]int{l.rand.IntN(3), l.rand.IntN(3)}
-	l.calls, l.sent, l.cut, l.ready = [2]func() error{}, [2]uint64{}, [2]split{}, false
+	l.calls, l.sent, l.cut, l.ready = [2]func() error{}, [2]uint64{}, [2]proto.Split{}, false
 	ctx := context.Background()
 	switch l.doing[abi.H2D] {
 	case message:
@@ -207,8 +211,8 @@ func (l *liar) begin() {
 	}
 }
 
-func cutOf(b []byte) split {
-	return split{uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))), uint64(len(b))}
+func cutOf(b []byte) proto.Split {
+	return proto.Split{Address: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))), Size: uint64(len(b))}
 }
 
 // source takes lists of the transfer to the device, up to a number, and
@@ -216,7 +220,7 @@ func cutOf(b []byte) split {
 func (l *liar) source(to uint64) {
 	from := l.sent[abi.H2D]
 	got := l.lists(l.id[abi.H2D], int(from), int(to), 0)
-	want := l.out.data[l.cut[abi.H2D].upTo(from):l.cut[abi.H2D].upTo(to)]
+	want := l.out.data[l.cut[abi.H2D].UpTo(from):l.cut[abi.H2D].UpTo(to)]
 	require.True(l.t, bytes.Equal(want, got), "lists %d..%d name other bytes", from, to)
 	l.sent[abi.H2D] = to
 }
@@ -224,7 +228,7 @@ func (l *liar) source(to uint64) {
 // destination takes the lists of the transfer to the host and writes what they
 // name.
 func (l *liar) destination() {
-	n := l.cut[abi.D2H].lists()
+	n := l.cut[abi.D2H].Lists()
 	at := 0
 	for range n {
 		s := l.expect(fakeBox, abi.TypeIndList)
@@ -235,7 +239,7 @@ func (l *liar) destination() {
 			}
 		}
 	}
-	require.Equal(l.t, int(l.cut[abi.D2H].size), at)
+	require.Equal(l.t, int(l.cut[abi.D2H].Size), at)
 	l.sent[abi.D2H] = n
 }
 
@@ -264,7 +268,7 @@ func (l *liar) finishSend() {
 	case message:
 		l.ack(abi.TypeAck, abi.Ack{Transaction: id, State: abi.StateConsumed})
 	case transferring:
-		if n := l.cut[abi.H2D].lists(); n > 1 {
+		if n := l.cut[abi.H2D].Lists(); n > 1 {
 			l.ack(abi.TypeAck, abi.Ack{Transaction: id, State: abi.StateReady})
 			l.ready = true
 			l.source(n)

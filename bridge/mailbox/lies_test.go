@@ -261,7 +261,7 @@ func inTransfer(name string, t abi.Type, change func(l *liar, d abi.Direction, a
 		d := oneTransfer(l)
 		a := abi.Ack{
 			Transaction: l.id[d], Direction: uint32(d), State: abi.StateMoving, Lists: uint32(l.sent[d]),
-			Processed: l.cut[d].upTo(l.sent[d]), Outstanding: l.cut[d].size - l.cut[d].upTo(l.sent[d]),
+			Processed: l.cut[d].UpTo(l.sent[d]), Outstanding: l.cut[d].Size - l.cut[d].UpTo(l.sent[d]),
 		}
 		change(l, d, &a)
 		return l.record(t, a)
@@ -301,12 +301,12 @@ func transferLies() []lie {
 		}),
 		inTransfer("done with bytes missing", abi.TypeDone, func(l *liar, d abi.Direction, a *abi.Ack) {
 			a.State = abi.StateDone
-			a.Processed = l.cut[d].size - 1 - l.rand.Uint64N(l.cut[d].size)
-			a.Outstanding = l.below(2) * (l.cut[d].size - a.Processed)
+			a.Processed = l.cut[d].Size - 1 - l.rand.Uint64N(l.cut[d].Size)
+			a.Outstanding = l.below(2) * (l.cut[d].Size - a.Processed)
 		}),
 		inTransfer("done with bytes to spare", abi.TypeDone, func(l *liar, d abi.Direction, a *abi.Ack) {
 			a.State, a.Outstanding = abi.StateDone, 0
-			a.Processed = l.cut[d].size + 1 + l.below(1<<60)
+			a.Processed = l.cut[d].Size + 1 + l.below(1<<60)
 		}),
 		inTransfer("failed in another state, or in no entry", abi.TypeError, func(l *liar, _ abi.Direction, a *abi.Ack) {
 			a.Status = abi.ErrDMA
@@ -322,7 +322,7 @@ func transferLies() []lie {
 		}),
 		inTransfer("failed past the end", abi.TypeError, func(l *liar, d abi.Direction, a *abi.Ack) {
 			a.State, a.Status = abi.StateFailed, abi.ErrDMA
-			a.Processed = l.cut[d].size + 1 + l.below(1<<60)
+			a.Processed = l.cut[d].Size + 1 + l.below(1<<60)
 		}),
 	}
 }
@@ -333,7 +333,7 @@ func openLies() []lie {
 		d := l.direction()
 		a := abi.Ack{
 			Transaction: l.id[d], Direction: uint32(d), State: abi.State(l.rand.IntN(int(abi.StateCount) + 1)),
-			Lists: uint32(l.sent[d] + l.below(3) - 1), Processed: l.cut[d].upTo(l.sent[d]) + l.below(3) - 1,
+			Lists: uint32(l.sent[d] + l.below(3) - 1), Processed: l.cut[d].UpTo(l.sent[d]) + l.below(3) - 1,
 			Status: abi.Status(l.below(uint64(abi.StatusCount) + 1)),
 		}
 		return l.record(pick(l.rand, answers...), a)

@@ -109,9 +109,9 @@ func (o odd) Area() (unsafe.Pointer, uint64) { return o.base, o.size }
 func TestOpenRefusesAnAreaThatIsNone(t *testing.T) {
 	f := newFake(t)
 	for _, o := range []odd{
-		{f, nil, f.lay.size},
+		{f, nil, f.lay.Size},
 		{f, f.lay.base, uint64(unsafe.Sizeof(abi.Area{})) - 1},
-		{f, unsafe.Add(f.lay.base, 8), f.lay.size - 8},
+		{f, unsafe.Add(f.lay.base, 8), f.lay.Size - 8},
 	} {
 		_, err := Open(context.Background(), o, bridge.Info{}, nil)
 		require.ErrorIs(t, err, bridge.ErrFault)

@@ -91,7 +91,7 @@ func (c *stallClock) stop() {
 func (x *transfer) due(h *half) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.asked || x.led.ready || h.dir == abi.D2H
+	return x.asked || x.ledger.Ready || h.dir == abi.D2H
 }
 
 // roomWait is the wait of a call for room in a ring to the device.
@@ -134,7 +134,7 @@ func (e *epoch) bounded(ctx context.Context) (context.Context, context.CancelFun
 func (h *half) askBack(x *transfer) {
 	h.state.And(^uint64(fAsk))
 	x.mu.Lock()
-	ask := !x.led.ready && x.kind == abi.TypeNone && !x.asked
+	ask := !x.ledger.Ready && x.kind == abi.TypeNone && !x.asked
 	x.asked = x.asked || ask
 	x.mu.Unlock()
 	if ask {

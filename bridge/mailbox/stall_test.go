@@ -82,8 +82,8 @@ func TestStallClock(t *testing.T) {
 func TestAuditIsSpread(t *testing.T) {
 	const channels = 3*auditAsks + 10
 	e := &epoch{dev: &Device{port: noPort{}}, stall: time.Second}
-	e.layout.channels = 1 << 20
-	e.table.init(e.layout.channels)
+	e.Hello.Channels = 1 << 20
+	e.table.init(int(e.Hello.Channels))
 	b := &box{ep: e}
 	for i := range channels {
 		c := &Channel{ep: e, box: b, id: uint32(i * 1000)}

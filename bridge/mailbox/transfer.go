@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/meter"
+	"github.com/nfcomms/nfcomms/bridge/proto"
 )
 
 // fMoved are the flags a running transfer waits for.
@@ -26,7 +28,7 @@ type transfer struct {
 	// mu guards what follows while the half is active; before that and once it
 	// is done the drains leave it to the turn's holder.
 	mu     sync.Mutex
-	led    ledger
+	ledger proto.Ledger
 	end    abi.Ack  // how it ended
 	kind   abi.Type // type of the message that ended it; TypeNone before
 	giveUp bool     // one list was asked for too often
@@ -45,13 +47,13 @@ func (h *half) transfer() *transfer {
 
 // start opens the account of a transfer and pins its buffer.
 func (x *transfer) start(data []byte, h *half, ready bool) {
-	cut := split{size: uint64(len(data))}
+	cut := proto.Split{Size: uint64(len(data))}
 	if len(data) > 0 {
 		p := unsafe.SliceData(data)
 		x.pin.Pin(p)
-		cut.addr = uint64(uintptr(unsafe.Pointer(p)))
+		cut.Address = uint64(uintptr(unsafe.Pointer(p)))
 	}
-	x.led = newLedger(cut, int(h.box.ep.hello.Window), ready)
+	x.ledger = proto.NewLedger(cut, uint64(h.box.ep.Hello.Window), ready)
 	x.kind, x.end, x.giveUp, x.asked = abi.TypeNone, abi.Ack{}, false, false
 }
 
@@ -63,7 +65,7 @@ func (c *Channel) SendInd(ctx context.Context, data []byte) error {
 	if err := ctx.Err(); err != nil {
 		return h.refused(&h.indirect, &bridge.WithdrawnError{Cause: err})
 	}
-	if limit := c.ep.hello.MaxTransfer; uint64(len(data)) > limit {
+	if limit := c.ep.Hello.MaxTransfer; uint64(len(data)) > limit {
 		return tooLarge(len(data), limit)
 	}
 	start := meter.Now()
@@ -91,7 +93,7 @@ const notAtAll = 1
 // runs to its end, as SendInd. For turn see TrySend.
 func (c *Channel) TrySendInd(ctx context.Context, data []byte, turn chan<- struct{}) (bool, error) {
 	h := &c.send
-	if limit := c.ep.hello.MaxTransfer; uint64(len(data)) > limit {
+	if limit := c.ep.Hello.MaxTransfer; uint64(len(data)) > limit {
 		return false, tooLarge(len(data), limit)
 	}
 	if err := ctx.Err(); err != nil {
@@ -139,16 +141,16 @@ func (h *half) sendInd(ctx context.Context, data []byte, unready uint64) error {
 // device sees both. Must hold turn.
 func (h *half) beginInd(ctx context.Context, x *transfer) error {
 	var begin, list abi.Slot
-	x.led.sent = min(x.led.lists, 1)
+	x.ledger.Sent = min(x.ledger.Lists, 1)
 	id := h.begin(fIndirect)
 	x.id = id
-	*begin.Begin() = abi.Begin{Transaction: id, Size: x.led.cut.size, TimeoutNS: x.unready}
+	*begin.Begin() = abi.Begin{Transaction: id, Size: x.ledger.Cut.Size, TimeoutNS: x.unready}
 	hd := h.header(abi.TypeIndBegin, abi.PayloadSize, id)
 	var err error
-	if x.led.lists == 0 {
+	if x.ledger.Lists == 0 {
 		err = h.put(ctx, hd, &begin.Payload, h.box.normalRoom(), shutAny)
 	} else {
-		n := x.led.cut.fill(0, list.Gather())
+		n := x.ledger.Cut.Fill(0, list.Gather())
 		h.lists.Add(1)
 		h.flying.Store(1)
 		err = h.putBegin(ctx, hd, &begin.Payload, h.header(abi.TypeIndList, n, id), &list.Payload)
@@ -257,7 +259,7 @@ func (h *half) awaitMove(ctx context.Context, x *transfer) bool {
 }
 
 // whole reports whether the offer brought all lists with it.
-func (x *transfer) whole(h *half) bool { return h.dir == abi.H2D && x.led.lists <= 1 }
+func (x *transfer) whole(h *half) bool { return h.dir == abi.H2D && x.ledger.Lists <= 1 }
 
 // feed sends lists while window and ring have room. True if it was the ring
 // that had none: the device may wait for more lists before it acks, so no ack
@@ -267,38 +269,38 @@ func (h *half) feed(x *transfer) (starved bool) {
 	b := h.box
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	l := &x.led
-	k, ok := l.next()
+	l := &x.ledger
+	k, ok := l.Next()
 	if !ok {
 		return false
 	}
-	first := l.sent
+	first := l.Sent
 	flag := 0
 	if h.dir == abi.D2H {
 		flag = abi.ListD2H
 	}
 	b.tx.Lock()
 	for ok && !b.tx.dead && b.hasRoomLocked(1, b.listRoom()) {
-		n := l.cut.fill(k, s.Gather())
+		n := l.Cut.Fill(k, s.Gather())
 		hd := h.header(abi.TypeIndList, n|flag, x.id)
 		at := b.tx.tail
 		b.tx.tail++
-		l.sent++
-		if k, ok = l.next(); ok && b.hasRoomLocked(1, b.listRoom()) {
+		l.Sent++
+		if k, ok = l.Next(); ok && b.hasRoomLocked(1, b.listRoom()) {
 			b.storeMoreLocked(at, hd, &s.Payload)
 		} else {
 			b.storeLocked(at, hd, &s.Payload)
 		}
 	}
-	wake := l.sent > first && b.wakeLocked()
+	wake := l.Sent > first && b.wakeLocked()
 	dead := b.tx.dead
 	b.tx.Unlock()
 	if wake {
 		h.ring()
 	}
-	if l.sent > first {
-		h.lists.Add(l.sent - first)
-		h.flying.Store(int32(l.sent - l.acked))
+	if l.Sent > first {
+		h.lists.Add(l.Sent - first)
+		h.flying.Store(int32(l.Sent - l.Acked))
 	}
 	return ok && !dead
 }
@@ -313,7 +315,7 @@ const (
 // lend waits for news of the transfer and moves DMA pieces meanwhile, as long
 // as there are some; false when it is time to park. Must hold turn.
 func (h *half) lend(ctx context.Context) bool {
-	if h.xfer.led.cut.size < lendFrom {
+	if h.xfer.ledger.Cut.Size < lendFrom {
 		return h.spinFor(fMoved)
 	}
 	port, polls := h.box.ep.dev.port, min(h.spin.full, lendPolls)
@@ -356,7 +358,7 @@ func (x *transfer) over() bool {
 func (x *transfer) withdrawn() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if !x.asked || x.led.ready || x.led.acked > 0 {
+	if !x.asked || x.ledger.Ready || x.ledger.Acked > 0 {
 		return false
 	}
 	x.kind = abi.TypeWithdrawn
@@ -376,7 +378,7 @@ func (h *half) abort(x *transfer, cause error) error {
 	x.mu.Lock()
 	over := x.kind == abi.TypeError || x.kind == abi.TypeWithdrawn // these end it just as well
 	if !over {
-		x.led.aborting = true
+		x.ledger.Aborting = true
 		x.kind = abi.TypeNone
 		h.state.And(^uint64(fMoved))
 	}
@@ -401,13 +403,13 @@ func (h *half) abort(x *transfer, cause error) error {
 func (x *transfer) stopped(err error) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	l := &x.led
-	if l.processed == 0 || err == nil {
+	l := &x.ledger
+	if l.Processed == 0 || err == nil {
 		return err
 	}
 	return &bridge.TransferError{
-		Processed: l.processed, Outstanding: l.cut.size - l.processed,
-		List: uint32(l.acked), Entry: x.end.FaultIndex, Err: err,
+		Processed: l.Processed, Outstanding: l.Cut.Size - l.Processed,
+		List: uint32(l.Acked), Entry: x.end.FaultIndex, Err: err,
 	}
 }
 
@@ -420,7 +422,7 @@ func (h *half) result(ctx context.Context, x *transfer) error {
 	case abi.TypeWithdrawn:
 		return errAskedBack
 	}
-	end, size := &x.end, x.led.cut.size
+	end, size := &x.end, x.ledger.Cut.Size
 	switch end.Status {
 	case abi.ErrSize:
 		return &bridge.SizeError{Host: size, Device: end.Outstanding}
@@ -446,21 +448,21 @@ func (h *half) recordLocked(t abi.Type, a *abi.Ack) error {
 	x := h.xfer
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	repeated := x.led.repeated
-	v, err := x.led.record(t, a)
-	if err != nil {
-		return err
+	repeated := x.ledger.Repeated
+	in, why := x.ledger.Record(t, a)
+	if why != "" {
+		return errors.New(why)
 	}
-	if x.led.repeated != repeated {
-		h.repeated.Add(x.led.repeated - repeated)
+	if x.ledger.Repeated != repeated {
+		h.repeated.Add(x.ledger.Repeated - repeated)
 	}
-	switch v {
-	case verdictIgnore:
-	case verdictGiveUp:
+	switch in {
+	case proto.TakeCrossed:
+	case proto.TakeRetriesExhausted:
 		x.giveUp = true
 		h.setLocked(fNews)
-	case verdictProgress:
-		h.flying.Store(int32(x.led.sent - x.led.acked))
+	case proto.TakeProgress:
+		h.flying.Store(int32(x.ledger.Sent - x.ledger.Acked))
 		h.setLocked(fNews)
 	default:
 		x.kind, x.end = t, *a

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/proto"
 )
 
 // lists takes the lists from..to of a transfer and copies what they name.
@@ -54,10 +55,10 @@ func done(id uint64, d abi.Direction, size int) abi.Ack {
 	return abi.Ack{Transaction: id, Direction: uint32(d), State: abi.StateDone, Processed: uint64(size)}
 }
 
-func moving(id uint64, d abi.Direction, lists int, cut split) abi.Ack {
+func moving(id uint64, d abi.Direction, lists int, cut proto.Split) abi.Ack {
 	return abi.Ack{
 		Transaction: id, Direction: uint32(d), State: abi.StateMoving, Lists: uint32(lists),
-		Processed: cut.upTo(uint64(lists)), Outstanding: cut.size - cut.upTo(uint64(lists)),
+		Processed: cut.UpTo(uint64(lists)), Outstanding: cut.Size - cut.UpTo(uint64(lists)),
 	}
 }
 
@@ -103,17 +104,17 @@ func TestSendIndEmpty(t *testing.T) {
 func TestSendIndWindow(t *testing.T) {
 	f, _, c := setup(t)
 	data := pattern(20*listBytes + 77)
-	cut := split{123, uint64(len(data))}
+	cut := proto.Split{Address: 123, Size: uint64(len(data))}
 	wait := f.async(func() error { return c.SendInd(context.Background(), data) })
 	f.expect(fakeBox, abi.TypeIndBegin)
 	got := f.lists(1, 0, 1, 0)
 	require.Nil(t, f.poll(fakeBox), "no more before READY")
 	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateReady})
 	got = append(got, f.lists(1, 1, fakeWindow, 0)...)
-	for at := fakeWindow; at < int(cut.lists()); at += 2 {
+	for at := fakeWindow; at < int(cut.Lists()); at += 2 {
 		require.Nil(t, f.poll(fakeBox), "the window is full")
 		f.ack(abi.TypeAck, moving(1, abi.H2D, at-fakeWindow+2, cut))
-		got = append(got, f.lists(1, at, min(at+2, int(cut.lists())), 0)...)
+		got = append(got, f.lists(1, at, min(at+2, int(cut.Lists())), 0)...)
 	}
 	require.True(t, bytes.Equal(data, got))
 	f.ack(abi.TypeDone, done(1, abi.H2D, len(data)))
@@ -138,7 +139,7 @@ func TestSendIndGoesOnWhenTheRingHasRoom(t *testing.T) {
 	f.until("starved", func() bool {
 		c.send.xfer.mu.Lock()
 		defer c.send.xfer.mu.Unlock()
-		return c.send.xfer.led.ready
+		return c.send.xfer.ledger.Ready
 	})
 	for range c.box.listRoom() {
 		f.expect(fakeBox, abi.TypeFin)
@@ -160,7 +161,7 @@ func TestSendIndRepeat(t *testing.T) {
 	f.lists(1, 1, 4, 0)
 	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateRepeat, Status: abi.ErrBusy, Lists: 2, Processed: 2 * listBytes / 2})
 	f.lists(1, 2, 6, 0)
-	f.ack(abi.TypeAck, moving(1, abi.H2D, 6, split{123, uint64(len(data))}))
+	f.ack(abi.TypeAck, moving(1, abi.H2D, 6, proto.Split{Address: 123, Size: uint64(len(data))}))
 	f.lists(1, 6, 7, 0)
 	f.ack(abi.TypeDone, done(1, abi.H2D, len(data)))
 	f.expect(fakeBox, abi.TypeFin)
@@ -229,7 +230,7 @@ func TestSendIndTargetTimeout(t *testing.T) {
 
 func TestSendIndLimits(t *testing.T) {
 	f, d, c := setup(t)
-	d.cur.Load().hello.MaxTransfer = 9
+	d.cur.Load().Hello.MaxTransfer = 9
 	require.ErrorIs(t, c.SendInd(context.Background(), pages(10)), bridge.ErrTooLarge)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -310,9 +311,9 @@ func TestReceiveInd(t *testing.T) {
 	require.Equal(t, bridge.Offer{Indirect: true, Size: uint64(size)}, o)
 	wait := f.async(func() error { return c.ReceiveInd(context.Background(), data) })
 	n := f.fillLists(0, fakeWindow, 'x')
-	f.ack(abi.TypeAck, moving(1, abi.D2H, fakeWindow, split{123, uint64(size)}))
+	f.ack(abi.TypeAck, moving(1, abi.D2H, fakeWindow, proto.Split{Address: 123, Size: uint64(size)}))
 	n += f.fillLists(fakeWindow, 2*fakeWindow, 'x')
-	f.ack(abi.TypeAck, moving(1, abi.D2H, 2*fakeWindow, split{123, uint64(size)}))
+	f.ack(abi.TypeAck, moving(1, abi.D2H, 2*fakeWindow, proto.Split{Address: 123, Size: uint64(size)}))
 	n += f.fillLists(2*fakeWindow, 10, 'x')
 	require.Equal(t, size, n)
 	f.ack(abi.TypeDone, done(1, abi.D2H, size))

@@ -1,4 +1,4 @@
-package mailbox
+package proto
 
 import (
 	"encoding/binary"
@@ -7,26 +7,25 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
 const listBytes = abi.ListEntries * abi.PageSize
 
 // sendAll takes every list the ledger allows.
-func sendAll(l *ledger) (n int) {
+func sendAll(l *Ledger) (n int) {
 	for {
-		if _, ok := l.next(); !ok {
+		if _, ok := l.Next(); !ok {
 			return n
 		}
-		l.sent++
+		l.Sent++
 		n++
 	}
 }
 
 // tenLists is the account of ten full lists, window 4.
-func tenLists(ready bool) ledger {
-	return newLedger(split{0x1000, 10 * listBytes}, 4, ready)
+func tenLists(ready bool) Ledger {
+	return NewLedger(Split{0x1000, 10 * listBytes}, 4, ready)
 }
 
 func ackOf(state abi.State, lists uint32) abi.Ack {
@@ -37,22 +36,22 @@ func TestLedgerWaitsForReadyAndWindow(t *testing.T) {
 	l := tenLists(false)
 	require.Equal(t, 1, sendAll(&l), "list 0 only")
 	a := ackOf(abi.StateReady, 0)
-	v, err := l.record(abi.TypeAck, &a)
-	require.NoError(t, err)
-	require.Equal(t, verdictProgress, v)
+	v, why := l.Record(abi.TypeAck, &a)
+	require.Empty(t, why)
+	require.Equal(t, TakeProgress, v)
 	require.Equal(t, 3, sendAll(&l), "the window")
 	a = ackOf(abi.StateMoving, 3)
-	_, err = l.record(abi.TypeAck, &a)
-	require.NoError(t, err)
+	_, why = l.Record(abi.TypeAck, &a)
+	require.Empty(t, why)
 	require.Equal(t, 3, sendAll(&l))
 	a = ackOf(abi.StateMoving, 7)
-	_, err = l.record(abi.TypeAck, &a)
-	require.NoError(t, err)
+	_, why = l.Record(abi.TypeAck, &a)
+	require.Empty(t, why)
 	require.Equal(t, 3, sendAll(&l), "no more than there are")
 	d := abi.Ack{State: abi.StateDone, Lists: 10, Processed: 10 * listBytes}
-	v, err = l.record(abi.TypeDone, &d)
-	require.NoError(t, err)
-	require.Equal(t, verdictDone, v)
+	v, why = l.Record(abi.TypeDone, &d)
+	require.Empty(t, why)
+	require.Equal(t, TakeDone, v)
 }
 
 func TestLedgerRepeats(t *testing.T) {
@@ -60,29 +59,29 @@ func TestLedgerRepeats(t *testing.T) {
 	require.Equal(t, 4, sendAll(&l))
 	for i := range abi.RepeatsMax {
 		a := abi.Ack{State: abi.StateRepeat, Lists: 2, Processed: 2 * listBytes, Status: abi.ErrBusy}
-		v, err := l.record(abi.TypeAck, &a)
-		require.NoError(t, err)
-		require.Equal(t, verdictProgress, v)
-		k, ok := l.next()
+		v, why := l.Record(abi.TypeAck, &a)
+		require.Empty(t, why)
+		require.Equal(t, TakeProgress, v)
+		k, ok := l.Next()
 		require.True(t, ok)
 		require.EqualValues(t, 2, k)
 		require.Equal(t, 4, sendAll(&l), i)
 	}
 	a := abi.Ack{State: abi.StateRepeat, Lists: 2, Processed: 2 * listBytes}
-	v, err := l.record(abi.TypeAck, &a)
-	require.NoError(t, err)
-	require.Equal(t, verdictGiveUp, v)
-	require.EqualValues(t, 2+4+4, l.repeated)
+	v, why := l.Record(abi.TypeAck, &a)
+	require.Empty(t, why)
+	require.Equal(t, TakeRetriesExhausted, v)
+	require.EqualValues(t, 2+4+4, l.Repeated)
 }
 
 func TestLedgerWidensListNumbers(t *testing.T) {
-	l := newLedger(split{0, 1 << 47}, 8, true)
-	l.sent, l.acked = 1<<32+2, 1<<32-2
-	l.processed = l.cut.upTo(l.acked)
-	a := abi.Ack{State: abi.StateMoving, Lists: 1, Processed: l.cut.upTo(1<<32 + 1)}
-	_, err := l.record(abi.TypeAck, &a)
-	require.NoError(t, err)
-	require.EqualValues(t, 1<<32+1, l.acked)
+	l := NewLedger(Split{0, 1 << 47}, 8, true)
+	l.Sent, l.Acked = 1<<32+2, 1<<32-2
+	l.Processed = l.Cut.UpTo(l.Acked)
+	a := abi.Ack{State: abi.StateMoving, Lists: 1, Processed: l.Cut.UpTo(1<<32 + 1)}
+	_, why := l.Record(abi.TypeAck, &a)
+	require.Empty(t, why)
+	require.EqualValues(t, 1<<32+1, l.Acked)
 }
 
 func TestLedgerViolations(t *testing.T) {
@@ -115,72 +114,72 @@ func TestLedgerViolations(t *testing.T) {
 			l := tenLists(true)
 			sendAll(&l)
 			first := abi.Ack{State: abi.StateMoving, Lists: 1, Processed: listBytes}
-			_, err := l.record(abi.TypeAck, &first)
-			require.NoError(t, err)
-			_, err = l.record(c.typ, &c.ack)
-			require.ErrorIs(t, err, bridge.ErrFault)
+			_, why := l.Record(abi.TypeAck, &first)
+			require.Empty(t, why)
+			_, why = l.Record(c.typ, &c.ack)
+			require.NotEmpty(t, why)
 		})
 	}
 	t.Run("done with bytes missing", func(t *testing.T) {
-		l := newLedger(split{0x1000, 100}, 4, false)
+		l := NewLedger(Split{0x1000, 100}, 4, false)
 		sendAll(&l)
-		_, err := l.record(abi.TypeDone, &abi.Ack{State: abi.StateDone, Processed: 99})
-		require.ErrorIs(t, err, bridge.ErrFault)
-		_, err = l.record(abi.TypeDone, &abi.Ack{State: abi.StateDone, Processed: 100, Outstanding: 1})
-		require.ErrorIs(t, err, bridge.ErrFault)
-		_, err = l.record(abi.TypeDone, &abi.Ack{State: abi.StateMoving, Processed: 100})
-		require.ErrorIs(t, err, bridge.ErrFault)
+		_, why := l.Record(abi.TypeDone, &abi.Ack{State: abi.StateDone, Processed: 99})
+		require.NotEmpty(t, why)
+		_, why = l.Record(abi.TypeDone, &abi.Ack{State: abi.StateDone, Processed: 100, Outstanding: 1})
+		require.NotEmpty(t, why)
+		_, why = l.Record(abi.TypeDone, &abi.Ack{State: abi.StateMoving, Processed: 100})
+		require.NotEmpty(t, why)
 	})
 	t.Run("ack before any list", func(t *testing.T) {
 		l := tenLists(true)
-		_, err := l.record(abi.TypeAck, &abi.Ack{State: abi.StateMoving})
-		require.ErrorIs(t, err, bridge.ErrFault)
+		_, why := l.Record(abi.TypeAck, &abi.Ack{State: abi.StateMoving})
+		require.NotEmpty(t, why)
 	})
 	t.Run("moving before ready", func(t *testing.T) {
 		l := tenLists(false)
 		sendAll(&l)
-		_, err := l.record(abi.TypeAck, &abi.Ack{State: abi.StateMoving, Lists: 1, Processed: listBytes})
-		require.ErrorIs(t, err, bridge.ErrFault)
+		_, why := l.Record(abi.TypeAck, &abi.Ack{State: abi.StateMoving, Lists: 1, Processed: listBytes})
+		require.NotEmpty(t, why)
 	})
 }
 
 func TestLedgerIgnoresWhatCrossesAnAbort(t *testing.T) {
-	l := newLedger(split{0x1000, 100}, 4, false)
+	l := NewLedger(Split{0x1000, 100}, 4, false)
 	sendAll(&l)
-	l.aborting = true
-	_, ok := l.next()
+	l.Aborting = true
+	_, ok := l.Next()
 	require.False(t, ok)
-	v, err := l.record(abi.TypeDone, &abi.Ack{State: abi.StateDone, Processed: 100})
-	require.NoError(t, err)
-	require.Equal(t, verdictIgnore, v)
-	v, err = l.record(abi.TypeAborted, &abi.Ack{State: abi.StateFailed, Status: abi.ErrAborted, Processed: 100})
-	require.NoError(t, err)
-	require.Equal(t, verdictAborted, v)
-	v, err = l.record(abi.TypeError, &abi.Ack{State: abi.StateFailed, Status: abi.ErrDMA})
-	require.NoError(t, err)
-	require.Equal(t, verdictFailed, v)
+	v, why := l.Record(abi.TypeDone, &abi.Ack{State: abi.StateDone, Processed: 100})
+	require.Empty(t, why)
+	require.Equal(t, TakeCrossed, v)
+	v, why = l.Record(abi.TypeAborted, &abi.Ack{State: abi.StateFailed, Status: abi.ErrAborted, Processed: 100})
+	require.Empty(t, why)
+	require.Equal(t, TakeAborted, v)
+	v, why = l.Record(abi.TypeError, &abi.Ack{State: abi.StateFailed, Status: abi.ErrDMA})
+	require.Empty(t, why)
+	require.Equal(t, TakeFailed, v)
 }
 
 // checkLedger feeds records to a ledger and holds it to its invariants,
 // whatever they say.
-func checkLedger(t require.TestingT, l *ledger, next func() (abi.Type, abi.Ack, bool)) {
+func checkLedger(t require.TestingT, l *Ledger, next func() (abi.Type, abi.Ack, bool)) {
 	for {
 		sendAll(l)
 		typ, ack, ok := next()
 		if !ok {
 			return
 		}
-		v, err := l.record(typ, &ack)
-		require.LessOrEqual(t, l.acked, l.sent)
-		require.LessOrEqual(t, l.sent, l.lists)
-		require.LessOrEqual(t, l.sent-l.acked, l.window)
-		require.LessOrEqual(t, l.processed, l.cut.size)
-		if v == verdictDone && err == nil {
-			require.Equal(t, l.cut.size, l.processed)
-			require.Equal(t, l.lists, l.sent)
+		v, why := l.Record(typ, &ack)
+		require.LessOrEqual(t, l.Acked, l.Sent)
+		require.LessOrEqual(t, l.Sent, l.Lists)
+		require.LessOrEqual(t, l.Sent-l.Acked, l.Window)
+		require.LessOrEqual(t, l.Processed, l.Cut.Size)
+		if v == TakeDone && why == "" {
+			require.Equal(t, l.Cut.Size, l.Processed)
+			require.Equal(t, l.Lists, l.Sent)
 		}
-		if err != nil {
-			require.ErrorIs(t, err, bridge.ErrFault)
+		if why != "" {
+			require.NotEmpty(t, why)
 			return
 		}
 	}
@@ -190,16 +189,16 @@ func TestLedgerProperties(t *testing.T) {
 	types := []abi.Type{abi.TypeAck, abi.TypeAck, abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeAborted}
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Uint64Range(0, 1<<18).Draw(t, "size")
-		l := newLedger(split{rapid.Uint64Range(0, 8192).Draw(t, "addr"), size},
-			rapid.IntRange(1, 16).Draw(t, "window"), rapid.Bool().Draw(t, "ready"))
+		l := NewLedger(Split{rapid.Uint64Range(0, 8192).Draw(t, "addr"), size},
+			rapid.Uint64Range(1, 16).Draw(t, "window"), rapid.Bool().Draw(t, "ready"))
 		steps := rapid.IntRange(0, 30).Draw(t, "steps")
 		checkLedger(t, &l, func() (abi.Type, abi.Ack, bool) {
 			if steps--; steps < 0 {
 				return 0, abi.Ack{}, false
 			}
 			return rapid.SampledFrom(types).Draw(t, "type"), abi.Ack{
-				Lists:     rapid.Uint32Range(uint32(l.acked), uint32(l.sent)+1).Draw(t, "lists"),
-				Processed: rapid.Uint64Range(l.processed, l.cut.upTo(l.sent)+1).Draw(t, "processed"),
+				Lists:     rapid.Uint32Range(uint32(l.Acked), uint32(l.Sent)+1).Draw(t, "lists"),
+				Processed: rapid.Uint64Range(l.Processed, l.Cut.UpTo(l.Sent)+1).Draw(t, "processed"),
 				State:     abi.State(rapid.IntRange(0, int(abi.StateCount)).Draw(t, "state")),
 				Status:    abi.Status(rapid.SampledFrom([]int{0, 0, 0, 3, 8, 21}).Draw(t, "status")),
 			}, true
@@ -210,7 +209,7 @@ func TestLedgerProperties(t *testing.T) {
 func FuzzLedger(f *testing.F) {
 	f.Add([]byte("\x04\x02\x00\x00\x00\x10\x00\x00\x00\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, script []byte) {
-		l := newLedger(split{0x1234, 40 * listBytes}, 8, true)
+		l := NewLedger(Split{0x1234, 40 * listBytes}, 8, true)
 		checkLedger(t, &l, func() (abi.Type, abi.Ack, bool) {
 			if len(script) < 16 {
 				return 0, abi.Ack{}, false
@@ -222,7 +221,7 @@ func FuzzLedger(f *testing.F) {
 				Processed: binary.LittleEndian.Uint64(script[4:12]) % (64 * listBytes),
 			}
 			typ := abi.Type(script[0] % 16)
-			l.aborting = l.aborting || script[12] > 250
+			l.Aborting = l.Aborting || script[12] > 250
 			script = script[16:]
 			return typ, a, true
 		})
