@@ -25,6 +25,9 @@ MAKEFLAGS += --no-print-directory
 export FUZZTIME
 # A test that needs a compiler fails without one instead of skipping.
 export NFC_REQUIRE_GCC = 1
+# The race detector waits a second at the end of each process, and tests run
+# hundreds of them. What it finds is reported when it happens.
+export GORACE = atexit_sleep_ms=0
 
 .PHONY: help
 help: ## list the targets
