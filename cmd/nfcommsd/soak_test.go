@@ -33,7 +33,7 @@ import (
 var soakFor = flag.Duration("soak", 0, "how long to soak; 0 for a short slice without limits of time")
 
 const (
-	shortSoak = 3 * time.Second
+	shortSoak = time.Second
 	// mostSlower is how much slower the data plane may get, as a ratio.
 	mostSlower = 1.10
 	// mostGrowth is how much memory may grow once it is warm, in bytes.
@@ -111,8 +111,8 @@ func inProcess(t *testing.T) (*daemon, string) {
 	return d, "unix://" + path
 }
 
-// phase measures round trips of the data plane for a while.
-func phase(t *testing.T, ch *nfcomms.Channel, d time.Duration) *hdrhistogram.Histogram {
+// measure measures round trips of the data plane for a while.
+func measure(t *testing.T, ch *nfcomms.Channel, d time.Duration) *hdrhistogram.Histogram {
 	h := hdrhistogram.New(1, int64(time.Minute), 3)
 	msg, buf := make([]byte, 32), make([]byte, nfcomms.MessageSize)
 	ctx := deadline(t)
@@ -132,8 +132,10 @@ func phase(t *testing.T, ch *nfcomms.Channel, d time.Duration) *hdrhistogram.His
 // TestSoakDataPlane measures an application's messages while its control plane
 // is abused and while it is not, in turns, and compares.
 func TestSoakDataPlane(t *testing.T) {
-	total := max(*soakFor, shortSoak)
-	const rounds = 6
+	total, rounds := shortSoak, 2
+	if *soakFor > 0 {
+		total, rounds = *soakFor, 6
+	}
 	d, address := inProcess(t)
 	dev, err := nfcomms.Open(deadline(t), "sim:")
 	require.NoError(t, err)
@@ -146,12 +148,12 @@ func TestSoakDataPlane(t *testing.T) {
 	all := slices.Sorted(maps.Keys(attacks))
 	var ratios [3][]float64
 	quantiles := []float64{50, 90, 99}
-	phase(t, ch, total/(4*rounds)) // warm
+	measure(t, ch, total/time.Duration(4*rounds)) // warm
 	for round := range rounds {
-		quiet := phase(t, ch, total/(2*rounds))
+		quiet := measure(t, ch, total/time.Duration(2*rounds))
 		stop := attackers(t, address, all...)
 		time.Sleep(min(200*time.Millisecond, total/20)) // let them come up; what counts starts after
-		abused := phase(t, ch, total/(2*rounds))
+		abused := measure(t, ch, total/time.Duration(2*rounds))
 		stop()
 		line := fmt.Sprintf("round %d:", round)
 		for i, q := range quantiles {
@@ -228,12 +230,12 @@ func (p *process) settled(client *http.Client, web string, before usage) usage {
 func TestSoakDaemon(t *testing.T) {
 	// The short slice runs beside other tests, which may starve a firmware for
 	// longer than it may be silent.
-	total, bouts, patient := shortSoak, 2, []string{"--devices", "sim0=sim:?beat=2s", "--health-timeout", "20s"}
+	total, bouts, patient := shortSoak, 1, []string{"--devices", "sim0=sim:?beat=2s", "--health-timeout", "20s"}
 	if *soakFor > 0 {
 		total, bouts, patient = *soakFor, 6, nil
 	}
 	web := freePort(t)
-	p := start(t, append(append(invited(), patient...), "--http-address", web, "--log-level", "error", "--limits-handshake", "200ms")...)
+	p := start(t, append(append(invited(), patient...), "--http-address", web, "--log-level", "error", "--limits-handshake", "3s")...)
 	client := &http.Client{}
 	defer client.CloseIdleConnections()
 	c := p.client()
