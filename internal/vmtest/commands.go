@@ -35,11 +35,13 @@ func runCommand(ctx context.Context, args []string) error {
 		return err
 	}
 	s := &stream{w: os.Stdout}
+	var spent costs
+	defer spent.print(os.Stderr)
 	for _, j := range chosen {
 		if j.count > 0 && *count > 0 {
 			j.count = *count
 		}
-		if err := w.runJob(ctx, j, s); err != nil {
+		if err := w.runJob(ctx, j, s, &spent); err != nil {
 			u := newSuite(s, "vm/"+j.name)
 			u.test("prepare", err.Error())
 			u.end()
@@ -81,12 +83,13 @@ func choose(group string, names []string) ([]job, error) {
 	return chosen, nil
 }
 
-// runJob runs one job of the table.
-func (w *workshop) runJob(ctx context.Context, j job, s *stream) error {
+// runJob runs one job of the table and adds what it cost to spent.
+func (w *workshop) runJob(ctx context.Context, j job, s *stream, spent *costs) error {
 	b, err := w.prepare(ctx, j, j.list())
 	if err != nil {
 		return err
 	}
+	defer func() { spent.add(b.cost) }()
 	if j.wants == "" {
 		_, err := b.run(ctx, s)
 		return err

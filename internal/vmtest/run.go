@@ -31,6 +31,7 @@ type boot struct {
 	unlock   func()
 	patience time.Duration // for the first frame
 	echo     io.Writer     // gets what programs write, besides the events; may be nil
+	cost     cost          // of all attempts; valid after run
 }
 
 // prepare builds everything that a job needs.
@@ -182,6 +183,8 @@ func (b *boot) reproduce() (string, error) {
 // the last program.
 func (b *boot) run(ctx context.Context, s *stream) (status int, err error) {
 	defer b.close()
+	began := time.Now()
+	defer func() { b.cost.job, b.cost.wall = b.job.name, time.Since(began) }()
 	again, err := b.reproduce()
 	if err != nil {
 		return 0, err
@@ -234,10 +237,14 @@ func (v *verdicts) drive(ctx context.Context, last bool) error {
 	late := time.AfterFunc(timeout, func() { v.cancel(fmt.Errorf("not done after %v", timeout)) })
 	defer late.Stop()
 	absent := time.AfterFunc(b.patience, v.noHello)
+	v.began = time.Now()
 	outcome, err := b.machine.Boot(ctx, vm.Events{Frame: v.frame, Console: v.console})
 	for _, d := range v.devices {
 		d.err = d.stop()
+		b.cost.devices += d.Spent()
 	}
+	b.cost.machine += outcome.Spent
+	b.cost.boot += v.booted
 	if !absent.Stop() && !v.hello.Load() && !last {
 		return errNotUp
 	}

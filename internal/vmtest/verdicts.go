@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/nfcomms/nfcomms/internal/vmtest/klog"
 	"github.com/nfcomms/nfcomms/internal/vmtest/vm"
@@ -31,6 +32,8 @@ type verdicts struct {
 	cancel  context.CancelCauseFunc
 
 	hello   atomic.Bool
+	began   time.Time
+	booted  time.Duration // from began to the first frame
 	ended   bool
 	next    int     // the first program that has not begun
 	current results // of the program that runs
@@ -62,6 +65,7 @@ func (v *verdicts) frame(f wire.Frame) {
 	switch f.Kind {
 	case wire.Hello:
 		v.hello.Store(true)
+		v.booted = time.Since(v.began)
 	case wire.Begin:
 		v.begin(f.Program)
 	case wire.Output:

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/nfcomms/nfcomms/internal/vmtest/wire"
 )
@@ -25,8 +26,9 @@ type Events struct {
 
 // Outcome is how a machine ended.
 type Outcome struct {
-	Status int    // the exit status of the machine's process, -1 after a signal
-	Stderr string // the end of what that wrote to its standard error
+	Status int           // the exit status of the machine's process, -1 after a signal
+	Stderr string        // the end of what that wrote to its standard error
+	Spent  time.Duration // processor time of that process
 }
 
 // Boot runs the machine until it ends, or until ctx does. The error says why the
@@ -94,7 +96,7 @@ func (m Machine) run(ctx context.Context, cmd *exec.Cmd, stderr *tail, read func
 		err = fmt.Errorf("machine stopped: %w", context.Cause(ctx))
 	}
 	err = errors.Join(err, <-result)
-	return Outcome{Status: p.status(), Stderr: string(stderr.text)}, err
+	return Outcome{Status: p.status(), Stderr: string(stderr.text), Spent: p.spent()}, err
 }
 
 // pipes are pairs of files.

@@ -105,6 +105,9 @@ func (d *Device) Command(name string) error {
 // Killed reports whether the guest asked for the process to be killed.
 func (d *Device) Killed() bool { return d.killed.Load() }
 
+// Spent returns the processor time that the process took. Valid after Stop.
+func (d *Device) Spent() time.Duration { return d.p.spent() }
+
 // Stop lets the process end, which it does when QEMU has gone, or ends it. The
 // error says that it ended badly: by itself with another status than 0, or by a
 // signal that nobody sent on purpose.

@@ -91,6 +91,11 @@ func (p *process) stop() error {
 // status returns the exit status, or -1 after a signal. Valid after done.
 func (p *process) status() int { return p.cmd.ProcessState.ExitCode() }
 
+// spent returns the processor time that the process took. Valid after done.
+func (p *process) spent() time.Duration {
+	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+}
+
 // tail keeps the end of what is written to it.
 type tail struct {
 	next io.Writer
