@@ -10,16 +10,16 @@
 
 enum {
 	REPLY_MS = 10000, /* for the reply to a request */
-	GRACE_MS = 1000, /* … once nobody wants it any more, at least */
-	STOP_MS = 2, /* between two questions whether a process returned */
-	STOP_TRIES = 500, /* when nobody waits for the answer */
+	GRACE_MS = 1000, /* … at least, once the request is cancelled */
+	STOP_MS = 2, /* between two STOPs of one process */
+	STOP_TRIES = 500, /* when nobody waits for it */
 };
 
 /* Make the control channel, whose ids are known. */
-int nfcm_control_open(struct nfcm_life *life)
+int nfcm_control_open(struct nfcm_epoch *epoch)
 {
-	struct nfcm_controller *k = &life->control;
-	struct nfcm_channel *ch = nfcm_channel_new(life, NFC_TARGET_CONTROL,
+	struct nfcm_controller *k = &epoch->control;
+	struct nfcm_channel *ch = nfcm_channel_new(epoch, NFC_TARGET_CONTROL,
 						   NULL);
 	int rc;
 
@@ -36,29 +36,29 @@ int nfcm_control_open(struct nfcm_life *life)
 	return rc;
 }
 
-/* The life is over and nobody submits any more: break the circle. */
-void nfcm_control_close(struct nfcm_life *life)
+/* The epoch ended and nobody submits any more: break the cycle of references. */
+void nfcm_control_close(struct nfcm_epoch *epoch)
 {
 	struct nfcm_channel *ch;
 
-	spin_lock(&life->control.lock);
-	ch = life->control.ch;
-	life->control.ch = NULL;
-	spin_unlock(&life->control.lock);
+	spin_lock(&epoch->control.lock);
+	ch = epoch->control.ch;
+	epoch->control.ch = NULL;
+	spin_unlock(&epoch->control.lock);
 	if (ch)
 		nfcm_channel_put(ch);
 }
 
-/* The control channel, with a reference; NULL once the life is over. */
-static struct nfcm_channel *control_channel(struct nfcm_life *life)
+/* The control channel, with a reference; NULL once the epoch has ended. */
+static struct nfcm_channel *control_channel(struct nfcm_epoch *epoch)
 {
 	struct nfcm_channel *ch;
 
-	spin_lock(&life->control.lock);
-	ch = life->control.ch;
+	spin_lock(&epoch->control.lock);
+	ch = epoch->control.ch;
 	if (ch)
 		kref_get(&ch->ref);
-	spin_unlock(&life->control.lock);
+	spin_unlock(&epoch->control.lock);
 	return ch;
 }
 
@@ -74,10 +74,10 @@ static void end(struct nfcm_op *op, u32 status, int error)
  * The same for the request at hand: once it has ended its file may free it, and
  * must not find it here. Worker.
  */
-static void end_current(struct nfcm_life *life, struct nfcm_op *op, u32 status,
-			int error)
+static void end_current(struct nfcm_epoch *epoch, struct nfcm_op *op,
+			u32 status, int error)
 {
-	struct nfcm_controller *k = &life->control;
+	struct nfcm_controller *k = &epoch->control;
 
 	spin_lock(&k->lock);
 	k->current_op = NULL;
@@ -85,19 +85,19 @@ static void end_current(struct nfcm_life *life, struct nfcm_op *op, u32 status,
 	end(op, status, error);
 }
 
-static u32 status_of_down(struct nfcm_life *life)
+static u32 status_of_down(struct nfcm_epoch *epoch)
 {
-	return atomic_read(&life->down) ?: NFC_ERESET;
+	return atomic_read(&epoch->down) ?: NFC_ERESET;
 }
 
 /* ---- the driver's own operations ---- */
 
 static void own_end(struct nfcm_op *op)
 {
-	struct nfcm_life *life = op->ch->life;
+	struct nfcm_epoch *epoch = op->ch->epoch;
 
 	complete_all(&op->done);
-	wake_up_all(&life->control.wait);
+	wake_up_all(&epoch->control.wait);
 }
 
 /* Make one ready for use again. Worker. */
@@ -111,12 +111,12 @@ static void prepare(struct nfcm_op *op, struct nfcm_channel *ch, u16 opcode)
 
 /*
  * Wait for one; false if it took longer. When the request is cancelled so is
- * it, unless keep. Worker.
+ * it, unless needed. Worker.
  */
-static bool wait_own(struct nfcm_op *own, struct nfcm_op *op, bool keep,
+static bool wait_own(struct nfcm_op *own, struct nfcm_op *op, bool needed,
 		     unsigned int ms)
 {
-	struct nfcm_controller *k = &own->ch->life->control;
+	struct nfcm_controller *k = &own->ch->epoch->control;
 	long left = ms ? msecs_to_jiffies(ms) : MAX_SCHEDULE_TIMEOUT;
 
 	left = wait_event_timeout(k->wait,
@@ -127,10 +127,11 @@ static bool wait_own(struct nfcm_op *own, struct nfcm_op *op, bool keep,
 		return true;
 	if (!left)
 		return false;
-	if (!keep)
+	if (!needed)
 		nfcm_op_cancel(own);
 	else
-		ms = max_t(unsigned int, GRACE_MS, nfcm_param_silence_ms);
+		ms = max_t(unsigned int, GRACE_MS,
+			   nfcm_param_heartbeat_timeout_ms);
 	left = ms ? msecs_to_jiffies(ms) : MAX_SCHEDULE_TIMEOUT;
 	return wait_event_timeout(k->wait, completion_done(&own->done), left);
 }
@@ -138,10 +139,10 @@ static bool wait_own(struct nfcm_op *own, struct nfcm_op *op, bool keep,
 /* ---- one request ---- */
 
 /* The reply belongs to the request, or the device is at fault. Worker. */
-static u32 check_reply(struct nfcm_life *life, const struct nfc_control *req,
+static u32 check_reply(struct nfcm_epoch *epoch, const struct nfc_control *req,
 		       struct nfc_control *reply)
 {
-	struct nfcm_op *own = &life->control.reply;
+	struct nfcm_op *own = &epoch->control.reply;
 
 	memcpy(reply, own->c.payload, sizeof(*reply));
 	if (own->c.status == NFC_OK && own->c.length == sizeof(*reply) &&
@@ -149,55 +150,57 @@ static u32 check_reply(struct nfcm_life *life, const struct nfc_control *req,
 	    le16_to_cpu(reply->status) < NFC_STATUS_COUNT)
 		return le16_to_cpu(reply->status);
 	memset(reply, 0, sizeof(*reply));
-	nfcm_life_fail(life, NFC_EFAULT, "control request answered by nonsense");
+	nfcm_epoch_fail(epoch, NFC_EFAULT,
+			"control request answered by nonsense");
 	return NFC_EFAULT;
 }
 
-/* Ask for the reply, whenever it comes. Worker. */
-static void want_reply(struct nfcm_life *life, struct nfcm_channel *ch)
+/* Start receiving the reply. Worker. */
+static void receive_reply(struct nfcm_epoch *epoch, struct nfcm_channel *ch)
 {
-	struct nfcm_op *own = &life->control.reply;
+	struct nfcm_op *own = &epoch->control.reply;
 
 	prepare(own, ch, NFCOMMS_OP_RECEIVE);
 	nfcm_op_start(own);
 }
 
 /*
- * Wait for the reply. It is waited for even when nobody wants it, because it
+ * Wait for the reply. It is waited for even if the request was cancelled, because it
  * may hand over something; without one the device is lost. Worker.
  */
-static u32 take_reply(struct nfcm_life *life, struct nfcm_op *op,
+static u32 take_reply(struct nfcm_epoch *epoch, struct nfcm_op *op,
 		      const struct nfc_control *req, struct nfc_control *reply)
 {
-	struct nfcm_op *own = &life->control.reply;
+	struct nfcm_op *own = &epoch->control.reply;
 
 	if (!wait_own(own, op, true, REPLY_MS)) {
-		nfcm_life_fail(life, NFC_ERESET, "control request not answered");
+		nfcm_epoch_fail(epoch, NFC_ERESET,
+				"control request not answered");
 		wait_for_completion(&own->done);
 	}
-	if (own->c.status && atomic_read(&life->down))
-		return status_of_down(life);
-	return check_reply(life, req, reply);
+	if (own->c.status && atomic_read(&epoch->down))
+		return status_of_down(epoch);
+	return check_reply(epoch, req, reply);
 }
 
 /*
  * The image of a LOAD did not get through. The device may wait for it still,
  * which only another request ends, without a reply; or it saw the image fail and
- * replies. So ask for something harmless: what is replied first says which, and
+ * replies. So send a harmless request: the first reply shows which it is, and
  * the device listens again. Worker.
  */
-static u32 settle_load(struct nfcm_life *life, struct nfcm_op *op,
+static u32 settle_load(struct nfcm_epoch *epoch, struct nfcm_op *op,
 		       struct nfcm_channel *ch, const struct nfc_control *req,
 		       struct nfc_control *reply)
 {
-	struct nfcm_controller *k = &life->control;
+	struct nfcm_controller *k = &epoch->control;
 	struct nfc_control other = {
 		.op = cpu_to_le16(NFC_CONTROL_MEMORY),
 		.request = cpu_to_le32(++k->request),
 	}, first, unused;
 	u32 status = NFC_EABORTED;
 
-	want_reply(life, ch);
+	receive_reply(epoch, ch);
 	prepare(&k->send, ch, NFCOMMS_OP_SEND);
 	memcpy(k->send.c.payload, &other, sizeof(other));
 	nfcm_op_start(&k->send);
@@ -205,19 +208,19 @@ static u32 settle_load(struct nfcm_life *life, struct nfcm_op *op,
 	memcpy(&first, k->reply.c.payload, sizeof(first));
 	if (completion_done(&k->reply.done) && !k->reply.c.status &&
 	    first.request == req->request) {
-		status = take_reply(life, op, req, reply);
-		want_reply(life, ch);
+		status = take_reply(epoch, op, req, reply);
+		receive_reply(epoch, ch);
 	}
-	take_reply(life, op, &other, &unused);
+	take_reply(epoch, op, &other, &unused);
 	wait_for_completion(&k->send.done); /* it was replied to, or all is over */
 	return status;
 }
 
 /* Send the image of a LOAD, which is pinned. Worker. */
-static u32 send_image(struct nfcm_life *life, struct nfcm_op *op,
+static u32 send_image(struct nfcm_epoch *epoch, struct nfcm_op *op,
 		      struct nfcm_channel *ch)
 {
-	struct nfcm_op *own = &life->control.image;
+	struct nfcm_op *own = &epoch->control.image;
 
 	prepare(own, ch, NFCOMMS_OP_SEND_IND);
 	nfcm_pins_take_over(own, op);
@@ -228,11 +231,11 @@ static u32 send_image(struct nfcm_life *life, struct nfcm_op *op,
 }
 
 /* A request and its reply on the control channel; see call(). Worker. */
-static u32 exchange(struct nfcm_life *life, struct nfcm_op *op,
+static u32 exchange(struct nfcm_epoch *epoch, struct nfcm_op *op,
 		    struct nfcm_channel *ch, struct nfc_control *req,
 		    struct nfc_control *reply)
 {
-	struct nfcm_controller *k = &life->control;
+	struct nfcm_controller *k = &epoch->control;
 	struct nfcm_op *own = &k->send;
 	u32 status, sent = NFC_OK;
 
@@ -245,31 +248,31 @@ static u32 exchange(struct nfcm_life *life, struct nfcm_op *op,
 	if (status)
 		return status;
 	if (op->pins.total)
-		sent = send_image(life, op, ch);
+		sent = send_image(epoch, op, ch);
 	if (sent)
-		return settle_load(life, op, ch, req, reply) ?: sent;
-	want_reply(life, ch);
-	return take_reply(life, op, req, reply);
+		return settle_load(epoch, op, ch, req, reply) ?: sent;
+	receive_reply(epoch, ch);
+	return take_reply(epoch, op, req, reply);
 }
 
 /* One request, with its image if it has one, and its reply. Worker. */
-static u32 call(struct nfcm_life *life, struct nfcm_op *op,
+static u32 call(struct nfcm_epoch *epoch, struct nfcm_op *op,
 		struct nfc_control *req, struct nfc_control *reply)
 {
-	struct nfcm_channel *ch = control_channel(life);
+	struct nfcm_channel *ch = control_channel(epoch);
 	u32 status;
 
 	if (!ch) /* the fence has passed since it was queued */
-		return status_of_down(life);
-	status = exchange(life, op, ch, req, reply);
+		return status_of_down(epoch);
+	status = exchange(epoch, op, ch, req, reply);
 	nfcm_channel_put(ch);
 	return status;
 }
 
-/* ---- what files ask for ---- */
+/* ---- requests of files ---- */
 
 /* Subscribe a target; its channel is in the table already. Worker. */
-static void subscribe(struct nfcm_life *life, struct nfcm_op *op)
+static void subscribe(struct nfcm_epoch *epoch, struct nfcm_op *op)
 {
 	struct nfc_control req = {
 		.op = cpu_to_le16(NFC_CONTROL_OPEN),
@@ -277,25 +280,25 @@ static void subscribe(struct nfcm_life *life, struct nfcm_op *op)
 	}, reply;
 	struct nfcm_channel *ch = op->ch;
 	u32 handle = op->c.channel;
-	u32 status = call(life, op, &req, &reply);
+	u32 status = call(epoch, op, &req, &reply);
 
 	op->c.channel = status ? 0 : handle;
 	if (status) {
 		xa_erase(&op->file->channels, handle);
 		nfcm_channel_leave(ch);
-		end_current(life, op, status, 0);
+		end_current(epoch, op, status, 0);
 		return;
 	}
-	nfcm_box_lock(ch->box);
+	nfcm_mailbox_lock(ch->mailbox);
 	nfcm_channel_opened(ch, le64_to_cpu(reply.a), le64_to_cpu(reply.b),
 			    le64_to_cpu(reply.c));
-	nfcm_box_unlock(ch->box);
+	nfcm_mailbox_unlock(ch->mailbox);
 	if (nfcm_file_bind(op->file, ch, handle)) {
-		nfcm_box_lock(ch->box);
+		nfcm_mailbox_lock(ch->mailbox);
 		nfcm_channel_close(ch, NULL);
-		nfcm_box_unlock(ch->box);
+		nfcm_mailbox_unlock(ch->mailbox);
 	}
-	end_current(life, op, NFC_OK, 0);
+	end_current(epoch, op, NFC_OK, 0);
 }
 
 static void stop_end(struct nfcm_op *op)
@@ -309,8 +312,8 @@ static void stop_end(struct nfcm_op *op)
 	nfcm_file_put(file);
 }
 
-/* Ask a process to return; nobody waits. p is the caller's no more. */
-void nfcm_control_stop(struct nfcm_life *life, struct nfcm_process *p)
+/* Stop a process; nobody waits for it. Takes ownership of p. */
+void nfcm_control_stop(struct nfcm_epoch *epoch, struct nfcm_process *p)
 {
 	struct nfcm_op *op = &p->stop;
 	struct nfc_control req = {
@@ -319,7 +322,7 @@ void nfcm_control_stop(struct nfcm_life *life, struct nfcm_process *p)
 	};
 
 	memcpy(op->c.payload, &req, sizeof(req));
-	nfcm_control_submit(life, op);
+	nfcm_control_submit(epoch, op);
 }
 
 /* Prepare the record of a process. */
@@ -340,7 +343,7 @@ static struct nfcm_process *process_new(struct nfcm_op *op)
 }
 
 /* Run a program; the process belongs to the file. Worker. */
-static u32 start(struct nfcm_life *life, struct nfcm_op *op,
+static u32 start(struct nfcm_epoch *epoch, struct nfcm_op *op,
 		 struct nfc_control *req, struct nfc_control *reply, int *error)
 {
 	struct nfcm_process *p = process_new(op);
@@ -351,53 +354,54 @@ static u32 start(struct nfcm_life *life, struct nfcm_op *op,
 	if (!p)
 		return NFC_ENOMEM;
 	nfcm_file_live(op->file, 1);
-	status = call(life, op, req, reply);
+	status = call(epoch, op, req, reply);
 	p->id = le64_to_cpu(reply->a);
 	p->first = le64_to_cpu(reply->b);
 	p->targets = targets;
-	p->epoch = life->layout.epoch;
-	if (!status && (p->first >= life->layout.channels ||
-			targets > life->layout.channels - p->first)) {
-		nfcm_life_fail(life, NFC_EFAULT, "program started out of range");
+	p->epoch = epoch->layout.epoch;
+	if (!status && (p->first >= epoch->layout.channels ||
+			targets > epoch->layout.channels - p->first)) {
+		nfcm_epoch_fail(epoch, NFC_EFAULT,
+				"program started out of range");
 		memset(reply, 0, sizeof(*reply));
 		status = NFC_EFAULT;
 	}
 	if (status)
 		stop_end(&p->stop);
 	else if (!nfcm_file_adopt(op->file, p))
-		nfcm_control_stop(life, p);
+		nfcm_control_stop(epoch, p);
 	return status;
 }
 
 /*
- * Ask a process to return. NFC_EBUSY: it is on its way, ask again; once it was
- * told, NFC_EINVAL says that it is gone. Worker.
+ * Send a STOP. NFC_EBUSY: the process is returning, send it again; after that
+ * NFC_EINVAL means that it has returned. Worker.
  */
-static u32 stop(struct nfcm_life *life, struct nfcm_op *op,
+static u32 stop(struct nfcm_epoch *epoch, struct nfcm_op *op,
 		struct nfc_control *req, struct nfc_control *reply)
 {
 	u64 id = le64_to_cpu(req->a);
-	u32 epoch = life->layout.epoch;
+	u32 number = epoch->layout.epoch;
 	u32 status;
 
-	if (!op->detached && !nfcm_file_owns(op->file, epoch, id)) {
+	if (!op->detached && !nfcm_file_owns(op->file, number, id)) {
 		reply->op = req->op; /* as for a process that is not there */
 		return NFC_EINVAL;
 	}
-	status = call(life, op, req, reply);
+	status = call(epoch, op, req, reply);
 	if (status == NFC_EBUSY) {
-		op->told = true;
+		op->stop_sent = true;
 		return status;
 	}
 	if (!op->detached && (!status || status == NFC_EINVAL))
-		nfcm_file_disown(op->file, epoch, id);
-	return op->told && status == NFC_EINVAL ? NFC_OK : status;
+		nfcm_file_disown(op->file, number, id);
+	return op->stop_sent && status == NFC_EINVAL ? NFC_OK : status;
 }
 
-/* Ask again later, or give up; true if the request stays. Worker. */
-static bool again(struct nfcm_life *life, struct nfcm_op *op)
+/* Send it again later, or give up; true if the request stays. Worker. */
+static bool again(struct nfcm_epoch *epoch, struct nfcm_op *op)
 {
-	struct nfcm_controller *k = &life->control;
+	struct nfcm_controller *k = &epoch->control;
 
 	if (READ_ONCE(op->cancelled) ||
 	    (op->detached && ++op->tries > STOP_TRIES))
@@ -410,7 +414,7 @@ static bool again(struct nfcm_life *life, struct nfcm_op *op)
 }
 
 /* CONTROL. Worker. */
-static void request(struct nfcm_life *life, struct nfcm_op *op)
+static void request(struct nfcm_epoch *epoch, struct nfcm_op *op)
 {
 	struct nfc_control req, reply = {};
 	int error = 0;
@@ -419,12 +423,12 @@ static void request(struct nfcm_life *life, struct nfcm_op *op)
 	memcpy(&req, op->c.payload, sizeof(req));
 	switch (le16_to_cpu(req.op)) {
 	case NFC_CONTROL_START:
-		status = start(life, op, &req, &reply, &error);
+		status = start(epoch, op, &req, &reply, &error);
 		break;
 	case NFC_CONTROL_STOP:
-		status = stop(life, op, &req, &reply);
+		status = stop(epoch, op, &req, &reply);
 		if (status == NFC_EBUSY) {
-			if (again(life, op))
+			if (again(epoch, op))
 				return;
 			memset(&reply, 0, sizeof(reply));
 			status = NFC_EWITHDRAWN;
@@ -434,14 +438,14 @@ static void request(struct nfcm_life *life, struct nfcm_op *op)
 		req.a = cpu_to_le64(op->pins.cut.size);
 		fallthrough;
 	default:
-		status = call(life, op, &req, &reply);
+		status = call(epoch, op, &req, &reply);
 	}
 	if (reply.op) { /* the device's answer, whatever it is, is the reply */
 		reply.status = cpu_to_le16((u16)status);
 		status = NFC_OK;
 	}
 	memcpy(op->c.payload, &reply, sizeof(reply));
-	end_current(life, op, status, error);
+	end_current(epoch, op, status, error);
 }
 
 /* ---- the worker ---- */
@@ -477,32 +481,32 @@ static struct nfcm_op *next(struct nfcm_controller *k)
 
 static void control_work(struct work_struct *work)
 {
-	struct nfcm_life *life = container_of(work, struct nfcm_life,
-					      control.work);
+	struct nfcm_epoch *epoch = container_of(work, struct nfcm_epoch,
+						control.work);
 	struct nfcm_op *op;
 
-	while ((op = next(&life->control))) {
-		if (READ_ONCE(op->cancelled) && !op->told) {
+	while ((op = next(&epoch->control))) {
+		if (READ_ONCE(op->cancelled) && !op->stop_sent) {
 			op->cancelled = true;
 			if (op->opcode == NFCOMMS_OP_SUBSCRIBE) {
 				xa_erase(&op->file->channels, op->c.channel);
 				op->c.channel = 0;
 				nfcm_channel_leave(op->ch);
 			}
-			end_current(life, op, NFC_EWITHDRAWN, 0);
+			end_current(epoch, op, NFC_EWITHDRAWN, 0);
 		} else if (op->opcode == NFCOMMS_OP_SUBSCRIBE) {
-			subscribe(life, op);
+			subscribe(epoch, op);
 		} else {
-			request(life, op);
+			request(epoch, op);
 		}
 	}
-	nfcm_life_put(life);
+	nfcm_epoch_put(epoch);
 }
 
-/* Before anybody else knows the life. No locks. */
-void nfcm_control_init(struct nfcm_life *life)
+/* Before the epoch is published. No locks. */
+void nfcm_control_init(struct nfcm_epoch *epoch)
 {
-	struct nfcm_controller *k = &life->control;
+	struct nfcm_controller *k = &epoch->control;
 
 	INIT_WORK(&k->work, control_work);
 	spin_lock_init(&k->lock);
@@ -511,10 +515,10 @@ void nfcm_control_init(struct nfcm_life *life)
 	init_waitqueue_head(&k->wait);
 }
 
-/* Queue a request whose channel is set. False if the life is over. */
-static bool enqueue(struct nfcm_life *life, struct nfcm_op *op)
+/* Queue a request whose channel is set. False if the epoch has ended. */
+static bool enqueue(struct nfcm_epoch *epoch, struct nfcm_op *op)
 {
-	struct nfcm_controller *k = &life->control;
+	struct nfcm_controller *k = &epoch->control;
 	bool wake = false, open;
 
 	spin_lock(&k->lock);
@@ -527,25 +531,25 @@ static bool enqueue(struct nfcm_life *life, struct nfcm_op *op)
 	}
 	spin_unlock(&k->lock);
 	if (wake) {
-		kref_get(&life->ref);
-		queue_work(nfcm_life_wq, &k->work);
+		kref_get(&epoch->ref);
+		queue_work(nfcm_wq, &k->work);
 	}
 	wake_up_all(&k->wait);
 	return open;
 }
 
 /* Give a SUBSCRIBE its channel and a handle that nobody can use yet. */
-static u32 reserve(struct nfcm_life *life, struct nfcm_op *op)
+static u32 reserve(struct nfcm_epoch *epoch, struct nfcm_op *op)
 {
 	struct nfcm_file *file = op->file;
 	struct nfcm_channel *ch;
 	u32 handle;
 	int rc;
 
-	if (op->length >= life->layout.channels ||
+	if (op->length >= epoch->layout.channels ||
 	    op->length == NFC_TARGET_CONTROL)
 		return NFC_ENOTARGET;
-	ch = nfcm_channel_new(life, (u32)op->length, file);
+	ch = nfcm_channel_new(epoch, (u32)op->length, file);
 	if (!ch)
 		return NFC_ENOMEM;
 	op->ch = ch;
@@ -553,7 +557,7 @@ static u32 reserve(struct nfcm_life *life, struct nfcm_op *op)
 	if (rc)
 		return rc == -EBUSY  ? NFC_EBUSY :
 		       rc == -ENOMEM ? NFC_ENOMEM :
-				       status_of_down(life);
+				       status_of_down(epoch);
 	rc = xa_alloc_cyclic(&file->channels, &handle, NULL,
 			     XA_LIMIT(1, INT_MAX), &file->next_handle,
 			     GFP_KERNEL_ACCOUNT);
@@ -566,35 +570,35 @@ static u32 reserve(struct nfcm_life *life, struct nfcm_op *op)
 }
 
 /* Take a request in: its channel, its memory, its place in the queue. */
-static u32 take_in(struct nfcm_life *life, struct nfcm_op *op, int *error)
+static u32 take_in(struct nfcm_epoch *epoch, struct nfcm_op *op, int *error)
 {
 	u32 status = NFC_OK;
 	int rc;
 
 	if (op->opcode == NFCOMMS_OP_SUBSCRIBE)
-		status = reserve(life, op);
+		status = reserve(epoch, op);
 	else if (!op->ch)
-		op->ch = control_channel(life);
+		op->ch = control_channel(epoch);
 	if (status)
 		return status;
 	rc = op->ch ? nfcm_pins_all(op) : -ENODEV;
-	if (!rc && enqueue(life, op))
+	if (!rc && enqueue(epoch, op))
 		return NFC_OK;
 	if (op->opcode == NFCOMMS_OP_SUBSCRIBE) {
 		xa_erase(&op->file->channels, op->c.channel);
 		nfcm_channel_leave(op->ch);
 	}
 	if (!rc || rc == -ENODEV)
-		return status_of_down(life);
+		return status_of_down(epoch);
 	*error = -rc;
 	return rc == -ENOMEM ? NFC_ENOMEM : NFC_EINVAL;
 }
 
 /* A request of a file: SUBSCRIBE or CONTROL. It has exactly one completion. */
-void nfcm_control_submit(struct nfcm_life *life, struct nfcm_op *op)
+void nfcm_control_submit(struct nfcm_epoch *epoch, struct nfcm_op *op)
 {
 	int error = 0;
-	u32 status = take_in(life, op, &error);
+	u32 status = take_in(epoch, op, &error);
 
 	if (!status)
 		return;
@@ -610,7 +614,7 @@ void nfcm_control_cancel(struct nfcm_op *op)
 
 	WRITE_ONCE(op->cancelled, true);
 	if (ch)
-		wake_up_all(&ch->life->control.wait);
+		wake_up_all(&ch->epoch->control.wait);
 }
 
 static void forget(struct list_head *list, struct nfcm_file *file)
@@ -623,9 +627,9 @@ static void forget(struct list_head *list, struct nfcm_file *file)
 }
 
 /* Take all requests of a file back. No locks. */
-void nfcm_control_forget(struct nfcm_life *life, struct nfcm_file *file)
+void nfcm_control_forget(struct nfcm_epoch *epoch, struct nfcm_file *file)
 {
-	struct nfcm_controller *k = &life->control;
+	struct nfcm_controller *k = &epoch->control;
 
 	spin_lock(&k->lock);
 	forget(&k->queue, file);

@@ -7,48 +7,49 @@
 
 static struct dentry *root;
 
-static const char *const phases[] = {
-	[NFCM_PHASE_IDLE] = "idle",	      [NFCM_PHASE_OFFERED] = "offered",
-	[NFCM_PHASE_ANSWERING] = "answering", [NFCM_PHASE_MOVING] = "moving",
-	[NFCM_PHASE_COMPLETE] = "complete",
+static const char *const states[] = {
+	[NFCM_STATE_IDLE] = "idle",	      [NFCM_STATE_OFFERED] = "offered",
+	[NFCM_STATE_ANSWERING] = "answering", [NFCM_STATE_MOVING] = "moving",
+	[NFCM_STATE_COMPLETE] = "complete",
 };
 
-/* Must hold box. */
+/* Must hold the mailbox. */
 static void show_half(struct seq_file *m, const struct nfcm_half *half)
 {
 	const struct nfcm_half_core *core = half->core;
 
-	seq_printf(m, " %s: %s id=%llu op=%u due=%u shut=%u",
+	seq_printf(m, " %s: %s id=%llu op=%u pending=%u shut=%u",
 		   core->direction == NFC_H2D ? "h2d" : "d2h",
-		   phases[core->phase], core->id,
-		   half->op ? half->op->opcode : 0, half->due, half->shut);
+		   states[core->state], core->id,
+		   half->op ? half->op->opcode : 0, half->pending, half->shut);
 	if (!list_empty(&half->queue))
 		seq_puts(m, " queued");
 	if (!list_empty(&half->armed))
 		seq_puts(m, " armed");
-	if (!list_empty(&half->starved))
-		seq_puts(m, " starved");
+	if (!list_empty(&half->room))
+		seq_puts(m, " room");
 	if (core->held)
 		seq_puts(m, " held");
-	if (core->phase == NFCM_PHASE_MOVING)
+	if (core->state == NFCM_STATE_MOVING)
 		seq_printf(m, " lists=%llu/%llu/%llu bytes=%llu/%llu",
 			   core->ledger.acked, core->ledger.sent,
 			   core->ledger.lists, core->ledger.processed,
 			   core->ledger.cut.size);
 }
 
-static void show_box(struct seq_file *m, struct nfcm_box *box)
+static void show_mailbox(struct seq_file *m, struct nfcm_mailbox *mailbox)
 {
 	struct nfcm_channel *ch;
 
-	nfcm_box_lock(box);
+	nfcm_mailbox_lock(mailbox);
 	seq_printf(m,
-		   "mailbox %u island %u%s put=%llu consumed=%llu taken=%llu told=%llu\n",
-		   box->index, box->island, box->dead ? " dead" : "", box->tail,
-		   box->consumed, box->taken, box->told);
-	list_for_each_entry(ch, &box->channels, node) {
-		seq_printf(m, "channel %u handle %u park=%u said=%u%s", ch->id,
-			   ch->handle, ch->park, ch->said,
+		   "mailbox %u island %u%s put=%llu consumed=%llu taken=%llu reported=%llu\n",
+		   mailbox->index, mailbox->island,
+		   mailbox->dead ? " dead" : "", mailbox->tail,
+		   mailbox->consumed, mailbox->taken, mailbox->reported);
+	list_for_each_entry(ch, &mailbox->channels, node) {
+		seq_printf(m, "channel %u handle %u park=%u closed=%u%s",
+			   ch->id, ch->handle, ch->park, ch->closes_put,
 			   ch->opening ? " opening" : "");
 		show_half(m, &ch->half[NFC_H2D]);
 		show_half(m, &ch->half[NFC_D2H]);
@@ -56,26 +57,26 @@ static void show_box(struct seq_file *m, struct nfcm_box *box)
 		if (seq_has_overflowed(m))
 			break;
 	}
-	nfcm_box_unlock(box);
+	nfcm_mailbox_unlock(mailbox);
 }
 
 static int state_show(struct seq_file *m, void *unused)
 {
 	struct nfcm_dev *dev = m->private;
-	struct nfcm_life *life = nfcm_life_get(dev);
+	struct nfcm_epoch *epoch = nfcm_epoch_get(dev);
 	u32 i;
 
 	seq_printf(m, "state %u vectors %u pinned %llu mapped %d\n",
 		   nfcm_dev_state(dev), dev->vectors,
 		   nfcm_counted(dev, NFCM_COUNT_PINNED),
 		   atomic_read(&dev->mapped));
-	if (!life)
+	if (!epoch)
 		return 0;
-	seq_printf(m, "epoch %u down %d\n", life->layout.epoch,
-		   atomic_read(&life->down));
-	for (i = 0; i < life->boxes; i++)
-		show_box(m, &life->box[i]);
-	nfcm_life_put(life);
+	seq_printf(m, "epoch %u down %d\n", epoch->layout.epoch,
+		   atomic_read(&epoch->down));
+	for (i = 0; i < epoch->mailboxes; i++)
+		show_mailbox(m, &epoch->mailbox[i]);
+	nfcm_epoch_put(epoch);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(state);

@@ -2,17 +2,17 @@
 /* What a half does next: offering to the device, taking what it offers. */
 #include "nfcm_kmod.h"
 
-/* Why an operation cannot begin on this half; 0 if it can. Must hold box. */
+/* Why an operation cannot begin on this half; 0 if it can. Must hold the mailbox. */
 static u32 barred(struct nfcm_half *half, u8 shut)
 {
-	struct nfcm_life *life = half->ch->life;
+	struct nfcm_epoch *epoch = half->ch->epoch;
 
-	if (nfcm_half_box(half)->dead)
-		return atomic_read(&life->down) ?: NFC_ERESET;
+	if (nfcm_half_mailbox(half)->dead)
+		return atomic_read(&epoch->down) ?: NFC_ERESET;
 	return half->shut & shut ? NFC_ECLOSED : 0;
 }
 
-/* It was not there now, and nothing happened. Must hold box. */
+/* It was not there now, and nothing happened. Must hold the mailbox. */
 static void not_now(struct nfcm_op *op)
 {
 	op->c.flags |= NFCOMMS_NOT_NOW;
@@ -21,12 +21,12 @@ static void not_now(struct nfcm_op *op)
 
 /* ---- to the device ---- */
 
-/* SEND and SEND_IND: wait for the half's turn. Must hold box. */
+/* SEND and SEND_IND: wait in the half's queue. Must hold the mailbox. */
 void nfcm_send_start(struct nfcm_half *half, struct nfcm_op *op)
 {
 	u32 status = barred(half, NFCM_SHUT_HOST | NFCM_SHUT_PEER);
-	bool kept = op->flags &
-		    NFCOMMS_HOLD; /* it uses the turn that an ARM got */
+	bool reserved_for = op->flags &
+			    NFCOMMS_HOLD; /* it uses what an ARM reserved */
 	struct nfcm_channel *ch = half->ch;
 
 	if (status) {
@@ -34,27 +34,27 @@ void nfcm_send_start(struct nfcm_half *half, struct nfcm_op *op)
 		return;
 	}
 	if (op->flags & NFCOMMS_NOWAIT &&
-	    (half->op || half->due || half->keeps != kept ||
-	     (!kept && !list_empty(&half->queue)))) {
+	    (half->op || half->pending || half->reserved != reserved_for ||
+	     (!reserved_for && !list_empty(&half->queue)))) {
 		not_now(op);
 		return;
 	}
 	op->place = NFCM_PLACE_QUEUE;
-	if (kept) {
-		half->keeps = false;
+	if (reserved_for) {
+		half->reserved = false;
 		op->flags &= ~NFCOMMS_HOLD; /* that is all it meant */
 		list_add(&op->node, &half->queue);
 	} else {
 		list_add_tail(&op->node, &half->queue);
 	}
-	nfcm_box_park(ch, ch->park | NFC_PARK_H2D);
+	nfcm_mailbox_park(ch, ch->park | NFC_PARK_H2D);
 	nfcm_half_push(half);
 }
 
-/* Offer a message; false if it must wait for room. Must hold box. */
+/* Offer a message; false if it must wait for room. Must hold the mailbox. */
 static bool offer_message(struct nfcm_half *half)
 {
-	struct nfcm_box *box = nfcm_half_box(half);
+	struct nfcm_mailbox *mailbox = nfcm_half_mailbox(half);
 	struct nfcm_half_core *core = half->core;
 	struct nfc_slot message, back;
 	struct nfcm_op *op = half->op;
@@ -68,7 +68,7 @@ static bool offer_message(struct nfcm_half *half)
 			 core->id + 1);
 	memcpy(message.payload, op->c.payload, sizeof(message.payload));
 	if (!nowait) {
-		if (!nfcm_box_put(box, &message, NFCM_ROOM_NORMAL))
+		if (!nfcm_mailbox_put(mailbox, &message, NFCM_ROOM_NORMAL))
 			return false;
 		nfcm_core_message(core);
 		return true;
@@ -77,19 +77,19 @@ static bool offer_message(struct nfcm_half *half)
 	nfcm_half_header(half, &back, NFC_TYPE_WITHDRAW, NFC_PAYLOAD_SIZE,
 			 core->id + 1);
 	memcpy(back.payload, &note, sizeof(note));
-	if (!nfcm_box_put_pair(box, &message, &back)) {
+	if (!nfcm_mailbox_put_pair(mailbox, &message, &back)) {
 		half->op = NULL;
 		not_now(op);
 		return true;
 	}
 	nfcm_core_message(core);
 	core->recall = true;
-	nfcm_ladder_start(&half->ladder, half->ch);
+	nfcm_escalation_start(&half->escalation, half->ch);
 	return true;
 }
 
-/* Ask to be told when the target waits. Must hold box. */
-static void ask(struct nfcm_half *half)
+/* Put OFFER: the device answers READY when the target waits. Must hold the mailbox. */
+static void request_ready(struct nfcm_half *half)
 {
 	u64 next = half->core->id + 1;
 	struct nfc_note note = {
@@ -100,13 +100,13 @@ static void ask(struct nfcm_half *half)
 
 	nfcm_half_header(half, &slot, NFC_TYPE_OFFER, NFC_PAYLOAD_SIZE, next);
 	memcpy(slot.payload, &note, sizeof(note));
-	if (nfcm_box_put(nfcm_half_box(half), &slot, NFCM_ROOM_NORMAL))
-		half->asked = true;
+	if (nfcm_mailbox_put(nfcm_half_mailbox(half), &slot, NFCM_ROOM_NORMAL))
+		half->ready_requested = true;
 	else
-		nfcm_half_starve(half, false);
+		nfcm_half_wait_for_room(half, false);
 }
 
-/* The half's next offer. False if it must wait for room or pages. Must hold box. */
+/* The half's next offer. False if it must wait for room or pages. Must hold the mailbox. */
 static bool offer_next(struct nfcm_half *half)
 {
 	bool put;
@@ -115,16 +115,16 @@ static bool offer_next(struct nfcm_half *half)
 		return nfcm_transfer_begin(half);
 	put = offer_message(half);
 	if (!put)
-		nfcm_half_starve(half, false);
+		nfcm_half_wait_for_room(half, false);
 	return put;
 }
 
-/* Go on with the h2d half. Must hold box. */
+/* Go on with the h2d half. Must hold the mailbox. */
 void nfcm_send_next(struct nfcm_half *half)
 {
 	struct nfcm_half_core *core = half->core;
 
-	while (core->phase == NFCM_PHASE_IDLE && !half->keeps) {
+	while (core->state == NFCM_STATE_IDLE && !half->reserved) {
 		if (!half->op) {
 			half->op = list_first_entry_or_null(&half->queue,
 							    struct nfcm_op,
@@ -135,64 +135,64 @@ void nfcm_send_next(struct nfcm_half *half)
 			half->op->place = NFCM_PLACE_HALF;
 		}
 		if (half->op->opcode == NFCOMMS_OP_ARM) {
-			if (!half->asked)
-				ask(half);
+			if (!half->ready_requested)
+				request_ready(half);
 			return;
 		}
-		half->asked = false; /* an offer makes the device forget */
+		half->ready_requested = false; /* an offer makes the device forget */
 		if (!offer_next(half))
 			return;
 	}
-	if (core->phase == NFCM_PHASE_MOVING)
+	if (core->state == NFCM_STATE_MOVING)
 		nfcm_transfer_feed(half);
-	else if (core->phase == NFCM_PHASE_IDLE && !half->asked &&
+	else if (core->state == NFCM_STATE_IDLE && !half->ready_requested &&
 		 !list_empty(&half->armed))
-		ask(half);
+		request_ready(half);
 }
 
-/* The target waits: keep the turn for who holds the ARM. Must hold box. */
-void nfcm_send_keep(struct nfcm_half *half)
+/* The target waits: reserve the next transaction for the ARM. Must hold the mailbox. */
+void nfcm_send_reserve(struct nfcm_half *half)
 {
-	half->keeps = true;
-	half->kept = half->op->c.user_data;
+	half->reserved = true;
+	half->reserved_for = half->op->c.user_data;
 	half->op->c.flags |= NFCOMMS_HELD;
 	nfcm_half_end(half, NFC_OK);
 }
 
 /*
- * REFUSE of the h2d half: nobody needs the turn any more that an ARM got. It
- * may have been used. Must hold box.
+ * REFUSE of the h2d half: what an ARM reserved is not needed any more. It may
+ * have been used. Must hold the mailbox.
  */
 void nfcm_send_release(struct nfcm_half *half, struct nfcm_op *op)
 {
-	if (half->keeps && half->kept == op->length)
-		half->keeps = false;
+	if (half->reserved && half->reserved_for == op->length)
+		half->reserved = false;
 	nfcm_op_over(op, NFC_OK);
 	nfcm_half_push(half);
 }
 
 /* ---- from the device ---- */
 
-/* Answer the offer; it is over when the answer is put. Must hold box. */
+/* Answer the offer; it is over when the answer is put. Must hold the mailbox. */
 static void answer(struct nfcm_half *half, enum nfc_type type, u32 status,
 		   u64 size)
 {
-	half->core->phase = NFCM_PHASE_ANSWERING;
+	half->core->state = NFCM_STATE_ANSWERING;
 	half->core->held = false;
 	half->core->recall = false;
-	nfcm_half_owe(half, type, status, size);
+	nfcm_half_set_pending(half, type, status, size);
 }
 
-/* Commit the transfer. Must hold box. */
+/* Commit the transfer. Must hold the mailbox. */
 static void commit(struct nfcm_half *half)
 {
-	half->core->phase = NFCM_PHASE_COMPLETE;
+	half->core->state = NFCM_STATE_COMPLETE;
 	half->core->held = false;
 	half->core->recall = false;
-	nfcm_half_owe(half, NFC_TYPE_FIN, 0, 0);
+	nfcm_half_set_pending(half, NFC_TYPE_FIN, 0, 0);
 }
 
-/* Leave the decision to ACCEPT or REFUSE. Must hold box. */
+/* Leave the decision to ACCEPT or REFUSE. Must hold the mailbox. */
 static void hold(struct nfcm_half *half)
 {
 	half->core->held = true;
@@ -200,7 +200,7 @@ static void hold(struct nfcm_half *half)
 	nfcm_half_end(half, NFC_OK);
 }
 
-/* RECEIVE finds an offer; what is not for it stays. Must hold box. */
+/* RECEIVE finds an offer; what is not for it stays. Must hold the mailbox. */
 static void take_message(struct nfcm_half *half)
 {
 	struct nfcm_half_core *core = half->core;
@@ -224,7 +224,7 @@ static void take_message(struct nfcm_half *half)
 		answer(half, NFC_TYPE_ACK, NFC_OK, length);
 }
 
-/* RECEIVE_IND finds an offer; what is not for it stays. Must hold box. */
+/* RECEIVE_IND finds an offer; what is not for it stays. Must hold the mailbox. */
 static void take_transfer(struct nfcm_half *half)
 {
 	struct nfcm_half_core *core = half->core;
@@ -242,7 +242,7 @@ static void take_transfer(struct nfcm_half *half)
 	}
 	if (size) {
 		core->held = true;
-		nfcm_pins_want(op);
+		nfcm_pins_schedule(op);
 	} else if (op->flags & NFCOMMS_HOLD) {
 		hold(half);
 	} else {
@@ -270,7 +270,7 @@ static void take(struct nfcm_half *half)
 	}
 }
 
-/* Go on with the d2h half. Must hold box. */
+/* Go on with the d2h half. Must hold the mailbox. */
 void nfcm_receive_next(struct nfcm_half *half)
 {
 	struct nfcm_half_core *core = half->core;
@@ -278,20 +278,20 @@ void nfcm_receive_next(struct nfcm_half *half)
 
 	if (!op)
 		return;
-	if (core->phase == NFCM_PHASE_OFFERED && !core->held) {
+	if (core->state == NFCM_STATE_OFFERED && !core->held) {
 		take(half);
-		if (half->due)
+		if (half->pending)
 			nfcm_half_push(half);
-	} else if (core->phase == NFCM_PHASE_OFFERED && op->pins.lists) {
+	} else if (core->state == NFCM_STATE_OFFERED && op->pins.lists) {
 		nfcm_core_transfer(core, &op->pins.cut,
-				   half->ch->life->layout.window);
+				   half->ch->epoch->layout.window);
 		nfcm_transfer_feed(half);
-	} else if (core->phase == NFCM_PHASE_MOVING) {
+	} else if (core->state == NFCM_STATE_MOVING) {
 		nfcm_transfer_feed(half);
 	}
 }
 
-/* Leave a held offer where it is, unless the device wants it back. Must hold box. */
+/* Leave a held offer where it is, unless the device recalled it. Must hold the mailbox. */
 void nfcm_receive_release(struct nfcm_half *half)
 {
 	struct nfcm_half_core *core = half->core;
@@ -303,14 +303,14 @@ void nfcm_receive_release(struct nfcm_half *half)
 		nfcm_half_fire(half, NFC_OK);
 }
 
-/* ACCEPT what is held. Must hold box. */
+/* ACCEPT what is held. Must hold the mailbox. */
 static void accept_held(struct nfcm_half *half, struct nfcm_op *op)
 {
 	struct nfcm_half_core *core = half->core;
 
 	half->op = op;
 	op->place = NFCM_PLACE_HALF;
-	if (core->phase == NFCM_PHASE_OFFERED && !nfcm_core_offers_transfer(core))
+	if (core->state == NFCM_STATE_OFFERED && !nfcm_core_offers_transfer(core))
 		answer(half, NFC_TYPE_ACK, NFC_OK, nfcm_core_offer_size(core));
 	else
 		commit(half);
@@ -319,13 +319,13 @@ static void accept_held(struct nfcm_half *half, struct nfcm_op *op)
 
 /*
  * Refuse what is held: a message stays offered, a transfer is aborted. op is
- * NULL when the half is closed. Must hold box.
+ * NULL when the half is closed. Must hold the mailbox.
  */
 void nfcm_receive_refuse(struct nfcm_half *half, struct nfcm_op *op)
 {
 	struct nfcm_half_core *core = half->core;
 
-	if (core->phase == NFCM_PHASE_OFFERED &&
+	if (core->state == NFCM_STATE_OFFERED &&
 	    !nfcm_core_offers_transfer(core)) {
 		nfcm_receive_release(half);
 		if (op)
@@ -337,10 +337,10 @@ void nfcm_receive_refuse(struct nfcm_half *half, struct nfcm_op *op)
 	if (op)
 		op->place = NFCM_PLACE_HALF;
 	core->held = false;
-	if (core->phase == NFCM_PHASE_OFFERED) /* an empty one has no lists yet */
+	if (core->state == NFCM_STATE_OFFERED) /* an empty one has no lists yet */
 		answer(half, NFC_TYPE_ERROR, NFC_EABORTED, 0);
 	else
-		nfcm_half_owe(half, NFC_TYPE_ABORT, 0, 0);
+		nfcm_half_set_pending(half, NFC_TYPE_ABORT, 0, 0);
 	nfcm_half_push(half);
 }
 
@@ -350,7 +350,7 @@ static bool held(const struct nfcm_half *half)
 	return half->core->held && !half->op;
 }
 
-/* RECEIVE, RECEIVE_IND, NEXT, ACCEPT, REFUSE. Must hold box. */
+/* RECEIVE, RECEIVE_IND, NEXT, ACCEPT, REFUSE. Must hold the mailbox. */
 void nfcm_receive_start(struct nfcm_half *half, struct nfcm_op *op)
 {
 	struct nfcm_half_core *core = half->core;
@@ -371,23 +371,23 @@ void nfcm_receive_start(struct nfcm_half *half, struct nfcm_op *op)
 	if (!status && (half->op || core->held))
 		status = NFC_EBUSY;
 	if (!status && op->flags & NFCOMMS_NOWAIT &&
-	    core->phase == NFCM_PHASE_IDLE) {
-		nfcm_box_drain(ch->box, ch->life->layout.slots);
+	    core->state == NFCM_STATE_IDLE) {
+		nfcm_mailbox_drain(ch->mailbox, ch->epoch->layout.slots);
 		status = barred(half, NFCM_SHUT_HOST);
 	}
-	if (!status && core->phase != NFCM_PHASE_OFFERED &&
+	if (!status && core->state != NFCM_STATE_OFFERED &&
 	    half->shut & NFCM_SHUT_PEER)
 		status = NFC_ECLOSED;
 	if (status) {
 		nfcm_op_over(op, status);
 		return;
 	}
-	if (op->flags & NFCOMMS_NOWAIT && core->phase != NFCM_PHASE_OFFERED) {
+	if (op->flags & NFCOMMS_NOWAIT && core->state != NFCM_STATE_OFFERED) {
 		not_now(op);
 		return;
 	}
 	half->op = op;
 	op->place = NFCM_PLACE_HALF;
-	nfcm_box_park(ch, ch->park | NFC_PARK_D2H);
+	nfcm_mailbox_park(ch, ch->park | NFC_PARK_D2H);
 	nfcm_half_push(half);
 }

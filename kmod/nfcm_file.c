@@ -10,7 +10,7 @@
 
 #include "nfcm_kmod.h"
 
-/* How long release waits; ladders and fences take less. */
+/* How long release waits; escalations and fences take less. */
 #define RELEASE_TIMEOUT (12 * HZ)
 
 static void file_free(struct kref *ref)
@@ -64,11 +64,11 @@ int nfcm_file_bind(struct nfcm_file *file, struct nfcm_channel *ch, u32 handle)
 
 	kref_get(&ch->ref);
 	nfcm_file_live(file, 1);
-	nfcm_box_lock(ch->box);
+	nfcm_mailbox_lock(ch->mailbox);
 	ch->handle = handle;
 	/* The place is reserved: this does not allocate. */
 	xa_store(&file->channels, handle, ch, GFP_ATOMIC);
-	nfcm_box_unlock(ch->box);
+	nfcm_mailbox_unlock(ch->mailbox);
 	spin_lock(&file->lock);
 	dead = file->dead;
 	spin_unlock(&file->lock);
@@ -221,7 +221,7 @@ static int await(struct nfcm_file *file, bool nowait)
 }
 
 /*
- * Completions, as many as fit; at least one, unless it says why not. 0 once the
+ * Completions, as many as fit; at least one, or an errno. 0 once the
  * device is removed and the last one was read.
  */
 static ssize_t nfcm_read(struct kiocb *iocb, struct iov_iter *to)
@@ -271,7 +271,7 @@ static __poll_t nfcm_poll(struct file *f, poll_table *wait)
 
 /* ---- processes ---- */
 
-/* Another process cannot have these targets while the older one lives. */
+/* Another process cannot have these targets while the older one runs. */
 static bool replaces(const struct nfcm_process *p,
 		     const struct nfcm_process *old)
 {
@@ -339,7 +339,7 @@ void nfcm_file_disown(struct nfcm_file *file, u32 epoch, u64 id)
 }
 
 /* Stop all processes of a file that is being closed. */
-static void stop_all(struct nfcm_file *file, struct nfcm_life *life)
+static void stop_all(struct nfcm_file *file, struct nfcm_epoch *epoch)
 {
 	struct nfcm_process *p;
 
@@ -350,8 +350,8 @@ static void stop_all(struct nfcm_file *file, struct nfcm_life *life)
 		if (p)
 			list_del_init(&p->node);
 		spin_unlock(&file->lock);
-		if (p && life && p->epoch == life->layout.epoch)
-			nfcm_control_stop(life, p);
+		if (p && epoch && p->epoch == epoch->layout.epoch)
+			nfcm_control_stop(epoch, p);
 		else if (p)
 			p->stop.end(&p->stop);
 	} while (p);
@@ -381,21 +381,21 @@ static int nfcm_open(struct inode *inode, struct file *f)
 	xa_init_flags(&file->channels, XA_FLAGS_ALLOC1);
 	hash_init(file->ops);
 	f->private_data = file;
-	spin_lock(&dev->life_lock);
+	spin_lock(&dev->epoch_lock);
 	list_add_tail(&file->node, &dev->files);
-	spin_unlock(&dev->life_lock);
+	spin_unlock(&dev->epoch_lock);
 	return stream_open(inode, f);
 }
 
-/* The device is removed: whoever reads or polls hears it. */
+/* The device is removed: wake whoever reads or polls. */
 void nfcm_file_wake_all(struct nfcm_dev *dev)
 {
 	struct nfcm_file *file;
 
-	spin_lock(&dev->life_lock);
+	spin_lock(&dev->epoch_lock);
 	list_for_each_entry(file, &dev->files, node)
 		wake_up_all(&file->wait);
-	spin_unlock(&dev->life_lock);
+	spin_unlock(&dev->epoch_lock);
 }
 
 /* Close all channels; every operation of theirs ends. */
@@ -408,9 +408,9 @@ static void close_all(struct nfcm_file *file)
 		ch = nfcm_file_channel(file, (u32)handle);
 		if (!ch)
 			continue;
-		nfcm_box_lock(ch->box);
+		nfcm_mailbox_lock(ch->mailbox);
 		nfcm_channel_close(ch, NULL);
-		nfcm_box_unlock(ch->box);
+		nfcm_mailbox_unlock(ch->mailbox);
 		nfcm_channel_put(ch);
 		cond_resched();
 	}
@@ -428,27 +428,27 @@ static void forget_done(struct nfcm_file *file)
 }
 
 /*
- * Everything of the file ends. The ladder bounds that, and a device that does
+ * Everything of the file ends. Escalation bounds that, and a device that does
  * not answer is fenced; what a caller's own page fault holds up ends later, for
  * all of it has references.
  */
 static int nfcm_release(struct inode *inode, struct file *f)
 {
 	struct nfcm_file *file = f->private_data;
-	struct nfcm_life *life = nfcm_life_get(file->dev);
+	struct nfcm_epoch *epoch = nfcm_epoch_get(file->dev);
 
-	spin_lock(&file->dev->life_lock);
+	spin_lock(&file->dev->epoch_lock);
 	list_del(&file->node);
-	spin_unlock(&file->dev->life_lock);
+	spin_unlock(&file->dev->epoch_lock);
 	spin_lock(&file->lock);
 	file->dead = true;
 	spin_unlock(&file->lock);
-	if (life)
-		nfcm_control_forget(life, file);
+	if (epoch)
+		nfcm_control_forget(epoch, file);
 	close_all(file);
-	stop_all(file, life);
-	if (life)
-		nfcm_life_put(life);
+	stop_all(file, epoch);
+	if (epoch)
+		nfcm_epoch_put(epoch);
 	forget_done(file);
 	wait_event_timeout(file->wait, !atomic_read(&file->live),
 			   RELEASE_TIMEOUT);
@@ -478,16 +478,16 @@ static int check_out(u32 *size, void __user *arg, size_t ksize)
 static long ioc_info(struct nfcm_file *file, void __user *arg)
 {
 	struct nfcomms_info info = {};
-	struct nfcm_life *life;
+	struct nfcm_epoch *epoch;
 	const struct nfcm_layout *l;
 	int rc = check_out(&info.size, arg, sizeof(info));
 
 	if (rc)
 		return rc;
-	life = nfcm_life_get(file->dev);
-	if (!life)
+	epoch = nfcm_epoch_get(file->dev);
+	if (!epoch)
 		return -ENODEV;
-	l = &life->layout;
+	l = &epoch->layout;
 	info.uapi = NFCOMMS_UAPI_MAJOR << 16 | NFCOMMS_UAPI_MINOR;
 	info.abi = l->major << 16 | l->minor;
 	info.epoch = l->epoch;
@@ -509,7 +509,7 @@ static long ioc_info(struct nfcm_file *file, void __user *arg)
 	info.memlock_used = (u64)atomic64_read(&current->mm->pinned_vm)
 			    << PAGE_SHIFT;
 	strscpy(info.driver, NFCM_MODULE_VERSION, sizeof(info.driver));
-	nfcm_life_put(life);
+	nfcm_epoch_put(epoch);
 	return copy_to_user(arg, &info, sizeof(info)) ? -EFAULT : 0;
 }
 
@@ -517,17 +517,17 @@ static long ioc_health(struct nfcm_file *file, void __user *arg)
 {
 	struct nfcomms_health h = {};
 	struct nfcm_dev *dev = file->dev;
-	struct nfcm_life *life;
+	struct nfcm_epoch *epoch;
 	u32 moving;
 	int rc = check_out(&h.size, arg, sizeof(h));
 
 	if (rc)
 		return rc;
 	h.state = nfcm_dev_state(dev);
-	life = nfcm_life_get(dev);
-	if (life) {
-		nfcm_watch_health(life, &h);
-		nfcm_life_put(life);
+	epoch = nfcm_epoch_get(dev);
+	if (epoch) {
+		nfcm_watch_health(epoch, &h);
+		nfcm_epoch_put(epoch);
 	}
 	h.interrupts = nfcm_counted(dev, NFCM_COUNT_INTERRUPTS);
 	h.spurious = nfcm_counted(dev, NFCM_COUNT_SPURIOUS);
@@ -558,14 +558,14 @@ static long ioc_channel(struct nfcm_file *file, void __user *arg)
 	ch = nfcm_file_channel(file, in.channel);
 	if (!ch)
 		return -ENOENT;
-	nfcm_box_lock(ch->box);
+	nfcm_mailbox_lock(ch->mailbox);
 	c.target = ch->id;
 	c.lists = ch->lists;
 	c.repeated = ch->repeated;
 	for (d = NFC_H2D; d <= NFC_D2H; d++)
 		if (!ch->gone && !ch->half[d].shut)
 			c.halves |= d == NFC_H2D ? NFCOMMS_H2D : NFCOMMS_D2H;
-	nfcm_box_unlock(ch->box);
+	nfcm_mailbox_unlock(ch->mailbox);
 	nfcm_channel_put(ch);
 	return copy_to_user(arg, &c, sizeof(c)) ? -EFAULT : 0;
 }
@@ -597,7 +597,7 @@ static long ioc_reset(struct nfcm_file *file, void __user *arg)
 
 /*
  * What makes the device do something takes a file that is open for writing: who
- * opened it to read may look.
+ * opened it for reading gets information alone.
  */
 static bool acts(unsigned int nr)
 {
@@ -615,7 +615,7 @@ static long nfcm_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
 		return -ENOTTY;
 	if (acts(_IOC_NR(cmd)) && !(f->f_mode & FMODE_WRITE))
 		return -EACCES;
-	/* By number: a later user's structure is larger, and says so itself. */
+	/* By number: a later user's structure is larger, and begins with its size. */
 	switch (_IOC_NR(cmd)) {
 	case _IOC_NR(NFCOMMS_IOC_HEALTH):
 		return ioc_health(file, user);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A half of a channel: whose transaction it is, what must be said before
- * anything else, and what becomes of the operation when the device answers.
+ * A half of a channel: whose transaction it is, which message must be put before
+ * any other, and what becomes of the operation when the device answers.
  */
 #include "nfcm_kmod.h"
 
 /* The mailbox whose lock guards the half. */
-struct nfcm_box *nfcm_half_box(struct nfcm_half *half)
+struct nfcm_mailbox *nfcm_half_mailbox(struct nfcm_half *half)
 {
-	return half->ch->box;
+	return half->ch->mailbox;
 }
 
-/* Part of making the channel: nobody else knows it yet. */
+/* Part of making the channel, before it is published. */
 void nfcm_half_init(struct nfcm_channel *ch, enum nfc_direction direction)
 {
 	struct nfcm_half *half = &ch->half[direction];
@@ -21,89 +21,84 @@ void nfcm_half_init(struct nfcm_channel *ch, enum nfc_direction direction)
 	half->core->direction = direction;
 	INIT_LIST_HEAD(&half->queue);
 	INIT_LIST_HEAD(&half->armed);
-	INIT_LIST_HEAD(&half->starved);
-	INIT_LIST_HEAD(&half->ladder.node);
+	INIT_LIST_HEAD(&half->room);
+	INIT_LIST_HEAD(&half->escalation.node);
 	INIT_LIST_HEAD(&half->waits);
 }
 
-/* The answer must come from now on. Must hold box. */
-void nfcm_ladder_start(struct nfcm_ladder *ladder, struct nfcm_channel *ch)
+/* From now on an answer must come. Must hold the mailbox. */
+void nfcm_escalation_start(struct nfcm_escalation *escalation,
+			   struct nfcm_channel *ch)
 {
-	if (!list_empty(&ladder->node))
+	if (!list_empty(&escalation->node))
 		return;
-	ladder->ch = ch;
-	ladder->start = ktime_get();
-	ladder->beat = nfcm_watch_beat(ch->life);
-	ladder->taken = ch->box->taken;
-	ladder->waited_ms = 0;
-	list_add_tail(&ladder->node, &ch->box->ladders);
-	nfcm_watch_hurry(ch->life);
+	escalation->ch = ch;
+	escalation->start = ktime_get();
+	escalation->beat = nfcm_watch_beat(ch->epoch);
+	escalation->taken = ch->mailbox->taken;
+	escalation->waited_ms = 0;
+	list_add_tail(&escalation->node, &ch->mailbox->escalations);
+	nfcm_watch_kick(ch->epoch);
 }
 
-/* It came. Must hold box. */
-void nfcm_ladder_stop(struct nfcm_ladder *ladder)
+/* It came. Must hold the mailbox. */
+void nfcm_escalation_stop(struct nfcm_escalation *escalation)
 {
-	list_del_init(&ladder->node);
+	list_del_init(&escalation->node);
 }
 
-/* A header about transaction id. Must hold box. */
+/* A header about transaction id. Must hold the mailbox. */
 void nfcm_half_header(struct nfcm_half *half, struct nfc_slot *slot,
 		      enum nfc_type type, u32 length, u64 id)
 {
 	slot->header = cpu_to_le64(nfc_header(type, length,
-					      half->ch->life->layout.epoch, id,
+					      half->ch->epoch->layout.epoch, id,
 					      half->ch->id));
 }
 
-/* The half waits for room in the ring. Must hold box. */
-void nfcm_half_starve(struct nfcm_half *half, bool urgent)
+/* The half waits for room in the ring. Must hold the mailbox. */
+void nfcm_half_wait_for_room(struct nfcm_half *half, bool urgent)
 {
-	struct nfcm_box *box = nfcm_half_box(half);
+	struct nfcm_mailbox *mailbox = nfcm_half_mailbox(half);
 
-	if (box->dead || !list_empty(&half->starved))
+	if (mailbox->dead || !list_empty(&half->room))
 		return;
-	list_add_tail(&half->starved, &box->starved[!urgent]);
-	nfcm_watch_hurry(box->life);
-}
-
-/* There may be room again. Must hold box. */
-void nfcm_half_fed(struct nfcm_half *half)
-{
-	nfcm_half_push(half);
+	list_add_tail(&half->room, &mailbox->room[!urgent]);
+	nfcm_watch_kick(mailbox->epoch);
 }
 
 /*
- * Say something that ends a transaction, or answers an offer, before anything
- * else. What takes something back must be answered; a transfer that is only asked
- * back is aborted if it is not. Must hold box.
+ * Have a message put before any other that ends a transaction or answers an
+ * offer. A WITHDRAW of a message and an ABORT must be answered; a transfer whose
+ * WITHDRAW is not answered is aborted. Must hold the mailbox.
  */
-void nfcm_half_owe(struct nfcm_half *half, enum nfc_type type, u32 status,
-		   u64 size)
+void nfcm_half_set_pending(struct nfcm_half *half, enum nfc_type type,
+			   u32 status, u64 size)
 {
-	half->due = type;
-	half->due_status = status;
-	half->due_size = size;
+	half->pending = type;
+	half->pending_status = status;
+	half->pending_size = size;
 	if (type == NFC_TYPE_ABORT || (type == NFC_TYPE_WITHDRAW &&
-				       half->core->phase == NFCM_PHASE_OFFERED))
-		nfcm_ladder_start(&half->ladder, half->ch);
+				       half->core->state == NFCM_STATE_OFFERED))
+		nfcm_escalation_start(&half->escalation, half->ch);
 }
 
-/* The payload of what is due: a record for an answer, else a note. */
+/* The payload of the pending message: a record for an answer, else a note. */
 static void compose(struct nfcm_half *half, struct nfc_slot *slot)
 {
 	struct nfcm_half_core *core = half->core;
 
 	memset(slot, 0, sizeof(*slot));
-	nfcm_half_header(half, slot, half->due, NFC_PAYLOAD_SIZE, core->id);
-	if (half->due == NFC_TYPE_ACK || half->due == NFC_TYPE_ERROR) {
-		bool ok = half->due == NFC_TYPE_ACK;
+	nfcm_half_header(half, slot, half->pending, NFC_PAYLOAD_SIZE, core->id);
+	if (half->pending == NFC_TYPE_ACK || half->pending == NFC_TYPE_ERROR) {
+		bool ok = half->pending == NFC_TYPE_ACK;
 		struct nfc_ack a = {
 			.transaction = cpu_to_le64(core->id),
-			.processed = cpu_to_le64(ok ? half->due_size : 0),
-			.outstanding = cpu_to_le64(ok ? 0 : half->due_size),
+			.processed = cpu_to_le64(ok ? half->pending_size : 0),
+			.outstanding = cpu_to_le64(ok ? 0 : half->pending_size),
 			.state = cpu_to_le16(ok ? NFC_STATE_CONSUMED :
 						  NFC_STATE_FAILED),
-			.status = cpu_to_le16(half->due_status),
+			.status = cpu_to_le16(half->pending_status),
 			.direction = cpu_to_le32(core->direction),
 		};
 
@@ -118,19 +113,19 @@ static void compose(struct nfcm_half *half, struct nfc_slot *slot)
 	}
 }
 
-/* Put what is due; false if there is no room. Must hold box. */
-static bool put_due(struct nfcm_half *half)
+/* Put the pending message; false if there is no room. Must hold the mailbox. */
+static bool put_pending(struct nfcm_half *half)
 {
 	struct nfcm_half_core *core = half->core;
-	enum nfc_type type = half->due;
+	enum nfc_type type = half->pending;
 	struct nfc_slot slot;
 
 	compose(half, &slot);
-	if (!nfcm_box_put(nfcm_half_box(half), &slot, NFCM_ROOM_URGENT)) {
-		nfcm_half_starve(half, true);
+	if (!nfcm_mailbox_put(nfcm_half_mailbox(half), &slot, NFCM_ROOM_URGENT)) {
+		nfcm_half_wait_for_room(half, true);
 		return false;
 	}
-	half->due = 0;
+	half->pending = 0;
 	switch (type) {
 	case NFC_TYPE_WITHDRAW:
 		core->recall = true;
@@ -139,23 +134,23 @@ static bool put_due(struct nfcm_half *half)
 		nfcm_core_aborting(core);
 		break;
 	case NFC_TYPE_WITHDRAWN:
-		core->phase = NFCM_PHASE_IDLE;
+		core->state = NFCM_STATE_IDLE;
 		break;
 	case NFC_TYPE_ERROR:
-		core->phase = NFCM_PHASE_IDLE;
+		core->state = NFCM_STATE_IDLE;
 		nfcm_half_end(half, half->op ? half->op->cause : 0);
 		break;
 	default: /* FIN, ACK: the commit */
-		core->phase = NFCM_PHASE_IDLE;
+		core->state = NFCM_STATE_IDLE;
 		nfcm_half_end(half, NFC_OK);
 	}
 	return true;
 }
 
-/* Say what the half has to say. Must hold box. */
+/* Put what the half has to put. Must hold the mailbox. */
 static void push(struct nfcm_half *half)
 {
-	if (half->due && !put_due(half))
+	if (half->pending && !put_pending(half))
 		return;
 	if (half->core->direction == NFC_H2D)
 		nfcm_send_next(half);
@@ -165,25 +160,26 @@ static void push(struct nfcm_half *half)
 }
 
 /*
- * Say what the half has to say, as far as the ring has room. To be called after
- * every change. Must hold box.
+ * Put what the half has to put, as far as the ring has room. To be called after
+ * every change. Must hold the mailbox.
  */
 void nfcm_half_push(struct nfcm_half *half)
 {
-	if (!nfcm_half_box(half)->dead && !half->ch->opening)
+	if (!nfcm_half_mailbox(half)->dead && !half->ch->opening)
 		push(half);
 	nfcm_stall_track(half);
 }
 
-/* The transaction is over, and with it its operation. Must hold box. */
+/* The transaction is over, and with it its operation. Must hold the mailbox. */
 void nfcm_half_end(struct nfcm_half *half, u32 status)
 {
 	struct nfcm_op *op = half->op;
 
-	if (half->due == NFC_TYPE_WITHDRAW || half->due == NFC_TYPE_ABORT)
-		half->due = 0;
-	nfcm_ladder_stop(&half->ladder);
-	half->asked_back = false;
+	if (half->pending == NFC_TYPE_WITHDRAW ||
+	    half->pending == NFC_TYPE_ABORT)
+		half->pending = 0;
+	nfcm_escalation_stop(&half->escalation);
+	half->probing = false;
 	half->op = NULL;
 	if (!op)
 		return;
@@ -196,7 +192,7 @@ void nfcm_half_end(struct nfcm_half *half, u32 status)
 /*
  * Take the half's operation back, or end it where it stands; cause is its
  * status if that works, error the errno beside it. The caller pushes. Must hold
- * box.
+ * the mailbox.
  */
 void nfcm_half_stop(struct nfcm_half *half, u32 cause, int error)
 {
@@ -210,51 +206,51 @@ void nfcm_half_stop(struct nfcm_half *half, u32 cause, int error)
 		op->cause = cause;
 		op->cause_error = error;
 	}
-	switch (core->phase) {
-	case NFCM_PHASE_IDLE: /* waits for the device, the ring, or pages */
+	switch (core->state) {
+	case NFCM_STATE_IDLE: /* waits for the device, the ring, or pages */
 		nfcm_half_end(half, op->cause);
 		break;
-	case NFCM_PHASE_OFFERED:
+	case NFCM_STATE_OFFERED:
 		if (core->direction == NFC_D2H) { /* waits for pages */
 			nfcm_receive_release(half);
 			nfcm_half_end(half, op->cause);
-		} else if (!core->recall && !half->due) {
-			nfcm_half_owe(half, NFC_TYPE_WITHDRAW, 0, 0);
+		} else if (!core->recall && !half->pending) {
+			nfcm_half_set_pending(half, NFC_TYPE_WITHDRAW, 0, 0);
 		}
 		break;
-	case NFCM_PHASE_ANSWERING: /* it may be an earlier offer's answer */
-		if (half->due == NFC_TYPE_WITHDRAWN)
+	case NFCM_STATE_ANSWERING: /* it may be an earlier offer's answer */
+		if (half->pending == NFC_TYPE_WITHDRAWN)
 			nfcm_half_end(half, op->cause);
 		break;
-	case NFCM_PHASE_MOVING:
-		if (!core->ledger.aborting && half->due != NFC_TYPE_ABORT)
-			nfcm_half_owe(half, NFC_TYPE_ABORT, 0, 0);
+	case NFCM_STATE_MOVING:
+		if (!core->ledger.aborting && half->pending != NFC_TYPE_ABORT)
+			nfcm_half_set_pending(half, NFC_TYPE_ABORT, 0, 0);
 		break;
-	default: /* committed: FIN is due */
+	default: /* committed: FIN is pending */
 		break;
 	}
 }
 
-/* Nothing of the half moves or is owed. Must hold box. */
+/* Nothing of the half moves or is pending. Must hold the mailbox. */
 bool nfcm_half_quiet(const struct nfcm_half *half)
 {
 	const struct nfcm_half_core *core = half->core;
 
-	if (half->op || half->due || !list_empty(&half->queue))
+	if (half->op || half->pending || !list_empty(&half->queue))
 		return false;
-	return core->phase == NFCM_PHASE_IDLE ||
-	       (core->phase == NFCM_PHASE_OFFERED && !core->held);
+	return core->state == NFCM_STATE_IDLE ||
+	       (core->state == NFCM_STATE_OFFERED && !core->held);
 }
 
-/* The life is over: everything of the half ends. Must hold box. */
+/* The epoch ended: everything of the half ends. Must hold the mailbox. */
 void nfcm_half_down(struct nfcm_half *half, u32 status)
 {
 	struct nfcm_op *op, *next;
 
-	half->due = 0;
-	half->keeps = false;
+	half->pending = 0;
+	half->reserved = false;
 	half->core->held = false;
-	list_del_init(&half->starved);
+	list_del_init(&half->room);
 	nfcm_stall_forget(half);
 	nfcm_half_end(half, status);
 	list_for_each_entry_safe(op, next, &half->queue, node) {
@@ -264,7 +260,7 @@ void nfcm_half_down(struct nfcm_half *half, u32 status)
 	nfcm_half_fire(half, status);
 }
 
-/* Wait for a hint that the half may be ready. Must hold box. */
+/* Wait for a hint that the half may be ready. Must hold the mailbox. */
 void nfcm_half_arm(struct nfcm_half *half, struct nfcm_op *op)
 {
 	struct nfcm_half_core *core = half->core;
@@ -275,7 +271,7 @@ void nfcm_half_arm(struct nfcm_half *half, struct nfcm_op *op)
 		return;
 	}
 	if (half->shut || (core->direction == NFC_D2H &&
-			   core->phase == NFCM_PHASE_OFFERED && !core->held)) {
+			   core->state == NFCM_STATE_OFFERED && !core->held)) {
 		nfcm_op_over(op, NFC_OK);
 		return;
 	}
@@ -286,11 +282,11 @@ void nfcm_half_arm(struct nfcm_half *half, struct nfcm_op *op)
 		op->place = NFCM_PLACE_ARMED;
 		list_add_tail(&op->node, &half->armed);
 	}
-	nfcm_box_park(ch, ch->park | 1u << core->direction);
+	nfcm_mailbox_park(ch, ch->park | 1u << core->direction);
 	nfcm_half_push(half);
 }
 
-/* Whoever is armed looks again. Must hold box. */
+/* Whoever is armed looks again. Must hold the mailbox. */
 void nfcm_half_fire(struct nfcm_half *half, u32 status)
 {
 	struct nfcm_op *op, *next;
@@ -301,45 +297,45 @@ void nfcm_half_fire(struct nfcm_half *half, u32 status)
 	}
 }
 
-/* A transfer ended otherwise than by DONE. Must hold box. */
+/* A transfer ended otherwise than by DONE. Must hold the mailbox. */
 static void transfer_ended(struct nfcm_half *half,
-			   const struct nfcm_judgement *j)
+			   const struct nfcm_outcome *out)
 {
 	struct nfcm_op *op = half->op;
-	u32 status = j->record.status;
+	u32 status = out->record.status;
 
-	nfcm_transfer_account(half, &j->record);
+	nfcm_transfer_account(half, &out->record);
 	if (op && (op->cause || op->opcode == NFCOMMS_OP_REFUSE)) {
 		status = op->cause; /* the host asked for it */
 	} else if (op && status == NFC_ETIMEOUT && op->flags & NFCOMMS_NOWAIT) {
 		op->c.flags |= NFCOMMS_NOT_NOW;
 		status = NFC_EWITHDRAWN;
 	} else if (op && status == NFC_ESIZE) {
-		op->c.peer_size = j->record.outstanding;
+		op->c.peer_size = out->record.outstanding;
 	} else if (!status) {
 		status = NFC_EABORTED;
 	}
 	nfcm_half_end(half, status);
 }
 
-/* The device's next offer has come. Must hold box. */
+/* The device's next offer has come. Must hold the mailbox. */
 static void offered(struct nfcm_half *half)
 {
-	bool wanted = half->op || !list_empty(&half->armed);
+	bool expected = half->op || !list_empty(&half->armed);
 
 	nfcm_half_fire(half, NFC_OK);
-	if (!wanted) /* the next one need not ring */
-		nfcm_box_park(half->ch, half->ch->park & ~NFC_PARK_D2H);
+	if (!expected) /* the next one need not ring */
+		nfcm_mailbox_park(half->ch, half->ch->park & ~NFC_PARK_D2H);
 }
 
-/* All bytes are there. Must hold box. */
+/* All bytes are there. Must hold the mailbox. */
 static void complete_transfer(struct nfcm_half *half,
-			      const struct nfcm_judgement *j)
+			      const struct nfcm_outcome *out)
 {
 	struct nfcm_op *op = half->op;
 
-	nfcm_transfer_account(half, &j->record);
-	if (half->due == NFC_TYPE_ABORT) /* it is to be put all the same */
+	nfcm_transfer_account(half, &out->record);
+	if (half->pending == NFC_TYPE_ABORT) /* it is to be put all the same */
 		return;
 	if (op && op->flags & NFCOMMS_HOLD) {
 		half->core->held = true;
@@ -348,18 +344,18 @@ static void complete_transfer(struct nfcm_half *half,
 		nfcm_half_end(half, NFC_OK);
 		return;
 	}
-	nfcm_half_owe(half, NFC_TYPE_FIN, 0, 0);
+	nfcm_half_set_pending(half, NFC_TYPE_FIN, 0, 0);
 }
 
-/* The device gave the offer back. Must hold box. */
+/* The device gave the offer back. Must hold the mailbox. */
 static void withdrawn(struct nfcm_half *half)
 {
 	struct nfcm_op *op = half->op;
 
-	if (op && !op->cause && half->asked_back) { /* it is offered again */
-		half->asked_back = false;
-		op->asked++;
-		nfcm_ladder_stop(&half->ladder);
+	if (op && !op->cause && half->probing) { /* it is offered again */
+		half->probing = false;
+		op->probes++;
+		nfcm_escalation_stop(&half->escalation);
 		return;
 	}
 	if (op && !op->cause && op->flags & NFCOMMS_NOWAIT)
@@ -367,46 +363,46 @@ static void withdrawn(struct nfcm_half *half)
 	nfcm_half_end(half, op && op->cause ? op->cause : NFC_EWITHDRAWN);
 }
 
-/* Act on what a message means for this half. Must hold box. */
-void nfcm_half_event(struct nfcm_half *half, const struct nfcm_judgement *j)
+/* Act on what a message means for this half. Must hold the mailbox. */
+void nfcm_half_event(struct nfcm_half *half, const struct nfcm_outcome *out)
 {
 	struct nfcm_op *op = half->op;
 
 	half->idle_ms = 0;
-	switch (j->event) {
+	switch (out->event) {
 	case NFCM_EVENT_DELIVERED:
 		nfcm_half_end(half, NFC_OK);
 		break;
 	case NFCM_EVENT_REFUSED:
-		nfcm_half_end(half, j->record.status);
+		nfcm_half_end(half, out->record.status);
 		break;
 	case NFCM_EVENT_WITHDRAWN:
 		withdrawn(half);
 		break;
 	case NFCM_EVENT_READY:
-		half->asked = false;
+		half->ready_requested = false;
 		if (op && op->opcode == NFCOMMS_OP_ARM)
-			nfcm_send_keep(half);
+			nfcm_send_reserve(half);
 		nfcm_half_fire(half, NFC_OK);
 		break;
 	case NFCM_EVENT_OFFER:
 		offered(half);
 		break;
 	case NFCM_EVENT_RECALLED:
-		nfcm_half_owe(half, NFC_TYPE_WITHDRAWN, 0, 0);
+		nfcm_half_set_pending(half, NFC_TYPE_WITHDRAWN, 0, 0);
 		break;
 	case NFCM_EVENT_PROGRESS:
-		nfcm_transfer_progress(half, &j->record);
+		nfcm_transfer_progress(half, &out->record);
 		break;
-	case NFCM_EVENT_TIRED:
-		nfcm_transfer_account(half, &j->record);
+	case NFCM_EVENT_RETRIES_EXHAUSTED:
+		nfcm_transfer_account(half, &out->record);
 		nfcm_half_stop(half, NFC_EDMA, 0);
 		break;
 	case NFCM_EVENT_DONE:
-		complete_transfer(half, j);
+		complete_transfer(half, out);
 		break;
 	default: /* FAILED, ABORTED */
-		transfer_ended(half, j);
+		transfer_ended(half, out);
 	}
 	nfcm_half_push(half);
 }

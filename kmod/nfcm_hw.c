@@ -35,7 +35,7 @@ u32 nfcm_hw_status(struct nfcm_dev *dev)
 	return reg(dev, NFC_REG_STATUS);
 }
 
-/* Is it a device that this driver knows? Probe, before interrupts and lives. */
+/* Is it a device that this driver knows? For probe, before interrupts and epochs. */
 int nfcm_hw_identify(struct nfcm_dev *dev)
 {
 	u32 id = reg(dev, NFC_REG_ID), version, abi;
@@ -60,18 +60,18 @@ int nfcm_hw_identify(struct nfcm_dev *dev)
 	return 0;
 }
 
-/* How the host wants to be told; a reset of the function forgets it. */
+/* Interrupts and watchdog; a reset of the function clears these registers. */
 static void configure(struct nfcm_dev *dev)
 {
 	set_reg(dev, NFC_REG_VECTORS, dev->vectors);
 	if (dev->capabilities & NFC_PCI_CAP_HOLDOFF)
 		set_reg(dev, NFC_REG_HOLDOFF, min(nfcm_param_holdoff, 10000u));
 	if (dev->capabilities & NFC_PCI_CAP_WATCHDOG)
-		set_reg(dev, NFC_REG_WATCHDOG, nfcm_param_watchdog_ms);
+		set_reg(dev, NFC_REG_WATCHDOG, nfcm_param_watchdog_timeout_ms);
 	nfcm_hw_beat(dev);
 }
 
-/* Shape of the next life; zeros leave it to the device. */
+/* Shape of the next epoch; zeros leave it to the device. */
 static int set_shape(struct nfcm_dev *dev, const struct nfcomms_reset *s)
 {
 	bool any = s->channels || s->mailboxes || s->islands || s->slots ||
@@ -90,8 +90,8 @@ static int set_shape(struct nfcm_dev *dev, const struct nfcomms_reset *s)
 }
 
 /*
- * End the device's life, if it has one, and boot the next. Its mailboxes lie in
- * the BAR when this returns 0. Must hold life_mutex.
+ * End the device's epoch, if it has one, and boot the next. Its mailboxes lie in
+ * the BAR when this returns 0. Must hold epoch_mutex.
  */
 int nfcm_hw_boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
 {
@@ -130,9 +130,9 @@ int nfcm_hw_boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
 }
 
 /*
- * Make sure that the device does no more DMA: ask it, then take its right to,
- * also from one that seems to be gone. Sleeps. Whoever unmaps memory after it
- * can be sure that it is quiet.
+ * Make sure that the device does no more DMA: request it, then turn bus mastering
+ * off, also of a device that seems to be gone. Sleeps. Memory may be unmapped
+ * after it.
  */
 void nfcm_hw_quiesce(struct nfcm_dev *dev)
 {
@@ -156,13 +156,13 @@ void nfcm_hw_quiesce(struct nfcm_dev *dev)
 			 "not quiet by itself: bus mastering is off\n");
 }
 
-/* The host lives: puts the device's watchdog off. No locks. */
+/* A sign of life for the device's watchdog. No locks. */
 void nfcm_hw_beat(struct nfcm_dev *dev)
 {
 	set_reg(dev, NFC_REG_HOST_BEAT, 1);
 }
 
-/* Check what the device says of itself, and answer. Must hold life_mutex. */
+/* Check the device's hello and answer it. Must hold epoch_mutex. */
 int nfcm_hw_handshake(struct nfcm_dev *dev, struct nfcm_layout *l)
 {
 	struct nfc_slot hello = {};

@@ -11,7 +11,7 @@
 
 enum {
 	BURST_MAX = 64, /* interrupts while the thread runs once: a storm */
-	REST_US = 1000, /* the vector is masked for so long then */
+	MASK_US = 1000, /* the vector is masked for so long then */
 };
 
 /* The vector that rings for an island. */
@@ -37,49 +37,49 @@ static irqreturn_t hard_irq(int irq, void *data)
 }
 
 /* The device's state may have changed. */
-static void look_at_state(struct nfcm_life *life)
+static void check_state(struct nfcm_epoch *epoch)
 {
-	u32 status = nfcm_hw_status(life->dev);
+	u32 status = nfcm_hw_status(epoch->dev);
 
-	if (nfcm_hw_gone(life->dev))
-		nfcm_life_fail(life, NFC_ERESET, "the device is gone");
+	if (nfcm_hw_gone(epoch->dev))
+		nfcm_epoch_fail(epoch, NFC_ERESET, "the device is gone");
 	else if ((status & NFC_PCI_STATUS_STATE) == NFC_DEVICE_FAULT)
-		nfcm_life_fail(life, NFC_EFAULT, "the device is in fault");
+		nfcm_epoch_fail(epoch, NFC_EFAULT, "the device is in fault");
 	else if (status & NFC_PCI_STATUS_WATCHDOG)
-		nfcm_life_fail(life, NFC_ERESET, "the device missed the host");
+		nfcm_epoch_fail(epoch, NFC_ERESET, "the device missed the host");
 }
 
-static u32 serve(struct nfcm_life *life, u32 index)
+static u32 serve(struct nfcm_epoch *epoch, u32 index)
 {
-	struct nfcm_dev *dev = life->dev;
+	struct nfcm_dev *dev = epoch->dev;
 	u32 i, messages = 0;
 
-	for (i = 0; i < life->boxes; i++)
-		if (nfcm_irq_vector(dev, life->box[i].island) == index)
-			messages += nfcm_box_drain_all(&life->box[i]);
+	for (i = 0; i < epoch->mailboxes; i++)
+		if (nfcm_irq_vector(dev, epoch->mailbox[i].island) == index)
+			messages += nfcm_mailbox_drain_all(&epoch->mailbox[i]);
 	if (!index && !messages)
-		look_at_state(life);
+		check_state(epoch);
 	return messages;
 }
 
 static irqreturn_t thread_irq(int irq, void *data)
 {
 	struct nfcm_vector *v = data;
-	struct nfcm_life *life;
+	struct nfcm_epoch *epoch;
 	u32 messages = 0;
 
 	/* What comes from here on starts the thread again. */
 	atomic_set(&v->burst, 0);
-	life = nfcm_life_get(v->dev);
-	if (life && !atomic_read(&life->down))
-		messages = serve(life, v->index);
-	if (life)
-		nfcm_life_put(life);
+	epoch = nfcm_epoch_get(v->dev);
+	if (epoch && !atomic_read(&epoch->down))
+		messages = serve(epoch, v->index);
+	if (epoch)
+		nfcm_epoch_put(epoch);
 	if (!messages)
 		nfcm_count(v->dev, NFCM_COUNT_SPURIOUS, 1);
 	trace_nfcomms_irq(v->index, messages);
 	if (READ_ONCE(v->masked)) {
-		usleep_range(REST_US, 2 * REST_US);
+		usleep_range(MASK_US, 2 * MASK_US);
 		WRITE_ONCE(v->masked, false);
 		enable_irq(irq);
 	}
@@ -97,7 +97,7 @@ static int request(struct nfcm_dev *dev, u32 i)
 	return request_threaded_irq(v->irq, hard_irq, thread_irq, 0, v->name, v);
 }
 
-/* As many vectors as there are processors and one, if nobody says otherwise. */
+/* As many vectors as there are processors and one, unless a parameter sets their number. */
 int nfcm_irq_init(struct nfcm_dev *dev)
 {
 	u32 want = nfcm_param_vectors ?: num_online_cpus() + 1;
@@ -122,7 +122,7 @@ int nfcm_irq_init(struct nfcm_dev *dev)
 	return 0;
 }
 
-/* No life is left. Waits for handlers that run. No locks. */
+/* No epoch is left. Waits for handlers that run. No locks. */
 void nfcm_irq_fini(struct nfcm_dev *dev)
 {
 	u32 i;

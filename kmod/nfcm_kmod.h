@@ -3,17 +3,18 @@
  * The driver's own structures. Who may touch what:
  *
  *	order	lock			guards
- *	1	nfcm_dev.life_mutex	birth and end of a life
- *	2	nfcm_box.lock		the rings of a mailbox, and every channel
- *					and operation that lives in it
- *	leaf	nfcm_dev.life_lock	nfcm_dev.life, .state
+ *	1	nfcm_dev.epoch_mutex	start and end of an epoch
+ *	2	nfcm_mailbox.lock	the rings of a mailbox, and every channel
+ *					and operation that belongs to it
+ *	leaf	nfcm_dev.epoch_lock	nfcm_dev.epoch, .state, .files
  *	leaf	nfcm_file.lock		completions, operations by user_data,
  *					processes
  *	leaf	nfcm_controller.lock	the queues of control requests
  *	leaf	nfcm_watch.lock		the last heartbeat
  *
- * "Must hold box" on a function means nfcm_box.lock of the mailbox that its
- * argument lives in. nfcm_box_unlock() ends what ended while it was held.
+ * "Must hold the mailbox" on a function means nfcm_mailbox.lock of the mailbox
+ * that its argument belongs to. nfcm_mailbox_unlock() completes what ended while
+ * it was held. Nobody holds two mailboxes.
  */
 #ifndef NFCM_KMOD_H
 #define NFCM_KMOD_H
@@ -55,28 +56,29 @@ enum nfcm_sizes {
 
 struct nfcm_op;
 struct nfcm_file;
-struct nfcm_life;
+struct nfcm_epoch;
 struct nfcm_channel;
 
 /* A run of gather lists of one transfer, pinned and mapped. */
 struct nfcm_chunk {
-	struct list_head node; /* pins.chunks, or box->trimmed */
-	struct nfcm_op *op;
+	struct list_head node; /* in pins.chunks, or in mailbox->trimmed */
+	struct nfcm_op *op; /* the chunk counts as one of its holds */
 	struct sg_table sgt;
 	enum dma_data_direction way;
-	bool mapped; /* sgt and bus hold */
-	u64 first; /* list */
+	bool mapped; /* sgt and bus are valid */
+	u64 first; /* number of the first list */
 	u64 lists;
 	unsigned long start; /* in the caller's memory */
 	u64 size;
 	unsigned long npages;
 	struct page **pages;
-	u64 bus[]; /* of each device page */
+	u64 bus[]; /* bus address of each device page */
 };
 
 /*
- * The memory of a transfer. chunks, lists, freed, busy and error are under box
- * until the operation has ended; then they are its finisher's.
+ * The memory of a transfer. The mailbox guards chunks, lists, freed, busy and
+ * error until the operation has ended; from then on they belong to the thread
+ * that finishes it.
  */
 struct nfcm_pins {
 	struct mm_struct *mm; /* held by mm_count */
@@ -84,20 +86,20 @@ struct nfcm_pins {
 	struct nfcm_split cut;
 	u64 address;
 	bool write; /* the device writes */
-	bool busy; /* somebody pins the next chunk */
+	bool busy; /* a thread pins the next chunk */
 	int error;
 	u64 lists; /* pinned so far: lists below this may be sent */
-	u64 freed; /* lists below this are released again */
+	u64 freed; /* lists below this are unpinned again */
 	u64 total; /* lists in the whole transfer */
-	struct list_head chunks; /* in order */
+	struct list_head chunks; /* in order of their lists */
 	struct work_struct work;
-	struct task_struct *lender; /* pins itself when it lets go of box */
+	struct task_struct *pinner; /* pins itself when it unlocks the mailbox */
 };
 
-/* Where an operation is; under box once it has a channel. */
+/* Which list or half an operation is in; under the mailbox once it has a channel. */
 enum nfcm_place {
 	NFCM_PLACE_NEW,
-	NFCM_PLACE_QUEUE, /* waits for the half's turn */
+	NFCM_PLACE_QUEUE, /* in half->queue */
 	NFCM_PLACE_HALF, /* is half->op */
 	NFCM_PLACE_ARMED,
 	NFCM_PLACE_CLOSING,
@@ -106,14 +108,15 @@ enum nfcm_place {
 };
 
 /*
- * One operation. It is made with its completion, so that completing never
- * fails. References: the protocol's until ->end() ran; the finder's.
+ * One operation. It is allocated together with its completion, so that
+ * completing never fails. References: one of the protocol until ->end() ran, and
+ * one of whoever looked it up.
  */
 struct nfcm_op {
 	refcount_t ref;
-	atomic_t holds; /* the end, a pinning and chunks under way; 0: report */
-	struct list_head node; /* half's queue, armed, closers, box->ended, file->done */
-	struct list_head pin_node; /* box->pinning */
+	atomic_t holds; /* the end, a pinning, chunks under way; at 0 it is reported */
+	struct list_head node; /* half's queue, armed, closers, mailbox->ended, file->done */
+	struct list_head pin_node; /* mailbox->pinning */
 	struct hlist_node hash; /* file->ops */
 	struct nfcm_file *file; /* NULL: the driver's own */
 	struct nfcm_channel *ch; /* NULL: SUBSCRIBE, CONTROL */
@@ -124,60 +127,63 @@ struct nfcm_op {
 	u16 flags;
 	u8 place; /* enum nfcm_place */
 	bool called; /* NFCOMMS_IOC_CALL waits for it */
-	bool cancelled; /* of a control request: no more retries */
-	bool moving; /* the target agreed */
-	bool told; /* STOP: the device knows */
-	bool detached; /* STOP of a file's end: nobody waits */
+	bool cancelled; /* of a control request: it is not tried again */
+	bool moving; /* the target accepted the transfer */
+	bool stop_sent; /* STOP: the device is stopping the process */
+	bool detached; /* STOP at a file's end: nobody waits */
 	u32 sought; /* the CANCEL that found it last; under file->lock */
-	u32 cause; /* enum nfc_status: why it was stopped; 0: was not */
-	int cause_error; /* errno beside it */
-	u32 tries; /* STOP: questions that nobody waits for */
-	u32 asked; /* how often the offer was asked back */
-	ktime_t deadline; /* of the offer, if timeout_ns is one */
+	u32 cause; /* enum nfc_status that it was stopped with; 0: it was not */
+	int cause_error; /* errno beside cause */
+	u32 tries; /* STOP: how often it was sent while nobody waits */
+	u32 probes; /* how often the offer was recalled to see if the device has it */
+	ktime_t deadline; /* of the offer, if timeout_ns is not 0 */
 	struct completion done;
 	struct nfcm_pins pins;
-	struct nfcomms_completion c; /* payload: also what goes out */
+	struct nfcomms_completion c; /* payload: also what is sent */
 };
 
-/* A wait for an answer that must come; counts ticks that were seen to pass. */
-struct nfcm_ladder {
-	struct list_head node; /* box->ladders */
+/*
+ * A wait for an answer that must come; the device is lost if it does not. Time is
+ * counted in ticks of the watch, so that a machine that stood still is no reason.
+ */
+struct nfcm_escalation {
+	struct list_head node; /* mailbox->escalations */
 	struct nfcm_channel *ch;
 	ktime_t start;
-	u64 beat;
-	u64 taken;
+	u64 beat; /* the heartbeat when the wait began, or began again */
+	u64 taken; /* mailbox->taken then */
 	u32 waited_ms;
 };
 
-/* One direction of a channel. All under box. */
+/* One direction of a channel. The mailbox guards all of it. */
 struct nfcm_half {
 	struct nfcm_channel *ch;
 	struct nfcm_half_core *core;
 	struct nfcm_op *op; /* whose transaction it is */
-	struct list_head queue; /* h2d: operations that wait for their turn */
+	struct list_head queue; /* h2d: operations that wait for the one before */
 	struct list_head armed;
-	struct list_head starved; /* box->starved[] */
-	struct nfcm_ladder ladder;
+	struct list_head room; /* mailbox->room[], while the ring is full */
+	struct nfcm_escalation escalation;
 	u8 shut; /* enum nfcm_shut */
-	u8 due; /* enum nfc_type that must be put before anything else */
-	u16 due_status;
-	u64 due_size;
-	bool asked; /* OFFER was put for the next transaction */
-	bool keeps; /* h2d: the turn is kept for who holds an ARM … */
-	u64 kept; /* … of this user_data */
-	bool asked_back; /* WITHDRAW asks whether the device has the offer */
+	u8 pending; /* enum nfc_type that is put before anything else; 0: none */
+	u16 pending_status;
+	u64 pending_size;
+	bool ready_requested; /* OFFER was put for the next transaction */
+	bool reserved; /* h2d: the next transaction is kept for an ARM … */
+	u64 reserved_for; /* … of this user_data */
+	bool probing; /* WITHDRAW was put to see if the device has the offer */
 	u8 wait; /* enum nfcm_wait */
-	u32 idle_ms; /* NFCM_WAIT_MOVE: since the device said something */
+	u32 idle_ms; /* NFCM_WAIT_MOVE: since the last message about the half */
 	u64 wait_id; /* the transaction that waits */
-	u64 since; /* box->clock_ms when the wait began */
-	struct list_head waits; /* box->moving or box->offers */
+	u64 since; /* mailbox->clock_ms when the wait began */
+	struct list_head waits; /* mailbox->moving or mailbox->offers */
 };
 
-/* What the device owes a half. */
+/* What the device still has to do for a half. */
 enum nfcm_wait {
 	NFCM_WAIT_NOTHING,
-	NFCM_WAIT_TARGET, /* to have the offer, until its target takes it */
-	NFCM_WAIT_MOVE, /* a record of the transfer, in time */
+	NFCM_WAIT_TARGET, /* hold the offer until its target takes it */
+	NFCM_WAIT_MOVE, /* move the transfer on, in time */
 };
 
 enum nfcm_shut {
@@ -187,36 +193,36 @@ enum nfcm_shut {
 
 struct nfcm_channel {
 	struct kref ref;
-	struct nfcm_life *life;
-	struct nfcm_box *box;
-	struct nfcm_file *file; /* NULL: control */
-	struct list_head node; /* box->channels, then box->retired */
+	struct nfcm_epoch *epoch;
+	struct nfcm_mailbox *mailbox;
+	struct nfcm_file *file; /* NULL: the control channel */
+	struct list_head node; /* mailbox->channels, then mailbox->retired */
 	struct list_head closers; /* CLOSE operations */
-	struct nfcm_ladder ladder; /* for the answer to the last CLOSE */
+	struct nfcm_escalation escalation; /* for the answer to the last CLOSE */
 	u32 id;
 	u32 handle;
-	u32 park; /* what the park word holds */
-	u8 said; /* halves whose CLOSE was put */
+	u32 park; /* value of the park word */
+	u8 closes_put; /* halves whose CLOSE was put */
 	u8 early_count;
-	bool opening; /* ids are not known: keep what comes early */
-	bool gone; /* out of the life's table */
+	bool opening; /* ids are not known: messages go to early */
+	bool gone; /* out of the epoch's table */
 	u64 lists; /* sent since SUBSCRIBE */
-	u64 repeated; /* rounds, of them */
+	u64 repeated; /* lists sent again, of them */
 	struct nfcm_channel_core core;
 	struct nfcm_half half[2];
 	struct nfc_slot early[NFCM_EARLY_MAX];
 };
 
-/* One mailbox. */
-struct nfcm_box {
+/* One mailbox: a pair of rings. */
+struct nfcm_mailbox {
 	spinlock_t lock; /* see the top */
-	struct nfcm_life *life;
+	struct nfcm_epoch *epoch;
 	u32 index;
 	u32 island;
-	u32 shift;
+	u32 shift; /* log2 of the slots of a ring */
 	bool dead; /* the area must not be touched any more */
-	bool published; /* slots were put: see whether the island sleeps */
-	bool recheck; /* a park word was set: look once more */
+	bool published; /* slots were put: check if the island sleeps */
+	bool recheck; /* a park word was set: drain once more */
 	void __iomem *h2d;
 	void __iomem *d2h;
 	void __iomem *h2d_head;
@@ -225,72 +231,73 @@ struct nfcm_box {
 	u64 tail; /* slots put */
 	u64 consumed; /* of those, by the device, as last read */
 	u64 taken; /* slots taken */
-	u64 told; /* taken, as the device knows it */
-	u64 stuck; /* consumed when starving was last looked at … */
-	u32 stuck_ms; /* … and for how long it stood still */
-	u64 clock_ms; /* time that the watch saw pass */
+	u64 reported; /* slots that the device may reuse: the value of d2h_head */
+	u64 stuck; /* consumed at the last tick with halves that wait for room … */
+	u32 stuck_ms; /* … and for how long it has not changed */
+	u64 clock_ms; /* sum of the watch's ticks */
 	u64 offered; /* halves in offers … */
-	u64 unvisited; /* … and those that the pass under way has yet to visit */
+	u64 unvisited; /* … and those that the present pass has yet to visit */
 	struct list_head moving; /* halves whose transfers must move on */
 	struct list_head offers; /* halves that wait for their target */
 	struct list_head channels;
-	struct list_head starved[2]; /* halves that wait for room; 0: urgent */
-	struct list_head ladders;
-	struct list_head ended; /* operations to finish when unlocked */
-	struct list_head pinning; /* operations whose pages are wanted */
-	struct list_head trimmed; /* chunks to unmap when unlocked */
+	struct list_head room[2]; /* halves that wait for room; 0: urgent */
+	struct list_head escalations;
+	struct list_head ended; /* operations to finish at unlock */
+	struct list_head pinning; /* operations to pin pages for at unlock */
+	struct list_head trimmed; /* chunks to unmap at unlock */
 	struct list_head retired; /* channels that left the table */
 } ____cacheline_aligned_in_smp;
 
 /* The heartbeat, and everything else that needs time to pass. */
 struct nfcm_watch {
 	struct delayed_work work;
-	spinlock_t lock; /* guards what follows */
+	spinlock_t lock; /* guards the rest */
 	struct nfc_heartbeat last;
 	ktime_t seen; /* when last.beat changed */
 	ktime_t tick; /* when work ran last */
-	u32 blank; /* looks since then */
+	u32 blank; /* samples without a new beat since then */
 	bool dead; /* the area must not be touched any more */
-	bool hurry; /* work runs soon */
+	bool kicked; /* work was scheduled ahead of its time */
 };
 
-/* The search for offers that the device lost; the watch's own. */
+/* The search for offers that the device lost. Only the watch's work uses it. */
 struct nfcm_audit {
-	u32 ms; /* since the last look */
+	u32 ms; /* since the last comparison */
 	u32 spent_ms; /* since the last pass … */
-	u32 looks; /* … and looks in it, … */
-	u32 few; /* … and of those at which the device had too few */
-	bool asks; /* a pass is under way */
+	u32 samples; /* … comparisons in that time, … */
+	u32 few; /* … and of those at which the device had too few offers */
+	bool probing; /* a pass is under way */
 };
 
 /* The client of the control channel: one request at a time. */
 struct nfcm_controller {
 	struct work_struct work;
-	spinlock_t lock; /* guards what follows, up to ch */
-	bool running; /* work is queued, or at it; it has a reference */
+	spinlock_t lock; /* guards the fields down to ch */
+	bool running; /* work is queued or runs; it has a reference */
 	struct list_head queue;
-	struct list_head later; /* STOPs to ask again */
+	struct list_head later; /* STOPs to send again */
 	struct nfcm_op *current_op;
 	struct nfcm_channel *ch;
-	wait_queue_head_t wait; /* something ended, came or was cancelled */
-	struct nfcm_op send, image, reply; /* the driver's own, used in turn */
+	wait_queue_head_t wait; /* an operation ended, came or was cancelled */
+	struct nfcm_op send, image,
+		reply; /* the driver's own; only work uses them */
 	u32 request;
 };
 
-/* One life of the device, from boot to reset. */
-struct nfcm_life {
+/* One epoch of the device, from boot to reset. */
+struct nfcm_epoch {
 	struct kref ref;
 	struct nfcm_dev *dev;
 	struct nfcm_layout layout;
-	atomic_t down; /* enum nfc_status it ended with; 0: it lives */
+	atomic_t down; /* enum nfc_status it ended with; 0: it has not */
 	struct work_struct fence;
-	struct completion quiet; /* DMA is fenced, every call was told */
-	struct xarray channels; /* by id; inserts outside box, the rest under it */
+	struct completion quiet; /* DMA is fenced, every operation has ended */
+	struct xarray channels; /* by id; inserts without, the rest under the mailbox */
 	struct nfcm_watch watch;
 	struct nfcm_audit audit;
 	struct nfcm_controller control;
-	u32 boxes;
-	struct nfcm_box box[];
+	u32 mailboxes;
+	struct nfcm_mailbox mailbox[];
 };
 
 struct nfcm_vector {
@@ -315,7 +322,7 @@ enum nfcm_counter {
 	NFCM_COUNTERS,
 };
 
-/* One PCI function. Lives until it is removed and the last file is closed. */
+/* One PCI function. Freed when it is removed and the last file is closed. */
 struct nfcm_dev {
 	struct device dev;
 	struct cdev cdev;
@@ -328,24 +335,24 @@ struct nfcm_dev {
 	u32 vectors;
 	struct nfcm_vector vector[NFC_VECTORS_MAX];
 
-	struct mutex life_mutex; /* one birth or end of a life at a time */
-	spinlock_t life_lock; /* guards life, state, files */
-	struct nfcm_life *life; /* NULL before the first */
+	struct mutex epoch_mutex; /* one start or end of an epoch at a time */
+	spinlock_t epoch_lock; /* guards epoch, state, files */
+	struct nfcm_epoch *epoch; /* NULL before the first */
 	u32 state; /* enum nfcomms_state */
 	bool removed; /* for good: no register is touched any more */
 	atomic_t mapped; /* chunks mapped for DMA, or about to be */
 
 	atomic64_t count[NFCM_COUNTERS];
 	struct dentry *debugfs;
-	struct list_head files; /* open, under life_lock */
+	struct list_head files; /* open files */
 };
 
 /* A process that a file started. */
 struct nfcm_process {
 	struct list_head node; /* file->processes */
-	u32 epoch;
+	u32 epoch; /* number of the epoch it runs in */
 	u64 id;
-	u64 first;
+	u64 first; /* its targets */
 	u64 targets;
 	struct nfcm_op stop; /* for the file's end */
 };
@@ -355,18 +362,18 @@ struct nfcm_file {
 	struct kref ref;
 	struct nfcm_dev *dev;
 	struct list_head node; /* dev->files */
-	spinlock_t lock; /* guards what follows, up to wait */
+	spinlock_t lock; /* guards the fields down to processes, and ops */
 	bool dead; /* released: nobody reads completions any more */
 	u32 operations; /* not yet reported and read */
 	u32 inflight;
 	atomic_t moving;
-	atomic_t live; /* what must end before release is done */
+	atomic_t live; /* what must end before release returns */
 	struct list_head done;
 	struct list_head processes;
 	wait_queue_head_t wait;
 	struct xarray channels; /* by handle; its lock guards the references */
 	u32 next_handle;
-	u32 seek; /* CANCELs so far */
+	u32 seek; /* CANCELs so far; under lock */
 	DECLARE_HASHTABLE(ops, NFCM_OPS_HASH_BITS);
 };
 
@@ -384,16 +391,16 @@ static inline u64 nfcm_counted(struct nfcm_dev *dev, enum nfcm_counter c)
 extern unsigned int nfcm_param_vectors;
 extern unsigned int nfcm_param_holdoff;
 extern unsigned int nfcm_param_max_operations;
-extern unsigned int nfcm_param_ladder_ms;
-extern unsigned int nfcm_param_silence_ms;
-extern unsigned int nfcm_param_beats;
-extern unsigned int nfcm_param_stall_ms;
-extern unsigned int nfcm_param_watchdog_ms;
+extern unsigned int nfcm_param_cancel_timeout_ms;
+extern unsigned int nfcm_param_heartbeat_timeout_ms;
+extern unsigned int nfcm_param_heartbeat_misses;
+extern unsigned int nfcm_param_stall_timeout_ms;
+extern unsigned int nfcm_param_watchdog_timeout_ms;
 
 /* nfcm_main.c */
 extern struct class nfcm_class;
 extern struct workqueue_struct *nfcm_pin_wq;
-extern struct workqueue_struct *nfcm_life_wq;
+extern struct workqueue_struct *nfcm_wq;
 extern struct kmem_cache *nfcm_op_cache;
 dev_t nfcm_devt(int minor);
 int nfcm_minor_get(void);
@@ -411,37 +418,38 @@ void nfcm_hw_beat(struct nfcm_dev *dev);
 u32 nfcm_hw_status(struct nfcm_dev *dev);
 int nfcm_hw_handshake(struct nfcm_dev *dev, struct nfcm_layout *l);
 
-/* nfcm_life.c */
+/* nfcm_epoch.c */
 int nfcm_dev_up(struct nfcm_dev *dev);
 void nfcm_dev_down(struct nfcm_dev *dev, u32 status, u32 state);
 int nfcm_dev_reset(struct nfcm_dev *dev, const struct nfcomms_reset *shape);
 void nfcm_dev_remove(struct nfcm_dev *dev);
-struct nfcm_life *nfcm_life_get(struct nfcm_dev *dev);
-void nfcm_life_put(struct nfcm_life *life);
-void nfcm_life_fail(struct nfcm_life *life, u32 status, const char *why);
+struct nfcm_epoch *nfcm_epoch_get(struct nfcm_dev *dev);
+void nfcm_epoch_put(struct nfcm_epoch *epoch);
+void nfcm_epoch_fail(struct nfcm_epoch *epoch, u32 status, const char *why);
 u32 nfcm_dev_state(struct nfcm_dev *dev);
 
-/* nfcm_box.c */
-void nfcm_box_init(struct nfcm_life *life, u32 index);
-void nfcm_box_lock(struct nfcm_box *box);
-void nfcm_box_unlock(struct nfcm_box *box);
-bool nfcm_box_put(struct nfcm_box *box, const struct nfc_slot *slot,
-		  enum nfcm_room room);
-bool nfcm_box_put_pair(struct nfcm_box *box, const struct nfc_slot *first,
-		       const struct nfc_slot *second);
-bool nfcm_box_drain(struct nfcm_box *box, u32 most);
-u32 nfcm_box_drain_all(struct nfcm_box *box);
-void nfcm_box_feed_starved(struct nfcm_box *box);
-void nfcm_box_kill(struct nfcm_box *box, u32 status);
-void nfcm_box_park(struct nfcm_channel *ch, u32 bits);
+/* nfcm_mailbox.c */
+void nfcm_mailbox_init(struct nfcm_epoch *epoch, u32 index);
+void nfcm_mailbox_lock(struct nfcm_mailbox *mailbox);
+void nfcm_mailbox_unlock(struct nfcm_mailbox *mailbox);
+bool nfcm_mailbox_put(struct nfcm_mailbox *mailbox, const struct nfc_slot *slot,
+		      enum nfcm_room room);
+bool nfcm_mailbox_put_pair(struct nfcm_mailbox *mailbox,
+			   const struct nfc_slot *first,
+			   const struct nfc_slot *second);
+bool nfcm_mailbox_drain(struct nfcm_mailbox *mailbox, u32 most);
+u32 nfcm_mailbox_drain_all(struct nfcm_mailbox *mailbox);
+void nfcm_mailbox_room(struct nfcm_mailbox *mailbox);
+void nfcm_mailbox_end(struct nfcm_mailbox *mailbox, u32 status);
+void nfcm_mailbox_park(struct nfcm_channel *ch, u32 bits);
 
 /* nfcm_dispatch.c */
-void nfcm_dispatch(struct nfcm_box *box, const struct nfc_slot *slot);
+void nfcm_dispatch(struct nfcm_mailbox *mailbox, const struct nfc_slot *slot);
 void nfcm_channel_opened(struct nfcm_channel *ch, u64 h2d, u64 d2h,
 			 u64 generation);
 
 /* nfcm_channel.c */
-struct nfcm_channel *nfcm_channel_new(struct nfcm_life *life, u32 id,
+struct nfcm_channel *nfcm_channel_new(struct nfcm_epoch *epoch, u32 id,
 				      struct nfcm_file *file);
 void nfcm_channel_put(struct nfcm_channel *ch);
 int nfcm_channel_enter(struct nfcm_channel *ch);
@@ -454,34 +462,34 @@ void nfcm_channel_close(struct nfcm_channel *ch, struct nfcm_op *op);
 
 /* nfcm_half.c */
 void nfcm_half_init(struct nfcm_channel *ch, enum nfc_direction direction);
-struct nfcm_box *nfcm_half_box(struct nfcm_half *half);
+struct nfcm_mailbox *nfcm_half_mailbox(struct nfcm_half *half);
 void nfcm_half_header(struct nfcm_half *half, struct nfc_slot *slot,
 		      enum nfc_type type, u32 length, u64 id);
-void nfcm_half_starve(struct nfcm_half *half, bool urgent);
-void nfcm_half_fed(struct nfcm_half *half);
-void nfcm_half_owe(struct nfcm_half *half, enum nfc_type type, u32 status,
-		   u64 size);
+void nfcm_half_wait_for_room(struct nfcm_half *half, bool urgent);
+void nfcm_half_set_pending(struct nfcm_half *half, enum nfc_type type,
+			   u32 status, u64 size);
 void nfcm_half_push(struct nfcm_half *half);
 void nfcm_half_end(struct nfcm_half *half, u32 status);
 void nfcm_half_stop(struct nfcm_half *half, u32 cause, int error);
 void nfcm_half_down(struct nfcm_half *half, u32 status);
-void nfcm_half_event(struct nfcm_half *half, const struct nfcm_judgement *j);
+void nfcm_half_event(struct nfcm_half *half, const struct nfcm_outcome *out);
 void nfcm_half_arm(struct nfcm_half *half, struct nfcm_op *op);
 void nfcm_half_fire(struct nfcm_half *half, u32 status);
 bool nfcm_half_quiet(const struct nfcm_half *half);
-void nfcm_ladder_start(struct nfcm_ladder *ladder, struct nfcm_channel *ch);
-void nfcm_ladder_stop(struct nfcm_ladder *ladder);
+void nfcm_escalation_start(struct nfcm_escalation *escalation,
+			   struct nfcm_channel *ch);
+void nfcm_escalation_stop(struct nfcm_escalation *escalation);
 
 /* nfcm_stall.c */
 void nfcm_stall_track(struct nfcm_half *half);
 void nfcm_stall_forget(struct nfcm_half *half);
-void nfcm_stall_look(struct nfcm_box *box, u32 ms);
-void nfcm_stall_audit(struct nfcm_life *life, u64 parked, u32 ms);
+void nfcm_stall_tick(struct nfcm_mailbox *mailbox, u32 ms);
+void nfcm_stall_audit(struct nfcm_epoch *epoch, u64 parked, u32 ms);
 
 /* nfcm_direct.c */
 void nfcm_send_start(struct nfcm_half *half, struct nfcm_op *op);
 void nfcm_send_next(struct nfcm_half *half);
-void nfcm_send_keep(struct nfcm_half *half);
+void nfcm_send_reserve(struct nfcm_half *half);
 void nfcm_send_release(struct nfcm_half *half, struct nfcm_op *op);
 void nfcm_receive_start(struct nfcm_half *half, struct nfcm_op *op);
 void nfcm_receive_next(struct nfcm_half *half);
@@ -497,7 +505,7 @@ void nfcm_transfer_account(struct nfcm_half *half, const struct nfcm_record *r);
 /* nfcm_pin.c */
 int nfcm_pins_init(struct nfcm_op *op, u64 address, bool write);
 void nfcm_pins_take_over(struct nfcm_op *op, struct nfcm_op *from);
-void nfcm_pins_want(struct nfcm_op *op);
+void nfcm_pins_schedule(struct nfcm_op *op);
 int nfcm_pins_all(struct nfcm_op *op);
 void nfcm_pins_run(struct nfcm_op *op);
 void nfcm_pins_work(struct work_struct *work);
@@ -522,21 +530,21 @@ long nfcm_ioc_cancel(struct nfcm_file *file, void __user *arg);
 int nfcm_copy_in(void *to, size_t ksize, const void __user *from);
 
 /* nfcm_control.c */
-void nfcm_control_init(struct nfcm_life *life);
-int nfcm_control_open(struct nfcm_life *life);
-void nfcm_control_close(struct nfcm_life *life);
-void nfcm_control_submit(struct nfcm_life *life, struct nfcm_op *op);
-void nfcm_control_stop(struct nfcm_life *life, struct nfcm_process *p);
+void nfcm_control_init(struct nfcm_epoch *epoch);
+int nfcm_control_open(struct nfcm_epoch *epoch);
+void nfcm_control_close(struct nfcm_epoch *epoch);
+void nfcm_control_submit(struct nfcm_epoch *epoch, struct nfcm_op *op);
+void nfcm_control_stop(struct nfcm_epoch *epoch, struct nfcm_process *p);
 void nfcm_control_cancel(struct nfcm_op *op);
-void nfcm_control_forget(struct nfcm_life *life, struct nfcm_file *file);
+void nfcm_control_forget(struct nfcm_epoch *epoch, struct nfcm_file *file);
 int nfcm_control_check(const struct nfcomms_op *in);
 
 /* nfcm_watch.c */
-void nfcm_watch_start(struct nfcm_life *life);
-void nfcm_watch_stop(struct nfcm_life *life);
-void nfcm_watch_hurry(struct nfcm_life *life);
-u64 nfcm_watch_beat(struct nfcm_life *life);
-void nfcm_watch_health(struct nfcm_life *life, struct nfcomms_health *h);
+void nfcm_watch_start(struct nfcm_epoch *epoch);
+void nfcm_watch_stop(struct nfcm_epoch *epoch);
+void nfcm_watch_kick(struct nfcm_epoch *epoch);
+u64 nfcm_watch_beat(struct nfcm_epoch *epoch);
+void nfcm_watch_health(struct nfcm_epoch *epoch, struct nfcomms_health *h);
 
 /* nfcm_file.c */
 extern const struct file_operations nfcm_fops;

@@ -26,28 +26,31 @@ module_param_named(max_operations, nfcm_param_max_operations, uint, 0444);
 MODULE_PARM_DESC(max_operations,
 		 "operations in flight or unread per open file (default 32768)");
 
-unsigned int nfcm_param_ladder_ms = 100;
-module_param_named(ladder_ms, nfcm_param_ladder_ms, uint, 0644);
-MODULE_PARM_DESC(ladder_ms,
+unsigned int nfcm_param_cancel_timeout_ms = 100;
+module_param_named(cancel_timeout_ms, nfcm_param_cancel_timeout_ms, uint, 0644);
+MODULE_PARM_DESC(cancel_timeout_ms,
 		 "milliseconds, and two heartbeats, for a device to answer a cancel or a close (default 100)");
 
-unsigned int nfcm_param_silence_ms = 1000;
-module_param_named(silence_ms, nfcm_param_silence_ms, uint, 0644);
-MODULE_PARM_DESC(silence_ms,
+unsigned int nfcm_param_heartbeat_timeout_ms = 1000;
+module_param_named(heartbeat_timeout_ms, nfcm_param_heartbeat_timeout_ms, uint,
+		   0644);
+MODULE_PARM_DESC(heartbeat_timeout_ms,
 		 "milliseconds without a heartbeat after which a device is lost, at least (default 1000)");
 
-unsigned int nfcm_param_beats = 5;
-module_param_named(beats, nfcm_param_beats, uint, 0644);
-MODULE_PARM_DESC(beats, "heartbeats that may be missing, at least (default 5)");
+unsigned int nfcm_param_heartbeat_misses = 5;
+module_param_named(heartbeat_misses, nfcm_param_heartbeat_misses, uint, 0644);
+MODULE_PARM_DESC(heartbeat_misses,
+		 "heartbeats that may be missing, at least (default 5)");
 
-unsigned int nfcm_param_stall_ms = 10000;
-module_param_named(stall_ms, nfcm_param_stall_ms, uint, 0644);
-MODULE_PARM_DESC(stall_ms,
+unsigned int nfcm_param_stall_timeout_ms = 10000;
+module_param_named(stall_timeout_ms, nfcm_param_stall_timeout_ms, uint, 0644);
+MODULE_PARM_DESC(stall_timeout_ms,
 		 "milliseconds that a transfer may stand still while the device beats, at least (default 10000)");
 
-unsigned int nfcm_param_watchdog_ms = 10000;
-module_param_named(watchdog_ms, nfcm_param_watchdog_ms, uint, 0444);
-MODULE_PARM_DESC(watchdog_ms,
+unsigned int nfcm_param_watchdog_timeout_ms = 10000;
+module_param_named(watchdog_timeout_ms, nfcm_param_watchdog_timeout_ms, uint,
+		   0444);
+MODULE_PARM_DESC(watchdog_timeout_ms,
 		 "milliseconds without a sign of the host after which the device fences its DMA; 0: never (default 10000)");
 
 struct class nfcm_class = {
@@ -56,7 +59,7 @@ struct class nfcm_class = {
 };
 
 struct workqueue_struct *nfcm_pin_wq;
-struct workqueue_struct *nfcm_life_wq;
+struct workqueue_struct *nfcm_wq;
 struct kmem_cache *nfcm_op_cache;
 static DEFINE_IDA(minors);
 static dev_t first;
@@ -85,18 +88,18 @@ static int make_shared(void)
 {
 	nfcm_op_cache = kmem_cache_create("nfcomms_op", sizeof(struct nfcm_op),
 					  0, SLAB_ACCOUNT, NULL);
-	/* Pinning may wait for the caller's own page faults, lives must not. */
+	/* Pinning may wait for the caller's own page faults, the watch must not. */
 	nfcm_pin_wq = alloc_workqueue("nfcomms_pin", WQ_UNBOUND, 0);
-	nfcm_life_wq = alloc_workqueue("nfcomms", WQ_UNBOUND | WQ_HIGHPRI, 0);
-	return nfcm_op_cache && nfcm_pin_wq && nfcm_life_wq ? 0 : -ENOMEM;
+	nfcm_wq = alloc_workqueue("nfcomms", WQ_UNBOUND | WQ_HIGHPRI, 0);
+	return nfcm_op_cache && nfcm_pin_wq && nfcm_wq ? 0 : -ENOMEM;
 }
 
 static void free_shared(void)
 {
 	if (nfcm_pin_wq)
 		destroy_workqueue(nfcm_pin_wq);
-	if (nfcm_life_wq)
-		destroy_workqueue(nfcm_life_wq);
+	if (nfcm_wq)
+		destroy_workqueue(nfcm_wq);
 	kmem_cache_destroy(nfcm_op_cache);
 }
 

@@ -25,7 +25,7 @@ void nfcm_op_init(struct nfcm_op *op, u16 opcode, void (*end)(struct nfcm_op *))
 	op->c.opcode = opcode;
 }
 
-/* Must not hold box. */
+/* Must not hold the mailbox. */
 void nfcm_op_put(struct nfcm_op *op)
 {
 	if (!refcount_dec_and_test(&op->ref))
@@ -38,15 +38,15 @@ void nfcm_op_put(struct nfcm_op *op)
 	kmem_cache_free(nfcm_op_cache, op);
 }
 
-/* It has ended; it is finished when the box is let go. Must hold box. */
+/* It has ended; it is finished at unlock. Must hold the mailbox. */
 void nfcm_op_over(struct nfcm_op *op, u32 status)
 {
 	op->place = NFCM_PLACE_OVER;
 	op->c.status = status;
-	list_add_tail(&op->node, &op->ch->box->ended);
+	list_add_tail(&op->node, &op->ch->mailbox->ended);
 }
 
-/* The same, with the host's errno. Must hold box. */
+/* The same, with the host's errno. Must hold the mailbox. */
 void nfcm_op_error(struct nfcm_op *op, u32 status, int error)
 {
 	op->c.error = error;
@@ -55,7 +55,7 @@ void nfcm_op_error(struct nfcm_op *op, u32 status, int error)
 
 /*
  * Finish an operation that has ended: its memory is given back, and it is
- * reported once nobody works for it any more. No locks.
+ * reported once its last hold is released. No locks.
  */
 void nfcm_op_finish(struct nfcm_op *op)
 {
@@ -64,8 +64,7 @@ void nfcm_op_finish(struct nfcm_op *op)
 }
 
 /*
- * Somebody who worked for the operation is done; the last one reports it. No
- * locks.
+ * Release a hold on the operation; the last one reports it. No locks.
  */
 void nfcm_op_release_hold(struct nfcm_op *op)
 {
@@ -90,7 +89,7 @@ static struct nfcm_half *half_of(const struct nfcm_op *op)
 	}
 }
 
-/* Start an operation on its channel. Must hold box. */
+/* Start an operation on its channel. Must hold the mailbox. */
 static void start(struct nfcm_op *op)
 {
 	struct nfcm_channel *ch = op->ch;
@@ -104,8 +103,8 @@ static void start(struct nfcm_op *op)
 		nfcm_channel_close(ch, op);
 		break;
 	case NFCOMMS_OP_ARM:
-		if (ch->box->dead)
-			nfcm_op_over(op, atomic_read(&ch->life->down) ?:
+		if (ch->mailbox->dead)
+			nfcm_op_over(op, atomic_read(&ch->epoch->down) ?:
 						 NFC_ERESET);
 		else
 			nfcm_half_arm(half_of(op), op);
@@ -125,13 +124,13 @@ static void start(struct nfcm_op *op)
 /* Start an operation on its channel. The caller has a reference. No locks. */
 void nfcm_op_start(struct nfcm_op *op)
 {
-	struct nfcm_box *box = op->ch->box;
+	struct nfcm_mailbox *mailbox = op->ch->mailbox;
 
-	op->pins.lender = current;
-	nfcm_box_lock(box);
+	op->pins.pinner = current;
+	nfcm_mailbox_lock(mailbox);
 	start(op);
-	nfcm_box_unlock(box);
-	WRITE_ONCE(op->pins.lender, NULL);
+	nfcm_mailbox_unlock(mailbox);
+	WRITE_ONCE(op->pins.pinner, NULL);
 }
 
 /*
@@ -140,15 +139,15 @@ void nfcm_op_start(struct nfcm_op *op)
  */
 void nfcm_op_cancel(struct nfcm_op *op)
 {
-	struct nfcm_box *box;
+	struct nfcm_mailbox *mailbox;
 
 	if (op->opcode == NFCOMMS_OP_SUBSCRIBE ||
 	    op->opcode == NFCOMMS_OP_CONTROL) {
 		nfcm_control_cancel(op);
 		return;
 	}
-	box = op->ch->box;
-	nfcm_box_lock(box);
+	mailbox = op->ch->mailbox;
+	nfcm_mailbox_lock(mailbox);
 	switch (op->place) {
 	case NFCM_PLACE_NEW:
 		op->cancelled = true;
@@ -165,10 +164,10 @@ void nfcm_op_cancel(struct nfcm_op *op)
 	default: /* a close goes on, what is over is over */
 		break;
 	}
-	nfcm_box_unlock(box);
+	nfcm_mailbox_unlock(mailbox);
 }
 
-/* ---- what user space asks for ---- */
+/* ---- requests of user space ---- */
 
 /*
  * Copy a structure that begins with its size. -E2BIG if it is larger than ours
@@ -223,7 +222,7 @@ static bool is_transfer(u16 opcode)
 	       opcode == NFCOMMS_OP_RECEIVE_IND || opcode == NFCOMMS_OP_CONTROL;
 }
 
-/* Lengths and flags that only their opcode can judge. */
+/* Lengths and flags whose rules depend on the opcode. */
 static int check_opcode(const struct nfcomms_op *in)
 {
 	u16 halves = in->flags & (NFCOMMS_H2D | NFCOMMS_D2H);
@@ -305,7 +304,7 @@ static void refuse(struct nfcm_op *op, u32 status, int error)
 }
 
 /*
- * May the caller ask for this? A program is code that runs with all rights of
+ * May the caller do this? A program is code that runs with all rights of
  * the device, so that to bring one in takes what a RESET does. A process that is
  * started is its file's and ends with it: that takes no more than a channel.
  */
@@ -322,7 +321,7 @@ static int permit(const struct nfcomms_op *in)
 }
 
 /*
- * Make an operation of what user space gave; -errno says what is wrong with it.
+ * Make an operation of what user space gave, or return why it is not in order.
  * The caller gets a reference and begins it.
  */
 static struct nfcm_op *make(struct nfcm_file *file, const struct nfcomms_op *in,
@@ -355,7 +354,7 @@ static struct nfcm_op *make(struct nfcm_file *file, const struct nfcomms_op *in,
 /* Begin an admitted operation; from here on it has exactly one completion. */
 static void begin(struct nfcm_file *file, struct nfcm_op *op, u64 address)
 {
-	struct nfcm_life *life;
+	struct nfcm_epoch *epoch;
 	int rc = 0;
 
 	trace_nfcomms_submit(op);
@@ -365,19 +364,19 @@ static void begin(struct nfcm_file *file, struct nfcm_op *op, u64 address)
 	if (rc) {
 		refuse(op, NFC_EINVAL, -rc);
 	} else if (op->ch && is_transfer(op->opcode) && /* CONTROL has none yet */
-		   op->length > op->ch->life->layout.max_transfer) {
-		op->c.peer_size = op->ch->life->layout.max_transfer;
+		   op->length > op->ch->epoch->layout.max_transfer) {
+		op->c.peer_size = op->ch->epoch->layout.max_transfer;
 		refuse(op, NFC_ETOOLARGE, 0);
 	} else if (op->ch) {
 		nfcm_op_start(op);
 	} else {
-		life = nfcm_life_get(file->dev);
-		if (!life) {
+		epoch = nfcm_epoch_get(file->dev);
+		if (!epoch) {
 			refuse(op, NFC_ERESET, 0);
 			return;
 		}
-		nfcm_control_submit(life, op);
-		nfcm_life_put(life);
+		nfcm_control_submit(epoch, op);
+		nfcm_epoch_put(epoch);
 	}
 }
 
@@ -434,7 +433,7 @@ long nfcm_ioc_submit(struct nfcm_file *file, void __user *arg)
 
 /*
  * Wait for a called operation; true if a signal came first. The machine may be
- * suspended meanwhile, which looks like a signal and is none.
+ * suspended meanwhile, which wakes it like a signal and is none.
  */
 static bool interrupted_call(struct nfcm_op *op)
 {
@@ -456,7 +455,7 @@ static bool interrupted_call(struct nfcm_op *op)
 }
 
 /*
- * A signal takes the operation back, and the wait goes on until it says how it
+ * A signal takes the operation back, and the wait goes on until it has
  * ended; only a fatal one leaves it to end by itself.
  */
 static int wait_called(struct nfcm_op *op, bool *interrupted)

@@ -29,8 +29,8 @@ static struct nfcm_dev *dev_new(struct pci_dev *pdev)
 		return ERR_PTR(rc);
 	}
 	dev->pdev = pci_dev_get(pdev);
-	mutex_init(&dev->life_mutex);
-	spin_lock_init(&dev->life_lock);
+	mutex_init(&dev->epoch_mutex);
+	spin_lock_init(&dev->epoch_lock);
 	INIT_LIST_HEAD(&dev->files);
 	dev->state = NFCOMMS_STATE_RESETTING;
 	device_initialize(&dev->dev);
@@ -95,7 +95,7 @@ static int set_up(struct nfcm_dev *dev)
 	return rc;
 }
 
-/* Begin a life, and save config space for an error of the bus, which loses it. */
+/* Start an epoch, and save config space for an error of the bus, which loses it. */
 static int come_up(struct pci_dev *pdev, struct nfcm_dev *dev)
 {
 	int rc = nfcm_dev_up(dev);
@@ -215,7 +215,7 @@ static const struct pci_error_handlers error_handlers = {
 
 /* ---- sleep ---- */
 
-/* A device that sleeps forgets its life. */
+/* A device that sleeps loses its epoch. */
 static int suspend(struct device *d)
 {
 	nfcm_dev_down(dev_get_drvdata(d), NFC_ERESET, NFCOMMS_STATE_RESETTING);

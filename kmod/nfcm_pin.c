@@ -18,7 +18,7 @@
 
 static struct nfcm_dev *dev_of(const struct nfcm_op *op)
 {
-	return op->ch->life->dev;
+	return op->ch->epoch->dev;
 }
 
 /* Lists in one run: a quarter of the device's window. */
@@ -26,7 +26,7 @@ static u64 run_lists(const struct nfcm_op *op)
 {
 	enum { RUN_MAX = 64 };
 
-	return clamp_t(u64, op->ch->life->layout.window / 4, 1, RUN_MAX);
+	return clamp_t(u64, op->ch->epoch->layout.window / 4, 1, RUN_MAX);
 }
 
 /*
@@ -35,13 +35,13 @@ static u64 run_lists(const struct nfcm_op *op)
  */
 static u64 enough_lists(const struct nfcm_op *op)
 {
-	return run_lists(op) + op->ch->life->layout.window / 2;
+	return run_lists(op) + op->ch->epoch->layout.window / 2;
 }
 
 /* Lists that are pinned at once at most. */
 static u64 most_lists(const struct nfcm_op *op)
 {
-	return run_lists(op) + op->ch->life->layout.window;
+	return run_lists(op) + op->ch->epoch->layout.window;
 }
 
 static u64 pinned_lists(const struct nfcm_pins *p)
@@ -119,7 +119,7 @@ static void uncharge(struct nfcm_op *op, unsigned long npages)
 	atomic64_sub(npages, &op->pins.mm->pinned_vm);
 }
 
-/* Say how to raise the limit, for whoever reads the log. */
+/* Log how to raise the limit. */
 static void hint(struct nfcm_op *op)
 {
 	struct nfcm_pins *p = &op->pins;
@@ -204,8 +204,8 @@ static void unmap(struct nfcm_dev *dev, struct nfcm_chunk *chunk)
 }
 
 /*
- * Map a pinned chunk. dev->mapped says so before the life is looked at: whoever
- * ends a life looks at it afterwards.
+ * Map a pinned chunk. dev->mapped is raised before the epoch is checked: whoever
+ * ends an epoch reads it afterwards.
  */
 static int map(struct nfcm_op *op, struct nfcm_chunk *chunk)
 {
@@ -227,7 +227,7 @@ static int map(struct nfcm_op *op, struct nfcm_chunk *chunk)
 		return rc;
 	atomic_inc(&dev->mapped);
 	smp_mb__after_atomic(); /* pairs with the wait in nfcm_dev_remove() */
-	rc = atomic_read(&op->ch->life->down) ?
+	rc = atomic_read(&op->ch->epoch->down) ?
 		     -ENODEV :
 		     dma_map_sgtable(dma, &chunk->sgt, chunk->way, 0);
 	chunk->mapped = !rc;
@@ -240,7 +240,7 @@ static int map(struct nfcm_op *op, struct nfcm_chunk *chunk)
 	return rc;
 }
 
-/* Unmap, unpin and free. Process context; whoever calls has a hold on the operation. */
+/* Unmap, unpin and free. Process context; the caller has a hold on the operation. */
 void nfcm_chunk_free(struct nfcm_chunk *chunk)
 {
 	struct nfcm_op *op = chunk->op;
@@ -316,7 +316,7 @@ static int over_limit(struct nfcm_op *op)
 	return -ENOMEM;
 }
 
-/* Pin and map the next run of lists; -EAGAIN if the limit says: later. */
+/* Pin and map the next run of lists; -EAGAIN if the limit allows it later. */
 static struct nfcm_chunk *chunk_new(struct nfcm_op *op)
 {
 	struct nfcm_chunk *chunk = chunk_pin(op);
@@ -335,8 +335,8 @@ static struct nfcm_chunk *chunk_new(struct nfcm_op *op)
 	return chunk;
 }
 
-/* Should the next run be pinned? Must hold box. */
-static bool wanted(const struct nfcm_op *op)
+/* Should the next run be pinned? Must hold the mailbox. */
+static bool more_pages_needed(const struct nfcm_op *op)
 {
 	const struct nfcm_pins *p = &op->pins;
 
@@ -344,24 +344,24 @@ static bool wanted(const struct nfcm_op *op)
 	       p->lists < p->total && pinned_lists(p) < most_lists(op);
 }
 
-/* See to it that the next run is pinned soon, if there is one. Must hold box. */
-void nfcm_pins_want(struct nfcm_op *op)
+/* See to it that the next run is pinned soon, if there is one. Must hold the mailbox. */
+void nfcm_pins_schedule(struct nfcm_op *op)
 {
-	if (op->pins.busy || !wanted(op))
+	if (op->pins.busy || !more_pages_needed(op))
 		return;
 	op->pins.busy = true;
 	atomic_inc(&op->holds);
-	list_add_tail(&op->pin_node, &op->ch->box->pinning);
+	list_add_tail(&op->pin_node, &op->ch->mailbox->pinning);
 }
 
-/* Hand a chunk to the thread that lets go of the box. Must hold box. */
+/* Hand a chunk to the thread that unlocks the mailbox. Must hold the mailbox. */
 static void trim(struct nfcm_op *op, struct nfcm_chunk *chunk)
 {
 	atomic_inc(&op->holds);
-	list_move_tail(&chunk->node, &op->ch->box->trimmed);
+	list_move_tail(&chunk->node, &op->ch->mailbox->trimmed);
 }
 
-/* The lists below acked were moved: let their memory go. Must hold box. */
+/* The lists below acked were moved: let their memory go. Must hold the mailbox. */
 void nfcm_pins_trim(struct nfcm_op *op, u64 acked)
 {
 	struct nfcm_chunk *chunk, *next;
@@ -383,7 +383,7 @@ static struct nfcm_half *half_of(struct nfcm_op *op)
 
 /*
  * Take what nfcm_chunk_new() made into use; true if the next run is wanted at
- * once. Must hold box.
+ * once. Must hold the mailbox.
  */
 static bool take_chunk(struct nfcm_op *op, struct nfcm_chunk *chunk)
 {
@@ -406,7 +406,7 @@ static bool take_chunk(struct nfcm_op *op, struct nfcm_chunk *chunk)
 			       rc == -ENOMEM ? NFC_ENOMEM : NFC_EINVAL, -rc);
 		nfcm_half_push(half_of(op));
 	}
-	p->busy = !rc && wanted(op);
+	p->busy = !rc && more_pages_needed(op);
 	return p->busy;
 }
 
@@ -414,26 +414,26 @@ static bool take_chunk(struct nfcm_op *op, struct nfcm_chunk *chunk)
  * A caller that waits may pin all the time. One that only submits pins what the
  * device can be offered at first: others wait for what it submits next.
  */
-static bool lent_enough(const struct nfcm_op *op)
+static bool pinned_enough(const struct nfcm_op *op)
 {
-	return READ_ONCE(op->pins.lender) == current && !op->called &&
+	return READ_ONCE(op->pins.pinner) == current && !op->called &&
 	       op->pins.lists >= most_lists(op);
 }
 
-/* Pin for an operation as long as it wants. It has busy, and a hold. No locks. */
+/* Pin for an operation as long as it needs pages. It has busy, and a hold. No locks. */
 void nfcm_pins_run(struct nfcm_op *op)
 {
-	struct nfcm_box *box = op->ch->box;
+	struct nfcm_mailbox *mailbox = op->ch->mailbox;
 	struct nfcm_chunk *chunk;
 	bool again;
 
 	do {
 		chunk = chunk_new(op);
-		nfcm_box_lock(box);
+		nfcm_mailbox_lock(mailbox);
 		again = take_chunk(op, chunk);
-		nfcm_box_unlock(box);
+		nfcm_mailbox_unlock(mailbox);
 		cond_resched(); /* the device may take lists as fast as they come */
-	} while (again && !lent_enough(op));
+	} while (again && !pinned_enough(op));
 	if (again)
 		queue_work(nfcm_pin_wq, &op->pins.work);
 	else
@@ -458,7 +458,7 @@ void nfcm_pins_work(struct work_struct *work)
 
 /*
  * Pin and map all of an operation that is not started yet, in the context of its
- * caller: what its memory makes it wait for, nobody else does. Mapped is last,
+ * caller: nobody else waits for its page faults. Mapped is last,
  * for a driver that lets go of the device waits for what is mapped.
  */
 int nfcm_pins_all(struct nfcm_op *op)
@@ -495,12 +495,12 @@ void nfcm_pins_release(struct nfcm_op *op)
 	}
 }
 
-/* Bus addresses of the device pages of a list that is pinned. Must hold box. */
+/* Bus addresses of the device pages of a list that is pinned. Must hold the mailbox. */
 const u64 *nfcm_pins_bus(struct nfcm_pins *p, u64 list)
 {
 	struct nfcm_chunk *chunk;
 
-	/* Lists are asked for near the end: look from there. */
+	/* Lists are sent near the end: search from there. */
 	list_for_each_entry_reverse(chunk, &p->chunks, node)
 		if (chunk->first <= list)
 			return chunk->bus +

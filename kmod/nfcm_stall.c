@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the device owes although it beats: that a transfer moves on, and that it
- * has every offer which waits for its target. See docs/design/0010-progress.md.
+ * What the device must do beside its heartbeat: move transfers on, and have every
+ * offer that waits for its target. See docs/design/0010-progress.md.
  */
 #include "nfcm_kmod.h"
 
 enum {
-	LOOK_MS = 250, /* between two comparisons with the heartbeat */
-	VISITS = 4096, /* offers of a mailbox that one look visits … */
-	ASKS = 256, /* … and of those it asks back */
-	ASKED_MOST = 6, /* doublings of the wait of one that was asked back */
+	COMPARE_MS = 250, /* between two comparisons with the heartbeat */
+	VISITS = 4096, /* offers of a mailbox that one tick visits … */
+	PROBES = 256, /* … and of those it recalls */
+	DOUBLINGS = 6, /* doublings of the wait of an offer that was recalled */
 };
 
 /* How long a device that beats may let a transfer stand still. */
-static u32 limit_ms(const struct nfcm_life *life)
+static u32 limit_ms(const struct nfcm_epoch *epoch)
 {
-	return max(nfcm_param_stall_ms, nfcm_param_beats * life->layout.beat_ms);
+	return max(nfcm_param_stall_timeout_ms,
+		   nfcm_param_heartbeat_misses * epoch->layout.beat_ms);
 }
 
 /*
  * What a half waits for. A transfer whose next list may go is the host's to
- * move: its pages are not pinned yet, or the ring is full. Must hold box.
+ * move: its pages are not pinned yet, or the ring is full. Must hold the mailbox.
  */
 static u8 wait_of(const struct nfcm_half *half)
 {
@@ -28,9 +29,9 @@ static u8 wait_of(const struct nfcm_half *half)
 	const struct nfcm_ledger *l = &core->ledger;
 	u64 k;
 
-	if (half->due || !half->op)
+	if (half->pending || !half->op)
 		return NFCM_WAIT_NOTHING;
-	if (core->phase == NFCM_PHASE_MOVING) {
+	if (core->state == NFCM_STATE_MOVING) {
 		if (l->aborting)
 			return NFCM_WAIT_NOTHING;
 		if (!l->ready && !core->recall)
@@ -38,26 +39,26 @@ static u8 wait_of(const struct nfcm_half *half)
 		return nfcm_ledger_next(l, &k) ? NFCM_WAIT_NOTHING :
 						 NFCM_WAIT_MOVE;
 	}
-	if (core->direction == NFC_H2D && core->phase == NFCM_PHASE_OFFERED &&
+	if (core->direction == NFC_H2D && core->state == NFCM_STATE_OFFERED &&
 	    !core->recall)
 		return NFCM_WAIT_TARGET;
 	return NFCM_WAIT_NOTHING;
 }
 
-/* The half is gone from its list. Must hold box. */
+/* The half is gone from its list. Must hold the mailbox. */
 void nfcm_stall_forget(struct nfcm_half *half)
 {
 	if (half->wait == NFCM_WAIT_TARGET)
-		nfcm_half_box(half)->offered--;
+		nfcm_half_mailbox(half)->offered--;
 	half->wait = NFCM_WAIT_NOTHING;
 	list_del_init(&half->waits);
 }
 
-/* Follow what the half waits for; after every change. Must hold box. */
+/* Follow what the half waits for; after every change. Must hold the mailbox. */
 void nfcm_stall_track(struct nfcm_half *half)
 {
-	struct nfcm_box *box = nfcm_half_box(half);
-	u8 wait = box->dead ? NFCM_WAIT_NOTHING : wait_of(half);
+	struct nfcm_mailbox *mailbox = nfcm_half_mailbox(half);
+	u8 wait = mailbox->dead ? NFCM_WAIT_NOTHING : wait_of(half);
 
 	if (wait == half->wait && half->wait_id == half->core->id)
 		return;
@@ -65,29 +66,29 @@ void nfcm_stall_track(struct nfcm_half *half)
 	half->wait = wait;
 	half->wait_id = half->core->id;
 	half->idle_ms = 0;
-	half->since = box->clock_ms;
+	half->since = mailbox->clock_ms;
 	if (wait == NFCM_WAIT_MOVE) {
-		list_add_tail(&half->waits, &box->moving);
+		list_add_tail(&half->waits, &mailbox->moving);
 	} else if (wait == NFCM_WAIT_TARGET) {
-		list_add_tail(&half->waits, &box->offers);
-		box->offered++;
+		list_add_tail(&half->waits, &mailbox->offers);
+		mailbox->offered++;
 	}
 }
 
 /*
  * Some time was seen to pass: transfers that did not move on are aborted. Must
- * hold box.
+ * hold the mailbox.
  */
-void nfcm_stall_look(struct nfcm_box *box, u32 ms)
+void nfcm_stall_tick(struct nfcm_mailbox *mailbox, u32 ms)
 {
 	struct nfcm_half *half, *next;
 
-	box->clock_ms += ms;
-	list_for_each_entry_safe(half, next, &box->moving, waits) {
+	mailbox->clock_ms += ms;
+	list_for_each_entry_safe(half, next, &mailbox->moving, waits) {
 		half->idle_ms += ms;
-		if (half->idle_ms < limit_ms(box->life))
+		if (half->idle_ms < limit_ms(mailbox->epoch))
 			continue;
-		dev_warn_ratelimited(&box->life->dev->dev,
+		dev_warn_ratelimited(&mailbox->epoch->dev->dev,
 				     "channel %u: a transfer stood still for %u ms\n",
 				     half->ch->id, half->idle_ms);
 		nfcm_half_stop(half, NFC_ESTALLED, 0);
@@ -95,98 +96,99 @@ void nfcm_stall_look(struct nfcm_box *box, u32 ms)
 	}
 }
 
-/* Ask the device whether it still has what the half offers. Must hold box. */
-static void ask_back(struct nfcm_half *half)
+/* Recall the offer to find out if the device has it. Must hold the mailbox. */
+static void probe(struct nfcm_half *half)
 {
-	half->asked_back = true;
-	nfcm_half_owe(half, NFC_TYPE_WITHDRAW, 0, 0);
+	half->probing = true;
+	nfcm_half_set_pending(half, NFC_TYPE_WITHDRAW, 0, 0);
 	nfcm_half_push(half);
 }
 
 /*
- * Has the offer waited so long that it is asked back? One that was asked before
+ * Has the offer waited so long that it is recalled? One that was recalled before
  * is left alone longer, so that the device's own time-outs come to their end.
- * Must hold box.
+ * Must hold the mailbox.
  */
 static bool waited_enough(struct nfcm_half *half, u32 limit)
 {
-	u64 waited = nfcm_half_box(half)->clock_ms - half->since;
+	u64 waited = nfcm_half_mailbox(half)->clock_ms - half->since;
 
-	return waited >= (u64)limit << min_t(u32, half->op->asked, ASKED_MOST);
+	return waited >= (u64)limit << min_t(u32, half->op->probes, DOUBLINGS);
 }
 
 /*
  * Begin a pass of a mailbox, or go on with it: who was visited goes to the end
  * of the list. True if more are to be visited.
  */
-static bool ask_box(struct nfcm_box *box, u32 limit, bool begin)
+static bool probe_mailbox(struct nfcm_mailbox *mailbox, u32 limit, bool begin)
 {
-	u32 visits = 0, asks = 0;
+	u32 visits = 0, probing = 0;
 	struct nfcm_half *half;
 	bool more;
 
-	nfcm_box_lock(box);
+	nfcm_mailbox_lock(mailbox);
 	if (begin)
-		box->unvisited = box->offered;
-	for (; box->unvisited && visits < VISITS && asks < ASKS; visits++) {
-		half = list_first_entry_or_null(&box->offers, struct nfcm_half,
-						waits);
+		mailbox->unvisited = mailbox->offered;
+	for (; mailbox->unvisited && visits < VISITS && probing < PROBES;
+	     visits++) {
+		half = list_first_entry_or_null(&mailbox->offers,
+						struct nfcm_half, waits);
 		if (!half) { /* they were answered meanwhile */
-			box->unvisited = 0;
+			mailbox->unvisited = 0;
 			break;
 		}
-		box->unvisited--;
-		list_move_tail(&half->waits, &box->offers);
+		mailbox->unvisited--;
+		list_move_tail(&half->waits, &mailbox->offers);
 		if (waited_enough(half, limit)) {
-			ask_back(half);
-			asks++;
+			probe(half);
+			probing++;
 		}
 	}
-	more = box->unvisited;
-	nfcm_box_unlock(box);
+	more = mailbox->unvisited;
+	nfcm_mailbox_unlock(mailbox);
 	return more;
 }
 
 /* Offers whose answer is still to come. */
-static u64 offered(struct nfcm_life *life)
+static u64 offered(struct nfcm_epoch *epoch)
 {
 	u64 sum = 0;
 	u32 i;
 
-	for (i = 0; i < life->boxes; i++)
-		sum += READ_ONCE(life->box[i].offered);
+	for (i = 0; i < epoch->mailboxes; i++)
+		sum += READ_ONCE(epoch->mailbox[i].offered);
 	return sum;
 }
 
 /*
  * Compare the offers that wait with those that the device has parked, as the
- * last heartbeat says. If it had fewer at most looks of one limit it does not
- * know all of them, and those that have waited so long are asked back. Work of
- * the watch alone; takes the boxes one after the other.
+ * last heartbeat counts. If it had fewer in most samples of one limit it lost
+ * some, and those that have waited so long are recalled. Only the watch's work
+ * calls it; locks the mailboxes one after the other.
  */
-void nfcm_stall_audit(struct nfcm_life *life, u64 parked, u32 ms)
+void nfcm_stall_audit(struct nfcm_epoch *epoch, u64 parked, u32 ms)
 {
-	struct nfcm_audit *a = &life->audit;
+	struct nfcm_audit *a = &epoch->audit;
 	bool begin = false, more = false;
-	u32 i, limit = limit_ms(life);
+	u32 i, limit = limit_ms(epoch);
 
 	a->ms += ms;
-	if (a->ms < LOOK_MS)
+	if (a->ms < COMPARE_MS)
 		return;
 	a->spent_ms += a->ms;
 	a->ms = 0;
-	a->looks++;
-	if (offered(life) > parked)
+	a->samples++;
+	if (offered(epoch) > parked)
 		a->few++;
 	if (a->spent_ms >= limit) {
-		begin = 2 * a->few > a->looks;
+		begin = 2 * a->few > a->samples;
 		a->spent_ms = 0;
-		a->looks = 0;
+		a->samples = 0;
 		a->few = 0;
 	}
-	if (!begin && !a->asks)
+	if (!begin && !a->probing)
 		return;
-	for (i = 0; i < life->boxes; i++)
-		more |= ask_box(&life->box[i], limit, begin);
-	a->asks = more;
+	for (i = 0; i < epoch->mailboxes; i++)
+		more |= probe_mailbox(&epoch->mailbox[i], limit, begin);
+	a->probing = more;
 }

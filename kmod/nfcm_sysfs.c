@@ -29,16 +29,16 @@ static ssize_t vectors_show(struct device *d, struct device_attribute *attr,
 }
 static DEVICE_ATTR_RO(vectors);
 
-/* A field of the present life's layout. */
+/* A field of the present epoch's layout. */
 static ssize_t show_layout(struct device *d, char *buf, size_t at)
 {
-	struct nfcm_life *life = nfcm_life_get(dev_get_drvdata(d));
+	struct nfcm_epoch *epoch = nfcm_epoch_get(dev_get_drvdata(d));
 	u32 value;
 
-	if (!life)
+	if (!epoch)
 		return -ENODEV;
-	value = *(const u32 *)((const char *)&life->layout + at);
-	nfcm_life_put(life);
+	value = *(const u32 *)((const char *)&epoch->layout + at);
+	nfcm_epoch_put(epoch);
 	return sysfs_emit(buf, "%u\n", value);
 }
 

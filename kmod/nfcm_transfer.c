@@ -2,7 +2,7 @@
 /* Gather lists: offering a transfer, feeding it, accounting for its progress. */
 #include "nfcm_kmod.h"
 
-/* Compose list k, whose pages are mapped. Must hold box. */
+/* Compose list k, whose pages are mapped. Must hold the mailbox. */
 static void compose_list(struct nfcm_half *half, struct nfc_slot *slot, u64 k,
 			 u64 id)
 {
@@ -16,12 +16,12 @@ static void compose_list(struct nfcm_half *half, struct nfc_slot *slot, u64 k,
 	nfcm_half_header(half, slot, NFC_TYPE_IND_LIST, n | flag, id);
 }
 
-/* A list was put. Must hold box. */
+/* A list was put. Must hold the mailbox. */
 static void sent(struct nfcm_half *half)
 {
 	nfcm_ledger_sent(&half->core->ledger);
 	half->ch->lists++;
-	nfcm_count(half->ch->life->dev, NFCM_COUNT_LISTS, 1);
+	nfcm_count(half->ch->epoch->dev, NFCM_COUNT_LISTS, 1);
 }
 
 /*
@@ -35,19 +35,19 @@ static u64 timeout_left(struct nfcm_op *op)
 		return 1;
 	if (!op->timeout_ns)
 		return 0;
-	if (!op->asked)
+	if (!op->probes)
 		op->deadline = ktime_add_ns(ktime_get(), op->timeout_ns);
 	return max_t(s64, 1, ktime_to_ns(ktime_sub(op->deadline, ktime_get())));
 }
 
 /*
  * Offer the transfer, with list 0 so that the device sees both. False if it
- * must wait for room or pages. Must hold box.
+ * must wait for room or pages. Must hold the mailbox.
  */
 bool nfcm_transfer_begin(struct nfcm_half *half)
 {
 	struct nfcm_half_core *core = half->core;
-	struct nfcm_box *box = nfcm_half_box(half);
+	struct nfcm_mailbox *mailbox = nfcm_half_mailbox(half);
 	struct nfc_slot begin = {}, list;
 	struct nfcm_op *op = half->op;
 	struct nfc_begin b = {
@@ -58,7 +58,7 @@ bool nfcm_transfer_begin(struct nfcm_half *half)
 	bool put;
 
 	if (op->length && !op->pins.lists) {
-		nfcm_pins_want(op);
+		nfcm_pins_schedule(op);
 		return false;
 	}
 	memcpy(begin.payload, &b, sizeof(b));
@@ -66,21 +66,21 @@ bool nfcm_transfer_begin(struct nfcm_half *half)
 			 core->id + 1);
 	if (op->length) {
 		compose_list(half, &list, 0, core->id + 1);
-		put = nfcm_box_put_pair(box, &begin, &list);
+		put = nfcm_mailbox_put_pair(mailbox, &begin, &list);
 	} else {
-		put = nfcm_box_put(box, &begin, NFCM_ROOM_NORMAL);
+		put = nfcm_mailbox_put(mailbox, &begin, NFCM_ROOM_NORMAL);
 	}
 	if (!put) {
-		nfcm_half_starve(half, false);
+		nfcm_half_wait_for_room(half, false);
 		return false;
 	}
-	nfcm_core_transfer(core, &op->pins.cut, half->ch->life->layout.window);
+	nfcm_core_transfer(core, &op->pins.cut, half->ch->epoch->layout.window);
 	if (op->length)
 		sent(half);
 	return true;
 }
 
-/* Send lists while window, pages and ring allow. Must hold box. */
+/* Send lists while window, pages and ring allow. Must hold the mailbox. */
 void nfcm_transfer_feed(struct nfcm_half *half)
 {
 	struct nfcm_half_core *core = half->core;
@@ -88,21 +88,22 @@ void nfcm_transfer_feed(struct nfcm_half *half)
 	struct nfc_slot slot;
 	u64 k;
 
-	if (!op || half->due || core->phase != NFCM_PHASE_MOVING)
+	if (!op || half->pending || core->state != NFCM_STATE_MOVING)
 		return;
 	while (nfcm_ledger_next(&core->ledger, &k) && k < op->pins.lists) {
 		compose_list(half, &slot, k, core->id);
-		if (!nfcm_box_put(nfcm_half_box(half), &slot, NFCM_ROOM_LIST)) {
-			nfcm_half_starve(half, false);
+		if (!nfcm_mailbox_put(nfcm_half_mailbox(half), &slot,
+				      NFCM_ROOM_LIST)) {
+			nfcm_half_wait_for_room(half, false);
 			break;
 		}
 		sent(half);
 	}
 	if (core->ledger.ready)
-		nfcm_pins_want(op);
+		nfcm_pins_schedule(op);
 }
 
-/* The target agreed: the operation is not blocked any more. Must hold box. */
+/* The target agreed: the operation is not blocked any more. Must hold the mailbox. */
 static void moving(struct nfcm_op *op)
 {
 	if (op->moving || !op->file)
@@ -111,7 +112,7 @@ static void moving(struct nfcm_op *op)
 	atomic_inc(&op->file->moving);
 }
 
-/* Lists may be sent, and those that were moved let go. Must hold box. */
+/* Lists may be sent, and those that were moved let go. Must hold the mailbox. */
 void nfcm_transfer_progress(struct nfcm_half *half, const struct nfcm_record *r)
 {
 	struct nfcm_op *op = half->op;
@@ -123,7 +124,7 @@ void nfcm_transfer_progress(struct nfcm_half *half, const struct nfcm_record *r)
 	nfcm_pins_trim(op, half->core->ledger.acked);
 }
 
-/* Note in the completion how far the transfer came. Must hold box. */
+/* Note in the completion how far the transfer came. Must hold the mailbox. */
 void nfcm_transfer_account(struct nfcm_half *half, const struct nfcm_record *r)
 {
 	const struct nfcm_ledger *l = &half->core->ledger;
@@ -141,7 +142,7 @@ void nfcm_transfer_account(struct nfcm_half *half, const struct nfcm_record *r)
 		op->c.length = l->cut.size;
 	op->c.lists = (u32)l->total;
 	half->ch->repeated += (u32)l->repeated - op->c.repeated;
-	nfcm_count(half->ch->life->dev, NFCM_COUNT_REPEATED,
+	nfcm_count(half->ch->epoch->dev, NFCM_COUNT_REPEATED,
 		   (u32)l->repeated - op->c.repeated);
 	op->c.repeated = (u32)l->repeated;
 }

@@ -8,17 +8,17 @@
 #include "nfcm_kmod.h"
 
 enum {
-	TICK_MS = 250, /* when nothing presses */
-	HURRY_MS = 25, /* while an answer must come */
-	STARVE_MS = 4, /* while somebody waits for room */
+	TICK_MS = 250, /* when nothing waits */
+	ANSWER_MS = 25, /* while an answer must come */
+	ROOM_MS = 4, /* while a half waits for room */
 	CROWD_MS = 10000, /* for a device that answers, but others first */
-	LOOKS = 4, /* that must see no beat before it is overdue */
+	SAMPLES = 4, /* that must see no beat before it is overdue */
 };
 
 /* Copy the heartbeat; false while the device writes it. */
-static bool read_beat(struct nfcm_life *life, struct nfc_heartbeat *b)
+static bool read_beat(struct nfcm_epoch *epoch, struct nfc_heartbeat *b)
 {
-	void __iomem *from = life->dev->area +
+	void __iomem *from = epoch->dev->area +
 			     offsetof(struct nfc_area, heartbeat);
 	u64 header, again;
 	int i;
@@ -37,13 +37,13 @@ static bool read_beat(struct nfcm_life *life, struct nfc_heartbeat *b)
 	return false;
 }
 
-/* Look at the heartbeat; true if there is a new one. Must hold watch.lock. */
-static bool look(struct nfcm_life *life)
+/* Read the heartbeat; true if there is a new one. Must hold watch.lock. */
+static bool sample(struct nfcm_epoch *epoch)
 {
-	struct nfcm_watch *w = &life->watch;
+	struct nfcm_watch *w = &epoch->watch;
 	struct nfc_heartbeat b;
 
-	if (w->dead || !read_beat(life, &b) || b.beat == w->last.beat)
+	if (w->dead || !read_beat(epoch, &b) || b.beat == w->last.beat)
 		return false;
 	w->last = b;
 	w->seen = ktime_get();
@@ -51,116 +51,116 @@ static bool look(struct nfcm_life *life)
 	return true;
 }
 
-/* The number of the last heartbeat. Takes watch.lock; box may be held. */
-u64 nfcm_watch_beat(struct nfcm_life *life)
+/* The number of the last heartbeat. Takes watch.lock; a mailbox may be held. */
+u64 nfcm_watch_beat(struct nfcm_epoch *epoch)
 {
-	struct nfcm_watch *w = &life->watch;
+	struct nfcm_watch *w = &epoch->watch;
 	u64 beat;
 
 	spin_lock(&w->lock);
-	look(life);
+	sample(epoch);
 	beat = le64_to_cpu(w->last.beat);
 	spin_unlock(&w->lock);
 	return beat;
 }
 
-/* How long a device may be silent. */
-static u32 patience_ms(struct nfcm_life *life)
+/* How long a device may go without a heartbeat. */
+static u32 patience_ms(struct nfcm_epoch *epoch)
 {
-	return max(nfcm_param_silence_ms,
-		   nfcm_param_beats * life->layout.beat_ms);
+	return max(nfcm_param_heartbeat_timeout_ms,
+		   nfcm_param_heartbeat_misses * epoch->layout.beat_ms);
 }
 
-/* Is the heartbeat overdue? It counts looks too: a machine that stood still is no dead device. */
-static bool overdue(struct nfcm_life *life)
+/* Is the heartbeat overdue? Samples count too: the machine may have stood still, not the device. */
+static bool overdue(struct nfcm_epoch *epoch)
 {
-	struct nfcm_watch *w = &life->watch;
+	struct nfcm_watch *w = &epoch->watch;
 	bool late;
 
 	spin_lock(&w->lock);
-	if (!look(life))
+	if (!sample(epoch))
 		w->blank++;
-	late = w->blank > LOOKS &&
-	       ktime_ms_delta(ktime_get(), w->seen) > patience_ms(life);
+	late = w->blank > SAMPLES &&
+	       ktime_ms_delta(ktime_get(), w->seen) > patience_ms(epoch);
 	spin_unlock(&w->lock);
 	return late;
 }
 
 /*
  * One wait for an answer. A device that beats but does not answer is lost; one
- * that answers others first, because thousands ask at once, gets more time.
- * Time is counted in ticks that were seen to pass. Must hold box.
+ * that answers others first, because thousands of them wait, gets more time.
+ * Time is counted in ticks that were seen to pass. Must hold the mailbox.
  */
-static void climb(struct nfcm_ladder *l, u32 ms)
+static void escalate(struct nfcm_escalation *l, u32 ms)
 {
-	struct nfcm_box *box = l->ch->box;
-	u64 beat = nfcm_watch_beat(box->life);
+	struct nfcm_mailbox *mailbox = l->ch->mailbox;
+	u64 beat = nfcm_watch_beat(mailbox->epoch);
 	bool crowd = ktime_ms_delta(ktime_get(), l->start) < CROWD_MS;
 
 	l->waited_ms += ms;
-	if (l->waited_ms < nfcm_param_ladder_ms)
+	if (l->waited_ms < nfcm_param_cancel_timeout_ms)
 		return;
-	if (l->taken != box->taken && crowd) {
-		l->taken = box->taken;
+	if (l->taken != mailbox->taken && crowd) {
+		l->taken = mailbox->taken;
 		l->beat = beat;
 		l->waited_ms = 0;
-	} else if (l->waited_ms >= nfcm_param_silence_ms ||
+	} else if (l->waited_ms >= nfcm_param_heartbeat_timeout_ms ||
 		   (s64)(beat - l->beat) >= 2) {
-		dev_err(&box->life->dev->dev,
+		dev_err(&mailbox->epoch->dev->dev,
 			"channel %u: no answer in %lld ms\n", l->ch->id,
 			ktime_ms_delta(ktime_get(), l->start));
-		nfcm_life_fail(box->life, NFC_ERESET, "no answer");
+		nfcm_epoch_fail(mailbox->epoch, NFC_ERESET, "no answer");
 	}
 }
 
 /*
- * One mailbox: take what an interrupt may have been lost for, let starving
- * halves try, climb the ladders. Returns when to look again.
+ * One mailbox: take what an interrupt may have been lost for, let halves that
+ * wait for room try, escalate. Returns the time to the next tick.
  */
-static u32 look_at_box(struct nfcm_box *box, u32 ms)
+static u32 check_mailbox(struct nfcm_mailbox *mailbox, u32 ms)
 {
-	struct nfcm_ladder *l, *next;
+	struct nfcm_escalation *l, *next;
 	u32 wait = TICK_MS;
 
-	nfcm_box_drain_all(box);
-	nfcm_box_lock(box);
-	list_for_each_entry_safe(l, next, &box->ladders, node)
-		climb(l, ms);
-	nfcm_stall_look(box, ms);
-	if (!list_empty(&box->ladders))
-		wait = HURRY_MS;
-	if (list_empty(&box->starved[0]) && list_empty(&box->starved[1])) {
-		box->stuck_ms = 0;
+	nfcm_mailbox_drain_all(mailbox);
+	nfcm_mailbox_lock(mailbox);
+	list_for_each_entry_safe(l, next, &mailbox->escalations, node)
+		escalate(l, ms);
+	nfcm_stall_tick(mailbox, ms);
+	if (!list_empty(&mailbox->escalations))
+		wait = ANSWER_MS;
+	if (list_empty(&mailbox->room[0]) && list_empty(&mailbox->room[1])) {
+		mailbox->stuck_ms = 0;
 	} else {
-		box->stuck_ms = box->stuck == box->consumed ?
-					box->stuck_ms + ms :
-					0;
-		box->stuck = box->consumed;
-		wait = STARVE_MS;
-		if (box->stuck_ms >= 2 * nfcm_param_silence_ms)
-			nfcm_life_fail(box->life, NFC_ERESET,
-				       "a mailbox that is not emptied");
+		mailbox->stuck_ms = mailbox->stuck == mailbox->consumed ?
+					    mailbox->stuck_ms + ms :
+					    0;
+		mailbox->stuck = mailbox->consumed;
+		wait = ROOM_MS;
+		if (mailbox->stuck_ms >= 2 * nfcm_param_heartbeat_timeout_ms)
+			nfcm_epoch_fail(mailbox->epoch, NFC_ERESET,
+					"a mailbox that is not emptied");
 	}
-	nfcm_box_unlock(box);
+	nfcm_mailbox_unlock(mailbox);
 	return wait;
 }
 
-/* Signs that the device gave up; all of them end the life. */
-static void check_device(struct nfcm_life *life)
+/* Signs that the device gave up; all of them end the epoch. */
+static void check_device(struct nfcm_epoch *epoch)
 {
-	struct nfcm_dev *dev = life->dev;
+	struct nfcm_dev *dev = epoch->dev;
 	u32 status = nfcm_hw_status(dev);
 
 	if (nfcm_hw_gone(dev))
-		nfcm_life_fail(life, NFC_ERESET, "the device is gone");
+		nfcm_epoch_fail(epoch, NFC_ERESET, "the device is gone");
 	else if ((status & NFC_PCI_STATUS_STATE) == NFC_DEVICE_FAULT)
-		nfcm_life_fail(life, NFC_EFAULT, "the device is in fault");
+		nfcm_epoch_fail(epoch, NFC_EFAULT, "the device is in fault");
 	else if (status & NFC_PCI_STATUS_WATCHDOG)
-		nfcm_life_fail(life, NFC_ERESET, "the device missed the host");
+		nfcm_epoch_fail(epoch, NFC_ERESET, "the device missed the host");
 	else if ((status & NFC_PCI_STATUS_STATE) != NFC_DEVICE_READY)
-		nfcm_life_fail(life, NFC_ERESET, "the device was reset");
-	else if (overdue(life))
-		nfcm_life_fail(life, NFC_ERESET, "no heartbeat");
+		nfcm_epoch_fail(epoch, NFC_ERESET, "the device was reset");
+	else if (overdue(epoch))
+		nfcm_epoch_fail(epoch, NFC_ERESET, "no heartbeat");
 }
 
 /* Offers that the device had parked at its last heartbeat. Takes watch.lock. */
@@ -176,61 +176,60 @@ static u64 parked_offers(struct nfcm_watch *w)
 
 static void tick(struct work_struct *work)
 {
-	struct nfcm_life *life = container_of(to_delayed_work(work),
-					      struct nfcm_life, watch.work);
-	struct nfcm_watch *w = &life->watch;
+	struct nfcm_epoch *epoch = container_of(to_delayed_work(work),
+						struct nfcm_epoch, watch.work);
+	struct nfcm_watch *w = &epoch->watch;
 	ktime_t now = ktime_get();
 	u32 ms, i, wait = TICK_MS;
 
-	if (atomic_read(&life->down))
+	if (atomic_read(&epoch->down))
 		return;
 	spin_lock(&w->lock);
-	w->hurry = false;
+	w->kicked = false;
 	spin_unlock(&w->lock);
 	ms = (u32)clamp_t(s64, ktime_ms_delta(now, w->tick), 0, TICK_MS);
 	w->tick = now;
-	nfcm_hw_beat(life->dev);
-	check_device(life);
-	for (i = 0; i < life->boxes; i++)
-		wait = min(wait, look_at_box(&life->box[i], ms));
-	nfcm_stall_audit(life, parked_offers(w), ms);
-	/* Does nothing if somebody hurried meanwhile. */
-	queue_delayed_work(nfcm_life_wq, &w->work, msecs_to_jiffies(wait));
+	nfcm_hw_beat(epoch->dev);
+	check_device(epoch);
+	for (i = 0; i < epoch->mailboxes; i++)
+		wait = min(wait, check_mailbox(&epoch->mailbox[i], ms));
+	nfcm_stall_audit(epoch, parked_offers(w), ms);
+	/* Does nothing if it was kicked meanwhile. */
+	queue_delayed_work(nfcm_wq, &w->work, msecs_to_jiffies(wait));
 }
 
 /*
- * Watch a life, until nfcm_watch_stop(). The work needs no reference: a life is
- * stopped before it is freed.
+ * Watch an epoch, until nfcm_watch_stop(). The work needs no reference: it is
+ * stopped before the epoch is freed.
  */
-void nfcm_watch_start(struct nfcm_life *life)
+void nfcm_watch_start(struct nfcm_epoch *epoch)
 {
-	struct nfcm_watch *w = &life->watch;
+	struct nfcm_watch *w = &epoch->watch;
 
 	spin_lock_init(&w->lock);
 	INIT_DELAYED_WORK(&w->work, tick);
 	w->seen = ktime_get();
 	w->tick = w->seen;
-	queue_delayed_work(nfcm_life_wq, &w->work, msecs_to_jiffies(TICK_MS));
+	queue_delayed_work(nfcm_wq, &w->work, msecs_to_jiffies(TICK_MS));
 }
 
-/* Somebody waits: look sooner. Any context but hard interrupts. */
-void nfcm_watch_hurry(struct nfcm_life *life)
+/* Something waits: tick sooner. Any context but hard interrupts. */
+void nfcm_watch_kick(struct nfcm_epoch *epoch)
 {
-	struct nfcm_watch *w = &life->watch;
+	struct nfcm_watch *w = &epoch->watch;
 
 	spin_lock(&w->lock);
-	if (!w->dead && !w->hurry) {
-		w->hurry = true;
-		mod_delayed_work(nfcm_life_wq, &w->work,
-				 msecs_to_jiffies(STARVE_MS));
+	if (!w->dead && !w->kicked) {
+		w->kicked = true;
+		mod_delayed_work(nfcm_wq, &w->work, msecs_to_jiffies(ROOM_MS));
 	}
 	spin_unlock(&w->lock);
 }
 
-/* Nobody looks any more. Sleeps. */
-void nfcm_watch_stop(struct nfcm_life *life)
+/* No tick runs or comes any more. Sleeps. */
+void nfcm_watch_stop(struct nfcm_epoch *epoch)
 {
-	struct nfcm_watch *w = &life->watch;
+	struct nfcm_watch *w = &epoch->watch;
 
 	spin_lock(&w->lock);
 	w->dead = true;
@@ -239,12 +238,12 @@ void nfcm_watch_stop(struct nfcm_life *life)
 }
 
 /* The last heartbeat, for NFCOMMS_IOC_HEALTH. */
-void nfcm_watch_health(struct nfcm_life *life, struct nfcomms_health *h)
+void nfcm_watch_health(struct nfcm_epoch *epoch, struct nfcomms_health *h)
 {
-	struct nfcm_watch *w = &life->watch;
+	struct nfcm_watch *w = &epoch->watch;
 
 	spin_lock(&w->lock);
-	look(life);
+	sample(epoch);
 	h->beat = le64_to_cpu(w->last.beat);
 	h->age_ns = ktime_to_ns(ktime_sub(ktime_get(), w->seen));
 	h->diagnostic = le32_to_cpu(w->last.diagnostic);

@@ -14,49 +14,49 @@
 /* clang-format off */
 
 DECLARE_EVENT_CLASS(nfcomms_slot,
-	TP_PROTO(u32 box, const struct nfc_slot *slot),
-	TP_ARGS(box, slot),
+	TP_PROTO(u32 mailbox, const struct nfc_slot *slot),
+	TP_ARGS(mailbox, slot),
 	TP_STRUCT__entry(
-		__field(u32, box)
+		__field(u32, mailbox)
 		__field(u64, header)
 		__field(u64, first)
 	),
 	TP_fast_assign(
-		__entry->box = box;
+		__entry->mailbox = mailbox;
 		__entry->header = le64_to_cpu(slot->header);
 		__entry->first = le64_to_cpu(slot->payload[0]);
 	),
-	TP_printk("box=%u channel=%llu type=%llu length=%llu sequence=%llu payload0=%#llx",
-		  __entry->box, nfc_header_channel(__entry->header),
+	TP_printk("mailbox=%u channel=%llu type=%llu length=%llu sequence=%llu payload0=%#llx",
+		  __entry->mailbox, nfc_header_channel(__entry->header),
 		  nfc_header_type(__entry->header),
 		  nfc_header_length(__entry->header),
 		  nfc_header_sequence(__entry->header), __entry->first)
 );
 
 DEFINE_EVENT(nfcomms_slot, nfcomms_slot_out,
-	TP_PROTO(u32 box, const struct nfc_slot *slot),
-	TP_ARGS(box, slot)
+	TP_PROTO(u32 mailbox, const struct nfc_slot *slot),
+	TP_ARGS(mailbox, slot)
 );
 
 DEFINE_EVENT(nfcomms_slot, nfcomms_slot_in,
-	TP_PROTO(u32 box, const struct nfc_slot *slot),
-	TP_ARGS(box, slot)
+	TP_PROTO(u32 mailbox, const struct nfc_slot *slot),
+	TP_ARGS(mailbox, slot)
 );
 
 TRACE_EVENT(nfcomms_fault,
-	TP_PROTO(u32 box, const struct nfc_slot *slot, const char *why),
-	TP_ARGS(box, slot, why),
+	TP_PROTO(u32 mailbox, const struct nfc_slot *slot, const char *why),
+	TP_ARGS(mailbox, slot, why),
 	TP_STRUCT__entry(
-		__field(u32, box)
+		__field(u32, mailbox)
 		__field(u64, header)
 		__string(why, why)
 	),
 	TP_fast_assign(
-		__entry->box = box;
+		__entry->mailbox = mailbox;
 		__entry->header = le64_to_cpu(slot->header);
 		nfcm_assign_str(why, why);
 	),
-	TP_printk("box=%u header=%#llx why=%s", __entry->box, __entry->header,
+	TP_printk("mailbox=%u header=%#llx why=%s", __entry->mailbox, __entry->header,
 		  __get_str(why))
 );
 
@@ -131,7 +131,7 @@ TRACE_EVENT(nfcomms_pin,
 		  __entry->first, __entry->lists, __entry->error)
 );
 
-TRACE_EVENT(nfcomms_life,
+TRACE_EVENT(nfcomms_epoch,
 	TP_PROTO(u32 epoch, u32 down),
 	TP_ARGS(epoch, down),
 	TP_STRUCT__entry(

@@ -134,13 +134,13 @@ func clientTest(name string, args ...string) program {
 
 // loaded is the module's parameter for a machine that is not ours alone: a heart
 // that beats late there has not stopped.
-const loaded = "silence_ms=5000"
+const loaded = "heartbeat_timeout_ms=5000"
 
 // neverAborted is the script of a device that does not answer an abort, and
 // patient the module's parameters that let time pass before it is given up.
 const (
 	neverAborted = "drop+1:aborted"
-	patient      = loaded + " ladder_ms=3000"
+	patient      = loaded + " cancel_timeout_ms=3000"
 )
 
 // jobs are what "vmtest run" knows, in the order it runs them.
@@ -194,7 +194,7 @@ var jobs = []job{
 	},
 	{
 		name: "lost", group: "test", about: "devices that beat, but lose a message",
-		kernel: "release", machine: vm.Machine{Memory: 1024}, device: []string{}, programs: []string{"lost"}, params: loaded + " stall_ms=3000",
+		kernel: "release", machine: vm.Machine{Memory: 1024}, device: []string{}, programs: []string{"lost"}, params: loaded + " stall_timeout_ms=3000",
 		scripts: []string{"lose@2:direct", "drop:ack", "lose@2:begin", "drop@2:ack", "lose@2:list", "lose@8:list", "drop:done", "lose@9:list", "drop@2:done"},
 	},
 	{

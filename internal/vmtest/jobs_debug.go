@@ -10,10 +10,10 @@ import (
 
 // slow are module parameters for a kernel that checks everything, on a machine
 // that is not ours alone: what is late there is not lost.
-const slow = "silence_ms=20000 watchdog_ms=0"
+const slow = "heartbeat_timeout_ms=20000 watchdog_timeout_ms=0"
 
 // hasty are those for devices that are lost on purpose.
-const hasty = "silence_ms=2000"
+const hasty = "heartbeat_timeout_ms=2000"
 
 // small is a device that many of fit into one machine.
 var small = []string{"--bar2=8MiB", "--channels=1024"}

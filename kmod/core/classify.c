@@ -6,10 +6,10 @@
  */
 #include "nfcm_core.h"
 
-static void fault(struct nfcm_judgement *j, const char *why)
+static void fault(struct nfcm_outcome *out, const char *why)
 {
-	j->event = NFCM_EVENT_FAULT;
-	j->why = why;
+	out->event = NFCM_EVENT_FAULT;
+	out->why = why;
 }
 
 static u16 sequence(const struct nfc_slot *slot)
@@ -42,7 +42,7 @@ void nfcm_core_open(struct nfcm_channel_core *c, u64 next_h2d, u64 next_d2h,
 void nfcm_core_message(struct nfcm_half_core *h)
 {
 	h->id++;
-	h->phase = NFCM_PHASE_OFFERED;
+	h->state = NFCM_STATE_OFFERED;
 	h->recall = false;
 }
 
@@ -55,7 +55,7 @@ void nfcm_core_transfer(struct nfcm_half_core *h, const struct nfcm_split *cut,
 {
 	if (h->direction == NFC_H2D)
 		h->id++;
-	h->phase = NFCM_PHASE_MOVING;
+	h->state = NFCM_STATE_MOVING;
 	h->recall = false;
 	h->held = false;
 	nfcm_ledger_open(&h->ledger, cut, window, h->direction == NFC_D2H);
@@ -64,7 +64,7 @@ void nfcm_core_transfer(struct nfcm_half_core *h, const struct nfcm_split *cut,
 /* ABORT is put for a transfer that is not committed. */
 void nfcm_core_aborting(struct nfcm_half_core *h)
 {
-	h->phase = NFCM_PHASE_MOVING;
+	h->state = NFCM_STATE_MOVING;
 	h->held = false;
 	h->ledger.aborting = true;
 }
@@ -88,28 +88,29 @@ u64 nfcm_core_offer_size(const struct nfcm_half_core *h)
 }
 
 /* The header of any message: epoch, channel, length, mailbox. */
-void nfcm_judge_header(const struct nfcm_layout *l, u32 mailbox,
-		       const struct nfc_slot *slot, struct nfcm_judgement *j)
+void nfcm_classify_header(const struct nfcm_layout *l, u32 mailbox,
+			  const struct nfc_slot *slot, struct nfcm_outcome *out)
 {
 	u64 h = le64_to_cpu(slot->header);
 
-	memset(j, 0, sizeof(*j));
+	memset(out, 0, sizeof(*out));
 	if (nfc_header_epoch(h) != (l->epoch & 0xff))
-		j->event = NFCM_EVENT_STALE;
+		out->event = NFCM_EVENT_STALE;
 	else if (nfc_header_channel(h) >= l->channels)
-		fault(j, "no such channel");
+		fault(out, "no such channel");
 	else if (nfc_header_type(h) != NFC_TYPE_DIRECT &&
 		 nfc_header_length(h) != NFC_PAYLOAD_SIZE)
-		fault(j, "wrong length");
+		fault(out, "wrong length");
 	else if (nfcm_layout_mailbox(l, (u32)nfc_header_channel(h)) != mailbox)
-		fault(j, "not a channel of this mailbox");
+		fault(out, "not a channel of this mailbox");
 }
 
 /*
  * A message for a channel that is not open here: what crossed its close is
  * stale, but its type must be one the device may send.
  */
-void nfcm_judge_stranger(const struct nfc_slot *slot, struct nfcm_judgement *j)
+void nfcm_classify_stranger(const struct nfc_slot *slot,
+			    struct nfcm_outcome *out)
 {
 	switch (nfc_header_type(le64_to_cpu(slot->header))) {
 	case NFC_TYPE_DIRECT:
@@ -122,50 +123,50 @@ void nfcm_judge_stranger(const struct nfc_slot *slot, struct nfcm_judgement *j)
 	case NFC_TYPE_ABORTED:
 	case NFC_TYPE_CLOSE:
 	case NFC_TYPE_READY:
-		j->event = NFCM_EVENT_STALE;
+		out->event = NFCM_EVENT_STALE;
 		break;
 	default:
-		fault(j, "not a message of a device");
+		fault(out, "not a message of a device");
 	}
 }
 
 /* The device's next offer. */
 static void on_offer(struct nfcm_half_core *h, const struct nfc_slot *slot,
-		     struct nfcm_judgement *j)
+		     struct nfcm_outcome *out)
 {
-	if (h->phase != NFCM_PHASE_IDLE) {
-		fault(j, "a second offer");
+	if (h->state != NFCM_STATE_IDLE) {
+		fault(out, "a second offer");
 		return;
 	}
 	h->id++;
 	if (h->closed) { /* it crossed the close, which answers it */
-		j->event = NFCM_EVENT_STALE;
+		out->event = NFCM_EVENT_STALE;
 		return;
 	}
 	h->offer = *slot;
-	h->phase = NFCM_PHASE_OFFERED;
+	h->state = NFCM_STATE_OFFERED;
 	h->held = false;
 	h->recall = false;
-	j->event = NFCM_EVENT_OFFER;
+	out->event = NFCM_EVENT_OFFER;
 }
 
 static void on_direct(struct nfcm_half_core *h, const struct nfc_slot *slot,
-		      struct nfcm_judgement *j)
+		      struct nfcm_outcome *out)
 {
 	s16 ahead = (s16)(sequence(slot) - (u16)(h->id + 1));
 
 	if (nfc_header_length(le64_to_cpu(slot->header)) > NFC_PAYLOAD_SIZE)
-		fault(j, "message over 56 bytes");
+		fault(out, "message over 56 bytes");
 	else if (ahead < 0)
-		j->event = NFCM_EVENT_STALE;
+		out->event = NFCM_EVENT_STALE;
 	else if (ahead > 0)
-		fault(j, "offer from the future");
+		fault(out, "offer from the future");
 	else
-		on_offer(h, slot, j);
+		on_offer(h, slot, out);
 }
 
 static void on_begin(struct nfcm_half_core *h, const struct nfcm_layout *l,
-		     const struct nfc_slot *slot, struct nfcm_judgement *j)
+		     const struct nfc_slot *slot, struct nfcm_outcome *out)
 {
 	struct nfc_begin begin;
 	s64 ahead;
@@ -173,66 +174,66 @@ static void on_begin(struct nfcm_half_core *h, const struct nfcm_layout *l,
 	memcpy(&begin, slot->payload, sizeof(begin));
 	ahead = (s64)(le64_to_cpu(begin.transaction) - (h->id + 1));
 	if ((u16)le64_to_cpu(begin.transaction) != sequence(slot))
-		fault(j, "sequence is not the transaction's");
+		fault(out, "sequence is not the transaction's");
 	else if (reserved(slot, 3))
-		fault(j, "reserved bits");
+		fault(out, "reserved bits");
 	else if (ahead < 0)
-		j->event = NFCM_EVENT_STALE;
+		out->event = NFCM_EVENT_STALE;
 	else if (ahead > 0)
-		fault(j, "offer from the future");
+		fault(out, "offer from the future");
 	else if (le64_to_cpu(begin.size) > l->max_transfer)
-		fault(j, "offer over the largest transfer");
+		fault(out, "offer over the largest transfer");
 	else
-		on_offer(h, slot, j);
+		on_offer(h, slot, out);
 }
 
 /* How a message of the host ended. */
 static void end_message(struct nfcm_half_core *h, enum nfc_type type,
-			struct nfcm_judgement *j)
+			struct nfcm_outcome *out)
 {
-	const struct nfcm_record *r = &j->record;
+	const struct nfcm_record *r = &out->record;
 
 	if (type == NFC_TYPE_ACK && r->state == NFC_STATE_CONSUMED &&
 	    r->status == NFC_OK) {
-		h->phase = NFCM_PHASE_IDLE;
-		j->event = NFCM_EVENT_DELIVERED;
+		h->state = NFCM_STATE_IDLE;
+		out->event = NFCM_EVENT_DELIVERED;
 	} else if (type == NFC_TYPE_ERROR && r->state == NFC_STATE_FAILED &&
 		   r->status > NFC_OK && r->status < NFC_STATUS_COUNT) {
-		h->phase = NFCM_PHASE_IDLE;
-		j->event = NFCM_EVENT_REFUSED;
+		h->state = NFCM_STATE_IDLE;
+		out->event = NFCM_EVENT_REFUSED;
 	} else {
-		fault(j, "answer to a message makes no sense");
+		fault(out, "answer to a message makes no sense");
 	}
 }
 
 static void on_transfer(struct nfcm_half_core *h, enum nfc_type type,
-			struct nfcm_judgement *j)
+			struct nfcm_outcome *out)
 {
 	const char *why = NULL;
 
-	switch (nfcm_ledger_record(&h->ledger, type, &j->record, &why)) {
-	case NFCM_VERDICT_PROGRESS:
-		j->event = NFCM_EVENT_PROGRESS;
+	switch (nfcm_ledger_record(&h->ledger, type, &out->record, &why)) {
+	case NFCM_TAKE_PROGRESS:
+		out->event = NFCM_EVENT_PROGRESS;
 		break;
-	case NFCM_VERDICT_IGNORE:
+	case NFCM_TAKE_CROSSED:
 		break;
-	case NFCM_VERDICT_TIRED:
-		j->event = NFCM_EVENT_TIRED;
+	case NFCM_TAKE_RETRIES_EXHAUSTED:
+		out->event = NFCM_EVENT_RETRIES_EXHAUSTED;
 		break;
-	case NFCM_VERDICT_DONE:
-		h->phase = NFCM_PHASE_COMPLETE;
-		j->event = NFCM_EVENT_DONE;
+	case NFCM_TAKE_DONE:
+		h->state = NFCM_STATE_COMPLETE;
+		out->event = NFCM_EVENT_DONE;
 		break;
-	case NFCM_VERDICT_FAILED:
-		h->phase = NFCM_PHASE_IDLE;
-		j->event = NFCM_EVENT_FAILED;
+	case NFCM_TAKE_FAILED:
+		h->state = NFCM_STATE_IDLE;
+		out->event = NFCM_EVENT_FAILED;
 		break;
-	case NFCM_VERDICT_ABORTED:
-		h->phase = NFCM_PHASE_IDLE;
-		j->event = NFCM_EVENT_ABORTED;
+	case NFCM_TAKE_ABORTED:
+		h->state = NFCM_STATE_IDLE;
+		out->event = NFCM_EVENT_ABORTED;
 		break;
 	default:
-		fault(j, why);
+		fault(out, why);
 	}
 }
 
@@ -253,86 +254,86 @@ static void decode(const struct nfc_slot *slot, struct nfcm_record *r)
 
 /* ACK, DONE, ERROR, ABORTED. */
 static void on_record(struct nfcm_channel_core *c, const struct nfc_slot *slot,
-		      struct nfcm_judgement *j)
+		      struct nfcm_outcome *out)
 {
 	enum nfc_type type = nfc_header_type(le64_to_cpu(slot->header));
 	struct nfcm_half_core *h;
 	s64 ahead;
 
-	decode(slot, &j->record);
-	if (j->record.direction > NFC_D2H ||
-	    (u16)j->record.transaction != sequence(slot)) {
-		fault(j, "record of no transaction");
+	decode(slot, &out->record);
+	if (out->record.direction > NFC_D2H ||
+	    (u16)out->record.transaction != sequence(slot)) {
+		fault(out, "record of no transaction");
 		return;
 	}
-	j->direction = j->record.direction;
-	h = &c->half[j->direction];
-	ahead = (s64)(j->record.transaction - h->id);
+	out->direction = out->record.direction;
+	h = &c->half[out->direction];
+	ahead = (s64)(out->record.transaction - h->id);
 	if (ahead > 0)
-		fault(j, "transaction from the future");
+		fault(out, "transaction from the future");
 	else if (ahead < 0)
-		j->event = NFCM_EVENT_STALE;
-	else if (h->phase == NFCM_PHASE_MOVING)
-		on_transfer(h, type, j);
-	else if (h->phase == NFCM_PHASE_OFFERED && h->direction == NFC_H2D)
-		end_message(h, type, j);
-	else if (h->phase == NFCM_PHASE_OFFERED)
-		fault(j, "record of an offer");
+		out->event = NFCM_EVENT_STALE;
+	else if (h->state == NFCM_STATE_MOVING)
+		on_transfer(h, type, out);
+	else if (h->state == NFCM_STATE_OFFERED && h->direction == NFC_H2D)
+		end_message(h, type, out);
+	else if (h->state == NFCM_STATE_OFFERED)
+		fault(out, "record of an offer");
 	else
-		j->event = NFCM_EVENT_STALE;
+		out->event = NFCM_EVENT_STALE;
 }
 
 /* May the device give back what lies there? */
 static bool recalled(const struct nfcm_half_core *h)
 {
-	if (h->phase == NFCM_PHASE_MOVING && (h->ledger.ready || h->ledger.acked))
+	if (h->state == NFCM_STATE_MOVING && (h->ledger.ready || h->ledger.acked))
 		return false; /* the target has it */
-	return h->recall && (h->phase == NFCM_PHASE_OFFERED ||
-			     h->phase == NFCM_PHASE_MOVING);
+	return h->recall && (h->state == NFCM_STATE_OFFERED ||
+			     h->state == NFCM_STATE_MOVING);
 }
 
 static void on_withdrawn(struct nfcm_half_core *h, s64 ahead,
-			 struct nfcm_judgement *j)
+			 struct nfcm_outcome *out)
 {
 	if (ahead > 0) {
-		fault(j, "transaction from the future");
-	} else if (ahead < 0 || h->phase == NFCM_PHASE_IDLE) {
-		j->event = NFCM_EVENT_STALE;
+		fault(out, "transaction from the future");
+	} else if (ahead < 0 || h->state == NFCM_STATE_IDLE) {
+		out->event = NFCM_EVENT_STALE;
 	} else if (!recalled(h)) {
-		fault(j, "withdrawn, but nobody asked");
+		fault(out, "withdrawn, but nobody asked");
 	} else {
-		h->phase = NFCM_PHASE_IDLE;
-		j->event = NFCM_EVENT_WITHDRAWN;
+		h->state = NFCM_STATE_IDLE;
+		out->event = NFCM_EVENT_WITHDRAWN;
 	}
 }
 
-/* The device wants its offer back; whoever looks at it decides. */
+/* The device recalls its offer; a call that holds it decides. */
 static void on_withdraw(struct nfcm_half_core *h, s64 ahead,
-			struct nfcm_judgement *j)
+			struct nfcm_outcome *out)
 {
 	if (ahead > 0) {
-		fault(j, "transaction from the future");
-	} else if (ahead < 0 || h->phase != NFCM_PHASE_OFFERED) {
-		j->event = NFCM_EVENT_STALE;
+		fault(out, "transaction from the future");
+	} else if (ahead < 0 || h->state != NFCM_STATE_OFFERED) {
+		out->event = NFCM_EVENT_STALE;
 	} else if (h->held) {
 		h->recall = true;
 	} else {
-		h->phase = NFCM_PHASE_ANSWERING;
-		j->event = NFCM_EVENT_RECALLED;
+		h->state = NFCM_STATE_ANSWERING;
+		out->event = NFCM_EVENT_RECALLED;
 	}
 }
 
-static void on_ready(s64 ahead, struct nfcm_judgement *j)
+static void on_ready(s64 ahead, struct nfcm_outcome *out)
 {
 	if (ahead > 1)
-		fault(j, "ready for a later transaction");
+		fault(out, "ready for a later transaction");
 	else
-		j->event = ahead < 1 ? NFCM_EVENT_STALE : NFCM_EVENT_READY;
+		out->event = ahead < 1 ? NFCM_EVENT_STALE : NFCM_EVENT_READY;
 }
 
 /* WITHDRAW, WITHDRAWN, READY. */
 static void on_note(struct nfcm_channel_core *c, const struct nfc_slot *slot,
-		    struct nfcm_judgement *j)
+		    struct nfcm_outcome *out)
 {
 	enum nfc_type type = nfc_header_type(le64_to_cpu(slot->header));
 	struct nfcm_half_core *h;
@@ -340,27 +341,27 @@ static void on_note(struct nfcm_channel_core *c, const struct nfc_slot *slot,
 	s64 ahead;
 
 	memcpy(&note, slot->payload, sizeof(note));
-	j->direction = type == NFC_TYPE_WITHDRAW ? NFC_D2H : NFC_H2D;
-	h = &c->half[j->direction];
+	out->direction = type == NFC_TYPE_WITHDRAW ? NFC_D2H : NFC_H2D;
+	h = &c->half[out->direction];
 	ahead = (s64)(le64_to_cpu(note.transaction) - h->id);
-	if (le32_to_cpu(note.direction) != j->direction ||
+	if (le32_to_cpu(note.direction) != out->direction ||
 	    le32_to_cpu(note.status) >= NFC_STATUS_COUNT)
-		fault(j, "note of a wrong direction or status");
+		fault(out, "note of a wrong direction or status");
 	else if (reserved(slot, 2))
-		fault(j, "reserved bits");
+		fault(out, "reserved bits");
 	else if ((u16)le64_to_cpu(note.transaction) != sequence(slot))
-		fault(j, "sequence is not the transaction's");
+		fault(out, "sequence is not the transaction's");
 	else if (type == NFC_TYPE_WITHDRAW)
-		on_withdraw(h, ahead, j);
+		on_withdraw(h, ahead, out);
 	else if (type == NFC_TYPE_WITHDRAWN)
-		on_withdrawn(h, ahead, j);
+		on_withdrawn(h, ahead, out);
 	else
-		on_ready(ahead, j);
+		on_ready(ahead, out);
 }
 
 /* The process closed halves, or the device answers the host's last close. */
 static void on_close(struct nfcm_channel_core *c, const struct nfc_slot *slot,
-		     struct nfcm_judgement *j)
+		     struct nfcm_outcome *out)
 {
 	struct nfc_close o;
 	u64 generation;
@@ -368,51 +369,52 @@ static void on_close(struct nfcm_channel_core *c, const struct nfc_slot *slot,
 
 	memcpy(&o, slot->payload, sizeof(o));
 	generation = le64_to_cpu(o.generation);
-	j->halves = le32_to_cpu(o.halves);
-	if ((u16)generation != sequence(slot) || !j->halves || j->halves > both ||
-	    le32_to_cpu(o.status) >= NFC_STATUS_COUNT || reserved(slot, 2))
-		fault(j, "malformed close");
+	out->halves = le32_to_cpu(o.halves);
+	if ((u16)generation != sequence(slot) || !out->halves ||
+	    out->halves > both || le32_to_cpu(o.status) >= NFC_STATUS_COUNT ||
+	    reserved(slot, 2))
+		fault(out, "malformed close");
 	else if ((s64)(generation - c->generation) > 0)
-		fault(j, "close of a later subscription");
+		fault(out, "close of a later subscription");
 	else if (generation != c->generation)
-		j->event = NFCM_EVENT_STALE;
-	else if (c->last && j->halves == both)
-		j->event = NFCM_EVENT_OVER;
+		out->event = NFCM_EVENT_STALE;
+	else if (c->last && out->halves == both)
+		out->event = NFCM_EVENT_OVER;
 	else
-		j->event = NFCM_EVENT_CLOSED;
+		out->event = NFCM_EVENT_CLOSED;
 }
 
 /*
- * A message for an open channel, whose header nfcm_judge_header() passed. The
- * slot is the only copy anybody looks at.
+ * A message for an open channel, whose header nfcm_classify_header() passed. The
+ * slot is a private copy.
  */
-void nfcm_judge(struct nfcm_channel_core *c, const struct nfcm_layout *l,
-		const struct nfc_slot *slot, struct nfcm_judgement *j)
+void nfcm_classify(struct nfcm_channel_core *c, const struct nfcm_layout *l,
+		   const struct nfc_slot *slot, struct nfcm_outcome *out)
 {
 	switch (nfc_header_type(le64_to_cpu(slot->header))) {
 	case NFC_TYPE_DIRECT:
-		j->direction = NFC_D2H;
-		on_direct(&c->half[NFC_D2H], slot, j);
+		out->direction = NFC_D2H;
+		on_direct(&c->half[NFC_D2H], slot, out);
 		break;
 	case NFC_TYPE_IND_BEGIN:
-		j->direction = NFC_D2H;
-		on_begin(&c->half[NFC_D2H], l, slot, j);
+		out->direction = NFC_D2H;
+		on_begin(&c->half[NFC_D2H], l, slot, out);
 		break;
 	case NFC_TYPE_ACK:
 	case NFC_TYPE_DONE:
 	case NFC_TYPE_ERROR:
 	case NFC_TYPE_ABORTED:
-		on_record(c, slot, j);
+		on_record(c, slot, out);
 		break;
 	case NFC_TYPE_WITHDRAW:
 	case NFC_TYPE_WITHDRAWN:
 	case NFC_TYPE_READY:
-		on_note(c, slot, j);
+		on_note(c, slot, out);
 		break;
 	case NFC_TYPE_CLOSE:
-		on_close(c, slot, j);
+		on_close(c, slot, out);
 		break;
 	default:
-		fault(j, "not a message of a device");
+		fault(out, "not a message of a device");
 	}
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* What a device says of itself, checked. Pure: see nfcm_core.h. */
+/* A device's description of itself, checked. Pure: see nfcm_core.h. */
 #include "nfcm_core.h"
 
 #ifdef __KERNEL__
@@ -23,18 +23,19 @@ static bool places(const struct nfcm_layout *l)
 {
 	u64 need = sizeof(struct nfc_mailbox) +
 		   2 * (u64)l->slots * sizeof(struct nfc_slot);
-	u64 first = sizeof(struct nfc_area), park_end, box_end;
+	u64 first = sizeof(struct nfc_area), park_end, mailbox_end;
 
 	if (l->park_offset % sizeof(nfc_le32) || l->park_offset < first ||
 	    !span(l, l->park_offset, l->channels, sizeof(nfc_le32), &park_end))
 		return false;
-	if (l->box_stride % NFC_SLOT_SIZE || l->box_stride < need ||
-	    l->box_stride > l->size)
+	if (l->mailbox_stride % NFC_SLOT_SIZE || l->mailbox_stride < need ||
+	    l->mailbox_stride > l->size)
 		return false;
-	if (l->box_offset % NFC_SLOT_SIZE || l->box_offset < first ||
-	    !span(l, l->box_offset, l->mailboxes, l->box_stride, &box_end))
+	if (l->mailbox_offset % NFC_SLOT_SIZE || l->mailbox_offset < first ||
+	    !span(l, l->mailbox_offset, l->mailboxes, l->mailbox_stride,
+		  &mailbox_end))
 		return false;
-	return l->box_offset >= park_end || l->park_offset >= box_end;
+	return l->mailbox_offset >= park_end || l->park_offset >= mailbox_end;
 }
 
 static bool in(u64 value, u64 low, u64 high)
@@ -90,8 +91,8 @@ int nfcm_layout_check(const struct nfc_area *area, u64 room,
 	l->epoch = le32_to_cpu(area->epoch);
 	l->size = le64_to_cpu(area->size);
 	l->park_offset = le64_to_cpu(area->park_offset);
-	l->box_offset = le64_to_cpu(area->box_offset);
-	l->box_stride = le64_to_cpu(area->box_stride);
+	l->mailbox_offset = le64_to_cpu(area->box_offset);
+	l->mailbox_stride = le64_to_cpu(area->box_stride);
 	*why = "no mailbox area";
 	if (le32_to_cpu(area->magic) != NFC_MAGIC)
 		return -EPROTO;

@@ -51,101 +51,99 @@ static bool progress(struct nfcm_ledger *l, const struct nfcm_record *r,
 }
 
 /* Go back to list k, which must be in flight. */
-static enum nfcm_verdict on_repeat(struct nfcm_ledger *l, u64 k,
-				   const char **why)
+static enum nfcm_input on_repeat(struct nfcm_ledger *l, u64 k, const char **why)
 {
 	if (k >= l->sent) {
 		*why = "repeat of a list that was not sent";
-		return NFCM_VERDICT_FAULT;
+		return NFCM_TAKE_NONSENSE;
 	}
 	l->acked = k;
 	if (l->aborting)
-		return NFCM_VERDICT_IGNORE;
+		return NFCM_TAKE_CROSSED;
 	if (!l->tries || k != l->again) {
 		l->again = k;
 		l->tries = 0;
 	}
 	if (++l->tries > NFC_REPEATS_MAX)
-		return NFCM_VERDICT_TIRED;
+		return NFCM_TAKE_RETRIES_EXHAUSTED;
 	l->repeated += l->sent - k;
 	l->sent = k;
-	return NFCM_VERDICT_PROGRESS;
+	return NFCM_TAKE_PROGRESS;
 }
 
 /* READY, MOVING and REPEAT. */
-static enum nfcm_verdict on_ack(struct nfcm_ledger *l,
-				const struct nfcm_record *r, const char **why)
+static enum nfcm_input on_ack(struct nfcm_ledger *l,
+			      const struct nfcm_record *r, const char **why)
 {
 	u64 lists;
 
 	*why = "ack of a transfer makes no sense";
-	/* A repeat says why. */
+	/* A repeat carries its reason. */
 	if ((r->status != NFC_OK && r->state != NFC_STATE_REPEAT) || !l->sent)
-		return NFCM_VERDICT_FAULT;
+		return NFCM_TAKE_NONSENSE;
 	if (!progress(l, r, &lists)) {
 		*why = "more lists or bytes acked than were sent";
-		return NFCM_VERDICT_FAULT;
+		return NFCM_TAKE_NONSENSE;
 	}
 	switch (r->state) {
 	case NFC_STATE_READY:
 		if (l->ready)
-			return NFCM_VERDICT_FAULT;
+			return NFCM_TAKE_NONSENSE;
 		l->ready = true;
 		break;
 	case NFC_STATE_MOVING:
 		if (!l->ready && lists < l->lists)
-			return NFCM_VERDICT_FAULT;
+			return NFCM_TAKE_NONSENSE;
 		break;
 	case NFC_STATE_REPEAT:
 		return on_repeat(l, lists, why);
 	default:
-		return NFCM_VERDICT_FAULT;
+		return NFCM_TAKE_NONSENSE;
 	}
 	l->acked = lists;
-	return l->aborting ? NFCM_VERDICT_IGNORE : NFCM_VERDICT_PROGRESS;
+	return l->aborting ? NFCM_TAKE_CROSSED : NFCM_TAKE_PROGRESS;
 }
 
 /* Check that nothing is missing. */
-static enum nfcm_verdict on_done(struct nfcm_ledger *l,
-				 const struct nfcm_record *r, const char **why)
+static enum nfcm_input on_done(struct nfcm_ledger *l,
+			       const struct nfcm_record *r, const char **why)
 {
 	if (l->sent != l->lists || r->processed != l->cut.size ||
 	    r->outstanding || r->status != NFC_OK || r->state != NFC_STATE_DONE) {
 		*why = "done, but not all was moved";
-		return NFCM_VERDICT_FAULT;
+		return NFCM_TAKE_NONSENSE;
 	}
 	l->acked = l->lists;
 	l->processed = l->cut.size;
-	return l->aborting ? NFCM_VERDICT_IGNORE : NFCM_VERDICT_DONE;
+	return l->aborting ? NFCM_TAKE_CROSSED : NFCM_TAKE_DONE;
 }
 
 /*
  * The end of a transfer that is not done, and where. Its count of bytes may be
  * behind a repeat's.
  */
-static enum nfcm_verdict last(struct nfcm_ledger *l, const struct nfcm_record *r,
-			      enum nfcm_verdict verdict, const char **why)
+static enum nfcm_input last(struct nfcm_ledger *l, const struct nfcm_record *r,
+			    enum nfcm_input input, const char **why)
 {
 	if (r->state != NFC_STATE_FAILED || r->fault_index >= NFC_LIST_ENTRIES) {
 		*why = "ended in a state or an entry that cannot be";
-		return NFCM_VERDICT_FAULT;
+		return NFCM_TAKE_NONSENSE;
 	}
 	if (r->processed > l->cut.size) {
 		*why = "more bytes processed than there are";
-		return NFCM_VERDICT_FAULT;
+		return NFCM_TAKE_NONSENSE;
 	}
 	l->processed = r->processed;
-	return verdict;
+	return input;
 }
 
 /* Take a completion record of a type into account. */
-enum nfcm_verdict nfcm_ledger_record(struct nfcm_ledger *l, enum nfc_type type,
-				     const struct nfcm_record *r,
-				     const char **why)
+enum nfcm_input nfcm_ledger_record(struct nfcm_ledger *l, enum nfc_type type,
+				   const struct nfcm_record *r, const char **why)
 {
 	if (r->status >= NFC_STATUS_COUNT || r->state >= NFC_STATE_COUNT) {
 		*why = "unknown status or state";
-		return NFCM_VERDICT_FAULT;
+		return NFCM_TAKE_NONSENSE;
 	}
 	switch (type) {
 	case NFC_TYPE_ACK:
@@ -154,14 +152,14 @@ enum nfcm_verdict nfcm_ledger_record(struct nfcm_ledger *l, enum nfc_type type,
 		return on_done(l, r, why);
 	case NFC_TYPE_ABORTED:
 		if (l->aborting)
-			return last(l, r, NFCM_VERDICT_ABORTED, why);
+			return last(l, r, NFCM_TAKE_ABORTED, why);
 		*why = "aborted, but nobody asked";
-		return NFCM_VERDICT_FAULT;
+		return NFCM_TAKE_NONSENSE;
 	default:
 		if (r->status != NFC_OK)
-			return last(l, r, NFCM_VERDICT_FAILED, why);
+			return last(l, r, NFCM_TAKE_FAILED, why);
 		*why = "error without a status";
-		return NFCM_VERDICT_FAULT;
+		return NFCM_TAKE_NONSENSE;
 	}
 }
 

@@ -42,8 +42,8 @@ struct nfcm_record {
 };
 
 /*
- * The host's account of one transfer: what was sent, what the device says it
- * did. It believes nothing that cannot follow from what was sent.
+ * The host's account of one transfer: what was sent, and what the device reports.
+ * It believes nothing that cannot follow from what was sent.
  */
 struct nfcm_ledger {
 	struct nfcm_split cut;
@@ -52,49 +52,49 @@ struct nfcm_ledger {
 	u64 sent; /* lists given to the device */
 	u64 acked; /* lists the device consumed */
 	u64 processed; /* bytes the device moved */
-	u64 again; /* the list the device asked for last … */
+	u64 again; /* the list that the device requested last … */
 	u32 tries; /* … and how often */
 	bool ready; /* more than list 0 may be sent */
 	bool aborting; /* ABORT was sent */
-	u64 repeated; /* rounds sent again */
+	u64 repeated; /* lists sent again */
 	u64 total; /* lists sent, with those sent again */
 };
 
-/* What a completion record means for a transfer. */
-enum nfcm_verdict {
-	NFCM_VERDICT_PROGRESS, /* carry on; lists may be sent */
-	NFCM_VERDICT_IGNORE, /* crossed an ABORT */
-	NFCM_VERDICT_TIRED, /* one list was asked for too often */
-	NFCM_VERDICT_DONE, /* every byte moved */
-	NFCM_VERDICT_FAILED, /* ended by the device */
-	NFCM_VERDICT_ABORTED, /* ended by ABORT */
-	NFCM_VERDICT_FAULT, /* the device broke the protocol */
+/* What a completion record is to a transfer; proto.Input in bridge/proto. */
+enum nfcm_input {
+	NFCM_TAKE_PROGRESS, /* carry on; lists may be sent */
+	NFCM_TAKE_CROSSED, /* crossed an ABORT */
+	NFCM_TAKE_RETRIES_EXHAUSTED, /* one list was requested too often */
+	NFCM_TAKE_DONE, /* every byte moved */
+	NFCM_TAKE_FAILED, /* ended by the device */
+	NFCM_TAKE_ABORTED, /* ended by ABORT */
+	NFCM_TAKE_NONSENSE, /* the device broke the protocol */
 };
 
 void nfcm_ledger_open(struct nfcm_ledger *l, const struct nfcm_split *cut,
 		      u32 window, bool ready);
 bool nfcm_ledger_next(const struct nfcm_ledger *l, u64 *k);
 void nfcm_ledger_sent(struct nfcm_ledger *l);
-enum nfcm_verdict nfcm_ledger_record(struct nfcm_ledger *l, enum nfc_type type,
-				     const struct nfcm_record *r,
-				     const char **why);
+enum nfcm_input nfcm_ledger_record(struct nfcm_ledger *l, enum nfc_type type,
+				   const struct nfcm_record *r,
+				   const char **why);
 
-/* Where a half's transaction stands. */
-enum nfcm_phase {
-	NFCM_PHASE_IDLE,
-	NFCM_PHASE_OFFERED, /* a message lies there; d2h: an offer lies here */
-	NFCM_PHASE_ANSWERING, /* d2h: the answer to the offer is to be put */
-	NFCM_PHASE_MOVING, /* a transfer, according to its ledger */
-	NFCM_PHASE_COMPLETE, /* a transfer: all bytes moved, FIN is to be put */
+/* Where a half's transaction stands; proto.State in bridge/proto. */
+enum nfcm_state {
+	NFCM_STATE_IDLE,
+	NFCM_STATE_OFFERED, /* a message lies there; d2h: an offer lies here */
+	NFCM_STATE_ANSWERING, /* d2h: the answer to the offer is to be put */
+	NFCM_STATE_MOVING, /* a transfer, according to its ledger */
+	NFCM_STATE_COMPLETE, /* a transfer: all bytes moved, FIN is to be put */
 };
 
 /* One direction of a channel. */
 struct nfcm_half_core {
 	u64 id; /* of the transaction under way, or of the last one */
 	u8 direction; /* enum nfc_direction */
-	u8 phase; /* enum nfcm_phase */
-	bool recall; /* h2d: WITHDRAW was put; d2h: the device asked for a held offer */
-	bool held; /* d2h: a caller looks at the offer */
+	u8 state; /* enum nfcm_state */
+	bool recall; /* h2d: WITHDRAW was put; d2h: the device recalled a held offer */
+	bool held; /* d2h: a call holds the offer */
 	bool closed; /* by the host: offers are stale */
 	struct nfcm_ledger ledger;
 	struct nfc_slot offer; /* d2h: what is offered */
@@ -107,7 +107,7 @@ struct nfcm_channel_core {
 	bool last; /* CLOSE was put for both halves */
 };
 
-/* What a message from the device means. */
+/* What a message from the device means; proto.Event in bridge/proto. */
 enum nfcm_event {
 	NFCM_EVENT_NONE, /* nothing to do */
 	NFCM_EVENT_STALE, /* about something that is over */
@@ -119,7 +119,7 @@ enum nfcm_event {
 	NFCM_EVENT_OFFER, /* something new is offered to the host */
 	NFCM_EVENT_RECALLED, /* the offer is gone: WITHDRAWN is to be put */
 	NFCM_EVENT_PROGRESS, /* lists may be sent */
-	NFCM_EVENT_TIRED, /* the transfer is to be aborted */
+	NFCM_EVENT_RETRIES_EXHAUSTED, /* the transfer is to be aborted */
 	NFCM_EVENT_DONE, /* FIN is to be put */
 	NFCM_EVENT_FAILED, /* the transfer ended; see record */
 	NFCM_EVENT_ABORTED, /* the transfer ended after ABORT; see record */
@@ -127,7 +127,7 @@ enum nfcm_event {
 	NFCM_EVENT_OVER, /* the subscription is over */
 };
 
-struct nfcm_judgement {
+struct nfcm_outcome {
 	enum nfcm_event event;
 	enum nfc_direction direction;
 	u32 halves; /* NFCM_EVENT_CLOSED: 1 << enum nfc_direction, ored */
@@ -153,8 +153,8 @@ struct nfcm_layout {
 	u32 contexts;
 	u64 size;
 	u64 park_offset;
-	u64 box_offset;
-	u64 box_stride;
+	u64 mailbox_offset;
+	u64 mailbox_stride;
 };
 
 int nfcm_layout_check(const struct nfc_area *area, u64 room,
@@ -171,11 +171,12 @@ void nfcm_core_aborting(struct nfcm_half_core *h);
 bool nfcm_core_offers_transfer(const struct nfcm_half_core *h);
 u64 nfcm_core_offer_size(const struct nfcm_half_core *h);
 
-void nfcm_judge_header(const struct nfcm_layout *l, u32 mailbox,
-		       const struct nfc_slot *slot, struct nfcm_judgement *j);
-void nfcm_judge_stranger(const struct nfc_slot *slot, struct nfcm_judgement *j);
-void nfcm_judge(struct nfcm_channel_core *c, const struct nfcm_layout *l,
-		const struct nfc_slot *slot, struct nfcm_judgement *j);
+void nfcm_classify_header(const struct nfcm_layout *l, u32 mailbox,
+			  const struct nfc_slot *slot, struct nfcm_outcome *out);
+void nfcm_classify_stranger(const struct nfc_slot *slot,
+			    struct nfcm_outcome *out);
+void nfcm_classify(struct nfcm_channel_core *c, const struct nfcm_layout *l,
+		   const struct nfc_slot *slot, struct nfcm_outcome *out);
 
 /*
  * How full a ring may get: messages that end something must get through when

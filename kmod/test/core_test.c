@@ -130,15 +130,15 @@ static struct rig moving(void)
 	return r;
 }
 
-static enum nfcm_event judge(struct rig *r, enum nfc_type type,
-			     struct nfcm_record rec)
+static enum nfcm_event classify(struct rig *r, enum nfc_type type,
+				struct nfcm_record rec)
 {
 	struct nfc_slot slot = rig_record(r, type, &rec);
-	struct nfcm_judgement j = { 0 };
+	struct nfcm_outcome out = { 0 };
 
-	nfcm_judge(&r->core, &r->layout, &slot, &j);
-	CHECK((j.event == NFCM_EVENT_FAULT) == !!j.why);
-	return j.event;
+	nfcm_classify(&r->core, &r->layout, &slot, &out);
+	CHECK((out.event == NFCM_EVENT_FAULT) == !!out.why);
+	return out.event;
 }
 
 struct claim {
@@ -250,7 +250,7 @@ CASE(records_with_one_thing_wrong)
 		struct nfcm_record rec = claims[i].rec;
 
 		rec.transaction += r.core.half[NFC_H2D].id;
-		if (!CHECK_EQ(judge(&r, claims[i].type, rec), claims[i].means))
+		if (!CHECK_EQ(classify(&r, claims[i].type, rec), claims[i].means))
 			printf("%s\n", claims[i].name);
 	}
 }
@@ -286,10 +286,11 @@ CASE(done_is_all_of_it_in_its_state)
 	wrong[3].status = NFC_EDMA;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		r = all_sent(&size);
-		CHECK_EQ(judge(&r, NFC_TYPE_DONE, wrong[i]), NFCM_EVENT_FAULT);
+		CHECK_EQ(classify(&r, NFC_TYPE_DONE, wrong[i]),
+			 NFCM_EVENT_FAULT);
 	}
 	r = all_sent(&size);
-	CHECK_EQ(judge(&r, NFC_TYPE_DONE, right), NFCM_EVENT_DONE);
+	CHECK_EQ(classify(&r, NFC_TYPE_DONE, right), NFCM_EVENT_DONE);
 }
 
 CASE(the_same_list_again_and_again)
@@ -303,11 +304,11 @@ CASE(the_same_list_again_and_again)
 	u64 k;
 
 	for (int i = 0; i < NFC_REPEATS_MAX; i++) {
-		CHECK_EQ(judge(&r, NFC_TYPE_ACK, rec), NFCM_EVENT_PROGRESS);
+		CHECK_EQ(classify(&r, NFC_TYPE_ACK, rec), NFCM_EVENT_PROGRESS);
 		while (nfcm_ledger_next(&r.core.half[NFC_H2D].ledger, &k))
 			nfcm_ledger_sent(&r.core.half[NFC_H2D].ledger);
 	}
-	CHECK_EQ(judge(&r, NFC_TYPE_ACK, rec), NFCM_EVENT_TIRED);
+	CHECK_EQ(classify(&r, NFC_TYPE_ACK, rec), NFCM_EVENT_RETRIES_EXHAUSTED);
 }
 
 CASE(what_crosses_an_abort)
@@ -321,13 +322,13 @@ CASE(what_crosses_an_abort)
 	u64 k;
 
 	nfcm_core_aborting(h);
-	CHECK_EQ(judge(&r, NFC_TYPE_ACK, rec), NFCM_EVENT_NONE);
+	CHECK_EQ(classify(&r, NFC_TYPE_ACK, rec), NFCM_EVENT_NONE);
 	CHECK(!nfcm_ledger_next(&h->ledger, &k));
 	rec.state = NFC_STATE_FAILED;
 	rec.status = NFC_EABORTED;
-	CHECK_EQ(judge(&r, NFC_TYPE_ABORTED, rec), NFCM_EVENT_ABORTED);
-	CHECK_EQ(h->phase, NFCM_PHASE_IDLE);
-	CHECK_EQ(judge(&r, NFC_TYPE_ABORTED, rec), NFCM_EVENT_STALE);
+	CHECK_EQ(classify(&r, NFC_TYPE_ABORTED, rec), NFCM_EVENT_ABORTED);
+	CHECK_EQ(h->state, NFCM_STATE_IDLE);
+	CHECK_EQ(classify(&r, NFC_TYPE_ABORTED, rec), NFCM_EVENT_STALE);
 }
 
 /* Judge a message or a note of a half. */
@@ -337,12 +338,12 @@ static enum nfcm_event say_of(struct rig *r, enum nfc_direction direction,
 	struct nfc_note note = { .transaction = cpu_to_le64(id),
 				 .direction = cpu_to_le32(direction) };
 	struct nfc_slot slot = { 0 };
-	struct nfcm_judgement j = { 0 };
+	struct nfcm_outcome out = { 0 };
 
 	slot.header = cpu_to_le64(nfc_header(type, NFC_PAYLOAD_SIZE, 7, id, 0));
 	memcpy(slot.payload, &note, sizeof(note));
-	nfcm_judge(&r->core, &r->layout, &slot, &j);
-	return j.event;
+	nfcm_classify(&r->core, &r->layout, &slot, &out);
+	return out.event;
 }
 
 /* The same of the d2h half. */
@@ -377,14 +378,14 @@ CASE(a_transfer_that_is_asked_back)
 
 	h->recall = true; /* WITHDRAW was put */
 	CHECK_EQ(give_back(&r), NFCM_EVENT_WITHDRAWN);
-	CHECK_EQ(h->phase, NFCM_PHASE_IDLE);
+	CHECK_EQ(h->state, NFCM_STATE_IDLE);
 	CHECK_EQ(give_back(&r), NFCM_EVENT_STALE);
 
 	r = lying();
 	h->recall = true;
 	nfcm_core_aborting(h); /* the answer crosses an ABORT */
 	CHECK_EQ(give_back(&r), NFCM_EVENT_WITHDRAWN);
-	CHECK_EQ(h->phase, NFCM_PHASE_IDLE);
+	CHECK_EQ(h->state, NFCM_STATE_IDLE);
 }
 
 CASE(a_transfer_that_is_not_given_back)
@@ -397,7 +398,7 @@ CASE(a_transfer_that_is_not_given_back)
 	CHECK_EQ(give_back(&r), NFCM_EVENT_FAULT); /* nobody asked */
 
 	h->recall = true;
-	CHECK_EQ(judge(&r, NFC_TYPE_ACK, ready), NFCM_EVENT_PROGRESS);
+	CHECK_EQ(classify(&r, NFC_TYPE_ACK, ready), NFCM_EVENT_PROGRESS);
 	CHECK_EQ(give_back(&r), NFCM_EVENT_FAULT); /* its target has it */
 
 	r = moving();
@@ -418,7 +419,7 @@ CASE(an_offer_that_crosses_a_close)
 	h->closed = true;
 	CHECK_EQ(say(&r, NFC_TYPE_DIRECT, id), NFCM_EVENT_STALE);
 	CHECK_EQ(say(&r, NFC_TYPE_WITHDRAW, id), NFCM_EVENT_STALE);
-	CHECK_EQ(h->phase, NFCM_PHASE_IDLE);
+	CHECK_EQ(h->state, NFCM_STATE_IDLE);
 }
 
 /* ---- conversations ---- */

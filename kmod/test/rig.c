@@ -123,14 +123,14 @@ void rig_host(struct rig *r, struct choices *c)
 	u32 d = (u32)choose(c, 2);
 	struct nfcm_half_core *h = &r->core.half[d];
 
-	switch (h->phase) {
-	case NFCM_PHASE_IDLE:
+	switch (h->state) {
+	case NFCM_STATE_IDLE:
 		if (d == NFC_H2D && choose(c, 2))
 			begin(h, c);
 		else if (d == NFC_H2D)
 			nfcm_core_message(h);
 		break;
-	case NFCM_PHASE_OFFERED:
+	case NFCM_STATE_OFFERED:
 		if (d == NFC_H2D)
 			h->recall = true; /* WITHDRAW was put */
 		else if (choose(c, 2))
@@ -138,9 +138,9 @@ void rig_host(struct rig *r, struct choices *c)
 		else if (choose(c, 2))
 			h->held = !h->held;
 		else
-			h->phase = NFCM_PHASE_IDLE; /* answered */
+			h->state = NFCM_STATE_IDLE; /* answered */
 		break;
-	case NFCM_PHASE_MOVING:
+	case NFCM_STATE_MOVING:
 		if (d == NFC_H2D && !choose(c, 16))
 			h->recall = true; /* the offer is asked back */
 		else if (choose(c, 16))
@@ -149,7 +149,7 @@ void rig_host(struct rig *r, struct choices *c)
 			nfcm_core_aborting(h);
 		break;
 	default:
-		h->phase = NFCM_PHASE_IDLE; /* FIN or WITHDRAWN was put */
+		h->state = NFCM_STATE_IDLE; /* FIN or WITHDRAWN was put */
 	}
 }
 
@@ -208,7 +208,7 @@ static struct nfc_slot say_record(struct rig *r, struct choices *c)
 		.fault_index = (u32)choose(c, 8),
 	};
 
-	if (h->phase == NFCM_PHASE_OFFERED)
+	if (h->state == NFCM_STATE_OFFERED)
 		rec.state = NFC_STATE_CONSUMED;
 	else
 		rec.state = (u16)(1 + choose(c, 3));
@@ -258,7 +258,7 @@ static struct nfc_slot say_note(struct rig *r, struct choices *c)
 	return slot;
 }
 
-static struct nfc_slot say_close(struct rig *r, struct choices *c)
+static struct nfc_slot put_close(struct rig *r, struct choices *c)
 {
 	struct nfc_close o = { .halves = (u32)near(c, 1 + choose(c, 3)),
 			       .generation = near(c, r->core.generation) };
@@ -286,21 +286,22 @@ enum nfcm_event rig_device(struct rig *r, struct choices *c)
 {
 	static struct nfc_slot (*const say[])(struct rig *, struct choices *) = {
 		say_record, say_record, say_record, say_repeat, say_repeat,
-		say_offer,  say_note,	say_note,   say_close,	say_anything,
+		say_offer,  say_note,	say_note,   put_close,	say_anything,
 	};
 	struct nfc_slot slot = say[choose(c, 10)](r, c);
-	struct nfcm_judgement j;
+	struct nfcm_outcome out;
 
-	nfcm_judge_header(&r->layout, nfcm_layout_mailbox(&r->layout, CHANNEL),
-			  &slot, &j);
-	if (!j.event && nfc_header_channel(slot.header) == CHANNEL)
-		nfcm_judge(&r->core, &r->layout, &slot, &j);
-	else if (!j.event)
-		nfcm_judge_stranger(&slot, &j);
-	r->events[j.event]++;
-	if (j.event == NFCM_EVENT_OVER || j.event == NFCM_EVENT_FAULT)
+	nfcm_classify_header(&r->layout,
+			     nfcm_layout_mailbox(&r->layout, CHANNEL), &slot,
+			     &out);
+	if (!out.event && nfc_header_channel(slot.header) == CHANNEL)
+		nfcm_classify(&r->core, &r->layout, &slot, &out);
+	else if (!out.event)
+		nfcm_classify_stranger(&slot, &out);
+	r->events[out.event]++;
+	if (out.event == NFCM_EVENT_OVER || out.event == NFCM_EVENT_FAULT)
 		nfcm_core_open(&r->core, 65530, 65531, r->core.generation + 1);
-	return j.event;
+	return out.event;
 }
 
 const char *rig_broken(const struct rig *r)
@@ -309,7 +310,7 @@ const char *rig_broken(const struct rig *r)
 		const struct nfcm_half_core *h = &r->core.half[d];
 		const struct nfcm_ledger *l = &h->ledger;
 
-		if (h->direction != d || h->phase > NFCM_PHASE_COMPLETE)
+		if (h->direction != d || h->state > NFCM_STATE_COMPLETE)
 			return "a half that is none";
 		if (l->acked > l->sent || l->sent > l->lists)
 			return "lists that were not sent";
@@ -317,10 +318,10 @@ const char *rig_broken(const struct rig *r)
 			return "more bytes than there are";
 		if (l->sent - l->acked > l->window)
 			return "more lists than the window";
-		if (h->phase == NFCM_PHASE_COMPLETE &&
+		if (h->state == NFCM_STATE_COMPLETE &&
 		    l->processed != l->cut.size)
 			return "complete, but it is not";
-		if (d == NFC_D2H && h->phase == NFCM_PHASE_OFFERED &&
+		if (d == NFC_D2H && h->state == NFCM_STATE_OFFERED &&
 		    nfcm_core_offer_size(h) > r->layout.max_transfer)
 			return "an offer over the limit";
 	}

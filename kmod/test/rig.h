@@ -19,7 +19,7 @@ struct rig {
 	struct nfcm_layout layout;
 	struct nfcm_channel_core core;
 	u64 events[NFCM_EVENT_OVER + 1];
-	u32 due[2]; /* enum nfc_type the host owes, by direction */
+	u32 pending[2]; /* enum nfc_type the host owes, by direction */
 };
 
 void rig_init(struct rig *r);

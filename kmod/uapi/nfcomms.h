@@ -228,7 +228,7 @@ enum nfcomms_completion_flags {
  * @status: enum nfc_status; NFC_OK: it took effect, else it did not. The one
  *	exception is a SEND that ends with NFC_ERESET: nobody can tell.
  *	NFC_EWITHDRAWN: a CANCEL came first. NFC_ESTALLED: the device beat, but did
- *	not move the transfer on for the module's stall_ms; it was aborted
+ *	not move the transfer on for the module's stall_timeout_ms; it was aborted
  * @channel: handle
  * @error: errno where the host refused, 0 otherwise: EFAULT, EIO (a page cannot be
  *	mapped for the device), ENOMEM (over the limit of locked memory: see
@@ -317,10 +317,10 @@ struct nfcomms_cancel {
 };
 
 /**
- * struct nfcomms_reset - end the device's life and boot the next (CAP_SYS_ADMIN).
+ * struct nfcomms_reset - end the device's epoch and boot the next (CAP_SYS_ADMIN).
  * @size: sizeof(struct nfcomms_reset)
  * @flags: zero
- * @channels: shape of the next life; 0: as the device likes
+ * @channels: shape of the next epoch; 0: the device's own
  * @mailboxes: see @channels
  * @islands: see @channels
  * @slots: see @channels

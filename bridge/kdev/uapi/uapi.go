@@ -172,12 +172,12 @@ type Cancel struct {
 	Rsvd     [2]uint64
 }
 
-// Reset ends the device's life and boots the next.
+// Reset ends the device's epoch and boots the next.
 type Reset struct {
 	_         structs.HostLayout
 	Size      uint32
 	Flags     uint32
-	Channels  uint32 // shape of the next life; 0: as the device likes
+	Channels  uint32 // shape of the next epoch; 0: the device's own
 	Mailboxes uint32
 	Islands   uint32
 	Slots     uint32

@@ -3,7 +3,7 @@
  * A device that goes on beating but loses one message, its own or the host's
  * (nfsim --script drop, lose). The call that it was about has no deadline, and
  * ends all the same; what only waits for its target waits on. The module's
- * stall_ms is short.
+ * stall_timeout_ms is short.
  */
 #include <stdio.h>
 #include <stdlib.h>

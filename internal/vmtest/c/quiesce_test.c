@@ -2,7 +2,7 @@
 /*
  * Pages stay pinned until the device agreed that it touches them no more, or DMA
  * is fenced; whoever wants them back, and however it ends. The device never says
- * ABORTED (nfsim --script drop+1:aborted), and the module's ladder_ms is long.
+ * ABORTED (nfsim --script drop+1:aborted), and the module's cancel_timeout_ms is long.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ enum {
 	ATTEMPTS = 8,
 	KILLS = 2, /* of clients whose transfer moved */
 	SIZE = 64 << 20,
-	AFTER_US = 200000, /* less than ladder_ms */
+	AFTER_US = 200000, /* less than cancel_timeout_ms */
 };
 
 static uint8_t *bulk;

@@ -187,8 +187,8 @@ static void clear_trace(void)
 CASE(tracepoints)
 {
 	static const char *const lines[] = {
-		"nfcomms_life: epoch=",	     "nfcomms_slot_out: box=",
-		"nfcomms_slot_in: box=",     "nfcomms_irq: vector=",
+		"nfcomms_epoch: epoch=",     "nfcomms_slot_out: mailbox=",
+		"nfcomms_slot_in: mailbox=", "nfcomms_irq: vector=",
 		"nfcomms_submit: op=",	     "opcode=5 channel=",
 		"nfcomms_pin: op=",	     "nfcomms_complete: op=",
 		"opcode=5 status=0 error=0",

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The rings of a mailbox. Everything that the device wrote is copied once and
+ * classified by the copy; what is put is stored payload first, header last.
+ */
+#include <linux/io.h>
+#include <linux/log2.h>
+#include <linux/sched.h>
+
+#include "nfcm_kmod.h"
+#include "trace.h"
+
+/* Lay a mailbox over its part of the area, before the epoch is published. */
+void nfcm_mailbox_init(struct nfcm_epoch *epoch, u32 index)
+{
+	struct nfcm_layout *l = &epoch->layout;
+	struct nfcm_mailbox *mailbox = &epoch->mailbox[index];
+	void __iomem *area = epoch->dev->area;
+	void __iomem *at = area + l->mailbox_offset + index * l->mailbox_stride;
+
+	mailbox->epoch = epoch;
+	mailbox->index = index;
+	mailbox->island = index / (l->mailboxes / l->islands);
+	mailbox->shift = ilog2(l->slots);
+	mailbox->h2d_head = at + offsetof(struct nfc_mailbox, h2d_head);
+	mailbox->d2h_head = at + offsetof(struct nfc_mailbox, d2h_head);
+	mailbox->h2d = at + sizeof(struct nfc_mailbox);
+	mailbox->d2h = mailbox->h2d + (u64)l->slots * NFC_SLOT_SIZE;
+	mailbox->asleep = area + offsetof(struct nfc_area, island) +
+			  mailbox->island * sizeof(struct nfc_line);
+	spin_lock_init(&mailbox->lock);
+	INIT_LIST_HEAD(&mailbox->channels);
+	INIT_LIST_HEAD(&mailbox->room[0]);
+	INIT_LIST_HEAD(&mailbox->room[1]);
+	INIT_LIST_HEAD(&mailbox->escalations);
+	INIT_LIST_HEAD(&mailbox->moving);
+	INIT_LIST_HEAD(&mailbox->offers);
+	INIT_LIST_HEAD(&mailbox->ended);
+	INIT_LIST_HEAD(&mailbox->pinning);
+	INIT_LIST_HEAD(&mailbox->trimmed);
+	INIT_LIST_HEAD(&mailbox->retired);
+}
+
+static u32 slots(const struct nfcm_mailbox *mailbox)
+{
+	return mailbox->epoch->layout.slots;
+}
+
+/*
+ * Process context, no other mailbox held. Any lock but a leaf
+ * may be held.
+ */
+void nfcm_mailbox_lock(struct nfcm_mailbox *mailbox) __acquires(&mailbox->lock)
+{
+	spin_lock(&mailbox->lock);
+}
+
+/*
+ * Ring the island if it sleeps: it stored 1 and read its rings once more;
+ * the host stored its slots and reads the word now. Must hold the mailbox.
+ */
+static void wake_island(struct nfcm_mailbox *mailbox)
+{
+	struct nfcm_dev *dev = mailbox->epoch->dev;
+
+	mailbox->published = false;
+	mb(); /* SYNC: island park: slots before the word */
+	if (readq(mailbox->asleep) != 1)
+		return;
+	writeq(0, mailbox->asleep);
+	writel(1, dev->regs + NFC_REG_DOORBELL + 4 * mailbox->island);
+	nfcm_count(dev, NFCM_COUNT_DOORBELLS, 1);
+}
+
+/* What was put off while the mailbox was locked. */
+struct later {
+	struct list_head ended, pinning, trimmed, retired;
+};
+
+/* Do it. Nothing here touches the mailbox: the last operation may free its epoch. */
+static void do_later(struct later *l)
+{
+	struct nfcm_channel *ch, *next_ch;
+	struct nfcm_chunk *chunk, *next_chunk;
+	struct nfcm_op *op, *next;
+
+	list_for_each_entry_safe(chunk, next_chunk, &l->trimmed, node) {
+		op = chunk->op;
+		nfcm_chunk_free(chunk);
+		nfcm_op_release_hold(op);
+	}
+	list_for_each_entry_safe(op, next, &l->ended, node) {
+		list_del_init(&op->node);
+		nfcm_op_finish(op);
+	}
+	list_for_each_entry_safe(op, next, &l->pinning, pin_node) {
+		list_del_init(&op->pin_node);
+		if (op->pins.pinner == current)
+			nfcm_pins_run(op);
+		else
+			queue_work(nfcm_pin_wq, &op->pins.work);
+	}
+	list_for_each_entry_safe(ch, next_ch, &l->retired, node) {
+		list_del_init(&ch->node);
+		nfcm_channel_put(ch);
+	}
+}
+
+/*
+ * Unlock the mailbox, and do what could not be done while it was locked: unmap
+ * what was moved, finish operations that ended, pin pages for those that need
+ * some. Process context.
+ */
+void nfcm_mailbox_unlock(struct nfcm_mailbox *mailbox) __releases(&mailbox->lock)
+{
+	struct later l;
+
+	while (mailbox->recheck && !mailbox->dead) {
+		mailbox->recheck = false;
+		mb(); /* SYNC: channel park: the word before the ring */
+		nfcm_mailbox_drain(mailbox, slots(mailbox));
+	}
+	if (mailbox->published && !mailbox->dead)
+		wake_island(mailbox);
+	list_replace_init(&mailbox->ended, &l.ended);
+	list_replace_init(&mailbox->pinning, &l.pinning);
+	list_replace_init(&mailbox->trimmed, &l.trimmed);
+	list_replace_init(&mailbox->retired, &l.retired);
+	spin_unlock(&mailbox->lock);
+	do_later(&l);
+}
+
+/* A value that cannot be: a broken device, or one that is gone. Must hold the mailbox. */
+static void impossible(struct nfcm_mailbox *mailbox, const char *why)
+{
+	if (nfcm_hw_gone(mailbox->epoch->dev))
+		nfcm_epoch_fail(mailbox->epoch, NFC_ERESET,
+				"the device is gone");
+	else
+		nfcm_epoch_fail(mailbox->epoch, NFC_EFAULT, why);
+	mailbox->dead = true;
+}
+
+/*
+ * Do n more slots fit? The device's counter is read only when the ring seems
+ * full, and believed only if it follows from what was put. Must hold the mailbox.
+ */
+static bool has_room(struct nfcm_mailbox *mailbox, u32 n, enum nfcm_room room)
+{
+	u32 limit = nfcm_room(slots(mailbox), room);
+	u64 head;
+
+	if (mailbox->dead)
+		return false;
+	if (mailbox->tail - mailbox->consumed + n <= limit)
+		return true;
+	head = readq(mailbox->h2d_head);
+	if (head - mailbox->consumed > mailbox->tail - mailbox->consumed) {
+		impossible(mailbox, "more slots consumed than were put");
+		return false;
+	}
+	mailbox->consumed = head;
+	return mailbox->tail - head + n <= limit;
+}
+
+/* Store slot i. Must hold the mailbox. */
+static void store(struct nfcm_mailbox *mailbox, u64 i,
+		  const struct nfc_slot *slot)
+{
+	u32 mask = slots(mailbox) - 1;
+	void __iomem *to = mailbox->h2d + (i & mask) * NFC_SLOT_SIZE;
+	u64 header = le64_to_cpu(slot->header);
+
+	trace_nfcomms_slot_out(mailbox->index, slot);
+	header |= nfcm_phase_bit(i, mailbox->shift) << NFC_HDR_PHASE_SHIFT;
+	memcpy_toio(to + offsetof(struct nfc_slot, payload), slot->payload,
+		    sizeof(slot->payload));
+	/* writeq() follows all stores to the device before it. SYNC: slot */
+	writeq(header, to);
+}
+
+/* Publish one message; false if there is no room. Must hold the mailbox. */
+bool nfcm_mailbox_put(struct nfcm_mailbox *mailbox, const struct nfc_slot *slot,
+		      enum nfcm_room room)
+{
+	if (!has_room(mailbox, 1, room))
+		return false;
+	store(mailbox, mailbox->tail, slot);
+	mailbox->tail++;
+	mailbox->published = true;
+	return true;
+}
+
+/* Publish two messages so that the device sees both at once. Must hold the mailbox. */
+bool nfcm_mailbox_put_pair(struct nfcm_mailbox *mailbox,
+			   const struct nfc_slot *first,
+			   const struct nfc_slot *second)
+{
+	if (!has_room(mailbox, 2, NFCM_ROOM_NORMAL))
+		return false;
+	store(mailbox, mailbox->tail + 1, second);
+	store(mailbox, mailbox->tail, first);
+	mailbox->tail += 2;
+	mailbox->published = true;
+	return true;
+}
+
+/* Publish how far d2h was consumed. Must hold the mailbox. */
+static void publish(struct nfcm_mailbox *mailbox)
+{
+	if (mailbox->reported == mailbox->taken || mailbox->dead)
+		return;
+	mailbox->reported = mailbox->taken;
+	writeq(mailbox->taken, mailbox->d2h_head);
+}
+
+/*
+ * Copy the next message: the device may write the slot again at any time, so
+ * only the copy is used. Must hold the mailbox.
+ */
+static bool take(struct nfcm_mailbox *mailbox, struct nfc_slot *slot)
+{
+	u32 mask = slots(mailbox) - 1;
+	void __iomem *from = mailbox->d2h +
+			     (mailbox->taken & mask) * NFC_SLOT_SIZE;
+	u64 header = readq(from); /* SYNC: slot */
+
+	if (nfc_header_phase(header) !=
+	    nfcm_phase_bit(mailbox->taken, mailbox->shift))
+		return false;
+	if (header == U64_MAX) {
+		impossible(mailbox, "a slot of all ones");
+		return false;
+	}
+	slot->header = cpu_to_le64(header);
+	memcpy_fromio(slot->payload, from + offsetof(struct nfc_slot, payload),
+		      sizeof(slot->payload));
+	mailbox->taken++;
+	if (mailbox->taken - mailbox->reported > slots(mailbox) / 4)
+		publish(mailbox);
+	return true;
+}
+
+/*
+ * Take what is there, at most so many messages, and publish the room it made.
+ * False if there may be more. Must hold the mailbox.
+ */
+bool nfcm_mailbox_drain(struct nfcm_mailbox *mailbox, u32 most)
+{
+	struct nfc_slot slot;
+
+	while (!mailbox->dead && take(mailbox, &slot)) {
+		trace_nfcomms_slot_in(mailbox->index, &slot);
+		nfcm_dispatch(mailbox, &slot);
+		if (!--most)
+			break;
+	}
+	publish(mailbox);
+	return most;
+}
+
+/*
+ * Drain from process context until the ring is dry, unlocking the mailbox now
+ * and then. A device that never stops does not hold the caller up for ever.
+ * Returns how many messages there were.
+ */
+u32 nfcm_mailbox_drain_all(struct nfcm_mailbox *mailbox)
+{
+	enum { BATCH = 32 };
+	u64 before, n;
+	bool dry;
+
+	nfcm_mailbox_lock(mailbox);
+	before = mailbox->taken;
+	do {
+		dry = nfcm_mailbox_drain(mailbox, BATCH);
+		nfcm_mailbox_room(mailbox);
+		n = mailbox->taken - before;
+		nfcm_mailbox_unlock(mailbox);
+		if (dry || n >= slots(mailbox))
+			return (u32)n;
+		cond_resched();
+		nfcm_mailbox_lock(mailbox);
+	} while (true);
+}
+
+/* Let halves that found no room try again, in order. Must hold the mailbox. */
+void nfcm_mailbox_room(struct nfcm_mailbox *mailbox)
+{
+	struct nfcm_half *half;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		LIST_HEAD(again);
+
+		list_splice_init(&mailbox->room[i], &again);
+		while (!list_empty(&again)) {
+			half = list_first_entry(&again, struct nfcm_half, room);
+			list_del_init(&half->room);
+			nfcm_half_push(half);
+			if (list_empty(&half->room))
+				continue;
+			/* No room yet: the others wait behind it. */
+			list_splice_tail(&again, &mailbox->room[i]);
+			break;
+		}
+	}
+}
+
+/* Set a channel's park word; the ring is drained once more after it. Must hold the mailbox. */
+void nfcm_mailbox_park(struct nfcm_channel *ch, u32 bits)
+{
+	struct nfcm_epoch *epoch = ch->epoch;
+
+	if (ch->mailbox->dead || ch->park == bits)
+		return;
+	if (bits & ~ch->park)
+		ch->mailbox->recheck = true;
+	ch->park = bits;
+	writel(bits,
+	       epoch->dev->area + epoch->layout.park_offset + 4ull * ch->id);
+}
+
+/*
+ * The epoch ended: nothing touches the area any more, every operation ends. Only
+ * the fence calls it, when DMA is quiet. No locks.
+ */
+void nfcm_mailbox_end(struct nfcm_mailbox *mailbox, u32 status)
+{
+	struct nfcm_channel *ch, *next;
+
+	nfcm_mailbox_lock(mailbox);
+	mailbox->dead = true;
+	list_for_each_entry_safe(ch, next, &mailbox->channels, node)
+		nfcm_channel_down(ch, status);
+	nfcm_mailbox_unlock(mailbox);
+}
