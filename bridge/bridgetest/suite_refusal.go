@@ -231,7 +231,7 @@ func processEnds(e *Env) {
 	e.UntilBlocked(dev, len(calls))
 	require.NoError(e, dev.Stop(e.Ctx(), p.ID))
 	for _, c := range calls {
-		e.Log(c.name)
+		e.Log(c.Name)
 		require.ErrorIs(e, e.Wait(c), bridge.ErrClosed)
 	}
 	require.ErrorIs(e, dev.Stop(e.Ctx(), p.ID), bridge.ErrInvalid)

@@ -38,7 +38,7 @@ func resetPending(e *Env) {
 	calls, ports := e.blockAll(dev)
 	require.NoError(e, dev.Reset(e.Ctx()))
 	for _, c := range calls {
-		e.Log(c.name)
+		e.Log(c.Name)
 		require.ErrorIs(e, e.Wait(c), bridge.ErrDeviceLost)
 	}
 	for i, op := range Operations {
@@ -148,7 +148,7 @@ func deviceClosePending(e *Env) {
 	calls, ports := e.blockAll(dev)
 	require.NoError(e, dev.Close())
 	for _, c := range calls {
-		e.Log(c.name)
+		e.Log(c.Name)
 		require.ErrorIs(e, e.Wait(c), bridge.ErrClosed)
 	}
 	for i, op := range Operations {

@@ -19,38 +19,35 @@ var quickBeat = Shape{Beat: 5 * time.Millisecond}
 
 // TestDeath kills the device at every step of each call: before and after each
 // message it takes or gives. The call ends by itself, and buffers stay intact.
+// All calls run at once: each takes as long as a silent device is waited for.
 func TestDeath(t *testing.T) {
-	steps := 14
-	if bridgetest.RaceEnabled {
-		steps = 8
+	const steps = 14
+	type death struct {
+		*rig
+		step int
+		call *bridgetest.Pending
 	}
+	e := bridgetest.NewEnv(t)
+	var deaths []death
 	for _, when := range []string{"take", "give"} {
 		for name := range deviationCalls {
-			t.Run(when+"/"+name, func(t *testing.T) {
-				e := bridgetest.NewEnv(t)
-				var rigs []*rig
-				var calls []*bridgetest.Pending
-				for k := range steps {
-					r := newRigIn(e, quickBeat)
-					ch := r.Subscribe(r.dev, abi.TargetLoopback)
-					r.s.SetHooks(r.dieAt(when, int64(k)))
-					rigs = append(rigs, r)
-					calls = append(calls, bridgetest.Call(fmt.Sprint(name, " step ", k), func() error {
-						return deviationCalls[name](r, e.Ctx(), ch)
-					}))
-				}
-				for k, c := range calls {
-					if err := e.Wait(c); err != nil {
-						require.ErrorIs(t, err, bridge.ErrDeviceLost, "step %d", k)
-					} else {
-						require.Positive(t, k, "a call worked with a dead device")
-					}
-				}
-				for _, r := range rigs {
-					r.recovers()
-				}
-			})
+			for k := range steps {
+				r := newRigIn(e, quickBeat)
+				ch := r.Subscribe(r.dev, abi.TargetLoopback)
+				r.s.SetHooks(r.dieAt(when, int64(k)))
+				deaths = append(deaths, death{r, k, bridgetest.Call(fmt.Sprint(when, " ", name, " step ", k), func() error {
+					return deviationCalls[name](r, e.Ctx(), ch)
+				})})
+			}
 		}
+	}
+	for _, d := range deaths {
+		if err := e.Wait(d.call); err != nil {
+			require.ErrorIs(t, err, bridge.ErrDeviceLost, d.call.Name)
+		} else {
+			require.Positive(t, d.step, "%s: a call worked with a dead device", d.call.Name)
+		}
+		d.recovers()
 	}
 }
 

@@ -118,7 +118,7 @@ func TestDeviations(t *testing.T) {
 		all = append(all, g...)
 	}
 	for _, d := range all {
-		t.Run(d.call+"/"+d.name, func(t *testing.T) { newRig(t, Shape{}).deviate(d) })
+		t.Run(d.call+"/"+d.name, func(t *testing.T) { newRig(t, quickBeat).deviate(d) })
 	}
 }
 
@@ -141,7 +141,7 @@ func (r *rig) deviate(d deviation) {
 	alter := func(m abi.Slot) []abi.Slot {
 		hit <- struct{}{}
 		if d.want == lost || d.want == waits {
-			time.AfterFunc(300*time.Millisecond, cancel)
+			time.AfterFunc(20*time.Millisecond, cancel)
 		}
 		return d.alter(m)
 	}

@@ -45,36 +45,43 @@ func TestLogHandlerThatBlocks(t *testing.T) {
 
 // TestLogHandlerThatCallsBack: a handler may use the device it hears from.
 func TestLogHandlerThatCallsBack(t *testing.T) {
+	e := bridgetest.NewEnv(t)
+	type heard struct {
+		*rig
+		name          string
+		receive, back *bridgetest.Pending
+	}
+	var all []heard
 	for name, do := range map[string]func(r *rig) error{
 		"Stats":  func(r *rig) error { r.dev.Stats(); return nil },
 		"Health": func(r *rig) error { _, err := r.dev.Health(); return err },
 		"Reset":  func(r *rig) error { return r.dev.Reset(r.Ctx()) },
 		"Close":  func(r *rig) error { return r.dev.Close() },
 	} {
-		t.Run(name, func(t *testing.T) {
-			e := bridgetest.NewEnv(t)
-			var r *rig
-			called := make(chan error, 1)
-			r = newRigWith(e, quickBeat, slog.New(handlerFunc(func(slog.Record) {
-				select {
-				case called <- do(r):
-				default: // a later record
-				}
-			})))
-			ch := r.Subscribe(r.dev, abi.TargetLoopback)
-			receive := bridgetest.Call("receive", func() error { _, err := ch.Receive(r.Ctx(), nil); return err })
-			r.UntilBlocked(r.dev, 1)
-			r.s.StopBeat()
-			require.Error(t, r.Wait(receive))
-			back := bridgetest.Call("handler", func() error { return <-called })
-			if err := r.Wait(back); name == "Health" {
-				require.ErrorIs(t, err, bridge.ErrDeviceLost)
-			} else {
-				require.NoError(t, err)
+		var r *rig
+		called := make(chan error, 1)
+		r = newRigWith(e, quickBeat, slog.New(handlerFunc(func(slog.Record) {
+			select {
+			case called <- do(r):
+			default: // a later record
 			}
-			if name == "Reset" {
-				r.recovers()
-			}
-		})
+		})))
+		ch := r.Subscribe(r.dev, abi.TargetLoopback)
+		receive := bridgetest.Call("receive", func() error { _, err := ch.Receive(r.Ctx(), nil); return err })
+		r.UntilBlocked(r.dev, 1)
+		r.s.StopBeat()
+		all = append(all, heard{r, name, receive, bridgetest.Call("handler", func() error { return <-called })})
+	}
+	for _, h := range all {
+		require.Error(t, e.Wait(h.receive), h.name)
+		err := e.Wait(h.back)
+		if h.name == "Health" {
+			require.ErrorIs(t, err, bridge.ErrDeviceLost)
+		} else {
+			require.NoError(t, err, h.name)
+		}
+		if h.name == "Reset" {
+			h.recovers()
+		}
 	}
 }

@@ -62,45 +62,53 @@ const stallSize = stallLists*abi.ListEntries*abi.PageSize - 3*abi.PageSize
 // ends the call by itself. Where the host can tell that nothing was delivered the
 // device goes on; else it is lost.
 func TestLoss(t *testing.T) {
-	for _, l := range losses {
-		t.Run(l.call+"/"+l.name, func(t *testing.T) {
-			r := newRigOf(bridgetest.NewEnv(t), quickBeat, quickStall)
-			ch := r.Subscribe(r.dev, abi.TargetLoopback)
-			var h Hooks
-			gone := false
-			once := func(match func(m *abi.Slot) bool, m *abi.Slot) bool {
-				if gone || !match(m) {
-					return false
-				}
-				gone = true
-				return true
-			}
-			if l.take != nil {
-				h.Take = func(m *abi.Slot) bool { return !once(l.take, m) }
-			} else {
-				h.Give = func(m abi.Slot) []abi.Slot {
-					if once(l.give, &m) {
-						return nil
-					}
-					return only(m)
-				}
-			}
-			r.s.SetHooks(h)
-			err := stallCall(r, ch, l.call)
-			if l.lost {
-				require.ErrorIs(t, err, bridge.ErrDeviceLost)
-				r.recovers()
-				return
-			}
-			require.ErrorIs(t, err, bridge.ErrStalled)
-			r.s.SetHooks(Hooks{})
-			require.NoError(t, ch.Close())
-			ch = r.Ports(r.dev, "loopback", 1)[0]
-			r.Echo(ch, []byte("the device goes on"))
-			r.EchoInd(ch, stallSize, 7)
-			require.Zero(t, r.dev.Stats().Faults)
-		})
+	e := bridgetest.NewEnv(t)
+	rigs := make([]*rig, len(losses))
+	chs := make([]bridge.Channel, len(losses))
+	calls := make([]*bridgetest.Pending, len(losses))
+	for i, l := range losses { // at once: each takes as long as the host has patience
+		r := newRigOf(e, quickBeat, quickStall)
+		ch := r.Subscribe(r.dev, abi.TargetLoopback)
+		r.s.SetHooks(l.hooks())
+		rigs[i], chs[i] = r, ch
+		calls[i] = bridgetest.Call(l.call+"/"+l.name, func() error { return stallCall(r, ch, l.call) })
 	}
+	for i, l := range losses {
+		r, name, err := rigs[i], calls[i].Name, e.Wait(calls[i])
+		if l.lost {
+			require.ErrorIs(t, err, bridge.ErrDeviceLost, name)
+			r.recovers()
+			continue
+		}
+		require.ErrorIs(t, err, bridge.ErrStalled, name)
+		r.s.SetHooks(Hooks{})
+		require.NoError(t, chs[i].Close(), name)
+		ch := r.Ports(r.dev, "loopback", 1)[0]
+		r.Echo(ch, []byte("the device goes on"))
+		r.EchoInd(ch, stallSize, 7)
+		require.Zero(t, r.dev.Stats().Faults, name)
+	}
+}
+
+// hooks lose the message, once.
+func (l loss) hooks() Hooks {
+	gone := false
+	once := func(match func(m *abi.Slot) bool, m *abi.Slot) bool {
+		if gone || !match(m) {
+			return false
+		}
+		gone = true
+		return true
+	}
+	if l.take != nil {
+		return Hooks{Take: func(m *abi.Slot) bool { return !once(l.take, m) }}
+	}
+	return Hooks{Give: func(m abi.Slot) []abi.Slot {
+		if once(l.give, &m) {
+			return nil
+		}
+		return only(m)
+	}}
 }
 
 // stallCall makes the call that meets the loss; no context ends it.
@@ -189,9 +197,12 @@ func TestQuietHostAsksNothing(t *testing.T) {
 			return ch.SendInd(ctx, make([]byte, stallSize))
 		}))
 	}
-	r.UntilBlocked(r.dev, n)
+	r.Until("the device says that it has all offers", func() bool {
+		h, err := r.dev.Health()
+		return err == nil && h.Queued == n
+	})
 	taken := r.s.Taken()
-	r.passes(2 * time.Second)
+	r.passes(5 * quickStall.Stall)
 	require.Equal(t, taken, r.s.Taken())
 	cancel()
 	for _, c := range calls {
