@@ -10,10 +10,11 @@ RUNNER      = bin/testrun -skips .ci/skips
 LANES      ?= $(shell [ "$$(nproc)" -gt 1 ] && echo 2 || echo 1)
 GOTEST      = $(GO) test -race -count=1 -timeout 30m
 # The race detector bounds goroutines, hides allocations and makes all slower:
-# what counts those, and what is large, runs without it. Behind dev: that is only
-# what differs in size; the module that it runs over there is a fake.
+# what counts those, and what is large, runs without it. The module that dev: runs
+# over here is a fake: only what differs in size.
 FULLTEST    = $(GO) test -count=1 -timeout 30m -json
-FULL        = $(FULLTEST) ./bridge/sim ./bridge/mailbox ./pkg/nfcomms && \
+FULL        = $(FULLTEST) ./bridge/mailbox ./pkg/nfcomms && \
+	$(FULLTEST) -run 'TestConformance|TestSoak|TestChaos' ./bridge/sim && \
 	$(FULLTEST) -run 'TestConformance/(crowd|huge|stats)' ./bridge/kdev
 # For another processor: everything is built, and run what depends on it, emulated.
 ARM64       = CGO_ENABLED=1 GOARCH=arm64 CC=aarch64-linux-gnu-gcc $(GO)
