@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* The calls of nfc_fw.h as the table that loaded programs reach them by. */
-#include "internal.h"
+#include "calls.h"
 
 const struct nfc_api nfc_api_table = {
 	.abi = NFC_PROGRAM_ABI,

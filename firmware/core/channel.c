@@ -3,22 +3,11 @@
  * Channels as device processes see them. Each call runs on the calling
  * process's stack and meets the managers in the channel's halves.
  */
-#include "internal.h"
+#include "calls.h"
 
 static struct nfc_process *caller(struct nfc_channel *ch)
 {
 	return ch->island->current;
-}
-
-/* Answer an OFFER that waits for a reader. The caller made sure of room. */
-void nfc_tell_ready(struct nfc_channel *ch)
-{
-	struct nfc_half *half = nfc_h2d(ch);
-
-	if (!half->tell_ready)
-		return;
-	half->tell_ready = 0;
-	nfc_note(ch, NFC_TYPE_READY, NFC_H2D, half->next);
 }
 
 /* Let others run until the d2h ring can take what this call may say. */
@@ -330,34 +319,19 @@ int channel_write_ind(struct nfc_channel *ch, uint64_t address, uint64_t size)
 	return offer_d2h(p, ch, NFC_HALF_OFFERED, NFC_PAYLOAD_SIZE, payload);
 }
 
-static void say_closed(struct nfc_channel *ch, uint32_t halves)
-{
-	union {
-		struct nfc_close close;
-		uint64_t word[7];
-	} u = { .close = { .halves = halves, .generation = ch->generation } };
-
-	nfc_put(ch, NFC_TYPE_CLOSE, NFC_PAYLOAD_SIZE, ch->generation, u.word);
-}
-
 void channel_close(struct nfc_channel *ch, uint32_t halves)
 {
 	struct nfc_process *p = caller(ch);
-	struct nfc_half *h2d = nfc_h2d(ch);
-	bool parked;
-
 	halves &= 3;
 	make_room(p, ch);
 	for (int d = 0; d < 2; d++)
 		if (halves >> d & 1)
 			ch->half[d].closed |= NFC_CLOSED_DEVICE;
-	parked = h2d->state == NFC_HALF_MESSAGE ||
-		 h2d->state == NFC_HALF_OFFERED;
-	if (parked && halves & 1 << NFC_H2D)
+	if (nfc_is_offered(nfc_h2d(ch)) && halves & 1 << NFC_H2D)
 		nfc_refuse(ch, NFC_ECLOSED);
 	nfc_tell_ready(ch);
 	if (ch->open && halves)
-		say_closed(ch, halves);
+		nfc_send_close(ch, halves);
 }
 
 /* The process behind a channel is gone: both halves close for good. */
@@ -365,80 +339,4 @@ void nfc_channel_end(struct nfc_channel *ch)
 {
 	channel_close(ch, 1 << NFC_H2D | 1 << NFC_D2H);
 	ch->process = NULL;
-}
-
-/*
- * The host closed both halves: when nothing moves any more the subscription
- * is over and the target may be opened again. The caller made sure of room.
- */
-void nfc_channel_over(struct nfc_channel *ch)
-{
-	for (int d = 0; d < 2; d++)
-		if (ch->half[d].state == NFC_HALF_MOVING)
-			return;
-	ch->ending = 0;
-	say_closed(ch, 1 << NFC_H2D | 1 << NFC_D2H);
-	ch->open = 0;
-}
-
-/*
- * Tell a process to stop and end what it is blocked in; an offer to the host
- * is withdrawn, a transfer under way runs to its end. False: no room to
- * say so now.
- */
-bool nfc_process_stop(struct nfc_process *p)
-{
-	struct nfc_device *dev = p->island->dev;
-
-	for (uint32_t i = 0; i < p->ports; i++) {
-		struct nfc_channel *ch = &dev->channels[p->first + i];
-		struct nfc_half *half = nfc_d2h(ch);
-
-		if (half->waiter != p || half->state == NFC_HALF_IDLE ||
-		    half->state > NFC_HALF_OFFERED)
-			continue;
-		if (!nfc_box_room(dev, ch->box))
-			return false;
-		nfc_note(ch, NFC_TYPE_WITHDRAW, NFC_D2H, half->next - 1);
-	}
-	p->stop = 1;
-	switch (p->wait) {
-	case NFC_WAIT_NONE:
-	case NFC_WAIT_WRITE:
-	case NFC_WAIT_WRITE_IND:
-	case NFC_WAIT_MOVING:
-		break;
-	default:
-		nfc_wake(p, -NFC_ESTOPPED);
-	}
-	return true;
-}
-
-struct nfc_channel *nfc_channel_of(struct nfc_process *self, uint32_t i)
-{
-	if (i >= self->ports)
-		return NULL;
-	return &self->island->dev->channels[self->first + i];
-}
-
-uint32_t nfc_ports(struct nfc_process *self)
-{
-	return self->ports;
-}
-
-uint64_t nfc_argument(struct nfc_process *self)
-{
-	return self->argument;
-}
-
-int nfc_stopped(struct nfc_process *self)
-{
-	return self->stop;
-}
-
-uint64_t nfc_now(struct nfc_process *self)
-{
-	const struct nfc_port *port = self->island->dev->port;
-
-	return port->now(port->self);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* The device as a whole: shape, boot, life sign, registry, halt. */
-#include "internal.h"
+/* The device as a whole: its shape, its memory, boot and halt. */
+#include "../programs/programs.h"
+#include "calls.h"
 
 static uint64_t round_up(uint64_t n, uint64_t to)
 {
@@ -113,17 +114,6 @@ static struct layout layout_of(const struct nfc_config *c)
 uint64_t nfc_device_size(const struct nfc_config *c)
 {
 	return layout_of(c).size;
-}
-
-void nfc_lock(struct nfc_device *dev)
-{
-	while (atomic_exchange_explicit(&dev->lock, 1, memory_order_acquire))
-		;
-}
-
-void nfc_unlock(struct nfc_device *dev)
-{
-	atomic_store_explicit(&dev->lock, 0, memory_order_release);
 }
 
 static void init_area(struct nfc_device *dev)
@@ -268,74 +258,6 @@ int nfc_device_init(struct nfc_device *dev, const struct nfc_config *config,
 	atomic_store_explicit((_Atomic nfc_le32 *)&dev->area->state,
 			      NFC_DEVICE_READY, memory_order_release);
 	return 0;
-}
-
-/* Write the life sign in place; readers retry when the header changed. */
-static void write_beat(struct nfc_island *island)
-{
-	struct nfc_device *dev = island->dev;
-	struct nfc_slot *slot = &dev->area->heartbeat;
-	_Atomic uint64_t *header = (_Atomic uint64_t *)&slot->header;
-	union {
-		struct nfc_heartbeat beat;
-		uint64_t word[7];
-	} u = { .beat = {
-			.beat = ++dev->beat,
-			.now_ns = island->now,
-			.diagnostic = nfc_health_beat(dev, island->now),
-			.processes = atomic_load(&dev->running),
-			.messages = nfc_counter_sum(dev, NFC_COUNT_MESSAGES),
-			.bytes = nfc_counter_sum(dev, NFC_COUNT_BYTES),
-			.dropped = nfc_counter_sum(dev, NFC_COUNT_DROPPED),
-			.parked = nfc_counter_sum(dev, NFC_COUNT_PARKED),
-		} };
-
-	atomic_store_explicit(header, 0, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst);
-	for (int i = 0; i < 7; i++)
-		atomic_store_explicit((_Atomic uint64_t *)&slot->payload[i],
-				      u.word[i], memory_order_relaxed);
-	atomic_store_explicit(header,
-			      nfc_header(NFC_TYPE_HEARTBEAT, NFC_PAYLOAD_SIZE,
-					 dev->config.epoch, dev->beat, 0),
-			      memory_order_release);
-}
-
-/*
- * When an island writes the life sign. It is island 0's task; the others step
- * in when a process keeps that from it.
- */
-uint64_t nfc_beat_due(struct nfc_island *island)
-{
-	struct nfc_device *dev = island->dev;
-	uint64_t due = atomic_load_explicit(&dev->next_beat,
-					    memory_order_relaxed);
-
-	return island->index ? due + dev->config.beat_ms * 1000000ull : due;
-}
-
-void nfc_heartbeat(struct nfc_island *island)
-{
-	struct nfc_device *dev = island->dev;
-
-	if (atomic_exchange(&dev->beating, 1))
-		return; /* another island is at it */
-	if (island->now >= nfc_beat_due(island)) {
-		write_beat(island);
-		atomic_store(&dev->next_beat,
-			     island->now + dev->config.beat_ms * 1000000ull);
-	}
-	atomic_store(&dev->beating, 0);
-}
-
-/* Sum over islands; each may be counting meanwhile. */
-uint64_t nfc_counter_sum(struct nfc_device *dev, enum nfc_counter counter)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < dev->config.islands; i++)
-		sum += nfc_counted(&dev->islands[i], counter);
-	return sum;
 }
 
 void nfc_device_halt(struct nfc_device *dev)

@@ -5,7 +5,7 @@
  * works on them too; engines and a waiting host take pieces of the batches in
  * the open table.
  */
-#include "internal.h"
+#include "calls.h"
 
 enum {
 	CLAIM_FRONT = 1, /* added to claim: a piece from the front */

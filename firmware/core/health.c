@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * The diagnostic word: what the firmware saw since the last heartbeat, and what
- * the port's sensors say, becomes a level for each part, with hysteresis.
+ * The heartbeat and its diagnostic word: what the firmware saw since the last
+ * heartbeat, and what the port's sensors read, becomes a level for each part,
+ * with hysteresis.
  */
-#include "internal.h"
+#include "calls.h"
 
 enum {
 	CLEAR = 20, /* heartbeats in a row without a reason to stay */
@@ -75,6 +76,16 @@ uint32_t nfc_health_step(struct nfc_health *h, const uint64_t sign[NFC_SIGNS],
 	return word;
 }
 
+/* Sum over islands; each may be counting meanwhile. */
+uint64_t nfc_counter_sum(struct nfc_device *dev, enum nfc_counter counter)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < dev->config.islands; i++)
+		sum += nfc_counted(&dev->islands[i], counter);
+	return sum;
+}
+
 /* How far the last of the islands is behind, in ms: a process keeps it. */
 static uint64_t latest(const struct nfc_device *dev, uint64_t now)
 {
@@ -91,7 +102,7 @@ static uint64_t latest(const struct nfc_device *dev, uint64_t now)
 	return late / 1000000;
 }
 
-uint32_t nfc_health_beat(struct nfc_device *dev, uint64_t now)
+static uint32_t health_beat(struct nfc_device *dev, uint64_t now)
 {
 	static const enum nfc_counter counters[NFC_SIGNS][2] = {
 		[NFC_SIGN_DROPPED] = { NFC_COUNT_DROPPED, NFC_COUNT_DROPPED },
@@ -114,4 +125,62 @@ uint32_t nfc_health_beat(struct nfc_device *dev, uint64_t now)
 	h->beat_ns = now;
 	return nfc_health_step(h, sign,
 			       port->sense ? port->sense(port->self) : 0);
+}
+
+/* Write the life sign in place; readers retry when the header changed. */
+static void write_beat(struct nfc_island *island)
+{
+	struct nfc_device *dev = island->dev;
+	struct nfc_slot *slot = &dev->area->heartbeat;
+	_Atomic uint64_t *header = (_Atomic uint64_t *)&slot->header;
+	union {
+		struct nfc_heartbeat beat;
+		uint64_t word[7];
+	} u = { .beat = {
+			.beat = ++dev->beat,
+			.now_ns = island->now,
+			.diagnostic = health_beat(dev, island->now),
+			.processes = atomic_load(&dev->running),
+			.messages = nfc_counter_sum(dev, NFC_COUNT_MESSAGES),
+			.bytes = nfc_counter_sum(dev, NFC_COUNT_BYTES),
+			.dropped = nfc_counter_sum(dev, NFC_COUNT_DROPPED),
+			.parked = nfc_counter_sum(dev, NFC_COUNT_PARKED),
+		} };
+
+	atomic_store_explicit(header, 0, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	for (int i = 0; i < 7; i++)
+		atomic_store_explicit((_Atomic uint64_t *)&slot->payload[i],
+				      u.word[i], memory_order_relaxed);
+	atomic_store_explicit(header,
+			      nfc_header(NFC_TYPE_HEARTBEAT, NFC_PAYLOAD_SIZE,
+					 dev->config.epoch, dev->beat, 0),
+			      memory_order_release);
+}
+
+/*
+ * When an island writes the life sign. It is island 0's task; the others step
+ * in when a process keeps that from it.
+ */
+uint64_t nfc_beat_due(struct nfc_island *island)
+{
+	struct nfc_device *dev = island->dev;
+	uint64_t due = atomic_load_explicit(&dev->next_beat,
+					    memory_order_relaxed);
+
+	return island->index ? due + dev->config.beat_ms * 1000000ull : due;
+}
+
+void nfc_heartbeat(struct nfc_island *island)
+{
+	struct nfc_device *dev = island->dev;
+
+	if (atomic_exchange(&dev->beating, 1))
+		return; /* another island is at it */
+	if (island->now >= nfc_beat_due(island)) {
+		write_beat(island);
+		atomic_store(&dev->next_beat,
+			     island->now + dev->config.beat_ms * 1000000ull);
+	}
+	atomic_store(&dev->beating, 0);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Device memory: four types, 40-bit addresses, a first-fit allocator. */
-#include "internal.h"
+#include "calls.h"
 
 enum {
 	ALIGN = NFC_PAGE_SIZE,

@@ -5,7 +5,7 @@
  * and processes that run one of its programs. A program that is loaded again
  * takes the place of the one of its name; processes that run that go on.
  */
-#include "internal.h"
+#include "calls.h"
 
 static bool same_name(const char *a, const char *b)
 {

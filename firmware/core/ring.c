@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Mailbox rings: take from h2d, put to d2h. See docs/protocol.md. */
-#include "internal.h"
+#include "calls.h"
 
 static inline uint64_t load_header(const struct nfc_slot *slot)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Transfers: gather lists in, DMA batches out, completion records back. */
-#include "internal.h"
+#include "calls.h"
 
 void nfc_transfer_ack(struct nfc_transfer *t, enum nfc_type type,
 		      enum nfc_state state, enum nfc_status status)
@@ -119,19 +119,6 @@ void nfc_transfer_abort(struct nfc_transfer *t, enum nfc_status status,
 		t->ending = (uint8_t)status;
 	t->aborted |= answer;
 	nfc_dma_stop(t);
-}
-
-/* The half is free again; whoever waits on it gets result. */
-void nfc_half_release(struct nfc_channel *ch, enum nfc_direction direction,
-		      int result)
-{
-	struct nfc_half *half = &ch->half[direction];
-
-	half->state = NFC_HALF_IDLE;
-	half->transfer = NULL;
-	if (half->waiter)
-		nfc_wake(half->waiter, result);
-	half->waiter = NULL;
 }
 
 static void finish(struct nfc_transfer *t)

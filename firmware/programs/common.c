@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* Helpers of the programs of this tree, and their registry. */
-#include "../core/internal.h"
 #include "programs.h"
 
 void nfc_buffer_drop(struct nfc_process *self, struct nfc_buffer *b)

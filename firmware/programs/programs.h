@@ -31,6 +31,9 @@ int nfc_read_ports(struct nfc_process *self, struct nfc_channel **ch,
 int nfc_take_transfer(struct nfc_process *self, struct nfc_channel *ch,
 		      struct nfc_buffer *b, uint64_t size);
 
+/* All of them; ends with a NULL name. */
+extern const struct nfc_program nfc_programs[];
+
 void nfc_loopback_main(struct nfc_process *self);
 void nfc_sink_main(struct nfc_process *self);
 void nfc_source_main(struct nfc_process *self);

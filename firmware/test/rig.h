@@ -12,7 +12,7 @@
 
 #include "fiber.h"
 #include "harness.h"
-#include "../core/internal.h"
+#include "../core/calls.h"
 
 enum {
 	RIG_BOXES = 64,

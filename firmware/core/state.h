@@ -4,8 +4,8 @@
  * island's thread only, so it needs no lock; what crosses islands is the DMA
  * claim word, the inbox, the memory allocator and the registry.
  */
-#ifndef NFC_INTERNAL_H
-#define NFC_INTERNAL_H
+#ifndef NFC_STATE_H
+#define NFC_STATE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -300,99 +300,6 @@ struct nfc_device {
 	char log_line[NFC_LOG_LINES][NFC_PAYLOAD_SIZE];
 };
 
-/* nfc_device.c */
-void nfc_lock(struct nfc_device *dev);
-void nfc_unlock(struct nfc_device *dev);
-uint64_t nfc_beat_due(struct nfc_island *island);
-/* Write the life sign if it is due. */
-void nfc_heartbeat(struct nfc_island *island);
-uint64_t nfc_counter_sum(struct nfc_device *dev, enum nfc_counter counter);
-
-/* nfc_registry.c */
-/* Find a program and become a user of its image; false: there is none. */
-bool nfc_program_use(struct nfc_device *dev, const char *name,
-		     struct nfc_entry *out);
-void nfc_program_leave(struct nfc_device *dev, struct nfc_loaded *loaded);
-/* The name at an index of the registry, NULL after the last. */
-const char *nfc_program_name(struct nfc_device *dev, uint64_t index,
-			     char name[NFC_NAME_SIZE]);
-/* Add the programs of an image, all or none. It is the registry's on 0. */
-int nfc_programs_add(struct nfc_device *dev, const struct nfc_image *image);
-/* Give every image back. Nothing runs any more. */
-void nfc_programs_drop(struct nfc_device *dev);
-
-/* nfc_health.c */
-/* Pure: the word after one heartbeat more; sensed is a word of the port's. */
-uint32_t nfc_health_step(struct nfc_health *h, const uint64_t sign[NFC_SIGNS],
-			 uint32_t sensed);
-uint32_t nfc_health_beat(struct nfc_device *dev, uint64_t now);
-
-/* nfc_ring.c */
-bool nfc_box_pending(const struct nfc_box *box);
-bool nfc_box_take(struct nfc_box *box, struct nfc_slot *slot);
-void nfc_box_publish(struct nfc_box *box);
-bool nfc_box_room(struct nfc_device *dev, struct nfc_box *box);
-void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
-	     uint64_t id, const uint64_t payload[7]);
-
-/* nfc_manager.c */
-uint32_t nfc_read_manager(struct nfc_island *island, struct nfc_box *box);
-void nfc_note(struct nfc_channel *ch, enum nfc_type type,
-	      enum nfc_direction direction, uint64_t id);
-int nfc_accept(struct nfc_channel *ch, struct nfc_process *p);
-void nfc_refuse(struct nfc_channel *ch, enum nfc_status status);
-uint64_t nfc_expire_offers(struct nfc_island *island);
-void nfc_serve_recalls(struct nfc_island *island);
-int nfc_channel_open(struct nfc_island *island, void *arg);
-
-/* nfc_channel.c */
-void nfc_channel_end(struct nfc_channel *ch);
-void nfc_channel_over(struct nfc_channel *ch);
-void nfc_tell_ready(struct nfc_channel *ch);
-bool nfc_process_stop(struct nfc_process *p);
-
-/* nfc_transfer.c */
-void nfc_transfer_begin(struct nfc_process *p, struct nfc_channel *ch,
-			enum nfc_direction direction, uint64_t size);
-void nfc_transfer_list(struct nfc_transfer *t, const struct nfc_slot *slot);
-void nfc_transfer_abort(struct nfc_transfer *t, enum nfc_status status,
-			bool answer);
-void nfc_transfer_ack(struct nfc_transfer *t, enum nfc_type type,
-		      enum nfc_state state, enum nfc_status status);
-bool nfc_transfer_pump(struct nfc_island *island);
-void nfc_transfer_hurry(struct nfc_transfer *t);
-void nfc_half_release(struct nfc_channel *ch, enum nfc_direction direction,
-		      int result);
-
-/* nfc_dma.c */
-bool nfc_dma_plan(struct nfc_transfer *t);
-bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t, bool front);
-void nfc_dma_locate(struct nfc_transfer *t, struct nfc_piece *piece);
-bool nfc_dma_quiet(struct nfc_transfer *t);
-void nfc_dma_stop(struct nfc_transfer *t);
-void nfc_dma_close(struct nfc_device *dev, struct nfc_transfer *t);
-
-/* nfc_memory.c */
-void *nfc_memory_at(struct nfc_device *dev, uint64_t address, uint64_t size);
-uint64_t nfc_memory_alloc(struct nfc_device *dev, uint64_t owner,
-			  enum nfc_memory type, uint64_t size);
-void nfc_memory_free(struct nfc_device *dev, uint64_t owner, uint64_t address);
-uint64_t nfc_memory_available(struct nfc_device *dev, enum nfc_memory type);
-
-/* nfc_sched.c */
-void nfc_read_clock(struct nfc_island *island);
-/* The island that runs a process, NULL if there is none (any more). */
-struct nfc_island *nfc_island_running(struct nfc_device *dev, uint64_t process);
-int nfc_block(struct nfc_process *p, enum nfc_wait wait);
-void nfc_wake(struct nfc_process *p, int result);
-void nfc_timer(struct nfc_island *island, uint64_t at);
-int nfc_process_start(struct nfc_island *island, void *arg);
-int nfc_island_call(struct nfc_process *self, struct nfc_island *to,
-		    int (*fn)(struct nfc_island *island, void *arg), void *arg);
-struct nfc_island *nfc_island_of(struct nfc_device *dev, uint32_t channel);
-/* The first channel of an island, and the one after its last. */
-uint32_t nfc_island_channels(struct nfc_island *island, uint32_t *end);
-
 /* What nfc_process_start() starts. */
 struct nfc_start {
 	struct nfc_entry entry; /* its process becomes the user */
@@ -402,15 +309,6 @@ struct nfc_start {
 	uint64_t process; /* out */
 };
 
-/* nfc_service.c */
-extern const struct nfc_program nfc_services[];
-/* Start what gives kept log lines to the host; 0 or a negated status. */
-int nfc_log_start(struct nfc_island *island);
-/* program_*.c */
-extern const struct nfc_program nfc_programs[];
-/* nfc_api.c */
-extern const struct nfc_api nfc_api_table;
-
 static inline struct nfc_half *nfc_h2d(struct nfc_channel *ch)
 {
 	return &ch->half[NFC_H2D];
@@ -419,6 +317,19 @@ static inline struct nfc_half *nfc_h2d(struct nfc_channel *ch)
 static inline struct nfc_half *nfc_d2h(struct nfc_channel *ch)
 {
 	return &ch->half[NFC_D2H];
+}
+
+/* The id of the half's present transaction. */
+static inline uint64_t nfc_present(const struct nfc_half *half)
+{
+	return half->next - 1;
+}
+
+/* Is a message or a transfer offered, and not accepted yet? */
+static inline bool nfc_is_offered(const struct nfc_half *half)
+{
+	return half->state == NFC_HALF_MESSAGE ||
+	       half->state == NFC_HALF_OFFERED;
 }
 
 static inline uint64_t nfc_counted(const struct nfc_island *island,
@@ -442,4 +353,16 @@ static inline uint64_t nfc_min(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-#endif /* NFC_INTERNAL_H */
+/* The device's lock: a few instructions are run under it, no call to the port. */
+static inline void nfc_lock(struct nfc_device *dev)
+{
+	while (atomic_exchange_explicit(&dev->lock, 1, memory_order_acquire))
+		;
+}
+
+static inline void nfc_unlock(struct nfc_device *dev)
+{
+	atomic_store_explicit(&dev->lock, 0, memory_order_release);
+}
+
+#endif /* NFC_STATE_H */

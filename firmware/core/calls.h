@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the core call of each other, from the lowest layer to the
+ * highest. A file calls only layers above it in this list: what a lower layer
+ * needs of a higher one it leaves behind in struct nfc_device, where the loop of
+ * the island finds it. firmware/test/layers.sh holds the objects to this order.
+ */
+#ifndef NFC_CALLS_H
+#define NFC_CALLS_H
+
+#include "state.h"
+
+/* ---- ring.c: slots to and from the host ---- */
+
+bool nfc_box_pending(const struct nfc_box *box);
+bool nfc_box_take(struct nfc_box *box, struct nfc_slot *slot);
+void nfc_box_publish(struct nfc_box *box);
+bool nfc_box_room(struct nfc_device *dev, struct nfc_box *box);
+void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
+	     uint64_t id, const uint64_t payload[7]);
+
+/* ---- memory.c: device memory ---- */
+
+void *nfc_memory_at(struct nfc_device *dev, uint64_t address, uint64_t size);
+uint64_t nfc_memory_alloc(struct nfc_device *dev, uint64_t owner,
+			  enum nfc_memory type, uint64_t size);
+void nfc_memory_free(struct nfc_device *dev, uint64_t owner, uint64_t address);
+uint64_t nfc_memory_available(struct nfc_device *dev, enum nfc_memory type);
+
+/* ---- registry.c: programs by name, and loaded images ---- */
+
+/* Find a program and become a user of its image; false: there is none. */
+bool nfc_program_use(struct nfc_device *dev, const char *name,
+		     struct nfc_entry *out);
+void nfc_program_leave(struct nfc_device *dev, struct nfc_loaded *loaded);
+/* The name at an index of the registry, NULL after the last. */
+const char *nfc_program_name(struct nfc_device *dev, uint64_t index,
+			     char name[NFC_NAME_SIZE]);
+/* Add the programs of an image, all or none. It is the registry's on 0. */
+int nfc_programs_add(struct nfc_device *dev, const struct nfc_image *image);
+/* Give every image back. Nothing runs any more. */
+void nfc_programs_drop(struct nfc_device *dev);
+
+/* ---- sched.c: processes that block and wake, the clock, other islands ---- */
+
+void nfc_read_clock(struct nfc_island *island);
+int nfc_block(struct nfc_process *p, enum nfc_wait wait);
+void nfc_wake(struct nfc_process *p, int result);
+void nfc_timer(struct nfc_island *island, uint64_t at);
+struct nfc_island *nfc_island_of(struct nfc_device *dev, uint32_t channel);
+/* The first channel of an island, and the one after its last. */
+uint32_t nfc_island_channels(struct nfc_island *island, uint32_t *end);
+int nfc_island_call(struct nfc_process *self, struct nfc_island *to,
+		    int (*fn)(struct nfc_island *island, void *arg), void *arg);
+/* Run what other islands called; true if there was anything. */
+bool nfc_serve_calls(struct nfc_island *island);
+
+/* ---- log.c: the last lines of the log ---- */
+
+uint64_t nfc_line_length(const char *line, uint64_t most);
+/* The oldest kept line and its number; false if there is none. */
+bool nfc_oldest_line(struct nfc_device *dev, char line[NFC_PAYLOAD_SIZE],
+		     uint64_t *number);
+void nfc_forget_line(struct nfc_device *dev, uint64_t number);
+
+/* ---- half.c: messages about a half, its subscription, its end ---- */
+
+/* Answer with a completion record; extra is its outstanding field. */
+void nfc_reply(struct nfc_channel *ch, enum nfc_type type,
+	       enum nfc_direction direction, uint64_t id, enum nfc_state state,
+	       enum nfc_status status, uint64_t extra);
+void nfc_note(struct nfc_channel *ch, enum nfc_type type,
+	      enum nfc_direction direction, uint64_t id);
+void nfc_tell_ready(struct nfc_channel *ch);
+void nfc_send_close(struct nfc_channel *ch, uint32_t halves);
+void nfc_half_release(struct nfc_channel *ch, enum nfc_direction direction,
+		      int result);
+int nfc_channel_open(struct nfc_island *island, void *arg);
+void nfc_channel_over(struct nfc_channel *ch);
+
+/* ---- dma.c: batches of pieces, moved by any engine ---- */
+
+bool nfc_dma_plan(struct nfc_transfer *t);
+bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t, bool front);
+void nfc_dma_locate(struct nfc_transfer *t, struct nfc_piece *piece);
+bool nfc_dma_quiet(struct nfc_transfer *t);
+void nfc_dma_stop(struct nfc_transfer *t);
+void nfc_dma_close(struct nfc_device *dev, struct nfc_transfer *t);
+
+/* ---- transfer.c: lists in, completion records out ---- */
+
+void nfc_transfer_begin(struct nfc_process *p, struct nfc_channel *ch,
+			enum nfc_direction direction, uint64_t size);
+void nfc_transfer_list(struct nfc_transfer *t, const struct nfc_slot *slot);
+void nfc_transfer_abort(struct nfc_transfer *t, enum nfc_status status,
+			bool answer);
+void nfc_transfer_ack(struct nfc_transfer *t, enum nfc_type type,
+		      enum nfc_state state, enum nfc_status status);
+bool nfc_transfer_pump(struct nfc_island *island);
+void nfc_transfer_hurry(struct nfc_transfer *t);
+
+/* ---- offer.c: what the host offers, parked, accepted or given back ---- */
+
+void nfc_park(struct nfc_channel *ch, const struct nfc_slot *slot,
+	      enum nfc_half_state state, uint64_t timeout_ns);
+void nfc_unpark(struct nfc_channel *ch);
+void nfc_refuse(struct nfc_channel *ch, enum nfc_status status);
+int nfc_accept(struct nfc_channel *ch, struct nfc_process *p);
+uint64_t nfc_expire_offers(struct nfc_island *island);
+void nfc_recall(struct nfc_channel *ch);
+void nfc_serve_recalls(struct nfc_island *island);
+
+/* ---- channel.c: what processes call; manager.c: what the host sends ---- */
+
+void nfc_channel_end(struct nfc_channel *ch);
+
+uint32_t nfc_read_manager(struct nfc_island *island, struct nfc_box *box);
+
+/* ---- process.c ---- */
+
+int nfc_process_start(struct nfc_island *island, void *arg);
+bool nfc_process_stop(struct nfc_process *p);
+/* The island that runs a process, NULL if there is none (any more). */
+struct nfc_island *nfc_island_running(struct nfc_device *dev, uint64_t process);
+
+/* ---- api.c: the calls of nfc_fw.h as a table, for loaded programs ---- */
+
+extern const struct nfc_api nfc_api_table;
+
+/* ---- health.c: counters, the diagnostic word, the heartbeat ---- */
+
+uint64_t nfc_counter_sum(struct nfc_device *dev, enum nfc_counter counter);
+/* Pure: the word after one heartbeat more; sensed is a word of the port's. */
+uint32_t nfc_health_step(struct nfc_health *h, const uint64_t sign[NFC_SIGNS],
+			 uint32_t sensed);
+uint64_t nfc_beat_due(struct nfc_island *island);
+/* Write the heartbeat if it is due. */
+void nfc_heartbeat(struct nfc_island *island);
+
+/* ---- service.c: the targets that are always there ---- */
+
+extern const struct nfc_program nfc_services[];
+/* Start what gives kept log lines to the host; 0 or a negated status. */
+int nfc_log_start(struct nfc_island *island);
+
+/* ---- island.c, device.c: what the port calls, see nfc_port.h ---- */
+
+#endif /* NFC_CALLS_H */

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Halves: where what the host sent and what a process waits for meet. Here is
+ * what both sides do with one: the messages about it, its subscription, its end.
+ */
+#include "calls.h"
+
+/* Answer with a completion record; extra is its outstanding field. */
+void nfc_reply(struct nfc_channel *ch, enum nfc_type type,
+	       enum nfc_direction direction, uint64_t id, enum nfc_state state,
+	       enum nfc_status status, uint64_t extra)
+{
+	union {
+		struct nfc_ack ack;
+		uint64_t word[7];
+	} u = { .ack = {
+			.transaction = id,
+			.outstanding = extra,
+			.state = (uint16_t)state,
+			.status = (uint16_t)status,
+			.direction = direction,
+			.begin_ns = ch->begin_ns,
+			.now_ns = ch->island->now,
+		} };
+
+	nfc_put(ch, type, NFC_PAYLOAD_SIZE, id, u.word);
+}
+
+void nfc_note(struct nfc_channel *ch, enum nfc_type type,
+	      enum nfc_direction direction, uint64_t id)
+{
+	union {
+		struct nfc_note note;
+		uint64_t word[7];
+	} u = { .note = { .transaction = id, .direction = direction } };
+
+	nfc_put(ch, type, NFC_PAYLOAD_SIZE, id, u.word);
+}
+
+/* Answer an OFFER that waits for a reader. The caller made sure of room. */
+void nfc_tell_ready(struct nfc_channel *ch)
+{
+	struct nfc_half *half = nfc_h2d(ch);
+
+	if (!half->tell_ready)
+		return;
+	half->tell_ready = 0;
+	nfc_note(ch, NFC_TYPE_READY, NFC_H2D, half->next);
+}
+
+void nfc_send_close(struct nfc_channel *ch, uint32_t halves)
+{
+	union {
+		struct nfc_close close;
+		uint64_t word[7];
+	} u = { .close = { .halves = halves, .generation = ch->generation } };
+
+	nfc_put(ch, NFC_TYPE_CLOSE, NFC_PAYLOAD_SIZE, ch->generation, u.word);
+}
+
+/* The half is free again; whoever waits on it gets result. */
+void nfc_half_release(struct nfc_channel *ch, enum nfc_direction direction,
+		      int result)
+{
+	struct nfc_half *half = &ch->half[direction];
+
+	half->state = NFC_HALF_IDLE;
+	half->transfer = NULL;
+	if (half->waiter)
+		nfc_wake(half->waiter, result);
+	half->waiter = NULL;
+}
+
+/* Open the channel whose control request arg is; runs on its island. */
+int nfc_channel_open(struct nfc_island *island, void *arg)
+{
+	struct nfc_control *c = arg;
+	struct nfc_channel *ch = &island->dev->channels[c->a];
+
+	if (!ch->process)
+		return -NFC_ENOTARGET;
+	if (ch->open)
+		return -NFC_EBUSY;
+	ch->open = 1;
+	ch->ending = 0;
+	ch->generation = atomic_fetch_add(&island->dev->next_generation, 1);
+	for (int d = 0; d < 2; d++) {
+		struct nfc_half *half = &ch->half[d];
+
+		half->closed = 0;
+		half->notice = 0;
+		half->tell_ready = 0;
+		if (half->waiter && half->waiter->wait == NFC_WAIT_OPEN) {
+			nfc_wake(half->waiter, NFC_AGAIN);
+			half->waiter = NULL;
+		}
+	}
+	c->a = nfc_h2d(ch)->next;
+	c->b = nfc_d2h(ch)->next;
+	c->c = ch->generation;
+	return 0;
+}
+
+/*
+ * The host closed both halves: when nothing moves any more the subscription
+ * is over and the target may be opened again. The caller made sure of room.
+ */
+void nfc_channel_over(struct nfc_channel *ch)
+{
+	for (int d = 0; d < 2; d++)
+		if (ch->half[d].state == NFC_HALF_MOVING)
+			return;
+	ch->ending = 0;
+	nfc_send_close(ch, 1 << NFC_H2D | 1 << NFC_D2H);
+	ch->open = 0;
+}

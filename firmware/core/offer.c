@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Offers of the host: parked until a process takes them, refused when their time
+ * is over or the process does not fit, given back when the host withdraws them.
+ */
+#include "calls.h"
+
+/* The sooner of the host's bound and the device's own; 0 is none. */
+static void set_timeout(struct nfc_channel *ch, uint64_t timeout_ns)
+{
+	struct nfc_island *island = ch->island;
+	uint64_t own = island->dev->config.target_timeout_ns;
+
+	if (!timeout_ns || (own && own < timeout_ns))
+		timeout_ns = own;
+	if (!timeout_ns || timeout_ns > UINT64_MAX / 2)
+		return;
+	/* From a clock that was read before, it would end before the host's. */
+	nfc_read_clock(island);
+	ch->deadline = island->now + timeout_ns;
+	ch->timed = 1;
+	ch->timed_prev = NULL;
+	ch->timed_next = island->timed;
+	if (ch->timed_next)
+		ch->timed_next->timed_prev = ch;
+	island->timed = ch;
+	nfc_timer(island, ch->deadline);
+}
+
+/* Take a channel off the deadline list. */
+static void untime(struct nfc_channel *ch)
+{
+	if (!ch->timed)
+		return;
+	ch->timed = 0;
+	if (ch->timed_prev)
+		ch->timed_prev->timed_next = ch->timed_next;
+	else
+		ch->island->timed = ch->timed_next;
+	if (ch->timed_next)
+		ch->timed_next->timed_prev = ch->timed_prev;
+}
+
+void nfc_park(struct nfc_channel *ch, const struct nfc_slot *slot,
+	      enum nfc_half_state state, uint64_t timeout_ns)
+{
+	struct nfc_half *half = nfc_h2d(ch);
+
+	ch->parked = *slot;
+	ch->has_list = 0;
+	half->state = (uint8_t)state;
+	nfc_count(ch->island, NFC_COUNT_PARKED, 1);
+	set_timeout(ch, timeout_ns);
+}
+
+void nfc_unpark(struct nfc_channel *ch)
+{
+	untime(ch);
+	nfc_h2d(ch)->state = NFC_HALF_IDLE;
+	nfc_count(ch->island, NFC_COUNT_PARKED, (uint64_t)-1);
+}
+
+/* Refuse what is parked on h2d. */
+void nfc_refuse(struct nfc_channel *ch, enum nfc_status status)
+{
+	nfc_unpark(ch);
+	nfc_reply(ch, NFC_TYPE_ERROR, NFC_H2D, nfc_present(nfc_h2d(ch)),
+		  NFC_STATE_FAILED, status, 0);
+}
+
+/* Refuse offers whose target was not ready in time; returns the next due. */
+uint64_t nfc_expire_offers(struct nfc_island *island)
+{
+	uint64_t due = UINT64_MAX;
+	struct nfc_channel *ch, *next;
+
+	for (ch = island->timed; ch; ch = next) {
+		next = ch->timed_next;
+		if (ch->deadline > island->now)
+			due = nfc_min(due, ch->deadline);
+		else if (nfc_box_room(island->dev, ch->box))
+			nfc_refuse(ch, NFC_ETIMEOUT);
+		else
+			due = island->now;
+	}
+	return due;
+}
+
+static int accept_message(struct nfc_channel *ch, struct nfc_process *p)
+{
+	uint64_t length = nfc_header_length(ch->parked.header);
+
+	if (length > p->length)
+		return -NFC_ETOOLARGE;
+	__builtin_memcpy(p->buf, ch->parked.payload, length);
+	nfc_unpark(ch);
+	nfc_count(ch->island, NFC_COUNT_DIRECT_H2D, 1);
+	nfc_reply(ch, NFC_TYPE_ACK, NFC_H2D, nfc_present(nfc_h2d(ch)),
+		  NFC_STATE_CONSUMED, NFC_OK, 0);
+	return (int)length;
+}
+
+/*
+ * A process in a fitting read takes what is parked. Returns what that read
+ * returns, or NFC_AGAIN if a transfer is under way now, which wakes p.
+ */
+int nfc_accept(struct nfc_channel *ch, struct nfc_process *p)
+{
+	struct nfc_half *half = nfc_h2d(ch);
+	const struct nfc_begin *begin = (const void *)ch->parked.payload;
+	bool has_list = ch->has_list;
+
+	if (half->state == NFC_HALF_MESSAGE)
+		return accept_message(ch, p);
+	nfc_unpark(ch);
+	if (begin->size != p->length) {
+		nfc_reply(ch, NFC_TYPE_ERROR, NFC_H2D, nfc_present(half),
+			  NFC_STATE_FAILED, NFC_ESIZE, p->length);
+		return -NFC_ESIZE;
+	}
+	half->waiter = p;
+	ch->has_list = 0;
+	if (!begin->size) {
+		half->state = NFC_HALF_COMMIT;
+		p->wait = NFC_WAIT_MOVING;
+		nfc_reply(ch, NFC_TYPE_DONE, NFC_H2D, nfc_present(half),
+			  NFC_STATE_DONE, NFC_OK, 0);
+		return NFC_AGAIN;
+	}
+	nfc_transfer_begin(p, ch, NFC_H2D, begin->size);
+	if (has_list)
+		nfc_transfer_list(half->transfer, &ch->list);
+	nfc_transfer_hurry(half->transfer);
+	return NFC_AGAIN;
+}
+
+/*
+ * The host withdraws what is parked. A process that was just woken for it runs
+ * first: had it waited in a read it would hold the message by now.
+ */
+void nfc_recall(struct nfc_channel *ch)
+{
+	ch->recall_id = nfc_present(nfc_h2d(ch));
+	if (ch->recalled)
+		return;
+	ch->recalled = 1;
+	ch->recall_next = ch->island->recalls;
+	ch->island->recalls = ch;
+}
+
+/* Give back what the processes left after they ran. */
+void nfc_serve_recalls(struct nfc_island *island)
+{
+	struct nfc_channel *ch = island->recalls, *next;
+
+	island->recalls = NULL;
+	for (; ch; ch = next) {
+		next = ch->recall_next;
+		if (!nfc_box_room(island->dev, ch->box)) {
+			ch->recall_next = island->recalls;
+			island->recalls = ch;
+			continue;
+		}
+		ch->recalled = 0;
+		if (!nfc_is_offered(nfc_h2d(ch)) ||
+		    nfc_present(nfc_h2d(ch)) != ch->recall_id)
+			continue;
+		nfc_unpark(ch);
+		nfc_note(ch, NFC_TYPE_WITHDRAWN, NFC_H2D, ch->recall_id);
+	}
+}

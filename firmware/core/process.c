@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+/* Processes: started on their island, bound to targets, stopped, gone. */
+#include "calls.h"
+
+static struct nfc_box *box_of(struct nfc_device *dev, uint32_t channel)
+{
+	struct nfc_island *island = nfc_island_of(dev, channel);
+
+	return &island->boxes[channel % island->box_count];
+}
+
+static void process_main(void *arg)
+{
+	struct nfc_process *p = arg;
+
+	for (;;) {
+		struct nfc_device *dev = p->island->dev;
+
+		p->program->main(p);
+		for (uint32_t i = 0; i < p->ports; i++)
+			nfc_channel_end(&dev->channels[p->first + i]);
+		nfc_memory_free(dev, p->id, 0);
+		nfc_program_leave(dev, p->loaded);
+		atomic_store(&p->id, 0);
+		p->program = NULL;
+		atomic_fetch_sub(&dev->running, 1);
+		nfc_block(p, NFC_WAIT_NONE); /* until started anew */
+	}
+}
+
+static int bind_targets(struct nfc_island *island, struct nfc_process *p)
+{
+	struct nfc_device *dev = island->dev;
+
+	for (uint32_t i = 0; i < p->ports; i++) {
+		if (nfc_island_of(dev, p->first + i) != island)
+			return -NFC_EINVAL;
+		if (dev->channels[p->first + i].process)
+			return -NFC_EBUSY;
+	}
+	for (uint32_t i = 0; i < p->ports; i++) {
+		struct nfc_channel *ch = &dev->channels[p->first + i];
+
+		ch->process = p;
+		ch->island = island;
+		ch->box = box_of(dev, p->first + i);
+		ch->id = p->first + i;
+		for (int h = 0; h < 2; h++) {
+			struct nfc_half *half = &ch->half[h];
+
+			if (!half->next)
+				half->next = 1;
+			/* what closed for the last process is not its business */
+			half->notice = 0;
+			half->closed &= ch->open ? NFC_CLOSED_HOST : 0;
+		}
+	}
+	return 0;
+}
+
+/* Give a process its number and name, which other threads may read. */
+static void publish(struct nfc_process *p, uint64_t id)
+{
+	uint64_t word[NFC_NAME_SIZE / 8] = { 0 };
+	char *name = (char *)word;
+
+	for (int i = 0; i < NFC_NAME_SIZE - 1 && p->program->name[i]; i++)
+		name[i] = p->program->name[i];
+	for (int i = 0; i < NFC_NAME_SIZE / 8; i++)
+		atomic_store_explicit(&p->name[i], word[i],
+				      memory_order_relaxed);
+	atomic_store_explicit(&p->id, id, memory_order_release);
+}
+
+/* A free process, one with a stack of that size if there is any. */
+static struct nfc_process *free_process(struct nfc_island *island,
+					uint64_t stack)
+{
+	struct nfc_process *any = NULL;
+
+	for (uint32_t i = 0; i < island->process_count; i++) {
+		struct nfc_process *p = &island->processes[i];
+
+		if (p->program)
+			continue;
+		if (p->stack.base && p->stack.size == stack)
+			return p;
+		if (!any)
+			any = p;
+	}
+	return any;
+}
+
+/* The stack that its program asks for: that of the one before, or a new one. */
+static int give_stack(struct nfc_process *p, uint64_t size)
+{
+	const struct nfc_port *port = p->island->dev->port;
+
+	if (p->stack.base && p->stack.size == size)
+		return 0;
+	if (p->stack.base)
+		port->stack_free(port->self, &p->stack);
+	p->stack.size = size;
+	return port->stack_init(port->self, &p->stack, process_main, p);
+}
+
+static uint64_t stack_size(struct nfc_device *dev,
+			   const struct nfc_program *program)
+{
+	if (!program->stack)
+		return dev->config.stack;
+	return program->stack > NFC_STACK_MIN ? program->stack : NFC_STACK_MIN;
+}
+
+/* Start a process on this island. Returns 0 or a negated status. */
+int nfc_process_start(struct nfc_island *island, void *arg)
+{
+	struct nfc_start *start = arg;
+	struct nfc_device *dev = island->dev;
+	uint64_t stack = stack_size(dev, start->entry.program);
+	struct nfc_process *p = free_process(island, stack);
+	int rc;
+
+	if (!p)
+		return -NFC_ENOMEM;
+	p->first = start->first;
+	p->ports = start->ports;
+	rc = bind_targets(island, p);
+	if (rc)
+		return rc;
+	if (give_stack(p, stack)) {
+		p->ports = 0;
+		for (uint32_t i = 0; i < start->ports; i++)
+			dev->channels[start->first + i].process = NULL;
+		return -NFC_ENOMEM;
+	}
+	p->program = start->entry.program;
+	p->loaded = start->entry.loaded;
+	p->argument = start->argument;
+	p->stop = 0;
+	start->process = atomic_fetch_add(&dev->next_process, 1);
+	publish(p, start->process);
+	atomic_fetch_add(&dev->running, 1);
+	nfc_wake(p, 0);
+	return 0;
+}
+
+struct nfc_island *nfc_island_running(struct nfc_device *dev, uint64_t process)
+{
+	for (uint32_t i = 0; i < dev->config.islands; i++) {
+		struct nfc_island *island = &dev->islands[i];
+
+		for (uint32_t j = 0; j < island->process_count; j++)
+			if (atomic_load(&island->processes[j].id) == process)
+				return island;
+	}
+	return NULL;
+}
+
+/*
+ * Tell a process to stop and end what it is blocked in; an offer to the host
+ * is withdrawn, a transfer under way runs to its end. False: no room to
+ * say so now.
+ */
+bool nfc_process_stop(struct nfc_process *p)
+{
+	struct nfc_device *dev = p->island->dev;
+
+	for (uint32_t i = 0; i < p->ports; i++) {
+		struct nfc_channel *ch = &dev->channels[p->first + i];
+		struct nfc_half *half = nfc_d2h(ch);
+
+		if (half->waiter != p || half->state == NFC_HALF_IDLE ||
+		    half->state > NFC_HALF_OFFERED)
+			continue;
+		if (!nfc_box_room(dev, ch->box))
+			return false;
+		nfc_note(ch, NFC_TYPE_WITHDRAW, NFC_D2H, half->next - 1);
+	}
+	p->stop = 1;
+	switch (p->wait) {
+	case NFC_WAIT_NONE:
+	case NFC_WAIT_WRITE:
+	case NFC_WAIT_WRITE_IND:
+	case NFC_WAIT_MOVING:
+		break;
+	default:
+		nfc_wake(p, -NFC_ESTOPPED);
+	}
+	return true;
+}
+
+struct nfc_channel *nfc_channel_of(struct nfc_process *self, uint32_t i)
+{
+	if (i >= self->ports)
+		return NULL;
+	return &self->island->dev->channels[self->first + i];
+}
+
+uint32_t nfc_ports(struct nfc_process *self)
+{
+	return self->ports;
+}
+
+uint64_t nfc_argument(struct nfc_process *self)
+{
+	return self->argument;
+}
+
+int nfc_stopped(struct nfc_process *self)
+{
+	return self->stop;
+}
