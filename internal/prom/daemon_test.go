@@ -101,6 +101,7 @@ var bulk = map[string]bool{
 // TestDashboardDaemon runs every expression against a Prometheus that scrapes
 // nfcommsd under load, with one device that does not open.
 func TestDashboardDaemon(t *testing.T) {
+	t.Parallel()
 	metrics, address := daemon(t)
 	c, err := control.Dial(address)
 	require.NoError(t, err)

@@ -57,6 +57,7 @@ var (
 // that scrapes devices under load: each has an answer, and the answer has the
 // labels that the legend names.
 func TestDashboard(t *testing.T) {
+	t.Parallel()
 	d := readDashboard(t)
 	address, reset := exporter(t)
 	_, port, err := net.SplitHostPort(address)
@@ -92,6 +93,7 @@ func TestDashboard(t *testing.T) {
 // TestPicture: the picture is well-formed, and shows a panel of each kind with
 // what a Prometheus answers.
 func TestPicture(t *testing.T) {
+	t.Parallel()
 	address, _ := exporter(t)
 	s := serve(t, false, address)
 	until(t, s, `count_over_time(nfcomms_messages_total[1m]) > 20`, some)
@@ -135,6 +137,7 @@ func answers(t *testing.T, s *Server, title, expr, legend string) {
 // TestDashboardNative: with native histograms, which come in place of the
 // classic ones, the latency panels and the rules answer too.
 func TestDashboardNative(t *testing.T) {
+	t.Parallel()
 	address, _ := exporter(t)
 	s := serve(t, true, address)
 	until(t, s, `histogram_count(rate(nfcomms_transfer_duration_seconds{direction="h2d"}[3s])) > 0`, some)

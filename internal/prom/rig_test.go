@@ -2,6 +2,7 @@ package prom
 
 import (
 	"context"
+	"flag"
 	"iter"
 	"maps"
 	"math"
@@ -21,7 +22,15 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain lets the tests with a Prometheus of their own run at once: each waits
+// for it most of the time, five seconds alone until it knows its targets.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // root is the top of the tree.
 const root = "../.."

@@ -40,6 +40,7 @@ func alerts(t *testing.T) map[string]map[string]string {
 
 // TestRules runs the rules' own tests with promtool.
 func TestRules(t *testing.T) {
+	t.Parallel()
 	promtool(t, "check", "rules", rules)
 	promtool(t, "check", "config", root+"/deploy/prometheus/prometheus.yml")
 	promtool(t, "test", "rules", root+"/deploy/prometheus/nfcomms.rules_test.yml")
@@ -80,13 +81,13 @@ func TestEveryAlertIsTested(t *testing.T) {
 func TestEveryAlertHasARunbook(t *testing.T) {
 	text, err := os.ReadFile(root + "/docs/operations.md")
 	require.NoError(t, err)
-	_, book, found := strings.Cut(string(text), "\n## Runbook\n")
+	_, runbook, found := strings.Cut(string(text), "\n## Runbook\n")
 	require.True(t, found, "docs/operations.md has no chapter Runbook")
-	if i := strings.Index(book, "\n## "); i >= 0 {
-		book = book[:i]
+	if i := strings.Index(runbook, "\n## "); i >= 0 {
+		runbook = runbook[:i]
 	}
 	var entries []string
-	for _, m := range regexp.MustCompile(`(?m)^### (\w+)$`).FindAllStringSubmatch(book, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^### (\w+)$`).FindAllStringSubmatch(runbook, -1) {
 		entries = append(entries, m[1])
 	}
 	known := alerts(t)
@@ -105,6 +106,7 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 // TestHeartbeatBetweenScrapes: the last sample of a device that is well may be as
 // old as a scrape interval when a rule is evaluated, and raises no alert.
 func TestHeartbeatBetweenScrapes(t *testing.T) {
+	t.Parallel()
 	address, _ := exporter(t)
 	s := serve(t, false, address)
 	until(t, s, `nfcomms_device_heartbeat_timestamp_seconds`, some)
@@ -125,6 +127,7 @@ func TestHeartbeatBetweenScrapes(t *testing.T) {
 // TestRulesLive: a server that scrapes devices under load evaluates every rule
 // without an error, and the recorded ones have values.
 func TestRulesLive(t *testing.T) {
+	t.Parallel()
 	address, _ := exporter(t)
 	s := serve(t, false, address)
 	until(t, s, `nfcomms:payload_bytes:rate1m > 0`, some)

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"flag"
 	"iter"
 	"slices"
 	"strings"
@@ -18,7 +19,14 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain lets a random test try fewer sequences than rapid does by default,
+// unless a flag says otherwise: each step is a scrape with all of its checks.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "30"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // fake is a device that says what the test wants.
 type fake struct {
