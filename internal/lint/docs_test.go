@@ -94,7 +94,7 @@ func unknownTargets(f *file, makefile string) []string {
 }
 
 func TestMakeTargetsExist(t *testing.T) {
-	makefile := read(t, "../..", "Makefile").text
+	makefile := fileOf(t, "Makefile").text
 	for _, f := range tree(t, ".md") {
 		report(t, unknownTargets(f, makefile))
 	}
@@ -122,7 +122,7 @@ func lostPointers(f *file, open func(string) (string, bool)) []string {
 }
 
 func TestArchitecturePointsAtCode(t *testing.T) {
-	f := read(t, "../..", "ARCHITECTURE.md")
+	f := fileOf(t, "ARCHITECTURE.md")
 	report(t, lostPointers(f, openTree))
 	if len(pointer.FindAllString(f.text, -1)) < 10 {
 		t.Error("ARCHITECTURE.md names fewer than ten functions")
@@ -148,9 +148,9 @@ func block(t *testing.T, f *file, after, language string) string {
 // TestReadmeProgram compiles and runs the README's program, whose text is that
 // of examples/hello and whose output is what the README shows.
 func TestReadmeProgram(t *testing.T) {
-	readme := read(t, "../..", "README.md")
+	readme := fileOf(t, "README.md")
 	program := block(t, readme, "## A first program", "go")
-	_, example, _ := strings.Cut(read(t, "../..", "examples/hello/main.go").text, "package main\n")
+	_, example, _ := strings.Cut(fileOf(t, "examples/hello/main.go").text, "package main\n")
 	if program != "package main\n"+example {
 		t.Errorf("README.md and examples/hello/main.go differ")
 	}

@@ -8,7 +8,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -41,21 +43,26 @@ func (f *file) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
 // look holds for its source.
 func (f *file) isGenerated() bool { return f.ast != nil && ast.IsGenerated(f.ast) }
 
-// parseGo makes a file out of Go source, as the rules' own tests need.
-func parseGo(t *testing.T, path, text string) *file {
-	t.Helper()
+// parse makes a file out of Go source.
+func parse(path, text string) (*file, error) {
 	f := &file{path: path, text: text, fset: token.NewFileSet()}
 	tree, err := parser.ParseFile(f.fset, path, text, parser.ParseComments)
+	f.ast = tree
+	return f, err
+}
+
+// parseGo makes a file as the rules' own tests need it.
+func parseGo(t *testing.T, path, text string) *file {
+	t.Helper()
+	f, err := parse(path, text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.ast = tree
 	return f
 }
 
-// tree reads the files of the checkout that end in one of the suffixes.
-func tree(t *testing.T, suffixes ...string) []*file {
-	t.Helper()
+// whole is the checkout: what any rule looks at, read and parsed once.
+var whole = sync.OnceValues(func() ([]*file, error) {
 	root := filepath.Join("..", "..")
 	var files []*file
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
@@ -69,33 +76,57 @@ func tree(t *testing.T, suffixes ...string) []*file {
 			}
 			return nil
 		}
-		for _, s := range suffixes {
-			if strings.HasSuffix(rel, s) {
-				files = append(files, read(t, root, rel))
-				break
-			}
+		if !slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(rel, s) }) {
+			return nil
 		}
-		return nil
+		f, err := read(root, rel)
+		files = append(files, f)
+		return err
 	})
+	return files, err
+})
+
+// suffixes are those of the files that some rule looks at.
+var suffixes = []string{".go", ".c", ".h", ".md", ".sh", "go.mod", ".proto", "Makefile", ".ci/run", "LICENSE"}
+
+// tree returns the files of the checkout that end in one of the suffixes.
+func tree(t *testing.T, of ...string) []*file {
+	t.Helper()
+	all, err := whole()
 	if err != nil {
 		t.Fatal(err)
 	}
+	var files []*file
+	for _, f := range all {
+		if slices.ContainsFunc(of, func(s string) bool { return strings.HasSuffix(f.path, s) }) {
+			files = append(files, f)
+		}
+	}
 	if len(files) == 0 {
-		t.Fatalf("no file ends in %v", suffixes)
+		t.Fatalf("no file ends in %v", of)
 	}
 	return files
 }
 
-func read(t *testing.T, root, rel string) *file {
+// fileOf returns a file of the checkout that need not have one of the suffixes.
+func fileOf(t *testing.T, rel string) *file {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(rel)))
+	f, err := read(filepath.Join("..", ".."), rel)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.HasSuffix(rel, ".go") {
-		return parseGo(t, rel, string(text))
+	return f
+}
+
+func read(root, rel string) (*file, error) {
+	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(rel)))
+	if err != nil {
+		return nil, err
 	}
-	return &file{path: rel, text: string(text)}
+	if strings.HasSuffix(rel, ".go") {
+		return parse(rel, string(text))
+	}
+	return &file{path: rel, text: string(text)}, nil
 }
 
 // report fails the test once for every violation.

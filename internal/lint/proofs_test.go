@@ -54,7 +54,7 @@ func listTests(t *testing.T, folders []string) map[proofs.Run]bool {
 	}
 	found := make(map[proofs.Run]bool)
 	for _, name := range strings.Fields(string(out)) {
-		f := read(t, "../..", strings.TrimPrefix(name, module))
+		f := fileOf(t, strings.TrimPrefix(name, module))
 		for _, d := range f.ast.Decls {
 			if fn, is := d.(*ast.FuncDecl); is && isTest(fn) {
 				found[proofs.Run{Folder: f.dir(), Name: fn.Name.Name}] = true
@@ -82,7 +82,7 @@ func isTest(fn *ast.FuncDecl) bool {
 // TestEveryRuleIsProven: that the tests it finds have passed is for the test
 // runner to see (internal/testrun -proofs).
 func TestEveryRuleIsProven(t *testing.T) {
-	f := read(t, "../..", "docs/semantics.md")
+	f := fileOf(t, "docs/semantics.md")
 	rules, _ := proofs.Read(f.text)
 	var folders []string
 	for _, r := range rules {

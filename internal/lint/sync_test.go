@@ -271,9 +271,9 @@ func TestBarriersHavePartners(t *testing.T) {
 			files = append(files, f)
 		}
 	}
-	protocol, ring := read(t, "../..", "docs/protocol.md"), read(t, "../..", "docs/ring.md")
-	protocol.text += ring.text
-	report(t, lonely(protocol, files))
+	protocol, ring := fileOf(t, "docs/protocol.md"), fileOf(t, "docs/ring.md")
+	both := &file{path: protocol.path, text: protocol.text + ring.text}
+	report(t, lonely(both, files))
 }
 
 // What TestLonelyFinds breaks, one thing at a time.
