@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/nfcomms/nfcomms/internal/units"
 )
 
 // Address is a parsed device address, "scheme:path?option=value&…".
@@ -92,35 +94,12 @@ func (a Address) Count(name string, to *int, l Limits[int]) error {
 
 // Size reads an option like "4096", "64KiB" or "6GiB" as bytes, as Count does.
 func (a Address) Size(name string, to *uint64, l Limits[uint64]) error {
-	return option(a, name, to, l, "size", sizeText, parseSize)
+	return option(a, name, to, l, "size", units.Option, units.ParseBytes)
 }
 
 // Duration reads an option like "100ms", as Count does.
 func (a Address) Duration(name string, to *time.Duration, l Limits[time.Duration]) error {
 	return option(a, name, to, l, "duration", time.Duration.String, time.ParseDuration)
-}
-
-var units = []string{"", "KiB", "MiB", "GiB"}
-
-func parseSize(text string) (uint64, error) {
-	shift := 0
-	for i, unit := range units[1:] {
-		if number, ok := strings.CutSuffix(text, unit); ok {
-			text, shift = number, 10*(i+1)
-			break
-		}
-	}
-	n, err := strconv.ParseUint(text, 10, 63-shift)
-	return n << shift, err
-}
-
-// sizeText is the shortest text that parseSize reads as n.
-func sizeText(n uint64) string {
-	unit := 0
-	for ; n > 0 && n%1024 == 0 && unit < len(units)-1; unit++ {
-		n /= 1024
-	}
-	return strconv.FormatUint(n, 10) + units[unit]
 }
 
 // option reads one value, if it is there, and says what it should have been.

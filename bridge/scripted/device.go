@@ -6,13 +6,13 @@ import (
 	"os"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/units"
 )
 
 // Shape gives the limits of a Script. Zero fields take the defaults named.
@@ -59,7 +59,7 @@ func ParseShape(options string) (Shape, error) {
 	for name, v := range values {
 		switch name {
 		case "emem":
-			sh.EMEM, err = parseBytes(v[0])
+			sh.EMEM, err = units.ParseBytes(v[0])
 		case "target-timeout":
 			sh.TargetTimeout, err = time.ParseDuration(v[0])
 		default:
@@ -74,17 +74,6 @@ func ParseShape(options string) (Shape, error) {
 		}
 	}
 	return sh, nil
-}
-
-func parseBytes(s string) (uint64, error) {
-	shift := 0
-	for i, unit := range []string{"KiB", "MiB", "GiB"} {
-		if t, ok := strings.CutSuffix(s, unit); ok {
-			s, shift = t, 10*(i+1)
-		}
-	}
-	n, err := strconv.ParseUint(s, 10, 32)
-	return n << shift, err
 }
 
 func (sh Shape) withDefaults() Shape {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nfcomms/nfcomms/internal/texttable"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -279,18 +280,18 @@ func (row CrowdRow) goals() (goals []Goal) {
 func (r *CrowdReport) table(w io.Writer) {
 	r.Header.table(w)
 	fmt.Fprintf(w, "%d rounds of %v ms a side, shape %s, GOMAXPROCS %d\n", r.Rounds, r.SliceMs, r.Shape, r.Procs)
-	t := newTable("", "callers", "load", "M op/s", "of Go channels", "p50", "p99", "p99.9", "best", "worst", "CPU/op")
+	t := texttable.Numbers("", "callers", "load", "M op/s", "of Go channels", "p50", "p99", "p99.9", "best", "worst", "CPU/op")
 	for _, row := range r.Rows {
 		name := row.Call + ", " + sizeText(row.Size)
 		if row.Skipped != "" {
-			t.add(name, fmt.Sprint(row.Callers), fmt.Sprint(row.Load), "not measured: "+row.Skipped)
+			t.Add(name, fmt.Sprint(row.Callers), fmt.Sprint(row.Load), "not measured: "+row.Skipped)
 			continue
 		}
-		t.add(name, fmt.Sprint(row.Callers), fmt.Sprint(row.Load), fmt.Sprintf("%.3f", row.Rate.Median/1e6),
+		t.Add(name, fmt.Sprint(row.Callers), fmt.Sprint(row.Load), fmt.Sprintf("%.3f", row.Rate.Median/1e6),
 			fmt.Sprintf("%.2f", row.OfGoChannels.Median), nsText(row.P50Ns), nsText(row.P99Ns), nsText(row.P999Ns),
 			fmt.Sprintf("%.2f", row.BestOverMean), fmt.Sprintf("%.2f", row.WorstOverMean), nsText(row.CPUNsPerOp))
 	}
-	t.write(w)
+	t.Write(w)
 	fmt.Fprintln(w)
 	writeGoals(w, r.Goals)
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+
+	"github.com/nfcomms/nfcomms/internal/texttable"
 )
 
 // Goal is one of the project's targets and whether this run met it. Goals are
@@ -45,7 +47,7 @@ func (g Goal) judge(reason string) Goal {
 func (g Goal) measured() bool { return g.Verdict == verdictMet || g.Verdict == verdictNotMet }
 
 func writeGoals(w io.Writer, goals []Goal) {
-	t := newTable("goal", "measured", "target", "verdict")
+	t := texttable.Numbers("goal", "measured", "target", "verdict")
 	for _, g := range goals {
 		sign, value := "≥", "–"
 		if g.AtMost {
@@ -54,7 +56,7 @@ func writeGoals(w io.Writer, goals []Goal) {
 		if g.measured() {
 			value = fmt.Sprintf("%.3g", g.Value)
 		}
-		t.add(g.ID+" "+g.What, value, fmt.Sprintf("%s %.3g", sign, g.Target), g.Verdict)
+		t.Add(g.ID+" "+g.What, value, fmt.Sprintf("%s %.3g", sign, g.Target), g.Verdict)
 	}
-	t.write(w)
+	t.Write(w)
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nfcomms/nfcomms/internal/texttable"
+	"github.com/nfcomms/nfcomms/internal/units"
 	"github.com/nfcomms/nfcomms/pkg/ring"
 )
 
@@ -111,7 +113,7 @@ func (b byteSize) String() string {
 	if b.n == nil {
 		return ""
 	}
-	return strings.ReplaceAll(sizeText(*b.n), " ", "")
+	return units.Option(uint64(*b.n))
 }
 func (byteSize) Type() string { return "bytes" }
 func (b byteSize) Set(s string) (err error) {
@@ -276,14 +278,14 @@ func (r *HMFRow) setRates(o *hmfOptions, ms Stat) {
 func (r *HMFReport) table(w io.Writer) {
 	fmt.Fprintf(w, "%s\nhost: %s, %d CPUs, %s/%s, load %.2f\n\n",
 		r.Label, r.Machine.CPU, r.Machine.CPUs, r.Machine.OS, r.Machine.Arch, r.Machine.Load1)
-	t := newTable("test", "pairs", "ring", "packet", "first ms", "min", "mean", "max", "sd", "gross KiB/s", "net KiB/s", "verified")
+	t := texttable.Numbers("test", "pairs", "ring", "packet", "first ms", "min", "mean", "max", "sd", "gross KiB/s", "net KiB/s", "verified")
 	for _, row := range r.Rows {
 		row.add(t, "")
 	}
 	for _, row := range r.Paper {
 		row.add(t, " (the report)")
 	}
-	t.write(w)
+	t.Write(w)
 	if s := r.VsMemcpy; s != nil {
 		fmt.Fprintf(w, "\nnet over memcpy: %.2f (%.2f to %.2f)\n", s.Median, s.Min, s.Max)
 	}
@@ -295,14 +297,14 @@ func (r *HMFReport) table(w io.Writer) {
 	}
 }
 
-func (r *HMFRow) add(t *table, note string) {
+func (r *HMFRow) add(t *texttable.Table, note string) {
 	blank := func(format string, v float64) string {
 		if v == 0 {
 			return "–"
 		}
 		return fmt.Sprintf(format, v)
 	}
-	t.add(r.Name+note, strconv.Itoa(r.Pairs), strconv.Itoa(r.Ring), sizeText(r.Packet), blank("%.4f", r.FirstMS),
+	t.Add(r.Name+note, strconv.Itoa(r.Pairs), strconv.Itoa(r.Ring), sizeText(r.Packet), blank("%.4f", r.FirstMS),
 		fmt.Sprintf("%.4f", r.MS.Min), fmt.Sprintf("%.4f", r.MS.Mean), fmt.Sprintf("%.3f", r.MS.Max), fmt.Sprintf("%.4f", r.MS.SD),
 		blank("%.0f", r.GrossKiB), blank("%.0f", r.NetKiB), blank("%.0f", float64(r.Verified)))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nfcomms/nfcomms/internal/texttable"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -244,18 +245,18 @@ func (r *LatencyReport) table(w io.Writer) {
 	r.Header.table(w)
 	fmt.Fprintf(w, "%d batches of %d messages of %d bytes; per message, from batch times (%s)\n",
 		r.Batches, r.Batch, r.Size, r.Device.Label)
-	t := newTable("", "mean", "± sd", "p50", "p99", "min", "max", "wall", "CPU")
+	t := texttable.Numbers("", "mean", "± sd", "p50", "p99", "min", "max", "wall", "CPU")
 	for _, c := range r.Configs {
-		t.add(c.Direction+" "+c.Path, nsText(c.Ns.Mean), nsText(c.Ns.SD), nsText(c.Ns.P50), nsText(c.Ns.P99),
+		t.Add(c.Direction+" "+c.Path, nsText(c.Ns.Mean), nsText(c.Ns.SD), nsText(c.Ns.P50), nsText(c.Ns.P99),
 			nsText(c.Ns.Min), nsText(c.Ns.Max), nsText(c.WallS*1e9), nsText(c.CPUS*1e9))
 	}
-	t.write(w)
+	t.Write(w)
 	fmt.Fprintln(w)
-	t = newTable("indirect : direct", "mean", "median", "paper (hardware)")
+	t = texttable.Numbers("indirect : direct", "mean", "median", "paper (hardware)")
 	for _, ratio := range r.Ratios {
-		t.add(ratio.Direction, fmt.Sprintf("%.2f", ratio.Mean), fmt.Sprintf("%.2f", ratio.P50), fmt.Sprintf("%.2f", ratio.Paper))
+		t.Add(ratio.Direction, fmt.Sprintf("%.2f", ratio.Mean), fmt.Sprintf("%.2f", ratio.P50), fmt.Sprintf("%.2f", ratio.Paper))
 	}
-	t.write(w)
+	t.Write(w)
 	fmt.Fprintf(w, "Direct message, paper (hardware): %.2f µs on average.\n\n", r.PaperDirectUs)
 	writeGoals(w, r.Goals)
 }

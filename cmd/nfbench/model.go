@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nfcomms/nfcomms/internal/texttable"
 	"github.com/nfcomms/nfcomms/pkg/model"
 )
 
@@ -107,26 +108,26 @@ func modelLink(depth int) ModelLink {
 func (r *ModelReport) table(w io.Writer) {
 	fmt.Fprintln(w, "every figure is modelled: the papers' formulas, nothing measured")
 	for _, family := range model.Families() {
-		t := newTable(string(family), "formula", "published", "model", "unit")
+		t := texttable.Numbers(string(family), "formula", "published", "model", "unit")
 		for _, f := range r.Figures {
 			if f.Family == family {
-				t.add(f.Row+" "+f.What, f.Formula, modelFigure(f.Published, f.Step), modelFigure(f.Model, f.Step), f.Unit)
+				t.Add(f.Row+" "+f.What, f.Formula, modelFigure(f.Published, f.Step), modelFigure(f.Model, f.Step), f.Unit)
 			}
 		}
-		if len(t.rows) > 0 {
+		if len(t.Rows) > 0 {
 			fmt.Fprintln(w)
-			t.write(w)
+			t.Write(w)
 		}
 	}
 	if len(r.Links) == 0 {
 		return
 	}
 	fmt.Fprintln(w)
-	t := newTable("E3 by FIFO depth", "formula", "classic, simulated", "cumulative, simulated")
+	t := texttable.Numbers("E3 by FIFO depth", "formula", "classic, simulated", "cumulative, simulated")
 	for _, l := range r.Links {
-		t.add(fmt.Sprintf("%d words", l.Depth), fmt.Sprintf("%.3f", l.Formula), fmt.Sprintf("%.3f", l.Classic), fmt.Sprintf("%.3f", l.Cumulative))
+		t.Add(fmt.Sprintf("%d words", l.Depth), fmt.Sprintf("%.3f", l.Formula), fmt.Sprintf("%.3f", l.Classic), fmt.Sprintf("%.3f", l.Cumulative))
 	}
-	t.write(w)
+	t.Write(w)
 }
 
 // modelFigure writes v with as many decimals as the paper prints.

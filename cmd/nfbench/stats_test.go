@@ -63,21 +63,12 @@ func TestHockney(t *testing.T) {
 }
 
 func TestSizes(t *testing.T) {
-	for text, n := range map[string]int{
-		"56": 56, "56B": 56, "64KiB": 65536, "1.5MiB": 3 << 19, "20MB": 20e6, "2 kB": 2000, "1GiB": 1 << 30,
-	} {
-		got, err := parseSize(text)
-		require.NoError(t, err, text)
-		require.Equal(t, n, got, text)
-	}
-	for _, text := range []string{"", "KiB", "-1", "0", "1.5", "1e300", "NaN", "1TB"} {
+	n, err := parseSize("1.5MiB")
+	require.NoError(t, err)
+	require.Equal(t, 3<<19, n)
+	for _, text := range []string{"", "0", "1025GiB", "x"} {
 		_, err := parseSize(text)
 		require.ErrorAs(t, err, new(usageError), text)
-	}
-	for n, text := range map[int]string{
-		56: "56 B", 65536: "64 KiB", 1 << 20: "1 MiB", 20e6: "20 MB", 3000: "3 kB", 1 << 30: "1 GiB", 1001: "1001 B",
-	} {
-		require.Equal(t, text, sizeText(n))
 	}
 }
 
@@ -85,16 +76,6 @@ func TestNsText(t *testing.T) {
 	for ns, text := range map[float64]string{0: "0 ns", 441.7: "442 ns", 12345: "12.3 µs", 2.5e6: "2.5ms", 3e9: "3s"} {
 		require.Equal(t, text, nsText(ns))
 	}
-}
-
-func TestTable(t *testing.T) {
-	var b strings.Builder
-	table := newTable("name", "µs")
-	table.add("a", "100")
-	table.add("longer", "2", "beyond the head")
-	table.add("short")
-	table.write(&b)
-	require.Equal(t, "name     µs\na       100\nlonger    2\nshort\n", b.String())
 }
 
 func TestJudge(t *testing.T) {

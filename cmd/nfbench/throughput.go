@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nfcomms/nfcomms/internal/texttable"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -205,27 +206,27 @@ func (r *ThroughputReport) table(w io.Writer) {
 	r.Header.table(w)
 	fmt.Fprintf(w, "Payload %s each way, %d tests a point, %s (%s)\n",
 		sizeText(r.Payload), r.Tests, r.verification(), r.Device.Label)
-	t := newTable("", "message", "Gb/s", "± sd", "GB/s", "memcpy GB/s", "x memcpy (min..max)", "wall", "CPU s/GB")
+	t := texttable.Numbers("", "message", "Gb/s", "± sd", "GB/s", "memcpy GB/s", "x memcpy (min..max)", "wall", "CPU s/GB")
 	for _, p := range r.Points {
-		t.add(configText(p.Direction, p.Targets), sizeText(p.Size),
+		t.Add(configText(p.Direction, p.Targets), sizeText(p.Size),
 			fmt.Sprintf("%.2f", p.GbitS.Mean), fmt.Sprintf("%.2f", p.GbitS.SD), fmt.Sprintf("%.2f", p.GBs.Mean),
 			fmt.Sprintf("%.2f", p.MemcpyGBs.Mean), times(p.OverMemcpy), nsText(p.WallS*1e9), fmt.Sprintf("%.3f", p.CPUSPerGB))
 	}
-	t.write(w)
+	t.Write(w)
 	fmt.Fprintln(w)
 	r.curves(w)
 	fmt.Fprintln(w)
-	t = newTable("direct, 56 B", "Mb/s", "± sd", "paper (hardware) Mb/s")
+	t = texttable.Numbers("direct, 56 B", "Mb/s", "± sd", "paper (hardware) Mb/s")
 	for _, d := range r.Direct {
-		t.add(d.Direction, fmt.Sprintf("%.1f", d.MbitS.Mean), fmt.Sprintf("%.1f", d.MbitS.SD), fmt.Sprintf("%.1f", d.PaperMbitS))
+		t.Add(d.Direction, fmt.Sprintf("%.1f", d.MbitS.Mean), fmt.Sprintf("%.1f", d.MbitS.SD), fmt.Sprintf("%.1f", d.PaperMbitS))
 	}
-	t.write(w)
+	t.Write(w)
 	fmt.Fprintln(w)
-	t = newTable("peak indirect : direct", "ratio", "paper (hardware)")
+	t = texttable.Numbers("peak indirect : direct", "ratio", "paper (hardware)")
 	for _, p := range r.PeakRatio {
-		t.add(p.Direction, fmt.Sprintf("%.0f", p.Ratio), fmt.Sprintf("up to %.0f", p.Paper))
+		t.Add(p.Direction, fmt.Sprintf("%.0f", p.Ratio), fmt.Sprintf("up to %.0f", p.Paper))
 	}
-	t.write(w)
+	t.Write(w)
 	fmt.Fprintln(w)
 	writeGoals(w, r.Goals)
 }
@@ -244,7 +245,7 @@ func (r *ThroughputReport) verification() string {
 }
 
 func (r *ThroughputReport) curves(w io.Writer) {
-	t := newTable("", "peak Gb/s", "at", "t0", "r∞ GB/s", "n½", "n95", "paper (hardware) Gb/s", "")
+	t := texttable.Numbers("", "peak Gb/s", "at", "t0", "r∞ GB/s", "n½", "n95", "paper (hardware) Gb/s", "")
 	for _, c := range r.Curves {
 		row := []string{configText(c.Direction, c.Targets), fmt.Sprintf("%.2f", c.PeakGbitS),
 			sizeText(c.PeakSize), "–", "–", "–", "–", "–", c.PaperNote}
@@ -255,9 +256,9 @@ func (r *ThroughputReport) curves(w io.Writer) {
 		if c.PaperGbitS > 0 {
 			row[7] = fmt.Sprintf("%.1f", c.PaperGbitS)
 		}
-		t.add(row...)
+		t.Add(row...)
 	}
-	t.write(w)
+	t.Write(w)
 }
 
 // configText names a configuration.

@@ -2,36 +2,21 @@ package main
 
 import (
 	"fmt"
-	"math"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/nfcomms/nfcomms/internal/units"
 )
 
-// units: a suffix that ends like another stands before it.
-var units = []struct {
-	suffix string
-	bytes  float64
-}{
-	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30},
-	{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1},
-}
-
-// parseSize reads "56", "64KiB" or "20MB" as bytes.
+// parseSize reads "56", "64KiB" or "20MB" as bytes, one at least.
 func parseSize(s string) (int, error) {
-	number, scale := strings.TrimSpace(s), 1.0
-	for _, u := range units {
-		if rest, ok := strings.CutSuffix(number, u.suffix); ok {
-			number, scale = strings.TrimSpace(rest), u.bytes
-			break
-		}
+	n, err := units.ParseBytes(s)
+	if err == nil && (n < 1 || n > 1<<40) {
+		err = fmt.Errorf("%q is not a size from 1 byte to 1 TiB", s)
 	}
-	v, err := strconv.ParseFloat(number, 64)
-	bytes := v * scale
-	if err != nil || bytes < 1 || bytes > 1<<40 || bytes != math.Trunc(bytes) {
-		return 0, usagef("size %q is not a number of bytes such as 56, 64KiB or 20MB", s)
+	if err != nil {
+		return 0, usagef("size %w", err)
 	}
-	return int(bytes), nil
+	return int(n), nil
 }
 
 func parseSizes(list []string) ([]int, error) {
@@ -49,15 +34,8 @@ func parseSizes(list []string) ([]int, error) {
 	return sizes, nil
 }
 
-// sizeText writes bytes the shortest exact way.
-func sizeText(n int) string {
-	for _, u := range []int{2, 5, 1, 3, 0} {
-		if unit := int(units[u].bytes); n >= unit && n%unit == 0 {
-			return fmt.Sprintf("%d %s", n/unit, units[u].suffix)
-		}
-	}
-	return fmt.Sprintf("%d B", n)
-}
+// sizeText writes bytes exactly.
+func sizeText(n int) string { return units.Exact(uint64(n)) }
 
 // nsText writes nanoseconds with three digits and a unit.
 func nsText(ns float64) string {

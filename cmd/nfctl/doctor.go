@@ -183,9 +183,9 @@ func (d *doctor) examine(ctx context.Context) doctorRecord {
 
 func (r doctorRecord) table(p *printer) {
 	for _, f := range r.Findings {
-		p.printf("%s  %s  %s\n", p.paint(pad(f.Status, len(statusWarning), false), tintOf(f.Status)), pad(f.Check, len("device-nodes"), false), f.Detail)
+		p.printf("%s  %-12s  %s\n", p.paint(fmt.Sprintf("%-7s", f.Status), tintOf(f.Status)), f.Check, f.Detail)
 		if f.Fix != "" {
-			p.printf("%s  fix: %s\n", pad("", len(statusWarning)+len("device-nodes")+2, false), f.Fix)
+			p.printf("%21s  fix: %s\n", "", f.Fix)
 		}
 	}
 	p.printf("%d errors, %d warnings\n", r.Errors, r.Warnings)

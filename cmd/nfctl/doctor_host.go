@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/units"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -232,7 +233,7 @@ func (d *doctor) limit(p process, name string) (value uint64, unlimited bool, er
 func (d *doctor) memlock(context.Context) []findingRecord {
 	p := d.daemonProcess()
 	value, unlimited, err := d.limit(p, "Max locked memory")
-	text := bytesText(float64(value))
+	text := units.Bytes(float64(value))
 	switch {
 	case err != nil:
 		return one(statusWarning, err.Error(), "mount /proc")
@@ -241,7 +242,7 @@ func (d *doctor) memlock(context.Context) []findingRecord {
 	case len(d.deviceNodes()) == 0:
 		return one(statusOK, p.name+": "+text+"; no device here pins memory", "")
 	case value < minMemlock:
-		return one(statusError, fmt.Sprintf("%s may pin %s, at least %s are wanted: transfers fail with \"out of resources\"", p.name, text, bytesText(minMemlock)),
+		return one(statusError, fmt.Sprintf("%s may pin %s, at least %s are wanted: transfers fail with \"out of resources\"", p.name, text, units.Bytes(minMemlock)),
 			"LimitMEMLOCK=infinity in the unit; for a shell ulimit -l unlimited, or memlock in /etc/security/limits.d")
 	}
 	return one(statusOK, p.name+": "+text, "")
@@ -297,7 +298,7 @@ func (d *doctor) memory(context.Context) []findingRecord {
 	if err != nil { // "max", or no control group
 		return one(statusOK, p.name+": no limit", "")
 	}
-	text := p.name + ": limit of " + bytesText(float64(limit))
+	text := p.name + ": limit of " + units.Bytes(float64(limit))
 	environ, err := os.ReadFile(d.path(p.proc + "/environ"))
 	switch {
 	case err != nil:

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -34,7 +35,7 @@ func eventOf(e *nfcommsv1.Event) eventRecord {
 }
 
 func (r eventRecord) table(p *printer) {
-	p.printf("%s  %s  %s  %s", r.Time, p.paint(pad(r.Severity, len("warning"), false), tintOf(r.Severity)), r.Resource, r.Message)
+	p.printf("%s  %s  %s  %s", r.Time, p.paint(fmt.Sprintf("%-7s", r.Severity), tintOf(r.Severity)), r.Resource, r.Message)
 	if p.wide {
 		p.printf("  (%s, event %s", r.Type, r.Number)
 		if r.Caller != "" {

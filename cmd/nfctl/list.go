@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nfcomms/nfcomms/internal/units"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 )
@@ -208,7 +209,7 @@ func (s *shapeRecord) fields() []field {
 		{"shape", fmt.Sprintf("%d channels, %d mailboxes of %d slots, %d islands, %d contexts",
 			s.Channels, s.Mailboxes, s.Slots, s.Islands, s.Contexts), plainTint},
 		{"managers", fmt.Sprintf("%d read, %d write", s.ReadManagers, s.WriteManagers), plainTint},
-		{"transfers", fmt.Sprintf("up to %s, %d gather lists in flight", bytesText(float64(s.MaxTransferBytes)), s.Window), plainTint},
+		{"transfers", fmt.Sprintf("up to %s, %d gather lists in flight", units.Bytes(float64(s.MaxTransferBytes)), s.Window), plainTint},
 		{"loads programs", yesNo(s.CanLoad), plainTint},
 	}
 }
@@ -249,7 +250,7 @@ func healthFields(age *float64, h *heartbeatRecord, d *diagnosticRecord) []field
 	fields := []field{
 		{"heartbeat", fmt.Sprintf("%d, %s ago", h.Beat, secondsText(&h.Age)), plainTint},
 		{"device side", fmt.Sprintf("%d processes, %d messages taken, %s moved, %d refused, %d queued",
-			h.Processes, h.Messages, bytesText(float64(h.Bytes)), h.Dropped, h.Queued), plainTint},
+			h.Processes, h.Messages, units.Bytes(float64(h.Bytes)), h.Dropped, h.Queued), plainTint},
 	}
 	return append(fields, field{"diagnostic", d.text(), tintOf(d.worst())})
 }
@@ -286,8 +287,8 @@ func writeMemories(p *printer, memories []memoryRecord) {
 	writeTable(p, []column[memoryRecord]{
 		{title: "MEMORY", cell: func(m memoryRecord) string { return m.Type }},
 		{title: "BASE", right: true, cell: func(m memoryRecord) string { return fmt.Sprintf("%#010x", m.Base) }},
-		{title: "SIZE", right: true, cell: func(m memoryRecord) string { return bytesText(float64(m.SizeBytes)) }},
-		{title: "FREE", right: true, cell: func(m memoryRecord) string { return bytesText(float64(m.FreeBytes)) }},
+		{title: "SIZE", right: true, cell: func(m memoryRecord) string { return units.Bytes(float64(m.SizeBytes)) }},
+		{title: "FREE", right: true, cell: func(m memoryRecord) string { return units.Bytes(float64(m.FreeBytes)) }},
 	}, memories)
 }
 
@@ -342,9 +343,9 @@ func (r channelsRecord) table(p *printer) {
 		{title: "STATE", cell: func(c row) string { return c.State }},
 		{title: "OWNER", cell: func(c row) string { return c.Owner }},
 		{title: "H2D", right: true, cell: func(c row) string { return number(c.Stats.h2d().Messages) }},
-		{title: "H2D BYTES", right: true, cell: func(c row) string { return bytesText(float64(c.Stats.h2d().Bytes)) }},
+		{title: "H2D BYTES", right: true, cell: func(c row) string { return units.Bytes(float64(c.Stats.h2d().Bytes)) }},
 		{title: "D2H", right: true, cell: func(c row) string { return number(c.Stats.d2h().Messages) }},
-		{title: "D2H BYTES", right: true, cell: func(c row) string { return bytesText(float64(c.Stats.d2h().Bytes)) }},
+		{title: "D2H BYTES", right: true, cell: func(c row) string { return units.Bytes(float64(c.Stats.d2h().Bytes)) }},
 		{title: "WAITING", right: true, cell: func(c row) string { return number(c.Stats.waiting()) }},
 		{title: "TRANSFERS", right: true, cell: func(c row) string { return number(c.Stats.transfers()) }},
 		{title: "ERRORS", right: true, cell: func(c row) string { return number(c.Stats.h2d().plus(c.Stats.d2h()).Errors) }},

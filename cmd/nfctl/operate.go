@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/nfcomms/nfcomms/internal/units"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
@@ -172,7 +173,7 @@ type loadRecord struct {
 }
 
 func (r loadRecord) table(p *printer) {
-	p.printf("%s loaded %s (%s)\n", r.Device, r.Program, bytesText(float64(r.SizeBytes)))
+	p.printf("%s loaded %s (%s)\n", r.Device, r.Program, units.Bytes(float64(r.SizeBytes)))
 }
 
 func newLoad(a *app) *cobra.Command {

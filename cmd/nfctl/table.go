@@ -1,9 +1,6 @@
 package main
 
-import (
-	"strings"
-	"unicode/utf8"
-)
+import "github.com/nfcomms/nfcomms/internal/texttable"
 
 // tint is the meaning of a colour.
 type tint int
@@ -46,62 +43,23 @@ func writeTable[T any](p *printer, columns []column[T], rows []T) {
 			shown = append(shown, c)
 		}
 	}
-	cells, widths := layOut(shown, rows)
-	if !p.again {
-		line := make([]string, len(shown))
-		for i, c := range shown {
-			line[i] = pad(c.title, widths[i], c.right)
+	t := &texttable.Table{NoHead: p.again, Paint: func(row, i int, cell string) string {
+		if shown[i].tint == nil {
+			return cell
 		}
-		p.printf("%s\n", strings.TrimRight(strings.Join(line, "  "), " "))
-	}
-	for r, row := range rows {
-		line := make([]string, len(shown))
-		for i, c := range shown {
-			colour := plainTint
-			if c.tint != nil {
-				colour = c.tint(row)
-			}
-			line[i] = p.padded(cells[r][i], widths[i], c.right, colour)
-		}
-		p.printf("%s\n", strings.TrimRight(strings.Join(line, "  "), " "))
-	}
-}
-
-// layOut makes the cells and finds how wide the columns are.
-func layOut[T any](columns []column[T], rows []T) (cells [][]string, widths []int) {
-	widths = make([]int, len(columns))
-	for i, c := range columns {
-		widths[i] = utf8.RuneCountInString(c.title)
+		return p.paint(cell, shown[i].tint(rows[row]))
+	}}
+	for _, c := range shown {
+		t.Columns = append(t.Columns, texttable.Column{Title: c.title, Right: c.right})
 	}
 	for _, row := range rows {
-		line := make([]string, len(columns))
-		for i, c := range columns {
-			line[i] = c.cell(row)
-			widths[i] = max(widths[i], utf8.RuneCountInString(line[i]))
+		cells := make([]string, len(shown))
+		for i, c := range shown {
+			cells[i] = c.cell(row)
 		}
-		cells = append(cells, line)
+		t.Add(cells...)
 	}
-	return cells, widths
-}
-
-func pad(text string, width int, right bool) string {
-	space := strings.Repeat(" ", width-utf8.RuneCountInString(text))
-	if right {
-		return space + text
-	}
-	return text + space
-}
-
-// padded is pad with the text coloured, and the space not.
-func (p *printer) padded(text string, width int, right bool, t tint) string {
-	space := strings.Repeat(" ", width-utf8.RuneCountInString(text))
-	if text == "" {
-		return space
-	}
-	if right {
-		return space + p.paint(text, t)
-	}
-	return p.paint(text, t) + space
+	t.Write(p.w)
 }
 
 // field is one line of a description.
@@ -112,11 +70,14 @@ type field struct {
 
 // writeFields writes a description: names, and values that line up.
 func writeFields(p *printer, fields []field) {
-	width := 0
+	t := &texttable.Table{Columns: make([]texttable.Column, 2), NoHead: true, Paint: func(row, i int, cell string) string {
+		if i == 0 {
+			return cell
+		}
+		return p.paint(cell, fields[row].tint)
+	}}
 	for _, f := range fields {
-		width = max(width, utf8.RuneCountInString(f.name))
+		t.Add(f.name+":", f.value)
 	}
-	for _, f := range fields {
-		p.printf("%s  %s\n", pad(f.name+":", width+1, false), p.paint(f.value, f.tint))
-	}
+	t.Write(p.w)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nfcomms/nfcomms/internal/units"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 )
@@ -315,12 +316,12 @@ func rateColumns[T any](rates func(T) ratesRecord) []column[T] {
 		return column[T]{title: title, right: true, wide: wide, cell: func(t T) string { return cell(rates(t)) }}
 	}
 	return []column[T]{
-		col("H2D MSG/S", false, func(r ratesRecord) string { return countText(r.DirectH2D.Messages) }),
-		col("XFER/S", false, func(r ratesRecord) string { return countText(r.IndirectH2D.Messages) }),
-		col("H2D B/S", false, func(r ratesRecord) string { return bytesText(r.h2d().Bytes) }),
-		col("D2H MSG/S", false, func(r ratesRecord) string { return countText(r.DirectD2H.Messages) }),
-		col("XFER/S", false, func(r ratesRecord) string { return countText(r.IndirectD2H.Messages) }),
-		col("D2H B/S", false, func(r ratesRecord) string { return bytesText(r.d2h().Bytes) }),
-		col("ERR/S", false, func(r ratesRecord) string { return countText(r.all().Errors) }),
+		col("H2D MSG/S", false, func(r ratesRecord) string { return units.Count(r.DirectH2D.Messages) }),
+		col("XFER/S", false, func(r ratesRecord) string { return units.Count(r.IndirectH2D.Messages) }),
+		col("H2D B/S", false, func(r ratesRecord) string { return units.Bytes(r.h2d().Bytes) }),
+		col("D2H MSG/S", false, func(r ratesRecord) string { return units.Count(r.DirectD2H.Messages) }),
+		col("XFER/S", false, func(r ratesRecord) string { return units.Count(r.IndirectD2H.Messages) }),
+		col("D2H B/S", false, func(r ratesRecord) string { return units.Bytes(r.d2h().Bytes) }),
+		col("ERR/S", false, func(r ratesRecord) string { return units.Count(r.all().Errors) }),
 	}
 }

@@ -19,7 +19,7 @@ var allowed = []struct {
 	outside []string // module prefixes
 }{
 	{"bridge/abi", nil, nil},
-	{"bridge", []string{"bridge/abi"}, nil},
+	{"bridge", []string{"bridge/abi", "internal/units"}, nil},
 	{"bridge/proto", []string{"bridge/abi"}, nil},
 	{"bridge/proto/talk", []string{"bridge/abi", "bridge/proto"}, nil},
 	{"bridge/meter", []string{"bridge", "bridge/abi"}, nil},
@@ -31,7 +31,7 @@ var allowed = []struct {
 	{"bridge/kdev/uapi", nil, nil},
 	{"bridge/bridgetest", []string{"bridge", "bridge/abi", "bridge/bridgetest/pattern"}, []string{sys, "github.com/stretchr/testify", "go.uber.org/goleak", "pgregory.net/rapid"}},
 	{"bridge/bridgetest/pattern", nil, nil},
-	{"bridge/scripted", []string{"bridge/abi", "bridge/bridgetest/pattern"}, []string{sys}},
+	{"bridge/scripted", []string{"bridge/abi", "bridge/bridgetest/pattern", "internal/units"}, []string{sys}},
 	{"firmware/", []string{"bridge", "bridge/abi"}, nil},
 	{"pkg/", []string{"pkg/", "bridge", "bridge/abi"}, nil},
 	{"pkg/control/", []string{"pkg/nfcomms", "pkg/control/", "bridge", "bridge/abi"}, []string{"google.golang.org/"}},
@@ -39,7 +39,7 @@ var allowed = []struct {
 	{"pkg/model", nil, nil},
 	{"pkg/ring", nil, []string{sys}},
 	{"pkg/metrics", []string{"pkg/nfcomms", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},
-	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi"}, []string{""}},
+	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "internal/texttable", "internal/units"}, []string{""}},
 	{"cmd/nfsim/", []string{"cmd/nfsim/", "bridge", "bridge/abi", "bridge/scripted", "firmware"}, []string{sys, "github.com/spf13/cobra"}},
 	{"examples/", []string{"pkg/"}, []string{"github.com/schollz/progressbar", "golang.org/x/term"}},
 	{"examples/service", []string{"pkg/"}, []string{"google.golang.org/grpc", "github.com/prometheus/"}},

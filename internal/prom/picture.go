@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/nfcomms/nfcomms/internal/units"
 )
 
 // Geometry of a picture in pixels.
@@ -210,22 +212,13 @@ func inUnit(v float64, unit string) string {
 	case "percentunit":
 		return fmt.Sprintf("%.3g %%", 100*v)
 	case "s":
-		return scaled(v*1e9, 1000, []string{"ns", "µs", "ms", "s"})
+		return units.Scaled(v*1e9, 1000, " ns", " µs", " ms", " s")
 	case "bytes":
-		return scaled(v, 1024, []string{"B", "KiB", "MiB", "GiB"})
+		return units.Scaled(v, 1024, " B", " KiB", " MiB", " GiB")
 	case "Bps":
-		return scaled(v, 1000, []string{"B/s", "kB/s", "MB/s", "GB/s"})
+		return units.Scaled(v, 1000, " B/s", " kB/s", " MB/s", " GB/s")
 	case "ops":
-		return scaled(v, 1000, []string{"/s", "k/s", "M/s"})
+		return units.Scaled(v, 1000, " /s", " k/s", " M/s")
 	}
-	return scaled(v, 1000, []string{"", "k", "M", "G"})
-}
-
-func scaled(v, base float64, units []string) string {
-	i := 0
-	for i < len(units)-1 && v >= base {
-		v /= base
-		i++
-	}
-	return strings.TrimSpace(fmt.Sprintf("%.3g %s", v, units[i]))
+	return units.Scaled(v, 1000, "", " k", " M", " G")
 }
