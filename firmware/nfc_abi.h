@@ -518,6 +518,12 @@ NFC_ABI_SIZE(nfc_mailbox, 128);
 NFC_ABI_OFF(nfc_mailbox, h2d_head, 0);
 NFC_ABI_OFF(nfc_mailbox, d2h_head, 64);
 
+/* Sizes of what lies in the area beside slots. */
+enum nfc_sizes {
+	NFC_AREA_SIZE = sizeof(struct nfc_area),
+	NFC_MAILBOX_SIZE = sizeof(struct nfc_mailbox), /* before its slots */
+};
+
 /*
  * A device program in a shared object exports `nfc_program_table` of this
  * version; see nfc_fw.h.

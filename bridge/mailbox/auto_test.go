@@ -95,7 +95,7 @@ func (r *runner) answer(s *abi.Slot) {
 	case abi.TypeClose:
 		r.close(3, s.Close().Generation)
 	default:
-		r.t.Errorf("unexpected message of type %d", abi.Header(s.Header).Type())
+		r.t.Errorf("unexpected %v", s)
 	}
 }
 

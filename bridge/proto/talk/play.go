@@ -75,7 +75,7 @@ func hostStep(s *Step, h Host) error {
 // compare holds what a host made of a slot against the conversation.
 func (s *Step) compare(event proto.Event, state proto.State) error {
 	if event != s.Event {
-		return fmt.Errorf("%v is %v to the host, not %v", describe(&s.Slot), event, s.Event)
+		return fmt.Errorf("%v is %v to the host, not %v", &s.Slot, event, s.Event)
 	}
 	if s.HasState && state != s.State {
 		return fmt.Errorf("the half is %v after %v, not %v", state, event, s.State)
@@ -111,7 +111,7 @@ func PlayDevice(c *Conversation, d Device) error {
 	}
 	rest, err := d.Next()
 	if err == nil && rest != nil {
-		err = fmt.Errorf("the device also put %s", describe(rest))
+		err = fmt.Errorf("the device also put %s", rest)
 	}
 	if err != nil {
 		return c.at(c.Steps[len(c.Steps)-1].Line, err)
@@ -137,7 +137,7 @@ func deviceStep(s *Step, d Device) error {
 		case err != nil:
 			return err
 		case got == nil:
-			return fmt.Errorf("the device put nothing, not %s", describe(&s.Slot))
+			return fmt.Errorf("the device put nothing, not %s", &s.Slot)
 		}
 		return s.Match(got)
 	}

@@ -19,21 +19,26 @@ const (
 )
 
 var (
-	typeNames = []string{
-		"NONE", "DIRECT", "IND_BEGIN", "IND_LIST", "ACK", "DONE", "FIN", "WITHDRAW", "WITHDRAWN", "ABORT",
-		"ABORTED", "CLOSE", "ERROR", "HELLO", "HEARTBEAT", "OFFER", "READY",
-	}
-	stateNames  = []string{"CONSUMED", "READY", "MOVING", "REPEAT", "DONE", "FAILED"}
-	statusNames = []string{
-		"OK", "ECLOSED", "ETIMEOUT", "ESIZE", "EKIND", "ETOOLARGE", "ERANGE", "EPROTO", "EDMA", "EABORTED",
-		"EWITHDRAWN", "ENOTARGET", "EBUSY", "ENOPROGRAM", "EABI", "ENOMEM", "EINVAL", "ENOTSUP", "ESTOPPED",
-		"ERESET", "EFAULT", "ESTALLED",
-	}
-	keys = []string{
+	typeNames   = texts(abi.TypeCount)
+	stateNames  = texts(abi.StateCount)
+	statusNames = texts(abi.StatusCount)
+	keys        = []string{
 		"length", "size", "timeout", "processed", "outstanding", "lists", "fault", "list", "count", "halves",
 		"generation", "epoch", "channel", "sequence", "state", "status", "direction", "rsvd",
 	}
 )
+
+// texts lists the names below count.
+func texts[T interface {
+	~uint8 | ~uint16
+	fmt.Stringer
+}](count T) []string {
+	var list []string
+	for n := T(0); n < count; n++ {
+		list = append(list, n.String())
+	}
+	return list
+}
 
 // said is what a line says of a slot.
 type said struct {
@@ -203,7 +208,7 @@ func (s *said) list(cut proto.Split, g *abi.Gather) (uint64, error) {
 func (s *said) match(want, got *abi.Slot) error {
 	w, g := abi.Header(want.Header), abi.Header(got.Header)
 	if w.WithPhase(0)&^(1<<7) != g&^(1<<7) {
-		return fmt.Errorf("header %v, not %v", describe(got), describe(want))
+		return fmt.Errorf("header %v, not %v", got, want)
 	}
 	switch g.Type() {
 	case abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeAborted:
@@ -214,15 +219,15 @@ func (s *said) match(want, got *abi.Slot) error {
 		}
 	case abi.TypeIndBegin:
 		if w, g := want.Begin(), got.Begin(); w.Transaction != g.Transaction || w.Size != g.Size {
-			return fmt.Errorf("%v, not %v", describe(got), describe(want))
+			return fmt.Errorf("%v, not %v", got, want)
 		}
 	case abi.TypeClose:
 		if w, g := want.Close(), got.Close(); w.Halves != g.Halves || w.Generation != g.Generation {
-			return fmt.Errorf("%v, not %v", describe(got), describe(want))
+			return fmt.Errorf("%v, not %v", got, want)
 		}
 	default:
 		if w, g := want.Note(), got.Note(); w.Transaction != g.Transaction || w.Direction != g.Direction {
-			return fmt.Errorf("%v, not %v", describe(got), describe(want))
+			return fmt.Errorf("%v, not %v", got, want)
 		}
 	}
 	return nil
@@ -250,15 +255,4 @@ func (s *said) matchRecord(want, got *abi.Ack) error {
 		}
 	}
 	return nil
-}
-
-// describe shows a slot in an error.
-func describe(s *abi.Slot) string {
-	h := abi.Header(s.Header)
-	name := fmt.Sprint(h.Type())
-	if int(h.Type()) < len(typeNames) {
-		name = typeNames[h.Type()]
-	}
-	return fmt.Sprintf("%s {channel %d sequence %d epoch %d length %d} %x",
-		name, h.Channel(), h.Sequence(), h.Epoch(), h.Length(), s.Payload)
 }
