@@ -93,7 +93,7 @@ func (c *Channel) Disarm(direction abi.Direction, wake chan<- struct{}) {
 // at. Whoever makes that true comes here: an offer, the end of a call, a
 // waiter, and one that was woken and leaves without it.
 func (h *half) pass() {
-	if h.dir == abi.D2H && h.arms.Load() > 0 && h.state.Load()&fOffer != 0 && h.turn.free() {
+	if h.dir == abi.D2H && h.arms.Load() > 0 && h.offered() && h.turn.free() {
 		h.wakeOne()
 	}
 }
@@ -125,7 +125,7 @@ func (h *half) wakeAll() {
 // turn is kept meanwhile, which orders OFFER with the ids.
 func (h *half) ask() {
 	if h.shut.Load() == 0 {
-		_ = h.say(abi.TypeOffer, h.id(h.state.Load())+1) // fails only when the device is gone
+		_ = h.say(abi.TypeOffer, h.id()+1) // fails only when the device is gone
 	}
 }
 

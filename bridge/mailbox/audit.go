@@ -1,6 +1,10 @@
 package mailbox
 
-import "time"
+import (
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge/proto"
+)
 
 const (
 	auditVisits = 4096 // channels that one look visits
@@ -65,14 +69,13 @@ func (a *audit) walk() {
 // examine notes the offer that waits in the half. One that the last passes have
 // seen waiting already is asked back.
 func (h *half) examine() bool {
-	const waiting = fActive | fParked
-	state := h.state.Load()
-	if state&(waiting|fDone|fRecall) != waiting {
-		h.seen = 0
+	w := h.word.Load()
+	if !waits(w) {
+		h.waited = 0
 		return false
 	}
-	if h.seen != state>>flagBits {
-		h.seen, h.passes = state>>flagBits, 0
+	if h.waited != countOf(w) {
+		h.waited, h.passes = countOf(w), 0
 		return false
 	}
 	if h.passes++; h.passes < h.asked.passes() {
@@ -81,9 +84,18 @@ func (h *half) examine() bool {
 	h.passes = 0
 	h.box.rx.Lock()
 	defer h.box.rx.Unlock()
-	if (h.state.Load()^state)>>flagBits != 0 || h.state.Load()&fDone != 0 {
+	if now := h.word.Load(); countOf(now) != countOf(w) || !waits(now) {
 		return false
 	}
-	h.setLocked(fAsk)
+	if h.word.Or(askFlag)&parkedFlag != 0 {
+		h.wakeUp()
+	}
 	return true
+}
+
+// waits reports whether a call sleeps until the device answers its offer, which was not asked back.
+func waits(w uint64) bool {
+	s := stateOf(w)
+	return w&parkedFlag != 0 && standOf(w).Marks()&proto.MarkRecall == 0 &&
+		(s == proto.StateOffered || s == proto.StateMoving)
 }

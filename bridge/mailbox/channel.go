@@ -8,6 +8,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/meter"
+	"github.com/nfcomms/nfcomms/bridge/proto"
 )
 
 // Channel is the host's end of one channel. It implements bridge.Channel.
@@ -73,6 +74,7 @@ func (c *Channel) close(halves uint32) error {
 	}
 	for _, h := range c.of(halves) {
 		_ = h.leave(background)
+		h.act(proto.PutClose) // not while WITHDRAWN is owed, which then goes before it
 	}
 	c.closed |= halves
 	h := &c.send // calls may go on in the half that stays open
@@ -87,7 +89,7 @@ func (c *Channel) close(halves uint32) error {
 		return nil
 	}
 	if err == nil {
-		h.ladder(fOver) // a lost device has no subscription either
+		h.ladder(news) // a lost device has no subscription either
 	}
 	c.ep.dev.retire(c)
 	return nil

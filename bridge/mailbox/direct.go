@@ -7,6 +7,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/meter"
+	"github.com/nfcomms/nfcomms/bridge/proto"
 )
 
 // background stands for "no context".
@@ -77,13 +78,13 @@ func (h *half) offer(ctx context.Context, msg []byte) error {
 	}
 	var s abi.Slot
 	copy(s.Bytes()[:], msg)
-	id := h.begin(0)
+	id, before := h.begin(proto.PutMessage)
 	hd := h.header(abi.TypeDirect, len(msg), id)
 	if err := h.put(ctx, hd, &s.Payload, h.box.normalRoom(), shutAny); err != nil {
-		h.unbegin()
+		h.unbegin(before)
 		return err
 	}
-	if h.spinFor(fDone) {
+	if h.spinFor(news) {
 		return h.outcome(nil)
 	}
 	return h.parkOffer(ctx)
@@ -92,10 +93,10 @@ func (h *half) offer(ctx context.Context, msg []byte) error {
 // parkOffer sleeps until the message is taken, or withdraws it.
 func (h *half) parkOffer(ctx context.Context) error {
 	h.waitForTarget(1)
-	ended := h.await(ctx.Done(), nil, fDone|fAsk, shutAny)
+	ended := h.await(ctx.Done(), nil, news|askFlag, shutAny)
 	h.waitForTarget(-1)
 	switch shut := h.shut.Load(); {
-	case h.state.Load()&fDone != 0:
+	case h.word.Load()&news != 0:
 		return h.outcome(nil)
 	case shut&shutDown != 0:
 		return h.err()
@@ -111,13 +112,15 @@ func (h *half) parkOffer(ctx context.Context) error {
 // withdraw takes the message back. It returns cause if that worked, nil if the
 // target had it already.
 func (h *half) withdraw(cause error) error {
-	h.state.Or(fRecall)
-	if err := h.say(abi.TypeWithdraw, h.id(h.state.Load())); err != nil {
-		h.await(nil, nil, fDone, shutDown)
-	} else if !h.ladder(fDone) {
+	if _, ok := h.act(proto.PutWithdraw); !ok { // it has ended meanwhile
+		return h.outcome(cause)
+	}
+	if err := h.say(abi.TypeWithdraw, h.id()); err != nil {
+		h.await(nil, nil, news, shutDown)
+	} else if !h.ladder(news) {
 		return h.err()
 	}
-	if h.state.Load()&fDone == 0 {
+	if h.word.Load()&news == 0 {
 		return h.err()
 	}
 	return h.outcome(cause)
@@ -126,11 +129,10 @@ func (h *half) withdraw(cause error) error {
 // outcome returns what the device said of a message. withdrawn is the error if
 // it was taken back.
 func (h *half) outcome(withdrawn error) error {
-	state := h.state.Load()
-	switch {
-	case state&fOK != 0:
+	switch eventOf(h.word.Load()) {
+	case proto.EventDelivered:
 		return nil
-	case state&fBack != 0:
+	case proto.EventWithdrawn:
 		return withdrawn
 	default:
 		return bridge.Error(h.slot.Ack().Status)
@@ -165,7 +167,8 @@ func (h *half) tryOffer(msg []byte) (bool, error) {
 	}
 	var s abi.Slot
 	copy(s.Bytes()[:], msg)
-	id := h.begin(fRecall)
+	id, before := h.begin(proto.PutMessage)
+	h.act(proto.PutWithdraw)
 	note := h.note(id)
 	r := h.box.putPair(h.header(abi.TypeDirect, len(msg), id), &s.Payload,
 		h.header(abi.TypeWithdraw, abi.PayloadSize, id), &note.Payload)
@@ -174,13 +177,13 @@ func (h *half) tryOffer(msg []byte) (bool, error) {
 		h.ring()
 	case putFull:
 		h.box.ep.dev.full.Add(1)
-		h.unbegin()
+		h.unbegin(before)
 		h.box.poll()
 		return false, nil
 	case putDead:
 		return false, h.box.ep.err()
 	}
-	if !h.spinFor(fDone) && !h.ladder(fDone) {
+	if !h.spinFor(news) && !h.ladder(news) {
 		return false, h.err()
 	}
 	err := h.outcome(errNotReady)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/proto"
 )
 
 // earlyMax is how many messages may come for a channel before the reply that
@@ -23,50 +24,36 @@ func (b *box) faultLocked(s *abi.Slot, what string, args ...any) {
 // staleLocked drops a message about something that is over. Must hold rx.
 func (b *box) staleLocked() { b.ep.dev.dropped.Add(1) }
 
+// dropLocked does what a classification asks for that concerns no half: it drops the message, or
+// latches a fault. Must hold rx.
+func (b *box) dropLocked(s *abi.Slot, e proto.Event, why string) {
+	if e == proto.EventFault {
+		b.faultLocked(s, "%s", why)
+	} else {
+		b.staleLocked()
+	}
+}
+
 // dispatchLocked hands one message to the half it is about. s is the only copy
 // anybody looks at. Must hold rx.
 func (b *box) dispatchLocked(s *abi.Slot) {
 	h := abi.Header(s.Header)
-	id := h.Channel()
-	if h.Epoch() != b.ep.low {
-		b.staleLocked()
+	e, why := b.ep.Header(h)
+	if e != proto.EventNone {
+		b.dropLocked(s, e, why)
 		return
 	}
-	if id >= b.ep.Hello.Channels {
-		b.faultLocked(s, "not below %d", b.ep.Hello.Channels)
-		return
-	}
-	if t := h.Type(); t != abi.TypeDirect && h.Length() != abi.PayloadSize {
-		b.faultLocked(s, "length %d", h.Length())
-		return
-	}
-	c := b.ep.table.at(id)
+	c := b.ep.table.at(h.Channel())
 	switch {
 	case c == nil:
-		b.strangerLocked(s)
+		e, why = b.ep.Stranger(b.index, s)
+		b.dropLocked(s, e, why)
 	case c.box != b:
 		b.faultLocked(s, "not a channel of mailbox %d", b.index)
 	case c.opening:
 		b.earlyLocked(c, s)
 	default:
 		b.routeLocked(c, s)
-	}
-}
-
-// strangerLocked judges a message for a channel that is not open here: what
-// crossed its close is stale, but its type must be one the device may send.
-// Must hold rx.
-func (b *box) strangerLocked(s *abi.Slot) {
-	if b.ep.Hello.Mailbox(abi.Header(s.Header).Channel()) != b.index {
-		b.faultLocked(s, "not a channel of mailbox %d", b.index)
-		return
-	}
-	switch abi.Header(s.Header).Type() {
-	case abi.TypeDirect, abi.TypeIndBegin, abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeWithdraw,
-		abi.TypeWithdrawn, abi.TypeAborted, abi.TypeClose, abi.TypeReady:
-		b.staleLocked()
-	default:
-		b.faultLocked(s, "not a message of a device")
 	}
 }
 
@@ -94,106 +81,29 @@ func (b *box) openLocked(c *Channel, h2d, d2h, generation uint64) {
 
 // routeLocked hands a message to a half of its channel. Must hold rx.
 func (b *box) routeLocked(c *Channel, s *abi.Slot) {
-	switch abi.Header(s.Header).Type() {
-	case abi.TypeDirect:
-		b.directLocked(&c.recv, s)
-	case abi.TypeIndBegin:
-		b.beginLocked(&c.recv, s)
-	case abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeAborted:
-		b.ackLocked(c, s)
-	case abi.TypeWithdraw, abi.TypeWithdrawn, abi.TypeReady:
-		b.noteLocked(c, s)
-	case abi.TypeClose:
+	if abi.Header(s.Header).Type() == abi.TypeClose {
 		b.closeLocked(c, s)
-	default:
-		b.faultLocked(s, "not a message of a device")
-	}
-}
-
-// directLocked takes an offered message. Must hold rx.
-func (b *box) directLocked(h *half, s *abi.Slot) {
-	hd := abi.Header(s.Header)
-	if hd.Length() > abi.PayloadSize {
-		b.faultLocked(s, "message of %d bytes", hd.Length())
 		return
 	}
-	next := h.id(h.state.Load()) + 1
-	switch ahead := int16(hd.Sequence() - uint16(next)); {
-	case ahead < 0:
-		b.staleLocked()
-	case ahead > 0:
-		b.faultLocked(s, "offer from the future, next is %d", next)
-	default:
-		b.offerLocked(h, s)
-	}
-}
-
-// beginLocked takes an offered transfer. Must hold rx.
-func (b *box) beginLocked(h *half, s *abi.Slot) {
-	o := s.Begin()
-	next := h.id(h.state.Load()) + 1
-	switch ahead := int64(o.Transaction - next); {
-	case uint16(o.Transaction) != abi.Header(s.Header).Sequence():
-		b.faultLocked(s, "sequence of transaction %d", o.Transaction)
-	case s.Payload[3]|s.Payload[4]|s.Payload[5]|s.Payload[6] != 0:
-		b.faultLocked(s, "reserved bits")
-	case ahead < 0:
-		b.staleLocked()
-	case ahead > 0:
-		b.faultLocked(s, "offer from the future, next is %d", next)
-	case o.Size > b.ep.Hello.MaxTransfer:
-		b.faultLocked(s, "transfer of %d bytes", o.Size)
-	default:
-		b.offerLocked(h, s)
-	}
-}
-
-// offerLocked stores the device's next offer. Must hold rx.
-func (b *box) offerLocked(h *half, s *abi.Slot) {
-	state := h.state.Load()
-	if state&(fOffer|fHeld|fOwed) != 0 || state&fActive != 0 && !h.xfer.over() {
-		b.faultLocked(s, "a second offer")
+	d, why := proto.About(s)
+	if why != "" {
+		b.faultLocked(s, "%s", why)
 		return
 	}
-	if h.shut.Load()&shutHost != 0 { // it crossed the close, which answers it
-		h.state.Add(1 << flagBits) // the device may take it back before it hears of that
-		b.staleLocked()
-		return
-	}
-	h.slot = *s
-	if h.state.Add(1<<flagBits+fOffer)&fParked != 0 { // the flag is clear: a carry is impossible
-		h.wakeUp()
-	}
-	h.pass()
-}
-
-// ackLocked takes a completion record. Must hold rx.
-func (b *box) ackLocked(c *Channel, s *abi.Slot) {
-	a, t := s.Ack(), abi.Header(s.Header).Type()
-	if a.Direction > uint32(abi.D2H) || uint16(a.Transaction) != abi.Header(s.Header).Sequence() {
-		b.faultLocked(s, "record of transaction %d, direction %d", a.Transaction, a.Direction)
-		return
-	}
-	h := c.half(a.Direction)
-	state := h.state.Load()
-	ahead := int64(a.Transaction - h.id(state))
-	var err error
-	switch {
-	case ahead > 0:
-		err = fmt.Errorf("%w: transaction %d from the future", bridge.ErrFault, a.Transaction)
-	case ahead < 0 || state&fDone != 0:
-		b.staleLocked()
-	case state&fActive == 0 && h.dir == abi.D2H && state&fOffer != 0:
-		err = fmt.Errorf("%w: record of an offer", bridge.ErrFault)
-	case state&fActive == 0:
-		b.staleLocked()
-	case state&fIndirect != 0:
-		err = h.recordLocked(t, a)
-	default:
-		err = h.endLocked(t, a, s)
-	}
-	if err != nil {
-		b.faultLocked(s, "%v", err)
+	h := c.half(uint32(d))
+	e, why := h.classifyLocked(s)
+	switch e {
+	case proto.EventStale, proto.EventFault:
+		b.dropLocked(s, e, why)
+	case proto.EventOffer:
+		h.pass()
+	case proto.EventReady:
+		h.turn.signal()
+	case proto.EventRecalled:
+		b.rx.owed = append(b.rx.owed, h)
+		if len(b.rx.owed) == 1 && !b.payLocked() {
+			go b.pay()
+		}
 	}
 }
 
@@ -205,93 +115,14 @@ func (c *Channel) half(direction uint32) *half {
 	return &c.recv
 }
 
-// endLocked ends a direct message. Must hold rx.
-func (h *half) endLocked(t abi.Type, a *abi.Ack, s *abi.Slot) error {
-	switch {
-	case t == abi.TypeAck && a.State == abi.StateConsumed && a.Status == abi.OK:
-		h.setLocked(fDone | fOK)
-	case t == abi.TypeError && a.State == abi.StateFailed && a.Status > abi.OK && a.Status < abi.StatusCount:
-		h.slot = *s
-		h.setLocked(fDone)
-	default:
-		return fmt.Errorf("%w: message answered by state %d, status %d", bridge.ErrFault, a.State, a.Status)
-	}
-	return nil
-}
-
-// noteLocked takes WITHDRAW, WITHDRAWN and READY. Must hold rx.
-func (b *box) noteLocked(c *Channel, s *abi.Slot) {
-	n, t := s.Note(), abi.Header(s.Header).Type()
-	want := abi.H2D
-	if t == abi.TypeWithdraw {
-		want = abi.D2H
-	}
-	switch {
-	case n.Direction != uint32(want) || n.Status >= uint32(abi.StatusCount):
-		b.faultLocked(s, "note with direction %d, status %d", n.Direction, n.Status)
-	case s.Payload[2]|s.Payload[3]|s.Payload[4]|s.Payload[5]|s.Payload[6] != 0:
-		b.faultLocked(s, "reserved bits")
-	case uint16(n.Transaction) != abi.Header(s.Header).Sequence():
-		b.faultLocked(s, "sequence of transaction %d", n.Transaction)
-	case t == abi.TypeWithdraw:
-		b.recallLocked(&c.recv, s)
-	case t == abi.TypeWithdrawn:
-		b.withdrawnLocked(&c.send, s)
-	default:
-		b.targetReadyLocked(&c.send, s)
-	}
-}
-
-// withdrawnLocked takes the answer to WITHDRAW. Must hold rx.
-func (b *box) withdrawnLocked(h *half, s *abi.Slot) {
-	state := h.state.Load()
-	switch ahead := int64(s.Note().Transaction - h.id(state)); {
-	case ahead > 0:
-		b.faultLocked(s, "transaction %d from the future", s.Note().Transaction)
-	case ahead < 0 || state&fDone != 0 || state&fActive == 0:
-		b.staleLocked()
-	case state&fRecall == 0 || state&fIndirect != 0 && !h.xfer.withdrawn():
-		b.faultLocked(s, "withdrawn, but nobody asked")
-	default:
-		h.setLocked(fDone | fBack)
-	}
-}
-
-// recallLocked takes an offer of the device back. A call that looks at it
-// decides; what was accepted has been answered. Must hold rx.
-func (b *box) recallLocked(h *half, s *abi.Slot) {
-	for {
-		state := h.state.Load()
-		ahead := int64(s.Note().Transaction - h.id(state))
-		switch {
-		case ahead > 0:
-			b.faultLocked(s, "transaction %d from the future", s.Note().Transaction)
-			return
-		case ahead < 0 || state&fOffer == 0:
-			b.staleLocked()
-			return
-		case state&fHeld != 0:
-			if h.state.CompareAndSwap(state, state|fRecall) {
-				return
-			}
-		case h.state.CompareAndSwap(state, state&^uint64(fOffer)|fOwed):
-			b.rx.owed = append(b.rx.owed, h)
-			if len(b.rx.owed) == 1 && !b.payLocked() {
-				go b.pay()
-			}
-			return
-		}
-	}
-}
-
 // payLocked sends the WITHDRAWN that are owed; false if the ring is full. It
-// must not wait: it runs inside a drain. The flag stays until the message is
+// must not wait: it runs inside a drain. The half is answering until the message is
 // in the ring, so a device that offers before it was answered is caught, and
 // one channel owes one answer at the most. Must hold rx.
 func (b *box) payLocked() bool {
 	for len(b.rx.owed) > 0 && !b.rx.dead {
 		h := b.rx.owed[0]
-		id := h.id(h.state.Load())
+		id := h.id()
 		note := h.note(id)
 		switch b.put(h.header(abi.TypeWithdrawn, abi.PayloadSize, id), &note.Payload, b.urgentRoom()) {
 		case putFull:
@@ -301,7 +132,7 @@ func (b *box) payLocked() bool {
 		case putRing:
 			b.ring()
 		}
-		h.state.And(^uint64(fOwed))
+		h.act(proto.PutWithdrawn)
 		b.rx.owed = b.rx.owed[1:]
 	}
 	b.rx.owed = nil
@@ -321,42 +152,20 @@ func (b *box) pay() {
 	}
 }
 
-// targetReadyLocked takes the answer to OFFER. Must hold rx.
-func (b *box) targetReadyLocked(h *half, s *abi.Slot) {
-	next := h.id(h.state.Load()) + 1
-	switch ahead := int64(s.Note().Transaction - next); {
-	case ahead > 0:
-		b.faultLocked(s, "ready for transaction %d, next is %d", s.Note().Transaction, next)
-	case ahead < 0:
-		b.staleLocked()
-	default:
-		h.turn.signal()
-	}
-}
-
 // closeLocked takes CLOSE: the device's process closed some halves, or the
 // device answers the host's last close. Must hold rx.
 func (b *box) closeLocked(c *Channel, s *abi.Slot) {
-	o := s.Close()
-	switch {
-	case uint16(o.Generation) != abi.Header(s.Header).Sequence(),
-		o.Halves == 0 || o.Halves > 1<<abi.H2D|1<<abi.D2H, o.Status >= uint32(abi.StatusCount),
-		s.Payload[2]|s.Payload[3]|s.Payload[4]|s.Payload[5]|s.Payload[6] != 0:
-		b.faultLocked(s, "close of halves %d, generation %d", o.Halves, o.Generation)
+	e, why := proto.ClassifyClose(c.generation, c.last.Load(), s)
+	switch e {
+	case proto.EventStale, proto.EventFault:
+		b.dropLocked(s, e, why)
 		return
-	case int64(o.Generation-c.generation) > 0:
-		b.faultLocked(s, "close of generation %d, present is %d", o.Generation, c.generation)
-		return
-	case o.Generation != c.generation:
-		b.staleLocked()
-		return
-	}
-	if c.last.Load() && o.Halves == 1<<abi.H2D|1<<abi.D2H {
-		c.recv.setLocked(fOver)
+	case proto.EventOver:
+		c.recv.overLocked()
 		return
 	}
 	for _, d := range []abi.Direction{abi.H2D, abi.D2H} {
-		if o.Halves>>d&1 != 0 {
+		if s.Close().Halves>>d&1 != 0 {
 			c.half(uint32(d)).tell(shutPeer)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/proto"
 )
 
 // epoch is one life of the device, from boot to reset.
@@ -117,7 +118,7 @@ func (e *epoch) gone(id uint32) bool {
 	if c == nil {
 		return true
 	}
-	if c.recv.state.Load()&fOver == 0 {
+	if eventOf(c.recv.word.Load()) != proto.EventOver {
 		return false
 	}
 	c.closing.Lock() // until close has returned: it clears the park word

@@ -7,6 +7,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/meter"
+	"github.com/nfcomms/nfcomms/bridge/proto"
 )
 
 // shutHere are the reasons that forbid to take even what is already offered.
@@ -54,22 +55,22 @@ func (h *half) enter(ctx context.Context) error {
 func (h *half) claim(ctx context.Context) error {
 	for {
 		shut := h.shut.Load() // before the state: an offer precedes the peer's close
-		state := h.state.Load()
-		switch {
-		case shut&shutHere != 0:
+		if shut&shutHere != 0 {
 			return h.err()
-		case state&fOffer != 0:
-			if h.state.CompareAndSwap(state, state|fHeld) {
+		}
+		if h.offered() {
+			if _, ok := h.act(proto.Hold); ok {
 				return nil
 			}
-			continue
-		case shut&shutPeer != 0:
+			continue // the device took it back
+		}
+		if shut&shutPeer != 0 {
 			return h.err()
 		}
-		if h.spinFor(fOffer) {
+		if h.spinFor(news) {
 			continue
 		}
-		if h.await(ctx.Done(), nil, fOffer, shutAny) {
+		if h.await(ctx.Done(), nil, news, shutAny) {
 			return &bridge.WithdrawnError{Cause: ctx.Err()}
 		}
 	}
@@ -78,29 +79,18 @@ func (h *half) claim(ctx context.Context) error {
 // release leaves a held offer where it is, unless the device asked for it
 // back meanwhile. Must hold turn.
 func (h *half) release() {
-	for {
-		state := h.state.Load()
-		if state&fRecall != 0 {
-			id := h.id(state)
-			h.drop()
-			_ = h.say(abi.TypeWithdrawn, id) // fails only when the device is gone
-			return
-		}
-		if h.state.CompareAndSwap(state, state&^uint64(fHeld)) {
-			return
-		}
+	if e, _ := h.act(proto.Release); e == proto.EventRecalled {
+		id := h.id()
+		h.act(proto.PutWithdrawn)
+		_ = h.say(abi.TypeWithdrawn, id) // fails only when the device is gone
 	}
 }
-
-// drop forgets the held offer. The device may make the next one as soon as it
-// is answered, so this comes first. Must hold turn.
-func (h *half) drop() { h.state.And(^uint64(fOffer | fHeld | fRecall)) }
 
 // refuse answers the held offer of an empty transfer with an error. Must hold
 // turn.
 func (h *half) refuse() {
-	id := h.id(h.state.Load())
-	h.drop()
+	id := h.id()
+	h.act(proto.PutRefuse)
 	_ = h.record(abi.TypeError, &abi.Ack{ // fails only when the device is gone
 		Transaction: id, State: abi.StateFailed, Status: abi.ErrAborted, Direction: uint32(abi.D2H),
 	})
@@ -108,8 +98,8 @@ func (h *half) refuse() {
 
 // accept answers the held message: its process may go on. Must hold turn.
 func (h *half) accept(n int) error {
-	id := h.id(h.state.Load())
-	h.drop()
+	id := h.id()
+	h.act(proto.PutAccept)
 	return h.record(abi.TypeAck, &abi.Ack{
 		Transaction: id, Processed: uint64(n), State: abi.StateConsumed, Direction: uint32(abi.D2H),
 	})
@@ -200,10 +190,10 @@ func (c *Channel) TryReceive(buf []byte) (n int, ok bool, err error) {
 // claimNow holds what is offered now; false without an error if nothing is.
 // Must hold turn.
 func (h *half) claimNow() (bool, error) {
-	if h.state.Load()&fOffer == 0 {
+	if !h.offered() {
 		h.box.poll()
 	}
-	if h.shut.Load() == 0 && h.state.Load()&fOffer == 0 {
+	if h.shut.Load() == 0 && !h.offered() {
 		return false, nil
 	}
 	err := h.claim(expired)
@@ -380,9 +370,8 @@ func (h *half) moveInd(ctx context.Context, data []byte) error {
 	}
 	x := h.transfer()
 	x.start(data, h, true)
-	x.id = h.id(h.state.Load())
-	h.state.Add(fActive | fIndirect) // they are clear, and nobody else sets them
-	h.drop()
+	x.id = h.id()
+	h.act(proto.PutTransfer)
 	err := h.run(ctx, x)
 	h.flying.Store(0)
 	x.pin.Unpin()
@@ -405,15 +394,16 @@ func (h *half) fitting(n uint64) error {
 	}
 }
 
-// settle forgets the transfer of the d2h half. One that the device ended may
-// have been followed by the next offer already: that stays. Must hold turn.
-func (h *half) settle() { h.state.And(^uint64(fActive | fIndirect | fDone | fNews)) }
+// settle takes note of how the transfer of the d2h half ended. The device's next offer may have
+// come already: that stays. Must hold turn.
+func (h *half) settle() { h.seen(eventOf(h.word.Load())) }
 
 // fin commits the transfer. Must hold turn.
 func (h *half) fin() error {
-	id := h.id(h.state.Load())
-	h.settle()
-	h.drop() // an empty transfer was never more than an offer
+	id := h.id()
+	if _, ok := h.act(proto.PutFin); !ok {
+		h.act(proto.PutAccept) // an empty transfer was never more than an offer
+	}
 	return h.say(abi.TypeFin, id)
 }
 
@@ -435,7 +425,7 @@ func (h *half) finFunc(fn func() error) (err error) {
 // renege aborts the transfer whose bytes have all arrived. An empty one has
 // no lists yet, so it is refused like an offer. Must hold turn.
 func (h *half) renege() {
-	if h.state.Load()&fActive == 0 {
+	if h.offered() {
 		h.refuse()
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/proto"
 )
 
 const (
@@ -91,7 +92,7 @@ func (c *stallClock) stop() {
 func (x *transfer) due(h *half) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.asked || x.ledger.Ready || h.dir == abi.D2H
+	return standOf(h.word.Load()).Marks()&proto.MarkRecall != 0 || x.ledger.Ready || h.dir == abi.D2H
 }
 
 // roomWait is the wait of a call for room in a ring to the device.
@@ -132,13 +133,11 @@ func (e *epoch) bounded(ctx context.Context) (context.Context, context.CancelFun
 // askBack withdraws an offered transfer to see whether the device has it. If the
 // target accepted it meanwhile the device has answered. Must hold turn.
 func (h *half) askBack(x *transfer) {
-	h.state.And(^uint64(fAsk))
+	h.word.And(^uint64(askFlag))
 	x.mu.Lock()
-	ask := !x.ledger.Ready && x.kind == abi.TypeNone && !x.asked
-	x.asked = x.asked || ask
+	_, ask := h.act(proto.PutWithdraw)
 	x.mu.Unlock()
 	if ask {
-		h.state.Or(fRecall)
 		_ = h.say(abi.TypeWithdraw, x.id) // fails only when the device is gone
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/proto"
 )
 
 // TestMailboxThatIsNotEmptied: a device that beats but takes nothing out of a full
@@ -76,6 +77,11 @@ func TestStallClock(t *testing.T) {
 	})
 }
 
+// sleepsInSend makes a half look as if the next call sleeps in it.
+func sleepsInSend(h *half) {
+	h.word.Store((countOf(h.word.Load())+1)<<countShift | parkedFlag | uint64(proto.StateOffered))
+}
+
 // TestAuditIsSpread: whatever number of calls waits, a look visits and asks back no
 // more than its share, a device that knows of all offers costs nothing, and one that
 // was asked back is left alone twice as long each time.
@@ -88,13 +94,13 @@ func TestAuditIsSpread(t *testing.T) {
 	for i := range channels {
 		c := &Channel{ep: e, box: b, id: uint32(i * 1000)}
 		c.send.box, c.send.ch, c.send.wake = b, c, make(chan struct{}, 1)
-		c.send.begin(fParked)
+		sleepsInSend(&c.send)
 		require.True(t, e.table.add(c))
 	}
 	e.offered.Store(channels)
 	asked := func() (n int) {
 		for _, c := range e.table.list() {
-			if c.send.state.Load()&fAsk != 0 {
+			if c.send.word.Load()&askFlag != 0 {
 				n++
 			}
 		}
@@ -115,7 +121,7 @@ func TestAuditIsSpread(t *testing.T) {
 		}
 	}
 	pass(channels)
-	require.Zero(t, e.table.at(0).send.seen, "nothing was visited")
+	require.Zero(t, e.table.at(0).send.waited, "nothing was visited")
 	pass(channels - 1)
 	require.Zero(t, asked(), "a first pass only notes who waits")
 	require.LessOrEqual(t, pass(channels-1), auditAsks)
@@ -124,9 +130,9 @@ func TestAuditIsSpread(t *testing.T) {
 	again := &e.table.at(0).send
 	for n := range uint32(3) {
 		again.asked.again()
-		again.begin(fParked)
+		sleepsInSend(again)
 		passes := 0
-		for ; again.state.Load()&fAsk == 0; passes++ {
+		for ; again.word.Load()&askFlag == 0; passes++ {
 			pass(0)
 		}
 		require.EqualValues(t, 1+2<<n, passes)

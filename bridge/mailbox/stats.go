@@ -7,6 +7,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/meter"
+	"github.com/nfcomms/nfcomms/bridge/proto"
 )
 
 // meterShards is how many channels may end a transfer at once without meeting
@@ -98,8 +99,7 @@ func (c *Channel) Stats() bridge.ChannelStats {
 
 // transfers returns 1 while a transfer is under way, else 0.
 func (h *half) transfers() int {
-	const moving = fActive | fIndirect
-	if h.state.Load()&(moving|fDone) == moving && h.shut.Load()&shutDown == 0 {
+	if stateOf(h.word.Load()) == proto.StateMoving && h.shut.Load()&shutDown == 0 {
 		return 1
 	}
 	return 0

@@ -2,7 +2,6 @@ package mailbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -15,9 +14,6 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/proto"
 )
 
-// fMoved are the flags a running transfer waits for.
-const fMoved = fDone | fNews
-
 // transfer is the state of the transfer a half runs. It is made once and used
 // again.
 type transfer struct {
@@ -29,10 +25,7 @@ type transfer struct {
 	// is done the drains leave it to the turn's holder.
 	mu     sync.Mutex
 	ledger proto.Ledger
-	end    abi.Ack  // how it ended
-	kind   abi.Type // type of the message that ended it; TypeNone before
-	giveUp bool     // one list was asked for too often
-	asked  bool     // the offer was asked back: the device owes an answer
+	end    abi.Ack // how it failed, or was aborted
 
 	clock stallClock // owned by the turn's holder
 }
@@ -54,7 +47,7 @@ func (x *transfer) start(data []byte, h *half, ready bool) {
 		cut.Address = uint64(uintptr(unsafe.Pointer(p)))
 	}
 	x.ledger = proto.NewLedger(cut, uint64(h.box.ep.Hello.Window), ready)
-	x.kind, x.end, x.giveUp, x.asked = abi.TypeNone, abi.Ack{}, false, false
+	x.end = abi.Ack{}
 }
 
 // SendInd gives len(data) bytes and returns nil once the target holds them
@@ -130,6 +123,7 @@ func (h *half) sendInd(ctx context.Context, data []byte, unready uint64) error {
 		err = h.run(ctx, x)
 	}
 	if err == nil {
+		h.act(proto.PutFin)
 		err = h.say(abi.TypeFin, x.id)
 	}
 	h.flying.Store(0)
@@ -142,7 +136,7 @@ func (h *half) sendInd(ctx context.Context, data []byte, unready uint64) error {
 func (h *half) beginInd(ctx context.Context, x *transfer) error {
 	var begin, list abi.Slot
 	x.ledger.Sent = min(x.ledger.Lists, 1)
-	id := h.begin(fIndirect)
+	id, before := h.begin(proto.PutTransfer)
 	x.id = id
 	*begin.Begin() = abi.Begin{Transaction: id, Size: x.ledger.Cut.Size, TimeoutNS: x.unready}
 	hd := h.header(abi.TypeIndBegin, abi.PayloadSize, id)
@@ -156,7 +150,7 @@ func (h *half) beginInd(ctx context.Context, x *transfer) error {
 		err = h.putBegin(ctx, hd, &begin.Payload, h.header(abi.TypeIndList, n, id), &list.Payload)
 	}
 	if err != nil {
-		h.unbegin()
+		h.unbegin(before)
 	}
 	return err
 }
@@ -223,23 +217,22 @@ func (h *half) run(ctx context.Context, x *transfer) error {
 		default:
 			late = h.awaitMove(ctx, x)
 		}
-		state, shut := h.state.Load(), h.shut.Load()
-		switch {
-		case state&fDone != 0:
-			return h.result(ctx, x)
+		w, shut := h.word.Load(), h.shut.Load()
+		switch e := eventOf(w); {
+		case e == proto.EventRetriesExhausted:
+			return h.abort(x, fmt.Errorf("%w: a round was repeated %d times", bridge.ErrDMA, abi.RepeatsMax))
+		case e != proto.EventNone && e != proto.EventProgress:
+			return h.result(ctx, x, e)
 		case shut&shutDown != 0:
 			return x.stopped(h.err())
 		case shut != 0:
 			return h.abort(x, h.err())
 		case ctx.Err() != nil:
 			return h.abort(x, &bridge.WithdrawnError{Cause: ctx.Err()})
-		case state&fNews != 0:
+		case e == proto.EventProgress:
 			round, x.clock.idle = 0, 0
-			h.state.And(^uint64(fNews))
-			if x.tired() {
-				return h.abort(x, fmt.Errorf("%w: a round was repeated %d times", bridge.ErrDMA, abi.RepeatsMax))
-			}
-		case state&fAsk != 0:
+			h.seen(e)
+		case w&askFlag != 0:
 			h.askBack(x)
 		case late && x.clock.overdue():
 			return h.abort(x, h.stallErr())
@@ -251,11 +244,11 @@ func (h *half) run(ctx context.Context, x *transfer) error {
 // of the stall clock passed first. Must hold turn.
 func (h *half) awaitMove(ctx context.Context, x *transfer) bool {
 	if x.due(h) {
-		return h.await(ctx.Done(), x.clock.ticks(h.box.ep.stall), fMoved|fAsk, shutAny)
+		return h.await(ctx.Done(), x.clock.ticks(h.box.ep.stall), news|askFlag, shutAny)
 	}
 	h.waitForTarget(1)
 	defer h.waitForTarget(-1)
-	return h.await(ctx.Done(), nil, fMoved|fAsk, shutAny)
+	return h.await(ctx.Done(), nil, news|askFlag, shutAny)
 }
 
 // whole reports whether the offer brought all lists with it.
@@ -316,11 +309,11 @@ const (
 // as there are some; false when it is time to park. Must hold turn.
 func (h *half) lend(ctx context.Context) bool {
 	if h.xfer.ledger.Cut.Size < lendFrom {
-		return h.spinFor(fMoved)
+		return h.spinFor(news)
 	}
 	port, polls := h.box.ep.dev.port, min(h.spin.full, lendPolls)
 	for idle := 1; idle < lendIdle; idle++ {
-		if h.pollFor(fMoved, polls) || h.shut.Load() != 0 || ctx.Err() != nil {
+		if h.pollFor(news, polls) || h.shut.Load() != 0 || ctx.Err() != nil {
 			return true
 		}
 		switch {
@@ -342,57 +335,25 @@ func (h *half) pollFor(want uint64, n int32) bool {
 		h.spinLocked(want, n+1)
 		h.box.rx.Unlock()
 	}
-	return h.state.Load()&want != 0
-}
-
-// over reports whether the device has ended the transfer for good: nothing is
-// left to commit, and its next offer may come.
-func (x *transfer) over() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.kind == abi.TypeError || x.kind == abi.TypeAborted
-}
-
-// withdrawn takes note that the device gave the offer back; false if it cannot
-// have. Must hold rx.
-func (x *transfer) withdrawn() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if !x.asked || x.ledger.Ready || x.ledger.Acked > 0 {
-		return false
-	}
-	x.kind = abi.TypeWithdrawn
-	return true
-}
-
-// tired reports whether the device asked for one list too often.
-func (x *transfer) tired() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.giveUp
+	return h.word.Load()&want != 0
 }
 
 // abort ends the transfer and waits until the device is quiet, or gone. It
 // returns cause, with what was moved before. Must hold turn.
 func (h *half) abort(x *transfer, cause error) error {
 	x.mu.Lock()
-	over := x.kind == abi.TypeError || x.kind == abi.TypeWithdrawn // these end it just as well
-	if !over {
-		x.ledger.Aborting = true
-		x.kind = abi.TypeNone
-		h.state.And(^uint64(fMoved))
-	}
+	_, under := h.act(proto.PutAbort)
 	x.mu.Unlock()
-	if over {
+	if !under { // what ended it meanwhile does just as well
 		return x.stopped(cause)
 	}
 	err := h.say(abi.TypeAbort, x.id)
 	if err != nil {
-		h.await(nil, nil, fDone, shutDown)
-	} else if !h.ladder(fDone) {
+		h.await(nil, nil, news, shutDown)
+	} else if !h.ladder(news) {
 		err = h.err()
 	}
-	if h.state.Load()&fDone == 0 {
+	if h.word.Load()&news == 0 {
 		return x.stopped(err)
 	}
 	return x.stopped(cause)
@@ -413,13 +374,13 @@ func (x *transfer) stopped(err error) error {
 	}
 }
 
-// result returns what the device said when it ended the transfer; nil for
+// result returns what the event that ended the transfer means to the caller; nil for
 // DONE. Must hold turn.
-func (h *half) result(ctx context.Context, x *transfer) error {
-	switch x.kind {
-	case abi.TypeDone:
+func (h *half) result(ctx context.Context, x *transfer, e proto.Event) error {
+	switch e {
+	case proto.EventDone:
 		return nil
-	case abi.TypeWithdrawn:
+	case proto.EventWithdrawn:
 		return errAskedBack
 	}
 	end, size := &x.end, x.ledger.Cut.Size
@@ -440,33 +401,4 @@ func (h *half) result(ctx context.Context, x *transfer) error {
 		}
 	}
 	return x.stopped(bridge.Error(end.Status))
-}
-
-// recordLocked takes a completion record into account and tells the caller.
-// An error means that the device broke the protocol. Must hold rx.
-func (h *half) recordLocked(t abi.Type, a *abi.Ack) error {
-	x := h.xfer
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	repeated := x.ledger.Repeated
-	in, why := x.ledger.Record(t, a)
-	if why != "" {
-		return errors.New(why)
-	}
-	if x.ledger.Repeated != repeated {
-		h.repeated.Add(x.ledger.Repeated - repeated)
-	}
-	switch in {
-	case proto.TakeCrossed:
-	case proto.TakeRetriesExhausted:
-		x.giveUp = true
-		h.setLocked(fNews)
-	case proto.TakeProgress:
-		h.flying.Store(int32(x.ledger.Sent - x.ledger.Acked))
-		h.setLocked(fNews)
-	default:
-		x.kind, x.end = t, *a
-		h.setLocked(fDone)
-	}
-	return nil
 }

@@ -102,7 +102,7 @@ func (h *half) spinOnce(want uint64) bool {
 			n = h.spinLocked(want, n)
 			h.box.rx.Unlock()
 		}
-		if h.state.Load()&want != 0 {
+		if h.word.Load()&want != 0 {
 			return true
 		}
 		if h.shut.Load() != 0 {
@@ -120,10 +120,10 @@ func (h *half) spinLocked(want uint64, n int32) int32 {
 	for ; n > 0; n-- {
 		if b.takeLocked(&s) {
 			b.dispatchLocked(&s)
-			if h.state.Load()&want != 0 {
+			if h.word.Load()&want != 0 {
 				return n
 			}
-		} else if n&63 == 0 && (h.state.Load()&want != 0 || h.shut.Load() != 0) {
+		} else if n&63 == 0 && (h.word.Load()&want != 0 || h.shut.Load() != 0) {
 			return n
 		}
 	}
@@ -133,9 +133,9 @@ func (h *half) spinLocked(want uint64, n int32) int32 {
 // await sleeps until the half has one of the want flags or is shut for one of
 // the stop reasons; true if done or timer fired first. Must hold turn.
 func (h *half) await(done <-chan struct{}, timer <-chan time.Time, want uint64, stop uint32) bool {
-	for h.state.Load()&want == 0 && h.shut.Load()&stop == 0 {
+	for h.word.Load()&want == 0 && h.shut.Load()&stop == 0 {
 		if h.sleep(done, timer, want, stop) {
-			return h.state.Load()&want == 0
+			return h.word.Load()&want == 0
 		}
 	}
 	return false
@@ -149,12 +149,12 @@ func (h *half) sleep(done <-chan struct{}, timer <-chan time.Time, want uint64, 
 		h.wake = make(chan struct{}, 1)
 	}
 	h.lieDown()
-	h.state.Or(fParked)
+	h.word.Or(parkedFlag)
 	_, dry := h.box.drain()
-	if h.state.Load()&want == 0 && h.shut.Load()&stop == 0 {
+	if h.word.Load()&want == 0 && h.shut.Load()&stop == 0 {
 		ended = h.block(done, timer, dry)
 	}
-	h.state.And(^uint64(fParked))
+	h.word.And(^uint64(parkedFlag))
 	h.getUp()
 	return ended
 }
@@ -235,7 +235,7 @@ func (h *half) ladder(want uint64) bool {
 	defer timer.Stop()
 	for step := ladderTime; h.await(nil, timer.C, want, shutDown); step += ladderStep {
 		h.box.drain()
-		if h.state.Load()&want != 0 {
+		if h.word.Load()&want != 0 {
 			break
 		}
 		if n := h.box.taken(); n != taken && time.Since(start) < crowdTime {
@@ -248,7 +248,7 @@ func (h *half) ladder(want uint64) bool {
 		}
 		timer.Reset(ladderStep)
 	}
-	return h.state.Load()&want != 0
+	return h.word.Load()&want != 0
 }
 
 // put publishes a message of the half; while the ring is full it waits. It

@@ -23,72 +23,78 @@ func About(s *abi.Slot) (d abi.Direction, why string) {
 	return 0, "not a message of a device"
 }
 
-// Classify returns what a message of the device means for the half that it is About, and where
-// the half stands then. l is the half's ledger, which a record of a transfer changes; limit is
-// the largest transfer. s is the only copy that anybody looks at.
-func (t *Table) Classify(h Half, l *Ledger, limit uint64, s *abi.Slot) Outcome {
-	switch abi.Header(s.Header).Type() {
-	case abi.TypeDirect:
-		return t.direct(h, s)
-	case abi.TypeIndBegin:
-		return t.begin(h, limit, s)
-	case abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeAborted:
-		return t.record(h, l, s)
-	case abi.TypeWithdraw, abi.TypeWithdrawn, abi.TypeReady:
-		return t.note(h, l, s)
+// Classify returns what a message of the device means for the half that it is About: a step to
+// follow, or one with an event that leads nowhere. why is the reason of EventFault. l is the half's
+// ledger, which a record of a transfer changes; limit is the largest transfer. s is the only copy
+// that anybody looks at.
+func (t *Table) Classify(h Half, l *Ledger, limit uint64, s *abi.Slot) (p Step, why string) {
+	in, why := input(h, l, limit, s)
+	if in >= inputCount {
+		return stay(Event(in - inputCount)), why
 	}
-	return fault(h, "not a message of a device")
+	stand := h.Stand
+	if in == TakeWithdrawn {
+		stand = stand.With(accepts(h, l))
+	}
+	p = t.Step(h.Direction, stand, in)
+	if !p.OK() {
+		return stay(EventFault), why
+	}
+	return p, why
 }
 
-func fault(h Half, why string) Outcome { return Outcome{Half: h, Event: EventFault, Why: why, Row: -1} }
+// What needs no transition is an input, too: an event of any state.
+const (
+	takeStale = inputCount + Input(EventStale)
+	takeFault = inputCount + Input(EventFault)
+)
 
-func stale(h Half) Outcome { return Outcome{Half: h, Event: EventStale, Row: -1} }
-
-// take follows an input that is about the present transaction. why is the reason if that is a
-// fault.
-func (t *Table) take(h Half, found Marks, in Input, why string) Outcome {
-	o := t.step(h, in, found)
-	if o.Row < 0 || o.Event == EventFault {
-		o.Half, o.Event, o.Why = h, EventFault, why
+// input reduces a message to what happens to the half. why is the reason if that is a fault.
+func input(h Half, l *Ledger, limit uint64, s *abi.Slot) (in Input, why string) {
+	switch abi.Header(s.Header).Type() {
+	case abi.TypeDirect:
+		return direct(h, s)
+	case abi.TypeIndBegin:
+		return begin(h, limit, s)
+	case abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeAborted:
+		return record(h, l, s)
+	case abi.TypeWithdraw, abi.TypeWithdrawn, abi.TypeReady:
+		return note(h, s)
 	}
-	return o
+	return takeFault, "not a message of a device"
 }
 
 // offer takes an offer that is ahead of the next one by so many transactions.
-func (t *Table) offer(h Half, ahead int64) Outcome {
+func offer(ahead int64) (Input, string) {
 	switch {
 	case ahead < 0:
-		return stale(h)
+		return takeStale, ""
 	case ahead > 0:
-		return fault(h, "offer from the future")
+		return takeFault, "offer from the future"
 	}
-	o := t.take(h, 0, TakeOffer, "a second offer")
-	if o.Event != EventFault {
-		o.Half.ID++
-	}
-	return o
+	return TakeOffer, "a second offer"
 }
 
-func (t *Table) direct(h Half, s *abi.Slot) Outcome {
+func direct(h Half, s *abi.Slot) (Input, string) {
 	hd := abi.Header(s.Header)
 	if hd.Length() > abi.PayloadSize {
-		return fault(h, "message over 56 bytes")
+		return takeFault, "message over 56 bytes"
 	}
-	return t.offer(h, int64(int16(hd.Sequence()-uint16(h.ID+1))))
+	return offer(int64(int16(hd.Sequence() - uint16(h.ID+1))))
 }
 
-func (t *Table) begin(h Half, limit uint64, s *abi.Slot) Outcome {
+func begin(h Half, limit uint64, s *abi.Slot) (Input, string) {
 	b := s.Begin()
 	ahead := int64(b.Transaction - (h.ID + 1))
 	switch {
 	case uint16(b.Transaction) != abi.Header(s.Header).Sequence():
-		return fault(h, "sequence is not the transaction's")
+		return takeFault, "sequence is not the transaction's"
 	case reserved(s, 3):
-		return fault(h, "reserved bits")
+		return takeFault, "reserved bits"
 	case ahead == 0 && b.Size > limit:
-		return fault(h, "offer over the largest transfer")
+		return takeFault, "offer over the largest transfer"
 	}
-	return t.offer(h, ahead)
+	return offer(ahead)
 }
 
 // reserved reports whether a word of the payload that must be zero is not.
@@ -101,22 +107,19 @@ func reserved(s *abi.Slot, from int) bool {
 }
 
 // record takes ACK, DONE, ERROR and ABORTED.
-func (t *Table) record(h Half, l *Ledger, s *abi.Slot) Outcome {
+func record(h Half, l *Ledger, s *abi.Slot) (Input, string) {
 	a := s.Ack()
 	switch ahead := int64(a.Transaction - h.ID); {
 	case ahead > 0:
-		return fault(h, "transaction from the future")
+		return takeFault, "transaction from the future"
 	case ahead < 0:
-		return stale(h)
+		return takeStale, ""
+	case h.Stand.State() == StateMoving:
+		return l.Record(abi.Header(s.Header).Type(), a)
+	case h.Stand.State() == StateOffered && h.Direction == abi.H2D:
+		return answer(abi.Header(s.Header).Type(), a), "answer to a message makes no sense"
 	}
-	switch {
-	case h.State == StateMoving:
-		in, why := l.Record(abi.Header(s.Header).Type(), a)
-		return t.take(h, 0, in, why)
-	case h.State == StateOffered && h.Direction == abi.H2D:
-		return t.take(h, 0, answer(abi.Header(s.Header).Type(), a), "answer to a message makes no sense")
-	}
-	return t.take(h, 0, TakeRecord, "record of an offer")
+	return TakeRecord, "record of an offer"
 }
 
 // answer returns what a record says of a message.
@@ -131,26 +134,26 @@ func answer(t abi.Type, a *abi.Ack) Input {
 }
 
 // note takes WITHDRAW, WITHDRAWN and READY.
-func (t *Table) note(h Half, l *Ledger, s *abi.Slot) Outcome {
+func note(h Half, s *abi.Slot) (Input, string) {
 	n, hd := s.Note(), abi.Header(s.Header)
 	ahead := int64(n.Transaction - h.ID)
 	switch {
 	case n.Direction != uint32(h.Direction) || n.Status >= uint32(abi.StatusCount):
-		return fault(h, "note of a wrong direction or status")
+		return takeFault, "note of a wrong direction or status"
 	case reserved(s, 2):
-		return fault(h, "reserved bits")
+		return takeFault, "reserved bits"
 	case uint16(n.Transaction) != hd.Sequence():
-		return fault(h, "sequence is not the transaction's")
+		return takeFault, "sequence is not the transaction's"
 	case hd.Type() == abi.TypeReady && ahead == 1:
-		return t.take(h, 0, TakeReady, "")
+		return TakeReady, ""
 	case ahead > 0:
-		return fault(h, "transaction from the future")
+		return takeFault, "transaction from the future"
 	case ahead < 0 || hd.Type() == abi.TypeReady:
-		return stale(h)
+		return takeStale, ""
 	case hd.Type() == abi.TypeWithdraw:
-		return t.take(h, 0, TakeWithdraw, "withdraw of nothing")
+		return TakeWithdraw, "withdraw of nothing"
 	}
-	return t.take(h, marksOf(h, l), TakeWithdrawn, "withdrawn, but nobody asked")
+	return TakeWithdrawn, "withdrawn, but nobody asked"
 }
 
 // ClassifyClose returns what a CLOSE of the device means for the subscription of a generation.
@@ -172,9 +175,12 @@ func ClassifyClose(generation uint64, last bool, s *abi.Slot) (Event, string) {
 	return EventClosed, ""
 }
 
-// ClassifyStranger returns what a message means for a channel that is not open here: what crossed
-// its close is stale, but its type must be one that a device may put.
-func ClassifyStranger(s *abi.Slot) (Event, string) {
+// Stranger returns what a message means for a channel that is not open here: what crossed its close
+// is stale, but it must come through the channel's mailbox and be of a type that a device may put.
+func (l *Layout) Stranger(mailbox int, s *abi.Slot) (Event, string) {
+	if l.Hello.Mailbox(abi.Header(s.Header).Channel()) != mailbox {
+		return EventFault, "not a channel of this mailbox"
+	}
 	switch abi.Header(s.Header).Type() {
 	case abi.TypeDirect, abi.TypeIndBegin, abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeWithdraw,
 		abi.TypeWithdrawn, abi.TypeAborted, abi.TypeClose, abi.TypeReady:

@@ -121,9 +121,8 @@ func (l *Layout) Answer() (s abi.Slot) {
 	return s
 }
 
-// Header checks the header of a message that came through a mailbox: EventNone if it may be
-// looked at.
-func (l *Layout) Header(mailbox int, h abi.Header) (Event, string) {
+// Header checks the header of a message: EventNone if it may be looked at.
+func (l *Layout) Header(h abi.Header) (Event, string) {
 	switch {
 	case h.Epoch() != uint8(l.Epoch):
 		return EventStale, ""
@@ -131,8 +130,6 @@ func (l *Layout) Header(mailbox int, h abi.Header) (Event, string) {
 		return EventFault, "no such channel"
 	case h.Type() != abi.TypeDirect && h.Length() != abi.PayloadSize:
 		return EventFault, "wrong length"
-	case l.Hello.Mailbox(h.Channel()) != mailbox:
-		return EventFault, "not a channel of this mailbox"
 	}
 	return EventNone, ""
 }

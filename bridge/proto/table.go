@@ -6,27 +6,81 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// Half is where one direction of a channel stands. It is a value: transitions return the next one.
+// Stand is where a half stands, packed: {marks:4 | state:3}. It is the low part of a word that
+// changes with one store.
+type Stand uint8
+
+const standMarks = 3 // the shift
+
+// StandBits is how many bits a Stand needs.
+const StandBits = 7
+
+// State returns the state alone.
+func (s Stand) State() State { return State(s & (1<<standMarks - 1)) }
+
+// Marks returns the marks alone.
+func (s Stand) Marks() Marks { return Marks(s >> standMarks) }
+
+// With returns s with marks set.
+func (s Stand) With(m Marks) Stand { return s | Stand(m)<<standMarks }
+
+// Half is one direction of a channel. It is a value: transitions return the next one.
 type Half struct {
 	ID        uint64 // of the transaction under way, or of the last one
 	Direction abi.Direction
-	State     State
-	Marks     Marks
+	Stand     Stand
 }
 
-// Outcome is what came of a message, or of what the host did.
-type Outcome struct {
-	Half  Half
-	Event Event
-	Why   string // of EventFault
-	Row   int    // the transition, an index of the table's rows; -1 if none was needed
+// Step is a transition to follow, packed so that it fits in a register:
+// {row:8 | event:8 | advance:1 | next:7 | keep:8}. The zero Step is none.
+type Step uint32
+
+const (
+	stepKeep    = 1<<StandBits - 1 // of the stand before
+	stepNext    = 8
+	stepAdvance = 1 << 15
+	stepEvent   = 16
+	stepRow     = 24
+)
+
+// stay is the step that has an event and leads nowhere.
+func stay(e Event) Step { return Step(e)<<stepEvent | stepKeep }
+
+// OK reports whether there is anything to follow.
+func (p Step) OK() bool { return p != 0 }
+
+// Event returns what the step means.
+func (p Step) Event() Event { return Event(p >> stepEvent) }
+
+// Advances reports whether the step begins the next transaction.
+func (p Step) Advances() bool { return p&stepAdvance != 0 }
+
+// Row returns the index of the transition; -1 if none was needed.
+func (p Step) Row() int { return int(p>>stepRow) - 1 }
+
+// From returns where the step leads from s.
+func (p Step) From(s Stand) Stand { return s&Stand(p&stepKeep) | Stand(p>>stepNext)&stepKeep }
+
+// From returns the half that follows a step.
+func (h Half) From(p Step) Half {
+	h.Stand = p.From(h.Stand)
+	if p.Advances() {
+		h.ID++
+	}
+	return h
 }
 
 // Table is a compiled list of transitions.
 type Table struct {
 	rows  []Row
-	index [2][stateCount][markAll + 1][inputCount]int16 // 1 + index of rows, or 0
+	steps [2][1 << StandBits][stepInputs]Step
 }
+
+// stepInputs is a power of two, so that an index needs no check.
+const (
+	stepInputs = 32
+	_          = uint(stepInputs - inputCount)
+)
 
 // defaults is the protocol.
 var defaults = func() *Table {
@@ -40,7 +94,7 @@ var defaults = func() *Table {
 // Default returns the table of the protocol.
 func Default() *Table { return defaults }
 
-// NewTable compiles rows. Two rows for one input in one state are an error.
+// NewTable compiles rows, 255 at the most. Two rows for one input in one state are an error.
 func NewTable(rows []Row) (*Table, error) {
 	t := &Table{rows: rows}
 	for i, r := range rows {
@@ -48,11 +102,11 @@ func NewTable(rows []Row) (*Table, error) {
 			if m&r.With != r.With || m&r.Without != 0 {
 				continue
 			}
-			at := &t.index[r.Direction][r.State][m][r.Input]
-			if *at != 0 {
-				return nil, fmt.Errorf("two transitions: %v and %v", rows[*at-1], r)
+			at := &t.steps[r.Direction][Stand(r.State).With(m)][r.Input]
+			if at.OK() {
+				return nil, fmt.Errorf("two transitions: %v and %v", rows[at.Row()], r)
 			}
-			*at = int16(i + 1)
+			*at = r.compile(i)
 		}
 	}
 	return t, nil
@@ -73,41 +127,39 @@ func (r Row) String() string {
 	return fmt.Sprintf("%s: %v → %v, %v", s, r.Input, r.Next, r.Event)
 }
 
-// step follows the transition of an input; an outcome with Row -1 if there is none.
-// found are the marks that nobody stores.
-func (t *Table) step(h Half, in Input, found Marks) Outcome {
-	i := int(t.index[h.Direction&1][h.State][(h.Marks|found)&markAll][in]) - 1
-	if i < 0 {
-		return Outcome{Half: h, Row: -1}
-	}
-	r := &t.rows[i]
-	h.State = r.Next
-	h.Marks = h.Marks&^r.Clear | r.Set
+// compile packs a row.
+func (r Row) compile(i int) Step {
+	keep := markAll &^ r.Clear
 	if r.Next == StateIdle {
-		h.Marks &^= MarkRecall | MarkHeld
+		keep &^= MarkRecall | MarkHeld
 	}
-	return Outcome{Half: h, Event: r.Event, Row: i}
+	p := Step(i+1)<<stepRow | Step(r.Event)<<stepEvent |
+		Step(Stand(r.Next).With(r.Set))<<stepNext | Step(Stand(0).With(keep))
+	if r.Input == TakeOffer && r.Event != EventFault ||
+		r.Direction == abi.H2D && r.State == StateIdle && (r.Input == PutMessage || r.Input == PutTransfer) {
+		p |= stepAdvance
+	}
+	return p
 }
 
-// Act follows what the host does. PutMessage and PutTransfer of an idle h2d half begin the next
-// transaction; PutAbort tells the ledger. False if the host may not do that now.
-func (t *Table) Act(h Half, in Input, l *Ledger) (Outcome, bool) {
-	begins := h.Direction == abi.H2D && h.State == StateIdle && (in == PutMessage || in == PutTransfer)
-	o := t.step(h, in, marksOf(h, l))
-	switch {
-	case o.Row < 0:
-		return o, false
-	case begins:
-		o.Half.ID++
-	case in == PutAbort:
+// Step returns the transition of an input.
+func (t *Table) Step(d abi.Direction, s Stand, in Input) Step {
+	return t.steps[d&1][s%(stepKeep+1)][in%stepInputs]
+}
+
+// Act returns what the host may do: PutAbort tells the ledger. The zero Step says that it may not
+// do that now.
+func (t *Table) Act(h Half, in Input, l *Ledger) Step {
+	p := t.Step(h.Direction, h.Stand.With(accepts(h, l)), in)
+	if in == PutAbort && p.OK() {
 		l.Aborting = true
 	}
-	return o, true
+	return p
 }
 
-// marksOf returns MarkAccepted if the ledger of a transfer under way says so.
-func marksOf(h Half, l *Ledger) Marks {
-	if h.State == StateMoving && h.Direction == abi.H2D && l != nil && l.Accepted() {
+// accepts returns MarkAccepted if the ledger of a transfer under way says so.
+func accepts(h Half, l *Ledger) Marks {
+	if h.Stand.State() == StateMoving && h.Direction == abi.H2D && l != nil && l.Accepted() {
 		return MarkAccepted
 	}
 	return 0

@@ -40,25 +40,27 @@ func (m *Model) Open(o *Open) error {
 
 // act does something of the host.
 func (m *Model) act(d abi.Direction, in proto.Input) error {
-	o, ok := m.Table.Act(m.half[d], in, &m.ledger[d])
-	if !ok {
-		return fmt.Errorf("%v: no %v while %v", d, in, m.half[d].State)
+	p := m.Table.Act(m.half[d], in, &m.ledger[d])
+	if !p.OK() {
+		return fmt.Errorf("%v: no %v while %v", d, in, m.state(d))
 	}
-	m.half[d] = o.Half
-	m.use(o)
+	m.follow(d, p)
 	return nil
 }
 
-func (m *Model) use(o proto.Outcome) {
-	if m.Used != nil && o.Row >= 0 {
-		m.Used[o.Row] = true
+func (m *Model) follow(d abi.Direction, p proto.Step) {
+	m.half[d] = m.half[d].From(p)
+	if m.Used != nil && p.Row() >= 0 {
+		m.Used[p.Row()] = true
 	}
 }
+
+func (m *Model) state(d abi.Direction) proto.State { return m.half[d].Stand.State() }
 
 // Do holds or releases the offer, or shuts a half.
 func (m *Model) Do(what string, d abi.Direction) (proto.State, error) {
 	err := m.act(d, map[string]proto.Input{"hold": proto.Hold, "release": proto.Release, "shut": proto.Shut}[what])
-	return m.half[d].State, err
+	return m.state(d), err
 }
 
 // Put puts a slot of the host.
@@ -88,8 +90,8 @@ func (m *Model) Put(s *abi.Slot) (proto.State, error) {
 		return m.close(s.Close().Halves)
 	case abi.TypeOffer:
 		id--
-		if m.half[abi.H2D].State != proto.StateIdle {
-			err = fmt.Errorf("OFFER while %v", m.half[abi.H2D].State)
+		if m.state(abi.H2D) != proto.StateIdle {
+			err = fmt.Errorf("OFFER while %v", m.state(abi.H2D))
 		}
 	default:
 		d = abi.Direction(s.Note().Direction & 1)
@@ -98,12 +100,12 @@ func (m *Model) Put(s *abi.Slot) (proto.State, error) {
 	if err == nil && id != m.half[d].ID {
 		err = fmt.Errorf("transaction %d, not %d", id, m.half[d].ID)
 	}
-	return m.half[d].State, err
+	return m.state(d), err
 }
 
 // list puts a gather list.
 func (m *Model) list(d abi.Direction, g *abi.Gather) error {
-	if d == abi.D2H && m.half[d].State == proto.StateOffered {
+	if d == abi.D2H && m.state(d) == proto.StateOffered {
 		m.ledger[d] = proto.NewLedger(proto.Split{Address: Address, Size: m.offered}, m.open.Window, true)
 		if err := m.act(d, proto.PutTransfer); err != nil {
 			return err
@@ -111,8 +113,8 @@ func (m *Model) list(d abi.Direction, g *abi.Gather) error {
 	}
 	l := &m.ledger[d]
 	k, ok := l.Next()
-	if m.half[d].State != proto.StateMoving || !ok || uint16(k) != g.Number() {
-		return fmt.Errorf("list %d while %v, %d sent and %d acked of %d", g.Number(), m.half[d].State, l.Sent, l.Acked, l.Lists)
+	if m.state(d) != proto.StateMoving || !ok || uint16(k) != g.Number() {
+		return fmt.Errorf("list %d while %v, %d sent and %d acked of %d", g.Number(), m.state(d), l.Sent, l.Acked, l.Lists)
 	}
 	l.Sent++
 	return nil
@@ -121,7 +123,7 @@ func (m *Model) list(d abi.Direction, g *abi.Gather) error {
 // note puts FIN, WITHDRAW, WITHDRAWN or ABORT.
 func (m *Model) note(t abi.Type, d abi.Direction) error {
 	switch {
-	case t == abi.TypeFin && d == abi.D2H && m.half[d].State == proto.StateOffered && m.offered == 0:
+	case t == abi.TypeFin && d == abi.D2H && m.state(d) == proto.StateOffered && m.offered == 0:
 		return m.act(d, proto.PutAccept) // an empty transfer
 	case t == abi.TypeFin:
 		return m.act(d, proto.PutFin)
@@ -142,7 +144,7 @@ func (m *Model) close(halves uint32) (proto.State, error) {
 			continue
 		}
 		if err := m.act(abi.Direction(d), proto.PutClose); err != nil {
-			return m.half[d].State, err
+			return m.state(abi.Direction(d)), err
 		}
 		m.shut[d] = true
 	}
@@ -152,12 +154,12 @@ func (m *Model) close(halves uint32) (proto.State, error) {
 // Take takes a slot of the device.
 func (m *Model) Take(s *abi.Slot) (proto.Event, proto.State, error) {
 	h := abi.Header(s.Header)
-	event, _ := m.layout.Header(m.layout.Hello.Mailbox(Channel), h)
+	event, _ := m.layout.Header(h)
 	switch {
 	case event != proto.EventNone:
 		return event, 0, nil
 	case h.Channel() != Channel:
-		event, _ = proto.ClassifyStranger(s)
+		event, _ = m.layout.Stranger(m.layout.Hello.Mailbox(Channel), s)
 		return event, 0, nil
 	case h.Type() == abi.TypeClose:
 		event, _ = proto.ClassifyClose(m.open.Generation, m.shut[abi.H2D] && m.shut[abi.D2H], s)
@@ -167,16 +169,15 @@ func (m *Model) Take(s *abi.Slot) (proto.Event, proto.State, error) {
 	if why != "" {
 		return proto.EventFault, 0, nil
 	}
-	o := m.Table.Classify(m.half[d], &m.ledger[d], m.open.Limit, s)
-	m.use(o)
-	m.half[d] = o.Half
-	if o.Event == proto.EventOffer {
+	p, _ := m.Table.Classify(m.half[d], &m.ledger[d], m.open.Limit, s)
+	m.follow(d, p)
+	if p.Event() == proto.EventOffer {
 		m.offered = 0
 		if h.Type() == abi.TypeIndBegin {
 			m.offered = s.Begin().Size
 		}
 	}
-	return o.Event, o.Half.State, nil
+	return p.Event(), m.state(d), nil
 }
 
 // check plays a conversation to the table, and takes from it the states that files do not name.

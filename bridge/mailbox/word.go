@@ -1,0 +1,190 @@
+package mailbox
+
+import (
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/proto"
+)
+
+// A half's word is {transactions so far:48 | ask:1 | parked:1 | event:4 | stand:7}, so that a call
+// begins a transaction, and a message of the device ends it, with one store. The event is the
+// last that the half's caller has not seen yet.
+const (
+	standMask  = 1<<proto.StandBits - 1
+	eventShift = proto.StandBits
+	eventMask  = 1<<4 - 1
+	news       = eventMask << eventShift // what a caller waits for
+	parkedFlag = 1 << 11                 // the caller sleeps: a token wakes it
+	askFlag    = 1 << 12                 // h2d: the audit wants to know whether the device has the offer
+	countShift = 16
+)
+
+// protocol is the table of all transitions.
+var protocol = proto.Default()
+
+func standOf(w uint64) proto.Stand { return proto.Stand(w & standMask) }
+func stateOf(w uint64) proto.State { return standOf(w).State() }
+func eventOf(w uint64) proto.Event { return proto.Event(w >> eventShift & eventMask) }
+func countOf(w uint64) uint64      { return w >> countShift }
+
+// after returns the word that follows a step, with an event.
+func after(w uint64, p proto.Step, e proto.Event) uint64 {
+	to := w&^(standMask|news) | uint64(p.From(standOf(w))) | uint64(e)<<eventShift
+	if p.Advances() {
+		to += 1 << countShift
+	}
+	return to
+}
+
+// add returns the event of a word after another: an end that its caller has not seen stays.
+func add(w uint64, e proto.Event) proto.Event {
+	unseen := eventOf(w)
+	switch e {
+	case proto.EventNone, proto.EventStale, proto.EventFault, proto.EventReady, proto.EventClosed:
+		return unseen
+	case proto.EventRecalled:
+		if unseen == proto.EventOffer {
+			return proto.EventNone
+		}
+		return unseen
+	case proto.EventOffer:
+		if unseen != proto.EventNone {
+			return unseen
+		}
+	case proto.EventProgress:
+		if unseen == proto.EventRetriesExhausted {
+			return unseen
+		}
+	}
+	return e
+}
+
+// keeps reports whether an action leaves what the caller has not seen.
+func keeps(in proto.Input) bool {
+	switch in {
+	case proto.PutWithdraw, proto.PutWithdrawn, proto.Release, proto.Shut:
+		return true
+	}
+	return false
+}
+
+// at returns where the half stands.
+func (h *half) at(w uint64) proto.Half {
+	return proto.Half{ID: h.base + countOf(w), Direction: h.dir, Stand: standOf(w)}
+}
+
+// id returns the transaction under way, or the last one.
+func (h *half) id() uint64 { return h.base + countOf(h.word.Load()) }
+
+// offered reports whether the device offers something on the d2h half.
+func (h *half) offered() bool { return stateOf(h.word.Load()) == proto.StateOffered }
+
+// act does something of the host; false if the protocol does not let it now. What it sends is put
+// after that, so that the device's answer finds the new state.
+func (h *half) act(in proto.Input) (proto.Event, bool) {
+	for {
+		w := h.word.Load()
+		p := protocol.Step(h.dir, standOf(w), in)
+		if s := stateOf(w); s == proto.StateMoving || s == proto.StateComplete { // it has an account
+			p = protocol.Act(h.at(w), in, &h.xfer.ledger)
+		}
+		if !p.OK() {
+			return proto.EventNone, false
+		}
+		e := proto.EventNone
+		if keeps(in) {
+			e = eventOf(w)
+		}
+		if h.word.CompareAndSwap(w, after(w, p, e)) {
+			return p.Event(), true
+		}
+	}
+}
+
+// begin begins a transaction and returns its id, and the word before it. Must hold turn.
+func (h *half) begin(in proto.Input) (id, before uint64) {
+	before = h.word.Load()
+	w := after(before, protocol.Step(h.dir, standOf(before), in), proto.EventNone)
+	h.word.Store(w)
+	return h.base + countOf(w), before
+}
+
+// unbegin takes begin back when nothing was put. Must hold turn.
+func (h *half) unbegin(before uint64) { h.word.Store(before) }
+
+// seen takes the event out of the word, if it is still e.
+func (h *half) seen(e proto.Event) {
+	for {
+		w := h.word.Load()
+		if eventOf(w) != e || h.word.CompareAndSwap(w, w&^news) {
+			return
+		}
+	}
+}
+
+// classifyLocked returns what a message means for the half, which then stands where that leads. Must
+// hold rx.
+func (h *half) classifyLocked(s *abi.Slot) (proto.Event, string) {
+	for {
+		w := h.word.Load()
+		if stateOf(w) == proto.StateMoving {
+			return h.classifyTransferLocked(s)
+		}
+		p, why := protocol.Classify(h.at(w), nil, h.box.ep.Hello.MaxTransfer, s)
+		if e := p.Event(); e == proto.EventOffer || e == proto.EventRefused {
+			h.slot = *s
+		}
+		if h.followLocked(w, p) {
+			return p.Event(), why
+		}
+	}
+}
+
+// classifyTransferLocked is classifyLocked while a transfer is under way: its caller changes where
+// the half stands only under the transfer's lock. Must hold rx.
+func (h *half) classifyTransferLocked(s *abi.Slot) (proto.Event, string) {
+	x := h.xfer
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	before := x.ledger.Repeated
+	p, why := protocol.Classify(h.at(h.word.Load()), &x.ledger, h.box.ep.Hello.MaxTransfer, s)
+	switch p.Event() {
+	case proto.EventFailed, proto.EventAborted:
+		x.end = *s.Ack()
+	case proto.EventProgress:
+		h.repeated.Add(x.ledger.Repeated - before)
+		h.flying.Store(int32(x.ledger.Sent - x.ledger.Acked))
+	}
+	for !h.followLocked(h.word.Load(), p) {
+	}
+	return p.Event(), why
+}
+
+// followLocked moves the half on from w, and wakes the caller for news; false if the word has
+// changed since. Must hold rx.
+func (h *half) followLocked(w uint64, p proto.Step) bool {
+	e := add(w, p.Event())
+	to := after(w, p, e)
+	if to == w {
+		return true
+	}
+	if !h.word.CompareAndSwap(w, to) {
+		return false
+	}
+	if w&parkedFlag != 0 && e != proto.EventNone {
+		h.wakeUp()
+	}
+	return true
+}
+
+// overLocked tells who closes the channel that the device agrees. Must hold rx.
+func (h *half) overLocked() {
+	for {
+		w := h.word.Load()
+		if h.word.CompareAndSwap(w, w&^news|uint64(proto.EventOver)<<eventShift) {
+			break
+		}
+	}
+	if h.word.Load()&parkedFlag != 0 {
+		h.wakeUp()
+	}
+}
