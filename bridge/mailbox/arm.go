@@ -2,7 +2,7 @@ package mailbox
 
 import "github.com/nfcomms/nfcomms/bridge/abi"
 
-// Arm asks for a token on wake, without blocking, when it is wake's turn and
+// Arm asks for a token on wake, without blocking, when wake is the first in the queue and
 // the device may be ready for the given half, or when the half is shut. See
 // bridge.Channel.
 func (c *Channel) Arm(direction abi.Direction, wake chan<- struct{}) error {
@@ -15,8 +15,8 @@ func (c *Channel) Arm(direction abi.Direction, wake chan<- struct{}) error {
 	} else {
 		h.armReceive(wake)
 	}
-	h.box.ep.watch.wakeUp()
-	h.box.poll()
+	h.mailbox.ep.watch.wakeUp()
+	h.mailbox.poll()
 	h.pass()
 	if h.shut.Load() != 0 {
 		h.wakeAll()
@@ -27,7 +27,7 @@ func (c *Channel) Arm(direction abi.Direction, wake chan<- struct{}) error {
 // armSend queues a waiter among the senders.
 func (h *half) armSend(wake chan<- struct{}) {
 	h.armed(1) // first: READY may come at once
-	if !h.turn.join(wake) {
+	if !h.queue.join(wake) {
 		h.armed(-1)
 		return
 	}
@@ -38,11 +38,11 @@ func (h *half) armSend(wake chan<- struct{}) {
 // question of a waiter that has just come: a target that waits answers at once,
 // and to park for that costs far more.
 func (h *half) spinReady(wake chan<- struct{}) {
-	for round := shareSpins; round > 0 && h.turn.unanswered(wake); round-- {
+	for round := shareSpins; round > 0 && h.queue.unanswered(wake); round-- {
 		if h.pollFor(0, h.spin.full); h.shut.Load() != 0 {
 			return
 		}
-		h.box.ep.dev.port.Yield()
+		h.mailbox.ep.dev.port.Yield()
 	}
 }
 
@@ -60,22 +60,22 @@ func (h *half) armReceive(wake chan<- struct{}) {
 // somebody who notices when the device dies.
 func (h *half) armed(n int) {
 	h.arms.Add(int32(n))
-	h.box.ep.dev.armed.Add(int64(n))
+	h.mailbox.ep.dev.armed.Add(int64(n))
 	if n > 0 {
-		h.lieDown()
+		h.park()
 		return
 	}
 	for ; n < 0; n++ {
-		h.getUp()
+		h.unpark()
 	}
 }
 
-// Disarm takes an Arm back: the next waiter has its turn. The token may be on
+// Disarm takes an Arm back: the next waiter is the first then. The token may be on
 // its way.
 func (c *Channel) Disarm(direction abi.Direction, wake chan<- struct{}) {
 	h := c.half(uint32(direction))
 	if h.dir == abi.H2D {
-		if h.turn.part(wake) {
+		if h.queue.part(wake) {
 			h.armed(-1)
 		}
 		return
@@ -93,7 +93,7 @@ func (c *Channel) Disarm(direction abi.Direction, wake chan<- struct{}) {
 // at. Whoever makes that true comes here: an offer, the end of a call, a
 // waiter, and one that was woken and leaves without it.
 func (h *half) pass() {
-	if h.dir == abi.D2H && h.arms.Load() > 0 && h.offered() && h.turn.free() {
+	if h.dir == abi.D2H && h.arms.Load() > 0 && h.offered() && h.queue.free() {
 		h.wakeOne()
 	}
 }
@@ -115,23 +115,23 @@ func (h *half) wakeAll() {
 	for h.waiters.Wake() {
 	}
 	h.mu.Unlock()
-	n += h.turn.partAll()
+	n += h.queue.partAll()
 	if n > 0 {
 		h.armed(-n)
 	}
 }
 
 // ask sends OFFER: the device answers READY when the target waits to read. The
-// turn is kept meanwhile, which orders OFFER with the ids.
+// queue is kept meanwhile, which orders OFFER with the ids.
 func (h *half) ask() {
 	if h.shut.Load() == 0 {
 		_ = h.say(abi.TypeOffer, h.id()+1) // fails only when the device is gone
 	}
 }
 
-// lease takes the turn that is kept for a waiter, whose target waits.
+// lease takes the lock that is kept for a waiter, whose target waits.
 func (h *half) lease(wake chan<- struct{}) bool {
-	leased := wake != nil && h.turn.lease(wake)
+	leased := wake != nil && h.queue.lease(wake)
 	if leased {
 		h.armed(-1)
 	}

@@ -12,7 +12,7 @@ const (
 )
 
 // audit finds offers that the device lost, or whose answer got lost. An offer may
-// wait for its target without an end, so its silence proves nothing; but the
+// wait for its target without an end, so its heartbeatTimeout proves nothing; but the
 // heartbeat says how many offers the device has parked, and if more calls wait than
 // that, at most looks, it does not know all of them. Then those that have waited
 // longest are asked back. While the numbers agree nothing is sent.
@@ -82,8 +82,8 @@ func (h *half) examine() bool {
 		return false
 	}
 	h.passes = 0
-	h.box.rx.Lock()
-	defer h.box.rx.Unlock()
+	h.mailbox.rx.Lock()
+	defer h.mailbox.rx.Unlock()
 	if now := h.word.Load(); countOf(now) != countOf(w) || !waits(now) {
 		return false
 	}

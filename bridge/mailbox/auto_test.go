@@ -24,7 +24,7 @@ func (f *fake) run(offer uint64) (stop func()) {
 		r.next()
 		for f.await(quit) {
 			var s abi.Slot
-			for f.pollInto(fakeBox, &s) {
+			for f.pollInto(fakeMailbox, &s) {
 				r.answer(&s)
 			}
 		}
@@ -37,12 +37,12 @@ func (f *fake) run(offer uint64) (stop func()) {
 func (f *fake) await(quit chan struct{}) bool {
 	word := &f.area.Island[0].Word
 	for range 100 {
-		if f.pending(fakeBox) {
+		if f.pending(fakeMailbox) {
 			return true
 		}
 	}
 	atomic.StoreUint64(word, 1) // SYNC: island park
-	if f.pending(fakeBox) {
+	if f.pending(fakeMailbox) {
 		atomic.StoreUint64(word, 0)
 		return true
 	}
@@ -183,7 +183,7 @@ func TestBlockedSendersCostNothing(t *testing.T) {
 	for i := range waits {
 		waits[i] = f.async(func() error { return dead.Send(ctx, nil) })
 	}
-	f.until("one offers, the others queue", func() bool { return dead.send.turn.queued() == blocked-1 })
+	f.until("one offers, the others queue", func() bool { return dead.send.queue.queued() == blocked-1 })
 	for range 100 {
 		require.NoError(t, c.Send(background, []byte("live")))
 	}

@@ -14,7 +14,7 @@ import (
 // Channel is the host's end of one channel. It implements bridge.Channel.
 type Channel struct {
 	ep         *epoch
-	box        *box
+	mailbox    *mailbox
 	id         uint32
 	park       *uint32 // park word in the area
 	generation uint64  // of the subscription; written under rx while opening
@@ -33,13 +33,13 @@ var _ bridge.Channel = (*Channel)(nil)
 
 // newChannel makes the end of a channel; it is not in the table yet.
 func (e *epoch) newChannel(id uint32) *Channel {
-	c := &Channel{ep: e, box: e.boxOf(id), id: id, park: e.memory.park(id)}
+	c := &Channel{ep: e, mailbox: e.mailboxOf(id), id: id, park: e.memory.park(id)}
 	for d, h := range []*half{abi.H2D: &c.send, abi.D2H: &c.recv} {
-		h.dir, h.box, h.ch = abi.Direction(d), c.box, c
+		h.dir, h.mailbox, h.ch = abi.Direction(d), c.mailbox, c
 		h.spin.full = e.full
 		h.sampler = meter.NewSampler()
 		h.direct.Path, h.indirect.Path = e.dev.meters.of(h)
-		h.turn.ask = h.ask
+		h.queue.ask = h.ask
 	}
 	return c
 }
@@ -64,7 +64,7 @@ func (c *Channel) Close() error { return c.close(1<<abi.H2D | 1<<abi.D2H) }
 // half waits for it to agree.
 func (c *Channel) close(halves uint32) error {
 	for _, h := range c.of(halves) {
-		h.tell(shutHost)
+		h.shutFor(shutHost)
 	}
 	c.closing.Lock()
 	defer c.closing.Unlock()
@@ -81,7 +81,7 @@ func (c *Channel) close(halves uint32) error {
 	if c.closed&(1<<abi.D2H) != 0 {
 		h = &c.recv
 	}
-	_ = h.turn.lock(background)
+	_ = h.queue.lock(background)
 	defer h.unlock()
 	c.last.Store(c.closed == 1<<abi.H2D|1<<abi.D2H)
 	err := h.sayClose(halves)
@@ -89,7 +89,7 @@ func (c *Channel) close(halves uint32) error {
 		return nil
 	}
 	if err == nil {
-		h.ladder(news) // a lost device has no subscription either
+		h.escalate(news) // a lost device has no subscription either
 	}
 	c.ep.dev.retire(c)
 	return nil
@@ -108,17 +108,17 @@ func (c *Channel) of(halves uint32) []*half {
 }
 
 // sayClose tells the device that some halves are not used any more. Must hold
-// turn.
+// queue.
 func (h *half) sayClose(halves uint32) error {
 	var s abi.Slot
 	*s.Close() = abi.Close{Halves: halves, Generation: h.ch.generation}
 	hd := h.header(abi.TypeClose, abi.PayloadSize, h.ch.generation)
-	return h.put(background, hd, &s.Payload, h.box.urgentRoom(), shutDown)
+	return h.put(background, hd, &s.Payload, h.mailbox.urgentRoom(), shutDown)
 }
 
 // leave waits until no call works in a half that is shut.
 func (h *half) leave(ctx context.Context) error {
-	err := h.turn.lock(ctx)
+	err := h.queue.lock(ctx)
 	if err == nil {
 		h.unlock()
 	}

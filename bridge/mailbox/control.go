@@ -16,8 +16,8 @@ import (
 // way at a time: the device serves them one by one.
 type control struct {
 	ch      *Channel
-	turn    turn
-	request uint32 // number of the last one; guarded by turn
+	queue   queue
+	request uint32 // number of the last one; guarded by queue
 }
 
 // stopTime bounds the wait for a process that was told to stop, if the caller's
@@ -29,10 +29,10 @@ const stopTime = 5 * time.Second
 // ctx ends, because it may hand over something; a device that then does not
 // answer in time is lost.
 func (k *control) call(ctx context.Context, req abi.Control, image []byte) (abi.Control, error) {
-	if err := k.turn.lock(ctx); err != nil {
+	if err := k.queue.lock(ctx); err != nil {
 		return abi.Control{}, &bridge.WithdrawnError{Cause: err}
 	}
-	defer k.turn.unlock()
+	defer k.queue.unlock()
 	k.request++
 	req.Request = k.request
 	var s abi.Slot
@@ -57,7 +57,7 @@ func (k *control) call(ctx context.Context, req abi.Control, image []byte) (abi.
 func grace(ctx context.Context) (context.Context, context.CancelFunc) {
 	late, cancel := context.WithCancel(background)
 	stop := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(silence, cancel)
+		timer := time.AfterFunc(heartbeatTimeout, cancel)
 		context.AfterFunc(late, func() { timer.Stop() })
 	})
 	return late, func() {
@@ -108,9 +108,9 @@ func (k *control) open(ctx context.Context, id uint32) (*Channel, error) {
 		e.table.remove(c)
 		return nil, err
 	}
-	c.box.rx.Lock()
-	c.box.openLocked(c, reply.A, reply.B, reply.C)
-	c.box.rx.Unlock()
+	c.mailbox.rx.Lock()
+	c.mailbox.openLocked(c, reply.A, reply.B, reply.C)
+	c.mailbox.rx.Unlock()
 	return c, nil
 }
 

@@ -43,7 +43,7 @@ func TestMessagesBeforeTheChannelIsOpen(t *testing.T) {
 	f.serve(func(r *abi.Control) {
 		f.message(1<<16+7, "early")
 		f.close(1<<abi.D2H, fakeGeneration)
-		d.cur.Load().boxes[fakeBox].drain()
+		d.cur.Load().mailboxes[fakeMailbox].drain()
 		r.A, r.B, r.C = 1<<32, 1<<16+7, fakeGeneration
 	})
 	require.NoError(t, wait())
@@ -51,7 +51,7 @@ func TestMessagesBeforeTheChannelIsOpen(t *testing.T) {
 	n, err := c.Receive(context.Background(), buf)
 	require.NoError(t, err)
 	require.Equal(t, "early", string(buf[:n]))
-	require.EqualValues(t, 1<<16+7, f.expect(fakeBox, abi.TypeAck).Ack().Transaction)
+	require.EqualValues(t, 1<<16+7, f.expect(fakeMailbox, abi.TypeAck).Ack().Transaction)
 	_, err = c.Receive(context.Background(), buf)
 	require.ErrorIs(t, err, bridge.ErrClosed)
 }
@@ -67,7 +67,7 @@ func TestTooManyMessagesBeforeTheChannelIsOpen(t *testing.T) {
 	for range earlyMax + 1 {
 		f.message(1, "")
 	}
-	d.cur.Load().boxes[fakeBox].drain()
+	d.cur.Load().mailboxes[fakeMailbox].drain()
 	require.ErrorIs(t, wait(), bridge.ErrFault)
 }
 
@@ -252,10 +252,10 @@ func TestSubscribeBehindAClose(t *testing.T) {
 	d := f.open()
 	old := f.subscribe(d)
 	closed := f.async(old.Close)
-	f.expect(fakeBox, abi.TypeClose)
+	f.expect(fakeMailbox, abi.TypeClose)
 	var s abi.Slot
 	*s.Close() = abi.Close{Halves: 1<<abi.H2D | 1<<abi.D2H, Generation: fakeGeneration}
-	f.place(fakeBox, f.header(abi.TypeClose, abi.PayloadSize, fakeGeneration), s) // and no ring
+	f.place(fakeMailbox, f.header(abi.TypeClose, abi.PayloadSize, fakeGeneration), s) // and no ring
 	again := f.async(func() error {
 		_, err := d.Subscribe(context.Background(), fakeTarget)
 		return err

@@ -28,9 +28,9 @@ type Device struct {
 	cur     atomic.Pointer[epoch]
 	serving sync.WaitGroup // the dispatcher
 
-	life     turn // serialises Reset and Close
-	closed   bool
-	closeErr error
+	restarting queue // serialises Reset and Close
+	closed     bool
+	closeErr   error
 
 	past    sync.Mutex          // guards retired, and moving a channel's counts there
 	retired bridge.ChannelStats // of channels that are gone
@@ -213,10 +213,10 @@ func (d *Device) Memory(ctx context.Context, kind int) (bridge.Memory, error) {
 // shakes hands again. If ctx ends before the last call has left, or the device
 // does not boot, the device stays lost and Reset may be called again.
 func (d *Device) Reset(ctx context.Context) error {
-	if err := d.life.lock(ctx); err != nil {
+	if err := d.restarting.lock(ctx); err != nil {
 		return &bridge.WithdrawnError{Cause: err}
 	}
-	defer d.life.unlock()
+	defer d.restarting.unlock()
 	if d.closed {
 		return errDeviceClosed
 	}
@@ -245,8 +245,8 @@ func (d *Device) Reset(ctx context.Context) error {
 // Close ends every pending call with ErrClosed, stops the device and releases
 // all it held. It is idempotent, and waits until the last call has left.
 func (d *Device) Close() error {
-	_ = d.life.lock(background)
-	defer d.life.unlock()
+	_ = d.restarting.lock(background)
+	defer d.restarting.unlock()
 	if d.closed {
 		return d.closeErr
 	}

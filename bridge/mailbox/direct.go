@@ -25,9 +25,9 @@ func (c *Channel) Send(ctx context.Context, msg []byte) error {
 		return tooLarge(len(msg), abi.PayloadSize)
 	}
 	var start meter.Instant
-	if !h.turn.try() {
+	if !h.queue.try() {
 		start = meter.Now()
-		if err := h.queue(ctx); err != nil {
+		if err := h.lock(ctx); err != nil {
 			return h.refused(&h.direct, err)
 		}
 	}
@@ -43,21 +43,21 @@ func (c *Channel) Send(ctx context.Context, msg []byte) error {
 	return err
 }
 
-// queue waits for the turn behind another call.
-func (h *half) queue(ctx context.Context) error {
-	h.rest(1)
-	err := h.turn.lock(ctx)
-	h.rest(-1)
+// lock waits in the queue behind another call.
+func (h *half) lock(ctx context.Context) error {
+	h.addWaiting(1)
+	err := h.queue.lock(ctx)
+	h.addWaiting(-1)
 	if err != nil {
 		return &bridge.WithdrawnError{Cause: err}
 	}
 	return nil
 }
 
-// rest counts a call that starts (1) or ends (-1) to wait.
-func (h *half) rest(n int32) {
+// addWaiting counts a call that starts (1) or ends (-1) to wait.
+func (h *half) addWaiting(n int32) {
 	h.waiting.Add(n)
-	h.box.ep.dev.blocked.Add(int64(n))
+	h.mailbox.ep.dev.blocked.Add(int64(n))
 }
 
 // refused counts a call that ended before it began.
@@ -71,7 +71,7 @@ func tooLarge(n int, limit uint64) error {
 }
 
 // offer gives a message to the device and waits for what becomes of it.
-// errAskedBack says that it came back because the audit asked. Must hold turn.
+// errAskedBack says that it came back because the audit asked. Must hold queue.
 func (h *half) offer(ctx context.Context, msg []byte) error {
 	if h.shut.Load() != 0 {
 		return h.err()
@@ -80,7 +80,7 @@ func (h *half) offer(ctx context.Context, msg []byte) error {
 	copy(s.Bytes()[:], msg)
 	id, before := h.begin(proto.PutMessage)
 	hd := h.header(abi.TypeDirect, len(msg), id)
-	if err := h.put(ctx, hd, &s.Payload, h.box.normalRoom(), shutAny); err != nil {
+	if err := h.put(ctx, hd, &s.Payload, h.mailbox.normalRoom(), shutAny); err != nil {
 		h.unbegin(before)
 		return err
 	}
@@ -117,7 +117,7 @@ func (h *half) withdraw(cause error) error {
 	}
 	if err := h.say(abi.TypeWithdraw, h.id()); err != nil {
 		h.await(nil, nil, news, shutDown)
-	} else if !h.ladder(news) {
+	} else if !h.escalate(news) {
 		return h.err()
 	}
 	if h.word.Load()&news == 0 {
@@ -141,14 +141,14 @@ func (h *half) outcome(withdrawn error) error {
 
 // TrySend gives msg only if the target is waiting for it now: it offers the
 // message and withdraws it in the same breath, and the device answers one.
-// turn is the waiter whose turn it uses, nil for none. False also while another
-// call sends, or another waiter has its turn.
-func (c *Channel) TrySend(msg []byte, turn chan<- struct{}) (bool, error) {
+// waiter is the armed one whose place it uses, nil for none. False also while another
+// call sends, or another waiter is the first.
+func (c *Channel) TrySend(msg []byte, waiter chan<- struct{}) (bool, error) {
 	h := &c.send
 	if len(msg) > abi.PayloadSize {
 		return false, tooLarge(len(msg), abi.PayloadSize)
 	}
-	if !h.turn.try() && !h.lease(turn) {
+	if !h.queue.try() && !h.lease(waiter) {
 		return false, nil
 	}
 	start := h.sampler.Start(0)
@@ -160,7 +160,7 @@ func (c *Channel) TrySend(msg []byte, turn chan<- struct{}) (bool, error) {
 	return ok, err
 }
 
-// tryOffer is TrySend. Must hold turn.
+// tryOffer is TrySend. Must hold queue.
 func (h *half) tryOffer(msg []byte) (bool, error) {
 	if h.shut.Load() != 0 {
 		return false, h.err()
@@ -170,20 +170,20 @@ func (h *half) tryOffer(msg []byte) (bool, error) {
 	id, before := h.begin(proto.PutMessage)
 	h.act(proto.PutWithdraw)
 	note := h.note(id)
-	r := h.box.putPair(h.header(abi.TypeDirect, len(msg), id), &s.Payload,
+	r := h.mailbox.putPair(h.header(abi.TypeDirect, len(msg), id), &s.Payload,
 		h.header(abi.TypeWithdraw, abi.PayloadSize, id), &note.Payload)
 	switch r {
 	case putRing:
 		h.ring()
 	case putFull:
-		h.box.ep.dev.full.Add(1)
+		h.mailbox.ep.dev.full.Add(1)
 		h.unbegin(before)
-		h.box.poll()
+		h.mailbox.poll()
 		return false, nil
 	case putDead:
-		return false, h.box.ep.err()
+		return false, h.mailbox.ep.err()
 	}
-	if !h.spinFor(news) && !h.ladder(news) {
+	if !h.spinFor(news) && !h.escalate(news) {
 		return false, h.err()
 	}
 	err := h.outcome(errNotReady)

@@ -25,7 +25,7 @@ func TestSendReachesTheDevice(t *testing.T) {
 	f, d, c := setup(t)
 	for i := range uint64(3 * fakeSlots) { // several laps
 		wait := f.async(func() error { return c.Send(context.Background(), []byte("hello")) })
-		s := f.expect(fakeBox, abi.TypeDirect)
+		s := f.expect(fakeMailbox, abi.TypeDirect)
 		h := abi.Header(s.Header)
 		require.Equal(t, 5, h.Length())
 		require.EqualValues(t, fakeTarget, h.Channel())
@@ -44,7 +44,7 @@ func TestSendEveryRefusal(t *testing.T) {
 	id := uint64(0)
 	for status := abi.OK + 1; status < abi.StatusCount; status++ {
 		wait := f.async(func() error { return c.Send(context.Background(), nil) })
-		f.expect(fakeBox, abi.TypeDirect)
+		f.expect(fakeMailbox, abi.TypeDirect)
 		id++
 		f.ack(abi.TypeError, abi.Ack{Transaction: id, State: abi.StateFailed, Status: status})
 		require.ErrorIs(t, wait(), bridge.Error(status))
@@ -62,7 +62,7 @@ func TestSendLimits(t *testing.T) {
 	err = c.Send(ctx, nil)
 	require.ErrorIs(t, err, bridge.ErrWithdrawn)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Nil(t, f.poll(fakeBox), "nothing was sent")
+	require.Nil(t, f.poll(fakeMailbox), "nothing was sent")
 }
 
 func TestSendCancelled(t *testing.T) {
@@ -81,9 +81,9 @@ func TestSendCancelled(t *testing.T) {
 			f, _, ch := setup(t)
 			ctx, cancel := context.WithCancel(context.Background())
 			wait := f.async(func() error { return ch.Send(ctx, []byte("x")) })
-			f.expect(fakeBox, abi.TypeDirect)
+			f.expect(fakeMailbox, abi.TypeDirect)
 			cancel()
-			n := f.expect(fakeBox, abi.TypeWithdraw).Note()
+			n := f.expect(fakeMailbox, abi.TypeWithdraw).Note()
 			require.EqualValues(t, 1, n.Transaction)
 			require.EqualValues(t, abi.H2D, n.Direction)
 			c.answer(f)
@@ -98,7 +98,7 @@ func TestSendDeadline(t *testing.T) {
 	defer cancel()
 	wait := f.async(func() error { return c.Send(ctx, []byte("x")) })
 	f.until("withdrawn", func() bool {
-		s := f.poll(fakeBox)
+		s := f.poll(fakeMailbox)
 		return s != nil && abi.Header(s.Header).Type() == abi.TypeWithdraw
 	})
 	f.note(abi.TypeWithdrawn, 1, abi.H2D)
@@ -113,9 +113,9 @@ func TestWithdrawUnansweredMeansLost(t *testing.T) {
 	f, d, c := setup(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	wait := f.async(func() error { return c.Send(ctx, []byte("x")) })
-	f.expect(fakeBox, abi.TypeDirect)
+	f.expect(fakeMailbox, abi.TypeDirect)
 	cancel()
-	f.expect(fakeBox, abi.TypeWithdraw)
+	f.expect(fakeMailbox, abi.TypeWithdraw)
 	require.ErrorIs(t, wait(), bridge.ErrDeviceLost)
 	require.EqualValues(t, 1, f.fences.Load())
 	require.Zero(t, d.Stats().Faults)
@@ -126,15 +126,15 @@ func TestSendersAreServedInOrder(t *testing.T) {
 	const n = 2 * fakeSlots
 	var waits []func() error
 	first := f.async(func() error { return c.Send(context.Background(), []byte{0}) })
-	f.expect(fakeBox, abi.TypeDirect)
+	f.expect(fakeMailbox, abi.TypeDirect)
 	for i := 1; i < n; i++ {
 		waits = append(waits, f.async(func() error { return c.Send(context.Background(), []byte{byte(i)}) }))
-		f.until("in the queue", func() bool { return c.send.turn.queued() == i })
+		f.until("in the queue", func() bool { return c.send.queue.queued() == i })
 	}
 	f.ack(abi.TypeAck, consumed)
 	require.NoError(t, first())
 	for i, wait := range waits {
-		require.EqualValues(t, i+1, f.expect(fakeBox, abi.TypeDirect).Bytes()[0])
+		require.EqualValues(t, i+1, f.expect(fakeMailbox, abi.TypeDirect).Bytes()[0])
 		f.ack(abi.TypeAck, abi.Ack{Transaction: uint64(i + 2), State: abi.StateConsumed})
 		require.NoError(t, wait())
 	}
@@ -143,15 +143,15 @@ func TestSendersAreServedInOrder(t *testing.T) {
 func TestCancelInTheQueueSendsNothing(t *testing.T) {
 	f, _, c := setup(t)
 	first := f.async(func() error { return c.Send(context.Background(), nil) })
-	f.expect(fakeBox, abi.TypeDirect)
+	f.expect(fakeMailbox, abi.TypeDirect)
 	ctx, cancel := context.WithCancel(context.Background())
 	second := f.async(func() error { return c.Send(ctx, nil) })
-	f.until("in the queue", func() bool { return c.send.turn.queued() == 1 })
+	f.until("in the queue", func() bool { return c.send.queue.queued() == 1 })
 	cancel()
 	require.ErrorIs(t, second(), bridge.ErrWithdrawn)
 	f.ack(abi.TypeAck, consumed)
 	require.NoError(t, first())
-	require.Nil(t, f.poll(fakeBox))
+	require.Nil(t, f.poll(fakeMailbox))
 }
 
 func TestRingFull(t *testing.T) {
@@ -168,7 +168,7 @@ func TestRingFull(t *testing.T) {
 		require.True(t, e.table.add(c))
 		waits = append(waits, f.async(func() error { defer returned.Add(1); return c.Send(ctx, nil) }))
 	}
-	b := e.boxes[fakeBox]
+	b := e.mailboxes[fakeMailbox]
 	f.until("the ring is full", func() bool {
 		b.tx.Lock()
 		defer b.tx.Unlock()
@@ -178,24 +178,24 @@ func TestRingFull(t *testing.T) {
 	f.until("the others are back", func() bool { return returned.Load() == int64(senders-b.normalRoom()) })
 	sent := map[uint32]bool{}
 	for range int(b.normalRoom()) {
-		sent[abi.Header(f.expect(fakeBox, abi.TypeDirect).Header).Channel()] = true
+		sent[abi.Header(f.expect(fakeMailbox, abi.TypeDirect).Header).Channel()] = true
 	}
 	for range len(sent) {
-		h := abi.Header(f.expect(fakeBox, abi.TypeWithdraw).Header)
+		h := abi.Header(f.expect(fakeMailbox, abi.TypeWithdraw).Header)
 		require.True(t, sent[h.Channel()])
 		var s abi.Slot
 		*s.Note() = abi.Note{Transaction: 1}
-		f.put(fakeBox, abi.MakeHeader(abi.TypeWithdrawn, abi.PayloadSize, 1, 1, h.Channel()), s)
+		f.put(fakeMailbox, abi.MakeHeader(abi.TypeWithdrawn, abi.PayloadSize, 1, 1, h.Channel()), s)
 	}
 	for _, wait := range waits {
 		require.ErrorIs(t, wait(), bridge.ErrWithdrawn)
 	}
-	require.Nil(t, f.poll(fakeBox))
+	require.Nil(t, f.poll(fakeMailbox))
 }
 
 func TestCounterThatMakesNoSense(t *testing.T) {
 	f, _, c := setup(t)
-	b := c.box
+	b := c.mailbox
 	b.tx.Lock()
 	b.tx.tail, b.tx.head = b.tx.tail+fakeSlots, b.tx.tail // as if full
 	b.tx.Unlock()
@@ -212,8 +212,8 @@ func TestTrySend(t *testing.T) {
 	} {
 		var ok bool
 		wait := f.async(func() (err error) { ok, err = c.TrySend([]byte("x"), nil); return err })
-		f.expect(fakeBox, abi.TypeDirect)
-		f.expect(fakeBox, abi.TypeWithdraw)
+		f.expect(fakeMailbox, abi.TypeDirect)
+		f.expect(fakeMailbox, abi.TypeWithdraw)
 		answer()
 		require.NoError(t, wait())
 		require.Equal(t, id == 0, ok)
@@ -221,7 +221,7 @@ func TestTrySend(t *testing.T) {
 	require.EqualValues(t, 1, c.Stats().Direct[abi.H2D].Messages)
 	require.Zero(t, c.Stats().Direct[abi.H2D].Errors)
 	wait := f.async(func() error { return c.Send(context.Background(), nil) })
-	f.expect(fakeBox, abi.TypeDirect)
+	f.expect(fakeMailbox, abi.TypeDirect)
 	ok, err := c.TrySend(nil, nil)
 	require.NoError(t, err)
 	require.False(t, ok, "another call sends")
@@ -236,7 +236,7 @@ func TestReceive(t *testing.T) {
 		var n int
 		wait := f.async(func() (err error) { n, err = c.Receive(context.Background(), buf); return err })
 		f.message(id+1, "world")
-		a := f.expect(fakeBox, abi.TypeAck).Ack()
+		a := f.expect(fakeMailbox, abi.TypeAck).Ack()
 		require.NoError(t, wait())
 		require.Equal(t, "world", string(buf[:n]))
 		require.Equal(t, id+1, a.Transaction)
@@ -257,7 +257,7 @@ func TestReceiveTooLargeStaysOffered(t *testing.T) {
 	n, err := c.Receive(context.Background(), buf)
 	require.NoError(t, err)
 	require.Equal(t, "longer", string(buf[:n]))
-	f.expect(fakeBox, abi.TypeAck)
+	f.expect(fakeMailbox, abi.TypeAck)
 }
 
 // TestWrongReceivesTakeNothing: the offer stays for the right one, and the
@@ -272,13 +272,13 @@ func TestWrongReceivesTakeNothing(t *testing.T) {
 	require.ErrorIs(t, err, bridge.ErrKindMismatch)
 	require.ErrorIs(t, c.ReceiveInd(ctx, make([]byte, 1)), bridge.ErrSizeMismatch)
 	require.NoError(t, c.ReceiveInd(ctx, nil))
-	require.EqualValues(t, 1, f.expect(fakeBox, abi.TypeFin).Note().Transaction, "the first the device hears")
+	require.EqualValues(t, 1, f.expect(fakeMailbox, abi.TypeFin).Note().Transaction, "the first the device hears")
 	f.message(2, "m")
 	require.ErrorIs(t, c.ReceiveInd(ctx, nil), bridge.ErrKindMismatch)
 	n, err := c.Receive(ctx, make([]byte, 1))
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	require.EqualValues(t, 2, f.expect(fakeBox, abi.TypeAck).Ack().Transaction, "the first the device hears")
+	require.EqualValues(t, 2, f.expect(fakeMailbox, abi.TypeAck).Ack().Transaction, "the first the device hears")
 }
 
 func TestOneReceiverOnly(t *testing.T) {
@@ -311,7 +311,7 @@ func TestTryReceive(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, "now", string(buf[:n]))
-	f.expect(fakeBox, abi.TypeAck)
+	f.expect(fakeMailbox, abi.TypeAck)
 	f.close(1<<abi.D2H, fakeGeneration)
 	f.until("closed", func() bool { _, _, err = c.TryReceive(buf); return err != nil })
 	require.ErrorIs(t, err, bridge.ErrClosed)
@@ -325,13 +325,13 @@ func TestReceiveFunc(t *testing.T) {
 	require.Panics(t, func() {
 		_ = c.ReceiveFunc(context.Background(), func([]byte) error { panic("fn") })
 	})
-	require.Nil(t, f.poll(fakeBox), "not released")
+	require.Nil(t, f.poll(fakeMailbox), "not released")
 	require.NoError(t, c.ReceiveFunc(context.Background(), func(msg []byte) error {
 		require.Equal(t, "work", string(msg))
-		require.Nil(t, f.poll(fakeBox))
+		require.Nil(t, f.poll(fakeMailbox))
 		return nil
 	}))
-	f.expect(fakeBox, abi.TypeAck)
+	f.expect(fakeMailbox, abi.TypeAck)
 }
 
 func TestDeviceWithdraws(t *testing.T) {
@@ -341,40 +341,40 @@ func TestDeviceWithdraws(t *testing.T) {
 	_, ok, err := c.TryReceive(nil) // looks at the ring
 	require.NoError(t, err)
 	require.False(t, ok)
-	n := f.expect(fakeBox, abi.TypeWithdrawn).Note()
+	n := f.expect(fakeMailbox, abi.TypeWithdrawn).Note()
 	require.EqualValues(t, 1, n.Transaction)
 	require.EqualValues(t, abi.D2H, n.Direction)
 	f.message(2, "b")
 	no := errors.New("no")
 	require.ErrorIs(t, c.ReceiveFunc(context.Background(), func([]byte) error {
 		f.note(abi.TypeWithdraw, 2, abi.D2H)
-		c.box.poll()
-		require.Nil(t, f.poll(fakeBox), "held")
+		c.mailbox.poll()
+		require.Nil(t, f.poll(fakeMailbox), "held")
 		return no
 	}), no)
-	f.expect(fakeBox, abi.TypeWithdrawn)
+	f.expect(fakeMailbox, abi.TypeWithdrawn)
 	f.message(3, "c")
 	require.NoError(t, c.ReceiveFunc(context.Background(), func([]byte) error {
 		f.note(abi.TypeWithdraw, 3, abi.D2H)
-		c.box.poll()
+		c.mailbox.poll()
 		return nil
 	}))
-	f.expect(fakeBox, abi.TypeAck) // accepted: the withdrawal came too late
+	f.expect(fakeMailbox, abi.TypeAck) // accepted: the withdrawal came too late
 }
 
 func TestWithdrawnIsOwedWhileTheRingIsFull(t *testing.T) {
 	f, d, c := setup(t)
 	note := c.send.note(1)
-	for c.box.put(c.send.header(abi.TypeOffer, abi.PayloadSize, 1), &note.Payload, c.box.urgentRoom()) != putFull {
+	for c.mailbox.put(c.send.header(abi.TypeOffer, abi.PayloadSize, 1), &note.Payload, c.mailbox.urgentRoom()) != putFull {
 		continue
 	}
 	f.message(1, "a")
 	f.note(abi.TypeWithdraw, 1, abi.D2H)
-	c.box.drain()
+	c.mailbox.drain()
 	for range fakeSlots {
-		f.expect(fakeBox, abi.TypeOffer)
+		f.expect(fakeMailbox, abi.TypeOffer)
 	}
-	f.expect(fakeBox, abi.TypeWithdrawn)
+	f.expect(fakeMailbox, abi.TypeWithdrawn)
 	f.message(2, "b")
 	_, err := c.Receive(context.Background(), make([]byte, 1))
 	require.NoError(t, err)
@@ -395,43 +395,43 @@ func TestArm(t *testing.T) {
 	token() // offered already
 	_, ok, _ := c.TryReceive(make([]byte, 1))
 	require.True(t, ok)
-	f.expect(fakeBox, abi.TypeAck)
+	f.expect(fakeMailbox, abi.TypeAck)
 
 	require.NoError(t, c.Arm(abi.H2D, wake))
-	require.EqualValues(t, 1, f.expect(fakeBox, abi.TypeOffer).Note().Transaction)
+	require.EqualValues(t, 1, f.expect(fakeMailbox, abi.TypeOffer).Note().Transaction)
 	f.note(abi.TypeReady, 1, abi.H2D)
 	token()
 
-	// Its turn is the next try's; the target is gone again.
+	// The place is the next try's; the target is gone again.
 	wait := f.async(func() error { _, err := c.TrySend(nil, wake); return err })
-	f.expect(fakeBox, abi.TypeDirect)
-	f.expect(fakeBox, abi.TypeWithdraw)
+	f.expect(fakeMailbox, abi.TypeDirect)
+	f.expect(fakeMailbox, abi.TypeWithdraw)
 	f.note(abi.TypeWithdrawn, 1, abi.H2D)
 	require.NoError(t, wait())
 
 	// A sender that comes later waits, and one that only tries does not.
 	require.NoError(t, c.Arm(abi.H2D, wake))
 	require.NoError(t, c.Arm(abi.H2D, wake))
-	require.EqualValues(t, 2, f.expect(fakeBox, abi.TypeOffer).Note().Transaction)
+	require.EqualValues(t, 2, f.expect(fakeMailbox, abi.TypeOffer).Note().Transaction)
 	wait = f.async(func() error { return c.Send(context.Background(), nil) })
-	f.until("in the queue", func() bool { return c.send.turn.queued() == 1 })
+	f.until("in the queue", func() bool { return c.send.queue.queued() == 1 })
 	ok, err := c.TrySend(nil, nil)
 	require.NoError(t, err)
 	require.False(t, ok)
 	c.Disarm(abi.H2D, wake)
-	f.expect(fakeBox, abi.TypeDirect)
+	f.expect(fakeMailbox, abi.TypeDirect)
 	f.ack(abi.TypeAck, abi.Ack{Transaction: 2, State: abi.StateConsumed})
 	require.NoError(t, wait())
 
 	c.Disarm(abi.H2D, wake)
 	c.Disarm(abi.H2D, wake)
 	f.note(abi.TypeReady, 3, abi.H2D)
-	c.box.drain()
+	c.mailbox.drain()
 	require.Empty(t, wake)
 	require.Zero(t, atomic.LoadUint32(c.park))
 
 	require.NoError(t, c.Arm(abi.H2D, wake))
-	f.expect(fakeBox, abi.TypeOffer)
+	f.expect(fakeMailbox, abi.TypeOffer)
 	require.NoError(t, d.Close())
 	token()
 	require.ErrorIs(t, c.Arm(abi.H2D, wake), bridge.ErrClosed)

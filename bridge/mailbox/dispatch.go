@@ -14,7 +14,7 @@ const earlyMax = 4
 
 // faultLocked latches a fault about a message and stops reading the mailbox.
 // Must hold rx.
-func (b *box) faultLocked(s *abi.Slot, what string, args ...any) {
+func (b *mailbox) faultLocked(s *abi.Slot, what string, args ...any) {
 	h := abi.Header(s.Header)
 	b.rx.dead = true
 	b.ep.fail(fmt.Errorf("%w: channel %d, type %d, sequence %d: %s", bridge.ErrFault,
@@ -22,11 +22,11 @@ func (b *box) faultLocked(s *abi.Slot, what string, args ...any) {
 }
 
 // staleLocked drops a message about something that is over. Must hold rx.
-func (b *box) staleLocked() { b.ep.dev.dropped.Add(1) }
+func (b *mailbox) staleLocked() { b.ep.dev.dropped.Add(1) }
 
 // dropLocked does what a classification asks for that concerns no half: it drops the message, or
 // latches a fault. Must hold rx.
-func (b *box) dropLocked(s *abi.Slot, e proto.Event, why string) {
+func (b *mailbox) dropLocked(s *abi.Slot, e proto.Event, why string) {
 	if e == proto.EventFault {
 		b.faultLocked(s, "%s", why)
 	} else {
@@ -36,7 +36,7 @@ func (b *box) dropLocked(s *abi.Slot, e proto.Event, why string) {
 
 // dispatchLocked hands one message to the half it is about. s is the only copy
 // anybody looks at. Must hold rx.
-func (b *box) dispatchLocked(s *abi.Slot) {
+func (b *mailbox) dispatchLocked(s *abi.Slot) {
 	h := abi.Header(s.Header)
 	e, why := b.ep.Header(h)
 	if e != proto.EventNone {
@@ -48,7 +48,7 @@ func (b *box) dispatchLocked(s *abi.Slot) {
 	case c == nil:
 		e, why = b.ep.Stranger(b.index, s)
 		b.dropLocked(s, e, why)
-	case c.box != b:
+	case c.mailbox != b:
 		b.faultLocked(s, "not a channel of mailbox %d", b.index)
 	case c.opening:
 		b.earlyLocked(c, s)
@@ -59,7 +59,7 @@ func (b *box) dispatchLocked(s *abi.Slot) {
 
 // earlyLocked keeps a message that came before the reply which opens its
 // channel: the reply travels through another mailbox. Must hold rx.
-func (b *box) earlyLocked(c *Channel, s *abi.Slot) {
+func (b *mailbox) earlyLocked(c *Channel, s *abi.Slot) {
 	if len(c.early) == earlyMax {
 		b.faultLocked(s, "more than %d messages before the channel is open", earlyMax)
 		return
@@ -68,7 +68,7 @@ func (b *box) earlyLocked(c *Channel, s *abi.Slot) {
 }
 
 // openLocked gives a channel its ids and lets in what came early. Must hold rx.
-func (b *box) openLocked(c *Channel, h2d, d2h, generation uint64) {
+func (b *mailbox) openLocked(c *Channel, h2d, d2h, generation uint64) {
 	c.send.base, c.recv.base, c.generation = h2d-1, d2h-1, generation
 	c.opening = false
 	for i := range c.early {
@@ -80,7 +80,7 @@ func (b *box) openLocked(c *Channel, h2d, d2h, generation uint64) {
 }
 
 // routeLocked hands a message to a half of its channel. Must hold rx.
-func (b *box) routeLocked(c *Channel, s *abi.Slot) {
+func (b *mailbox) routeLocked(c *Channel, s *abi.Slot) {
 	if abi.Header(s.Header).Type() == abi.TypeClose {
 		b.closeLocked(c, s)
 		return
@@ -98,11 +98,11 @@ func (b *box) routeLocked(c *Channel, s *abi.Slot) {
 	case proto.EventOffer:
 		h.pass()
 	case proto.EventReady:
-		h.turn.signal()
+		h.queue.signal()
 	case proto.EventRecalled:
-		b.rx.owed = append(b.rx.owed, h)
-		if len(b.rx.owed) == 1 && !b.payLocked() {
-			go b.pay()
+		b.rx.pendingReplies = append(b.rx.pendingReplies, h)
+		if len(b.rx.pendingReplies) == 1 && !b.flushRepliesLocked() {
+			go b.flushReplies()
 		}
 	}
 }
@@ -115,13 +115,13 @@ func (c *Channel) half(direction uint32) *half {
 	return &c.recv
 }
 
-// payLocked sends the WITHDRAWN that are owed; false if the ring is full. It
+// flushRepliesLocked sends the WITHDRAWN that are owed; false if the ring is full. It
 // must not wait: it runs inside a drain. The half is answering until the message is
 // in the ring, so a device that offers before it was answered is caught, and
 // one channel owes one answer at the most. Must hold rx.
-func (b *box) payLocked() bool {
-	for len(b.rx.owed) > 0 && !b.rx.dead {
-		h := b.rx.owed[0]
+func (b *mailbox) flushRepliesLocked() bool {
+	for len(b.rx.pendingReplies) > 0 && !b.rx.dead {
+		h := b.rx.pendingReplies[0]
 		id := h.id()
 		note := h.note(id)
 		switch b.put(h.header(abi.TypeWithdrawn, abi.PayloadSize, id), &note.Payload, b.urgentRoom()) {
@@ -133,17 +133,17 @@ func (b *box) payLocked() bool {
 			b.ring()
 		}
 		h.act(proto.PutWithdrawn)
-		b.rx.owed = b.rx.owed[1:]
+		b.rx.pendingReplies = b.rx.pendingReplies[1:]
 	}
-	b.rx.owed = nil
+	b.rx.pendingReplies = nil
 	return true
 }
 
-// pay sends what is owed when the ring has room again. It ends with the epoch.
-func (b *box) pay() {
+// flushReplies sends what is owed when the ring has room again. It ends with the epoch.
+func (b *mailbox) flushReplies() {
 	for round := 0; ; round++ {
 		b.rx.Lock()
-		done := b.payLocked() || b.rx.dead
+		done := b.flushRepliesLocked() || b.rx.dead
 		b.rx.Unlock()
 		if done {
 			return
@@ -154,7 +154,7 @@ func (b *box) pay() {
 
 // closeLocked takes CLOSE: the device's process closed some halves, or the
 // device answers the host's last close. Must hold rx.
-func (b *box) closeLocked(c *Channel, s *abi.Slot) {
+func (b *mailbox) closeLocked(c *Channel, s *abi.Slot) {
 	e, why := proto.ClassifyClose(c.generation, c.last.Load(), s)
 	switch e {
 	case proto.EventStale, proto.EventFault:
@@ -166,7 +166,7 @@ func (b *box) closeLocked(c *Channel, s *abi.Slot) {
 	}
 	for _, d := range []abi.Direction{abi.H2D, abi.D2H} {
 		if s.Close().Halves>>d&1 != 0 {
-			c.half(uint32(d)).tell(shutPeer)
+			c.half(uint32(d)).shutFor(shutPeer)
 		}
 	}
 }

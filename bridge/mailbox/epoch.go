@@ -13,18 +13,18 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/proto"
 )
 
-// epoch is one life of the device, from boot to reset.
+// epoch is the time of a device from boot to reset.
 type epoch struct {
 	dev *Device
 	memory
-	low     uint8 // low bits of the number, in every message
-	boxes   []*box
-	table   table
-	control control
-	watch   watch
-	full    int32         // polls of a full spin
-	stall   time.Duration // that a transfer may stand still
-	offered atomic.Int64  // h2d offers whose calls sleep until the target takes them
+	low       uint8 // low bits of the number, in every message
+	mailboxes []*mailbox
+	table     table
+	control   control
+	watch     watch
+	full      int32         // polls of a full spin
+	stall     time.Duration // that a transfer may stand still
+	offered   atomic.Int64  // h2d offers whose calls sleep until the target takes them
 
 	down   atomic.Pointer[downError]
 	fenced chan struct{} // closed when DMA is quiet and every channel knows
@@ -42,9 +42,9 @@ func newEpoch(ctx context.Context, d *Device) (*epoch, error) {
 	}
 	beat := time.Duration(m.Hello.BeatMS) * time.Millisecond
 	e := &epoch{dev: d, memory: m, low: uint8(m.Epoch), full: calibrate(), stall: stallLimit(d, beat), fenced: make(chan struct{})}
-	e.boxes = make([]*box, m.Hello.Mailboxes)
-	for i := range e.boxes {
-		e.boxes[i] = newBox(e, i)
+	e.mailboxes = make([]*mailbox, m.Hello.Mailboxes)
+	for i := range e.mailboxes {
+		e.mailboxes[i] = newMailbox(e, i)
 	}
 	e.table.init(int(m.Hello.Channels))
 	e.watch.init(e, beat)
@@ -54,8 +54,8 @@ func newEpoch(ctx context.Context, d *Device) (*epoch, error) {
 	return e, nil
 }
 
-// boxOf returns the mailbox of a channel.
-func (e *epoch) boxOf(id uint32) *box { return e.boxes[e.Hello.Mailbox(id)] }
+// mailboxOf returns the mailbox of a channel.
+func (e *epoch) mailboxOf(id uint32) *mailbox { return e.mailboxes[e.Hello.Mailbox(id)] }
 
 // err returns why the epoch ended, nil while it lives.
 func (e *epoch) err() error {
@@ -99,12 +99,12 @@ func (e *epoch) end(ctx context.Context, err error) error {
 func (e *epoch) fence() {
 	e.dev.port.Fence()
 	e.watch.stop()
-	for _, b := range e.boxes {
+	for _, b := range e.mailboxes {
 		b.kill()
 	}
 	for _, c := range e.table.list() {
-		c.send.tell(shutDown)
-		c.recv.tell(shutDown)
+		c.send.shutFor(shutDown)
+		c.recv.shutFor(shutDown)
 	}
 	close(e.fenced)
 }
@@ -113,7 +113,7 @@ func (e *epoch) fence() {
 // have given its target to a new process already, while who closes it has not come
 // around to hear that. False if the channel is not on its way out.
 func (e *epoch) gone(id uint32) bool {
-	e.boxOf(id).drain()
+	e.mailboxOf(id).drain()
 	c := e.table.at(id)
 	if c == nil {
 		return true
@@ -130,7 +130,7 @@ func (e *epoch) gone(id uint32) bool {
 // took; dry is false if a mailbox holds more.
 func (e *epoch) drain() (taken uint64, dry bool) {
 	dry = true
-	for _, b := range e.boxes {
+	for _, b := range e.mailboxes {
 		n, d := b.drain()
 		taken, dry = taken+n, dry && d
 	}
@@ -195,8 +195,8 @@ func (t *table) add(c *Channel) bool {
 	}
 	t.open++
 	if c.ep.down.Load() != nil { // the fence may have passed here already
-		c.send.tell(shutDown)
-		c.recv.tell(shutDown)
+		c.send.shutFor(shutDown)
+		c.recv.shutFor(shutDown)
 	}
 	return true
 }

@@ -24,11 +24,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const patience = 30 * time.Second
 
 const (
-	fakeChannels = 64
-	fakeBoxes    = 2
-	fakeSlots    = 16
-	fakeWindow   = 4
-	fakeTarget   = 5
+	fakeChannels  = 64
+	fakeMailboxes = 2
+	fakeSlots     = 16
+	fakeWindow    = 4
+	fakeTarget    = 5
 )
 
 // fake is a device that does what the test says, slot by slot.
@@ -44,8 +44,8 @@ type fake struct {
 	onFence                func()
 	noBoot                 bool
 
-	h2dHead [fakeBoxes]uint64
-	d2hTail [fakeBoxes]uint64
+	h2dHead [fakeMailboxes]uint64
+	d2hTail [fakeMailboxes]uint64
 
 	beatMS  uint32      // as promised in the hello
 	mute    atomic.Bool // no heartbeats
@@ -65,11 +65,11 @@ func newFakeBeating(t testing.TB, beatMS uint32) *fake {
 	var err error
 	f.bell, f.rope, err = os.Pipe()
 	require.NoError(t, err)
-	f.lay.Hello = abi.Hello{Channels: fakeChannels, Mailboxes: fakeBoxes, Islands: 1, Slots: fakeSlots}
+	f.lay.Hello = abi.Hello{Channels: fakeChannels, Mailboxes: fakeMailboxes, Islands: 1, Slots: fakeSlots}
 	f.lay.ParkOffset = 4096
 	f.lay.BoxOffset = 8192
 	f.lay.BoxStride = 4096
-	f.lay.Size = f.lay.BoxOffset + fakeBoxes*f.lay.BoxStride
+	f.lay.Size = f.lay.BoxOffset + fakeMailboxes*f.lay.BoxStride
 	f.mem = make([]byte, f.lay.Size+4096)
 	pad := -uintptr(unsafe.Pointer(&f.mem[0])) & 4095
 	f.lay.base = unsafe.Pointer(&f.mem[pad])
@@ -90,7 +90,7 @@ func (f *fake) boot(epoch uint32) {
 	f.pulse.Lock()
 	defer f.pulse.Unlock()
 	clear(unsafe.Slice((*byte)(f.lay.base), f.lay.Size))
-	f.h2dHead, f.d2hTail = [fakeBoxes]uint64{}, [fakeBoxes]uint64{}
+	f.h2dHead, f.d2hTail = [fakeMailboxes]uint64{}, [fakeMailboxes]uint64{}
 	a := f.area
 	a.Magic, a.Major, a.Minor = abi.Magic, abi.Major, abi.Minor
 	a.Size, a.ParkOffset, a.BoxOffset, a.BoxStride = f.lay.Size, f.lay.ParkOffset, f.lay.BoxOffset, f.lay.BoxStride
@@ -98,8 +98,8 @@ func (f *fake) boot(epoch uint32) {
 	a.DeviceHello.Header = uint64(abi.MakeHeader(abi.TypeHello, abi.PayloadSize, uint8(epoch), 0, 0))
 	*a.DeviceHello.Hello() = abi.Hello{
 		Magic: abi.Magic, Major: abi.Major, Capabilities: abi.CapLoad, Channels: fakeChannels,
-		Mailboxes: fakeBoxes, Islands: 1, Slots: fakeSlots, Window: fakeWindow, BeatMS: f.beatMS,
-		MaxTransfer: 1 << 40, ReadManagers: fakeBoxes, WriteManagers: fakeBoxes, Contexts: 8,
+		Mailboxes: fakeMailboxes, Islands: 1, Slots: fakeSlots, Window: fakeWindow, BeatMS: f.beatMS,
+		MaxTransfer: 1 << 40, ReadManagers: fakeMailboxes, WriteManagers: fakeMailboxes, Contexts: 8,
 	}
 	atomic.StoreUint32(&a.State, abi.DeviceReady)
 }
@@ -177,10 +177,10 @@ func (f *fake) open() *Device {
 }
 
 // take waits for the host's next message in a mailbox.
-func (f *fake) take(box int) *abi.Slot {
+func (f *fake) take(m int) *abi.Slot {
 	f.t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); runtime.Gosched() {
-		if s := f.poll(box); s != nil {
+		if s := f.poll(m); s != nil {
 			return s
 		}
 	}
@@ -189,53 +189,53 @@ func (f *fake) take(box int) *abi.Slot {
 }
 
 // poll takes the host's next message, nil if there is none.
-func (f *fake) poll(box int) *abi.Slot {
+func (f *fake) poll(m int) *abi.Slot {
 	var s abi.Slot
-	if !f.pollInto(box, &s) {
+	if !f.pollInto(m, &s) {
 		return nil
 	}
 	return &s
 }
 
 // pending reports whether there is a message from the host.
-func (f *fake) pending(box int) bool {
-	h2d, _, _, _ := f.lay.mailbox(box)
-	i := f.h2dHead[box]
+func (f *fake) pending(m int) bool {
+	h2d, _, _, _ := f.lay.mailbox(m)
+	i := f.h2dHead[m]
 	return abi.Header(atomic.LoadUint64(&h2d[i%fakeSlots].Header)).Phase() == (i/fakeSlots+1)&1
 }
 
 // pollInto is poll without an allocation.
-func (f *fake) pollInto(box int, s *abi.Slot) bool {
-	if !f.pending(box) {
+func (f *fake) pollInto(m int, s *abi.Slot) bool {
+	if !f.pending(m) {
 		return false
 	}
-	h2d, _, head, _ := f.lay.mailbox(box)
-	*s = h2d[f.h2dHead[box]%fakeSlots]
-	f.h2dHead[box]++
-	atomic.StoreUint64(head, f.h2dHead[box])
+	h2d, _, head, _ := f.lay.mailbox(m)
+	*s = h2d[f.h2dHead[m]%fakeSlots]
+	f.h2dHead[m]++
+	atomic.StoreUint64(head, f.h2dHead[m])
 	return true
 }
 
 // expect takes a message and checks its type.
-func (f *fake) expect(box int, want abi.Type) *abi.Slot {
+func (f *fake) expect(m int, want abi.Type) *abi.Slot {
 	f.t.Helper()
-	s := f.take(box)
+	s := f.take(m)
 	require.Equal(f.t, want, abi.Header(s.Header).Type(), "type of %+v", s)
 	return s
 }
 
 // put writes one message to the host, and rings if somebody sleeps.
-func (f *fake) put(box int, h abi.Header, s abi.Slot) {
-	f.place(box, h, s)
+func (f *fake) put(m int, h abi.Header, s abi.Slot) {
+	f.place(m, h, s)
 	if atomic.LoadUint32(f.lay.park(h.Channel())) != 0 {
 		f.ringHost()
 	}
 }
 
 // place writes one message to the host.
-func (f *fake) place(box int, h abi.Header, s abi.Slot) {
-	_, d2h, _, head := f.lay.mailbox(box)
-	i := f.d2hTail[box]
+func (f *fake) place(m int, h abi.Header, s abi.Slot) {
+	_, d2h, _, head := f.lay.mailbox(m)
+	i := f.d2hTail[m]
 	for end := time.Now().Add(patience); i-atomic.LoadUint64(head) >= fakeSlots; runtime.Gosched() {
 		f.ringHost()
 		if time.Now().After(end) {
@@ -244,7 +244,7 @@ func (f *fake) place(box int, h abi.Header, s abi.Slot) {
 	}
 	to := &d2h[i%fakeSlots]
 	to.Payload = s.Payload
-	f.d2hTail[box]++
+	f.d2hTail[m]++
 	atomic.StoreUint64(&to.Header, uint64(h.WithPhase((i/fakeSlots+1)&1)))
 }
 
@@ -257,34 +257,34 @@ func (f *fake) header(t abi.Type, length int, id uint64) abi.Header {
 	return abi.MakeHeader(t, length, uint8(f.area.Epoch), uint16(id), fakeTarget)
 }
 
-const fakeBox = fakeTarget % fakeBoxes
+const fakeMailbox = fakeTarget % fakeMailboxes
 
 // ack answers with a completion record.
 func (f *fake) ack(t abi.Type, a abi.Ack) {
 	var s abi.Slot
 	*s.Ack() = a
-	f.put(fakeBox, f.header(t, abi.PayloadSize, a.Transaction), s)
+	f.put(fakeMailbox, f.header(t, abi.PayloadSize, a.Transaction), s)
 }
 
 // note answers with a note.
 func (f *fake) note(t abi.Type, id uint64, d abi.Direction) {
 	var s abi.Slot
 	*s.Note() = abi.Note{Transaction: id, Direction: uint32(d)}
-	f.put(fakeBox, f.header(t, abi.PayloadSize, id), s)
+	f.put(fakeMailbox, f.header(t, abi.PayloadSize, id), s)
 }
 
 // message offers a direct message.
 func (f *fake) message(id uint64, text string) {
 	var s abi.Slot
 	copy(s.Bytes()[:], text)
-	f.put(fakeBox, f.header(abi.TypeDirect, len(text), id), s)
+	f.put(fakeMailbox, f.header(abi.TypeDirect, len(text), id), s)
 }
 
 // begin offers a transfer.
 func (f *fake) begin(id, size uint64) {
 	var s abi.Slot
 	*s.Begin() = abi.Begin{Transaction: id, Size: size}
-	f.put(fakeBox, f.header(abi.TypeIndBegin, abi.PayloadSize, id), s)
+	f.put(fakeMailbox, f.header(abi.TypeIndBegin, abi.PayloadSize, id), s)
 }
 
 // close says that the device's process closed some halves, or agrees to the
@@ -292,7 +292,7 @@ func (f *fake) begin(id, size uint64) {
 func (f *fake) close(halves uint32, generation uint64) {
 	var s abi.Slot
 	*s.Close() = abi.Close{Halves: halves, Generation: generation}
-	f.put(fakeBox, f.header(abi.TypeClose, abi.PayloadSize, generation), s)
+	f.put(fakeMailbox, f.header(abi.TypeClose, abi.PayloadSize, generation), s)
 }
 
 // serve answers one control request.

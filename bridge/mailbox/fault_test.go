@@ -14,7 +14,7 @@ import (
 func (f *fake) raw(h abi.Header, words ...uint64) {
 	var s abi.Slot
 	copy(s.Payload[:], words)
-	f.put(fakeBox, h, s)
+	f.put(fakeMailbox, h, s)
 	f.ringHost()
 }
 
@@ -77,7 +77,7 @@ func TestViolationsLatchAFault(t *testing.T) {
 				f.async(func() error { return ch.Send(context.Background(), []byte("x")) }),
 				f.async(func() error { return ch.ReceiveInd(context.Background(), nil) }),
 			}
-			f.expect(fakeBox, abi.TypeDirect)
+			f.expect(fakeMailbox, abi.TypeDirect)
 			f.asleep(d, 2)
 			c.say(f)
 			for _, wait := range calls {
@@ -95,7 +95,7 @@ func TestViolationsLatchAFault(t *testing.T) {
 			require.ErrorIs(t, ch.Send(context.Background(), nil), bridge.ErrDeviceLost)
 			ch = f.subscribe(d)
 			wait := f.async(func() error { return ch.Send(context.Background(), nil) })
-			f.expect(fakeBox, abi.TypeDirect)
+			f.expect(fakeMailbox, abi.TypeDirect)
 			f.ack(abi.TypeAck, consumed)
 			require.NoError(t, wait())
 		})
@@ -106,7 +106,7 @@ func TestSecondOfferLatchesAFault(t *testing.T) {
 	f, d, c := setup(t)
 	f.message(1, "a")
 	f.message(2, "b")
-	c.box.drain()
+	c.mailbox.drain()
 	<-d.cur.Load().fenced
 	_, err := c.Receive(context.Background(), nil)
 	require.ErrorIs(t, err, bridge.ErrFault)
@@ -120,7 +120,7 @@ func TestStaleMessagesAreDropped(t *testing.T) {
 	f, d, c := setup(t)
 	send := func(id uint64) {
 		wait := f.async(func() error { return c.Send(context.Background(), nil) })
-		f.expect(fakeBox, abi.TypeDirect)
+		f.expect(fakeMailbox, abi.TypeDirect)
 		f.ack(abi.TypeAck, abi.Ack{Transaction: id, State: abi.StateConsumed})
 		require.NoError(t, wait())
 	}
@@ -128,7 +128,7 @@ func TestStaleMessagesAreDropped(t *testing.T) {
 	f.message(1, "a")
 	_, err := c.Receive(context.Background(), make([]byte, 1))
 	require.NoError(t, err)
-	f.expect(fakeBox, abi.TypeAck)
+	f.expect(fakeMailbox, abi.TypeAck)
 	for _, say := range []func(){
 		func() { f.ack(abi.TypeAck, consumed) },
 		func() { f.ack(abi.TypeError, abi.Ack{Transaction: 1, State: abi.StateFailed, Status: abi.ErrDMA}) },
@@ -146,7 +146,7 @@ func TestStaleMessagesAreDropped(t *testing.T) {
 	} {
 		before := d.Stats().Dropped
 		say()
-		c.box.drain()
+		c.mailbox.drain()
 		require.Equal(t, before+1, d.Stats().Dropped)
 	}
 	send(2)
@@ -167,14 +167,14 @@ func TestOfferRightAfterAFailedTransfer(t *testing.T) {
 		if id%4 == 1 {
 			f.note(abi.TypeWithdraw, id+1, abi.D2H)
 			require.ErrorIs(t, wait(), bridge.ErrDMA)
-			c.box.drain()
-			require.Equal(t, id+1, f.expect(fakeBox, abi.TypeWithdrawn).Note().Transaction)
+			c.mailbox.drain()
+			require.Equal(t, id+1, f.expect(fakeMailbox, abi.TypeWithdrawn).Note().Transaction)
 			continue
 		}
 		require.ErrorIs(t, wait(), bridge.ErrDMA)
 		_, err := c.Receive(context.Background(), make([]byte, 4))
 		require.NoError(t, err)
-		require.Equal(t, id+1, f.expect(fakeBox, abi.TypeAck).Ack().Transaction)
+		require.Equal(t, id+1, f.expect(fakeMailbox, abi.TypeAck).Ack().Transaction)
 	}
 	require.Zero(t, d.Stats().Faults)
 }
@@ -184,7 +184,7 @@ func TestOfferRightAfterAFailedTransfer(t *testing.T) {
 func TestOfferCrossesTheClose(t *testing.T) {
 	f, d, c := setup(t)
 	closing := f.async(c.Close)
-	f.expect(fakeBox, abi.TypeClose)
+	f.expect(fakeMailbox, abi.TypeClose)
 	f.message(1, "late")
 	f.note(abi.TypeWithdraw, 1, abi.D2H)
 	f.close(3, fakeGeneration)
@@ -196,15 +196,15 @@ func TestOfferCrossesTheClose(t *testing.T) {
 func TestCloseOfAChannel(t *testing.T) {
 	f, d, c := setup(t)
 	send := f.async(func() error { return c.Send(context.Background(), nil) })
-	f.expect(fakeBox, abi.TypeDirect)
+	f.expect(fakeMailbox, abi.TypeDirect)
 	receive := f.async(func() error { _, err := c.Receive(context.Background(), nil); return err })
 	f.asleep(d, 2)
 	closing := f.async(c.Close)
-	f.expect(fakeBox, abi.TypeWithdraw)
+	f.expect(fakeMailbox, abi.TypeWithdraw)
 	f.note(abi.TypeWithdrawn, 1, abi.H2D)
 	require.ErrorIs(t, send(), bridge.ErrClosed)
 	require.ErrorIs(t, receive(), bridge.ErrClosed)
-	o := *f.expect(fakeBox, abi.TypeClose).Close()
+	o := *f.expect(fakeMailbox, abi.TypeClose).Close()
 	require.EqualValues(t, 3, o.Halves)
 	require.EqualValues(t, fakeGeneration, o.Generation)
 	_, err := d.Subscribe(context.Background(), fakeTarget)
@@ -230,15 +230,15 @@ func TestCloseOfAChannel(t *testing.T) {
 func TestHalvesCloseOneByOne(t *testing.T) {
 	f, _, c := setup(t)
 	require.NoError(t, c.CloseSend())
-	require.EqualValues(t, 1, f.expect(fakeBox, abi.TypeClose).Close().Halves)
+	require.EqualValues(t, 1, f.expect(fakeMailbox, abi.TypeClose).Close().Halves)
 	require.ErrorIs(t, c.Send(context.Background(), nil), bridge.ErrClosed)
 	f.message(1, "x")
 	_, err := c.Receive(context.Background(), make([]byte, 1))
 	require.NoError(t, err)
-	f.expect(fakeBox, abi.TypeAck)
+	f.expect(fakeMailbox, abi.TypeAck)
 	f.message(2, "never taken")
 	closing := f.async(c.Close)
-	require.EqualValues(t, 2, f.expect(fakeBox, abi.TypeClose).Close().Halves)
+	require.EqualValues(t, 2, f.expect(fakeMailbox, abi.TypeClose).Close().Halves)
 	f.close(3, fakeGeneration)
 	require.NoError(t, closing())
 }
@@ -247,14 +247,14 @@ func TestCloseEndsTransfersAfterTheDeviceIsQuiet(t *testing.T) {
 	f, _, c := setup(t)
 	data := pages(100)
 	send := f.async(func() error { return c.SendInd(context.Background(), data) })
-	f.expect(fakeBox, abi.TypeIndBegin)
-	f.expect(fakeBox, abi.TypeIndList)
+	f.expect(fakeMailbox, abi.TypeIndBegin)
+	f.expect(fakeMailbox, abi.TypeIndList)
 	closing := f.async(c.CloseSend)
-	f.expect(fakeBox, abi.TypeAbort)
-	require.Nil(t, f.poll(fakeBox), "no CLOSE before ABORTED")
+	f.expect(fakeMailbox, abi.TypeAbort)
+	require.Nil(t, f.poll(fakeMailbox), "no CLOSE before ABORTED")
 	f.ack(abi.TypeAborted, abi.Ack{Transaction: 1, State: abi.StateFailed, Status: abi.ErrAborted})
 	require.ErrorIs(t, send(), bridge.ErrClosed)
-	f.expect(fakeBox, abi.TypeClose)
+	f.expect(fakeMailbox, abi.TypeClose)
 	require.NoError(t, closing())
 }
 
@@ -266,21 +266,21 @@ func TestDeviceCloses(t *testing.T) {
 	n, err := c.Receive(context.Background(), buf)
 	require.NoError(t, err)
 	require.Equal(t, "last words", string(buf[:n]))
-	f.expect(fakeBox, abi.TypeAck)
+	f.expect(fakeMailbox, abi.TypeAck)
 	_, err = c.Receive(context.Background(), buf)
 	require.ErrorIs(t, err, bridge.ErrClosed)
 
 	send := f.async(func() error { return c.Send(context.Background(), nil) })
-	f.expect(fakeBox, abi.TypeDirect)
+	f.expect(fakeMailbox, abi.TypeDirect)
 	f.asleep(d, 1)
 	f.ack(abi.TypeError, abi.Ack{Transaction: 1, State: abi.StateFailed, Status: abi.ErrClosed})
 	f.close(3, fakeGeneration)
 	require.ErrorIs(t, send(), bridge.ErrClosed)
-	f.until("the host saw the close", func() bool { c.box.drain(); return c.send.shut.Load() != 0 })
+	f.until("the host saw the close", func() bool { c.mailbox.drain(); return c.send.shut.Load() != 0 })
 	require.ErrorIs(t, c.Send(context.Background(), nil), bridge.ErrClosed)
 
 	closing := f.async(c.Close)
-	f.expect(fakeBox, abi.TypeClose)
+	f.expect(fakeMailbox, abi.TypeClose)
 	f.close(3, fakeGeneration)
 	require.NoError(t, closing())
 }
@@ -288,10 +288,10 @@ func TestDeviceCloses(t *testing.T) {
 func TestDeviceClosesWithoutAnAnswer(t *testing.T) {
 	f, d, c := setup(t)
 	send := f.async(func() error { return c.Send(context.Background(), nil) })
-	f.expect(fakeBox, abi.TypeDirect)
+	f.expect(fakeMailbox, abi.TypeDirect)
 	f.asleep(d, 1)
 	f.close(3, fakeGeneration)
-	f.expect(fakeBox, abi.TypeWithdraw)
+	f.expect(fakeMailbox, abi.TypeWithdraw)
 	f.note(abi.TypeWithdrawn, 1, abi.H2D)
 	require.ErrorIs(t, send(), bridge.ErrClosed)
 }
@@ -299,7 +299,7 @@ func TestDeviceClosesWithoutAnAnswer(t *testing.T) {
 func TestDoorbellThatBreaksMeansLost(t *testing.T) {
 	f, d, c := setup(t)
 	wait := f.async(func() error { return c.Send(context.Background(), nil) })
-	f.expect(fakeBox, abi.TypeDirect)
+	f.expect(fakeMailbox, abi.TypeDirect)
 	f.asleep(d, 1)
 	require.NoError(t, f.rope.Close()) // end of file
 	require.ErrorIs(t, wait(), bridge.ErrDeviceLost)

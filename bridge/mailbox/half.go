@@ -20,31 +20,31 @@ const (
 	shutAny  = shutHost | shutPeer | shutDown
 )
 
-// half is one direction of a channel. Its turn's holder runs the calls;
-// completions come from whoever drains the mailbox, under the box's rx lock.
+// half is one direction of a channel. Its queue's holder runs the calls;
+// completions come from whoever drains the mailbox, under the mailbox's rx lock.
 type half struct {
-	turn turn
-	word atomic.Uint64
-	shut atomic.Uint32
-	dir  abi.Direction
-	box  *box
-	ch   *Channel
-	base uint64        // id of transaction 0; written under rx while opening
-	slot abi.Slot      // h2d: how a message was refused; d2h: the offer
-	wake chan struct{} // room for one token; made by the first sleep
-	xfer *transfer     // made by the first transfer
-	spin spin          // owned by the turn's holder
+	queue   queue
+	word    atomic.Uint64
+	shut    atomic.Uint32
+	dir     abi.Direction
+	mailbox *mailbox
+	ch      *Channel
+	base    uint64        // id of transaction 0; written under rx while opening
+	slot    abi.Slot      // h2d: how a message was refused; d2h: the offer
+	wake    chan struct{} // room for one token; made by the first sleep
+	xfer    *transfer     // made by the first transfer
+	spin    spin          // owned by the queue's holder
 
 	mu       sync.Mutex   // guards sleepers, waiters and the park word's bit
 	sleepers int          // calls and waiters that need a doorbell
-	waiters  waiter.Queue // d2h: who is armed; h2d: the turn has them
+	waiters  waiter.Queue // d2h: who is armed; h2d: the queue has them
 	arms     atomic.Int32 // waiters
 
 	asked  asked  // of the present h2d call
 	waited uint64 // the transaction that waited at the audit's last pass; the audit's own
 	passes uint32 // … which has seen it wait so often
 
-	sampler          meter.Sampler // of direct calls; owned by the turn's holder
+	sampler          meter.Sampler // of direct calls; owned by the queue's holder
 	direct, indirect meter.Counter
 	parked           atomic.Uint64
 	lists, repeated  atomic.Uint64
@@ -60,8 +60,8 @@ func (h *half) wakeUp() {
 	}
 }
 
-// tell marks the half as shut and wakes whoever sleeps or waits for it.
-func (h *half) tell(why uint32) {
+// shutFor marks the half as shut and wakes whoever sleeps or waits for it.
+func (h *half) shutFor(why uint32) {
 	h.mu.Lock()
 	h.shut.Or(why)
 	h.mu.Unlock()
@@ -81,7 +81,7 @@ var errPeerClosed = fmt.Errorf("%w by the device", bridge.ErrClosed)
 func (h *half) err() error {
 	switch why := h.shut.Load(); {
 	case why&shutDown != 0:
-		return h.box.ep.err()
+		return h.mailbox.ep.err()
 	case why&shutHost != 0:
 		return bridge.ErrClosed
 	default:
@@ -91,12 +91,12 @@ func (h *half) err() error {
 
 // header returns the header of a message about transaction id.
 func (h *half) header(t abi.Type, length int, id uint64) abi.Header {
-	return abi.MakeHeader(t, length, h.box.ep.low, uint16(id), h.ch.id)
+	return abi.MakeHeader(t, length, h.mailbox.ep.low, uint16(id), h.ch.id)
 }
 
-// unlock gives the turn to the next, or what the device offers to who waits
+// unlock gives the half to the next, or what the device offers to who waits
 // for it.
 func (h *half) unlock() {
-	h.turn.unlock()
+	h.queue.unlock()
 	h.pass()
 }

@@ -134,7 +134,7 @@ func (l *liar) round() {
 func (l *liar) last() string { return lies[l.told].name }
 
 // tell says one lie and lets the host look at it.
-func (l *liar) tell(want judgement) {
+func (l *liar) tell(want classification) {
 	for {
 		k := l.rand.IntN(len(lies))
 		if lies[k].want != want || lies[k].when != nil && !lies[k].when(l) {
@@ -142,10 +142,10 @@ func (l *liar) tell(want judgement) {
 		}
 		h, s := lies[k].make(l)
 		l.told = uint64(k)
-		l.place(fakeBox, h, s)
+		l.place(fakeMailbox, h, s)
 		l.by[k]++
 		l.total++
-		l.ch.box.drain()
+		l.ch.mailbox.drain()
 		return
 	}
 }
@@ -182,14 +182,14 @@ func (l *liar) begin() {
 		l.out.fill(byte(l.total))
 		l.calls[abi.H2D] = l.async(func() error { return l.ch.Send(ctx, l.out.data) })
 		l.id[abi.H2D]++
-		s := l.expect(fakeBox, abi.TypeDirect)
+		s := l.expect(fakeMailbox, abi.TypeDirect)
 		require.Equal(l.t, l.out.data, s.Bytes()[:abi.Header(s.Header).Length()])
 	case transferring:
 		l.out.size(l.sizeOf())
 		l.out.fill(byte(l.total))
 		l.calls[abi.H2D] = l.async(func() error { return l.ch.SendInd(ctx, l.out.data) })
 		l.id[abi.H2D]++
-		l.expect(fakeBox, abi.TypeIndBegin)
+		l.expect(fakeMailbox, abi.TypeIndBegin)
 		l.cut[abi.H2D] = cutOf(l.out.data)
 		l.source(1)
 	}
@@ -231,7 +231,7 @@ func (l *liar) destination() {
 	n := l.cut[abi.D2H].Lists()
 	at := 0
 	for range n {
-		s := l.expect(fakeBox, abi.TypeIndList)
+		s := l.expect(fakeMailbox, abi.TypeIndList)
 		for _, e := range s.Gather().Entry[:abi.Header(s.Header).Length()&abi.ListCountMask] {
 			for i, to := 0, dma(e); i < len(to); i++ {
 				to[i] = byte(at)*5 + 1
@@ -275,7 +275,7 @@ func (l *liar) finishSend() {
 			l.stale()
 		}
 		l.ack(abi.TypeDone, done(id, abi.H2D, len(l.out.data)))
-		l.expect(fakeBox, abi.TypeFin)
+		l.expect(fakeMailbox, abi.TypeFin)
 	}
 	l.doing[abi.H2D] = resting
 }
@@ -285,12 +285,12 @@ func (l *liar) finishReceive() {
 	case message:
 		l.id[abi.D2H]++
 		l.fake.message(l.id[abi.D2H], fmt.Sprint("message ", l.id[abi.D2H]))
-		l.expect(fakeBox, abi.TypeAck)
+		l.expect(fakeMailbox, abi.TypeAck)
 	case transferring:
 		l.ack(abi.TypeAck, moving(l.id[abi.D2H], abi.D2H, int(l.sent[abi.D2H]), l.cut[abi.D2H]))
 		l.stale()
 		l.ack(abi.TypeDone, done(l.id[abi.D2H], abi.D2H, len(l.in.data)))
-		l.expect(fakeBox, abi.TypeFin)
+		l.expect(fakeMailbox, abi.TypeFin)
 	}
 }
 

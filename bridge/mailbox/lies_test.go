@@ -6,19 +6,19 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// judgement is what the host must make of a bad reply.
-type judgement int
+// classification is what the host must make of a bad reply.
+type classification int
 
 const (
-	dropped judgement = iota // it is about something that is over: counted, and nothing else
-	latched                  // it cannot follow from what the host said: a fault
-	either                   // chance decides which, or it is even a reply that may be
+	dropped classification = iota // it is about something that is over: counted, and nothing else
+	latched                       // it cannot follow from what the host said: a fault
+	either                        // chance decides which, or it is even a reply that may be
 )
 
 // lie is a bad reply of a device.
 type lie struct {
 	name string
-	want judgement
+	want classification
 	when func(l *liar) bool // nil: always
 	make func(l *liar) (abi.Header, abi.Slot)
 }
@@ -117,7 +117,7 @@ func staleLies() []lie {
 			return abi.MakeHeader(abi.Type(l.rand.IntN(128)), l.rand.IntN(256), epoch, uint16(l.rand.Uint32()), l.rand.Uint32()), l.garbage()
 		}},
 		{"message for a channel that is not open", dropped, nil, func(l *liar) (abi.Header, abi.Slot) {
-			id := fakeBox + 2*uint32(l.rand.IntN(fakeChannels/2))
+			id := fakeMailbox + 2*uint32(l.rand.IntN(fakeChannels/2))
 			if id == fakeTarget {
 				id += 2
 			}
@@ -172,7 +172,7 @@ func headerLies() []lie {
 			return header(pick(l.rand, sayable...), full, fakeChannels+l.rand.Uint32N(abi.ChannelsMax-fakeChannels))(l)
 		}},
 		{"channel of another mailbox", latched, nil, func(l *liar) (abi.Header, abi.Slot) {
-			return header(pick(l.rand, sayable...), full, fakeBox^1+2*uint32(l.rand.IntN(fakeChannels/2)))(l)
+			return header(pick(l.rand, sayable...), full, fakeMailbox^1+2*uint32(l.rand.IntN(fakeChannels/2)))(l)
 		}},
 	}
 }

@@ -16,9 +16,9 @@ import (
 // must get through when senders have filled the ring.
 const urgentSlots = 16
 
-// box is one mailbox: a ring to the device under tx, a ring from the device
+// mailbox is a ring to the device under tx, a ring from the device
 // under rx. Lock order: rx before a transfer's lock before tx.
-type box struct {
+type mailbox struct {
 	ep     *epoch
 	index  int
 	island int
@@ -39,12 +39,12 @@ type box struct {
 	_  [64]byte
 	rx struct {
 		sync.Mutex
-		next *uint64 // header of the next slot, once written with the phase of want
-		want uint64
-		head uint64  // slots taken
-		told uint64  // head as the device knows it
-		dead bool    // nothing may be taken any more
-		owed []*half // channels whose WITHDRAWN found no room yet
+		next           *uint64 // header of the next slot, once written with the phase of want
+		want           uint64
+		head           uint64  // slots taken
+		published      uint64  // head as the device knows it
+		dead           bool    // nothing may be taken any more
+		pendingReplies []*half // channels whose WITHDRAWN found no room yet
 	}
 	_ [64]byte
 }
@@ -60,17 +60,17 @@ const (
 )
 
 // phase is the bit that marks a slot as written on the lap of index i.
-func (b *box) phase(i uint64) uint64 { return (i>>b.shift + 1) & 1 }
+func (b *mailbox) phase(i uint64) uint64 { return (i>>b.shift + 1) & 1 }
 
 // roomFor returns how many slots may be in use for a normal message, a gather
 // list and an urgent message.
-func (b *box) normalRoom() uint64 { return b.mask + 1 - min(urgentSlots, (b.mask+1)/4) }
-func (b *box) listRoom() uint64   { return (b.mask + 1) / 2 }
-func (b *box) urgentRoom() uint64 { return b.mask + 1 }
+func (b *mailbox) normalRoom() uint64 { return b.mask + 1 - min(urgentSlots, (b.mask+1)/4) }
+func (b *mailbox) listRoom() uint64   { return (b.mask + 1) / 2 }
+func (b *mailbox) urgentRoom() uint64 { return b.mask + 1 }
 
 // hasRoomLocked reports whether n more slots fit below limit. It reads the
 // device's counter only when the ring seems full. Must hold tx.
-func (b *box) hasRoomLocked(n, limit uint64) bool {
+func (b *mailbox) hasRoomLocked(n, limit uint64) bool {
 	if b.tx.tail-b.tx.head+n <= limit {
 		return true
 	}
@@ -86,7 +86,7 @@ func (b *box) hasRoomLocked(n, limit uint64) bool {
 
 // storeLocked writes slot i. The header goes last, as a full fence: wakeLocked
 // may follow. Must hold tx.
-func (b *box) storeLocked(i uint64, h abi.Header, p *[7]uint64) {
+func (b *mailbox) storeLocked(i uint64, h abi.Header, p *[7]uint64) {
 	s := &b.h2d[i&b.mask]
 	s.Payload = *p
 	atomic.StoreUint64(&s.Header, uint64(h.WithPhase(b.phase(i)))) // SYNC: slot, island park
@@ -94,7 +94,7 @@ func (b *box) storeLocked(i uint64, h abi.Header, p *[7]uint64) {
 
 // storeMoreLocked writes slot i without a fence: storeLocked must follow. Must
 // hold tx.
-func (b *box) storeMoreLocked(i uint64, h abi.Header, p *[7]uint64) {
+func (b *mailbox) storeMoreLocked(i uint64, h abi.Header, p *[7]uint64) {
 	s := &b.h2d[i&b.mask]
 	s.Payload = *p
 	storeRelease(&s.Header, uint64(h.WithPhase(b.phase(i)))) // SYNC: slot
@@ -102,12 +102,12 @@ func (b *box) storeMoreLocked(i uint64, h abi.Header, p *[7]uint64) {
 
 // wakeLocked reports whether the island sleeps; the caller then rings it. It
 // follows a header store, which is a full fence. Must hold tx.
-func (b *box) wakeLocked() bool {
+func (b *mailbox) wakeLocked() bool {
 	return atomic.LoadUint64(b.asleep) == 1 && atomic.CompareAndSwapUint64(b.asleep, 1, 0) // SYNC: island park
 }
 
 // put publishes one message.
-func (b *box) put(h abi.Header, p *[7]uint64, limit uint64) putResult {
+func (b *mailbox) put(h abi.Header, p *[7]uint64, limit uint64) putResult {
 	b.tx.Lock()
 	if b.tx.dead || !b.hasRoomLocked(1, limit) {
 		return b.refuse()
@@ -123,7 +123,7 @@ func (b *box) put(h abi.Header, p *[7]uint64, limit uint64) putResult {
 }
 
 // putPair publishes two messages so that the device sees both at once.
-func (b *box) putPair(h abi.Header, p *[7]uint64, h2 abi.Header, p2 *[7]uint64) putResult {
+func (b *mailbox) putPair(h abi.Header, p *[7]uint64, h2 abi.Header, p2 *[7]uint64) putResult {
 	b.tx.Lock()
 	if b.tx.dead || !b.hasRoomLocked(2, b.normalRoom()) {
 		return b.refuse()
@@ -140,7 +140,7 @@ func (b *box) putPair(h abi.Header, p *[7]uint64, h2 abi.Header, p2 *[7]uint64) 
 }
 
 // refuse unlocks tx and says why nothing was put.
-func (b *box) refuse() putResult {
+func (b *mailbox) refuse() putResult {
 	dead := b.tx.dead
 	b.tx.Unlock()
 	if dead {
@@ -150,14 +150,14 @@ func (b *box) refuse() putResult {
 }
 
 // ring rings the island of the mailbox.
-func (b *box) ring() {
+func (b *mailbox) ring() {
 	b.ep.dev.doorbells.Add(1)
 	b.ep.dev.port.Ring(b.island)
 }
 
 // takeLocked copies the next message to s: the device may write the slot again
 // at any time, so only the copy is looked at. Must hold rx.
-func (b *box) takeLocked(s *abi.Slot) bool {
+func (b *mailbox) takeLocked(s *abi.Slot) bool {
 	h := atomic.LoadUint64(b.rx.next) // SYNC: slot
 	if abi.Header(h^b.rx.want).Phase() != 0 || b.rx.dead {
 		return false
@@ -166,7 +166,7 @@ func (b *box) takeLocked(s *abi.Slot) bool {
 	s.Payload = b.d2h[b.rx.head&b.mask].Payload
 	b.rx.head++
 	b.aimLocked()
-	if b.rx.head-b.rx.told > b.mask>>2 {
+	if b.rx.head-b.rx.published > b.mask>>2 {
 		b.publishLocked()
 	}
 	return true
@@ -174,15 +174,15 @@ func (b *box) takeLocked(s *abi.Slot) bool {
 
 // aimLocked works out what the next slot will look like, once per slot rather
 // than once per poll. Must hold rx.
-func (b *box) aimLocked() {
+func (b *mailbox) aimLocked() {
 	b.rx.next = &b.d2h[b.rx.head&b.mask].Header
 	b.rx.want = uint64(abi.Header(0).WithPhase(b.phase(b.rx.head)))
 }
 
 // publishLocked tells the device how far d2h was consumed. Must hold rx.
-func (b *box) publishLocked() {
-	if b.rx.told != b.rx.head {
-		b.rx.told = b.rx.head
+func (b *mailbox) publishLocked() {
+	if b.rx.published != b.rx.head {
+		b.rx.published = b.rx.head
 		atomic.StoreUint64(b.d2hHead, b.rx.head)
 	}
 }
@@ -190,7 +190,7 @@ func (b *box) publishLocked() {
 // drain takes what is there and publishes the room it made. It returns how many
 // messages it took, and dry is false if there are more: a device that never
 // stops must not keep a caller for ever.
-func (b *box) drain() (taken uint64, dry bool) {
+func (b *mailbox) drain() (taken uint64, dry bool) {
 	b.rx.Lock()
 	first := b.rx.head
 	dry = b.drainLocked()
@@ -200,7 +200,7 @@ func (b *box) drain() (taken uint64, dry bool) {
 }
 
 // drainLocked takes what is there; false if there is more. Must hold rx.
-func (b *box) drainLocked() bool {
+func (b *mailbox) drainLocked() bool {
 	if b.rx.dead {
 		return true
 	}
@@ -220,27 +220,27 @@ func (b *box) drainLocked() bool {
 }
 
 // taken returns how many messages the device's ring has given so far.
-func (b *box) taken() uint64 {
+func (b *mailbox) taken() uint64 {
 	b.rx.Lock()
 	defer b.rx.Unlock()
 	return b.rx.head
 }
 
 // consumed returns how many slots the device took so far.
-func (b *box) consumed() uint64 {
+func (b *mailbox) consumed() uint64 {
 	b.tx.Lock()
 	defer b.tx.Unlock()
 	return b.tx.head
 }
 
 // lost latches a device as lost that does not empty the mailbox.
-func (b *box) lost(after time.Duration) error {
+func (b *mailbox) lost(after time.Duration) error {
 	b.ep.fail(fmt.Errorf("%w: mailbox %d: full for %v", bridge.ErrDeviceLost, b.index, after))
 	return b.ep.err()
 }
 
 // poll takes what is there unless somebody else does so already.
-func (b *box) poll() {
+func (b *mailbox) poll() {
 	if b.rx.TryLock() {
 		b.drainLocked()
 		b.rx.Unlock()
@@ -248,7 +248,7 @@ func (b *box) poll() {
 }
 
 // kill ends all use of the area by this mailbox. Nobody touches it afterwards.
-func (b *box) kill() {
+func (b *mailbox) kill() {
 	b.rx.Lock()
 	b.rx.dead = true
 	b.rx.Unlock()
@@ -272,10 +272,10 @@ func pause(round int) {
 	}
 }
 
-// newBox lays a box over its memory.
-func newBox(ep *epoch, index int) *box {
+// newMailbox lays a mailbox over its memory.
+func newMailbox(ep *epoch, index int) *mailbox {
 	h := &ep.Hello
-	b := &box{ep: ep, index: index, island: index / int(h.Mailboxes/h.Islands)}
+	b := &mailbox{ep: ep, index: index, island: index / int(h.Mailboxes/h.Islands)}
 	b.asleep = &ep.area.Island[b.island].Word
 	b.mask = uint64(h.Slots - 1)
 	b.shift = bits.TrailingZeros(uint(h.Slots))

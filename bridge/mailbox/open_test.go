@@ -24,7 +24,7 @@ func TestOpenShakesHands(t *testing.T) {
 	require.Equal(t, "fake:", info.Address)
 	require.Equal(t, "fake", info.Driver)
 	require.Equal(t, fakeChannels, info.Channels)
-	require.Equal(t, fakeBoxes, info.Mailboxes)
+	require.Equal(t, fakeMailboxes, info.Mailboxes)
 	require.Equal(t, fakeSlots, info.Slots)
 	require.Equal(t, fakeWindow, info.Window)
 	require.EqualValues(t, 1, info.Epoch)
@@ -138,7 +138,7 @@ func TestHealthAndWatch(t *testing.T) {
 	})
 	c := f.subscribe(d)
 	wait := f.async(func() error { return c.Send(context.Background(), []byte("x")) })
-	f.expect(fakeBox, abi.TypeDirect)
+	f.expect(fakeMailbox, abi.TypeDirect)
 	f.mute.Store(true) // the device dies
 	require.ErrorIs(t, wait(), bridge.ErrDeviceLost)
 	require.EqualValues(t, 1, f.fences.Load())
@@ -151,7 +151,7 @@ func TestHealthAndWatch(t *testing.T) {
 	require.NoError(t, c.Close())
 	c = f.subscribe(d)
 	wait = f.async(func() error { return c.Send(context.Background(), []byte("x")) })
-	f.expect(fakeBox, abi.TypeDirect)
+	f.expect(fakeMailbox, abi.TypeDirect)
 	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateConsumed})
 	require.NoError(t, wait())
 	require.EqualValues(t, 1, d.Stats().Resets)
@@ -164,14 +164,14 @@ func TestResetWaitsForEveryCall(t *testing.T) {
 	for _, direction := range []abi.Direction{abi.H2D, abi.D2H} {
 		f, d, c := setup(t)
 		h := c.half(uint32(direction))
-		require.True(t, h.turn.try(), "a call")
+		require.True(t, h.queue.try(), "a call")
 		ctx, cancel := context.WithCancel(context.Background())
 		wait := f.async(func() error { return d.Reset(ctx) })
 		f.until("the epoch is fenced", func() bool { return h.shut.Load()&shutDown != 0 })
 		cancel()
 		require.ErrorIs(t, wait(), context.Canceled)
 		require.EqualValues(t, 1, f.area.Epoch, "it went on under a call")
-		h.turn.unlock()
+		h.queue.unlock()
 		require.NoError(t, d.Reset(context.Background()))
 	}
 }
@@ -192,12 +192,12 @@ func TestResetThatFailsCanBeTriedAgain(t *testing.T) {
 func TestCloseAgainSaysNothing(t *testing.T) {
 	f, _, c := setup(t)
 	wait := f.async(c.Close)
-	f.expect(fakeBox, abi.TypeClose)
+	f.expect(fakeMailbox, abi.TypeClose)
 	f.close(3, fakeGeneration)
 	require.NoError(t, wait())
 	for _, again := range []func() error{c.Close, c.CloseSend, c.CloseReceive} {
 		require.NoError(t, again())
-		require.False(t, f.pending(fakeBox), "the device was told again")
+		require.False(t, f.pending(fakeMailbox), "the device was told again")
 	}
 }
 
@@ -210,7 +210,7 @@ func TestCloseIsIdempotentAndEndsEverything(t *testing.T) {
 		f.async(func() error { return c.SendInd(context.Background(), data) }),
 		f.async(func() error { _, err := c.Receive(context.Background(), nil); return err }),
 	}
-	f.expect(fakeBox, abi.TypeIndBegin)
+	f.expect(fakeMailbox, abi.TypeIndBegin)
 	f.asleep(d, 2)
 	require.NoError(t, d.Close())
 	require.NoError(t, d.Close())

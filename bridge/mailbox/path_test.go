@@ -19,11 +19,11 @@ func BenchmarkHostPath(b *testing.B) {
 			id++
 			s = abi.Slot{}
 			*s.Ack() = abi.Ack{Transaction: id, State: abi.StateConsumed}
-			f.place(fakeBox, f.header(abi.TypeAck, abi.PayloadSize, id), s)
+			f.place(fakeMailbox, f.header(abi.TypeAck, abi.PayloadSize, id), s)
 			if err := c.Send(background, msg); err != nil {
 				b.Fatal(err)
 			}
-			f.pollInto(fakeBox, &s)
+			f.pollInto(fakeMailbox, &s)
 		}
 	})
 	b.Run("Receive", func(b *testing.B) {
@@ -34,11 +34,11 @@ func BenchmarkHostPath(b *testing.B) {
 		id := uint64(0)
 		for b.Loop() {
 			id++
-			f.place(fakeBox, f.header(abi.TypeDirect, abi.PayloadSize, id), s)
+			f.place(fakeMailbox, f.header(abi.TypeDirect, abi.PayloadSize, id), s)
 			if _, err := c.Receive(background, msg); err != nil {
 				b.Fatal(err)
 			}
-			f.pollInto(fakeBox, &s)
+			f.pollInto(fakeMailbox, &s)
 		}
 	})
 	b.Run("SendInd", func(b *testing.B) {
@@ -51,11 +51,11 @@ func BenchmarkHostPath(b *testing.B) {
 			id++
 			s = abi.Slot{}
 			*s.Ack() = abi.Ack{Transaction: id, State: abi.StateDone, Processed: 56}
-			f.place(fakeBox, f.header(abi.TypeDone, abi.PayloadSize, id), s)
+			f.place(fakeMailbox, f.header(abi.TypeDone, abi.PayloadSize, id), s)
 			if err := c.SendInd(background, msg); err != nil {
 				b.Fatal(err)
 			}
-			for f.pollInto(fakeBox, &s) {
+			for f.pollInto(fakeMailbox, &s) {
 			}
 		}
 	})

@@ -8,30 +8,30 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/waiter"
 )
 
-// A turn's word: word 2 exactly while somebody queues, so that a newcomer
+// A queue's word: queueWaited exactly while somebody waits, so that a newcomer
 // never overtakes.
 const (
-	turnFree = iota
-	turnHeld
-	turnQueued
+	queueFree = iota
+	queueHeld
+	queueWaited
 )
 
-// turn is a lock that is handed on in order of arrival and that a context can
+// queue is a lock that is handed on in order of arrival and that a context can
 // stop waiting for. The zero value is free.
 //
-// Who is armed has a place in the same queue. When it comes, the turn is kept
+// Who is armed has a place in the same queue. When it comes, the lock is kept
 // for that waiter: the device is asked whether the target waits, and the waiter
-// gets its token when the device says so. The turn is then for the lease of that
+// gets its token when the device says so. The lock is then for the lease of that
 // waiter, or goes on when it is disarmed.
-type turn struct {
+type queue struct {
 	word        atomic.Uint32
 	ask         func() // asks the device; set where waiters may be armed
 	mu          sync.Mutex
 	first, last *ticket
 
 	arms map[chan<- struct{}]*ticket
-	kept *ticket // the waiter whose turn it is
-	// asking: ask runs. The turn stays where it is until then.
+	kept *ticket // the waiter that the lock is kept for
+	// asking: ask runs. The lock stays where it is until then.
 	asking bool
 	ready  bool // the device answered kept
 }
@@ -47,34 +47,34 @@ type ticket struct {
 // tickets recycles places: a contended lock does not allocate.
 var tickets = sync.Pool{New: func() any { return &ticket{wake: make(chan struct{}, 1)} }}
 
-// free reports whether nobody has the turn now.
-func (t *turn) free() bool { return t.word.Load() == turnFree }
+// free reports whether nobody has the lock now.
+func (q *queue) free() bool { return q.word.Load() == queueFree }
 
-// try takes the turn if it is free.
-func (t *turn) try() bool { return t.word.CompareAndSwap(turnFree, turnHeld) }
+// try takes the lock if it is free.
+func (q *queue) try() bool { return q.word.CompareAndSwap(queueFree, queueHeld) }
 
-// unlock hands the turn to the first in the queue.
-func (t *turn) unlock() {
-	if !t.word.CompareAndSwap(turnHeld, turnFree) {
-		t.handOver()
+// unlock hands the lock to the first in the queue.
+func (q *queue) unlock() {
+	if !q.word.CompareAndSwap(queueHeld, queueFree) {
+		q.handOver()
 	}
 }
 
-// lock waits for the turn. It returns the context's error if that ended before
-// the turn came.
-func (t *turn) lock(ctx context.Context) error {
-	if t.try() {
+// lock waits for the lock. It returns the context's error if that ended before
+// the lock came.
+func (q *queue) lock(ctx context.Context) error {
+	if q.try() {
 		return nil
 	}
 	k := tickets.Get().(*ticket)
-	if t.enqueue(k) {
+	if q.enqueue(k) {
 		tickets.Put(k)
 		return nil
 	}
 	select {
 	case <-k.wake:
 	case <-ctx.Done():
-		if t.leave(k) {
+		if q.leave(k) {
 			tickets.Put(k)
 			return ctx.Err()
 		}
@@ -84,226 +84,226 @@ func (t *turn) lock(ctx context.Context) error {
 	tickets.Put(k)
 	err := ctx.Err()
 	if err != nil {
-		t.unlock()
+		q.unlock()
 	}
 	return err
 }
 
-// enqueue adds k to the queue, or takes the turn and returns true if it has
+// enqueue adds k to the queue, or takes the lock and returns true if it has
 // become free.
-func (t *turn) enqueue(k *ticket) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.enqueueLocked(k)
+func (q *queue) enqueue(k *ticket) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.enqueueLocked(k)
 }
 
 // enqueueLocked is enqueue. Must hold mu.
-func (t *turn) enqueueLocked(k *ticket) bool {
-	for t.word.Load() != turnQueued {
-		if t.try() {
+func (q *queue) enqueueLocked(k *ticket) bool {
+	for q.word.Load() != queueWaited {
+		if q.try() {
 			return true
 		}
-		t.word.CompareAndSwap(turnHeld, turnQueued)
+		q.word.CompareAndSwap(queueHeld, queueWaited)
 	}
-	k.prev = t.last
-	if t.last != nil {
-		t.last.next = k
+	k.prev = q.last
+	if q.last != nil {
+		q.last.next = k
 	} else {
-		t.first = k
+		q.first = k
 	}
-	t.last = k
+	q.last = k
 	return false
 }
 
-// leave takes k out of the queue; false if it was granted the turn before.
-func (t *turn) leave(k *ticket) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// leave takes k out of the queue; false if it was granted the lock before.
+func (q *queue) leave(k *ticket) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if k.granted {
 		return false
 	}
-	t.removeLocked(k)
+	q.removeLocked(k)
 	return true
 }
 
-// handOver gives the turn to the first in the queue.
-func (t *turn) handOver() {
-	t.mu.Lock()
-	k := t.nextLocked()
-	t.mu.Unlock()
-	t.grant(k)
+// handOver gives the lock to the first in the queue.
+func (q *queue) handOver() {
+	q.mu.Lock()
+	k := q.nextLocked()
+	q.mu.Unlock()
+	q.grant(k)
 }
 
-// nextLocked makes the turn that of the first in the queue, if there is one.
+// nextLocked makes the lock that of the first in the queue, if there is one.
 // The caller grants it. Must hold mu.
-func (t *turn) nextLocked() *ticket {
-	k := t.first
+func (q *queue) nextLocked() *ticket {
+	k := q.first
 	if k == nil { // the last one in the queue left
-		t.word.Store(turnFree)
+		q.word.Store(queueFree)
 		return nil
 	}
-	t.removeLocked(k)
+	q.removeLocked(k)
 	if k.arm != nil {
-		t.keepLocked(k)
+		q.keepLocked(k)
 	} else {
 		k.granted = true
 	}
 	return k
 }
 
-// keepLocked keeps the turn for a waiter. Must hold mu.
-func (t *turn) keepLocked(k *ticket) { t.kept, t.asking, t.ready = k, true, false }
+// keepLocked keeps the lock for a waiter. Must hold mu.
+func (q *queue) keepLocked(k *ticket) { q.kept, q.asking, q.ready = k, true, false }
 
-// grant tells k that it has the turn, or asks the device for it.
-func (t *turn) grant(k *ticket) {
-	for ; k != nil; k = t.asked() {
+// grant tells k that it has the lock, or asks the device for it.
+func (q *queue) grant(k *ticket) {
+	for ; k != nil; k = q.asked() {
 		if k.arm == nil {
 			k.wake <- struct{}{}
 			return
 		}
-		t.ask()
+		q.ask()
 	}
 }
 
-// asked ends the asking of grant. It returns the next to grant the turn to if
+// asked ends the asking of grant. It returns the next to grant the lock to if
 // the waiter left meanwhile.
-func (t *turn) asked() *ticket {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.asking = false
-	if t.kept == nil {
-		return t.nextLocked()
+func (q *queue) asked() *ticket {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.asking = false
+	if q.kept == nil {
+		return q.nextLocked()
 	}
-	if t.ready { // it could not use the turn before
-		waiter.Token(t.kept.arm)
+	if q.ready { // it could not use the lock before
+		waiter.Token(q.kept.arm)
 	}
 	return nil
 }
 
 // join gives a waiter its place in the queue; false if it has one.
-func (t *turn) join(wake chan<- struct{}) bool {
+func (q *queue) join(wake chan<- struct{}) bool {
 	k := &ticket{arm: wake}
-	t.mu.Lock()
-	if t.arms[wake] != nil {
-		t.mu.Unlock()
+	q.mu.Lock()
+	if q.arms[wake] != nil {
+		q.mu.Unlock()
 		return false
 	}
-	if t.arms == nil {
-		t.arms = make(map[chan<- struct{}]*ticket)
+	if q.arms == nil {
+		q.arms = make(map[chan<- struct{}]*ticket)
 	}
-	t.arms[wake] = k
-	if !t.enqueueLocked(k) {
-		t.mu.Unlock()
+	q.arms[wake] = k
+	if !q.enqueueLocked(k) {
+		q.mu.Unlock()
 		return true
 	}
-	t.keepLocked(k)
-	t.mu.Unlock()
-	t.grant(k)
+	q.keepLocked(k)
+	q.mu.Unlock()
+	q.grant(k)
 	return true
 }
 
-// part takes a waiter out of the queue, or its turn from it; false if it has no
+// part takes a waiter out of the queue, or the lock from it; false if it has no
 // place.
-func (t *turn) part(wake chan<- struct{}) bool {
-	t.mu.Lock()
-	k := t.arms[wake]
+func (q *queue) part(wake chan<- struct{}) bool {
+	q.mu.Lock()
+	k := q.arms[wake]
 	if k == nil {
-		t.mu.Unlock()
+		q.mu.Unlock()
 		return false
 	}
-	next := t.partLocked(k)
-	t.mu.Unlock()
-	t.grant(next)
+	next := q.partLocked(k)
+	q.mu.Unlock()
+	q.grant(next)
 	return true
 }
 
-// partLocked is part; the caller grants the turn to the ticket that it returns.
+// partLocked is part; the caller grants the lock to the ticket that it returns.
 // Must hold mu.
-func (t *turn) partLocked(k *ticket) *ticket {
-	delete(t.arms, k.arm)
+func (q *queue) partLocked(k *ticket) *ticket {
+	delete(q.arms, k.arm)
 	switch {
-	case t.kept != k:
-		t.removeLocked(k)
+	case q.kept != k:
+		q.removeLocked(k)
 		return nil
-	case t.asking: // who asks hands it on
-		t.kept = nil
+	case q.asking: // who asks hands it on
+		q.kept = nil
 		return nil
 	default:
-		t.kept = nil
-		return t.nextLocked()
+		q.kept = nil
+		return q.nextLocked()
 	}
 }
 
 // partAll gives every waiter its token and takes it out of the queue. It
 // returns how many there were.
-func (t *turn) partAll() (n int) {
-	t.mu.Lock()
+func (q *queue) partAll() (n int) {
+	q.mu.Lock()
 	var next *ticket
-	for wake, k := range t.arms {
+	for wake, k := range q.arms {
 		waiter.Token(wake)
-		if k != t.kept {
-			t.removeLocked(k)
-			delete(t.arms, wake)
+		if k != q.kept {
+			q.removeLocked(k)
+			delete(q.arms, wake)
 			n++
 		}
 	}
-	if t.kept != nil {
-		next = t.partLocked(t.kept)
+	if q.kept != nil {
+		next = q.partLocked(q.kept)
 		n++
 	}
-	t.mu.Unlock()
-	t.grant(next)
+	q.mu.Unlock()
+	q.grant(next)
 	return n
 }
 
-// signal gives its token to the waiter whose turn it is: the target waits.
-func (t *turn) signal() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.kept == nil {
+// signal gives its token to the waiter that the lock is kept for: the target waits.
+func (q *queue) signal() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.kept == nil {
 		return
 	}
-	t.ready = true
-	if !t.asking {
-		waiter.Token(t.kept.arm)
+	q.ready = true
+	if !q.asking {
+		waiter.Token(q.kept.arm)
 	}
 }
 
-// unanswered reports whether the turn is a waiter's whose target is not known to
+// unanswered reports whether the lock is kept for a waiter whose target is not known to
 // wait.
-func (t *turn) unanswered(wake chan<- struct{}) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.kept != nil && t.kept.arm == wake && !t.ready
+func (q *queue) unanswered(wake chan<- struct{}) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.kept != nil && q.kept.arm == wake && !q.ready
 }
 
-// lease takes the turn that is kept for a waiter whose target waits; false if
+// lease takes the lock that is kept for a waiter whose target waits; false if
 // it is not. The waiter has no place any more.
-func (t *turn) lease(wake chan<- struct{}) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.kept == nil || t.kept.arm != wake || t.asking || !t.ready {
+func (q *queue) lease(wake chan<- struct{}) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.kept == nil || q.kept.arm != wake || q.asking || !q.ready {
 		return false
 	}
-	delete(t.arms, t.kept.arm)
-	t.kept = nil
+	delete(q.arms, q.kept.arm)
+	q.kept = nil
 	return true
 }
 
-// removeLocked unlinks k. The holder keeps the turn. Must hold mu.
-func (t *turn) removeLocked(k *ticket) {
+// removeLocked unlinks k. The holder keeps the lock. Must hold mu.
+func (q *queue) removeLocked(k *ticket) {
 	if k.prev != nil {
 		k.prev.next = k.next
 	} else {
-		t.first = k.next
+		q.first = k.next
 	}
 	if k.next != nil {
 		k.next.prev = k.prev
 	} else {
-		t.last = k.prev
+		q.last = k.prev
 	}
 	k.prev, k.next = nil, nil
-	if t.first == nil {
-		t.word.Store(turnHeld)
+	if q.first == nil {
+		q.word.Store(queueHeld)
 	}
 }

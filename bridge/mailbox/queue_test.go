@@ -8,18 +8,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// queued returns how many wait for the turn.
-func (t *turn) queued() (n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for k := t.first; k != nil; k = k.next {
+// queued returns how many wait for the lock.
+func (q *queue) queued() (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for k := q.first; k != nil; k = k.next {
 		n++
 	}
 	return n
 }
 
-func TestTurnFreeAndHeld(t *testing.T) {
-	var u turn
+func TestQueueFreeAndHeld(t *testing.T) {
+	var u queue
 	require.True(t, u.try())
 	require.False(t, u.try())
 	u.unlock()
@@ -28,9 +28,9 @@ func TestTurnFreeAndHeld(t *testing.T) {
 	require.True(t, u.try())
 }
 
-func TestTurnIsHandedOnInOrderOfArrival(t *testing.T) {
+func TestQueueIsHandedOnInOrderOfArrival(t *testing.T) {
 	f := &fake{t: t}
-	var u turn
+	var u queue
 	var order []int
 	var wg sync.WaitGroup
 	require.True(t, u.try())
@@ -38,7 +38,7 @@ func TestTurnIsHandedOnInOrderOfArrival(t *testing.T) {
 	for i := range n {
 		wg.Go(func() {
 			if u.lock(background) == nil {
-				order = append(order, i) // the turn guards it
+				order = append(order, i) // the lock guards it
 				u.unlock()
 			}
 		})
@@ -52,9 +52,9 @@ func TestTurnIsHandedOnInOrderOfArrival(t *testing.T) {
 	require.True(t, u.try(), "free after the last")
 }
 
-func TestTurnQueueCanBeLeft(t *testing.T) {
+func TestQueueQueueCanBeLeft(t *testing.T) {
 	f := &fake{t: t}
-	var u turn
+	var u queue
 	require.True(t, u.try())
 	ctx, cancel := context.WithCancel(background)
 	first := f.async(func() error { return u.lock(ctx) })
@@ -70,9 +70,9 @@ func TestTurnQueueCanBeLeft(t *testing.T) {
 	require.True(t, u.try())
 }
 
-func TestTurnLastInTheQueueLeaves(t *testing.T) {
+func TestQueueLastInTheQueueLeaves(t *testing.T) {
 	f := &fake{t: t}
-	var u turn
+	var u queue
 	require.True(t, u.try())
 	ctx, cancel := context.WithCancel(background)
 	wait := f.async(func() error { return u.lock(ctx) })
@@ -83,9 +83,9 @@ func TestTurnLastInTheQueueLeaves(t *testing.T) {
 	require.True(t, u.try())
 }
 
-// A cancelled context races the grant: the turn is never lost.
-func TestTurnCancelRacesGrant(t *testing.T) {
-	var u turn
+// A cancelled context races the grant: the lock is never lost.
+func TestQueueCancelRacesGrant(t *testing.T) {
+	var u queue
 	var guarded, served int
 	var wg sync.WaitGroup
 	for range 8 {
@@ -109,8 +109,8 @@ func TestTurnCancelRacesGrant(t *testing.T) {
 	require.True(t, u.try())
 }
 
-func TestTurnDoesNotAllocate(t *testing.T) {
-	var u turn
+func TestQueueDoesNotAllocate(t *testing.T) {
+	var u queue
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		if u.lock(background) == nil {
 			u.unlock()

@@ -37,12 +37,12 @@ func (c *Channel) Receive(ctx context.Context, buf []byte) (int, error) {
 	return n, err
 }
 
-// enter takes the turn of the d2h half for a receiver; there can be only one.
+// enter takes the d2h half for a receiver; there can be only one.
 func (h *half) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return &bridge.WithdrawnError{Cause: err}
 	}
-	if h.turn.try() {
+	if h.queue.try() {
 		return nil
 	}
 	if h.shut.Load()&shutHere != 0 {
@@ -51,7 +51,7 @@ func (h *half) enter(ctx context.Context) error {
 	return errReceiving
 }
 
-// claim waits for an offer and holds it. Must hold turn.
+// claim waits for an offer and holds it. Must hold queue.
 func (h *half) claim(ctx context.Context) error {
 	for {
 		shut := h.shut.Load() // before the state: an offer precedes the peer's close
@@ -77,7 +77,7 @@ func (h *half) claim(ctx context.Context) error {
 }
 
 // release leaves a held offer where it is, unless the device asked for it
-// back meanwhile. Must hold turn.
+// back meanwhile. Must hold queue.
 func (h *half) release() {
 	if e, _ := h.act(proto.Release); e == proto.EventRecalled {
 		id := h.id()
@@ -87,7 +87,7 @@ func (h *half) release() {
 }
 
 // refuse answers the held offer of an empty transfer with an error. Must hold
-// turn.
+// queue.
 func (h *half) refuse() {
 	id := h.id()
 	h.act(proto.PutRefuse)
@@ -96,7 +96,7 @@ func (h *half) refuse() {
 	})
 }
 
-// accept answers the held message: its process may go on. Must hold turn.
+// accept answers the held message: its process may go on. Must hold queue.
 func (h *half) accept(n int) error {
 	id := h.id()
 	h.act(proto.PutAccept)
@@ -106,7 +106,7 @@ func (h *half) accept(n int) error {
 }
 
 // message returns the held offer if it is a message, else leaves it where it
-// is. Must hold turn.
+// is. Must hold queue.
 func (h *half) message() ([]byte, error) {
 	hd := abi.Header(h.slot.Header)
 	if hd.Type() != abi.TypeDirect {
@@ -116,7 +116,7 @@ func (h *half) message() ([]byte, error) {
 	return h.slot.Bytes()[:hd.Length()], nil
 }
 
-// receive takes the held offer into buf. Must hold turn.
+// receive takes the held offer into buf. Must hold queue.
 func (h *half) receive(buf []byte) (int, error) {
 	msg, err := h.message()
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *Channel) ReceiveFunc(ctx context.Context, fn func(msg []byte) error) er
 	return err
 }
 
-// receiveFunc lets fn work on the held offer. Must hold turn.
+// receiveFunc lets fn work on the held offer. Must hold queue.
 func (h *half) receiveFunc(fn func(msg []byte) error) (int, error) {
 	msg, err := h.message()
 	if err != nil {
@@ -188,10 +188,10 @@ func (c *Channel) TryReceive(buf []byte) (n int, ok bool, err error) {
 }
 
 // claimNow holds what is offered now; false without an error if nothing is.
-// Must hold turn.
+// Must hold queue.
 func (h *half) claimNow() (bool, error) {
 	if !h.offered() {
-		h.box.poll()
+		h.mailbox.poll()
 	}
 	if h.shut.Load() == 0 && !h.offered() {
 		return false, nil
@@ -265,7 +265,7 @@ func (c *Channel) Next(ctx context.Context) (bridge.Offer, error) {
 	return offer, nil
 }
 
-// held describes the held offer. Must hold turn.
+// held describes the held offer. Must hold queue.
 func (h *half) held() bridge.Offer {
 	hd := abi.Header(h.slot.Header)
 	if hd.Type() == abi.TypeIndBegin {
@@ -313,7 +313,7 @@ func (c *Channel) ReceiveIndFunc(ctx context.Context, size uint64, place func() 
 }
 
 // placed waits for an offer of size bytes, holds it and returns the memory for
-// it. Must hold turn.
+// it. Must hold queue.
 func (h *half) placed(ctx context.Context, size uint64, place func() ([]byte, error)) (data []byte, err error) {
 	if err := h.claimInd(ctx, size); err != nil {
 		return nil, err
@@ -333,7 +333,7 @@ func (h *half) placed(ctx context.Context, size uint64, place func() ([]byte, er
 }
 
 // receiveInd takes the device's transfer into data, all but the commit. Must
-// hold turn.
+// hold queue.
 func (h *half) receiveInd(ctx context.Context, data []byte) error {
 	err := h.claimInd(ctx, uint64(len(data)))
 	if err == nil {
@@ -343,7 +343,7 @@ func (h *half) receiveInd(ctx context.Context, data []byte) error {
 }
 
 // claimInd waits for an offer and holds it if it is a transfer of size bytes.
-// Must hold turn.
+// Must hold queue.
 func (h *half) claimInd(ctx context.Context, size uint64) error {
 	err := h.claim(ctx)
 	if err != nil {
@@ -353,7 +353,7 @@ func (h *half) claimInd(ctx context.Context, size uint64) error {
 }
 
 // fits leaves the held offer where it is unless it is a transfer of size bytes.
-// Must hold turn.
+// Must hold queue.
 func (h *half) fits(size uint64) error {
 	err := h.fitting(size)
 	if err != nil {
@@ -363,7 +363,7 @@ func (h *half) fits(size uint64) error {
 }
 
 // moveInd moves the held transfer into data, which has its size. Must hold
-// turn.
+// queue.
 func (h *half) moveInd(ctx context.Context, data []byte) error {
 	if len(data) == 0 {
 		return nil
@@ -382,7 +382,7 @@ func (h *half) moveInd(ctx context.Context, data []byte) error {
 }
 
 // fitting returns nil if the held offer is a transfer of n bytes. Must hold
-// turn.
+// queue.
 func (h *half) fitting(n uint64) error {
 	switch o := h.held(); {
 	case !o.Indirect:
@@ -395,10 +395,10 @@ func (h *half) fitting(n uint64) error {
 }
 
 // settle takes note of how the transfer of the d2h half ended. The device's next offer may have
-// come already: that stays. Must hold turn.
+// come already: that stays. Must hold queue.
 func (h *half) settle() { h.seen(eventOf(h.word.Load())) }
 
-// fin commits the transfer. Must hold turn.
+// fin commits the transfer. Must hold queue.
 func (h *half) fin() error {
 	id := h.id()
 	if _, ok := h.act(proto.PutFin); !ok {
@@ -407,7 +407,7 @@ func (h *half) fin() error {
 	return h.say(abi.TypeFin, id)
 }
 
-// finFunc commits the transfer if fn agrees. Must hold turn.
+// finFunc commits the transfer if fn agrees. Must hold queue.
 func (h *half) finFunc(fn func() error) (err error) {
 	agreed := false
 	defer func() {
@@ -423,7 +423,7 @@ func (h *half) finFunc(fn func() error) (err error) {
 }
 
 // renege aborts the transfer whose bytes have all arrived. An empty one has
-// no lists yet, so it is refused like an offer. Must hold turn.
+// no lists yet, so it is refused like an offer. Must hold queue.
 func (h *half) renege() {
 	if h.offered() {
 		h.refuse()

@@ -37,7 +37,7 @@ var errAskedBack = errors.New("offer asked back")
 
 // stallErr is why a transfer was aborted.
 func (h *half) stallErr() error {
-	return fmt.Errorf("%w: nothing moved for %v", bridge.ErrStalled, h.box.ep.stall)
+	return fmt.Errorf("%w: nothing moved for %v", bridge.ErrStalled, h.mailbox.ep.stall)
 }
 
 // stallClock counts the steps in which a transfer did not move on.
@@ -88,7 +88,7 @@ func (c *stallClock) stop() {
 }
 
 // due reports whether the device owes an answer to the transfer: it may wait for
-// its target without an end, but not move without an end. Must hold turn.
+// its target without an end, but not move without an end. Must hold queue.
 func (x *transfer) due(h *half) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -103,7 +103,7 @@ type roomWait struct {
 
 // stuck counts a round without room, and reports whether the device has consumed
 // nothing for limit: its managers wait for nobody, so it never will.
-func (w *roomWait) stuck(b *box, limit time.Duration) bool {
+func (w *roomWait) stuck(b *mailbox, limit time.Duration) bool {
 	if n := b.consumed(); n != w.consumed {
 		w.consumed, w.rounds = n, 0
 	}
@@ -131,7 +131,7 @@ func (e *epoch) bounded(ctx context.Context) (context.Context, context.CancelFun
 }
 
 // askBack withdraws an offered transfer to see whether the device has it. If the
-// target accepted it meanwhile the device has answered. Must hold turn.
+// target accepted it meanwhile the device has answered. Must hold queue.
 func (h *half) askBack(x *transfer) {
 	h.word.And(^uint64(askFlag))
 	x.mu.Lock()
@@ -144,7 +144,7 @@ func (h *half) askBack(x *transfer) {
 
 // waitForTarget counts an offer whose call sleeps until the target takes it (1)
 // or does so no more (-1).
-func (h *half) waitForTarget(n int64) { h.box.ep.offered.Add(n) }
+func (h *half) waitForTarget(n int64) { h.mailbox.ep.offered.Add(n) }
 
 // asked counts how often the present call was asked back; each time the next is
 // twice as far away, so that the device's own time-outs come to their end.

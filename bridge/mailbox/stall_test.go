@@ -27,9 +27,9 @@ func TestMailboxThatIsNotEmptied(t *testing.T) {
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, dev.Close()) })
 			c := f.subscribe(dev.(*Device))
-			c.box.tx.Lock()
-			c.box.tx.tail += c.box.normalRoom()
-			c.box.tx.Unlock()
+			c.mailbox.tx.Lock()
+			c.mailbox.tx.tail += c.mailbox.normalRoom()
+			c.mailbox.tx.Unlock()
 			wait := f.async(func() error { return call(c) })
 			require.ErrorIs(t, wait(), bridge.ErrDeviceLost)
 			require.ErrorContains(t, dev.(*Device).cur.Load().err(), "full for")
@@ -90,10 +90,10 @@ func TestAuditIsSpread(t *testing.T) {
 	e := &epoch{dev: &Device{port: noPort{}}, stall: time.Second}
 	e.Hello.Channels = 1 << 20
 	e.table.init(int(e.Hello.Channels))
-	b := &box{ep: e}
+	b := &mailbox{ep: e}
 	for i := range channels {
-		c := &Channel{ep: e, box: b, id: uint32(i * 1000)}
-		c.send.box, c.send.ch, c.send.wake = b, c, make(chan struct{}, 1)
+		c := &Channel{ep: e, mailbox: b, id: uint32(i * 1000)}
+		c.send.mailbox, c.send.ch, c.send.wake = b, c, make(chan struct{}, 1)
 		sleepsInSend(&c.send)
 		require.True(t, e.table.add(c))
 	}

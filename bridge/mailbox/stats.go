@@ -112,8 +112,8 @@ func (w *watch) mailboxes() []bridge.MailboxStats {
 	if w.dead {
 		return nil
 	}
-	list := make([]bridge.MailboxStats, len(w.ep.boxes))
-	for i, b := range w.ep.boxes {
+	list := make([]bridge.MailboxStats, len(w.ep.mailboxes))
+	for i, b := range w.ep.mailboxes {
 		list[i] = bridge.MailboxStats{Slots: int(b.mask + 1), Used: [2]int{
 			abi.H2D: b.used(b.h2d, b.h2dHead),
 			abi.D2H: b.used(b.d2h, b.d2hHead),
@@ -125,7 +125,7 @@ func (w *watch) mailboxes() []bridge.MailboxStats {
 // used returns how many slots of a ring its sender may not write. It asks the slots rather than the counters, which a lock guards: those from
 // head on bear the phase of their lap as far as the ring was written. While
 // messages pass the answer is one of the recent ones.
-func (b *box) used(ring []abi.Slot, headWord *uint64) int {
+func (b *mailbox) used(ring []abi.Slot, headWord *uint64) int {
 	head := atomic.LoadUint64(headWord)
 	return sort.Search(len(ring), func(n int) bool {
 		i := head + uint64(n)

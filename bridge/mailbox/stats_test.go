@@ -18,7 +18,7 @@ func TestUsed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shift := rapid.IntRange(2, 8).Draw(t, "shift")
 		slots := uint64(1) << shift
-		b := &box{mask: slots - 1, shift: shift}
+		b := &mailbox{mask: slots - 1, shift: shift}
 		ring := make([]abi.Slot, slots)
 		tail := rapid.Uint64Range(0, 4*slots).Draw(t, "tail")
 		for i := range tail {
@@ -42,33 +42,33 @@ func TestMailboxStats(t *testing.T) {
 	f := newFake(t)
 	d := f.open()
 	c := f.subscribe(d)
-	used := func() [2]int { return d.Stats().Mailboxes[fakeBox].Used }
-	require.Equal(t, bridge.MailboxStats{Slots: fakeSlots}, d.Stats().Mailboxes[fakeBox])
+	used := func() [2]int { return d.Stats().Mailboxes[fakeMailbox].Used }
+	require.Equal(t, bridge.MailboxStats{Slots: fakeSlots}, d.Stats().Mailboxes[fakeMailbox])
 	wait := f.async(func() error { return c.Send(background, []byte("not taken")) })
 	f.until("the message is in the ring", func() bool { return used() == [2]int{abi.H2D: 1} })
-	f.expect(fakeBox, abi.TypeDirect)
+	f.expect(fakeMailbox, abi.TypeDirect)
 	require.Zero(t, used())
 	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateConsumed})
 	require.NoError(t, wait())
-	c.box.drain()
+	c.mailbox.drain()
 	require.Zero(t, used())
 	f.message(1, "nobody looks")
 	require.Equal(t, [2]int{abi.D2H: 1}, used())
-	c.box.drain()
+	c.mailbox.drain()
 	require.Zero(t, used())
 	require.Zero(t, d.Stats().Full)
 
-	c.box.tx.Lock()
-	room := c.box.tx.tail // pretend that senders filled the ring
-	c.box.tx.tail += fakeSlots
-	c.box.tx.Unlock()
+	c.mailbox.tx.Lock()
+	room := c.mailbox.tx.tail // pretend that senders filled the ring
+	c.mailbox.tx.tail += fakeSlots
+	c.mailbox.tx.Unlock()
 	ok, err := c.TrySend(nil, nil)
 	require.NoError(t, err)
 	require.False(t, ok)
 	require.EqualValues(t, 1, d.Stats().Full)
-	c.box.tx.Lock()
-	c.box.tx.tail = room
-	c.box.tx.Unlock()
+	c.mailbox.tx.Lock()
+	c.mailbox.tx.tail = room
+	c.mailbox.tx.Unlock()
 
 	require.NoError(t, d.Close())
 	require.Nil(t, d.Stats().Mailboxes)
@@ -91,7 +91,7 @@ func TestAge(t *testing.T) {
 	d := f.open()
 	f.until("a heartbeat", func() bool { return f.beat.Load() > 0 && d.Stats().Age < time.Second })
 	f.mute.Store(true)
-	f.until("silence", func() bool { return d.Stats().Age > 50*time.Millisecond })
+	f.until("heartbeatTimeout", func() bool { return d.Stats().Age > 50*time.Millisecond })
 	watch := &d.cur.Load().watch
 	watch.mu.Lock()
 	blank := watch.blank
@@ -116,21 +116,21 @@ func TestInFlight(t *testing.T) {
 	defer cancel()
 	const size = 10 * abi.ListEntries * abi.PageSize
 	wait := f.async(func() error { return c.SendInd(ctx, pages(size)) })
-	f.expect(fakeBox, abi.TypeIndBegin)
-	f.expect(fakeBox, abi.TypeIndList)
+	f.expect(fakeMailbox, abi.TypeIndBegin)
+	f.expect(fakeMailbox, abi.TypeIndList)
 	require.Equal(t, [2]int{abi.H2D: 1}, c.Stats().Transfers)
 	require.Equal(t, [2]int{abi.H2D: 1}, c.Stats().InFlight)
 	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateReady})
 	f.until("the window is full", func() bool { return c.Stats().InFlight == [2]int{abi.H2D: fakeWindow} })
 	for range fakeWindow - 1 {
-		f.expect(fakeBox, abi.TypeIndList)
+		f.expect(fakeMailbox, abi.TypeIndList)
 	}
 	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateMoving, Lists: 2})
-	f.expect(fakeBox, abi.TypeIndList)
-	f.expect(fakeBox, abi.TypeIndList)
+	f.expect(fakeMailbox, abi.TypeIndList)
+	f.expect(fakeMailbox, abi.TypeIndList)
 	require.Equal(t, [2]int{abi.H2D: fakeWindow}, d.Stats().InFlight)
 	cancel()
-	f.expect(fakeBox, abi.TypeAbort)
+	f.expect(fakeMailbox, abi.TypeAbort)
 	f.ack(abi.TypeAborted, abi.Ack{Transaction: 1, State: abi.StateFailed, Status: abi.ErrAborted})
 	require.ErrorIs(t, wait(), bridge.ErrWithdrawn)
 	require.Zero(t, d.Stats().InFlight)

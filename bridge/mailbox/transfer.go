@@ -18,19 +18,19 @@ import (
 // again.
 type transfer struct {
 	pin     runtime.Pinner // holds the buffer while the device may touch it
-	id      uint64         // owned by the turn's holder
+	id      uint64         // owned by the queue's holder
 	unready uint64         // nanoseconds that the target may stay unready; 0: for ever
 
 	// mu guards what follows while the half is active; before that and once it
-	// is done the drains leave it to the turn's holder.
+	// is done the drains leave it to the queue's holder.
 	mu     sync.Mutex
 	ledger proto.Ledger
 	end    abi.Ack // how it failed, or was aborted
 
-	clock stallClock // owned by the turn's holder
+	clock stallClock // owned by the queue's holder
 }
 
-// transfer returns the half's transfer. Must hold turn.
+// transfer returns the half's transfer. Must hold queue.
 func (h *half) transfer() *transfer {
 	if h.xfer == nil {
 		h.xfer = new(transfer)
@@ -46,7 +46,7 @@ func (x *transfer) start(data []byte, h *half, ready bool) {
 		x.pin.Pin(p)
 		cut.Address = uint64(uintptr(unsafe.Pointer(p)))
 	}
-	x.ledger = proto.NewLedger(cut, uint64(h.box.ep.Hello.Window), ready)
+	x.ledger = proto.NewLedger(cut, uint64(h.mailbox.ep.Hello.Window), ready)
 	x.end = abi.Ack{}
 }
 
@@ -62,8 +62,8 @@ func (c *Channel) SendInd(ctx context.Context, data []byte) error {
 		return tooLarge(len(data), limit)
 	}
 	start := meter.Now()
-	if !h.turn.try() {
-		if err := h.queue(ctx); err != nil {
+	if !h.queue.try() {
+		if err := h.lock(ctx); err != nil {
 			return h.refused(&h.indirect, err)
 		}
 	}
@@ -83,8 +83,8 @@ func (c *Channel) SendInd(ctx context.Context, data []byte) error {
 const notAtAll = 1
 
 // TrySendInd gives data only if the target waits for it now; the transfer then
-// runs to its end, as SendInd. For turn see TrySend.
-func (c *Channel) TrySendInd(ctx context.Context, data []byte, turn chan<- struct{}) (bool, error) {
+// runs to its end, as SendInd. For waiter see TrySend.
+func (c *Channel) TrySendInd(ctx context.Context, data []byte, waiter chan<- struct{}) (bool, error) {
 	h := &c.send
 	if limit := c.ep.Hello.MaxTransfer; uint64(len(data)) > limit {
 		return false, tooLarge(len(data), limit)
@@ -92,7 +92,7 @@ func (c *Channel) TrySendInd(ctx context.Context, data []byte, turn chan<- struc
 	if err := ctx.Err(); err != nil {
 		return false, h.refused(&h.indirect, &bridge.WithdrawnError{Cause: err})
 	}
-	if !h.turn.try() && !h.lease(turn) {
+	if !h.queue.try() && !h.lease(waiter) {
 		return false, nil
 	}
 	start := meter.Now()
@@ -110,7 +110,7 @@ func (c *Channel) TrySendInd(ctx context.Context, data []byte, turn chan<- struc
 
 // sendInd offers a transfer, to a target that may stay unready for so many
 // nanoseconds, and moves it. errAskedBack says that the offer came back because the
-// audit asked. Must hold turn.
+// audit asked. Must hold queue.
 func (h *half) sendInd(ctx context.Context, data []byte, unready uint64) error {
 	if h.shut.Load() != 0 {
 		return h.err()
@@ -132,7 +132,7 @@ func (h *half) sendInd(ctx context.Context, data []byte, unready uint64) error {
 }
 
 // beginInd offers the transfer: IND_BEGIN, and list 0 with it so that the
-// device sees both. Must hold turn.
+// device sees both. Must hold queue.
 func (h *half) beginInd(ctx context.Context, x *transfer) error {
 	var begin, list abi.Slot
 	x.ledger.Sent = min(x.ledger.Lists, 1)
@@ -142,7 +142,7 @@ func (h *half) beginInd(ctx context.Context, x *transfer) error {
 	hd := h.header(abi.TypeIndBegin, abi.PayloadSize, id)
 	var err error
 	if x.ledger.Lists == 0 {
-		err = h.put(ctx, hd, &begin.Payload, h.box.normalRoom(), shutAny)
+		err = h.put(ctx, hd, &begin.Payload, h.mailbox.normalRoom(), shutAny)
 	} else {
 		n := x.ledger.Cut.Fill(0, list.Gather())
 		h.lists.Add(1)
@@ -155,39 +155,39 @@ func (h *half) beginInd(ctx context.Context, x *transfer) error {
 	return err
 }
 
-// putBegin puts two messages; while the ring is full it waits. Must hold turn.
+// putBegin puts two messages; while the ring is full it waits. Must hold queue.
 func (h *half) putBegin(ctx context.Context, hd abi.Header, p *[7]uint64, hd2 abi.Header, p2 *[7]uint64) error {
 	var wait roomWait
 	for round := 0; ; round++ {
-		switch h.box.putPair(hd, p, hd2, p2) {
+		switch h.mailbox.putPair(hd, p, hd2, p2) {
 		case putDone:
 			return nil
 		case putRing:
 			h.ring()
 			return nil
 		case putDead:
-			return h.box.ep.err()
+			return h.mailbox.ep.err()
 		}
 		if round == 0 {
-			h.box.ep.dev.full.Add(1)
+			h.mailbox.ep.dev.full.Add(1)
 		}
-		if err := h.starve(ctx, round); err != nil {
+		if err := h.pauseForRoom(ctx, round); err != nil {
 			return err
 		}
-		if wait.stuck(h.box, h.box.ep.stall) {
-			return h.box.lost(h.box.ep.stall)
+		if wait.stuck(h.mailbox, h.mailbox.ep.stall) {
+			return h.mailbox.lost(h.mailbox.ep.stall)
 		}
 	}
 }
 
-// starve passes some time while the ring is full. It returns why the call should not wait any more. Must hold turn.
-func (h *half) starve(ctx context.Context, round int) error {
-	h.rest(1)
-	h.box.ep.watch.wakeUp()
-	h.box.poll()
+// pauseForRoom passes some time while the ring is full. It returns why the call should not wait any more. Must hold queue.
+func (h *half) pauseForRoom(ctx context.Context, round int) error {
+	h.addWaiting(1)
+	h.mailbox.ep.watch.wakeUp()
+	h.mailbox.poll()
 	pause(round)
-	h.rest(-1)
-	return h.pressed(ctx, shutAny)
+	h.addWaiting(-1)
+	return h.endsWait(ctx, shutAny)
 }
 
 // timeout is how long the target may stay unready; 0 is for ever.
@@ -200,19 +200,19 @@ func timeout(ctx context.Context) uint64 {
 }
 
 // run moves a transfer until the device says DONE. On every other end it
-// returns why, and the device does not touch the buffer any more. Must hold turn.
+// returns why, and the device does not touch the buffer any more. Must hold queue.
 func (h *half) run(ctx context.Context, x *transfer) error {
 	defer x.clock.stop()
 	for round := 0; ; round++ {
-		starved, late := false, false
+		full, late := false, false
 		if round > 0 || !x.whole(h) {
-			starved = h.feed(x)
+			full = h.feed(x)
 		}
 		switch {
-		case h.lend(ctx):
-		case starved:
-			_ = h.starve(ctx, round) // what ends the wait is looked at below
-			x.clock.ticks(h.box.ep.stall)
+		case h.assist(ctx):
+		case full:
+			_ = h.pauseForRoom(ctx, round) // what ends the wait is looked at below
+			x.clock.ticks(h.mailbox.ep.stall)
 			late = x.clock.ticked()
 		default:
 			late = h.awaitMove(ctx, x)
@@ -241,10 +241,10 @@ func (h *half) run(ctx context.Context, x *transfer) error {
 }
 
 // awaitMove sleeps until there is news of the transfer; true if ctx ended or a step
-// of the stall clock passed first. Must hold turn.
+// of the stall clock passed first. Must hold queue.
 func (h *half) awaitMove(ctx context.Context, x *transfer) bool {
 	if x.due(h) {
-		return h.await(ctx.Done(), x.clock.ticks(h.box.ep.stall), news|askFlag, shutAny)
+		return h.await(ctx.Done(), x.clock.ticks(h.mailbox.ep.stall), news|askFlag, shutAny)
 	}
 	h.waitForTarget(1)
 	defer h.waitForTarget(-1)
@@ -256,10 +256,10 @@ func (x *transfer) whole(h *half) bool { return h.dir == abi.H2D && x.ledger.Lis
 
 // feed sends lists while window and ring have room. True if it was the ring
 // that had none: the device may wait for more lists before it acks, so no ack
-// need come to wake the caller. Must hold turn.
-func (h *half) feed(x *transfer) (starved bool) {
+// need come to wake the caller. Must hold queue.
+func (h *half) feed(x *transfer) (full bool) {
 	var s abi.Slot
-	b := h.box
+	b := h.mailbox
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	l := &x.ledger
@@ -299,20 +299,20 @@ func (h *half) feed(x *transfer) (starved bool) {
 }
 
 const (
-	lendFrom   = 64 << 10 // bytes; less is not worth sharing
-	lendPolls  = 24       // polls between two looks for DMA to do
-	lendYields = 40       // looks without success before giving way
-	lendIdle   = 320      // … and before parking
+	assistFrom   = 64 << 10 // bytes; less is not worth sharing
+	assistPolls  = 24       // polls between two looks for DMA to do
+	assistYields = 40       // looks without success before giving way
+	assistIdle   = 320      // … and before parking
 )
 
-// lend waits for news of the transfer and moves DMA pieces meanwhile, as long
-// as there are some; false when it is time to park. Must hold turn.
-func (h *half) lend(ctx context.Context) bool {
-	if h.xfer.ledger.Cut.Size < lendFrom {
+// assist waits for news of the transfer and moves DMA pieces meanwhile, as long
+// as there are some; false when it is time to park. Must hold queue.
+func (h *half) assist(ctx context.Context) bool {
+	if h.xfer.ledger.Cut.Size < assistFrom {
 		return h.spinFor(news)
 	}
-	port, polls := h.box.ep.dev.port, min(h.spin.full, lendPolls)
-	for idle := 1; idle < lendIdle; idle++ {
+	port, polls := h.mailbox.ep.dev.port, min(h.spin.full, assistPolls)
+	for idle := 1; idle < assistIdle; idle++ {
 		if h.pollFor(news, polls) || h.shut.Load() != 0 || ctx.Err() != nil {
 			return true
 		}
@@ -321,7 +321,7 @@ func (h *half) lend(ctx context.Context) bool {
 			idle = 0
 		case polls == 0:
 			return false
-		case idle%lendYields == 0:
+		case idle%assistYields == 0:
 			port.Yield()
 		}
 	}
@@ -329,17 +329,17 @@ func (h *half) lend(ctx context.Context) bool {
 }
 
 // pollFor polls the mailbox at most n times until the half has one of the
-// want flags. Must hold turn.
+// want flags. Must hold queue.
 func (h *half) pollFor(want uint64, n int32) bool {
-	if h.box.rx.TryLock() {
+	if h.mailbox.rx.TryLock() {
 		h.spinLocked(want, n+1)
-		h.box.rx.Unlock()
+		h.mailbox.rx.Unlock()
 	}
 	return h.word.Load()&want != 0
 }
 
 // abort ends the transfer and waits until the device is quiet, or gone. It
-// returns cause, with what was moved before. Must hold turn.
+// returns cause, with what was moved before. Must hold queue.
 func (h *half) abort(x *transfer, cause error) error {
 	x.mu.Lock()
 	_, under := h.act(proto.PutAbort)
@@ -350,7 +350,7 @@ func (h *half) abort(x *transfer, cause error) error {
 	err := h.say(abi.TypeAbort, x.id)
 	if err != nil {
 		h.await(nil, nil, news, shutDown)
-	} else if !h.ladder(news) {
+	} else if !h.escalate(news) {
 		err = h.err()
 	}
 	if h.word.Load()&news == 0 {
@@ -375,7 +375,7 @@ func (x *transfer) stopped(err error) error {
 }
 
 // result returns what the event that ended the transfer means to the caller; nil for
-// DONE. Must hold turn.
+// DONE. Must hold queue.
 func (h *half) result(ctx context.Context, x *transfer, e proto.Event) error {
 	switch e {
 	case proto.EventDone:

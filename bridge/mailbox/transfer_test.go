@@ -18,7 +18,7 @@ import (
 func (f *fake) lists(id uint64, from, to int, flag int) (got []byte) {
 	f.t.Helper()
 	for k := from; k < to; k++ {
-		s := f.expect(fakeBox, abi.TypeIndList)
+		s := f.expect(fakeMailbox, abi.TypeIndList)
 		h := abi.Header(s.Header)
 		require.Equal(f.t, uint16(id), h.Sequence())
 		require.Equal(f.t, flag, h.Length()&abi.ListD2H)
@@ -33,7 +33,7 @@ func (f *fake) lists(id uint64, from, to int, flag int) (got []byte) {
 // fillLists is lists for a transfer to the host: it writes what they name.
 func (f *fake) fillLists(from, to int, with byte) (n int) {
 	for k := from; k < to; k++ {
-		s := f.expect(fakeBox, abi.TypeIndList)
+		s := f.expect(fakeMailbox, abi.TypeIndList)
 		h := abi.Header(s.Header)
 		require.NotZero(f.t, h.Length()&abi.ListD2H)
 		for _, e := range s.Gather().Entry[:h.Length()&abi.ListCountMask] {
@@ -68,13 +68,13 @@ func TestSendIndSmall(t *testing.T) {
 		id := uint64(i + 1)
 		data := pattern(size)
 		wait := f.async(func() error { return c.SendInd(context.Background(), data) })
-		b := f.expect(fakeBox, abi.TypeIndBegin)
+		b := f.expect(fakeMailbox, abi.TypeIndBegin)
 		require.Equal(t, abi.Begin{Transaction: id, Size: uint64(size)}, *b.Begin())
-		require.NotNil(t, f.peek(fakeBox), "list 0 comes with it")
+		require.NotNil(t, f.peek(fakeMailbox), "list 0 comes with it")
 		got := f.lists(id, 0, 1, 0)
 		require.Equal(t, data, got)
 		f.ack(abi.TypeDone, done(id, abi.H2D, size))
-		n := f.expect(fakeBox, abi.TypeFin).Note()
+		n := f.expect(fakeMailbox, abi.TypeFin).Note()
 		require.Equal(t, id, n.Transaction)
 		require.EqualValues(t, abi.H2D, n.Direction)
 		require.NoError(t, wait())
@@ -94,9 +94,9 @@ func (f *fake) peek(box int) *abi.Slot {
 func TestSendIndEmpty(t *testing.T) {
 	f, _, c := setup(t)
 	wait := f.async(func() error { return c.SendInd(context.Background(), nil) })
-	require.Zero(t, f.expect(fakeBox, abi.TypeIndBegin).Begin().Size)
+	require.Zero(t, f.expect(fakeMailbox, abi.TypeIndBegin).Begin().Size)
 	f.ack(abi.TypeDone, done(1, abi.H2D, 0))
-	f.expect(fakeBox, abi.TypeFin)
+	f.expect(fakeMailbox, abi.TypeFin)
 	require.NoError(t, wait())
 	require.Zero(t, c.Stats().Lists)
 }
@@ -106,19 +106,19 @@ func TestSendIndWindow(t *testing.T) {
 	data := pattern(20*listBytes + 77)
 	cut := proto.Split{Address: 123, Size: uint64(len(data))}
 	wait := f.async(func() error { return c.SendInd(context.Background(), data) })
-	f.expect(fakeBox, abi.TypeIndBegin)
+	f.expect(fakeMailbox, abi.TypeIndBegin)
 	got := f.lists(1, 0, 1, 0)
-	require.Nil(t, f.poll(fakeBox), "no more before READY")
+	require.Nil(t, f.poll(fakeMailbox), "no more before READY")
 	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateReady})
 	got = append(got, f.lists(1, 1, fakeWindow, 0)...)
 	for at := fakeWindow; at < int(cut.Lists()); at += 2 {
-		require.Nil(t, f.poll(fakeBox), "the window is full")
+		require.Nil(t, f.poll(fakeMailbox), "the window is full")
 		f.ack(abi.TypeAck, moving(1, abi.H2D, at-fakeWindow+2, cut))
 		got = append(got, f.lists(1, at, min(at+2, int(cut.Lists())), 0)...)
 	}
 	require.True(t, bytes.Equal(data, got))
 	f.ack(abi.TypeDone, done(1, abi.H2D, len(data)))
-	f.expect(fakeBox, abi.TypeFin)
+	f.expect(fakeMailbox, abi.TypeFin)
 	require.NoError(t, wait())
 }
 
@@ -128,26 +128,26 @@ func TestSendIndGoesOnWhenTheRingHasRoom(t *testing.T) {
 	f, d, c := setup(t)
 	data := pattern(3 * listBytes)
 	wait := f.async(func() error { return c.SendInd(context.Background(), data) })
-	f.expect(fakeBox, abi.TypeIndBegin)
+	f.expect(fakeMailbox, abi.TypeIndBegin)
 	got := f.lists(1, 0, 1, 0)
 	f.asleep(d, 1)
 	note := c.recv.note(1)
-	for range c.box.listRoom() {
-		require.NotEqual(t, putFull, c.box.put(c.recv.header(abi.TypeFin, abi.PayloadSize, 1), &note.Payload, c.box.urgentRoom()))
+	for range c.mailbox.listRoom() {
+		require.NotEqual(t, putFull, c.mailbox.put(c.recv.header(abi.TypeFin, abi.PayloadSize, 1), &note.Payload, c.mailbox.urgentRoom()))
 	}
 	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateReady})
-	f.until("starved", func() bool {
+	f.until("full", func() bool {
 		c.send.xfer.mu.Lock()
 		defer c.send.xfer.mu.Unlock()
 		return c.send.xfer.ledger.Ready
 	})
-	for range c.box.listRoom() {
-		f.expect(fakeBox, abi.TypeFin)
+	for range c.mailbox.listRoom() {
+		f.expect(fakeMailbox, abi.TypeFin)
 	}
 	got = append(got, f.lists(1, 1, 4, 0)...)
 	require.True(t, bytes.Equal(data, got))
 	f.ack(abi.TypeDone, done(1, abi.H2D, len(data)))
-	f.expect(fakeBox, abi.TypeFin)
+	f.expect(fakeMailbox, abi.TypeFin)
 	require.NoError(t, wait())
 }
 
@@ -155,7 +155,7 @@ func TestSendIndRepeat(t *testing.T) {
 	f, _, c := setup(t)
 	data := pattern(6 * listBytes)
 	wait := f.async(func() error { return c.SendInd(context.Background(), data) })
-	f.expect(fakeBox, abi.TypeIndBegin)
+	f.expect(fakeMailbox, abi.TypeIndBegin)
 	f.lists(1, 0, 1, 0)
 	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateReady})
 	f.lists(1, 1, 4, 0)
@@ -164,7 +164,7 @@ func TestSendIndRepeat(t *testing.T) {
 	f.ack(abi.TypeAck, moving(1, abi.H2D, 6, proto.Split{Address: 123, Size: uint64(len(data))}))
 	f.lists(1, 6, 7, 0)
 	f.ack(abi.TypeDone, done(1, abi.H2D, len(data)))
-	f.expect(fakeBox, abi.TypeFin)
+	f.expect(fakeMailbox, abi.TypeFin)
 	require.NoError(t, wait())
 	require.EqualValues(t, 2, c.Stats().Repeated)
 }
@@ -173,12 +173,12 @@ func TestSendIndGivesUpRepeating(t *testing.T) {
 	f, _, c := setup(t)
 	data := pattern(100)
 	wait := f.async(func() error { return c.SendInd(context.Background(), data) })
-	f.expect(fakeBox, abi.TypeIndBegin)
+	f.expect(fakeMailbox, abi.TypeIndBegin)
 	for range abi.RepeatsMax + 1 {
 		f.lists(1, 0, 1, 0)
 		f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateRepeat})
 	}
-	f.expect(fakeBox, abi.TypeAbort)
+	f.expect(fakeMailbox, abi.TypeAbort)
 	f.ack(abi.TypeAborted, abi.Ack{Transaction: 1, State: abi.StateFailed, Status: abi.ErrAborted, Processed: 50})
 	err := wait()
 	require.ErrorIs(t, err, bridge.ErrDMA)
@@ -193,8 +193,8 @@ func TestSendIndRefusals(t *testing.T) {
 	id := uint64(0)
 	for status := abi.OK + 1; status < abi.StatusCount; status++ {
 		wait := f.async(func() error { return c.SendInd(context.Background(), pages(10)) })
-		f.expect(fakeBox, abi.TypeIndBegin)
-		f.expect(fakeBox, abi.TypeIndList)
+		f.expect(fakeMailbox, abi.TypeIndBegin)
+		f.expect(fakeMailbox, abi.TypeIndList)
 		id++
 		f.ack(abi.TypeError, abi.Ack{Transaction: id, State: abi.StateFailed, Status: status, Outstanding: 44, Lists: 0, FaultIndex: 3})
 		err := wait()
@@ -217,10 +217,10 @@ func TestSendIndTargetTimeout(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	wait := f.async(func() error { return c.SendInd(ctx, pages(10)) })
-	b := f.expect(fakeBox, abi.TypeIndBegin).Begin()
+	b := f.expect(fakeMailbox, abi.TypeIndBegin).Begin()
 	require.Positive(t, b.TimeoutNS)
 	require.LessOrEqual(t, b.TimeoutNS, uint64(time.Hour))
-	f.expect(fakeBox, abi.TypeIndList)
+	f.expect(fakeMailbox, abi.TypeIndList)
 	f.ack(abi.TypeError, abi.Ack{Transaction: 1, State: abi.StateFailed, Status: abi.ErrTimeout})
 	err := wait()
 	require.ErrorIs(t, err, bridge.ErrTargetTimeout)
@@ -236,7 +236,7 @@ func TestSendIndLimits(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, c.SendInd(ctx, pages(1)), bridge.ErrWithdrawn)
 	require.ErrorIs(t, c.ReceiveInd(ctx, pages(1)), bridge.ErrWithdrawn)
-	require.Nil(t, f.poll(fakeBox))
+	require.Nil(t, f.poll(fakeMailbox))
 }
 
 func TestSendIndCancelled(t *testing.T) {
@@ -257,20 +257,20 @@ func TestSendIndCancelled(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			data := pages(10)
 			wait := f.async(func() error { return ch.SendInd(ctx, data) })
-			f.expect(fakeBox, abi.TypeIndBegin)
-			f.expect(fakeBox, abi.TypeIndList)
+			f.expect(fakeMailbox, abi.TypeIndBegin)
+			f.expect(fakeMailbox, abi.TypeIndList)
 			cancel()
-			require.EqualValues(t, 1, f.expect(fakeBox, abi.TypeAbort).Note().Transaction)
+			require.EqualValues(t, 1, f.expect(fakeMailbox, abi.TypeAbort).Note().Transaction)
 			c.answer(f)
 			err := wait()
 			require.ErrorIs(t, err, bridge.ErrWithdrawn)
 			require.ErrorIs(t, err, context.Canceled)
 			require.Zero(t, d.Stats().Faults)
 			wait = f.async(func() error { return ch.SendInd(context.Background(), data) })
-			require.EqualValues(t, 2, f.expect(fakeBox, abi.TypeIndBegin).Begin().Transaction, "the next one works")
-			f.expect(fakeBox, abi.TypeIndList)
+			require.EqualValues(t, 2, f.expect(fakeMailbox, abi.TypeIndBegin).Begin().Transaction, "the next one works")
+			f.expect(fakeMailbox, abi.TypeIndList)
 			f.ack(abi.TypeDone, done(2, abi.H2D, 10))
-			f.expect(fakeBox, abi.TypeFin)
+			f.expect(fakeMailbox, abi.TypeFin)
 			require.NoError(t, wait())
 		})
 	}
@@ -293,10 +293,10 @@ func TestAbortUnansweredFencesBeforeTheBufferIsGivenBack(t *testing.T) {
 		close(returned)
 		return err
 	})
-	f.expect(fakeBox, abi.TypeIndBegin)
-	f.expect(fakeBox, abi.TypeIndList)
+	f.expect(fakeMailbox, abi.TypeIndBegin)
+	f.expect(fakeMailbox, abi.TypeIndList)
 	cancel()
-	f.expect(fakeBox, abi.TypeAbort)
+	f.expect(fakeMailbox, abi.TypeAbort)
 	require.ErrorIs(t, wait(), bridge.ErrDeviceLost)
 	require.EqualValues(t, 1, f.fences.Load())
 }
@@ -317,13 +317,13 @@ func TestReceiveInd(t *testing.T) {
 	n += f.fillLists(2*fakeWindow, 10, 'x')
 	require.Equal(t, size, n)
 	f.ack(abi.TypeDone, done(1, abi.D2H, size))
-	require.EqualValues(t, abi.D2H, f.expect(fakeBox, abi.TypeFin).Note().Direction)
+	require.EqualValues(t, abi.D2H, f.expect(fakeMailbox, abi.TypeFin).Note().Direction)
 	require.NoError(t, wait())
 	require.Equal(t, size, bytes.Count(data, []byte{'x'}))
 
 	f.begin(2, 0)
 	require.NoError(t, c.ReceiveInd(context.Background(), nil))
-	f.expect(fakeBox, abi.TypeFin)
+	f.expect(fakeMailbox, abi.TypeFin)
 }
 
 func TestReceiveIndSizeMismatch(t *testing.T) {
@@ -334,7 +334,7 @@ func TestReceiveIndSizeMismatch(t *testing.T) {
 	require.ErrorAs(t, err, &size)
 	require.Equal(t, bridge.SizeError{Host: 11, Device: 0}, *size)
 	require.NoError(t, c.ReceiveInd(context.Background(), nil))
-	f.expect(fakeBox, abi.TypeFin)
+	f.expect(fakeMailbox, abi.TypeFin)
 }
 
 // in returns a place for ReceiveIndFunc.
@@ -353,7 +353,7 @@ func TestReceiveIndFunc(t *testing.T) {
 	})
 	f.fillLists(0, 1, 'y')
 	f.ack(abi.TypeDone, done(1, abi.D2H, 10))
-	require.EqualValues(t, abi.D2H, f.expect(fakeBox, abi.TypeAbort).Note().Direction)
+	require.EqualValues(t, abi.D2H, f.expect(fakeMailbox, abi.TypeAbort).Note().Direction)
 	f.ack(abi.TypeAborted, abi.Ack{Transaction: 1, Direction: uint32(abi.D2H), State: abi.StateFailed, Status: abi.ErrAborted})
 	require.ErrorIs(t, wait(), no)
 
@@ -363,12 +363,12 @@ func TestReceiveIndFunc(t *testing.T) {
 	})
 	f.fillLists(0, 1, 'z')
 	f.ack(abi.TypeDone, done(2, abi.D2H, 10))
-	f.expect(fakeBox, abi.TypeFin)
+	f.expect(fakeMailbox, abi.TypeFin)
 	require.NoError(t, wait())
 
 	f.begin(3, 0)
 	require.ErrorIs(t, c.ReceiveIndFunc(context.Background(), 0, in(nil), func([]byte) error { return no }), no)
-	require.Equal(t, abi.ErrAborted, f.expect(fakeBox, abi.TypeError).Ack().Status)
+	require.Equal(t, abi.ErrAborted, f.expect(fakeMailbox, abi.TypeError).Ack().Status)
 	require.EqualValues(t, 1, c.Stats().Indirect[abi.D2H].Messages)
 	require.EqualValues(t, 2, c.Stats().Indirect[abi.D2H].Errors)
 }
@@ -390,7 +390,7 @@ func TestReceiveIndEnds(t *testing.T) {
 	wait = f.async(func() error { return c.ReceiveInd(ctx, data) })
 	f.fillLists(0, 1, 0)
 	cancel()
-	f.expect(fakeBox, abi.TypeAbort)
+	f.expect(fakeMailbox, abi.TypeAbort)
 	f.ack(abi.TypeAborted, abi.Ack{Transaction: 2, Direction: uint32(abi.D2H), State: abi.StateFailed, Status: abi.ErrAborted})
 	require.ErrorIs(t, wait(), context.Canceled)
 	f.message(3, "next")
@@ -403,16 +403,16 @@ func TestBothHalvesAtOnce(t *testing.T) {
 	f, _, c := setup(t)
 	out, in := pattern(100), pages(200)
 	send := f.async(func() error { return c.SendInd(context.Background(), out) })
-	f.expect(fakeBox, abi.TypeIndBegin)
+	f.expect(fakeMailbox, abi.TypeIndBegin)
 	f.lists(1, 0, 1, 0)
 	f.begin(1, 200)
 	receive := f.async(func() error { return c.ReceiveInd(context.Background(), in) })
 	f.fillLists(0, 1, 'q')
 	f.ack(abi.TypeDone, done(1, abi.D2H, 200))
-	require.EqualValues(t, abi.D2H, f.expect(fakeBox, abi.TypeFin).Note().Direction)
+	require.EqualValues(t, abi.D2H, f.expect(fakeMailbox, abi.TypeFin).Note().Direction)
 	require.NoError(t, receive())
 	f.ack(abi.TypeDone, done(1, abi.H2D, 100))
-	require.EqualValues(t, abi.H2D, f.expect(fakeBox, abi.TypeFin).Note().Direction)
+	require.EqualValues(t, abi.H2D, f.expect(fakeMailbox, abi.TypeFin).Note().Direction)
 	require.NoError(t, send())
 }
 

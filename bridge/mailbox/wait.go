@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	spinTime    = 2 * time.Microsecond   // a caller polls this long before it parks
-	ladderTime  = 100 * time.Millisecond // for the device to answer WITHDRAW, ABORT and CLOSE
-	ladderStep  = ladderTime / 4         // between two looks after that
-	ladderBeats = 2                      // … and this many heartbeats of its own
-	crowdTime   = 10 * time.Second       // for a device that answers, but others first
-	silence     = time.Second            // without a heartbeat, at least: the device is lost
-	wakeSpins   = 32                     // spinTimes that an island needs to wake up
-	shareSpins  = 8                      // spinTimes in which answers come that come soon
-	hotTime     = time.Millisecond       // between two rings: the channel is busy
-	lateTime    = 200 * time.Microsecond // a sleep that was too long to spin instead
+	spinTime         = 2 * time.Microsecond   // a caller polls this long before it parks
+	cancelTimeout    = 100 * time.Millisecond // for the device to answer WITHDRAW, ABORT and CLOSE
+	cancelStep       = cancelTimeout / 4      // between two looks after that
+	cancelBeats      = 2                      // … and this many heartbeats of its own
+	crowdTime        = 10 * time.Second       // for a device that answers, but others first
+	heartbeatTimeout = time.Second            // without a heartbeat, at least: the device is lost
+	wakeSpins        = 32                     // spinTimes that an island needs to wake up
+	shareSpins       = 8                      // spinTimes in which answers come that come soon
+	hotTime          = time.Millisecond       // between two rings: the channel is busy
+	lateTime         = 200 * time.Microsecond // a sleep that was too long to spin instead
 )
 
 // spin decides how long a half polls before it parks. Parking costs far more
@@ -50,9 +50,9 @@ func (s *spin) rounds() int {
 	}
 }
 
-// ring rings the island for the half. Must hold turn.
+// ring rings the island for the half. Must hold queue.
 func (h *half) ring() {
-	h.box.ring()
+	h.mailbox.ring()
 	now := time.Now()
 	h.spin.hot = now.Sub(h.spin.rang) < hotTime
 	h.spin.rang = now
@@ -80,13 +80,13 @@ func calibrate() int32 {
 }
 
 // spinFor polls the mailbox, for everybody, until the half has one of the want
-// flags; false when it is time to park. Must hold turn.
+// flags; false when it is time to park. Must hold queue.
 func (h *half) spinFor(want uint64) bool {
 	if h.spinOnce(want) {
 		return true
 	}
 	for round := h.spin.rounds(); round > 1 && h.shut.Load() == 0; round-- {
-		h.box.ep.dev.port.Yield()
+		h.mailbox.ep.dev.port.Yield()
 		if h.spinOnce(want) {
 			return true
 		}
@@ -94,13 +94,13 @@ func (h *half) spinFor(want uint64) bool {
 	return false
 }
 
-// spinOnce polls for spinTime. Must hold turn.
+// spinOnce polls for spinTime. Must hold queue.
 func (h *half) spinOnce(want uint64) bool {
 	n := h.spin.full
 	for n > 0 {
-		if h.box.rx.TryLock() {
+		if h.mailbox.rx.TryLock() {
 			n = h.spinLocked(want, n)
-			h.box.rx.Unlock()
+			h.mailbox.rx.Unlock()
 		}
 		if h.word.Load()&want != 0 {
 			return true
@@ -116,7 +116,7 @@ func (h *half) spinOnce(want uint64) bool {
 // spinLocked polls at most n times and returns what is left of n. Must hold rx.
 func (h *half) spinLocked(want uint64, n int32) int32 {
 	var s abi.Slot
-	b := h.box
+	b := h.mailbox
 	for ; n > 0; n-- {
 		if b.takeLocked(&s) {
 			b.dispatchLocked(&s)
@@ -131,7 +131,7 @@ func (h *half) spinLocked(want uint64, n int32) int32 {
 }
 
 // await sleeps until the half has one of the want flags or is shut for one of
-// the stop reasons; true if done or timer fired first. Must hold turn.
+// the stop reasons; true if done or timer fired first. Must hold queue.
 func (h *half) await(done <-chan struct{}, timer <-chan time.Time, want uint64, stop uint32) bool {
 	for h.word.Load()&want == 0 && h.shut.Load()&stop == 0 {
 		if h.sleep(done, timer, want, stop) {
@@ -148,14 +148,14 @@ func (h *half) sleep(done <-chan struct{}, timer <-chan time.Time, want uint64, 
 	if h.wake == nil {
 		h.wake = make(chan struct{}, 1)
 	}
-	h.lieDown()
+	h.park()
 	h.word.Or(parkedFlag)
-	_, dry := h.box.drain()
+	_, dry := h.mailbox.drain()
 	if h.word.Load()&want == 0 && h.shut.Load()&stop == 0 {
 		ended = h.block(done, timer, dry)
 	}
 	h.word.And(^uint64(parkedFlag))
-	h.getUp()
+	h.unpark()
 	return ended
 }
 
@@ -172,9 +172,9 @@ func (h *half) block(done <-chan struct{}, timer <-chan time.Time, dry bool) (en
 			return false
 		}
 	}
-	h.rest(1)
+	h.addWaiting(1)
 	h.parked.Add(1)
-	h.box.ep.watch.wakeUp()
+	h.mailbox.ep.watch.wakeUp()
 	start := time.Now()
 	if done == nil && timer == nil {
 		<-h.wake
@@ -188,117 +188,117 @@ func (h *half) block(done <-chan struct{}, timer <-chan time.Time, dry bool) (en
 		}
 	}
 	h.spin.late = time.Since(start) > lateTime
-	h.rest(-1)
+	h.addWaiting(-1)
 	return ended
 }
 
-// lieDown sets the half's bit in the park word.
-func (h *half) lieDown() {
+// park sets the half's bit in the park word.
+func (h *half) park() {
 	h.mu.Lock()
-	h.lieDownLocked()
+	h.parkLocked()
 	h.mu.Unlock()
 }
 
-// lieDownLocked is lieDown. Must hold mu.
-func (h *half) lieDownLocked() {
+// parkLocked is park. Must hold mu.
+func (h *half) parkLocked() {
 	if h.sleepers++; h.sleepers == 1 && h.shut.Load()&shutDown == 0 {
 		atomic.OrUint32(h.ch.park, 1<<h.dir) // a full fence; SYNC: channel park
 	}
 }
 
-// getUp clears the half's bit in the park word after the last sleeper.
-func (h *half) getUp() {
+// unpark clears the half's bit in the park word after the last sleeper.
+func (h *half) unpark() {
 	h.mu.Lock()
-	h.getUpLocked()
+	h.unparkLocked()
 	h.mu.Unlock()
 }
 
-// getUpLocked is getUp. Must hold mu.
-func (h *half) getUpLocked() {
+// unparkLocked is unpark. Must hold mu.
+func (h *half) unparkLocked() {
 	if h.sleepers--; h.sleepers == 0 && h.shut.Load()&shutDown == 0 {
 		atomic.AndUint32(h.ch.park, ^uint32(1<<h.dir))
 	}
 }
 
-// ladder waits for the device to answer what ends a transaction. A device that
+// escalate waits for the device to answer what ends a transaction. A device that
 // beats but does not answer is lost, and so is one that stops beating; one
 // that answers others first, because thousands ask at once, gets more time.
 // Time is counted in steps that this goroutine saw pass, so that a machine
 // that stood still is not taken for a dead device, and what the ring holds is
 // read before each step counts: on a machine that is busy with thousands of
 // calls the answer may be there, and nobody drained it yet. False if it is
-// lost; DMA is quiet then. Must hold turn.
-func (h *half) ladder(want uint64) bool {
-	ep := h.box.ep
-	start, beat, taken := time.Now(), ep.watch.beat(), h.box.taken()
-	timer := time.NewTimer(ladderTime)
+// lost; DMA is quiet then. Must hold queue.
+func (h *half) escalate(want uint64) bool {
+	ep := h.mailbox.ep
+	start, beat, taken := time.Now(), ep.watch.beat(), h.mailbox.taken()
+	timer := time.NewTimer(cancelTimeout)
 	defer timer.Stop()
-	for step := ladderTime; h.await(nil, timer.C, want, shutDown); step += ladderStep {
-		h.box.drain()
+	for step := cancelTimeout; h.await(nil, timer.C, want, shutDown); step += cancelStep {
+		h.mailbox.drain()
 		if h.word.Load()&want != 0 {
 			break
 		}
-		if n := h.box.taken(); n != taken && time.Since(start) < crowdTime {
+		if n := h.mailbox.taken(); n != taken && time.Since(start) < crowdTime {
 			beat, taken, step = ep.watch.beat(), n, 0
 		}
-		if step >= silence || ep.watch.beat()-beat >= ladderBeats {
+		if step >= heartbeatTimeout || ep.watch.beat()-beat >= cancelBeats {
 			ep.fail(fmt.Errorf("%w: channel %d: no answer in %v", bridge.ErrDeviceLost, h.ch.id, time.Since(start)))
 			h.await(nil, nil, want, shutDown)
 			break
 		}
-		timer.Reset(ladderStep)
+		timer.Reset(cancelStep)
 	}
 	return h.word.Load()&want != 0
 }
 
 // put publishes a message of the half; while the ring is full it waits. It
-// returns why it gave up: nothing was put then. Must hold turn.
+// returns why it gave up: nothing was put then. Must hold queue.
 func (h *half) put(ctx context.Context, hd abi.Header, p *[7]uint64, limit uint64, stop uint32) error {
-	switch h.box.put(hd, p, limit) {
+	switch h.mailbox.put(hd, p, limit) {
 	case putDone:
 		return nil
 	case putRing:
 		h.ring()
 		return nil
 	}
-	return h.press(ctx, hd, p, limit, stop)
+	return h.waitForRoom(ctx, hd, p, limit, stop)
 }
 
-// press is put for a full ring. It drains d2h meanwhile, so that two full
+// waitForRoom is put for a full ring. It drains d2h meanwhile, so that two full
 // rings cannot wait for each other.
-func (h *half) press(ctx context.Context, hd abi.Header, p *[7]uint64, limit uint64, stop uint32) error {
-	h.box.ep.dev.full.Add(1)
-	h.rest(1)
-	defer h.rest(-1)
-	h.box.ep.watch.wakeUp()
-	bound := h.box.ep.stall
-	if limit == h.box.urgentRoom() {
-		bound = silence
+func (h *half) waitForRoom(ctx context.Context, hd abi.Header, p *[7]uint64, limit uint64, stop uint32) error {
+	h.mailbox.ep.dev.full.Add(1)
+	h.addWaiting(1)
+	defer h.addWaiting(-1)
+	h.mailbox.ep.watch.wakeUp()
+	bound := h.mailbox.ep.stall
+	if limit == h.mailbox.urgentRoom() {
+		bound = heartbeatTimeout
 	}
 	var wait roomWait
 	for round := 0; ; round++ {
-		switch h.box.put(hd, p, limit) {
+		switch h.mailbox.put(hd, p, limit) {
 		case putDone:
 			return nil
 		case putRing:
 			h.ring()
 			return nil
 		case putDead:
-			return h.box.ep.err()
+			return h.mailbox.ep.err()
 		}
-		h.box.poll()
-		if err := h.pressed(ctx, stop); err != nil {
+		h.mailbox.poll()
+		if err := h.endsWait(ctx, stop); err != nil {
 			return err
 		}
-		if wait.stuck(h.box, bound) {
-			return h.box.lost(bound)
+		if wait.stuck(h.mailbox, bound) {
+			return h.mailbox.lost(bound)
 		}
 		pause(round)
 	}
 }
 
-// pressed returns why a call should not wait for room any more.
-func (h *half) pressed(ctx context.Context, stop uint32) error {
+// endsWait returns why a call should not wait for room any more.
+func (h *half) endsWait(ctx context.Context, stop uint32) error {
 	if h.shut.Load()&stop != 0 {
 		return h.err()
 	}
@@ -313,13 +313,13 @@ func (h *half) record(t abi.Type, a *abi.Ack) error {
 	var s abi.Slot
 	*s.Ack() = *a
 	hd := h.header(t, abi.PayloadSize, a.Transaction)
-	return h.put(background, hd, &s.Payload, h.box.urgentRoom(), shutDown)
+	return h.put(background, hd, &s.Payload, h.mailbox.urgentRoom(), shutDown)
 }
 
 // say names a transaction to the device: FIN, WITHDRAW, WITHDRAWN, ABORT, OFFER.
 func (h *half) say(t abi.Type, id uint64) error {
 	s := h.note(id)
-	return h.put(background, h.header(t, abi.PayloadSize, id), &s.Payload, h.box.urgentRoom(), shutDown)
+	return h.put(background, h.header(t, abi.PayloadSize, id), &s.Payload, h.mailbox.urgentRoom(), shutDown)
 }
 
 // note returns a slot with the payload of say.

@@ -16,12 +16,12 @@ func TestAnswersInTheRingAreAnswers(t *testing.T) {
 	f, d, c := setup(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	wait := f.async(func() error { return c.Send(ctx, nil) })
-	f.expect(fakeBox, abi.TypeDirect)
+	f.expect(fakeMailbox, abi.TypeDirect)
 	f.asleep(d, 1)
 	cancel()
-	f.expect(fakeBox, abi.TypeWithdraw)
+	f.expect(fakeMailbox, abi.TypeWithdraw)
 	f.asleep(d, 1)
-	f.place(fakeBox, f.header(abi.TypeWithdrawn, abi.PayloadSize, 1), noteSlot(1, abi.H2D)) // no doorbell
+	f.place(fakeMailbox, f.header(abi.TypeWithdrawn, abi.PayloadSize, 1), noteSlot(1, abi.H2D)) // no doorbell
 	require.ErrorIs(t, wait(), bridge.ErrWithdrawn)
 	_, err := d.Health()
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	beatsMissed = 5 // heartbeats that may be missing, at least for silence
+	beatsMissed = 5 // heartbeats that may be missing, at least for heartbeatTimeout
 	looks       = 4 // … and looks in that time that saw none
 )
 
@@ -19,7 +19,7 @@ const (
 // none is.
 type watch struct {
 	ep    *epoch
-	limit time.Duration // of silence
+	limit time.Duration // of heartbeatTimeout
 	on    atomic.Bool   // the timer runs
 
 	mu    sync.Mutex // guards what follows and the heartbeat slot
@@ -34,7 +34,7 @@ type watch struct {
 
 func (w *watch) init(ep *epoch, beat time.Duration) {
 	w.ep = ep
-	w.limit = max(silence, beatsMissed*beat)
+	w.limit = max(heartbeatTimeout, beatsMissed*beat)
 	w.seen = time.Now()
 	w.audit.init(ep, w.limit/looks)
 	w.look()
@@ -47,7 +47,7 @@ func (w *watch) wakeUp() {
 	}
 }
 
-// arm sets the timer. fresh forgives the silence before it, in which nobody
+// arm sets the timer. fresh forgives the heartbeatTimeout before it, in which nobody
 // looked.
 func (w *watch) arm(fresh bool) {
 	w.mu.Lock()

@@ -100,7 +100,7 @@ func (h *half) act(in proto.Input) (proto.Event, bool) {
 	}
 }
 
-// begin begins a transaction and returns its id, and the word before it. Must hold turn.
+// begin begins a transaction and returns its id, and the word before it. Must hold queue.
 func (h *half) begin(in proto.Input) (id, before uint64) {
 	before = h.word.Load()
 	w := after(before, protocol.Step(h.dir, standOf(before), in), proto.EventNone)
@@ -108,7 +108,7 @@ func (h *half) begin(in proto.Input) (id, before uint64) {
 	return h.base + countOf(w), before
 }
 
-// unbegin takes begin back when nothing was put. Must hold turn.
+// unbegin takes begin back when nothing was put. Must hold queue.
 func (h *half) unbegin(before uint64) { h.word.Store(before) }
 
 // seen takes the event out of the word, if it is still e.
@@ -129,7 +129,7 @@ func (h *half) classifyLocked(s *abi.Slot) (proto.Event, string) {
 		if stateOf(w) == proto.StateMoving {
 			return h.classifyTransferLocked(s)
 		}
-		p, why := protocol.Classify(h.at(w), nil, h.box.ep.Hello.MaxTransfer, s)
+		p, why := protocol.Classify(h.at(w), nil, h.mailbox.ep.Hello.MaxTransfer, s)
 		if e := p.Event(); e == proto.EventOffer || e == proto.EventRefused {
 			h.slot = *s
 		}
@@ -146,7 +146,7 @@ func (h *half) classifyTransferLocked(s *abi.Slot) (proto.Event, string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	before := x.ledger.Repeated
-	p, why := protocol.Classify(h.at(h.word.Load()), &x.ledger, h.box.ep.Hello.MaxTransfer, s)
+	p, why := protocol.Classify(h.at(h.word.Load()), &x.ledger, h.mailbox.ep.Hello.MaxTransfer, s)
 	switch p.Event() {
 	case proto.EventFailed, proto.EventAborted:
 		x.end = *s.Ack()
