@@ -2,17 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"os/user"
 	"strconv"
-	"syscall"
-	"time"
 
-	"github.com/nfcomms/nfcomms/pkg/control/access"
+	"github.com/nfcomms/nfcomms/internal/fdpass"
 )
 
 const (
@@ -71,11 +68,11 @@ func userID(name string) (uint32, error) {
 // folder that others can write to, another user can be there first. Nil trusts
 // anybody.
 func dialUnix(ctx context.Context, path string, trusts func(uid uint32) bool) (net.Conn, error) {
-	conn, err := connectUnix(ctx, path)
+	conn, err := fdpass.Dial(ctx, "unix", path)
 	if err != nil {
 		return nil, err
 	}
-	who, err := access.LocalOf(conn.(*net.UnixConn))
+	who, err := fdpass.PeerOf(conn)
 	if err == nil && trusts != nil && !trusts(who.UID) {
 		err = &untrustedError{path: path, uid: who.UID}
 	}
@@ -84,25 +81,4 @@ func dialUnix(ctx context.Context, path string, trusts func(uid uint32) bool) (n
 		return nil, err
 	}
 	return conn, nil
-}
-
-// crowdPause is the time between two tries to get into a full backlog.
-const crowdPause = time.Millisecond
-
-// connectUnix connects to a UNIX socket. While others flood it the kernel has no
-// room for a connection that the server has not taken yet, and says so at once
-// to a process that does not block; this waits as one that does.
-func connectUnix(ctx context.Context, path string) (net.Conn, error) {
-	var d net.Dialer
-	for {
-		conn, err := d.DialContext(ctx, "unix", path)
-		if !errors.Is(err, syscall.EAGAIN) {
-			return conn, err
-		}
-		select {
-		case <-time.After(crowdPause):
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
 }

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
 	"net"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -78,38 +76,4 @@ func TestTheUsersOwnSocket(t *testing.T) {
 	require.Equal(t, "unix://"+path, control.Address())
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	require.Empty(t, control.UserSocket())
-}
-
-// TestAFullBacklogIsWaitedFor: a flood of connections delays nfctl, and does not
-// make it say that there is no server.
-func TestAFullBacklogIsWaitedFor(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
-	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	require.NoError(t, err)
-	defer syscall.Close(fd)
-	require.NoError(t, syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}))
-	require.NoError(t, syscall.Listen(fd, 0))
-	for err == nil { // until there is no room
-		var c net.Conn
-		if c, err = net.Dial("unix", path); err == nil {
-			defer c.Close()
-		}
-	}
-	require.ErrorIs(t, err, syscall.EAGAIN)
-	got := make(chan error, 1)
-	go func() {
-		c, err := connectUnix(t.Context(), path)
-		if err == nil {
-			c.Close()
-		}
-		got <- err
-	}()
-	taken, _, err := syscall.Accept(fd)
-	require.NoError(t, err)
-	require.NoError(t, syscall.Close(taken))
-	require.NoError(t, <-got)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = connectUnix(ended, path)
-	require.Error(t, err)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"syscall"
 	"unsafe"
+
+	"github.com/nfcomms/nfcomms/internal/fdpass"
 )
 
 // soPeerGroups is SO_PEERGROUPS, which package syscall lacks.
@@ -13,21 +15,18 @@ const soPeerGroups = 59
 const maxGroups = 1 << 16
 
 // peerOf reads the credentials that the kernel noted at connect.
-func peerOf(sc syscall.Conn) (Local, error) {
-	raw, err := sc.SyscallConn()
+func peerOf(c syscall.Conn) (Local, error) {
+	peer, err := fdpass.PeerOf(c)
 	if err != nil {
 		return Local{}, err
 	}
-	var who Local
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return Local{}, err
+	}
+	who := Local{PID: peer.PID, UID: peer.UID, GID: peer.GID}
 	var asked error
-	err = raw.Control(func(fd uintptr) {
-		var cred *syscall.Ucred
-		if cred, asked = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); asked != nil {
-			return
-		}
-		who.PID, who.UID, who.GID = cred.Pid, cred.Uid, cred.Gid
-		who.Groups, asked = groupsOf(fd)
-	})
+	err = raw.Control(func(fd uintptr) { who.Groups, asked = groupsOf(fd) })
 	if err = errors.Join(err, asked); err != nil {
 		return Local{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
+	"github.com/nfcomms/nfcomms/internal/fdpass"
 )
 
 // Hello is what QEMU 11.1 says of itself.
@@ -117,36 +118,22 @@ func (c *Client) receive() {
 
 // Read takes one message from a socket.
 func Read(conn *net.UnixConn) (Reply, error) {
-	head, oob := make([]byte, vfiouser.HeaderSize), make([]byte, 1024)
-	n, nc, _, _, err := conn.ReadMsgUnix(head, oob)
-	if err != nil {
-		return Reply{}, err
-	}
-	if _, err := io.ReadFull(conn, head[n:]); err != nil {
-		return Reply{}, err
-	}
-	h, err := vfiouser.ParseHeader(head)
-	r := Reply{Header: h}
-	if err != nil {
+	var r Reply
+	var came fdpass.Set
+	in := fdpass.NewReader(conn)
+	head := make([]byte, vfiouser.HeaderSize)
+	if err := in.Fill(head, &came); err != nil {
 		return r, err
 	}
-	if nc > 0 {
-		if r.Files, err = rights(oob[:nc]); err != nil {
-			return r, err
-		}
+	h, err := vfiouser.ParseHeader(head)
+	r.Header, r.Files = h, came.Files
+	if err = errors.Join(err, came.Bad); err != nil {
+		came.Close()
+		return r, err
 	}
 	r.Payload = make([]byte, h.Size-vfiouser.HeaderSize)
 	_, err = io.ReadFull(conn, r.Payload)
 	return r, err
-}
-
-func rights(control []byte) (files []int, err error) {
-	parsed, err := syscall.ParseSocketControlMessage(control)
-	for i := range parsed {
-		fds, rightsErr := syscall.ParseUnixRights(&parsed[i])
-		files, err = append(files, fds...), errors.Join(err, rightsErr)
-	}
-	return files, err
 }
 
 // serve answers a DMA request.
@@ -184,17 +171,9 @@ func (c *Client) Send(h vfiouser.Header, payload []byte, files []int) error {
 
 // SendRaw writes bytes as they are.
 func (c *Client) SendRaw(b []byte, files []int) error {
-	var control []byte
-	if len(files) > 0 {
-		control = syscall.UnixRights(files...)
-	}
 	c.send.Lock()
 	defer c.send.Unlock()
-	n, _, err := c.conn.WriteMsgUnix(b, control, nil)
-	if err == nil && n < len(b) {
-		_, err = c.conn.Write(b[n:])
-	}
-	return err
+	return fdpass.Send(c.conn, b, files...)
 }
 
 // Expect reserves an id and returns where its reply will come; the channel is

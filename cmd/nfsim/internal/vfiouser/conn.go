@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/nfcomms/nfcomms/internal/fdpass"
 )
 
 const (
@@ -172,21 +174,10 @@ func (c *Conn) write(h Header, payload []byte, files []int) error {
 	b := make([]byte, h.Size)
 	h.Put(b)
 	copy(b[HeaderSize:], payload)
-	var rights []byte
-	if len(files) > 0 {
-		rights = syscall.UnixRights(files...)
-	}
 	c.send.Lock()
 	defer c.send.Unlock()
 	if err := c.conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
-	n, _, err := c.conn.WriteMsgUnix(b, rights, nil)
-	if err != nil {
-		return err
-	}
-	if n < len(b) { // descriptors go with the first byte
-		_, err = c.conn.Write(b[n:])
-	}
-	return err
+	return fdpass.Send(c.conn, b, files...)
 }

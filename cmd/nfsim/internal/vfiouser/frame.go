@@ -5,13 +5,13 @@ import (
 	"net"
 	"syscall"
 
-	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/rights"
+	"github.com/nfcomms/nfcomms/internal/fdpass"
 )
 
 // framer takes messages from a socket.
-type framer struct{ in *rights.Reader }
+type framer struct{ in *fdpass.Reader }
 
-func newFramer(c *net.UnixConn) framer { return framer{rights.NewReader(c)} }
+func newFramer(c *net.UnixConn) framer { return framer{fdpass.NewReader(c)} }
 
 // next waits for a message. io.EOF: the client has gone between two messages.
 // With another error there may be a message whose header cannot be right; it is
@@ -32,7 +32,7 @@ func (f framer) next() (*message, error) {
 	m.payload = make([]byte, h.Size-HeaderSize)
 	if err := f.in.Fill(m.payload, &m.Set); err != nil {
 		m.Close()
-		return nil, rights.CutOff(err)
+		return nil, fdpass.CutOff(err)
 	}
 	return m, nil
 }

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/rights"
+	"github.com/nfcomms/nfcomms/internal/fdpass"
 )
 
 // Command says what a message asks for.
@@ -52,7 +52,7 @@ const (
 	// MaxMessage is the longest message.
 	MaxMessage = HeaderSize + accessSize + MaxTransfer
 	// MaxFiles is the most descriptors one message carries.
-	MaxFiles = rights.Max
+	MaxFiles = fdpass.Max
 	// MaxMaps is the most DMA ranges a client may map.
 	MaxMaps = 65535
 )
@@ -94,7 +94,7 @@ func ParseHeader(b []byte) (Header, error) {
 // message is one message as it came.
 type message struct {
 	Header
-	rights.Set
+	fdpass.Set
 	payload []byte
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfioclient"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vhostuser"
+	"github.com/nfcomms/nfcomms/internal/fdpass"
 )
 
 // Guest memory: its size, and its addresses for the device and for the client.
@@ -106,8 +107,7 @@ func (c *Client) File() int { return c.file }
 
 // Send sends a message of any kind.
 func (c *Client) Send(b []byte, files ...int) error {
-	_, _, err := c.conn.WriteMsgUnix(b, unix.UnixRights(files...), nil)
-	return err
+	return fdpass.Send(c.conn, b, files...)
 }
 
 // Message packs a message.

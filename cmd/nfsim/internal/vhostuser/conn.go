@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/rights"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
+	"github.com/nfcomms/nfcomms/internal/fdpass"
 )
 
 // The queues of the device.
@@ -91,13 +91,13 @@ func (c *Conn) forget() {
 // message is one message as it came.
 type message struct {
 	Header
-	rights.Set
+	fdpass.Set
 	payload []byte
 }
 
 // receive handles messages, one after the other.
 func (c *Conn) receive() error {
-	in := rights.NewReader(c.conn)
+	in := fdpass.NewReader(c.conn)
 	head := make([]byte, HeaderSize)
 	for {
 		m := &message{}
@@ -107,7 +107,7 @@ func (c *Conn) receive() error {
 		}
 		if err == nil {
 			m.payload = make([]byte, m.Size)
-			err = rights.CutOff(in.Fill(m.payload, &m.Set))
+			err = fdpass.CutOff(in.Fill(m.payload, &m.Set))
 		}
 		if err == nil {
 			err = guarded(func() error { return c.handle(m) })

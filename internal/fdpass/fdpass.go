@@ -1,4 +1,4 @@
-package rights
+package fdpass
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ var errTooMany = fmt.Errorf("more than %d descriptors: %w", Max, syscall.EINVAL)
 // none is lost without a trace.
 var maxControl = syscall.CmsgSpace(253 * 4)
 
-// Set is the descriptors that came with one message.
+// Set is the descriptors that came with one message. No child inherits them.
 type Set struct {
 	Files []int // closed by Close
 	Bad   error // why the message cannot be handled: of its descriptors, at first
@@ -33,7 +33,7 @@ func (s *Set) Close() {
 
 // collect keeps the descriptors of one control message, and closes those that
 // are too many.
-func (s *Set) collect(control []byte) {
+func (s *Set) collect(control []byte, flags int) {
 	parsed, err := syscall.ParseSocketControlMessage(control)
 	if err != nil {
 		s.Bad = fmt.Errorf("control message: %w", syscall.EINVAL)
@@ -49,9 +49,38 @@ func (s *Set) collect(control []byte) {
 		s.Close()
 		s.Bad = errTooMany
 	}
+	if flags&syscall.MSG_CTRUNC != 0 && s.Bad == nil {
+		s.Bad = fmt.Errorf("descriptors were lost: %w", syscall.EMFILE)
+	}
 }
 
-// Reader reads from a socket. Descriptors may come with any byte of the message
+// Send writes all of b, and descriptors with its first byte. They stay the
+// caller's. Calls do not run at the same time.
+func Send(c *net.UnixConn, b []byte, files ...int) error {
+	var control []byte
+	if len(files) > 0 {
+		control = syscall.UnixRights(files...)
+	}
+	n, _, err := c.WriteMsgUnix(b, control, nil)
+	if err == nil && n < len(b) {
+		_, err = c.Write(b[n:])
+	}
+	return err
+}
+
+// Receive reads once from a socket: a whole message where the socket keeps their
+// limits.
+func Receive(c *net.UnixConn, p []byte) (int, Set, error) {
+	r := NewReader(c)
+	var s Set
+	n, err := r.read(p, &s)
+	if err != nil {
+		s.Close()
+	}
+	return n, s, err
+}
+
+// Reader reads a stream. Descriptors may come with any byte of the message
 // they belong to.
 type Reader struct {
 	conn    *net.UnixConn
@@ -63,21 +92,22 @@ func NewReader(c *net.UnixConn) *Reader {
 	return &Reader{conn: c, control: make([]byte, maxControl)}
 }
 
+// read reads once, and adds the descriptors that come to a set.
+func (r *Reader) read(p []byte, to *Set) (int, error) {
+	n, control, flags, _, err := r.conn.ReadMsgUnix(p, r.control)
+	to.collect(r.control[:max(0, control)], flags)
+	if err == nil && n == 0 {
+		err = io.EOF
+	}
+	return n, err
+}
+
 // Fill reads all of p for a message and adds the descriptors that come with it
 // to its set. io.EOF: the other side has gone before the first byte;
 // io.ErrUnexpectedEOF: after it.
 func (r *Reader) Fill(p []byte, to *Set) error {
 	for got := 0; got < len(p); {
-		n, nc, flags, _, err := r.conn.ReadMsgUnix(p[got:], r.control)
-		if nc > 0 {
-			to.collect(r.control[:nc])
-		}
-		if flags&syscall.MSG_CTRUNC != 0 && to.Bad == nil {
-			to.Bad = fmt.Errorf("descriptors were lost: %w", syscall.EMFILE)
-		}
-		if err == nil && n == 0 {
-			err = io.EOF
-		}
+		n, err := r.read(p[got:], to)
 		if err != nil && got > 0 {
 			return CutOff(err)
 		}
