@@ -157,7 +157,7 @@ func (e *Env) pages(n int) []byte {
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	require.NoError(e, err)
 	e.Cleanup(func() { _ = unix.Munmap(mem) })
-	_ = unix.Madvise(mem, unix.MADV_HUGEPAGE) // advice: one fault, not 512, where the kernel has them
+	preferHugePages(mem)
 	return mem
 }
 

@@ -131,14 +131,6 @@ func (b *box) give(m *abi.Slot) bool {
 	return true
 }
 
-func newDoorbell() (*os.File, error) {
-	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	if err != nil {
-		return nil, fmt.Errorf("create doorbell: %w", err)
-	}
-	return os.NewFile(uintptr(fd), "doorbell"), nil
-}
-
 // ownHost is this process: it is rung by an event file.
 type ownHost struct{ bell *os.File }
 

@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/nfcomms/nfcomms/internal/fdpass"
 )
 
 func TestBadConfig(t *testing.T) {
@@ -407,7 +409,7 @@ func TestAFullQueueIsWaitedFor(t *testing.T) {
 	require.ErrorIs(t, err, unix.EAGAIN)
 	got := make(chan error, 1)
 	go func() {
-		c, err := connect(t.Context(), socketName(name).Name)
+		c, err := fdpass.Dial(t.Context(), "unixpacket", socketName(name).Name)
 		if err == nil {
 			err = c.Close()
 		}

@@ -1,5 +1,3 @@
-//go:build linux
-
 package ring
 
 import (
@@ -10,43 +8,27 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/nfcomms/nfcomms/internal/fdpass"
 )
 
 // dial connects to the process that created a ring.
 func dial(ctx context.Context, name string) (*net.UnixConn, error) {
-	conn, err := connect(ctx, socketName(name).Name)
+	if err := platform(); err != nil {
+		return nil, err
+	}
+	c, err := fdpass.Dial(ctx, "unixpacket", socketName(name).Name)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, fmt.Errorf("%w: no process of this user serves it", ErrNotExist)
 	}
 	if err != nil {
 		return nil, err
 	}
-	c := conn.(*net.UnixConn)
 	if err := trusted(c); err != nil {
 		_ = c.Close()
 		return nil, err
 	}
 	return c, nil
-}
-
-// crowdPause is the time between two tries to get into a full queue.
-const crowdPause = time.Millisecond
-
-// connect waits for room where others flood the socket's queue: the kernel
-// refuses a connection at once there to a process that does not block.
-func connect(ctx context.Context, socket string) (net.Conn, error) {
-	var d net.Dialer
-	for {
-		conn, err := d.DialContext(ctx, "unixpacket", socket)
-		if !errors.Is(err, syscall.EAGAIN) {
-			return conn, err
-		}
-		select {
-		case <-time.After(crowdPause):
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
 }
 
 // ask sends a request and returns the first answer and its descriptors.

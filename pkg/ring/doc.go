@@ -26,4 +26,7 @@
 // The memory is trusted for nothing: positions and lengths are checked as they
 // are read, and what cannot be ends with [ErrCorrupt]. What a peer can do is
 // write nonsense into packets, which belong to it anyway.
+//
+// Rings need Linux. Elsewhere the package builds, and every call that would make
+// or find a ring returns an error that wraps [errors.ErrUnsupported].
 package ring

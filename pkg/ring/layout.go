@@ -1,5 +1,3 @@
-//go:build linux
-
 package ring
 
 import (
@@ -164,8 +162,7 @@ func (a *area) restart() {
 // checkArea reads the shape of a ring that somebody else made from memory that
 // cannot shrink any more, and refuses what does not add up.
 func checkArea(fd int) (shape, error) {
-	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
-	if err != nil || seals&(unix.F_SEAL_SHRINK|unix.F_SEAL_GROW) != unix.F_SEAL_SHRINK|unix.F_SEAL_GROW {
+	if !sealed(fd) {
 		return shape{}, fmt.Errorf("%w: its memory is not sealed against resizing", ErrPeer)
 	}
 	var st unix.Stat_t

@@ -11,14 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Side is a [Reader] or a [Writer].
-type Side interface {
-	// base seals the interface.
-	base() *side
-}
-
-func (s *side) base() *side { return s }
-
 // Poll waits for several sides of rings at once, where a call of each would have
 // to wait for its own. One goroutine uses it at a time, but for Wake; no side in it
 // may be closed while Wait runs.
@@ -30,13 +22,6 @@ type Poll struct {
 	sides  []*Watch
 	events []unix.EpollEvent
 	drain  func(epoll uintptr) bool // made once: waiting allocates nothing
-}
-
-// Watch is the part of a side in a Poll.
-type Watch struct {
-	// On says whether Wait waits for the side.
-	On bool
-	s  *side
 }
 
 // NewPoll makes a Poll without sides, which waits in the given way.

@@ -1,5 +1,3 @@
-//go:build linux
-
 package ring
 
 import (
@@ -9,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Sizes of a ring.
@@ -114,7 +110,7 @@ func Create(name string, c Config) (*Ring, error) {
 
 // make allocates what a ring consists of.
 func (r *Ring) make(s shape, prewarm bool) error {
-	fd, err := unix.MemfdCreate("nfcomms-ring", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	fd, err := newMemory()
 	if err != nil {
 		return fmt.Errorf("make shared memory: %w", err)
 	}
@@ -122,12 +118,11 @@ func (r *Ring) make(s shape, prewarm bool) error {
 	if err := r.mem.Truncate(int64(s.bytes())); err != nil {
 		return fmt.Errorf("make %d bytes of shared memory: %w", s.bytes(), err)
 	}
-	seals := unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+	if err := seal(fd); err != nil {
 		return fmt.Errorf("seal shared memory: %w", err)
 	}
 	for i := range r.fds {
-		efd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+		efd, err := newEvent()
 		if err != nil {
 			return fmt.Errorf("make event: %w", err)
 		}
@@ -138,7 +133,7 @@ func (r *Ring) make(s shape, prewarm bool) error {
 	}
 	if prewarm {
 		start := time.Now()
-		if err := unix.Madvise(r.area.mem, unix.MADV_POPULATE_WRITE); err != nil {
+		if err := populate(r.area.mem); err != nil {
 			return fmt.Errorf("touch %d bytes: %w", s.bytes(), err)
 		}
 		r.firstTouch = time.Since(start)

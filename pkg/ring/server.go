@@ -1,5 +1,3 @@
-//go:build linux
-
 package ring
 
 import (
@@ -12,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nfcomms/nfcomms/internal/fdpass"
 )
 
 const (
@@ -146,8 +146,7 @@ func (s *server) hand(c *net.UnixConn) error {
 			return err
 		}
 	}
-	_, _, err := c.WriteMsgUnix(message(answerOK), syscall.UnixRights(fds...), nil)
-	return err
+	return fdpass.Send(c, message(answerOK), fds...)
 }
 
 // claim gives a role to a connection, now or in the next generation, and waits
@@ -171,11 +170,11 @@ func (s *server) claim(c *net.UnixConn, r role) {
 // watch closes the connection when the peer's process dies, although some
 // descendant of it may hold a copy of its socket.
 func (s *server) watch(c *net.UnixConn) *os.File {
-	cred, err := peer(c)
-	if err != nil || int(cred.Pid) == os.Getpid() {
+	peer, err := fdpass.PeerOf(c)
+	if err != nil || int(peer.PID) == os.Getpid() {
 		return nil
 	}
-	fd, err := unix.PidfdOpen(int(cred.Pid), unix.PIDFD_NONBLOCK)
+	fd, err := openProcess(peer.PID)
 	if err != nil {
 		return nil // it is gone: the socket says so
 	}

@@ -1,5 +1,3 @@
-//go:build linux
-
 package ring
 
 import (
@@ -13,6 +11,21 @@ import (
 	"sync/atomic"
 	"time"
 )
+
+// Side is a [Reader] or a [Writer].
+type Side interface {
+	// base seals the interface.
+	base() *side
+}
+
+func (s *side) base() *side { return s }
+
+// Watch is the part of a side in a Poll.
+type Watch struct {
+	// On says whether Wait waits for the side.
+	On bool
+	s  *side
+}
 
 // side is what a writer and a reader have in common: the role they hold, the
 // two heads, and how they wait.

@@ -1,10 +1,7 @@
-//go:build linux
-
 package ring
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -12,7 +9,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/nfcomms/nfcomms/internal/fdpass"
 )
 
 // What a process and the creator of a ring say to each other over an abstract
@@ -86,28 +83,14 @@ func parse(b []byte) (uint32, error) {
 	return binary.LittleEndian.Uint32(b[12:]), nil
 }
 
-// peer returns who is at the other end, by the kernel's word.
-func peer(c *net.UnixConn) (*unix.Ucred, error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	var cred *unix.Ucred
-	var credErr error
-	err = raw.Control(func(fd uintptr) {
-		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	})
-	return cred, errors.Join(err, credErr)
-}
-
 // trusted refuses the peer of another user.
 func trusted(c *net.UnixConn) error {
-	cred, err := peer(c)
+	peer, err := fdpass.PeerOf(c)
 	if err != nil {
 		return fmt.Errorf("ask who the peer is: %w", err)
 	}
-	if int(cred.Uid) != os.Getuid() {
-		return fmt.Errorf("%w: %s", ErrPermission, userName(cred.Uid))
+	if int(peer.UID) != os.Getuid() {
+		return fmt.Errorf("%w: %s", ErrPermission, userName(peer.UID))
 	}
 	return nil
 }
@@ -123,48 +106,26 @@ func userName(uid uint32) string {
 // receiveFiles reads one message with exactly n descriptors, or none with an
 // answer other than OK.
 func receiveFiles(c *net.UnixConn, n int) (answer uint32, files []*os.File, err error) {
-	b, oob := make([]byte, answerSize+1), make([]byte, unix.CmsgSpace(4*16))
-	got, oobn, _, _, err := c.ReadMsgUnix(b, oob)
+	b := make([]byte, answerSize+1)
+	got, came, err := fdpass.Receive(c, b)
 	if err != nil {
 		return 0, nil, err
 	}
-	files, err = filesOf(oob[:oobn])
-	if err == nil {
+	if err = came.Bad; err != nil {
+		err = fmt.Errorf("%w: %w", ErrPeer, err)
+	} else {
 		answer, err = parse(b[:got])
 	}
-	if err == nil && answer == answerOK && len(files) != n {
-		err = fmt.Errorf("%w: %d descriptors in place of %d", ErrPeer, len(files), n)
+	if err == nil && len(came.Files) != n && (answer == answerOK || len(came.Files) > 0) {
+		err = fmt.Errorf("%w: %d descriptors in place of %d", ErrPeer, len(came.Files), n)
 	}
 	if err != nil {
-		closeAll(files)
+		came.Close()
 		return 0, nil, err
 	}
+	for _, fd := range came.Files {
+		_ = syscall.SetNonblock(fd, true) // events wait in the runtime's poller
+		files = append(files, os.NewFile(uintptr(fd), "ring"))
+	}
 	return answer, files, nil
-}
-
-// filesOf takes the descriptors out of a control message.
-func filesOf(oob []byte) ([]*os.File, error) {
-	messages, err := syscall.ParseSocketControlMessage(oob)
-	if err != nil {
-		return nil, fmt.Errorf("%w: control message: %w", ErrPeer, err)
-	}
-	var files []*os.File
-	for i := range messages {
-		fds, err := syscall.ParseUnixRights(&messages[i])
-		if err != nil {
-			continue // no descriptors
-		}
-		for _, fd := range fds {
-			syscall.CloseOnExec(fd)
-			_ = syscall.SetNonblock(fd, true) // events wait in the runtime's poller
-			files = append(files, os.NewFile(uintptr(fd), "ring"))
-		}
-	}
-	return files, nil
-}
-
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		_ = f.Close() // nothing was written
-	}
 }
