@@ -106,7 +106,7 @@ func offerRows() []Row {
 		{d2h, answering, 0, 0, TakeWithdraw, answering, 0, 0, EventStale},
 		{d2h, answering, 0, 0, TakeRecord, answering, 0, 0, EventStale},
 
-		{h2d, idle, 0, 0, PutClose, idle, closed, 0, EventNone},
+		{h2d, idle, 0, 0, PutClose, idle, 0, 0, EventNone},
 		{d2h, idle, 0, 0, PutClose, idle, closed, 0, EventNone},
 	}
 	for s := StateIdle; s < stateCount; s++ {
