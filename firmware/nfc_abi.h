@@ -469,8 +469,8 @@ struct nfc_area {
 	nfc_le16 minor; /* (D) */
 	nfc_le64 size; /* (D) bytes of the whole area */
 	nfc_le64 park_offset; /* (D) nfc_le32 per channel, see NFC_PARK_* */
-	nfc_le64 box_offset; /* (D) first mailbox */
-	nfc_le64 box_stride; /* (D) bytes from one mailbox to the next */
+	nfc_le64 mailbox_offset; /* (D) first mailbox */
+	nfc_le64 mailbox_stride; /* (D) bytes from one mailbox to the next */
 	nfc_le32 epoch; /* (D) counts resets */
 	nfc_le32 state; /* (D) enum nfc_device_state */
 	nfc_le64 rsvd[2];
@@ -486,8 +486,8 @@ NFC_ABI_OFF(nfc_area, major, 4);
 NFC_ABI_OFF(nfc_area, minor, 6);
 NFC_ABI_OFF(nfc_area, size, 8);
 NFC_ABI_OFF(nfc_area, park_offset, 16);
-NFC_ABI_OFF(nfc_area, box_offset, 24);
-NFC_ABI_OFF(nfc_area, box_stride, 32);
+NFC_ABI_OFF(nfc_area, mailbox_offset, 24);
+NFC_ABI_OFF(nfc_area, mailbox_stride, 32);
 NFC_ABI_OFF(nfc_area, epoch, 40);
 NFC_ABI_OFF(nfc_area, state, 44);
 NFC_ABI_OFF(nfc_area, rsvd, 48);

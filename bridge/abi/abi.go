@@ -403,21 +403,21 @@ type Line struct {
 
 // Area is the first page of the mailbox area. Its offsets count from its start.
 type Area struct {
-	_           structs.HostLayout
-	Magic       uint32
-	Major       uint16
-	Minor       uint16
-	Size        uint64 // bytes of the whole area
-	ParkOffset  uint64 // uint32 per channel, see ParkH2D
-	BoxOffset   uint64 // first mailbox
-	BoxStride   uint64 // bytes from one mailbox to the next
-	Epoch       uint32 // counts resets
-	State       uint32
-	_           [2]uint64
-	DeviceHello Slot
-	HostHello   Slot
-	Heartbeat   Slot
-	Island      [IslandsMax]Line // device sets 1, host clears: it sleeps, ring it
+	_             structs.HostLayout
+	Magic         uint32
+	Major         uint16
+	Minor         uint16
+	Size          uint64 // bytes of the whole area
+	ParkOffset    uint64 // uint32 per channel, see ParkH2D
+	MailboxOffset uint64 // first mailbox
+	MailboxStride uint64 // bytes from one mailbox to the next
+	Epoch         uint32 // counts resets
+	State         uint32
+	_             [2]uint64
+	DeviceHello   Slot
+	HostHello     Slot
+	Heartbeat     Slot
+	Island        [IslandsMax]Line // device sets 1, host clears: it sleeps, ring it
 }
 
 // Park word bits, written by the host: somebody sleeps for that half.

@@ -67,9 +67,9 @@ func newFakeBeating(t testing.TB, beatMS uint32) *fake {
 	require.NoError(t, err)
 	f.lay.Hello = abi.Hello{Channels: fakeChannels, Mailboxes: fakeMailboxes, Islands: 1, Slots: fakeSlots}
 	f.lay.ParkOffset = 4096
-	f.lay.BoxOffset = 8192
-	f.lay.BoxStride = 4096
-	f.lay.Size = f.lay.BoxOffset + fakeMailboxes*f.lay.BoxStride
+	f.lay.MailboxOffset = 8192
+	f.lay.MailboxStride = 4096
+	f.lay.Size = f.lay.MailboxOffset + fakeMailboxes*f.lay.MailboxStride
 	f.mem = make([]byte, f.lay.Size+4096)
 	pad := -uintptr(unsafe.Pointer(&f.mem[0])) & 4095
 	f.lay.base = unsafe.Pointer(&f.mem[pad])
@@ -93,7 +93,7 @@ func (f *fake) boot(epoch uint32) {
 	f.h2dHead, f.d2hTail = [fakeMailboxes]uint64{}, [fakeMailboxes]uint64{}
 	a := f.area
 	a.Magic, a.Major, a.Minor = abi.Magic, abi.Major, abi.Minor
-	a.Size, a.ParkOffset, a.BoxOffset, a.BoxStride = f.lay.Size, f.lay.ParkOffset, f.lay.BoxOffset, f.lay.BoxStride
+	a.Size, a.ParkOffset, a.MailboxOffset, a.MailboxStride = f.lay.Size, f.lay.ParkOffset, f.lay.MailboxOffset, f.lay.MailboxStride
 	a.Epoch = epoch
 	a.DeviceHello.Header = uint64(abi.MakeHeader(abi.TypeHello, abi.PayloadSize, uint8(epoch), 0, 0))
 	*a.DeviceHello.Hello() = abi.Hello{

@@ -49,7 +49,7 @@ func (m *memory) firstPage() *abi.Area {
 	a := m.area
 	return &abi.Area{
 		Magic: a.Magic, Major: a.Major, Minor: a.Minor, Size: a.Size, ParkOffset: a.ParkOffset,
-		BoxOffset: a.BoxOffset, BoxStride: a.BoxStride, Epoch: a.Epoch, DeviceHello: a.DeviceHello,
+		MailboxOffset: a.MailboxOffset, MailboxStride: a.MailboxStride, Epoch: a.Epoch, DeviceHello: a.DeviceHello,
 	}
 }
 
@@ -82,7 +82,7 @@ func awaitReady(ctx context.Context, state *uint32) error {
 
 // mailbox returns the rings of a mailbox and the words that count them.
 func (m *memory) mailbox(i int) (h2d, d2h []abi.Slot, h2dHead, d2hHead *uint64) {
-	at := unsafe.Add(m.base, m.BoxOffset+uint64(i)*m.BoxStride)
+	at := unsafe.Add(m.base, m.MailboxOffset+uint64(i)*m.MailboxStride)
 	heads, n := (*abi.Mailbox)(at), int(m.Hello.Slots)
 	slots := unsafe.Add(at, abi.MailboxSize)
 	h2d = unsafe.Slice((*abi.Slot)(slots), n)

@@ -9,12 +9,12 @@ import (
 
 // Layout is where things lie in a mailbox area, checked.
 type Layout struct {
-	Hello      abi.Hello // the device's; capabilities as agreed
-	Epoch      uint32
-	Size       uint64 // of the area, bytes
-	ParkOffset uint64
-	BoxOffset  uint64
-	BoxStride  uint64
+	Hello         abi.Hello // the device's; capabilities as agreed
+	Epoch         uint32
+	Size          uint64 // of the area, bytes
+	ParkOffset    uint64
+	MailboxOffset uint64
+	MailboxStride uint64
 }
 
 // ErrABI is what Check returns for a device of another ABI.
@@ -31,7 +31,7 @@ func Check(area *abi.Area, room uint64) (*Layout, error) {
 	slot := area.DeviceHello
 	l := &Layout{
 		Hello: *slot.Hello(), Epoch: area.Epoch, Size: area.Size,
-		ParkOffset: area.ParkOffset, BoxOffset: area.BoxOffset, BoxStride: area.BoxStride,
+		ParkOffset: area.ParkOffset, MailboxOffset: area.MailboxOffset, MailboxStride: area.MailboxStride,
 	}
 	switch h := abi.Header(slot.Header); {
 	case area.Magic != abi.Magic:
@@ -90,13 +90,13 @@ func (l *Layout) places(room uint64) error {
 		return fmt.Errorf("park words at %#x", l.ParkOffset)
 	}
 	need := abi.MailboxSize + 2*uint64(l.Hello.Slots)*abi.SlotSize
-	if l.BoxStride%abi.SlotSize != 0 || l.BoxStride < need || l.BoxStride > l.Size {
-		return fmt.Errorf("mailbox stride %#x", l.BoxStride)
+	if l.MailboxStride%abi.SlotSize != 0 || l.MailboxStride < need || l.MailboxStride > l.Size {
+		return fmt.Errorf("mailbox stride %#x", l.MailboxStride)
 	}
-	boxEnd, ok := l.span(l.BoxOffset, uint64(l.Hello.Mailboxes), l.BoxStride)
-	if !ok || l.BoxOffset%abi.SlotSize != 0 || l.BoxOffset < abi.AreaSize ||
-		l.BoxOffset < parkEnd && l.ParkOffset < boxEnd {
-		return fmt.Errorf("mailboxes at %#x", l.BoxOffset)
+	boxEnd, ok := l.span(l.MailboxOffset, uint64(l.Hello.Mailboxes), l.MailboxStride)
+	if !ok || l.MailboxOffset%abi.SlotSize != 0 || l.MailboxOffset < abi.AreaSize ||
+		l.MailboxOffset < parkEnd && l.ParkOffset < boxEnd {
+		return fmt.Errorf("mailboxes at %#x", l.MailboxOffset)
 	}
 	return nil
 }

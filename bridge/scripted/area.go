@@ -86,7 +86,7 @@ func (a *area) lay(sh Shape, epoch uint32) {
 	p := a.page()
 	p.Magic, p.Major, p.Minor = abi.Magic, abi.Major, abi.Minor
 	p.Size, p.ParkOffset = a.size, parkOffset
-	p.BoxOffset, p.BoxStride = sh.boxOffset(), sh.boxStride()
+	p.MailboxOffset, p.MailboxStride = sh.boxOffset(), sh.boxStride()
 	p.Epoch, p.State = epoch, abi.DeviceBooting
 	p.DeviceHello.Header = uint64(abi.MakeHeader(abi.TypeHello, abi.PayloadSize, uint8(epoch), 0, 0))
 	*p.DeviceHello.Hello() = sh.hello()

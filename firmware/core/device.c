@@ -78,7 +78,7 @@ static uint64_t park_size(const struct nfc_config *c)
 	return round_up(sizeof(nfc_le32) * (uint64_t)c->channels, NFC_PAGE_SIZE);
 }
 
-static uint64_t box_stride(const struct nfc_config *c)
+static uint64_t mailbox_stride(const struct nfc_config *c)
 {
 	return round_up(sizeof(struct nfc_mailbox) +
 				2 * sizeof(struct nfc_slot) * c->slots,
@@ -87,7 +87,7 @@ static uint64_t box_stride(const struct nfc_config *c)
 
 uint64_t nfc_area_size(const struct nfc_config *c)
 {
-	return NFC_PAGE_SIZE + park_size(c) + c->managers * box_stride(c);
+	return NFC_PAGE_SIZE + park_size(c) + c->managers * mailbox_stride(c);
 }
 
 /* Where each table of the device's own memory starts. */
@@ -127,16 +127,16 @@ static void init_area(struct nfc_device *dev)
 	area->minor = NFC_ABI_MINOR;
 	area->size = nfc_area_size(c);
 	area->park_offset = NFC_PAGE_SIZE;
-	area->box_offset = NFC_PAGE_SIZE + park_size(c);
-	area->box_stride = box_stride(c);
+	area->mailbox_offset = NFC_PAGE_SIZE + park_size(c);
+	area->mailbox_stride = mailbox_stride(c);
 	area->epoch = c->epoch;
 	area->state = NFC_DEVICE_BOOTING;
 	dev->park = (_Atomic nfc_le32 *)(base + area->park_offset);
 	for (uint32_t i = 0; i < c->managers; i++) {
 		struct nfc_box *box = &dev->boxes[i];
 
-		box->shared = (struct nfc_mailbox *)(base + area->box_offset +
-						     i * area->box_stride);
+		box->shared = (struct nfc_mailbox *)(base + area->mailbox_offset +
+						     i * area->mailbox_stride);
 		box->h2d = (struct nfc_slot *)(box->shared + 1);
 		box->d2h = box->h2d + c->slots;
 		box->mask = c->slots - 1;

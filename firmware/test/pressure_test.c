@@ -186,7 +186,8 @@ CASE(a_counter_that_makes_no_sense)
 	struct rig *r = rig_new(small_rings);
 	struct puppet *p = host_start(r, counts, 1);
 	struct nfc_area *area = r->port.area;
-	struct nfc_mailbox *box = (void *)((uint8_t *)area + area->box_offset);
+	struct nfc_mailbox *box = (void *)((uint8_t *)area +
+					   area->mailbox_offset);
 	uint64_t head = box->d2h_head.word, id;
 
 	r->hold = true;

@@ -31,8 +31,8 @@ static struct nfc_mailbox *mailbox(struct rig *r, uint32_t box)
 {
 	struct nfc_area *area = area_of(r);
 
-	return (struct nfc_mailbox *)((uint8_t *)area + area->box_offset +
-				      box * area->box_stride);
+	return (struct nfc_mailbox *)((uint8_t *)area + area->mailbox_offset +
+				      box * area->mailbox_stride);
 }
 
 static struct nfc_slot *h2d_ring(struct rig *r, uint32_t box)

@@ -91,8 +91,8 @@ int nfcm_layout_check(const struct nfc_area *area, u64 room,
 	l->epoch = le32_to_cpu(area->epoch);
 	l->size = le64_to_cpu(area->size);
 	l->park_offset = le64_to_cpu(area->park_offset);
-	l->mailbox_offset = le64_to_cpu(area->box_offset);
-	l->mailbox_stride = le64_to_cpu(area->box_stride);
+	l->mailbox_offset = le64_to_cpu(area->mailbox_offset);
+	l->mailbox_stride = le64_to_cpu(area->mailbox_stride);
 	*why = "no mailbox area";
 	if (le32_to_cpu(area->magic) != NFC_MAGIC)
 		return -EPROTO;

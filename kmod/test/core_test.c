@@ -61,12 +61,12 @@ CASE(hellos_with_one_thing_wrong)
 	CHECK_EQ(AREA(park_offset, 4098), -EPROTO);
 	CHECK_EQ(AREA(park_offset, 8192), -EPROTO); /* on the first mailbox */
 	CHECK_EQ(AREA(park_offset, ~0ull), -EPROTO);
-	CHECK_EQ(AREA(box_offset, 0), -EPROTO);
-	CHECK_EQ(AREA(box_offset, 8256), -EPROTO);
-	CHECK_EQ(AREA(box_offset, ~0ull - 63), -EPROTO);
-	CHECK_EQ(AREA(box_stride, 64), -EPROTO);
-	CHECK_EQ(AREA(box_stride, 8321), -EPROTO);
-	CHECK_EQ(AREA(box_stride, ~0ull - 63), -EPROTO);
+	CHECK_EQ(AREA(mailbox_offset, 0), -EPROTO);
+	CHECK_EQ(AREA(mailbox_offset, 8256), -EPROTO);
+	CHECK_EQ(AREA(mailbox_offset, ~0ull - 63), -EPROTO);
+	CHECK_EQ(AREA(mailbox_stride, 64), -EPROTO);
+	CHECK_EQ(AREA(mailbox_stride, 8321), -EPROTO);
+	CHECK_EQ(AREA(mailbox_stride, ~0ull - 63), -EPROTO);
 	CHECK_EQ(AREA(device_hello.header, 0), -EPROTO);
 	CHECK_EQ(HELLO(magic, 0), -EPROTO);
 	CHECK_EQ(HELLO(major, 2), -ENOEXEC);

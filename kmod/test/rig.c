@@ -48,9 +48,10 @@ void rig_area(struct nfc_area *area)
 	area->major = NFC_ABI_MAJOR;
 	area->epoch = 7;
 	area->park_offset = 4096;
-	area->box_offset = 8192;
-	area->box_stride = sizeof(struct nfc_mailbox) + 2 * 64 * NFC_SLOT_SIZE;
-	area->size = area->box_offset + 4 * area->box_stride;
+	area->mailbox_offset = 8192;
+	area->mailbox_stride = sizeof(struct nfc_mailbox) +
+			       2 * 64 * NFC_SLOT_SIZE;
+	area->size = area->mailbox_offset + 4 * area->mailbox_stride;
 	area->device_hello.header = nfc_header(NFC_TYPE_HELLO, NFC_PAYLOAD_SIZE,
 					       7, 0, 0);
 	memcpy(area->device_hello.payload, &h, sizeof(h));
