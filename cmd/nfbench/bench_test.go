@@ -27,7 +27,7 @@ func BenchmarkPeers(b *testing.B) {
 	}
 }
 
-func benchmark(b *testing.B, group string, t *contest) {
+func benchmark(b *testing.B, group string, t *comparison) {
 	b.Helper()
 	for _, c := range t.contenders {
 		b.Run(group+"/"+c.name, func(b *testing.B) {

@@ -94,7 +94,7 @@ func TestPeersJSON(t *testing.T) {
 	ids := map[string]int{}
 	for _, g := range r.Goals {
 		ids[g.ID]++
-		require.NotEmpty(t, g.Verdict)
+		require.NotEmpty(t, g.Result)
 	}
 	require.Equal(t, map[string]int{"T1": 1, "T3": 2, "T5": 4, "T8": 2, "T12": 4}, ids)
 }
@@ -128,10 +128,10 @@ func TestCurveGoals(t *testing.T) {
 	goals := c.goals(size, ns, "")
 	require.Len(t, goals, 2)
 	require.InEpsilon(t, 0.95, goals[0].Value, 1e-9)
-	require.Equal(t, verdictMet, goals[0].Verdict)
-	require.Equal(t, verdictMet, goals[1].Verdict)
+	require.Equal(t, resultMet, goals[0].Result)
+	require.Equal(t, resultMet, goals[1].Result)
 	require.EqualValues(t, 8, goals[1].Value)
-	require.Equal(t, "not measured: machine busy", c.goals(size, ns, "machine busy")[0].Verdict)
+	require.Equal(t, "not measured: machine busy", c.goals(size, ns, "machine busy")[0].Result)
 	c.Hockney = nil
 	require.Empty(t, c.goals(size[:1], ns[:1], ""))
 }

@@ -245,7 +245,7 @@ func (r *CrowdReport) goals() (goals []Goal) {
 				target = w.busy
 			}
 			goals = append(goals, Goal{ID: "crowd", What: fmt.Sprintf("%s, 56 B, %d callers, load %d : Go channel pairs", row.Call, row.Callers, row.Load),
-				Value: row.OfGoChannels.Median, Target: target}.judge(row.busy))
+				Value: row.OfGoChannels.Median, Target: target}.decide(row.busy))
 		}
 		goals = append(goals, row.goals()...)
 	}
@@ -268,10 +268,10 @@ func (row CrowdRow) goals() (goals []Goal) {
 		p99, share = 15e6, 5
 	}
 	if p99 > 0 {
-		goals = append(goals, Goal{ID: "crowd", What: what + "p99 in µs", Value: row.P99Ns / 1e3, Target: p99 / 1e3, AtMost: true}.judge(row.busy))
+		goals = append(goals, Goal{ID: "crowd", What: what + "p99 in µs", Value: row.P99Ns / 1e3, Target: p99 / 1e3, AtMost: true}.decide(row.busy))
 	}
 	if share > 0 {
-		goals = append(goals, Goal{ID: "crowd", What: what + "best caller : mean", Value: row.BestOverMean, Target: share, AtMost: true}.judge(row.busy))
+		goals = append(goals, Goal{ID: "crowd", What: what + "best caller : mean", Value: row.BestOverMean, Target: share, AtMost: true}.decide(row.busy))
 	}
 	return goals
 }

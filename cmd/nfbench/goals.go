@@ -18,36 +18,36 @@ type Goal struct {
 	Value  float64 `json:"value"`
 	Target float64 `json:"target"`
 	AtMost bool    `json:"at_most"`
-	// Verdict is "met", "not met" or "not measured: why".
-	Verdict string `json:"verdict"`
+	// Result is "met", "not met" or "not measured: why".
+	Result string `json:"result"`
 }
 
 const (
-	verdictMet    = "met"
-	verdictNotMet = "not met"
+	resultMet    = "met"
+	resultNotMet = "not met"
 )
 
-// judge decides; a non-empty reason means that the value is worth nothing.
-func (g Goal) judge(reason string) Goal {
+// decide fills in the result; a non-empty reason means that the value is worth nothing.
+func (g Goal) decide(reason string) Goal {
 	met := g.Value >= g.Target
 	if g.AtMost {
 		met = g.Value <= g.Target
 	}
 	switch {
 	case reason != "":
-		g.Verdict, g.Value = "not measured: "+reason, 0
+		g.Result, g.Value = "not measured: "+reason, 0
 	case met:
-		g.Verdict = verdictMet
+		g.Result = resultMet
 	default:
-		g.Verdict = verdictNotMet
+		g.Result = resultNotMet
 	}
 	return g
 }
 
-func (g Goal) measured() bool { return g.Verdict == verdictMet || g.Verdict == verdictNotMet }
+func (g Goal) measured() bool { return g.Result == resultMet || g.Result == resultNotMet }
 
 func writeGoals(w io.Writer, goals []Goal) {
-	t := texttable.Numbers("goal", "measured", "target", "verdict")
+	t := texttable.Numbers("goal", "measured", "target", "result")
 	for _, g := range goals {
 		sign, value := "≥", "–"
 		if g.AtMost {
@@ -56,7 +56,7 @@ func writeGoals(w io.Writer, goals []Goal) {
 		if g.measured() {
 			value = fmt.Sprintf("%.3g", g.Value)
 		}
-		t.Add(g.ID+" "+g.What, value, fmt.Sprintf("%s %.3g", sign, g.Target), g.Verdict)
+		t.Add(g.ID+" "+g.What, value, fmt.Sprintf("%s %.3g", sign, g.Target), g.Result)
 	}
 	t.Write(w)
 }

@@ -164,7 +164,7 @@ type HMFReport struct {
 	VsMemcpy *Spread `json:"vs_memcpy,omitempty"`
 	// Paper are the report's rows, of another machine.
 	Paper    []HMFRow     `json:"paper"`
-	Verdicts []HMFVerdict `json:"verdicts,omitempty"`
+	Findings []HMFFinding `json:"findings,omitempty"`
 }
 
 // HMFRow is one test. Times are milliseconds per package.
@@ -184,10 +184,10 @@ type HMFRow struct {
 	WallS    float64 `json:"wall_s,omitempty"`
 }
 
-// HMFVerdict says whether a shape of the report shows here.
-type HMFVerdict struct {
-	What    string `json:"what"`
-	Verdict string `json:"verdict"`
+// HMFFinding says whether a shape of the report shows here.
+type HMFFinding struct {
+	What   string `json:"what"`
+	Result string `json:"result"`
 }
 
 func newHMFReport(command string) *HMFReport {
@@ -289,11 +289,11 @@ func (r *HMFReport) table(w io.Writer) {
 	if s := r.VsMemcpy; s != nil {
 		fmt.Fprintf(w, "\nnet over memcpy: %.2f (%.2f to %.2f)\n", s.Median, s.Min, s.Max)
 	}
-	for i, v := range r.Verdicts {
+	for i, v := range r.Findings {
 		if i == 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "%s: %s\n", v.What, v.Verdict)
+		fmt.Fprintf(w, "%s: %s\n", v.What, v.Result)
 	}
 }
 

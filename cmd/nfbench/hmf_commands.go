@@ -156,7 +156,7 @@ and above all its spread grow faster than the number of pairs.`,
 				r.Rows = append(r.Rows, row)
 				bar.step(row.Name)
 			}
-			r.Paper, r.Verdicts = paperMulti, pairVerdicts(r.Rows)
+			r.Paper, r.Findings = paperMulti, pairFindings(r.Rows)
 			return r.finish(cmd, c, o)
 		},
 	}
@@ -199,7 +199,7 @@ one after another, and packets of other sizes than 8 KiB.`,
 					bar.step(fmt.Sprintf("%d packets of %s", size, sizeText(packet)))
 				}
 			}
-			r.Verdicts = sizeVerdicts(r.Rows)
+			r.Findings = sizeFindings(r.Rows)
 			return r.finish(cmd, c, o)
 		},
 	}
@@ -215,16 +215,16 @@ func pairsText(n int) string {
 	return fmt.Sprintf("%d pairs", n)
 }
 
-// pairVerdicts holds several pairs to the report's conclusions (H32).
-func pairVerdicts(rows []HMFRow) []HMFVerdict {
+// pairFindings holds several pairs to the report's conclusions (H32).
+func pairFindings(rows []HMFRow) []HMFFinding {
 	if len(rows) < 2 || rows[0].Pairs >= rows[len(rows)-1].Pairs {
 		return nil
 	}
 	few, many := rows[0], rows[len(rows)-1]
-	return []HMFVerdict{
-		verdictOf("more pairs carry more together", many.NetKiB/few.NetKiB, many.NetKiB > few.NetKiB),
-		verdictOf("the time of a package grows with the pairs", many.MS.Mean/few.MS.Mean, many.MS.Mean > few.MS.Mean),
-		verdictOf("its spread grows faster than its mean", relative(many)/relative(few), relative(many) > relative(few)),
+	return []HMFFinding{
+		findingOf("more pairs carry more together", many.NetKiB/few.NetKiB, many.NetKiB > few.NetKiB),
+		findingOf("the time of a package grows with the pairs", many.MS.Mean/few.MS.Mean, many.MS.Mean > few.MS.Mean),
+		findingOf("its spread grows faster than its mean", relative(many)/relative(few), relative(many) > relative(few)),
 	}
 }
 
@@ -236,9 +236,9 @@ func relative(r HMFRow) float64 {
 	return r.MS.SD / r.MS.Mean
 }
 
-// sizeVerdicts says whether the size of the ring matters, packet size by packet
+// sizeFindings says whether the size of the ring matters, packet size by packet
 // size; the least rings, in which the two sides take turns, do not count.
-func sizeVerdicts(rows []HMFRow) (all []HMFVerdict) {
+func sizeFindings(rows []HMFRow) (all []HMFFinding) {
 	const fair = 7 // packets from which a ring is none of turns
 	least, most := make(map[int]float64), make(map[int]float64)
 	var order []int
@@ -254,17 +254,17 @@ func sizeVerdicts(rows []HMFRow) (all []HMFVerdict) {
 	}
 	for _, packet := range order {
 		ratio := most[packet] / least[packet]
-		all = append(all, verdictOf("the ring's size hardly matters, packets of "+sizeText(packet), ratio, ratio < 1.5))
+		all = append(all, findingOf("the ring's size hardly matters, packets of "+sizeText(packet), ratio, ratio < 1.5))
 	}
 	return all
 }
 
-func verdictOf(what string, ratio float64, holds bool) HMFVerdict {
+func findingOf(what string, ratio float64, holds bool) HMFFinding {
 	says := "shows"
 	if !holds {
 		says = "does not show"
 	}
-	return HMFVerdict{What: what, Verdict: fmt.Sprintf("%s (%.2f)", says, ratio)}
+	return HMFFinding{What: what, Result: fmt.Sprintf("%s (%.2f)", says, ratio)}
 }
 
 // paperRow is a row of the report's data files: packages of 1,000 packets of

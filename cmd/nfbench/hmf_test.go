@@ -55,7 +55,7 @@ func TestHMFSweepAndInit(t *testing.T) {
 	var r HMFReport
 	decode(t, mustRun(t, hmf("sweep", "--sizes", "3,7,11", "--packets", "4KiB,8KiB", "--payload", "1KiB", "--output", "json")...), &r)
 	require.Len(t, r.Rows, 6)
-	require.Len(t, r.Verdicts, 2)
+	require.Len(t, r.Findings, 2)
 	decode(t, mustRun(t, hmf("init", "--sizes", "3,61", "--repeat", "2", "--output", "json")...), &r)
 	require.Len(t, r.Rows, 2)
 	require.Positive(t, r.Rows[1].MS.Mean)

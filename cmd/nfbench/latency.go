@@ -236,7 +236,7 @@ func (r *LatencyReport) conclude(sides []*latencySide, batch int) {
 			Mean: indirect.Ns.Mean / direct.Ns.Mean, P50: indirect.Ns.P50 / direct.Ns.P50}
 		r.Ratios = append(r.Ratios, ratio)
 		r.Goals = append(r.Goals, Goal{ID: "T8", What: ratio.Direction + " indirect : direct, median",
-			Value: ratio.P50, Target: 1.5, AtMost: true}.judge(r.Busy))
+			Value: ratio.P50, Target: 1.5, AtMost: true}.decide(r.Busy))
 	}
 }
 

@@ -111,13 +111,13 @@ const busyShare = 0.25
 func (w watch) busy(own time.Duration, memcpy []float64) string {
 	used, cpus, _ := machineTime()
 	others := (used - w.used) - (own - w.own)
-	return judgeBusy(time.Since(w.start), others, cpus, memcpy)
+	return busyReason(time.Since(w.start), others, cpus, memcpy)
 }
 
-// judgeBusy looks at the CPU time that others used of so many CPUs, and at how
+// busyReason looks at the CPU time that others used of so many CPUs, and at how
 // much memcpy varied. Less than a second tells nothing: the machine counts in
 // jiffies. Zero CPUs means that the machine does not tell.
-func judgeBusy(wall, others time.Duration, cpus int, memcpy []float64) string {
+func busyReason(wall, others time.Duration, cpus int, memcpy []float64) string {
 	if wall > time.Second && cpus > 0 && others > time.Duration(busyShare*float64(cpus)*float64(wall)) {
 		return reasonBusy
 	}

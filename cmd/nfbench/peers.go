@@ -113,8 +113,8 @@ type PeerRow struct {
 	VsNFComms Spread `json:"time_over_nfcomms"`
 }
 
-// rows lists what a contest found.
-func (t *contest) rows(reference string) []PeerRow {
+// rows lists what a comparison found.
+func (t *comparison) rows(reference string) []PeerRow {
 	rows := make([]PeerRow, 0, len(t.contenders))
 	for _, c := range t.contenders {
 		s := c.samples.stat(c.batch)
@@ -154,7 +154,7 @@ func peers(ctx context.Context, dev *nfcomms.Device, o peersOptions, sizes []int
 	if err != nil {
 		return nil, err
 	}
-	err = r.contests(ctx, dev, c, o, sizes, bar)
+	err = r.compare(ctx, dev, c, o, sizes, bar)
 	if cerr := c.close(); err == nil {
 		err = cerr
 	}
@@ -164,8 +164,8 @@ func peers(ctx context.Context, dev *nfcomms.Device, o peersOptions, sizes []int
 	return r, nil
 }
 
-// contests runs the comparisons and judges the goals.
-func (r *PeersReport) contests(ctx context.Context, dev *nfcomms.Device, c *child, o peersOptions, sizes []int, bar progress) error {
+// compare runs the comparisons and computes the goals.
+func (r *PeersReport) compare(ctx context.Context, dev *nfcomms.Device, c *child, o peersOptions, sizes []int, bar progress) error {
 	r.Goals = r.idleGoals()
 	small, err := newSmall(ctx, dev, c)
 	if err == nil {

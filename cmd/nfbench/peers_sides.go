@@ -16,7 +16,7 @@ const (
 )
 
 // lineUp adds contenders until one cannot be had.
-func (t *contest) lineUp(makers ...func() (*contender, error)) error {
+func (t *comparison) lineUp(makers ...func() (*contender, error)) error {
 	for _, fn := range makers {
 		c, err := fn()
 		if err != nil {
@@ -31,10 +31,10 @@ func ready(c *contender) func() (*contender, error) {
 	return func() (*contender, error) { return c, nil }
 }
 
-// newSmall lines up the contenders at 56 bytes. The contest is never nil; close
+// newSmall lines up the contenders at 56 bytes. The comparison is never nil; close
 // it also after an error.
-func newSmall(ctx context.Context, dev *nfcomms.Device, c *child) (*contest, error) {
-	t := &contest{}
+func newSmall(ctx context.Context, dev *nfcomms.Device, c *child) (*comparison, error) {
+	t := &comparison{}
 	memcpy := newMemcpy(smallMemcpy) // tells whether the machine is quiet
 	return t, t.lineUp(ready(memcpy), ready(newChan()),
 		ready(newUnix(c, wireEcho, messageSize, smallBatch)),
@@ -50,15 +50,15 @@ func newSmall(ctx context.Context, dev *nfcomms.Device, c *child) (*contest, err
 const smallMemcpy = 64 << 10
 
 // newBulk lines up the contenders at one transfer size, as newSmall.
-func newBulk(ctx context.Context, dev *nfcomms.Device, c *child, size int) (*contest, error) {
-	t := &contest{}
+func newBulk(ctx context.Context, dev *nfcomms.Device, c *child, size int) (*comparison, error) {
+	t := &comparison{}
 	return t, t.lineUp(ready(newMemcpy(size)), ready(newUnix(c, wireTake, size, 1)),
 		func() (*contender, error) { return newGRPC(ctx, c, grpcTake, size, 1) },
 		func() (*contender, error) { return newSendInd(ctx, dev, size, 1) },
 		func() (*contender, error) { return newReceiveInd(ctx, dev, size, 1) })
 }
 
-// idleGoals judges T3.
+// idleGoals decides T3.
 func (r *PeersReport) idleGoals() []Goal {
 	unknown := ""
 	if r.Blocked.ThreadsBefore < 0 {
@@ -66,38 +66,38 @@ func (r *PeersReport) idleGoals() []Goal {
 	}
 	per := float64(r.Blocked.ThreadsDuring-r.Blocked.ThreadsBefore) / float64(r.Blocked.Sends)
 	return []Goal{
-		Goal{ID: "T3", What: "idle device, % of a core", Value: r.Idle.CPUPercent, Target: 0.1, AtMost: true}.judge(""),
+		Goal{ID: "T3", What: "idle device, % of a core", Value: r.Idle.CPUPercent, Target: 0.1, AtMost: true}.decide(""),
 		Goal{ID: "T3", What: fmt.Sprintf("OS threads per blocked send, %d sends", r.Blocked.Sends),
-			Value: max(per, 0), Target: 0.001, AtMost: true}.judge(unknown),
+			Value: max(per, 0), Target: 0.001, AtMost: true}.decide(unknown),
 	}
 }
 
-// smallGoals judges T1, T8 and the message half of T12.
-func smallGoals(t *contest) []Goal {
+// smallGoals decides T1, T8 and the message half of T12.
+func smallGoals(t *comparison) []Goal {
 	return append([]Goal{
 		Goal{ID: "T1", What: "56 B Send : Go channel ping-pong, time",
-			Value: t.ratio(nameSend, nameChan).Median, Target: 1, AtMost: true}.judge(t.busy),
+			Value: t.ratio(nameSend, nameChan).Median, Target: 1, AtMost: true}.decide(t.busy),
 		Goal{ID: "T8", What: "56 B SendInd : Send, time",
-			Value: t.ratio(nameSendInd, nameSend).Median, Target: 1.5, AtMost: true}.judge(t.busy),
+			Value: t.ratio(nameSendInd, nameSend).Median, Target: 1.5, AtMost: true}.decide(t.busy),
 		Goal{ID: "T8", What: "56 B ReceiveInd : Receive, time",
-			Value: t.ratio(nameReceiveInd, nameReceive).Median, Target: 1.5, AtMost: true}.judge(t.busy),
+			Value: t.ratio(nameReceiveInd, nameReceive).Median, Target: 1.5, AtMost: true}.decide(t.busy),
 	}, t.allocGoals(nameSend, nameReceive, nameSendInd, nameReceiveInd)...)
 }
 
-// allocGoals judges T12: less than one object in a hundred operations is the
+// allocGoals decides T12: less than one object in a hundred operations is the
 // harness's own.
-func (t *contest) allocGoals(names ...string) []Goal {
+func (t *comparison) allocGoals(names ...string) []Goal {
 	goals := make([]Goal, 0, len(names))
 	for _, name := range names {
 		goals = append(goals, Goal{ID: "T12", What: name + ", allocations per operation",
-			Value: t.find(name).allocs(), Target: 0.01, AtMost: true}.judge(""))
+			Value: t.find(name).allocs(), Target: 0.01, AtMost: true}.decide(""))
 	}
 	return goals
 }
 
-// bulkGoals judges T5 at one size: memcpy's time over that of the transfer. The
+// bulkGoals decides T5 at one size: memcpy's time over that of the transfer. The
 // goal says nothing of sizes below 64 KiB.
-func bulkGoals(t *contest, size int) []Goal {
+func bulkGoals(t *comparison, size int) []Goal {
 	if size < 64<<10 {
 		return nil
 	}
@@ -109,7 +109,7 @@ func bulkGoals(t *contest, size int) []Goal {
 	for _, name := range []string{nameSendInd, nameReceiveInd} {
 		g := Goal{ID: "T5", What: fmt.Sprintf("%s %s : memcpy, rate", sizeText(size), name),
 			Value: t.ratio(nameMemcpy, name).Median, Target: target}
-		goals = append(goals, g.judge(t.busy))
+		goals = append(goals, g.decide(t.busy))
 	}
 	return goals
 }

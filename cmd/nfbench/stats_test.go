@@ -78,24 +78,24 @@ func TestNsText(t *testing.T) {
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestDecide(t *testing.T) {
 	most := Goal{Value: 1, Target: 1, AtMost: true}
-	require.Equal(t, verdictMet, most.judge("").Verdict)
+	require.Equal(t, resultMet, most.decide("").Result)
 	most.Value = 1.01
-	require.Equal(t, verdictNotMet, most.judge("").Verdict)
+	require.Equal(t, resultNotMet, most.decide("").Result)
 	least := Goal{Value: 0.9, Target: 0.95}
-	require.Equal(t, verdictNotMet, least.judge("").Verdict)
-	busy := least.judge("machine busy")
-	require.Equal(t, "not measured: machine busy", busy.Verdict)
+	require.Equal(t, resultNotMet, least.decide("").Result)
+	busy := least.decide("machine busy")
+	require.Equal(t, "not measured: machine busy", busy.Result)
 	require.Zero(t, busy.Value)
 	var b strings.Builder
-	writeGoals(&b, []Goal{busy, most.judge("")})
+	writeGoals(&b, []Goal{busy, most.decide("")})
 	require.Contains(t, b.String(), "not measured: machine busy")
 	require.Contains(t, b.String(), "≥ 0.95")
 	require.Contains(t, b.String(), "≤ 1")
 }
 
-func TestJudgeBusy(t *testing.T) {
+func TestBusyReason(t *testing.T) {
 	const wall = 2 * time.Second
 	for _, c := range []struct {
 		name         string
@@ -112,7 +112,7 @@ func TestJudgeBusy(t *testing.T) {
 		{"memcpy varied", wall, 0, 2, []float64{100, 201}, reasonBusy},
 		{"one round", wall, 0, 2, []float64{100}, ""},
 	} {
-		require.Equal(t, c.reason, judgeBusy(c.wall, c.others, c.cpus, c.memcpy), c.name)
+		require.Equal(t, c.reason, busyReason(c.wall, c.others, c.cpus, c.memcpy), c.name)
 	}
 }
 

@@ -46,17 +46,17 @@ const (
 	flatness = 0.9
 )
 
-// goals judges T9, where the size was measured, and T10.
+// goals decides T9, where the size was measured, and T10.
 func (c ThroughputCurve) goals(size, ns []float64, busy string) []Goal {
 	name := configText(c.Direction, c.Targets)
 	var goals []Goal
 	if i := slices.Index(size, flatFrom); i >= 0 {
 		goals = append(goals, Goal{ID: "T9", What: name + ": rate at " + sizeText(flatFrom) + " : peak",
-			Value: 8 * size[i] / ns[i] / c.PeakGbitS, Target: flatness}.judge(busy))
+			Value: 8 * size[i] / ns[i] / c.PeakGbitS, Target: flatness}.decide(busy))
 	}
 	if c.Hockney != nil {
 		goals = append(goals, Goal{ID: "T10", What: name + ": start-up under 5 % from, KiB",
-			Value: c.Hockney.N95 / 1024, Target: 16, AtMost: true}.judge(busy))
+			Value: c.Hockney.N95 / 1024, Target: 16, AtMost: true}.decide(busy))
 	}
 	return goals
 }

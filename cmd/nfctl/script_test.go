@@ -31,7 +31,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			env.Values[hostKey{}] = new(hostBox)
+			env.Values[hostKey{}] = new(hostHolder)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -46,12 +46,12 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// hostKey finds the script's hostBox, which holds its server.
+// hostKey finds the script's hostHolder, which holds its server.
 type hostKey struct{}
 
-type hostBox struct{ host *host }
+type hostHolder struct{ host *host }
 
-func boxOf(ts *testscript.TestScript) *hostBox { return ts.Value(hostKey{}).(*hostBox) }
+func holderOf(ts *testscript.TestScript) *hostHolder { return ts.Value(hostKey{}).(*hostHolder) }
 
 // cmdServer starts a server: "server [-role ROLE] NAME=ADDRESS…". The script
 // reaches it through NFCTL_ADDRESS.
@@ -63,24 +63,24 @@ func cmdServer(ts *testscript.TestScript, _ bool, args []string) {
 	path := filepath.Join(ts.Getenv("TMPDIR"), "s")
 	h, err := newHost(context.Background(), path, o)
 	ts.Check(err)
-	boxOf(ts).host = h
+	holderOf(ts).host = h
 	ts.Setenv("NFCTL_ADDRESS", "unix:"+path)
 	ts.Defer(func() { cmdStopServer(ts, false, nil) })
 }
 
 // cmdStopServer stops the server, if it runs.
 func cmdStopServer(ts *testscript.TestScript, _ bool, _ []string) {
-	box := boxOf(ts)
-	if box.host != nil {
-		ts.Check(box.host.stop())
-		box.host = nil
+	holder := holderOf(ts)
+	if holder.host != nil {
+		ts.Check(holder.host.stop())
+		holder.host = nil
 	}
 }
 
 // cmdAsleep waits until a call sleeps in a device of the server.
 func cmdAsleep(ts *testscript.TestScript, _ bool, _ []string) {
 	for begin := time.Now(); time.Since(begin) < watchdog; time.Sleep(time.Millisecond) {
-		for _, dev := range boxOf(ts).host.srv.Devices() {
+		for _, dev := range holderOf(ts).host.srv.Devices() {
 			if dev.Stats().Blocked > 0 {
 				return
 			}

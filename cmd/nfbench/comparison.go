@@ -92,8 +92,8 @@ func (c *contender) round(ctx context.Context, slice time.Duration) error {
 	return nil
 }
 
-// contest runs contenders against each other.
-type contest struct {
+// comparison runs contenders against each other.
+type comparison struct {
 	contenders []*contender
 	// busy says why the figures are not to be trusted, or is empty.
 	busy string
@@ -101,7 +101,7 @@ type contest struct {
 
 // play warms every contender up with one batch, then interleaves rounds. Each
 // round starts with another contender, so that none always follows the same.
-func (t *contest) play(ctx context.Context, rounds int, slice time.Duration, step func(string)) error {
+func (t *comparison) play(ctx context.Context, rounds int, slice time.Duration, step func(string)) error {
 	for _, c := range t.contenders {
 		c.samples = newRecorder()
 		if _, err := c.run(ctx, c.batch); err != nil {
@@ -130,7 +130,7 @@ func (t *contest) play(ctx context.Context, rounds int, slice time.Duration, ste
 }
 
 // cpu is the CPU time of the contender that counts the most processes.
-func (t *contest) cpu() (time.Duration, error) {
+func (t *comparison) cpu() (time.Duration, error) {
 	var most time.Duration
 	for _, c := range t.contenders {
 		d, err := c.cpu()
@@ -142,7 +142,7 @@ func (t *contest) cpu() (time.Duration, error) {
 	return most, nil
 }
 
-func (t *contest) find(name string) *contender {
+func (t *comparison) find(name string) *contender {
 	for _, c := range t.contenders {
 		if c.name == name {
 			return c
@@ -151,7 +151,7 @@ func (t *contest) find(name string) *contender {
 	return nil
 }
 
-func (t *contest) ns(name string) []float64 {
+func (t *comparison) ns(name string) []float64 {
 	if c := t.find(name); c != nil {
 		return c.ns()
 	}
@@ -159,12 +159,12 @@ func (t *contest) ns(name string) []float64 {
 }
 
 // ratio is the time of a over the time of b, the median of the rounds.
-func (t *contest) ratio(a, b string) Spread {
+func (t *comparison) ratio(a, b string) Spread {
 	return spread(pairwise(t.ns(a), t.ns(b)))
 }
 
 // close releases all contenders.
-func (t *contest) close() error {
+func (t *comparison) close() error {
 	var errs []error
 	for _, c := range t.contenders {
 		if c.close != nil {
