@@ -37,11 +37,11 @@ func AsReceiver(ctx context.Context, ch *Channel) (<-chan []byte, func() error) 
 // reset, since these wait for whoever holds a message.
 func (c *Channel) hold(ctx context.Context) (holding context.Context, release func()) {
 	ctx, end := context.WithCancelCause(ctx)
-	device := c.dev.life.Load().ctx
+	device := c.dev.epoch.Load().ctx
 	unhook := context.AfterFunc(device, func() { end(context.Cause(device)) })
 	// A second adapter finds the half in use.
 	mine := c.adapter.CompareAndSwap(nil, &end)
-	if c.deaf.Load() {
+	if c.receiveClosed.Load() {
 		end(ErrClosed)
 	}
 	return ctx, func() {
@@ -55,7 +55,7 @@ func (c *Channel) hold(ctx context.Context) (holding context.Context, release fu
 
 // endAdapter makes a receiver adapter let go of the message it holds.
 func (c *Channel) endAdapter() {
-	c.deaf.Store(true)
+	c.receiveClosed.Store(true)
 	if end := c.adapter.Load(); end != nil {
 		(*end)(ErrClosed)
 	}

@@ -18,7 +18,7 @@ const (
 // garbage collector empties them.
 var pools [poolClasses]sync.Pool
 
-// buffer is page-aligned memory that the framework lends for one call. What is
+// buffer is page-aligned memory of the framework, for one call. What is
 // too large for a pool is mapped, because Go's heap ends the process where it
 // cannot grow.
 type buffer struct {
@@ -26,9 +26,9 @@ type buffer struct {
 	class int
 }
 
-// lend returns a buffer of size bytes with arbitrary contents. ErrSize for a
+// takeBuffer returns a buffer of size bytes with arbitrary contents. ErrSize for a
 // negative size, ErrNoMemory where the host has not that much.
-func lend(size int) (*buffer, error) {
+func takeBuffer(size int) (*buffer, error) {
 	if size < 0 {
 		return nil, fmt.Errorf("size %d is negative: %w", size, ErrSize)
 	}

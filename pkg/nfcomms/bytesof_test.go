@@ -367,9 +367,9 @@ func TestPages(t *testing.T) {
 	assert.Empty(t, pages(0))
 }
 
-func TestLend(t *testing.T) {
+func TestTakeBuffer(t *testing.T) {
 	for _, n := range []int{0, 1, pageSize, pageSize + 1, 1 << 20, pageSize << poolClasses} {
-		b, err := lend(n)
+		b, err := takeBuffer(n)
 		require.NoError(t, err)
 		assert.Len(t, b.mem, n)
 		if n > 0 {
@@ -377,9 +377,9 @@ func TestLend(t *testing.T) {
 		}
 		b.release()
 	}
-	_, err := lend(-1)
+	_, err := takeBuffer(-1)
 	assert.ErrorIs(t, err, ErrSize)
-	_, err = lend(1 << 52) // no address space has it
+	_, err = takeBuffer(1 << 52) // no address space has it
 	assert.ErrorIs(t, err, ErrNoMemory)
 }
 

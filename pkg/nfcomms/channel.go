@@ -26,12 +26,12 @@ type Channel struct {
 	queue [2]queue
 	// adapter ends the receiver adapter, if there is one.
 	adapter atomic.Pointer[context.CancelCauseFunc]
-	// deaf: the d2h half was closed here.
-	deaf atomic.Bool
-	// mute: the h2d half was closed here.
-	mute atomic.Bool
-	// life is the time between two resets that the channel belongs to.
-	life *life
+	// receiveClosed: the d2h half was closed here.
+	receiveClosed atomic.Bool
+	// sendClosed: the h2d half was closed here.
+	sendClosed atomic.Bool
+	// epoch is the one that the channel was opened in.
+	epoch *epoch
 }
 
 func (c *Channel) fail(op string, err error) error {
@@ -109,7 +109,7 @@ func (c *Channel) Next(ctx context.Context) (Offer, error) {
 // CloseSend closes the h2d half: pending sends end with ErrClosed, and the
 // device's process sees the close. It is idempotent.
 func (c *Channel) CloseSend() error {
-	c.mute.Store(true)
+	c.sendClosed.Store(true)
 	defer c.leave()
 	return c.fail(OpCloseSend, c.ch.CloseSend())
 }
@@ -124,7 +124,7 @@ func (c *Channel) CloseReceive() error {
 
 // leave takes the channel off the device's list once both halves are closed.
 func (c *Channel) leave() {
-	if c.mute.Load() && c.deaf.Load() {
+	if c.sendClosed.Load() && c.receiveClosed.Load() {
 		c.dev.open.remove(c)
 	}
 }
@@ -132,7 +132,7 @@ func (c *Channel) leave() {
 // Close closes both halves; the target may be subscribed again. See
 // CloseReceive. It is idempotent.
 func (c *Channel) Close() error {
-	c.mute.Store(true)
+	c.sendClosed.Store(true)
 	c.endAdapter()
 	defer c.leave()
 	return c.fail(OpClose, c.ch.Close())

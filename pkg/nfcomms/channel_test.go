@@ -107,7 +107,7 @@ func TestExtendedRendezvous(t *testing.T) {
 	wait()
 }
 
-func TestLentBuffers(t *testing.T) {
+func TestBuffers(t *testing.T) {
 	ctx := background(t)
 	ch, far := channel(t)
 	boom := errors.New("boom")

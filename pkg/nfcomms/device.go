@@ -74,7 +74,7 @@ const MessageSize = abi.PayloadSize
 type Device struct {
 	dev     bridge.Device
 	address string
-	life    atomic.Pointer[life]
+	epoch   atomic.Pointer[epoch]
 	open    channels
 	// turn holds a token while nobody resets or closes the device.
 	turn chan struct{}
@@ -142,7 +142,7 @@ func Devices(ctx context.Context) ([]Found, error) {
 func newDevice(dev bridge.Device, address string) *Device {
 	d := &Device{dev: dev, address: address, turn: make(chan struct{}, 1)}
 	d.pass()
-	d.life.Store(newLife(0))
+	d.epoch.Store(newEpoch(0))
 	return d
 }
 
@@ -164,8 +164,8 @@ func (d *Device) Health() (Health, error) {
 // Subscribe opens the channel to a target. ErrNotSubscribed if no device
 // process holds that target, ErrBusy if it is subscribed already.
 func (d *Device) Subscribe(ctx context.Context, t Target) (*Channel, error) {
-	c := &Channel{dev: d, life: d.life.Load()}
-	err := c.life.call(ctx, func(ctx context.Context) (err error) {
+	c := &Channel{dev: d, epoch: d.epoch.Load()}
+	err := c.epoch.call(ctx, func(ctx context.Context) (err error) {
 		c.ch, err = d.dev.Subscribe(ctx, t)
 		return err
 	})
@@ -185,12 +185,12 @@ func (d *Device) Channels() []*Channel { return d.open.list() }
 // of that name, ErrBusy if another process holds one of its targets,
 // ErrNoMemory if the device has no room for it.
 func (d *Device) Start(ctx context.Context, p Program) (Process, error) {
-	return d.start(ctx, d.life.Load(), p)
+	return d.start(ctx, d.epoch.Load(), p)
 }
 
-// start is Start in the epoch of a life, and in no later one.
-func (d *Device) start(ctx context.Context, l *life, p Program) (proc Process, err error) {
-	err = l.call(ctx, func(ctx context.Context) (err error) {
+// start is Start in the given epoch, and in no later one.
+func (d *Device) start(ctx context.Context, e *epoch, p Program) (proc Process, err error) {
+	err = e.call(ctx, func(ctx context.Context) (err error) {
 		proc, err = d.dev.Start(ctx, p)
 		return err
 	})
@@ -293,14 +293,14 @@ func (d *Device) pass() { d.turn <- struct{}{} }
 
 // reset is Reset. Must have the turn.
 func (d *Device) reset(ctx context.Context) error {
-	old := d.life.Load()
+	old := d.epoch.Load()
 	old.end(errReset)
 	err := d.dev.Reset(ctx)
 	if err != nil {
-		d.begin(newLife(old.epoch))
+		d.begin(newEpoch(old.number))
 		return err
 	}
-	next := newLife(old.epoch + 1)
+	next := newEpoch(old.number + 1)
 	d.begin(next)
 	d.open.keep(next)
 	return nil
@@ -310,14 +310,14 @@ func (d *Device) reset(ctx context.Context) error {
 // all it held. It waits for functions that work in an extended rendezvous. It is
 // idempotent.
 func (d *Device) Close() error {
-	d.life.Load().end(errDeviceClosed) // for what a reset may wait for
+	d.epoch.Load().end(errDeviceClosed) // for what a reset may wait for
 	<-d.turn
 	defer d.pass()
-	last := d.life.Load()
+	last := d.epoch.Load()
 	last.end(errDeviceClosed)
 	err := d.dev.Close()
 	d.open.end()
-	next := newLife(last.epoch + 1)
+	next := newEpoch(last.number + 1)
 	next.end(errDeviceClosed)
 	d.begin(next)
 	return d.fail(OpClose, 0, err)

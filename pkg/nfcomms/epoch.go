@@ -8,47 +8,47 @@ import (
 	"sync"
 )
 
-// Why a life ends.
+// Why an epoch ends.
 var (
 	errDeviceClosed = fmt.Errorf("device %w", ErrClosed)
 	errReset        = fmt.Errorf("%w: reset", ErrDeviceLost)
 )
 
-// life is the time between two resets: Close and Reset wait for calls, so they
+// epoch is the time between two resets. Close and Reset wait for calls, so they
 // first end the adapters that hold a message for somebody else.
 //
-// It ends before the back end leaves its epoch, and the next one begins after
-// that. So what call makes in a life never reaches a later epoch.
-type life struct {
+// It ends before the back end leaves its own epoch, and the next one begins after
+// that. So a call that [epoch.call] makes never reaches a later epoch.
+type epoch struct {
 	ctx context.Context
 	end context.CancelCauseFunc
-	// epoch counts the resets that succeeded: one that failed begins another
-	// life of the same epoch.
-	epoch uint64
-	// over is closed when the next life has begun.
+	// number counts the resets that succeeded: after one that failed the next
+	// epoch has the same number.
+	number uint64
+	// over is closed when the next epoch has begun.
 	over chan struct{}
 }
 
-func newLife(epoch uint64) *life {
+func newEpoch(number uint64) *epoch {
 	ctx, end := context.WithCancelCause(context.Background())
-	return &life{ctx: ctx, end: end, epoch: epoch, over: make(chan struct{})}
+	return &epoch{ctx: ctx, end: end, number: number, over: make(chan struct{})}
 }
 
-// begin begins the next life. Must have the device's turn.
-func (d *Device) begin(next *life) { close(d.life.Swap(next).over) }
+// begin begins the next epoch. The caller must hold the device's turn.
+func (d *Device) begin(next *epoch) { close(d.epoch.Swap(next).over) }
 
-// call makes a call with a context that ends with ctx and with the life. One that
-// the end of the life ended fails for the reason of that.
-func (l *life) call(ctx context.Context, f func(context.Context) error) error {
+// call makes a call with a context that ends with ctx and with the epoch. If the
+// end of the epoch ended the call, its error is the reason for that end.
+func (e *epoch) call(ctx context.Context, f func(context.Context) error) error {
 	both, end := context.WithCancel(ctx)
 	defer end()
-	defer context.AfterFunc(l.ctx, end)()
-	if l.ctx.Err() != nil {
+	defer context.AfterFunc(e.ctx, end)()
+	if e.ctx.Err() != nil {
 		end() // the function above may not have run yet
 	}
 	err := f(both)
-	if err != nil && ctx.Err() == nil && l.ctx.Err() != nil {
-		return context.Cause(l.ctx)
+	if err != nil && ctx.Err() == nil && e.ctx.Err() != nil {
+		return context.Cause(e.ctx)
 	}
 	return err
 }
@@ -79,11 +79,11 @@ func (s *channels) remove(c *Channel) {
 	delete(s.open, c)
 }
 
-// keep forgets the channels of other lives.
-func (s *channels) keep(l *life) {
+// keep forgets the channels of other epochs.
+func (s *channels) keep(e *epoch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.open, func(c *Channel, _ struct{}) bool { return c.life != l })
+	maps.DeleteFunc(s.open, func(c *Channel, _ struct{}) bool { return c.epoch != e })
 }
 
 // end forgets all channels, and those to come.

@@ -198,7 +198,7 @@ func TestChannelRefuses(t *testing.T) {
 		{"fill more than the host has", OpSendInd, 16, func(ctx context.Context) error {
 			return ch.SendIndFunc(ctx, 1<<52, none)
 		}, ErrNoMemory},
-		{"lend negative size", OpReceiveInd, 16, func(ctx context.Context) error {
+		{"buffer of negative size", OpReceiveInd, 16, func(ctx context.Context) error {
 			return ch.ReceiveIndFunc(ctx, -1, none)
 		}, ErrSize},
 		{"typed send", OpSend, 16, func(ctx context.Context) error {

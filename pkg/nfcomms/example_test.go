@@ -236,7 +236,7 @@ func ExampleChannel_ReceiveFunc() {
 	// precious, in place
 }
 
-// Views of memory that the framework lends: nothing is copied on the host.
+// Views of memory of the framework: nothing is copied on the host.
 func ExampleChannel_SendIndFunc() {
 	ctx := context.Background()
 	dev, ch := open(ctx)

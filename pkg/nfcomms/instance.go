@@ -31,12 +31,12 @@ func (d *Device) Run(ctx context.Context, p Program) (*Instance, error) {
 	if p.Targets == 0 {
 		p.Targets = 1
 	}
-	l := d.life.Load()
-	proc, err := d.start(ctx, l, p)
+	e := d.epoch.Load()
+	proc, err := d.start(ctx, e, p)
 	if err != nil {
 		return nil, err
 	}
-	i := &Instance{Process: proc, dev: d, epoch: l.epoch, done: make(chan struct{})}
+	i := &Instance{Process: proc, dev: d, epoch: e.number, done: make(chan struct{})}
 	for port := range p.Targets {
 		ch, err := d.Subscribe(ctx, proc.First+Target(port))
 		if err != nil {
@@ -85,18 +85,18 @@ func (i *Instance) unwind() error {
 // that of another process.
 func (i *Instance) stop() error {
 	for {
-		l := i.dev.life.Load()
-		if l.epoch != i.epoch {
+		e := i.dev.epoch.Load()
+		if e.number != i.epoch {
 			return nil
 		}
-		err := i.dev.Stop(l.ctx, i.Process.ID)
+		err := i.dev.Stop(e.ctx, i.Process.ID)
 		switch {
 		case err == nil, isGone(err):
 			return nil
-		case l.ctx.Err() == nil:
+		case e.ctx.Err() == nil:
 			return err
 		}
-		<-l.over // a reset is under way: it decides whether the process is gone
+		<-e.over // a reset is under way: it decides whether the process is gone
 	}
 }
 

@@ -120,9 +120,9 @@ func TestSimSizesDiffer(t *testing.T) {
 	assert.Equal(t, 100, n)
 }
 
-// TestSimReceiveIndFuncLendsLate: no memory is taken for a transfer that nobody
+// TestSimReceiveIndFuncTakesMemoryLate: no memory is taken for a transfer that nobody
 // offers, nor for one of another size.
-func TestSimReceiveIndFuncLendsLate(t *testing.T) {
+func TestSimReceiveIndFuncTakesMemoryLate(t *testing.T) {
 	ctx := background(t)
 	ch := startSim(t, openSim(t, "sim:"), "loopback", 1)[0]
 	const huge = 60 << 30

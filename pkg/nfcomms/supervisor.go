@@ -189,7 +189,7 @@ func (d *Device) revive(ctx context.Context) error {
 // closed. What it returns is closed when it has ended, at the latest with ctx.
 func (d *Device) watch(ctx context.Context, end context.CancelCauseFunc) <-chan struct{} {
 	const fastest, usual = 10 * time.Millisecond, 100 * time.Millisecond
-	l, info, over := d.life.Load(), d.Info(), make(chan struct{})
+	e, info, over := d.epoch.Load(), d.Info(), make(chan struct{})
 	beat := usual
 	if info.Beat > 0 {
 		beat = max(info.Beat, fastest)
@@ -202,8 +202,8 @@ func (d *Device) watch(ctx context.Context, end context.CancelCauseFunc) <-chan 
 			select {
 			case <-ctx.Done():
 				return
-			case <-l.ctx.Done():
-				end(d.fail(OpSupervise, 0, context.Cause(l.ctx)))
+			case <-e.ctx.Done():
+				end(d.fail(OpSupervise, 0, context.Cause(e.ctx)))
 				return
 			case <-ticks.C:
 			}

@@ -42,7 +42,7 @@ func (c *Channel) sendObject(ctx context.Context, o object) error {
 	if !o.moves {
 		return c.ch.SendInd(ctx, o.mem)
 	}
-	b, err := lend(len(o.mem))
+	b, err := takeBuffer(len(o.mem))
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (c *Channel) receiveObject(ctx context.Context, o object) error {
 	if !o.moves {
 		return c.ch.ReceiveInd(ctx, o.mem)
 	}
-	b, err := lend(len(o.mem))
+	b, err := takeBuffer(len(o.mem))
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (c *Channel) receiveObject(ctx context.Context, o object) error {
 // that much memory. data is valid in fill only, and touching it later may end
 // the process.
 func (c *Channel) SendIndFunc(ctx context.Context, size int, fill func(data []byte) error) error {
-	b, err := lend(size)
+	b, err := takeBuffer(size)
 	if err != nil {
 		return c.fail(OpSendInd, err)
 	}
@@ -126,7 +126,7 @@ func (c *Channel) ReceiveIndFunc(ctx context.Context, size int, fn func(data []b
 		}
 	}()
 	place := func() (mem []byte, err error) {
-		if b, err = lend(size); err == nil {
+		if b, err = takeBuffer(size); err == nil {
 			mem = b.mem
 		}
 		return mem, err
@@ -143,7 +143,7 @@ func (c *Channel) trySendInd(ctx context.Context, turn chan<- struct{}, data any
 	}
 	if err == nil && o.moves {
 		var b *buffer
-		if b, err = lend(len(o.mem)); err == nil {
+		if b, err = takeBuffer(len(o.mem)); err == nil {
 			defer b.release()
 			copy(b.mem, o.mem)
 			o.mem = b.mem
@@ -170,7 +170,7 @@ func (c *Channel) tryReceiveInd(ctx context.Context, data any, size []int) (ok b
 	}
 	mem := o.mem
 	if o.moves {
-		b, err := lend(len(mem))
+		b, err := takeBuffer(len(mem))
 		if err != nil {
 			return false, c.fail(OpReceiveInd, err)
 		}

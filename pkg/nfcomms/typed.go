@@ -54,7 +54,7 @@ func (c Chan[T]) sendDirect(ctx context.Context, v *T) error {
 }
 
 func (c Chan[T]) sendInd(ctx context.Context, v *T) error {
-	b, err := lend(c.size)
+	b, err := takeBuffer(c.size)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (c Chan[T]) receiveDirect(ctx context.Context, v *T) error {
 }
 
 func (c Chan[T]) receiveInd(ctx context.Context, v *T) error {
-	b, err := lend(c.size)
+	b, err := takeBuffer(c.size)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (c Chan[T]) trySend(ctx context.Context, turn chan<- struct{}, v *T) (ok bo
 		ok, err = c.ch.ch.TrySend(s.buf[:copy(s.buf[:], valueBytes(v))], turn)
 	default:
 		var b *buffer
-		if b, err = lend(c.size); err == nil {
+		if b, err = takeBuffer(c.size); err == nil {
 			defer b.release()
 			copy(b.mem, valueBytes(v))
 			ok, err = c.ch.ch.TrySendInd(ctx, b.mem, turn)
@@ -63,7 +63,7 @@ func (c Chan[T]) tryReceive(ctx context.Context, v *T) (ok bool, err error) {
 	case c.direct():
 		return c.tryReceiveDirect(v)
 	}
-	b, err := lend(c.size)
+	b, err := takeBuffer(c.size)
 	if err != nil {
 		return false, err
 	}
