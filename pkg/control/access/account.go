@@ -58,8 +58,8 @@ const (
 	messageCost    = 128  // a message goes out on a stream
 )
 
-// tooDeep is the time of work that a caller may owe and still connect.
-const tooDeep = time.Second
+// maxDelay bounds the delay of a caller that may still connect.
+const maxDelay = time.Second
 
 // Errors of a handshake.
 var (
@@ -92,8 +92,8 @@ type account struct {
 	calls       int // under way
 	counted     int // of them, those that count for all callers together
 
-	mu    sync.Mutex
-	clear time.Time // when the caller owes nothing any more
+	mu     sync.Mutex
+	freeAt time.Time // until then the caller is over its limit
 }
 
 // enter counts a new connection.
@@ -113,7 +113,7 @@ func (a *accounts) enter(caller string) (*account, error) {
 	switch {
 	case a.limits.Connections > 0 && c.connections >= a.limits.Connections:
 		return nil, fmt.Errorf("%s: %w, at most %d", caller, ErrTooMany, a.limits.Connections)
-	case c.owed(now) > tooDeep:
+	case c.delay(now) > maxDelay:
 		return nil, fmt.Errorf("%s: %w", caller, ErrTooFast)
 	}
 	c.connections++
@@ -132,7 +132,7 @@ func (a *accounts) leave(c *account) {
 // sweepLocked forgets accounts that a new one would equal. Must hold mu.
 func (a *accounts) sweepLocked(now time.Time) {
 	for name, c := range a.open {
-		if c.connections == 0 && c.owed(now) <= -time.Second {
+		if c.connections == 0 && c.delay(now) <= -time.Second {
 			delete(a.open, name)
 		}
 	}
@@ -145,26 +145,26 @@ func (c *account) charge(work int) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if free := time.Now().Add(-time.Second); c.clear.Before(free) {
-		c.clear = free
+	if free := time.Now().Add(-time.Second); c.freeAt.Before(free) {
+		c.freeAt = free
 	}
-	c.clear = c.clear.Add(time.Duration(work) * c.unit)
+	c.freeAt = c.freeAt.Add(time.Duration(work) * c.unit)
 }
 
-// owed returns how long it takes until the caller owes nothing; negative if it
-// has something left.
-func (c *account) owed(now time.Time) time.Duration {
+// delay returns how long the caller must wait until it is within its limit again;
+// negative if it has something left.
+func (c *account) delay(now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.clear.Sub(now)
+	return c.freeAt.Sub(now)
 }
 
-// wait waits until the caller owes nothing of what it owes now, or until done.
+// wait waits until the caller is within its limit again, or until done.
 func (c *account) wait(done <-chan struct{}) {
 	if c == nil || c.unit == 0 {
 		return
 	}
-	d := c.owed(time.Now())
+	d := c.delay(time.Now())
 	if d <= 0 {
 		return
 	}
@@ -193,7 +193,7 @@ func (a *accounts) meter(conn net.Conn, c *account) *metered {
 	return m
 }
 
-// Read reads once the caller owes nothing.
+// Read reads once the caller is within its limit.
 func (m *metered) Read(p []byte) (int, error) {
 	m.account.wait(m.closed)
 	n, err := m.Conn.Read(p)
@@ -243,7 +243,7 @@ func (c *account) addLocked(calls, counted int) {
 
 // Tap charges a call to its caller, before anything is read of it, and holds the
 // caller to its limit of calls; for grpc.InTapHandle. Work beyond the limit is
-// no error: what is owed delays the next read.
+// no error: it delays the next read.
 func (a *Authorizer) Tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	who := callerOf(ctx)
 	c := accountOf(who)

@@ -107,7 +107,7 @@ type silent struct{ grpc.ServerStream }
 func (silent) SendMsg(any) error { return nil }
 
 // TestWorkIsCharged: bytes, calls and streamed messages are on the bill of the
-// caller, and what is owed delays the next read and the next message.
+// caller, and work beyond the limit delays the next read and the next message.
 func TestWorkIsCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const unit = time.Second / (1 << 10)
@@ -115,7 +115,7 @@ func TestWorkIsCharged(t *testing.T) {
 		c, err := a.enter("x")
 		require.NoError(t, err)
 		c.wait(nil)
-		owed := func() int { return int((c.owed(time.Now()) + time.Second) / unit) }
+		used := func() int { return int((c.delay(time.Now()) + time.Second) / unit) }
 		time.Sleep(time.Hour)
 
 		here, there := net.Pipe()
@@ -125,13 +125,13 @@ func TestWorkIsCharged(t *testing.T) {
 		n, err := conn.Read(make([]byte, 1000))
 		require.NoError(t, err)
 		require.Equal(t, 300, n)
-		require.Equal(t, 300, owed())
+		require.Equal(t, 300, used())
 
 		authorizer := NewAuthorizer(NewPolicy(), Methods(), nil)
 		ctx := peer.NewContext(t.Context(), &peer.Peer{AuthInfo: Local{account: c}})
 		_, err = authorizer.Tap(ctx, nil)
 		require.NoError(t, err)
-		require.Equal(t, 300+callCost, owed())
+		require.Equal(t, 300+callCost, used())
 		start := time.Now()
 		go func() { _, _ = there.Write(make([]byte, 1)) }()
 		_, err = conn.Read(make([]byte, 1))
