@@ -140,7 +140,7 @@ fmt: deps ## format the Go and C sources
 	$(CLANG_FORMAT) -i $(CFILES)
 
 # The linters, in the order of their cost. All run, also after a failure.
-LINTERS = lint-gofmt lint-c lint-rules lint-vet lint-nocgo lint-static lint-tidy lint-proto
+LINTERS = lint-gofmt lint-c lint-rules lint-vet lint-nocgo lint-static lint-tidy lint-proto lint-commits
 
 .PHONY: lint
 lint: deps ## every linter
@@ -174,6 +174,9 @@ lint-tidy: ## go.mod and go.sum hold what is needed and no more
 
 lint-proto: ## protos: lint, generated code, compatibility with the last commits
 	@scripts/proto.sh check
+
+lint-commits: ## messages of new commits
+	@scripts/commit-msg.sh --new
 
 .PHONY: proto
 proto: deps-build ## format the protos and generate their Go code
