@@ -118,14 +118,14 @@ type Channel interface {
 
 	// Next waits for the device's next offer and returns it without taking it.
 	Next(ctx context.Context) (Offer, error)
-	// TrySend gives msg only if the target is waiting for it now. turn names
-	// the waiter that Arm woke and whose turn this call uses; nil for none.
-	TrySend(msg []byte, turn chan<- struct{}) (bool, error)
+	// TrySend gives msg only if the target is waiting for it now. waiter
+	// is what Arm woke: the call uses its place in the queue; nil for none.
+	TrySend(msg []byte, waiter chan<- struct{}) (bool, error)
 	// TryReceive takes a message only if one is offered now.
 	TryReceive(buf []byte) (n int, ok bool, err error)
 	// TrySendInd gives data only if the target waits for it now. What has
-	// begun runs to its end: from then on it is SendInd. For turn see TrySend.
-	TrySendInd(ctx context.Context, data []byte, turn chan<- struct{}) (bool, error)
+	// begun runs to its end: from then on it is SendInd. For waiter see TrySend.
+	TrySendInd(ctx context.Context, data []byte, waiter chan<- struct{}) (bool, error)
 	// TryReceiveInd takes a transfer only if one is offered now. What has
 	// begun runs to its end: from then on it is ReceiveInd.
 	TryReceiveInd(ctx context.Context, data []byte) (bool, error)
@@ -138,7 +138,7 @@ type Channel interface {
 	// hint: a Try call decides. wake needs room for one, and names the waiter:
 	// a second Arm of the same changes nothing.
 	//
-	// Any number may be armed on a half. They have their turn in order of
+	// Any number may be armed on a half. They are queued in order of
 	// arrival, on abi.H2D among the senders: a sender that comes later waits.
 	// So who was woken must either try or Disarm, and who does not wait any
 	// more must Disarm.

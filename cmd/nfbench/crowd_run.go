@@ -93,12 +93,12 @@ func (s *crowdSide) round(ctx context.Context, slice time.Duration) error {
 	timer := time.AfterFunc(slice, func() { over.Store(true) })
 	wg.Wait()
 	timer.Stop()
-	s.book(counts, took, time.Since(begin), cpuTime()-cpu)
+	s.count(counts, took, time.Since(begin), cpuTime()-cpu)
 	return errors.Join(errs...)
 }
 
-// book adds a round to what was measured.
-func (s *crowdSide) book(counts []int, took []sampled, wall, cpu time.Duration) {
+// count adds a round to what was measured.
+func (s *crowdSide) count(counts []int, took []sampled, wall, cpu time.Duration) {
 	sum := 0
 	for i, n := range counts {
 		sum += n

@@ -65,7 +65,7 @@ func TestSampledKeepsTheRoom(t *testing.T) {
 // TestCrowdRow: shares and rates come from counts.
 func TestCrowdRow(t *testing.T) {
 	s := &crowdSide{ops: make([]int, 4), samples: newRecorder()}
-	s.book([]int{10, 20, 30, 20}, make([]sampled, 4), time.Second, 80*time.Microsecond)
+	s.count([]int{10, 20, 30, 20}, make([]sampled, 4), time.Second, 80*time.Microsecond)
 	row := s.row(4, 0, []float64{160})
 	require.Equal(t, []float64{80, 0.5, 1.5, 0.5, 1000},
 		[]float64{row.Rate.Median, row.OfGoChannels.Median, row.BestOverMean, row.WorstOverMean, row.CPUNsPerOp})

@@ -84,18 +84,18 @@ pair, and between them one process copies as many payloads into as much memory.`
 func (r *HMFReport) one(cmd *cobra.Command, o *hmfOptions) error {
 	bar := newProgress(cmd.ErrOrStderr(), o.rounds, "one")
 	defer bar.done()
-	turn := *o
-	turn.packages = o.packages / o.rounds
+	each := *o
+	each.packages = o.packages / o.rounds
 	all := HMFRow{Name: "one pair", Pairs: 1, Ring: o.ring, Packet: o.packet}
 	copied := HMFRow{Name: nameMemcpy, Pairs: 1, Ring: o.ring, Packet: o.packet}
 	var pairs, copies []Stat
 	var ratios []float64
 	for range o.rounds {
-		row, err := turn.pairsAtOnce(cmd.Context(), 1, o.ring, o.packet, "")
+		row, err := each.pairsAtOnce(cmd.Context(), 1, o.ring, o.packet, "")
 		if err != nil {
 			return err
 		}
-		m := turn.memcpy()
+		m := each.memcpy()
 		ratios = append(ratios, m.Mean/1e6/row.MS.Mean)
 		pairs, copies = append(pairs, row.MS), append(copies, m)
 		all.Packages, copied.Packages = all.Packages+row.Packages, copied.Packages+m.N

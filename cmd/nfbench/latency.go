@@ -17,9 +17,9 @@ type latencyOptions struct {
 	batches, batch, size int
 }
 
-// latencyTurns is how many turns the batches of each configuration are taken
+// latencyRounds is how many rounds the batches of each configuration are taken
 // in, so that all four see the same machine.
-const latencyTurns = 10
+const latencyRounds = 10
 
 func newLatency(c *common) *cobra.Command {
 	var o latencyOptions
@@ -34,7 +34,7 @@ overlaps with the end of the one before.
 Four configurations: {h2d, d2h} x {direct, indirect}. As in the paper, indirect
 includes one more copy between the transfer's memory and memory of the process:
 here the host's end copies each message between its transfer buffer and a local
-array, inside the timed part. The configurations take turns, each turn after a
+array, inside the timed part. The configurations take turns, each round after a
 warm-up batch of its own.
 
 Figures are nanoseconds per message from batch times, on the device at --address;
@@ -125,8 +125,8 @@ type latencySide struct {
 	wall, cpu time.Duration
 }
 
-// turn times n batches after one that is not recorded.
-func (s *latencySide) turn(ctx context.Context, n, batch int) error {
+// round times n batches after one that is not recorded.
+func (s *latencySide) round(ctx context.Context, n, batch int) error {
 	if err := s.begin(ctx, (n+1)*batch); err != nil {
 		return err
 	}
@@ -206,14 +206,14 @@ func latency(ctx context.Context, dev *nfcomms.Device, o latencyOptions, errw io
 	if err != nil {
 		return nil, err
 	}
-	bar := newProgress(errw, latencyTurns*len(sides), "latency")
+	bar := newProgress(errw, latencyRounds*len(sides), "latency")
 	defer bar.done()
 	w := newWatch(cpuTime())
-	for turn := range latencyTurns {
-		n := o.batches*(turn+1)/latencyTurns - o.batches*turn/latencyTurns
+	for round := range latencyRounds {
+		n := o.batches*(round+1)/latencyRounds - o.batches*round/latencyRounds
 		for _, s := range sides {
 			if n > 0 {
-				if err := s.turn(ctx, n, o.batch); err != nil {
+				if err := s.round(ctx, n, o.batch); err != nil {
 					return nil, err
 				}
 			}

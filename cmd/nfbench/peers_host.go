@@ -28,13 +28,13 @@ const smallBatch = 100
 // newMemcpy copies size bytes, to and fro, as a transfer and its echo do.
 func newMemcpy(size int) *contender {
 	a, b, device := buffer(size), buffer(size), buffer(size)
-	turn := 0
+	calls := 0
 	return &contender{
 		name: nameMemcpy, size: size, batch: 1, cpu: selfCPU,
 		run: func(_ context.Context, n int) (time.Duration, error) {
 			start := time.Now()
 			for range n {
-				if turn++; turn%2 == 1 {
+				if calls++; calls%2 == 1 {
 					copy(device, a)
 				} else {
 					copy(b, device)

@@ -52,15 +52,15 @@ func (o *output) String() string {
 
 // process is nfcommsd in a process of its own, with this test as its systemd.
 type process struct {
-	t      testing.TB
-	dir    string // others can reach it
-	socket string
-	cmd    *exec.Cmd
-	env    []string
-	args   []string
-	log    output
-	told   chan string // lines of sd_notify
-	exited chan error  // room for one
+	t        testing.TB
+	dir      string // others can reach it
+	socket   string
+	cmd      *exec.Cmd
+	env      []string
+	args     []string
+	log      output
+	notified chan string // lines of sd_notify
+	exited   chan error  // room for one
 }
 
 // newProcess prepares a daemon with a socket in a folder of its own.
@@ -69,7 +69,7 @@ func newProcess(t testing.TB, args ...string) *process {
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o755))
-	p := &process{t: t, dir: dir, socket: filepath.Join(dir, "s"), told: make(chan string, 4096)}
+	p := &process{t: t, dir: dir, socket: filepath.Join(dir, "s"), notified: make(chan string, 4096)}
 	p.args = append([]string{"--socket-path", p.socket, "--log-level", "debug"}, args...)
 	p.env = append(os.Environ(), childEnv+"=daemon", "NOTIFY_SOCKET="+p.notifySocket())
 	return p
@@ -82,7 +82,7 @@ func (p *process) notifySocket() string {
 	require.NoError(p.t, err)
 	p.t.Cleanup(func() { conn.Close() })
 	go func() {
-		defer close(p.told)
+		defer close(p.notified)
 		buf := make([]byte, 4096)
 		for {
 			n, err := conn.Read(buf)
@@ -91,7 +91,7 @@ func (p *process) notifySocket() string {
 			}
 			for _, line := range strings.Split(string(buf[:n]), "\n") {
 				select {
-				case p.told <- line:
+				case p.notified <- line:
 				default: // nobody looks any more
 				}
 			}
@@ -141,7 +141,7 @@ func (p *process) await(want string) string {
 	timeout := time.After(patience)
 	for {
 		select {
-		case line := <-p.told:
+		case line := <-p.notified:
 			if strings.HasPrefix(line, want) {
 				return line
 			}

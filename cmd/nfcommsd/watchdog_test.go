@@ -60,8 +60,8 @@ func TestWatchdog(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return bytes.Contains([]byte(p.log.String()), []byte("watchdog not answered"))
 	}, patience, 10*time.Millisecond)
-	for len(p.told) > 0 {
-		<-p.told // from before
+	for len(p.notified) > 0 {
+		<-p.notified // from before
 	}
 	for range 4 {
 		line := p.await("")

@@ -37,7 +37,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"server":     cmdServer,
 			"stopserver": cmdStopServer,
-			"asleep":     cmdAsleep,
+			"asleep":     cmdSleeping,
 			"exits":      cmdExits,
 			"normal":     cmdNormal,
 			"keys":       cmdKeys,
@@ -77,8 +77,8 @@ func cmdStopServer(ts *testscript.TestScript, _ bool, _ []string) {
 	}
 }
 
-// cmdAsleep waits until a call sleeps in a device of the server.
-func cmdAsleep(ts *testscript.TestScript, _ bool, _ []string) {
+// cmdSleeping waits until a call sleeps in a device of the server.
+func cmdSleeping(ts *testscript.TestScript, _ bool, _ []string) {
 	for begin := time.Now(); time.Since(begin) < watchdog; time.Sleep(time.Millisecond) {
 		for _, dev := range holderOf(ts).host.srv.Devices() {
 			if dev.Stats().Blocked > 0 {

@@ -44,7 +44,7 @@ type device struct {
 	seen      map[nfcomms.Target]*nfcommsv1.Channel // as the hub has them
 	state     nfcommsv1.Device_State
 	since     time.Time         // when state changed
-	told      *nfcommsv1.Device // as the hub has it
+	published *nfcommsv1.Device // as the hub has it
 }
 
 // newDevice returns a device that is open already, or none if dev is nil.
@@ -125,7 +125,7 @@ func (d *device) opened() *nfcomms.Device {
 	return d.dev
 }
 
-// current returns the state as it was last told.
+// current returns the state as it was last published.
 func (d *device) current() nfcommsv1.Device_State {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -170,12 +170,12 @@ func (d *device) publishLocked() {
 		d.s.health.set(d.id, state == nfcommsv1.Device_STATE_READY || state == nfcommsv1.Device_STATE_DEGRADED)
 	}
 	now := d.protoLocked()
-	if d.told.GetDriver() != "" && d.told.Epoch != now.Epoch {
+	if d.published.GetDriver() != "" && d.published.Epoch != now.Epoch {
 		d.eventBy(d.resetBy, nfcommsv1.Event_TYPE_RESET, d.name(), fmt.Sprintf("reset: epoch %d", now.Epoch), nil)
 		d.resetBy = ""
 	}
-	if !proto.Equal(now, d.told) {
-		d.told = now
+	if !proto.Equal(now, d.published) {
+		d.published = now
 		d.s.deviceHub.put(d.id, now)
 	}
 }
@@ -259,7 +259,7 @@ func (d *device) close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.syncLocked()
-	d.s.deviceHub.remove(d.id, d.told)
+	d.s.deviceHub.remove(d.id, d.published)
 	d.s.health.remove(d.id)
 	d.event(nfcommsv1.Event_TYPE_DEVICE_REMOVED, d.name(), "removed", err)
 	return err

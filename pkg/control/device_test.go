@@ -302,9 +302,9 @@ func TestDrainWaitsForTheApplication(t *testing.T) {
 	require.ErrorIs(t, <-drained, nfcomms.ErrAborted)
 }
 
-// TestEventsOfALife: what becomes of a device and its channels is told, in order,
+// TestEventsOfADevice: what becomes of a device and its channels is told, in order,
 // and stays told when the device is gone.
-func TestEventsOfALife(t *testing.T) {
+func TestEventsOfADevice(t *testing.T) {
 	srv, c := serveSim(t, quick)
 	openChannel(t, c, loopback)
 	_, err := c.Channels.CloseChannel(background(t), &nfcommsv1.CloseChannelRequest{Name: loopback})

@@ -2,7 +2,8 @@ package control
 
 import "sync"
 
-// callGroup counts goroutines and calls, and lets none in once it is closed.
+// callGroup is a call group: it counts goroutines and calls that are under way,
+// and lets none in once it is closed.
 type callGroup struct {
 	mu      sync.Mutex
 	closed  bool

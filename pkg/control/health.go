@@ -28,8 +28,8 @@ var services = []string{
 // devicePrefix begins the health name of a device: "device/nic0".
 const devicePrefix = "device/"
 
-// healthTable turns the health of devices into that of the server: it serves as
-// long as one device does, or there is none.
+// healthTable is the health table: which devices serve, and so whether the server
+// does. It serves as long as one device does, or there is none.
 type healthTable struct {
 	*health.Server
 	mu      sync.Mutex

@@ -252,8 +252,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestStartedTellsTargets: later only the event tells which process has a target.
-func TestStartedTellsTargets(t *testing.T) {
+// TestStartedHasTargets: later only the event tells which process has a target.
+func TestStartedHasTargets(t *testing.T) {
 	_, c := serveSim(t, quick)
 	for first, want := range map[uint32]string{300: "started: hold at target 300", 400: "started: hold at targets 400 to 402"} {
 		_, err := c.Devices.StartProgram(background(t), &nfcommsv1.StartProgramRequest{

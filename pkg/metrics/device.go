@@ -219,13 +219,13 @@ func (s *snapshot) showWaking(out *scrape) {
 
 // showHealth shows the last heartbeat; of a device that failed, only when it was.
 func (s *snapshot) showHealth(out *scrape) {
-	out.add(fBeatTime, float64(time.Now().Add(-s.age).UnixMilli())/1000, s.name)
-	out.add(fBeatAge, s.age.Seconds(), s.name)
+	out.add(fHeartbeatTime, float64(time.Now().Add(-s.age).UnixMilli())/1000, s.name)
+	out.add(fHeartbeatAge, s.age.Seconds(), s.name)
 	if s.states[stateFailed] == s.devices() {
 		return
 	}
 	h := &s.health
-	out.count(fBeats, h.Beat, s.name)
+	out.count(fHeartbeats, h.Beat, s.name)
 	out.add(fProcesses, float64(h.Processes), s.name)
 	out.count(fQueued, h.Queued, s.name)
 	out.count(fDeviceMessages, h.Messages, s.name)

@@ -113,11 +113,11 @@ var (
 		"1 for the state the device is in, 0 for the others.", "state")
 	fFailure = metric(gauge, "device_failure",
 		"Why the device is in the state failed; absent in other states.", "code")
-	fBeatTime = metric(gauge, "device_heartbeat_timestamp_seconds",
+	fHeartbeatTime = metric(gauge, "device_heartbeat_timestamp_seconds",
 		"Time of the device's last heartbeat, since the Unix epoch.")
-	fBeatAge = metric(gauge, "device_heartbeat_age_seconds",
+	fHeartbeatAge = metric(gauge, "device_heartbeat_age_seconds",
 		"Time since the device's last heartbeat, by the clock of this process when it was scraped.")
-	fBeats = metric(counter, "device_heartbeats_total",
+	fHeartbeats = metric(counter, "device_heartbeats_total",
 		"Heartbeats since the device booted.")
 	fDiagnostic = metric(gauge, "device_diagnostic_level",
 		"Reading of the diagnostic word: 0 normal, 1 sick, 2 broken.", "part")

@@ -83,12 +83,12 @@ func (c *Channel) ReceiveFunc(ctx context.Context, fn func(msg []byte) error) er
 // it took it. It does not wait.
 func (c *Channel) TrySend(msg []byte) (bool, error) { return c.trySend(msg, nil) }
 
-// trySend is TrySend; turn is whose turn it uses.
-func (c *Channel) trySend(msg []byte, turn chan<- struct{}) (bool, error) {
+// trySend is TrySend; waiter is the one whose place in the queue it uses.
+func (c *Channel) trySend(msg []byte, waiter chan<- struct{}) (bool, error) {
 	if err := fits(msg); err != nil {
 		return false, c.fail(OpSend, err)
 	}
-	ok, err := c.ch.TrySend(msg, turn)
+	ok, err := c.ch.TrySend(msg, waiter)
 	return ok, c.fail(OpSend, err)
 }
 

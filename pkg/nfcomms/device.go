@@ -76,8 +76,8 @@ type Device struct {
 	address string
 	epoch   atomic.Pointer[epoch]
 	open    channels
-	// turn holds a token while nobody resets or closes the device.
-	turn chan struct{}
+	// idle holds a token while nobody resets or closes the device.
+	idle chan struct{}
 }
 
 // Open opens the device at an address, "scheme:path?option=value&…":
@@ -140,7 +140,7 @@ func Devices(ctx context.Context) ([]Found, error) {
 
 // newDevice returns the device over that of a back end.
 func newDevice(dev bridge.Device, address string) *Device {
-	d := &Device{dev: dev, address: address, turn: make(chan struct{}, 1)}
+	d := &Device{dev: dev, address: address, idle: make(chan struct{}, 1)}
 	d.pass()
 	d.epoch.Store(newEpoch(0))
 	return d
@@ -276,11 +276,11 @@ func (d *Device) Reset(ctx context.Context) error {
 	return d.fail(OpReset, 0, d.reset(ctx))
 }
 
-// take waits for the turn to reset or close the device.
+// take waits until nobody else resets or closes the device, and takes the token.
 func (d *Device) take(ctx context.Context) error {
 	if ctx.Err() == nil {
 		select {
-		case <-d.turn:
+		case <-d.idle:
 			return nil
 		case <-ctx.Done():
 		}
@@ -289,9 +289,9 @@ func (d *Device) take(ctx context.Context) error {
 }
 
 // pass lets the next reset or close go on.
-func (d *Device) pass() { d.turn <- struct{}{} }
+func (d *Device) pass() { d.idle <- struct{}{} }
 
-// reset is Reset. Must have the turn.
+// reset is Reset. The caller must have taken the token.
 func (d *Device) reset(ctx context.Context) error {
 	old := d.epoch.Load()
 	old.end(errReset)
@@ -311,7 +311,7 @@ func (d *Device) reset(ctx context.Context) error {
 // idempotent.
 func (d *Device) Close() error {
 	d.epoch.Load().end(errDeviceClosed) // for what a reset may wait for
-	<-d.turn
+	<-d.idle
 	defer d.pass()
 	last := d.epoch.Load()
 	last.end(errDeviceClosed)

@@ -34,7 +34,7 @@ func newEpoch(number uint64) *epoch {
 	return &epoch{ctx: ctx, end: end, number: number, over: make(chan struct{})}
 }
 
-// begin begins the next epoch. The caller must hold the device's turn.
+// begin begins the next epoch. The caller must hold the token of [Device.take].
 func (d *Device) begin(next *epoch) { close(d.epoch.Swap(next).over) }
 
 // call makes a call with a context that ends with ctx and with the epoch. If the

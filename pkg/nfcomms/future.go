@@ -87,11 +87,12 @@ func done(n int, err error) (int, error) {
 
 // queue orders the futures of one half of a channel.
 type queue struct {
-	last atomic.Pointer[turn]
+	last atomic.Pointer[place]
 }
 
-// turn ends when a future and all before it have ended.
-type turn struct {
+// place is the place of a future in the queue. It ends when that future and all
+// before it have ended.
+type place struct {
 	over chan struct{}
 }
 
@@ -100,7 +101,7 @@ func (c *Channel) async(ctx context.Context, half abi.Direction, op string,
 	call func(context.Context) (int, error)) *Future {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &Future{done: make(chan struct{}), cancel: cancel, fail: c.fail}
-	mine := &turn{over: make(chan struct{})}
+	mine := &place{over: make(chan struct{})}
 	before := c.queue[half].last.Swap(mine)
 	go func() {
 		defer cancel()
@@ -118,13 +119,13 @@ func (c *Channel) async(ctx context.Context, half abi.Direction, op string,
 	return f
 }
 
-// wait reports whether the turn ended before ctx did.
-func (t *turn) wait(ctx context.Context) bool {
-	if t == nil {
+// wait reports whether the place ended before ctx did.
+func (p *place) wait(ctx context.Context) bool {
+	if p == nil {
 		return true
 	}
 	select {
-	case <-t.over:
+	case <-p.over:
 		return true
 	case <-ctx.Done():
 		return false

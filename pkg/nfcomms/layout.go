@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// layout is the verdict on a type.
+// layout says whether the bytes of a type may be moved, and which.
 type layout struct {
 	// kind is Slice, String, Pointer, or that of a value.
 	kind reflect.Kind
@@ -16,11 +16,11 @@ type layout struct {
 	err error
 }
 
-// layouts caches verdicts by reflect.Type. It is bounded by the types of the
+// layouts caches layouts by reflect.Type. It is bounded by the types of the
 // program.
 var layouts sync.Map
 
-// layoutOf returns the verdict on the type of an object.
+// layoutOf returns the layout of an object.
 func layoutOf(t reflect.Type) layout {
 	if t == nil {
 		return layout{err: &TypeError{}}
@@ -33,7 +33,7 @@ func layoutOf(t reflect.Type) layout {
 	return l
 }
 
-// examine finds the verdict: a slice, a string or a pointer may stand at the
+// examine finds the layout: a slice, a string or a pointer may stand at the
 // top, where it says which bytes are meant, and nowhere below.
 func examine(t reflect.Type) layout {
 	held := t
@@ -50,7 +50,7 @@ func examine(t reflect.Type) layout {
 	return l
 }
 
-// valueLayout is the verdict on a type whose own bytes are meant, as ChanOf
+// valueLayout is the layout of a type whose own bytes are meant, as ChanOf
 // needs it: no slice, string or pointer at the top either.
 func valueLayout(t reflect.Type) (size int, err error) {
 	if field, part := pointerIn(t, nameOf(t)); part != nil {

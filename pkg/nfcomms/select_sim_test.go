@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// turns counts what several callers got of one half, until all together had n.
-func turns(t *testing.T, n int, callers ...func(ctx context.Context) error) []int {
+// shares counts what several callers got of one half, until all together had n.
+func shares(t *testing.T, n int, callers ...func(ctx context.Context) error) []int {
 	ctx, stop := context.WithCancel(background(t))
 	defer stop()
 	counts := make([]int, len(callers))
@@ -55,7 +55,7 @@ func fair(t *testing.T, n int, callers ...func(ctx context.Context) error) {
 	t.Helper()
 	var counts []int
 	for range 20 {
-		counts = turns(t, n, callers...)
+		counts = shares(t, n, callers...)
 		if slices.Max(counts) <= 2*slices.Min(counts) {
 			return
 		}
@@ -63,9 +63,9 @@ func fair(t *testing.T, n int, callers ...func(ctx context.Context) error) {
 	assert.Fail(t, "the turns are not shared", "%v", counts)
 }
 
-// TestSelectsAndSendersTakeTurns: a Select beside plain senders, and many
+// TestSelectsAndSendersAreQueued: a Select beside plain senders, and many
 // Selects, each get their share of one target.
-func TestSelectsAndSendersTakeTurns(t *testing.T) {
+func TestSelectsAndSendersAreQueued(t *testing.T) {
 	ch := startSim(t, openSim(t, "sim:"), "sink", 1)[0]
 	msg := make([]byte, 8)
 	send := func(ctx context.Context) error { return ch.Send(ctx, msg) }

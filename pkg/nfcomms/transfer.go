@@ -134,9 +134,9 @@ func (c *Channel) ReceiveIndFunc(ctx context.Context, size int, fn func(data []b
 	return c.fail(OpReceiveInd, c.ch.ReceiveIndFunc(ctx, uint64(size), place, fn))
 }
 
-// trySendInd is SendInd to a target that waits now; false if it does not. turn
-// is whose turn it uses.
-func (c *Channel) trySendInd(ctx context.Context, turn chan<- struct{}, data any, size []int) (ok bool, err error) {
+// trySendInd is SendInd to a target that waits now; false if it does not. waiter
+// is the one whose place in the queue it uses.
+func (c *Channel) trySendInd(ctx context.Context, waiter chan<- struct{}, data any, size []int) (ok bool, err error) {
 	o, err := objectOf(data)
 	if err == nil {
 		o, err = o.first(size)
@@ -150,7 +150,7 @@ func (c *Channel) trySendInd(ctx context.Context, turn chan<- struct{}, data any
 		}
 	}
 	if err == nil {
-		ok, err = c.ch.TrySendInd(ctx, o.mem, turn)
+		ok, err = c.ch.TrySendInd(ctx, o.mem, waiter)
 	}
 	return ok, c.fail(OpSendInd, err)
 }

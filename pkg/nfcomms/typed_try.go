@@ -26,21 +26,21 @@ func (c Chan[T]) receiveOp() string {
 // on its way, is waited for.
 func (c Chan[T]) TrySend(v T) (bool, error) { return c.trySend(context.Background(), nil, &v) }
 
-// trySend is TrySend; turn is whose turn it uses.
-func (c Chan[T]) trySend(ctx context.Context, turn chan<- struct{}, v *T) (ok bool, err error) {
+// trySend is TrySend; waiter is the one whose place in the queue it uses.
+func (c Chan[T]) trySend(ctx context.Context, waiter chan<- struct{}, v *T) (ok bool, err error) {
 	switch {
 	case c.err != nil:
 		err = c.err
 	case c.direct():
 		s := slots.Get().(*slot)
 		defer slots.Put(s)
-		ok, err = c.ch.ch.TrySend(s.buf[:copy(s.buf[:], valueBytes(v))], turn)
+		ok, err = c.ch.ch.TrySend(s.buf[:copy(s.buf[:], valueBytes(v))], waiter)
 	default:
 		var b *buffer
 		if b, err = takeBuffer(c.size); err == nil {
 			defer b.release()
 			copy(b.mem, valueBytes(v))
-			ok, err = c.ch.ch.TrySendInd(ctx, b.mem, turn)
+			ok, err = c.ch.ch.TrySendInd(ctx, b.mem, waiter)
 		}
 	}
 	return ok, c.ch.fail(c.sendOp(), err)
@@ -101,8 +101,8 @@ func (c Chan[T]) SendCase(v T) Case {
 	if c.ch == nil {
 		return Case{}
 	}
-	return Case{ch: c.ch, half: abi.H2D, try: func(ctx context.Context, turn chan<- struct{}) (bool, error) {
-		return c.trySend(ctx, turn, &v)
+	return Case{ch: c.ch, half: abi.H2D, try: func(ctx context.Context, waiter chan<- struct{}) (bool, error) {
+		return c.trySend(ctx, waiter, &v)
 	}}
 }
 
