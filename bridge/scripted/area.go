@@ -14,14 +14,14 @@ import (
 
 // area is the device's view of the mailbox area.
 type area struct {
-	mem   []byte
-	base  unsafe.Pointer
-	size  uint64
-	boxes []box
+	mem       []byte
+	base      unsafe.Pointer
+	size      uint64
+	mailboxes []mailboxEnd
 }
 
-// box is the device's end of one mailbox.
-type box struct {
+// mailboxEnd is the device's end of one mailbox.
+type mailboxEnd struct {
 	h2dHead, d2hHead *uint64 // consumer counters
 	h2d, d2h         []abi.Slot
 	head             uint64 // h2d messages taken
@@ -29,19 +29,19 @@ type box struct {
 }
 
 const (
-	parkOffset = abi.PageSize
-	boxHeader  = 2 * abi.SlotSize
+	parkOffset    = abi.PageSize
+	mailboxHeader = 2 * abi.SlotSize
 )
 
-func (sh Shape) boxOffset() uint64 {
+func (sh Shape) mailboxOffset() uint64 {
 	return uint64(parkOffset+4*sh.Channels+abi.PageSize-1) &^ (abi.PageSize - 1)
 }
 
-func (sh Shape) boxStride() uint64 { return uint64(boxHeader + 2*sh.Slots*abi.SlotSize) }
+func (sh Shape) mailboxStride() uint64 { return uint64(mailboxHeader + 2*sh.Slots*abi.SlotSize) }
 
 // areaSize is the length of the mailbox area in bytes.
 func (sh Shape) areaSize() uint64 {
-	return (sh.boxOffset() + sh.boxStride()*uint64(sh.Mailboxes) + abi.PageSize - 1) &^ (abi.PageSize - 1)
+	return (sh.mailboxOffset() + sh.mailboxStride()*uint64(sh.Mailboxes) + abi.PageSize - 1) &^ (abi.PageSize - 1)
 }
 
 func mapArea(size uint64) ([]byte, error) {
@@ -57,12 +57,12 @@ func unmapArea(mem []byte) { _ = unix.Munmap(mem) }
 // newArea finds its way in the memory of an area, which is areaSize bytes long.
 func newArea(sh Shape, mem []byte) *area {
 	a := &area{mem: mem, base: unsafe.Pointer(&mem[0]), size: uint64(len(mem))}
-	offset, stride := sh.boxOffset(), sh.boxStride()
+	offset, stride := sh.mailboxOffset(), sh.mailboxStride()
 	for i := range uint64(sh.Mailboxes) {
 		at := offset + i*stride
 		m := (*abi.Mailbox)(unsafe.Pointer(&mem[at]))
-		slots := unsafe.Slice((*abi.Slot)(unsafe.Pointer(&mem[at+boxHeader])), 2*sh.Slots)
-		a.boxes = append(a.boxes, box{
+		slots := unsafe.Slice((*abi.Slot)(unsafe.Pointer(&mem[at+mailboxHeader])), 2*sh.Slots)
+		a.mailboxes = append(a.mailboxes, mailboxEnd{
 			h2dHead: &m.H2DHead.Word, d2hHead: &m.D2HHead.Word,
 			h2d: slots[:sh.Slots], d2h: slots[sh.Slots:],
 		})
@@ -80,13 +80,13 @@ func (a *area) park(channel uint32) *uint32 {
 // lay zeroes the area and writes its first page for a new epoch.
 func (a *area) lay(sh Shape, epoch uint32) {
 	clear(a.mem)
-	for i := range a.boxes {
-		a.boxes[i].head, a.boxes[i].tail = 0, 0
+	for i := range a.mailboxes {
+		a.mailboxes[i].head, a.mailboxes[i].tail = 0, 0
 	}
 	p := a.page()
 	p.Magic, p.Major, p.Minor = abi.Magic, abi.Major, abi.Minor
 	p.Size, p.ParkOffset = a.size, parkOffset
-	p.MailboxOffset, p.MailboxStride = sh.boxOffset(), sh.boxStride()
+	p.MailboxOffset, p.MailboxStride = sh.mailboxOffset(), sh.mailboxStride()
 	p.Epoch, p.State = epoch, abi.DeviceBooting
 	p.DeviceHello.Header = uint64(abi.MakeHeader(abi.TypeHello, abi.PayloadSize, uint8(epoch), 0, 0))
 	*p.DeviceHello.Hello() = sh.hello()
@@ -104,7 +104,7 @@ func (sh Shape) hello() abi.Hello {
 }
 
 // take copies the next message of the host, if there is one.
-func (b *box) take(m *abi.Slot) bool {
+func (b *mailboxEnd) take(m *abi.Slot) bool {
 	n := uint64(len(b.h2d))
 	slot := &b.h2d[b.head%n]
 	h := abi.Header(atomic.LoadUint64(&slot.Header)) // SYNC: slot
@@ -118,7 +118,7 @@ func (b *box) take(m *abi.Slot) bool {
 }
 
 // give publishes a message; false if the ring is full.
-func (b *box) give(m *abi.Slot) bool {
+func (b *mailboxEnd) give(m *abi.Slot) bool {
 	n := uint64(len(b.d2h))
 	if b.tail-atomic.LoadUint64(b.d2hHead) >= n {
 		return false
@@ -146,32 +146,32 @@ func (h *ownHost) Move(mem []byte, address uint64, d abi.Direction) bool {
 }
 
 // enqueueLocked queues a message for the mailbox of its channel. Must hold mu.
-func (s *Script) enqueueLocked(m abi.Slot) {
+func (s *Device) enqueueLocked(m abi.Slot) {
 	places := s.shape.hello()
 	i := places.Mailbox(abi.Header(m.Header).Channel()) % s.shape.Mailboxes
 	if s.hooks.Mailbox != nil {
 		i = s.hooks.Mailbox(&m, i)
 	}
-	s.life.queue[i] = append(s.life.queue[i], m)
+	s.cur.queue[i] = append(s.cur.queue[i], m)
 }
 
 // flushLocked publishes what the rings have room for and reports whether
 // everything fitted. Must hold mu.
-func (s *Script) flushLocked() bool {
+func (s *Device) flushLocked() bool {
 	if s.dead {
 		return true
 	}
 	empty := true
-	for i := range s.area.boxes {
-		q, ring := s.life.queue[i], false
-		for len(q) > 0 && s.area.boxes[i].give(&q[0]) {
+	for i := range s.area.mailboxes {
+		q, ring := s.cur.queue[i], false
+		for len(q) > 0 && s.area.mailboxes[i].give(&q[0]) {
 			channel := abi.Header(q[0].Header).Channel()
 			if channel < uint32(s.shape.Channels) {
 				ring = ring || atomic.LoadUint32(s.area.park(channel)) != 0 // SYNC: channel park
 			}
 			q = q[1:]
 		}
-		s.life.queue[i] = q
+		s.cur.queue[i] = q
 		if len(q) > 0 {
 			empty, ring = false, true
 		}
@@ -183,10 +183,10 @@ func (s *Script) flushLocked() bool {
 }
 
 // writeBeat overwrites the heartbeat in place. Must hold mu.
-func (s *Script) writeBeat() {
-	l := s.life
+func (s *Device) writeBeat() {
+	l := s.cur
 	slot := &s.area.page().Heartbeat
-	atomic.StoreUint64(&slot.Header, uint64(abi.MakeHeader(abi.TypeNone, 0, uint8(s.epoch), 0, 0)))
+	atomic.StoreUint64(&slot.Header, uint64(abi.MakeHeader(abi.TypeNone, 0, uint8(s.epochID), 0, 0)))
 	l.beat++
 	b := slot.Heartbeat()
 	words := [...]uint64{l.beat, uint64(time.Since(l.born)), 1<<31 | uint64(len(l.procs))<<32,
@@ -195,5 +195,5 @@ func (s *Script) writeBeat() {
 		atomic.StoreUint64((*uint64)(unsafe.Add(unsafe.Pointer(b), 8*i)), w)
 	}
 	atomic.StoreUint64(&slot.Header, uint64(abi.MakeHeader(abi.TypeHeartbeat, abi.PayloadSize,
-		uint8(s.epoch), uint16(l.beat), 0)))
+		uint8(s.epochID), uint16(l.beat), 0)))
 }

@@ -30,7 +30,7 @@ func TestHeadNonsense(t *testing.T) {
 			r := newRig(t, Shape{Slots: 16, Mailboxes: 1})
 			ch := r.Subscribe(r.dev, abi.TargetLoopback)
 			r.s.SetHooks(Hooks{Take: func(*abi.Slot) bool {
-				atomic.StoreUint64(r.s.area.boxes[0].h2dHead, head)
+				atomic.StoreUint64(r.s.area.mailboxes[0].h2dHead, head)
 				return true
 			}})
 			ctx := r.brief()

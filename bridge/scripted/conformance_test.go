@@ -10,14 +10,14 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
 )
 
-// TestConformance runs the suite against a Script that behaves: host and
-// device, both in Go. The Script also checks every message of the host. It
+// TestConformance runs the suite against a scripted device that behaves: host and
+// device, both in Go. The device also checks every message of the host. It
 // allocates in this very process, so allocations cannot be counted.
 func TestConformance(t *testing.T) {
 	bridgetest.Run(t, func(t *testing.T, options string) bridge.Device {
 		sh, err := ParseShape(options)
 		require.NoError(t, err)
-		s, err := NewScript(sh, Hooks{})
+		s, err := New(sh, Hooks{})
 		require.NoError(t, err)
 		dev, err := mailbox.Open(t.Context(), s, bridge.Info{Address: "script:?" + options, Driver: "script"}, nil)
 		require.NoError(t, err)

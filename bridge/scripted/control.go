@@ -8,21 +8,21 @@ import (
 )
 
 // bootPrograms starts what is always there. Must hold mu.
-func (s *Script) bootPrograms() {
+func (s *Device) bootPrograms() {
 	control := s.newChannelLocked(abi.TargetControl)
 	control.open, control.live = true, true
 	s.startLocked(s.control, []*channel{control}, 0)
 	s.startLocked(loopback, []*channel{s.newChannelLocked(abi.TargetLoopback)}, 0)
 }
 
-func (s *Script) newChannelLocked(id uint32) *channel {
+func (s *Device) newChannelLocked(id uint32) *channel {
 	c := &channel{id: id, next: [2]uint64{1, 1}}
-	s.life.channels[id] = c
+	s.cur.channels[id] = c
 	return c
 }
 
 // control answers requests on channel 0.
-func (s *Script) control(p *process) {
+func (s *Device) control(p *process) {
 	for {
 		msg, st := p.read(0)
 		if st != abi.OK {
@@ -46,7 +46,7 @@ func (s *Script) control(p *process) {
 
 // serve turns a request into its reply; for an OPEN that worked it returns the
 // channel, which goes live when the host has taken the reply.
-func (s *Script) serve(c *abi.Control) (opened *channel) {
+func (s *Device) serve(c *abi.Control) (opened *channel) {
 	switch c.Op {
 	case abi.ControlOpen:
 		return s.serveOpen(c)
@@ -80,10 +80,10 @@ func setName(c *abi.Control, name string) {
 	copy(c.Name[:abi.NameSize-1], name)
 }
 
-func (s *Script) serveOpen(r *abi.Control) *channel {
+func (s *Device) serveOpen(r *abi.Control) *channel {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.life.channels[uint32(r.A)]
+	c := s.cur.channels[uint32(r.A)]
 	switch {
 	case r.A == abi.TargetControl || r.A >= uint64(s.shape.Channels) || c == nil:
 		r.Status = uint16(abi.ErrNoTarget)
@@ -95,13 +95,13 @@ func (s *Script) serveOpen(r *abi.Control) *channel {
 		r.Status = uint16(abi.ErrNoTarget)
 		return nil
 	}
-	s.life.gen++
-	c.open, c.live, c.closed, c.ended, c.gen = true, false, 0, 0, s.life.gen
+	s.cur.gen++
+	c.open, c.live, c.closed, c.ended, c.gen = true, false, 0, 0, s.cur.gen
 	r.A, r.B, r.C = c.next[abi.H2D], c.next[abi.D2H], c.gen
 	return c
 }
 
-func (s *Script) serveStart(r *abi.Control) {
+func (s *Device) serveStart(r *abi.Control) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name, _, _ := bytes.Cut(r.Name[:], []byte{0})
@@ -113,7 +113,7 @@ func (s *Script) serveStart(r *abi.Control) {
 	case r.B == 0 || r.B > uint64(s.shape.Channels):
 		r.Status = uint16(abi.ErrInvalid)
 		return
-	case len(s.life.procs) >= s.shape.Contexts:
+	case len(s.cur.procs) >= s.shape.Contexts:
 		r.Status = uint16(abi.ErrNoMemory)
 		return
 	}
@@ -131,10 +131,10 @@ func (s *Script) serveStart(r *abi.Control) {
 }
 
 // placeLocked finds n free targets, at first if it is not zero. Must hold mu.
-func (s *Script) placeLocked(first, n uint64) (uint64, abi.Status) {
+func (s *Device) placeLocked(first, n uint64) (uint64, abi.Status) {
 	free := func(at uint64) bool {
 		for id := at; id < at+n; id++ {
-			if s.life.channels[uint32(id)] != nil {
+			if s.cur.channels[uint32(id)] != nil {
 				return false
 			}
 		}
@@ -157,9 +157,9 @@ func (s *Script) placeLocked(first, n uint64) (uint64, abi.Status) {
 	return 0, abi.ErrNoMemory
 }
 
-func (s *Script) serveStop(r *abi.Control) {
+func (s *Device) serveStop(r *abi.Control) {
 	s.mu.Lock()
-	p := s.life.procs[r.A]
+	p := s.cur.procs[r.A]
 	if p == nil || r.A <= 2 {
 		s.mu.Unlock()
 		r.Status = uint16(abi.ErrInvalid)

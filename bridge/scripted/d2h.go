@@ -8,7 +8,7 @@ import (
 )
 
 // offerOutLocked offers what a process wants to write. Must hold mu.
-func (s *Script) offerOutLocked(c *channel) {
+func (s *Device) offerOutLocked(c *channel) {
 	r := c.wr
 	if r == nil || r.sent || !c.live || c.closed&abi.ParkD2H != 0 {
 		return
@@ -27,7 +27,7 @@ func (s *Script) offerOutLocked(c *channel) {
 }
 
 // answeredLocked handles ACK and ERROR of the host. Must hold mu.
-func (s *Script) answeredLocked(c *channel, m *abi.Slot) {
+func (s *Device) answeredLocked(c *channel, m *abi.Slot) {
 	a, r := *m.Ack(), c.wr
 	if abi.Direction(a.Direction) != abi.D2H {
 		s.accuseLocked("completion record of the host for h2d")
@@ -53,7 +53,7 @@ func (s *Script) answeredLocked(c *channel, m *abi.Slot) {
 
 // destinationLocked handles a gather list of a transfer to the host. Must hold
 // mu.
-func (s *Script) destinationLocked(c *channel, m *abi.Slot) {
+func (s *Device) destinationLocked(c *channel, m *abi.Slot) {
 	r := c.wr
 	if r == nil || !r.sent || r.verb != writeTransfer || abi.Header(m.Header).Sequence() != uint16(r.id) {
 		s.dropped.Add(1)
@@ -78,7 +78,7 @@ func (s *Script) destinationLocked(c *channel, m *abi.Slot) {
 	s.progressLocked(c, abi.D2H, r.id, &r.move)
 }
 
-func (s *Script) finishOutLocked(c *channel, id uint64) {
+func (s *Device) finishOutLocked(c *channel, id uint64) {
 	r := c.wr
 	if r == nil || !r.sent || r.id != id || r.verb != writeTransfer {
 		s.dropped.Add(1)
@@ -91,7 +91,7 @@ func (s *Script) finishOutLocked(c *channel, id uint64) {
 	s.endWriteLocked(c, abi.OK)
 }
 
-func (s *Script) abortOutLocked(c *channel, id uint64) {
+func (s *Device) abortOutLocked(c *channel, id uint64) {
 	r := c.wr
 	if r == nil || !r.sent || r.id != id || r.verb != writeTransfer {
 		s.dropped.Add(1)
@@ -103,7 +103,7 @@ func (s *Script) abortOutLocked(c *channel, id uint64) {
 	s.endWriteLocked(c, abi.ErrAborted)
 }
 
-func (s *Script) endWriteLocked(c *channel, why abi.Status) {
+func (s *Device) endWriteLocked(c *channel, why abi.Status) {
 	if c.wr != nil {
 		c.wr.end(result{status: why})
 		c.wr = nil
@@ -112,7 +112,7 @@ func (s *Script) endWriteLocked(c *channel, why abi.Status) {
 
 // copyListLocked checks a gather list against the ledger and moves its bytes.
 // On an error it names the entry. Must hold mu.
-func (s *Script) copyListLocked(mv *move, m *abi.Slot, d abi.Direction) (abi.Status, uint32) {
+func (s *Device) copyListLocked(mv *move, m *abi.Slot, d abi.Direction) (abi.Status, uint32) {
 	g, n := m.Gather(), abi.Header(m.Header).Length()&abi.ListCountMask
 	if status := s.checkListLocked(mv, g, n); status != abi.OK {
 		return status, 0
@@ -124,7 +124,7 @@ func (s *Script) copyListLocked(mv *move, m *abi.Slot, d abi.Direction) (abi.Sta
 			return abi.ErrDMA, uint32(i)
 		}
 		mv.processed += uint64(e.Length())
-		s.life.moved += uint64(e.Length())
+		s.cur.moved += uint64(e.Length())
 	}
 	mv.lists++
 	return abi.OK, 0
@@ -132,7 +132,7 @@ func (s *Script) copyListLocked(mv *move, m *abi.Slot, d abi.Direction) (abi.Sta
 
 // checkListLocked accuses the host of a list that is not its next one. Must
 // hold mu.
-func (s *Script) checkListLocked(mv *move, g *abi.Gather, n int) abi.Status {
+func (s *Device) checkListLocked(mv *move, g *abi.Gather, n int) abi.Status {
 	left := uint64(len(mv.mem)) - mv.processed
 	var sum uint64
 	for i, e := range g.Entry {

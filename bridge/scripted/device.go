@@ -15,7 +15,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/units"
 )
 
-// Shape gives the limits of a Script. Zero fields take the defaults named.
+// Shape gives the limits of a scripted device. Zero fields take the defaults named.
 type Shape struct {
 	// Channels bounds target ids; 256.
 	Channels int
@@ -97,9 +97,9 @@ func (sh Shape) withDefaults() Shape {
 	return sh
 }
 
-// Hooks alter what a Script does. A nil hook leaves that step correct. The
+// Hooks alter what a scripted device does. A nil hook leaves that step correct. The
 // device's lock is held during a hook, so hooks run one at a time and must not
-// call the Script's methods.
+// call the device's methods.
 type Hooks struct {
 	// Lay may change the area page before the device says it is ready.
 	Lay func(a *abi.Area)
@@ -118,11 +118,11 @@ type Hooks struct {
 	Lose func(d abi.Direction, number uint32) bool
 }
 
-// Script is a device in Go: it implements the port of the host mailbox manager
+// Device is a device in Go: it implements the port of the host mailbox manager
 // (mailbox.Port), speaks docs/protocol.md and runs the programs of the
 // conformance suite. Hooks make it break the protocol. Its methods are safe for
 // concurrent use.
-type Script struct {
+type Device struct {
 	shape Shape
 	area  *area
 	host  Host
@@ -131,8 +131,8 @@ type Script struct {
 
 	mu      sync.Mutex // guards everything below
 	hooks   Hooks
-	life    *life
-	epoch   uint32
+	cur     *epoch
+	epochID uint32
 	fenced  bool     // no DMA any more
 	dead    bool     // neither takes nor gives nor beats
 	mute    bool     // does not beat
@@ -143,8 +143,8 @@ type Script struct {
 	dropped atomic.Uint64
 }
 
-// life is one epoch of the device.
-type life struct {
+// epoch is one epoch of the device.
+type epoch struct {
 	quit     chan struct{}
 	done     sync.WaitGroup
 	channels map[uint32]*channel
@@ -158,7 +158,7 @@ type life struct {
 	born     time.Time
 }
 
-// Host is what a Script reaches of its host. The device's lock is held during a
+// Host is what a scripted device reaches of its host. The device's lock is held during a
 // call.
 type Host interface {
 	// Ring interrupts the host for an island.
@@ -168,10 +168,10 @@ type Host interface {
 	Move(mem []byte, address uint64, d abi.Direction) bool
 }
 
-// NewScript builds a device that behaves until SetHooks says otherwise. Host
+// New builds a device that behaves until SetHooks says otherwise. Host
 // memory is this process's own. Close releases it; a mailbox manager that owns
 // it closes it.
-func NewScript(sh Shape, h Hooks) (*Script, error) {
+func New(sh Shape, h Hooks) (*Device, error) {
 	sh = sh.withDefaults()
 	mem, err := mapArea(sh.areaSize())
 	if err != nil {
@@ -182,16 +182,16 @@ func NewScript(sh Shape, h Hooks) (*Script, error) {
 		unmapArea(mem)
 		return nil, err
 	}
-	s := newScript(sh, h, &ownHost{bell}, mem)
+	s := newDevice(sh, h, &ownHost{bell}, mem)
 	s.bell = bell
 	s.boot()
 	return s, nil
 }
 
-// NewScriptOn is NewScript for a device whose host is elsewhere: area is the
-// memory they share, and its life has the number epoch. ErrTooLarge if the
+// NewOn is New for a device whose host is elsewhere: area is the
+// memory they share, and its epoch has the number given. ErrTooLarge if the
 // mailbox area does not fit.
-func NewScriptOn(area []byte, host Host, sh Shape, h Hooks, epoch uint32) (*Script, abi.Status) {
+func NewOn(area []byte, host Host, sh Shape, h Hooks, epoch uint32) (*Device, abi.Status) {
 	sh = sh.withDefaults()
 	if !sh.sound() {
 		return nil, abi.ErrInvalid
@@ -200,24 +200,24 @@ func NewScriptOn(area []byte, host Host, sh Shape, h Hooks, epoch uint32) (*Scri
 	if size > uint64(len(area)) {
 		return nil, abi.ErrTooLarge
 	}
-	s := newScript(sh, h, host, area[:size])
-	s.epoch = epoch - 1
+	s := newDevice(sh, h, host, area[:size])
+	s.epochID = epoch - 1
 	s.boot()
 	return s, abi.OK
 }
 
-func newScript(sh Shape, h Hooks, host Host, mem []byte) *Script {
-	return &Script{shape: sh, area: newArea(sh, mem), host: host, wake: make(chan struct{}, 1), hooks: h}
+func newDevice(sh Shape, h Hooks, host Host, mem []byte) *Device {
+	return &Device{shape: sh, area: newArea(sh, mem), host: host, wake: make(chan struct{}, 1), hooks: h}
 }
 
 // boot starts the next epoch in a zeroed area.
-func (s *Script) boot() {
+func (s *Device) boot() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.epoch++
+	s.epochID++
 	s.fenced, s.dead, s.mute = false, false, false
-	s.area.lay(s.shape, s.epoch)
-	s.life = &life{
+	s.area.lay(s.shape, s.epochID)
+	s.cur = &epoch{
 		quit: make(chan struct{}), channels: make(map[uint32]*channel),
 		procs: make(map[uint64]*process), timed: make(map[*channel]struct{}),
 		queue: make([][]abi.Slot, s.shape.Mailboxes), born: time.Now(),
@@ -230,13 +230,13 @@ func (s *Script) boot() {
 	if s.area.page().State == abi.DeviceBooting {
 		atomic.StoreUint32(&s.area.page().State, abi.DeviceReady)
 	}
-	s.life.done.Go(func() { s.run(s.life) })
+	s.cur.done.Go(func() { s.run(s.cur) })
 }
 
 // halt ends the epoch: processes return, nothing moves any more.
-func (s *Script) halt() {
+func (s *Device) halt() {
 	s.mu.Lock()
-	l := s.life
+	l := s.cur
 	s.fenced, s.dead = true, true
 	close(l.quit)
 	for _, p := range l.procs {
@@ -247,10 +247,10 @@ func (s *Script) halt() {
 }
 
 // Area returns the mailbox area.
-func (s *Script) Area() (unsafe.Pointer, uint64) { return s.area.base, s.area.size }
+func (s *Device) Area() (unsafe.Pointer, uint64) { return s.area.base, s.area.size }
 
 // Ring wakes the device.
-func (s *Script) Ring(int) {
+func (s *Device) Ring(int) {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -258,30 +258,30 @@ func (s *Script) Ring(int) {
 }
 
 // Doorbell returns the event file the device rings, nil on a bus of another.
-func (s *Script) Doorbell() *os.File { return s.bell }
+func (s *Device) Doorbell() *os.File { return s.bell }
 
 // Assist does nothing: the device moves its own bytes.
-func (s *Script) Assist() bool { return false }
+func (s *Device) Assist() bool { return false }
 
 // Yield gives way to the script's goroutine.
-func (s *Script) Yield() { runtime.Gosched() }
+func (s *Device) Yield() { runtime.Gosched() }
 
 // Fence stops DMA for the rest of the epoch.
-func (s *Script) Fence() {
+func (s *Device) Fence() {
 	s.mu.Lock()
 	s.fenced = true
 	s.mu.Unlock()
 }
 
 // Restart ends the epoch and boots the next one; hooks stay.
-func (s *Script) Restart() error {
+func (s *Device) Restart() error {
 	s.halt()
 	s.boot()
 	return nil
 }
 
 // Close stops the device and unmaps an area of its own.
-func (s *Script) Close() error {
+func (s *Device) Close() error {
 	s.mu.Lock()
 	was := s.closed
 	s.closed = true
@@ -298,7 +298,7 @@ func (s *Script) Close() error {
 }
 
 // SetHooks replaces the hooks.
-func (s *Script) SetHooks(h Hooks) {
+func (s *Device) SetHooks(h Hooks) {
 	s.mu.Lock()
 	s.hooks = h
 	s.mu.Unlock()
@@ -306,23 +306,23 @@ func (s *Script) SetHooks(h Hooks) {
 
 // Kill makes the device stop dead: no answers, no heartbeat, no DMA, until the
 // next Restart.
-func (s *Script) Kill() {
+func (s *Device) Kill() {
 	s.mu.Lock()
 	s.killLocked()
 	s.mu.Unlock()
 }
 
-func (s *Script) killLocked() { s.dead, s.fenced = true, true }
+func (s *Device) killLocked() { s.dead, s.fenced = true, true }
 
 // StopBeat makes the device stop writing heartbeats, and nothing else.
-func (s *Script) StopBeat() {
+func (s *Device) StopBeat() {
 	s.mu.Lock()
 	s.mute = true
 	s.mu.Unlock()
 }
 
 // Inject publishes messages past the Give hook; phase bits as in Hooks.Give.
-func (s *Script) Inject(messages ...abi.Slot) {
+func (s *Device) Inject(messages ...abi.Slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range messages {
@@ -332,24 +332,24 @@ func (s *Script) Inject(messages ...abi.Slot) {
 }
 
 // Epoch returns the device's epoch.
-func (s *Script) Epoch() uint32 {
+func (s *Device) Epoch() uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.epoch
+	return s.epochID
 }
 
 // Taken counts messages the device took from the host.
-func (s *Script) Taken() uint64 { return s.taken.Load() }
+func (s *Device) Taken() uint64 { return s.taken.Load() }
 
 // Offences lists the rules of the protocol that the host broke.
-func (s *Script) Offences() []string {
+func (s *Device) Offences() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.offence...)
 }
 
 // accuseLocked records that the host broke a rule. Must hold mu.
-func (s *Script) accuseLocked(format string, args ...any) {
+func (s *Device) accuseLocked(format string, args ...any) {
 	if len(s.offence) < 32 {
 		s.offence = append(s.offence, fmt.Sprintf(format, args...))
 	}

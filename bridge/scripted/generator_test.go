@@ -19,7 +19,7 @@ var seedFlag = flag.Uint64("bridgetest.seed", 0, "seed of TestRandomDevice; 0 ta
 // generator makes device messages that are mostly what could come next.
 type generator struct {
 	*rand.Rand
-	s *Script
+	s *Device
 }
 
 // near is a number close to n, seldom one far away.
@@ -46,7 +46,7 @@ func (g *generator) messageLocked() (m abi.Slot) {
 	}
 	d := abi.Direction(g.IntN(2))
 	next, size, lists := uint64(1), uint64(generatorSize), uint32(0)
-	if c := g.s.life.channels[id]; c != nil {
+	if c := g.s.cur.channels[id]; c != nil {
 		if next = c.next[d]; g.IntN(3) > 0 {
 			next-- // the one under way
 		}
@@ -56,7 +56,7 @@ func (g *generator) messageLocked() (m abi.Slot) {
 	}
 	t := g.kind()
 	transaction := g.near(next)
-	h := header{t, abi.PayloadSize, uint8(g.s.epoch), uint16(g.near(transaction)), id}
+	h := header{t, abi.PayloadSize, uint8(g.s.epochID), uint16(g.near(transaction)), id}
 	switch t {
 	case abi.TypeDirect:
 		h.length = g.IntN(abi.PayloadSize + 3)

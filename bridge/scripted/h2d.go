@@ -7,7 +7,7 @@ import (
 )
 
 // offeredLocked handles DIRECT and IND_BEGIN. Must hold mu.
-func (s *Script) offeredLocked(c *channel, m *abi.Slot) {
+func (s *Device) offeredLocked(c *channel, m *abi.Slot) {
 	h := abi.Header(m.Header)
 	o := &offer{id: c.next[abi.H2D], direct: h.Type() == abi.TypeDirect}
 	timeout := s.shape.TargetTimeout
@@ -45,7 +45,7 @@ func (s *Script) offeredLocked(c *channel, m *abi.Slot) {
 	c.live, c.askReady, c.in = true, false, o
 	if timeout > 0 && c.id != abi.TargetControl {
 		o.deadline = time.Now().Add(timeout)
-		s.life.timed[c] = struct{}{}
+		s.cur.timed[c] = struct{}{}
 	}
 	if c.ended&abi.ParkH2D != 0 {
 		s.failInLocked(c, abi.ErrClosed, o.size)
@@ -55,7 +55,7 @@ func (s *Script) offeredLocked(c *channel, m *abi.Slot) {
 }
 
 // matchLocked brings an offer and a reader together. Must hold mu.
-func (s *Script) matchLocked(c *channel) {
+func (s *Device) matchLocked(c *channel) {
 	o, r := c.in, c.rd
 	if r == nil {
 		return
@@ -96,7 +96,7 @@ func (s *Script) matchLocked(c *channel) {
 }
 
 // failInLocked refuses the host's offer or ends its transfer. Must hold mu.
-func (s *Script) failInLocked(c *channel, why abi.Status, outstanding uint64) {
+func (s *Device) failInLocked(c *channel, why abi.Status, outstanding uint64) {
 	o := c.in
 	c.in = nil
 	s.recordLocked(c, abi.TypeError, abi.Ack{Transaction: o.id, State: abi.StateFailed, Status: why,
@@ -104,7 +104,7 @@ func (s *Script) failInLocked(c *channel, why abi.Status, outstanding uint64) {
 }
 
 // acceptLocked starts a transfer whose ends agree. Must hold mu.
-func (s *Script) acceptLocked(c *channel) {
+func (s *Device) acceptLocked(c *channel) {
 	o := c.in
 	o.active, o.move.mem = true, c.rd.mem
 	if o.size == 0 {
@@ -121,12 +121,12 @@ func (s *Script) acceptLocked(c *channel) {
 }
 
 // moveOnLocked asks for the lists after the first. Must hold mu.
-func (s *Script) moveOnLocked(c *channel, o *offer) {
+func (s *Device) moveOnLocked(c *channel, o *offer) {
 	s.recordLocked(c, abi.TypeAck, abi.Ack{Transaction: o.id, State: abi.StateReady, Outstanding: o.size})
 }
 
 // sourceLocked handles a gather list of a transfer to the device. Must hold mu.
-func (s *Script) sourceLocked(c *channel, m *abi.Slot) {
+func (s *Device) sourceLocked(c *channel, m *abi.Slot) {
 	o := c.in
 	if o == nil || o.direct || abi.Header(m.Header).Sequence() != uint16(o.id) {
 		s.dropped.Add(1)
@@ -162,7 +162,7 @@ func (s *Script) sourceLocked(c *channel, m *abi.Slot) {
 
 // lostLocked reports whether a list is not the one that the device waits for,
 // and asks for that once. Must hold mu.
-func (s *Script) lostLocked(c *channel, d abi.Direction, id uint64, mv *move, g *abi.Gather) bool {
+func (s *Device) lostLocked(c *channel, d abi.Direction, id uint64, mv *move, g *abi.Gather) bool {
 	if mv.repeat && g.Number() != uint16(mv.lists) {
 		return true
 	}
@@ -176,7 +176,7 @@ func (s *Script) lostLocked(c *channel, d abi.Direction, id uint64, mv *move, g 
 }
 
 // progressLocked acknowledges lists, at least every half window. Must hold mu.
-func (s *Script) progressLocked(c *channel, d abi.Direction, id uint64, mv *move) {
+func (s *Device) progressLocked(c *channel, d abi.Direction, id uint64, mv *move) {
 	size := uint64(len(mv.mem))
 	if mv.processed == size {
 		s.doneLocked(c, d, id, mv)
@@ -189,14 +189,14 @@ func (s *Script) progressLocked(c *channel, d abi.Direction, id uint64, mv *move
 	}
 }
 
-func (s *Script) doneLocked(c *channel, d abi.Direction, id uint64, mv *move) {
+func (s *Device) doneLocked(c *channel, d abi.Direction, id uint64, mv *move) {
 	mv.done = true
 	s.recordLocked(c, abi.TypeDone, abi.Ack{Transaction: id, Direction: uint32(d), State: abi.StateDone,
 		Lists: mv.lists, Processed: uint64(len(mv.mem))})
 }
 
 // finishInLocked handles FIN of a transfer to the device. Must hold mu.
-func (s *Script) finishInLocked(c *channel, id uint64) {
+func (s *Device) finishInLocked(c *channel, id uint64) {
 	if c.in == nil || c.in.id != id || !c.in.move.done {
 		s.dropped.Add(1)
 		return
@@ -206,7 +206,7 @@ func (s *Script) finishInLocked(c *channel, id uint64) {
 	s.endReadLocked(c, result{msg: mem})
 }
 
-func (s *Script) withdrawLocked(c *channel, id uint64) {
+func (s *Device) withdrawLocked(c *channel, id uint64) {
 	if c.in == nil || c.in.id != id || c.in.active {
 		s.dropped.Add(1)
 		return
@@ -215,7 +215,7 @@ func (s *Script) withdrawLocked(c *channel, id uint64) {
 	s.noteToHostLocked(c, abi.TypeWithdrawn, abi.H2D, id)
 }
 
-func (s *Script) abortInLocked(c *channel, id uint64) {
+func (s *Device) abortInLocked(c *channel, id uint64) {
 	o := c.in
 	if o == nil || o.id != id || o.direct {
 		s.dropped.Add(1)
@@ -230,7 +230,7 @@ func (s *Script) abortInLocked(c *channel, id uint64) {
 }
 
 // askLocked handles OFFER. Must hold mu.
-func (s *Script) askLocked(c *channel, id uint64) {
+func (s *Device) askLocked(c *channel, id uint64) {
 	if id != c.next[abi.H2D] {
 		s.dropped.Add(1)
 		return
@@ -240,18 +240,18 @@ func (s *Script) askLocked(c *channel, id uint64) {
 	}
 }
 
-func (s *Script) readyLocked(c *channel) {
+func (s *Device) readyLocked(c *channel) {
 	s.noteToHostLocked(c, abi.TypeReady, abi.H2D, c.next[abi.H2D])
 }
 
-func (s *Script) noteToHostLocked(c *channel, t abi.Type, d abi.Direction, id uint64) {
+func (s *Device) noteToHostLocked(c *channel, t abi.Type, d abi.Direction, id uint64) {
 	var m abi.Slot
 	*m.Note() = abi.Note{Transaction: id, Direction: uint32(d)}
 	m.Header = s.header(t, abi.PayloadSize, id, c.id)
 	s.emitLocked(m)
 }
 
-func (s *Script) endReadLocked(c *channel, r result) {
+func (s *Device) endReadLocked(c *channel, r result) {
 	if c.rd != nil {
 		if c.seen = 0; r.status == abi.OK {
 			c.seen = c.gen

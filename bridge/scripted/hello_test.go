@@ -80,9 +80,9 @@ var badHellos = []badHello{
 	hello("reserved field set", func(h *abi.Hello) { h.Rsvd = 1 }),
 }
 
-// openScript opens a manager over a Script, and closes the Script if that fails.
-func openScript(e *bridgetest.Env, h Hooks) (*Script, bridge.Device, error) {
-	s, err := NewScript(Shape{}, h)
+// openDevice opens a manager over a scripted device, and closes the device if that fails.
+func openDevice(e *bridgetest.Env, h Hooks) (*Device, bridge.Device, error) {
+	s, err := New(Shape{}, h)
 	require.NoError(e, err)
 	ctx, cancel := context.WithTimeout(e.Ctx(), 200*time.Millisecond)
 	defer cancel()
@@ -101,7 +101,7 @@ func TestHello(t *testing.T) {
 	for _, c := range badHellos {
 		t.Run(c.name, func(t *testing.T) {
 			e := bridgetest.NewEnv(t)
-			_, _, err := openScript(e, Hooks{Lay: c.lay})
+			_, _, err := openDevice(e, Hooks{Lay: c.lay})
 			require.ErrorIs(t, err, c.want)
 		})
 	}
@@ -118,7 +118,7 @@ func TestHelloOpen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := bridgetest.NewEnv(t)
-			_, dev, err := openScript(e, Hooks{Lay: lay})
+			_, dev, err := openDevice(e, Hooks{Lay: lay})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, dev.Close()) })
 			e.Echo(e.Subscribe(dev, abi.TargetLoopback), []byte("welcome"))
@@ -132,7 +132,7 @@ func TestHelloNever(t *testing.T) {
 	for name, state := range map[string]uint32{"off": abi.DeviceOff, "booting": abi.DeviceBooting + 1<<31} {
 		t.Run(name, func(t *testing.T) {
 			e := bridgetest.NewEnv(t)
-			_, _, err := openScript(e, Hooks{Lay: func(a *abi.Area) { a.State = state }})
+			_, _, err := openDevice(e, Hooks{Lay: func(a *abi.Area) { a.State = state }})
 			require.Error(t, err)
 			ok := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, bridge.ErrDeviceLost) ||
 				errors.Is(err, bridge.ErrFault)

@@ -82,7 +82,7 @@ type result struct {
 func (r *request) end(res result) { r.result <- res }
 
 // run is the device's thread.
-func (s *Script) run(l *life) {
+func (s *Device) run(l *epoch) {
 	next := time.Now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -117,7 +117,7 @@ func (s *Script) run(l *life) {
 
 // step takes what is there; if it found nothing it says how long the device
 // may sleep.
-func (s *Script) step(l *life, next *time.Time) (worked bool, idle time.Duration) {
+func (s *Device) step(l *epoch, next *time.Time) (worked bool, idle time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
@@ -129,8 +129,8 @@ func (s *Script) step(l *life, next *time.Time) (worked bool, idle time.Duration
 		return false, time.Hour
 	}
 	now := time.Now()
-	for i := range s.area.boxes {
-		worked = s.drainLocked(&s.area.boxes[i]) || worked
+	for i := range s.area.mailboxes {
+		worked = s.drainLocked(&s.area.mailboxes[i]) || worked
 	}
 	// A beat says that the rings were dry, unless they never are.
 	if late := now.Sub(*next); late >= 0 && (!worked || late > 5*s.shape.Beat) {
@@ -148,7 +148,7 @@ func (s *Script) step(l *life, next *time.Time) (worked bool, idle time.Duration
 }
 
 // drainLocked takes at most a ring of messages. Must hold mu.
-func (s *Script) drainLocked(b *box) (worked bool) {
+func (s *Device) drainLocked(b *mailboxEnd) (worked bool) {
 	var m abi.Slot
 	for range s.shape.Slots {
 		if s.dead || !b.take(&m) {
@@ -167,16 +167,16 @@ func (s *Script) drainLocked(b *box) (worked bool) {
 }
 
 // expireLocked ends offers whose time is up. Must hold mu.
-func (s *Script) expireLocked(now time.Time) time.Duration {
+func (s *Device) expireLocked(now time.Time) time.Duration {
 	idle := time.Hour
-	for c := range s.life.timed {
+	for c := range s.cur.timed {
 		switch {
 		case c.in == nil || c.in.active || c.in.deadline.IsZero():
-			delete(s.life.timed, c)
+			delete(s.cur.timed, c)
 		case now.Before(c.in.deadline):
 			idle = min(idle, c.in.deadline.Sub(now))
 		default:
-			delete(s.life.timed, c)
+			delete(s.cur.timed, c)
 			s.failInLocked(c, abi.ErrTimeout, c.in.size)
 		}
 	}
@@ -184,10 +184,10 @@ func (s *Script) expireLocked(now time.Time) time.Duration {
 }
 
 // handleLocked dispatches a message of the host. Must hold mu.
-func (s *Script) handleLocked(m *abi.Slot) {
+func (s *Device) handleLocked(m *abi.Slot) {
 	h := abi.Header(m.Header)
-	c := s.life.channels[h.Channel()]
-	if h.Epoch() != uint8(s.epoch) || c == nil || !c.open {
+	c := s.cur.channels[h.Channel()]
+	if h.Epoch() != uint8(s.epochID) || c == nil || !c.open {
 		s.dropped.Add(1)
 		return
 	}
@@ -213,7 +213,7 @@ func (s *Script) handleLocked(m *abi.Slot) {
 }
 
 // noteLocked handles a note. Must hold mu.
-func (s *Script) noteLocked(c *channel, m *abi.Slot) {
+func (s *Device) noteLocked(c *channel, m *abi.Slot) {
 	n := *m.Note()
 	if n.Direction > uint32(abi.D2H) {
 		s.accuseLocked("note for direction %d", n.Direction)
@@ -244,7 +244,7 @@ func (s *Script) noteLocked(c *channel, m *abi.Slot) {
 }
 
 // closeLocked handles CLOSE from the host. Must hold mu.
-func (s *Script) closeLocked(c *channel, cl *abi.Close) {
+func (s *Device) closeLocked(c *channel, cl *abi.Close) {
 	if cl.Generation != c.gen || cl.Halves == 0 || cl.Halves > 3 {
 		s.accuseLocked("close of halves %d of generation %d, now %d", cl.Halves, cl.Generation, c.gen)
 		s.dropped.Add(1)
@@ -264,12 +264,12 @@ func (s *Script) closeLocked(c *channel, cl *abi.Close) {
 		s.sendCloseLocked(c, 3, abi.OK)
 		c.open, c.live = false, false
 		if c.proc == nil {
-			delete(s.life.channels, c.id)
+			delete(s.cur.channels, c.id)
 		}
 	}
 }
 
-func (s *Script) sendCloseLocked(c *channel, halves uint32, why abi.Status) {
+func (s *Device) sendCloseLocked(c *channel, halves uint32, why abi.Status) {
 	var m abi.Slot
 	*m.Close() = abi.Close{Halves: halves, Status: uint32(why), Generation: c.gen}
 	m.Header = s.header(abi.TypeClose, abi.PayloadSize, c.gen, c.id)
@@ -277,12 +277,12 @@ func (s *Script) sendCloseLocked(c *channel, halves uint32, why abi.Status) {
 }
 
 // header packs a header of the current epoch.
-func (s *Script) header(t abi.Type, length int, transaction uint64, channel uint32) uint64 {
-	return uint64(abi.MakeHeader(t, length, uint8(s.epoch), uint16(transaction), channel))
+func (s *Device) header(t abi.Type, length int, transaction uint64, channel uint32) uint64 {
+	return uint64(abi.MakeHeader(t, length, uint8(s.epochID), uint16(transaction), channel))
 }
 
 // emitLocked publishes a message through the Give hook. Must hold mu.
-func (s *Script) emitLocked(m abi.Slot) {
+func (s *Device) emitLocked(m abi.Slot) {
 	if s.hooks.Give == nil {
 		s.enqueueLocked(m)
 	} else {
@@ -294,9 +294,9 @@ func (s *Script) emitLocked(m abi.Slot) {
 }
 
 // recordLocked publishes a completion record. Must hold mu.
-func (s *Script) recordLocked(c *channel, t abi.Type, a abi.Ack) {
+func (s *Device) recordLocked(c *channel, t abi.Type, a abi.Ack) {
 	var m abi.Slot
-	a.NowNS = uint64(time.Since(s.life.born))
+	a.NowNS = uint64(time.Since(s.cur.born))
 	a.BeginNS = a.NowNS
 	*m.Ack() = a
 	m.Header = s.header(t, abi.PayloadSize, a.Transaction, c.id)
@@ -304,8 +304,8 @@ func (s *Script) recordLocked(c *channel, t abi.Type, a abi.Ack) {
 }
 
 // parkedLocked counts the host's offers that wait for a target. Must hold mu.
-func (s *Script) parkedLocked() (n uint64) {
-	for _, c := range s.life.channels {
+func (s *Device) parkedLocked() (n uint64) {
+	for _, c := range s.cur.channels {
 		if c.in != nil && !c.in.active {
 			n++
 		}

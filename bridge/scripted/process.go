@@ -8,11 +8,11 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// process is a running program of a Script. Ports run on goroutines of their
+// process is a running program of a scripted device. Ports run on goroutines of their
 // own; the calls below block only the caller.
 type process struct {
-	s        *Script
-	l        *life
+	s        *Device
+	l        *epoch
 	id       uint64
 	ports    []*channel
 	argument uint64
@@ -26,8 +26,8 @@ type process struct {
 type program func(p *process)
 
 // startLocked runs a program on channels that exist. Must hold mu.
-func (s *Script) startLocked(code program, ports []*channel, argument uint64) *process {
-	l := s.life
+func (s *Device) startLocked(code program, ports []*channel, argument uint64) *process {
+	l := s.cur
 	l.nextProc++
 	p := &process{s: s, l: l, id: l.nextProc, ports: ports, argument: argument}
 	for i, c := range ports {
@@ -81,7 +81,7 @@ func (p *process) stopLocked(why abi.Status) {
 }
 
 // retreatLocked ends a channel's transactions towards the host. Must hold mu.
-func (s *Script) retreatLocked(c *channel) {
+func (s *Device) retreatLocked(c *channel) {
 	if c.in != nil && c.in.active {
 		s.failInLocked(c, abi.ErrClosed, c.in.size-c.in.move.processed)
 	}

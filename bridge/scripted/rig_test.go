@@ -17,16 +17,16 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
 )
 
-var _ mailbox.Port = (*Script)(nil)
+var _ mailbox.Port = (*Device)(nil)
 
-// rig is the host mailbox manager over a Script.
+// rig is the host mailbox manager over a scripted device.
 type rig struct {
 	*bridgetest.Env
-	s   *Script
+	s   *Device
 	dev bridge.Device
 }
 
-// newRig opens a manager over a Script that behaves.
+// newRig opens a manager over a scripted device that behaves.
 func newRig(t *testing.T, sh Shape) *rig {
 	t.Helper()
 	return newRigIn(bridgetest.NewEnv(t), sh)
@@ -47,7 +47,7 @@ func newRigWith(e *bridgetest.Env, sh Shape, log *slog.Logger) *rig {
 // newRigOf is newRigIn with options.
 func newRigOf(e *bridgetest.Env, sh Shape, o *mailbox.Options) *rig {
 	e.Helper()
-	s, err := NewScript(sh, Hooks{})
+	s, err := New(sh, Hooks{})
 	require.NoError(e, err)
 	e.Cleanup(func() { // after the device's own Close
 		if err := s.Close(); err != nil && !errors.Is(err, os.ErrClosed) {

@@ -64,7 +64,7 @@ func (d *Device) Boot(bus *firmware.Bus, shape device.Shape, epoch uint32, quit 
 		return nil, abi.ErrNoMemory
 	}
 	l := &life{dev: d, bus: bus, stop: make(chan struct{})}
-	script, status := scripted.NewScriptOn(bus.Area(), &host{l}, d.shapeOf(shape),
+	script, status := scripted.NewOn(bus.Area(), &host{l}, d.shapeOf(shape),
 		scripted.Hooks{Take: l.take, Give: l.give}, epoch)
 	if status != abi.OK {
 		return nil, status

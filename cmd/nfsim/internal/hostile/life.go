@@ -18,7 +18,7 @@ import (
 type life struct {
 	dev    *Device
 	bus    *firmware.Bus
-	script atomic.Pointer[scripted.Script]
+	script atomic.Pointer[scripted.Device]
 	stop   chan struct{}
 	extra  sync.WaitGroup // what runs beside the script
 
