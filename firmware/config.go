@@ -26,7 +26,7 @@ type Config struct {
 	// Bus carries the device, nil: host memory is this process's own. There
 	// is one device on a bus at a time, and it is closed before the bus.
 	Bus *Bus
-	// Epoch of the first life; 0: 1.
+	// Epoch of the first start; 0: 1. Each start after it has a higher one.
 	Epoch uint32
 }
 

@@ -95,7 +95,7 @@ func Start(c Config) (*Instance, abi.Status) {
 	return i, abi.OK
 }
 
-// Area returns the mailbox area of the present life.
+// Area returns the mailbox area of the present epoch.
 func (i *Instance) Area() (unsafe.Pointer, uint64) {
 	var size C.uint64_t
 	p := C.nfc_hosted_area(i.h, &size)
@@ -156,7 +156,7 @@ func (i *Instance) Computing(longer time.Duration) []Computing {
 	return all
 }
 
-// Restart fences the device and boots its next life in a new area. On a bus a
+// Restart fences the device and boots its next epoch in a new area. On a bus a
 // new Instance takes its place. left is as for Close.
 func (i *Instance) Restart() (left *Computing, status abi.Status) {
 	i.mu.Lock()

@@ -75,8 +75,8 @@ enum nfc_type {
 	NFC_TYPE_CLOSE = 11, /* both: an end is closed (nfc_close) */
 	NFC_TYPE_ERROR = 12, /* both: refused or failed (nfc_ack) */
 	NFC_TYPE_HELLO = 13, /* area page: version and limits (nfc_hello) */
-	NFC_TYPE_HEARTBEAT = 14, /* area page: life sign (nfc_heartbeat) */
-	NFC_TYPE_OFFER = 15, /* h2d: tell me when the target waits (nfc_note) */
+	NFC_TYPE_HEARTBEAT = 14, /* area page: liveness and counters (nfc_heartbeat) */
+	NFC_TYPE_OFFER = 15, /* h2d: asks for READY when the target waits (nfc_note) */
 	NFC_TYPE_READY = 16, /* d2h: it waits (nfc_note) */
 	NFC_TYPE_COUNT = 17,
 };
@@ -104,7 +104,7 @@ enum nfc_status {
 	NFC_ENOMEM = 15, /* out of device resources */
 	NFC_EINVAL = 16, /* a field has no meaning */
 	NFC_ENOTSUP = 17, /* this device cannot */
-	NFC_ESTOPPED = 18, /* the program was told to stop */
+	NFC_ESTOPPED = 18, /* the process is to stop */
 	NFC_ERESET = 19, /* the device was reset */
 	NFC_EFAULT = 20, /* the device is in fault */
 	NFC_ESTALLED = 21, /* the device beat, but the transfer did not move on */
@@ -230,7 +230,7 @@ NFC_ABI_OFF(nfc_begin, size, 8);
 NFC_ABI_OFF(nfc_begin, timeout_ns, 16);
 NFC_ABI_OFF(nfc_begin, rsvd, 24);
 
-/* What an ACK, DONE, ABORTED or ERROR says of its transaction. */
+/* How far a transaction is, in its ACK, DONE, ABORTED or ERROR. */
 enum nfc_state {
 	NFC_STATE_CONSUMED = 0, /* a direct message was accepted */
 	NFC_STATE_READY = 1, /* both ends agreed: lists may flow */
@@ -442,7 +442,7 @@ enum nfc_memory {
 	NFC_MEMORY_SHIFT = 38,
 };
 
-/* Life of the device, in the area page. */
+/* State of the device, in the area page. */
 enum nfc_device_state {
 	NFC_DEVICE_OFF = 0,
 	NFC_DEVICE_BOOTING = 1,

@@ -55,12 +55,12 @@ struct nfc_api {
 	 * -NFC_ETOOLARGE: it is longer; it stays offered.
 	 * -NFC_EKIND: the host offers a transfer; both ends see the error.
 	 * -NFC_ECLOSED: the host closed this half, or ended its subscription.
-	 * -NFC_ESTOPPED: the process was told to stop.
+	 * -NFC_ESTOPPED: the process is to stop.
 	 */
 	int (*channel_read)(struct nfc_channel *ch, void *buf, size_t n);
 
 	/*
-	 * As channel_read, but of a transfer only say so: take a message and
+	 * As channel_read, but report a transfer: take a message and
 	 * return its length with offer->indirect 0, or return 0 with
 	 * offer->indirect 1 and the transfer's size, still offered. The way to
 	 * serve whatever comes at the speed of channel_read.
@@ -108,7 +108,7 @@ struct nfc_api {
 	uint32_t (*ports)(struct nfc_process *self);
 	/* The argument word of the start. */
 	uint64_t (*argument)(struct nfc_process *self);
-	/* True once the process was told to stop: it should return. */
+	/* True once the process is to stop: it should return. */
 	int (*stopped)(struct nfc_process *self);
 
 	/*

@@ -40,14 +40,14 @@ enum nfc_register {
 	NFC_REG_CAPABILITIES = 0x00c, /* (R) enum nfc_pci_capability */
 	NFC_REG_STATUS = 0x010, /* (R) enum nfc_pci_status */
 	NFC_REG_CONTROL = 0x014, /* (RW) enum nfc_pci_control */
-	NFC_REG_EPOCH = 0x018, /* (R) of the present life; 0 before the first */
+	NFC_REG_EPOCH = 0x018, /* (R) present epoch; 0 before the first */
 	NFC_REG_VECTORS = 0x01c, /* (RW) interrupt vectors the host uses, 1..17 */
 	NFC_REG_HOLDOFF = 0x020, /* (RW) least microseconds between two interrupts of a vector, 0..10000 */
-	NFC_REG_HOST_BEAT = 0x024, /* (W) the host lives; see the spec for the watchdog */
+	NFC_REG_HOST_BEAT = 0x024, /* (W) the host is alive; see the spec for the watchdog */
 	NFC_REG_WATCHDOG = 0x028, /* (RW) milliseconds without a host beat before DMA is fenced; 0: never */
 	NFC_REG_DMA_FAULTS = 0x02c, /* (R) accesses outside what was mapped */
 	NFC_REG_MESSAGES = 0x030, /* (R) interrupts sent, all vectors */
-	/* Shape of the next life: read when RESET is written. 0: the default. */
+	/* Shape of the next epoch: read when RESET is written. 0: the default. */
 	NFC_REG_SHAPE_CHANNELS = 0x040, /* (RW) */
 	NFC_REG_SHAPE_MAILBOXES = 0x044, /* (RW) */
 	NFC_REG_SHAPE_ISLANDS = 0x048, /* (RW) */
@@ -81,7 +81,7 @@ enum nfc_pci_status {
 /* CONTROL: write one of these; STATUS.BUSY clears when it is done. */
 enum nfc_pci_control {
 	NFC_PCI_CONTROL_RESET =
-		1, /* fence DMA, end this life, boot the next with the SHAPE */
+		1, /* fence DMA, end this epoch, boot the next with the SHAPE */
 	NFC_PCI_CONTROL_QUIESCE = 2, /* fence DMA for good: nothing moves until RESET */
 };
 

@@ -32,7 +32,7 @@ struct nfc_config {
 	uint32_t window; /* lists in flight per transfer, a power of two */
 	uint32_t beat_ms; /* heartbeat interval */
 	uint32_t stack; /* bytes of a context's stack */
-	uint32_t epoch; /* of this life of the device */
+	uint32_t epoch; /* increments with each start of the device */
 	uint64_t target_timeout_ns; /* offers without one get this; 0: none */
 	uint64_t memory[NFC_MEMORY_COUNT]; /* bytes of each type */
 };
@@ -84,7 +84,7 @@ struct nfc_port {
 	/* Wake a sleeping island from another. Any thread. */
 	void (*wake)(void *self, uint32_t island);
 	/*
-	 * What sensors say, as a diagnostic word: readings of the parts they watch,
+	 * What sensors read, as a diagnostic word: readings of the parts they watch,
 	 * current, voltage, temperature, links or any other. Asked once for each
 	 * heartbeat. Any thread. NULL: there are none.
 	 */
@@ -151,7 +151,7 @@ void nfc_device_halt(struct nfc_device *dev);
 void nfc_device_fini(struct nfc_device *dev);
 /*
  * Move one waiting DMA piece on the calling thread; 1 if there was one. Any
- * thread: DMA engines call it in a loop, a waiting host may lend a hand.
+ * thread: DMA engines call it in a loop, a waiting host may assist.
  */
 int nfc_dma_step(struct nfc_device *dev);
 

@@ -112,7 +112,7 @@ func (p *port) Assist() bool { return p.firmware.Assist() }
 // Fence turns DMA off.
 func (p *port) Fence() { p.firmware.Fence() }
 
-// Restart boots the next life of the firmware. A process that computes keeps a
+// Restart boots the next epoch of the firmware. A process that computes keeps a
 // thread of the old one until it returns.
 func (p *port) Restart() error {
 	p.mu.Lock()

@@ -12,10 +12,10 @@
 
 /* ---- ring.c: slots to and from the host ---- */
 
-bool nfc_box_pending(const struct nfc_box *box);
-bool nfc_box_take(struct nfc_box *box, struct nfc_slot *slot);
-void nfc_box_publish(struct nfc_box *box);
-bool nfc_box_room(struct nfc_device *dev, struct nfc_box *box);
+bool nfc_rings_pending(const struct nfc_rings *rings);
+bool nfc_rings_take(struct nfc_rings *rings, struct nfc_slot *slot);
+void nfc_rings_publish(struct nfc_rings *rings);
+bool nfc_rings_room(struct nfc_device *dev, struct nfc_rings *rings);
 void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 	     uint64_t id, const uint64_t payload[7]);
 
@@ -71,7 +71,7 @@ void nfc_reply(struct nfc_channel *ch, enum nfc_type type,
 	       enum nfc_status status, uint64_t extra);
 void nfc_note(struct nfc_channel *ch, enum nfc_type type,
 	      enum nfc_direction direction, uint64_t id);
-void nfc_tell_ready(struct nfc_channel *ch);
+void nfc_send_ready(struct nfc_channel *ch);
 void nfc_send_close(struct nfc_channel *ch, uint32_t halves);
 void nfc_half_release(struct nfc_channel *ch, enum nfc_direction direction,
 		      int result);
@@ -97,7 +97,7 @@ void nfc_transfer_abort(struct nfc_transfer *t, enum nfc_status status,
 void nfc_transfer_ack(struct nfc_transfer *t, enum nfc_type type,
 		      enum nfc_state state, enum nfc_status status);
 bool nfc_transfer_pump(struct nfc_island *island);
-void nfc_transfer_hurry(struct nfc_transfer *t);
+void nfc_transfer_kick(struct nfc_transfer *t);
 
 /* ---- offer.c: what the host offers, parked, accepted or given back ---- */
 
@@ -114,7 +114,7 @@ void nfc_serve_recalls(struct nfc_island *island);
 
 void nfc_channel_end(struct nfc_channel *ch);
 
-uint32_t nfc_read_manager(struct nfc_island *island, struct nfc_box *box);
+uint32_t nfc_read_manager(struct nfc_island *island, struct nfc_rings *rings);
 
 /* ---- process.c ---- */
 

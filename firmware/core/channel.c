@@ -10,10 +10,10 @@ static struct nfc_process *caller(struct nfc_channel *ch)
 	return ch->island->current;
 }
 
-/* Let others run until the d2h ring can take what this call may say. */
+/* Let others run until d2h has room for what this call may put. */
 static void make_room(struct nfc_process *p, struct nfc_channel *ch)
 {
-	while (!nfc_box_room(p->island->dev, ch->box))
+	while (!nfc_rings_room(p->island->dev, ch->rings))
 		nfc_yield(p);
 }
 
@@ -37,7 +37,7 @@ static int wait_h2d(struct nfc_process *p, struct nfc_channel *ch,
 	int rc;
 
 	half->waiter = p;
-	nfc_tell_ready(ch);
+	nfc_send_ready(ch);
 	rc = nfc_block(p, wait);
 	if (half->waiter == p)
 		half->waiter = NULL;
@@ -177,8 +177,8 @@ int channel_offer(struct nfc_channel *ch, struct nfc_offer *offer)
  */
 static void look_in_vain(struct nfc_channel *ch)
 {
-	if (nfc_h2d(ch)->tell_ready && nfc_box_room(ch->island->dev, ch->box))
-		nfc_tell_ready(ch);
+	if (nfc_h2d(ch)->ready_due && nfc_rings_room(ch->island->dev, ch->rings))
+		nfc_send_ready(ch);
 }
 
 static int first_ready(struct nfc_channel *const *ch, size_t n)
@@ -200,7 +200,7 @@ static int wait_alt(struct nfc_process *p, struct nfc_channel *const *ch,
 
 	for (size_t i = 0; i < n; i++) {
 		make_room(p, ch[i]);
-		nfc_tell_ready(ch[i]);
+		nfc_send_ready(ch[i]);
 	}
 	if (first_ready(ch, n) >= 0) /* it came while there was no room */
 		return NFC_AGAIN;
@@ -329,7 +329,7 @@ void channel_close(struct nfc_channel *ch, uint32_t halves)
 			ch->half[d].closed |= NFC_CLOSED_DEVICE;
 	if (nfc_is_offered(nfc_h2d(ch)) && halves & 1 << NFC_H2D)
 		nfc_refuse(ch, NFC_ECLOSED);
-	nfc_tell_ready(ch);
+	nfc_send_ready(ch);
 	if (ch->open && halves)
 		nfc_send_close(ch, halves);
 }

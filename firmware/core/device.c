@@ -92,7 +92,7 @@ uint64_t nfc_area_size(const struct nfc_config *c)
 
 /* Where each table of the device's own memory starts. */
 struct layout {
-	uint64_t boxes, islands, processes, queues, channels, size;
+	uint64_t rings, islands, processes, queues, channels, size;
 };
 
 static struct layout layout_of(const struct nfc_config *c)
@@ -100,8 +100,9 @@ static struct layout layout_of(const struct nfc_config *c)
 	uint64_t processes = (uint64_t)c->islands * c->engines_me * c->contexts;
 	struct layout l;
 
-	l.boxes = round_up(sizeof(struct nfc_device), NFC_SLOT_SIZE);
-	l.islands = l.boxes + round_up(sizeof(struct nfc_box) * c->managers, 64);
+	l.rings = round_up(sizeof(struct nfc_device), NFC_SLOT_SIZE);
+	l.islands = l.rings +
+		    round_up(sizeof(struct nfc_rings) * c->managers, 64);
 	l.processes = l.islands +
 		      round_up(sizeof(struct nfc_island) * c->islands, 64);
 	l.queues = l.processes +
@@ -133,15 +134,16 @@ static void init_area(struct nfc_device *dev)
 	area->state = NFC_DEVICE_BOOTING;
 	dev->park = (_Atomic nfc_le32 *)(base + area->park_offset);
 	for (uint32_t i = 0; i < c->managers; i++) {
-		struct nfc_box *box = &dev->boxes[i];
+		struct nfc_rings *rings = &dev->rings[i];
 
-		box->shared = (struct nfc_mailbox *)(base + area->mailbox_offset +
-						     i * area->mailbox_stride);
-		box->h2d = (struct nfc_slot *)(box->shared + 1);
-		box->d2h = box->h2d + c->slots;
-		box->mask = c->slots - 1;
-		box->shift = log2_of(c->slots);
-		box->nagged = UINT64_MAX;
+		rings->shared = (struct nfc_mailbox *)(base +
+						       area->mailbox_offset +
+						       i * area->mailbox_stride);
+		rings->h2d = (struct nfc_slot *)(rings->shared + 1);
+		rings->d2h = rings->h2d + c->slots;
+		rings->mask = c->slots - 1;
+		rings->shift = log2_of(c->slots);
+		rings->asked = UINT64_MAX;
 	}
 }
 
@@ -158,8 +160,8 @@ static void init_islands(struct nfc_device *dev, uint8_t *self,
 
 		island->dev = dev;
 		island->index = i;
-		island->box_count = c->managers / c->islands;
-		island->boxes = &dev->boxes[i * island->box_count];
+		island->rings_count = c->managers / c->islands;
+		island->rings = &dev->rings[i * island->rings_count];
 		island->processes = processes + (uint64_t)i * each;
 		island->process_count = each;
 		island->timer = UINT64_MAX;
@@ -237,7 +239,7 @@ int nfc_device_init(struct nfc_device *dev, const struct nfc_config *config,
 	dev->config = checked;
 	dev->port = port;
 	dev->area = port->area;
-	dev->boxes = (void *)(self + l.boxes);
+	dev->rings = (void *)(self + l.rings);
 	dev->islands = (void *)(self + l.islands);
 	dev->channels = (void *)(self + l.channels);
 	dev->next_process = 1;

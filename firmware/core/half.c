@@ -38,13 +38,13 @@ void nfc_note(struct nfc_channel *ch, enum nfc_type type,
 }
 
 /* Answer an OFFER that waits for a reader. The caller made sure of room. */
-void nfc_tell_ready(struct nfc_channel *ch)
+void nfc_send_ready(struct nfc_channel *ch)
 {
 	struct nfc_half *half = nfc_h2d(ch);
 
-	if (!half->tell_ready)
+	if (!half->ready_due)
 		return;
-	half->tell_ready = 0;
+	half->ready_due = 0;
 	nfc_note(ch, NFC_TYPE_READY, NFC_H2D, half->next);
 }
 
@@ -89,7 +89,7 @@ int nfc_channel_open(struct nfc_island *island, void *arg)
 
 		half->closed = 0;
 		half->notice = 0;
-		half->tell_ready = 0;
+		half->ready_due = 0;
 		if (half->waiter && half->waiter->wait == NFC_WAIT_OPEN) {
 			nfc_wake(half->waiter, NFC_AGAIN);
 			half->waiter = NULL;

@@ -127,7 +127,7 @@ static uint32_t health_beat(struct nfc_device *dev, uint64_t now)
 			       port->sense ? port->sense(port->self) : 0);
 }
 
-/* Write the life sign in place; readers retry when the header changed. */
+/* Write the heartbeat in place; readers retry when the header changed. */
 static void write_beat(struct nfc_island *island)
 {
 	struct nfc_device *dev = island->dev;
@@ -159,7 +159,7 @@ static void write_beat(struct nfc_island *island)
 }
 
 /*
- * When an island writes the life sign. It is island 0's task; the others step
+ * When an island writes the heartbeat. It is island 0's task; the others step
  * in when a process keeps that from it.
  */
 uint64_t nfc_beat_due(struct nfc_island *island)

@@ -77,26 +77,26 @@ static void serve_timers(struct nfc_island *island)
 	island->timer = nfc_min(due, nfc_expire_offers(island));
 }
 
-static bool serve_boxes(struct nfc_island *island)
+static bool serve_rings(struct nfc_island *island)
 {
 	uint32_t taken = 0;
 
-	for (uint32_t i = 0; i < island->box_count; i++)
-		if (nfc_box_pending(&island->boxes[i]))
-			taken += nfc_read_manager(island, &island->boxes[i]);
+	for (uint32_t i = 0; i < island->rings_count; i++)
+		if (nfc_rings_pending(&island->rings[i]))
+			taken += nfc_read_manager(island, &island->rings[i]);
 	return taken != 0;
 }
 
 /* True if a mailbox has something; *stalled if that waits for d2h room. */
-static bool boxes_pending(struct nfc_island *island, bool *stalled)
+static bool rings_pending(struct nfc_island *island, bool *stalled)
 {
 	bool pending = false;
 
 	*stalled = false;
-	for (uint32_t i = 0; i < island->box_count; i++) {
-		if (!nfc_box_pending(&island->boxes[i]))
+	for (uint32_t i = 0; i < island->rings_count; i++) {
+		if (!nfc_rings_pending(&island->rings[i]))
 			continue;
-		if (nfc_box_room(island->dev, &island->boxes[i]))
+		if (nfc_rings_room(island->dev, &island->rings[i]))
 			pending = true;
 		else
 			*stalled = true;
@@ -107,8 +107,8 @@ static bool boxes_pending(struct nfc_island *island, bool *stalled)
 /* True if there is nothing to do; *stalled if a mailbox waits for d2h room. */
 static bool nothing_to_do(struct nfc_island *island, bool *stalled)
 {
-	return !boxes_pending(island, stalled) &&
-	       !atomic_load(&island->inbox) && !island->recalls &&
+	return !rings_pending(island, stalled) &&
+	       !atomic_load(&island->calls) && !island->recalls &&
 	       !island->ready_first && !atomic_load(&island->dev->halt);
 }
 
@@ -157,7 +157,7 @@ static void give_way(struct nfc_island *island)
 /* One turn; true if it found anything to do. */
 static bool island_turn(struct nfc_island *island)
 {
-	bool busy = serve_boxes(island);
+	bool busy = serve_rings(island);
 
 	busy |= run_ready(island);
 	if (island->recalls)

@@ -26,7 +26,7 @@ static bool admit(struct nfc_channel *ch, enum nfc_status status)
 	struct nfc_half *half = nfc_h2d(ch);
 
 	half->next++;
-	half->tell_ready = 0;
+	half->ready_due = 0;
 	ch->begin_ns = ch->island->now;
 	if (status)
 		nfc_reply(ch, NFC_TYPE_ERROR, NFC_H2D, nfc_present(half),
@@ -257,9 +257,9 @@ static void on_offer(struct nfc_channel *ch, uint64_t id)
 		drop(ch->island);
 		return;
 	}
-	half->tell_ready = 1;
+	half->ready_due = 1;
 	if (half->waiter || unwelcome(ch))
-		nfc_tell_ready(ch);
+		nfc_send_ready(ch);
 }
 
 static void on_note(struct nfc_channel *ch, const struct nfc_slot *slot)
@@ -305,7 +305,7 @@ static void close_half(struct nfc_channel *ch, enum nfc_direction direction)
 
 	half->closed |= NFC_CLOSED_HOST;
 	half->notice = 1;
-	half->tell_ready = 0;
+	half->ready_due = 0;
 	if (half->state == NFC_HALF_MOVING) {
 		nfc_transfer_abort(half->transfer, NFC_EABORTED, false);
 		return;
@@ -394,27 +394,27 @@ static bool well_formed(const struct nfc_slot *slot)
  * One turn of a read manager: take what is there, up to a budget, while d2h
  * has room for the answers. Returns how many messages it took.
  */
-uint32_t nfc_read_manager(struct nfc_island *island, struct nfc_box *box)
+uint32_t nfc_read_manager(struct nfc_island *island, struct nfc_rings *rings)
 {
 	struct nfc_device *dev = island->dev;
 	uint64_t epoch = dev->config.epoch & 0xff;
 	struct nfc_slot slot;
 	uint32_t taken = 0;
 
-	while (taken < NFC_TAKE_BUDGET && nfc_box_room(dev, box) &&
-	       nfc_box_take(box, &slot)) {
+	while (taken < NFC_TAKE_BUDGET && nfc_rings_room(dev, rings) &&
+	       nfc_rings_take(rings, &slot)) {
 		uint64_t id = nfc_header_channel(slot.header);
 		struct nfc_channel *ch = &dev->channels[id];
 
 		taken++;
 		if (nfc_header_epoch(slot.header) != epoch ||
-		    id >= dev->config.channels || !ch->open || ch->box != box ||
-		    !well_formed(&slot))
+		    id >= dev->config.channels || !ch->open ||
+		    ch->rings != rings || !well_formed(&slot))
 			drop(island);
 		else
 			dispatch(ch, &slot);
 	}
-	nfc_box_publish(box);
+	nfc_rings_publish(rings);
 	nfc_count(island, NFC_COUNT_MESSAGES, taken);
 	return taken;
 }

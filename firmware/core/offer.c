@@ -78,7 +78,7 @@ uint64_t nfc_expire_offers(struct nfc_island *island)
 		next = ch->timed_next;
 		if (ch->deadline > island->now)
 			due = nfc_min(due, ch->deadline);
-		else if (nfc_box_room(island->dev, ch->box))
+		else if (nfc_rings_room(island->dev, ch->rings))
 			nfc_refuse(ch, NFC_ETIMEOUT);
 		else
 			due = island->now;
@@ -130,7 +130,7 @@ int nfc_accept(struct nfc_channel *ch, struct nfc_process *p)
 	nfc_transfer_begin(p, ch, NFC_H2D, begin->size);
 	if (has_list)
 		nfc_transfer_list(half->transfer, &ch->list);
-	nfc_transfer_hurry(half->transfer);
+	nfc_transfer_kick(half->transfer);
 	return NFC_AGAIN;
 }
 
@@ -156,7 +156,7 @@ void nfc_serve_recalls(struct nfc_island *island)
 	island->recalls = NULL;
 	for (; ch; ch = next) {
 		next = ch->recall_next;
-		if (!nfc_box_room(island->dev, ch->box)) {
+		if (!nfc_rings_room(island->dev, ch->rings)) {
 			ch->recall_next = island->recalls;
 			island->recalls = ch;
 			continue;

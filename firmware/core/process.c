@@ -2,11 +2,11 @@
 /* Processes: started on their island, bound to targets, stopped, gone. */
 #include "calls.h"
 
-static struct nfc_box *box_of(struct nfc_device *dev, uint32_t channel)
+static struct nfc_rings *rings_of(struct nfc_device *dev, uint32_t channel)
 {
 	struct nfc_island *island = nfc_island_of(dev, channel);
 
-	return &island->boxes[channel % island->box_count];
+	return &island->rings[channel % island->rings_count];
 }
 
 static void process_main(void *arg)
@@ -43,7 +43,7 @@ static int bind_targets(struct nfc_island *island, struct nfc_process *p)
 
 		ch->process = p;
 		ch->island = island;
-		ch->box = box_of(dev, p->first + i);
+		ch->rings = rings_of(dev, p->first + i);
 		ch->id = p->first + i;
 		for (int h = 0; h < 2; h++) {
 			struct nfc_half *half = &ch->half[h];
@@ -158,9 +158,9 @@ struct nfc_island *nfc_island_running(struct nfc_device *dev, uint64_t process)
 }
 
 /*
- * Tell a process to stop and end what it is blocked in; an offer to the host
- * is withdrawn, a transfer under way runs to its end. False: no room to
- * say so now.
+ * Stop a process: end what it is blocked in; an offer to the host
+ * is withdrawn, a transfer under way runs to its end. False: d2h has no
+ * room for that now.
  */
 bool nfc_process_stop(struct nfc_process *p)
 {
@@ -173,7 +173,7 @@ bool nfc_process_stop(struct nfc_process *p)
 		if (half->waiter != p || half->state == NFC_HALF_IDLE ||
 		    half->state > NFC_HALF_OFFERED)
 			continue;
-		if (!nfc_box_room(dev, ch->box))
+		if (!nfc_rings_room(dev, ch->rings))
 			return false;
 		nfc_note(ch, NFC_TYPE_WITHDRAW, NFC_D2H, half->next - 1);
 	}

@@ -107,8 +107,8 @@ static void post_call(struct nfc_island *to, struct nfc_call *call)
 	const struct nfc_port *port = to->dev->port;
 
 	nfc_lock(to->dev);
-	call->next = atomic_load(&to->inbox);
-	atomic_exchange(&to->inbox, call); /* SYNC: island park */
+	call->next = atomic_load(&to->calls);
+	atomic_exchange(&to->calls, call); /* SYNC: island park */
 	nfc_unlock(to->dev);
 	port->wake(port->self, to->index);
 }
@@ -118,9 +118,9 @@ static struct nfc_call *next_call(struct nfc_island *island)
 	struct nfc_call *call;
 
 	nfc_lock(island->dev);
-	call = atomic_load(&island->inbox);
+	call = atomic_load(&island->calls);
 	if (call)
-		atomic_store(&island->inbox, call->next);
+		atomic_store(&island->calls, call->next);
 	nfc_unlock(island->dev);
 	return call;
 }
@@ -131,9 +131,9 @@ static bool take_back(struct nfc_island *from, struct nfc_call *call)
 	struct nfc_call *before;
 
 	nfc_lock(from->dev);
-	before = atomic_load(&from->inbox);
+	before = atomic_load(&from->calls);
 	if (before == call)
-		atomic_store(&from->inbox, call->next);
+		atomic_store(&from->calls, call->next);
 	while (before && before != call && before->next != call)
 		before = before->next;
 	if (before && before != call)
@@ -175,7 +175,7 @@ bool nfc_serve_calls(struct nfc_island *island)
 {
 	struct nfc_call *call;
 
-	if (!atomic_load_explicit(&island->inbox, memory_order_relaxed))
+	if (!atomic_load_explicit(&island->calls, memory_order_relaxed))
 		return false;
 	while ((call = next_call(island))) {
 		call->result = call->fn(island, call->arg);

@@ -2,7 +2,7 @@
 /*
  * The device's own state. Everything below struct nfc_island is touched by that
  * island's thread only, so it needs no lock; what crosses islands is the DMA
- * claim word, the inbox, the memory allocator and the registry.
+ * claim word, calls, the memory allocator and the registry.
  */
 #ifndef NFC_STATE_H
 #define NFC_STATE_H
@@ -155,14 +155,14 @@ struct nfc_half {
 	uint8_t state; /* enum nfc_half_state */
 	uint8_t closed; /* enum nfc_closed, ored */
 	uint8_t notice; /* h2d: the host's close is not yet reported */
-	uint8_t tell_ready; /* h2d: an OFFER waits for READY */
+	uint8_t ready_due; /* h2d: an OFFER waits for READY */
 };
 
 struct nfc_channel {
 	struct nfc_half half[2]; /* by enum nfc_direction */
 	struct nfc_process *process; /* NULL: no such target */
 	struct nfc_island *island;
-	struct nfc_box *box;
+	struct nfc_rings *rings;
 	uint64_t generation; /* of the subscription; 0: never opened */
 	uint32_t id;
 	uint8_t open;
@@ -180,21 +180,21 @@ struct nfc_channel {
 };
 
 /* The device's side of a mailbox: a read manager and a write manager. */
-struct nfc_box {
+struct nfc_rings {
 	struct nfc_mailbox *shared;
 	struct nfc_slot *h2d, *d2h;
 	uint64_t mask; /* slots - 1 */
 	uint32_t shift; /* log2 slots */
 	uint64_t head; /* h2d slots taken */
-	uint64_t told; /* head as the host knows it */
+	uint64_t published; /* head as last stored for the host */
 	uint64_t tail; /* d2h slots put */
 	uint64_t limit; /* d2h_head as last read */
-	uint64_t nagged; /* tail at the last doorbell for room */
+	uint64_t asked; /* tail at the last doorbell for room */
 };
 
 /*
- * Work for another island, done on its thread. Lives on the asker's stack. While
- * it is in the inbox the asker may take it back.
+ * Work for another island, done on its thread. It lies on the caller's stack.
+ * While it is queued the caller may take it back.
  */
 struct nfc_call {
 	struct nfc_call *next;
@@ -227,8 +227,8 @@ enum nfc_counter {
 struct nfc_island {
 	struct nfc_device *dev;
 	uint32_t index;
-	struct nfc_box *boxes; /* it serves */
-	uint32_t box_count;
+	struct nfc_rings *rings; /* it serves */
+	uint32_t rings_count;
 	struct nfc_process *processes;
 	uint32_t process_count;
 	_Atomic(struct nfc_process *) current; /* runs now; others may look */
@@ -242,7 +242,7 @@ struct nfc_island {
 	uint64_t timer; /* no process or offer is due before */
 	uint64_t spin_ns; /* adapted between 0 and port->spin_ns */
 	uint64_t rung; /* doorbells the island gave way after */
-	_Atomic(struct nfc_call *) inbox; /* changed under the device's lock */
+	_Atomic(struct nfc_call *) calls; /* changed under the device's lock */
 	_Atomic uint64_t count[NFC_COUNTERS]; /* other threads read them */
 };
 
@@ -252,7 +252,7 @@ struct nfc_block {
 	uint64_t owner; /* process id */
 };
 
-/* What tells of a part's health, in the time of one heartbeat. */
+/* What a part's health is computed from, counted over one heartbeat. */
 enum nfc_sign {
 	NFC_SIGN_DROPPED, /* messages */
 	NFC_SIGN_REFUSED, /* allocations */
@@ -277,14 +277,14 @@ struct nfc_device {
 	const struct nfc_port *port;
 	struct nfc_area *area;
 	_Atomic nfc_le32 *park; /* word per channel */
-	struct nfc_box *boxes;
+	struct nfc_rings *rings;
 	struct nfc_channel *channels;
 	struct nfc_island *islands;
 	_Atomic uint32_t halt;
 	_Atomic uint32_t running; /* processes */
 	_Atomic uint64_t next_process;
 	_Atomic uint64_t next_generation;
-	_Atomic uint32_t beating; /* an island writes the life sign */
+	_Atomic uint32_t beating; /* an island writes the heartbeat */
 	_Atomic uint64_t next_beat;
 	uint64_t beat; /* of who holds beating */
 	struct nfc_health health;

@@ -166,7 +166,7 @@ static void repeat_from(struct nfc_transfer *t, const struct nfc_piece *piece)
 	nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_REPEAT, NFC_EBUSY);
 }
 
-/* A batch is done: account for it, tell the host what it needs to know. */
+/* A batch is done: account for it, and ack when half of the window is moved. */
 static void batch_done(struct nfc_transfer *t)
 {
 	struct nfc_island *island = t->channel->island;
@@ -217,14 +217,14 @@ static bool advance(struct nfc_island *island, struct nfc_transfer *t,
 		if (!nfc_dma_quiet(t))
 			return false;
 	}
-	if (!nfc_box_room(dev, t->channel->box))
+	if (!nfc_rings_room(dev, t->channel->rings))
 		return false;
 	if (t->busy)
 		batch_done(t);
 	return true;
 }
 
-/* Say what there is to say at the end; false once t left the active list. */
+/* Put DONE or the failure at the end; false once t left the active list. */
 static bool settle(struct nfc_transfer *t)
 {
 	if (t->ending == NFC_ERESET)
@@ -245,7 +245,7 @@ static bool settle(struct nfc_transfer *t)
  * the pump's turn. It is the island's newest. One that failed is left to the
  * pump: its end wakes the process, which may not have gone to sleep yet.
  */
-void nfc_transfer_hurry(struct nfc_transfer *t)
+void nfc_transfer_kick(struct nfc_transfer *t)
 {
 	struct nfc_island *island = t->channel->island;
 	bool busy;

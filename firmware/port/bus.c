@@ -584,7 +584,7 @@ void nfc_bus_stats(struct nfc_bus *bus, struct nfc_bus_stats *s)
 	nfc_irq_stats(bus->irq, &s->irq);
 }
 
-/* An unmap must not starve behind engines that copy all the time. */
+/* Engines that copy all the time must not keep an unmap waiting for ever. */
 static void init_locks(struct nfc_bus *bus)
 {
 	pthread_rwlockattr_t attr;

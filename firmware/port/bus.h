@@ -2,7 +2,7 @@
 /*
  * The device's side of a bus: the memory behind the mailbox BAR, the host
  * memory that was mapped for DMA, and the interrupt vectors. It outlives the
- * lives of the device on it. Every call may come from any thread.
+ * epochs of the device on it. Every call may come from any thread.
  */
 #ifndef PORT_BUS_H
 #define PORT_BUS_H

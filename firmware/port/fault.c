@@ -75,7 +75,7 @@ static void by_default(int signal, const siginfo_t *info,
 
 /*
  * How often ours passed on this very signal: one of the handlers it went to may
- * have passed it on to ours. The kernel clears the end of what it tells of a
+ * have passed it on to ours. The kernel clears the end of what it reports of a
  * signal, which is where this is counted.
  */
 static unsigned int passed_on(siginfo_t *info)

@@ -35,7 +35,7 @@ struct nfc_fault_thread {
 
 /*
  * Install the handlers, or install them anew over those of a library that came
- * since. 0 or -NFC_ENOMEM. Any thread; called for each life of a device.
+ * since. 0 or -NFC_ENOMEM. Any thread; called for each epoch of a device.
  */
 int nfc_fault_install(void);
 

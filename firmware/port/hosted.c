@@ -22,7 +22,7 @@
 #include "../nfc_fw.h"
 #include "fault.h"
 #include "image.h"
-#include "life.h"
+#include "epoch.h"
 #include "stack.h"
 #include "switch.h"
 
@@ -33,12 +33,12 @@ enum {
 };
 
 /*
- * Lives that were cut off, of devices that may be gone. Each is freed when its
+ * Epochs that were cut off, of devices that may be gone. Each is freed when its
  * last thread has left, as soon as somebody looks.
  */
 static struct {
 	pthread_mutex_t lock;
-	struct life *first;
+	struct epoch *first;
 } cut_off = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- gates ---- */
@@ -87,8 +87,8 @@ void port_futex_wake(void *word)
 
 static void port_sleep(void *self, uint32_t island, uint64_t until_ns)
 {
-	struct life *life = self;
-	struct nfc_area *area = life->port.area;
+	struct epoch *epoch = self;
+	struct nfc_area *area = epoch->port.area;
 	uint64_t now = port_now(self);
 	struct timespec t;
 
@@ -110,8 +110,8 @@ static void port_yield(void *self)
 
 static void port_wake(void *self, uint32_t island)
 {
-	struct life *life = self;
-	struct nfc_area *area = life->port.area;
+	struct epoch *epoch = self;
+	struct nfc_area *area = epoch->port.area;
 	_Atomic uint64_t *word = (_Atomic uint64_t *)&area->island[island].word;
 
 	if (atomic_exchange(word, 0)) /* SYNC: island park */
@@ -120,18 +120,18 @@ static void port_wake(void *self, uint32_t island)
 
 static void port_ring_host(void *self, uint32_t island)
 {
-	struct life *life = self;
+	struct epoch *epoch = self;
 	uint64_t one = 1;
 	ssize_t n = 0;
 
-	if (!enter(&life->out))
+	if (!enter(&epoch->out))
 		return;
-	if (life->h->options.bus)
-		nfc_irq_ring(nfc_bus_irq(life->h->options.bus), island);
+	if (epoch->h->options.bus)
+		nfc_irq_ring(nfc_bus_irq(epoch->h->options.bus), island);
 	else
-		n = write(life->h->doorbell, &one, sizeof(one));
+		n = write(epoch->h->doorbell, &one, sizeof(one));
 	(void)n; /* full: it is readable already */
-	leave(&life->out);
+	leave(&epoch->out);
 }
 
 /*
@@ -139,10 +139,10 @@ static void port_ring_host(void *self, uint32_t island)
  * that was refused comes through before another is: a host gives up when a list
  * is asked for again too often. If 1, none ever comes through.
  */
-static bool is_busy(struct life *life, uint64_t bus, uint64_t len)
+static bool is_busy(struct epoch *epoch, uint64_t bus, uint64_t len)
 {
-	uint32_t each = life->h->options.busy;
-	struct refusal *r = &life->refusal;
+	uint32_t each = epoch->h->options.busy;
+	struct refusal *r = &epoch->refusal;
 	bool busy = false;
 
 	if (each < 2)
@@ -165,72 +165,72 @@ static bool is_busy(struct life *life, uint64_t bus, uint64_t len)
 
 static int port_dma_read(void *self, void *to, uint64_t bus, uint64_t len)
 {
-	struct life *life = self;
+	struct epoch *epoch = self;
 	int rc = 0;
 
-	if (!enter(&life->dma))
+	if (!enter(&epoch->dma))
 		return NFC_ERESET;
-	if (is_busy(life, bus, len))
+	if (is_busy(epoch, bus, len))
 		rc = NFC_EBUSY;
-	else if (life->h->options.bus)
-		rc = nfc_bus_read(life->h->options.bus, to, bus, len);
+	else if (epoch->h->options.bus)
+		rc = nfc_bus_read(epoch->h->options.bus, to, bus, len);
 	else
 		rc = nfc_fault_copy(to, (const void *)(uintptr_t)bus, len);
-	leave(&life->dma);
+	leave(&epoch->dma);
 	return rc;
 }
 
 static int port_dma_write(void *self, uint64_t bus, const void *from,
 			  uint64_t len)
 {
-	struct life *life = self;
+	struct epoch *epoch = self;
 	int rc = 0;
 
-	if (!enter(&life->dma))
+	if (!enter(&epoch->dma))
 		return NFC_ERESET;
-	if (is_busy(life, bus, len))
+	if (is_busy(epoch, bus, len))
 		rc = NFC_EBUSY;
-	else if (life->h->options.bus)
-		rc = nfc_bus_write(life->h->options.bus, bus, from, len);
+	else if (epoch->h->options.bus)
+		rc = nfc_bus_write(epoch->h->options.bus, bus, from, len);
 	else
 		rc = nfc_fault_copy((void *)(uintptr_t)bus, from, len);
-	leave(&life->dma);
+	leave(&epoch->dma);
 	return rc;
 }
 
 static uint32_t port_sense(void *self)
 {
-	struct life *life = self;
+	struct epoch *epoch = self;
 	uint32_t word;
 
-	if (!enter(&life->out))
+	if (!enter(&epoch->out))
 		return 0;
-	word = atomic_load(&life->h->sensed);
-	leave(&life->out);
+	word = atomic_load(&epoch->h->sensed);
+	leave(&epoch->out);
 	return word;
 }
 
 static void port_wake_engines(void *self)
 {
-	struct life *life = self;
+	struct epoch *epoch = self;
 
-	if (life->engines && atomic_exchange(&life->engine_word, 0))
-		port_futex_wake(&life->engine_word);
+	if (epoch->engines && atomic_exchange(&epoch->engine_word, 0))
+		port_futex_wake(&epoch->engine_word);
 }
 
 static void port_log(void *self, const char *line, uint64_t len)
 {
-	struct life *life = self;
+	struct epoch *epoch = self;
 	char text[260];
 	ssize_t n;
 
-	if (len > 256 || !enter(&life->out))
+	if (len > 256 || !enter(&epoch->out))
 		return;
 	memcpy(text, line, len);
 	text[len] = '\n';
-	n = write(life->h->log, text, len + 1);
+	n = write(epoch->h->log, text, len + 1);
 	(void)n; /* there is none, or a reader that is too slow */
-	leave(&life->out);
+	leave(&epoch->out);
 }
 
 static int port_load(void *self, const void *image, uint64_t size,
@@ -246,7 +246,7 @@ static void port_unload(void *self, void *handle)
 	port_image_unload(handle);
 }
 
-/* ---- one life ---- */
+/* ---- one epoch ---- */
 
 static void *map(uint64_t size)
 {
@@ -262,49 +262,49 @@ static void unmap(void *p, uint64_t size)
 		munmap(p, size);
 }
 
-static void life_free(struct life *life)
+static void epoch_free(struct epoch *epoch)
 {
-	unmap(life->dev, life->device_size);
+	unmap(epoch->dev, epoch->device_size);
 	for (int i = 0; i < NFC_MEMORY_COUNT; i++)
-		unmap(life->port.memory[i], life->config.memory[i]);
-	pthread_mutex_destroy(&life->refusal.lock);
-	free(life);
+		unmap(epoch->port.memory[i], epoch->config.memory[i]);
+	pthread_mutex_destroy(&epoch->refusal.lock);
+	free(epoch);
 }
 
-static int life_map(struct life *life)
+static int epoch_map(struct epoch *epoch)
 {
-	const struct nfc_config *c = &life->config;
+	const struct nfc_config *c = &epoch->config;
 
-	life->device_size = nfc_device_size(c);
-	life->dev = map(life->device_size);
-	if (!life->dev)
+	epoch->device_size = nfc_device_size(c);
+	epoch->dev = map(epoch->device_size);
+	if (!epoch->dev)
 		return NFC_ENOMEM;
 	for (int i = 0; i < NFC_MEMORY_COUNT; i++) {
-		life->port.memory[i] = map(c->memory[i]);
-		if (!life->port.memory[i])
+		epoch->port.memory[i] = map(c->memory[i]);
+		if (!epoch->port.memory[i])
 			return NFC_ENOMEM;
 		if (c->memory[i] >= 64 << 20)
-			madvise(life->port.memory[i], c->memory[i],
+			madvise(epoch->port.memory[i], c->memory[i],
 				MADV_HUGEPAGE);
 	}
 	return 0;
 }
 
-/* Boot a life in h->area, which is zero. 0 or enum nfc_status. */
-static int life_start(struct nfc_hosted *h)
+/* Boot an epoch in h->area, which is zero. 0 or enum nfc_status. */
+static int epoch_start(struct nfc_hosted *h)
 {
-	struct life *life = calloc(1, sizeof(*life));
+	struct epoch *epoch = calloc(1, sizeof(*epoch));
 	int rc;
 
-	if (!life)
+	if (!epoch)
 		return NFC_ENOMEM;
-	life->h = h;
-	pthread_mutex_init(&life->refusal.lock, NULL);
-	life->config = h->config;
-	life->area_size = h->area_size;
-	life->engines = h->options.engines;
-	life->port = (struct nfc_port){
-		.self = life,
+	epoch->h = h;
+	pthread_mutex_init(&epoch->refusal.lock, NULL);
+	epoch->config = h->config;
+	epoch->area_size = h->area_size;
+	epoch->engines = h->options.engines;
+	epoch->port = (struct nfc_port){
+		.self = epoch,
 		.area = h->area,
 		.ring_host = port_ring_host,
 		.dma_read = port_dma_read,
@@ -325,67 +325,68 @@ static int life_start(struct nfc_hosted *h)
 	};
 	rc = -nfc_fault_install();
 	if (!rc)
-		rc = life_map(life);
+		rc = epoch_map(epoch);
 	if (!rc)
-		rc = -nfc_device_init(life->dev, &h->config, &life->port);
+		rc = -nfc_device_init(epoch->dev, &h->config, &epoch->port);
 	if (rc) {
-		life_free(life);
+		epoch_free(epoch);
 		return rc;
 	}
-	rc = port_threads_start(life);
+	rc = port_threads_start(epoch);
 	if (rc) { /* nothing but services runs: every thread leaves */
-		port_threads_stop(life, FOR_EVER);
-		nfc_device_fini(life->dev);
-		life_free(life);
+		port_threads_stop(epoch, FOR_EVER);
+		nfc_device_fini(epoch->dev);
+		epoch_free(epoch);
 		return rc;
 	}
-	h->life = life;
+	h->epoch = epoch;
 	return 0;
 }
 
 /* Put other memory where a thread that stays behind sees the area of a bus. */
-static void cover_area(struct life *life)
+static void cover_area(struct epoch *epoch)
 {
-	void *p = mmap(life->port.area, life->area_size, PROT_READ | PROT_WRITE,
+	void *p = mmap(epoch->port.area, epoch->area_size,
+		       PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
 		       -1, 0);
 
 	(void)p; /* out of mappings: then it still sees the area */
 }
 
-/* A thread stays behind: from now on it reaches the life's own memory alone. */
-static void life_cut_off(struct life *life)
+/* A thread is leaked: from now on it reaches the epoch's own memory alone. */
+static void epoch_cut_off(struct epoch *epoch)
 {
-	shut(&life->out);
-	if (life->h->options.bus)
-		cover_area(life);
+	shut(&epoch->out);
+	if (epoch->h->options.bus)
+		cover_area(epoch);
 	pthread_mutex_lock(&cut_off.lock);
-	life->next = cut_off.first;
-	cut_off.first = life;
+	epoch->next = cut_off.first;
+	cut_off.first = epoch;
 	pthread_mutex_unlock(&cut_off.lock);
 }
 
 /* Free what was cut off, also by other devices, and has ended since. */
 static void free_cut_off(void)
 {
-	struct life **at, *life;
+	struct epoch **at, *epoch;
 
 	pthread_mutex_lock(&cut_off.lock);
-	for (at = &cut_off.first; (life = *at);) {
-		if (!port_threads_left(life)) {
-			at = &life->next;
+	for (at = &cut_off.first; (epoch = *at);) {
+		if (!port_threads_left(epoch)) {
+			at = &epoch->next;
 			continue;
 		}
-		*at = life->next;
-		nfc_device_fini(life->dev);
-		unmap(life->port.area, life->area_size);
-		life_free(life);
+		*at = epoch->next;
+		nfc_device_fini(epoch->dev);
+		unmap(epoch->port.area, epoch->area_size);
+		epoch_free(epoch);
 	}
 	pthread_mutex_unlock(&cut_off.lock);
 }
 
 /*
- * Does a life of this device that was cut off go on? Tells what keeps it. last:
+ * Is an epoch of this device that was cut off still running? Names what keeps it. last:
  * nobody will ask again.
  */
 static bool left_behind(struct nfc_hosted *h, bool last,
@@ -396,35 +397,35 @@ static bool left_behind(struct nfc_hosted *h, bool last,
 	*who = (struct nfc_computing){ 0 };
 	free_cut_off();
 	pthread_mutex_lock(&cut_off.lock);
-	for (struct life *life = cut_off.first; life; life = life->next) {
-		if (life->h != h)
+	for (struct epoch *epoch = cut_off.first; epoch; epoch = epoch->next) {
+		if (epoch->h != h)
 			continue;
 		any = true;
-		for (uint32_t i = 0; i < life->config.islands; i++)
-			if (life->runs[i])
-				nfc_island_computes(life->dev, i, who);
+		for (uint32_t i = 0; i < epoch->config.islands; i++)
+			if (epoch->runs[i])
+				nfc_island_computes(epoch->dev, i, who);
 		if (last)
-			life->h = NULL;
+			epoch->h = NULL;
 	}
 	pthread_mutex_unlock(&cut_off.lock);
 	return any;
 }
 
-/* If a thread stays behind the life's memory does, too, and h has no area. */
-static void life_end(struct nfc_hosted *h)
+/* If a thread is leaked, so is the epoch's memory, and h has no area. */
+static void epoch_end(struct nfc_hosted *h)
 {
-	struct life *life = h->life;
+	struct epoch *epoch = h->epoch;
 
-	h->life = NULL;
-	if (!life)
+	h->epoch = NULL;
+	if (!epoch)
 		return;
-	shut(&life->dma);
-	if (port_threads_stop(life, JOIN_SECONDS)) {
-		nfc_device_fini(life->dev);
-		life_free(life);
+	shut(&epoch->dma);
+	if (port_threads_stop(epoch, JOIN_SECONDS)) {
+		nfc_device_fini(epoch->dev);
+		epoch_free(epoch);
 		return;
 	}
-	life_cut_off(life);
+	epoch_cut_off(epoch);
 	h->area = NULL;
 }
 
@@ -498,7 +499,7 @@ int nfc_hosted_open(const struct nfc_config *config,
 	if (!rc)
 		rc = map_area(h);
 	if (!rc)
-		rc = life_start(h);
+		rc = epoch_start(h);
 	if (rc)
 		hosted_free(h);
 	else
@@ -506,7 +507,7 @@ int nfc_hosted_open(const struct nfc_config *config,
 	return -rc;
 }
 
-/* A life that was cut off keeps its area; the next one gets another. */
+/* An epoch that was cut off keeps its area; the next one gets another. */
 static int new_area(struct nfc_hosted *h)
 {
 	if (!h->area)
@@ -519,24 +520,24 @@ int nfc_hosted_restart(struct nfc_hosted *h, uint32_t epoch, bool *left,
 {
 	int rc;
 
-	life_end(h);
+	epoch_end(h);
 	*left = left_behind(h, false, who);
 	h->config.epoch = epoch;
 	rc = new_area(h);
 	if (!rc)
-		rc = life_start(h);
+		rc = epoch_start(h);
 	return -rc;
 }
 
 void nfc_hosted_fence(struct nfc_hosted *h)
 {
-	if (h->life)
-		shut(&h->life->dma);
+	if (h->epoch)
+		shut(&h->epoch->dma);
 }
 
 int nfc_hosted_assist(struct nfc_hosted *h)
 {
-	return h->life && nfc_dma_step(h->life->dev);
+	return h->epoch && nfc_dma_step(h->epoch->dev);
 }
 
 void *nfc_hosted_area(struct nfc_hosted *h, uint64_t *size)
@@ -566,7 +567,7 @@ void nfc_hosted_ring(struct nfc_hosted *h, uint32_t island)
 void nfc_hosted_close(struct nfc_hosted *h, bool *left,
 		      struct nfc_computing *who)
 {
-	life_end(h);
+	epoch_end(h);
 	*left = left_behind(h, true, who);
 	hosted_free(h);
 }
@@ -574,5 +575,5 @@ void nfc_hosted_close(struct nfc_hosted *h, bool *left,
 bool nfc_hosted_computes(struct nfc_hosted *h, uint32_t island,
 			 struct nfc_computing *who)
 {
-	return h->life && nfc_island_computes(h->life->dev, island, who);
+	return h->epoch && nfc_island_computes(h->epoch->dev, island, who);
 }

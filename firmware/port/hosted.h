@@ -28,8 +28,8 @@ int nfc_hosted_open(const struct nfc_config *config,
 		    const struct nfc_hosted_options *options,
 		    struct nfc_hosted **out);
 /*
- * Fence, end this life of the device, boot the next under epoch. Not on a bus,
- * where the next life is another device and may have another shape. left and
+ * Fence, end this epoch of the device, boot the next under epoch. Not on a bus,
+ * where the next epoch is another device and may have another shape. left and
  * who are as for nfc_hosted_close().
  */
 int nfc_hosted_restart(struct nfc_hosted *h, uint32_t epoch, bool *left,
@@ -38,25 +38,25 @@ int nfc_hosted_restart(struct nfc_hosted *h, uint32_t epoch, bool *left,
 void nfc_hosted_fence(struct nfc_hosted *h);
 /* Move one DMA piece on this thread; 1 if there was one. */
 int nfc_hosted_assist(struct nfc_hosted *h);
-/* The mailbox area of this life. */
+/* The mailbox area of this epoch. */
 void *nfc_hosted_area(struct nfc_hosted *h, uint64_t *size);
 /*
  * What the device's sensors say from now on, as a diagnostic word; its present
- * life learns of it with its next heartbeat.
+ * epoch learns of it with its next heartbeat.
  */
 void nfc_hosted_sense(struct nfc_hosted *h, uint32_t word);
 /* Wake an island that sleeps. */
 void nfc_hosted_ring(struct nfc_hosted *h, uint32_t island);
 /* An eventfd the device rings the host with, without a bus. Stays the port's. */
 int nfc_hosted_doorbell(struct nfc_hosted *h);
-/* nfc_island_computes() of the present life. */
+/* nfc_island_computes() of the present epoch. */
 bool nfc_hosted_computes(struct nfc_hosted *h, uint32_t island,
 			 struct nfc_computing *who);
 /*
  * Stop everything and free it. A thread that a program keeps for itself is left
  * behind, and with it the memory that it can reach, until it ends and another
  * device is opened or closed; it reaches neither the bus nor a descriptor any
- * more. left tells so, also of a life before, and who which process it is (0:
+ * more. left tells so, also of an epoch before, and who which process it is (0:
  * nobody knows).
  */
 void nfc_hosted_close(struct nfc_hosted *h, bool *left,

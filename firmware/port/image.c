@@ -22,7 +22,7 @@ enum {
  * The dynamic linker takes an object for one that is loaded if it was opened
  * by the same name, or is the same inode. Each image is a file of its own, and
  * its inode is not used again while it is mapped; but its descriptor is. So
- * the path to it also tells how many images there were before, in binary: "/"
+ * the path to it also encodes how many images there were before, in binary: "/"
  * for a 0 and "/." for a 1 lead nowhere else.
  */
 static void path_of(char path[PATH_SIZE], int fd)

@@ -19,7 +19,7 @@
 void nfc_switch_stacks(void **from, void *to);
 void nfc_switch_enter(void);
 
-/* The thread sanitizer must be told which stack a thread is on. */
+/* The thread sanitizer must know which stack a thread is on. */
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
 
@@ -219,7 +219,7 @@ void port_switch(struct nfc_stack *from, struct nfc_stack *to)
 {
 	struct fiber scheduler, *f = from->port;
 
-	if (!f) { /* the thread's own stack has no record: it lives here */
+	if (!f) { /* the thread's own stack has no record: it lies here */
 		from->port = f = &scheduler;
 		swapcontext(&f->context, &((struct fiber *)to->port)->context);
 		from->port = NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* The threads of a life: one for each island, and DMA engines beside them. */
+/* The threads of an epoch: one for each island, and DMA engines beside them. */
 #define _GNU_SOURCE
-#include "life.h"
+#include "epoch.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -21,7 +21,7 @@ enum {
 
 /* One thread of the firmware; freed as it leaves. */
 struct thread {
-	struct life *life;
+	struct epoch *epoch;
 	void (*run)(struct thread *t);
 	uint32_t index;
 	struct nfc_fault_thread fault;
@@ -76,7 +76,7 @@ static void explain(void *self, int signal, const void *address)
 	ssize_t n;
 
 	(void)signal;
-	if (!nfc_island_computes(t->life->dev, t->index, &who))
+	if (!nfc_island_computes(t->epoch->dev, t->index, &who))
 		return;
 	say(&l, "nfcomms: device program \"");
 	say(&l, who.program);
@@ -85,38 +85,39 @@ static void explain(void *self, int signal, const void *address)
 	say(&l, ", island ");
 	say_number(&l, who.island, 10);
 	say(&l, ")");
-	say_fault(&l, nfc_island_stack(t->life->dev, t->index), address);
+	say_fault(&l, nfc_island_stack(t->epoch->dev, t->index), address);
 	n = write(STDERR_FILENO, l.text, l.length);
-	(void)n; /* there is nobody left to tell */
+	(void)n; /* no log is left to report that */
 }
 
 /* ---- threads ---- */
 
 static void run_island(struct thread *t)
 {
-	nfc_island_run(t->life->dev, t->index);
+	nfc_island_run(t->epoch->dev, t->index);
 }
 
-static void engine_sleep(struct life *life)
+static void engine_sleep(struct epoch *epoch)
 {
-	atomic_store(&life->engine_word, 1);
-	if (nfc_dma_step(life->dev) || atomic_load(&life->stop_engines))
+	atomic_store(&epoch->engine_word, 1);
+	if (nfc_dma_step(epoch->dev) || atomic_load(&epoch->stop_engines))
 		return;
-	syscall(SYS_futex, &life->engine_word, FUTEX_WAIT_PRIVATE, 1, NULL,
+	syscall(SYS_futex, &epoch->engine_word, FUTEX_WAIT_PRIVATE, 1, NULL,
 		NULL, 0);
 }
 
 static void run_engine(struct thread *t)
 {
-	struct life *life = t->life;
+	struct epoch *epoch = t->epoch;
 	uint32_t empty = 0;
 
-	while (!atomic_load_explicit(&life->stop_engines, memory_order_relaxed)) {
-		if (nfc_dma_step(life->dev)) {
+	while (!atomic_load_explicit(&epoch->stop_engines,
+				     memory_order_relaxed)) {
+		if (nfc_dma_step(epoch->dev)) {
 			empty = 0;
 		} else if (++empty > ENGINE_SPIN) {
 			empty = 0;
-			engine_sleep(life);
+			engine_sleep(epoch);
 		}
 	}
 }
@@ -136,7 +137,7 @@ static void *thread_main(void *arg)
  * Threads of the firmware take no signals: those are the host program's. But
  * for the faults of their own memory, which would kill the process if blocked.
  */
-static int spawn(struct life *life, pthread_t *thread,
+static int spawn(struct epoch *epoch, pthread_t *thread,
 		 void (*run)(struct thread *t), uint32_t index)
 {
 	struct thread *t = calloc(1, sizeof(*t));
@@ -145,7 +146,7 @@ static int spawn(struct life *life, pthread_t *thread,
 
 	if (!t)
 		return NFC_ENOMEM;
-	t->life = life;
+	t->epoch = epoch;
 	t->run = run;
 	t->index = index;
 	if (run == run_island)
@@ -163,17 +164,17 @@ static int spawn(struct life *life, pthread_t *thread,
 	return NFC_ENOMEM;
 }
 
-int port_threads_start(struct life *life)
+int port_threads_start(struct epoch *epoch)
 {
-	for (uint32_t i = 0; i < life->config.islands; i++) {
-		if (spawn(life, &life->thread[i], run_island, i))
+	for (uint32_t i = 0; i < epoch->config.islands; i++) {
+		if (spawn(epoch, &epoch->thread[i], run_island, i))
 			return NFC_ENOMEM;
-		life->runs[i] = true;
+		epoch->runs[i] = true;
 	}
-	for (uint32_t i = 0; i < life->engines; i++) {
-		if (spawn(life, &life->engine[i], run_engine, i))
+	for (uint32_t i = 0; i < epoch->engines; i++) {
+		if (spawn(epoch, &epoch->engine[i], run_engine, i))
 			return NFC_ENOMEM;
-		life->works[i] = true;
+		epoch->works[i] = true;
 	}
 	return 0;
 }
@@ -182,27 +183,27 @@ int port_threads_start(struct life *life)
  * A thread about to sleep may miss one call, and a host may clear the word of an
  * island that sleeps, or set it, without a ring: so this is said again.
  */
-static void wake_all(struct life *life)
+static void wake_all(struct epoch *epoch)
 {
-	struct nfc_area *area = life->port.area;
+	struct nfc_area *area = epoch->port.area;
 
-	for (uint32_t i = 0; i < life->config.islands; i++) {
+	for (uint32_t i = 0; i < epoch->config.islands; i++) {
 		void *word = &area->island[i].word;
 
 		atomic_store((_Atomic uint64_t *)word, 0);
 		port_futex_wake(word);
 	}
-	atomic_store(&life->engine_word, 0);
-	port_futex_wake(&life->engine_word);
+	atomic_store(&epoch->engine_word, 0);
+	port_futex_wake(&epoch->engine_word);
 }
 
 /* True if it left in time; a program may keep its island for itself. */
-static bool join(struct life *life, pthread_t thread, uint64_t until_ns)
+static bool join(struct epoch *epoch, pthread_t thread, uint64_t until_ns)
 {
 	struct timespec t;
 
 	do {
-		wake_all(life);
+		wake_all(epoch);
 		clock_gettime(CLOCK_REALTIME, &t);
 		t.tv_nsec += WAKE_NS;
 		t.tv_sec += t.tv_nsec / 1000000000;
@@ -214,28 +215,28 @@ static bool join(struct life *life, pthread_t thread, uint64_t until_ns)
 }
 
 /* False if a thread stays longer than that. */
-static bool join_all(struct life *life, uint64_t until_ns)
+static bool join_all(struct epoch *epoch, uint64_t until_ns)
 {
 	bool all = true;
 
 	for (uint32_t i = 0; i < NFC_ISLANDS_MAX; i++) {
-		life->runs[i] = life->runs[i] &&
-				!join(life, life->thread[i], until_ns);
-		life->works[i] = life->works[i] &&
-				 !join(life, life->engine[i], until_ns);
-		all &= !life->runs[i] && !life->works[i];
+		epoch->runs[i] = epoch->runs[i] &&
+				 !join(epoch, epoch->thread[i], until_ns);
+		epoch->works[i] = epoch->works[i] &&
+				  !join(epoch, epoch->engine[i], until_ns);
+		all &= !epoch->runs[i] && !epoch->works[i];
 	}
 	return all;
 }
 
-bool port_threads_stop(struct life *life, uint64_t seconds)
+bool port_threads_stop(struct epoch *epoch, uint64_t seconds)
 {
-	nfc_device_halt(life->dev);
-	atomic_store(&life->stop_engines, 1);
-	return join_all(life, port_clock() + seconds * 1000000000);
+	nfc_device_halt(epoch->dev);
+	atomic_store(&epoch->stop_engines, 1);
+	return join_all(epoch, port_clock() + seconds * 1000000000);
 }
 
-bool port_threads_left(struct life *life)
+bool port_threads_left(struct epoch *epoch)
 {
-	return join_all(life, 0);
+	return join_all(epoch, 0);
 }

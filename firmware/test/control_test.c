@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The control channel: every operation, every way it is refused; life signs. */
+/* The control channel: every operation, every way it is refused; heartbeats. */
 #include <stdio.h>
 #include <string.h>
 
@@ -373,7 +373,7 @@ CASE(programs_are_listed)
 	rig_free(r);
 }
 
-/* ---- life signs ---- */
+/* ---- heartbeats ---- */
 
 CASE(the_heart_beats)
 {

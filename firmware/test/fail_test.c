@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * The hosted port with every call that asks for something failing once: for
- * n = 1, 2, … a whole life of a device runs with the nth call failing, until a
- * run has none left. What could not be done says so with a status, works when it
- * is tried again, and nothing is left behind.
+ * Every call of the hosted firmware to its system fails, one at a time: for n =
+ * 1, 2, … a device is booted, used and closed with the nth call failing, until a
+ * run has none left. What could not be done returns a status, works when it is
+ * tried again, and nothing is leaked.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -30,10 +30,10 @@ enum {
 	IMAGE_AT = HALF / 2,
 	WATCHDOG = 60, /* seconds without an answer: the device hangs */
 	PATIENCE = 10, /* seconds for threads to be gone */
-	LIVES = 3, /* of each shape, if none of its calls fails */
+	RUNS = 3, /* of each shape, if none of its calls fails */
 };
 
-/* What a life is made of. */
+/* What a run is made of. */
 struct shape {
 	uint32_t islands, managers, engines, programs, size;
 	bool bus, sleeps;
@@ -48,7 +48,7 @@ struct stage {
 	bool explained; /* a step failed already: calls fail once */
 };
 
-static struct rig_channel book[CHANNELS];
+static struct rig_channel host_side[CHANNELS];
 static uint8_t *host_memory;
 static uint8_t *image; /* in host memory */
 static uint64_t image_size;
@@ -156,7 +156,7 @@ static int give(struct stage *s, uint32_t channel, const uint8_t *buf,
 static int take(struct stage *s, uint32_t channel, uint8_t *buf, uint64_t size)
 {
 	struct nfc_slot slot = await(s, channel);
-	uint64_t id = book[channel].next[NFC_D2H]++, sent;
+	uint64_t id = host_side[channel].next[NFC_D2H]++, sent;
 
 	if (!CHECK_EQ(type_of(&slot), NFC_TYPE_IND_BEGIN))
 		return NFC_EPROTO;
@@ -176,7 +176,7 @@ static void say(struct stage *s, uint32_t channel, const void *data, size_t n)
 static void hear(struct stage *s, uint32_t channel, void *data)
 {
 	struct nfc_slot slot = await(s, channel);
-	uint64_t id = book[channel].next[NFC_D2H]++;
+	uint64_t id = host_side[channel].next[NFC_D2H]++;
 
 	CHECK_EQ(type_of(&slot), NFC_TYPE_DIRECT);
 	memcpy(data, slot.payload, NFC_PAYLOAD_SIZE);
@@ -197,7 +197,7 @@ static int ask(struct stage *s, struct nfc_control *c)
 	return rc ? rc : c->status;
 }
 
-/* ---- the steps of a life; each returns 0 or enum nfc_status ---- */
+/* ---- the steps of a run; each returns 0 or enum nfc_status ---- */
 
 static int make_bus(struct stage *s)
 {
@@ -233,16 +233,16 @@ static int assign(struct stage *s)
 	return typed(nfc_irq_assign(nfc_bus_irq(s->bus), s->index, vector_fd));
 }
 
-/* The host begins anew with each life. */
+/* The host begins anew with each epoch. */
 static void meet(struct stage *s)
 {
 	uint64_t size;
 	struct nfc_area *area = nfc_hosted_area(s->h, &size);
 
-	memset(book, 0, sizeof(book));
-	book[0].next[NFC_H2D] = book[0].next[NFC_D2H] = 1;
-	memset(s->r.box, 0, sizeof(s->r.box));
-	s->r.inbox_count = 0;
+	memset(host_side, 0, sizeof(host_side));
+	host_side[0].next[NFC_H2D] = host_side[0].next[NFC_D2H] = 1;
+	memset(s->r.mailbox, 0, sizeof(s->r.mailbox));
+	s->r.received_count = 0;
 	s->r.port.area = area;
 	s->r.epoch = s->r.config.epoch;
 	CHECK_EQ(size, nfc_area_size(&s->r.config));
@@ -300,9 +300,9 @@ static int subscribe(struct stage *s, uint32_t target)
 	struct nfc_control c = { .op = NFC_CONTROL_OPEN, .a = target };
 	int rc = ask(s, &c);
 
-	book[target].next[NFC_H2D] = c.a;
-	book[target].next[NFC_D2H] = c.b;
-	book[target].generation = c.c;
+	host_side[target].next[NFC_H2D] = c.a;
+	host_side[target].next[NFC_D2H] = c.b;
+	host_side[target].generation = c.c;
 	return rc;
 }
 
@@ -437,7 +437,7 @@ static int clear_area(struct stage *s)
 	return nfc_bus_area_clear(s->bus) ? NFC_ENOMEM : 0;
 }
 
-/* ---- a life ---- */
+/* ---- a run ---- */
 
 /* A step may fail if a call did, with a status; then it works. */
 static bool attempt(struct stage *s, int (*step)(struct stage *s))
@@ -486,7 +486,7 @@ static struct nfc_config config_of(const struct shape *shape)
 	return c;
 }
 
-/* Two lives of one device; on a bus, of two devices that differ. */
+/* Two epochs of one device; on a bus, of two devices that differ. */
 static bool live(struct stage *s)
 {
 	bool ok = attempt(s, boot);
@@ -524,12 +524,12 @@ static void live_once(const struct shape *shape)
 	memset(&s, 0, sizeof(s));
 	s.shape = shape;
 	s.r.config = config_of(shape);
-	s.r.channel = book;
+	s.r.channel = host_side;
 	if (shape->bus)
 		live_on_bus(&s);
 	else
 		live(&s);
-	free(s.r.inbox);
+	free(s.r.received);
 }
 
 /* ---- what must be as before ---- */
@@ -591,12 +591,12 @@ static void exhaust(const struct shape *shape)
 
 	live_once(shape);
 	before = census();
-	for (int i = 1; i < LIVES; i++)
+	for (int i = 1; i < RUNS; i++)
 		live_once(shape);
 	as_before(&before);
 }
 #else
-/* One life without a failure, then one for each call that may fail. */
+/* One run without a failure, then one for each call that may fail. */
 static void exhaust(const struct shape *shape)
 {
 	struct census before;
@@ -604,7 +604,7 @@ static void exhaust(const struct shape *shape)
 
 	fail_at(0);
 	live_once(shape);
-	before = census(); /* the first life leaves what libraries keep */
+	before = census(); /* the first run leaves what libraries keep */
 	do {
 		fail_at(++n);
 		live_once(shape);
@@ -661,7 +661,7 @@ CASE(stops_whatever_the_host_says)
 
 		s.shape = &shape;
 		s.r.config = config_of(&shape);
-		s.r.channel = book;
+		s.r.channel = host_side;
 		if (!CHECK_EQ(boot(&s), 0))
 			return;
 		until_asleep(&s);
@@ -671,12 +671,12 @@ CASE(stops_whatever_the_host_says)
 				     (uint64_t)i % 3);
 		CHECK(shut_down(&s));
 	}
-	free(s.r.inbox);
-	s.r.inbox = NULL;
+	free(s.r.received);
+	s.r.received = NULL;
 }
 
 /*
- * A program keeps its island while the device restarts: the next life needs an
+ * A program keeps its island while the device restarts: the next epoch needs an
  * area of its own. Without memory for it the restart after that makes it. What
  * that thread kept is freed by whoever comes after it has left.
  */
@@ -695,7 +695,7 @@ CASE(restarts_beside_a_thread_that_stays)
 
 	s.shape = &shape;
 	s.r.config = config_of(&shape);
-	s.r.channel = book;
+	s.r.channel = host_side;
 	CHECK_EQ(boot(&s), 0);
 	CHECK_EQ(ask(&s, &c), 0);
 	fail_at(1);
@@ -712,8 +712,8 @@ CASE(restarts_beside_a_thread_that_stays)
 		sched_yield();
 	CHECK_EQ(boot(&s), 0);
 	CHECK(shut_down(&s));
-	free(s.r.inbox);
-	s.r.inbox = NULL;
+	free(s.r.received);
+	s.r.received = NULL;
 	as_before(&before);
 }
 

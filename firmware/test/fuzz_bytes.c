@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			rig_step(r);
 		if (how & 4)
 			rig_advance(r, 1000000ull << (how >> 4));
-		r->inbox_count = 0;
+		r->received_count = 0;
 	}
 	rig_free(r);
 	return 0;

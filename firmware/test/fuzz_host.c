@@ -10,7 +10,7 @@ enum {
 	TARGETS = 6, /* services 1..4, and two programs with a port each */
 };
 
-/* The host's book on one transfer or message of its own. */
+/* The host's side of one transfer or message of its own. */
 struct offer {
 	uint64_t id;
 	uint64_t size;
@@ -130,8 +130,8 @@ static void say_reply(struct rig *r, uint32_t i)
 /* Take note of what the device offers, so that the host can answer it. */
 static void hear(struct rig *r)
 {
-	for (size_t n = 0; n < r->inbox_count; n++) {
-		const struct nfc_slot *s = &r->inbox[n];
+	for (size_t n = 0; n < r->received_count; n++) {
+		const struct nfc_slot *s = &r->received[n];
 		const struct nfc_begin *begin = (const void *)s->payload;
 
 		for (uint32_t i = 0; i < TARGETS; i++) {
@@ -150,7 +150,7 @@ static void hear(struct rig *r)
 				};
 		}
 	}
-	r->inbox_count = 0;
+	r->received_count = 0;
 }
 
 /* A control request; its reply is acknowledged as it comes. */

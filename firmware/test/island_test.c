@@ -142,7 +142,7 @@ static void call_other(struct nfc_process *self, struct puppet *p)
 	stay(self);
 }
 
-/* Calls that are given up leave the inbox from behind, and the last one stays. */
+/* Calls that are given up leave the queue from behind, and the last one stays. */
 CASE(a_call_is_taken_back_from_among_others)
 {
 	struct puppet *p, *caller[4];
@@ -164,6 +164,6 @@ CASE(a_call_is_taken_back_from_among_others)
 	rig_advance(r, 20000);
 	CHECK_EQ(caller[3]->step, 1);
 	CHECK_EQ(caller[3]->rc[0], 7);
-	CHECK(!r->dev->islands[1].inbox);
+	CHECK(!r->dev->islands[1].calls);
 	rig_free(r);
 }

@@ -24,14 +24,14 @@ static void read_for_ever(struct nfc_process *self, struct puppet *p)
 
 /* One slot as given: it is dropped, counted, and changes nothing. */
 static void check_dropped(const char *what, const struct nfc_slot *slot,
-			  uint32_t box_of)
+			  uint32_t mailbox_of)
 {
 	struct rig *r = rig_new(NULL);
 	struct puppet *p = host_start(r, read_for_ever, 1);
 	unsigned int before = test_failures();
 	uint64_t dropped = rig_dropped(r), id;
 
-	host_slot(r, slot, box_of);
+	host_slot(r, slot, mailbox_of);
 	rig_step(r);
 	for (uint32_t c = 0; c < r->config.channels; c++)
 		host_expect_nothing(r, c);

@@ -373,7 +373,7 @@ void rig_free(struct rig *r)
 	for (unsigned int i = 0; i < r->owned_count; i++)
 		free(r->owned[i]);
 	free(r->channel);
-	free(r->inbox);
+	free(r->received);
 	free(r);
 }
 

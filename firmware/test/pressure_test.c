@@ -82,7 +82,7 @@ static int fill_d2h(struct rig *r, uint64_t bus, uint64_t length)
 
 	(void)bus;
 	(void)length;
-	while (nfc_box_room(r->dev, ch->box))
+	while (nfc_rings_room(r->dev, ch->rings))
 		nfc_put(ch, NFC_TYPE_NONE, 0, 0, payload);
 	return 0;
 }
@@ -186,13 +186,13 @@ CASE(a_counter_that_makes_no_sense)
 	struct rig *r = rig_new(small_rings);
 	struct puppet *p = host_start(r, counts, 1);
 	struct nfc_area *area = r->port.area;
-	struct nfc_mailbox *box = (void *)((uint8_t *)area +
-					   area->mailbox_offset);
-	uint64_t head = box->d2h_head.word, id;
+	struct nfc_mailbox *mailbox = (void *)((uint8_t *)area +
+					       area->mailbox_offset);
+	uint64_t head = mailbox->d2h_head.word, id;
 
 	r->hold = true;
 	for (int i = 0; i < 40; i++) {
-		box->d2h_head.word = i % 2 ? UINT64_MAX : head + 1000;
+		mailbox->d2h_head.word = i % 2 ? UINT64_MAX : head + 1000;
 		host_direct(r, p->target, "x", 1);
 		rig_step(r);
 	}
@@ -239,7 +239,7 @@ CASE(a_crowd_delays_nobody)
 	rig_advance(r, 100000000);
 	CHECK_EQ(rig_heartbeat(r).parked, CROWD);
 	/* Each can still be taken back. */
-	r->inbox_count = 0;
+	r->received_count = 0;
 	for (uint32_t i = 0; i < CROWD; i++) {
 		uint32_t target = crowd->target + i;
 
@@ -247,7 +247,7 @@ CASE(a_crowd_delays_nobody)
 			  NFC_H2D, r->channel[target].next[NFC_H2D] - 1);
 		rig_step(r);
 	}
-	CHECK_EQ(r->inbox_count, CROWD);
+	CHECK_EQ(r->received_count, CROWD);
 	rig_advance(r, 100000000);
 	CHECK_EQ(rig_heartbeat(r).parked, 0);
 	rig_free(r);

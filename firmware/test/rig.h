@@ -15,7 +15,7 @@
 #include "../core/calls.h"
 
 enum {
-	RIG_BOXES = 64,
+	RIG_MAILBOXES = 64,
 	RIG_ISLANDS = 16,
 	RIG_RANGES = 1024,
 	RIG_PAGE = NFC_PAGE_SIZE,
@@ -44,12 +44,12 @@ struct rig_island {
 	bool asleep, woken, done;
 };
 
-struct rig_box {
+struct rig_mailbox {
 	uint64_t tail; /* h2d slots put */
 	uint64_t head; /* d2h slots taken */
 };
 
-/* The host's own book on a channel. */
+/* The host's side of a channel. */
 struct rig_channel {
 	uint64_t next[2];
 	uint64_t generation;
@@ -60,7 +60,7 @@ struct rig {
 	struct nfc_port port;
 	struct nfc_device *dev;
 	struct rig_island island[RIG_ISLANDS];
-	struct rig_box box[RIG_BOXES];
+	struct rig_mailbox mailbox[RIG_MAILBOXES];
 	struct rig_channel *channel;
 	uint64_t clock;
 	uint64_t tick; /* the clock moves by this at each look */
@@ -89,8 +89,8 @@ struct rig {
 	int dma_script[64]; /* by call; used if there is no hook */
 	int (*load)(struct rig *r, const void *image, uint64_t size,
 		    const struct nfc_program **table);
-	struct nfc_slot *inbox; /* what came from d2h and was not expected yet */
-	size_t inbox_count, inbox_room;
+	struct nfc_slot *received; /* what came from d2h and was not expected yet */
+	size_t received_count, received_room;
 	struct {
 		uint64_t bus, length;
 	} range[RIG_RANGES]; /* host memory the device may reach */

@@ -20,29 +20,29 @@ static uint32_t island_of(struct rig *r, uint32_t channel)
 	return channel / ((r->config.channels + islands - 1) / islands);
 }
 
-static uint32_t box_of(struct rig *r, uint32_t channel)
+static uint32_t mailbox_of(struct rig *r, uint32_t channel)
 {
 	uint32_t each = r->config.managers / r->config.islands;
 
 	return island_of(r, channel) * each + channel % each;
 }
 
-static struct nfc_mailbox *mailbox(struct rig *r, uint32_t box)
+static struct nfc_mailbox *mailbox_at(struct rig *r, uint32_t mailbox)
 {
 	struct nfc_area *area = area_of(r);
 
 	return (struct nfc_mailbox *)((uint8_t *)area + area->mailbox_offset +
-				      box * area->mailbox_stride);
+				      mailbox * area->mailbox_stride);
 }
 
-static struct nfc_slot *h2d_ring(struct rig *r, uint32_t box)
+static struct nfc_slot *h2d_ring(struct rig *r, uint32_t mailbox)
 {
-	return (struct nfc_slot *)(mailbox(r, box) + 1);
+	return (struct nfc_slot *)(mailbox_at(r, mailbox) + 1);
 }
 
-static struct nfc_slot *d2h_ring(struct rig *r, uint32_t box)
+static struct nfc_slot *d2h_ring(struct rig *r, uint32_t mailbox)
 {
-	return h2d_ring(r, box) + r->config.slots;
+	return h2d_ring(r, mailbox) + r->config.slots;
 }
 
 static uint64_t lap_phase(struct rig *r, uint64_t index)
@@ -54,9 +54,10 @@ static uint64_t lap_phase(struct rig *r, uint64_t index)
 
 void host_slot(struct rig *r, const struct nfc_slot *slot, uint32_t channel)
 {
-	uint32_t index = box_of(r, channel % r->config.channels);
-	struct rig_box *box = &r->box[index];
-	struct nfc_slot *to = &h2d_ring(r, index)[box->tail % r->config.slots];
+	uint32_t index = mailbox_of(r, channel % r->config.channels);
+	struct rig_mailbox *mailbox = &r->mailbox[index];
+	struct nfc_slot *to = &h2d_ring(r,
+					index)[mailbox->tail % r->config.slots];
 	uint64_t phase = 1ull << NFC_HDR_PHASE_SHIFT;
 	struct nfc_slot copy;
 	struct nfc_line *park =
@@ -64,10 +65,10 @@ void host_slot(struct rig *r, const struct nfc_slot *slot, uint32_t channel)
 
 	for (int tries = 0;; tries++) {
 		uint64_t head = atomic_load_explicit(
-			(_Atomic uint64_t *)&mailbox(r, index)->h2d_head.word,
+			(_Atomic uint64_t *)&mailbox_at(r, index)->h2d_head.word,
 			memory_order_acquire);
 
-		r->no_room = box->tail - head >= r->config.slots;
+		r->no_room = mailbox->tail - head >= r->config.slots;
 		if (!r->no_room)
 			break;
 		if (tries == 2)
@@ -78,10 +79,10 @@ void host_slot(struct rig *r, const struct nfc_slot *slot, uint32_t channel)
 	if (r->on_put)
 		r->on_put(r, &copy);
 	copy.header &= ~phase;
-	copy.header |= lap_phase(r, box->tail) << NFC_HDR_PHASE_SHIFT;
+	copy.header |= lap_phase(r, mailbox->tail) << NFC_HDR_PHASE_SHIFT;
 	memcpy(to->payload, copy.payload, sizeof(copy.payload));
 	atomic_store((_Atomic uint64_t *)&to->header, copy.header);
-	box->tail++;
+	mailbox->tail++;
 	atomic_store((_Atomic uint64_t *)&park->word, 0);
 }
 
@@ -221,13 +222,14 @@ void host_send_lists(struct rig *r, uint32_t channel, uint32_t direction,
 
 static void keep(struct rig *r, const struct nfc_slot *slot)
 {
-	if (r->inbox_count == r->inbox_room) {
-		r->inbox_room = 2 * r->inbox_room + 64;
-		r->inbox = realloc(r->inbox, r->inbox_room * sizeof(*r->inbox));
-		if (!r->inbox)
+	if (r->received_count == r->received_room) {
+		r->received_room = 2 * r->received_room + 64;
+		r->received = realloc(r->received,
+				      r->received_room * sizeof(*r->received));
+		if (!r->received)
 			abort();
 	}
-	r->inbox[r->inbox_count++] = *slot;
+	r->received[r->received_count++] = *slot;
 }
 
 void host_drain(struct rig *r)
@@ -235,34 +237,35 @@ void host_drain(struct rig *r)
 	if (r->hold)
 		return;
 	for (uint32_t i = 0; i < r->config.managers; i++) {
-		struct rig_box *box = &r->box[i];
+		struct rig_mailbox *mailbox = &r->mailbox[i];
 		struct nfc_slot *ring = d2h_ring(r, i);
 
 		for (;;) {
-			struct nfc_slot *s = &ring[box->head % r->config.slots];
+			struct nfc_slot *s = &ring[mailbox->head % r->config.slots];
 			uint64_t header = atomic_load(
 				(_Atomic uint64_t *)&s->header);
 
-			if (nfc_header_phase(header) != lap_phase(r, box->head))
+			if (nfc_header_phase(header) !=
+			    lap_phase(r, mailbox->head))
 				break;
 			if (r->on_take)
 				r->on_take(r, s);
 			keep(r, s);
-			box->head++;
+			mailbox->head++;
 		}
-		atomic_store((_Atomic uint64_t *)&mailbox(r, i)->d2h_head.word,
-			     box->head);
+		atomic_store((_Atomic uint64_t *)&mailbox_at(r, i)->d2h_head.word,
+			     mailbox->head);
 	}
 }
 
 bool host_take(struct rig *r, uint32_t channel, struct nfc_slot *slot)
 {
-	for (size_t i = 0; i < r->inbox_count; i++) {
-		if (nfc_header_channel(r->inbox[i].header) != channel)
+	for (size_t i = 0; i < r->received_count; i++) {
+		if (nfc_header_channel(r->received[i].header) != channel)
 			continue;
-		*slot = r->inbox[i];
-		memmove(&r->inbox[i], &r->inbox[i + 1],
-			(--r->inbox_count - i) * sizeof(*r->inbox));
+		*slot = r->received[i];
+		memmove(&r->received[i], &r->received[i + 1],
+			(--r->received_count - i) * sizeof(*r->received));
 		return true;
 	}
 	return false;

@@ -95,10 +95,10 @@ CASE(loopback_refuses_what_it_cannot_hold)
 	CHECK_EQ(host_open(r, target), 0);
 	id = host_begin(r, target, 1ull << 40, 0);
 	rig_step(r);
-	CHECK_EQ(r->inbox_count, 1);
-	CHECK_EQ(nfc_header_type(r->inbox[0].header), NFC_TYPE_ERROR);
-	CHECK_EQ(nfc_header_sequence(r->inbox[0].header), id);
-	r->inbox_count = 0;
+	CHECK_EQ(r->received_count, 1);
+	CHECK_EQ(nfc_header_type(r->received[0].header), NFC_TYPE_ERROR);
+	CHECK_EQ(nfc_header_sequence(r->received[0].header), id);
+	r->received_count = 0;
 	say(r, target, "x", 1);
 	CHECK_EQ(hear(r, target, data, 1), 1);
 	rig_free(r);
@@ -250,7 +250,7 @@ static void check_odd(struct rig *r, uint32_t target, const char *name)
 			   r->dev->channels[target].half[NFC_D2H].next - 1,
 			   NFC_STATE_FAILED, NFC_EKIND, 0);
 		rig_step(r);
-		r->inbox_count = 0;
+		r->received_count = 0;
 	}
 	host_begin(r, target, 100, 0);
 	CHECK(rig_step(r));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of the hosted port share: a device, its lives, their threads. */
-#ifndef PORT_LIFE_H
-#define PORT_LIFE_H
+/* What the parts of the hosted port share: a device, its epochs, their threads. */
+#ifndef PORT_EPOCH_H
+#define PORT_EPOCH_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,10 +23,10 @@ struct refusal {
 };
 
 /*
- * One life of the device: what a restart replaces. One that a thread does not
+ * One epoch of the device: what a restart replaces. One that a thread does not
  * leave is cut off: it keeps its memory and reaches nothing else.
  */
-struct life {
+struct epoch {
 	struct nfc_hosted *h; /* only inside of a gate */
 	struct nfc_device *dev;
 	struct nfc_port port;
@@ -43,14 +43,14 @@ struct life {
 	struct refusal refusal;
 	struct gate dma; /* shut by a fence */
 	struct gate out; /* to the host: doorbell, log */
-	struct life *next; /* of those cut off */
+	struct epoch *next; /* of those cut off */
 };
 
 struct nfc_hosted {
-	struct life *life; /* NULL after a restart that failed */
+	struct epoch *epoch; /* NULL after a restart that failed */
 	struct nfc_config config;
 	struct nfc_hosted_options options;
-	void *area; /* the present life's; outlives it: the host may look at it */
+	void *area; /* the present epoch's; outlives it: the host may look at it */
 	uint64_t area_size;
 	int doorbell;
 	_Atomic uint32_t sensed; /* diagnostic word of the sensors */
@@ -61,11 +61,11 @@ struct nfc_hosted {
 uint64_t port_clock(void);
 void port_futex_wake(void *word);
 
-/* Start the threads of a life. 0 or enum nfc_status; some may run then. */
-int port_threads_start(struct life *life);
+/* Start the threads of an epoch. 0 or enum nfc_status; some may run then. */
+int port_threads_start(struct epoch *epoch);
 /* Ask them to leave and wait for that; false if one stays longer. */
-bool port_threads_stop(struct life *life, uint64_t seconds);
+bool port_threads_stop(struct epoch *epoch, uint64_t seconds);
 /* True if all have left, once they were asked to. */
-bool port_threads_left(struct life *life);
+bool port_threads_left(struct epoch *epoch);
 
-#endif /* PORT_LIFE_H */
+#endif /* PORT_EPOCH_H */
