@@ -11,9 +11,9 @@ func (c *Channel) Arm(direction abi.Direction, wake chan<- struct{}) error {
 		return h.err()
 	}
 	if h.dir == abi.H2D {
-		h.armSend(wake)
+		c.send.armSend(wake)
 	} else {
-		h.armReceive(wake)
+		c.recv.armReceive(wake)
 	}
 	h.mailbox.ep.watch.wakeUp()
 	h.mailbox.poll()
@@ -25,7 +25,7 @@ func (c *Channel) Arm(direction abi.Direction, wake chan<- struct{}) error {
 }
 
 // armSend queues a waiter among the senders.
-func (h *half) armSend(wake chan<- struct{}) {
+func (h *sender) armSend(wake chan<- struct{}) {
 	h.armed(1) // first: READY may come at once
 	if !h.queue.join(wake) {
 		h.armed(-1)
@@ -37,7 +37,7 @@ func (h *half) armSend(wake chan<- struct{}) {
 // spinReady polls the mailbox, for everybody, while the device may answer the
 // question of a waiter that has just come: a target that waits answers at once,
 // and to park for that costs far more.
-func (h *half) spinReady(wake chan<- struct{}) {
+func (h *sender) spinReady(wake chan<- struct{}) {
 	for round := shareSpins; round > 0 && h.queue.unanswered(wake); round-- {
 		if h.pollFor(0, h.spin.full); h.shut.Load() != 0 {
 			return
@@ -47,7 +47,7 @@ func (h *half) spinReady(wake chan<- struct{}) {
 }
 
 // armReceive queues a waiter for what the device offers.
-func (h *half) armReceive(wake chan<- struct{}) {
+func (h *receiver) armReceive(wake chan<- struct{}) {
 	h.mu.Lock()
 	added := h.waiters.Add(wake)
 	h.mu.Unlock()
@@ -123,14 +123,14 @@ func (h *half) wakeAll() {
 
 // ask sends OFFER: the device answers READY when the target waits to read. The
 // queue is kept meanwhile, which orders OFFER with the ids.
-func (h *half) ask() {
+func (h *sender) ask() {
 	if h.shut.Load() == 0 {
 		_ = h.say(abi.TypeOffer, h.id()+1) // fails only when the device is gone
 	}
 }
 
 // lease takes the lock that is kept for a waiter, whose target waits.
-func (h *half) lease(wake chan<- struct{}) bool {
+func (h *sender) lease(wake chan<- struct{}) bool {
 	leased := wake != nil && h.queue.lease(wake)
 	if leased {
 		h.armed(-1)

@@ -68,7 +68,7 @@ func (a *audit) walk() {
 
 // examine notes the offer that waits in the half. One that the last passes have
 // seen waiting already is asked back.
-func (h *half) examine() bool {
+func (h *sender) examine() bool {
 	w := h.word.Load()
 	if !waits(w) {
 		h.waited = 0

@@ -16,10 +16,10 @@ type Channel struct {
 	ep         *epoch
 	mailbox    *mailbox
 	id         uint32
-	park       *uint32 // park word in the area
-	generation uint64  // of the subscription; written under rx while opening
+	generation uint64 // of the subscription; written under rx while opening
 
-	send, recv half
+	send sender
+	recv receiver
 
 	opening bool       // ids are not known yet: keep what comes early; under rx
 	early   []abi.Slot // under rx
@@ -33,14 +33,15 @@ var _ bridge.Channel = (*Channel)(nil)
 
 // newChannel makes the end of a channel; it is not in the table yet.
 func (e *epoch) newChannel(id uint32) *Channel {
-	c := &Channel{ep: e, mailbox: e.mailboxOf(id), id: id, park: e.memory.park(id)}
-	for d, h := range []*half{abi.H2D: &c.send, abi.D2H: &c.recv} {
+	c := &Channel{ep: e, mailbox: e.mailboxOf(id), id: id}
+	for d, h := range []*half{abi.H2D: &c.send.half, abi.D2H: &c.recv.half} {
 		h.dir, h.mailbox, h.ch = abi.Direction(d), c.mailbox, c
+		h.channel, h.parkWord = id, e.memory.park(id)
 		h.spin.full = e.full
 		h.sampler = meter.NewSampler()
 		h.direct.Path, h.indirect.Path = e.dev.meters.of(h)
-		h.queue.ask = h.ask
 	}
+	c.send.queue.ask = c.send.ask
 	return c
 }
 
@@ -77,9 +78,9 @@ func (c *Channel) close(halves uint32) error {
 		h.act(proto.PutClose) // not while WITHDRAWN is owed, which then goes before it
 	}
 	c.closed |= halves
-	h := &c.send // calls may go on in the half that stays open
+	h := &c.send.half // calls may go on in the half that stays open
 	if c.closed&(1<<abi.D2H) != 0 {
-		h = &c.recv
+		h = &c.recv.half
 	}
 	_ = h.queue.lock(background)
 	defer h.unlock()
@@ -99,10 +100,10 @@ func (c *Channel) close(halves uint32) error {
 func (c *Channel) of(halves uint32) []*half {
 	var list []*half
 	if halves&(1<<abi.H2D) != 0 {
-		list = append(list, &c.send)
+		list = append(list, &c.send.half)
 	}
 	if halves&(1<<abi.D2H) != 0 {
-		list = append(list, &c.recv)
+		list = append(list, &c.recv.half)
 	}
 	return list
 }

@@ -44,7 +44,7 @@ func (c *Channel) Send(ctx context.Context, msg []byte) error {
 }
 
 // lock waits in the queue behind another call.
-func (h *half) lock(ctx context.Context) error {
+func (h *sender) lock(ctx context.Context) error {
 	h.addWaiting(1)
 	err := h.queue.lock(ctx)
 	h.addWaiting(-1)
@@ -52,12 +52,6 @@ func (h *half) lock(ctx context.Context) error {
 		return &bridge.WithdrawnError{Cause: err}
 	}
 	return nil
-}
-
-// addWaiting counts a call that starts (1) or ends (-1) to wait.
-func (h *half) addWaiting(n int32) {
-	h.waiting.Add(n)
-	h.mailbox.ep.dev.blocked.Add(int64(n))
 }
 
 // refused counts a call that ended before it began.
@@ -72,7 +66,7 @@ func tooLarge(n int, limit uint64) error {
 
 // offer gives a message to the device and waits for what becomes of it.
 // errAskedBack says that it came back because the audit asked. Must hold queue.
-func (h *half) offer(ctx context.Context, msg []byte) error {
+func (h *sender) offer(ctx context.Context, msg []byte) error {
 	if h.shut.Load() != 0 {
 		return h.err()
 	}
@@ -91,7 +85,7 @@ func (h *half) offer(ctx context.Context, msg []byte) error {
 }
 
 // parkOffer sleeps until the message is taken, or withdraws it.
-func (h *half) parkOffer(ctx context.Context) error {
+func (h *sender) parkOffer(ctx context.Context) error {
 	h.waitForTarget(1)
 	ended := h.await(ctx.Done(), nil, news|askFlag, shutAny)
 	h.waitForTarget(-1)
@@ -111,7 +105,7 @@ func (h *half) parkOffer(ctx context.Context) error {
 
 // withdraw takes the message back. It returns cause if that worked, nil if the
 // target had it already.
-func (h *half) withdraw(cause error) error {
+func (h *sender) withdraw(cause error) error {
 	if _, ok := h.act(proto.PutWithdraw); !ok { // it has ended meanwhile
 		return h.outcome(cause)
 	}
@@ -128,7 +122,7 @@ func (h *half) withdraw(cause error) error {
 
 // outcome returns what the device said of a message. withdrawn is the error if
 // it was taken back.
-func (h *half) outcome(withdrawn error) error {
+func (h *sender) outcome(withdrawn error) error {
 	switch eventOf(h.word.Load()) {
 	case proto.EventDelivered:
 		return nil
@@ -161,7 +155,7 @@ func (c *Channel) TrySend(msg []byte, waiter chan<- struct{}) (bool, error) {
 }
 
 // tryOffer is TrySend. Must hold queue.
-func (h *half) tryOffer(msg []byte) (bool, error) {
+func (h *sender) tryOffer(msg []byte) (bool, error) {
 	if h.shut.Load() != 0 {
 		return false, h.err()
 	}

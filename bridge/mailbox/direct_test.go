@@ -387,10 +387,10 @@ func TestArm(t *testing.T) {
 	token := func() { f.t.Helper(); f.until("a token", func() bool { return len(wake) == 1 }); <-wake }
 
 	require.NoError(t, c.Arm(abi.D2H, wake))
-	require.NotZero(t, atomic.LoadUint32(c.park), "the device is to ring")
+	require.NotZero(t, atomic.LoadUint32(c.send.parkWord), "the device is to ring")
 	f.message(1, "x")
 	token()
-	f.until("nobody to ring for", func() bool { return atomic.LoadUint32(c.park) == 0 })
+	f.until("nobody to ring for", func() bool { return atomic.LoadUint32(c.send.parkWord) == 0 })
 	require.NoError(t, c.Arm(abi.D2H, wake))
 	token() // offered already
 	_, ok, _ := c.TryReceive(make([]byte, 1))
@@ -428,7 +428,7 @@ func TestArm(t *testing.T) {
 	f.note(abi.TypeReady, 3, abi.H2D)
 	c.mailbox.drain()
 	require.Empty(t, wake)
-	require.Zero(t, atomic.LoadUint32(c.park))
+	require.Zero(t, atomic.LoadUint32(c.send.parkWord))
 
 	require.NoError(t, c.Arm(abi.H2D, wake))
 	f.expect(fakeMailbox, abi.TypeOffer)

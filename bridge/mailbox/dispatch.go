@@ -91,7 +91,7 @@ func (b *mailbox) routeLocked(c *Channel, s *abi.Slot) {
 		return
 	}
 	h := c.half(uint32(d))
-	e, why := h.classifyLocked(s)
+	e, why := h.classifyLocked(b.ep.Hello.MaxTransfer, s)
 	switch e {
 	case proto.EventStale, proto.EventFault:
 		b.dropLocked(s, e, why)
@@ -110,9 +110,9 @@ func (b *mailbox) routeLocked(c *Channel, s *abi.Slot) {
 // half returns the half of a direction.
 func (c *Channel) half(direction uint32) *half {
 	if abi.Direction(direction) == abi.H2D {
-		return &c.send
+		return &c.send.half
 	}
-	return &c.recv
+	return &c.recv.half
 }
 
 // flushRepliesLocked sends the WITHDRAWN that are owed; false if the ring is full. It

@@ -2,7 +2,6 @@ package mailbox
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"github.com/nfcomms/nfcomms/bridge"
@@ -20,45 +19,30 @@ const (
 	shutAny  = shutHost | shutPeer | shutDown
 )
 
-// half is one direction of a channel. Its queue's holder runs the calls;
-// completions come from whoever drains the mailbox, under the mailbox's rx lock.
+// half is one direction of a channel: what both directions have in common. Its queue's holder runs
+// the calls; completions come from whoever drains the mailbox, under the mailbox's rx lock.
 type half struct {
-	queue   queue
-	word    atomic.Uint64
-	shut    atomic.Uint32
-	dir     abi.Direction
-	mailbox *mailbox
-	ch      *Channel
-	base    uint64        // id of transaction 0; written under rx while opening
-	slot    abi.Slot      // h2d: how a message was refused; d2h: the offer
-	wake    chan struct{} // room for one token; made by the first sleep
-	xfer    *transfer     // made by the first transfer
-	spin    spin          // owned by the queue's holder
+	parker
+	queue queue
+	ch    *Channel
 
-	mu       sync.Mutex   // guards sleepers, waiters and the park word's bit
-	sleepers int          // calls and waiters that need a doorbell
-	waiters  waiter.Queue // d2h: who is armed; h2d: the queue has them
-	arms     atomic.Int32 // waiters
-
-	asked  asked  // of the present h2d call
-	waited uint64 // the transaction that waited at the audit's last pass; the audit's own
-	passes uint32 // … which has seen it wait so often
+	waiters waiter.Queue // d2h: who is armed, guarded by mu; h2d: the queue has them
+	arms    atomic.Int32 // waiters
 
 	sampler          meter.Sampler // of direct calls; owned by the queue's holder
 	direct, indirect meter.Counter
-	parked           atomic.Uint64
-	lists, repeated  atomic.Uint64
-	waiting          atomic.Int32 // calls that wait now
-	flying           atomic.Int32 // lists of the transfer that were sent and not acked
 }
 
-// wakeUp leaves the token that a sleeping caller takes.
-func (h *half) wakeUp() {
-	select {
-	case h.wake <- struct{}{}:
-	default: // it has one
-	}
+// sender is the h2d half, and what calls do that give something.
+type sender struct {
+	half
+	asked  asked  // of the present call
+	waited uint64 // the transaction that waited at the audit's last pass; the audit's own
+	passes uint32 // … which has seen it wait so often
 }
+
+// receiver is the d2h half, and what calls do that take something.
+type receiver struct{ half }
 
 // shutFor marks the half as shut and wakes whoever sleeps or waits for it.
 func (h *half) shutFor(why uint32) {

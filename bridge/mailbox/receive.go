@@ -38,7 +38,7 @@ func (c *Channel) Receive(ctx context.Context, buf []byte) (int, error) {
 }
 
 // enter takes the d2h half for a receiver; there can be only one.
-func (h *half) enter(ctx context.Context) error {
+func (h *receiver) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return &bridge.WithdrawnError{Cause: err}
 	}
@@ -52,7 +52,7 @@ func (h *half) enter(ctx context.Context) error {
 }
 
 // claim waits for an offer and holds it. Must hold queue.
-func (h *half) claim(ctx context.Context) error {
+func (h *receiver) claim(ctx context.Context) error {
 	for {
 		shut := h.shut.Load() // before the state: an offer precedes the peer's close
 		if shut&shutHere != 0 {
@@ -78,7 +78,7 @@ func (h *half) claim(ctx context.Context) error {
 
 // release leaves a held offer where it is, unless the device asked for it
 // back meanwhile. Must hold queue.
-func (h *half) release() {
+func (h *receiver) release() {
 	if e, _ := h.act(proto.Release); e == proto.EventRecalled {
 		id := h.id()
 		h.act(proto.PutWithdrawn)
@@ -88,7 +88,7 @@ func (h *half) release() {
 
 // refuse answers the held offer of an empty transfer with an error. Must hold
 // queue.
-func (h *half) refuse() {
+func (h *receiver) refuse() {
 	id := h.id()
 	h.act(proto.PutRefuse)
 	_ = h.record(abi.TypeError, &abi.Ack{ // fails only when the device is gone
@@ -97,7 +97,7 @@ func (h *half) refuse() {
 }
 
 // accept answers the held message: its process may go on. Must hold queue.
-func (h *half) accept(n int) error {
+func (h *receiver) accept(n int) error {
 	id := h.id()
 	h.act(proto.PutAccept)
 	return h.record(abi.TypeAck, &abi.Ack{
@@ -107,7 +107,7 @@ func (h *half) accept(n int) error {
 
 // message returns the held offer if it is a message, else leaves it where it
 // is. Must hold queue.
-func (h *half) message() ([]byte, error) {
+func (h *receiver) message() ([]byte, error) {
 	hd := abi.Header(h.slot.Header)
 	if hd.Type() != abi.TypeDirect {
 		h.release()
@@ -117,7 +117,7 @@ func (h *half) message() ([]byte, error) {
 }
 
 // receive takes the held offer into buf. Must hold queue.
-func (h *half) receive(buf []byte) (int, error) {
+func (h *receiver) receive(buf []byte) (int, error) {
 	msg, err := h.message()
 	if err != nil {
 		return 0, err
@@ -152,7 +152,7 @@ func (c *Channel) ReceiveFunc(ctx context.Context, fn func(msg []byte) error) er
 }
 
 // receiveFunc lets fn work on the held offer. Must hold queue.
-func (h *half) receiveFunc(fn func(msg []byte) error) (int, error) {
+func (h *receiver) receiveFunc(fn func(msg []byte) error) (int, error) {
 	msg, err := h.message()
 	if err != nil {
 		return 0, err
@@ -189,7 +189,7 @@ func (c *Channel) TryReceive(buf []byte) (n int, ok bool, err error) {
 
 // claimNow holds what is offered now; false without an error if nothing is.
 // Must hold queue.
-func (h *half) claimNow() (bool, error) {
+func (h *receiver) claimNow() (bool, error) {
 	if !h.offered() {
 		h.mailbox.poll()
 	}
@@ -266,7 +266,7 @@ func (c *Channel) Next(ctx context.Context) (bridge.Offer, error) {
 }
 
 // held describes the held offer. Must hold queue.
-func (h *half) held() bridge.Offer {
+func (h *receiver) held() bridge.Offer {
 	hd := abi.Header(h.slot.Header)
 	if hd.Type() == abi.TypeIndBegin {
 		return bridge.Offer{Indirect: true, Size: h.slot.Begin().Size}
@@ -314,7 +314,7 @@ func (c *Channel) ReceiveIndFunc(ctx context.Context, size uint64, place func() 
 
 // placed waits for an offer of size bytes, holds it and returns the memory for
 // it. Must hold queue.
-func (h *half) placed(ctx context.Context, size uint64, place func() ([]byte, error)) (data []byte, err error) {
+func (h *receiver) placed(ctx context.Context, size uint64, place func() ([]byte, error)) (data []byte, err error) {
 	if err := h.claimInd(ctx, size); err != nil {
 		return nil, err
 	}
@@ -334,7 +334,7 @@ func (h *half) placed(ctx context.Context, size uint64, place func() ([]byte, er
 
 // receiveInd takes the device's transfer into data, all but the commit. Must
 // hold queue.
-func (h *half) receiveInd(ctx context.Context, data []byte) error {
+func (h *receiver) receiveInd(ctx context.Context, data []byte) error {
 	err := h.claimInd(ctx, uint64(len(data)))
 	if err == nil {
 		err = h.moveInd(ctx, data)
@@ -344,7 +344,7 @@ func (h *half) receiveInd(ctx context.Context, data []byte) error {
 
 // claimInd waits for an offer and holds it if it is a transfer of size bytes.
 // Must hold queue.
-func (h *half) claimInd(ctx context.Context, size uint64) error {
+func (h *receiver) claimInd(ctx context.Context, size uint64) error {
 	err := h.claim(ctx)
 	if err != nil {
 		return err
@@ -354,7 +354,7 @@ func (h *half) claimInd(ctx context.Context, size uint64) error {
 
 // fits leaves the held offer where it is unless it is a transfer of size bytes.
 // Must hold queue.
-func (h *half) fits(size uint64) error {
+func (h *receiver) fits(size uint64) error {
 	err := h.fitting(size)
 	if err != nil {
 		h.release()
@@ -364,15 +364,15 @@ func (h *half) fits(size uint64) error {
 
 // moveInd moves the held transfer into data, which has its size. Must hold
 // queue.
-func (h *half) moveInd(ctx context.Context, data []byte) error {
+func (h *receiver) moveInd(ctx context.Context, data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}
 	x := h.transfer()
-	x.start(data, h, true)
+	x.start(data, true)
 	x.id = h.id()
 	h.act(proto.PutTransfer)
-	err := h.run(ctx, x)
+	err := x.run(ctx)
 	h.flying.Store(0)
 	x.pin.Unpin()
 	if err != nil {
@@ -383,7 +383,7 @@ func (h *half) moveInd(ctx context.Context, data []byte) error {
 
 // fitting returns nil if the held offer is a transfer of n bytes. Must hold
 // queue.
-func (h *half) fitting(n uint64) error {
+func (h *receiver) fitting(n uint64) error {
 	switch o := h.held(); {
 	case !o.Indirect:
 		return errMessageOffered
@@ -396,10 +396,10 @@ func (h *half) fitting(n uint64) error {
 
 // settle takes note of how the transfer of the d2h half ended. The device's next offer may have
 // come already: that stays. Must hold queue.
-func (h *half) settle() { h.seen(eventOf(h.word.Load())) }
+func (h *receiver) settle() { h.seen(eventOf(h.word.Load())) }
 
 // fin commits the transfer. Must hold queue.
-func (h *half) fin() error {
+func (h *receiver) fin() error {
 	id := h.id()
 	if _, ok := h.act(proto.PutFin); !ok {
 		h.act(proto.PutAccept) // an empty transfer was never more than an offer
@@ -408,7 +408,7 @@ func (h *half) fin() error {
 }
 
 // finFunc commits the transfer if fn agrees. Must hold queue.
-func (h *half) finFunc(fn func() error) (err error) {
+func (h *receiver) finFunc(fn func() error) (err error) {
 	agreed := false
 	defer func() {
 		if !agreed {
@@ -424,11 +424,11 @@ func (h *half) finFunc(fn func() error) (err error) {
 
 // renege aborts the transfer whose bytes have all arrived. An empty one has
 // no lists yet, so it is refused like an offer. Must hold queue.
-func (h *half) renege() {
+func (h *receiver) renege() {
 	if h.offered() {
 		h.refuse()
 		return
 	}
-	_ = h.abort(h.xfer, nil)
+	_ = h.xfer.abort(nil)
 	h.settle()
 }

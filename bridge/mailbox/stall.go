@@ -89,10 +89,10 @@ func (c *stallClock) stop() {
 
 // due reports whether the device owes an answer to the transfer: it may wait for
 // its target without an end, but not move without an end. Must hold queue.
-func (x *transfer) due(h *half) bool {
+func (x *transfer) due() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return standOf(h.word.Load()).Marks()&proto.MarkRecall != 0 || x.ledger.Ready || h.dir == abi.D2H
+	return standOf(x.h.word.Load()).Marks()&proto.MarkRecall != 0 || x.ledger.Ready || x.h.dir == abi.D2H
 }
 
 // roomWait is the wait of a call for room in a ring to the device.
@@ -132,13 +132,13 @@ func (e *epoch) bounded(ctx context.Context) (context.Context, context.CancelFun
 
 // askBack withdraws an offered transfer to see whether the device has it. If the
 // target accepted it meanwhile the device has answered. Must hold queue.
-func (h *half) askBack(x *transfer) {
-	h.word.And(^uint64(askFlag))
+func (x *transfer) askBack() {
+	x.h.word.And(^uint64(askFlag))
 	x.mu.Lock()
-	_, ask := h.act(proto.PutWithdraw)
+	_, ask := x.h.act(proto.PutWithdraw)
 	x.mu.Unlock()
 	if ask {
-		_ = h.say(abi.TypeWithdraw, x.id) // fails only when the device is gone
+		_ = x.h.say(abi.TypeWithdraw, x.id) // fails only when the device is gone
 	}
 }
 

@@ -78,7 +78,7 @@ func TestStallClock(t *testing.T) {
 }
 
 // sleepsInSend makes a half look as if the next call sleeps in it.
-func sleepsInSend(h *half) {
+func sleepsInSend(h *sender) {
 	h.word.Store((countOf(h.word.Load())+1)<<countShift | parkedFlag | uint64(proto.StateOffered))
 }
 

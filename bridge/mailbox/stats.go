@@ -85,7 +85,7 @@ func (d *Device) retire(c *Channel) {
 // Stats returns counters since Subscribe.
 func (c *Channel) Stats() bridge.ChannelStats {
 	var s bridge.ChannelStats
-	for d, h := range []*half{abi.H2D: &c.send, abi.D2H: &c.recv} {
+	for d, h := range []*half{abi.H2D: &c.send.half, abi.D2H: &c.recv.half} {
 		s.Direct[d], s.Indirect[d] = h.direct.Stats(), h.indirect.Stats()
 		s.Lists += h.lists.Load()
 		s.Repeated += h.repeated.Load()

@@ -17,6 +17,7 @@ import (
 // transfer is the state of the transfer a half runs. It is made once and used
 // again.
 type transfer struct {
+	h       *half
 	pin     runtime.Pinner // holds the buffer while the device may touch it
 	id      uint64         // owned by the queue's holder
 	unready uint64         // nanoseconds that the target may stay unready; 0: for ever
@@ -33,20 +34,20 @@ type transfer struct {
 // transfer returns the half's transfer. Must hold queue.
 func (h *half) transfer() *transfer {
 	if h.xfer == nil {
-		h.xfer = new(transfer)
+		h.xfer = &transfer{h: h}
 	}
 	return h.xfer
 }
 
 // start opens the account of a transfer and pins its buffer.
-func (x *transfer) start(data []byte, h *half, ready bool) {
+func (x *transfer) start(data []byte, ready bool) {
 	cut := proto.Split{Size: uint64(len(data))}
 	if len(data) > 0 {
 		p := unsafe.SliceData(data)
 		x.pin.Pin(p)
 		cut.Address = uint64(uintptr(unsafe.Pointer(p)))
 	}
-	x.ledger = proto.NewLedger(cut, uint64(h.mailbox.ep.Hello.Window), ready)
+	x.ledger = proto.NewLedger(cut, uint64(x.h.mailbox.ep.Hello.Window), ready)
 	x.end = abi.Ack{}
 }
 
@@ -111,16 +112,16 @@ func (c *Channel) TrySendInd(ctx context.Context, data []byte, waiter chan<- str
 // sendInd offers a transfer, to a target that may stay unready for so many
 // nanoseconds, and moves it. errAskedBack says that the offer came back because the
 // audit asked. Must hold queue.
-func (h *half) sendInd(ctx context.Context, data []byte, unready uint64) error {
+func (h *sender) sendInd(ctx context.Context, data []byte, unready uint64) error {
 	if h.shut.Load() != 0 {
 		return h.err()
 	}
 	x := h.transfer()
-	x.start(data, h, false)
+	x.start(data, false)
 	x.unready = unready
 	err := h.beginInd(ctx, x)
 	if err == nil {
-		err = h.run(ctx, x)
+		err = x.run(ctx)
 	}
 	if err == nil {
 		h.act(proto.PutFin)
@@ -133,7 +134,7 @@ func (h *half) sendInd(ctx context.Context, data []byte, unready uint64) error {
 
 // beginInd offers the transfer: IND_BEGIN, and list 0 with it so that the
 // device sees both. Must hold queue.
-func (h *half) beginInd(ctx context.Context, x *transfer) error {
+func (h *sender) beginInd(ctx context.Context, x *transfer) error {
 	var begin, list abi.Slot
 	x.ledger.Sent = min(x.ledger.Lists, 1)
 	id, before := h.begin(proto.PutTransfer)
@@ -156,7 +157,7 @@ func (h *half) beginInd(ctx context.Context, x *transfer) error {
 }
 
 // putBegin puts two messages; while the ring is full it waits. Must hold queue.
-func (h *half) putBegin(ctx context.Context, hd abi.Header, p *[7]uint64, hd2 abi.Header, p2 *[7]uint64) error {
+func (h *sender) putBegin(ctx context.Context, hd abi.Header, p *[7]uint64, hd2 abi.Header, p2 *[7]uint64) error {
 	var wait roomWait
 	for round := 0; ; round++ {
 		switch h.mailbox.putPair(hd, p, hd2, p2) {
@@ -201,65 +202,65 @@ func timeout(ctx context.Context) uint64 {
 
 // run moves a transfer until the device says DONE. On every other end it
 // returns why, and the device does not touch the buffer any more. Must hold queue.
-func (h *half) run(ctx context.Context, x *transfer) error {
+func (x *transfer) run(ctx context.Context) error {
 	defer x.clock.stop()
 	for round := 0; ; round++ {
 		full, late := false, false
-		if round > 0 || !x.whole(h) {
-			full = h.feed(x)
+		if round > 0 || !x.whole() {
+			full = x.feed()
 		}
 		switch {
-		case h.assist(ctx):
+		case x.assist(ctx):
 		case full:
-			_ = h.pauseForRoom(ctx, round) // what ends the wait is looked at below
-			x.clock.ticks(h.mailbox.ep.stall)
+			_ = x.h.pauseForRoom(ctx, round) // what ends the wait is looked at below
+			x.clock.ticks(x.h.mailbox.ep.stall)
 			late = x.clock.ticked()
 		default:
-			late = h.awaitMove(ctx, x)
+			late = x.awaitMove(ctx)
 		}
-		w, shut := h.word.Load(), h.shut.Load()
+		w, shut := x.h.word.Load(), x.h.shut.Load()
 		switch e := eventOf(w); {
 		case e == proto.EventRetriesExhausted:
-			return h.abort(x, fmt.Errorf("%w: a round was repeated %d times", bridge.ErrDMA, abi.RepeatsMax))
+			return x.abort(fmt.Errorf("%w: a round was repeated %d times", bridge.ErrDMA, abi.RepeatsMax))
 		case e != proto.EventNone && e != proto.EventProgress:
-			return h.result(ctx, x, e)
+			return x.result(ctx, e)
 		case shut&shutDown != 0:
-			return x.stopped(h.err())
+			return x.stopped(x.h.err())
 		case shut != 0:
-			return h.abort(x, h.err())
+			return x.abort(x.h.err())
 		case ctx.Err() != nil:
-			return h.abort(x, &bridge.WithdrawnError{Cause: ctx.Err()})
+			return x.abort(&bridge.WithdrawnError{Cause: ctx.Err()})
 		case e == proto.EventProgress:
 			round, x.clock.idle = 0, 0
-			h.seen(e)
+			x.h.seen(e)
 		case w&askFlag != 0:
-			h.askBack(x)
+			x.askBack()
 		case late && x.clock.overdue():
-			return h.abort(x, h.stallErr())
+			return x.abort(x.h.stallErr())
 		}
 	}
 }
 
 // awaitMove sleeps until there is news of the transfer; true if ctx ended or a step
 // of the stall clock passed first. Must hold queue.
-func (h *half) awaitMove(ctx context.Context, x *transfer) bool {
-	if x.due(h) {
-		return h.await(ctx.Done(), x.clock.ticks(h.mailbox.ep.stall), news|askFlag, shutAny)
+func (x *transfer) awaitMove(ctx context.Context) bool {
+	if x.due() {
+		return x.h.await(ctx.Done(), x.clock.ticks(x.h.mailbox.ep.stall), news|askFlag, shutAny)
 	}
-	h.waitForTarget(1)
-	defer h.waitForTarget(-1)
-	return h.await(ctx.Done(), nil, news|askFlag, shutAny)
+	x.h.waitForTarget(1)
+	defer x.h.waitForTarget(-1)
+	return x.h.await(ctx.Done(), nil, news|askFlag, shutAny)
 }
 
 // whole reports whether the offer brought all lists with it.
-func (x *transfer) whole(h *half) bool { return h.dir == abi.H2D && x.ledger.Lists <= 1 }
+func (x *transfer) whole() bool { return x.h.dir == abi.H2D && x.ledger.Lists <= 1 }
 
 // feed sends lists while window and ring have room. True if it was the ring
 // that had none: the device may wait for more lists before it acks, so no ack
 // need come to wake the caller. Must hold queue.
-func (h *half) feed(x *transfer) (full bool) {
+func (x *transfer) feed() (full bool) {
 	var s abi.Slot
-	b := h.mailbox
+	b := x.h.mailbox
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	l := &x.ledger
@@ -269,13 +270,13 @@ func (h *half) feed(x *transfer) (full bool) {
 	}
 	first := l.Sent
 	flag := 0
-	if h.dir == abi.D2H {
+	if x.h.dir == abi.D2H {
 		flag = abi.ListD2H
 	}
 	b.tx.Lock()
 	for ok && !b.tx.dead && b.hasRoomLocked(1, b.listRoom()) {
 		n := l.Cut.Fill(k, s.Gather())
-		hd := h.header(abi.TypeIndList, n|flag, x.id)
+		hd := x.h.header(abi.TypeIndList, n|flag, x.id)
 		at := b.tx.tail
 		b.tx.tail++
 		l.Sent++
@@ -289,11 +290,11 @@ func (h *half) feed(x *transfer) (full bool) {
 	dead := b.tx.dead
 	b.tx.Unlock()
 	if wake {
-		h.ring()
+		x.h.ring()
 	}
 	if l.Sent > first {
-		h.lists.Add(l.Sent - first)
-		h.flying.Store(int32(l.Sent - l.Acked))
+		x.h.lists.Add(l.Sent - first)
+		x.h.flying.Store(int32(l.Sent - l.Acked))
 	}
 	return ok && !dead
 }
@@ -307,13 +308,13 @@ const (
 
 // assist waits for news of the transfer and moves DMA pieces meanwhile, as long
 // as there are some; false when it is time to park. Must hold queue.
-func (h *half) assist(ctx context.Context) bool {
-	if h.xfer.ledger.Cut.Size < assistFrom {
-		return h.spinFor(news)
+func (x *transfer) assist(ctx context.Context) bool {
+	if x.ledger.Cut.Size < assistFrom {
+		return x.h.spinFor(news)
 	}
-	port, polls := h.mailbox.ep.dev.port, min(h.spin.full, assistPolls)
+	port, polls := x.h.mailbox.ep.dev.port, min(x.h.spin.full, assistPolls)
 	for idle := 1; idle < assistIdle; idle++ {
-		if h.pollFor(news, polls) || h.shut.Load() != 0 || ctx.Err() != nil {
+		if x.h.pollFor(news, polls) || x.h.shut.Load() != 0 || ctx.Err() != nil {
 			return true
 		}
 		switch {
@@ -328,32 +329,22 @@ func (h *half) assist(ctx context.Context) bool {
 	return false
 }
 
-// pollFor polls the mailbox at most n times until the half has one of the
-// want flags. Must hold queue.
-func (h *half) pollFor(want uint64, n int32) bool {
-	if h.mailbox.rx.TryLock() {
-		h.spinLocked(want, n+1)
-		h.mailbox.rx.Unlock()
-	}
-	return h.word.Load()&want != 0
-}
-
 // abort ends the transfer and waits until the device is quiet, or gone. It
 // returns cause, with what was moved before. Must hold queue.
-func (h *half) abort(x *transfer, cause error) error {
+func (x *transfer) abort(cause error) error {
 	x.mu.Lock()
-	_, under := h.act(proto.PutAbort)
+	_, under := x.h.act(proto.PutAbort)
 	x.mu.Unlock()
 	if !under { // what ended it meanwhile does just as well
 		return x.stopped(cause)
 	}
-	err := h.say(abi.TypeAbort, x.id)
+	err := x.h.say(abi.TypeAbort, x.id)
 	if err != nil {
-		h.await(nil, nil, news, shutDown)
-	} else if !h.escalate(news) {
-		err = h.err()
+		x.h.await(nil, nil, news, shutDown)
+	} else if !x.h.escalate(news) {
+		err = x.h.err()
 	}
-	if h.word.Load()&news == 0 {
+	if x.h.word.Load()&news == 0 {
 		return x.stopped(err)
 	}
 	return x.stopped(cause)
@@ -376,7 +367,7 @@ func (x *transfer) stopped(err error) error {
 
 // result returns what the event that ended the transfer means to the caller; nil for
 // DONE. Must hold queue.
-func (h *half) result(ctx context.Context, x *transfer, e proto.Event) error {
+func (x *transfer) result(ctx context.Context, e proto.Event) error {
 	switch e {
 	case proto.EventDone:
 		return nil

@@ -1,9 +1,9 @@
 package mailbox
 
 import (
-	"context"
 	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -50,12 +50,27 @@ func (s *spin) rounds() int {
 	}
 }
 
+// parker is how calls wait in a half: they poll for a short time, then they sleep.
+type parker struct {
+	machine
+	shut     atomic.Uint32 // why the half cannot be used any more
+	mailbox  *mailbox
+	channel  uint32  // its id
+	parkWord *uint32 // the channel's park word, in the area
+	spin     spin    // owned by the queue's holder
+
+	mu       sync.Mutex // guards sleepers and the park word's bit
+	sleepers int        // calls and waiters that need a doorbell
+	parked   atomic.Uint64
+	waiting  atomic.Int32 // calls that wait now
+}
+
 // ring rings the island for the half. Must hold queue.
-func (h *half) ring() {
-	h.mailbox.ring()
+func (p *parker) ring() {
+	p.mailbox.ring()
 	now := time.Now()
-	h.spin.hot = now.Sub(h.spin.rang) < hotTime
-	h.spin.rang = now
+	p.spin.hot = now.Sub(p.spin.rang) < hotTime
+	p.spin.rang = now
 }
 
 // calibrate returns how many polls of a cache line fit in spinTime, zero where
@@ -81,13 +96,13 @@ func calibrate() int32 {
 
 // spinFor polls the mailbox, for everybody, until the half has one of the want
 // flags; false when it is time to park. Must hold queue.
-func (h *half) spinFor(want uint64) bool {
-	if h.spinOnce(want) {
+func (p *parker) spinFor(want uint64) bool {
+	if p.spinOnce(want) {
 		return true
 	}
-	for round := h.spin.rounds(); round > 1 && h.shut.Load() == 0; round-- {
-		h.mailbox.ep.dev.port.Yield()
-		if h.spinOnce(want) {
+	for round := p.spin.rounds(); round > 1 && p.shut.Load() == 0; round-- {
+		p.mailbox.ep.dev.port.Yield()
+		if p.spinOnce(want) {
 			return true
 		}
 	}
@@ -95,17 +110,17 @@ func (h *half) spinFor(want uint64) bool {
 }
 
 // spinOnce polls for spinTime. Must hold queue.
-func (h *half) spinOnce(want uint64) bool {
-	n := h.spin.full
+func (p *parker) spinOnce(want uint64) bool {
+	n := p.spin.full
 	for n > 0 {
-		if h.mailbox.rx.TryLock() {
-			n = h.spinLocked(want, n)
-			h.mailbox.rx.Unlock()
+		if p.mailbox.rx.TryLock() {
+			n = p.spinLocked(want, n)
+			p.mailbox.rx.Unlock()
 		}
-		if h.word.Load()&want != 0 {
+		if p.word.Load()&want != 0 {
 			return true
 		}
-		if h.shut.Load() != 0 {
+		if p.shut.Load() != 0 {
 			return false
 		}
 		n--
@@ -114,16 +129,16 @@ func (h *half) spinOnce(want uint64) bool {
 }
 
 // spinLocked polls at most n times and returns what is left of n. Must hold rx.
-func (h *half) spinLocked(want uint64, n int32) int32 {
+func (p *parker) spinLocked(want uint64, n int32) int32 {
 	var s abi.Slot
-	b := h.mailbox
+	b := p.mailbox
 	for ; n > 0; n-- {
 		if b.takeLocked(&s) {
 			b.dispatchLocked(&s)
-			if h.word.Load()&want != 0 {
+			if p.word.Load()&want != 0 {
 				return n
 			}
-		} else if n&63 == 0 && (h.word.Load()&want != 0 || h.shut.Load() != 0) {
+		} else if n&63 == 0 && (p.word.Load()&want != 0 || p.shut.Load() != 0) {
 			return n
 		}
 	}
@@ -132,10 +147,10 @@ func (h *half) spinLocked(want uint64, n int32) int32 {
 
 // await sleeps until the half has one of the want flags or is shut for one of
 // the stop reasons; true if done or timer fired first. Must hold queue.
-func (h *half) await(done <-chan struct{}, timer <-chan time.Time, want uint64, stop uint32) bool {
-	for h.word.Load()&want == 0 && h.shut.Load()&stop == 0 {
-		if h.sleep(done, timer, want, stop) {
-			return h.word.Load()&want == 0
+func (p *parker) await(done <-chan struct{}, timer <-chan time.Time, want uint64, stop uint32) bool {
+	for p.word.Load()&want == 0 && p.shut.Load()&stop == 0 {
+		if p.sleep(done, timer, want, stop) {
+			return p.word.Load()&want == 0
 		}
 	}
 	return false
@@ -144,23 +159,23 @@ func (h *half) await(done <-chan struct{}, timer <-chan time.Time, want uint64, 
 // sleep parks the caller once. It says so in the park word, looks at the ring
 // once more and only then blocks: whatever the device publishes later rings
 // the doorbell. True if done or timer fired.
-func (h *half) sleep(done <-chan struct{}, timer <-chan time.Time, want uint64, stop uint32) (ended bool) {
-	if h.wake == nil {
-		h.wake = make(chan struct{}, 1)
+func (p *parker) sleep(done <-chan struct{}, timer <-chan time.Time, want uint64, stop uint32) (ended bool) {
+	if p.wake == nil {
+		p.wake = make(chan struct{}, 1)
 	}
-	h.park()
-	h.word.Or(parkedFlag)
-	_, dry := h.mailbox.drain()
-	if h.word.Load()&want == 0 && h.shut.Load()&stop == 0 {
-		ended = h.block(done, timer, dry)
+	p.park()
+	p.word.Or(parkedFlag)
+	_, dry := p.mailbox.drain()
+	if p.word.Load()&want == 0 && p.shut.Load()&stop == 0 {
+		ended = p.block(done, timer, dry)
 	}
-	h.word.And(^uint64(parkedFlag))
-	h.unpark()
+	p.word.And(^uint64(parkedFlag))
+	p.unpark()
 	return ended
 }
 
 // block waits for the token. While the ring is not dry it only gives way.
-func (h *half) block(done <-chan struct{}, timer <-chan time.Time, dry bool) (ended bool) {
+func (p *parker) block(done <-chan struct{}, timer <-chan time.Time, dry bool) (ended bool) {
 	if !dry {
 		runtime.Gosched()
 		select {
@@ -172,51 +187,51 @@ func (h *half) block(done <-chan struct{}, timer <-chan time.Time, dry bool) (en
 			return false
 		}
 	}
-	h.addWaiting(1)
-	h.parked.Add(1)
-	h.mailbox.ep.watch.wakeUp()
+	p.addWaiting(1)
+	p.parked.Add(1)
+	p.mailbox.ep.watch.wakeUp()
 	start := time.Now()
 	if done == nil && timer == nil {
-		<-h.wake
+		<-p.wake
 	} else {
 		select {
-		case <-h.wake:
+		case <-p.wake:
 		case <-done:
 			ended = true
 		case <-timer:
 			ended = true
 		}
 	}
-	h.spin.late = time.Since(start) > lateTime
-	h.addWaiting(-1)
+	p.spin.late = time.Since(start) > lateTime
+	p.addWaiting(-1)
 	return ended
 }
 
 // park sets the half's bit in the park word.
-func (h *half) park() {
-	h.mu.Lock()
-	h.parkLocked()
-	h.mu.Unlock()
+func (p *parker) park() {
+	p.mu.Lock()
+	p.parkLocked()
+	p.mu.Unlock()
 }
 
 // parkLocked is park. Must hold mu.
-func (h *half) parkLocked() {
-	if h.sleepers++; h.sleepers == 1 && h.shut.Load()&shutDown == 0 {
-		atomic.OrUint32(h.ch.park, 1<<h.dir) // a full fence; SYNC: channel park
+func (p *parker) parkLocked() {
+	if p.sleepers++; p.sleepers == 1 && p.shut.Load()&shutDown == 0 {
+		atomic.OrUint32(p.parkWord, 1<<p.dir) // a full fence; SYNC: channel park
 	}
 }
 
 // unpark clears the half's bit in the park word after the last sleeper.
-func (h *half) unpark() {
-	h.mu.Lock()
-	h.unparkLocked()
-	h.mu.Unlock()
+func (p *parker) unpark() {
+	p.mu.Lock()
+	p.unparkLocked()
+	p.mu.Unlock()
 }
 
 // unparkLocked is unpark. Must hold mu.
-func (h *half) unparkLocked() {
-	if h.sleepers--; h.sleepers == 0 && h.shut.Load()&shutDown == 0 {
-		atomic.AndUint32(h.ch.park, ^uint32(1<<h.dir))
+func (p *parker) unparkLocked() {
+	if p.sleepers--; p.sleepers == 0 && p.shut.Load()&shutDown == 0 {
+		atomic.AndUint32(p.parkWord, ^uint32(1<<p.dir))
 	}
 }
 
@@ -228,102 +243,41 @@ func (h *half) unparkLocked() {
 // read before each step counts: on a machine that is busy with thousands of
 // calls the answer may be there, and nobody drained it yet. False if it is
 // lost; DMA is quiet then. Must hold queue.
-func (h *half) escalate(want uint64) bool {
-	ep := h.mailbox.ep
-	start, beat, taken := time.Now(), ep.watch.beat(), h.mailbox.taken()
+func (p *parker) escalate(want uint64) bool {
+	ep := p.mailbox.ep
+	start, beat, taken := time.Now(), ep.watch.beat(), p.mailbox.taken()
 	timer := time.NewTimer(cancelTimeout)
 	defer timer.Stop()
-	for step := cancelTimeout; h.await(nil, timer.C, want, shutDown); step += cancelStep {
-		h.mailbox.drain()
-		if h.word.Load()&want != 0 {
+	for step := cancelTimeout; p.await(nil, timer.C, want, shutDown); step += cancelStep {
+		p.mailbox.drain()
+		if p.word.Load()&want != 0 {
 			break
 		}
-		if n := h.mailbox.taken(); n != taken && time.Since(start) < crowdTime {
+		if n := p.mailbox.taken(); n != taken && time.Since(start) < crowdTime {
 			beat, taken, step = ep.watch.beat(), n, 0
 		}
 		if step >= heartbeatTimeout || ep.watch.beat()-beat >= cancelBeats {
-			ep.fail(fmt.Errorf("%w: channel %d: no answer in %v", bridge.ErrDeviceLost, h.ch.id, time.Since(start)))
-			h.await(nil, nil, want, shutDown)
+			ep.fail(fmt.Errorf("%w: channel %d: no answer in %v", bridge.ErrDeviceLost, p.channel, time.Since(start)))
+			p.await(nil, nil, want, shutDown)
 			break
 		}
 		timer.Reset(cancelStep)
 	}
-	return h.word.Load()&want != 0
+	return p.word.Load()&want != 0
 }
 
-// put publishes a message of the half; while the ring is full it waits. It
-// returns why it gave up: nothing was put then. Must hold queue.
-func (h *half) put(ctx context.Context, hd abi.Header, p *[7]uint64, limit uint64, stop uint32) error {
-	switch h.mailbox.put(hd, p, limit) {
-	case putDone:
-		return nil
-	case putRing:
-		h.ring()
-		return nil
+// addWaiting counts a call that starts (1) or ends (-1) to wait.
+func (p *parker) addWaiting(n int32) {
+	p.waiting.Add(n)
+	p.mailbox.ep.dev.blocked.Add(int64(n))
+}
+
+// pollFor polls the mailbox at most n times until the half has one of the
+// want flags. Must hold queue.
+func (p *parker) pollFor(want uint64, n int32) bool {
+	if p.mailbox.rx.TryLock() {
+		p.spinLocked(want, n+1)
+		p.mailbox.rx.Unlock()
 	}
-	return h.waitForRoom(ctx, hd, p, limit, stop)
-}
-
-// waitForRoom is put for a full ring. It drains d2h meanwhile, so that two full
-// rings cannot wait for each other.
-func (h *half) waitForRoom(ctx context.Context, hd abi.Header, p *[7]uint64, limit uint64, stop uint32) error {
-	h.mailbox.ep.dev.full.Add(1)
-	h.addWaiting(1)
-	defer h.addWaiting(-1)
-	h.mailbox.ep.watch.wakeUp()
-	bound := h.mailbox.ep.stall
-	if limit == h.mailbox.urgentRoom() {
-		bound = heartbeatTimeout
-	}
-	var wait roomWait
-	for round := 0; ; round++ {
-		switch h.mailbox.put(hd, p, limit) {
-		case putDone:
-			return nil
-		case putRing:
-			h.ring()
-			return nil
-		case putDead:
-			return h.mailbox.ep.err()
-		}
-		h.mailbox.poll()
-		if err := h.endsWait(ctx, stop); err != nil {
-			return err
-		}
-		if wait.stuck(h.mailbox, bound) {
-			return h.mailbox.lost(bound)
-		}
-		pause(round)
-	}
-}
-
-// endsWait returns why a call should not wait for room any more.
-func (h *half) endsWait(ctx context.Context, stop uint32) error {
-	if h.shut.Load()&stop != 0 {
-		return h.err()
-	}
-	if ctx.Err() != nil {
-		return &bridge.WithdrawnError{Cause: ctx.Err()}
-	}
-	return nil
-}
-
-// record says a completion record to the device: ACK or ERROR of an offer.
-func (h *half) record(t abi.Type, a *abi.Ack) error {
-	var s abi.Slot
-	*s.Ack() = *a
-	hd := h.header(t, abi.PayloadSize, a.Transaction)
-	return h.put(background, hd, &s.Payload, h.mailbox.urgentRoom(), shutDown)
-}
-
-// say names a transaction to the device: FIN, WITHDRAW, WITHDRAWN, ABORT, OFFER.
-func (h *half) say(t abi.Type, id uint64) error {
-	s := h.note(id)
-	return h.put(background, h.header(t, abi.PayloadSize, id), &s.Payload, h.mailbox.urgentRoom(), shutDown)
-}
-
-// note returns a slot with the payload of say.
-func (h *half) note(id uint64) (s abi.Slot) {
-	*s.Note() = abi.Note{Transaction: id, Direction: uint32(h.dir)}
-	return s
+	return p.word.Load()&want != 0
 }

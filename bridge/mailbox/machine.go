@@ -1,6 +1,8 @@
 package mailbox
 
 import (
+	"sync/atomic"
+
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/proto"
 )
@@ -67,25 +69,47 @@ func keeps(in proto.Input) bool {
 	return false
 }
 
+// machine is a half as the protocol sees it. What a call does comes from the holder of the half's
+// queue, and what the device does from whoever drains the mailbox, under its rx lock.
+type machine struct {
+	word atomic.Uint64
+	dir  abi.Direction
+	base uint64        // id of transaction 0; written under rx while opening
+	slot abi.Slot      // h2d: how a message was refused; d2h: the offer
+	wake chan struct{} // room for one token; made by the first sleep
+	xfer *transfer     // made by the first transfer
+
+	lists, repeated atomic.Uint64
+	flying          atomic.Int32 // lists of the transfer that were sent and not acked
+}
+
+// wakeUp leaves the token that a sleeping caller takes.
+func (m *machine) wakeUp() {
+	select {
+	case m.wake <- struct{}{}:
+	default: // it has one
+	}
+}
+
 // at returns where the half stands.
-func (h *half) at(w uint64) proto.Half {
-	return proto.Half{ID: h.base + countOf(w), Direction: h.dir, Stand: standOf(w)}
+func (m *machine) at(w uint64) proto.Half {
+	return proto.Half{ID: m.base + countOf(w), Direction: m.dir, Stand: standOf(w)}
 }
 
 // id returns the transaction under way, or the last one.
-func (h *half) id() uint64 { return h.base + countOf(h.word.Load()) }
+func (m *machine) id() uint64 { return m.base + countOf(m.word.Load()) }
 
 // offered reports whether the device offers something on the d2h half.
-func (h *half) offered() bool { return stateOf(h.word.Load()) == proto.StateOffered }
+func (m *machine) offered() bool { return stateOf(m.word.Load()) == proto.StateOffered }
 
 // act does something of the host; false if the protocol does not let it now. What it sends is put
 // after that, so that the device's answer finds the new state.
-func (h *half) act(in proto.Input) (proto.Event, bool) {
+func (m *machine) act(in proto.Input) (proto.Event, bool) {
 	for {
-		w := h.word.Load()
-		p := protocol.Step(h.dir, standOf(w), in)
+		w := m.word.Load()
+		p := protocol.Step(m.dir, standOf(w), in)
 		if s := stateOf(w); s == proto.StateMoving || s == proto.StateComplete { // it has an account
-			p = protocol.Act(h.at(w), in, &h.xfer.ledger)
+			p = protocol.Act(m.at(w), in, &m.xfer.ledger)
 		}
 		if !p.OK() {
 			return proto.EventNone, false
@@ -94,28 +118,28 @@ func (h *half) act(in proto.Input) (proto.Event, bool) {
 		if keeps(in) {
 			e = eventOf(w)
 		}
-		if h.word.CompareAndSwap(w, after(w, p, e)) {
+		if m.word.CompareAndSwap(w, after(w, p, e)) {
 			return p.Event(), true
 		}
 	}
 }
 
 // begin begins a transaction and returns its id, and the word before it. Must hold queue.
-func (h *half) begin(in proto.Input) (id, before uint64) {
-	before = h.word.Load()
-	w := after(before, protocol.Step(h.dir, standOf(before), in), proto.EventNone)
-	h.word.Store(w)
-	return h.base + countOf(w), before
+func (m *machine) begin(in proto.Input) (id, before uint64) {
+	before = m.word.Load()
+	w := after(before, protocol.Step(m.dir, standOf(before), in), proto.EventNone)
+	m.word.Store(w)
+	return m.base + countOf(w), before
 }
 
 // unbegin takes begin back when nothing was put. Must hold queue.
-func (h *half) unbegin(before uint64) { h.word.Store(before) }
+func (m *machine) unbegin(before uint64) { m.word.Store(before) }
 
 // seen takes the event out of the word, if it is still e.
-func (h *half) seen(e proto.Event) {
+func (m *machine) seen(e proto.Event) {
 	for {
-		w := h.word.Load()
-		if eventOf(w) != e || h.word.CompareAndSwap(w, w&^news) {
+		w := m.word.Load()
+		if eventOf(w) != e || m.word.CompareAndSwap(w, w&^news) {
 			return
 		}
 	}
@@ -123,17 +147,17 @@ func (h *half) seen(e proto.Event) {
 
 // classifyLocked returns what a message means for the half, which then stands where that leads. Must
 // hold rx.
-func (h *half) classifyLocked(s *abi.Slot) (proto.Event, string) {
+func (m *machine) classifyLocked(limit uint64, s *abi.Slot) (proto.Event, string) {
 	for {
-		w := h.word.Load()
+		w := m.word.Load()
 		if stateOf(w) == proto.StateMoving {
-			return h.classifyTransferLocked(s)
+			return m.classifyTransferLocked(limit, s)
 		}
-		p, why := protocol.Classify(h.at(w), nil, h.mailbox.ep.Hello.MaxTransfer, s)
+		p, why := protocol.Classify(m.at(w), nil, limit, s)
 		if e := p.Event(); e == proto.EventOffer || e == proto.EventRefused {
-			h.slot = *s
+			m.slot = *s
 		}
-		if h.followLocked(w, p) {
+		if m.followLocked(w, p) {
 			return p.Event(), why
 		}
 	}
@@ -141,50 +165,50 @@ func (h *half) classifyLocked(s *abi.Slot) (proto.Event, string) {
 
 // classifyTransferLocked is classifyLocked while a transfer is under way: its caller changes where
 // the half stands only under the transfer's lock. Must hold rx.
-func (h *half) classifyTransferLocked(s *abi.Slot) (proto.Event, string) {
-	x := h.xfer
+func (m *machine) classifyTransferLocked(limit uint64, s *abi.Slot) (proto.Event, string) {
+	x := m.xfer
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	before := x.ledger.Repeated
-	p, why := protocol.Classify(h.at(h.word.Load()), &x.ledger, h.mailbox.ep.Hello.MaxTransfer, s)
+	p, why := protocol.Classify(m.at(m.word.Load()), &x.ledger, limit, s)
 	switch p.Event() {
 	case proto.EventFailed, proto.EventAborted:
 		x.end = *s.Ack()
 	case proto.EventProgress:
-		h.repeated.Add(x.ledger.Repeated - before)
-		h.flying.Store(int32(x.ledger.Sent - x.ledger.Acked))
+		m.repeated.Add(x.ledger.Repeated - before)
+		m.flying.Store(int32(x.ledger.Sent - x.ledger.Acked))
 	}
-	for !h.followLocked(h.word.Load(), p) {
+	for !m.followLocked(m.word.Load(), p) {
 	}
 	return p.Event(), why
 }
 
 // followLocked moves the half on from w, and wakes the caller for news; false if the word has
 // changed since. Must hold rx.
-func (h *half) followLocked(w uint64, p proto.Step) bool {
+func (m *machine) followLocked(w uint64, p proto.Step) bool {
 	e := add(w, p.Event())
 	to := after(w, p, e)
 	if to == w {
 		return true
 	}
-	if !h.word.CompareAndSwap(w, to) {
+	if !m.word.CompareAndSwap(w, to) {
 		return false
 	}
 	if w&parkedFlag != 0 && e != proto.EventNone {
-		h.wakeUp()
+		m.wakeUp()
 	}
 	return true
 }
 
 // overLocked tells who closes the channel that the device agrees. Must hold rx.
-func (h *half) overLocked() {
+func (m *machine) overLocked() {
 	for {
-		w := h.word.Load()
-		if h.word.CompareAndSwap(w, w&^news|uint64(proto.EventOver)<<eventShift) {
+		w := m.word.Load()
+		if m.word.CompareAndSwap(w, w&^news|uint64(proto.EventOver)<<eventShift) {
 			break
 		}
 	}
-	if h.word.Load()&parkedFlag != 0 {
-		h.wakeUp()
+	if m.word.Load()&parkedFlag != 0 {
+		m.wakeUp()
 	}
 }
