@@ -3,6 +3,7 @@ package bridgetest
 import (
 	"context"
 	"runtime"
+	"testing"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,7 +22,10 @@ var crowdCases = []testCase{
 // of them knows that its message was withdrawn.
 func crowdSenders(e *Env) {
 	n := 10_000
-	if RaceEnabled {
+	switch {
+	case testing.Short():
+		n = 2_000 // an emulated machine
+	case RaceEnabled:
 		n = 4_000 // the race detector bounds goroutines at 8,128
 	}
 	dev := e.device("channels=20000&managers=2")

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/nfcomms/nfcomms/internal/vmtest/vm"
 )
@@ -31,14 +32,24 @@ func (b *boot) newDevice(i int, nfsim string) deviceSpec {
 		protocol = "--vhost-user"
 	}
 	d.command = append([]string{nfsim, protocol, d.socket, "--exit-when-disconnected", "--report", d.report}, b.job.device...)
-	if i < len(b.job.variants) {
-		d.command = append(d.command, b.job.variants[i]...)
+	if i < len(b.job.nodes) {
+		d.command = append(d.command, b.job.nodes[i].args...)
+		d.script = b.job.nodes[i].script
 	}
-	if i < len(b.job.scripts) {
-		d.script = b.job.scripts[i]
+	if d.script != "" {
 		d.command = append(d.command, "--script", d.script)
 	}
 	return d
+}
+
+// port is where the machine finds the device. One that dies on purpose answers no more: nobody
+// has to wait long for it.
+func (d deviceSpec) port() vm.Port {
+	p := vm.Port{Socket: d.socket}
+	if does(d.script, "die") {
+		p.Timeout = 5 * time.Second
+	}
+	return p
 }
 
 // device is one that runs, or has run.

@@ -33,10 +33,14 @@ func does(script string, kinds ...string) bool {
 	return false
 }
 
-// hostileEnv tells a guest's program which of the devices it talks to, and what
+// deviceEnv tells a guest's program which of the devices it talks to, and what
 // to expect of its script.
-func hostileEnv(i int, script string) []string {
-	env := []string{fmt.Sprintf("NFC_NODE=/dev/nfcomms%d", i), "NFC_SCRIPT=" + script}
+func deviceEnv(i int, script string) []string {
+	env := []string{fmt.Sprintf("NFC_NODE=/dev/nfcomms%d", i)}
+	if script == "" {
+		return env
+	}
+	env = append(env, "NFC_SCRIPT="+script)
 	if does(script, corrupting...) {
 		env = append(env, "NFC_CORRUPTS=1")
 	}

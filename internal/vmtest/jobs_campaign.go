@@ -11,6 +11,9 @@ import (
 // campaignTime bounds a campaign.
 const campaignTime = 24 * time.Hour
 
+// worst are combinations that strike often.
+var worst = lies("random+2", "random@3+7", "garbage+2", "replay+2,again+3", "flip@2+9", "irq-drop+2,irq-dup+3,irq-storm+999")
+
 // campaigns are long runs, started one by one with a -count of their own if that
 // of docs/testing.md is too much for the day.
 var campaigns = []job{
@@ -39,17 +42,21 @@ var campaigns = []job{
 		machine: vm.Machine{IOMMU: true}, programs: []string{"life-kills"}, count: 1000,
 	},
 	{
+		name: "signal", about: "signals while calls wait and bytes move", kernel: "release",
+		programs: []string{"signal-many"}, count: 100_000,
+	},
+	{
 		name: "cycle", about: "unbinding, removing, resetting and unloading under load, rounds of each", kernel: "release",
 		programs: []string{"cycle"}, count: 250,
 	},
 	{
 		name: "hostile", about: "devices that lie, in rounds of up to twelve calls", kernel: "release", params: hasty,
-		machine: vm.Machine{IOMMU: true, Memory: 1024}, programs: []string{"hostile"}, count: 20_000,
-		scripts: []string{"random+2", "random@3+7", "garbage+2", "replay+2,again+3", "flip@2+9", "irq-drop+2,irq-dup+3,irq-storm+999"},
+		machine: vm.Machine{IOMMU: true, Memory: 1024}, nodes: worst, programs: on("hostile", worst), count: 20_000,
 	},
 }
 
 func init() {
+	programs["signal-many"] = withArgs("signal")
 	programs["life-kills"] = withArgs("life", "-n", "killed_many_times")
 	for _, j := range campaigns {
 		j.name, j.group, j.limit = "campaign-"+j.name, "campaign", campaignTime

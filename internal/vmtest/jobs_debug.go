@@ -28,6 +28,7 @@ var debugPrograms = map[string]program{
 	"hostile-some": withArgs("hostile", "6"),
 	"cycle-some":   withArgs("cycle", "1"),
 	"signal-some":  withArgs("signal", "1000"),
+	"life-killed":  withArgs("life", "-n", "killed", "9"),
 	"life-some":    withArgs("life", "-n", "killed_many_times", "9"),
 }
 
@@ -37,6 +38,19 @@ func withArgs(binary string, args ...string) program {
 	p.binary = binary
 	return p
 }
+
+// liars break the protocol, or reach for memory that is not theirs.
+var liars = lies(
+	"count@2+3", "early@2+3", "id@2+5", "epoch@2+5", "type@2+5", "channel@2+5", "length@2+5", "phase@2+7", "state@2+5",
+	"direction@2+5", "reserved@2+5", "replay@2+3", "again@2+3", "drop@5+11", "garbage@2+5", "random@2+7", "flip@3+40",
+	"overreach@2+3", "wild@2+3", "scribble@2+3", "late@2+3",
+)
+
+// failing are devices that lie without an IOMMU, lose interrupts, hang, vanish and die.
+var failing = lies(
+	"id@2+5", "type@2+5", "replay@2+3", "irq-drop@2+3", "irq-dup@1+2", "irq-storm@5+60",
+	"mute@9+30", "hang@12+30", "stuck@3", "gone@20", "feign@20", "die@20",
+)
 
 // debugJobs run under the debug kernel: KASAN, lock and sleep checks, the DMA
 // API's own, fault injection, and kmemleak where a job asks for it.
@@ -74,21 +88,12 @@ var debugJobs = []job{
 	{
 		name: "debug-hostile", group: "debug", about: "devices that lie, behind an IOMMU",
 		kernel: "debug", machine: vm.Machine{IOMMU: true, Memory: 1024}, device: small, params: hasty,
-		programs: []string{"hostile-some"},
-		scripts: []string{
-			"count@2+3", "early@2+3", "id@2+5", "epoch@2+5", "type@2+5", "channel@2+5", "length@2+5", "phase@2+7", "state@2+5",
-			"direction@2+5", "reserved@2+5", "replay@2+3", "again@2+3", "drop@5+11", "garbage@2+5", "random@2+7", "flip@3+40",
-			"overreach@2+3", "wild@2+3", "scribble@2+3", "late@2+3",
-		},
+		nodes: liars, programs: on("hostile-some", liars),
 	},
 	{
 		name: "debug-lost", group: "debug", about: "devices that lose interrupts, hang, vanish and die, with one interrupt and no IOMMU",
 		kernel: "debug", machine: vm.Machine{Memory: 1024}, device: append([]string{"--vectors=1"}, small...), params: hasty,
-		programs: []string{"hostile-some"},
-		scripts: []string{
-			"id@2+5", "type@2+5", "replay@2+3", "irq-drop@2+3", "irq-dup@1+2", "irq-storm@5+60",
-			"mute@9+30", "hang@12+30", "stuck@3", "gone@20", "feign@20", "die@20",
-		},
+		nodes: failing, programs: on("hostile-some", failing),
 	},
 }
 

@@ -38,7 +38,7 @@ var defects = []defect{
 	},
 	{
 		name: "unpin-before-quiesce", about: "an aborted transfer's pages are let go before the device agrees", group: inDefects, kernel: "release",
-		binary: "quiesce", script: neverAborted, params: patient, wants: `aborted == KILLS`,
+		binary: "quiesce", script: neverAborted, params: loaded, wants: `aborted == KILLS`,
 	},
 	{
 		name: "free-before-fence", about: "a life's pages are let go before DMA is fenced", group: inDefects, kernel: "release", iommu: true,
@@ -124,7 +124,8 @@ func (d defect) job() job {
 		j.allow = injected
 	}
 	if d.script != "" {
-		j.scripts = []string{d.script}
+		j.nodes = lies(d.script)
+		j.programs = on("defect-"+d.name, j.nodes)
 	}
 	return j
 }

@@ -27,7 +27,6 @@ var umFaults = []string{`^WARNING: suspicious RCU usage`}
 
 func init() {
 	programs["fuzz-more"] = withArgs("fuzz", "20000")
-	programs["life-killed"] = withArgs("life", "-n", "killed", "9")
 	for _, j := range umJobs {
 		j.kernel, j.device, j.params = "um", append([]string{"--managers=2", "--spin=0"}, small...), slow
 		j.machine.Append = []string{"kmemleak=off"} // a stack trace for every allocation

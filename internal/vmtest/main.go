@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -101,7 +102,13 @@ func machineFlags(f *flag.FlagSet, j *job) (device *string, bare *bool) {
 		j.machine.Append = append(j.machine.Append, strings.Fields(text)...)
 		return nil
 	})
-	f.IntVar(&j.devices, "devices", 1, "how many")
+	f.Func("devices", "how many", func(text string) error {
+		n, err := strconv.Atoi(text)
+		if err == nil {
+			j.nodes = make([]node, n)
+		}
+		return err
+	})
 	f.StringVar(&j.params, "params", j.params, "of the module")
 	f.DurationVar(&j.limit, "timeout", jobTimeout, "for everything from boot to power off")
 	return f.String("device", strings.Join(j.device, " "), "more arguments of nfsim"),

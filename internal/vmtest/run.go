@@ -74,9 +74,9 @@ func (w *workshop) equip(ctx context.Context, b *boot) error {
 		if err != nil {
 			return err
 		}
-		for i := range max(b.job.devices, len(b.job.scripts), 1) {
+		for i := range max(len(b.job.nodes), 1) {
 			d := b.newDevice(i, nfsim)
-			b.devices, b.machine.Devices = append(b.devices, d), append(b.machine.Devices, d.socket)
+			b.devices, b.machine.Devices = append(b.devices, d), append(b.machine.Devices, d.port())
 		}
 	}
 	return w.fill(ctx, b, k)

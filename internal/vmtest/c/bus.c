@@ -32,6 +32,14 @@ bool put(const char *path, const char *text)
 	return !error;
 }
 
+void set_parameter(const char *name, const char *value)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "/sys/module/nfcomms/parameters/%s", name);
+	put(path, value);
+}
+
 bool log_says(const char *text)
 {
 	enum { READ_ALL = 3, SIZE = 1 << 20 };

@@ -14,6 +14,9 @@ bool put(const char *path, const char *text);
 /* The same, for what may fail: 0 or errno. */
 int try_put(const char *path, const char *text);
 
+/* Set a parameter of the module, such as "stall_timeout_ms", for all devices. */
+void set_parameter(const char *name, const char *value);
+
 /* Does the kernel's log say this? */
 bool log_says(const char *text);
 

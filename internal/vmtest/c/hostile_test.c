@@ -24,11 +24,11 @@
 #include "rig.h"
 
 enum {
-	ROUNDS = 50,
+	ROUNDS = 15,
 	STEPS = 12, /* operations per round, if the device lives so long */
 	SIZE = 40 * NFC_PAGE_SIZE,
 	GUARD = NFC_PAGE_SIZE,
-	/* A watchdog: the ladder of a call, then the fence, are far below. */
+	/* A watchdog: the escalation of a call, then the fence, are far below. */
 	SLOWEST_MS = 30000,
 };
 

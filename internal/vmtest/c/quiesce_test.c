@@ -2,19 +2,20 @@
 /*
  * Pages stay pinned until the device agreed that it touches them no more, or DMA
  * is fenced; whoever wants them back, and however it ends. The device never says
- * ABORTED (nfsim --script drop+1:aborted), and the module's cancel_timeout_ms is long.
+ * ABORTED (nfsim --script drop+1:aborted); cancel_timeout_ms is raised, to look in time.
  */
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "bus.h"
 #include "rig.h"
 
 enum {
 	ATTEMPTS = 8,
 	KILLS = 2, /* of clients whose transfer moved */
 	SIZE = 64 << 20,
-	AFTER_US = 200000, /* less than cancel_timeout_ms */
+	AFTER_US = 200000, /* less than the cancel time-out below */
 };
 
 static uint8_t *bulk;
@@ -69,6 +70,7 @@ CASE(pages_of_a_killed_client)
 {
 	int aborted = 0;
 
+	set_parameter("cancel_timeout_ms", "3000");
 	bulk = pages(SIZE, 0x5a);
 	for (int i = 0; i < ATTEMPTS && aborted < KILLS; i++) {
 		still_alive();
@@ -77,4 +79,5 @@ CASE(pages_of_a_killed_client)
 	printf("%d transfers were aborted\n", aborted);
 	CHECK_EQ(aborted, KILLS); /* if not, pages are let go at once */
 	free_pages(bulk, SIZE);
+	set_parameter("cancel_timeout_ms", "100");
 }

@@ -39,6 +39,21 @@ static void check_stranger(const char *name)
 	CHECK_EQ(try_put("/sys/bus/pci/drivers/nfcomms/bind", name), ENODEV);
 }
 
+/* Nodes of the driver. */
+static int nodes(void)
+{
+	struct dirent *e;
+	int n = 0;
+	DIR *d = opendir("/dev");
+
+	if (!CHECK(d))
+		return -1;
+	while ((e = readdir(d)))
+		n += !strncmp(e->d_name, "nfcomms", strlen("nfcomms"));
+	closedir(d);
+	return n;
+}
+
 CASE(strangers_are_left_alone)
 {
 	int bound = 0, strangers = 0;
@@ -59,9 +74,9 @@ CASE(strangers_are_left_alone)
 		}
 	}
 	closedir(d);
-	CHECK_EQ(bound, 1);
+	CHECK(bound > 0);
+	CHECK_EQ(bound, nodes());
 	CHECK_EQ(strangers, STRANGERS);
-	CHECK(access("/dev/nfcomms1", F_OK));
 	check_device();
 	check_pins();
 }

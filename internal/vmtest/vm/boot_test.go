@@ -50,7 +50,8 @@ exit 33`)}
 	var r recorder
 	outcome, err := m.Boot(t.Context(), r.events())
 	require.NoError(t, err)
-	require.Equal(t, Outcome{Status: ExitDone, Stderr: "vfio: bad\n"}, outcome)
+	require.Positive(t, outcome.Spent)
+	require.Equal(t, Outcome{Status: ExitDone, Stderr: "vfio: bad\n", Spent: outcome.Spent}, outcome)
 	require.Equal(t, []wire.Frame{{Kind: wire.Hello, Program: -1, Text: "6.1"}, {Kind: wire.End, Program: -1}}, r.frames)
 	require.Equal(t, []string{"first line", "last line"}, r.console)
 }

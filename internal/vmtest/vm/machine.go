@@ -15,13 +15,19 @@ type Machine struct {
 	QEMU    string // the command
 	Kernel  string // vmlinux, bzImage or linux
 	Initrd  string
-	Devices []string // the sockets of vfio-user devices; for UML of vhost-user ones
+	Devices []Port   // vfio-user devices; for UML vhost-user ones
 	IOMMU   bool     // an emulated VT-d, strict
 	Ports   bool     // a root port of PCI Express above each device
 	Memory  int      // MiB, default 512
 	CPUs    int      // default 2; UML has one
 	Append  []string // kernel parameters
 	Console bool     // the guest's console on the terminal, and no results
+}
+
+// Port is where a device's process listens.
+type Port struct {
+	Socket  string
+	Timeout time.Duration // for each answer; default a minute
 }
 
 // Defaults of a Machine.
@@ -79,13 +85,13 @@ func (m Machine) Args() []string {
 	if m.IOMMU {
 		args = append(args, "-device", "intel-iommu,caching-mode=on") // before what it translates
 	}
-	for i, socket := range m.Devices {
+	for i, port := range m.Devices {
 		bus := "pcie.0"
 		if m.Ports { // at 5 GT/s: what is faster reports a link, and QEMU's does not come back
 			bus = fmt.Sprintf("port%d", i)
 			args = append(args, "-device", fmt.Sprintf("pcie-root-port,id=%s,chassis=%d,x-speed=5", bus, i+1))
 		}
-		args = append(args, "-device", deviceJSON(socket, bus))
+		args = append(args, "-device", deviceJSON(port, bus))
 	}
 	return append(args, "-kernel", m.Kernel, "-initrd", m.Initrd, "-append", strings.Join(m.parameters(), " "))
 }
@@ -113,7 +119,7 @@ func (m Machine) parameters() []string {
 }
 
 // deviceJSON names the device's socket, which QEMU's key=value syntax cannot.
-func deviceJSON(socket, bus string) string {
+func deviceJSON(port Port, bus string) string {
 	type address struct {
 		Path string `json:"path"`
 		Type string `json:"type"`
@@ -123,7 +129,7 @@ func deviceJSON(socket, bus string) string {
 		Bus     string  `json:"bus"`
 		Timeout int64   `json:"x-msg-timeout"`
 		Socket  address `json:"socket"`
-	}{"vfio-user-pci", bus, msgTimeout.Milliseconds(), address{socket, "unix"}})
+	}{"vfio-user-pci", bus, cmp.Or(port.Timeout, msgTimeout).Milliseconds(), address{port.Socket, "unix"}})
 	if err != nil {
 		panic(err) // strings and numbers always encode
 	}

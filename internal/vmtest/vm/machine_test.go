@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -44,7 +45,7 @@ func TestArgs(t *testing.T) {
 
 func TestDeviceComesAfterItsIOMMU(t *testing.T) {
 	socket := `/tmp/a "b"/s.sock`
-	m := Machine{Devices: []string{socket, "/tmp/other"}, IOMMU: true}
+	m := Machine{Devices: []Port{{Socket: socket}, {Socket: "/tmp/other", Timeout: time.Second}}, IOMMU: true}
 	devices := after(m.Args(), "-device")
 	require.Len(t, devices, 4)
 	require.Equal(t, "intel-iommu,caching-mode=on", devices[1])
@@ -60,11 +61,12 @@ func TestDeviceComesAfterItsIOMMU(t *testing.T) {
 	require.Equal(t, "unix", device.Socket.Type)
 	require.Equal(t, 60000, device.Timeout)
 	require.Equal(t, "pcie.0", device.Bus)
+	require.Contains(t, devices[3], `"x-msg-timeout":1000`)
 	require.Contains(t, after(m.Args(), "-append")[0], "iommu.strict=1")
 }
 
 func TestPorts(t *testing.T) {
-	devices := after(Machine{Devices: []string{"/tmp/a", "/tmp/b"}, Ports: true}.Args(), "-device")
+	devices := after(Machine{Devices: []Port{{Socket: "/tmp/a"}, {Socket: "/tmp/b"}}, Ports: true}.Args(), "-device")
 	require.Len(t, devices, 5)
 	require.Contains(t, devices[3], "pcie-root-port,id=port1,")
 	require.Contains(t, devices[4], `"bus":"port1"`)
@@ -78,7 +80,7 @@ func TestConsole(t *testing.T) {
 
 // TestCommandSurvivesTheShell has a shell take the command apart again.
 func TestCommandSurvivesTheShell(t *testing.T) {
-	m := Machine{QEMU: "/x y/qemu", Kernel: "it's", Initrd: "$HOME", Devices: []string{"/tmp/s"}, Append: []string{"a=`b`"}}
+	m := Machine{QEMU: "/x y/qemu", Kernel: "it's", Initrd: "$HOME", Devices: []Port{{Socket: "/tmp/s"}}, Append: []string{"a=`b`"}}
 	out, err := exec.Command("sh", "-c", "for a in "+strings.TrimSuffix(m.Command(), " 3>&2")+`; do printf '%s\n' "$a"; done`).Output()
 	require.NoError(t, err)
 	require.Equal(t, append([]string{m.QEMU}, m.Args()...), strings.Split(strings.TrimSpace(string(out)), "\n"))

@@ -22,8 +22,8 @@ func (m Machine) umlArgs() []string {
 	} else {
 		args = append(args, "con0=null,fd:3", "ssl1=null,fd:1", "console=tty0")
 	}
-	for _, socket := range m.Devices {
-		args = append(args, fmt.Sprintf("virtio_uml.device=%s:%d", socket, umlDevice))
+	for _, port := range m.Devices {
+		args = append(args, fmt.Sprintf("virtio_uml.device=%s:%d", port.Socket, umlDevice))
 	}
 	return append(append(args, m.common()...), m.Append...)
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func TestUMLArgs(t *testing.T) {
-	m := Machine{UML: true, Kernel: "/k/linux", Initrd: "/log/initrd.cpio", Devices: []string{"/tmp/0.sock"}, Memory: 256, Append: []string{"kmemleak=on"}}
+	m := Machine{UML: true, Kernel: "/k/linux", Initrd: "/log/initrd.cpio", Devices: []Port{{Socket: "/tmp/0.sock"}}, Memory: 256, Append: []string{"kmemleak=on"}}
 	args := m.Args()
 	for _, want := range []string{
 		"mem=256M", "initrd=/log/initrd.cpio", "uml_dir=/log", "con0=null,fd:3", "ssl1=null,fd:1",

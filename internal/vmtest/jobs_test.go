@@ -1,0 +1,36 @@
+//go:build linux
+
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestJobsNameProgramsAndNodes: each entry of the tables is a program, and what stands behind its
+// @ a node of the job.
+func TestJobsNameProgramsAndNodes(t *testing.T) {
+	for _, j := range jobs {
+		list := j.list()
+		require.Len(t, list, len(j.programs), j.name)
+		names := make(map[string]bool)
+		for _, p := range list {
+			require.NotEmpty(t, p.source, "%s: no program %s", j.name, p.name)
+			require.False(t, names[p.name], "%s runs %s twice", j.name, p.name)
+			names[p.name] = true
+		}
+	}
+}
+
+// TestNode: a program that runs with another device is the same binary, knows its node, and has a
+// name of its own.
+func TestNode(t *testing.T) {
+	j := job{nodes: append([]node{{name: "plain"}}, lies("flip@20")...), programs: []string{"bulk", "bulk@flip@20"}}
+	list := j.list()
+	require.Equal(t, []string{"--address", "dev:0", "/bin"}, list[0].args)
+	require.Equal(t, []string{"--address", "dev:1", "/bin"}, list[1].args)
+	require.Equal(t, "bulk", list[1].binary)
+	require.Equal(t, "bulk-flip-20", list[1].name)
+	require.Equal(t, []string{"NFC_NODE=/dev/nfcomms1", "NFC_SCRIPT=flip@20", "NFC_CORRUPTS=1"}, list[1].env)
+}
