@@ -143,12 +143,13 @@ var programs = map[string]program{
 	"validate": clientTest("validate"),
 	"rights":   clientTest("rights"),
 	"memory":   clientTest("memory"),
-	"signal":   clientTest("signal", "5000"),
+	"signal":   clientTest("signal", "2000"),
 	"life":     clientTest("life"),
 	"cycle":    clientTest("cycle"),
 	"fuzz":     clientTest("fuzz"),
 	"failnth":  clientTest("failnth"),
 	"wake":     clientTest("wake"),
+	"silent":   clientTest("silent"),
 	"probe":    clientTest("probe"),
 	"show":     clientTest("show"),
 	"hostile":  clientTest("hostile"),
@@ -180,6 +181,9 @@ const loaded = "heartbeat_timeout_ms=5000"
 // neverAborted is the script of a device that does not answer an abort.
 const neverAborted = "drop+1:aborted"
 
+// neverInterrupts is the script of a device whose interrupts are all lost.
+const neverInterrupts = "irq-drop+1"
+
 // hostile are devices that break the rules in each way that a run of make vm-test can afford.
 var hostile = lies("random+7", "count+5", "replay+5", "flip@20", "overreach+3", "wild+3", "irq-drop+3", "hang@30", "gone@30", "feign@30", "die@30")
 
@@ -194,11 +198,12 @@ var jobs = []job{
 		kernel: "release", device: []string{}, params: loaded,
 		nodes: []node{
 			{name: "plain"}, {name: "second"}, {name: "one-vector", args: []string{"--vectors=1"}}, {name: "posted", args: []string{"--no-mmap"}},
+			{name: "silent", script: neverInterrupts},
 			{name: "other-registers", args: []string{"--pci-version=2.0"}}, {name: "other-abi", args: []string{"--abi-version=9.1"}},
 		},
 		programs: []string{
 			"selftest", "validate", "rights", "memory", "signal", "life", "lib", "echo", "show", "wake", "kdev", "bulk",
-			"life-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "unknown",
+			"life-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent", "unknown",
 		},
 	},
 	{

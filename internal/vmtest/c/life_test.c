@@ -22,7 +22,7 @@
 
 enum {
 	BULK = 32 << 20,
-	KILLS = 4, /* of each state, after different times */
+	KILLS = 2, /* of each state, after different times */
 };
 
 static uint8_t *bulk; /* BULK bytes, mapped before the children are born */
