@@ -119,18 +119,17 @@ static void end_closers(struct nfcm_channel *ch, u32 closes_put)
 /* Everything of one half ends, because it is closed. Must hold the mailbox. */
 static void shut_half(struct nfcm_half *half, u8 why)
 {
-	struct nfcm_half_core *core = half->core;
 	struct nfcm_op *op, *next;
 
 	if (why == NFCM_SHUT_HOST)
-		core->closed = true;
+		nfcm_half_act(half, NFCM_SHUT);
 	list_for_each_entry_safe(op, next, &half->queue, node) {
 		list_del_init(&op->node);
 		nfcm_op_over(op, NFC_ECLOSED);
 	}
 	half->reserved = false;
 	nfcm_half_fire(half, NFC_OK);
-	if (why == NFCM_SHUT_HOST && core->held && !half->op)
+	if (why == NFCM_SHUT_HOST && half->core->held && !half->op)
 		nfcm_receive_refuse(half, NULL);
 	nfcm_half_stop(half, NFC_ECLOSED, 0);
 	nfcm_half_push(half);
@@ -188,12 +187,12 @@ static u32 closable(struct nfcm_channel *ch)
 /* Put CLOSE for some halves; false if there is no room. Must hold the mailbox. */
 static bool put_close(struct nfcm_channel *ch, u32 halves)
 {
-	struct nfcm_half_core *core = &ch->core.half[NFC_D2H];
 	struct nfc_close c = {
 		.halves = cpu_to_le32(halves),
 		.generation = cpu_to_le64(ch->core.generation),
 	};
 	struct nfc_slot slot;
+	int d;
 
 	memset(&slot, 0, sizeof(slot));
 	memcpy(slot.payload, &c, sizeof(c));
@@ -204,8 +203,9 @@ static bool put_close(struct nfcm_channel *ch, u32 halves)
 		return false;
 	}
 	ch->closes_put |= halves;
-	if (halves >> NFC_D2H & 1) /* the close answers what lies here */
-		core->state = NFCM_STATE_IDLE;
+	for (d = NFC_H2D; d <= NFC_D2H; d++)
+		if (halves >> d & 1)
+			nfcm_half_act(&ch->half[d], NFCM_PUT_CLOSE);
 	if (ch->closes_put == NFCM_BOTH) {
 		ch->core.last = true;
 		nfcm_mailbox_park(ch, NFCM_BOTH);

@@ -70,7 +70,7 @@ static bool offer_message(struct nfcm_half *half)
 	if (!nowait) {
 		if (!nfcm_mailbox_put(mailbox, &message, NFCM_ROOM_NORMAL))
 			return false;
-		nfcm_core_message(core);
+		nfcm_half_act(half, NFCM_PUT_MESSAGE);
 		return true;
 	}
 	/* The device answers exactly one of the two. */
@@ -82,8 +82,8 @@ static bool offer_message(struct nfcm_half *half)
 		not_now(op);
 		return true;
 	}
-	nfcm_core_message(core);
-	core->recall = true;
+	nfcm_half_act(half, NFCM_PUT_MESSAGE);
+	nfcm_half_act(half, NFCM_PUT_WITHDRAW);
 	nfcm_escalation_start(&half->escalation, half->ch);
 	return true;
 }
@@ -173,29 +173,9 @@ void nfcm_send_release(struct nfcm_half *half, struct nfcm_op *op)
 
 /* ---- from the device ---- */
 
-/* Answer the offer; it is over when the answer is put. Must hold the mailbox. */
-static void answer(struct nfcm_half *half, enum nfc_type type, u32 status,
-		   u64 size)
+/* Leave the decision on what is held to ACCEPT or REFUSE. Must hold the mailbox. */
+static void leave_held(struct nfcm_half *half)
 {
-	half->core->state = NFCM_STATE_ANSWERING;
-	half->core->held = false;
-	half->core->recall = false;
-	nfcm_half_set_pending(half, type, status, size);
-}
-
-/* Commit the transfer. Must hold the mailbox. */
-static void commit(struct nfcm_half *half)
-{
-	half->core->state = NFCM_STATE_COMPLETE;
-	half->core->held = false;
-	half->core->recall = false;
-	nfcm_half_set_pending(half, NFC_TYPE_FIN, 0, 0);
-}
-
-/* Leave the decision to ACCEPT or REFUSE. Must hold the mailbox. */
-static void hold(struct nfcm_half *half)
-{
-	half->core->held = true;
 	half->op->c.flags |= NFCOMMS_HELD;
 	nfcm_half_end(half, NFC_OK);
 }
@@ -218,10 +198,11 @@ static void take_message(struct nfcm_half *half)
 	}
 	memcpy(op->c.payload, core->offer.payload, length);
 	op->c.length = length;
+	nfcm_half_act(half, NFCM_HOLD);
 	if (op->flags & NFCOMMS_HOLD)
-		hold(half);
+		leave_held(half);
 	else
-		answer(half, NFC_TYPE_ACK, NFC_OK, length);
+		nfcm_half_set_pending(half, NFC_TYPE_ACK, NFC_OK, length);
 }
 
 /* RECEIVE_IND finds an offer; what is not for it stays. Must hold the mailbox. */
@@ -240,14 +221,13 @@ static void take_transfer(struct nfcm_half *half)
 		nfcm_half_end(half, NFC_ESIZE);
 		return;
 	}
-	if (size) {
-		core->held = true;
+	nfcm_half_act(half, NFCM_HOLD);
+	if (size)
 		nfcm_pins_schedule(op);
-	} else if (op->flags & NFCOMMS_HOLD) {
-		hold(half);
-	} else {
-		commit(half);
-	}
+	else if (op->flags & NFCOMMS_HOLD)
+		leave_held(half);
+	else
+		nfcm_half_set_pending(half, NFC_TYPE_FIN, 0, 0);
 }
 
 static void take(struct nfcm_half *half)
@@ -283,8 +263,8 @@ void nfcm_receive_next(struct nfcm_half *half)
 		if (half->pending)
 			nfcm_half_push(half);
 	} else if (core->state == NFCM_STATE_OFFERED && op->pins.lists) {
-		nfcm_core_transfer(core, &op->pins.cut,
-				   half->ch->epoch->layout.window);
+		WARN_ON_ONCE(!nfcm_core_transfer(core, &op->pins.cut,
+						 half->ch->epoch->layout.window));
 		nfcm_transfer_feed(half);
 	} else if (core->state == NFCM_STATE_MOVING) {
 		nfcm_transfer_feed(half);
@@ -294,11 +274,9 @@ void nfcm_receive_next(struct nfcm_half *half)
 /* Leave a held offer where it is, unless the device recalled it. Must hold the mailbox. */
 void nfcm_receive_release(struct nfcm_half *half)
 {
-	struct nfcm_half_core *core = half->core;
-
-	core->held = false;
-	if (core->recall)
-		answer(half, NFC_TYPE_WITHDRAWN, 0, 0);
+	nfcm_half_act(half, NFCM_RELEASE);
+	if (half->core->state == NFCM_STATE_ANSWERING)
+		nfcm_half_set_pending(half, NFC_TYPE_WITHDRAWN, 0, 0);
 	else
 		nfcm_half_fire(half, NFC_OK);
 }
@@ -311,9 +289,10 @@ static void accept_held(struct nfcm_half *half, struct nfcm_op *op)
 	half->op = op;
 	op->place = NFCM_PLACE_HALF;
 	if (core->state == NFCM_STATE_OFFERED && !nfcm_core_offers_transfer(core))
-		answer(half, NFC_TYPE_ACK, NFC_OK, nfcm_core_offer_size(core));
+		nfcm_half_set_pending(half, NFC_TYPE_ACK, NFC_OK,
+				      nfcm_core_offer_size(core));
 	else
-		commit(half);
+		nfcm_half_set_pending(half, NFC_TYPE_FIN, 0, 0);
 	nfcm_half_push(half);
 }
 
@@ -336,9 +315,8 @@ void nfcm_receive_refuse(struct nfcm_half *half, struct nfcm_op *op)
 	half->op = op;
 	if (op)
 		op->place = NFCM_PLACE_HALF;
-	core->held = false;
 	if (core->state == NFCM_STATE_OFFERED) /* an empty one has no lists yet */
-		answer(half, NFC_TYPE_ERROR, NFC_EABORTED, 0);
+		nfcm_half_set_pending(half, NFC_TYPE_ERROR, NFC_EABORTED, 0);
 	else
 		nfcm_half_set_pending(half, NFC_TYPE_ABORT, 0, 0);
 	nfcm_half_push(half);

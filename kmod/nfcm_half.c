@@ -113,10 +113,37 @@ static void compose(struct nfcm_half *half, struct nfc_slot *slot)
 	}
 }
 
+/* The host did something; it may, or the driver has a defect. Must hold the mailbox. */
+void nfcm_half_act(struct nfcm_half *half, enum nfcm_input in)
+{
+	WARN_ON_ONCE(!nfcm_act(half->core, in));
+}
+
+/* What putting a pending message does to the half. */
+static enum nfcm_input input_of(const struct nfcm_half_core *core,
+				enum nfc_type type)
+{
+	switch (type) {
+	case NFC_TYPE_WITHDRAW:
+		return NFCM_PUT_WITHDRAW;
+	case NFC_TYPE_ABORT:
+		return NFCM_PUT_ABORT;
+	case NFC_TYPE_WITHDRAWN:
+		return NFCM_PUT_WITHDRAWN;
+	case NFC_TYPE_ERROR:
+		return NFCM_PUT_REFUSE;
+	case NFC_TYPE_FIN:
+		if (core->state == NFCM_STATE_COMPLETE)
+			return NFCM_PUT_FIN;
+		fallthrough; /* of an empty transfer */
+	default:
+		return NFCM_PUT_ACCEPT;
+	}
+}
+
 /* Put the pending message; false if there is no room. Must hold the mailbox. */
 static bool put_pending(struct nfcm_half *half)
 {
-	struct nfcm_half_core *core = half->core;
 	enum nfc_type type = half->pending;
 	struct nfc_slot slot;
 
@@ -126,24 +153,11 @@ static bool put_pending(struct nfcm_half *half)
 		return false;
 	}
 	half->pending = 0;
-	switch (type) {
-	case NFC_TYPE_WITHDRAW:
-		core->recall = true;
-		break;
-	case NFC_TYPE_ABORT:
-		nfcm_core_aborting(core);
-		break;
-	case NFC_TYPE_WITHDRAWN:
-		core->state = NFCM_STATE_IDLE;
-		break;
-	case NFC_TYPE_ERROR:
-		core->state = NFCM_STATE_IDLE;
+	nfcm_half_act(half, input_of(half->core, type));
+	if (type == NFC_TYPE_ERROR)
 		nfcm_half_end(half, half->op ? half->op->cause : 0);
-		break;
-	default: /* FIN, ACK: the commit */
-		core->state = NFCM_STATE_IDLE;
+	else if (type == NFC_TYPE_FIN || type == NFC_TYPE_ACK) /* the commit */
 		nfcm_half_end(half, NFC_OK);
-	}
 	return true;
 }
 
@@ -211,16 +225,17 @@ void nfcm_half_stop(struct nfcm_half *half, u32 cause, int error)
 		nfcm_half_end(half, op->cause);
 		break;
 	case NFCM_STATE_OFFERED:
+		if (half->pending) /* it is withdrawn, or answered */
+			break;
 		if (core->direction == NFC_D2H) { /* waits for pages */
 			nfcm_receive_release(half);
 			nfcm_half_end(half, op->cause);
-		} else if (!core->recall && !half->pending) {
+		} else if (!core->recall) {
 			nfcm_half_set_pending(half, NFC_TYPE_WITHDRAW, 0, 0);
 		}
 		break;
-	case NFCM_STATE_ANSWERING: /* it may be an earlier offer's answer */
-		if (half->pending == NFC_TYPE_WITHDRAWN)
-			nfcm_half_end(half, op->cause);
+	case NFCM_STATE_ANSWERING: /* an earlier offer, which the device recalled */
+		nfcm_half_end(half, op->cause);
 		break;
 	case NFCM_STATE_MOVING:
 		if (!core->ledger.aborting && half->pending != NFC_TYPE_ABORT)
@@ -338,7 +353,7 @@ static void complete_transfer(struct nfcm_half *half,
 	if (half->pending == NFC_TYPE_ABORT) /* it is to be put all the same */
 		return;
 	if (op && op->flags & NFCOMMS_HOLD) {
-		half->core->held = true;
+		nfcm_half_act(half, NFCM_HOLD);
 		op->c.flags |= NFCOMMS_HELD;
 		op->c.length = op->length;
 		nfcm_half_end(half, NFC_OK);

@@ -469,6 +469,7 @@ void nfcm_half_wait_for_room(struct nfcm_half *half, bool urgent);
 void nfcm_half_set_pending(struct nfcm_half *half, enum nfc_type type,
 			   u32 status, u64 size);
 void nfcm_half_push(struct nfcm_half *half);
+void nfcm_half_act(struct nfcm_half *half, enum nfcm_input in);
 void nfcm_half_end(struct nfcm_half *half, u32 status);
 void nfcm_half_stop(struct nfcm_half *half, u32 cause, int error);
 void nfcm_half_down(struct nfcm_half *half, u32 status);

@@ -74,7 +74,8 @@ bool nfcm_transfer_begin(struct nfcm_half *half)
 		nfcm_half_wait_for_room(half, false);
 		return false;
 	}
-	nfcm_core_transfer(core, &op->pins.cut, half->ch->epoch->layout.window);
+	WARN_ON_ONCE(!nfcm_core_transfer(core, &op->pins.cut,
+					 half->ch->epoch->layout.window));
 	if (op->length)
 		sent(half);
 	return true;

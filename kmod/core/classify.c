@@ -27,66 +27,6 @@ static bool reserved(const struct nfc_slot *slot, int from)
 	return false;
 }
 
-/* The subscription's first ids. */
-void nfcm_core_open(struct nfcm_channel_core *c, u64 next_h2d, u64 next_d2h,
-		    u64 generation)
-{
-	memset(c, 0, sizeof(*c));
-	c->half[NFC_H2D].id = next_h2d - 1;
-	c->half[NFC_D2H].id = next_d2h - 1;
-	c->half[NFC_D2H].direction = NFC_D2H;
-	c->generation = generation;
-}
-
-/* A message is put: the next transaction of an idle h2d half begins. */
-void nfcm_core_message(struct nfcm_half_core *h)
-{
-	h->id++;
-	h->state = NFCM_STATE_OFFERED;
-	h->recall = false;
-}
-
-/*
- * A transfer begins: on an idle h2d half the next transaction, on d2h the one
- * that the device offered.
- */
-void nfcm_core_transfer(struct nfcm_half_core *h, const struct nfcm_split *cut,
-			u32 window)
-{
-	if (h->direction == NFC_H2D)
-		h->id++;
-	h->state = NFCM_STATE_MOVING;
-	h->recall = false;
-	h->held = false;
-	nfcm_ledger_open(&h->ledger, cut, window, h->direction == NFC_D2H);
-}
-
-/* ABORT is put for a transfer that is not committed. */
-void nfcm_core_aborting(struct nfcm_half_core *h)
-{
-	h->state = NFCM_STATE_MOVING;
-	h->held = false;
-	h->ledger.aborting = true;
-}
-
-/* Is what lies here a transfer, not a message? There must be an offer. */
-bool nfcm_core_offers_transfer(const struct nfcm_half_core *h)
-{
-	return nfc_header_type(le64_to_cpu(h->offer.header)) ==
-	       NFC_TYPE_IND_BEGIN;
-}
-
-/* Bytes of what lies here, checked when it came. There must be an offer. */
-u64 nfcm_core_offer_size(const struct nfcm_half_core *h)
-{
-	struct nfc_begin begin;
-
-	if (!nfcm_core_offers_transfer(h))
-		return nfc_header_length(le64_to_cpu(h->offer.header));
-	memcpy(&begin, h->offer.payload, sizeof(begin));
-	return le64_to_cpu(begin.size);
-}
-
 /* The header of any message: epoch, channel, length, mailbox. */
 void nfcm_classify_header(const struct nfcm_layout *l, u32 mailbox,
 			  const struct nfc_slot *slot, struct nfcm_outcome *out)
@@ -297,7 +237,8 @@ static void on_withdrawn(struct nfcm_half_core *h, s64 ahead,
 {
 	if (ahead > 0) {
 		fault(out, "transaction from the future");
-	} else if (ahead < 0 || h->state == NFCM_STATE_IDLE) {
+	} else if (ahead < 0 || h->state == NFCM_STATE_IDLE ||
+		   h->state == NFCM_STATE_COMPLETE) {
 		out->event = NFCM_EVENT_STALE;
 	} else if (!recalled(h)) {
 		fault(out, "withdrawn, but nobody asked");

@@ -60,7 +60,10 @@ struct nfcm_ledger {
 	u64 total; /* lists sent, with those sent again */
 };
 
-/* What a completion record is to a transfer; proto.Input in bridge/proto. */
+/*
+ * What happens to a half; proto.Input in bridge/proto. What a completion record is to
+ * a transfer, and what the host does.
+ */
 enum nfcm_input {
 	NFCM_TAKE_PROGRESS, /* carry on; lists may be sent */
 	NFCM_TAKE_CROSSED, /* crossed an ABORT */
@@ -69,6 +72,18 @@ enum nfcm_input {
 	NFCM_TAKE_FAILED, /* ended by the device */
 	NFCM_TAKE_ABORTED, /* ended by ABORT */
 	NFCM_TAKE_NONSENSE, /* the device broke the protocol */
+	NFCM_PUT_MESSAGE, /* h2d: DIRECT */
+	NFCM_PUT_TRANSFER, /* h2d: IND_BEGIN; d2h: the first IND_LIST */
+	NFCM_PUT_WITHDRAW, /* h2d */
+	NFCM_PUT_WITHDRAWN, /* d2h */
+	NFCM_PUT_ACCEPT, /* d2h: ACK of a message, FIN of an empty transfer */
+	NFCM_PUT_REFUSE, /* d2h: ERROR */
+	NFCM_PUT_ABORT,
+	NFCM_PUT_FIN,
+	NFCM_HOLD, /* d2h: a call holds the offer, until it answers … */
+	NFCM_RELEASE, /* … or leaves it where it is */
+	NFCM_PUT_CLOSE, /* CLOSE with this half */
+	NFCM_SHUT, /* the host will close the half: offers are stale from now on */
 };
 
 void nfcm_ledger_open(struct nfcm_ledger *l, const struct nfcm_split *cut,
@@ -164,10 +179,9 @@ u32 nfcm_layout_mailbox(const struct nfcm_layout *l, u32 channel);
 
 void nfcm_core_open(struct nfcm_channel_core *c, u64 next_h2d, u64 next_d2h,
 		    u64 generation);
-void nfcm_core_message(struct nfcm_half_core *h);
-void nfcm_core_transfer(struct nfcm_half_core *h, const struct nfcm_split *cut,
+bool nfcm_act(struct nfcm_half_core *h, enum nfcm_input in);
+bool nfcm_core_transfer(struct nfcm_half_core *h, const struct nfcm_split *cut,
 			u32 window);
-void nfcm_core_aborting(struct nfcm_half_core *h);
 bool nfcm_core_offers_transfer(const struct nfcm_half_core *h);
 u64 nfcm_core_offer_size(const struct nfcm_half_core *h);
 

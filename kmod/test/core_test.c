@@ -321,7 +321,7 @@ CASE(what_crosses_an_abort)
 				   .processed = BYTES(6) };
 	u64 k;
 
-	nfcm_core_aborting(h);
+	nfcm_act(h, NFCM_PUT_ABORT);
 	CHECK_EQ(classify(&r, NFC_TYPE_ACK, rec), NFCM_EVENT_NONE);
 	CHECK(!nfcm_ledger_next(&h->ledger, &k));
 	rec.state = NFC_STATE_FAILED;
@@ -383,7 +383,7 @@ CASE(a_transfer_that_is_asked_back)
 
 	r = lying();
 	h->recall = true;
-	nfcm_core_aborting(h); /* the answer crosses an ABORT */
+	nfcm_act(h, NFCM_PUT_ABORT); /* the answer crosses an ABORT */
 	CHECK_EQ(give_back(&r), NFCM_EVENT_WITHDRAWN);
 	CHECK_EQ(h->state, NFCM_STATE_IDLE);
 }
@@ -416,9 +416,41 @@ CASE(an_offer_that_crosses_a_close)
 	rig_init(&r);
 	h = &r.core.half[NFC_D2H];
 	id = h->id + 1;
-	h->closed = true;
+	nfcm_act(h, NFCM_SHUT);
 	CHECK_EQ(say(&r, NFC_TYPE_DIRECT, id), NFCM_EVENT_STALE);
 	CHECK_EQ(say(&r, NFC_TYPE_WITHDRAW, id), NFCM_EVENT_STALE);
+	CHECK_EQ(h->state, NFCM_STATE_IDLE);
+}
+
+/* What the host may do depends on the state; what it may not changes nothing. */
+CASE(the_host_keeps_to_the_protocol)
+{
+	static const enum nfcm_input refused[] = {
+		NFCM_PUT_WITHDRAW, NFCM_PUT_WITHDRAWN, NFCM_PUT_ACCEPT,
+		NFCM_PUT_REFUSE,   NFCM_PUT_ABORT,     NFCM_PUT_FIN,
+		NFCM_HOLD,	   NFCM_RELEASE,
+	};
+	struct nfcm_half_core *h;
+	struct rig r;
+
+	rig_init(&r);
+	for (int d = 0; d < 2; d++) {
+		struct nfcm_half_core before = r.core.half[d];
+
+		h = &r.core.half[d];
+		for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
+			CHECK(!nfcm_act(h, refused[i]));
+		CHECK(!memcmp(h, &before, sizeof(before)));
+	}
+	h = &r.core.half[NFC_D2H];
+	CHECK(!nfcm_act(h, NFCM_PUT_MESSAGE));
+	CHECK_EQ(say(&r, NFC_TYPE_DIRECT, h->id + 1), NFCM_EVENT_OFFER);
+	CHECK(!nfcm_act(h, NFCM_PUT_ACCEPT)); /* no call holds it */
+	CHECK(nfcm_act(h, NFCM_HOLD) && !nfcm_act(h, NFCM_HOLD));
+	CHECK_EQ(say(&r, NFC_TYPE_WITHDRAW, h->id), NFCM_EVENT_NONE);
+	CHECK(nfcm_act(h, NFCM_RELEASE));
+	CHECK_EQ(h->state, NFCM_STATE_ANSWERING);
+	CHECK(nfcm_act(h, NFCM_PUT_WITHDRAWN));
 	CHECK_EQ(h->state, NFCM_STATE_IDLE);
 }
 

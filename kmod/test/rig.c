@@ -129,28 +129,32 @@ void rig_host(struct rig *r, struct choices *c)
 		if (d == NFC_H2D && choose(c, 2))
 			begin(h, c);
 		else if (d == NFC_H2D)
-			nfcm_core_message(h);
+			nfcm_act(h, NFCM_PUT_MESSAGE);
 		break;
 	case NFCM_STATE_OFFERED:
 		if (d == NFC_H2D)
-			h->recall = true; /* WITHDRAW was put */
+			nfcm_act(h, NFCM_PUT_WITHDRAW);
+		else if (!h->held)
+			nfcm_act(h, choose(c, 8) ? NFCM_HOLD : NFCM_PUT_CLOSE);
 		else if (choose(c, 2))
 			begin(h, c);
-		else if (choose(c, 2))
-			h->held = !h->held;
 		else
-			h->state = NFCM_STATE_IDLE; /* answered */
+			nfcm_act(h,
+				 choose(c, 2) ? NFCM_RELEASE : NFCM_PUT_ACCEPT);
 		break;
 	case NFCM_STATE_MOVING:
 		if (d == NFC_H2D && !choose(c, 16))
-			h->recall = true; /* the offer is asked back */
+			nfcm_act(h, NFCM_PUT_WITHDRAW);
 		else if (choose(c, 16))
 			feed(h);
 		else
-			nfcm_core_aborting(h);
+			nfcm_act(h, NFCM_PUT_ABORT);
+		break;
+	case NFCM_STATE_ANSWERING:
+		nfcm_act(h, NFCM_PUT_WITHDRAWN);
 		break;
 	default:
-		h->state = NFCM_STATE_IDLE; /* FIN or WITHDRAWN was put */
+		nfcm_act(h, NFCM_PUT_FIN);
 	}
 }
 
