@@ -1,45 +1,31 @@
 #!/usr/bin/env bash
-# Build a debug kernel from Debian's kernel source and print its folder.
+# Build a debug kernel for QEMU from Debian's kernel source (tinyconfig and
+# debug.config) and print its folder.
 #
-#	scripts/vm-debug-kernel.sh x86    for QEMU: tinyconfig and debug-x86.config
-#	scripts/vm-debug-kernel.sh um     User-Mode Linux: defconfig and debug-um.config
-#
-# The folder holds the kernel (bzImage or linux), config, build.log and build, the
-# KDIR for modules. It is kept below .cache/vm, keyed by the version of the source
-# and the hash of what we add: some twelve minutes of processor time, once.
-#
-# The source is patched for User-Mode Linux, whose bus is not fit for a device
-# that interrupts: see the patch.
+# The folder holds the kernel (bzImage), config, build.log and build, the KDIR for
+# modules. It is kept below .cache/vm, keyed by the version of the source and the
+# hash of the configuration: some twelve minutes of processor time, once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/vm-apt.sh
 
-case ${1:-} in
-x86) arch=x86_64 base=tinyconfig image=arch/x86/boot/bzImage target=bzImage ;;
-um) arch=um base=defconfig image=linux target=linux ;;
-*) vm_die "usage: $0 x86|um" ;;
-esac
-kind=$1
-fragment=$PWD/internal/vmtest/config/debug-$kind.config
-patch=$PWD/internal/vmtest/config/um-virt-pci.patch
-ours=("$fragment")
-[ "$kind" = x86 ] || ours+=("$patch")
-hash=$(cat "${ours[@]}" | sha256sum | cut -c1-12)
+fragment=$PWD/internal/vmtest/config/debug.config
+hash=$(sha256sum <"$fragment" | cut -c1-12)
 
 # have: the kernel of this hash that is complete and was not moved.
 have() {
 	local dir
-	for dir in "$VM_CACHE/debug-$kind-"*"-$hash"; do
+	for dir in "$VM_CACHE/debug-"*"-$hash"; do
 		[ "$(cat "$dir/complete" 2>/dev/null)" = "$dir" ] && echo "$dir" && return
 	done
 	return 1
 }
 
-# obtain_source: unpack and patch Debian's kernel source; sets version and source.
+# obtain_source: unpack Debian's kernel source; sets version and source.
 obtain_source() {
 	local codename
 	for source in "$VM_CACHE"/source-*; do
-		cmp -s "$patch" "$source/complete" || continue
+		[ -e "$source/complete" ] || continue
 		version=${source##*/source-}
 		return
 	done
@@ -56,17 +42,16 @@ obtain_source() {
 	mkdir -p "$source"
 	dpkg-deb -x "$VM_TMP"/debs/*.deb "$VM_TMP/source"
 	tar -xf "$VM_TMP"/source/usr/src/linux-source-*.tar.xz -C "$source" --strip-components=1
-	patch -d "$source" -p1 --quiet <"$patch"
-	cp "$patch" "$source/complete"
+	touch "$source/complete"
 }
 
 # configure DIR: the base configuration and the fragment. A line of the fragment
 # that the kernel does not take would weaken every run: it is an error.
 configure() {
 	local build=$1 line lost=()
-	make -C "$source" O="$build" ARCH="$arch" "$base"
+	make -C "$source" O="$build" ARCH=x86_64 tinyconfig
 	"$source/scripts/kconfig/merge_config.sh" -m -O "$build" "$build/.config" "$fragment"
-	make -C "$source" O="$build" ARCH="$arch" olddefconfig
+	make -C "$source" O="$build" ARCH=x86_64 olddefconfig
 	while read -r line; do
 		case $line in
 		CONFIG_*=n) grep -q "^${line%=n}=" "$build/.config" && lost+=("$line") ;;
@@ -76,13 +61,13 @@ configure() {
 	[ ${#lost[@]} -eq 0 ] || vm_die "the kernel does not take: ${lost[*]}"
 }
 
-vm_lock "debug-$kind"
+vm_lock debug
 if dir=$(have); then
 	echo "$dir"
 	exit
 fi
 obtain_source
-dir=$VM_CACHE/debug-$kind-$version-$hash
+dir=$VM_CACHE/debug-$version-$hash
 rm -rf "$dir"
 mkdir -p "$dir/build"
 echo "$(basename "$0"): building $dir, about twelve minutes of processor time" >&2
@@ -90,13 +75,13 @@ start=$SECONDS
 # In the background, as bash forgets -e inside a condition.
 (
 	configure "$dir/build"
-	make -C "$source" O="$dir/build" ARCH="$arch" -j"$(nproc)" "$target" modules
+	make -C "$source" O="$dir/build" ARCH=x86_64 -j"$(nproc)" bzImage modules
 ) >"$dir/build.log" 2>&1 &
 if ! wait $!; then
 	tail -n 30 "$dir/build.log" >&2
 	vm_die "the build failed: $dir/build.log"
 fi
-cp "$dir/build/$image" "$dir/build/.config" "$dir/"
+cp "$dir/build/arch/x86/boot/bzImage" "$dir/build/.config" "$dir/"
 mv "$dir/.config" "$dir/config"
 echo "built in $((SECONDS - start)) s" | tee -a "$dir/build.log" >&2
 echo "$dir" >"$dir/complete"

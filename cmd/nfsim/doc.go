@@ -7,11 +7,7 @@
 //
 //	-device '{"driver":"vfio-user-pci","socket":{"path":"SOCKET","type":"unix"}}'
 //
-// and guest memory that can be shared (memory-backend-memfd);
-//
-//	nfsim --vhost-user SOCKET
-//
-// is for User-Mode Linux (virtio_uml.device=SOCKET:ID). The socket is
+// and guest memory that can be shared (memory-backend-memfd). The socket is
 // there before nfsim prints "listening", and gone when it exits.
 //
 // With --script it breaks the rules on purpose, for tests of drivers.

@@ -14,7 +14,7 @@ const leaveMS = 10000
 // machine that is often the first it hears of it.
 func (s *server) leave() {
 	socket := s.socket.Load()
-	if socket == nil || s.options.vhost != "" {
+	if socket == nil {
 		return
 	}
 	raw, err := socket.SyscallConn()

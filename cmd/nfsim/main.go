@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func newRoot() *cobra.Command {
 	o := &options{}
 	root := &cobra.Command{
-		Use:   "nfsim {--vfio-user | --vhost-user} SOCKET",
+		Use:   "nfsim --vfio-user SOCKET",
 		Short: "Run an NFComms device in a process of its own, as a PCI device",
 		Long: `Run an NFComms device in a process of its own: a PCI device that a virtual
 machine monitor attaches through a vfio-user socket, for example QEMU 10.1 or later.
@@ -81,14 +81,13 @@ Exit codes: 0 ended as asked, 1 failed, 2 bad input, 3 died as the script said.`
 		Example: `  nfsim --vfio-user /tmp/nfsim.sock
   nfsim --vfio-user /tmp/nfsim.sock --vectors 1 --no-mmap --islands 2
   nfsim --vfio-user /tmp/nfsim.sock --exit-when-disconnected --report report.json
-  nfsim --vhost-user /tmp/nfsim.sock --bar2 8MiB
   nfsim --vfio-user /tmp/nfsim.sock --script count@3 --seed 7`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if (o.socket == "") == (o.vhost == "") {
-				return usagef("give the path of the socket to listen on with --vfio-user or --vhost-user, one of them")
+			if o.socket == "" {
+				return usagef("give the path of the socket to listen on with --vfio-user")
 			}
 			return serve(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

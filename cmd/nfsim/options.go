@@ -17,7 +17,6 @@ import (
 // options is the command line.
 type options struct {
 	socket  string // of vfio-user
-	vhost   string // of vhost-user
 	vectors int
 	noMap   bool
 	once    bool
@@ -58,7 +57,6 @@ func (o *options) define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.socket, "vfio-user", "", "path of the socket to listen on, for QEMU and its like")
-	f.StringVar(&o.vhost, "vhost-user", "", "path of the socket to listen on, for User-Mode Linux")
 	f.IntVar(&o.vectors, "vectors", pci.VectorsMax, fmt.Sprintf("MSI-X vectors, 1..%d", pci.VectorsMax))
 	f.BoolVar(&o.noMap, "no-mmap", false, "do not offer the mailbox BAR for mapping: every access is a message")
 	f.BoolVar(&o.once, "exit-when-disconnected", false, "exit when the first client has gone")

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+
+	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
 )
 
 // report is what --report writes: one entry per client, in order.
@@ -35,7 +37,7 @@ type clientReport struct {
 }
 
 // add takes stock when a client has gone, before what it mapped is taken away.
-func (r *report) add(s *server, conn session, err error) {
+func (r *report) add(s *server, conn *vfiouser.Conn, err error) {
 	bus, messages := s.device.Bus().Stats(), conn.Stats()
 	c := clientReport{
 		Messages: messages.Messages, Refused: messages.Refused, Posted: messages.Posted,

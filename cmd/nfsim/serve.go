@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/device"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/hostile"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
-	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vhostuser"
 )
 
 // server is one device and whoever is attached to it.
@@ -46,13 +44,12 @@ func serve(ctx context.Context, o *options, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer s.device.Close()
-	path := cmp.Or(o.socket, o.vhost)
-	listener, err := listen(path)
+	listener, err := listen(o.socket)
 	if err != nil {
 		return err
 	}
 	defer listener.Close() // unlinks the socket
-	fmt.Fprintf(stdout, "listening %s\n", path)
+	fmt.Fprintf(stdout, "listening %s\n", o.socket)
 	return s.accept(ctx, listener)
 }
 
@@ -131,28 +128,12 @@ func (s *server) accept(ctx context.Context, listener *net.UnixListener) error {
 	}
 }
 
-// session is a client at work, over either protocol.
-type session interface {
-	Serve() error
-	Close() error
-	Stats() vfiouser.Stats
-}
-
-// attach makes the session of a client; stop ends what serves it besides.
-func (s *server) attach(socket *net.UnixConn) (conn session, stop func(), err error) {
-	if s.options.vhost != "" {
-		return vhostuser.NewConn(socket, s.device, s.log), func() {}, nil
-	}
-	vfio := vfiouser.NewConn(socket, s.device, s.log)
-	stop, err = s.device.ServeDMA(vfio)
-	return vfio, stop, err
-}
-
 // client serves one client and reports what it did. One that never spoke only
 // looked whether somebody is here. The error is ours, not the client's.
 func (s *server) client(ctx context.Context, socket *net.UnixConn) (spoke bool, err error) {
 	s.socket.Store(socket)
-	conn, stop, err := s.attach(socket)
+	conn := vfiouser.NewConn(socket, s.device, s.log)
+	stop, err := s.device.ServeDMA(conn)
 	if err != nil {
 		return false, errors.Join(err, conn.Close())
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/pci"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfioclient"
-	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vhostclient"
 )
 
 func TestBadInput(t *testing.T) {
@@ -163,46 +162,6 @@ func TestServeOnce(t *testing.T) {
 	require.NoError(t, connect(t, socket).Close())
 	require.Equal(t, exitOK, <-p.code, p.log.String())
 	p.cancel()
-}
-
-// TestServeUML serves a guest's kernel over the other protocol: it sizes a BAR,
-// boots the device, and hears of that by an interrupt.
-func TestServeUML(t *testing.T) {
-	dir := t.TempDir()
-	socket, path := filepath.Join(dir, "nfsim.sock"), filepath.Join(dir, "report.json")
-	p := start(t, "--vhost-user", socket, "--exit-when-disconnected", "--report", path, "--bar2", "8MiB", "--spin", "0")
-	defer p.cancel()
-	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
-	require.NoError(t, err)
-	c, err := vhostclient.New(conn)
-	require.NoError(t, err)
-	require.NoError(t, c.Setup())
-	require.NoError(t, c.Write(vhostclient.ConfigWrite, 0, 0x18, []byte{0xff, 0xff, 0xff, 0xff}))
-	b, err := c.Read(vhostclient.ConfigRead, 0, 0x18, 4)
-	require.NoError(t, err)
-	require.Equal(t, []byte{0x0c, 0, 0x80, 0xff}, b, "8 MiB, 64 bits, prefetchable")
-	require.NoError(t, c.Write(vhostclient.ConfigWrite, 0, 4, []byte{6, 0}))        // memory, bus master
-	require.NoError(t, c.Write(vhostclient.ConfigWrite, 0, 0x52, []byte{16, 0x80})) // MSI-X
-	require.NoError(t, c.Write(vhostclient.Store, pci.BarMSIX, 0, vfioclient.Words(uint64(0xa0000), uint32(9), uint32(0))))
-	c.Room()
-	require.NoError(t, c.Write(vhostclient.Store, pci.BarRegisters, pci.RegControl, vfioclient.Words(uint32(pci.ControlReset))))
-	require.NoError(t, c.Await(vhostclient.Interrupts))
-	_, value, err := c.Interrupt()
-	require.NoError(t, err)
-	require.EqualValues(t, 9, value)
-	b, err = c.Read(vhostclient.Load, pci.BarRegisters, pci.RegStatus, 4)
-	require.NoError(t, err)
-	require.Equal(t, []byte{abi.DeviceReady, pci.StatusDMA >> 8, 0, 0}, b)
-	require.NoError(t, c.Close())
-	require.Equal(t, exitOK, <-p.code, p.log.String())
-	var r report
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(text, &r))
-	require.Len(t, r.Clients, 1)
-	require.Empty(t, r.Clients[0].Error)
-	require.EqualValues(t, 1, r.Clients[0].DMARanges)
-	require.EqualValues(t, 1, r.Clients[0].Interrupts)
 }
 
 // TestServeFails says why: a folder that is not there, a file in the way, a

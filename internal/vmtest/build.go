@@ -30,10 +30,9 @@ type workshop struct {
 // kernel is one to boot, and to build the module for.
 type kernel struct {
 	name  string
-	image string // vmlinux, a bzImage that must be booted as such, or linux
+	image string // vmlinux, or a bzImage that must be booted as such
 	build string // KDIR
 	debug bool
-	um    bool // User-Mode Linux
 }
 
 func newWorkshop() (*workshop, error) {
@@ -85,21 +84,15 @@ func (w *workshop) qemu(ctx context.Context) (string, error) {
 	return w.once("qemu", func() (string, error) { return w.command(ctx, nil, "scripts/vm-qemu.sh") })
 }
 
-// kernelFor returns a kernel by its name: release, backports, debug or um.
+// kernelFor returns a kernel by its name: release, backports or debug.
 func (w *workshop) kernelFor(ctx context.Context, name string) (*kernel, error) {
 	if k, ok := w.kernels[name]; ok {
 		return k, nil
 	}
 	var k *kernel
 	switch name {
-	case "um":
-		dir, err := w.command(ctx, nil, "scripts/vm-debug-kernel.sh", "um")
-		if err != nil {
-			return nil, err
-		}
-		k = &kernel{name: name, image: filepath.Join(dir, "linux"), build: filepath.Join(dir, "build"), debug: true, um: true}
 	case "debug":
-		dir, err := w.command(ctx, nil, "scripts/vm-debug-kernel.sh", "x86")
+		dir, err := w.command(ctx, nil, "scripts/vm-debug-kernel.sh")
 		if err != nil {
 			return nil, err
 		}
@@ -191,9 +184,6 @@ func (w *workshop) module(ctx context.Context, k *kernel, defect string) (string
 		args := []string{"-s", "-C", filepath.Join(dir, "kmod"), "KDIR=" + k.build}
 		if k.debug {
 			args = append(args, debugBuild...)
-		}
-		if k.um {
-			args = append(args, "ARCH=um")
 		}
 		if _, err := w.command(ctx, nil, "make", args...); err != nil {
 			return "", err

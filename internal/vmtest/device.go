@@ -27,11 +27,7 @@ type deviceSpec struct {
 func (b *boot) newDevice(i int, nfsim string) deviceSpec {
 	at := filepath.Join(b.folder, fmt.Sprintf("device-%d", i))
 	d := deviceSpec{socket: filepath.Join(b.scratch, fmt.Sprintf("%d.sock", i)), log: at + ".log", report: at + ".json"}
-	protocol := "--vfio-user"
-	if b.machine.UML {
-		protocol = "--vhost-user"
-	}
-	d.command = append([]string{nfsim, protocol, d.socket, "--exit-when-disconnected", "--report", d.report}, b.job.device...)
+	d.command = append([]string{nfsim, "--vfio-user", d.socket, "--exit-when-disconnected", "--report", d.report}, b.job.device...)
 	if i < len(b.job.nodes) {
 		d.command = append(d.command, b.job.nodes[i].args...)
 		d.script = b.job.nodes[i].script

@@ -47,7 +47,7 @@ type job struct {
 	name     string
 	group    string // "test" and "debug" are what the make targets run
 	about    string
-	kernel   string     // release, backports, debug or um
+	kernel   string     // release, backports or debug
 	machine  vm.Machine // without QEMU, Kernel, Initrd and Devices
 	device   []string   // arguments of nfsim besides the socket; nil: no device, no module
 	nodes    []node     // its devices; none: one as device says

@@ -94,7 +94,7 @@ func list(w io.Writer) {
 
 // machineFlags are those of a machine that is no job of the table.
 func machineFlags(f *flag.FlagSet, j *job) (device *string, bare *bool) {
-	f.StringVar(&j.kernel, "kernel", j.kernel, "release, backports, debug or um")
+	f.StringVar(&j.kernel, "kernel", j.kernel, "release, backports or debug")
 	f.BoolVar(&j.machine.IOMMU, "iommu", j.machine.IOMMU, "with an emulated IOMMU")
 	f.IntVar(&j.machine.Memory, "memory", j.machine.Memory, "MiB; 0: the default")
 	f.IntVar(&j.machine.CPUs, "cpus", j.machine.CPUs, "processors; 0: the default")
@@ -126,9 +126,9 @@ func parseMachine(name string, args []string, j *job) ([]string, error) {
 		return nil, usageError{err}
 	}
 	switch j.kernel {
-	case "release", "backports", "debug", "um":
+	case "release", "backports", "debug":
 	default:
-		return nil, usageError{fmt.Errorf("kernel %q is not release, backports, debug or um", j.kernel)}
+		return nil, usageError{fmt.Errorf("kernel %q is not release, backports or debug", j.kernel)}
 	}
 	j.device = append([]string{}, strings.Fields(*device)...)
 	if *bare {

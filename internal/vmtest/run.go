@@ -60,14 +60,12 @@ func (w *workshop) equip(ctx context.Context, b *boot) error {
 	if err != nil {
 		return err
 	}
-	b.machine.Kernel, b.machine.UML = k.image, k.um
+	b.machine.Kernel = k.image
 	if b.job.kmemleak {
 		b.machine.Append = append(slices.Clone(b.job.machine.Append), "kmemleak=on")
 	}
-	if !k.um {
-		if b.machine.QEMU, err = w.qemu(ctx); err != nil {
-			return err
-		}
+	if b.machine.QEMU, err = w.qemu(ctx); err != nil {
+		return err
 	}
 	if b.job.device != nil {
 		nfsim, err := w.device(ctx)

@@ -72,7 +72,7 @@ func (b *boot) interact(ctx context.Context) error {
 	for _, d := range devices {
 		err = errors.Join(err, d.stop())
 	}
-	if err == nil && !b.machine.Done(outcome.Status) {
+	if err == nil && outcome.Status != vm.ExitDone {
 		err = fmt.Errorf("the machine did not power off: its exit status is %d\n%s", outcome.Status, outcome.Stderr)
 	}
 	return err

@@ -165,7 +165,7 @@ func (v *verdicts) judge(outcome vm.Outcome, bootErr error) {
 	if bootErr != nil {
 		v.trouble = append(v.trouble, bootErr.Error())
 	}
-	if !v.ended || !v.boot.machine.Done(outcome.Status) {
+	if !v.ended || outcome.Status != vm.ExitDone {
 		v.trouble = append(v.trouble, fmt.Sprintf("the guest did not come to its end: the machine's exit status is %d\n%s\nthe console's end:\n%s",
 			outcome.Status, outcome.Stderr, strings.Join(v.tail, "\n")))
 	}
@@ -186,7 +186,7 @@ func (v *verdicts) judgeDevices(outcome vm.Outcome) {
 		}
 		killed = killed || d.lost()
 	}
-	if !killed && !v.boot.machine.UML {
+	if !killed {
 		v.suite.test("qemu", vfioLines(outcome.Stderr))
 	}
 }

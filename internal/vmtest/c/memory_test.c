@@ -222,7 +222,7 @@ static bool word_of(const char *path, uint64_t i, uint64_t *word)
 	return n == (ssize_t)sizeof(*word);
 }
 
-/* What the kernel says of the page at p; User-Mode Linux does not of all. */
+/* The kernel's flags of the page at p; not every kernel has them of all. */
 static bool flags_of(const uint8_t *p, uint64_t *flags)
 {
 	uint64_t frame = 0;

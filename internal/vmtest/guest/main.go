@@ -134,8 +134,7 @@ func (g *guest) finish(loaded []wire.Module) {
 	}
 }
 
-// powerOff ends the machine. Under QEMU the exit status says whether all was
-// done; User-Mode Linux has no such port.
+// powerOff ends the machine; QEMU's exit status says whether all was done.
 func powerOff(done bool) {
 	unix.Sync()
 	if done {

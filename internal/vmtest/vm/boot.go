@@ -35,7 +35,7 @@ type Outcome struct {
 // run cannot be judged: it did not start, the results broke off, or ctx ended;
 // whether the guest came to its end is for the caller to see from the frames.
 func (m Machine) Boot(ctx context.Context, ev Events) (Outcome, error) {
-	cmd := exec.Command(m.Program(), m.Args()...)
+	cmd := exec.Command(m.QEMU, m.Args()...)
 	stderr := &tail{next: io.Discard}
 	cmd.Stderr = stderr
 	if m.Console {
@@ -50,8 +50,7 @@ func (m Machine) Boot(ctx context.Context, ev Events) (Outcome, error) {
 	cmd.Stdout = pipes.w[0]
 	cmd.ExtraFiles = pipes.w[1:]
 	var mu sync.Mutex
-	var up sync.Once
-	return m.run(ctx, cmd, stderr, func(p *process) error {
+	return m.run(ctx, cmd, stderr, func() error {
 		pipes.closeWriters() // the machine has its own; ours would keep the readers waiting
 		var readers sync.WaitGroup
 		readers.Go(func() {
@@ -62,9 +61,6 @@ func (m Machine) Boot(ctx context.Context, ev Events) (Outcome, error) {
 			})
 		})
 		err := wire.Decode(pipes.r[0], func(f wire.Frame) {
-			if m.UML {
-				up.Do(func() { go p.nudge() })
-			}
 			mu.Lock()
 			defer mu.Unlock()
 			ev.Frame(f)
@@ -76,8 +72,8 @@ func (m Machine) Boot(ctx context.Context, ev Events) (Outcome, error) {
 }
 
 // run starts cmd, reads what it writes until it ends, and kills it with ctx.
-func (m Machine) run(ctx context.Context, cmd *exec.Cmd, stderr *tail, read func(*process) error) (Outcome, error) {
-	p, err := start(filepath.Base(m.Program()), cmd, m.Console)
+func (m Machine) run(ctx context.Context, cmd *exec.Cmd, stderr *tail, read func() error) (Outcome, error) {
+	p, err := start(filepath.Base(m.QEMU), cmd, m.Console)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -87,7 +83,7 @@ func (m Machine) run(ctx context.Context, cmd *exec.Cmd, stderr *tail, read func
 			result <- nil
 			return
 		}
-		result <- read(p)
+		result <- read()
 	}()
 	select {
 	case <-p.done:

@@ -56,17 +56,6 @@ exit 33`)}
 	require.Equal(t, []string{"first line", "last line"}, r.console)
 }
 
-// TestBootNudges a User-Mode Linux that sleeps for ever, once it can take it.
-func TestBootNudges(t *testing.T) {
-	m := Machine{UML: true, Kernel: script(t, `
-trap 'exit 0' ALRM
-echo '{"Kind":"hello","Program":-1}'
-while :; do sleep 0.01; done`)}
-	outcome, err := m.Boot(t.Context(), new(recorder).events())
-	require.NoError(t, err)
-	require.Zero(t, outcome.Status)
-}
-
 func TestBootReportsBrokenResults(t *testing.T) {
 	// More follows than a pipe holds: the machine must not block on it.
 	m := Machine{QEMU: script(t, `echo '{"Kind":"hello"'; head -c 300000 /dev/zero; exit 33`)}

@@ -11,15 +11,14 @@ import (
 // Machine describes a virtual machine. The zero value of an optional field
 // stands for its default.
 type Machine struct {
-	UML     bool   // User-Mode Linux: Kernel is a program, and no QEMU runs
 	QEMU    string // the command
-	Kernel  string // vmlinux, bzImage or linux
+	Kernel  string // vmlinux or bzImage
 	Initrd  string
-	Devices []Port   // vfio-user devices; for UML vhost-user ones
+	Devices []Port   // vfio-user devices
 	IOMMU   bool     // an emulated VT-d, strict
 	Ports   bool     // a root port of PCI Express above each device
 	Memory  int      // MiB, default 512
-	CPUs    int      // default 2; UML has one
+	CPUs    int      // default 2
 	Append  []string // kernel parameters
 	Console bool     // the guest's console on the terminal, and no results
 }
@@ -44,28 +43,9 @@ const ExitDone = 33
 // the connection for good, so it is far beyond what a loaded machine needs.
 const msgTimeout = time.Minute
 
-// Program returns what runs the machine.
-func (m Machine) Program() string {
-	if m.UML {
-		return m.Kernel
-	}
-	return m.QEMU
-}
-
-// Done reports whether an exit status is that of a guest that came to its end.
-func (m Machine) Done(status int) bool {
-	if m.UML {
-		return status == 0
-	}
-	return status == ExitDone
-}
-
-// Args returns the arguments of Program. The console goes to file descriptor 3,
+// Args returns the arguments of QEMU. The console goes to file descriptor 3,
 // results to the standard output; with Console, both streams are the terminal's.
 func (m Machine) Args() []string {
-	if m.UML {
-		return m.umlArgs()
-	}
 	memory, cpus := cmp.Or(m.Memory, DefaultMemory), cmp.Or(m.CPUs, DefaultCPUs)
 	args := []string{
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
@@ -96,22 +76,17 @@ func (m Machine) Args() []string {
 	return append(args, "-kernel", m.Kernel, "-initrd", m.Initrd, "-append", strings.Join(m.parameters(), " "))
 }
 
-// common returns the parameters of every kernel.
-func (m Machine) common() []string {
+// parameters returns the kernel command line.
+func (m Machine) parameters() []string {
 	level := "ignore_loglevel"
 	if m.Console {
 		level = "loglevel=5"
 	}
-	// The machine ends, instead of a guest that limps on.
-	return []string{"printk.devkmsg=on", "panic=-1", "oops=panic", level}
-}
-
-// parameters returns the kernel command line.
-func (m Machine) parameters() []string {
-	p := append(m.common(),
+	p := []string{
+		"printk.devkmsg=on", "panic=-1", "oops=panic", level, // the machine ends, instead of a guest that limps on
 		"console=ttyS0",
 		"no_timer_check", // a loaded host makes the timer look broken
-	)
+	}
 	if m.IOMMU {
 		p = append(p, "intel_iommu=on", "iommu.strict=1")
 	}
@@ -139,7 +114,7 @@ func deviceJSON(port Port, bus string) string {
 // Command returns the shell command that boots the machine by hand, with the
 // results on the file descriptor that the guest expects them on.
 func (m Machine) Command() string {
-	words := []string{quote(m.Program())}
+	words := []string{quote(m.QEMU)}
 	for _, a := range m.Args() {
 		words = append(words, quote(a))
 	}

@@ -60,24 +60,6 @@ func (p *process) wait(d time.Duration) bool {
 	}
 }
 
-// nudge keeps the clock of a User-Mode Linux going until that ends. An alarm that
-// comes while another is handled is dropped (unblock_signals in its
-// arch/um/os-Linux/signal.c), and a kernel that waits for nothing but that one
-// waits for ever: it happens once in some million ioctls. A kernel that is not up
-// yet would die of the signal.
-func (p *process) nudge() {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			_ = p.signal(syscall.SIGALRM) // it may have ended just now
-		case <-p.done:
-			return
-		}
-	}
-}
-
 // stop ends the process, gently first, and returns how it ended.
 func (p *process) stop() error {
 	err := p.signal(syscall.SIGTERM)
