@@ -93,7 +93,7 @@ struct nfcm_pins {
 	u64 total; /* lists in the whole transfer */
 	struct list_head chunks; /* in order of their lists */
 	struct work_struct work;
-	struct task_struct *pinner; /* pins itself when it unlocks the mailbox */
+	struct task_struct *pin_task; /* pins itself when it unlocks the mailbox */
 };
 
 /* Which list or half an operation is in; under the mailbox once it has a channel. */

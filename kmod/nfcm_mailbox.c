@@ -95,7 +95,7 @@ static void do_later(struct later *l)
 	}
 	list_for_each_entry_safe(op, next, &l->pinning, pin_node) {
 		list_del_init(&op->pin_node);
-		if (op->pins.pinner == current)
+		if (op->pins.pin_task == current)
 			nfcm_pins_run(op);
 		else
 			queue_work(nfcm_pin_wq, &op->pins.work);

@@ -126,11 +126,11 @@ void nfcm_op_start(struct nfcm_op *op)
 {
 	struct nfcm_mailbox *mailbox = op->ch->mailbox;
 
-	op->pins.pinner = current;
+	op->pins.pin_task = current;
 	nfcm_mailbox_lock(mailbox);
 	start(op);
 	nfcm_mailbox_unlock(mailbox);
-	WRITE_ONCE(op->pins.pinner, NULL);
+	WRITE_ONCE(op->pins.pin_task, NULL);
 }
 
 /*

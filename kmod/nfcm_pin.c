@@ -416,7 +416,7 @@ static bool take_chunk(struct nfcm_op *op, struct nfcm_chunk *chunk)
  */
 static bool pinned_enough(const struct nfcm_op *op)
 {
-	return READ_ONCE(op->pins.pinner) == current && !op->called &&
+	return READ_ONCE(op->pins.pin_task) == current && !op->called &&
 	       op->pins.lists >= most_lists(op);
 }
 

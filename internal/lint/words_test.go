@@ -15,8 +15,8 @@ import (
 // to be empty.
 var uncleaned = []string{
 	"bridge/abi/", "bridge/bridgetest/", "bridge/kdev/", "bridge/mailbox/", "bridge/proto/", "bridge/scripted/", "bridge/sim/", "cmd/nfsim/",
-	"firmware/", "internal/testrun/", "internal/vmtest/", "kmod/", "pkg/ring/",
-	"docs/device-spec.md", "docs/kernel-module.md", "docs/protocol.md", "docs/ring.md",
+	"firmware/", "internal/testrun/", "pkg/ring/",
+	"docs/protocol.md", "docs/ring.md",
 }
 
 // retired are the words of the second table of the glossary: what to say in

@@ -37,7 +37,7 @@ func (w *workshop) coverage(ctx context.Context, s *stream, ran []job, whole boo
 	table, percent := total.table()
 	if whole {
 		u := newSuite(s, "vm/coverage")
-		u.outcome("module", table, verdict(percent >= minCoverage))
+		u.outcome("module", table, passOrFail(percent >= minCoverage))
 		u.end()
 	}
 	fmt.Fprint(os.Stderr, table)

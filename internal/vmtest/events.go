@@ -72,7 +72,7 @@ func newSuite(s *stream, name string) *suite {
 
 // test reports one test that has run; trouble is "" if it passed.
 func (s *suite) test(name, trouble string) {
-	s.outcome(name, trouble, verdict(trouble == ""))
+	s.outcome(name, trouble, passOrFail(trouble == ""))
 }
 
 // outcome reports a test with its output: pass, fail or skip.
@@ -86,10 +86,10 @@ func (s *suite) outcome(name, output, action string) {
 }
 
 func (s *suite) end() {
-	s.s.send(event{Action: verdict(!s.failed), Package: s.name, Elapsed: time.Since(s.began).Seconds()})
+	s.s.send(event{Action: passOrFail(!s.failed), Package: s.name, Elapsed: time.Since(s.began).Seconds()})
 }
 
-func verdict(ok bool) string {
+func passOrFail(ok bool) string {
 	if ok {
 		return "pass"
 	}
@@ -215,7 +215,7 @@ func (r *cResults) line(line string) {
 	if word == "FAIL" {
 		r.output.WriteString(line + "\n")
 	}
-	r.outcome(name, r.output.String(), verdict(word == "ok"))
+	r.outcome(name, r.output.String(), passOrFail(word == "ok"))
 	r.output.Reset()
 }
 
@@ -243,6 +243,6 @@ func (r *plainResults) end(trouble string) {
 	if trouble != "" {
 		text += "\n" + trouble
 	}
-	r.outcome("run", text, verdict(trouble == ""))
+	r.outcome("run", text, passOrFail(trouble == ""))
 	r.suite.end()
 }

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// outcomes lists the ends of tests and packages in a stream, "package test verdict".
+// outcomes lists the ends of tests and packages in a stream, "package test result".
 func outcomes(t *testing.T, text []byte) []string {
 	t.Helper()
 	var list []string

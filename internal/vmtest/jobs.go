@@ -144,7 +144,7 @@ var programs = map[string]program{
 	"rights":   clientTest("rights"),
 	"memory":   clientTest("memory"),
 	"signal":   clientTest("signal", "2000"),
-	"life":     clientTest("life"),
+	"exits":    clientTest("exits"),
 	"cycle":    clientTest("cycle"),
 	"fuzz":     clientTest("fuzz"),
 	"failnth":  clientTest("failnth"),
@@ -202,15 +202,15 @@ var jobs = []job{
 			{name: "other-registers", args: []string{"--pci-version=2.0"}}, {name: "other-abi", args: []string{"--abi-version=9.1"}},
 		},
 		programs: []string{
-			"selftest", "validate", "rights", "memory", "signal", "life", "lib", "echo", "show", "wake", "kdev", "bulk",
-			"life-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent", "unknown",
+			"selftest", "validate", "rights", "memory", "signal", "exits", "lib", "echo", "show", "wake", "kdev", "bulk",
+			"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent", "unknown",
 		},
 	},
 	{
 		name: "iommu", group: "test", about: "an IOMMU between the device and memory, and devices that break the rules",
 		kernel: "release", machine: vm.Machine{IOMMU: true, Memory: 1024}, device: []string{}, params: loaded,
 		nodes:    append([]node{{name: "plain"}}, hostile...),
-		programs: append([]string{"memory", "life-killed", "bulk"}, on("hostile", hostile)...),
+		programs: append([]string{"memory", "exits-killed", "bulk"}, on("hostile", hostile)...),
 	},
 	{
 		name: "lost", group: "test", about: "devices that send heartbeats, but lose a message; one that never agrees to an abort",

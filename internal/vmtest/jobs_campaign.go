@@ -35,11 +35,11 @@ var campaigns = []job{
 	},
 	{
 		name: "kill", about: "kill -9 of clients with DMA in flight", kernel: "release",
-		programs: []string{"life-kills"}, count: 10_000,
+		programs: []string{"exits-kills"}, count: 10_000,
 	},
 	{
 		name: "kill-debug", about: "the same under the debug kernel with an IOMMU", kernel: "debug", params: slow,
-		machine: vm.Machine{IOMMU: true}, programs: []string{"life-kills"}, count: 1000,
+		machine: vm.Machine{IOMMU: true}, programs: []string{"exits-kills"}, count: 1000,
 	},
 	{
 		name: "signal", about: "signals while calls wait and bytes move", kernel: "release",
@@ -57,7 +57,7 @@ var campaigns = []job{
 
 func init() {
 	programs["signal-many"] = withArgs("signal")
-	programs["life-kills"] = withArgs("life", "-n", "killed_many_times")
+	programs["exits-kills"] = withArgs("exits", "-n", "killed_many_times")
 	for _, j := range campaigns {
 		j.name, j.group, j.limit = "campaign-"+j.name, "campaign", campaignTime
 		j.device = []string{}

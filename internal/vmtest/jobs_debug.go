@@ -28,8 +28,8 @@ var debugPrograms = map[string]program{
 	"hostile-some": withArgs("hostile", "6"),
 	"cycle-some":   withArgs("cycle", "1"),
 	"signal-some":  withArgs("signal", "1000"),
-	"life-killed":  withArgs("life", "-n", "killed", "9"),
-	"life-some":    withArgs("life", "-n", "killed_many_times", "9"),
+	"exits-killed": withArgs("exits", "-n", "killed", "9"),
+	"exits-some":   withArgs("exits", "-n", "killed_many_times", "9"),
 }
 
 // withArgs is a C program with arguments.
@@ -58,12 +58,12 @@ var debugJobs = []job{
 	{
 		name: "debug-ioctl", group: "debug", about: "every ioctl, memory, signals, death of clients, what is shown",
 		kernel: "debug", device: []string{}, params: slow,
-		programs: []string{"validate", "memory", "signal-some", "life", "show", "wake"},
+		programs: []string{"validate", "memory", "signal-some", "exits", "show", "wake"},
 	},
 	{
 		name: "debug-iommu", group: "debug", about: "an IOMMU, and one interrupt for everything",
 		kernel: "debug", machine: vm.Machine{IOMMU: true}, device: []string{"--vectors=1"}, params: slow,
-		programs: []string{"memory", "life-some"},
+		programs: []string{"memory", "exits-some"},
 	},
 	{
 		name: "debug-cycle", group: "debug", about: "unbinding, removing, unloading, sleeping; then leaks",

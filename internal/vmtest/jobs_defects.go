@@ -41,7 +41,7 @@ var defects = []defect{
 		binary: "quiesce", script: neverAborted, params: loaded, wants: `aborted == KILLS`,
 	},
 	{
-		name: "free-before-fence", about: "a life's pages are let go before DMA is fenced", group: inDefects, kernel: "release", iommu: true,
+		name: "free-before-fence", about: "an epoch's pages are let go before DMA is fenced", group: inDefects, kernel: "release", iommu: true,
 		binary: "cycle", args: []string{"-n", "reset_under_load", "20"}, wants: `accesses to memory that was not mapped`,
 	},
 	{
@@ -73,7 +73,7 @@ var defects = []defect{
 		binary: "wake", wants: `late < ROUNDS / 2`,
 	},
 	{
-		name: "no-epoch-check", about: "messages of another life count", group: inDefects, kernel: "release", iommu: true,
+		name: "no-epoch-check", about: "messages of another epoch count", group: inDefects, kernel: "release", iommu: true,
 		binary: "hostile", args: []string{"10"}, script: "epoch@2+5", wants: `health->dropped > 0`,
 	},
 	{

@@ -26,7 +26,7 @@ func (b *boot) fail(ctx context.Context, s *stream) error {
 	}
 	fmt.Fprintln(os.Stderr, row)
 	u := newSuite(s, "vm/"+b.job.name)
-	u.outcome("caught", row+"\n"+trouble, verdict(trouble == ""))
+	u.outcome("caught", row+"\n"+trouble, passOrFail(trouble == ""))
 	u.end()
 	return nil
 }

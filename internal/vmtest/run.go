@@ -206,7 +206,7 @@ var errNotUp = errors.New("the machine did not come up")
 
 // attempt boots the machine and returns what came of it. If it does not come up
 // that is errNotUp, or a failed test of the last attempt.
-func (b *boot) attempt(ctx context.Context, s *stream, u *suite, again string, last bool) (*verdicts, error) {
+func (b *boot) attempt(ctx context.Context, s *stream, u *suite, again string, last bool) (*reporter, error) {
 	console, err := os.Create(filepath.Join(b.folder, "console.log"))
 	if err != nil {
 		return nil, fmt.Errorf("create log: %w", err)
@@ -218,13 +218,13 @@ func (b *boot) attempt(ctx context.Context, s *stream, u *suite, again string, l
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	v := &verdicts{boot: b, stream: s, suite: u, scanner: scanner, log: console, again: again, cancel: cancel}
+	v := &reporter{boot: b, stream: s, suite: u, scanner: scanner, log: console, again: again, cancel: cancel}
 	return v, v.drive(ctx, last)
 }
 
-// drive starts the device and the machine, and judges how they end, unless the
+// drive starts the device and the machine, and reports how they end, unless the
 // machine did not come up and may be booted again: that is errNotUp.
-func (v *verdicts) drive(ctx context.Context, last bool) error {
+func (v *reporter) drive(ctx context.Context, last bool) error {
 	b := v.boot
 	var err error
 	if v.devices, err = startDevices(ctx, b.devices); err != nil {
@@ -246,6 +246,6 @@ func (v *verdicts) drive(ctx context.Context, last bool) error {
 	if !absent.Stop() && !v.hello.Load() && !last {
 		return errNotUp
 	}
-	v.judge(outcome, err)
+	v.conclude(outcome, err)
 	return nil
 }

@@ -105,7 +105,7 @@ func TestRunFails(t *testing.T) {
 			text, ends := play(t, b)
 			require.Contains(t, ends, " "+c.want+" fail")
 			require.Contains(t, outputOf(text, c.want)+outputOf(text, "end"), c.says)
-			require.Contains(t, ends+";", "vm/j ", "the job's own verdict is there")
+			require.Contains(t, ends+";", "vm/j ", "the job's own result is there")
 			again, err := os.ReadFile(filepath.Join(b.folder, "again.sh"))
 			require.NoError(t, err)
 			require.Contains(t, string(again), b.machine.QEMU)

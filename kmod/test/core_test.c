@@ -331,7 +331,7 @@ CASE(what_crosses_an_abort)
 	CHECK_EQ(classify(&r, NFC_TYPE_ABORTED, rec), NFCM_EVENT_STALE);
 }
 
-/* Judge a message or a note of a half. */
+/* Classify a message or a note of a half. */
 static enum nfcm_event say_of(struct rig *r, enum nfc_direction direction,
 			      enum nfc_type type, u64 id)
 {

@@ -80,7 +80,8 @@ struct nfcomms_info {
 enum nfcomms_state {
 	NFCOMMS_STATE_READY = 0,
 	NFCOMMS_STATE_FAULT = 1, /* broke the protocol: RESET clears it */
-	NFCOMMS_STATE_LOST = 2, /* silent, or a call's ladder failed: RESET may bring it back */
+	NFCOMMS_STATE_LOST =
+		2, /* silent, or a call's escalation failed: RESET may bring it back */
 	NFCOMMS_STATE_RESETTING = 3,
 	NFCOMMS_STATE_REMOVED = 4, /* for good */
 };

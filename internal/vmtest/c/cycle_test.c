@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * The driver loses its device, or its module, while clients are at work: every
- * operation ends with an error that says so, nothing hangs, and the next life
+ * operation ends with an error that says so, nothing hangs, and the next epoch
  * works without a reload.
  *
  *	cycle [CYCLES]	of each kind

@@ -2,7 +2,7 @@
 /*
  * Errors of the bus, which the kernel injects into the root port above the
  * device (CONFIG_PCIEAER_INJECT): what can be corrected, and what concerned one
- * transaction, changes nothing; a link that was lost and came back ends the life
+ * transaction, changes nothing; a link that was lost and came back ends the epoch
  * as a reset does.
  */
 #define _GNU_SOURCE
@@ -73,7 +73,7 @@ static void await_log(const char *text)
 	CHECK(log_says(text));
 }
 
-/* An error after which a blocked call still waits, and the life goes on. */
+/* An error after which a blocked call still waits, and the epoch goes on. */
 static void check_harmless(uint32_t uncorrectable, uint32_t correctable,
 			   const char *logged)
 {

@@ -64,7 +64,7 @@ CASE(addresses_that_are_not_the_callers)
 		if (!CHECK_EQ(refused(fd, op), EFAULT))
 			printf("receiving to %#lx\n", (long)bad[i]);
 		close(fd);
-		fd = fresh(); /* the source still offers: a new life */
+		fd = fresh(); /* the source still offers: a new epoch */
 		sink = program(fd, "sink");
 		source = program(fd, "source");
 	}
@@ -335,7 +335,7 @@ static struct gate gate_open(void)
 	return g;
 }
 
-static void gate_turn(const struct gate *g)
+static void gate_pass(const struct gate *g)
 {
 	struct nfcomms_op op = message(g->key, "", 0);
 
@@ -352,7 +352,7 @@ CASE(fork_while_offered)
 
 	CHECK_EQ(submit(g.fd, &op, 1), 1);
 	CHECK_EQ(wait_child(child(scribble, p)), 0);
-	gate_turn(&g);
+	gate_pass(&g);
 	CHECK(reap(g.fd, &c));
 	CHECK_EQ(c.status, NFC_OK);
 	for (size_t i = 0; i < BULK; i += PAGE)
@@ -503,7 +503,7 @@ CASE(unmapped_while_offered)
 
 	CHECK_EQ(submit(g.fd, &op, 1), 1);
 	free_pages(p, BULK);
-	gate_turn(&g);
+	gate_pass(&g);
 	CHECK(reap(g.fd, &c)); /* its first window was pinned, the rest is gone */
 	CHECK_EQ(c.error, EFAULT);
 	CHECK(c.status != NFC_OK);

@@ -24,7 +24,7 @@ enum {
 const char *node(void);
 /* Open the node; -1 and a failed check if that does not work. */
 int client(void);
-/* End the device's life, so that a case starts from nothing; then client(). */
+/* End the device's epoch, so that a case starts from nothing; then client(). */
 int fresh(void);
 
 /* An operation with everything else zero. */

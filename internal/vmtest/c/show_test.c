@@ -159,14 +159,14 @@ CASE(state_with_operations_in_it)
 	check_pins();
 }
 
-CASE(state_without_a_life)
+CASE(state_without_an_epoch)
 {
 	char device[PATH_MAX], path[PATH_MAX + 16];
 	int fd = fresh();
 
 	find_device(device);
 	snprintf(path, sizeof(path), "%s/reset", device);
-	put(path, "1"); /* FLR: a life ends, another begins */
+	put(path, "1"); /* FLR: an epoch ends, another begins */
 	read_state();
 	shows("epoch ");
 	close(fd);

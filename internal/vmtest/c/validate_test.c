@@ -356,7 +356,7 @@ static const struct flaw reset_flaws[] = {
 	  1ull << 44, EINVAL },
 };
 
-/* A refused shape leaves the device in the life it has. */
+/* A refused shape leaves the device in the epoch it has. */
 CASE(wrong_resets)
 {
 	struct bench b = setup();

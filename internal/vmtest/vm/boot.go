@@ -32,7 +32,7 @@ type Outcome struct {
 }
 
 // Boot runs the machine until it ends, or until ctx does. The error says why the
-// run cannot be judged: it did not start, the results broke off, or ctx ended;
+// run proves nothing: it did not start, the results broke off, or ctx ended;
 // whether the guest came to its end is for the caller to see from the frames.
 func (m Machine) Boot(ctx context.Context, ev Events) (Outcome, error) {
 	cmd := exec.Command(m.QEMU, m.Args()...)

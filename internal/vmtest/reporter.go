@@ -19,9 +19,9 @@ import (
 	"github.com/nfcomms/nfcomms/internal/vmtest/wire"
 )
 
-// verdicts makes tests out of what a guest reports, and out of what it does not.
+// reporter makes tests out of what a guest reports, and out of what it does not.
 // Its methods are called one at a time.
-type verdicts struct {
+type reporter struct {
 	boot    *boot
 	stream  *stream
 	suite   *suite // the job's own checks
@@ -45,7 +45,7 @@ type verdicts struct {
 // tailLines is how much of the console a failure shows.
 const tailLines = 40
 
-func (v *verdicts) console(line string) {
+func (v *reporter) console(line string) {
 	fmt.Fprintln(v.log, line)
 	v.scanner.Line(line)
 	v.tail = append(v.tail, line)
@@ -55,13 +55,13 @@ func (v *verdicts) console(line string) {
 }
 
 // noHello stops a machine that has not come up.
-func (v *verdicts) noHello() {
+func (v *reporter) noHello() {
 	if !v.hello.Load() {
 		v.cancel(fmt.Errorf("not up after %v", v.boot.patience))
 	}
 }
 
-func (v *verdicts) frame(f wire.Frame) {
+func (v *reporter) frame(f wire.Frame) {
 	switch f.Kind {
 	case wire.Hello:
 		v.hello.Store(true)
@@ -93,9 +93,9 @@ func (v *verdicts) frame(f wire.Frame) {
 }
 
 // name returns how the tests of a program are called.
-func (v *verdicts) name(i int) string { return "vm/" + v.boot.job.name + "/" + v.boot.programs[i].name }
+func (v *reporter) name(i int) string { return "vm/" + v.boot.job.name + "/" + v.boot.programs[i].name }
 
-func (v *verdicts) begin(i int) {
+func (v *reporter) begin(i int) {
 	if i != v.next || i >= len(v.boot.programs) {
 		v.trouble = append(v.trouble, fmt.Sprintf("program %d began, want %d of %d", i, v.next, len(v.boot.programs)))
 		return
@@ -109,7 +109,7 @@ func (v *verdicts) begin(i int) {
 	v.current = r
 }
 
-func (v *verdicts) exit(f wire.Frame) {
+func (v *reporter) exit(f wire.Frame) {
 	if v.current == nil {
 		return
 	}
@@ -123,7 +123,7 @@ func (v *verdicts) exit(f wire.Frame) {
 }
 
 // check reports a check of the guest; those of a program bear its name.
-func (v *verdicts) check(f wire.Frame) {
+func (v *reporter) check(f wire.Frame) {
 	name := strings.ReplaceAll(f.Name, " ", "-")
 	if f.Program >= 0 && f.Program < len(v.boot.programs) {
 		if f.Name == "log" && f.Text == "" {
@@ -135,7 +135,7 @@ func (v *verdicts) check(f wire.Frame) {
 }
 
 // save keeps a file of the guest in the folder of the logs.
-func (v *verdicts) save(f wire.Frame) error {
+func (v *reporter) save(f wire.Frame) error {
 	name := filepath.Join(v.boot.folder, "files", filepath.Clean("/"+f.Name))
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (v *verdicts) save(f wire.Frame) error {
 }
 
 // command carries out a device command, "kill" or "kill 1".
-func (v *verdicts) command(text string) {
+func (v *reporter) command(text string) {
 	name, number, _ := strings.Cut(text, " ")
 	n, err := strconv.Atoi(cmp.Or(number, "0"))
 	if err != nil || n < 0 || n >= len(v.devices) {
@@ -156,12 +156,12 @@ func (v *verdicts) command(text string) {
 	}
 }
 
-// judge looks at the whole run.
-func (v *verdicts) judge(outcome vm.Outcome, bootErr error) {
+// conclude makes tests of the whole run.
+func (v *reporter) conclude(outcome vm.Outcome, bootErr error) {
 	v.unfinished()
 	v.suite.test("boot", lacks(v.hello.Load(), "the guest did not come up"))
 	v.suite.test("kernel-log", join(v.scanner.Reports()))
-	v.judgeDevices(outcome)
+	v.concludeDevices(outcome)
 	if bootErr != nil {
 		v.trouble = append(v.trouble, bootErr.Error())
 	}
@@ -176,8 +176,8 @@ func (v *verdicts) judge(outcome vm.Outcome, bootErr error) {
 	}
 }
 
-// judgeDevices looks at what the devices saw, and whether they ended as they should.
-func (v *verdicts) judgeDevices(outcome vm.Outcome) {
+// concludeDevices makes tests of what the devices saw, and whether they ended as they should.
+func (v *reporter) concludeDevices(outcome vm.Outcome) {
 	killed := len(v.devices) == 0
 	for i, d := range v.devices {
 		v.suite.test(fmt.Sprintf("device-%d", i), text(d.err))
@@ -192,7 +192,7 @@ func (v *verdicts) judgeDevices(outcome vm.Outcome) {
 }
 
 // unfinished fails the program that was running, and those that never ran.
-func (v *verdicts) unfinished() {
+func (v *reporter) unfinished() {
 	if v.current != nil {
 		v.current.end("the machine ended first")
 		v.current = nil
