@@ -95,7 +95,7 @@ func offerRows() []Row {
 		{d2h, offered, held, 0, PutAccept, idle, 0, 0, EventNone},
 		{d2h, offered, held, 0, PutRefuse, idle, 0, 0, EventNone},
 		{d2h, offered, held, 0, PutTransfer, moving, 0, held | recall, EventNone},
-		{d2h, offered, 0, held, PutClose, idle, 0, 0, EventNone}, // it answers what lies here
+		{d2h, offered, 0, held, PutClose, idle, closed, 0, EventNone}, // it answers what lies here
 		{d2h, offered, 0, held, TakeWithdraw, answering, 0, 0, EventRecalled},
 		{d2h, offered, held, 0, TakeWithdraw, offered, recall, 0, EventNone}, // who holds it decides
 		{d2h, offered, 0, 0, TakeOffer, offered, 0, 0, EventFault},           // a second one
