@@ -74,8 +74,7 @@ func (m *Model) Put(s *abi.Slot) (proto.State, error) {
 		err = m.act(abi.H2D, proto.PutMessage)
 		id = m.half[d].ID&^0xffff | uint64(h.Sequence())
 	case abi.TypeIndBegin:
-		m.ledger[abi.H2D] = proto.NewLedger(proto.Split{Address: Address, Size: s.Begin().Size}, m.open.Window, false)
-		err = m.act(abi.H2D, proto.PutTransfer)
+		err = m.begin(abi.H2D, s.Begin().Size)
 	case abi.TypeIndList:
 		if h.Length()&abi.ListD2H != 0 {
 			d = abi.D2H
@@ -103,11 +102,20 @@ func (m *Model) Put(s *abi.Slot) (proto.State, error) {
 	return m.state(d), err
 }
 
+// begin begins a transfer.
+func (m *Model) begin(d abi.Direction, size uint64) error {
+	err := m.act(d, proto.PutTransfer)
+	if err == nil {
+		cut := proto.Split{Address: Address, Size: size}
+		m.ledger[d] = proto.NewLedger(cut, m.open.Window, d == abi.D2H)
+	}
+	return err
+}
+
 // list puts a gather list.
 func (m *Model) list(d abi.Direction, g *abi.Gather) error {
 	if d == abi.D2H && m.state(d) == proto.StateOffered {
-		m.ledger[d] = proto.NewLedger(proto.Split{Address: Address, Size: m.offered}, m.open.Window, true)
-		if err := m.act(d, proto.PutTransfer); err != nil {
+		if err := m.begin(d, m.offered); err != nil {
 			return err
 		}
 	}

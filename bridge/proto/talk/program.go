@@ -165,11 +165,29 @@ func (p *Program) Next() (*abi.Slot, error) {
 	return &s, nil
 }
 
+// Exchange sends lines at once, and returns their answers.
+func (p *Program) Exchange(lines []string) ([]string, error) {
+	sent := make(chan error, 1)
+	go func() {
+		_, err := io.WriteString(p.in, strings.Join(lines, "\n")+"\n")
+		sent <- err
+	}()
+	answers := make([]string, 0, len(lines))
+	for range lines {
+		line, err := p.out.ReadString('\n')
+		if err != nil {
+			return answers, fmt.Errorf("no answer to %q: %w", lines[len(answers)], err)
+		}
+		answers = append(answers, strings.TrimSpace(line))
+	}
+	return answers, <-sent
+}
+
 // words writes a slot.
 func words(s *abi.Slot) string {
-	text := strconv.FormatUint(s.Header, 16)
+	text := strconv.AppendUint(nil, s.Header, 16)
 	for _, w := range s.Payload {
-		text += " " + strconv.FormatUint(w, 16)
+		text = strconv.AppendUint(append(text, ' '), w, 16)
 	}
-	return text
+	return string(text)
 }
