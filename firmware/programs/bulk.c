@@ -15,7 +15,7 @@ enum {
  */
 void nfc_loopback_main(struct nfc_process *self)
 {
-	struct nfc_channel *ch = NULL;
+	struct nfc_reader r = { 0 };
 	struct nfc_buffer b = { 0 };
 	int rc = 0;
 
@@ -23,21 +23,21 @@ void nfc_loopback_main(struct nfc_process *self)
 		uint8_t message[NFC_PAYLOAD_SIZE];
 		struct nfc_offer offer;
 
-		rc = nfc_read_ports(self, &ch, message, &offer,
+		rc = nfc_read_ports(self, &r, message, &offer,
 				    b.address ? KEEP_NS : UINT64_MAX);
 		if (rc == -NFC_ETIMEOUT)
 			nfc_buffer_drop(self, &b);
 		if (rc < 0)
 			continue;
 		if (!offer.indirect) {
-			rc = channel_write(ch, message, offer.size);
+			rc = channel_write(r.ch, message, offer.size);
 			continue;
 		}
 		if (offer.size < b.size / FAR_LESS)
 			nfc_buffer_drop(self, &b);
-		rc = nfc_take_transfer(self, ch, &b, offer.size);
+		rc = nfc_take_transfer(self, r.ch, &b, offer.size);
 		if (!rc)
-			rc = channel_write_ind(ch, b.address, offer.size);
+			rc = channel_write_ind(r.ch, b.address, offer.size);
 	}
 }
 
@@ -118,7 +118,7 @@ static int sink_message(struct nfc_process *self, struct nfc_channel *ch,
  */
 void nfc_sink_main(struct nfc_process *self)
 {
-	struct nfc_channel *ch = NULL;
+	struct nfc_reader r = { 0 };
 	struct sink sink = { 0 };
 	int rc = 0;
 
@@ -126,14 +126,15 @@ void nfc_sink_main(struct nfc_process *self)
 		uint8_t message[NFC_PAYLOAD_SIZE];
 		struct nfc_offer offer;
 
-		rc = nfc_read_ports(self, &ch, message, &offer, UINT64_MAX);
+		rc = nfc_read_ports(self, &r, message, &offer, UINT64_MAX);
 		if (rc < 0)
 			continue;
 		if (!offer.indirect) {
-			rc = sink_message(self, ch, &sink, message, offer.size);
+			rc = sink_message(self, r.ch, &sink, message,
+					  offer.size);
 			continue;
 		}
-		rc = nfc_take_transfer(self, ch, &sink.b, offer.size);
+		rc = nfc_take_transfer(self, r.ch, &sink.b, offer.size);
 		if (rc)
 			continue;
 		sink.bytes += offer.size;
@@ -156,15 +157,15 @@ static void fill(struct nfc_process *self, uint64_t address, uint64_t size,
 }
 
 /* Two words from any port; a transfer there is refused. */
-static int read_order(struct nfc_process *self, struct nfc_channel **ch,
+static int read_order(struct nfc_process *self, struct nfc_reader *r,
 		      uint64_t want[2])
 {
 	uint8_t message[NFC_PAYLOAD_SIZE] = { 0 };
 	struct nfc_offer offer;
-	int rc = nfc_read_ports(self, ch, message, &offer, UINT64_MAX);
+	int rc = nfc_read_ports(self, r, message, &offer, UINT64_MAX);
 
 	if (rc >= 0 && offer.indirect)
-		return channel_read(*ch, message, sizeof(message));
+		return channel_read(r->ch, message, sizeof(message));
 	__builtin_memcpy(want, message, 2 * sizeof(*want));
 	return rc;
 }
@@ -176,7 +177,7 @@ static int read_order(struct nfc_process *self, struct nfc_channel **ch,
  */
 void nfc_source_main(struct nfc_process *self)
 {
-	struct nfc_channel *ch = NULL;
+	struct nfc_reader r = { 0 };
 	struct nfc_buffer b = { 0 };
 	uint64_t have[2] = { 0 };
 	int rc = 0;
@@ -184,21 +185,21 @@ void nfc_source_main(struct nfc_process *self)
 	while (rc != -NFC_ESTOPPED) {
 		uint64_t want[2] = { 0 };
 
-		rc = read_order(self, &ch, want);
+		rc = read_order(self, &r, want);
 		if (rc < 0)
 			continue;
 		if (want[0] != have[0] || want[1] != have[1]) {
 			have[0] = 0;
 			rc = nfc_buffer_fit(self, &b, want[0]);
 			if (rc) {
-				channel_close(ch, 1 << NFC_D2H);
+				channel_close(r.ch, 1 << NFC_D2H);
 				continue;
 			}
 			fill(self, b.address, want[0], want[1]);
 			have[0] = want[0];
 			have[1] = want[1];
 		}
-		rc = channel_write_ind(ch, b.address, want[0]);
+		rc = channel_write_ind(r.ch, b.address, want[0]);
 	}
 }
 
@@ -208,7 +209,7 @@ void nfc_source_main(struct nfc_process *self)
  */
 void nfc_flood_main(struct nfc_process *self)
 {
-	struct nfc_channel *ch = NULL;
+	struct nfc_reader r = { 0 };
 	static const uint8_t zero[NFC_PAYLOAD_SIZE];
 	uint64_t indirect = 1ull << 63;
 	struct nfc_buffer b = { 0 };
@@ -217,13 +218,13 @@ void nfc_flood_main(struct nfc_process *self)
 	while (rc != -NFC_ESTOPPED) {
 		uint64_t want[2] = { 0 };
 
-		rc = read_order(self, &ch, want);
+		rc = read_order(self, &r, want);
 		if (rc >= 0 && want[1] & indirect)
 			rc = nfc_buffer_fit(self, &b, want[1] & ~indirect);
 		for (uint64_t i = 0; rc >= 0 && i < want[0]; i++)
 			rc = want[1] & indirect ?
-				     channel_write_ind(ch, b.address,
+				     channel_write_ind(r.ch, b.address,
 						       want[1] & ~indirect) :
-				     channel_write(ch, zero, want[1]);
+				     channel_write(r.ch, zero, want[1]);
 	}
 }

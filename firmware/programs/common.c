@@ -18,49 +18,60 @@ int nfc_buffer_fit(struct nfc_process *self, struct nfc_buffer *b, uint64_t size
 	return b->address ? 0 : -NFC_ENOMEM;
 }
 
-/*
- * The port that has something, waiting timeout_ns for it. channel_alt prefers the first of
- * its list: the one after *ch goes there, so that none of them starves.
- */
-static int any_port(struct nfc_process *self, struct nfc_channel **ch,
-		    uint64_t timeout_ns)
-{
-	uint32_t n = nfc_ports(self), first = 0;
-	struct nfc_channel *few[8], **all = few;
-	uint64_t list = 0;
-	int i;
+enum {
+	RETRY_NS = 1000000, /* when device memory ran out */
+};
 
-	if (n > 8) {
-		list = nfc_alloc(self, NFC_EMEM, n * sizeof(*all));
-		all = nfc_at(self, list, n * sizeof(*all));
-		if (!list || !all)
-			return -NFC_ENOMEM;
+/* Fill the list of ports. 0, or a status after a pause: others run meanwhile. */
+static int list_ports(struct nfc_process *self, struct nfc_reader *r)
+{
+	uint32_t n = nfc_ports(self);
+	uint64_t size = 2 * n * sizeof(*r->ports), at = 0;
+
+	if (n > NFC_READER_FEW)
+		at = nfc_alloc(self, NFC_EMEM, size);
+	if (n > NFC_READER_FEW && !at) {
+		nfc_sleep(self, RETRY_NS);
+		return nfc_stopped(self) ? -NFC_ESTOPPED : -NFC_ENOMEM;
 	}
-	for (uint32_t port = 0; port < n; port++)
-		if (nfc_channel_of(self, port) == *ch)
-			first = port + 1;
-	for (uint32_t i = 0; i < n; i++)
-		all[i] = nfc_channel_of(self, (first + i) % n);
-	i = channel_alt(all, n, timeout_ns);
-	if (i >= 0)
-		*ch = all[i];
-	nfc_free(self, list);
-	return i;
+	r->ports = at ? nfc_at(self, at, size) : r->few;
+	for (uint32_t i = 0; i < 2 * n; i++)
+		r->ports[i] = nfc_channel_of(self, i % n);
+	return 0;
 }
 
-int nfc_read_ports(struct nfc_process *self, struct nfc_channel **ch,
+/*
+ * Wait for a port that has something. channel_alt prefers the first of its list:
+ * that is the one after the last, so that every port has its turn.
+ */
+static int any_port(struct nfc_process *self, struct nfc_reader *r,
+		    uint64_t timeout_ns)
+{
+	int i = r->ports ? 0 : list_ports(self, r);
+
+	if (i < 0)
+		return i;
+	i = channel_alt(r->ports + r->next, nfc_ports(self), timeout_ns);
+	if (i < 0)
+		return i;
+	r->ch = r->ports[r->next + (uint32_t)i];
+	r->next = (r->next + (uint32_t)i + 1) % nfc_ports(self);
+	return 0;
+}
+
+int nfc_read_ports(struct nfc_process *self, struct nfc_reader *r,
 		   uint8_t message[NFC_PAYLOAD_SIZE], struct nfc_offer *offer,
 		   uint64_t timeout_ns)
 {
-	int i = 0;
+	int rc = 0;
 
 	if (nfc_ports(self) > 1 || timeout_ns < UINT64_MAX)
-		i = any_port(self, ch, timeout_ns);
+		rc = any_port(self, r, timeout_ns);
 	else
-		*ch = nfc_channel_of(self, 0);
-	if (i < 0)
-		return i;
-	return channel_read_any(*ch, message, NFC_PAYLOAD_SIZE, offer);
+		r->ch = nfc_channel_of(self, 0);
+	if (rc)
+		return rc;
+	return channel_read_any(r->ch, message, NFC_PAYLOAD_SIZE, offer);
 }
 
 int nfc_take_transfer(struct nfc_process *self, struct nfc_channel *ch,

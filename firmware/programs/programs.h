@@ -17,13 +17,25 @@ int nfc_buffer_fit(struct nfc_process *self, struct nfc_buffer *b,
 /* Give it back. */
 void nfc_buffer_drop(struct nfc_process *self, struct nfc_buffer *b);
 
+enum {
+	NFC_READER_FEW = 8, /* ports that need no device memory */
+};
+
+/* Reads from all ports of a process in turn. Zero at first; it stays in place. */
+struct nfc_reader {
+	struct nfc_channel *ch; /* where the last read was */
+	struct nfc_channel **ports; /* all of them twice: a list from any on */
+	uint32_t next; /* after the last read */
+	struct nfc_channel *few[2 * NFC_READER_FEW];
+};
+
 /*
  * Take a message from any port into message, or find a transfer offered there:
- * channel_read_any over all ports, in turn from the one after *ch, which is
- * NULL at first. Returns what that returns, or -NFC_ETIMEOUT if nothing came in
- * timeout_ns; UINT64_MAX: for ever.
+ * channel_read_any over all ports, in turn from the one after the last. Returns
+ * what that returns, or -NFC_ETIMEOUT if nothing came in timeout_ns; UINT64_MAX:
+ * for ever. -NFC_ENOMEM, after a pause, if there is no memory for many ports.
  */
-int nfc_read_ports(struct nfc_process *self, struct nfc_channel **ch,
+int nfc_read_ports(struct nfc_process *self, struct nfc_reader *r,
 		   uint8_t message[NFC_PAYLOAD_SIZE], struct nfc_offer *offer,
 		   uint64_t timeout_ns);
 

@@ -151,6 +151,37 @@ CASE(loopback_gives_its_memory_back)
 	check_gives_back(12);
 }
 
+static void take_all_emem(struct nfc_process *self, struct puppet *p)
+{
+	p->memory = nfc_alloc(self, NFC_EMEM, 63 * RIG_PAGE);
+	channel_read(nfc_channel_of(self, 0), p->buf, sizeof(p->buf));
+	nfc_free(self, p->memory);
+	stay(self);
+}
+
+/* Without memory for a list of its ports it waits, and others have the island. */
+CASE(many_ports_without_memory)
+{
+	struct rig *r = rig_new(small_emem);
+	uint64_t stat[3] = { 0 }, id;
+	uint32_t target, hoarder;
+
+	hoarder = host_start(r, take_all_emem, 1)->target;
+	CHECK_EQ(emem_free(r), 0);
+	target = start(r, "sink", 12);
+	id = host_direct(r, target + 11, "x", 1);
+	CHECK(rig_step(r));
+	host_expect_nothing(r, target + 11);
+	say(r, hoarder, "x", 1);
+	rig_advance(r, 1000000);
+	host_expect_ack(r, target + 11, NFC_TYPE_ACK, NFC_H2D, id,
+			NFC_STATE_CONSUMED, NFC_OK);
+	say(r, target, "SINKSTAT", 8);
+	hear(r, target, stat, sizeof(stat));
+	CHECK_EQ(stat[0], 1);
+	rig_free(r);
+}
+
 CASE(log_passes_lines)
 {
 	struct rig *r = rig_new(NULL);
