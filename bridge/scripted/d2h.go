@@ -113,10 +113,10 @@ func (s *Device) endWriteLocked(c *channel, why abi.Status) {
 // copyListLocked checks a gather list against the ledger and moves its bytes.
 // On an error it names the entry. Must hold mu.
 func (s *Device) copyListLocked(mv *move, m *abi.Slot, d abi.Direction) (abi.Status, uint32) {
-	g, n := m.Gather(), abi.Header(m.Header).Length()&abi.ListCountMask
-	if status := s.checkListLocked(mv, g, n); status != abi.OK {
+	if status := s.checkListLocked(mv, m); status != abi.OK {
 		return status, 0
 	}
+	g, n := m.Gather(), abi.Header(m.Header).Length()&abi.ListCountMask
 	for i := range n {
 		e := g.Entry[i]
 		mem := mv.mem[mv.processed:][:e.Length()]
@@ -132,7 +132,8 @@ func (s *Device) copyListLocked(mv *move, m *abi.Slot, d abi.Direction) (abi.Sta
 
 // checkListLocked accuses the host of a list that is not its next one. Must
 // hold mu.
-func (s *Device) checkListLocked(mv *move, g *abi.Gather, n int) abi.Status {
+func (s *Device) checkListLocked(mv *move, m *abi.Slot) abi.Status {
+	g, n := m.Gather(), abi.Header(m.Header).Length()&abi.ListCountMask
 	left := uint64(len(mv.mem)) - mv.processed
 	var sum uint64
 	for i, e := range g.Entry {

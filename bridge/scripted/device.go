@@ -217,11 +217,7 @@ func (s *Device) boot() {
 	s.epochID++
 	s.fenced, s.dead, s.mute = false, false, false
 	s.area.lay(s.shape, s.epochID)
-	s.cur = &epoch{
-		quit: make(chan struct{}), channels: make(map[uint32]*channel),
-		procs: make(map[uint64]*process), timed: make(map[*channel]struct{}),
-		queue: make([][]abi.Slot, s.shape.Mailboxes), born: time.Now(),
-	}
+	s.cur = s.newEpoch()
 	s.bootPrograms()
 	s.writeBeat()
 	if s.hooks.Lay != nil {
@@ -231,6 +227,14 @@ func (s *Device) boot() {
 		atomic.StoreUint32(&s.area.page().State, abi.DeviceReady)
 	}
 	s.cur.done.Go(func() { s.run(s.cur) })
+}
+
+func (s *Device) newEpoch() *epoch {
+	return &epoch{
+		quit: make(chan struct{}), channels: make(map[uint32]*channel),
+		procs: make(map[uint64]*process), timed: make(map[*channel]struct{}),
+		queue: make([][]abi.Slot, s.shape.Mailboxes), born: time.Now(),
+	}
 }
 
 // halt ends the epoch: processes return, nothing moves any more.

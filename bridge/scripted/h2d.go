@@ -47,12 +47,26 @@ func (s *Device) offeredLocked(c *channel, m *abi.Slot) {
 		o.deadline = time.Now().Add(timeout)
 		s.cur.timed[c] = struct{}{}
 	}
-	if c.ended&abi.ParkH2D != 0 {
-		s.failInLocked(c, abi.ErrClosed, o.size)
-		return
-	}
-	s.matchLocked(c)
+	s.admitLocked(c, m)
 }
+
+// admitLocked brings an offer to its reader, or refuses it. Must hold mu.
+func (s *Device) admitLocked(c *channel, m *abi.Slot) {
+	switch o := c.in; {
+	case !o.direct && m.Payload[3]|m.Payload[4]|m.Payload[5]|m.Payload[6] != 0:
+		s.accuseLocked("channel %d: offer with reserved bits", c.id)
+		s.failInLocked(c, abi.ErrProto, o.size)
+	case o.size >= sizeLimit:
+		s.failInLocked(c, abi.ErrTooLarge, o.size)
+	case c.ended&abi.ParkH2D != 0:
+		s.failInLocked(c, abi.ErrClosed, o.size)
+	default:
+		s.matchLocked(c)
+	}
+}
+
+// sizeLimit is what no transfer reaches, in bytes: lists count 48 bits.
+const sizeLimit = 1 << 48
 
 // matchLocked brings an offer and a reader together. Must hold mu.
 func (s *Device) matchLocked(c *channel) {
@@ -83,6 +97,8 @@ func (s *Device) matchLocked(c *channel) {
 	case r.verb != readAny && (r.verb == readMessage) != o.direct:
 		s.failInLocked(c, abi.ErrKind, o.size)
 		s.endReadLocked(c, result{status: abi.ErrKind})
+	case o.direct && r.mem != nil && len(o.msg) > len(r.mem):
+		s.endReadLocked(c, result{status: abi.ErrTooLarge}) // it stays
 	case o.direct:
 		c.in = nil
 		s.recordLocked(c, abi.TypeAck, abi.Ack{Transaction: o.id, State: abi.StateConsumed})
@@ -111,18 +127,10 @@ func (s *Device) acceptLocked(c *channel) {
 		s.doneLocked(c, abi.H2D, o.id, &o.move)
 		return
 	}
-	if len(o.early) > 0 {
-		if o.early[0].Gather().Outstanding() > 0 {
-			s.moveOnLocked(c, o)
-		}
-		early := o.early[0]
-		s.sourceLocked(c, &early)
+	if early := o.early; early != nil {
+		o.early = nil
+		s.sourceLocked(c, early)
 	}
-}
-
-// moveOnLocked asks for the lists after the first. Must hold mu.
-func (s *Device) moveOnLocked(c *channel, o *offer) {
-	s.recordLocked(c, abi.TypeAck, abi.Ack{Transaction: o.id, State: abi.StateReady, Outstanding: o.size})
 }
 
 // sourceLocked handles a gather list of a transfer to the device. Must hold mu.
@@ -133,17 +141,18 @@ func (s *Device) sourceLocked(c *channel, m *abi.Slot) {
 		return
 	}
 	if !o.active {
-		if len(o.early) > 0 || m.Gather().Number() != 0 {
+		if o.early != nil || m.Gather().Number() != 0 {
 			s.accuseLocked("channel %d: list %d before READY", c.id, m.Gather().Number())
+			s.failInLocked(c, abi.ErrProto, o.size)
+			return
 		}
-		o.early = append(o.early, *m)
+		early := *m
+		o.early = &early
 		return
 	}
-	if o.move.lists == 0 && len(o.early) == 0 {
-		o.early = append(o.early, *m)
-		if m.Gather().Outstanding() > 0 {
-			s.moveOnLocked(c, o)
-		}
+	if !o.ready && m.Gather().Outstanding() > 0 && s.checkListLocked(&o.move, m) == abi.OK {
+		o.ready = true
+		s.recordLocked(c, abi.TypeAck, abi.Ack{Transaction: o.id, State: abi.StateReady, Outstanding: o.size})
 	}
 	if s.fenced || s.lostLocked(c, abi.H2D, o.id, &o.move, m.Gather()) {
 		return
@@ -235,7 +244,11 @@ func (s *Device) askLocked(c *channel, id uint64) {
 		s.dropped.Add(1)
 		return
 	}
-	if c.askReady = true; c.in == nil {
+	switch c.askReady = true; {
+	case c.ended&abi.ParkH2D != 0:
+		c.askReady = false
+		s.readyLocked(c) // to be refused
+	case c.in == nil:
 		s.matchLocked(c)
 	}
 }

@@ -32,8 +32,9 @@ type offer struct {
 	direct   bool
 	msg      []byte
 	deadline time.Time
-	early    []abi.Slot // lists that came before the target was ready
+	early    *abi.Slot // list 0, if it came before the target
 	active   bool
+	ready    bool // the host was told to send the lists after the first
 	move     move
 }
 
@@ -64,9 +65,10 @@ type request struct {
 	verb   verb
 	mem    []byte // message or device memory
 	alloc  func(size uint64) []byte
-	id     uint64 // transaction, once offered
-	sent   bool   // offered to the host
-	began  bool   // the host sent lists
+	id     uint64     // transaction, once offered
+	sent   bool       // offered to the host
+	began  bool       // the host sent lists
+	stop   abi.Status // why the offer is being taken back
 	move   move
 	result chan result // buffered 1
 }
@@ -237,7 +239,9 @@ func (s *Device) noteLocked(c *channel, m *abi.Slot) {
 	case t == abi.TypeOffer && !d2h:
 		s.askLocked(c, n.Transaction)
 	case t == abi.TypeWithdrawn && d2h:
-		// Only an injected WITHDRAW is answered so; the writer stays.
+		if r := c.wr; r != nil && r.id == n.Transaction && r.stop != abi.OK { // or the WITHDRAW was injected
+			s.endWriteLocked(c, r.stop)
+		}
 	default:
 		s.accuseLocked("%d note for direction %d", t, n.Direction)
 	}
@@ -252,10 +256,12 @@ func (s *Device) closeLocked(c *channel, cl *abi.Close) {
 	}
 	c.closed |= cl.Halves
 	if cl.Halves&abi.ParkH2D != 0 {
-		c.in = nil
-		if c.rd != nil {
-			s.endReadLocked(c, result{status: abi.ErrClosed})
+		if c.in != nil && c.in.active {
+			s.failInLocked(c, abi.ErrAborted, c.in.size-c.in.move.processed)
+			s.endReadLocked(c, result{status: abi.ErrAborted})
 		}
+		c.in = nil
+		s.endReadLocked(c, result{status: abi.ErrClosed})
 	}
 	if cl.Halves&abi.ParkD2H != 0 && c.wr != nil {
 		s.endWriteLocked(c, abi.ErrClosed)

@@ -51,13 +51,8 @@ func (p *process) exit() {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	for _, c := range p.ports {
-		if c.in != nil {
-			p.s.failInLocked(c, abi.ErrClosed, c.in.size)
-		}
-		if c.open && c.ended != 3 {
-			p.s.sendCloseLocked(c, 3&^c.ended, p.stopped)
-		}
-		c.ended, c.proc = 3, nil
+		p.s.endHalvesLocked(c, 3, p.stopped)
+		c.proc = nil
 		if !c.open {
 			delete(p.l.channels, c.id)
 		}
@@ -65,33 +60,46 @@ func (p *process) exit() {
 	delete(p.l.procs, p.id)
 }
 
+// endHalvesLocked closes halves of a channel for the device. Must hold mu.
+func (s *Device) endHalvesLocked(c *channel, halves uint32, why abi.Status) {
+	if c.in != nil && halves&abi.ParkH2D != 0 {
+		s.failInLocked(c, abi.ErrClosed, c.in.size)
+	}
+	if c.open && halves&^c.ended != 0 {
+		s.sendCloseLocked(c, halves&^c.ended, why)
+	}
+	c.ended |= halves
+}
+
 // stopLocked ends every blocked call of the process. Must hold s.mu.
 func (p *process) stopLocked(why abi.Status) {
-	if p.stopped != abi.OK {
+	if p.stopped != abi.OK && why != abi.ErrReset {
 		return
 	}
 	p.stopped = why
 	for _, c := range p.ports {
-		if why != abi.ErrReset {
-			p.s.retreatLocked(c)
+		if why == abi.ErrReset {
+			p.s.endWriteLocked(c, why) // nobody answers any more
+		} else {
+			p.s.retreatLocked(c, why)
 		}
 		p.s.endReadLocked(c, result{status: why})
-		p.s.endWriteLocked(c, why)
 	}
 }
 
-// retreatLocked ends a channel's transactions towards the host. Must hold mu.
-func (s *Device) retreatLocked(c *channel) {
+// retreatLocked ends a channel's transfer to the device, and takes an offer to the
+// host back. What the host has begun to take goes on: it has the word. Must hold
+// mu.
+func (s *Device) retreatLocked(c *channel, why abi.Status) {
 	if c.in != nil && c.in.active {
 		s.failInLocked(c, abi.ErrClosed, c.in.size-c.in.move.processed)
 	}
 	switch r := c.wr; {
-	case r == nil || !r.sent:
-	case r.began:
-		s.recordLocked(c, abi.TypeError, abi.Ack{Transaction: r.id, Direction: uint32(abi.D2H),
-			State: abi.StateFailed, Status: abi.ErrClosed, Processed: r.move.processed,
-			Outstanding: uint64(len(r.mem)) - r.move.processed, Lists: r.move.lists})
+	case r == nil || r.began:
+	case !r.sent:
+		s.endWriteLocked(c, why)
 	default:
+		r.stop = why
 		s.noteToHostLocked(c, abi.TypeWithdraw, abi.D2H, r.id)
 	}
 }
@@ -125,16 +133,13 @@ func (p *process) free(m []byte) {
 	}
 }
 
-// call blocks the process for one request.
-func (p *process) call(port int, v verb, mem []byte) result {
+// beginLocked makes a request of the process. Must hold s.mu.
+func (p *process) beginLocked(port int, v verb, mem []byte) *request {
 	r := &request{verb: v, mem: mem, alloc: p.alloc, result: make(chan result, 1)}
 	c := p.ports[port]
-	p.s.mu.Lock()
-	if p.stopped != abi.OK {
-		p.s.mu.Unlock()
-		return result{status: p.stopped}
-	}
 	switch {
+	case p.stopped != abi.OK:
+		r.end(result{status: p.stopped})
 	case v <= look:
 		c.rd = r
 		p.s.matchLocked(c)
@@ -145,6 +150,13 @@ func (p *process) call(port int, v verb, mem []byte) result {
 		c.wr = r
 		p.s.offerOutLocked(c)
 	}
+	return r
+}
+
+// call blocks the process for one request.
+func (p *process) call(port int, v verb, mem []byte) result {
+	p.s.mu.Lock()
+	r := p.beginLocked(port, v, mem)
 	p.s.mu.Unlock()
 	res := <-r.result
 	if v == readAny && res.status != abi.OK {

@@ -31,7 +31,7 @@ var allowed = []struct {
 	{"bridge/kdev/uapi", nil, nil},
 	{"bridge/bridgetest", []string{"bridge", "bridge/abi", "bridge/bridgetest/pattern"}, []string{sys, "github.com/stretchr/testify", "go.uber.org/goleak", "pgregory.net/rapid"}},
 	{"bridge/bridgetest/pattern", nil, nil},
-	{"bridge/scripted", []string{"bridge/abi", "bridge/bridgetest/pattern", "internal/units"}, []string{sys}},
+	{"bridge/scripted", []string{"bridge/abi", "bridge/bridgetest/pattern", "bridge/proto/talk", "internal/units"}, []string{sys}},
 	{"firmware/", []string{"bridge", "bridge/abi"}, nil},
 	{"pkg/", []string{"pkg/", "bridge", "bridge/abi"}, nil},
 	{"pkg/control/", []string{"pkg/nfcomms", "pkg/control/", "bridge", "bridge/abi"}, []string{"google.golang.org/"}},
