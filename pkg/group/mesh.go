@@ -1,0 +1,240 @@
+package group
+
+import (
+	"fmt"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Mesh is the Transport between goroutines of this process. Each member has an
+// inbox that the others append to; nothing else is shared.
+type Mesh struct {
+	members []meshLink
+}
+
+// NewMesh makes a Mesh for so many members.
+func NewMesh(size int) *Mesh {
+	m := &Mesh{members: make([]meshLink, max(size, 0))}
+	for i := range m.members {
+		m.members[i] = meshLink{mesh: m, rank: i, wake: make(chan struct{}, 1)} // 1: a wake is not lost before the wait
+		m.members[i].in = &m.members[i].first
+	}
+	return m
+}
+
+// Connect takes a rank.
+func (m *Mesh) Connect(rank, size int) (Link, error) {
+	if size != len(m.members) {
+		return nil, fmt.Errorf("%w: a mesh of %d members", ErrDisagree, len(m.members))
+	}
+	l := &m.members[rank]
+	if l.taken.Swap(true) {
+		return nil, ErrRankTaken
+	}
+	return l, nil
+}
+
+// Frames of up to smallFrame bytes are copied into an inbox under its lock;
+// larger ones into a buffer of their own, outside of it.
+const smallFrame = 4 << 10
+
+// meshLink is a member's inbox.
+type meshLink struct {
+	mesh  *Mesh
+	rank  int
+	taken atomic.Bool
+	wake  chan struct{}
+
+	mu     sync.Mutex // guards what follows, up to the gap
+	in     *batch     // what has come since the last look
+	parked int        // the member waits for so many frames, or is about to; 0: it runs
+	closed bool
+	spare  [bits.UintSize][][]byte // buffers for large frames, by the power of two
+	free   []*batch                // read and released
+
+	out   *batch // what is being read
+	next  int    // the frame in it that is next
+	timer *time.Timer
+	first batch
+}
+
+// batch is what came between two looks: frames, and the bytes of small ones.
+type batch struct {
+	frames []meshFrame
+	bytes  []byte
+	live   int // frames not yet released
+}
+
+// meshFrame is a frame in an inbox; its bytes are at [at:at+size] of the
+// batch's, or in large.
+type meshFrame struct {
+	Header
+	from  int32
+	size  int32
+	at    int
+	large []byte
+	end   error
+}
+
+// align keeps the bytes of frames where any event type may lie.
+const align = 16
+
+func (l *meshLink) TrySend(to int, h Header, data []byte) (bool, error) {
+	far := &l.mesh.members[to]
+	f := meshFrame{Header: h, from: int32(l.rank), size: int32(len(data))}
+	if len(data) > smallFrame {
+		f.large = far.buffer(len(data))
+		copy(f.large, data)
+		data = nil
+	}
+	return far.put(f, data)
+}
+
+// put appends a frame to the inbox and wakes its member.
+func (l *meshLink) put(f meshFrame, small []byte) (bool, error) {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return false, ErrGone
+	}
+	b := l.in
+	if len(small) > 0 {
+		f.at = (len(b.bytes) + align - 1) &^ (align - 1)
+		b.bytes = append(b.bytes, padding[:f.at-len(b.bytes)]...)
+		b.bytes = append(b.bytes, small...)
+	}
+	b.frames = append(b.frames, f)
+	wake := l.parked > 0 && (len(b.frames) >= l.parked || f.Urgent() || f.end != nil)
+	if wake {
+		l.parked = 0
+	}
+	l.mu.Unlock()
+	if wake {
+		l.Wake()
+	}
+	return true, nil
+}
+
+var padding [align]byte
+
+// buffer returns room for a large frame, used again where there was one.
+func (l *meshLink) buffer(n int) []byte {
+	class := bits.Len(uint(n - 1))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.spare[class]; len(s) > 0 {
+		l.spare[class] = s[:len(s)-1]
+		return s[len(s)-1][:n]
+	}
+	return make([]byte, n, 1<<class)
+}
+
+func (l *meshLink) TryReceive(f *Frame) bool {
+	if l.out == nil && !l.turn() {
+		return false
+	}
+	b := l.out
+	m := &b.frames[l.next]
+	l.next++
+	*f = Frame{Header: m.Header, From: int(m.from), End: m.end, Lease: b}
+	switch {
+	case m.large != nil:
+		f.Data = m.large
+	case m.size > 0:
+		f.Data = b.bytes[m.at : m.at+int(m.size) : m.at+int(m.size)]
+	}
+	if l.next == len(b.frames) {
+		l.out = nil // Release gives it back
+	}
+	return true
+}
+
+// turn takes all that has come; false if nothing has.
+func (l *meshLink) turn() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.in.frames) == 0 {
+		return false
+	}
+	l.out, l.next = l.in, 0
+	l.out.live = len(l.out.frames)
+	if n := len(l.free); n > 0 {
+		l.in, l.free = l.free[n-1], l.free[:n-1]
+	} else {
+		l.in = new(batch)
+	}
+	return true
+}
+
+func (l *meshLink) Release(f *Frame) {
+	b := f.Lease.(*batch)
+	b.live--
+	if b.live > 0 && len(f.Data) <= smallFrame {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(f.Data) > smallFrame {
+		class := bits.Len(uint(cap(f.Data) - 1))
+		l.spare[class] = append(l.spare[class], f.Data)
+	}
+	if b.live == 0 {
+		clear(b.frames) // keeps no large buffer alive
+		b.frames, b.bytes = b.frames[:0], b.bytes[:0]
+		l.free = append(l.free, b)
+	}
+}
+
+func (l *meshLink) Wait(frames int, until time.Time) {
+	l.mu.Lock()
+	if len(l.in.frames) > 0 || l.out != nil {
+		l.mu.Unlock()
+		return
+	}
+	l.parked = max(frames, 1)
+	l.mu.Unlock()
+	if until.IsZero() {
+		<-l.wake
+		return
+	}
+	if l.timer == nil {
+		l.timer = time.NewTimer(time.Until(until))
+	} else {
+		l.timer.Reset(time.Until(until))
+	}
+	select {
+	case <-l.wake:
+		l.timer.Stop()
+	case <-l.timer.C:
+	}
+}
+
+func (l *meshLink) Wake() {
+	select {
+	case l.wake <- struct{}{}:
+	default: // it is awake already
+	}
+}
+
+func (l *meshLink) Close() error {
+	l.leave(ErrClosed)
+	return nil
+}
+
+// leave tells all others the end of this member.
+func (l *meshLink) leave(end error) {
+	l.mu.Lock()
+	was := l.closed
+	l.closed = true
+	l.mu.Unlock()
+	if was {
+		return
+	}
+	for i := range l.mesh.members {
+		if i != l.rank {
+			_, _ = l.mesh.members[i].put(meshFrame{from: int32(l.rank), end: end}, nil) // who left needs no word
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package group
+
+import "time"
+
+// Transport joins the members of one group.
+type Transport interface {
+	// Connect makes this endpoint a rank of a group of so many. It does not
+	// wait for the others: frames for who has not come yet wait for room.
+	// ErrRankTaken if another endpoint is that rank.
+	Connect(rank, size int) (Link, error)
+}
+
+// Link is a member's end of a Transport. The conformance suite holds every Link
+// to what stands here. One goroutine uses it at a time, but for Wake.
+//
+// The frames from one member to another arrive in order, each once, then the
+// end of that member. A send is buffered: a rendezvous is built on top of it,
+// where an algorithm asks for one, by an answer of whoever takes the frame.
+type Link interface {
+	// TrySend puts a frame on its way: true if all of it has been copied,
+	// false if there is no room now. After false it is called again with the
+	// same frame, or the frame is given up and never arrives. An error is
+	// ErrGone: what is sent to that rank never arrives any more.
+	TrySend(to int, h Header, data []byte) (bool, error)
+	// TryReceive fills in the next frame of any member, false if there is
+	// none. Its Data are valid, and following frames of the same member may
+	// stay behind, until Release.
+	TryReceive(f *Frame) bool
+	// Release gives back the Data of a frame.
+	Release(f *Frame)
+	// Wait returns once so many frames may be there, an end or a frame that
+	// Urgent is true of; or room for what TrySend refused last; when Wake was
+	// called, or when the time has come; the zero time never comes. It may
+	// return early.
+	Wait(frames int, until time.Time)
+	// Wake has a Wait return that runs, or the next one. Any goroutine may
+	// call it.
+	Wake()
+	// Close leaves: the others see an end of this member after its frames. It
+	// is idempotent.
+	Close() error
+}
+
+// Header says what a frame is part of. It is 16 bytes on any wire.
+type Header struct {
+	Step  uint64
+	Epoch uint32 // grows with each Shrink
+	Tag   uint16 // tells the phases of a step apart
+	Op    Op
+	Flags Flags
+}
+
+// Urgent reports whether whoever waits for several frames must see this one at
+// once.
+func (h Header) Urgent() bool { return h.Op >= opControl }
+
+// Op is the operation that a frame belongs to.
+type Op uint8
+
+// Operations. What follows opControl is not part of a step.
+const (
+	OpExchange Op = iota
+	OpBarrier
+	OpAllgather
+	OpReduce
+	OpHello
+	opControl
+	opAck     // Tag of the frame that was taken
+	opCredit  // Step: exchanges that the sender finished
+	opLast    // Step: the exchange after which the sender has no data
+	opRevoke  // the sender gave this epoch up
+	opPropose // the sender proposes the group of this epoch
+)
+
+var opNames = [...]string{"exchange", "barrier", "allgather", "reduce", "join", "?", "ack", "credit", "last", "revoke", "shrink"}
+
+func (o Op) String() string {
+	if int(o) < len(opNames) {
+		return opNames[o]
+	}
+	return "?"
+}
+
+// Flags of a frame.
+type Flags uint8
+
+const (
+	// FlagSync: the sender waits for an answer once the frame is taken.
+	FlagSync Flags = 1 << iota
+)
+
+// Frame is what a Link delivers: some bytes, or the end of a member.
+type Frame struct {
+	Header
+	// From is the rank it comes from.
+	From int
+	// Data may be written to by whoever has the frame.
+	Data []byte
+	// End is nil but in the last frame of a member: ErrGone if it ended
+	// without leaving, ErrClosed if it left.
+	End error
+	// Lease is the link's own.
+	Lease any
+}
