@@ -1,0 +1,268 @@
+package group
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/nfcomms/nfcomms/pkg/model"
+)
+
+// Auto is the algorithm that chooses. It starts with isend, asks the model which
+// others may be faster for what the members send, tries those for some steps, and
+// stays with the fastest until the load changes. All members choose alike: they
+// gather what each has measured. Stats says what was chosen, and why.
+const Auto = "auto"
+
+// Load is what the members of a group send in a step, on average.
+type Load struct {
+	Members int
+	// Frames go out per member: its targets. Packages are those with bytes.
+	Frames, Packages float64
+	// Bytes of a package.
+	Bytes float64
+}
+
+// Cost is what a transport takes: for a frame, for a round in which a member can
+// but wait for one other, and for a byte.
+type Cost struct {
+	Frame, Round time.Duration
+	// Byte is in nanoseconds.
+	Byte float64
+}
+
+// Prediction is what a step of an algorithm should take.
+type Prediction struct {
+	Algorithm string
+	Time      time.Duration
+}
+
+// meshCost is what a Mesh takes on a small machine. What differs by a factor is
+// decided by trial.
+var meshCost = Cost{Frame: 150, Round: 600, Byte: 0.15}
+
+// Predict models a step: a member sends its frames one by one; in rounds it waits
+// for a partner in each; a package that travels is copied twice at each stop; what
+// is gathered comes to every member, whoever it is for. The last is why gathering
+// loses on many members: by appendix B of the report a member needs but
+// model.ExchangedBytes of all that model.ProducedBytes adds up to.
+func Predict(l Load, c Cost) []Prediction {
+	n := float64(l.Members)
+	rounds := math.Ceil(math.Log2(max(n, 1)))
+	bytes := l.Packages * l.Bytes
+	frames := l.Frames*float64(c.Frame) + bytes*c.Byte
+	const look = 2 // ns to look at one posted receive
+	list := []Prediction{
+		{"isend", time.Duration(frames)},
+		{"isend-irecv", time.Duration(frames + look*l.Frames*l.Frames/2)},
+		{"cpex", time.Duration(frames + min(l.Frames, n-1)*float64(c.Round))},
+		{"bruck", time.Duration(rounds*float64(c.Frame+c.Round) + rounds/2*bytes*2*c.Byte)},
+		{"allgather", time.Duration(2*rounds*float64(c.Frame+c.Round) + n*(bytes+entryHeader*l.Packages)*c.Byte)},
+	}
+	slices.SortStableFunc(list, func(a, b Prediction) int { return int(a.Time - b.Time) })
+	return list
+}
+
+// SpikeLoad is the load of the report's benchmark: cells that are shared evenly,
+// listen to so many others drawn at random, fire so often a second, and tell in
+// each step of so many milliseconds, event bytes for a spike (appendices A and B).
+func SpikeLoad(cells, members, synapses int, hertz, milliseconds float64, event int) Load {
+	own := float64(cells) / float64(members)
+	met := 1 - math.Exp(own*float64(synapses)*math.Log1p(-1/float64(members)))
+	frames := float64(members-1) * met
+	rate := hertz * float64(event)
+	got := model.ExchangedBytes(cells, members, synapses, rate) * milliseconds / 1000
+	l := Load{Members: members, Frames: float64(members - 1), Packages: frames}
+	if frames > 0 {
+		l.Bytes = got / float64(members) * float64(members-1) / frames
+	}
+	return l
+}
+
+// How long auto does what, in exchanges.
+const (
+	autoWarm    = 4 // to see the load
+	autoTrial   = 6 // of each candidate, in a row, as often as autoRounds
+	autoRounds  = 2
+	autoStay    = 128 // first; doubles up to autoStayMax
+	autoStayMax = 8192
+	// autoFar is how much slower than the best by the model is not tried;
+	// autoChange is the factor by which a load is another one.
+	autoFar    = 4
+	autoChange = 2
+)
+
+type auto struct {
+	phase    func(*auto, *Step) error
+	at       int // exchanges in this phase
+	names    []string
+	run      []Exchanger
+	times    [][]float64 // by candidate: ns of each step
+	chosen   Exchanger
+	stay     int
+	load     Load // that the choice was made for
+	packages float64
+	bytes    float64 // and exchanges since the load was looked at
+	seen     int
+}
+
+func newAuto() Exchanger {
+	isend, _ := find("isend") // it is there
+	return &auto{phase: (*auto).warm, chosen: isend.New(), stay: autoStay}
+}
+
+func (a *auto) Exchange(s *Step) error {
+	a.seen++
+	for _, p := range s.g.exchange.out {
+		if len(p.Data) > 0 {
+			a.packages++
+			a.bytes += float64(len(p.Data))
+		}
+	}
+	return a.phase(a, s)
+}
+
+// Members gather at the beginning of a step: behind a package of this step, which
+// the user may look at, a link may keep other frames back.
+
+// warm exchanges until the load is known, and makes the list of candidates.
+func (a *auto) warm(s *Step) error {
+	switch a.at {
+	case 0:
+		s.g.stats.chose("isend", "looking at the load")
+	case autoWarm:
+		if err := a.look(s, &a.load); err != nil {
+			return err
+		}
+		a.list()
+		a.at, a.phase = 0, (*auto).try
+		return a.try(s)
+	}
+	a.at++
+	return a.chosen.Exchange(s)
+}
+
+// list takes what the model does not rule out.
+func (a *auto) list() {
+	a.names, a.run, a.times = nil, nil, nil
+	best := Predict(a.load, meshCost)
+	for _, p := range best {
+		if p.Time <= autoFar*best[0].Time {
+			algorithm, _ := find(p.Algorithm) // Predict names what is there
+			a.names = append(a.names, p.Algorithm)
+			a.run = append(a.run, algorithm.New())
+			a.times = append(a.times, nil)
+		}
+	}
+}
+
+// try runs the candidates in turn and measures them.
+func (a *auto) try(s *Step) error {
+	if a.at == autoTrial*autoRounds*len(a.run) {
+		if err := a.choose(s); err != nil {
+			return err
+		}
+		a.at, a.phase = 0, (*auto).use
+		return a.use(s)
+	}
+	i := a.at / autoTrial % len(a.run)
+	start := time.Now()
+	if err := a.run[i].Exchange(s); err != nil {
+		return err
+	}
+	if err := s.WaitAll(); err != nil {
+		return err
+	}
+	if a.at%autoTrial > 0 { // the first step after a change pays for it
+		a.times[i] = append(a.times[i], float64(time.Since(start)))
+	}
+	a.at++
+	return nil
+}
+
+// choose gathers the medians of all members and takes the least sum.
+func (a *auto) choose(s *Step) error {
+	own := make([]float64, len(a.times))
+	for i, t := range a.times {
+		slices.Sort(t)
+		own[i] = t[len(t)/2]
+	}
+	mean, err := means(s, own)
+	if err != nil {
+		return err
+	}
+	best := 0
+	for i := range mean {
+		if mean[i] < mean[best] {
+			best = i
+		}
+	}
+	a.chosen = a.run[best]
+	why := fmt.Sprintf("%d members, %.1f packages of %.0f bytes each; measured", a.load.Members, a.load.Packages, a.load.Bytes)
+	for i, name := range a.names {
+		why += fmt.Sprintf(" %s %v", name, time.Duration(mean[i]).Round(100))
+	}
+	s.g.stats.chose(a.names[best], why)
+	return nil
+}
+
+// use exchanges by what was chosen, and looks at the load now and then.
+func (a *auto) use(s *Step) error {
+	if a.at == a.stay {
+		var load Load
+		if err := a.look(s, &load); err != nil {
+			return err
+		}
+		a.at, a.stay = 0, min(2*a.stay, autoStayMax)
+		if differs(load.Packages, a.load.Packages) || differs(load.Packages*load.Bytes, a.load.Packages*a.load.Bytes) {
+			a.stay, a.phase = autoStay, (*auto).warm
+			return a.warm(s)
+		}
+	}
+	a.at++
+	return a.chosen.Exchange(s)
+}
+
+func differs(a, b float64) bool { return a > autoChange*b+1 || b > autoChange*a+1 }
+
+// look gathers the load since the last look.
+func (a *auto) look(s *Step, l *Load) error {
+	steps := float64(a.seen)
+	mean, err := means(s, []float64{float64(len(s.Targets())), a.packages / steps, a.bytes / steps})
+	if err != nil {
+		return err
+	}
+	a.packages, a.bytes, a.seen = 0, 0, 0
+	*l = Load{Members: s.Size(), Frames: mean[0], Packages: mean[1]}
+	if l.Packages > 0 {
+		l.Bytes = mean[2] / l.Packages
+	}
+	return nil
+}
+
+// autoTag is beyond those of the algorithms, in whose steps this gather is.
+const autoTag = 1 << 15
+
+// means gathers numbers and returns the mean of each, the same at all members.
+func means(s *Step, own []float64) ([]float64, error) {
+	c := s.g.collective()
+	c.tag = autoTag
+	b := s.g.bytes(8 * len(own))
+	for i, x := range own {
+		binary.LittleEndian.PutUint64(b[8*i:], math.Float64bits(x))
+	}
+	same := slices.Repeat([]int{len(b)}, s.Size())
+	all, err := c.gather(b, same)
+	if err != nil {
+		return nil, err
+	}
+	mean := make([]float64, len(own))
+	for _, theirs := range all {
+		for i := range mean {
+			mean[i] += math.Float64frombits(binary.LittleEndian.Uint64(theirs[8*i:])) / float64(len(all))
+		}
+	}
+	return mean, nil
+}

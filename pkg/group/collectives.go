@@ -1,0 +1,199 @@
+package group
+
+import (
+	"context"
+	"encoding/binary"
+)
+
+// The collectives run in rounds of doubling distance, in which what a member
+// knows doubles: log n rounds, and each byte comes to each member once. Phases of
+// one step are told apart by tags, a round each.
+
+// Barrier returns once every member has called it.
+func (g *Group) Barrier(ctx context.Context) error {
+	if err := g.lock(OpBarrier); err != nil {
+		return err
+	}
+	defer g.call.Unlock()
+	if err := g.begin(ctx, OpBarrier); err != nil {
+		return err
+	}
+	return g.end(g.collective().barrier())
+}
+
+// Allgather gives data to all members and returns what each gave, by rank. All
+// give the same number of bytes: ErrDisagree names one that does not. What is
+// returned is valid until the next call.
+func (g *Group) Allgather(ctx context.Context, data []byte) ([][]byte, error) {
+	if err := g.lock(OpAllgather); err != nil {
+		return nil, err
+	}
+	defer g.call.Unlock()
+	if err := g.begin(ctx, OpAllgather); err != nil {
+		return nil, err
+	}
+	sizes := g.ints.take(g.member.size())
+	for i := range sizes {
+		sizes[i] = len(data)
+	}
+	c := g.collective()
+	all, err := c.gather(data, sizes)
+	return all, g.end(err)
+}
+
+// Allgatherv is Allgather of any number of bytes from each.
+func (g *Group) Allgatherv(ctx context.Context, data []byte) ([][]byte, error) {
+	if err := g.lock(OpAllgather); err != nil {
+		return nil, err
+	}
+	defer g.call.Unlock()
+	if err := g.begin(ctx, OpAllgather); err != nil {
+		return nil, err
+	}
+	c := g.collective()
+	sizes, err := c.sizes(len(data))
+	if err != nil {
+		return nil, g.end(err)
+	}
+	all, err := c.gather(data, sizes)
+	return all, g.end(err)
+}
+
+// Reduce combines what the members give into acc of the root, in a tree: op
+// combines another member's bytes into acc, in whatever order, so it must be
+// associative and commutative. acc of the others is used up. All give the same
+// number of bytes.
+func (g *Group) Reduce(ctx context.Context, root int, acc []byte, op func(acc, in []byte)) error {
+	if err := g.lock(OpReduce); err != nil {
+		return err
+	}
+	defer g.call.Unlock()
+	if root < 0 || root >= g.member.size() {
+		return g.report(OpReduce, aboutf([]int{root}, ErrRank, "a group of %d members", g.member.size()))
+	}
+	if err := g.begin(ctx, OpReduce); err != nil {
+		return err
+	}
+	return g.end(g.collective().reduce(root, acc, op))
+}
+
+// collective is a step made of gathers; its tags count the rounds.
+type collective struct {
+	*Step
+	tag uint16
+}
+
+func (g *Group) collective() *collective {
+	g.exchange.step.g = g
+	g.exchange.collective = collective{Step: &g.exchange.step}
+	return &g.exchange.collective
+}
+
+func (c *collective) barrier() error {
+	n := c.Size()
+	var f Frame
+	for d := 1; d < n; d *= 2 {
+		c.start((c.Rank()+d)%n, c.tag, 0, nil)
+		if err := c.receive((c.Rank()-d+n)%n, c.tag, &f); err != nil {
+			return err
+		}
+		c.Release(&f)
+		c.tag++
+	}
+	return c.WaitAll()
+}
+
+// sizes gathers one number of each member.
+func (c *collective) sizes(own int) ([]int, error) {
+	const word = 8
+	n := c.Size()
+	same := c.g.ints.take(n)
+	for i := range same {
+		same[i] = word
+	}
+	b := c.g.bytes(word)
+	binary.LittleEndian.PutUint64(b, uint64(own))
+	all, err := c.gather(b, same)
+	if err != nil {
+		return nil, err
+	}
+	for i, b := range all {
+		same[i] = int(binary.LittleEndian.Uint64(b))
+	}
+	return same, nil
+}
+
+// gather gives data to all and returns what each gave, by rank; sizes says how
+// much that is. The bytes lie in rotated order, own first, so that each round
+// sends a prefix and appends what it receives.
+func (c *collective) gather(data []byte, sizes []int) ([][]byte, error) {
+	n, rank := c.Size(), c.Rank()
+	ends := c.g.ints.take(n) // ends[i] is where the bytes of rank+i end
+	total := 0
+	for i := range n {
+		total += sizes[(rank+i)%n]
+		ends[i] = total
+	}
+	buf := c.g.bytes(total)
+	copy(buf, data)
+	var f Frame
+	for have := 1; have < n; {
+		d := have
+		some := min(have, n-have)
+		c.start((rank-d+n)%n, c.tag, 0, buf[:ends[some-1]])
+		from := (rank + d) % n
+		if err := c.receive(from, c.tag, &f); err != nil {
+			return nil, err
+		}
+		want := buf[ends[have-1]:ends[have+some-1]]
+		if len(f.Data) != len(want) {
+			got := len(f.Data)
+			c.Release(&f)
+			return nil, aboutf([]int{from}, ErrDisagree, "%d bytes of %d members, here it is %d", got, some, len(want))
+		}
+		copy(want, f.Data)
+		c.Release(&f)
+		have += some
+		c.tag++
+	}
+	return c.parts(buf, ends), c.WaitAll()
+}
+
+// parts cuts a gathered buffer by rank.
+func (c *collective) parts(buf []byte, ends []int) [][]byte {
+	n, rank := c.Size(), c.Rank()
+	all := c.g.slices.take(n)
+	from := 0
+	for i, end := range ends {
+		all[(rank+i)%n] = buf[from:end:end]
+		from = end
+	}
+	return all
+}
+
+func (c *collective) reduce(root int, acc []byte, op func(acc, in []byte)) error {
+	n := c.Size()
+	at := (c.Rank() - root + n) % n // in the tree, the root is 0
+	var f Frame
+	for d := 1; d < n; d *= 2 {
+		if at&d != 0 {
+			c.start((at-d+root)%n, 0, 0, acc)
+			return c.WaitAll()
+		}
+		if at+d >= n {
+			continue
+		}
+		from := (at + d + root) % n
+		if err := c.receive(from, 0, &f); err != nil {
+			return err
+		}
+		if len(f.Data) != len(acc) {
+			got := len(f.Data)
+			c.Release(&f)
+			return aboutf([]int{from}, ErrDisagree, "%d bytes, here it is %d", got, len(acc))
+		}
+		op(acc, f.Data)
+		c.Release(&f)
+	}
+	return nil
+}

@@ -1,0 +1,324 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// lock starts a call: every member makes the same ones in the same order. After
+// nil its caller unlocks g.call.
+func (g *Group) lock(op Op) error {
+	if !g.call.TryLock() {
+		return &Error{Op: op.String(), Rank: g.Rank(), Err: ErrBusy}
+	}
+	return nil
+}
+
+// open begins the step of a call. What the call before returned is gone.
+func (g *Group) open(ctx context.Context, op Op) {
+	g.op = op
+	g.fault = g.revoked
+	g.stats.start()
+	g.until = time.Time{}
+	if g.options.Timeout > 0 {
+		g.until = time.Now().Add(g.options.Timeout)
+	}
+	g.bind(ctx)
+	g.releaseHeld()
+	g.arena.reset()
+	g.ints.reset()
+	g.slices.reset()
+	g.recall()
+}
+
+// begin opens the step of a call, unless there can be none.
+func (g *Group) begin(ctx context.Context, op Op) error {
+	if err := g.ready(ctx); err != nil {
+		return g.report(op, err)
+	}
+	g.open(ctx, op)
+	return nil
+}
+
+// ready says why no call may begin.
+func (g *Group) ready(ctx context.Context) error {
+	switch {
+	case g.closed.Load():
+		return ErrClosed
+	case g.broken != nil:
+		return about(fmt.Errorf("%w: %w", ErrBroken, g.broken.Err), g.broken.Ranks...)
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", ErrCanceled, context.Cause(ctx))
+	}
+	return nil
+}
+
+// bind has the end of ctx wake this member. Calls with the same context again
+// cost nothing.
+func (g *Group) bind(ctx context.Context) {
+	g.ctx = ctx
+	if ctx == nil || ctx == g.waker.ctx || ctx.Done() == nil {
+		return
+	}
+	if g.waker.stop != nil {
+		g.waker.stop()
+	}
+	g.waker.ctx, g.waker.stop = ctx, context.AfterFunc(ctx, g.link.Wake)
+}
+
+// end finishes a call. An error breaks the group: the others are told.
+func (g *Group) end(err error) error {
+	if err == nil {
+		err = g.leftover()
+	}
+	g.stats.finish(err)
+	if err == nil {
+		g.step++
+		return nil
+	}
+	failed := g.report(g.op, err)
+	g.broken = failed
+	g.sends.drop()
+	g.revoke()
+	return failed
+}
+
+// leftover finds frames of this step that nobody took.
+func (g *Group) leftover() error {
+	if g.fault != nil {
+		return g.fault
+	}
+	if rank, some := g.inbox.first(); some {
+		return aboutf([]int{rank}, ErrDisagree, "a second %v in this step", g.op)
+	}
+	return nil
+}
+
+// report makes an *Error of what went wrong in op.
+func (g *Group) report(op Op, err error) *Error {
+	var e *Error
+	if !errors.As(err, &e) {
+		e = about(err)
+	}
+	e.Op, e.Rank, e.Step = op.String(), g.member.rank, g.step
+	return e
+}
+
+// revoke tells the others that this member gave the epoch up, as far as there
+// is room: who has none learns it by its deadline, or when this member leaves.
+func (g *Group) revoke() {
+	for rank, at := range g.member.link {
+		if rank != g.member.rank && g.gone[at] == nil {
+			_, _ = g.link.TrySend(at, g.header(opRevoke, 0, 0), nil)
+		}
+	}
+}
+
+func (g *Group) header(op Op, tag uint16, f Flags) Header {
+	return Header{Step: g.step, Epoch: g.epoch, Op: op, Tag: tag, Flags: f}
+}
+
+// poll takes one frame from the link into g.frame; some is false if there is
+// none. mine says that it is of this step.
+func (g *Group) poll() (mine, some bool) {
+	if !g.link.TryReceive(&g.frame) {
+		return false, false
+	}
+	return g.accept(&g.frame), true
+}
+
+// accept sorts a frame that came. True leaves it to the caller: it is of this
+// step, and its From is a rank of the group.
+func (g *Group) accept(f *Frame) bool {
+	at := f.From
+	switch {
+	case f.End != nil:
+		g.gone[at] = f.End
+		g.lost++
+	case f.Epoch > g.epoch:
+		g.postpone(f)
+		return false
+	case f.Epoch < g.epoch || g.member.of[at] < 0:
+		// of a group that is no more
+	case f.Op >= opControl:
+		g.control(f, g.member.of[at])
+	case f.Step > g.step:
+		g.postpone(f)
+		return false
+	case f.Step < g.step || f.Op != g.op:
+		g.fail(aboutf([]int{g.member.of[at]}, ErrDisagree, "%v in step %d, here it is %v", f.Op, f.Step, g.op))
+	default:
+		f.From = g.member.of[at]
+		g.stats.received(len(f.Data))
+		return true
+	}
+	g.link.Release(f)
+	return false
+}
+
+// postpone keeps a frame of a step to come, and with it its place on the link. Of
+// a later epoch it says that its sender gave this one up.
+func (g *Group) postpone(f *Frame) {
+	if f.Op == opPropose && f.Epoch > g.epoch && g.member.of[f.From] >= 0 {
+		g.fail(about(ErrRevoked, g.member.of[f.From]))
+	}
+	g.later = append(g.later, *f)
+}
+
+// recall looks at the frames that were kept for this step.
+func (g *Group) recall() {
+	all := g.later
+	g.later = g.later[:0]
+	for i := range all {
+		g.frame = all[i]
+		if g.accept(&g.frame) {
+			g.inbox.put(&g.frame)
+		}
+	}
+	clear(all[len(g.later):])
+}
+
+// control does what a frame says that is not part of a step.
+func (g *Group) control(f *Frame, from int) {
+	switch f.Op {
+	case opAck:
+		g.acks[from]--
+	case opLast:
+		g.lastAt[from] = f.Step + 1
+	case opCredit:
+		g.credit[from] = f.Step
+	case opRevoke:
+		g.revoked = about(ErrRevoked, from)
+		if f.Step <= g.step { // else it has finished this one
+			g.fail(g.revoked)
+		}
+	}
+}
+
+// fail has the step end with err, unless something ended it before.
+func (g *Group) fail(err *Error) {
+	if g.fault == nil {
+		g.fault = err
+	}
+}
+
+// progress does what can be done without waiting: it takes what has come and
+// sends what there is room for. False: there was nothing.
+func (g *Group) progress() bool {
+	did := false
+	for {
+		mine, some := g.poll()
+		if !some {
+			break
+		}
+		did = true
+		if mine {
+			g.inbox.put(&g.frame)
+		}
+	}
+	return g.flushSends() || did
+}
+
+// What stands for several ranks where one is asked for.
+const (
+	// AnySource is every source.
+	AnySource = -1
+	everyone  = -2
+)
+
+// await waits until something comes. on is whom it waits for, which is what an
+// error names: a rank, or AnySource for all that have not been heard in this step.
+// It fails when time is up, and when a member is gone that is waited for or did
+// not leave in peace.
+func (g *Group) await(on int) error {
+	if err := g.trouble(on); err != nil {
+		return err
+	}
+	frames := 1
+	if on < 0 && g.exchange.each == nil && g.options.Handler == nil {
+		frames = g.exchange.missing // nobody looks at one before the others are there
+	}
+	from := g.stats.clock()
+	g.link.Wait(frames, g.until)
+	g.stats.waited(from)
+	return nil
+}
+
+// trouble returns why waiting makes no sense.
+func (g *Group) trouble(on int) error {
+	switch {
+	case g.fault != nil:
+		return g.fault
+	case g.closed.Load():
+		return ErrClosed
+	case g.flushing && g.flushed():
+		return errFlushed
+	case g.ctx.Err() != nil:
+		reason := ErrCanceled
+		if errors.Is(g.ctx.Err(), context.DeadlineExceeded) {
+			reason = ErrLate
+		}
+		return about(fmt.Errorf("%w: %w", reason, context.Cause(g.ctx)), g.awaited(on)...)
+	case !g.until.IsZero() && !time.Now().Before(g.until):
+		return about(ErrLate, g.awaited(on)...)
+	case g.lost > 0:
+		return g.missing(on)
+	}
+	return nil
+}
+
+// awaited lists the ranks that on stands for.
+func (g *Group) awaited(on int) []int {
+	if on >= 0 {
+		return []int{on}
+	}
+	var ranks []int
+	for r := range g.member.size() {
+		if r != g.member.rank && !g.heard(r) && (on == everyone || g.isSource[r]) {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
+}
+
+// missing returns an error about members that are gone: those that died, and
+// those that are waited for.
+func (g *Group) missing(on int) error {
+	var dead []int
+	for rank, at := range g.member.link {
+		if g.gone[at] == ErrGone {
+			dead = append(dead, rank)
+		}
+	}
+	if len(dead) == 0 {
+		for _, rank := range g.awaited(on) {
+			if g.gone[g.member.link[rank]] != nil {
+				dead = append(dead, rank)
+			}
+		}
+	}
+	if len(dead) > 0 {
+		return about(ErrGone, dead...)
+	}
+	return nil
+}
+
+// hold keeps a frame until the next call.
+func (g *Group) hold(f *Frame) { g.held = append(g.held, *f) }
+
+func (g *Group) releaseHeld() {
+	for i := range g.held {
+		g.release(&g.held[i])
+	}
+	clear(g.held)
+	g.held = g.held[:0]
+}
+
+// release gives a frame of this step back to the link.
+func (g *Group) release(f *Frame) {
+	g.back = *f
+	g.back.From = g.member.link[f.From]
+	g.link.Release(&g.back)
+}

@@ -1,0 +1,271 @@
+package group
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Step is one exchange as an [Exchanger] sees it: what goes out, who is to be
+// heard, and ways to send and receive. What it returns is valid in this step.
+type Step struct{ g *Group }
+
+// exchange is the state of a group's exchanges.
+type exchange struct {
+	step    Step
+	out     []Package
+	outAt   []int    // by rank: 1 + the place in out
+	heardIn []uint64 // by rank: 1 + the step in which it was heard last
+	missing int      // sources not heard yet
+	in      []Package
+	each    func(Package) // takes packages as they arrive, nil: they are collected
+	random  *rand.Rand
+
+	collective collective
+	shares     shares
+}
+
+func (x *exchange) reset(n int) {
+	x.outAt, x.heardIn = make([]int, n), make([]uint64, n)
+}
+
+// Rank and Size are those of the group.
+func (s *Step) Rank() int { return s.g.member.rank }
+
+// Size is the number of members.
+func (s *Step) Size() int { return s.g.member.size() }
+
+// Targets are the ranks that this member sends a frame to in each step.
+func (s *Step) Targets() []int { return s.g.targets }
+
+// Sources are the ranks that this member gets a frame from in each step.
+func (s *Step) Sources() []int { return s.g.sources }
+
+// Sends reports whether a rank is one of the targets.
+func (s *Step) Sends(to int) bool { return s.g.isTarget[to] }
+
+// Awaits reports whether a frame from a rank is still to come in this step.
+func (s *Step) Awaits(from int) bool { return s.g.isSource[from] && !s.g.heard(from) }
+
+// Missing is how many ranks Awaits is true of.
+func (s *Step) Missing() int { return s.g.exchange.missing }
+
+// Out returns the bytes for a rank, none if there are none.
+func (s *Step) Out(to int) []byte {
+	x := &s.g.exchange
+	if at := x.outAt[to]; at > 0 {
+		return x.out[at-1].Data
+	}
+	return nil
+}
+
+// Start puts the frame for a target on its way and does not wait: data must stay
+// as they are until WaitAll. (MPI_Isend)
+func (s *Step) Start(to int, data []byte) error {
+	if err := s.credit(to); err != nil {
+		return err
+	}
+	s.start(to, 0, 0, data)
+	return nil
+}
+
+func (s *Step) start(to int, tag uint16, f Flags, data []byte) {
+	s.g.send(to, s.g.header(s.g.op, tag, f), data)
+}
+
+// credit waits where a target that sends nothing back is two exchanges behind:
+// nothing else would bound what waits for it.
+func (s *Step) credit(to int) error {
+	g := s.g
+	for !g.isSource[to] && g.credit[to]+2 <= g.exchanges {
+		if g.progress() {
+			continue
+		}
+		if err := g.await(to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WaitAll returns once all that was started has gone. (MPI_Waitall)
+func (s *Step) WaitAll() error {
+	g := s.g
+	for g.sends.steps > 0 {
+		if g.progress() {
+			continue
+		}
+		if err := g.await(g.sends.queue[0].to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Send returns once the frame for a target has gone and its data may change.
+// (MPI_Send)
+func (s *Step) Send(to int, data []byte) error {
+	if err := s.Start(to, data); err != nil {
+		return err
+	}
+	return s.WaitAll()
+}
+
+// Receive waits for the frame of a source, or of any, into f. Its data are valid
+// until it is given to Release or Deliver. (MPI_Recv)
+func (s *Step) Receive(from int, f *Frame) error { return s.receive(from, 0, f) }
+
+func (s *Step) receive(from int, tag uint16, f *Frame) error { return s.receiveOn(from, from, tag, f) }
+
+// receiveOf receives from any; an error names those that on stands for.
+func (s *Step) receiveOf(on int, f *Frame) error { return s.receiveOn(AnySource, on, 0, f) }
+
+func (s *Step) receiveOn(from, on int, tag uint16, f *Frame) error {
+	for {
+		ok, err := s.tryReceive(from, tag, f)
+		if ok || err != nil {
+			return err
+		}
+		if s.g.flushSends() {
+			continue
+		}
+		if err := s.g.await(on); err != nil {
+			return err
+		}
+	}
+}
+
+// tryReceive is receive without waiting.
+func (s *Step) tryReceive(from int, tag uint16, f *Frame) (bool, error) {
+	g := s.g
+	if from == AnySource {
+		return s.tryAny(tag, f), nil
+	}
+	for {
+		if g.inbox.take(from, f) {
+			return g.fits(tag, f)
+		}
+		mine, some := g.poll()
+		switch {
+		case !some:
+			return false, nil
+		case mine && from == g.frame.From:
+			*f = g.frame // the inbox has none of it: it is the oldest
+			return g.fits(tag, f)
+		case mine:
+			g.inbox.put(&g.frame)
+		}
+	}
+}
+
+// tryAny is tryReceive from any source. Frames of another phase stay: their
+// sources are ahead.
+func (s *Step) tryAny(tag uint16, f *Frame) bool {
+	g := s.g
+	if from, some := g.inbox.find(tag); some {
+		return g.inbox.take(from, f)
+	}
+	for {
+		mine, some := g.poll()
+		switch {
+		case !some:
+			return false
+		case mine && g.frame.Tag == tag:
+			*f = g.frame
+			return true
+		case mine:
+			g.inbox.put(&g.frame)
+		}
+	}
+}
+
+// fits checks that a frame is of the phase that this member is in.
+func (g *Group) fits(tag uint16, f *Frame) (bool, error) {
+	if f.Tag == tag {
+		return true, nil
+	}
+	g.release(f)
+	return false, aboutf([]int{f.From}, ErrDisagree, "phase %d of this %v, here it is %d", f.Tag, g.op, tag)
+}
+
+// heard reports whether a rank was heard in this step.
+func (g *Group) heard(rank int) bool { return g.exchange.heardIn[rank] == g.step+1 }
+
+// Deliver hands the package in a frame over, where it lies, and counts its source
+// as heard. Later frames of that source may not come before the next call.
+func (s *Step) Deliver(f *Frame) error {
+	s.g.held = append(s.g.held, *f)
+	if err := s.hear(f); err != nil {
+		return err
+	}
+	s.hand(f.From, f.Data)
+	return nil
+}
+
+// deliverCopy is Deliver of a copy: the source may be heard on at once.
+func (s *Step) deliverCopy(f *Frame) error {
+	data := s.g.bytes(len(f.Data))
+	copy(data, f.Data)
+	s.Release(f)
+	if err := s.hear(f); err != nil {
+		return err
+	}
+	s.hand(f.From, data)
+	return nil
+}
+
+// hear counts the source of a frame as heard, once.
+func (s *Step) hear(f *Frame) error {
+	g := s.g
+	if !s.Awaits(f.From) {
+		return aboutf([]int{f.From}, ErrDisagree, "a second frame in this step, or one of no source")
+	}
+	if size := g.options.EventSize; size > 0 && len(f.Data)%size != 0 {
+		return aboutf([]int{f.From}, ErrEventSize, "%d bytes, events of %d", len(f.Data), size)
+	}
+	g.exchange.heardIn[f.From] = g.step + 1
+	g.exchange.missing--
+	return nil
+}
+
+// Release gives a frame back that was received.
+func (s *Step) Release(f *Frame) { s.g.release(f) }
+
+// hand gives a package to the user. No bytes are no package.
+func (s *Step) hand(from int, data []byte) {
+	x := &s.g.exchange
+	p := Package{from, data}
+	switch {
+	case len(data) == 0:
+	case s.g.options.Handler != nil:
+		s.g.options.Handler(p)
+		fallthrough
+	case x.each == nil:
+		x.in = append(x.in, p)
+	default:
+		x.each(p)
+	}
+}
+
+// pause waits as Options.Delay says, for so many bytes gathered.
+func (s *Step) pause(bytes int) error {
+	d := s.g.options.Delay
+	t := d.PerByte*time.Duration(bytes) + d.PerMember*time.Duration(s.Size())
+	if t <= 0 {
+		return nil
+	}
+	if d.Random {
+		x := &s.g.exchange
+		if x.random == nil {
+			x.random = rand.New(rand.NewPCG(d.Seed, uint64(s.Rank())))
+		}
+		t = time.Duration(2 * x.random.Float64() * float64(t))
+	}
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-s.g.ctx.Done():
+		return s.g.trouble(AnySource)
+	}
+}
