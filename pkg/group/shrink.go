@@ -1,0 +1,228 @@
+package group
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Shrink goes on after a step has failed, without the members that are gone; it
+// is called by all that are left, and waits for them. The members that stay keep
+// their order and get ranks without gaps; Targets and Sources shrink likewise. No
+// frame of a step before comes through any more.
+//
+// It returns, by new rank, how many steps each member has finished: where they
+// differ by one, some have got the packages of the failed step and others have
+// not, and the application decides what to repeat. Steps are counted on from the
+// largest of them.
+//
+// The members agree by flooding: each proposes the epoch and the members that are
+// gone, takes over what others propose beyond that, and is done when all that are
+// left propose the same.
+func (g *Group) Shrink(ctx context.Context) ([]uint64, error) {
+	if !g.call.TryLock() {
+		return nil, &Error{Op: opPropose.String(), Rank: g.Rank(), Err: ErrBusy}
+	}
+	defer g.call.Unlock()
+	g.op, g.fault = opPropose, nil
+	g.bind(ctx)
+	g.until = time.Now().Add(g.options.JoinTimeout)
+	g.releaseHeld()
+	g.releaseInbox()
+	g.sends.reset(g.member.size())
+	a := newAgreement(g)
+	a.recall()
+	if err := a.reach(); err != nil {
+		g.broken = g.report(opPropose, err)
+		return nil, g.broken
+	}
+	return a.enter(), nil
+}
+
+// agreement is one Shrink at one member. Ranks are those of the link.
+type agreement struct {
+	g         *Group
+	epoch     uint32
+	gone      []byte   // a bit for each rank
+	theirs    [][]byte // what each member proposed last, nil: nothing of this epoch
+	epochs    []uint32
+	steps     []uint64
+	announced bool // what this member proposes now has been sent
+}
+
+func newAgreement(g *Group) *agreement {
+	n := len(g.gone)
+	a := &agreement{
+		g: g, epoch: g.epoch + 1, gone: make([]byte, (n+7)/8),
+		theirs: make([][]byte, n), epochs: make([]uint32, n), steps: make([]uint64, n),
+	}
+	for at := range n {
+		if g.member.of[at] < 0 {
+			a.strike(at)
+		}
+	}
+	return a
+}
+
+func (a *agreement) strike(at int) { a.gone[at/8] |= 1 << (at % 8) }
+
+func (a *agreement) struck(at int) bool { return a.gone[at/8]>>(at%8)&1 != 0 }
+
+// recall looks at the frames that were kept for later steps.
+func (a *agreement) recall() {
+	all := a.g.later
+	a.g.later = a.g.later[:0]
+	for i := range all {
+		a.g.frame = all[i]
+		a.accept(&a.g.frame)
+	}
+	clear(all[len(a.g.later):])
+}
+
+// accept sorts a frame: others may be in the new epoch already.
+func (a *agreement) accept(f *Frame) {
+	g := a.g
+	switch {
+	case f.End != nil:
+		g.gone[f.From] = f.End
+		g.lost++
+	case f.Op == opPropose && f.Epoch > g.epoch:
+		a.heard(f)
+	case f.Epoch > g.epoch:
+		g.later = append(g.later, *f)
+		return
+	}
+	g.link.Release(f)
+}
+
+// heard takes over what a member proposes beyond this one.
+func (a *agreement) heard(f *Frame) {
+	if len(f.Data) != len(a.gone) {
+		return // no member of a group that agreed when it joined
+	}
+	a.theirs[f.From] = bytes.Clone(f.Data)
+	a.epochs[f.From], a.steps[f.From] = f.Epoch, f.Step
+	if f.Epoch > a.epoch {
+		a.epoch, a.announced = f.Epoch, false
+	}
+	for i, bits := range f.Data {
+		if bits&^a.gone[i] != 0 {
+			a.gone[i] |= bits
+			a.announced = false
+		}
+	}
+}
+
+// reach returns once all that are left propose the same.
+func (a *agreement) reach() error {
+	g := a.g
+	for {
+		did := false
+		for g.link.TryReceive(&g.frame) {
+			a.accept(&g.frame)
+			did = true
+		}
+		for at, end := range g.gone {
+			if end != nil && !a.struck(at) {
+				a.strike(at)
+				a.announced = false
+			}
+		}
+		if a.struck(g.member.link[g.member.rank]) {
+			return fmt.Errorf("%w: the others go on without this member", ErrGone)
+		}
+		if !a.announced {
+			a.propose()
+		}
+		did = g.flushSends() || did
+		missing := a.missing()
+		if len(missing) == 0 && len(g.sends.queue) == 0 {
+			return nil
+		}
+		if did {
+			continue
+		}
+		if err := a.trouble(missing); err != nil {
+			return err
+		}
+		g.link.Wait(1, g.until)
+	}
+}
+
+// trouble returns why waiting makes no sense.
+func (a *agreement) trouble(missing []int) error {
+	g := a.g
+	switch {
+	case g.closed.Load():
+		return ErrClosed
+	case g.ctx.Err() != nil:
+		return about(fmt.Errorf("%w: %w", ErrCanceled, context.Cause(g.ctx)), missing...)
+	case !time.Now().Before(g.until):
+		return about(ErrLate, missing...)
+	}
+	return nil
+}
+
+// propose tells all that are left. What waits for room still says less.
+func (a *agreement) propose() {
+	g := a.g
+	a.announced = true
+	g.sends.reset(g.member.size())
+	h := Header{Step: g.step, Epoch: a.epoch, Op: opPropose}
+	for rank, at := range g.member.link {
+		if rank != g.member.rank && !a.struck(at) {
+			g.send(rank, h, bytes.Clone(a.gone))
+		}
+	}
+}
+
+// missing lists the members that do not yet propose the same.
+func (a *agreement) missing() []int {
+	var ranks []int
+	for rank, at := range a.g.member.link {
+		same := a.epochs[at] == a.epoch && bytes.Equal(a.theirs[at], a.gone)
+		if rank != a.g.member.rank && !a.struck(at) && !same {
+			ranks = append(ranks, rank)
+		}
+	}
+	return ranks
+}
+
+// enter makes the members that are left the group, and returns their steps.
+func (a *agreement) enter() []uint64 {
+	g := a.g
+	old := g.member
+	m := membership{of: slices.Repeat([]int{-1}, len(g.gone))}
+	a.steps[old.link[old.rank]] = g.step
+	var steps []uint64
+	for rank, at := range old.link {
+		if a.struck(at) {
+			continue
+		}
+		if rank == old.rank {
+			m.rank = len(m.link)
+		}
+		m.of[at] = len(m.link)
+		m.link = append(m.link, at)
+		steps = append(steps, a.steps[at])
+	}
+	still := func(ranks []int) []int {
+		kept := []int{}
+		for _, r := range ranks {
+			if to := m.of[old.link[r]]; to >= 0 {
+				kept = append(kept, to)
+			}
+		}
+		return kept
+	}
+	targets, sources := still(g.targets), still(g.sources)
+	g.admit(m)
+	_ = g.connectEdges(targets, sources) // a part of what was right
+	g.nextEpoch(a.epoch)
+	g.step = slices.Max(steps)
+	g.broken, g.fault, g.flushing = nil, nil, false
+	g.lost = 0
+	return steps
+}
