@@ -132,7 +132,7 @@ func (l *meshLink) buffer(n int) []byte {
 }
 
 func (l *meshLink) TryReceive(f *Frame) bool {
-	if l.out == nil && !l.turn() {
+	if l.out == nil && !l.refill() {
 		return false
 	}
 	b := l.out
@@ -151,8 +151,8 @@ func (l *meshLink) TryReceive(f *Frame) bool {
 	return true
 }
 
-// turn takes all that has come; false if nothing has.
-func (l *meshLink) turn() bool {
+// refill takes all that has come; false if nothing has.
+func (l *meshLink) refill() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.in.frames) == 0 {

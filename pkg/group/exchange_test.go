@@ -1,0 +1,295 @@
+package group
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+var patterns = map[string]pattern{
+	"empty":  func(*rand.Rand, int, int) int { return -1 },
+	"dense":  func(r *rand.Rand, _, _ int) int { return 16 * r.IntN(20) },
+	"sparse": func(r *rand.Rand, _, _ int) int { return r.IntN(600) - 500 },
+	"skewed": func(r *rand.Rand, from, to int) int {
+		if to == 0 {
+			return 4_000 + r.IntN(1_000)
+		}
+		return r.IntN(16) * (from % 2)
+	},
+	"long": func(r *rand.Rand, from, to int) int { // over a packet of a ring
+		if from == 1 && to == 0 {
+			return 60_000 + r.IntN(100_000)
+		}
+		return -1
+	},
+}
+
+// options are those that run an algorithm.
+func options(a Algorithm, size int) Options {
+	o := Options{Size: size, Algorithm: a.Name}
+	if a.Process {
+		o.Handler = func(Package) {}
+	}
+	return o
+}
+
+// steps exchanges so many steps of a pattern and checks each.
+func steps(ctx context.Context, g *Group, seed uint64, p pattern, n int) error {
+	for step := range n {
+		in, err := g.Exchange(ctx, outOf(seed, p, step, g))
+		if err == nil {
+			err = checkIn(seed, p, step, g, in)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestAlgorithmsAgree: each hands over exactly what a copy in memory would, for
+// whatever is sent.
+func TestAlgorithmsAgree(t *testing.T) {
+	for _, a := range Algorithms() {
+		t.Run(a.Name, func(t *testing.T) {
+			rapid.Check(t, func(r *rapid.T) {
+				transport, most := "mesh", 6
+				if rapid.IntRange(0, 19).Draw(r, "rings") == 0 {
+					transport, most = "rings", 4
+				}
+				size := rapid.IntRange(1, most).Draw(r, "members")
+				kind := rapid.SampledFrom(slices.Sorted(keys(patterns))).Draw(r, "pattern")
+				seed := rapid.Uint64().Draw(r, "seed")
+				o := options(a, size)
+				o.Buffer = rapid.IntRange(64, 300).Draw(r, "buffer")
+				play(t, transport, o, func(ctx context.Context, g *Group) error {
+					return steps(ctx, g, seed, patterns[kind], 2)
+				})
+			})
+		})
+	}
+}
+
+func keys[V any](m map[string]V) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// TestManyMembers: 64 of them, and 16 MiB from one to another.
+func TestManyMembers(t *testing.T) {
+	big := bytes.Repeat([]byte("sixteen bytes : "), 1<<20)
+	for _, a := range Algorithms() {
+		if a.Process {
+			continue
+		}
+		play(t, "mesh", options(a, 64), func(ctx context.Context, g *Group) error {
+			return steps(ctx, g, 1, patterns["sparse"], 1)
+		})
+		o := options(a, 4)
+		o.Buffer = 1 << 20
+		play(t, "mesh", o, func(ctx context.Context, g *Group) error {
+			var out []Package
+			if g.Rank() == 1 {
+				out = []Package{{3, big}}
+			}
+			in, err := g.Exchange(ctx, out)
+			if err == nil && g.Rank() == 3 && (len(in) != 1 || !bytes.Equal(in[0].Data, big)) {
+				err = errors.New("other bytes")
+			}
+			return err
+		})
+	}
+}
+
+// around is a graph in which some edges have no way back.
+func around(rank, size int) (targets, sources []int) {
+	for d := 1; d <= min(2, size-1); d++ {
+		targets = append(targets, (rank+d)%size)
+		sources = append(sources, (rank-d+size)%size)
+	}
+	return targets, sources
+}
+
+// TestOneWayEdges: only neighbours are waited for, and a member that is never sent
+// to does not run away.
+func TestOneWayEdges(t *testing.T) {
+	const size, rounds = 5, 20
+	for _, transport := range []string{"mesh", "rings"} {
+		for _, a := range Algorithms() {
+			var done [size]atomic.Int64
+			connect := transports[transport](size)
+			var all errs
+			for rank := range size {
+				all.Go(func() error {
+					o := options(a, size)
+					o.Rank = rank
+					o.Targets, o.Sources = around(rank, size)
+					g, err := Join(background(t), connect(rank), o)
+					if err != nil {
+						return err
+					}
+					defer g.Close()
+					for step := range rounds {
+						var out []Package
+						for _, to := range o.Targets {
+							out = append(out, Package{to, []byte(fmt.Sprint(rank, to, step))})
+						}
+						in, err := g.Exchange(background(t), out)
+						if err != nil {
+							return err
+						}
+						if len(in) != len(o.Sources) {
+							return fmt.Errorf("%d packages", len(in))
+						}
+						for _, p := range in {
+							if string(p.Data) != fmt.Sprint(p.Rank, rank, step) {
+								return fmt.Errorf("%q from %d in step %d", p.Data, p.Rank, step)
+							}
+						}
+						done[rank].Add(1)
+						for _, to := range o.Targets {
+							if ahead := int64(step) - done[to].Load(); ahead > 3 {
+								return fmt.Errorf("%d steps ahead", ahead)
+							}
+						}
+					}
+					return nil
+				})
+			}
+			require.NoError(t, all.Wait(), "%s over %s", a.Name, transport)
+		}
+	}
+}
+
+// TestPackages: packages come as they arrive; a loop that breaks off ends its
+// step all the same.
+func TestPackages(t *testing.T) {
+	play(t, "mesh", Options{Size: 4, Algorithm: "isend"}, func(ctx context.Context, g *Group) error {
+		for step := range 20 {
+			n := 0
+			for p, err := range g.Packages(ctx, outOf(5, patterns["dense"], step, g)) {
+				if err != nil {
+					return err
+				}
+				if want := stepBytes(5, patterns["dense"], step, p.Rank, g.Rank(), 4); string(want) != string(p.Data) {
+					return errors.New("other bytes")
+				}
+				if n++; n > step%3 {
+					break
+				}
+			}
+		}
+		cancelled, cancel := context.WithCancel(ctx)
+		cancel()
+		for _, err := range g.Packages(cancelled, nil) {
+			if !errors.Is(err, ErrCanceled) || !errors.Is(err, context.Canceled) {
+				return fmt.Errorf("not canceled: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// TestHandler: the algorithms that process call the handler with each package.
+func TestHandler(t *testing.T) {
+	for _, name := range []string{"isend-l", "allgather-l"} {
+		var calls atomic.Int64
+		o := Options{Size: 3, Algorithm: name, Handler: func(p Package) { calls.Add(int64(len(p.Data))) }}
+		play(t, "mesh", o, func(ctx context.Context, g *Group) error {
+			_, err := g.Exchange(ctx, []Package{{(g.Rank() + 1) % 3, make([]byte, 100)}})
+			return err
+		})
+		require.Equal(t, int64(300), calls.Load())
+	}
+}
+
+// TestDelay: both kinds of delay pass between sizes and data.
+func TestDelay(t *testing.T) {
+	for _, random := range []bool{false, true} {
+		o := Options{Size: 2, Algorithm: "allgather", Delay: Delay{PerByte: 1, PerMember: 1000, Random: random}}
+		play(t, "mesh", o, func(ctx context.Context, g *Group) error { return steps(ctx, g, 1, patterns["dense"], 3) })
+	}
+}
+
+// TestFlush: members whose data end at different steps get all that the others
+// still have, and start over together.
+func TestFlush(t *testing.T) {
+	for _, transport := range []string{"mesh", "rings"} {
+		for _, a := range Algorithms() {
+			const size, most = 4, 7
+			o := options(a, size)
+			play(t, transport, o, func(ctx context.Context, g *Group) error {
+				for round := range 3 {
+					got, own := 0, most*g.Rank()/(size-1)
+					for range own {
+						in, err := g.Exchange(ctx, []Package{{(g.Rank() + 1) % size, []byte{byte(round)}}})
+						if err != nil {
+							return err
+						}
+						got += len(in)
+					}
+					for in, err := range g.Flush(ctx) {
+						if err != nil {
+							return err
+						}
+						for _, p := range in {
+							if p.Data[0] != byte(round) {
+								return fmt.Errorf("of round %d in %d", p.Data[0], round)
+							}
+						}
+						got += len(in)
+					}
+					if want := most * ((g.Rank() + size - 1) % size) / (size - 1); got != want {
+						return fmt.Errorf("%d packages of %d", got, want)
+					}
+					if err := g.Barrier(ctx); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// TestNoAllocation: a step allocates nothing once memory is warm.
+func TestNoAllocation(t *testing.T) {
+	if raceEnabled {
+		return // it allocates itself
+	}
+	for _, a := range Algorithms() {
+		for _, transport := range []string{"mesh", "rings"} {
+			play(t, transport, options(a, 2), func(ctx context.Context, g *Group) error {
+				out := []Package{{1 - g.Rank(), make([]byte, 2000)}}
+				var err error
+				step := func() { _, err = g.Exchange(ctx, out) }
+				for range 60 {
+					step()
+				}
+				if g.Rank() == 1 {
+					for range 101 {
+						step()
+					}
+					return err
+				}
+				if n := testing.AllocsPerRun(100, step); n > 0 {
+					return fmt.Errorf("%s over %s: %v allocations a step", a.Name, transport, n)
+				}
+				return err
+			})
+		}
+	}
+}
