@@ -112,13 +112,11 @@ type PathProfile struct {
 	Time time.Duration
 	// Bytes is what they delivered together.
 	Bytes uint64
-	// Durations[n] counts those of at most 2^n µs that took longer than
-	// 2^(n-1) µs; the last one counts all that took longer.
+	// Durations counts them by eighths of an octave: Durations[n] those of at
+	// most 2^((n+1)/8 + DurationFirst) s that took longer than
+	// 2^(n/8 + DurationFirst) s. The first and the last also count what is
+	// beyond.
 	Durations [DurationBuckets]uint64
-	// Fine counts the same by eighths of an octave: Fine[n] those of at most
-	// 2^((n+1)/8 + FineFirst) s that took longer than 2^(n/8 + FineFirst) s.
-	// The first and the last also count what is beyond.
-	Fine [FineBuckets]uint64
 	// Sizes[n] counts those of at most 2^n bytes that were larger than
 	// 2^(n-1) bytes; Sizes[0] also counts those of none.
 	Sizes [SizeBuckets]uint64
@@ -126,13 +124,11 @@ type PathProfile struct {
 
 // Shape of a PathProfile's histograms.
 const (
-	// DurationBuckets reach from 1 µs to 2^20 µs, and beyond.
-	DurationBuckets = 22
-	// FineFirst and FineLast are the binary logarithms of the seconds between
-	// which Fine is exact: 60 ns and 16 s.
-	FineFirst, FineLast = -24, 4
-	// FineBuckets is the number of eighths of an octave between them.
-	FineBuckets = 8 * (FineLast - FineFirst)
+	// DurationFirst and DurationLast are the binary logarithms of the seconds
+	// between which Durations is exact: 60 ns and 16 s.
+	DurationFirst, DurationLast = -24, 4
+	// DurationBuckets is the number of eighths of an octave between them.
+	DurationBuckets = 8 * (DurationLast - DurationFirst)
 	// SizeBuckets reach to the largest transfer, 2^48 bytes.
 	SizeBuckets = 49
 )

@@ -50,7 +50,6 @@ type Path struct {
 	errors    [abi.StatusCount]atomic.Uint64
 	time      atomic.Int64
 	bytes     atomic.Uint64
-	fine      [bridge.FineBuckets]atomic.Uint64
 	durations [bridge.DurationBuckets]atomic.Uint64
 	sizes     [bridge.SizeBuckets]atomic.Uint64
 }
@@ -61,14 +60,13 @@ func (p *Path) Failed(err error) {
 	p.errors[s].Add(1)
 }
 
-// Delivered measures a call that began at start and delivered n bytes. Fine
-// goes before durations and sizes, and AddTo reads it last, so that no
-// histogram holds more than it counts.
+// Delivered measures a call that began at start and delivered n bytes. Durations
+// go before sizes, and AddTo reads them last, so that no histogram of sizes holds
+// more than there were calls.
 func (p *Path) Delivered(start Instant, n int) {
 	took := max(1, time.Duration(Now()-start))
 	p.time.Add(int64(took))
 	p.bytes.Add(uint64(n))
-	p.fine[fineIndex(took)].Add(1)
 	p.durations[durationIndex(took)].Add(1)
 	p.sizes[sizeIndex(n)].Add(1)
 }
@@ -84,16 +82,8 @@ func (p *Path) AddTo(to *bridge.PathProfile) {
 	for i := range p.durations {
 		to.Durations[i] += p.durations[i].Load()
 	}
-	for i := range p.fine {
-		to.Fine[i] += p.fine[i].Load()
-	}
 	to.Time += time.Duration(p.time.Load())
 	to.Bytes += p.bytes.Load()
-}
-
-// durationIndex returns the bucket of Durations: the smallest n with took <= 2^n µs.
-func durationIndex(took time.Duration) int {
-	return min(bits.Len64(uint64(took-1)/uint64(time.Microsecond)), bridge.DurationBuckets-1)
 }
 
 // sizeIndex returns the bucket of Sizes: the smallest n with size <= 2^n.
@@ -109,14 +99,14 @@ var bounds = func() (b [8]float64) {
 	return b
 }()
 
-// fineIndex returns the bucket of Fine: the smallest n with
-// took <= 2^((n+1)/8 + FineFirst) s.
-func fineIndex(took time.Duration) int {
+// durationIndex returns the bucket of Durations: the smallest n with
+// took <= 2^((n+1)/8 + DurationFirst) s.
+func durationIndex(took time.Duration) int {
 	fraction, octave := math.Frexp(took.Seconds()) // fraction in [1/2, 1)
 	n := 0
 	for n < len(bounds) && bounds[n] < fraction {
 		n++
 	}
-	n += 8*(octave-1-bridge.FineFirst) - 1
-	return min(max(n, 0), bridge.FineBuckets-1)
+	n += 8*(octave-1-bridge.DurationFirst) - 1
+	return min(max(n, 0), bridge.DurationBuckets-1)
 }

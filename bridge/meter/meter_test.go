@@ -33,14 +33,10 @@ func TestIndexes(t *testing.T) {
 			}),
 		).Draw(t, "took"))
 		n := durationIndex(took)
-		if !within(float64(took), n, bridge.DurationBuckets-1, func(n int) float64 { return math.Ldexp(1000, n) }) {
-			t.Fatalf("%d ns in bucket %d", took, n)
-		}
-		n = fineIndex(took)
-		if !within(took.Seconds(), n, bridge.FineBuckets-1, func(n int) float64 {
-			return math.Exp2(float64(n+1)/8 + bridge.FineFirst)
+		if !within(took.Seconds(), n, bridge.DurationBuckets-1, func(n int) float64 {
+			return math.Exp2(float64(n+1)/8 + bridge.DurationFirst)
 		}) {
-			t.Fatalf("%d ns in fine bucket %d", took, n)
+			t.Fatalf("%d ns in bucket %d", took, n)
 		}
 		size := int(rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64Range(0, 1<<48)).Draw(t, "size"))
 		n = sizeIndex(size)
@@ -67,7 +63,6 @@ func TestPath(t *testing.T) {
 	require.EqualValues(t, 2, got.Sizes[6])
 	require.EqualValues(t, 2, got.Sizes[20])
 	require.EqualValues(t, 4, sum(got.Durations[:]))
-	require.EqualValues(t, 4, sum(got.Fine[:]))
 }
 
 func sum(list []uint64) (n uint64) {
@@ -100,10 +95,9 @@ func TestSnapshots(t *testing.T) {
 		}
 		var s bridge.PathProfile
 		p.AddTo(&s)
-		require.LessOrEqual(t, sum(s.Durations[:]), sum(s.Fine[:]))
 		require.LessOrEqual(t, sum(s.Sizes[:]), sum(s.Durations[:]))
 		if over {
-			require.EqualValues(t, writers*calls, sum(s.Fine[:]))
+			require.EqualValues(t, writers*calls, sum(s.Durations[:]))
 			require.EqualValues(t, writers*calls, sum(s.Sizes[:]))
 		}
 	}

@@ -171,28 +171,29 @@ func TestStates(t *testing.T) {
 func TestDurations(t *testing.T) {
 	f, dev := newFake(t)
 	p := &f.stats.Profile.Indirect[abi.H2D]
-	p.Time, p.Durations = 3*time.Second, [bridge.DurationBuckets]uint64{0: 5, 3: 7, bridge.DurationBuckets - 1: 2}
-	p.Fine[10], p.Fine[100], p.Fine[200] = 5, 7, 2
+	// Bucket 79 ends at 2^-14 s, and 80 begins there.
+	p.Time, p.Durations = 3*time.Second, [bridge.DurationBuckets]uint64{10: 5, 79: 3, 80: 4, 200: 2}
 	c := NewCollector(One("dev0", dev), Options{})
 	h := find(t, scrapeOnce(t, c), "nfcomms_transfer_duration_seconds", "direction", "h2d").Histogram
 	require.EqualValues(t, 14, h.GetSampleCount())
 	require.Equal(t, 3.0, h.GetSampleSum())
 	require.Len(t, h.Bucket, 21)
 	for n, b := range h.Bucket {
-		require.InEpsilon(t, 1e-6*math.Exp2(float64(n)), b.GetUpperBound(), 1e-9)
+		require.Equal(t, math.Exp2(float64(n-20)), b.GetUpperBound())
 	}
-	require.EqualValues(t, 5, h.Bucket[2].GetCumulativeCount())
-	require.EqualValues(t, 12, h.Bucket[3].GetCumulativeCount())
+	require.EqualValues(t, 5, h.Bucket[5].GetCumulativeCount())
+	require.EqualValues(t, 8, h.Bucket[6].GetCumulativeCount())
+	require.EqualValues(t, 12, h.Bucket[7].GetCumulativeCount())
 	require.EqualValues(t, 12, h.Bucket[20].GetCumulativeCount())
 	require.EqualValues(t, 3, h.GetSchema())
 	require.Len(t, h.PositiveSpan, 3)
-	require.EqualValues(t, 10+1+8*bridge.FineFirst, h.PositiveSpan[0].GetOffset())
+	require.EqualValues(t, 10+1+8*bridge.DurationFirst, h.PositiveSpan[0].GetOffset())
 	require.Nil(t, h.CreatedTimestamp)
-	for i := range p.Fine {
-		p.Fine[i] = 1
+	for i := range p.Durations {
+		p.Durations[i] = 1
 	}
 	h = find(t, scrapeOnce(t, c), "nfcomms_transfer_duration_seconds", "direction", "h2d").Histogram
-	require.EqualValues(t, bridge.FineBuckets, h.GetSampleCount())
+	require.EqualValues(t, bridge.DurationBuckets, h.GetSampleCount())
 	require.EqualValues(t, 2, h.GetSchema())
 	used, at := uint32(0), int64(0)
 	for _, s := range h.PositiveSpan {

@@ -73,7 +73,7 @@ func whole(p *nfcomms.Profile) *nfcomms.Profile {
 		every := uint64(max(1, path.Every))
 		path.Time *= time.Duration(every)
 		path.Bytes *= every
-		for _, counts := range [][]uint64{path.Durations[:], path.Fine[:], path.Sizes[:]} {
+		for _, counts := range [][]uint64{path.Durations[:], path.Sizes[:]} {
 			for i := range counts {
 				counts[i] *= every
 			}

@@ -61,7 +61,6 @@ func mergeProfile(a, b *nfcomms.PathProfile) {
 	a.Bytes += b.Bytes
 	mergeCounts(a.Errors[:], b.Errors[:])
 	mergeCounts(a.Durations[:], b.Durations[:])
-	mergeCounts(a.Fine[:], b.Fine[:])
 	mergeCounts(a.Sizes[:], b.Sizes[:])
 }
 

@@ -50,12 +50,7 @@ func (b *both) Write(out *dto.Metric) error {
 // durations adds a histogram of durations.
 func (s *scrape) durations(f *family, p *nfcomms.PathProfile, labels ...string) {
 	schema, buckets, n := native(p)
-	classic := make(map[float64]uint64, len(p.Durations))
-	sum := uint64(0)
-	for i, c := range p.Durations[:len(p.Durations)-1] {
-		sum += c
-		classic[1e-6*math.Exp2(float64(i))] = sum
-	}
+	classic := classic(p)
 	total := p.Time.Seconds()
 	s.metrics = append(s.metrics, &both{
 		classic: prometheus.MustNewConstHistogram(f.desc, n, total, classic, labels...),
@@ -65,18 +60,35 @@ func (s *scrape) durations(f *family, p *nfcomms.PathProfile, labels ...string) 
 	s.series += len(classic) + 3 // +Inf, sum, count
 }
 
+// Classic buckets have whole octaves, whose bounds are bounds of the native ones
+// as well: 2^-20 s, about a microsecond, to a second.
+const classicFirst, classicLast = -20, 0
+
+// classic returns the cumulative counts of the classic buckets by upper bound.
+func classic(p *nfcomms.PathProfile) map[float64]uint64 {
+	buckets := make(map[float64]uint64, classicLast-classicFirst+1)
+	sum, next := uint64(0), 0
+	for octave := classicFirst; octave <= classicLast; octave++ {
+		for ; next < 8*(octave-bridge.DurationFirst); next++ {
+			sum += p.Durations[next]
+		}
+		buckets[math.Exp2(float64(octave))] = sum
+	}
+	return buckets
+}
+
 const (
-	fineSchema    = 3   // eighths of an octave: a factor of 1.09
+	nativeSchema  = 3   // eighths of an octave: a factor of 1.09
 	nativeBuckets = 160 // that a histogram may have
 )
 
 // native returns the buckets that are in use by their index in the schema, and
 // how much they hold. If they are too many, neighbours are merged.
 func native(p *nfcomms.PathProfile) (schema int32, buckets map[int]int64, n uint64) {
-	schema, buckets = fineSchema, make(map[int]int64)
-	for i, c := range p.Fine {
+	schema, buckets = nativeSchema, make(map[int]int64)
+	for i, c := range p.Durations {
 		if c != 0 {
-			buckets[i+1+8*bridge.FineFirst] = int64(c)
+			buckets[i+1+8*bridge.DurationFirst] = int64(c)
 			n += c
 		}
 	}
