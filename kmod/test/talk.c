@@ -4,9 +4,11 @@
  * what the device puts, and answers with what follows, line by line, as package
  * bridge/proto/talk says of its Program.
  */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "nfcm_core.h"
 
@@ -243,12 +245,15 @@ static bool answer(char *line)
 
 int main(void)
 {
+	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
 	char line[LINE];
 
 	while (fgets(line, sizeof(line), stdin)) {
 		if (!answer(line))
 			printf("no such line: %s", line);
-		fflush(stdout);
+		if (!poll(&input, 1,
+			  0)) /* who asks for more waits for no answer */
+			fflush(stdout);
 	}
 	return 0;
 }

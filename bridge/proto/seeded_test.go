@@ -1,0 +1,78 @@
+//go:build cgo
+
+package proto_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge/proto/talk"
+)
+
+// TestSeededChangesOfPrograms: a program with a defect in one transition fails a conversation.
+func TestSeededChangesOfPrograms(t *testing.T) {
+	list := conversations(t)
+	for _, c := range []struct{ name, tree, file, before, after string }{
+		{"a message that is delivered stays", "kmod", "core/classify.c", "h->state = NFCM_STATE_IDLE;\n\t\tout->event = NFCM_EVENT_DELIVERED;", "out->event = NFCM_EVENT_DELIVERED;"},
+		{"a held offer is recalled", "kmod", "core/classify.c", "else if (h->held) {", "else if (!h) {"},
+		{"a second offer replaces the first", "kmod", "core/classify.c", "if (h->state != NFCM_STATE_IDLE) {", "if (h->state == NFCM_STATE_MOVING) {"},
+		{"a transfer is given back that its target has", "kmod", "core/classify.c", "return false; /* the target has it */", "return true;"},
+		{"a repeat is forgiven once more", "kmod", "core/ledger.c", "++l->tries > NFC_REPEATS_MAX", "l->tries++ > NFC_REPEATS_MAX"},
+		{"a closed half lets an offer in", "firmware", "core/manager.c", "return !status;", "return true;"},
+		{"an offer that is asked back is kept", "firmware", "core/offer.c", "nfc_note(ch, NFC_TYPE_WITHDRAWN, NFC_H2D, ch->recall_id);", ";"},
+	} {
+		t.Run(c.tree+"/"+c.name, func(t *testing.T) {
+			p := seeded(t, c.tree, c.file, c.before, c.after)
+			require.Error(t, playAll(list, p, c.tree == "kmod"), "no conversation notices")
+		})
+	}
+}
+
+// playAll plays what a side plays, and returns the first failure.
+func playAll(list []*talk.Conversation, p *talk.Program, host bool) error {
+	for _, c := range list {
+		var err error
+		switch {
+		case host && !c.DeviceOnly:
+			err = talk.PlayHost(c, p)
+		case !host && !c.HostOnly:
+			err = talk.PlayDevice(c, p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seeded builds a tree's party with one piece of its text replaced, and starts it.
+func seeded(t *testing.T, tree, file, before, after string) *talk.Program {
+	t.Helper()
+	dir := t.TempDir()
+	for _, d := range []string{"kmod/core", "kmod/test", "firmware"} {
+		require.NoError(t, os.CopyFS(filepath.Join(dir, d), os.DirFS(filepath.Join("..", "..", d))))
+	}
+	path := filepath.Join(dir, tree, file)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(text), before), "the text to replace in %s/%s", tree, file)
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), before, after, 1)), 0o666))
+	build := filepath.Join(dir, "build")
+	program := filepath.Join(build, "talk")
+	flags := "CFLAGS=-std=c11 -D_GNU_SOURCE -O0 -I../core -I../../firmware -I../../firmware/test"
+	args := []string{"-s", "-C", filepath.Join(dir, tree, "test"), "BUILD=" + build, "SANITIZE="}
+	if tree == "kmod" {
+		args = append(args, flags)
+	}
+	out, err := exec.Command("make", append(args, program)...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	p, err := talk.Start(program)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = p.Close() }) // one that a defect ends has an exit status
+	return p
+}
