@@ -114,7 +114,7 @@ func (h *half) sayClose(halves uint32) error {
 	var s abi.Slot
 	*s.Close() = abi.Close{Halves: halves, Generation: h.ch.generation}
 	hd := h.header(abi.TypeClose, abi.PayloadSize, h.ch.generation)
-	return h.put(background, hd, &s.Payload, h.mailbox.urgentRoom(), shutDown)
+	return h.put(background, hd, &s.Payload, h.mailbox.room(proto.RoomUrgent), shutDown)
 }
 
 // leave waits until no call works in a half that is shut.

@@ -74,7 +74,7 @@ func (h *sender) offer(ctx context.Context, msg []byte) error {
 	copy(s.Bytes()[:], msg)
 	id, before := h.begin(proto.PutMessage)
 	hd := h.header(abi.TypeDirect, len(msg), id)
-	if err := h.put(ctx, hd, &s.Payload, h.mailbox.normalRoom(), shutAny); err != nil {
+	if err := h.put(ctx, hd, &s.Payload, h.mailbox.room(proto.RoomNormal), shutAny); err != nil {
 		h.unbegin(before)
 		return err
 	}

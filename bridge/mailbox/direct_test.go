@@ -11,6 +11,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/proto"
 )
 
 var consumed = abi.Ack{Transaction: 1, State: abi.StateConsumed}
@@ -172,12 +173,12 @@ func TestRingFull(t *testing.T) {
 	f.until("the ring is full", func() bool {
 		b.tx.Lock()
 		defer b.tx.Unlock()
-		return b.tx.tail-b.tx.head == b.normalRoom() && int(d.blocked.Load()) == senders
+		return b.tx.tail-b.tx.head == b.room(proto.RoomNormal) && int(d.blocked.Load()) == senders
 	})
 	cancel() // those in the ring withdraw through the headroom, the others sent nothing
-	f.until("the others are back", func() bool { return returned.Load() == int64(senders-b.normalRoom()) })
+	f.until("the others are back", func() bool { return returned.Load() == int64(senders-b.room(proto.RoomNormal)) })
 	sent := map[uint32]bool{}
-	for range int(b.normalRoom()) {
+	for range int(b.room(proto.RoomNormal)) {
 		sent[abi.Header(f.expect(fakeMailbox, abi.TypeDirect).Header).Channel()] = true
 	}
 	for range len(sent) {
@@ -365,7 +366,7 @@ func TestDeviceWithdraws(t *testing.T) {
 func TestWithdrawnIsOwedWhileTheRingIsFull(t *testing.T) {
 	f, d, c := setup(t)
 	note := c.send.note(1)
-	for c.mailbox.put(c.send.header(abi.TypeOffer, abi.PayloadSize, 1), &note.Payload, c.mailbox.urgentRoom()) != putFull {
+	for c.mailbox.put(c.send.header(abi.TypeOffer, abi.PayloadSize, 1), &note.Payload, c.mailbox.room(proto.RoomUrgent)) != putFull {
 		continue
 	}
 	f.message(1, "a")

@@ -124,7 +124,7 @@ func (b *mailbox) flushRepliesLocked() bool {
 		h := b.rx.pendingReplies[0]
 		id := h.id()
 		note := h.note(id)
-		switch b.put(h.header(abi.TypeWithdrawn, abi.PayloadSize, id), &note.Payload, b.urgentRoom()) {
+		switch b.put(h.header(abi.TypeWithdrawn, abi.PayloadSize, id), &note.Payload, b.room(proto.RoomUrgent)) {
 		case putFull:
 			return false
 		case putDead:

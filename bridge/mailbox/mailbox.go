@@ -10,11 +10,8 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/proto"
 )
-
-// urgentSlots is the headroom of a ring for messages that end something: they
-// must get through when senders have filled the ring.
-const urgentSlots = 16
 
 // mailbox is a ring to the device under tx, a ring from the device
 // under rx. Lock order: rx before a transfer's lock before tx.
@@ -62,11 +59,8 @@ const (
 // phase is the bit that marks a slot as written on the lap of index i.
 func (b *mailbox) phase(i uint64) uint64 { return (i>>b.shift + 1) & 1 }
 
-// roomFor returns how many slots may be in use for a normal message, a gather
-// list and an urgent message.
-func (b *mailbox) normalRoom() uint64 { return b.mask + 1 - min(urgentSlots, (b.mask+1)/4) }
-func (b *mailbox) listRoom() uint64   { return (b.mask + 1) / 2 }
-func (b *mailbox) urgentRoom() uint64 { return b.mask + 1 }
+// room returns how many slots may be in use after a message of a kind.
+func (b *mailbox) room(r proto.Room) uint64 { return r.Slots(b.mask + 1) }
 
 // hasRoomLocked reports whether n more slots fit below limit. It reads the
 // device's counter only when the ring seems full. Must hold tx.
@@ -125,7 +119,7 @@ func (b *mailbox) put(h abi.Header, p *[7]uint64, limit uint64) putResult {
 // putPair publishes two messages so that the device sees both at once.
 func (b *mailbox) putPair(h abi.Header, p *[7]uint64, h2 abi.Header, p2 *[7]uint64) putResult {
 	b.tx.Lock()
-	if b.tx.dead || !b.hasRoomLocked(2, b.normalRoom()) {
+	if b.tx.dead || !b.hasRoomLocked(2, b.room(proto.RoomNormal)) {
 		return b.refuse()
 	}
 	b.storeMoreLocked(b.tx.tail+1, h2, p2)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/proto"
 )
 
 // put publishes a message of the half; while the ring is full it waits. It
@@ -28,7 +29,7 @@ func (h *half) waitForRoom(ctx context.Context, hd abi.Header, p *[7]uint64, lim
 	defer h.addWaiting(-1)
 	h.mailbox.ep.watch.wakeUp()
 	bound := h.mailbox.ep.stall
-	if limit == h.mailbox.urgentRoom() {
+	if limit == h.mailbox.room(proto.RoomUrgent) {
 		bound = heartbeatTimeout
 	}
 	var wait roomWait
@@ -69,13 +70,13 @@ func (h *half) record(t abi.Type, a *abi.Ack) error {
 	var s abi.Slot
 	*s.Ack() = *a
 	hd := h.header(t, abi.PayloadSize, a.Transaction)
-	return h.put(background, hd, &s.Payload, h.mailbox.urgentRoom(), shutDown)
+	return h.put(background, hd, &s.Payload, h.mailbox.room(proto.RoomUrgent), shutDown)
 }
 
 // say names a transaction to the device: FIN, WITHDRAW, WITHDRAWN, ABORT, OFFER.
 func (h *half) say(t abi.Type, id uint64) error {
 	s := h.note(id)
-	return h.put(background, h.header(t, abi.PayloadSize, id), &s.Payload, h.mailbox.urgentRoom(), shutDown)
+	return h.put(background, h.header(t, abi.PayloadSize, id), &s.Payload, h.mailbox.room(proto.RoomUrgent), shutDown)
 }
 
 // note returns a slot with the payload of say.

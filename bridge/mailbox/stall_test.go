@@ -28,7 +28,7 @@ func TestMailboxThatIsNotEmptied(t *testing.T) {
 			t.Cleanup(func() { require.NoError(t, dev.Close()) })
 			c := f.subscribe(dev.(*Device))
 			c.mailbox.tx.Lock()
-			c.mailbox.tx.tail += c.mailbox.normalRoom()
+			c.mailbox.tx.tail += c.mailbox.room(proto.RoomNormal)
 			c.mailbox.tx.Unlock()
 			wait := f.async(func() error { return call(c) })
 			require.ErrorIs(t, wait(), bridge.ErrDeviceLost)

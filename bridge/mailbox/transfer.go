@@ -143,7 +143,7 @@ func (h *sender) beginInd(ctx context.Context, x *transfer) error {
 	hd := h.header(abi.TypeIndBegin, abi.PayloadSize, id)
 	var err error
 	if x.ledger.Lists == 0 {
-		err = h.put(ctx, hd, &begin.Payload, h.mailbox.normalRoom(), shutAny)
+		err = h.put(ctx, hd, &begin.Payload, h.mailbox.room(proto.RoomNormal), shutAny)
 	} else {
 		n := x.ledger.Cut.Fill(0, list.Gather())
 		h.lists.Add(1)
@@ -274,13 +274,13 @@ func (x *transfer) feed() (full bool) {
 		flag = abi.ListD2H
 	}
 	b.tx.Lock()
-	for ok && !b.tx.dead && b.hasRoomLocked(1, b.listRoom()) {
+	for ok && !b.tx.dead && b.hasRoomLocked(1, b.room(proto.RoomList)) {
 		n := l.Cut.Fill(k, s.Gather())
 		hd := x.h.header(abi.TypeIndList, n|flag, x.id)
 		at := b.tx.tail
 		b.tx.tail++
 		l.Sent++
-		if k, ok = l.Next(); ok && b.hasRoomLocked(1, b.listRoom()) {
+		if k, ok = l.Next(); ok && b.hasRoomLocked(1, b.room(proto.RoomList)) {
 			b.storeMoreLocked(at, hd, &s.Payload)
 		} else {
 			b.storeLocked(at, hd, &s.Payload)

@@ -132,8 +132,8 @@ func TestSendIndGoesOnWhenTheRingHasRoom(t *testing.T) {
 	got := f.lists(1, 0, 1, 0)
 	f.asleep(d, 1)
 	note := c.recv.note(1)
-	for range c.mailbox.listRoom() {
-		require.NotEqual(t, putFull, c.mailbox.put(c.recv.header(abi.TypeFin, abi.PayloadSize, 1), &note.Payload, c.mailbox.urgentRoom()))
+	for range c.mailbox.room(proto.RoomList) {
+		require.NotEqual(t, putFull, c.mailbox.put(c.recv.header(abi.TypeFin, abi.PayloadSize, 1), &note.Payload, c.mailbox.room(proto.RoomUrgent)))
 	}
 	f.ack(abi.TypeAck, abi.Ack{Transaction: 1, State: abi.StateReady})
 	f.until("full", func() bool {
@@ -141,7 +141,7 @@ func TestSendIndGoesOnWhenTheRingHasRoom(t *testing.T) {
 		defer c.send.xfer.mu.Unlock()
 		return c.send.xfer.ledger.Ready
 	})
-	for range c.mailbox.listRoom() {
+	for range c.mailbox.room(proto.RoomList) {
 		f.expect(fakeMailbox, abi.TypeFin)
 	}
 	got = append(got, f.lists(1, 1, 4, 0)...)

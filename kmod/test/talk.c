@@ -251,8 +251,8 @@ int main(void)
 	while (fgets(line, sizeof(line), stdin)) {
 		if (!answer(line))
 			printf("no such line: %s", line);
-		if (!poll(&input, 1,
-			  0)) /* who asks for more waits for no answer */
+		/* Who has asked for more does not wait for this answer. */
+		if (!poll(&input, 1, 0))
 			fflush(stdout);
 	}
 	return 0;
