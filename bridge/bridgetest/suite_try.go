@@ -26,10 +26,10 @@ var tryCases = []testCase{
 }
 
 // mustTrySend sends once the target waits, which may take a moment.
-func (e *Env) mustTrySend(ch bridge.Channel, msg []byte, turn chan<- struct{}) {
+func (e *Env) mustTrySend(ch bridge.Channel, msg []byte, wake chan<- struct{}) {
 	e.Helper()
 	e.Until("target waits", func() bool {
-		ok, err := ch.TrySend(msg, turn)
+		ok, err := ch.TrySend(msg, wake)
 		require.NoError(e, err)
 		return ok
 	})

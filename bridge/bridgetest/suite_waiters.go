@@ -10,7 +10,7 @@ import (
 
 // waiting is one who waits for a half, as a Select does: woken it tries, and
 // waits again if it was too late.
-func (e *Env) waiting(ch bridge.Channel, half abi.Direction, try func(turn chan<- struct{}) (bool, error)) *Pending {
+func (e *Env) waiting(ch bridge.Channel, half abi.Direction, try func(wake chan<- struct{}) (bool, error)) *Pending {
 	wake := make(chan struct{}, 1)
 	require.NoError(e, ch.Arm(half, wake))
 	return Call("waiter", func() error {
@@ -38,11 +38,11 @@ func armManyH2D(e *Env) {
 	const n = 20
 	var calls []*Pending
 	for i := range uint64(n) {
-		calls = append(calls, e.waiting(ports[1], abi.H2D, func(turn chan<- struct{}) (bool, error) {
+		calls = append(calls, e.waiting(ports[1], abi.H2D, func(wake chan<- struct{}) (bool, error) {
 			if i%2 == 0 {
-				return ports[1].TrySend(make([]byte, i), turn)
+				return ports[1].TrySend(make([]byte, i), wake)
 			}
-			return ports[1].TrySendInd(e.Ctx(), make([]byte, i*1000), turn)
+			return ports[1].TrySendInd(e.Ctx(), make([]byte, i*1000), wake)
 		}))
 	}
 	for i := range uint64(n) { // in order of arrival

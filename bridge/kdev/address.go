@@ -19,7 +19,7 @@ const nodePrefix = "/dev/nfcomms"
 type location struct {
 	address string
 	node    string
-	reset   bool       // the address gives the next life a shape
+	reset   bool       // the address gives the next epoch a shape
 	shape   uapi.Reset // zero fields: as the device likes
 }
 

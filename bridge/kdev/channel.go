@@ -62,10 +62,10 @@ func (c *Channel) Send(ctx context.Context, msg []byte) error {
 	return err
 }
 
-// TrySend gives msg only if the target is waiting for it now. turn is the waiter
+// TrySend gives msg only if the target is waiting for it now. wake is the waiter
 // whose turn it uses, nil for none. False also while another call sends, or
 // another waiter has its turn.
-func (c *Channel) TrySend(msg []byte, turn chan<- struct{}) (bool, error) {
+func (c *Channel) TrySend(msg []byte, wake chan<- struct{}) (bool, error) {
 	if len(msg) > abi.PayloadSize {
 		return false, tooLarge(len(msg), abi.PayloadSize)
 	}
@@ -73,7 +73,7 @@ func (c *Channel) TrySend(msg []byte, turn chan<- struct{}) (bool, error) {
 	o, err := h.begin(background, uapi.OpSend, uapi.Nowait)
 	if err == nil {
 		o.raw.Length = uint64(copy(o.raw.Payload[:], msg))
-		if taken, err = h.try(background, o, turn); !taken && err == nil {
+		if taken, err = h.try(background, o, wake); !taken && err == nil {
 			return false, nil
 		}
 	}
@@ -83,9 +83,9 @@ func (c *Channel) TrySend(msg []byte, turn chan<- struct{}) (bool, error) {
 
 // try runs an operation that does not wait for its target, and ends the call.
 // False without an error if nothing happened.
-func (h *half) try(ctx context.Context, o *op, turn chan<- struct{}) (bool, error) {
+func (h *half) try(ctx context.Context, o *op, wake chan<- struct{}) (bool, error) {
 	defer h.end(o)
-	p := h.spend(turn)
+	p := h.spend(wake)
 	if p != nil {
 		o.raw.Flags |= uapi.Hold
 	}
@@ -136,12 +136,12 @@ func (c *Channel) TryReceive(buf []byte) (n int, ok bool, err error) {
 }
 
 // TrySendInd gives data only if the target waits for it now; the transfer then
-// runs to its end, as SendInd. For turn see TrySend.
-func (c *Channel) TrySendInd(ctx context.Context, data []byte, turn chan<- struct{}) (bool, error) {
+// runs to its end, as SendInd. For wake see TrySend.
+func (c *Channel) TrySendInd(ctx context.Context, data []byte, wake chan<- struct{}) (bool, error) {
 	if limit := c.dev.info.Load().MaxTransfer; uint64(len(data)) > limit {
 		return false, tooLarge(len(data), limit)
 	}
-	return c.half(abi.H2D).tryInd(ctx, uapi.OpSendInd, data, turn)
+	return c.half(abi.H2D).tryInd(ctx, uapi.OpSendInd, data, wake)
 }
 
 // TryReceiveInd takes a transfer of exactly len(data) bytes only if one is
@@ -151,12 +151,12 @@ func (c *Channel) TryReceiveInd(ctx context.Context, data []byte) (bool, error) 
 }
 
 // tryInd is TrySendInd or TryReceiveInd.
-func (h *half) tryInd(ctx context.Context, opcode uint16, data []byte, turn chan<- struct{}) (taken bool, err error) {
+func (h *half) tryInd(ctx context.Context, opcode uint16, data []byte, wake chan<- struct{}) (taken bool, err error) {
 	start := meter.Now()
 	o, err := h.begin(ctx, opcode, uapi.Nowait)
 	if err == nil {
 		o.memory(data)
-		if taken, err = h.try(ctx, o, turn); !taken && err == nil {
+		if taken, err = h.try(ctx, o, wake); !taken && err == nil {
 			return false, nil
 		}
 	}

@@ -38,7 +38,7 @@ type Device struct {
 	ending chan struct{} // closed when the device is: calls give up
 	reaper sync.WaitGroup
 
-	life     chan struct{} // room for one: serialises Reset and Close
+	epoch    chan struct{} // room for one: serialises Reset and Close
 	closed   bool
 	closeErr error
 	final    uapi.Health // counters when the file was closed
@@ -77,7 +77,7 @@ func open(_ context.Context, a bridge.Address, o *bridge.Options) (bridge.Device
 // after an error.
 func newDevice(k kernel, where location, o *bridge.Options) (*Device, error) {
 	d := &Device{
-		k: k, where: where, log: logqueue.New(o.Logger), gate: newGate(), life: make(chan struct{}, 1),
+		k: k, where: where, log: logqueue.New(o.Logger), gate: newGate(), epoch: make(chan struct{}, 1),
 		ending: make(chan struct{}), channels: make(map[*Channel]struct{}),
 	}
 	d.sub.init(k, &d.ops)
@@ -284,7 +284,7 @@ func (d *Device) Reset(ctx context.Context) error {
 	if err := d.alone(ctx); err != nil {
 		return err
 	}
-	defer func() { <-d.life }()
+	defer func() { <-d.epoch }()
 	if d.closed {
 		return errDeviceClosed
 	}
@@ -299,16 +299,16 @@ func (d *Device) Reset(ctx context.Context) error {
 func (d *Device) alone(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-	case d.life <- struct{}{}:
+	case d.epoch <- struct{}{}:
 		if ctx.Err() == nil {
 			return nil
 		}
-		<-d.life
+		<-d.epoch
 	}
 	return &bridge.WithdrawnError{Cause: ctx.Err()}
 }
 
-// reset makes the module end the device's life and boot the next.
+// reset makes the module end the device's epoch and boot the next.
 func (d *Device) reset() error {
 	shape := d.where.shape
 	if errno := d.k.ioctl(uapi.IOCReset, unsafe.Pointer(&shape)); errno != 0 {
@@ -342,8 +342,8 @@ func (d *Device) lose(ctx context.Context, list []*Channel, why int64) error {
 // the file: the module stops what this file started. The device and its other
 // users go on. It is idempotent.
 func (d *Device) Close() error {
-	d.life <- struct{}{}
-	defer func() { <-d.life }()
+	d.epoch <- struct{}{}
+	defer func() { <-d.epoch }()
 	if d.closed {
 		return d.closeErr
 	}

@@ -5,7 +5,7 @@
 //	dev:0              /dev/nfcomms0
 //	dev:/dev/nfcomms1  a device node by its path
 //
-// Options of the address reset the device and give its next life a shape; that
+// Options of the address reset the device and give its next epoch a shape; that
 // needs CAP_SYS_ADMIN, and ends what others do with the device:
 //
 //	managers=8        mailboxes, each with a read and a write manager

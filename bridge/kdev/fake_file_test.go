@@ -147,10 +147,10 @@ func (f *fakeFile) post(c uapi.Completion) {
 	f.mu.Lock()
 	f.ready = append(f.ready, c)
 	f.mu.Unlock()
-	f.tell()
+	f.notify()
 }
 
-func (f *fakeFile) tell() {
+func (f *fakeFile) notify() {
 	select {
 	case f.wake <- struct{}{}:
 	default:
@@ -325,7 +325,7 @@ func (f *fakeFile) reset(r *uapi.Reset) syscall.Errno {
 	return 0
 }
 
-// forget ends what is held, and takes the channels of the old life away.
+// forget ends what is held, and takes the channels of the old epoch away.
 func (f *fakeFile) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -343,5 +343,5 @@ func (f *fakeFile) unplug(err error) {
 	f.mu.Lock()
 	f.unplugged = err
 	f.mu.Unlock()
-	f.tell()
+	f.notify()
 }

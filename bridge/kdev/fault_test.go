@@ -41,8 +41,8 @@ func (f *failing) typed(t *testing.T, what string, err error) {
 	}
 }
 
-// life makes every call of a device; each may fail once, and then works.
-func (f *failing) life(t *testing.T) {
+// session makes every call of a device; each may fail once, and then works.
+func (f *failing) session(t *testing.T) {
 	failed := false
 	again := func(what string, call func() error) {
 		t.Helper()
@@ -107,7 +107,7 @@ func withdrawn(t *testing.T, f *failing, dev *Device, held bridge.Channel) {
 	f.typed(t, "withdrawn send", err)
 }
 
-// TestEveryIoctlFailsOnce: for n = 1, 2, … the nth ioctl of a life fails with
+// TestEveryIoctlFailsOnce: for n = 1, 2, … the nth ioctl of a session fails with
 // each errno in turn. The call says so by name and works when it is made again.
 func TestEveryIoctlFailsOnce(t *testing.T) {
 	points := 0
@@ -118,14 +118,14 @@ func TestEveryIoctlFailsOnce(t *testing.T) {
 		for n := int64(1); ; n++ {
 			f := &failing{kernel: m.open(), errno: errno}
 			f.at.Store(n)
-			f.life(t)
+			f.session(t)
 			if !f.struck() {
 				break
 			}
 			points++
 		}
 	}
-	t.Logf("%d ioctls failed, one in each life", points)
+	t.Logf("%d ioctls failed, one in each session", points)
 	require.Greater(t, points, 6*15)
 }
 

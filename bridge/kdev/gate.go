@@ -33,12 +33,12 @@ func (g *gate) enter() (why int64) {
 // leave ends what enter began.
 func (g *gate) leave() {
 	if s := g.state.Add(-1 << gateBits); s&gateMask != 0 && s>>gateBits == 0 {
-		g.tell()
+		g.notify()
 	}
 }
 
-// tell leaves the token that whoever waits takes.
-func (g *gate) tell() {
+// notify leaves the token that whoever waits takes.
+func (g *gate) notify() {
 	select {
 	case g.idle <- struct{}{}:
 	default: // there is one
@@ -61,6 +61,6 @@ func (g *gate) wait(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	g.tell() // for whoever else waits
+	g.notify() // for whoever else waits
 	return nil
 }

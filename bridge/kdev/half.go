@@ -153,7 +153,7 @@ func (h *half) shutErr(why int64) error {
 
 // refused returns what an errno of the module means for an operation.
 func (h *half) refused(o *op, errno syscall.Errno) error {
-	if errno == syscall.ENOENT { // no such channel: closed here, or of another life
+	if errno == syscall.ENOENT { // no such channel: closed here, or of another epoch
 		if why := h.gate.why(); why != 0 {
 			return h.shutErr(why)
 		}

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	beatsMissed = 5           // heartbeats that may be missing, at least for silence
-	silence     = time.Second // that a device may keep
+	heartbeatMisses = 5           // heartbeats that may be missing, at least for silence
+	silence         = time.Second // that a device may keep
 )
 
 // readHealth asks the module for the heartbeat and its counters.
@@ -41,7 +41,7 @@ func (d *Device) Health() (bridge.Health, error) {
 		return bridge.Health{}, err
 	}
 	age := time.Duration(min(h.AgeNS, 1<<62))
-	if age > max(silence, beatsMissed*d.info.Load().Beat) {
+	if age > max(silence, heartbeatMisses*d.info.Load().Beat) {
 		return bridge.Health{}, fmt.Errorf("%w: no heartbeat for %v", bridge.ErrDeviceLost, age.Round(time.Millisecond))
 	}
 	return bridge.Health{

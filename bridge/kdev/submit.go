@@ -26,7 +26,7 @@ type kernel interface {
 }
 
 // submitter hands operations to the module, many with one call when several
-// goroutines come at once: all queue, and whoever gets the turn takes the whole
+// goroutines come at once: all queue, and whoever is first takes the whole
 // queue along.
 type submitter struct {
 	k     kernel
@@ -36,11 +36,11 @@ type submitter struct {
 	queue  []*op
 	queued uint64 // operations that ever queued
 
-	turn  sync.Mutex // guards what follows, and serialises submissions
-	taken uint64     // operations that ever left the queue
-	work  []*op
-	batch *[batchMax]uapi.Op
-	call  uapi.Submit
+	sending sync.Mutex // guards what follows, and serialises submissions
+	taken   uint64     // operations that ever left the queue
+	work    []*op
+	batch   *[batchMax]uapi.Op
+	call    uapi.Submit
 }
 
 func (s *submitter) init(k kernel, t *table) {
@@ -60,7 +60,7 @@ func (s *submitter) put(o *op) {
 	s.queued++
 	place := s.queued
 	s.mu.Unlock()
-	s.turn.Lock()
+	s.sending.Lock()
 	if s.taken < place {
 		s.mu.Lock()
 		s.work, s.queue = s.queue, s.work[:0]
@@ -68,10 +68,10 @@ func (s *submitter) put(o *op) {
 		s.mu.Unlock()
 		s.flush()
 	}
-	s.turn.Unlock()
+	s.sending.Unlock()
 }
 
-// flush submits the work. Must hold turn.
+// flush submits the work. Must hold sending.
 func (s *submitter) flush() {
 	for todo := s.work; len(todo) > 0; {
 		part := todo[:min(len(todo), batchMax)]

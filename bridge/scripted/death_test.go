@@ -90,7 +90,7 @@ func TestHeartbeatStops(t *testing.T) {
 }
 
 // TestSilence: a device that beats but answers nothing holds no call for longer
-// than its context, plus the ladder.
+// than its context, plus what ending it takes.
 func TestSilence(t *testing.T) {
 	for _, op := range bridgetest.Operations[:4] {
 		t.Run(op.Name, func(t *testing.T) {

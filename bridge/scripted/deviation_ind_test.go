@@ -6,11 +6,11 @@ import (
 )
 
 // recordRow alters the n-th completion record of a transfer in a state.
-func recordRow(d abi.Direction, name string, s abi.State, want verdict, f func(a *abi.Ack)) deviation {
+func recordRow(d abi.Direction, name string, s abi.State, want conclusion, f func(a *abi.Ack)) deviation {
 	return rawRow(d, name, s, want, func(m abi.Slot) []abi.Slot { return only(withAck(m, f)) })
 }
 
-func rawRow(d abi.Direction, name string, s abi.State, want verdict, f func(m abi.Slot) []abi.Slot) deviation {
+func rawRow(d abi.Direction, name string, s abi.State, want conclusion, f func(m abi.Slot) []abi.Slot) deviation {
 	row := deviation{name: name, call: "SendInd", match: ackOf(s, d), want: want, alter: f}
 	if d == abi.D2H {
 		row.call = "ReceiveInd"

@@ -5,7 +5,7 @@ import (
 )
 
 // headerRow alters the header of a Send's ack and keeps or drops the right one.
-func headerRow(name string, want verdict, keep bool, f func(h *header)) deviation {
+func headerRow(name string, want conclusion, keep bool, f func(h *header)) deviation {
 	return deviation{name: name, call: "Send", match: ackOf(abi.StateConsumed, abi.H2D), want: want,
 		alter: func(m abi.Slot) []abi.Slot {
 			if bad := withHeader(m, f); keep {
@@ -55,7 +55,7 @@ func (d deviation) strays() deviation {
 }
 
 // noteRow adds a note to a Send's ack.
-func noteRow(name string, want verdict, first bool, kind abi.Type, f func(n *abi.Note)) deviation {
+func noteRow(name string, want conclusion, first bool, kind abi.Type, f func(n *abi.Note)) deviation {
 	return deviation{name: name, call: "Send", match: ackOf(abi.StateConsumed, abi.H2D), want: want,
 		alter: func(m abi.Slot) []abi.Slot {
 			note := abi.Slot{Header: m.Header}
@@ -98,7 +98,7 @@ func noteDeviations() []deviation {
 	}
 	for _, c := range []struct {
 		name  string
-		want  verdict
+		want  conclusion
 		close abi.Close
 	}{
 		{"CLOSE of no half", faulted, abi.Close{Generation: 1}},
@@ -122,12 +122,12 @@ func noteDeviations() []deviation {
 }
 
 // directRow alters the message that comes back from the loopback.
-func directRow(name string, want verdict, alter func(m abi.Slot) []abi.Slot) deviation {
+func directRow(name string, want conclusion, alter func(m abi.Slot) []abi.Slot) deviation {
 	return deviation{name: name, call: "Receive", match: of(abi.TypeDirect), want: want, alter: alter}
 }
 
 // beginRow alters the offer of the transfer that comes back.
-func beginRow(name string, want verdict, alter func(m abi.Slot) []abi.Slot) deviation {
+func beginRow(name string, want conclusion, alter func(m abi.Slot) []abi.Slot) deviation {
 	return deviation{name: name, call: "ReceiveInd", match: of(abi.TypeIndBegin), want: want, alter: alter}
 }
 

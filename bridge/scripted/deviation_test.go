@@ -14,12 +14,12 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
-// verdict is what the host must make of a deviation.
-type verdict int
+// conclusion is what the host must make of a deviation.
+type conclusion int
 
 const (
 	// faulted: the call and every later one end with ErrFault until Reset.
-	faulted verdict = iota
+	faulted conclusion = iota
 	// ignored: the call works as if nothing had been, and the message is
 	// counted as dropped.
 	ignored
@@ -44,11 +44,11 @@ type deviation struct {
 	match func(m *abi.Slot) bool
 	nth   int
 	alter func(m abi.Slot) []abi.Slot
-	want  verdict
+	want  conclusion
 	err   error // with refused
 	mute  bool  // the device gives nothing any more afterwards
 	// still: records of lists that were moving before do not follow; with
-	// them the verdict would hang on which side is faster.
+	// them the conclusion would hang on which side is faster.
 	still bool
 	// astray: what belongs to another mailbox goes through the one of the
 	// channel that the call is on.
@@ -132,7 +132,7 @@ func (r *rig) lookedAt(ctx context.Context, ch bridge.Channel) error {
 	}
 }
 
-// deviate makes the call of a deviation and checks the verdict.
+// deviate makes the call of a deviation and checks the conclusion.
 func (r *rig) deviate(d deviation) {
 	ch := r.Subscribe(r.dev, abi.TargetLoopback)
 	hit := make(chan struct{}, 1)
@@ -193,7 +193,7 @@ func (r *rig) concludes(d deviation, ch bridge.Channel, err error) {
 	case refused:
 		require.ErrorIs(r, err, d.err)
 	default:
-		require.Fail(r, "a row without a verdict")
+		require.Fail(r, "a row without a conclusion")
 	}
 }
 
@@ -232,14 +232,14 @@ func (r *rig) latched(ch bridge.Channel) {
 }
 
 // ackRow alters the ack of a Send.
-func ackRow(name string, want verdict, f func(a *abi.Ack)) deviation {
+func ackRow(name string, want conclusion, f func(a *abi.Ack)) deviation {
 	return deviation{name: name, call: "Send", match: ackOf(abi.StateConsumed, abi.H2D), want: want,
 		alter: func(m abi.Slot) []abi.Slot { return only(withAck(m, f)) }}
 }
 
 func directDeviations() []deviation {
 	consumed := ackOf(abi.StateConsumed, abi.H2D)
-	row := func(name string, want verdict, alter func(m abi.Slot) []abi.Slot) deviation {
+	row := func(name string, want conclusion, alter func(m abi.Slot) []abi.Slot) deviation {
 		return deviation{name: name, call: "Send", match: consumed, want: want, alter: alter}
 	}
 	return []deviation{
@@ -286,7 +286,7 @@ func directDeviations() []deviation {
 }
 
 // errorRow answers a message or a transfer with ERROR.
-func errorRow(call, name string, want verdict, why abi.Status, err error) deviation {
+func errorRow(call, name string, want conclusion, why abi.Status, err error) deviation {
 	match := ackOf(abi.StateConsumed, abi.H2D)
 	if call == "SendInd" {
 		match = ackOf(abi.StateReady, abi.H2D)

@@ -12,7 +12,7 @@ import (
 )
 
 // TestKeptIsland: a program that does not give its island back is cut off from
-// the mailboxes by a reset; the next life, in the same BAR, has nothing of it,
+// the mailboxes by a reset; the next epoch, in the same BAR, has nothing of it,
 // also when the program goes on.
 func TestKeptIsland(t *testing.T) {
 	m := attach(t, "--beat", "10ms")
@@ -23,7 +23,7 @@ func TestKeptIsland(t *testing.T) {
 	}
 	require.NoError(t, dev.Reset(ctx))
 	require.EqualValues(t, 2, dev.Info().Epoch)
-	for m.device.Lives() < 4 {
+	for m.device.Epochs() < 4 {
 		require.NoError(t, talk(t, dev, newGuarded(50_000), newGuarded(50_000), long))
 		require.NoError(t, dev.Reset(ctx))
 	}

@@ -23,17 +23,17 @@ type clientReport struct {
 	Refused  uint64 `json:"refused"` // of these, answered with an error
 	Posted   uint64 `json:"posted"`  // of these, without a reply
 
-	DMARanges   uint64 `json:"dma_ranges"` // mapped when it went
-	DMAMaps     uint64 `json:"dma_maps"`
-	DMAUnmaps   uint64 `json:"dma_unmaps"`
-	DMAFaults   uint64 `json:"dma_faults"`
-	LastFault   string `json:"last_fault,omitempty"`
-	BytesRead   uint64 `json:"bytes_read"`
-	BytesWrote  uint64 `json:"bytes_written"`
-	Interrupts  uint64 `json:"interrupts"`
-	HeldOff     uint64 `json:"interrupts_held_off"`
-	DeviceLives uint64 `json:"device_lives"`
-	Struck      uint64 `json:"script_faults"` // that the script made happen
+	DMARanges    uint64 `json:"dma_ranges"` // mapped when it went
+	DMAMaps      uint64 `json:"dma_maps"`
+	DMAUnmaps    uint64 `json:"dma_unmaps"`
+	DMAFaults    uint64 `json:"dma_faults"`
+	LastFault    string `json:"last_fault,omitempty"`
+	BytesRead    uint64 `json:"bytes_read"`
+	BytesWrote   uint64 `json:"bytes_written"`
+	Interrupts   uint64 `json:"interrupts"`
+	HeldOff      uint64 `json:"interrupts_held_off"`
+	DeviceEpochs uint64 `json:"device_epochs"`
+	Struck       uint64 `json:"script_faults"` // that the script made happen
 }
 
 // add takes stock when a client has gone, before what it mapped is taken away.
@@ -43,7 +43,7 @@ func (r *report) add(s *server, conn *vfiouser.Conn, err error) {
 		Messages: messages.Messages, Refused: messages.Refused, Posted: messages.Posted,
 		DMARanges: bus.Ranges, DMAMaps: bus.Maps, DMAUnmaps: bus.Unmaps, DMAFaults: bus.Faults,
 		BytesRead: bus.BytesRead, BytesWrote: bus.BytesWritten,
-		Interrupts: bus.Interrupts, HeldOff: bus.HeldOff, DeviceLives: s.device.Lives(),
+		Interrupts: bus.Interrupts, HeldOff: bus.HeldOff, DeviceEpochs: s.device.Epochs(),
 	}
 	if err != nil {
 		c.Error = err.Error()

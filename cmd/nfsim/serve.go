@@ -67,7 +67,7 @@ func newServer(o *options, log *slog.Logger, logFD int, die func()) (*server, er
 		if err != nil {
 			return nil, usagef("--script: %w", err)
 		}
-		effects := hostile.Effects{Die: func() { s.leave(); die() }, Vanish: func() { s.device.Vanish() }, Feign: func() { s.device.Feign() }}
+		effects := hostile.Effects{Die: func() { s.leave(); die() }, Vanish: func() { s.device.Vanish() }, FakeRemoval: func() { s.device.FakeRemoval() }}
 		s.hostile = hostile.New(plan, o.seed, settings.script(), effects, log)
 		boot = s.hostile.Boot
 	}

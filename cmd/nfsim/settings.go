@@ -36,10 +36,10 @@ func parseSettings(o *options) (*settings, error) {
 // barMax is the largest mailbox BAR: that of the largest shape fits.
 const barMax = 16 << 30
 
-// boot returns what starts a life: the shape the host asks for, and for the
+// boot returns what starts an epoch: the shape the host asks for, and for the
 // rest the command line's.
 func (s *settings) boot(logFD int) device.Boot {
-	return func(bus *firmware.Bus, shape device.Shape, epoch uint32, _ <-chan struct{}) (device.Life, abi.Status) {
+	return func(bus *firmware.Bus, shape device.Shape, epoch uint32, _ <-chan struct{}) (device.Instance, abi.Status) {
 		c := s.config
 		c.Bus, c.Epoch, c.LogFD = bus, epoch, logFD
 		c.Channels = cmp.Or(int(shape.Channels), c.Channels)
@@ -49,11 +49,11 @@ func (s *settings) boot(logFD int) device.Boot {
 		c.Window = cmp.Or(int(shape.Window), c.Window)
 		c.TargetTimeout = cmp.Or(shape.TargetTimeout, c.TargetTimeout)
 		c.Memory[abi.EMEM] = cmp.Or(shape.EMEM, c.Memory[abi.EMEM])
-		life, status := firmware.Start(c)
+		instance, status := firmware.Start(c)
 		if status != abi.OK {
 			return nil, status
 		}
-		return life, abi.OK
+		return instance, abi.OK
 	}
 }
 

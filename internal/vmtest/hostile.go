@@ -19,7 +19,7 @@ var (
 
 // leaving are kinds whose device loses the right to DMA once it has struck, in the
 // middle of a transfer as well.
-var leaving = []string{"gone", "feign"}
+var leaving = []string{"gone", "fake-removal"}
 
 // does reports whether a script names one of some kinds.
 func does(script string, kinds ...string) bool {
@@ -54,7 +54,7 @@ func deviceEnv(i int, script string) []string {
 
 // showsIn says by what the driver shows that it saw a lie of a kind.
 var showsIn = map[string]string{
-	"epoch": "dropped", "count": "faults", "early": "faults", "type": "faults", "state": "faults", "feign": "no master",
+	"epoch": "dropped", "count": "faults", "early": "faults", "type": "faults", "state": "faults", "fake-removal": "no master",
 }
 
 // diedByScript is the exit status of a device that ends as its script says.

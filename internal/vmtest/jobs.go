@@ -185,7 +185,7 @@ const neverAborted = "drop+1:aborted"
 const neverInterrupts = "irq-drop+1"
 
 // hostile are devices that break the rules in each way that a run of make vm-test can afford.
-var hostile = lies("random+7", "count+5", "replay+5", "flip@20", "overreach+3", "wild+3", "irq-drop+3", "hang@30", "gone@30", "feign@30", "die@30")
+var hostile = lies("random+7", "count+5", "replay+5", "flip@20", "overreach+3", "wild+3", "irq-drop+3", "hang@30", "gone@30", "fake-removal@30", "die@30")
 
 // losing are devices that send heartbeats, but lose a message.
 var losing = lies("lose@2:direct", "drop:ack", "lose@2:begin", "drop@2:ack", "lose@2:list", "lose@8:list", "drop:done", "lose@9:list", "drop@2:done")

@@ -49,7 +49,7 @@ var liars = lies(
 // failing are devices that lie without an IOMMU, lose interrupts, hang, vanish and die.
 var failing = lies(
 	"id@2+5", "type@2+5", "replay@2+3", "irq-drop@2+3", "irq-dup@1+2", "irq-storm@5+60",
-	"mute@9+30", "hang@12+30", "stuck@3", "gone@20", "feign@20", "die@20",
+	"mute@9+30", "hang@12+30", "stuck@3", "gone@20", "fake-removal@20", "die@20",
 )
 
 // debugJobs run under the debug kernel: KASAN, lock and sleep checks, the DMA

@@ -176,7 +176,7 @@ func checkArea(fd int) (shape, error) {
 	if err != nil {
 		return shape{}, fmt.Errorf("map header: %w", err)
 	}
-	h := *(*header)(unsafe.Pointer(&first[0])) // one copy, judged below
+	h := *(*header)(unsafe.Pointer(&first[0])) // one copy, checked below
 	_ = unix.Munmap(first)
 	if h.Magic != magic || h.Version != version {
 		return shape{}, fmt.Errorf("%w: magic %#x, version %d: this is version %d", ErrVersion, h.Magic, h.Version, version)

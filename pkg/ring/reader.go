@@ -94,7 +94,7 @@ func (d *Reader) take() ([]byte, error) {
 		d.mine.status.Store(statusRunning)
 	}
 	p, payload := d.ring.area.at(d.pos)
-	got := *p // one copy, judged below
+	got := *p // one copy, checked below
 	if got.Number != d.pos+1 || int64(got.Length) > int64(len(payload)) {
 		return nil, d.corrupt("packet %d says it is %d, of %d bytes", d.pos+1, got.Number, got.Length)
 	}

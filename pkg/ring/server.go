@@ -244,7 +244,7 @@ func (s *server) leave(c *net.UnixConn) {
 		if holder == c {
 			s.held[r] = nil
 			s.used = true
-			s.tell(role(r))
+			s.markGone(role(r))
 		}
 	}
 	// A creator that stops leaves the heads to those who still look at them.
@@ -253,8 +253,8 @@ func (s *server) leave(c *net.UnixConn) {
 	}
 }
 
-// tell marks the head of a role whose process is gone, and wakes both sides.
-func (s *server) tell(r role) {
+// markGone marks the head of a role whose process is gone, and wakes both sides.
+func (s *server) markGone(r role) {
 	h := s.ring.area.head(r)
 	if h.status.Load() != statusClosed {
 		h.status.Store(statusDied)

@@ -45,7 +45,7 @@ type State uint32
 const (
 	StateReady     State = iota
 	StateFault           // broke the protocol: Reset clears it
-	StateLost            // silent, or a call's ladder failed
+	StateLost            // silent, or a call could not be ended
 	StateResetting       // for a moment
 	StateRemoved         // for good
 )

@@ -15,7 +15,7 @@ import (
 	"github.com/nfcomms/nfcomms/firmware"
 )
 
-// Shape is what the SHAPE registers say of the next life. Zero: as the device
+// Shape is what the SHAPE registers say of the next epoch. Zero: as the device
 // likes.
 type Shape struct {
 	Channels, Mailboxes, Islands, Slots, Window uint32
@@ -23,22 +23,22 @@ type Shape struct {
 	EMEM                                        uint64 // bytes
 }
 
-// Life is one life of what runs behind the registers, from RESET to the next
+// Instance is one epoch of what runs behind the registers, from RESET to the next
 // end. Once Fence returned no DMA runs, and none will.
-type Life interface {
+type Instance interface {
 	// Ring wakes an island that sleeps.
 	Ring(island int)
-	// Fence stops DMA for the rest of the life.
+	// Fence stops DMA for the rest of the epoch.
 	Fence()
-	// Close ends the life. left is a process that goes on computing, which
+	// Close ends the epoch. left is a process that goes on computing, which
 	// reaches nothing of the device any more; nil: there is none.
 	Close() (left *firmware.Computing)
 }
 
-// Boot starts a life on a bus whose area is zero or about to be. The epoch
-// differs from those of all lives before. When quit is closed the life is not
+// Boot starts an epoch on a bus whose area is zero or about to be. The epoch
+// differs from those of all epochs before. When quit is closed the epoch is not
 // wanted any more.
-type Boot func(bus *firmware.Bus, shape Shape, epoch uint32, quit <-chan struct{}) (Life, abi.Status)
+type Boot func(bus *firmware.Bus, shape Shape, epoch uint32, quit <-chan struct{}) (Instance, abi.Status)
 
 // Options of a Device.
 type Options struct {
@@ -52,7 +52,7 @@ type Options struct {
 	// Version and ABI are what the registers of that name say, major in the
 	// upper half; 0: what this device is.
 	Version, ABI uint32
-	// Boot starts lives.
+	// Boot starts epochs.
 	Boot Boot
 	// Logger takes what an operator may want to know.
 	Logger *slog.Logger
@@ -65,16 +65,16 @@ type Device struct {
 	bus     *firmware.Bus
 	log     *slog.Logger
 
-	mu     sync.Mutex // guards what follows
-	idle   sync.Cond  // BUSY cleared
-	config *config
-	regs   registers
-	life   Life // nil: off
-	epoch  uint32
-	dog    watchdog
-	lives  uint64
-	absent absence
-	quit   chan struct{} // ends a boot; nil: there is none, or it was told
+	mu      sync.Mutex // guards what follows
+	idle    sync.Cond  // BUSY cleared
+	config  *config
+	regs    registers
+	running Instance // nil: off
+	epoch   uint32
+	dog     watchdog
+	epochs  uint64
+	absent  absence
+	quit    chan struct{} // ends a boot; nil: there is none, or it was told
 }
 
 var _ vfiouser.Device = (*Device)(nil)
@@ -106,11 +106,11 @@ func (d *Device) Close() {
 // Bus returns the device's side of its bus.
 func (d *Device) Bus() *firmware.Bus { return d.bus }
 
-// Lives counts the lives that were booted.
-func (d *Device) Lives() uint64 {
+// Epochs counts those that were booted.
+func (d *Device) Epochs() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.lives
+	return d.epochs
 }
 
 // PowerOff ends what runs and forgets all that a client set up.
@@ -133,9 +133,9 @@ func (d *Device) Vanish() {
 	d.bus.Master(false)
 }
 
-// Feign makes the device look as if it was pulled out: from now on registers
+// FakeRemoval makes the device look as if it was pulled out: from now on registers
 // read as ones and take nothing, until the client has gone. What runs goes on.
-func (d *Device) Feign() { d.leave(seemsGone) }
+func (d *Device) FakeRemoval() { d.leave(seemsGone) }
 
 // absence says how much of the device the host finds.
 type absence int
@@ -171,26 +171,26 @@ func (d *Device) Reset() error {
 		d.idle.Wait()
 	}
 	d.dog.stop()
-	life := d.life
-	d.life = nil
+	instance := d.running
+	d.running = nil
 	d.config.reset()
 	d.regs.reset()
 	d.mu.Unlock()
 	d.bus.Master(false)
-	err := d.end(life)
+	err := d.end(instance)
 	d.bus.ClearInterrupts()
 	d.bus.UseVectors(1)
 	d.bus.HoldOff(0)
 	return err
 }
 
-// end ends a life and leaves the area zero.
-func (d *Device) end(life Life) error {
-	if life == nil {
+// end ends an epoch and leaves the area zero.
+func (d *Device) end(instance Instance) error {
+	if instance == nil {
 		return nil
 	}
-	life.Fence()
-	if left := life.Close(); left != nil {
+	instance.Fence()
+	if left := instance.Close(); left != nil {
 		d.log.Warn("a process goes on computing", "process", left.Process, "program", left.Program,
 			"island", left.Island, "for", left.For)
 	}

@@ -84,8 +84,8 @@ func TestRegisterWidth(t *testing.T) {
 	}
 }
 
-// TestLives goes through the state diagram of the specification.
-func TestLives(t *testing.T) {
+// TestEpochs goes through the state diagram of the specification.
+func TestEpochs(t *testing.T) {
 	r := newRig(t, nil)
 	state := func(want uint32) {
 		t.Helper()
@@ -127,10 +127,10 @@ func TestLives(t *testing.T) {
 	require.Zero(t, control)
 	r.boot()
 	require.EqualValues(t, 4, r.reg(pci.RegEpoch))
-	require.EqualValues(t, 4, r.dev.Lives())
+	require.EqualValues(t, 4, r.dev.Epochs())
 }
 
-// TestRefusedShapes: the old life is over, nothing comes after it, and the next
+// TestRefusedShapes: the old epoch is over, nothing comes after it, and the next
 // RESET may be better.
 func TestRefusedShapes(t *testing.T) {
 	r := newRig(t, nil)
@@ -191,7 +191,7 @@ func TestMSIXBar(t *testing.T) {
 	require.Equal(t, make([]byte, 8), pba)
 }
 
-// TestWatchdog: a host that is silent loses its life, which takes its slots
+// TestWatchdog: a host that is silent loses its epoch, which takes its slots
 // with it; one that beats does not.
 func TestWatchdog(t *testing.T) {
 	r := newRig(t, nil)
@@ -211,7 +211,7 @@ func TestWatchdog(t *testing.T) {
 	require.EqualValues(t, abi.DeviceOff|pci.StatusWatchdog, r.reg(pci.RegStatus))
 	v, err := r.Read32(pci.BarMailboxes, 0)
 	require.NoError(t, err)
-	require.Zero(t, v, "the area of a life that is over")
+	require.Zero(t, v, "the area of an epoch that is over")
 	require.EqualValues(t, 1000, r.reg(pci.RegWatchdog))
 	r.setReg(pci.RegWatchdog, 0)
 	r.boot()
@@ -229,18 +229,18 @@ func TestVanish(t *testing.T) {
 	require.Equal(t, ^uint32(0), r.reg(pci.RegStatus))
 	r.dev.PowerOff()
 	require.EqualValues(t, abi.Magic, r.reg(pci.RegID))
-	require.EqualValues(t, 1, r.dev.Lives())
+	require.EqualValues(t, 1, r.dev.Epochs())
 }
 
-// TestFeign: registers read as ones, and config space still takes the right to
+// TestFakeRemoval: registers read as ones, and config space still takes the right to
 // DMA away.
-func TestFeign(t *testing.T) {
+func TestFakeRemoval(t *testing.T) {
 	r := newRig(t, nil)
 	r.boot()
-	r.dev.Feign()
+	r.dev.FakeRemoval()
 	require.Equal(t, ^uint32(0), r.reg(pci.RegID))
 	r.setReg(pci.RegControl, pci.ControlReset)
-	require.EqualValues(t, 1, r.dev.Lives(), "it takes nothing")
+	require.EqualValues(t, 1, r.dev.Epochs(), "it takes nothing")
 	const command, master = 4, 1 << 2
 	var word [2]byte
 	require.NoError(t, r.dev.ReadRegion(vfiouser.RegionConfig, command, word[:]))

@@ -57,7 +57,7 @@ func (d *Device) readRegister(at uint32) uint32 {
 	case pci.RegControl:
 		return d.regs.control
 	case pci.RegEpoch:
-		if d.life == nil {
+		if d.running == nil {
 			return 0
 		}
 		return d.epoch
@@ -84,7 +84,7 @@ func (d *Device) readRegister(at uint32) uint32 {
 func (d *Device) statusLocked() uint32 {
 	status := uint32(abi.DeviceOff)
 	switch {
-	case d.life != nil:
+	case d.running != nil:
 		status = abi.DeviceReady
 		if !d.regs.fenced && d.config.master() {
 			status |= pci.StatusDMA
@@ -132,11 +132,11 @@ func (d *Device) writeRegister(at, v uint32) {
 	}
 }
 
-// ring wakes an island of the present life.
+// ring wakes an island of the present epoch.
 func (d *Device) ring(island int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.life != nil {
-		d.life.Ring(island)
+	if d.running != nil {
+		d.running.Ring(island)
 	}
 }

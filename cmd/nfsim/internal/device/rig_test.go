@@ -38,9 +38,9 @@ func newRig(t testing.TB, change func(o *device.Options)) *rig {
 	r := &rig{t: t}
 	o := device.Options{
 		AreaSize: 16 << 20, Vectors: 3, Map: true, Logger: slog.New(slog.DiscardHandler),
-		Boot: func(bus *firmware.Bus, sh device.Shape, epoch uint32, _ <-chan struct{}) (device.Life, abi.Status) {
+		Boot: func(bus *firmware.Bus, sh device.Shape, epoch uint32, _ <-chan struct{}) (device.Instance, abi.Status) {
 			r.booted.Store(&sh)
-			life, status := firmware.Start(firmware.Config{
+			instance, status := firmware.Start(firmware.Config{
 				Bus: bus, Epoch: epoch, LogFD: -1, Beat: 10 * time.Millisecond,
 				Channels: int(sh.Channels), Managers: int(sh.Mailboxes), Islands: int(sh.Islands),
 				Slots: int(sh.Slots), Window: int(sh.Window), TargetTimeout: sh.TargetTimeout,
@@ -49,7 +49,7 @@ func newRig(t testing.TB, change func(o *device.Options)) *rig {
 			if status != abi.OK {
 				return nil, status
 			}
-			return life, abi.OK
+			return instance, abi.OK
 		},
 	}
 	if change != nil {
@@ -93,7 +93,7 @@ func (r *rig) control(v uint32) {
 	r.until("not busy", func() bool { return r.reg(pci.RegStatus)&pci.StatusBusy == 0 })
 }
 
-// boot makes the device a bus master and starts a life.
+// boot makes the device a bus master and starts an epoch.
 func (r *rig) boot() {
 	r.t.Helper()
 	r.command(6)

@@ -22,11 +22,11 @@ type Effects struct {
 	Die func()
 	// Vanish pulls the device out.
 	Vanish func()
-	// Feign makes the device look as if it was pulled out.
-	Feign func()
+	// FakeRemoval makes the device look as if it was pulled out.
+	FakeRemoval func()
 }
 
-// Device boots lives that follow a plan. It is a device in Go that speaks the
+// Device boots epochs that follow a plan. It is a device in Go that speaks the
 // protocol and runs the programs of the conformance suite.
 type Device struct {
 	effects Effects
@@ -39,7 +39,7 @@ type Device struct {
 	struck uint64
 }
 
-// New makes a device. shape is what a life has where the host does not say.
+// New makes a device. shape is what an epoch has where the host does not say.
 func New(p Plan, seed uint64, shape scripted.Shape, e Effects, log *slog.Logger) *Device {
 	return &Device{
 		effects: e, log: log, shape: shape, plan: p,
@@ -54,8 +54,8 @@ func (d *Device) Struck() uint64 {
 	return d.struck
 }
 
-// Boot starts a life. It is a device.Boot.
-func (d *Device) Boot(bus *firmware.Bus, shape device.Shape, epoch uint32, quit <-chan struct{}) (device.Life, abi.Status) {
+// Boot starts an epoch. It is a device.Boot.
+func (d *Device) Boot(bus *firmware.Bus, shape device.Shape, number uint32, quit <-chan struct{}) (device.Instance, abi.Status) {
 	if len(d.strike(onReset, nil)) > 0 {
 		<-quit
 		return nil, abi.ErrTimeout
@@ -63,9 +63,9 @@ func (d *Device) Boot(bus *firmware.Bus, shape device.Shape, epoch uint32, quit 
 	if bus.ClearArea() != nil {
 		return nil, abi.ErrNoMemory
 	}
-	l := &life{dev: d, bus: bus, stop: make(chan struct{})}
+	l := &epoch{dev: d, bus: bus, stop: make(chan struct{})}
 	script, status := scripted.NewOn(bus.Area(), &host{l}, d.shapeOf(shape),
-		scripted.Hooks{Take: l.take, Give: l.give}, epoch)
+		scripted.Hooks{Take: l.take, Give: l.give}, number)
 	if status != abi.OK {
 		return nil, status
 	}

@@ -8,7 +8,7 @@
 //
 // The fault strikes at the FIRST event of its kind, counted from 1, which is
 // where it starts by default, and with EVERY again at each EVERY-th after it.
-// Events are counted over all lives of the device. WHERE narrows them: to a type
+// Events are counted over all epochs of the device. WHERE narrows them: to a type
 // of message to the host (direct, begin, ack, done, withdrawn, aborted, close,
 // error, ready), for lose to one of the host (direct, begin, list), to the
 // messages of the control channel (control), or to DMA accesses (dma). Without it

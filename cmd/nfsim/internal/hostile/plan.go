@@ -45,7 +45,7 @@ var lies = []kind{
 	{name: "count", help: "bytes or lists that were not moved are reported as moved", types: records[:2], alter: wrongCount},
 	{name: "early", help: "a transfer is reported as done before it is", types: records[:1], alter: earlyDone},
 	{name: "id", help: "another transaction is named", types: append(slices.Clone(notes), records...), alter: wrongID},
-	{name: "epoch", help: "the message is of another life", alter: header(func(r *rand.Rand, f *fields) { f.epoch += 1 + uint8(r.IntN(255)) })},
+	{name: "epoch", help: "the message is of another epoch", alter: header(func(r *rand.Rand, f *fields) { f.epoch += 1 + uint8(r.IntN(255)) })},
 	{name: "type", help: "the type does not exist, or does not come from a device", alter: header(wrongType)},
 	{name: "channel", help: "another channel, of those there are or not", alter: header(wrongChannel)},
 	{name: "length", help: "longer than a payload", alter: header(func(r *rand.Rand, f *fields) { f.length = 57 + r.IntN(199) })},
@@ -74,7 +74,7 @@ var kinds = append(slices.Clone(lies), []kind{
 	{name: "mute", help: "no heartbeat any more", control: true},
 	{name: "hang", help: "nothing at all any more, until RESET", control: true},
 	{name: "gone", help: "registers and config space read as ones, as if it was pulled out", control: true},
-	{name: "feign", help: "registers read as ones, but config space does not, and DMA goes on", control: true},
+	{name: "fake-removal", help: "registers read as ones, but config space does not, and DMA goes on", control: true},
 	{name: "die", help: "the process ends, with exit code 3", control: true},
 	{name: "stuck", help: "a RESET is never done", event: onReset},
 }...)
@@ -83,7 +83,7 @@ var kinds = append(slices.Clone(lies), []kind{
 func Kinds() string {
 	var b strings.Builder
 	for _, k := range kinds {
-		fmt.Fprintf(&b, "  %-10s %s\n", k.name, k.help)
+		fmt.Fprintf(&b, "  %-12s %s\n", k.name, k.help)
 	}
 	return b.String()
 }

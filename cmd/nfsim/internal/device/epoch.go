@@ -19,20 +19,20 @@ func (d *Device) controlLocked(v uint32) {
 	case pci.ControlReset:
 		d.regs.busy, d.regs.control = true, v
 		d.dog.stop()
-		life, shape, quit := d.life, d.regs.shapeOf(), make(chan struct{})
-		d.life, d.quit, d.regs.booting = nil, quit, true
-		go d.reset(life, shape, quit)
+		instance, shape, quit := d.running, d.regs.shapeOf(), make(chan struct{})
+		d.running, d.quit, d.regs.booting = nil, quit, true
+		go d.reset(instance, shape, quit)
 	case pci.ControlQuiesce:
 		d.regs.busy, d.regs.control = true, v
-		life := d.life
-		go d.quiesce(life)
+		instance := d.running
+		go d.quiesce(instance)
 	}
 }
 
-// reset ends a life and boots the next. The old one is over even if there will
+// reset ends an epoch and boots the next. The old one is over even if there will
 // be no next: a host that resets must know that nothing of it moves.
-func (d *Device) reset(old Life, shape Shape, quit <-chan struct{}) {
-	var life Life
+func (d *Device) reset(old Instance, shape Shape, quit <-chan struct{}) {
+	var instance Instance
 	status := abi.ErrNoMemory
 	d.mu.Lock()
 	d.epoch++
@@ -41,25 +41,25 @@ func (d *Device) reset(old Life, shape Shape, quit <-chan struct{}) {
 	if err := d.end(old); err != nil {
 		d.log.Error("clear mailbox area", "err", err)
 	} else {
-		life, status = d.options.Boot(d.bus, shape, epoch, quit)
+		instance, status = d.options.Boot(d.bus, shape, epoch, quit)
 	}
 	d.log.Info("reset", "epoch", epoch, "status", status)
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if status == abi.OK {
-		d.life = life
-		d.lives++
+		d.running = instance
+		d.epochs++
 	}
 	d.regs.shapeStatus = status
 	d.regs.fenced, d.regs.bitten, d.regs.booting, d.quit = false, false, false, nil
 	d.doneLocked()
 }
 
-// quiesce fences DMA for the rest of a life.
-func (d *Device) quiesce(life Life) {
-	if life != nil {
-		life.Fence()
+// quiesce fences DMA for the rest of an epoch.
+func (d *Device) quiesce(instance Instance) {
+	if instance != nil {
+		instance.Fence()
 	}
 	d.log.Info("quiesced")
 	d.mu.Lock()
@@ -80,24 +80,24 @@ func (d *Device) doneLocked() {
 // hold mu.
 func (d *Device) armLocked() {
 	d.dog.stop()
-	if d.regs.watchdog != 0 && d.life != nil && !d.regs.busy {
+	if d.regs.watchdog != 0 && d.running != nil && !d.regs.busy {
 		d.dog.start(d.regs.watchdog, d.bite)
 	}
 }
 
-// bite ends the present life: its host is gone. What it held is freed.
+// bite ends the present epoch: its host is gone. What it held is freed.
 func (d *Device) bite(generation uint64) {
 	d.mu.Lock()
-	if d.dog.generation != generation || time.Now().Before(d.dog.until) || d.regs.busy || d.life == nil {
+	if d.dog.generation != generation || time.Now().Before(d.dog.until) || d.regs.busy || d.running == nil {
 		d.mu.Unlock()
 		return
 	}
-	life, limit := d.life, time.Duration(d.regs.watchdog)*time.Millisecond
-	d.life = nil
+	instance, limit := d.running, time.Duration(d.regs.watchdog)*time.Millisecond
+	d.running = nil
 	d.regs.busy, d.regs.bitten = true, true
 	d.mu.Unlock()
 	d.log.Warn("the host is silent: DMA is fenced", "limit", limit)
-	if err := d.end(life); err != nil {
+	if err := d.end(instance); err != nil {
 		d.log.Error("clear mailbox area", "err", err)
 	}
 	d.mu.Lock()

@@ -13,9 +13,9 @@ import (
 	"github.com/nfcomms/nfcomms/firmware"
 )
 
-// life is one life of the device. Its hooks are called with the script's lock
+// epoch is one epoch of the device. Its hooks are called with the script's lock
 // held.
-type life struct {
+type epoch struct {
 	dev    *Device
 	bus    *firmware.Bus
 	script atomic.Pointer[scripted.Device]
@@ -37,13 +37,13 @@ type echo struct {
 }
 
 // Ring wakes the device.
-func (l *life) Ring(island int) { l.script.Load().Ring(island) }
+func (l *epoch) Ring(island int) { l.script.Load().Ring(island) }
 
-// Fence stops DMA for the rest of the life.
-func (l *life) Fence() { l.script.Load().Fence() }
+// Fence stops DMA for the rest of the epoch.
+func (l *epoch) Fence() { l.script.Load().Fence() }
 
-// Close ends the life. No process of a script computes.
-func (l *life) Close() *firmware.Computing {
+// Close ends the epoch. No process of a script computes.
+func (l *epoch) Close() *firmware.Computing {
 	close(l.stop)
 	_ = l.script.Load().Close() // it is closed once
 	l.extra.Wait()
@@ -51,7 +51,7 @@ func (l *life) Close() *firmware.Computing {
 }
 
 // take sees a message of the host; a device that hangs, or loses it, does not.
-func (l *life) take(m *abi.Slot) bool {
+func (l *epoch) take(m *abi.Slot) bool {
 	if l.hung.Load() {
 		return false
 	}
@@ -68,7 +68,7 @@ func (l *life) take(m *abi.Slot) bool {
 }
 
 // give returns what is published in place of a message.
-func (l *life) give(m abi.Slot) []abi.Slot {
+func (l *epoch) give(m abi.Slot) []abi.Slot {
 	out, altered := []abi.Slot{m}, false
 	for _, f := range l.dev.strike(onMessage, &m) {
 		if f.alter == nil {
@@ -88,7 +88,7 @@ func (l *life) give(m abi.Slot) []abi.Slot {
 }
 
 // misbehave does what is no change of a message.
-func (l *life) misbehave(name string) {
+func (l *epoch) misbehave(name string) {
 	switch name {
 	case "die":
 		l.dev.effects.Die()
@@ -99,8 +99,8 @@ func (l *life) misbehave(name string) {
 		for i := range area {
 			area[i] = 0xff
 		}
-	case "feign":
-		l.dev.effects.Feign()
+	case "fake-removal":
+		l.dev.effects.FakeRemoval()
 	case "hang":
 		l.hang()
 	case "mute":
@@ -111,13 +111,13 @@ func (l *life) misbehave(name string) {
 }
 
 // hang makes the device neither take nor give nor beat.
-func (l *life) hang() {
+func (l *epoch) hang() {
 	l.hung.Store(true)
 	l.beside(func() { l.script.Load().Kill() }) // takes the lock that is held now
 }
 
-// beside runs f until the life ends, at the latest.
-func (l *life) beside(f func()) {
+// beside runs f until the epoch ends, at the latest.
+func (l *epoch) beside(f func()) {
 	select {
 	case <-l.stop:
 	default:
@@ -126,7 +126,7 @@ func (l *life) beside(f func()) {
 }
 
 // host is what the script reaches of its host.
-type host struct{ *life }
+type host struct{ *epoch }
 
 // Ring interrupts.
 func (h *host) Ring(island int) {
