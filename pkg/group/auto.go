@@ -131,7 +131,9 @@ func (a *auto) Exchange(s *Step) error {
 func (a *auto) warm(s *Step) error {
 	switch a.at {
 	case 0:
-		s.g.stats.chose("isend", "looking at the load")
+		if a.names == nil { // else what was chosen goes on meanwhile
+			s.g.stats.chose("isend", "looking at the load")
+		}
 	case autoWarm:
 		if err := a.look(s, &a.load); err != nil {
 			return err

@@ -34,6 +34,8 @@ type Options struct {
 	Buffer int
 	// Delay is waited by the gathering algorithms between sizes and data.
 	Delay Delay
+	// Measure has every step measured; else of short ones one in sixteen is.
+	Measure bool
 	// Handler is called with each package as it arrives, inside of the step,
 	// by the algorithms that process what they receive: those whose names end
 	// in "-l", which need it. The package is valid until it returns.
@@ -137,6 +139,7 @@ type edges struct {
 // (ErrDisagree).
 func Join(ctx context.Context, t Transport, o Options) (*Group, error) {
 	g := &Group{options: o}
+	g.stats.every = o.Measure
 	fail := func(err error) (*Group, error) {
 		return nil, &Error{Op: OpHello.String(), Rank: o.Rank, Err: err}
 	}
@@ -186,6 +189,7 @@ func (g *Group) configure() error {
 	for i := range all {
 		all[i] = i
 	}
+	g.stats.chose(o.Algorithm, "by Options.Algorithm")
 	g.admit(membership{o.Rank, all, slices.Clone(all)})
 	g.gone = make([]error, o.Size)
 	return g.connectEdges(o.Targets, o.Sources)

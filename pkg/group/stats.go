@@ -32,9 +32,10 @@ type traffic struct{ FramesSent, FramesReceived, BytesSent, BytesReceived uint64
 // stats is Stats as it grows. What belongs to the step that runs is the call's;
 // the rest is read by any goroutine.
 type stats struct {
-	skip    int // steps that are not measured before the next that is
-	next    int // how many steps the next that is measured stands for
-	weight  int // of the step that runs: how many it stands for, 0: not measured
+	every   bool // each step is measured
+	skip    int  // steps that are not measured before the next that is
+	next    int  // how many steps the next that is measured stands for
+	weight  int  // of the step that runs: how many it stands for, 0: not measured
 	started time.Time
 	waiting time.Duration // in this step
 	step    traffic       // of this step
@@ -108,7 +109,7 @@ func (s *stats) measure(took time.Duration) {
 	s.all.Waiting += s.waiting * time.Duration(s.weight)
 	s.all.StepTime[bits.Len64(uint64(took))] += uint64(s.weight)
 	s.all.StepWaiting[bits.Len64(uint64(s.waiting))] += uint64(s.weight)
-	if s.next = 1; took < shortStep {
+	if s.next = 1; took < shortStep && !s.every {
 		s.next, s.skip = sampleGap, sampleGap-1
 	}
 }
