@@ -1,0 +1,197 @@
+// Command spikes is the artificial spiking network of the MUSIC report: members
+// simulate cells, and exchange their spikes every millisecond of biological time.
+// Each spike that arrives is checked against the clock of the cell that fired it.
+//
+//	go run ./examples/spikes
+//	go run ./examples/spikes --members 8 --transport ring --algorithm cpex --out DIR
+//
+// With --out it writes the report's files, in microseconds and spikes, a line for
+// a step and a column for a member: ttimes (a step in all), stimes and rtimes (of
+// its exchange: sending and taking, waiting) or ctimes (the exchange, where it
+// gathers), out_spikes, in_spikes.
+//
+// Exit codes: 0 verified, 1 failed, 2 bad input, 130 interrupted.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/nfcomms/nfcomms/pkg/group"
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitInput       = 2
+	exitInterrupted = 130
+)
+
+// inputError is a fault of the command line.
+type inputError struct{ error }
+
+func (e inputError) Unwrap() error { return e.error }
+
+// settings is the command line.
+type settings struct {
+	network
+	transport, algorithm, out, preset string
+	force                             bool
+	// rank and name are those of a child process.
+	rank int
+	name string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run executes one command line and returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	s, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return exitOK
+	}
+	var r *result
+	if err == nil {
+		r, err = s.simulate(ctx, args, stdout, stderr)
+	}
+	if err == nil && r != nil {
+		r.print(stdout)
+		if s.out != "" {
+			err = r.save(s.out)
+		}
+		if err == nil && !r.verified() {
+			err = errors.New("events are wrong")
+		}
+	}
+	var input inputError
+	switch {
+	case err == nil:
+		return exitOK
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, "spikes: interrupted")
+		return exitInterrupted
+	}
+	fmt.Fprintf(stderr, "spikes: %v\n", err)
+	if errors.As(err, &input) || errors.Is(err, group.ErrOptions) {
+		return exitInput
+	}
+	return exitFailed
+}
+
+func parse(args []string, stderr io.Writer) (*settings, error) {
+	s := &settings{}
+	f := flag.NewFlagSet("spikes", flag.ContinueOnError)
+	f.SetOutput(io.Discard) // one line for an error, written by run
+	f.IntVar(&s.members, "members", 4, "`number` of members, even: half of them for each population")
+	f.IntVar(&s.cells, "cells", 4096, "`number` of cells in each population")
+	f.IntVar(&s.connections, "connections", 100, "`number` of connections to each cell, on average")
+	f.IntVar(&s.millis, "ms", 200, "biological `milliseconds`, a step each")
+	f.Uint64Var(&s.seed, "seed", 1, "`seed` of all that is drawn")
+	f.StringVar(&s.transport, "transport", "mesh", "`transport`: mesh (goroutines) or ring (processes)")
+	f.StringVar(&s.algorithm, "algorithm", group.Auto, "`algorithm` of pkg/group")
+	f.StringVar(&s.out, "out", "", "`folder` for the report's files")
+	f.StringVar(&s.preset, "preset", "", "`preset`: paper for 2 × 2 M cells with 1,000 connections each")
+	f.BoolVar(&s.force, "force", false, "run a preset that wants much memory")
+	f.IntVar(&s.rank, "rank", -1, "the `rank` of a member process (internal)")
+	f.StringVar(&s.name, "group", "", "the `name` of its group (internal)")
+	err := f.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		f.SetOutput(stderr)
+		f.Usage()
+		return nil, err
+	}
+	if err == nil && f.NArg() > 0 {
+		err = fmt.Errorf("%q is no flag", f.Arg(0))
+	}
+	if err == nil {
+		err = s.check()
+	}
+	if err != nil {
+		return nil, inputError{err}
+	}
+	return s, nil
+}
+
+func (s *settings) check() error {
+	switch s.preset {
+	case "":
+	case "paper":
+		s.cells, s.connections, s.millis = 2<<20, 1000, 200
+		if !s.force {
+			return fmt.Errorf("--preset paper wants about %.0f GiB of memory for all members; --force runs it", s.memory()/(1<<30))
+		}
+	default:
+		return fmt.Errorf("--preset %q is not paper", s.preset)
+	}
+	if s.transport != "mesh" && s.transport != "ring" {
+		return fmt.Errorf("--transport %q is neither mesh nor ring", s.transport)
+	}
+	for _, a := range group.Algorithms() {
+		if a.Name == s.algorithm && !a.Process {
+			return s.network.check()
+		}
+	}
+	return fmt.Errorf("--algorithm %q is unknown, or needs a handler", s.algorithm)
+}
+
+// simulate runs all members, or one of them in a child. A child other than rank 0
+// returns no result.
+func (s *settings) simulate(ctx context.Context, args []string, stdout, stderr io.Writer) (*result, error) {
+	switch {
+	case s.rank >= 0:
+		r, err := s.member(ctx, rings(s.name), s.rank)
+		if s.rank > 0 {
+			r = nil
+		}
+		return r, err
+	case s.transport == "ring":
+		return nil, s.processes(ctx, args, stdout, stderr)
+	}
+	return s.goroutines(ctx)
+}
+
+// member is one member from joining to leaving.
+func (s *settings) member(ctx context.Context, t group.Transport, rank int) (*result, error) {
+	g, err := group.Join(ctx, t, group.Options{Rank: rank, Size: s.members, Algorithm: s.algorithm, Measure: true})
+	if err != nil {
+		return nil, err
+	}
+	defer g.Close()
+	return simulate(ctx, &s.network, g)
+}
+
+// goroutines runs all members in this process.
+func (s *settings) goroutines(ctx context.Context) (*result, error) {
+	mesh := group.NewMesh(s.members)
+	type outcome struct {
+		r   *result
+		err error
+	}
+	ended := make(chan outcome, s.members) // one for each, so that none blocks
+	for rank := range s.members {
+		go func() {
+			r, err := s.member(ctx, mesh, rank)
+			ended <- outcome{r, err}
+		}()
+	}
+	var last outcome
+	for range s.members {
+		o := <-ended
+		if last.err == nil {
+			last = o
+		}
+	}
+	return last.r, last.err
+}
