@@ -15,7 +15,7 @@
 bool nfc_rings_pending(const struct nfc_rings *rings);
 bool nfc_rings_take(struct nfc_rings *rings, struct nfc_slot *slot);
 void nfc_rings_publish(struct nfc_rings *rings);
-bool nfc_rings_room(struct nfc_device *dev, struct nfc_rings *rings);
+bool nfc_rings_room(struct nfc_rings *rings);
 void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 	     uint64_t id, const uint64_t payload[7]);
 
@@ -47,9 +47,11 @@ void nfc_read_clock(struct nfc_island *island);
 int nfc_block(struct nfc_process *p, enum nfc_wait wait);
 void nfc_wake(struct nfc_process *p, int result);
 void nfc_timer(struct nfc_island *island, uint64_t at);
-struct nfc_island *nfc_island_of(struct nfc_device *dev, uint32_t channel);
-/* The first channel of an island, and the one after its last. */
-uint32_t nfc_island_channels(struct nfc_island *island, uint32_t *end);
+/* The island that serves a channel of a host. */
+struct nfc_island *nfc_island_of(struct nfc_host *host, uint32_t channel);
+/* The first channel of a host on an island, and the one after the last. */
+uint32_t nfc_island_channels(struct nfc_island *island,
+			     const struct nfc_host *host, uint32_t *end);
 int nfc_island_call(struct nfc_process *self, struct nfc_island *to,
 		    int (*fn)(struct nfc_island *island, void *arg), void *arg);
 /* Run what other islands called; true if there was anything. */
@@ -75,7 +77,7 @@ void nfc_send_ready(struct nfc_channel *ch);
 void nfc_send_close(struct nfc_channel *ch, uint32_t halves);
 void nfc_half_release(struct nfc_channel *ch, enum nfc_direction direction,
 		      int result);
-int nfc_channel_open(struct nfc_island *island, void *arg);
+int nfc_channel_open(struct nfc_host *host, struct nfc_control *c);
 void nfc_channel_over(struct nfc_channel *ch);
 
 /* ---- dma.c: batches of pieces, moved by any engine ---- */
@@ -141,7 +143,7 @@ void nfc_heartbeat(struct nfc_island *island);
 
 extern const struct nfc_program nfc_services[];
 /* Start what gives kept log lines to the host; 0 or a negated status. */
-int nfc_log_start(struct nfc_island *island);
+int nfc_log_start(struct nfc_host *host);
 
 /* ---- island.c, device.c: what the port calls, see nfc_port.h ---- */
 

@@ -13,7 +13,7 @@ static struct nfc_process *caller(struct nfc_channel *ch)
 /* Let others run until d2h has room for what this call may put. */
 static void make_room(struct nfc_process *p, struct nfc_channel *ch)
 {
-	while (!nfc_rings_room(p->island->dev, ch->rings))
+	while (!nfc_rings_room(ch->rings))
 		nfc_yield(p);
 }
 
@@ -177,7 +177,7 @@ int channel_offer(struct nfc_channel *ch, struct nfc_offer *offer)
  */
 static void look_in_vain(struct nfc_channel *ch)
 {
-	if (nfc_h2d(ch)->ready_due && nfc_rings_room(ch->island->dev, ch->rings))
+	if (nfc_h2d(ch)->ready_due && nfc_rings_room(ch->rings))
 		nfc_send_ready(ch);
 }
 

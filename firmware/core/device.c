@@ -117,12 +117,35 @@ uint64_t nfc_device_size(const struct nfc_config *c)
 	return layout_of(c).size;
 }
 
-static void init_area(struct nfc_device *dev)
+static void init_rings(struct nfc_rings *rings, struct nfc_host *host,
+		       uint32_t index)
+{
+	const struct nfc_config *c = &host->dev->config;
+	struct nfc_area *area = host->area;
+	uint8_t *at = (uint8_t *)area + area->mailbox_offset +
+		      index * area->mailbox_stride;
+
+	rings->host = host;
+	rings->island = index / (c->managers / c->islands);
+	rings->shared = (struct nfc_mailbox *)at;
+	rings->h2d = (struct nfc_slot *)(rings->shared + 1);
+	rings->d2h = rings->h2d + c->slots;
+	rings->mask = c->slots - 1;
+	rings->shift = log2_of(c->slots);
+	rings->asked = UINT64_MAX;
+}
+
+static void init_host(struct nfc_host *host, struct nfc_device *dev,
+		      struct nfc_area *area, struct nfc_channel *channels)
 {
 	const struct nfc_config *c = &dev->config;
-	struct nfc_area *area = dev->area;
-	uint8_t *base = (uint8_t *)area;
 
+	host->dev = dev;
+	host->area = area;
+	host->channels = channels;
+	host->channel_count = c->channels;
+	host->epoch = c->epoch;
+	host->next_generation = 1;
 	area->magic = NFC_MAGIC;
 	area->major = NFC_ABI_MAJOR;
 	area->minor = NFC_ABI_MINOR;
@@ -132,19 +155,7 @@ static void init_area(struct nfc_device *dev)
 	area->mailbox_stride = mailbox_stride(c);
 	area->epoch = c->epoch;
 	area->state = NFC_DEVICE_BOOTING;
-	dev->park = (_Atomic nfc_le32 *)(base + area->park_offset);
-	for (uint32_t i = 0; i < c->managers; i++) {
-		struct nfc_rings *rings = &dev->rings[i];
-
-		rings->shared = (struct nfc_mailbox *)(base +
-						       area->mailbox_offset +
-						       i * area->mailbox_stride);
-		rings->h2d = (struct nfc_slot *)(rings->shared + 1);
-		rings->d2h = rings->h2d + c->slots;
-		rings->mask = c->slots - 1;
-		rings->shift = log2_of(c->slots);
-		rings->asked = UINT64_MAX;
-	}
+	host->park = (void *)((uint8_t *)area + area->park_offset);
 }
 
 static void init_islands(struct nfc_device *dev, uint8_t *self,
@@ -154,6 +165,7 @@ static void init_islands(struct nfc_device *dev, uint8_t *self,
 	uint32_t each = c->engines_me * c->contexts;
 	struct nfc_process *processes = (void *)(self + l->processes);
 	struct nfc_slot *queues = (void *)(self + l->queues);
+	struct nfc_rings *rings = (void *)(self + l->rings);
 
 	for (uint32_t i = 0; i < c->islands; i++) {
 		struct nfc_island *island = &dev->islands[i];
@@ -161,7 +173,10 @@ static void init_islands(struct nfc_device *dev, uint8_t *self,
 		island->dev = dev;
 		island->index = i;
 		island->rings_count = c->managers / c->islands;
-		island->rings = &dev->rings[i * island->rings_count];
+		island->rings = &rings[i * island->rings_count];
+		for (uint32_t j = 0; j < island->rings_count; j++)
+			init_rings(&island->rings[j], dev->host,
+				   i * island->rings_count + j);
 		island->processes = processes + (uint64_t)i * each;
 		island->process_count = each;
 		island->timer = UINT64_MAX;
@@ -177,10 +192,10 @@ static void init_islands(struct nfc_device *dev, uint8_t *self,
 	}
 }
 
-static void write_hello(struct nfc_device *dev)
+static void write_hello(struct nfc_host *host)
 {
-	const struct nfc_config *c = &dev->config;
-	struct nfc_slot *slot = &dev->area->device_hello;
+	const struct nfc_config *c = &host->dev->config;
+	struct nfc_slot *slot = &host->area->device_hello;
 	union {
 		struct nfc_hello hello;
 		uint64_t word[7];
@@ -188,8 +203,8 @@ static void write_hello(struct nfc_device *dev)
 			.magic = NFC_MAGIC,
 			.major = NFC_ABI_MAJOR,
 			.minor = NFC_ABI_MINOR,
-			.capabilities = dev->port->load ? NFC_CAP_LOAD : 0,
-			.channels = c->channels,
+			.capabilities = host->dev->port->load ? NFC_CAP_LOAD : 0,
+			.channels = host->channel_count,
 			.mailboxes = (uint16_t)c->managers,
 			.islands = (uint16_t)c->islands,
 			.slots = c->slots,
@@ -203,25 +218,32 @@ static void write_hello(struct nfc_device *dev)
 
 	for (int i = 0; i < 7; i++)
 		slot->payload[i] = u.word[i];
-	slot->header = nfc_header(NFC_TYPE_HELLO, NFC_PAYLOAD_SIZE, c->epoch, 0,
-				  0);
+	slot->header = nfc_header(NFC_TYPE_HELLO, NFC_PAYLOAD_SIZE, host->epoch,
+				  0, 0);
 }
 
-static int start_services(struct nfc_device *dev)
+/* Every host has the services, and the control channel open. */
+static int start_services(struct nfc_host *host)
 {
+	struct nfc_control control = { .a = NFC_TARGET_CONTROL };
+	int rc;
+
 	for (const struct nfc_program *s = nfc_services; s->name; s++) {
 		struct nfc_start start = {
+			.host = host,
 			.entry = { .program = s },
 			.first = (uint32_t)(s - nfc_services),
 			.ports = 1,
 		};
-		struct nfc_island *island = nfc_island_of(dev, start.first);
-		int rc = nfc_process_start(island, &start);
 
+		rc = nfc_process_start(nfc_island_of(host, start.first), &start);
 		if (rc)
 			return rc;
 	}
-	return nfc_log_start(nfc_island_of(dev, NFC_TARGET_LOG));
+	rc = nfc_log_start(host);
+	if (rc)
+		return rc;
+	return nfc_channel_open(host, &control);
 }
 
 int nfc_device_init(struct nfc_device *dev, const struct nfc_config *config,
@@ -229,7 +251,7 @@ int nfc_device_init(struct nfc_device *dev, const struct nfc_config *config,
 {
 	uint8_t *self = (uint8_t *)dev;
 	struct nfc_config checked = *config;
-	struct nfc_control open = { .a = NFC_TARGET_CONTROL };
+	struct nfc_host *host = dev->host;
 	struct layout l;
 	int rc = nfc_config_check(&checked);
 
@@ -238,26 +260,20 @@ int nfc_device_init(struct nfc_device *dev, const struct nfc_config *config,
 	l = layout_of(&checked);
 	dev->config = checked;
 	dev->port = port;
-	dev->area = port->area;
-	dev->rings = (void *)(self + l.rings);
 	dev->islands = (void *)(self + l.islands);
-	dev->channels = (void *)(self + l.channels);
 	dev->next_process = 1;
-	dev->next_generation = 1;
-	init_area(dev);
+	init_host(host, dev, port->area, (void *)(self + l.channels));
 	init_islands(dev, self, &l);
 	rc = nfc_device_register(dev, nfc_programs);
 	if (!rc)
-		rc = start_services(dev);
-	if (!rc)
-		rc = nfc_channel_open(nfc_island_of(dev, 0), &open);
+		rc = start_services(host);
 	if (rc) {
 		nfc_device_fini(dev);
 		return rc;
 	}
 	nfc_heartbeat(&dev->islands[0]);
-	write_hello(dev);
-	atomic_store_explicit((_Atomic nfc_le32 *)&dev->area->state,
+	write_hello(host);
+	atomic_store_explicit((_Atomic nfc_le32 *)&host->area->state,
 			      NFC_DEVICE_READY, memory_order_release);
 	return 0;
 }
@@ -281,5 +297,5 @@ void nfc_device_fini(struct nfc_device *dev)
 					&island->processes[j].stack);
 	}
 	nfc_programs_drop(dev);
-	dev->area->state = NFC_DEVICE_OFF;
+	dev->host->area->state = NFC_DEVICE_OFF;
 }

@@ -71,11 +71,10 @@ void nfc_half_release(struct nfc_channel *ch, enum nfc_direction direction,
 	half->waiter = NULL;
 }
 
-/* Open the channel whose control request arg is; runs on its island. */
-int nfc_channel_open(struct nfc_island *island, void *arg)
+/* Open the channel that a control request names. Its island's thread. */
+int nfc_channel_open(struct nfc_host *host, struct nfc_control *c)
 {
-	struct nfc_control *c = arg;
-	struct nfc_channel *ch = &island->dev->channels[c->a];
+	struct nfc_channel *ch = &host->channels[c->a];
 
 	if (!ch->process)
 		return -NFC_ENOTARGET;
@@ -83,7 +82,7 @@ int nfc_channel_open(struct nfc_island *island, void *arg)
 		return -NFC_EBUSY;
 	ch->open = 1;
 	ch->ending = 0;
-	ch->generation = atomic_fetch_add(&island->dev->next_generation, 1);
+	ch->generation = atomic_fetch_add(&host->next_generation, 1);
 	for (int d = 0; d < 2; d++) {
 		struct nfc_half *half = &ch->half[d];
 

@@ -127,12 +127,27 @@ static uint32_t health_beat(struct nfc_device *dev, uint64_t now)
 			       port->sense ? port->sense(port->self) : 0);
 }
 
-/* Write the heartbeat in place; readers retry when the header changed. */
-static void write_beat(struct nfc_island *island)
+/* Write a heartbeat in place; readers retry when the header changed. */
+static void write_beat(struct nfc_host *host, const uint64_t word[7])
+{
+	struct nfc_slot *slot = &host->area->heartbeat;
+	_Atomic uint64_t *header = (_Atomic uint64_t *)&slot->header;
+
+	atomic_store_explicit(header, 0, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	for (int i = 0; i < 7; i++)
+		atomic_store_explicit((_Atomic uint64_t *)&slot->payload[i],
+				      word[i], memory_order_relaxed);
+	atomic_store_explicit(header,
+			      nfc_header(NFC_TYPE_HEARTBEAT, NFC_PAYLOAD_SIZE,
+					 host->epoch, host->dev->beat, 0),
+			      memory_order_release);
+}
+
+/* The same heartbeat for every host. */
+static void write_beats(struct nfc_island *island)
 {
 	struct nfc_device *dev = island->dev;
-	struct nfc_slot *slot = &dev->area->heartbeat;
-	_Atomic uint64_t *header = (_Atomic uint64_t *)&slot->header;
 	union {
 		struct nfc_heartbeat beat;
 		uint64_t word[7];
@@ -147,15 +162,8 @@ static void write_beat(struct nfc_island *island)
 			.parked = nfc_counter_sum(dev, NFC_COUNT_PARKED),
 		} };
 
-	atomic_store_explicit(header, 0, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst);
-	for (int i = 0; i < 7; i++)
-		atomic_store_explicit((_Atomic uint64_t *)&slot->payload[i],
-				      u.word[i], memory_order_relaxed);
-	atomic_store_explicit(header,
-			      nfc_header(NFC_TYPE_HEARTBEAT, NFC_PAYLOAD_SIZE,
-					 dev->config.epoch, dev->beat, 0),
-			      memory_order_release);
+	for (uint32_t i = 0; i < NFC_HOSTS; i++)
+		write_beat(&dev->host[i], u.word);
 }
 
 /*
@@ -178,7 +186,7 @@ void nfc_heartbeat(struct nfc_island *island)
 	if (atomic_exchange(&dev->beating, 1))
 		return; /* another island is at it */
 	if (island->now >= nfc_beat_due(island)) {
-		write_beat(island);
+		write_beats(island);
 		atomic_store(&dev->next_beat,
 			     island->now + dev->config.beat_ms * 1000000ull);
 	}

@@ -96,7 +96,7 @@ static bool rings_pending(struct nfc_island *island, bool *stalled)
 	for (uint32_t i = 0; i < island->rings_count; i++) {
 		if (!nfc_rings_pending(&island->rings[i]))
 			continue;
-		if (nfc_rings_room(island->dev, &island->rings[i]))
+		if (nfc_rings_room(&island->rings[i]))
 			pending = true;
 		else
 			*stalled = true;
@@ -112,20 +112,28 @@ static bool nothing_to_do(struct nfc_island *island, bool *stalled)
 	       !island->ready_first && !atomic_load(&island->dev->halt);
 }
 
+/* The words by which hosts know that this island sleeps. */
+static void set_doorbells(struct nfc_island *island, uint64_t word)
+{
+	struct nfc_host *host = island->dev->host;
+
+	for (uint32_t i = 0; i < NFC_HOSTS; i++)
+		atomic_store(
+			(_Atomic uint64_t *)&host[i].area->island[island->index].word,
+			word);
+}
+
 /*
  * Sleep once, until the host or another island rings or something is due. The
  * order is: say so, fence, look again. False if there is something to do now.
  */
 static bool island_sleep(struct nfc_island *island)
 {
-	struct nfc_device *dev = island->dev;
-	const struct nfc_port *port = dev->port;
-	_Atomic uint64_t *word =
-		(_Atomic uint64_t *)&dev->area->island[island->index].word;
+	const struct nfc_port *port = island->dev->port;
 	uint64_t until = nfc_min(island->timer, nfc_beat_due(island));
 	bool stalled, nothing;
 
-	atomic_store(word, 1);
+	set_doorbells(island, 1);
 	atomic_thread_fence(memory_order_seq_cst); /* SYNC: island park */
 	nothing = nothing_to_do(island, &stalled);
 	if (nothing) {
@@ -134,7 +142,7 @@ static bool island_sleep(struct nfc_island *island)
 		nfc_count(island, NFC_COUNT_SLEEPS, 1);
 		port->sleep(port->self, island->index, until);
 	}
-	atomic_store(word, 0);
+	set_doorbells(island, 0);
 	nfc_read_clock(island);
 	nothing = nothing_to_do(island, &stalled);
 	if (nothing)

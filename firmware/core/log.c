@@ -44,8 +44,8 @@ void nfc_log(struct nfc_process *self, const char *line)
 
 	dev->port->log(dev->port->self, line, length);
 	keep_line(dev, line, length);
-	nfc_island_call(self, nfc_island_of(dev, NFC_TARGET_LOG), wake_log,
-			NULL);
+	nfc_island_call(self, nfc_island_of(self->host, NFC_TARGET_LOG),
+			wake_log, NULL);
 }
 
 /* The oldest kept line and its number; false if there is none. */

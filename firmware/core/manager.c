@@ -396,19 +396,19 @@ static bool well_formed(const struct nfc_slot *slot)
  */
 uint32_t nfc_read_manager(struct nfc_island *island, struct nfc_rings *rings)
 {
-	struct nfc_device *dev = island->dev;
-	uint64_t epoch = dev->config.epoch & 0xff;
+	const struct nfc_host *host = rings->host;
+	uint64_t epoch = host->epoch & 0xff;
 	struct nfc_slot slot;
 	uint32_t taken = 0;
 
-	while (taken < NFC_TAKE_BUDGET && nfc_rings_room(dev, rings) &&
+	while (taken < NFC_TAKE_BUDGET && nfc_rings_room(rings) &&
 	       nfc_rings_take(rings, &slot)) {
 		uint64_t id = nfc_header_channel(slot.header);
-		struct nfc_channel *ch = &dev->channels[id];
+		struct nfc_channel *ch = &host->channels[id];
 
 		taken++;
 		if (nfc_header_epoch(slot.header) != epoch ||
-		    id >= dev->config.channels || !ch->open ||
+		    id >= host->channel_count || !ch->open ||
 		    ch->rings != rings || !well_formed(&slot))
 			drop(island);
 		else

@@ -78,7 +78,7 @@ uint64_t nfc_expire_offers(struct nfc_island *island)
 		next = ch->timed_next;
 		if (ch->deadline > island->now)
 			due = nfc_min(due, ch->deadline);
-		else if (nfc_rings_room(island->dev, ch->rings))
+		else if (nfc_rings_room(ch->rings))
 			nfc_refuse(ch, NFC_ETIMEOUT);
 		else
 			due = island->now;
@@ -156,7 +156,7 @@ void nfc_serve_recalls(struct nfc_island *island)
 	island->recalls = NULL;
 	for (; ch; ch = next) {
 		next = ch->recall_next;
-		if (!nfc_rings_room(island->dev, ch->rings)) {
+		if (!nfc_rings_room(ch->rings)) {
 			ch->recall_next = island->recalls;
 			island->recalls = ch;
 			continue;

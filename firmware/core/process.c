@@ -2,11 +2,14 @@
 /* Processes: started on their island, bound to targets, stopped, gone. */
 #include "calls.h"
 
-static struct nfc_rings *rings_of(struct nfc_device *dev, uint32_t channel)
+/* Channel ids are dealt to the host's mailboxes on their island in turn. */
+static struct nfc_rings *rings_of(struct nfc_host *host, uint32_t channel)
 {
-	struct nfc_island *island = nfc_island_of(dev, channel);
+	struct nfc_island *island = nfc_island_of(host, channel);
+	uint32_t each = island->rings_count / NFC_HOSTS;
+	uint32_t index = (uint32_t)(host - host->dev->host);
 
-	return &island->rings[channel % island->rings_count];
+	return &island->rings[index * each + channel % each];
 }
 
 static void process_main(void *arg)
@@ -18,7 +21,7 @@ static void process_main(void *arg)
 
 		p->program->main(p);
 		for (uint32_t i = 0; i < p->ports; i++)
-			nfc_channel_end(&dev->channels[p->first + i]);
+			nfc_channel_end(&p->host->channels[p->first + i]);
 		nfc_memory_free(dev, p->id, 0);
 		nfc_program_leave(dev, p->loaded);
 		atomic_store(&p->id, 0);
@@ -30,20 +33,20 @@ static void process_main(void *arg)
 
 static int bind_targets(struct nfc_island *island, struct nfc_process *p)
 {
-	struct nfc_device *dev = island->dev;
+	struct nfc_host *host = p->host;
 
 	for (uint32_t i = 0; i < p->ports; i++) {
-		if (nfc_island_of(dev, p->first + i) != island)
+		if (nfc_island_of(host, p->first + i) != island)
 			return -NFC_EINVAL;
-		if (dev->channels[p->first + i].process)
+		if (host->channels[p->first + i].process)
 			return -NFC_EBUSY;
 	}
 	for (uint32_t i = 0; i < p->ports; i++) {
-		struct nfc_channel *ch = &dev->channels[p->first + i];
+		struct nfc_channel *ch = &host->channels[p->first + i];
 
 		ch->process = p;
 		ch->island = island;
-		ch->rings = rings_of(dev, p->first + i);
+		ch->rings = rings_of(host, p->first + i);
 		ch->id = p->first + i;
 		for (int h = 0; h < 2; h++) {
 			struct nfc_half *half = &ch->half[h];
@@ -123,6 +126,7 @@ int nfc_process_start(struct nfc_island *island, void *arg)
 
 	if (!p)
 		return -NFC_ENOMEM;
+	p->host = start->host;
 	p->first = start->first;
 	p->ports = start->ports;
 	rc = bind_targets(island, p);
@@ -131,7 +135,7 @@ int nfc_process_start(struct nfc_island *island, void *arg)
 	if (give_stack(p, stack)) {
 		p->ports = 0;
 		for (uint32_t i = 0; i < start->ports; i++)
-			dev->channels[start->first + i].process = NULL;
+			p->host->channels[start->first + i].process = NULL;
 		return -NFC_ENOMEM;
 	}
 	p->program = start->entry.program;
@@ -164,16 +168,14 @@ struct nfc_island *nfc_island_running(struct nfc_device *dev, uint64_t process)
  */
 bool nfc_process_stop(struct nfc_process *p)
 {
-	struct nfc_device *dev = p->island->dev;
-
 	for (uint32_t i = 0; i < p->ports; i++) {
-		struct nfc_channel *ch = &dev->channels[p->first + i];
+		struct nfc_channel *ch = &p->host->channels[p->first + i];
 		struct nfc_half *half = nfc_d2h(ch);
 
 		if (half->waiter != p || half->state == NFC_HALF_IDLE ||
 		    half->state > NFC_HALF_OFFERED)
 			continue;
-		if (!nfc_rings_room(dev, ch->rings))
+		if (!nfc_rings_room(ch->rings))
 			return false;
 		nfc_note(ch, NFC_TYPE_WITHDRAW, NFC_D2H, half->next - 1);
 	}
@@ -194,7 +196,7 @@ struct nfc_channel *nfc_channel_of(struct nfc_process *self, uint32_t i)
 {
 	if (i >= self->ports)
 		return NULL;
-	return &self->island->dev->channels[self->first + i];
+	return &self->host->channels[self->first + i];
 }
 
 uint32_t nfc_ports(struct nfc_process *self)

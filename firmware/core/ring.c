@@ -51,18 +51,14 @@ void nfc_rings_publish(struct nfc_rings *rings)
 			      rings->head, memory_order_release);
 }
 
-static uint32_t island_of(const struct nfc_device *dev,
-			  const struct nfc_rings *rings)
-{
-	return (uint32_t)(rings - dev->rings) / dev->islands[0].rings_count;
-}
-
 /*
  * Is there room for every answer one message can cause? If not, the host is
  * asked once to make some. A counter that makes no sense reads as "full".
  */
-bool nfc_rings_room(struct nfc_device *dev, struct nfc_rings *rings)
+bool nfc_rings_room(struct nfc_rings *rings)
 {
+	const struct nfc_port *port = rings->host->dev->port;
+
 	if (rings->tail - rings->limit + NFC_RESERVE <= rings->mask + 1)
 		return true;
 	rings->limit = atomic_load_explicit(
@@ -72,7 +68,7 @@ bool nfc_rings_room(struct nfc_device *dev, struct nfc_rings *rings)
 		return true;
 	if (rings->asked != rings->tail) {
 		rings->asked = rings->tail;
-		dev->port->ring_host(dev->port->self, island_of(dev, rings));
+		port->ring_host(port->self, rings->island);
 	}
 	return false;
 }
@@ -85,11 +81,11 @@ void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 	     uint64_t id, const uint64_t payload[7])
 {
 	struct nfc_island *island = ch->island;
-	struct nfc_device *dev = island->dev;
+	const struct nfc_port *port = island->dev->port;
 	struct nfc_rings *rings = ch->rings;
+	struct nfc_host *host = rings->host;
 	struct nfc_slot *slot = &rings->d2h[rings->tail & rings->mask];
-	uint64_t header = nfc_header(type, length, dev->config.epoch, id,
-				     ch->id);
+	uint64_t header = nfc_header(type, length, host->epoch, id, ch->id);
 
 	header |= phase(rings->tail, rings->shift) << NFC_HDR_PHASE_SHIFT;
 	for (int i = 0; i < 7; i++)
@@ -98,8 +94,8 @@ void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 			      memory_order_release); /* SYNC: slot */
 	rings->tail++;
 	atomic_thread_fence(memory_order_seq_cst); /* SYNC: channel park */
-	if (atomic_load_explicit(&dev->park[ch->id], memory_order_relaxed)) {
+	if (atomic_load_explicit(&host->park[ch->id], memory_order_relaxed)) {
 		nfc_count(island, NFC_COUNT_DOORBELLS, 1);
-		dev->port->ring_host(dev->port->self, island->index);
+		port->ring_host(port->self, island->index);
 	}
 }

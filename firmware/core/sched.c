@@ -10,22 +10,24 @@ enum {
 };
 
 /* Channel ids are dealt to islands in blocks, and to mailboxes within one. */
-static uint32_t block_size(const struct nfc_config *c)
+static uint32_t block_size(const struct nfc_host *host)
 {
-	return (c->channels + c->islands - 1) / c->islands;
+	uint32_t islands = host->dev->config.islands;
+
+	return (host->channel_count + islands - 1) / islands;
 }
 
-struct nfc_island *nfc_island_of(struct nfc_device *dev, uint32_t channel)
+struct nfc_island *nfc_island_of(struct nfc_host *host, uint32_t channel)
 {
-	return &dev->islands[channel / block_size(&dev->config)];
+	return &host->dev->islands[channel / block_size(host)];
 }
 
-uint32_t nfc_island_channels(struct nfc_island *island, uint32_t *end)
+uint32_t nfc_island_channels(struct nfc_island *island,
+			     const struct nfc_host *host, uint32_t *end)
 {
-	const struct nfc_config *c = &island->dev->config;
-	uint64_t first = (uint64_t)island->index * block_size(c);
+	uint64_t first = (uint64_t)island->index * block_size(host);
 
-	*end = (uint32_t)nfc_min(c->channels, first + block_size(c));
+	*end = (uint32_t)nfc_min(host->channel_count, first + block_size(host));
 	return (uint32_t)first;
 }
 

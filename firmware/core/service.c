@@ -44,26 +44,40 @@ static int control_stop(struct nfc_process *self, struct nfc_control *c)
 	return rc ? rc : -NFC_EINVAL;
 }
 
+struct open {
+	struct nfc_host *host;
+	struct nfc_control *control;
+};
+
+static int open_here(struct nfc_island *island, void *arg)
+{
+	struct open *open = arg;
+
+	(void)island;
+	return nfc_channel_open(open->host, open->control);
+}
+
 static int control_open(struct nfc_process *self, struct nfc_control *c)
 {
-	struct nfc_device *dev = self->island->dev;
+	struct open open = { self->host, c };
 
-	if (c->a >= dev->config.channels || c->a == NFC_TARGET_CONTROL)
+	if (c->a >= self->host->channel_count || c->a == NFC_TARGET_CONTROL)
 		return -NFC_ENOTARGET;
-	return nfc_island_call(self, nfc_island_of(dev, (uint32_t)c->a),
-			       nfc_channel_open, c);
+	return nfc_island_call(self, nfc_island_of(self->host, (uint32_t)c->a),
+			       open_here, &open);
 }
 
 /*
  * The first run of free targets of this island that is long enough; 0 if there
  * is none. A target is free when no process holds it and no host is subscribed.
  */
-static uint32_t free_targets(struct nfc_island *island, uint32_t ports)
+static uint32_t free_targets(struct nfc_island *island, struct nfc_host *host,
+			     uint32_t ports)
 {
-	uint32_t end, run = 0, first = nfc_island_channels(island, &end);
+	uint32_t end, run = 0, first = nfc_island_channels(island, host, &end);
 
 	for (uint32_t id = first; id < end; id++) {
-		const struct nfc_channel *ch = &island->dev->channels[id];
+		const struct nfc_channel *ch = &host->channels[id];
 
 		if (id < NFC_TARGET_FIRST || ch->process || ch->open)
 			run = 0;
@@ -77,7 +91,7 @@ static int start_here(struct nfc_island *island, void *arg)
 {
 	struct nfc_start *start = arg;
 
-	start->first = free_targets(island, start->ports);
+	start->first = free_targets(island, start->host, start->ports);
 	return start->first ? nfc_process_start(island, start) : -NFC_ENOMEM;
 }
 
@@ -97,8 +111,7 @@ static int start_anywhere(struct nfc_process *self, struct nfc_start *start)
 
 static int start_at(struct nfc_process *self, struct nfc_start *start)
 {
-	struct nfc_island *island = nfc_island_of(self->island->dev,
-						  start->first);
+	struct nfc_island *island = nfc_island_of(self->host, start->first);
 
 	return nfc_island_call(self, island, nfc_process_start, start);
 }
@@ -106,16 +119,17 @@ static int start_at(struct nfc_process *self, struct nfc_start *start)
 static int control_start(struct nfc_process *self, struct nfc_control *c)
 {
 	struct nfc_device *dev = self->island->dev;
+	uint32_t channels = self->host->channel_count;
 	struct nfc_start start = {
+		.host = self->host,
 		.first = (uint32_t)c->a,
 		.ports = (uint32_t)c->b,
 		.argument = c->c,
 	};
 	int rc;
 
-	if (c->name[NFC_NAME_SIZE - 1] || !c->b ||
-	    c->b > dev->config.channels || c->a > dev->config.channels - c->b ||
-	    (c->a && c->a < NFC_TARGET_FIRST))
+	if (c->name[NFC_NAME_SIZE - 1] || !c->b || c->b > channels ||
+	    c->a > channels - c->b || (c->a && c->a < NFC_TARGET_FIRST))
 		return -NFC_EINVAL;
 	if (!nfc_program_use(dev, (const char *)c->name, &start.entry))
 		return -NFC_ENOPROGRAM;
@@ -255,7 +269,7 @@ static void control_main(struct nfc_process *self)
 static void log_writer(struct nfc_process *self)
 {
 	struct nfc_device *dev = self->island->dev;
-	struct nfc_channel *ch = &dev->channels[NFC_TARGET_LOG];
+	struct nfc_channel *ch = &self->host->channels[NFC_TARGET_LOG];
 
 	for (;;) {
 		char line[NFC_PAYLOAD_SIZE];
@@ -273,11 +287,13 @@ static const struct nfc_program log_writer_program = { NFC_PROGRAM_ABI, 0,
 						       "log.writer",
 						       log_writer };
 
-int nfc_log_start(struct nfc_island *island)
+int nfc_log_start(struct nfc_host *host)
 {
-	struct nfc_start writer = { .entry = { .program = &log_writer_program } };
+	struct nfc_start writer = {
+		.host = host, .entry = { .program = &log_writer_program }
+	};
 
-	return nfc_process_start(island, &writer);
+	return nfc_process_start(nfc_island_of(host, NFC_TARGET_LOG), &writer);
 }
 
 static void log_main(struct nfc_process *self)

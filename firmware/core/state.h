@@ -27,6 +27,7 @@ enum nfc_internal_limits {
 	NFC_IMAGES = 64, /* loaded, those included that only run */
 	NFC_LOG_LINES = 64, /* kept for the log service */
 	NFC_AGAIN = 1 << 20, /* a wake-up that means: look again */
+	NFC_HOSTS = 1, /* that a device serves; see docs/design/0019-hosts.md */
 };
 
 /* What a half of a channel is doing. */
@@ -128,6 +129,7 @@ struct nfc_entry {
 struct nfc_process {
 	struct nfc_stack stack;
 	struct nfc_island *island;
+	struct nfc_host *host; /* its ports are channels of */
 	struct nfc_process *next; /* ready queue */
 	const struct nfc_program *program; /* NULL: free */
 	struct nfc_loaded *loaded; /* it is a user of */
@@ -181,8 +183,10 @@ struct nfc_channel {
 
 /* The device's side of a mailbox: a read manager and a write manager. */
 struct nfc_rings {
+	struct nfc_host *host;
 	struct nfc_mailbox *shared;
 	struct nfc_slot *h2d, *d2h;
+	uint32_t island; /* that serves it */
 	uint64_t mask; /* slots - 1 */
 	uint32_t shift; /* log2 slots */
 	uint64_t head; /* h2d slots taken */
@@ -272,18 +276,29 @@ struct nfc_health {
 	uint64_t beat_ns; /* it */
 };
 
+/*
+ * Whom the device serves: an area with mailboxes of its own, a channel table,
+ * an epoch. What is about a channel reaches these through its rings' host, what
+ * is about a process through the process's.
+ */
+struct nfc_host {
+	struct nfc_device *dev;
+	struct nfc_area *area;
+	_Atomic nfc_le32 *park; /* word per channel, the host writes them */
+	struct nfc_channel *channels;
+	uint32_t channel_count; /* ids are below this */
+	uint32_t epoch;
+	_Atomic uint64_t next_generation; /* of a subscription */
+};
+
 struct nfc_device {
 	struct nfc_config config;
 	const struct nfc_port *port;
-	struct nfc_area *area;
-	_Atomic nfc_le32 *park; /* word per channel */
-	struct nfc_rings *rings;
-	struct nfc_channel *channels;
+	struct nfc_host host[NFC_HOSTS];
 	struct nfc_island *islands;
 	_Atomic uint32_t halt;
 	_Atomic uint32_t running; /* processes */
 	_Atomic uint64_t next_process;
-	_Atomic uint64_t next_generation;
 	_Atomic uint32_t beating; /* an island writes the heartbeat */
 	_Atomic uint64_t next_beat;
 	uint64_t beat; /* of who holds beating */
@@ -302,6 +317,7 @@ struct nfc_device {
 
 /* What nfc_process_start() starts. */
 struct nfc_start {
+	struct nfc_host *host;
 	struct nfc_entry entry; /* its process becomes the user */
 	uint32_t first;
 	uint32_t ports;

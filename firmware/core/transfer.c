@@ -217,7 +217,7 @@ static bool advance(struct nfc_island *island, struct nfc_transfer *t,
 		if (!nfc_dma_quiet(t))
 			return false;
 	}
-	if (!nfc_rings_room(dev, t->channel->rings))
+	if (!nfc_rings_room(t->channel->rings))
 		return false;
 	if (t->busy)
 		batch_done(t);

@@ -77,12 +77,12 @@ static void takes(struct nfc_process *self, struct puppet *p)
 /* While the engine copies, others fill the d2h ring to its reserve. */
 static int fill_d2h(struct rig *r, uint64_t bus, uint64_t length)
 {
-	struct nfc_channel *ch = &r->dev->channels[NFC_TARGET_FIRST];
+	struct nfc_channel *ch = &r->dev->host->channels[NFC_TARGET_FIRST];
 	uint64_t payload[7] = { 0 };
 
 	(void)bus;
 	(void)length;
-	while (nfc_rings_room(r->dev, ch->rings))
+	while (nfc_rings_room(ch->rings))
 		nfc_put(ch, NFC_TYPE_NONE, 0, 0, payload);
 	return 0;
 }

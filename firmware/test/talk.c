@@ -128,8 +128,9 @@ static const char *open_device(const char *words)
 		.first = CHANNEL,
 		.ports = 1,
 	};
-	struct nfc_control open = { .a = CHANNEL };
+	struct nfc_control control = { .a = CHANNEL };
 	uint64_t next[2], generation;
+	struct nfc_host *host;
 	struct nfc_channel *ch;
 
 	if (sscanf(words, "%" SCNu64 "%" SCNu64 "%" SCNu64 "%" SCNu64, &next[0],
@@ -140,12 +141,14 @@ static const char *open_device(const char *words)
 	rig = rig_new(shape);
 	rig->port.dma_read = buffer_read;
 	rig->port.dma_write = buffer_write;
-	ch = &rig->dev->channels[CHANNEL];
+	host = rig->dev->host;
+	start.host = host;
+	ch = &host->channels[CHANNEL];
 	ch->half[NFC_H2D].next = next[NFC_H2D];
 	ch->half[NFC_D2H].next = next[NFC_D2H];
-	rig->dev->next_generation = generation;
+	host->next_generation = generation;
 	if (nfc_process_start(&rig->dev->islands[0], &start) ||
-	    nfc_channel_open(&rig->dev->islands[0], &open))
+	    nfc_channel_open(host, &control))
 		return "no: the target does not start";
 	run();
 	target.busy = false;
