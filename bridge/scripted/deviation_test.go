@@ -14,47 +14,6 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
 )
 
-// conclusion is what the host must make of a deviation.
-type conclusion int
-
-const (
-	// faulted: the call and every later one end with ErrFault until Reset.
-	faulted conclusion = iota
-	// ignored: the call works as if nothing had been, and the message is
-	// counted as dropped.
-	ignored
-	// harmless: the call works as if nothing had been: the host has no use
-	// for what is wrong.
-	harmless
-	// closed: the call works, and the channel is closed by the device.
-	closed
-	// waits: the call waits until its context ends, and is withdrawn.
-	waits
-	// lost: the device does not answer; the call ends with ErrDeviceLost
-	// once its context is over.
-	lost
-	// refused: the call ends with the row's error, and the device goes on.
-	refused
-)
-
-// deviation is one way to break the protocol during one call.
-type deviation struct {
-	name  string
-	call  string // key of deviationCalls
-	match func(m *abi.Slot) bool
-	nth   int
-	alter func(m abi.Slot) []abi.Slot
-	want  conclusion
-	err   error // with refused
-	mute  bool  // the device gives nothing any more afterwards
-	// still: records of lists that were moving before do not follow; with
-	// them the conclusion would hang on which side is faster.
-	still bool
-	// astray: what belongs to another mailbox goes through the one of the
-	// channel that the call is on.
-	astray bool
-}
-
 const deviationSize = 1 << 20
 
 // deviationCalls are the calls that a deviation hits, each on a loopback.
@@ -112,13 +71,10 @@ var deviationCalls = map[string]func(r *rig, ctx context.Context, ch bridge.Chan
 
 // TestDeviations breaks one rule at a time and looks what the host makes of it.
 func TestDeviations(t *testing.T) {
-	var all []deviation
-	for _, g := range [][]deviation{directDeviations(), headerDeviations(), noteDeviations(), offerDeviations(),
-		sendIndDeviations(), receiveIndDeviations()} {
-		all = append(all, g...)
-	}
-	for _, d := range all {
-		t.Run(d.call+"/"+d.name, func(t *testing.T) { newRig(t, quickBeat).deviate(d) })
+	for i := range Catalogue {
+		if w := &Catalogue[i]; w.Want != Undecided {
+			t.Run(w.In+"/"+w.Name, func(t *testing.T) { newRig(t, quickBeat).deviate(w) })
+		}
 	}
 }
 
@@ -133,29 +89,29 @@ func (r *rig) lookedAt(ctx context.Context, ch bridge.Channel) error {
 }
 
 // deviate makes the call of a deviation and checks the conclusion.
-func (r *rig) deviate(d deviation) {
+func (r *rig) deviate(d *Wrong) {
 	ch := r.Subscribe(r.dev, abi.TargetLoopback)
 	hit := make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(r.Ctx())
 	defer cancel()
 	alter := func(m abi.Slot) []abi.Slot {
 		hit <- struct{}{}
-		if d.want == lost || d.want == waits {
+		if d.Want == Lost || d.Want == Waits {
 			time.AfterFunc(20*time.Millisecond, cancel)
 		}
-		return d.alter(m)
+		return d.Alter(nil, m, nil)
 	}
 	before := r.dev.Stats().Dropped
-	give := nth(d.nth, d.match, alter)
+	give := nth(d.Nth, d.Match, alter)
 	r.s.SetHooks(Hooks{Give: func(m abi.Slot) []abi.Slot {
-		if len(hit) > 0 && (d.mute || d.still && moving(&m)) {
+		if len(hit) > 0 && (d.Mute || d.Still && moving(&m)) {
 			return nil
 		}
 		return give(m)
 	}, Mailbox: d.route})
-	err := deviationCalls[d.call](r, ctx, ch)
+	err := deviationCalls[d.In](r, ctx, ch)
 	require.Len(r, hit, 1, "the deviation never happened")
-	if d.want != lost && d.want != faulted {
+	if d.Want != Lost && d.Want != Faulted {
 		r.readAll(ch)
 		require.Zero(r, r.dev.Stats().Faults)
 	}
@@ -165,45 +121,46 @@ func (r *rig) deviate(d deviation) {
 }
 
 // route sends a message of another mailbox the way of the loopback's.
-func (d *deviation) route(_ *abi.Slot, own int) int {
-	if d.astray {
+func (d *Wrong) route(_ *abi.Slot, own int) int {
+	if d.Astray {
 		return abi.TargetLoopback
 	}
 	return own
 }
 
 // concludes checks how the call of a deviation ended, and what it left.
-func (r *rig) concludes(d deviation, ch bridge.Channel, err error) {
+func (r *rig) concludes(d *Wrong, ch bridge.Channel, err error) {
 	r.Helper()
-	switch d.want {
-	case faulted:
+	switch d.Want {
+	case Faulted:
 		require.ErrorIs(r, err, bridge.ErrFault)
 		r.latched(ch)
-	case ignored, harmless:
+	case Dropped, Harmless:
 		require.NoError(r, err)
 		require.Empty(r, r.s.Offences(), "the host broke a rule in turn")
-	case closed:
+	case Closed:
 		require.NoError(r, err)
 		require.ErrorIs(r, ch.Send(r.Ctx(), nil), bridge.ErrClosed)
 		require.ErrorIs(r, ch.SendInd(r.Ctx(), nil), bridge.ErrClosed)
-	case waits:
+	case Waits:
 		r.IsWithdrawn(err, context.Canceled)
-	case lost:
+	case Lost:
 		require.ErrorIs(r, err, bridge.ErrDeviceLost)
-	case refused:
-		require.ErrorIs(r, err, d.err)
+	case Refused:
+		status, _ := bridge.StatusOf(err)
+		require.Equal(r, d.Status, status, "%v", err)
 	default:
 		require.Fail(r, "a row without a conclusion")
 	}
 }
 
 // checkDropped requires that messages were counted as dropped if they must be.
-func (r *rig) checkDropped(d deviation, n uint64) {
+func (r *rig) checkDropped(d *Wrong, n uint64) {
 	r.Helper()
-	switch d.want {
-	case ignored:
+	switch d.Want {
+	case Dropped:
 		require.Positive(r, n, "what was ignored is counted")
-	case harmless, closed, waits:
+	case Harmless, Closed, Waits:
 		require.Zero(r, n, "what is harmless is not counted")
 	}
 }
@@ -229,72 +186,4 @@ func (r *rig) latched(ch bridge.Channel) {
 	require.ErrorIs(r, err, bridge.ErrFault)
 	_, err = r.dev.Start(r.Ctx(), bridge.Program{Name: "hold", Targets: 1})
 	require.ErrorIs(r, err, bridge.ErrFault)
-}
-
-// ackRow alters the ack of a Send.
-func ackRow(name string, want conclusion, f func(a *abi.Ack)) deviation {
-	return deviation{name: name, call: "Send", match: ackOf(abi.StateConsumed, abi.H2D), want: want,
-		alter: func(m abi.Slot) []abi.Slot { return only(withAck(m, f)) }}
-}
-
-func directDeviations() []deviation {
-	consumed := ackOf(abi.StateConsumed, abi.H2D)
-	row := func(name string, want conclusion, alter func(m abi.Slot) []abi.Slot) deviation {
-		return deviation{name: name, call: "Send", match: consumed, want: want, alter: alter}
-	}
-	return []deviation{
-		ackRow("ack from the future", faulted, func(a *abi.Ack) { a.Transaction++ }),
-		ackRow("ack from far away", faulted, func(a *abi.Ack) { a.Transaction += 1 << 40 }),
-		ackRow("ack with state READY", faulted, func(a *abi.Ack) { a.State = abi.StateReady }),
-		ackRow("ack with state MOVING", faulted, func(a *abi.Ack) { a.State = abi.StateMoving }),
-		ackRow("ack with state REPEAT", faulted, func(a *abi.Ack) { a.State = abi.StateRepeat }),
-		ackRow("ack with an unknown state", faulted, func(a *abi.Ack) { a.State = abi.StateCount }),
-		ackRow("ack with state 65535", faulted, func(a *abi.Ack) { a.State = 0xffff }),
-		ackRow("ack with an unknown status", faulted, func(a *abi.Ack) { a.Status = abi.StatusCount }),
-		ackRow("ack with an error status", faulted, func(a *abi.Ack) { a.Status = abi.ErrKind }),
-		ackRow("ack for an unknown direction", faulted, func(a *abi.Ack) { a.Direction = 2 }),
-		ackRow("ack for the other direction", faulted, func(a *abi.Ack) { a.Direction = uint32(abi.D2H) }),
-		ackRow("ack with bytes processed", harmless, func(a *abi.Ack) { a.Processed = 1 << 60 }),
-		ackRow("ack with lists", harmless, func(a *abi.Ack) { a.Lists = 7 }),
-		row("replayed ack first", ignored, func(m abi.Slot) []abi.Slot {
-			return only(withAck(m, func(a *abi.Ack) { a.Transaction-- }), m)
-		}),
-		row("ack twice", ignored, func(m abi.Slot) []abi.Slot { return only(m, m) }),
-		row("ack a hundred times", ignored, func(m abi.Slot) (all []abi.Slot) {
-			for range 100 {
-				all = append(all, m)
-			}
-			return all
-		}),
-		row("no ack", lost, func(abi.Slot) []abi.Slot { return nil }),
-		row("DONE for a message", faulted, func(m abi.Slot) []abi.Slot {
-			m.Ack().State = abi.StateDone
-			return only(withHeader(m, func(h *header) { h.kind = abi.TypeDone }))
-		}),
-		row("ABORTED for a message", faulted, func(m abi.Slot) []abi.Slot {
-			m.Ack().State, m.Ack().Status = abi.StateFailed, abi.ErrAborted
-			return only(withHeader(m, func(h *header) { h.kind = abi.TypeAborted }))
-		}),
-		errorRow("Send", "kind", refused, abi.ErrKind, bridge.ErrKindMismatch),
-		errorRow("Send", "closed", refused, abi.ErrClosed, bridge.ErrClosed),
-		errorRow("Send", "no target", refused, abi.ErrNoTarget, bridge.ErrNotSubscribed),
-		errorRow("Send", "time-out", refused, abi.ErrTimeout, bridge.ErrTargetTimeout),
-		errorRow("Send", "no status", faulted, abi.OK, nil),
-		errorRow("Send", "unknown status", faulted, abi.StatusCount, nil),
-		errorRow("Send", "status 65535", faulted, 0xffff, nil),
-	}
-}
-
-// errorRow answers a message or a transfer with ERROR.
-func errorRow(call, name string, want conclusion, why abi.Status, err error) deviation {
-	match := ackOf(abi.StateConsumed, abi.H2D)
-	if call == "SendInd" {
-		match = ackOf(abi.StateReady, abi.H2D)
-	}
-	return deviation{name: "ERROR " + name, call: call, match: match, want: want, err: err,
-		alter: func(m abi.Slot) []abi.Slot {
-			a := m.Ack()
-			a.State, a.Status = abi.StateFailed, why
-			return only(withHeader(m, func(h *header) { h.kind = abi.TypeError }))
-		}}
 }

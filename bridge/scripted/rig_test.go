@@ -89,56 +89,6 @@ func nth(n int, match func(m *abi.Slot) bool, alter func(m abi.Slot) []abi.Slot)
 	}
 }
 
-func kindOf(m *abi.Slot) abi.Type { return abi.Header(m.Header).Type() }
-
-// of matches messages of a type on any channel but control.
-func of(t abi.Type) func(m *abi.Slot) bool {
-	return func(m *abi.Slot) bool {
-		return kindOf(m) == t && abi.Header(m.Header).Channel() != abi.TargetControl
-	}
-}
-
-// ackOf matches completion records in a state for a direction.
-func ackOf(s abi.State, d abi.Direction) func(m *abi.Slot) bool {
-	return func(m *abi.Slot) bool {
-		a := m.Ack()
-		return of(abi.TypeAck)(m) && a.State == s && a.Direction == uint32(d)
-	}
-}
-
-// withHeader returns m with fields of its header replaced.
-func withHeader(m abi.Slot, f func(h *header)) abi.Slot {
-	h := abi.Header(m.Header)
-	x := header{h.Type(), h.Length(), h.Epoch(), h.Sequence(), h.Channel()}
-	f(&x)
-	m.Header = uint64(abi.MakeHeader(x.kind, x.length, x.epoch, x.sequence, x.channel))
-	return m
-}
-
-type header struct {
-	kind     abi.Type
-	length   int
-	epoch    uint8
-	sequence uint16
-	channel  uint32
-}
-
-// withAck returns m with its completion record altered, and the sequence of the
-// header kept right.
-func withAck(m abi.Slot, f func(a *abi.Ack)) abi.Slot {
-	f(m.Ack())
-	return withHeader(m, func(h *header) { h.sequence = uint16(m.Ack().Transaction) })
-}
-
-// withNote is withAck for notes.
-func withNote(m abi.Slot, f func(n *abi.Note)) abi.Slot {
-	f(m.Note())
-	return withHeader(m, func(h *header) { h.sequence = uint16(m.Note().Transaction) })
-}
-
-// only and both are what a Give hook returns.
-func only(m ...abi.Slot) []abi.Slot { return m }
-
 // brief is a context that ends soon: for calls that a silent device leaves
 // hanging.
 func (r *rig) brief() context.Context {

@@ -71,11 +71,14 @@ func (l *epoch) take(m *abi.Slot) bool {
 func (l *epoch) give(m abi.Slot) []abi.Slot {
 	out, altered := []abi.Slot{m}, false
 	for _, f := range l.dev.strike(onMessage, &m) {
-		if f.alter == nil {
+		if f.wrong == "" {
 			l.misbehave(f.name)
 		} else if !altered {
 			altered = true
-			l.dev.chance(func(r *rand.Rand) { out = f.alter(r, m, l.said) })
+			l.dev.chance(func(r *rand.Rand) {
+				rows := f.rows(&m)
+				out = rows[r.IntN(len(rows))].Alter(r, m, l.said)
+			})
 		}
 	}
 	if l.said = append(l.said, m); len(l.said) > kept {

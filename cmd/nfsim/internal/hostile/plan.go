@@ -2,12 +2,12 @@ package hostile
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/scripted"
 )
 
 // event is what a fault counts.
@@ -27,41 +27,18 @@ type kind struct {
 	event      event
 	types      []abi.Type // of messages it makes sense for; nil: all
 	control    bool       // looks at the control channel, too
-	alter      alteration // of a message; nil: it does something else
+	wrong      string     // rows of package scripted's catalogue, a kind or anyKind
 }
 
-// alteration returns what is published in place of a message. old are the
-// messages before it, the last one last.
-type alteration func(r *rand.Rand, m abi.Slot, old []abi.Slot) []abi.Slot
+// anyKind is for rows of all kinds.
+const anyKind = "*"
 
-var (
-	records = []abi.Type{abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeAborted}
-	notes   = []abi.Type{abi.TypeWithdrawn, abi.TypeReady}
-	offers  = []abi.Type{abi.TypeDirect, abi.TypeIndBegin, abi.TypeIndList} // of the host
-)
-
-// lies are the kinds that alter messages.
-var lies = []kind{
-	{name: "count", help: "bytes or lists that were not moved are reported as moved", types: records[:2], alter: wrongCount},
-	{name: "early", help: "a transfer is reported as done before it is", types: records[:1], alter: earlyDone},
-	{name: "id", help: "another transaction is named", types: append(slices.Clone(notes), records...), alter: wrongID},
-	{name: "epoch", help: "the message is of another epoch", alter: header(func(r *rand.Rand, f *fields) { f.epoch += 1 + uint8(r.IntN(255)) })},
-	{name: "type", help: "the type does not exist, or does not come from a device", alter: header(wrongType)},
-	{name: "channel", help: "another channel, of those there are or not", alter: header(wrongChannel)},
-	{name: "length", help: "longer than a payload", alter: header(func(r *rand.Rand, f *fields) { f.length = 57 + r.IntN(199) })},
-	{name: "phase", help: "the slot does not look new", alter: func(_ *rand.Rand, m abi.Slot, _ []abi.Slot) []abi.Slot { m.Header ^= 1 << 7; return []abi.Slot{m} }},
-	{name: "state", help: "a state or status that does not exist", types: records, alter: wrongState},
-	{name: "direction", help: "the transaction of the other half, or of none", types: append(slices.Clone(notes), records...), alter: wrongDirection},
-	{name: "reserved", help: "a reserved field is set", types: append(slices.Clone(notes), abi.TypeIndBegin, abi.TypeClose), alter: reservedSet},
-	{name: "replay", help: "the message comes twice", alter: func(_ *rand.Rand, m abi.Slot, _ []abi.Slot) []abi.Slot { return []abi.Slot{m, m} }},
-	{name: "again", help: "an old message comes again", alter: again},
-	{name: "drop", help: "the message never comes", alter: func(*rand.Rand, abi.Slot, []abi.Slot) []abi.Slot { return nil }},
-	{name: "garbage", help: "random bytes come before the message", alter: garbage},
-}
+// offers are what a host says that a device may lose.
+var offers = []abi.Type{abi.TypeDirect, abi.TypeIndBegin, abi.TypeIndList}
 
 // kinds lists what can go wrong.
-var kinds = append(slices.Clone(lies), []kind{
-	{name: "random", help: "any of the above", alter: anyOf},
+var kinds = append(catalogued(), []kind{
+	{name: "random", help: "any of the above", wrong: anyKind},
 	{name: "flip", help: "from then on slots and the area page change while the host reads them", control: true},
 	{name: "lose", help: "a message, an offer or a list of the host never arrives", event: onTake, types: offers},
 	{name: "overreach", help: "DMA goes on past both ends of a page entry", event: onDMA},
@@ -79,11 +56,20 @@ var kinds = append(slices.Clone(lies), []kind{
 	{name: "stuck", help: "a RESET is never done", event: onReset},
 }...)
 
+// catalogued are the kinds of wrong replies.
+func catalogued() []kind {
+	var all []kind
+	for _, k := range scripted.Kinds {
+		all = append(all, kind{name: k.Name, help: k.Help, types: k.Types, wrong: k.Name})
+	}
+	return all
+}
+
 // Kinds describes the kinds, one a line.
 func Kinds() string {
 	var b strings.Builder
 	for _, k := range kinds {
-		fmt.Fprintf(&b, "  %-12s %s\n", k.name, k.help)
+		fmt.Fprintf(&b, "  %-13s %s\n", k.name, k.help)
 	}
 	return b.String()
 }
@@ -162,7 +148,7 @@ func number(s string, to *uint64) (err error) {
 func (f *fault) narrow(at string) error {
 	t, known := where[at]
 	switch {
-	case at == "dma" && f.alter == nil && f.control:
+	case at == "dma" && f.wrong == "" && f.control:
 		f.event = onDMA
 	case f.event != onMessage && f.event != onTake:
 		return fmt.Errorf("%s does not look at messages: no %q", f.name, at)
@@ -183,7 +169,18 @@ func (f *fault) matches(m *abi.Slot) bool {
 	if isControl && !f.control || !isControl && f.onlyControl {
 		return false
 	}
-	return f.types == nil || slices.Contains(f.types, h.Type())
+	if f.types != nil && !slices.Contains(f.types, h.Type()) {
+		return false
+	}
+	return f.wrong == "" || len(f.rows(m)) > 0
+}
+
+// rows are those of the catalogue that can be made of a message.
+func (f *fault) rows(m *abi.Slot) []*scripted.Wrong {
+	if f.wrong == anyKind {
+		return scripted.Fitting("", m)
+	}
+	return scripted.Fitting(f.wrong, m)
 }
 
 // due counts an event and reports whether the fault strikes.

@@ -1,4 +1,4 @@
-package hostile
+package scripted
 
 import (
 	"math/rand/v2"
@@ -7,33 +7,41 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// fields are those of a header.
-type fields struct {
-	kind     abi.Type
-	length   int
-	epoch    uint8
-	sequence uint16
-	channel  uint32
+// byChance are the rows that a source of chance makes, one of most kinds: where
+// they strike, and with what, decides what the host must make of them.
+func byChance() []Wrong {
+	return []Wrong{
+		{Name: "count/any", chance: wrongCount},
+		{Name: "early/any", chance: earlyDone},
+		{Name: "id/any", Match: onlyTypes(aboutCalls), chance: wrongID},
+		{Name: "epoch/any", chance: chanceHeader(func(r *rand.Rand, h *header) { h.epoch += 1 + uint8(r.IntN(255)) })},
+		{Name: "type/any", chance: chanceHeader(wrongType)},
+		{Name: "channel/any", chance: chanceHeader(wrongChannel)},
+		{Name: "length/any", chance: chanceHeader(func(r *rand.Rand, h *header) { h.length = 57 + r.IntN(199) })},
+		{Name: "phase/any", alter: func(m abi.Slot) []abi.Slot { m.Header ^= 1 << 7; return only(m) }},
+		{Name: "state/any", chance: wrongState},
+		{Name: "direction/any", chance: wrongDirection},
+		{Name: "reserved/any", Match: onlyTypes(append(slices.Clone(notes), abi.TypeIndBegin, abi.TypeClose)), chance: reservedSet},
+		{Name: "replay/any", alter: func(m abi.Slot) []abi.Slot { return only(m, m) }},
+		{Name: "again/any", chance: again},
+		{Name: "drop/any", alter: func(abi.Slot) []abi.Slot { return nil }},
+		{Name: "garbage/any", chance: garbage},
+	}
 }
 
-// withHeader returns a message with another header.
-func withHeader(m abi.Slot, change func(f *fields)) abi.Slot {
-	h := abi.Header(m.Header)
-	f := fields{h.Type(), h.Length(), h.Epoch(), h.Sequence(), h.Channel()}
-	change(&f)
-	m.Header = uint64(abi.MakeHeader(f.kind, f.length, f.epoch, f.sequence, f.channel))
-	return m
+func onlyTypes(types []abi.Type) func(m *abi.Slot) bool {
+	return func(m *abi.Slot) bool { return slices.Contains(types, kindOf(m)) }
 }
 
-// header makes an alteration of one of the header.
-func header(change func(r *rand.Rand, f *fields)) alteration {
+// chanceHeader makes an alteration of one of the header.
+func chanceHeader(change func(r *rand.Rand, f *header)) alteration {
 	return func(r *rand.Rand, m abi.Slot, _ []abi.Slot) []abi.Slot {
-		return []abi.Slot{withHeader(m, func(f *fields) { change(r, f) })}
+		return []abi.Slot{withHeader(m, func(f *header) { change(r, f) })}
 	}
 }
 
 // wrongType picks a type that no device sends.
-func wrongType(r *rand.Rand, f *fields) {
+func wrongType(r *rand.Rand, f *header) {
 	bad := []abi.Type{
 		abi.TypeNone, abi.TypeIndList, abi.TypeFin, abi.TypeAbort, abi.TypeHello, abi.TypeHeartbeat,
 		abi.TypeOffer, abi.TypeCount, 0x7f, abi.TypeCount + abi.Type(r.IntN(0x60)),
@@ -42,7 +50,7 @@ func wrongType(r *rand.Rand, f *fields) {
 }
 
 // wrongChannel picks a neighbour, or a channel that there is not.
-func wrongChannel(r *rand.Rand, f *fields) {
+func wrongChannel(r *rand.Rand, f *header) {
 	bad := []uint32{f.channel + 1, f.channel ^ 1, 0, abi.ChannelsMax - 1, r.Uint32N(abi.ChannelsMax)}
 	f.channel = bad[r.IntN(len(bad))]
 }
@@ -71,13 +79,13 @@ func wrongCount(r *rand.Rand, m abi.Slot, _ []abi.Slot) []abi.Slot {
 func earlyDone(_ *rand.Rand, m abi.Slot, _ []abi.Slot) []abi.Slot {
 	a := m.Ack()
 	a.State, a.Processed, a.Outstanding = abi.StateDone, a.Processed+a.Outstanding, 0
-	return []abi.Slot{withHeader(m, func(f *fields) { f.kind = abi.TypeDone })}
+	return []abi.Slot{withHeader(m, func(f *header) { f.kind = abi.TypeDone })}
 }
 
 // wrongID names another transaction; the sequence in the header goes with it.
 func wrongID(r *rand.Rand, m abi.Slot, _ []abi.Slot) []abi.Slot {
 	m.Payload[0] = off(r, m.Payload[0])
-	return []abi.Slot{withHeader(m, func(f *fields) { f.sequence = uint16(m.Payload[0]) })}
+	return []abi.Slot{withHeader(m, func(f *header) { f.sequence = uint16(m.Payload[0]) })}
 }
 
 // wrongState makes a record say what no record says.
@@ -93,7 +101,7 @@ func wrongState(r *rand.Rand, m abi.Slot, _ []abi.Slot) []abi.Slot {
 	default:
 		a.FaultIndex = 6 + r.Uint32N(1<<30)
 		a.State, a.Status = abi.StateFailed, abi.ErrDMA
-		return []abi.Slot{withHeader(m, func(f *fields) { f.kind = abi.TypeError })}
+		return []abi.Slot{withHeader(m, func(f *header) { f.kind = abi.TypeError })}
 	}
 	return []abi.Slot{m}
 }
@@ -134,18 +142,7 @@ func garbage(r *rand.Rand, m abi.Slot, _ []abi.Slot) []abi.Slot {
 	}
 	g.Header = r.Uint64() &^ (1 << 7)
 	if h := abi.Header(m.Header); r.IntN(2) == 0 {
-		g = withHeader(g, func(f *fields) { f.epoch, f.channel = h.Epoch(), h.Channel() })
+		g = withHeader(g, func(f *header) { f.epoch, f.channel = h.Epoch(), h.Channel() })
 	}
 	return []abi.Slot{g, m}
-}
-
-// anyOf picks an alteration that makes sense for the message.
-func anyOf(r *rand.Rand, m abi.Slot, old []abi.Slot) []abi.Slot {
-	var fit []alteration
-	for _, k := range lies {
-		if k.types == nil || slices.Contains(k.types, abi.Header(m.Header).Type()) {
-			fit = append(fit, k.alter)
-		}
-	}
-	return fit[r.IntN(len(fit))](r, m, old)
 }
