@@ -34,7 +34,7 @@ var allowed = []struct {
 	{"bridge/scripted", []string{"bridge/abi", "bridge/bridgetest/pattern", "bridge/proto/talk", "internal/units"}, []string{sys}},
 	{"firmware/", []string{"bridge", "bridge/abi"}, nil},
 	{"pkg/", []string{"pkg/", "bridge", "bridge/abi"}, nil},
-	{"pkg/control/", []string{"pkg/nfcomms", "pkg/control/", "bridge", "bridge/abi"}, []string{"google.golang.org/"}},
+	{"pkg/control/", []string{"pkg/nfcomms", "pkg/control/", "bridge", "bridge/abi", "internal/fdpass"}, []string{"google.golang.org/"}},
 	{"pkg/control/access", []string{"pkg/control/proto/", "pkg/control/internal/surge", "internal/fdpass"}, []string{"golang.org/x/time/rate", "google.golang.org/"}},
 	{"pkg/model", nil, nil},
 	{"pkg/ring", []string{"internal/fdpass"}, []string{sys}},

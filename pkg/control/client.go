@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/nfcomms/nfcomms/internal/fdpass"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
@@ -60,11 +62,14 @@ type Client struct {
 
 // Dial returns a client of the server at an address that grpc.NewClient takes.
 // It does not wait for a connection: the first call says whether there is one,
-// with ErrUnavailable if not. A UNIX socket ("unix:PATH") needs no options; any
-// other address needs grpc.WithTransportCredentials.
+// with ErrUnavailable if not. A UNIX socket ("unix:PATH") needs no options, and a
+// call waits while others flood it with connections; any other address needs
+// grpc.WithTransportCredentials.
 func Dial(address string, o ...grpc.DialOption) (*Client, error) {
 	if strings.HasPrefix(address, "unix:") {
-		o = append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, o...)
+		o = append([]grpc.DialOption{
+			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(dialUnix),
+		}, o...)
 	}
 	conn, err := grpc.NewClient(address, o...)
 	if err != nil {
@@ -73,6 +78,17 @@ func Dial(address string, o ...grpc.DialOption) (*Client, error) {
 	c := NewClient(conn)
 	c.close = conn.Close
 	return c, nil
+}
+
+// dialUnix connects to the UNIX socket of a target, "unix:PATH" or "unix://PATH",
+// and waits for room in its backlog.
+func dialUnix(ctx context.Context, target string) (net.Conn, error) {
+	path := strings.TrimPrefix(strings.TrimPrefix(target, "unix:"), "//")
+	conn, err := fdpass.Dial(ctx, "unix", path)
+	if err != nil {
+		return nil, err // not conn: that would be an interface that holds nil
+	}
+	return conn, nil
 }
 
 // NewClient returns a client over a connection that stays the caller's.
