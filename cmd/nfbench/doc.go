@@ -4,6 +4,7 @@
 //	nfbench latency      the latency test of the NFComms paper
 //	nfbench throughput   the throughput test of the paper
 //	nfbench crowd        many callers at once, on a quiet machine and a busy one
+//	nfbench group        members that exchange data every step
 //	nfbench peers        beside memcpy, Go channels, UNIX sockets and gRPC
 //
 // Rules of every command: both sides of a ratio are interleaved in the same

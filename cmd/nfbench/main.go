@@ -89,5 +89,6 @@ Goals that are not met do not change the exit code.`,
 	_ = root.RegisterFlagCompletionFunc("output", formats)
 	root.AddCommand(newLatency(c), newThroughput(c), newPeers(c), newCrowd(c), newModel(c), newPeerServe(), newLoad())
 	addHMF(root, c)
+	addGroup(root, c)
 	return root
 }

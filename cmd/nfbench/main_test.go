@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // TestMain also plays the other processes: they are this binary again, under
 // hidden commands.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && slices.Contains([]string{peerCommand, loadCommand, "hmf-generate", "hmf-receive"}, os.Args[1]) {
+	if len(os.Args) > 1 && slices.Contains([]string{peerCommand, loadCommand, "hmf-generate", "hmf-receive", "group-member"}, os.Args[1]) {
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	goleak.VerifyTestMain(m)
@@ -52,7 +52,7 @@ func decode(t *testing.T, text string, report any) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, name := range []string{"", "latency", "throughput", "peers", "crowd", "model", "hmf", "hmf init", "hmf one", "hmf multi", "hmf sweep"} {
+	for _, name := range []string{"", "latency", "throughput", "peers", "crowd", "model", "group", "hmf", "hmf init", "hmf one", "hmf multi", "hmf sweep"} {
 		t.Run("nfbench "+name, func(t *testing.T) {
 			args := append(strings.Fields(name), "--help")
 			got := mustRun(t, args...)

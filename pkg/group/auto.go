@@ -39,9 +39,9 @@ type Prediction struct {
 	Time      time.Duration
 }
 
-// meshCost is what a Mesh takes on a small machine. What differs by a factor is
-// decided by trial.
-var meshCost = Cost{Frame: 150, Round: 600, Byte: 0.15}
+// MeshCost is what a Mesh takes on a small machine. Auto takes it for every
+// transport: what it rules out is slower by a factor, the rest is decided by trial.
+func MeshCost() Cost { return Cost{Frame: 150, Round: 600, Byte: 0.15} }
 
 // Predict models a step: a member sends its frames one by one; in rounds it waits
 // for a partner in each; a package that travels is copied twice at each stop; what
@@ -83,9 +83,11 @@ func SpikeLoad(cells, members, synapses int, hertz, milliseconds float64, event 
 
 // How long auto does what, in exchanges.
 const (
-	autoWarm    = 4 // to see the load
-	autoTrial   = 6 // of each candidate, in a row, as often as autoRounds
-	autoRounds  = 2
+	autoWarm    = 4  // to see the load
+	autoRounds  = 3  // in each of which every candidate has a trial
+	autoTrial   = 4  // exchanges in a row
+	autoLong    = 20 // the same where one should take less than autoShort
+	autoShort   = 50 * time.Microsecond
 	autoStay    = 128 // first; doubles up to autoStayMax
 	autoStayMax = 8192
 	// autoFar is how much slower than the best by the model is not tried;
@@ -100,6 +102,7 @@ type auto struct {
 	names    []string
 	run      []Exchanger
 	times    [][]float64 // by candidate: ns of each step
+	trial    int
 	chosen   Exchanger
 	stay     int
 	load     Load // that the choice was made for
@@ -149,7 +152,10 @@ func (a *auto) warm(s *Step) error {
 // list takes what the model does not rule out.
 func (a *auto) list() {
 	a.names, a.run, a.times = nil, nil, nil
-	best := Predict(a.load, meshCost)
+	best := Predict(a.load, MeshCost())
+	if a.trial = autoTrial; best[0].Time < autoShort {
+		a.trial = autoLong
+	}
 	for _, p := range best {
 		if p.Time <= autoFar*best[0].Time {
 			algorithm, _ := find(p.Algorithm) // Predict names what is there
@@ -162,14 +168,14 @@ func (a *auto) list() {
 
 // try runs the candidates in turn and measures them.
 func (a *auto) try(s *Step) error {
-	if a.at == autoTrial*autoRounds*len(a.run) {
+	if a.at == a.trial*autoRounds*len(a.run) {
 		if err := a.choose(s); err != nil {
 			return err
 		}
 		a.at, a.phase = 0, (*auto).use
 		return a.use(s)
 	}
-	i := a.at / autoTrial % len(a.run)
+	i := a.at / a.trial % len(a.run)
 	start := time.Now()
 	if err := a.run[i].Exchange(s); err != nil {
 		return err
@@ -177,7 +183,7 @@ func (a *auto) try(s *Step) error {
 	if err := s.WaitAll(); err != nil {
 		return err
 	}
-	if a.at%autoTrial > 0 { // the first step after a change pays for it
+	if a.at%a.trial > 0 { // the first step after a change pays for it
 		a.times[i] = append(a.times[i], float64(time.Since(start)))
 	}
 	a.at++

@@ -32,7 +32,7 @@ func TestSpikeLoad(t *testing.T) {
 // TestPredict: the shapes that the model must have.
 func TestPredict(t *testing.T) {
 	at := func(l Load, name string) (rank int) {
-		for i, p := range Predict(l, meshCost) {
+		for i, p := range Predict(l, MeshCost()) {
 			if p.Algorithm == name {
 				return i
 			}
@@ -55,7 +55,7 @@ func TestAutoAgrees(t *testing.T) {
 	chosen := make(map[string]map[string]int)
 	play(t, "mesh", Options{Size: 4}, func(ctx context.Context, g *Group) error {
 		for phase, p := range []pattern{patterns["sparse"], func(*rand.Rand, int, int) int { return 1000 }} {
-			for step := range 600 {
+			for step := range 900 {
 				in, err := g.Exchange(ctx, outOf(9, p, step%5, g))
 				if err == nil {
 					err = checkIn(9, p, step%5, g, in)
@@ -72,7 +72,7 @@ func TestAutoAgrees(t *testing.T) {
 			}
 			chosen[key][s.Algorithm+": "+s.Why]++
 			mu.Unlock()
-			if s.Steps < uint64(600*(phase+1)) || s.BytesSent == 0 || s.Time == 0 {
+			if s.Steps < uint64(900*(phase+1)) || s.BytesSent == 0 || s.Time == 0 {
 				return errors.New("no stats")
 			}
 		}

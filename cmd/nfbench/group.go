@@ -1,0 +1,282 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nfcomms/nfcomms/pkg/group"
+)
+
+// groupOptions are the flags of the command.
+type groupOptions struct {
+	members, targets []int
+	sizes            []string
+	algorithms       []string
+	transports       []string
+	rounds           int
+	slice            time.Duration
+	short            bool
+	plot             string
+
+	bytes []int // sizes, parsed
+}
+
+const (
+	transportMesh = "mesh"
+	transportRing = "ring"
+	groupMost     = 1024 // members in one process
+	groupRanks    = 64   // member processes
+)
+
+func addGroup(root *cobra.Command, c *common) {
+	root.AddCommand(newGroup(c), newGroupMember())
+}
+
+func newGroup(c *common) *cobra.Command {
+	var o groupOptions
+	cmd := &cobra.Command{
+		Use:   "group",
+		Short: "Members that exchange data every step, by the algorithms of the MUSIC report",
+		Long: `Measure a step of pkg/group: every member has some bytes for each of so many
+neighbours. Each transport (mesh: goroutines, ring: processes), number of members and
+size is a comparison of all algorithms, in interleaved rounds, beside peers that do the
+same: between goroutines a mutex and a slice for each member (the local optimum), a mesh
+of Go channels and memcpy; between processes OpenMPI, where mpicc and mpirun are there.
+
+A time is that of a step of the slowest member: the mean and the maximum of batches, and
+the spread of the rounds. CPU is that of all members together. Shapes of the report are
+held against what is measured; its tables of volumes stand in a column of their own,
+beside what the model says of them, and of 32 K members.`,
+		Example: `  nfbench group --short
+  nfbench group --members 8 --targets 4 --sizes 64,64KiB --plot group.svg
+  nfbench group --transports mesh --members 8,64,1024 --sizes 16`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(c, cmd.Flags().Changed); err != nil {
+				return err
+			}
+			r, err := o.measure(cmd.Context(), func(steps int) progress {
+				return newProgress(cmd.ErrOrStderr(), steps, "group")
+			})
+			if err != nil {
+				return err
+			}
+			if o.plot != "" {
+				if err := r.draw().save(o.plot); err != nil {
+					return err
+				}
+			}
+			return c.print(cmd.OutOrStdout(), r)
+		},
+	}
+	f := cmd.Flags()
+	f.IntSliceVar(&o.members, "members", []int{5, 8, 16}, "numbers of members")
+	f.IntSliceVar(&o.targets, "targets", []int{4}, "numbers of neighbours that each has data for")
+	f.StringSliceVar(&o.sizes, "sizes", []string{"16", "64", "1KiB", "8KiB", "64KiB"}, "bytes for each of them")
+	f.StringSliceVar(&o.algorithms, "algorithms", groupAlgorithms(), "algorithms of pkg/group")
+	f.StringSliceVar(&o.transports, "transports", []string{transportMesh, transportRing}, "mesh, ring")
+	f.IntVar(&o.rounds, "rounds", 5, "rounds of each comparison")
+	f.DurationVar(&o.slice, "slice", 50*time.Millisecond, "time of an algorithm in a round")
+	f.BoolVar(&o.short, "short", false, "a few sizes, members and rounds, in some seconds")
+	f.StringVar(&o.plot, "plot", "", "draw the times over the sizes to this SVG file")
+	return cmd
+}
+
+// groupAlgorithms are those that need no handler.
+func groupAlgorithms() []string {
+	var names []string
+	for _, a := range group.Algorithms() {
+		if !a.Process {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
+
+// shorten sets what --short is about, but for what was given.
+func (o *groupOptions) shorten(changed func(string) bool) {
+	set := func(flag string, fn func()) {
+		if !changed(flag) {
+			fn()
+		}
+	}
+	set("members", func() { o.members = []int{5, 8} })
+	set("sizes", func() { o.sizes = []string{"64", "64KiB"} })
+	set("algorithms", func() { o.algorithms = []string{group.Auto, "isend", "isend-irecv", "cpex", "bruck", "allgather"} })
+	set("rounds", func() { o.rounds = 3 })
+	set("slice", func() { o.slice = 10 * time.Millisecond })
+}
+
+func (o *groupOptions) check(c *common, changed func(string) bool) error {
+	if o.short {
+		o.shorten(changed)
+	}
+	for _, n := range o.members {
+		if n < 2 || n > groupMost {
+			return usagef("--members %d is not 2 to %d", n, groupMost)
+		}
+	}
+	for _, n := range o.targets {
+		if n < 1 {
+			return usagef("--targets %d is less than 1", n)
+		}
+	}
+	for _, name := range o.algorithms {
+		if !slices.Contains(groupAlgorithms(), name) {
+			return usagef("--algorithms %q is none of %v", name, groupAlgorithms())
+		}
+	}
+	for _, name := range o.transports {
+		if name != transportMesh && name != transportRing {
+			return usagef("--transports %q is neither mesh nor ring", name)
+		}
+	}
+	switch {
+	case len(o.members) == 0 || len(o.targets) == 0 || len(o.algorithms) == 0 || len(o.transports) == 0:
+		return usagef("a list is empty")
+	case o.rounds < 1:
+		return usagef("--rounds %d is less than 1", o.rounds)
+	case o.slice <= 0:
+		return usagef("--slice %v is not a positive time", o.slice)
+	}
+	var err error
+	if o.bytes, err = parseSizes(o.sizes); err != nil {
+		return err
+	}
+	return c.check()
+}
+
+// exchangeShape is what is exchanged in one comparison.
+type exchangeShape struct {
+	transport              string
+	members, targets, size int
+}
+
+// shapes lists the comparisons. A member has no more neighbours than there are.
+func (o *groupOptions) shapes() []exchangeShape {
+	var list []exchangeShape
+	for _, transport := range o.transports {
+		for _, members := range o.members {
+			if transport == transportRing && members > groupRanks {
+				continue
+			}
+			for _, targets := range o.targets {
+				for _, size := range o.bytes {
+					s := exchangeShape{transport, members, min(targets, members-1), size}
+					if !slices.Contains(list, s) {
+						list = append(list, s)
+					}
+				}
+			}
+		}
+	}
+	return list
+}
+
+// neighbour is the i-th of a member: one to the right, one to the left, two to the
+// right …; whoever is one has this member as one.
+func (s exchangeShape) neighbour(rank, i int) int {
+	d := i/2 + 1
+	if i%2 == 1 {
+		d = s.members - d
+	}
+	return (rank + d) % s.members
+}
+
+// neighbours are those of a member. An odd number of them is not symmetric; then
+// the sources are others.
+func (s exchangeShape) neighbours(rank int) (targets, sources []int) {
+	for i := range s.targets {
+		to := s.neighbour(rank, i)
+		targets = append(targets, to)
+		sources = append(sources, (2*rank-to+2*s.members)%s.members)
+	}
+	return targets, sources
+}
+
+// options are those of a member.
+func (s exchangeShape) options(algorithm string, rank int) group.Options {
+	o := group.Options{Rank: rank, Size: s.members, Algorithm: algorithm}
+	o.Targets, o.Sources = s.neighbours(rank)
+	return o
+}
+
+// packages are what a member sends in each step.
+func (s exchangeShape) packages(rank int) []group.Package {
+	var out []group.Package
+	targets, _ := s.neighbours(rank)
+	for _, to := range targets {
+		data := make([]byte, s.size)
+		for i := range data {
+			data[i] = byte(rank + i)
+		}
+		out = append(out, group.Package{Rank: to, Data: data})
+	}
+	return out
+}
+
+// batch is the steps between two looks at the clock.
+func (s exchangeShape) batch() int {
+	return max(1, min(100, (8<<20)/(s.members*s.targets*s.size+1)))
+}
+
+// warm is how many steps auto takes to choose, and memory to be warm.
+func (s exchangeShape) warm() int { return 100 + 4*s.batch() }
+
+// measure runs all comparisons.
+func (o *groupOptions) measure(ctx context.Context, bar func(int) progress) (*GroupReport, error) {
+	r := newGroupReport()
+	all := o.shapes()
+	b := bar(len(all))
+	defer b.done()
+	mpi := findMPI(ctx)
+	defer mpi.remove()
+	r.MPI = mpi.missing
+	for _, s := range all {
+		if err := o.compare(ctx, r, s, mpi); err != nil {
+			return nil, fmt.Errorf("%s, %d members, %s: %w", s.transport, s.members, sizeText(s.size), err)
+		}
+		b.step(fmt.Sprintf("%s %d × %s", s.transport, s.members, sizeText(s.size)))
+	}
+	r.conclude()
+	return r, nil
+}
+
+// compare runs all algorithms and peers of one shape against each other.
+func (o *groupOptions) compare(ctx context.Context, r *GroupReport, s exchangeShape, mpi *mpiPeer) (err error) {
+	t := &comparison{}
+	defer func() {
+		if cerr := t.close(); err == nil {
+			err = cerr
+		}
+	}()
+	for _, name := range o.algorithms {
+		side, err := newGroupSide(ctx, s, name)
+		if err != nil {
+			return err
+		}
+		t.contenders = append(t.contenders, side)
+		if _, err := side.run(ctx, s.warm()); err != nil {
+			return err
+		}
+	}
+	if s.transport == transportMesh {
+		t.contenders = append(t.contenders, newLocalSide(s), newChannelSide(s), newCopySide(s))
+	}
+	if err := t.play(ctx, o.rounds, o.slice, func(string) {}); err != nil {
+		return err
+	}
+	for _, c := range t.contenders {
+		r.add(s, c, t.busy)
+	}
+	if s.transport == transportRing && mpi.missing == "" {
+		return r.addMPI(ctx, s, mpi, o)
+	}
+	return nil
+}

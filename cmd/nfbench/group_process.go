@@ -1,0 +1,210 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nfcomms/nfcomms/pkg/group"
+)
+
+// A member process is this binary again, under a hidden command. A line on its
+// standard input says how many steps to do, a line on its output what they took:
+// nanoseconds, and processor time so far.
+const memberCommand = "group-member"
+
+func newGroupMember() *cobra.Command {
+	return &cobra.Command{
+		Use: memberCommand + " NAME ALGORITHM RANK MEMBERS TARGETS SIZE", Hidden: true, Args: cobra.ExactArgs(6),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var n [4]int
+			for i := range n {
+				var err error
+				if n[i], err = strconv.Atoi(args[2+i]); err != nil {
+					return err
+				}
+			}
+			s := exchangeShape{transportRing, n[1], n[2], n[3]}
+			return memberProcess(cmd.Context(), s, args[0], args[1], n[0], cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+}
+
+func memberProcess(ctx context.Context, s exchangeShape, name, algorithm string, rank int, in io.Reader, out io.Writer) error {
+	g, err := group.Join(ctx, group.Rings{Name: name}, s.options(algorithm, rank))
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	packages := s.packages(rank)
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		n, err := strconv.Atoi(lines.Text())
+		if err != nil {
+			return err
+		}
+		if err := g.Barrier(ctx); err != nil {
+			return err
+		}
+		took, err := timed(func() error {
+			for range n {
+				if _, err := g.Exchange(ctx, packages); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, int64(took), int64(cpuTime()))
+	}
+	return nil
+}
+
+// processes are the members of one group.
+type processes struct {
+	commands []*exec.Cmd
+	in       []io.WriteCloser
+	out      []*bufio.Reader
+	cpu      []time.Duration // of each, so far
+}
+
+var groupNames atomic.Int64
+
+func newProcessSide(ctx context.Context, s exchangeShape, algorithm string) (*contender, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p := &processes{cpu: make([]time.Duration, s.members)}
+	name := fmt.Sprintf("nfbench-%d-%d", os.Getpid(), groupNames.Add(1))
+	for rank := range s.members {
+		cmd := exec.CommandContext(ctx, self, memberCommand, name, algorithm, strconv.Itoa(rank),
+			strconv.Itoa(s.members), strconv.Itoa(s.targets), strconv.Itoa(s.size))
+		cmd.Stderr = os.Stderr
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			return nil, errors.Join(err, p.close())
+		}
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			return nil, errors.Join(err, p.close())
+		}
+		p.commands, p.in, p.out = append(p.commands, cmd), append(p.in, in), append(p.out, bufio.NewReader(out))
+	}
+	return &contender{name: algorithm, size: s.size, batch: s.batch(), run: p.run, cpu: p.cpuTime, close: p.close}, nil
+}
+
+// run has all processes do n steps, and returns the time of the slowest.
+func (p *processes) run(_ context.Context, n int) (time.Duration, error) {
+	for _, in := range p.in {
+		if _, err := fmt.Fprintln(in, n); err != nil {
+			return 0, err
+		}
+	}
+	var most time.Duration
+	for rank, out := range p.out {
+		var took, cpu int64
+		line, err := out.ReadString('\n')
+		if err == nil {
+			_, err = fmt.Sscan(line, &took, &cpu)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("member process of rank %d: %w", rank, err)
+		}
+		most, p.cpu[rank] = max(most, time.Duration(took)), time.Duration(cpu)
+	}
+	return most, nil
+}
+
+func (p *processes) cpuTime() (time.Duration, error) {
+	var all time.Duration
+	for _, d := range p.cpu {
+		all += d
+	}
+	return all, nil
+}
+
+func (p *processes) close() error {
+	var errs []error
+	for _, in := range p.in {
+		errs = append(errs, in.Close())
+	}
+	for _, cmd := range p.commands {
+		errs = append(errs, cmd.Wait())
+	}
+	return errors.Join(errs...)
+}
+
+//go:embed mpi/group.c
+var mpiSource []byte
+
+// mpiPeer is the same step with OpenMPI.
+type mpiPeer struct {
+	dir     string
+	missing string // why it is not measured
+}
+
+// findMPI compiles the peer where there is an MPI.
+func findMPI(ctx context.Context) *mpiPeer {
+	for _, tool := range []string{"mpicc", "mpirun"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return &mpiPeer{missing: "not measured: " + tool + " is not installed"}
+		}
+	}
+	dir, err := os.MkdirTemp("", "nfbench")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "group.c"), mpiSource, 0o600)
+	}
+	var text []byte
+	if err == nil {
+		text, err = exec.CommandContext(ctx, "mpicc", "-O2", "-o", filepath.Join(dir, "group"), filepath.Join(dir, "group.c")).CombinedOutput()
+	}
+	m := &mpiPeer{dir: dir}
+	if err != nil {
+		first, _, _ := strings.Cut(string(text), "\n")
+		m.missing = fmt.Sprintf("not measured: mpicc: %v: %s", err, first)
+	}
+	return m
+}
+
+func (m *mpiPeer) remove() {
+	if m.dir != "" {
+		_ = os.RemoveAll(m.dir) // what is left is of no use
+	}
+}
+
+// names of what the peer prints, a line each.
+var mpiNames = [2]string{"OpenMPI alltoallv", "OpenMPI neighbor_alltoallv"}
+
+// steps runs the peer once: nanoseconds of a step, and of processor time.
+func (m *mpiPeer) steps(ctx context.Context, s exchangeShape, n int) (step, cpu [2]float64, err error) {
+	cmd := exec.CommandContext(ctx, "mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,vader",
+		"-np", strconv.Itoa(s.members), filepath.Join(m.dir, "group"), strconv.Itoa(s.size), strconv.Itoa(s.targets), strconv.Itoa(n))
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	text, err := cmd.Output()
+	if err != nil {
+		return step, cpu, fmt.Errorf("mpirun: %w: %s", err, bytes.TrimSpace(errs.Bytes()))
+	}
+	_, err = fmt.Sscan(string(text), &step[0], &cpu[0], &step[1], &cpu[1])
+	return step, cpu, err
+}

@@ -1,0 +1,305 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/nfcomms/nfcomms/internal/texttable"
+	"github.com/nfcomms/nfcomms/pkg/group"
+	"github.com/nfcomms/nfcomms/pkg/model"
+)
+
+// GroupReport is what the command measured.
+type GroupReport struct {
+	Command string  `json:"command"`
+	Machine Machine `json:"machine"`
+	// Label says that no network took part.
+	Label string     `json:"label"`
+	Rows  []GroupRow `json:"rows"`
+	// MPI says why OpenMPI was not measured; it is empty where it was.
+	MPI   string `json:"mpi,omitempty"`
+	Goals []Goal `json:"goals"`
+	// Findings are the shapes of the MUSIC report.
+	Findings []GroupFinding `json:"findings"`
+	// Volumes are the report's, whose times are in pictures alone.
+	Volumes []GroupVolume `json:"volumes"`
+}
+
+// GroupRow is one algorithm or peer in one comparison. Times are microseconds of a
+// step.
+type GroupRow struct {
+	Transport string `json:"transport"`
+	Members   int    `json:"members"`
+	Targets   int    `json:"targets"`
+	Size      int    `json:"size_bytes"`
+	Name      string `json:"name"`
+	// Step is of the slowest member: the batches of all rounds.
+	Step Stat `json:"step_us"`
+	// Rounds is the spread of the means of the rounds.
+	Rounds Spread `json:"rounds_us"`
+	// CPU is of all members together, for a step.
+	CPU Spread `json:"cpu_us"`
+	// Busy says why the figures are not to be trusted.
+	Busy string `json:"busy,omitempty"`
+
+	rounds []float64
+}
+
+// GroupFinding says whether a shape of the report shows here.
+type GroupFinding struct {
+	What   string `json:"what"`
+	Result string `json:"result"`
+}
+
+// GroupVolume is what a member sends in a biological second by appendix B: by the
+// model, and as the report prints it (0: it has no such column).
+type GroupVolume struct {
+	Members  int     `json:"members"`
+	ModelKiB float64 `json:"model_kib"`
+	PaperKiB float64 `json:"paper_kib,omitempty"`
+	// Fastest is what the model takes for the fastest algorithm of a step.
+	Fastest string `json:"fastest"`
+}
+
+func newGroupReport() *GroupReport {
+	return &GroupReport{Command: "group", Machine: thisMachine(), Label: "measured within one machine, no device and no network"}
+}
+
+func (r *GroupReport) add(s exchangeShape, c *contender, busy string) {
+	rounds := c.ns()
+	for i := range rounds {
+		rounds[i] /= 1e3
+	}
+	cpu := c.cpuNs()
+	r.Rows = append(r.Rows, GroupRow{
+		Transport: s.transport, Members: s.members, Targets: s.targets, Size: s.size, Name: c.name,
+		Step: c.samples.stat(c.batch).scaled(1e-3), Rounds: spread(rounds), Busy: busy, rounds: rounds,
+		CPU: Spread{cpu.Median / 1e3, cpu.Min / 1e3, cpu.Max / 1e3},
+	})
+}
+
+// addMPI runs the peer as often as there were rounds.
+func (r *GroupReport) addMPI(ctx context.Context, s exchangeShape, mpi *mpiPeer, o *groupOptions) error {
+	var step, cpu [2][]float64
+	for range o.rounds {
+		ns, used, err := mpi.steps(ctx, s, 10*s.batch())
+		if err != nil {
+			return err
+		}
+		for i := range ns {
+			step[i], cpu[i] = append(step[i], ns[i]/1e3), append(cpu[i], used[i]/1e3)
+		}
+	}
+	for i, name := range mpiNames {
+		r.Rows = append(r.Rows, GroupRow{
+			Transport: s.transport, Members: s.members, Targets: s.targets, Size: s.size, Name: name,
+			Step: summarise(step[i]), Rounds: spread(step[i]), CPU: spread(cpu[i]), rounds: step[i],
+		})
+	}
+	return nil
+}
+
+// find returns the row of a name in the comparison that another row is of.
+func (r *GroupReport) find(like GroupRow, name string) *GroupRow {
+	for i := range r.Rows {
+		b := &r.Rows[i]
+		if b.Name == name && b.Transport == like.Transport && b.Members == like.Members && b.Targets == like.Targets && b.Size == like.Size {
+			return b
+		}
+	}
+	return nil
+}
+
+// ratio is the time of a over that of b in the comparisons of a transport, members
+// and size; 0 if there is none.
+func (r *GroupReport) ratio(transport string, members, size int, a, b string) float64 {
+	for _, row := range r.Rows {
+		if row.Name != a || row.Transport != transport || row.Members != members || row.Size != size {
+			continue
+		}
+		if other := r.find(row, b); other != nil {
+			return spread(pairwise(row.rounds, other.rounds)).Median
+		}
+	}
+	return 0
+}
+
+// conclude holds what was measured against goals and shapes.
+func (r *GroupReport) conclude() {
+	goal := func(id, what string, value, target float64, atMost bool) {
+		reason := ""
+		if value == 0 {
+			reason = "not in this run"
+		}
+		r.Goals = append(r.Goals, Goal{ID: id, What: what, Value: value, Target: target, AtMost: atMost}.decide(reason))
+	}
+	mpi := max(r.ratio(transportRing, 8, 64, group.Auto, mpiNames[0]), r.ratio(transportRing, 8, 64, group.Auto, mpiNames[1]))
+	goal("G1", "8 members, 64 B to 4: processes over the better OpenMPI", mpi, 1, true)
+	goal("G2", "8 members, 64 B to 4: goroutines over mutex and slice", r.ratio(transportMesh, 8, 64, group.Auto, nameLocal), 1.5, true)
+	copied := r.ratio(transportMesh, 8, 64<<10, nameMemcpy, group.Auto)
+	goal("G3", "8 members, 64 KiB to 4: rate over memcpy", copied, 0.9, false)
+	goal("G4", "auto over the best, at worst", r.worstAuto(), 1.2, true)
+	r.Findings = append(r.messageShape(), r.gatherShape()...)
+	r.volumes()
+}
+
+// worstAuto is the time of auto over the best algorithm, where that is worst.
+func (r *GroupReport) worstAuto() float64 {
+	worst := 0.0
+	for _, row := range r.Rows {
+		if row.Name != group.Auto {
+			continue
+		}
+		for _, name := range groupAlgorithms() {
+			if other := r.find(row, name); other != nil && name != group.Auto {
+				worst = max(worst, spread(pairwise(row.rounds, other.rounds)).Median)
+			}
+		}
+	}
+	return worst
+}
+
+// messageShape: modification #3 is the fastest for large messages and scales badly
+// with small ones (M24).
+func (r *GroupReport) messageShape() []GroupFinding {
+	var all []GroupFinding
+	for _, transport := range []string{transportMesh, transportRing} {
+		var at []GroupRow
+		for _, row := range r.Rows {
+			if row.Name == "isend-irecv" && row.Transport == transport && r.find(row, "isend") != nil {
+				at = append(at, row)
+			}
+		}
+		if len(at) == 0 {
+			continue
+		}
+		least := slices.MinFunc(at, func(a, b GroupRow) int { return a.Size - b.Size })
+		most := slices.MaxFunc(at, func(a, b GroupRow) int { return a.Size - b.Size })
+		small := r.ratio(transport, least.Members, least.Size, "isend-irecv", "isend")
+		large := r.ratio(transport, most.Members, most.Size, "isend-irecv", "isend")
+		all = append(all,
+			finding(fmt.Sprintf("#3 loses to #2 with small messages (%s, %s)", transport, sizeText(least.Size)), small, small > 1),
+			finding(fmt.Sprintf("#3 beats #2 with large messages (%s, %s)", transport, sizeText(most.Size)), large, large < 1))
+	}
+	return all
+}
+
+// gatherShape: a gathering step takes longer with more members, although each has
+// as much to say (M26).
+func (r *GroupReport) gatherShape() []GroupFinding {
+	var all []GroupFinding
+	for _, transport := range []string{transportMesh, transportRing} {
+		var few, many *GroupRow
+		for i := range r.Rows {
+			for k := range r.Rows {
+				a, b := &r.Rows[i], &r.Rows[k]
+				same := a.Name == "allgather" && a.Transport == transport && a.Size == b.Size && a.Targets == b.Targets
+				if same && b.Name == a.Name && b.Transport == transport && b.Members > a.Members && (many == nil || b.Members > many.Members) {
+					few, many = a, b
+				}
+			}
+		}
+		if many == nil {
+			continue
+		}
+		growth := many.Rounds.Median / few.Rounds.Median
+		by := float64(many.Members) / float64(few.Members)
+		all = append(all, finding(fmt.Sprintf("gathering does not scale (%s): a step of %d members over one of %d, per member",
+			transport, many.Members, few.Members), growth/by, growth > by))
+	}
+	return all
+}
+
+func finding(what string, ratio float64, shows bool) GroupFinding {
+	says := "shows"
+	if !shows {
+		says = "does not show"
+	}
+	return GroupFinding{what, fmt.Sprintf("%s (%.2f)", says, ratio)}
+}
+
+// The network of the report.
+const (
+	paperCells, paperConnections = 2 << 20, 1000
+	paperHertz, paperEvent       = 30, 16
+)
+
+// volumes computes appendix B, and goes on to the 32 K members on which the
+// report's runs ended.
+func (r *GroupReport) volumes() {
+	paper := map[int]float64{128: 983040, 256: 983040, 512: 983040, 1024: 960000, 2048: 480000, 4096: 240000, 8192: 120000}
+	for members := 128; members <= 32<<10; members *= 2 {
+		rate := float64(paperHertz * paperEvent)
+		load := group.SpikeLoad(paperCells, members, paperConnections, paperHertz, 1, paperEvent)
+		r.Volumes = append(r.Volumes, GroupVolume{
+			Members: members, PaperKiB: paper[members],
+			ModelKiB: model.ExchangedBytes(paperCells, members, paperConnections, rate) / 1024,
+			Fastest:  group.Predict(load, group.MeshCost())[0].Algorithm,
+		})
+	}
+}
+
+func (r *GroupReport) table(w io.Writer) {
+	fmt.Fprintf(w, "%s\nhost: %s, %d CPUs, %s/%s, load %.2f\n\n",
+		r.Label, r.Machine.CPU, r.Machine.CPUs, r.Machine.OS, r.Machine.Arch, r.Machine.Load1)
+	t := texttable.Numbers("algorithm or peer", "transport", "members", "to", "size", "step µs", "max", "rounds", "CPU µs", "")
+	for _, row := range r.Rows {
+		t.Add(row.Name, row.Transport, fmt.Sprint(row.Members), fmt.Sprint(row.Targets), sizeText(row.Size),
+			fmt.Sprintf("%.2f", row.Step.Mean), fmt.Sprintf("%.1f", row.Step.Max),
+			fmt.Sprintf("%.2f–%.2f", row.Rounds.Min, row.Rounds.Max), fmt.Sprintf("%.2f", row.CPU.Median), row.Busy)
+	}
+	t.Write(w)
+	if r.MPI != "" {
+		fmt.Fprintf(w, "\nOpenMPI: %s\n", r.MPI)
+	}
+	fmt.Fprintln(w)
+	writeGoals(w, r.Goals)
+	fmt.Fprintln(w)
+	for _, f := range r.Findings {
+		fmt.Fprintf(w, "%s: %s\n", f.What, f.Result)
+	}
+	fmt.Fprintln(w, "\nbytes that a member sends in a biological second, 2 M cells with 1,000 connections (not measured)")
+	v := texttable.Numbers("members", "model KiB", "the report KiB", "fastest by the model")
+	for _, row := range r.Volumes {
+		paper := "–"
+		if row.PaperKiB > 0 {
+			paper = fmt.Sprintf("%.0f", row.PaperKiB)
+		}
+		v.Add(fmt.Sprint(row.Members), fmt.Sprintf("%.0f", row.ModelKiB), paper, row.Fastest)
+	}
+	v.Write(w)
+}
+
+// draw plots the rate of all members together over the sizes, a curve for each
+// algorithm and peer, of the transport and the members with the most sizes.
+func (r *GroupReport) draw() *plot {
+	first := r.Rows[0]
+	p := &plot{
+		title: "nfbench group", yLabel: "GB/s of all members", xLabel: "bytes for each neighbour",
+		note: fmt.Sprintf("%s, %d members, %d neighbours each, %s", first.Transport, first.Members, first.Targets, r.Machine.CPU),
+	}
+	colours := []string{"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf", "#ff7f0e"}
+	at := make(map[string]int)
+	for _, row := range r.Rows {
+		if row.Transport != first.Transport || row.Members != first.Members || row.Targets != first.Targets {
+			continue
+		}
+		i, known := at[row.Name]
+		if !known {
+			i = len(p.series)
+			at[row.Name] = i
+			p.series = append(p.series, series{name: row.Name, colour: colours[i%len(colours)], dashed: i >= len(colours)})
+		}
+		s := &p.series[i]
+		s.x = append(s.x, float64(row.Size))
+		s.y = append(s.y, float64(row.Members*row.Targets*row.Size)/max(row.Rounds.Median, 1e-3)/1e3)
+		if !slices.Contains(p.xTicks, float64(row.Size)) {
+			p.xTicks = append(p.xTicks, float64(row.Size))
+		}
+	}
+	return p
+}

@@ -1,0 +1,202 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/nfcomms/nfcomms/pkg/group"
+)
+
+// Names of the peers of groups.
+const (
+	nameLocal    = "mutex and slice"
+	nameChannels = "go channels"
+)
+
+// newGroupSide is a contender that exchanges by an algorithm.
+func newGroupSide(ctx context.Context, s exchangeShape, algorithm string) (*contender, error) {
+	if s.transport == transportRing {
+		return newProcessSide(ctx, s, algorithm)
+	}
+	m, err := joinMembers(ctx, s, algorithm)
+	if err != nil {
+		return nil, err
+	}
+	return &contender{name: algorithm, size: s.size, batch: s.batch(), run: m.run, cpu: selfCPU, close: m.close}, nil
+}
+
+// members are goroutines that do steps when they are told to.
+type members struct {
+	groups []*group.Group
+	out    [][]group.Package
+}
+
+func joinMembers(ctx context.Context, s exchangeShape, algorithm string) (*members, error) {
+	m := &members{groups: make([]*group.Group, s.members), out: make([][]group.Package, s.members)}
+	mesh := group.NewMesh(s.members)
+	err := together(s.members, func(rank int) (err error) {
+		m.groups[rank], err = group.Join(ctx, mesh, s.options(algorithm, rank))
+		return err
+	})
+	for rank := range m.out {
+		m.out[rank] = s.packages(rank)
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.close())
+	}
+	return m, nil
+}
+
+// together runs fn for every rank at once.
+func together(n int, fn func(rank int) error) error {
+	ended := make(chan error, n) // one for each, so that none blocks
+	for rank := range n {
+		go func() { ended <- fn(rank) }()
+	}
+	var errs []error
+	for range n {
+		errs = append(errs, <-ended)
+	}
+	return errors.Join(errs...)
+}
+
+// run has all members do n steps.
+func (m *members) run(ctx context.Context, n int) (time.Duration, error) {
+	return timed(func() error {
+		return together(len(m.groups), func(rank int) error {
+			for range n {
+				if _, err := m.groups[rank].Exchange(ctx, m.out[rank]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+func (m *members) close() error {
+	var errs []error
+	for _, g := range m.groups {
+		if g != nil {
+			errs = append(errs, g.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// inbox is what a member of the local optimum shares: bytes appended under a
+// mutex, by parity of the step. A neighbour is at most a step ahead.
+type inbox struct {
+	sync.Mutex
+	more  sync.Cond
+	bytes [2][]byte
+	came  [2]int
+}
+
+// newLocalSide is the honest local optimum.
+func newLocalSide(s exchangeShape) *contender {
+	all := make([]inbox, s.members)
+	for i := range all {
+		all[i].more.L = &all[i].Mutex
+	}
+	steps := make([]int, s.members)
+	out := make([][]group.Package, s.members)
+	for rank := range out {
+		out[rank] = s.packages(rank)
+	}
+	step := func(rank int) {
+		at := steps[rank] % 2
+		steps[rank]++
+		for _, p := range out[rank] {
+			in := &all[p.Rank]
+			in.Lock()
+			in.bytes[at] = append(in.bytes[at], p.Data...)
+			if in.came[at]++; in.came[at] == s.targets {
+				in.more.Signal()
+			}
+			in.Unlock()
+		}
+		own := &all[rank]
+		own.Lock()
+		for own.came[at] < s.targets {
+			own.more.Wait()
+		}
+		own.bytes[at], own.came[at] = own.bytes[at][:0], 0
+		own.Unlock()
+	}
+	return newPeerSide(nameLocal, s, step)
+}
+
+// newPeerSide is a contender of goroutines that do steps of another kind. With an
+// odd number of neighbours nothing bounds how far one is ahead: rounds of one step.
+func newPeerSide(name string, s exchangeShape, step func(rank int)) *contender {
+	at := 1
+	if s.targets%2 == 0 {
+		at = s.batch()
+	}
+	run := func(_ context.Context, n int) (time.Duration, error) {
+		return timed(func() error {
+			for done := 0; done < n; done += at {
+				err := together(s.members, func(rank int) error {
+					for range min(at, n-done) {
+						step(rank)
+					}
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return &contender{name: name, size: s.size, batch: s.batch(), run: run, cpu: selfCPU}
+}
+
+// newChannelSide has a Go channel to each neighbour, with room for one package: a
+// copy, in memory that its sender uses by rotation.
+func newChannelSide(s exchangeShape) *contender {
+	const slots = 3 // one in the channel, one looked at, one written
+	channels := make([]map[int]chan []byte, s.members)
+	for rank := range channels {
+		channels[rank] = make(map[int]chan []byte)
+		targets, _ := s.neighbours(rank)
+		for _, to := range targets {
+			channels[rank][to] = make(chan []byte, 1)
+		}
+	}
+	out, memory, steps := make([][]group.Package, s.members), make([][slots][]byte, s.members), make([]int, s.members)
+	for rank := range out {
+		out[rank] = s.packages(rank)
+		for i := range memory[rank] {
+			memory[rank][i] = make([]byte, s.size*s.targets)
+		}
+	}
+	return newPeerSide(nameChannels, s, func(rank int) {
+		room := memory[rank][steps[rank]%slots]
+		steps[rank]++
+		for i, p := range out[rank] {
+			data := room[i*s.size : (i+1)*s.size]
+			copy(data, p.Data)
+			channels[rank][p.Rank] <- data
+		}
+		_, sources := s.neighbours(rank)
+		for _, from := range sources {
+			<-channels[from][rank]
+		}
+	})
+}
+
+// newCopySide copies the bytes of a step and does nothing else.
+func newCopySide(s exchangeShape) *contender {
+	from, to := make([][]byte, s.members), make([][]byte, s.members)
+	for rank := range from {
+		from[rank], to[rank] = make([]byte, s.size*s.targets), make([]byte, s.size*s.targets)
+		clear(to[rank]) // touches it
+	}
+	return newPeerSide(nameMemcpy, s, func(rank int) { copy(to[rank], from[rank]) })
+}

@@ -1,0 +1,104 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/pkg/group"
+)
+
+const tinyGroup = "group --members 3,5 --targets 2 --sizes 64,1KiB --rounds 2 --slice 1ms "
+
+func TestGroup(t *testing.T) {
+	t.Setenv("PATH", "") // no MPI: it takes its time
+	svg := filepath.Join(t.TempDir(), "g.svg")
+	var r GroupReport
+	decode(t, mustRun(t, strings.Fields(tinyGroup+"--transports mesh --algorithms auto,isend,isend-irecv,allgather --output json --plot "+svg)...), &r)
+	require.Equal(t, "group", r.Command)
+	require.Len(t, r.Rows, 4*(4+3))
+	for _, row := range r.Rows {
+		require.Positive(t, row.Step.Mean, row.Name)
+		require.GreaterOrEqual(t, row.Step.Max, row.Step.Min)
+	}
+	require.Equal(t, "not measured: mpicc is not installed", r.MPI)
+	require.Len(t, r.Goals, 4)
+	require.Equal(t, "not measured: not in this run", r.Goals[0].Result)
+	require.Positive(t, r.Goals[3].Value)
+	require.Len(t, r.Findings, 3)
+	require.Contains(t, r.Findings[2].What, "a step of 5 members over one of 3")
+	for _, v := range r.Volumes {
+		if v.PaperKiB > 0 {
+			require.InEpsilon(t, v.PaperKiB, v.ModelKiB, 1e-9, "the model is the report's")
+		}
+	}
+	require.Equal(t, 32<<10, r.Volumes[len(r.Volumes)-1].Members)
+	text, err := os.ReadFile(svg)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "isend-irecv")
+}
+
+func TestGroupProcesses(t *testing.T) {
+	t.Setenv("PATH", "")
+	out := mustRun(t, strings.Fields(tinyGroup+"--short --members 3 --transports ring --algorithms isend,allgather")...)
+	for _, want := range []string{"isend", "allgather", "ring", "OpenMPI: not measured", "983040"} {
+		require.Contains(t, out, want)
+	}
+}
+
+// TestGroupMemberFails: the end of a member process ends the comparison.
+func TestGroupMemberFails(t *testing.T) {
+	side, err := newProcessSide(t.Context(), exchangeShape{transportRing, 2, 1, 8}, "no-such")
+	require.NoError(t, err)
+	_, err = side.run(t.Context(), 1)
+	require.Error(t, err)
+	require.Error(t, side.close())
+}
+
+func TestGroupBadInput(t *testing.T) {
+	for line, says := range map[string]string{
+		"--members 1":         "--members 1 is not 2 to 1024",
+		"--members 1025":      "--members 1025 is not 2 to 1024",
+		"--targets 0":         "--targets 0 is less than 1",
+		"--sizes none":        `size "none"`,
+		"--algorithms isendl": `--algorithms "isendl" is none of`,
+		"--transports smoke":  `--transports "smoke" is neither`,
+		"--rounds 0":          "--rounds 0 is less than 1",
+		"--slice 0s":          "--slice 0s is not a positive time",
+		"--transports=":       "a list is empty",
+		"--output xml":        "neither table nor json",
+	} {
+		code, out, errs := nfbench(t.Context(), append([]string{"group"}, strings.Fields(line)...)...)
+		require.Equal(t, exitUsage, code, line)
+		require.Empty(t, out)
+		require.Contains(t, errs, says)
+	}
+}
+
+// TestNeighbours: who is sent to by a member has it as a source.
+func TestNeighbours(t *testing.T) {
+	for members := 2; members <= 6; members++ {
+		for n := 1; n < members; n++ {
+			s := exchangeShape{transportMesh, members, n, 8}
+			for rank := range members {
+				targets, _ := s.neighbours(rank)
+				require.Len(t, targets, n)
+				for _, to := range targets {
+					require.NotEqual(t, rank, to)
+					_, sources := s.neighbours(to)
+					require.Contains(t, sources, rank)
+				}
+			}
+			m, err := joinMembers(t.Context(), s, group.Auto)
+			require.NoError(t, err)
+			_, err = m.run(t.Context(), 3)
+			require.NoError(t, err)
+			require.NoError(t, m.close())
+		}
+	}
+}
