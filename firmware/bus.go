@@ -146,7 +146,7 @@ func (b *Bus) Write(address uint64, p []byte) abi.Status {
 	return abi.Status(C.nfc_bus_write(b.b, C.uint64_t(address), unsafe.Pointer(&p[0]), C.uint64_t(len(p))))
 }
 
-// Serve says whether somebody answers requests. Without, access to memory
+// Serve sets whether requests are answered. Without, access to memory
 // without a file is a fault.
 func (b *Bus) Serve(on bool) { C.nfc_bus_serve(b.b, C.bool(on)) }
 
@@ -174,7 +174,7 @@ func (b *Bus) Assign(vector, fd int) error {
 	return errno(C.nfc_irq_assign(b.irq(), C.uint32_t(vector), C.int(fd)))
 }
 
-// UseVectors says how many vectors the host uses, 1 at least.
+// UseVectors sets how many vectors the host uses, 1 at least.
 func (b *Bus) UseVectors(n int) { C.nfc_irq_use(b.irq(), C.uint32_t(n)) }
 
 // HoldOff sets the least microseconds between two interrupts of a vector.

@@ -40,7 +40,7 @@ const (
 	year       = 365 * 24 * time.Hour
 )
 
-// What a device has where a Config says nothing.
+// What a device has for zero fields of a Config.
 const (
 	defaultManagers = 8
 	defaultIslands  = 1

@@ -108,7 +108,7 @@ func (i *Instance) Doorbell() int { return int(C.nfc_hosted_doorbell(i.h)) }
 // Assist moves one waiting DMA piece on the calling thread.
 func (i *Instance) Assist() bool { return C.nfc_hosted_assist(i.h) != 0 }
 
-// Sense sets what the device's sensors say from now on, with its next heartbeat:
+// Sense sets what the device's sensors read from now on, with its next heartbeat:
 // levels of current, voltage, temperature, links or any other part.
 func (i *Instance) Sense(d abi.Diagnostic) { C.nfc_hosted_sense(i.h, C.uint32_t(d)) }
 

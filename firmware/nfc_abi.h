@@ -497,7 +497,7 @@ NFC_ABI_OFF(nfc_area, heartbeat, 192);
 NFC_ABI_OFF(nfc_area, island, 256);
 
 /*
- * Park word of a channel, written by the host: somebody sleeps for that half,
+ * Park word of a channel, written by the host: a call is parked on that half,
  * so a message to it must ring the host's doorbell.
  */
 enum nfc_park {

@@ -89,7 +89,7 @@ struct nfc_api {
 	int (*channel_write_ind)(struct nfc_channel *ch, uint64_t address,
 				 uint64_t size);
 
-	/* Wait for the host's next offer and look at it without taking it. */
+	/* Wait for the host's next offer and describe it without taking it. */
 	int (*channel_offer)(struct nfc_channel *ch, struct nfc_offer *offer);
 
 	/*
@@ -113,7 +113,7 @@ struct nfc_api {
 
 	/*
 	 * Device memory: allocate (page-aligned; freed when the process ends),
-	 * free, and look at it. Address 0 from alloc means there is none left;
+	 * free, and access it. Address 0 from alloc means there is none left;
 	 * at returns NULL unless the whole range is memory.
 	 */
 	uint64_t (*alloc)(struct nfc_process *self, enum nfc_memory type,

@@ -56,7 +56,7 @@ enum nfc_register {
 	NFC_REG_SHAPE_TIMEOUT = 0x054, /* (RW) milliseconds a target may stay unready */
 	NFC_REG_SHAPE_EMEM = 0x058, /* (RW) external memory in units of 4 KiB */
 	NFC_REG_SHAPE_STATUS = 0x05c, /* (R) enum nfc_status of the last RESET */
-	NFC_REG_DOORBELL = 0x100, /* (W) + 4 * island: look at the rings */
+	NFC_REG_DOORBELL = 0x100, /* (W) + 4 * island: read the rings */
 };
 
 enum nfc_pci_version {
@@ -75,7 +75,7 @@ enum nfc_pci_status {
 	NFC_PCI_STATUS_STATE = 0xff, /* mask: enum nfc_device_state */
 	NFC_PCI_STATUS_DMA = 1 << 8, /* the DMA engines may run */
 	NFC_PCI_STATUS_BUSY = 1 << 9, /* a RESET or QUIESCE is under way */
-	NFC_PCI_STATUS_WATCHDOG = 1 << 10, /* the host was silent: DMA is fenced */
+	NFC_PCI_STATUS_WATCHDOG = 1 << 10, /* no host beat came in time: DMA is fenced */
 };
 
 /* CONTROL: write one of these; STATUS.BUSY clears when it is done. */

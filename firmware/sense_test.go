@@ -23,8 +23,8 @@ func worst(t *testing.T, i *firmware.Instance, want abi.Level) {
 	}, time.Minute, time.Millisecond)
 }
 
-// TestSense: what sensors say shows in the heartbeat, also after a restart, until
-// they say that all is well.
+// TestSense: what sensors read shows in the heartbeat, also after a restart, until
+// they read that all is well.
 func TestSense(t *testing.T) {
 	i, status := firmware.Start(firmware.Config{Beat: time.Millisecond, LogFD: -1})
 	require.Equal(t, abi.OK, status)

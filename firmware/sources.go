@@ -4,9 +4,9 @@ package firmware
 
 import "embed"
 
-// sources are the rooms' C files. To embed them is what tells the build cache,
-// and `go mod vendor`, of files that cgo does not look for: a package is rebuilt
-// when one of its embedded files changes. No program reads them, so the linker
+// sources are the rooms' C files. cgo knows of files of this folder only; as they
+// are embedded, the build cache rebuilds the package when one of them changes, and
+// `go mod vendor` copies them. No program reads them, so the linker
 // leaves them out.
 //
 //go:embed core/*.[ch] port/*.[ch] programs/*.[ch]

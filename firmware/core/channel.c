@@ -114,7 +114,7 @@ int channel_read_any(struct nfc_channel *ch, void *buf, size_t n,
 	return rc;
 }
 
-/* The destination is not memory: a host that waits hears it, too. */
+/* The destination is not memory: an offer of the host fails with it, too. */
 static int refuse_range(struct nfc_process *p, struct nfc_channel *ch)
 {
 	make_room(p, ch);
@@ -172,10 +172,10 @@ int channel_offer(struct nfc_channel *ch, struct nfc_offer *offer)
 }
 
 /*
- * The process looks at a channel in vain. It may never wait there, and would
- * find a message all the same: a host that asks is answered, if there is room.
+ * Nothing is offered on a channel that a process polled. It may never wait there,
+ * and would take a message all the same: an OFFER is answered, if there is room.
  */
-static void look_in_vain(struct nfc_channel *ch)
+static void answer_poll(struct nfc_channel *ch)
 {
 	if (nfc_h2d(ch)->ready_due && nfc_rings_room(ch->rings))
 		nfc_send_ready(ch);
@@ -188,7 +188,7 @@ static int first_ready(struct nfc_channel *const *ch, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if (nfc_h2d(ch[i])->notice || peek(ch[i], &offer))
 			return (int)i;
-		look_in_vain(ch[i]);
+		answer_poll(ch[i]);
 	}
 	return -NFC_ETIMEOUT;
 }
@@ -252,7 +252,7 @@ static int enter_d2h(struct nfc_process *p, struct nfc_channel *ch)
 		if (p->stop)
 			return -NFC_ESTOPPED;
 		if (half->closed) {
-			if (!ch->open) /* said once of one that is over */
+			if (!ch->open) /* reported once after the subscription ended */
 				half->closed = 0;
 			return -NFC_ECLOSED;
 		}

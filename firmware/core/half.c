@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Halves: where what the host sent and what a process waits for meet. Here is
- * what both sides do with one: the messages about it, its subscription, its end.
+ * Halves of channels: what both the managers and the calls of processes do with
+ * one. The messages about it, its subscription, its end. The channel's island.
  */
 #include "calls.h"
 

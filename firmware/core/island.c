@@ -7,8 +7,8 @@
 #include "calls.h"
 
 enum {
-	CLOCK_EVERY = 32, /* turns between two looks at the clock */
-	PREEMPTED_NS = 500000, /* between two looks: somebody else ran */
+	CLOCK_EVERY = 32, /* turns between two reads of the clock */
+	PREEMPTED_NS = 500000, /* between two reads: the thread was preempted */
 	YIELD_NS = 2000, /* an answer that comes at once comes sooner */
 	SPIN_STEPS = 16, /* quiet spins until the budget is whole again */
 };
@@ -125,7 +125,8 @@ static void set_doorbells(struct nfc_island *island, uint64_t word)
 
 /*
  * Sleep once, until the host or another island rings or something is due. The
- * order is: say so, fence, look again. False if there is something to do now.
+ * order is: set the doorbell words, fence, check again. False if there is
+ * something to do now.
  */
 static bool island_sleep(struct nfc_island *island)
 {
@@ -187,7 +188,7 @@ static inline void pause_cpu(void)
 }
 
 /*
- * Spinning helps nobody while others wait for the processor: a spin in which
+ * Spinning is no use while other threads wait for the processor: a spin in which
  * the island lost it halves the budget, a quiet one brings it back.
  */
 static void adapt_spin(struct nfc_island *island, bool preempted)
@@ -201,8 +202,8 @@ static void adapt_spin(struct nfc_island *island, bool preempted)
 					  island->spin_ns + most / SPIN_STEPS);
 }
 
-/* Look at the clock and at what is due; true if the island lost its processor. */
-static bool look_at_clock(struct nfc_island *island)
+/* Read the clock and do what is due; true if the island lost its processor. */
+static bool read_clock(struct nfc_island *island)
 {
 	uint64_t before = island->now;
 
@@ -241,13 +242,13 @@ void nfc_island_run(struct nfc_device *dev, uint32_t index)
 
 	nfc_read_clock(island);
 	while (!atomic_load_explicit(&dev->halt, memory_order_relaxed)) {
-		bool busy = island_turn(island), looked = false;
+		bool busy = island_turn(island), read = false;
 
 		/* a turn that moved bytes may have taken long */
 		if (++turn % CLOCK_EVERY == 0 || (busy && island->active) ||
 		    island->timer <= island->now) {
-			looked = true;
-			if (look_at_clock(island) && !busy)
+			read = true;
+			if (read_clock(island) && !busy)
 				adapt_spin(island, true);
 		}
 		if (busy) {
@@ -255,7 +256,7 @@ void nfc_island_run(struct nfc_device *dev, uint32_t index)
 			continue;
 		}
 		pause_cpu();
-		if (looked)
+		if (read)
 			idle_since = idle(island, idle_since);
 	}
 }

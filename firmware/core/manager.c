@@ -291,14 +291,14 @@ static void on_note(struct nfc_channel *ch, const struct nfc_slot *slot)
 		on_abort(ch, direction, id);
 }
 
-/* Does p look at the half again by itself when woken? */
-static bool looking(const struct nfc_process *p)
+/* Does p check the half again by itself when woken? */
+static bool checks_again(const struct nfc_process *p)
 {
 	return p && p->wait != NFC_WAIT_WRITE &&
 	       p->wait != NFC_WAIT_WRITE_IND && p->wait != NFC_WAIT_MOVING;
 }
 
-/* The host closed a half: nothing is left on it, and its process hears it. */
+/* The host closed a half: what was on it ends, and its process is woken. */
 static void close_half(struct nfc_channel *ch, enum nfc_direction direction)
 {
 	struct nfc_half *half = &ch->half[direction];
@@ -313,7 +313,7 @@ static void close_half(struct nfc_channel *ch, enum nfc_direction direction)
 	if (direction == NFC_H2D && nfc_is_offered(half))
 		nfc_unpark(ch);
 	nfc_half_release(ch, direction,
-			 looking(half->waiter) ? NFC_AGAIN : -NFC_ECLOSED);
+			 checks_again(half->waiter) ? NFC_AGAIN : -NFC_ECLOSED);
 }
 
 static void on_close(struct nfc_channel *ch, const struct nfc_slot *slot)

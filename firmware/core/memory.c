@@ -111,7 +111,7 @@ uint64_t nfc_alloc(struct nfc_process *self, enum nfc_memory type, uint64_t size
 	struct nfc_device *dev = self->island->dev;
 	uint64_t address = nfc_memory_alloc(dev, self->id, type, size);
 
-	/* what no empty memory would hold says nothing of the memory */
+	/* what even empty memory could not hold is no sign of sickness */
 	if (!address && size && (unsigned int)type < NFC_MEMORY_COUNT &&
 	    dev->config.memory[type] > ALIGN &&
 	    size <= dev->config.memory[type] - ALIGN)

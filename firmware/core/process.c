@@ -53,7 +53,7 @@ static int bind_targets(struct nfc_island *island, struct nfc_process *p)
 
 			if (!half->next)
 				half->next = 1;
-			/* what closed for the last process is not its business */
+			/* what closed for the last process is not reported to this */
 			half->notice = 0;
 			half->closed &= ch->open ? NFC_CLOSED_HOST : 0;
 		}

@@ -19,14 +19,14 @@ enum nfc_internal_limits {
 	NFC_TAKE_BUDGET = 64, /* h2d messages per manager turn */
 	NFC_PIECES = 32, /* DMA pieces per batch */
 	NFC_PIECE_MIN = 32 << 10, /* bytes; a batch is cut no finer */
-	NFC_PIECE_MAX = 256 << 10, /* bytes between two looks at the mailbox */
+	NFC_PIECE_MAX = 256 << 10, /* bytes between two checks of the mailbox */
 	NFC_BATCH_MAX = 2 << 20, /* bytes */
 	NFC_OPEN = 16, /* batches on offer to other DMA engines */
 	NFC_BLOCKS = 1024, /* allocations per device */
 	NFC_PROGRAMS = 64, /* in the registry */
 	NFC_IMAGES = 64, /* loaded, those included that only run */
 	NFC_LOG_LINES = 64, /* kept for the log service */
-	NFC_AGAIN = 1 << 20, /* a wake-up that means: look again */
+	NFC_AGAIN = 1 << 20, /* a wake-up that means: check again */
 	NFC_HOSTS = 1, /* that a device serves; see docs/design/0019-hosts.md */
 };
 
@@ -228,6 +228,11 @@ enum nfc_counter {
 	NFC_COUNTERS,
 };
 
+/*
+ * A part of the device, as the card has them: some microengines, whose contexts
+ * are processes, with a share of the channels and of the mailboxes. One thread of
+ * the port runs it, and owns what it points to.
+ */
 struct nfc_island {
 	struct nfc_device *dev;
 	uint32_t index;
@@ -235,13 +240,13 @@ struct nfc_island {
 	uint32_t rings_count;
 	struct nfc_process *processes;
 	uint32_t process_count;
-	_Atomic(struct nfc_process *) current; /* runs now; others may look */
+	_Atomic(struct nfc_process *) current; /* runs now; other threads read it */
 	struct nfc_process *ready_first, *ready_last;
 	struct nfc_transfer *active;
 	struct nfc_channel *timed; /* parked offers with a deadline */
 	struct nfc_channel *recalls; /* WITHDRAW to answer after the processes ran */
 	struct nfc_stack scheduler;
-	uint64_t now; /* clock as of the last look, some microseconds ago at most */
+	uint64_t now; /* clock as last read, some microseconds ago at most */
 	_Atomic uint64_t seen; /* the same, for other threads */
 	uint64_t timer; /* no process or offer is due before */
 	uint64_t spin_ns; /* adapted between 0 and port->spin_ns */
@@ -270,7 +275,7 @@ enum { NFC_PARTS = 13 }; /* of the diagnostic word */
 /* Of who holds `beating`. */
 struct nfc_health {
 	uint8_t level[NFC_PARTS]; /* enum nfc_diagnostic_level */
-	uint8_t same[NFC_PARTS]; /* heartbeats in a row that say otherwise */
+	uint8_t same[NFC_PARTS]; /* heartbeats in a row with another reading */
 	bool rising[NFC_PARTS]; /* … and worse */
 	uint64_t counted[NFC_SIGNS]; /* as of the last heartbeat */
 	uint64_t beat_ns; /* it */

@@ -8,7 +8,7 @@
 
 #include "hosted.h"
 
-/* What may be shut for good: whoever is inside is waited for. */
+/* What may be shut for good, which waits for calls that are inside. */
 struct gate {
 	_Atomic uint32_t shut;
 	_Atomic uint32_t inside;
@@ -50,7 +50,7 @@ struct nfc_hosted {
 	struct epoch *epoch; /* NULL after a restart that failed */
 	struct nfc_config config;
 	struct nfc_hosted_options options;
-	void *area; /* the present epoch's; outlives it: the host may look at it */
+	void *area; /* the present epoch's; outlives it: the host may still read it */
 	uint64_t area_size;
 	int doorbell;
 	_Atomic uint32_t sensed; /* diagnostic word of the sensors */

@@ -34,7 +34,7 @@ enum {
 
 /*
  * Epochs that were cut off, of devices that may be gone. Each is freed when its
- * last thread has left, as soon as somebody looks.
+ * last thread has left, when the next device is opened or closed.
  */
 static struct {
 	pthread_mutex_t lock;

@@ -41,7 +41,7 @@ int nfc_hosted_assist(struct nfc_hosted *h);
 /* The mailbox area of this epoch. */
 void *nfc_hosted_area(struct nfc_hosted *h, uint64_t *size);
 /*
- * What the device's sensors say from now on, as a diagnostic word; its present
+ * What the device's sensors read from now on, as a diagnostic word; its present
  * epoch learns of it with its next heartbeat.
  */
 void nfc_hosted_sense(struct nfc_hosted *h, uint32_t word);

@@ -33,7 +33,7 @@ void nfc_irq_enable(struct nfc_irq *q, bool on);
 /* Forget what is pending. */
 void nfc_irq_clear(struct nfc_irq *q);
 void nfc_irq_raise(struct nfc_irq *q, uint32_t vector);
-/* Interrupt now, whatever the hold-off says. */
+/* Interrupt now, whatever the hold-off is. */
 void nfc_irq_fire(struct nfc_irq *q, uint32_t vector);
 /* The vector on which an island interrupts. */
 uint32_t nfc_irq_vector(struct nfc_irq *q, uint32_t island);

@@ -15,7 +15,7 @@
 #include "stack.h"
 
 enum {
-	ENGINE_SPIN = 2000, /* empty looks before an engine sleeps */
+	ENGINE_SPIN = 2000, /* empty polls before an engine sleeps */
 	WAKE_NS = 10000000, /* between two calls to leave */
 };
 
@@ -67,7 +67,7 @@ static void say_fault(struct line *l, const struct nfc_stack *stack,
 	say(l, "\n");
 }
 
-/* This thread faulted, and the process ends: say whose fault it is. */
+/* This thread faulted, and the process ends: write whose fault it is. */
 static void explain(void *self, int signal, const void *address)
 {
 	struct thread *t = self;
@@ -181,7 +181,7 @@ int port_threads_start(struct epoch *epoch)
 
 /*
  * A thread about to sleep may miss one call, and a host may clear the word of an
- * island that sleeps, or set it, without a ring: so this is said again.
+ * island that sleeps, or set it, without a ring: so this is repeated.
  */
 static void wake_all(struct epoch *epoch)
 {
