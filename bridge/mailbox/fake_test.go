@@ -29,6 +29,7 @@ const (
 	fakeSlots     = 16
 	fakeWindow    = 4
 	fakeTarget    = 5
+	fakeShift     = 1 << 44 // from an address to its bus address
 )
 
 // fake is a device that does what the test says, slot by slot.
@@ -42,6 +43,8 @@ type fake struct {
 
 	rings, fences, assists atomic.Int64
 	onFence                func()
+	mapped                 atomic.Int64 // buffers that are mapped now
+	noMap                  error        // why Map fails
 	noBoot                 bool
 
 	h2dHead [fakeMailboxes]uint64
@@ -80,6 +83,7 @@ func newFakeBeating(t testing.TB, beatMS uint32) *fake {
 		close(f.stop)
 		f.beating.Wait()
 		f.rope.Close()
+		require.Zero(t, f.mapped.Load(), "buffers that are still mapped")
 		f.bell.Close()
 	})
 	return f
@@ -150,6 +154,17 @@ func (f *fake) Ring(int) {
 	default:
 	}
 }
+
+// Map shifts addresses, so that one that was not mapped is seen.
+func (f *fake) Map(data []byte) (uint64, error) {
+	if err := f.noMap; err != nil {
+		return 0, err
+	}
+	f.mapped.Add(1)
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data)))) + fakeShift, nil
+}
+
+func (f *fake) Unmap(address, size uint64) { f.mapped.Add(-1) }
 
 func (f *fake) Fence() {
 	f.fences.Add(1)
@@ -373,6 +388,6 @@ func pages(n int) []byte {
 
 // dma returns the memory an entry names.
 func dma(e abi.Entry) []byte {
-	address := uintptr(e.Address())
+	address := uintptr(e.Address() - fakeShift)
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&address)), e.Length())
 }

@@ -6,8 +6,7 @@ import (
 )
 
 // Port is what a back end supplies to the mailbox manager: a mapped mailbox
-// area and the few operations that are not plain memory. The bus address of a
-// byte is its virtual address in this process.
+// area and the few operations that are not plain memory.
 type Port interface {
 	// Area returns the mailbox area of the current epoch. It stays mapped
 	// until Close, also across Restart.
@@ -22,6 +21,13 @@ type Port interface {
 	// Assist moves a piece of waiting DMA on the calling goroutine and
 	// reports whether there was one. Ports that cannot return false.
 	Assist() bool
+	// Map makes the memory of a transfer known to the device and returns the bus
+	// address of its first byte; the others follow it there. The memory is pinned,
+	// and data is never empty. With an error the transfer does not begin.
+	Map(data []byte) (address uint64, err error)
+	// Unmap ends what Map began, when DMA is quiet: once for each Map, also after a
+	// Fence, but before Restart and Close.
+	Unmap(address, size uint64)
 	// Fence stops all DMA for good and returns when none runs any more.
 	Fence()
 	// Restart fences the device, ends its epoch and boots the next one. The

@@ -369,12 +369,14 @@ func (h *receiver) moveInd(ctx context.Context, data []byte) error {
 		return nil
 	}
 	x := h.transfer()
-	x.start(data, true)
+	if err := x.start(data, true); err != nil {
+		h.release()
+		return err
+	}
 	x.id = h.id()
 	h.act(proto.PutTransfer)
 	err := x.run(ctx)
-	h.flying.Store(0)
-	x.pin.Unpin()
+	x.stop()
 	if err != nil {
 		h.settle()
 	}

@@ -39,16 +39,31 @@ func (h *half) transfer() *transfer {
 	return h.xfer
 }
 
-// start opens the account of a transfer and pins its buffer.
-func (x *transfer) start(data []byte, ready bool) {
+// start opens the account of a transfer; it pins and maps its buffer. Without an error stop must
+// follow.
+func (x *transfer) start(data []byte, ready bool) error {
 	cut := proto.Split{Size: uint64(len(data))}
 	if len(data) > 0 {
-		p := unsafe.SliceData(data)
-		x.pin.Pin(p)
-		cut.Address = uint64(uintptr(unsafe.Pointer(p)))
+		x.pin.Pin(unsafe.SliceData(data))
+		address, err := x.h.mailbox.ep.dev.port.Map(data)
+		if err != nil {
+			x.pin.Unpin()
+			return fmt.Errorf("map %d bytes: %w", len(data), err)
+		}
+		cut.Address = address
 	}
 	x.ledger = proto.NewLedger(cut, uint64(x.h.mailbox.ep.Hello.Window), ready)
 	x.end = abi.Ack{}
+	return nil
+}
+
+// stop gives the buffer back: the device does not touch it any more.
+func (x *transfer) stop() {
+	x.h.flying.Store(0)
+	if cut := x.ledger.Cut; cut.Size > 0 {
+		x.h.mailbox.ep.dev.port.Unmap(cut.Address, cut.Size)
+	}
+	x.pin.Unpin()
 }
 
 // SendInd gives len(data) bytes and returns nil once the target holds them
@@ -117,7 +132,9 @@ func (h *sender) sendInd(ctx context.Context, data []byte, unready uint64) error
 		return h.err()
 	}
 	x := h.transfer()
-	x.start(data, false)
+	if err := x.start(data, false); err != nil {
+		return err
+	}
 	x.unready = unready
 	err := h.beginInd(ctx, x)
 	if err == nil {
@@ -127,8 +144,7 @@ func (h *sender) sendInd(ctx context.Context, data []byte, unready uint64) error
 		h.act(proto.PutFin)
 		err = h.say(abi.TypeFin, x.id)
 	}
-	h.flying.Store(0)
-	x.pin.Unpin()
+	x.stop()
 	return err
 }
 

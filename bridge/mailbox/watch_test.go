@@ -21,6 +21,8 @@ func (noPort) Ring(int)                       {}
 func (noPort) Yield()                         {}
 func (noPort) Doorbell() *os.File             { return nil }
 func (noPort) Assist() bool                   { return false }
+func (noPort) Map([]byte) (uint64, error)     { return 0, nil }
+func (noPort) Unmap(uint64, uint64)           {}
 func (noPort) Fence()                         {}
 func (noPort) Restart() error                 { return nil }
 func (noPort) Close() error                   { return nil }

@@ -270,6 +270,14 @@ func (s *Device) Assist() bool { return false }
 // Yield gives way to the script's goroutine.
 func (s *Device) Yield() { runtime.Gosched() }
 
+// Map returns where the memory lies in this process: the device reads and writes it there.
+func (s *Device) Map(data []byte) (uint64, error) {
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data)))), nil
+}
+
+// Unmap has nothing to end.
+func (s *Device) Unmap(uint64, uint64) {}
+
 // Fence stops DMA for the rest of the epoch.
 func (s *Device) Fence() {
 	s.mu.Lock()

@@ -106,8 +106,16 @@ func (p *port) Yield() { unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 // Doorbell returns the eventfd the device rings.
 func (p *port) Doorbell() *os.File { return p.doorbell }
 
-// Assist lends the calling goroutine to the DMA engine for one piece.
+// Assist moves one DMA piece on the calling goroutine.
 func (p *port) Assist() bool { return p.firmware.Assist() }
+
+// Map returns where the memory lies in this process: the device reads and writes it there.
+func (p *port) Map(data []byte) (uint64, error) {
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data)))), nil
+}
+
+// Unmap has nothing to end.
+func (p *port) Unmap(uint64, uint64) {}
 
 // Fence turns DMA off.
 func (p *port) Fence() { p.firmware.Fence() }
