@@ -102,7 +102,7 @@ func (a Address) Duration(name string, to *time.Duration, l Limits[time.Duration
 	return option(a, name, to, l, "duration", time.Duration.String, time.ParseDuration)
 }
 
-// option reads one value, if it is there, and says what it should have been.
+// option reads one value, if it is there; its error has what is allowed.
 func option[T int | uint64 | time.Duration](a Address, name string, to *T, l Limits[T],
 	what string, show func(T) string, read func(string) (T, error)) error {
 	if !a.Options.Has(name) {
@@ -153,7 +153,7 @@ func RegisterCheck(scheme string, check func(Address) error) {
 	registry.check[scheme] = check
 }
 
-// CheckAddress says whether an address makes sense, without opening a device:
+// CheckAddress reports whether an address makes sense, without opening a device:
 // ErrScheme, ErrOption or ErrInvalid if it does not, as Open says it. Whether there
 // is such a device, and it takes such options, shows when it is opened.
 func CheckAddress(address string) error {

@@ -81,7 +81,7 @@ type Device interface {
 // Every error of a send means "not delivered": it is safe to retry. When the
 // context ends first, the host withdraws the message; if the target took it
 // meanwhile the call returns nil. The only exception is a direct message whose
-// device is lost: ErrDeviceLost says that nobody can tell any more.
+// device is lost: ErrDeviceLost leaves its outcome unknown.
 //
 // A buffer given to a call belongs to it until the call returns.
 type Channel interface {
@@ -157,7 +157,7 @@ type Channel interface {
 	Stats() ChannelStats
 }
 
-// Program says what Start runs.
+// Program describes what Start runs.
 type Program struct {
 	// Name is one of Programs, at most 23 bytes.
 	Name string

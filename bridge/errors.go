@@ -66,7 +66,7 @@ var (
 	ErrInvalid error = &kind{text: "invalid argument"}
 	// ErrNotSupported: this device or this build cannot.
 	ErrNotSupported error = &kind{"not supported", []error{errors.ErrUnsupported}}
-	// ErrStopped: the device's process was told to stop.
+	// ErrStopped: the device's process was asked to stop.
 	ErrStopped error = &kind{text: "device process stopped"}
 	// ErrDeviceLost: the device was reset or died.
 	ErrDeviceLost error = &kind{text: "device lost"}
@@ -93,7 +93,7 @@ func (e *SizeError) Error() string {
 // Unwrap returns ErrSizeMismatch.
 func (e *SizeError) Unwrap() error { return ErrSizeMismatch }
 
-// TransferError says where a transfer stopped. It was not delivered, but
+// TransferError reports where a transfer stopped. It was not delivered, but
 // Processed bytes were moved before.
 type TransferError struct {
 	// Processed and Outstanding are in bytes.

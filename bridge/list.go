@@ -12,7 +12,7 @@ type Found struct {
 	Address string
 	// Driver names the back end: "sim", "dev".
 	Driver string
-	// Info describes the device; nil where only opening it tells.
+	// Info describes the device; nil where only opening it finds out.
 	Info *Info
 	// Err is nil if nothing is known that speaks against opening the device, else
 	// what does: a permission, a missing module, a fault.
@@ -20,7 +20,7 @@ type Found struct {
 }
 
 // ListFunc returns the devices of a back end that are on this host, in order. Where
-// there is none it may return one with the error that says what is missing.
+// there is none it may return one with an error that names what is missing.
 type ListFunc func(ctx context.Context) []Found
 
 // RegisterList adds what Devices asks about a scheme. Back ends call it from init.

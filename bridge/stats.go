@@ -13,7 +13,7 @@ type PathStats struct {
 	Errors   uint64 // calls that ended with an error
 }
 
-// ChannelStats counts what a channel did, and says what it does now.
+// ChannelStats counts what a channel did, and what it does now.
 type ChannelStats struct {
 	Direct   [2]PathStats // by abi.Direction
 	Indirect [2]PathStats // by abi.Direction
@@ -29,7 +29,7 @@ type ChannelStats struct {
 	Transfers [2]int
 	// InFlight is the number of gather lists that were sent and not acked, by
 	// abi.Direction of their transfer. A transfer's credit is Info.Window
-	// less this. Zero where a driver sends the lists and does not tell.
+	// less this. Zero where a driver sends the lists and does not report it.
 	InFlight [2]int
 }
 
@@ -61,7 +61,7 @@ type Stats struct {
 	Wakeups   uint64 // doorbells from the device
 	Spurious  uint64 // … that found nothing to take
 	Doorbells uint64 // doorbells to the device
-	Full      uint64 // messages and offers that found no room in their ring; zero where a driver does not tell
+	Full      uint64 // messages and offers that found no room in their ring; zero where a driver does not report it
 	Dropped   uint64 // messages from the device that were stale
 	Faults    uint64 // times the device was latched as faulty
 	Resets    uint64
@@ -75,7 +75,7 @@ type Stats struct {
 	// Mailboxes describes the rings, by mailbox; nil once the device is lost
 	// and where a driver does not show them.
 	Mailboxes []MailboxStats
-	// Profile tells how calls went; never nil.
+	// Profile describes how calls went; never nil.
 	Profile *Profile
 }
 
@@ -90,7 +90,7 @@ type MailboxStats struct {
 	Used [2]int
 }
 
-// Profile tells how the calls of all channels of a device went since Open, the
+// Profile describes how the calls of all channels of a device went since Open, the
 // control channel excluded.
 type Profile struct {
 	Direct   [2]PathProfile // by abi.Direction

@@ -5,7 +5,7 @@
 //	nfcommsd --config FILE --check            say what is wrong with it, and exit
 //	nfcommsd --config FILE --print-config     print what it would run with, and exit
 //
-// gRPC is on a UNIX socket, where the kernel says who calls, and on TCP if told
+// gRPC is on a UNIX socket, where the kernel reports who calls, and on TCP if told
 // to, with certificates on both sides. HTTP, if told to, has /metrics, /healthz
 // and /readyz. A device that cannot be opened does not keep the others from
 // being served: health says so, and it is tried again.
@@ -13,12 +13,12 @@
 // SIGTERM and SIGINT let running calls end, for drain.timeout at most; a second
 // one does not wait. SIGHUP reads the configuration again: devices, roles, log
 // level and certificates change in place, and a line in the log names what needs
-// a restart. Under systemd it says when it is ready, reloading and stopping,
+// a restart. Under systemd it reports when it is ready, reloading and stopping,
 // answers the watchdog while devices answer it, and takes sockets named "control"
 // and "metrics".
 //
 // Exit codes: 0 after a signal, 1 if it could not start or go on, 2 for a
 // configuration that makes no sense.
 //
-// docs/operations.md says how to run it.
+// docs/operations.md describes how to run it.
 package main

@@ -18,7 +18,7 @@ const (
 	flushTime = time.Second
 )
 
-// drain ends the daemon: health says NOT_SERVING, new calls are refused,
+// drain ends the daemon: health is NOT_SERVING, new calls are refused,
 // watches end with a status to resume from, running calls may go on for
 // drain.timeout or until a second signal, then devices and connections close.
 func (d *daemon) drain(signals <-chan os.Signal) {

@@ -10,7 +10,7 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 )
 
-// reloads says how the last reload went.
+// reloads is the outcome of the last reload.
 type reloads struct {
 	good atomic.Bool
 	last atomic.Int64 // the last good one, in seconds since 1970

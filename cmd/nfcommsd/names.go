@@ -6,12 +6,12 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/control/access"
 )
 
-// namesAgain is the time between two looks for users and groups that hold a role
+// namesAgain is the time between two searches for users and groups that hold a role
 // and that this machine did not know: a directory service may start later than
 // the daemon, and a user may be made later than the configuration.
 const namesAgain = 10 * time.Second
 
-// setPolicy puts roles in force. unknown says which names hold none for now.
+// setPolicy puts roles in force. unknown lists the names that hold none for now.
 func (d *daemon) setPolicy(p *access.Policy, unknown []error) {
 	for _, err := range unknown {
 		d.log.Warn("a role without its holder until the name is known", "error", err)

@@ -12,7 +12,7 @@ import (
 // idleStatus is the time between two status lines without a watchdog.
 const idleStatus = 10 * time.Second
 
-// notify tells systemd something; without systemd nothing happens.
+// notify notifies systemd of something; without systemd nothing happens.
 func notify(log *slog.Logger, lines ...string) {
 	if _, err := systemd.SdNotify(false, strings.Join(lines, "\n")); err != nil {
 		log.Warn("systemd not told", "error", err)

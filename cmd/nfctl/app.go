@@ -159,7 +159,7 @@ func (a *app) dial(ctx context.Context) (*control.Client, func() error, error) {
 	return c, c.Close, nil
 }
 
-// dialOption says how to connect to the server: with certificates, or to a UNIX
+// dialOption returns how to connect to the server: with certificates, or to a UNIX
 // socket at which somebody serves who may.
 func (a *app) dialOption() (grpc.DialOption, error) {
 	if isUnix(a.address) {
@@ -176,7 +176,7 @@ func (a *app) dialOption() (grpc.DialOption, error) {
 func isUnix(address string) bool { return strings.HasPrefix(address, "unix:") }
 
 // explain turns the error of a connection that did not come about into one that
-// says where and why.
+// reports where and why.
 func (a *app) explain(ctx context.Context, err error) error {
 	if !errors.Is(err, control.ErrUnavailable) || a.device != "" || ctx.Err() != nil {
 		return err
@@ -221,7 +221,7 @@ func unixPath(address string) string {
 	return path
 }
 
-// note tells a person something that is not data.
+// note prints something that is not data.
 func (a *app) note(format string, args ...any) {
 	fmt.Fprintf(a.err, "nfctl: "+format+"\n", args...)
 }

@@ -62,7 +62,7 @@ var checks = []check{
 	{"devices", "the server's devices, or that of --device, answer and are well", (*doctor).devices},
 }
 
-// doctor looks at a host.
+// doctor checks a host.
 type doctor struct {
 	// root is where /dev, /etc, /proc and /sys are.
 	root string

@@ -32,7 +32,7 @@ const (
 	socketGroup = "nfcomms"
 )
 
-// module looks for the kernel module.
+// module searches for the kernel module.
 func (d *doctor) module(context.Context) []findingRecord {
 	pci := 0
 	for _, dir := range d.glob("/sys/bus/pci/devices/*") {
@@ -50,7 +50,7 @@ func (d *doctor) module(context.Context) []findingRecord {
 	return one(statusSkipped, "not loaded, and no PCI device needs it", "")
 }
 
-// nodes looks at each device node.
+// nodes checks each device node.
 func (d *doctor) nodes(context.Context) []findingRecord {
 	list := d.deviceNodes()
 	if len(list) == 0 {
@@ -106,7 +106,7 @@ func (d *doctor) may(st fs.FileInfo, rights fs.FileMode) bool {
 	return mode&rights == rights
 }
 
-// group looks for the group and this user in it.
+// group searches for the group and this user in it.
 func (d *doctor) group(context.Context) []findingRecord {
 	gid, members, ok := d.lookUpGroup(nodeGroup)
 	switch {
@@ -179,7 +179,7 @@ func (d *doctor) openNode(ctx context.Context, name string) findingRecord {
 	return findingRecord{Status: statusOK, Detail: fmt.Sprintf("%s: firmware has ABI %d.%d, nfctl %d.%d", address, info.Major, info.Minor, abi.Major, abi.Minor)}
 }
 
-// iommu looks for one.
+// iommu searches for one.
 func (d *doctor) iommu(context.Context) []findingRecord {
 	groups := len(d.glob("/sys/kernel/iommu_groups/*"))
 	switch {
@@ -229,7 +229,7 @@ func (d *doctor) limit(p process, name string) (value uint64, unlimited bool, er
 	return 0, false, fmt.Errorf("%s/limits does not tell %q", p.proc, strings.ToLower(name))
 }
 
-// memlock looks at how much memory may be pinned.
+// memlock checks how much memory may be pinned.
 func (d *doctor) memlock(context.Context) []findingRecord {
 	p := d.daemonProcess()
 	value, unlimited, err := d.limit(p, "Max locked memory")
@@ -248,7 +248,7 @@ func (d *doctor) memlock(context.Context) []findingRecord {
 	return one(statusOK, p.name+": "+text, "")
 }
 
-// openFiles looks at how many files may be open.
+// openFiles checks how many files may be open.
 func (d *doctor) openFiles(context.Context) []findingRecord {
 	p := d.daemonProcess()
 	value, unlimited, err := d.limit(p, "Max open files")
@@ -273,7 +273,7 @@ func (d *doctor) cgroup(p process, file string) string {
 	return ""
 }
 
-// processors looks at what a waiting call has to spin on.
+// processors checks what a waiting call has to spin on.
 func (d *doctor) processors(context.Context) []findingRecord {
 	p := d.daemonProcess()
 	quota, period, _ := strings.Cut(d.cgroup(p, "cpu.max"), " ")
@@ -291,7 +291,7 @@ func (d *doctor) processors(context.Context) []findingRecord {
 	return one(statusOK, fmt.Sprintf("%s: %d processors", p.name, runtime.NumCPU()), "")
 }
 
-// memory looks at the limit of the control group.
+// memory checks the limit of the control group.
 func (d *doctor) memory(context.Context) []findingRecord {
 	p := d.daemonProcess()
 	limit, err := strconv.ParseUint(d.cgroup(p, "memory.max"), 10, 64)

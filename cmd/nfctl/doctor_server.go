@@ -20,7 +20,7 @@ type serverView struct {
 	role string
 }
 
-// socket looks at the file of the daemon's socket.
+// socket checks the file of the daemon's socket.
 func (d *doctor) socket(ctx context.Context) []findingRecord {
 	if !isUnix(d.address) {
 		return one(statusSkipped, "the server has no socket", "")
@@ -95,7 +95,7 @@ func (d *doctor) role(context.Context) []findingRecord {
 	return one(statusOK, "this user is "+d.seen.role, "")
 }
 
-// devices looks at the states of the server's devices.
+// devices checks the states of the server's devices.
 func (d *doctor) devices(ctx context.Context) []findingRecord {
 	if d.unopened != nil {
 		return one(statusError, d.unopened.Error(), "do what the message says, or name another device")

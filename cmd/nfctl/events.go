@@ -123,7 +123,7 @@ func listEvents(ctx context.Context, c *control.Client, parent string) ([]*nfcom
 }
 
 // mustExist returns an error for a device that is not there. The events of
-// devices that are gone are kept, so that a list of them does not tell.
+// devices that are gone are kept, so that a list does not show which are left.
 func mustExist(ctx context.Context, c *control.Client, parent string) error {
 	if parent == control.AllDevices {
 		return nil

@@ -69,7 +69,7 @@ var errUnhealthy = errors.New("not all is well")
 // errUnanswered: the server took a message call and did not come back in time.
 var errUnanswered = errors.New("the server did not answer in time, and nobody can tell what became of the message")
 
-// unreachableError says that no server answers.
+// unreachableError reports that no server answers.
 type unreachableError struct {
 	address string
 	reason  error

@@ -119,7 +119,7 @@ func (r healthRecord) table(p *printer) {
 	}, r.Devices)
 }
 
-// ageText says how old a heartbeat is.
+// ageText reports how old a heartbeat is.
 func ageText(age *float64) string {
 	if age == nil {
 		return "none"
@@ -127,7 +127,7 @@ func ageText(age *float64) string {
 	return secondsText(age) + " ago"
 }
 
-// parts says what is not well.
+// parts lists what is not well.
 func (d deviceHealthRecord) parts() string {
 	if d.Failure != nil {
 		return d.Failure.Message

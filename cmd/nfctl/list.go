@@ -227,7 +227,7 @@ func (s *statsRecord) fields() []field {
 	}
 }
 
-// rings says how full the fullest rings are.
+// rings reports how full the fullest rings are.
 func (s *statsRecord) rings() string {
 	if len(s.Mailboxes) == 0 {
 		return "-"

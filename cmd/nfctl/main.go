@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, s streams, getenv func(string) stri
 	return code
 }
 
-// message returns the one line that tells a person what went wrong.
+// message returns the one line that shows a person what went wrong.
 func message(err error) string {
 	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
 }

@@ -117,7 +117,7 @@ type messageRecord struct {
 	style   style
 }
 
-// style says how a table shows a message.
+// style returns how a table shows a message.
 type style int
 
 const (
@@ -271,7 +271,7 @@ func (a *app) onChannel(ctx context.Context, c *control.Client, args []string, c
 	}
 }
 
-// known tells a time-out of which the server says that nothing was delivered from
+// known tells a time-out of which the server reports that nothing was delivered from
 // one without an answer.
 func known(err error) error {
 	answered := errors.Is(err, nfcomms.ErrWithdrawn) || errors.Is(err, nfcomms.ErrTargetTimeout)
@@ -281,7 +281,7 @@ func known(err error) error {
 	return err
 }
 
-// openPause is the time between two looks at a channel that another opens.
+// openPause is the time between two checks of a channel that another opens.
 const openPause = time.Millisecond
 
 // maxInput bounds what is read for one message. It is far more than one has, so

@@ -118,7 +118,7 @@ func (r drainRecord) table(p *printer) {
 	p.printf("%s %s, %d calls running, %d channels open\n", r.Device, p.paint(r.State, tintOf(r.State)), r.RunningCalls, r.OpenChannels)
 }
 
-// slack is how much longer a drain may take than the server is told to wait, so
+// slack is how much longer a drain may take than the server is asked to wait, so
 // that its answer, not our own deadline, tells what is left.
 const slack = 2 * time.Second
 

@@ -28,7 +28,7 @@ type deviceRecord struct {
 	Stats     *statsRecord   `json:"stats" doc:"counters since it was opened; null until the device was open once"`
 }
 
-// failureRecord says why something is out of use.
+// failureRecord has the reason why something is out of use.
 type failureRecord struct {
 	Reason  string `json:"reason" doc:"one word: DEVICE_LOST, FAULT and so on"`
 	Message string `json:"message" doc:"one sentence"`
@@ -114,7 +114,7 @@ type statsRecord struct {
 	Mailboxes []mailboxRecord `json:"mailboxes" doc:"the rings, by mailbox; empty once the device is lost, and where they are a driver's own"`
 }
 
-// mailboxRecord says how full the two rings of a mailbox are.
+// mailboxRecord has the fill of the two rings of a mailbox.
 type mailboxRecord struct {
 	Slots   int32 `json:"slots" doc:"slots of each ring"`
 	UsedH2D int32 `json:"used_h2d" doc:"slots that the host may not write now, of the ring to the device"`

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// tlsFlags say how to prove who we are on TCP, where both sides show
+// tlsFlags prove who we are on TCP, where both sides show
 // certificates.
 type tlsFlags struct {
 	ca, cert, key, serverName string

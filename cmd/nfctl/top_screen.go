@@ -61,7 +61,7 @@ type sampled struct {
 	err    error
 }
 
-// due says that the next sample is due.
+// due is the message that the next sample is due.
 type due struct{}
 
 // topScreen runs the screen until the person ends it. more adjusts the program.

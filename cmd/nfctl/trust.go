@@ -19,7 +19,7 @@ const (
 	anyUser = "*"
 )
 
-// untrustedError says that somebody serves whom nobody named.
+// untrustedError is the error for a server of an unknown user.
 type untrustedError struct {
 	path string
 	uid  uint32

@@ -61,7 +61,7 @@ type Client struct {
 }
 
 // Dial returns a client of the server at an address that grpc.NewClient takes.
-// It does not wait for a connection: the first call says whether there is one,
+// It does not wait for a connection: the first call reports whether there is one,
 // with ErrUnavailable if not. A UNIX socket ("unix:PATH") needs no options, and a
 // call waits while others flood it with connections; any other address needs
 // grpc.WithTransportCredentials.
@@ -131,7 +131,7 @@ func (s decodingStream) SendMsg(m any) error { return FromStatus(s.ClientStream.
 func (s decodingStream) RecvMsg(m any) error { return FromStatus(s.ClientStream.RecvMsg(m)) }
 
 // answerGrace is how much longer than its context a message call waits for the
-// server's answer, which says what became of the message.
+// server's answer, which has what became of the message.
 const answerGrace = 2 * time.Second
 
 // exact returns the timeout for the server and a context for the call that give
@@ -162,7 +162,7 @@ func tooLate(ctx context.Context) error {
 // Send gives a message of at most 56 bytes to the target of a channel that
 // OpenChannel opened, and returns nil once the target took it. An error means
 // that it was not delivered, but for ErrDeviceLost, ErrUnavailable and
-// context.Canceled, after which nobody can tell. At ctx's deadline the server
+// context.Canceled, after which its outcome is unknown. At ctx's deadline the server
 // withdraws the message, and the error is nfcomms.ErrWithdrawn; the answer to
 // that may take 2 s longer.
 func (c *Client) Send(ctx context.Context, channel string, msg []byte) error {

@@ -106,7 +106,7 @@ func (c *Client) LoadProgram(ctx context.Context, device string, image io.Reader
 	}
 }
 
-// loaded says how an upload ended: the server's refusal counts more than what
+// loaded reports how an upload ended: the server's refusal counts more than what
 // became of the sender, unless the sender's own failure was the cause.
 func loaded(program *nfcommsv1.Program, err error, sent <-chan error, cancel func()) (*nfcommsv1.Program, error) {
 	var e *Error
@@ -128,7 +128,7 @@ func loaded(program *nfcommsv1.Program, err error, sent <-chan error, cancel fun
 }
 
 // sendImage sends header and chunks. A stream that the server ended is not the
-// sender's failure: the receiving side says why.
+// sender's failure: the receiving side reports why.
 func sendImage(stream grpc.BidiStreamingClient[nfcommsv1.LoadProgramRequest, nfcommsv1.LoadProgramResponse], device string, image io.Reader, size int64) error {
 	if size < 0 {
 		return invalid("header.size_bytes", "%d is negative", size)

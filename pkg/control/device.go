@@ -151,7 +151,7 @@ func (d *device) useLocked() (*nfcomms.Device, error) {
 	}
 }
 
-// update changes the device and tells the watchers.
+// update changes the device and notifies the watchers.
 func (d *device) update(change func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -265,13 +265,13 @@ func (d *device) close() error {
 	return err
 }
 
-// event tells what happened to a resource of the device, without anybody asking
+// event reports what happened to a resource of the device, without anybody asking
 // for it.
 func (d *device) event(t nfcommsv1.Event_Type, resource, message string, err error) {
 	d.eventBy("", t, resource, message, err)
 }
 
-// eventBy tells what happened to a resource of the device as a caller asked.
+// eventBy reports what happened to a resource of the device as a caller asked.
 func (d *device) eventBy(caller string, t nfcommsv1.Event_Type, resource, message string, err error) {
 	d.s.event(d.id, happening{t: t, severity: severityOf(t, err), resource: resource, message: message, caller: caller, err: err})
 }

@@ -119,7 +119,7 @@ func meaningOf(err error) meaning {
 // "SIZE_MISMATCH" for nfcomms.ErrSizeMismatch; "" if it has none.
 func Reason(err error) string { return meaningOf(err).reason }
 
-// FieldError says which field of a request makes no sense.
+// FieldError names the field of a request that makes no sense.
 type FieldError struct {
 	// Field is the path of the field: "header.size_bytes".
 	Field string

@@ -37,7 +37,7 @@ func severityOf(t nfcommsv1.Event_Type, err error) nfcommsv1.Event_Severity {
 	return nfcommsv1.Event_SEVERITY_INFO
 }
 
-// What is told one by one of what one caller does to one device. An event that
+// What is reported one by one of what one caller does to one device. An event that
 // nobody asked for has the caller "".
 const (
 	surgeBurst  = 32
@@ -58,7 +58,7 @@ var rare = map[nfcommsv1.Event_Type]bool{
 	nfcommsv1.Event_TYPE_SUPPRESSED:         true,
 }
 
-// callerOf names who makes a call, "" if nobody can tell.
+// callerOf names who makes a call, "" if unknown.
 func (s *Server) callerOf(ctx context.Context) string {
 	if s.opt.Caller == nil {
 		return ""
@@ -105,7 +105,7 @@ func (s *Server) event(device string, h happening) {
 	s.log.Log(context.Background(), levels[h.severity], h.message, attrs...)
 }
 
-// suppressed tells what a caller did beyond what is told one by one.
+// suppressed reports what a caller did beyond what is reported one by one.
 func (s *Server) suppressed(who doer, held map[string]surge.Tally) {
 	s.event(who.device, happening{
 		t: nfcommsv1.Event_TYPE_SUPPRESSED, severity: nfcommsv1.Event_SEVERITY_INFO,

@@ -129,7 +129,7 @@ func (h healthService) probe(ctx context.Context, name string) error {
 	return ctx.Err()
 }
 
-// Watch streams the health as the server's own looks at the devices find it,
+// Watch streams the health as the server's own checks of the devices find it,
 // and ends with NOT_SERVING when Shutdown is over.
 func (h healthService) Watch(req *healthpb.HealthCheckRequest, stream grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
 	ctx, cancel := context.WithCancel(stream.Context())

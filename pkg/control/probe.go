@@ -108,7 +108,7 @@ func (d *device) diagnoseLocked(word abi.Diagnostic) {
 	}
 }
 
-// unwell reports whether a word says that a part is not normal.
+// unwell reports whether a part in a word is not normal.
 func unwell(word abi.Diagnostic) bool { return word.Valid() && word.Worst() != abi.Normal }
 
 // triedOnce lets Open return.
@@ -159,7 +159,7 @@ func (d *device) reset(ctx context.Context) error {
 	return err
 }
 
-// drainLook is the time between two looks at what only the application closes.
+// drainLook is the time between two checks of what only the application closes.
 const drainLook = 20 * time.Millisecond
 
 // drain refuses new remote work and waits until none is left or ctx ends. It

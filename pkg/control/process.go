@@ -21,7 +21,7 @@ type process struct {
 }
 
 // started remembers a process, so that somebody can tell later whose it is. The
-// device does not say when one returns by itself: of those that cannot all run
+// device does not report when one returns by itself: of those that cannot all run
 // at once the oldest are forgotten.
 func (d *device) started(dev *nfcomms.Device, caller, program string, p nfcomms.Process) *nfcommsv1.Process {
 	info := dev.Info()

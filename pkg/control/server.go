@@ -22,7 +22,7 @@ type Options struct {
 	// Logger receives what happens to devices, and their own log lines. Nil
 	// discards it.
 	Logger *slog.Logger
-	// Interval is the time between two looks at a device. What only the device
+	// Interval is the time between two checks of a device. What only the device
 	// or the application knows is seen that late. A device that could not be
 	// opened is tried again after it, then ever later, at most after 32 times
 	// the interval. Default: 1 s.

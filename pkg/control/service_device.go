@@ -208,7 +208,7 @@ func (v deviceService) StartProgram(ctx context.Context, req *nfcommsv1.StartPro
 	return &nfcommsv1.StartProgramResponse{Process: m}, nil
 }
 
-// startedText says which program runs at which targets: later only this tells
+// startedText names the program and its targets: later only this tells
 // whose a target is.
 func startedText(program string, p nfcomms.Process) string {
 	if p.Targets == 1 {

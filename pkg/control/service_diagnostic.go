@@ -26,7 +26,7 @@ var memoryTypes = []nfcommsv1.Memory_Type{
 	nfcomms.EMEM: nfcommsv1.Memory_TYPE_EMEM,
 }
 
-// GetDiagnostics says how a device is, after a round trip to it.
+// GetDiagnostics returns the health of a device, after a round trip to it.
 func (v diagnosticService) GetDiagnostics(ctx context.Context, req *nfcommsv1.GetDiagnosticsRequest) (*nfcommsv1.GetDiagnosticsResponse, error) {
 	d, err := v.s.named("name", req.GetName())
 	if err != nil {

@@ -19,7 +19,7 @@ type messageService struct {
 	s *Server
 }
 
-// bulkHint says where what does not pass here goes.
+// bulkHint names the calls for what does not pass here.
 const bulkHint = "bulk data goes through SendInd and ReceiveInd in the process that has the device open"
 
 // fits refuses payloads that are no message.

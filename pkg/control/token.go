@@ -6,7 +6,7 @@ import (
 	"hash/crc32"
 )
 
-// tokenKind says what a token is for, so that one does not pass for another.
+// tokenKind is what a token is for, so that one does not pass for another.
 type tokenKind byte
 
 const (
@@ -52,7 +52,7 @@ func (k tokenKind) open(scope, token string) ([]byte, bool) {
 // session names one life of a server.
 type session [8]byte
 
-// resumeToken says how far a watch came.
+// resumeToken is the position of a watch.
 func (s session) resumeToken(k tokenKind, scope string, revision int64) string {
 	return k.seal(scope, binary.BigEndian.AppendUint64(s[:len(s):len(s)], uint64(revision)))
 }

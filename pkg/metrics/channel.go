@@ -17,7 +17,7 @@ type channelTable struct {
 	shown  map[*nfcomms.Channel]nfcomms.ChannelStats // as last seen
 	other  map[*nfcomms.Channel]bool                 // without a place
 	gone   nfcomms.ChannelStats                      // as last seen, of those that had one
-	others nfcomms.ChannelStats                      // as last told, of all without a place
+	others nfcomms.ChannelStats                      // as last shown, of all without a place
 }
 
 // addChannels adds the channels of the devices that are shown, and shares the

@@ -24,7 +24,7 @@ const notOpen = "not_open"
 
 var stateNames = [stateCount]string{"ready", "degraded", "failed"}
 
-// snapshot is what a device, or several added up, said at one scrape.
+// snapshot is what a device, or several added up, returned at one scrape.
 type snapshot struct {
 	name   string
 	dev    *nfcomms.Device // nil for those that are not open, and for a sum

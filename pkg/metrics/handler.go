@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// HandlerOptions says what Handler serves.
+// HandlerOptions describes what Handler serves.
 type HandlerOptions struct {
 	// Gatherer answers /metrics.
 	Gatherer prometheus.Gatherer

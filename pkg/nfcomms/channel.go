@@ -16,7 +16,7 @@ import (
 // data. An error of a send means "not delivered", so that a retry is safe. When
 // the context ends first, the message is withdrawn and the error is
 // ErrWithdrawn; if the target took it meanwhile, the call returns nil. The one
-// exception is ErrDeviceLost of a message, after which nobody can tell.
+// exception is ErrDeviceLost of a message, after which its outcome is unknown.
 //
 // What a call is given belongs to it until it returns.
 type Channel struct {

@@ -19,7 +19,7 @@ type (
 	Target = bridge.Target
 	// ProcessID names a running device process.
 	ProcessID = bridge.ProcessID
-	// Program says what Start runs.
+	// Program describes what Start runs.
 	Program = bridge.Program
 	// Process is a started program.
 	Process = bridge.Process
@@ -31,7 +31,7 @@ type (
 	ChannelStats = bridge.ChannelStats
 	// PathStats counts one direction of one path.
 	PathStats = bridge.PathStats
-	// Profile tells how the calls of all channels of a device went.
+	// Profile describes how the calls of all channels of a device went.
 	Profile = bridge.Profile
 	// PathProfile describes one direction of one path.
 	PathProfile = bridge.PathProfile
@@ -43,7 +43,7 @@ type (
 	Memory = bridge.Memory
 	// Offer is what the device holds ready on a channel.
 	Offer = bridge.Offer
-	// Found is a device that can be opened here, or says why it cannot.
+	// Found is a device that can be opened here, or one that cannot with the reason.
 	Found = bridge.Found
 )
 

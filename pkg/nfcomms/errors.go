@@ -40,7 +40,7 @@ const (
 	OpAsReceiver     = "receiver adapter"
 )
 
-// The errors of the back ends; package bridge says what each means. Compare
+// The errors of the back ends; package bridge documents each. Compare
 // with errors.Is.
 var (
 	ErrClosed        = bridge.ErrClosed
@@ -82,7 +82,7 @@ type (
 	SizeError = bridge.SizeError
 	// ComputingError names the device process that keeps its island from answering.
 	ComputingError = bridge.ComputingError
-	// TransferError says where a transfer stopped.
+	// TransferError reports where a transfer stopped.
 	TransferError = bridge.TransferError
 	// WithdrawnError is an ErrWithdrawn with the context's error.
 	WithdrawnError = bridge.WithdrawnError
@@ -187,7 +187,7 @@ func article(k reflect.Kind) string {
 	}
 }
 
-// StripeError says which stripe of a striped transfer failed first.
+// StripeError reports which stripe of a striped transfer failed first.
 type StripeError struct {
 	// Index is the stripe's number and its channel's place in the call.
 	Index int

@@ -43,7 +43,7 @@ func (f *Future) Wait(ctx context.Context) (int, error) {
 }
 
 // Cancel asks the call to end and returns at once. The outcome stays exact:
-// Wait tells whether the message was delivered or withdrawn.
+// Wait reports whether the message was delivered or withdrawn.
 func (f *Future) Cancel() { f.cancel() }
 
 // SendAsync is Send as a future.

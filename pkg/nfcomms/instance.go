@@ -100,7 +100,7 @@ func (i *Instance) stop() error {
 	}
 }
 
-// isGone reports whether an error says that there is nothing left to stop.
+// isGone reports whether an error means that there is nothing left to stop.
 func isGone(err error) bool {
 	for _, gone := range []error{ErrInvalid, ErrDeviceLost, ErrFault, ErrClosed} {
 		if errors.Is(err, gone) {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// layout says whether the bytes of a type may be moved, and which.
+// layout is which bytes of a type are moved, if they may be.
 type layout struct {
 	// kind is Slice, String, Pointer, or that of a value.
 	kind reflect.Kind
@@ -34,7 +34,7 @@ func layoutOf(t reflect.Type) layout {
 }
 
 // examine finds the layout: a slice, a string or a pointer may stand at the
-// top, where it says which bytes are meant, and nowhere below.
+// top, where it selects the bytes, and nowhere below.
 func examine(t reflect.Type) layout {
 	held := t
 	switch t.Kind() {
@@ -59,7 +59,7 @@ func valueLayout(t reflect.Type) (size int, err error) {
 	return int(t.Size()), nil
 }
 
-// instead says what to use in place of part, which is a pointer of some sort in
+// instead names what to use in place of part, which is a pointer of some sort in
 // given.
 func instead(part, given reflect.Type) string {
 	direct := given.Kind() == reflect.Pointer && given.Elem() == part

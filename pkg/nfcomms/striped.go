@@ -38,7 +38,7 @@ func Stripes(size, n int) []Stripe {
 // all at once: channel i carries stripe i of Stripes(size, len(chs)), an empty
 // one too (N49). It returns nil once every target holds its stripe. After an
 // error the other transfers are ended, and the error is a *StripeError that
-// names the stripe and says which ones were delivered. data is as for SendInd;
+// names the stripe and reports which ones were delivered. data is as for SendInd;
 // an object given by pointer moves to the heap.
 func SendStriped(ctx context.Context, data any, size int, chs ...*Channel) error {
 	err := striped(ctx, data, size, chs, OpSendStriped, (*Channel).sendObject)

@@ -20,7 +20,7 @@ type Supervisor struct {
 	// follows, up to MaxWait, and begins anew once a generation lasted longer than
 	// MaxWait. Zero means 10 ms and 5 s.
 	MinWait, MaxWait time.Duration
-	// Logger hears why a generation ended or did not come about. Nil discards it.
+	// Logger receives why a generation ended or did not come about. Nil discards it.
 	Logger *slog.Logger
 }
 
@@ -36,7 +36,7 @@ type Generation struct {
 // again: work is called with each new generation of channels, one at a time.
 //
 // The context of work ends with its generation: when the device is reset by
-// anybody, lost, or faulty. Its cause says which. Work should return then; a
+// anybody, lost, or faulty. Its cause reports which. Work should return then; a
 // generation is over when it has, and nothing of it is left before the next
 // begins. A device that is lost or faulty is reset, once, however many supervise
 // it. Before it begins again Run waits, longer after each failure.

@@ -23,10 +23,10 @@ import (
 
 // Reasons of a denied call, as ErrorInfo carries them.
 const (
-	// ReasonUnknownPeer: the connection does not say who the caller is.
+	// ReasonUnknownPeer: the connection does not report who the caller is.
 	ReasonUnknownPeer = "UNKNOWN_PEER"
 	// ReasonRoleTooLow: the caller has no role, or a lower one than the method
-	// needs. The metadata say which: role, needed, method.
+	// needs. The metadata have them: role, needed, method.
 	ReasonRoleTooLow = "ROLE_TOO_LOW"
 	// ReasonNoPolicy: no role is enough, because the method is in no table.
 	ReasonNoPolicy = "NO_POLICY"
@@ -228,7 +228,7 @@ func deny(code codes.Code, reason, text string, metadata map[string]string) erro
 	return &denied{st}
 }
 
-// callerOf returns who calls, nil if the connection does not say.
+// callerOf returns who calls, nil if the connection does not identify the caller.
 func callerOf(ctx context.Context) credentials.AuthInfo {
 	p, ok := peer.FromContext(ctx)
 	if !ok {

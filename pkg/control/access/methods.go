@@ -2,7 +2,7 @@ package access
 
 import "maps"
 
-// methods says which role each method needs. One that is not here is denied.
+// methods has the role that each method needs. One that is not here is denied.
 var methods = map[string]Role{
 	"/nfcomms.v1.DeviceService/ListDevices":   Viewer,
 	"/nfcomms.v1.DeviceService/GetDevice":     Viewer,

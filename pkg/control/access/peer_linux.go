@@ -33,7 +33,7 @@ func peerOf(c syscall.Conn) (Local, error) {
 	return who, nil
 }
 
-// groupsOf reads the supplementary groups of the peer. The kernel says how many
+// groupsOf reads the supplementary groups of the peer. The kernel reports how many
 // there are when the room does not suffice.
 func groupsOf(fd uintptr) ([]uint32, error) {
 	groups := make([]uint32, 32)

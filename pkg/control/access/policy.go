@@ -15,7 +15,7 @@ import (
 // say. A directory service may know it later.
 var ErrUnknownName = errors.New("unknown name")
 
-// Policy says which role a caller has. Fill it with Grant, then share it: its
+// Policy maps callers to their roles. Fill it with Grant, then share it: its
 // other methods are safe for concurrent use.
 type Policy struct {
 	users, groups map[uint32]Role

@@ -166,7 +166,7 @@ func readFiles(f Files) (contents, error) {
 	return c, errors.Join(err[:]...)
 }
 
-// Expiry says when the first certificate of the server's file, and the first of the
+// Expiry returns when the first certificate of the server's file, and the first of the
 // authorities, expires, of those that are in use. Files that changed are read.
 func (t *TLS) Expiry() (certificate, clientCA time.Time) {
 	t.mu.Lock()
@@ -197,7 +197,7 @@ func (c contents) config(f Files) (*tls.Config, expiry, error) {
 	}, expiry{ownEnd, clientEnd}, nil
 }
 
-// pool reads the certificates of a PEM text, as x509.CertPool does, and says when
+// pool reads the certificates of a PEM text, as x509.CertPool does, and returns when
 // the first of them expires; the zero time if there is none.
 func pool(text []byte) (p *x509.CertPool, first time.Time) {
 	p = x509.NewCertPool()

@@ -154,7 +154,7 @@ func ownAdmins() []string {
 }
 
 // Policy returns the roles in the form that the authorizer takes. Names that this
-// machine does not know hold no role; unknown says where they stand. A subject
+// machine does not know hold no role; unknown lists them. A subject
 // that makes no sense is an error.
 func (l *Loaded) Policy() (p *access.Policy, unknown []error, err error) {
 	p = access.NewPolicy()

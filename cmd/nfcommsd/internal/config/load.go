@@ -19,7 +19,7 @@ type Loaded struct {
 	Config
 	// File is the path of the YAML file; empty if there was none.
 	File string
-	// from says where each setting that was given comes from, by key.
+	// from is where each setting that was given comes from, by key.
 	from map[string]string
 }
 

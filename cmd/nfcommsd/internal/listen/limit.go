@@ -48,7 +48,7 @@ type Owner struct {
 	Privileged bool
 }
 
-// Reason says which limit closed a connection.
+// Reason names the limit that closed a connection.
 type Reason string
 
 // Reasons.

@@ -28,7 +28,7 @@ var (
 	ErrInUse = errors.New("another process is listening")
 )
 
-// CheckPath says whether a socket could have a path, without looking at what
+// CheckPath reports whether a socket could have a path, without looking at what
 // is there.
 func CheckPath(path string) error {
 	switch {
