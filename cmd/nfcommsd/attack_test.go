@@ -27,6 +27,7 @@ import (
 var attacks = map[string]func(address string){
 	"malformed": malformed,
 	"garbage":   garbage,
+	"frames":    frames,
 	"flood":     flood,
 	"idle":      idle,
 	"deaf":      deaf,
@@ -136,6 +137,25 @@ func garbage(address string) {
 			if _, err := conn.Write(bytesOf(rand.IntN(4096))); err != nil {
 				break
 			}
+		}
+		conn.Close()
+	}
+}
+
+// frames sends frames that HTTP/2 allows without end and that are no call. Only
+// what counts bytes bounds them.
+func frames(address string) {
+	priority := "\x00\x00\x05\x02\x00\x00\x00\x00\x01\x00\x00\x00\x00\x10"
+	many := []byte(strings.Repeat(priority, 4000))
+	for {
+		conn, err := net.Dial("unix", path(address))
+		if err != nil {
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		_, err = conn.Write([]byte(preface + "\x00\x00\x00\x04\x00\x00\x00\x00\x00"))
+		for err == nil {
+			_, err = conn.Write(many)
 		}
 		conn.Close()
 	}

@@ -24,7 +24,9 @@ type Limits struct {
 	// beyond is refused with RESOURCE_EXHAUSTED before it is read.
 	Calls int
 	// Work is what the caller can have done in a second. A byte that it sends
-	// counts as one, and the costs below come on top. Who asks for more is not
+	// counts as one, and the costs below come on top: HTTP/2 frames that are no
+	// call cost the server 0.6 of a processor for one connection if bytes are
+	// not counted, and 0.04 at 1 MB a second. Who asks for more is not
 	// refused but read more slowly: the caller feels it, others do not. What
 	// would be free in one second may be used at once.
 	Work int
