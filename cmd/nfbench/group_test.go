@@ -45,7 +45,7 @@ func TestGroup(t *testing.T) {
 
 func TestGroupProcesses(t *testing.T) {
 	t.Setenv("PATH", "")
-	out := mustRun(t, strings.Fields(tinyGroup+"--short --members 3 --transports ring --algorithms isend,allgather")...)
+	out := mustRun(t, strings.Fields(tinyGroup+"--short --members 3 --sizes 256KiB --transports ring --algorithms isend,allgather")...)
 	for _, want := range []string{"isend", "allgather", "ring", "OpenMPI: not measured", "983040"} {
 		require.Contains(t, out, want)
 	}

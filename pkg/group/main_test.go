@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,7 +14,22 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// child is what this binary does as another process, where it is there.
+var child func(ctx context.Context) error
+
+func TestMain(m *testing.M) {
+	if child != nil && os.Getenv(childEnv) != "" {
+		if err := child(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, "child:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// childEnv has the rank of a member process.
+const childEnv = "NFC_GROUP_RANK"
 
 // patience bounds what should end by itself: a watchdog, not a measurement.
 const patience = time.Minute

@@ -122,8 +122,11 @@ func (t Rings) Connect(rank, size int) (_ Link, err error) {
 func (l *ringLink) listen(ctx context.Context, t Rings, from int) (err error) {
 	in := &l.in[from]
 	in.ring, err = ring.Create(t.ringName(from, l.rank), ring.Config{Packets: t.Packets, PacketSize: t.PacketSize, Wait: t.Wait})
-	if errors.Is(err, ring.ErrExists) {
+	switch {
+	case errors.Is(err, ring.ErrExists):
 		return ErrRankTaken
+	case errors.Is(err, ring.ErrConfig):
+		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	if err != nil {
 		return err
