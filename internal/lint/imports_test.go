@@ -38,7 +38,7 @@ var allowed = []struct {
 	{"pkg/control/access", []string{"pkg/control/proto/", "pkg/control/internal/surge", "internal/fdpass"}, []string{"golang.org/x/time/rate", "google.golang.org/"}},
 	{"pkg/model", nil, nil},
 	{"pkg/ring", []string{"internal/fdpass"}, []string{sys}},
-	{"pkg/metrics", []string{"pkg/nfcomms", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},
+	{"pkg/metrics", []string{"pkg/group", "pkg/nfcomms", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},
 	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "internal/fdpass", "internal/texttable", "internal/units"}, []string{""}},
 	{"cmd/nfsim/", []string{"cmd/nfsim/", "internal/fdpass", "bridge", "bridge/abi", "bridge/scripted", "firmware"}, []string{sys, "github.com/spf13/cobra"}},
 	{"examples/", []string{"pkg/"}, []string{"github.com/schollz/progressbar", "golang.org/x/term"}},
