@@ -128,7 +128,7 @@ static bool wait_own(struct nfcm_op *own, struct nfcm_op *op, bool needed,
 	if (!left)
 		return false;
 	if (!needed)
-		nfcm_op_cancel(own);
+		nfcm_op_withdraw(own);
 	else
 		ms = max_t(unsigned int, GRACE_MS,
 			   nfcm_param_heartbeat_timeout_ms);

@@ -52,6 +52,7 @@ enum nfcm_sizes {
 	NFCM_EARLY_MAX = 4, /* messages before the reply that opens a channel */
 	NFCM_BOTH = 1 << NFC_H2D | 1 << NFC_D2H,
 	NFCM_OPS_HASH_BITS = 10,
+	NFCM_ROOM_MS = 4, /* to the next tick, while a half waits for room */
 };
 
 struct nfcm_op;
@@ -397,7 +398,39 @@ extern unsigned int nfcm_param_heartbeat_misses;
 extern unsigned int nfcm_param_stall_timeout_ms;
 extern unsigned int nfcm_param_watchdog_timeout_ms;
 
-/* nfcm_main.c */
+/*
+ * What the files call of each other, from the lowest layer to the highest: a file
+ * calls those of its own layer and of layers above it in this list. The upcalls are
+ * the exceptions. test/layers.sh holds the objects to this order, and
+ * docs/design/0015-module-layers.md says why it has these layers.
+ */
+
+/* ---- upcalls ---- */
+
+/* A message came. */
+void nfcm_dispatch(struct nfcm_mailbox *mailbox, const struct nfc_slot *slot);
+
+/* There is room in the ring again; pages came, or did not. */
+void nfcm_half_push(struct nfcm_half *half);
+void nfcm_half_stop(struct nfcm_half *half, u32 cause, int error);
+
+/* The epoch ended; a half became quiet. */
+void nfcm_channel_down(struct nfcm_channel *ch, u32 status);
+void nfcm_channel_step(struct nfcm_channel *ch);
+
+/* Put off until the mailbox is unlocked, or the last reference is gone. */
+void nfcm_op_finish(struct nfcm_op *op);
+void nfcm_op_release_hold(struct nfcm_op *op);
+void nfcm_pins_run(struct nfcm_op *op);
+void nfcm_chunk_free(struct nfcm_chunk *chunk);
+void nfcm_channel_put(struct nfcm_channel *ch);
+
+/* Once, when the module comes and goes. */
+void nfcm_debugfs_init(void);
+void nfcm_debugfs_exit(void);
+
+/* ---- nfcm_main.c, nfcm_hw.c: the module and the registers ---- */
+
 extern struct class nfcm_class;
 extern struct workqueue_struct *nfcm_pin_wq;
 extern struct workqueue_struct *nfcm_wq;
@@ -405,11 +438,6 @@ extern struct kmem_cache *nfcm_op_cache;
 dev_t nfcm_devt(int minor);
 int nfcm_minor_get(void);
 void nfcm_minor_put(int minor);
-
-/* nfcm_pci.c */
-extern struct pci_driver nfcm_pci_driver;
-
-/* nfcm_hw.c */
 bool nfcm_hw_gone(struct nfcm_dev *dev);
 int nfcm_hw_identify(struct nfcm_dev *dev);
 int nfcm_hw_boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape);
@@ -418,17 +446,20 @@ void nfcm_hw_beat(struct nfcm_dev *dev);
 u32 nfcm_hw_status(struct nfcm_dev *dev);
 int nfcm_hw_handshake(struct nfcm_dev *dev, struct nfcm_layout *l);
 
-/* nfcm_epoch.c */
-int nfcm_dev_up(struct nfcm_dev *dev);
-void nfcm_dev_down(struct nfcm_dev *dev, u32 status, u32 state);
-int nfcm_dev_reset(struct nfcm_dev *dev, const struct nfcomms_reset *shape);
-void nfcm_dev_remove(struct nfcm_dev *dev);
+/* ---- nfcm_epoch.c, nfcm_beat.c: epochs: references, failing, heartbeats ---- */
+
 struct nfcm_epoch *nfcm_epoch_get(struct nfcm_dev *dev);
 void nfcm_epoch_put(struct nfcm_epoch *epoch);
 void nfcm_epoch_fail(struct nfcm_epoch *epoch, u32 status, const char *why);
 u32 nfcm_dev_state(struct nfcm_dev *dev);
+void nfcm_dev_set_state(struct nfcm_dev *dev, u32 state);
+void nfcm_watch_kick(struct nfcm_epoch *epoch);
+u64 nfcm_watch_beat(struct nfcm_epoch *epoch);
+void nfcm_watch_health(struct nfcm_epoch *epoch, struct nfcomms_health *h);
+bool nfcm_watch_overdue(struct nfcm_epoch *epoch);
 
-/* nfcm_mailbox.c */
+/* ---- nfcm_mailbox.c: rings ---- */
+
 void nfcm_mailbox_init(struct nfcm_epoch *epoch, u32 index);
 void nfcm_mailbox_lock(struct nfcm_mailbox *mailbox);
 void nfcm_mailbox_unlock(struct nfcm_mailbox *mailbox);
@@ -443,24 +474,37 @@ void nfcm_mailbox_room(struct nfcm_mailbox *mailbox);
 void nfcm_mailbox_end(struct nfcm_mailbox *mailbox, u32 status);
 void nfcm_mailbox_park(struct nfcm_channel *ch, u32 bits);
 
-/* nfcm_dispatch.c */
-void nfcm_dispatch(struct nfcm_mailbox *mailbox, const struct nfc_slot *slot);
-void nfcm_channel_opened(struct nfcm_channel *ch, u64 h2d, u64 d2h,
-			 u64 generation);
+/* ---- nfcm_op.c, nfcm_pin.c, nfcm_client.c: operations, pages, clients ---- */
 
-/* nfcm_channel.c */
-struct nfcm_channel *nfcm_channel_new(struct nfcm_epoch *epoch, u32 id,
-				      struct nfcm_file *file);
-void nfcm_channel_put(struct nfcm_channel *ch);
-int nfcm_channel_enter(struct nfcm_channel *ch);
-void nfcm_channel_leave(struct nfcm_channel *ch);
-void nfcm_channel_shut(struct nfcm_channel *ch, u32 halves, u8 why);
-void nfcm_channel_step(struct nfcm_channel *ch);
-void nfcm_channel_down(struct nfcm_channel *ch, u32 status);
-void nfcm_channel_over(struct nfcm_channel *ch);
-void nfcm_channel_close(struct nfcm_channel *ch, struct nfcm_op *op);
+void nfcm_op_init(struct nfcm_op *op, u16 opcode, void (*end)(struct nfcm_op *));
+void nfcm_op_put(struct nfcm_op *op);
+void nfcm_op_over(struct nfcm_op *op, u32 status);
+void nfcm_op_error(struct nfcm_op *op, u32 status, int error);
+int nfcm_pins_init(struct nfcm_op *op, u64 address, bool write);
+void nfcm_pins_take_over(struct nfcm_op *op, struct nfcm_op *from);
+void nfcm_pins_schedule(struct nfcm_op *op);
+int nfcm_pins_all(struct nfcm_op *op);
+void nfcm_pins_work(struct work_struct *work);
+void nfcm_pins_trim(struct nfcm_op *op, u64 acked);
+void nfcm_pins_release(struct nfcm_op *op);
+void nfcm_pins_fini(struct nfcm_op *op);
+const u64 *nfcm_pins_bus(struct nfcm_pins *p, u64 list);
+void nfcm_file_get(struct nfcm_file *file);
+void nfcm_file_put(struct nfcm_file *file);
+void nfcm_file_live(struct nfcm_file *file, int n);
+struct nfcm_channel *nfcm_file_channel(struct nfcm_file *file, u32 handle);
+int nfcm_file_bind(struct nfcm_file *file, struct nfcm_channel *ch, u32 handle);
+int nfcm_file_admit(struct nfcm_file *file, struct nfcm_op *op);
+u32 nfcm_file_seek(struct nfcm_file *file);
+u32 nfcm_file_more(struct nfcm_file *file, u64 user_data, u32 seek,
+		   struct nfcm_op **ops, u32 most);
+void nfcm_file_report(struct nfcm_op *op);
+bool nfcm_file_adopt(struct nfcm_file *file, struct nfcm_process *p);
+bool nfcm_file_owns(struct nfcm_file *file, u32 epoch, u64 id);
+void nfcm_file_disown(struct nfcm_file *file, u32 epoch, u64 id);
 
-/* nfcm_half.c */
+/* ---- nfcm_half.c, nfcm_direct.c, nfcm_transfer.c, nfcm_stall.c: halves ---- */
+
 void nfcm_half_init(struct nfcm_channel *ch, enum nfc_direction direction);
 struct nfcm_mailbox *nfcm_half_mailbox(struct nfcm_half *half);
 void nfcm_half_header(struct nfcm_half *half, struct nfc_slot *slot,
@@ -468,10 +512,8 @@ void nfcm_half_header(struct nfcm_half *half, struct nfc_slot *slot,
 void nfcm_half_wait_for_room(struct nfcm_half *half, bool urgent);
 void nfcm_half_set_pending(struct nfcm_half *half, enum nfc_type type,
 			   u32 status, u64 size);
-void nfcm_half_push(struct nfcm_half *half);
 void nfcm_half_act(struct nfcm_half *half, enum nfcm_input in);
 void nfcm_half_end(struct nfcm_half *half, u32 status);
-void nfcm_half_stop(struct nfcm_half *half, u32 cause, int error);
 void nfcm_half_down(struct nfcm_half *half, u32 status);
 void nfcm_half_event(struct nfcm_half *half, const struct nfcm_outcome *out);
 void nfcm_half_arm(struct nfcm_half *half, struct nfcm_op *op);
@@ -480,14 +522,6 @@ bool nfcm_half_quiet(const struct nfcm_half *half);
 void nfcm_escalation_start(struct nfcm_escalation *escalation,
 			   struct nfcm_channel *ch);
 void nfcm_escalation_stop(struct nfcm_escalation *escalation);
-
-/* nfcm_stall.c */
-void nfcm_stall_track(struct nfcm_half *half);
-void nfcm_stall_forget(struct nfcm_half *half);
-void nfcm_stall_tick(struct nfcm_mailbox *mailbox, u32 ms);
-void nfcm_stall_audit(struct nfcm_epoch *epoch, u64 parked, u32 ms);
-
-/* nfcm_direct.c */
 void nfcm_send_start(struct nfcm_half *half, struct nfcm_op *op);
 void nfcm_send_next(struct nfcm_half *half);
 void nfcm_send_reserve(struct nfcm_half *half);
@@ -496,41 +530,33 @@ void nfcm_receive_start(struct nfcm_half *half, struct nfcm_op *op);
 void nfcm_receive_next(struct nfcm_half *half);
 void nfcm_receive_release(struct nfcm_half *half);
 void nfcm_receive_refuse(struct nfcm_half *half, struct nfcm_op *op);
-
-/* nfcm_transfer.c */
 void nfcm_transfer_feed(struct nfcm_half *half);
 bool nfcm_transfer_begin(struct nfcm_half *half);
 void nfcm_transfer_progress(struct nfcm_half *half, const struct nfcm_record *r);
 void nfcm_transfer_account(struct nfcm_half *half, const struct nfcm_record *r);
+void nfcm_stall_track(struct nfcm_half *half);
+void nfcm_stall_forget(struct nfcm_half *half);
+void nfcm_stall_tick(struct nfcm_mailbox *mailbox, u32 ms);
+void nfcm_stall_audit(struct nfcm_epoch *epoch, u64 parked, u32 ms);
 
-/* nfcm_pin.c */
-int nfcm_pins_init(struct nfcm_op *op, u64 address, bool write);
-void nfcm_pins_take_over(struct nfcm_op *op, struct nfcm_op *from);
-void nfcm_pins_schedule(struct nfcm_op *op);
-int nfcm_pins_all(struct nfcm_op *op);
-void nfcm_pins_run(struct nfcm_op *op);
-void nfcm_pins_work(struct work_struct *work);
-void nfcm_pins_trim(struct nfcm_op *op, u64 acked);
-void nfcm_pins_release(struct nfcm_op *op);
-void nfcm_pins_fini(struct nfcm_op *op);
-void nfcm_chunk_free(struct nfcm_chunk *chunk);
-const u64 *nfcm_pins_bus(struct nfcm_pins *p, u64 list);
+/* ---- nfcm_channel.c, nfcm_dispatch.c, nfcm_start.c: channels ---- */
 
-/* nfcm_op.c */
-void nfcm_op_init(struct nfcm_op *op, u16 opcode, void (*end)(struct nfcm_op *));
-void nfcm_op_put(struct nfcm_op *op);
-void nfcm_op_over(struct nfcm_op *op, u32 status);
-void nfcm_op_error(struct nfcm_op *op, u32 status, int error);
-void nfcm_op_finish(struct nfcm_op *op);
-void nfcm_op_release_hold(struct nfcm_op *op);
+struct nfcm_channel *nfcm_channel_new(struct nfcm_epoch *epoch, u32 id,
+				      struct nfcm_file *file);
+int nfcm_channel_enter(struct nfcm_channel *ch);
+void nfcm_channel_leave(struct nfcm_channel *ch);
+void nfcm_channel_shut(struct nfcm_channel *ch, u32 halves, u8 why);
+void nfcm_channel_over(struct nfcm_channel *ch);
+void nfcm_channel_close(struct nfcm_channel *ch, struct nfcm_op *op);
+void nfcm_channel_opened(struct nfcm_channel *ch, u64 h2d, u64 d2h,
+			 u64 generation);
 void nfcm_op_start(struct nfcm_op *op);
-void nfcm_op_cancel(struct nfcm_op *op);
-long nfcm_ioc_submit(struct nfcm_file *file, void __user *arg);
-long nfcm_ioc_call(struct nfcm_file *file, void __user *arg);
-long nfcm_ioc_cancel(struct nfcm_file *file, void __user *arg);
-int nfcm_copy_in(void *to, size_t ksize, const void __user *from);
+void nfcm_op_withdraw(struct nfcm_op *op);
 
-/* nfcm_control.c */
+/* ---- nfcm_watch.c, nfcm_control.c: time and the control channel ---- */
+
+void nfcm_watch_start(struct nfcm_epoch *epoch);
+void nfcm_watch_stop(struct nfcm_epoch *epoch);
 void nfcm_control_init(struct nfcm_epoch *epoch);
 int nfcm_control_open(struct nfcm_epoch *epoch);
 void nfcm_control_close(struct nfcm_epoch *epoch);
@@ -540,42 +566,30 @@ void nfcm_control_cancel(struct nfcm_op *op);
 void nfcm_control_forget(struct nfcm_epoch *epoch, struct nfcm_file *file);
 int nfcm_control_check(const struct nfcomms_op *in);
 
-/* nfcm_watch.c */
-void nfcm_watch_start(struct nfcm_epoch *epoch);
-void nfcm_watch_stop(struct nfcm_epoch *epoch);
-void nfcm_watch_kick(struct nfcm_epoch *epoch);
-u64 nfcm_watch_beat(struct nfcm_epoch *epoch);
-void nfcm_watch_health(struct nfcm_epoch *epoch, struct nfcomms_health *h);
+/* ---- nfcm_dev.c: epochs: start and end ---- */
 
-/* nfcm_file.c */
-extern const struct file_operations nfcm_fops;
-struct nfcm_channel *nfcm_file_channel(struct nfcm_file *file, u32 handle);
-int nfcm_file_admit(struct nfcm_file *file, struct nfcm_op *op);
-u32 nfcm_file_seek(struct nfcm_file *file);
-u32 nfcm_file_more(struct nfcm_file *file, u64 user_data, u32 seek,
-		   struct nfcm_op **ops, u32 most);
-void nfcm_file_report(struct nfcm_op *op);
-void nfcm_file_live(struct nfcm_file *file, int n);
-void nfcm_file_get(struct nfcm_file *file);
-void nfcm_file_put(struct nfcm_file *file);
-void nfcm_file_wake_all(struct nfcm_dev *dev);
-int nfcm_file_bind(struct nfcm_file *file, struct nfcm_channel *ch, u32 handle);
-bool nfcm_file_adopt(struct nfcm_file *file, struct nfcm_process *p);
-bool nfcm_file_owns(struct nfcm_file *file, u32 epoch, u64 id);
-void nfcm_file_disown(struct nfcm_file *file, u32 epoch, u64 id);
+int nfcm_dev_up(struct nfcm_dev *dev);
+void nfcm_dev_down(struct nfcm_dev *dev, u32 status, u32 state);
+int nfcm_dev_reset(struct nfcm_dev *dev, const struct nfcomms_reset *shape);
+void nfcm_dev_remove(struct nfcm_dev *dev);
 
-/* nfcm_sysfs.c */
-extern const struct attribute_group *nfcm_groups[];
+/* ---- nfcm_irq.c, nfcm_submit.c, nfcm_file.c, nfcm_sysfs.c, nfcm_debugfs.c: edges ---- */
 
-/* nfcm_debugfs.c */
-void nfcm_debugfs_init(void);
-void nfcm_debugfs_exit(void);
-void nfcm_debugfs_add(struct nfcm_dev *dev);
-void nfcm_debugfs_remove(struct nfcm_dev *dev);
-
-/* nfcm_irq.c */
 int nfcm_irq_init(struct nfcm_dev *dev);
 void nfcm_irq_fini(struct nfcm_dev *dev);
 u32 nfcm_irq_vector(struct nfcm_dev *dev, u32 island);
+long nfcm_ioc_submit(struct nfcm_file *file, void __user *arg);
+long nfcm_ioc_call(struct nfcm_file *file, void __user *arg);
+long nfcm_ioc_cancel(struct nfcm_file *file, void __user *arg);
+int nfcm_copy_in(void *to, size_t ksize, const void __user *from);
+extern const struct file_operations nfcm_fops;
+void nfcm_file_wake_all(struct nfcm_dev *dev);
+extern const struct attribute_group *nfcm_groups[];
+void nfcm_debugfs_add(struct nfcm_dev *dev);
+void nfcm_debugfs_remove(struct nfcm_dev *dev);
+
+/* ---- nfcm_pci.c: the PCI function ---- */
+
+extern struct pci_driver nfcm_pci_driver;
 
 #endif /* NFCM_KMOD_H */

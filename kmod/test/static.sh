@@ -39,6 +39,10 @@ cp ../firmware/nfc_abi.h ../firmware/nfc_pci.h "$build/firmware/"
 for kdir in "$@"; do
 	check "gcc W=1 and sparse against $kdir" compile "$kdir"
 done
+# Without the list of upcalls each of them is a call upwards, which is found.
+upward() { ! ORDER=<(sed 's/---- upcalls ----/---- none ----/' nfcm_kmod.h) test/layers.sh "$build"/kmod/nfcm_*.o; }
+check "layers of the module" test/layers.sh "$build"/kmod/nfcm_*.o
+check "layers: an upward call" upward
 # The versions of the kernel are told apart in one header, nfcm_compat.h.
 # nfcm_user.h stands in for the kernel, in user space.
 check "checkpatch --strict" perl "$checkpatch" --no-tree --strict --quiet --ignore LINUX_VERSION_CODE -f nfcm_*.c nfcm_*.h core/*.c core/nfcm_[!u]*.h uapi/*.h

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The device's heartbeat, as last read, and scheduling the tick of its watch. */
+#include <linux/io.h>
+
+#include "nfcm_kmod.h"
+
+/* Copy the heartbeat; false while the device writes it. */
+static bool read_beat(struct nfcm_epoch *epoch, struct nfc_heartbeat *b)
+{
+	void __iomem *from = epoch->dev->area +
+			     offsetof(struct nfc_area, heartbeat);
+	u64 header, again;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		header = readq(from);
+		memcpy_fromio(b, from + offsetof(struct nfc_slot, payload),
+			      sizeof(*b));
+		again = readq(from);
+		if (header == again &&
+		    nfc_header_type(header) == NFC_TYPE_HEARTBEAT &&
+		    nfc_header_sequence(header) ==
+			    (le64_to_cpu(b->beat) & 0xffff))
+			return true;
+	}
+	return false;
+}
+
+/* Read the heartbeat; true if there is a new one. Must hold watch.lock. */
+static bool sample(struct nfcm_epoch *epoch)
+{
+	struct nfcm_watch *w = &epoch->watch;
+	struct nfc_heartbeat b;
+
+	if (w->dead || !read_beat(epoch, &b) || b.beat == w->last.beat)
+		return false;
+	w->last = b;
+	w->seen = ktime_get();
+	w->blank = 0;
+	return true;
+}
+
+/* The number of the last heartbeat. Takes watch.lock; a mailbox may be held. */
+u64 nfcm_watch_beat(struct nfcm_epoch *epoch)
+{
+	struct nfcm_watch *w = &epoch->watch;
+	u64 beat;
+
+	spin_lock(&w->lock);
+	sample(epoch);
+	beat = le64_to_cpu(w->last.beat);
+	spin_unlock(&w->lock);
+	return beat;
+}
+
+enum { SAMPLES = 4 }; /* that must see no beat before it is overdue */
+
+/* How long a device may go without a heartbeat. */
+static u32 patience_ms(struct nfcm_epoch *epoch)
+{
+	return max(nfcm_param_heartbeat_timeout_ms,
+		   nfcm_param_heartbeat_misses * epoch->layout.beat_ms);
+}
+
+/*
+ * Is the heartbeat overdue? Samples count too: the machine may have stood still,
+ * not the device. Takes watch.lock.
+ */
+bool nfcm_watch_overdue(struct nfcm_epoch *epoch)
+{
+	struct nfcm_watch *w = &epoch->watch;
+	bool late;
+
+	spin_lock(&w->lock);
+	if (!sample(epoch))
+		w->blank++;
+	late = w->blank > SAMPLES &&
+	       ktime_ms_delta(ktime_get(), w->seen) > patience_ms(epoch);
+	spin_unlock(&w->lock);
+	return late;
+}
+
+/* Something waits: tick sooner. Any context but hard interrupts. */
+void nfcm_watch_kick(struct nfcm_epoch *epoch)
+{
+	struct nfcm_watch *w = &epoch->watch;
+
+	spin_lock(&w->lock);
+	if (!w->dead && !w->kicked) {
+		w->kicked = true;
+		mod_delayed_work(nfcm_wq, &w->work,
+				 msecs_to_jiffies(NFCM_ROOM_MS));
+	}
+	spin_unlock(&w->lock);
+}
+
+/* The last heartbeat, for NFCOMMS_IOC_HEALTH. */
+void nfcm_watch_health(struct nfcm_epoch *epoch, struct nfcomms_health *h)
+{
+	struct nfcm_watch *w = &epoch->watch;
+
+	spin_lock(&w->lock);
+	sample(epoch);
+	h->beat = le64_to_cpu(w->last.beat);
+	h->age_ns = ktime_to_ns(ktime_sub(ktime_get(), w->seen));
+	h->diagnostic = le32_to_cpu(w->last.diagnostic);
+	h->processes = le32_to_cpu(w->last.processes);
+	h->messages = le64_to_cpu(w->last.messages);
+	h->bytes = le64_to_cpu(w->last.bytes);
+	h->device_dropped = le64_to_cpu(w->last.dropped);
+	h->parked = le64_to_cpu(w->last.parked);
+	spin_unlock(&w->lock);
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A file as a client: its references, channels by handle, operations in flight
+ * and the processes that it started.
+ */
+#include <linux/poll.h>
+#include <linux/slab.h>
+
+#include "nfcm_kmod.h"
+
+static void file_free(struct kref *ref)
+{
+	struct nfcm_file *file = container_of(ref, struct nfcm_file, ref);
+
+	xa_destroy(&file->channels);
+	put_device(&file->dev->dev);
+	kvfree(file);
+}
+
+/* The caller has a reference, or the descriptor open. */
+void nfcm_file_get(struct nfcm_file *file)
+{
+	kref_get(&file->ref);
+}
+
+/* The last reference frees the file and lets go of the device. No locks. */
+void nfcm_file_put(struct nfcm_file *file)
+{
+	kref_put(&file->ref, file_free);
+}
+
+/* Something begins or ends that release waits for. The caller has a reference. */
+void nfcm_file_live(struct nfcm_file *file, int n)
+{
+	if (!atomic_add_return(n, &file->live))
+		wake_up_all(&file->wait);
+}
+
+/* The channel of a handle, with a reference; NULL if it has none. */
+struct nfcm_channel *nfcm_file_channel(struct nfcm_file *file, u32 handle)
+{
+	struct nfcm_channel *ch;
+
+	xa_lock(&file->channels);
+	ch = xa_load(&file->channels, handle);
+	if (ch)
+		kref_get(&ch->ref);
+	xa_unlock(&file->channels);
+	return ch;
+}
+
+/*
+ * An open channel becomes the file's. -ENODEV if the file was closed meanwhile:
+ * the channel is to be closed, by its handle all the same.
+ */
+int nfcm_file_bind(struct nfcm_file *file, struct nfcm_channel *ch, u32 handle)
+{
+	bool dead;
+
+	kref_get(&ch->ref);
+	nfcm_file_live(file, 1);
+	nfcm_mailbox_lock(ch->mailbox);
+	ch->handle = handle;
+	/* The place is reserved: this does not allocate. */
+	xa_store(&file->channels, handle, ch, GFP_ATOMIC);
+	nfcm_mailbox_unlock(ch->mailbox);
+	spin_lock(&file->lock);
+	dead = file->dead;
+	spin_unlock(&file->lock);
+	return dead ? -ENODEV : 0;
+}
+
+/* ---- operations and their completions ---- */
+
+/* What must go even when the file is full: it makes room. */
+static bool makes_room(const struct nfcm_op *op)
+{
+	return op->opcode == NFCOMMS_OP_CLOSE ||
+	       op->opcode == NFCOMMS_OP_ACCEPT ||
+	       op->opcode == NFCOMMS_OP_REFUSE;
+}
+
+/* Let an operation in; -EAGAIN if there are too many. */
+int nfcm_file_admit(struct nfcm_file *file, struct nfcm_op *op)
+{
+	u32 most = nfcm_param_max_operations;
+	int rc = 0;
+
+	if (makes_room(op))
+		most *= 2;
+	spin_lock(&file->lock);
+	if (file->operations >= most) {
+		rc = -EAGAIN;
+	} else {
+		file->operations++;
+		file->inflight++;
+		if (!op->called)
+			hash_add(file->ops, &op->hash, op->c.user_data);
+		nfcm_file_live(file, 1);
+	}
+	spin_unlock(&file->lock);
+	return rc;
+}
+
+/* A name for a CANCEL, so that it finds each operation once. */
+u32 nfcm_file_seek(struct nfcm_file *file)
+{
+	u32 seek;
+
+	spin_lock(&file->lock);
+	seek = ++file->seek;
+	spin_unlock(&file->lock);
+	return seek;
+}
+
+/*
+ * More operations in flight with this user_data, at most so many, each with a
+ * reference. Returns how many. No locks.
+ */
+u32 nfcm_file_more(struct nfcm_file *file, u64 user_data, u32 seek,
+		   struct nfcm_op **ops, u32 most)
+{
+	struct nfcm_op *op;
+	u32 n = 0;
+
+	spin_lock(&file->lock);
+	hash_for_each_possible(file->ops, op, hash, user_data) {
+		if (op->c.user_data != user_data || op->sought == seek)
+			continue;
+		op->sought = seek;
+		refcount_inc(&op->ref);
+		ops[n++] = op;
+		if (n == most)
+			break;
+	}
+	spin_unlock(&file->lock);
+	return n;
+}
+
+/* A file's operation has ended: hand its completion over. No locks. */
+void nfcm_file_report(struct nfcm_op *op)
+{
+	struct nfcm_file *file = op->file;
+	bool keep;
+
+	if (op->opcode != NFCOMMS_OP_RECEIVE && op->opcode != NFCOMMS_OP_CONTROL)
+		memset(op->c.payload, 0, sizeof(op->c.payload));
+	if (op->moving)
+		atomic_dec(&file->moving);
+	nfcm_file_get(file); /* whoever reads it may close at once */
+	spin_lock(&file->lock);
+	hash_del(&op->hash);
+	file->inflight--;
+	keep = !op->called && !file->dead;
+	if (keep)
+		list_add_tail(&op->node, &file->done);
+	else
+		file->operations--;
+	spin_unlock(&file->lock);
+	if (keep) {
+		wake_up_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
+	} else {
+		complete_all(&op->done);
+		nfcm_op_put(op);
+	}
+	nfcm_file_live(file, -1);
+	nfcm_file_put(file);
+}
+
+/* ---- processes ---- */
+
+/* Another process cannot have these targets while the older one runs. */
+static bool replaces(const struct nfcm_process *p,
+		     const struct nfcm_process *old)
+{
+	return old->epoch != p->epoch || old->id == p->id ||
+	       (old->first < p->first + p->targets &&
+		p->first < old->first + old->targets);
+}
+
+/* A process becomes the file's; false if the file was closed meanwhile. */
+bool nfcm_file_adopt(struct nfcm_file *file, struct nfcm_process *p)
+{
+	struct nfcm_process *old, *next;
+	LIST_HEAD(ended);
+	bool ok;
+
+	spin_lock(&file->lock);
+	ok = !file->dead;
+	list_for_each_entry_safe(old, next, &file->processes, node)
+		if (replaces(p, old))
+			list_move(&old->node, &ended);
+	if (ok)
+		list_add_tail(&p->node, &file->processes);
+	spin_unlock(&file->lock);
+	list_for_each_entry_safe(old, next, &ended, node) {
+		list_del_init(&old->node);
+		old->stop.end(&old->stop);
+	}
+	return ok;
+}
+
+/* Find a process. Must hold file->lock. */
+static struct nfcm_process *find(struct nfcm_file *file, u32 epoch, u64 id)
+{
+	struct nfcm_process *p;
+
+	list_for_each_entry(p, &file->processes, node)
+		if (p->epoch == epoch && p->id == id)
+			return p;
+	return NULL;
+}
+
+/* Did this file start the process? Takes file->lock. */
+bool nfcm_file_owns(struct nfcm_file *file, u32 epoch, u64 id)
+{
+	bool owns;
+
+	spin_lock(&file->lock);
+	owns = find(file, epoch, id);
+	spin_unlock(&file->lock);
+	return owns;
+}
+
+/* A process has ended. */
+void nfcm_file_disown(struct nfcm_file *file, u32 epoch, u64 id)
+{
+	struct nfcm_process *p;
+
+	spin_lock(&file->lock);
+	p = find(file, epoch, id);
+	if (p)
+		list_del_init(&p->node);
+	spin_unlock(&file->lock);
+	if (p)
+		p->stop.end(&p->stop);
+}

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What user space submits: checked, made into operations, waited for, cancelled. */
+#include <linux/capability.h>
+#include <linux/freezer.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "nfcm_kmod.h"
+#include "trace.h"
+
+/*
+ * Copy a structure that begins with its size. -E2BIG if it is larger than ours
+ * and the rest is not zero, -EINVAL if it is smaller.
+ */
+int nfcm_copy_in(void *to, size_t ksize, const void __user *from)
+{
+	u32 size;
+
+	if (get_user(size, (const u32 __user *)from))
+		return -EFAULT;
+	if (size < ksize)
+		return -EINVAL;
+	if (size > PAGE_SIZE)
+		return -E2BIG;
+	return copy_struct_from_user(to, ksize, from, size);
+}
+
+/* What an opcode may carry. */
+struct rule {
+	u16 flags;
+	bool channel, address, timeout, payload;
+};
+
+static const struct rule rules[NFCOMMS_OP_COUNT] = {
+	[NFCOMMS_OP_SUBSCRIBE] = {},
+	[NFCOMMS_OP_CLOSE] = { .channel = true,
+			       .flags = NFCOMMS_H2D | NFCOMMS_D2H },
+	[NFCOMMS_OP_SEND] = { .channel = true,
+			      .payload = true,
+			      .flags = NFCOMMS_NOWAIT | NFCOMMS_HOLD },
+	[NFCOMMS_OP_RECEIVE] = { .channel = true,
+				 .flags = NFCOMMS_NOWAIT | NFCOMMS_HOLD },
+	[NFCOMMS_OP_SEND_IND] = { .channel = true,
+				  .address = true,
+				  .timeout = true,
+				  .flags = NFCOMMS_NOWAIT | NFCOMMS_HOLD },
+	[NFCOMMS_OP_RECEIVE_IND] = { .channel = true,
+				     .address = true,
+				     .flags = NFCOMMS_NOWAIT | NFCOMMS_HOLD },
+	[NFCOMMS_OP_NEXT] = { .channel = true, .flags = NFCOMMS_NOWAIT },
+	[NFCOMMS_OP_ARM] = { .channel = true,
+			     .flags = NFCOMMS_H2D | NFCOMMS_D2H | NFCOMMS_HOLD },
+	[NFCOMMS_OP_ACCEPT] = { .channel = true },
+	[NFCOMMS_OP_REFUSE] = { .channel = true, .flags = NFCOMMS_H2D },
+	[NFCOMMS_OP_CONTROL] = { .address = true, .payload = true },
+};
+
+static bool is_transfer(u16 opcode)
+{
+	return opcode == NFCOMMS_OP_SEND_IND ||
+	       opcode == NFCOMMS_OP_RECEIVE_IND || opcode == NFCOMMS_OP_CONTROL;
+}
+
+/* Lengths and flags whose rules depend on the opcode. */
+static int check_opcode(const struct nfcomms_op *in)
+{
+	u16 halves = in->flags & (NFCOMMS_H2D | NFCOMMS_D2H);
+	bool holds = in->flags & NFCOMMS_HOLD && !(in->flags & NFCOMMS_NOWAIT);
+
+	switch (in->opcode) {
+	case NFCOMMS_OP_SEND:
+		if (in->length > NFCOMMS_PAYLOAD_SIZE || holds ||
+		    memchr_inv(in->payload + in->length, 0,
+			       NFCOMMS_PAYLOAD_SIZE - in->length))
+			return -EINVAL;
+		return 0;
+	case NFCOMMS_OP_RECEIVE:
+		return in->length > NFCOMMS_PAYLOAD_SIZE ? -EINVAL : 0;
+	case NFCOMMS_OP_CLOSE:
+		return halves && !in->length ? 0 : -EINVAL;
+	case NFCOMMS_OP_SEND_IND: /* no time, or some */
+		return in->flags && (holds || in->timeout_ns) ? -EINVAL : 0;
+	case NFCOMMS_OP_ARM: /* one half, and a place only among sends */
+		if (!halves || halves & (halves - 1) || in->length)
+			return -EINVAL;
+		return in->flags & NFCOMMS_HOLD && halves != NFCOMMS_H2D ?
+			       -EINVAL :
+			       0;
+	case NFCOMMS_OP_NEXT:
+	case NFCOMMS_OP_ACCEPT:
+		return in->length ? -EINVAL : 0;
+	case NFCOMMS_OP_REFUSE: /* of the h2d half: an ARM's user_data */
+		return in->length && !halves ? -EINVAL : 0;
+	case NFCOMMS_OP_CONTROL:
+		return nfcm_control_check(in);
+	default:
+		return 0;
+	}
+}
+
+/* Refuse what has no meaning, before anything is done. */
+static int check(const struct nfcomms_op *in)
+{
+	const struct rule *r;
+
+	if (in->opcode < NFCOMMS_OP_SUBSCRIBE || in->opcode >= NFCOMMS_OP_COUNT)
+		return -EINVAL;
+	r = &rules[in->opcode];
+	if (in->flags & ~r->flags || (!r->channel && in->channel) ||
+	    (!r->address && in->address) || (!r->timeout && in->timeout_ns) ||
+	    memchr_inv(in->rsvd, 0, sizeof(in->rsvd)))
+		return -EINVAL;
+	if (!r->payload && memchr_inv(in->payload, 0, sizeof(in->payload)))
+		return -EINVAL;
+	return check_opcode(in);
+}
+
+static struct nfcm_op *op_alloc(struct nfcm_file *file,
+				const struct nfcomms_op *in)
+{
+	struct nfcm_op *op = kmem_cache_zalloc(nfcm_op_cache, GFP_KERNEL);
+
+	if (!op)
+		return NULL;
+	nfcm_op_init(op, in->opcode, nfcm_file_report);
+	nfcm_file_get(file);
+	op->file = file;
+	op->flags = in->flags;
+	op->length = in->length;
+	op->timeout_ns = in->timeout_ns;
+	op->c.user_data = in->user_data;
+	op->c.channel = in->channel;
+	memcpy(op->c.payload, in->payload, sizeof(op->c.payload));
+	return op;
+}
+
+/* End an operation that did not start. No locks. */
+static void refuse(struct nfcm_op *op, u32 status, int error)
+{
+	op->c.status = status;
+	op->c.error = error;
+	nfcm_op_finish(op);
+}
+
+/*
+ * May the caller do this? A program is code that runs with all rights of
+ * the device, so that to bring one in takes what a RESET does. A process that is
+ * started is its file's and ends with it: that takes no more than a channel.
+ */
+static int permit(const struct nfcomms_op *in)
+{
+	struct nfc_control c;
+
+	if (in->opcode != NFCOMMS_OP_CONTROL)
+		return 0;
+	memcpy(&c, in->payload, sizeof(c));
+	if (le16_to_cpu(c.op) == NFC_CONTROL_LOAD && !capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	return 0;
+}
+
+/*
+ * Make an operation of what user space gave, or return why it is not in order.
+ * The caller gets a reference and begins it.
+ */
+static struct nfcm_op *make(struct nfcm_file *file, const struct nfcomms_op *in,
+			    bool called)
+{
+	struct nfcm_op *op;
+	int rc = check(in);
+
+	if (!rc)
+		rc = permit(in);
+	if (rc)
+		return ERR_PTR(rc);
+	op = op_alloc(file, in);
+	if (!op)
+		return ERR_PTR(-ENOMEM);
+	op->called = called;
+	if (rules[in->opcode].channel) {
+		op->ch = nfcm_file_channel(file, in->channel);
+		rc = op->ch ? 0 : -ENOENT;
+	}
+	if (!rc)
+		rc = nfcm_file_admit(file, op);
+	if (rc) {
+		nfcm_op_put(op);
+		return ERR_PTR(rc);
+	}
+	return op;
+}
+
+/* Begin an admitted operation; from here on it has exactly one completion. */
+static void begin(struct nfcm_file *file, struct nfcm_op *op, u64 address)
+{
+	struct nfcm_epoch *epoch;
+	int rc = 0;
+
+	trace_nfcomms_submit(op);
+	if (is_transfer(op->opcode))
+		rc = nfcm_pins_init(op, address,
+				    op->opcode == NFCOMMS_OP_RECEIVE_IND);
+	if (rc) {
+		refuse(op, NFC_EINVAL, -rc);
+	} else if (op->ch && is_transfer(op->opcode) && /* CONTROL has none yet */
+		   op->length > op->ch->epoch->layout.max_transfer) {
+		op->c.peer_size = op->ch->epoch->layout.max_transfer;
+		refuse(op, NFC_ETOOLARGE, 0);
+	} else if (op->ch) {
+		nfcm_op_start(op);
+	} else {
+		epoch = nfcm_epoch_get(file->dev);
+		if (!epoch) {
+			refuse(op, NFC_ERESET, 0);
+			return;
+		}
+		nfcm_control_submit(epoch, op);
+		nfcm_epoch_put(epoch);
+	}
+}
+
+/* Take operations one by one until one is not in order. */
+static int submit(struct nfcm_file *file, struct nfcomms_submit *s)
+{
+	void __user *from = u64_to_user_ptr(s->ops);
+	struct nfcomms_op in;
+	struct nfcm_op *op;
+	int rc;
+
+	while (s->accepted < s->count) {
+		rc = copy_struct_from_user(&in, sizeof(in),
+					   from + (size_t)s->accepted *
+							   s->op_size,
+					   s->op_size);
+		if (rc)
+			return rc;
+		op = make(file, &in, false);
+		if (IS_ERR(op))
+			return PTR_ERR(op);
+		refcount_inc(&op->ref);
+		begin(file, op, in.address);
+		nfcm_op_put(op);
+		s->accepted++;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* NFCOMMS_IOC_SUBMIT. No locks; does not wait for the device. */
+long nfcm_ioc_submit(struct nfcm_file *file, void __user *arg)
+{
+	enum { COUNT_MAX = 256 };
+	struct nfcomms_submit s;
+	int rc = nfcm_copy_in(&s, sizeof(s), arg);
+
+	if (rc)
+		return rc;
+	if (!s.count || s.count > COUNT_MAX || s.rsvd ||
+	    s.op_size < sizeof(struct nfcomms_op))
+		return -EINVAL;
+	if (s.op_size > PAGE_SIZE)
+		return -E2BIG;
+	s.accepted = 0;
+	rc = submit(file, &s);
+	if (!s.accepted)
+		return rc;
+	s.error = -rc;
+	return copy_to_user(arg, &s, sizeof(s)) ? -EFAULT : 0;
+}
+
+/* Take an operation of a file back. Does not wait. The caller has a reference. */
+static void cancel(struct nfcm_op *op)
+{
+	if (op->opcode == NFCOMMS_OP_SUBSCRIBE ||
+	    op->opcode == NFCOMMS_OP_CONTROL)
+		nfcm_control_cancel(op);
+	else
+		nfcm_op_withdraw(op);
+}
+
+/*
+ * Wait for a called operation; true if a signal came first. The machine may be
+ * suspended meanwhile, which wakes it like a signal and is none.
+ */
+static bool interrupted_call(struct nfcm_op *op)
+{
+	struct sighand_struct *sighand;
+	bool pending;
+
+	do {
+		if (!wait_for_completion_state(&op->done, TASK_INTERRUPTIBLE |
+								  TASK_FREEZABLE))
+			return false;
+		try_to_freeze();
+		sighand = rcu_dereference_protected(current->sighand, true);
+		spin_lock_irq(&sighand->siglock);
+		recalc_sigpending();
+		pending = signal_pending(current);
+		spin_unlock_irq(&sighand->siglock);
+	} while (!pending);
+	return true;
+}
+
+/*
+ * A signal takes the operation back, and the wait goes on until it has
+ * ended; only a fatal one leaves it to end by itself.
+ */
+static int wait_called(struct nfcm_op *op, bool *interrupted)
+{
+	*interrupted = interrupted_call(op);
+	if (!*interrupted)
+		return 0;
+	cancel(op);
+	return wait_for_completion_killable(&op->done) ? -EINTR : 0;
+}
+
+/*
+ * NFCOMMS_IOC_CALL. No locks; waits until the operation ended, or was taken
+ * back.
+ */
+long nfcm_ioc_call(struct nfcm_file *file, void __user *arg)
+{
+	struct nfcomms_call __user *user = arg;
+	struct nfcomms_call call;
+	bool interrupted;
+	struct nfcm_op *op;
+	int rc = nfcm_copy_in(&call, sizeof(call), arg);
+
+	if (rc)
+		return rc;
+	if (call.flags)
+		return -EINVAL;
+	op = make(file, &call.op, true);
+	if (IS_ERR(op))
+		return PTR_ERR(op);
+	refcount_inc(&op->ref);
+	begin(file, op, call.op.address);
+	rc = wait_called(op, &interrupted);
+	if (!rc && interrupted && op->c.status == NFC_EWITHDRAWN)
+		rc = -EINTR;
+	if (!rc && copy_to_user(&user->completion, &op->c, sizeof(op->c)))
+		rc = -EFAULT;
+	nfcm_op_put(op);
+	return rc;
+}
+
+/*
+ * Cancel all operations in flight with this user_data; -ENOENT if there is none.
+ * There may be as many as a file can have: by batches, each of which takes one
+ * walk past those that were found before. No locks; does not wait.
+ */
+static int cancel_all(struct nfcm_file *file, u64 user_data)
+{
+	enum { BATCH = 64 };
+	struct nfcm_op *ops[BATCH];
+	u32 seek = nfcm_file_seek(file);
+	bool any = false;
+	u32 i, n;
+
+	do {
+		n = nfcm_file_more(file, user_data, seek, ops, BATCH);
+		for (i = 0; i < n; i++) {
+			cancel(ops[i]);
+			nfcm_op_put(ops[i]);
+		}
+		any |= n;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	} while (n == BATCH);
+	return any ? 0 : -ENOENT;
+}
+
+/* NFCOMMS_IOC_CANCEL. No locks; does not wait. */
+long nfcm_ioc_cancel(struct nfcm_file *file, void __user *arg)
+{
+	struct nfcomms_cancel c;
+	int rc = nfcm_copy_in(&c, sizeof(c), arg);
+
+	if (rc)
+		return rc;
+	if (c.flags || memchr_inv(c.rsvd, 0, sizeof(c.rsvd)))
+		return -EINVAL;
+	return cancel_all(file, c.user_data);
+}
