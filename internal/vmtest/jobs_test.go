@@ -34,3 +34,16 @@ func TestNode(t *testing.T) {
 	require.Equal(t, "bulk-flip-20", list[1].name)
 	require.Equal(t, []string{"NFC_NODE=/dev/nfcomms1", "NFC_SCRIPT=flip@20", "NFC_CORRUPTS=1"}, list[1].env)
 }
+
+// TestDevices: how many a machine has is a number from 1 on.
+func TestDevices(t *testing.T) {
+	for _, text := range []string{"-1", "0", "x", "65"} {
+		j := baseJob("exec")
+		_, err := parseMachine("exec", []string{"-devices", text}, &j)
+		require.ErrorAs(t, err, new(usageError), text)
+	}
+	j := baseJob("exec")
+	_, err := parseMachine("exec", []string{"-devices", "3"}, &j)
+	require.NoError(t, err)
+	require.Len(t, j.nodes, 3)
+}

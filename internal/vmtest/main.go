@@ -102,12 +102,14 @@ func machineFlags(f *flag.FlagSet, j *job) (device *string, bare *bool) {
 		j.machine.Append = append(j.machine.Append, strings.Fields(text)...)
 		return nil
 	})
-	f.Func("devices", "how many", func(text string) error {
+	f.Func("devices", "how many (1)", func(text string) error {
+		const most = 24 // slots of the machine's bus
 		n, err := strconv.Atoi(text)
-		if err == nil {
-			j.nodes = make([]node, n)
+		if err != nil || n < 1 || n > most {
+			return fmt.Errorf("want 1 to %d", most)
 		}
-		return err
+		j.nodes = make([]node, n)
+		return nil
 	})
 	f.StringVar(&j.params, "params", j.params, "of the module")
 	f.DurationVar(&j.limit, "timeout", jobTimeout, "for everything from boot to power off")
