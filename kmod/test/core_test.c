@@ -371,6 +371,20 @@ static enum nfcm_event give_back(struct rig *r)
 	return say_of(r, NFC_H2D, NFC_TYPE_WITHDRAWN, r->core.half[NFC_H2D].id);
 }
 
+/* Of a transfer that waits for its target one list is put, and no more. */
+CASE(one_list_until_the_target_is_ready)
+{
+	struct rig r = lying();
+	struct nfcm_half_core *h = &r.core.half[NFC_H2D];
+	struct nfcm_record ready = { .transaction = h->id,
+				     .state = NFC_STATE_READY };
+	u64 k;
+
+	CHECK(!nfcm_ledger_next(&h->ledger, &k));
+	CHECK_EQ(classify(&r, NFC_TYPE_ACK, ready), NFCM_EVENT_PROGRESS);
+	CHECK(nfcm_ledger_next(&h->ledger, &k) && k == 1);
+}
+
 CASE(a_transfer_that_is_asked_back)
 {
 	struct rig r = lying();
