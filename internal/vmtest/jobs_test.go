@@ -3,9 +3,15 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge/scripted"
 )
 
 // TestJobsNameProgramsAndNodes: each entry of the tables is a program, and what stands behind its
@@ -33,6 +39,27 @@ func TestNode(t *testing.T) {
 	require.Equal(t, "bulk", list[1].binary)
 	require.Equal(t, "bulk-flip-20", list[1].name)
 	require.Equal(t, []string{"NFC_NODE=/dev/nfcomms1", "NFC_SCRIPT=flip@20", "NFC_CORRUPTS=1"}, list[1].env)
+}
+
+// TestScriptsNameKinds: nfsim knows each kind of fault that a job's device is to make.
+func TestScriptsNameKinds(t *testing.T) {
+	table, err := os.ReadFile(filepath.Join("..", "..", "cmd", "nfsim", "internal", "hostile", "plan.go"))
+	require.NoError(t, err)
+	known := map[string]bool{"": true}
+	for _, m := range regexp.MustCompile(`\{name: "([^"]+)"`).FindAllStringSubmatch(string(table), -1) {
+		known[m[1]] = true
+	}
+	for _, k := range scripted.Kinds {
+		known[k.Name] = true
+	}
+	for _, j := range jobs {
+		for _, n := range j.nodes {
+			for entry := range strings.SplitSeq(n.script, ",") {
+				kind := regexp.MustCompile(`^[a-z-]*`).FindString(entry)
+				require.True(t, known[kind], "%s: nfsim has no fault %q", j.name, kind)
+			}
+		}
+	}
 }
 
 // TestDevices: how many a machine has is a number from 1 on.
