@@ -125,7 +125,7 @@ func (h *half) wakeAll() {
 // queue is kept meanwhile, which orders OFFER with the ids.
 func (h *sender) ask() {
 	if h.shut.Load() == 0 {
-		_ = h.say(abi.TypeOffer, h.id()+1) // fails only when the device is gone
+		_ = h.putNote(abi.TypeOffer, h.id()+1) // fails only when the device is gone
 	}
 }
 

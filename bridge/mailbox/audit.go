@@ -13,7 +13,7 @@ const (
 
 // audit finds offers that the device lost, or whose answer got lost. An offer may
 // wait for its target without an end, so its heartbeatTimeout proves nothing; but the
-// heartbeat says how many offers the device has parked, and if more calls wait than
+// heartbeat counts the offers that the device has parked, and if more calls wait than
 // that, at most looks, it does not know all of them. Then those that have waited
 // longest are asked back. While the numbers agree nothing is sent.
 //

@@ -61,7 +61,7 @@ func (c *Channel) CloseReceive() error { return c.close(1 << abi.D2H) }
 // target may be subscribed again. Idempotent; see CloseReceive.
 func (c *Channel) Close() error { return c.close(1<<abi.H2D | 1<<abi.D2H) }
 
-// close ends the calls of some halves, tells the device, and after the last
+// close ends the calls of some halves, puts CLOSE, and after the last
 // half waits for it to agree.
 func (c *Channel) close(halves uint32) error {
 	for _, h := range c.of(halves) {
@@ -85,7 +85,7 @@ func (c *Channel) close(halves uint32) error {
 	_ = h.queue.lock(background)
 	defer h.unlock()
 	c.last.Store(c.closed == 1<<abi.H2D|1<<abi.D2H)
-	err := h.sayClose(halves)
+	err := h.putClose(halves)
 	if !c.last.Load() {
 		return nil
 	}
@@ -108,9 +108,9 @@ func (c *Channel) of(halves uint32) []*half {
 	return list
 }
 
-// sayClose tells the device that some halves are not used any more. Must hold
+// putClose puts CLOSE: the halves are not used any more. Must hold
 // queue.
-func (h *half) sayClose(halves uint32) error {
+func (h *half) putClose(halves uint32) error {
 	var s abi.Slot
 	*s.Close() = abi.Close{Halves: halves, Generation: h.ch.generation}
 	hd := h.header(abi.TypeClose, abi.PayloadSize, h.ch.generation)

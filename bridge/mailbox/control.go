@@ -135,7 +135,7 @@ func (k *control) start(ctx context.Context, p bridge.Program) (bridge.Process, 
 	return bridge.Process{ID: bridge.ProcessID(r.A), First: bridge.Target(r.B), Targets: p.Targets}, nil
 }
 
-// stop asks a process to return until it has: the device says ErrBusy while
+// stop asks a process to return until it has: the device answers ErrBusy while
 // the process is on its way out.
 func (k *control) stop(ctx context.Context, id bridge.ProcessID) error {
 	if _, bounded := ctx.Deadline(); bounded {

@@ -65,7 +65,7 @@ func tooLarge(n int, limit uint64) error {
 }
 
 // offer gives a message to the device and waits for what becomes of it.
-// errAskedBack says that it came back because the audit asked. Must hold queue.
+// errAskedBack means that it came back because the audit asked. Must hold queue.
 func (h *sender) offer(ctx context.Context, msg []byte) error {
 	if h.shut.Load() != 0 {
 		return h.err()
@@ -109,7 +109,7 @@ func (h *sender) withdraw(cause error) error {
 	if _, ok := h.act(proto.PutWithdraw); !ok { // it has ended meanwhile
 		return h.outcome(cause)
 	}
-	if err := h.say(abi.TypeWithdraw, h.id()); err != nil {
+	if err := h.putNote(abi.TypeWithdraw, h.id()); err != nil {
 		h.await(nil, nil, news, shutDown)
 	} else if !h.escalate(news) {
 		return h.err()
@@ -120,7 +120,7 @@ func (h *sender) withdraw(cause error) error {
 	return h.outcome(cause)
 }
 
-// outcome returns what the device said of a message. withdrawn is the error if
+// outcome returns how a message ended. withdrawn is the error if
 // it was taken back.
 func (h *sender) outcome(withdrawn error) error {
 	switch eventOf(h.word.Load()) {
@@ -187,5 +187,5 @@ func (h *sender) tryOffer(msg []byte) (bool, error) {
 	return err == nil, err
 }
 
-// errNotReady says that TrySend's message came back.
+// errNotReady means that TrySend's message came back.
 var errNotReady = fmt.Errorf("%w: target not waiting", bridge.ErrWithdrawn)

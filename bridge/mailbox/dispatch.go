@@ -115,10 +115,10 @@ func (c *Channel) half(direction uint32) *half {
 	return &c.recv.half
 }
 
-// flushRepliesLocked sends the WITHDRAWN that are owed; false if the ring is full. It
+// flushRepliesLocked sends the WITHDRAWN that are pending; false if the ring is full. It
 // must not wait: it runs inside a drain. The half is answering until the message is
 // in the ring, so a device that offers before it was answered is caught, and
-// one channel owes one answer at the most. Must hold rx.
+// one channel has one pending reply at the most. Must hold rx.
 func (b *mailbox) flushRepliesLocked() bool {
 	for len(b.rx.pendingReplies) > 0 && !b.rx.dead {
 		h := b.rx.pendingReplies[0]
@@ -139,7 +139,7 @@ func (b *mailbox) flushRepliesLocked() bool {
 	return true
 }
 
-// flushReplies sends what is owed when the ring has room again. It ends with the epoch.
+// flushReplies sends what is pending when the ring has room again. It ends with the epoch.
 func (b *mailbox) flushReplies() {
 	for round := 0; ; round++ {
 		b.rx.Lock()

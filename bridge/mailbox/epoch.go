@@ -57,7 +57,7 @@ func newEpoch(ctx context.Context, d *Device) (*epoch, error) {
 // mailboxOf returns the mailbox of a channel.
 func (e *epoch) mailboxOf(id uint32) *mailbox { return e.mailboxes[e.Hello.Mailbox(id)] }
 
-// err returns why the epoch ended, nil while it lives.
+// err returns why the epoch ended, nil before that.
 func (e *epoch) err() error {
 	if d := e.down.Load(); d != nil {
 		return d.err
@@ -94,8 +94,8 @@ func (e *epoch) end(ctx context.Context, err error) error {
 	return nil
 }
 
-// fence stops DMA and only then tells the calls: what holds a buffer gives it
-// back when it is told.
+// fence stops DMA and only then ends the calls: what holds a buffer gives it
+// back when its call ends.
 func (e *epoch) fence() {
 	e.dev.port.Fence()
 	e.watch.stop()
@@ -111,7 +111,7 @@ func (e *epoch) fence() {
 
 // gone waits for the close of a channel that the device agreed to: the device may
 // have given its target to a new process already, while who closes it has not come
-// around to hear that. False if the channel is not on its way out.
+// around to see that. False if the channel is not on its way out.
 func (e *epoch) gone(id uint32) bool {
 	e.mailboxOf(id).drain()
 	c := e.table.at(id)

@@ -23,7 +23,7 @@ type memory struct {
 	area *abi.Area
 }
 
-// handshake waits until the device is ready, checks what it says of itself and answers.
+// handshake waits until the device is ready, checks its hello and answers.
 func handshake(ctx context.Context, base unsafe.Pointer, size uint64) (memory, error) {
 	if size < abi.AreaSize || base == nil || uintptr(base)%abi.SlotSize != 0 {
 		return memory{}, fmt.Errorf("%w: mailbox area of %d bytes at %p", bridge.ErrFault, size, base)

@@ -200,7 +200,7 @@ func (m *machine) followLocked(w uint64, p proto.Step) bool {
 	return true
 }
 
-// overLocked tells who closes the channel that the device agrees. Must hold rx.
+// overLocked wakes the call that closes the channel: the device agrees. Must hold rx.
 func (m *machine) overLocked() {
 	for {
 		w := m.word.Load()

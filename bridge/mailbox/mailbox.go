@@ -46,7 +46,7 @@ type mailbox struct {
 	_ [64]byte
 }
 
-// putResult says what became of a put.
+// putResult is what became of a put.
 type putResult int
 
 const (
@@ -133,7 +133,7 @@ func (b *mailbox) putPair(h abi.Header, p *[7]uint64, h2 abi.Header, p2 *[7]uint
 	return putDone
 }
 
-// refuse unlocks tx and says why nothing was put.
+// refuse unlocks tx and returns why nothing was put.
 func (b *mailbox) refuse() putResult {
 	dead := b.tx.dead
 	b.tx.Unlock()
@@ -173,7 +173,7 @@ func (b *mailbox) aimLocked() {
 	b.rx.want = uint64(abi.Header(0).WithPhase(b.phase(b.rx.head)))
 }
 
-// publishLocked tells the device how far d2h was consumed. Must hold rx.
+// publishLocked shows the device how far d2h was consumed. Must hold rx.
 func (b *mailbox) publishLocked() {
 	if b.rx.published != b.rx.head {
 		b.rx.published = b.rx.head

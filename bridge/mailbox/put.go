@@ -65,21 +65,21 @@ func (h *half) endsWait(ctx context.Context, stop uint32) error {
 	return nil
 }
 
-// record says a completion record to the device: ACK or ERROR of an offer.
-func (h *half) record(t abi.Type, a *abi.Ack) error {
+// putRecord puts a completion record: ACK or ERROR of an offer.
+func (h *half) putRecord(t abi.Type, a *abi.Ack) error {
 	var s abi.Slot
 	*s.Ack() = *a
 	hd := h.header(t, abi.PayloadSize, a.Transaction)
 	return h.put(background, hd, &s.Payload, h.mailbox.room(proto.RoomUrgent), shutDown)
 }
 
-// say names a transaction to the device: FIN, WITHDRAW, WITHDRAWN, ABORT, OFFER.
-func (h *half) say(t abi.Type, id uint64) error {
+// putNote names a transaction to the device: FIN, WITHDRAW, WITHDRAWN, ABORT, OFFER.
+func (h *half) putNote(t abi.Type, id uint64) error {
 	s := h.note(id)
 	return h.put(background, h.header(t, abi.PayloadSize, id), &s.Payload, h.mailbox.room(proto.RoomUrgent), shutDown)
 }
 
-// note returns a slot with the payload of say.
+// note returns a slot with the payload of putNote.
 func (h *half) note(id uint64) (s abi.Slot) {
 	*s.Note() = abi.Note{Transaction: id, Direction: uint32(h.dir)}
 	return s

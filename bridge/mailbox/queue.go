@@ -21,7 +21,7 @@ const (
 //
 // Who is armed has a place in the same queue. When it comes, the lock is kept
 // for that waiter: the device is asked whether the target waits, and the waiter
-// gets its token when the device says so. The lock is then for the lease of that
+// gets its token when the device answers READY. The lock is then for the lease of that
 // waiter, or goes on when it is disarmed.
 type queue struct {
 	word        atomic.Uint32
@@ -154,7 +154,7 @@ func (q *queue) nextLocked() *ticket {
 // keepLocked keeps the lock for a waiter. Must hold mu.
 func (q *queue) keepLocked(k *ticket) { q.kept, q.asking, q.ready = k, true, false }
 
-// grant tells k that it has the lock, or asks the device for it.
+// grant wakes k, which has the lock, or asks the device whether its target waits.
 func (q *queue) grant(k *ticket) {
 	for ; k != nil; k = q.asked() {
 		if k.arm == nil {

@@ -82,7 +82,7 @@ func (h *receiver) release() {
 	if e, _ := h.act(proto.Release); e == proto.EventRecalled {
 		id := h.id()
 		h.act(proto.PutWithdrawn)
-		_ = h.say(abi.TypeWithdrawn, id) // fails only when the device is gone
+		_ = h.putNote(abi.TypeWithdrawn, id) // fails only when the device is gone
 	}
 }
 
@@ -91,7 +91,7 @@ func (h *receiver) release() {
 func (h *receiver) refuse() {
 	id := h.id()
 	h.act(proto.PutRefuse)
-	_ = h.record(abi.TypeError, &abi.Ack{ // fails only when the device is gone
+	_ = h.putRecord(abi.TypeError, &abi.Ack{ // fails only when the device is gone
 		Transaction: id, State: abi.StateFailed, Status: abi.ErrAborted, Direction: uint32(abi.D2H),
 	})
 }
@@ -100,7 +100,7 @@ func (h *receiver) refuse() {
 func (h *receiver) accept(n int) error {
 	id := h.id()
 	h.act(proto.PutAccept)
-	return h.record(abi.TypeAck, &abi.Ack{
+	return h.putRecord(abi.TypeAck, &abi.Ack{
 		Transaction: id, Processed: uint64(n), State: abi.StateConsumed, Direction: uint32(abi.D2H),
 	})
 }
@@ -406,7 +406,7 @@ func (h *receiver) fin() error {
 	if _, ok := h.act(proto.PutFin); !ok {
 		h.act(proto.PutAccept) // an empty transfer was never more than an offer
 	}
-	return h.say(abi.TypeFin, id)
+	return h.putNote(abi.TypeFin, id)
 }
 
 // finFunc commits the transfer if fn agrees. Must hold queue.

@@ -87,7 +87,7 @@ func (c *stallClock) stop() {
 	}
 }
 
-// due reports whether the device owes an answer to the transfer: it may wait for
+// due reports whether an answer of the device is pending: a transfer may wait for
 // its target without an end, but not move without an end. Must hold queue.
 func (x *transfer) due() bool {
 	x.mu.Lock()
@@ -138,7 +138,7 @@ func (x *transfer) askBack() {
 	_, ask := x.h.act(proto.PutWithdraw)
 	x.mu.Unlock()
 	if ask {
-		_ = x.h.say(abi.TypeWithdraw, x.id) // fails only when the device is gone
+		_ = x.h.putNote(abi.TypeWithdraw, x.id) // fails only when the device is gone
 	}
 }
 

@@ -122,9 +122,9 @@ func (w *watch) mailboxes() []bridge.MailboxStats {
 	return list
 }
 
-// used returns how many slots of a ring its sender may not write. It asks the slots rather than the counters, which a lock guards: those from
-// head on bear the phase of their lap as far as the ring was written. While
-// messages pass the answer is one of the recent ones.
+// used returns how many slots of a ring its sender may not write. It reads the slots rather than the
+// counters, which a lock guards: those from head on bear the phase of their lap as far as the ring
+// was written. While messages pass the answer is one of the recent ones.
 func (b *mailbox) used(ring []abi.Slot, headWord *uint64) int {
 	head := atomic.LoadUint64(headWord)
 	return sort.Search(len(ring), func(n int) bool {

@@ -125,7 +125,7 @@ func (c *Channel) TrySendInd(ctx context.Context, data []byte, waiter chan<- str
 }
 
 // sendInd offers a transfer, to a target that may stay unready for so many
-// nanoseconds, and moves it. errAskedBack says that the offer came back because the
+// nanoseconds, and moves it. errAskedBack means that the offer came back because the
 // audit asked. Must hold queue.
 func (h *sender) sendInd(ctx context.Context, data []byte, unready uint64) error {
 	if h.shut.Load() != 0 {
@@ -142,7 +142,7 @@ func (h *sender) sendInd(ctx context.Context, data []byte, unready uint64) error
 	}
 	if err == nil {
 		h.act(proto.PutFin)
-		err = h.say(abi.TypeFin, x.id)
+		err = h.putNote(abi.TypeFin, x.id)
 	}
 	x.stop()
 	return err
@@ -216,7 +216,7 @@ func timeout(ctx context.Context) uint64 {
 	return uint64(max(notAtAll+1, time.Until(end)))
 }
 
-// run moves a transfer until the device says DONE. On every other end it
+// run moves a transfer until DONE. On every other end it
 // returns why, and the device does not touch the buffer any more. Must hold queue.
 func (x *transfer) run(ctx context.Context) error {
 	defer x.clock.stop()
@@ -354,7 +354,7 @@ func (x *transfer) abort(cause error) error {
 	if !under { // what ended it meanwhile does just as well
 		return x.stopped(cause)
 	}
-	err := x.h.say(abi.TypeAbort, x.id)
+	err := x.h.putNote(abi.TypeAbort, x.id)
 	if err != nil {
 		x.h.await(nil, nil, news, shutDown)
 	} else if !x.h.escalate(news) {

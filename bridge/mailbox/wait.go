@@ -156,7 +156,7 @@ func (p *parker) await(done <-chan struct{}, timer <-chan time.Time, want uint64
 	return false
 }
 
-// sleep parks the caller once. It says so in the park word, looks at the ring
+// sleep parks the caller once. It sets the park word, drains the ring
 // once more and only then blocks: whatever the device publishes later rings
 // the doorbell. True if done or timer fired.
 func (p *parker) sleep(done <-chan struct{}, timer <-chan time.Time, want uint64, stop uint32) (ended bool) {

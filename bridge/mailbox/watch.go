@@ -83,7 +83,7 @@ func (w *watch) tick() {
 	}
 }
 
-// waitedFor reports whether anybody sleeps until the device says something.
+// waitedFor reports whether anybody sleeps until a message of the device comes.
 func (d *Device) waitedFor() bool { return d.blocked.Load() > 0 || d.armed.Load() > 0 }
 
 func (w *watch) lost(age time.Duration) error {

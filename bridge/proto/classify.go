@@ -122,7 +122,7 @@ func record(h Half, l *Ledger, s *abi.Slot) (Input, string) {
 	return TakeRecord, "record of an offer"
 }
 
-// answer returns what a record says of a message.
+// answer returns what a record means for a message.
 func answer(t abi.Type, a *abi.Ack) Input {
 	switch {
 	case t == abi.TypeAck && a.State == abi.StateConsumed && a.Status == abi.OK:
@@ -157,7 +157,7 @@ func note(h Half, s *abi.Slot) (Input, string) {
 }
 
 // ClassifyClose returns what a CLOSE of the device means for the subscription of a generation.
-// last says that the host put CLOSE for both halves.
+// last is true once the host put CLOSE for both halves.
 func ClassifyClose(generation uint64, last bool, s *abi.Slot) (Event, string) {
 	const both = 1<<abi.H2D | 1<<abi.D2H
 	o := s.Close()

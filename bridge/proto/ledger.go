@@ -37,7 +37,7 @@ func (l *Ledger) Next() (k uint64, ok bool) {
 // Accepted reports whether the device has shown that its target took the transfer.
 func (l *Ledger) Accepted() bool { return l.Ready || l.Acked > 0 }
 
-// Record takes a completion record of type t into account and returns what it means. why says
+// Record takes a completion record of type t into account and returns what it means. why is
 // what is wrong with one that is TakeNonsense.
 func (l *Ledger) Record(t abi.Type, a *abi.Ack) (in Input, why string) {
 	if a.Status >= abi.StatusCount || a.State >= abi.StateCount {

@@ -64,7 +64,7 @@ const (
 	MarkRecall Marks = 1 << iota // h2d: WITHDRAW was put; d2h: the device wants the held offer back
 	MarkHeld                     // d2h: a call looks at the offer
 	MarkClosed                   // d2h: the host closed the half
-	// MarkAccepted says that the target has the transfer, so it cannot be given back.
+	// MarkAccepted is set once the target has the transfer, which cannot be given back then.
 	// [Table.Classify] finds it in the ledger; nobody stores it.
 	MarkAccepted
 	markAll = 1<<iota - 1

@@ -147,7 +147,7 @@ func (t *Table) Step(d abi.Direction, s Stand, in Input) Step {
 	return t.steps[d&1][s%(stepKeep+1)][in%stepInputs]
 }
 
-// Act returns what the host may do: PutAbort tells the ledger. The zero Step says that it may not
+// Act returns what the host may do: PutAbort marks the ledger. The zero Step means that it may not
 // do that now.
 func (t *Table) Act(h Half, in Input, l *Ledger) Step {
 	p := t.Step(h.Direction, h.Stand.With(accepts(h, l)), in)
@@ -157,7 +157,7 @@ func (t *Table) Act(h Half, in Input, l *Ledger) Step {
 	return p
 }
 
-// accepts returns MarkAccepted if the ledger of a transfer under way says so.
+// accepts returns MarkAccepted if its target has the transfer under way, by its ledger.
 func accepts(h Half, l *Ledger) Marks {
 	if h.Stand.State() == StateMoving && h.Direction == abi.H2D && l != nil && l.Accepted() {
 		return MarkAccepted

@@ -6,7 +6,7 @@
 //	talk NAME                a conversation begins
 //	only host: REASON        device parties do not play it (the device lies)
 //	only device: REASON      host parties do not play it, nor the table (the host lies)
-//	half d2h                 what h2d or d2h is not said of is about this half; h2d without the line
+//	half d2h                 lines that name no half are about this one; h2d without the line
 //	open KEY=N…              other than the defaults: next h2d=1 d2h=1 generation=9 window=4
 //	                         limit=1099511627776 (bytes of the largest transfer)
 //	> SLOT                   the host puts a slot, and it arrives
@@ -26,9 +26,9 @@
 // transaction id (not of CLOSE), and then words and key=N in any order: h2d, d2h, both; the state
 // of a record; its status; any field: length size timeout processed outstanding lists fault list
 // count halves generation, and to lie also epoch channel sequence state status direction rsvd. What
-// is not said is what an honest party would put: a message of 8 bytes, the state of DONE, FAILED for
+// is not named is what an honest party would put: a message of 8 bytes, the state of DONE, FAILED for
 // ERROR and ABORTED, the sequence of the transaction, and the entries of list N of a buffer that
-// begins at [Address]. A device party must put what is said, and may put anything where nothing is.
+// begins at [Address]. A device party must put what is named, and may put anything else where nothing is.
 //
 // The order of lines is that in which the host sees things. A fault is the end of a conversation.
 //

@@ -9,9 +9,9 @@ import (
 
 // Host is a party that plays the host.
 type Host interface {
-	// Open begins a conversation: nothing was said before.
+	// Open begins a conversation: nothing was put before.
 	Open(*Open) error
-	// Put makes the host put a slot, and returns the state of its half then. An error says that
+	// Put makes the host put a slot, and returns the state of its half then. An error means that
 	// the host may not put that now.
 	Put(*abi.Slot) (proto.State, error)
 	// Take gives the host a slot of the device. The state is that of the half that the slot is

@@ -14,7 +14,7 @@ import (
 
 // Program is a party in another process. It answers each line on its standard input with one line
 // on its standard output. A slot is its eight words in hexadecimal, header first. An answer that
-// begins with "no" is an error: the rest of the line says why.
+// begins with "no" is an error: the rest of the line is the reason.
 //
 // A host, see [Host]:
 //

@@ -15,7 +15,7 @@ const (
 	Channel = 5       // the channel
 	Epoch   = 1       // of the device
 	Address = 1 << 20 // bus address of the buffer of every transfer
-	length  = 8       // bytes of a message, if not said
+	length  = 8       // bytes of a message, if not named
 )
 
 var (
@@ -40,7 +40,7 @@ func texts[T interface {
 	return list
 }
 
-// said is what a line says of a slot.
+// said is what a line names of a slot.
 type said struct {
 	kind abi.Type
 	id   uint64
@@ -118,7 +118,7 @@ func (s *said) set(key string, n uint64) error {
 	return nil
 }
 
-// get returns the value of a field, or what it is if nothing is said.
+// get returns the value of a field, or what it is if the line does not name it.
 func (s *said) get(key string, otherwise uint64) uint64 {
 	if n, ok := s.keys[key]; ok {
 		return n
@@ -204,7 +204,7 @@ func (s *said) list(cut proto.Split, g *abi.Gather) (uint64, error) {
 	return size, nil
 }
 
-// match reports whether a device's slot is what was said.
+// match reports whether a device's slot is what the line names.
 func (s *said) match(want, got *abi.Slot) error {
 	w, g := abi.Header(want.Header), abi.Header(got.Header)
 	if w.WithPhase(0)&^(1<<7) != g&^(1<<7) {
@@ -233,7 +233,7 @@ func (s *said) match(want, got *abi.Slot) error {
 	return nil
 }
 
-// matchRecord compares what was said of a record.
+// matchRecord compares what the line names of a record.
 func (s *said) matchRecord(want, got *abi.Ack) error {
 	pairs := []struct {
 		key       string

@@ -21,7 +21,7 @@ type Open struct {
 	Limit      uint64 // bytes of the largest transfer
 }
 
-// Kind says what happens in a step.
+// Kind is what happens in a step.
 type Kind int
 
 // Kinds of steps.
@@ -50,7 +50,7 @@ type Step struct {
 	said *said
 }
 
-// Match returns an error if a slot that the device put is not what the step says.
+// Match returns an error if a slot that the device put is not that of the step.
 func (s *Step) Match(got *abi.Slot) error { return s.said.match(&s.Slot, got) }
 
 // Conversation is one of a file.

@@ -115,7 +115,7 @@ func (w *Walk) do(d abi.Direction, in proto.Input) Line {
 	return w.put(&s, cut)
 }
 
-// local does what nobody hears of.
+// local does what needs no slot.
 func (w *Walk) local(d abi.Direction, in proto.Input) Line {
 	what := map[proto.Input]string{proto.Hold: "hold", proto.Release: "release", proto.Shut: "shut"}[in]
 	state, _ := w.m.Do(what, d) // the table lets it
