@@ -67,7 +67,7 @@ n ports; with either, what comes from the device comes from n processes.`,
 			if err := o.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			return c.atShape(slices.Max(o.counts)).measure(cmd, func(ctx context.Context, dev *nfcomms.Device) (report, error) {
+			return c.withContexts(slices.Max(o.counts)*(2+2*len(o.bytes))).measure(cmd, func(ctx context.Context, dev *nfcomms.Device) (report, error) {
 				return crowd(ctx, dev, o, cmd.ErrOrStderr())
 			})
 		},
@@ -123,18 +123,25 @@ func (o *crowdOptions) shorten(given func(string) bool) {
 	}
 }
 
-// contextsOf one island of the default shape run so many processes; a device for
-// more callers gets more contexts.
-const contextsOf = 8 * 8
+// Contexts of an island: of the default shape, and at most.
+const (
+	contextsDefault = 8 * 8
+	contextsMost    = 64 * 64
+	contextsSpare   = 16 // for the device's own services
+)
 
-// atShape is c with an address whose device has contexts for n processes and their
-// floods, if the user named no options.
-func (c *common) atShape(n int) *common {
+// withContexts is c with an address whose device runs n processes at the same time,
+// if the user named no options.
+func (c *common) withContexts(n int) *common {
 	at := *c
-	if c.address == "sim:" && 2*n+16 > contextsOf {
+	if n += contextsSpare; c.address == "sim:" && n > contextsDefault {
 		at.address = "sim:?microengines=64&contexts=64"
-		if 2*n+16 > 64*64 {
-			at.address += "&islands=8"
+		islands := 1
+		for islands*contextsMost < n {
+			islands *= 2
+		}
+		if islands > 1 {
+			at.address += fmt.Sprintf("&islands=%d&managers=%d", islands, max(8, islands))
 		}
 	}
 	return &at

@@ -20,46 +20,64 @@ type crowdSide struct {
 	close   func() error
 	skipped string // why it cannot be measured
 
-	samples  *recorder
-	rates    []float64 // operations a second, by round
-	ops      []int     // by caller, of all rounds
-	cpu      time.Duration
-	measured int // operations, of all rounds
+	samples *recorder
+	rates   []float64 // operations a second, by round
+	// reference has the rates of the Go channel pairs in the same rounds.
+	reference []float64
+	ops       []int // by caller, of all rounds
+	cpu       time.Duration
+	measured  int // operations, of all rounds
 }
 
-// measureCrowd measures every kind of call by n callers, in turns.
+// measureCrowd measures every kind of call by n callers, each in turns with the Go
+// channel pairs. A kind that the device has no room for is skipped.
 func measureCrowd(ctx context.Context, dev *nfcomms.Device, o crowdOptions, n, load int, bar progress) (rows []CrowdRow, err error) {
-	var sides []*crowdSide
-	defer func() {
-		for _, s := range sides {
-			if s.close != nil {
-				err = errors.Join(err, s.close())
+	calls := crowdCalls(o.bytes)
+	pairs, err := calls[0].side(ctx, dev, o.shape, n)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, pairs.close()) }()
+	for _, c := range calls {
+		s := pairs
+		if c.call != namePairs {
+			if s, err = c.side(ctx, dev, o.shape, n); err != nil {
+				return nil, err
 			}
 		}
-	}()
-	for _, c := range crowdCalls(o.bytes) {
-		s, err := c.side(ctx, dev, o.shape, n)
-		if err != nil {
+		if err := s.beside(ctx, pairs, o, bar); err != nil {
 			return nil, err
 		}
-		s.samples, s.ops = newRecorder(), make([]int, n)
-		sides = append(sides, s)
-	}
-	for round := range o.rounds {
-		for i := range sides {
-			s := sides[(round+i)%len(sides)]
-			if s.skipped == "" {
-				if err := s.round(ctx, o.slice); err != nil {
-					return nil, err
-				}
-			}
-			bar.step(s.call + " " + sizeText(s.size))
-		}
-	}
-	for _, s := range sides {
-		rows = append(rows, s.row(n, load, sides[0].rates))
+		rows = append(rows, s.row(n, load))
 	}
 	return rows, nil
+}
+
+// beside measures a side, in turns with a reference that may be itself, and closes
+// it if it is not.
+func (s *crowdSide) beside(ctx context.Context, reference *crowdSide, o crowdOptions, bar progress) error {
+	for range o.rounds {
+		bar.step(s.call + " " + sizeText(s.size))
+		if s.skipped != "" {
+			continue
+		}
+		if err := reference.round(ctx, o.slice); err != nil {
+			return err
+		}
+		s.reference = append(s.reference, reference.rates[len(reference.rates)-1])
+		if s == reference {
+			continue
+		}
+		if err := s.round(ctx, o.slice); ctx.Err() != nil {
+			return err
+		} else if err != nil {
+			s.skipped = err.Error()
+		}
+	}
+	if s == reference || s.close == nil {
+		return nil
+	}
+	return s.close()
 }
 
 // round lets all callers go for a slice of time, after one call of each.
@@ -94,7 +112,12 @@ func (s *crowdSide) round(ctx context.Context, slice time.Duration) error {
 	wg.Wait()
 	timer.Stop()
 	s.count(counts, took, time.Since(begin), cpuTime()-cpu)
-	return errors.Join(errs...)
+	for _, err := range errs {
+		if err != nil {
+			return err // the others failed for the same reason
+		}
+	}
+	return nil
 }
 
 // count adds a round to what was measured.
@@ -112,15 +135,15 @@ func (s *crowdSide) count(counts []int, took []sampled, wall, cpu time.Duration)
 	s.cpu += cpu
 }
 
-// row concludes; reference has the rates of the Go channel pairs.
-func (s *crowdSide) row(n, load int, reference []float64) CrowdRow {
+// row concludes.
+func (s *crowdSide) row(n, load int) CrowdRow {
 	row := CrowdRow{Call: s.call, Size: s.size, Callers: n, Load: load, Skipped: s.skipped}
 	if s.skipped != "" || s.measured == 0 {
 		return row
 	}
 	at := func(q float64) float64 { return float64(s.samples.histogram.ValueAtQuantile(q)) }
 	mean := float64(s.measured) / float64(n)
-	row.Rate, row.OfGoChannels = spread(s.rates), spread(pairwise(s.rates, reference))
+	row.Rate, row.OfGoChannels = spread(s.rates), spread(pairwise(s.rates, s.reference))
 	row.P50Ns, row.P99Ns, row.P999Ns = at(50), at(99), at(99.9)
 	row.BestOverMean, row.WorstOverMean = float64(slices.Max(s.ops))/mean, float64(slices.Min(s.ops))/mean
 	row.CPUNsPerOp = float64(s.cpu) / float64(s.measured)

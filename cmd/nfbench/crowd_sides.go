@@ -55,13 +55,15 @@ func crowdCalls(sizes []int) []crowdCall {
 
 // side makes n callers, or says why there cannot be so many.
 func (c crowdCall) side(ctx context.Context, dev *nfcomms.Device, shape string, n int) (*crowdSide, error) {
-	s := &crowdSide{call: c.call, size: c.size}
+	s := &crowdSide{call: c.call, size: c.size, samples: newRecorder(), ops: make([]int, n)}
 	if c.most > 0 && n*c.size > c.most {
 		s.skipped = fmt.Sprintf("over %s in all", sizeText(c.most))
 		return s, nil
 	}
-	if err := c.ready(ctx, dev, s, shape, n); err != nil {
+	if err := c.ready(ctx, dev, s, shape, n); ctx.Err() != nil {
 		return nil, fmt.Errorf("%s, %s: %w", c.call, sizeText(c.size), err)
+	} else if err != nil {
+		s.skipped, s.close = err.Error(), nil
 	}
 	return s, nil
 }

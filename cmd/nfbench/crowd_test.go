@@ -43,7 +43,7 @@ func TestCrowdSkipsWhatWouldTakeTooMuchMemory(t *testing.T) {
 	s, err := calls[len(calls)-1].side(t.Context(), nil, shapePorts, 65)
 	require.NoError(t, err)
 	require.Equal(t, "over 64 MiB in all", s.skipped)
-	r := &CrowdReport{Rows: []CrowdRow{s.row(65, 0, nil)}}
+	r := &CrowdReport{Rows: []CrowdRow{s.row(65, 0)}}
 	var out strings.Builder
 	r.table(&out)
 	require.Contains(t, out.String(), "not measured: over 64 MiB in all")
@@ -66,7 +66,8 @@ func TestSampledKeepsTheRoom(t *testing.T) {
 func TestCrowdRow(t *testing.T) {
 	s := &crowdSide{ops: make([]int, 4), samples: newRecorder()}
 	s.count([]int{10, 20, 30, 20}, make([]sampled, 4), time.Second, 80*time.Microsecond)
-	row := s.row(4, 0, []float64{160})
+	s.reference = []float64{160}
+	row := s.row(4, 0)
 	require.Equal(t, []float64{80, 0.5, 1.5, 0.5, 1000},
 		[]float64{row.Rate.Median, row.OfGoChannels.Median, row.BestOverMean, row.WorstOverMean, row.CPUNsPerOp})
 }
