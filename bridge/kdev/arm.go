@@ -159,7 +159,7 @@ func (h *half) told(opcode uint16, p *place, held bool) {
 // fire wakes all who wait: the half is shut.
 func (h *half) fire() {
 	h.mu.Lock()
-	for h.waiters.Wake() {
+	for h.waiters.Wake() != nil {
 	}
 	h.armed.Store(0)
 	for wake, p := range h.places {

@@ -143,6 +143,8 @@ func (c *fakeChannel) arm(o *fakeOp) {
 				c.file.mu.Lock()
 				c.kept[o.raw.UserData] = wake
 				c.file.mu.Unlock()
+			} else {
+				c.ch.Disarm(direction, wake) // the client decides whether it tries
 			}
 		case <-o.Done():
 			c.ch.Disarm(direction, wake)

@@ -49,6 +49,7 @@ func (h *sender) spinReady(wake chan<- struct{}) {
 // armReceive queues a waiter for what the device offers.
 func (h *receiver) armReceive(wake chan<- struct{}) {
 	h.mu.Lock()
+	h.leaveLocked(wake)
 	added := h.waiters.Add(wake)
 	h.mu.Unlock()
 	if added {
@@ -82,6 +83,7 @@ func (c *Channel) Disarm(direction abi.Direction, wake chan<- struct{}) {
 	}
 	h.mu.Lock()
 	removed := h.waiters.Remove(wake)
+	h.leaveLocked(wake)
 	h.mu.Unlock()
 	if removed {
 		h.armed(-1)
@@ -98,13 +100,38 @@ func (h *half) pass() {
 	}
 }
 
-// wakeOne wakes the first who waits for an offer.
+// wakeOne wakes the first who waits for an offer, unless one who was woken is on
+// the way: of two, one would find the other in the half.
 func (h *half) wakeOne() {
 	h.mu.Lock()
-	woken := h.waiters.Wake()
+	coming := h.woken != nil
+	if !coming {
+		h.woken = h.waiters.Wake()
+		h.coming.Store(h.woken != nil)
+	}
+	woken := !coming && h.woken != nil
 	h.mu.Unlock()
 	if woken {
 		h.armed(-1)
+	}
+}
+
+// came takes note that the waiter that was woken has come, or anybody else. It
+// costs nothing where nobody waits.
+func (h *half) came() {
+	if h.coming.Load() {
+		h.mu.Lock()
+		h.woken = nil
+		h.coming.Store(false)
+		h.mu.Unlock()
+	}
+}
+
+// leaveLocked takes note that a waiter does not come, if it was woken. Must hold mu.
+func (h *half) leaveLocked(wake chan<- struct{}) {
+	if h.woken == wake {
+		h.woken = nil
+		h.coming.Store(false)
 	}
 }
 
@@ -112,7 +139,7 @@ func (h *half) wakeOne() {
 func (h *half) wakeAll() {
 	h.mu.Lock()
 	n := h.waiters.Len()
-	for h.waiters.Wake() {
+	for h.waiters.Wake() != nil {
 	}
 	h.mu.Unlock()
 	n += h.queue.partAll()

@@ -43,6 +43,7 @@ func (h *receiver) enter(ctx context.Context) error {
 		return &bridge.WithdrawnError{Cause: err}
 	}
 	if h.queue.try() {
+		h.came()
 		return nil
 	}
 	if h.shut.Load()&shutHere != 0 {

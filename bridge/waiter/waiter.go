@@ -35,17 +35,17 @@ func (q *Queue) Remove(wake chan<- struct{}) bool {
 	return true
 }
 
-// Wake gives the first waiter its token and takes it out of the queue; false if
-// there is none.
-func (q *Queue) Wake() bool {
+// Wake gives the first waiter its token, takes it out of the queue and returns
+// it; nil if there is none.
+func (q *Queue) Wake() chan<- struct{} {
 	at := q.order.Front()
 	if at == nil {
-		return false
+		return nil
 	}
 	wake := at.Value.(chan<- struct{})
 	q.Remove(wake)
 	Token(wake)
-	return true
+	return wake
 }
 
 // Token leaves a token, unless there is one already: one is enough to look

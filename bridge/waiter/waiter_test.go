@@ -8,7 +8,7 @@ import (
 
 func TestQueueWakesInOrderOfArrival(t *testing.T) {
 	var q Queue
-	require.False(t, q.Wake())
+	require.Nil(t, q.Wake())
 	var wakes [3]chan struct{}
 	for i := range wakes {
 		wakes[i] = make(chan struct{}, 1)
@@ -17,13 +17,13 @@ func TestQueueWakesInOrderOfArrival(t *testing.T) {
 	}
 	require.True(t, q.Remove(wakes[1]))
 	require.False(t, q.Remove(wakes[1]))
-	require.True(t, q.Wake())
+	require.NotNil(t, q.Wake())
 	require.Equal(t, 1, q.Len())
 	require.Len(t, wakes[0], 1)
 	require.Empty(t, wakes[2])
 	require.True(t, q.Add(wakes[0]), "behind the others")
-	require.True(t, q.Wake())
-	require.True(t, q.Wake(), "a token that is there already is enough")
-	require.False(t, q.Wake())
+	require.NotNil(t, q.Wake())
+	require.NotNil(t, q.Wake(), "a token that is there already is enough")
+	require.Nil(t, q.Wake())
 	require.Empty(t, wakes[1])
 }

@@ -130,7 +130,7 @@ func (c *fakeChannel) change(f func()) {
 	for i := range c.half {
 		h := &c.half[i]
 		ready := h.closed || h.reading && i == int(abi.H2D) || h.offer != nil && i == int(abi.D2H)
-		for ready && h.waiters.Wake() {
+		for ready && h.waiters.Wake() != nil {
 		}
 	}
 }
