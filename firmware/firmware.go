@@ -5,6 +5,10 @@ package firmware
 /*
 #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -fno-strict-aliasing
 #cgo LDFLAGS: -ldl -lpthread
+#cgo noescape nfc_hosted_run
+#cgo nocallback nfc_hosted_run
+#cgo noescape nfc_hosted_assist
+#cgo nocallback nfc_hosted_assist
 #include <time.h>
 #include "port/hosted.h"
 */
@@ -107,6 +111,16 @@ func (i *Instance) Doorbell() int { return int(C.nfc_hosted_doorbell(i.h)) }
 
 // Assist moves one waiting DMA piece on the calling thread.
 func (i *Instance) Assist() bool { return C.nfc_hosted_assist(i.h) != 0 }
+
+// Run runs an island on the calling thread until it has nothing to do, some tens
+// of microseconds at most. ran is false if somebody else does, who will look for
+// new messages once more; met tells that this is another call of Run, not the
+// island's own thread. Bit i of unheard asks the caller to drain the island's i-th
+// mailbox: no doorbell rang for what lies there. Not beside Restart or Close.
+func (i *Instance) Run(island int) (unheard uint64, ran, met bool) {
+	r := C.nfc_hosted_run(i.h, C.uint32_t(island))
+	return uint64(r.unheard), r.owner == C.NFC_OWNER_NONE, r.owner == C.NFC_OWNER_CALL
+}
 
 // Sense sets what the device's sensors read from now on, with its next heartbeat:
 // levels of current, voltage, temperature, links or any other part.

@@ -126,6 +126,16 @@ struct nfc_api {
 	void (*sleep)(struct nfc_process *self, uint64_t ns);
 	uint64_t (*now)(struct nfc_process *self);
 	void (*log)(struct nfc_process *self, const char *line);
+
+	/*
+	 * prompt 1: from now on this process computes no longer than some tens
+	 * of microseconds between two of these calls, keeps no lock and no
+	 * thread-local state across one, and may run on any thread of its
+	 * host. A host that waits for it then runs it itself, which costs no
+	 * switch of threads. 0, as at the start: it may compute for as long as
+	 * it likes, on its island's own thread.
+	 */
+	void (*prompt)(struct nfc_process *self, int prompt);
 };
 
 #ifdef NFC_PROGRAM_SHARED
@@ -159,6 +169,7 @@ extern const struct nfc_api *nfc_api;
 #define nfc_sleep nfc_api->sleep
 #define nfc_now nfc_api->now
 #define nfc_log nfc_api->log
+#define nfc_prompt nfc_api->prompt
 #else
 int channel_read(struct nfc_channel *ch, void *buf, size_t n);
 int channel_read_any(struct nfc_channel *ch, void *buf, size_t n,
@@ -181,6 +192,7 @@ void nfc_yield(struct nfc_process *self);
 void nfc_sleep(struct nfc_process *self, uint64_t ns);
 uint64_t nfc_now(struct nfc_process *self);
 void nfc_log(struct nfc_process *self, const char *line);
+void nfc_prompt(struct nfc_process *self, int prompt);
 #endif
 
 #endif /* NFC_FW_H */

@@ -131,6 +131,18 @@ int nfc_device_init(struct nfc_device *dev, const struct nfc_config *config,
 int nfc_device_register(struct nfc_device *dev, const struct nfc_program *table);
 /* Run one island on the calling thread until nfc_device_halt(). */
 void nfc_island_run(struct nfc_device *dev, uint32_t island);
+/*
+ * Run an island on the calling thread until it has nothing to do, some tens of
+ * microseconds at most, beside the thread of nfc_island_run(), which does the
+ * rest. Processes that are not prompt are left to that. Returns who else runs it,
+ * and will look for new messages once more, or NFC_OWNER_NONE: it ran here. Answers
+ * that a sleeping call waits for ring no doorbell then: bit i of unheard asks the
+ * caller to drain the island's i-th mailbox. Any thread, until nfc_device_fini().
+ */
+enum nfc_owner { NFC_OWNER_NONE, NFC_OWNER_THREAD, NFC_OWNER_CALL };
+
+enum nfc_owner nfc_island_assist(struct nfc_device *dev, uint32_t island,
+				 uint64_t *unheard);
 /* What an island runs, and since when: the last moment it served anybody. */
 struct nfc_computing {
 	uint64_t process;

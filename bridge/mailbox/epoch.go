@@ -19,6 +19,7 @@ type epoch struct {
 	memory
 	low       uint8 // low bits of the number, in every message
 	mailboxes []*mailbox
+	runs      []runs // by island
 	table     table
 	control   control
 	watch     watch
@@ -42,7 +43,7 @@ func newEpoch(ctx context.Context, d *Device) (*epoch, error) {
 	}
 	beat := time.Duration(m.Hello.BeatMS) * time.Millisecond
 	e := &epoch{dev: d, memory: m, low: uint8(m.Epoch), full: calibrate(), stall: stallLimit(d, beat), fenced: make(chan struct{})}
-	e.mailboxes = make([]*mailbox, m.Hello.Mailboxes)
+	e.mailboxes, e.runs = make([]*mailbox, m.Hello.Mailboxes), make([]runs, m.Hello.Islands)
 	for i := range e.mailboxes {
 		e.mailboxes[i] = newMailbox(e, i)
 	}

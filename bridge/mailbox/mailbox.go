@@ -20,6 +20,8 @@ type mailbox struct {
 	index  int
 	island int
 	asleep *uint64 // area island word: 1 when the island sleeps
+	runner Runner  // nil: calls cannot run the island
+	runs   *runs   // of the island
 	mask   uint64
 	shift  int
 
@@ -78,7 +80,7 @@ func (b *mailbox) hasRoomLocked(n, limit uint64) bool {
 	return b.tx.tail-head+n <= limit
 }
 
-// storeLocked writes slot i. The header goes last, as a full fence: wakeLocked
+// storeLocked writes slot i. The header goes last, as a full fence: asleepLocked
 // may follow. Must hold tx.
 func (b *mailbox) storeLocked(i uint64, h abi.Header, p *[7]uint64) {
 	s := &b.h2d[i&b.mask]
@@ -94,10 +96,10 @@ func (b *mailbox) storeMoreLocked(i uint64, h abi.Header, p *[7]uint64) {
 	storeRelease(&s.Header, uint64(h.WithPhase(b.phase(i)))) // SYNC: slot
 }
 
-// wakeLocked reports whether the island sleeps; the caller then rings it. It
+// asleepLocked reports whether the island sleeps; the caller then rings it. It
 // follows a header store, which is a full fence. Must hold tx.
-func (b *mailbox) wakeLocked() bool {
-	return atomic.LoadUint64(b.asleep) == 1 && atomic.CompareAndSwapUint64(b.asleep, 1, 0) // SYNC: island park
+func (b *mailbox) asleepLocked() bool {
+	return atomic.LoadUint64(b.asleep) == 1 // SYNC: island park
 }
 
 // put publishes one message.
@@ -108,7 +110,7 @@ func (b *mailbox) put(h abi.Header, p *[7]uint64, limit uint64) putResult {
 	}
 	b.storeLocked(b.tx.tail, h, p)
 	b.tx.tail++
-	wake := b.wakeLocked()
+	wake := b.asleepLocked()
 	b.tx.Unlock()
 	if wake {
 		return putRing
@@ -125,7 +127,7 @@ func (b *mailbox) putPair(h abi.Header, p *[7]uint64, h2 abi.Header, p2 *[7]uint
 	b.storeMoreLocked(b.tx.tail+1, h2, p2)
 	b.storeLocked(b.tx.tail, h, p)
 	b.tx.tail += 2
-	wake := b.wakeLocked()
+	wake := b.asleepLocked()
 	b.tx.Unlock()
 	if wake {
 		return putRing
@@ -143,10 +145,13 @@ func (b *mailbox) refuse() putResult {
 	return putFull
 }
 
-// ring rings the island of the mailbox.
+// ring rings the island of the mailbox, if it still sleeps. It may be called under
+// any lock.
 func (b *mailbox) ring() {
-	b.ep.dev.doorbells.Add(1)
-	b.ep.dev.port.Ring(b.island)
+	if atomic.CompareAndSwapUint64(b.asleep, 1, 0) { // SYNC: island park
+		b.ep.dev.doorbells.Add(1)
+		b.ep.dev.port.Ring(b.island)
+	}
 }
 
 // takeLocked copies the next message to s: the device may write the slot again
@@ -270,6 +275,8 @@ func pause(round int) {
 func newMailbox(ep *epoch, index int) *mailbox {
 	h := &ep.Hello
 	b := &mailbox{ep: ep, index: index, island: index / int(h.Mailboxes/h.Islands)}
+	b.runner, _ = ep.dev.port.(Runner)
+	b.runs = &ep.runs[b.island]
 	b.asleep = &ep.area.Island[b.island].Word
 	b.mask = uint64(h.Slots - 1)
 	b.shift = bits.TrailingZeros(uint(h.Slots))

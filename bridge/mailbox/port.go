@@ -37,6 +37,19 @@ type Port interface {
 	Close() error
 }
 
+// Runner is a Port whose islands a call that waits can run on its own thread. The
+// device's thread then need not be scheduled for an answer, which on a busy machine
+// takes far longer than the answer.
+type Runner interface {
+	// Run runs an island until it has nothing to do, some tens of microseconds
+	// at most. ran is false if somebody else runs it, who will look for new
+	// messages once more; met tells that it is another call, not the island's
+	// thread. No doorbell rings for what it answers to calls that sleep: bit i of
+	// unheard is set if the i-th mailbox of the island must be drained. It is
+	// called by calls alone: none is left at Restart and Close.
+	Run(island int) (unheard uint64, ran, met bool)
+}
+
 // Blamer is a Port that knows what keeps its islands from answering.
 type Blamer interface {
 	// Blame returns err, or that in a *bridge.ComputingError if a device

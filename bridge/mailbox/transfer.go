@@ -275,14 +275,23 @@ func (x *transfer) whole() bool { return x.h.dir == abi.H2D && x.ledger.Lists <=
 // that had none: the device may wait for more lists before it acks, so no ack
 // need come to wake the caller. Must hold queue.
 func (x *transfer) feed() (full bool) {
+	x.mu.Lock()
+	full, asleep := x.feedLocked()
+	x.mu.Unlock()
+	if asleep {
+		x.h.ring()
+	}
+	return full
+}
+
+// feedLocked is feed; asleep asks for a ring. Must hold queue and the transfer's mu.
+func (x *transfer) feedLocked() (full, asleep bool) {
 	var s abi.Slot
 	b := x.h.mailbox
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	l := &x.ledger
 	k, ok := l.Next()
 	if !ok {
-		return false
+		return false, false
 	}
 	first := l.Sent
 	flag := 0
@@ -302,17 +311,14 @@ func (x *transfer) feed() (full bool) {
 			b.storeLocked(at, hd, &s.Payload)
 		}
 	}
-	wake := l.Sent > first && b.wakeLocked()
+	asleep = l.Sent > first && b.asleepLocked()
 	dead := b.tx.dead
 	b.tx.Unlock()
-	if wake {
-		x.h.ring()
-	}
 	if l.Sent > first {
 		x.h.lists.Add(l.Sent - first)
 		x.h.flying.Store(int32(l.Sent - l.Acked))
 	}
-	return ok && !dead
+	return ok && !dead, asleep
 }
 
 const (
@@ -337,9 +343,12 @@ func (x *transfer) assist(ctx context.Context) bool {
 		case port.Assist():
 			idle = 0
 		case polls == 0:
-			return false
+			ran, _ := x.h.mailbox.run()
+			return ran && x.h.pollFor(news, 1)
 		case idle%assistYields == 0:
-			port.Yield()
+			if ran, _ := x.h.mailbox.run(); !ran {
+				port.Yield()
+			}
 		}
 	}
 	return false

@@ -35,6 +35,8 @@ type spin struct {
 	rang time.Time
 	hot  bool // the call rang the island, and not for the first time of late
 	late bool // the last answer came late
+
+	answers uint32 // of the island's thread, not yet counted for the island
 }
 
 // rounds returns how many spins to make before parking.
@@ -65,27 +67,35 @@ type parker struct {
 	waiting  atomic.Int32 // calls that wait now
 }
 
-// ring rings the island for the half. Must hold queue.
+// ring has a sleeping island serve what the half put: this call runs it, or rings
+// its thread. Must hold queue, and no lock.
 func (p *parker) ring() {
-	p.mailbox.ring()
+	b := p.mailbox
+	if b.runner != nil && !b.runs.threaded.Load() {
+		p.runIsland()
+		return
+	}
+	b.ring()
 	now := time.Now()
 	p.spin.hot = now.Sub(p.spin.rang) < hotTime
 	p.spin.rang = now
 }
 
-// calibrate returns how many polls of a cache line fit in spinTime, zero where
+// calibrate returns how many polls of an empty mailbox fit in spinTime, zero where
 // the device cannot run while the host spins.
 func calibrate() int32 {
 	if runtime.NumCPU() == 1 || runtime.GOMAXPROCS(0) == 1 {
 		return 0
 	}
-	const polls = 1 << 12
-	var word uint64
+	const polls = 1 << 10
+	var s abi.Slot
+	b := &mailbox{d2h: make([]abi.Slot, 1)}
+	b.aimLocked()
 	best := time.Hour
 	for range 8 {
 		start := time.Now()
-		for range polls {
-			if atomic.LoadUint64(&word) != 0 {
+		for n := polls; n > 0; n-- {
+			if b.takeLocked(&s) || n < 0 {
 				break
 			}
 		}
@@ -97,16 +107,50 @@ func calibrate() int32 {
 // spinFor polls the mailbox, for everybody, until the half has one of the want
 // flags; false when it is time to park. Must hold queue.
 func (p *parker) spinFor(want uint64) bool {
+	b := p.mailbox
+	if b.runner != nil && !b.runs.threaded.Load() {
+		if p.runIsland() && p.pollFor(want, 1) {
+			return true
+		}
+	}
 	if p.spinOnce(want) {
+		p.noteAnswer()
 		return true
 	}
 	for round := p.spin.rounds(); round > 1 && p.shut.Load() == 0; round-- {
-		p.mailbox.ep.dev.port.Yield()
+		if ran, _ := b.run(); ran {
+			b.runs.missed()
+			return p.pollFor(want, 1)
+		}
+		b.ep.dev.port.Yield()
 		if p.spinOnce(want) {
 			return true
 		}
 	}
 	return false
+}
+
+// runIsland runs the island in place of its thread, where calls do so. False if
+// another call was at it. Must hold queue, and no lock.
+func (p *parker) runIsland() bool {
+	b := p.mailbox
+	ran, met := b.run()
+	if b.runs.note(met) && met {
+		b.ring()
+	}
+	return ran
+}
+
+// noteAnswer counts an answer that came while the call looked. Must hold queue.
+func (p *parker) noteAnswer() {
+	b := p.mailbox
+	if b.runner == nil || !b.runs.threaded.Load() {
+		return
+	}
+	if p.spin.answers++; p.spin.answers == flushAt {
+		p.spin.answers = 0
+		b.runs.answered(flushAt)
+	}
 }
 
 // spinOnce polls for spinTime. Must hold queue.

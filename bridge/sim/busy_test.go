@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -58,6 +59,13 @@ func begin(ctx context.Context, t *testing.T, dev bridge.Device, name string, fi
 	return p
 }
 
+// untilBegun waits until a process has its island to itself: its start may be answered
+// before the island's thread came to it.
+func untilBegun(t *testing.T, log *journal) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "begins") }, time.Minute, time.Millisecond)
+}
+
 // requireBlamed: an error says what it is, and which program is to blame.
 func requireBlamed(t *testing.T, err, want error, program string, p bridge.Process, island int) {
 	t.Helper()
@@ -88,6 +96,7 @@ func TestCloseBesideAProcessThatComputes(t *testing.T) {
 	images := mapped(t)
 	load(ctx, t, dev, build(t, "busy.c"))
 	p := begin(ctx, t, dev, "quiet", 0, 2500)
+	untilBegun(t, log)
 	err := dev.Close()
 	requireBlamed(t, err, bridge.ErrBusy, "quiet", p, 0)
 	require.Equal(t, err, dev.Close(), "it stays what it was")
@@ -101,9 +110,10 @@ func TestCloseBesideAProcessThatComputes(t *testing.T) {
 func TestDeviceWritesOnlyToItsLog(t *testing.T) {
 	ctx := within(t)
 	images := mapped(t)
-	dev, _ := openLogged(t, "")
+	dev, log := openLogged(t, "")
 	load(ctx, t, dev, build(t, "busy.c"))
 	begin(ctx, t, dev, "chatter", 0, 2500)
+	untilBegun(t, log)
 	require.ErrorIs(t, dev.Close(), bridge.ErrBusy)
 	var files []*os.File
 	for i := range 64 {
@@ -128,6 +138,7 @@ func TestResetBesideAProcessThatComputes(t *testing.T) {
 	images := mapped(t)
 	load(ctx, t, dev, build(t, "busy.c"))
 	begin(ctx, t, dev, "quiet", 0, 2500)
+	untilBegun(t, log)
 	require.NoError(t, dev.Reset(ctx))
 	works(t, dev)
 	require.Contains(t, log.String(), `msg="device restarted beside a process that computes"`)

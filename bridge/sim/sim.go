@@ -58,7 +58,10 @@ type port struct {
 	size uint64
 }
 
-var _ mailbox.Port = (*port)(nil)
+var (
+	_ mailbox.Port   = (*port)(nil)
+	_ mailbox.Runner = (*port)(nil)
+)
 
 func start(c firmware.Config, to *logqueue.Queue) (*port, error) {
 	log, err := newLogPipe(to)
@@ -116,6 +119,9 @@ func (p *port) Map(data []byte) (uint64, error) {
 
 // Unmap has nothing to end.
 func (p *port) Unmap(uint64, uint64) {}
+
+// Run runs an island on the calling goroutine's thread.
+func (p *port) Run(island int) (unheard uint64, ran, met bool) { return p.firmware.Run(island) }
 
 // Fence turns DMA off.
 func (p *port) Fence() { p.firmware.Fence() }

@@ -24,4 +24,5 @@ const struct nfc_api nfc_api_table = {
 	.sleep = nfc_sleep,
 	.now = nfc_now,
 	.log = nfc_log,
+	.prompt = nfc_prompt,
 };

@@ -43,8 +43,10 @@ void nfc_programs_drop(struct nfc_device *dev);
 
 /* ---- sched.c: processes that block and wake, the clock, other islands ---- */
 
+void nfc_set_clock(struct nfc_island *island, uint64_t now);
 void nfc_read_clock(struct nfc_island *island);
 int nfc_block(struct nfc_process *p, enum nfc_wait wait);
+void nfc_make_ready(struct nfc_process *p);
 void nfc_wake(struct nfc_process *p, int result);
 void nfc_timer(struct nfc_island *island, uint64_t at);
 /* The island that serves a channel of a host. */

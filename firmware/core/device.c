@@ -180,7 +180,6 @@ static void init_islands(struct nfc_device *dev, uint8_t *self,
 		island->processes = processes + (uint64_t)i * each;
 		island->process_count = each;
 		island->timer = UINT64_MAX;
-		island->spin_ns = dev->port->spin_ns;
 		nfc_read_clock(island);
 		for (uint32_t j = 0; j < each; j++) {
 			struct nfc_process *p = &island->processes[j];

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: MIT
 /*
- * The loop of an island: it serves mailboxes, processes, transfers, timers and
- * other islands in turn, spins for a moment, and sleeps. Managers run to
- * completion inside it; only processes have stacks.
+ * Who runs an island, and what that does: serve mailboxes, processes, transfers,
+ * timers and other islands in turn. It is the island's own thread, which spins for a
+ * moment and sleeps, or a call of the host that waits for an answer. Managers run to
+ * completion; only processes have stacks.
  */
 #include "calls.h"
 
 enum {
-	CLOCK_EVERY = 32, /* turns between two reads of the clock */
+	CLOCK_EVERY = 32, /* turns or spins between two reads of the clock */
 	PREEMPTED_NS = 500000, /* between two reads: the thread was preempted */
 	YIELD_NS = 2000, /* an answer that comes at once comes sooner */
 	SPIN_STEPS = 16, /* quiet spins until the budget is whole again */
+	STALLED_NS = 50000, /* between two looks for d2h room */
+	ASSIST_NS = 50000, /* that a call runs an island at a time */
+	ASSIST_TURNS = 4, /* of it, between two looks at the clock */
+	ASSIST_ROUNDS = 4, /* of it, when more comes meanwhile */
 };
 
 bool nfc_island_computes(struct nfc_device *dev, uint32_t index,
@@ -37,10 +42,14 @@ const struct nfc_stack *nfc_island_stack(struct nfc_device *dev, uint32_t island
 	return &atomic_load(&dev->islands[island].current)->stack;
 }
 
-/* Run what is ready now; what becomes ready meanwhile runs next turn. */
+/*
+ * Run what is ready now; what becomes ready meanwhile runs next turn. A caller
+ * runs what is prompt, and leaves the rest to the island's thread.
+ */
 static bool run_ready(struct nfc_island *island)
 {
 	struct nfc_process *p = island->ready_first, *next;
+	bool ran = false;
 
 	if (!p)
 		return false;
@@ -48,11 +57,16 @@ static bool run_ready(struct nfc_island *island)
 	island->ready_last = NULL;
 	for (; p; p = next) {
 		next = p->next;
+		if (island->assisted && !p->prompt) {
+			nfc_make_ready(p);
+			continue;
+		}
+		ran = true;
 		atomic_store_explicit(&island->current, p, memory_order_relaxed);
 		island->dev->port->stack_switch(&island->scheduler, &p->stack);
 	}
 	atomic_store_explicit(&island->current, NULL, memory_order_relaxed);
-	return true;
+	return ran;
 }
 
 /* Wake sleepers and refuse offers that waited too long; find the next due. */
@@ -77,39 +91,196 @@ static void serve_timers(struct nfc_island *island)
 	island->timer = nfc_min(due, nfc_expire_offers(island));
 }
 
-static bool serve_rings(struct nfc_island *island)
+/* Take what mailboxes have; *stalled if one has something and waits for d2h room. */
+static bool serve_rings(struct nfc_island *island, bool *stalled)
 {
-	uint32_t taken = 0;
-
-	for (uint32_t i = 0; i < island->rings_count; i++)
-		if (nfc_rings_pending(&island->rings[i]))
-			taken += nfc_read_manager(island, &island->rings[i]);
-	return taken != 0;
-}
-
-/* True if a mailbox has something; *stalled if that waits for d2h room. */
-static bool rings_pending(struct nfc_island *island, bool *stalled)
-{
-	bool pending = false;
+	uint32_t all = 0;
 
 	*stalled = false;
 	for (uint32_t i = 0; i < island->rings_count; i++) {
+		uint32_t taken;
+
 		if (!nfc_rings_pending(&island->rings[i]))
 			continue;
-		if (nfc_rings_room(&island->rings[i]))
-			pending = true;
-		else
-			*stalled = true;
+		taken = nfc_read_manager(island, &island->rings[i]);
+		*stalled |= !taken;
+		all += taken;
 	}
-	return pending;
+	return all != 0;
 }
 
-/* True if there is nothing to do; *stalled if a mailbox waits for d2h room. */
-static bool nothing_to_do(struct nfc_island *island, bool *stalled)
+/* One turn; true if it found anything to do. Owned. */
+static bool island_turn(struct nfc_island *island)
 {
-	return !rings_pending(island, stalled) &&
-	       !atomic_load(&island->calls) && !island->recalls &&
-	       !island->ready_first && !atomic_load(&island->dev->halt);
+	bool busy = serve_rings(island, &island->stalled);
+
+	busy |= run_ready(island);
+	/* a process that was woken for an offer runs before it is given back */
+	if (island->recalls && !(island->assisted && island->ready_first))
+		nfc_serve_recalls(island);
+	if (island->active)
+		busy |= nfc_transfer_pump(island);
+	return busy | nfc_serve_calls(island);
+}
+
+/* ---- who runs the island ---- */
+
+/* What the last owner left behind. */
+enum left {
+	LEFT_NOTHING,
+	LEFT_STALLED, /* a mailbox that waits for d2h room */
+	LEFT_WORK,
+};
+
+/* Become the owner, unless there is one, which is returned. Any thread. */
+static uint32_t own(struct nfc_island *island, enum nfc_owner who)
+{
+	uint32_t owner = atomic_load(&island->owner); /* SYNC: island owner */
+
+	if (owner == NFC_OWNER_NONE)
+		atomic_compare_exchange_strong(&island->owner, &owner, who);
+	return owner;
+}
+
+/* Is there something to do? Any thread, without being the owner. */
+static bool has_work(struct nfc_island *island)
+{
+	uint32_t left = atomic_load(&island->left);
+
+	if (left == LEFT_WORK || atomic_load(&island->calls) ||
+	    atomic_load(&island->dev->halt))
+		return true;
+	for (uint32_t i = 0; i < island->rings_count && left == LEFT_NOTHING;
+	     i++)
+		if (nfc_rings_pending(&island->rings[i]))
+			return true;
+	return false;
+}
+
+/*
+ * Stop being the owner. Who found an owner left its work to that: so look again.
+ * True if there is something to do.
+ */
+static bool let_go(struct nfc_island *island, bool busy)
+{
+	uint32_t left = LEFT_NOTHING;
+
+	if (busy || island->ready_first || island->recalls)
+		left = LEFT_WORK;
+	else if (island->stalled)
+		left = LEFT_STALLED;
+	atomic_store(&island->left, left);
+	atomic_store(&island->due, nfc_min(island->timer, nfc_beat_due(island)));
+	atomic_store(&island->owner, NFC_OWNER_NONE); /* SYNC: island owner */
+	atomic_thread_fence(memory_order_seq_cst); /* before the look */
+	return has_work(island);
+}
+
+static inline void pause_cpu(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/* ---- the island's own thread ---- */
+
+/* What its thread alone knows of an island. */
+struct runner {
+	struct nfc_island *island;
+	uint64_t now; /* some spins old */
+	uint64_t spin_ns; /* adapted between 0 and port->spin_ns */
+	uint64_t rung; /* doorbells it gave way after */
+	uint64_t assists; /* as of its last run */
+	bool assisted; /* calls ran the island since the one before */
+	uint32_t turn;
+};
+
+/*
+ * Spinning helps nobody while others wait for the processor: a spin in which
+ * the island lost it halves the budget, a quiet one brings it back.
+ */
+static void adapt_spin(struct runner *r, bool preempted)
+{
+	uint64_t most = r->island->dev->port->spin_ns;
+
+	if (preempted)
+		r->spin_ns /= 2;
+	else
+		r->spin_ns = nfc_min(most, r->spin_ns + most / SPIN_STEPS);
+}
+
+/* Run the island until nothing is left; true if there was anything. Owned. */
+static bool serve(struct runner *r)
+{
+	struct nfc_island *island = r->island;
+	bool any = false, busy;
+
+	if (r->now > island->now)
+		nfc_set_clock(island, r->now);
+	r->assisted = island->assists != r->assists;
+	r->assists = island->assists;
+	do {
+		busy = island_turn(island);
+		any |= busy;
+		/* a turn that moved bytes may have taken long */
+		if (++r->turn % CLOCK_EVERY == 0 || (busy && island->active) ||
+		    island->timer <= island->now)
+			nfc_read_clock(island);
+		serve_timers(island);
+	} while (busy && !atomic_load_explicit(&island->dev->halt,
+					       memory_order_relaxed));
+	r->now = island->now;
+	return any;
+}
+
+/* A host that was just woken may wait for this very processor. */
+static void give_way(struct runner *r)
+{
+	const struct nfc_port *port = r->island->dev->port;
+	uint64_t rung = nfc_counted(r->island, NFC_COUNT_DOORBELLS);
+
+	if (r->rung == rung)
+		return;
+	r->rung = rung;
+	port->yield(port->self);
+}
+
+/*
+ * Wait for work without owning the island: whoever waits for an answer may run
+ * it meanwhile, also when this thread loses its processor here. False after a
+ * while. Past the first moments the processor is offered to others: the host may
+ * wait for this very one.
+ */
+static bool spin(struct runner *r)
+{
+	struct nfc_island *island = r->island;
+	const struct nfc_port *port = island->dev->port;
+	uint64_t since = 0;
+
+	for (uint32_t n = 1; !has_work(island); n++) {
+		uint64_t before = r->now;
+
+		pause_cpu();
+		if (n % CLOCK_EVERY)
+			continue;
+		r->now = port->now(port->self);
+		if (!since)
+			before = since = r->now;
+		if (r->now - before > PREEMPTED_NS)
+			adapt_spin(r, true);
+		if (r->now >= atomic_load(&island->due))
+			return true;
+		if (r->now - since >= r->spin_ns) {
+			adapt_spin(r, false);
+			return false;
+		}
+		if (r->now - since > YIELD_NS)
+			port->yield(port->self);
+	}
+	return true;
 }
 
 /* The words by which hosts know that this island sleeps. */
@@ -125,138 +296,100 @@ static void set_doorbells(struct nfc_island *island, uint64_t word)
 
 /*
  * Sleep once, until the host or another island rings or something is due. The
- * order is: set the doorbell words, fence, check again. False if there is
- * something to do now.
+ * order is: set the doorbell words, fence, check again.
  */
-static bool island_sleep(struct nfc_island *island)
+static void island_sleep(struct runner *r)
 {
+	struct nfc_island *island = r->island;
 	const struct nfc_port *port = island->dev->port;
-	uint64_t until = nfc_min(island->timer, nfc_beat_due(island));
-	bool stalled, nothing;
+	uint64_t until = atomic_load(&island->due);
 
+	if (atomic_load(&island->left) == LEFT_STALLED)
+		until = nfc_min(until, r->now + STALLED_NS);
+	atomic_store(&island->until, until);
 	set_doorbells(island, 1);
 	atomic_thread_fence(memory_order_seq_cst); /* SYNC: island park */
-	nothing = nothing_to_do(island, &stalled);
-	if (nothing) {
-		if (stalled)
-			until = nfc_min(until, island->now + 50000);
+	if (!has_work(island) && atomic_load(&island->due) >= until) {
 		nfc_count(island, NFC_COUNT_SLEEPS, 1);
 		port->sleep(port->self, island->index, until);
 	}
 	set_doorbells(island, 0);
-	nfc_read_clock(island);
-	nothing = nothing_to_do(island, &stalled);
-	if (nothing)
-		serve_timers(island);
-	return nothing;
-}
-
-/* A host that was just woken may wait for this very processor. */
-static void give_way(struct nfc_island *island)
-{
-	const struct nfc_port *port = island->dev->port;
-	uint64_t rung = nfc_counted(island, NFC_COUNT_DOORBELLS);
-
-	if (island->rung == rung)
-		return;
-	island->rung = rung;
-	port->yield(port->self);
-}
-
-/* One turn; true if it found anything to do. */
-static bool island_turn(struct nfc_island *island)
-{
-	bool busy = serve_rings(island);
-
-	busy |= run_ready(island);
-	if (island->recalls)
-		nfc_serve_recalls(island);
-	if (island->active)
-		busy |= nfc_transfer_pump(island);
-	busy |= nfc_serve_calls(island);
-	give_way(island);
-	return busy;
-}
-
-static inline void pause_cpu(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
-/*
- * Spinning is no use while other threads wait for the processor: a spin in which
- * the island lost it halves the budget, a quiet one brings it back.
- */
-static void adapt_spin(struct nfc_island *island, bool preempted)
-{
-	uint64_t most = island->dev->port->spin_ns;
-
-	if (preempted)
-		island->spin_ns /= 2;
-	else
-		island->spin_ns = nfc_min(most,
-					  island->spin_ns + most / SPIN_STEPS);
-}
-
-/* Read the clock and do what is due; true if the island lost its processor. */
-static bool read_clock(struct nfc_island *island)
-{
-	uint64_t before = island->now;
-
-	nfc_read_clock(island);
-	serve_timers(island);
-	return island->now - before > PREEMPTED_NS;
-}
-
-/*
- * Idle since idle_since: go on spinning, or sleep. Returns the new start. Past
- * the first moments the processor is offered to others: the host may wait for
- * this very one.
- */
-static uint64_t idle(struct nfc_island *island, uint64_t idle_since)
-{
-	const struct nfc_port *port = island->dev->port;
-
-	if (!idle_since)
-		idle_since = island->now;
-	if (island->now - idle_since < island->spin_ns) {
-		if (island->now - idle_since > YIELD_NS)
-			port->yield(port->self);
-		return idle_since;
-	}
-	adapt_spin(island, false);
-	while (island_sleep(island)) /* a heartbeat is no reason to spin */
-		;
-	return island->now;
+	atomic_store(&island->until, 0);
+	r->now = port->now(port->self);
 }
 
 void nfc_island_run(struct nfc_device *dev, uint32_t index)
 {
 	struct nfc_island *island = &dev->islands[index];
-	uint64_t idle_since = 0;
-	uint32_t turn = 0;
+	struct runner r = { .island = island, .spin_ns = dev->port->spin_ns };
+
+	r.now = dev->port->now(dev->port->self);
+	while (!atomic_load_explicit(&dev->halt, memory_order_relaxed)) {
+		bool busy = true; /* for whoever owns the island */
+
+		if (!own(island, NFC_OWNER_THREAD)) {
+			busy = serve(&r);
+			if (let_go(island, false))
+				continue;
+			give_way(&r);
+		}
+		/* a heartbeat is no reason to spin, nor is what calls do */
+		if (!busy || r.assisted || !spin(&r))
+			island_sleep(&r);
+	}
+}
+
+/* ---- a caller that waits ---- */
+
+/* Turns until nothing is left to do, or for a while; true if something is. Owned. */
+static bool assist_turns(struct nfc_island *island)
+{
+	const struct nfc_port *port = island->dev->port;
+	uint64_t until;
+	bool busy;
 
 	nfc_read_clock(island);
-	while (!atomic_load_explicit(&dev->halt, memory_order_relaxed)) {
-		bool busy = island_turn(island), read = false;
+	until = island->now + ASSIST_NS;
+	for (uint32_t n = 1; (busy = island_turn(island)); n++)
+		if (n % ASSIST_TURNS == 0 && port->now(port->self) > until)
+			break;
+	serve_timers(island);
+	return busy;
+}
 
-		/* a turn that moved bytes may have taken long */
-		if (++turn % CLOCK_EVERY == 0 || (busy && island->active) ||
-		    island->timer <= island->now) {
-			read = true;
-			if (read_clock(island) && !busy)
-				adapt_spin(island, true);
+enum nfc_owner nfc_island_assist(struct nfc_device *dev, uint32_t index,
+				 uint64_t *unheard)
+{
+	struct nfc_island *island = &dev->islands[index];
+	const struct nfc_port *port = dev->port;
+	enum nfc_owner other = NFC_OWNER_THREAD;
+	bool more = false;
+
+	*unheard = 0;
+	if (!atomic_load(&dev->halt))
+		other = own(island, NFC_OWNER_CALL);
+	if (other)
+		return other;
+	for (int round = 1;; round++) {
+		bool busy;
+
+		island->assists++;
+		island->assisted = true;
+		island->unheard = 0;
+		busy = assist_turns(island);
+		*unheard |= island->unheard;
+		island->assisted = false;
+		more = let_go(island, busy);
+		if (!more || atomic_load(&island->left) == LEFT_WORK ||
+		    round == ASSIST_ROUNDS)
+			break;
+		if (own(island, NFC_OWNER_CALL)) { /* who looks */
+			more = false;
+			break;
 		}
-		if (busy) {
-			idle_since = 0;
-			continue;
-		}
-		pause_cpu();
-		if (read)
-			idle_since = idle(island, idle_since);
 	}
+	/* the thread does the rest, or has to be up sooner */
+	if (more || atomic_load(&island->due) < atomic_load(&island->until))
+		port->wake(port->self, index);
+	return NFC_OWNER_NONE;
 }

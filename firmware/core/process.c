@@ -19,6 +19,7 @@ static void process_main(void *arg)
 	for (;;) {
 		struct nfc_device *dev = p->island->dev;
 
+		p->prompt = 0;
 		p->program->main(p);
 		for (uint32_t i = 0; i < p->ports; i++)
 			nfc_channel_end(&p->host->channels[p->first + i]);

@@ -8,6 +8,11 @@ static inline uint64_t load_header(const struct nfc_slot *slot)
 				    memory_order_acquire); /* SYNC: slot */
 }
 
+static inline uint64_t taken(const struct nfc_rings *rings)
+{
+	return atomic_load_explicit(&rings->head, memory_order_relaxed);
+}
+
 /* The phase bit a new h2d slot has on this lap. */
 static inline uint64_t phase(uint64_t index, uint32_t shift)
 {
@@ -16,9 +21,10 @@ static inline uint64_t phase(uint64_t index, uint32_t shift)
 
 bool nfc_rings_pending(const struct nfc_rings *rings)
 {
-	uint64_t header = load_header(&rings->h2d[rings->head & rings->mask]);
+	uint64_t head = taken(rings);
+	uint64_t header = load_header(&rings->h2d[head & rings->mask]);
 
-	return nfc_header_phase(header) == phase(rings->head, rings->shift);
+	return nfc_header_phase(header) == phase(head, rings->shift);
 }
 
 /*
@@ -27,16 +33,17 @@ bool nfc_rings_pending(const struct nfc_rings *rings)
  */
 bool nfc_rings_take(struct nfc_rings *rings, struct nfc_slot *slot)
 {
-	const struct nfc_slot *from = &rings->h2d[rings->head & rings->mask];
+	uint64_t head = taken(rings);
+	const struct nfc_slot *from = &rings->h2d[head & rings->mask];
 	uint64_t header = load_header(from);
 
-	if (nfc_header_phase(header) != phase(rings->head, rings->shift))
+	if (nfc_header_phase(header) != phase(head, rings->shift))
 		return false;
 	slot->header = header;
 	for (int i = 0; i < 7; i++)
 		slot->payload[i] = from->payload[i];
-	rings->head++;
-	if (rings->head - rings->published > rings->mask >> 2)
+	atomic_store_explicit(&rings->head, head + 1, memory_order_relaxed);
+	if (head + 1 - rings->published > rings->mask >> 2)
 		nfc_rings_publish(rings);
 	return true;
 }
@@ -44,11 +51,27 @@ bool nfc_rings_take(struct nfc_rings *rings, struct nfc_slot *slot)
 /* Publish how far h2d was consumed. */
 void nfc_rings_publish(struct nfc_rings *rings)
 {
-	if (rings->published == rings->head)
+	if (rings->published == taken(rings))
 		return;
-	rings->published = rings->head;
+	rings->published = taken(rings);
 	atomic_store_explicit((_Atomic uint64_t *)&rings->shared->h2d_head.word,
-			      rings->head, memory_order_release);
+			      rings->published, memory_order_release);
+}
+
+/*
+ * Have the host drain a mailbox: by the caller that runs the island, or by its
+ * doorbell.
+ */
+static void ring(const struct nfc_rings *rings)
+{
+	struct nfc_device *dev = rings->host->dev;
+	struct nfc_island *island = &dev->islands[rings->island];
+	const struct nfc_port *port = dev->port;
+
+	if (island->assisted)
+		island->unheard |= 1ull << (rings - island->rings);
+	else
+		port->ring_host(port->self, island->index);
 }
 
 /*
@@ -57,8 +80,6 @@ void nfc_rings_publish(struct nfc_rings *rings)
  */
 bool nfc_rings_room(struct nfc_rings *rings)
 {
-	const struct nfc_port *port = rings->host->dev->port;
-
 	if (rings->tail - rings->limit + NFC_RESERVE <= rings->mask + 1)
 		return true;
 	rings->limit = atomic_load_explicit(
@@ -68,7 +89,7 @@ bool nfc_rings_room(struct nfc_rings *rings)
 		return true;
 	if (rings->asked != rings->tail) {
 		rings->asked = rings->tail;
-		port->ring_host(port->self, rings->island);
+		ring(rings);
 	}
 	return false;
 }
@@ -81,7 +102,6 @@ void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 	     uint64_t id, const uint64_t payload[7])
 {
 	struct nfc_island *island = ch->island;
-	const struct nfc_port *port = island->dev->port;
 	struct nfc_rings *rings = ch->rings;
 	struct nfc_host *host = rings->host;
 	struct nfc_slot *slot = &rings->d2h[rings->tail & rings->mask];
@@ -95,7 +115,7 @@ void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 	rings->tail++;
 	atomic_thread_fence(memory_order_seq_cst); /* SYNC: channel park */
 	if (atomic_load_explicit(&host->park[ch->id], memory_order_relaxed)) {
-		nfc_count(island, NFC_COUNT_DOORBELLS, 1);
-		port->ring_host(port->self, island->index);
+		nfc_count(island, NFC_COUNT_DOORBELLS, !island->assisted);
+		ring(rings);
 	}
 }

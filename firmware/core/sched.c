@@ -31,7 +31,8 @@ uint32_t nfc_island_channels(struct nfc_island *island,
 	return (uint32_t)first;
 }
 
-static void make_ready(struct nfc_process *p)
+/* Let a process run with the next turn. */
+void nfc_make_ready(struct nfc_process *p)
 {
 	struct nfc_island *island = p->island;
 
@@ -52,7 +53,7 @@ void nfc_wake(struct nfc_process *p, int result)
 	p->result = result;
 	p->wait = NFC_WAIT_NONE;
 	p->wake_at = 0;
-	make_ready(p);
+	nfc_make_ready(p);
 }
 
 static void switch_away(struct nfc_process *p)
@@ -74,8 +75,21 @@ int nfc_block(struct nfc_process *p, enum nfc_wait wait)
 
 void nfc_yield(struct nfc_process *self)
 {
-	make_ready(self);
+	nfc_make_ready(self);
 	switch_away(self);
+}
+
+/*
+ * A process that says so may run on any thread, see nfc_fw.h. One that no longer
+ * is prompt goes on where it holds up nobody: on the island's own thread.
+ */
+void nfc_prompt(struct nfc_process *self, int prompt)
+{
+	bool moves = self->prompt && !prompt;
+
+	self->prompt = prompt != 0;
+	if (moves && self->island->assisted)
+		nfc_yield(self);
 }
 
 /* Make sure timers are looked at no later than at. */
@@ -84,12 +98,18 @@ void nfc_timer(struct nfc_island *island, uint64_t at)
 	island->timer = nfc_min(island->timer, at);
 }
 
+/* The clock was now a moment ago. */
+void nfc_set_clock(struct nfc_island *island, uint64_t now)
+{
+	island->now = now;
+	atomic_store_explicit(&island->seen, now, memory_order_relaxed);
+}
+
 void nfc_read_clock(struct nfc_island *island)
 {
 	const struct nfc_port *port = island->dev->port;
 
-	island->now = port->now(port->self);
-	atomic_store_explicit(&island->seen, island->now, memory_order_relaxed);
+	nfc_set_clock(island, port->now(port->self));
 }
 
 void nfc_sleep(struct nfc_process *self, uint64_t ns)

@@ -191,8 +191,11 @@ static int control_load(struct nfc_process *self, struct nfc_channel *ch,
 	rc = channel_read_ind(ch, address, c->a);
 	if (!rc && !self->island->dev->port->load)
 		rc = -NFC_ENOTSUP;
-	if (!rc)
+	if (!rc) {
+		nfc_prompt(self, 0);
 		rc = load_image(self, address, c);
+		nfc_prompt(self, 1);
+	}
 	nfc_free(self, address);
 	return rc;
 }
@@ -247,6 +250,7 @@ static void control_main(struct nfc_process *self)
 {
 	struct nfc_channel *ch = nfc_channel_of(self, 0);
 
+	nfc_prompt(self, 1);
 	for (;;) {
 		struct nfc_control c = { 0 };
 		int rc = channel_read(ch, &c, sizeof(c));
@@ -300,6 +304,7 @@ static void log_main(struct nfc_process *self)
 {
 	struct nfc_channel *ch = nfc_channel_of(self, 0);
 
+	nfc_prompt(self, 1);
 	for (;;) {
 		char line[NFC_PAYLOAD_SIZE + 1] = { 0 };
 
@@ -315,6 +320,7 @@ static void telemetry_main(struct nfc_process *self)
 	struct nfc_device *dev = self->island->dev;
 	struct nfc_channel *ch = nfc_channel_of(self, 0);
 
+	nfc_prompt(self, 1);
 	for (;;) {
 		/* Room for any message: one that does not fit stays offered. */
 		uint64_t ask[7] = { 0 }, value[7] = { 0 };
@@ -338,6 +344,7 @@ static void time_main(struct nfc_process *self)
 {
 	struct nfc_channel *ch = nfc_channel_of(self, 0);
 
+	nfc_prompt(self, 1);
 	for (;;) {
 		uint64_t stamp[7] = { 0 }; /* room for any message */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The device's own state. Everything below struct nfc_island is touched by that
- * island's thread only, so it needs no lock; what crosses islands is the DMA
- * claim word, calls, the memory allocator and the registry.
+ * The device's own state. Everything below struct nfc_island is touched by its
+ * owner only, its thread or a call that runs it, so it needs no lock; what crosses
+ * islands is the DMA claim word, calls, the memory allocator and the registry.
  */
 #ifndef NFC_STATE_H
 #define NFC_STATE_H
@@ -140,6 +140,7 @@ struct nfc_process {
 	uint32_t ports;
 	uint8_t ready; /* in the ready queue or running */
 	uint8_t stop;
+	uint8_t prompt; /* a call may run it */
 	uint8_t wait; /* enum nfc_wait */
 	int32_t result;
 	void *buf; /* of the read it waits in */
@@ -189,7 +190,7 @@ struct nfc_rings {
 	uint32_t island; /* that serves it */
 	uint64_t mask; /* slots - 1 */
 	uint32_t shift; /* log2 slots */
-	uint64_t head; /* h2d slots taken */
+	_Atomic uint64_t head; /* h2d slots taken; others look, too */
 	uint64_t published; /* head as last stored for the host */
 	uint64_t tail; /* d2h slots put */
 	uint64_t limit; /* d2h_head as last read */
@@ -249,8 +250,14 @@ struct nfc_island {
 	uint64_t now; /* clock as last read, some microseconds ago at most */
 	_Atomic uint64_t seen; /* the same, for other threads */
 	uint64_t timer; /* no process or offer is due before */
-	uint64_t spin_ns; /* adapted between 0 and port->spin_ns */
-	uint64_t rung; /* doorbells the island gave way after */
+	uint64_t unheard; /* mailboxes with an answer, which that call drains */
+	uint64_t assists; /* times that calls ran it */
+	bool assisted; /* a call runs it, not its thread */
+	bool stalled; /* a mailbox waits for d2h room */
+	_Atomic uint32_t owner; /* enum nfc_owner. All above is the owner's. */
+	_Atomic uint32_t left; /* enum left: of the last owner */
+	_Atomic uint64_t due; /* it must run again, as of the last owner */
+	_Atomic uint64_t until; /* its thread sleeps so long, 0: it does not */
 	_Atomic(struct nfc_call *) calls; /* changed under the device's lock */
 	_Atomic uint64_t count[NFC_COUNTERS]; /* other threads read them */
 };
@@ -360,7 +367,7 @@ static inline uint64_t nfc_counted(const struct nfc_island *island,
 				    memory_order_relaxed);
 }
 
-/* On the island's own thread, which alone writes: no atomic addition. */
+/* By the owner, who alone writes: no atomic addition. */
 static inline void nfc_count(struct nfc_island *island,
 			     enum nfc_counter counter, uint64_t n)
 {

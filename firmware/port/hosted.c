@@ -540,6 +540,15 @@ int nfc_hosted_assist(struct nfc_hosted *h)
 	return h->epoch && nfc_dma_step(h->epoch->dev);
 }
 
+struct nfc_ran nfc_hosted_run(struct nfc_hosted *h, uint32_t island)
+{
+	struct nfc_ran r = { .owner = NFC_OWNER_THREAD };
+
+	if (h->epoch)
+		r.owner = nfc_island_assist(h->epoch->dev, island, &r.unheard);
+	return r;
+}
+
 void *nfc_hosted_area(struct nfc_hosted *h, uint64_t *size)
 {
 	*size = h->area_size;

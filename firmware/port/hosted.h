@@ -38,6 +38,13 @@ int nfc_hosted_restart(struct nfc_hosted *h, uint32_t epoch, bool *left,
 void nfc_hosted_fence(struct nfc_hosted *h);
 /* Move one DMA piece on this thread; 1 if there was one. */
 int nfc_hosted_assist(struct nfc_hosted *h);
+/* nfc_island_assist() of the present epoch; not beside a restart or close. */
+struct nfc_ran {
+	uint64_t unheard;
+	uint32_t owner; /* enum nfc_owner */
+};
+
+struct nfc_ran nfc_hosted_run(struct nfc_hosted *h, uint32_t island);
 /* The mailbox area of this epoch. */
 void *nfc_hosted_area(struct nfc_hosted *h, uint64_t *size);
 /*

@@ -4,6 +4,7 @@
 
 enum {
 	STRETCH = 1 << 20, /* bytes of computing between two yields */
+	SOON = 16 << 10, /* bytes of computing that take no time worth a switch */
 	KEEP_NS = 10000000, /* loopback keeps memory it may need at once */
 	FAR_LESS = 16, /* of it, as part, needs no such buffer */
 };
@@ -19,6 +20,7 @@ void nfc_loopback_main(struct nfc_process *self)
 	struct nfc_buffer b = { 0 };
 	int rc = 0;
 
+	nfc_prompt(self, 1);
 	while (rc != -NFC_ESTOPPED) {
 		uint8_t message[NFC_PAYLOAD_SIZE];
 		struct nfc_offer offer;
@@ -63,11 +65,13 @@ static uint64_t hash_of(struct nfc_process *self, const struct sink *sink)
 	const uint8_t *at = nfc_at(self, sink->b.address, sink->last);
 	uint64_t hash = 0xcbf29ce484222325;
 
+	nfc_prompt(self, sink->last <= SOON);
 	for (uint64_t i = 0; at && i < sink->last; i++) {
 		hash = (hash ^ at[i]) * 0x100000001b3;
 		if (i % STRETCH == STRETCH - 1)
 			nfc_yield(self);
 	}
+	nfc_prompt(self, 1);
 	return hash;
 }
 
@@ -77,9 +81,11 @@ static void verify(struct nfc_process *self, struct sink *sink)
 	const uint8_t *at = nfc_at(self, sink->b.address, sink->last);
 	uint64_t i = 0;
 
+	nfc_prompt(self, sink->last <= SOON);
 	while (at && i < sink->last && at[i] == pattern(i, sink->seed))
 		if (++i % STRETCH == 0)
 			nfc_yield(self);
+	nfc_prompt(self, 1);
 	sink->wrong += i < sink->last;
 }
 
@@ -122,6 +128,7 @@ void nfc_sink_main(struct nfc_process *self)
 	struct sink sink = { 0 };
 	int rc = 0;
 
+	nfc_prompt(self, 1);
 	while (rc != -NFC_ESTOPPED) {
 		uint8_t message[NFC_PAYLOAD_SIZE];
 		struct nfc_offer offer;
@@ -149,11 +156,13 @@ static void fill(struct nfc_process *self, uint64_t address, uint64_t size,
 {
 	uint8_t *at = nfc_at(self, address, size);
 
+	nfc_prompt(self, size <= SOON);
 	for (uint64_t i = 0; at && i < size; i++) {
 		at[i] = pattern(i, seed);
 		if (i % STRETCH == STRETCH - 1)
 			nfc_yield(self);
 	}
+	nfc_prompt(self, 1);
 }
 
 /* Two words from any port; a transfer there is refused. */
@@ -182,6 +191,7 @@ void nfc_source_main(struct nfc_process *self)
 	uint64_t have[2] = { 0 };
 	int rc = 0;
 
+	nfc_prompt(self, 1);
 	while (rc != -NFC_ESTOPPED) {
 		uint64_t want[2] = { 0 };
 
@@ -215,6 +225,7 @@ void nfc_flood_main(struct nfc_process *self)
 	struct nfc_buffer b = { 0 };
 	int rc = 0;
 
+	nfc_prompt(self, 1);
 	while (rc != -NFC_ESTOPPED) {
 		uint64_t want[2] = { 0 };
 

@@ -31,6 +31,7 @@ void nfc_gate_main(struct nfc_process *self)
 	struct nfc_buffer b = { 0 };
 	int rc = data ? 0 : -NFC_ESTOPPED;
 
+	nfc_prompt(self, 1);
 	while (rc != -NFC_ESTOPPED) {
 		uint8_t message[NFC_PAYLOAD_SIZE];
 		uint64_t report[2] = { 0 };
@@ -68,6 +69,7 @@ void nfc_expect_main(struct nfc_process *self)
 	struct nfc_buffer b = { 0 };
 	int rc = data ? 0 : -NFC_ESTOPPED;
 
+	nfc_prompt(self, 1);
 	while (rc != -NFC_ESTOPPED) {
 		uint64_t message[7] = { 0 }; /* room for any message */
 		uint64_t size, status;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Programs that do not behave, for argument milliseconds: "quiet" and "chatter"
- * keep their island to themselves, "chatter" logs meanwhile; "deaf" lets others run
+ * keep their island to themselves, which they log; "chatter" logs all the while; "deaf" lets others run
  * and does not stop when told.
  */
 #include "nfc_fw.h"
@@ -13,6 +13,7 @@ static uint64_t end_of(struct nfc_process *self)
 
 static void quiet_main(struct nfc_process *self)
 {
+	nfc_log(self, "begins");
 	for (uint64_t end = end_of(self); nfc_now(self) < end;)
 		;
 }
@@ -20,7 +21,7 @@ static void quiet_main(struct nfc_process *self)
 static void chatter_main(struct nfc_process *self)
 {
 	for (uint64_t end = end_of(self); nfc_now(self) < end;)
-		nfc_log(self, "chatter");
+		nfc_log(self, "begins");
 }
 
 static void deaf_main(struct nfc_process *self)
