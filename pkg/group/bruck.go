@@ -62,7 +62,7 @@ func (b *bruck) leaving(s *Step, round int) []byte {
 // arrived adds the blocks of a frame, which is held until the next call: each
 // round hears another source.
 func (b *bruck) arrived(s *Step, f *Frame) error {
-	s.g.held = append(s.g.held, *f)
+	s.g.hold(f)
 	n := uint32(s.Size())
 	for rest := f.Data; len(rest) > 0; {
 		if len(rest) < entryHeader {

@@ -306,11 +306,14 @@ func (g *Group) missing(on int) error {
 }
 
 // hold keeps a frame until the next call.
-func (g *Group) hold(f *Frame) { g.held = append(g.held, *f) }
+func (g *Group) hold(f *Frame) {
+	g.held = append(g.held, *f)
+	g.held[len(g.held)-1].From = g.member.link[f.From] // as the link knows it
+}
 
 func (g *Group) releaseHeld() {
 	for i := range g.held {
-		g.release(&g.held[i])
+		g.link.Release(&g.held[i])
 	}
 	clear(g.held)
 	g.held = g.held[:0]

@@ -52,10 +52,10 @@ type meshLink struct {
 	parked int        // the member waits for so many frames, or is about to; 0: it runs
 	closed bool
 	spare  [bits.UintSize][][]byte // buffers for large frames, by the power of two
-	free   []*batch                // read and released
 
-	out   *batch // what is being read
-	next  int    // the frame in it that is next
+	out   *batch   // what is being read
+	next  int      // the frame in it that is next
+	free  []*batch // read and released
 	timer *time.Timer
 	first batch
 }
@@ -64,16 +64,22 @@ type meshLink struct {
 type batch struct {
 	frames []meshFrame
 	bytes  []byte
+	rest   []meshRest
 	live   int // frames not yet released
 }
 
-// meshFrame is a frame in an inbox; its bytes are at [at:at+size] of the
-// batch's, or in large.
+// meshFrame is a frame in an inbox, without pointers: its bytes are at
+// [at:at+size] of the batch's, or size is inRest and the rest of it is there.
 type meshFrame struct {
 	Header
-	from  int32
-	size  int32
-	at    int
+	from, size int32
+	at         int
+}
+
+const inRest = -1
+
+// meshRest is what few frames have: bytes of their own, an end.
+type meshRest struct {
 	large []byte
 	end   error
 }
@@ -83,17 +89,16 @@ const align = 16
 
 func (l *meshLink) TrySend(to int, h Header, data []byte) (bool, error) {
 	far := &l.mesh.members[to]
-	f := meshFrame{Header: h, from: int32(l.rank), size: int32(len(data))}
-	if len(data) > smallFrame {
-		f.large = far.buffer(len(data))
-		copy(f.large, data)
-		data = nil
+	if len(data) <= smallFrame {
+		return far.put(meshFrame{Header: h, from: int32(l.rank), size: int32(len(data))}, data, meshRest{})
 	}
-	return far.put(f, data)
+	large := far.buffer(len(data))
+	copy(large, data)
+	return far.put(meshFrame{Header: h, from: int32(l.rank), size: inRest}, nil, meshRest{large: large})
 }
 
 // put appends a frame to the inbox and wakes its member.
-func (l *meshLink) put(f meshFrame, small []byte) (bool, error) {
+func (l *meshLink) put(f meshFrame, small []byte, rest meshRest) (bool, error) {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
@@ -105,8 +110,12 @@ func (l *meshLink) put(f meshFrame, small []byte) (bool, error) {
 		b.bytes = append(b.bytes, padding[:f.at-len(b.bytes)]...)
 		b.bytes = append(b.bytes, small...)
 	}
+	if f.size == inRest {
+		f.at = len(b.rest)
+		b.rest = append(b.rest, rest)
+	}
 	b.frames = append(b.frames, f)
-	wake := l.parked > 0 && (len(b.frames) >= l.parked || f.Urgent() || f.end != nil)
+	wake := l.parked > 0 && (len(b.frames) >= l.parked || f.Urgent() || rest.end != nil)
 	if wake {
 		l.parked = 0
 	}
@@ -138,10 +147,10 @@ func (l *meshLink) TryReceive(f *Frame) bool {
 	b := l.out
 	m := &b.frames[l.next]
 	l.next++
-	*f = Frame{Header: m.Header, From: int(m.from), End: m.end, Lease: b}
+	*f = Frame{Header: m.Header, From: int(m.from), Lease: b}
 	switch {
-	case m.large != nil:
-		f.Data = m.large
+	case m.size == inRest:
+		f.Data, f.End = b.rest[m.at].large, b.rest[m.at].end
 	case m.size > 0:
 		f.Data = b.bytes[m.at : m.at+int(m.size) : m.at+int(m.size)]
 	}
@@ -153,36 +162,35 @@ func (l *meshLink) TryReceive(f *Frame) bool {
 
 // refill takes all that has come; false if nothing has.
 func (l *meshLink) refill() bool {
+	n := len(l.free)
+	if n == 0 {
+		l.free, n = append(l.free, new(batch)), 1
+	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.in.frames) == 0 {
+	b := l.in
+	if len(b.frames) == 0 {
+		l.mu.Unlock()
 		return false
 	}
-	l.out, l.next = l.in, 0
-	l.out.live = len(l.out.frames)
-	if n := len(l.free); n > 0 {
-		l.in, l.free = l.free[n-1], l.free[:n-1]
-	} else {
-		l.in = new(batch)
-	}
+	l.in = l.free[n-1]
+	l.mu.Unlock()
+	l.free = l.free[:n-1]
+	b.live = len(b.frames)
+	l.out, l.next = b, 0
 	return true
 }
 
 func (l *meshLink) Release(f *Frame) {
-	b := f.Lease.(*batch)
-	b.live--
-	if b.live > 0 && len(f.Data) <= smallFrame {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if len(f.Data) > smallFrame {
 		class := bits.Len(uint(cap(f.Data) - 1))
+		l.mu.Lock()
 		l.spare[class] = append(l.spare[class], f.Data)
+		l.mu.Unlock()
 	}
-	if b.live == 0 {
-		clear(b.frames) // keeps no large buffer alive
-		b.frames, b.bytes = b.frames[:0], b.bytes[:0]
+	b := f.Lease.(*batch)
+	if b.live--; b.live == 0 {
+		clear(b.rest) // keeps no large buffer alive
+		b.frames, b.bytes, b.rest = b.frames[:0], b.bytes[:0], b.rest[:0]
 		l.free = append(l.free, b)
 	}
 }
@@ -234,7 +242,7 @@ func (l *meshLink) leave(end error) {
 	}
 	for i := range l.mesh.members {
 		if i != l.rank {
-			_, _ = l.mesh.members[i].put(meshFrame{from: int32(l.rank), end: end}, nil) // who left needs no word
+			_, _ = l.mesh.members[i].put(meshFrame{from: int32(l.rank), size: inRest}, nil, meshRest{end: end}) // who left needs no word
 		}
 	}
 }

@@ -193,7 +193,7 @@ func (g *Group) heard(rank int) bool { return g.exchange.heardIn[rank] == g.step
 // Deliver hands the package in a frame over, where it lies, and counts its source
 // as heard. Later frames of that source may not come before the next call.
 func (s *Step) Deliver(f *Frame) error {
-	s.g.held = append(s.g.held, *f)
+	s.g.hold(f)
 	if err := s.hear(f); err != nil {
 		return err
 	}
