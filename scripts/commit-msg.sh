@@ -3,7 +3,7 @@
 #
 #	scripts/commit-msg.sh FILE       one message, as git's hook commit-msg calls it
 #	scripts/commit-msg.sh --range R  those of the commits in R (main.., A..B)
-#	scripts/commit-msg.sh --new      the last hundred since this script exists, as far as the clone goes
+#	scripts/commit-msg.sh --new      the last hundred since these rules changed, as far as the clone goes
 #
 # A message is "area: effect in lower case", an empty line, and a body that says
 # what was wrong or wanted, how it was seen, and what it costs. More than 200
@@ -72,12 +72,13 @@ range() {
 	echo "commit-msg: $n messages"
 }
 
-# since prints the range of the commits after the one that brought this script, or
-# after the one with which a shallow clone begins.
+# since prints the range of the commits after the last that changed this script, or
+# after the one with which a shallow clone begins: no commit is held to rules that
+# it could not know.
 since() {
-	local first
-	first=$(git log --diff-filter=A --format=%H -- scripts/commit-msg.sh | tail -n 1)
-	echo "${first:-HEAD}..HEAD"
+	local changed
+	changed=$(git log -n 1 --format=%H -- scripts/commit-msg.sh)
+	echo "${changed:-HEAD}..HEAD"
 }
 
 wrong=0

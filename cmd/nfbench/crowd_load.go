@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 )
@@ -21,8 +22,10 @@ func newLoad() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			var ended atomic.Bool
+			defer ended.Store(true)
 			go func() {
-				for {
+				for !ended.Load() {
 				}
 			}()
 			_, err := io.Copy(io.Discard, cmd.InOrStdin())

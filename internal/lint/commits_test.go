@@ -122,8 +122,8 @@ func TestCommitMessages(t *testing.T) {
 	}
 }
 
-// TestNewCommits: what was committed before there was the script is not held to
-// it, in clones of any depth.
+// TestNewCommits: what was committed before the rules were there, or changed, is
+// not held to them, in clones of any depth.
 func TestNewCommits(t *testing.T) {
 	c := newClone(t)
 	c.must("git", "init", "-q", "-b", "main")
@@ -146,6 +146,10 @@ func TestNewCommits(t *testing.T) {
 		}
 	}
 	c.fails("no body", "--range", "HEAD~1..")
+	c.write("scripts/commit-msg.sh", fileOf(t, "scripts/commit-msg.sh").text+"# changed\n")
+	c.commit("ci: change the rules\n\nThey were others.", 5)
+	c.passes("0 messages", "--new")
+	c.fails("no body", "--range", "HEAD~2..")
 	c.must("rm", "-rf", ".git")
 	c.passes("no clone", "--new")
 }
