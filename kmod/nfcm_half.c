@@ -301,7 +301,7 @@ void nfcm_half_arm(struct nfcm_half *half, struct nfcm_op *op)
 	nfcm_half_push(half);
 }
 
-/* Whoever is armed looks again. Must hold the mailbox. */
+/* Every ARM of the half completes: its file tries again. Must hold the mailbox. */
 void nfcm_half_fire(struct nfcm_half *half, u32 status)
 {
 	struct nfcm_op *op, *next;

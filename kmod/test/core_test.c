@@ -420,7 +420,7 @@ CASE(a_transfer_that_is_not_given_back)
 	CHECK_EQ(give_back(&r), NFCM_EVENT_FAULT);
 }
 
-/* Its process may take it back before it hears of the close. */
+/* Its process may take it back before the close arrives. */
 CASE(an_offer_that_crosses_a_close)
 {
 	struct nfcm_half_core *h;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A device and a host around the pure part: what both may say and do. */
+/* A device and a host around the pure part: what both may put and do. */
 #ifndef NFCM_TEST_RIG_H
 #define NFCM_TEST_RIG_H
 
@@ -19,7 +19,6 @@ struct rig {
 	struct nfcm_layout layout;
 	struct nfcm_channel_core core;
 	u64 events[NFCM_EVENT_OVER + 1];
-	u32 pending[2]; /* enum nfc_type the host owes, by direction */
 };
 
 void rig_init(struct rig *r);
@@ -27,9 +26,9 @@ void rig_init(struct rig *r);
 void rig_area(struct nfc_area *area);
 /* The host does something it may do now. */
 void rig_host(struct rig *r, struct choices *c);
-/* The device says something, mostly what fits; returns what it means. */
+/* The device puts something, mostly what fits; returns what it means. */
 enum nfcm_event rig_device(struct rig *r, struct choices *c);
-/* What must hold whatever was said; NULL, or what does not. */
+/* What must hold whatever was put; NULL, or what does not. */
 const char *rig_broken(const struct rig *r);
 
 /* A completion record as the device writes it. */
