@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"text/tabwriter"
 	"time"
+
+	"github.com/nfcomms/nfcomms/internal/texttable"
 )
 
 // cost is what one boot of one machine took. Beside other work the processor time is the figure
@@ -38,18 +39,22 @@ func (c *costs) print(w io.Writer) {
 	if len(c.rows) == 0 {
 		return
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "seconds:\tboot\tall\tCPU machine\tCPU devices\t")
+	t := texttable.Numbers("seconds", "boot", "all", "CPU machine", "CPU devices")
 	sum := cost{job: "all jobs"}
 	for _, r := range c.rows {
-		r.write(t)
+		t.Add(r.cells()...)
 		sum.boot, sum.wall = sum.boot+r.boot, sum.wall+r.wall
 		sum.machine, sum.devices = sum.machine+r.machine, sum.devices+r.devices
 	}
-	sum.write(t)
-	t.Flush()
+	t.Add(sum.cells()...)
+	t.Write(w)
 }
 
-func (c cost) write(w io.Writer) {
-	fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t\n", c.job, c.boot.Seconds(), c.wall.Seconds(), c.machine.Seconds(), c.devices.Seconds())
+// cells are the row of the table.
+func (c cost) cells() []string {
+	row := []string{c.job}
+	for _, d := range []time.Duration{c.boot, c.wall, c.machine, c.devices} {
+		row = append(row, fmt.Sprintf("%.1f", d.Seconds()))
+	}
+	return row
 }
