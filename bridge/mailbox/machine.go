@@ -28,8 +28,8 @@ func stateOf(w uint64) proto.State { return standOf(w).State() }
 func eventOf(w uint64) proto.Event { return proto.Event(w >> eventShift & eventMask) }
 func countOf(w uint64) uint64      { return w >> countShift }
 
-// after returns the word that follows a step, with an event.
-func after(w uint64, p proto.Step, e proto.Event) uint64 {
+// wordAfter returns the word that follows a step, with an event.
+func wordAfter(w uint64, p proto.Step, e proto.Event) uint64 {
 	to := w&^(standMask|news) | uint64(p.From(standOf(w))) | uint64(e)<<eventShift
 	if p.Advances() {
 		to += 1 << countShift
@@ -37,8 +37,8 @@ func after(w uint64, p proto.Step, e proto.Event) uint64 {
 	return to
 }
 
-// add returns the event of a word after another: an end that its caller has not seen stays.
-func add(w uint64, e proto.Event) proto.Event {
+// eventAfter returns the event of a word after another one: an end that its caller has not seen stays.
+func eventAfter(w uint64, e proto.Event) proto.Event {
 	unseen := eventOf(w)
 	switch e {
 	case proto.EventNone, proto.EventStale, proto.EventFault, proto.EventReady, proto.EventClosed:
@@ -60,8 +60,8 @@ func add(w uint64, e proto.Event) proto.Event {
 	return e
 }
 
-// keeps reports whether an action leaves what the caller has not seen.
-func keeps(in proto.Input) bool {
+// keepsEvent reports whether an action leaves what the caller has not seen.
+func keepsEvent(in proto.Input) bool {
 	switch in {
 	case proto.PutWithdraw, proto.PutWithdrawn, proto.Release, proto.Shut:
 		return true
@@ -115,10 +115,10 @@ func (m *machine) act(in proto.Input) (proto.Event, bool) {
 			return proto.EventNone, false
 		}
 		e := proto.EventNone
-		if keeps(in) {
+		if keepsEvent(in) {
 			e = eventOf(w)
 		}
-		if m.word.CompareAndSwap(w, after(w, p, e)) {
+		if m.word.CompareAndSwap(w, wordAfter(w, p, e)) {
 			return p.Event(), true
 		}
 	}
@@ -127,7 +127,7 @@ func (m *machine) act(in proto.Input) (proto.Event, bool) {
 // begin begins a transaction and returns its id, and the word before it. Must hold queue.
 func (m *machine) begin(in proto.Input) (id, before uint64) {
 	before = m.word.Load()
-	w := after(before, protocol.Step(m.dir, standOf(before), in), proto.EventNone)
+	w := wordAfter(before, protocol.Step(m.dir, standOf(before), in), proto.EventNone)
 	m.word.Store(w)
 	return m.base + countOf(w), before
 }
@@ -186,8 +186,8 @@ func (m *machine) classifyTransferLocked(limit uint64, s *abi.Slot) (proto.Event
 // followLocked moves the half on from w, and wakes the caller for news; false if the word has
 // changed since. Must hold rx.
 func (m *machine) followLocked(w uint64, p proto.Step) bool {
-	e := add(w, p.Event())
-	to := after(w, p, e)
+	e := eventAfter(w, p.Event())
+	to := wordAfter(w, p, e)
 	if to == w {
 		return true
 	}
