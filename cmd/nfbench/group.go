@@ -223,11 +223,19 @@ func (s exchangeShape) packages(rank int) []group.Package {
 
 // batch is the steps between two looks at the clock.
 func (s exchangeShape) batch() int {
-	return max(1, min(100, (8<<20)/(s.members*s.targets*s.size+1)))
+	return max(1, min(100, (8<<20)/(s.members*s.targets*s.size+1), 4000/s.members))
 }
 
-// warm is how many steps auto takes to choose, and memory to be warm.
-func (s exchangeShape) warm() int { return 100 + 4*s.batch() }
+// warm is how many steps pass before what counts: auto takes some to choose.
+func (s exchangeShape) warm(algorithm string) int {
+	if algorithm == group.Auto {
+		return autoChooses
+	}
+	return s.batch()
+}
+
+// autoChooses is more steps than the trials of all candidates take.
+const autoChooses = 400
 
 // measure runs all comparisons.
 func (o *groupOptions) measure(ctx context.Context, bar func(int) progress) (*GroupReport, error) {
@@ -262,7 +270,7 @@ func (o *groupOptions) compare(ctx context.Context, r *GroupReport, s exchangeSh
 			return err
 		}
 		t.contenders = append(t.contenders, side)
-		if _, err := side.run(ctx, s.warm()); err != nil {
+		if _, err := side.run(ctx, s.warm(name)); err != nil {
 			return err
 		}
 	}

@@ -56,16 +56,16 @@ func (g *Group) ready(ctx context.Context) error {
 }
 
 // bind has the end of ctx wake this member. Calls with the same context again
-// cost nothing.
+// cost nothing. Contexts themselves need not be comparable.
 func (g *Group) bind(ctx context.Context) {
 	g.ctx = ctx
-	if ctx == nil || ctx == g.waker.ctx || ctx.Done() == nil {
+	if ctx == nil || ctx.Done() == g.waker.done || ctx.Done() == nil {
 		return
 	}
 	if g.waker.stop != nil {
 		g.waker.stop()
 	}
-	g.waker.ctx, g.waker.stop = ctx, context.AfterFunc(ctx, g.link.Wake)
+	g.waker.done, g.waker.stop = ctx.Done(), context.AfterFunc(ctx, g.link.Wake)
 }
 
 // end finishes a call. An error breaks the group: the others are told.

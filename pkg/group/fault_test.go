@@ -416,3 +416,15 @@ func TestShrinkWaits(t *testing.T) {
 		require.NoError(t, all.Wait())
 	})
 }
+
+// listed is a context that cannot be compared.
+type listed struct {
+	context.Context
+	_ []int
+}
+
+func TestAnyContext(t *testing.T) {
+	play(t, "mesh", Options{Size: 2}, func(ctx context.Context, g *Group) error {
+		return steps(listed{Context: ctx}, g, 1, patterns["dense"], 3)
+	})
+}

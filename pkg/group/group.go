@@ -73,7 +73,7 @@ type Group struct {
 	options Options
 	// waker ends a wait when the context does whose calls it was made for.
 	waker struct {
-		ctx  context.Context
+		done <-chan struct{}
 		stop func() bool
 	}
 
