@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files of the core call of each other, from the lowest layer to the
- * highest. A file calls only layers above it in this list: what a lower layer
- * needs of a higher one it leaves behind in struct nfc_device, where the loop of
- * the island finds it. firmware/test/layers.sh holds the objects to this order.
+ * highest. A file calls only what stands before it here. Work for a higher layer
+ * is put in a queue of the island (processes that are ready, transfers, recalls,
+ * calls), which the island's loop serves. firmware/test/layers.sh holds the
+ * objects to this order.
  */
 #ifndef NFC_CALLS_H
 #define NFC_CALLS_H

@@ -145,8 +145,6 @@ struct nfc_process {
 	int32_t result;
 	void *buf; /* of the read it waits in */
 	uint64_t length;
-	struct nfc_channel *channel; /* it waits for */
-	struct nfc_channel *const *alt;
 	uint64_t wake_at; /* clock, 0: never */
 	struct nfc_transfer transfer;
 };
@@ -291,7 +289,8 @@ struct nfc_health {
 /*
  * Whom the device serves: an area with mailboxes of its own, a channel table,
  * an epoch. What is about a channel reaches these through its rings' host, what
- * is about a process through the process's.
+ * is about a process through the process's. Fields are set at boot, but for the
+ * generations, which any island counts.
  */
 struct nfc_host {
 	struct nfc_device *dev;
