@@ -363,7 +363,7 @@ func TestDeviceWithdraws(t *testing.T) {
 	f.expect(fakeMailbox, abi.TypeAck) // accepted: the withdrawal came too late
 }
 
-func TestWithdrawnIsOwedWhileTheRingIsFull(t *testing.T) {
+func TestWithdrawnIsPendingWhileTheRingIsFull(t *testing.T) {
 	f, d, c := setup(t)
 	note := c.send.note(1)
 	for c.mailbox.put(c.send.header(abi.TypeOffer, abi.PayloadSize, 1), &note.Payload, c.mailbox.room(proto.RoomUrgent)) != putFull {

@@ -121,10 +121,10 @@ func (l *liar) round() {
 	}
 	open := l.rand.IntN(2) * l.rand.IntN(8)
 	for i := 0; i < open && l.ch.ep.err() == nil; i++ {
-		l.tell(either)
+		l.give(either)
 	}
 	for l.ch.ep.err() == nil {
-		l.tell(latched)
+		l.give(latched)
 		require.True(l.t, open > 0 || l.ch.ep.err() != nil, "lie %s is believed", l.last())
 	}
 	l.ended(open > 0)
@@ -133,8 +133,8 @@ func (l *liar) round() {
 // last names the last lie, for messages.
 func (l *liar) last() string { return lies[l.told].name }
 
-// tell says one lie and lets the host look at it.
-func (l *liar) tell(want classification) {
+// give sends one wrong reply and lets the host take it.
+func (l *liar) give(want classification) {
 	for {
 		k := l.rand.IntN(len(lies))
 		if lies[k].want != want || lies[k].when != nil && !lies[k].when(l) {
@@ -154,7 +154,7 @@ func (l *liar) tell(want classification) {
 func (l *liar) stale() {
 	for range l.below(8) {
 		before := l.dev.dropped.Load()
-		l.tell(dropped)
+		l.give(dropped)
 		if err := l.ch.ep.err(); err != nil {
 			require.ErrorIs(l.t, err, bridge.ErrDeviceLost, "lie %s", l.last())
 			return

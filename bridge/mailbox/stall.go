@@ -28,7 +28,7 @@ func stallLimit(d *Device, beat time.Duration) time.Duration {
 	if limit <= 0 {
 		limit = stallTime
 	}
-	return max(limit, beatsMissed*beat)
+	return max(limit, heartbeatMisses*beat)
 }
 
 // errAskedBack ends an offer that was withdrawn to see whether the device has it:

@@ -84,9 +84,9 @@ func TestSendIndSmall(t *testing.T) {
 }
 
 // peek looks at the host's next message without taking it.
-func (f *fake) peek(box int) *abi.Slot {
+func (f *fake) peek(mailbox int) *abi.Slot {
 	head := f.h2dHead
-	s := f.poll(box)
+	s := f.poll(mailbox)
 	f.h2dHead = head
 	return s
 }

@@ -15,7 +15,7 @@ const (
 	spinTime         = 2 * time.Microsecond   // a caller polls this long before it parks
 	cancelTimeout    = 100 * time.Millisecond // for the device to answer WITHDRAW, ABORT and CLOSE
 	cancelStep       = cancelTimeout / 4      // between two looks after that
-	cancelBeats      = 2                      // … and this many heartbeats of its own
+	cancelHeartbeats = 2                      // … and this many heartbeats of its own
 	crowdTime        = 10 * time.Second       // for a device that answers, but others first
 	heartbeatTimeout = time.Second            // without a heartbeat, at least: the device is lost
 	wakeSpins        = 32                     // spinTimes that an island needs to wake up
@@ -300,7 +300,7 @@ func (p *parker) escalate(want uint64) bool {
 		if n := p.mailbox.taken(); n != taken && time.Since(start) < crowdTime {
 			beat, taken, step = ep.watch.beat(), n, 0
 		}
-		if step >= heartbeatTimeout || ep.watch.beat()-beat >= cancelBeats {
+		if step >= heartbeatTimeout || ep.watch.beat()-beat >= cancelHeartbeats {
 			ep.fail(fmt.Errorf("%w: channel %d: no answer in %v", bridge.ErrDeviceLost, p.channel, time.Since(start)))
 			p.await(nil, nil, want, shutDown)
 			break

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	beatsMissed = 5 // heartbeats that may be missing, at least for heartbeatTimeout
-	looks       = 4 // … and looks in that time that saw none
+	heartbeatMisses = 5 // heartbeats that may be missing, at least for heartbeatTimeout
+	looks           = 4 // … and looks in that time that saw none
 )
 
 // watch looks after the heartbeat while calls are asleep; nothing runs when
@@ -34,7 +34,7 @@ type watch struct {
 
 func (w *watch) init(ep *epoch, beat time.Duration) {
 	w.ep = ep
-	w.limit = max(heartbeatTimeout, beatsMissed*beat)
+	w.limit = max(heartbeatTimeout, heartbeatMisses*beat)
 	w.seen = time.Now()
 	w.audit.init(ep, w.limit/looks)
 	w.look()

@@ -93,9 +93,9 @@ func (l *Layout) places(room uint64) error {
 	if l.MailboxStride%abi.SlotSize != 0 || l.MailboxStride < need || l.MailboxStride > l.Size {
 		return fmt.Errorf("mailbox stride %#x", l.MailboxStride)
 	}
-	boxEnd, ok := l.span(l.MailboxOffset, uint64(l.Hello.Mailboxes), l.MailboxStride)
+	mailboxesEnd, ok := l.span(l.MailboxOffset, uint64(l.Hello.Mailboxes), l.MailboxStride)
 	if !ok || l.MailboxOffset%abi.SlotSize != 0 || l.MailboxOffset < abi.AreaSize ||
-		l.MailboxOffset < parkEnd && l.ParkOffset < boxEnd {
+		l.MailboxOffset < parkEnd && l.ParkOffset < mailboxesEnd {
 		return fmt.Errorf("mailboxes at %#x", l.MailboxOffset)
 	}
 	return nil

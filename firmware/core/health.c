@@ -15,7 +15,7 @@ enum {
 struct rule {
 	uint8_t part; /* enum nfc_diagnostic_field */
 	uint8_t sign; /* enum nfc_sign */
-	uint8_t beats;
+	uint8_t heartbeats;
 	uint32_t sick, broken; /* at least; 0: never */
 };
 
@@ -28,7 +28,7 @@ static const struct rule rules[] = {
 
 /* A new reading of one part; it rises after so many heartbeats. */
 static void read_part(struct nfc_health *h, uint32_t part, uint8_t reading,
-		      uint8_t beats)
+		      uint8_t heartbeats)
 {
 	uint8_t *level = &h->level[part], *same = &h->same[part];
 
@@ -37,7 +37,7 @@ static void read_part(struct nfc_health *h, uint32_t part, uint8_t reading,
 	h->rising[part] = reading > *level;
 	if (reading == *level)
 		return;
-	if (++*same < (reading > *level ? beats : CLEAR))
+	if (++*same < (reading > *level ? heartbeats : CLEAR))
 		return;
 	*level = reading;
 	*same = 0;
@@ -58,7 +58,7 @@ uint32_t nfc_health_step(struct nfc_health *h, const uint64_t sign[NFC_SIGNS],
 	uint32_t word = 1u << NFC_DIAG_VALID_SHIFT;
 
 	for (uint32_t part = 0; part < NFC_PARTS; part++) {
-		uint8_t reading = sensed >> (2 * part) & LEVEL, beats = 1;
+		uint8_t reading = sensed >> (2 * part) & LEVEL, heartbeats = 1;
 
 		for (uint32_t i = 0; i < sizeof(rules) / sizeof(*rules); i++) {
 			uint8_t level = level_of(&rules[i], sign);
@@ -66,11 +66,11 @@ uint32_t nfc_health_step(struct nfc_health *h, const uint64_t sign[NFC_SIGNS],
 			if (rules[i].part != 2 * part || level <= reading)
 				continue;
 			reading = level;
-			beats = rules[i].beats;
+			heartbeats = rules[i].heartbeats;
 		}
 		if (reading > NFC_DIAG_BROKEN) /* no level has that number */
 			reading = NFC_DIAG_BROKEN;
-		read_part(h, part, reading, beats);
+		read_part(h, part, reading, heartbeats);
 		word |= (uint32_t)h->level[part] << (2 * part);
 	}
 	return word;
@@ -145,7 +145,7 @@ static void write_beat(struct nfc_host *host, const uint64_t word[7])
 }
 
 /* The same heartbeat for every host. */
-static void write_beats(struct nfc_island *island)
+static void write_heartbeats(struct nfc_island *island)
 {
 	struct nfc_device *dev = island->dev;
 	union {
@@ -186,7 +186,7 @@ void nfc_heartbeat(struct nfc_island *island)
 	if (atomic_exchange(&dev->beating, 1))
 		return; /* another island is at it */
 	if (island->now >= nfc_beat_due(island)) {
-		write_beats(island);
+		write_heartbeats(island);
 		atomic_store(&dev->next_beat,
 			     island->now + dev->config.beat_ms * 1000000ull);
 	}

@@ -14,7 +14,7 @@ enum {
 	SPIN_STEPS = 16, /* quiet spins until the budget is whole again */
 	STALLED_NS = 50000, /* between two looks for d2h room */
 	ASSIST_NS = 50000, /* that a call runs an island at a time */
-	ASSIST_TURNS = 4, /* of it, between two looks at the clock */
+	ASSIST_PASSES = 4, /* of it, between two looks at the clock */
 	ASSIST_ROUNDS = 4, /* of it, when more comes meanwhile */
 };
 
@@ -43,7 +43,7 @@ const struct nfc_stack *nfc_island_stack(struct nfc_device *dev, uint32_t island
 }
 
 /*
- * Run what is ready now; what becomes ready meanwhile runs next turn. A caller
+ * Run what is ready now; what becomes ready meanwhile runs in the next pass. A caller
  * runs what is prompt, and leaves the rest to the island's thread.
  */
 static bool run_ready(struct nfc_island *island)
@@ -109,8 +109,8 @@ static bool serve_rings(struct nfc_island *island, bool *stalled)
 	return all != 0;
 }
 
-/* One turn; true if it found anything to do. Owned. */
-static bool island_turn(struct nfc_island *island)
+/* One pass; true if it found anything to do. Owned. */
+static bool island_pass(struct nfc_island *island)
 {
 	bool busy = serve_rings(island, &island->stalled);
 
@@ -195,7 +195,7 @@ struct runner {
 	uint64_t rung; /* doorbells it gave way after */
 	uint64_t assists; /* as of its last run */
 	bool assisted; /* calls ran the island since the one before */
-	uint32_t turn;
+	uint32_t pass;
 };
 
 /*
@@ -223,10 +223,10 @@ static bool serve(struct runner *r)
 	r->assisted = island->assists != r->assists;
 	r->assists = island->assists;
 	do {
-		busy = island_turn(island);
+		busy = island_pass(island);
 		any |= busy;
-		/* a turn that moved bytes may have taken long */
-		if (++r->turn % CLOCK_EVERY == 0 || (busy && island->active) ||
+		/* a pass that moved bytes may have taken long */
+		if (++r->pass % CLOCK_EVERY == 0 || (busy && island->active) ||
 		    island->timer <= island->now)
 			nfc_read_clock(island);
 		serve_timers(island);
@@ -342,7 +342,7 @@ void nfc_island_run(struct nfc_device *dev, uint32_t index)
 /* ---- a caller that waits ---- */
 
 /* Turns until nothing is left to do, or for a while; true if something is. Owned. */
-static bool assist_turns(struct nfc_island *island)
+static bool assist_passes(struct nfc_island *island)
 {
 	const struct nfc_port *port = island->dev->port;
 	uint64_t until;
@@ -350,8 +350,8 @@ static bool assist_turns(struct nfc_island *island)
 
 	nfc_read_clock(island);
 	until = island->now + ASSIST_NS;
-	for (uint32_t n = 1; (busy = island_turn(island)); n++)
-		if (n % ASSIST_TURNS == 0 && port->now(port->self) > until)
+	for (uint32_t n = 1; (busy = island_pass(island)); n++)
+		if (n % ASSIST_PASSES == 0 && port->now(port->self) > until)
 			break;
 	serve_timers(island);
 	return busy;
@@ -376,7 +376,7 @@ enum nfc_owner nfc_island_assist(struct nfc_device *dev, uint32_t index,
 		island->assists++;
 		island->assisted = true;
 		island->unheard = 0;
-		busy = assist_turns(island);
+		busy = assist_passes(island);
 		*unheard |= island->unheard;
 		island->assisted = false;
 		more = let_go(island, busy);

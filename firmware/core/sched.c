@@ -31,7 +31,7 @@ uint32_t nfc_island_channels(struct nfc_island *island,
 	return (uint32_t)first;
 }
 
-/* Let a process run with the next turn. */
+/* Let a process run in the next pass. */
 void nfc_make_ready(struct nfc_process *p)
 {
 	struct nfc_island *island = p->island;

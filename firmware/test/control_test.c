@@ -375,7 +375,7 @@ CASE(programs_are_listed)
 
 /* ---- heartbeats ---- */
 
-CASE(the_heart_beats)
+CASE(heartbeats_are_written)
 {
 	struct rig *r = rig_new(NULL);
 	struct nfc_heartbeat first = rig_heartbeat(r), beat;

@@ -233,7 +233,7 @@ CASE(the_first_of_several_failures_counts)
 }
 
 /* A page that cannot be reached is not repaired by a repeat further on. */
-CASE(an_unreachable_page_beats_a_busy_one)
+CASE(an_unreachable_page_counts_more_than_a_busy_one)
 {
 	struct rig *r = rig_new(NULL);
 	uint64_t size = 4 * 6 * RIG_PAGE;

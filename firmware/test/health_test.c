@@ -34,7 +34,7 @@ CASE(a_sign_makes_its_part_sick_and_clears)
 		uint32_t part;
 		enum nfc_sign sign;
 		uint64_t below, sick, broken;
-		int beats;
+		int heartbeats;
 	} rows[] = {
 		{ NFC_DIAG_SERVICE_NETWORK_SHIFT, NFC_SIGN_DROPPED, 99, 100, 0,
 		  2 },
@@ -45,18 +45,18 @@ CASE(a_sign_makes_its_part_sick_and_clears)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct nfc_health h = { 0 };
-		int beats = rows[i].beats;
+		int heartbeats = rows[i].heartbeats;
 
 		for (int n = 0; n < 100; n++)
 			CHECK_EQ(step(&h, rows[i].sign, rows[i].below), VALID);
-		for (int n = 1; n < beats; n++)
+		for (int n = 1; n < heartbeats; n++)
 			CHECK_EQ(step(&h, rows[i].sign, rows[i].sick), VALID);
 		CHECK_EQ(step(&h, rows[i].sign, rows[i].sick),
 			 sick(rows[i].part));
-		for (int n = 1; rows[i].broken && n <= beats; n++)
+		for (int n = 1; rows[i].broken && n <= heartbeats; n++)
 			CHECK_EQ(step(&h, rows[i].sign, rows[i].broken),
-				 n < beats ? sick(rows[i].part) :
-					     broken(rows[i].part));
+				 n < heartbeats ? sick(rows[i].part) :
+						  broken(rows[i].part));
 		for (int n = 1; n < CLEAR; n++)
 			CHECK(step(&h, rows[i].sign, 0) != VALID);
 		CHECK_EQ(step(&h, rows[i].sign, 0), VALID);
@@ -104,9 +104,9 @@ static uint32_t sense(void *self)
 	return sensed;
 }
 
-static uint32_t word_after(struct rig *r, int beats)
+static uint32_t word_after(struct rig *r, int heartbeats)
 {
-	for (int i = 0; i < beats; i++)
+	for (int i = 0; i < heartbeats; i++)
 		rig_advance(r, r->config.beat_ms * 1000000ull);
 	return rig_heartbeat(r).diagnostic;
 }

@@ -47,7 +47,7 @@ static uint32_t status_of(struct rig *r, uint32_t op, uint64_t a, uint64_t b,
 	return host_control(r, op, a, b, 0, name).status;
 }
 
-CASE(the_heart_beats_on_any_island)
+CASE(any_island_writes_the_heartbeat)
 {
 	static const uint32_t targets[] = { HERE, THERE };
 
@@ -65,7 +65,7 @@ CASE(the_heart_beats_on_any_island)
 }
 
 /* One island writes it at a time, and both together no more often than one. */
-CASE(the_heart_beats_once)
+CASE(the_heartbeat_is_written_once)
 {
 	struct rig *r = rig_new(two_islands);
 	uint64_t beat = rig_heartbeat(r).beat;

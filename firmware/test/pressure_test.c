@@ -254,7 +254,7 @@ CASE(a_crowd_delays_nobody)
 }
 
 /* More messages than a manager's turn takes, to one target among many. */
-CASE(a_flood_does_not_starve_the_rest)
+CASE(a_flood_does_not_delay_the_rest)
 {
 	struct rig *r = rig_new(big);
 	struct puppet *quiet = host_start(r, counts, 1);

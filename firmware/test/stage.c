@@ -48,12 +48,12 @@ static struct nfc_slot await(struct stage *s, uint32_t channel)
 {
 	struct nfc_slot slot = { .header = NFC_TYPE_COUNT };
 	time_t end = time(NULL) + WATCHDOG;
-	uint32_t turn = 0;
+	uint32_t pass = 0;
 
 	do {
 		for (uint32_t i = 0; i < s->r.config.islands; i++) {
 			nfc_hosted_ring(s->h, i);
-			if (turn++ % 2) /* in turns with its thread */
+			if (pass++ % 2) /* in turns with its thread */
 				nfc_hosted_run(s->h, i);
 		}
 		host_drain(&s->r);

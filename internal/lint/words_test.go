@@ -11,14 +11,6 @@ import (
 	"testing"
 )
 
-// uncleaned are folders and documents in which retired words still stand. It is
-// to be empty.
-var uncleaned = []string{
-	"bridge/abi/", "bridge/mailbox/", "bridge/proto/",
-	"firmware/", "internal/testrun/",
-	"docs/protocol.md", "docs/ring.md",
-}
-
 // retired are the words of the second table of the glossary: what to say in
 // their place, and where they must not stand.
 type retired struct {
@@ -195,18 +187,13 @@ func retiredIn(f *file, r retired) (found []string) {
 	return found
 }
 
-// isCleaned is false for what retired words may still stand in.
-func isCleaned(name string) bool {
-	return !slices.ContainsFunc(uncleaned, func(u string) bool { return name == u || strings.HasSuffix(u, "/") && strings.HasPrefix(name, u) })
-}
-
 func TestWords(t *testing.T) {
 	r := retiredWords(fileOf(t, "docs/glossary.md").text)
 	if len(r.names) < 40 || len(r.prose) < 12 {
 		t.Fatalf("the glossary retires %d names and %d words of prose", len(r.names), len(r.prose))
 	}
 	for _, f := range tree(t, ".go", ".c", ".h", ".proto", ".md") {
-		if isCleaned(f.path) && f.path != "docs/glossary.md" {
+		if f.path != "docs/glossary.md" {
 			report(t, retiredIn(f, r))
 		}
 	}

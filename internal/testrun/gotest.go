@@ -29,14 +29,14 @@ type goPackage struct {
 type goReader struct {
 	w        io.Writer
 	allowed  skipList
-	held     *ruleBook
+	held     *ruleTable
 	times    *times
 	total    counts
 	packages map[string]*goPackage
 	builds   map[string]*strings.Builder // compiler output, by import path
 }
 
-func newGoReader(w io.Writer, allowed skipList, held *ruleBook, times *times) *goReader {
+func newGoReader(w io.Writer, allowed skipList, held *ruleTable, times *times) *goReader {
 	return &goReader{
 		w:        w,
 		allowed:  allowed,

@@ -96,7 +96,7 @@ func parseSuites(args []string) ([]suite, error) {
 type runner struct {
 	out     *output
 	allowed skipList
-	held    *ruleBook
+	held    *ruleTable
 	times   times
 }
 

@@ -30,7 +30,7 @@ func runText(t *testing.T, kind, text, exit string, allowed skipList) (counts, s
 	name := filepath.Join(t.TempDir(), "text")
 	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	var out strings.Builder
-	r := &runner{out: &output{w: &out}, allowed: allowed, held: new(ruleBook)}
+	r := &runner{out: &output{w: &out}, allowed: allowed, held: new(ruleTable)}
 	c := r.all([]suite{{kind, "x", "cat '" + name + "'; exit " + exit}}, 1)
 	return c, out.String()
 }
@@ -127,7 +127,7 @@ func TestStep(t *testing.T) {
 
 func TestLanes(t *testing.T) {
 	var out strings.Builder
-	r := &runner{out: &output{w: &out}, held: new(ruleBook)}
+	r := &runner{out: &output{w: &out}, held: new(ruleTable)}
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	// Each end of a pipe waits for the other: one lane alone would hang.

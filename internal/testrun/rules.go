@@ -11,8 +11,8 @@ import (
 	"github.com/nfcomms/nfcomms/internal/proofs"
 )
 
-// ruleBook holds the rules of a document to the tests that pass.
-type ruleBook struct {
+// ruleTable holds the rules of a document to the tests that pass.
+type ruleTable struct {
 	document string
 	rules    []proofs.Rule
 	mu       sync.Mutex
@@ -20,8 +20,8 @@ type ruleBook struct {
 }
 
 // readRules reads a document; "" is one without rules.
-func readRules(document string) (*ruleBook, error) {
-	b := &ruleBook{document: document, passed: make(map[proofs.Run]bool)}
+func readRules(document string) (*ruleTable, error) {
+	b := &ruleTable{document: document, passed: make(map[proofs.Run]bool)}
 	if document == "" {
 		return b, nil
 	}
@@ -48,7 +48,7 @@ func readRules(document string) (*ruleBook, error) {
 const module = "github.com/nfcomms/nfcomms/"
 
 // pass notes a test that passed.
-func (b *ruleBook) pass(pkg, test string) {
+func (b *ruleTable) pass(pkg, test string) {
 	run := proofs.Run{Folder: strings.TrimPrefix(pkg, module), Name: test}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,7 +59,7 @@ func (b *ruleBook) pass(pkg, test string) {
 
 // check counts the rules and prints which test of a rule did not pass. No suite
 // runs any more.
-func (b *ruleBook) check(w io.Writer) (c counts) {
+func (b *ruleTable) check(w io.Writer) (c counts) {
 	for _, r := range b.rules {
 		held := true
 		for _, t := range r.Tests {
