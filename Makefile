@@ -59,6 +59,16 @@ test: deps deps-vm bin/testrun bin/vmtest ## every check and test; ends with "N 
 		$(ARM64SUITES) \
 		$(if $(DEMO),"step demo: $(MAKE) demo")
 
+# What the inner loop runs of the Go tests, and what takes longest and is left out.
+CHECK       = ./bridge ./bridge/abi ./bridge/proto/... ./bridge/mailbox ./bridge/sim ./bridge/waiter ./bridge/meter \
+	./bridge/logqueue ./firmware ./pkg/... ./internal/lint
+CHECKSKIP   = TestConformance/huge|TestSeeded|TestWalk|Computes|TestStopIsBounded|TestDeviceWritesOnlyToItsLog
+
+.PHONY: check
+check: deps-build bin/testrun ## in the time of a coffee: format, rules, vet, units, conformance on sim:
+	@$(RUNNER) "step gofmt: $(MAKE) lint-gofmt" "step vet: $(MAKE) lint-vet" \
+		"go units: $(GO) test -short -count=1 -json -skip '$(CHECKSKIP)' $(CHECK)"
+
 .PHONY: test-go
 test-go: deps-build bin/testrun ## the Go tests alone, with the race detector and at full size
 	@$(RUNNER) -proofs docs/semantics.md "go packages: $(GOTEST) -json ./..." "go full-size: $(FULL)"
