@@ -63,8 +63,9 @@ lines() { "$@" --numstat --format= -M -- . ':!*.pb.go' ':!go.sum' | awk '{ n += 
 
 # range R: the commits of a range.
 range() {
-	local c n=0
-	for c in $(git rev-list --no-merges -n 100 "$1"); do
+	local c commits n=0
+	commits=$(git rev-list --no-merges -n 100 "$1" --)
+	for c in $commits; do
 		what=$(git log -1 --format='%h' "$c")
 		message "$(git log -1 --format=%B "$c")" "$(lines git show "$c")"
 		n=$((n + 1))
@@ -96,6 +97,7 @@ case ${1:-} in
 	;;
 *)
 	what=${1##*/}
+	[[ -r $file ]] || { echo "commit-msg: no file $1" >&2; exit 2; }
 	message "$(git stripspace --strip-comments <"$file" | sed '/^-* >8 -*$/,$d')" "$(lines git diff --cached)"
 	;;
 esac

@@ -150,6 +150,8 @@ func TestNewCommits(t *testing.T) {
 	c.commit("ci: change the rules\n\nThey were others.", 5)
 	c.passes("0 messages", "--new")
 	c.fails("no body", "--range", "HEAD~2..")
+	c.fails("bad revision", "--range", "nonsense")
+	c.fails("no file", "nofile")
 	c.must("rm", "-rf", ".git")
 	c.passes("no clone", "--new")
 }
