@@ -3,6 +3,7 @@ package group
 import (
 	"fmt"
 	"math/bits"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -196,6 +197,7 @@ func (l *meshLink) Release(f *Frame) {
 }
 
 func (l *meshLink) Wait(frames int, until time.Time) {
+	runtime.Gosched() // those waited for run now; to park, and be woken, costs more
 	l.mu.Lock()
 	if len(l.in.frames) > 0 || l.out != nil {
 		l.mu.Unlock()
