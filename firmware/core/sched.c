@@ -73,8 +73,10 @@ int nfc_block(struct nfc_process *p, enum nfc_wait wait)
 	return p->result;
 }
 
+/* The process may have computed for long: the loop gets the present time. */
 void nfc_yield(struct nfc_process *self)
 {
+	nfc_read_clock(self->island);
 	nfc_make_ready(self);
 	switch_away(self);
 }

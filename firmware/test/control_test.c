@@ -392,6 +392,26 @@ CASE(heartbeats_are_written)
 	rig_free(r);
 }
 
+/* Computes for ten heartbeats, and yields twice in each. */
+static void compute(struct nfc_process *self, struct puppet *p)
+{
+	p->size = rig_heartbeat(p->rig).beat;
+	for (int i = 0; i < 20; i++) {
+		p->rig->clock += 50000000;
+		nfc_yield(self);
+	}
+	p->size = rig_heartbeat(p->rig).beat - p->size;
+	stay(self);
+}
+
+CASE(heartbeats_go_on_beside_a_process_that_yields)
+{
+	struct rig *r = rig_new(NULL);
+
+	CHECK_EQ(host_start(r, compute, 1)->size, 10);
+	rig_free(r);
+}
+
 CASE(the_heartbeat_counts)
 {
 	struct rig *r = rig_new(NULL);
