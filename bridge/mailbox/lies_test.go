@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
@@ -106,7 +107,7 @@ func oneTransfer(l *liar) abi.Direction {
 }
 
 // lies are the bad replies, by name.
-var lies = append(append(staleLies(), headerLies()...), append(bodyLies(), append(transferLies(), openLies()...)...)...)
+var lies = slices.Concat(staleLies(), headerLies(), bodyLies(), transferLies(), openLies(), cataloguedLies())
 
 // staleLies are about what is over: another epoch, channel, subscription or
 // transaction.

@@ -127,14 +127,15 @@ var Catalogue = slices.Concat(byChance(), wrongAnswers(), wrongHeaders(), wrongN
 func Fitting(kind string, m *abi.Slot) (fit []*Wrong) {
 	for i := range Catalogue {
 		w := &Catalogue[i]
-		if (kind == "" || w.Kind() == kind) && w.fits(m) {
+		if (kind == "" || w.Kind() == kind) && w.Fits(m) {
 			fit = append(fit, w)
 		}
 	}
 	return fit
 }
 
-func (w *Wrong) fits(m *abi.Slot) bool {
+// Fits reports whether the row can be made of a message.
+func (w *Wrong) Fits(m *abi.Slot) bool {
 	if w.Match != nil {
 		return w.Match(m)
 	}
