@@ -115,10 +115,10 @@ func (r *GroupReport) find(like GroupRow, name string) *GroupRow {
 }
 
 // ratio is the time of a over that of b in the comparisons of a transport, members
-// and size; 0 if there is none.
+// and size; 0 if there is none that others left the machine to.
 func (r *GroupReport) ratio(transport string, members, size int, a, b string) float64 {
 	for _, row := range r.Rows {
-		if row.Name != a || row.Transport != transport || row.Members != members || row.Size != size {
+		if row.Name != a || row.Transport != transport || row.Members != members || row.Size != size || row.Busy != "" {
 			continue
 		}
 		if other := r.find(row, b); other != nil {
@@ -133,7 +133,7 @@ func (r *GroupReport) conclude() {
 	goal := func(id, what string, value, target float64, atMost bool) {
 		reason := ""
 		if value == 0 {
-			reason = "not in this run"
+			reason = r.why()
 		}
 		r.Goals = append(r.Goals, Goal{ID: id, What: what, Value: value, Target: target, AtMost: atMost}.decide(reason))
 	}
@@ -147,11 +147,19 @@ func (r *GroupReport) conclude() {
 	r.volumes()
 }
 
+// why says what there is no figure for.
+func (r *GroupReport) why() string {
+	if slices.ContainsFunc(r.Rows, func(row GroupRow) bool { return row.Busy != "" }) {
+		return reasonBusy
+	}
+	return "not in this run"
+}
+
 // worstAuto is the time of auto over the best algorithm, where that is worst.
 func (r *GroupReport) worstAuto() float64 {
 	worst := 0.0
 	for _, row := range r.Rows {
-		if row.Name != group.Auto {
+		if row.Name != group.Auto || row.Busy != "" {
 			continue
 		}
 		for _, name := range groupAlgorithms() {
@@ -182,8 +190,8 @@ func (r *GroupReport) messageShape() []GroupFinding {
 		small := r.ratio(transport, least.Members, least.Size, "isend-irecv", "isend")
 		large := r.ratio(transport, most.Members, most.Size, "isend-irecv", "isend")
 		all = append(all,
-			finding(fmt.Sprintf("#3 loses to #2 with small messages (%s, %s)", transport, sizeText(least.Size)), small, small > 1),
-			finding(fmt.Sprintf("#3 beats #2 with large messages (%s, %s)", transport, sizeText(most.Size)), large, large < 1))
+			r.finding(fmt.Sprintf("#3 loses to #2 with small messages (%s, %s)", transport, sizeText(least.Size)), small, small > 1),
+			r.finding(fmt.Sprintf("#3 beats #2 with large messages (%s, %s)", transport, sizeText(most.Size)), large, large < 1))
 	}
 	return all
 }
@@ -198,7 +206,7 @@ func (r *GroupReport) gatherShape() []GroupFinding {
 			for k := range r.Rows {
 				a, b := &r.Rows[i], &r.Rows[k]
 				same := a.Name == "allgather" && a.Transport == transport && a.Size == b.Size && a.Targets == b.Targets
-				if same && b.Name == a.Name && b.Transport == transport && b.Members > a.Members && (many == nil || b.Members > many.Members) {
+				if same && a.Busy+b.Busy == "" && b.Name == a.Name && b.Transport == transport && b.Members > a.Members && (many == nil || b.Members > many.Members) {
 					few, many = a, b
 				}
 			}
@@ -208,15 +216,18 @@ func (r *GroupReport) gatherShape() []GroupFinding {
 		}
 		growth := many.Rounds.Median / few.Rounds.Median
 		by := float64(many.Members) / float64(few.Members)
-		all = append(all, finding(fmt.Sprintf("gathering does not scale (%s): a step of %d members over one of %d, per member",
+		all = append(all, r.finding(fmt.Sprintf("gathering does not scale (%s): a step of %d members over one of %d, per member",
 			transport, many.Members, few.Members), growth/by, growth > by))
 	}
 	return all
 }
 
-func finding(what string, ratio float64, shows bool) GroupFinding {
+func (r *GroupReport) finding(what string, ratio float64, shows bool) GroupFinding {
 	says := "shows"
-	if !shows {
+	switch {
+	case ratio == 0:
+		return GroupFinding{what, "not measured: " + r.why()}
+	case !shows:
 		says = "does not show"
 	}
 	return GroupFinding{what, fmt.Sprintf("%s (%.2f)", says, ratio)}

@@ -28,10 +28,8 @@ func TestGroup(t *testing.T) {
 	}
 	require.Equal(t, "not measured: mpicc is not installed", r.MPI)
 	require.Len(t, r.Goals, 4)
-	require.Equal(t, "not measured: not in this run", r.Goals[0].Result)
-	require.Positive(t, r.Goals[3].Value)
-	require.Len(t, r.Findings, 3)
-	require.Contains(t, r.Findings[2].What, "a step of 5 members over one of 3")
+	require.Contains(t, r.Goals[0].Result, "not measured")
+	require.GreaterOrEqual(t, len(r.Findings), 2)
 	for _, v := range r.Volumes {
 		if v.PaperKiB > 0 {
 			require.InEpsilon(t, v.PaperKiB, v.ModelKiB, 1e-9, "the model is the report's")
@@ -41,6 +39,42 @@ func TestGroup(t *testing.T) {
 	text, err := os.ReadFile(svg)
 	require.NoError(t, err)
 	require.Contains(t, string(text), "isend-irecv")
+}
+
+// TestGroupFindings: goals and shapes come from quiet comparisons alone.
+func TestGroupFindings(t *testing.T) {
+	r := &GroupReport{}
+	row := func(name string, members, size int, us float64) {
+		r.Rows = append(r.Rows, GroupRow{
+			Transport: transportMesh, Members: members, Targets: 4, Size: size, Name: name,
+			Rounds: Spread{Median: us}, rounds: []float64{us},
+		})
+	}
+	for name, us := range map[string]float64{group.Auto: 11, "isend": 10, "isend-irecv": 12, "allgather": 30, nameLocal: 8} {
+		row(name, 8, 64, us)
+	}
+	row("isend", 8, 64<<10, 200)
+	row("isend-irecv", 8, 64<<10, 100)
+	row("allgather", 16, 64, 90)
+	r.conclude()
+	require.InDelta(t, 11.0/8, r.Goals[1].Value, 1e-9)
+	require.Equal(t, resultMet, r.Goals[1].Result)
+	require.Equal(t, "not measured: not in this run", r.Goals[2].Result)
+	require.InDelta(t, 1.1, r.Goals[3].Value, 1e-9)
+	require.Equal(t, "shows (1.20)", r.Findings[0].Result)
+	require.Equal(t, "shows (0.50)", r.Findings[1].Result)
+	require.Equal(t, "shows (1.50)", r.Findings[2].Result)
+	require.Contains(t, r.Findings[2].What, "a step of 16 members over one of 8")
+	for i := range r.Rows {
+		r.Rows[i].Busy = reasonBusy
+	}
+	r.Goals, r.Findings = nil, nil
+	r.conclude()
+	for _, g := range r.Goals {
+		require.Equal(t, "not measured: machine busy", g.Result)
+	}
+	require.Equal(t, "not measured: machine busy", r.Findings[0].Result)
+	require.Len(t, r.Findings, 2)
 }
 
 func TestGroupProcesses(t *testing.T) {
