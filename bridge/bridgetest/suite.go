@@ -42,13 +42,13 @@ type OpenFunc func(t *testing.T, options string) bridge.Device
 // without names cases that say something of the host alone, and cannot where
 // the device is a part of the test's own process. The race detector has nothing
 // to find in huge transfers, and takes a minute for them: with it they are left
-// out.
+// out, and where time is short.
 func Run(t *testing.T, open OpenFunc, without ...string) {
 	t.Helper()
 	left := slices.DeleteFunc(slices.Clone(cases), func(c testCase) bool { return slices.Contains(without, c.name) })
 	require.Len(t, left, len(cases)-len(without), "%q: not all are cases", without)
 	for _, c := range left {
-		if RaceEnabled && strings.HasPrefix(c.name, "huge/") {
+		if (RaceEnabled || testing.Short()) && strings.HasPrefix(c.name, "huge/") {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"testing"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,12 +19,9 @@ var hugeCases = []testCase{
 }
 
 // hugeFull moves more bytes than 32 bits count, or fails: a machine without the
-// memory cannot say that this works. -short leaves it out by name.
+// memory cannot say that this works.
 func hugeFull(e *Env) {
 	const n = 5<<30 + 5
-	if testing.Short() {
-		e.Skip("-short: the device needs 5 GiB of memory")
-	}
 	require.NoError(e, roomFor(n, availableMemory()))
 	hugeSparse(e, n)
 }
