@@ -82,13 +82,14 @@ func remoteLoad(t *testing.T, c *control.Client) {
 	wg.Go(func() { _ = c.Send(ctx, silent, []byte("waits")) })
 	wg.Go(func() {
 		for ctx.Err() == nil {
-			for range 100 {
+			for range 20 {
 				_ = c.Send(ctx, echo, []byte("hello"))
 				_, _ = c.Receive(ctx, echo)
 			}
 			late, cancel := context.WithTimeout(ctx, time.Millisecond)
 			_, _ = c.Receive(late, echo) // nothing comes
 			cancel()
+			time.Sleep(loadPause)
 		}
 	})
 }

@@ -111,6 +111,10 @@ func open(t *testing.T) *nfcomms.Device {
 	return dev
 }
 
+// loadPause leaves the processors to Prometheus and to other tests; a load is
+// there at each scrape all the same.
+const loadPause = 10 * time.Millisecond
+
 // load keeps a device busy until the test ends: messages and transfers both
 // ways, calls that fail, a sender and a transfer that wait.
 func load(t *testing.T, dev *nfcomms.Device) {
@@ -134,7 +138,7 @@ func load(t *testing.T, dev *nfcomms.Device) {
 			_ = echo.SendInd(ctx, data, len(data))
 			_, _ = echo.ReceiveInd(ctx, data, len(data))
 			_ = echo.Send(over, buf)
-			time.Sleep(time.Millisecond) // leave the processors to Prometheus
+			time.Sleep(loadPause)
 		}
 	})
 }
