@@ -110,8 +110,11 @@ func TestDashboardDaemon(t *testing.T) {
 	remoteLoad(t, c)
 	s := serve(t, false, metrics)
 	until(t, s, `count_over_time(nfcomms_resets_total{device="sim1"}[1m]) > 10`, some)
-	_, err = c.Devices.ResetDevice(t.Context(), &nfcommsv1.ResetDeviceRequest{Name: "devices/sim1"})
-	require.NoError(t, err)
+	reset := func() {
+		_, err := c.Devices.ResetDevice(t.Context(), &nfcommsv1.ResetDeviceRequest{Name: "devices/sim1"})
+		require.NoError(t, err)
+	}
+	reset()
 	d := readDashboard(t)
 	for _, p := range d.Panels {
 		for _, target := range p.Targets {
@@ -123,6 +126,7 @@ func TestDashboardDaemon(t *testing.T) {
 			}
 		}
 	}
+	reset() // the panels may have taken longer than annotations look back
 	for _, a := range d.Annotations.List {
 		if a.Expr != "" {
 			until(t, s, concrete(a.Expr), some)
