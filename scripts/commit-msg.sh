@@ -51,7 +51,7 @@ message() {
 	[[ $rest =~ [^[:space:]] ]] || refuse "there is no body"
 	while IFS= read -r line; do
 		# A line without a blank, an address or a trailer, cannot be wrapped.
-		[[ ${#line} -le $most || $line != *" "* ]] || refuse "a line has ${#line} columns, at most $most: $line"
+		[[ ${#line} -le $most || $line != *" "* ]] || refuse "a line has ${#line} columns, at most $most: ${line:0:60}…"
 	done <<<"$1"
 	if [[ $2 -gt 200 ]] && ! grep -qiE '\b(lines|renam\w*|mov(e|es|ed))\b' <<<"$rest"; then
 		echo "commit-msg: $what: warning: $2 lines changed; say why it is one commit" >&2
