@@ -59,7 +59,7 @@ func (g *Group) ready(ctx context.Context) error {
 // cost nothing. Contexts themselves need not be comparable.
 func (g *Group) bind(ctx context.Context) {
 	g.ctx = ctx
-	if ctx == nil || ctx.Done() == g.waker.done || ctx.Done() == nil {
+	if ctx.Done() == g.waker.done || ctx.Done() == nil {
 		return
 	}
 	if g.waker.stop != nil {

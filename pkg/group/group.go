@@ -253,7 +253,7 @@ func (g *Group) Close() error {
 	g.link.Wake()
 	g.call.Lock()
 	defer g.call.Unlock()
-	g.bind(nil)
+	g.ctx = nil
 	if g.waker.stop != nil {
 		g.waker.stop()
 	}
