@@ -381,6 +381,15 @@ CASE(stops_whatever_the_host_says)
 	s.r.received = NULL;
 }
 
+/* A start is answered before the island's thread comes to the process. */
+static void until_computing(struct stage *s, uint32_t island)
+{
+	struct nfc_computing who;
+
+	while (!nfc_hosted_computes(s->h, island, &who))
+		sched_yield();
+}
+
 /*
  * A program keeps its island while the device restarts: the next epoch needs an
  * area of its own. Without memory for it the restart after that makes it. What
@@ -403,6 +412,7 @@ CASE(restarts_beside_a_thread_that_stays)
 	s.r.config = stage_config(&shape);
 	CHECK_EQ(stage_boot(&s), 0);
 	CHECK_EQ(stage_ask(&s, &c), 0);
+	until_computing(&s, 1);
 	fail_at(1);
 	CHECK_EQ(stage_restart(&s), NFC_ENOMEM);
 	CHECK(s.left);
