@@ -43,11 +43,10 @@ type Port interface {
 type Runner interface {
 	// Run runs an island until it has nothing to do, some tens of microseconds
 	// at most. ran is false if somebody else runs it, who will look for new
-	// messages once more; met tells that it is another call, not the island's
-	// thread. No doorbell rings for what it answers to calls that sleep: bit i of
-	// unheard is set if the i-th mailbox of the island must be drained. It is
-	// called by calls alone: none is left at Restart and Close.
-	Run(island int) (unheard uint64, ran, met bool)
+	// messages once more. No doorbell rings for what it answers to calls that
+	// sleep: bit i of unheard is set if the i-th mailbox of the island must be
+	// drained. It is called by calls alone: none is left at Restart and Close.
+	Run(island int) (unheard uint64, ran bool)
 }
 
 // Blamer is a Port that knows what keeps its islands from answering.

@@ -6,56 +6,46 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCallsRunUntilTheyMeet: calls that meet one another leave the island to its thread.
-func TestCallsRunUntilTheyMeet(t *testing.T) {
-	var r runs
-	for range 10 * runsLeast {
-		require.False(t, r.note(false), "nobody met anybody")
+// runsToChance counts the runs until the thread has another chance.
+func runsToChance(t *testing.T, r *runs) (n int) {
+	for n = 1; !r.chance(); n++ {
+		require.Less(t, n, 2*runsMost)
 	}
-	met := 0
-	for i := 0; !r.note(i%runsShare == 0); i++ {
-		met++
-		require.Less(t, met, 2*runsLeast)
-	}
-	require.True(t, r.threaded.Load())
+	require.False(t, r.alone.Load(), "calls wait for it")
+	return n
 }
 
 // TestLateThreadLosesItsCalls: a thread that does not answer has fewer chances each time.
 func TestLateThreadLosesItsCalls(t *testing.T) {
 	var r runs
-	runsToChance := func() (n int) {
-		for n = 1; !r.note(true); n++ {
-			require.Less(t, n, 4*runsMost)
-		}
-		return n
-	}
-	last := runsToChance()
-	for range 20 {
+	for last := runsLeast; ; {
 		for range lateMost - 1 {
 			r.missed()
-			require.True(t, r.threaded.Load(), "it may wake up yet")
+			require.False(t, r.alone.Load(), "it may wake up yet")
 		}
 		r.missed()
-		require.False(t, r.threaded.Load())
-		n := runsToChance()
+		require.True(t, r.alone.Load())
+		n := runsToChance(t, &r)
 		require.Equal(t, min(2*last, runsMost), n)
+		if n == last {
+			return
+		}
 		last = n
 	}
-	r.answered(flushAt)
+}
+
+// TestThreadThatAnswersKeepsItsCalls: being late now and then costs it nothing.
+func TestThreadThatAnswersKeepsItsCalls(t *testing.T) {
+	var r runs
+	for range 100 {
+		for range lateMost - 1 {
+			r.missed()
+		}
+		r.answered()
+		require.False(t, r.alone.Load())
+	}
 	for range lateMost {
 		r.missed()
 	}
-	require.Equal(t, 2*runsLeast, runsToChance(), "it had answered again")
-}
-
-// TestThreadIsTriedForAWhile: after enough answers calls try themselves again.
-func TestThreadIsTriedForAWhile(t *testing.T) {
-	var r runs
-	r.threaded.Store(true)
-	for n := flushAt; n < trialAt; n += flushAt {
-		r.answered(flushAt)
-		require.True(t, r.threaded.Load())
-	}
-	r.answered(flushAt)
-	require.False(t, r.threaded.Load())
+	require.Equal(t, 2*runsLeast, runsToChance(t, &r), "what was before is forgiven")
 }

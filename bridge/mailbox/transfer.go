@@ -343,12 +343,9 @@ func (x *transfer) assist(ctx context.Context) bool {
 		case port.Assist():
 			idle = 0
 		case polls == 0:
-			ran, _ := x.h.mailbox.run()
-			return ran && x.h.pollFor(news, 1)
-		case idle%assistYields == 0:
-			if ran, _ := x.h.mailbox.run(); !ran {
-				port.Yield()
-			}
+			return x.h.mailbox.run() && x.h.pollFor(news, 1)
+		case idle%assistYields == 0 && !x.h.mailbox.run():
+			port.Yield()
 		}
 	}
 	return false

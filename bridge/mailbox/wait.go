@@ -71,7 +71,7 @@ type parker struct {
 // its thread. Must hold queue, and no lock.
 func (p *parker) ring() {
 	b := p.mailbox
-	if b.runner != nil && !b.runs.threaded.Load() {
+	if b.runner != nil && b.runs.alone.Load() {
 		p.runIsland()
 		return
 	}
@@ -108,17 +108,15 @@ func calibrate() int32 {
 // flags; false when it is time to park. Must hold queue.
 func (p *parker) spinFor(want uint64) bool {
 	b := p.mailbox
-	if b.runner != nil && !b.runs.threaded.Load() {
-		if p.runIsland() && p.pollFor(want, 1) {
-			return true
-		}
+	if b.runner != nil && b.runs.alone.Load() && p.runIsland() && p.pollFor(want, 1) {
+		return true
 	}
 	if p.spinOnce(want) {
 		p.noteAnswer()
 		return true
 	}
 	for round := p.spin.rounds(); round > 1 && p.shut.Load() == 0; round-- {
-		if ran, _ := b.run(); ran {
+		if b.run() {
 			b.runs.missed()
 			return p.pollFor(want, 1)
 		}
@@ -130,26 +128,25 @@ func (p *parker) spinFor(want uint64) bool {
 	return false
 }
 
-// runIsland runs the island in place of its thread, where calls do so. False if
-// another call was at it. Must hold queue, and no lock.
+// runIsland runs the island in place of its thread, which may have another chance.
+// False if somebody else was at it. Must hold queue, and no lock.
 func (p *parker) runIsland() bool {
 	b := p.mailbox
-	ran, met := b.run()
-	if b.runs.note(met) && met {
+	if b.runs.chance() {
 		b.ring()
 	}
-	return ran
+	return b.run()
 }
 
-// noteAnswer counts an answer that came while the call looked. Must hold queue.
+// noteAnswer counts an answer that came while the call polled. Must hold queue.
 func (p *parker) noteAnswer() {
 	b := p.mailbox
-	if b.runner == nil || !b.runs.threaded.Load() {
+	if b.runner == nil || b.runs.alone.Load() {
 		return
 	}
 	if p.spin.answers++; p.spin.answers == flushAt {
 		p.spin.answers = 0
-		b.runs.answered(flushAt)
+		b.runs.answered()
 	}
 }
 

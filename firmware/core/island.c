@@ -13,6 +13,7 @@ enum {
 	YIELD_NS = 2000, /* an answer that comes at once comes sooner */
 	SPIN_STEPS = 16, /* quiet spins until the budget is whole again */
 	STALLED_NS = 50000, /* between two looks for d2h room */
+	CALLED_SPINS = 256, /* beside calls that run the island, after a ring */
 	ASSIST_NS = 50000, /* that a call runs an island at a time */
 	ASSIST_PASSES = 4, /* of it, between two looks at the clock */
 	ASSIST_ROUNDS = 4, /* of it, when more comes meanwhile */
@@ -195,6 +196,7 @@ struct runner {
 	uint64_t rung; /* doorbells it gave way after */
 	uint64_t assists; /* as of its last run */
 	bool assisted; /* calls ran the island since the one before */
+	uint32_t called; /* spins left beside calls, since it was rung */
 	uint32_t pass;
 };
 
@@ -283,15 +285,21 @@ static bool spin(struct runner *r)
 	return true;
 }
 
-/* The words by which hosts know that this island sleeps. */
-static void set_doorbells(struct nfc_island *island, uint64_t word)
+/*
+ * Set the words by which hosts know that this island sleeps. True if one was not
+ * what it had been: somebody rang.
+ */
+static bool set_doorbells(struct nfc_island *island, uint64_t word)
 {
 	struct nfc_host *host = island->dev->host;
+	bool rung = false;
 
 	for (uint32_t i = 0; i < NFC_HOSTS; i++)
-		atomic_store(
-			(_Atomic uint64_t *)&host[i].area->island[island->index].word,
-			word);
+		rung |= atomic_exchange((_Atomic uint64_t *)&host[i]
+						.area->island[island->index]
+						.word,
+					word) == word;
+	return rung;
 }
 
 /*
@@ -313,9 +321,24 @@ static void island_sleep(struct runner *r)
 		nfc_count(island, NFC_COUNT_SLEEPS, 1);
 		port->sleep(port->self, island->index, until);
 	}
-	set_doorbells(island, 0);
+	if (set_doorbells(island, 0))
+		r->called = CALLED_SPINS;
 	atomic_store(&island->until, 0);
 	r->now = port->now(port->self);
+}
+
+/*
+ * While calls run the island its thread would only be in their way; but when it is
+ * rung it may try for a while whether it answers sooner.
+ */
+static bool may_spin(struct runner *r)
+{
+	if (!r->assisted)
+		return true;
+	if (!r->called)
+		return false;
+	r->called--;
+	return true;
 }
 
 void nfc_island_run(struct nfc_device *dev, uint32_t index)
@@ -334,7 +357,7 @@ void nfc_island_run(struct nfc_device *dev, uint32_t index)
 			give_way(&r);
 		}
 		/* a heartbeat is no reason to spin, nor is what calls do */
-		if (!busy || r.assisted || !spin(&r))
+		if (!busy || !may_spin(&r) || !spin(&r))
 			island_sleep(&r);
 	}
 }
