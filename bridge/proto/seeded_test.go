@@ -5,7 +5,6 @@ package proto_test
 import (
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -87,17 +86,11 @@ func seeded(t *testing.T, tree, file, before, after string) *talk.Program {
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(string(text), before), "the text to replace in %s/%s", tree, file)
 	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), before, after, 1)), 0o666))
-	build := filepath.Join(dir, "build")
-	program := filepath.Join(build, "talk")
-	flags := "CFLAGS=-std=c11 -D_GNU_SOURCE -O0 -I../core -I../../firmware -I../../firmware/test"
-	args := []string{"-s", "-C", filepath.Join(dir, tree, "test"), "BUILD=" + build, "SANITIZE="}
+	args := []string{"SANITIZE="}
 	if tree == "kmod" {
-		args = append(args, flags)
+		args = append(args, "CFLAGS=-std=c11 -D_GNU_SOURCE -O0 -I../core -I../../firmware -I../../firmware/test")
 	}
-	out, err := exec.Command("make", append(args, program)...).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	p, err := talk.Start(program)
-	require.NoError(t, err)
+	p := build(t, dir, tree, args...)
 	t.Cleanup(func() { _ = p.Close() }) // one that a defect ends has an exit status
 	return p
 }

@@ -21,7 +21,7 @@ var (
 func TestWalk(t *testing.T) {
 	const batch = 5000
 	w := talk.NewWalk(proto.Default(), *walkSeed)
-	p := module(t).(*talk.Program)
+	p := module(t)
 	for done := 0; done < *walkSteps; done += batch {
 		lines, texts := make([]talk.Line, batch), make([]string, batch)
 		for i := range lines {
