@@ -19,7 +19,7 @@ const (
 // the more rarely, the less it answers.
 type runs struct {
 	_     [64]byte
-	alone atomic.Bool   // calls run the island and do not wait for the thread
+	alone atomic.Bool   // calls run the island and do not wait for the thread; never without a Runner
 	every atomic.Uint32 // runs before the next chance of the thread
 	count atomic.Uint32 // of runs since the last
 	late  atomic.Uint32 // times that the thread did not answer, since it last did

@@ -71,7 +71,7 @@ type parker struct {
 // its thread. Must hold queue, and no lock.
 func (p *parker) ring() {
 	b := p.mailbox
-	if b.runner != nil && b.runs.alone.Load() {
+	if b.runs.alone.Load() {
 		p.runIsland()
 		return
 	}
@@ -108,7 +108,7 @@ func calibrate() int32 {
 // flags; false when it is time to park. Must hold queue.
 func (p *parker) spinFor(want uint64) bool {
 	b := p.mailbox
-	if b.runner != nil && b.runs.alone.Load() && p.runIsland() && p.pollFor(want, 1) {
+	if b.runs.alone.Load() && p.runIsland() && p.pollFor(want, 1) {
 		return true
 	}
 	if p.spinOnce(want) {
@@ -117,8 +117,11 @@ func (p *parker) spinFor(want uint64) bool {
 	}
 	for round := p.spin.rounds(); round > 1 && p.shut.Load() == 0; round-- {
 		if b.run() {
+			if !p.pollFor(want, 1) {
+				return false // the target is not ready: nobody was late
+			}
 			b.runs.missed()
-			return p.pollFor(want, 1)
+			return true
 		}
 		b.ep.dev.port.Yield()
 		if p.spinOnce(want) {
