@@ -41,11 +41,13 @@ typedef uint64_t nfc_u64;
 
 /* Version, sizes and limits. */
 enum nfc_limits {
-	NFC_ABI_MAJOR = 1,
+	NFC_ABI_MAJOR = 2,
 	NFC_ABI_MINOR = 0,
 	NFC_SLOT_SIZE = 64,
 	NFC_PAYLOAD_SIZE = 56, /* 14 registers of 4 bytes */
 	NFC_LIST_ENTRIES = 6,
+	NFC_EAGER_ENTRIES = 4, /* of an eager transfer, at most */
+	NFC_EAGER_BYTES = 1 << 16, /* likewise: once it moves nothing ends it early */
 	NFC_PAGE_SHIFT = 12,
 	NFC_PAGE_SIZE = 4096,
 	NFC_CHANNELS_MAX = 1 << 24, /* channel ids are 24 bits */
@@ -78,7 +80,8 @@ enum nfc_type {
 	NFC_TYPE_HEARTBEAT = 14, /* area page: liveness and counters (nfc_heartbeat) */
 	NFC_TYPE_OFFER = 15, /* h2d: asks for READY when the target waits (nfc_note) */
 	NFC_TYPE_READY = 16, /* d2h: it waits (nfc_note) */
-	NFC_TYPE_COUNT = 17,
+	NFC_TYPE_EAGER = 17, /* h2d: a transfer with its pages (nfc_eager) */
+	NFC_TYPE_COUNT = 18,
 };
 
 /*
@@ -197,7 +200,8 @@ static inline nfc_u64 nfc_entry_length(nfc_u64 e)
  * IND_LIST: six page entries and what is outstanding after them,
  * {outstanding:48 | list number:16}. The header's length counts the entries in
  * use, with NFC_LIST_D2H set for the pages of a device-to-host transfer (both
- * halves of a channel may move at once); unused entries are zero.
+ * halves of a channel may move at once); unused entries are zero. The length of
+ * an EAGER is made the same way.
  */
 enum nfc_list_length {
 	NFC_LIST_COUNT_MASK = 0x7f,
@@ -230,9 +234,26 @@ NFC_ABI_OFF(nfc_begin, size, 8);
 NFC_ABI_OFF(nfc_begin, timeout_ns, 16);
 NFC_ABI_OFF(nfc_begin, rsvd, 24);
 
+/*
+ * EAGER: a transfer whose pages travel with its size. On h2d it is an offer like
+ * IND_BEGIN. With NFC_LIST_D2H it says where the bytes of that transaction go: the
+ * one offered, or the next one if nothing is.
+ */
+struct nfc_eager {
+	nfc_le64 transaction;
+	nfc_le64 size; /* bytes, at most NFC_EAGER_BYTES: the sum of the entries */
+	nfc_le64 timeout_ns; /* h2d: as in nfc_begin; d2h: zero */
+	nfc_le64 entry[4]; /* unused ones are zero */
+};
+NFC_ABI_SIZE(nfc_eager, 56);
+NFC_ABI_OFF(nfc_eager, transaction, 0);
+NFC_ABI_OFF(nfc_eager, size, 8);
+NFC_ABI_OFF(nfc_eager, timeout_ns, 16);
+NFC_ABI_OFF(nfc_eager, entry, 24);
+
 /* How far a transaction is, in its ACK, DONE, ABORTED or ERROR. */
 enum nfc_state {
-	NFC_STATE_CONSUMED = 0, /* a direct message was accepted */
+	NFC_STATE_CONSUMED = 0, /* a message, or an eager transfer, was accepted */
 	NFC_STATE_READY = 1, /* both ends agreed: lists may flow */
 	NFC_STATE_MOVING = 2, /* progress */
 	NFC_STATE_REPEAT = 3, /* send again from list number `lists` */
@@ -301,7 +322,9 @@ NFC_ABI_OFF(nfc_close, rsvd, 16);
 /* Capability bits of HELLO. */
 enum nfc_capability {
 	NFC_CAP_LOAD = 1 << 0, /* programs load at run time */
-	NFC_CAP_KNOWN = (1 << 1) - 1,
+	NFC_CAP_EAGER = 1 << 1, /* EAGER, of so many entries as hello.eager says */
+	NFC_CAP_RUNS = 1 << 2, /* an entry may be a run of bytes longer than a page */
+	NFC_CAP_KNOWN = (1 << 3) - 1,
 };
 
 /*
@@ -326,7 +349,8 @@ struct nfc_hello {
 	nfc_le32 read_managers;
 	nfc_le32 write_managers;
 	nfc_le32 contexts; /* processes the device can run */
-	nfc_le32 rsvd;
+	nfc_le16 eager; /* entries of an EAGER, at most; without the capability zero */
+	nfc_le16 rsvd;
 };
 NFC_ABI_SIZE(nfc_hello, 56);
 NFC_ABI_OFF(nfc_hello, magic, 0);
@@ -343,7 +367,8 @@ NFC_ABI_OFF(nfc_hello, max_transfer, 32);
 NFC_ABI_OFF(nfc_hello, read_managers, 40);
 NFC_ABI_OFF(nfc_hello, write_managers, 44);
 NFC_ABI_OFF(nfc_hello, contexts, 48);
-NFC_ABI_OFF(nfc_hello, rsvd, 52);
+NFC_ABI_OFF(nfc_hello, eager, 52);
+NFC_ABI_OFF(nfc_hello, rsvd, 54);
 
 /* Two-bit readings of the diagnostic word: 0 normal, 1 sick, 2 broken. */
 enum nfc_diagnostic_field {

@@ -7,13 +7,16 @@ import (
 
 // Version, sizes and limits (enum nfc_limits).
 const (
-	Major       = 1
+	Major       = 2
 	Minor       = 0
 	SlotSize    = 64
 	PayloadSize = 56 // 14 registers of 4 bytes (N11)
 	ListEntries = 6  // page entries in a gather list (N28)
-	PageShift   = 12
-	PageSize    = 4096
+	// EagerEntries and EagerBytes bound eager transfers: once one moves nothing ends it early.
+	EagerEntries = 4
+	EagerBytes   = 1 << 16
+	PageShift    = 12
+	PageSize     = 4096
 	// ChannelsMax bounds channel ids: 24 bits.
 	ChannelsMax  = 1 << 24
 	MailboxesMax = 64
@@ -52,6 +55,7 @@ const (
 	TypeHeartbeat      // area page: life sign (Heartbeat)
 	TypeOffer          // h2d: tell me when the target waits (Note)
 	TypeReady          // d2h: it waits (Note)
+	TypeEager          // h2d: a transfer with its pages (Eager)
 	TypeCount
 )
 
@@ -90,7 +94,7 @@ type State uint16
 
 // Transaction states.
 const (
-	StateConsumed State = iota // a direct message was accepted
+	StateConsumed State = iota // a message, or an eager transfer, was accepted
 	StateReady                 // both ends agreed: lists may flow
 	StateMoving                // progress
 	StateRepeat                // send again from list number Lists
@@ -148,7 +152,7 @@ func (h Header) Type() Type { return Type(h >> hdrTypeShift & 0x7f) }
 // Phase returns the lap bit, 0 or 1.
 func (h Header) Phase() uint64 { return uint64(h >> hdrPhaseShift & 1) }
 
-// Length returns payload bytes; of a gather list the entries in use, with
+// Length returns payload bytes; of a gather list or an eager transfer the entries in use, with
 // ListD2H set for the pages of a device-to-host transfer.
 func (h Header) Length() int { return int(h >> hdrLengthShift & 0xff) }
 
@@ -176,6 +180,9 @@ func (s *Slot) Ack() *Ack { return (*Ack)(unsafe.Pointer(&s.Payload)) }
 
 // Begin returns the payload as a transfer offer of s's own memory.
 func (s *Slot) Begin() *Begin { return (*Begin)(unsafe.Pointer(&s.Payload)) }
+
+// Eager returns the payload as an eager transfer of s's own memory.
+func (s *Slot) Eager() *Eager { return (*Eager)(unsafe.Pointer(&s.Payload)) }
 
 // Gather returns the payload as a gather list of s's own memory.
 func (s *Slot) Gather() *Gather { return (*Gather)(unsafe.Pointer(&s.Payload)) }
@@ -260,6 +267,16 @@ type Begin struct {
 	_           [4]uint64
 }
 
+// Eager is the payload of a transfer that brings its pages: an offer to the device, or where the
+// bytes of a transfer to the host go.
+type Eager struct {
+	_           structs.HostLayout
+	Transaction uint64
+	Size        uint64 // bytes: the sum of the entries
+	TimeoutNS   uint64 // h2d: as in Begin; d2h: zero
+	Entry       [EagerEntries]Entry
+}
+
 // Ack is a completion record: ACK, DONE, ABORTED and ERROR (N31).
 type Ack struct {
 	_           structs.HostLayout
@@ -296,7 +313,9 @@ type Close struct {
 // Capability bits of Hello (enum nfc_capability).
 const (
 	CapLoad  = 1 << 0 // programs load at run time
-	CapKnown = 1<<1 - 1
+	CapEager = 1 << 1 // TypeEager, of so many entries as Hello.Eager says
+	CapRuns  = 1 << 2 // an entry may be a run of bytes longer than a page
+	CapKnown = 1<<3 - 1
 )
 
 // Hello carries version, capabilities and limits.
@@ -316,7 +335,8 @@ type Hello struct {
 	ReadManagers  uint32
 	WriteManagers uint32
 	Contexts      uint32 // processes the device can run
-	Rsvd          uint32
+	Eager         uint16 // entries of an eager transfer at most; without the capability zero
+	Rsvd          uint16
 }
 
 // Island returns the island that serves a channel: ids are dealt to islands in

@@ -111,11 +111,11 @@ func encode(t *testing.T, v vector) Slot {
 		data, err := hex.DecodeString(v.fields["data"])
 		require.NoError(t, err)
 		copy(s.Bytes()[:], data)
+	case "eager":
+		*s.Eager() = Eager{Transaction: v.number(t, "transaction"), Size: v.number(t, "size"), TimeoutNS: v.number(t, "timeout_ns")}
+		encodeEntries(t, v, s.Eager().Entry[:])
 	case "gather":
-		for i := range int(v.number(t, "length") & ListCountMask) {
-			s.Gather().Entry[i] = MakeEntry(v.number(t, fmt.Sprintf("entry%d_address", i)),
-				int(v.number(t, fmt.Sprintf("entry%d_length", i))))
-		}
+		encodeEntries(t, v, s.Gather().Entry[:])
 		s.Gather().Tail = MakeTail(v.number(t, "outstanding"), uint16(v.number(t, "number")))
 	default:
 		view, ok := payloadOf(&s, v.fields["payload"])
@@ -133,6 +133,23 @@ func encode(t *testing.T, v vector) Slot {
 	return s
 }
 
+// encodeEntries builds the page entries of a vector.
+func encodeEntries(t *testing.T, v vector, entries []Entry) {
+	t.Helper()
+	for i := range int(v.number(t, "length") & ListCountMask) {
+		entries[i] = MakeEntry(v.number(t, fmt.Sprintf("entry%d_address", i)), int(v.number(t, fmt.Sprintf("entry%d_length", i))))
+	}
+}
+
+// decodeEntries compares the page entries in use with the vector's.
+func decodeEntries(t *testing.T, entries []Entry, v vector) {
+	t.Helper()
+	for i := range int(v.number(t, "length") & ListCountMask) {
+		assert.Equal(t, v.number(t, fmt.Sprintf("entry%d_address", i)), entries[i].Address())
+		assert.Equal(t, v.number(t, fmt.Sprintf("entry%d_length", i)), uint64(entries[i].Length()))
+	}
+}
+
 // decode compares every field of the slot with the vector's.
 func decode(t *testing.T, s Slot, v vector) {
 	t.Helper()
@@ -146,12 +163,15 @@ func decode(t *testing.T, s Slot, v vector) {
 	switch v.fields["payload"] {
 	case "bytes":
 		assert.Equal(t, v.fields["data"], hex.EncodeToString(s.Bytes()[:h.Length()]))
+	case "eager":
+		e := s.Eager()
+		assert.Equal(t, v.number(t, "transaction"), e.Transaction)
+		assert.Equal(t, v.number(t, "size"), e.Size)
+		assert.Equal(t, v.number(t, "timeout_ns"), e.TimeoutNS)
+		decodeEntries(t, e.Entry[:], v)
 	case "gather":
 		g := s.Gather()
-		for i := range h.Length() & ListCountMask {
-			assert.Equal(t, v.number(t, fmt.Sprintf("entry%d_address", i)), g.Entry[i].Address())
-			assert.Equal(t, v.number(t, fmt.Sprintf("entry%d_length", i)), uint64(g.Entry[i].Length()))
-		}
+		decodeEntries(t, g.Entry[:], v)
 		assert.Equal(t, v.number(t, "outstanding"), g.Outstanding())
 		assert.Equal(t, v.number(t, "number"), uint64(g.Number()))
 	default:

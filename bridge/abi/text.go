@@ -6,7 +6,7 @@ import "fmt"
 var (
 	typeText = [TypeCount]string{
 		"NONE", "DIRECT", "IND_BEGIN", "IND_LIST", "ACK", "DONE", "FIN", "WITHDRAW", "WITHDRAWN", "ABORT",
-		"ABORTED", "CLOSE", "ERROR", "HELLO", "HEARTBEAT", "OFFER", "READY",
+		"ABORTED", "CLOSE", "ERROR", "HELLO", "HEARTBEAT", "OFFER", "READY", "EAGER",
 	}
 	stateText  = [StateCount]string{"CONSUMED", "READY", "MOVING", "REPEAT", "DONE", "FAILED"}
 	statusText = [StatusCount]string{
@@ -47,6 +47,8 @@ func (s *Slot) String() string {
 	switch h.Type() {
 	case TypeIndList:
 		l.list(h, s.Gather())
+	case TypeEager:
+		l.eager(h, s.Eager())
 	case TypeIndBegin:
 		l.structure(h, s.Payload[0])
 		l.field("size", s.Payload[1], s.Payload[1]>>48 == 0)
@@ -129,13 +131,34 @@ func (l *line) reserved(words []uint64) {
 }
 
 func (l *line) list(h Header, g *Gather) {
-	count := h.Length() & ListCountMask
-	l.field("direction", Direction(h.Length()/ListD2H), true)
-	l.field("count", count, count >= 1 && count <= ListEntries)
+	count := l.count(h, 1, ListEntries)
 	l.field("list", g.Number(), true)
 	l.field("outstanding", g.Outstanding(), true)
+	l.entries(g.Entry[:], count)
+}
+
+// eager appends the fields of a transfer with its pages. The device may not be told how long a
+// target to the host may stay unready.
+func (l *line) eager(h Header, e *Eager) {
+	count := l.count(h, 0, EagerEntries)
+	l.field("transaction", e.Transaction, uint16(e.Transaction) == h.Sequence())
+	l.field("size", e.Size, e.Size <= EagerBytes)
+	l.field("timeout", e.TimeoutNS, e.TimeoutNS == 0 || h.Length()&ListD2H == 0)
+	l.entries(e.Entry[:], count)
+}
+
+// count appends whose pages a header announces, and how many entries there are.
+func (l *line) count(h Header, lo, hi int) int {
+	count := h.Length() & ListCountMask
+	l.field("direction", Direction(h.Length()/ListD2H), true)
+	l.field("count", count, count >= lo && count <= hi)
+	return count
+}
+
+// entries appends page entries, of which the first are in use.
+func (l *line) entries(entries []Entry, count int) {
 	*l = append(*l, " entries="...)
-	for i, e := range g.Entry {
+	for i, e := range entries {
 		if i < count {
 			*l = fmt.Appendf(*l, "[%#x+%d]", e.Address(), e.Length())
 			l.mark(e.Address()%PageSize+uint64(e.Length()) > PageSize)
@@ -170,6 +193,7 @@ func (l *line) hello(h *Hello) {
 	l.field("transfer", h.MaxTransfer, true)
 	l.field("managers", fmt.Sprintf("%d/%d", h.ReadManagers, h.WriteManagers), true)
 	l.field("contexts", h.Contexts, true)
+	l.field("eager", h.Eager, h.Eager <= EagerEntries && (h.Eager != 0) == (h.Capabilities&CapEager != 0))
 	l.reserved([]uint64{uint64(h.Rsvd)})
 }
 

@@ -27,7 +27,7 @@ func TestNamesAreTheHeaders(t *testing.T) {
 			require.EqualValues(t, i, e.Value, list.prefix+name)
 		}
 	}
-	require.Equal(t, "IND_BEGIN 17 MOVING 6 ESTALLED 22",
+	require.Equal(t, "IND_BEGIN 18 MOVING 6 ESTALLED 22",
 		fmt.Sprint(TypeIndBegin, " ", TypeCount, " ", StateMoving, " ", StateCount, " ", ErrStalled, " ", StatusCount))
 }
 

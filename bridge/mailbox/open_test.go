@@ -9,6 +9,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/proto"
 )
 
 func TestOpenShakesHands(t *testing.T) {
@@ -34,8 +35,9 @@ func TestOpenShakesHands(t *testing.T) {
 func TestOpenAcceptsOnlyKnownCapabilities(t *testing.T) {
 	f := newFake(t)
 	f.area.DeviceHello.Hello().Capabilities = ^uint32(0)
+	f.area.DeviceHello.Hello().Eager = abi.EagerEntries
 	f.open()
-	require.EqualValues(t, abi.CapKnown, f.area.HostHello.Hello().Capabilities)
+	require.EqualValues(t, proto.Capabilities, f.area.HostHello.Hello().Capabilities)
 }
 
 func TestOpenRefusesNonsense(t *testing.T) {

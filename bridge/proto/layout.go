@@ -20,6 +20,9 @@ type Layout struct {
 // ErrABI is what Check returns for a device of another ABI.
 var ErrABI = errors.New("another ABI")
 
+// Capabilities are those that this host uses where the device has them.
+const Capabilities = abi.CapLoad
+
 const (
 	beatMSMax = 1 << 20
 	sizeMax   = 1<<48 - 1 // of a transfer
@@ -45,11 +48,19 @@ func Check(area *abi.Area, room uint64) (*Layout, error) {
 	case l.Hello.Major != abi.Major:
 		return nil, fmt.Errorf("%w: device has %d, host %d", ErrABI, l.Hello.Major, abi.Major)
 	}
-	l.Hello.Capabilities &= abi.CapKnown
 	if err := l.limits(); err != nil {
 		return nil, err
 	}
+	l.agree()
 	return l, l.places(room)
+}
+
+// agree leaves of the device's capabilities what the host accepts.
+func (l *Layout) agree() {
+	l.Hello.Capabilities &= Capabilities
+	if l.Hello.Capabilities&abi.CapEager == 0 {
+		l.Hello.Eager = 0
+	}
 }
 
 // limits checks what the host's own arithmetic relies on.
@@ -70,6 +81,9 @@ func (l *Layout) limits() error {
 		if f.value < f.lo || f.value > f.hi {
 			return fmt.Errorf("hello with %s %d, not %d..%d", f.name, f.value, f.lo, f.hi)
 		}
+	}
+	if h.Eager > abi.EagerEntries || (h.Eager != 0) != (h.Capabilities&abi.CapEager != 0) {
+		return fmt.Errorf("hello with %d entries of an eager transfer, capabilities %#x", h.Eager, h.Capabilities)
 	}
 	if h.Slots&(h.Slots-1) != 0 {
 		return fmt.Errorf("hello with slots %d, not a power of two", h.Slots)
@@ -117,6 +131,7 @@ func (l *Layout) Answer() (s abi.Slot) {
 		Magic: abi.Magic, Major: abi.Major, Minor: abi.Minor, Capabilities: h.Capabilities,
 		Channels: h.Channels, Mailboxes: h.Mailboxes, Islands: h.Islands, Slots: h.Slots,
 		Window: h.Window, BeatMS: h.BeatMS, MaxTransfer: h.MaxTransfer,
+		Eager: h.Eager,
 	}
 	return s
 }

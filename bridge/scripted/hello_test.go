@@ -33,7 +33,7 @@ func page(name string, f func(a *abi.Area)) badHello {
 
 var badHellos = []badHello{
 	page("magic", func(a *abi.Area) { a.Magic = 0 }),
-	{"major", func(a *abi.Area) { a.Major = 2 }, bridge.ErrABI},
+	{"major", func(a *abi.Area) { a.Major = abi.Major + 1 }, bridge.ErrABI},
 	{"major 0", func(a *abi.Area) { a.Major = 0 }, bridge.ErrABI},
 	page("size 0", func(a *abi.Area) { a.Size = 0 }),
 	page("size too big", func(a *abi.Area) { a.Size = 1 << 60 }),
@@ -77,6 +77,9 @@ var badHellos = []badHello{
 	hello("beat 0", func(h *abi.Hello) { h.BeatMS = 0 }),
 	hello("largest transfer 0", func(h *abi.Hello) { h.MaxTransfer = 0 }),
 	hello("largest transfer over 48 bits", func(h *abi.Hello) { h.MaxTransfer = 1 << 48 }),
+	hello("eager over the most", func(h *abi.Hello) { h.Capabilities, h.Eager = abi.CapEager, abi.EagerEntries+1 }),
+	hello("eager without its capability", func(h *abi.Hello) { h.Capabilities, h.Eager = 0, 1 }),
+	hello("capability of no eager entries", func(h *abi.Hello) { h.Capabilities, h.Eager = abi.CapEager, 0 }),
 	hello("reserved field set", func(h *abi.Hello) { h.Rsvd = 1 }),
 }
 

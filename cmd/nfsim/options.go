@@ -66,7 +66,7 @@ func (o *options) define(cmd *cobra.Command) {
 	f.StringVar(&o.script, "script", "", "break the rules as this plan says: KIND[@FIRST][+EVERY][:WHERE],… (see below)")
 	f.Uint64Var(&o.seed, "seed", 1, "what chance decides in a script comes from this")
 	f.Var(&o.pci, "pci-version", "version that the registers claim, to see a driver refuse it (1.0)")
-	f.Var(&o.abi, "abi-version", "version that the mailboxes claim, likewise (1.0)")
+	f.Var(&o.abi, "abi-version", "version that the mailboxes claim, likewise (2.0)")
 	o.shape = make(map[string]*string)
 	for _, s := range shapeFlags {
 		o.shape[s.name] = f.String(s.name, "", "device: "+s.help)

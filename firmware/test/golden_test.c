@@ -41,30 +41,58 @@ struct member {
 	}
 
 static const struct member members[] = {
-	MEMBER(begin, transaction),   MEMBER(begin, size),
-	MEMBER(begin, timeout_ns),    MEMBER(ack, transaction),
-	MEMBER(ack, processed),	      MEMBER(ack, outstanding),
-	MEMBER(ack, lists),	      MEMBER(ack, state),
-	MEMBER(ack, status),	      MEMBER(ack, fault_index),
-	MEMBER(ack, direction),	      MEMBER(ack, begin_ns),
-	MEMBER(ack, now_ns),	      MEMBER(note, transaction),
-	MEMBER(note, direction),      MEMBER(note, status),
-	MEMBER(close, halves),	      MEMBER(close, status),
-	MEMBER(close, generation),    MEMBER(hello, magic),
-	MEMBER(hello, major),	      MEMBER(hello, minor),
-	MEMBER(hello, capabilities),  MEMBER(hello, channels),
-	MEMBER(hello, mailboxes),     MEMBER(hello, islands),
-	MEMBER(hello, slots),	      MEMBER(hello, window),
-	MEMBER(hello, beat_ms),	      MEMBER(hello, max_transfer),
-	MEMBER(hello, read_managers), MEMBER(hello, write_managers),
-	MEMBER(hello, contexts),      MEMBER(heartbeat, beat),
-	MEMBER(heartbeat, now_ns),    MEMBER(heartbeat, diagnostic),
-	MEMBER(heartbeat, processes), MEMBER(heartbeat, messages),
-	MEMBER(heartbeat, bytes),     MEMBER(heartbeat, dropped),
-	MEMBER(heartbeat, parked),    MEMBER(control, op),
-	MEMBER(control, status),      MEMBER(control, request),
-	MEMBER(control, a),	      MEMBER(control, b),
-	MEMBER(control, c),	      MEMBER(control, name),
+	MEMBER(begin, transaction),
+	MEMBER(begin, size),
+	MEMBER(begin, timeout_ns),
+	MEMBER(eager, transaction),
+	MEMBER(eager, size),
+	MEMBER(eager, timeout_ns),
+	MEMBER(ack, transaction),
+	MEMBER(ack, processed),
+	MEMBER(ack, outstanding),
+	MEMBER(ack, lists),
+	MEMBER(ack, state),
+	MEMBER(ack, status),
+	MEMBER(ack, fault_index),
+	MEMBER(ack, direction),
+	MEMBER(ack, begin_ns),
+	MEMBER(ack, now_ns),
+	MEMBER(note, transaction),
+	MEMBER(note, direction),
+	MEMBER(note, status),
+	MEMBER(close, halves),
+	MEMBER(close, status),
+	MEMBER(close, generation),
+	MEMBER(hello, magic),
+	MEMBER(hello, major),
+	MEMBER(hello, minor),
+	MEMBER(hello, capabilities),
+	MEMBER(hello, channels),
+	MEMBER(hello, mailboxes),
+	MEMBER(hello, islands),
+	MEMBER(hello, slots),
+	MEMBER(hello, window),
+	MEMBER(hello, beat_ms),
+	MEMBER(hello, max_transfer),
+	MEMBER(hello, read_managers),
+	MEMBER(hello, write_managers),
+	MEMBER(hello, contexts),
+	MEMBER(hello, eager),
+	MEMBER(heartbeat, beat),
+	MEMBER(heartbeat, now_ns),
+	MEMBER(heartbeat, diagnostic),
+	MEMBER(heartbeat, processes),
+	MEMBER(heartbeat, messages),
+	MEMBER(heartbeat, bytes),
+	MEMBER(heartbeat, dropped),
+	MEMBER(heartbeat, parked),
+	MEMBER(control, op),
+	MEMBER(control, status),
+	MEMBER(control, request),
+	MEMBER(control, a),
+	MEMBER(control, b),
+	MEMBER(control, c),
+	MEMBER(control, name),
 };
 
 static const char *text(struct vector *v, const char *key)
@@ -170,8 +198,7 @@ static void walk_members(struct vector *v, const char *payload,
 	}
 }
 
-static void walk_gather(struct vector *v, const struct nfc_gather *from,
-			struct nfc_gather *to)
+static void walk_entries(struct vector *v, const uint64_t *from, uint64_t *to)
 {
 	uint64_t count = number(v, "length") & NFC_LIST_COUNT_MASK;
 	char key[32];
@@ -183,10 +210,16 @@ static void walk_gather(struct vector *v, const struct nfc_gather *from,
 		address = number(v, key);
 		snprintf(key, sizeof(key), "entry%" PRIu64 "_length", i);
 		length = number(v, key);
-		CHECK_EQ(nfc_entry_address(from->entry[i]), address);
-		CHECK_EQ(nfc_entry_length(from->entry[i]), length);
-		to->entry[i] = nfc_entry(address, length);
+		CHECK_EQ(nfc_entry_address(from[i]), address);
+		CHECK_EQ(nfc_entry_length(from[i]), length);
+		to[i] = nfc_entry(address, length);
 	}
+}
+
+static void walk_gather(struct vector *v, const struct nfc_gather *from,
+			struct nfc_gather *to)
+{
+	walk_entries(v, from->entry, to->entry);
 	CHECK_EQ(from->tail >> NFC_TAIL_OUTSTANDING_SHIFT, number(v, "outstandi"
 								     "ng"));
 	CHECK_EQ(from->tail >> NFC_TAIL_NUMBER_SHIFT & 0xffff, number(v, "numbe"
@@ -214,6 +247,9 @@ static void check_vector(const char *path)
 	decode_header(&v, from.header);
 	to.header = encode_header(&v);
 	payload = text(&v, "payload");
+	if (!strcmp(payload, "eager"))
+		walk_entries(&v, ((const struct nfc_eager *)from.payload)->entry,
+			     ((struct nfc_eager *)to.payload)->entry);
 	if (!strcmp(payload, "gather"))
 		walk_gather(&v, (const void *)from.payload, (void *)to.payload);
 	else if (!strcmp(payload, "bytes"))

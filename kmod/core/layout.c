@@ -6,7 +6,10 @@
 #include <linux/errno.h>
 #endif
 
-enum { NFCM_BEAT_MS_MAX = 1 << 20 };
+enum {
+	NFCM_BEAT_MS_MAX = 1 << 20,
+	NFCM_ACCEPTS = NFC_CAP_LOAD, /* capabilities that the driver uses */
+};
 
 /* The end of n things of a size; false if they leave the area. */
 static bool span(const struct nfcm_layout *l, u64 at, u64 n, u64 size, u64 *end)
@@ -54,6 +57,8 @@ static bool limits(const struct nfcm_layout *l)
 	       in(l->window, 1, NFC_WINDOW_MAX) &&
 	       in(l->beat_ms, 1, NFCM_BEAT_MS_MAX) &&
 	       in(l->max_transfer, 1, (1ull << 48) - 1) &&
+	       l->eager <= NFC_EAGER_ENTRIES &&
+	       !l->eager == !(l->capabilities & NFC_CAP_EAGER) &&
 	       !(l->mailboxes % l->islands) && l->mailboxes <= l->channels;
 }
 
@@ -62,7 +67,7 @@ static void take(struct nfcm_layout *l, const struct nfc_hello *h)
 {
 	l->major = le16_to_cpu(h->major);
 	l->minor = le16_to_cpu(h->minor);
-	l->capabilities = le32_to_cpu(h->capabilities) & NFC_CAP_KNOWN;
+	l->capabilities = le32_to_cpu(h->capabilities);
 	l->channels = le32_to_cpu(h->channels);
 	l->mailboxes = le16_to_cpu(h->mailboxes);
 	l->islands = le16_to_cpu(h->islands);
@@ -73,6 +78,15 @@ static void take(struct nfcm_layout *l, const struct nfc_hello *h)
 	l->read_managers = le32_to_cpu(h->read_managers);
 	l->write_managers = le32_to_cpu(h->write_managers);
 	l->contexts = le32_to_cpu(h->contexts);
+	l->eager = le16_to_cpu(h->eager);
+}
+
+/* Leave of the device's capabilities what the driver accepts. */
+static void agree(struct nfcm_layout *l)
+{
+	l->capabilities &= NFCM_ACCEPTS;
+	if (!(l->capabilities & NFC_CAP_EAGER))
+		l->eager = 0;
 }
 
 /*
@@ -103,7 +117,7 @@ int nfcm_layout_check(const struct nfc_area *area, u64 room,
 	if (nfc_header_type(header) != NFC_TYPE_HELLO ||
 	    nfc_header_length(header) != NFC_PAYLOAD_SIZE ||
 	    nfc_header_epoch(header) != (l->epoch & 0xff) ||
-	    le32_to_cpu(hello.magic) != NFC_MAGIC || le32_to_cpu(hello.rsvd))
+	    le32_to_cpu(hello.magic) != NFC_MAGIC || le16_to_cpu(hello.rsvd))
 		return -EPROTO;
 	*why = "another ABI";
 	if (l->major != NFC_ABI_MAJOR)
@@ -111,6 +125,7 @@ int nfcm_layout_check(const struct nfc_area *area, u64 room,
 	*why = "limits out of range";
 	if (!limits(l))
 		return -EPROTO;
+	agree(l);
 	*why = "rings or park words outside the mailbox area";
 	if (l->size < sizeof(*area) || l->size > room || !places(l))
 		return -EPROTO;
@@ -133,6 +148,7 @@ void nfcm_layout_answer(const struct nfcm_layout *l, struct nfc_slot *hello)
 		.window = cpu_to_le32(l->window),
 		.beat_ms = cpu_to_le32(l->beat_ms),
 		.max_transfer = cpu_to_le64(l->max_transfer),
+		.eager = cpu_to_le16((u16)l->eager),
 	};
 	u64 header = nfc_header(NFC_TYPE_HELLO, NFC_PAYLOAD_SIZE, l->epoch, 0,
 				0);

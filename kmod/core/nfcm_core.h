@@ -166,6 +166,7 @@ struct nfcm_layout {
 	u32 read_managers;
 	u32 write_managers;
 	u32 contexts;
+	u32 eager; /* entries of an EAGER, at most */
 	u64 size;
 	u64 park_offset;
 	u64 mailbox_offset;

@@ -53,7 +53,7 @@ static int check_with(size_t at, size_t width, u64 value, bool in_hello)
 CASE(hellos_with_one_thing_wrong)
 {
 	CHECK_EQ(AREA(magic, 1), -EPROTO);
-	CHECK_EQ(AREA(major, 2), -ENOEXEC);
+	CHECK_EQ(AREA(major, NFC_ABI_MAJOR - 1), -ENOEXEC);
 	CHECK_EQ(AREA(epoch, 8), -EPROTO);
 	CHECK_EQ(AREA(size, 100), -EPROTO);
 	CHECK_EQ(AREA(size, 1ull << 40), -EPROTO);
@@ -69,8 +69,10 @@ CASE(hellos_with_one_thing_wrong)
 	CHECK_EQ(AREA(mailbox_stride, ~0ull - 63), -EPROTO);
 	CHECK_EQ(AREA(device_hello.header, 0), -EPROTO);
 	CHECK_EQ(HELLO(magic, 0), -EPROTO);
-	CHECK_EQ(HELLO(major, 2), -ENOEXEC);
+	CHECK_EQ(HELLO(major, NFC_ABI_MAJOR + 1), -ENOEXEC);
 	CHECK_EQ(HELLO(rsvd, 1), -EPROTO);
+	CHECK_EQ(HELLO(eager, 1), -EPROTO);
+	CHECK_EQ(HELLO(capabilities, NFC_CAP_EAGER), -EPROTO);
 	CHECK_EQ(HELLO(channels, 0), -EPROTO);
 	CHECK_EQ(HELLO(channels, 3), -EPROTO); /* fewer than mailboxes */
 	CHECK_EQ(HELLO(channels, ~0u), -EPROTO);
