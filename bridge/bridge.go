@@ -155,6 +155,9 @@ type Channel interface {
 
 	// Stats returns counters since Subscribe.
 	Stats() ChannelStats
+	// Halves describes both halves as they are now, by abi.Direction: who
+	// waits for what. It takes no lock that a message needs.
+	Halves() [2]Half
 }
 
 // Program describes what Start runs.

@@ -19,6 +19,7 @@ var statsCases = []testCase{
 	{"stats/add-up", statsAddUp},
 	{"stats/health", health},
 	{"stats/waiting", statsWaiting},
+	{"stats/halves", statsHalves},
 	{"stats/errors", statsErrors},
 	{"stats/profile", statsProfile},
 	{"stats/mailboxes", statsMailboxes},
@@ -104,6 +105,69 @@ func statsWaiting(e *Env) {
 	require.Zero(e, st.Waiting)
 	require.Zero(e, st.Transfers)
 	require.Zero(e, st.InFlight)
+}
+
+// statsHalves: a half says what its transaction waits for, who queues behind it and since
+// when, and is idle before and after.
+func statsHalves(e *Env) {
+	dev := e.device("")
+	ch := e.Ports(dev, "hold", 1)[0]
+	idle := bridge.Half{State: ch.Halves()[abi.H2D].State}
+	require.Equal(e, [2]bridge.Half{idle, idle}, ch.Halves())
+	ctx, cancel := context.WithCancel(e.Ctx())
+	var calls []*Pending
+	for range 3 {
+		calls = append(calls, Call("Send", func() error { return ch.Send(ctx, nil) }))
+	}
+	calls = append(calls, Call("Receive", func() error { _, err := ch.Receive(ctx, nil); return err }))
+	h := e.halves(ch, [2]int{3, 1}, [2]bridge.HalfState{bridge.HalfOffered, bridge.HalfIdle})
+	if known := idle.State != bridge.HalfUnknown; known {
+		require.Equal(e, [2]int{2, 0}, [2]int{h[abi.H2D].Queued, h[abi.D2H].Queued})
+		require.NotZero(e, h[abi.H2D].Transaction)
+		require.Zero(e, h[abi.D2H].Transaction)
+		for d := range h {
+			e.Until("the first sleeps", func() bool { return ch.Halves()[d].Slept > 0 })
+		}
+	}
+	cancel()
+	for _, c := range calls {
+		e.IsWithdrawn(e.Wait(c), context.Canceled)
+	}
+	require.Equal(e, [2]bridge.Half{idle, idle}, ch.Halves())
+
+	ctx, cancel = context.WithCancel(e.Ctx())
+	move := Call("SendInd", func() error { return ch.SendInd(ctx, make([]byte, 100_000)) })
+	e.halves(ch, [2]int{1, 0}, [2]bridge.HalfState{bridge.HalfMoving, bridge.HalfIdle})
+	cancel()
+	e.IsWithdrawn(e.Wait(move), context.Canceled)
+	wake := make(chan struct{}, 1)
+	for _, d := range []abi.Direction{abi.H2D, abi.D2H} {
+		require.NoError(e, ch.Arm(d, wake))
+		require.Equal(e, 1, ch.Halves()[d].Armed)
+		ch.Disarm(d, wake)
+		require.Zero(e, ch.Halves()[d].Armed)
+	}
+	require.NoError(e, ch.CloseSend())
+	require.True(e, ch.Halves()[abi.H2D].Closed)
+	require.False(e, ch.Halves()[abi.D2H].Closed)
+	require.NoError(e, dev.Reset(e.Ctx()))
+	require.True(e, ch.Halves()[abi.D2H].Closed)
+}
+
+// halves waits until so many calls wait and returns the halves, which stand as given or
+// are not reported.
+func (e *Env) halves(ch bridge.Channel, waiting [2]int, states [2]bridge.HalfState) (h [2]bridge.Half) {
+	e.Helper()
+	e.Until("calls wait", func() bool {
+		h = ch.Halves()
+		return [2]int{h[0].Waiting, h[1].Waiting} == waiting
+	})
+	for d := range h {
+		if h[d].State != bridge.HalfUnknown {
+			require.Equal(e, states[d], h[d].State)
+		}
+	}
+	return h
 }
 
 // statsErrors: every error is counted under its status.

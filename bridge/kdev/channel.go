@@ -397,6 +397,19 @@ func (c *Channel) sayClose(flags uint16) error {
 	return nil
 }
 
+// Halves describes both halves as they are now, as far as this side of the module knows.
+func (c *Channel) Halves() (s [2]bridge.Half) {
+	for d := range c.halves {
+		h := &c.halves[d]
+		h.mu.Lock()
+		s[d] = bridge.Half{
+			Closed: h.gate.why() != 0, Waiting: int(h.waiting.Load()), Armed: int(h.armed.Load()) + len(h.places),
+		}
+		h.mu.Unlock()
+	}
+	return s
+}
+
 // Stats returns counters since Subscribe.
 func (c *Channel) Stats() bridge.ChannelStats {
 	var s bridge.ChannelStats

@@ -46,7 +46,9 @@ func (c *Channel) Send(ctx context.Context, msg []byte) error {
 // lock waits in the queue behind another call.
 func (h *sender) lock(ctx context.Context) error {
 	h.addWaiting(1)
+	h.queued.Add(1)
 	err := h.queue.lock(ctx)
+	h.queued.Add(-1)
 	h.addWaiting(-1)
 	if err != nil {
 		return &bridge.WithdrawnError{Cause: err}

@@ -105,6 +105,34 @@ func (h *half) transfers() int {
 	return 0
 }
 
+// Halves describes both halves as they are now.
+func (c *Channel) Halves() [2]bridge.Half {
+	return [2]bridge.Half{abi.H2D: c.send.snapshot(), abi.D2H: c.recv.snapshot()}
+}
+
+// snapshot describes the half as it is now.
+func (h *half) snapshot() bridge.Half {
+	w, shut := h.word.Load(), h.shut.Load()
+	s := bridge.Half{
+		State: bridge.HalfIdle, Closed: shut != 0,
+		Waiting: int(h.waiting.Load()), Queued: int(h.queued.Load()), Armed: int(h.arms.Load()),
+	}
+	if state := stateOf(w); state != proto.StateIdle && shut&shutDown == 0 {
+		s.State, s.Transaction = halfStates[state], h.at(w).ID
+	}
+	if at := meter.Instant(h.asleep.Load()); at != 0 {
+		s.Slept = at.Elapsed()
+	}
+	return s
+}
+
+// halfStates are the states of the protocol as the contract has them.
+var halfStates = [...]bridge.HalfState{
+	proto.StateIdle: bridge.HalfIdle, proto.StateOffered: bridge.HalfOffered,
+	proto.StateAnswering: bridge.HalfAnswering, proto.StateMoving: bridge.HalfMoving,
+	proto.StateComplete: bridge.HalfComplete,
+}
+
 // mailboxes describes the rings; nil when the area must not be touched any more.
 func (w *watch) mailboxes() []bridge.MailboxStats {
 	w.mu.Lock()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/meter"
 )
 
 const (
@@ -65,6 +66,7 @@ type parker struct {
 	sleepers int        // calls and waiters that need a doorbell
 	parked   atomic.Uint64
 	waiting  atomic.Int32 // calls that wait now
+	asleep   atomic.Int64 // the [meter.Instant] at which the caller fell asleep; zero while none sleeps
 }
 
 // ring has a sleeping island serve what the half put: this call runs it, or rings
@@ -234,7 +236,8 @@ func (p *parker) block(done <-chan struct{}, timer <-chan time.Time, dry bool) (
 	p.addWaiting(1)
 	p.parked.Add(1)
 	p.mailbox.ep.watch.wakeUp()
-	start := time.Now()
+	start := meter.Now()
+	p.asleep.Store(int64(start))
 	if done == nil && timer == nil {
 		<-p.wake
 	} else {
@@ -246,7 +249,8 @@ func (p *parker) block(done <-chan struct{}, timer <-chan time.Time, dry bool) (
 			ended = true
 		}
 	}
-	p.spin.late = time.Since(start) > lateTime
+	p.asleep.Store(0)
+	p.spin.late = start.Elapsed() > lateTime
 	p.addWaiting(-1)
 	return ended
 }

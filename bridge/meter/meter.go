@@ -24,6 +24,9 @@ var origin = time.Now()
 // Now reads the clock.
 func Now() Instant { return Instant(time.Since(origin)) | 1 }
 
+// Elapsed returns the time since i.
+func (i Instant) Elapsed() time.Duration { return time.Duration(Now() - i) }
+
 // Sampler picks one call in Every. It is not safe for concurrent use.
 type Sampler struct{ tick uint32 }
 
@@ -64,7 +67,7 @@ func (p *Path) Failed(err error) {
 // go before sizes, and AddTo reads them last, so that no histogram of sizes holds
 // more than there were calls.
 func (p *Path) Delivered(start Instant, n int) {
-	took := max(1, time.Duration(Now()-start))
+	took := max(1, start.Elapsed())
 	p.time.Add(int64(took))
 	p.bytes.Add(uint64(n))
 	p.durations[durationIndex(took)].Add(1)

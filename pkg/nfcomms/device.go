@@ -29,6 +29,8 @@ type (
 	Stats = bridge.Stats
 	// ChannelStats counts what a channel did since Subscribe.
 	ChannelStats = bridge.ChannelStats
+	// Half describes one direction of a channel: who waits for what.
+	Half = bridge.Half
 	// PathStats counts one direction of one path.
 	PathStats = bridge.PathStats
 	// Profile describes how the calls of all channels of a device went.

@@ -404,6 +404,7 @@ func (c *fakeChannel) Close() error {
 }
 
 func (c *fakeChannel) Stats() ChannelStats { return ChannelStats{Lists: 3} }
+func (c *fakeChannel) Halves() [2]Half     { return [2]Half{} }
 
 // The device's side.
 
