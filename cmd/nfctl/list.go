@@ -311,50 +311,6 @@ func writePaths(p *printer, t trafficRecord) {
 	})
 }
 
-// channelsRecord is the output of nfctl channels.
-type channelsRecord struct {
-	Channels []channelRecord `json:"channels" doc:"the channels, in the order of devices and targets"`
-}
-
-func newChannels(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "channels [DEVICE]", GroupID: groupLook,
-		Short: "List the open channels of a device, or of all",
-		Args:  cobra.MaximumNArgs(1), ValidArgsFunction: a.completeDevice,
-		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
-			channels, err := listChannels(ctx, c, parentOf(args))
-			if err != nil {
-				return err
-			}
-			r := channelsRecord{Channels: []channelRecord{}}
-			for _, ch := range channels {
-				r.Channels = append(r.Channels, channelOf(ch))
-			}
-			return a.print(r)
-		}),
-	}
-}
-
-func (r channelsRecord) table(p *printer) {
-	type row = channelRecord
-	writeTable(p, []column[row]{
-		{title: "DEVICE", cell: func(c row) string { return c.Device }},
-		{title: "TARGET", right: true, cell: func(c row) string { return number(c.Target) }},
-		{title: "STATE", cell: func(c row) string { return c.State }},
-		{title: "OWNER", cell: func(c row) string { return c.Owner }},
-		{title: "H2D", right: true, cell: func(c row) string { return number(c.Stats.h2d().Messages) }},
-		{title: "H2D BYTES", right: true, cell: func(c row) string { return units.Bytes(float64(c.Stats.h2d().Bytes)) }},
-		{title: "D2H", right: true, cell: func(c row) string { return number(c.Stats.d2h().Messages) }},
-		{title: "D2H BYTES", right: true, cell: func(c row) string { return units.Bytes(float64(c.Stats.d2h().Bytes)) }},
-		{title: "WAITING", right: true, cell: func(c row) string { return number(c.Stats.waiting()) }},
-		{title: "TRANSFERS", right: true, cell: func(c row) string { return number(c.Stats.transfers()) }},
-		{title: "ERRORS", right: true, cell: func(c row) string { return number(c.Stats.h2d().plus(c.Stats.d2h()).Errors) }},
-		{title: "REPEATED", right: true, wide: true, cell: func(c row) string { return number(c.Stats.Repeated) }},
-		{title: "SINCE", wide: true, cell: func(c row) string { return c.CreateTime }},
-		{title: "OPENED BY", wide: true, cell: func(c row) string { return orDash(c.Caller) }},
-	}, r.Channels)
-}
-
 // programsRecord is the output of nfctl programs.
 type programsRecord struct {
 	Device   string   `json:"device" doc:"name of the device"`

@@ -130,6 +130,19 @@ type channelRecord struct {
 	CreateTime string        `json:"create_time" doc:"when the server opened or first saw it, RFC 3339 in UTC"`
 	Caller     string        `json:"caller" doc:"who opened it, of a channel of the server; empty if the server cannot tell"`
 	Stats      trafficRecord `json:"stats" doc:"counters since it was opened"`
+	H2D        *halfRecord   `json:"h2d" doc:"what waits from host to device; null if the server does not tell"`
+	D2H        *halfRecord   `json:"d2h" doc:"what waits from device to host; null if the server does not tell"`
+}
+
+// halfRecord is one direction of a channel.
+type halfRecord struct {
+	State       string   `json:"state" doc:"of its transaction: idle, offered, answering, moving or complete; unspecified where a driver does not report it"`
+	Closed      bool     `json:"closed" doc:"true if calls end with an error"`
+	Transaction uint64   `json:"transaction" doc:"number of the transaction under way; 0 while idle"`
+	Waiting     int32    `json:"waiting" doc:"calls that wait now"`
+	Queued      int32    `json:"queued" doc:"those of them that wait behind another call"`
+	Armed       int32    `json:"armed" doc:"waiters of a Select or an adapter"`
+	Slept       *float64 `json:"slept_seconds" doc:"time since the call in front fell asleep; null while none sleeps"`
 }
 
 // heartbeatRecord is a device's last life sign.
@@ -227,6 +240,17 @@ func channelOf(c *nfcommsv1.Channel) channelRecord {
 	return channelRecord{
 		Device: resourceDevice(c.GetName()), Target: c.GetTarget(), State: word(c.GetState()), Owner: word(c.GetOwner()),
 		CreateTime: timeText(c.GetCreateTime()), Caller: c.GetCaller(), Stats: trafficOf(c.GetStats()),
+		H2D: halfOf(c.GetH2D()), D2H: halfOf(c.GetD2H()),
+	}
+}
+
+func halfOf(h *nfcommsv1.Half) *halfRecord {
+	if h == nil {
+		return nil
+	}
+	return &halfRecord{
+		State: word(h.GetState()), Closed: h.GetClosed(), Transaction: h.GetTransaction(),
+		Waiting: h.GetWaiting(), Queued: h.GetQueued(), Armed: h.GetArmed(), Slept: secondsOrNil(h.GetSlept()),
 	}
 }
 

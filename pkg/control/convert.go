@@ -54,6 +54,24 @@ func channelStats(c nfcomms.ChannelStats) *nfcommsv1.ChannelStats {
 	}
 }
 
+// now fills in what a channel has done, and who waits for what on it.
+func now(m *nfcommsv1.Channel, ch *nfcomms.Channel) {
+	halves := ch.Halves()
+	m.Stats = channelStats(ch.Stats())
+	m.H2D, m.D2H = half(halves[abi.H2D]), half(halves[abi.D2H])
+}
+
+func half(h nfcomms.Half) *nfcommsv1.Half {
+	m := &nfcommsv1.Half{
+		State: nfcommsv1.Half_State(h.State), Closed: h.Closed, Transaction: h.Transaction,
+		Waiting: int32(h.Waiting), Queued: int32(h.Queued), Armed: int32(h.Armed),
+	}
+	if h.Slept > 0 {
+		m.Slept = durationpb.New(h.Slept)
+	}
+	return m
+}
+
 func deviceStats(s nfcomms.Stats) *nfcommsv1.DeviceStats {
 	m := &nfcommsv1.DeviceStats{
 		Channels:          channelStats(s.ChannelStats),

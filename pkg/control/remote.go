@@ -194,7 +194,7 @@ func (d *device) closeOne(ctx context.Context, t nfcomms.Target) (*nfcommsv1.Cha
 		return nil, fmt.Errorf("%q: %w", ChannelName(d.id, t), nfcomms.ErrClosed) // another was faster
 	}
 	m.State = nfcommsv1.Channel_STATE_CLOSED
-	m.Stats = channelStats(r.ch.Stats())
+	now(m, r.ch)
 	return m, nil
 }
 
@@ -291,7 +291,7 @@ func (d *device) channel(t nfcomms.Target) (*nfcommsv1.Channel, error) {
 	for _, ch := range dev.Channels() {
 		if m := d.seen[t]; ch.Target() == t && m != nil {
 			m = proto.CloneOf(m)
-			m.Stats = channelStats(ch.Stats())
+			now(m, ch)
 			return m, nil
 		}
 	}

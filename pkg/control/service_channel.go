@@ -82,7 +82,7 @@ func (v channelService) ListChannels(_ context.Context, req *nfcommsv1.ListChann
 	resp := &nfcommsv1.ListChannelsResponse{NextPageToken: next}
 	for _, l := range all {
 		m := proto.CloneOf(l.m)
-		m.Stats = channelStats(l.ch.Stats())
+		now(m, l.ch)
 		resp.Channels = append(resp.Channels, m)
 	}
 	return resp, nil

@@ -9,6 +9,7 @@ package nfcommsv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -128,6 +129,73 @@ func (Channel_Owner) EnumDescriptor() ([]byte, []int) {
 	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{0, 1}
 }
 
+// State is where the transaction of a half stands.
+type Half_State int32
+
+const (
+	// A driver keeps the state and does not report it; transaction, queued and
+	// slept are not known either.
+	Half_STATE_UNSPECIFIED Half_State = 0
+	// No transaction is under way. A call that waits to receive waits for an
+	// offer.
+	Half_STATE_IDLE Half_State = 1
+	// A message waits for the target, or the device's offer for a receive.
+	Half_STATE_OFFERED Half_State = 2
+	// The device took its offer back, and has not been told yet that it may.
+	Half_STATE_ANSWERING Half_State = 3
+	// A transfer is under way, to the device from its offer on.
+	Half_STATE_MOVING Half_State = 4
+	// Every byte was moved, and the commit is still to come.
+	Half_STATE_COMPLETE Half_State = 5
+)
+
+// Enum value maps for Half_State.
+var (
+	Half_State_name = map[int32]string{
+		0: "STATE_UNSPECIFIED",
+		1: "STATE_IDLE",
+		2: "STATE_OFFERED",
+		3: "STATE_ANSWERING",
+		4: "STATE_MOVING",
+		5: "STATE_COMPLETE",
+	}
+	Half_State_value = map[string]int32{
+		"STATE_UNSPECIFIED": 0,
+		"STATE_IDLE":        1,
+		"STATE_OFFERED":     2,
+		"STATE_ANSWERING":   3,
+		"STATE_MOVING":      4,
+		"STATE_COMPLETE":    5,
+	}
+)
+
+func (x Half_State) Enum() *Half_State {
+	p := new(Half_State)
+	*p = x
+	return p
+}
+
+func (x Half_State) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Half_State) Descriptor() protoreflect.EnumDescriptor {
+	return file_nfcomms_v1_channel_proto_enumTypes[2].Descriptor()
+}
+
+func (Half_State) Type() protoreflect.EnumType {
+	return &file_nfcomms_v1_channel_proto_enumTypes[2]
+}
+
+func (x Half_State) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Half_State.Descriptor instead.
+func (Half_State) EnumDescriptor() ([]byte, []int) {
+	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{1, 0}
+}
+
 // Channel is the host's end of a channel.
 type Channel struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -145,7 +213,11 @@ type Channel struct {
 	Stats *ChannelStats `protobuf:"bytes,6,opt,name=stats,proto3" json:"stats,omitempty"`
 	// Who opened it, of a channel of the server, as its credentials name the
 	// caller; empty if the server cannot tell.
-	Caller        string `protobuf:"bytes,7,opt,name=caller,proto3" json:"caller,omitempty"`
+	Caller string `protobuf:"bytes,7,opt,name=caller,proto3" json:"caller,omitempty"`
+	// What waits from host to device. Absent in a watch.
+	H2D *Half `protobuf:"bytes,8,opt,name=h2d,proto3" json:"h2d,omitempty"`
+	// What waits from device to host. Absent in a watch.
+	D2H           *Half `protobuf:"bytes,9,opt,name=d2h,proto3" json:"d2h,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -229,6 +301,122 @@ func (x *Channel) GetCaller() string {
 	return ""
 }
 
+func (x *Channel) GetH2D() *Half {
+	if x != nil {
+		return x.H2D
+	}
+	return nil
+}
+
+func (x *Channel) GetD2H() *Half {
+	if x != nil {
+		return x.D2H
+	}
+	return nil
+}
+
+// Half is one direction of a channel as it is now: who waits for what.
+type Half struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where the transaction stands.
+	State Half_State `protobuf:"varint,1,opt,name=state,proto3,enum=nfcomms.v1.Half_State" json:"state,omitempty"`
+	// True if calls end with an error: either side closed the half, or the device
+	// is gone.
+	Closed bool `protobuf:"varint,2,opt,name=closed,proto3" json:"closed,omitempty"`
+	// Number of the transaction under way; 0 while the half is idle.
+	Transaction uint64 `protobuf:"varint,3,opt,name=transaction,proto3" json:"transaction,omitempty"`
+	// Calls that wait.
+	Waiting int32 `protobuf:"varint,4,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// Calls of those that wait behind another call.
+	Queued int32 `protobuf:"varint,5,opt,name=queued,proto3" json:"queued,omitempty"`
+	// Waiters that a Select or an adapter has armed.
+	Armed int32 `protobuf:"varint,6,opt,name=armed,proto3" json:"armed,omitempty"`
+	// Time since the call whose transaction it is fell asleep; absent while none
+	// sleeps.
+	Slept         *durationpb.Duration `protobuf:"bytes,7,opt,name=slept,proto3" json:"slept,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Half) Reset() {
+	*x = Half{}
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Half) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Half) ProtoMessage() {}
+
+func (x *Half) ProtoReflect() protoreflect.Message {
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Half.ProtoReflect.Descriptor instead.
+func (*Half) Descriptor() ([]byte, []int) {
+	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Half) GetState() Half_State {
+	if x != nil {
+		return x.State
+	}
+	return Half_STATE_UNSPECIFIED
+}
+
+func (x *Half) GetClosed() bool {
+	if x != nil {
+		return x.Closed
+	}
+	return false
+}
+
+func (x *Half) GetTransaction() uint64 {
+	if x != nil {
+		return x.Transaction
+	}
+	return 0
+}
+
+func (x *Half) GetWaiting() int32 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *Half) GetQueued() int32 {
+	if x != nil {
+		return x.Queued
+	}
+	return 0
+}
+
+func (x *Half) GetArmed() int32 {
+	if x != nil {
+		return x.Armed
+	}
+	return 0
+}
+
+func (x *Half) GetSlept() *durationpb.Duration {
+	if x != nil {
+		return x.Slept
+	}
+	return nil
+}
+
 // ListChannelsRequest asks for one page of channels.
 type ListChannelsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -244,7 +432,7 @@ type ListChannelsRequest struct {
 
 func (x *ListChannelsRequest) Reset() {
 	*x = ListChannelsRequest{}
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[1]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -256,7 +444,7 @@ func (x *ListChannelsRequest) String() string {
 func (*ListChannelsRequest) ProtoMessage() {}
 
 func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[1]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -269,7 +457,7 @@ func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsRequest.ProtoReflect.Descriptor instead.
 func (*ListChannelsRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{1}
+	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ListChannelsRequest) GetParent() string {
@@ -306,7 +494,7 @@ type ListChannelsResponse struct {
 
 func (x *ListChannelsResponse) Reset() {
 	*x = ListChannelsResponse{}
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[2]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -318,7 +506,7 @@ func (x *ListChannelsResponse) String() string {
 func (*ListChannelsResponse) ProtoMessage() {}
 
 func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[2]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -331,7 +519,7 @@ func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChannelsResponse.ProtoReflect.Descriptor instead.
 func (*ListChannelsResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{2}
+	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ListChannelsResponse) GetChannels() []*Channel {
@@ -359,7 +547,7 @@ type GetChannelRequest struct {
 
 func (x *GetChannelRequest) Reset() {
 	*x = GetChannelRequest{}
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[3]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -371,7 +559,7 @@ func (x *GetChannelRequest) String() string {
 func (*GetChannelRequest) ProtoMessage() {}
 
 func (x *GetChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[3]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -384,7 +572,7 @@ func (x *GetChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetChannelRequest.ProtoReflect.Descriptor instead.
 func (*GetChannelRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{3}
+	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *GetChannelRequest) GetName() string {
@@ -405,7 +593,7 @@ type GetChannelResponse struct {
 
 func (x *GetChannelResponse) Reset() {
 	*x = GetChannelResponse{}
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[4]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -417,7 +605,7 @@ func (x *GetChannelResponse) String() string {
 func (*GetChannelResponse) ProtoMessage() {}
 
 func (x *GetChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[4]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -430,7 +618,7 @@ func (x *GetChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetChannelResponse.ProtoReflect.Descriptor instead.
 func (*GetChannelResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{4}
+	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetChannelResponse) GetChannel() *Channel {
@@ -451,7 +639,7 @@ type OpenChannelRequest struct {
 
 func (x *OpenChannelRequest) Reset() {
 	*x = OpenChannelRequest{}
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[5]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -463,7 +651,7 @@ func (x *OpenChannelRequest) String() string {
 func (*OpenChannelRequest) ProtoMessage() {}
 
 func (x *OpenChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[5]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -476,7 +664,7 @@ func (x *OpenChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenChannelRequest.ProtoReflect.Descriptor instead.
 func (*OpenChannelRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{5}
+	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *OpenChannelRequest) GetName() string {
@@ -497,7 +685,7 @@ type OpenChannelResponse struct {
 
 func (x *OpenChannelResponse) Reset() {
 	*x = OpenChannelResponse{}
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[6]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -509,7 +697,7 @@ func (x *OpenChannelResponse) String() string {
 func (*OpenChannelResponse) ProtoMessage() {}
 
 func (x *OpenChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[6]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -522,7 +710,7 @@ func (x *OpenChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenChannelResponse.ProtoReflect.Descriptor instead.
 func (*OpenChannelResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{6}
+	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *OpenChannelResponse) GetChannel() *Channel {
@@ -543,7 +731,7 @@ type CloseChannelRequest struct {
 
 func (x *CloseChannelRequest) Reset() {
 	*x = CloseChannelRequest{}
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[7]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -555,7 +743,7 @@ func (x *CloseChannelRequest) String() string {
 func (*CloseChannelRequest) ProtoMessage() {}
 
 func (x *CloseChannelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[7]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -568,7 +756,7 @@ func (x *CloseChannelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseChannelRequest.ProtoReflect.Descriptor instead.
 func (*CloseChannelRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{7}
+	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CloseChannelRequest) GetName() string {
@@ -589,7 +777,7 @@ type CloseChannelResponse struct {
 
 func (x *CloseChannelResponse) Reset() {
 	*x = CloseChannelResponse{}
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[8]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -601,7 +789,7 @@ func (x *CloseChannelResponse) String() string {
 func (*CloseChannelResponse) ProtoMessage() {}
 
 func (x *CloseChannelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[8]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -614,7 +802,7 @@ func (x *CloseChannelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseChannelResponse.ProtoReflect.Descriptor instead.
 func (*CloseChannelResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{8}
+	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CloseChannelResponse) GetChannel() *Channel {
@@ -637,7 +825,7 @@ type WatchChannelsRequest struct {
 
 func (x *WatchChannelsRequest) Reset() {
 	*x = WatchChannelsRequest{}
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[9]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -649,7 +837,7 @@ func (x *WatchChannelsRequest) String() string {
 func (*WatchChannelsRequest) ProtoMessage() {}
 
 func (x *WatchChannelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[9]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -662,7 +850,7 @@ func (x *WatchChannelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchChannelsRequest.ProtoReflect.Descriptor instead.
 func (*WatchChannelsRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{9}
+	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *WatchChannelsRequest) GetParent() string {
@@ -696,7 +884,7 @@ type WatchChannelsResponse struct {
 
 func (x *WatchChannelsResponse) Reset() {
 	*x = WatchChannelsResponse{}
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[10]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -708,7 +896,7 @@ func (x *WatchChannelsResponse) String() string {
 func (*WatchChannelsResponse) ProtoMessage() {}
 
 func (x *WatchChannelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_channel_proto_msgTypes[10]
+	mi := &file_nfcomms_v1_channel_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -721,7 +909,7 @@ func (x *WatchChannelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchChannelsResponse.ProtoReflect.Descriptor instead.
 func (*WatchChannelsResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{10}
+	return file_nfcomms_v1_channel_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *WatchChannelsResponse) GetChange() Change {
@@ -757,7 +945,7 @@ var File_nfcomms_v1_channel_proto protoreflect.FileDescriptor
 const file_nfcomms_v1_channel_proto_rawDesc = "" +
 	"\n" +
 	"\x18nfcomms/v1/channel.proto\x12\n" +
-	"nfcomms.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16nfcomms/v1/types.proto\"\xa7\x03\n" +
+	"nfcomms.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16nfcomms/v1/types.proto\"\xef\x03\n" +
 	"\aChannel\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06target\x18\x02 \x01(\rR\x06target\x12/\n" +
@@ -766,7 +954,9 @@ const file_nfcomms_v1_channel_proto_rawDesc = "" +
 	"\vcreate_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12.\n" +
 	"\x05stats\x18\x06 \x01(\v2\x18.nfcomms.v1.ChannelStatsR\x05stats\x12\x16\n" +
-	"\x06caller\x18\a \x01(\tR\x06caller\"@\n" +
+	"\x06caller\x18\a \x01(\tR\x06caller\x12\"\n" +
+	"\x03h2d\x18\b \x01(\v2\x10.nfcomms.v1.HalfR\x03h2d\x12\"\n" +
+	"\x03d2h\x18\t \x01(\v2\x10.nfcomms.v1.HalfR\x03d2h\"@\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -775,7 +965,23 @@ const file_nfcomms_v1_channel_proto_rawDesc = "" +
 	"\x05Owner\x12\x15\n" +
 	"\x11OWNER_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fOWNER_SERVER\x10\x01\x12\x15\n" +
-	"\x11OWNER_APPLICATION\x10\x02\"i\n" +
+	"\x11OWNER_APPLICATION\x10\x02\"\xe5\x02\n" +
+	"\x04Half\x12,\n" +
+	"\x05state\x18\x01 \x01(\x0e2\x16.nfcomms.v1.Half.StateR\x05state\x12\x16\n" +
+	"\x06closed\x18\x02 \x01(\bR\x06closed\x12 \n" +
+	"\vtransaction\x18\x03 \x01(\x04R\vtransaction\x12\x18\n" +
+	"\awaiting\x18\x04 \x01(\x05R\awaiting\x12\x16\n" +
+	"\x06queued\x18\x05 \x01(\x05R\x06queued\x12\x14\n" +
+	"\x05armed\x18\x06 \x01(\x05R\x05armed\x12/\n" +
+	"\x05slept\x18\a \x01(\v2\x19.google.protobuf.DurationR\x05slept\"|\n" +
+	"\x05State\x12\x15\n" +
+	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0e\n" +
+	"\n" +
+	"STATE_IDLE\x10\x01\x12\x11\n" +
+	"\rSTATE_OFFERED\x10\x02\x12\x13\n" +
+	"\x0fSTATE_ANSWERING\x10\x03\x12\x10\n" +
+	"\fSTATE_MOVING\x10\x04\x12\x12\n" +
+	"\x0eSTATE_COMPLETE\x10\x05\"i\n" +
 	"\x13ListChannelsRequest\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
@@ -824,52 +1030,59 @@ func file_nfcomms_v1_channel_proto_rawDescGZIP() []byte {
 	return file_nfcomms_v1_channel_proto_rawDescData
 }
 
-var file_nfcomms_v1_channel_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_nfcomms_v1_channel_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_nfcomms_v1_channel_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_nfcomms_v1_channel_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_nfcomms_v1_channel_proto_goTypes = []any{
 	(Channel_State)(0),            // 0: nfcomms.v1.Channel.State
 	(Channel_Owner)(0),            // 1: nfcomms.v1.Channel.Owner
-	(*Channel)(nil),               // 2: nfcomms.v1.Channel
-	(*ListChannelsRequest)(nil),   // 3: nfcomms.v1.ListChannelsRequest
-	(*ListChannelsResponse)(nil),  // 4: nfcomms.v1.ListChannelsResponse
-	(*GetChannelRequest)(nil),     // 5: nfcomms.v1.GetChannelRequest
-	(*GetChannelResponse)(nil),    // 6: nfcomms.v1.GetChannelResponse
-	(*OpenChannelRequest)(nil),    // 7: nfcomms.v1.OpenChannelRequest
-	(*OpenChannelResponse)(nil),   // 8: nfcomms.v1.OpenChannelResponse
-	(*CloseChannelRequest)(nil),   // 9: nfcomms.v1.CloseChannelRequest
-	(*CloseChannelResponse)(nil),  // 10: nfcomms.v1.CloseChannelResponse
-	(*WatchChannelsRequest)(nil),  // 11: nfcomms.v1.WatchChannelsRequest
-	(*WatchChannelsResponse)(nil), // 12: nfcomms.v1.WatchChannelsResponse
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
-	(*ChannelStats)(nil),          // 14: nfcomms.v1.ChannelStats
-	(Change)(0),                   // 15: nfcomms.v1.Change
+	(Half_State)(0),               // 2: nfcomms.v1.Half.State
+	(*Channel)(nil),               // 3: nfcomms.v1.Channel
+	(*Half)(nil),                  // 4: nfcomms.v1.Half
+	(*ListChannelsRequest)(nil),   // 5: nfcomms.v1.ListChannelsRequest
+	(*ListChannelsResponse)(nil),  // 6: nfcomms.v1.ListChannelsResponse
+	(*GetChannelRequest)(nil),     // 7: nfcomms.v1.GetChannelRequest
+	(*GetChannelResponse)(nil),    // 8: nfcomms.v1.GetChannelResponse
+	(*OpenChannelRequest)(nil),    // 9: nfcomms.v1.OpenChannelRequest
+	(*OpenChannelResponse)(nil),   // 10: nfcomms.v1.OpenChannelResponse
+	(*CloseChannelRequest)(nil),   // 11: nfcomms.v1.CloseChannelRequest
+	(*CloseChannelResponse)(nil),  // 12: nfcomms.v1.CloseChannelResponse
+	(*WatchChannelsRequest)(nil),  // 13: nfcomms.v1.WatchChannelsRequest
+	(*WatchChannelsResponse)(nil), // 14: nfcomms.v1.WatchChannelsResponse
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*ChannelStats)(nil),          // 16: nfcomms.v1.ChannelStats
+	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
+	(Change)(0),                   // 18: nfcomms.v1.Change
 }
 var file_nfcomms_v1_channel_proto_depIdxs = []int32{
 	0,  // 0: nfcomms.v1.Channel.state:type_name -> nfcomms.v1.Channel.State
 	1,  // 1: nfcomms.v1.Channel.owner:type_name -> nfcomms.v1.Channel.Owner
-	13, // 2: nfcomms.v1.Channel.create_time:type_name -> google.protobuf.Timestamp
-	14, // 3: nfcomms.v1.Channel.stats:type_name -> nfcomms.v1.ChannelStats
-	2,  // 4: nfcomms.v1.ListChannelsResponse.channels:type_name -> nfcomms.v1.Channel
-	2,  // 5: nfcomms.v1.GetChannelResponse.channel:type_name -> nfcomms.v1.Channel
-	2,  // 6: nfcomms.v1.OpenChannelResponse.channel:type_name -> nfcomms.v1.Channel
-	2,  // 7: nfcomms.v1.CloseChannelResponse.channel:type_name -> nfcomms.v1.Channel
-	15, // 8: nfcomms.v1.WatchChannelsResponse.change:type_name -> nfcomms.v1.Change
-	2,  // 9: nfcomms.v1.WatchChannelsResponse.channel:type_name -> nfcomms.v1.Channel
-	3,  // 10: nfcomms.v1.ChannelService.ListChannels:input_type -> nfcomms.v1.ListChannelsRequest
-	5,  // 11: nfcomms.v1.ChannelService.GetChannel:input_type -> nfcomms.v1.GetChannelRequest
-	7,  // 12: nfcomms.v1.ChannelService.OpenChannel:input_type -> nfcomms.v1.OpenChannelRequest
-	9,  // 13: nfcomms.v1.ChannelService.CloseChannel:input_type -> nfcomms.v1.CloseChannelRequest
-	11, // 14: nfcomms.v1.ChannelService.WatchChannels:input_type -> nfcomms.v1.WatchChannelsRequest
-	4,  // 15: nfcomms.v1.ChannelService.ListChannels:output_type -> nfcomms.v1.ListChannelsResponse
-	6,  // 16: nfcomms.v1.ChannelService.GetChannel:output_type -> nfcomms.v1.GetChannelResponse
-	8,  // 17: nfcomms.v1.ChannelService.OpenChannel:output_type -> nfcomms.v1.OpenChannelResponse
-	10, // 18: nfcomms.v1.ChannelService.CloseChannel:output_type -> nfcomms.v1.CloseChannelResponse
-	12, // 19: nfcomms.v1.ChannelService.WatchChannels:output_type -> nfcomms.v1.WatchChannelsResponse
-	15, // [15:20] is the sub-list for method output_type
-	10, // [10:15] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	15, // 2: nfcomms.v1.Channel.create_time:type_name -> google.protobuf.Timestamp
+	16, // 3: nfcomms.v1.Channel.stats:type_name -> nfcomms.v1.ChannelStats
+	4,  // 4: nfcomms.v1.Channel.h2d:type_name -> nfcomms.v1.Half
+	4,  // 5: nfcomms.v1.Channel.d2h:type_name -> nfcomms.v1.Half
+	2,  // 6: nfcomms.v1.Half.state:type_name -> nfcomms.v1.Half.State
+	17, // 7: nfcomms.v1.Half.slept:type_name -> google.protobuf.Duration
+	3,  // 8: nfcomms.v1.ListChannelsResponse.channels:type_name -> nfcomms.v1.Channel
+	3,  // 9: nfcomms.v1.GetChannelResponse.channel:type_name -> nfcomms.v1.Channel
+	3,  // 10: nfcomms.v1.OpenChannelResponse.channel:type_name -> nfcomms.v1.Channel
+	3,  // 11: nfcomms.v1.CloseChannelResponse.channel:type_name -> nfcomms.v1.Channel
+	18, // 12: nfcomms.v1.WatchChannelsResponse.change:type_name -> nfcomms.v1.Change
+	3,  // 13: nfcomms.v1.WatchChannelsResponse.channel:type_name -> nfcomms.v1.Channel
+	5,  // 14: nfcomms.v1.ChannelService.ListChannels:input_type -> nfcomms.v1.ListChannelsRequest
+	7,  // 15: nfcomms.v1.ChannelService.GetChannel:input_type -> nfcomms.v1.GetChannelRequest
+	9,  // 16: nfcomms.v1.ChannelService.OpenChannel:input_type -> nfcomms.v1.OpenChannelRequest
+	11, // 17: nfcomms.v1.ChannelService.CloseChannel:input_type -> nfcomms.v1.CloseChannelRequest
+	13, // 18: nfcomms.v1.ChannelService.WatchChannels:input_type -> nfcomms.v1.WatchChannelsRequest
+	6,  // 19: nfcomms.v1.ChannelService.ListChannels:output_type -> nfcomms.v1.ListChannelsResponse
+	8,  // 20: nfcomms.v1.ChannelService.GetChannel:output_type -> nfcomms.v1.GetChannelResponse
+	10, // 21: nfcomms.v1.ChannelService.OpenChannel:output_type -> nfcomms.v1.OpenChannelResponse
+	12, // 22: nfcomms.v1.ChannelService.CloseChannel:output_type -> nfcomms.v1.CloseChannelResponse
+	14, // 23: nfcomms.v1.ChannelService.WatchChannels:output_type -> nfcomms.v1.WatchChannelsResponse
+	19, // [19:24] is the sub-list for method output_type
+	14, // [14:19] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_nfcomms_v1_channel_proto_init() }
@@ -883,8 +1096,8 @@ func file_nfcomms_v1_channel_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nfcomms_v1_channel_proto_rawDesc), len(file_nfcomms_v1_channel_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   11,
+			NumEnums:      3,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
