@@ -287,9 +287,10 @@ NFCOMMS_API const char *nfcomms_strerror(int result);
 /* ---- rings between processes: no device takes part ---- */
 
 /*
- * A ring of packets in memory that two processes share (docs/ring.md), which a
- * Go process created: ring.Create of package ring. One thread at a time uses a
- * side. Calls take a time-out in milliseconds, negative for none, and end with
+ * A ring of packets in memory that two processes share (docs/ring.md); package
+ * ring is the same in Go, and each may be either side of it. One process creates
+ * it, whose threads may take sides as well. One thread at a time uses a side.
+ * Calls take a time-out in milliseconds, negative for none, and end with
  * -ETIMEDOUT, or with -EINTR by a signal: nothing happened then.
  *
  * -ECONNRESET: the other side, or the creator of the ring, died. -EPROTO: it
@@ -306,6 +307,28 @@ enum {
 	NFCOMMS_RING_NAME_MAX = 64, /* bytes */
 };
 
+struct nfcomms_ring_owner;
+
+struct nfcomms_ring_config {
+	uint64_t packets; /* at least 3; 0: 61. It holds one less */
+	uint64_t packet_size; /* bytes, a multiple of the page; 0: 8192 */
+	int prewarm; /* not 0: touch all memory now */
+};
+
+/*
+ * Make a ring under a name of 1 to 64 letters, digits and signs but / and @, and
+ * serve it from a thread of the library until it is destroyed. Without config it
+ * is that of zeros. -EEXIST: this user has one of that name.
+ */
+NFCOMMS_API int nfcomms_ring_create(const char *name,
+				    const struct nfcomms_ring_config *config,
+				    struct nfcomms_ring_owner **owner);
+/*
+ * End it: sides that are attached fail with -ECONNRESET. Nothing of it is left.
+ * NULL is allowed.
+ */
+NFCOMMS_API void nfcomms_ring_destroy(struct nfcomms_ring_owner *owner);
+
 /*
  * Attach to the ring of that name of this user. -ENOENT: there is none. -EBUSY:
  * the role is taken. -EACCES: it is another user's. -EPROTONOSUPPORT: another
@@ -319,6 +342,8 @@ NFCOMMS_API int nfcomms_ring_attach(const char *name,
  * -EPIPE. NULL is allowed.
  */
 NFCOMMS_API void nfcomms_ring_close(struct nfcomms_ring *ring);
+/* Make all of its memory present in this process, as prewarm does for the creator. */
+NFCOMMS_API int nfcomms_ring_prewarm(struct nfcomms_ring *ring);
 /* The most bytes of a packet. */
 NFCOMMS_API size_t nfcomms_ring_room(const struct nfcomms_ring *ring);
 

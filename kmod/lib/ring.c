@@ -19,74 +19,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "library.h"
+#include "ring.h"
 
 enum {
-	RING_VERSION = 1,
-	RING_MIN = 3, /* packets */
-	RING_MAX = 1 << 30, /* packets, and bytes of one */
-	RING_HEADS = 4096, /* bytes of header and heads */
-	OFF_WRITER = 1024,
-	OFF_READER = 2048,
-	PACKET_HEADER = 16,
-	POS_INIT = -42,
-	WANT_MEMORY = 2,
 	SPINS = 200, /* looks without giving way */
 	YIELDS = 20, /* looks that give way, before it sleeps */
-};
-
-#define RING_MAGIC 0x31474e495243464eull /* NFCRING1 */
-
-enum ring_status {
-	STATUS_INIT,
-	STATUS_WAITING,
-	STATUS_RUNNING,
-	STATUS_CLOSED,
-	STATUS_DIED,
-};
-
-enum ring_answer {
-	ANSWER_OK,
-	ANSWER_BUSY,
-	ANSWER_WAIT,
-	ANSWER_DENIED,
-};
-
-struct ring_header {
-	uint64_t magic;
-	uint32_t version;
-	uint32_t rsvd;
-	uint64_t packets;
-	uint64_t packet_size;
-	uint64_t data;
-	uint64_t generation;
-};
-
-struct ring_head {
-	_Atomic int64_t pos; /* its owner writes */
-	_Atomic uint32_t status; /* its owner, and the ring's creator */
-	uint8_t rsvd0[116];
-	_Atomic uint32_t parked; /* its owner sets, the other side clears */
-	uint8_t rsvd1[124];
-	_Atomic uint64_t done; /* its owner */
-};
-
-struct ring_packet {
-	uint64_t number; /* counts from 1 */
-	uint32_t length;
-	uint32_t rsvd;
-};
-
-_Static_assert(offsetof(struct ring_head, parked) == 128, "docs/ring.md");
-_Static_assert(offsetof(struct ring_head, done) == 256, "docs/ring.md");
-_Static_assert(sizeof(struct ring_header) == 48, "docs/ring.md");
-_Static_assert(sizeof(struct ring_packet) == PACKET_HEADER, "docs/ring.md");
-
-/* What both requests and answers are. */
-struct ring_message {
-	uint64_t magic;
-	uint32_t version;
-	uint32_t word;
 };
 
 struct nfcomms_ring {
@@ -116,6 +53,54 @@ static uint64_t room_of(const struct nfcomms_ring *r)
 	return r->size - PACKET_HEADER;
 }
 
+/* ---- what the creator uses as well ---- */
+
+void ring_event(int fd)
+{
+	uint64_t one = 1;
+	ssize_t n = write(fd, &one, sizeof(one));
+
+	(void)n; /* full: it is readable already */
+}
+
+void ring_close_files(int *fd, int n)
+{
+	while (n--)
+		close(fd[n]);
+}
+
+int ring_populate(void *area, size_t bytes)
+{
+	return madvise(area, bytes, MADV_POPULATE_WRITE) ? -errno : 0;
+}
+
+int ring_address(const char *name, struct sockaddr_un *address, socklen_t *size)
+{
+	size_t length = strlen(name);
+	int n;
+
+	if (!length || length > NFCOMMS_RING_NAME_MAX)
+		return -EINVAL;
+	for (const char *c = name; *c; c++)
+		if (*c <= ' ' || *c > '~' || *c == '/' || *c == '@')
+			return -EINVAL;
+	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	n = snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1,
+		     "nfcomms/ring/%u/%s", (unsigned)getuid(), name);
+	*size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+			    (size_t)n);
+	return 0;
+}
+
+int ring_peer(int conn, struct ucred *peer)
+{
+	socklen_t size = sizeof(*peer);
+
+	if (getsockopt(conn, SOL_SOCKET, SO_PEERCRED, peer, &size))
+		return -errno;
+	return peer->uid == getuid() ? 0 : -EACCES;
+}
+
 /* ---- waiting ---- */
 
 /* When a call that began now ends: milliseconds of the clock, -1 for never. */
@@ -138,14 +123,6 @@ static int left_of(int64_t end)
 		return -1;
 	left = end - end_of(0);
 	return left > 0 ? (int)left : 0;
-}
-
-static void ring_event(int fd)
-{
-	uint64_t one = 1;
-	ssize_t n = write(fd, &one, sizeof(one));
-
-	(void)n; /* full: it is readable already */
 }
 
 /* Publish a position and wake the other side if it sleeps. */
@@ -240,12 +217,6 @@ static int wait_for(struct nfcomms_ring *r,
 
 /* ---- attaching ---- */
 
-static void close_files(int *fd, int n)
-{
-	while (n--)
-		close(fd[n]);
-}
-
 /* One message and its descriptors; 0 or a negative errno. */
 static int receive(int conn, struct ring_message *m, int *fd, int *count)
 {
@@ -280,28 +251,22 @@ static int receive(int conn, struct ring_message *m, int *fd, int *count)
 
 static int connect_ring(const char *name, uint32_t want)
 {
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	struct ring_message m = { RING_MAGIC, RING_VERSION, want };
+	struct sockaddr_un a;
 	struct ucred peer;
-	socklen_t size = sizeof(peer);
-	int n, rc, fd;
+	socklen_t size;
+	int rc, fd;
 
-	n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1,
-		     "nfcomms/ring/%u/%s", (unsigned)getuid(), name);
-	if (!*name || strlen(name) > NFCOMMS_RING_NAME_MAX)
-		return -EINVAL;
+	rc = ring_address(name, &a, &size);
+	if (rc)
+		return rc;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	rc = connect(fd, (struct sockaddr *)&a,
-		     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
-				 (size_t)n)) ?
-		     errno == ECONNREFUSED ? -ENOENT : -errno :
-		     0;
-	if (!rc && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size))
-		rc = -errno;
-	if (!rc && peer.uid != getuid())
-		rc = -EACCES;
+	if (connect(fd, (struct sockaddr *)&a, size))
+		rc = errno == ECONNREFUSED ? -ENOENT : -errno;
+	if (!rc)
+		rc = ring_peer(fd, &peer);
 	if (!rc && send(fd, &m, sizeof(m), MSG_NOSIGNAL) < 0 && errno != EPIPE)
 		rc = -errno; /* who refuses may answer before it is asked */
 	if (!rc)
@@ -333,7 +298,7 @@ static int fetch(const char *name, int fd[4])
 	if (!rc && count != 3)
 		rc = -EPROTO;
 	if (rc)
-		close_files(fd, count);
+		ring_close_files(fd, count);
 	return rc;
 }
 
@@ -352,7 +317,7 @@ static int claim(const char *name, enum nfcomms_ring_role role, int timeout_ms)
 			   sizeof(limit));
 	do {
 		rc = receive(conn, &m, fd, &count);
-		close_files(fd, count);
+		ring_close_files(fd, count);
 	} while (!rc && m.word == ANSWER_WAIT);
 	if (rc == -EAGAIN)
 		rc = -ETIMEDOUT;
@@ -438,13 +403,18 @@ int nfcomms_ring_attach(const char *name, enum nfcomms_ring_role role,
 			munmap(r->area, r->bytes);
 	}
 	if (rc < 0) {
-		close_files(r->event, 2);
+		ring_close_files(r->event, 2);
 		free(r);
 		return rc;
 	}
 	start_role(r);
 	*out = r;
 	return 0;
+}
+
+int nfcomms_ring_prewarm(struct nfcomms_ring *r)
+{
+	return ring_populate(r->area, r->bytes);
 }
 
 void nfcomms_ring_close(struct nfcomms_ring *r)
@@ -463,7 +433,7 @@ void nfcomms_ring_close(struct nfcomms_ring *r)
 	while (recv(r->conn, &m, sizeof(m), 0) > 0)
 		;
 	close(r->conn);
-	close_files(r->event, 2);
+	ring_close_files(r->event, 2);
 	munmap(r->area, r->bytes);
 	free(r);
 }

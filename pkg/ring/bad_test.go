@@ -425,12 +425,13 @@ func TestAFullQueueIsWaitedFor(t *testing.T) {
 
 // TestOtherUsers: a ring of another user is not served, and who took the name of
 // this user's ring is not believed.
-func TestOtherUsers(t *testing.T) {
+func TestOtherUsers(t *testing.T) { requireDenied(t, create(t, Config{}).Name()) }
+
+func requireDenied(t *testing.T, ring string) {
 	if os.Getuid() != 0 {
 		require.NotZero(t, os.Getuid())
 		return // only root can be somebody else
 	}
-	r := create(t, Config{})
 	dir, err := os.MkdirTemp("", "ring") // the other user must reach it
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)
@@ -441,7 +442,7 @@ func TestOtherUsers(t *testing.T) {
 	require.NoError(t, os.WriteFile(copied, program, 0o755))
 	cmd := exec.Command(copied)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), childEnv+"=stranger", "NFC_RING_NAME="+r.Name())
+	cmd.Env = append(os.Environ(), childEnv+"=stranger", "NFC_RING_NAME="+ring)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -517,4 +518,27 @@ func TestRecords(t *testing.T) {
 	require.Nil(t, Records[pulse](p[:15]))
 	require.Nil(t, Records[struct{}](p))
 	require.Panics(t, func() { Records[pulse](p[1:]) })
+}
+
+// TestNoDescriptors: a process that has none left for a while takes who asks it
+// for its ring when it has some again.
+func TestNoDescriptors(t *testing.T) {
+	r := create(t, Config{})
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	defer unix.Close(fd)
+	var limit unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	none := unix.Rlimit{Cur: 0, Max: limit.Max}
+	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &none))
+	restore := func() { require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)) }
+	defer restore()
+	require.NoError(t, unix.Connect(fd, &unix.SockaddrUnix{Name: socketName(r.Name()).Name}))
+	stacks := make([]byte, 1<<20)
+	require.Eventually(t, func() bool {
+		all := string(stacks[:runtime.Stack(stacks, true)])
+		return !strings.Contains(all, "AcceptUnix")
+	}, patience, time.Millisecond, "accepting fails")
+	restore()
+	goOnBothSidesOf(t, r)
 }

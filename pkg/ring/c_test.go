@@ -21,7 +21,7 @@ func cPeer(t *testing.T) string {
 	program := filepath.Join(t.TempDir(), "ring_peer")
 	out, err := exec.Command("gcc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror",
 		"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-o", program,
-		filepath.Join(lib, "test/ring_peer.c"), filepath.Join(lib, "ring.c")).CombinedOutput()
+		filepath.Join(lib, "test/ring_peer.c"), filepath.Join(lib, "ring.c"), filepath.Join(lib, "ring_owner.c")).CombinedOutput()
 	require.NoError(t, err, "gcc (install it with: apt-get install gcc libc6-dev): %s", out)
 	return program
 }

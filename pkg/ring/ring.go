@@ -61,6 +61,9 @@ type Config struct {
 type Options struct {
 	// Wait is how the sides wait that are opened through this Ring.
 	Wait Wait
+	// Prewarm maps all memory at once, as that of Config does for the process
+	// that creates the ring: each process has page tables of its own (H28).
+	Prewarm bool
 }
 
 // Ring is a ring that this process created or opened. Its methods are safe for
@@ -73,8 +76,7 @@ type Ring struct {
 	mem  *os.File
 	own  *server // nil where the ring is another process's
 
-	// FirstTouch is what Prewarm took; 0 without it.
-	firstTouch time.Duration
+	firstTouch time.Duration // what Prewarm took; 0 without it
 
 	mu     sync.Mutex
 	sides  map[*side]bool
@@ -134,13 +136,22 @@ func (r *Ring) make(s shape, prewarm bool) error {
 		return err
 	}
 	if prewarm {
-		start := time.Now()
-		if err := populate(r.area.mem); err != nil {
-			return fmt.Errorf("touch %d bytes: %w", s.bytes(), err)
+		if err := r.prewarm(); err != nil {
+			return err
 		}
-		r.firstTouch = time.Since(start)
 	}
 	r.area.init()
+	return nil
+}
+
+// prewarm makes all pages present in this process, without a change of what they
+// hold.
+func (r *Ring) prewarm() error {
+	start := time.Now()
+	if err := populate(r.area.mem); err != nil {
+		return fmt.Errorf("touch %d bytes: %w", len(r.area.mem), err)
+	}
+	r.firstTouch = time.Since(start)
 	return nil
 }
 
@@ -160,6 +171,9 @@ func Open(ctx context.Context, name string, o Options) (*Ring, error) {
 		if s, err = checkArea(int(r.mem.Fd())); err == nil {
 			r.area, err = mapArea(int(r.mem.Fd()), s)
 		}
+	}
+	if err == nil && o.Prewarm {
+		err = r.prewarm()
 	}
 	if err != nil {
 		r.release()
@@ -187,7 +201,8 @@ type Stats struct {
 	// side has started; Lag is how many are published and not yet released.
 	Writer, Reader int64
 	Lag            uint64
-	// FirstTouch is what touching all memory took, 0 if it was not done.
+	// FirstTouch is what touching all memory took this process, 0 if it was not
+	// done.
 	FirstTouch time.Duration
 }
 

@@ -19,6 +19,8 @@ import (
 const (
 	// askTime is how long a connection may take to say what it wants.
 	askTime = time.Second
+	// acceptAgain passes after a failure to accept.
+	acceptAgain = 10 * time.Millisecond
 	// connections bounds those that are open at a time.
 	connections = 64
 )
@@ -69,8 +71,17 @@ func (s *server) accept() {
 			return
 		}
 		c, err := s.l.AcceptUnix()
-		if err != nil {
-			return // the listener is closed
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // no descriptors, say: they come back
+			<-s.room
+			select {
+			case <-time.After(acceptAgain):
+				continue
+			case <-s.quit:
+				return
+			}
 		}
 		if !s.enter(c) {
 			_ = c.Close()

@@ -5,6 +5,7 @@
  *
  *	ring_peer read NAME
  *	ring_peer write NAME PACKETS
+ *	ring_peer create NAME PACKETS SIZE	until standard input ends
  */
 #include <errno.h>
 #include <stdio.h>
@@ -63,6 +64,24 @@ static int write_all(struct nfcomms_ring *r, uint64_t packets, uint64_t *n)
 	return rc ? rc : nfcomms_ring_flush(r, -1);
 }
 
+/* Serve a ring until standard input ends. */
+static int create(const char *name, uint64_t packets, uint64_t size)
+{
+	struct nfcomms_ring_config c = { packets, size, 1 };
+	struct nfcomms_ring_owner *owner;
+	int rc = nfcomms_ring_create(name, &c, &owner);
+
+	printf("%s\n", rc ? strerror(-rc) : "ready");
+	fflush(stdout);
+	if (rc)
+		return 0;
+	while (getchar() != EOF)
+		;
+	nfcomms_ring_destroy(owner);
+	puts("destroyed");
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	int reads = argc == 3 && !strcmp(argv[1], "read");
@@ -70,9 +89,12 @@ int main(int argc, char **argv)
 	uint64_t n = 0;
 	int rc;
 
+	if (argc == 5 && !strcmp(argv[1], "create"))
+		return create(argv[2], strtoull(argv[3], NULL, 10),
+			      strtoull(argv[4], NULL, 10));
 	if (!reads && (argc != 4 || strcmp(argv[1], "write"))) {
 		fprintf(stderr,
-			"usage: ring_peer read NAME | write NAME PACKETS\n");
+			"usage: ring_peer read NAME | write NAME PACKETS | create NAME PACKETS SIZE\n");
 		return 2;
 	}
 	rc = nfcomms_ring_attach(argv[2],
