@@ -63,6 +63,14 @@ type Device interface {
 	// Memory describes one of the device's memory types, abi.CLS..abi.EMEM.
 	Memory(ctx context.Context, kind int) (Memory, error)
 
+	// Alloc returns a region of size bytes of new memory, zeroed, that starts on a
+	// page. ErrInvalid for none, ErrNoMemory past what this host or the device has.
+	Alloc(size int) (Region, error)
+	// Register makes a region of memory that is there and can be written to.
+	// ErrInvalid for no bytes, ErrBusy if a part of it is a region's already,
+	// ErrNoMemory for more regions than a device may have, 1,024.
+	Register(mem []byte) (Region, error)
+
 	// Reset fences the device (no DMA runs afterwards), ends every pending
 	// call with ErrDeviceLost, clears a fault and starts the firmware anew
 	// under the next epoch. Channels of the old epoch stay unusable, its
@@ -158,6 +166,17 @@ type Channel interface {
 	// Halves describes both halves as they are now, by abi.Direction: who
 	// waits for what. It takes no lock that a message needs.
 	Halves() [2]Half
+}
+
+// Region is memory that was made known to a device once: transfers whose buffer lies
+// inside, all of it, need nothing else on its account. It is found by its address.
+// Regions stay over Reset and end with Close of the device.
+type Region interface {
+	// Bytes returns the memory; nil once the region is released.
+	Bytes() []byte
+	// Close releases the region: memory of Alloc is gone, that of Register is the
+	// caller's alone again. ErrBusy while a transfer uses it. It is idempotent.
+	Close() error
 }
 
 // Program describes what Start runs.

@@ -20,6 +20,8 @@ type ChannelStats struct {
 	Lists    uint64       // gather lists sent
 	Repeated uint64       // rounds sent again on the device's request
 	Sleeps   uint64       // times a call had to sleep
+	// Registered counts transfers that were begun with memory of a region.
+	Registered uint64
 
 	// Waiting is the number of calls that wait now, by abi.Direction: asleep,
 	// for room in a ring, or for their turn behind another call.
@@ -45,6 +47,7 @@ func (s *ChannelStats) Add(other ChannelStats) {
 	s.Lists += other.Lists
 	s.Repeated += other.Repeated
 	s.Sleeps += other.Sleeps
+	s.Registered += other.Registered
 }
 
 func (s *PathStats) add(other PathStats) {
@@ -68,6 +71,10 @@ type Stats struct {
 	// LogDropped counts records for Options.Logger that found no room, because
 	// its handler did not return.
 	LogDropped uint64
+
+	// Regions and RegionBytes are the registered memory there is now.
+	Regions     int
+	RegionBytes uint64
 
 	// Age is the time since the last heartbeat, also when it is overdue; zero
 	// where the clocks are not comparable.

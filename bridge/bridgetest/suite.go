@@ -65,7 +65,7 @@ type testCase struct {
 	run  func(e *Env)
 }
 
-var cases = concat(directCases, cancelCases, transferCases, refusalCases, hugeCases, closeCases,
+var cases = concat(directCases, cancelCases, transferCases, regionCases, refusalCases, hugeCases, closeCases,
 	controlCases, resetCases, tryCases, extendedCases, statsCases, crowdCases, ledgerCases)
 
 // Names returns the names of the suite's cases: what Run calls its subtests.

@@ -155,7 +155,7 @@ func (h *half) tryInd(ctx context.Context, opcode uint16, data []byte, wake chan
 	start := meter.Now()
 	o, err := h.begin(ctx, opcode, uapi.Nowait)
 	if err == nil {
-		o.memory(data)
+		h.memory(o, data)
 		if taken, err = h.try(ctx, o, wake); !taken && err == nil {
 			return false, nil
 		}
@@ -236,7 +236,7 @@ func (c *Channel) SendInd(ctx context.Context, data []byte) error {
 	h, start := c.half(abi.H2D), meter.Now()
 	o, err := h.begin(ctx, uapi.OpSendInd, 0)
 	if err == nil {
-		o.memory(data)
+		h.memory(o, data)
 		o.raw.TimeoutNS = timeout(ctx)
 		err = h.run(ctx, o)
 		h.end(o)
@@ -250,7 +250,7 @@ func (c *Channel) ReceiveInd(ctx context.Context, data []byte) error {
 	h, start := c.half(abi.D2H), meter.Now()
 	o, err := h.begin(ctx, uapi.OpReceiveInd, 0)
 	if err == nil {
-		o.memory(data)
+		h.memory(o, data)
 		err = h.run(ctx, o)
 		h.end(o)
 	}
@@ -313,7 +313,7 @@ func (h *half) receivePlaced(ctx context.Context, size uint64, place func() ([]b
 	if o, err = h.enter(ctx, uapi.OpReceiveInd, uapi.Hold); err != nil {
 		return err
 	}
-	o.memory(data)
+	h.memory(o, data)
 	return h.hold(ctx, o, func() error { return fn(data) })
 }
 
@@ -421,6 +421,7 @@ func (c *Channel) Stats() bridge.ChannelStats {
 		s.Direct[d], s.Indirect[d] = h.direct.Stats(), h.indirect.Stats()
 		s.Lists += h.lists.Load()
 		s.Repeated += h.repeated.Load()
+		s.Registered += h.registered.Load()
 		s.Sleeps += h.parked.Load()
 		s.Waiting[d] = int(h.waiting.Load())
 	}

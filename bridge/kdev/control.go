@@ -19,7 +19,7 @@ func (d *Device) control(ctx context.Context, req abi.Control, image []byte) (re
 		var s abi.Slot
 		*s.Control() = req
 		copy(o.raw.Payload[:], s.Bytes()[:])
-		o.memory(image)
+		o.memory(&d.regions, image)
 	}
 	err = d.call(ctx, uapi.OpControl, fill, func(o *op) error {
 		reply = o.control()

@@ -19,6 +19,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
 	"github.com/nfcomms/nfcomms/bridge/logqueue"
 	"github.com/nfcomms/nfcomms/bridge/meter"
+	"github.com/nfcomms/nfcomms/bridge/region"
 )
 
 // background stands for "no context".
@@ -31,6 +32,8 @@ type Device struct {
 	log   *logqueue.Queue
 	info  atomic.Pointer[bridge.Info]
 	base  uapi.Health // counters at Open
+
+	regions region.Table
 
 	ops    table
 	sub    submitter
@@ -81,6 +84,7 @@ func newDevice(k kernel, where location, o *bridge.Options) (*Device, error) {
 		ending: make(chan struct{}), channels: make(map[*Channel]struct{}),
 	}
 	d.sub.init(k, &d.ops)
+	d.regions.Init(inPlace{})
 	if err := d.readInfo(); err != nil {
 		return nil, err
 	}
@@ -276,6 +280,25 @@ func (d *Device) open() []*Channel {
 	return slices.Collect(maps.Keys(d.channels))
 }
 
+// inPlace is all that the device need not be told of memory: the module pins and maps
+// what a transfer uses, for that transfer.
+type inPlace struct{}
+
+// Map returns where the memory lies in this process.
+func (inPlace) Map(data []byte) (uint64, error) {
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data)))), nil
+}
+
+// Unmap has nothing to end.
+func (inPlace) Unmap(uint64, uint64) {}
+
+// Alloc returns a region of new memory. The module has no regions yet: it pins the
+// memory of each transfer, as it does for other memory.
+func (d *Device) Alloc(size int) (bridge.Region, error) { return d.regions.Alloc(size) }
+
+// Register makes a region of memory that is there; see Alloc.
+func (d *Device) Register(mem []byte) (bridge.Region, error) { return d.regions.Register(mem) }
+
 // Reset ends every pending call with ErrDeviceLost and makes the module boot
 // the device anew, in the shape of the address if that gives one. It needs
 // CAP_SYS_ADMIN (os.ErrPermission). If ctx ends before the last call has left,
@@ -353,6 +376,7 @@ func (d *Device) Close() error {
 	close(d.ending)
 	_ = d.gate.wait(background)
 	_ = d.lose(background, d.open(), shutDevice)
+	d.regions.End()
 	d.closeErr = d.k.close()
 	d.reaper.Wait()
 	d.log.Flush()

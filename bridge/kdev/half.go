@@ -23,6 +23,7 @@ type half struct {
 
 	direct, indirect meter.Counter
 	lists, repeated  atomic.Uint64 // of transfers that ended
+	registered       atomic.Uint64
 	parked           atomic.Uint64
 	waiting          atomic.Int32 // calls that wait now
 	moving           atomic.Int32 // transfers under way
@@ -55,6 +56,14 @@ func (h *half) enter(ctx context.Context, opcode, flags uint16) (*op, error) {
 		return nil, h.shutErr(why)
 	}
 	return h.dev.ops.get(opcode, flags, h.ch.handle, nil), nil
+}
+
+// memory gives an operation of the half the bytes it is about.
+func (h *half) memory(o *op, data []byte) {
+	o.memory(&h.dev.regions, data)
+	if o.region != nil {
+		h.registered.Add(1)
+	}
 }
 
 // end gives back what begin took.

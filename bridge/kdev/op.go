@@ -8,6 +8,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
+	"github.com/nfcomms/nfcomms/bridge/region"
 )
 
 // op is one operation, and the place where its completion comes to. It is used
@@ -27,17 +28,21 @@ type op struct {
 	arm   *half         // not nil: nobody waits, the half is told
 	place *place        // of an ARM among the senders
 
-	pin runtime.Pinner // holds the memory that the module may use
+	region *region.Region // holds the memory that the module may use …
+	pin    runtime.Pinner // … or this, where it is no region's
 }
 
 // memory gives the operation the bytes it is about. They do not move, and stay
 // alive, until the op is put back.
-func (o *op) memory(data []byte) {
+func (o *op) memory(regions *region.Table, data []byte) {
 	o.raw.Length = uint64(len(data))
-	if len(data) > 0 {
-		p := unsafe.SliceData(data)
+	if len(data) == 0 {
+		return
+	}
+	p := unsafe.SliceData(data)
+	o.raw.Address = uint64(uintptr(unsafe.Pointer(p)))
+	if o.region = regions.Use(data); o.region == nil {
 		o.pin.Pin(p)
-		o.raw.Address = uint64(uintptr(unsafe.Pointer(p)))
 	}
 }
 
@@ -91,6 +96,10 @@ func (t *table) get(opcode, flags uint16, channel uint32, arm *half) *op {
 // put takes an op back whose completion was there.
 func (t *table) put(o *op) {
 	o.pin.Unpin()
+	if o.region != nil {
+		o.region.Done()
+		o.region = nil
+	}
 	t.mu.Lock()
 	t.free = append(t.free, o)
 	t.mu.Unlock()

@@ -66,6 +66,7 @@ func (d *Device) Stats() bridge.Stats {
 	s.Faults = since(h.Faults, d.base.Faults)
 	s.Resets = since(h.Resets, d.base.Resets)
 	s.LogDropped = d.log.Dropped()
+	d.regions.AddTo(&s)
 	s.Age = time.Duration(min(h.AgeNS, 1<<62))
 	s.Profile = d.profile()
 	return s

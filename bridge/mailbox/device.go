@@ -12,6 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/logqueue"
+	"github.com/nfcomms/nfcomms/bridge/region"
 )
 
 // errDeviceClosed is what calls get once the device is closed.
@@ -24,6 +25,8 @@ type Device struct {
 	log   *logqueue.Queue
 	stall time.Duration // as in Options
 	base  bridge.Info   // what the back end filled in
+
+	regions region.Table
 
 	cur     atomic.Pointer[epoch]
 	serving sync.WaitGroup // the dispatcher
@@ -62,6 +65,7 @@ func Open(ctx context.Context, port Port, info bridge.Info, opts *Options) (brid
 		opts = &Options{}
 	}
 	d := &Device{port: port, base: info, log: opts.Log, stall: opts.Stall}
+	d.regions.Init(port)
 	e, err := newEpoch(ctx, d)
 	if err != nil {
 		return nil, err
@@ -209,6 +213,12 @@ func (d *Device) Memory(ctx context.Context, kind int) (bridge.Memory, error) {
 	return e.control.memory(ctx, kind)
 }
 
+// Alloc returns a region of new memory.
+func (d *Device) Alloc(size int) (bridge.Region, error) { return d.regions.Alloc(size) }
+
+// Register makes a region of memory that is there.
+func (d *Device) Register(mem []byte) (bridge.Region, error) { return d.regions.Register(mem) }
+
 // Reset ends every pending call with ErrDeviceLost, boots the device anew and
 // shakes hands again. If ctx ends before the last call has left, or the device
 // does not boot, the device stays lost and Reset may be called again.
@@ -252,6 +262,7 @@ func (d *Device) Close() error {
 	}
 	d.closed = true
 	_ = d.cur.Load().end(background, errDeviceClosed)
+	d.regions.End()
 	d.closeErr = d.port.Close()
 	d.serving.Wait()
 	d.log.Flush()

@@ -79,8 +79,8 @@ type machine struct {
 	wake chan struct{} // room for one token; made by the first sleep
 	xfer *transfer     // made by the first transfer
 
-	lists, repeated atomic.Uint64
-	flying          atomic.Int32 // lists of the transfer that were sent and not acked
+	lists, repeated, registered atomic.Uint64
+	flying                      atomic.Int32 // lists of the transfer that were sent and not acked
 }
 
 // wakeUp leaves the token that a sleeping caller takes.

@@ -21,12 +21,14 @@ type Port interface {
 	// Assist moves a piece of waiting DMA on the calling goroutine and
 	// reports whether there was one. Ports that cannot return false.
 	Assist() bool
-	// Map makes the memory of a transfer known to the device and returns the bus
-	// address of its first byte; the others follow it there. The memory is pinned,
-	// and data is never empty. With an error the transfer does not begin.
+	// Map makes the memory of a transfer or a region known to the device and returns
+	// the bus address of its first byte; the others follow it there. The memory is
+	// pinned, and data is never empty. With an error the transfer does not begin.
+	// Regions come and go at any time, also during Restart, and stay mapped over it.
+	// A port with memory of its own for regions is a region.Allocator, too.
 	Map(data []byte) (address uint64, err error)
 	// Unmap ends what Map began, when DMA is quiet: once for each Map, also after a
-	// Fence, but before Restart and Close.
+	// Fence, but before Close, and for a transfer before Restart.
 	Unmap(address, size uint64)
 	// Fence stops all DMA for good and returns when none runs any more.
 	Fence()

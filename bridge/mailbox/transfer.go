@@ -12,13 +12,15 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/meter"
 	"github.com/nfcomms/nfcomms/bridge/proto"
+	"github.com/nfcomms/nfcomms/bridge/region"
 )
 
 // transfer is the state of the transfer a half runs. It is made once and used
 // again.
 type transfer struct {
 	h       *half
-	pin     runtime.Pinner // holds the buffer while the device may touch it
+	region  *region.Region // holds the buffer while the device may touch it …
+	pin     runtime.Pinner // … or this, where it is no region's
 	id      uint64         // owned by the queue's holder
 	unready uint64         // nanoseconds that the target may stay unready; 0: for ever
 
@@ -39,15 +41,13 @@ func (h *half) transfer() *transfer {
 	return h.xfer
 }
 
-// start opens the account of a transfer; it pins and maps its buffer. Without an error stop must
+// start opens the account of a transfer and holds its buffer. Without an error stop must
 // follow.
 func (x *transfer) start(data []byte, ready bool) error {
 	cut := proto.Split{Size: uint64(len(data))}
 	if len(data) > 0 {
-		x.pin.Pin(unsafe.SliceData(data))
-		address, err := x.h.mailbox.ep.dev.port.Map(data)
+		address, err := x.hold(data)
 		if err != nil {
-			x.pin.Unpin()
 			return fmt.Errorf("map %d bytes: %w", len(data), err)
 		}
 		cut.Address = address
@@ -57,9 +57,29 @@ func (x *transfer) start(data []byte, ready bool) error {
 	return nil
 }
 
+// hold keeps the buffer where it is until stop, and returns its bus address. Memory of a
+// region is kept already.
+func (x *transfer) hold(data []byte) (address uint64, err error) {
+	dev := x.h.mailbox.ep.dev
+	if x.region = dev.regions.Use(data); x.region != nil {
+		x.h.registered.Add(1)
+		return x.region.At(data), nil
+	}
+	x.pin.Pin(unsafe.SliceData(data))
+	if address, err = dev.port.Map(data); err != nil {
+		x.pin.Unpin()
+	}
+	return address, err
+}
+
 // stop gives the buffer back: the device does not touch it any more.
 func (x *transfer) stop() {
 	x.h.flying.Store(0)
+	if x.region != nil {
+		x.region.Done()
+		x.region = nil
+		return
+	}
 	if cut := x.ledger.Cut; cut.Size > 0 {
 		x.h.mailbox.ep.dev.port.Unmap(cut.Address, cut.Size)
 	}

@@ -24,10 +24,11 @@ var allowed = []struct {
 	{"bridge/proto/talk", []string{"bridge/abi", "bridge/proto"}, nil},
 	{"bridge/meter", []string{"bridge", "bridge/abi"}, nil},
 	{"bridge/waiter", nil, nil},
+	{"bridge/region", []string{"bridge", "bridge/abi"}, nil},
 	{"bridge/logqueue", nil, nil},
-	{"bridge/mailbox", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/meter", "bridge/proto", "bridge/waiter"}, []string{sys}},
+	{"bridge/mailbox", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/meter", "bridge/proto", "bridge/region", "bridge/waiter"}, []string{sys}},
 	{"bridge/sim", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/mailbox", "firmware"}, []string{sys}},
-	{"bridge/kdev", []string{"bridge", "bridge/abi", "bridge/kdev/uapi", "bridge/logqueue", "bridge/meter", "bridge/waiter"}, []string{sys}},
+	{"bridge/kdev", []string{"bridge", "bridge/abi", "bridge/kdev/uapi", "bridge/logqueue", "bridge/meter", "bridge/region", "bridge/waiter"}, []string{sys}},
 	{"bridge/kdev/uapi", nil, nil},
 	{"bridge/bridgetest", []string{"bridge", "bridge/abi", "bridge/bridgetest/pattern"}, []string{sys, "github.com/stretchr/testify", "go.uber.org/goleak", "pgregory.net/rapid"}},
 	{"bridge/bridgetest/pattern", nil, nil},
@@ -36,6 +37,7 @@ var allowed = []struct {
 	{"pkg/", []string{"pkg/", "bridge", "bridge/abi"}, nil},
 	{"pkg/control/", []string{"pkg/nfcomms", "pkg/control/", "bridge", "bridge/abi", "internal/fdpass"}, []string{"google.golang.org/"}},
 	{"pkg/control/access", []string{"pkg/control/proto/", "pkg/control/internal/surge", "internal/fdpass"}, []string{"golang.org/x/time/rate", "google.golang.org/"}},
+	{"pkg/nfcomms", []string{"bridge", "bridge/abi", "bridge/region"}, nil},
 	{"pkg/model", nil, nil},
 	{"pkg/ring", []string{"internal/fdpass"}, []string{sys}},
 	{"pkg/metrics", []string{"pkg/group", "pkg/nfcomms", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},
@@ -110,7 +112,7 @@ func mayImport(f *file, rule int, name string, blank bool) bool {
 // mayBeUnsafe names the few places where pointers are made.
 func mayBeUnsafe(f *file) bool {
 	switch f.dir() {
-	case "bridge/abi", "bridge/kdev", "bridge/kdev/uapi", "bridge/mailbox", "bridge/sim", "bridge/bridgetest", "bridge/scripted", "firmware", "pkg/ring":
+	case "bridge/abi", "bridge/kdev", "bridge/kdev/uapi", "bridge/mailbox", "bridge/region", "bridge/sim", "bridge/bridgetest", "bridge/scripted", "firmware", "pkg/ring":
 		return true
 	}
 	return slices.Contains([]string{

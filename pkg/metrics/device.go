@@ -142,6 +142,7 @@ func (s *snapshot) showCalls(out *scrape) {
 	}
 	out.count(fLists, st.Lists, s.name)
 	out.count(fRepeated, st.Repeated, s.name)
+	out.count(fRegistered, st.Registered, s.name)
 	out.count(fSleeps, st.Sleeps, s.name)
 }
 
@@ -215,6 +216,8 @@ func (s *snapshot) showWaking(out *scrape) {
 	out.count(fFaults, st.Faults, s.name)
 	out.count(fResets, st.Resets, s.name)
 	out.count(fLogDropped, st.LogDropped, s.name)
+	out.add(fRegions, float64(st.Regions), s.name)
+	out.count(fRegionBytes, st.RegionBytes, s.name)
 }
 
 // showHealth shows the last heartbeat; of a device that failed, only when it was.

@@ -61,6 +61,8 @@ var (
 		"Gather lists that were sent.")
 	fRepeated = metric(counter, "rounds_repeated_total",
 		"Rounds that were sent again on the device's request.")
+	fRegistered = metric(counter, "registered_transfers_total",
+		"Transfers that were begun with registered memory.")
 	fSleeps = metric(counter, "call_sleeps_total",
 		"Times a call had to sleep because the answer did not come soon.")
 )
@@ -101,6 +103,10 @@ var (
 		"Times the device broke the protocol and was put out of use.")
 	fResets = metric(counter, "resets_total",
 		"Resets of the device.")
+	fRegions = metric(gauge, "regions",
+		"Regions of memory registered with the device now.")
+	fRegionBytes = metric(gauge, "region_bytes",
+		"Bytes of memory registered with the device now.")
 	fLogDropped = metric(counter, "log_records_dropped_total",
 		"Log records that found no room because the handler of the log was too slow.")
 )

@@ -45,6 +45,8 @@ func mergeStats(a, b *nfcomms.Stats) {
 	a.Faults += b.Faults
 	a.Resets += b.Resets
 	a.LogDropped += b.LogDropped
+	a.Regions += b.Regions
+	a.RegionBytes += b.RegionBytes
 	a.Mailboxes = append(a.Mailboxes, b.Mailboxes...)
 	if a.Profile == nil {
 		a.Profile = new(nfcomms.Profile)

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/region"
 )
 
 const (
@@ -34,9 +35,9 @@ func takeBuffer(size int) (*buffer, error) {
 	}
 	class := bits.Len(uint(max(size, 1)-1) / pageSize)
 	if class >= poolClasses {
-		mem, err := mapPages(size)
+		mem, err := region.Pages(size)
 		if err != nil {
-			return nil, fmt.Errorf("%d bytes of memory on this host: %w: %w", size, ErrNoMemory, err)
+			return nil, err
 		}
 		return &buffer{mem: mem, class: class}, nil
 	}
@@ -54,5 +55,5 @@ func (b *buffer) release() {
 		pools[b.class].Put(b)
 		return
 	}
-	unmapPages(b.mem)
+	region.FreePages(b.mem)
 }

@@ -34,6 +34,26 @@ func ExampleSendStriped() {
 	// [{0 12288} {12288 12288} {24576 5424}]
 }
 
+// Memory that is prepared once: transfers from inside it are found by their address.
+func ExampleDevice_Alloc() {
+	ctx := context.Background()
+	dev, err := nfcomms.Open(ctx, "sim:")
+	check(err)
+	defer dev.Close()
+	ch := start(ctx, dev, "loopback")
+
+	region, err := dev.Alloc(1 << 20)
+	check(err)
+	defer region.Close()
+	frame := region.Bytes()[4096:8192]
+	frame[0] = 42
+	check(ch.SendInd(ctx, frame))
+	n, err := ch.ReceiveInd(ctx, region.Bytes()[:4096])
+	check(err)
+	fmt.Println(n, region.Bytes()[0], dev.Stats().Registered)
+	// Output: 4096 42 2
+}
+
 // Device channels as native Go channels.
 func ExampleAsReceiver() {
 	ctx, cancel := context.WithCancel(context.Background())
