@@ -40,7 +40,7 @@ var allowed = []struct {
 	{"pkg/nfcomms", []string{"bridge", "bridge/abi", "bridge/region"}, nil},
 	{"pkg/model", nil, nil},
 	{"pkg/ring", []string{"internal/fdpass"}, []string{sys}},
-	{"pkg/metrics", []string{"pkg/group", "pkg/nfcomms", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},
+	{"pkg/metrics", []string{"pkg/group", "pkg/nfcomms", "pkg/ring", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},
 	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "internal/fdpass", "internal/texttable", "internal/units"}, []string{""}},
 	{"cmd/nfsim/", []string{"cmd/nfsim/", "internal/fdpass", "bridge", "bridge/abi", "bridge/scripted", "firmware"}, []string{sys, "github.com/spf13/cobra"}},
 	{"examples/", []string{"pkg/"}, []string{"github.com/schollz/progressbar", "golang.org/x/term"}},
