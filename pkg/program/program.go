@@ -1,0 +1,134 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/nfcomms/nfcomms/firmware"
+)
+
+// Options adjust how a program is built; the zero value is valid.
+type Options struct {
+	// Debug builds without optimisation and with the sanitizer of undefined
+	// behaviour, which writes file and line of what it finds to standard error.
+	Debug bool
+	// Flags are given to the compiler after its own.
+	Flags []string
+	// Compiler is the command of a C compiler; empty means $CC, or cc.
+	Compiler string
+}
+
+// ErrCompiler means that there is no C compiler.
+var ErrCompiler = errors.New("no C compiler: install one (on Debian: apt-get install gcc libc6-dev), or set CC")
+
+// ErrSource means that what should be built has no C files.
+var ErrSource = errors.New("no C files")
+
+// Error is what the compiler found wrong.
+type Error struct {
+	// Output is what it wrote; it names files as they were given.
+	Output string
+	// Err is how it ended.
+	Err error
+}
+
+// Error returns the first line that reports an error.
+func (e *Error) Error() string {
+	for line := range strings.Lines(e.Output) {
+		if strings.Contains(line, "error: ") {
+			return "build program: " + strings.TrimSpace(line)
+		}
+	}
+	return fmt.Sprintf("build program: %v: %s", e.Err, strings.TrimSpace(e.Output))
+}
+
+// Unwrap returns how the compiler ended.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Flags are what the compiler is given for a program: the dialect, the warnings,
+// and what makes of it an image. The line table stays in it, so that a crash can be
+// named by file and line.
+func (o Options) flags() []string {
+	flags := []string{"-std=gnu11", "-g", "-Wall", "-Wextra", "-shared", "-fPIC", "-DNFC_PROGRAM_SHARED"}
+	if o.Debug {
+		flags = append(flags, "-O0", "-fno-omit-frame-pointer", "-fsanitize=undefined")
+	} else {
+		flags = append(flags, "-O2")
+	}
+	return append(flags, o.Flags...)
+}
+
+// Build compiles every C file of sources to one image. Folders below are searched,
+// too, and every file's own folder, and nfc_fw.h, are where it finds what it
+// includes. Errors: ErrCompiler, ErrSource, an *Error, and those of ctx and files.
+func Build(ctx context.Context, sources fs.FS, o Options) (image []byte, err error) {
+	dir, err := os.MkdirTemp("", "nfc-program")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := os.CopyFS(filepath.Join(dir, "include"), firmware.Headers); err != nil {
+		return nil, err
+	}
+	in := filepath.Join(dir, "source")
+	if err := os.CopyFS(in, sources); err != nil {
+		return nil, err
+	}
+	files, err := cFiles(sources)
+	if err != nil {
+		return nil, err
+	}
+	out := filepath.Join(dir, "program.so")
+	args := append(o.flags(), "-I"+filepath.Join(dir, "include"), "-o", out)
+	if err := compile(ctx, o.Compiler, in, append(args, files...)); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(out)
+}
+
+// cFiles lists the C files of a program.
+func cFiles(sources fs.FS) (files []string, err error) {
+	err = fs.WalkDir(sources, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && path.Ext(name) == ".c" {
+			files = append(files, "./"+name)
+		}
+		return err
+	})
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("build program: %w", ErrSource)
+	}
+	return files, err
+}
+
+// compile runs the compiler in a folder.
+func compile(ctx context.Context, compiler, dir string, args []string) error {
+	for _, c := range []string{os.Getenv("CC"), "cc"} {
+		if compiler == "" {
+			compiler = c
+		}
+	}
+	words := strings.Fields(compiler) // CC may hold flags
+	if len(words) == 0 {
+		return ErrCompiler
+	}
+	if _, err := exec.LookPath(words[0]); err != nil {
+		return fmt.Errorf("build program: %w (%w)", ErrCompiler, err)
+	}
+	cmd := exec.CommandContext(ctx, words[0], append(words[1:], args...)...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return &Error{Output: string(out), Err: err}
+	}
+	return nil
+}

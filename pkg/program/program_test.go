@@ -1,0 +1,113 @@
+package program
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// files makes the sources of a program.
+func files(pairs ...string) fstest.MapFS {
+	m := fstest.MapFS{}
+	for i := 0; i < len(pairs); i += 2 {
+		m[pairs[i]] = &fstest.MapFile{Data: []byte(pairs[i+1]), Mode: 0o600}
+	}
+	return m
+}
+
+// lines gathers a device's log.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+const formats = `#include <stdint.h>
+#include "nfc_log.h"
+#include "deep/words.h"
+
+static void formats_main(struct nfc_process *self)
+{
+	char long_text[400];
+
+	nfc_logf(self, "a %d %i %u %x %c %s %% end", -1, INT32_MIN, UINT32_MAX, 0xbeefu, 'q', word());
+	nfc_logf(self, "b %lld %llu %llx %zu %ld %lu", (long long)INT64_MIN, ~0ull, 1ull << 63, sizeof(long_text), -5l, 6ul);
+	nfc_logf(self, "c [%5d] [%05d] [%4x] [%04x] [%2u]", -42, -42, 10, 10, 12345);
+	nfc_logf(self, "d %p", (void *)0x1f);
+	__builtin_memset(long_text, 'z', sizeof(long_text));
+	long_text[sizeof(long_text) - 1] = 0;
+	nfc_logf(self, "e %s", long_text);
+#pragma GCC diagnostic ignored "-Wformat"
+	nfc_logf(self, "f %y %5");
+	channel_write(nfc_channel_of(self, 0), NULL, 0);
+}
+
+NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, "formats", formats_main });
+`
+
+// TestBuild: several files in folders become one program, in debug or not, and
+// nfc_logf writes what printf would.
+func TestBuild(t *testing.T) {
+	source := files("formats.c", formats, "deep/words.h", "const char *word(void);\n",
+		"deep/words.c", "#include \"words.h\"\nconst char *word(void) { return \"text\"; }\n")
+	for _, debug := range []bool{false, true} {
+		image, err := Build(t.Context(), source, Options{Debug: debug})
+		require.NoError(t, err)
+		var log lines
+		dev, err := nfcomms.OpenWith(t.Context(), "sim:", nfcomms.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		require.NoError(t, err)
+		name, err := dev.Load(t.Context(), image)
+		require.NoError(t, err)
+		p, err := dev.Run(t.Context(), nfcomms.Program{Name: name})
+		require.NoError(t, err)
+		_, err = p.Channels[0].Receive(t.Context(), nil)
+		require.NoError(t, err)
+		require.NoError(t, dev.Close())
+		for _, want := range []string{
+			"a -1 -2147483648 4294967295 beef q text % end",
+			"b -9223372036854775808 18446744073709551615 8000000000000000 400 -5 6",
+			"c [  -42] [-0042] [   a] [000a] [12345]", "d 0x1f",
+			"e " + strings.Repeat("z", 253), "f %y %5",
+		} {
+			require.Contains(t, log.text.String(), want)
+		}
+		require.NotContains(t, log.text.String(), strings.Repeat("z", 254))
+	}
+}
+
+func TestErrors(t *testing.T) {
+	_, err := Build(t.Context(), files("wrong.c", "#include \"nfc_fw.h\"\nint here\n"), Options{})
+	var wrong *Error
+	require.ErrorAs(t, err, &wrong)
+	require.ErrorContains(t, err, "wrong.c:2")
+	require.NotContains(t, err.Error(), "\n")
+	_, err = Build(t.Context(), files("README.md", "none"), Options{})
+	require.ErrorIs(t, err, ErrSource)
+	_, err = Build(t.Context(), os.DirFS("/none/there"), Options{})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = Build(t.Context(), files("a.c", ""), Options{Compiler: "no-such-compiler"})
+	require.ErrorIs(t, err, ErrCompiler)
+	_, err = Build(t.Context(), files("a.c", ""), Options{Flags: []string{"-fno-such-flag"}})
+	require.ErrorContains(t, err, "no-such-flag")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Build(ctx, files("a.c", ""), Options{})
+	require.ErrorIs(t, err, context.Canceled)
+}
