@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/program"
+)
+
+//go:embed device
+var source embed.FS
+
+// What the manager is told and says, as in device/tsp.c.
+type (
+	order    struct{ Nodes, Climbs, Seed uint64 }
+	progress struct{ Climbs, Cost, Winner, Excess uint64 }
+)
+
+// onDevice loads the programs and has the device find the tour. done is told of
+// climbs as they are reported.
+func onDevice(ctx context.Context, dev *nfcomms.Device, cities []city, s settings, done func(n int)) (r result, err error) {
+	image, err := program.Build(ctx, source, program.Options{})
+	if err != nil {
+		return r, err
+	}
+	if _, err := dev.Load(ctx, image); err != nil {
+		return r, err
+	}
+	// Ended here and not by ctx: climbers before the manager, whose board they share.
+	manager, err := dev.Run(context.WithoutCancel(ctx), nfcomms.Program{Name: "tsp.manager"})
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, manager.Close()) }()
+	ch := manager.Channels[0]
+	board, err := give(ctx, ch, cities, order{uint64(len(cities)), uint64(s.restarts), s.seed})
+	if err != nil {
+		return r, err
+	}
+	climbers, err := startClimbers(ctx, dev, s.climbers, board)
+	defer func() { err = errors.Join(err, closeAll(climbers)) }()
+	if err != nil {
+		return r, err
+	}
+	last, err := follow(ctx, ch, s.restarts, done)
+	if err != nil {
+		return r, err
+	}
+	r = result{tour: make([]city, len(cities)), length: last.Cost, winner: last.Winner, climbers: len(climbers), excess: int(last.Excess)}
+	_, err = ch.ReceiveInd(ctx, r.tour)
+	return r, err
+}
+
+// give hands the manager its order and the cities; the answer is the address of the
+// board in device memory.
+func give(ctx context.Context, ch *nfcomms.Channel, cities []city, o order) (uint64, error) {
+	if err := nfcomms.ChanOf[order](ch).Send(ctx, o); err != nil {
+		return 0, err
+	}
+	if err := ch.SendInd(ctx, cities); err != nil {
+		return 0, err
+	}
+	return nfcomms.ChanOf[uint64](ch).Receive(ctx)
+}
+
+// startClimbers starts climbers on all islands in turn. It returns those for which
+// there was room, and an error if there are none.
+func startClimbers(ctx context.Context, dev *nfcomms.Device, number int, board uint64) (list []*nfcomms.Instance, err error) {
+	info := dev.Info()
+	each := (info.Channels + info.Islands - 1) / info.Islands // targets of an island
+	for i := range number {
+		island, place := i%info.Islands, i/info.Islands
+		end := min((island+1)*each, info.Channels)
+		c, err := dev.Run(context.WithoutCancel(ctx), nfcomms.Program{
+			Name: "tsp.climber", First: nfcomms.Target(end - 1 - place), Argument: board,
+		})
+		switch {
+		case err == nil:
+			list = append(list, c)
+		case !errors.Is(err, nfcomms.ErrNoMemory) || len(list) == 0 && island == info.Islands-1:
+			return list, err
+		}
+	}
+	return list, nil
+}
+
+// follow takes the manager's reports until all climbs are in.
+func follow(ctx context.Context, ch *nfcomms.Channel, climbs int, done func(n int)) (p progress, err error) {
+	for p.Climbs < uint64(climbs) {
+		before := p.Climbs
+		if p, err = nfcomms.ChanOf[progress](ch).Receive(ctx); err != nil {
+			return p, fmt.Errorf("after %d of %d climbs: %w", before, climbs, err)
+		}
+		done(int(p.Climbs - before))
+	}
+	return p, nil
+}
+
+func closeAll(list []*nfcomms.Instance) (err error) {
+	for _, i := range list {
+		err = errors.Join(err, i.Close())
+	}
+	return err
+}
