@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -53,6 +54,14 @@ type Machine struct {
 	Go   string `json:"go"`
 	// Load1 is the one-minute load average before the run; -1 if unknown.
 	Load1 float64 `json:"load1"`
+	// Revision is the commit of the program, with "-dirty" if that was changed;
+	// "unknown" if nothing tells.
+	Revision string `json:"revision"`
+}
+
+// text is the line that every report has of the machine.
+func (m Machine) text() string {
+	return fmt.Sprintf("host: %s, %d CPUs, %s/%s, %s, load %.2f, revision %s", m.CPU, m.CPUs, m.OS, m.Arch, m.Go, m.Load1, m.Revision)
 }
 
 func newHeader(command string, dev *nfcomms.Device) Header {
@@ -70,7 +79,7 @@ func newHeader(command string, dev *nfcomms.Device) Header {
 func thisMachine() Machine {
 	return Machine{
 		OS: runtime.GOOS, Arch: runtime.GOARCH, CPU: cpuModel(),
-		CPUs: runtime.NumCPU(), Go: runtime.Version(), Load1: loadAverage(),
+		CPUs: runtime.NumCPU(), Go: runtime.Version(), Load1: loadAverage(), Revision: revision(),
 	}
 }
 
@@ -117,6 +126,15 @@ func (c *common) measure(cmd *cobra.Command, fn func(context.Context, *nfcomms.D
 		return err
 	}
 	return c.print(cmd.OutOrStdout(), r)
+}
+
+// shorten does what --short is about, flag by flag, but for those the user set.
+func shorten(given func(string) bool, flags map[string]func()) {
+	for name, set := range flags {
+		if !given(name) {
+			set()
+		}
+	}
 }
 
 // progress is a bar on a terminal and nothing in a pipe.

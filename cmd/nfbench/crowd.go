@@ -109,18 +109,12 @@ func (o *crowdOptions) check(given func(string) bool) (err error) {
 }
 
 func (o *crowdOptions) shorten(given func(string) bool) {
-	if !given("counts") {
-		o.counts = []int{1, 8, 64}
-	}
-	if !given("sizes") {
-		o.sizes = []string{"56", "64KiB"}
-	}
-	if !given("rounds") {
-		o.rounds = 1
-	}
-	if !given("slice") {
-		o.slice = 50 * time.Millisecond
-	}
+	shorten(given, map[string]func(){
+		"counts": func() { o.counts = []int{1, 8, 64} },
+		"sizes":  func() { o.sizes = []string{"56", "64KiB"} },
+		"rounds": func() { o.rounds = 1 },
+		"slice":  func() { o.slice = 50 * time.Millisecond },
+	})
 }
 
 // Contexts of an island: of the default shape, and at most.
@@ -251,10 +245,30 @@ func (r *CrowdReport) goals() (goals []Goal) {
 			if row.Load > 0 || r.Procs == 1 {
 				target = w.busy
 			}
-			goals = append(goals, Goal{ID: "crowd", What: fmt.Sprintf("%s, 56 B, %d callers, load %d : Go channel pairs", row.Call, row.Callers, row.Load),
+			goals = append(goals, Goal{ID: "T6", What: fmt.Sprintf("%s, 56 B, %d callers, load %d : Go channel pairs", row.Call, row.Callers, row.Load),
 				Value: row.OfGoChannels.Median, Target: target}.decide(row.busy))
 		}
 		goals = append(goals, row.goals()...)
+	}
+	return append(goals, r.bulkGoals()...)
+}
+
+// bulkGoals holds transfers of 4 KiB and 64 KiB by many callers against those by
+// one.
+func (r *CrowdReport) bulkGoals() (goals []Goal) {
+	wanted := map[int]float64{8: 1.2, 64: 1.2, 1000: 0.7}
+	for _, row := range r.Rows {
+		target, many := wanted[row.Callers]
+		if !many || row.Skipped != "" || row.Size != 4<<10 && row.Size != 64<<10 {
+			continue
+		}
+		one := slices.IndexFunc(r.Rows, func(of CrowdRow) bool {
+			return of.Callers == 1 && of.Call == row.Call && of.Size == row.Size && of.Load == row.Load && of.Rate.Median > 0
+		})
+		if one >= 0 {
+			goals = append(goals, Goal{ID: "T6b", What: fmt.Sprintf("%s, %s, %d callers, load %d : one caller", row.Call, sizeText(row.Size), row.Callers, row.Load),
+				Value: row.Rate.Median / r.Rows[one].Rate.Median, Target: target}.decide(row.busy))
+		}
 	}
 	return goals
 }
@@ -265,6 +279,9 @@ func (row CrowdRow) goals() (goals []Goal) {
 		return nil
 	}
 	what := fmt.Sprintf("%s, %d callers, load %d: ", row.Call, row.Callers, row.Load)
+	if row.Callers == 1 && row.Load > 0 {
+		goals = append(goals, Goal{ID: "T13", What: what + "p50 in µs", Value: row.P50Ns / 1e3, Target: 1, AtMost: true}.decide(row.busy))
+	}
 	p99, share := 0.0, 0.0
 	switch {
 	case row.Callers <= 8:
@@ -275,10 +292,10 @@ func (row CrowdRow) goals() (goals []Goal) {
 		p99, share = 15e6, 5
 	}
 	if p99 > 0 {
-		goals = append(goals, Goal{ID: "crowd", What: what + "p99 in µs", Value: row.P99Ns / 1e3, Target: p99 / 1e3, AtMost: true}.decide(row.busy))
+		goals = append(goals, Goal{ID: "T6", What: what + "p99 in µs", Value: row.P99Ns / 1e3, Target: p99 / 1e3, AtMost: true}.decide(row.busy))
 	}
 	if share > 0 {
-		goals = append(goals, Goal{ID: "crowd", What: what + "best caller : mean", Value: row.BestOverMean, Target: share, AtMost: true}.decide(row.busy))
+		goals = append(goals, Goal{ID: "T6", What: what + "best caller : mean", Value: row.BestOverMean, Target: share, AtMost: true}.decide(row.busy))
 	}
 	return goals
 }
@@ -305,23 +322,11 @@ func (r *CrowdReport) table(w io.Writer) {
 
 // draw plots the rates of each kind of call over the number of callers.
 func (r *CrowdReport) draw() *plot {
-	p := &plot{title: "Many callers at once", note: r.Device.Label + ", " + r.Machine.CPU, xLabel: "callers", yLabel: "M operations a second", xCounts: true}
-	curves := make(map[string]int)
+	p := &plot{title: "Many callers at once", note: r.Device.Label + ", " + r.Machine.CPU, xLabel: "callers", yLabel: "M operations a second", name: countText}
 	for _, row := range r.Rows {
-		if row.Skipped != "" {
-			continue
-		}
-		name := fmt.Sprintf("%s, %s, load %d", strings.TrimPrefix(row.Call, "nfcomms "), sizeText(row.Size), row.Load)
-		i, known := curves[name]
-		if !known {
-			i = len(p.series)
-			curves[name] = i
-			p.series = append(p.series, series{name: name, colour: palette[i%len(palette)], dashed: row.Load > 0})
-		}
-		c := &p.series[i]
-		c.x, c.y = append(c.x, float64(row.Callers)), append(c.y, row.Rate.Median/1e6)
-		if !slices.Contains(p.xTicks, float64(row.Callers)) {
-			p.xTicks = append(p.xTicks, float64(row.Callers))
+		if row.Skipped == "" {
+			name := fmt.Sprintf("%s, %s, load %d", strings.TrimPrefix(row.Call, "nfcomms "), sizeText(row.Size), row.Load)
+			p.add(name, float64(row.Callers), row.Rate.Median/1e6).dashed = row.Load > 0
 		}
 	}
 	return p

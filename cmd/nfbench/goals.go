@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
+	"strings"
 
 	"github.com/nfcomms/nfcomms/internal/texttable"
 )
@@ -18,13 +20,14 @@ type Goal struct {
 	Value  float64 `json:"value"`
 	Target float64 `json:"target"`
 	AtMost bool    `json:"at_most"`
-	// Result is "met", "not met" or "not measured: why".
+	// Result is "reached", "missed by N %" or "not measured: why".
 	Result string `json:"result"`
 }
 
 const (
-	resultMet    = "met"
-	resultNotMet = "not met"
+	resultReached     = "reached"
+	resultMissed      = "missed by "
+	resultNotMeasured = "not measured: "
 )
 
 // decide fills in the result; a non-empty reason means that the value is worth nothing.
@@ -35,16 +38,28 @@ func (g Goal) decide(reason string) Goal {
 	}
 	switch {
 	case reason != "":
-		g.Result, g.Value = "not measured: "+reason, 0
+		g.Result, g.Value = resultNotMeasured+reason, 0
 	case met:
-		g.Result = resultMet
+		g.Result = resultReached
 	default:
-		g.Result = resultNotMet
+		g.Result = resultMissed + missedText(g.Value, g.Target)
 	}
 	return g
 }
 
-func (g Goal) measured() bool { return g.Result == resultMet || g.Result == resultNotMet }
+// missedText is how far a value is from its target, as a part of the target.
+func missedText(value, target float64) string {
+	if target == 0 {
+		return fmt.Sprintf("%.3g", math.Abs(value))
+	}
+	digits, part := 0, 100*math.Abs(value-target)/target
+	if part < 10 {
+		digits = 1
+	}
+	return fmt.Sprintf("%.*f %%", digits, part)
+}
+
+func (g Goal) measured() bool { return !strings.HasPrefix(g.Result, resultNotMeasured) }
 
 func writeGoals(w io.Writer, goals []Goal) {
 	t := texttable.Numbers("goal", "measured", "target", "result")

@@ -101,16 +101,13 @@ func groupAlgorithms() []string {
 
 // shorten sets what --short is about, but for what was given.
 func (o *groupOptions) shorten(changed func(string) bool) {
-	set := func(flag string, fn func()) {
-		if !changed(flag) {
-			fn()
-		}
-	}
-	set("members", func() { o.members = []int{5, 8} })
-	set("sizes", func() { o.sizes = []string{"64", "64KiB"} })
-	set("algorithms", func() { o.algorithms = []string{group.Auto, "isend", "isend-irecv", "cpex", "bruck", "allgather"} })
-	set("rounds", func() { o.rounds = 3 })
-	set("slice", func() { o.slice = 10 * time.Millisecond })
+	shorten(changed, map[string]func(){
+		"members":    func() { o.members = []int{5, 8} },
+		"sizes":      func() { o.sizes = []string{"64", "64KiB"} },
+		"algorithms": func() { o.algorithms = []string{group.Auto, "isend", "isend-irecv", "cpex", "bruck", "allgather"} },
+		"rounds":     func() { o.rounds = 3 },
+		"slice":      func() { o.slice = 10 * time.Millisecond },
+	})
 }
 
 func (o *groupOptions) check(c *common, changed func(string) bool) error {

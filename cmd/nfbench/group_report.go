@@ -138,8 +138,8 @@ func (r *GroupReport) conclude() {
 		r.Goals = append(r.Goals, Goal{ID: id, What: what, Value: value, Target: target, AtMost: atMost}.decide(reason))
 	}
 	mpi := max(r.ratio(transportRing, 8, 64, group.Auto, mpiNames[0]), r.ratio(transportRing, 8, 64, group.Auto, mpiNames[1]))
-	goal("G1", "8 members, 64 B to 4: processes over the better OpenMPI", mpi, 1, true)
-	goal("G2", "8 members, 64 B to 4: goroutines over mutex and slice", r.ratio(transportMesh, 8, 64, group.Auto, nameLocal), 1.5, true)
+	goal("T16", "8 members, 64 B to 4: processes over the better OpenMPI", mpi, 1, true)
+	goal("T16", "8 members, 64 B to 4: goroutines over mutex and slice", r.ratio(transportMesh, 8, 64, group.Auto, nameLocal), 1.5, true)
 	copied := r.ratio(transportMesh, 8, 64<<10, nameMemcpy, group.Auto)
 	goal("G3", "8 members, 64 KiB to 4: rate over memcpy", copied, 0.9, false)
 	goal("G4", "auto over the best, at worst", r.worstAuto(), 1.2, true)
@@ -255,8 +255,7 @@ func (r *GroupReport) volumes() {
 }
 
 func (r *GroupReport) table(w io.Writer) {
-	fmt.Fprintf(w, "%s\nhost: %s, %d CPUs, %s/%s, load %.2f\n\n",
-		r.Label, r.Machine.CPU, r.Machine.CPUs, r.Machine.OS, r.Machine.Arch, r.Machine.Load1)
+	fmt.Fprintf(w, "%s\n%s\n\n", r.Label, r.Machine.text())
 	t := texttable.Numbers("algorithm or peer", "transport", "members", "to", "size", "step µs", "max", "rounds", "CPU µs", "")
 	for _, row := range r.Rows {
 		t.Add(row.Name, row.Transport, fmt.Sprint(row.Members), fmt.Sprint(row.Targets), sizeText(row.Size),
@@ -293,23 +292,10 @@ func (r *GroupReport) draw() *plot {
 		title: "nfbench group", yLabel: "GB/s of all members", xLabel: "bytes for each neighbour",
 		note: fmt.Sprintf("%s, %d members, %d neighbours each, %s", first.Transport, first.Members, first.Targets, r.Machine.CPU),
 	}
-	colours := []string{"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf", "#ff7f0e"}
-	at := make(map[string]int)
 	for _, row := range r.Rows {
-		if row.Transport != first.Transport || row.Members != first.Members || row.Targets != first.Targets {
-			continue
-		}
-		i, known := at[row.Name]
-		if !known {
-			i = len(p.series)
-			at[row.Name] = i
-			p.series = append(p.series, series{name: row.Name, colour: colours[i%len(colours)], dashed: i >= len(colours)})
-		}
-		s := &p.series[i]
-		s.x = append(s.x, float64(row.Size))
-		s.y = append(s.y, float64(row.Members*row.Targets*row.Size)/max(row.Rounds.Median, 1e-3)/1e3)
-		if !slices.Contains(p.xTicks, float64(row.Size)) {
-			p.xTicks = append(p.xTicks, float64(row.Size))
+		if row.Transport == first.Transport && row.Members == first.Members && row.Targets == first.Targets {
+			rate := float64(row.Members*row.Targets*row.Size) / max(row.Rounds.Median, 1e-3) / 1e3
+			p.add(row.Name, float64(row.Size), rate)
 		}
 	}
 	return p

@@ -276,8 +276,7 @@ func (r *HMFRow) setRates(o *hmfOptions, ms Stat) {
 }
 
 func (r *HMFReport) table(w io.Writer) {
-	fmt.Fprintf(w, "%s\nhost: %s, %d CPUs, %s/%s, load %.2f\n\n",
-		r.Label, r.Machine.CPU, r.Machine.CPUs, r.Machine.OS, r.Machine.Arch, r.Machine.Load1)
+	fmt.Fprintf(w, "%s\n%s\n\n", r.Label, r.Machine.text())
 	t := texttable.Numbers("test", "pairs", "ring", "packet", "first ms", "min", "mean", "max", "sd", "gross KiB/s", "net KiB/s", "verified")
 	for _, row := range r.Rows {
 		row.add(t, "")
@@ -347,19 +346,8 @@ func (r *HMFReport) draw() *plot {
 	if len(r.Rows) > 0 && slices.ContainsFunc(r.Rows, func(row HMFRow) bool { return row.Packet != r.Rows[0].Packet }) {
 		p.xLabel, x = "bytes of a packet", func(row HMFRow) float64 { return float64(row.Packet) }
 	}
-	at := make(map[int]int)
 	for _, row := range r.Rows {
-		i, known := at[row.Pairs]
-		if !known {
-			i = len(p.series)
-			at[row.Pairs] = i
-			p.series = append(p.series, series{name: pairsText(row.Pairs), colour: palette[i%len(palette)]})
-		}
-		s := &p.series[i]
-		s.x, s.y = append(s.x, x(row)), append(s.y, row.NetKiB*1024/1e9)
-		if !slices.Contains(p.xTicks, x(row)) {
-			p.xTicks = append(p.xTicks, x(row))
-		}
+		p.add(pairsText(row.Pairs), x(row), row.NetKiB*1024/1e9)
 	}
 	return p
 }

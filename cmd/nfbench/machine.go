@@ -4,8 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -25,6 +29,35 @@ func loadAverage() float64 {
 	}
 	return load
 }
+
+// modulePath is the module of this program.
+const modulePath = "github.com/nfcomms/nfcomms"
+
+// revision is what Machine tells of the program: what the linker wrote, or, for
+// "go run", what git says of the folder if that is of this module.
+var revision = sync.OnceValue(func() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		set := make(map[string]string)
+		for _, s := range info.Settings {
+			set[s.Key] = s.Value
+		}
+		if v := set["vcs.revision"]; v != "" {
+			if set["vcs.modified"] == "true" {
+				v += "-dirty"
+			}
+			return v
+		}
+	}
+	git := func(args ...string) string {
+		text, _ := exec.Command("git", args...).Output() // no git: empty
+		return strings.TrimSpace(string(text))
+	}
+	module, _ := os.ReadFile(filepath.Join(git("rev-parse", "--show-toplevel"), "go.mod"))
+	if v := git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"); v != "" && strings.HasPrefix(string(module), "module "+modulePath+"\n") {
+		return v
+	}
+	return "unknown"
+})
 
 func cpuModel() string {
 	if model, ok := procField("/proc/cpuinfo", "model name"); ok {

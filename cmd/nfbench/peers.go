@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,14 +20,11 @@ type peersOptions struct {
 	sizes   []string
 	idle    time.Duration
 	blocked int
+	short   bool
+	plot    string
 }
 
-func newPeers(c *common) *cobra.Command {
-	var o peersOptions
-	cmd := &cobra.Command{
-		Use:   "peers",
-		Short: "Compare with memcpy, Go channels, UNIX sockets and gRPC",
-		Long: `Compare NFComms with what one would use instead, all interleaved in one run.
+const peersLong = `Compare NFComms with what one would use instead, all interleaved in one run.
 
 Small: 56-byte messages, timed per batch of 100. The Go channel is a ping-pong
 between two goroutines. UNIX socket and gRPC are round trips to another process.
@@ -41,18 +39,32 @@ operation, from batch times. "time / nfcomms" is the time of the row over the
 time of Send (small) or SendInd (bulk) of the same round.
 
 Goals say "not measured: machine busy" when other programs used more than a
-quarter of the machine, or memcpy itself varied more than twofold.`,
+quarter of the machine, or memcpy itself varied more than twofold.`
+
+func newPeers(c *common) *cobra.Command {
+	var o peersOptions
+	cmd := &cobra.Command{
+		Use:   "peers",
+		Short: "Compare with memcpy, Go channels, UNIX sockets and gRPC",
+		Long:  peersLong,
 		Example: `  nfbench peers
   nfbench peers --rounds 21 --sizes 64KiB,1MiB
   nfbench peers --output json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.short {
+				o.shorten(cmd.Flags().Changed)
+			}
 			sizes, err := o.check()
 			if err != nil {
 				return err
 			}
 			return c.measure(cmd, func(ctx context.Context, dev *nfcomms.Device) (report, error) {
-				return peers(ctx, dev, o, sizes, cmd.ErrOrStderr())
+				r, err := peers(ctx, dev, o, sizes, cmd.ErrOrStderr())
+				if err == nil && o.plot != "" {
+					err = r.draw().save(o.plot)
+				}
+				return r, err
 			})
 		},
 	}
@@ -62,7 +74,19 @@ quarter of the machine, or memcpy itself varied more than twofold.`,
 	f.StringSliceVar(&o.sizes, "sizes", []string{"64KiB", "1MiB", "16MiB"}, "bulk transfer sizes")
 	f.DurationVar(&o.idle, "idle", 2*time.Second, "time to watch the idle device")
 	f.IntVar(&o.blocked, "blocked", 10000, "sends to block while threads are counted")
+	f.BoolVar(&o.short, "short", false, "a look in a few seconds: fewer rounds and sizes")
+	f.StringVar(&o.plot, "plot", "", "draw the times over the sizes to this SVG file")
 	return cmd
+}
+
+func (o *peersOptions) shorten(given func(string) bool) {
+	shorten(given, map[string]func(){
+		"rounds":  func() { o.rounds = 3 },
+		"slice":   func() { o.slice = 40 * time.Millisecond },
+		"sizes":   func() { o.sizes = []string{"64KiB", "1MiB"} },
+		"idle":    func() { o.idle = time.Second },
+		"blocked": func() { o.blocked = 2000 },
+	})
 }
 
 func (o peersOptions) check() ([]int, error) {
@@ -133,8 +157,18 @@ func (t *comparison) rows(reference string) []PeerRow {
 	return rows
 }
 
+// draw plots the median time of every peer over the size.
+func (r *PeersReport) draw() *plot {
+	p := &plot{title: "One operation beside its peers", note: r.Device.Label + ", " + r.Machine.CPU,
+		xLabel: "bytes", yLabel: "µs", yLog: true}
+	for _, row := range append(slices.Clone(r.Small), r.Bulk...) {
+		p.add(row.Peer, float64(row.Size), row.Ns.Median/1e3)
+	}
+	return p
+}
+
 // peers runs everything: idle device, blocked sends, small, each bulk size.
-func peers(ctx context.Context, dev *nfcomms.Device, o peersOptions, sizes []int, errw io.Writer) (report, error) {
+func peers(ctx context.Context, dev *nfcomms.Device, o peersOptions, sizes []int, errw io.Writer) (*PeersReport, error) {
 	r := &PeersReport{
 		Header: newHeader("peers", dev), Rounds: o.rounds, Batch: smallBatch,
 		SliceMs: float64(o.slice) / float64(time.Millisecond),

@@ -97,6 +97,24 @@ func (r *recorder) stat(ops int) Stat {
 	}
 }
 
+// Percentile is the value that so many percent of the samples do not exceed.
+type Percentile struct {
+	Percent float64 `json:"percent"`
+	Value   float64 `json:"value"`
+}
+
+// percentiles returns nanoseconds per operation when each sample covers ops of
+// them, as far into the tail as there are samples.
+func (r *recorder) percentiles(ops int) (all []Percentile) {
+	for _, q := range []float64{0, 50, 75, 90, 95, 99, 99.5, 99.9, 99.99, 99.999} {
+		if q > 50 && float64(r.n)*(100-q) < 99 {
+			break
+		}
+		all = append(all, Percentile{q, float64(r.histogram.ValueAtQuantile(q)) / float64(ops)})
+	}
+	return all
+}
+
 // Spread is the median of the rounds with the extremes.
 type Spread struct {
 	Median float64 `json:"median"`

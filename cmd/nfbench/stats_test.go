@@ -80,11 +80,12 @@ func TestNsText(t *testing.T) {
 
 func TestDecide(t *testing.T) {
 	most := Goal{Value: 1, Target: 1, AtMost: true}
-	require.Equal(t, resultMet, most.decide("").Result)
+	require.Equal(t, resultReached, most.decide("").Result)
 	most.Value = 1.01
-	require.Equal(t, resultNotMet, most.decide("").Result)
+	require.Equal(t, "missed by 1.0 %", most.decide("").Result)
 	least := Goal{Value: 0.9, Target: 0.95}
-	require.Equal(t, resultNotMet, least.decide("").Result)
+	require.Equal(t, "missed by 5.3 %", least.decide("").Result)
+	require.Equal(t, "missed by 0.25", Goal{Value: 0.25, AtMost: true}.decide("").Result)
 	busy := least.decide("machine busy")
 	require.Equal(t, "not measured: machine busy", busy.Result)
 	require.Zero(t, busy.Value)

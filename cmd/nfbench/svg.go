@@ -21,16 +21,19 @@ type series struct {
 }
 
 // palette has colours for curves that are of one kind.
-var palette = []string{"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#8c564b", "#e377c2"}
+var palette = []string{"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf", "#ff7f0e"}
 
-// plot is a picture of rates over message sizes, with a logarithmic x axis.
+// plot is a picture of something over message sizes or counts, with a logarithmic x
+// axis.
 type plot struct {
 	title, note string
 	xLabel      string
 	yLabel      string
 	xTicks      []float64 // bytes
-	xCounts     bool      // they count something instead
-	series      []series
+	// name writes a tick; nil: as bytes.
+	name   func(float64) string
+	yLog   bool // a logarithmic y axis
+	series []series
 }
 
 // Geometry in pixels.
@@ -44,7 +47,10 @@ const (
 )
 
 // scale maps the data to the picture.
-type scale struct{ x0, x1, y1 float64 }
+type scale struct {
+	x0, x1, y1 float64
+	y0         float64 // of a logarithmic axis: a power of ten; else 0
+}
 
 func (s scale) x(v float64) float64 {
 	t := (math.Log2(v) - s.x0) / (s.x1 - s.x0)
@@ -52,11 +58,16 @@ func (s scale) x(v float64) float64 {
 }
 
 func (s scale) y(v float64) float64 {
-	return plotBottom - v/s.y1*(plotBottom-plotTop)
+	t := v / s.y1
+	if s.y0 > 0 {
+		t = math.Log10(max(v, s.y0)/s.y0) / math.Log10(s.y1/s.y0)
+	}
+	return plotBottom - t*(plotBottom-plotTop)
 }
 
 func (p *plot) scale() scale {
 	s := scale{x0: math.Inf(1), x1: math.Inf(-1)}
+	least := math.Inf(1)
 	for _, c := range p.series {
 		for i := range c.x {
 			s.x0 = min(s.x0, math.Log2(c.x[i]))
@@ -66,10 +77,18 @@ func (p *plot) scale() scale {
 				top += c.sd[i]
 			}
 			s.y1 = max(s.y1, top)
+			if c.y[i] > 0 {
+				least = min(least, c.y[i])
+			}
 		}
 	}
 	if s.x1-s.x0 < 1 { // one size: keep it in the middle
 		s.x0, s.x1 = s.x0-1, s.x1+1
+	}
+	if p.yLog && !math.IsInf(least, 1) {
+		s.y0 = math.Pow(10, math.Floor(math.Log10(least)))
+		s.y1 = math.Pow(10, math.Ceil(math.Log10(s.y1*1.0001)))
+		return s
 	}
 	top := 1.05 * s.y1
 	step := niceStep(top)
@@ -134,10 +153,24 @@ func line(b *strings.Builder, x1, y1, x2, y2 float64, colour string) {
 	fmt.Fprintf(b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s"/>`+"\n", x1, y1, x2, y2, colour)
 }
 
-func (p *plot) axes(b *strings.Builder, s scale) {
-	const right, bottom = plotRight, plotBottom
+// grid lists the values that have a line.
+func (s scale) grid() (values []float64) {
+	if s.y0 > 0 {
+		for v := s.y0; v <= s.y1*1.01; v *= 10 {
+			values = append(values, v)
+		}
+		return values
+	}
 	step := niceStep(s.y1)
 	for v := 0.0; v <= s.y1+step/2; v += step {
+		values = append(values, v)
+	}
+	return values
+}
+
+func (p *plot) axes(b *strings.Builder, s scale) {
+	const right, bottom = plotRight, plotBottom
+	for _, v := range s.grid() {
 		line(b, plotLeft, s.y(v), right, s.y(v), "#e4e4e4")
 		text(b, plotLeft-8, s.y(v)+4, "end", 12, fmt.Sprintf("%.4g", v))
 	}
@@ -146,7 +179,7 @@ func (p *plot) axes(b *strings.Builder, s scale) {
 		line(b, s.x(v), bottom, s.x(v), bottom+tick, "black")
 		if labelled-s.x(v) > labelRoom {
 			labelled = s.x(v)
-			text(b, labelled, bottom+20, "middle", 11, p.tickText(int(v)))
+			text(b, labelled, bottom+20, "middle", 11, p.tickText(v))
 		}
 	}
 	line(b, plotLeft, bottom, right, bottom, "black")
@@ -156,12 +189,15 @@ func (p *plot) axes(b *strings.Builder, s scale) {
 		(plotTop+bottom)/2, html.EscapeString(p.yLabel))
 }
 
-func (p *plot) tickText(v int) string {
-	if p.xCounts {
-		return strconv.Itoa(v)
+func (p *plot) tickText(v float64) string {
+	if p.name != nil {
+		return p.name(v)
 	}
-	return sizeText(v)
+	return sizeText(int(v))
 }
+
+// countText writes a tick of what is counted.
+func countText(v float64) string { return strconv.Itoa(int(v)) }
 
 func (c *series) draw(b *strings.Builder, s scale) {
 	if c.sd != nil && len(c.x) > 1 {
@@ -199,6 +235,37 @@ func (c *series) legend(b *strings.Builder, i int) {
 	fmt.Fprintf(b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="3"/>`+"\n",
 		x, y, x+28, y, c.colour)
 	text(b, x+36, y+4, "start", 12, c.name)
+}
+
+// percentilePlot has an axis of percentiles: each step to the right is a tenth of
+// what is left.
+func percentilePlot(title string, h Header, yLabel string) *plot {
+	return &plot{
+		title: title, note: h.Device.Label + ", " + h.Machine.CPU, xLabel: "percentile", yLabel: yLabel, yLog: true,
+		name: func(v float64) string { return strconv.FormatFloat(100-100/v, 'g', 6, 64) },
+	}
+}
+
+// addPercentiles adds a curve.
+func (p *plot) addPercentiles(name string, all []Percentile) {
+	for _, q := range all {
+		p.add(name, 100/(100-q.Percent), q.Value)
+	}
+}
+
+// add adds a point to the curve of a name, which gets the next colour if it is new.
+func (p *plot) add(name string, x, y float64) *series {
+	i := slices.IndexFunc(p.series, func(s series) bool { return s.name == name })
+	if i < 0 {
+		i = len(p.series)
+		p.series = append(p.series, series{name: name, colour: palette[i%len(palette)], dashed: i >= len(palette)})
+	}
+	s := &p.series[i]
+	s.x, s.y = append(s.x, x), append(s.y, y)
+	if at, there := slices.BinarySearch(p.xTicks, x); !there {
+		p.xTicks = slices.Insert(p.xTicks, at, x)
+	}
+	return s
 }
 
 // save writes the plot to a file.

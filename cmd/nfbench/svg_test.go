@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -59,4 +60,26 @@ func TestNiceStep(t *testing.T) {
 	}
 	require.EqualValues(t, 1, niceStep(0))
 	require.EqualValues(t, 1, niceStep(math.NaN()))
+}
+
+// TestLogarithmicPlot: percentiles have an axis of what is left above them, and
+// times one of powers of ten.
+func TestLogarithmicPlot(t *testing.T) {
+	r := newRecorder()
+	for i := range 1000 {
+		r.record(time.Duration(100 * (i + 1)))
+	}
+	all := r.percentiles(1)
+	require.Equal(t, 99.9, all[len(all)-1].Percent, "a thousand samples tell no more")
+	p := percentilePlot("latency", Header{}, "ns")
+	p.addPercentiles("one", all)
+	p.addPercentiles("two", all[:2])
+	require.Len(t, p.series, 2)
+	require.Len(t, p.xTicks, len(all))
+	text := p.svg()
+	for _, want := range []string{">99.9<", ">50<", ">1e+05<", ">1000<"} {
+		require.Contains(t, text, want)
+	}
+	s := p.scale()
+	require.Equal(t, []float64{100, 1000, 1e4, 1e5, 1e6}, append(s.grid(), 1e6)[:5])
 }

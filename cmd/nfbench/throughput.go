@@ -22,6 +22,7 @@ type throughputOptions struct {
 	tests   int
 	direct  int
 	plot    string
+	short   bool
 }
 
 // throughputPlan is what the flags ask for.
@@ -64,6 +65,9 @@ func newThroughput(c *common) *cobra.Command {
   nfbench throughput --targets 1,2,4,8 --sizes 64KiB,1MiB --output json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.short {
+				o.shorten(cmd.Flags().Changed)
+			}
 			plan, err := o.plan()
 			if err != nil {
 				return err
@@ -85,7 +89,17 @@ func newThroughput(c *common) *cobra.Command {
 	f.IntVar(&o.tests, "tests", 15, "tests of each point (the paper: 150)")
 	f.IntVar(&o.direct, "direct", 100000, "direct messages each way in each test")
 	f.StringVar(&o.plot, "plot", "", "write the curves to this SVG file")
+	f.BoolVar(&o.short, "short", false, "a look in a few seconds: less payload, fewer sizes and tests")
 	return cmd
+}
+
+func (o *throughputOptions) shorten(given func(string) bool) {
+	shorten(given, map[string]func(){
+		"payload": func() { o.payload = "16MB" },
+		"sizes":   func() { o.sizes = []string{"4KiB", "64KiB", "256KiB", "1MB", "4MB"} },
+		"tests":   func() { o.tests = 3 },
+		"direct":  func() { o.direct = 20_000 },
+	})
 }
 
 // maxTargets bounds --targets.
