@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nfcomms/nfcomms/examples/internal/spread"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 	"github.com/nfcomms/nfcomms/pkg/program"
 )
@@ -40,11 +41,11 @@ func onDevice(ctx context.Context, dev *nfcomms.Device, cities []city, s setting
 	if err != nil {
 		return r, err
 	}
-	climbers, err := startClimbers(ctx, dev, s.climbers, board)
-	defer func() { err = errors.Join(err, closeAll(climbers)) }()
+	climbers, err := spread.Run(ctx, dev, s.climbers, nfcomms.Program{Name: "tsp.climber", Argument: board})
 	if err != nil {
 		return r, err
 	}
+	defer func() { err = errors.Join(err, spread.Close(climbers)) }()
 	last, err := follow(ctx, ch, s.restarts, done)
 	if err != nil {
 		return r, err
@@ -66,27 +67,6 @@ func give(ctx context.Context, ch *nfcomms.Channel, cities []city, o order) (uin
 	return nfcomms.ChanOf[uint64](ch).Receive(ctx)
 }
 
-// startClimbers starts climbers on all islands in turn. It returns those for which
-// there was room, and an error if there are none.
-func startClimbers(ctx context.Context, dev *nfcomms.Device, number int, board uint64) (list []*nfcomms.Instance, err error) {
-	info := dev.Info()
-	each := (info.Channels + info.Islands - 1) / info.Islands // targets of an island
-	for i := range number {
-		island, place := i%info.Islands, i/info.Islands
-		end := min((island+1)*each, info.Channels)
-		c, err := dev.Run(context.WithoutCancel(ctx), nfcomms.Program{
-			Name: "tsp.climber", First: nfcomms.Target(end - 1 - place), Argument: board,
-		})
-		switch {
-		case err == nil:
-			list = append(list, c)
-		case !errors.Is(err, nfcomms.ErrNoMemory) || len(list) == 0 && island == info.Islands-1:
-			return list, err
-		}
-	}
-	return list, nil
-}
-
 // follow takes the manager's reports until all climbs are in.
 func follow(ctx context.Context, ch *nfcomms.Channel, climbs int, done func(n int)) (p progress, err error) {
 	for p.Climbs < uint64(climbs) {
@@ -97,11 +77,4 @@ func follow(ctx context.Context, ch *nfcomms.Channel, climbs int, done func(n in
 		done(int(p.Climbs - before))
 	}
 	return p, nil
-}
-
-func closeAll(list []*nfcomms.Instance) (err error) {
-	for _, i := range list {
-		err = errors.Join(err, i.Close())
-	}
-	return err
 }
