@@ -232,13 +232,21 @@ const (
 // error names: a rank, or AnySource for all that have not been heard in this step.
 // It fails when time is up, and when a member is gone that is waited for or did
 // not leave in peace.
-func (g *Group) await(on int) error {
-	if err := g.trouble(on); err != nil {
-		return err
-	}
+func (g *Group) await(on int) error { return g.awaitFrames(on, 1) }
+
+// awaitAll is await of whoever has no use for a frame before the others are there.
+// Nobody may need an answer to one meanwhile.
+func (g *Group) awaitAll(on int) error {
 	frames := 1
 	if on < 0 && g.exchange.each == nil && g.options.Handler == nil {
-		frames = g.exchange.missing // nobody looks at one before the others are there
+		frames = g.exchange.missing
+	}
+	return g.awaitFrames(on, frames)
+}
+
+func (g *Group) awaitFrames(on, frames int) error {
+	if err := g.trouble(on); err != nil {
+		return err
 	}
 	from := g.stats.clock()
 	g.link.Wait(frames, g.until)

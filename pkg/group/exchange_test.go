@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -172,6 +174,46 @@ func TestOneWayEdges(t *testing.T) {
 			require.NoError(t, all.Wait(), "%s over %s", a.Name, transport)
 		}
 	}
+}
+
+// TestCrossedTargets: two members send to the same two in opposite orders, and each
+// of those, asleep by then, hears one of them before the other can go on.
+func TestCrossedTargets(t *testing.T) {
+	edges := [4][2][]int{{{2, 3}, {}}, {{3, 2}, {}}, {{}, {0, 1}}, {{}, {0, 1}}}
+	for _, a := range Algorithms() {
+		t.Run(a.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mesh := NewMesh(len(edges))
+				var all errs
+				for rank, edge := range edges {
+					all.Go(func() error { return crossed(t.Context(), mesh, a, rank, edge[0], edge[1]) })
+				}
+				require.NoError(t, all.Wait())
+			})
+		})
+	}
+}
+
+func crossed(ctx context.Context, mesh *Mesh, a Algorithm, rank int, targets, sources []int) error {
+	o := options(a, 4)
+	o.Rank, o.Targets, o.Sources = rank, targets, sources
+	g, err := Join(ctx, mesh, o)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	var out []Package
+	for _, to := range targets {
+		out = append(out, Package{to, []byte{byte(rank)}})
+	}
+	if len(out) > 0 {
+		time.Sleep(time.Second) // the bubble's clock: the others sleep
+	}
+	in, err := g.Exchange(ctx, out)
+	if err == nil && len(in) != len(sources) {
+		err = fmt.Errorf("%d packages", len(in))
+	}
+	return err
 }
 
 // TestPackages: packages come as they arrive; a loop that breaks off ends its

@@ -149,7 +149,7 @@ func (w *waitAny) any(s *Step, f *Frame) (int, error) {
 		if g.progress() {
 			continue
 		}
-		if err := g.await(AnySource); err != nil {
+		if err := g.awaitAll(AnySource); err != nil {
 			return 0, err
 		}
 	}

@@ -128,7 +128,7 @@ func (s *Step) receiveOn(from, on int, tag uint16, f *Frame) error {
 		if s.g.flushSends() {
 			continue
 		}
-		if err := s.g.await(on); err != nil {
+		if err := s.g.awaitAll(on); err != nil {
 			return err
 		}
 	}
