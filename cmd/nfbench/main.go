@@ -90,5 +90,6 @@ Goals that are not met do not change the exit code.`,
 	root.AddCommand(newLatency(c), newThroughput(c), newPeers(c), newCrowd(c), newModel(c), newPeerServe(), newLoad())
 	addHMF(root, c)
 	addGroup(root, c)
+	addPaper(root, c)
 	return root
 }

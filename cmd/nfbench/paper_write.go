@@ -1,0 +1,80 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	html "html/template"
+	"os"
+	"path/filepath"
+	texts "text/template"
+)
+
+//go:embed templates
+var templates embed.FS
+
+// save writes the report to a folder. Files are written whole or not at all: what
+// an earlier run left is replaced by name.
+func (r *PaperReport) save(dir string) error {
+	page := make(map[string][]byte)
+	for _, p := range r.Papers {
+		for _, i := range p.Items {
+			if i.plot != nil {
+				page[i.Picture] = []byte(i.plot.svg())
+			}
+		}
+	}
+	var b bytes.Buffer
+	err := html.Must(html.New("paper.html.tmpl").Funcs(html.FuncMap{"figure": figure, "draw": draw}).
+		ParseFS(templates, "templates/paper.html.tmpl")).Execute(&b, r)
+	if err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	page["index.html"] = bytes.Clone(b.Bytes())
+	b.Reset()
+	err = texts.Must(texts.New("paper.md.tmpl").Funcs(texts.FuncMap{"figure": figure}).
+		ParseFS(templates, "templates/paper.md.tmpl")).Execute(&b, r)
+	if err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	page["paper.md"] = b.Bytes()
+	for name, data := range page {
+		if err := replace(filepath.Join(dir, name), data); err != nil {
+			return usageError{fmt.Errorf("write report: %w", err)}
+		}
+	}
+	return nil
+}
+
+// draw puts a picture into the page, so that nothing stands beside it. The plot
+// escapes what it is given.
+func draw(i PaperItem) html.HTML {
+	if i.plot == nil {
+		return ""
+	}
+	return html.HTML(i.plot.svg())
+}
+
+// replace writes a file under another name and renames it.
+func replace(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".nfbench-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if merr := f.Chmod(0o644); err == nil {
+		err = merr
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // best effort: the first error counts
+	}
+	return err
+}
