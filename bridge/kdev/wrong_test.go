@@ -17,9 +17,9 @@ import (
 )
 
 // scriptedModule is a fake module over a scripted device.
-func scriptedModule(t *testing.T, s *scripted.Device) *fakeModule {
+func scriptedModule(t *testing.T, s *scripted.Device, o *mailbox.Options) *fakeModule {
 	t.Helper()
-	dev, err := mailbox.Open(t.Context(), s, bridge.Info{Address: "script:", Driver: "script"}, nil)
+	dev, err := mailbox.Open(t.Context(), s, bridge.Info{Address: "script:", Driver: "script"}, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, dev.Close()) })
 	m := &fakeModule{t: t, uapi: uapi.UAPIMajor<<16 | uapi.UAPIMinor, maxOps: 1 << 16, dev: dev}
@@ -59,7 +59,7 @@ func TestWrongReplies(t *testing.T) {
 		t.Run(w.In+"/"+w.Name, func(t *testing.T) {
 			s, err := scripted.New(scripted.Shape{}, scripted.Hooks{})
 			require.NoError(t, err)
-			dev := opened(t, scriptedModule(t, s))
+			dev := opened(t, scriptedModule(t, s, nil))
 			ch, err := dev.Subscribe(patience(t), abi.TargetLoopback)
 			require.NoError(t, err)
 			seen := -1

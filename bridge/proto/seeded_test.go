@@ -39,9 +39,9 @@ func playAll(list []*talk.Conversation, p *talk.Program, host bool) error {
 	for _, c := range list {
 		var err error
 		switch {
-		case host && !c.DeviceOnly:
+		case host && c.DeviceOnly == "":
 			err = talk.PlayHost(c, p)
-		case !host && !c.HostOnly:
+		case !host && c.HostOnly == "":
 			err = talk.PlayDevice(c, p)
 		}
 		if err != nil {

@@ -2,6 +2,7 @@ package proto_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +23,9 @@ var (
 		{"proto", func(*testing.T) talk.Host { return &talk.Model{Table: proto.Default()} }},
 	}
 	devices []party[talk.Device]
+	// elsewhere are host parties that replay in a test of their own, and what passed there, by the
+	// name of the subtest.
+	elsewhere []party[map[string]bool]
 )
 
 func conversations(t *testing.T) []*talk.Conversation {
@@ -32,36 +36,54 @@ func conversations(t *testing.T) []*talk.Conversation {
 	return list
 }
 
-// TestTalk replays every conversation to every party of the side it is for.
+// TestTalk replays every conversation to every party of the side it is for, and names those that
+// replayed it, and why the others do not.
 func TestTalk(t *testing.T) {
 	list := conversations(t)
-	var h []talk.Host
-	for _, p := range hosts {
-		h = append(h, p.make(t))
-	}
-	var d []talk.Device
-	for _, p := range devices {
-		d = append(d, p.make(t))
-	}
+	h, d, e := made(t, hosts), made(t, devices), made(t, elsewhere)
 	for _, c := range list {
 		t.Run(c.Name, func(t *testing.T) {
-			for i := 0; i < len(h) && !c.DeviceOnly; i++ {
-				require.NoError(t, talk.PlayHost(c, h[i]), hosts[i].name)
-				t.Logf("replayed by %s", hosts[i].name)
+			for i, p := range hosts {
+				replayed(t, p.name, c.DeviceOnly, func() error { return talk.PlayHost(c, h[i]) })
 			}
-			for i := 0; i < len(d) && !c.HostOnly; i++ {
-				require.NoError(t, talk.PlayDevice(c, d[i]), devices[i].name)
-				t.Logf("replayed by %s", devices[i].name)
+			for i, p := range elsewhere {
+				replayed(t, p.name, c.DeviceOnly+c.NotByCalls, func() error {
+					require.True(t, e[i][strings.ReplaceAll(c.Name, " ", "_")], "%s did not replay it", p.name)
+					return nil
+				})
+			}
+			for i, p := range devices {
+				replayed(t, p.name, c.HostOnly, func() error { return talk.PlayDevice(c, d[i]) })
 			}
 		})
 	}
+}
+
+// made makes the parties of a list.
+func made[P any](t *testing.T, list []party[P]) (all []P) {
+	t.Helper()
+	for _, p := range list {
+		all = append(all, p.make(t))
+	}
+	return all
+}
+
+// replayed has a party replay a conversation, unless there is a reason why it cannot.
+func replayed(t *testing.T, name, cannot string, play func() error) {
+	t.Helper()
+	if cannot != "" {
+		t.Logf("not by %s: %s", name, cannot)
+		return
+	}
+	require.NoError(t, play(), name)
+	t.Logf("replayed by %s", name)
 }
 
 // TestTalkCoversTheTable requires that a conversation follows each transition.
 func TestTalkCoversTheTable(t *testing.T) {
 	m := &talk.Model{Table: proto.Default(), Used: map[int]bool{}}
 	for _, c := range conversations(t) {
-		if !c.DeviceOnly {
+		if c.DeviceOnly == "" {
 			require.NoError(t, talk.PlayHost(c, m))
 		}
 	}

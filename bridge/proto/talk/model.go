@@ -190,7 +190,7 @@ func (m *Model) Take(s *abi.Slot) (proto.Event, proto.State, error) {
 
 // check plays a conversation to the table, and takes from it the states that files do not name.
 func (c *Conversation) check(table *proto.Table) error {
-	if c.DeviceOnly {
+	if c.DeviceOnly != "" {
 		return nil
 	}
 	m := &Model{Table: table}

@@ -58,8 +58,9 @@ type Conversation struct {
 	Name       string // of file and conversation
 	File       string
 	Line       int
-	HostOnly   bool // device parties do not play it
-	DeviceOnly bool // host parties do not play it
+	HostOnly   string // why device parties do not play it; empty: they do
+	DeviceOnly string // why host parties do not play it
+	NotByCalls string // why a host that is driven by calls does not play it
 	Open       Open
 	Steps      []Step
 
@@ -135,7 +136,7 @@ func parseFile(files fs.FS, name string) ([]*Conversation, error) {
 		if len(words) == 0 {
 			continue
 		}
-		if err := p.take(words, text); err != nil {
+		if err := p.take(words); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", name, p.line, err)
 		}
 	}
@@ -171,7 +172,7 @@ func (p *parser) finish() error {
 }
 
 // take reads one line.
-func (p *parser) take(words []string, text string) error {
+func (p *parser) take(words []string) error {
 	if words[0] == "talk" {
 		return p.begin(words[1:])
 	}
@@ -187,11 +188,11 @@ func (p *parser) take(words []string, text string) error {
 	}
 	step := Step{Line: p.line, Half: c.half}
 	switch words[0] {
-	case "only", "half", "open":
+	case "only", "not", "half", "open":
 		if len(c.Steps) > 0 {
 			return fmt.Errorf("%q after the first step", words[0])
 		}
-		return c.setting(words, text)
+		return c.setting(words)
 	case ">", ">~", "<":
 		return c.slot(words, step)
 	case "=":
@@ -229,14 +230,19 @@ func (p *parser) begin(name []string) error {
 	return nil
 }
 
-// setting reads "only", "half" and "open".
-func (c *Conversation) setting(words []string, text string) error {
+// setting reads "only", "not", "half" and "open".
+func (c *Conversation) setting(words []string) error {
+	line := strings.Join(words, " ")
+	for begin, why := range map[string]*string{
+		"only host: ": &c.HostOnly, "only device: ": &c.DeviceOnly, "not by calls: ": &c.NotByCalls,
+	} {
+		if reason, ok := strings.CutPrefix(line, begin); ok {
+			*why = reason
+			return nil
+		}
+	}
 	switch {
-	case words[0] == "only" && len(words) > 2 && strings.HasPrefix(strings.TrimSpace(text), "only host:"):
-		c.HostOnly = true
-	case words[0] == "only" && len(words) > 2 && strings.HasPrefix(strings.TrimSpace(text), "only device:"):
-		c.DeviceOnly = true
-	case words[0] == "half" && len(words) == 2 && words[1] == "d2h":
+	case line == "half d2h":
 		c.half = abi.D2H
 	case words[0] == "open" && len(words) > 1:
 		return c.opening(words[1:])
@@ -281,7 +287,7 @@ func (c *Conversation) slot(words []string, step Step) error {
 	step.Kind = HostPuts
 	if !host {
 		step.Kind = DevicePuts
-		c.await = !c.DeviceOnly
+		c.await = c.DeviceOnly == ""
 	}
 	c.Steps = append(c.Steps, step)
 	return nil

@@ -50,6 +50,8 @@ func TestLoadRefuses(t *testing.T) {
 		{"talk a\ntarget", "2", "is missing"},
 		{"talk a\nonly me: why", "2", "unknown words"},
 		{"talk a\nonly host:", "2", "unknown words"},
+		{"talk a\nnot by calls:", "2", "unknown words"},
+		{"talk a\nnot by me: why", "2", "unknown words"},
 		{"talk a\nhalf full", "2", "unknown words"},
 		{"talk a\nopen door=1", "2", "unknown word"},
 		{"talk a\n> DIRECT 1\nhalf d2h", "3", "after the first step"},
