@@ -88,14 +88,6 @@ func (b *mailbox) storeLocked(i uint64, h abi.Header, p *[7]uint64) {
 	atomic.StoreUint64(&s.Header, uint64(h.WithPhase(b.phase(i)))) // SYNC: slot, island park
 }
 
-// storeMoreLocked writes slot i without a fence: storeLocked must follow. Must
-// hold tx.
-func (b *mailbox) storeMoreLocked(i uint64, h abi.Header, p *[7]uint64) {
-	s := &b.h2d[i&b.mask]
-	s.Payload = *p
-	storeRelease(&s.Header, uint64(h.WithPhase(b.phase(i)))) // SYNC: slot
-}
-
 // asleepLocked reports whether the island sleeps; the caller then rings it. It
 // follows a header store, which is a full fence. Must hold tx.
 func (b *mailbox) asleepLocked() bool {
@@ -124,7 +116,7 @@ func (b *mailbox) putPair(h abi.Header, p *[7]uint64, h2 abi.Header, p2 *[7]uint
 	if b.tx.dead || !b.hasRoomLocked(2, b.room(proto.RoomNormal)) {
 		return b.refuse()
 	}
-	b.storeMoreLocked(b.tx.tail+1, h2, p2)
+	b.storeLocked(b.tx.tail+1, h2, p2)
 	b.storeLocked(b.tx.tail, h, p)
 	b.tx.tail += 2
 	wake := b.asleepLocked()

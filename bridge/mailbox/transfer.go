@@ -322,14 +322,10 @@ func (x *transfer) feedLocked() (full, asleep bool) {
 	for ok && !b.tx.dead && b.hasRoomLocked(1, b.room(proto.RoomList)) {
 		n := l.Cut.Fill(k, s.Gather())
 		hd := x.h.header(abi.TypeIndList, n|flag, x.id)
-		at := b.tx.tail
+		b.storeLocked(b.tx.tail, hd, &s.Payload)
 		b.tx.tail++
 		l.Sent++
-		if k, ok = l.Next(); ok && b.hasRoomLocked(1, b.room(proto.RoomList)) {
-			b.storeMoreLocked(at, hd, &s.Payload)
-		} else {
-			b.storeLocked(at, hd, &s.Payload)
-		}
+		k, ok = l.Next()
 	}
 	asleep = l.Sent > first && b.asleepLocked()
 	dead := b.tx.dead

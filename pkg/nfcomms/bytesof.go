@@ -107,7 +107,7 @@ func wordObject(data any, size int, readOnly bool) object {
 // word returns the data word of an interface: a pointer as it is, and of any
 // other type the address of the value. The sum with nil hides from escape
 // analysis that the word leads to data, so that converting a slice to any costs
-// the caller no allocation; no call lies between, so the stack cannot move.
+// the caller no allocation (docs/design/0040); no call lies between, so the stack cannot move.
 //
 //go:nosplit
 //go:nocheckptr
