@@ -48,6 +48,7 @@ enum nfc_limits {
 	NFC_LIST_ENTRIES = 6,
 	NFC_EAGER_ENTRIES = 4, /* of an eager transfer, at most */
 	NFC_EAGER_BYTES = 1 << 16, /* likewise: once it moves nothing ends it early */
+	NFC_RUN_PAGES = 1 << 16, /* of a run, at most */
 	NFC_PAGE_SHIFT = 12,
 	NFC_PAGE_SIZE = 4096,
 	NFC_CHANNELS_MAX = 1 << 24, /* channel ids are 24 bits */
@@ -197,14 +198,41 @@ static inline nfc_u64 nfc_entry_length(nfc_u64 e)
 }
 
 /*
+ * Run: {address:48 | pages-1:16}, from an address to the end of so many pages, which
+ * is 2^48 at most. The last run of a transfer ends with the transfer, in its last
+ * page.
+ */
+enum nfc_run_field {
+	NFC_RUN_PAGES_SHIFT = 0,
+	NFC_RUN_ADDRESS_SHIFT = 16,
+};
+
+static inline nfc_u64 nfc_run(nfc_u64 address, nfc_u64 pages)
+{
+	return address << NFC_RUN_ADDRESS_SHIFT | (pages - 1);
+}
+
+static inline nfc_u64 nfc_run_address(nfc_u64 e)
+{
+	return e >> NFC_RUN_ADDRESS_SHIFT;
+}
+
+static inline nfc_u64 nfc_run_length(nfc_u64 e)
+{
+	return (((e & 0xffff) + 1) << NFC_PAGE_SHIFT) -
+	       (nfc_run_address(e) & (NFC_PAGE_SIZE - 1));
+}
+
+/*
  * IND_LIST: six page entries and what is outstanding after them,
  * {outstanding:48 | list number:16}. The header's length counts the entries in
  * use, with NFC_LIST_D2H set for the pages of a device-to-host transfer (both
- * halves of a channel may move at once); unused entries are zero. The length of
- * an EAGER is made the same way.
+ * halves of a channel may move at once), and NFC_LIST_RUNS if the entries are runs;
+ * unused entries are zero. The length of an EAGER is made the same way.
  */
 enum nfc_list_length {
-	NFC_LIST_COUNT_MASK = 0x7f,
+	NFC_LIST_COUNT_MASK = 0x3f,
+	NFC_LIST_RUNS = 0x40, /* needs NFC_CAP_RUNS */
 	NFC_LIST_D2H = 0x80,
 };
 
@@ -323,7 +351,7 @@ NFC_ABI_OFF(nfc_close, rsvd, 16);
 enum nfc_capability {
 	NFC_CAP_LOAD = 1 << 0, /* programs load at run time */
 	NFC_CAP_EAGER = 1 << 1, /* EAGER, of so many entries as hello.eager says */
-	NFC_CAP_RUNS = 1 << 2, /* an entry may be a run of bytes longer than a page */
+	NFC_CAP_RUNS = 1 << 2, /* lists may have NFC_LIST_RUNS */
 	NFC_CAP_KNOWN = (1 << 3) - 1,
 };
 

@@ -15,6 +15,7 @@ const (
 	// EagerEntries and EagerBytes bound eager transfers: once one moves nothing ends it early.
 	EagerEntries = 4
 	EagerBytes   = 1 << 16
+	RunPages     = 1 << 16 // pages of a run, at most
 	PageShift    = 12
 	PageSize     = 4096
 	// ChannelsMax bounds channel ids: 24 bits.
@@ -226,10 +227,32 @@ func (e Entry) Address() uint64 { return uint64(e >> entryOffsetShift) }
 // Length returns the number of bytes, 1..PageSize.
 func (e Entry) Length() int { return int(e&(PageSize-1)) + 1 }
 
+// Run entry fields (enum nfc_run_field).
+const (
+	runPagesShift   = 0
+	runAddressShift = 16
+)
+
+// MakeRun describes the bytes from an address to the end of so many pages, 1..RunPages, which must
+// not pass 2^48: {address:48 | pages-1:16}. It stands in lists with ListRuns.
+func MakeRun(address uint64, pages int) Entry {
+	return Entry(address<<runAddressShift | uint64(pages-1)<<runPagesShift)
+}
+
+// RunAddress returns the bus address of a run's first byte.
+func (e Entry) RunAddress() uint64 { return uint64(e >> runAddressShift) }
+
+// RunLength returns the bytes to the end of a run's last page. The last run of a transfer ends with
+// the transfer.
+func (e Entry) RunLength() uint64 {
+	return (uint64(e&(RunPages-1))+1)<<PageShift - e.RunAddress()&(PageSize-1)
+}
+
 // Length field of a gather list's header (enum nfc_list_length). Both halves of
 // a channel may move at once, so a list says whose pages it holds.
 const (
-	ListCountMask = 0x7f
+	ListCountMask = 0x3f
+	ListRuns      = 0x40 // the entries are runs
 	ListD2H       = 0x80
 )
 
@@ -314,7 +337,7 @@ type Close struct {
 const (
 	CapLoad  = 1 << 0 // programs load at run time
 	CapEager = 1 << 1 // TypeEager, of so many entries as Hello.Eager says
-	CapRuns  = 1 << 2 // an entry may be a run of bytes longer than a page
+	CapRuns  = 1 << 2 // lists may have ListRuns
 	CapKnown = 1<<3 - 1
 )
 

@@ -63,6 +63,16 @@ func TestEntryRoundTrip(t *testing.T) {
 	})
 }
 
+func TestRunRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		address := rapid.Uint64Range(0, 1<<48-1).Draw(t, "address")
+		pages := rapid.IntRange(1, RunPages).Draw(t, "pages")
+		e := MakeRun(address, pages)
+		assert.Equal(t, address, e.RunAddress())
+		assert.Equal(t, (address/PageSize+uint64(pages))*PageSize, address+e.RunLength())
+	})
+}
+
 func TestTailRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		outstanding := rapid.Uint64Range(0, 1<<48-1).Draw(t, "outstanding")

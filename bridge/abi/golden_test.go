@@ -133,20 +133,29 @@ func encode(t *testing.T, v vector) Slot {
 	return s
 }
 
-// encodeEntries builds the page entries of a vector.
+// encodeEntries builds the page entries of a vector, or its runs.
 func encodeEntries(t *testing.T, v vector, entries []Entry) {
 	t.Helper()
 	for i := range int(v.number(t, "length") & ListCountMask) {
-		entries[i] = MakeEntry(v.number(t, fmt.Sprintf("entry%d_address", i)), int(v.number(t, fmt.Sprintf("entry%d_length", i))))
+		address, length := v.number(t, fmt.Sprintf("entry%d_address", i)), v.number(t, fmt.Sprintf("entry%d_length", i))
+		if v.number(t, "length")&ListRuns != 0 {
+			entries[i] = MakeRun(address, int((address%PageSize+length)/PageSize))
+		} else {
+			entries[i] = MakeEntry(address, int(length))
+		}
 	}
 }
 
-// decodeEntries compares the page entries in use with the vector's.
+// decodeEntries compares the entries in use with the vector's.
 func decodeEntries(t *testing.T, entries []Entry, v vector) {
 	t.Helper()
-	for i := range int(v.number(t, "length") & ListCountMask) {
-		assert.Equal(t, v.number(t, fmt.Sprintf("entry%d_address", i)), entries[i].Address())
-		assert.Equal(t, v.number(t, fmt.Sprintf("entry%d_length", i)), uint64(entries[i].Length()))
+	for i, e := range entries[:v.number(t, "length")&ListCountMask] {
+		address, length := e.Address(), uint64(e.Length())
+		if v.number(t, "length")&ListRuns != 0 {
+			address, length = e.RunAddress(), e.RunLength()
+		}
+		assert.Equal(t, v.number(t, fmt.Sprintf("entry%d_address", i)), address)
+		assert.Equal(t, v.number(t, fmt.Sprintf("entry%d_length", i)), length)
 	}
 }
 

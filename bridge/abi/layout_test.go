@@ -99,6 +99,8 @@ func TestShiftsAreTheHeaders(t *testing.T) {
 		{"NFC_ENTRY_LENGTH_SHIFT", uint64(MakeEntry(0, 2))},
 		{"NFC_ENTRY_OFFSET_SHIFT", uint64(MakeEntry(1, 1))},
 		{"NFC_ENTRY_PFN_SHIFT", uint64(MakeEntry(PageSize, 1))},
+		{"NFC_RUN_PAGES_SHIFT", uint64(MakeRun(0, 2))},
+		{"NFC_RUN_ADDRESS_SHIFT", uint64(MakeRun(1, 1))},
 		{"NFC_TAIL_NUMBER_SHIFT", MakeTail(0, 1)},
 		{"NFC_TAIL_OUTSTANDING_SHIFT", MakeTail(1, 0)},
 	} {

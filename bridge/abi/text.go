@@ -134,7 +134,7 @@ func (l *line) list(h Header, g *Gather) {
 	count := l.count(h, 1, ListEntries)
 	l.field("list", g.Number(), true)
 	l.field("outstanding", g.Outstanding(), true)
-	l.entries(g.Entry[:], count)
+	l.entries(h, g.Entry[:], count)
 }
 
 // eager appends the fields of a transfer with its pages. The device may not be told how long a
@@ -144,7 +144,7 @@ func (l *line) eager(h Header, e *Eager) {
 	l.field("transaction", e.Transaction, uint16(e.Transaction) == h.Sequence())
 	l.field("size", e.Size, e.Size <= EagerBytes)
 	l.field("timeout", e.TimeoutNS, e.TimeoutNS == 0 || h.Length()&ListD2H == 0)
-	l.entries(e.Entry[:], count)
+	l.entries(h, e.Entry[:], count)
 }
 
 // count appends whose pages a header announces, and how many entries there are.
@@ -155,15 +155,22 @@ func (l *line) count(h Header, lo, hi int) int {
 	return count
 }
 
-// entries appends page entries, of which the first are in use.
-func (l *line) entries(entries []Entry, count int) {
+// entries appends page entries or runs, of which the first are in use. The last run may end before
+// its last page does.
+func (l *line) entries(h Header, entries []Entry, count int) {
 	*l = append(*l, " entries="...)
 	for i, e := range entries {
-		if i < count {
+		switch {
+		case i >= count:
+			if e != 0 {
+				*l = fmt.Appendf(*l, "[%#x]!", uint64(e))
+			}
+		case h.Length()&ListRuns != 0:
+			*l = fmt.Appendf(*l, "[%#x..%#x]", e.RunAddress(), e.RunAddress()+e.RunLength())
+			l.mark(e.RunAddress()+e.RunLength() > 1<<48)
+		default:
 			*l = fmt.Appendf(*l, "[%#x+%d]", e.Address(), e.Length())
 			l.mark(e.Address()%PageSize+uint64(e.Length()) > PageSize)
-		} else if e != 0 {
-			*l = fmt.Appendf(*l, "[%#x]!", uint64(e))
 		}
 	}
 }

@@ -54,10 +54,13 @@ func TestSlotText(t *testing.T) {
 	note := Slot{Header: uint64(MakeHeader(TypeFin, PayloadSize, 1, 7, 5)), Payload: [7]uint64{65543, 1}}
 	list := Slot{Header: uint64(MakeHeader(TypeIndList, 2|ListD2H, 1, 7, 5)),
 		Payload: [7]uint64{uint64(MakeEntry(0x1000, 4096)), uint64(MakeEntry(0x2f00, 4096)), 3, 0, 0, 0, MakeTail(9, 2)}}
+	runs := Slot{Header: uint64(MakeHeader(TypeIndList, 2|ListRuns, 1, 7, 5)),
+		Payload: [7]uint64{uint64(MakeRun(0x1010, 3)), uint64(MakeRun(1<<48-4096, 2)), 0, 0, 0, 0, MakeTail(0, 0)}}
 	for _, c := range []struct {
 		slot Slot
 		want string
 	}{
+		{runs, "IND_LIST channel=5 sequence=7 epoch=1 phase=0 direction=h2d count=2 list=0 outstanding=0 entries=[0x1010..0x4000][0xfffffffff000..0x1000000001000]!"},
 		{note, "FIN channel=5 sequence=7 epoch=1 phase=0 length=56 transaction=65543 direction=d2h status=OK"},
 		{Slot{Header: note.Header, Payload: [7]uint64{8, 22<<32 | 2, 0, 1}},
 			"FIN channel=5 sequence=7 epoch=1 phase=0 length=56 transaction=8! direction=2! status=22! reserved=[0 1 0 0 0]!"},

@@ -201,6 +201,7 @@ static void walk_members(struct vector *v, const char *payload,
 static void walk_entries(struct vector *v, const uint64_t *from, uint64_t *to)
 {
 	uint64_t count = number(v, "length") & NFC_LIST_COUNT_MASK;
+	bool runs = number(v, "length") & NFC_LIST_RUNS;
 	char key[32];
 
 	for (uint64_t i = 0; i < count; i++) {
@@ -210,9 +211,15 @@ static void walk_entries(struct vector *v, const uint64_t *from, uint64_t *to)
 		address = number(v, key);
 		snprintf(key, sizeof(key), "entry%" PRIu64 "_length", i);
 		length = number(v, key);
-		CHECK_EQ(nfc_entry_address(from[i]), address);
-		CHECK_EQ(nfc_entry_length(from[i]), length);
-		to[i] = nfc_entry(address, length);
+		CHECK_EQ(runs ? nfc_run_address(from[i]) :
+				nfc_entry_address(from[i]),
+			 address);
+		CHECK_EQ(runs ? nfc_run_length(from[i]) :
+				nfc_entry_length(from[i]),
+			 length);
+		to[i] = runs ? nfc_run(address, (address % NFC_PAGE_SIZE +
+						 length) / NFC_PAGE_SIZE) :
+			       nfc_entry(address, length);
 	}
 }
 
