@@ -17,6 +17,7 @@ type Config struct {
 	Slots, Window               int
 	Stack                       uint64        // bytes per context
 	Engines                     int           // DMA threads beside the islands
+	Runs                        int           // 1: entries of lists may be runs
 	Busy                        int           // one DMA piece of so many is refused for now; 0: none
 	Beat                        time.Duration // whole milliseconds
 	TargetTimeout               time.Duration
@@ -62,6 +63,7 @@ func (c *Config) counts() []option[int] {
 		{"slots", &c.Slots, bridge.Limits[int]{Min: abi.SlotsMin, Max: abi.SlotsMax, Power: true}},
 		{"window", &c.Window, bridge.Limits[int]{Min: 1, Max: abi.WindowMax, Power: true}},
 		{"engines", &c.Engines, bridge.Limits[int]{Min: 0, Max: abi.IslandsMax}},
+		{"runs", &c.Runs, bridge.Limits[int]{Min: 0, Max: 1}},
 		{"busy", &c.Busy, bridge.Limits[int]{Min: 0, Max: math.MaxInt32}},
 	}
 }

@@ -33,6 +33,7 @@ struct nfc_config {
 	uint32_t beat_ms; /* heartbeat interval */
 	uint32_t stack; /* bytes of a context's stack */
 	uint32_t epoch; /* increments with each start of the device */
+	uint32_t runs; /* 1: entries may be runs */
 	uint64_t target_timeout_ns; /* offers without one get this; 0: none */
 	uint64_t memory[NFC_MEMORY_COUNT]; /* bytes of each type */
 };

@@ -64,7 +64,7 @@ int nfc_config_check(struct nfc_config *c)
 		return -NFC_EINVAL;
 	if (c->engines_me > 64 || c->contexts > 64 ||
 	    c->engines_me * c->contexts < 8 || c->stack < NFC_STACK_MIN ||
-	    c->stack > NFC_STACK_MAX || c->beat_ms > 60000)
+	    c->stack > NFC_STACK_MAX || c->beat_ms > 60000 || c->runs > 1)
 		return -NFC_EINVAL;
 	for (int i = 0; i < NFC_MEMORY_COUNT; i++)
 		if (c->memory[i] > 1ull << NFC_MEMORY_SHIFT ||
@@ -191,6 +191,12 @@ static void init_islands(struct nfc_device *dev, uint8_t *self,
 	}
 }
 
+static uint32_t capabilities(const struct nfc_device *dev)
+{
+	return (dev->port->load ? NFC_CAP_LOAD : 0) |
+	       (dev->config.runs ? NFC_CAP_RUNS : 0);
+}
+
 static void write_hello(struct nfc_host *host)
 {
 	const struct nfc_config *c = &host->dev->config;
@@ -202,7 +208,7 @@ static void write_hello(struct nfc_host *host)
 			.magic = NFC_MAGIC,
 			.major = NFC_ABI_MAJOR,
 			.minor = NFC_ABI_MINOR,
-			.capabilities = host->dev->port->load ? NFC_CAP_LOAD : 0,
+			.capabilities = capabilities(host->dev),
 			.channels = host->channel_count,
 			.mailboxes = (uint16_t)c->managers,
 			.islands = (uint16_t)c->islands,

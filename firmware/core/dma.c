@@ -37,9 +37,16 @@ static uint64_t piece_limit(const struct nfc_transfer *t)
 	return nfc_min(each, NFC_PIECE_MAX);
 }
 
+/* Where in the transfer a piece starts. */
+uint64_t nfc_piece_start(const struct nfc_transfer *t,
+			 const struct nfc_piece *piece)
+{
+	return (uint64_t)(piece->memory - t->memory);
+}
+
 /*
- * Add up to length bytes at bus to the batch; neighbours merge into one piece.
- * Returns the bytes that fit.
+ * Add up to length bytes at bus to the batch; neighbours merge into one piece, and
+ * what is longer than the limit is the next piece's. Returns the bytes that fit.
  */
 static uint64_t add(struct nfc_transfer *t, uint32_t *count, uint64_t bus,
 		    uint64_t length, uint64_t limit)
@@ -55,6 +62,7 @@ static uint64_t add(struct nfc_transfer *t, uint32_t *count, uint64_t bus,
 	}
 	if (*count == NFC_PIECES)
 		return 0;
+	length = nfc_min(length, limit);
 	b->piece[(*count)++] = (struct nfc_piece){
 		.bus = bus,
 		.memory = t->memory + t->planned,
@@ -66,14 +74,12 @@ static uint64_t add(struct nfc_transfer *t, uint32_t *count, uint64_t bus,
 }
 
 /* Move the cursor past the entry it stands on. */
-static void next_entry(struct nfc_transfer *t, uint64_t entries)
+static void next_entry(struct nfc_transfer *t, const struct nfc_slot *list)
 {
-	t->offset = 0;
-	if (++t->entry < entries)
+	if (++t->entry < nfc_list_entries(list))
 		return;
 	t->entry = 0;
 	t->cursor++;
-	t->boundary = t->planned;
 }
 
 static void offer(struct nfc_device *dev, struct nfc_transfer *t)
@@ -113,33 +119,51 @@ static void move_alone(struct nfc_device *dev, struct nfc_transfer *t)
 	atomic_store_explicit(&b->claim, 0, memory_order_relaxed);
 }
 
+/*
+ * Put some of the entry under the cursor in the batch; false if nothing fits. What
+ * lies before the offset was moved before its list was asked for again.
+ */
+static bool plan_entry(struct nfc_transfer *t, uint32_t *count, uint64_t limit)
+{
+	uint64_t mask = t->channel->island->dev->config.window - 1;
+	const struct nfc_slot *list = &t->queue[t->cursor & mask];
+	uint64_t length, left, fit;
+	uint64_t bus = nfc_list_entry(list, t->entry, &length);
+
+	if (t->offset >= length) {
+		t->offset -= length;
+		next_entry(t, list);
+		return true;
+	}
+	left = nfc_min(length - t->offset, t->received - t->planned);
+	fit = add(t, count, bus + t->offset, left, limit);
+	t->batch.bytes += fit;
+	t->planned += fit;
+	t->offset += fit;
+	if (fit == left) {
+		t->offset = 0;
+		next_entry(t, list);
+	}
+	return fit;
+}
+
 /* Fill a batch from the queued lists; false if there is nothing to move. */
 bool nfc_dma_plan(struct nfc_transfer *t)
 {
 	struct nfc_device *dev = t->channel->island->dev;
-	uint64_t mask = dev->config.window - 1, limit = piece_limit(t);
 	struct nfc_batch *b = &t->batch;
+	uint64_t limit;
 	uint32_t count = 0;
 
+	if (t->cursor == t->lists)
+		return false;
+	limit = piece_limit(t);
 	b->bytes = 0;
-	while (t->cursor < t->lists && b->bytes < NFC_BATCH_MAX) {
-		const struct nfc_slot *list = &t->queue[t->cursor & mask];
-		uint64_t e = list->payload[t->entry];
-		uint64_t fit = add(t, &count, nfc_entry_address(e) + t->offset,
-				   nfc_entry_length(e) - t->offset, limit);
-
-		if (!fit)
-			break;
-		b->bytes += fit;
-		t->planned += fit;
-		t->offset += fit;
-		if (t->offset == nfc_entry_length(e))
-			next_entry(t, list->header);
-	}
+	while (t->cursor < t->lists && b->bytes < NFC_BATCH_MAX &&
+	       plan_entry(t, &count, limit))
+		;
 	if (!count)
 		return false;
-	b->end_list = t->cursor;
-	b->end_bytes = t->boundary;
 	b->claimed = count;
 	t->busy = 1;
 	if (count == 1) {
@@ -197,8 +221,8 @@ bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t, bool front)
 }
 
 /*
- * Which entry of a piece that failed cannot be reached: each is moved again, on
- * its own, until one fails. The piece becomes that entry's part of it.
+ * Which page of a piece that failed cannot be reached: each is moved again, on its
+ * own, until one fails. The piece becomes that part of it.
  */
 void nfc_dma_locate(struct nfc_transfer *t, struct nfc_piece *piece)
 {
@@ -208,10 +232,11 @@ void nfc_dma_locate(struct nfc_transfer *t, struct nfc_piece *piece)
 
 	while (left) {
 		const struct nfc_slot *list = &t->queue[part.list & mask];
-		uint64_t e = list->payload[part.entry];
+		uint64_t end, start = nfc_list_entry(list, part.entry, &end);
 
-		part.length = nfc_entry_address(e) + nfc_entry_length(e) -
-			      part.bus;
+		end += start;
+		part.length = NFC_PAGE_SIZE - part.bus % NFC_PAGE_SIZE;
+		part.length = nfc_min(part.length, end - part.bus);
 		part.length = nfc_min(part.length, left);
 		if (move(dev, t, &part) == NFC_EDMA) {
 			*piece = part;
@@ -220,7 +245,9 @@ void nfc_dma_locate(struct nfc_transfer *t, struct nfc_piece *piece)
 		left -= part.length;
 		part.bus += part.length;
 		part.memory += part.length;
-		if (++part.entry == list->header) {
+		if (part.bus < end)
+			continue;
+		if (++part.entry == nfc_list_entries(list)) {
 			part.entry = 0;
 			part.list++;
 		}

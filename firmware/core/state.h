@@ -21,6 +21,7 @@ enum nfc_internal_limits {
 	NFC_PIECE_MIN = 32 << 10, /* bytes; a batch is cut no finer */
 	NFC_PIECE_MAX = 256 << 10, /* bytes between two checks of the mailbox */
 	NFC_BATCH_MAX = 2 << 20, /* bytes */
+	NFC_LIST_BYTES = NFC_LIST_ENTRIES * NFC_PAGE_SIZE, /* of full pages */
 	NFC_OPEN = 16, /* batches on offer to other DMA engines */
 	NFC_BLOCKS = 1024, /* allocations per device */
 	NFC_PROGRAMS = 64, /* in the registry */
@@ -81,8 +82,6 @@ struct nfc_batch {
 	_Atomic uint32_t failed; /* {status:16 | piece+1:16} of the first failure */
 	uint32_t claimed; /* at an abort: pieces that will finish */
 	uint64_t bytes;
-	uint64_t end_list; /* lists wholly covered when the batch is done */
-	uint64_t end_bytes; /* bytes of those lists */
 	struct nfc_piece piece[NFC_PIECES];
 };
 
@@ -95,13 +94,13 @@ struct nfc_transfer {
 	uint64_t size;
 	uint64_t received; /* bytes described by lists so far */
 	uint64_t planned; /* bytes put in batches so far */
-	uint64_t boundary; /* bytes of the lists wholly planned */
-	uint64_t processed; /* bytes of the lists wholly moved */
+	uint64_t processed; /* bytes moved: all before this one */
 	uint64_t lists; /* lists received */
 	uint64_t cursor; /* list the next batch starts in */
 	uint64_t finished; /* lists moved */
-	uint64_t acked; /* lists the host knows to be finished */
-	uint64_t offset; /* bytes of the cursor's entry already planned */
+	uint64_t acked; /* lists the host knows to be finished … */
+	uint64_t told; /* … and bytes */
+	uint64_t offset; /* bytes from the cursor's entry on already planned */
 	uint32_t entry; /* within the cursor's list */
 	uint32_t fault_index;
 	uint8_t direction; /* enum nfc_direction */
@@ -110,7 +109,8 @@ struct nfc_transfer {
 	uint8_t ending; /* enum nfc_status: finish when quiet */
 	uint8_t aborted; /* the host asked: answer ABORTED */
 	uint8_t shared; /* index + 1 in the open table */
-	struct nfc_slot *queue; /* window slots: header word holds the entry count */
+	/* Lists, one per slot of the window: the header's length alone, entries, where it starts. */
+	struct nfc_slot *queue;
 	struct nfc_batch batch;
 };
 
@@ -373,6 +373,36 @@ static inline void nfc_count(struct nfc_island *island,
 	atomic_store_explicit(&island->count[counter],
 			      nfc_counted(island, counter) + n,
 			      memory_order_relaxed);
+}
+
+/* Does the host use a capability? It may change its mind, to its own harm. */
+static inline bool nfc_accepted(const struct nfc_host *host,
+				enum nfc_capability capability)
+{
+	const struct nfc_hello *hello = (const void *)
+						host->area->host_hello.payload;
+
+	return hello->capabilities & capability;
+}
+
+/* Entries of a list in a transfer's queue. */
+static inline uint64_t nfc_list_entries(const struct nfc_slot *list)
+{
+	return list->header & NFC_LIST_COUNT_MASK;
+}
+
+/* Where an entry of such a list starts, and the bytes to its end. */
+static inline uint64_t nfc_list_entry(const struct nfc_slot *list, uint32_t i,
+				      uint64_t *length)
+{
+	uint64_t e = list->payload[i];
+
+	if (list->header & NFC_LIST_RUNS) {
+		*length = nfc_run_length(e);
+		return nfc_run_address(e);
+	}
+	*length = nfc_entry_length(e);
+	return nfc_entry_address(e);
 }
 
 static inline uint64_t nfc_min(uint64_t a, uint64_t b)

@@ -24,6 +24,7 @@ void nfc_transfer_ack(struct nfc_transfer *t, enum nfc_type type,
 	} u = { .ack = ack };
 
 	t->acked = t->finished;
+	t->told = t->processed;
 	nfc_put(ch, type, NFC_PAYLOAD_SIZE, t->id, u.word);
 }
 
@@ -41,8 +42,8 @@ void nfc_transfer_begin(struct nfc_process *p, struct nfc_channel *ch,
 	t->memory = p->buf;
 	t->id = half->next - 1;
 	t->size = size;
-	t->received = t->planned = t->boundary = t->processed = 0;
-	t->lists = t->cursor = t->finished = t->acked = 0;
+	t->received = t->planned = t->processed = 0;
+	t->lists = t->cursor = t->finished = t->acked = t->told = 0;
 	t->offset = 0;
 	t->entry = t->fault_index = 0;
 	t->direction = (uint8_t)direction;
@@ -54,25 +55,50 @@ void nfc_transfer_begin(struct nfc_process *p, struct nfc_channel *ch,
 	ch->island->active = t;
 }
 
-/* Sum of a list's entries, or 0 if one of them breaks the rules. */
-static uint64_t list_bytes(const struct nfc_slot *slot, uint64_t entries)
+/* Bytes of an entry, of which left are to come at most; 0 if it breaks the rules. */
+static uint64_t entry_bytes(const struct nfc_slot *list, uint32_t i,
+			    uint64_t left)
 {
-	uint64_t sum = 0;
+	uint64_t length, address = nfc_list_entry(list, i, &length);
+
+	if (list->header & NFC_LIST_RUNS) {
+		/* The last run ends with the transfer, in its last page. */
+		if (length > left && length - left < NFC_PAGE_SIZE)
+			length = left;
+		return length > left || address + length > 1ull << 48 ? 0 :
+									length;
+	}
+	if (address % NFC_PAGE_SIZE + length > NFC_PAGE_SIZE || length > left)
+		return 0;
+	return length;
+}
+
+/* Bytes of a list, of which left are to come at most; 0 if it breaks the rules. */
+static uint64_t list_bytes(const struct nfc_slot *list, uint64_t left)
+{
+	uint64_t entries = nfc_list_entries(list), sum = 0;
 
 	if (entries < 1 || entries > NFC_LIST_ENTRIES)
 		return 0;
-	for (uint64_t i = 0; i < entries; i++) {
-		uint64_t e = slot->payload[i];
-		uint64_t offset = nfc_entry_address(e) & (NFC_PAGE_SIZE - 1);
+	for (uint32_t i = 0; i < entries; i++) {
+		uint64_t bytes = entry_bytes(list, i, left - sum);
 
-		if (offset + nfc_entry_length(e) > NFC_PAGE_SIZE)
+		if (!bytes)
 			return 0;
-		sum += nfc_entry_length(e);
+		sum += bytes;
 	}
 	for (uint64_t i = entries; i < NFC_LIST_ENTRIES; i++)
-		if (slot->payload[i])
+		if (list->payload[i])
 			return 0;
 	return sum;
+}
+
+/* May the host write its lists so? */
+static bool may_list(const struct nfc_transfer *t, const struct nfc_slot *list)
+{
+	return !(list->header & NFC_LIST_RUNS) ||
+	       (t->channel->island->dev->config.runs &&
+		nfc_accepted(t->channel->rings->host, NFC_CAP_RUNS));
 }
 
 /* Take a gather list; one that breaks the rules ends the transfer. */
@@ -80,9 +106,8 @@ void nfc_transfer_list(struct nfc_transfer *t, const struct nfc_slot *slot)
 {
 	struct nfc_island *island = t->channel->island;
 	uint64_t window = island->dev->config.window;
-	uint64_t entries = nfc_header_length(slot->header) & NFC_LIST_COUNT_MASK;
-	uint64_t tail = slot->payload[6], sum = list_bytes(slot, entries);
-	struct nfc_slot *to = &t->queue[t->lists & (window - 1)];
+	uint64_t tail = slot->payload[6], left = t->size - t->received, sum;
+	struct nfc_slot list = *slot;
 
 	if (t->ending)
 		return;
@@ -91,14 +116,15 @@ void nfc_transfer_list(struct nfc_transfer *t, const struct nfc_slot *slot)
 			nfc_transfer_abort(t, NFC_EPROTO, false);
 		return;
 	}
-	if (!sum || sum > t->size - t->received ||
-	    tail >> NFC_TAIL_OUTSTANDING_SHIFT != t->size - t->received - sum ||
+	list.header = nfc_header_length(slot->header) & ~(uint64_t)NFC_LIST_D2H;
+	list.payload[6] = t->received;
+	sum = may_list(t, &list) ? list_bytes(&list, left) : 0;
+	if (!sum || tail >> NFC_TAIL_OUTSTANDING_SHIFT != left - sum ||
 	    t->lists - t->finished >= window) {
 		nfc_transfer_abort(t, NFC_EPROTO, false);
 		return;
 	}
-	*to = *slot;
-	to->header = entries;
+	t->queue[t->lists & (window - 1)] = list;
 	t->lists++;
 	t->received += sum;
 	nfc_count(island, NFC_COUNT_LISTS, 1);
@@ -135,38 +161,58 @@ static void finish(struct nfc_transfer *t)
 		nfc_channel_over(ch);
 }
 
-/* Where in the transfer a queued list starts. */
-static uint64_t list_start(const struct nfc_transfer *t, uint64_t number)
-{
-	uint64_t mask = t->channel->island->dev->config.window - 1;
-	const struct nfc_slot *list = &t->queue[number & mask];
-	uint64_t start = t->size -
-			 (list->payload[6] >> NFC_TAIL_OUTSTANDING_SHIFT);
-
-	for (uint64_t i = 0; i < list->header; i++)
-		start -= nfc_entry_length(list->payload[i]);
-	return start;
-}
-
 /*
- * A copy failed but may succeed yet: fall back to the start of its list and ask the host
- * to send from there again.
+ * A copy failed but may succeed yet: ask the host to send again from the list it
+ * belongs to, and go on in that where the copy was.
  */
 static void repeat_from(struct nfc_transfer *t, const struct nfc_piece *piece)
 {
-	uint64_t start = list_start(t, piece->list);
+	uint64_t mask = t->channel->island->dev->config.window - 1;
+	uint64_t start = t->queue[piece->list & mask].payload[6];
 
 	t->lists = t->cursor = t->finished = piece->list;
-	t->received = t->planned = t->boundary = t->processed = start;
+	t->received = start;
+	t->planned = t->processed = nfc_piece_start(t, piece);
 	t->entry = 0;
-	t->offset = 0;
+	t->offset = t->planned - start;
 	t->repeat = 1;
 	t->fault_index = piece->entry;
 	nfc_count(t->channel->island, NFC_COUNT_REPEATS, 1);
 	nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_REPEAT, NFC_EBUSY);
 }
 
-/* A batch is done: account for it, and ack when half of the window is moved. */
+/* A copy failed, after all before it succeeded. */
+static void batch_failed(struct nfc_transfer *t, struct nfc_piece *piece,
+			 uint32_t status)
+{
+	if (status == NFC_EBUSY) {
+		repeat_from(t, piece);
+		return;
+	}
+	if (status == NFC_EDMA)
+		nfc_dma_locate(t, piece);
+	if (status != NFC_ERESET)
+		nfc_count(t->channel->island, NFC_COUNT_UNREACHED, 1);
+	t->fault_index = piece->entry;
+	t->finished = piece->list;
+	t->processed = nfc_piece_start(t, piece);
+	t->ending = status == NFC_ERESET ? NFC_ERESET : NFC_EDMA;
+}
+
+/*
+ * Should the host hear how far the transfer is? It may wait for room in the window,
+ * and it takes a transfer of which it hears nothing for one that stands still.
+ */
+static bool progress_due(const struct nfc_transfer *t)
+{
+	uint64_t half = t->channel->island->dev->config.window / 2;
+
+	return t->processed < t->size &&
+	       (t->finished - t->acked >= half ||
+		t->processed - t->told >= half * NFC_LIST_BYTES);
+}
+
+/* A batch is done: account for it. */
 static void batch_done(struct nfc_transfer *t)
 {
 	struct nfc_island *island = t->channel->island;
@@ -177,28 +223,14 @@ static void batch_done(struct nfc_transfer *t)
 	if (t->ending)
 		return;
 	if (failed) {
-		struct nfc_piece *piece = &b->piece[(failed & 0xffff) - 1];
-
-		if (failed >> 16 == NFC_EBUSY) {
-			repeat_from(t, piece);
-			return;
-		}
-		if (failed >> 16 == NFC_EDMA)
-			nfc_dma_locate(t, piece);
-		if (failed >> 16 != NFC_ERESET)
-			nfc_count(island, NFC_COUNT_UNREACHED, 1);
-		t->fault_index = piece->entry;
-		t->finished = piece->list;
-		t->processed = list_start(t, piece->list);
-		t->ending = failed >> 16 == NFC_ERESET ? NFC_ERESET : NFC_EDMA;
+		batch_failed(t, &b->piece[(failed & 0xffff) - 1], failed >> 16);
 		return;
 	}
-	t->finished = b->end_list;
-	t->processed = b->end_bytes;
+	t->finished = t->cursor;
+	t->processed = t->planned;
 	nfc_count(island, NFC_COUNT_BYTES, b->bytes);
 	nfc_count(island, NFC_COUNT_DMA, b->claimed);
-	if (t->processed < t->size &&
-	    t->finished - t->acked >= island->dev->config.window / 2)
+	if (progress_due(t))
 		nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_MOVING, NFC_OK);
 }
 

@@ -267,7 +267,7 @@ static int refuse_page(struct rig *r, uint64_t bus, uint64_t length)
 static void check_broken(uint64_t size, uint64_t k, bool late)
 {
 	struct rig *r = rig_new(NULL);
-	uint64_t moved = k / 6 ? k / 6 * 6 * RIG_PAGE - 5 : 0, id;
+	uint64_t moved = k ? k * RIG_PAGE - 5 : 0, id;
 	struct nfc_ack ack;
 	struct puppet *p;
 	uint8_t *buf;

@@ -89,6 +89,19 @@ static void say_lists(struct rig *r, uint32_t i, uint32_t direction)
 	o->lists = first + count;
 }
 
+/* The rest of what goes one way as one run, now and then with a page too many. */
+static void say_run(struct rig *r, uint32_t i, uint32_t direction)
+{
+	struct offer *o = &offers[i][direction];
+	const uint8_t *at = fuzz_buffer + o->at;
+	uint64_t in = (uintptr_t)at % RIG_PAGE, run;
+
+	run = nfc_run((uintptr_t)at, (in + o->size) / RIG_PAGE + next() % 4 / 2);
+	host_runs(r, targets[i], direction, o->id, &run, 1, o->lists,
+		  next() % 8 ? 0 : next16());
+	o->lists++;
+}
+
 /* A list of any entries and any number: seven of them, none, one too many. */
 static void say_odd_list(struct rig *r, uint32_t i, uint32_t direction)
 {
@@ -191,8 +204,10 @@ static void say(struct rig *r, uint8_t what)
 		break;
 	case 4:
 	case 5:
-	case 6:
 		say_lists(r, i, direction);
+		break;
+	case 6:
+		say_run(r, i, direction);
 		break;
 	case 7:
 		say_odd_list(r, i, direction);

@@ -65,13 +65,15 @@ static void fuzz_offer(struct rig *r, const struct nfc_slot *slot)
 {
 	if (nfc_header_type(slot->header) != NFC_TYPE_IND_LIST)
 		return;
-	for (int i = 0; i < NFC_LIST_ENTRIES; i++) {
-		uint64_t e = slot->payload[i];
+	for (uint32_t i = 0; i < NFC_LIST_ENTRIES; i++) {
+		struct nfc_slot list = *slot;
+		uint64_t length;
 
+		list.header = nfc_header_length(slot->header);
 		if (r->ranges == RIG_RANGES)
 			r->ranges = 0; /* transfers are shorter than that */
-		r->range[r->ranges].bus = nfc_entry_address(e);
-		r->range[r->ranges++].length = nfc_entry_length(e);
+		r->range[r->ranges].bus = nfc_list_entry(&list, i, &length);
+		r->range[r->ranges++].length = length;
 	}
 }
 
@@ -92,6 +94,7 @@ static void fuzz_shape(struct nfc_config *c)
 	c->contexts = 6;
 	c->slots = 16;
 	c->window = 4;
+	c->runs = 1;
 	c->target_timeout_ns = 50000000;
 	c->memory[NFC_CLS] = 8 << 10;
 	c->memory[NFC_CTM] = 8 << 10;
@@ -103,6 +106,7 @@ static struct rig *fuzz_rig(void)
 {
 	struct rig *r = rig_new(fuzz_shape);
 
+	host_hello(r, NFC_CAP_KNOWN);
 	fuzz_buffer = rig_pages(r, FUZZ_BUFFER);
 	fill_pattern(fuzz_buffer, FUZZ_BUFFER, 1);
 	r->may_spin = true;

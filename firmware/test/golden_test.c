@@ -205,7 +205,7 @@ static void walk_entries(struct vector *v, const uint64_t *from, uint64_t *to)
 	char key[32];
 
 	for (uint64_t i = 0; i < count; i++) {
-		uint64_t address, length;
+		uint64_t address, length, pages;
 
 		snprintf(key, sizeof(key), "entry%" PRIu64 "_address", i);
 		address = number(v, key);
@@ -217,8 +217,8 @@ static void walk_entries(struct vector *v, const uint64_t *from, uint64_t *to)
 		CHECK_EQ(runs ? nfc_run_length(from[i]) :
 				nfc_entry_length(from[i]),
 			 length);
-		to[i] = runs ? nfc_run(address, (address % NFC_PAGE_SIZE +
-						 length) / NFC_PAGE_SIZE) :
+		pages = (address % NFC_PAGE_SIZE + length) / NFC_PAGE_SIZE;
+		to[i] = runs ? nfc_run(address, pages) :
 			       nfc_entry(address, length);
 	}
 }

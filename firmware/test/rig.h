@@ -127,9 +127,15 @@ void host_reply(struct rig *r, uint32_t channel, uint32_t type,
 void host_close(struct rig *r, uint32_t channel, uint32_t halves);
 /* Let DMA reach host memory; its bus address is its address. */
 void host_offer(struct rig *r, const void *memory, uint64_t length);
+/* Answer the device's HELLO: the host uses these capabilities. */
+void host_hello(struct rig *r, uint32_t capabilities);
 /* A list as it stands: entries, number and outstanding are the caller's. */
 void host_list(struct rig *r, uint32_t channel, uint32_t direction, uint64_t id,
 	       const uint64_t *entry, uint64_t count, uint64_t number,
+	       uint64_t outstanding);
+/* The same with runs for entries. */
+void host_runs(struct rig *r, uint32_t channel, uint32_t direction, uint64_t id,
+	       const uint64_t *run, uint64_t count, uint64_t number,
 	       uint64_t outstanding);
 /* How many lists a buffer needs. */
 uint64_t host_lists(const void *buf, uint64_t size);

@@ -164,18 +164,42 @@ void host_offer(struct rig *r, const void *memory, uint64_t length)
 	r->range[r->ranges++].length = length;
 }
 
+void host_hello(struct rig *r, uint32_t capabilities)
+{
+	struct nfc_hello *hello = (void *)area_of(r)->host_hello.payload;
+
+	hello->capabilities = capabilities;
+}
+
+static void put_list(struct rig *r, uint32_t channel, uint32_t flags,
+		     uint64_t id, const uint64_t *entry, uint64_t count,
+		     uint64_t tail)
+{
+	uint64_t payload[7] = { 0 };
+
+	for (uint64_t i = 0; i < count && i < NFC_LIST_ENTRIES; i++)
+		payload[i] = entry[i];
+	payload[6] = tail;
+	host_put(r, channel, NFC_TYPE_IND_LIST, count | flags, id, payload);
+}
+
 void host_list(struct rig *r, uint32_t channel, uint32_t direction, uint64_t id,
 	       const uint64_t *entry, uint64_t count, uint64_t number,
 	       uint64_t outstanding)
 {
-	uint64_t payload[7] = { 0 };
-	uint64_t flag = direction == NFC_D2H ? NFC_LIST_D2H : 0;
+	put_list(r, channel, direction == NFC_D2H ? NFC_LIST_D2H : 0, id, entry,
+		 count,
+		 outstanding << NFC_TAIL_OUTSTANDING_SHIFT | (number & 0xffff));
+}
 
-	for (uint64_t i = 0; i < count && i < NFC_LIST_ENTRIES; i++)
-		payload[i] = entry[i];
-	payload[6] = outstanding << NFC_TAIL_OUTSTANDING_SHIFT |
-		     (number & 0xffff);
-	host_put(r, channel, NFC_TYPE_IND_LIST, count | flag, id, payload);
+void host_runs(struct rig *r, uint32_t channel, uint32_t direction, uint64_t id,
+	       const uint64_t *run, uint64_t count, uint64_t number,
+	       uint64_t outstanding)
+{
+	put_list(r, channel,
+		 NFC_LIST_RUNS | (direction == NFC_D2H ? NFC_LIST_D2H : 0), id,
+		 run, count,
+		 outstanding << NFC_TAIL_OUTSTANDING_SHIFT | (number & 0xffff));
 }
 
 /* The entry at byte `at` of a buffer. */
