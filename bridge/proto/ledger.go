@@ -17,6 +17,7 @@ type Ledger struct {
 	Aborting  bool   // ABORT was put
 
 	again uint64 // the list the device asked for last …
+	at    uint64 // … the bytes it had moved when it first did …
 	tries int    // … and how often in a row
 }
 
@@ -35,7 +36,7 @@ func (l *Ledger) Next() (k uint64, ok bool) {
 }
 
 // Accepted reports whether the device has shown that its target took the transfer.
-func (l *Ledger) Accepted() bool { return l.Ready || l.Acked > 0 }
+func (l *Ledger) Accepted() bool { return l.Ready || l.Acked > 0 || l.Processed > 0 }
 
 // Record takes a completion record of type t into account and returns what it means. why is
 // what is wrong with one that is TakeNonsense.
@@ -78,7 +79,7 @@ func (l *Ledger) ack(a *abi.Ack) (Input, string) {
 		return l.repeat(lists)
 	case a.State == abi.StateReady && !l.Ready:
 		l.Ready = true
-	case a.State == abi.StateMoving && (l.Ready || lists == l.Lists):
+	case a.State == abi.StateMoving && (l.Ready || l.Sent == l.Lists && (lists > 0 || l.Processed > 0)):
 	default:
 		return TakeNonsense, "ack of a transfer in a state that cannot be"
 	}
@@ -86,7 +87,8 @@ func (l *Ledger) ack(a *abi.Ack) (Input, string) {
 	return l.unlessAborting(TakeProgress), ""
 }
 
-// repeat goes back to list k, which must be in flight.
+// repeat goes back to list k, which must be in flight. A list may be asked for again and again as
+// long as its bytes come.
 func (l *Ledger) repeat(k uint64) (Input, string) {
 	if k >= l.Sent {
 		return TakeNonsense, "repeat of a list that was not sent"
@@ -95,8 +97,8 @@ func (l *Ledger) repeat(k uint64) (Input, string) {
 	if l.Aborting {
 		return TakeCrossed, ""
 	}
-	if l.tries == 0 || k != l.again {
-		l.again, l.tries = k, 0
+	if l.tries == 0 || k != l.again || l.Processed > l.at {
+		l.again, l.at, l.tries = k, l.Processed, 0
 	}
 	if l.tries++; l.tries > abi.RepeatsMax {
 		return TakeRetriesExhausted, ""

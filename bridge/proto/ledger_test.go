@@ -25,7 +25,7 @@ func sendAll(l *Ledger) (n int) {
 
 // tenLists is the account of ten full lists, window 4.
 func tenLists(ready bool) Ledger {
-	return NewLedger(Split{0x1000, 10 * listBytes}, 4, ready)
+	return NewLedger(Split{Address: 0x1000, Size: 10 * listBytes}, 4, ready)
 }
 
 func ackOf(state abi.State, lists uint32) abi.Ack {
@@ -75,7 +75,7 @@ func TestLedgerRepeats(t *testing.T) {
 }
 
 func TestLedgerWidensListNumbers(t *testing.T) {
-	l := NewLedger(Split{0, 1 << 47}, 8, true)
+	l := NewLedger(Split{Size: 1 << 47}, 8, true)
 	l.Sent, l.Acked = 1<<32+2, 1<<32-2
 	l.Processed = l.Cut.UpTo(l.Acked)
 	a := abi.Ack{State: abi.StateMoving, Lists: 1, Processed: l.Cut.UpTo(1<<32 + 1)}
@@ -121,7 +121,7 @@ func TestLedgerViolations(t *testing.T) {
 		})
 	}
 	t.Run("done with bytes missing", func(t *testing.T) {
-		l := NewLedger(Split{0x1000, 100}, 4, false)
+		l := NewLedger(Split{Address: 0x1000, Size: 100}, 4, false)
 		sendAll(&l)
 		_, why := l.Record(abi.TypeDone, &abi.Ack{State: abi.StateDone, Processed: 99})
 		require.NotEmpty(t, why)
@@ -144,7 +144,7 @@ func TestLedgerViolations(t *testing.T) {
 }
 
 func TestLedgerIgnoresWhatCrossesAnAbort(t *testing.T) {
-	l := NewLedger(Split{0x1000, 100}, 4, false)
+	l := NewLedger(Split{Address: 0x1000, Size: 100}, 4, false)
 	sendAll(&l)
 	l.Aborting = true
 	_, ok := l.Next()
@@ -189,7 +189,7 @@ func TestLedgerProperties(t *testing.T) {
 	types := []abi.Type{abi.TypeAck, abi.TypeAck, abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeAborted}
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Uint64Range(0, 1<<18).Draw(t, "size")
-		l := NewLedger(Split{rapid.Uint64Range(0, 8192).Draw(t, "addr"), size},
+		l := NewLedger(Split{Address: rapid.Uint64Range(0, 8192).Draw(t, "addr"), Size: size},
 			rapid.Uint64Range(1, 16).Draw(t, "window"), rapid.Bool().Draw(t, "ready"))
 		steps := rapid.IntRange(0, 30).Draw(t, "steps")
 		checkLedger(t, &l, func() (abi.Type, abi.Ack, bool) {
@@ -209,7 +209,7 @@ func TestLedgerProperties(t *testing.T) {
 func FuzzLedger(f *testing.F) {
 	f.Add([]byte("\x04\x02\x00\x00\x00\x10\x00\x00\x00\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, script []byte) {
-		l := NewLedger(Split{0x1234, 40 * listBytes}, 8, true)
+		l := NewLedger(Split{Address: 0x1234, Size: 40 * listBytes}, 8, true)
 		checkLedger(t, &l, func() (abi.Type, abi.Ack, bool) {
 			if len(script) < 16 {
 				return 0, abi.Ack{}, false

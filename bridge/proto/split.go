@@ -7,18 +7,37 @@ import "github.com/nfcomms/nfcomms/bridge/abi"
 type Split struct {
 	Address uint64 // bus address of the first byte
 	Size    uint64 // bytes, below 2^48
+	Runs    bool   // entries are runs; the buffer ends at 2^48 at most
+}
+
+// runsEnd is the end of what a run can address.
+const runsEnd = 1 << 48
+
+// Split cuts a buffer as host and device agreed to.
+func (l *Layout) Split(address, size uint64) Split {
+	runs := l.Hello.Capabilities&abi.CapRuns != 0 && address <= runsEnd && size <= runsEnd-address
+	return Split{Address: address, Size: size, Runs: runs}
 }
 
 // head is the number of bytes before the buffer in its first page.
 func (s Split) head() uint64 { return s.Address & (abi.PageSize - 1) }
+
+// reach is the number of bytes from the start of an entry's first page to the end of its last, at
+// most.
+func (s Split) reach() uint64 {
+	if s.Runs {
+		return abi.RunPages * abi.PageSize
+	}
+	return abi.PageSize
+}
 
 // Lists returns the number of gather lists the buffer needs.
 func (s Split) Lists() uint64 {
 	if s.Size == 0 {
 		return 0
 	}
-	pages := (s.head() + s.Size + abi.PageSize - 1) / abi.PageSize
-	return (pages + abi.ListEntries - 1) / abi.ListEntries
+	list := abi.ListEntries * s.reach()
+	return (s.head() + s.Size + list - 1) / list
 }
 
 // UpTo returns the number of bytes in the lists before list k.
@@ -26,21 +45,29 @@ func (s Split) UpTo(k uint64) uint64 {
 	if k == 0 {
 		return 0
 	}
-	return min(k*abi.ListEntries*abi.PageSize-s.head(), s.Size)
+	return min(k*abi.ListEntries*s.reach()-s.head(), s.Size)
 }
 
-// Fill writes list k, which must be below Lists(), and returns its number of entries.
-func (s Split) Fill(k uint64, g *abi.Gather) int {
+// Fill writes list k, which must be below Lists(), and returns the length of its header: the number
+// of entries, and whether they are runs.
+func (s Split) Fill(k uint64, g *abi.Gather) (length int) {
 	at, end := s.UpTo(k), s.UpTo(k+1)
-	n := 0
+	n, reach := 0, s.reach()
 	for at < end {
 		a := s.Address + at
-		length := min(abi.PageSize-a&(abi.PageSize-1), end-at)
-		g.Entry[n] = abi.MakeEntry(a, int(length))
-		at += length
+		bytes := min(reach-a&(abi.PageSize-1), end-at)
+		if s.Runs {
+			g.Entry[n] = abi.MakeRun(a, int((a&(abi.PageSize-1)+bytes+abi.PageSize-1)/abi.PageSize))
+		} else {
+			g.Entry[n] = abi.MakeEntry(a, int(bytes))
+		}
+		at += bytes
 		n++
 	}
 	clear(g.Entry[n:])
 	g.Tail = abi.MakeTail(s.Size-end, uint16(k))
+	if s.Runs {
+		n |= abi.ListRuns
+	}
 	return n
 }

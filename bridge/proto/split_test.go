@@ -15,7 +15,9 @@ func checkSplit(t require.TestingT, s Split) {
 	for k := range s.Lists() {
 		var g abi.Gather
 		g.Entry[5] = 1 // stale
-		n := s.Fill(k, &g)
+		length := s.Fill(k, &g)
+		require.Equal(t, s.Runs, length&abi.ListRuns != 0)
+		n := length & abi.ListCountMask
 		require.LessOrEqual(t, n, abi.ListEntries)
 		require.Positive(t, n)
 		require.Equal(t, sum, s.UpTo(k))
@@ -24,10 +26,16 @@ func checkSplit(t require.TestingT, s Split) {
 				require.Zero(t, e, "unused entry")
 				continue
 			}
-			require.Equal(t, next, e.Address(), "no gap")
-			require.LessOrEqual(t, e.Address()%abi.PageSize+uint64(e.Length()), uint64(abi.PageSize), "inside its page")
-			next += uint64(e.Length())
-			sum += uint64(e.Length())
+			address, bytes := e.Address(), uint64(e.Length())
+			if s.Runs {
+				address, bytes = e.RunAddress(), min(e.RunLength(), s.Size-sum)
+				require.Less(t, e.RunLength()-bytes, uint64(abi.PageSize), "cut in its last page")
+			} else {
+				require.LessOrEqual(t, address%abi.PageSize+bytes, uint64(abi.PageSize), "inside its page")
+			}
+			require.Equal(t, next, address, "no gap")
+			next += bytes
+			sum += bytes
 		}
 		require.Equal(t, s.Size-sum, g.Outstanding())
 		require.Equal(t, uint16(k), g.Number())
@@ -41,16 +49,44 @@ func checkSplit(t require.TestingT, s Split) {
 
 func TestSplit(t *testing.T) {
 	for _, s := range []Split{
-		{0x1000, 0}, {0x1fff, 0}, {0x1000, 1}, {0x1fff, 1}, {0x1fff, 2}, {0x1000, 4096}, {0x1001, 4096},
-		{0x1000, 6 * 4096}, {0x1001, 6 * 4096}, {0x1000, 6*4096 + 1}, {0x1fff, 12 * 4096}, {1<<47 - 4096, 4096},
+		{Address: 0x1000}, {Address: 0x1fff}, {Address: 0x1000, Size: 1}, {Address: 0x1fff, Size: 1}, {Address: 0x1fff, Size: 2},
+		{Address: 0x1000, Size: 4096}, {Address: 0x1001, Size: 4096}, {Address: 0x1000, Size: 6 * 4096},
+		{Address: 0x1001, Size: 6 * 4096}, {Address: 0x1000, Size: 6*4096 + 1}, {Address: 0x1fff, Size: 12 * 4096},
+		{Address: 1<<47 - 4096, Size: 4096},
 	} {
 		checkSplit(t, s)
+		s.Runs = true
+		checkSplit(t, s)
 	}
-	require.Zero(t, Split{0x1234, 0}.Lists())
-	require.EqualValues(t, 1, Split{0x1000, 6 * 4096}.Lists())
-	require.EqualValues(t, 2, Split{0x1001, 6 * 4096}.Lists())
-	huge := Split{0x1000, 5 << 30}
+	require.Zero(t, Split{Address: 0x1234}.Lists())
+	require.EqualValues(t, 1, Split{Address: 0x1000, Size: 6 * 4096}.Lists())
+	require.EqualValues(t, 2, Split{Address: 0x1001, Size: 6 * 4096}.Lists())
+	huge := Split{Address: 0x1000, Size: 5 << 30}
 	require.EqualValues(t, 5<<30/(6*4096)+1, huge.Lists())
+}
+
+func TestSplitOfRuns(t *testing.T) {
+	const run = abi.RunPages * abi.PageSize // 256 MiB
+	for _, c := range []struct{ address, size, lists, entries uint64 }{
+		{0x7f0000001fff, 64 << 10, 1, 1}, {0x1000, run, 1, 1}, {0x1001, run, 1, 2}, {0x1fff, 6*run - 0xfff, 1, 6},
+		{0x1fff, 6*run - 0xffe, 2, 1}, {0x1000, 5 << 30, 4, 2}, {runsEnd - 1<<40, 1 << 40, 683, 4},
+	} {
+		s := Split{c.address, c.size, true}
+		checkSplit(t, s)
+		require.Equal(t, c.lists, s.Lists(), c)
+		require.Equal(t, c.entries, uint64(s.Fill(s.Lists()-1, new(abi.Gather))&abi.ListCountMask), c)
+	}
+}
+
+// TestSplitAsAgreed: runs are for devices that know them, and for addresses that they can name.
+func TestSplitAsAgreed(t *testing.T) {
+	l := Layout{Hello: abi.Hello{Capabilities: abi.CapRuns}}
+	require.True(t, l.Split(runsEnd-4096, 4096).Runs)
+	require.False(t, l.Split(runsEnd-4096, 4097).Runs)
+	require.False(t, l.Split(runsEnd+1, 1).Runs)
+	require.False(t, l.Split(1<<63, 1<<63).Runs)
+	l.Hello.Capabilities = abi.CapLoad
+	require.False(t, l.Split(4096, 4096).Runs)
 }
 
 func TestSplitProperties(t *testing.T) {
@@ -58,13 +94,14 @@ func TestSplitProperties(t *testing.T) {
 		checkSplit(t, Split{
 			Address: rapid.Uint64Range(0, 1<<47).Draw(t, "addr"),
 			Size:    rapid.Uint64Range(0, 1<<20).Draw(t, "size"),
+			Runs:    rapid.Bool().Draw(t, "runs"),
 		})
 	})
 }
 
 func FuzzSplit(f *testing.F) {
-	f.Add(uint64(0x1fff), uint32(1<<16))
-	f.Fuzz(func(t *testing.T, addr uint64, size uint32) {
-		checkSplit(t, Split{Address: addr % (1 << 47), Size: uint64(size % (4 << 20))})
+	f.Add(uint64(0x1fff), uint32(1<<16), true)
+	f.Fuzz(func(t *testing.T, addr uint64, size uint32, runs bool) {
+		checkSplit(t, Split{Address: addr % (1 << 47), Size: uint64(size % (4 << 20)), Runs: runs})
 	})
 }

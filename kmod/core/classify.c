@@ -226,7 +226,8 @@ static void on_record(struct nfcm_channel_core *c, const struct nfc_slot *slot,
 /* May the device give back what lies there? */
 static bool recalled(const struct nfcm_half_core *h)
 {
-	if (h->state == NFCM_STATE_MOVING && (h->ledger.ready || h->ledger.acked))
+	if (h->state == NFCM_STATE_MOVING &&
+	    (h->ledger.ready || h->ledger.acked || h->ledger.processed))
 		return false; /* the target has it */
 	return h->recall && (h->state == NFCM_STATE_OFFERED ||
 			     h->state == NFCM_STATE_MOVING);

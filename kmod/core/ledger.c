@@ -50,7 +50,10 @@ static bool progress(struct nfcm_ledger *l, const struct nfcm_record *r,
 	return true;
 }
 
-/* Go back to list k, which must be in flight. */
+/*
+ * Go back to list k, which must be in flight. A list may be requested again and
+ * again as long as its bytes come.
+ */
 static enum nfcm_input on_repeat(struct nfcm_ledger *l, u64 k, const char **why)
 {
 	if (k >= l->sent) {
@@ -60,8 +63,9 @@ static enum nfcm_input on_repeat(struct nfcm_ledger *l, u64 k, const char **why)
 	l->acked = k;
 	if (l->aborting)
 		return NFCM_TAKE_CROSSED;
-	if (!l->tries || k != l->again) {
+	if (!l->tries || k != l->again || l->processed > l->at) {
 		l->again = k;
+		l->at = l->processed;
 		l->tries = 0;
 	}
 	if (++l->tries > NFC_REPEATS_MAX)
@@ -92,7 +96,8 @@ static enum nfcm_input on_ack(struct nfcm_ledger *l,
 		l->ready = true;
 		break;
 	case NFC_STATE_MOVING:
-		if (!l->ready && lists < l->lists)
+		if (!l->ready &&
+		    (l->sent < l->lists || (!lists && !l->processed)))
 			return NFCM_TAKE_NONSENSE;
 		break;
 	case NFC_STATE_REPEAT:

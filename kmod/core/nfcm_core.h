@@ -21,9 +21,9 @@
 struct nfcm_split {
 	u64 head; /* bytes before the buffer in its first device page */
 	u64 size; /* bytes of the buffer, at most 2^48 - 1 */
+	bool runs; /* entries are runs */
 };
 
-u64 nfcm_split_pages(const struct nfcm_split *s);
 u64 nfcm_split_lists(const struct nfcm_split *s);
 u64 nfcm_split_up_to(const struct nfcm_split *s, u64 k);
 u32 nfcm_split_fill(const struct nfcm_split *s, u64 k, const u64 *bus,
@@ -53,6 +53,7 @@ struct nfcm_ledger {
 	u64 acked; /* lists the device consumed */
 	u64 processed; /* bytes the device moved */
 	u64 again; /* the list that the device requested last … */
+	u64 at; /* … the bytes it had moved when it first did … */
 	u32 tries; /* … and how often */
 	bool ready; /* more than list 0 may be sent */
 	bool aborting; /* ABORT was sent */

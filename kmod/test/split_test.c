@@ -13,6 +13,18 @@ static u64 bus_page(u64 i)
 	return (i * 0x9e3779b1 % 0xfffffffb + 1) << NFC_PAGE_SHIFT;
 }
 
+/* Check a run; returns the bytes it covers of those from `at` on. */
+static u64 check_run(const struct nfcm_split *s, u64 run, u64 address, u64 at)
+{
+	u64 length = nfc_run_length(run);
+
+	CHECK_EQ(nfc_run_address(run), address);
+	if (length <= s->size - at)
+		return length;
+	CHECK(length - (s->size - at) < NFC_PAGE_SIZE);
+	return s->size - at;
+}
+
 /* Check one list; returns the bytes it covers. */
 static u64 check_list(const struct nfcm_split *s, u64 k, u64 at)
 {
@@ -21,8 +33,11 @@ static u64 check_list(const struct nfcm_split *s, u64 k, u64 at)
 	u32 n;
 
 	for (int i = 0; i < NFC_LIST_ENTRIES; i++)
-		bus[i] = bus_page(k * NFC_LIST_ENTRIES + (u64)i);
+		bus[i] = bus_page((k * NFC_LIST_ENTRIES + (u64)i) *
+				  (s->runs ? NFC_RUN_PAGES : 1));
 	n = nfcm_split_fill(s, k, bus, &g);
+	CHECK_EQ(n & ~(u32)NFC_LIST_COUNT_MASK, s->runs ? NFC_LIST_RUNS : 0);
+	n &= NFC_LIST_COUNT_MASK;
 	if (!CHECK(n >= 1 && n <= NFC_LIST_ENTRIES))
 		return 0;
 	for (u32 i = 0; i < NFC_LIST_ENTRIES; i++) {
@@ -31,6 +46,11 @@ static u64 check_list(const struct nfcm_split *s, u64 k, u64 at)
 
 		if (i >= n) {
 			CHECK_EQ(g.entry[i], 0);
+			continue;
+		}
+		if (s->runs) {
+			bytes += check_run(s, g.entry[i],
+					   bus_page(page) + offset, at + bytes);
 			continue;
 		}
 		CHECK_EQ(nfc_entry_address(g.entry[i]), bus_page(page) + offset);
@@ -42,18 +62,39 @@ static u64 check_list(const struct nfcm_split *s, u64 k, u64 at)
 	return bytes;
 }
 
-static void check_split(u64 head, u64 size)
+static void check_cut(struct nfcm_split s)
 {
-	struct nfcm_split s = { .head = head, .size = size };
 	u64 lists = nfcm_split_lists(&s), at = 0;
 
 	for (u64 k = 0; k < lists && !test_failures(); k++) {
 		CHECK_EQ(nfcm_split_up_to(&s, k), at);
 		at += check_list(&s, k, at);
 	}
-	if (!CHECK_EQ(at, size) || !CHECK_EQ(nfcm_split_up_to(&s, lists), size))
-		printf("head %llu, size %llu\n", (unsigned long long)head,
-		       (unsigned long long)size);
+	if (!CHECK_EQ(at, s.size) ||
+	    !CHECK_EQ(nfcm_split_up_to(&s, lists), s.size))
+		printf("head %llu, size %llu, runs %d\n",
+		       (unsigned long long)s.head, (unsigned long long)s.size,
+		       s.runs);
+}
+
+static void check_split(u64 head, u64 size)
+{
+	check_cut((struct nfcm_split){ .head = head, .size = size });
+	check_cut((struct nfcm_split){
+		.head = head, .size = size, .runs = true });
+}
+
+/* Runs of 256 MiB: 5 GiB in four lists. */
+CASE(runs)
+{
+	struct nfcm_split s = { .size = 5ull << 30, .runs = true };
+
+	CHECK_EQ(nfcm_split_lists(&s), 4);
+	check_cut(s);
+	s.head = 1;
+	check_cut(s);
+	s.size = 1ull << 47;
+	check_cut(s);
 }
 
 CASE(edges)
