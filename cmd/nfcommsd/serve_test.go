@@ -95,7 +95,7 @@ func TestGenericClient(t *testing.T) {
 	conn := dial(t, "unix://"+p.socket, plain())
 	seen := reflect(t, conn)
 	for _, want := range []string{"nfcomms.v1.DeviceService", "nfcomms.v1.ChannelService", "nfcomms.v1.MessageService",
-		"nfcomms.v1.DiagnosticService", "nfcomms.v1.EventService", "nfcomms.v1.VersionService", "grpc.health.v1.Health",
+		"nfcomms.v1.DiagnosticService", "nfcomms.v1.EventService", "nfcomms.v1.GroupService", "nfcomms.v1.VersionService", "grpc.health.v1.Health",
 		"grpc.channelz.v1.Channelz", "grpc.reflection.v1.ServerReflection"} {
 		require.Contains(t, seen.services, want)
 	}

@@ -3,20 +3,25 @@ package main
 import (
 	"context"
 	"errors"
+	"iter"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/access"
+	"github.com/nfcomms/nfcomms/pkg/group"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -89,11 +94,17 @@ type hostOptions struct {
 	devices []string
 	// role is what the authorizer gives this user; without one there is no authorizer.
 	role string
+	// members of a group in this process, after three steps.
+	members int
 }
 
 // newHost starts a host on a socket.
 func newHost(ctx context.Context, path string, o hostOptions) (*host, error) {
-	h := &host{srv: control.New(control.Options{}), done: make(chan error, 1), path: path}
+	members, err := startMembers(ctx, o.members)
+	if err != nil {
+		return nil, err
+	}
+	h := &host{srv: control.New(control.Options{Groups: members}), done: make(chan error, 1), path: path}
 	var options []grpc.ServerOption
 	if o.role != "" {
 		policy := access.NewPolicy()
@@ -120,6 +131,39 @@ func newHost(ctx context.Context, path string, o hostOptions) (*host, error) {
 		}
 	}
 	return h, nil
+}
+
+// startMembers has so many members do three steps, in which each sends 100 bytes to
+// each other one, and yields them as "m0", "m1" … .
+func startMembers(ctx context.Context, n int) (func() iter.Seq2[string, *group.Group], error) {
+	mesh := group.NewMesh(n)
+	all := make(map[string]*group.Group)
+	var mu sync.Mutex
+	var joined errgroup.Group
+	for rank := range n {
+		joined.Go(func() error {
+			g, err := group.Join(ctx, mesh, group.Options{Rank: rank, Size: n, Algorithm: "isend"})
+			if err != nil {
+				return err
+			}
+			var out []group.Package
+			for to := range n {
+				if to != rank {
+					out = append(out, group.Package{Rank: to, Data: make([]byte, 100)})
+				}
+			}
+			for range 3 {
+				if _, err := g.Exchange(ctx, out); err != nil {
+					return err
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all["m"+strconv.Itoa(rank)] = g
+			return nil
+		})
+	}
+	return func() iter.Seq2[string, *group.Group] { return maps.All(all) }, joined.Wait()
 }
 
 func groupOfSelf() string { return strconv.Itoa(os.Getegid()) }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -53,12 +54,18 @@ type hostHolder struct{ host *host }
 
 func holderOf(ts *testscript.TestScript) *hostHolder { return ts.Value(hostKey{}).(*hostHolder) }
 
-// cmdServer starts a server: "server [-role ROLE] NAME=ADDRESS…". The script
+// cmdServer starts a server: "server [-role ROLE | -members N] NAME=ADDRESS…". The script
 // reaches it through NFCTL_ADDRESS.
 func cmdServer(ts *testscript.TestScript, _ bool, args []string) {
 	o := hostOptions{devices: args}
 	if len(args) > 1 && args[0] == "-role" {
 		o.role, o.devices = args[1], args[2:]
+	}
+	if len(args) > 1 && args[0] == "-members" {
+		var err error
+		o.members, err = strconv.Atoi(args[1])
+		ts.Check(err)
+		o.devices = args[2:]
 	}
 	path := filepath.Join(ts.Getenv("TMPDIR"), "s")
 	h, err := newHost(context.Background(), path, o)

@@ -35,7 +35,7 @@ var allowed = []struct {
 	{"bridge/scripted", []string{"bridge/abi", "bridge/bridgetest/pattern", "bridge/proto/talk", "internal/units"}, []string{sys}},
 	{"firmware/", []string{"bridge", "bridge/abi"}, nil},
 	{"pkg/", []string{"pkg/", "bridge", "bridge/abi"}, nil},
-	{"pkg/control/", []string{"pkg/nfcomms", "pkg/control/", "bridge", "bridge/abi", "internal/fdpass"}, []string{"google.golang.org/"}},
+	{"pkg/control/", []string{"pkg/group", "pkg/nfcomms", "pkg/control/", "bridge", "bridge/abi", "internal/fdpass"}, []string{"google.golang.org/"}},
 	{"pkg/control/access", []string{"pkg/control/proto/", "pkg/control/internal/surge", "internal/fdpass"}, []string{"golang.org/x/time/rate", "google.golang.org/"}},
 	{"pkg/nfcomms", []string{"bridge", "bridge/abi", "bridge/region"}, nil},
 	{"pkg/model", nil, nil},

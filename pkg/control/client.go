@@ -47,13 +47,14 @@ func Address() string {
 // Every error, also of the services in it, is an *Error that satisfies errors.Is
 // with the sentinel it was made from.
 type Client struct {
-	// Devices, Channels, Messages, Diagnostics, Events and Versions are the
+	// Devices, Channels, Messages, Diagnostics, Events, Groups and Versions are the
 	// services of nfcomms.v1; Health is that of gRPC.
 	Devices     nfcommsv1.DeviceServiceClient
 	Channels    nfcommsv1.ChannelServiceClient
 	Messages    nfcommsv1.MessageServiceClient
 	Diagnostics nfcommsv1.DiagnosticServiceClient
 	Events      nfcommsv1.EventServiceClient
+	Groups      nfcommsv1.GroupServiceClient
 	Versions    nfcommsv1.VersionServiceClient
 	Health      healthpb.HealthClient
 
@@ -100,6 +101,7 @@ func NewClient(conn grpc.ClientConnInterface) *Client {
 		Messages:    nfcommsv1.NewMessageServiceClient(conn),
 		Diagnostics: nfcommsv1.NewDiagnosticServiceClient(conn),
 		Events:      nfcommsv1.NewEventServiceClient(conn),
+		Groups:      nfcommsv1.NewGroupServiceClient(conn),
 		Versions:    nfcommsv1.NewVersionServiceClient(conn),
 		Health:      healthpb.NewHealthClient(conn),
 		close:       func() error { return nil },

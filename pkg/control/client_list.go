@@ -151,3 +151,11 @@ func sendImage(stream grpc.BidiStreamingClient[nfcommsv1.LoadProgramRequest, nfc
 	}
 	return stream.CloseSend()
 }
+
+// ListGroups yields all members of groups that the server shows, as ListDevices.
+func (c *Client) ListGroups(ctx context.Context) iter.Seq2[*nfcommsv1.Group, error] {
+	return pages(func(token string) ([]*nfcommsv1.Group, string, error) {
+		r, err := c.Groups.ListGroups(ctx, &nfcommsv1.ListGroupsRequest{PageSize: pageMost, PageToken: token})
+		return r.GetGroups(), r.GetNextPageToken(), err
+	})
+}

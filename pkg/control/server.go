@@ -14,6 +14,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/pkg/control/internal/surge"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+	"github.com/nfcomms/nfcomms/pkg/group"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -44,6 +45,9 @@ type Options struct {
 	// Caller names who makes a call, for events and the log. Nil: nobody can
 	// tell. access.CallerOf is one, behind the credentials of that package.
 	Caller func(context.Context) string
+	// Groups lists the members of groups that this process shows, each by a name
+	// of its own: "groups/{name}". Several calls may list at once. Nil: none.
+	Groups func() iter.Seq2[string, *group.Group]
 }
 
 // withDefaults fills in what is zero.

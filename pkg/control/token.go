@@ -18,6 +18,7 @@ const (
 	watchOfChannels
 	watchOfEvents
 	pageOfProcesses
+	pageOfGroups
 )
 
 var tokenText = base64.RawURLEncoding

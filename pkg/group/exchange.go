@@ -233,6 +233,7 @@ func (g *Group) hello(ctx context.Context) error {
 	}
 	g.nextEpoch(1)
 	g.step = 0
+	g.stats.joined()
 	return nil
 }
 

@@ -123,6 +123,13 @@ func (g *Group) Stats() Stats {
 	return s
 }
 
+// joined forgets what joining took: steps count from then on.
+func (s *stats) joined() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = Stats{Algorithm: s.all.Algorithm, Why: s.all.Why}
+}
+
 // chose notes which algorithm exchanges from now on.
 func (s *stats) chose(algorithm, why string) {
 	s.mu.Lock()

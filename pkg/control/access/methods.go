@@ -31,6 +31,8 @@ var methods = map[string]Role{
 	"/nfcomms.v1.EventService/ListEvents":  Viewer,
 	"/nfcomms.v1.EventService/WatchEvents": Viewer,
 
+	"/nfcomms.v1.GroupService/ListGroups": Viewer,
+
 	"/nfcomms.v1.VersionService/GetVersion": Viewer,
 
 	"/grpc.health.v1.Health/Check": Viewer,
