@@ -13,13 +13,17 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestChild talks to the other process over both of its sockets.
+// TestChild talks to the other process over all that it serves.
 func TestChild(t *testing.T) {
 	ctx := t.Context()
 	c, err := startChild(ctx)
 	require.NoError(t, err)
 	const size = 3*grpcChunk + 5
 	for _, side := range []*contender{
+		newPipe(c, wireEcho, messageSize, 10),
+		newPipe(c, wireTake, size, 1),
+		mustMangos(t, c, wireEcho, messageSize),
+		mustMangos(t, c, wireTake, size),
 		newUnix(c, wireEcho, messageSize, 10),
 		newUnix(c, wireTake, size, 1),
 		mustGRPC(t, c, grpcEcho, messageSize),
@@ -42,6 +46,13 @@ func TestChild(t *testing.T) {
 	require.NoError(t, c.close())
 	_, err = os.Stat(dir)
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func mustMangos(t *testing.T, c *child, op, size int) *contender {
+	t.Helper()
+	side, err := newMangos(c, op, size, 1)
+	require.NoError(t, err)
+	return side
 }
 
 func mustGRPC(t *testing.T, c *child, method string, size int) *contender {

@@ -102,7 +102,7 @@ func TestPeersJSON(t *testing.T) {
 
 func TestPeersTable(t *testing.T) {
 	out := mustRun(t, tinyPeers...)
-	for _, want := range []string{nameMemcpy, nameChan, nameUnix, nameGRPC, nameSend, nameReceive, nameEcho,
+	for _, want := range []string{nameMemcpy, nameChan, namePipe, nameUnix, nameMangos, nameGRPC, nameSend, nameReceive, nameEcho,
 		nameSendInd, nameReceiveInd, "simulated device", "blocked sends", "T12"} {
 		require.Contains(t, out, want)
 	}

@@ -27,11 +27,11 @@ type peersOptions struct {
 const peersLong = `Compare NFComms with what one would use instead, all interleaved in one run.
 
 Small: 56-byte messages, timed per batch of 100. The Go channel is a ping-pong
-between two goroutines. UNIX socket and gRPC are round trips to another process.
+between two goroutines. Pipes, UNIX socket, mangos (a pair of the Scalability
+Protocols) and gRPC are round trips to another process, a child of this run.
 Send is one message with its ack, Send+Receive a message and its echo.
-Bulk: memcpy is Go's copy of the same bytes on one core. UNIX socket and gRPC
-move them to another process and wait for a word back (gRPC in messages of at
-most 1 MiB). SendInd and ReceiveInd move one transfer at a time on one target.
+Bulk: memcpy is Go's copy of the same bytes on one core. The others move them to
+the other process and wait for a word back (gRPC in messages of at most 1 MiB). SendInd and ReceiveInd move one transfer at a time on one target.
 
 Each figure is the median of the rounds with min..max. CPU time is of all
 processes that take part, the simulated device included. p50 and p99 are per
@@ -45,7 +45,7 @@ func newPeers(c *common) *cobra.Command {
 	var o peersOptions
 	cmd := &cobra.Command{
 		Use:   "peers",
-		Short: "Compare with memcpy, Go channels, UNIX sockets and gRPC",
+		Short: "Compare with memcpy, Go channels, pipes, UNIX sockets, mangos and gRPC",
 		Long:  peersLong,
 		Example: `  nfbench peers
   nfbench peers --rounds 21 --sizes 64KiB,1MiB

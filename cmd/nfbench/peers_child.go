@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// The other process of the UNIX socket and gRPC peers is this binary again,
+// The other process of the peers but memcpy and Go channels is this binary again,
 // under a hidden command. It lives until its standard input ends.
 const (
 	peerCommand = "peer-serve"
@@ -27,19 +27,22 @@ const (
 )
 
 func newPeerServe() *cobra.Command {
-	return &cobra.Command{
+	var pipes bool
+	cmd := &cobra.Command{
 		Use:    peerCommand + " DIR",
 		Short:  "Serve the peers of another nfbench from sockets in DIR",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return servePeers(args[0], cmd.InOrStdin(), cmd.OutOrStdout())
+			return servePeers(args[0], pipes, cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
+	cmd.Flags().BoolVar(&pipes, "pipes", false, "serve descriptors 3 and 4 as well")
+	return cmd
 }
 
-// servePeers serves both sockets until in ends.
-func servePeers(dir string, in io.Reader, out io.Writer) error {
+// servePeers serves all sockets, and the pipes if there are any, until in ends.
+func servePeers(dir string, pipes bool, in io.Reader, out io.Writer) error {
 	w, err := net.Listen("unix", filepath.Join(dir, wireSocket))
 	if err != nil {
 		return err
@@ -49,16 +52,24 @@ func servePeers(dir string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	m, err := listenMangos(dir)
+	if err != nil {
+		return err
+	}
 	server := newGRPCServer()
-	ended := make(chan error, 2) // one per server, so that neither blocks
+	ended := make(chan error, 3) // one per server, so that none blocks
 	go func() { ended <- serveWire(w) }()
 	go func() { ended <- server.Serve(g) }()
+	go func() { ended <- m.serve() }()
+	if pipes {
+		go func() { _ = serveConn(inheritedPipes()) }() // its end is the other process's to report
+	}
 	if _, err := fmt.Fprintln(out, peerReady); err != nil {
 		return err
 	}
 	_, err = io.Copy(io.Discard, in)
 	server.Stop()
-	return errors.Join(err, w.Close(), <-ended, <-ended)
+	return errors.Join(err, w.Close(), m.close(), <-ended, <-ended, <-ended)
 }
 
 // child is the other process, seen from this one.
@@ -67,6 +78,7 @@ type child struct {
 	stdin io.Closer
 	dir   string
 	wire  *wire
+	pipe  *wire
 	grpc  *grpc.ClientConn
 }
 
@@ -80,7 +92,7 @@ func startChild(ctx context.Context) (c *child, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c = &child{dir: dir, cmd: exec.CommandContext(ctx, self, peerCommand, dir)}
+	c = &child{dir: dir, cmd: exec.CommandContext(ctx, self, peerCommand, "--pipes", dir)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("start peer process: %w", err), c.close())
@@ -95,7 +107,14 @@ func startChild(ctx context.Context) (c *child, err error) {
 	if err != nil {
 		return c, err
 	}
-	if err = c.cmd.Start(); err != nil {
+	theirs, err := c.openPipes()
+	if err != nil {
+		return c, err
+	}
+	c.cmd.ExtraFiles = theirs
+	err = c.cmd.Start()
+	_, _ = theirs[0].Close(), theirs[1].Close() // the child has its own
+	if err != nil {
 		return c, err
 	}
 	c.stdin = stdin
@@ -129,8 +148,10 @@ func (c *child) close() error {
 	if c.grpc != nil {
 		errs = append(errs, c.grpc.Close())
 	}
-	if c.wire != nil {
-		errs = append(errs, c.wire.conn.Close())
+	for _, w := range []*wire{c.wire, c.pipe} {
+		if w != nil {
+			errs = append(errs, w.conn.Close())
+		}
 	}
 	if c.stdin != nil {
 		errs = append(errs, c.stdin.Close(), c.cmd.Wait())

@@ -11,6 +11,8 @@ const (
 	nameMemcpy     = "memcpy"
 	nameChan       = "Go channel ping-pong"
 	nameUnix       = "UNIX socket, other process"
+	namePipe       = "os.Pipe, other process"
+	nameMangos     = "mangos pair, other process"
 	nameGRPC       = "gRPC stream, other process"
 	nameSend       = "nfcomms Send"
 	nameReceive    = "nfcomms Receive"
@@ -87,19 +89,7 @@ func newChan() *contender {
 
 // newUnix exchanges with the other process over a UNIX stream socket.
 func newUnix(c *child, op, size, batch int) *contender {
-	msg, answer := buffer(size), make([]byte, 8)
-	if op == wireEcho {
-		answer = make([]byte, size)
-	}
-	return &contender{
-		name: nameUnix, size: size, batch: batch, cpu: c.cpu,
-		run: func(ctx context.Context, n int) (time.Duration, error) {
-			if err := c.wire.request(op, size, n); err != nil {
-				return 0, err
-			}
-			return timed(func() error { return c.wire.exchange(ctx, msg, answer, n) })
-		},
-	}
+	return newWire(nameUnix, c, c.wire, op, size, batch)
 }
 
 // newGRPC exchanges with the other process over one gRPC stream.

@@ -12,8 +12,8 @@ import (
 
 // How many contenders there are, for the progress bar.
 const (
-	smallSides = 9
-	bulkSides  = 5
+	smallSides = 11
+	bulkSides  = 7
 )
 
 // lineUp adds contenders until one cannot be had.
@@ -38,7 +38,9 @@ func newSmall(ctx context.Context, dev *nfcomms.Device, c *child) (*comparison, 
 	t := &comparison{}
 	memcpy := newMemcpy(smallMemcpy) // tells whether the machine is quiet
 	return t, t.lineUp(ready(memcpy), ready(newChan()),
+		ready(newPipe(c, wireEcho, messageSize, smallBatch)),
 		ready(newUnix(c, wireEcho, messageSize, smallBatch)),
+		func() (*contender, error) { return newMangos(c, wireEcho, messageSize, smallBatch) },
 		func() (*contender, error) { return newGRPC(ctx, c, grpcEcho, messageSize, smallBatch) },
 		func() (*contender, error) { return newSend(ctx, dev) },
 		func() (*contender, error) { return newReceive(ctx, dev) },
@@ -53,7 +55,8 @@ const smallMemcpy = 64 << 10
 // newBulk lines up the contenders at one transfer size, as newSmall.
 func newBulk(ctx context.Context, dev *nfcomms.Device, c *child, size int) (*comparison, error) {
 	t := &comparison{}
-	return t, t.lineUp(ready(newMemcpy(size)), ready(newUnix(c, wireTake, size, 1)),
+	return t, t.lineUp(ready(newMemcpy(size)), ready(newPipe(c, wireTake, size, 1)), ready(newUnix(c, wireTake, size, 1)),
+		func() (*contender, error) { return newMangos(c, wireTake, size, 1) },
 		func() (*contender, error) { return newGRPC(ctx, c, grpcTake, size, 1) },
 		func() (*contender, error) { return newSendInd(ctx, dev, size, 1) },
 		func() (*contender, error) { return newReceiveInd(ctx, dev, size, 1) })

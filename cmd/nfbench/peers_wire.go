@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// The peer process speaks one little protocol over a UNIX socket: a request of
+// The peer process speaks one little protocol over a UNIX socket and a pair of pipes: a request of
 // three words {operation, size, count}, then the messages.
 const (
 	wireEcho = 1 // count messages of size bytes, each sent back
@@ -43,7 +43,7 @@ func serveWire(l net.Listener) error {
 	}
 }
 
-func serveConn(conn net.Conn) error {
+func serveConn(conn io.ReadWriter) error {
 	var request [wireRequest]byte
 	var buf []byte
 	for {
@@ -65,7 +65,7 @@ func serveConn(conn net.Conn) error {
 	}
 }
 
-func serveRequest(conn net.Conn, op, count uint64, buf []byte) error {
+func serveRequest(conn io.ReadWriter, op, count uint64, buf []byte) error {
 	var word [8]byte
 	switch op {
 	case wireCPU:
@@ -93,7 +93,7 @@ func serveRequest(conn net.Conn, op, count uint64, buf []byte) error {
 
 // wire is the near end of the socket. Not safe for concurrent use.
 type wire struct {
-	conn net.Conn
+	conn io.ReadWriteCloser
 	word [wireRequest]byte // of the last request
 }
 
