@@ -240,7 +240,7 @@ func (o *groupOptions) measure(ctx context.Context, bar func(int) progress) (*Gr
 	all := o.shapes()
 	b := bar(len(all))
 	defer b.done()
-	mpi := findMPI(ctx)
+	mpi := findMPI(ctx, "group")
 	defer mpi.remove()
 	r.MPI = mpi.missing
 	for _, s := range all {

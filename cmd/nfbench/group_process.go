@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -12,9 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -154,57 +151,14 @@ func (p *processes) close() error {
 	return errors.Join(errs...)
 }
 
-//go:embed mpi/group.c
-var mpiSource []byte
-
-// mpiPeer is the same step with OpenMPI.
-type mpiPeer struct {
-	dir     string
-	missing string // why it is not measured
-}
-
-// findMPI compiles the peer where there is an MPI.
-func findMPI(ctx context.Context) *mpiPeer {
-	for _, tool := range []string{"mpicc", "mpirun"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			return &mpiPeer{missing: "not measured: " + tool + " is not installed"}
-		}
-	}
-	dir, err := os.MkdirTemp("", "nfbench")
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "group.c"), mpiSource, 0o600)
-	}
-	var text []byte
-	if err == nil {
-		text, err = exec.CommandContext(ctx, "mpicc", "-O2", "-o", filepath.Join(dir, "group"), filepath.Join(dir, "group.c")).CombinedOutput()
-	}
-	m := &mpiPeer{dir: dir}
-	if err != nil {
-		first, _, _ := strings.Cut(string(text), "\n")
-		m.missing = fmt.Sprintf("not measured: mpicc: %v: %s", err, first)
-	}
-	return m
-}
-
-func (m *mpiPeer) remove() {
-	if m.dir != "" {
-		_ = os.RemoveAll(m.dir) // what is left is of no use
-	}
-}
-
 // names of what the peer prints, a line each.
 var mpiNames = [2]string{"OpenMPI alltoallv", "OpenMPI neighbor_alltoallv"}
 
 // steps runs the peer once: nanoseconds of a step, and of processor time.
 func (m *mpiPeer) steps(ctx context.Context, s exchangeShape, n int) (step, cpu [2]float64, err error) {
-	cmd := exec.CommandContext(ctx, "mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,vader",
-		"-np", strconv.Itoa(s.members), filepath.Join(m.dir, "group"), strconv.Itoa(s.size), strconv.Itoa(s.targets), strconv.Itoa(n))
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	text, err := cmd.Output()
-	if err != nil {
-		return step, cpu, fmt.Errorf("mpirun: %w: %s", err, bytes.TrimSpace(errs.Bytes()))
+	text, err := m.run(ctx, s.members, s.size, s.targets, n)
+	if err == nil {
+		_, err = fmt.Sscan(text, &step[0], &cpu[0], &step[1], &cpu[1])
 	}
-	_, err = fmt.Sscan(string(text), &step[0], &cpu[0], &step[1], &cpu[1])
 	return step, cpu, err
 }

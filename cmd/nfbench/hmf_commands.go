@@ -56,13 +56,19 @@ the first package.`,
 func newHMFOne(c *common, o *hmfOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "one",
-		Short: "One pair, beside memcpy",
+		Short: "One pair, beside memcpy and other ways between two processes",
 		Long: `ONE_PAIR of the report: one generator and one receiver. In --rounds, each of a fresh
-pair, and between them one process copies as many payloads into as much memory.`,
+pair, one process copies as many payloads into as much memory, and each peer of
+--peers carries as many packets between the same two processes in place of the ring:
+unix (a socket pair), pipe (os.Pipe), shmipc (a Go library for shared memory) and mpi
+(OpenMPI's shared memory in C, where mpicc and mpirun are there).`,
 		Example: `  nfbench hmf one --verify full --access copy`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(c); err != nil {
+				return err
+			}
+			if err := o.checkPeers(); err != nil {
 				return err
 			}
 			if o.rounds < 1 || o.rounds > o.packages {
@@ -76,39 +82,9 @@ pair, and between them one process copies as many payloads into as much memory.`
 			return r.finish(cmd, c, o)
 		},
 	}
-	cmd.Flags().IntVar(&o.rounds, "rounds", 9, "how often pair and memcpy take turns")
+	cmd.Flags().IntVar(&o.rounds, "rounds", 9, "how often all take turns")
+	cmd.Flags().StringSliceVar(&o.peers, "peers", hmfPeers, "what else carries packets")
 	return cmd
-}
-
-// one lets a pair and memcpy take turns.
-func (r *HMFReport) one(cmd *cobra.Command, o *hmfOptions) error {
-	bar := newProgress(cmd.ErrOrStderr(), o.rounds, "one")
-	defer bar.done()
-	each := *o
-	each.packages = o.packages / o.rounds
-	all := HMFRow{Name: "one pair", Pairs: 1, Ring: o.ring, Packet: o.packet}
-	copied := HMFRow{Name: nameMemcpy, Pairs: 1, Ring: o.ring, Packet: o.packet}
-	var pairs, copies []Stat
-	var ratios []float64
-	for range o.rounds {
-		row, err := each.pairsAtOnce(cmd.Context(), 1, o.ring, o.packet, "")
-		if err != nil {
-			return err
-		}
-		m := each.memcpy()
-		ratios = append(ratios, m.Mean/1e6/row.MS.Mean)
-		pairs, copies = append(pairs, row.MS), append(copies, m)
-		all.Packages, copied.Packages = all.Packages+row.Packages, copied.Packages+m.N
-		all.FirstMS = max(all.FirstMS, row.FirstMS)
-		all.Verified += row.Verified
-		all.CPUS, all.WallS = all.CPUS+row.CPUS, all.WallS+row.WallS
-		bar.step("one")
-	}
-	all.setRates(o, merge(pairs))
-	copied.setRates(o, merge(copies).scaled(1e-6))
-	vs := spread(ratios)
-	r.Rows, r.VsMemcpy = []HMFRow{all, copied}, &vs
-	return nil
 }
 
 // memcpy copies payloads into as much memory as the ring has, in nanoseconds per

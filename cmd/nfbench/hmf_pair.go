@@ -12,6 +12,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,7 +31,10 @@ const (
 
 // hmfJob is what one pair moves, as both of its processes know it.
 type hmfJob struct {
+	Carry    string `json:"carry"` // what carries the packets: one of the constants
 	Ring     string `json:"ring"`
+	Dir      string `json:"dir"`      // for the sockets of a peer
+	Warm     bool   `json:"warm"`     // both map all of the ring first
 	Payload  int    `json:"payload"`  // net bytes of a packet
 	Packages int    `json:"packages"` // measurements; the first is not recorded with the others
 	Package  int    `json:"package"`  // packets of a measurement
@@ -45,8 +50,10 @@ type hmfJob struct {
 // of measuring taken out.
 type hmfSent struct {
 	First float64 `json:"first_ns"` // of the first package, which touches memory
-	Stat  Stat    `json:"stat_ns"`
-	CPU   int64   `json:"cpu_ns"`
+	// FirstPacket is that of the first packet, in which the two sides meet.
+	FirstPacket float64 `json:"first_packet_ns"`
+	Stat        Stat    `json:"stat_ns"`
+	CPU         int64   `json:"cpu_ns"`
 }
 
 // hmfGot is what the receiver checked.
@@ -115,12 +122,7 @@ func hiddenChild(name string, run func(context.Context, *hmfJob) (any, error)) *
 // hmfGenerate fills packets in place and measures each package. The time that
 // the measuring itself takes is between two measurements (H23).
 func hmfGenerate(ctx context.Context, j *hmfJob) (*hmfSent, error) {
-	r, err := ring.Open(ctx, j.Ring, ring.Options{Wait: hmfWaits[j.Wait]})
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	w, err := r.Writer(ctx)
+	w, err := openWriter(ctx, j)
 	if err != nil {
 		return nil, err
 	}
@@ -129,19 +131,21 @@ func hmfGenerate(ctx context.Context, j *hmfJob) (*hmfSent, error) {
 	for p := range j.Packages {
 		start := time.Now()
 		for range j.Package {
-			to := w.Reserve()
-			if to == nil {
-				return nil, fmt.Errorf("packet %d: the ring is of no use any more", number)
+			to, err := w.reserve()
+			if err != nil {
+				return nil, fmt.Errorf("packet %d: %w", number, err)
 			}
 			copy(to, all[number%hmfPatterns])
 			binary.LittleEndian.PutUint64(to, uint64(number))
 			if number == j.Spoil {
 				to[j.Payload-1]++
 			}
-			if err := w.Commit(ctx, j.Payload); err != nil {
+			if err := w.commit(ctx, j.Payload); err != nil {
 				return nil, err
 			}
-			number++
+			if number++; number == 1 {
+				sent.FirstPacket = float64(time.Since(start))
+			}
 		}
 		d := time.Since(start)
 		if p == 0 {
@@ -150,31 +154,23 @@ func hmfGenerate(ctx context.Context, j *hmfJob) (*hmfSent, error) {
 			record.record(d)
 		}
 	}
-	if err := w.Flush(ctx); err != nil {
-		return nil, err
-	}
 	sent.Stat, sent.CPU = record.stat(1), int64(cpuTime())
-	return &sent, w.Close()
+	return &sent, w.finish(ctx)
 }
 
 // hmfReceive takes packets to the end of the stream and checks each.
 func hmfReceive(ctx context.Context, j *hmfJob) (*hmfGot, error) {
-	r, err := ring.Open(ctx, j.Ring, ring.Options{Wait: hmfWaits[j.Wait]})
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	d, err := r.Reader(ctx)
+	d, err := openReader(ctx, j)
 	if err != nil {
 		return nil, err
 	}
 	var got hmfGot
 	all, local := j.pattern(), make([]byte, j.Payload)
 	for {
-		p, err := d.Peek(ctx)
+		p, err := d.next(ctx)
 		if errors.Is(err, io.EOF) {
 			got.CPU = int64(cpuTime())
-			return &got, d.Close()
+			return &got, d.close()
 		}
 		if err != nil {
 			return nil, err
@@ -189,7 +185,7 @@ func hmfReceive(ctx context.Context, j *hmfJob) (*hmfGot, error) {
 			}
 		}
 		got.Packets++
-		d.Release()
+		d.release()
 	}
 }
 
@@ -218,10 +214,20 @@ type hmfRun struct {
 func runPair(ctx context.Context, j hmfJob) (run hmfRun, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // the other one ends with the first that fails
+	from, to, closeEnds, err := j.ends()
+	if err != nil {
+		return run, err
+	}
+	defer closeEnds()
 	start := time.Now()
 	ended := make(chan error, 2) // one per process
-	go func() { ended <- childJSON(ctx, receiveCommand, j, &run.got) }()
-	go func() { ended <- childJSON(ctx, generateCommand, j, &run.sent) }()
+	started := make(chan struct{}, 2)
+	go func() { ended <- childJSON(ctx, receiveCommand, j, &run.got, started, from...) }()
+	go func() { ended <- childJSON(ctx, generateCommand, j, &run.sent, started, to...) }()
+	for range 2 {
+		<-started
+	}
+	closeEnds() // each child has its own: the end of one is seen by the other
 	for range 2 {
 		if e := <-ended; e != nil {
 			cancel()
@@ -231,11 +237,40 @@ func runPair(ctx context.Context, j hmfJob) (run hmfRun, err error) {
 		}
 	}
 	run.wall = time.Since(start)
+	if err == nil && run.got.Wrong > 0 {
+		err = fmt.Errorf("%d of %d packets are wrong: %s", run.got.Wrong, run.got.Packets, run.got.First)
+	}
 	return run, err
 }
 
-// childJSON runs this binary under a hidden command.
-func childJSON(ctx context.Context, command string, in, out any) error {
+// ends opens what a pipe or a socket of a peer consists of: the receiver's and the
+// generator's end.
+func (j *hmfJob) ends() (from, to []*os.File, closeBoth func(), err error) {
+	var r, w *os.File
+	switch j.Carry {
+	case carryPipe:
+		r, w, err = os.Pipe()
+	case carryUnix:
+		var fds [2]int
+		fds, err = syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+		r, w = os.NewFile(uintptr(fds[0]), "socket"), os.NewFile(uintptr(fds[1]), "socket")
+	default:
+		return nil, nil, func() {}, nil
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return []*os.File{r}, []*os.File{w}, func() {
+		_, _ = r.Close(), w.Close() // the second time there is nothing to do
+	}, nil
+}
+
+// childJSON runs this binary under a hidden command, with the given files from
+// descriptor 3 on, and writes to started when it has, or cannot.
+func childJSON(ctx context.Context, command string, in, out any, started chan<- struct{}, files ...*os.File) error {
+	var once sync.Once
+	begun := func() { once.Do(func() { started <- struct{}{} }) }
+	defer begun()
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -246,8 +281,12 @@ func childJSON(ctx context.Context, command string, in, out any) error {
 	}
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, self, command)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(job), &stdout, &stderr
-	if err := cmd.Run(); err != nil {
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = bytes.NewReader(job), &stdout, &stderr, files
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	begun()
+	if err := cmd.Wait(); err != nil {
 		return fmt.Errorf("%s: %w: %s", command, err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	return json.Unmarshal(stdout.Bytes(), out)

@@ -20,14 +20,23 @@ func hmf(test string, args ...string) []string {
 }
 
 func TestHMFOne(t *testing.T) {
-	for _, flags := range [][]string{
-		{"--verify", "full", "--access", "copy", "--wait", "park"},
-		{"--verify", "flag", "--access", "place", "--wait", "yield", "--lazy"},
+	for _, c := range []struct {
+		flags []string
+		peers []string
+	}{
+		{[]string{"--verify", "full", "--access", "copy", "--wait", "park", "--peers", "unix,pipe,shmipc"}, []string{"UNIX socket", "os.Pipe", "shmipc-go"}},
+		{[]string{"--verify", "flag", "--access", "place", "--wait", "yield", "--lazy", "--peers", ""}, nil},
 	} {
 		var r HMFReport
-		decode(t, mustRun(t, hmf("one", append(flags, "--rounds", "2", "--output", "json")...)...), &r)
+		decode(t, mustRun(t, hmf("one", append(c.flags, "--rounds", "2", "--output", "json")...)...), &r)
 		require.Equal(t, "hmf one", r.Command)
-		require.Len(t, r.Rows, 2)
+		require.Len(t, r.Rows, 2+len(c.peers))
+		for i, name := range c.peers {
+			require.Equal(t, name, r.Rows[2+i].Name)
+			require.Equal(t, uint64(2*3*25), r.Rows[2+i].Verified)
+			require.Positive(t, r.Rows[2+i].NetKiB)
+		}
+		require.Positive(t, r.Rows[0].FirstPacketUS)
 		require.Equal(t, uint64(2*3*25), r.Rows[0].Verified, "the first packages are checked as well")
 		require.InEpsilon(t, r.Rows[0].GrossKiB*7/8, r.Rows[0].NetKiB, 1e-9)
 		require.Positive(t, r.Rows[0].CPUS)
@@ -78,6 +87,32 @@ func TestHMFFindsAWrongByte(t *testing.T) {
 	require.Contains(t, j.wrong([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 0, nil), "packet 0 says it is 1")
 }
 
+// TestHMFOverMPI: the peer in C is measured like the others, or the report says why
+// it is not.
+func TestHMFOverMPI(t *testing.T) {
+	var r HMFReport
+	decode(t, mustRun(t, hmf("one", "--rounds", "1", "--peers", "mpi", "--output", "json")...), &r)
+	if len(r.NotMeasured) == 2 {
+		require.Contains(t, r.NotMeasured[0], "OpenMPI: not measured")
+		return
+	}
+	require.Len(t, r.Rows, 3)
+	require.Equal(t, uint64(5*25), r.Rows[2].Verified)
+	require.Equal(t, 4, r.Rows[2].MS.N)
+}
+
+// TestHMFGoals: packets of 8 KiB in place and those of 56 bytes have a goal, what
+// else is measured has none.
+func TestHMFGoals(t *testing.T) {
+	o := hmfOptions{verify: "flag", access: "place", packet: 8 << 10, payload: 7 << 10}
+	require.Equal(t, resultReached, o.goals(Spread{Median: 0.9}, nil, "")[0].Result)
+	require.Equal(t, "missed by 11 %", o.goals(Spread{Median: 0.8}, nil, "")[0].Result)
+	o.payload = messageSize
+	require.InDelta(t, 1024e3/56, o.goals(Spread{}, &HMFRow{NetKiB: 1e9}, "")[0].Value, 1e-6)
+	o.verify = "full"
+	require.Empty(t, o.goals(Spread{}, nil, ""))
+}
+
 // TestHMFChildFails: an end of one process ends the pair, with its reason.
 func TestHMFChildFails(t *testing.T) {
 	_, err := runPair(t.Context(), hmfJob{Ring: "no-such-ring", Payload: 64, Packages: 1, Package: 1, Wait: "park", Spoil: -1})
@@ -101,6 +136,7 @@ func TestHMFBadInput(t *testing.T) {
 		{hmf("one", "--packages", "0"), "must be at least 1"},
 		{hmf("one", "--verify", "some"), `--verify "some" is neither flag nor full`},
 		{hmf("one", "--access", "none"), `--access "none" is neither place nor copy`},
+		{hmf("one", "--peers", "carrier-pigeon"), `--peers "carrier-pigeon" is none of unix, pipe, shmipc, mpi`},
 		{hmf("one", "--wait", "long"), `--wait "long" is none of`},
 		{[]string{"hmf", "one", "--size", "2"}, `"2" is no number of packets, at least 3`},
 		{hmf("multi", "--pairs", "0"), "--pairs 0 is not 1 to 64"},
