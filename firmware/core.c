@@ -5,6 +5,7 @@
 #include "core/dma.c"
 #include "core/half.c"
 #include "core/health.c"
+#include "core/host.c"
 #include "core/island.c"
 #include "core/log.c"
 #include "core/manager.c"

@@ -57,7 +57,6 @@ func (c *Config) native() (n C.struct_nfc_config, ok bool) {
 	n = C.struct_nfc_config{
 		channels: w[0], managers: w[1], islands: w[2], engines_me: w[3], contexts: w[4], slots: w[5], window: w[6],
 		stack: w[7], beat_ms: w[8], runs: w[9],
-		epoch:             C.uint32_t(max(c.Epoch, 1)),
 		target_timeout_ns: C.uint64_t(c.TargetTimeout.Nanoseconds()),
 	}
 	for i, size := range c.Memory {
@@ -87,6 +86,7 @@ func Start(c Config) (*Instance, abi.Status) {
 		spin_ns: C.uint64_t(c.Spin.Nanoseconds()),
 		engines: C.uint32_t(c.Engines),
 		busy:    C.uint32_t(c.Busy),
+		epoch:   C.uint32_t(max(c.Epoch, 1)),
 		log_fd:  C.int32_t(c.LogFD),
 	}
 	if c.Bus != nil {

@@ -21,7 +21,15 @@ struct nfc_image {
 	void *handle; /* the port's own; never NULL */
 };
 
-/* Shape of a device. Zero fields take the defaults of nfc_config_default(). */
+enum {
+	NFC_HOSTS_MAX = 64,
+};
+
+/*
+ * Shape of a device, as each of its hosts sees it: hosts have mailboxes, channels,
+ * contexts and memory of their own, and share the islands. Zero fields take
+ * defaults.
+ */
 struct nfc_config {
 	uint32_t channels; /* channel ids are below this */
 	uint32_t managers; /* mailboxes, each with a read and a write manager */
@@ -32,10 +40,23 @@ struct nfc_config {
 	uint32_t window; /* lists in flight per transfer, a power of two */
 	uint32_t beat_ms; /* heartbeat interval */
 	uint32_t stack; /* bytes of a context's stack */
-	uint32_t epoch; /* increments with each start of the device */
 	uint32_t runs; /* 1: entries may be runs */
+	uint32_t hosts; /* that it serves at a time, each with all of the above */
 	uint64_t target_timeout_ns; /* offers without one get this; 0: none */
 	uint64_t memory[NFC_MEMORY_COUNT]; /* bytes of each type */
+};
+
+/*
+ * What the port gives a host: zeroed, page-aligned, and there until it is
+ * detached. The state stays readable until nfc_device_fini(), also when the port
+ * has made it zero again: an engine may still look at a transfer that ended.
+ */
+struct nfc_seat {
+	void *area; /* of mailboxes, nfc_area_size() bytes */
+	void *state; /* nfc_host_size() bytes */
+	void *memory[NFC_MEMORY_COUNT]; /* device memory, config.memory[] bytes */
+	uint32_t epoch; /* increments with each start of this host */
+	bool no_load; /* it may load no programs: they run as the device */
 };
 
 /* A context's saved state; the port decides what it points to. */
@@ -53,31 +74,28 @@ struct nfc_stack {
 struct nfc_port {
 	void *self; /* handed back in every call */
 
-	/* The mailbox area, zeroed, nfc_area_size() bytes, page-aligned. */
-	void *area;
-	/* Device memory of each type, config.memory[] bytes, page-aligned. */
-	void *memory[NFC_MEMORY_COUNT];
-
-	/* An island rings the host's doorbell. Any thread. */
-	void (*ring_host)(void *self, uint32_t island);
+	/* An island rings a host's doorbell. Any thread. */
+	void (*ring_host)(void *self, uint32_t host, uint32_t island);
 	/*
-	 * Move len bytes between device memory and host memory at a bus
-	 * address. 0, NFC_EDMA (a page cannot be reached; nothing is known of
+	 * Move len bytes between device memory and a host's memory at a bus
+	 * address of it. 0, NFC_EDMA (a page cannot be reached; nothing is known of
 	 * the bytes), NFC_EBUSY (try this piece again) or NFC_ERESET (DMA is
 	 * fenced for good: the transfer ends without a word). Any thread.
 	 */
-	int (*dma_read)(void *self, void *to, uint64_t bus, uint64_t len);
-	int (*dma_write)(void *self, uint64_t bus, const void *from,
-			 uint64_t len);
+	int (*dma_read)(void *self, uint32_t host, void *to, uint64_t bus,
+			uint64_t len);
+	int (*dma_write)(void *self, uint32_t host, uint64_t bus,
+			 const void *from, uint64_t len);
 	/* There are DMA pieces for idle engines: wake them. Any thread. */
 	void (*wake_engines)(void *self);
 	/* Monotonic nanoseconds. Any thread. */
 	uint64_t (*now)(void *self);
-	/* One line for whoever operates the device. Any thread. */
-	void (*log)(void *self, const char *line, uint64_t len);
+	/* One line, of a host's process, for whoever operates the device. Any thread. */
+	void (*log)(void *self, uint32_t host, const char *line, uint64_t len);
 	/*
-	 * Sleep until the island's doorbell (area island[i].word, set to 1 by
-	 * the caller) is cleared and rung, or until the clock passes until_ns.
+	 * Sleep until the island's doorbell in some host's area (island[i].word,
+	 * set to 1 by the caller) is cleared and rung, another thread wakes the
+	 * island, or the clock passes until_ns. It may return early.
 	 */
 	void (*sleep)(void *self, uint32_t island, uint64_t until_ns);
 	/* Let another thread have the processor, if one waits for it. */
@@ -113,17 +131,31 @@ struct nfc_port {
 
 /* Fill zero fields with defaults; -NFC_EINVAL if a field makes no sense. */
 int nfc_config_check(struct nfc_config *config);
-/* Bytes of the mailbox area and of the device's own state. */
+/* Bytes of a mailbox area, of a host's state, and of the device's own. */
 uint64_t nfc_area_size(const struct nfc_config *config);
+uint64_t nfc_host_size(const struct nfc_config *config);
 uint64_t nfc_device_size(const struct nfc_config *config);
 
 /*
- * Build a device in zeroed memory of nfc_device_size() bytes and write its
- * HELLO. The port stays the caller's and must outlive the device. After an
- * error the device holds nothing of it.
+ * Build a device in zeroed memory of nfc_device_size() bytes, with a host 0 if
+ * there is a seat for it, whose HELLO is written. The port stays the caller's and
+ * must outlive the device. After an error the device holds nothing of it.
  */
 int nfc_device_init(struct nfc_device *dev, const struct nfc_config *config,
-		    const struct nfc_port *port);
+		    const struct nfc_port *port, const struct nfc_seat *seat);
+/*
+ * Serve one more host, below config.hosts, while the islands run: its services
+ * start, and its HELLO is written. 0 or a negated status. -NFC_ETIMEOUT if a
+ * process keeps an island to itself. One attach or detach at a time.
+ */
+int nfc_host_attach(struct nfc_device *dev, uint32_t host,
+		    const struct nfc_seat *seat);
+/*
+ * Forget a host that is attached: its processes end where they are, its DMA
+ * stops, its images are unloaded. Returns when nothing of the device reaches its
+ * seat any more, or when the device was told to halt.
+ */
+void nfc_host_detach(struct nfc_device *dev, uint32_t host);
 /*
  * Add programs of the device's own to the registry, all or none; table ends
  * with a NULL name. -NFC_EABI, -NFC_EINVAL for a table that makes no sense,

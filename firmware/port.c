@@ -4,6 +4,7 @@
 #include "port/hosted.c"
 #include "port/image.c"
 #include "port/irq.c"
+#include "port/seat.c"
 #include "port/stack.c"
 #include "port/switch.c"
 #include "port/threads.c"

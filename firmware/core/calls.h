@@ -22,25 +22,25 @@ void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 
 /* ---- memory.c: device memory ---- */
 
-void *nfc_memory_at(struct nfc_device *dev, uint64_t address, uint64_t size);
-uint64_t nfc_memory_alloc(struct nfc_device *dev, uint64_t owner,
+void *nfc_memory_at(struct nfc_host *host, uint64_t address, uint64_t size);
+uint64_t nfc_memory_alloc(struct nfc_host *host, uint64_t owner,
 			  enum nfc_memory type, uint64_t size);
-void nfc_memory_free(struct nfc_device *dev, uint64_t owner, uint64_t address);
-uint64_t nfc_memory_available(struct nfc_device *dev, enum nfc_memory type);
+void nfc_memory_free(struct nfc_host *host, uint64_t owner, uint64_t address);
+uint64_t nfc_memory_available(struct nfc_host *host, enum nfc_memory type);
 
 /* ---- registry.c: programs by name, and loaded images ---- */
 
 /* Find a program and become a user of its image; false: there is none. */
-bool nfc_program_use(struct nfc_device *dev, const char *name,
+bool nfc_program_use(struct nfc_host *host, const char *name,
 		     struct nfc_entry *out);
-void nfc_program_leave(struct nfc_device *dev, struct nfc_loaded *loaded);
+void nfc_program_leave(struct nfc_host *host, struct nfc_loaded *loaded);
 /* The name at an index of the registry, NULL after the last. */
-const char *nfc_program_name(struct nfc_device *dev, uint64_t index,
+const char *nfc_program_name(struct nfc_host *host, uint64_t index,
 			     char name[NFC_NAME_SIZE]);
 /* Add the programs of an image, all or none. It is the registry's on 0. */
-int nfc_programs_add(struct nfc_device *dev, const struct nfc_image *image);
-/* Give every image back. Nothing runs any more. */
-void nfc_programs_drop(struct nfc_device *dev);
+int nfc_programs_add(struct nfc_host *host, const struct nfc_image *image);
+/* Give every image of a host back. Nothing of it runs any more. */
+void nfc_programs_drop(struct nfc_host *host);
 
 /* ---- sched.c: processes that block and wake, the clock, other islands ---- */
 
@@ -57,16 +57,23 @@ uint32_t nfc_island_channels(struct nfc_island *island,
 			     const struct nfc_host *host, uint32_t *end);
 int nfc_island_call(struct nfc_process *self, struct nfc_island *to,
 		    int (*fn)(struct nfc_island *island, void *arg), void *arg);
+/*
+ * Run fn on an island's thread, from a thread that is no island's, and wait for its
+ * result. -NFC_ETIMEOUT, and fn never runs, if the device halts, or a process
+ * keeps the island for too long.
+ */
+int nfc_outside_call(struct nfc_island *to,
+		     int (*fn)(struct nfc_island *island, void *arg), void *arg);
 /* Run what other islands called; true if there was anything. */
 bool nfc_serve_calls(struct nfc_island *island);
 
-/* ---- log.c: the last lines of the log ---- */
+/* ---- log.c: the last lines of a host's log ---- */
 
 uint64_t nfc_line_length(const char *line, uint64_t most);
 /* The oldest kept line and its number; false if there is none. */
-bool nfc_oldest_line(struct nfc_device *dev, char line[NFC_PAYLOAD_SIZE],
+bool nfc_oldest_line(struct nfc_host *host, char line[NFC_PAYLOAD_SIZE],
 		     uint64_t *number);
-void nfc_forget_line(struct nfc_device *dev, uint64_t number);
+void nfc_forget_line(struct nfc_host *host, uint64_t number);
 
 /* ---- half.c: messages about a half, its subscription, its end ---- */
 
@@ -103,7 +110,7 @@ void nfc_transfer_abort(struct nfc_transfer *t, enum nfc_status status,
 			bool answer);
 void nfc_transfer_ack(struct nfc_transfer *t, enum nfc_type type,
 		      enum nfc_state state, enum nfc_status status);
-bool nfc_transfer_pump(struct nfc_island *island);
+bool nfc_transfer_pump(struct nfc_share *share, bool sparing);
 void nfc_transfer_kick(struct nfc_transfer *t);
 
 /* ---- offer.c: what the host offers, parked, accepted or given back ---- */
@@ -121,14 +128,14 @@ void nfc_serve_recalls(struct nfc_island *island);
 
 void nfc_channel_end(struct nfc_channel *ch);
 
-uint32_t nfc_read_manager(struct nfc_island *island, struct nfc_rings *rings);
+uint32_t nfc_read_manager(struct nfc_rings *rings);
 
 /* ---- process.c ---- */
 
 int nfc_process_start(struct nfc_island *island, void *arg);
 bool nfc_process_stop(struct nfc_process *p);
-/* The island that runs a process, NULL if there is none (any more). */
-struct nfc_island *nfc_island_running(struct nfc_device *dev, uint64_t process);
+/* The island that runs a process of a host, NULL if there is none (any more). */
+struct nfc_island *nfc_island_running(struct nfc_host *host, uint64_t process);
 
 /* ---- api.c: the calls of nfc_fw.h as a table, for loaded programs ---- */
 
@@ -136,19 +143,34 @@ extern const struct nfc_api nfc_api_table;
 
 /* ---- health.c: counters, the diagnostic word, the heartbeat ---- */
 
-uint64_t nfc_counter_sum(struct nfc_device *dev, enum nfc_counter counter);
+uint64_t nfc_counter_sum(struct nfc_host *host, enum nfc_counter counter);
 /* Pure: the word after one heartbeat more; sensed is a word of the port's. */
 uint32_t nfc_health_step(struct nfc_health *h, const uint64_t sign[NFC_SIGNS],
 			 uint32_t sensed);
 uint64_t nfc_beat_due(struct nfc_island *island);
-/* Write the heartbeat if it is due. */
+/* Write the heartbeats if they are due. */
 void nfc_heartbeat(struct nfc_island *island);
+/*
+ * From now on the device knows the host: it has heartbeats, the first at once. Any
+ * thread.
+ */
+void nfc_heartbeat_begin(struct nfc_host *host);
+/* It does not any more, and no heartbeat is written to it after this. Any thread. */
+void nfc_heartbeat_end(struct nfc_host *host);
 
 /* ---- service.c: the targets that are always there ---- */
 
 extern const struct nfc_program nfc_services[];
 /* Start what gives kept log lines to the host; 0 or a negated status. */
 int nfc_log_start(struct nfc_host *host);
+
+/* ---- host.c: whom the device serves ---- */
+
+/* Attach a host before any island runs; 0 or a negated status. */
+int nfc_host_boot(struct nfc_device *dev, uint32_t index,
+		  const struct nfc_seat *seat);
+/* Free what a host holds in the port. No island runs any more. */
+void nfc_host_fini(struct nfc_host *host);
 
 /* ---- island.c, device.c: what the port calls, see nfc_port.h ---- */
 

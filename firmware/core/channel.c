@@ -129,7 +129,7 @@ int channel_read_ind(struct nfc_channel *ch, uint64_t address, uint64_t size)
 	struct nfc_half *half = nfc_h2d(ch);
 	int rc = NFC_AGAIN;
 
-	p->buf = nfc_memory_at(p->island->dev, address, size);
+	p->buf = nfc_memory_at(p->host, address, size);
 	p->length = size;
 	if (!p->buf)
 		return refuse_range(p, ch);
@@ -307,7 +307,7 @@ int channel_write_ind(struct nfc_channel *ch, uint64_t address, uint64_t size)
 	uint64_t payload[7] = { 0 };
 	int rc;
 
-	p->buf = nfc_memory_at(p->island->dev, address, size);
+	p->buf = nfc_memory_at(p->host, address, size);
 	if (!p->buf)
 		return -NFC_ERANGE;
 	rc = enter_d2h(p, ch);

@@ -99,11 +99,12 @@ static int move(struct nfc_device *dev, const struct nfc_transfer *t,
 		const struct nfc_piece *piece)
 {
 	const struct nfc_port *port = dev->port;
+	uint32_t host = t->channel->rings->host->index;
 
 	if (t->direction == NFC_H2D)
-		return port->dma_read(port->self, piece->memory, piece->bus,
-				      piece->length);
-	return port->dma_write(port->self, piece->bus, piece->memory,
+		return port->dma_read(port->self, host, piece->memory,
+				      piece->bus, piece->length);
+	return port->dma_write(port->self, host, piece->bus, piece->memory,
 			       piece->length);
 }
 

@@ -77,19 +77,22 @@ uint32_t nfc_health_step(struct nfc_health *h, const uint64_t sign[NFC_SIGNS],
 }
 
 /* Sum over islands; each may be counting meanwhile. */
-uint64_t nfc_counter_sum(struct nfc_device *dev, enum nfc_counter counter)
+uint64_t nfc_counter_sum(struct nfc_host *host, enum nfc_counter counter)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < dev->config.islands; i++)
-		sum += nfc_counted(&dev->islands[i], counter);
+	for (uint32_t i = 0; i < host->dev->config.islands; i++)
+		sum += counter == NFC_COUNT_SLEEPS ?
+			       atomic_load(&host->dev->islands[i].sleeps) :
+			       nfc_counted(&host->shares[i], counter);
 	return sum;
 }
 
 /* How far the last of the islands is behind, in ms: a process keeps it. */
-static uint64_t latest(const struct nfc_device *dev, uint64_t now)
+static uint64_t latest(const struct nfc_host *host, uint64_t now)
 {
-	uint64_t late = now - nfc_min(dev->health.beat_ns, now);
+	const struct nfc_device *dev = host->dev;
+	uint64_t late = now - nfc_min(host->health.beat_ns, now);
 
 	for (uint32_t i = 0; i < dev->config.islands; i++) {
 		uint64_t seen = atomic_load_explicit(&dev->islands[i].seen,
@@ -102,29 +105,27 @@ static uint64_t latest(const struct nfc_device *dev, uint64_t now)
 	return late / 1000000;
 }
 
-static uint32_t health_beat(struct nfc_device *dev, uint64_t now)
+static uint32_t health_beat(struct nfc_host *host, uint64_t now, uint32_t sensed)
 {
 	static const enum nfc_counter counters[NFC_SIGNS][2] = {
 		[NFC_SIGN_DROPPED] = { NFC_COUNT_DROPPED, NFC_COUNT_DROPPED },
 		[NFC_SIGN_REFUSED] = { NFC_COUNT_REFUSED, NFC_COUNT_REFUSED },
 		[NFC_SIGN_DMA] = { NFC_COUNT_REPEATS, NFC_COUNT_UNREACHED },
 	};
-	struct nfc_health *h = &dev->health;
-	const struct nfc_port *port = dev->port;
+	struct nfc_health *h = &host->health;
 	uint64_t sign[NFC_SIGNS];
 
 	for (uint32_t i = 0; i < NFC_SIGNS; i++) {
-		uint64_t sum = nfc_counter_sum(dev, counters[i][0]);
+		uint64_t sum = nfc_counter_sum(host, counters[i][0]);
 
 		if (counters[i][1] != counters[i][0])
-			sum += nfc_counter_sum(dev, counters[i][1]);
+			sum += nfc_counter_sum(host, counters[i][1]);
 		sign[i] = sum - h->counted[i];
 		h->counted[i] = sum;
 	}
-	sign[NFC_SIGN_LATE] = h->beat_ns ? latest(dev, now) : 0;
+	sign[NFC_SIGN_LATE] = h->beat_ns ? latest(host, now) : 0;
 	h->beat_ns = now;
-	return nfc_health_step(h, sign,
-			       port->sense ? port->sense(port->self) : 0);
+	return nfc_health_step(h, sign, sensed);
 }
 
 /* Write a heartbeat in place; readers retry when the header changed. */
@@ -144,26 +145,63 @@ static void write_beat(struct nfc_host *host, const uint64_t word[7])
 			      memory_order_release);
 }
 
-/* The same heartbeat for every host. */
-static void write_heartbeats(struct nfc_island *island)
+/* Must hold `beating`. */
+static void beat_host(struct nfc_host *host, uint64_t now, uint32_t sensed)
 {
-	struct nfc_device *dev = island->dev;
 	union {
 		struct nfc_heartbeat beat;
 		uint64_t word[7];
 	} u = { .beat = {
-			.beat = ++dev->beat,
-			.now_ns = island->now,
-			.diagnostic = health_beat(dev, island->now),
-			.processes = atomic_load(&dev->running),
-			.messages = nfc_counter_sum(dev, NFC_COUNT_MESSAGES),
-			.bytes = nfc_counter_sum(dev, NFC_COUNT_BYTES),
-			.dropped = nfc_counter_sum(dev, NFC_COUNT_DROPPED),
-			.parked = nfc_counter_sum(dev, NFC_COUNT_PARKED),
+			.beat = host->dev->beat,
+			.now_ns = now,
+			.diagnostic = health_beat(host, now, sensed),
+			.processes = atomic_load(&host->running),
+			.messages = nfc_counter_sum(host, NFC_COUNT_MESSAGES),
+			.bytes = nfc_counter_sum(host, NFC_COUNT_BYTES),
+			.dropped = nfc_counter_sum(host, NFC_COUNT_DROPPED),
+			.parked = nfc_counter_sum(host, NFC_COUNT_PARKED),
 		} };
 
-	for (uint32_t i = 0; i < NFC_HOSTS; i++)
-		write_beat(&dev->host[i], u.word);
+	write_beat(host, u.word);
+}
+
+static void write_heartbeats(struct nfc_island *island)
+{
+	struct nfc_device *dev = island->dev;
+	const struct nfc_port *port = dev->port;
+	uint32_t sensed = port->sense ? port->sense(port->self) : 0;
+
+	dev->beat++;
+	for (uint32_t i = 0; i < dev->config.hosts; i++)
+		if (dev->host[i])
+			beat_host(dev->host[i], island->now, sensed);
+}
+
+static void hold_beating(struct nfc_device *dev)
+{
+	while (atomic_exchange(&dev->beating, 1))
+		;
+}
+
+void nfc_heartbeat_begin(struct nfc_host *host)
+{
+	struct nfc_device *dev = host->dev;
+	const struct nfc_port *port = dev->port;
+
+	hold_beating(dev);
+	dev->host[host->index] = host;
+	if (!dev->beat)
+		dev->beat = 1;
+	beat_host(host, port->now(port->self),
+		  port->sense ? port->sense(port->self) : 0);
+	atomic_store(&dev->beating, 0);
+}
+
+void nfc_heartbeat_end(struct nfc_host *host)
+{
+	hold_beating(host->dev);
+	host->dev->host[host->index] = NULL;
+	atomic_store(&host->dev->beating, 0);
 }
 
 /*

@@ -70,17 +70,14 @@ static bool run_ready(struct nfc_island *island)
 	return ran;
 }
 
-/* Wake sleepers and refuse offers that waited too long; find the next due. */
-static void serve_timers(struct nfc_island *island)
+/* Wake sleepers of a host whose time has come; returns the next due. */
+static uint64_t wake_sleepers(struct nfc_island *island,
+			      const struct nfc_share *share)
 {
 	uint64_t due = UINT64_MAX;
 
-	if (island->now >= nfc_beat_due(island))
-		nfc_heartbeat(island);
-	if (island->now < island->timer)
-		return;
 	for (uint32_t i = 0; i < island->process_count; i++) {
-		struct nfc_process *p = &island->processes[i];
+		struct nfc_process *p = &share->processes[i];
 
 		if (!p->wake_at)
 			continue;
@@ -89,22 +86,37 @@ static void serve_timers(struct nfc_island *island)
 		else
 			due = nfc_min(due, p->wake_at);
 	}
-	island->timer = nfc_min(due, nfc_expire_offers(island));
+	return due;
 }
 
-/* Take what mailboxes have; *stalled if one has something and waits for d2h room. */
-static bool serve_rings(struct nfc_island *island, bool *stalled)
+/* Wake sleepers and refuse offers that waited too long; find the next due. */
+static void serve_timers(struct nfc_island *island)
+{
+	uint64_t due;
+
+	if (island->now >= nfc_beat_due(island))
+		nfc_heartbeat(island);
+	if (island->now < island->timer)
+		return;
+	due = nfc_expire_offers(island);
+	for (struct nfc_share *s = island->shares; s; s = s->next)
+		due = nfc_min(due, wake_sleepers(island, s));
+	island->timer = due;
+}
+
+/* Take what a host's mailboxes have; false if there is nothing to take now. */
+static bool serve_rings(struct nfc_island *island, struct nfc_share *share)
 {
 	uint32_t all = 0;
 
-	*stalled = false;
-	for (uint32_t i = 0; i < island->rings_count; i++) {
+	for (uint32_t i = 0; i < island->rings_count && !nfc_gone(share->host);
+	     i++) {
 		uint32_t taken;
 
-		if (!nfc_rings_pending(&island->rings[i]))
+		if (!nfc_rings_pending(&share->rings[i]))
 			continue;
-		taken = nfc_read_manager(island, &island->rings[i]);
-		*stalled |= !taken;
+		taken = nfc_read_manager(&share->rings[i]);
+		island->stalled |= !taken; /* it waits for d2h room */
 		all += taken;
 	}
 	return all != 0;
@@ -113,14 +125,18 @@ static bool serve_rings(struct nfc_island *island, bool *stalled)
 /* One pass; true if it found anything to do. Owned. */
 static bool island_pass(struct nfc_island *island)
 {
-	bool busy = serve_rings(island, &island->stalled);
+	bool busy = false;
 
+	island->stalled = false;
+	for (struct nfc_share *s = island->shares; s; s = s->next)
+		busy |= serve_rings(island, s);
 	busy |= run_ready(island);
 	/* a process that was woken for an offer runs before it is given back */
 	if (island->recalls && !(island->assisted && island->ready_first))
 		nfc_serve_recalls(island);
-	if (island->active)
-		busy |= nfc_transfer_pump(island);
+	for (struct nfc_share *s = island->shares; s; s = s->next)
+		if (s->active)
+			busy |= nfc_transfer_pump(s, island->shares->next);
 	return busy | nfc_serve_calls(island);
 }
 
@@ -143,7 +159,10 @@ static uint32_t own(struct nfc_island *island, enum nfc_owner who)
 	return owner;
 }
 
-/* Is there something to do? Any thread, without being the owner. */
+/*
+ * Is there something to do? Without being the owner: the shares are what they are
+ * at boot, or this is the island's thread, which alone changes them.
+ */
 static bool has_work(struct nfc_island *island)
 {
 	uint32_t left = atomic_load(&island->left);
@@ -151,10 +170,11 @@ static bool has_work(struct nfc_island *island)
 	if (left == LEFT_WORK || atomic_load(&island->calls) ||
 	    atomic_load(&island->dev->halt))
 		return true;
-	for (uint32_t i = 0; i < island->rings_count && left == LEFT_NOTHING;
-	     i++)
-		if (nfc_rings_pending(&island->rings[i]))
-			return true;
+	for (struct nfc_share *s = island->shares; s && left == LEFT_NOTHING;
+	     s = s->next)
+		for (uint32_t i = 0; i < island->rings_count; i++)
+			if (nfc_rings_pending(&s->rings[i]))
+				return true;
 	return false;
 }
 
@@ -214,6 +234,15 @@ static void adapt_spin(struct runner *r, bool preempted)
 		r->spin_ns = nfc_min(most, r->spin_ns + most / SPIN_STEPS);
 }
 
+/* Is a transfer of some host under way? Owned. */
+static bool moves(const struct nfc_island *island)
+{
+	for (struct nfc_share *s = island->shares; s; s = s->next)
+		if (s->active)
+			return true;
+	return false;
+}
+
 /* Run the island until nothing is left; true if there was anything. Owned. */
 static bool serve(struct runner *r)
 {
@@ -228,7 +257,7 @@ static bool serve(struct runner *r)
 		busy = island_pass(island);
 		any |= busy;
 		/* a pass that moved bytes may have taken long */
-		if (++r->pass % CLOCK_EVERY == 0 || (busy && island->active) ||
+		if (++r->pass % CLOCK_EVERY == 0 || (busy && moves(island)) ||
 		    island->timer <= island->now)
 			nfc_read_clock(island);
 		serve_timers(island);
@@ -242,7 +271,7 @@ static bool serve(struct runner *r)
 static void give_way(struct runner *r)
 {
 	const struct nfc_port *port = r->island->dev->port;
-	uint64_t rung = nfc_counted(r->island, NFC_COUNT_DOORBELLS);
+	uint64_t rung = r->island->rung;
 
 	if (r->rung == rung)
 		return;
@@ -291,14 +320,13 @@ static bool spin(struct runner *r)
  */
 static bool set_doorbells(struct nfc_island *island, uint64_t word)
 {
-	struct nfc_host *host = island->dev->host;
+	uint32_t i = island->index;
 	bool rung = false;
 
-	for (uint32_t i = 0; i < NFC_HOSTS; i++)
-		rung |= atomic_exchange((_Atomic uint64_t *)&host[i]
-						.area->island[island->index]
-						.word,
-					word) == word;
+	for (struct nfc_share *s = island->shares; s; s = s->next)
+		rung |= atomic_exchange(
+				(_Atomic uint64_t *)&s->host->area->island[i].word,
+				word) == word;
 	return rung;
 }
 
@@ -318,7 +346,7 @@ static void island_sleep(struct runner *r)
 	set_doorbells(island, 1);
 	atomic_thread_fence(memory_order_seq_cst); /* SYNC: island park */
 	if (!has_work(island) && atomic_load(&island->due) >= until) {
-		nfc_count(island, NFC_COUNT_SLEEPS, 1);
+		atomic_fetch_add(&island->sleeps, 1);
 		port->sleep(port->self, island->index, until);
 	}
 	if (set_doorbells(island, 0))
@@ -389,7 +417,7 @@ enum nfc_owner nfc_island_assist(struct nfc_device *dev, uint32_t index,
 	bool more = false;
 
 	*unheard = 0;
-	if (!atomic_load(&dev->halt))
+	if (!atomic_load(&dev->halt) && dev->config.hosts == 1)
 		other = own(island, NFC_OWNER_CALL);
 	if (other)
 		return other;

@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: MIT
-/* The device's log: its last lines are kept for the host. */
+/* The log: the last lines of a host's processes are kept for it. */
 #include "calls.h"
 
 static int wake_log(struct nfc_island *island, void *arg)
 {
-	(void)arg;
+	struct nfc_process
+		*p = ((struct nfc_host *)arg)->shares[island->index].processes;
+
 	for (uint32_t i = 0; i < island->process_count; i++)
-		if (island->processes[i].wait == NFC_WAIT_LOG)
-			nfc_wake(&island->processes[i], 0);
+		if (p[i].wait == NFC_WAIT_LOG)
+			nfc_wake(&p[i], 0);
 	return 0;
 }
 
 /* Keep a line for the log service; the oldest goes when there is no room. */
-static void keep_line(struct nfc_device *dev, const char *line, uint64_t length)
+static void keep_line(struct nfc_host *host, const char *line, uint64_t length)
 {
 	char *to;
 
 	length = nfc_min(length, NFC_PAYLOAD_SIZE);
-	nfc_lock(dev);
-	if (dev->log_tail - dev->log_head == NFC_LOG_LINES) {
-		dev->log_head++;
-		dev->log_lost++;
+	nfc_lock(&host->lock);
+	if (host->log_tail - host->log_head == NFC_LOG_LINES) {
+		host->log_head++;
+		host->log_lost++;
 	}
-	to = dev->log_line[dev->log_tail++ % NFC_LOG_LINES];
+	to = host->log_line[host->log_tail++ % NFC_LOG_LINES];
 	__builtin_memset(to, 0, NFC_PAYLOAD_SIZE);
 	__builtin_memcpy(to, line, length);
-	nfc_unlock(dev);
+	nfc_unlock(&host->lock);
 }
 
 uint64_t nfc_line_length(const char *line, uint64_t most)
@@ -39,35 +41,35 @@ uint64_t nfc_line_length(const char *line, uint64_t most)
 
 void nfc_log(struct nfc_process *self, const char *line)
 {
-	struct nfc_device *dev = self->island->dev;
+	const struct nfc_port *port = self->island->dev->port;
 	uint64_t length = nfc_line_length(line, 256);
 
-	dev->port->log(dev->port->self, line, length);
-	keep_line(dev, line, length);
+	port->log(port->self, self->host->index, line, length);
+	keep_line(self->host, line, length);
 	nfc_island_call(self, nfc_island_of(self->host, NFC_TARGET_LOG),
-			wake_log, NULL);
+			wake_log, self->host);
 }
 
 /* The oldest kept line and its number; false if there is none. */
-bool nfc_oldest_line(struct nfc_device *dev, char line[NFC_PAYLOAD_SIZE],
+bool nfc_oldest_line(struct nfc_host *host, char line[NFC_PAYLOAD_SIZE],
 		     uint64_t *number)
 {
 	bool any;
 
-	nfc_lock(dev);
-	any = dev->log_head != dev->log_tail;
-	*number = dev->log_head;
+	nfc_lock(&host->lock);
+	any = host->log_head != host->log_tail;
+	*number = host->log_head;
 	if (any)
-		__builtin_memcpy(line, dev->log_line[*number % NFC_LOG_LINES],
+		__builtin_memcpy(line, host->log_line[*number % NFC_LOG_LINES],
 				 NFC_PAYLOAD_SIZE);
-	nfc_unlock(dev);
+	nfc_unlock(&host->lock);
 	return any;
 }
 
-void nfc_forget_line(struct nfc_device *dev, uint64_t number)
+void nfc_forget_line(struct nfc_host *host, uint64_t number)
 {
-	nfc_lock(dev);
-	if (dev->log_head == number)
-		dev->log_head++;
-	nfc_unlock(dev);
+	nfc_lock(&host->lock);
+	if (host->log_head == number)
+		host->log_head++;
+	nfc_unlock(&host->lock);
 }

@@ -5,9 +5,9 @@
  */
 #include "calls.h"
 
-static void drop(struct nfc_island *island)
+static void drop(struct nfc_share *share)
 {
-	nfc_count(island, NFC_COUNT_DROPPED, 1);
+	nfc_count(share, NFC_COUNT_DROPPED, 1);
 }
 
 /* ---- what the host offers ---- */
@@ -70,7 +70,7 @@ static bool direct_at_once(struct nfc_channel *ch, const struct nfc_slot *slot,
 	    (p->wait != NFC_WAIT_READ && p->wait != NFC_WAIT_READ_ANY))
 		return false;
 	half->waiter = NULL;
-	nfc_count(ch->island, NFC_COUNT_DIRECT_H2D, 1);
+	nfc_count(ch->rings->share, NFC_COUNT_DIRECT_H2D, 1);
 	nfc_reply(ch, NFC_TYPE_ACK, NFC_H2D, nfc_present(half),
 		  NFC_STATE_CONSUMED, NFC_OK, 0);
 	__builtin_memcpy(p->buf, slot->payload, length);
@@ -85,7 +85,7 @@ static void on_direct(struct nfc_channel *ch, const struct nfc_slot *slot)
 
 	if (half->state != NFC_HALF_IDLE || length > NFC_PAYLOAD_SIZE ||
 	    nfc_header_sequence(slot->header) != (half->next & 0xffff)) {
-		drop(ch->island);
+		drop(ch->rings->share);
 		return;
 	}
 	if (!admit(ch, unwelcome(ch)))
@@ -114,7 +114,7 @@ static void on_begin(struct nfc_channel *ch, const struct nfc_slot *slot)
 
 	if (half->state != NFC_HALF_IDLE || begin->transaction != half->next ||
 	    nfc_header_sequence(slot->header) != (half->next & 0xffff)) {
-		drop(ch->island);
+		drop(ch->rings->share);
 		return;
 	}
 	if (!admit(ch, check_begin(ch, begin)))
@@ -135,7 +135,7 @@ static void on_h2d_list(struct nfc_channel *ch, const struct nfc_slot *slot)
 	} else if (half->state == NFC_HALF_OFFERED) {
 		nfc_refuse(ch, NFC_EPROTO);
 	} else {
-		drop(ch->island);
+		drop(ch->rings->share);
 	}
 }
 
@@ -149,7 +149,7 @@ static void on_d2h_list(struct nfc_channel *ch, const struct nfc_slot *slot)
 	if (half->state == NFC_HALF_MOVING)
 		nfc_transfer_list(half->transfer, slot);
 	else
-		drop(ch->island);
+		drop(ch->rings->share);
 }
 
 static void on_list(struct nfc_channel *ch, const struct nfc_slot *slot)
@@ -158,7 +158,7 @@ static void on_list(struct nfc_channel *ch, const struct nfc_slot *slot)
 	struct nfc_half *half = d2h ? nfc_d2h(ch) : nfc_h2d(ch);
 
 	if (nfc_header_sequence(slot->header) != (nfc_present(half) & 0xffff))
-		drop(ch->island);
+		drop(ch->rings->share);
 	else if (d2h)
 		on_d2h_list(ch, slot);
 	else
@@ -178,11 +178,11 @@ static void on_answer(struct nfc_channel *ch, const struct nfc_slot *slot)
 	    ack->status >= NFC_STATUS_COUNT || error != (ack->status != 0) ||
 	    (half->state != NFC_HALF_MESSAGE &&
 	     !(error && half->state == NFC_HALF_OFFERED))) {
-		drop(ch->island);
+		drop(ch->rings->share);
 		return;
 	}
 	if (!error)
-		nfc_count(ch->island, NFC_COUNT_DIRECT_D2H, 1);
+		nfc_count(ch->rings->share, NFC_COUNT_DIRECT_D2H, 1);
 	nfc_half_release(ch, NFC_D2H, -(int)ack->status);
 }
 
@@ -193,10 +193,10 @@ static void on_fin(struct nfc_channel *ch, enum nfc_direction direction)
 		     half->waiter && half->waiter->length == 0;
 
 	if (half->state != NFC_HALF_COMMIT && !empty) {
-		drop(ch->island);
+		drop(ch->rings->share);
 		return;
 	}
-	nfc_count(ch->island, NFC_COUNT_TRANSFERS_H2D + direction, 1);
+	nfc_count(ch->rings->share, NFC_COUNT_TRANSFERS_H2D + direction, 1);
 	nfc_half_release(ch, direction, 0);
 }
 
@@ -212,7 +212,7 @@ static void on_withdrawn(struct nfc_channel *ch, enum nfc_direction direction)
 	struct nfc_half *half = nfc_d2h(ch);
 
 	if (direction != NFC_D2H || !nfc_is_offered(half)) {
-		drop(ch->island);
+		drop(ch->rings->share);
 		return;
 	}
 	nfc_half_release(ch, NFC_D2H, -NFC_EWITHDRAWN);
@@ -254,7 +254,7 @@ static void on_offer(struct nfc_channel *ch, uint64_t id)
 	struct nfc_half *half = nfc_h2d(ch);
 
 	if (half->state != NFC_HALF_IDLE || id != half->next) {
-		drop(ch->island);
+		drop(ch->rings->share);
 		return;
 	}
 	half->ready_due = 1;
@@ -270,7 +270,7 @@ static void on_note(struct nfc_channel *ch, const struct nfc_slot *slot)
 	uint64_t id = note->transaction;
 
 	if (note->direction > NFC_D2H) {
-		drop(ch->island);
+		drop(ch->rings->share);
 		return;
 	}
 	if (type == NFC_TYPE_OFFER) {
@@ -278,7 +278,7 @@ static void on_note(struct nfc_channel *ch, const struct nfc_slot *slot)
 		return;
 	}
 	if (id != nfc_present(&ch->half[direction])) {
-		drop(ch->island);
+		drop(ch->rings->share);
 		return;
 	}
 	if (type == NFC_TYPE_FIN)
@@ -322,7 +322,7 @@ static void on_close(struct nfc_channel *ch, const struct nfc_slot *slot)
 
 	if (close->generation != ch->generation || !close->halves ||
 	    close->halves > 3) {
-		drop(ch->island);
+		drop(ch->rings->share);
 		return;
 	}
 	for (int d = 0; d < 2; d++)
@@ -363,7 +363,7 @@ static void dispatch(struct nfc_channel *ch, const struct nfc_slot *slot)
 		on_close(ch, slot);
 		break;
 	default:
-		drop(ch->island);
+		drop(ch->rings->share);
 	}
 }
 
@@ -394,7 +394,7 @@ static bool well_formed(const struct nfc_slot *slot)
  * One turn of a read manager: take what is there, up to a budget, while d2h
  * has room for the answers. Returns how many messages it took.
  */
-uint32_t nfc_read_manager(struct nfc_island *island, struct nfc_rings *rings)
+uint32_t nfc_read_manager(struct nfc_rings *rings)
 {
 	const struct nfc_host *host = rings->host;
 	uint64_t epoch = host->epoch & 0xff;
@@ -410,11 +410,11 @@ uint32_t nfc_read_manager(struct nfc_island *island, struct nfc_rings *rings)
 		if (nfc_header_epoch(slot.header) != epoch ||
 		    id >= host->channel_count || !ch->open ||
 		    ch->rings != rings || !well_formed(&slot))
-			drop(island);
+			drop(rings->share);
 		else
 			dispatch(ch, &slot);
 	}
 	nfc_rings_publish(rings);
-	nfc_count(island, NFC_COUNT_MESSAGES, taken);
+	nfc_count(rings->share, NFC_COUNT_MESSAGES, taken);
 	return taken;
 }

@@ -49,7 +49,7 @@ void nfc_park(struct nfc_channel *ch, const struct nfc_slot *slot,
 	ch->parked = *slot;
 	ch->has_list = 0;
 	half->state = (uint8_t)state;
-	nfc_count(ch->island, NFC_COUNT_PARKED, 1);
+	nfc_count(ch->rings->share, NFC_COUNT_PARKED, 1);
 	set_timeout(ch, timeout_ns);
 }
 
@@ -57,7 +57,7 @@ void nfc_unpark(struct nfc_channel *ch)
 {
 	untime(ch);
 	nfc_h2d(ch)->state = NFC_HALF_IDLE;
-	nfc_count(ch->island, NFC_COUNT_PARKED, (uint64_t)-1);
+	nfc_count(ch->rings->share, NFC_COUNT_PARKED, (uint64_t)-1);
 }
 
 /* Refuse what is parked on h2d. */
@@ -94,7 +94,7 @@ static int accept_message(struct nfc_channel *ch, struct nfc_process *p)
 		return -NFC_ETOOLARGE;
 	__builtin_memcpy(p->buf, ch->parked.payload, length);
 	nfc_unpark(ch);
-	nfc_count(ch->island, NFC_COUNT_DIRECT_H2D, 1);
+	nfc_count(ch->rings->share, NFC_COUNT_DIRECT_H2D, 1);
 	nfc_reply(ch, NFC_TYPE_ACK, NFC_H2D, nfc_present(nfc_h2d(ch)),
 		  NFC_STATE_CONSUMED, NFC_OK, 0);
 	return (int)length;

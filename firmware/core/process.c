@@ -6,10 +6,8 @@
 static struct nfc_rings *rings_of(struct nfc_host *host, uint32_t channel)
 {
 	struct nfc_island *island = nfc_island_of(host, channel);
-	uint32_t each = island->rings_count / NFC_HOSTS;
-	uint32_t index = (uint32_t)(host - host->dev->host);
 
-	return &island->rings[index * each + channel % each];
+	return &host->shares[island->index].rings[channel % island->rings_count];
 }
 
 static void process_main(void *arg)
@@ -17,17 +15,17 @@ static void process_main(void *arg)
 	struct nfc_process *p = arg;
 
 	for (;;) {
-		struct nfc_device *dev = p->island->dev;
+		struct nfc_host *host = p->host;
 
 		p->prompt = 0;
 		p->program->main(p);
 		for (uint32_t i = 0; i < p->ports; i++)
-			nfc_channel_end(&p->host->channels[p->first + i]);
-		nfc_memory_free(dev, p->id, 0);
-		nfc_program_leave(dev, p->loaded);
+			nfc_channel_end(&host->channels[p->first + i]);
+		nfc_memory_free(host, p->id, 0);
+		nfc_program_leave(host, p->loaded);
 		atomic_store(&p->id, 0);
 		p->program = NULL;
-		atomic_fetch_sub(&dev->running, 1);
+		atomic_fetch_sub(&host->running, 1);
 		nfc_block(p, NFC_WAIT_NONE); /* until started anew */
 	}
 }
@@ -77,13 +75,13 @@ static void publish(struct nfc_process *p, uint64_t id)
 }
 
 /* A free process, one with a stack of that size if there is any. */
-static struct nfc_process *free_process(struct nfc_island *island,
-					uint64_t stack)
+static struct nfc_process *free_process(const struct nfc_share *share,
+					uint32_t count, uint64_t stack)
 {
 	struct nfc_process *any = NULL;
 
-	for (uint32_t i = 0; i < island->process_count; i++) {
-		struct nfc_process *p = &island->processes[i];
+	for (uint32_t i = 0; i < count; i++) {
+		struct nfc_process *p = &share->processes[i];
 
 		if (p->program)
 			continue;
@@ -121,13 +119,16 @@ int nfc_process_start(struct nfc_island *island, void *arg)
 {
 	struct nfc_start *start = arg;
 	struct nfc_device *dev = island->dev;
+	struct nfc_host *host = start->host;
 	uint64_t stack = stack_size(dev, start->entry.program);
-	struct nfc_process *p = free_process(island, stack);
+	struct nfc_process *p = free_process(&host->shares[island->index],
+					     island->process_count, stack);
 	int rc;
 
+	if (nfc_gone(host))
+		return -NFC_ECLOSED;
 	if (!p)
 		return -NFC_ENOMEM;
-	p->host = start->host;
 	p->first = start->first;
 	p->ports = start->ports;
 	rc = bind_targets(island, p);
@@ -136,7 +137,7 @@ int nfc_process_start(struct nfc_island *island, void *arg)
 	if (give_stack(p, stack)) {
 		p->ports = 0;
 		for (uint32_t i = 0; i < start->ports; i++)
-			p->host->channels[start->first + i].process = NULL;
+			host->channels[start->first + i].process = NULL;
 		return -NFC_ENOMEM;
 	}
 	p->program = start->entry.program;
@@ -145,18 +146,19 @@ int nfc_process_start(struct nfc_island *island, void *arg)
 	p->stop = 0;
 	start->process = atomic_fetch_add(&dev->next_process, 1);
 	publish(p, start->process);
-	atomic_fetch_add(&dev->running, 1);
+	atomic_fetch_add(&host->running, 1);
 	nfc_wake(p, 0);
 	return 0;
 }
 
-struct nfc_island *nfc_island_running(struct nfc_device *dev, uint64_t process)
+struct nfc_island *nfc_island_running(struct nfc_host *host, uint64_t process)
 {
-	for (uint32_t i = 0; i < dev->config.islands; i++) {
-		struct nfc_island *island = &dev->islands[i];
+	for (uint32_t i = 0; i < host->dev->config.islands; i++) {
+		struct nfc_island *island = &host->dev->islands[i];
+		struct nfc_process *p = host->shares[i].processes;
 
 		for (uint32_t j = 0; j < island->process_count; j++)
-			if (atomic_load(&island->processes[j].id) == process)
+			if (atomic_load(&p[j].id) == process)
 				return island;
 	}
 	return NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The programs that Start knows by name: the device's own, and those of loaded
- * images. An image stays as long as it has users: names here that lead to it,
+ * The programs that Start knows by name: the device's own, and those of the images
+ * that a host loaded. An image stays as long as it has users: names here that lead to it,
  * and processes that run one of its programs. A program that is loaded again
  * takes the place of the one of its name; processes that run that go on.
  */
@@ -41,56 +41,65 @@ static int check_table(const struct nfc_program *table)
 	return 0;
 }
 
-/* NULL: no such name. Must hold the device's lock. */
-static struct nfc_entry *entry_of(struct nfc_device *dev, const char *name)
+/* NULL: no such name. */
+static struct nfc_entry *entry_of(struct nfc_entry *list, uint32_t count,
+				  const char *name)
 {
-	for (uint32_t i = 0; i < dev->program_count; i++)
-		if (same_name(dev->programs[i].program->name, name))
-			return &dev->programs[i];
+	for (uint32_t i = 0; i < count; i++)
+		if (same_name(list[i].program->name, name))
+			return &list[i];
 	return NULL;
 }
 
-/* May all of these be entered? Must hold the device's lock. */
-static int room_for(struct nfc_device *dev, const struct nfc_program *table,
-		    bool loaded)
+/* One of the device's own. Must hold its lock. */
+static struct nfc_entry *own_entry(struct nfc_device *dev, const char *name)
+{
+	return entry_of(dev->programs, dev->program_count, name);
+}
+
+/* One of an image of the host. Must hold its lock. */
+static struct nfc_entry *image_entry(struct nfc_host *host, const char *name)
+{
+	return entry_of(host->programs, host->program_count, name);
+}
+
+/* May all programs of an image be entered? Must hold both locks. */
+static int room_for(struct nfc_host *host, const struct nfc_program *table)
 {
 	uint32_t more = 0;
 
 	for (const struct nfc_program *p = table; p->name; p++) {
-		const struct nfc_entry *e = entry_of(dev, p->name);
-
-		if (e && (!loaded || !e->loaded))
+		if (own_entry(host->dev, p->name))
 			return -NFC_EBUSY;
-		more += !e;
+		more += !image_entry(host, p->name);
 	}
-	return more > NFC_PROGRAMS - dev->program_count ? -NFC_ENOMEM : 0;
+	return more > NFC_PROGRAMS - host->program_count ? -NFC_ENOMEM : 0;
 }
 
-/* Must hold the device's lock; there is room. */
-static void enter(struct nfc_device *dev, const struct nfc_program *table,
+/* Enter the programs of an image. Must hold the host's lock; there is room. */
+static void enter(struct nfc_host *host, const struct nfc_program *table,
 		  struct nfc_loaded *loaded)
 {
 	for (const struct nfc_program *p = table; p->name; p++) {
-		struct nfc_entry *e = entry_of(dev, p->name);
+		struct nfc_entry *e = image_entry(host, p->name);
 
 		if (!e)
-			e = &dev->programs[dev->program_count++];
+			e = &host->programs[host->program_count++];
 		else
 			e->loaded->users--;
 		*e = (struct nfc_entry){ p, loaded };
-		if (loaded)
-			loaded->users++;
+		loaded->users++;
 	}
 }
 
 /* Take out an image that nobody uses; false: there is none. */
-static bool take_unused(struct nfc_device *dev, struct nfc_image *image)
+static bool take_unused(struct nfc_host *host, struct nfc_image *image)
 {
 	bool found = false;
 
-	nfc_lock(dev);
+	nfc_lock(&host->lock);
 	for (int i = 0; i < NFC_IMAGES && !found; i++) {
-		struct nfc_loaded *l = &dev->loaded[i];
+		struct nfc_loaded *l = &host->loaded[i];
 
 		if (!l->image.handle || l->users)
 			continue;
@@ -98,106 +107,125 @@ static bool take_unused(struct nfc_device *dev, struct nfc_image *image)
 		l->image.handle = NULL;
 		found = true;
 	}
-	nfc_unlock(dev);
+	nfc_unlock(&host->lock);
 	return found;
 }
 
-static void unload_unused(struct nfc_device *dev)
+static void unload_unused(struct nfc_host *host)
 {
+	const struct nfc_port *port = host->dev->port;
 	struct nfc_image image;
 
-	while (take_unused(dev, &image))
-		dev->port->unload(dev->port->self, image.handle);
+	while (take_unused(host, &image))
+		port->unload(port->self, image.handle);
 }
 
 int nfc_device_register(struct nfc_device *dev, const struct nfc_program *table)
 {
 	int rc = check_table(table);
+	uint32_t more = 0;
 
 	if (rc)
 		return rc;
-	nfc_lock(dev);
-	rc = room_for(dev, table, false);
-	if (!rc)
-		enter(dev, table, NULL);
-	nfc_unlock(dev);
+	nfc_lock(&dev->lock);
+	for (const struct nfc_program *p = table; p->name; p++, more++)
+		if (own_entry(dev, p->name))
+			rc = -NFC_EBUSY;
+	if (!rc && more > NFC_PROGRAMS - dev->program_count)
+		rc = -NFC_ENOMEM;
+	for (uint32_t i = 0; i < more && !rc; i++)
+		dev->programs[dev->program_count++] = (struct nfc_entry){
+			&table[i], NULL
+		};
+	nfc_unlock(&dev->lock);
 	return rc;
 }
 
-static struct nfc_loaded *free_place(struct nfc_device *dev)
+static struct nfc_loaded *free_place(struct nfc_host *host)
 {
 	for (int i = 0; i < NFC_IMAGES; i++)
-		if (!dev->loaded[i].image.handle)
-			return &dev->loaded[i];
+		if (!host->loaded[i].image.handle)
+			return &host->loaded[i];
 	return NULL;
 }
 
-int nfc_programs_add(struct nfc_device *dev, const struct nfc_image *image)
+int nfc_programs_add(struct nfc_host *host, const struct nfc_image *image)
 {
 	struct nfc_loaded *place;
 	int rc = image->table->name ? check_table(image->table) : -NFC_EINVAL;
 
 	if (rc)
 		return rc;
-	nfc_lock(dev);
-	place = free_place(dev);
-	rc = place ? room_for(dev, image->table, true) : -NFC_ENOMEM;
+	nfc_lock(&host->dev->lock);
+	nfc_lock(&host->lock);
+	place = free_place(host);
+	rc = place ? room_for(host, image->table) : -NFC_ENOMEM;
 	if (!rc) {
 		place->image = *image;
-		enter(dev, image->table, place);
+		enter(host, image->table, place);
 	}
-	nfc_unlock(dev);
-	unload_unused(dev); /* what was replaced */
+	nfc_unlock(&host->lock);
+	nfc_unlock(&host->dev->lock);
+	unload_unused(host); /* what was replaced */
 	return rc;
 }
 
-bool nfc_program_use(struct nfc_device *dev, const char *name,
+bool nfc_program_use(struct nfc_host *host, const char *name,
 		     struct nfc_entry *out)
 {
 	struct nfc_entry *e;
 
-	nfc_lock(dev);
-	e = entry_of(dev, name);
+	nfc_lock(&host->dev->lock);
+	nfc_lock(&host->lock);
+	e = own_entry(host->dev, name);
+	if (!e)
+		e = image_entry(host, name);
 	if (e) {
 		*out = *e;
 		if (e->loaded)
 			e->loaded->users++;
 	}
-	nfc_unlock(dev);
+	nfc_unlock(&host->lock);
+	nfc_unlock(&host->dev->lock);
 	return e != NULL;
 }
 
-void nfc_program_leave(struct nfc_device *dev, struct nfc_loaded *loaded)
+void nfc_program_leave(struct nfc_host *host, struct nfc_loaded *loaded)
 {
 	if (!loaded)
 		return;
-	nfc_lock(dev);
+	nfc_lock(&host->lock);
 	loaded->users--;
-	nfc_unlock(dev);
-	unload_unused(dev);
+	nfc_unlock(&host->lock);
+	unload_unused(host);
 }
 
-const char *nfc_program_name(struct nfc_device *dev, uint64_t index,
+const char *nfc_program_name(struct nfc_host *host, uint64_t index,
 			     char name[NFC_NAME_SIZE])
 {
+	struct nfc_device *dev = host->dev;
 	const char *from = NULL;
 
-	nfc_lock(dev);
+	nfc_lock(&dev->lock);
+	nfc_lock(&host->lock);
 	if (index < dev->program_count)
 		from = dev->programs[index].program->name;
+	else if (index - dev->program_count < host->program_count)
+		from = host->programs[index - dev->program_count].program->name;
 	for (int i = 0; from && i < NFC_NAME_SIZE; i++) {
 		name[i] = from[i];
 		if (!from[i])
 			break;
 	}
-	nfc_unlock(dev);
+	nfc_unlock(&host->lock);
+	nfc_unlock(&dev->lock);
 	return from ? name : NULL;
 }
 
-void nfc_programs_drop(struct nfc_device *dev)
+void nfc_programs_drop(struct nfc_host *host)
 {
-	dev->program_count = 0;
+	host->program_count = 0;
 	for (int i = 0; i < NFC_IMAGES; i++)
-		dev->loaded[i].users = 0;
-	unload_unused(dev);
+		host->loaded[i].users = 0;
+	unload_unused(host);
 }

@@ -68,10 +68,12 @@ static void ring(const struct nfc_rings *rings)
 	struct nfc_island *island = &dev->islands[rings->island];
 	const struct nfc_port *port = dev->port;
 
-	if (island->assisted)
-		island->unheard |= 1ull << (rings - island->rings);
-	else
-		port->ring_host(port->self, island->index);
+	if (island->assisted) {
+		island->unheard |= 1ull << (rings - rings->share->rings);
+		return;
+	}
+	island->rung++;
+	port->ring_host(port->self, rings->host->index, island->index);
 }
 
 /*
@@ -80,7 +82,8 @@ static void ring(const struct nfc_rings *rings)
  */
 bool nfc_rings_room(struct nfc_rings *rings)
 {
-	if (rings->tail - rings->limit + NFC_RESERVE <= rings->mask + 1)
+	if (rings->tail - rings->limit + NFC_RESERVE <= rings->mask + 1 ||
+	    nfc_gone(rings->host))
 		return true;
 	rings->limit = atomic_load_explicit(
 		(_Atomic uint64_t *)&rings->shared->d2h_head.word,
@@ -101,12 +104,13 @@ bool nfc_rings_room(struct nfc_rings *rings)
 void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 	     uint64_t id, const uint64_t payload[7])
 {
-	struct nfc_island *island = ch->island;
 	struct nfc_rings *rings = ch->rings;
 	struct nfc_host *host = rings->host;
 	struct nfc_slot *slot = &rings->d2h[rings->tail & rings->mask];
 	uint64_t header = nfc_header(type, length, host->epoch, id, ch->id);
 
+	if (nfc_gone(host))
+		return;
 	header |= phase(rings->tail, rings->shift) << NFC_HDR_PHASE_SHIFT;
 	for (int i = 0; i < 7; i++)
 		slot->payload[i] = payload[i];
@@ -115,7 +119,8 @@ void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 	rings->tail++;
 	atomic_thread_fence(memory_order_seq_cst); /* SYNC: channel park */
 	if (atomic_load_explicit(&host->park[ch->id], memory_order_relaxed)) {
-		nfc_count(island, NFC_COUNT_DOORBELLS, !island->assisted);
+		nfc_count(rings->share, NFC_COUNT_DOORBELLS,
+			  !ch->island->assisted);
 		ring(rings);
 	}
 }

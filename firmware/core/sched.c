@@ -48,7 +48,7 @@ void nfc_make_ready(struct nfc_process *p)
 /* Let a blocked process return from nfc_block() with result. */
 void nfc_wake(struct nfc_process *p, int result)
 {
-	if (p->ready)
+	if (p->ready || !p->share->there)
 		return;
 	p->result = result;
 	p->wait = NFC_WAIT_NONE;
@@ -60,7 +60,7 @@ static void switch_away(struct nfc_process *p)
 {
 	struct nfc_island *island = p->island;
 
-	nfc_count(island, NFC_COUNT_SWITCHES, 1);
+	nfc_count(p->share, NFC_COUNT_SWITCHES, 1);
 	island->dev->port->stack_switch(&p->stack, &island->scheduler);
 }
 
@@ -130,10 +130,10 @@ static void post_call(struct nfc_island *to, struct nfc_call *call)
 {
 	const struct nfc_port *port = to->dev->port;
 
-	nfc_lock(to->dev);
+	nfc_lock(&to->dev->lock);
 	call->next = atomic_load(&to->calls);
 	atomic_exchange(&to->calls, call); /* SYNC: island park */
-	nfc_unlock(to->dev);
+	nfc_unlock(&to->dev->lock);
 	port->wake(port->self, to->index);
 }
 
@@ -141,11 +141,11 @@ static struct nfc_call *next_call(struct nfc_island *island)
 {
 	struct nfc_call *call;
 
-	nfc_lock(island->dev);
+	nfc_lock(&island->dev->lock);
 	call = atomic_load(&island->calls);
 	if (call)
 		atomic_store(&island->calls, call->next);
-	nfc_unlock(island->dev);
+	nfc_unlock(&island->dev->lock);
 	return call;
 }
 
@@ -154,7 +154,7 @@ static bool take_back(struct nfc_island *from, struct nfc_call *call)
 {
 	struct nfc_call *before;
 
-	nfc_lock(from->dev);
+	nfc_lock(&from->dev->lock);
 	before = atomic_load(&from->calls);
 	if (before == call)
 		atomic_store(&from->calls, call->next);
@@ -162,7 +162,7 @@ static bool take_back(struct nfc_island *from, struct nfc_call *call)
 		before = before->next;
 	if (before && before != call)
 		before->next = call->next;
-	nfc_unlock(from->dev);
+	nfc_unlock(&from->dev->lock);
 	return before != NULL;
 }
 
@@ -174,23 +174,43 @@ static bool take_back(struct nfc_island *from, struct nfc_call *call)
 int nfc_island_call(struct nfc_process *self, struct nfc_island *to,
 		    int (*fn)(struct nfc_island *island, void *arg), void *arg)
 {
-	struct nfc_call call = { .fn = fn, .arg = arg };
+	struct nfc_call call = { .fn = fn, .arg = arg, .result = -NFC_ETIMEOUT };
 	uint64_t since;
 
 	if (to == self->island)
 		return fn(to, arg);
 	nfc_read_clock(self->island);
 	since = self->island->now;
+	self->calling = 1;
 	post_call(to, &call);
 	while (!atomic_load(&call.done)) {
 		if (self->island->now - since > CALL_NS && take_back(to, &call))
-			return -NFC_ETIMEOUT;
+			break;
 		if (atomic_load(&to->dev->halt))
 			nfc_block(self, NFC_WAIT_NONE); /* call stays valid */
 		else if (self->stop)
 			nfc_yield(self);
 		else
 			nfc_sleep(self, 20000);
+	}
+	self->calling = 0;
+	return call.result;
+}
+
+int nfc_outside_call(struct nfc_island *to,
+		     int (*fn)(struct nfc_island *island, void *arg), void *arg)
+{
+	struct nfc_call call = { .fn = fn, .arg = arg, .result = -NFC_ETIMEOUT };
+	const struct nfc_port *port = to->dev->port;
+	uint64_t since = port->now(port->self);
+
+	post_call(to, &call);
+	while (!atomic_load(&call.done)) {
+		bool late = port->now(port->self) - since > CALL_NS;
+
+		if ((late || atomic_load(&to->dev->halt)) && take_back(to, &call))
+			break;
+		port->yield(port->self);
 	}
 	return call.result;
 }

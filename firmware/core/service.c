@@ -9,14 +9,20 @@ enum {
 
 /* ---- control ---- */
 
+struct stop {
+	struct nfc_host *host;
+	uint64_t process;
+};
+
 static int stop_here(struct nfc_island *island, void *arg)
 {
-	uint64_t id = *(uint64_t *)arg;
+	struct stop *stop = arg;
 
 	for (uint32_t i = 0; i < island->process_count; i++) {
-		struct nfc_process *p = &island->processes[i];
+		struct nfc_process *p = &stop->host->shares[island->index]
+						 .processes[i];
 
-		if (!p->program || p->id != id)
+		if (!p->program || p->id != stop->process)
 			continue;
 		if (!p->ports || p->first < NFC_TARGET_FIRST)
 			return -NFC_EINVAL; /* a service */
@@ -34,13 +40,15 @@ static int stop_here(struct nfc_island *island, void *arg)
  */
 static int control_stop(struct nfc_process *self, struct nfc_control *c)
 {
-	struct nfc_device *dev = self->island->dev;
-	struct nfc_island *island = c->a ? nfc_island_running(dev, c->a) : NULL;
+	struct stop stop = { self->host, c->a };
+	struct nfc_island *island = NULL;
 	int rc;
 
+	if (c->a)
+		island = nfc_island_running(self->host, c->a);
 	if (!island)
 		return -NFC_EINVAL;
-	rc = nfc_island_call(self, island, stop_here, &c->a);
+	rc = nfc_island_call(self, island, stop_here, &stop);
 	return rc ? rc : -NFC_EINVAL;
 }
 
@@ -118,7 +126,6 @@ static int start_at(struct nfc_process *self, struct nfc_start *start)
 
 static int control_start(struct nfc_process *self, struct nfc_control *c)
 {
-	struct nfc_device *dev = self->island->dev;
 	uint32_t channels = self->host->channel_count;
 	struct nfc_start start = {
 		.host = self->host,
@@ -131,11 +138,11 @@ static int control_start(struct nfc_process *self, struct nfc_control *c)
 	if (c->name[NFC_NAME_SIZE - 1] || !c->b || c->b > channels ||
 	    c->a > channels - c->b || (c->a && c->a < NFC_TARGET_FIRST))
 		return -NFC_EINVAL;
-	if (!nfc_program_use(dev, (const char *)c->name, &start.entry))
+	if (!nfc_program_use(self->host, (const char *)c->name, &start.entry))
 		return -NFC_ENOPROGRAM;
 	rc = c->a ? start_at(self, &start) : start_anywhere(self, &start);
 	if (rc)
-		nfc_program_leave(dev, start.entry.loaded);
+		nfc_program_leave(self->host, start.entry.loaded);
 	c->a = start.process;
 	c->b = start.first;
 	return rc;
@@ -157,7 +164,7 @@ static int load_image(struct nfc_process *self, uint64_t address,
 
 	if (rc)
 		return rc;
-	rc = nfc_programs_add(self->island->dev, &image);
+	rc = nfc_programs_add(self->host, &image);
 	if (rc == -NFC_ETOOLARGE)
 		nfc_log(self, "load: a program asks for a stack over 16 MiB");
 	if (rc)
@@ -189,7 +196,7 @@ static int control_load(struct nfc_process *self, struct nfc_channel *ch,
 		return c->a > IMAGE_MAX ? -NFC_ETOOLARGE : -NFC_ENOMEM;
 	}
 	rc = channel_read_ind(ch, address, c->a);
-	if (!rc && !self->island->dev->port->load)
+	if (!rc && !nfc_may_load(self->host))
 		rc = -NFC_ENOTSUP;
 	if (!rc) {
 		nfc_prompt(self, 0);
@@ -204,7 +211,7 @@ static int control_program(struct nfc_process *self, struct nfc_control *c)
 {
 	char name[NFC_NAME_SIZE];
 
-	if (!nfc_program_name(self->island->dev, c->a, name))
+	if (!nfc_program_name(self->host, c->a, name))
 		return -NFC_ENOPROGRAM;
 	put_name(c, name);
 	return 0;
@@ -219,7 +226,7 @@ static int control_memory(struct nfc_process *self, struct nfc_control *c)
 		return -NFC_EINVAL;
 	c->a = (uint64_t)type << NFC_MEMORY_SHIFT;
 	c->b = dev->config.memory[type];
-	c->c = nfc_memory_available(dev, type);
+	c->c = nfc_memory_available(self->host, type);
 	return 0;
 }
 
@@ -272,18 +279,18 @@ static void control_main(struct nfc_process *self)
 /* Gives the kept lines to whoever receives from the log target. */
 static void log_writer(struct nfc_process *self)
 {
-	struct nfc_device *dev = self->island->dev;
-	struct nfc_channel *ch = &self->host->channels[NFC_TARGET_LOG];
+	struct nfc_host *host = self->host;
+	struct nfc_channel *ch = &host->channels[NFC_TARGET_LOG];
 
 	for (;;) {
 		char line[NFC_PAYLOAD_SIZE];
 		uint64_t number, length;
 
-		while (!nfc_oldest_line(dev, line, &number))
+		while (!nfc_oldest_line(host, line, &number))
 			nfc_block(self, NFC_WAIT_LOG);
 		length = nfc_line_length(line, NFC_PAYLOAD_SIZE);
 		if (!channel_write(ch, line, length))
-			nfc_forget_line(dev, number);
+			nfc_forget_line(host, number);
 	}
 }
 
@@ -317,7 +324,6 @@ static void log_main(struct nfc_process *self)
 
 static void telemetry_main(struct nfc_process *self)
 {
-	struct nfc_device *dev = self->island->dev;
 	struct nfc_channel *ch = nfc_channel_of(self, 0);
 
 	nfc_prompt(self, 1);
@@ -334,7 +340,7 @@ static void telemetry_main(struct nfc_process *self)
 		for (uint64_t i = 0; i < 7; i++)
 			if (page * 7ull + i < NFC_COUNTERS)
 				value[i] = nfc_counter_sum(
-					dev,
+					self->host,
 					(enum nfc_counter)(page * 7ull + i));
 		channel_write(ch, value, sizeof(value));
 	}

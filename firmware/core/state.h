@@ -23,12 +23,11 @@ enum nfc_internal_limits {
 	NFC_BATCH_MAX = 2 << 20, /* bytes */
 	NFC_LIST_BYTES = NFC_LIST_ENTRIES * NFC_PAGE_SIZE, /* of full pages */
 	NFC_OPEN = 16, /* batches on offer to other DMA engines */
-	NFC_BLOCKS = 1024, /* allocations per device */
-	NFC_PROGRAMS = 64, /* in the registry */
-	NFC_IMAGES = 64, /* loaded, those included that only run */
-	NFC_LOG_LINES = 64, /* kept for the log service */
+	NFC_BLOCKS = 1024, /* allocations of a host */
+	NFC_PROGRAMS = 64, /* the device's own, and as many of each host */
+	NFC_IMAGES = 64, /* of a host, those included that only run */
+	NFC_LOG_LINES = 64, /* kept for a host's log service */
 	NFC_AGAIN = 1 << 20, /* a wake-up that means: check again */
-	NFC_HOSTS = 1, /* that a device serves; see docs/design/0019-hosts.md */
 };
 
 /* What a half of a channel is doing. */
@@ -87,7 +86,7 @@ struct nfc_batch {
 
 /* A transfer under way. Embedded in the process that takes part in it. */
 struct nfc_transfer {
-	struct nfc_transfer *next; /* island's active list */
+	struct nfc_transfer *next; /* active list of its share */
 	struct nfc_channel *channel;
 	uint8_t *memory;
 	uint64_t id;
@@ -130,6 +129,7 @@ struct nfc_process {
 	struct nfc_stack stack;
 	struct nfc_island *island;
 	struct nfc_host *host; /* its ports are channels of */
+	struct nfc_share *share; /* of the island, which is that host's */
 	struct nfc_process *next; /* ready queue */
 	const struct nfc_program *program; /* NULL: free */
 	struct nfc_loaded *loaded; /* it is a user of */
@@ -141,6 +141,7 @@ struct nfc_process {
 	uint8_t ready; /* in the ready queue or running */
 	uint8_t stop;
 	uint8_t prompt; /* a call may run it */
+	uint8_t calling; /* another island holds a pointer to its stack */
 	uint8_t wait; /* enum nfc_wait */
 	int32_t result;
 	void *buf; /* of the read it waits in */
@@ -183,6 +184,7 @@ struct nfc_channel {
 /* The device's side of a mailbox: a read manager and a write manager. */
 struct nfc_rings {
 	struct nfc_host *host;
+	struct nfc_share *share; /* it belongs to */
 	struct nfc_mailbox *shared;
 	struct nfc_slot *h2d, *d2h;
 	uint32_t island; /* that serves it */
@@ -220,7 +222,7 @@ enum nfc_counter {
 	NFC_COUNT_REPEATS,
 	NFC_COUNT_PARKED, /* offers waiting now */
 	NFC_COUNT_DOORBELLS, /* rung at the host */
-	NFC_COUNT_SLEEPS,
+	NFC_COUNT_SLEEPS, /* of islands, for all hosts */
 	NFC_COUNT_SWITCHES,
 	NFC_COUNT_REFUSED, /* allocations, for want of free memory */
 	NFC_COUNT_UNREACHED, /* transfers that DMA could not finish */
@@ -228,20 +230,32 @@ enum nfc_counter {
 };
 
 /*
+ * What of an island is one host's: mailboxes, contexts, transfers, counters. Of
+ * the island's owner, but for the counters.
+ */
+struct nfc_share {
+	struct nfc_host *host;
+	struct nfc_share *next; /* of the island's hosts */
+	struct nfc_rings *rings; /* rings_count of the island */
+	struct nfc_process *processes; /* process_count of it */
+	struct nfc_transfer *active;
+	bool there; /* in the island's list */
+	_Atomic uint64_t count[NFC_COUNTERS]; /* other threads read them */
+};
+
+/*
  * A part of the device, as the card has them: some microengines, whose contexts
- * are processes, with a share of the channels and of the mailboxes. One thread of
- * the port runs it, and owns what it points to.
+ * are processes, with a share of the channels and of the mailboxes of each host.
+ * One thread of the port runs it, and owns what it points to.
  */
 struct nfc_island {
 	struct nfc_device *dev;
 	uint32_t index;
-	struct nfc_rings *rings; /* it serves */
-	uint32_t rings_count;
-	struct nfc_process *processes;
-	uint32_t process_count;
+	struct nfc_share *shares; /* of the hosts that are there */
+	uint32_t rings_count; /* of a host */
+	uint32_t process_count; /* of a host */
 	_Atomic(struct nfc_process *) current; /* runs now; other threads read it */
 	struct nfc_process *ready_first, *ready_last;
-	struct nfc_transfer *active;
 	struct nfc_channel *timed; /* parked offers with a deadline */
 	struct nfc_channel *recalls; /* WITHDRAW to answer after the processes ran */
 	struct nfc_stack scheduler;
@@ -249,6 +263,7 @@ struct nfc_island {
 	_Atomic uint64_t seen; /* the same, for other threads */
 	uint64_t timer; /* no process or offer is due before */
 	uint64_t unheard; /* mailboxes with an answer, which that call drains */
+	uint64_t rung; /* doorbells of hosts that it rang */
 	uint64_t assists; /* times that calls ran it */
 	bool assisted; /* a call runs it, not its thread */
 	bool stalled; /* a mailbox waits for d2h room */
@@ -257,7 +272,7 @@ struct nfc_island {
 	_Atomic uint64_t due; /* it must run again, as of the last owner */
 	_Atomic uint64_t until; /* its thread sleeps so long, 0: it does not */
 	_Atomic(struct nfc_call *) calls; /* changed under the device's lock */
-	_Atomic uint64_t count[NFC_COUNTERS]; /* other threads read them */
+	_Atomic uint64_t sleeps; /* other threads read them */
 };
 
 struct nfc_block {
@@ -288,9 +303,10 @@ struct nfc_health {
 
 /*
  * Whom the device serves: an area with mailboxes of its own, a channel table,
- * an epoch. What is about a channel reaches these through its rings' host, what
- * is about a process through the process's. Fields are set at boot, but for the
- * generations, which any island counts.
+ * contexts, memory, images and log lines, an epoch. What is about a channel
+ * reaches these through its rings' host, what is about a process through the
+ * process's. It lies at the start of its seat's state. Fields without a comment
+ * on who writes them are set when the host is attached.
  */
 struct nfc_host {
 	struct nfc_device *dev;
@@ -298,32 +314,41 @@ struct nfc_host {
 	_Atomic nfc_le32 *park; /* word per channel, the host writes them */
 	struct nfc_channel *channels;
 	uint32_t channel_count; /* ids are below this */
+	uint32_t index;
 	uint32_t epoch;
+	bool no_load; /* as in its seat */
+	struct nfc_share *shares; /* one of each island */
+	uint8_t *memory[NFC_MEMORY_COUNT];
+	_Atomic bool gone; /* it is being detached: nothing reaches it */
 	_Atomic uint64_t next_generation; /* of a subscription */
-};
-
-struct nfc_device {
-	struct nfc_config config;
-	const struct nfc_port *port;
-	struct nfc_host host[NFC_HOSTS];
-	struct nfc_island *islands;
-	_Atomic uint32_t halt;
 	_Atomic uint32_t running; /* processes */
-	_Atomic uint64_t next_process;
-	_Atomic uint32_t beating; /* an island writes the heartbeat */
-	_Atomic uint64_t next_beat;
-	uint64_t beat; /* of who holds beating */
-	struct nfc_health health;
-	_Atomic(struct nfc_transfer *) open[NFC_OPEN];
+	struct nfc_health health; /* of who holds the device's `beating` */
 
 	_Atomic uint32_t lock; /* guards what follows */
-	struct nfc_entry programs[NFC_PROGRAMS];
+	struct nfc_entry programs[NFC_PROGRAMS]; /* of its images */
 	uint32_t program_count;
 	struct nfc_loaded loaded[NFC_IMAGES];
 	struct nfc_block block[NFC_BLOCKS];
 	uint64_t log_head, log_tail; /* lines read, written */
 	uint64_t log_lost;
 	char log_line[NFC_LOG_LINES][NFC_PAYLOAD_SIZE];
+};
+
+struct nfc_device {
+	struct nfc_config config;
+	const struct nfc_port *port;
+	struct nfc_host *host[NFC_HOSTS_MAX]; /* of who holds beating; NULL: none */
+	struct nfc_island *islands;
+	_Atomic uint32_t halt;
+	_Atomic uint64_t next_process;
+	_Atomic uint32_t beating; /* an island writes the heartbeat */
+	_Atomic uint64_t next_beat;
+	uint64_t beat; /* of who holds beating */
+	_Atomic(struct nfc_transfer *) open[NFC_OPEN];
+
+	_Atomic uint32_t lock; /* guards what follows, and calls of islands */
+	struct nfc_entry programs[NFC_PROGRAMS]; /* its own, that every host may start */
+	uint32_t program_count;
 };
 
 /* What nfc_process_start() starts. */
@@ -359,19 +384,19 @@ static inline bool nfc_is_offered(const struct nfc_half *half)
 	       half->state == NFC_HALF_OFFERED;
 }
 
-static inline uint64_t nfc_counted(const struct nfc_island *island,
+static inline uint64_t nfc_counted(const struct nfc_share *share,
 				   enum nfc_counter counter)
 {
-	return atomic_load_explicit(&island->count[counter],
+	return atomic_load_explicit(&share->count[counter],
 				    memory_order_relaxed);
 }
 
-/* By the owner, who alone writes: no atomic addition. */
-static inline void nfc_count(struct nfc_island *island,
-			     enum nfc_counter counter, uint64_t n)
+/* By the island's owner, who alone writes: no atomic addition. */
+static inline void nfc_count(struct nfc_share *share, enum nfc_counter counter,
+			     uint64_t n)
 {
-	atomic_store_explicit(&island->count[counter],
-			      nfc_counted(island, counter) + n,
+	atomic_store_explicit(&share->count[counter],
+			      nfc_counted(share, counter) + n,
 			      memory_order_relaxed);
 }
 
@@ -405,21 +430,35 @@ static inline uint64_t nfc_list_entry(const struct nfc_slot *list, uint32_t i,
 	return nfc_entry_address(e);
 }
 
+static inline bool nfc_may_load(const struct nfc_host *host)
+{
+	return !host->no_load && host->dev->port->load;
+}
+
+/* Is the host being detached? Then what is put is lost, and there always is room. */
+static inline bool nfc_gone(const struct nfc_host *host)
+{
+	return atomic_load_explicit(&host->gone, memory_order_relaxed);
+}
+
 static inline uint64_t nfc_min(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-/* The device's lock: a few instructions are run under it, no call to the port. */
-static inline void nfc_lock(struct nfc_device *dev)
+/*
+ * The lock of the device or of a host, taken in that order: a few instructions are
+ * run under it, no call to the port.
+ */
+static inline void nfc_lock(_Atomic uint32_t *lock)
 {
-	while (atomic_exchange_explicit(&dev->lock, 1, memory_order_acquire))
+	while (atomic_exchange_explicit(lock, 1, memory_order_acquire))
 		;
 }
 
-static inline void nfc_unlock(struct nfc_device *dev)
+static inline void nfc_unlock(_Atomic uint32_t *lock)
 {
-	atomic_store_explicit(&dev->lock, 0, memory_order_release);
+	atomic_store_explicit(lock, 0, memory_order_release);
 }
 
 #endif /* NFC_STATE_H */

@@ -51,8 +51,8 @@ void nfc_transfer_begin(struct nfc_process *p, struct nfc_channel *ch,
 	half->transfer = t;
 	half->state = NFC_HALF_MOVING;
 	p->wait = NFC_WAIT_MOVING;
-	t->next = ch->island->active;
-	ch->island->active = t;
+	t->next = ch->rings->share->active;
+	ch->rings->share->active = t;
 }
 
 /* Bytes of an entry, of which left are to come at most; 0 if it breaks the rules. */
@@ -104,8 +104,8 @@ static bool may_list(const struct nfc_transfer *t, const struct nfc_slot *list)
 /* Take a gather list; one that breaks the rules ends the transfer. */
 void nfc_transfer_list(struct nfc_transfer *t, const struct nfc_slot *slot)
 {
-	struct nfc_island *island = t->channel->island;
-	uint64_t window = island->dev->config.window;
+	struct nfc_share *share = t->channel->rings->share;
+	uint64_t window = share->host->dev->config.window;
 	uint64_t tail = slot->payload[6], left = t->size - t->received, sum;
 	struct nfc_slot list = *slot;
 
@@ -127,7 +127,7 @@ void nfc_transfer_list(struct nfc_transfer *t, const struct nfc_slot *slot)
 	t->queue[t->lists & (window - 1)] = list;
 	t->lists++;
 	t->received += sum;
-	nfc_count(island, NFC_COUNT_LISTS, 1);
+	nfc_count(share, NFC_COUNT_LISTS, 1);
 	if (t->lists == 1 && !t->repeat && t->direction == NFC_H2D &&
 	    t->received < t->size)
 		nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_READY, NFC_OK);
@@ -177,7 +177,7 @@ static void repeat_from(struct nfc_transfer *t, const struct nfc_piece *piece)
 	t->offset = t->planned - start;
 	t->repeat = 1;
 	t->fault_index = piece->entry;
-	nfc_count(t->channel->island, NFC_COUNT_REPEATS, 1);
+	nfc_count(t->channel->rings->share, NFC_COUNT_REPEATS, 1);
 	nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_REPEAT, NFC_EBUSY);
 }
 
@@ -192,7 +192,7 @@ static void batch_failed(struct nfc_transfer *t, struct nfc_piece *piece,
 	if (status == NFC_EDMA)
 		nfc_dma_locate(t, piece);
 	if (status != NFC_ERESET)
-		nfc_count(t->channel->island, NFC_COUNT_UNREACHED, 1);
+		nfc_count(t->channel->rings->share, NFC_COUNT_UNREACHED, 1);
 	t->fault_index = piece->entry;
 	t->finished = piece->list;
 	t->processed = nfc_piece_start(t, piece);
@@ -215,11 +215,11 @@ static bool progress_due(const struct nfc_transfer *t)
 /* A batch is done: account for it. */
 static void batch_done(struct nfc_transfer *t)
 {
-	struct nfc_island *island = t->channel->island;
+	struct nfc_share *share = t->channel->rings->share;
 	struct nfc_batch *b = &t->batch;
 	uint32_t failed = atomic_load(&b->failed);
 
-	nfc_dma_close(island->dev, t);
+	nfc_dma_close(share->host->dev, t);
 	if (t->ending)
 		return;
 	if (failed) {
@@ -228,17 +228,16 @@ static void batch_done(struct nfc_transfer *t)
 	}
 	t->finished = t->cursor;
 	t->processed = t->planned;
-	nfc_count(island, NFC_COUNT_BYTES, b->bytes);
-	nfc_count(island, NFC_COUNT_DMA, b->claimed);
+	nfc_count(share, NFC_COUNT_BYTES, b->bytes);
+	nfc_count(share, NFC_COUNT_DMA, b->claimed);
 	if (progress_due(t))
 		nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_MOVING, NFC_OK);
 }
 
 /* Move what is to move; true if it is accounted for now. */
-static bool advance(struct nfc_island *island, struct nfc_transfer *t,
-		    bool *busy)
+static bool advance(struct nfc_transfer *t, bool *busy)
 {
-	struct nfc_device *dev = island->dev;
+	struct nfc_device *dev = t->channel->island->dev;
 
 	if (!t->busy && !t->ending)
 		nfc_dma_plan(t);
@@ -279,32 +278,52 @@ static bool settle(struct nfc_transfer *t)
  */
 void nfc_transfer_kick(struct nfc_transfer *t)
 {
-	struct nfc_island *island = t->channel->island;
+	struct nfc_share *share = t->channel->rings->share;
 	bool busy;
 
 	if (t->received < t->size || t->size > NFC_PIECE_MIN ||
-	    island->active != t)
+	    share->active != t)
 		return;
-	if (advance(island, t, &busy) && !t->ending && !settle(t))
-		island->active = t->next;
+	if (advance(t, &busy) && !t->ending && !settle(t))
+		share->active = t->next;
 }
 
-/* One piece for every active transfer; true if there was any work. */
-bool nfc_transfer_pump(struct nfc_island *island)
+/* What follows `link` comes before what stands up to it. */
+static void rotate(struct nfc_transfer **first, struct nfc_transfer **link)
 {
-	struct nfc_transfer **link = &island->active;
+	struct nfc_transfer *begin = *first, **end = link;
+
+	if (link == first || !*link)
+		return;
+	while (*end)
+		end = &(*end)->next;
+	*first = *link;
+	*link = NULL;
+	*end = begin;
+}
+
+/*
+ * One piece for every active transfer of a host; true if there was any work. If
+ * sparing, for one of them alone, another each time: who has many of them has no
+ * more of the island than who has one.
+ */
+bool nfc_transfer_pump(struct nfc_share *share, bool sparing)
+{
+	struct nfc_transfer **link = &share->active;
 	bool busy = false;
 
-	while (*link) {
+	while (*link && !(sparing && busy)) {
 		struct nfc_transfer *t = *link;
 		struct nfc_transfer *next = t->next;
 
-		if (!advance(island, t, &busy) || settle(t)) {
+		if (!advance(t, &busy) || settle(t)) {
 			link = &t->next;
 			continue;
 		}
 		busy = true;
 		*link = next;
 	}
+	if (sparing)
+		rotate(&share->active, link);
 	return busy;
 }

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "hosted.h"
+#include "seat.h"
 
 /* What may be shut for good, which waits for calls that are inside. */
 struct gate {
@@ -33,6 +34,9 @@ struct epoch {
 	struct nfc_config config;
 	uint64_t device_size;
 	uint64_t area_size;
+	bool shared; /* as in its options */
+	struct seat seat[NFC_HOSTS_MAX];
+	_Atomic uint32_t awake[NFC_ISLANDS_MAX]; /* of a shared device: futexes */
 	pthread_t thread[NFC_ISLANDS_MAX];
 	bool runs[NFC_ISLANDS_MAX]; /* not joined yet */
 	uint32_t engines;
@@ -51,11 +55,16 @@ struct nfc_hosted {
 	struct nfc_config config;
 	struct nfc_hosted_options options;
 	void *area; /* the present epoch's; outlives it: the host may still read it */
+	uint32_t number; /* of the present epoch */
 	uint64_t area_size;
 	int doorbell;
 	_Atomic uint32_t sensed; /* diagnostic word of the sensors */
 	int log; /* options.log_fd, duplicated; -1: none */
 };
+
+/* Memory of the port's own, zeroed and reserved by nobody; NULL: none. */
+void *port_map(uint64_t size);
+void port_unmap(void *p, uint64_t size);
 
 /* By the port's clock, which port_now() of struct nfc_port reads. */
 uint64_t port_clock(void);

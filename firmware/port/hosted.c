@@ -88,12 +88,16 @@ void port_futex_wake(void *word)
 static void port_sleep(void *self, uint32_t island, uint64_t until_ns)
 {
 	struct epoch *epoch = self;
-	struct nfc_area *area = epoch->port.area;
+	struct nfc_area *area = epoch->seat[0].core.area;
 	uint64_t now = port_now(self);
 	struct timespec t;
 
 	if (until_ns <= now)
 		return;
+	if (epoch->shared) {
+		port_seats_sleep(epoch, island, until_ns);
+		return;
+	}
 	now = until_ns - now;
 	t.tv_sec = (time_t)(now / 1000000000);
 	t.tv_nsec = (long)(now % 1000000000);
@@ -111,14 +115,18 @@ static void port_yield(void *self)
 static void port_wake(void *self, uint32_t island)
 {
 	struct epoch *epoch = self;
-	struct nfc_area *area = epoch->port.area;
-	_Atomic uint64_t *word = (_Atomic uint64_t *)&area->island[island].word;
+	_Atomic uint64_t *word;
 
+	if (epoch->shared) {
+		port_seats_wake(epoch, island);
+		return;
+	}
+	word = (_Atomic uint64_t *)&epoch->seat[0].area->island[island].word;
 	if (atomic_exchange(word, 0)) /* SYNC: island park */
 		port_futex_wake(word);
 }
 
-static void port_ring_host(void *self, uint32_t island)
+static void port_ring_host(void *self, uint32_t host, uint32_t island)
 {
 	struct epoch *epoch = self;
 	uint64_t one = 1;
@@ -126,7 +134,9 @@ static void port_ring_host(void *self, uint32_t island)
 
 	if (!enter(&epoch->out))
 		return;
-	if (epoch->h->options.bus)
+	if (epoch->shared)
+		port_seat_ring(epoch, host);
+	else if (epoch->h->options.bus)
 		nfc_irq_ring(nfc_bus_irq(epoch->h->options.bus), island);
 	else
 		n = write(epoch->h->doorbell, &one, sizeof(one));
@@ -163,7 +173,14 @@ static bool is_busy(struct epoch *epoch, uint64_t bus, uint64_t len)
 	return busy;
 }
 
-static int port_dma_read(void *self, void *to, uint64_t bus, uint64_t len)
+/* NULL: host memory is this process's own. */
+static struct nfc_bus *bus_of(const struct epoch *epoch, uint32_t host)
+{
+	return epoch->shared ? epoch->seat[host].bus : epoch->h->options.bus;
+}
+
+static int port_dma_read(void *self, uint32_t host, void *to, uint64_t bus,
+			 uint64_t len)
 {
 	struct epoch *epoch = self;
 	int rc = 0;
@@ -172,16 +189,16 @@ static int port_dma_read(void *self, void *to, uint64_t bus, uint64_t len)
 		return NFC_ERESET;
 	if (is_busy(epoch, bus, len))
 		rc = NFC_EBUSY;
-	else if (epoch->h->options.bus)
-		rc = nfc_bus_read(epoch->h->options.bus, to, bus, len);
+	else if (bus_of(epoch, host))
+		rc = nfc_bus_read(bus_of(epoch, host), to, bus, len);
 	else
 		rc = nfc_fault_copy(to, (const void *)(uintptr_t)bus, len);
 	leave(&epoch->dma);
 	return rc;
 }
 
-static int port_dma_write(void *self, uint64_t bus, const void *from,
-			  uint64_t len)
+static int port_dma_write(void *self, uint32_t host, uint64_t bus,
+			  const void *from, uint64_t len)
 {
 	struct epoch *epoch = self;
 	int rc = 0;
@@ -190,8 +207,8 @@ static int port_dma_write(void *self, uint64_t bus, const void *from,
 		return NFC_ERESET;
 	if (is_busy(epoch, bus, len))
 		rc = NFC_EBUSY;
-	else if (epoch->h->options.bus)
-		rc = nfc_bus_write(epoch->h->options.bus, bus, from, len);
+	else if (bus_of(epoch, host))
+		rc = nfc_bus_write(bus_of(epoch, host), bus, from, len);
 	else
 		rc = nfc_fault_copy((void *)(uintptr_t)bus, from, len);
 	leave(&epoch->dma);
@@ -218,17 +235,20 @@ static void port_wake_engines(void *self)
 		port_futex_wake(&epoch->engine_word);
 }
 
-static void port_log(void *self, const char *line, uint64_t len)
+static void port_log(void *self, uint32_t host, const char *line, uint64_t len)
 {
 	struct epoch *epoch = self;
-	char text[260];
+	char text[280];
+	size_t at = 0;
 	ssize_t n;
 
 	if (len > 256 || !enter(&epoch->out))
 		return;
-	memcpy(text, line, len);
-	text[len] = '\n';
-	n = write(epoch->h->log, text, len + 1);
+	if (epoch->shared)
+		at = (size_t)sprintf(text, "host %u: ", host);
+	memcpy(text + at, line, len);
+	text[at + len] = '\n';
+	n = write(epoch->h->log, text, at + len + 1);
 	(void)n; /* there is none, or a reader that is too slow */
 	leave(&epoch->out);
 }
@@ -248,7 +268,7 @@ static void port_unload(void *self, void *handle)
 
 /* ---- one epoch ---- */
 
-static void *map(uint64_t size)
+void *port_map(uint64_t size)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -256,7 +276,7 @@ static void *map(uint64_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-static void unmap(void *p, uint64_t size)
+void port_unmap(void *p, uint64_t size)
 {
 	if (p)
 		munmap(p, size);
@@ -264,30 +284,25 @@ static void unmap(void *p, uint64_t size)
 
 static void epoch_free(struct epoch *epoch)
 {
-	unmap(epoch->dev, epoch->device_size);
-	for (int i = 0; i < NFC_MEMORY_COUNT; i++)
-		unmap(epoch->port.memory[i], epoch->config.memory[i]);
+	port_unmap(epoch->dev, epoch->device_size);
+	port_seats_free(epoch);
 	pthread_mutex_destroy(&epoch->refusal.lock);
 	free(epoch);
 }
 
-static int epoch_map(struct epoch *epoch)
+static int epoch_init(struct epoch *epoch)
 {
-	const struct nfc_config *c = &epoch->config;
+	struct nfc_seat *seat = epoch->shared ? NULL : &epoch->seat[0].core;
+	int rc = 0;
 
-	epoch->device_size = nfc_device_size(c);
-	epoch->dev = map(epoch->device_size);
+	epoch->dev = port_map(epoch->device_size);
 	if (!epoch->dev)
 		return NFC_ENOMEM;
-	for (int i = 0; i < NFC_MEMORY_COUNT; i++) {
-		epoch->port.memory[i] = map(c->memory[i]);
-		if (!epoch->port.memory[i])
-			return NFC_ENOMEM;
-		if (c->memory[i] >= 64 << 20)
-			madvise(epoch->port.memory[i], c->memory[i],
-				MADV_HUGEPAGE);
-	}
-	return 0;
+	if (seat)
+		rc = port_seat_boot(epoch, epoch->h->area, epoch->h->number);
+	if (rc)
+		return rc;
+	return -nfc_device_init(epoch->dev, &epoch->config, &epoch->port, seat);
 }
 
 /* Boot an epoch in h->area, which is zero. 0 or enum nfc_status. */
@@ -301,11 +316,12 @@ static int epoch_start(struct nfc_hosted *h)
 	epoch->h = h;
 	pthread_mutex_init(&epoch->refusal.lock, NULL);
 	epoch->config = h->config;
+	epoch->shared = h->options.shared;
+	epoch->device_size = nfc_device_size(&h->config);
 	epoch->area_size = h->area_size;
 	epoch->engines = h->options.engines;
 	epoch->port = (struct nfc_port){
 		.self = epoch,
-		.area = h->area,
 		.ring_host = port_ring_host,
 		.dma_read = port_dma_read,
 		.dma_write = port_dma_write,
@@ -325,9 +341,7 @@ static int epoch_start(struct nfc_hosted *h)
 	};
 	rc = -nfc_fault_install();
 	if (!rc)
-		rc = epoch_map(epoch);
-	if (!rc)
-		rc = -nfc_device_init(epoch->dev, &h->config, &epoch->port);
+		rc = epoch_init(epoch);
 	if (rc) {
 		epoch_free(epoch);
 		return rc;
@@ -346,7 +360,7 @@ static int epoch_start(struct nfc_hosted *h)
 /* Put other memory where a thread that stays behind sees the area of a bus. */
 static void cover_area(struct epoch *epoch)
 {
-	void *p = mmap(epoch->port.area, epoch->area_size,
+	void *p = mmap(epoch->seat[0].core.area, epoch->area_size,
 		       PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
 		       -1, 0);
@@ -379,7 +393,7 @@ static void free_cut_off(void)
 		}
 		*at = epoch->next;
 		nfc_device_fini(epoch->dev);
-		unmap(epoch->port.area, epoch->area_size);
+		port_unmap(epoch->seat[0].core.area, epoch->area_size);
 		epoch_free(epoch);
 	}
 	pthread_mutex_unlock(&cut_off.lock);
@@ -438,8 +452,10 @@ static int map_area(struct nfc_hosted *h)
 	uint64_t most;
 
 	h->area_size = nfc_area_size(&h->config);
+	if (h->options.shared)
+		return 0; /* each host brings one */
 	if (!bus) {
-		h->area = map(h->area_size);
+		h->area = port_map(h->area_size);
 		return h->area ? 0 : NFC_ENOMEM;
 	}
 	nfc_bus_area(bus, &most);
@@ -463,7 +479,7 @@ static void hosted_free(struct nfc_hosted *h)
 		close(h->doorbell);
 	if (h->log >= 0)
 		close(h->log);
-	unmap(h->area, h->area_size);
+	port_unmap(h->area, h->area_size);
 	free(h);
 }
 
@@ -490,6 +506,7 @@ int nfc_hosted_open(const struct nfc_config *config,
 		return -NFC_ENOMEM;
 	h->config = *config;
 	h->options = *options;
+	h->number = options->epoch ? options->epoch : 1;
 	if (nfc_config_check(&h->config) || options->engines > NFC_ISLANDS_MAX) {
 		free(h);
 		return -NFC_EINVAL;
@@ -522,7 +539,7 @@ int nfc_hosted_restart(struct nfc_hosted *h, uint32_t epoch, bool *left,
 
 	epoch_end(h);
 	*left = left_behind(h, false, who);
-	h->config.epoch = epoch;
+	h->number = epoch;
 	rc = new_area(h);
 	if (!rc)
 		rc = epoch_start(h);

@@ -17,6 +17,8 @@ struct nfc_hosted_options {
 	uint32_t engines; /* DMA threads beside the islands */
 	uint32_t busy; /* one piece of so many is refused for now; 0: none */
 	int32_t log_fd; /* lines go to a duplicate of it; -1: nowhere */
+	uint32_t epoch; /* of the first start */
+	bool shared; /* its hosts come by nfc_hosted_attach() */
 	struct nfc_bus *bus; /* or NULL. Stays the caller's; one device on it */
 };
 
@@ -27,9 +29,25 @@ struct nfc_hosted_options {
 int nfc_hosted_open(const struct nfc_config *config,
 		    const struct nfc_hosted_options *options,
 		    struct nfc_hosted **out);
+/* How a shared device reaches a host. */
+struct nfc_hosted_peer {
+	struct nfc_bus *bus; /* its area and its memory; stays the caller's */
+	int32_t doorbell; /* a socket: one byte for each ring. A duplicate is kept. */
+	uint32_t epoch;
+	bool no_load; /* it may load no programs */
+};
+
+/*
+ * Attach a host to a shared device, and detach it: nothing reaches its bus after
+ * that. One call of both at a time, none beside a close. 0 or the negated enum
+ * nfc_status; -NFC_EBUSY if there is no place.
+ */
+int nfc_hosted_attach(struct nfc_hosted *h, const struct nfc_hosted_peer *peer,
+		      uint32_t *host);
+void nfc_hosted_detach(struct nfc_hosted *h, uint32_t host);
 /*
  * Fence, end this epoch of the device, boot the next under epoch. Not on a bus,
- * where the next epoch is another device and may have another shape. left and
+ * where the next epoch is another device and may have another shape, nor shared. left and
  * who are as for nfc_hosted_close().
  */
 int nfc_hosted_restart(struct nfc_hosted *h, uint32_t epoch, bool *left,

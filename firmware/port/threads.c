@@ -185,11 +185,15 @@ int port_threads_start(struct epoch *epoch)
  */
 static void wake_all(struct epoch *epoch)
 {
-	struct nfc_area *area = epoch->port.area;
+	struct nfc_area *area = epoch->seat[0].core.area;
 
 	for (uint32_t i = 0; i < epoch->config.islands; i++) {
-		void *word = &area->island[i].word;
+		void *word = area ? &area->island[i].word : NULL;
 
+		if (epoch->shared) {
+			port_seats_wake(epoch, i);
+			continue;
+		}
 		atomic_store((_Atomic uint64_t *)word, 0);
 		port_futex_wake(word);
 	}

@@ -95,6 +95,10 @@ const struct nfc_program nfc_programs[] = {
 	{ NFC_PROGRAM_ABI, 0, "gate", nfc_gate_main },
 	{ NFC_PROGRAM_ABI, 0, "expect", nfc_expect_main },
 	{ NFC_PROGRAM_ABI, 0, "hold", nfc_hold_main },
+	{ 0, 0, NULL, NULL },
+};
+
+const struct nfc_program nfc_lone_programs[] = {
 	{ NFC_PROGRAM_ABI, 0, "spin", nfc_spin_main },
 	{ 0, 0, NULL, NULL },
 };

@@ -26,7 +26,7 @@ static uint32_t next(struct rig *r, uint32_t channel)
 
 static void set_park(struct rig *r, uint32_t channel, uint32_t word)
 {
-	struct nfc_area *area = r->port.area;
+	struct nfc_area *area = r->seat.area;
 	uint8_t *base = (uint8_t *)area + area->park_offset;
 
 	atomic_store((_Atomic uint32_t *)base + channel, word);

@@ -431,7 +431,7 @@ CASE(the_heartbeat_counts)
 CASE(hello_describes_the_device)
 {
 	struct rig *r = rig_new(NULL);
-	struct nfc_area *area = r->port.area;
+	struct nfc_area *area = r->seat.area;
 	struct nfc_hello hello;
 
 	memcpy(&hello, area->device_hello.payload, sizeof(hello));
@@ -451,7 +451,7 @@ CASE(hello_describes_the_device)
 	CHECK_EQ(area->magic, NFC_MAGIC);
 	CHECK_EQ(area->size, nfc_area_size(&r->config));
 	CHECK_EQ(area->state, NFC_DEVICE_READY);
-	CHECK_EQ(area->epoch, r->config.epoch);
+	CHECK_EQ(area->epoch, r->seat.epoch);
 	rig_free(r);
 }
 

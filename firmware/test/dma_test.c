@@ -78,7 +78,7 @@ enum {
 /* A slow bus. */
 static int slowly(struct rig *r, uint64_t bus, uint64_t length)
 {
-	const struct nfc_area *area = r->port.area;
+	const struct nfc_area *area = r->seat.area;
 	uint64_t age = r->clock - area->heartbeat.payload[1];
 
 	(void)bus;

@@ -153,7 +153,7 @@ static int read_counters(struct stage *s)
 /* Wait until every island sleeps. */
 static void until_asleep(struct stage *s)
 {
-	struct nfc_area *area = s->r.port.area;
+	struct nfc_area *area = s->r.seat.area;
 
 	for (uint32_t i = 0; i < s->r.config.islands; i++)
 		while (!atomic_load((_Atomic uint64_t *)&area->island[i].word))
@@ -371,7 +371,7 @@ CASE(stops_whatever_the_host_says)
 		if (!CHECK_EQ(stage_boot(&s), 0))
 			return;
 		until_asleep(&s);
-		area = s.r.port.area;
+		area = s.r.seat.area;
 		for (uint32_t j = 0; j < shape.islands; j++)
 			atomic_store((_Atomic uint64_t *)&area->island[j].word,
 				     (uint64_t)i % 3);

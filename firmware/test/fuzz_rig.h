@@ -28,7 +28,7 @@ static void fuzz_take(struct rig *r, const struct nfc_slot *slot)
 	const struct nfc_close *close = (const void *)slot->payload;
 
 	CHECK(channel < r->config.channels);
-	CHECK_EQ(nfc_header_epoch(slot->header), r->config.epoch & 0xff);
+	CHECK_EQ(nfc_header_epoch(slot->header), r->seat.epoch & 0xff);
 	CHECK(length <= NFC_PAYLOAD_SIZE);
 	switch (type) {
 	case NFC_TYPE_DIRECT:

@@ -95,6 +95,11 @@ static struct nfc_control load(struct rig *r, uint64_t said, uint64_t size)
 	return c;
 }
 
+static uint32_t program_count(const struct rig *r)
+{
+	return r->dev->program_count + r->dev->host[0]->program_count;
+}
+
 CASE(load_adds_programs)
 {
 	struct rig *r = rig_new(NULL);
@@ -129,7 +134,7 @@ CASE(load_is_refused)
 		{ loaded_table, -NFC_EABI, NFC_EABI },
 	};
 	struct rig *r = rig_new(NULL);
-	uint32_t programs = r->dev->program_count;
+	uint32_t programs = program_count(r);
 	uint64_t before =
 		host_control(r, NFC_CONTROL_MEMORY, NFC_EMEM, 0, 0, NULL).c;
 
@@ -139,7 +144,7 @@ CASE(load_is_refused)
 		load_status = rows[i].port;
 		CHECK_EQ(load(r, 5000, 5000).status, rows[i].status);
 		CHECK_EQ(r->images, 0);
-		CHECK_EQ(r->dev->program_count, programs);
+		CHECK_EQ(program_count(r), programs);
 	}
 	CHECK_EQ(start(r, "loaded").status, NFC_ENOPROGRAM);
 	CHECK_EQ(load(r, 5000, 4999).status, NFC_ESIZE);
@@ -186,7 +191,7 @@ static void stop(struct rig *r, uint64_t process)
 CASE(a_replaced_image_stays_while_it_runs)
 {
 	struct rig *r = rig_new(NULL);
-	uint32_t programs = r->dev->program_count;
+	uint32_t programs = program_count(r);
 	struct nfc_control old, other;
 
 	r->load = on_load;
@@ -199,7 +204,7 @@ CASE(a_replaced_image_stays_while_it_runs)
 	for (int i = 0; i < 2 * NFC_IMAGES; i++) {
 		CHECK_EQ(load(r, 5000, 5000).status, NFC_OK);
 		CHECK_EQ(r->images, 2);
-		CHECK_EQ(r->dev->program_count, programs + 2);
+		CHECK_EQ(program_count(r), programs + 2);
 	}
 	stop(r, old.a);
 	CHECK_EQ(r->images, 2);

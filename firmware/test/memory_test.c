@@ -13,24 +13,24 @@ static uint64_t base(uint64_t type)
 CASE(edges_of_each_type)
 {
 	struct rig *r = rig_new(NULL);
-	struct nfc_device *dev = r->dev;
+	struct nfc_host *host = r->dev->host[0];
 
 	for (uint64_t type = 0; type < NFC_MEMORY_COUNT; type++) {
 		uint64_t size = r->config.memory[type], at = base(type);
-		uint8_t *memory = r->port.memory[type];
+		uint8_t *memory = r->seat.memory[type];
 
-		CHECK(nfc_memory_at(dev, at, size) == memory);
-		CHECK(nfc_memory_at(dev, at, 0) == memory);
-		CHECK(nfc_memory_at(dev, at, 1) == memory);
-		CHECK(nfc_memory_at(dev, at + size - 1, 1) == memory + size - 1);
-		CHECK(!nfc_memory_at(dev, at, size + 1));
-		CHECK(!nfc_memory_at(dev, at + 1, size));
-		CHECK(!nfc_memory_at(dev, at + size, 1));
-		CHECK(!nfc_memory_at(dev, at + size - 1, 2));
-		CHECK(!nfc_memory_at(dev, at + size - 1, UINT64_MAX));
-		CHECK(!nfc_memory_at(dev, at, UINT64_MAX));
+		CHECK(nfc_memory_at(host, at, size) == memory);
+		CHECK(nfc_memory_at(host, at, 0) == memory);
+		CHECK(nfc_memory_at(host, at, 1) == memory);
+		CHECK(nfc_memory_at(host, at + size - 1, 1) == memory + size - 1);
+		CHECK(!nfc_memory_at(host, at, size + 1));
+		CHECK(!nfc_memory_at(host, at + 1, size));
+		CHECK(!nfc_memory_at(host, at + size, 1));
+		CHECK(!nfc_memory_at(host, at + size - 1, 2));
+		CHECK(!nfc_memory_at(host, at + size - 1, UINT64_MAX));
+		CHECK(!nfc_memory_at(host, at, UINT64_MAX));
 		if (type)
-			CHECK(!nfc_memory_at(dev, at - 1, 1));
+			CHECK(!nfc_memory_at(host, at - 1, 1));
 	}
 	rig_free(r);
 }
@@ -40,10 +40,10 @@ CASE(addresses_over_40_bits)
 	struct rig *r = rig_new(NULL);
 
 	for (uint64_t bit = 40; bit < 64; bit++)
-		CHECK(!nfc_memory_at(r->dev, 1ull << bit, 1));
-	CHECK(!nfc_memory_at(r->dev, UINT64_MAX, 1));
-	CHECK(!nfc_memory_at(r->dev, UINT64_MAX, 0));
-	CHECK(!nfc_memory_at(r->dev, UINT64_MAX - 4095, 4096));
+		CHECK(!nfc_memory_at(r->dev->host[0], 1ull << bit, 1));
+	CHECK(!nfc_memory_at(r->dev->host[0], UINT64_MAX, 1));
+	CHECK(!nfc_memory_at(r->dev->host[0], UINT64_MAX, 0));
+	CHECK(!nfc_memory_at(r->dev->host[0], UINT64_MAX - 4095, 4096));
 	rig_free(r);
 }
 
@@ -54,9 +54,9 @@ CASE(allocations_are_pages_apart)
 
 	for (uint64_t i = 0; i < 64; i++) {
 		size[i] = 1 + i * 997;
-		at[i] = nfc_memory_alloc(r->dev, 1, NFC_EMEM, size[i]);
+		at[i] = nfc_memory_alloc(r->dev->host[0], 1, NFC_EMEM, size[i]);
 		CHECK(at[i] && at[i] % RIG_PAGE == 0);
-		CHECK(nfc_memory_at(r->dev, at[i], size[i]) != NULL);
+		CHECK(nfc_memory_at(r->dev->host[0], at[i], size[i]) != NULL);
 		for (uint64_t j = 0; j < i; j++)
 			CHECK(at[j] + size[j] <= at[i] ||
 			      at[i] + size[i] <= at[j]);
@@ -69,12 +69,15 @@ CASE(allocations_that_are_refused)
 	struct rig *r = rig_new(NULL);
 	uint64_t size = r->config.memory[NFC_EMEM];
 
-	CHECK_EQ(nfc_memory_alloc(r->dev, 1, NFC_EMEM, 0), 0);
-	CHECK_EQ(nfc_memory_alloc(r->dev, 1, NFC_EMEM, size + 1), 0);
-	CHECK_EQ(nfc_memory_alloc(r->dev, 1, NFC_EMEM, UINT64_MAX), 0);
-	CHECK_EQ(nfc_memory_alloc(r->dev, 1, NFC_EMEM, UINT64_MAX - 4094), 0);
-	CHECK_EQ(nfc_memory_alloc(r->dev, 1, NFC_MEMORY_COUNT, 1), 0);
-	CHECK_EQ(nfc_memory_alloc(r->dev, 1, (enum nfc_memory) - 1, 1), 0);
+	CHECK_EQ(nfc_memory_alloc(r->dev->host[0], 1, NFC_EMEM, 0), 0);
+	CHECK_EQ(nfc_memory_alloc(r->dev->host[0], 1, NFC_EMEM, size + 1), 0);
+	CHECK_EQ(nfc_memory_alloc(r->dev->host[0], 1, NFC_EMEM, UINT64_MAX), 0);
+	CHECK_EQ(nfc_memory_alloc(r->dev->host[0], 1, NFC_EMEM,
+				  UINT64_MAX - 4094),
+		 0);
+	CHECK_EQ(nfc_memory_alloc(r->dev->host[0], 1, NFC_MEMORY_COUNT, 1), 0);
+	CHECK_EQ(nfc_memory_alloc(r->dev->host[0], 1, (enum nfc_memory) - 1, 1),
+		 0);
 	rig_free(r);
 }
 
@@ -84,25 +87,27 @@ CASE(memory_runs_out_and_comes_back)
 	struct rig *r = rig_new(NULL);
 
 	for (uint64_t type = 0; type < NFC_MEMORY_COUNT; type++) {
-		uint64_t free = nfc_memory_available(r->dev, type), pages = 0;
-		uint64_t first = nfc_memory_alloc(r->dev, 1, type, 1),
+		uint64_t free = nfc_memory_available(r->dev->host[0], type),
+			 pages = 0;
+		uint64_t first = nfc_memory_alloc(r->dev->host[0], 1, type, 1),
 			 at = first;
 
 		while (at) {
 			CHECK_EQ(at >> NFC_MEMORY_SHIFT, type);
 			pages++;
-			at = nfc_memory_alloc(r->dev, 1, type, RIG_PAGE);
+			at = nfc_memory_alloc(r->dev->host[0], 1, type,
+					      RIG_PAGE);
 			if (pages > 2048)
 				break;
 		}
 		/* Either every page is out, or the table of blocks is full. */
 		CHECK(pages == free / RIG_PAGE || pages >= NFC_BLOCKS);
-		CHECK_EQ(nfc_memory_available(r->dev, type),
+		CHECK_EQ(nfc_memory_available(r->dev->host[0], type),
 			 free - pages * RIG_PAGE);
-		nfc_memory_free(r->dev, 1, first);
-		CHECK_EQ(nfc_memory_alloc(r->dev, 1, type, 1), first);
-		nfc_memory_free(r->dev, 1, 0);
-		CHECK_EQ(nfc_memory_available(r->dev, type), free);
+		nfc_memory_free(r->dev->host[0], 1, first);
+		CHECK_EQ(nfc_memory_alloc(r->dev->host[0], 1, type, 1), first);
+		nfc_memory_free(r->dev->host[0], 1, 0);
+		CHECK_EQ(nfc_memory_available(r->dev->host[0], type), free);
 	}
 	rig_free(r);
 }
@@ -110,14 +115,16 @@ CASE(memory_runs_out_and_comes_back)
 CASE(a_hole_is_filled_only_by_what_fits)
 {
 	struct rig *r = rig_new(NULL);
-	uint64_t a = nfc_memory_alloc(r->dev, 1, NFC_EMEM, 2 * RIG_PAGE);
-	uint64_t b = nfc_memory_alloc(r->dev, 1, NFC_EMEM, 1);
+	uint64_t a = nfc_memory_alloc(r->dev->host[0], 1, NFC_EMEM,
+				      2 * RIG_PAGE);
+	uint64_t b = nfc_memory_alloc(r->dev->host[0], 1, NFC_EMEM, 1);
 	uint64_t c;
 
-	nfc_memory_free(r->dev, 1, a);
-	c = nfc_memory_alloc(r->dev, 1, NFC_EMEM, 3 * RIG_PAGE);
+	nfc_memory_free(r->dev->host[0], 1, a);
+	c = nfc_memory_alloc(r->dev->host[0], 1, NFC_EMEM, 3 * RIG_PAGE);
 	CHECK(c > b);
-	CHECK_EQ(nfc_memory_alloc(r->dev, 1, NFC_EMEM, 2 * RIG_PAGE), a);
+	CHECK_EQ(nfc_memory_alloc(r->dev->host[0], 1, NFC_EMEM, 2 * RIG_PAGE),
+		 a);
 	rig_free(r);
 }
 
@@ -125,17 +132,18 @@ CASE(a_hole_is_filled_only_by_what_fits)
 CASE(frees_that_make_no_sense)
 {
 	struct rig *r = rig_new(NULL);
-	uint64_t free = nfc_memory_available(r->dev, NFC_EMEM);
-	uint64_t a = nfc_memory_alloc(r->dev, 1, NFC_EMEM, RIG_PAGE);
+	uint64_t free = nfc_memory_available(r->dev->host[0], NFC_EMEM);
+	uint64_t a = nfc_memory_alloc(r->dev->host[0], 1, NFC_EMEM, RIG_PAGE);
 
-	nfc_memory_free(r->dev, 2, a);
-	nfc_memory_free(r->dev, 1, a + 1);
-	nfc_memory_free(r->dev, 1, UINT64_MAX);
-	nfc_memory_free(r->dev, 2, 0);
-	CHECK_EQ(nfc_memory_available(r->dev, NFC_EMEM), free - RIG_PAGE);
-	nfc_memory_free(r->dev, 1, a);
-	nfc_memory_free(r->dev, 1, a);
-	CHECK_EQ(nfc_memory_available(r->dev, NFC_EMEM), free);
+	nfc_memory_free(r->dev->host[0], 2, a);
+	nfc_memory_free(r->dev->host[0], 1, a + 1);
+	nfc_memory_free(r->dev->host[0], 1, UINT64_MAX);
+	nfc_memory_free(r->dev->host[0], 2, 0);
+	CHECK_EQ(nfc_memory_available(r->dev->host[0], NFC_EMEM),
+		 free - RIG_PAGE);
+	nfc_memory_free(r->dev->host[0], 1, a);
+	nfc_memory_free(r->dev->host[0], 1, a);
+	CHECK_EQ(nfc_memory_available(r->dev->host[0], NFC_EMEM), free);
 	rig_free(r);
 }
 

@@ -44,17 +44,20 @@ static void on_wake(void *self, uint32_t island)
 	r->island[island].woken = true;
 }
 
-static void on_ring(void *self, uint32_t island)
+static void on_ring(void *self, uint32_t host, uint32_t island)
 {
 	struct rig *r = self;
 
 	CHECK(island < r->config.islands);
-	r->rings++;
+	if (CHECK(r->host[host]))
+		r->host[host]->rings++;
 }
 
+/* A thread that is no island's waits for them. */
 static void on_yield(void *self)
 {
-	(void)self;
+	if (fiber_current == &fiber_main)
+		rig_step(self);
 }
 
 static void on_engines(void *self)
@@ -62,10 +65,11 @@ static void on_engines(void *self)
 	(void)self; /* the island works alone, or a hook calls nfc_dma_step() */
 }
 
-static void on_log(void *self, const char *line, uint64_t len)
+static void on_log(void *self, uint32_t host, const char *line, uint64_t len)
 {
 	struct rig *r = self;
 
+	CHECK(host < r->config.hosts);
 	r->logs++;
 	snprintf(r->log, sizeof(r->log), "%.*s", (int)len, line);
 }
@@ -73,7 +77,7 @@ static void on_log(void *self, const char *line, uint64_t len)
 static bool in_memory(struct rig *r, const uint8_t *p, uint64_t length)
 {
 	for (int i = 0; i < NFC_MEMORY_COUNT; i++) {
-		const uint8_t *base = r->port.memory[i];
+		const uint8_t *base = r->seat.memory[i];
 
 		if (p >= base && length <= r->config.memory[i] &&
 		    p + length <= base + r->config.memory[i])
@@ -107,13 +111,14 @@ static bool in_ranges(struct rig *r, uint64_t bus, uint64_t length)
 	return true;
 }
 
-static int dma_check(struct rig *r, const void *memory, uint64_t bus,
-		     uint64_t length)
+static int dma_check(struct rig *r, uint32_t host, const void *memory,
+		     uint64_t bus, uint64_t length)
 {
 	unsigned int call = r->dma_calls++;
+	struct rig *h = r->host[host];
 
-	if (!length || !in_memory(r, memory, length) ||
-	    !in_ranges(r, bus, length)) {
+	if (!h || !length || !in_memory(h, memory, length) ||
+	    !in_ranges(h, bus, length)) {
 		r->bad_dma++;
 		return NFC_EDMA;
 	}
@@ -122,10 +127,11 @@ static int dma_check(struct rig *r, const void *memory, uint64_t bus,
 	return call < 64 ? r->dma_script[call] : 0;
 }
 
-static int on_dma_read(void *self, void *to, uint64_t bus, uint64_t len)
+static int on_dma_read(void *self, uint32_t host, void *to, uint64_t bus,
+		       uint64_t len)
 {
 	struct rig *r = self;
-	int rc = dma_check(r, to, bus, len);
+	int rc = dma_check(r, host, to, bus, len);
 
 	if (rc)
 		return rc;
@@ -134,10 +140,11 @@ static int on_dma_read(void *self, void *to, uint64_t bus, uint64_t len)
 	return 0;
 }
 
-static int on_dma_write(void *self, uint64_t bus, const void *from, uint64_t len)
+static int on_dma_write(void *self, uint32_t host, uint64_t bus,
+			const void *from, uint64_t len)
 {
 	struct rig *r = self;
-	int rc = dma_check(r, from, bus, len);
+	int rc = dma_check(r, host, from, bus, len);
 
 	if (rc)
 		return rc;
@@ -239,6 +246,7 @@ static void puppet_main(struct nfc_process *self)
 {
 	struct rig *r = self->island->dev->port->self;
 
+	r = r->host[self->host->index];
 	for (unsigned int i = 0; i < r->owned_count; i++) {
 		struct puppet *p = r->owned[i];
 
@@ -254,10 +262,63 @@ static const struct nfc_program puppets[] = {
 	{ 0, 0, NULL, NULL },
 };
 
+struct nfc_seat rig_seat(struct rig *r, uint32_t epoch)
+{
+	struct nfc_seat seat = {
+		.area = rig_pages(r, nfc_area_size(&r->config)),
+		.state = rig_pages(r, nfc_host_size(&r->config)),
+		.epoch = epoch,
+	};
+
+	for (int i = 0; i < NFC_MEMORY_COUNT; i++)
+		seat.memory[i] = rig_pages(r, r->config.memory[i]);
+	return seat;
+}
+
+struct rig *rig_attach(struct rig *r, uint32_t index)
+{
+	struct rig *other = calloc(1, sizeof(*other));
+
+	other->main = r;
+	other->config = r->config;
+	other->seat = rig_seat(r, 40 + index);
+	other->epoch = other->seat.epoch;
+	other->channel = calloc(r->config.channels, sizeof(*other->channel));
+	other->channel[0].next[0] = other->channel[0].next[1] = 1;
+	other->dev = r->dev;
+	r->host[index] = other;
+	if (!CHECK_EQ(nfc_host_attach(r->dev, index, &other->seat), 0))
+		abort();
+	return other;
+}
+
+static void free_host(struct rig *other)
+{
+	for (unsigned int i = 0; i < other->owned_count; i++)
+		free(other->owned[i]);
+	free(other->channel);
+	free(other->received);
+	free(other);
+}
+
+void rig_detach(struct rig *other)
+{
+	struct rig *r = other->main;
+
+	for (uint32_t i = 0; i < RIG_HOSTS; i++) {
+		if (r->host[i] != other)
+			continue;
+		nfc_host_detach(r->dev, i);
+		r->host[i] = NULL;
+	}
+	free_host(other);
+}
+
 struct rig *rig_new(void (*change)(struct nfc_config *c))
 {
 	struct rig *r = calloc(1, sizeof(*r));
 
+	r->main = r->host[0] = r;
 	r->config = (struct nfc_config){
 		.channels = 64,
 		.managers = 2,
@@ -268,19 +329,18 @@ struct rig *rig_new(void (*change)(struct nfc_config *c))
 		.window = 8,
 		.beat_ms = 100,
 		.stack = STACK_SIZE,
-		.epoch = 7,
 		.memory = { 64 << 10, 64 << 10, 256 << 10, 4 << 20 },
 	};
 	if (change)
 		change(&r->config);
 	if (!CHECK_EQ(nfc_config_check(&r->config), 0))
 		abort();
-	r->epoch = r->config.epoch;
+	r->seat = rig_seat(r, 7);
+	r->epoch = r->seat.epoch;
 	r->clock = 1000000000;
 	r->answer_ns = 20000;
 	r->port = (struct nfc_port){
 		.self = r,
-		.area = rig_pages(r, nfc_area_size(&r->config)),
 		.ring_host = on_ring,
 		.dma_read = on_dma_read,
 		.dma_write = on_dma_write,
@@ -296,12 +356,11 @@ struct rig *rig_new(void (*change)(struct nfc_config *c))
 		.load = on_load,
 		.unload = on_unload,
 	};
-	for (int i = 0; i < NFC_MEMORY_COUNT; i++)
-		r->port.memory[i] = rig_pages(r, r->config.memory[i]);
 	r->dev = rig_pages(r, nfc_device_size(&r->config));
 	r->channel = calloc(r->config.channels, sizeof(*r->channel));
 	r->channel[0].next[0] = r->channel[0].next[1] = 1;
-	if (!CHECK_EQ(nfc_device_init(r->dev, &r->config, &r->port), 0) ||
+	if (!CHECK_EQ(nfc_device_init(r->dev, &r->config, &r->port, &r->seat),
+		      0) ||
 	    !CHECK_EQ(nfc_device_register(r->dev, puppets), 0))
 		abort();
 	add_islands(r);
@@ -324,16 +383,22 @@ static void resume(struct rig *r, uint32_t index)
 static bool runnable(struct rig *r, uint32_t index)
 {
 	struct rig_island *i = &r->island[index];
-	struct nfc_area *area = r->port.area;
 
 	if (i->done)
 		return false;
-	return !i->asleep || i->woken || i->until <= r->clock ||
-	       !area->island[index].word;
+	for (int h = 0; h < RIG_HOSTS; h++) {
+		const struct nfc_host *host = r->dev->host[h];
+
+		if (host && host->shares[index].there &&
+		    !host->area->island[index].word)
+			return true;
+	}
+	return !i->asleep || i->woken || i->until <= r->clock;
 }
 
 bool rig_step(struct rig *r)
 {
+	r = r->main;
 	for (int spins = 0; spins < SPINS_MAX;) {
 		bool any = false;
 
@@ -345,7 +410,9 @@ bool rig_step(struct rig *r)
 				 r->island[i].until <= r->clock;
 			any = true;
 		}
-		host_drain(r);
+		for (int h = 0; h < RIG_HOSTS; h++)
+			if (r->host[h])
+				host_drain(r->host[h]);
 		if (!any)
 			return true;
 	}
@@ -354,12 +421,15 @@ bool rig_step(struct rig *r)
 
 void rig_advance(struct rig *r, uint64_t ns)
 {
-	r->clock += ns;
+	r->main->clock += ns;
 	rig_step(r);
 }
 
 void rig_free(struct rig *r)
 {
+	for (uint32_t i = 1; i < RIG_HOSTS; i++)
+		if (r->host[i])
+			rig_detach(r->host[i]);
 	nfc_device_halt(r->dev);
 	rig_step(r);
 	for (uint32_t i = 0; i < r->config.islands; i++) {
@@ -379,7 +449,7 @@ void rig_free(struct rig *r)
 
 struct nfc_heartbeat rig_heartbeat(struct rig *r)
 {
-	struct nfc_area *area = r->port.area;
+	struct nfc_area *area = r->seat.area;
 	struct nfc_heartbeat beat;
 
 	memcpy(&beat, area->heartbeat.payload, sizeof(beat));

@@ -77,7 +77,7 @@ static void takes(struct nfc_process *self, struct puppet *p)
 /* While the engine copies, others fill the d2h ring to its reserve. */
 static int fill_d2h(struct rig *r, uint64_t bus, uint64_t length)
 {
-	struct nfc_channel *ch = &r->dev->host->channels[NFC_TARGET_FIRST];
+	struct nfc_channel *ch = &r->dev->host[0]->channels[NFC_TARGET_FIRST];
 	uint64_t payload[7] = { 0 };
 
 	(void)bus;
@@ -185,7 +185,7 @@ CASE(a_counter_that_makes_no_sense)
 {
 	struct rig *r = rig_new(small_rings);
 	struct puppet *p = host_start(r, counts, 1);
-	struct nfc_area *area = r->port.area;
+	struct nfc_area *area = r->seat.area;
 	struct nfc_mailbox *mailbox = (void *)((uint8_t *)area +
 					       area->mailbox_offset);
 	uint64_t head = mailbox->d2h_head.word, id;
@@ -290,7 +290,7 @@ CASE(the_doorbell_rings_for_sleepers)
 {
 	struct rig *r = rig_new(NULL);
 	struct puppet *p = host_start(r, counts, 2);
-	struct nfc_area *area = r->port.area;
+	struct nfc_area *area = r->seat.area;
 	nfc_le32 *park = (void *)((uint8_t *)area + area->park_offset);
 	unsigned int rings;
 

@@ -19,6 +19,7 @@ enum {
 	RIG_ISLANDS = 16,
 	RIG_RANGES = 1024,
 	RIG_PAGE = NFC_PAGE_SIZE,
+	RIG_HOSTS = 4,
 };
 
 struct rig;
@@ -56,8 +57,11 @@ struct rig_channel {
 };
 
 struct rig {
+	struct rig *main; /* whose device it is: that of host 0 */
+	struct rig *host[RIG_HOSTS]; /* of main: the hosts that are attached */
 	struct nfc_config config;
 	struct nfc_port port;
+	struct nfc_seat seat; /* of host 0 */
 	struct nfc_device *dev;
 	struct rig_island island[RIG_ISLANDS];
 	struct rig_mailbox mailbox[RIG_MAILBOXES];
@@ -102,9 +106,17 @@ struct rig {
 /* A small device; change may edit the configuration before it boots. */
 struct rig *rig_new(void (*change)(struct nfc_config *c));
 void rig_free(struct rig *r);
+/*
+ * Another host of the rig's device: all of host_…() works on it. It is detached by
+ * rig_detach() or with the rig.
+ */
+struct rig *rig_attach(struct rig *r, uint32_t index);
+void rig_detach(struct rig *other);
 /* Run the device until it sleeps; false if it still spins. */
 bool rig_step(struct rig *r);
 void rig_advance(struct rig *r, uint64_t ns);
+/* What a host gets of the device. */
+struct nfc_seat rig_seat(struct rig *r, uint32_t epoch);
 /* Memory that lives as long as the rig, zeroed and page-aligned. */
 void *rig_pages(struct rig *r, uint64_t size);
 /* The last heartbeat, which must be whole. */

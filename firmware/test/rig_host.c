@@ -9,7 +9,7 @@
 
 static struct nfc_area *area_of(struct rig *r)
 {
-	return r->port.area;
+	return r->seat.area;
 }
 
 /* As docs/protocol.md deals channels to islands and mailboxes. */
@@ -305,7 +305,7 @@ struct nfc_slot host_expect(struct rig *r, uint32_t channel, uint32_t type,
 		return slot;
 	CHECK_EQ(nfc_header_type(slot.header), type);
 	CHECK_EQ(nfc_header_sequence(slot.header), id & 0xffff);
-	CHECK_EQ(nfc_header_epoch(slot.header), r->config.epoch & 0xff);
+	CHECK_EQ(nfc_header_epoch(slot.header), r->seat.epoch & 0xff);
 	if (type == NFC_TYPE_IND_BEGIN || type == NFC_TYPE_CLOSE)
 		CHECK_EQ(nfc_header_length(slot.header), NFC_PAYLOAD_SIZE);
 	return slot;

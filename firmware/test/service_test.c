@@ -278,7 +278,8 @@ static void check_odd(struct rig *r, uint32_t target, const char *name)
 		host_note(r, target, NFC_TYPE_WITHDRAW, NFC_H2D,
 			  r->channel[target].next[NFC_H2D] - 1);
 		host_reply(r, target, NFC_TYPE_ERROR, NFC_D2H,
-			   r->dev->host->channels[target].half[NFC_D2H].next - 1,
+			   r->dev->host[0]->channels[target].half[NFC_D2H].next -
+				   1,
 			   NFC_STATE_FAILED, NFC_EKIND, 0);
 		rig_step(r);
 		r->received_count = 0;

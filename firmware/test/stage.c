@@ -177,7 +177,6 @@ struct nfc_config stage_config(const struct shape *shape)
 		.slots = 64,
 		.window = 4,
 		.beat_ms = 1,
-		.epoch = 1,
 		.memory = { 64 << 10, 64 << 10, 64 << 10, 2 << 20 },
 	};
 
@@ -196,8 +195,8 @@ static void meet(struct stage *s)
 	s->side[0].next[NFC_H2D] = s->side[0].next[NFC_D2H] = 1;
 	memset(s->r.mailbox, 0, sizeof(s->r.mailbox));
 	s->r.received_count = 0;
-	s->r.port.area = area;
-	s->r.epoch = s->r.config.epoch;
+	s->r.seat.area = area;
+	s->r.epoch = s->r.seat.epoch;
 	CHECK_EQ(size, nfc_area_size(&s->r.config));
 	CHECK_EQ(area->magic, NFC_MAGIC);
 	CHECK_EQ(area->state, NFC_DEVICE_READY);
@@ -210,9 +209,13 @@ int stage_boot(struct stage *s)
 		.spin_ns = s->shape->sleeps ? 0 : 20000,
 		.engines = s->shape->engines,
 		.log_fd = -1,
+		.epoch = 1,
 		.bus = s->bus,
 	};
-	int rc = -nfc_hosted_open(&s->r.config, &options, &s->h);
+	int rc;
+
+	s->r.seat.epoch = options.epoch;
+	rc = -nfc_hosted_open(&s->r.config, &options, &s->h);
 
 	if (!rc)
 		meet(s);
@@ -224,9 +227,9 @@ int stage_restart(struct stage *s)
 	struct nfc_computing who;
 	int rc;
 
-	s->r.config.epoch++;
+	s->r.seat.epoch++;
 	nfc_hosted_fence(s->h);
-	rc = -nfc_hosted_restart(s->h, s->r.config.epoch, &s->left, &who);
+	rc = -nfc_hosted_restart(s->h, s->r.seat.epoch, &s->left, &who);
 	CHECK(!who.process || !strcmp(who.program, "spin"));
 	if (!rc)
 		meet(s);

@@ -90,18 +90,22 @@ static const struct nfc_program target_program = { NFC_PROGRAM_ABI, 0, "target",
 
 /* ---- the device ---- */
 
-static int buffer_read(void *self, void *to, uint64_t bus, uint64_t len)
+static int buffer_read(void *self, uint32_t host, void *to, uint64_t bus,
+		       uint64_t len)
 {
 	(void)self;
+	(void)host;
 	if (bus < BUFFER || bus - BUFFER > BUFFER - len)
 		return NFC_EDMA;
 	memcpy(to, buffer + (bus - BUFFER), len);
 	return 0;
 }
 
-static int buffer_write(void *self, uint64_t bus, const void *from, uint64_t len)
+static int buffer_write(void *self, uint32_t host, uint64_t bus,
+			const void *from, uint64_t len)
 {
 	(void)self;
+	(void)host;
 	if (bus < BUFFER || bus - BUFFER > BUFFER - len)
 		return NFC_EDMA;
 	memcpy(buffer + (bus - BUFFER), from, len);
@@ -110,7 +114,6 @@ static int buffer_write(void *self, uint64_t bus, const void *from, uint64_t len
 
 static void shape(struct nfc_config *c)
 {
-	c->epoch = 1;
 	c->window = (uint32_t)window;
 }
 
@@ -141,7 +144,8 @@ static const char *open_device(const char *words)
 	rig = rig_new(shape);
 	rig->port.dma_read = buffer_read;
 	rig->port.dma_write = buffer_write;
-	host = rig->dev->host;
+	host = rig->dev->host[0];
+	host->epoch = rig->epoch = rig->seat.epoch = 1;
 	start.host = host;
 	ch = &host->channels[CHANNEL];
 	ch->half[NFC_H2D].next = next[NFC_H2D];

@@ -360,7 +360,7 @@ CASE(a_busy_engine_repeats)
 			go(r);
 		done(r, p, id, buf, size);
 		CHECK_EQ(r->repeats, 1);
-		CHECK_EQ(nfc_counter_sum(r->dev, NFC_COUNT_REPEATS), 1);
+		CHECK_EQ(nfc_counter_sum(r->dev->host[0], NFC_COUNT_REPEATS), 1);
 		check_alive(r, p, 0);
 		rig_free(r);
 	}

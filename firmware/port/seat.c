@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+/* The hosts of a hosted device; see port_seat.h. */
+#define _GNU_SOURCE
+#include "seat.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "epoch.h"
+
+/* ---- memory ---- */
+
+static uint64_t state_size(const struct epoch *epoch)
+{
+	return nfc_host_size(&epoch->config);
+}
+
+static void drop_memory(struct epoch *epoch, struct seat *s)
+{
+	for (int i = 0; i < NFC_MEMORY_COUNT; i++) {
+		port_unmap(s->core.memory[i], epoch->config.memory[i]);
+		s->core.memory[i] = NULL;
+	}
+}
+
+/* The state is mapped once, and zero again for each host: engines may look at it. */
+static int give_memory(struct epoch *epoch, struct seat *s)
+{
+	const struct nfc_config *c = &epoch->config;
+
+	if (!s->core.state)
+		s->core.state = port_map(state_size(epoch));
+	if (!s->core.state)
+		return NFC_ENOMEM;
+	for (int i = 0; i < NFC_MEMORY_COUNT; i++) {
+		s->core.memory[i] = port_map(c->memory[i]);
+		if (!s->core.memory[i]) {
+			drop_memory(epoch, s);
+			return NFC_ENOMEM;
+		}
+		if (c->memory[i] >= 64 << 20)
+			madvise(s->core.memory[i], c->memory[i], MADV_HUGEPAGE);
+	}
+	return 0;
+}
+
+int port_seat_boot(struct epoch *epoch, void *area, uint32_t number)
+{
+	struct seat *s = &epoch->seat[0];
+
+	s->core.area = area;
+	s->core.epoch = number;
+	s->doorbell = -1;
+	atomic_store(&s->area, area);
+	return give_memory(epoch, s);
+}
+
+void port_seats_free(struct epoch *epoch)
+{
+	for (uint32_t i = 0; i < NFC_HOSTS_MAX; i++) {
+		drop_memory(epoch, &epoch->seat[i]);
+		port_unmap(epoch->seat[i].core.state, state_size(epoch));
+	}
+}
+
+/* ---- sleep and wake ---- */
+
+/* A thread that is not the host's woke the island: its own word says so. */
+void port_seats_wake(struct epoch *epoch, uint32_t island)
+{
+	if (!atomic_exchange(&epoch->awake[island], 1)) /* SYNC: island park */
+		port_futex_wake(&epoch->awake[island]);
+}
+
+static void add_word(struct futex_waitv *v, uint32_t *n, void *word,
+		     uint64_t value, uint32_t flags)
+{
+	v[(*n)++] = (struct futex_waitv){ .uaddr = (uintptr_t)word,
+					  .val = value,
+					  .flags = FUTEX_32 | flags };
+}
+
+/*
+ * A host that is detached meanwhile takes its area away: then the kernel refuses
+ * the list, and the island looks again.
+ */
+void port_seats_sleep(struct epoch *epoch, uint32_t island, uint64_t until_ns)
+{
+	uint64_t most = (uint64_t)INT64_MAX;
+	struct futex_waitv v[NFC_HOSTS_MAX + 1];
+	struct timespec t;
+	uint32_t n = 0;
+
+	if (until_ns > most)
+		until_ns = most;
+	t.tv_sec = (time_t)(until_ns / 1000000000);
+	t.tv_nsec = (long)(until_ns % 1000000000);
+	add_word(v, &n, &epoch->awake[island], 0, FUTEX_PRIVATE_FLAG);
+	for (uint32_t i = 0; i < epoch->config.hosts; i++) {
+		struct nfc_area *area = atomic_load(&epoch->seat[i].area);
+
+		/* the low half of the word is the futex */
+		if (area)
+			add_word(v, &n, &area->island[island].word, 1, 0);
+	}
+	/* SYNC: island park */
+	syscall(SYS_futex_waitv, v, n, 0, &t, CLOCK_MONOTONIC);
+	atomic_store(&epoch->awake[island], 0);
+}
+
+/*
+ * A socket and no eventfd: a host has its end of the descriptor, and could make
+ * a write to an eventfd block. A full socket is readable already.
+ */
+void port_seat_ring(struct epoch *epoch, uint32_t host)
+{
+	ssize_t n = send(epoch->seat[host].doorbell, "", 1,
+			 MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	(void)n;
+}
+
+/* ---- hosts that come and go ---- */
+
+static void take_back(struct epoch *epoch, struct seat *s)
+{
+	atomic_store(&s->area, NULL);
+	for (uint32_t i = 0; i < epoch->config.islands; i++)
+		port_seats_wake(epoch, i); /* it sleeps on that area */
+	drop_memory(epoch, s);
+	madvise(s->core.state, state_size(epoch), MADV_DONTNEED);
+	close(s->doorbell);
+	s->bus = NULL;
+}
+
+static int seat_free(const struct epoch *epoch)
+{
+	for (uint32_t i = 0; i < epoch->config.hosts; i++)
+		if (!epoch->seat[i].bus)
+			return (int)i;
+	return -1;
+}
+
+int nfc_hosted_attach(struct nfc_hosted *h, const struct nfc_hosted_peer *peer,
+		      uint32_t *host)
+{
+	struct epoch *epoch = h->epoch;
+	int index = seat_free(epoch), rc;
+	struct seat *s = &epoch->seat[index < 0 ? 0 : index];
+	uint64_t size;
+
+	if (index < 0)
+		return -NFC_EBUSY;
+	s->core.area = nfc_bus_area(peer->bus, &size);
+	s->core.epoch = peer->epoch;
+	s->core.no_load = peer->no_load;
+	if (size < nfc_area_size(&epoch->config))
+		return -NFC_ETOOLARGE;
+	s->doorbell = fcntl(peer->doorbell, F_DUPFD_CLOEXEC, 0);
+	if (s->doorbell < 0)
+		return -NFC_ENOMEM;
+	rc = -give_memory(epoch, s);
+	if (rc) {
+		close(s->doorbell);
+		return rc;
+	}
+	s->bus = peer->bus;
+	atomic_store(&s->area, s->core.area);
+	rc = nfc_host_attach(epoch->dev, (uint32_t)index, &s->core);
+	if (rc)
+		take_back(epoch, s);
+	*host = (uint32_t)index;
+	return rc;
+}
+
+void nfc_hosted_detach(struct nfc_hosted *h, uint32_t host)
+{
+	nfc_host_detach(h->epoch->dev, host);
+	take_back(h->epoch, &h->epoch->seat[host]);
+}
