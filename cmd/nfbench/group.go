@@ -29,9 +29,10 @@ type groupOptions struct {
 
 const (
 	transportMesh = "mesh"
-	transportRing = "ring"
+	transportShm  = "shm"
 	groupMost     = 1024 // members in one process
 	groupRanks    = 64   // member processes
+	grpcStreams   = 4096 // of the peer, one for each pair of neighbours
 )
 
 func addGroup(root *cobra.Command, c *common) {
@@ -44,10 +45,11 @@ func newGroup(c *common) *cobra.Command {
 		Use:   "group",
 		Short: "Members that exchange data every step, by the algorithms of the MUSIC report",
 		Long: `Measure a step of pkg/group: every member has some bytes for each of so many
-neighbours. Each transport (mesh: goroutines, ring: processes), number of members and
+neighbours. Each transport (mesh: goroutines, shm: processes), number of members and
 size is a comparison of all algorithms, in interleaved rounds, beside peers that do the
 same: between goroutines a mutex and a slice for each member (the local optimum), a mesh
-of Go channels and memcpy; between processes OpenMPI, where mpicc and mpirun are there.
+of Go channels, memcpy, and gRPC streams through a socket; between processes OpenMPI,
+where mpicc and mpirun are there.
 
 A time is that of a step of the slowest member: the mean and the maximum of batches, and
 the spread of the rounds. CPU is that of all members together. Shapes of the report are
@@ -80,7 +82,7 @@ beside what the model says of them, and of 32 K members.`,
 	f.IntSliceVar(&o.targets, "targets", []int{4}, "numbers of neighbours that each has data for")
 	f.StringSliceVar(&o.sizes, "sizes", []string{"16", "64", "1KiB", "8KiB", "64KiB"}, "bytes for each of them")
 	f.StringSliceVar(&o.algorithms, "algorithms", groupAlgorithms(), "algorithms of pkg/group")
-	f.StringSliceVar(&o.transports, "transports", []string{transportMesh, transportRing}, "mesh, ring")
+	f.StringSliceVar(&o.transports, "transports", []string{transportMesh, transportShm}, "mesh, shm")
 	f.IntVar(&o.rounds, "rounds", 5, "rounds of each comparison")
 	f.DurationVar(&o.slice, "slice", 50*time.Millisecond, "time of an algorithm in a round")
 	f.BoolVar(&o.short, "short", false, "a few sizes, members and rounds, in some seconds")
@@ -130,8 +132,8 @@ func (o *groupOptions) check(c *common, changed func(string) bool) error {
 		}
 	}
 	for _, name := range o.transports {
-		if name != transportMesh && name != transportRing {
-			return usagef("--transports %q is neither mesh nor ring", name)
+		if name != transportMesh && name != transportShm {
+			return usagef("--transports %q is neither mesh nor shm", name)
 		}
 	}
 	switch {
@@ -160,7 +162,7 @@ func (o *groupOptions) shapes() []exchangeShape {
 	var list []exchangeShape
 	for _, transport := range o.transports {
 		for _, members := range o.members {
-			if transport == transportRing && members > groupRanks {
+			if transport == transportShm && members > groupRanks {
 				continue
 			}
 			for _, targets := range o.targets {
@@ -274,13 +276,20 @@ func (o *groupOptions) compare(ctx context.Context, r *GroupReport, s exchangeSh
 	if s.transport == transportMesh {
 		t.contenders = append(t.contenders, newLocalSide(s), newChannelSide(s), newCopySide(s))
 	}
+	if s.transport == transportMesh && s.members*s.targets <= grpcStreams {
+		side, err := newStreamSide(ctx, s)
+		if err != nil {
+			return err
+		}
+		t.contenders = append(t.contenders, side)
+	}
 	if err := t.play(ctx, o.rounds, o.slice, func(string) {}); err != nil {
 		return err
 	}
 	for _, c := range t.contenders {
 		r.add(s, c, t.busy)
 	}
-	if s.transport == transportRing && mpi.missing == "" {
+	if s.transport == transportShm && mpi.missing == "" {
 		return r.addMPI(ctx, s, mpi, o)
 	}
 	return nil

@@ -36,7 +36,7 @@ func newGroupMember() *cobra.Command {
 					return err
 				}
 			}
-			s := exchangeShape{transportRing, n[1], n[2], n[3]}
+			s := exchangeShape{transportShm, n[1], n[2], n[3]}
 			return memberProcess(cmd.Context(), s, args[0], args[1], n[0], cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}

@@ -137,7 +137,7 @@ func (r *GroupReport) conclude() {
 		}
 		r.Goals = append(r.Goals, Goal{ID: id, What: what, Value: value, Target: target, AtMost: atMost}.decide(reason))
 	}
-	mpi := max(r.ratio(transportRing, 8, 64, group.Auto, mpiNames[0]), r.ratio(transportRing, 8, 64, group.Auto, mpiNames[1]))
+	mpi := max(r.ratio(transportShm, 8, 64, group.Auto, mpiNames[0]), r.ratio(transportShm, 8, 64, group.Auto, mpiNames[1]))
 	goal("T16", "8 members, 64 B to 4: processes over the better OpenMPI", mpi, 1, true)
 	goal("T16", "8 members, 64 B to 4: goroutines over mutex and slice", r.ratio(transportMesh, 8, 64, group.Auto, nameLocal), 1.5, true)
 	copied := r.ratio(transportMesh, 8, 64<<10, nameMemcpy, group.Auto)
@@ -175,7 +175,7 @@ func (r *GroupReport) worstAuto() float64 {
 // with small ones (M24).
 func (r *GroupReport) messageShape() []GroupFinding {
 	var all []GroupFinding
-	for _, transport := range []string{transportMesh, transportRing} {
+	for _, transport := range []string{transportMesh, transportShm} {
 		var at []GroupRow
 		for _, row := range r.Rows {
 			if row.Name == "isend-irecv" && row.Transport == transport && r.find(row, "isend") != nil {
@@ -200,7 +200,7 @@ func (r *GroupReport) messageShape() []GroupFinding {
 // as much to say (M26).
 func (r *GroupReport) gatherShape() []GroupFinding {
 	var all []GroupFinding
-	for _, transport := range []string{transportMesh, transportRing} {
+	for _, transport := range []string{transportMesh, transportShm} {
 		var few, many *GroupRow
 		for i := range r.Rows {
 			for k := range r.Rows {

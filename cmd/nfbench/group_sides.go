@@ -19,7 +19,7 @@ const (
 
 // newGroupSide is a contender that exchanges by an algorithm.
 func newGroupSide(ctx context.Context, s exchangeShape, algorithm string) (*contender, error) {
-	if s.transport == transportRing {
+	if s.transport == transportShm {
 		return newProcessSide(ctx, s, algorithm)
 	}
 	m, err := joinMembers(ctx, s, algorithm)

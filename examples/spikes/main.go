@@ -3,7 +3,7 @@
 // Each spike that arrives is checked against the clock of the cell that fired it.
 //
 //	go run ./examples/spikes
-//	go run ./examples/spikes --members 8 --transport ring --algorithm cpex --out DIR
+//	go run ./examples/spikes --members 8 --transport shm --algorithm cpex --out DIR
 //
 // With --out it writes the report's files, in microseconds and spikes, a line for
 // a step and a column for a member: ttimes (a step in all), stimes and rtimes (of
@@ -99,7 +99,7 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	f.IntVar(&s.connections, "connections", 100, "`number` of connections to each cell, on average")
 	f.IntVar(&s.millis, "ms", 200, "biological `milliseconds`, a step each")
 	f.Uint64Var(&s.seed, "seed", 1, "`seed` of all that is drawn")
-	f.StringVar(&s.transport, "transport", "mesh", "`transport`: mesh (goroutines) or ring (processes)")
+	f.StringVar(&s.transport, "transport", "mesh", "`transport`: mesh (goroutines) or shm (processes, over rings in shared memory)")
 	f.StringVar(&s.algorithm, "algorithm", group.Auto, "`algorithm` of pkg/group")
 	f.StringVar(&s.out, "out", "", "`folder` for the report's files")
 	f.StringVar(&s.preset, "preset", "", "`preset`: paper for 2 × 2 M cells with 1,000 connections each")
@@ -135,8 +135,8 @@ func (s *settings) check() error {
 	default:
 		return fmt.Errorf("--preset %q is not paper", s.preset)
 	}
-	if s.transport != "mesh" && s.transport != "ring" {
-		return fmt.Errorf("--transport %q is neither mesh nor ring", s.transport)
+	if s.transport != "mesh" && s.transport != "shm" {
+		return fmt.Errorf("--transport %q is neither mesh nor shm", s.transport)
 	}
 	for _, a := range group.Algorithms() {
 		if a.Name == s.algorithm && !a.Process {
@@ -156,7 +156,7 @@ func (s *settings) simulate(ctx context.Context, args []string, stdout, stderr i
 			r = nil
 		}
 		return r, err
-	case s.transport == "ring":
+	case s.transport == "shm":
 		return nil, s.processes(ctx, args, stdout, stderr)
 	}
 	return s.goroutines(ctx)

@@ -49,11 +49,11 @@ func TestProcesses(t *testing.T) {
 	code, here, errs := spikes(t, small+"--members 4")
 	require.Equal(t, exitOK, code, errs)
 	line := func(text string) string { return strings.Split(text, "\n")[1] }
-	code, there, errs := spikes(t, small+"--members 4 --transport ring --algorithm isend")
+	code, there, errs := spikes(t, small+"--members 4 --transport shm --algorithm isend")
 	require.Equal(t, exitOK, code, errs)
 	require.Contains(t, line(here), "events exchanged and verified")
 	require.Equal(t, line(here), line(there))
-	code, _, errs = spikes(t, small+"--members 2 --transport ring --out /dev/null/x")
+	code, _, errs = spikes(t, small+"--members 2 --transport shm --out /dev/null/x")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, errs, "spikes: ")
 }

@@ -13,5 +13,5 @@ import (
 func rings(string) group.Transport { return nil }
 
 func (s *settings) processes(context.Context, []string, io.Writer, io.Writer) error {
-	return inputError{errors.New("--transport ring: rings are there on Linux only")}
+	return inputError{errors.New("--transport shm: rings are there on Linux only")}
 }
