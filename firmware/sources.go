@@ -9,5 +9,5 @@ import "embed"
 // `go mod vendor` copies them. No program reads them, so the linker
 // leaves them out.
 //
-//go:embed core/*.[ch] port/*.[ch] programs/*.[ch]
+//go:embed core/*.[ch] link/*.[ch] port/*.[ch] programs/*.[ch]
 var sources embed.FS

@@ -18,7 +18,7 @@ import (
 func TestRoomsAreBuilt(t *testing.T) {
 	rooms, err := fs.Glob(sources, "*")
 	require.NoError(t, err)
-	require.Equal(t, []string{"core", "port", "programs"}, rooms)
+	require.Equal(t, []string{"core", "link", "port", "programs"}, rooms)
 	for _, room := range rooms {
 		unit, err := os.ReadFile(room + ".c")
 		require.NoError(t, err)

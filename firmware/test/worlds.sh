@@ -49,7 +49,7 @@ bare() {
 	need "${CROSS}gcc" gcc-riscv64-unknown-elf
 	need "${CROSS}ld" binutils-riscv64-unknown-elf
 	objects=
-	for source in "$firmware"/core/*.c "$firmware"/programs/*.c; do
+	for source in "$firmware"/core/*.c "$firmware"/link/*.c "$firmware"/programs/*.c; do
 		room=$(basename "$(dirname "$source")")
 		object=$BUILD/bare_${room}_$(basename "$source" .c).o
 		"${CROSS}gcc" -std=c11 -ffreestanding -O2 $warnings -c -o "$object" "$source"

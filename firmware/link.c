@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#include "link/align.c"
+#include "link/crc.c"
+#include "link/deskew.c"
+#include "link/fifo.c"
+#include "link/frame.c"
+#include "link/link.c"
+#include "link/news.c"
+#include "link/node.c"
+#include "link/receive.c"
+#include "link/route.c"
+#include "link/send.c"

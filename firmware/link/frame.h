@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the link call of each other, from the lowest to the highest;
+ * crc.c, fifo.c and deskew.c lie below all and are in link.h.
+ */
+#ifndef NFC_FRAME_H
+#define NFC_FRAME_H
+
+#include "link.h"
+
+/* The word before every control word. */
+#define NFC_WORD_MAGIC \
+	((struct nfc_word){ 0x6b3f95c8e1a4d27full, 0x17e2c4b9705ad386ull })
+
+/*
+ * Kinds of control words, in the top four bits of lo. The upper half of hi is the
+ * checksum of the rest.
+ */
+enum nfc_word_kind {
+	NFC_WORD_START = 1, /* words 12, zero 4; vc 4, zero 28; sequence 12: a packet */
+	NFC_WORD_CREDIT = 2, /* words of three channels, 16 each; acked 12; hi: diagnostic */
+	NFC_WORD_NAK = 3, /* a credit, and: go back to what is not acked */
+	NFC_WORD_LITERAL = 4, /* the data word that is Magic */
+	NFC_WORD_ALIGN = 5, /* session 16, depth 16, torus 20, version 8; hi: who */
+	NFC_WORD_ALIGN_OK = 6, /* session 16, the peer's 16 */
+	NFC_WORD_TEST = 7, /* burst 16, words 16: so many pseudo-random words */
+	NFC_WORD_TEST_OK = 8, /* burst 16, wrong words 16 */
+	NFC_WORD_NEWS = 9, /* version 32, node 24; hi: diagnostic */
+	NFC_WORD_KINDS = 10,
+};
+
+enum {
+	NFC_FOOTER = 0x7a5e, /* in a footer beside the checksum */
+	NFC_SEQUENCE_MASK = 0xfff,
+};
+
+static inline bool nfc_is_magic(struct nfc_word w)
+{
+	return w.lo == NFC_WORD_MAGIC.lo && w.hi == NFC_WORD_MAGIC.hi;
+}
+
+static inline uint32_t nfc_kind(uint64_t lo)
+{
+	return (uint32_t)(lo >> 60);
+}
+
+/* ---- frame.c: words and their checksums ---- */
+
+uint32_t nfc_link_crc(const struct nfc_link_end *l, uint32_t crc,
+		      const void *data, uint64_t size);
+struct nfc_word nfc_control_word(const struct nfc_link_end *l,
+				 enum nfc_word_kind kind, uint64_t fields,
+				 uint32_t more);
+/* Is its checksum right? */
+bool nfc_control_valid(const struct nfc_link_end *l, struct nfc_word w);
+/* The word that ends a packet whose payload lies in a FIFO. */
+struct nfc_word nfc_footer(const struct nfc_link_end *l,
+			   const struct nfc_fifo *f, uint64_t start,
+			   struct nfc_word header, uint32_t at, uint32_t words);
+
+/* ---- receive.c: words that came ---- */
+
+void nfc_receive_words(struct nfc_link_end *l, const struct nfc_word *word,
+		       uint32_t n);
+/* Forget the packet under way; what was accepted stays. */
+void nfc_receiver_reset(struct nfc_receiver *rx);
+
+/* ---- send.c: packets, credits, what goes on the wire ---- */
+
+void nfc_sender_reset(struct nfc_link_end *l);
+/* A credit came: false if it cannot be true. */
+bool nfc_sender_credit(struct nfc_link_end *l, uint64_t lo);
+void nfc_sender_go_back(struct nfc_link_end *l);
+/* Put what can be put. */
+void nfc_send_words(struct nfc_link_end *l);
+/* When something is due though nothing comes. */
+uint64_t nfc_sender_due(const struct nfc_link_end *l);
+/* Time passed: retransmission, classic flow control. False: the link is lost. */
+bool nfc_sender_time(struct nfc_link_end *l);
+
+/* ---- align.c: from nothing to a link that is up ---- */
+
+enum nfc_link_event {
+	NFC_LINK_APPEARED = 0, /* the port has a neighbour */
+	NFC_LINK_GONE,
+	NFC_LINK_ALIGNED, /* both ends heard each other */
+	NFC_LINK_PROVEN, /* the self-test passed both ways */
+	NFC_LINK_AGAIN, /* the peer began again */
+	NFC_LINK_LOST, /* silence, or nothing gets through */
+	NFC_LINK_EVENTS,
+};
+
+void nfc_link_event(struct nfc_link_end *l, enum nfc_link_event event);
+void nfc_align_came(struct nfc_link_end *l, struct nfc_word w);
+void nfc_align_ok_came(struct nfc_link_end *l, struct nfc_word w);
+void nfc_test_came(struct nfc_link_end *l, struct nfc_word w);
+void nfc_test_word(struct nfc_link_end *l, struct nfc_word w);
+void nfc_test_ok_came(struct nfc_link_end *l, struct nfc_word w);
+/* The control word that alignment or the self-test has to send, if there is one. */
+bool nfc_align_next(struct nfc_link_end *l, struct nfc_word *w);
+struct nfc_word nfc_test_next(uint32_t *prbs);
+void nfc_align_time(struct nfc_link_end *l);
+
+#endif /* NFC_FRAME_H */

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One end of a link between two nodes: packets of at most 4 KiB in frames of
+ * 128-bit words, checked, repeated until they arrived, and sent only when the
+ * other end can hold them. Freestanding, without allocation, owned by one
+ * island. See docs/design/0032-links.md.
+ */
+#ifndef NFC_LINK_H
+#define NFC_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../nfc_abi.h"
+
+enum nfc_link_limits {
+	NFC_WORD_SIZE = 16,
+	NFC_PACKET_SIZE = 4096, /* bytes of payload */
+	NFC_PACKET_WORDS = NFC_PACKET_SIZE / NFC_WORD_SIZE,
+	NFC_PACKET_COST = 4, /* words that a packet takes of a FIFO, at least */
+	NFC_LINK_DEPTH_MIN = 2 * NFC_PACKET_WORDS,
+	NFC_LINK_DEPTH_MAX = 1 << 15, /* words: counters on the wire have 16 bits */
+	NFC_LINK_BUFFER_MAX = 1 << 13, /* words: 2048 packets, half of the sequences */
+	NFC_LINK_BURST = 256, /* words given to the port at once */
+	NFC_LINK_BUDGET = 4096, /* words taken from the port in one turn */
+	NFC_LINK_VERSION = 1,
+};
+
+/* A link's direction in the torus, in the order of the diagnostic word from its top. */
+enum nfc_link {
+	NFC_X_PLUS = 0,
+	NFC_X_MINUS = 1,
+	NFC_Y_PLUS = 2,
+	NFC_Y_MINUS = 3,
+	NFC_Z_PLUS = 4,
+	NFC_Z_MINUS = 5,
+	NFC_LINKS = 6,
+};
+
+/* Virtual channels: two of the date-line rule, one around what is broken. */
+enum nfc_vc {
+	NFC_VC_FIRST = 0, /* has not crossed the date line of its dimension */
+	NFC_VC_CROSSED = 1, /* has crossed it */
+	NFC_VC_DETOUR = 2, /* goes up, then down, and never back to the others */
+	NFC_VCS = 3,
+};
+
+/* How a sender learns that the other end has room. */
+enum nfc_flow {
+	NFC_FLOW_CUMULATIVE = 0, /* credits count what was ever consumed */
+	NFC_FLOW_CLASSIC = 1, /* credits say what is held: stop at T_RED, go on at T_YEL */
+};
+
+/* 128 bits, the width of a link. */
+struct nfc_word {
+	uint64_t lo, hi;
+};
+
+/* What the link needs from whatever carries its words: docs/design/0017. */
+struct nfc_link_port {
+	void *self; /* handed back in every call */
+	/* Words that may be put now. */
+	uint32_t (*room)(void *self, uint32_t link);
+	/* Put that many words, no more than there is room for. */
+	void (*put)(void *self, uint32_t link, const struct nfc_word *word,
+		    uint32_t n);
+	/* Take at most n words that came; returns how many. */
+	uint32_t (*take)(void *self, uint32_t link, struct nfc_word *word,
+			 uint32_t n);
+	/* 0: no neighbour; changes whenever one comes or goes. */
+	uint32_t (*generation)(void *self, uint32_t link);
+	/* Monotonic nanoseconds. */
+	uint64_t (*now)(void *self);
+	/* CRC32C by an instruction of the processor; NULL: there is none. */
+	uint32_t (*crc)(uint32_t crc, const void *data, uint64_t size);
+};
+
+/* Zero fields take the defaults of nfc_link_check(). */
+struct nfc_link_config {
+	uint32_t depth; /* words of the FIFO of each virtual channel, a power of two */
+	uint32_t buffer; /* words kept until they are acked, a power of two */
+	uint32_t flow; /* enum nfc_flow; both ends alike */
+	uint32_t period; /* words between two credits while data are sent */
+	uint32_t yellow; /* classic: T_YEL in words */
+	uint32_t window; /* cumulative: words under way at most; 0: as measured */
+	uint32_t test; /* words of the self-test */
+	uint64_t wait_ns; /* classic: W, after which a credit covers all that was sent */
+	uint64_t credit_ns; /* between two credits while no data are sent */
+	uint64_t beat_ns; /* a credit at least that often */
+	uint64_t retry_ns; /* alignment and retransmission, at the least */
+	uint64_t silence_ns; /* after so long without a valid word the link is lost */
+};
+
+enum nfc_link_state {
+	NFC_LINK_DOWN = 0, /* there is no neighbour */
+	NFC_LINK_ALIGN = 1, /* ALIGN goes out, ALIGN OK is awaited */
+	NFC_LINK_TEST = 2, /* pseudo-random words go both ways */
+	NFC_LINK_UP = 3,
+	NFC_LINK_STATES = 4,
+};
+
+enum nfc_link_count {
+	NFC_LINK_WORDS_SENT = 0, /* words put to the port */
+	NFC_LINK_WORDS_TAKEN = 1,
+	NFC_LINK_SENT = 2, /* packets, for the first time */
+	NFC_LINK_REPEATED = 3, /* packets sent again */
+	NFC_LINK_RECEIVED = 4, /* packets accepted */
+	NFC_LINK_BYTES_SENT = 5, /* payload of packets sent for the first time */
+	NFC_LINK_BYTES_RECEIVED = 6,
+	NFC_LINK_BAD_PACKETS = 7, /* wrong checksum, cut short, or out of order */
+	NFC_LINK_BAD_CONTROLS = 8, /* control words with a wrong checksum */
+	NFC_LINK_BAD_CREDITS = 9, /* credits that ran backwards or for more than was sent */
+	NFC_LINK_OVERRUNS = 10, /* packets the FIFO had no room for: a peer that lies */
+	NFC_LINK_MALFORMED = 11, /* packets whose header lies */
+	NFC_LINK_CREDITS = 12, /* sent */
+	NFC_LINK_NAKS = 13, /* sent */
+	NFC_LINK_TIMEOUTS = 14, /* retransmissions that no NAK asked for */
+	NFC_LINK_RESTARTS = 15, /* alignments begun */
+	NFC_LINK_DROPPED = 16, /* packets lost with the link they were on */
+	NFC_LINK_REFUSED = 17, /* alignments with a peer that does not fit */
+	NFC_LINK_COUNTS = 18,
+};
+
+/* A packet that is held: its header, and where its payload lies. */
+struct nfc_held {
+	struct nfc_word header;
+	uint32_t at; /* index of its first word in the FIFO */
+	uint16_t words; /* of payload */
+	uint8_t vc;
+	bool repeated; /* was sent more than once: its ack measures nothing */
+	uint64_t sent_ns;
+};
+
+/* Packets in order, and the words of their payloads. Indices run freely. */
+struct nfc_fifo {
+	struct nfc_word *word;
+	struct nfc_held *held;
+	uint32_t size; /* words, a power of two */
+	uint32_t first, last; /* packets */
+	uint32_t begin, end; /* words */
+};
+
+/* What is sent: packets wait in the buffer until they are acked. */
+struct nfc_sender {
+	struct nfc_fifo buffer;
+	uint32_t next; /* the packet that goes out next */
+	uint32_t step; /* words of its frame that went out; 0: not begun */
+	uint32_t furthest; /* packets before it went out once */
+	uint32_t depth; /* words of the other end's FIFOs */
+	uint32_t sent[NFC_VCS]; /* words, ever */
+	uint32_t consumed[NFC_VCS]; /* cumulative: words the other end consumed */
+	uint32_t counted[NFC_VCS]; /* classic: words since it was empty enough */
+	uint32_t held[NFC_VCS]; /* classic: words it holds, as it said last */
+	uint32_t window; /* words under way at most */
+	uint32_t acked; /* words since the rate was measured */
+	uint64_t rated_ns; /* when that was */
+	uint64_t rtt_ns; /* smoothed; 0: not measured */
+	uint64_t rtt_min_ns;
+	uint64_t drained_ns; /* when the last word of the buffer went out */
+	uint64_t progress_ns; /* since when nothing was acked */
+	uint32_t tries; /* retransmissions without progress */
+};
+
+/* Where the receiver stands between two words. */
+enum nfc_receive_state {
+	NFC_RECEIVE_IDLE = 0, /* data words mean nothing here */
+	NFC_RECEIVE_HEADER,
+	NFC_RECEIVE_PAYLOAD,
+	NFC_RECEIVE_FOOTER,
+	NFC_RECEIVE_TEST,
+};
+
+struct nfc_receiver {
+	struct nfc_fifo fifo[NFC_VCS];
+	uint32_t consumed[NFC_VCS]; /* words, modulo 2^16 on the wire */
+	uint32_t expected; /* sequence number of the next packet */
+	bool asked; /* a NAK for it went out */
+	bool magic; /* the last word was Magic */
+	uint8_t state; /* enum nfc_receive_state */
+	uint8_t vc;
+	bool store; /* the packet under way is wanted, and there is room */
+	uint16_t words, got;
+	uint64_t start; /* the control word it began with */
+	struct nfc_word header;
+	uint32_t prbs; /* generator of the self-test */
+	uint16_t burst, wrong;
+};
+
+/* What is to go out beside packets. */
+struct nfc_pending {
+	bool credit, nak, align, align_ok, test;
+	bool test_ok;
+	uint16_t test_burst, test_wrong;
+};
+
+/* News for the node that owns the link; see node.h. */
+struct nfc_link_news {
+	void *self;
+	/* A record to send over this link, if there is one. */
+	bool (*next)(void *self, uint32_t link, uint32_t *node,
+		     uint32_t *version, uint32_t *diagnostic);
+	/* A record that came. */
+	void (*came)(void *self, uint32_t link, uint32_t node, uint32_t version,
+		     uint32_t diagnostic);
+};
+
+struct nfc_link_end {
+	struct nfc_link_config config;
+	const struct nfc_link_port *port;
+	const struct nfc_link_news *news; /* NULL: nobody asks */
+	uint32_t index; /* enum nfc_link */
+	uint32_t node; /* own address, and torus as a number that both ends share */
+	uint32_t torus;
+	uint32_t expect; /* node that must be at the other end; NFC_ANY_NODE: any */
+	uint8_t state; /* enum nfc_link_state */
+	uint8_t level; /* enum nfc_diagnostic_level: what error rates say */
+	uint8_t clean; /* intervals without many errors */
+	bool heard, proven; /* self-test: the peer's words, and one's own */
+	bool echoed; /* ALIGN OK named one's own session */
+	uint16_t session, peer; /* peer: 0 until it said */
+	uint32_t seed; /* of checksums: both sessions */
+	uint32_t generation;
+	uint32_t diagnostic; /* word to send with credits */
+	uint32_t told; /* word of the neighbour, from its last credit */
+	struct nfc_sender tx;
+	struct nfc_receiver rx;
+	struct nfc_pending pending;
+	uint32_t since; /* words since the last credit */
+	uint16_t burst; /* number of the self-test under way */
+	uint16_t test_step; /* words of it that went out */
+	uint32_t test_prbs;
+	uint64_t now;
+	uint64_t credit_ns; /* when the last credit went out */
+	uint64_t seen_ns; /* when the last valid control word came */
+	uint64_t retry_due; /* alignment: when to repeat */
+	uint64_t state_ns; /* since when the state is what it is */
+	uint64_t rate_ns; /* begin of the interval errors are counted in */
+	uint64_t rate_errors; /* errors at that moment */
+	uint32_t staged;
+	struct nfc_word stage[NFC_LINK_BURST];
+	uint64_t count[NFC_LINK_COUNTS];
+};
+
+enum {
+	NFC_ANY_NODE = 1 << 24, /* no node has that address */
+};
+
+/* Fill zero fields with defaults; -NFC_EINVAL for what makes no sense. */
+int nfc_link_check(struct nfc_link_config *config);
+/* Bytes of memory behind one end, for nfc_link_init(). */
+uint64_t nfc_link_size(const struct nfc_link_config *config);
+/*
+ * Make an end in zeroed memory. The configuration was checked; memory is aligned
+ * to 16 bytes and, as the port, outlives it.
+ */
+void nfc_link_init(struct nfc_link_end *l, const struct nfc_link_config *config,
+		   const struct nfc_link_port *port, uint32_t index,
+		   void *memory);
+
+/* Take what came, and see to time. True if anything came. */
+bool nfc_link_receive(struct nfc_link_end *l);
+/* Send what can be sent. Returns when to come back though nothing came. */
+uint64_t nfc_link_transmit(struct nfc_link_end *l);
+
+/* May a packet of that many payload words go out now? */
+bool nfc_link_admits(const struct nfc_link_end *l, uint32_t vc, uint32_t words);
+/*
+ * Begin a packet that was admitted; its payload follows with nfc_fifo_write()
+ * to l->tx.buffer, then nfc_link_queue().
+ */
+void nfc_link_queue(struct nfc_link_end *l, uint32_t vc, struct nfc_word header,
+		    uint32_t words);
+
+/* The packet that came first on a virtual channel, NULL if there is none. */
+const struct nfc_held *nfc_link_head(const struct nfc_link_end *l, uint32_t vc);
+/* It was used: its room goes back to the other end. */
+void nfc_link_consume(struct nfc_link_end *l, uint32_t vc);
+
+/* Begin alignment again, as when the link was lost. */
+void nfc_link_restart(struct nfc_link_end *l);
+/* enum nfc_diagnostic_level of the link as a part of its node. */
+uint32_t nfc_link_level(const struct nfc_link_end *l);
+
+/* ---- packets: header, and FIFOs of them ---- */
+
+/* End to end: what the header of a packet says. */
+struct nfc_packet {
+	uint32_t to, from; /* nodes: x, y and z in 8 bits each, z lowest */
+	uint32_t size; /* bytes of payload */
+	uint32_t sequence; /* the sender's own */
+	uint16_t epoch; /* the sender's own */
+	uint8_t kind; /* the sender's own */
+	uint8_t hops; /* links that were crossed */
+};
+
+struct nfc_word nfc_packet_header(const struct nfc_packet *p);
+struct nfc_packet nfc_packet_read(struct nfc_word header);
+
+static inline uint32_t nfc_words(uint32_t bytes)
+{
+	return (bytes + NFC_WORD_SIZE - 1) / NFC_WORD_SIZE;
+}
+
+/* Words of a FIFO that a packet takes: no less, so that headers are bounded. */
+static inline uint32_t nfc_packet_cost(uint32_t words)
+{
+	return words < NFC_PACKET_COST ? NFC_PACKET_COST : words;
+}
+
+uint64_t nfc_fifo_size(uint32_t words);
+void *nfc_fifo_init(struct nfc_fifo *f, uint32_t words, void *memory);
+bool nfc_fifo_room(const struct nfc_fifo *f, uint32_t words);
+/* Write payload of the packet that comes after the last, from word offset on. */
+void nfc_fifo_write(struct nfc_fifo *f, uint32_t offset, const void *word,
+		    uint32_t n);
+struct nfc_held *nfc_fifo_push(struct nfc_fifo *f, struct nfc_word header,
+			       uint32_t words, uint32_t vc);
+struct nfc_held *nfc_fifo_at(const struct nfc_fifo *f, uint32_t index);
+void nfc_fifo_pop(struct nfc_fifo *f);
+/*
+ * The words of a payload from word at on that lie together, n at most; returns
+ * how many.
+ */
+uint32_t nfc_fifo_run(const struct nfc_fifo *f, uint32_t at, uint32_t n,
+		      struct nfc_word **run);
+/* Copy words out. */
+void nfc_fifo_read(const struct nfc_fifo *f, uint32_t at, struct nfc_word *out,
+		   uint32_t n);
+
+/* ---- lanes ---- */
+
+enum nfc_lanes {
+	NFC_LANES = 4, /* a word is striped over them, 32 bits each */
+	NFC_DESKEW_DEPTH = 16, /* symbols by which lanes may be apart, less one */
+};
+
+/* The FIFO of one lane. */
+struct nfc_lane {
+	uint32_t symbol[NFC_DESKEW_DEPTH];
+	uint32_t head, tail;
+	bool marked; /* its mark came: symbols count from there */
+};
+
+struct nfc_deskew {
+	struct nfc_lane lane[NFC_LANES];
+	bool reading; /* all lanes are marked and had a symbol at once */
+	uint32_t overflows; /* lanes further apart than the FIFOs are deep */
+};
+
+/* A symbol came on a lane; mark: it is the deskew character, and goes no further. */
+void nfc_deskew_put(struct nfc_deskew *d, uint32_t lane, uint32_t symbol,
+		    bool mark);
+/* A whole word, if every lane has its part. */
+bool nfc_deskew_take(struct nfc_deskew *d, struct nfc_word *word);
+
+/* ---- checksum and generator ---- */
+
+uint32_t nfc_crc32c(uint32_t crc, const void *data, uint64_t size);
+/* The next 32 bits of the pseudo-random sequence x^31 + x^28 + 1. */
+uint32_t nfc_prbs(uint32_t *state);
+
+#endif /* NFC_LINK_H */

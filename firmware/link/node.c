@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+/* The router: packets of seven inputs to seven outputs, each when it has room. */
+#include "node.h"
+
+int nfc_node_check(struct nfc_node_config *c)
+{
+	int rc = nfc_link_check(&c->link);
+
+	if (rc || nfc_torus_check(&c->torus))
+		return -NFC_EINVAL;
+	if (!c->inject)
+		c->inject = c->link.depth;
+	if (nfc_torus_index(&c->torus, c->address) == NFC_NODES_MAX)
+		return -NFC_EINVAL;
+	if (c->inject & (c->inject - 1) || c->inject < NFC_LINK_DEPTH_MIN ||
+	    c->inject > NFC_LINK_DEPTH_MAX)
+		return -NFC_EINVAL;
+	return 0;
+}
+
+static uint64_t aligned(uint64_t size)
+{
+	return (size + 15) & ~15ull;
+}
+
+uint64_t nfc_node_size(const struct nfc_node_config *c)
+{
+	return NFC_LINKS * aligned(nfc_link_size(&c->link)) +
+	       aligned(nfc_fifo_size(c->inject)) +
+	       aligned(nfc_view_size(&c->torus));
+}
+
+void nfc_node_init(struct nfc_node *n, const struct nfc_node_config *config,
+		   const struct nfc_link_port *link_port,
+		   const struct nfc_node_port *port, void *memory)
+{
+	const struct nfc_torus *t = &config->torus;
+	uint32_t self = nfc_torus_index(t, config->address);
+	uint8_t *m = memory;
+
+	__builtin_memset(n, 0, sizeof(*n));
+	n->config = *config;
+	n->link_port = link_port;
+	n->port = *port;
+	n->now = n->host_ns = link_port->now(link_port->self);
+	for (uint32_t i = 0; i < NFC_LINKS; i++) {
+		uint32_t other = nfc_torus_neighbour(t, self, i);
+
+		nfc_link_init(&n->link[i], &config->link, link_port, i, m);
+		n->link[i].node = config->address;
+		n->link[i].torus = nfc_torus_number(t);
+		n->link[i].expect = nfc_torus_address(t, other);
+		n->joined[i] = other != self;
+		m += aligned(nfc_link_size(&config->link));
+	}
+	nfc_fifo_init(&n->inject, config->inject, m);
+	m += aligned(nfc_fifo_size(config->inject));
+	nfc_view_init(&n->view, t, self, m);
+	nfc_news_init(n);
+}
+
+int nfc_node_send(struct nfc_node *n, const struct nfc_packet *p,
+		  const void *data)
+{
+	uint32_t to = nfc_torus_index(&n->view.torus, p->to);
+	uint32_t whole = p->size / NFC_WORD_SIZE, words = nfc_words(p->size);
+	struct nfc_packet q = *p;
+	struct nfc_word last = { 0 };
+
+	if (to == NFC_NODES_MAX)
+		return -NFC_EINVAL;
+	if (p->size > NFC_PACKET_SIZE)
+		return -NFC_ETOOLARGE;
+	if (!nfc_view_reaches(&n->view, to))
+		return -NFC_ENOTARGET;
+	if (!nfc_fifo_room(&n->inject, words))
+		return -NFC_EBUSY;
+	q.from = n->config.address;
+	q.hops = 0;
+	nfc_fifo_write(&n->inject, 0, data, whole);
+	if (words > whole) {
+		__builtin_memcpy(&last,
+				 (const uint8_t *)data + whole * NFC_WORD_SIZE,
+				 p->size % NFC_WORD_SIZE);
+		nfc_fifo_write(&n->inject, whole, &last, 1);
+	}
+	nfc_fifo_push(&n->inject, nfc_packet_header(&q), words, NFC_VC_FIRST);
+	n->count[NFC_NODE_SENT]++;
+	return 0;
+}
+
+/* ---- the switch ---- */
+
+/* A packet goes out over a link that admitted it. */
+static void forward(struct nfc_node *n, const struct nfc_fifo *f,
+		    const struct nfc_held *h, struct nfc_hop hop)
+{
+	struct nfc_link_end *out = &n->link[hop.link];
+	struct nfc_word header = h->header;
+	uint32_t done = 0;
+
+	while (done < h->words) {
+		struct nfc_word *run;
+		uint32_t some = nfc_fifo_run(f, h->at + done, h->words - done,
+					     &run);
+
+		nfc_fifo_write(&out->tx.buffer, done, run, some);
+		done += some;
+	}
+	header.hi += 1 << 8; /* hops */
+	nfc_link_queue(out, hop.vc, header, h->words);
+	n->count[NFC_NODE_FORWARDED]++;
+}
+
+/* See to the first packet of an input; false: it has to wait. */
+static bool route(struct nfc_node *n, const struct nfc_fifo *f,
+		  uint32_t came_by, uint32_t vc)
+{
+	const struct nfc_held *h = nfc_fifo_at(f, f->first);
+	struct nfc_packet p = nfc_packet_read(h->header);
+	uint32_t from = nfc_torus_index(&n->view.torus, p.from);
+	uint32_t to = nfc_torus_index(&n->view.torus, p.to);
+	struct nfc_hop hop;
+
+	if (from == NFC_NODES_MAX || to == NFC_NODES_MAX) {
+		n->count[NFC_NODE_MALFORMED]++;
+		return true;
+	}
+	hop = nfc_view_route(&n->view, from, to, came_by, vc);
+	if (hop.link == NFC_LINKS) {
+		if (!n->port.deliver(n->port.self, &p, f, h->at))
+			return false;
+		n->count[NFC_NODE_DELIVERED]++;
+	} else if (hop.link == NFC_NO_ROUTE) {
+		n->count[NFC_NODE_UNREACHABLE]++;
+	} else if (p.hops == NFC_HOPS_MAX) {
+		n->count[NFC_NODE_HOPS]++;
+	} else {
+		if (!nfc_link_admits(&n->link[hop.link], hop.vc, h->words))
+			return false;
+		n->count[NFC_NODE_DETOURS] += hop.vc == NFC_VC_DETOUR &&
+					      vc != NFC_VC_DETOUR;
+		forward(n, f, h, hop);
+	}
+	return true;
+}
+
+static void moved(struct nfc_node *n, uint32_t input)
+{
+	if (n->blocked[input])
+		n->count[NFC_NODE_BLOCKED_NS] += n->now - n->blocked[input];
+	n->blocked[input] = 0;
+	if (input == NFC_NODE_INPUTS - 1)
+		nfc_fifo_pop(&n->inject);
+	else
+		nfc_link_consume(&n->link[input / NFC_VCS], input % NFC_VCS);
+}
+
+/* Packets of one input; returns whether there are more that may go. */
+static bool serve(struct nfc_node *n, uint32_t input)
+{
+	uint32_t link = input / NFC_VCS, vc = input % NFC_VCS;
+	const struct nfc_fifo *f = link < NFC_LINKS ?
+					   &n->link[link].rx.fifo[vc] :
+					   &n->inject;
+
+	for (uint32_t i = 0; i < NFC_NODE_BUDGET; i++) {
+		if (f->first == f->last)
+			return false;
+		if (!route(n, f, link, vc)) {
+			if (!n->blocked[input])
+				n->blocked[input] = n->now;
+			return false;
+		}
+		moved(n, input);
+	}
+	return f->first != f->last;
+}
+
+uint64_t nfc_node_step(struct nfc_node *n)
+{
+	uint64_t due = UINT64_MAX;
+	bool more = false;
+
+	n->now = n->link_port->now(n->link_port->self);
+	for (uint32_t i = 0; i < NFC_LINKS; i++) {
+		bool up;
+
+		if (!n->joined[i])
+			continue;
+		more |= nfc_link_receive(&n->link[i]);
+		up = n->link[i].state == NFC_LINK_UP;
+		if (up && !n->up[i])
+			nfc_news_all(n, i);
+		n->up[i] = up;
+	}
+	nfc_news_update(n);
+	if (n->now >= n->beat_due) {
+		n->beat_due = n->now + n->config.link.beat_ns;
+		nfc_news_refresh(n);
+	}
+	if (n->stale) {
+		n->stale = false;
+		n->count[NFC_NODE_VIEWS]++;
+		nfc_view_compute(&n->view);
+	}
+	for (uint32_t i = 0; i < NFC_NODE_INPUTS; i++)
+		more |= serve(n, (n->first + i) % NFC_NODE_INPUTS);
+	n->first = (n->first + 1) % NFC_NODE_INPUTS;
+	for (uint32_t i = 0; i < NFC_LINKS; i++) {
+		uint64_t at = n->joined[i] ? nfc_link_transmit(&n->link[i]) :
+					     UINT64_MAX;
+
+		if (at < due)
+			due = at;
+	}
+	if (n->beat_due < due)
+		due = n->beat_due;
+	return more ? n->now : due;
+}
+
+void nfc_node_host(struct nfc_node *n)
+{
+	n->host_ns = n->link_port->now(n->link_port->self);
+}
+
+void nfc_node_sense(struct nfc_node *n, uint32_t word)
+{
+	const uint32_t links = 0xfffu << NFC_DIAG_Z_MINUS_SHIFT;
+
+	n->sensed = word & ~links & ((1u << NFC_DIAG_SPARE_SHIFT) - 1);
+}
+
+uint32_t nfc_node_word(const struct nfc_node *n)
+{
+	return n->view.record[n->view.self].diagnostic;
+}

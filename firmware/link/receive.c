@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The receiver: one word after the other, whatever they are. A packet is
+ * accepted when all of it came, in order, unchanged, and fits; else the sender
+ * is asked once to go back to it.
+ */
+#include "frame.h"
+
+void nfc_receiver_reset(struct nfc_receiver *rx)
+{
+	rx->expected = 0;
+	rx->asked = rx->magic = rx->store = false;
+	rx->state = NFC_RECEIVE_IDLE;
+	for (uint32_t vc = 0; vc < NFC_VCS; vc++)
+		rx->consumed[vc] = rx->fifo[vc].begin - rx->fifo[vc].end;
+}
+
+static uint32_t sequence(uint64_t start)
+{
+	return start >> 48 & NFC_SEQUENCE_MASK;
+}
+
+/* How far a packet is ahead of the one that is expected; 0: it is that. */
+static uint32_t ahead(const struct nfc_receiver *rx, uint64_t start)
+{
+	return (sequence(start) - rx->expected) & NFC_SEQUENCE_MASK;
+}
+
+static void ask(struct nfc_link_end *l)
+{
+	if (l->rx.asked)
+		return;
+	l->rx.asked = true;
+	l->pending.nak = true;
+}
+
+/* The packet under way is no good. */
+static void bad_packet(struct nfc_link_end *l)
+{
+	l->count[NFC_LINK_BAD_PACKETS]++;
+	l->rx.state = NFC_RECEIVE_IDLE;
+	ask(l);
+}
+
+static void start_came(struct nfc_link_end *l, struct nfc_word w)
+{
+	struct nfc_receiver *rx = &l->rx;
+	uint32_t words = w.lo & 0xfff, vc = w.lo >> 16 & 0xf;
+
+	if (rx->state != NFC_RECEIVE_IDLE)
+		bad_packet(l); /* the one before was cut short */
+	if (l->state != NFC_LINK_UP)
+		return;
+	if (words > NFC_PACKET_WORDS || vc >= NFC_VCS) {
+		l->count[NFC_LINK_MALFORMED]++;
+		return;
+	}
+	rx->start = w.lo;
+	rx->vc = (uint8_t)vc;
+	rx->words = (uint16_t)words;
+	rx->got = 0;
+	rx->state = NFC_RECEIVE_HEADER;
+	rx->store = !ahead(rx, w.lo) && nfc_fifo_room(&rx->fifo[vc], words);
+	if (ahead(rx, w.lo) && ahead(rx, w.lo) <= NFC_SEQUENCE_MASK / 2)
+		ask(l); /* one before it was lost */
+}
+
+/* The whole of the expected packet is there, and its checksum is right. */
+static void accept(struct nfc_link_end *l)
+{
+	struct nfc_receiver *rx = &l->rx;
+	struct nfc_packet p = nfc_packet_read(rx->header);
+
+	if (!rx->store) { /* the sender's fault: what it sent it had no credit for */
+		l->count[NFC_LINK_OVERRUNS]++;
+		return;
+	}
+	rx->expected++;
+	rx->asked = false;
+	l->pending.credit = true;
+	if (p.size > NFC_PACKET_SIZE || nfc_words(p.size) != rx->words) {
+		l->count[NFC_LINK_MALFORMED]++; /* no repetition will mend that */
+		rx->consumed[rx->vc] += nfc_packet_cost(rx->words);
+		return;
+	}
+	nfc_fifo_push(&rx->fifo[rx->vc], rx->header, rx->words, rx->vc);
+	l->count[NFC_LINK_RECEIVED]++;
+	l->count[NFC_LINK_BYTES_RECEIVED] += p.size;
+}
+
+static void footer_came(struct nfc_link_end *l, struct nfc_word w)
+{
+	struct nfc_receiver *rx = &l->rx;
+	struct nfc_fifo *f = &rx->fifo[rx->vc];
+
+	if (!ahead(rx, rx->start)) {
+		struct nfc_word want = { 0 };
+
+		if (rx->store)
+			want = nfc_footer(l, f, rx->start, rx->header, f->end,
+					  rx->words);
+		if (rx->store && (w.lo != want.lo || w.hi != want.hi)) {
+			bad_packet(l);
+			return;
+		}
+		accept(l);
+	} else if (ahead(rx, rx->start) > NFC_SEQUENCE_MASK / 2) {
+		l->pending.credit = true; /* it came before: ack it again */
+	}
+	rx->state = NFC_RECEIVE_IDLE;
+}
+
+static void data_came(struct nfc_link_end *l, struct nfc_word w)
+{
+	struct nfc_receiver *rx = &l->rx;
+
+	switch (rx->state) {
+	case NFC_RECEIVE_IDLE: /* of a packet whose begin was lost */
+		break;
+	case NFC_RECEIVE_HEADER:
+		rx->header = w;
+		rx->state = rx->words ? NFC_RECEIVE_PAYLOAD : NFC_RECEIVE_FOOTER;
+		break;
+	case NFC_RECEIVE_PAYLOAD:
+		if (rx->store)
+			nfc_fifo_write(&rx->fifo[rx->vc], rx->got, &w, 1);
+		if (++rx->got == rx->words)
+			rx->state = NFC_RECEIVE_FOOTER;
+		break;
+	case NFC_RECEIVE_FOOTER:
+		footer_came(l, w);
+		break;
+	case NFC_RECEIVE_TEST:
+		nfc_test_word(l, w);
+		break;
+	}
+}
+
+static void credit_came(struct nfc_link_end *l, struct nfc_word w)
+{
+	if (l->state != NFC_LINK_UP)
+		return;
+	l->told = (uint32_t)w.hi;
+	if (!nfc_sender_credit(l, w.lo))
+		l->count[NFC_LINK_BAD_CREDITS]++;
+	else if (nfc_kind(w.lo) == NFC_WORD_NAK)
+		nfc_sender_go_back(l);
+}
+
+static void literal_came(struct nfc_link_end *l, struct nfc_word w)
+{
+	(void)w;
+	data_came(l, NFC_WORD_MAGIC);
+}
+
+static void news_came(struct nfc_link_end *l, struct nfc_word w)
+{
+	if (l->state == NFC_LINK_UP && l->news)
+		l->news->came(l->news->self, l->index,
+			      (uint32_t)(w.lo >> 32 & 0xffffff), (uint32_t)w.lo,
+			      (uint32_t)w.hi);
+}
+
+static void (*const came[NFC_WORD_KINDS])(struct nfc_link_end *l,
+					  struct nfc_word w) = {
+	[NFC_WORD_START] = start_came,
+	[NFC_WORD_CREDIT] = credit_came,
+	[NFC_WORD_NAK] = credit_came,
+	[NFC_WORD_LITERAL] = literal_came,
+	[NFC_WORD_ALIGN] = nfc_align_came,
+	[NFC_WORD_ALIGN_OK] = nfc_align_ok_came,
+	[NFC_WORD_TEST] = nfc_test_came,
+	[NFC_WORD_TEST_OK] = nfc_test_ok_came,
+	[NFC_WORD_NEWS] = news_came,
+};
+
+static void control_came(struct nfc_link_end *l, struct nfc_word w)
+{
+	uint32_t kind = nfc_kind(w.lo);
+
+	if (kind >= NFC_WORD_KINDS || !came[kind] || !nfc_control_valid(l, w)) {
+		/* before both sessions are known most are unreadable */
+		l->count[NFC_LINK_BAD_CONTROLS] += l->state == NFC_LINK_UP;
+		return;
+	}
+	l->seen_ns = l->now;
+	came[kind](l, w);
+}
+
+/* Words of a payload, up to the next Magic; returns how many. */
+static uint32_t payload_came(struct nfc_link_end *l,
+			     const struct nfc_word *word, uint32_t n)
+{
+	struct nfc_receiver *rx = &l->rx;
+	uint32_t most = rx->words - rx->got, run = 0;
+
+	if (n > most)
+		n = most;
+	while (run < n && !nfc_is_magic(word[run]))
+		run++;
+	if (rx->store)
+		nfc_fifo_write(&rx->fifo[rx->vc], rx->got, word, run);
+	rx->got += (uint16_t)run;
+	if (rx->got == rx->words)
+		rx->state = NFC_RECEIVE_FOOTER;
+	return run;
+}
+
+void nfc_receive_words(struct nfc_link_end *l, const struct nfc_word *word,
+		       uint32_t n)
+{
+	struct nfc_receiver *rx = &l->rx;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (rx->state == NFC_RECEIVE_PAYLOAD && !rx->magic)
+			i += payload_came(l, word + i, n - i);
+		if (i == n)
+			return;
+		if (nfc_is_magic(word[i])) {
+			rx->magic = true;
+		} else if (rx->magic) {
+			rx->magic = false;
+			control_came(l, word[i]);
+		} else {
+			data_came(l, word[i]);
+		}
+	}
+}

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The sender: a packet stays in the buffer until it is acked, and enters it only
+ * when the other end has room for all of it. Credits go out in band.
+ */
+#include "frame.h"
+
+enum {
+	TRIES = 16, /* retransmissions without progress before the link is lost */
+	NEWS = 8, /* records in one turn */
+};
+
+static uint32_t unacked(const struct nfc_sender *tx)
+{
+	return tx->buffer.last - tx->buffer.first;
+}
+
+void nfc_sender_reset(struct nfc_link_end *l)
+{
+	struct nfc_sender *tx = &l->tx;
+
+	l->count[NFC_LINK_DROPPED] += unacked(tx);
+	while (unacked(tx))
+		nfc_fifo_pop(&tx->buffer);
+	/* sequence numbers are indices of the buffer, and begin with 0 */
+	tx->buffer.first = tx->buffer.last = tx->next = tx->furthest = 0;
+	tx->step = tx->tries = 0;
+	tx->acked = 0;
+	tx->rtt_ns = tx->rtt_min_ns = 0;
+	tx->progress_ns = tx->rated_ns = tx->drained_ns = l->now;
+	tx->window = l->config.window ? l->config.window : NFC_LINK_DEPTH_MIN;
+	for (uint32_t vc = 0; vc < NFC_VCS; vc++) {
+		/* nothing is known to be free until the first credit */
+		tx->sent[vc] = 0;
+		tx->consumed[vc] = 0 - tx->depth;
+		tx->counted[vc] = tx->held[vc] = tx->depth;
+	}
+}
+
+bool nfc_link_admits(const struct nfc_link_end *l, uint32_t vc, uint32_t words)
+{
+	const struct nfc_sender *tx = &l->tx;
+	uint32_t cost = nfc_packet_cost(words);
+
+	if (l->state != NFC_LINK_UP || !nfc_fifo_room(&tx->buffer, words))
+		return false;
+	if (l->config.flow ==
+	    NFC_FLOW_CLASSIC) /* T_RED: room for one packet is left */
+		return tx->counted[vc] + cost <= tx->depth - NFC_PACKET_WORDS;
+	return tx->sent[vc] - tx->consumed[vc] + cost <= tx->depth &&
+	       tx->buffer.end - tx->buffer.begin + cost <= tx->window;
+}
+
+void nfc_link_queue(struct nfc_link_end *l, uint32_t vc, struct nfc_word header,
+		    uint32_t words)
+{
+	struct nfc_sender *tx = &l->tx;
+
+	if (!unacked(tx))
+		tx->progress_ns = l->now;
+	tx->sent[vc] += nfc_packet_cost(words);
+	tx->counted[vc] += nfc_packet_cost(words);
+	nfc_fifo_push(&tx->buffer, header, words, vc);
+}
+
+/* ---- what the other end says ---- */
+
+static void measure(struct nfc_link_end *l, const struct nfc_held *h)
+{
+	struct nfc_sender *tx = &l->tx;
+	uint64_t rtt = l->now - h->sent_ns;
+
+	if (h->repeated)
+		return;
+	if (!rtt)
+		rtt = 1;
+	tx->rtt_ns = tx->rtt_ns ? tx->rtt_ns - tx->rtt_ns / 8 + rtt / 8 : rtt;
+	if (!tx->rtt_min_ns || rtt < tx->rtt_min_ns)
+		tx->rtt_min_ns = rtt;
+}
+
+/*
+ * The window is a quarter more than what was acked in the shortest round trip:
+ * while the link carries more, it grows, and what would only wait is not sent.
+ */
+static void size_window(struct nfc_link_end *l)
+{
+	struct nfc_sender *tx = &l->tx;
+	uint64_t elapsed = l->now - tx->rated_ns, words;
+
+	if (l->config.window || !tx->rtt_min_ns || elapsed < 2 * tx->rtt_ns)
+		return;
+	words = (uint64_t)tx->acked * tx->rtt_min_ns / elapsed;
+	words += words / 4 + 2 * NFC_PACKET_WORDS;
+	if (words > tx->buffer.size)
+		words = tx->buffer.size;
+	tx->window = (uint32_t)words;
+	tx->rtt_min_ns += tx->rtt_min_ns / 16 +
+			  1; /* the way may have become longer */
+	tx->acked = 0;
+	tx->rated_ns = l->now;
+}
+
+static void ack(struct nfc_link_end *l, uint32_t packets)
+{
+	struct nfc_sender *tx = &l->tx;
+
+	for (; packets; packets--) {
+		struct nfc_held *h = nfc_fifo_at(&tx->buffer, tx->buffer.first);
+
+		if (tx->step && tx->next == tx->buffer.first)
+			break; /* it goes out once more just now: with the next credit */
+		measure(l, h);
+		tx->acked += nfc_packet_cost(h->words);
+		nfc_fifo_pop(&tx->buffer);
+		tx->progress_ns = l->now;
+		tx->tries = 0;
+	}
+	if ((int32_t)(tx->next - tx->buffer.first) < 0)
+		tx->next = tx->buffer.first;
+	size_window(l);
+}
+
+bool nfc_sender_credit(struct nfc_link_end *l, uint64_t lo)
+{
+	struct nfc_sender *tx = &l->tx;
+	uint32_t packets = (lo >> 48) - tx->buffer.first, more[NFC_VCS];
+
+	packets &= NFC_SEQUENCE_MASK;
+	if (packets > tx->furthest - tx->buffer.first)
+		return false;
+	for (uint32_t vc = 0; vc < NFC_VCS; vc++) {
+		more[vc] = lo >> (16 * vc) & 0xffff;
+		if (l->config.flow == NFC_FLOW_CLASSIC) {
+			if (more[vc] > tx->depth)
+				return false;
+			continue;
+		}
+		more[vc] = (more[vc] - tx->consumed[vc]) & 0xffff;
+		if (more[vc] > tx->sent[vc] - tx->consumed[vc])
+			return false;
+	}
+	for (uint32_t vc = 0; vc < NFC_VCS; vc++) {
+		tx->held[vc] = more[vc];
+		tx->consumed[vc] += more[vc];
+	}
+	ack(l, packets);
+	return true;
+}
+
+void nfc_sender_go_back(struct nfc_link_end *l)
+{
+	struct nfc_sender *tx = &l->tx;
+
+	if (tx->step && tx->next == tx->buffer.first)
+		return; /* it is on its way again */
+	tx->next = tx->buffer.first;
+	tx->step = 0;
+}
+
+/* ---- time ---- */
+
+static uint64_t timeout(const struct nfc_link_end *l)
+{
+	const struct nfc_sender *tx = &l->tx;
+	uint64_t t = 4 * tx->rtt_ns;
+
+	if (t < l->config.retry_ns)
+		t = l->config.retry_ns;
+	return t << (tx->tries < 5 ? tx->tries : 5);
+}
+
+/*
+ * Classic: all that was sent is acked, W has passed since the last word of it
+ * went out, and the FIFO drained to T_YEL.
+ */
+static void resume(struct nfc_link_end *l)
+{
+	struct nfc_sender *tx = &l->tx;
+
+	if (unacked(tx) || l->now - tx->drained_ns < l->config.wait_ns)
+		return;
+	for (uint32_t vc = 0; vc < NFC_VCS; vc++)
+		if (tx->held[vc] <= l->config.yellow)
+			tx->counted[vc] = tx->held[vc];
+}
+
+bool nfc_sender_time(struct nfc_link_end *l)
+{
+	struct nfc_sender *tx = &l->tx;
+
+	if (l->config.flow == NFC_FLOW_CLASSIC)
+		resume(l);
+	if (!unacked(tx) || l->now - tx->progress_ns < timeout(l))
+		return true;
+	/* the last packet may be lost, or its ack: nobody asks for it (P28) */
+	l->count[NFC_LINK_TIMEOUTS]++;
+	nfc_sender_go_back(l);
+	tx->progress_ns = l->now;
+	return ++tx->tries <= TRIES;
+}
+
+uint64_t nfc_sender_due(const struct nfc_link_end *l)
+{
+	const struct nfc_sender *tx = &l->tx;
+	uint64_t due = l->credit_ns + l->config.beat_ns;
+	uint64_t again = tx->progress_ns + timeout(l);
+	uint64_t drained = tx->drained_ns + l->config.wait_ns;
+
+	if (unacked(tx) && again < due)
+		due = again;
+	if (l->pending.credit && l->credit_ns + l->config.credit_ns < due)
+		due = l->credit_ns + l->config.credit_ns;
+	if (l->config.flow == NFC_FLOW_CLASSIC && l->now < drained &&
+	    drained < due)
+		due = drained;
+	return due;
+}
+
+/* ---- the wire ---- */
+
+static void stage(struct nfc_link_end *l, struct nfc_word w)
+{
+	l->stage[l->staged++] = w;
+	l->since++;
+}
+
+static void stage_control(struct nfc_link_end *l, struct nfc_word w)
+{
+	stage(l, NFC_WORD_MAGIC);
+	stage(l, w);
+}
+
+static void stage_data(struct nfc_link_end *l, struct nfc_word w)
+{
+	if (nfc_is_magic(w))
+		stage_control(l, nfc_control_word(l, NFC_WORD_LITERAL, 0, 0));
+	else
+		stage(l, w);
+}
+
+static void stage_credit(struct nfc_link_end *l)
+{
+	struct nfc_receiver *rx = &l->rx;
+	uint64_t fields = (uint64_t)(rx->expected & NFC_SEQUENCE_MASK) << 48;
+
+	for (uint32_t vc = 0; vc < NFC_VCS; vc++) {
+		const struct nfc_fifo *f = &rx->fifo[vc];
+		uint32_t words = l->config.flow == NFC_FLOW_CLASSIC ?
+					 f->end - f->begin :
+					 rx->consumed[vc];
+
+		fields |= (uint64_t)(words & 0xffff) << (16 * vc);
+	}
+	stage_control(l, nfc_control_word(l,
+					  l->pending.nak ? NFC_WORD_NAK :
+							   NFC_WORD_CREDIT,
+					  fields, l->diagnostic));
+	l->count[l->pending.nak ? NFC_LINK_NAKS : NFC_LINK_CREDITS]++;
+	l->pending.nak = l->pending.credit = false;
+	l->since = 0;
+	l->credit_ns = l->now;
+}
+
+static bool sending(const struct nfc_sender *tx)
+{
+	return tx->next != tx->buffer.last;
+}
+
+static bool credit_due(const struct nfc_link_end *l)
+{
+	if (l->pending.nak || l->now - l->credit_ns >= l->config.beat_ns)
+		return true;
+	if (sending(&l->tx) && l->since < l->config.period)
+		return false;
+	if (sending(&l->tx))
+		return true;
+	return l->pending.credit && l->now - l->credit_ns >= l->config.credit_ns;
+}
+
+static uint64_t start_fields(const struct nfc_sender *tx,
+			     const struct nfc_held *h)
+{
+	return h->words | (uint64_t)h->vc << 16 |
+	       (uint64_t)(tx->next & NFC_SEQUENCE_MASK) << 48;
+}
+
+static void stage_start(struct nfc_link_end *l, struct nfc_held *h)
+{
+	struct nfc_sender *tx = &l->tx;
+
+	stage_control(l, nfc_control_word(l, NFC_WORD_START,
+					  start_fields(tx, h), 0));
+	if (tx->next != tx->furthest) {
+		h->repeated = true;
+		l->count[NFC_LINK_REPEATED]++;
+		return;
+	}
+	tx->furthest++;
+	h->sent_ns = l->now;
+	l->count[NFC_LINK_SENT]++;
+	l->count[NFC_LINK_BYTES_SENT] += nfc_packet_read(h->header).size;
+}
+
+/* Words of the payload, until one is Magic, a credit is due or there is no room. */
+static uint32_t stage_payload(struct nfc_link_end *l, const struct nfc_held *h,
+			      uint32_t done, uint32_t limit)
+{
+	uint32_t most = h->words - done, n = 0;
+	struct nfc_word *run, *to = &l->stage[l->staged];
+
+	if (most > limit - l->staged)
+		most = limit - l->staged;
+	if (l->since + most > l->config.period)
+		most = l->config.period - l->since;
+	most = nfc_fifo_run(&l->tx.buffer, h->at + done, most, &run);
+	for (; n < most && !nfc_is_magic(run[n]); n++)
+		to[n] = run[n];
+	l->staged += n;
+	l->since += n;
+	if (n)
+		return n;
+	stage_data(l, *run);
+	return 1;
+}
+
+/* The next words of the packet under way. */
+static void stage_packet(struct nfc_link_end *l, uint32_t limit)
+{
+	struct nfc_sender *tx = &l->tx;
+	struct nfc_held *h = nfc_fifo_at(&tx->buffer, tx->next);
+	uint64_t start;
+
+	if (!tx->step) {
+		stage_start(l, h);
+		tx->step = 1;
+	} else if (tx->step == 1) {
+		stage_data(l, h->header);
+		tx->step = 2;
+	} else if (tx->step < 2u + h->words) {
+		tx->step += stage_payload(l, h, tx->step - 2, limit);
+	} else {
+		start = (uint64_t)NFC_WORD_START << 60 | start_fields(tx, h);
+		stage_data(l, nfc_footer(l, &tx->buffer, start, h->header,
+					 h->at, h->words));
+		tx->step = 0;
+		tx->next++;
+		tx->drained_ns = l->now;
+	}
+}
+
+/* A record of the node's, if it has one. */
+static bool stage_news(struct nfc_link_end *l)
+{
+	uint32_t node, version, diagnostic;
+
+	if (!l->news || !l->news->next(l->news->self, l->index, &node, &version,
+				       &diagnostic))
+		return false;
+	stage_control(l, nfc_control_word(l, NFC_WORD_NEWS,
+					  version | (uint64_t)node << 32,
+					  diagnostic));
+	return true;
+}
+
+/* Stage something; false if there is nothing. */
+static bool stage_next(struct nfc_link_end *l, uint32_t limit, uint32_t *news)
+{
+	struct nfc_word w;
+
+	if (l->test_step) {
+		l->test_step--;
+		stage(l, nfc_test_next(&l->test_prbs));
+	} else if (nfc_align_next(l, &w)) {
+		stage_control(l, w);
+	} else if (l->state != NFC_LINK_UP) {
+		return false;
+	} else if (credit_due(l)) {
+		stage_credit(l);
+	} else if (*news && stage_news(l)) {
+		--*news;
+	} else if (sending(&l->tx)) {
+		stage_packet(l, limit);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+void nfc_send_words(struct nfc_link_end *l)
+{
+	const struct nfc_link_port *port = l->port;
+	uint32_t news = NEWS;
+	bool more = true;
+
+	while (more) {
+		uint32_t limit = port->room(port->self, l->index);
+
+		if (limit > NFC_LINK_BURST)
+			limit = NFC_LINK_BURST;
+		/* two words: a control word is not parted from its Magic */
+		while (l->staged + 2 <= limit &&
+		       (more = stage_next(l, limit, &news)))
+			;
+		if (!l->staged)
+			return;
+		port->put(port->self, l->index, l->stage, l->staged);
+		l->count[NFC_LINK_WORDS_SENT] += l->staged;
+		l->staged = 0;
+	}
+}

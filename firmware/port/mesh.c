@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: MIT
+/* Nodes on threads of this process, and the wires between them. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mesh_state.h"
+
+uint64_t nfc_mesh_now(struct nfc_mesh *m)
+{
+	struct timespec t;
+
+	if (!m->config.threads)
+		return m->clock;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+struct mesh_node *nfc_mesh_neighbour(struct mesh_node *n, uint32_t link)
+{
+	struct nfc_mesh *m = n->mesh;
+
+	return &m->node[nfc_torus_neighbour(&m->config.node.torus, n->index, link)];
+}
+
+/* Have a node's thread look at it. */
+void nfc_mesh_kick(struct mesh_node *n)
+{
+	struct mesh_thread *t = &n->mesh->thread[n->thread];
+
+	atomic_store(&n->ready, true);
+	if (!n->mesh->config.threads || !atomic_load(&t->asleep))
+		return;
+	pthread_mutex_lock(&t->lock);
+	pthread_cond_signal(&t->woken);
+	pthread_mutex_unlock(&t->lock);
+}
+
+static void signal_event(int fd)
+{
+	uint64_t one = 1;
+
+	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
+		return; /* its counter is full: it is readable */
+}
+
+/* ---- what nodes call ---- */
+
+static uint32_t mesh_room(void *self, uint32_t link)
+{
+	struct mesh_node *n = self;
+
+	return nfc_wire_room(&n->wire[link], nfc_mesh_now(n->mesh));
+}
+
+static void mesh_put(void *self, uint32_t link, const struct nfc_word *word,
+		     uint32_t count)
+{
+	struct mesh_node *n = self, *to = nfc_mesh_neighbour(n, link);
+
+	nfc_wire_put(&n->wire[link], word, count, nfc_mesh_now(n->mesh));
+	if (to->here)
+		nfc_mesh_kick(to);
+	else
+		signal_event(n->event[link]);
+}
+
+static uint32_t mesh_take(void *self, uint32_t link, struct nfc_word *word,
+			  uint32_t count)
+{
+	struct mesh_node *n = self, *from = nfc_mesh_neighbour(n, link);
+	uint32_t taken = nfc_wire_take(&from->wire[link ^ 1], word, count,
+				       nfc_mesh_now(n->mesh));
+
+	if (taken && !from->here)
+		signal_event(n->event[link]);
+	return taken;
+}
+
+static uint32_t mesh_generation(void *self, uint32_t link)
+{
+	struct mesh_node *n = self, *to = nfc_mesh_neighbour(n, link);
+	uint32_t changes = atomic_load(&n->changes[link]);
+
+	if (to->here && atomic_load(&to->dead) && !atomic_load(&to->silent))
+		return 0;
+	return changes & 1 ? changes : 0;
+}
+
+static uint64_t mesh_clock(void *self)
+{
+	return nfc_mesh_now(((struct mesh_node *)self)->mesh);
+}
+
+/* ---- steps ---- */
+
+static void make_node(struct mesh_node *n)
+{
+	struct nfc_mesh *m = n->mesh;
+	struct nfc_node_config c = m->config.node;
+	struct nfc_node_port port = { n, nfc_mesh_deliver };
+
+	c.address = nfc_torus_address(&c.torus, n->index);
+	memset(n->memory, 0, nfc_node_size(&c));
+	nfc_node_init(&n->node, &c, &n->port, &port, n->memory);
+	n->left = n->pinged_ns = 0;
+	n->running = true;
+}
+
+static uint64_t step_node(struct mesh_node *n)
+{
+	uint64_t due = UINT64_MAX;
+	bool more;
+
+	pthread_mutex_lock(&n->lock);
+	atomic_store(&n->ready, false);
+	if (atomic_load(&n->dead)) {
+		n->running = false;
+	} else {
+		if (!n->running)
+			make_node(n);
+		more = nfc_mesh_send_load(n);
+		due = nfc_node_step(&n->node);
+		if (more)
+			due = 0;
+	}
+	/* words that are under way for a time */
+	for (uint32_t i = 0; n->mesh->config.wire.delay_ns && i < NFC_LINKS;
+	     i++) {
+		uint64_t at = nfc_wire_due(
+			&nfc_mesh_neighbour(n, i)->wire[i ^ 1]);
+
+		if (at < due)
+			due = at;
+	}
+	pthread_mutex_unlock(&n->lock);
+	return due;
+}
+
+/* All nodes of a thread that have something to do; when the next one has. */
+static uint64_t step_all(struct nfc_mesh *m, uint32_t thread, bool *worked)
+{
+	uint64_t now = nfc_mesh_now(m), due = UINT64_MAX;
+
+	for (uint32_t i = 0; i < m->nodes; i++) {
+		struct mesh_node *n = &m->node[i];
+
+		if (!n->here || n->thread != thread)
+			continue;
+		if (atomic_load_explicit(&n->ready, memory_order_relaxed) ||
+		    n->due <= now) {
+			n->due = step_node(n);
+			*worked = true;
+		}
+		if (n->due < due)
+			due = n->due;
+	}
+	return due;
+}
+
+static bool any_ready(struct nfc_mesh *m, uint32_t thread)
+{
+	for (uint32_t i = 0; i < m->nodes; i++)
+		if (m->node[i].here && m->node[i].thread == thread &&
+		    atomic_load(&m->node[i].ready))
+			return true;
+	return atomic_load(&m->halt);
+}
+
+static void sleep_until(struct mesh_thread *t, uint32_t index, uint64_t due)
+{
+	struct timespec at = { .tv_sec = (time_t)(due / 1000000000),
+			       .tv_nsec = (long)(due % 1000000000) };
+
+	pthread_mutex_lock(&t->lock);
+	atomic_store(&t->asleep, true);
+	if (!any_ready(t->mesh, index)) {
+		if (due == UINT64_MAX)
+			pthread_cond_wait(&t->woken, &t->lock);
+		else
+			pthread_cond_timedwait(&t->woken, &t->lock, &at);
+	}
+	atomic_store(&t->asleep, false);
+	pthread_mutex_unlock(&t->lock);
+}
+
+static void *run_thread(void *arg)
+{
+	struct mesh_thread *t = arg;
+	struct nfc_mesh *m = t->mesh;
+	uint32_t index = (uint32_t)(t - m->thread);
+	uint64_t idle_since = 0;
+
+	while (!atomic_load(&m->halt)) {
+		bool worked = false;
+		uint64_t due = step_all(m, index, &worked),
+			 now = nfc_mesh_now(m);
+
+		if (worked && due <= now) {
+			idle_since = 0;
+			continue;
+		}
+		if (!idle_since)
+			idle_since = now;
+		if (any_ready(m, index) || due <= now) {
+			idle_since = now;
+			continue;
+		}
+		if (now - idle_since >= m->config.spin_ns) {
+			sleep_until(t, index, due);
+			idle_since = 0;
+		}
+	}
+	return NULL;
+}
+
+void nfc_mesh_step(struct nfc_mesh *m, uint64_t ns, uint64_t step_ns)
+{
+	for (uint64_t end = m->clock + ns; m->clock < end; m->clock += step_ns) {
+		bool worked;
+
+		step_all(m, 0, &worked);
+	}
+}
+
+/* ---- a mesh ---- */
+
+static bool init_node(struct nfc_mesh *m, uint32_t i, bool here)
+{
+	struct mesh_node *n = &m->node[i];
+
+	n->mesh = m;
+	n->index = i;
+	n->here = here;
+	n->thread = (uint32_t)((uint64_t)i *
+			       (m->config.threads ? m->config.threads : 1) /
+			       m->nodes);
+	n->port = (struct nfc_link_port){
+		n,	    mesh_room,	   mesh_put, mesh_take, mesh_generation,
+		mesh_clock, nfc_wire_crc()
+	};
+	pthread_mutex_init(&n->lock, NULL);
+	n->memory = calloc(1, nfc_node_size(&m->config.node));
+	n->pair = calloc(m->nodes, sizeof(*n->pair));
+	if (!n->memory || !n->pair)
+		return false;
+	for (uint32_t link = 0; link < NFC_LINKS; link++) {
+		uint32_t to = nfc_torus_neighbour(&m->config.node.torus, i,
+						  link);
+
+		n->event[link] = -1;
+		if (to != i && !nfc_wire_init(&n->wire[link], &m->config.wire))
+			return false;
+	}
+	return true;
+}
+
+/* Nodes of this process, and links between them, are there from the start. */
+static bool begin_nodes(struct nfc_mesh *m)
+{
+	for (uint32_t i = 0; i < m->nodes; i++) {
+		struct mesh_node *n = &m->node[i];
+
+		if (n->here)
+			make_node(n);
+		for (uint32_t link = 0; n->here && link < NFC_LINKS; link++) {
+			if (nfc_mesh_neighbour(n, link) == n)
+				continue;
+			if (nfc_mesh_neighbour(n, link)->here) {
+				atomic_store(&n->changes[link], 1);
+				continue;
+			}
+			n->event[link] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+			if (n->event[link] < 0)
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool start_threads(struct nfc_mesh *m)
+{
+	for (uint32_t i = 0; i < m->config.threads; i++) {
+		struct mesh_thread *t = &m->thread[i];
+		pthread_condattr_t attr;
+
+		t->mesh = m;
+		pthread_mutex_init(&t->lock, NULL);
+		pthread_condattr_init(&attr);
+		pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+		pthread_cond_init(&t->woken, &attr);
+		pthread_condattr_destroy(&attr);
+		if (pthread_create(&t->id, NULL, run_thread, t))
+			return false;
+		t->started = true;
+	}
+	return true;
+}
+
+static bool check(struct nfc_mesh_config *c)
+{
+	c->node.address = 0;
+	if (!c->wire.words)
+		c->wire.words = 4096;
+	if (!c->wire.slack)
+		c->wire.slack = c->wire.words / 4;
+	return !nfc_node_check(&c->node) && c->threads <= NFC_MESH_THREADS_MAX &&
+	       !(c->wire.words & (c->wire.words - 1)) && c->wire.words >= 64 &&
+	       c->wire.words <= 1 << 20;
+}
+
+struct nfc_mesh *nfc_mesh_new(const struct nfc_mesh_config *config,
+			      const uint8_t *here)
+{
+	struct nfc_mesh *m = calloc(1, sizeof(*m));
+	bool ok;
+
+	if (!m)
+		return NULL;
+	m->config = *config;
+	m->clock = 1000000000;
+	if (!check(&m->config)) {
+		free(m);
+		return NULL;
+	}
+	m->nodes = nfc_torus_nodes(&m->config.node.torus);
+	m->node = calloc(m->nodes, sizeof(*m->node));
+	ok = m->node;
+	for (uint32_t i = 0; ok && i < m->nodes; i++)
+		ok = init_node(m, i, !here || here[i]);
+	if (ok && begin_nodes(m) && start_threads(m))
+		return m;
+	nfc_mesh_free(m);
+	return NULL;
+}
+
+void nfc_mesh_free(struct nfc_mesh *m)
+{
+	atomic_store(&m->halt, true);
+	for (uint32_t i = 0; i < m->config.threads; i++) {
+		struct mesh_thread *t = &m->thread[i];
+
+		if (!t->started)
+			continue;
+		pthread_mutex_lock(&t->lock);
+		pthread_cond_signal(&t->woken);
+		pthread_mutex_unlock(&t->lock);
+		pthread_join(t->id, NULL);
+	}
+	for (uint32_t i = 0; m->node && i < m->nodes; i++) {
+		struct mesh_node *n = &m->node[i];
+
+		for (uint32_t link = 0; n->mesh && link < NFC_LINKS; link++) {
+			nfc_wire_free(&n->wire[link]);
+			if (n->event[link] > 0)
+				close(n->event[link]);
+		}
+		free(n->memory);
+		free(n->pair);
+		free(n->took_ns);
+	}
+	free(m->node);
+	free(m);
+}

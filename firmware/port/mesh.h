@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nodes of a fabric in one process, joined by wires in memory, with packets that
+ * test and measure them. Nodes that lie elsewhere are pumped by whoever has a
+ * connection to them.
+ */
+#ifndef NFC_PORT_MESH_H
+#define NFC_PORT_MESH_H
+
+#include <pthread.h>
+
+#include "../link/node.h"
+#include "wire.h"
+
+enum nfc_mesh_limits {
+	NFC_MESH_THREADS_MAX = 64,
+	NFC_MESH_ALL = NFC_NODES_MAX, /* as a destination: each other node in its order */
+};
+
+/* Kinds of packets of the mesh's own. */
+enum nfc_mesh_kind {
+	NFC_MESH_DATA = 1, /* counted, checked and forgotten */
+	NFC_MESH_PING = 2, /* sent back as a PONG by whoever it is for */
+	NFC_MESH_PONG = 3,
+};
+
+enum nfc_mesh_count {
+	NFC_MESH_SENT = 0, /* data packets that entered the fabric here */
+	NFC_MESH_CAME = 1, /* data packets for this node */
+	NFC_MESH_BYTES = 2, /* their payload */
+	NFC_MESH_CHANGED = 3, /* whose payload was not what was sent */
+	NFC_MESH_DOUBLED = 4, /* that came before */
+	NFC_MESH_REFUSED = 5, /* that had no way to go */
+	NFC_MESH_PONGS = 6,
+	NFC_MESH_COUNTS = 7,
+};
+
+struct nfc_mesh_config {
+	struct nfc_node_config node; /* address: not used */
+	struct nfc_wire_config wire;
+	uint32_t threads; /* 0: whoever calls nfc_mesh_step(), with a clock of its own */
+	uint64_t spin_ns; /* before a thread without work sleeps */
+	bool whole; /* payloads are checked word by word */
+};
+
+/* What a node is asked to send. */
+struct nfc_mesh_load {
+	uint32_t to; /* index of a node, or NFC_MESH_ALL */
+	uint32_t size; /* bytes of each packet */
+	uint32_t kind; /* enum nfc_mesh_kind */
+	uint64_t count; /* packets; for each destination if it is all */
+};
+
+struct nfc_mesh;
+
+/*
+ * Build a mesh of the nodes whose byte in here is not 0; NULL: all. NULL: no
+ * memory, or a configuration that makes no sense.
+ */
+struct nfc_mesh *nfc_mesh_new(const struct nfc_mesh_config *config,
+			      const uint8_t *here);
+void nfc_mesh_free(struct nfc_mesh *m);
+
+/* Without threads: let that much time pass in steps of step_ns. */
+void nfc_mesh_step(struct nfc_mesh *m, uint64_t ns, uint64_t step_ns);
+
+/* Packets from a node, when it is done with those before. False: it is not. */
+bool nfc_mesh_send(struct nfc_mesh *m, uint32_t from,
+		   const struct nfc_mesh_load *load);
+/* Are all packets of a node sent, and its pings back? */
+bool nfc_mesh_done(struct nfc_mesh *m, uint32_t from);
+/* How long each ping took, there and back, when they are done; returns how many. */
+uint64_t nfc_mesh_pings(struct nfc_mesh *m, uint32_t from, uint64_t *ns,
+			uint64_t count);
+
+/* Cut the link of a node in both directions, or mend it. */
+void nfc_mesh_cut(struct nfc_mesh *m, uint32_t node, uint32_t link, bool cut);
+/* End a node, or start it anew. Silent: its neighbours are not told. */
+void nfc_mesh_kill(struct nfc_mesh *m, uint32_t node, bool dead, bool silent);
+/* What a link does to words that leave a node. */
+void nfc_mesh_break(struct nfc_mesh *m, uint32_t node, uint32_t link,
+		    const struct nfc_wire_faults *faults);
+void nfc_mesh_sense(struct nfc_mesh *m, uint32_t node, uint32_t word);
+/* The host of a node shows itself. */
+void nfc_mesh_host(struct nfc_mesh *m, uint32_t node);
+
+/* What a node says of a link. */
+struct nfc_mesh_link {
+	bool joined; /* there is a node at the other end, by the torus */
+	uint32_t state, level, window;
+	uint64_t rtt_ns;
+	uint64_t count[NFC_LINK_COUNTS];
+};
+
+struct nfc_mesh_state {
+	bool alive;
+	uint64_t count[NFC_MESH_COUNTS];
+	uint64_t node[NFC_NODE_COUNTS];
+	struct nfc_mesh_link link[NFC_LINKS];
+};
+
+void nfc_mesh_read(struct nfc_mesh *m, uint32_t node,
+		   struct nfc_mesh_state *out);
+/* What a node knows of all: a diagnostic word each. */
+void nfc_mesh_view(struct nfc_mesh *m, uint32_t node, uint32_t *word);
+/* The first link of a node's way to another, and its channel. */
+struct nfc_hop nfc_mesh_route(struct nfc_mesh *m, uint32_t node, uint32_t to);
+
+/* ---- links to nodes that are elsewhere ---- */
+
+/* There is, or is no more, a connection behind a link. */
+void nfc_mesh_join(struct nfc_mesh *m, uint32_t node, uint32_t link,
+		   bool joined);
+/* Words that want to go out: at most n; one thread at a time. */
+uint32_t nfc_mesh_pull(struct nfc_mesh *m, uint32_t node, uint32_t link,
+		       struct nfc_word *word, uint32_t n);
+/* Words that came: returns how many there was room for; one thread at a time. */
+uint32_t nfc_mesh_push(struct nfc_mesh *m, uint32_t node, uint32_t link,
+		       const struct nfc_word *word, uint32_t n);
+/* An eventfd that is readable when words may be pulled or pushed again. */
+int nfc_mesh_event(struct nfc_mesh *m, uint32_t node, uint32_t link);
+
+#endif /* NFC_PORT_MESH_H */

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+/* What is asked of a mesh from outside of its threads. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mesh_state.h"
+
+bool nfc_mesh_done(struct nfc_mesh *m, uint32_t from)
+{
+	struct mesh_node *n = &m->node[from];
+	bool done;
+
+	pthread_mutex_lock(&n->lock);
+	done = !n->left;
+	pthread_mutex_unlock(&n->lock);
+	return done;
+}
+
+bool nfc_mesh_send(struct nfc_mesh *m, uint32_t from,
+		   const struct nfc_mesh_load *load)
+{
+	struct mesh_node *n = &m->node[from];
+	uint64_t others = load->to == NFC_MESH_ALL ? m->nodes - 1 : 1;
+	uint64_t *took = NULL;
+	bool free_now;
+
+	if (load->kind == NFC_MESH_PING &&
+	    !(took = calloc(load->count, sizeof(*took))))
+		return false;
+	pthread_mutex_lock(&n->lock);
+	free_now = !n->left && n->running;
+	if (free_now) {
+		uint64_t *before = n->took_ns;
+
+		n->load = *load;
+		n->left = load->count * others;
+		n->pinged_ns = 0;
+		n->took_ns = took;
+		took = before;
+	}
+	pthread_mutex_unlock(&n->lock);
+	free(took);
+	nfc_mesh_kick(n);
+	return free_now;
+}
+
+uint64_t nfc_mesh_pings(struct nfc_mesh *m, uint32_t from, uint64_t *ns,
+			uint64_t count)
+{
+	struct mesh_node *n = &m->node[from];
+
+	pthread_mutex_lock(&n->lock);
+	if (!n->took_ns || n->left)
+		count = 0;
+	else if (count > n->load.count)
+		count = n->load.count;
+	if (count)
+		memcpy(ns, n->took_ns, count * sizeof(*ns));
+	pthread_mutex_unlock(&n->lock);
+	return count;
+}
+
+/* A link comes or goes at a node: its generation is another. */
+static void change(struct mesh_node *n, uint32_t link, uint32_t by)
+{
+	if (nfc_mesh_neighbour(n, link) == n || !n->here)
+		return;
+	atomic_fetch_add(&n->changes[link], by);
+	nfc_mesh_kick(n);
+}
+
+static void set_present(struct mesh_node *n, uint32_t link, bool present)
+{
+	if ((atomic_load(&n->changes[link]) & 1) != present)
+		change(n, link, 1);
+}
+
+void nfc_mesh_cut(struct nfc_mesh *m, uint32_t node, uint32_t link, bool cut)
+{
+	struct mesh_node *n = &m->node[node];
+
+	set_present(n, link, !cut);
+	set_present(nfc_mesh_neighbour(n, link), link ^ 1, !cut);
+}
+
+void nfc_mesh_kill(struct nfc_mesh *m, uint32_t node, bool dead, bool silent)
+{
+	struct mesh_node *n = &m->node[node];
+
+	atomic_store(&n->silent, silent);
+	if (atomic_exchange(&n->dead, dead) == dead)
+		return;
+	for (uint32_t link = 0; link < NFC_LINKS; link++) {
+		if (!silent)
+			change(nfc_mesh_neighbour(n, link), link ^ 1, 2);
+		change(n, link, 2);
+	}
+	nfc_mesh_kick(n);
+}
+
+void nfc_mesh_break(struct nfc_mesh *m, uint32_t node, uint32_t link,
+		    const struct nfc_wire_faults *faults)
+{
+	struct mesh_node *n = &m->node[node];
+
+	pthread_mutex_lock(&n->lock); /* the node's step is what puts */
+	nfc_wire_break(&n->wire[link], faults);
+	pthread_mutex_unlock(&n->lock);
+}
+
+void nfc_mesh_sense(struct nfc_mesh *m, uint32_t node, uint32_t word)
+{
+	struct mesh_node *n = &m->node[node];
+
+	pthread_mutex_lock(&n->lock);
+	nfc_node_sense(&n->node, word);
+	pthread_mutex_unlock(&n->lock);
+	nfc_mesh_kick(n);
+}
+
+void nfc_mesh_host(struct nfc_mesh *m, uint32_t node)
+{
+	struct mesh_node *n = &m->node[node];
+
+	pthread_mutex_lock(&n->lock);
+	if (n->running)
+		nfc_node_host(&n->node);
+	pthread_mutex_unlock(&n->lock);
+	nfc_mesh_kick(n);
+}
+
+void nfc_mesh_read(struct nfc_mesh *m, uint32_t node, struct nfc_mesh_state *out)
+{
+	struct mesh_node *n = &m->node[node];
+
+	memset(out, 0, sizeof(*out));
+	pthread_mutex_lock(&n->lock);
+	out->alive = n->running;
+	memcpy(out->count, n->count, sizeof(out->count));
+	memcpy(out->node, n->node.count, sizeof(out->node));
+	for (uint32_t i = 0; n->running && i < NFC_LINKS; i++) {
+		const struct nfc_link_end *l = &n->node.link[i];
+
+		out->link[i].joined = n->node.joined[i];
+		out->link[i].state = l->state;
+		out->link[i].level = nfc_link_level(l);
+		out->link[i].window = l->tx.window;
+		out->link[i].rtt_ns = l->tx.rtt_ns;
+		memcpy(out->link[i].count, l->count, sizeof(l->count));
+	}
+	pthread_mutex_unlock(&n->lock);
+}
+
+void nfc_mesh_view(struct nfc_mesh *m, uint32_t node, uint32_t *word)
+{
+	struct mesh_node *n = &m->node[node];
+
+	pthread_mutex_lock(&n->lock);
+	for (uint32_t i = 0; i < m->nodes; i++)
+		word[i] = n->running ? n->node.view.record[i].diagnostic : 0;
+	pthread_mutex_unlock(&n->lock);
+}
+
+struct nfc_hop nfc_mesh_route(struct nfc_mesh *m, uint32_t node, uint32_t to)
+{
+	struct nfc_hop hop = { NFC_NO_ROUTE, 0 };
+	struct mesh_node *n = &m->node[node];
+
+	pthread_mutex_lock(&n->lock);
+	if (n->running)
+		hop = nfc_view_route(&n->node.view, node, to, NFC_LINKS,
+				     NFC_VC_FIRST);
+	pthread_mutex_unlock(&n->lock);
+	return hop;
+}
+
+/* ---- links to nodes that are elsewhere ---- */
+
+void nfc_mesh_join(struct nfc_mesh *m, uint32_t node, uint32_t link, bool joined)
+{
+	set_present(&m->node[node], link, joined);
+}
+
+uint32_t nfc_mesh_pull(struct nfc_mesh *m, uint32_t node, uint32_t link,
+		       struct nfc_word *word, uint32_t n)
+{
+	struct mesh_node *from = &m->node[node];
+	uint32_t taken = nfc_wire_take(&from->wire[link], word, n,
+				       nfc_mesh_now(m));
+
+	if (taken)
+		nfc_mesh_kick(from); /* there is room again */
+	return taken;
+}
+
+uint32_t nfc_mesh_push(struct nfc_mesh *m, uint32_t node, uint32_t link,
+		       const struct nfc_word *word, uint32_t n)
+{
+	struct mesh_node *to = &m->node[node];
+	struct nfc_wire *w = &nfc_mesh_neighbour(to, link)->wire[link ^ 1];
+	uint32_t room = nfc_wire_room(w, nfc_mesh_now(m));
+
+	if (n > room)
+		n = room;
+	nfc_wire_put(w, word, n, nfc_mesh_now(m));
+	if (n)
+		nfc_mesh_kick(to);
+	return n;
+}
+
+int nfc_mesh_event(struct nfc_mesh *m, uint32_t node, uint32_t link)
+{
+	return m->node[node].event[link];
+}

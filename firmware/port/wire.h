@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One direction of a link in memory: a ring of words that may be slow, far, and
+ * bad as a test asks. One thread puts, another takes.
+ */
+#ifndef NFC_PORT_WIRE_H
+#define NFC_PORT_WIRE_H
+
+#include <stdatomic.h>
+
+#include "../link/link.h"
+
+/* Chances are of each word, in units of 2^-32. */
+struct nfc_wire_faults {
+	uint64_t seed;
+	uint32_t flip; /* one bit of it changes */
+	uint32_t drop; /* it is lost */
+	uint32_t repeat; /* it comes twice */
+	uint32_t stall; /* it, and all after it, come stall_ns later */
+	uint64_t stall_ns;
+};
+
+struct nfc_wire_config {
+	uint32_t words; /* of the ring, a power of two */
+	uint32_t slack; /* timed: words that may wait for their time at once */
+	uint64_t word_ps; /* time that a word takes; 0: none */
+	uint64_t delay_ns; /* from one end to the other */
+};
+
+struct nfc_wire {
+	struct nfc_wire_config config;
+	struct nfc_word *word;
+	uint64_t *due; /* ns at which each word arrives; NULL: at once */
+	/* Written by the side that puts. */
+	_Alignas(64) _Atomic uint64_t tail;
+	uint64_t free_ps; /* when the wire has sent all that was put */
+	uint64_t random, late_ns;
+	struct nfc_wire_faults faults;
+	uint64_t flipped, dropped, repeated, stalled;
+	/* Written by the side that takes. */
+	_Alignas(64) _Atomic uint64_t head;
+};
+
+/* False: no memory. */
+bool nfc_wire_init(struct nfc_wire *w, const struct nfc_wire_config *config);
+void nfc_wire_free(struct nfc_wire *w);
+/* The side that puts. */
+void nfc_wire_break(struct nfc_wire *w, const struct nfc_wire_faults *faults);
+uint32_t nfc_wire_room(struct nfc_wire *w, uint64_t now);
+void nfc_wire_put(struct nfc_wire *w, const struct nfc_word *word, uint32_t n,
+		  uint64_t now);
+/* The side that takes. */
+uint32_t nfc_wire_take(struct nfc_wire *w, struct nfc_word *word, uint32_t n,
+		       uint64_t now);
+/* When the next word arrives; UINT64_MAX: none is under way. */
+uint64_t nfc_wire_due(struct nfc_wire *w);
+/* CRC32C by the processor, NULL if it cannot. */
+uint32_t (*nfc_wire_crc(void))(uint32_t crc, const void *data, uint64_t size);
+
+#endif /* NFC_PORT_WIRE_H */

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* Two ends of a link over wires with a clock of their own. */
+#ifndef LINK_RIG_H
+#define LINK_RIG_H
+
+#include "../link/frame.h"
+#include "../port/wire.h"
+#include "harness.h"
+
+struct link_rig;
+
+struct link_side {
+	struct link_rig *rig;
+	struct nfc_link_port port;
+	struct nfc_link_end end;
+	void *memory;
+	struct nfc_wire wire; /* what this side puts */
+	/* The ledger: packets that went out and that came, by their sequence. */
+	uint32_t sent, came;
+};
+
+struct link_rig {
+	struct link_side side[2];
+	uint64_t now;
+	uint32_t generation;
+	uint32_t drained; /* packets that a side takes in one turn, at most */
+};
+
+extern const struct nfc_link_config link_quick;
+
+struct link_rig *link_rig_new(const struct nfc_link_config *config,
+			      const struct nfc_wire_config *wire);
+void link_rig_free(struct link_rig *r);
+/* One turn of both sides, and some time. */
+void link_rig_step(struct link_rig *r, uint64_t ns);
+/* Turns until both are up and know of room; false: they do not. */
+bool link_rig_up(struct link_rig *r);
+/* Offer one packet from a side; false: it was not admitted. */
+bool link_rig_send(struct link_side *s, uint32_t vc, uint32_t bytes);
+/* Take what came to a side, and hold it to the ledger. */
+void link_rig_drain(struct link_side *s);
+/* Words of the n-th packet of a side. */
+struct nfc_word link_rig_word(uint32_t sequence, uint32_t i);
+
+#endif
