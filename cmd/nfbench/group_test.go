@@ -21,7 +21,7 @@ func TestGroup(t *testing.T) {
 	var r GroupReport
 	decode(t, mustRun(t, strings.Fields(tinyGroup+"--transports mesh --algorithms auto,isend,isend-irecv,allgather --output json --plot "+svg)...), &r)
 	require.Equal(t, "group", r.Command)
-	require.Len(t, r.Rows, 4*(4+3))
+	require.Len(t, r.Rows, 4*(4+4))
 	for _, row := range r.Rows {
 		require.Positive(t, row.Step.Mean, row.Name)
 		require.GreaterOrEqual(t, row.Step.Max, row.Step.Min)
