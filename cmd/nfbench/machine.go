@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -64,6 +65,23 @@ func cpuModel() string {
 		return model
 	}
 	return "unknown CPU"
+}
+
+// residentBytes is the memory of this process, -1 if unknown.
+func residentBytes() float64 {
+	text, ok := procField("/proc/self/status", "VmRSS")
+	kib, err := strconv.Atoi(strings.TrimSuffix(text, " kB"))
+	if !ok || err != nil {
+		return -1
+	}
+	return float64(kib) * 1024
+}
+
+// heapBytes is the live part of the Go heap and the stacks of goroutines.
+func heapBytes() float64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc + m.StackInuse)
 }
 
 // threads returns the number of OS threads of this process, -1 if unknown.

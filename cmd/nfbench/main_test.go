@@ -114,6 +114,10 @@ func TestBadInput(t *testing.T) {
 		{"crowd --rounds 0", "--rounds 0 is less than 1"},
 		{"crowd --slice 0s", "--slice 0s is not a positive time"},
 		{"crowd --sizes big", `size "big"`},
+		{"scale --channels 0", "--channels [0]: want numbers from 1 to 1000000"},
+		{"scale --blocked 10001", "--blocked [10001]: want numbers from 1 to 10000"},
+		{"scale --rounds 0", "--rounds 0 is less than 1"},
+		{"scale --slice 0s", "--slice 0s is not a positive time"},
 		{"peer-serve", "accepts 1 arg(s), received 0"},
 	} {
 		t.Run(c.line, func(t *testing.T) {
@@ -127,7 +131,7 @@ func TestBadInput(t *testing.T) {
 }
 
 func TestInterrupted(t *testing.T) {
-	for _, command := range []string{"latency", "throughput", "peers", "crowd"} {
+	for _, command := range []string{"latency", "throughput", "peers", "crowd", "scale"} {
 		t.Run(command, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()

@@ -47,23 +47,38 @@ func measureBlocked(ctx context.Context, dev *nfcomms.Device, n int) (b Blocked,
 	}
 	defer func() { err = errors.Join(err, p.stop(ctx)) }()
 	b = Blocked{Sends: n, ThreadsBefore: threads()}
-	sending, withdraw := context.WithCancel(ctx)
-	ended := make(chan error, n) // room for all, so that none waits to report
+	withdraw, err := blockSends(ctx, dev, p)
+	if err != nil {
+		return b, err
+	}
+	b.ThreadsDuring = threads()
+	return b, withdraw()
+}
+
+// blockSends has a send wait on each channel of a program that never reads. withdraw
+// takes them back.
+func blockSends(ctx context.Context, dev *nfcomms.Device, p *program) (withdraw func() error, err error) {
+	sending, cancel := context.WithCancel(ctx)
+	ended := make(chan error, len(p.chans)) // room for all, so that none waits to report
 	var wg sync.WaitGroup
 	for _, ch := range p.chans {
 		wg.Go(func() { ended <- ch.Send(sending, []byte("wait")) })
 	}
-	err = untilBlocked(ctx, dev, n, ended)
-	b.ThreadsDuring = threads()
-	withdraw()
-	wg.Wait()
-	close(ended)
-	for e := range ended {
-		if err == nil && !errors.Is(e, nfcomms.ErrWithdrawn) {
-			err = fmt.Errorf("a send that should wait ended: %w", e)
+	withdraw = func() error {
+		cancel()
+		wg.Wait()
+		close(ended)
+		for e := range ended {
+			if !errors.Is(e, nfcomms.ErrWithdrawn) {
+				return fmt.Errorf("a send that should wait ended: %w", e)
+			}
 		}
+		return nil
 	}
-	return b, err
+	if err := untilBlocked(ctx, dev, len(p.chans), ended); err != nil {
+		return nil, errors.Join(err, withdraw())
+	}
+	return withdraw, nil
 }
 
 // untilBlocked waits until n calls sleep.
