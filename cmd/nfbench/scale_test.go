@@ -30,7 +30,7 @@ func TestScale(t *testing.T) {
 	text, err := os.ReadFile(svg)
 	require.NoError(t, err)
 	require.Contains(t, string(text), "beside blocked senders, p99")
-	require.Contains(t, mustRun(t, "scale", "--channels", "2", "--blocked", "", "--rounds", "1", "--slice", "1ms"), "open channels")
+	require.Contains(t, mustRun(t, "scale", "--channels", "2", "--blocked", "1", "--rounds", "1", "--slice", "1ms"), "open channels")
 }
 
 func TestScaleGoals(t *testing.T) {
