@@ -20,6 +20,8 @@ type ModelReport struct {
 	Label   string         `json:"label"`
 	Figures []model.Figure `json:"figures"`
 	Links   []ModelLink    `json:"links,omitempty"`
+	// Transfers are those of a card by its capabilities.
+	Transfers []ModelTransfer `json:"transfers,omitempty"`
 }
 
 // ModelLink compares the flow controls of a link with a FIFO of Depth words:
@@ -48,7 +50,9 @@ memory latency that hardware contexts hide), exchange (parallel members that
 exchange events); all of them if none is given.
 
 The family link also runs a link cycle by cycle, with the flow control of the
-report and with credits that count what was consumed.
+report and with credits that count what was consumed. The family path also counts slots,
+round trips and register reads of transfers to a card, by the capabilities of the device
+ABI: registers take 0.8 µs to read, 64 lists may be on their way.
 
 Nothing is measured and no device is opened.`,
 		Example: `  nfbench model
@@ -78,6 +82,9 @@ func modelReport(families []string) *ModelReport {
 		if wanted(f.Family) {
 			r.Figures = append(r.Figures, f)
 		}
+	}
+	if wanted(model.FamilyPath) {
+		r.Transfers = modelTransfers()
 	}
 	if wanted(model.FamilyLink) {
 		for _, depth := range []int{512, 1024, 2048, 4096} {
@@ -118,6 +125,10 @@ func (r *ModelReport) table(w io.Writer) {
 			fmt.Fprintln(w)
 			t.Write(w)
 		}
+	}
+	if len(r.Transfers) > 0 {
+		fmt.Fprintln(w)
+		writeTransfers(w, r.Transfers)
 	}
 	if len(r.Links) == 0 {
 		return
