@@ -45,6 +45,7 @@ var allowed = []struct {
 	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "internal/fdpass", "internal/texttable", "internal/units"}, []string{""}},
 	{"cmd/nfsim/", []string{"cmd/nfsim/", "internal/fdpass", "bridge", "bridge/abi", "bridge/scripted", "firmware"}, []string{sys, "github.com/spf13/cobra"}},
 	{"examples/", []string{"pkg/", "examples/internal/"}, []string{"github.com/schollz/progressbar", "golang.org/x/term"}},
+	{"examples/csp", []string{"pkg/", "examples/internal/"}, []string{"golang.org/x/sync"}},
 	{"examples/pcsa", []string{"pkg/", "examples/internal/"}, []string{"github.com/axiomhq/hyperloglog", "github.com/gopacket/gopacket"}},
 	{"examples/service", []string{"pkg/"}, []string{"google.golang.org/grpc", "github.com/prometheus/"}},
 	{"internal/", []string{"internal/"}, nil},
