@@ -34,6 +34,28 @@ func ExampleSendStriped() {
 	// [{0 12288} {12288 12288} {24576 5424}]
 }
 
+// Transfers over several channels at once, taken as they end.
+func ExampleCompletions() {
+	ctx := context.Background()
+	dev, err := nfcomms.Open(ctx, "sim:")
+	check(err)
+	defer dev.Close()
+
+	var q nfcomms.Completions
+	for range 3 {
+		ch := start(ctx, dev, "sink")
+		check(q.Add(ch.SendIndAsync(ctx, make([]byte, 10_000))))
+	}
+	total := 0
+	for f, err := range q.Each(ctx) {
+		check(err)
+		n, _ := f.Wait(ctx) // it has ended
+		total += n
+	}
+	fmt.Println(total, q.Len())
+	// Output: 30000 0
+}
+
 // Memory that is prepared once: transfers from inside it are found by their address.
 func ExampleDevice_Alloc() {
 	ctx := context.Background()

@@ -18,8 +18,17 @@ type Future struct {
 	done   chan struct{}
 	cancel context.CancelFunc
 	fail   func(op string, err error) error
+	owner  atomic.Pointer[Completions] // nil: none; &ended: none, and it has ended
 	n      int
 	err    error
+}
+
+// end hands the future out, once n and err are there.
+func (f *Future) end() {
+	close(f.done)
+	if !f.owner.CompareAndSwap(nil, &ended) {
+		f.owner.Load().end(f)
+	}
 }
 
 // Done is closed when the call has ended and the buffer is the caller's again.
@@ -108,11 +117,11 @@ func (c *Channel) async(ctx context.Context, half abi.Direction, op string,
 		defer close(mine.over)
 		if before.wait(ctx) {
 			f.n, f.err = call(ctx)
-			close(f.done)
+			f.end()
 			return
 		}
 		f.err = c.fail(op, &WithdrawnError{Cause: ctx.Err()})
-		close(f.done)
+		f.end()
 		// Whoever comes next still waits for those before this one.
 		<-before.over
 	}()

@@ -1,0 +1,129 @@
+package nfcomms
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestCompletions: futures of two channels come out as they end, each once, whether
+// they ended before they were added or after.
+func TestCompletions(t *testing.T) {
+	ctx := background(t)
+	one, far1 := channel(t)
+	two, far2 := channel(t)
+	var q Completions
+	_, err := q.Next(ctx)
+	require.ErrorIs(t, err, io.EOF)
+
+	slow := one.SendAsync(ctx, []byte("slow"))
+	require.NoError(t, q.Add(slow))
+	quick := two.SendAsync(ctx, []byte("quick"))
+	_, err = far2.read(ctx)
+	require.NoError(t, err)
+	<-quick.Done()
+	require.NoError(t, q.Add(quick))
+	require.Equal(t, 2, q.Len())
+	f, err := q.Next(ctx)
+	require.NoError(t, err)
+	require.Same(t, quick, f)
+
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err = q.Next(over)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, 1, q.Len(), "nothing is lost")
+	_, err = far1.read(ctx)
+	require.NoError(t, err)
+	f, err = q.Next(ctx)
+	require.NoError(t, err)
+	require.Same(t, slow, f)
+	require.Zero(t, q.Len())
+}
+
+func TestCompletionsRefuse(t *testing.T) {
+	ctx, cancel := context.WithCancel(background(t))
+	ch, _ := channel(t)
+	var q, other Completions
+	f := ch.SendAsync(ctx, nil)
+	require.NoError(t, q.Add(f))
+	require.ErrorIs(t, q.Add(f), ErrBusy)
+	require.ErrorIs(t, other.Add(f), ErrBusy)
+	cancel()
+	<-f.Done()
+	require.ErrorIs(t, other.Add(f), ErrBusy)
+	require.ErrorIs(t, q.Wait(background(t)), context.Canceled)
+	require.Zero(t, q.Len()+other.Len())
+}
+
+// TestCompletionsCancel: all that is under way ends withdrawn, and comes out.
+func TestCompletionsCancel(t *testing.T) {
+	ctx := background(t)
+	ch, _ := channel(t)
+	var q Completions
+	const n = 20
+	for range n {
+		require.NoError(t, q.Add(ch.SendIndAsync(ctx, make([]byte, 100))))
+	}
+	q.Cancel()
+	seen := 0
+	for f, err := range q.Each(ctx) {
+		var withdrawn *WithdrawnError
+		require.True(t, errors.As(err, &withdrawn), "%v", err)
+		require.NotNil(t, f)
+		seen++
+	}
+	require.Equal(t, n, seen)
+}
+
+// TestCompletionsTogether: many add, many take, and each future comes out once.
+func TestCompletionsTogether(t *testing.T) {
+	ctx := background(t)
+	ch, far := channel(t)
+	const adders, each = 4, 50
+	go func() {
+		for range adders * each {
+			if _, err := far.read(ctx); err != nil {
+				return
+			}
+		}
+	}()
+	var q Completions
+	var out sync.Map
+	var taken atomic.Int64
+	var all sync.WaitGroup
+	for range adders {
+		all.Go(func() {
+			for range each {
+				f := ch.SendAsync(ctx, nil)
+				if rand.IntN(2) == 0 {
+					<-f.Done()
+				}
+				if q.Add(f) != nil {
+					t.Error("refused")
+				}
+			}
+		})
+		all.Go(func() {
+			for taken.Load() < adders*each {
+				f, err := q.Next(ctx)
+				if err == io.EOF {
+					continue // the adders are not ahead
+				}
+				if _, twice := out.LoadOrStore(f, true); twice || err != nil {
+					t.Error("twice, or", err)
+					return
+				}
+				taken.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	require.EqualValues(t, adders*each, taken.Load())
+}
