@@ -457,6 +457,48 @@ enum nfc_target {
 	NFC_TARGET_FIRST = 16,
 };
 
+/*
+ * A target of any node of a fabric in 64 bits: its number, and with bit 63 the
+ * node's coordinates. Bits between are zero.
+ */
+enum nfc_id_field {
+	NFC_ID_TARGET_SHIFT = 0, /* 24 bits */
+	NFC_ID_Z_SHIFT = 32, /* 8 bits each */
+	NFC_ID_Y_SHIFT = 40,
+	NFC_ID_X_SHIFT = 48,
+	NFC_ID_NODE_SHIFT = 63, /* the coordinates are there */
+};
+
+static inline nfc_u64 nfc_id(nfc_u64 x, nfc_u64 y, nfc_u64 z, nfc_u64 target)
+{
+	return 1ull << NFC_ID_NODE_SHIFT | (x & 0xff) << NFC_ID_X_SHIFT |
+	       (y & 0xff) << NFC_ID_Y_SHIFT | (z & 0xff) << NFC_ID_Z_SHIFT |
+	       (target & 0xffffff) << NFC_ID_TARGET_SHIFT;
+}
+
+/* {x:8 | y:8 | z:8}, as in the header of a packet; 0 without a node. */
+static inline nfc_u64 nfc_id_node(nfc_u64 id)
+{
+	return id >> NFC_ID_Z_SHIFT & 0xffffff;
+}
+
+static inline nfc_u64 nfc_id_target(nfc_u64 id)
+{
+	return id >> NFC_ID_TARGET_SHIFT & 0xffffff;
+}
+
+static inline nfc_u64 nfc_id_has_node(nfc_u64 id)
+{
+	return id >> NFC_ID_NODE_SHIFT;
+}
+
+/* Are all bits zero that are to be? */
+static inline nfc_u64 nfc_id_valid(nfc_u64 id)
+{
+	return !(id >> 24 & 0xff) && !(id >> 56 & 0x7f) &&
+	       (nfc_id_has_node(id) || !nfc_id_node(id));
+}
+
 /* Operations on the control channel; a request is answered by one reply. */
 enum nfc_control_op {
 	NFC_CONTROL_OPEN = 1, /* a: target; reply a, b: next ids h2d, d2h; c: generation */

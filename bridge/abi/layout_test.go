@@ -103,6 +103,11 @@ func TestShiftsAreTheHeaders(t *testing.T) {
 		{"NFC_RUN_ADDRESS_SHIFT", uint64(MakeRun(1, 1))},
 		{"NFC_TAIL_NUMBER_SHIFT", MakeTail(0, 1)},
 		{"NFC_TAIL_OUTSTANDING_SHIFT", MakeTail(1, 0)},
+		{"NFC_ID_TARGET_SHIFT", uint64(LocalID(1))},
+		{"NFC_ID_Z_SHIFT", uint64(MakeID(MakeNode(0, 0, 1), 0) &^ (1 << 63))},
+		{"NFC_ID_Y_SHIFT", uint64(MakeID(MakeNode(0, 1, 0), 0) &^ (1 << 63))},
+		{"NFC_ID_X_SHIFT", uint64(MakeID(MakeNode(1, 0, 0), 0) &^ (1 << 63))},
+		{"NFC_ID_NODE_SHIFT", uint64(MakeID(0, 0))},
 	} {
 		assert.Equal(t, bit(row.name), row.got, row.name)
 	}

@@ -285,3 +285,41 @@ CASE(golden_vectors)
 		check_vector(files.gl_pathv[i]);
 	globfree(&files);
 }
+
+/* Targets of nodes: a text and an id a line. */
+CASE(golden_ids)
+{
+	char path[512], line[128], text[64];
+	uint64_t id;
+	unsigned int x, y, z, target, lines = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/target.ids", test_argument);
+	f = fopen(path, "r");
+	REQUIRE(f);
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%63s %" SCNx64, text, &id) != 2 ||
+		    *text == '#')
+			continue;
+		lines++;
+		CHECK(nfc_id_valid(id));
+		if (sscanf(text, "%u.%u.%u/%u", &x, &y, &z, &target) == 4) {
+			CHECK_EQ(nfc_id(x, y, z, target), id);
+			CHECK_EQ(nfc_id_node(id), x << 16 | y << 8 | z);
+			CHECK(nfc_id_has_node(id));
+		} else {
+			CHECK_EQ(sscanf(text, "%u", &target), 1);
+			CHECK(!nfc_id_has_node(id));
+		}
+		CHECK_EQ(nfc_id_target(id), target);
+	}
+	fclose(f);
+	CHECK(lines >= 7);
+	for (uint32_t bit = 0; bit < 64; bit++) {
+		bool field = bit < 24 || bit == 63;
+
+		CHECK_EQ(nfc_id_valid(1ull << bit), field);
+		CHECK_EQ(nfc_id_valid(1ull << 63 | 1ull << bit),
+			 field || (bit >= 32 && bit < 56));
+	}
+}

@@ -39,6 +39,7 @@ var allowed = []struct {
 	{"pkg/control/access", []string{"pkg/control/proto/", "pkg/control/internal/surge", "internal/fdpass"}, []string{"golang.org/x/time/rate", "google.golang.org/"}},
 	{"pkg/nfcomms", []string{"bridge", "bridge/abi", "bridge/region"}, nil},
 	{"pkg/model", nil, nil},
+	{"pkg/fabric", []string{"bridge/abi"}, []string{"go.yaml.in/yaml"}},
 	{"pkg/program", []string{"firmware"}, nil},
 	{"pkg/ring", []string{"internal/fdpass"}, []string{sys}},
 	{"pkg/metrics", []string{"pkg/group", "pkg/nfcomms", "pkg/ring", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},

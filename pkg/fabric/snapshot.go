@@ -1,0 +1,226 @@
+package fabric
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// Snapshot is what is known of a fabric at one moment.
+type Snapshot struct {
+	Torus Torus
+	// Nodes by [Torus.Index]; the zero value of those of which nothing is known.
+	Nodes []NodeState
+	// Routes to show, for example those that a link's cut changed.
+	Routes []Route
+}
+
+// NodeState is what is known of a node.
+type NodeState struct {
+	Name string
+	// Word is its diagnostic word; one that is not valid: nothing is known.
+	Word abi.Diagnostic
+	// Links as the node itself sees them.
+	Links [Links]LinkState
+}
+
+// LinkState is one end of a link in numbers; zero if nobody measured.
+type LinkState struct {
+	// BytesPerSecond leave by it.
+	BytesPerSecond float64
+	// Errors and Repeats of packets since the link came up.
+	Errors, Repeats uint64
+}
+
+// Hop is a step of a route.
+type Hop struct {
+	Link Link
+	// Detour: the packet left dimension order.
+	Detour bool
+}
+
+// Route is the way from a node to another.
+type Route struct {
+	From, To Node
+	Hops     []Hop
+}
+
+// state is a node's or link's level, or that it is not known.
+type state int
+
+const (
+	stateNormal state = iota
+	stateSick
+	stateBroken
+	stateUnknown
+)
+
+var stateNames = [...]string{"normal", "sick", "broken", "unknown"}
+
+func (s *Snapshot) at(n Node) *NodeState {
+	if i := s.Torus.Index(n); i < len(s.Nodes) {
+		return &s.Nodes[i]
+	}
+	return &NodeState{}
+}
+
+// nodeState is the worst level of a node's own parts.
+func (s *Snapshot) nodeState(n Node) state {
+	word := s.at(n).Word
+	if !word.Valid() {
+		return stateUnknown
+	}
+	broken := 0
+	worst := abi.Normal
+	for shift := uint(abi.DiagServiceNetwork); shift < abi.DiagZMinus; shift += 2 {
+		worst = max(worst, word.Reading(shift))
+	}
+	there := 0
+	for l := range Links {
+		if s.Torus.Neighbour(n, l) == n {
+			continue
+		}
+		there++
+		if s.linkState(n, l) == stateBroken {
+			broken++
+		}
+	}
+	if broken == there { // nobody reaches it
+		return stateBroken
+	}
+	return min(state(worst), stateBroken)
+}
+
+// linkState is the worse of what both ends say; what one does not say counts as
+// what the other does.
+func (s *Snapshot) linkState(n Node, l Link) state {
+	a, b := s.at(n).Word, s.at(s.Torus.Neighbour(n, l)).Word
+	if !a.Valid() && !b.Valid() {
+		return stateUnknown
+	}
+	worst := abi.Normal
+	if a.Valid() {
+		worst = a.Reading(l.Shift())
+	}
+	if b.Valid() {
+		worst = max(worst, b.Reading(l.Opposite().Shift()))
+	}
+	return min(state(worst), stateBroken)
+}
+
+// Text draws the planes of the torus, then what is not well, and the routes. A row
+// is one y, a column one x; the links at the ends lead around.
+func (s *Snapshot) Text(w io.Writer) error {
+	var b strings.Builder
+	for z := range s.Torus.Z {
+		if s.Torus.Z > 1 {
+			fmt.Fprintf(&b, "z = %d\n", z)
+		}
+		s.plane(&b, z)
+	}
+	b.WriteString("o normal  s sick  X broken  ? unknown; links -- normal, ~~ sick, xx broken, .. unknown\n")
+	s.list(&b)
+	for _, r := range s.Routes {
+		fmt.Fprintf(&b, "%v to %v: %s\n", r.From, r.To, r.text())
+	}
+	for line := range strings.Lines(b.String()) {
+		if _, err := io.WriteString(w, strings.TrimRight(line, " \n")+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Route) text() string {
+	if len(r.Hops) == 0 && r.From != r.To {
+		return "no way"
+	}
+	parts := make([]string, 0, len(r.Hops))
+	for _, h := range r.Hops {
+		name := h.Link.String()
+		if h.Detour {
+			name += "*"
+		}
+		parts = append(parts, name)
+	}
+	return fmt.Sprintf("%d hops: %s", len(r.Hops), strings.Join(parts, " "))
+}
+
+var (
+	nodeMarks = [...]string{"o", "s", "X", "?"}
+	across    = [...]string{"--", "~~", "xx", ".."}
+	upright   = [...]string{"|", "~", "x", "."}
+)
+
+// plane draws the nodes of one z.
+func (s *Snapshot) plane(b *strings.Builder, z int) {
+	t := s.Torus
+	b.WriteString("      ")
+	for x := range t.X {
+		fmt.Fprintf(b, "%-5d", x)
+	}
+	b.WriteString("\n")
+	for y := range t.Y {
+		fmt.Fprintf(b, "%4d  ", y)
+		for x := range t.X {
+			n := abi.MakeNode(uint8(x), uint8(y), uint8(z))
+			b.WriteString(nodeMarks[s.nodeState(n)])
+			if t.X > 1 {
+				b.WriteString(" " + across[s.linkState(n, XPlus)] + " ")
+			}
+		}
+		b.WriteString("\n")
+		if t.Y < 2 {
+			continue
+		}
+		b.WriteString("      ")
+		for x := range t.X {
+			n := abi.MakeNode(uint8(x), uint8(y), uint8(z))
+			fmt.Fprintf(b, "%-5s", upright[s.linkState(n, YPlus)])
+		}
+		b.WriteString("\n")
+	}
+}
+
+// list writes a line for each node and link that is not well, and for links that
+// carry something.
+func (s *Snapshot) list(b *strings.Builder) {
+	for i := range s.Torus.Nodes() {
+		n := s.Torus.Node(i)
+		if st := s.nodeState(n); st != stateNormal {
+			fmt.Fprintf(b, "node %v%s: %s\n", n, bracket(s.at(n).Name), stateNames[st])
+		}
+		for l := range Links {
+			s.listLink(b, n, l)
+		}
+	}
+}
+
+func bracket(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " (" + name + ")"
+}
+
+func (s *Snapshot) listLink(b *strings.Builder, n Node, l Link) {
+	to := s.Torus.Neighbour(n, l)
+	if to == n {
+		return
+	}
+	st, m := s.linkState(n, l), s.at(n).Links[l]
+	// an end that is not well is listed once, by its plus side
+	if (st == stateNormal || l&1 == 1) && m == (LinkState{}) {
+		return
+	}
+	fmt.Fprintf(b, "link %v %v to %v: %s", n, l, to, stateNames[st])
+	if m.BytesPerSecond > 0 {
+		fmt.Fprintf(b, ", %.1f MB/s", m.BytesPerSecond/1e6)
+	}
+	if m.Errors > 0 || m.Repeats > 0 {
+		fmt.Fprintf(b, ", %d errors, %d packets repeated", m.Errors, m.Repeats)
+	}
+	b.WriteString("\n")
+}
