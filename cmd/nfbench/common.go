@@ -157,6 +157,14 @@ func (p progress) step(what string) {
 	}
 }
 
+// at moves the bar to so many steps.
+func (p progress) at(steps int, what string) {
+	if p.bar != nil {
+		p.bar.Describe(what)
+		_ = p.bar.Set(steps) // as in step
+	}
+}
+
 func (p progress) done() {
 	if p.bar != nil {
 		_ = p.bar.Finish()

@@ -90,6 +90,7 @@ Goals that are not met do not change the exit code.`,
 	root.AddCommand(newLatency(c), newThroughput(c), newPeers(c), newCrowd(c), newScale(c), newModel(c), newPeerServe(), newLoad())
 	addHMF(root, c)
 	addGroup(root, c)
+	addSoak(root, c)
 	addPaper(root, c)
 	return root
 }

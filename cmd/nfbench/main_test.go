@@ -20,7 +20,8 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // TestMain also plays the other processes: they are this binary again, under
 // hidden commands.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && slices.Contains([]string{peerCommand, loadCommand, "hmf-generate", "hmf-receive", "group-member"}, os.Args[1]) {
+	if len(os.Args) > 1 && slices.Contains([]string{peerCommand, loadCommand, "hmf-generate", "hmf-receive", "group-member",
+		soakWriteCommand, soakReadCommand, soakClientCommand}, os.Args[1]) {
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	goleak.VerifyTestMain(m)

@@ -1,0 +1,283 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nfcomms/nfcomms/internal/texttable"
+	"github.com/nfcomms/nfcomms/internal/units"
+)
+
+// soakOptions are the flags of the command.
+type soakOptions struct {
+	duration time.Duration
+	every    time.Duration
+	clients  int
+	state    string
+	seed     uint64
+	// spoil has one packet or message of so many be wrong: tests see that it is
+	// found. 0: none.
+	spoil uint64
+}
+
+// soakRing is the address of the ring in place of a device.
+const soakRing = "ring:"
+
+func addSoak(root *cobra.Command, c *common) {
+	root.AddCommand(newSoak(c), newSoakWrite(), newSoakRead(), newSoakClient())
+}
+
+func newSoak(c *common) *cobra.Command {
+	var o soakOptions
+	cmd := &cobra.Command{
+		Use:   "soak",
+		Short: "Checksums, kills and restarts, for minutes or weeks",
+		Long: `Move data with checksums between processes that are killed, stopped and started again,
+and hold the books: what one side handed over, the other one got, once, in order and
+unchanged. --address ring: is a ring between two processes (docs/ring.md); any other
+address is a device, on which --clients processes exchange messages and transfers with
+the loopback program.
+
+A round ends with a fault that is drawn by chance, about every --every. On a ring: the
+writer or the reader is killed, the ring's creator goes, or the writer closes; a process
+is also stopped for a moment and goes on. On a device: a client is killed, in the middle
+of whatever it does.
+
+With --state the books are in a file, written after each round: a run that was
+interrupted, or whose machine was, goes on where it stopped, until --duration in all.
+The exit code is 1 if anything was lost or wrong.`,
+		Example: `  nfbench soak --address ring: --duration 2m
+  nfbench soak --address sim: --duration 504h --state soak.json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(c); err != nil {
+				return err
+			}
+			return o.run(cmd, c)
+		},
+	}
+	f := cmd.Flags()
+	f.DurationVar(&o.duration, "duration", 2*time.Minute, "time in all, that of earlier runs included")
+	f.DurationVar(&o.every, "every", time.Second, "mean time of a round, which ends with a fault")
+	f.IntVar(&o.clients, "clients", 2, "processes on a device")
+	f.StringVar(&o.state, "state", "", "file with the books, to go on later")
+	f.Uint64Var(&o.seed, "seed", 1, "of what is drawn by chance")
+	f.Uint64Var(&o.spoil, "spoil", 0, "make one packet or message of so many wrong")
+	_ = f.MarkHidden("spoil") // it is there: it was defined above
+	return cmd
+}
+
+func (o *soakOptions) check(c *common) error {
+	switch {
+	case o.duration <= 0:
+		return usagef("--duration %v is not a positive time", o.duration)
+	case o.every < time.Millisecond:
+		return usagef("--every %v is less than a millisecond", o.every)
+	case o.clients < 1 || o.clients > 64:
+		return usagef("--clients %d is not 1 to 64", o.clients)
+	}
+	return c.check()
+}
+
+// SoakBooks are what a soak has come to, over all of its runs.
+type SoakBooks struct {
+	Address    string            `json:"address"`
+	Seed       uint64            `json:"seed"`
+	Rounds     uint64            `json:"rounds"`
+	Seconds    float64           `json:"seconds"`
+	Operations uint64            `json:"operations"`
+	Bytes      uint64            `json:"bytes"`
+	Faults     map[string]uint64 `json:"faults"`
+	// Losses counts what one side handed over and the other did not get, Wrong
+	// what came changed, twice or in another order, and ends that should not be.
+	Losses uint64 `json:"losses"`
+	Wrong  uint64 `json:"wrong"`
+	// First says what the first of them was.
+	First string `json:"first,omitempty"`
+	// Stopped says why the last run ended, and where.
+	Stopped string `json:"stopped"`
+}
+
+// SoakReport is the JSON of the command.
+type SoakReport struct {
+	Command string    `json:"command"`
+	Machine Machine   `json:"machine"`
+	Label   string    `json:"label"`
+	Books   SoakBooks `json:"books"`
+	// Seconds and Operations are of this run alone.
+	Seconds    float64 `json:"run_seconds"`
+	Operations uint64  `json:"run_operations"`
+	State      string  `json:"state,omitempty"`
+}
+
+// load reads the books of earlier runs.
+func (o *soakOptions) load(address string) (SoakBooks, error) {
+	b := SoakBooks{Address: address, Seed: o.seed, Faults: make(map[string]uint64)}
+	if o.state == "" {
+		return b, nil
+	}
+	text, err := os.ReadFile(o.state)
+	if errors.Is(err, os.ErrNotExist) {
+		return b, nil
+	}
+	var old SoakBooks
+	if err == nil {
+		err = json.Unmarshal(text, &old)
+	}
+	switch {
+	case err != nil:
+		return b, usageError{fmt.Errorf("read books of %s: %w", o.state, err)}
+	case old.Address != address:
+		return b, usagef("--state %s has the books of %s, not of %s", o.state, old.Address, address)
+	case old.Faults == nil:
+		old.Faults = b.Faults
+	}
+	return old, nil
+}
+
+// save writes the books; a crash leaves the old ones or the new.
+func (o *soakOptions) save(b *SoakBooks) error {
+	if o.state == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(b, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(o.state), ".soak")
+	if err != nil {
+		return usageError{fmt.Errorf("write books: %w", err)}
+	}
+	_, err = f.Write(append(text, '\n'))
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), o.state)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// soakRound is one round: until about end, then a fault, and the books of it.
+type soakRound func(ctx context.Context, b *SoakBooks, chance *rand.Rand, length time.Duration) error
+
+// run makes rounds until the time is over, something is lost, or the user says so.
+func (o *soakOptions) run(cmd *cobra.Command, c *common) error {
+	b, err := o.load(c.address)
+	if err != nil {
+		return err
+	}
+	r := &SoakReport{Command: "soak", Machine: thisMachine(), Label: "measured between processes", State: o.state}
+	round, end, err := o.rounds(c.address)
+	if err != nil {
+		return err
+	}
+	before := b
+	bar := newProgress(cmd.ErrOrStderr(), int(o.duration.Seconds())+1, "soak")
+	for b.Stopped = ""; b.Stopped == "" && err == nil; {
+		begun := time.Now()
+		chance := rand.New(rand.NewPCG(b.Seed, b.Rounds))
+		length := o.every/2 + time.Duration(chance.Int64N(int64(o.every)))
+		err = round(cmd.Context(), &b, chance, min(length, max(o.left(&b), time.Millisecond)))
+		b.Rounds++
+		b.Seconds += time.Since(begun).Seconds()
+		b.Stopped = o.stopped(cmd.Context(), &b)
+		err = errors.Join(err, o.save(&b))
+		bar.at(int(b.Seconds), fmt.Sprintf("soak, round %d", b.Rounds))
+	}
+	bar.done()
+	if err = errors.Join(err, end()); err != nil {
+		return err
+	}
+	r.Books, r.Seconds, r.Operations = b, b.Seconds-before.Seconds, b.Operations-before.Operations
+	if err := c.print(cmd.OutOrStdout(), r); err != nil {
+		return err
+	}
+	if b.Losses+b.Wrong > 0 {
+		return fmt.Errorf("%d lost, %d wrong: %s", b.Losses, b.Wrong, b.First)
+	}
+	return nil
+}
+
+// rounds is what is done at an address, and what ends it.
+func (o *soakOptions) rounds(address string) (soakRound, func() error, error) {
+	if address == soakRing {
+		s := &soakedRing{o: o}
+		return s.round, s.close, nil
+	}
+	s := &soakedDevice{o: o, address: address}
+	return s.round, func() error { return nil }, nil
+}
+
+// left is the time that is left.
+func (o *soakOptions) left(b *SoakBooks) time.Duration {
+	return o.duration - time.Duration(b.Seconds*1e9)
+}
+
+// stopped says why there is no next round, "" if there is.
+func (o *soakOptions) stopped(ctx context.Context, b *SoakBooks) string {
+	where := fmt.Sprintf(" after round %d, %d operations", b.Rounds, b.Operations)
+	switch {
+	case b.Losses+b.Wrong > 0:
+		return b.First + where
+	case ctx.Err() != nil:
+		return "interrupted" + where
+	case o.left(b) <= 0:
+		return "the time is over" + where
+	}
+	return ""
+}
+
+// fault books an injected fault.
+func (b *SoakBooks) fault(what string) { b.Faults[what]++ }
+
+// wrong books what should not be.
+func (b *SoakBooks) wrong(format string, args ...any) {
+	b.Wrong++
+	if b.First == "" {
+		b.First = fmt.Sprintf(format, args...)
+	}
+}
+
+// lost books n operations that one side did not get.
+func (b *SoakBooks) lost(n uint64, what string) {
+	b.Losses += n
+	if n > 0 && b.First == "" {
+		b.First = fmt.Sprintf("%d %s lost", n, what)
+	}
+}
+
+// table writes the report for people.
+func (r *SoakReport) table(w io.Writer) {
+	b := r.Books
+	fmt.Fprintf(w, "%s, %s\n%s\n\n", b.Address, r.Label, r.Machine.text())
+	t := texttable.Numbers("", "in all", "this run")
+	t.Add("time", time.Duration(b.Seconds*1e9).Round(time.Second).String(), time.Duration(r.Seconds*1e9).Round(time.Second).String())
+	t.Add("operations", fmt.Sprint(b.Operations), fmt.Sprint(r.Operations))
+	t.Add("bytes", units.Bytes(float64(b.Bytes)), "")
+	t.Add("rounds", fmt.Sprint(b.Rounds), "")
+	for _, kind := range slices.Sorted(maps.Keys(b.Faults)) {
+		t.Add("fault: "+kind, fmt.Sprint(b.Faults[kind]), "")
+	}
+	t.Add("losses", fmt.Sprint(b.Losses), "")
+	t.Add("wrong", fmt.Sprint(b.Wrong), "")
+	t.Write(w)
+	fmt.Fprintf(w, "\nstopped: %s\n", b.Stopped)
+	if r.State != "" {
+		fmt.Fprintf(w, "go on with --state %s and a longer --duration\n", r.State)
+	}
+}

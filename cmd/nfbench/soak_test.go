@@ -1,0 +1,105 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestSoakRing: rounds until every fault was injected: nothing is lost, nothing is
+// wrong, and the next round begins.
+func TestSoakRing(t *testing.T) {
+	s := &soakedRing{o: &soakOptions{}}
+	b := SoakBooks{Seed: 3, Faults: make(map[string]uint64)}
+	for len(b.Faults) < 5 || b.Operations < 20_000 {
+		chance := rand.New(rand.NewPCG(b.Seed, b.Rounds))
+		require.NoError(t, s.round(t.Context(), &b, chance, 10*time.Millisecond))
+		require.Empty(t, b.First)
+		b.Rounds++
+	}
+	require.NoError(t, s.close())
+	require.Zero(t, b.Losses+b.Wrong)
+	require.Greater(t, b.Bytes, 12*b.Operations)
+}
+
+// TestSoakGoesOn: a second run continues the books of the first, and one whose time
+// is over does no more than say so.
+func TestSoakGoesOn(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "soak.json")
+	soak := func(address string, ms int) (r SoakReport) {
+		decode(t, mustRun(t, "soak", "--address", address, "--duration", strconv.Itoa(ms)+"ms", "--every", "40ms", "--state", state, "--output", "json"), &r)
+		require.Zero(t, r.Books.Losses+r.Books.Wrong)
+		return r
+	}
+	first := soak("sim:", 1)
+	require.Positive(t, first.Books.Rounds)
+	require.Equal(t, first.Books.Rounds, first.Books.Faults["client killed"])
+	require.Contains(t, first.Books.Stopped, "the time is over after round 1")
+	second := soak("sim:", int(first.Books.Seconds*1e3)+1)
+	require.Greater(t, second.Books.Rounds, first.Books.Rounds)
+	require.Equal(t, first.Books.Operations+second.Operations, second.Books.Operations)
+	var saved SoakBooks
+	text, err := os.ReadFile(state)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &saved))
+	require.Equal(t, second.Books, saved)
+
+	code, _, errs := nfbench(t.Context(), "soak", "--address", soakRing, "--state", state)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "has the books of sim:, not of ring:")
+	require.NoError(t, os.WriteFile(state, []byte("{"), 0o600))
+	code, _, errs = nfbench(t.Context(), "soak", "--state", state)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "read books of")
+}
+
+// TestSoakFindsWhatIsWrong: a packet and an exchange that were spoilt are found, and
+// the exit code says so.
+func TestSoakFindsWhatIsWrong(t *testing.T) {
+	for address, says := range map[string]string{soakRing: "has another sum", "sim:": "came back changed"} {
+		code, out, errs := nfbench(t.Context(), "soak", "--address", address, "--duration", "1h", "--every", "300ms", "--spoil", "20")
+		require.Equal(t, exitFailed, code)
+		require.Contains(t, out, "stopped: ")
+		require.Contains(t, errs, says)
+		require.Contains(t, errs, "0 lost, 1 wrong")
+	}
+	b := SoakBooks{}
+	(&soakedRing{}).count(&b, soakEnd{Operations: 5}, 7)
+	require.Equal(t, "2 packets lost", b.First)
+	(&soakedRing{}).count(&b, soakEnd{Operations: 8}, 7)
+	require.EqualValues(t, 1, b.Wrong)
+	require.Equal(t, "packet 3 has 4 bytes", soakCheck(make([]byte, 4), 3))
+	require.Equal(t, "packet 3 says it is 0", soakCheck(make([]byte, 40), 3))
+}
+
+// TestSoakInterrupted: the user's interrupt ends the round in good order, with a
+// report.
+func TestSoakInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	code, out, errs := nfbench(ctx, "soak", "--address", soakRing, "--duration", "1h", "--every", "1h")
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, out, "stopped: interrupted after round 1")
+}
+
+func TestSoakBadInput(t *testing.T) {
+	for _, c := range []struct{ flag, value, says string }{
+		{"--duration", "0s", "--duration 0s is not a positive time"},
+		{"--every", "1us", "--every 1µs is less than a millisecond"},
+		{"--clients", "65", "--clients 65 is not 1 to 64"},
+		{"--address", "nowhere", "nowhere"},
+	} {
+		code, _, errs := nfbench(t.Context(), "soak", c.flag, c.value)
+		require.NotEqual(t, exitOK, code)
+		require.Contains(t, errs, c.says)
+	}
+}
