@@ -51,6 +51,9 @@ type Device interface {
 	// close. ErrInvalid if there is no such process, ErrTargetTimeout if its
 	// island does not answer (S37, S42a).
 	Stop(ctx context.Context, id ProcessID) error
+	// Running reports whether a process that Start returned has not returned
+	// yet, by itself or because of Stop.
+	Running(ctx context.Context, id ProcessID) (bool, error)
 	// Load adds the programs of an image (on hosted devices: a shared
 	// object) and returns the name of the first. A program loaded before
 	// under the same name is replaced: processes that run it go on with the

@@ -507,6 +507,7 @@ enum nfc_control_op {
 	NFC_CONTROL_LOAD = 4, /* a: image bytes, then a transfer of them; reply name */
 	NFC_CONTROL_PROGRAM = 5, /* a: index; reply name */
 	NFC_CONTROL_MEMORY = 6, /* a: enum nfc_memory; reply a: base, b: size, c: free */
+	NFC_CONTROL_RUNNING = 7, /* a: process; reply b: 1 until it has returned, then 0 */
 };
 
 struct nfc_control {

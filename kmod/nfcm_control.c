@@ -658,6 +658,7 @@ int nfcm_control_check(const struct nfcomms_op *in)
 	case NFC_CONTROL_STOP:
 	case NFC_CONTROL_PROGRAM:
 	case NFC_CONTROL_MEMORY:
+	case NFC_CONTROL_RUNNING:
 		return in->length || in->address ? -EINVAL : 0;
 	default:
 		return -EINVAL;

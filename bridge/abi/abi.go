@@ -407,6 +407,7 @@ const (
 	ControlLoad    = 4 // A: image bytes, then a transfer of them; reply Name
 	ControlProgram = 5 // A: index; reply Name
 	ControlMemory  = 6 // A: memory type; reply A: base, B: size, C: free bytes
+	ControlRunning = 7 // A: process; reply B: 1 until it has returned, then 0
 )
 
 // Control is a request or reply on the control channel.

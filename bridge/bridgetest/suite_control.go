@@ -16,6 +16,7 @@ var controlCases = []testCase{
 	{"control/start-errors", startErrors},
 	{"control/contexts", startTooMany},
 	{"control/stop", stopErrors},
+	{"control/running", running},
 	{"control/load-errors", loadErrors},
 	{"control/several-devices", severalDevices},
 }
@@ -120,6 +121,18 @@ func stopErrors(e *Env) {
 	p := e.Start(dev, "loopback", 1)
 	require.NoError(e, dev.Stop(e.Ctx(), p.ID))
 	require.ErrorIs(e, dev.Stop(e.Ctx(), p.ID), bridge.ErrInvalid)
+}
+
+// running: a process runs from Start until it has returned.
+func running(e *Env) {
+	dev := e.device("")
+	first, second := e.Start(dev, "loopback", 1), e.Start(dev, "hold", 1)
+	require.NoError(e, dev.Stop(e.Ctx(), first.ID))
+	for id, want := range map[bridge.ProcessID]bool{first.ID: false, second.ID: true, 0: false, 1 << 40: false} {
+		runs, err := dev.Running(e.Ctx(), id)
+		require.NoError(e, err)
+		require.Equal(e, want, runs, "process %d", id)
+	}
 }
 
 // loadErrors: images that are none, or of another ABI, or a device that cannot.

@@ -115,6 +115,15 @@ func (d *Device) Programs(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
+// Running reports whether a process has not returned yet.
+func (d *Device) Running(ctx context.Context, id bridge.ProcessID) (bool, error) {
+	if err := d.begin(ctx); err != nil {
+		return false, err
+	}
+	r, err := d.control(ctx, abi.Control{Op: abi.ControlRunning, A: uint64(id)}, nil)
+	return err == nil && r.B != 0, err
+}
+
 // Memory describes one of the device's memory types.
 func (d *Device) Memory(ctx context.Context, kind int) (bridge.Memory, error) {
 	if err := d.begin(ctx); err != nil {

@@ -330,6 +330,12 @@ func (f *fakeFile) ask(o *fakeOp, req, reply *abi.Control) error {
 			copy(reply.Name[:], names[req.A])
 		}
 		return err
+	case abi.ControlRunning:
+		running, err := dev.Running(o, bridge.ProcessID(req.A))
+		if running {
+			reply.B = 1
+		}
+		return err
 	case abi.ControlMemory:
 		m, err := dev.Memory(o, int(req.A))
 		reply.A, reply.B, reply.C = m.Base, m.Size, m.Free

@@ -213,6 +213,16 @@ func (d *Device) Memory(ctx context.Context, kind int) (bridge.Memory, error) {
 	return e.control.memory(ctx, kind)
 }
 
+// Running reports whether a process has not returned yet.
+func (d *Device) Running(ctx context.Context, id bridge.ProcessID) (bool, error) {
+	e, err := d.begin(ctx)
+	if err != nil {
+		return false, err
+	}
+	r, err := e.control.call(ctx, abi.Control{Op: abi.ControlRunning, A: uint64(id)}, nil)
+	return err == nil && r.B != 0, err
+}
+
 // Alloc returns a region of new memory.
 func (d *Device) Alloc(size int) (bridge.Region, error) { return d.regions.Alloc(size) }
 

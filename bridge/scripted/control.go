@@ -67,6 +67,8 @@ func (s *Device) serve(c *abi.Control) (opened *channel) {
 			return nil
 		}
 		c.A, c.B, c.C = c.A<<abi.MemoryShift, s.shape.EMEM, s.shape.EMEM
+	case abi.ControlRunning:
+		s.serveRunning(c)
 	case abi.ControlLoad:
 		c.Status = uint16(abi.ErrNotSupported)
 	default:
@@ -168,6 +170,15 @@ func (s *Device) serveStop(r *abi.Control) {
 	p.stopLocked(abi.ErrStopped)
 	s.mu.Unlock()
 	p.running.Wait()
+}
+
+func (s *Device) serveRunning(r *abi.Control) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.B = 0
+	if s.cur.procs[r.A] != nil {
+		r.B = 1
+	}
 }
 
 func programNames() []string {

@@ -45,7 +45,7 @@ func newPs(a *app) *cobra.Command {
 		Long: `Show who holds a device, or all: the device processes that clients of the server
 started, with their targets, and the channels that are open to targets, with
 their holders. Processes that the application started are its own affair; one
-that returned by itself stays until stop finds it gone.`,
+that returned by itself stays until the next probe of its device.`,
 		Args: cobra.MaximumNArgs(1), ValidArgsFunction: a.completeDevice,
 		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
 			processes, err := listProcesses(ctx, c, parentOf(args))

@@ -110,6 +110,23 @@ CASE(targets_run_out)
 	rig_free(r);
 }
 
+CASE(running_until_it_returned)
+{
+	struct rig *r = rig_new(NULL);
+	struct nfc_control c = host_control(r, NFC_CONTROL_START, 0, 1, 0,
+					    "hold");
+	uint64_t id = c.a;
+
+	CHECK_EQ(host_control(r, NFC_CONTROL_RUNNING, id, 0, 0, NULL).b, 1);
+	CHECK_EQ(status_of(r, NFC_CONTROL_STOP, id, 0, NULL), NFC_EBUSY);
+	while (status_of(r, NFC_CONTROL_STOP, id, 0, NULL) == NFC_EBUSY)
+		;
+	CHECK_EQ(host_control(r, NFC_CONTROL_RUNNING, id, 7, 0, NULL).b, 0);
+	CHECK_EQ(host_control(r, NFC_CONTROL_RUNNING, 0, 7, 0, NULL).b, 0);
+	CHECK_EQ(status_of(r, NFC_CONTROL_RUNNING, UINT64_MAX, 0, NULL), NFC_OK);
+	rig_free(r);
+}
+
 CASE(stop_is_refused)
 {
 	struct rig *r = rig_new(NULL);

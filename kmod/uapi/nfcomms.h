@@ -171,7 +171,7 @@ enum nfcomms_opcode {
 	/* … or not: a message stays offered, a transfer is aborted. See also ARM. */
 	NFCOMMS_OP_REFUSE = 10,
 	/*
-	 * @payload is a struct nfc_control: START, STOP, PROGRAM, MEMORY, or LOAD
+	 * @payload is a struct nfc_control: START, STOP, PROGRAM, MEMORY, RUNNING, or LOAD
 	 * of @length bytes at @address. The completion's payload is the reply.
 	 * A process is its file's: only that file may stop it, and it ends
 	 * with the file. LOAD brings code into the device: EPERM without

@@ -44,6 +44,7 @@ func channelStats(c nfcomms.ChannelStats) *nfcommsv1.ChannelStats {
 		Lists:       c.Lists,
 		Repeated:    c.Repeated,
 		Sleeps:      c.Sleeps,
+		Registered:  c.Registered,
 
 		WaitingH2D:   int32(c.Waiting[abi.H2D]),
 		WaitingD2H:   int32(c.Waiting[abi.D2H]),
@@ -85,6 +86,8 @@ func deviceStats(s nfcomms.Stats) *nfcommsv1.DeviceStats {
 		SpuriousWakeups:   s.Spurious,
 		Full:              s.Full,
 		LogRecordsDropped: s.LogDropped,
+		Regions:           int32(s.Regions),
+		RegionBytes:       s.RegionBytes,
 	}
 	for _, b := range s.Mailboxes {
 		m.Mailboxes = append(m.Mailboxes, &nfcommsv1.MailboxStats{

@@ -76,6 +76,9 @@ func (d *device) fly(f *flight, dev *nfcomms.Device, resets int) {
 	if err == nil {
 		h, err = dev.Health()
 	}
+	if err == nil {
+		d.ended(ctx, dev)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.flight = nil

@@ -2,6 +2,8 @@ package control
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -18,11 +20,11 @@ type process struct {
 	m     *nfcommsv1.Process
 	dev   *nfcomms.Device
 	epoch uint32
+	stops int // calls that stop it: it does not end by itself
 }
 
-// started remembers a process, so that somebody can tell later whose it is. The
-// device does not report when one returns by itself: of those that cannot all run
-// at once the oldest are forgotten.
+// started remembers a process, so that somebody can tell later whose it is, until it
+// has returned. More than the device can run at once are not remembered.
 func (d *device) started(dev *nfcomms.Device, caller, program string, p nfcomms.Process) *nfcommsv1.Process {
 	info := dev.Info()
 	m := &nfcommsv1.Process{
@@ -32,21 +34,66 @@ func (d *device) started(dev *nfcomms.Device, caller, program string, p nfcomms.
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.forgetLocked(p.ID)
-	d.processes = append(d.processesLocked(), process{p.ID, m, dev, uint32(info.Epoch)})
+	d.processes = append(d.processesLocked(), process{id: p.ID, m: m, dev: dev, epoch: uint32(info.Epoch)})
 	if over := len(d.processes) - max(1, info.Contexts); over > 0 {
 		d.processes = slices.Clone(d.processes[over:])
 	}
 	return proto.CloneOf(m)
 }
 
-// forget drops a process that is gone.
-func (d *device) forget(id nfcomms.ProcessID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.forgetLocked(id)
+// ended makes an event of each process that has returned by itself, and forgets it. The
+// device is asked, as a heartbeat counts processes and names none.
+func (d *device) ended(ctx context.Context, dev *nfcomms.Device) {
+	for _, p := range d.processList() {
+		running, err := dev.Running(ctx, p.id)
+		if err != nil {
+			return // the probe says why
+		}
+		if !running && d.forget(p) {
+			d.event(nfcommsv1.Event_TYPE_PROCESS_ENDED, p.m.GetName(), "ended by itself", nil)
+		}
+	}
 }
 
-// forgetLocked is forget. Must hold mu.
+// forget drops a process that has returned by itself; false if it was stopped, or is of
+// another epoch.
+func (d *device) forget(p process) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, q := range d.processesLocked() {
+		if q.m == p.m && q.stops == 0 {
+			d.forgetLocked(p.id)
+			return true
+		}
+	}
+	return false
+}
+
+// stopProcess stops a process, and forgets it if it is gone.
+func (d *device) stopProcess(ctx context.Context, dev *nfcomms.Device, id nfcomms.ProcessID) error {
+	d.mu.Lock()
+	d.stopsLocked(id, 1)
+	d.mu.Unlock()
+	err := noProcess(dev.Stop(ctx, id), id)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stopsLocked(id, -1)
+	if err == nil || errors.Is(err, ErrNoProcess) {
+		d.forgetLocked(id)
+	}
+	return err
+}
+
+// stopsLocked counts a call that begins (1) or ends (-1) to stop a process. Must hold mu.
+func (d *device) stopsLocked(id nfcomms.ProcessID, n int) {
+	for i := range d.processes {
+		if d.processes[i].id == id {
+			d.processes[i].stops += n
+		}
+	}
+}
+
+// forgetLocked drops a process. Must hold mu.
 func (d *device) forgetLocked(id nfcomms.ProcessID) {
 	d.processes = slices.DeleteFunc(d.processes, func(p process) bool { return p.id == id })
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -64,8 +65,8 @@ func TestProcesses(t *testing.T) {
 	require.Empty(t, running(t, c, 0))
 }
 
-// TestProcessesAreBounded: processes that return by themselves, of which the
-// device tells nobody, do not add up.
+// TestProcessesAreBounded: processes that return by themselves do not add up, however
+// seldom the device is probed.
 func TestProcessesAreBounded(t *testing.T) {
 	dev := open(t, "sim:")
 	srv, c := serve(t, quick)
@@ -97,4 +98,25 @@ func TestErrorsNameTheDevice(t *testing.T) {
 		require.ErrorAs(t, err, &op)
 		require.Equal(t, "sim:", op.Device)
 	}
+}
+
+// TestProcessEndsByItself: it leaves the list, and an event names it; one that is stopped ends
+// with the event of that alone.
+func TestProcessEndsByItself(t *testing.T) {
+	_, c := serveSim(t, quick)
+	stays := run(t, c, "hold")
+	ends := run(t, c, "spin") // for no time
+	require.Eventually(t, func() bool { return len(running(t, c, 0)) == 1 }, time.Minute, time.Millisecond)
+	_, err := c.Devices.StopProgram(background(t), &nfcommsv1.StopProgramRequest{Name: stays})
+	require.NoError(t, err)
+	_, err = c.Devices.StopProgram(background(t), &nfcommsv1.StopProgramRequest{Name: ends})
+	require.ErrorIs(t, err, control.ErrNoProcess)
+	r, err := c.Events.ListEvents(background(t), &nfcommsv1.ListEventsRequest{Parent: control.AllDevices})
+	require.NoError(t, err)
+	last := make(map[string]nfcommsv1.Event_Type)
+	for _, e := range r.Events {
+		last[e.Resource] = e.Type
+	}
+	require.Equal(t, nfcommsv1.Event_TYPE_PROCESS_ENDED, last[ends])
+	require.Equal(t, nfcommsv1.Event_TYPE_PROCESS_STOPPED, last[stays])
 }

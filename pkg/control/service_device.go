@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -231,11 +230,7 @@ func (v deviceService) StopProgram(ctx context.Context, req *nfcommsv1.StopProgr
 	if err != nil {
 		return nil, err
 	}
-	err = noProcess(dev.Stop(ctx, process), process)
-	if err == nil || errors.Is(err, ErrNoProcess) {
-		d.forget(process)
-	}
-	if err != nil {
+	if err := d.stopProcess(ctx, dev, process); err != nil {
 		return nil, err
 	}
 	d.eventBy(v.s.callerOf(ctx), nfcommsv1.Event_TYPE_PROCESS_STOPPED, req.GetName(), "stopped", nil)

@@ -258,6 +258,12 @@ func (d *Device) Programs(ctx context.Context) ([]string, error) {
 	return names, d.fail(OpPrograms, 0, err)
 }
 
+// Running reports whether a process that Start returned has not returned yet.
+func (d *Device) Running(ctx context.Context, id ProcessID) (bool, error) {
+	running, err := d.dev.Running(ctx, id)
+	return running, d.fail(OpRunning, 0, err)
+}
+
 // Memory describes one of the memory types CLS, CTM, IMEM and EMEM. ErrInvalid
 // for another kind.
 func (d *Device) Memory(ctx context.Context, kind int) (Memory, error) {

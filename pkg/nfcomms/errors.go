@@ -22,6 +22,7 @@ const (
 	OpLoad           = "load"
 	OpPrograms       = "programs"
 	OpMemory         = "memory"
+	OpRunning        = "running"
 	OpAlloc          = "alloc"
 	OpRegister       = "register"
 	OpCloseRegion    = "close region"

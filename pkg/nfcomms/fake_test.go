@@ -76,6 +76,8 @@ func (d *fakeDevice) Load(_ context.Context, image []byte) (string, error) {
 
 func (d *fakeDevice) Programs(context.Context) ([]string, error) { return []string{"idle"}, nil }
 
+func (d *fakeDevice) Running(context.Context, ProcessID) (bool, error) { return false, nil }
+
 func (d *fakeDevice) Memory(_ context.Context, kind int) (Memory, error) {
 	if kind < CLS || kind > EMEM {
 		return Memory{}, bridge.ErrInvalid

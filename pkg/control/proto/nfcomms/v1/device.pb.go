@@ -406,8 +406,12 @@ type DeviceStats struct {
 	Mailboxes []*MailboxStats `protobuf:"bytes,11,rep,name=mailboxes,proto3" json:"mailboxes,omitempty"`
 	// Log records dropped because the handler of the log was too slow.
 	LogRecordsDropped uint64 `protobuf:"varint,12,opt,name=log_records_dropped,json=logRecordsDropped,proto3" json:"log_records_dropped,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Regions of registered memory there are now.
+	Regions int32 `protobuf:"varint,13,opt,name=regions,proto3" json:"regions,omitempty"`
+	// Bytes of those regions.
+	RegionBytes   uint64 `protobuf:"varint,14,opt,name=region_bytes,json=regionBytes,proto3" json:"region_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeviceStats) Reset() {
@@ -520,6 +524,20 @@ func (x *DeviceStats) GetMailboxes() []*MailboxStats {
 func (x *DeviceStats) GetLogRecordsDropped() uint64 {
 	if x != nil {
 		return x.LogRecordsDropped
+	}
+	return 0
+}
+
+func (x *DeviceStats) GetRegions() int32 {
+	if x != nil {
+		return x.Regions
+	}
+	return 0
+}
+
+func (x *DeviceStats) GetRegionBytes() uint64 {
+	if x != nil {
+		return x.RegionBytes
 	}
 	return 0
 }
@@ -2041,7 +2059,7 @@ const file_nfcomms_v1_device_proto_rawDesc = "" +
 	"\x12max_transfer_bytes\x18\t \x01(\x04R\x10maxTransferBytes\x12H\n" +
 	"\x12heartbeat_interval\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\x12\x19\n" +
-	"\bcan_load\x18\v \x01(\bR\acanLoad\"\xb6\x03\n" +
+	"\bcan_load\x18\v \x01(\bR\acanLoad\"\xf3\x03\n" +
 	"\vDeviceStats\x124\n" +
 	"\bchannels\x18\x01 \x01(\v2\x18.nfcomms.v1.ChannelStatsR\bchannels\x12#\n" +
 	"\ropen_channels\x18\x02 \x01(\x05R\fopenChannels\x12#\n" +
@@ -2055,7 +2073,9 @@ const file_nfcomms_v1_device_proto_rawDesc = "" +
 	"\x04full\x18\n" +
 	" \x01(\x04R\x04full\x126\n" +
 	"\tmailboxes\x18\v \x03(\v2\x18.nfcomms.v1.MailboxStatsR\tmailboxes\x12.\n" +
-	"\x13log_records_dropped\x18\f \x01(\x04R\x11logRecordsDropped\"Z\n" +
+	"\x13log_records_dropped\x18\f \x01(\x04R\x11logRecordsDropped\x12\x18\n" +
+	"\aregions\x18\r \x01(\x05R\aregions\x12!\n" +
+	"\fregion_bytes\x18\x0e \x01(\x04R\vregionBytes\"Z\n" +
 	"\fMailboxStats\x12\x14\n" +
 	"\x05slots\x18\x01 \x01(\x05R\x05slots\x12\x19\n" +
 	"\bused_h2d\x18\x02 \x01(\x05R\ausedH2d\x12\x19\n" +

@@ -65,8 +65,8 @@ type DeviceServiceClient interface {
 	// their names.
 	ListPrograms(ctx context.Context, in *ListProgramsRequest, opts ...grpc.CallOption) (*ListProgramsResponse, error)
 	// ListProcesses lists the processes that StartProgram started, in the order of
-	// devices and numbers. One that returned by itself stays until StopProgram
-	// finds it gone, the device is reset, or the device cannot run all of them.
+	// devices and numbers. One that returned by itself stays until the next probe
+	// of its device, which makes an event of it.
 	ListProcesses(ctx context.Context, in *ListProcessesRequest, opts ...grpc.CallOption) (*ListProcessesResponse, error)
 }
 
@@ -233,8 +233,8 @@ type DeviceServiceServer interface {
 	// their names.
 	ListPrograms(context.Context, *ListProgramsRequest) (*ListProgramsResponse, error)
 	// ListProcesses lists the processes that StartProgram started, in the order of
-	// devices and numbers. One that returned by itself stays until StopProgram
-	// finds it gone, the device is reset, or the device cannot run all of them.
+	// devices and numbers. One that returned by itself stays until the next probe
+	// of its device, which makes an event of it.
 	ListProcesses(context.Context, *ListProcessesRequest) (*ListProcessesResponse, error)
 	mustEmbedUnimplementedDeviceServiceServer()
 }

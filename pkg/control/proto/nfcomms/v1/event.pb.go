@@ -62,6 +62,8 @@ const (
 	Event_TYPE_CHANNEL_IDLE Event_Type = 16
 	// A caller did more than is told one by one; message counts it.
 	Event_TYPE_SUPPRESSED Event_Type = 17
+	// A device process that a client had started returned by itself.
+	Event_TYPE_PROCESS_ENDED Event_Type = 18
 )
 
 // Enum value maps for Event_Type.
@@ -85,6 +87,7 @@ var (
 		15: "TYPE_CHANNEL_CLOSED",
 		16: "TYPE_CHANNEL_IDLE",
 		17: "TYPE_SUPPRESSED",
+		18: "TYPE_PROCESS_ENDED",
 	}
 	Event_Type_value = map[string]int32{
 		"TYPE_UNSPECIFIED":        0,
@@ -105,6 +108,7 @@ var (
 		"TYPE_CHANNEL_CLOSED":     15,
 		"TYPE_CHANNEL_IDLE":       16,
 		"TYPE_SUPPRESSED":         17,
+		"TYPE_PROCESS_ENDED":      18,
 	}
 )
 
@@ -554,7 +558,7 @@ var File_nfcomms_v1_event_proto protoreflect.FileDescriptor
 const file_nfcomms_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"\x16nfcomms/v1/event.proto\x12\n" +
-	"nfcomms.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16nfcomms/v1/types.proto\"\xb8\x06\n" +
+	"nfcomms.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16nfcomms/v1/types.proto\"\xd0\x06\n" +
 	"\x05Event\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12*\n" +
@@ -563,7 +567,7 @@ const file_nfcomms_v1_event_proto_rawDesc = "" +
 	"\bresource\x18\x05 \x01(\tR\bresource\x12\x18\n" +
 	"\amessage\x18\x06 \x01(\tR\amessage\x12-\n" +
 	"\afailure\x18\a \x01(\v2\x13.nfcomms.v1.FailureR\afailure\x12\x16\n" +
-	"\x06caller\x18\b \x01(\tR\x06caller\"\xa6\x03\n" +
+	"\x06caller\x18\b \x01(\tR\x06caller\"\xbe\x03\n" +
 	"\x04Type\x12\x14\n" +
 	"\x10TYPE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11TYPE_DEVICE_ADDED\x10\x01\x12\x17\n" +
@@ -584,7 +588,8 @@ const file_nfcomms_v1_event_proto_rawDesc = "" +
 	"\x13TYPE_CHANNEL_OPENED\x10\x0e\x12\x17\n" +
 	"\x13TYPE_CHANNEL_CLOSED\x10\x0f\x12\x15\n" +
 	"\x11TYPE_CHANNEL_IDLE\x10\x10\x12\x13\n" +
-	"\x0fTYPE_SUPPRESSED\x10\x11\"a\n" +
+	"\x0fTYPE_SUPPRESSED\x10\x11\x12\x16\n" +
+	"\x12TYPE_PROCESS_ENDED\x10\x12\"a\n" +
 	"\bSeverity\x12\x18\n" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSEVERITY_INFO\x10\x01\x12\x14\n" +

@@ -237,7 +237,9 @@ type ChannelStats struct {
 	// where a driver sends the lists.
 	InFlightH2D int32 `protobuf:"varint,12,opt,name=in_flight_h2d,json=inFlightH2d,proto3" json:"in_flight_h2d,omitempty"`
 	// The same of transfers from device to host.
-	InFlightD2H   int32 `protobuf:"varint,13,opt,name=in_flight_d2h,json=inFlightD2h,proto3" json:"in_flight_d2h,omitempty"`
+	InFlightD2H int32 `protobuf:"varint,13,opt,name=in_flight_d2h,json=inFlightD2h,proto3" json:"in_flight_d2h,omitempty"`
+	// Transfers that were begun with registered memory.
+	Registered    uint64 `protobuf:"varint,14,opt,name=registered,proto3" json:"registered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -363,6 +365,13 @@ func (x *ChannelStats) GetInFlightD2H() int32 {
 	return 0
 }
 
+func (x *ChannelStats) GetRegistered() uint64 {
+	if x != nil {
+		return x.Registered
+	}
+	return 0
+}
+
 var File_nfcomms_v1_types_proto protoreflect.FileDescriptor
 
 const file_nfcomms_v1_types_proto_rawDesc = "" +
@@ -375,7 +384,7 @@ const file_nfcomms_v1_types_proto_rawDesc = "" +
 	"\tPathStats\x12\x1a\n" +
 	"\bmessages\x18\x01 \x01(\x04R\bmessages\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\x12\x16\n" +
-	"\x06errors\x18\x03 \x01(\x04R\x06errors\"\x8c\x04\n" +
+	"\x06errors\x18\x03 \x01(\x04R\x06errors\"\xac\x04\n" +
 	"\fChannelStats\x124\n" +
 	"\n" +
 	"direct_h2d\x18\x01 \x01(\v2\x15.nfcomms.v1.PathStatsR\tdirectH2d\x124\n" +
@@ -394,7 +403,10 @@ const file_nfcomms_v1_types_proto_rawDesc = "" +
 	" \x01(\x05R\ftransfersH2d\x12#\n" +
 	"\rtransfers_d2h\x18\v \x01(\x05R\ftransfersD2h\x12\"\n" +
 	"\rin_flight_h2d\x18\f \x01(\x05R\vinFlightH2d\x12\"\n" +
-	"\rin_flight_d2h\x18\r \x01(\x05R\vinFlightD2h*\x84\x01\n" +
+	"\rin_flight_d2h\x18\r \x01(\x05R\vinFlightD2h\x12\x1e\n" +
+	"\n" +
+	"registered\x18\x0e \x01(\x04R\n" +
+	"registered*\x84\x01\n" +
 	"\x06Change\x12\x16\n" +
 	"\x12CHANGE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fCHANGE_SNAPSHOT\x10\x01\x12\x11\n" +
