@@ -249,7 +249,7 @@ static int control(struct nfc_process *self, struct nfc_channel *ch,
 	case NFC_CONTROL_MEMORY:
 		return control_memory(self, c);
 	case NFC_CONTROL_RUNNING:
-		c->b = c->a && nfc_island_running(self->island->dev, c->a);
+		c->b = c->a && nfc_island_running(self->host, c->a);
 		return 0;
 	default:
 		return -NFC_ENOTSUP;

@@ -577,7 +577,7 @@ CASE(control_requests)
 	struct nfcomms_op op;
 
 	wrong_control(&b, "no request", &c);
-	c.op = 7;
+	c.op = 8;
 	wrong_control(&b, "unknown request", &c);
 	c.op = NFC_CONTROL_OPEN; /* the driver's own: SUBSCRIBE */
 	wrong_control(&b, "OPEN", &c);
