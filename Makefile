@@ -2,6 +2,7 @@
 GO         ?= go
 FUZZTIME   ?= 5s
 SOAK       ?= 5m
+BENCH      ?= bin/bench
 CLANG_FORMAT ?= clang-format-14
 CFILES     := $(wildcard firmware/*.[ch] firmware/*/*.[ch] examples/*/*/*.[ch] kmod/nfcm_*.[ch] kmod/core/*.[ch] kmod/lib/*.[ch] kmod/lib/*/*.[ch] kmod/test/*.[ch] internal/vmtest/c/*.[ch])
 STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
@@ -131,9 +132,10 @@ test-packages: deps-build ## the packages in a booted Debian, the image in a con
 	@deploy/dkms/check.sh
 
 .PHONY: bench
-bench: deps-build ## the Go benchmarks, then the device beside its peers
-	$(GO) test -run '^$$' -bench . -benchmem ./bridge/... ./pkg/...
-	$(GO) run ./cmd/nfbench peers
+bench: deps-build ## every measurement with its pictures into BENCH (bin/bench), then every goal: reached, missed by how much, or not measured; BENCHFLAGS=--short for a look
+	@mkdir -p $(BENCH)
+	$(GO) test -run '^$$' -bench . -benchmem ./bridge/... ./pkg/... >$(BENCH)/benchmarks.txt
+	$(GO) run ./cmd/nfbench all --out $(BENCH) $(BENCHFLAGS)
 
 .PHONY: build
 build: deps-build ## build everything; the commands go to bin/

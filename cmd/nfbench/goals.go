@@ -64,14 +64,17 @@ func (g Goal) measured() bool { return !strings.HasPrefix(g.Result, resultNotMea
 func writeGoals(w io.Writer, goals []Goal) {
 	t := texttable.Numbers("goal", "measured", "target", "result")
 	for _, g := range goals {
-		sign, value := "≥", "–"
-		if g.AtMost {
-			sign = "≤"
-		}
+		value, target := "–", "–"
 		if g.measured() {
 			value = fmt.Sprintf("%.3g", g.Value)
 		}
-		t.Add(g.ID+" "+g.What, value, fmt.Sprintf("%s %.3g", sign, g.Target), g.Result)
+		switch {
+		case g.AtMost:
+			target = fmt.Sprintf("≤ %.3g", g.Target)
+		case g.Target != 0: // a goal that nothing here measures has none
+			target = fmt.Sprintf("≥ %.3g", g.Target)
+		}
+		t.Add(g.ID+" "+g.What, value, target, g.Result)
 	}
 	t.Write(w)
 }

@@ -369,7 +369,11 @@ func (r *HMFReport) draw() *plot {
 		p.xLabel, x = "bytes of a packet", func(row HMFRow) float64 { return float64(row.Packet) }
 	}
 	for _, row := range r.Rows {
-		p.add(pairsText(row.Pairs), x(row), row.NetKiB*1024/1e9)
+		name := pairsText(row.Pairs)
+		if r.VsMemcpy != nil { // the ring beside its peers
+			name = row.Name
+		}
+		p.add(name, x(row), row.NetKiB*1024/1e9)
 	}
 	return p
 }

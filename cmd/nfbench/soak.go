@@ -11,7 +11,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -157,17 +156,8 @@ func (o *soakOptions) save(b *SoakBooks) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(o.state), ".soak")
-	if err != nil {
+	if err := replace(o.state, append(text, '\n')); err != nil {
 		return usageError{fmt.Errorf("write books: %w", err)}
-	}
-	_, err = f.Write(append(text, '\n'))
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), o.state)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
 }
