@@ -21,8 +21,8 @@ import (
 // workshop builds and obtains what jobs need, each thing once.
 type workshop struct {
 	root    string // of the checkout
-	cache   string // .cache/vm
-	out     string // programs
+	cache   string // .cache/vm: what was downloaded, and kernels; checkouts may share it
+	out     string // bin/vm: what is built of this checkout, and logs
 	built   map[string]string
 	kernels map[string]*kernel
 }
@@ -47,9 +47,9 @@ func newWorkshop() (*workshop, error) {
 		root: root, cache: filepath.Join(root, ".cache", "vm"),
 		built: make(map[string]string), kernels: make(map[string]*kernel),
 	}
-	w.out = filepath.Join(w.cache, "bin")
+	w.out = filepath.Join(root, "bin", "vm")
 	if err := os.MkdirAll(w.out, 0o755); err != nil {
-		return nil, fmt.Errorf("make the cache: %w", err)
+		return nil, fmt.Errorf("make a folder for programs: %w", err)
 	}
 	return w, nil
 }
@@ -177,7 +177,7 @@ func (w *workshop) module(ctx context.Context, k *kernel, defect string) (string
 		name, folder = name+"-"+defect, folder+"-defects"
 	}
 	return w.once("module "+name, func() (string, error) {
-		dir := filepath.Join(w.cache, "module", folder)
+		dir := filepath.Join(w.out, "module", folder)
 		if err := w.sources(ctx, dir, defect); err != nil {
 			return "", err
 		}

@@ -27,7 +27,7 @@ type lineCounts map[string]map[int]int64
 func (w *workshop) coverage(ctx context.Context, s *stream, ran []job, whole bool) error {
 	total := make(lineCounts)
 	for _, j := range ran {
-		if err := w.addCoverage(ctx, total, filepath.Join(w.cache, "log", j.name, "files")); err != nil {
+		if err := w.addCoverage(ctx, total, filepath.Join(w.out, "log", j.name, "files")); err != nil {
 			return err
 		}
 	}

@@ -37,7 +37,7 @@ type boot struct {
 // prepare builds everything that a job needs.
 func (w *workshop) prepare(ctx context.Context, j job, programs []program) (*boot, error) {
 	b := &boot{job: j, programs: programs, machine: j.machine, patience: bootTimeout,
-		folder: filepath.Join(w.cache, "log", j.name)}
+		folder: filepath.Join(w.out, "log", j.name)}
 	err := b.folders()
 	if err == nil {
 		err = w.equip(ctx, b)
