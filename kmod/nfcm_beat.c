@@ -56,10 +56,12 @@ u64 nfcm_watch_beat(struct nfcm_epoch *epoch)
 enum { SAMPLES = 4 }; /* that must see no beat before it is overdue */
 
 /* How long a device may go without a heartbeat. */
-static u32 patience_ms(struct nfcm_epoch *epoch)
+static u64 patience_ms(struct nfcm_epoch *epoch)
 {
-	return max(nfcm_param_heartbeat_timeout_ms,
-		   nfcm_param_heartbeat_misses * epoch->layout.beat_ms);
+	const struct nfcm_limits *l = &epoch->dev->limits;
+
+	return nfcm_layout_patience(&epoch->layout, l->heartbeat_timeout_ms,
+				    l->heartbeat_misses);
 }
 
 /*
@@ -75,7 +77,7 @@ bool nfcm_watch_overdue(struct nfcm_epoch *epoch)
 	if (!sample(epoch))
 		w->blank++;
 	late = w->blank > SAMPLES &&
-	       ktime_ms_delta(ktime_get(), w->seen) > patience_ms(epoch);
+	       (u64)ktime_ms_delta(ktime_get(), w->seen) > patience_ms(epoch);
 	spin_unlock(&w->lock);
 	return late;
 }

@@ -131,7 +131,7 @@ static bool wait_own(struct nfcm_op *own, struct nfcm_op *op, bool needed,
 		nfcm_op_withdraw(own);
 	else
 		ms = max_t(unsigned int, GRACE_MS,
-			   nfcm_param_heartbeat_timeout_ms);
+			   own->ch->epoch->dev->limits.heartbeat_timeout_ms);
 	left = ms ? msecs_to_jiffies(ms) : MAX_SCHEDULE_TIMEOUT;
 	return wait_event_timeout(k->wait, completion_done(&own->done), left);
 }

@@ -10,6 +10,8 @@
 #include "nfcm_kmod.h"
 #include "trace.h"
 
+enum { RECOVER_MS = 1000 }; /* from the end of an epoch that failed to the next */
+
 /* Stop DMA and only then end the operations. */
 static void fence_work(struct work_struct *work)
 {
@@ -24,6 +26,9 @@ static void fence_work(struct work_struct *work)
 		cond_resched();
 	}
 	nfcm_control_close(epoch);
+	if (READ_ONCE(epoch->dev->limits.recovery))
+		mod_delayed_work(nfcm_wq, &epoch->dev->recover,
+				 msecs_to_jiffies(RECOVER_MS));
 	complete_all(&epoch->quiet);
 	nfcm_epoch_put(epoch);
 }
@@ -73,21 +78,30 @@ static void end_epoch(struct nfcm_dev *dev, u32 status)
 	nfcm_epoch_put(epoch);
 }
 
-/* Boot and shake hands. Must hold epoch_mutex. */
-static int boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
+/* Boot, shake hands and make an epoch of it; an errno if that does not work. */
+static struct nfcm_epoch *boot_epoch(struct nfcm_dev *dev,
+				     const struct nfcomms_reset *shape)
 {
-	struct nfcm_epoch *epoch, *old;
 	struct nfcm_layout l;
-	int rc;
+	int rc = nfcm_hw_boot(dev, shape);
 
-	rc = nfcm_hw_boot(dev, shape);
 	if (!rc)
 		rc = nfcm_hw_handshake(dev, &l);
-	if (rc)
-		return rc;
-	epoch = epoch_new(dev, &l);
-	if (IS_ERR(epoch))
+	return rc ? ERR_PTR(rc) : epoch_new(dev, &l);
+}
+
+/*
+ * Start an epoch; there must be none that lives. A device that did not boot is not
+ * to do DMA. Must hold epoch_mutex.
+ */
+static int boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
+{
+	struct nfcm_epoch *epoch = boot_epoch(dev, shape), *old;
+
+	if (IS_ERR(epoch)) {
+		nfcm_hw_fence(dev);
 		return PTR_ERR(epoch);
+	}
 	spin_lock(&dev->epoch_lock);
 	old = dev->epoch;
 	dev->epoch = epoch;
@@ -102,47 +116,102 @@ static int boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
 	return 0;
 }
 
-/* Start an epoch: after probe, FLR, resume, slot reset. */
+/*
+ * Start an epoch: after probe, FLR, resume, slot reset. One may be alive: of several
+ * functions below a port each has its slot reset, also one that saw no error.
+ */
 int nfcm_dev_up(struct nfcm_dev *dev)
 {
 	static const struct nfcomms_reset any_shape = {};
-	int rc;
+	int rc = -ENODEV;
 
 	mutex_lock(&dev->epoch_mutex);
-	rc = dev->removed ? -ENODEV : boot(dev, &any_shape);
+	dev->away = false;
+	dev->rests = false;
+	if (!dev->removed) {
+		end_epoch(dev, NFC_ERESET);
+		rc = boot(dev, &any_shape);
+	}
 	if (rc)
 		nfcm_dev_set_state(dev, NFCOMMS_STATE_LOST);
 	mutex_unlock(&dev->epoch_mutex);
 	return rc;
 }
 
-/* End the epoch and wait until DMA is quiet. state is what the device is in then. */
+/*
+ * End the epoch and wait until DMA is quiet. state is what the device is in then;
+ * of one that is RESETTING nobody boots another until nfcm_dev_up().
+ */
 void nfcm_dev_down(struct nfcm_dev *dev, u32 status, u32 state)
 {
 	mutex_lock(&dev->epoch_mutex);
 	end_epoch(dev, status);
+	dev->away = state == NFCOMMS_STATE_RESETTING;
+	dev->rests = true;
 	nfcm_dev_set_state(dev, state);
 	mutex_unlock(&dev->epoch_mutex);
 }
 
-/* NFCOMMS_IOC_RESET: end the epoch and boot the next, with a shape. */
+/* End the epoch and boot the next, with a shape. Must hold epoch_mutex. */
+static int reset(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
+{
+	int rc;
+
+	end_epoch(dev, NFC_ERESET);
+	nfcm_dev_set_state(dev, NFCOMMS_STATE_RESETTING);
+	nfcm_count(dev, NFCM_COUNT_RESETS, 1);
+	dev->rests = false;
+	rc = boot(dev, shape);
+	if (rc)
+		nfcm_dev_set_state(dev, NFCOMMS_STATE_LOST);
+	return rc;
+}
+
+/* NFCOMMS_IOC_RESET. -EBUSY while the bus has the function. */
 int nfcm_dev_reset(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
 {
 	int rc;
 
 	if (mutex_lock_killable(&dev->epoch_mutex))
 		return -EINTR;
-	rc = -ENODEV;
-	if (!dev->removed) {
-		end_epoch(dev, NFC_ERESET);
-		nfcm_dev_set_state(dev, NFCOMMS_STATE_RESETTING);
-		nfcm_count(dev, NFCM_COUNT_RESETS, 1);
-		rc = boot(dev, shape);
-		if (rc)
-			nfcm_dev_set_state(dev, NFCOMMS_STATE_LOST);
-	}
+	rc = dev->removed ? -ENODEV : -EBUSY;
+	if (!dev->removed && !dev->away)
+		rc = reset(dev, shape);
 	mutex_unlock(&dev->epoch_mutex);
 	return rc;
+}
+
+/* An epoch failed a while ago, and nobody did anything about it since. */
+static void recover(struct work_struct *work)
+{
+	static const struct nfcomms_reset any_shape = {};
+	struct nfcm_dev *dev = container_of(to_delayed_work(work),
+					    struct nfcm_dev, recover);
+	u32 state;
+
+	mutex_lock(&dev->epoch_mutex);
+	state = nfcm_dev_state(dev);
+	if (!dev->removed && !dev->rests &&
+	    (state == NFCOMMS_STATE_LOST || state == NFCOMMS_STATE_FAULT))
+		dev_info(&dev->dev, "recovery: %d\n", reset(dev, &any_shape));
+	mutex_unlock(&dev->epoch_mutex);
+}
+
+/* Part of making the record of a function. */
+void nfcm_dev_init(struct nfcm_dev *dev)
+{
+	mutex_init(&dev->epoch_mutex);
+	spin_lock_init(&dev->epoch_lock);
+	INIT_LIST_HEAD(&dev->files);
+	INIT_DELAYED_WORK(&dev->recover, recover);
+	dev->state = NFCOMMS_STATE_RESETTING;
+	dev->limits = (struct nfcm_limits){
+		.cancel_timeout_ms = nfcm_param_cancel_timeout_ms,
+		.heartbeat_timeout_ms = nfcm_param_heartbeat_timeout_ms,
+		.heartbeat_misses = nfcm_param_heartbeat_misses,
+		.stall_timeout_ms = nfcm_param_stall_timeout_ms,
+		.recovery = nfcm_param_recovery,
+	};
 }
 
 /*
@@ -162,6 +231,7 @@ void nfcm_dev_remove(struct nfcm_dev *dev)
 	WRITE_ONCE(dev->removed, true);
 	spin_unlock(&dev->epoch_lock);
 	mutex_unlock(&dev->epoch_mutex);
+	cancel_delayed_work_sync(&dev->recover);
 	/* Whoever maps checks the epoch first, and this is after its end. */
 	wait_var_event(&dev->mapped, !atomic_read(&dev->mapped));
 	if (epoch)

@@ -129,6 +129,12 @@ int nfcm_hw_boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
 	return -EIO;
 }
 
+/* Nothing of the device reaches memory any more. */
+void nfcm_hw_fence(struct nfcm_dev *dev)
+{
+	pci_clear_master(dev->pdev);
+}
+
 /*
  * Make sure that the device does no more DMA: request it, then turn bus mastering
  * off, also of a device that seems to be gone. Sleeps. Memory may be unmapped
@@ -148,7 +154,7 @@ void nfcm_hw_quiesce(struct nfcm_dev *dev)
 					POLL_US, QUIESCE_US);
 		rc = status == ~0u ? -ENODEV : rc;
 	}
-	pci_clear_master(dev->pdev);
+	nfcm_hw_fence(dev);
 	if (!pci_device_is_present(dev->pdev))
 		return;
 	if (!pci_wait_for_pending_transaction(dev->pdev) || rc)

@@ -323,6 +323,15 @@ enum nfcm_counter {
 	NFCM_COUNTERS,
 };
 
+/* What a device may take its time for; writable in sysfs. */
+struct nfcm_limits {
+	u32 cancel_timeout_ms;
+	u32 heartbeat_timeout_ms;
+	u32 heartbeat_misses;
+	u32 stall_timeout_ms;
+	bool recovery; /* it is reset when it is lost or at fault */
+};
+
 /* One PCI function. Freed when it is removed and the last file is closed. */
 struct nfcm_dev {
 	struct device dev;
@@ -334,12 +343,16 @@ struct nfcm_dev {
 	u32 capabilities; /* enum nfc_pci_capability */
 	int minor;
 	u32 vectors;
+	struct nfcm_limits limits;
 	struct nfcm_vector vector[NFC_VECTORS_MAX];
 
-	struct mutex epoch_mutex; /* one start or end of an epoch at a time */
+	struct mutex epoch_mutex; /* one start or end of an epoch at a time; guards the next two */
+	bool rests; /* it was taken down: no recovery */
+	bool away; /* the bus resets the function, or it sleeps: up comes */
 	spinlock_t epoch_lock; /* guards epoch, state, files */
 	struct nfcm_epoch *epoch; /* NULL before the first */
 	u32 state; /* enum nfcomms_state */
+	struct delayed_work recover; /* after an epoch that failed */
 	bool removed; /* for good: no register is touched any more */
 	atomic_t mapped; /* chunks mapped for DMA, or about to be */
 
@@ -397,6 +410,7 @@ extern unsigned int nfcm_param_heartbeat_timeout_ms;
 extern unsigned int nfcm_param_heartbeat_misses;
 extern unsigned int nfcm_param_stall_timeout_ms;
 extern unsigned int nfcm_param_watchdog_timeout_ms;
+extern bool nfcm_param_recovery;
 
 /*
  * What the files call of each other, from the lowest layer to the highest: a file
@@ -441,6 +455,7 @@ void nfcm_minor_put(int minor);
 bool nfcm_hw_gone(struct nfcm_dev *dev);
 int nfcm_hw_identify(struct nfcm_dev *dev);
 int nfcm_hw_boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape);
+void nfcm_hw_fence(struct nfcm_dev *dev);
 void nfcm_hw_quiesce(struct nfcm_dev *dev);
 void nfcm_hw_beat(struct nfcm_dev *dev);
 u32 nfcm_hw_status(struct nfcm_dev *dev);
@@ -572,6 +587,7 @@ int nfcm_dev_up(struct nfcm_dev *dev);
 void nfcm_dev_down(struct nfcm_dev *dev, u32 status, u32 state);
 int nfcm_dev_reset(struct nfcm_dev *dev, const struct nfcomms_reset *shape);
 void nfcm_dev_remove(struct nfcm_dev *dev);
+void nfcm_dev_init(struct nfcm_dev *dev);
 
 /* ---- nfcm_irq.c, nfcm_submit.c, nfcm_file.c, nfcm_sysfs.c, nfcm_debugfs.c: edges ---- */
 

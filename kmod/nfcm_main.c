@@ -27,25 +27,30 @@ MODULE_PARM_DESC(max_operations,
 		 "operations in flight or unread per open file (default 32768)");
 
 unsigned int nfcm_param_cancel_timeout_ms = 100;
-module_param_named(cancel_timeout_ms, nfcm_param_cancel_timeout_ms, uint, 0644);
+module_param_named(cancel_timeout_ms, nfcm_param_cancel_timeout_ms, uint, 0444);
 MODULE_PARM_DESC(cancel_timeout_ms,
 		 "milliseconds, and two heartbeats, for a device to answer a cancel or a close (default 100)");
 
 unsigned int nfcm_param_heartbeat_timeout_ms = 1000;
 module_param_named(heartbeat_timeout_ms, nfcm_param_heartbeat_timeout_ms, uint,
-		   0644);
+		   0444);
 MODULE_PARM_DESC(heartbeat_timeout_ms,
 		 "milliseconds without a heartbeat after which a device is lost, at least (default 1000)");
 
 unsigned int nfcm_param_heartbeat_misses = 5;
-module_param_named(heartbeat_misses, nfcm_param_heartbeat_misses, uint, 0644);
+module_param_named(heartbeat_misses, nfcm_param_heartbeat_misses, uint, 0444);
 MODULE_PARM_DESC(heartbeat_misses,
 		 "heartbeats that may be missing, at least (default 5)");
 
 unsigned int nfcm_param_stall_timeout_ms = 10000;
-module_param_named(stall_timeout_ms, nfcm_param_stall_timeout_ms, uint, 0644);
+module_param_named(stall_timeout_ms, nfcm_param_stall_timeout_ms, uint, 0444);
 MODULE_PARM_DESC(stall_timeout_ms,
 		 "milliseconds that a transfer may stand still while the device beats, at least (default 10000)");
+
+bool nfcm_param_recovery;
+module_param_named(recovery, nfcm_param_recovery, bool, 0444);
+MODULE_PARM_DESC(recovery,
+		 "reset a device that is lost or at fault, by itself (default N)");
 
 unsigned int nfcm_param_watchdog_timeout_ms = 10000;
 module_param_named(watchdog_timeout_ms, nfcm_param_watchdog_timeout_ms, uint,

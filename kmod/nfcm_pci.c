@@ -29,10 +29,7 @@ static struct nfcm_dev *dev_new(struct pci_dev *pdev)
 		return ERR_PTR(rc);
 	}
 	dev->pdev = pci_dev_get(pdev);
-	mutex_init(&dev->epoch_mutex);
-	spin_lock_init(&dev->epoch_lock);
-	INIT_LIST_HEAD(&dev->files);
-	dev->state = NFCOMMS_STATE_RESETTING;
+	nfcm_dev_init(dev);
 	device_initialize(&dev->dev);
 	dev->dev.class = &nfcm_class;
 	dev->dev.parent = &pdev->dev;
@@ -135,7 +132,6 @@ down:
 	nfcm_dev_remove(dev);
 irq:
 	nfcm_irq_fini(dev);
-	pci_clear_master(pdev);
 put:
 	nfcm_minor_put(dev->minor);
 	put_device(&dev->dev);

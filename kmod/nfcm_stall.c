@@ -13,10 +13,12 @@ enum {
 };
 
 /* How long a device that beats may let a transfer stand still. */
-static u32 limit_ms(const struct nfcm_epoch *epoch)
+static u64 limit_ms(const struct nfcm_epoch *epoch)
 {
-	return max(nfcm_param_stall_timeout_ms,
-		   nfcm_param_heartbeat_misses * epoch->layout.beat_ms);
+	const struct nfcm_limits *l = &epoch->dev->limits;
+
+	return nfcm_layout_patience(&epoch->layout, l->stall_timeout_ms,
+				    l->heartbeat_misses);
 }
 
 /*
@@ -109,18 +111,18 @@ static void probe(struct nfcm_half *half)
  * is left alone longer, so that the device's own time-outs come to their end.
  * Must hold the mailbox.
  */
-static bool waited_enough(struct nfcm_half *half, u32 limit)
+static bool waited_enough(struct nfcm_half *half, u64 limit)
 {
 	u64 waited = nfcm_half_mailbox(half)->clock_ms - half->since;
 
-	return waited >= (u64)limit << min_t(u32, half->op->probes, DOUBLINGS);
+	return waited >= limit << min_t(u32, half->op->probes, DOUBLINGS);
 }
 
 /*
  * Begin a pass of a mailbox, or go on with it: who was visited goes to the end
  * of the list. True if more are to be visited.
  */
-static bool probe_mailbox(struct nfcm_mailbox *mailbox, u32 limit, bool begin)
+static bool probe_mailbox(struct nfcm_mailbox *mailbox, u64 limit, bool begin)
 {
 	u32 visits = 0, probing = 0;
 	struct nfcm_half *half;
@@ -170,7 +172,8 @@ void nfcm_stall_audit(struct nfcm_epoch *epoch, u64 parked, u32 ms)
 {
 	struct nfcm_audit *a = &epoch->audit;
 	bool begin = false, more = false;
-	u32 i, limit = limit_ms(epoch);
+	u64 limit = limit_ms(epoch);
+	u32 i;
 
 	a->ms += ms;
 	if (a->ms < COMPARE_MS)

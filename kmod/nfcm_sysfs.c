@@ -76,6 +76,68 @@ COUNT_ATTR(faults, NFCM_COUNT_FAULTS);
 COUNT_ATTR(resets, NFCM_COUNT_RESETS);
 COUNT_ATTR(pinned, NFCM_COUNT_PINNED);
 
+/* The limit of this device that an attribute names. */
+static u32 *limit_of(struct device *d, struct device_attribute *attr)
+{
+	struct dev_ext_attribute *e = container_of(attr, struct dev_ext_attribute,
+						   attr);
+	struct nfcm_dev *dev = dev_get_drvdata(d);
+
+	return (u32 *)((char *)&dev->limits + (unsigned long)e->var);
+}
+
+static ssize_t limit_show(struct device *d, struct device_attribute *attr,
+			  char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(*limit_of(d, attr)));
+}
+
+static ssize_t limit_store(struct device *d, struct device_attribute *attr,
+			   const char *buf, size_t n)
+{
+	u32 value;
+	int rc = kstrtou32(buf, 0, &value);
+
+	if (rc)
+		return rc;
+	WRITE_ONCE(*limit_of(d, attr), value);
+	return n;
+}
+
+/* The module's parameters are what they begin with. */
+#define LIMIT_ATTR(name, field)                                  \
+	static struct dev_ext_attribute dev_attr_##name = {      \
+		__ATTR(name, 0644, limit_show, limit_store),     \
+		(void *)offsetof(struct nfcm_limits, field),     \
+	}
+
+LIMIT_ATTR(cancel_timeout_ms, cancel_timeout_ms);
+LIMIT_ATTR(heartbeat_timeout_ms, heartbeat_timeout_ms);
+LIMIT_ATTR(heartbeat_misses, heartbeat_misses);
+LIMIT_ATTR(stall_timeout_ms, stall_timeout_ms);
+
+static ssize_t recovery_show(struct device *d, struct device_attribute *attr,
+			     char *buf)
+{
+	struct nfcm_dev *dev = dev_get_drvdata(d);
+
+	return sysfs_emit(buf, "%d\n", READ_ONCE(dev->limits.recovery));
+}
+
+static ssize_t recovery_store(struct device *d, struct device_attribute *attr,
+			      const char *buf, size_t n)
+{
+	struct nfcm_dev *dev = dev_get_drvdata(d);
+	bool value;
+	int rc = kstrtobool(buf, &value);
+
+	if (rc)
+		return rc;
+	WRITE_ONCE(dev->limits.recovery, value);
+	return n;
+}
+static DEVICE_ATTR_RW(recovery);
+
 static struct attribute *nfcm_attrs[] = {
 	&dev_attr_state.attr,	   &dev_attr_vectors.attr,
 	&dev_attr_epoch.attr,	   &dev_attr_channels.attr,
@@ -84,7 +146,11 @@ static struct attribute *nfcm_attrs[] = {
 	&dev_attr_interrupts.attr, &dev_attr_spurious.attr,
 	&dev_attr_doorbells.attr,  &dev_attr_dropped.attr,
 	&dev_attr_faults.attr,	   &dev_attr_resets.attr,
-	&dev_attr_pinned.attr,	   NULL,
+	&dev_attr_pinned.attr,	   &dev_attr_cancel_timeout_ms.attr.attr,
+	&dev_attr_heartbeat_timeout_ms.attr.attr,
+	&dev_attr_heartbeat_misses.attr.attr,
+	&dev_attr_stall_timeout_ms.attr.attr,
+	&dev_attr_recovery.attr,   NULL,
 };
 
 static const struct attribute_group nfcm_group = { .attrs = nfcm_attrs };

@@ -19,17 +19,18 @@ enum {
 static void escalate(struct nfcm_escalation *l, u32 ms)
 {
 	struct nfcm_mailbox *mailbox = l->ch->mailbox;
+	const struct nfcm_limits *limits = &mailbox->epoch->dev->limits;
 	u64 beat = nfcm_watch_beat(mailbox->epoch);
 	bool crowd = ktime_ms_delta(ktime_get(), l->start) < CROWD_MS;
 
 	l->waited_ms += ms;
-	if (l->waited_ms < nfcm_param_cancel_timeout_ms)
+	if (l->waited_ms < limits->cancel_timeout_ms)
 		return;
 	if (l->taken != mailbox->taken && crowd) {
 		l->taken = mailbox->taken;
 		l->beat = beat;
 		l->waited_ms = 0;
-	} else if (l->waited_ms >= nfcm_param_heartbeat_timeout_ms ||
+	} else if (l->waited_ms >= limits->heartbeat_timeout_ms ||
 		   (s64)(beat - l->beat) >= 2) {
 		dev_err(&mailbox->epoch->dev->dev,
 			"channel %u: no answer in %lld ms\n", l->ch->id,
@@ -62,7 +63,8 @@ static u32 check_mailbox(struct nfcm_mailbox *mailbox, u32 ms)
 					    0;
 		mailbox->stuck = mailbox->consumed;
 		wait = NFCM_ROOM_MS;
-		if (mailbox->stuck_ms >= 2 * nfcm_param_heartbeat_timeout_ms)
+		if (mailbox->stuck_ms / 2 >=
+		    mailbox->epoch->dev->limits.heartbeat_timeout_ms)
 			nfcm_epoch_fail(mailbox->epoch, NFC_ERESET,
 					"a mailbox that is not emptied");
 	}

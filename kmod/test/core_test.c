@@ -499,6 +499,18 @@ CASE(a_device_that_lies)
 			printf("event %d never came\n", e);
 }
 
+/* Heartbeats of any number and length: 32 bits each. */
+CASE(patience)
+{
+	struct nfcm_layout l = { .beat_ms = 100 };
+
+	CHECK_EQ(nfcm_layout_patience(&l, 1000, 5), 1000);
+	CHECK_EQ(nfcm_layout_patience(&l, 1000, 50), 5000);
+	l.beat_ms = 1 << 20;
+	CHECK_EQ(nfcm_layout_patience(&l, 1000, 4096), 1ull << 32);
+	CHECK_EQ(nfcm_layout_patience(&l, 1000, ~0u), (u64)~0u << 20);
+}
+
 CASE(rooms)
 {
 	for (u32 slots = NFC_SLOTS_MIN; slots <= NFC_SLOTS_MAX; slots *= 2) {
