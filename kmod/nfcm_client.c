@@ -13,6 +13,7 @@ static void file_free(struct kref *ref)
 	struct nfcm_file *file = container_of(ref, struct nfcm_file, ref);
 
 	xa_destroy(&file->channels);
+	nfcm_user_put(file->user);
 	put_device(&file->dev->dev);
 	kvfree(file);
 }
@@ -80,20 +81,32 @@ static bool makes_room(const struct nfcm_op *op)
 	       op->opcode == NFCOMMS_OP_REFUSE;
 }
 
+enum { REQUESTS_MAX = 1024 }; /* of a file, of which the device serves one at a time */
+
+/* Is it for the control channel? */
+static bool is_request(const struct nfcm_op *op)
+{
+	return op->opcode == NFCOMMS_OP_SUBSCRIBE ||
+	       op->opcode == NFCOMMS_OP_CONTROL;
+}
+
 /* Let an operation in; -EAGAIN if there are too many. */
 int nfcm_file_admit(struct nfcm_file *file, struct nfcm_op *op)
 {
 	u32 most = nfcm_param_max_operations;
+	u32 requests = is_request(op);
 	int rc = 0;
 
 	if (makes_room(op))
 		most *= 2;
 	spin_lock(&file->lock);
-	if (file->operations >= most) {
+	if (file->operations >= most ||
+	    file->requests + requests > REQUESTS_MAX) {
 		rc = -EAGAIN;
 	} else {
 		file->operations++;
 		file->inflight++;
+		file->requests += requests;
 		if (!op->called)
 			hash_add(file->ops, &op->hash, op->c.user_data);
 		nfcm_file_live(file, 1);
@@ -151,6 +164,7 @@ void nfcm_file_report(struct nfcm_op *op)
 	spin_lock(&file->lock);
 	hash_del(&op->hash);
 	file->inflight--;
+	file->requests -= is_request(op);
 	keep = !op->called && !file->dead;
 	if (keep)
 		list_add_tail(&op->node, &file->done);

@@ -3,6 +3,7 @@
 #ifndef NFCM_COMPAT_H
 #define NFCM_COMPAT_H
 
+#include <linux/pagemap.h>
 #include <linux/version.h>
 
 /* The macro for an event's string took the source a second time. */
@@ -11,5 +12,18 @@
 #else
 #define nfcm_assign_str(field, from) __assign_str(field)
 #endif
+
+/*
+ * Have the pages of memory come, killably. Pinning for long did not let go of the
+ * memory while it waited for them, and nothing could end it.
+ */
+static inline size_t nfcm_fault_in(unsigned long at, size_t size)
+{
+#if KERNEL_VERSION(6, 3, 0) > LINUX_VERSION_CODE
+	return fault_in_readable((const char __user *)at, size);
+#else
+	return 0;
+#endif
+}
 
 #endif /* NFCM_COMPAT_H */

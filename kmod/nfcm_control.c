@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The control channel: requests of all files, served one by one by a worker
- * that may wait. The worker talks to the device with operations of its own.
+ * that may wait; files have their turns, however many requests each has. The
+ * worker talks to the device with operations of its own.
  */
 #include <linux/delay.h>
 #include <linux/slab.h>
@@ -183,6 +184,17 @@ static u32 take_reply(struct nfcm_epoch *epoch, struct nfcm_op *op,
 	return check_reply(epoch, req, reply);
 }
 
+/* Has a reply come that belongs to the request? Worker. */
+static bool answers(struct nfcm_op *own, const struct nfc_control *req)
+{
+	struct nfc_control reply;
+
+	if (!completion_done(&own->done) || own->c.status)
+		return false;
+	memcpy(&reply, own->c.payload, sizeof(reply));
+	return reply.request == req->request;
+}
+
 /*
  * The image of a LOAD did not get through. The device may wait for it still,
  * which only another request ends, without a reply; or it saw the image fail and
@@ -197,7 +209,7 @@ static u32 settle_load(struct nfcm_epoch *epoch, struct nfcm_op *op,
 	struct nfc_control other = {
 		.op = cpu_to_le16(NFC_CONTROL_MEMORY),
 		.request = cpu_to_le32(++k->request),
-	}, first, unused;
+	}, unused;
 	u32 status = NFC_EABORTED;
 
 	receive_reply(epoch, ch);
@@ -205,9 +217,7 @@ static u32 settle_load(struct nfcm_epoch *epoch, struct nfcm_op *op,
 	memcpy(k->send.c.payload, &other, sizeof(other));
 	nfcm_op_start(&k->send);
 	wait_own(&k->reply, op, true, REPLY_MS);
-	memcpy(&first, k->reply.c.payload, sizeof(first));
-	if (completion_done(&k->reply.done) && !k->reply.c.status &&
-	    first.request == req->request) {
+	if (answers(&k->reply, req)) {
 		status = take_reply(epoch, op, req, reply);
 		receive_reply(epoch, ch);
 	}
@@ -461,9 +471,7 @@ static struct nfcm_op *next(struct nfcm_controller *k)
 
 	do {
 		spin_lock(&k->lock);
-		op = list_first_entry_or_null(&k->queue, struct nfcm_op, node);
-		if (op)
-			list_del_init(&op->node);
+		op = nfcm_requests_step_up(k);
 		k->current_op = op;
 		only_later = !op && !list_empty(&k->later);
 		if (!op && !only_later)
@@ -473,9 +481,7 @@ static struct nfcm_op *next(struct nfcm_controller *k)
 			return op;
 		wait_event_timeout(k->wait, !list_empty_careful(&k->queue),
 				   msecs_to_jiffies(STOP_MS));
-		spin_lock(&k->lock);
-		list_splice_tail_init(&k->later, &k->queue);
-		spin_unlock(&k->lock);
+		nfcm_requests_send_again(k);
 	} while (true);
 }
 
@@ -525,7 +531,7 @@ static bool enqueue(struct nfcm_epoch *epoch, struct nfcm_op *op)
 	open = k->ch;
 	if (open) {
 		op->place = NFCM_PLACE_CONTROL;
-		list_add_tail(&op->node, &k->queue);
+		nfcm_requests_line_up(k, op);
 		wake = !k->running;
 		k->running = true;
 	}
@@ -617,23 +623,14 @@ void nfcm_control_cancel(struct nfcm_op *op)
 		wake_up_all(&ch->epoch->control.wait);
 }
 
-static void forget(struct list_head *list, struct nfcm_file *file)
-{
-	struct nfcm_op *op;
-
-	list_for_each_entry(op, list, node)
-		if (op->file == file && !op->detached)
-			WRITE_ONCE(op->cancelled, true);
-}
-
 /* Take all requests of a file back. No locks. */
 void nfcm_control_forget(struct nfcm_epoch *epoch, struct nfcm_file *file)
 {
 	struct nfcm_controller *k = &epoch->control;
 
 	spin_lock(&k->lock);
-	forget(&k->queue, file);
-	forget(&k->later, file);
+	nfcm_requests_forget(&k->queue, file);
+	nfcm_requests_forget(&k->later, file);
 	if (k->current_op && k->current_op->file == file &&
 	    !k->current_op->detached)
 		WRITE_ONCE(k->current_op->cancelled, true);

@@ -348,11 +348,6 @@ void nfcm_receive_start(struct nfcm_half *half, struct nfcm_op *op)
 		status = NFC_EINVAL;
 	if (!status && (half->op || core->held))
 		status = NFC_EBUSY;
-	if (!status && op->flags & NFCOMMS_NOWAIT &&
-	    core->state == NFCM_STATE_IDLE) {
-		nfcm_mailbox_drain(ch->mailbox, ch->epoch->layout.slots);
-		status = barred(half, NFCM_SHUT_HOST);
-	}
 	if (!status && core->state != NFCM_STATE_OFFERED &&
 	    half->shut & NFCM_SHUT_PEER)
 		status = NFC_ECLOSED;

@@ -10,8 +10,8 @@
 
 #include "nfcm_kmod.h"
 
-/* How long release waits; escalations and fences take less. */
-#define RELEASE_TIMEOUT (12 * HZ)
+/* How long release waits for what a device that answers ends at once. */
+#define RELEASE_TIMEOUT HZ
 
 /* The oldest completion; NULL if there is none. */
 static struct nfcm_op *pop(struct nfcm_file *file)
@@ -22,19 +22,10 @@ static struct nfcm_op *pop(struct nfcm_file *file)
 	op = list_first_entry_or_null(&file->done, struct nfcm_op, node);
 	if (op) {
 		list_del_init(&op->node);
-		file->operations--;
+		file->reading++;
 	}
 	spin_unlock(&file->lock);
 	return op;
-}
-
-/* It could not be handed over: the next read gets it. */
-static void unpop(struct nfcm_file *file, struct nfcm_op *op)
-{
-	spin_lock(&file->lock);
-	list_add(&op->node, &file->done);
-	file->operations++;
-	spin_unlock(&file->lock);
 }
 
 static bool any(struct nfcm_file *file)
@@ -47,10 +38,35 @@ static bool removed(struct nfcm_file *file)
 	return READ_ONCE(file->dev->removed);
 }
 
-/* Nothing comes any more. */
+/* Nothing comes any more, and nothing comes back from a read. */
 static bool ended(struct nfcm_file *file)
 {
-	return removed(file) && !any(file) && !READ_ONCE(file->inflight);
+	bool over;
+
+	if (!removed(file))
+		return false;
+	spin_lock(&file->lock);
+	over = list_empty(&file->done) && !file->inflight && !file->reading;
+	spin_unlock(&file->lock);
+	return over;
+}
+
+/* A read is done with a completion: it has it, or leaves it to the next read. */
+static void popped(struct nfcm_file *file, struct nfcm_op *op, bool taken)
+{
+	spin_lock(&file->lock);
+	file->reading--;
+	if (taken)
+		file->operations--;
+	else
+		list_add(&op->node, &file->done);
+	spin_unlock(&file->lock);
+	if (!taken)
+		wake_up_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
+	else if (removed(file))
+		wake_up_all(&file->wait); /* it may have been the last */
+	if (taken)
+		nfcm_op_put(op);
 }
 
 /* Wait for a completion; a signal ends that without having taken one. */
@@ -88,10 +104,10 @@ static ssize_t nfcm_read(struct kiocb *iocb, struct iov_iter *to)
 			continue;
 		}
 		if (copy_to_iter(&op->c, size, to) != size) {
-			unpop(file, op);
+			popped(file, op, false);
 			return done ?: -EFAULT;
 		}
-		nfcm_op_put(op);
+		popped(file, op, true);
 		done += size;
 	}
 	return done;
@@ -142,6 +158,11 @@ static int nfcm_open(struct inode *inode, struct file *f)
 	file = kvzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
 	if (!file)
 		return -ENOMEM;
+	file->user = nfcm_user_get(current_uid());
+	if (!file->user) {
+		kvfree(file);
+		return -ENOMEM;
+	}
 	kref_init(&file->ref);
 	get_device(&dev->dev);
 	file->dev = dev;
@@ -149,6 +170,8 @@ static int nfcm_open(struct inode *inode, struct file *f)
 	spin_lock_init(&file->lock);
 	INIT_LIST_HEAD(&file->done);
 	INIT_LIST_HEAD(&file->processes);
+	INIT_LIST_HEAD(&file->pinning);
+	INIT_LIST_HEAD(&file->ready);
 	init_waitqueue_head(&file->wait);
 	xa_init_flags(&file->channels, XA_FLAGS_ALLOC1);
 	hash_init(file->ops);
@@ -194,15 +217,15 @@ static void forget_done(struct nfcm_file *file)
 	struct nfcm_op *op;
 
 	while ((op = pop(file))) {
-		nfcm_op_put(op);
+		popped(file, op, true);
 		cond_resched();
 	}
 }
 
 /*
- * Everything of the file ends. Escalation bounds that, and a device that does
- * not answer is fenced; what a caller's own page fault holds up ends later, for
- * all of it has references.
+ * Everything of the file ends, as a rule before this returns: who closes a channel
+ * may open it again. What takes longer, a device that does not answer or pages that
+ * do not come, ends behind, for all of it has references.
  */
 static int nfcm_release(struct inode *inode, struct file *f)
 {

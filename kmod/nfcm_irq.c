@@ -52,11 +52,15 @@ static void check_state(struct nfcm_epoch *epoch)
 static u32 serve(struct nfcm_epoch *epoch, u32 index)
 {
 	struct nfcm_dev *dev = epoch->dev;
+	struct nfcm_mailbox *mailbox;
 	u32 i, messages = 0;
 
-	for (i = 0; i < epoch->mailboxes; i++)
-		if (nfcm_irq_vector(dev, epoch->mailbox[i].island) == index)
-			messages += nfcm_mailbox_drain_all(&epoch->mailbox[i]);
+	for (i = 0; i < epoch->mailboxes; i++) {
+		mailbox = &epoch->mailbox[i];
+		if (nfcm_irq_vector(dev, mailbox->island) == index)
+			messages += nfcm_mailbox_drain_all(mailbox,
+							   epoch->layout.slots);
+	}
 	if (!index && !messages)
 		check_state(epoch);
 	return messages;

@@ -11,6 +11,7 @@
  *					processes
  *	leaf	nfcm_controller.lock	the queues of control requests
  *	leaf	nfcm_watch.lock		the last heartbeat
+ *	leaf	pool_lock		users, workers that pin, charged memory
  *
  * "Must hold the mailbox" on a function means nfcm_mailbox.lock of the mailbox
  * that its argument belongs to. nfcm_mailbox_unlock() completes what ended while
@@ -53,6 +54,7 @@ enum nfcm_sizes {
 	NFCM_BOTH = 1 << NFC_H2D | 1 << NFC_D2H,
 	NFCM_OPS_HASH_BITS = 10,
 	NFCM_ROOM_MS = 4, /* to the next tick, while a half waits for room */
+	NFCM_BATCH = 32, /* messages taken in a row with the mailbox locked */
 };
 
 struct nfcm_op;
@@ -67,6 +69,7 @@ struct nfcm_chunk {
 	struct sg_table sgt;
 	enum dma_data_direction way;
 	bool mapped; /* sgt and bus are valid */
+	struct work_struct work; /* frees it */
 	u64 first; /* number of the first list */
 	u64 lists;
 	unsigned long start; /* in the caller's memory */
@@ -95,6 +98,38 @@ struct nfcm_pins {
 	struct list_head chunks; /* in order of their lists */
 	struct work_struct work;
 	struct task_struct *pin_task; /* pins itself when it unlocks the mailbox */
+	/* The rest is for nfcm_pool.c, under its lock. */
+	struct nfcm_user *user; /* whose workers and memory it shares */
+	struct list_head node; /* in file->pinning, or in user->lacking */
+	struct list_head holder; /* in user->holders */
+	struct delayed_work timer; /* while it lacks */
+	struct task_struct *worker; /* that pins for it */
+	u8 pool; /* enum nfcm_pool_place */
+	bool ended;
+	bool refused; /* pages, since some were given back */
+	unsigned long used; /* pages pinned */
+	unsigned long charged; /* to mm->pinned_vm … */
+	unsigned long floor; /* … and at least, until it has ended */
+};
+
+/* What an operation that needs pages waits for. */
+enum nfcm_pool_place {
+	NFCM_POOL_NOTHING,
+	NFCM_POOL_WAITS, /* a worker */
+	NFCM_POOL_SERVED, /* it has one, which comes */
+	NFCM_POOL_LACKS, /* locked memory of its own process */
+};
+
+/* What the open files of a user share. */
+struct nfcm_user {
+	struct list_head node;
+	kuid_t uid;
+	u32 files;
+	u32 workers; /* that pin for it now */
+	struct list_head ready; /* files with operations that want a worker */
+	struct list_head lacking; /* operations that wait for locked memory … */
+	struct list_head holders; /* … and those that have some */
+	unsigned long moved; /* when some was given back, in jiffies */
 };
 
 /* Which list or half an operation is in; under the mailbox once it has a channel. */
@@ -117,6 +152,7 @@ struct nfcm_op {
 	refcount_t ref;
 	atomic_t holds; /* the end, a pinning, chunks under way; at 0 it is reported */
 	struct list_head node; /* half's queue, armed, closers, mailbox->ended, file->done */
+	struct list_head behind; /* of a control request: its file's next ones */
 	struct list_head pin_node; /* mailbox->pinning */
 	struct hlist_node hash; /* file->ops */
 	struct nfcm_file *file; /* NULL: the driver's own */
@@ -232,6 +268,8 @@ struct nfcm_mailbox {
 	u64 tail; /* slots put */
 	u64 consumed; /* of those, by the device, as last read */
 	u64 taken; /* slots taken */
+	u32 row; /* … since it was locked, … */
+	u32 longest_row; /* … and the most ever */
 	u64 reported; /* slots that the device may reuse: the value of d2h_head */
 	u64 stuck; /* consumed at the last tick with halves that wait for room … */
 	u32 stuck_ms; /* … and for how long it has not changed */
@@ -275,7 +313,7 @@ struct nfcm_controller {
 	struct work_struct work;
 	spinlock_t lock; /* guards the fields down to ch */
 	bool running; /* work is queued or runs; it has a reference */
-	struct list_head queue;
+	struct list_head queue; /* each file's next request, in turn … */
 	struct list_head later; /* STOPs to send again */
 	struct nfcm_op *current_op;
 	struct nfcm_channel *ch;
@@ -376,10 +414,16 @@ struct nfcm_file {
 	struct kref ref;
 	struct nfcm_dev *dev;
 	struct list_head node; /* dev->files */
+	struct nfcm_user *user; /* who opened it */
+	struct list_head pinning; /* operations that want a worker … */
+	struct list_head ready; /* … in user->ready, while there are some … */
+	u32 workers; /* … and its workers; the pool's lock guards the three */
 	spinlock_t lock; /* guards the fields down to processes, and ops */
 	bool dead; /* released: nobody reads completions any more */
 	u32 operations; /* not yet reported and read */
 	u32 inflight;
+	u32 reading; /* completions that a read has and may put back */
+	u32 requests; /* control requests in flight */
 	atomic_t moving;
 	atomic_t live; /* what must end before release returns */
 	struct list_head done;
@@ -434,9 +478,9 @@ void nfcm_channel_step(struct nfcm_channel *ch);
 
 /* Put off until the mailbox is unlocked, or the last reference is gone. */
 void nfcm_op_finish(struct nfcm_op *op);
-void nfcm_op_release_hold(struct nfcm_op *op);
 void nfcm_pins_run(struct nfcm_op *op);
-void nfcm_chunk_free(struct nfcm_chunk *chunk);
+void nfcm_pins_queue(struct nfcm_op *op);
+void nfcm_chunk_let_go(struct nfcm_chunk *chunk);
 void nfcm_channel_put(struct nfcm_channel *ch);
 
 /* Once, when the module comes and goes. */
@@ -447,6 +491,7 @@ void nfcm_debugfs_exit(void);
 
 extern struct class nfcm_class;
 extern struct workqueue_struct *nfcm_pin_wq;
+extern struct workqueue_struct *nfcm_unpin_wq;
 extern struct workqueue_struct *nfcm_wq;
 extern struct kmem_cache *nfcm_op_cache;
 dev_t nfcm_devt(int minor);
@@ -483,16 +528,17 @@ bool nfcm_mailbox_put(struct nfcm_mailbox *mailbox, const struct nfc_slot *slot,
 bool nfcm_mailbox_put_pair(struct nfcm_mailbox *mailbox,
 			   const struct nfc_slot *first,
 			   const struct nfc_slot *second);
-bool nfcm_mailbox_drain(struct nfcm_mailbox *mailbox, u32 most);
-u32 nfcm_mailbox_drain_all(struct nfcm_mailbox *mailbox);
+u32 nfcm_mailbox_drain(struct nfcm_mailbox *mailbox, u32 most);
+u32 nfcm_mailbox_drain_all(struct nfcm_mailbox *mailbox, u32 most);
 void nfcm_mailbox_room(struct nfcm_mailbox *mailbox);
 void nfcm_mailbox_end(struct nfcm_mailbox *mailbox, u32 status);
 void nfcm_mailbox_park(struct nfcm_channel *ch, u32 bits);
 
-/* ---- nfcm_op.c, nfcm_pin.c, nfcm_client.c: operations, pages, clients ---- */
+/* ---- nfcm_op.c, nfcm_pin.c, nfcm_pool.c, nfcm_client.c: operations, pages, clients ---- */
 
 void nfcm_op_init(struct nfcm_op *op, u16 opcode, void (*end)(struct nfcm_op *));
 void nfcm_op_put(struct nfcm_op *op);
+void nfcm_op_release_hold(struct nfcm_op *op);
 void nfcm_op_over(struct nfcm_op *op, u32 status);
 void nfcm_op_error(struct nfcm_op *op, u32 status, int error);
 int nfcm_pins_init(struct nfcm_op *op, u64 address, bool write);
@@ -500,10 +546,23 @@ void nfcm_pins_take_over(struct nfcm_op *op, struct nfcm_op *from);
 void nfcm_pins_schedule(struct nfcm_op *op);
 int nfcm_pins_all(struct nfcm_op *op);
 void nfcm_pins_work(struct work_struct *work);
+void nfcm_pins_deny(struct nfcm_op *op);
+unsigned long nfcm_pins_need(const struct nfcm_op *op);
 void nfcm_pins_trim(struct nfcm_op *op, u64 acked);
 void nfcm_pins_release(struct nfcm_op *op);
 void nfcm_pins_fini(struct nfcm_op *op);
 const u64 *nfcm_pins_bus(struct nfcm_pins *p, u64 list);
+struct nfcm_user *nfcm_user_get(kuid_t uid);
+void nfcm_user_put(struct nfcm_user *user);
+bool nfcm_pool_admit(struct nfcm_op *op, bool *denied);
+bool nfcm_pool_queue(struct nfcm_op *op);
+int nfcm_pool_charge(struct nfcm_op *op, unsigned long pages);
+bool nfcm_pool_refused(struct nfcm_op *op);
+bool nfcm_pool_uncharge(struct nfcm_op *op, unsigned long pages);
+void nfcm_pool_leave(struct nfcm_op *op);
+bool nfcm_pool_begin(struct nfcm_op *op);
+void nfcm_pool_end(struct nfcm_op *op);
+void nfcm_pool_timer(struct work_struct *work);
 void nfcm_file_get(struct nfcm_file *file);
 void nfcm_file_put(struct nfcm_file *file);
 void nfcm_file_live(struct nfcm_file *file, int n);
@@ -568,10 +627,14 @@ void nfcm_channel_opened(struct nfcm_channel *ch, u64 h2d, u64 d2h,
 void nfcm_op_start(struct nfcm_op *op);
 void nfcm_op_withdraw(struct nfcm_op *op);
 
-/* ---- nfcm_watch.c, nfcm_control.c: time and the control channel ---- */
+/* ---- nfcm_watch.c, nfcm_requests.c, nfcm_control.c: time and the control channel ---- */
 
 void nfcm_watch_start(struct nfcm_epoch *epoch);
 void nfcm_watch_stop(struct nfcm_epoch *epoch);
+void nfcm_requests_line_up(struct nfcm_controller *k, struct nfcm_op *op);
+struct nfcm_op *nfcm_requests_step_up(struct nfcm_controller *k);
+void nfcm_requests_send_again(struct nfcm_controller *k);
+void nfcm_requests_forget(struct list_head *list, struct nfcm_file *file);
 void nfcm_control_init(struct nfcm_epoch *epoch);
 int nfcm_control_open(struct nfcm_epoch *epoch);
 void nfcm_control_close(struct nfcm_epoch *epoch);

@@ -53,6 +53,7 @@ static u32 slots(const struct nfcm_mailbox *mailbox)
 void nfcm_mailbox_lock(struct nfcm_mailbox *mailbox) __acquires(&mailbox->lock)
 {
 	spin_lock(&mailbox->lock);
+	mailbox->row = 0;
 }
 
 /*
@@ -77,6 +78,25 @@ struct later {
 	struct list_head ended, pinning, trimmed, retired;
 };
 
+/*
+ * Pin for operations that need pages. What is the caller's own comes last: its
+ * memory may never come, and others' must not wait for it.
+ */
+static void pin_later(struct list_head *pinning)
+{
+	struct nfcm_op *op, *next, *own = NULL;
+
+	list_for_each_entry_safe(op, next, pinning, pin_node) {
+		list_del_init(&op->pin_node);
+		if (op->pins.pin_task == current) /* it starts one at a time */
+			own = op;
+		else
+			nfcm_pins_queue(op);
+	}
+	if (own)
+		nfcm_pins_run(own);
+}
+
 /* Do it. Nothing here touches the mailbox: the last operation may free its epoch. */
 static void do_later(struct later *l)
 {
@@ -84,25 +104,31 @@ static void do_later(struct later *l)
 	struct nfcm_chunk *chunk, *next_chunk;
 	struct nfcm_op *op, *next;
 
-	list_for_each_entry_safe(chunk, next_chunk, &l->trimmed, node) {
-		op = chunk->op;
-		nfcm_chunk_free(chunk);
-		nfcm_op_release_hold(op);
-	}
+	list_for_each_entry_safe(chunk, next_chunk, &l->trimmed, node)
+		nfcm_chunk_let_go(chunk);
 	list_for_each_entry_safe(op, next, &l->ended, node) {
 		list_del_init(&op->node);
 		nfcm_op_finish(op);
 	}
-	list_for_each_entry_safe(op, next, &l->pinning, pin_node) {
-		list_del_init(&op->pin_node);
-		if (op->pins.pin_task == current)
-			nfcm_pins_run(op);
-		else
-			queue_work(nfcm_pin_wq, &op->pins.work);
-	}
 	list_for_each_entry_safe(ch, next_ch, &l->retired, node) {
 		list_del_init(&ch->node);
 		nfcm_channel_put(ch);
+	}
+	pin_later(&l->pinning);
+}
+
+/*
+ * A park word was set: what came before it does not ring. Take that, and have the
+ * watch take the rest if there is much. Must hold the mailbox.
+ */
+static void check_again(struct nfcm_mailbox *mailbox)
+{
+	while (mailbox->recheck && !mailbox->dead) {
+		mailbox->recheck = false;
+		mb(); /* SYNC: channel park: the word before the ring */
+		if (mailbox->row >= NFCM_BATCH ||
+		    !nfcm_mailbox_drain(mailbox, NFCM_BATCH - mailbox->row))
+			nfcm_watch_kick(mailbox->epoch);
 	}
 }
 
@@ -115,11 +141,7 @@ void nfcm_mailbox_unlock(struct nfcm_mailbox *mailbox) __releases(&mailbox->lock
 {
 	struct later l;
 
-	while (mailbox->recheck && !mailbox->dead) {
-		mailbox->recheck = false;
-		mb(); /* SYNC: channel park: the word before the ring */
-		nfcm_mailbox_drain(mailbox, slots(mailbox));
-	}
+	check_again(mailbox);
 	if (mailbox->published && !mailbox->dead)
 		wake_island(mailbox);
 	list_replace_init(&mailbox->ended, &l.ended);
@@ -211,6 +233,7 @@ static void publish(struct nfcm_mailbox *mailbox)
 	if (mailbox->reported == mailbox->taken || mailbox->dead)
 		return;
 	mailbox->reported = mailbox->taken;
+	mb(); /* SYNC: slot: the copies before the head that lets it be written again */
 	writeq(mailbox->taken, mailbox->d2h_head);
 }
 
@@ -236,6 +259,8 @@ static bool take(struct nfcm_mailbox *mailbox, struct nfc_slot *slot)
 	memcpy_fromio(slot->payload, from + offsetof(struct nfc_slot, payload),
 		      sizeof(slot->payload));
 	mailbox->taken++;
+	if (++mailbox->row > mailbox->longest_row)
+		mailbox->longest_row = mailbox->row;
 	if (mailbox->taken - mailbox->reported > slots(mailbox) / 4)
 		publish(mailbox);
 	return true;
@@ -243,9 +268,10 @@ static bool take(struct nfcm_mailbox *mailbox, struct nfc_slot *slot)
 
 /*
  * Take what is there, at most so many messages, and publish the room it made.
- * False if there may be more. Must hold the mailbox.
+ * Returns how many more it would have taken; 0 if there may be some. Must hold the
+ * mailbox.
  */
-bool nfcm_mailbox_drain(struct nfcm_mailbox *mailbox, u32 most)
+u32 nfcm_mailbox_drain(struct nfcm_mailbox *mailbox, u32 most)
 {
 	struct nfc_slot slot;
 
@@ -260,24 +286,22 @@ bool nfcm_mailbox_drain(struct nfcm_mailbox *mailbox, u32 most)
 }
 
 /*
- * Drain from process context until the ring is dry, unlocking the mailbox now
- * and then. A device that never stops does not hold the caller up for ever.
- * Returns how many messages there were.
+ * Drain from process context until the ring is dry or so many messages were taken,
+ * unlocking the mailbox now and then. Returns how many messages there were.
  */
-u32 nfcm_mailbox_drain_all(struct nfcm_mailbox *mailbox)
+u32 nfcm_mailbox_drain_all(struct nfcm_mailbox *mailbox, u32 most)
 {
-	enum { BATCH = 32 };
 	u64 before, n;
 	bool dry;
 
 	nfcm_mailbox_lock(mailbox);
 	before = mailbox->taken;
 	do {
-		dry = nfcm_mailbox_drain(mailbox, BATCH);
+		dry = nfcm_mailbox_drain(mailbox, NFCM_BATCH);
 		nfcm_mailbox_room(mailbox);
 		n = mailbox->taken - before;
 		nfcm_mailbox_unlock(mailbox);
-		if (dry || n >= slots(mailbox))
+		if (dry || n >= most)
 			return (u32)n;
 		cond_resched();
 		nfcm_mailbox_lock(mailbox);

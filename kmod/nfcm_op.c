@@ -11,10 +11,14 @@ void nfcm_op_init(struct nfcm_op *op, u16 opcode, void (*end)(struct nfcm_op *))
 	refcount_set(&op->ref, 1);
 	atomic_set(&op->holds, 1);
 	INIT_LIST_HEAD(&op->node);
+	INIT_LIST_HEAD(&op->behind);
 	INIT_LIST_HEAD(&op->pin_node);
 	INIT_HLIST_NODE(&op->hash);
 	INIT_LIST_HEAD(&op->pins.chunks);
+	INIT_LIST_HEAD(&op->pins.node);
+	INIT_LIST_HEAD(&op->pins.holder);
 	INIT_WORK(&op->pins.work, nfcm_pins_work);
+	INIT_DELAYED_WORK(&op->pins.timer, nfcm_pool_timer);
 	init_completion(&op->done);
 	op->end = end;
 	op->opcode = opcode;

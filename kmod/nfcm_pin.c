@@ -7,6 +7,7 @@
 #include <linux/capability.h>
 #include <linux/dma-mapping.h>
 #include <linux/kthread.h>
+#include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/sched/mm.h>
@@ -69,6 +70,7 @@ int nfcm_pins_init(struct nfcm_op *op, u64 address, bool write)
 	p->total = nfcm_split_lists(&p->cut);
 	p->limit = capable(CAP_IPC_LOCK) ? ULONG_MAX :
 					   rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	p->user = op->file->user;
 	p->mm = current->mm;
 	mmgrab(p->mm);
 	return 0;
@@ -84,6 +86,11 @@ void nfcm_pins_take_over(struct nfcm_op *op, struct nfcm_op *from)
 	p->cut = from->pins.cut;
 	p->total = from->pins.total;
 	p->lists = from->pins.lists;
+	p->user = from->pins.user;
+	p->used = from->pins.used;
+	p->charged = from->pins.charged;
+	from->pins.used = 0;
+	from->pins.charged = 0;
 	p->mm = from->pins.mm;
 	mmgrab(p->mm);
 	list_splice_init(&from->pins.chunks, &p->chunks);
@@ -102,21 +109,15 @@ void nfcm_pins_fini(struct nfcm_op *op)
 	op->pins.mm = NULL;
 }
 
-/* Account for pages; -EAGAIN beyond the limit. */
-static int charge(struct nfcm_op *op, unsigned long npages)
+/* Pages that must be allowed at once for the transfer to get on for sure. */
+unsigned long nfcm_pins_need(const struct nfcm_op *op)
 {
-	struct nfcm_pins *p = &op->pins;
-	unsigned long now = atomic64_add_return(npages, &p->mm->pinned_vm);
+	u64 lists = min(enough_lists(op), op->pins.total);
+	u64 bytes = nfcm_split_up_to(&op->pins.cut, lists) +
+		    offset_in_page(op->pins.address);
 
-	if (now <= p->limit)
-		return 0;
-	atomic64_sub(npages, &p->mm->pinned_vm);
-	return -EAGAIN;
-}
-
-static void uncharge(struct nfcm_op *op, unsigned long npages)
-{
-	atomic64_sub(npages, &op->pins.mm->pinned_vm);
+	/* A larger page of ours may hold the end of a run and the begin of the next. */
+	return DIV_ROUND_UP(bytes, PAGE_SIZE) + lists / run_lists(op);
 }
 
 /* Log how to raise the limit. */
@@ -146,7 +147,8 @@ static int pin(struct nfcm_op *op, struct nfcm_chunk *chunk)
 	unsigned long done = 0;
 	int got;
 
-	if (current->mm != op->pins.mm) /* it is gone */
+	if (current->mm != op->pins.mm || /* it is gone */
+	    nfcm_fault_in(start, chunk->npages << PAGE_SHIFT))
 		return -EFAULT;
 	if (op->pins.write)
 		flags |= FOLL_WRITE;
@@ -240,19 +242,64 @@ static int map(struct nfcm_op *op, struct nfcm_chunk *chunk)
 	return rc;
 }
 
-/* Unmap, unpin and free. Process context; the caller has a hold on the operation. */
-void nfcm_chunk_free(struct nfcm_chunk *chunk)
+/*
+ * Unmap, unpin and free. True if the operation was refused pages that may be there
+ * now. Process context; the caller has a hold on the operation.
+ */
+static bool chunk_free(struct nfcm_chunk *chunk)
 {
 	struct nfcm_op *op = chunk->op;
 	struct nfcm_dev *dev = dev_of(op);
+	bool refused;
 
 	if (chunk->mapped)
 		unmap(dev, chunk);
 	unpin(chunk, chunk->npages);
-	uncharge(op, chunk->npages);
+	refused = nfcm_pool_uncharge(op, chunk->npages);
 	nfcm_count(dev, NFCM_COUNT_PINNED, -(s64)(chunk->npages << PAGE_SHIFT));
 	kvfree(chunk->pages);
 	kvfree(chunk);
+	return refused;
+}
+
+static void chunk_work(struct work_struct *work)
+{
+	struct nfcm_chunk *chunk = container_of(work, struct nfcm_chunk, work);
+	struct nfcm_op *op = chunk->op;
+
+	if (chunk_free(chunk)) {
+		nfcm_mailbox_lock(op->ch->mailbox);
+		nfcm_pins_schedule(op);
+		nfcm_mailbox_unlock(op->ch->mailbox);
+	}
+	nfcm_op_release_hold(op);
+}
+
+/* May unpinning wait for a page's lock, which its owner can keep? */
+static bool may_wait(const struct nfcm_chunk *chunk)
+{
+	unsigned long i;
+
+	if (chunk->way != DMA_FROM_DEVICE ||
+	    current->mm == chunk->op->pins.mm)
+		return false;
+	for (i = 0; i < chunk->npages; i++)
+		if (!folio_test_dirty(page_folio(chunk->pages[i])))
+			return true;
+	return false;
+}
+
+/*
+ * Free a chunk and release the hold that goes with it. Who comes by, an interrupt's
+ * thread or another client, does not wait for this client's memory: a worker does.
+ * No locks.
+ */
+void nfcm_chunk_let_go(struct nfcm_chunk *chunk)
+{
+	if (may_wait(chunk))
+		queue_work(nfcm_unpin_wq, &chunk->work);
+	else
+		chunk_work(&chunk->work);
 }
 
 /* The record of the next run of lists. */
@@ -268,6 +315,7 @@ static struct nfcm_chunk *chunk_alloc(struct nfcm_op *op)
 	if (!chunk)
 		return NULL;
 	chunk->op = op;
+	INIT_WORK(&chunk->work, chunk_work);
 	chunk->way = p->write ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
 	chunk->first = p->lists;
 	chunk->lists = lists;
@@ -292,7 +340,7 @@ static struct nfcm_chunk *chunk_pin(struct nfcm_op *op)
 
 	if (!chunk)
 		return ERR_PTR(-ENOMEM);
-	rc = charge(op, chunk->npages);
+	rc = nfcm_pool_charge(op, chunk->npages);
 	if (rc)
 		goto free;
 	rc = pin(op, chunk);
@@ -302,7 +350,7 @@ static struct nfcm_chunk *chunk_pin(struct nfcm_op *op)
 		   (s64)(chunk->npages << PAGE_SHIFT));
 	return chunk;
 uncharge:
-	uncharge(op, chunk->npages);
+	nfcm_pool_uncharge(op, chunk->npages);
 free:
 	kvfree(chunk->pages);
 	kvfree(chunk);
@@ -322,14 +370,11 @@ static struct nfcm_chunk *chunk_new(struct nfcm_op *op)
 	struct nfcm_chunk *chunk = chunk_pin(op);
 	int rc;
 
-	if (chunk == ERR_PTR(-EAGAIN) &&
-	    pinned_lists(&op->pins) < enough_lists(op))
-		return ERR_PTR(over_limit(op));
 	if (IS_ERR(chunk))
 		return chunk;
 	rc = map(op, chunk);
 	if (rc) {
-		nfcm_chunk_free(chunk);
+		chunk_free(chunk);
 		return ERR_PTR(rc);
 	}
 	return chunk;
@@ -406,6 +451,9 @@ static bool take_chunk(struct nfcm_op *op, struct nfcm_chunk *chunk)
 			       rc == -ENOMEM ? NFC_ENOMEM : NFC_EINVAL, -rc);
 		nfcm_half_push(half_of(op));
 	}
+	/* What was given back meanwhile found it busy. */
+	if (rc == -EAGAIN && !nfcm_pool_refused(op))
+		rc = 0;
 	p->busy = !rc && more_pages_needed(op);
 	return p->busy;
 }
@@ -420,40 +468,91 @@ static bool pinned_enough(const struct nfcm_op *op)
 	       op->pins.lists >= most_lists(op);
 }
 
-/* Pin for an operation as long as it needs pages. It has busy, and a hold. No locks. */
-void nfcm_pins_run(struct nfcm_op *op)
+/* Hand a run over, or why there is none; true if the next one is wanted. No locks. */
+static bool hand_over(struct nfcm_op *op, struct nfcm_chunk *chunk)
 {
 	struct nfcm_mailbox *mailbox = op->ch->mailbox;
-	struct nfcm_chunk *chunk;
+	bool again;
+
+	nfcm_mailbox_lock(mailbox);
+	again = take_chunk(op, chunk);
+	nfcm_mailbox_unlock(mailbox);
+	return again;
+}
+
+/* Pin as long as it needs pages; true if it needs more. No locks. */
+static bool pin_runs(struct nfcm_op *op)
+{
 	bool again;
 
 	do {
-		chunk = chunk_new(op);
-		nfcm_mailbox_lock(mailbox);
-		again = take_chunk(op, chunk);
-		nfcm_mailbox_unlock(mailbox);
+		again = hand_over(op, chunk_new(op));
 		cond_resched(); /* the device may take lists as fast as they come */
 	} while (again && !pinned_enough(op));
-	if (again)
-		queue_work(nfcm_pin_wq, &op->pins.work);
+	return again;
+}
+
+/* The limit of locked memory does not allow it. It has busy, and a hold. No locks. */
+void nfcm_pins_deny(struct nfcm_op *op)
+{
+	hand_over(op, ERR_PTR(over_limit(op)));
+	nfcm_op_release_hold(op);
+}
+
+/* Have a worker pin for an operation. It has busy, and a hold. No locks. */
+void nfcm_pins_queue(struct nfcm_op *op)
+{
+	if (!nfcm_pool_queue(op))
+		nfcm_pins_deny(op);
+}
+
+/* Pin in the context of the caller, whose memory it is. It has busy, and a hold. No locks. */
+void nfcm_pins_run(struct nfcm_op *op)
+{
+	bool denied;
+
+	if (!nfcm_pool_admit(op, &denied)) {
+		if (denied)
+			nfcm_pins_deny(op);
+		return;
+	}
+	if (pin_runs(op))
+		nfcm_pins_queue(op);
 	else
 		nfcm_op_release_hold(op);
 }
 
-/* The same for an operation whose caller is elsewhere: on its memory. */
+/* The same for a caller that is elsewhere: on its memory, and on its account. */
+static bool pin_for(struct nfcm_op *op)
+{
+	struct mm_struct *mm = op->pins.mm;
+	struct mem_cgroup *group, *before;
+	bool again;
+
+	if (!mmget_not_zero(mm))
+		return pin_runs(op); /* which fails */
+	kthread_use_mm(mm);
+	group = get_mem_cgroup_from_mm(mm);
+	before = set_active_memcg(group);
+	again = pin_runs(op);
+	set_active_memcg(before);
+	mem_cgroup_put(group);
+	kthread_unuse_mm(mm);
+	mmput(mm);
+	return again;
+}
+
+/* A worker's turn with an operation. */
 void nfcm_pins_work(struct work_struct *work)
 {
 	struct nfcm_op *op = container_of(work, struct nfcm_op, pins.work);
-	struct mm_struct *mm = op->pins.mm;
-	bool there = mmget_not_zero(mm);
+	bool again = nfcm_pool_begin(op) && pin_for(op);
 
-	if (there)
-		kthread_use_mm(mm);
-	nfcm_pins_run(op);
-	if (there) {
-		kthread_unuse_mm(mm);
-		mmput(mm);
-	}
+	nfcm_pool_end(op);
+	if (again)
+		nfcm_pins_queue(op);
+	else
+		nfcm_op_release_hold(op);
 }
 
 /*
@@ -484,15 +583,22 @@ int nfcm_pins_all(struct nfcm_op *op)
 	return 0;
 }
 
-/* Give everything back: the operation has ended. No locks. */
+/*
+ * Give everything back: the operation has ended. Who pins for it stops, also where
+ * its memory does not come. No locks.
+ */
 void nfcm_pins_release(struct nfcm_op *op)
 {
 	struct nfcm_chunk *chunk, *next;
 
+	if (!op->pins.mm)
+		return;
 	list_for_each_entry_safe(chunk, next, &op->pins.chunks, node) {
 		list_del(&chunk->node);
-		nfcm_chunk_free(chunk);
+		atomic_inc(&op->holds);
+		nfcm_chunk_let_go(chunk);
 	}
+	nfcm_pool_leave(op);
 }
 
 /* Bus addresses of the device pages of a list that is pinned. Must hold the mailbox. */

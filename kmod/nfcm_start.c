@@ -49,12 +49,21 @@ static void start(struct nfcm_op *op)
 	}
 }
 
+/* Does it take only what is there, and nothing is known to be? A hint. */
+static bool looks(struct nfcm_op *op)
+{
+	return op->flags & NFCOMMS_NOWAIT && half_of(op) == &op->ch->half[NFC_D2H] &&
+	       READ_ONCE(op->ch->half[NFC_D2H].core->state) == NFCM_STATE_IDLE;
+}
+
 /* Start an operation on its channel. The caller has a reference. No locks. */
 void nfcm_op_start(struct nfcm_op *op)
 {
 	struct nfcm_mailbox *mailbox = op->ch->mailbox;
 
 	op->pins.pin_task = current;
+	if (looks(op)) /* what lies in the ring is there now */
+		nfcm_mailbox_drain_all(mailbox, op->ch->epoch->layout.slots);
 	nfcm_mailbox_lock(mailbox);
 	start(op);
 	nfcm_mailbox_unlock(mailbox);

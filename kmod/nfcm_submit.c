@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What user space submits: checked, made into operations, waited for, cancelled. */
 #include <linux/capability.h>
-#include <linux/freezer.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -264,11 +263,17 @@ long nfcm_ioc_submit(struct nfcm_file *file, void __user *arg)
 	if (s.op_size > PAGE_SIZE)
 		return -E2BIG;
 	s.accepted = 0;
+	s.error = 0;
+	/* What cannot be told is not begun. */
+	if (copy_to_user(arg, &s, sizeof(s)))
+		return -EFAULT;
 	rc = submit(file, &s);
 	if (!s.accepted)
 		return rc;
 	s.error = -rc;
-	return copy_to_user(arg, &s, sizeof(s)) ? -EFAULT : 0;
+	/* If its memory went meanwhile: they have begun all the same. */
+	rc = copy_to_user(arg, &s, sizeof(s));
+	return 0;
 }
 
 /* Take an operation of a file back. Does not wait. The caller has a reference. */
@@ -282,39 +287,21 @@ static void cancel(struct nfcm_op *op)
 }
 
 /*
- * Wait for a called operation; true if a signal came first. The machine may be
- * suspended meanwhile, which wakes it like a signal and is none.
- */
-static bool interrupted_call(struct nfcm_op *op)
-{
-	struct sighand_struct *sighand;
-	bool pending;
-
-	do {
-		if (!wait_for_completion_state(&op->done, TASK_INTERRUPTIBLE |
-								  TASK_FREEZABLE))
-			return false;
-		try_to_freeze();
-		sighand = rcu_dereference_protected(current->sighand, true);
-		spin_lock_irq(&sighand->siglock);
-		recalc_sigpending();
-		pending = signal_pending(current);
-		spin_unlock_irq(&sighand->siglock);
-	} while (!pending);
-	return true;
-}
-
-/*
- * A signal takes the operation back, and the wait goes on until it has
- * ended; only a fatal one leaves it to end by itself.
+ * Wait for a called operation. A signal takes it back, and the wait goes on until
+ * it has ended; only a fatal one leaves it to end by itself.
  */
 static int wait_called(struct nfcm_op *op, bool *interrupted)
 {
-	*interrupted = interrupted_call(op);
+	*interrupted = wait_for_completion_state(&op->done,
+						 TASK_INTERRUPTIBLE |
+							 TASK_FREEZABLE);
 	if (!*interrupted)
 		return 0;
 	cancel(op);
-	return wait_for_completion_killable(&op->done) ? -EINTR : 0;
+	return wait_for_completion_state(&op->done,
+					 TASK_KILLABLE | TASK_FREEZABLE) ?
+		       -EINTR :
+		       0;
 }
 
 /*
@@ -333,6 +320,9 @@ long nfcm_ioc_call(struct nfcm_file *file, void __user *arg)
 		return rc;
 	if (call.flags)
 		return -EINVAL;
+	/* What cannot be told is not begun. */
+	if (clear_user(&user->completion, sizeof(op->c)))
+		return -EFAULT;
 	op = make(file, &call.op, true);
 	if (IS_ERR(op))
 		return PTR_ERR(op);
@@ -340,7 +330,7 @@ long nfcm_ioc_call(struct nfcm_file *file, void __user *arg)
 	begin(file, op, call.op.address);
 	rc = wait_called(op, &interrupted);
 	if (!rc && interrupted && op->c.status == NFC_EWITHDRAWN)
-		rc = -EINTR;
+		rc = -ERESTARTNOHAND; /* EINTR; if no handler ran, once more */
 	if (!rc && copy_to_user(&user->completion, &op->c, sizeof(op->c)))
 		rc = -EFAULT;
 	nfcm_op_put(op);

@@ -8,6 +8,7 @@
 enum {
 	TICK_MS = 250, /* when nothing waits */
 	ANSWER_MS = 25, /* while an answer must come */
+	TAKE = 256, /* messages of a mailbox at one tick, of a device that never stops */
 	CROWD_MS = 10000, /* for a device that answers, but others first */
 };
 
@@ -48,13 +49,14 @@ static u32 check_mailbox(struct nfcm_mailbox *mailbox, u32 ms)
 	struct nfcm_escalation *l, *next;
 	u32 wait = TICK_MS;
 
-	nfcm_mailbox_drain_all(mailbox);
+	if (nfcm_mailbox_drain_all(mailbox, TAKE) >= TAKE)
+		wait = NFCM_ROOM_MS;
 	nfcm_mailbox_lock(mailbox);
 	list_for_each_entry_safe(l, next, &mailbox->escalations, node)
 		escalate(l, ms);
 	nfcm_stall_tick(mailbox, ms);
 	if (!list_empty(&mailbox->escalations))
-		wait = ANSWER_MS;
+		wait = min_t(u32, wait, ANSWER_MS);
 	if (list_empty(&mailbox->room[0]) && list_empty(&mailbox->room[1])) {
 		mailbox->stuck_ms = 0;
 	} else {

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The queue of control requests: each file's next one is in it, and those behind
+ * it wait there, so that files have their turns however many requests each has.
+ */
+#include "nfcm_kmod.h"
+
+/* A request comes behind those of its file, if it has some. Must hold k->lock. */
+void nfcm_requests_line_up(struct nfcm_controller *k, struct nfcm_op *op)
+{
+	struct nfcm_op *first;
+
+	list_for_each_entry(first, &k->queue, node)
+		if (first->file == op->file) {
+			list_add_tail(&op->node, &first->behind);
+			return;
+		}
+	list_add_tail(&op->node, &k->queue);
+}
+
+/*
+ * Take the first request out. The next one of its file comes behind those of all
+ * others. Must hold k->lock.
+ */
+struct nfcm_op *nfcm_requests_step_up(struct nfcm_controller *k)
+{
+	struct nfcm_op *op, *heir;
+
+	op = list_first_entry_or_null(&k->queue, struct nfcm_op, node);
+	if (!op)
+		return NULL;
+	list_del_init(&op->node);
+	heir = list_first_entry_or_null(&op->behind, struct nfcm_op, node);
+	if (heir) {
+		list_del_init(&heir->node);
+		list_splice_init(&op->behind, &heir->behind);
+		list_add_tail(&heir->node, &k->queue);
+	}
+	return op;
+}
+
+/* STOPs have waited, and may be sent again. Takes k->lock. */
+void nfcm_requests_send_again(struct nfcm_controller *k)
+{
+	struct nfcm_op *op, *next;
+	LIST_HEAD(again);
+
+	spin_lock(&k->lock);
+	list_splice_init(&k->later, &again);
+	list_for_each_entry_safe(op, next, &again, node) {
+		list_del_init(&op->node);
+		nfcm_requests_line_up(k, op);
+	}
+	spin_unlock(&k->lock);
+}
+
+/* Requests of a file are to end, but for those that nobody waits for. Must hold k->lock. */
+void nfcm_requests_forget(struct list_head *list, struct nfcm_file *file)
+{
+	struct nfcm_op *op;
+
+	list_for_each_entry(op, list, node) {
+		if (op->file != file)
+			continue;
+		if (!op->detached)
+			WRITE_ONCE(op->cancelled, true);
+		nfcm_requests_forget(&op->behind, file); /* one deep */
+	}
+}
