@@ -81,7 +81,9 @@ static bool makes_room(const struct nfcm_op *op)
 	       op->opcode == NFCOMMS_OP_REFUSE;
 }
 
-enum { REQUESTS_MAX = 1024 }; /* of a file, of which the device serves one at a time */
+enum {
+	REQUESTS_MAX = 1024
+}; /* of a file, of which the device serves one at a time */
 
 /* Is it for the control channel? */
 static bool is_request(const struct nfcm_op *op)

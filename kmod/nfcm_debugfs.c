@@ -44,10 +44,9 @@ static void show_mailbox(struct seq_file *m, struct nfcm_mailbox *mailbox)
 	nfcm_mailbox_lock(mailbox);
 	seq_printf(m,
 		   "mailbox %u island %u%s put=%llu consumed=%llu taken=%llu reported=%llu row=%u\n",
-		   mailbox->index, mailbox->island,
-		   mailbox->dead ? " dead" : "", mailbox->tail,
-		   mailbox->consumed, mailbox->taken, mailbox->reported,
-		   mailbox->longest_row);
+		   mailbox->index, mailbox->island, mailbox->dead ? " dead" : "",
+		   mailbox->tail, mailbox->consumed, mailbox->taken,
+		   mailbox->reported, mailbox->longest_row);
 	list_for_each_entry(ch, &mailbox->channels, node) {
 		seq_printf(m, "channel %u handle %u park=%u closed=%u%s",
 			   ch->id, ch->handle, ch->park, ch->closes_put,

@@ -10,7 +10,9 @@
 #include "nfcm_kmod.h"
 #include "trace.h"
 
-enum { RECOVER_MS = 1000 }; /* from the end of an epoch that failed to the next */
+enum {
+	RECOVER_MS = 1000
+}; /* from the end of an epoch that failed to the next */
 
 /* Stop DMA and only then end the operations. */
 static void fence_work(struct work_struct *work)

@@ -280,8 +280,7 @@ static bool may_wait(const struct nfcm_chunk *chunk)
 {
 	unsigned long i;
 
-	if (chunk->way != DMA_FROM_DEVICE ||
-	    current->mm == chunk->op->pins.mm)
+	if (chunk->way != DMA_FROM_DEVICE || current->mm == chunk->op->pins.mm)
 		return false;
 	for (i = 0; i < chunk->npages; i++)
 		if (!folio_test_dirty(page_folio(chunk->pages[i])))

@@ -52,7 +52,8 @@ static void start(struct nfcm_op *op)
 /* Does it take only what is there, and nothing is known to be? A hint. */
 static bool looks(struct nfcm_op *op)
 {
-	return op->flags & NFCOMMS_NOWAIT && half_of(op) == &op->ch->half[NFC_D2H] &&
+	return op->flags & NFCOMMS_NOWAIT &&
+	       half_of(op) == &op->ch->half[NFC_D2H] &&
 	       READ_ONCE(op->ch->half[NFC_D2H].core->state) == NFCM_STATE_IDLE;
 }
 

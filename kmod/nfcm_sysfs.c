@@ -79,7 +79,8 @@ COUNT_ATTR(pinned, NFCM_COUNT_PINNED);
 /* The limit of this device that an attribute names. */
 static u32 *limit_of(struct device *d, struct device_attribute *attr)
 {
-	struct dev_ext_attribute *e = container_of(attr, struct dev_ext_attribute,
+	struct dev_ext_attribute *e = container_of(attr,
+						   struct dev_ext_attribute,
 						   attr);
 	struct nfcm_dev *dev = dev_get_drvdata(d);
 
@@ -105,10 +106,10 @@ static ssize_t limit_store(struct device *d, struct device_attribute *attr,
 }
 
 /* The module's parameters are what they begin with. */
-#define LIMIT_ATTR(name, field)                                  \
-	static struct dev_ext_attribute dev_attr_##name = {      \
-		__ATTR(name, 0644, limit_show, limit_store),     \
-		(void *)offsetof(struct nfcm_limits, field),     \
+#define LIMIT_ATTR(name, field)                              \
+	static struct dev_ext_attribute dev_attr_##name = {  \
+		__ATTR(name, 0644, limit_show, limit_store), \
+		(void *)offsetof(struct nfcm_limits, field), \
 	}
 
 LIMIT_ATTR(cancel_timeout_ms, cancel_timeout_ms);
@@ -139,18 +140,27 @@ static ssize_t recovery_store(struct device *d, struct device_attribute *attr,
 static DEVICE_ATTR_RW(recovery);
 
 static struct attribute *nfcm_attrs[] = {
-	&dev_attr_state.attr,	   &dev_attr_vectors.attr,
-	&dev_attr_epoch.attr,	   &dev_attr_channels.attr,
-	&dev_attr_mailboxes.attr,  &dev_attr_islands.attr,
-	&dev_attr_slots.attr,	   &dev_attr_window.attr,
-	&dev_attr_interrupts.attr, &dev_attr_spurious.attr,
-	&dev_attr_doorbells.attr,  &dev_attr_dropped.attr,
-	&dev_attr_faults.attr,	   &dev_attr_resets.attr,
-	&dev_attr_pinned.attr,	   &dev_attr_cancel_timeout_ms.attr.attr,
+	&dev_attr_state.attr,
+	&dev_attr_vectors.attr,
+	&dev_attr_epoch.attr,
+	&dev_attr_channels.attr,
+	&dev_attr_mailboxes.attr,
+	&dev_attr_islands.attr,
+	&dev_attr_slots.attr,
+	&dev_attr_window.attr,
+	&dev_attr_interrupts.attr,
+	&dev_attr_spurious.attr,
+	&dev_attr_doorbells.attr,
+	&dev_attr_dropped.attr,
+	&dev_attr_faults.attr,
+	&dev_attr_resets.attr,
+	&dev_attr_pinned.attr,
+	&dev_attr_cancel_timeout_ms.attr.attr,
 	&dev_attr_heartbeat_timeout_ms.attr.attr,
 	&dev_attr_heartbeat_misses.attr.attr,
 	&dev_attr_stall_timeout_ms.attr.attr,
-	&dev_attr_recovery.attr,   NULL,
+	&dev_attr_recovery.attr,
+	NULL,
 };
 
 static const struct attribute_group nfcm_group = { .attrs = nfcm_attrs };

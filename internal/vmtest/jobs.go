@@ -159,6 +159,11 @@ var programs = map[string]program{
 	"errors":   clientTest("errors"),
 	"stall":    clientTest("stall"),
 	"udev":     clientTest("udev"),
+	"between":  clientTest("between"),
+	"clients":  clientTest("clients"),
+	"recover":  clientTest("recover"),
+	// What only a device that interrupts nobody shows.
+	"clients-silent": withArgs("clients", "-n", "a_"),
 }
 
 // kdevArgs leave out what is the same with any module: rules about the Go side's own cost; and huge
@@ -171,7 +176,7 @@ var kdevArgs = []string{
 // bare ioctls.
 func clientTest(name string, args ...string) program {
 	const c = "internal/vmtest/c/"
-	return program{kind: cTest, source: []string{c + name + "_test.c", c + "rig.c", c + "bus.c", "firmware/test/harness.c", "-pthread"}, args: args}
+	return program{kind: cTest, source: []string{c + name + "_test.c", c + "rig.c", c + "bus.c", c + "lazy.c", "firmware/test/harness.c", "-pthread"}, args: args}
 }
 
 // loaded is the module's parameter for a machine that is not ours alone: a heart
@@ -180,6 +185,9 @@ const loaded = "heartbeat_timeout_ms=5000"
 
 // neverAborted is the script of a device that does not answer an abort.
 const neverAborted = "drop+1:aborted"
+
+// hangs is the script of a device that stops for good, until it is reset.
+const hangs = "hang@30"
 
 // neverInterrupts is the script of a device whose interrupts are all lost.
 const neverInterrupts = "irq-drop+1"
@@ -203,7 +211,8 @@ var jobs = []job{
 		},
 		programs: []string{
 			"selftest", "validate", "rights", "memory", "signal", "exits", "lib", "echo", "show", "wake", "kdev", "bulk",
-			"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent", "unknown",
+			"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent",
+			"clients", "clients-silent@silent", "between", "unknown",
 		},
 	},
 	{
@@ -213,10 +222,10 @@ var jobs = []job{
 		programs: append([]string{"memory", "exits-killed", "bulk"}, on("hostile", hostile)...),
 	},
 	{
-		name: "lost", group: "test", about: "devices that send heartbeats, but lose a message; one that never agrees to an abort",
+		name: "lost", group: "test", about: "devices that send heartbeats, but lose a message; one that never agrees to an abort; one that hangs until it is reset",
 		kernel: "release", machine: vm.Machine{Memory: 1024}, device: []string{}, params: loaded,
-		nodes:    append(lies(neverAborted), losing...),
-		programs: append(on("quiesce", lies(neverAborted)), on("lost", losing)...),
+		nodes:    append(lies(neverAborted, hangs), losing...),
+		programs: append([]string{"quiesce@" + neverAborted, "recover@" + hangs}, on("lost", losing)...),
 	},
 	{
 		name: "cycle", group: "test", about: "removal, unbinding, unloading, suspending under load",

@@ -104,6 +104,67 @@ var defects = []defect{
 		name: "lock-order", about: "two locks are taken in both orders", group: inDefects, kernel: "debug",
 		binary: "cycle", args: []string{"-n", "a_file_whose_device_went"}, wants: `possible circular locking dependency`,
 	},
+	// Between epochs and between clients.
+	{
+		name: "two-epochs", about: "a RESET boots a function that the bus is resetting", group: inDefects, kernel: "release",
+		binary: "between", args: []string{"-n", "resets_of"}, wants: `busy > 0`,
+	},
+	{
+		name: "own-pages-first", about: "a caller pins its own pages before it starts those of others", group: inDefects, kernel: "release",
+		binary: "clients", args: []string{"-n", "a_call_that_stalls"}, script: neverInterrupts, params: loaded, wants: `a completion came`,
+	},
+	{
+		name: "one-queue-for-all", about: "control requests are served in the order in which they came", group: inDefects, kernel: "release",
+		binary: "clients", args: []string{"-n", "requests_of"}, wants: `withdrawn > 0`,
+	},
+	{
+		name: "load-for-all", about: "anybody may bring in code", group: inDefects, kernel: "release",
+		binary: "rights", wants: `try_as_nobody`,
+	},
+	{
+		name: "no-recovery", about: "a device that may recover stays lost", group: inDefects, kernel: "release",
+		binary: "recover", script: hangs, params: "heartbeat_timeout_ms=1000", wants: `recover_test\.c|a_lost_device`,
+	},
+	{
+		name: "workers-for-all", about: "one user's stalled transfers have all workers", group: inDefects, kernel: "release",
+		binary: "clients", args: []string{"-n", "transfers_that_stall"}, wants: `a completion came`,
+	},
+	{
+		name: "worker-not-fetched", about: "a worker waits for a page of an operation that has ended", group: inDefects, kernel: "release",
+		binary: "clients", args: []string{"-n", "a_worker_leaves"}, wants: `a completion came`,
+	},
+	{
+		name: "no-wait-for-own-pins", about: "a transfer fails that could wait for its process's other one", group: inDefects, kernel: "release",
+		binary: "clients", args: []string{"-n", "two_transfers"}, wants: `c\.status == NFC_OK`,
+	},
+	{
+		name: "put-back-in-silence", about: "a completion that a read puts back wakes nobody", group: inDefects, kernel: "release",
+		binary: "between", args: []string{"-n", "was_put_back"}, wants: `the second read returns`,
+	},
+	{
+		name: "end-before-put-back", about: "a file ends before the completion that a read puts back", group: inDefects, kernel: "release",
+		binary: "between", args: []string{"-n", "when_the_device_went"}, wants: `b->second\.n == sizeof`,
+	},
+	{
+		name: "drained-at-a-stretch", about: "a whole ring is drained without letting go of its lock", group: inDefects, kernel: "release",
+		binary: "clients", args: []string{"-n", "a_ring_is"}, script: neverInterrupts, params: loaded, wants: `longest_row\(\) <= BATCH`,
+	},
+	{
+		name: "head-before-copy", about: "a slot is given back before it is copied", group: inDefects, kernel: "release",
+		binary: "clients", args: []string{"-n", "a_full_ring"}, wants: `clients_test\.c`,
+	},
+	{
+		name: "master-left-on", about: "a device that could not boot may do DMA", group: inDefects, kernel: "release",
+		binary: "between", args: []string{"-n", "a_boot_that_fails"}, wants: `!is_master\(\)`,
+	},
+	{
+		name: "begun-without-answer", about: "a submission that cannot tell what it took takes some", group: inDefects, kernel: "release",
+		binary: "clients", args: []string{"-n", "a_submission"}, wants: `NFCOMMS_IOC_SUBMIT, s\) == EFAULT`,
+	},
+	{
+		name: "interrupt-waits-for-page", about: "a page is locked in the thread of an interrupt", group: inDefects, kernel: "release",
+		binary: "clients", args: []string{"-n", "no_interrupt"}, wants: `irq/`,
+	},
 }
 
 // defectTimeout bounds one run: with a defect a program may hang.

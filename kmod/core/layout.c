@@ -167,8 +167,7 @@ u32 nfcm_layout_mailbox(const struct nfcm_layout *l, u32 channel)
 }
 
 /* How long to wait for a device: at least so many milliseconds and heartbeats. */
-u64 nfcm_layout_patience(const struct nfcm_layout *l, u32 least_ms,
-			 u32 misses)
+u64 nfcm_layout_patience(const struct nfcm_layout *l, u32 least_ms, u32 misses)
 {
 	u64 ms = (u64)misses * l->beat_ms; /* of 32 bits each */
 

@@ -177,8 +177,7 @@ struct nfcm_layout {
 int nfcm_layout_check(const struct nfc_area *area, u64 room,
 		      struct nfcm_layout *l, const char **why);
 void nfcm_layout_answer(const struct nfcm_layout *l, struct nfc_slot *hello);
-u64 nfcm_layout_patience(const struct nfcm_layout *l, u32 least_ms,
-			 u32 misses);
+u64 nfcm_layout_patience(const struct nfcm_layout *l, u32 least_ms, u32 misses);
 u32 nfcm_layout_mailbox(const struct nfcm_layout *l, u32 channel);
 
 void nfcm_core_open(struct nfcm_channel_core *c, u64 next_h2d, u64 next_d2h,

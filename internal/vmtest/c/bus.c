@@ -32,11 +32,12 @@ bool put(const char *path, const char *text)
 	return !error;
 }
 
-void set_parameter(const char *name, const char *value)
+void set_limit(const char *name, const char *value)
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "/sys/module/nfcomms/parameters/%s", name);
+	snprintf(path, sizeof(path), "/sys/class/nfcomms/%s/%s",
+		 strrchr(node(), '/') + 1, name);
 	put(path, value);
 }
 
@@ -61,6 +62,20 @@ void find_device(char path[PATH_MAX])
 	snprintf(link, sizeof(link), "/sys/class/nfcomms/%s/device", name);
 	if (!CHECK(realpath(link, path)))
 		exit(1);
+}
+
+bool is_master(void)
+{
+	enum { COMMAND = 4, MASTER = 1 << 2 };
+	char path[PATH_MAX + sizeof("/config")];
+	uint16_t command = MASTER;
+	int fd;
+
+	find_device(path);
+	fd = open(strcat(path, "/config"), O_RDONLY | O_CLOEXEC);
+	CHECK_EQ(pread(fd, &command, sizeof(command), COMMAND), 2);
+	close(fd);
+	return command & MASTER;
 }
 
 void await_node(void)

@@ -14,14 +14,16 @@ bool put(const char *path, const char *text);
 /* The same, for what may fail: 0 or errno. */
 int try_put(const char *path, const char *text);
 
-/* Set a parameter of the module, such as "stall_timeout_ms", for all devices. */
-void set_parameter(const char *name, const char *value);
+/* Set a limit of the device, such as "stall_timeout_ms". */
+void set_limit(const char *name, const char *value);
 
 /* Does the kernel's log say this? */
 bool log_says(const char *text);
 
 /* The PCI device below the node, as /sys/devices/… */
 void find_device(char path[PATH_MAX]);
+/* May the device do DMA, as far as its config space says? */
+bool is_master(void);
 /* The node comes with the device; devtmpfs makes it. */
 void await_node(void);
 /* Take the driver from a device, and give it back. */

@@ -166,21 +166,6 @@ static void bound_calls(void)
 	setitimer(ITIMER_REAL, &each, NULL);
 }
 
-/* May the device do DMA, as far as its config space says? */
-static bool is_master(void)
-{
-	enum { COMMAND = 4, MASTER = 1 << 2 };
-	char path[PATH_MAX + sizeof("/config")];
-	uint16_t command = MASTER;
-	int fd;
-
-	find_device(path);
-	fd = open(strcat(path, "/config"), O_RDONLY | O_CLOEXEC);
-	CHECK_EQ(pread(fd, &command, sizeof(command), COMMAND), 2);
-	close(fd);
-	return command & MASTER;
-}
-
 static void check_expected(const struct nfcomms_health *health, long rounds)
 {
 	const char *what = getenv("NFC_EXPECT");

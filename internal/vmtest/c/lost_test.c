@@ -137,7 +137,7 @@ CASE(a_lost_message)
 	uint32_t status;
 	int fd = fresh();
 
-	set_parameter("stall_timeout_ms", STALL_MS);
+	set_limit("stall_timeout_ms", STALL_MS);
 	buffer = pages(SIZE, 0x5a);
 	wait_at_gates(fd, ports);
 	still_alive();

@@ -70,7 +70,7 @@ CASE(pages_of_a_killed_client)
 {
 	int aborted = 0;
 
-	set_parameter("cancel_timeout_ms", "3000");
+	set_limit("cancel_timeout_ms", "3000");
 	bulk = pages(SIZE, 0x5a);
 	for (int i = 0; i < ATTEMPTS && aborted < KILLS; i++) {
 		still_alive();
@@ -79,5 +79,5 @@ CASE(pages_of_a_killed_client)
 	printf("%d transfers were aborted\n", aborted);
 	CHECK_EQ(aborted, KILLS); /* if not, pages are let go at once */
 	free_pages(bulk, SIZE);
-	set_parameter("cancel_timeout_ms", "100");
+	set_limit("cancel_timeout_ms", "100");
 }

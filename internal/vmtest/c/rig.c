@@ -31,13 +31,23 @@ int client(void)
 	return fd;
 }
 
-int fresh(void)
+int reset(int fd, struct nfcomms_reset shape)
 {
-	struct nfcomms_reset reset = { .size = sizeof(reset) };
+	shape.size = sizeof(shape);
+	return control(fd, NFCOMMS_IOC_RESET, &shape);
+}
+
+int fresh_as(struct nfcomms_reset shape)
+{
 	int fd = client();
 
-	CHECK_EQ(control(fd, NFCOMMS_IOC_RESET, &reset), 0);
+	CHECK_EQ(reset(fd, shape), 0);
 	return fd;
+}
+
+int fresh(void)
+{
+	return fresh_as((struct nfcomms_reset){ .size = 0 });
 }
 
 struct nfcomms_op operation(uint16_t opcode, uint32_t channel)

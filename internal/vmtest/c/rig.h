@@ -26,6 +26,10 @@ const char *node(void);
 int client(void);
 /* End the device's epoch, so that a case starts from nothing; then client(). */
 int fresh(void);
+/* The same, in a shape; its size is set here. */
+int fresh_as(struct nfcomms_reset shape);
+/* End the device's epoch and boot the next: 0 or errno. */
+int reset(int fd, struct nfcomms_reset shape);
 
 /* An operation with everything else zero. */
 struct nfcomms_op operation(uint16_t opcode, uint32_t channel);

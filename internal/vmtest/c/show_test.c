@@ -88,6 +88,10 @@ CASE(attributes)
 		{ "vectors", info.vectors },
 		{ "pinned", 0 },
 		{ "faults", 0 },
+		{ "cancel_timeout_ms", 100 },
+		{ "stall_timeout_ms", 10000 },
+		{ "heartbeat_misses", 5 },
+		{ "recovery", 0 },
 	};
 
 	CHECK(attribute("state") && !strcmp(text, "ready\n"));
