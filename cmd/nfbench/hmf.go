@@ -224,7 +224,7 @@ func (o *hmfOptions) pairsAtOnce(ctx context.Context, pairs, size, packet int, n
 		run hmfRun
 		err error
 	}
-	ended := make(chan outcome, pairs) // one per pair
+	var jobs []hmfJob
 	for i := range pairs {
 		job := o.job()
 		job.Ring = fmt.Sprintf("hmf-%d-%d", os.Getpid(), i)
@@ -233,11 +233,20 @@ func (o *hmfOptions) pairsAtOnce(ctx context.Context, pairs, size, packet int, n
 			return row, err
 		}
 		defer r.Close()
+		jobs = append(jobs, job)
+	}
+	gate, err := newHMFGate(pairs)
+	if err != nil {
+		return row, err
+	}
+	ended := make(chan outcome, pairs) // one per pair
+	for _, job := range jobs {
 		go func() {
-			run, err := runPair(ctx, job)
+			run, err := runPair(ctx, job, gate)
 			ended <- outcome{run, err}
 		}()
 	}
+	gate.lift()
 	var stats []Stat
 	var failed error
 	for range pairs {

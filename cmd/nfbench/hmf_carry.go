@@ -170,17 +170,15 @@ func dialShmipc(ctx context.Context, j *hmfJob) (hmfWriter, error) {
 	c := shmipc.DefaultSessionManagerConfig()
 	shmipcConfig(c.Config)
 	c.Network, c.Address, c.SessionNum = "unix", j.shmipcSocket(), 1
-	for {
-		if _, err := os.Stat(j.shmipcSocket()); err == nil {
-			break
-		}
+	m, err := shmipc.NewSessionManager(c)
+	for errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) { // it is there before it is listened on
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-time.After(time.Millisecond):
 		}
+		m, err = shmipc.NewSessionManager(c)
 	}
-	m, err := shmipc.NewSessionManager(c)
 	if err != nil {
 		return nil, fmt.Errorf("shmipc: %w", err)
 	}

@@ -146,7 +146,7 @@ func (o *hmfOptions) carried(ctx context.Context, by string) (HMFRow, error) {
 	defer os.RemoveAll(dir)
 	j := o.job()
 	j.Carry, j.Dir = by, dir
-	run, err := runPair(ctx, j)
+	run, err := runPair(ctx, j, nil)
 	row := HMFRow{MS: run.sent.Stat.scaled(1e-6)}
 	row.addRun(run)
 	return row, err

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -44,6 +45,8 @@ type hmfJob struct {
 	// Spoil has the generator write one wrong byte, which the receiver must
 	// find: packet Spoil, none if it is negative.
 	Spoil int `json:"spoil"`
+	// Gate is the first of a gate's two files in the generator, 0: there is none.
+	Gate int `json:"gate"`
 }
 
 // hmfSent is what the generator measured: nanoseconds per package, the time
@@ -150,6 +153,7 @@ func hmfGenerate(ctx context.Context, j *hmfJob) (*hmfSent, error) {
 		d := time.Since(start)
 		if p == 0 {
 			sent.First = float64(d)
+			j.pass()
 		} else {
 			record.record(d)
 		}
@@ -210,29 +214,78 @@ type hmfRun struct {
 	wall time.Duration
 }
 
-// runPair starts a receiver and a generator on a ring and waits for both.
-func runPair(ctx context.Context, j hmfJob) (run hmfRun, err error) {
+// hmfGate holds the generators of several pairs after their first package until all
+// have come so far: what is measured is measured beside the others.
+type hmfGate struct {
+	ready, arrive *os.File // a pipe: each generator closes arrive
+	wait, open    *os.File // a pipe: the starter closes open
+	started       sync.WaitGroup
+}
+
+func newHMFGate(pairs int) (*hmfGate, error) {
+	var g hmfGate
+	var err error
+	if g.ready, g.arrive, err = os.Pipe(); err != nil {
+		return nil, err
+	}
+	if g.wait, g.open, err = os.Pipe(); err != nil {
+		_, _ = g.ready.Close(), g.arrive.Close() // nothing was written
+		return nil, err
+	}
+	g.started.Add(pairs)
+	return &g, nil
+}
+
+// lift opens the gate once all generators have arrived, or ended.
+func (g *hmfGate) lift() {
+	g.started.Wait()
+	_, _ = g.arrive.Close(), g.wait.Close() // each child has its own
+	_, _ = io.Copy(io.Discard, g.ready)     // nothing comes but the end
+	_, _ = g.ready.Close(), g.open.Close()
+}
+
+// pass waits at the gate, if there is one.
+func (j *hmfJob) pass() {
+	if j.Gate == 0 {
+		return
+	}
+	_ = os.NewFile(uintptr(j.Gate), "arrive").Close()
+	wait := os.NewFile(uintptr(j.Gate+1), "wait")
+	_, _ = io.Copy(io.Discard, wait) // nothing comes but the end
+	_ = wait.Close()
+}
+
+// runPair starts a receiver and a generator on a ring and waits for both. At a
+// gate, if one is given, the generator waits for those of other pairs.
+func runPair(ctx context.Context, j hmfJob, g *hmfGate) (run hmfRun, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // the other one ends with the first that fails
 	from, to, closeEnds, err := j.ends()
 	if err != nil {
+		g.begun()
 		return run, err
 	}
 	defer closeEnds()
+	generator := j
+	if g != nil {
+		generator.Gate = inheritedFile + len(to)
+		to = append(to, g.arrive, g.wait)
+	}
 	start := time.Now()
 	ended := make(chan error, 2) // one per process
 	started := make(chan struct{}, 2)
 	go func() { ended <- childJSON(ctx, receiveCommand, j, &run.got, started, from...) }()
-	go func() { ended <- childJSON(ctx, generateCommand, j, &run.sent, started, to...) }()
+	go func() { ended <- childJSON(ctx, generateCommand, generator, &run.sent, started, to...) }()
 	for range 2 {
 		<-started
 	}
+	g.begun()
 	closeEnds() // each child has its own: the end of one is seen by the other
 	for range 2 {
 		if e := <-ended; e != nil {
 			cancel()
-			if err == nil {
-				err = e
+			if err == nil || strings.Contains(err.Error(), ring.ErrPeerDied.Error()) {
+				err = e // rather what one did than that the other saw it go
 			}
 		}
 	}
@@ -241,6 +294,13 @@ func runPair(ctx context.Context, j hmfJob) (run hmfRun, err error) {
 		err = fmt.Errorf("%d of %d packets are wrong: %s", run.got.Wrong, run.got.Packets, run.got.First)
 	}
 	return run, err
+}
+
+// begun takes note that the processes of a pair have their files.
+func (g *hmfGate) begun() {
+	if g != nil {
+		g.started.Done()
+	}
 }
 
 // ends opens what a pipe or a socket of a peer consists of: the receiver's and the

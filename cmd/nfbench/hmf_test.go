@@ -115,13 +115,13 @@ func TestHMFGoals(t *testing.T) {
 
 // TestHMFChildFails: an end of one process ends the pair, with its reason.
 func TestHMFChildFails(t *testing.T) {
-	_, err := runPair(t.Context(), hmfJob{Ring: "no-such-ring", Payload: 64, Packages: 1, Package: 1, Wait: "park", Spoil: -1})
+	_, err := runPair(t.Context(), hmfJob{Ring: "no-such-ring", Payload: 64, Packages: 1, Package: 1, Wait: "park", Spoil: -1}, nil)
 	require.ErrorContains(t, err, "no such ring")
 	name := fmt.Sprintf("hmf-%d-fails", os.Getpid())
 	r, err := ring.Create(name, ring.Config{})
 	require.NoError(t, err)
 	defer r.Close()
-	_, err = runPair(t.Context(), hmfJob{Ring: name, Payload: 1 << 20, Packages: 1, Package: 1, Wait: "park", Spoil: -1})
+	_, err = runPair(t.Context(), hmfJob{Ring: name, Payload: 1 << 20, Packages: 1, Package: 1, Wait: "park", Spoil: -1}, nil)
 	require.ErrorContains(t, err, "packet too large")
 }
 
