@@ -48,7 +48,7 @@ var exitTable = []exitRow{
 	{exitUnreachable, "unreachable", "no server answers at the address, or not in time to say what became of a message"},
 	{exitTimeout, "timeout", "the time of --timeout, or the target's own, ran out"},
 	{exitRefused, "refused", "not possible now, or not with this device: busy, draining, closed, not supported"},
-	{exitUnhealthy, "unhealthy", "health, doctor or drain did its work and found that not all is well"},
+	{exitUnhealthy, "unhealthy", "health, doctor, selftest or drain did its work and found that not all is well"},
 	{exitDevice, "device", "the device is lost, stalled, in fault or could not be opened; nfctl reset may bring it back"},
 	{exitInterrupted, "interrupted", "SIGINT or SIGTERM ended it"},
 	{exitPipe, "pipe", "nobody reads the output any more"},

@@ -43,13 +43,15 @@ var allowed = []struct {
 	{"pkg/program", []string{"firmware"}, nil},
 	{"pkg/ring", []string{"internal/fdpass"}, []string{sys}},
 	{"pkg/metrics", []string{"pkg/group", "pkg/nfcomms", "pkg/ring", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},
-	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "internal/fdpass", "internal/texttable", "internal/units"}, []string{""}},
+	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "internal/dmaloop", "internal/fdpass", "internal/texttable", "internal/units"}, []string{""}},
 	{"cmd/nfsim/", []string{"cmd/nfsim/", "internal/fdpass", "bridge", "bridge/abi", "bridge/scripted", "firmware"}, []string{sys, "github.com/spf13/cobra"}},
 	{"examples/", []string{"pkg/", "examples/internal/"}, []string{"github.com/schollz/progressbar", "golang.org/x/term"}},
 	{"examples/csp", []string{"pkg/", "examples/internal/"}, []string{"golang.org/x/sync"}},
+	{"examples/dmaloop", []string{"pkg/", "examples/internal/", "internal/dmaloop"}, nil},
 	{"examples/pcsa", []string{"pkg/", "examples/internal/"}, []string{"github.com/axiomhq/hyperloglog", "github.com/gopacket/gopacket"}},
 	{"examples/service", []string{"pkg/"}, []string{"google.golang.org/grpc", "github.com/prometheus/"}},
 	{"internal/", []string{"internal/"}, nil},
+	{"internal/dmaloop", []string{"pkg/nfcomms"}, []string{"golang.org/x/sync"}},
 	{"internal/vmtest/", []string{"internal/vmtest/", "internal/texttable"}, []string{sys}},
 }
 
