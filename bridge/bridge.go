@@ -231,6 +231,9 @@ type Info struct {
 	ReadManagers, WriteManagers int
 	// Window is the number of gather lists in flight per transfer.
 	Window int
+	// Runs is true if an entry of a gather list may stand for many pages in a row:
+	// then a list is up to 1.5 GiB, else 24 KiB.
+	Runs bool
 	// MaxTransfer is in bytes.
 	MaxTransfer uint64
 	// Beat is the heartbeat interval.

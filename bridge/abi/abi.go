@@ -256,6 +256,15 @@ const (
 	ListD2H       = 0x80
 )
 
+// Span returns where an entry of a list with this header starts, and the bytes to its end; the last
+// run of a transfer ends with the transfer.
+func (h Header) Span(e Entry) (address, bytes uint64) {
+	if h.Length()&ListRuns != 0 {
+		return e.RunAddress(), e.RunLength()
+	}
+	return e.Address(), uint64(e.Length())
+}
+
 // Gather list tail fields (enum nfc_gather_field).
 const (
 	tailNumberShift      = 0

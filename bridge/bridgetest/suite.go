@@ -45,10 +45,28 @@ type OpenFunc func(t *testing.T, options string) bridge.Device
 // out, and where time is short.
 func Run(t *testing.T, open OpenFunc, without ...string) {
 	t.Helper()
-	left := slices.DeleteFunc(slices.Clone(cases), func(c testCase) bool { return slices.Contains(without, c.name) })
-	require.Len(t, left, len(cases)-len(without), "%q: not all are cases", without)
-	for _, c := range left {
-		if (RaceEnabled || testing.Short()) && strings.HasPrefix(c.name, "huge/") {
+	for _, name := range without {
+		require.Contains(t, Names(), name)
+	}
+	runIf(t, open, func(name string) bool { return !slices.Contains(without, name) })
+}
+
+// RunTransfers runs what of the suite is about how the bytes of transfers come to the
+// device and back, for another way of the same device.
+func RunTransfers(t *testing.T, open OpenFunc) {
+	t.Helper()
+	runIf(t, open, func(name string) bool {
+		group, _, _ := strings.Cut(name, "/")
+		return slices.Contains([]string{"transfer", "region", "refusal", "extended", "cancel"}, group) ||
+			slices.Contains([]string{"huge/list-number-wraps", "close/during-transfer", "reset/during-transfers"}, name)
+	})
+}
+
+// runIf runs the cases of the suite whose names are good.
+func runIf(t *testing.T, open OpenFunc, good func(name string) bool) {
+	t.Helper()
+	for _, c := range cases {
+		if !good(c.name) || (RaceEnabled || testing.Short()) && strings.HasPrefix(c.name, "huge/") {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {

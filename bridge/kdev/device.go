@@ -194,6 +194,7 @@ func (d *Device) readInfo() error {
 		Slots: int(i.Slots), Contexts: int(i.Contexts), ReadManagers: int(i.ReadManagers),
 		WriteManagers: int(i.WriteManagers), Window: int(i.Window), MaxTransfer: i.MaxTransfer,
 		Beat: time.Duration(i.BeatMS) * time.Millisecond, CanLoad: i.Capabilities&abi.CapLoad != 0,
+		Runs: i.Capabilities&abi.CapRuns != 0,
 	})
 	return nil
 }

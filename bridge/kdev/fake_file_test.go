@@ -59,7 +59,7 @@ func (m *fakeModule) boot() {
 		address += fmt.Sprintf("emem=%d&", m.shape.EMEM)
 	}
 	// A slow heartbeat: what is tested here is not how long a device may be silent.
-	address += fmt.Sprintf("beat=500ms&target-timeout=%v", time.Duration(m.shape.TimeoutMS)*time.Millisecond)
+	address += fmt.Sprintf("beat=500ms&runs=0&target-timeout=%v", time.Duration(m.shape.TimeoutMS)*time.Millisecond) // the module knows no runs
 	logger := slog.New(slog.NewTextHandler(m.t.Output(), nil))
 	dev, err := bridge.Open(context.Background(), address, &bridge.Options{Logger: logger})
 	require.NoError(m.t, err, address)

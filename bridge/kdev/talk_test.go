@@ -115,7 +115,7 @@ func asksBack(c *talk.Conversation) bool {
 // default, and a channel on it.
 func newTalker(t *testing.T, o *talk.Open, stall time.Duration) *talker {
 	p := &talker{T: t, said: make(chan abi.Slot, 256), wake: make(chan struct{}, 1), close: make(chan error, 2)}
-	s, err := scripted.New(scripted.Shape{Channels: 64, Window: int(o.Window)},
+	s, err := scripted.New(scripted.Shape{Channels: 64, Window: int(o.Window), Runs: int(o.Runs)},
 		scripted.Hooks{Lay: func(a *abi.Area) { a.DeviceHello.Hello().MaxTransfer = o.Limit }})
 	require.NoError(t, err)
 	p.s = s

@@ -106,6 +106,7 @@ func (m *memory) info(base bridge.Info) bridge.Info {
 	base.ReadManagers, base.WriteManagers = int(h.ReadManagers), int(h.WriteManagers)
 	base.Window, base.MaxTransfer = int(h.Window), h.MaxTransfer
 	base.Beat = time.Duration(h.BeatMS) * time.Millisecond
+	base.Runs = h.Capabilities&abi.CapRuns != 0
 	base.CanLoad = h.Capabilities&abi.CapLoad != 0
 	return base
 }

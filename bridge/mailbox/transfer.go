@@ -44,13 +44,13 @@ func (h *half) transfer() *transfer {
 // start opens the account of a transfer and holds its buffer. Without an error stop must
 // follow.
 func (x *transfer) start(data []byte, ready bool) error {
-	cut := proto.Split{Size: uint64(len(data))}
+	var cut proto.Split
 	if len(data) > 0 {
 		address, err := x.hold(data)
 		if err != nil {
 			return fmt.Errorf("map %d bytes: %w", len(data), err)
 		}
-		cut.Address = address
+		cut = x.h.mailbox.ep.Split(address, uint64(len(data)))
 	}
 	x.ledger = proto.NewLedger(cut, uint64(x.h.mailbox.ep.Hello.Window), ready)
 	x.end = abi.Ack{}

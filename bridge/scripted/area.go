@@ -94,8 +94,12 @@ func (a *area) lay(sh Shape, epoch uint32) {
 
 // hello is what a device of this shape says of itself.
 func (sh Shape) hello() abi.Hello {
+	capabilities := uint32(0)
+	if sh.Runs != 0 {
+		capabilities |= abi.CapRuns
+	}
 	return abi.Hello{
-		Magic: abi.Magic, Major: abi.Major, Minor: abi.Minor,
+		Magic: abi.Magic, Major: abi.Major, Minor: abi.Minor, Capabilities: capabilities,
 		Channels: uint32(sh.Channels), Mailboxes: uint16(sh.Mailboxes), Islands: uint16(sh.Islands),
 		Slots: uint32(sh.Slots), Window: uint32(sh.Window), BeatMS: uint32(sh.Beat / time.Millisecond),
 		MaxTransfer: 1<<40 - 1, ReadManagers: uint32(sh.Mailboxes), WriteManagers: uint32(sh.Mailboxes),

@@ -14,16 +14,28 @@ import (
 // device, both in Go. The device also checks every message of the host. It
 // allocates in this very process, so allocations cannot be counted.
 func TestConformance(t *testing.T) {
-	bridgetest.Run(t, func(t *testing.T, options string) bridge.Device {
-		sh, err := ParseShape(options)
-		require.NoError(t, err)
-		s, err := New(sh, Hooks{})
-		require.NoError(t, err)
-		dev, err := mailbox.Open(t.Context(), s, bridge.Info{Address: "script:?" + options, Driver: "script"}, nil)
-		require.NoError(t, err)
-		t.Cleanup(func() {
-			require.Empty(t, s.Offences(), "rules that the host broke")
-		})
+	bridgetest.Run(t, openScripted, "stats/allocations")
+}
+
+// TestConformanceOfRuns runs the rules about transfers with lists of runs.
+func TestConformanceOfRuns(t *testing.T) {
+	bridgetest.RunTransfers(t, func(t *testing.T, options string) bridge.Device {
+		dev := openScripted(t, "runs=1&"+options)
+		require.True(t, dev.Info().Runs)
 		return dev
-	}, "stats/allocations")
+	})
+}
+
+// openScripted opens a scripted device that behaves, and that accuses its host.
+func openScripted(t *testing.T, options string) bridge.Device {
+	sh, err := ParseShape(options)
+	require.NoError(t, err)
+	s, err := New(sh, Hooks{})
+	require.NoError(t, err)
+	dev, err := mailbox.Open(t.Context(), s, bridge.Info{Address: "script:?" + options, Driver: "script"}, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.Empty(t, s.Offences(), "rules that the host broke")
+	})
+	return dev
 }

@@ -116,15 +116,15 @@ func (s *Device) copyListLocked(mv *move, m *abi.Slot, d abi.Direction) (abi.Sta
 	if status := s.checkListLocked(mv, m); status != abi.OK {
 		return status, 0
 	}
-	g, n := m.Gather(), abi.Header(m.Header).Length()&abi.ListCountMask
-	for i := range n {
-		e := g.Entry[i]
-		mem := mv.mem[mv.processed:][:e.Length()]
-		if !s.host.Move(mem, e.Address(), d) {
+	h := abi.Header(m.Header)
+	for i, e := range m.Gather().Entry[:h.Length()&abi.ListCountMask] {
+		address, bytes := h.Span(e)
+		bytes = min(bytes, uint64(len(mv.mem))-mv.processed) // the last run
+		if !s.host.Move(mv.mem[mv.processed:][:bytes], address, d) {
 			return abi.ErrDMA, uint32(i)
 		}
-		mv.processed += uint64(e.Length())
-		s.cur.moved += uint64(e.Length())
+		mv.processed += bytes
+		s.cur.moved += bytes
 	}
 	mv.lists++
 	return abi.OK, 0
@@ -133,7 +133,8 @@ func (s *Device) copyListLocked(mv *move, m *abi.Slot, d abi.Direction) (abi.Sta
 // checkListLocked accuses the host of a list that is not its next one. Must
 // hold mu.
 func (s *Device) checkListLocked(mv *move, m *abi.Slot) abi.Status {
-	g, n := m.Gather(), abi.Header(m.Header).Length()&abi.ListCountMask
+	h, g := abi.Header(m.Header), m.Gather()
+	n := h.Length() & abi.ListCountMask
 	left := uint64(len(mv.mem)) - mv.processed
 	var sum uint64
 	for i, e := range g.Entry {
@@ -142,19 +143,38 @@ func (s *Device) checkListLocked(mv *move, m *abi.Slot) abi.Status {
 			return abi.ErrProto
 		}
 		if i < n {
-			sum += uint64(e.Length())
-			if e.Address()%abi.PageSize+uint64(e.Length()) > abi.PageSize {
-				s.accuseLocked("entry of %d bytes at %#x crosses its page", e.Length(), e.Address())
+			bytes, ok := s.entryLocked(h, e, left-sum)
+			if !ok {
 				return abi.ErrProto
 			}
+			sum += bytes
 		}
 	}
-	if n == 0 || n > abi.ListEntries || g.Number() != uint16(mv.lists) || sum > left || g.Outstanding() != left-sum {
+	if n == 0 || n > abi.ListEntries || g.Number() != uint16(mv.lists) || g.Outstanding() != left-sum {
 		s.accuseLocked("list %d with %d entries, %d bytes, %d outstanding; expected list %d with %d left",
 			g.Number(), n, sum, g.Outstanding(), mv.lists, left)
 		return abi.ErrProto
 	}
 	return abi.OK
+}
+
+// entryLocked returns the bytes of an entry, of which left are to come. It accuses the host of one
+// that crosses its page, is a run though nobody agreed on those, or ends after the transfer. Must hold mu.
+func (s *Device) entryLocked(h abi.Header, e abi.Entry, left uint64) (bytes uint64, ok bool) {
+	address, bytes := h.Span(e)
+	if h.Length()&abi.ListRuns != 0 {
+		ok = s.shape.Runs != 0 && address+bytes <= 1<<48
+		if bytes > left && bytes-left < abi.PageSize {
+			bytes = left // the last one ends in its last page
+		}
+	} else {
+		ok = address%abi.PageSize+bytes <= abi.PageSize
+	}
+	if !ok || bytes > left || left == 0 {
+		s.accuseLocked("entry of %d bytes at %#x with %d left, length %#x", bytes, address, left, h.Length())
+		return 0, false
+	}
+	return bytes, true
 }
 
 // copyHost moves bytes between device memory and host memory; false if a page

@@ -27,6 +27,8 @@ type Shape struct {
 	Slots int
 	// Window is the number of gather lists in flight per transfer; 16.
 	Window int
+	// Runs is 1 for a device that takes lists of runs.
+	Runs int
 	// Contexts bounds the running processes; 32.
 	Contexts int
 	// Beat is the heartbeat interval; 100 ms.
@@ -54,7 +56,7 @@ func ParseShape(options string) (Shape, error) {
 	}
 	ints := map[string]*int{
 		"managers": &sh.Mailboxes, "islands": &sh.Islands, "channels": &sh.Channels,
-		"slots": &sh.Slots, "window": &sh.Window,
+		"slots": &sh.Slots, "window": &sh.Window, "runs": &sh.Runs,
 	}
 	for name, v := range values {
 		switch name {

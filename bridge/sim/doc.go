@@ -10,7 +10,7 @@
 //	contexts=8        processes per microengine; 1..64, and 8 on an island
 //	channels=65536    target ids are below this; 16..16777216
 //	slots=1024        per mailbox ring, a power of two; 16..16384
-//	runs=0            1: entries of gather lists may be runs of pages, 0: pages; 0..1
+//	runs=1            entries of gather lists are runs of pages, 0: single pages; 0..1
 //	window=512        gather lists in flight per transfer, a power of two; 1..8192
 //	engines=0         DMA threads beside the islands; 0..16
 //	busy=0            one DMA piece of so many is refused for now, so that rounds

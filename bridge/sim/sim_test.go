@@ -35,6 +35,16 @@ func openDevice(t *testing.T, options string) bridge.Device {
 // TestConformance runs every rule of the contract on the default shape.
 func TestConformance(t *testing.T) { bridgetest.Run(t, openDevice) }
 
+// TestConformanceOfPages runs the rules about transfers on a device that knows page
+// entries alone, as the card does.
+func TestConformanceOfPages(t *testing.T) {
+	bridgetest.RunTransfers(t, func(t *testing.T, options string) bridge.Device {
+		dev := openDevice(t, "runs=0&"+options)
+		require.False(t, dev.Info().Runs)
+		return dev
+	})
+}
+
 func TestBadAddress(t *testing.T) {
 	for _, c := range []struct {
 		address, says string

@@ -22,7 +22,7 @@ type settings struct {
 
 // parseSettings reads the options of the device.
 func parseSettings(o *options) (*settings, error) {
-	s := &settings{bar: 64 << 20}
+	s := &settings{bar: 64 << 20, config: firmware.Config{Runs: 1}}
 	if runtime.NumCPU() > 1 { // else spinning only delays the other side
 		s.config.Spin = 25 * time.Microsecond
 	}

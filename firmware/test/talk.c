@@ -31,7 +31,7 @@ struct target {
 
 static struct target target;
 static struct rig *rig;
-static uint64_t window;
+static uint64_t window, runs;
 static uint8_t buffer[BUFFER];
 
 /* ---- the process ---- */
@@ -115,6 +115,7 @@ static int buffer_write(void *self, uint32_t host, uint64_t bus,
 static void shape(struct nfc_config *c)
 {
 	c->window = (uint32_t)window;
+	c->runs = (uint32_t)runs;
 }
 
 /* Let the island find what was done to it from outside. */
@@ -132,16 +133,19 @@ static const char *open_device(const char *words)
 		.ports = 1,
 	};
 	struct nfc_control control = { .a = CHANNEL };
-	uint64_t next[2], generation;
+	uint64_t next[2], generation, limit;
 	struct nfc_host *host;
 	struct nfc_channel *ch;
 
-	if (sscanf(words, "%" SCNu64 "%" SCNu64 "%" SCNu64 "%" SCNu64, &next[0],
-		   &next[1], &generation, &window) != 4)
-		return "no: open H2D D2H GENERATION WINDOW";
+	if (sscanf(words,
+		   "%" SCNu64 "%" SCNu64 "%" SCNu64 "%" SCNu64 "%" SCNu64
+		   "%" SCNu64,
+		   &next[0], &next[1], &generation, &window, &limit, &runs) != 6)
+		return "no: open H2D D2H GENERATION WINDOW LIMIT RUNS";
 	if (rig)
 		rig_free(rig);
 	rig = rig_new(shape);
+	host_hello(rig, NFC_CAP_KNOWN);
 	rig->port.dma_read = buffer_read;
 	rig->port.dma_write = buffer_write;
 	host = rig->dev->host[0];

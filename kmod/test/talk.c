@@ -42,15 +42,17 @@ static const char *const events[] = {
 
 static struct nfcm_layout layout;
 static struct nfcm_channel_core channel;
+static bool runs; /* entries of lists are */
 static u32 closes_put; /* halves, 1 << enum nfc_direction */
 
 static bool open_channel(const char *words)
 {
-	unsigned long long h2d, d2h, generation, window, limit;
+	unsigned long long h2d, d2h, generation, window, limit, wants_runs;
 
-	if (sscanf(words, "%llu %llu %llu %llu %llu", &h2d, &d2h, &generation,
-		   &window, &limit) != 5)
+	if (sscanf(words, "%llu %llu %llu %llu %llu %llu", &h2d, &d2h,
+		   &generation, &window, &limit, &wants_runs) != 6)
 		return false;
+	runs = wants_runs;
 	layout = (struct nfcm_layout){ .epoch = EPOCH,
 				       .channels = 64,
 				       .mailboxes = 2,
@@ -84,7 +86,8 @@ static bool parse_slot(char *words, struct nfc_slot *slot)
 static bool begin(struct nfcm_half_core *h, u64 size)
 {
 	struct nfcm_split cut = { .head = ADDRESS & (NFC_PAGE_SIZE - 1),
-				  .size = size };
+				  .size = size,
+				  .runs = runs };
 
 	return nfcm_core_transfer(h, &cut, layout.window);
 }

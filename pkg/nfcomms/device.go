@@ -98,7 +98,7 @@ type Device struct {
 //	contexts=8        processes per microengine
 //	channels=65536    target ids are below this
 //	slots=1024        per mailbox ring, a power of two
-//	runs=0            1: entries of gather lists may be runs of pages, 0: pages
+//	runs=1            entries of gather lists are runs of pages, 0: single pages
 //	window=512        gather lists in flight per transfer, a power of two
 //	engines=0         DMA threads beside the islands
 //	busy=0            one DMA piece of so many is refused for now; 0: none

@@ -9,7 +9,8 @@
 //	not by calls: REASON     a host that does what calls ask for, when it likes, does not play it
 //	half d2h                 lines that name no half are about this one; h2d without the line
 //	open KEY=N…              other than the defaults: next h2d=1 d2h=1 generation=9 window=4
-//	                         limit=1099511627776 (bytes of the largest transfer)
+//	                         limit=1099511627776 (bytes of the largest transfer) runs=0 (1: both
+//	                         sides agreed on entries that are runs)
 //	> SLOT                   the host puts a slot, and it arrives
 //	>~ SLOT                  the host puts a slot; it arrives at the device with the line "~" only
 //	~                        what is under way arrives at the device
@@ -26,7 +27,7 @@
 // A SLOT is its type as in firmware/nfc_abi.h without NFC_TYPE_, or a number, then the
 // transaction id (not of CLOSE), and then words and key=N in any order: h2d, d2h, both; the state
 // of a record; its status; any field: length size timeout processed outstanding lists fault list
-// count halves generation, and to lie also epoch channel sequence state status direction rsvd. What
+// count pages (of a run) halves generation, and to lie also epoch channel sequence state status direction rsvd. What
 // is not named is what an honest party would put: a message of 8 bytes, the state of DONE, FAILED for
 // ERROR and ABORTED, the sequence of the transaction, and the entries of list N of a buffer that
 // begins at [Address]. A device party must put what is named, and may put anything else where nothing is.

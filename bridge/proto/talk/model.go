@@ -106,8 +106,7 @@ func (m *Model) Put(s *abi.Slot) (proto.State, error) {
 func (m *Model) begin(d abi.Direction, size uint64) error {
 	err := m.act(d, proto.PutTransfer)
 	if err == nil {
-		cut := proto.Split{Address: Address, Size: size}
-		m.ledger[d] = proto.NewLedger(cut, m.open.Window, d == abi.D2H)
+		m.ledger[d] = proto.NewLedger(m.open.split(size), m.open.Window, d == abi.D2H)
 	}
 	return err
 }

@@ -18,7 +18,7 @@ import (
 //
 // A host, see [Host]:
 //
-//	open H2D D2H GENERATION WINDOW LIMIT   ok            next ids; the epoch is 1, the channel 5
+//	open H2D D2H GENERATION WINDOW LIMIT RUNS   ok       next ids; the epoch is 1, the channel 5
 //	put SLOT                               STATE
 //	take SLOT                              EVENT STATE   a slot of the device
 //	hold D, release D, shut D              STATE         D is h2d or d2h
@@ -79,8 +79,13 @@ func (p *Program) ask(format string, args ...any) ([]string, error) {
 
 // Open begins a conversation.
 func (p *Program) Open(o *Open) error {
-	_, err := p.ask("open %d %d %d %d %d", o.Next[abi.H2D], o.Next[abi.D2H], o.Generation, o.Window, o.Limit)
+	_, err := p.ask("%s", o.line())
 	return err
+}
+
+// line is what opens a conversation of a program.
+func (o *Open) line() string {
+	return fmt.Sprintf("open %d %d %d %d %d %d", o.Next[abi.H2D], o.Next[abi.D2H], o.Generation, o.Window, o.Limit, o.Runs)
 }
 
 // Put makes the host put a slot.

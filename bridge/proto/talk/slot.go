@@ -23,7 +23,7 @@ var (
 	stateNames  = texts(abi.StateCount)
 	statusNames = texts(abi.StatusCount)
 	keys        = []string{
-		"length", "size", "timeout", "processed", "outstanding", "lists", "fault", "list", "count", "halves",
+		"length", "size", "timeout", "processed", "outstanding", "lists", "fault", "list", "count", "pages", "halves",
 		"generation", "epoch", "channel", "sequence", "state", "status", "direction", "rsvd",
 	}
 )
@@ -194,6 +194,9 @@ func (s *said) list(cut proto.Split, g *abi.Gather) (uint64, error) {
 	n := 0
 	if k < cut.Lists() {
 		n = cut.Fill(k, g)
+	}
+	if pages, named := s.keys["pages"]; named {
+		g.Entry[0] = abi.MakeRun(g.Entry[0].RunAddress(), int(pages))
 	}
 	outstanding := s.get("outstanding", g.Outstanding())
 	g.Tail = abi.MakeTail(outstanding, uint16(k))

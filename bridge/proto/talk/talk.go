@@ -19,6 +19,12 @@ type Open struct {
 	Generation uint64
 	Window     uint64 // lists in flight
 	Limit      uint64 // bytes of the largest transfer
+	Runs       uint64 // 1: entries of lists are runs
+}
+
+// split cuts the buffer of every transfer.
+func (o *Open) split(size uint64) proto.Split {
+	return proto.Split{Address: Address, Size: size, Runs: o.Runs != 0}
 }
 
 // Kind is what happens in a step.
@@ -256,7 +262,7 @@ func (c *Conversation) setting(words []string) error {
 func (c *Conversation) opening(words []string) error {
 	to := map[string]*uint64{
 		"h2d": &c.Open.Next[abi.H2D], "d2h": &c.Open.Next[abi.D2H], "generation": &c.Open.Generation,
-		"window": &c.Open.Window, "limit": &c.Open.Limit,
+		"window": &c.Open.Window, "limit": &c.Open.Limit, "runs": &c.Open.Runs,
 	}
 	for _, w := range words {
 		key, value, _ := strings.Cut(w, "=")
@@ -278,7 +284,7 @@ func (c *Conversation) slot(words []string, step Step) error {
 	host := words[0] != "<"
 	s.half = travels(s.kind, s.half, host)
 	if s.kind == abi.TypeIndBegin {
-		c.cut[s.half] = proto.Split{Address: Address, Size: s.get("size", 0)}
+		c.cut[s.half] = c.Open.split(s.get("size", 0))
 	}
 	step.said, step.Half, step.Late = s, s.half, words[0] == ">~"
 	if step.Slot, err = s.slot(c.cut[s.half], &c.Open); err != nil {

@@ -35,9 +35,9 @@ func NewWalk(table *proto.Table, seed uint64) *Walk {
 func (w *Walk) Next() Line {
 	if !w.open {
 		w.open = true
-		o := Open{Next: [2]uint64{65530, 65531}, Generation: 3, Window: 8, Limit: 1 << 40} // the sequence wraps soon
-		_ = w.m.Open(&o)                                                                   // has no errors
-		return Line{fmt.Sprintf("open %d %d %d %d %d", o.Next[0], o.Next[1], o.Generation, o.Window, o.Limit), "ok"}
+		o := Open{Next: [2]uint64{65530, 65531}, Generation: 3, Window: 8, Limit: 1 << 40, Runs: w.rand.Uint64N(2)}
+		_ = w.m.Open(&o) // has no errors; the sequence wraps soon
+		return Line{o.line(), "ok"}
 	}
 	for range 8 {
 		if w.rand.IntN(2) != 0 {
@@ -84,7 +84,7 @@ func (w *Walk) list(d abi.Direction) Line {
 func (w *Walk) do(d abi.Direction, in proto.Input) Line {
 	id := w.m.half[d].ID
 	s := said{id: id, half: d, keys: map[string]uint64{}}
-	cut := proto.Split{Address: Address, Size: w.m.offered}
+	cut := w.m.open.split(w.m.offered)
 	switch in {
 	case proto.Hold, proto.Release, proto.Shut:
 		return w.local(d, in)
@@ -190,7 +190,11 @@ func (w *Walk) close(s *said) {
 func (w *Walk) record(s *said, state proto.State) {
 	l := &w.m.ledger[s.half]
 	lists := l.Acked + w.rand.Uint64N(l.Sent-l.Acked+1)
-	says := map[string]uint64{"lists": lists, "processed": max(l.Cut.UpTo(lists), l.Processed), "direction": uint64(s.half)}
+	moved := max(l.Cut.UpTo(lists), l.Processed)
+	if w.rand.IntN(4) == 0 { // and some of the next list
+		moved += w.rand.Uint64N(l.Cut.UpTo(l.Sent) - min(moved, l.Cut.UpTo(l.Sent)) + 1)
+	}
+	says := map[string]uint64{"lists": lists, "processed": moved, "direction": uint64(s.half)}
 	s.kind = abi.TypeAck
 	switch n := w.rand.IntN(16); {
 	case state == proto.StateOffered && n < 12:
@@ -203,7 +207,7 @@ func (w *Walk) record(s *said, state proto.State) {
 		s.kind, says["processed"] = abi.TypeDone, l.Cut.Size
 	case n < 13 && l.Sent > l.Acked:
 		says["state"], says["status"], says["lists"] = uint64(abi.StateRepeat), uint64(abi.ErrBusy), l.Acked
-	case !l.Ready:
+	case !l.Ready && (l.Sent < l.Lists || n == 13):
 		says["state"] = uint64(abi.StateReady)
 	default:
 		says["state"] = uint64(abi.StateMoving)
