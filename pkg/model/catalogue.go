@@ -67,7 +67,7 @@ func linkFigures() []Figure {
 			Figure{Row: "A23", What: "34 Gb/s, " + at, Formula: "rate·8/10·E_T", Unit: "MB/s", Published: row.b34, Model: LinkBandwidth(34, row.depth, 0) / 1e6, Step: 10},
 		)
 	}
-	return family(FamilyLink, f)
+	return family(FamilyLink, append(f, generationFigures()...))
 }
 
 func pathFigures() []Figure {

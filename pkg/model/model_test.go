@@ -208,3 +208,38 @@ func TestEveryFamilyHasFigures(t *testing.T) {
 	}
 	require.Len(t, seen, len(Families()))
 }
+
+// TestReportedFigures: the report's tables are as printed.
+func TestReportedFigures(t *testing.T) {
+	rows := map[string][]float64{}
+	for _, f := range ReportedFigures() {
+		require.NotEmpty(t, f.What)
+		require.NotEmpty(t, f.Unit)
+		require.Equal(t, f.Row == "A12", f.Bound)
+		rows[f.Row] = append(rows[f.Row], f.Value)
+	}
+	require.Equal(t, map[string][]float64{
+		"A6":  {8.2, 16.8, 17.4, 10, 128},
+		"A12": {7.04e-11, 8.12e-11, 7.04e-10, 9.80e-13, 2.46e-14},
+		"A31": {1.5, 2.2},
+		"A33": {2.4, 1.5, 0.15, 1.6, 80},
+		"A34": {2.2, 2.2},
+		"A35": {1.5},
+	}, rows)
+}
+
+func TestGenerations(t *testing.T) {
+	require.InDelta(t, 56.4e9/8*128/130, Generations[2].Rate(), 1)
+	require.InDelta(t, 5.714e-9, Generations[0].Cycle(), 1e-12)
+}
+
+// TestErrorBound: known values, and what simulation says of them.
+func TestErrorBound(t *testing.T) {
+	require.InEpsilon(t, 2.9957e-12, ErrorBound(0, 1e12, 0.95), 1e-4)
+	require.InEpsilon(t, 4.7439, ErrorBound(1, 1, 0.95), 1e-4)
+	require.InEpsilon(t, 16.962, ErrorBound(10, 1, 0.95), 1e-4)
+	require.InEpsilon(t, 1000, ErrorBound(1000, 1, 0.5), 0.01)
+	for _, bad := range [][3]float64{{0, 0, 0.9}, {-1, 1, 0.9}, {0, 1, 0}, {0, 1, 1}} {
+		require.True(t, math.IsNaN(ErrorBound(int(bad[0]), bad[1], bad[2])))
+	}
+}

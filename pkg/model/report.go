@@ -1,0 +1,121 @@
+package model
+
+import "math"
+
+// Reported is one number that the APEnet+ report prints and no formula gives.
+type Reported struct {
+	Row   string  `json:"row"`
+	What  string  `json:"what"`
+	Unit  string  `json:"unit"`
+	Value float64 `json:"value"`
+	// Bound: the report gives it as an upper bound.
+	Bound bool `json:"bound,omitempty"`
+}
+
+// ReportedFigures are the report's measurements: latencies (A6), bit error rates of
+// cables (A12) and what each part of the card moves (A31, A33, A34, A35).
+func ReportedFigures() []Reported {
+	return []Reported{
+		{Row: "A6", What: "GPU to GPU, peer to peer, half of a ping-pong", Unit: "µs", Value: 8.2},
+		{Row: "A6", What: "GPU to GPU, staged in host memory", Unit: "µs", Value: 16.8},
+		{Row: "A6", What: "GPU to GPU, MVAPICH over InfiniBand", Unit: "µs", Value: 17.4},
+		{Row: "A6", What: "copy of cuMemcpy, which staging takes", Unit: "µs", Value: 10},
+		{Row: "A6", What: "messages up to which the card is the fastest", Unit: "KiB", Value: 128},
+		{Row: "A12", What: "X+, 5 m, 8.5 Gb/s", Unit: "errors a bit", Value: 7.04e-11, Bound: true},
+		{Row: "A12", What: "Y+, 5 m, 8.5 Gb/s", Unit: "errors a bit", Value: 8.12e-11, Bound: true},
+		{Row: "A12", What: "Z+, 5 m, 8.5 Gb/s", Unit: "errors a bit", Value: 7.04e-10, Bound: true},
+		{Row: "A12", What: "X+, 5 m, 7 Gb/s", Unit: "errors a bit", Value: 9.80e-13, Bound: true},
+		{Row: "A12", What: "X+, 2 m, 7 Gb/s", Unit: "errors a bit", Value: 2.46e-14, Bound: true},
+		{Row: "A31", What: "host memory written, addresses translated by a processor", Unit: "GB/s", Value: 1.5},
+		{Row: "A31", What: "host memory written, addresses translated by a TLB", Unit: "GB/s", Value: 2.2},
+		{Row: "A33", What: "host memory read", Unit: "GB/s", Value: 2.4},
+		{Row: "A33", What: "GPU memory read, Fermi, peer to peer", Unit: "GB/s", Value: 1.5},
+		{Row: "A33", What: "GPU memory read, Fermi, BAR1", Unit: "GB/s", Value: 0.15},
+		{Row: "A33", What: "GPU memory read, Kepler, peer to peer or BAR1", Unit: "GB/s", Value: 1.6},
+		{Row: "A33", What: "time between two read requests", Unit: "ns", Value: 80},
+		{Row: "A34", What: "link at 350 MHz", Unit: "GB/s", Value: 2.2},
+		{Row: "A34", What: "GPU memory written", Unit: "GB/s", Value: 2.2},
+		{Row: "A35", What: "most that peer-to-peer DMA gives; larger messages are staged", Unit: "GB/s", Value: 1.5},
+	}
+}
+
+// Generation is a link of the report: lanes at a rate, in a line code.
+type Generation struct {
+	Name     string
+	Lanes    int
+	Gigabits float64 // of a lane
+	Code     Encoding
+}
+
+// Generations are the card's link as operated, as designed, and the next one (A7,
+// A38).
+var Generations = []Generation{
+	{"operated", 4, 7, Code8b10b},
+	{"designed", 4, 8.5, Code8b10b},
+	{"next", 4, 14.1, Code128b130b},
+}
+
+// Raw returns the gigabits a second on the line.
+func (g Generation) Raw() float64 { return float64(g.Lanes) * g.Gigabits }
+
+// Rate returns the bytes a second that the line code leaves.
+func (g Generation) Rate() float64 { return g.Code.Rate(g.Raw()) }
+
+// Cycle returns the seconds that one word takes.
+func (g Generation) Cycle() float64 { return WordBytes / g.Rate() }
+
+// Memory of one channel's FIFOs (A25): two virtual channels that receive, one
+// buffer that sends.
+const (
+	receiveBytes = 16 << 10
+	sendBytes    = 8 << 10
+)
+
+// ChannelMemory returns the bytes of FIFOs of one link with so many virtual
+// channels.
+func ChannelMemory(channels int) int { return channels*receiveBytes + sendBytes }
+
+// ErrorBound returns the rate that errors stay below, at a confidence below 1, when
+// so many were seen in so many trials (A12). Without errors it is −ln(1−c)/n.
+func ErrorBound(errors int, trials, confidence float64) float64 {
+	if trials <= 0 || errors < 0 || confidence <= 0 || confidence >= 1 {
+		return math.NaN()
+	}
+	low, high := float64(errors), float64(errors)+40+20*math.Sqrt(float64(errors)+1)
+	for range 200 { // the mean at which so few are seen that rarely
+		mid := (low + high) / 2
+		if poisson(errors, mid) > 1-confidence {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return high / trials
+}
+
+// poisson is the probability of at most n events where mean are expected.
+func poisson(n int, mean float64) float64 {
+	sum := 0.0
+	for k := range n + 1 {
+		lg, _ := math.Lgamma(float64(k) + 1)
+		sum += math.Exp(float64(k)*math.Log(mean) - mean - lg)
+	}
+	return min(sum, 1)
+}
+
+// generationFigures are the numbers of A7, A8, A25, A28 and A38.
+func generationFigures() []Figure {
+	operated, designed, next := Generations[0], Generations[1], Generations[2]
+	return []Figure{
+		{Row: "A7", What: "link as operated", Formula: "lanes·rate", Unit: "Gb/s", Published: 28, Model: operated.Raw(), Step: 0.1},
+		{Row: "A7", What: "link as designed", Formula: "lanes·rate", Unit: "Gb/s", Published: 34, Model: designed.Raw(), Step: 0.1},
+		{Row: "A8", What: "what 8b10b takes", Formula: "1−8/10", Unit: "%", Published: 20, Model: 100 * (1 - Code8b10b.Rate(8)/1e9), Step: 1},
+		{Row: "A2", What: "a data flow of the router, 28 Gb/s", Formula: "rate·8/10", Unit: "GB/s", Published: 2.8, Model: operated.Rate() / 1e9, Step: 0.1},
+		{Row: "A25", What: "FIFOs of a channel", Formula: "2·16 KiB + 8 KiB", Unit: "KiB", Published: 40, Model: float64(ChannelMemory(2)) / 1024, Step: 1},
+		{Row: "A25", What: "FIFOs of six", Formula: "6·channel", Unit: "KiB", Published: 240, Model: 6 * float64(ChannelMemory(2)) / 1024, Step: 1},
+		{Row: "A28", What: "time between credits at 28 Gb/s", Formula: "C·128/(rate·8/10)", Unit: "ns", Published: 200, Model: CreditPeriod * operated.Cycle() * 1e9, Step: 1},
+		{Row: "A38", What: "the next link", Formula: "lanes·rate", Unit: "Gb/s", Published: 56, Model: next.Raw(), Step: 1},
+		{Row: "A38", What: "PCI Express 3.0, 8 lanes", Formula: "8 GT/s·lanes·128/130", Unit: "GB/s", Published: 8, Model: Lanes{3, 8}.Rate() / 1e9, Step: 1},
+		{Row: "A2", What: "PCI Express 2.0, 8 lanes", Formula: "5 GT/s·lanes·8/10", Unit: "GB/s", Published: 4, Model: Lanes{2, 8}.Rate() / 1e9, Step: 0.1},
+	}
+}
