@@ -17,7 +17,7 @@
  * checksum of the rest.
  */
 enum nfc_word_kind {
-	NFC_WORD_START = 1, /* words 12, zero 4; vc 4, zero 28; sequence 12: a packet */
+	NFC_WORD_START = 1, /* words 12, zero 4; vc 4, round 8, zero 20; sequence 12: a packet */
 	NFC_WORD_CREDIT = 2, /* words of three channels, 16 each; acked 12; hi: diagnostic */
 	NFC_WORD_NAK = 3, /* a credit, and: go back to what is not acked */
 	NFC_WORD_LITERAL = 4, /* the data word that is Magic */

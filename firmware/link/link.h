@@ -160,6 +160,7 @@ struct nfc_sender {
 	uint64_t drained_ns; /* when the last word of the buffer went out */
 	uint64_t progress_ns; /* since when nothing was acked */
 	uint32_t tries; /* retransmissions without progress */
+	uint8_t round; /* times it went back */
 };
 
 /* Where the receiver stands between two words. */
@@ -175,7 +176,8 @@ struct nfc_receiver {
 	struct nfc_fifo fifo[NFC_VCS];
 	uint32_t consumed[NFC_VCS]; /* words, modulo 2^16 on the wire */
 	uint32_t expected; /* sequence number of the next packet */
-	bool asked; /* a NAK for it went out */
+	bool asked; /* a NAK for it went out, in this round of the sender's */
+	uint8_t round;
 	bool magic; /* the last word was Magic */
 	uint8_t state; /* enum nfc_receive_state */
 	uint8_t vc;

@@ -132,7 +132,10 @@ void nfc_news_refresh(struct nfc_node *n)
 	for (uint32_t link = 0; link < NFC_LINKS; link++) {
 		uint32_t i = n->refresh[link] = (n->refresh[link] + 1) % nodes;
 
-		if (n->up[link] && n->view.record[i].diagnostic)
+		if (!n->up[link])
+			continue;
+		n->link[link].pending.credit = true;
+		if (n->view.record[i].diagnostic)
 			spread(n, i, 1u << link);
 	}
 }

@@ -196,7 +196,9 @@ uint64_t nfc_node_step(struct nfc_node *n)
 	}
 	nfc_news_update(n);
 	if (n->now >= n->beat_due) {
-		n->beat_due = n->now + n->config.link.beat_ns;
+		/* nodes of one clock wake at the same time */
+		n->beat_due = n->now - n->now % n->config.link.beat_ns +
+			      n->config.link.beat_ns;
 		nfc_news_refresh(n);
 	}
 	if (n->stale) {

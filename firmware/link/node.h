@@ -102,7 +102,7 @@ uint32_t nfc_node_word(const struct nfc_node *n);
 void nfc_news_init(struct nfc_node *n);
 /* The state of links, host and sensors: spread it if it is another. */
 void nfc_news_update(struct nfc_node *n);
-/* A heartbeat: one record more over each link. */
+/* A heartbeat: a credit and one record more over each link. */
 void nfc_news_refresh(struct nfc_node *n);
 /* A link came up: all that is known goes out over it. */
 void nfc_news_all(struct nfc_node *n, uint32_t link);

@@ -26,11 +26,19 @@ static uint32_t ahead(const struct nfc_receiver *rx, uint64_t start)
 	return (sequence(start) - rx->expected) & NFC_SEQUENCE_MASK;
 }
 
-static void ask(struct nfc_link_end *l)
+/*
+ * Ask for what is expected, once in each round: packets that were under way when the
+ * sender went back are of the round before, and those it sent then are not.
+ */
+static void ask(struct nfc_link_end *l, uint64_t start)
 {
-	if (l->rx.asked)
+	struct nfc_receiver *rx = &l->rx;
+	uint8_t round = (uint8_t)(start >> 20);
+
+	if (rx->asked && rx->round == round)
 		return;
-	l->rx.asked = true;
+	rx->asked = true;
+	rx->round = round;
 	l->pending.nak = true;
 }
 
@@ -39,7 +47,7 @@ static void bad_packet(struct nfc_link_end *l)
 {
 	l->count[NFC_LINK_BAD_PACKETS]++;
 	l->rx.state = NFC_RECEIVE_IDLE;
-	ask(l);
+	ask(l, l->rx.start);
 }
 
 static void start_came(struct nfc_link_end *l, struct nfc_word w)
@@ -62,7 +70,7 @@ static void start_came(struct nfc_link_end *l, struct nfc_word w)
 	rx->state = NFC_RECEIVE_HEADER;
 	rx->store = !ahead(rx, w.lo) && nfc_fifo_room(&rx->fifo[vc], words);
 	if (ahead(rx, w.lo) && ahead(rx, w.lo) <= NFC_SEQUENCE_MASK / 2)
-		ask(l); /* one before it was lost */
+		ask(l, w.lo); /* one before it was lost */
 }
 
 /* The whole of the expected packet is there, and its checksum is right. */

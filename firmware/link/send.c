@@ -156,6 +156,7 @@ void nfc_sender_go_back(struct nfc_link_end *l)
 		return; /* it is on its way again */
 	tx->next = tx->buffer.first;
 	tx->step = 0;
+	tx->round++;
 }
 
 /* ---- time ---- */
@@ -200,10 +201,19 @@ bool nfc_sender_time(struct nfc_link_end *l)
 	return ++tx->tries <= TRIES;
 }
 
+/*
+ * When a link shows itself by itself: its node has all links do so at the same
+ * time, a little earlier.
+ */
+static uint64_t heartbeat(const struct nfc_link_end *l)
+{
+	return l->config.beat_ns + l->config.beat_ns / 4;
+}
+
 uint64_t nfc_sender_due(const struct nfc_link_end *l)
 {
 	const struct nfc_sender *tx = &l->tx;
-	uint64_t due = l->credit_ns + l->config.beat_ns;
+	uint64_t due = l->credit_ns + heartbeat(l);
 	uint64_t again = tx->progress_ns + timeout(l);
 	uint64_t drained = tx->drained_ns + l->config.wait_ns;
 
@@ -269,7 +279,7 @@ static bool sending(const struct nfc_sender *tx)
 
 static bool credit_due(const struct nfc_link_end *l)
 {
-	if (l->pending.nak || l->now - l->credit_ns >= l->config.beat_ns)
+	if (l->pending.nak || l->now - l->credit_ns >= heartbeat(l))
 		return true;
 	if (sending(&l->tx) && l->since < l->config.period)
 		return false;
@@ -281,7 +291,7 @@ static bool credit_due(const struct nfc_link_end *l)
 static uint64_t start_fields(const struct nfc_sender *tx,
 			     const struct nfc_held *h)
 {
-	return h->words | (uint64_t)h->vc << 16 |
+	return h->words | (uint64_t)h->vc << 16 | (uint64_t)tx->round << 20 |
 	       (uint64_t)(tx->next & NFC_SEQUENCE_MASK) << 48;
 }
 

@@ -109,6 +109,28 @@ static void make_node(struct mesh_node *n)
 	n->running = true;
 }
 
+/* Wires that take time: when words arrive, and when there is room for more. */
+static uint64_t wires_due(struct mesh_node *n, uint64_t due)
+{
+	const struct nfc_wire_config *c = &n->mesh->config.wire;
+	uint64_t now = nfc_mesh_now(n->mesh);
+
+	for (uint32_t i = 0; (c->delay_ns || c->word_ps) && i < NFC_LINKS; i++) {
+		struct mesh_node *other = nfc_mesh_neighbour(n, i);
+		uint64_t at;
+
+		if (other == n)
+			continue;
+		at = nfc_wire_due(&other->wire[i ^ 1]);
+		if (at < due)
+			due = at;
+		at = nfc_wire_again(&n->wire[i], now);
+		if (at < due)
+			due = at;
+	}
+	return due;
+}
+
 static uint64_t step_node(struct mesh_node *n)
 {
 	uint64_t due = UINT64_MAX;
@@ -126,15 +148,7 @@ static uint64_t step_node(struct mesh_node *n)
 		if (more)
 			due = 0;
 	}
-	/* words that are under way for a time */
-	for (uint32_t i = 0; n->mesh->config.wire.delay_ns && i < NFC_LINKS;
-	     i++) {
-		uint64_t at = nfc_wire_due(
-			&nfc_mesh_neighbour(n, i)->wire[i ^ 1]);
-
-		if (at < due)
-			due = at;
-	}
+	due = wires_due(n, due);
 	pthread_mutex_unlock(&n->lock);
 	return due;
 }
@@ -306,7 +320,9 @@ static bool check(struct nfc_mesh_config *c)
 		c->wire.words = 4096;
 	if (!c->wire.slack)
 		c->wire.slack = c->wire.words / 4;
-	return !nfc_node_check(&c->node) && c->threads <= NFC_MESH_THREADS_MAX &&
+	return !nfc_node_check(&c->node) &&
+	       nfc_torus_nodes(&c->node.torus) <= NFC_MESH_NODES_MAX &&
+	       c->threads <= NFC_MESH_THREADS_MAX &&
 	       !(c->wire.words & (c->wire.words - 1)) && c->wire.words >= 64 &&
 	       c->wire.words <= 1 << 20;
 }

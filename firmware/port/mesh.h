@@ -14,6 +14,7 @@
 
 enum nfc_mesh_limits {
 	NFC_MESH_THREADS_MAX = 64,
+	NFC_MESH_NODES_MAX = 1024, /* in one process: half a MiB each */
 	NFC_MESH_ALL = NFC_NODES_MAX, /* as a destination: each other node in its order */
 };
 
@@ -103,8 +104,12 @@ void nfc_mesh_read(struct nfc_mesh *m, uint32_t node,
 		   struct nfc_mesh_state *out);
 /* What a node knows of all: a diagnostic word each. */
 void nfc_mesh_view(struct nfc_mesh *m, uint32_t node, uint32_t *word);
-/* The first link of a node's way to another, and its channel. */
-struct nfc_hop nfc_mesh_route(struct nfc_mesh *m, uint32_t node, uint32_t to);
+/*
+ * The way on of a packet at a node, that came by a link (NFC_LINKS: it is of that
+ * node) on a virtual channel.
+ */
+struct nfc_hop nfc_mesh_route(struct nfc_mesh *m, uint32_t node, uint32_t from,
+			      uint32_t to, uint32_t came_by, uint32_t vc);
 
 /* ---- links to nodes that are elsewhere ---- */
 

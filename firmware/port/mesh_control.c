@@ -162,15 +162,15 @@ void nfc_mesh_view(struct nfc_mesh *m, uint32_t node, uint32_t *word)
 	pthread_mutex_unlock(&n->lock);
 }
 
-struct nfc_hop nfc_mesh_route(struct nfc_mesh *m, uint32_t node, uint32_t to)
+struct nfc_hop nfc_mesh_route(struct nfc_mesh *m, uint32_t node, uint32_t from,
+			      uint32_t to, uint32_t came_by, uint32_t vc)
 {
 	struct nfc_hop hop = { NFC_NO_ROUTE, 0 };
 	struct mesh_node *n = &m->node[node];
 
 	pthread_mutex_lock(&n->lock);
 	if (n->running)
-		hop = nfc_view_route(&n->node.view, node, to, NFC_LINKS,
-				     NFC_VC_FIRST);
+		hop = nfc_view_route(&n->node.view, from, to, came_by, vc);
 	pthread_mutex_unlock(&n->lock);
 	return hop;
 }

@@ -9,6 +9,7 @@ bool nfc_wire_init(struct nfc_wire *w, const struct nfc_wire_config *config)
 {
 	memset(w, 0, sizeof(*w));
 	w->config = *config;
+	w->dated = config->word_ps || config->delay_ns;
 	w->word = calloc(config->words, sizeof(*w->word));
 	w->due = calloc(config->words, sizeof(*w->due));
 	if (w->word && w->due)
@@ -28,6 +29,8 @@ void nfc_wire_free(struct nfc_wire *w)
 void nfc_wire_break(struct nfc_wire *w, const struct nfc_wire_faults *faults)
 {
 	w->faults = *faults;
+	if (faults->stall)
+		atomic_store(&w->dated, true);
 	w->random = faults->seed * 0x9e3779b97f4a7c15ull + 1;
 }
 
@@ -47,9 +50,8 @@ static bool happens(struct nfc_wire *w, uint32_t chance)
 /* Is anything about this wire but that it carries words? */
 static bool plain(const struct nfc_wire *w)
 {
-	return !w->config.word_ps && !w->config.delay_ns && !w->faults.flip &&
-	       !w->faults.drop && !w->faults.repeat && !w->faults.stall &&
-	       !w->late_ns;
+	return !atomic_load_explicit(&w->dated, memory_order_relaxed) &&
+	       !w->faults.flip && !w->faults.drop && !w->faults.repeat;
 }
 
 uint32_t nfc_wire_room(struct nfc_wire *w, uint64_t now)
@@ -69,6 +71,15 @@ uint32_t nfc_wire_room(struct nfc_wire *w, uint64_t now)
 	if (room > w->config.slack - waiting)
 		room = w->config.slack - waiting;
 	return (uint32_t)room;
+}
+
+uint64_t nfc_wire_again(const struct nfc_wire *w, uint64_t now)
+{
+	uint64_t some = w->config.slack / 2 * w->config.word_ps;
+
+	if (w->free_ps <= now * 1000 + some)
+		return UINT64_MAX;
+	return (w->free_ps - some) / 1000 + 1;
 }
 
 /* One word, at the end of those that are under way. */
@@ -129,8 +140,6 @@ void nfc_wire_put(struct nfc_wire *w, const struct nfc_word *word, uint32_t n,
 	}
 	memcpy(&w->word[first], word, run * sizeof(*word));
 	memcpy(w->word, word + run, (n - run) * sizeof(*word));
-	memset(&w->due[first], 0, run * sizeof(*w->due));
-	memset(w->due, 0, (n - run) * sizeof(*w->due));
 	/* SYNC: wire */
 	atomic_store_explicit(&w->tail, tail + n, memory_order_release);
 }
@@ -141,6 +150,7 @@ uint32_t nfc_wire_take(struct nfc_wire *w, struct nfc_word *word, uint32_t n,
 	uint64_t head = atomic_load_explicit(&w->head, memory_order_relaxed);
 	/* SYNC: wire */
 	uint64_t tail = atomic_load_explicit(&w->tail, memory_order_acquire);
+	bool dated = atomic_load_explicit(&w->dated, memory_order_relaxed);
 	uint32_t taken = 0;
 
 	if (n > tail - head)
@@ -151,8 +161,10 @@ uint32_t nfc_wire_take(struct nfc_wire *w, struct nfc_word *word, uint32_t n,
 
 		if (most > w->config.words - i)
 			most = w->config.words - i;
-		while (run < most && w->due[i + run] <= now)
+		while (dated && run < most && w->due[i + run] <= now)
 			run++;
+		if (!dated)
+			run = most;
 		memcpy(word + taken, &w->word[i], run * sizeof(*word));
 		taken += run;
 		if (run < most)
@@ -168,7 +180,7 @@ uint64_t nfc_wire_due(struct nfc_wire *w)
 
 	if (head == atomic_load_explicit(&w->tail, memory_order_acquire))
 		return UINT64_MAX;
-	return w->due[head & (w->config.words - 1)];
+	return atomic_load(&w->dated) ? w->due[head & (w->config.words - 1)] : 0;
 }
 
 #if defined(__x86_64__)

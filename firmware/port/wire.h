@@ -30,7 +30,8 @@ struct nfc_wire_config {
 struct nfc_wire {
 	struct nfc_wire_config config;
 	struct nfc_word *word;
-	uint64_t *due; /* ns at which each word arrives; NULL: at once */
+	uint64_t *due; /* ns at which each word arrives, of a wire that is dated */
+	_Atomic bool dated; /* words take time, or did: dues are to be read */
 	/* Written by the side that puts. */
 	_Alignas(64) _Atomic uint64_t tail;
 	uint64_t free_ps; /* when the wire has sent all that was put */
@@ -47,6 +48,8 @@ void nfc_wire_free(struct nfc_wire *w);
 /* The side that puts. */
 void nfc_wire_break(struct nfc_wire *w, const struct nfc_wire_faults *faults);
 uint32_t nfc_wire_room(struct nfc_wire *w, uint64_t now);
+/* When a wire that is timed and full has room again; UINT64_MAX: it has. */
+uint64_t nfc_wire_again(const struct nfc_wire *w, uint64_t now);
 void nfc_wire_put(struct nfc_wire *w, const struct nfc_word *word, uint32_t n,
 		  uint64_t now);
 /* The side that takes. */

@@ -239,7 +239,8 @@ CASE(a_node_dies_and_comes_back)
 		want[1] |= NFC_DIAG_BROKEN << NFC_DIAG_Y_PLUS_SHIFT;
 		want[7] |= NFC_DIAG_BROKEN << NFC_DIAG_Y_MINUS_SHIFT;
 		CHECK(converge(m, 9, want));
-		CHECK_EQ(nfc_mesh_route(m, 3, 4).link, NFC_NO_ROUTE);
+		CHECK_EQ(nfc_mesh_route(m, 3, 3, 4, NFC_LINKS, 0).link,
+			 NFC_NO_ROUTE);
 		all_to_all(m, 9, 100, 5);
 		CHECK_EQ(sum(m, 9, NFC_MESH_CAME), 8 * 7 * 5);
 		CHECK_EQ(sum(m, 9, NFC_MESH_REFUSED), 8 * 5); /* those for it */
@@ -301,7 +302,9 @@ CASE(pings_by_hops)
 CASE(threads)
 {
 	struct nfc_mesh_config c = {
-		.node = { .torus = { { 3, 2, 1 } } },
+		.node = { .torus = { { 3, 2, 1 } },
+			  .link = { .retry_ns = 10 * MS,
+				    .silence_ns = 30000ull * MS } },
 		.threads = 2,
 		.spin_ns = 20000,
 	};
@@ -313,8 +316,8 @@ CASE(threads)
 	REQUIRE(m);
 	nfc_mesh_break(m, 0, NFC_X_PLUS, &f);
 	while (begun < 6) { /* the first routes are known soon */
-		if (nfc_mesh_route(m, begun, (begun + 3) % 6).link ==
-		    NFC_NO_ROUTE)
+		if (nfc_mesh_route(m, begun, begun, (begun + 3) % 6, NFC_LINKS, 0)
+			    .link == NFC_NO_ROUTE)
 			continue;
 		CHECK(nfc_mesh_send(m, begun, &load));
 		begun++;

@@ -1,0 +1,70 @@
+package firmware
+
+import (
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// wordSize is what a link carries at once, in bytes.
+const wordSize = 16
+
+// MeshLinks is how many links a node has, in the order x+, x-, y+, y-, z+, z-.
+const MeshLinks = 6
+
+// MeshConfig is the shape of a mesh. Zero fields take the firmware's defaults.
+type MeshConfig struct {
+	Side    [3]int // nodes in x, y and z
+	Here    []bool // nodes of this process; nil: all
+	Threads int    // 0: time passes with Step alone
+	Spin    time.Duration
+	Whole   bool // payloads are checked word by word, not their first alone
+
+	Classic                       bool // flow control of the report
+	Depth, Buffer, Period, Window int  // words
+	Wait, CreditIdle              time.Duration
+	Beat, Retry, Silence          time.Duration
+	HostTimeout                   time.Duration // 0: hosts are not watched
+
+	WireWords, Slack int
+	WordPS           uint64 // picoseconds that a word takes on a wire; 0: none
+	Delay            time.Duration
+}
+
+// MeshLoad is what a node is asked to send.
+type MeshLoad struct {
+	To    int // a node; negative: each other in its order
+	Size  int // bytes of each packet, at most 4096
+	Count int // packets; for each destination if it is all
+	Ping  bool
+}
+
+// MeshFaults are chances of each word of a link.
+type MeshFaults struct {
+	Seed                      uint64
+	Flip, Drop, Repeat, Stall float64
+	StallFor                  time.Duration
+}
+
+// MeshState is what a node counted.
+type MeshState struct {
+	Alive                bool
+	Sent, Came, Bytes    uint64 // packets of loads, and payload of those that came
+	Changed, Doubled     uint64
+	Refused, Unreachable uint64 // without a way from the start, and on the way
+	Forwarded, Detours   uint64
+	Blocked              time.Duration // time that first packets of inputs waited
+	Links                [MeshLinks]MeshLink
+}
+
+// MeshLink is one end of a link.
+type MeshLink struct {
+	Joined, Up                bool
+	Level                     abi.Level
+	Window                    int // words
+	RoundTrip                 time.Duration
+	WordsSent, WordsTaken     uint64
+	BytesSent, BytesReceived  uint64
+	Packets, Repeated, Errors uint64
+	Restarts, Refused         uint64
+}

@@ -1,0 +1,66 @@
+//go:build !cgo
+
+package firmware
+
+import (
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// Mesh is nodes of a fabric; this build has none.
+type Mesh struct{}
+
+// NewMesh returns abi.ErrNotSupported.
+func NewMesh(MeshConfig) (*Mesh, abi.Status) { return nil, abi.ErrNotSupported }
+
+// Close does nothing.
+func (*Mesh) Close() {}
+
+// Step does nothing.
+func (*Mesh) Step(_, _ time.Duration) {}
+
+// Send returns false.
+func (*Mesh) Send(int, MeshLoad) bool { return false }
+
+// Done returns true.
+func (*Mesh) Done(int) bool { return true }
+
+// Pings returns nil.
+func (*Mesh) Pings(_, _ int) []time.Duration { return nil }
+
+// Cut does nothing.
+func (*Mesh) Cut(_, _ int, _ bool) {}
+
+// Kill does nothing.
+func (*Mesh) Kill(int, bool, bool) {}
+
+// Break does nothing.
+func (*Mesh) Break(_, _ int, _ MeshFaults) {}
+
+// Sense does nothing.
+func (*Mesh) Sense(int, abi.Diagnostic) {}
+
+// Host does nothing.
+func (*Mesh) Host(int) {}
+
+// Read returns the zero value.
+func (*Mesh) Read(int) MeshState { return MeshState{} }
+
+// View returns nil.
+func (*Mesh) View(int) []abi.Diagnostic { return nil }
+
+// Route finds none.
+func (*Mesh) Route(_, _, _, _ int, _ bool) (link int, detours, ok bool) { return 0, false, false }
+
+// Join does nothing.
+func (*Mesh) Join(_, _ int, _ bool) {}
+
+// Pull returns 0.
+func (*Mesh) Pull(_, _ int, _ []byte) int { return 0 }
+
+// Push returns 0.
+func (*Mesh) Push(_, _ int, _ []byte) int { return 0 }
+
+// Event returns -1.
+func (*Mesh) Event(_, _ int) int { return -1 }
