@@ -1,0 +1,247 @@
+package mesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/firmware"
+)
+
+// Shapes and counts, as the firmware has them.
+type (
+	// Config is the shape of a mesh; zero fields take defaults.
+	Config = firmware.MeshConfig
+	// Faults are chances of each word of a link.
+	Faults = firmware.MeshFaults
+	// State is what a node counted.
+	State = firmware.MeshState
+	// Link is one end of a link in a State.
+	Link = firmware.MeshLink
+)
+
+// Links is how many links a node has.
+const Links = firmware.MeshLinks
+
+// All, as a destination, is each other node in its order.
+const All = -1
+
+// Errors of a mesh.
+var (
+	// ErrClosed means that the mesh was closed.
+	ErrClosed = errors.New("mesh closed")
+	// ErrUnknown means that there is no such node or link here.
+	ErrUnknown = errors.New("no such node or link in this mesh")
+	// ErrBusy means that a node still sends what it was asked to before, or is dead.
+	ErrBusy = errors.New("node is busy or dead")
+)
+
+// Mesh is running nodes, numbered x first. Its methods are safe for concurrent use.
+type Mesh struct {
+	config Config
+	nodes  int
+
+	mu     sync.RWMutex // Close against all others
+	m      *firmware.Mesh
+	closed chan struct{}
+	pumps  sync.WaitGroup
+}
+
+// Open starts a mesh. The error wraps [bridge.ErrInvalid] for a shape that makes no
+// sense.
+func Open(c Config) (*Mesh, error) {
+	m, status := firmware.NewMesh(c)
+	if status != abi.OK {
+		return nil, fmt.Errorf("start mesh of %dx%dx%d nodes: %w", c.Side[0], c.Side[1], c.Side[2], bridge.Error(status))
+	}
+	return &Mesh{config: c, nodes: c.Side[0] * c.Side[1] * c.Side[2], m: m, closed: make(chan struct{})}, nil
+}
+
+// Close ends all nodes and connections. It is idempotent.
+func (m *Mesh) Close() {
+	m.mu.Lock()
+	select {
+	case <-m.closed:
+		m.mu.Unlock()
+		return
+	default:
+	}
+	close(m.closed)
+	m.mu.Unlock()
+	m.pumps.Wait()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.m.Close()
+	m.m = nil
+}
+
+// with runs fn unless the mesh is closed or there is no such node.
+func (m *Mesh) with(node int, fn func(f *firmware.Mesh)) error {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	switch {
+	case m.m == nil:
+		return ErrClosed
+	case !m.has(node):
+		return fmt.Errorf("node %d: %w", node, ErrUnknown)
+	}
+	fn(m.m)
+	return nil
+}
+
+func (m *Mesh) has(node int) bool { return node >= 0 && node < m.nodes }
+
+func (m *Mesh) withLink(node, link int, fn func(f *firmware.Mesh)) error {
+	if link < 0 || link >= Links || !m.has(node) || m.Neighbour(node, link) == node {
+		return fmt.Errorf("link %d of node %d: %w", link, node, ErrUnknown)
+	}
+	return m.with(node, fn)
+}
+
+// Nodes returns how many nodes the torus has.
+func (m *Mesh) Nodes() int { return m.nodes }
+
+// here reports whether a node is of this process.
+func (m *Mesh) here(node int) bool { return m.config.Here == nil || m.config.Here[node] }
+
+// Neighbour returns the node at the other end of a link.
+func (m *Mesh) Neighbour(node, link int) int {
+	stride := [3]int{1, m.config.Side[0], m.config.Side[0] * m.config.Side[1]}[link/2]
+	side := m.config.Side[link/2]
+	c := node / stride % side
+	to := (c + 1) % side
+	if link%2 == 1 {
+		to = (c + side - 1) % side
+	}
+	return node + (to-c)*stride
+}
+
+// Step lets time pass in a mesh without threads.
+func (m *Mesh) Step(d, step time.Duration) error {
+	return m.with(0, func(f *firmware.Mesh) { f.Step(d, step) })
+}
+
+// Cut cuts a link in both directions, or mends it.
+func (m *Mesh) Cut(node, link int, cut bool) error {
+	return m.withLink(node, link, func(f *firmware.Mesh) { f.Cut(node, link, cut) })
+}
+
+// Kill ends a node, or starts it anew. Silent: its links do not hang up.
+func (m *Mesh) Kill(node int, dead, silent bool) error {
+	return m.with(node, func(f *firmware.Mesh) { f.Kill(node, dead, silent) })
+}
+
+// Break sets what a link does to words that leave a node.
+func (m *Mesh) Break(node, link int, faults Faults) error {
+	return m.withLink(node, link, func(f *firmware.Mesh) { f.Break(node, link, faults) })
+}
+
+// Sense sets what a node's sensors read.
+func (m *Mesh) Sense(node int, d abi.Diagnostic) error {
+	return m.with(node, func(f *firmware.Mesh) { f.Sense(node, d) })
+}
+
+// State returns what a node counted.
+func (m *Mesh) State(node int) (s State, err error) {
+	err = m.with(node, func(f *firmware.Mesh) { s = f.Read(node) })
+	return s, err
+}
+
+// View returns the diagnostic words of all nodes as one knows them.
+func (m *Mesh) View(node int) (words []abi.Diagnostic, err error) {
+	err = m.with(node, func(f *firmware.Mesh) { words = f.View(node) })
+	return words, err
+}
+
+// Hop is a step of a route.
+type Hop struct {
+	Link   int
+	Detour bool
+}
+
+// Route returns the way between two nodes as each node on it knows it now; nil if
+// there is none, or one of them is elsewhere.
+func (m *Mesh) Route(from, to int) ([]Hop, error) {
+	if !m.has(to) {
+		return nil, fmt.Errorf("node %d: %w", to, ErrUnknown)
+	}
+	var hops []Hop
+	var hop Hop
+	cameBy := -1
+	for at := from; at != to; {
+		var ok bool
+		err := m.with(at, func(f *firmware.Mesh) { hop.Link, hop.Detour, ok = f.Route(at, from, to, cameBy, hop.Detour) })
+		if err != nil {
+			return nil, err
+		}
+		if !ok || len(hops) > m.nodes {
+			return nil, nil
+		}
+		hops = append(hops, hop)
+		at, cameBy = m.Neighbour(at, hop.Link), hop.Link^1
+	}
+	return hops, nil
+}
+
+// poll calls done until it is true, also when ctx ends. In a mesh without threads
+// it lets time pass; else it waits.
+func (m *Mesh) poll(ctx context.Context, done func() (bool, error)) error {
+	wait := time.NewTimer(0)
+	defer wait.Stop()
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		if m.config.Threads == 0 {
+			if err := m.Step(10*time.Microsecond, 100*time.Nanosecond); err != nil {
+				return err
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			continue
+		}
+		wait.Reset(200 * time.Microsecond)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-wait.C:
+		}
+	}
+}
+
+// Settle waits until every living node of this process knows all links that are
+// there to be up, and its routes follow: as many as want says. After Open that is
+// every link; after faults, what is left.
+func (m *Mesh) Settle(ctx context.Context, want func(node int, words []abi.Diagnostic) bool) error {
+	return m.poll(ctx, func() (bool, error) {
+		for node := range m.nodes {
+			if !m.here(node) {
+				continue
+			}
+			s, err := m.State(node)
+			if err != nil {
+				return false, err
+			}
+			words, err := m.View(node)
+			if err != nil || s.Alive && !want(node, words) {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+}
+
+// Well is what [Mesh.Settle] waits for in a mesh without faults.
+func Well(_ int, words []abi.Diagnostic) bool {
+	for _, w := range words {
+		if !w.Valid() || w.Worst() >= abi.Broken {
+			return false
+		}
+	}
+	return true
+}
