@@ -5,6 +5,8 @@
 //	nfbench throughput   the throughput test of the paper
 //	nfbench crowd        many callers at once, on a quiet machine and a busy one
 //	nfbench group        members that exchange data every step
+//	nfbench link         a link of the fabric beside its report, model and simulation
+//	nfbench fabric       nodes of a torus in this process
 //	nfbench peers        beside memcpy, Go channels, UNIX sockets and gRPC
 //
 // Rules of every command: both sides of a ratio are interleaved in the same
