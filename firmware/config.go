@@ -18,6 +18,7 @@ type Config struct {
 	Stack                       uint64        // bytes per context
 	Engines                     int           // DMA threads beside the islands
 	Runs                        int           // 1: entries of lists may be runs
+	Eager                       int           // entries of an eager transfer; 0: there are none
 	Busy                        int           // one DMA piece of so many is refused for now; 0: none
 	Beat                        time.Duration // whole milliseconds
 	TargetTimeout               time.Duration
@@ -64,6 +65,7 @@ func (c *Config) counts() []option[int] {
 		{"window", &c.Window, bridge.Limits[int]{Min: 1, Max: abi.WindowMax, Power: true}},
 		{"engines", &c.Engines, bridge.Limits[int]{Min: 0, Max: abi.IslandsMax}},
 		{"runs", &c.Runs, bridge.Limits[int]{Min: 0, Max: 1}},
+		{"eager", &c.Eager, bridge.Limits[int]{Min: 0, Max: abi.EagerEntries}},
 		{"busy", &c.Busy, bridge.Limits[int]{Min: 0, Max: math.MaxInt32}},
 	}
 }

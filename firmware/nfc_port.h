@@ -41,6 +41,7 @@ struct nfc_config {
 	uint32_t beat_ms; /* heartbeat interval */
 	uint32_t stack; /* bytes of a context's stack */
 	uint32_t runs; /* 1: entries may be runs */
+	uint32_t eager; /* entries of an eager transfer; 0: it has none */
 	uint32_t hosts; /* that it serves at a time, each with all of the above */
 	uint64_t target_timeout_ns; /* offers without one get this; 0: none */
 	uint64_t memory[NFC_MEMORY_COUNT]; /* bytes of each type */

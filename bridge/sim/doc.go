@@ -12,6 +12,7 @@
 //	slots=1024        per mailbox ring, a power of two; 16..16384
 //	runs=1            entries of gather lists are runs of pages, 0: single pages; 0..1
 //	window=512        gather lists in flight per transfer, a power of two; 1..8192
+//	eager=4           page entries of a transfer that travels as one slot; 0: none does; 0..4
 //	engines=0         DMA threads beside the islands; 0..16
 //	busy=0            one DMA piece of so many is refused for now, so that rounds
 //	                  repeat (S21); 0: none, 1: all

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/firmware"
 )
 
@@ -35,7 +36,7 @@ var stallLimits = bridge.Limits[time.Duration]{Min: time.Millisecond, Max: 365 *
 // for an unknown name and bridge.ErrInvalid for a value that cannot be. stall is
 // how long a transfer may stand still, 0 for the default.
 func parse(a bridge.Address) (c firmware.Config, stall time.Duration, err error) {
-	c = firmware.Config{Spin: defaultSpin(), Runs: 1, LogFD: -1}
+	c = firmware.Config{Spin: defaultSpin(), Runs: 1, Eager: abi.EagerEntries, LogFD: -1}
 	if a.Path != "" {
 		return c, 0, fmt.Errorf("sim takes no path: %w", bridge.ErrInvalid)
 	}

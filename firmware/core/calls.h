@@ -110,6 +110,12 @@ void nfc_transfer_abort(struct nfc_transfer *t, enum nfc_status status,
 			bool answer);
 void nfc_transfer_ack(struct nfc_transfer *t, enum nfc_type type,
 		      enum nfc_state state, enum nfc_status status);
+/* Why an EAGER makes no sense, NFC_OK if it does; its pages. */
+enum nfc_status nfc_eager_check(struct nfc_channel *ch,
+				const struct nfc_slot *slot,
+				struct nfc_pages *pages);
+int nfc_eager_move(struct nfc_process *p, struct nfc_channel *ch,
+		   enum nfc_direction direction, const struct nfc_pages *pages);
 bool nfc_transfer_pump(struct nfc_share *share, bool sparing);
 void nfc_transfer_kick(struct nfc_transfer *t);
 

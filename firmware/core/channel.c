@@ -276,6 +276,7 @@ static int offer_d2h(struct nfc_process *p, struct nfc_channel *ch,
 
 	half->state = (uint8_t)state;
 	half->waiter = p;
+	ch->posted = 0; /* the host finds that it does not fit */
 	ch->begin_ns = ch->island->now;
 	nfc_put(ch, message ? NFC_TYPE_DIRECT : NFC_TYPE_IND_BEGIN, length,
 		half->next - 1, payload);
@@ -301,6 +302,18 @@ int channel_write(struct nfc_channel *ch, const void *buf, size_t n)
 	return offer_d2h(p, ch, NFC_HALF_MESSAGE, n, payload);
 }
 
+/* The host has posted pages for a transfer of this size: it moves at once. */
+static int write_posted(struct nfc_process *p, struct nfc_channel *ch)
+{
+	int rc;
+
+	nfc_d2h(ch)->next++;
+	ch->posted = 0;
+	ch->begin_ns = ch->island->now;
+	rc = nfc_eager_move(p, ch, NFC_D2H, &ch->post);
+	return rc == NFC_AGAIN ? nfc_block(p, NFC_WAIT_MOVING) : rc;
+}
+
 int channel_write_ind(struct nfc_channel *ch, uint64_t address, uint64_t size)
 {
 	struct nfc_process *p = caller(ch);
@@ -314,6 +327,8 @@ int channel_write_ind(struct nfc_channel *ch, uint64_t address, uint64_t size)
 	if (rc)
 		return rc;
 	p->length = size;
+	if (ch->posted && ch->post.size == size)
+		return write_posted(p, ch);
 	payload[0] = nfc_d2h(ch)->next++;
 	payload[1] = size;
 	return offer_d2h(p, ch, NFC_HALF_OFFERED, NFC_PAYLOAD_SIZE, payload);

@@ -156,6 +156,7 @@ static struct nfc_host *init_host(struct nfc_device *dev, uint32_t index,
 static uint32_t capabilities(const struct nfc_host *host)
 {
 	return (nfc_may_load(host) ? NFC_CAP_LOAD : 0) |
+	       (host->dev->config.eager ? NFC_CAP_EAGER : 0) |
 	       (host->dev->config.runs ? NFC_CAP_RUNS : 0);
 }
 
@@ -181,6 +182,7 @@ static void write_hello(struct nfc_host *host)
 			.read_managers = c->managers,
 			.write_managers = c->managers,
 			.contexts = c->islands * c->engines_me * c->contexts,
+			.eager = (uint16_t)c->eager,
 		} };
 
 	for (int i = 0; i < 7; i++)

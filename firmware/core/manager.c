@@ -96,28 +96,46 @@ static void on_direct(struct nfc_channel *ch, const struct nfc_slot *slot)
 	meet(ch, NFC_WAIT_READ);
 }
 
-static enum nfc_status check_begin(struct nfc_channel *ch,
-				   const struct nfc_begin *begin)
+static enum nfc_status check_begin(const struct nfc_begin *begin)
 {
 	for (int i = 0; i < 4; i++)
 		if (begin->rsvd[i])
 			return NFC_EPROTO;
-	if (begin->size >> 48)
-		return NFC_ETOOLARGE;
-	return unwelcome(ch);
+	return begin->size >> 48 ? NFC_ETOOLARGE : NFC_OK;
 }
 
+/*
+ * The way of an eager transfer into a process that already waits for one of its
+ * size: nothing is parked.
+ */
+static bool eager_at_once(struct nfc_channel *ch, const struct nfc_pages *pages)
+{
+	struct nfc_process *p = nfc_h2d(ch)->waiter;
+
+	if (!p || p->wait != NFC_WAIT_READ_IND || p->length != pages->size)
+		return false;
+	nfc_eager_move(p, ch, NFC_H2D, pages);
+	return true;
+}
+
+/* IND_BEGIN, and EAGER, which has the same fields and its pages. */
 static void on_begin(struct nfc_channel *ch, const struct nfc_slot *slot)
 {
 	const struct nfc_begin *begin = (const void *)slot->payload;
+	bool eager = nfc_header_type(slot->header) == NFC_TYPE_EAGER;
 	struct nfc_half *half = nfc_h2d(ch);
+	struct nfc_pages pages;
+	enum nfc_status status;
 
 	if (half->state != NFC_HALF_IDLE || begin->transaction != half->next ||
 	    nfc_header_sequence(slot->header) != (half->next & 0xffff)) {
 		drop(ch->rings->share);
 		return;
 	}
-	if (!admit(ch, check_begin(ch, begin)))
+	status = eager ? nfc_eager_check(ch, slot, &pages) : check_begin(begin);
+	if (!admit(ch, status ? status : unwelcome(ch)))
+		return;
+	if (eager && eager_at_once(ch, &pages))
 		return;
 	nfc_park(ch, slot, NFC_HALF_OFFERED, begin->timeout_ns);
 	meet(ch, NFC_WAIT_READ_IND);
@@ -129,7 +147,8 @@ static void on_h2d_list(struct nfc_channel *ch, const struct nfc_slot *slot)
 
 	if (half->state == NFC_HALF_MOVING) {
 		nfc_transfer_list(half->transfer, slot);
-	} else if (half->state == NFC_HALF_OFFERED && !ch->has_list) {
+	} else if (half->state == NFC_HALF_OFFERED && !ch->has_list &&
+		   nfc_header_type(ch->parked.header) == NFC_TYPE_IND_BEGIN) {
 		ch->list = *slot;
 		ch->has_list = 1;
 	} else if (half->state == NFC_HALF_OFFERED) {
@@ -163,6 +182,46 @@ static void on_list(struct nfc_channel *ch, const struct nfc_slot *slot)
 		on_d2h_list(ch, slot);
 	else
 		on_h2d_list(ch, slot);
+}
+
+/*
+ * EAGER for d2h: where the bytes go of what is offered, or of the next transfer.
+ * Something else may have been offered as it came: then it is about nothing.
+ */
+static void on_post(struct nfc_channel *ch, const struct nfc_slot *slot)
+{
+	const struct nfc_eager *eager = (const void *)slot->payload;
+	struct nfc_half *half = nfc_d2h(ch);
+	bool present = eager->transaction == nfc_present(half);
+	bool offered = present && half->state == NFC_HALF_OFFERED;
+	struct nfc_pages pages;
+	enum nfc_status status = nfc_eager_check(ch, slot, &pages);
+
+	if (offered && status) {
+		nfc_reply(ch, NFC_TYPE_ERROR, NFC_D2H, nfc_present(half),
+			  NFC_STATE_FAILED, status, half->waiter->length);
+		nfc_half_release(ch, NFC_D2H, -(int)status);
+	} else if (offered && half->waiter->length == pages.size) {
+		nfc_eager_move(half->waiter, ch, NFC_D2H, &pages);
+	} else if (!status && half->state == NFC_HALF_IDLE &&
+		   eager->transaction == half->next) {
+		ch->post = pages;
+		ch->posted = 1;
+	} else if (!present || half->state == NFC_HALF_MOVING ||
+		   half->state == NFC_HALF_COMMIT) {
+		drop(ch->rings->share);
+	}
+}
+
+static void on_eager(struct nfc_channel *ch, const struct nfc_slot *slot)
+{
+	if (!ch->island->dev->config.eager ||
+	    !nfc_accepted(ch->rings->host, NFC_CAP_EAGER))
+		drop(ch->rings->share);
+	else if (nfc_header_length(slot->header) & NFC_LIST_D2H)
+		on_post(ch, slot);
+	else
+		on_begin(ch, slot);
 }
 
 /* ---- what ends a transaction ---- */
@@ -200,11 +259,27 @@ static void on_fin(struct nfc_channel *ch, enum nfc_direction direction)
 	nfc_half_release(ch, direction, 0);
 }
 
-static void on_withdraw(struct nfc_channel *ch, enum nfc_direction direction)
+static void on_withdraw(struct nfc_channel *ch, uint64_t id)
 {
-	if (direction == NFC_H2D && nfc_is_offered(nfc_h2d(ch)))
+	if (id != nfc_present(nfc_h2d(ch)))
+		drop(ch->rings->share);
+	else if (nfc_is_offered(nfc_h2d(ch)))
 		nfc_recall(ch);
 	/* else it was accepted meanwhile: the answer is on its way */
+}
+
+/* The host wants the pages back that it posted for the next transfer. */
+static void on_unpost(struct nfc_channel *ch, uint64_t id)
+{
+	struct nfc_half *half = nfc_d2h(ch);
+
+	if (ch->posted && id == half->next) {
+		ch->posted = 0;
+		nfc_note(ch, NFC_TYPE_WITHDRAWN, NFC_D2H, id);
+	} else if (id != nfc_present(half)) {
+		drop(ch->rings->share);
+	}
+	/* else something was offered meanwhile, or the bytes have moved */
 }
 
 static void on_withdrawn(struct nfc_channel *ch, enum nfc_direction direction)
@@ -277,14 +352,19 @@ static void on_note(struct nfc_channel *ch, const struct nfc_slot *slot)
 		on_offer(ch, id);
 		return;
 	}
+	if (type == NFC_TYPE_WITHDRAW) {
+		if (direction == NFC_H2D)
+			on_withdraw(ch, id);
+		else
+			on_unpost(ch, id);
+		return;
+	}
 	if (id != nfc_present(&ch->half[direction])) {
 		drop(ch->rings->share);
 		return;
 	}
 	if (type == NFC_TYPE_FIN)
 		on_fin(ch, direction);
-	else if (type == NFC_TYPE_WITHDRAW)
-		on_withdraw(ch, direction);
 	else if (type == NFC_TYPE_WITHDRAWN)
 		on_withdrawn(ch, direction);
 	else
@@ -310,6 +390,8 @@ static void close_half(struct nfc_channel *ch, enum nfc_direction direction)
 		nfc_transfer_abort(half->transfer, NFC_EABORTED, false);
 		return;
 	}
+	if (direction == NFC_D2H)
+		ch->posted = 0;
 	if (direction == NFC_H2D && nfc_is_offered(half))
 		nfc_unpark(ch);
 	nfc_half_release(ch, direction,
@@ -348,6 +430,9 @@ static void dispatch(struct nfc_channel *ch, const struct nfc_slot *slot)
 	case NFC_TYPE_IND_LIST:
 		on_list(ch, slot);
 		break;
+	case NFC_TYPE_EAGER:
+		on_eager(ch, slot);
+		break;
 	case NFC_TYPE_ACK:
 	case NFC_TYPE_ERROR:
 		on_answer(ch, slot);
@@ -379,8 +464,11 @@ static bool well_formed(const struct nfc_slot *slot)
 
 	if (type == NFC_TYPE_DIRECT || type == NFC_TYPE_IND_LIST)
 		return true;
-	if (nfc_header_length(slot->header) != NFC_PAYLOAD_SIZE ||
-	    nfc_header_sequence(slot->header) != (id & 0xffff))
+	if (nfc_header_sequence(slot->header) != (id & 0xffff))
+		return false;
+	if (type == NFC_TYPE_EAGER)
+		return true;
+	if (nfc_header_length(slot->header) != NFC_PAYLOAD_SIZE)
 		return false;
 	if (type == NFC_TYPE_IND_BEGIN || type == NFC_TYPE_ACK ||
 	    type == NFC_TYPE_ERROR)

@@ -118,6 +118,12 @@ int nfc_accept(struct nfc_channel *ch, struct nfc_process *p)
 			  NFC_STATE_FAILED, NFC_ESIZE, p->length);
 		return -NFC_ESIZE;
 	}
+	if (nfc_header_type(ch->parked.header) == NFC_TYPE_EAGER) {
+		struct nfc_pages pages;
+
+		nfc_eager_check(ch, &ch->parked, &pages); /* fine as it came */
+		return nfc_eager_move(p, ch, NFC_H2D, &pages);
+	}
 	half->waiter = p;
 	ch->has_list = 0;
 	if (!begin->size) {

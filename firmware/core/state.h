@@ -108,6 +108,8 @@ struct nfc_transfer {
 	uint8_t ending; /* enum nfc_status: finish when quiet */
 	uint8_t aborted; /* the host asked: answer ABORTED */
 	uint8_t shared; /* index + 1 in the open table */
+	uint8_t eager; /* it ends like a message */
+	uint8_t tries; /* of an eager one, whose page was busy */
 	/* Lists, one per slot of the window: the header's length alone, entries, where it starts. */
 	struct nfc_slot *queue;
 	struct nfc_batch batch;
@@ -150,6 +152,13 @@ struct nfc_process {
 	struct nfc_transfer transfer;
 };
 
+/* The pages of an eager transfer: a list's length, entries, and the bytes. */
+struct nfc_pages {
+	uint64_t length; /* without NFC_LIST_D2H */
+	uint64_t size;
+	uint64_t entry[NFC_EAGER_ENTRIES];
+};
+
 struct nfc_half {
 	uint64_t next; /* next transaction id */
 	struct nfc_process *waiter;
@@ -171,13 +180,15 @@ struct nfc_channel {
 	uint8_t ending; /* CLOSE is to be answered when quiet */
 	uint8_t has_list;
 	uint8_t timed; /* in the island's deadline list */
+	uint8_t posted; /* pages lie here for the next transfer to the host */
 	uint8_t recalled; /* in the island's recall list */
 	uint64_t begin_ns; /* the parked offer arrived */
 	uint64_t deadline;
 	struct nfc_channel *timed_prev, *timed_next;
 	struct nfc_channel *recall_next;
 	uint64_t recall_id; /* transaction to give back */
-	struct nfc_slot parked; /* DIRECT or IND_BEGIN, MESSAGE or OFFERED on h2d */
+	struct nfc_pages post; /* posted */
+	struct nfc_slot parked; /* DIRECT, IND_BEGIN or EAGER, MESSAGE or OFFERED on h2d */
 	struct nfc_slot list; /* list 0 beside it */
 };
 

@@ -48,6 +48,7 @@ void nfc_transfer_begin(struct nfc_process *p, struct nfc_channel *ch,
 	t->entry = t->fault_index = 0;
 	t->direction = (uint8_t)direction;
 	t->busy = t->repeat = t->ending = t->aborted = t->shared = 0;
+	t->eager = t->tries = 0;
 	half->transfer = t;
 	half->state = NFC_HALF_MOVING;
 	p->wait = NFC_WAIT_MOVING;
@@ -73,32 +74,32 @@ static uint64_t entry_bytes(const struct nfc_slot *list, uint32_t i,
 	return length;
 }
 
-/* Bytes of a list, of which left are to come at most; 0 if it breaks the rules. */
+/* Bytes of a list, of which left are to come at most; more if it breaks the rules. */
 static uint64_t list_bytes(const struct nfc_slot *list, uint64_t left)
 {
 	uint64_t entries = nfc_list_entries(list), sum = 0;
 
-	if (entries < 1 || entries > NFC_LIST_ENTRIES)
-		return 0;
+	if (entries > NFC_LIST_ENTRIES)
+		return UINT64_MAX;
 	for (uint32_t i = 0; i < entries; i++) {
 		uint64_t bytes = entry_bytes(list, i, left - sum);
 
 		if (!bytes)
-			return 0;
+			return UINT64_MAX;
 		sum += bytes;
 	}
 	for (uint64_t i = entries; i < NFC_LIST_ENTRIES; i++)
 		if (list->payload[i])
-			return 0;
+			return UINT64_MAX;
 	return sum;
 }
 
 /* May the host write its lists so? */
-static bool may_list(const struct nfc_transfer *t, const struct nfc_slot *list)
+static bool may_list(const struct nfc_channel *ch, const struct nfc_slot *list)
 {
 	return !(list->header & NFC_LIST_RUNS) ||
-	       (t->channel->island->dev->config.runs &&
-		nfc_accepted(t->channel->rings->host, NFC_CAP_RUNS));
+	       (ch->island->dev->config.runs &&
+		nfc_accepted(ch->rings->host, NFC_CAP_RUNS));
 }
 
 /* Take a gather list; one that breaks the rules ends the transfer. */
@@ -118,8 +119,9 @@ void nfc_transfer_list(struct nfc_transfer *t, const struct nfc_slot *slot)
 	}
 	list.header = nfc_header_length(slot->header) & ~(uint64_t)NFC_LIST_D2H;
 	list.payload[6] = t->received;
-	sum = may_list(t, &list) ? list_bytes(&list, left) : 0;
-	if (!sum || tail >> NFC_TAIL_OUTSTANDING_SHIFT != left - sum ||
+	sum = may_list(t->channel, &list) ? list_bytes(&list, left) : 0;
+	if (!sum || sum > left ||
+	    tail >> NFC_TAIL_OUTSTANDING_SHIFT != left - sum ||
 	    t->lists - t->finished >= window) {
 		nfc_transfer_abort(t, NFC_EPROTO, false);
 		return;
@@ -163,21 +165,28 @@ static void finish(struct nfc_transfer *t)
 
 /*
  * A copy failed but may succeed yet: ask the host to send again from the list it
- * belongs to, and go on in that where the copy was.
+ * belongs to, and go on in that where the copy was. The pages of an eager transfer
+ * are tried again by themselves.
  */
 static void repeat_from(struct nfc_transfer *t, const struct nfc_piece *piece)
 {
 	uint64_t mask = t->channel->island->dev->config.window - 1;
 	uint64_t start = t->queue[piece->list & mask].payload[6];
 
-	t->lists = t->cursor = t->finished = piece->list;
-	t->received = start;
+	t->cursor = t->finished = piece->list;
 	t->planned = t->processed = nfc_piece_start(t, piece);
 	t->entry = 0;
 	t->offset = t->planned - start;
-	t->repeat = 1;
 	t->fault_index = piece->entry;
 	nfc_count(t->channel->rings->share, NFC_COUNT_REPEATS, 1);
+	if (t->eager) { /* its pages are here */
+		if (++t->tries > NFC_REPEATS_MAX)
+			t->ending = NFC_EDMA;
+		return;
+	}
+	t->lists = piece->list;
+	t->received = start;
+	t->repeat = 1;
 	nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_REPEAT, NFC_EBUSY);
 }
 
@@ -255,6 +264,18 @@ static bool advance(struct nfc_transfer *t, bool *busy)
 	return true;
 }
 
+/* An eager transfer is committed as soon as all has moved. */
+static void commit(struct nfc_transfer *t)
+{
+	struct nfc_channel *ch = t->channel;
+
+	nfc_count(ch->rings->share, NFC_COUNT_TRANSFERS_H2D + t->direction, 1);
+	nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_CONSUMED, NFC_OK);
+	nfc_half_release(ch, t->direction, 0);
+	if (ch->ending)
+		nfc_channel_over(ch);
+}
+
 /* Put DONE or the failure at the end; false once t left the active list. */
 static bool settle(struct nfc_transfer *t)
 {
@@ -266,6 +287,10 @@ static bool settle(struct nfc_transfer *t)
 	}
 	if (t->processed < t->size)
 		return true;
+	if (t->eager) {
+		commit(t);
+		return false;
+	}
 	t->channel->half[t->direction].state = NFC_HALF_COMMIT;
 	nfc_transfer_ack(t, NFC_TYPE_DONE, NFC_STATE_DONE, NFC_OK);
 	return false;
@@ -286,6 +311,61 @@ void nfc_transfer_kick(struct nfc_transfer *t)
 		return;
 	if (advance(t, &busy) && !t->ending && !settle(t))
 		share->active = t->next;
+}
+
+/* The list that the pages of an eager transfer would be. */
+static struct nfc_slot page_list(const struct nfc_pages *pages)
+{
+	struct nfc_slot list = { .header = pages->length };
+
+	for (int i = 0; i < NFC_EAGER_ENTRIES; i++)
+		list.payload[i] = pages->entry[i];
+	return list;
+}
+
+enum nfc_status nfc_eager_check(struct nfc_channel *ch,
+				const struct nfc_slot *slot,
+				struct nfc_pages *pages)
+{
+	const struct nfc_eager *eager = (const void *)slot->payload;
+	uint64_t length = nfc_header_length(slot->header);
+	struct nfc_slot list;
+
+	pages->length = length & ~(uint64_t)NFC_LIST_D2H;
+	pages->size = eager->size;
+	__builtin_memcpy(pages->entry, eager->entry, sizeof(pages->entry));
+	list = page_list(pages);
+	if (nfc_list_entries(&list) > ch->island->dev->config.eager ||
+	    eager->size > NFC_EAGER_BYTES)
+		return NFC_ETOOLARGE;
+	if ((length & NFC_LIST_D2H && eager->timeout_ns) ||
+	    !may_list(ch, &list) ||
+	    list_bytes(&list, eager->size) != eager->size)
+		return NFC_EPROTO;
+	return NFC_OK;
+}
+
+/*
+ * Both ends agree on an eager transfer, out of or into the memory of p: 0 if it
+ * is committed, or NFC_AGAIN, and the pump wakes p when it is.
+ */
+int nfc_eager_move(struct nfc_process *p, struct nfc_channel *ch,
+		   enum nfc_direction direction, const struct nfc_pages *pages)
+{
+	struct nfc_transfer *t = &p->transfer;
+	struct nfc_half *half = &ch->half[direction];
+
+	half->waiter = p;
+	nfc_transfer_begin(p, ch, direction, pages->size);
+	t->eager = 1;
+	t->queue[0] = page_list(pages);
+	t->lists = pages->size != 0;
+	t->received = pages->size;
+	nfc_transfer_kick(t);
+	if (half->state == NFC_HALF_MOVING)
+		return NFC_AGAIN;
+	p->wait = NFC_WAIT_NONE;
+	return 0;
 }
 
 /* What follows `link` comes before what stands up to it. */

@@ -116,6 +116,7 @@ static void shape(struct nfc_config *c)
 {
 	c->window = (uint32_t)window;
 	c->runs = (uint32_t)runs;
+	c->eager = NFC_EAGER_ENTRIES;
 }
 
 /* Let the island find what was done to it from outside. */
