@@ -98,12 +98,15 @@ func (sh Shape) hello() abi.Hello {
 	if sh.Runs != 0 {
 		capabilities |= abi.CapRuns
 	}
+	if sh.Eager > 0 {
+		capabilities |= abi.CapEager
+	}
 	return abi.Hello{
 		Magic: abi.Magic, Major: abi.Major, Minor: abi.Minor, Capabilities: capabilities,
 		Channels: uint32(sh.Channels), Mailboxes: uint16(sh.Mailboxes), Islands: uint16(sh.Islands),
 		Slots: uint32(sh.Slots), Window: uint32(sh.Window), BeatMS: uint32(sh.Beat / time.Millisecond),
 		MaxTransfer: 1<<40 - 1, ReadManagers: uint32(sh.Mailboxes), WriteManagers: uint32(sh.Mailboxes),
-		Contexts: uint32(sh.Contexts),
+		Contexts: uint32(sh.Contexts), Eager: uint16(sh.Eager),
 	}
 }
 

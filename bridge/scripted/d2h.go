@@ -15,6 +15,13 @@ func (s *Device) offerOutLocked(c *channel) {
 	}
 	r.sent, r.id = true, c.next[abi.D2H]
 	c.next[abi.D2H]++
+	if post := c.post; post != nil {
+		c.post = nil // if it does not fit the host finds that
+		if r.verb == writeTransfer && post.Eager().Size == uint64(len(r.mem)) {
+			s.giveEagerLocked(c, post)
+			return
+		}
+	}
 	var m abi.Slot
 	if r.verb == writeMessage {
 		copy(m.Bytes()[:], r.mem)
@@ -116,8 +123,18 @@ func (s *Device) copyListLocked(mv *move, m *abi.Slot, d abi.Direction) (abi.Sta
 	if status := s.checkListLocked(mv, m); status != abi.OK {
 		return status, 0
 	}
+	status, entry := s.copyEntriesLocked(mv, m, m.Gather().Entry[:], d)
+	if status == abi.OK {
+		mv.lists++
+	}
+	return status, entry
+}
+
+// copyEntriesLocked moves the bytes of the entries in use of a message. On an error it names the
+// entry. Must hold mu.
+func (s *Device) copyEntriesLocked(mv *move, m *abi.Slot, entries []abi.Entry, d abi.Direction) (abi.Status, uint32) {
 	h := abi.Header(m.Header)
-	for i, e := range m.Gather().Entry[:h.Length()&abi.ListCountMask] {
+	for i, e := range entries[:h.Length()&abi.ListCountMask] {
 		address, bytes := h.Span(e)
 		bytes = min(bytes, uint64(len(mv.mem))-mv.processed) // the last run
 		if !s.host.Move(mv.mem[mv.processed:][:bytes], address, d) {
@@ -126,7 +143,6 @@ func (s *Device) copyListLocked(mv *move, m *abi.Slot, d abi.Direction) (abi.Sta
 		mv.processed += bytes
 		s.cur.moved += bytes
 	}
-	mv.lists++
 	return abi.OK, 0
 }
 
@@ -136,19 +152,9 @@ func (s *Device) checkListLocked(mv *move, m *abi.Slot) abi.Status {
 	h, g := abi.Header(m.Header), m.Gather()
 	n := h.Length() & abi.ListCountMask
 	left := uint64(len(mv.mem)) - mv.processed
-	var sum uint64
-	for i, e := range g.Entry {
-		if i >= n && e != 0 {
-			s.accuseLocked("list with %d entries has entry %d set", n, i)
-			return abi.ErrProto
-		}
-		if i < n {
-			bytes, ok := s.entryLocked(h, e, left-sum)
-			if !ok {
-				return abi.ErrProto
-			}
-			sum += bytes
-		}
+	sum, ok := s.sumEntriesLocked(h, g.Entry[:], left)
+	if !ok {
+		return abi.ErrProto
 	}
 	if n == 0 || n > abi.ListEntries || g.Number() != uint16(mv.lists) || g.Outstanding() != left-sum {
 		s.accuseLocked("list %d with %d entries, %d bytes, %d outstanding; expected list %d with %d left",
@@ -156,6 +162,26 @@ func (s *Device) checkListLocked(mv *move, m *abi.Slot) abi.Status {
 		return abi.ErrProto
 	}
 	return abi.OK
+}
+
+// sumEntriesLocked returns the bytes of the entries in use, of which left are to come; false if one of
+// them, or of the rest, is not as it must be. Must hold mu.
+func (s *Device) sumEntriesLocked(h abi.Header, entries []abi.Entry, left uint64) (sum uint64, ok bool) {
+	n := h.Length() & abi.ListCountMask
+	for i, e := range entries {
+		if i >= n && e != 0 {
+			s.accuseLocked("%d entries, and entry %d is set", n, i)
+			return 0, false
+		}
+		if i < n {
+			bytes, ok := s.entryLocked(h, e, left-sum)
+			if !ok {
+				return 0, false
+			}
+			sum += bytes
+		}
+	}
+	return sum, true
 }
 
 // entryLocked returns the bytes of an entry, of which left are to come. It accuses the host of one

@@ -29,6 +29,8 @@ type Shape struct {
 	Window int
 	// Runs is 1 for a device that takes lists of runs.
 	Runs int
+	// Eager is the number of entries of an eager transfer; 0: there are none.
+	Eager int
 	// Contexts bounds the running processes; 32.
 	Contexts int
 	// Beat is the heartbeat interval; 100 ms.
@@ -44,19 +46,20 @@ func (sh Shape) sound() bool {
 	return sh.Channels >= abi.TargetFirst && sh.Channels <= abi.ChannelsMax &&
 		sh.Islands <= abi.IslandsMax && sh.Mailboxes <= abi.MailboxesMax && sh.Mailboxes%sh.Islands == 0 &&
 		sh.Slots&(sh.Slots-1) == 0 && sh.Slots >= abi.SlotsMin && sh.Slots <= abi.SlotsMax &&
-		sh.Window&(sh.Window-1) == 0 && sh.Window <= abi.WindowMax
+		sh.Window&(sh.Window-1) == 0 && sh.Window <= abi.WindowMax && sh.Eager <= abi.EagerEntries
 }
 
-// ParseShape reads the options of the conformance suite, see Run.
+// ParseShape reads the options of the conformance suite, see Run. What they do not name is as in a
+// "sim:" address.
 func ParseShape(options string) (Shape, error) {
-	var sh Shape
+	sh := Shape{Eager: abi.EagerEntries}
 	values, err := url.ParseQuery(options)
 	if err != nil {
 		return sh, fmt.Errorf("parse options: %w", err)
 	}
 	ints := map[string]*int{
 		"managers": &sh.Mailboxes, "islands": &sh.Islands, "channels": &sh.Channels,
-		"slots": &sh.Slots, "window": &sh.Window, "runs": &sh.Runs,
+		"slots": &sh.Slots, "window": &sh.Window, "runs": &sh.Runs, "eager": &sh.Eager,
 	}
 	for name, v := range values {
 		switch name {

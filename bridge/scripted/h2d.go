@@ -6,7 +6,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// offeredLocked handles DIRECT and IND_BEGIN. Must hold mu.
+// offeredLocked handles DIRECT, IND_BEGIN and an EAGER that is an offer. Must hold mu.
 func (s *Device) offeredLocked(c *channel, m *abi.Slot) {
 	h := abi.Header(m.Header)
 	o := &offer{id: c.next[abi.H2D], direct: h.Type() == abi.TypeDirect}
@@ -23,6 +23,10 @@ func (s *Device) offeredLocked(c *channel, m *abi.Slot) {
 		o.size = b.Size
 		if host := time.Duration(b.TimeoutNS); host > 0 && (timeout == 0 || host < timeout) {
 			timeout = host
+		}
+		if h.Type() == abi.TypeEager {
+			pages := *m
+			o.eager = &pages
 		}
 		if b.Transaction != o.id {
 			s.accuseLocked("channel %d: transfer %d, expected %d", c.id, b.Transaction, o.id)
@@ -53,7 +57,9 @@ func (s *Device) offeredLocked(c *channel, m *abi.Slot) {
 // admitLocked brings an offer to its reader, or refuses it. Must hold mu.
 func (s *Device) admitLocked(c *channel, m *abi.Slot) {
 	switch o := c.in; {
-	case !o.direct && m.Payload[3]|m.Payload[4]|m.Payload[5]|m.Payload[6] != 0:
+	case o.eager != nil && s.checkEagerLocked(o.eager) != abi.OK:
+		s.failInLocked(c, s.checkEagerLocked(o.eager), o.size)
+	case !o.direct && o.eager == nil && m.Payload[3]|m.Payload[4]|m.Payload[5]|m.Payload[6] != 0:
 		s.accuseLocked("channel %d: offer with reserved bits", c.id)
 		s.failInLocked(c, abi.ErrProto, o.size)
 	case o.size >= sizeLimit:
@@ -123,6 +129,10 @@ func (s *Device) failInLocked(c *channel, why abi.Status, outstanding uint64) {
 func (s *Device) acceptLocked(c *channel) {
 	o := c.in
 	o.active, o.move.mem = true, c.rd.mem
+	if o.eager != nil {
+		s.takeEagerLocked(c)
+		return
+	}
 	if o.size == 0 {
 		s.doneLocked(c, abi.H2D, o.id, &o.move)
 		return
@@ -141,7 +151,7 @@ func (s *Device) sourceLocked(c *channel, m *abi.Slot) {
 		return
 	}
 	if !o.active {
-		if o.early != nil || m.Gather().Number() != 0 {
+		if o.early != nil || o.eager != nil || m.Gather().Number() != 0 {
 			s.accuseLocked("channel %d: list %d before READY", c.id, m.Gather().Number())
 			s.failInLocked(c, abi.ErrProto, o.size)
 			return

@@ -21,6 +21,7 @@ type channel struct {
 	rd       *request  // a process that waits to read
 	wr       *request  // a process that waits to write
 	askReady bool      // an OFFER is pending
+	post     *abi.Slot // pages of the host for the next transfer to it
 	proc     *process
 	port     int
 }
@@ -34,7 +35,8 @@ type offer struct {
 	deadline time.Time
 	early    *abi.Slot // list 0, if it came before the target
 	active   bool
-	ready    bool // the host was told to send the lists after the first
+	ready    bool      // the host was told to send the lists after the first
+	eager    *abi.Slot // its pages, of one that is eager
 	move     move
 }
 
@@ -196,6 +198,8 @@ func (s *Device) handleLocked(m *abi.Slot) {
 	switch h.Type() {
 	case abi.TypeDirect, abi.TypeIndBegin:
 		s.offeredLocked(c, m)
+	case abi.TypeEager:
+		s.eagerLocked(c, m)
 	case abi.TypeIndList:
 		if h.Length()&abi.ListD2H != 0 {
 			s.destinationLocked(c, m)
@@ -230,7 +234,9 @@ func (s *Device) noteLocked(c *channel, m *abi.Slot) {
 		s.finishOutLocked(c, n.Transaction)
 	case t == abi.TypeFin:
 		s.finishInLocked(c, n.Transaction)
-	case t == abi.TypeWithdraw && !d2h:
+	case t == abi.TypeWithdraw && d2h:
+		s.unpostLocked(c, n.Transaction)
+	case t == abi.TypeWithdraw:
 		s.withdrawLocked(c, n.Transaction)
 	case t == abi.TypeAbort && d2h:
 		s.abortOutLocked(c, n.Transaction)
@@ -255,6 +261,10 @@ func (s *Device) closeLocked(c *channel, cl *abi.Close) {
 		return
 	}
 	c.closed |= cl.Halves
+	if cl.Halves&abi.ParkD2H != 0 && c.post != nil {
+		s.accuseLocked("channel %d: close of a half for which pages are posted", c.id)
+		c.post = nil
+	}
 	if cl.Halves&abi.ParkH2D != 0 {
 		if c.in != nil && c.in.active {
 			s.failInLocked(c, abi.ErrAborted, c.in.size-c.in.move.processed)

@@ -42,7 +42,7 @@ func (b *buffer) Move(mem []byte, address uint64, d abi.Direction) bool {
 
 // Open begins a conversation.
 func (p *Party) Open(o *talk.Open) error {
-	sh := Shape{Window: int(o.Window), Channels: 64, Runs: int(o.Runs)}.withDefaults()
+	sh := Shape{Window: int(o.Window), Channels: 64, Runs: int(o.Runs), Eager: abi.EagerEntries}.withDefaults()
 	s := newDevice(sh, Hooks{Give: func(m abi.Slot) []abi.Slot {
 		p.put = append(p.put, m)
 		return nil

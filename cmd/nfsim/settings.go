@@ -22,7 +22,7 @@ type settings struct {
 
 // parseSettings reads the options of the device.
 func parseSettings(o *options) (*settings, error) {
-	s := &settings{bar: 64 << 20, config: firmware.Config{Runs: 1}}
+	s := &settings{bar: 64 << 20, config: firmware.Config{Runs: 1, Eager: abi.EagerEntries}}
 	if runtime.NumCPU() > 1 { // else spinning only delays the other side
 		s.config.Spin = 25 * time.Microsecond
 	}
@@ -63,5 +63,6 @@ func (s *settings) script() scripted.Shape {
 	return scripted.Shape{
 		Channels: c.Channels, Mailboxes: c.Managers, Islands: c.Islands, Slots: c.Slots, Window: c.Window,
 		Contexts: c.Contexts, Beat: c.Beat, EMEM: c.Memory[abi.EMEM], TargetTimeout: c.TargetTimeout,
+		Eager: c.Eager,
 	}
 }
