@@ -44,6 +44,10 @@ var Operations = []Operation{
 	{"ReceiveIndFunc", func(ctx context.Context, ch bridge.Channel) error {
 		return receiveFunc(ctx, ch, make([]byte, 4096), func() error { return nil })
 	}},
+	{"SendInd of some bytes", func(ctx context.Context, ch bridge.Channel) error { return ch.SendInd(ctx, make([]byte, 100)) }},
+	{"ReceiveInd of some bytes", func(ctx context.Context, ch bridge.Channel) error {
+		return ch.ReceiveInd(ctx, make([]byte, 100))
+	}},
 	{"Next", func(ctx context.Context, ch bridge.Channel) error {
 		_, err := ch.Next(ctx)
 		return err

@@ -36,7 +36,7 @@ func statsAddUp(e *Env) {
 	for i, ch := range ports {
 		for n := range 10 * (i + 1) {
 			e.Echo(ch, make([]byte, n))
-			e.EchoInd(ch, 1000*n, 1)
+			e.EchoInd(ch, 9000*n, 1)
 		}
 	}
 	ctx, cancel := context.WithCancel(e.Ctx())
@@ -50,7 +50,7 @@ func statsAddUp(e *Env) {
 		for _, half := range []abi.Direction{abi.H2D, abi.D2H} {
 			failed := uint64(1 - i)
 			require.Equal(e, bridge.PathStats{Messages: n, Bytes: n * (n - 1) / 2, Errors: failed}, st.Direct[half])
-			require.Equal(e, bridge.PathStats{Messages: n, Bytes: 500 * n * (n - 1), Errors: failed}, st.Indirect[half])
+			require.Equal(e, bridge.PathStats{Messages: n, Bytes: 4500 * n * (n - 1), Errors: failed}, st.Indirect[half])
 			sum.Direct[half].Messages += st.Direct[half].Messages
 			sum.Indirect[half].Bytes += st.Indirect[half].Bytes
 		}

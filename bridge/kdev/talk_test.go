@@ -85,7 +85,7 @@ func TestTalk(t *testing.T) {
 				stall = 2 * time.Second // passes of the audit are so far apart
 				t.Parallel()
 			}
-			p := newTalker(t, &c.Open, stall)
+			p := newTalker(t, &c.Open, eager(c), stall)
 			for i := range c.Steps {
 				s := &c.Steps[i]
 				if err := p.step(s); err != nil {
@@ -95,6 +95,14 @@ func TestTalk(t *testing.T) {
 			require.NoError(t, p.dev.Reset(patience(t)))
 		})
 	}
+}
+
+// eager is how many entries an eager transfer has in a conversation: none if it has no such transfer.
+func eager(c *talk.Conversation) int {
+	if slices.ContainsFunc(c.Steps, func(s talk.Step) bool { return abi.Header(s.Slot.Header).Type() == abi.TypeEager }) {
+		return abi.EagerEntries
+	}
+	return 0
 }
 
 // asksBack reports whether a transfer is taken back before its target has it. No call does
@@ -111,11 +119,11 @@ func asksBack(c *talk.Conversation) bool {
 	return false
 }
 
-// newTalker opens a device whose host finds out within stall that it lost an offer, 0 for its
-// default, and a channel on it.
-func newTalker(t *testing.T, o *talk.Open, stall time.Duration) *talker {
+// newTalker opens a device with eager transfers of so many entries, whose host finds out within stall
+// that it lost an offer, 0 for its default, and a channel on it.
+func newTalker(t *testing.T, o *talk.Open, eager int, stall time.Duration) *talker {
 	p := &talker{T: t, said: make(chan abi.Slot, 256), wake: make(chan struct{}, 1), close: make(chan error, 2)}
-	s, err := scripted.New(scripted.Shape{Channels: 64, Window: int(o.Window), Runs: int(o.Runs)},
+	s, err := scripted.New(scripted.Shape{Channels: 64, Window: int(o.Window), Runs: int(o.Runs), Eager: eager},
 		scripted.Hooks{Lay: func(a *abi.Area) { a.DeviceHello.Hello().MaxTransfer = o.Limit }})
 	require.NoError(t, err)
 	p.s = s
@@ -194,6 +202,14 @@ func (p *talker) begin(m *abi.Slot) {
 			func(context.Context) (bool, error) { return p.ch.TrySend(message, p.wake) })
 	case abi.TypeIndBegin:
 		p.sendInd(m.Begin())
+	case abi.TypeEager:
+		if h.Length()&abi.ListD2H != 0 {
+			data := make([]byte, m.Eager().Size)
+			p.call(abi.D2H, func(c *talkCall) error { return p.ch.ReceiveInd(c.ctx, data) })
+		} else {
+			p.sendInd(m.Begin())
+			p.moves = false
+		}
 	case abi.TypeIndList:
 		if h.Length()&abi.ListD2H != 0 {
 			p.receiveInd()
@@ -210,8 +226,8 @@ func (p *talker) begin(m *abi.Slot) {
 			p.calls[abi.D2H].decide <- nil
 		}
 	case abi.TypeWithdraw:
-		if !p.moves { // else the audit asks it back
-			p.calls[abi.H2D].cancel()
+		if d := abi.Direction(m.Note().Direction); d == abi.D2H || !p.moves { // else the audit asks it back
+			p.calls[d].cancel()
 		}
 	case abi.TypeAbort:
 		if c := p.calls[m.Note().Direction&1]; c != nil {
@@ -298,7 +314,8 @@ func (p *talker) hear(want *abi.Slot) error {
 	select {
 	case got := <-p.said:
 		w, g := abi.Header(want.Header), abi.Header(got.Header)
-		if w.Type() != g.Type() || w.Sequence() != g.Sequence() || w.Type() != abi.TypeIndBegin && w.Length() != g.Length() {
+		placed := w.Type() == abi.TypeIndBegin || w.Type() == abi.TypeEager // the length depends on where the buffer begins
+		if w.Type() != g.Type() || w.Sequence() != g.Sequence() || !placed && w.Length() != g.Length() {
 			return fmt.Errorf("the host put %v, not %v", &got, want)
 		}
 		if g.Type() == abi.TypeFin {
@@ -359,6 +376,15 @@ func (p *talker) aborted(d abi.Direction) error {
 	return fmt.Errorf("the call ended with %v", err)
 }
 
+// leaves requires that a receive, if there is one, takes nothing for one of these reasons.
+func (p *talker) leaves(reasons ...error) error {
+	err, called := p.ended(abi.D2H)
+	if !called || slices.ContainsFunc(reasons, func(r error) bool { return errors.Is(err, r) }) {
+		return nil
+	}
+	return fmt.Errorf("the call ended with %v", err)
+}
+
 // concludes checks what a host made of a slot.
 func (p *talker) concludes(s *talk.Step, dropped uint64) error {
 	err := p.loop.Send(patience(p.T), nil) // whoever gets the answer has read all before it
@@ -382,12 +408,15 @@ func (p *talker) concludes(s *talk.Step, dropped uint64) error {
 			return fmt.Errorf("a later call ended with %v", err)
 		}
 	case proto.EventDelivered:
-		return p.ends(abi.H2D, nil)
+		return p.ends(abi.Direction(s.Slot.Ack().Direction), nil)
 	case proto.EventRefused, proto.EventFailed:
 		return p.fails(s.Slot.Ack())
 	case proto.EventAborted:
 		return p.aborted(abi.Direction(s.Slot.Ack().Direction))
 	case proto.EventWithdrawn:
+		if abi.Direction(s.Slot.Note().Direction) == abi.D2H {
+			return p.leaves(bridge.ErrWithdrawn, bridge.ErrClosed)
+		}
 		if c := p.calls[abi.H2D]; p.moves && c.ctx.Err() == nil {
 			return nil // it was asked back, and is offered again
 		}
@@ -397,6 +426,9 @@ func (p *talker) concludes(s *talk.Step, dropped uint64) error {
 			return fmt.Errorf("it is not counted as dropped")
 		}
 	case proto.EventOffer:
+		if err := p.leaves(bridge.ErrSizeMismatch, bridge.ErrKindMismatch, bridge.ErrWithdrawn); err != nil {
+			return err
+		}
 		p.size, p.message = 0, abi.Header(s.Slot.Header).Type() == abi.TypeDirect
 		if abi.Header(s.Slot.Header).Type() == abi.TypeIndBegin {
 			p.size = s.Slot.Begin().Size

@@ -97,5 +97,5 @@ func (h *sender) examine() bool {
 func waits(w uint64) bool {
 	s := stateOf(w)
 	return w&parkedFlag != 0 && standOf(w).Marks()&proto.MarkRecall == 0 &&
-		(s == proto.StateOffered || s == proto.StateMoving)
+		(s == proto.StateOffered || s == proto.StateMoving || s == proto.StateGiven)
 }

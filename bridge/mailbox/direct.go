@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/nfcomms/nfcomms/bridge"
@@ -75,7 +76,12 @@ func (h *sender) offer(ctx context.Context, msg []byte) error {
 	var s abi.Slot
 	copy(s.Bytes()[:], msg)
 	id, before := h.begin(proto.PutMessage)
-	hd := h.header(abi.TypeDirect, len(msg), id)
+	return h.whyRefused(h.give(ctx, h.header(abi.TypeDirect, len(msg), id), &s, before))
+}
+
+// give puts an offer that was begun, and waits for what becomes of it; errRefused if the target did
+// not take it, see the half's slot. Must hold queue.
+func (h *sender) give(ctx context.Context, hd abi.Header, s *abi.Slot, before uint64) error {
 	if err := h.put(ctx, hd, &s.Payload, h.mailbox.room(proto.RoomNormal), shutAny); err != nil {
 		h.unbegin(before)
 		return err
@@ -122,7 +128,18 @@ func (h *sender) withdraw(cause error) error {
 	return h.outcome(cause)
 }
 
-// outcome returns how a message ended. withdrawn is the error if
+// errRefused means that the target did not take an offer.
+var errRefused = errors.New("refused")
+
+// whyRefused returns the error of a message; for errRefused that of the device's record.
+func (h *sender) whyRefused(err error) error {
+	if err == errRefused {
+		return bridge.Error(h.slot.Ack().Status)
+	}
+	return err
+}
+
+// outcome returns how an offer ended. withdrawn is the error if
 // it was taken back.
 func (h *sender) outcome(withdrawn error) error {
 	switch eventOf(h.word.Load()) {
@@ -131,7 +148,7 @@ func (h *sender) outcome(withdrawn error) error {
 	case proto.EventWithdrawn:
 		return withdrawn
 	default:
-		return bridge.Error(h.slot.Ack().Status)
+		return errRefused
 	}
 }
 
@@ -182,7 +199,7 @@ func (h *sender) tryOffer(msg []byte) (bool, error) {
 	if !h.spinFor(news) && !h.escalate(news) {
 		return false, h.err()
 	}
-	err := h.outcome(errNotReady)
+	err := h.whyRefused(h.outcome(errNotReady))
 	if err == errNotReady {
 		return false, nil
 	}

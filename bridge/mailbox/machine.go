@@ -75,7 +75,8 @@ type machine struct {
 	word atomic.Uint64
 	dir  abi.Direction
 	base uint64        // id of transaction 0; written under rx while opening
-	slot abi.Slot      // h2d: how a message was refused; d2h: the offer
+	slot abi.Slot      // h2d: how an offer was refused; d2h: the offer
+	size atomic.Uint64 // bytes of the pages that the device has, of an eager transfer
 	wake chan struct{} // room for one token; made by the first sleep
 	xfer *transfer     // made by the first transfer
 
@@ -93,7 +94,7 @@ func (m *machine) wakeUp() {
 
 // at returns where the half stands.
 func (m *machine) at(w uint64) proto.Half {
-	return proto.Half{ID: m.base + countOf(w), Direction: m.dir, Stand: standOf(w)}
+	return proto.Half{ID: m.base + countOf(w), Direction: m.dir, Stand: standOf(w), Size: m.size.Load()}
 }
 
 // id returns the transaction under way, or the last one.
@@ -154,7 +155,10 @@ func (m *machine) classifyLocked(limit uint64, s *abi.Slot) (proto.Event, string
 			return m.classifyTransferLocked(limit, s)
 		}
 		p, why := protocol.Classify(m.at(w), nil, limit, s)
-		if e := p.Event(); e == proto.EventOffer || e == proto.EventRefused {
+		switch e := p.Event(); {
+		case e == proto.EventRefused && m.dir == abi.D2H:
+			m.xfer.end = *s.Ack()
+		case e == proto.EventOffer || e == proto.EventRefused:
 			m.slot = *s
 		}
 		if m.followLocked(w, p) {

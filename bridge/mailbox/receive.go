@@ -217,10 +217,7 @@ func (c *Channel) TryReceiveInd(ctx context.Context, data []byte) (bool, error) 
 		err = h.fits(uint64(len(data)))
 	}
 	if ok && err == nil {
-		err = h.moveInd(ctx, data)
-	}
-	if ok && err == nil {
-		err = h.fin()
+		err = h.takeInd(ctx, data)
 	}
 	if ok || err != nil {
 		h.indirect.Note(len(data), err, start)
@@ -283,9 +280,6 @@ func (c *Channel) ReceiveInd(ctx context.Context, data []byte) error {
 	}
 	start := meter.Now()
 	err := h.receiveInd(ctx, data)
-	if err == nil {
-		err = h.fin()
-	}
 	h.indirect.Note(len(data), err, start)
 	h.unlock()
 	return err
@@ -304,7 +298,7 @@ func (c *Channel) ReceiveIndFunc(ctx context.Context, size uint64, place func() 
 	start := meter.Now()
 	data, err := h.placed(ctx, size, place)
 	if err == nil {
-		err = h.moveInd(ctx, data)
+		err = h.moveFunc(ctx, data)
 	}
 	if err == nil {
 		err = h.finFunc(func() error { return fn(data) })
@@ -333,12 +327,16 @@ func (h *receiver) placed(ctx context.Context, size uint64, place func() ([]byte
 	return data, err
 }
 
-// receiveInd takes the device's transfer into data, all but the commit. Must
-// hold queue.
+// receiveInd takes the device's transfer into data. Must hold queue.
 func (h *receiver) receiveInd(ctx context.Context, data []byte) error {
+	if h.mayPost(len(data)) {
+		if err := h.post(ctx, data); err != errElse {
+			return err
+		}
+	}
 	err := h.claimInd(ctx, uint64(len(data)))
 	if err == nil {
-		err = h.moveInd(ctx, data)
+		err = h.takeInd(ctx, data)
 	}
 	return err
 }
@@ -363,18 +361,52 @@ func (h *receiver) fits(size uint64) error {
 	return err
 }
 
-// moveInd moves the held transfer into data, which has its size. Must hold
-// queue.
-func (h *receiver) moveInd(ctx context.Context, data []byte) error {
+// takeInd moves the held transfer into data, which has its size, and commits it. Must hold queue.
+func (h *receiver) takeInd(ctx context.Context, data []byte) error {
+	if len(data) == 0 {
+		return h.fin()
+	}
+	x, err := h.account(data)
+	if err != nil {
+		return err
+	}
+	if x.eager() {
+		err = h.awaitEager(ctx, x)
+		x.stop()
+		return err
+	}
+	err = h.move(ctx, x)
+	if err == nil {
+		err = h.fin()
+	}
+	return err
+}
+
+// moveFunc moves the held transfer into data, which has its size, all but the commit. Must hold queue.
+func (h *receiver) moveFunc(ctx context.Context, data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}
-	x := h.transfer()
-	if err := x.start(data, true); err != nil {
-		h.release()
-		return err
+	x, err := h.account(data)
+	if err == nil {
+		err = h.move(ctx, x)
 	}
+	return err
+}
+
+// account opens the account of the held transfer, or leaves it where it is. Must hold queue.
+func (h *receiver) account(data []byte) (*transfer, error) {
+	x := h.transfer()
 	x.id = h.id()
+	err := x.start(data, true)
+	if err != nil {
+		h.release()
+	}
+	return x, err
+}
+
+// move moves the held transfer list by list. Must hold queue.
+func (h *receiver) move(ctx context.Context, x *transfer) error {
 	h.act(proto.PutTransfer)
 	err := x.run(ctx)
 	x.stop()

@@ -101,7 +101,8 @@ func (c *Channel) Stats() bridge.ChannelStats {
 
 // transfers returns 1 while a transfer is under way, else 0.
 func (h *half) transfers() int {
-	if stateOf(h.word.Load()) == proto.StateMoving && h.shut.Load()&shutDown == 0 {
+	s := stateOf(h.word.Load())
+	if (s == proto.StateMoving || s == proto.StateGiven) && h.shut.Load()&shutDown == 0 {
 		return 1
 	}
 	return 0

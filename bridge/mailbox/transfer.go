@@ -156,6 +156,18 @@ func (h *sender) sendInd(ctx context.Context, data []byte, unready uint64) error
 		return err
 	}
 	x.unready = unready
+	var err error
+	if x.eager() {
+		err = h.offerEager(ctx, x)
+	} else {
+		err = h.offerLists(ctx, x)
+	}
+	x.stop()
+	return err
+}
+
+// offerLists offers a transfer, moves it list by list and commits it. Must hold queue.
+func (h *sender) offerLists(ctx context.Context, x *transfer) error {
 	err := h.beginInd(ctx, x)
 	if err == nil {
 		err = x.run(ctx)
@@ -164,7 +176,6 @@ func (h *sender) sendInd(ctx context.Context, data []byte, unready uint64) error
 		h.act(proto.PutFin)
 		err = h.putNote(abi.TypeFin, x.id)
 	}
-	x.stop()
 	return err
 }
 
@@ -412,6 +423,11 @@ func (x *transfer) result(ctx context.Context, e proto.Event) error {
 	case proto.EventWithdrawn:
 		return errAskedBack
 	}
+	return x.failure(ctx)
+}
+
+// failure returns why the transfer ended, as the device's record says. Must hold queue.
+func (x *transfer) failure(ctx context.Context) error {
 	end, size := &x.end, x.ledger.Cut.Size
 	switch end.Status {
 	case abi.ErrSize:

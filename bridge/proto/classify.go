@@ -17,7 +17,12 @@ func About(s *abi.Slot) (d abi.Direction, why string) {
 		return abi.Direction(a.Direction), ""
 	case abi.TypeWithdraw:
 		return abi.D2H, ""
-	case abi.TypeWithdrawn, abi.TypeReady:
+	case abi.TypeWithdrawn:
+		if d := abi.Direction(s.Note().Direction); d <= abi.D2H {
+			return d, ""
+		}
+		return 0, "note of a wrong direction or status"
+	case abi.TypeReady:
 		return abi.H2D, ""
 	}
 	return 0, "not a message of a device"
@@ -93,6 +98,8 @@ func begin(h Half, limit uint64, s *abi.Slot) (Input, string) {
 		return takeFault, "reserved bits"
 	case ahead == 0 && b.Size > limit:
 		return takeFault, "offer over the largest transfer"
+	case ahead == 0 && h.Stand.State() == StatePosted && b.Size == h.Size:
+		return TakeMatch, ""
 	}
 	return offer(ahead)
 }
@@ -109,15 +116,20 @@ func reserved(s *abi.Slot, from int) bool {
 // record takes ACK, DONE, ERROR and ABORTED.
 func record(h Half, l *Ledger, s *abi.Slot) (Input, string) {
 	a := s.Ack()
-	switch ahead := int64(a.Transaction - h.ID); {
+	t := abi.Header(s.Header).Type()
+	switch ahead := int64(a.Transaction - h.current()); {
 	case ahead > 0:
 		return takeFault, "transaction from the future"
 	case ahead < 0:
 		return takeStale, ""
-	case h.Stand.State() == StateMoving:
-		return l.Record(abi.Header(s.Header).Type(), a)
-	case h.Stand.State() == StateOffered && h.Direction == abi.H2D:
-		return answer(abi.Header(s.Header).Type(), a), "answer to a message makes no sense"
+	}
+	switch state := h.Stand.State(); {
+	case state == StateMoving:
+		return l.Record(t, a)
+	case state == StateOffered && h.Direction == abi.H2D:
+		return answer(t, a), "answer to a message makes no sense"
+	case state == StateGiven || state == StatePosted:
+		return moved(h.Size, t, a), "answer to an eager transfer makes no sense"
 	}
 	return TakeRecord, "record of an offer"
 }
@@ -133,10 +145,19 @@ func answer(t abi.Type, a *abi.Ack) Input {
 	return TakeNonsense
 }
 
+// moved returns what a record means for an eager transfer of so many bytes.
+func moved(size uint64, t abi.Type, a *abi.Ack) Input {
+	in := answer(t, a)
+	if in == TakeConsumed && a.Processed != size || a.Processed > size || a.FaultIndex >= abi.EagerEntries {
+		return TakeNonsense
+	}
+	return in
+}
+
 // note takes WITHDRAW, WITHDRAWN and READY.
 func note(h Half, s *abi.Slot) (Input, string) {
 	n, hd := s.Note(), abi.Header(s.Header)
-	ahead := int64(n.Transaction - h.ID)
+	ahead := int64(n.Transaction - h.current())
 	switch {
 	case n.Direction != uint32(h.Direction) || n.Status >= uint32(abi.StatusCount):
 		return takeFault, "note of a wrong direction or status"

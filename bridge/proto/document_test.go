@@ -24,6 +24,7 @@ var (
 		proto.TakeWithdraw:         "WITHDRAW",
 		proto.TakeWithdrawn:        "WITHDRAWN",
 		proto.TakeReady:            "READY for the next id",
+		proto.TakeMatch:            "IND_BEGIN under the next id, of the size that was posted",
 		proto.TakeRecord:           "ACK, DONE, ERROR or ABORTED",
 		proto.TakeConsumed:         "ACK(CONSUMED)",
 		proto.TakeRefused:          "ERROR",
@@ -36,6 +37,7 @@ var (
 		proto.TakeAborted:          "ABORTED after ABORT",
 		proto.PutMessage:           "*puts DIRECT*",
 		proto.PutTransfer:          "*puts IND_BEGIN*, and IND_LIST 0",
+		proto.PutEager:             "*puts EAGER*",
 		proto.PutWithdraw:          "*puts WITHDRAW*: the call ends, or the audit asks",
 		proto.PutWithdrawn:         "*puts WITHDRAWN*",
 		proto.PutAccept:            "*puts ACK(CONSUMED)*, or FIN for 0 bytes",
@@ -53,11 +55,11 @@ var (
 		proto.EventFault:            "fault",
 		proto.EventDelivered:        "delivered: nil",
 		proto.EventRefused:          "refused: its sentinel",
-		proto.EventWithdrawn:        "withdrawn: `ErrWithdrawn` or `ErrClosed`; offered again if the audit asked",
+		proto.EventWithdrawn:        "withdrawn: `ErrWithdrawn` or `ErrClosed`; put again if the audit asked",
 		proto.EventReady:            "ready: wakes the waiter, whose `TrySend` or `TrySendInd` is next",
 		proto.EventOffer:            "offer: wakes a receiver",
 		proto.EventRecalled:         "recalled: WITHDRAWN is to be put",
-		proto.EventProgress:         "progress: lists up to the window",
+		proto.EventProgress:         "progress: lists up to the window; a record, where they met",
 		proto.EventRetriesExhausted: "retries-exhausted: ABORT is to be put; then `ErrDMA`",
 		proto.EventDone:             "done: FIN is to be put; nil",
 		proto.EventFailed:           "failed: its sentinel, in a `*TransferError`",
@@ -88,7 +90,7 @@ func stateTable(t *testing.T, d abi.Direction) string {
 	var b strings.Builder
 	b.WriteString("| state | what comes, or what the host *does* | what it means | next |\n|---|---|---|---|\n")
 	before := ""
-	for s := proto.StateIdle; s <= proto.StateComplete; s++ {
+	for s := proto.StateIdle; s <= proto.StatePosted; s++ {
 		for _, r := range proto.Rows() {
 			if r.Direction != d || r.State != s {
 				continue

@@ -21,7 +21,7 @@ type Layout struct {
 var ErrABI = errors.New("another ABI")
 
 // Capabilities are those that this host uses where the device has them.
-const Capabilities = abi.CapLoad | abi.CapRuns
+const Capabilities = abi.CapLoad | abi.CapEager | abi.CapRuns
 
 const (
 	beatMSMax = 1 << 20

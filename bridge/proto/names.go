@@ -16,10 +16,12 @@ const (
 	StateAnswering              // d2h: the answer to the offer is still to be put
 	StateMoving                 // a transfer, according to its ledger; h2d: from its offer on
 	StateComplete               // a transfer: every byte moved, FIN is still to be put
+	StateGiven                  // an eager transfer: the device has the pages, and ends it
+	StatePosted                 // d2h: the device has the pages for its next transfer
 	stateCount
 )
 
-var stateNames = [stateCount]string{"idle", "offered", "answering", "moving", "complete"}
+var stateNames = [stateCount]string{"idle", "offered", "answering", "moving", "complete", "given", "posted"}
 
 // String returns the state's name in conversations.
 func (s State) String() string { return name(stateNames[:], "state", int(s)) }
@@ -32,9 +34,9 @@ const (
 	EventNone             Event = iota // nothing is to be done
 	EventStale                         // it is about something that is over: dropped and counted
 	EventFault                         // the device broke the protocol
-	EventDelivered                     // h2d: the target took the message
-	EventRefused                       // h2d: the target did not take it, see the record's status
-	EventWithdrawn                     // h2d: the offer came back
+	EventDelivered                     // the message or eager transfer is where it was to go
+	EventRefused                       // … or is not, see the record's status
+	EventWithdrawn                     // the offer came back; d2h: what was posted
 	EventReady                         // h2d: the target waits to read
 	EventOffer                         // d2h: something new is offered
 	EventRecalled                      // d2h: the offer is gone, WITHDRAWN is to be put
@@ -61,7 +63,7 @@ type Marks uint8
 
 // Marks of a half.
 const (
-	MarkRecall Marks = 1 << iota // h2d: WITHDRAW was put; d2h: the device wants the held offer back
+	MarkRecall Marks = 1 << iota // h2d, and of what is posted: WITHDRAW was put; d2h: the device wants the held offer back
 	MarkHeld                     // d2h: a call looks at the offer
 	MarkClosed                   // d2h: the host closed the half
 	// MarkAccepted is set once the target has the transfer, which cannot be given back then.
@@ -91,9 +93,10 @@ const (
 	TakeWithdraw                      // d2h: WITHDRAW
 	TakeWithdrawn                     // h2d: WITHDRAWN
 	TakeReady                         // h2d: READY for the next id
+	TakeMatch                         // d2h: IND_BEGIN under the next id, of the size that was posted
 	TakeRecord                        // a record where none is due
-	TakeConsumed                      // h2d: a message was consumed
-	TakeRefused                       // h2d: a message was refused
+	TakeConsumed                      // a message or an eager transfer was consumed
+	TakeRefused                       // … or was refused
 	TakeNonsense                      // a record that cannot follow from what was put
 	TakeProgress                      // READY, MOVING or REPEAT
 	TakeRetriesExhausted              // REPEAT, once too often
@@ -103,7 +106,8 @@ const (
 	TakeAborted                       // ABORTED
 	PutMessage                        // h2d: DIRECT
 	PutTransfer                       // h2d: IND_BEGIN; d2h: the first IND_LIST
-	PutWithdraw                       // h2d: WITHDRAW
+	PutEager                          // EAGER
+	PutWithdraw                       // WITHDRAW
 	PutWithdrawn                      // d2h: WITHDRAWN
 	PutAccept                         // d2h: ACK of a message; FIN of an empty transfer
 	PutRefuse                         // d2h: ERROR
@@ -117,8 +121,8 @@ const (
 )
 
 var inputNames = [inputCount]string{
-	"offer", "WITHDRAW", "WITHDRAWN", "READY", "record", "consumed", "refused", "nonsense", "progress",
-	"retries exhausted", "crossed the ABORT", "DONE", "ERROR", "ABORTED", "put message", "put transfer",
+	"offer", "WITHDRAW", "WITHDRAWN", "READY", "matching offer", "record", "consumed", "refused", "nonsense", "progress",
+	"retries exhausted", "crossed the ABORT", "DONE", "ERROR", "ABORTED", "put message", "put transfer", "put EAGER",
 	"put WITHDRAW", "put WITHDRAWN", "put accept", "put refuse", "put ABORT", "put FIN", "hold", "release", "put CLOSE", "shut",
 }
 

@@ -1,6 +1,10 @@
 package proto
 
-import "github.com/nfcomms/nfcomms/bridge/abi"
+import (
+	"slices"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
 
 // Row is one transition of a half. It holds where With are set and Without are not.
 type Row struct {
@@ -19,13 +23,15 @@ const (
 
 	idle, offered, answering, moving, complete = StateIdle, StateOffered, StateAnswering, StateMoving, StateComplete
 
+	given, posted = StateGiven, StatePosted
+
 	recall, held, closed, accepted = MarkRecall, MarkHeld, MarkClosed, MarkAccepted
 )
 
 // Rows returns every transition: what the device may put and what it means, and what the host may
 // do. What no row names is a fault of the device, or a defect of the host.
 func Rows() []Row {
-	return append(append(messageRows(), transferRows()...), offerRows()...)
+	return slices.Concat(messageRows(), transferRows(), eagerRows(), offerRows())
 }
 
 // messageRows are those of the h2d half outside of a transfer.
@@ -76,6 +82,38 @@ func transferRows() []Row {
 			{d, complete, 0, 0, PutFin, idle, 0, 0, EventNone},
 			{d, complete, 0, 0, PutAbort, moving, 0, 0, EventNone},
 			{d, complete, 0, 0, TakeRecord, complete, 0, 0, EventStale},
+		}...)
+	}
+	return rows
+}
+
+// eagerRows are those of a transfer whose pages the device has: it ends like a message.
+func eagerRows() []Row {
+	rows := []Row{
+		{h2d, idle, 0, 0, PutEager, given, 0, 0, EventNone},
+		{h2d, given, 0, recall, PutWithdraw, given, recall, 0, EventNone},
+		{h2d, given, recall, 0, TakeWithdrawn, idle, 0, 0, EventWithdrawn},
+		{h2d, given, 0, recall, TakeWithdrawn, given, 0, 0, EventFault}, // nobody asked
+		{h2d, given, 0, 0, TakeReady, given, 0, 0, EventReady},
+
+		{d2h, offered, held, 0, PutEager, given, 0, held | recall, EventNone},
+		{d2h, given, 0, 0, TakeOffer, given, 0, 0, EventFault}, // a second one
+		{d2h, given, 0, 0, TakeWithdraw, given, 0, 0, EventStale},
+
+		{d2h, idle, 0, closed, PutEager, posted, 0, 0, EventNone},
+		{d2h, posted, 0, 0, TakeMatch, given, 0, recall, EventProgress}, // the two crossed: it is the answer
+		{d2h, posted, 0, 0, TakeOffer, offered, 0, recall, EventOffer},
+		{d2h, posted, 0, 0, TakeWithdraw, posted, 0, 0, EventFault}, // nothing is offered
+		{d2h, posted, 0, recall, PutWithdraw, posted, recall, 0, EventNone},
+		{d2h, posted, recall, 0, TakeWithdrawn, idle, 0, 0, EventWithdrawn},
+		{d2h, posted, 0, recall, TakeWithdrawn, posted, 0, 0, EventFault}, // nobody asked
+	}
+	for _, r := range []Row{{Direction: h2d, State: given}, {Direction: d2h, State: given}, {Direction: d2h, State: posted}} {
+		d, s := r.Direction, r.State
+		rows = append(rows, []Row{
+			{d, s, 0, 0, TakeConsumed, idle, 0, 0, EventDelivered},
+			{d, s, 0, 0, TakeRefused, idle, 0, 0, EventRefused},
+			{d, s, 0, 0, TakeNonsense, s, 0, 0, EventFault},
 		}...)
 	}
 	return rows

@@ -21,9 +21,13 @@ func TestSeededChangesOfPrograms(t *testing.T) {
 	for _, c := range []struct{ name, tree, file, before, after string }{
 		{"a message that is delivered stays", "kmod", "core/classify.c", "h->state = NFCM_STATE_IDLE;\n\t\tout->event = NFCM_EVENT_DELIVERED;", "out->event = NFCM_EVENT_DELIVERED;"},
 		{"a held offer is recalled", "kmod", "core/classify.c", "else if (h->held) {", "else if (!h) {"},
-		{"a second offer replaces the first", "kmod", "core/classify.c", "if (h->state != NFCM_STATE_IDLE) {", "if (h->state == NFCM_STATE_MOVING) {"},
+		{"a second offer replaces the first", "kmod", "core/classify.c", "if (h->state != NFCM_STATE_IDLE && h->state != NFCM_STATE_POSTED) {", "if (h->state == NFCM_STATE_MOVING) {"},
 		{"a transfer is given back that its target has", "kmod", "core/classify.c", "return false; /* the target has it */", "return true;"},
 		{"a repeat is forgiven once more", "kmod", "core/ledger.c", "++l->tries > NFC_REPEATS_MAX", "l->tries++ > NFC_REPEATS_MAX"},
+		{"pages are given back that nobody wanted back", "kmod", "core/classify.c", "return h->recall && h->state == NFCM_STATE_POSTED;", "return h->state == NFCM_STATE_POSTED;"},
+		{"an eager transfer ends with bytes missing", "kmod", "core/classify.c", "type == NFC_TYPE_ACK && r->processed != h->size", "!type"},
+		{"pages are kept that something else was offered for", "firmware", "core/channel.c", "ch->posted = 0; /* the host finds that it does not fit */", ""},
+		{"pages that are used are given back, too", "firmware", "core/channel.c", "	ch->posted = 0;\n	ch->begin_ns", "	ch->begin_ns"},
 		{"a closed half lets an offer in", "firmware", "core/manager.c", "return !status;", "return true;"},
 		{"an offer that is asked back is kept", "firmware", "core/offer.c", "nfc_note(ch, NFC_TYPE_WITHDRAWN, NFC_H2D, ch->recall_id);", ";"},
 	} {

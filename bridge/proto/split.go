@@ -51,23 +51,43 @@ func (s Split) UpTo(k uint64) uint64 {
 // Fill writes list k, which must be below Lists(), and returns the length of its header: the number
 // of entries, and whether they are runs.
 func (s Split) Fill(k uint64, g *abi.Gather) (length int) {
-	at, end := s.UpTo(k), s.UpTo(k+1)
+	end := s.UpTo(k + 1)
+	length = s.entries(s.UpTo(k), end, g.Entry[:])
+	g.Tail = abi.MakeTail(s.Size-end, uint16(k))
+	return length
+}
+
+// entries writes those of the bytes from at to end, for which there is room, and returns the length
+// of a header.
+func (s Split) entries(at, end uint64, to []abi.Entry) (length int) {
 	n, reach := 0, s.reach()
 	for at < end {
 		a := s.Address + at
 		bytes := min(reach-a&(abi.PageSize-1), end-at)
 		if s.Runs {
-			g.Entry[n] = abi.MakeRun(a, int((a&(abi.PageSize-1)+bytes+abi.PageSize-1)/abi.PageSize))
+			to[n] = abi.MakeRun(a, int((a&(abi.PageSize-1)+bytes+abi.PageSize-1)/abi.PageSize))
 		} else {
-			g.Entry[n] = abi.MakeEntry(a, int(bytes))
+			to[n] = abi.MakeEntry(a, int(bytes))
 		}
 		at += bytes
 		n++
 	}
-	clear(g.Entry[n:])
-	g.Tail = abi.MakeTail(s.Size-end, uint16(k))
+	clear(to[n:])
 	if s.Runs {
 		n |= abi.ListRuns
 	}
 	return n
+}
+
+// IsEager reports whether the buffer may travel as an eager transfer of at most so many entries; of
+// zero none may.
+func (s Split) IsEager(entries uint64) bool {
+	return entries > 0 && s.Size <= abi.EagerBytes && s.head()+s.Size <= entries*s.reach()
+}
+
+// FillEager writes the size and the entries of an eager transfer and returns the length of its
+// header, but for ListD2H.
+func (s Split) FillEager(e *abi.Eager) (length int) {
+	e.Size = s.Size
+	return s.entries(0, s.Size, e.Entry[:])
 }

@@ -29,6 +29,15 @@ type Half struct {
 	ID        uint64 // of the transaction under way, or of the last one
 	Direction abi.Direction
 	Stand     Stand
+	Size      uint64 // bytes of the pages that the device has: of StateGiven and StatePosted
+}
+
+// current returns the transaction that a record is about: what is posted is for the next one.
+func (h Half) current() uint64 {
+	if h.Stand.State() == StatePosted {
+		return h.ID + 1
+	}
+	return h.ID
 }
 
 // Step is a transition to follow, packed so that it fits in a register:
@@ -135,11 +144,23 @@ func (r Row) compile(i int) Step {
 	}
 	p := Step(i+1)<<stepRow | Step(r.Event)<<stepEvent |
 		Step(Stand(r.Next).With(r.Set))<<stepNext | Step(Stand(0).With(keep))
-	if r.Input == TakeOffer && r.Event != EventFault ||
-		r.Direction == abi.H2D && r.State == StateIdle && (r.Input == PutMessage || r.Input == PutTransfer) {
+	if r.advances() {
 		p |= stepAdvance
 	}
 	return p
+}
+
+// advances reports whether the transition uses the next id.
+func (r Row) advances() bool {
+	switch r.Input {
+	case TakeOffer, TakeMatch:
+		return r.Event != EventFault
+	case TakeConsumed, TakeRefused:
+		return r.State == StatePosted
+	case PutMessage, PutTransfer, PutEager:
+		return r.Direction == abi.H2D
+	}
+	return false
 }
 
 // Step returns the transition of an input.

@@ -41,6 +41,9 @@ func TestSeededChanges(t *testing.T) {
 		{"a second offer replaces the first", abi.D2H, proto.StateOffered, proto.TakeOffer, func(r *proto.Row) { r.Event = proto.EventOffer }},
 		{"an offer is let in after the close", abi.D2H, proto.StateIdle, proto.TakeOffer, func(r *proto.Row) { r.Event, r.Next = proto.EventOffer, proto.StateOffered }},
 		{"an answer owed is forgotten", abi.D2H, proto.StateAnswering, proto.TakeOffer, func(r *proto.Row) { r.Event, r.Next = proto.EventOffer, proto.StateOffered }},
+		{"an eager transfer waits for FIN", abi.H2D, proto.StateGiven, proto.TakeConsumed, func(r *proto.Row) { r.Next = proto.StateComplete }},
+		{"an offer that crosses its pages is new", abi.D2H, proto.StatePosted, proto.TakeMatch, func(r *proto.Row) { r.Event, r.Next = proto.EventOffer, proto.StateOffered }},
+		{"pages stay posted under another offer", abi.D2H, proto.StatePosted, proto.TakeOffer, func(r *proto.Row) { r.Next = proto.StatePosted }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rows := proto.Rows()

@@ -166,11 +166,12 @@ func TestRoundsRepeat(t *testing.T) {
 		defer dev.Close()
 		ch := pair(ctx, t, dev, "loopback", 0)
 		for i := range uint64(3) {
-			require.ErrorIs(t, ch.SendInd(ctx, make([]byte, 10<<10)), bridge.ErrDMA)
+			require.ErrorIs(t, ch.SendInd(ctx, make([]byte, 128<<10)), bridge.ErrDMA)
 			require.Equal(t, (i+1)*abi.RepeatsMax, ch.Stats().Repeated)
 			require.NoError(t, ch.Send(ctx, []byte("on")))
 			_, err := ch.Receive(ctx, make([]byte, 56))
 			require.NoError(t, err)
+			require.ErrorIs(t, ch.SendInd(ctx, make([]byte, 1<<10)), bridge.ErrDMA, "the device tries an eager one itself")
 		}
 	})
 }

@@ -36,12 +36,20 @@ func openDevice(t *testing.T, options string) bridge.Device {
 func TestConformance(t *testing.T) { bridgetest.Run(t, openDevice) }
 
 // TestConformanceOfPages runs the rules about transfers on a device that knows page
-// entries alone, as the card does.
+// entries alone.
 func TestConformanceOfPages(t *testing.T) {
 	bridgetest.RunTransfers(t, func(t *testing.T, options string) bridge.Device {
 		dev := openDevice(t, "runs=0&"+options)
 		require.False(t, dev.Info().Runs)
 		return dev
+	})
+}
+
+// TestConformanceOfTheCard runs the rules about transfers on a device that has neither runs nor eager
+// transfers, as the card of the paper.
+func TestConformanceOfTheCard(t *testing.T) {
+	bridgetest.RunTransfers(t, func(t *testing.T, options string) bridge.Device {
+		return openDevice(t, "runs=0&eager=0&"+options)
 	})
 }
 
@@ -55,6 +63,7 @@ func TestBadAddress(t *testing.T) {
 		{"sim:?managers=many", "option managers=many: invalid argument: want a count, 1..64", bridge.ErrInvalid},
 		{"sim:?managers=0", "option managers=0: invalid argument: want a count, 1..64", bridge.ErrInvalid},
 		{"sim:?contexts=1024", "option contexts=1024: invalid argument: want a count, 1..64", bridge.ErrInvalid},
+		{"sim:?eager=5", "option eager=5: invalid argument: want a count, 0..4", bridge.ErrInvalid},
 		{"sim:?engines=17", "option engines=17: invalid argument: want a count, 0..16", bridge.ErrInvalid},
 		{"sim:?emem=1TB", "option emem=1TB: invalid argument: want a size, 4KiB..256GiB, a multiple of 4KiB", bridge.ErrInvalid},
 		{"sim:?cls=5000", "option cls=5000: ", bridge.ErrInvalid},

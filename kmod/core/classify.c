@@ -74,12 +74,14 @@ void nfcm_classify_stranger(const struct nfc_slot *slot,
 static void on_offer(struct nfcm_half_core *h, const struct nfc_slot *slot,
 		     struct nfcm_outcome *out)
 {
-	if (h->state != NFCM_STATE_IDLE) {
+	if (h->state != NFCM_STATE_IDLE && h->state != NFCM_STATE_POSTED) {
 		fault(out, "a second offer");
 		return;
 	}
 	h->id++;
-	if (h->closed) { /* it crossed the close, which answers it */
+	if (h->closed &&
+	    h->state ==
+		    NFCM_STATE_IDLE) { /* it crossed the close, which answers it */
 		out->event = NFCM_EVENT_STALE;
 		return;
 	}
@@ -88,6 +90,15 @@ static void on_offer(struct nfcm_half_core *h, const struct nfc_slot *slot,
 	h->held = false;
 	h->recall = false;
 	out->event = NFCM_EVENT_OFFER;
+}
+
+/* The offer crossed the pages that were posted, which answer it. */
+static void on_match(struct nfcm_half_core *h, struct nfcm_outcome *out)
+{
+	h->id++;
+	h->state = NFCM_STATE_GIVEN;
+	h->recall = false;
+	out->event = NFCM_EVENT_PROGRESS;
 }
 
 static void on_direct(struct nfcm_half_core *h, const struct nfc_slot *slot,
@@ -123,16 +134,26 @@ static void on_begin(struct nfcm_half_core *h, const struct nfcm_layout *l,
 		fault(out, "offer from the future");
 	else if (le64_to_cpu(begin.size) > l->max_transfer)
 		fault(out, "offer over the largest transfer");
+	else if (h->state == NFCM_STATE_POSTED &&
+		 le64_to_cpu(begin.size) == h->size)
+		on_match(h, out);
 	else
 		on_offer(h, slot, out);
 }
 
-/* How a message of the host ended. */
+/* The transaction that a record is about: what is posted is for the next one. */
+static u64 current_id(const struct nfcm_half_core *h)
+{
+	return h->id + (h->state == NFCM_STATE_POSTED);
+}
+
+/* How a message of the host ended, or an eager transfer. */
 static void end_message(struct nfcm_half_core *h, enum nfc_type type,
 			struct nfcm_outcome *out)
 {
 	const struct nfcm_record *r = &out->record;
 
+	h->id = current_id(h);
 	if (type == NFC_TYPE_ACK && r->state == NFC_STATE_CONSUMED &&
 	    r->status == NFC_OK) {
 		h->state = NFCM_STATE_IDLE;
@@ -144,6 +165,19 @@ static void end_message(struct nfcm_half_core *h, enum nfc_type type,
 	} else {
 		fault(out, "answer to a message makes no sense");
 	}
+}
+
+/* An eager transfer of so many bytes: all of them moved, or it failed. */
+static void end_eager(struct nfcm_half_core *h, enum nfc_type type,
+		      struct nfcm_outcome *out)
+{
+	const struct nfcm_record *r = &out->record;
+
+	if (r->processed > h->size || r->fault_index >= NFC_EAGER_ENTRIES ||
+	    (type == NFC_TYPE_ACK && r->processed != h->size))
+		fault(out, "answer to an eager transfer makes no sense");
+	else
+		end_message(h, type, out);
 }
 
 static void on_transfer(struct nfcm_half_core *h, enum nfc_type type,
@@ -208,13 +242,15 @@ static void on_record(struct nfcm_channel_core *c, const struct nfc_slot *slot,
 	}
 	out->direction = out->record.direction;
 	h = &c->half[out->direction];
-	ahead = (s64)(out->record.transaction - h->id);
+	ahead = (s64)(out->record.transaction - current_id(h));
 	if (ahead > 0)
 		fault(out, "transaction from the future");
 	else if (ahead < 0)
 		out->event = NFCM_EVENT_STALE;
 	else if (h->state == NFCM_STATE_MOVING)
 		on_transfer(h, type, out);
+	else if (h->state == NFCM_STATE_GIVEN || h->state == NFCM_STATE_POSTED)
+		end_eager(h, type, out);
 	else if (h->state == NFCM_STATE_OFFERED && h->direction == NFC_H2D)
 		end_message(h, type, out);
 	else if (h->state == NFCM_STATE_OFFERED)
@@ -229,8 +265,11 @@ static bool recalled(const struct nfcm_half_core *h)
 	if (h->state == NFCM_STATE_MOVING &&
 	    (h->ledger.ready || h->ledger.acked || h->ledger.processed))
 		return false; /* the target has it */
-	return h->recall && (h->state == NFCM_STATE_OFFERED ||
-			     h->state == NFCM_STATE_MOVING);
+	if (h->direction == NFC_D2H)
+		return h->recall && h->state == NFCM_STATE_POSTED;
+	return h->recall &&
+	       (h->state == NFCM_STATE_OFFERED ||
+		h->state == NFCM_STATE_MOVING || h->state == NFCM_STATE_GIVEN);
 }
 
 static void on_withdrawn(struct nfcm_half_core *h, s64 ahead,
@@ -238,8 +277,9 @@ static void on_withdrawn(struct nfcm_half_core *h, s64 ahead,
 {
 	if (ahead > 0) {
 		fault(out, "transaction from the future");
-	} else if (ahead < 0 || h->state == NFCM_STATE_IDLE ||
-		   h->state == NFCM_STATE_COMPLETE) {
+	} else if (ahead < 0 || (h->direction == NFC_H2D &&
+				 (h->state == NFCM_STATE_IDLE ||
+				  h->state == NFCM_STATE_COMPLETE))) {
 		out->event = NFCM_EVENT_STALE;
 	} else if (!recalled(h)) {
 		fault(out, "withdrawn, but nobody asked");
@@ -255,6 +295,8 @@ static void on_withdraw(struct nfcm_half_core *h, s64 ahead,
 {
 	if (ahead > 0) {
 		fault(out, "transaction from the future");
+	} else if (ahead == 0 && h->state == NFCM_STATE_POSTED) {
+		fault(out, "withdraw of nothing");
 	} else if (ahead < 0 || h->state != NFCM_STATE_OFFERED) {
 		out->event = NFCM_EVENT_STALE;
 	} else if (h->held) {
@@ -284,8 +326,10 @@ static void on_note(struct nfcm_channel_core *c, const struct nfc_slot *slot,
 
 	memcpy(&note, slot->payload, sizeof(note));
 	out->direction = type == NFC_TYPE_WITHDRAW ? NFC_D2H : NFC_H2D;
+	if (type == NFC_TYPE_WITHDRAWN && le32_to_cpu(note.direction) == NFC_D2H)
+		out->direction = NFC_D2H;
 	h = &c->half[out->direction];
-	ahead = (s64)(le64_to_cpu(note.transaction) - h->id);
+	ahead = (s64)(le64_to_cpu(note.transaction) - current_id(h));
 	if (le32_to_cpu(note.direction) != out->direction ||
 	    le32_to_cpu(note.status) >= NFC_STATUS_COUNT)
 		fault(out, "note of a wrong direction or status");

@@ -42,6 +42,22 @@ static bool to_start(struct nfcm_half_core *h, enum nfcm_state state)
 	return true;
 }
 
+/* Pages of an offer to the device, for one that a call holds, or for the next. */
+static bool to_eager(struct nfcm_half_core *h)
+{
+	if (h->direction == NFC_H2D)
+		return to_start(h, NFCM_STATE_GIVEN);
+	if (h->state == NFCM_STATE_OFFERED && h->held)
+		h->state = NFCM_STATE_GIVEN;
+	else if (h->state == NFCM_STATE_IDLE && !h->closed)
+		h->state = NFCM_STATE_POSTED;
+	else
+		return false;
+	h->held = false;
+	h->recall = false;
+	return true;
+}
+
 static bool to_abort(struct nfcm_half_core *h)
 {
 	if (h->state != NFCM_STATE_MOVING && h->state != NFCM_STATE_COMPLETE)
@@ -76,8 +92,13 @@ static bool to_release(struct nfcm_half_core *h)
 
 static bool to_withdraw(struct nfcm_half_core *h)
 {
-	if (h->direction == NFC_D2H || h->recall ||
-	    (h->state != NFCM_STATE_OFFERED && h->state != NFCM_STATE_MOVING))
+	bool may = h->state == NFCM_STATE_POSTED;
+
+	if (h->direction == NFC_H2D)
+		may = h->state == NFCM_STATE_OFFERED ||
+		      h->state == NFCM_STATE_MOVING ||
+		      h->state == NFCM_STATE_GIVEN;
+	if (!may || h->recall)
 		return false;
 	h->recall = true;
 	return true;
@@ -103,6 +124,8 @@ bool nfcm_act(struct nfcm_half_core *h, enum nfcm_input in)
 		return to_start(h, NFCM_STATE_OFFERED);
 	case NFCM_PUT_TRANSFER:
 		return to_start(h, NFCM_STATE_MOVING);
+	case NFCM_PUT_EAGER:
+		return to_eager(h);
 	case NFCM_PUT_WITHDRAW:
 		return to_withdraw(h);
 	case NFCM_PUT_WITHDRAWN:
@@ -138,6 +161,21 @@ bool nfcm_core_transfer(struct nfcm_half_core *h, const struct nfcm_split *cut,
 	if (!nfcm_act(h, NFCM_PUT_TRANSFER))
 		return false;
 	nfcm_ledger_open(&h->ledger, cut, window, h->direction == NFC_D2H);
+	return true;
+}
+
+/*
+ * NFCM_PUT_EAGER with the bytes of its pages: on an idle h2d half the next
+ * transaction, on d2h the one that a call holds, or the next.
+ */
+bool nfcm_core_eager(struct nfcm_half_core *h, u64 size)
+{
+	if (h->state == NFCM_STATE_OFFERED &&
+	    !(nfcm_core_offers_transfer(h) && nfcm_core_offer_size(h) == size))
+		return false;
+	if (!nfcm_act(h, NFCM_PUT_EAGER))
+		return false;
+	h->size = size;
 	return true;
 }
 

@@ -75,7 +75,8 @@ enum nfcm_input {
 	NFCM_TAKE_NONSENSE, /* the device broke the protocol */
 	NFCM_PUT_MESSAGE, /* h2d: DIRECT */
 	NFCM_PUT_TRANSFER, /* h2d: IND_BEGIN; d2h: the first IND_LIST */
-	NFCM_PUT_WITHDRAW, /* h2d */
+	NFCM_PUT_EAGER, /* EAGER: see nfcm_core_eager() */
+	NFCM_PUT_WITHDRAW, /* h2d, and of what is posted */
 	NFCM_PUT_WITHDRAWN, /* d2h */
 	NFCM_PUT_ACCEPT, /* d2h: ACK of a message, FIN of an empty transfer */
 	NFCM_PUT_REFUSE, /* d2h: ERROR */
@@ -102,6 +103,8 @@ enum nfcm_state {
 	NFCM_STATE_ANSWERING, /* d2h: the answer to the offer is to be put */
 	NFCM_STATE_MOVING, /* a transfer, according to its ledger */
 	NFCM_STATE_COMPLETE, /* a transfer: all bytes moved, FIN is to be put */
+	NFCM_STATE_GIVEN, /* an eager transfer: the device has the pages, and ends it */
+	NFCM_STATE_POSTED, /* d2h: the device has the pages for its next transfer */
 };
 
 /* One direction of a channel. */
@@ -109,9 +112,10 @@ struct nfcm_half_core {
 	u64 id; /* of the transaction under way, or of the last one */
 	u8 direction; /* enum nfc_direction */
 	u8 state; /* enum nfcm_state */
-	bool recall; /* h2d: WITHDRAW was put; d2h: the device recalled a held offer */
+	bool recall; /* h2d, and of what is posted: WITHDRAW was put; d2h: the device recalled a held offer */
 	bool held; /* d2h: a call holds the offer */
 	bool closed; /* by the host: offers are stale */
+	u64 size; /* bytes of the pages that the device has: GIVEN, POSTED */
 	struct nfcm_ledger ledger;
 	struct nfc_slot offer; /* d2h: what is offered */
 };
@@ -128,9 +132,9 @@ enum nfcm_event {
 	NFCM_EVENT_NONE, /* nothing to do */
 	NFCM_EVENT_STALE, /* about something that is over */
 	NFCM_EVENT_FAULT, /* the device broke the protocol */
-	NFCM_EVENT_DELIVERED, /* the target took the message */
-	NFCM_EVENT_REFUSED, /* the target did not; see status */
-	NFCM_EVENT_WITHDRAWN, /* the message came back */
+	NFCM_EVENT_DELIVERED, /* a message or eager transfer is where it was to go */
+	NFCM_EVENT_REFUSED, /* it is not; see status */
+	NFCM_EVENT_WITHDRAWN, /* the offer came back; d2h: what was posted */
 	NFCM_EVENT_READY, /* the target waits to read */
 	NFCM_EVENT_OFFER, /* something new is offered to the host */
 	NFCM_EVENT_RECALLED, /* the offer is gone: WITHDRAWN is to be put */
@@ -185,6 +189,7 @@ void nfcm_core_open(struct nfcm_channel_core *c, u64 next_h2d, u64 next_d2h,
 bool nfcm_act(struct nfcm_half_core *h, enum nfcm_input in);
 bool nfcm_core_transfer(struct nfcm_half_core *h, const struct nfcm_split *cut,
 			u32 window);
+bool nfcm_core_eager(struct nfcm_half_core *h, u64 size);
 bool nfcm_core_offers_transfer(const struct nfcm_half_core *h);
 u64 nfcm_core_offer_size(const struct nfcm_half_core *h);
 

@@ -19,8 +19,9 @@ enum {
 	LINE = 256,
 };
 
-static const char *const states[] = { "idle", "offered", "answering", "moving",
-				      "complete" };
+static const char *const states[] = { "idle",	"offered",  "answering",
+				      "moving", "complete", "given",
+				      "posted" };
 static const char *const events[] = {
 	"none",
 	"stale",
@@ -138,6 +139,7 @@ static struct nfcm_half_core *half_of(const struct nfc_slot *slot)
 	case NFC_TYPE_ACK:
 	case NFC_TYPE_ERROR:
 		return &channel.half[NFC_D2H];
+	case NFC_TYPE_EAGER:
 	case NFC_TYPE_IND_LIST:
 		return &channel.half[!!(nfc_header_length(slot->header) &
 					NFC_LIST_D2H)];
@@ -158,6 +160,8 @@ static bool put(struct nfcm_half_core *h, const struct nfc_slot *slot)
 		return begin(h, b.size);
 	case NFC_TYPE_IND_LIST:
 		return put_list(h, slot);
+	case NFC_TYPE_EAGER:
+		return nfcm_core_eager(h, b.size);
 	case NFC_TYPE_ACK:
 		return nfcm_act(h, NFCM_PUT_ACCEPT);
 	case NFC_TYPE_ERROR:

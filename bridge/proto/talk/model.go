@@ -75,6 +75,11 @@ func (m *Model) Put(s *abi.Slot) (proto.State, error) {
 		id = m.half[d].ID&^0xffff | uint64(h.Sequence())
 	case abi.TypeIndBegin:
 		err = m.begin(abi.H2D, s.Begin().Size)
+	case abi.TypeEager:
+		if h.Length()&abi.ListD2H != 0 {
+			d = abi.D2H
+		}
+		err = m.eager(d, s.Eager().Size)
 	case abi.TypeIndList:
 		if h.Length()&abi.ListD2H != 0 {
 			d = abi.D2H
@@ -96,6 +101,9 @@ func (m *Model) Put(s *abi.Slot) (proto.State, error) {
 		d = abi.Direction(s.Note().Direction & 1)
 		err = m.note(h.Type(), d)
 	}
+	if m.state(d) == proto.StatePosted {
+		id-- // it is for the next one
+	}
 	if err == nil && id != m.half[d].ID {
 		err = fmt.Errorf("transaction %d, not %d", id, m.half[d].ID)
 	}
@@ -108,6 +116,16 @@ func (m *Model) begin(d abi.Direction, size uint64) error {
 	if err == nil {
 		m.ledger[d] = proto.NewLedger(m.open.split(size), m.open.Window, d == abi.D2H)
 	}
+	return err
+}
+
+// eager puts a transfer with its pages, or the pages for one that is offered or to come.
+func (m *Model) eager(d abi.Direction, size uint64) error {
+	if d == abi.D2H && m.state(d) == proto.StateOffered && m.offered != size {
+		return fmt.Errorf("pages of %d bytes for an offer of %d", size, m.offered)
+	}
+	err := m.act(d, proto.PutEager)
+	m.half[d].Size = size
 	return err
 }
 
@@ -134,7 +152,7 @@ func (m *Model) note(t abi.Type, d abi.Direction) error {
 		return m.act(d, proto.PutAccept) // an empty transfer
 	case t == abi.TypeFin:
 		return m.act(d, proto.PutFin)
-	case t == abi.TypeWithdraw && d == abi.H2D:
+	case t == abi.TypeWithdraw:
 		return m.act(d, proto.PutWithdraw)
 	case t == abi.TypeWithdrawn && d == abi.D2H:
 		return m.act(d, proto.PutWithdrawn)

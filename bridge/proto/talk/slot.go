@@ -146,6 +146,8 @@ func (s *said) slot(cut proto.Split, o *Open) (abi.Slot, error) {
 			return slot, err
 		}
 		size = n
+	case abi.TypeEager:
+		size = s.eager(slot.Eager())
 	case abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeAborted:
 		*slot.Ack() = s.record()
 	case abi.TypeClose:
@@ -205,6 +207,22 @@ func (s *said) list(cut proto.Split, g *abi.Gather) (uint64, error) {
 		size |= abi.ListD2H
 	}
 	return size, nil
+}
+
+// eager writes a transfer with its pages and returns the header's length.
+func (s *said) eager(e *abi.Eager) uint64 {
+	cut := proto.Split{Address: Address, Size: s.get("size", 0)}
+	n := 0
+	if cut.IsEager(abi.EagerEntries) {
+		n = cut.FillEager(e)
+	}
+	e.Transaction, e.Size, e.TimeoutNS = s.id, cut.Size, s.get("timeout", 0)
+	e.Entry[abi.EagerEntries-1] |= abi.Entry(s.get("rsvd", 0))
+	n = int(s.get("count", uint64(n)))
+	if s.half == abi.D2H {
+		n |= abi.ListD2H
+	}
+	return uint64(n)
 }
 
 // match reports whether a device's slot is what the line names.

@@ -53,7 +53,7 @@ func (w *Walk) Next() Line {
 // host does something that the host may do now; false if it did nothing.
 func (w *Walk) host(d abi.Direction) (Line, bool) {
 	ins := []proto.Input{
-		proto.PutMessage, proto.PutTransfer, proto.PutWithdraw, proto.PutWithdrawn, proto.PutAccept, proto.PutRefuse,
+		proto.PutMessage, proto.PutTransfer, proto.PutEager, proto.PutWithdraw, proto.PutWithdrawn, proto.PutAccept, proto.PutRefuse,
 		proto.PutAbort, proto.PutFin, proto.Hold, proto.Release, proto.PutClose, proto.Shut,
 	}
 	h, l := w.m.half[d], &w.m.ledger[d]
@@ -99,6 +99,8 @@ func (w *Walk) do(d abi.Direction, in proto.Input) Line {
 			}
 			s.kind, s.id, s.keys = abi.TypeIndList, id, map[string]uint64{"list": 0}
 		}
+	case proto.PutEager:
+		return w.eager(&s)
 	case proto.PutAccept:
 		s.kind = abi.TypeAck
 	case proto.PutRefuse:
@@ -107,12 +109,26 @@ func (w *Walk) do(d abi.Direction, in proto.Input) Line {
 	case proto.PutClose:
 		s.kind, s.keys["halves"] = abi.TypeClose, 1<<d
 	default:
+		if w.m.state(d) == proto.StatePosted {
+			s.id++
+		}
 		s.kind = map[proto.Input]abi.Type{
 			proto.PutWithdraw: abi.TypeWithdraw, proto.PutWithdrawn: abi.TypeWithdrawn,
 			proto.PutAbort: abi.TypeAbort, proto.PutFin: abi.TypeFin,
 		}[in]
 	}
 	return w.put(&s, cut)
+}
+
+// eager gives the device pages: of an offer, for one, or for the next.
+func (w *Walk) eager(s *said) Line {
+	s.kind, s.keys["size"] = abi.TypeEager, w.rand.Uint64N(abi.EagerEntries*abi.PageSize+1)
+	if w.m.state(s.half) == proto.StateIdle {
+		s.id++
+	} else if s.keys["size"] = w.m.offered; w.m.offered == 0 || w.m.offered > abi.EagerEntries*abi.PageSize {
+		return w.device()
+	}
+	return w.put(s, proto.Split{})
 }
 
 // local does what needs no slot.
@@ -164,9 +180,11 @@ func (w *Walk) device() Line {
 		w.close(&s)
 	case w.lies && w.rand.IntN(4) == 0:
 		s.kind, s.keys["list"], s.keys["length"] = abi.Type(w.rand.IntN(128)), 0, w.near(abi.PayloadSize)
-	case state == proto.StateIdle && d == abi.D2H && w.rand.IntN(4) != 0:
+	case state == proto.StateIdle && d == abi.D2H && w.rand.IntN(4) != 0,
+		state == proto.StatePosted && w.rand.IntN(3) == 0:
 		w.offer(&s)
-	case state == proto.StateIdle || d == abi.D2H && state == proto.StateOffered || w.rand.IntN(16) == 0:
+	case state == proto.StateIdle || d == abi.D2H && state == proto.StateOffered || w.rand.IntN(16) == 0,
+		state == proto.StatePosted && w.rand.IntN(2) == 0:
 		w.note(&s)
 	default:
 		w.record(&s, state)
@@ -196,11 +214,17 @@ func (w *Walk) record(s *said, state proto.State) {
 	}
 	says := map[string]uint64{"lists": lists, "processed": moved, "direction": uint64(s.half)}
 	s.kind = abi.TypeAck
+	if state == proto.StateGiven || state == proto.StatePosted {
+		if state == proto.StatePosted {
+			s.id++
+		}
+		state, says["processed"] = proto.StateOffered, w.m.half[s.half].Size
+	}
 	switch n := w.rand.IntN(16); {
 	case state == proto.StateOffered && n < 12:
 		says["state"] = uint64(abi.StateConsumed)
 	case n == 0 || state == proto.StateOffered:
-		s.kind, says["status"], says["fault"] = abi.TypeError, 1+w.rand.Uint64N(uint64(abi.StatusCount)-1), w.rand.Uint64N(6)
+		s.kind, says["status"], says["fault"] = abi.TypeError, 1+w.rand.Uint64N(uint64(abi.StatusCount)-1), w.rand.Uint64N(4)
 	case l.Aborting && n < 8:
 		s.kind = abi.TypeAborted
 	case l.Sent == l.Lists && (n < 10 || l.Sent == 0):
@@ -228,7 +252,14 @@ func (w *Walk) offer(s *said) {
 	s.keys["length"] = w.near(w.rand.Uint64N(abi.PayloadSize + 1))
 	if w.rand.IntN(2) == 0 {
 		s.kind = abi.TypeIndBegin
-		s.keys = map[string]uint64{"size": w.near(w.rand.Uint64N(1 << 18)), "rsvd": w.near(0)}
+		size := w.rand.Uint64N(1 << 18)
+		switch w.rand.IntN(3) {
+		case 0: // what pages may be posted for
+			size = w.rand.Uint64N(abi.EagerEntries*abi.PageSize + 1)
+		case 1:
+			size = w.m.half[abi.D2H].Size
+		}
+		s.keys = map[string]uint64{"size": w.near(size), "rsvd": w.near(0)}
 	}
 }
 
@@ -241,8 +272,11 @@ func (w *Walk) note(s *said) {
 	if m := w.m.half[abi.H2D].Stand; s.kind == abi.TypeWithdrawn && !w.lies && m.Marks()&proto.MarkRecall == 0 {
 		s.kind = abi.TypeReady // nobody asked
 	}
+	if m := w.m.half[abi.D2H].Stand; s.half == abi.D2H && m.State() == proto.StatePosted && (m.Marks()&proto.MarkRecall != 0 || w.lies) {
+		s.kind = abi.TypeWithdrawn
+	}
 	s.id = w.m.half[s.half].ID
-	if s.kind == abi.TypeReady {
+	if s.kind == abi.TypeReady || s.kind == abi.TypeWithdrawn && s.half == abi.D2H {
 		s.id++
 	}
 	s.id = w.near(s.id)

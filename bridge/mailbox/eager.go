@@ -1,0 +1,140 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/proto"
+)
+
+// eager reports whether the transfer may travel with its pages.
+func (x *transfer) eager() bool { return x.ledger.Cut.IsEager(uint64(x.h.mailbox.ep.Hello.Eager)) }
+
+// pages fills a slot with the transfer and its pages, and returns the header.
+func (x *transfer) pages(s *abi.Slot) abi.Header {
+	e := s.Eager()
+	n := x.ledger.Cut.FillEager(e)
+	e.Transaction, e.TimeoutNS = x.id, x.unready
+	if x.h.dir == abi.D2H {
+		n |= abi.ListD2H
+	}
+	return x.h.header(abi.TypeEager, n, x.id)
+}
+
+// offerEager gives a transfer with its pages: it is taken and committed like a message. Must hold
+// queue.
+func (h *sender) offerEager(ctx context.Context, x *transfer) error {
+	var s abi.Slot
+	var before uint64
+	h.size.Store(x.ledger.Cut.Size)
+	x.id, before = h.begin(proto.PutEager)
+	err := h.give(ctx, x.pages(&s), &s, before)
+	if err == errRefused {
+		x.end = *h.slot.Ack()
+		err = x.failure(ctx)
+	}
+	return err
+}
+
+// errElse means that the device offered something else than the transfer it has pages for.
+var errElse = errors.New("something else is offered")
+
+// post gives the device pages for its next transfer, while nothing is offered; errElse if it offers
+// something else, or the pages are too many. Must hold queue.
+func (h *receiver) post(ctx context.Context, data []byte) error {
+	x := h.transfer()
+	if err := x.start(data, true); err != nil {
+		return err
+	}
+	x.id = h.id() + 1 // before it can be offered
+	err := errElse
+	if x.eager() {
+		err = h.awaitEager(ctx, x)
+	}
+	x.stop()
+	return err
+}
+
+// mayPost reports whether it is worth a try to post pages for so many bytes.
+func (h *receiver) mayPost(n int) bool {
+	most := int(h.mailbox.ep.Hello.Eager) * abi.PageSize
+	return most > 0 && n <= most && h.shut.Load() == 0 && !h.offered()
+}
+
+// awaitEager gives the device the pages of a transfer, and waits until it has them no more. nil if
+// the transfer arrived. Must hold queue.
+func (h *receiver) awaitEager(ctx context.Context, x *transfer) error {
+	h.size.Store(x.ledger.Cut.Size)
+	if _, ok := h.act(proto.PutEager); !ok {
+		return errElse // an offer came meanwhile
+	}
+	var s abi.Slot
+	x.unready = 0
+	hd := x.pages(&s)
+	if err := h.put(background, hd, &s.Payload, h.mailbox.room(proto.RoomUrgent), shutDown); err != nil {
+		return err
+	}
+	defer x.clock.stop()
+	for {
+		late := !h.spinFor(news) && h.awaitPages(ctx, x)
+		e, shut := eventOf(h.word.Load()), h.shut.Load()
+		switch {
+		case e == proto.EventProgress: // the pages answer an offer that they crossed
+			h.seen(e)
+		case e != proto.EventNone:
+			return h.ended(ctx, x, e, errElse)
+		case shut&shutDown != 0:
+			return h.err()
+		case shut != 0:
+			return h.takeBack(ctx, x, h.err())
+		case ctx.Err() != nil:
+			return h.takeBack(ctx, x, &bridge.WithdrawnError{Cause: ctx.Err()})
+		case late && x.clock.overdue():
+			h.mailbox.ep.fail(fmt.Errorf("%w: channel %d: nothing moved for %v", bridge.ErrDeviceLost, h.channel, h.mailbox.ep.stall))
+		}
+	}
+}
+
+// awaitPages sleeps until there is news of the pages that the device has; true if a step of the
+// stall clock passed first. A device that has offered the transfer owes its end, one that has not
+// may wait for ever. Must hold queue.
+func (h *receiver) awaitPages(ctx context.Context, x *transfer) bool {
+	if stateOf(h.word.Load()) == proto.StateGiven {
+		return h.await(ctx.Done(), x.clock.ticks(h.mailbox.ep.stall), news, shutAny)
+	}
+	h.await(ctx.Done(), nil, news, shutAny)
+	return false
+}
+
+// takeBack asks for the pages that are posted, or waits for the end of the transfer that uses them:
+// the device does either at once, or is lost. It returns cause if nothing was taken. Must hold queue.
+func (h *receiver) takeBack(ctx context.Context, x *transfer, cause error) error {
+	if _, posted := h.act(proto.PutWithdraw); posted {
+		_ = h.putNote(abi.TypeWithdraw, x.id) // fails only when the device is gone
+	}
+	for h.escalate(news) {
+		e := eventOf(h.word.Load())
+		if e != proto.EventProgress {
+			return h.ended(ctx, x, e, cause)
+		}
+		h.seen(e)
+	}
+	return h.err()
+}
+
+// ended returns what the event that ended an eager transfer to the host means; nothing is taken if
+// what was posted came back, or something else was offered, which stays. Must hold queue.
+func (h *receiver) ended(ctx context.Context, x *transfer, e proto.Event, nothing error) error {
+	h.settle()
+	switch e {
+	case proto.EventDelivered:
+		return nil
+	case proto.EventRefused:
+		return x.failure(ctx)
+	default:
+		return nothing
+	}
+}
