@@ -231,6 +231,8 @@ static bool admit(struct nfcm_op *op, bool *denied)
 	bool others;
 
 	*denied = false;
+	if (p->ended) /* before its caller came to pin: whoever pins sees it */
+		return true;
 	if (p->floor || (list_empty(&user->lacking) && reserve(user, op)))
 		return true;
 	others = any_of(&user->holders, p->mm, true);
