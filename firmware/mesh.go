@@ -17,8 +17,8 @@ import (
 )
 
 // Mesh is nodes of a fabric on threads of this process, joined by wires in memory.
-// Its methods are safe for concurrent use, except Step, which excludes itself;
-// nothing may follow Close.
+// Its methods are safe for concurrent use, except Step and Kill, which exclude
+// themselves; nothing may follow Close.
 type Mesh struct {
 	m     *C.struct_nfc_mesh
 	nodes int

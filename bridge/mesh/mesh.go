@@ -49,6 +49,9 @@ type Mesh struct {
 	m      *firmware.Mesh
 	closed chan struct{}
 	pumps  sync.WaitGroup
+
+	pumping sync.Mutex // guards pumped, and Kill against itself
+	pumped  map[[2]int]bool
 }
 
 // Open starts a mesh. The error wraps [bridge.ErrInvalid] for a shape that makes no
@@ -58,7 +61,7 @@ func Open(c Config) (*Mesh, error) {
 	if status != abi.OK {
 		return nil, fmt.Errorf("start mesh of %dx%dx%d nodes: %w", c.Side[0], c.Side[1], c.Side[2], bridge.Error(status))
 	}
-	return &Mesh{config: c, nodes: c.Side[0] * c.Side[1] * c.Side[2], m: m, closed: make(chan struct{})}, nil
+	return &Mesh{config: c, nodes: c.Side[0] * c.Side[1] * c.Side[2], m: m, closed: make(chan struct{}), pumped: map[[2]int]bool{}}, nil
 }
 
 // Close ends all nodes and connections. It is idempotent.
@@ -132,7 +135,11 @@ func (m *Mesh) Cut(node, link int, cut bool) error {
 
 // Kill ends a node, or starts it anew. Silent: its links do not hang up.
 func (m *Mesh) Kill(node int, dead, silent bool) error {
-	return m.with(node, func(f *firmware.Mesh) { f.Kill(node, dead, silent) })
+	return m.with(node, func(f *firmware.Mesh) {
+		m.pumping.Lock()
+		defer m.pumping.Unlock()
+		f.Kill(node, dead, silent)
+	})
 }
 
 // Break sets what a link does to words that leave a node.

@@ -87,7 +87,8 @@ func TestDeadNode(t *testing.T) {
 	require.EqualValues(t, 5, total.Refused)
 	require.NoError(t, m.Kill(1, false, false))
 	require.NoError(t, m.Settle(t.Context(), Well))
-	require.EqualValues(t, 5, run(t, m, Load{From: 0, To: 1, Size: 8, Count: 5}).Came)
+	total = run(t, m, Load{From: 0, To: 1, Size: 8, Count: 5})
+	require.EqualValues(t, 5, total.Came, "%+v", total)
 }
 
 func TestBadCalls(t *testing.T) {

@@ -76,7 +76,10 @@ uint64_t nfc_mesh_pings(struct nfc_mesh *m, uint32_t from, uint64_t *ns,
 
 /* Cut the link of a node in both directions, or mend it. */
 void nfc_mesh_cut(struct nfc_mesh *m, uint32_t node, uint32_t link, bool cut);
-/* End a node, or start it anew. Silent: its neighbours are not told. */
+/*
+ * End a node, or start it anew. Silent: its neighbours are not told. One thread at
+ * a time.
+ */
 void nfc_mesh_kill(struct nfc_mesh *m, uint32_t node, bool dead, bool silent);
 /* What a link does to words that leave a node. */
 void nfc_mesh_break(struct nfc_mesh *m, uint32_t node, uint32_t link,

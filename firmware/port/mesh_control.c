@@ -88,14 +88,19 @@ void nfc_mesh_kill(struct nfc_mesh *m, uint32_t node, bool dead, bool silent)
 {
 	struct mesh_node *n = &m->node[node];
 
-	atomic_store(&n->silent, silent);
-	if (atomic_exchange(&n->dead, dead) == dead)
+	if (atomic_load(&n->dead) == dead)
 		return;
+	atomic_store(&n->silent, silent);
+	if (dead)
+		atomic_store(&n->dead, true);
+	/* all generations are new before the node is there again */
 	for (uint32_t link = 0; link < NFC_LINKS; link++) {
 		if (!silent)
 			change(nfc_mesh_neighbour(n, link), link ^ 1, 2);
 		change(n, link, 2);
 	}
+	if (!dead)
+		atomic_store(&n->dead, false);
 	nfc_mesh_kick(n);
 }
 

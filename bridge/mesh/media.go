@@ -1,0 +1,252 @@
+package mesh
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/nfcomms/nfcomms/firmware"
+)
+
+// Fingerprint is the SHA-256 of a certificate.
+type Fingerprint [sha256.Size]byte
+
+// Identity is who a process is to its neighbours, and who they are.
+type Identity struct {
+	Certificate tls.Certificate
+	// Known has the certificate of each node that is elsewhere. A peer that shows
+	// none of these does not come through the handshake.
+	Known map[int]Fingerprint
+}
+
+// ErrPeer means that a peer is not who it should be, or does not fit.
+var ErrPeer = errors.New("peer refused")
+
+// How connections are made.
+const (
+	handshakeWithin = 10 * time.Second
+	handshakesMax   = 64 // at once; others wait
+	retryFirst      = 50 * time.Millisecond
+	retryMost       = 2 * time.Second
+)
+
+// fingerprint is that of the certificate a connection showed.
+func fingerprint(s tls.ConnectionState) (f Fingerprint, ok bool) {
+	if len(s.PeerCertificates) == 0 {
+		return f, false
+	}
+	return sha256.Sum256(s.PeerCertificates[0].Raw), true
+}
+
+// tls returns the configuration of either side: TLS 1.3, certificates of both, and
+// whoever is not known is refused. Certificates need no common authority: they are
+// known one by one.
+func (id *Identity) tls(allowed func(Fingerprint) bool) *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS13,
+		Certificates:       []tls.Certificate{id.Certificate},
+		ClientAuth:         tls.RequireAnyClientCert,
+		InsecureSkipVerify: true, // VerifyConnection does it
+		VerifyConnection: func(s tls.ConnectionState) error {
+			f, ok := fingerprint(s)
+			if !ok || !allowed(f) {
+				return fmt.Errorf("certificate %x is not on the list: %w", f[:8], ErrPeer)
+			}
+			return nil
+		},
+		SessionTicketsDisabled: true, // each connection shows its certificate
+	}
+}
+
+// hello says which link a connection is for.
+type hello struct {
+	from, to int // nodes
+	link     int // of from
+}
+
+const (
+	helloMagic = 0x314c434e // "NCL1"
+	helloSize  = 16
+)
+
+func (h hello) bytes() []byte {
+	b := binary.LittleEndian.AppendUint32(nil, helloMagic)
+	b = binary.LittleEndian.AppendUint32(b, uint32(h.from))
+	b = binary.LittleEndian.AppendUint32(b, uint32(h.to))
+	return binary.LittleEndian.AppendUint32(b, uint32(h.link))
+}
+
+func readHello(r io.Reader) (h hello, err error) {
+	var b [helloSize]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return h, err
+	}
+	if binary.LittleEndian.Uint32(b[:]) != helloMagic {
+		return h, fmt.Errorf("no link speaks there: %w", ErrPeer)
+	}
+	h.from = int(binary.LittleEndian.Uint32(b[4:]))
+	h.to = int(binary.LittleEndian.Uint32(b[8:]))
+	h.link = int(binary.LittleEndian.Uint32(b[12:]))
+	return h, nil
+}
+
+// fits checks a hello against the torus and the certificate that came with it.
+func (m *Mesh) fits(h hello, id *Identity, shown Fingerprint) error {
+	switch {
+	case !m.has(h.from) || !m.has(h.to) || h.link < 0 || h.link >= Links ||
+		m.Neighbour(h.from, h.link) != h.to || !m.here(h.to) || m.here(h.from):
+		return fmt.Errorf("link %d from node %d to %d is none of this process: %w", h.link, h.from, h.to, ErrPeer)
+	case id.Known[h.from] != shown:
+		return fmt.Errorf("it is not node %d: %w", h.from, ErrPeer)
+	}
+	return nil
+}
+
+// Dial connects a link to the process of its neighbour and carries words until the
+// connection ends, as [Mesh.Connect] does. The error wraps ErrPeer if either end
+// refused.
+func (m *Mesh) Dial(ctx context.Context, address string, node, link int, id *Identity) error {
+	if err := m.withLink(node, link, func(*firmware.Mesh) {}); err != nil {
+		return err
+	}
+	far := m.Neighbour(node, link)
+	want, known := id.Known[far]
+	if !known {
+		return fmt.Errorf("node %d has no certificate on the list: %w", far, ErrPeer)
+	}
+	d := tls.Dialer{Config: id.tls(func(f Fingerprint) bool { return f == want })}
+	within, cancel := context.WithTimeout(ctx, handshakeWithin)
+	defer cancel()
+	conn, err := d.DialContext(within, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("dial node %d at %s: %w", far, address, err)
+	}
+	if err := introduce(conn, hello{node, far, link}); err != nil {
+		return errors.Join(fmt.Errorf("node %d at %s: %w", far, address, err), conn.Close())
+	}
+	return m.Connect(ctx, node, link, conn)
+}
+
+// introduce sends the hello and waits for the other end to agree.
+func introduce(conn net.Conn, h hello) error {
+	if err := conn.SetDeadline(time.Now().Add(handshakeWithin)); err != nil {
+		return err
+	}
+	if _, err := conn.Write(h.bytes()); err != nil {
+		return err
+	}
+	var answer [1]byte
+	if _, err := io.ReadFull(conn, answer[:]); err != nil {
+		return fmt.Errorf("%w: %w", ErrPeer, err)
+	}
+	return conn.SetDeadline(time.Time{})
+}
+
+// Keep dials again whenever a connection ends, until ctx does or the mesh is closed.
+// report, which may be nil, is told why each ended.
+func (m *Mesh) Keep(ctx context.Context, address string, node, link int, id *Identity, report func(error)) error {
+	wait := retryFirst
+	for {
+		begin := time.Now()
+		err := m.Dial(ctx, address, node, link, id)
+		if ctx.Err() != nil || m.isClosed() {
+			return errors.Join(ctx.Err(), err)
+		}
+		if report != nil {
+			report(err)
+		}
+		if time.Since(begin) > retryMost {
+			wait = retryFirst // it had worked
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-m.closed:
+			return ErrClosed
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, retryMost)
+	}
+}
+
+// Serve accepts connections of neighbours until ctx ends, the mesh is closed or the
+// listener fails, closes the listener, and returns when all of them ended. report,
+// which may be nil, is told why each ended or was refused.
+func (m *Mesh) Serve(ctx context.Context, l net.Listener, id *Identity, report func(error)) error {
+	known := map[Fingerprint]bool{}
+	for _, f := range id.Known {
+		known[f] = true
+	}
+	config := id.tls(func(f Fingerprint) bool { return known[f] })
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var conns sync.WaitGroup
+	defer conns.Wait()
+	conns.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-m.closed:
+		}
+		l.Close() // Accept ends with it, whatever that says
+	})
+	slots := make(chan struct{}, handshakesMax)
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			ended := ctx.Err() != nil || m.isClosed()
+			cancel()
+			if ended {
+				err = nil
+			}
+			return err
+		}
+		slots <- struct{}{}
+		conns.Go(func() {
+			err := m.serve(ctx, tls.Server(conn, config), id, func() { <-slots })
+			if report != nil {
+				report(err)
+			}
+		})
+	}
+}
+
+// serve is one connection that was accepted; ready is called when its handshake is
+// over.
+func (m *Mesh) serve(ctx context.Context, conn *tls.Conn, id *Identity, ready func()) error {
+	h, err := m.welcome(ctx, conn, id)
+	ready()
+	if err != nil {
+		return errors.Join(fmt.Errorf("peer at %v: %w", conn.RemoteAddr(), err), conn.Close())
+	}
+	return m.Connect(ctx, h.to, h.link^1, conn)
+}
+
+// welcome does the handshake and agrees.
+func (m *Mesh) welcome(ctx context.Context, conn *tls.Conn, id *Identity) (h hello, err error) {
+	within, cancel := context.WithTimeout(ctx, handshakeWithin)
+	defer cancel()
+	if err := conn.HandshakeContext(within); err != nil {
+		return h, err
+	}
+	if err := conn.SetDeadline(time.Now().Add(handshakeWithin)); err != nil {
+		return h, err
+	}
+	if h, err = readHello(conn); err != nil {
+		return h, err
+	}
+	shown, _ := fingerprint(conn.ConnectionState())
+	if err := m.fits(h, id, shown); err != nil {
+		return h, err
+	}
+	if _, err := conn.Write([]byte{1}); err != nil {
+		return h, err
+	}
+	return h, conn.SetDeadline(time.Time{})
+}

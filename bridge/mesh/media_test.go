@@ -1,0 +1,198 @@
+//go:build cgo
+
+package mesh
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/testcert"
+)
+
+func certificate(t *testing.T, a *testcert.Authority, name string) (tls.Certificate, Fingerprint) {
+	t.Helper()
+	pair := a.Issue(t, name, "")
+	c, err := tls.X509KeyPair(pair.Cert, pair.Key)
+	require.NoError(t, err)
+	return c, sha256.Sum256(c.Certificate[0])
+}
+
+// two processes of one node each: near dials, far serves.
+type two struct {
+	near, far       *Mesh
+	nearID, farID   *Identity
+	stranger        tls.Certificate
+	address         string
+	refused         chan error // what Serve reports
+	stop            context.CancelFunc
+	sides           sync.WaitGroup
+	nearConnections context.CancelFunc
+}
+
+func newTwo(t *testing.T) *two {
+	t.Helper()
+	a := testcert.New(t)
+	nearCert, nearPrint := certificate(t, a, "near")
+	farCert, farPrint := certificate(t, a, "far")
+	w := &two{
+		nearID: &Identity{nearCert, map[int]Fingerprint{1: farPrint}},
+		farID:  &Identity{farCert, map[int]Fingerprint{0: nearPrint}},
+		// what is reported stays until a test reads it; none blocks
+		refused: make(chan error, 100),
+	}
+	w.stranger, _ = certificate(t, a, "stranger") // of the same authority
+	var err error
+	c := quick(2, 1, 1)
+	c.Here = []bool{true, false}
+	w.near, err = Open(c)
+	require.NoError(t, err)
+	c.Here = []bool{false, true}
+	w.far, err = Open(c)
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	w.address = l.Addr().String()
+	ctx, stop := context.WithCancel(context.Background())
+	w.stop = stop
+	w.sides.Go(func() {
+		if err := w.far.Serve(ctx, l, w.farID, func(err error) { w.refused <- err }); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		if w.nearConnections != nil {
+			w.nearConnections()
+		}
+		w.near.Close()
+		w.far.Close()
+		w.sides.Wait()
+	})
+	return w
+}
+
+// connect keeps both links of node 0 connected.
+func (w *two) connect() {
+	ctx, cancel := context.WithCancel(context.Background())
+	w.nearConnections = cancel
+	for link := range 2 {
+		w.sides.Go(func() { _ = w.near.Keep(ctx, w.address, 0, link, w.nearID, nil) })
+	}
+}
+
+// settle waits until both know the other.
+func (w *two) settle(t *testing.T, want func(int, []abi.Diagnostic) bool) {
+	t.Helper()
+	require.NoError(t, w.near.Settle(t.Context(), want))
+	require.NoError(t, w.far.Settle(t.Context(), want))
+}
+
+// TestBetweenProcesses: packets go over TLS and none is lost, doubled or changed; a
+// connection that ends comes back.
+func TestBetweenProcesses(t *testing.T) {
+	w := newTwo(t)
+	w.connect()
+	w.settle(t, Well)
+	const count = 300
+	require.NoError(t, w.near.Start(Load{From: 0, To: 1, Size: 4096, Count: count}))
+	require.NoError(t, w.far.Start(Load{From: 1, To: 0, Size: 1000, Count: count}))
+	for _, m := range []*Mesh{w.near, w.far} {
+		require.NoError(t, m.poll(t.Context(), func() (bool, error) {
+			total, err := m.Totals()
+			return total.Came == count, err
+		}))
+		total, err := m.Totals()
+		require.NoError(t, err)
+		require.Zero(t, total.Changed+total.Doubled)
+	}
+	took, err := w.near.Ping(t.Context(), 0, 1, 56, 10)
+	require.NoError(t, err)
+	require.Len(t, took, 10)
+
+	w.nearConnections()
+	w.settle(t, func(node int, words []abi.Diagnostic) bool { return words[node].Reading(abi.DiagXPlus) == abi.Broken })
+	w.connect()
+	w.settle(t, Well)
+}
+
+// TestStrangers: whoever is not on the list gets nowhere, and others are not
+// disturbed.
+func TestStrangers(t *testing.T) {
+	w := newTwo(t)
+	w.connect()
+	w.settle(t, Well)
+	other := &Identity{w.stranger, w.nearID.Known}
+	ctx := t.Context()
+
+	err := w.near.Dial(ctx, w.address, 0, 0, other)
+	require.Error(t, err, "a certificate of the same authority that is not on the list")
+	require.ErrorIs(t, <-w.refused, ErrPeer)
+
+	wrong := &Identity{w.nearID.Certificate, map[int]Fingerprint{1: {1}}}
+	require.ErrorIs(t, w.near.Dial(ctx, w.address, 0, 0, wrong), ErrPeer, "the server is not who it should be")
+	require.Error(t, <-w.refused)
+	require.ErrorIs(t, w.near.Dial(ctx, w.address, 0, 0, &Identity{}), ErrPeer, "nobody is on the list")
+	require.ErrorIs(t, w.near.Dial(ctx, w.address, 0, 2, w.nearID), ErrUnknown, "no such link")
+
+	require.Error(t, w.near.Dial(ctx, w.address, 0, 0, w.nearID), "the link has a connection")
+	conn, err := net.Dial("tcp", w.address)
+	require.NoError(t, err)
+	_, err = conn.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
+	require.NoError(t, err)
+	_, _ = io.Copy(io.Discard, conn) // until it hangs up
+	require.NoError(t, conn.Close())
+
+	for _, h := range []hello{{0, 1, 2}, {0, 0, 0}, {1, 0, 0}, {7, 1, 0}, {0, 1, 1 << 31}} {
+		require.ErrorIs(t, w.far.fits(h, w.farID, w.farID.Known[0]), ErrPeer)
+	}
+	require.NoError(t, w.far.fits(hello{0, 1, 0}, w.farID, w.farID.Known[0]))
+	require.ErrorIs(t, w.far.fits(hello{0, 1, 0}, w.farID, Fingerprint{}), ErrPeer)
+	w.settle(t, Well)
+}
+
+// TestConnectionsOfNobody: a connection for a link that needs none is closed.
+func TestConnectionsOfNobody(t *testing.T) {
+	m := open(t, quick(2, 1, 1))
+	a, b := net.Pipe()
+	require.ErrorIs(t, m.Connect(t.Context(), 0, 0, a), ErrUnknown, "both nodes are here")
+	_, err := b.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	w := newTwo(t)
+	a, b = net.Pipe()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, w.near.Connect(ctx, 0, 0, a), context.DeadlineExceeded)
+	_, err = b.Write([]byte{1})
+	require.ErrorIs(t, err, io.ErrClosedPipe)
+	w.near.Close()
+	a, _ = net.Pipe()
+	require.ErrorIs(t, w.near.Connect(t.Context(), 0, 0, a), ErrClosed)
+}
+
+// TestGarbage: what a neighbour that is known sends may be anything.
+func TestGarbage(t *testing.T) {
+	w := newTwo(t)
+	a, b := net.Pipe()
+	w.sides.Go(func() { _ = w.near.Connect(context.Background(), 0, 0, a) })
+	w.sides.Go(func() { _, _ = io.Copy(io.Discard, b) })
+	junk := make([]byte, 10007) // no whole number of words
+	for i := range junk {
+		junk[i] = byte(i * i >> 3)
+	}
+	for range 20 {
+		_, err := b.Write(junk)
+		require.NoError(t, err)
+	}
+	require.NoError(t, b.Close())
+	w.connect()
+	w.settle(t, Well)
+}

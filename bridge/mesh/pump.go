@@ -1,0 +1,172 @@
+package mesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/nfcomms/nfcomms/firmware"
+)
+
+// pumpBytes are moved at once between a link and its connection.
+const pumpBytes = 64 << 10
+
+// wordBytes is what a link carries at once; a connection carries whole words.
+const wordBytes = 16
+
+// Connect carries the words of a link to a node that is elsewhere over a connection,
+// until that ends, ctx does or the mesh is closed, and closes it. It returns why; nil
+// if the other end closed it. ErrBusy: the link has a connection.
+//
+// The connection must be in order and private: whoever is at its other end is the
+// neighbour. One that leaves the machine is made by [Mesh.Dial] or [Mesh.Serve].
+func (m *Mesh) Connect(ctx context.Context, node, link int, conn net.Conn) error {
+	p, err := m.newPump(node, link, conn)
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	defer m.endPump(p)
+	var end sync.Once
+	stopped := make(chan struct{})
+	stop := func() { end.Do(func() { close(stopped) }) }
+	var sides sync.WaitGroup
+	var errs [2]error
+	sides.Go(func() { errs[0] = p.send(); stop() })
+	sides.Go(func() { errs[1] = p.receive(stopped); stop() })
+	p.f.Join(node, link, true)
+	select {
+	case <-ctx.Done():
+	case <-m.closed:
+	case <-stopped:
+	}
+	stop()
+	p.f.Join(node, link, false)
+	closing := errors.Join(conn.Close(), p.event.Close())
+	sides.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case m.isClosed():
+		return ErrClosed
+	}
+	return errors.Join(ignoreEnd(errs[0]), ignoreEnd(errs[1]), ignoreEnd(closing))
+}
+
+// ignoreEnd leaves out what a connection that was closed says.
+func ignoreEnd(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+func (m *Mesh) isClosed() bool {
+	select {
+	case <-m.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// pump is a link with a connection.
+type pump struct {
+	f          *firmware.Mesh
+	node, link int
+	conn       net.Conn
+	event      *os.File      // readable when there are words to send, or room
+	room       chan struct{} // holds one token: there may be room
+}
+
+// newPump makes the only pump of a link.
+func (m *Mesh) newPump(node, link int, conn net.Conn) (*pump, error) {
+	p := &pump{node: node, link: link, conn: conn, room: make(chan struct{}, 1)}
+	var failed error
+	err := m.withLink(node, link, func(f *firmware.Mesh) {
+		p.f = f
+		failed = m.claim(p)
+	})
+	return p, errors.Join(err, failed)
+}
+
+// claim takes the link for a pump. Must hold mu, and the mesh is open.
+func (m *Mesh) claim(p *pump) error {
+	if !m.here(p.node) || m.here(m.Neighbour(p.node, p.link)) {
+		return fmt.Errorf("link %d of node %d: both of its nodes are of one process: %w", p.link, p.node, ErrUnknown)
+	}
+	m.pumping.Lock()
+	defer m.pumping.Unlock()
+	key := [2]int{p.node, p.link}
+	if m.pumped[key] || m.isClosed() {
+		return fmt.Errorf("link %d of node %d has a connection: %w", p.link, p.node, ErrBusy)
+	}
+	fd, err := syscall.Dup(p.f.Event(p.node, p.link))
+	if err != nil {
+		return fmt.Errorf("event of link %d of node %d: %w", p.link, p.node, err)
+	}
+	syscall.CloseOnExec(fd)
+	p.event = os.NewFile(uintptr(fd), "event")
+	m.pumped[key] = true
+	m.pumps.Add(1)
+	return nil
+}
+
+func (m *Mesh) endPump(p *pump) {
+	m.pumping.Lock()
+	delete(m.pumped, [2]int{p.node, p.link})
+	m.pumping.Unlock()
+	m.pumps.Done()
+}
+
+// send moves words from the link to the connection.
+func (p *pump) send() error {
+	buf := make([]byte, pumpBytes)
+	var wake [8]byte
+	for {
+		if n := p.f.Pull(p.node, p.link, buf); n > 0 {
+			if _, err := p.conn.Write(buf[:n]); err != nil {
+				return err
+			}
+			continue
+		}
+		if _, err := p.event.Read(wake[:]); err != nil {
+			return err
+		}
+		select {
+		case p.room <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// receive moves words from the connection to the link.
+func (p *pump) receive(stopped <-chan struct{}) error {
+	buf := make([]byte, pumpBytes)
+	held := 0
+	for {
+		n, err := p.conn.Read(buf[held:])
+		held += n
+		whole := held / wordBytes * wordBytes
+		for done := 0; done < whole; {
+			put := p.f.Push(p.node, p.link, buf[done:whole])
+			done += put
+			if put > 0 {
+				continue
+			}
+			select {
+			case <-p.room:
+			case <-stopped:
+				return nil
+			}
+		}
+		held = copy(buf, buf[whole:held])
+		if err != nil {
+			return err
+		}
+	}
+}
