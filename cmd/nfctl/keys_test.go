@@ -80,7 +80,7 @@ var outputs = map[string]record{
 	"doctor": doctorRecord{}, "selftest": selftestRecord{}, "version": versionRecord{},
 	"open": openedRecord{}, "close": openedRecord{}, "send": messageRecord{}, "receive": messageRecord{},
 	"reset": changedRecord{}, "resume": changedRecord{}, "drain": drainRecord{}, "load": loadRecord{},
-	"start": processRecord{}, "stop": stoppedRecord{}, "ps": psRecord{}, "groups": groupsRecord{},
+	"start": processRecord{}, "stop": stoppedRecord{}, "program": programRecord{}, "ps": psRecord{}, "groups": groupsRecord{},
 }
 
 // deviations lists where a decoded document is not what a record's keys say.
