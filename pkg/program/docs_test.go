@@ -1,0 +1,122 @@
+package program
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// load builds a program of one file, loads it and returns its name.
+func load(t *testing.T, dev *nfcomms.Device, text string, o Options) (string, error) {
+	t.Helper()
+	image, err := Build(t.Context(), files("program.c", text), o)
+	require.NoError(t, err)
+	return dev.Load(t.Context(), image)
+}
+
+func open(t *testing.T) *nfcomms.Device {
+	t.Helper()
+	dev, err := nfcomms.Open(t.Context(), "sim:")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, dev.Close()) })
+	return dev
+}
+
+// TestDocs: the program of docs/programs.md does what it says, and the page lists
+// every call that there is.
+func TestDocs(t *testing.T) {
+	page, err := os.ReadFile("../../docs/programs.md")
+	require.NoError(t, err)
+	listing := regexp.MustCompile("(?s)```c\n(#include \"nfc_fw.h\".*?)```").FindSubmatch(page)
+	require.NotNil(t, listing)
+	dev := open(t)
+	name, err := load(t, dev, string(listing[1]), Options{})
+	require.NoError(t, err)
+	p, err := dev.Run(t.Context(), nfcomms.Program{Name: name})
+	require.NoError(t, err)
+	require.NoError(t, p.Channels[0].Send(t.Context(), []byte("hello")))
+	buf := make([]byte, nfcomms.MessageSize)
+	n, err := p.Channels[0].Receive(t.Context(), buf)
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(buf[:n]))
+
+	header, err := os.ReadFile("../../firmware/nfc_fw.h")
+	require.NoError(t, err)
+	var want, got []string
+	for _, m := range regexp.MustCompile(`(?m)^#define (\w+) nfc_api->`).FindAllSubmatch(header, -1) {
+		want = append(want, string(m[1]))
+	}
+	_, table, _ := strings.Cut(string(page), "| call | does |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllStringSubmatch(table, -1) {
+		got = append(got, m[1])
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	require.Equal(t, want, got)
+}
+
+const shell = `#include "nfc_fw.h"
+static void x_main(struct nfc_process *self)
+{
+	int big = __INT_MAX__;
+	uint64_t c = 0;
+
+	channel_read(nfc_channel_of(self, 0), &c, 8);
+	big += (int)c;
+	c = (uint64_t)big;
+}
+`
+
+// TestFailures: a program that cannot run, or that ended, is an error with a type.
+func TestFailures(t *testing.T) {
+	dev := open(t)
+	for table, want := range map[string]error{
+		`{ NFC_PROGRAM_ABI + 65536, 0, "x", x_main }`:                         nfcomms.ErrABI,
+		`{ NFC_PROGRAM_ABI, (16 << 20) + 1, "x", x_main }`:                    nfcomms.ErrTooLarge,
+		`{ NFC_PROGRAM_ABI, 0, "sink", x_main }`:                              nfcomms.ErrBusy,
+		`{ NFC_PROGRAM_ABI, 0, "a name of 24 characters.", x_main }`:          nfcomms.ErrInvalid,
+		`{ NFC_PROGRAM_ABI, 0, "x", 0 }, { NFC_PROGRAM_ABI, 0, "y", x_main }`: nfcomms.ErrInvalid,
+	} {
+		_, err := load(t, dev, shell+"NFC_PROGRAMS("+table+");\n", Options{})
+		require.ErrorIs(t, err, want, table)
+	}
+	name, err := load(t, dev, shell+"NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, \"x\", x_main });\n", Options{})
+	require.NoError(t, err)
+	p, err := dev.Run(t.Context(), nfcomms.Program{Name: name})
+	require.NoError(t, err)
+	require.NoError(t, p.Channels[0].Send(t.Context(), make([]byte, 8)))
+	_, err = p.Channels[0].Receive(t.Context(), make([]byte, 8))
+	require.ErrorIs(t, err, nfcomms.ErrClosed)
+}
+
+// TestSanitizer: a program that was built for debugging names the line that overflows.
+func TestSanitizer(t *testing.T) {
+	child := exec.Command(os.Args[0], "-test.run", "^TestSanitizedChild$")
+	child.Env = append(os.Environ(), "NFC_SANITIZED=1")
+	out, err := child.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "program.c:8:6: runtime error: signed integer overflow")
+}
+
+// TestSanitizedChild is the process of TestSanitizer whose standard error is read.
+func TestSanitizedChild(t *testing.T) {
+	if os.Getenv("NFC_SANITIZED") == "" {
+		return
+	}
+	dev := open(t)
+	name, err := load(t, dev, shell+"NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, \"x\", x_main });\n", Options{Debug: true})
+	require.NoError(t, err)
+	p, err := dev.Run(t.Context(), nfcomms.Program{Name: name})
+	require.NoError(t, err)
+	require.NoError(t, p.Channels[0].Send(t.Context(), []byte{1, 0, 0, 0, 0, 0, 0, 0}))
+	_, err = p.Channels[0].Receive(t.Context(), make([]byte, 8))
+	require.ErrorIs(t, err, nfcomms.ErrClosed)
+}
