@@ -51,6 +51,7 @@ var allowed = []struct {
 	{"examples/csp", []string{"pkg/", "examples/internal/"}, []string{"golang.org/x/sync"}},
 	{"examples/dmaloop", []string{"pkg/", "examples/internal/", "internal/dmaloop"}, nil},
 	{"examples/pcsa", []string{"pkg/", "examples/internal/"}, []string{"github.com/axiomhq/hyperloglog", "github.com/gopacket/gopacket"}},
+	{"examples/uploads", []string{"pkg/", "examples/internal/"}, []string{"github.com/prometheus/", "github.com/tsenart/vegeta/"}},
 	{"examples/service", []string{"pkg/"}, []string{"google.golang.org/grpc", "github.com/prometheus/"}},
 	{"internal/", []string{"internal/"}, nil},
 	{"internal/dmaloop", []string{"pkg/nfcomms"}, []string{"golang.org/x/sync"}},
