@@ -3,6 +3,7 @@
 //
 //	nfbench latency      the latency test of the NFComms paper
 //	nfbench throughput   the throughput test of the paper
+//	nfbench stack        the stack analysis: where the time of a transfer goes
 //	nfbench crowd        many callers at once, on a quiet machine and a busy one
 //	nfbench group        members that exchange data every step
 //	nfbench link         a link of the fabric beside its report, model and simulation

@@ -87,7 +87,7 @@ Goals that are not met do not change the exit code.`,
 	formats := cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)
 	// The flag is there: it was defined two lines above.
 	_ = root.RegisterFlagCompletionFunc("output", formats)
-	root.AddCommand(newLatency(c), newThroughput(c), newPeers(c), newCrowd(c), newScale(c), newAll(c), newModel(c), newPeerServe(), newLoad(), newLink(c), newFabric(c))
+	root.AddCommand(newLatency(c), newThroughput(c), newPeers(c), newCrowd(c), newScale(c), newAll(c), newModel(c), newStack(c), newPeerServe(), newLoad(), newLink(c), newFabric(c))
 	addHMF(root, c)
 	addGroup(root, c)
 	addSoak(root, c)

@@ -17,12 +17,6 @@ var stackDecisions = []PaperDecision{{
 	"PCI Express 2.0 carries 500 MB/s a lane: 1 GB/s are 2 lanes.",
 }}
 
-// The slides' bandwidths with flow control, Java, MB/s by KiB of a chunk.
-var stackJava = []struct {
-	kib int
-	mbs float64
-}{{4, 25}, {8, 50}, {16, 65}, {32, 85}, {64, 130}, {128, 190}}
-
 // stackItems are those of the stack analysis.
 func stackItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
 	r, err := m.bulk(ctx)
@@ -34,7 +28,7 @@ func stackItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
 		absent("C++ reference", "980, 430, 100 and 80 MB/s", "a vendor's library on its board; CPU time and wall time stand apart in nfbench throughput"),
 		trust(stackSweep(r), r.Busy),
 		trust(stackLine(r), r.Busy),
-		absent("Without flow control", "right amount, wrong data", "there is no way to switch it off: a transfer starts when its target has given memory"),
+		absent("Without flow control", "right amount, wrong data", "no device can be used so: a transfer starts when its target has given memory; nfbench stack shows it between two goroutines"),
 		absent("Java beside C++", "difference of their times over the chunk size", "the C library opens devices of the kernel module; there is none here to compare on"),
 	}, nil
 }
@@ -44,11 +38,11 @@ func stackSweep(r *ThroughputReport) PaperItem {
 	item := PaperItem{Ref: "Java with flow control", Title: "bandwidth over the chunk size, synchronous", Label: "measured, " + r.Device.Label + ", wall time"}
 	rises := true
 	last := 0.0
-	for _, j := range stackJava {
-		got := r.rate(directions[0], 1, j.kib<<10) / 8 * 1e3
+	for _, j := range slides {
+		got := r.rate(directions[0], 1, j.KiB<<10) / 8 * 1e3
 		rises = rises && got > last
 		last = got
-		item.Rows = append(item.Rows, PaperRow{What: fmt.Sprintf("%d KiB", j.kib), Unit: "MB/s", Paper: number(j.mbs), Measured: number(got)})
+		item.Rows = append(item.Rows, PaperRow{What: fmt.Sprintf("%d KiB", j.KiB), Unit: "MB/s", Paper: number(j.Sync), Measured: number(got)})
 	}
 	few, many := r.rate(directions[0], 1, 8<<10), r.rate(directions[0], 8, 8<<10)
 	item.Findings = []PaperFinding{

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// stackOptions are the flags of the command.
+type stackOptions struct {
+	payload string
+	sizes   []string
+	depth   int
+	tests   int
+	plot    string
+	short   bool
+}
+
+// stackPlan is what the flags ask for.
+type stackPlan struct {
+	payload int   // bytes of a test, at least
+	sizes   []int // of chunks, ascending
+	depth   int
+	tests   int
+}
+
+const stackLong = `Where the time of a transfer goes: the measurement tree of the stack analysis,
+{flow control on, off} x {synchronous, overlapped} x {h2d, d2h}, over chunks of 4
+KiB to 64 MiB, with wall and CPU time.
+
+Chunks go to loopback processes and come back; every byte is compared outside the
+timed part. Synchronous is one chunk at a time, overlapped as many futures as
+--depth says, each on a channel of its own. The two directions are timed apart.
+The line beside each figure is the theory: what one call costs, measured with 8
+bytes, and after that as fast as memcpy of the same chunks. t0, r∞ and n½ are
+Hockney's line through the points. The memory is the heap; regions of the device
+and mapped memory are measured beside it, one chunk at a time.
+
+Without flow control is no way to use a device: here two goroutines copy chunks
+through as many buffers as there are, neither waiting for the other, and each
+chunk has a checksum. It shows what flow control costs, and what it is for.
+
+The slides' figures were measured on an FPGA board, in Java and C++.`
+
+func newStack(c *common) *cobra.Command {
+	var o stackOptions
+	cmd := &cobra.Command{
+		Use: "stack", Short: "The stack analysis: where the time of a transfer goes, by chunk size",
+		Long: stackLong,
+		Example: `  nfbench stack --short
+  nfbench stack --plot stack.svg
+  nfbench stack --address "sim:?islands=2&managers=2" --depth 8 --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.short {
+				o.shorten(cmd.Flags().Changed)
+			}
+			plan, err := o.plan()
+			if err != nil {
+				return err
+			}
+			return c.measure(cmd, func(ctx context.Context, dev *nfcomms.Device) (report, error) {
+				r, err := stack(ctx, dev, plan, newProgress(cmd.ErrOrStderr(), (plan.tests+1)*len(plan.sizes), "stack"))
+				if err == nil && o.plot != "" {
+					err = r.plot().save(o.plot)
+				}
+				return r, err
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.payload, "payload", "64MiB", "bytes moved each way in each test, at least")
+	f.StringSliceVar(&o.sizes, "sizes",
+		[]string{"4KiB", "16KiB", "64KiB", "256KiB", "1MiB", "4MiB", "16MiB", "64MiB"}, "chunk sizes")
+	f.IntVar(&o.depth, "depth", 4, "transfers at once, where they overlap")
+	f.IntVar(&o.tests, "tests", 5, "tests of each point")
+	f.StringVar(&o.plot, "plot", "", "write the curves to this SVG file")
+	f.BoolVar(&o.short, "short", false, "a look in a few seconds: less payload, fewer sizes and tests")
+	return cmd
+}
+
+func (o *stackOptions) shorten(given func(string) bool) {
+	shorten(given, map[string]func(){
+		"payload": func() { o.payload = "2MiB" },
+		"sizes":   func() { o.sizes = []string{"4KiB", "64KiB", "256KiB", "1MiB", "4MiB"} },
+		"tests":   func() { o.tests = 2 },
+	})
+}
+
+func (o stackOptions) plan() (p stackPlan, err error) {
+	if p.payload, err = parseSize(o.payload); err != nil {
+		return p, err
+	}
+	if p.sizes, err = parseSizes(o.sizes); err != nil {
+		return p, err
+	}
+	slices.Sort(p.sizes)
+	p.sizes = slices.Compact(p.sizes)
+	p.depth, p.tests = o.depth, o.tests
+	switch {
+	case p.sizes[0] < 8:
+		return p, usagef("--sizes: %s is less than 8 bytes, which is what a call costs", sizeText(p.sizes[0]))
+	case p.sizes[len(p.sizes)-1] > 1<<30:
+		return p, usagef("--sizes: %s is more than 1 GiB", sizeText(p.sizes[len(p.sizes)-1]))
+	case p.depth < 2 || p.depth > 64:
+		return p, usagef("--depth %d is not 2 to 64", p.depth)
+	case p.tests < 1:
+		return p, usagef("--tests %d is not positive", p.tests)
+	}
+	return p, nil
+}

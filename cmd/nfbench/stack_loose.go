@@ -1,0 +1,65 @@
+package main
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"sync"
+	"time"
+)
+
+// looseBuffer is one of the buffers between two that do not wait for each other.
+type looseBuffer struct {
+	mu  sync.Mutex // a copy is whole; nothing says that it is the right one
+	mem []byte
+}
+
+// loose moves chunks through buffers without flow control: the benchmark's alone, there is no
+// such way to a device. The reader begins when the first buffer was used twice, as a target
+// does that comes late. It returns how many chunks of those that were taken were not the ones
+// that were sent, by their checksums.
+func loose(chunks, size, buffers int) (wrong int, took time.Duration) {
+	between := make([]looseBuffer, buffers)
+	for i := range between {
+		between[i].mem = make([]byte, size)
+	}
+	sums, chunk := make([]uint32, chunks), make([]byte, size)
+	fillPattern(chunk, 1)
+	for n := range sums { // before, so that the writer only writes
+		binary.LittleEndian.PutUint64(chunk, uint64(n))
+		sums[n] = crc32.ChecksumIEEE(chunk)
+	}
+	late, done := make(chan struct{}), make(chan struct{})
+	start := time.Now()
+	go func() {
+		defer close(done)
+		for n := range chunks {
+			binary.LittleEndian.PutUint64(chunk, uint64(n))
+			between[n%buffers].put(chunk)
+			if n == min(buffers, chunks-1) {
+				close(late)
+			}
+		}
+	}()
+	<-late
+	got := make([]byte, size)
+	for n := range chunks {
+		between[n%buffers].take(got)
+		if crc32.ChecksumIEEE(got) != sums[n] {
+			wrong++
+		}
+	}
+	<-done
+	return wrong, time.Since(start)
+}
+
+func (b *looseBuffer) put(chunk []byte) {
+	b.mu.Lock()
+	copy(b.mem, chunk)
+	b.mu.Unlock()
+}
+
+func (b *looseBuffer) take(chunk []byte) {
+	b.mu.Lock()
+	copy(chunk, b.mem)
+	b.mu.Unlock()
+}

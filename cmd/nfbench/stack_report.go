@@ -1,0 +1,257 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/nfcomms/nfcomms/internal/texttable"
+)
+
+// StackReport is the output of nfbench stack.
+type StackReport struct {
+	Header
+	Payload int `json:"payload"` // bytes each way in each test, at least
+	Depth   int `json:"depth"`
+	Tests   int `json:"tests"`
+	// Curves are the leaves of the tree with flow control.
+	Curves []StackCurve `json:"curves"`
+	// Loose are the leaves without, which exist here alone.
+	Loose []StackLoose `json:"without_flow_control"`
+	// Absent says what the tree has and this run does not.
+	Absent []string `json:"absent"`
+	// TouchNS is what the first write to a page costs; 0 where it was not measured.
+	TouchNS  float64        `json:"first_touch_ns_per_page"`
+	Slides   []StackSlide   `json:"slides"`
+	Findings []StackFinding `json:"findings"`
+	Busy     string         `json:"busy,omitempty"`
+}
+
+// StackCurve is one leaf at all sizes.
+type StackCurve struct {
+	Mode      string       `json:"mode"`
+	Memory    string       `json:"memory"`
+	Direction string       `json:"direction"`
+	CallNS    float64      `json:"call_ns"` // of 8 bytes: what software costs
+	Points    []StackPoint `json:"points"`
+	Hockney   *Hockney     `json:"hockney"`
+}
+
+// StackPoint is one leaf at one size.
+type StackPoint struct {
+	Size      int     `json:"size"`
+	GBs       float64 `json:"gb_s"`         // median, by wall time
+	CPUSPerGB float64 `json:"cpu_s_per_gb"` // of the process, a simulated device included
+	TheoryGBs float64 `json:"theory_gb_s"`
+	Software  float64 `json:"software_share"` // of the time, 0 to 1
+}
+
+// StackLoose is what came of no flow control.
+type StackLoose struct {
+	Mode   string  `json:"mode"`
+	Size   int     `json:"size"`
+	Chunks int     `json:"chunks"`
+	Wrong  int     `json:"wrong_chunks"` // found by their checksums
+	GBs    float64 `json:"gb_s"`
+}
+
+// StackSlide is a row of the slides' table, in MB/s; 0: the slides have none.
+type StackSlide struct {
+	KiB     int     `json:"kib"`
+	Sync    float64 `json:"sync_mb_s"`
+	Channel float64 `json:"byte_channel_mb_s"`
+	Async   float64 `json:"asynchronous_channel_mb_s"`
+}
+
+// StackFinding is a shape that the slides state.
+type StackFinding struct {
+	What string `json:"what"`
+	Same bool   `json:"same"` // here, too
+	Why  string `json:"why"`
+}
+
+func found(what string, same bool, format string, args ...any) StackFinding {
+	return StackFinding{what, same, fmt.Sprintf(format, args...)}
+}
+
+// slides is the slides' table, Java with flow control, on an FPGA board.
+var slides = []StackSlide{{4, 25, 42, 46}, {8, 50, 70, 72}, {16, 65, 0, 0}, {32, 85, 0, 0}, {64, 130, 0, 0}, {128, 190, 0, 0}}
+
+// stackShare is the share of software below which it does not count (F27).
+const stackShare = 0.05
+
+// conclude turns tests into the report.
+func (r *StackReport) conclude(rig *stackRig, touch float64) {
+	r.TouchNS, r.Slides = touch*1e9, slides
+	for _, p := range rig.paths {
+		for d, direction := range directions {
+			r.Curves = append(r.Curves, p.curve(rig.plan.sizes, d, direction))
+		}
+	}
+	for _, size := range rig.plan.sizes {
+		chunks := min(4096, max(4*r.Depth, r.Payload/size))
+		for i, buffers := range []int{1, r.Depth} {
+			wrong, took := loose(chunks, size, buffers)
+			r.Loose = append(r.Loose, StackLoose{[]string{stackSync, stackOverlapped}[i], size, chunks, wrong, gbs(chunks*size, took)})
+		}
+	}
+	r.Absent = []string{"the C path: libnfcomms opens devices of the kernel module alone, and is measured by its own tests"}
+	r.find()
+}
+
+// curve is one direction of a path.
+func (p *stackPath) curve(sizes []int, d int, direction string) StackCurve {
+	call := summarise(p.points[stackCall].wall[d]).P50
+	c := StackCurve{Mode: p.mode, Memory: p.memory, Direction: direction, CallNS: call * 1e9}
+	var size, ns []float64
+	for _, n := range sizes {
+		t := p.points[n]
+		wall, copied := summarise(t.wall[d]).P50, summarise(t.memcpy).P50
+		c.Points = append(c.Points, StackPoint{
+			Size: n, GBs: float64(n) / wall / 1e9, CPUSPerGB: summarise(t.cpu[d]).P50 / float64(n) * 1e9,
+			TheoryGBs: float64(n) / (call + copied) / 1e9, Software: min(1, call/wall),
+		})
+		size, ns = append(size, float64(n)), append(ns, wall*1e9)
+	}
+	c.Hockney = fitHockney(size, ns)
+	return c
+}
+
+// at finds the curve of the heap.
+func (r *StackReport) at(mode, direction string) *StackCurve {
+	for i := range r.Curves {
+		if c := &r.Curves[i]; c.Mode == mode && c.Direction == direction && c.Memory == memoryHeap {
+			return c
+		}
+	}
+	return nil
+}
+
+// find holds the shapes of the slides against these.
+func (r *StackReport) find() {
+	for _, direction := range directions {
+		one, many := r.at(stackSync, direction), r.at(stackOverlapped, direction)
+		best, from := 0.0, 0
+		for i := range one.Points {
+			if gain := many.Points[i].GBs / one.Points[i].GBs; gain > best {
+				best, from = gain, one.Points[i].Size
+			}
+		}
+		r.Findings = append(r.Findings, found(direction+": overlapped beats synchronous (8 KiB: 70 over 50 MB/s)", best > 1,
+			"%.2f times at most, with chunks of %s", best, sizeText(from)))
+		if h := one.Hockney; h != nil {
+			half := h.NHalf / 1024
+			r.Findings = append(r.Findings, found(direction+": half of the rate takes chunks of some 256 KiB (128 to 512)",
+				half >= 128 && half <= 512, "%.1f KiB; less is better", half))
+		}
+		below := 0
+		for i := len(one.Points) - 1; i >= 0 && one.Points[i].Software < stackShare; i-- {
+			below = one.Points[i].Size
+		}
+		text := "nowhere here"
+		if below > 0 {
+			text = "from " + sizeText(below)
+		}
+		r.Findings = append(r.Findings, found(direction+": software takes less than 5 % from 256 KiB on", below > 0 && below <= 256<<10, "%s", text))
+	}
+	wrong, chunks := 0, 0
+	for _, l := range r.Loose {
+		wrong, chunks = wrong+l.Wrong, chunks+l.Chunks
+	}
+	r.Findings = append(r.Findings, found("without flow control the amount is right and the data are wrong", wrong > 0, "checksums found %d of %d chunks", wrong, chunks))
+}
+
+func (r *StackReport) table(w io.Writer) {
+	r.Header.table(w)
+	fmt.Fprintf(w, "%s each way in a test, %d tests, every byte compared; overlapped: %d at once\n", sizeText(r.Payload), r.Tests, r.Depth)
+	if r.Busy != "" {
+		fmt.Fprintf(w, "not to be trusted: %s\n", r.Busy)
+	}
+	for _, c := range r.Curves {
+		fmt.Fprintf(w, "\nwith flow control, %s, %s, memory: %s; a call takes %s\n", c.Mode, c.Direction, c.Memory, nsText(c.CallNS))
+		t := texttable.Numbers("chunk", "GB/s", "theory GB/s", "of theory", "CPU s/GB", "software")
+		for _, p := range c.Points {
+			t.Add(sizeText(p.Size), fmt.Sprintf("%.2f", p.GBs), fmt.Sprintf("%.2f", p.TheoryGBs), fmt.Sprintf("%.0f %%", 100*p.GBs/p.TheoryGBs),
+				fmt.Sprintf("%.3f", p.CPUSPerGB), fmt.Sprintf("%.1f %%", 100*p.Software))
+		}
+		t.Write(w)
+		if h := c.Hockney; h != nil {
+			fmt.Fprintf(w, "t0 %s, r∞ %.2f GB/s, n½ %.1f KiB\n", nsText(h.T0), h.RInf, h.NHalf/1024)
+		}
+	}
+	fmt.Fprintln(w, "\nWITHOUT FLOW CONTROL: in this benchmark alone, between two goroutines; the data are wrong")
+	t := texttable.Numbers("chunk", "mode", "GB/s", "chunks", "wrong, by their checksums")
+	for _, l := range r.Loose {
+		t.Add(sizeText(l.Size), l.Mode, fmt.Sprintf("%.2f", l.GBs), fmt.Sprint(l.Chunks), fmt.Sprint(l.Wrong))
+	}
+	t.Write(w)
+	r.tableOfSlides(w)
+}
+
+// tableOfSlides writes the slides' figures beside ours, and what follows.
+func (r *StackReport) tableOfSlides(w io.Writer) {
+	fmt.Fprintln(w, "\nAnother machine: the slides, Java with flow control on an FPGA board, MB/s; sizes that were not measured here are on Hockney's line")
+	t := texttable.Numbers("chunk", "synchronous", "byte channel", "asynchronous channel", "here, h2d", "overlapped")
+	for _, s := range r.Slides {
+		t.Add(sizeText(s.KiB<<10), mbText(s.Sync), mbText(s.Channel), mbText(s.Async),
+			mbText(r.near(stackSync, s.KiB<<10)), mbText(r.near(stackOverlapped, s.KiB<<10)))
+	}
+	t.Write(w)
+	fmt.Fprintln(w, "C++ there: overlapped 980 and synchronous 430 MB/s of CPU time, synchronous 100 and with its own engine 80 MB/s of wall time")
+	if r.TouchNS > 0 {
+		fmt.Fprintf(w, "the first write to a page costs %s, which no figure above has in it\n", nsText(r.TouchNS))
+	}
+	for _, a := range r.Absent {
+		fmt.Fprintf(w, "not measured: %s\n", a)
+	}
+	fmt.Fprintln(w)
+	for _, f := range r.Findings {
+		result := map[bool]string{true: "here, too", false: "not here"}[f.Same]
+		fmt.Fprintf(w, "%s: %s; %s\n", f.What, result, f.Why)
+	}
+}
+
+// near is the rate of h2d at a size in MB/s, on Hockney's line where it was not measured; 0
+// without a line.
+func (r *StackReport) near(mode string, size int) float64 {
+	c := r.at(mode, directions[0])
+	for _, p := range c.Points {
+		if p.Size == size {
+			return p.GBs * 1e3
+		}
+	}
+	if c.Hockney == nil {
+		return 0
+	}
+	return c.Hockney.rate(float64(size)) * 1e3
+}
+
+func mbText(v float64) string {
+	if v == 0 || math.IsInf(v, 0) {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+// plot draws the curves of the heap, and the theory beside each.
+func (r *StackReport) plot() *plot {
+	p := &plot{
+		title:  fmt.Sprintf("Transfers by chunk size, %s", r.Device.Label),
+		note:   fmt.Sprintf("%s on %s. Medians of wall time; dashed: a call, then memcpy", r.Device.Address, r.Machine.CPU),
+		xLabel: "chunk", yLabel: "GB/s",
+	}
+	for i, c := range r.Curves {
+		if c.Memory != memoryHeap {
+			continue
+		}
+		colour := palette[i%len(palette)]
+		s, theory := series{name: c.Direction + ", " + c.Mode, colour: colour}, series{colour: colour, dashed: true}
+		for _, pt := range c.Points {
+			s.x, s.y = append(s.x, float64(pt.Size)), append(s.y, pt.GBs)
+			theory.x, theory.y = append(theory.x, float64(pt.Size)), append(theory.y, pt.TheoryGBs)
+		}
+		p.xTicks = s.x
+		p.series = append(p.series, s, theory)
+	}
+	return p
+}

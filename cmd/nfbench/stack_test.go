@@ -1,0 +1,71 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var tinyStack = []string{"stack", "--payload", "64KiB", "--sizes", "4KiB,16KiB,8000", "--depth", "2", "--tests", "1"}
+
+func TestStackJSON(t *testing.T) {
+	svg := filepath.Join(t.TempDir(), "stack.svg")
+	var r StackReport
+	decode(t, mustRun(t, append(tinyStack, "--output", "json", "--plot", svg)...), &r)
+	requireHeader(t, "stack", r.Header)
+	require.Equal(t, []int{64 << 10, 2, 1}, []int{r.Payload, r.Depth, r.Tests})
+	require.Contains(t, []int{6, 8}, len(r.Curves), "two modes on the heap, regions and, where there is mmap, mapped memory")
+	for _, c := range r.Curves {
+		require.Positive(t, c.CallNS)
+		require.Len(t, c.Points, 3)
+		for i, p := range c.Points {
+			require.Equal(t, []int{4096, 8000, 16384}[i], p.Size)
+			require.Positive(t, p.GBs)
+			require.Positive(t, p.TheoryGBs)
+			require.Positive(t, p.Software)
+			require.LessOrEqual(t, p.Software, 1.0)
+		}
+	}
+	require.Len(t, r.Loose, 6)
+	require.Len(t, r.Slides, 6)
+	require.NotEmpty(t, r.Absent)
+	text, err := os.ReadFile(svg)
+	require.NoError(t, err)
+	for _, want := range []string{"h2d, synchronous<", "d2h, overlapped<", "simulated device"} {
+		require.Contains(t, string(text), want)
+	}
+}
+
+func TestStackTable(t *testing.T) {
+	out := mustRun(t, tinyStack...)
+	for _, want := range []string{
+		"every byte compared", "with flow control, overlapped, d2h, memory: heap", "memory: region", "theory GB/s",
+		"WITHOUT FLOW CONTROL: in this benchmark alone", "Another machine: the slides", "980", "190", "not measured: the C path",
+		"software takes less than 5 %", "checksums found",
+	} {
+		require.Contains(t, out, want)
+	}
+}
+
+// TestLoose: without flow control the amount is right, and the checksums find that the data are
+// not: what the reader came too late for.
+func TestLoose(t *testing.T) {
+	for _, buffers := range []int{1, 4} {
+		wrong, took := loose(20, 64, buffers)
+		require.Positive(t, wrong)
+		require.LessOrEqual(t, wrong, 20)
+		require.Positive(t, took)
+	}
+	wrong, _ := loose(1, 8, 1)
+	require.Zero(t, wrong, "nothing was overwritten")
+}
+
+func TestStackRefuses(t *testing.T) {
+	for _, args := range [][]string{
+		{"--depth", "1"}, {"--depth", "65"}, {"--tests", "0"}, {"--sizes", "4"}, {"--sizes", "2GiB"}, {"--payload", "much"},
+	} {
+		require.Equal(t, exitUsage, run(t.Context(), append([]string{"stack"}, args...), os.Stdout, os.Stderr), args)
+	}
+}
