@@ -124,7 +124,7 @@ static void shut_half(struct nfcm_half *half, u8 why)
 	if (why == NFCM_SHUT_HOST)
 		nfcm_half_act(half, NFCM_SHUT);
 	list_for_each_entry_safe(op, next, &half->queue, node) {
-		list_del_init(&op->node);
+		nfcm_half_unqueue(half, op);
 		nfcm_op_over(op, NFC_ECLOSED);
 	}
 	half->reserved = false;

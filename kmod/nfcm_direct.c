@@ -39,13 +39,10 @@ void nfcm_send_start(struct nfcm_half *half, struct nfcm_op *op)
 		not_now(op);
 		return;
 	}
-	op->place = NFCM_PLACE_QUEUE;
+	nfcm_half_queue(half, op, reserved_for);
 	if (reserved_for) {
 		half->reserved = false;
 		op->flags &= ~NFCOMMS_HOLD; /* that is all it meant */
-		list_add(&op->node, &half->queue);
-	} else {
-		list_add_tail(&op->node, &half->queue);
 	}
 	nfcm_mailbox_park(ch, ch->park | NFC_PARK_H2D);
 	nfcm_half_push(half);
@@ -123,16 +120,16 @@ static bool offer_next(struct nfcm_half *half)
 void nfcm_send_next(struct nfcm_half *half)
 {
 	struct nfcm_half_core *core = half->core;
+	struct nfcm_op *next;
 
 	while (core->state == NFCM_STATE_IDLE && !half->reserved) {
 		if (!half->op) {
-			half->op = list_first_entry_or_null(&half->queue,
-							    struct nfcm_op,
-							    node);
-			if (!half->op)
+			next = list_first_entry_or_null(&half->queue,
+							struct nfcm_op, node);
+			if (!next)
 				break;
-			list_del_init(&half->op->node);
-			half->op->place = NFCM_PLACE_HALF;
+			nfcm_half_unqueue(half, next);
+			nfcm_half_take(half, next);
 		}
 		if (half->op->opcode == NFCOMMS_OP_ARM) {
 			if (!half->ready_requested)
@@ -286,8 +283,7 @@ static void accept_held(struct nfcm_half *half, struct nfcm_op *op)
 {
 	struct nfcm_half_core *core = half->core;
 
-	half->op = op;
-	op->place = NFCM_PLACE_HALF;
+	nfcm_half_take(half, op);
 	if (core->state == NFCM_STATE_OFFERED && !nfcm_core_offers_transfer(core))
 		nfcm_half_set_pending(half, NFC_TYPE_ACK, NFC_OK,
 				      nfcm_core_offer_size(core));
@@ -312,9 +308,7 @@ void nfcm_receive_refuse(struct nfcm_half *half, struct nfcm_op *op)
 		nfcm_half_push(half);
 		return;
 	}
-	half->op = op;
-	if (op)
-		op->place = NFCM_PLACE_HALF;
+	nfcm_half_take(half, op);
 	if (core->state == NFCM_STATE_OFFERED) /* an empty one has no lists yet */
 		nfcm_half_set_pending(half, NFC_TYPE_ERROR, NFC_EABORTED, 0);
 	else
@@ -359,8 +353,7 @@ void nfcm_receive_start(struct nfcm_half *half, struct nfcm_op *op)
 		not_now(op);
 		return;
 	}
-	half->op = op;
-	op->place = NFCM_PLACE_HALF;
+	nfcm_half_take(half, op);
 	nfcm_mailbox_park(ch, ch->park | NFC_PARK_D2H);
 	nfcm_half_push(half);
 }

@@ -77,6 +77,15 @@ static int await(struct nfcm_file *file, bool nowait)
 	return wait_event_interruptible(file->wait, any(file) || ended(file));
 }
 
+/* Copy a completion as a record of this size; false if it could not be written. */
+static bool give(const struct nfcm_op *op, size_t size, struct iov_iter *to)
+{
+	size_t n = min(size, sizeof(op->c));
+
+	return copy_to_iter(&op->c, n, to) == n &&
+	       iov_iter_zero(size - n, to) == size - n;
+}
+
 /*
  * Completions, as many as fit; at least one, or an errno. 0 once the
  * device is removed and the last one was read.
@@ -86,7 +95,7 @@ static ssize_t nfcm_read(struct kiocb *iocb, struct iov_iter *to)
 	struct nfcm_file *file = iocb->ki_filp->private_data;
 	bool nowait = iocb->ki_filp->f_flags & O_NONBLOCK ||
 		      iocb->ki_flags & IOCB_NOWAIT;
-	const size_t size = sizeof(struct nfcomms_completion);
+	const size_t size = READ_ONCE(file->record);
 	ssize_t done = 0;
 	struct nfcm_op *op;
 	int rc;
@@ -103,7 +112,7 @@ static ssize_t nfcm_read(struct kiocb *iocb, struct iov_iter *to)
 				return rc;
 			continue;
 		}
-		if (copy_to_iter(&op->c, size, to) != size) {
+		if (!give(op, size, to)) {
 			popped(file, op, false);
 			return done ?: -EFAULT;
 		}
@@ -167,6 +176,7 @@ static int nfcm_open(struct inode *inode, struct file *f)
 	get_device(&dev->dev);
 	file->dev = dev;
 	file->next_handle = 1;
+	file->record = NFCOMMS_COMPLETION_SIZE_FIRST;
 	spin_lock_init(&file->lock);
 	INIT_LIST_HEAD(&file->done);
 	INIT_LIST_HEAD(&file->processes);
@@ -253,21 +263,37 @@ static int nfcm_release(struct inode *inode, struct file *f)
 
 /* ---- ioctls ---- */
 
+static_assert(sizeof(struct nfcomms_info) >= NFCOMMS_INFO_SIZE_FIRST);
+static_assert(sizeof(struct nfcomms_health) >= NFCOMMS_HEALTH_SIZE_FIRST);
+static_assert(sizeof(struct nfcomms_channel) >= NFCOMMS_CHANNEL_SIZE_FIRST);
+static_assert(sizeof(struct nfcomms_reset) >= NFCOMMS_RESET_SIZE_FIRST);
+static_assert(sizeof(struct nfcomms_setup) >= NFCOMMS_SETUP_SIZE_FIRST);
+
 /* The size that begins a structure which is only written. It stays. */
-static int check_out(u32 *size, void __user *arg, size_t ksize)
+static int check_out(u32 *size, void __user *arg, size_t ksize, size_t first)
 {
 	int rc;
 
 	if (get_user(*size, (u32 __user *)arg))
 		return -EFAULT;
-	if (*size < ksize)
+	if (*size < first)
 		return -EINVAL;
 	if (*size > PAGE_SIZE)
 		return -E2BIG;
+	if (*size <= ksize)
+		return 0;
 	rc = check_zeroed_user(arg + ksize, *size - ksize);
 	if (rc < 0)
 		return rc;
 	return rc ? 0 : -E2BIG;
+}
+
+/* Write a structure that begins with its size, as far as the caller has room. */
+static int copy_out(void __user *arg, const void *from, size_t ksize)
+{
+	size_t size = min_t(size_t, *(const u32 *)from, ksize);
+
+	return copy_to_user(arg, from, size) ? -EFAULT : 0;
 }
 
 static long ioc_info(struct nfcm_file *file, void __user *arg)
@@ -275,7 +301,8 @@ static long ioc_info(struct nfcm_file *file, void __user *arg)
 	struct nfcomms_info info = {};
 	struct nfcm_epoch *epoch;
 	const struct nfcm_layout *l;
-	int rc = check_out(&info.size, arg, sizeof(info));
+	int rc = check_out(&info.size, arg, sizeof(info),
+			   NFCOMMS_INFO_SIZE_FIRST);
 
 	if (rc)
 		return rc;
@@ -305,7 +332,7 @@ static long ioc_info(struct nfcm_file *file, void __user *arg)
 			    << PAGE_SHIFT;
 	strscpy(info.driver, NFCM_MODULE_VERSION, sizeof(info.driver));
 	nfcm_epoch_put(epoch);
-	return copy_to_user(arg, &info, sizeof(info)) ? -EFAULT : 0;
+	return copy_out(arg, &info, sizeof(info));
 }
 
 static long ioc_health(struct nfcm_file *file, void __user *arg)
@@ -314,7 +341,7 @@ static long ioc_health(struct nfcm_file *file, void __user *arg)
 	struct nfcm_dev *dev = file->dev;
 	struct nfcm_epoch *epoch;
 	u32 moving;
-	int rc = check_out(&h.size, arg, sizeof(h));
+	int rc = check_out(&h.size, arg, sizeof(h), NFCOMMS_HEALTH_SIZE_FIRST);
 
 	if (rc)
 		return rc;
@@ -336,14 +363,15 @@ static long ioc_health(struct nfcm_file *file, void __user *arg)
 	h.operations = READ_ONCE(file->inflight);
 	moving = atomic_read(&file->moving);
 	h.blocked = h.operations > moving ? h.operations - moving : 0;
-	return copy_to_user(arg, &h, sizeof(h)) ? -EFAULT : 0;
+	return copy_out(arg, &h, sizeof(h));
 }
 
 static long ioc_channel(struct nfcm_file *file, void __user *arg)
 {
 	struct nfcomms_channel c, in;
 	struct nfcm_channel *ch;
-	int d, rc = nfcm_copy_in(&in, sizeof(in), arg);
+	int d, rc = nfcm_copy_in(&in, sizeof(in), NFCOMMS_CHANNEL_SIZE_FIRST,
+				 arg);
 
 	if (rc)
 		return rc;
@@ -360,9 +388,11 @@ static long ioc_channel(struct nfcm_file *file, void __user *arg)
 	for (d = NFC_H2D; d <= NFC_D2H; d++)
 		if (!ch->gone && !ch->half[d].shut)
 			c.halves |= d == NFC_H2D ? NFCOMMS_H2D : NFCOMMS_D2H;
+	nfcm_half_describe(&ch->half[NFC_H2D], &c.h2d);
+	nfcm_half_describe(&ch->half[NFC_D2H], &c.d2h);
 	nfcm_mailbox_unlock(ch->mailbox);
 	nfcm_channel_put(ch);
-	return copy_to_user(arg, &c, sizeof(c)) ? -EFAULT : 0;
+	return copy_out(arg, &c, sizeof(c));
 }
 
 static bool power_of_two(u32 v, u32 low, u32 high)
@@ -377,7 +407,7 @@ static long ioc_reset(struct nfcm_file *file, void __user *arg)
 
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
-	rc = nfcm_copy_in(&r, sizeof(r), arg);
+	rc = nfcm_copy_in(&r, sizeof(r), NFCOMMS_RESET_SIZE_FIRST, arg);
 	if (rc)
 		return rc;
 	if (r.flags || memchr_inv(r.rsvd, 0, sizeof(r.rsvd)) ||
@@ -390,15 +420,30 @@ static long ioc_reset(struct nfcm_file *file, void __user *arg)
 	return nfcm_dev_reset(file->dev, &r);
 }
 
+static long ioc_setup(struct nfcm_file *file, void __user *arg)
+{
+	struct nfcomms_setup s;
+	int rc = nfcm_copy_in(&s, sizeof(s), NFCOMMS_SETUP_SIZE_FIRST, arg);
+
+	if (rc)
+		return rc;
+	if (s.flags || memchr_inv(s.rsvd, 0, sizeof(s.rsvd)) ||
+	    s.completion_size < NFCOMMS_COMPLETION_SIZE_FIRST)
+		return -EINVAL;
+	if (s.completion_size > PAGE_SIZE)
+		return -E2BIG;
+	WRITE_ONCE(file->record, s.completion_size);
+	return 0;
+}
+
 /*
  * What makes the device do something takes a file that is open for writing: who
  * opened it for reading gets information alone.
  */
-static bool acts(unsigned int nr)
+static bool acts(unsigned int cmd)
 {
-	return nr == _IOC_NR(NFCOMMS_IOC_SUBMIT) ||
-	       nr == _IOC_NR(NFCOMMS_IOC_CALL) ||
-	       nr == _IOC_NR(NFCOMMS_IOC_RESET);
+	return cmd == NFCOMMS_IOC_SUBMIT || cmd == NFCOMMS_IOC_CALL ||
+	       cmd == NFCOMMS_IOC_RESET;
 }
 
 static long nfcm_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
@@ -406,25 +451,25 @@ static long nfcm_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
 	struct nfcm_file *file = f->private_data;
 	void __user *user = (void __user *)arg;
 
-	if (_IOC_TYPE(cmd) != _IOC_TYPE(NFCOMMS_IOC_INFO))
-		return -ENOTTY;
-	if (acts(_IOC_NR(cmd)) && !(f->f_mode & FMODE_WRITE))
+	if (acts(cmd) && !(f->f_mode & FMODE_WRITE))
 		return -EACCES;
-	/* By number: a later user's structure is larger, and begins with its size. */
-	switch (_IOC_NR(cmd)) {
-	case _IOC_NR(NFCOMMS_IOC_HEALTH):
+	/* Whole commands: they have the first version's sizes, for ever. */
+	switch (cmd) {
+	case NFCOMMS_IOC_HEALTH:
 		return ioc_health(file, user);
-	case _IOC_NR(NFCOMMS_IOC_CHANNEL):
+	case NFCOMMS_IOC_CHANNEL:
 		return ioc_channel(file, user);
-	case _IOC_NR(NFCOMMS_IOC_CANCEL):
+	case NFCOMMS_IOC_CANCEL:
 		return nfcm_ioc_cancel(file, user);
-	case _IOC_NR(NFCOMMS_IOC_INFO):
+	case NFCOMMS_IOC_SETUP:
+		return ioc_setup(file, user);
+	case NFCOMMS_IOC_INFO:
 		return removed(file) ? -ENODEV : ioc_info(file, user);
-	case _IOC_NR(NFCOMMS_IOC_SUBMIT):
+	case NFCOMMS_IOC_SUBMIT:
 		return removed(file) ? -ENODEV : nfcm_ioc_submit(file, user);
-	case _IOC_NR(NFCOMMS_IOC_CALL):
+	case NFCOMMS_IOC_CALL:
 		return removed(file) ? -ENODEV : nfcm_ioc_call(file, user);
-	case _IOC_NR(NFCOMMS_IOC_RESET):
+	case NFCOMMS_IOC_RESET:
 		return removed(file) ? -ENODEV : ioc_reset(file, user);
 	default:
 		return -ENOTTY;

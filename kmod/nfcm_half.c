@@ -26,6 +26,53 @@ void nfcm_half_init(struct nfcm_channel *ch, enum nfc_direction direction)
 	INIT_LIST_HEAD(&half->waits);
 }
 
+/* An operation waits among those of the half. Must hold the mailbox. */
+void nfcm_half_queue(struct nfcm_half *half, struct nfcm_op *op, bool first)
+{
+	op->place = NFCM_PLACE_QUEUE;
+	list_add(&op->node, first ? &half->queue : half->queue.prev);
+	half->queued++;
+}
+
+/* It waits no more. Must hold the mailbox. */
+void nfcm_half_unqueue(struct nfcm_half *half, struct nfcm_op *op)
+{
+	list_del_init(&op->node);
+	half->queued--;
+}
+
+/* The half's next transaction is the operation's. Must hold the mailbox. */
+void nfcm_half_take(struct nfcm_half *half, struct nfcm_op *op)
+{
+	half->op = op;
+	half->told = ktime_get_coarse();
+	if (op)
+		op->place = NFCM_PLACE_HALF;
+}
+
+/* Who waits for what. Must hold the mailbox. */
+void nfcm_half_describe(const struct nfcm_half *half,
+			struct nfcomms_half_info *out)
+{
+	static const u32 states[] = {
+		[NFCM_STATE_IDLE] = NFCOMMS_HALF_IDLE,
+		[NFCM_STATE_OFFERED] = NFCOMMS_HALF_OFFERED,
+		[NFCM_STATE_ANSWERING] = NFCOMMS_HALF_ANSWERING,
+		[NFCM_STATE_MOVING] = NFCOMMS_HALF_MOVING,
+		[NFCM_STATE_COMPLETE] = NFCOMMS_HALF_COMPLETE,
+	};
+	bool over = half->ch->gone || half->ch->mailbox->dead;
+	u8 state = over ? NFCM_STATE_IDLE : half->core->state;
+
+	out->state = states[state];
+	out->queued = half->queued;
+	if (state != NFCM_STATE_IDLE)
+		out->transaction = half->core->id;
+	if (half->op)
+		out->slept_ns = ktime_to_ns(ktime_sub(ktime_get_coarse(),
+						      half->told));
+}
+
 /* From now on an answer must come. Must hold the mailbox. */
 void nfcm_escalation_start(struct nfcm_escalation *escalation,
 			   struct nfcm_channel *ch)
@@ -269,7 +316,7 @@ void nfcm_half_down(struct nfcm_half *half, u32 status)
 	nfcm_stall_forget(half);
 	nfcm_half_end(half, status);
 	list_for_each_entry_safe(op, next, &half->queue, node) {
-		list_del_init(&op->node);
+		nfcm_half_unqueue(half, op);
 		nfcm_op_over(op, status);
 	}
 	nfcm_half_fire(half, status);
@@ -291,8 +338,7 @@ void nfcm_half_arm(struct nfcm_half *half, struct nfcm_op *op)
 		return;
 	}
 	if (op->flags & NFCOMMS_HOLD) { /* a place among the sends */
-		op->place = NFCM_PLACE_QUEUE;
-		list_add_tail(&op->node, &half->queue);
+		nfcm_half_queue(half, op, false);
 	} else {
 		op->place = NFCM_PLACE_ARMED;
 		list_add_tail(&op->node, &half->armed);
@@ -384,6 +430,7 @@ void nfcm_half_event(struct nfcm_half *half, const struct nfcm_outcome *out)
 	struct nfcm_op *op = half->op;
 
 	half->idle_ms = 0;
+	half->told = ktime_get_coarse();
 	switch (out->event) {
 	case NFCM_EVENT_DELIVERED:
 		nfcm_half_end(half, NFC_OK);

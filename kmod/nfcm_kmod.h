@@ -206,6 +206,8 @@ struct nfcm_half {
 	u16 pending_status;
 	u64 pending_size;
 	bool ready_requested; /* OFFER was put for the next transaction */
+	u32 queued; /* operations in queue */
+	ktime_t told; /* when op began, or the device last reported about it */
 	bool reserved; /* h2d: the next transaction is kept for an ARM … */
 	u64 reserved_for; /* … of this user_data */
 	bool probing; /* WITHDRAW was put to see if the device has the offer */
@@ -420,6 +422,7 @@ struct nfcm_file {
 	u32 workers; /* … and its workers; the pool's lock guards the three */
 	spinlock_t lock; /* guards the fields down to processes, and ops */
 	bool dead; /* released: nobody reads completions any more */
+	u32 record; /* bytes of a completion that is read */
 	u32 operations; /* not yet reported and read */
 	u32 inflight;
 	u32 reading; /* completions that a read has and may put back */
@@ -593,6 +596,11 @@ void nfcm_half_event(struct nfcm_half *half, const struct nfcm_outcome *out);
 void nfcm_half_arm(struct nfcm_half *half, struct nfcm_op *op);
 void nfcm_half_fire(struct nfcm_half *half, u32 status);
 bool nfcm_half_quiet(const struct nfcm_half *half);
+void nfcm_half_queue(struct nfcm_half *half, struct nfcm_op *op, bool first);
+void nfcm_half_unqueue(struct nfcm_half *half, struct nfcm_op *op);
+void nfcm_half_take(struct nfcm_half *half, struct nfcm_op *op);
+void nfcm_half_describe(const struct nfcm_half *half,
+			struct nfcomms_half_info *out);
 void nfcm_escalation_start(struct nfcm_escalation *escalation,
 			   struct nfcm_channel *ch);
 void nfcm_escalation_stop(struct nfcm_escalation *escalation);
@@ -660,7 +668,7 @@ u32 nfcm_irq_vector(struct nfcm_dev *dev, u32 island);
 long nfcm_ioc_submit(struct nfcm_file *file, void __user *arg);
 long nfcm_ioc_call(struct nfcm_file *file, void __user *arg);
 long nfcm_ioc_cancel(struct nfcm_file *file, void __user *arg);
-int nfcm_copy_in(void *to, size_t ksize, const void __user *from);
+int nfcm_copy_in(void *to, size_t ksize, size_t first, const void __user *from);
 extern const struct file_operations nfcm_fops;
 void nfcm_file_wake_all(struct nfcm_dev *dev);
 extern const struct attribute_group *nfcm_groups[];

@@ -92,8 +92,14 @@ void nfcm_minor_put(int minor)
 
 static int make_shared(void)
 {
-	nfcm_op_cache = kmem_cache_create("nfcomms_op", sizeof(struct nfcm_op),
-					  0, SLAB_ACCOUNT, NULL);
+	/* Of an operation only its completion is copied to user space. */
+	nfcm_op_cache = kmem_cache_create_usercopy("nfcomms_op",
+						   sizeof(struct nfcm_op), 0,
+						   SLAB_ACCOUNT,
+						   offsetof(struct nfcm_op, c),
+						   sizeof_field(struct nfcm_op,
+								c),
+						   NULL);
 	/* Pinning may wait for the caller's own page faults, the watch must not. */
 	nfcm_pin_wq = alloc_workqueue("nfcomms_pin", WQ_UNBOUND, WQ_MAX_ACTIVE);
 	nfcm_unpin_wq = alloc_workqueue("nfcomms_unpin", WQ_UNBOUND, 0);

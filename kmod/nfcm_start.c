@@ -85,6 +85,9 @@ void nfcm_op_withdraw(struct nfcm_op *op)
 		op->cancelled = true;
 		break;
 	case NFCM_PLACE_QUEUE:
+		nfcm_half_unqueue(half_of(op), op);
+		nfcm_op_over(op, NFC_EWITHDRAWN);
+		break;
 	case NFCM_PLACE_ARMED:
 		list_del_init(&op->node);
 		nfcm_op_over(op, NFC_EWITHDRAWN);

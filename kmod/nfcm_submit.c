@@ -8,17 +8,27 @@
 #include "nfcm_kmod.h"
 #include "trace.h"
 
+/* Sizes and statuses are part of the interface, whatever becomes of the structures. */
+static_assert(sizeof(struct nfcomms_op) >= NFCOMMS_OP_SIZE_FIRST);
+static_assert(sizeof(struct nfcomms_completion) >= NFCOMMS_COMPLETION_SIZE_FIRST);
+static_assert(sizeof(struct nfcomms_submit) >= NFCOMMS_SUBMIT_SIZE_FIRST);
+static_assert(sizeof(struct nfcomms_call) >= NFCOMMS_CALL_SIZE_FIRST);
+static_assert(sizeof(struct nfcomms_cancel) >= NFCOMMS_CANCEL_SIZE_FIRST);
+static_assert((int)NFCOMMS_STATUS_COUNT == (int)NFC_STATUS_COUNT);
+static_assert((int)NFCOMMS_STATUS_STALLED == (int)NFC_ESTALLED);
+
 /*
- * Copy a structure that begins with its size. -E2BIG if it is larger than ours
- * and the rest is not zero, -EINVAL if it is smaller.
+ * Copy a structure that begins with its size: what a caller of the first version
+ * or a later one does not have is zero. -E2BIG if it is larger than ours and the
+ * rest is not zero, -EINVAL if it is smaller than the first.
  */
-int nfcm_copy_in(void *to, size_t ksize, const void __user *from)
+int nfcm_copy_in(void *to, size_t ksize, size_t first, const void __user *from)
 {
 	u32 size;
 
 	if (get_user(size, (const u32 __user *)from))
 		return -EFAULT;
-	if (size < ksize)
+	if (size < first)
 		return -EINVAL;
 	if (size > PAGE_SIZE)
 		return -E2BIG;
@@ -253,26 +263,28 @@ long nfcm_ioc_submit(struct nfcm_file *file, void __user *arg)
 {
 	enum { COUNT_MAX = 256 };
 	struct nfcomms_submit s;
-	int rc = nfcm_copy_in(&s, sizeof(s), arg);
+	int rc = nfcm_copy_in(&s, sizeof(s), NFCOMMS_SUBMIT_SIZE_FIRST, arg);
+	size_t size;
 
 	if (rc)
 		return rc;
 	if (!s.count || s.count > COUNT_MAX || s.rsvd ||
-	    s.op_size < sizeof(struct nfcomms_op))
+	    s.op_size < NFCOMMS_OP_SIZE_FIRST)
 		return -EINVAL;
+	size = min_t(size_t, s.size, sizeof(s));
 	if (s.op_size > PAGE_SIZE)
 		return -E2BIG;
 	s.accepted = 0;
 	s.error = 0;
 	/* What cannot be told is not begun. */
-	if (copy_to_user(arg, &s, sizeof(s)))
+	if (copy_to_user(arg, &s, size))
 		return -EFAULT;
 	rc = submit(file, &s);
 	if (!s.accepted)
 		return rc;
 	s.error = -rc;
 	/* If its memory went meanwhile: they have begun all the same. */
-	rc = copy_to_user(arg, &s, sizeof(s));
+	rc = copy_to_user(arg, &s, size);
 	return 0;
 }
 
@@ -304,34 +316,53 @@ static int wait_called(struct nfcm_op *op, bool *interrupted)
 		       0;
 }
 
+/* What a CALL asks for. What it could not tell is not begun. */
+static int take_call(struct nfcomms_call *call, struct nfcomms_op *in,
+		     void __user *arg)
+{
+	int rc = nfcm_copy_in(call, sizeof(*call), NFCOMMS_CALL_SIZE_FIRST, arg);
+
+	if (rc)
+		return rc;
+	if (call->flags || memchr_inv(call->rsvd, 0, sizeof(call->rsvd)) ||
+	    call->op_size < NFCOMMS_OP_SIZE_FIRST ||
+	    call->completion_size < NFCOMMS_COMPLETION_SIZE_FIRST)
+		return -EINVAL;
+	if (call->op_size > PAGE_SIZE || call->completion_size > PAGE_SIZE)
+		return -E2BIG;
+	rc = copy_struct_from_user(in, sizeof(*in), u64_to_user_ptr(call->op),
+				   call->op_size);
+	if (!rc && clear_user(u64_to_user_ptr(call->completion),
+			      call->completion_size))
+		rc = -EFAULT;
+	return rc;
+}
+
 /*
  * NFCOMMS_IOC_CALL. No locks; waits until the operation ended, or was taken
  * back.
  */
 long nfcm_ioc_call(struct nfcm_file *file, void __user *arg)
 {
-	struct nfcomms_call __user *user = arg;
 	struct nfcomms_call call;
+	struct nfcomms_op in;
 	bool interrupted;
 	struct nfcm_op *op;
-	int rc = nfcm_copy_in(&call, sizeof(call), arg);
+	int rc = take_call(&call, &in, arg);
 
 	if (rc)
 		return rc;
-	if (call.flags)
-		return -EINVAL;
-	/* What cannot be told is not begun. */
-	if (clear_user(&user->completion, sizeof(op->c)))
-		return -EFAULT;
-	op = make(file, &call.op, true);
+	op = make(file, &in, true);
 	if (IS_ERR(op))
 		return PTR_ERR(op);
 	refcount_inc(&op->ref);
-	begin(file, op, call.op.address);
+	begin(file, op, in.address);
 	rc = wait_called(op, &interrupted);
 	if (!rc && interrupted && op->c.status == NFC_EWITHDRAWN)
 		rc = -ERESTARTNOHAND; /* EINTR; if no handler ran, once more */
-	if (!rc && copy_to_user(&user->completion, &op->c, sizeof(op->c)))
+	if (!rc &&
+	    copy_to_user(u64_to_user_ptr(call.completion), &op->c,
+			 min_t(size_t, call.completion_size, sizeof(op->c))))
 		rc = -EFAULT;
 	nfcm_op_put(op);
 	return rc;
@@ -368,7 +399,7 @@ static int cancel_all(struct nfcm_file *file, u64 user_data)
 long nfcm_ioc_cancel(struct nfcm_file *file, void __user *arg)
 {
 	struct nfcomms_cancel c;
-	int rc = nfcm_copy_in(&c, sizeof(c), arg);
+	int rc = nfcm_copy_in(&c, sizeof(c), NFCOMMS_CANCEL_SIZE_FIRST, arg);
 
 	if (rc)
 		return rc;

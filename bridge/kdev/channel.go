@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/nfcomms/nfcomms/bridge"
@@ -397,17 +398,28 @@ func (c *Channel) sayClose(flags uint16) error {
 	return nil
 }
 
-// Halves describes both halves as they are now, as far as this side of the module knows.
+// Halves describes both halves as they are now: what waits in the module, and who waits here.
 func (c *Channel) Halves() (s [2]bridge.Half) {
-	for d := range c.halves {
+	now, _ := c.ask() // of what is gone all is idle
+	for d, m := range [2]uapi.HalfInfo{now.H2D, now.D2H} {
 		h := &c.halves[d]
 		h.mu.Lock()
 		s[d] = bridge.Half{
-			Closed: h.gate.why() != 0, Waiting: int(h.waiting.Load()), Armed: int(h.armed.Load()) + len(h.places),
+			State: max(bridge.HalfState(m.State), bridge.HalfIdle), Transaction: m.Transaction,
+			Closed: h.gate.why() != 0, Waiting: int(h.waiting.Load()), Queued: int(m.Queued),
+			Armed: int(h.armed.Load()) + len(h.places), Slept: time.Duration(m.SleptNS),
 		}
 		h.mu.Unlock()
 	}
 	return s
+}
+
+// ask asks the module about the channel.
+func (c *Channel) ask() (uapi.Channel, bool) {
+	now := uapi.Channel{Channel: c.handle}
+	now.Size = uint32(unsafe.Sizeof(now))
+	ok := c.dev.ioctl(uapi.IOCChannel, unsafe.Pointer(&now)) == 0
+	return now, ok
 }
 
 // Stats returns counters since Subscribe.
@@ -426,9 +438,7 @@ func (c *Channel) Stats() bridge.ChannelStats {
 		s.Waiting[d] = int(h.waiting.Load())
 	}
 	if moving {
-		now := uapi.Channel{Channel: c.handle}
-		now.Size = uint32(unsafe.Sizeof(now))
-		if c.dev.ioctl(uapi.IOCChannel, unsafe.Pointer(&now)) == 0 {
+		if now, ok := c.ask(); ok {
 			s.Lists, s.Repeated = max(s.Lists, now.Lists), max(s.Repeated, now.Repeated)
 		}
 	}

@@ -57,13 +57,13 @@ func blocked(t *testing.T, dev bridge.Device, n int) {
 // TestOtherInterface: a module of another version is refused.
 func TestOtherInterface(t *testing.T) {
 	m := newModule(t)
-	m.uapi = 2 << 16
+	m.uapi = (uapi.UAPIMajor + 1) << 16
 	f := m.open()
 	_, err := tryOpen(f, "")
 	require.ErrorIs(t, err, bridge.ErrABI)
-	require.ErrorContains(t, err, "interface 2.0, this program 1.1")
+	require.ErrorContains(t, err, "interface 3.0, this program 2.0")
 	require.NoError(t, f.close())
-	m.uapi = 1 << 16 // it does not keep turns for waiters
+	m.uapi = 1<<16 | 1 // the interface before
 	f = m.open()
 	_, err = tryOpen(f, "")
 	require.ErrorIs(t, err, bridge.ErrABI)

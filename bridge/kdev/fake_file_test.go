@@ -286,15 +286,27 @@ func (f *fakeFile) channel(c *uapi.Channel) syscall.Errno {
 		return errno
 	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	ch := f.channels[c.Channel]
 	if ch == nil {
+		f.mu.Unlock()
 		return syscall.ENOENT
 	}
-	s := ch.ch.Stats()
-	c.Target, c.Lists, c.Repeated = uint32(ch.ch.Target()), s.Lists, s.Repeated
 	c.Halves = uint32((uapi.H2D | uapi.D2H) &^ ch.closed)
+	f.mu.Unlock()
+	s, halves := ch.ch.Stats(), ch.ch.Halves()
+	c.Target, c.Lists, c.Repeated = uint32(ch.ch.Target()), s.Lists, s.Repeated
+	c.H2D, c.D2H = ch.halves[abi.H2D].describe(halves[abi.H2D]), ch.halves[abi.D2H].describe(halves[abi.D2H])
 	return 0
+}
+
+// describe says of the half what the module does: its queue is the module's, the rest the device's.
+func (h *fakeHalf) describe(s bridge.Half) uapi.HalfInfo {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return uapi.HalfInfo{
+		State: uint32(s.State), Queued: uint32(max(len(h.queue)-1, 0)), Transaction: s.Transaction,
+		SleptNS: uint64(s.Slept),
+	}
 }
 
 func (f *fakeFile) reset(r *uapi.Reset) syscall.Errno {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
 )
 
 func TestNodesInAFolder(t *testing.T) {
@@ -45,7 +46,7 @@ func TestListSaysHowDevicesAre(t *testing.T) {
 	require.Nil(t, found[1].Info)
 	require.NoError(t, ch.Send(patience(t), []byte("undisturbed")))
 
-	m.uapi = 2 << 16
+	m.uapi = (uapi.UAPIMajor + 1) << 16
 	found = list(nil, func(string) (kernel, error) { return m.open(), nil })
 	require.Len(t, found, 1)
 	require.ErrorIs(t, found[0].Err, bridge.ErrABI)

@@ -162,6 +162,7 @@ var programs = map[string]program{
 	"between":  clientTest("between"),
 	"clients":  clientTest("clients"),
 	"recover":  clientTest("recover"),
+	"first":    {kind: cTest, source: []string{"internal/vmtest/c/first/first_test.c", "firmware/test/harness.c"}},
 	// What only a device that interrupts nobody shows.
 	"clients-silent": withArgs("clients", "-n", "a_"),
 }
@@ -210,7 +211,7 @@ var jobs = []job{
 			{name: "other-registers", args: []string{"--pci-version=2.0"}}, {name: "other-abi", args: []string{"--abi-version=9.1"}},
 		},
 		programs: []string{
-			"selftest", "validate", "rights", "memory", "signal", "exits", "lib", "echo", "show", "wake", "kdev", "bulk",
+			"selftest", "first", "validate", "rights", "memory", "signal", "exits", "lib", "echo", "show", "wake", "kdev", "bulk",
 			"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent",
 			"clients", "clients-silent@silent", "between", "unknown",
 		},
@@ -237,6 +238,6 @@ var jobs = []job{
 	},
 	{
 		name: "backports", group: "test", about: "the current stable kernel",
-		kernel: "backports", device: []string{}, params: loaded, programs: []string{"validate", "memory", "bulk"},
+		kernel: "backports", device: []string{}, params: loaded, programs: []string{"first", "validate", "memory", "clients", "bulk"},
 	},
 }

@@ -151,7 +151,7 @@ var defects = []defect{
 	},
 	{
 		name: "head-before-copy", about: "a slot is given back before it is copied", group: inDefects, kernel: "release",
-		binary: "clients", args: []string{"-n", "a_full_ring"}, wants: `clients_test\.c`,
+		binary: "clients", args: []string{"-n", "a_full_ring"}, script: neverInterrupts, params: loaded, wants: `clients_test\.c`,
 	},
 	{
 		name: "master-left-on", about: "a device that could not boot may do DMA", group: inDefects, kernel: "release",

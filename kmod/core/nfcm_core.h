@@ -112,7 +112,8 @@ struct nfcm_half_core {
 	u64 id; /* of the transaction under way, or of the last one */
 	u8 direction; /* enum nfc_direction */
 	u8 state; /* enum nfcm_state */
-	bool recall; /* h2d, and of what is posted: WITHDRAW was put; d2h: the device recalled a held offer */
+	/* h2d, and of what is posted: WITHDRAW was put; d2h: the device recalled a held offer */
+	bool recall;
 	bool held; /* d2h: a call holds the offer */
 	bool closed; /* by the host: offers are stale */
 	u64 size; /* bytes of the pages that the device has: GIVEN, POSTED */

@@ -90,14 +90,21 @@ int device_ioctl(const struct nfcomms_dev *dev, unsigned long number,
 int device_call(const struct nfcomms_dev *dev, const struct nfcomms_op *op,
 		struct nfcomms_completion *out)
 {
-	struct nfcomms_call call = { .size = sizeof(call), .op = *op };
+	struct nfcomms_completion c = { 0 };
+	struct nfcomms_call call = {
+		.size = sizeof(call),
+		.op = (uintptr_t)op,
+		.completion = (uintptr_t)&c,
+		.op_size = sizeof(*op),
+		.completion_size = sizeof(c),
+	};
 
 	/* A signal is the caller's: it took the operation back. */
 	if (ioctl(dev->fd, NFCOMMS_IOC_CALL, &call) < 0)
 		return -errno;
 	if (out)
-		*out = call.completion;
-	return completion_result(&call.completion);
+		*out = c;
+	return completion_result(&c);
 }
 
 /* Write the path of an address; 0 or a negative errno. */

@@ -12,10 +12,15 @@
  * CALL and RESET take one that is open for writing (EACCES); a RESET, and a
  * CONTROL that loads a program, CAP_SYS_ADMIN besides (EPERM).
  *
- * Rules: every structure starts with its size; a kernel that knows less than
- * the caller refuses with E2BIG unless the rest is zero. Reserved fields and
- * unknown flags must be zero (EINVAL). No field has a pointer type. Payloads
- * and statuses are those of the device ABI, firmware/nfc_abi.h.
+ * Rules: every structure starts with its size, or its size is given beside its
+ * address. The first version's sizes are the macros that end in _SIZE_FIRST: they
+ * are part of the ioctl numbers and never change, however the structures grow.
+ * A kernel takes any size from there on: it refuses with E2BIG what it does not
+ * know unless it is zero, takes what an older caller does not have as zero, and
+ * writes no more than the caller has room for. Reserved fields and unknown flags
+ * must be zero (EINVAL). No field has a pointer type. Payloads are those of the
+ * device ABI, firmware/nfc_abi.h; so are statuses, which enum nfcomms_status
+ * repeats.
  */
 #ifndef _UAPI_NFCOMMS_H
 #define _UAPI_NFCOMMS_H
@@ -23,10 +28,74 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define NFCOMMS_UAPI_MAJOR 1
-#define NFCOMMS_UAPI_MINOR 1
+#define NFCOMMS_UAPI_MAJOR 2
+#define NFCOMMS_UAPI_MINOR 0
 
 #define NFCOMMS_PAYLOAD_SIZE 56
+
+/* Bytes of the structures as of version 2.0, for ever. */
+#define NFCOMMS_INFO_SIZE_FIRST 144
+#define NFCOMMS_HEALTH_SIZE_FIRST 176
+#define NFCOMMS_OP_SIZE_FIRST 128
+#define NFCOMMS_COMPLETION_SIZE_FIRST 128
+#define NFCOMMS_SUBMIT_SIZE_FIRST 32
+#define NFCOMMS_CALL_SIZE_FIRST 48
+#define NFCOMMS_CANCEL_SIZE_FIRST 32
+#define NFCOMMS_RESET_SIZE_FIRST 72
+#define NFCOMMS_CHANNEL_SIZE_FIRST 128
+#define NFCOMMS_SETUP_SIZE_FIRST 32
+
+/**
+ * enum nfcomms_status - how an operation ended; the device's enum nfc_status.
+ * @NFCOMMS_STATUS_OK: it took effect
+ * @NFCOMMS_STATUS_CLOSED: the end is closed
+ * @NFCOMMS_STATUS_TIMEOUT: the target was not ready in time
+ * @NFCOMMS_STATUS_SIZE: sizes of the two ends differ
+ * @NFCOMMS_STATUS_KIND: one end is direct, the other indirect
+ * @NFCOMMS_STATUS_TOO_LARGE: over a limit
+ * @NFCOMMS_STATUS_RANGE: outside device memory
+ * @NFCOMMS_STATUS_PROTO: the peer broke the protocol
+ * @NFCOMMS_STATUS_DMA: the DMA engine could not reach a page
+ * @NFCOMMS_STATUS_ABORTED: the host aborted the transfer
+ * @NFCOMMS_STATUS_WITHDRAWN: taken back before it was accepted
+ * @NFCOMMS_STATUS_NO_TARGET: no such target, or not subscribed
+ * @NFCOMMS_STATUS_BUSY: in use
+ * @NFCOMMS_STATUS_NO_PROGRAM: no program of that name
+ * @NFCOMMS_STATUS_ABI: built for another ABI
+ * @NFCOMMS_STATUS_NO_MEMORY: out of resources
+ * @NFCOMMS_STATUS_INVALID: a field has no meaning
+ * @NFCOMMS_STATUS_NOT_SUPPORTED: this device cannot
+ * @NFCOMMS_STATUS_STOPPED: the process is to stop
+ * @NFCOMMS_STATUS_RESET: the device was reset
+ * @NFCOMMS_STATUS_FAULT: the device is in fault
+ * @NFCOMMS_STATUS_STALLED: the device beat, but the transfer did not move on
+ * @NFCOMMS_STATUS_COUNT: statuses that this header knows
+ */
+enum nfcomms_status {
+	NFCOMMS_STATUS_OK = 0,
+	NFCOMMS_STATUS_CLOSED = 1,
+	NFCOMMS_STATUS_TIMEOUT = 2,
+	NFCOMMS_STATUS_SIZE = 3,
+	NFCOMMS_STATUS_KIND = 4,
+	NFCOMMS_STATUS_TOO_LARGE = 5,
+	NFCOMMS_STATUS_RANGE = 6,
+	NFCOMMS_STATUS_PROTO = 7,
+	NFCOMMS_STATUS_DMA = 8,
+	NFCOMMS_STATUS_ABORTED = 9,
+	NFCOMMS_STATUS_WITHDRAWN = 10,
+	NFCOMMS_STATUS_NO_TARGET = 11,
+	NFCOMMS_STATUS_BUSY = 12,
+	NFCOMMS_STATUS_NO_PROGRAM = 13,
+	NFCOMMS_STATUS_ABI = 14,
+	NFCOMMS_STATUS_NO_MEMORY = 15,
+	NFCOMMS_STATUS_INVALID = 16,
+	NFCOMMS_STATUS_NOT_SUPPORTED = 17,
+	NFCOMMS_STATUS_STOPPED = 18,
+	NFCOMMS_STATUS_RESET = 19,
+	NFCOMMS_STATUS_FAULT = 20,
+	NFCOMMS_STATUS_STALLED = 21,
+	NFCOMMS_STATUS_COUNT = 22,
+};
 
 /**
  * struct nfcomms_info - what the device is. Out.
@@ -50,6 +119,7 @@
  * @memlock_limit: bytes this process may pin; ~0: no limit
  * @memlock_used: bytes it has pinned now
  * @driver: version of the module, NUL-terminated
+ * @features: a bit for each thing that was added after version 2.0; none yet
  * @rsvd: zero
  */
 struct nfcomms_info {
@@ -73,7 +143,8 @@ struct nfcomms_info {
 	__u64 memlock_limit;
 	__u64 memlock_used;
 	__u8 driver[24];
-	__u64 rsvd[4];
+	__u64 features;
+	__u64 rsvd[3];
 };
 
 /* What state the device is in, for nfcomms_health.state. */
@@ -226,7 +297,7 @@ enum nfcomms_completion_flags {
  * @user_data: of the operation
  * @opcode: of the operation
  * @flags: enum nfcomms_completion_flags
- * @status: enum nfc_status; NFC_OK: it took effect, else it did not. The one
+ * @status: enum nfcomms_status; NFC_OK: it took effect, else it did not. The one
  *	exception is a SEND that ends with NFC_ERESET: nobody can tell.
  *	NFC_EWITHDRAWN: a CANCEL came first. NFC_ESTALLED: the device beat, but did
  *	not move the transfer on for the module's stall_timeout_ms; it was aborted
@@ -267,7 +338,7 @@ struct nfcomms_completion {
  * @size: sizeof(struct nfcomms_submit)
  * @count: number of operations, 1..256
  * @ops: address of struct nfcomms_op[count]
- * @op_size: sizeof(struct nfcomms_op)
+ * @op_size: sizeof(struct nfcomms_op), the distance from one to the next
  * @accepted: out: how many were taken. If fewer than @count, errno says what is
  *	wrong with the next one: EINVAL, ENOENT (channel), EAGAIN (too many in
  *	flight). The call itself succeeds if at least one was taken
@@ -288,17 +359,43 @@ struct nfcomms_submit {
  * struct nfcomms_call - one operation, waited for; its completion is not read.
  * @size: sizeof(struct nfcomms_call)
  * @flags: zero
- * @op: the operation; user_data is ignored
- * @completion: out
+ * @op: address of the struct nfcomms_op; its user_data is ignored
+ * @completion: address of the struct nfcomms_completion; out
+ * @op_size: sizeof(struct nfcomms_op)
+ * @completion_size: sizeof(struct nfcomms_completion)
+ * @rsvd: zero
  *
- * A signal withdraws or aborts the operation and the call returns EINTR: it did
- * not take effect. If it took effect all the same the call succeeds.
+ * A signal whose handler runs withdraws or aborts the operation and the call
+ * returns EINTR: it did not take effect. If it took effect all the same the call
+ * succeeds. EFAULT: nothing was begun, unless the memory of @completion went away
+ * meanwhile.
  */
 struct nfcomms_call {
 	__u32 size;
 	__u32 flags;
-	struct nfcomms_op op;
-	struct nfcomms_completion completion;
+	__u64 op;
+	__u64 completion;
+	__u32 op_size;
+	__u32 completion_size;
+	__u64 rsvd[2];
+};
+
+/**
+ * struct nfcomms_setup - how this file wants its completions.
+ * @size: sizeof(struct nfcomms_setup)
+ * @flags: zero
+ * @completion_size: sizeof(struct nfcomms_completion): the size of the records
+ *	that read(2) gives, which is NFCOMMS_COMPLETION_SIZE_FIRST before this. What
+ *	the module does not know of a larger one is zero
+ * @rsvd: zero
+ *
+ * A program that knows no more than the first version needs no SETUP.
+ */
+struct nfcomms_setup {
+	__u32 size;
+	__u32 flags;
+	__u32 completion_size;
+	__u32 rsvd[5];
 };
 
 /**
@@ -346,13 +443,52 @@ struct nfcomms_reset {
 };
 
 /**
- * struct nfcomms_channel - what a channel of this file did. Out.
+ * enum nfcomms_half_state - where the transaction of a half stands.
+ * @NFCOMMS_HALF_UNKNOWN: no state of this header
+ * @NFCOMMS_HALF_IDLE: there is none
+ * @NFCOMMS_HALF_OFFERED: a message waits for the target, or the device's offer for
+ *	a receive
+ * @NFCOMMS_HALF_ANSWERING: the device took its offer back, and is to be told that
+ *	it may
+ * @NFCOMMS_HALF_MOVING: a transfer is under way
+ * @NFCOMMS_HALF_COMPLETE: every byte was moved, and the commit is still to come
+ */
+enum nfcomms_half_state {
+	NFCOMMS_HALF_UNKNOWN = 0,
+	NFCOMMS_HALF_IDLE = 1,
+	NFCOMMS_HALF_OFFERED = 2,
+	NFCOMMS_HALF_ANSWERING = 3,
+	NFCOMMS_HALF_MOVING = 4,
+	NFCOMMS_HALF_COMPLETE = 5,
+};
+
+/**
+ * struct nfcomms_half_info - one direction of a channel: who waits for what.
+ * @state: enum nfcomms_half_state
+ * @queued: operations that wait behind the one under way
+ * @transaction: id of the transaction, as in a trace of the device; 0: none
+ * @slept_ns: since the operation whose transaction it is began, or the device
+ *	last reported about it; 0: there is none
+ * @rsvd: zero
+ */
+struct nfcomms_half_info {
+	__u32 state;
+	__u32 queued;
+	__u64 transaction;
+	__u64 slept_ns;
+	__u64 rsvd;
+};
+
+/**
+ * struct nfcomms_channel - what a channel of this file did, and does. Out.
  * @size: sizeof(struct nfcomms_channel)
  * @channel: in: handle; ENOENT if this file has none of that number
  * @target: the far end
  * @halves: NFCOMMS_H2D, NFCOMMS_D2H: the open ones
  * @lists: gather lists sent since SUBSCRIBE, also for what moves now
  * @repeated: rounds sent again on the device's request
+ * @h2d: the half that sends
+ * @d2h: the half that receives
  * @rsvd: zero
  */
 struct nfcomms_channel {
@@ -362,15 +498,33 @@ struct nfcomms_channel {
 	__u32 halves;
 	__u64 lists;
 	__u64 repeated;
+	struct nfcomms_half_info h2d;
+	struct nfcomms_half_info d2h;
 	__u64 rsvd[4];
 };
 
-#define NFCOMMS_IOC_INFO _IOWR('N', 0x40, struct nfcomms_info)
-#define NFCOMMS_IOC_HEALTH _IOWR('N', 0x41, struct nfcomms_health)
-#define NFCOMMS_IOC_SUBMIT _IOWR('N', 0x42, struct nfcomms_submit)
-#define NFCOMMS_IOC_CALL _IOWR('N', 0x43, struct nfcomms_call)
-#define NFCOMMS_IOC_CANCEL _IOW('N', 0x44, struct nfcomms_cancel)
-#define NFCOMMS_IOC_RESET _IOW('N', 0x45, struct nfcomms_reset)
-#define NFCOMMS_IOC_CHANNEL _IOWR('N', 0x46, struct nfcomms_channel)
+/* The numbers: Documentation/userspace-api/ioctl/ioctl-number.rst has the letter. */
+#define NFCOMMS_IOC_TYPE 0xE2
+#define NFCOMMS_IOC_INFO                                     \
+	_IOC(_IOC_READ | _IOC_WRITE, NFCOMMS_IOC_TYPE, 0x00, \
+	     NFCOMMS_INFO_SIZE_FIRST)
+#define NFCOMMS_IOC_HEALTH                                   \
+	_IOC(_IOC_READ | _IOC_WRITE, NFCOMMS_IOC_TYPE, 0x01, \
+	     NFCOMMS_HEALTH_SIZE_FIRST)
+#define NFCOMMS_IOC_SUBMIT                                   \
+	_IOC(_IOC_READ | _IOC_WRITE, NFCOMMS_IOC_TYPE, 0x02, \
+	     NFCOMMS_SUBMIT_SIZE_FIRST)
+#define NFCOMMS_IOC_CALL                                     \
+	_IOC(_IOC_READ | _IOC_WRITE, NFCOMMS_IOC_TYPE, 0x03, \
+	     NFCOMMS_CALL_SIZE_FIRST)
+#define NFCOMMS_IOC_CANCEL \
+	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x04, NFCOMMS_CANCEL_SIZE_FIRST)
+#define NFCOMMS_IOC_RESET \
+	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x05, NFCOMMS_RESET_SIZE_FIRST)
+#define NFCOMMS_IOC_CHANNEL                                  \
+	_IOC(_IOC_READ | _IOC_WRITE, NFCOMMS_IOC_TYPE, 0x06, \
+	     NFCOMMS_CHANNEL_SIZE_FIRST)
+#define NFCOMMS_IOC_SETUP \
+	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x07, NFCOMMS_SETUP_SIZE_FIRST)
 
 #endif /* _UAPI_NFCOMMS_H */

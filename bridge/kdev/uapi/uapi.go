@@ -1,15 +1,53 @@
 package uapi
 
-import (
-	"structs"
-	"unsafe"
-)
+import "structs"
 
 // Version of the interface, and the bytes of a message.
 const (
-	UAPIMajor   = 1
-	UAPIMinor   = 1
+	UAPIMajor   = 2
+	UAPIMinor   = 0
 	PayloadSize = 56
+)
+
+// Bytes of the structures as of version 2.0, for ever: part of the ioctl numbers.
+const (
+	InfoSizeFirst       = 144
+	HealthSizeFirst     = 176
+	OpSizeFirst         = 128
+	CompletionSizeFirst = 128
+	SubmitSizeFirst     = 32
+	CallSizeFirst       = 48
+	CancelSizeFirst     = 32
+	ResetSizeFirst      = 72
+	ChannelSizeFirst    = 128
+	SetupSizeFirst      = 32
+)
+
+// How an operation ended (enum nfcomms_status): abi.Status, as the ioctl interface names it.
+const (
+	StatusOK           = 0
+	StatusClosed       = 1
+	StatusTimeout      = 2
+	StatusSize         = 3
+	StatusKind         = 4
+	StatusTooLarge     = 5
+	StatusRange        = 6
+	StatusProto        = 7
+	StatusDMA          = 8
+	StatusAborted      = 9
+	StatusWithdrawn    = 10
+	StatusNoTarget     = 11
+	StatusBusy         = 12
+	StatusNoProgram    = 13
+	StatusABI          = 14
+	StatusNoMemory     = 15
+	StatusInvalid      = 16
+	StatusNotSupported = 17
+	StatusStopped      = 18
+	StatusReset        = 19
+	StatusFault        = 20
+	StatusStalled      = 21
+	StatusCount        = 22
 )
 
 // Info says what the device is.
@@ -35,7 +73,8 @@ type Info struct {
 	MemlockLimit  uint64 // bytes this process may pin; all ones: no limit
 	MemlockUsed   uint64 // bytes it has pinned
 	Driver        [24]byte
-	Rsvd          [4]uint64
+	Features      uint64 // a bit for each thing added after version 2.0
+	Rsvd          [3]uint64
 }
 
 // State says what state the device is in (enum nfcomms_state).
@@ -128,7 +167,7 @@ type Completion struct {
 	UserData    uint64
 	Opcode      uint16
 	Flags       uint16
-	Status      uint32 // abi.Status
+	Status      uint32 // StatusOK …, or abi.Status
 	Channel     uint32 // handle
 	Error       uint32 // errno where the host refused
 	Length      uint64 // bytes received or offered
@@ -156,11 +195,23 @@ type Submit struct {
 
 // Call is one operation, waited for.
 type Call struct {
-	_          structs.HostLayout
-	Size       uint32
-	Flags      uint32
-	Op         Op
-	Completion Completion
+	_              structs.HostLayout
+	Size           uint32
+	Flags          uint32
+	Op             uint64 // address
+	Completion     uint64 // address
+	OpSize         uint32
+	CompletionSize uint32
+	Rsvd           [2]uint64
+}
+
+// Setup is how a file wants its completions.
+type Setup struct {
+	_              structs.HostLayout
+	Size           uint32
+	Flags          uint32
+	CompletionSize uint32 // of the records that are read
+	Rsvd           [5]uint32
 }
 
 // Cancel withdraws what was not taken and aborts what moves.
@@ -187,7 +238,27 @@ type Reset struct {
 	Rsvd      [4]uint64
 }
 
-// Channel is what a channel of this file did.
+// Where the transaction of a half stands (enum nfcomms_half_state).
+const (
+	HalfUnknown   = 0
+	HalfIdle      = 1
+	HalfOffered   = 2
+	HalfAnswering = 3
+	HalfMoving    = 4
+	HalfComplete  = 5
+)
+
+// HalfInfo is one direction of a channel: who waits for what.
+type HalfInfo struct {
+	_           structs.HostLayout
+	State       uint32
+	Queued      uint32 // operations behind the one under way
+	Transaction uint64
+	SleptNS     uint64 // since it began, or the device last reported about it
+	Rsvd        uint64
+}
+
+// Channel is what a channel of this file did, and does.
 type Channel struct {
 	_        structs.HostLayout
 	Size     uint32
@@ -196,16 +267,20 @@ type Channel struct {
 	Halves   uint32 // H2D, D2H: the open ones
 	Lists    uint64 // gather lists sent since OpSubscribe
 	Repeated uint64 // rounds sent again
+	H2D      HalfInfo
+	D2H      HalfInfo
 	Rsvd     [4]uint64
 }
 
-// ioctl numbers: {direction:2 | size:14 | 'N':8 | number:8}.
+// ioctl numbers: {direction:2 | size:14 | letter:8 | number:8}; sizes are those of the first version.
 const (
-	IOCInfo    = 3<<30 | unsafe.Sizeof(Info{})<<16 | 'N'<<8 | 0x40
-	IOCHealth  = 3<<30 | unsafe.Sizeof(Health{})<<16 | 'N'<<8 | 0x41
-	IOCSubmit  = 3<<30 | unsafe.Sizeof(Submit{})<<16 | 'N'<<8 | 0x42
-	IOCCall    = 3<<30 | unsafe.Sizeof(Call{})<<16 | 'N'<<8 | 0x43
-	IOCCancel  = 1<<30 | unsafe.Sizeof(Cancel{})<<16 | 'N'<<8 | 0x44
-	IOCReset   = 1<<30 | unsafe.Sizeof(Reset{})<<16 | 'N'<<8 | 0x45
-	IOCChannel = 3<<30 | unsafe.Sizeof(Channel{})<<16 | 'N'<<8 | 0x46
+	IOCType    = 0xE2
+	IOCInfo    = 3<<30 | InfoSizeFirst<<16 | IOCType<<8 | 0x00
+	IOCHealth  = 3<<30 | HealthSizeFirst<<16 | IOCType<<8 | 0x01
+	IOCSubmit  = 3<<30 | SubmitSizeFirst<<16 | IOCType<<8 | 0x02
+	IOCCall    = 3<<30 | CallSizeFirst<<16 | IOCType<<8 | 0x03
+	IOCCancel  = 1<<30 | CancelSizeFirst<<16 | IOCType<<8 | 0x04
+	IOCReset   = 1<<30 | ResetSizeFirst<<16 | IOCType<<8 | 0x05
+	IOCChannel = 3<<30 | ChannelSizeFirst<<16 | IOCType<<8 | 0x06
+	IOCSetup   = 1<<30 | SetupSizeFirst<<16 | IOCType<<8 | 0x07
 )

@@ -88,14 +88,24 @@ int control(int fd, unsigned long request, void *argument)
 	return ioctl(fd, request, argument) < 0 ? errno : 0;
 }
 
+struct nfcomms_call call_for(const struct nfcomms_op *op,
+			     struct nfcomms_completion *out)
+{
+	return (struct nfcomms_call){
+		.size = sizeof(struct nfcomms_call),
+		.op = (uintptr_t)op,
+		.completion = (uintptr_t)out,
+		.op_size = sizeof(*op),
+		.completion_size = sizeof(*out),
+	};
+}
+
 int call(int fd, const struct nfcomms_op *op, struct nfcomms_completion *out)
 {
-	struct nfcomms_call c = { .size = sizeof(c), .op = *op };
-	int error = control(fd, NFCOMMS_IOC_CALL, &c);
+	struct nfcomms_completion c = { .status = 0 };
+	struct nfcomms_call request = call_for(op, out ? out : &c);
 
-	if (out)
-		*out = c.completion;
-	return error;
+	return control(fd, NFCOMMS_IOC_CALL, &request);
 }
 
 uint32_t outcome(int fd, const struct nfcomms_op *op)

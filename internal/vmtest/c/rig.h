@@ -41,6 +41,9 @@ struct nfcomms_op image(const void *at, uint64_t length);
 /* A message. */
 struct nfcomms_op message(uint32_t channel, const void *bytes, uint64_t length);
 
+/* A call for an operation, whose completion comes to a place. */
+struct nfcomms_call call_for(const struct nfcomms_op *op,
+			     struct nfcomms_completion *out);
 /* Make one operation and wait for it: 0 or the ioctl's errno. */
 int call(int fd, const struct nfcomms_op *op, struct nfcomms_completion *out);
 /* The same for a call that must be accepted: its enum nfc_status. */

@@ -93,8 +93,14 @@ CASE(sizes_of_structures)
 					 .count = 1,
 					 .op_size = sizeof(op),
 					 .ops = (uintptr_t)&op };
-	struct nfcomms_call call = { .size = sizeof(call), .op = op };
+	struct nfcomms_setup setup = {
+		.size = sizeof(setup),
+		.completion_size = NFCOMMS_COMPLETION_SIZE_FIRST,
+	};
+	struct nfcomms_completion c;
+	struct nfcomms_call call = call_for(&op, &c);
 
+	check_sizes(b.fd, "SETUP", NFCOMMS_IOC_SETUP, &setup, sizeof(setup));
 	check_sizes(b.fd, "INFO", NFCOMMS_IOC_INFO, &info, sizeof(info));
 	check_sizes(b.fd, "HEALTH", NFCOMMS_IOC_HEALTH, &health, sizeof(health));
 	check_sizes(b.fd, "CANCEL", NFCOMMS_IOC_CANCEL, &cancel, sizeof(cancel));
@@ -153,8 +159,10 @@ CASE(results_to_read_only_memory)
 					 .count = 1,
 					 .op_size = sizeof(op),
 					 .ops = (uintptr_t)&op };
-	struct nfcomms_call call = { .size = sizeof(call), .op = op };
+	uint8_t *fixed = pages(NFC_PAGE_SIZE, 0);
+	struct nfcomms_call call = call_for(&op, (void *)fixed);
 
+	mprotect(fixed, NFC_PAGE_SIZE, PROT_READ);
 	CHECK_EQ(to_read_only(b.fd, NFCOMMS_IOC_INFO, &info, sizeof(info)),
 		 EFAULT);
 	CHECK_EQ(to_read_only(b.fd, NFCOMMS_IOC_HEALTH, &health, sizeof(health)),
@@ -163,8 +171,8 @@ CASE(results_to_read_only_memory)
 			      sizeof(channel)),
 		 EFAULT);
 	/* These begin nothing: no message comes back. */
-	CHECK_EQ(to_read_only(b.fd, NFCOMMS_IOC_CALL, &call, sizeof(call)),
-		 EFAULT);
+	CHECK_EQ(control(b.fd, NFCOMMS_IOC_CALL, &call), EFAULT);
+	free_pages(fixed, NFC_PAGE_SIZE);
 	CHECK_EQ(to_read_only(b.fd, NFCOMMS_IOC_SUBMIT, &submit, sizeof(submit)),
 		 EFAULT);
 	CHECK_EQ(control(b.fd, NFCOMMS_IOC_HEALTH, &health), 0);
@@ -178,11 +186,80 @@ CASE(unknown_requests)
 	struct bench b = setup();
 	struct nfcomms_info info = { .size = sizeof(info) };
 
-	CHECK_EQ(control(b.fd, _IO('N', 0x3f), &info), ENOTTY);
-	CHECK_EQ(control(b.fd, _IOWR('N', 0x47, struct nfcomms_info), &info),
+	for (unsigned int nr = 0; nr < 256; nr++) { /* no size, and NVMe's */
+		CHECK_EQ(control(b.fd, _IO(NFCOMMS_IOC_TYPE, nr), &info),
+			 ENOTTY);
+		CHECK_EQ(control(b.fd, _IO('N', nr), &info), ENOTTY);
+		CHECK_EQ(control(b.fd, _IOWR('N', nr, struct nfcomms_info),
+				 &info),
+			 ENOTTY);
+	}
+	CHECK_EQ(control(b.fd, NFCOMMS_IOC_INFO ^ 1 << _IOC_SIZESHIFT, &info),
 		 ENOTTY);
-	CHECK_EQ(control(b.fd, _IOWR('M', 0x40, struct nfcomms_info), &info),
+	CHECK_EQ(control(b.fd, NFCOMMS_IOC_INFO ^ _IOC_READ << _IOC_DIRSHIFT,
+			 &info),
 		 ENOTTY);
+	teardown(&b);
+}
+
+static const struct flaw setup_flaws[] = {
+	{ "flags", FIELD(nfcomms_setup, flags), 1, EINVAL },
+	{ "no records", FIELD(nfcomms_setup, completion_size), 0, EINVAL },
+	{ "short records", FIELD(nfcomms_setup, completion_size),
+	  NFCOMMS_COMPLETION_SIZE_FIRST - 8, EINVAL },
+	{ "huge records", FIELD(nfcomms_setup, completion_size), 1 << 20, E2BIG },
+	{ "first reserved", FIELD(nfcomms_setup, rsvd[0]), 1, EINVAL },
+	{ "last reserved", FIELD(nfcomms_setup, rsvd[4]), 1, EINVAL },
+};
+
+CASE(wrong_setups)
+{
+	struct bench b = setup();
+
+	for (size_t i = 0; i < COUNT(setup_flaws); i++) {
+		struct nfcomms_setup s = {
+			.size = sizeof(s),
+			.completion_size = NFCOMMS_COMPLETION_SIZE_FIRST,
+		};
+
+		spoil(&s, &setup_flaws[i]);
+		if (!CHECK_EQ(control(b.fd, NFCOMMS_IOC_SETUP, &s),
+			      setup_flaws[i].error))
+			printf("%s\n", setup_flaws[i].name);
+	}
+	teardown(&b);
+}
+
+/* A later user's completions: what we do not know of them is zero. */
+CASE(larger_completions)
+{
+	struct {
+		struct nfcomms_completion c;
+		uint64_t later[3];
+	} out[3];
+	struct bench b = setup();
+	struct nfcomms_setup s = { .size = sizeof(s),
+				   .completion_size = sizeof(out[0]) };
+	struct pollfd p = { .fd = b.fd, .events = POLLIN };
+	struct nfcomms_op op = message(b.ch, "x", 1);
+	struct nfcomms_op receive = operation(NFCOMMS_OP_RECEIVE, b.ch);
+	struct nfcomms_call call = call_for(&receive, &out[0].c);
+
+	CHECK_EQ(control(b.fd, NFCOMMS_IOC_SETUP, &s), 0);
+	CHECK_EQ(submit(b.fd, &op, 1), 1);
+	CHECK_EQ(poll(&p, 1, PATIENCE_MS), 1);
+	memset(out, 0xff, sizeof(out));
+	CHECK_EQ(read(b.fd, out, sizeof(out[0]) - 1), -1);
+	CHECK_EQ(read(b.fd, out, sizeof(out)), sizeof(out[0]));
+	CHECK_EQ(out[0].c.opcode, NFCOMMS_OP_SEND);
+	CHECK(!out[0].later[0] && !out[0].later[2]);
+	memset(out, 0xff, sizeof(out));
+	receive.length = NFCOMMS_PAYLOAD_SIZE;
+	call.completion_size = sizeof(out[0]);
+	CHECK_EQ(control(b.fd, NFCOMMS_IOC_CALL, &call), 0);
+	CHECK_EQ(out[0].c.length, 1);
+	CHECK(!out[0].later[0] && !out[0].later[2]);
+	CHECK_EQ(out[1].c.opcode, 0xffff);
 	teardown(&b);
 }
 
@@ -286,15 +363,36 @@ CASE(operations_that_leave_memory)
 	teardown(&b);
 }
 
+static const struct flaw call_flaws[] = {
+	{ "flags", FIELD(nfcomms_call, flags), 1, EINVAL },
+	{ "an operation at 0", FIELD(nfcomms_call, op), 0, EFAULT },
+	{ "a completion at 0", FIELD(nfcomms_call, completion), 0, EFAULT },
+	{ "a completion of the kernel", FIELD(nfcomms_call, completion),
+	  0xffff888000000000ull, EFAULT },
+	{ "a short operation", FIELD(nfcomms_call, op_size), 120, EINVAL },
+	{ "a short completion", FIELD(nfcomms_call, completion_size), 120,
+	  EINVAL },
+	{ "a huge operation", FIELD(nfcomms_call, op_size), ~0u, E2BIG },
+	{ "a huge completion", FIELD(nfcomms_call, completion_size), ~0u, E2BIG },
+	{ "first reserved", FIELD(nfcomms_call, rsvd[0]), 1, EINVAL },
+	{ "last reserved", FIELD(nfcomms_call, rsvd[1]), 1, EINVAL },
+};
+
 CASE(wrong_calls_and_cancels)
 {
 	struct bench b = setup();
-	struct nfcomms_call call = { .size = sizeof(call),
-				     .flags = 1,
-				     .op = message(b.ch, "x", 1) };
+	struct nfcomms_op op = message(b.ch, "x", 1);
+	struct nfcomms_completion out;
 	struct nfcomms_cancel cancel = { .size = sizeof(cancel) };
 
-	CHECK_EQ(control(b.fd, NFCOMMS_IOC_CALL, &call), EINVAL);
+	for (size_t i = 0; i < COUNT(call_flaws); i++) {
+		struct nfcomms_call call = call_for(&op, &out);
+
+		spoil(&call, &call_flaws[i]);
+		if (!CHECK_EQ(control(b.fd, NFCOMMS_IOC_CALL, &call),
+			      call_flaws[i].error))
+			printf("%s\n", call_flaws[i].name);
+	}
 	CHECK_EQ(control(b.fd, NFCOMMS_IOC_CANCEL, &cancel), ENOENT);
 	cancel.flags = 1;
 	CHECK_EQ(control(b.fd, NFCOMMS_IOC_CANCEL, &cancel), EINVAL);

@@ -81,13 +81,18 @@ static int health(struct nfcomms_health *h)
 
 static int call(struct nfcomms_call *c)
 {
+	const struct nfcomms_op *op = (const void *)(uintptr_t)c->op;
+	struct nfcomms_completion *out = (void *)(uintptr_t)c->completion;
+
 	CHECK_EQ(c->size, sizeof(*c));
 	CHECK_EQ(c->flags, 0);
-	CHECK(zero(c->op.rsvd, sizeof(c->op.rsvd)));
-	CHECK(zero(&c->completion, sizeof(c->completion)));
-	fake.op = c->op;
-	c->completion = fake.completion;
-	c->completion.opcode = c->op.opcode;
+	CHECK(zero(c->rsvd, sizeof(c->rsvd)));
+	CHECK_EQ(c->op_size, sizeof(*op));
+	CHECK_EQ(c->completion_size, sizeof(*out));
+	CHECK(zero(op->rsvd, sizeof(op->rsvd)));
+	fake.op = *op;
+	*out = fake.completion;
+	out->opcode = op->opcode;
 	return 0;
 }
 
