@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,7 +33,7 @@ var ErrPeer = errors.New("peer refused")
 // How connections are made.
 const (
 	handshakeWithin = 10 * time.Second
-	handshakesMax   = 64 // at once; others wait
+	handshakesMax   = 64 // at once; the oldest makes room for the next
 	retryFirst      = 50 * time.Millisecond
 	retryMost       = 2 * time.Second
 )
@@ -196,7 +197,7 @@ func (m *Mesh) Serve(ctx context.Context, l net.Listener, id *Identity, report f
 		}
 		l.Close() // Accept ends with it, whatever that says
 	})
-	slots := make(chan struct{}, handshakesMax)
+	var shaking handshakes
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -207,14 +208,37 @@ func (m *Mesh) Serve(ctx context.Context, l net.Listener, id *Identity, report f
 			}
 			return err
 		}
-		slots <- struct{}{}
+		shaking.begin(conn)
 		conns.Go(func() {
-			err := m.serve(ctx, tls.Server(conn, config), id, func() { <-slots })
+			err := m.serve(ctx, tls.Server(conn, config), id, func() { shaking.end(conn) })
 			if report != nil {
 				report(err)
 			}
 		})
 	}
+}
+
+// handshakes are connections of which nobody knows whose they are: a stranger who
+// opens many and says nothing keeps no neighbour out.
+type handshakes struct {
+	mu    sync.Mutex
+	conns []net.Conn // in the order of their coming
+}
+
+func (h *handshakes) begin(conn net.Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.conns) == handshakesMax {
+		h.conns[0].Close() // its handshake fails with that
+		h.conns = h.conns[1:]
+	}
+	h.conns = append(h.conns, conn)
+}
+
+func (h *handshakes) end(conn net.Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.conns = slices.DeleteFunc(h.conns, func(c net.Conn) bool { return c == conn })
 }
 
 // serve is one connection that was accepted; ready is called when its handshake is

@@ -47,7 +47,7 @@ func newTwo(t *testing.T) *two {
 		nearID: &Identity{nearCert, map[int]Fingerprint{1: farPrint}},
 		farID:  &Identity{farCert, map[int]Fingerprint{0: nearPrint}},
 		// what is reported stays until a test reads it; none blocks
-		refused: make(chan error, 100),
+		refused: make(chan error, 1000),
 	}
 	w.stranger, _ = certificate(t, a, "stranger") // of the same authority
 	var err error
@@ -157,6 +157,22 @@ func TestStrangers(t *testing.T) {
 	require.NoError(t, w.far.fits(hello{0, 1, 0}, w.farID, w.farID.Known[0]))
 	require.ErrorIs(t, w.far.fits(hello{0, 1, 0}, w.farID, Fingerprint{}), ErrPeer)
 	w.settle(t, Well)
+}
+
+// TestSilentStrangers: connections that say nothing keep no neighbour out.
+func TestSilentStrangers(t *testing.T) {
+	w := newTwo(t)
+	silent := make([]net.Conn, 3*handshakesMax)
+	for i := range silent {
+		var err error
+		silent[i], err = net.Dial("tcp", w.address)
+		require.NoError(t, err)
+	}
+	w.connect()
+	w.settle(t, Well)
+	for _, c := range silent {
+		require.NoError(t, c.Close())
+	}
 }
 
 // TestConnectionsOfNobody: a connection for a link that needs none is closed.
