@@ -48,11 +48,17 @@ static void signal_event(int fd)
 
 /* ---- what nodes call ---- */
 
+/* The time for a wire, which most have no use for. */
+static uint64_t wire_now(struct mesh_node *n, struct nfc_wire *w)
+{
+	return nfc_wire_dated(w) ? nfc_mesh_now(n->mesh) : 0;
+}
+
 static uint32_t mesh_room(void *self, uint32_t link)
 {
 	struct mesh_node *n = self;
 
-	return nfc_wire_room(&n->wire[link], nfc_mesh_now(n->mesh));
+	return nfc_wire_room(&n->wire[link], wire_now(n, &n->wire[link]));
 }
 
 static void mesh_put(void *self, uint32_t link, const struct nfc_word *word,
@@ -60,7 +66,7 @@ static void mesh_put(void *self, uint32_t link, const struct nfc_word *word,
 {
 	struct mesh_node *n = self, *to = nfc_mesh_neighbour(n, link);
 
-	nfc_wire_put(&n->wire[link], word, count, nfc_mesh_now(n->mesh));
+	nfc_wire_put(&n->wire[link], word, count, wire_now(n, &n->wire[link]));
 	if (to->here)
 		nfc_mesh_kick(to);
 	else
@@ -71,8 +77,8 @@ static uint32_t mesh_take(void *self, uint32_t link, struct nfc_word *word,
 			  uint32_t count)
 {
 	struct mesh_node *n = self, *from = nfc_mesh_neighbour(n, link);
-	uint32_t taken = nfc_wire_take(&from->wire[link ^ 1], word, count,
-				       nfc_mesh_now(n->mesh));
+	struct nfc_wire *w = &from->wire[link ^ 1];
+	uint32_t taken = nfc_wire_take(w, word, count, wire_now(n, w));
 
 	if (taken && !from->here)
 		signal_event(n->event[link]);
@@ -91,7 +97,7 @@ static uint32_t mesh_generation(void *self, uint32_t link)
 
 static uint64_t mesh_clock(void *self)
 {
-	return nfc_mesh_now(((struct mesh_node *)self)->mesh);
+	return ((struct mesh_node *)self)->now;
 }
 
 /* ---- steps ---- */
@@ -104,6 +110,7 @@ static void make_node(struct mesh_node *n)
 
 	c.address = nfc_torus_address(&c.torus, n->index);
 	memset(n->memory, 0, nfc_node_size(&c));
+	n->now = nfc_mesh_now(m);
 	nfc_node_init(&n->node, &c, &n->port, &port, n->memory);
 	n->left = n->pinged_ns = 0;
 	n->running = true;
@@ -138,6 +145,7 @@ static uint64_t step_node(struct mesh_node *n)
 
 	pthread_mutex_lock(&n->lock);
 	atomic_store(&n->ready, false);
+	n->now = nfc_mesh_now(n->mesh);
 	if (atomic_load(&n->dead)) {
 		n->running = false;
 	} else {

@@ -129,6 +129,7 @@ void nfc_mesh_host(struct nfc_mesh *m, uint32_t node)
 	struct mesh_node *n = &m->node[node];
 
 	pthread_mutex_lock(&n->lock);
+	n->now = nfc_mesh_now(m);
 	if (n->running)
 		nfc_node_host(&n->node);
 	pthread_mutex_unlock(&n->lock);

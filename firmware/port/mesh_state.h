@@ -26,6 +26,7 @@ struct mesh_node {
 	int event[NFC_LINKS]; /* of links to elsewhere, -1 */
 	struct nfc_wire wire[NFC_LINKS]; /* what this node puts */
 	uint64_t due;
+	uint64_t now; /* time of the step under way: one reading for all of it */
 	/* The load. */
 	pthread_mutex_t lock; /* guards the node from readers, and load */
 	struct nfc_mesh_load load;

@@ -45,6 +45,12 @@ struct nfc_wire {
 /* False: no memory. */
 bool nfc_wire_init(struct nfc_wire *w, const struct nfc_wire_config *config);
 void nfc_wire_free(struct nfc_wire *w);
+/* Does time mean anything to this wire? */
+static inline bool nfc_wire_dated(struct nfc_wire *w)
+{
+	return atomic_load_explicit(&w->dated, memory_order_relaxed);
+}
+
 /* The side that puts. */
 void nfc_wire_break(struct nfc_wire *w, const struct nfc_wire_faults *faults);
 uint32_t nfc_wire_room(struct nfc_wire *w, uint64_t now);
