@@ -1,0 +1,135 @@
+// Package tutorial holds the pages of docs/tutorial to what their listings do.
+package tutorial
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// address is where the service of the last page serves.
+const address = "127.0.0.1:7461"
+
+// listing returns the first listing of a page in a language.
+func listing(t *testing.T, page, language string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../../docs/tutorial", page))
+	require.NoError(t, err)
+	require.LessOrEqual(t, bytes.Count(text, []byte("\n")), 130, "a page each")
+	m := regexp.MustCompile("(?s)```" + language + "\n(.*?)```\n").FindSubmatch(text)
+	require.NotNil(t, m, "%s has no %s listing", page, language)
+	return string(m[1])
+}
+
+// built builds the Go listing of a page, which must be formatted, and returns the
+// program.
+func built(t *testing.T, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	source, binary := filepath.Join(dir, "main.go"), filepath.Join(dir, "program")
+	require.NoError(t, os.WriteFile(source, []byte(text), 0o600))
+	said, err := exec.Command("gofmt", "-l", source).CombinedOutput()
+	require.NoError(t, err)
+	require.Empty(t, string(said))
+	build := exec.Command("go", "build", "-o", binary, source)
+	build.Dir = "../../.."
+	said, err = build.CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	return binary
+}
+
+// folder is where device/upper.c of the third page lies.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "device"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "device", "upper.c"), []byte(listing(t, "3-program.md", "c")), 0o600))
+	return dir
+}
+
+// TestHello: the first page shows examples/hello, whose own test runs it.
+func TestHello(t *testing.T) {
+	text, err := os.ReadFile("../../hello/main.go")
+	require.NoError(t, err)
+	require.Equal(t, string(text), listing(t, "1-hello.md", "go"))
+}
+
+// TestPrograms: what the second and the third page print is what they say.
+func TestPrograms(t *testing.T) {
+	for _, page := range []string{"2-bulk.md", "3-program.md"} {
+		program := exec.Command(built(t, listing(t, page, "go")))
+		program.Dir = folder(t)
+		out, err := program.CombinedOutput()
+		require.NoError(t, err, "%s: %s", page, out)
+		require.Equal(t, listing(t, page, "text"), string(out), page)
+	}
+}
+
+// TestWithdrawn: the first page's lines about a context, in its program.
+func TestWithdrawn(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/tutorial/1-hello.md")
+	require.NoError(t, err)
+	parts := regexp.MustCompile("(?s)```go\n(.*?)```\n").FindAllSubmatch(page, -1)
+	require.Len(t, parts, 2)
+	more := "\t" + strings.ReplaceAll(strings.TrimSpace(string(parts[1][1])), "\n", "\n\t") + "\n"
+	text := strings.Replace(string(parts[0][1]), "\tfmt.Println(\"the device", more+"\tfmt.Println(\"the device", 1)
+	text = strings.Replace(text, "\t\"context\"\n\t\"fmt\"\n\t\"log\"\n", "\t\"context\"\n\t\"errors\"\n\t\"fmt\"\n\t\"log\"\n\t\"time\"\n", 1)
+	out, err := exec.Command(built(t, text)).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, "true\n"+listing(t, "1-hello.md", "text"), string(out))
+}
+
+// get asks the service for a page, or uploads text.
+func get(t *testing.T, url, text string) string {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
+	r, err := client.Get(url)
+	if text != "" {
+		require.NoError(t, err)
+		require.NoError(t, r.Body.Close())
+		r, err = client.Post(url, "text/plain", strings.NewReader(text))
+	}
+	require.NoError(t, err)
+	defer r.Body.Close()
+	all, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	return string(all)
+}
+
+// TestService runs the service of the last page, asks it as the page does, and
+// interrupts it.
+func TestService(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	at := l.Addr().String()
+	require.NoError(t, l.Close())
+	service := exec.Command(built(t, strings.ReplaceAll(listing(t, "4-service.md", "go"), address, at)))
+	service.Dir = folder(t)
+	out, err := service.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, service.Start())
+	lines := bufio.NewReader(out)
+	said, err := lines.ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "HELLO", get(t, "http://"+at+"/upper", "hello"))
+	require.Contains(t, get(t, "http://"+at+"/metrics", ""), "nfcomms_")
+	require.NoError(t, service.Process.Signal(os.Interrupt))
+	rest, err := io.ReadAll(lines)
+	require.NoError(t, err)
+	require.NoError(t, service.Wait())
+	require.Equal(t, listing(t, "4-service.md", "text"), said+string(rest))
+}
