@@ -90,6 +90,7 @@ func TestCrashNamesTheProgram(t *testing.T) {
 		out, err := child.CombinedOutput()
 		require.Error(t, err, "%s: it lives on: %s", c.program, out)
 		require.Contains(t, string(out), c.says)
+		require.Regexp(t, `, in its image at 0x[0-9a-f]+\n`, string(out))
 		require.Equal(t, 1, strings.Count(string(out), "nfcomms: device program"), "%s", out)
 	}
 }

@@ -104,6 +104,19 @@ static void pass_on(int signal, siginfo_t *info, void *context)
 		old->sa_handler(signal);
 }
 
+/* The instruction that a signal interrupted, or 0. */
+static uintptr_t pc_of(const ucontext_t *at)
+{
+#if defined(__x86_64__)
+	return (uintptr_t)at->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+	return (uintptr_t)at->uc_mcontext.pc;
+#else
+	(void)at;
+	return 0;
+#endif
+}
+
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
 	struct copy *c = copying;
@@ -117,7 +130,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 		_longjmp(c->back, 1);
 	}
 	if (t && t->explain && fault)
-		t->explain(t->self, signal, info->si_addr);
+		t->explain(t->self, signal, info->si_addr, pc_of(context));
 	pass_on(signal, info, context);
 }
 

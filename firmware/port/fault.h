@@ -26,9 +26,11 @@ struct nfc_fault_thread {
 	/*
 	 * This thread faulted at address, and it was no copy: the process is
 	 * about to die. Runs on the signal stack and may only do what a signal
-	 * handler may. NULL: nothing to add.
+	 * handler may. pc is the instruction, 0 where that is not known. NULL:
+	 * nothing to add.
 	 */
-	void (*explain)(void *self, int signal, const void *address);
+	void (*explain)(void *self, int signal, const void *address,
+			uintptr_t pc);
 	void *self;
 	uint8_t stack[NFC_FAULT_STACK];
 };

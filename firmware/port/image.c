@@ -15,6 +15,7 @@
 #include "../nfc_fw.h"
 
 enum {
+	IMAGES = 256, /* whose crashes can be placed, at one time */
 	PATH_SIZE = 160, /* 64 digits of two characters, and what is around */
 };
 
@@ -34,6 +35,77 @@ static void path_of(char path[PATH_SIZE], int fd)
 	for (; n; n /= 2)
 		to = stpcpy(to, n % 2 ? "/." : "/");
 	snprintf(to, (size_t)(path + PATH_SIZE - to), "/%d", fd);
+}
+
+/*
+ * Where images are mapped, for a handler of faults: of those that are more than
+ * there are places for it knows nothing. Written under no lock, as places are
+ * claimed one by one; start is 0 while a place is free, and 1 while it changes.
+ */
+static struct {
+	_Atomic uintptr_t start;
+	uintptr_t end;
+} mapped[IMAGES];
+
+/* The bytes of memory that an image takes, from its first to its last part. */
+static uintptr_t span(const uint8_t *image)
+{
+	uintptr_t end = 0;
+	ElfW(Ehdr) header;
+	ElfW(Phdr) part;
+
+	memcpy(&header, image, sizeof(header));
+	for (uint32_t i = 0; i < header.e_phnum; i++) {
+		memcpy(&part, image + header.e_phoff + i * sizeof(part),
+		       sizeof(part));
+		if (part.p_type == PT_LOAD && part.p_vaddr + part.p_memsz > end)
+			end = part.p_vaddr + part.p_memsz;
+	}
+	return end;
+}
+
+static uintptr_t start_of(void *handle)
+{
+	struct link_map *map;
+
+	return dlinfo(handle, RTLD_DI_LINKMAP, &map) ? 0 : map->l_addr;
+}
+
+static void remember(void *handle, const uint8_t *image)
+{
+	uintptr_t start = start_of(handle);
+
+	for (int i = 0; start && i < IMAGES; i++) {
+		uintptr_t unused = 0;
+
+		if (!atomic_compare_exchange_strong(&mapped[i].start, &unused, 1))
+			continue;
+		mapped[i].end = start + span(image);
+		atomic_store(&mapped[i].start, start);
+		return;
+	}
+}
+
+static void forget(void *handle)
+{
+	uintptr_t start = start_of(handle);
+
+	for (int i = 0; i < IMAGES; i++)
+		if (start && atomic_load(&mapped[i].start) == start)
+			atomic_store(&mapped[i].start, 0);
+}
+
+bool port_image_offset(uintptr_t pc, uint64_t *offset)
+{
+	for (int i = 0; i < IMAGES; i++) {
+		uintptr_t start = atomic_load(&mapped[i].start);
+
+		if (start <= 1 || pc < start || pc >= mapped[i].end)
+			continue;
+		*offset = pc - start;
+		return true;
+	}
+	return false;
 }
 
 /*
@@ -99,10 +171,12 @@ int port_image_load(const void *image, uint64_t size, const struct nfc_api *api,
 		return -NFC_EINVAL;
 	}
 	*slot = api;
+	remember(out->handle, image);
 	return 0;
 }
 
 void port_image_unload(void *handle)
 {
+	forget(handle);
 	dlclose(handle);
 }

@@ -6,11 +6,19 @@
 #ifndef PORT_IMAGE_H
 #define PORT_IMAGE_H
 
+#include <stdbool.h>
+
 #include "../nfc_port.h"
 
 /* 0, -NFC_EINVAL if it is none, or -NFC_ENOMEM. Its constructors have run. */
 int port_image_load(const void *image, uint64_t size, const struct nfc_api *api,
 		    struct nfc_image *out);
 void port_image_unload(void *handle);
+
+/*
+ * Where an instruction lies in the image it belongs to, as addr2line has it.
+ * False: in none. For signal handlers, too.
+ */
+bool port_image_offset(uintptr_t pc, uint64_t *offset);
 
 #endif /* PORT_IMAGE_H */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fault.h"
+#include "image.h"
 #include "stack.h"
 
 enum {
@@ -59,16 +60,26 @@ static void say_fault(struct line *l, const struct nfc_stack *stack,
 	if (port_stack_guards(stack, address)) {
 		say(l, " overran its stack of ");
 		say_number(l, stack->size, 10);
-		say(l, " bytes\n");
+		say(l, " bytes");
 		return;
 	}
 	say(l, " touched memory that cannot be reached, at 0x");
 	say_number(l, (uintptr_t)address, 16);
-	say(l, "\n");
+}
+
+/* Where in its image the program was: addr2line makes file and line of that. */
+static void say_place(struct line *l, uintptr_t pc)
+{
+	uint64_t offset;
+
+	if (!port_image_offset(pc, &offset))
+		return;
+	say(l, ", in its image at 0x");
+	say_number(l, offset, 16);
 }
 
 /* This thread faulted, and the process ends: write whose fault it is. */
-static void explain(void *self, int signal, const void *address)
+static void explain(void *self, int signal, const void *address, uintptr_t pc)
 {
 	struct thread *t = self;
 	struct nfc_computing who;
@@ -86,6 +97,8 @@ static void explain(void *self, int signal, const void *address)
 	say_number(&l, who.island, 10);
 	say(&l, ")");
 	say_fault(&l, nfc_island_stack(t->epoch->dev, t->index), address);
+	say_place(&l, pc);
+	say(&l, "\n");
 	n = write(STDERR_FILENO, l.text, l.length);
 	(void)n; /* no log is left to report that */
 }

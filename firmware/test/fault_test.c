@@ -202,11 +202,11 @@ CASE(a_fault_of_others_goes_where_it_went)
 
 static void *bad_byte;
 
-static void explain(void *self, int signal, const void *address)
+static void explain(void *self, int signal, const void *address, uintptr_t pc)
 {
 	ssize_t n = 0;
 
-	if (signal == SIGSEGV && address == bad_byte)
+	if (signal == SIGSEGV && address == bad_byte && pc)
 		n = write(*(int *)self, "overrun", 7);
 	(void)n;
 }

@@ -3,6 +3,7 @@ package program
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -95,6 +96,49 @@ func TestFailures(t *testing.T) {
 	require.NoError(t, p.Channels[0].Send(t.Context(), make([]byte, 8)))
 	_, err = p.Channels[0].Receive(t.Context(), make([]byte, 8))
 	require.ErrorIs(t, err, nfcomms.ErrClosed)
+}
+
+const wild = `#include "nfc_fw.h"
+static void x_main(struct nfc_process *self)
+{
+	uint64_t at;
+
+	channel_read(nfc_channel_of(self, 0), &at, 8);
+	*(volatile uint8_t *)(uintptr_t)at = 1;
+}
+NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, "x", x_main });
+`
+
+// TestCrashNamesTheLine: a program that touches what is no memory ends the process,
+// and addr2line makes file and line of what that says last.
+func TestCrashNamesTheLine(t *testing.T) {
+	child := exec.Command(os.Args[0], "-test.run", "^TestCrashingChild$")
+	child.Env = append(os.Environ(), "NFC_CRASHING=1")
+	out, err := child.CombinedOutput()
+	require.Error(t, err)
+	m := regexp.MustCompile(`program "x" \(process \d+, island 0\) touched memory .*, at 0x10, in its image at (0x[0-9a-f]+)`).FindSubmatch(out)
+	require.NotNil(t, m, "%s", out)
+	image, err := Build(t.Context(), files("program.c", wild), Options{})
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "x.so")
+	require.NoError(t, os.WriteFile(path, image, 0o600))
+	where, err := exec.Command("addr2line", "-e", path, string(m[1])).CombinedOutput()
+	require.NoError(t, err, "%s", where)
+	require.Contains(t, string(where), "program.c:7")
+}
+
+// TestCrashingChild is the process of TestCrashNamesTheLine that crashes.
+func TestCrashingChild(t *testing.T) {
+	if os.Getenv("NFC_CRASHING") == "" {
+		return
+	}
+	dev := open(t)
+	name, err := load(t, dev, wild, Options{})
+	require.NoError(t, err)
+	p, err := dev.Run(t.Context(), nfcomms.Program{Name: name})
+	require.NoError(t, err)
+	require.NoError(t, p.Channels[0].Send(t.Context(), []byte{16, 0, 0, 0, 0, 0, 0, 0}))
+	_, _ = p.Channels[0].Receive(t.Context(), make([]byte, 8))
 }
 
 // TestSanitizer: a program that was built for debugging names the line that overflows.
