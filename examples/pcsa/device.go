@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -51,6 +52,9 @@ func load(ctx context.Context, dev *nfcomms.Device, consumers int) (*device, err
 	}
 	d := &device{handler: handler}
 	a, err := d.ask(ctx, '?')
+	if err == nil && a.Shared == 0 {
+		err = fmt.Errorf("the device has no room for the sketches, %d bytes of cls: %w", 4*sketches, nfcomms.ErrNoMemory)
+	}
 	if err == nil {
 		d.consumers, err = spread.Run(ctx, dev, consumers, nfcomms.Program{Name: "pcsa.consumer", Argument: a.Shared})
 	}
@@ -151,7 +155,11 @@ func (d *device) feed(ctx context.Context, ch *nfcomms.Channel) error {
 			if batch == nil {
 				return ch.Send(ctx, nil)
 			}
-			if err := ch.SendInd(ctx, batch); err != nil {
+			err := ch.SendInd(ctx, batch)
+			if errors.Is(err, nfcomms.ErrRange) {
+				return fmt.Errorf("the device has no room for a batch, %d bytes of emem for each consumer: %w", batchSize, err)
+			}
+			if err != nil {
 				return err
 			}
 			d.free <- batch

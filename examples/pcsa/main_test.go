@@ -230,6 +230,14 @@ func TestBadInput(t *testing.T) {
 		require.Contains(t, errs, says)
 		require.Equal(t, 1, strings.Count(errs, "\n"), errs)
 	}
+	for address, says := range map[string]string{
+		"sim:?cls=4KiB": "no room for the sketches", "sim:?emem=1MiB": "no room for a batch",
+	} {
+		code, _, errs := cli(t.Context(), "--address", address, "--flows", "90000", "--seeds", "1")
+		require.Equal(t, command.ExitFailed, code)
+		require.Contains(t, errs, says)
+		require.Equal(t, 1, strings.Count(errs, "\n"), errs)
+	}
 	code, out, errs := cli(t.Context(), "--help")
 	require.Equal(t, command.ExitOK, code)
 	require.Empty(t, out)

@@ -91,7 +91,10 @@ func (s settings) attack(ctx context.Context, dev *nfcomms.Device, l *lanes, at 
 	fmt.Fprintf(w, "latency: median %.1f ms, p99 %.1f ms, most %.1f ms; heap: %.0f MiB at most\n",
 		ms(m.Latencies.P50), ms(m.Latencies.P99), ms(m.Latencies.Max), float64(most)/(1<<20))
 	fmt.Fprintf(w, "meanwhile: %d resets of the device, %d processes ended; %d chunks tried again\n", made.resets, made.ended, l.retries.Load())
-	if t.wrong > 0 || t.right == 0 {
+	if t.right == 0 && t.wrong == 0 {
+		return fmt.Errorf("none of %d uploads was answered: %w", t.honest, errDevice)
+	}
+	if t.wrong > 0 {
 		return fmt.Errorf("%w: %d right, %d refused, %d wrong: %v", errWrong, t.right, t.honest, t.wrong, m.Errors)
 	}
 	_, err := fmt.Fprintf(w, "verified: %d answers are right, %d are an honest error, none is wrong\n", t.right, t.honest)

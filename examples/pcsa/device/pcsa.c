@@ -212,15 +212,17 @@ static void consumer_main(struct nfc_process *self)
 	uint64_t address = nfc_alloc(self, NFC_EMEM, BATCH);
 	uint8_t message[NFC_PAYLOAD_SIZE];
 	struct nfc_offer offer;
-	int rc = s && address ? 0 : -NFC_ESTOPPED;
+	int rc = s ? 0 : -NFC_ESTOPPED;
 
 	while (rc != -NFC_ESTOPPED) {
 		rc = channel_read_any(ch, message, sizeof(message), &offer);
 		if (rc < 0 || !offer.indirect)
 			continue;
-		rc = channel_read_ind(ch,
-				      offer.size <= BATCH ? address : UINT64_MAX,
-				      offer.size);
+		/* a batch for which there is no room is refused */
+		rc = channel_read_ind(
+			ch,
+			address && offer.size <= BATCH ? address : UINT64_MAX,
+			offer.size);
 		if (!rc)
 			count(self, s, nfc_at(self, address, offer.size),
 			      offer.size);
@@ -269,7 +271,7 @@ static void handler_main(struct nfc_process *self)
 	struct nfc_channel *ch = nfc_channel_of(self, 0);
 	uint64_t address = nfc_alloc(self, NFC_CLS, sizeof(struct shared));
 	struct shared *s = nfc_at(self, address, sizeof(*s));
-	int rc = address ? 0 : -NFC_ESTOPPED;
+	int rc = 0;
 
 	if (address) {
 		reset(s);
@@ -277,13 +279,14 @@ static void handler_main(struct nfc_process *self)
 	}
 	while (rc != -NFC_ESTOPPED) {
 		char what[NFC_PAYLOAD_SIZE] = { 0 };
-		struct answer a;
+		struct answer a = { 0 }; /* no room: there is nothing shared */
 
 		rc = channel_read(ch, what, sizeof(what));
 		if (rc < 0)
 			continue;
-		a = sum_up(s, address);
-		if (what[0] == 'z')
+		if (address)
+			a = sum_up(s, address);
+		if (address && what[0] == 'z')
 			reset(s);
 		rc = channel_write(ch, &a, sizeof(a));
 	}
