@@ -9,7 +9,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 )
 
-// TestOptionValues: each kind reads its own, leaves what is not given, and says
+// TestOptionValues: each kind reads its own, leaves what is not given, and reports
 // what was given and what is allowed.
 func TestOptionValues(t *testing.T) {
 	count := bridge.Limits[int]{Min: 1, Max: 64}
@@ -54,7 +54,7 @@ func TestOptionValues(t *testing.T) {
 	require.Equal(t, []any{8, uint64(8192), 3 * time.Millisecond}, []any{n, size, wait}, "what is wrong or missing changes nothing")
 }
 
-// TestCheckAddress: a scheme that nobody registered, and what its back end says.
+// TestCheckAddress: a scheme that is not registered, and the error of its back end.
 func TestCheckAddress(t *testing.T) {
 	bridge.Register("checked", nil)
 	require.NoError(t, bridge.CheckAddress("checked:anything"), "without a check nothing is known")

@@ -11,7 +11,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/mirror"
 )
 
-// names says how names of the header become names of the mirror: struct
+// names maps how names of the header become names of the mirror: struct
 // nfc_a_b is AB, NFC_A_B is AB; exceptions are the table and constantName.
 var names = &mirror.Names{
 	Prefix:      "nfc_",

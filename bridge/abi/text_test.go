@@ -49,7 +49,7 @@ func TestSlotsAsText(t *testing.T) {
 	require.Len(t, slices.Collect(maps.Keys(seen)), int(TypeCount)-1, "a type without a vector")
 }
 
-// TestSlotText: what a line says of good slots, and how it marks what is bad.
+// TestSlotText: the text of good slots, and how it marks what is bad.
 func TestSlotText(t *testing.T) {
 	note := Slot{Header: uint64(MakeHeader(TypeFin, PayloadSize, 1, 7, 5)), Payload: [7]uint64{65543, 1}}
 	list := Slot{Header: uint64(MakeHeader(TypeIndList, 2|ListD2H, 1, 7, 5)),

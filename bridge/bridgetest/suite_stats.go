@@ -107,7 +107,7 @@ func statsWaiting(e *Env) {
 	require.Zero(e, st.InFlight)
 }
 
-// statsHalves: a half says what its transaction waits for, who queues behind it and since
+// statsHalves: a half reports what its transaction waits for, who queues behind it and since
 // when, and is idle before and after.
 func statsHalves(e *Env) {
 	dev := e.device("")

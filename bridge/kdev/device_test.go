@@ -70,7 +70,7 @@ func TestOtherInterface(t *testing.T) {
 	require.NoError(t, f.close())
 }
 
-// TestRights: an operation that the module refuses for want of a right says which.
+// TestRights: the error of an operation that the module refuses for want of a right names it.
 func TestRights(t *testing.T) {
 	dev := opened(t, newModule(t))
 	for errno, says := range map[syscall.Errno]string{syscall.EPERM: "CAP_SYS_ADMIN", syscall.EACCES: "open to read only"} {
@@ -328,7 +328,7 @@ func TestSubmitTogether(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// TestTooMany: a full file says so, and can be closed.
+// TestTooMany: a full file refuses with an error of its own, and can be closed.
 func TestTooMany(t *testing.T) {
 	m := newModule(t)
 	m.maxOps = 2

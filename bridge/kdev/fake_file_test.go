@@ -214,7 +214,7 @@ func (f *fakeFile) ioctl(number uintptr, argument unsafe.Pointer) syscall.Errno 
 	}
 }
 
-// sized says whether a structure has the size of its type.
+// sized reports whether a structure has the size of its type.
 func sized[T any](_ *T, size uint32) syscall.Errno {
 	switch want := uint32(unsafe.Sizeof(*new(T))); {
 	case size < want:

@@ -95,7 +95,7 @@ func pinned(raw *uapi.Op) uint64 {
 	return 0
 }
 
-// land ends an operation: nobody can cancel it any more.
+// land ends an operation: it cannot be cancelled any more.
 func (f *fakeFile) land(o *fakeOp) {
 	f.mu.Lock()
 	if i := slices.Index(f.flying, o); i >= 0 {
@@ -151,7 +151,7 @@ var flagsOf = [uapi.OpCount]uint16{
 	uapi.OpSendInd: uapi.Nowait | uapi.Hold, uapi.OpNext: uapi.Nowait, uapi.OpRefuse: uapi.H2D,
 }
 
-// valid says what is wrong with the fields of an operation.
+// valid returns what is wrong with the fields of an operation.
 func valid(o *uapi.Op) syscall.Errno {
 	memory := o.Opcode == uapi.OpSendInd || o.Opcode == uapi.OpReceiveInd || o.Opcode == uapi.OpControl
 	payload := o.Opcode == uapi.OpSend || o.Opcode == uapi.OpControl
@@ -278,7 +278,7 @@ func (f *fakeFile) subscribe(o *fakeOp) {
 	f.complete(o, uapi.Completion{Channel: handle})
 }
 
-// control asks the device what a struct nfc_control says.
+// control makes the request of a struct nfc_control.
 func (f *fakeFile) control(o *fakeOp) {
 	var in, out abi.Slot
 	copy(in.Bytes()[:], o.raw.Payload[:])

@@ -33,7 +33,7 @@ func (f *failing) ioctl(number uintptr, argument unsafe.Pointer) syscall.Errno {
 
 func (f *failing) struck() bool { return f.calls.Load() >= f.at.Load() }
 
-// typed requires an error that a caller can tell by its sentinel or errno.
+// typed requires an error with a sentinel or an errno.
 func (f *failing) typed(t *testing.T, what string, err error) {
 	t.Helper()
 	if _, ok := bridge.StatusOf(err); !ok && !errors.Is(err, f.errno) {
@@ -108,7 +108,7 @@ func withdrawn(t *testing.T, f *failing, dev *Device, held bridge.Channel) {
 }
 
 // TestEveryIoctlFailsOnce: for n = 1, 2, … the nth ioctl of a session fails with
-// each errno in turn. The call says so by name and works when it is made again.
+// each errno in turn. The call returns it by name and works when it is made again.
 func TestEveryIoctlFailsOnce(t *testing.T) {
 	points := 0
 	m := newModule(t)

@@ -24,7 +24,7 @@ func TestNodesInAFolder(t *testing.T) {
 	require.Empty(t, nodesIn(filepath.Join(dir, "none")))
 }
 
-// TestListSaysHowDevicesAre: each node is described, or says why it cannot be, and
+// TestListSaysHowDevicesAre: each node is described, or has the reason why it cannot be, and
 // is left as it was.
 func TestListSaysHowDevicesAre(t *testing.T) {
 	m := newModule(t)

@@ -60,7 +60,7 @@ func TestOtherFiles(t *testing.T) {
 	}
 }
 
-// TestNodeErrors: what else keeps a node from opening is said as the system says
+// TestNodeErrors: what else keeps a node from opening is the error of the system
 // it, with the node's name.
 func TestNodeErrors(t *testing.T) {
 	dir := t.TempDir()

@@ -191,7 +191,7 @@ func (p *talker) call(d abi.Direction, f func(c *talkCall) error) {
 }
 
 // begin makes the call that a slot of the host follows from, if it is not one
-// under way, or tells that one to go on.
+// under way, or lets that one go on.
 func (p *talker) begin(m *abi.Slot) {
 	h := abi.Header(m.Header)
 	switch h.Type() {

@@ -15,7 +15,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 )
 
-// TestErrorTexts: an error says what its caller does not know, once, and repeats
+// TestErrorTexts: an error has what its caller does not know, once, and repeats
 // neither operation nor device nor target.
 func TestErrorTexts(t *testing.T) {
 	m := newModule(t)

@@ -51,7 +51,7 @@ func newSlow(l *lines, level slog.Level, leave func()) *Queue {
 }
 
 // TestOrder: records come in order, with their level, attributes and source;
-// what the handler does not want is not handled.
+// records below the level of the handler are not handled.
 func TestOrder(t *testing.T) {
 	var l lines
 	q := newSlow(&l, slog.LevelInfo, func() {})
@@ -79,7 +79,7 @@ func TestNone(t *testing.T) {
 	require.Zero(t, q.Dropped())
 }
 
-// TestFull: a handler that stands still holds up nobody; what finds no room is
+// TestFull: a handler that stands still holds up no caller; what finds no room is
 // counted, and said once there is room.
 func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -32,7 +32,7 @@ const (
 	fakeShift     = 1 << 44 // from an address to its bus address
 )
 
-// fake is a device that does what the test says, slot by slot.
+// fake is a device that the test drives, slot by slot.
 type fake struct {
 	t    testing.TB
 	mem  []byte
@@ -239,7 +239,7 @@ func (f *fake) expect(m int, want abi.Type) *abi.Slot {
 	return s
 }
 
-// put writes one message to the host, and rings if somebody sleeps.
+// put writes one message to the host, and rings if a caller sleeps.
 func (f *fake) put(m int, h abi.Header, s abi.Slot) {
 	f.place(m, h, s)
 	if atomic.LoadUint32(f.lay.park(h.Channel())) != 0 {
@@ -302,7 +302,7 @@ func (f *fake) begin(id, size uint64) {
 	f.put(fakeMailbox, f.header(abi.TypeIndBegin, abi.PayloadSize, id), s)
 }
 
-// close says that the device's process closed some halves, or agrees to the
+// close reports that the device's process closed some halves, or agrees to the
 // host's last close.
 func (f *fake) close(halves uint32, generation uint64) {
 	var s abi.Slot

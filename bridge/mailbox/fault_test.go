@@ -115,7 +115,7 @@ func TestSecondOfferLatchesAFault(t *testing.T) {
 }
 
 // What crossed the end of its transaction, channel or epoch is dropped and
-// counted; it hurts nobody.
+// counted, and changes nothing.
 func TestStaleMessagesAreDropped(t *testing.T) {
 	f, d, c := setup(t)
 	send := func(id uint64) {

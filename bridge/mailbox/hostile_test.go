@@ -84,7 +84,7 @@ func (a *arena) intact() bool {
 	return bytes.Count(a.all[:arenaGuard], []byte{0x5c}) == arenaGuard && bytes.Count(after, []byte{0x5c}) == arenaGuard
 }
 
-// TestHostileReplies: whatever a device says, calls end with an error that has
+// TestHostileReplies: whatever a device puts, calls end with an error that has
 // a name or with the right bytes, in time, and a reset makes the device whole.
 // A campaign is -lies 10000000.
 func TestHostileReplies(t *testing.T) {
@@ -171,7 +171,7 @@ func (l *liar) sizeOf() int {
 	return 1 + l.rand.IntN(300)
 }
 
-// begin starts calls and takes what they say first.
+// begin starts calls and takes the first slot of each.
 func (l *liar) begin() {
 	l.doing = [2]int{l.rand.IntN(3), l.rand.IntN(3)}
 	l.calls, l.sent, l.cut, l.ready = [2]func() error{}, [2]uint64{}, [2]proto.Split{}, false
@@ -309,7 +309,7 @@ func (l *liar) right(send, receive error) {
 	require.True(l.t, l.out.data == nil || l.out.intact(), "bytes around a source changed")
 }
 
-// ended requires that the device is latched and that calls say why, then
+// ended requires that the device is latched and that calls return why, then
 // resets. With open, some lie may have ended them before, in its own way.
 func (l *liar) ended(open bool) {
 	why := l.ch.ep.err()

@@ -178,7 +178,7 @@ func headerLies() []lie {
 	}
 }
 
-// bodyLies are wrong in what the payload says.
+// bodyLies are wrong in the payload.
 func bodyLies() []lie {
 	return []lie{
 		{"record of the future", latched, nil, func(l *liar) (abi.Header, abi.Slot) {

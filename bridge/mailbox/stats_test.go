@@ -12,7 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// TestUsed: the slots of a ring tell how full it is, wherever it stands, and a
+// TestUsed: the slots of a ring show how full it is, wherever it stands, and a
 // head that makes no sense gives a number that does.
 func TestUsed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// TestAnswersInTheRingAreAnswers: the device answered, and beats, but nobody
+// TestAnswersInTheRingAreAnswers: the device answered, and beats, but no call
 // has drained the ring when the wait for the answer is over.
 func TestAnswersInTheRingAreAnswers(t *testing.T) {
 	f, d, c := setup(t)

@@ -73,7 +73,7 @@ func TestSilenceIsNoticedInTime(t *testing.T) {
 	}
 }
 
-// TestStandingStillIsNoSilence: time in which nobody could look does not count.
+// TestStandingStillIsNoSilence: time in which no look was possible does not count.
 func TestStandingStillIsNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newPulse(100 * time.Millisecond)

@@ -48,7 +48,7 @@ func TestHeadNonsense(t *testing.T) {
 	}
 }
 
-// TestPageRewritten: what the first page says is looked at once; a device that
+// TestPageRewritten: the first page is read once; a device that
 // changes it later changes nothing.
 func TestPageRewritten(t *testing.T) {
 	r := newRig(t, Shape{})
@@ -72,7 +72,7 @@ func TestPageRewritten(t *testing.T) {
 	r.recovers()
 }
 
-// TestStateChanges: a device that says it is in fault, off or something
+// TestStateChanges: a device whose state is fault, off or something
 // unheard-of while it goes on working is believed or not, but nothing hangs.
 func TestStateChanges(t *testing.T) {
 	for _, state := range []uint32{abi.DeviceOff, abi.DeviceBooting, abi.DeviceFault, 1 << 31} {
@@ -126,7 +126,7 @@ func TestHeartbeatNonsense(t *testing.T) {
 	r.recovers()
 }
 
-// TestIslandWords: an island that says it sleeps when it does not, or the other
+// TestIslandWords: an island whose word is asleep when it is awake, or the other
 // way round, costs time and nothing else.
 func TestIslandWords(t *testing.T) {
 	r := newRig(t, Shape{Islands: 2})

@@ -23,7 +23,7 @@ type loss struct {
 	call string // of deviationCalls
 	take func(m *abi.Slot) bool
 	give func(m *abi.Slot) bool
-	// lost: nobody can tell what became of a message, so the device is.
+	// lost: what became of a message is unknown, so the device is lost.
 	lost bool
 }
 

@@ -66,7 +66,7 @@ func untilBegun(t *testing.T, log *journal) {
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "begins") }, time.Minute, time.Millisecond)
 }
 
-// requireBlamed: an error says what it is, and which program is to blame.
+// requireBlamed: an error has its kind and the program that is to blame.
 func requireBlamed(t *testing.T, err, want error, program string, p bridge.Process, island int) {
 	t.Helper()
 	require.ErrorIs(t, err, want)
@@ -147,7 +147,7 @@ func TestResetBesideAProcessThatComputes(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// TestSilentDeviceNamesTheProgram: calls that end because a program computes say so.
+// TestSilentDeviceNamesTheProgram: calls that end because a program computes name it.
 func TestSilentDeviceNamesTheProgram(t *testing.T) {
 	ctx := within(t)
 	dev, log := openLogged(t, "")

@@ -22,7 +22,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// literal lies in memory that nobody may write.
+// literal lies in memory that is read-only.
 const literal = "a string literal is read-only memory"
 
 // badMemory returns memory of which everything from byte good on cannot be reached

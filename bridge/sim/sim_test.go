@@ -210,7 +210,7 @@ func TestSilentDevice(t *testing.T) {
 	require.NoError(t, loop.Send(ctx, []byte("back")))
 }
 
-// TestSinkVerifies: the sink tells a transfer of the source's pattern from one
+// TestSinkVerifies: the sink distinguishes a transfer of the source's pattern from one
 // with a wrong byte.
 func TestSinkVerifies(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

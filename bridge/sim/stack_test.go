@@ -43,7 +43,7 @@ func TestProgramsHaveTheirStacks(t *testing.T) {
 }
 
 // TestStackIsBounded: an image whose program asks for more than there is to have is
-// refused by a name of its own, and the log says why.
+// refused by a name of its own, and the log has the reason.
 func TestStackIsBounded(t *testing.T) {
 	ctx := within(t)
 	dev, log := openLogged(t, "")
@@ -72,7 +72,7 @@ func TestLoadOnTheSmallestStack(t *testing.T) {
 }
 
 // TestCrashNamesTheProgram: when a program overruns its stack, or touches what it must
-// not, the last line of the process says which.
+// not, the last line of the process names it.
 func TestCrashNamesTheProgram(t *testing.T) {
 	image := filepath.Join(t.TempDir(), "deep.so")
 	require.NoError(t, os.WriteFile(image, build(t, "deep.c"), 0o600))

@@ -251,7 +251,7 @@ static void *write_all_the_time(void *arg)
 	return NULL;
 }
 
-/* After an unmap the page can be given to somebody else. */
+/* After an unmap the page can be used again. */
 CASE(unmap_waits_for_copies)
 {
 	struct writer w = { .bus = master() };

@@ -88,7 +88,7 @@ static void check_reader(void (*fn)(struct nfc_process *, struct puppet *))
 
 	host_close(r, p->target, H2D);
 	host_expect_nothing(r, p->target);
-	/* Reported once: alt names the channel, the read after it says why. */
+	/* Reported once: alt names the channel, the read after it returns why. */
 	CHECK_EQ(p->step, fn == alts ? 2 : 1);
 	CHECK_EQ(p->rc[p->step - 1], -NFC_ECLOSED);
 	host_close(r, p->target, D2H);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Full rings, full windows, thousands parked: nothing is lost, nobody starves. */
+/* Full rings, full windows, thousands parked: nothing is lost, no channel starves. */
 #include <string.h>
 
 #include "rig.h"
@@ -285,7 +285,7 @@ CASE(rings_go_round)
 	rig_free(r);
 }
 
-/* The host's doorbell rings for a channel somebody sleeps on, and no other. */
+/* The host's doorbell rings for a channel on which a caller sleeps, and no other. */
 CASE(the_doorbell_rings_for_sleepers)
 {
 	struct rig *r = rig_new(NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* The rig's host: what a host mailbox manager says and hears. */
+/* The rig's host: what a host mailbox manager puts and takes. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

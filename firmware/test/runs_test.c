@@ -58,7 +58,7 @@ static struct puppet *begun(struct rig *r, uint32_t way, uint64_t size,
 	return p;
 }
 
-/* What the device says next, after it had time to. */
+/* What the device puts next, after it had time to. */
 static bool hear(struct rig *r, struct puppet *p, struct nfc_slot *slot)
 {
 	rig_step(r);
@@ -206,7 +206,7 @@ CASE(runs_need_the_capability)
 	}
 }
 
-/* Page entries stay good beside runs: a list says what it holds. */
+/* Page entries stay good beside runs: a list names its kind. */
 CASE(runs_beside_pages)
 {
 	struct rig *r = rig_new(shape);

@@ -114,7 +114,7 @@ static uint64_t emem_free(struct rig *r)
 	return host_control(r, NFC_CONTROL_MEMORY, NFC_EMEM, 0, 0, "").c;
 }
 
-/* It is a service, which nobody stops: memory it keeps is gone for all others. */
+/* It is a service, which is never stopped: memory it keeps is gone for all others. */
 static void check_gives_back(uint32_t ports)
 {
 	struct rig *r = rig_new(small_emem);

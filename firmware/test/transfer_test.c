@@ -399,7 +399,7 @@ static void scattered(uint64_t entry[6], const uint8_t *buf, uint64_t list)
 				     RIG_PAGE);
 }
 
-/* Entry 3 of list 2 cannot be reached: the record says so, to the entry. */
+/* Entry 3 of list 2 cannot be reached: the record names the entry. */
 CASE(an_unreachable_page_is_named)
 {
 	struct rig *r = rig_new(NULL);

@@ -3,7 +3,7 @@ package model
 import "time"
 
 // Card is a device on a PCI Express link, for the arithmetic of transfers. Nothing
-// of it was measured here: NewCard says what it assumes.
+// of it was measured here: NewCard lists what it assumes.
 type Card struct {
 	Lanes   Lanes
 	TLP     TLP
@@ -25,7 +25,7 @@ func NewCard(l Lanes, payload int) Card {
 type Wire struct {
 	Runs  bool // an entry covers a run of pages
 	Eager int  // entries that an offer carries, 0: none
-	// HostRings: what the device says lies in the host's memory.
+	// HostRings: what the device writes lies in the host's memory.
 	HostRings bool
 }
 

@@ -1,6 +1,6 @@
 // Package model holds the formulas of the papers NFComms grew out of, as pure
-// functions: no device, no clock, no randomness of its own. Each says where it
-// comes from, and the published figures are its tests.
+// functions: no device, no clock, no randomness of its own. Each names its
+// source, and the published figures are its tests.
 //
 // Three families: a link of 128-bit words with credits ([LinkEfficiency],
 // [SimulateLink]), a PCI Express path ([TLP], [Lanes], [Hockney], [Contexts])
@@ -9,5 +9,5 @@
 // published.
 //
 // Every figure of this package is modelled. None was measured here, and none
-// says anything about the machine it was computed on.
+// is about the machine it was computed on.
 package model

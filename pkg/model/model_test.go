@@ -233,7 +233,7 @@ func TestGenerations(t *testing.T) {
 	require.InDelta(t, 5.714e-9, Generations[0].Cycle(), 1e-12)
 }
 
-// TestErrorBound: known values, and what simulation says of them.
+// TestErrorBound: known values, and the same by simulation.
 func TestErrorBound(t *testing.T) {
 	require.InEpsilon(t, 2.9957e-12, ErrorBound(0, 1e12, 0.95), 1e-4)
 	require.InEpsilon(t, 4.7439, ErrorBound(1, 1, 0.95), 1e-4)

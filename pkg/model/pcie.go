@@ -57,7 +57,7 @@ var generations = []generation{
 }
 
 // Rate returns bytes a second in one direction, before packets: the line rate
-// less its code. Zero for a generation it does not know, 1 to 5.
+// less its code. Zero for a generation other than 1 to 5.
 func (l Lanes) Rate() float64 {
 	if l.Generation < 1 || l.Generation >= len(generations) || l.Width < 1 {
 		return 0
