@@ -111,7 +111,7 @@ func (m *Mesh) Nodes() int { return m.nodes }
 // here reports whether a node is of this process.
 func (m *Mesh) here(node int) bool { return m.config.Here == nil || m.config.Here[node] }
 
-// Neighbour returns the node at the other end of a link.
+// Neighbour returns the node at the other end of a link; both are of the torus.
 func (m *Mesh) Neighbour(node, link int) int {
 	stride := [3]int{1, m.config.Side[0], m.config.Side[0] * m.config.Side[1]}[link/2]
 	side := m.config.Side[link/2]

@@ -170,7 +170,7 @@ func (o *linkOptions) flow(ctx context.Context, classic bool, depth int) (*LinkF
 	}
 	config := model.LinkConfig{
 		Flow: model.Cumulative, Depth: depth, Period: model.CreditPeriod, Flight: model.PaperFlight,
-		ReadEvery: 1, Cycles: modelCycles, Framed: true, Duplex: true,
+		ReadEvery: 1, Cycles: max(o.cycles, 200_000), Framed: true, Duplex: true,
 	}
 	if classic {
 		f.Flow, f.Formula, config.Flow = "classic", model.LinkEfficiency(depth), model.Classic

@@ -141,8 +141,10 @@ bool nfc_sender_credit(struct nfc_link_end *l, uint64_t lo)
 			return false;
 	}
 	for (uint32_t vc = 0; vc < NFC_VCS; vc++) {
-		tx->held[vc] = more[vc];
-		tx->consumed[vc] += more[vc];
+		if (l->config.flow == NFC_FLOW_CLASSIC)
+			tx->held[vc] = more[vc];
+		else
+			tx->consumed[vc] += more[vc];
 	}
 	ack(l, packets);
 	return true;
