@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/nfcomms/nfcomms/examples/internal/command"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -128,9 +129,9 @@ func bulk(ctx context.Context, o options, stderr io.Writer) (*report, error) {
 	}
 	m, err := newMover(ctx, dev, o)
 	if err == nil {
-		bar := newBar(stderr, files.bytes)
+		bar := command.NewBar(stderr, files.bytes, "to the device and back", true)
 		err = m.moveAll(ctx, files.reader(), bar)
-		bar.end()
+		bar.End()
 	}
 	if cerr := dev.Close(); err == nil {
 		err = cerr

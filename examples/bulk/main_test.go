@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/nfcomms/nfcomms/examples/internal/command"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -160,7 +161,7 @@ func TestInterruptedBetween(t *testing.T) {
 	m, err := newMover(ctx, dev, options{channels: 2, chunk: 5000})
 	require.NoError(t, err)
 	const round = 2 * chunksPerChannel * 5000
-	err = m.moveAll(ctx, &cancelAt{left: round, cancel: cancel}, bar{})
+	err = m.moveAll(ctx, &cancelAt{left: round, cancel: cancel}, command.Bar{})
 	require.ErrorIs(t, err, context.Canceled)
 	require.EqualValues(t, round, m.report(&fileSet{}).bytesMoved())
 }
@@ -168,7 +169,7 @@ func TestInterruptedBetween(t *testing.T) {
 // TestChangedData has a mover without channels, so that nothing comes back.
 func TestChangedData(t *testing.T) {
 	m := &mover{sentSum: sha256.New(), backSum: sha256.New(), sent: [][]byte{make([]byte, 4)}, back: [][]byte{make([]byte, 4)}}
-	err := m.moveAll(t.Context(), io.NopCloser(strings.NewReader("data")), bar{})
+	err := m.moveAll(t.Context(), io.NopCloser(strings.NewReader("data")), command.Bar{})
 	require.ErrorContains(t, err, "data came back changed")
 	require.Zero(t, m.bytes)
 }

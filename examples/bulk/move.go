@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nfcomms/nfcomms/examples/internal/command"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -61,7 +62,7 @@ func (m *mover) warm(ctx context.Context) error {
 }
 
 // moveAll moves everything r gives.
-func (m *mover) moveAll(ctx context.Context, r io.ReadCloser, bar bar) (err error) {
+func (m *mover) moveAll(ctx context.Context, r io.ReadCloser, bar command.Bar) (err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	for {
 		chunks, end, err := m.fill(r)
@@ -76,7 +77,7 @@ func (m *mover) moveAll(ctx context.Context, r io.ReadCloser, bar bar) (err erro
 			return err
 		}
 		m.bytes += int64(n)
-		bar.add(n)
+		bar.Add(n)
 		if end {
 			return nil
 		}
@@ -103,10 +104,10 @@ func (m *mover) fill(r io.Reader) (chunks [][]byte, end bool, err error) {
 
 // round moves the chunks, checks them, and copies them for comparison.
 func (m *mover) round(ctx context.Context, chunks [][]byte) error {
-	start, cpu := time.Now(), cpuTime()
+	start, cpu := time.Now(), command.CPUTime()
 	err := m.exchange(ctx, chunks)
 	m.wall += time.Since(start)
-	m.cpu += cpuTime() - cpu
+	m.cpu += command.CPUTime() - cpu
 	if err != nil {
 		return err
 	}

@@ -4,11 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 )
 
 // report is what was moved, and how fast. Rates are in GB/s (10^9 bytes).
@@ -102,29 +98,5 @@ func byteText(n int64) string {
 		return fmt.Sprintf("%.1f MiB", float64(n)/kib/kib)
 	default:
 		return fmt.Sprintf("%.2f GiB", float64(n)/kib/kib/kib)
-	}
-}
-
-// bar shows progress on a terminal and nothing in a pipe.
-type bar struct{ b *progressbar.ProgressBar }
-
-func newBar(w io.Writer, total int64) bar {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return bar{}
-	}
-	return bar{progressbar.NewOptions64(total, progressbar.OptionSetWriter(f), progressbar.OptionShowBytes(true),
-		progressbar.OptionSetDescription("to the device and back"), progressbar.OptionClearOnFinish())}
-}
-
-func (b bar) add(n int) {
-	if b.b != nil {
-		_ = b.b.Add(n) // a bar that cannot be drawn is no reason to stop
-	}
-}
-
-func (b bar) end() {
-	if b.b != nil {
-		_ = b.b.Finish()
 	}
 }
