@@ -30,6 +30,7 @@ type timedCount struct{ wall, cpu time.Duration }
 
 // device is a handler and its consumers.
 type device struct {
+	dev       *nfcomms.Device
 	handler   *nfcomms.Instance
 	consumers []*nfcomms.Instance
 	full      chan []byte // batches on their way to a consumer
@@ -50,7 +51,7 @@ func load(ctx context.Context, dev *nfcomms.Device, consumers int) (*device, err
 	if err != nil {
 		return nil, err
 	}
-	d := &device{handler: handler}
+	d := &device{dev: dev, handler: handler}
 	a, err := d.ask(ctx, '?')
 	if err == nil && a.Shared == 0 {
 		err = fmt.Errorf("the device has no room for the sketches, %d bytes of cls: %w", 4*sketches, nfcomms.ErrNoMemory)
@@ -69,7 +70,9 @@ func load(ctx context.Context, dev *nfcomms.Device, consumers int) (*device, err
 	return d, nil
 }
 
-func (d *device) close() error { return errors.Join(spread.Close(d.consumers), d.handler.Close()) }
+func (d *device) close() error {
+	return errors.Join(spread.Close(d.dev, d.consumers...), spread.Close(d.dev, d.handler))
+}
 
 // count streams packets to the consumers and asks the handler when all are counted.
 func (d *device) count(ctx context.Context, p packets) (a answer, t timedCount, err error) {

@@ -35,7 +35,7 @@ func onDevice(ctx context.Context, dev *nfcomms.Device, cities []city, s setting
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, manager.Close()) }()
+	defer func() { err = errors.Join(err, spread.Close(dev, manager)) }()
 	ch := manager.Channels[0]
 	board, err := give(ctx, ch, cities, order{uint64(len(cities)), uint64(s.restarts), s.seed})
 	if err != nil {
@@ -45,7 +45,7 @@ func onDevice(ctx context.Context, dev *nfcomms.Device, cities []city, s setting
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, spread.Close(climbers)) }()
+	defer func() { err = errors.Join(err, spread.Close(dev, climbers...)) }()
 	last, err := follow(ctx, ch, s.restarts, done)
 	if err != nil {
 		return r, err

@@ -20,17 +20,14 @@ func Run(ctx context.Context, dev *nfcomms.Device, number int, p nfcomms.Program
 		island := info.Islands - 1 - i%info.Islands
 		end := min((island+1)*each, info.Channels)
 		p.First = nfcomms.Target(end - 1 - i/info.Islands)
-		if ctx.Err() != nil {
-			return nil, errors.Join(ctx.Err(), Close(list))
-		}
-		c, err := dev.Run(context.WithoutCancel(ctx), p)
+		c, err := start(ctx, dev, p)
 		switch {
 		case err == nil:
 			list = append(list, c)
 		case errors.Is(err, nfcomms.ErrNoMemory):
 			full = err
 		default:
-			return nil, errors.Join(err, Close(list))
+			return nil, errors.Join(err, Close(dev, list...))
 		}
 	}
 	if len(list) == 0 {
@@ -39,10 +36,29 @@ func Run(ctx context.Context, dev *nfcomms.Device, number int, p nfcomms.Program
 	return list, nil
 }
 
-// Close ends processes and waits until they have ended.
-func Close(list []*nfcomms.Instance) (err error) {
+// start starts one process. An island that computes on a busy machine may not answer
+// in time: nothing has begun then, and it is asked again.
+func start(ctx context.Context, dev *nfcomms.Device, p nfcomms.Program) (*nfcomms.Instance, error) {
+	for {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		i, err := dev.Run(context.WithoutCancel(ctx), p)
+		if !errors.Is(err, nfcomms.ErrTargetTimeout) {
+			return i, err
+		}
+	}
+}
+
+// Close ends processes and waits until they have ended. It asks again, as Run does; a
+// device that never answers is lost, and the processes with it.
+func Close(dev *nfcomms.Device, list ...*nfcomms.Instance) (err error) {
 	for _, i := range list {
-		err = errors.Join(err, i.Close())
+		e := i.Close()
+		for errors.Is(e, nfcomms.ErrTargetTimeout) {
+			e = dev.Stop(context.Background(), i.Process.ID)
+		}
+		err = errors.Join(err, e)
 	}
 	return err
 }
