@@ -4,6 +4,8 @@ package ring
 
 import (
 	"context"
+	"os"
+	"strconv"
 	"testing"
 )
 
@@ -44,6 +46,51 @@ func BenchmarkStream(b *testing.B) {
 	}
 	_ = w.Close()
 	<-done
+}
+
+// BenchmarkSmall moves packets of 56 bytes, in batches, from a goroutine to another.
+func BenchmarkSmall(b *testing.B) {
+	for _, batch := range []int{1, 8, 32} {
+		b.Run(strconv.Itoa(batch), func(b *testing.B) {
+			r, err := Create(newName(), Config{Packets: 1009, PacketSize: os.Getpagesize(), Prewarm: true})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer r.Close()
+			ctx := context.Background()
+			d, err := r.Reader(ctx)
+			if err != nil {
+				b.Fatal(err)
+			}
+			w, err := r.Writer(ctx)
+			if err != nil {
+				b.Fatal(err)
+			}
+			packets := make([][]byte, batch)
+			for i := range packets {
+				packets[i] = make([]byte, 56)
+			}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				into := make([][]byte, batch)
+				for {
+					if _, err := d.PeekBatch(ctx, into); err != nil {
+						return
+					}
+					d.Release()
+				}
+			}()
+			b.ReportAllocs()
+			for n := 0; n < b.N; n += batch {
+				if _, err := w.WriteBatch(ctx, packets); err != nil {
+					b.Fatal(err)
+				}
+			}
+			_ = w.Close()
+			<-done
+		})
+	}
 }
 
 // BenchmarkCopy is memcpy into as much memory as the ring has.

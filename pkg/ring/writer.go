@@ -89,6 +89,54 @@ func (w *Writer) commit(ctx context.Context, n int) error {
 	return nil
 }
 
+// WriteBatch publishes copies of packets, each as one, and returns how many: all of
+// them without an error. The head moves once for as many as there is room for, which
+// for small packets is several times as fast as a Write of each.
+func (w *Writer) WriteBatch(ctx context.Context, packets [][]byte) (int, error) {
+	for _, p := range packets {
+		if len(p) > w.ring.Payload() {
+			return 0, fmt.Errorf("ring %q: packet of %d bytes, at most %d: %w", w.ring.name, len(p), w.ring.Payload(), ErrTooLarge)
+		}
+	}
+	w.call.Lock()
+	defer w.call.Unlock()
+	if err := w.failed(); err != nil {
+		return 0, err
+	}
+	n := 0
+	for n < len(packets) {
+		if ok, err := w.next(); err != nil {
+			return n, err
+		} else if !ok {
+			if err := w.wait(ctx, w.next); err != nil {
+				return n, err
+			}
+		}
+		if !w.started {
+			w.start()
+		}
+		if w.rooms() < len(packets)-n {
+			if err := w.see(); err != nil {
+				return n, err
+			}
+		}
+		more := min(len(packets)-n, w.rooms())
+		for _, p := range packets[n : n+more] {
+			_, payload := w.ring.area.at(w.pos)
+			w.label(copy(payload, p))
+			w.pos++
+		}
+		w.move(w.pos)
+		n += more
+	}
+	return n, nil
+}
+
+// rooms is how many packets the head may move on by, as far as is known.
+func (w *Writer) rooms() int {
+	return int(w.reader + int64(w.ring.area.packets) - 1 - int64(w.pos))
+}
+
 // TryCommit is [Writer.Commit] for who does not wait: false if the head cannot
 // move on yet, because no reader has attached or the ring is full. See [Poll] for
 // waiting on several writers at once.
@@ -174,14 +222,21 @@ func (w *Writer) readerThere() (bool, error) {
 // room reports whether the head may move on: the reader's head does not stand
 // on the packet after it.
 func (w *Writer) room() (bool, error) {
-	size := int64(w.ring.area.packets)
-	if int64(w.pos)+1-w.reader < size {
+	if w.rooms() > 0 {
 		return true, nil
 	}
+	if err := w.see(); err != nil {
+		return false, err
+	}
+	return w.rooms() > 0, nil
+}
+
+// see looks where the reader's head stands.
+func (w *Writer) see() error {
 	at := w.far.pos.Load() // SYNC: ring position
 	if at < w.reader || at > 0 && at >= int64(w.pos) {
-		return false, w.corrupt("the reader went from %d to %d, the writer is at %d", w.reader, at, w.pos)
+		return w.corrupt("the reader went from %d to %d, the writer is at %d", w.reader, at, w.pos)
 	}
 	w.reader = at
-	return int64(w.pos)+1-at < size, nil
+	return nil
 }
