@@ -6,7 +6,7 @@ func ringMeasurements() []measurement {
 	return []measurement{
 		{"group", "group", "--short", func() report { return &GroupReport{} }},
 		{"hmf", "hmf one", "--rounds 3 --packages 60", hmf},
-		{"hmf-small", "hmf one --payload 56 --packet 4KiB --size 61", "--rounds 3 --packages 300 --peers unix,pipe", hmf},
+		{"hmf-small", "hmf one --payload 56 --packet 4KiB --size 1009 --batch 32 --packages 2000", "--rounds 3 --peers unix,pipe", hmf},
 		{"hmf-multi", "hmf multi --pairs 1,2,4", "--packages 60", hmf},
 	}
 }

@@ -23,6 +23,7 @@ import (
 type hmfOptions struct {
 	ring, packet, payload   int
 	packages, perPackage    int
+	batch                   int
 	pairs, sizes, packetsOf []int
 	verify, access, wait    string
 	lazy                    bool
@@ -68,6 +69,7 @@ of their own. No device takes part.`,
 	f.Var(byteSize{&o.payload}, "payload", "bytes of it that are filled and count as net")
 	f.IntVar(&o.packages, "packages", 200, "packages measured, after the first")
 	f.IntVar(&o.perPackage, "package", 1000, "packets of a package")
+	f.IntVar(&o.batch, "batch", 1, "packets that are handed over and taken at once, copied; but not by OpenMPI")
 	f.StringVar(&o.verify, "verify", "flag", "what the receiver checks: flag (the packet's number) or full (every byte)")
 	f.StringVar(&o.access, "access", "place", "how the receiver reads: place or copy")
 	f.StringVar(&o.wait, "wait", "adaptive", "how both wait: adaptive, spin, yield or park")
@@ -129,6 +131,8 @@ func (o *hmfOptions) check(c *common) error {
 		return c.check()
 	case o.packages < 1 || o.perPackage < 1:
 		return usagef("--packages %d and --package %d must be at least 1", o.packages, o.perPackage)
+	case o.batch < 1 || o.batch > 1000:
+		return usagef("--batch %d is not 1 to 1000", o.batch)
 	case !slices.Contains([]string{"flag", "full"}, o.verify):
 		return usagef("--verify %q is neither flag nor full", o.verify)
 	case !slices.Contains([]string{"place", "copy"}, o.access):
@@ -203,7 +207,7 @@ func newHMFReport(command string) *HMFReport {
 // job is what one pair does; one more package than is measured.
 func (o *hmfOptions) job() hmfJob {
 	return hmfJob{
-		Payload: o.payload, Packages: o.packages + 1, Package: o.perPackage, Warm: !o.lazy,
+		Payload: o.payload, Packages: o.packages + 1, Package: o.perPackage, Warm: !o.lazy, Batch: max(o.batch, 1),
 		Full: o.verify == "full", Copy: o.access == "copy", Wait: o.wait, Spoil: o.spoil,
 	}
 }

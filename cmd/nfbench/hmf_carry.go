@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -61,12 +62,15 @@ func openWriter(ctx context.Context, j *hmfJob) (hmfWriter, error) {
 		if err != nil {
 			return nil, errors.Join(err, r.Close())
 		}
+		if j.Batch > 1 {
+			return newBatchWriter(j, r, w), nil
+		}
 		return &ringWriter{r, w}, nil
 	case carryShmipc:
 		return dialShmipc(ctx, j)
 	}
 	f, err := inherited()
-	return &streamWriter{f, make([]byte, j.Payload)}, err
+	return &streamWriter{f, bufio.NewWriterSize(f, j.Batch*j.Payload), make([]byte, j.Payload)}, err
 }
 
 // openReader opens the receiver's end.
@@ -81,12 +85,15 @@ func openReader(ctx context.Context, j *hmfJob) (hmfReader, error) {
 		if err != nil {
 			return nil, errors.Join(err, r.Close())
 		}
+		if j.Batch > 1 {
+			return &batchReader{ringReader: ringReader{r, d}, packets: make([][]byte, j.Batch)}, nil
+		}
 		return &ringReader{r, d}, nil
 	case carryShmipc:
 		return serveShmipc(j)
 	}
 	f, err := inherited()
-	return &streamReader{f, make([]byte, j.Payload)}, err
+	return &streamReader{f, bufio.NewReaderSize(f, j.Batch*j.Payload), make([]byte, j.Payload)}, err
 }
 
 // inherited is the end that the starter left; it waits in the runtime's poller.
@@ -123,26 +130,88 @@ func (i *ringReader) next(ctx context.Context) ([]byte, error) { return i.d.Peek
 func (i *ringReader) release()                                 { i.d.Release() }
 func (i *ringReader) close() error                             { return errors.Join(i.d.Close(), i.r.Close()) }
 
-// streamWriter writes packets of one size into a pipe or a socket.
+// batchWriter hands several packets over at once.
+type batchWriter struct {
+	ringWriter
+	packets [][]byte
+	n       int // filled
+}
+
+func newBatchWriter(j *hmfJob, r *ring.Ring, w *ring.Writer) *batchWriter {
+	o := &batchWriter{ringWriter: ringWriter{r, w}}
+	for range j.Batch {
+		o.packets = append(o.packets, make([]byte, j.Payload))
+	}
+	return o
+}
+
+func (o *batchWriter) reserve() ([]byte, error) { return o.packets[o.n], nil }
+func (o *batchWriter) commit(ctx context.Context, _ int) error {
+	if o.n++; o.n < len(o.packets) {
+		return nil
+	}
+	return o.flush(ctx)
+}
+
+func (o *batchWriter) flush(ctx context.Context) error {
+	_, err := o.w.WriteBatch(ctx, o.packets[:o.n])
+	o.n = 0
+	return err
+}
+
+func (o *batchWriter) finish(ctx context.Context) error {
+	return errors.Join(o.flush(ctx), o.ringWriter.finish(ctx))
+}
+
+// batchReader takes several packets at once.
+type batchReader struct {
+	ringReader
+	packets [][]byte
+	at, n   int // the next one of those that were taken
+}
+
+func (i *batchReader) next(ctx context.Context) ([]byte, error) {
+	if i.at == i.n {
+		var err error
+		if i.n, err = i.d.PeekBatch(ctx, i.packets); err != nil {
+			return nil, err
+		}
+		i.at = 0
+	}
+	i.at++
+	return i.packets[i.at-1], nil
+}
+
+func (i *batchReader) release() {
+	if i.at == i.n {
+		i.d.Release()
+	}
+}
+
+// streamWriter writes packets of one size into a pipe or a socket, a batch in a call.
 type streamWriter struct {
 	to     *os.File
+	batch  *bufio.Writer // what is as large as its buffer goes past it
 	packet []byte
 }
 
 func (o *streamWriter) reserve() ([]byte, error) { return o.packet, nil }
 func (o *streamWriter) commit(_ context.Context, n int) error {
-	_, err := o.to.Write(o.packet[:n])
+	_, err := o.batch.Write(o.packet[:n])
 	return err
 }
-func (o *streamWriter) finish(context.Context) error { return o.to.Close() }
+func (o *streamWriter) finish(context.Context) error {
+	return errors.Join(o.batch.Flush(), o.to.Close())
+}
 
 type streamReader struct {
 	from   *os.File
+	batch  *bufio.Reader
 	packet []byte
 }
 
 func (i *streamReader) next(context.Context) ([]byte, error) {
-	_, err := io.ReadFull(i.from, i.packet)
+	_, err := io.ReadFull(i.batch, i.packet)
 	return i.packet, err
 }
 func (i *streamReader) release()     {}
@@ -160,9 +229,11 @@ func shmipcConfig(c *shmipc.Config) *shmipc.Config {
 }
 
 type shmipcWriter struct {
-	m *shmipc.SessionManager
-	s *shmipc.Stream
-	n int
+	m     *shmipc.SessionManager
+	s     *shmipc.Stream
+	n     int
+	batch int
+	count int // packets so far
 }
 
 // dialShmipc waits for the receiver to listen.
@@ -186,11 +257,16 @@ func dialShmipc(ctx context.Context, j *hmfJob) (hmfWriter, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("shmipc: %w", err), m.Close())
 	}
-	return &shmipcWriter{m, s, j.Payload}, nil
+	return &shmipcWriter{m: m, s: s, n: j.Payload, batch: j.Batch}, nil
 }
 
-func (o *shmipcWriter) reserve() ([]byte, error)          { return o.s.BufferWriter().Reserve(o.n) }
-func (o *shmipcWriter) commit(context.Context, int) error { return o.s.Flush(false) }
+func (o *shmipcWriter) reserve() ([]byte, error) { return o.s.BufferWriter().Reserve(o.n) }
+func (o *shmipcWriter) commit(context.Context, int) error {
+	if o.count++; o.count%o.batch > 0 {
+		return nil
+	}
+	return o.s.Flush(false)
+}
 
 // finish waits for the receiver's word: the end of a session is not ordered after
 // what was sent.

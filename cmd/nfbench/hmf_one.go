@@ -130,8 +130,8 @@ func (o *hmfOptions) goals(vs Spread, ring *HMFRow, busy string) []Goal {
 	case o.verify != "flag" || o.access != "place":
 		return nil
 	case o.payload == messageSize:
-		return []Goal{Goal{ID: "T17", What: "ring: packets of 56 B, M/s", Value: ring.NetKiB * 1024 / messageSize / 1e6, Target: 20}.decide(busy)}
-	case o.packet == 8<<10:
+		return []Goal{Goal{ID: "T17", What: fmt.Sprintf("ring: packets of 56 B, %d at once, M/s", max(o.batch, 1)), Value: ring.NetKiB * 1024 / messageSize / 1e6, Target: 20}.decide(busy)}
+	case o.packet == 8<<10 && o.batch <= 1:
 		return []Goal{Goal{ID: "T17", What: "ring: packets of 8 KiB : memcpy, net rate", Value: vs.Median, Target: 0.9}.decide(busy)}
 	}
 	return nil

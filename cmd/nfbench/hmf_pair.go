@@ -41,6 +41,7 @@ type hmfJob struct {
 	Package  int    `json:"package"`  // packets of a measurement
 	Full     bool   `json:"full"`     // compare every byte, not the packet's number alone
 	Copy     bool   `json:"copy"`     // the receiver copies a packet before it looks
+	Batch    int    `json:"batch"`    // packets handed over at once, 1: each
 	Wait     string `json:"wait"`
 	// Spoil has the generator write one wrong byte, which the receiver must
 	// find: packet Spoil, none if it is negative.

@@ -26,6 +26,7 @@ func TestHMFOne(t *testing.T) {
 	}{
 		{[]string{"--verify", "full", "--access", "copy", "--wait", "park", "--peers", "unix,pipe,shmipc"}, []string{"UNIX socket", "os.Pipe", "shmipc-go"}},
 		{[]string{"--verify", "flag", "--access", "place", "--wait", "yield", "--lazy", "--peers", ""}, nil},
+		{[]string{"--verify", "full", "--batch", "6", "--peers", "unix,pipe,shmipc"}, []string{"UNIX socket", "os.Pipe", "shmipc-go"}},
 	} {
 		var r HMFReport
 		decode(t, mustRun(t, hmf("one", append(c.flags, "--rounds", "2", "--output", "json")...)...), &r)
@@ -137,6 +138,7 @@ func TestHMFBadInput(t *testing.T) {
 		{hmf("one", "--verify", "some"), `--verify "some" is neither flag nor full`},
 		{hmf("one", "--access", "none"), `--access "none" is neither place nor copy`},
 		{hmf("one", "--peers", "carrier-pigeon"), `--peers "carrier-pigeon" is none of unix, pipe, shmipc, mpi`},
+		{hmf("one", "--batch", "0"), "--batch 0 is not 1 to 1000"},
 		{hmf("one", "--wait", "long"), `--wait "long" is none of`},
 		{[]string{"hmf", "one", "--size", "2"}, `"2" is no number of packets, at least 3`},
 		{hmf("multi", "--pairs", "0"), "--pairs 0 is not 1 to 64"},
