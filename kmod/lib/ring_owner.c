@@ -245,18 +245,39 @@ static bool ended(struct ring_client *c)
 	return !n || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
+/* A free place: that of the client which has been silent for longest, if need be. */
+static struct ring_client *place(struct nfcomms_ring_owner *o)
+{
+	struct ring_client *oldest = NULL;
+	char byte;
+
+	for (struct ring_client *c = o->clients; c < o->clients + CONNECTIONS;
+	     c++) {
+		if (c->conn < 0)
+			return c;
+		if (c->state == CLIENT_SILENT &&
+		    (!oldest || c->until < oldest->until) &&
+		    recv(c->conn, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0)
+			oldest = c;
+	}
+	if (oldest)
+		leave(o, oldest);
+	return oldest;
+}
+
 static void enter(struct nfcomms_ring_owner *o)
 {
-	struct ring_client *c = o->clients;
-	int conn = accept4(o->listener, NULL, NULL, SOCK_CLOEXEC);
+	struct ring_client *c = place(o);
+	int conn;
 
+	if (!c)
+		return; /* all hold a role, wait for one, or have just spoken */
+	conn = accept4(o->listener, NULL, NULL, SOCK_CLOEXEC);
 	if (conn < 0) {
 		if (errno != EAGAIN && errno != EINTR)
 			poll(NULL, 0, RETRY_MS);
 		return;
 	}
-	while (c->conn >= 0) /* there is room: else nobody is accepted */
-		c++;
 	*c = (struct ring_client){ .conn = conn,
 				   .process = -1,
 				   .until = now_ms() + ASK_MS };
@@ -274,7 +295,7 @@ static int prepare(struct nfcomms_ring_owner *o,
 		struct ring_client *c = &o->clients[i];
 		bool silent = c->conn >= 0 && c->state == CLIENT_SILENT;
 
-		room |= c->conn < 0;
+		room |= c->conn < 0 || silent;
 		p[2 + 2 * i] = (struct pollfd){ c->conn, POLLIN, 0 };
 		p[3 + 2 * i] = (struct pollfd){ c->process, POLLIN, 0 };
 		if (silent && (wait < 0 || c->until - now < wait))

@@ -379,7 +379,7 @@ func files(t *testing.T) int {
 func TestSilentConnections(t *testing.T) {
 	ctx := background(t)
 	r := create(t, Config{})
-	for range 3 * connections {
+	for range 30 * connections {
 		c, err := net.DialUnix("unixpacket", nil, socketName(r.Name()))
 		if err != nil {
 			break // the queue is full

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -36,6 +37,7 @@ type server struct {
 
 	mu      sync.Mutex
 	open    map[*net.UnixConn]bool
+	silent  []*net.UnixConn  // those that have not said what they want, oldest first
 	held    [2]*net.UnixConn // who holds a role
 	used    bool             // a role was given up in this generation
 	waiting []*claim         // for the next generation
@@ -67,8 +69,13 @@ func (s *server) accept() {
 	for {
 		select {
 		case s.room <- struct{}{}:
-		case <-s.quit:
-			return
+		default:
+			s.makeRoom()
+			select {
+			case s.room <- struct{}{}:
+			case <-s.quit:
+				return
+			}
 		}
 		c, err := s.l.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
@@ -103,8 +110,46 @@ func (s *server) enter(c *net.UnixConn) bool {
 		return false
 	}
 	s.open[c] = true
+	s.silent = append(s.silent, c)
 	s.wg.Add(1)
 	return true
+}
+
+// makeRoom lets go of the connection that has been silent for longest: many that say
+// nothing keep those that do waiting no longer than it takes to accept them.
+func (s *server) makeRoom() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, c := range s.silent {
+		if saysNothing(c) {
+			s.silent = slices.Delete(s.silent, i, i+1)
+			_ = c.Close() // its handler finds that, and leaves
+			return
+		}
+	}
+}
+
+// saysNothing reports whether nothing has come from a connection, not even its end.
+func saysNothing(c *net.UnixConn) bool {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	nothing := false
+	err = raw.Control(func(fd uintptr) {
+		_, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		nothing = errors.Is(err, unix.EAGAIN)
+	})
+	return err == nil && nothing
+}
+
+// heard takes a connection from those that are silent.
+func (s *server) heard(c *net.UnixConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.silent, c); i >= 0 {
+		s.silent = slices.Delete(s.silent, i, i+1)
+	}
 }
 
 // stop ends the service: every connection is closed, and all who hold a role
@@ -126,6 +171,7 @@ func (s *server) handle(c *net.UnixConn) {
 	_ = c.SetReadDeadline(time.Now().Add(askTime))
 	b := make([]byte, requestSize+1)
 	n, err := c.Read(b) // first: a connection closed with data unread loses the answer
+	s.heard(c)
 	if err != nil {
 		return
 	}
