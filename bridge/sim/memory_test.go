@@ -202,3 +202,22 @@ func panics(fn func()) (text string) {
 	fn()
 	return ""
 }
+
+// TestRegionIsUnmapped: memory that is registered and then unmapped under the device's eyes is
+// memory that cannot be reached, and its region closes.
+func TestRegionIsUnmapped(t *testing.T) {
+	dev := openDevice(t, "")
+	defer dev.Close()
+	ch := pair(t.Context(), t, dev, "loopback", 0)
+	mem, err := unix.Mmap(-1, 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	require.NoError(t, err)
+	r, err := dev.Register(mem)
+	require.NoError(t, err)
+	require.NoError(t, ch.SendInd(t.Context(), mem[4096:]))
+	require.NoError(t, ch.ReceiveInd(t.Context(), mem[4096:]))
+	require.NoError(t, unix.Munmap(mem))
+	require.ErrorIs(t, ch.SendInd(t.Context(), mem[4096:]), bridge.ErrDMA)
+	require.NoError(t, r.Close())
+	require.Zero(t, dev.Stats().Regions)
+	echo(t.Context(), t, ch)
+}
