@@ -10,7 +10,8 @@ static struct dentry *root;
 static const char *const states[] = {
 	[NFCM_STATE_IDLE] = "idle",	      [NFCM_STATE_OFFERED] = "offered",
 	[NFCM_STATE_ANSWERING] = "answering", [NFCM_STATE_MOVING] = "moving",
-	[NFCM_STATE_COMPLETE] = "complete",
+	[NFCM_STATE_COMPLETE] = "complete",   [NFCM_STATE_GIVEN] = "given",
+	[NFCM_STATE_POSTED] = "posted",
 };
 
 /* Must hold the mailbox. */

@@ -60,6 +60,8 @@ void nfcm_half_describe(const struct nfcm_half *half,
 		[NFCM_STATE_ANSWERING] = NFCOMMS_HALF_ANSWERING,
 		[NFCM_STATE_MOVING] = NFCOMMS_HALF_MOVING,
 		[NFCM_STATE_COMPLETE] = NFCOMMS_HALF_COMPLETE,
+		[NFCM_STATE_GIVEN] = NFCOMMS_HALF_MOVING,
+		[NFCM_STATE_POSTED] = NFCOMMS_HALF_MOVING,
 	};
 	bool over = half->ch->gone || half->ch->mailbox->dead;
 	u8 state = over ? NFCM_STATE_IDLE : half->core->state;

@@ -233,7 +233,8 @@ static bool admit(struct nfcm_op *op, bool *denied)
 	*denied = false;
 	if (p->ended) /* before its caller came to pin: whoever pins sees it */
 		return true;
-	if (p->floor || (list_empty(&user->lacking) && reserve(user, op)))
+	if (p->ended || p->floor || /* who comes to it finds that it has ended */
+	    (list_empty(&user->lacking) && reserve(user, op)))
 		return true;
 	others = any_of(&user->holders, p->mm, true);
 	if (!(others && any_of(&user->lacking, p->mm, false)) &&

@@ -134,6 +134,8 @@ var halfStates = [...]bridge.HalfState{
 	proto.StateIdle: bridge.HalfIdle, proto.StateOffered: bridge.HalfOffered,
 	proto.StateAnswering: bridge.HalfAnswering, proto.StateMoving: bridge.HalfMoving,
 	proto.StateComplete: bridge.HalfComplete,
+	// The device has the pages: for what it takes, or for what it will give.
+	proto.StateGiven: bridge.HalfMoving, proto.StatePosted: bridge.HalfMoving,
 }
 
 // mailboxes describes the rings; nil when the area must not be touched any more.
