@@ -99,6 +99,7 @@ type Device struct {
 //	channels=65536    target ids are below this
 //	slots=1024        per mailbox ring, a power of two
 //	runs=1            entries of gather lists are runs of pages, 0: single pages
+//	eager=4           page entries of a transfer that travels as one slot, 0: none does; 0..4
 //	window=512        gather lists in flight per transfer, a power of two
 //	engines=0         DMA threads beside the islands
 //	busy=0            one DMA piece of so many is refused for now; 0: none
