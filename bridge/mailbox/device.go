@@ -27,9 +27,11 @@ type Device struct {
 	base  bridge.Info   // what the back end filled in
 
 	regions region.Table
+	stager  Stager // nil: the device reaches all memory
 
 	cur     atomic.Pointer[epoch]
 	serving sync.WaitGroup // the dispatcher
+	bell    *os.File       // it listens to; guarded by restarting
 
 	restarting queue // serialises Reset and Close
 	closed     bool
@@ -65,20 +67,32 @@ func Open(ctx context.Context, port Port, info bridge.Info, opts *Options) (brid
 		opts = &Options{}
 	}
 	d := &Device{port: port, base: info, log: opts.Log, stall: opts.Stall}
+	d.stager, _ = port.(Stager)
 	d.regions.Init(port)
 	e, err := newEpoch(ctx, d)
 	if err != nil {
 		return nil, err
 	}
 	d.cur.Store(e)
-	d.serving.Go(d.serve)
+	d.listen()
 	return d, nil
 }
 
-// serve is the dispatcher: it drains all mailboxes whenever the device rings.
-func (d *Device) serve() {
-	var buf [8]byte
+// listen starts the dispatcher, unless there is one for this doorbell. Must hold
+// restarting, or be alone.
+func (d *Device) listen() {
 	bell := d.port.Doorbell()
+	if bell == d.bell {
+		return
+	}
+	d.serving.Wait() // the one before is closed
+	d.bell = bell
+	d.serving.Go(func() { d.serve(bell) })
+}
+
+// serve is the dispatcher: it drains all mailboxes whenever the device rings.
+func (d *Device) serve(bell *os.File) {
+	var buf [8]byte
 	for {
 		if _, err := bell.Read(buf[:]); err != nil {
 			if !errors.Is(err, os.ErrClosed) {
@@ -258,6 +272,7 @@ func (d *Device) Reset(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.listen() // a doorbell that ended does not end the new epoch
 	d.cur.Store(e)
 	return nil
 }

@@ -54,7 +54,7 @@ func (h *receiver) post(ctx context.Context, data []byte) error {
 	if x.eager() {
 		err = h.awaitEager(ctx, x)
 	}
-	x.stop()
+	x.stop(err == nil)
 	return err
 }
 

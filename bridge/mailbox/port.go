@@ -3,6 +3,8 @@ package mailbox
 import (
 	"os"
 	"unsafe"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
 // Port is what a back end supplies to the mailbox manager: a mapped mailbox
@@ -25,7 +27,8 @@ type Port interface {
 	// the bus address of its first byte; the others follow it there. The memory is
 	// pinned, and data is never empty. With an error the transfer does not begin.
 	// Regions come and go at any time, also during Restart, and stay mapped over it.
-	// A port with memory of its own for regions is a region.Allocator, too.
+	// A port with memory of its own for regions is a region.Allocator, too. Address 0: the
+	// device does not reach it there, see Stager.
 	Map(data []byte) (address uint64, err error)
 	// Unmap ends what Map began, when DMA is quiet: once for each Map, also after a
 	// Fence, but before Close, and for a transfer before Restart.
@@ -33,7 +36,7 @@ type Port interface {
 	// Fence stops all DMA for good and returns when none runs any more.
 	Fence()
 	// Restart fences the device, ends its epoch and boots the next one. The
-	// area is laid anew.
+	// area is laid anew, and the doorbell may be another.
 	Restart() error
 	// Close stops the device. The area may be gone afterwards.
 	Close() error
@@ -49,6 +52,17 @@ type Runner interface {
 	// sleep: bit i of unheard is set if the i-th mailbox of the island must be
 	// drained. It is called by calls alone: none is left at Restart and Close.
 	Run(island int) (unheard uint64, ran bool)
+}
+
+// Stager is a Port whose device reaches only memory that the port itself gives for
+// regions. The bytes of other buffers pass through such memory.
+type Stager interface {
+	// Stage returns the bus address of memory for a transfer of len(data) bytes. Those
+	// of a transfer to the device are copied there.
+	Stage(data []byte, d abi.Direction) (address uint64, err error)
+	// Unstage ends what Stage began, when DMA is quiet. arrived: all bytes of a transfer
+	// to the host are there, and data gets them.
+	Unstage(data []byte, address uint64, arrived bool)
 }
 
 // Blamer is a Port that knows what keeps its islands from answering.

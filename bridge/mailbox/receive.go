@@ -372,7 +372,7 @@ func (h *receiver) takeInd(ctx context.Context, data []byte) error {
 	}
 	if x.eager() {
 		err = h.awaitEager(ctx, x)
-		x.stop()
+		x.stop(err == nil)
 		return err
 	}
 	err = h.move(ctx, x)
@@ -409,7 +409,7 @@ func (h *receiver) account(data []byte) (*transfer, error) {
 func (h *receiver) move(ctx context.Context, x *transfer) error {
 	h.act(proto.PutTransfer)
 	err := x.run(ctx)
-	x.stop()
+	x.stop(err == nil)
 	if err != nil {
 		h.settle()
 	}

@@ -21,6 +21,7 @@ type transfer struct {
 	h       *half
 	region  *region.Region // holds the buffer while the device may touch it …
 	pin     runtime.Pinner // … or this, where it is no region's
+	staged  []byte         // the buffer, if its bytes pass through memory of the port
 	id      uint64         // owned by the queue's holder
 	unready uint64         // nanoseconds that the target may stay unready; 0: for ever
 
@@ -63,7 +64,12 @@ func (x *transfer) hold(data []byte) (address uint64, err error) {
 	dev := x.h.mailbox.ep.dev
 	if x.region = dev.regions.Use(data); x.region != nil {
 		x.h.registered.Add(1)
-		return x.region.At(data), nil
+		if x.region.Reached() {
+			return x.region.At(data), nil
+		}
+	}
+	if dev.stager != nil {
+		return x.stage(dev.stager, data)
 	}
 	x.pin.Pin(unsafe.SliceData(data))
 	if address, err = dev.port.Map(data); err != nil {
@@ -72,12 +78,36 @@ func (x *transfer) hold(data []byte) (address uint64, err error) {
 	return address, err
 }
 
-// stop gives the buffer back: the device does not touch it any more.
-func (x *transfer) stop() {
-	x.h.flying.Store(0)
+// stage has the bytes of the buffer pass through memory that the device reaches.
+func (x *transfer) stage(s Stager, data []byte) (address uint64, err error) {
+	address, err = s.Stage(data, x.h.dir)
+	if err != nil {
+		x.letGo()
+		return 0, err
+	}
+	x.staged = data
+	return address, nil
+}
+
+// letGo ends the use of a region, if there is one.
+func (x *transfer) letGo() {
 	if x.region != nil {
 		x.region.Done()
 		x.region = nil
+	}
+}
+
+// stop gives the buffer back: the device does not touch it any more. arrived: it got
+// all bytes of a transfer to the host.
+func (x *transfer) stop(arrived bool) {
+	x.h.flying.Store(0)
+	held := x.region != nil
+	if x.staged != nil {
+		x.h.mailbox.ep.dev.stager.Unstage(x.staged, x.ledger.Cut.Address, arrived && x.h.dir == abi.D2H)
+		x.staged, held = nil, true
+	}
+	x.letGo()
+	if held {
 		return
 	}
 	if cut := x.ledger.Cut; cut.Size > 0 {
@@ -162,7 +192,7 @@ func (h *sender) sendInd(ctx context.Context, data []byte, unready uint64) error
 	} else {
 		err = h.offerLists(ctx, x)
 	}
-	x.stop()
+	x.stop(err == nil)
 	return err
 }
 

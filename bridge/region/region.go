@@ -18,7 +18,8 @@ const Most = 1024
 // Mapper makes memory known to a device, see mailbox.Port. It is called at any time,
 // also while the device restarts, and what it mapped stays mapped over that.
 type Mapper interface {
-	// Map returns the address that the device has for the first byte.
+	// Map returns the address that the device has for the first byte; 0: it does not
+	// reach that memory where it lies.
 	Map(data []byte) (address uint64, err error)
 	// Unmap ends what Map began.
 	Unmap(address, size uint64)
@@ -86,6 +87,9 @@ func (r *Region) Done() { r.users.Add(-1) }
 func (r *Region) At(data []byte) uint64 {
 	return r.address + uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data)))-r.first)
 }
+
+// Reached reports whether the device reaches the region where it lies.
+func (r *Region) Reached() bool { return r.address != 0 }
 
 // find returns the region that holds so many bytes at an address, nil if none does.
 func find(list []*Region, at uintptr, size uint64) *Region {
