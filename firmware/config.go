@@ -30,6 +30,9 @@ type Config struct {
 	Bus *Bus
 	// Epoch of the first start; 0: 1. Each start after it has a higher one.
 	Epoch uint32
+	// Shared is a device whose hosts come by Attach, so many at a time; each sees
+	// the shape above. 0: it has one, which is this process or behind the bus.
+	Shared int
 }
 
 // Limits of a device's shape, which nfc_config_check() of the firmware has as well.

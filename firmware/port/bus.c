@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../nfc_abi.h"
+#include "fault.h"
 
 enum {
 	RANGES_MAX = 65535, /* as promised to the owner of the bus */
@@ -401,7 +402,8 @@ void nfc_bus_master(struct nfc_bus *bus, bool on)
 	pthread_rwlock_wrlock(&bus->lock);
 	bus->master = on;
 	pthread_rwlock_unlock(&bus->lock);
-	nfc_irq_enable(bus->irq, on);
+	if (bus->irq)
+		nfc_irq_enable(bus->irq, on);
 }
 
 /* ---- requests to the owner of the bus ---- */
@@ -502,11 +504,10 @@ static int move(struct nfc_bus *bus, const struct range *r, uint64_t address,
 		return ask(bus, address, memory, length, access);
 	if (!r->file->base)
 		return move_file(r, at, memory, length, access);
+	/* a file that keeps its size may still have no memory for a page */
 	if (access == NFC_BUS_READ)
-		memcpy(memory, r->file->base + at, length);
-	else
-		memcpy(r->file->base + at, memory, length);
-	return 0;
+		return nfc_fault_copy(memory, r->file->base + at, length);
+	return nfc_fault_copy(r->file->base + at, memory, length);
 }
 
 static int fault(struct nfc_bus *bus, uint64_t address, uint32_t access)
@@ -581,7 +582,10 @@ void nfc_bus_stats(struct nfc_bus *bus, struct nfc_bus_stats *s)
 	s->fault_access = bus->fault_access;
 	s->bytes_read = bus->bytes_read;
 	s->bytes_written = bus->bytes_written;
-	nfc_irq_stats(bus->irq, &s->irq);
+	if (bus->irq)
+		nfc_irq_stats(bus->irq, &s->irq);
+	else
+		s->irq = (struct nfc_irq_stats){ 0 };
 }
 
 /* Engines that copy all the time must not keep an unmap waiting for ever. */
@@ -609,8 +613,9 @@ struct nfc_bus *nfc_bus_new(uint64_t area_size, uint32_t vectors)
 	bus->last = &bus->first;
 	bus->area = MAP_FAILED;
 	bus->request_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	bus->irq = nfc_irq_new(vectors);
-	if (open_area(bus) || bus->request_fd < 0 || !bus->irq) {
+	if (vectors)
+		bus->irq = nfc_irq_new(vectors);
+	if (open_area(bus) || bus->request_fd < 0 || (vectors && !bus->irq)) {
 		nfc_bus_free(bus);
 		return NULL;
 	}

@@ -49,7 +49,10 @@ struct nfc_bus_stats {
 	struct nfc_irq_stats irq;
 };
 
-/* NULL: out of memory, descriptors or threads. area_size: whole pages. */
+/*
+ * NULL: out of memory, descriptors or threads. area_size: whole pages. vectors: 0 if
+ * whoever attaches it rings the host in another way.
+ */
 struct nfc_bus *nfc_bus_new(uint64_t area_size, uint32_t vectors);
 void nfc_bus_free(struct nfc_bus *bus);
 

@@ -179,6 +179,12 @@ static struct nfc_bus *bus_of(const struct epoch *epoch, uint32_t host)
 	return epoch->shared ? epoch->seat[host].bus : epoch->h->options.bus;
 }
 
+/* A host that was fenced is not told of what failed since. */
+static int told(struct epoch *epoch, uint32_t host, int rc)
+{
+	return rc && atomic_load(&epoch->seat[host].fenced) ? NFC_ERESET : rc;
+}
+
 static int port_dma_read(void *self, uint32_t host, void *to, uint64_t bus,
 			 uint64_t len)
 {
@@ -190,7 +196,8 @@ static int port_dma_read(void *self, uint32_t host, void *to, uint64_t bus,
 	if (is_busy(epoch, bus, len))
 		rc = NFC_EBUSY;
 	else if (bus_of(epoch, host))
-		rc = nfc_bus_read(bus_of(epoch, host), to, bus, len);
+		rc = told(epoch, host,
+			  nfc_bus_read(bus_of(epoch, host), to, bus, len));
 	else
 		rc = nfc_fault_copy(to, (const void *)(uintptr_t)bus, len);
 	leave(&epoch->dma);
@@ -208,7 +215,8 @@ static int port_dma_write(void *self, uint32_t host, uint64_t bus,
 	if (is_busy(epoch, bus, len))
 		rc = NFC_EBUSY;
 	else if (bus_of(epoch, host))
-		rc = nfc_bus_write(bus_of(epoch, host), bus, from, len);
+		rc = told(epoch, host,
+			  nfc_bus_write(bus_of(epoch, host), bus, from, len));
 	else
 		rc = nfc_fault_copy((void *)(uintptr_t)bus, from, len);
 	leave(&epoch->dma);

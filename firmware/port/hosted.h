@@ -45,6 +45,8 @@ struct nfc_hosted_peer {
 int nfc_hosted_attach(struct nfc_hosted *h, const struct nfc_hosted_peer *peer,
 		      uint32_t *host);
 void nfc_hosted_detach(struct nfc_hosted *h, uint32_t host);
+/* No DMA of that host starts after this; returns when none runs. */
+void nfc_hosted_fence_host(struct nfc_hosted *h, uint32_t host);
 /*
  * Fence, end this epoch of the device, boot the next under epoch. Not on a bus,
  * where the next epoch is another device and may have another shape, nor shared. left and

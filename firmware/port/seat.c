@@ -172,12 +172,21 @@ int nfc_hosted_attach(struct nfc_hosted *h, const struct nfc_hosted_peer *peer,
 		return rc;
 	}
 	s->bus = peer->bus;
+	atomic_store(&s->fenced, false);
 	atomic_store(&s->area, s->core.area);
 	rc = nfc_host_attach(epoch->dev, (uint32_t)index, &s->core);
 	if (rc)
 		take_back(epoch, s);
 	*host = (uint32_t)index;
 	return rc;
+}
+
+void nfc_hosted_fence_host(struct nfc_hosted *h, uint32_t host)
+{
+	struct seat *s = &h->epoch->seat[host];
+
+	atomic_store(&s->fenced, true);
+	nfc_bus_master(s->bus, false);
 }
 
 void nfc_hosted_detach(struct nfc_hosted *h, uint32_t host)

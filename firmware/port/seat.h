@@ -19,6 +19,7 @@ struct seat {
 	_Atomic(struct nfc_area *) area; /* whose words islands sleep on; NULL: none */
 	struct nfc_bus *bus; /* of a host of a shared device */
 	int doorbell; /* a socket to it, a duplicate */
+	_Atomic bool fenced; /* its transfers end without a word */
 };
 
 /* Memory for host 0 beside an area. 0 or enum nfc_status. */
