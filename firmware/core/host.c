@@ -268,6 +268,7 @@ static int attach(struct nfc_device *dev, uint32_t index,
 		rc = start_services(host, call);
 	if (rc)
 		return rc;
+	nfc_heartbeat_begin(host); /* anew: it counts the services */
 	write_hello(host);
 	atomic_store_explicit((_Atomic nfc_le32 *)&host->area->state,
 			      NFC_DEVICE_READY, memory_order_release);

@@ -64,9 +64,11 @@ CASE(each_has_its_own)
 		echo(r, i);
 		echo(other, (uint8_t)(200 - i));
 	}
+	CHECK(rig_heartbeat(other).processes > 0);
 	rig_advance(r, 100000000);
 	CHECK_EQ(rig_heartbeat(r).processes, rig_heartbeat(other).processes);
 	p = host_start(r, stay_puppet, 1);
+	CHECK(rig_heartbeat(other).processes > 0);
 	rig_advance(r, 100000000);
 	CHECK_EQ(rig_heartbeat(r).processes, rig_heartbeat(other).processes + 1);
 	CHECK(rig_heartbeat(r).messages > 0);
