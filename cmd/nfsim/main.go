@@ -62,11 +62,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func newRoot() *cobra.Command {
 	o := &options{}
 	root := &cobra.Command{
-		Use:   "nfsim --vfio-user SOCKET",
-		Short: "Run an NFComms device in a process of its own, as a PCI device",
+		Use:   "nfsim --vfio-user SOCKET | --shm SOCKET",
+		Short: "Run an NFComms device in a process of its own, for virtual machines or other processes",
 		Long: `Run an NFComms device in a process of its own: a PCI device that a virtual
 machine monitor attaches through a vfio-user socket, for example QEMU 10.1 or later.
-The device is described in docs/device-spec.md.
+The device is described in docs/device-spec.md. Or, with --shm, a device that other
+processes share without a kernel module: they open it as shm:SOCKET (docs/shm.md).
 
 With --script it is a device that speaks the protocol and runs the programs of the
 conformance suite, and breaks the rules as the plan says. A plan is a list
@@ -81,13 +82,19 @@ Exit codes: 0 ended as asked, 1 failed, 2 bad input, 3 died as the script said.`
 		Example: `  nfsim --vfio-user /tmp/nfsim.sock
   nfsim --vfio-user /tmp/nfsim.sock --vectors 1 --no-mmap --islands 2
   nfsim --vfio-user /tmp/nfsim.sock --exit-when-disconnected --report report.json
-  nfsim --vfio-user /tmp/nfsim.sock --script count@3 --seed 7`,
+  nfsim --vfio-user /tmp/nfsim.sock --script count@3 --seed 7
+  nfsim --shm /run/nfcomms/0.sock --hosts 32 --shm-mode 0600`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.socket == "" {
-				return usagef("give the path of the socket to listen on with --vfio-user")
+			switch {
+			case o.socket == "" && o.shm == "":
+				return usagef("give the path of the socket to listen on with --vfio-user or --shm")
+			case o.socket != "" && o.shm != "":
+				return usagef("give one of --vfio-user and --shm")
+			case o.shm != "":
+				return share(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
 			return serve(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},

@@ -17,6 +17,9 @@ import (
 // options is the command line.
 type options struct {
 	socket  string // of vfio-user
+	shm     string // socket for processes that share the device
+	shmMode string
+	hosts   int
 	vectors int
 	noMap   bool
 	once    bool
@@ -33,6 +36,7 @@ type options struct {
 // shapeFlags are the options of a "sim:" address, and the size of BAR 2.
 var shapeFlags = []struct{ name, help string }{
 	{"bar2", "size of the mailbox BAR, a power of two (64MiB)"},
+	{"shm-memory", "how much of its memory a client of --shm may map (16GiB)"},
 	{"managers", "mailboxes (8)"},
 	{"islands", "threads that run managers and processes (1)"},
 	{"microengines", "per island (8)"},
@@ -59,6 +63,9 @@ func (o *options) define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.socket, "vfio-user", "", "path of the socket to listen on, for QEMU and its like")
+	f.StringVar(&o.shm, "shm", "", "path of the socket to listen on, for processes that share the device as shm:PATH")
+	f.StringVar(&o.shmMode, "shm-mode", "0660", "permissions of that socket")
+	f.IntVar(&o.hosts, "hosts", 16, "clients of --shm at a time, each with a device of this shape")
 	f.IntVar(&o.vectors, "vectors", pci.VectorsMax, fmt.Sprintf("MSI-X vectors, 1..%d", pci.VectorsMax))
 	f.BoolVar(&o.noMap, "no-mmap", false, "do not offer the mailbox BAR for mapping: every access is a message")
 	f.BoolVar(&o.once, "exit-when-disconnected", false, "exit when the first client has gone")

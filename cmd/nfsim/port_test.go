@@ -191,3 +191,8 @@ func (m *machine) Restart() error {
 
 // Close ends client and device.
 func (m *machine) Close() error { return m.detach() }
+
+// wordsOf returns memory as words.
+func wordsOf(mem []byte) []uint64 {
+	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(mem))), len(mem)/8)
+}

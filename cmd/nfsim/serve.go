@@ -83,16 +83,19 @@ func newServer(o *options, log *slog.Logger, logFD int, die func()) (*server, er
 
 // listen makes the socket. One that a process left behind is replaced; one that
 // somebody listens on, and what is no socket, is not.
-func listen(path string) (*net.UnixListener, error) {
-	addr := &net.UnixAddr{Name: path, Net: "unix"}
-	listener, err := net.ListenUnix("unix", addr)
+func listen(path string) (*net.UnixListener, error) { return listenOn("unix", path) }
+
+// listenOn is listen for a kind of socket.
+func listenOn(network, path string) (*net.UnixListener, error) {
+	addr := &net.UnixAddr{Name: path, Net: network}
+	listener, err := net.ListenUnix(network, addr)
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return listener, err
 	}
 	if st, statErr := os.Lstat(path); statErr != nil || st.Mode().Type() != os.ModeSocket {
 		return nil, fmt.Errorf("%w: there is something that is no socket", err)
 	}
-	conn, dialErr := net.DialUnix("unix", nil, addr)
+	conn, dialErr := net.DialUnix(network, nil, addr)
 	if dialErr == nil {
 		conn.Close()
 		return nil, fmt.Errorf("%w: another process listens there", err)
@@ -103,7 +106,7 @@ func listen(path string) (*net.UnixListener, error) {
 	if err := os.Remove(path); err != nil {
 		return nil, err
 	}
-	return net.ListenUnix("unix", addr)
+	return net.ListenUnix(network, addr)
 }
 
 // accept serves one client after the other.

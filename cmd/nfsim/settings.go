@@ -16,21 +16,30 @@ import (
 
 // settings is the device that the command line asks for.
 type settings struct {
-	bar    uint64
-	config firmware.Config
+	bar       uint64
+	shmMemory uint64 // bytes that a client may map
+	config    firmware.Config
 }
 
 // parseSettings reads the options of the device.
 func parseSettings(o *options) (*settings, error) {
-	s := &settings{bar: 64 << 20, config: firmware.Config{Runs: 1, Eager: abi.EagerEntries}}
-	if runtime.NumCPU() > 1 { // else spinning only delays the other side
-		s.config.Spin = 25 * time.Microsecond
-	}
+	s := &settings{bar: 64 << 20, shmMemory: 16 << 30, config: firmware.Config{Runs: 1, Eager: abi.EagerEntries, Spin: defaultSpin()}}
 	a := o.address()
 	if err := a.Size("bar2", &s.bar, bridge.Limits[uint64]{Min: abi.PageSize, Max: barMax, Power: true}); err != nil {
 		return nil, err
 	}
+	if err := a.Size("shm-memory", &s.shmMemory, bridge.Limits[uint64]{Min: abi.PageSize, Max: 1 << 46}); err != nil {
+		return nil, err
+	}
 	return s, s.config.Parse(a)
+}
+
+// defaultSpin is zero on a single processor, where spinning only delays the other side.
+func defaultSpin() time.Duration {
+	if runtime.NumCPU() == 1 {
+		return 0
+	}
+	return 25 * time.Microsecond
 }
 
 // barMax is the largest mailbox BAR: that of the largest shape fits.

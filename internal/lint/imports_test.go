@@ -29,6 +29,7 @@ var allowed = []struct {
 	{"bridge/mailbox", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/meter", "bridge/proto", "bridge/region", "bridge/waiter"}, []string{sys}},
 	{"bridge/sim", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/mailbox", "firmware"}, []string{sys}},
 	{"bridge/mesh", []string{"bridge", "bridge/abi", "firmware"}, nil},
+	{"bridge/shm", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/mailbox", "bridge/region", "internal/fdpass", "internal/shmwire"}, []string{sys}},
 	{"bridge/kdev", []string{"bridge", "bridge/abi", "bridge/kdev/uapi", "bridge/logqueue", "bridge/meter", "bridge/region", "bridge/waiter"}, []string{sys}},
 	{"bridge/kdev/uapi", nil, nil},
 	{"bridge/bridgetest", []string{"bridge", "bridge/abi", "bridge/bridgetest/pattern"}, []string{sys, "github.com/stretchr/testify", "go.uber.org/goleak", "pgregory.net/rapid"}},
@@ -46,7 +47,7 @@ var allowed = []struct {
 	{"pkg/metrics", []string{"pkg/group", "pkg/nfcomms", "pkg/ring", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},
 	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "internal/dmaloop", "internal/fdpass", "internal/texttable", "internal/units"}, []string{""}},
 	{"cmd/nfbench", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "bridge/mesh", "internal/dmaloop", "internal/fdpass", "internal/texttable", "internal/units"}, []string{""}},
-	{"cmd/nfsim/", []string{"cmd/nfsim/", "internal/fdpass", "bridge", "bridge/abi", "bridge/scripted", "firmware"}, []string{sys, "github.com/spf13/cobra"}},
+	{"cmd/nfsim/", []string{"cmd/nfsim/", "internal/fdpass", "internal/shmwire", "bridge", "bridge/abi", "bridge/scripted", "firmware"}, []string{sys, "github.com/spf13/cobra"}},
 	{"examples/", []string{"pkg/", "examples/internal/"}, []string{"github.com/schollz/progressbar", "golang.org/x/term"}},
 	{"examples/csp", []string{"pkg/", "examples/internal/"}, []string{"golang.org/x/sync"}},
 	{"examples/dmaloop", []string{"pkg/", "examples/internal/", "internal/dmaloop"}, nil},
@@ -59,7 +60,7 @@ var allowed = []struct {
 }
 
 // backEnds are linked into the public API for their side effect only.
-var backEnds = []string{"bridge/kdev", "bridge/sim"}
+var backEnds = []string{"bridge/kdev", "bridge/shm", "bridge/sim"}
 
 // importRule returns the index of the longest entry of allowed for a folder.
 func importRule(dir string) int {
@@ -121,7 +122,7 @@ func mayImport(f *file, rule int, name string, blank bool) bool {
 // mayBeUnsafe names the few places where pointers are made.
 func mayBeUnsafe(f *file) bool {
 	switch f.dir() {
-	case "bridge/abi", "bridge/kdev", "bridge/kdev/uapi", "bridge/mailbox", "bridge/region", "bridge/sim", "bridge/bridgetest", "bridge/scripted", "firmware", "pkg/ring":
+	case "bridge/abi", "bridge/kdev", "bridge/kdev/uapi", "bridge/mailbox", "bridge/region", "bridge/shm", "bridge/sim", "bridge/bridgetest", "bridge/scripted", "firmware", "pkg/ring":
 		return true
 	}
 	return slices.Contains([]string{

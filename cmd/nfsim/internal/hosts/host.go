@@ -1,0 +1,204 @@
+//go:build cgo
+
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/firmware"
+	"github.com/nfcomms/nfcomms/internal/fdpass"
+	"github.com/nfcomms/nfcomms/internal/shmwire"
+)
+
+// acceptPause is the time until descriptors or memory may be there again.
+const acceptPause = 10 * time.Millisecond
+
+// transient reports whether accepting failed for now.
+func transient(err error) bool {
+	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// host is a client that is attached.
+type host struct {
+	server *Server
+	conn   *net.UnixConn
+	bus    *firmware.Bus
+	device *firmware.Host
+	bell   [2]int // the device's end, and the client's
+	pidfd  *os.File
+	epoch  uint32
+	mapped uint64 // bytes
+	sizes  map[uint64]uint64
+}
+
+// greet reads the hello; false if there is none, or of another version, which is answered.
+func (s *Server) greet(c *net.UnixConn) (shmwire.Message, bool) {
+	m, _, err := shmwire.Receive(c, func(*shmwire.Message) int { return 0 })
+	if errors.Is(err, shmwire.ErrVersion) {
+		s.refuse(c, shmwire.Hello, abi.ErrABI) // with our version
+	}
+	return m, err == nil && m.Kind == shmwire.Hello
+}
+
+func (s *Server) refuse(c *net.UnixConn, k shmwire.Kind, status abi.Status) {
+	_ = c.SetWriteDeadline(time.Now().Add(answerTime))
+	_ = shmwire.Send(c, &shmwire.Message{Kind: k, Status: uint16(status)})
+}
+
+// attach makes a client a host of the device, and says so.
+func (s *Server) attach(c *net.UnixConn, peer fdpass.Peer, hello shmwire.Message) (*host, abi.Status) {
+	h := &host{server: s, conn: c, bell: [2]int{-1, -1}, epoch: max(hello.Epoch+1, 1), sizes: make(map[uint64]uint64)}
+	var err error
+	if h.bus, err = firmware.NewBus(s.areaSize, 0); err != nil {
+		return nil, abi.ErrNoMemory
+	}
+	h.bus.Master(true)
+	if h.bell, err = syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0); err != nil {
+		h.end()
+		return nil, abi.ErrNoMemory
+	}
+	if h.pidfd, err = watch(c, peer); err != nil {
+		h.end()
+		return nil, abi.ErrClosed
+	}
+	var status abi.Status
+	if h.device, status = s.device.Attach(h.bus, h.bell[0], h.epoch, mayLoad(peer)); status != abi.OK {
+		h.end()
+		return nil, status
+	}
+	answer := shmwire.Message{Kind: shmwire.Hello, Epoch: h.epoch, Size: s.areaSize}
+	_ = c.SetWriteDeadline(time.Now().Add(answerTime))
+	if err := shmwire.Send(c, &answer, h.bus.AreaFile(), h.bell[1]); err != nil {
+		h.end()
+		return nil, abi.ErrClosed
+	}
+	_ = syscall.Close(h.bell[1])
+	h.bell[1] = -1
+	return h, abi.OK
+}
+
+// watch closes the connection when the client's process dies, although some
+// descendant of it may hold a copy of its socket.
+func watch(c *net.UnixConn, peer fdpass.Peer) (*os.File, error) {
+	if int(peer.PID) == os.Getpid() {
+		return nil, nil
+	}
+	fd, err := unix.PidfdOpen(int(peer.PID), unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("watch process %d: %w", peer.PID, err)
+	}
+	f := os.NewFile(uintptr(fd), "pidfd")
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	go func() {
+		died := raw.Read(func(fd uintptr) bool {
+			n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+			return n > 0
+		}) == nil
+		if died {
+			_ = c.Close()
+		}
+	}()
+	return f, nil
+}
+
+// end releases all that the client held. Its counters stay.
+func (h *host) end() {
+	if h.device != nil {
+		h.device.Detach()
+	}
+	if h.pidfd != nil {
+		_ = h.pidfd.Close()
+	}
+	for _, fd := range h.bell {
+		if fd >= 0 {
+			_ = syscall.Close(fd)
+		}
+	}
+	h.bus.UnmapAll()
+	if h.device == nil {
+		h.bus.Close()
+	}
+}
+
+// stats returns the counters of a host that ended.
+func (h *host) stats() firmware.BusStats {
+	defer h.bus.Close()
+	return h.bus.Stats()
+}
+
+// serve answers requests until the client has gone, or sends what is none.
+func (h *host) serve() error {
+	_ = h.conn.SetReadDeadline(time.Time{})
+	for {
+		m, files, err := shmwire.Receive(h.conn, func(m *shmwire.Message) int {
+			if m.Kind == shmwire.Map {
+				return 1
+			}
+			return 0
+		})
+		if err != nil {
+			return err
+		}
+		answer := shmwire.Message{Kind: m.Kind, Address: m.Address, Size: m.Size}
+		switch m.Kind {
+		case shmwire.Map:
+			answer.Status = uint16(h.mapMemory(m.Address, m.Size, files[0]))
+			_ = syscall.Close(files[0])
+		case shmwire.Unmap:
+			answer.Status = uint16(h.unmap(m.Address, m.Size))
+		case shmwire.Fence:
+			h.device.Fence()
+		default:
+			return shmwire.ErrForeign
+		}
+		_ = h.conn.SetWriteDeadline(time.Now().Add(answerTime))
+		if err := shmwire.Send(h.conn, &answer); err != nil {
+			return err
+		}
+	}
+}
+
+// mapMemory makes memory of the client reachable.
+func (h *host) mapMemory(address, size uint64, fd int) abi.Status {
+	if err := shmwire.CheckMemory(fd, size); err != nil {
+		return abi.ErrInvalid
+	}
+	if size > h.server.options.Memory-h.mapped {
+		return abi.ErrNoMemory
+	}
+	switch err := h.bus.Map(firmware.Range{Address: address, Size: size, Read: true, Write: true, File: fd}); {
+	case errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.EEXIST), errors.Is(err, syscall.EACCES):
+		return abi.ErrInvalid
+	case err != nil:
+		return abi.ErrNoMemory
+	}
+	h.mapped += size
+	h.sizes[address] = size
+	return abi.OK
+}
+
+// unmap takes it away again; it was mapped as it is unmapped.
+func (h *host) unmap(address, size uint64) abi.Status {
+	if known, ok := h.sizes[address]; !ok || known != size || h.bus.Unmap(address, size) != nil {
+		return abi.ErrInvalid
+	}
+	delete(h.sizes, address)
+	h.mapped -= size
+	return abi.OK
+}

@@ -1,0 +1,211 @@
+//go:build cgo
+
+package hosts
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"net"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/firmware"
+	"github.com/nfcomms/nfcomms/internal/fdpass"
+	"github.com/nfcomms/nfcomms/internal/shmwire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const clientMemory = 16 << 20
+
+// share serves a device with room for some clients, and returns its socket.
+func share(t *testing.T, places int) string {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.ListenUnix(shmwire.Network, &net.UnixAddr{Name: path, Net: shmwire.Network})
+	require.NoError(t, err)
+	s, status := New(Options{
+		Device: firmware.Config{LogFD: -1, Shared: places}, Memory: clientMemory, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.Equal(t, abi.OK, status)
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-served)
+		s.Close()
+	})
+	return path
+}
+
+func dial(t *testing.T, path string) *net.UnixConn {
+	c, err := fdpass.Dial(context.Background(), shmwire.Network, path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// ask makes a request and returns the status of its answer.
+func ask(t *testing.T, c *net.UnixConn, m shmwire.Message, files ...int) abi.Status {
+	t.Helper()
+	require.NoError(t, shmwire.Send(c, &m, files...))
+	answer, got, err := shmwire.Receive(c, func(a *shmwire.Message) int {
+		if a.Kind == shmwire.Hello && a.Status == 0 {
+			return 2
+		}
+		return 0
+	})
+	require.NoError(t, err)
+	for _, fd := range got {
+		_ = syscall.Close(fd)
+	}
+	require.Equal(t, m.Kind, answer.Kind)
+	return abi.Status(answer.Status)
+}
+
+func hello(t *testing.T, c *net.UnixConn) abi.Status {
+	return ask(t, c, shmwire.Message{Kind: shmwire.Hello})
+}
+
+// ended requires that the server hangs up.
+func ended(t *testing.T, c *net.UnixConn) {
+	t.Helper()
+	b := make([]byte, shmwire.Size)
+	for {
+		if n, err := c.Read(b); err != nil || n == 0 {
+			return
+		}
+	}
+}
+
+// memory returns memory of a client.
+func memory(t *testing.T, size int64, seals int) int {
+	fd, err := unix.MemfdCreate("client", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	require.NoError(t, unix.Ftruncate(fd, size))
+	if seals != 0 {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
+		require.NoError(t, err)
+	}
+	return fd
+}
+
+// TestPlaces: there are so many and no more, and one that is left is free again.
+func TestPlaces(t *testing.T) {
+	path := share(t, 2)
+	first, second := dial(t, path), dial(t, path)
+	require.Equal(t, abi.OK, hello(t, first))
+	require.Equal(t, abi.OK, hello(t, second))
+	third := dial(t, path)
+	require.Equal(t, abi.ErrBusy, hello(t, third))
+	ended(t, third)
+	require.NoError(t, first.CloseWrite())
+	ended(t, first) // the device has forgotten it
+	require.Equal(t, abi.OK, hello(t, dial(t, path)))
+}
+
+// TestWords: what is no request ends the connection, and nobody else's.
+func TestWords(t *testing.T) {
+	path := share(t, 2)
+	good := dial(t, path)
+	require.Equal(t, abi.OK, hello(t, good))
+	for _, b := range [][]byte{
+		{}, []byte("GET / HTTP/1.1\r\n\r\n"), make([]byte, shmwire.Size), make([]byte, 100000),
+		append([]byte("NSHM\x01\x00\x01\x00"), make([]byte, 30)...), append([]byte("NSHM\x01\x00\x02\x00"), make([]byte, 24)...),
+	} {
+		c := dial(t, path)
+		_, err := c.Write(b)
+		require.NoError(t, err)
+		ended(t, c)
+	}
+	old := dial(t, path)
+	_, err := old.Write(append([]byte("NSHM\x00\x00\x01\x00"), make([]byte, 24)...))
+	require.NoError(t, err)
+	b := make([]byte, 100)
+	n, err := old.Read(b)
+	require.NoError(t, err)
+	m, err := shmwire.Parse(b[:n])
+	require.NoError(t, err, "it says its version")
+	require.EqualValues(t, abi.ErrABI, m.Status)
+
+	again := dial(t, path)
+	require.Equal(t, abi.OK, hello(t, again))
+	require.NoError(t, shmwire.Send(again, &shmwire.Message{Kind: shmwire.Hello}))
+	ended(t, again)
+	require.Equal(t, abi.OK, ask(t, good, shmwire.Message{Kind: shmwire.Fence}))
+}
+
+// TestMemory: only memory that keeps its size is mapped, within bounds, and is given back
+// as it was given.
+func TestMemory(t *testing.T) {
+	const all = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+	const mib = 1 << 20
+	c := dial(t, share(t, 1))
+	require.Equal(t, abi.OK, hello(t, c))
+	pipe := make([]int, 2)
+	require.NoError(t, syscall.Pipe2(pipe, syscall.O_CLOEXEC))
+	defer syscall.Close(pipe[0])
+	defer syscall.Close(pipe[1])
+	good := memory(t, mib, all)
+	for _, r := range []struct {
+		name          string
+		address, size uint64
+		fd            int
+		status        abi.Status
+	}{
+		{"unsealed", mib, mib, memory(t, mib, 0), abi.ErrInvalid},
+		{"may shrink", mib, mib, memory(t, mib, unix.F_SEAL_GROW|unix.F_SEAL_SEAL), abi.ErrInvalid},
+		{"a pipe", mib, mib, pipe[0], abi.ErrInvalid},
+		{"said too long", mib, 2 * mib, good, abi.ErrInvalid},
+		{"said too short", mib, mib / 2, good, abi.ErrInvalid},
+		{"empty", mib, 0, memory(t, 0, all), abi.ErrInvalid},
+		{"askew", mib + 1, mib, good, abi.ErrInvalid},
+		{"past the end", math.MaxUint64 - 4095, mib, good, abi.ErrInvalid},
+		{"too much", mib, 2 * clientMemory, memory(t, 2*clientMemory, all), abi.ErrNoMemory},
+		{"good", mib, mib, good, abi.OK},
+		{"twice", mib, mib, good, abi.ErrInvalid},
+		{"across", mib / 2, mib, good, abi.ErrInvalid},
+		{"the rest", 64 * mib, clientMemory - mib, memory(t, clientMemory-mib, all), abi.OK},
+		{"one more", 2 * mib, mib, good, abi.ErrNoMemory},
+	} {
+		require.Equal(t, r.status, ask(t, c, shmwire.Message{Kind: shmwire.Map, Address: r.address, Size: r.size}, r.fd), r.name)
+	}
+	for _, u := range []struct {
+		address, size uint64
+		status        abi.Status
+	}{{0, mib, abi.ErrInvalid}, {mib, 4096, abi.ErrInvalid}, {0, math.MaxUint64, abi.ErrInvalid}, {mib, mib, abi.OK}, {mib, mib, abi.ErrInvalid}} {
+		require.Equal(t, u.status, ask(t, c, shmwire.Message{Kind: shmwire.Unmap, Address: u.address, Size: u.size}))
+	}
+	require.Equal(t, abi.OK, ask(t, c, shmwire.Message{Kind: shmwire.Map, Address: mib, Size: mib}, good))
+	require.NoError(t, shmwire.Send(c, &shmwire.Message{Kind: shmwire.Map, Address: 4 * mib, Size: mib})) // no descriptor
+	ended(t, c)
+}
+
+// TestSilence: thousands who say nothing keep nobody out.
+func TestSilence(t *testing.T) {
+	path := share(t, 1)
+	var silent []*net.UnixConn
+	for range 3000 {
+		c, err := fdpass.Dial(context.Background(), shmwire.Network, path)
+		require.NoError(t, err)
+		if silent = append(silent, c); len(silent) > 2*silentMost { // of this process, too
+			_ = silent[0].Close()
+			silent = silent[1:]
+		}
+	}
+	c := dial(t, path)
+	require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
+	require.Equal(t, abi.OK, hello(t, c))
+	for _, s := range silent {
+		_ = s.Close()
+	}
+}

@@ -1,0 +1,42 @@
+package shmwire
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// Of linux/fcntl.h.
+const (
+	addSeals = 1033
+	getSeals = 1034
+	sealed   = 0x1 | 0x2 | 0x4 // no more seals, no shrinking, no growing
+)
+
+var errUnsealed = errors.New("memory that may change its size")
+
+// Seal makes a memfd keep its size for ever.
+func Seal(fd int) error {
+	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), addSeals, sealed); errno != 0 {
+		return fmt.Errorf("seal memory: %w", errno)
+	}
+	return nil
+}
+
+// CheckMemory returns an error unless a descriptor is a memfd of so many bytes
+// that keeps its size: then no access within them kills the process because the other
+// side cut it off.
+func CheckMemory(fd int, size uint64) error {
+	seals, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), getSeals, 0)
+	if errno != 0 || seals&sealed != sealed {
+		return errUnsealed
+	}
+	var st syscall.Stat_t
+	if err := syscall.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("size of memory: %w", err)
+	}
+	if st.Size < 0 || uint64(st.Size) != size {
+		return fmt.Errorf("memory of %d bytes in place of %d: %w", st.Size, size, syscall.EINVAL)
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package shmwire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/nfcomms/nfcomms/internal/fdpass"
+)
+
+// Version is that of the wire. Both sides have the same, or part.
+const Version = 1
+
+// Network is the kind of socket: it keeps the limits of messages.
+const Network = "unixpacket"
+
+const (
+	magic = 0x4d48534e // "NSHM"
+	// Size is that of every message, in bytes.
+	Size = 32
+)
+
+// Kind is what a message is for. A request is answered by one message of its kind.
+type Kind uint16
+
+// Kinds of messages, all from the client at first.
+const (
+	Hello Kind = iota + 1 // Epoch: the last it knows; the answer has that of the host, and the size of its area
+	Map                   // Address, Size and a descriptor: memory that the device may reach from now on
+	Unmap                 // Address, Size: … not any more; answered when nothing uses it
+	Fence                 // answered when no DMA runs, and none will
+)
+
+// Message is one message, in either direction.
+type Message struct {
+	Kind    Kind
+	Status  uint16 // of an answer: 0, or an abi.Status
+	Version uint16
+	Epoch   uint32
+	Address uint64
+	Size    uint64
+}
+
+// Errors of a message.
+var (
+	// ErrForeign: the other side speaks something else.
+	ErrForeign = errors.New("no message of a shared device")
+	// ErrVersion: the other side speaks another version.
+	ErrVersion = errors.New("other version of the wire")
+)
+
+func (m *Message) encode() []byte {
+	b := binary.LittleEndian.AppendUint32(nil, magic)
+	b = binary.LittleEndian.AppendUint16(b, Version)
+	b = binary.LittleEndian.AppendUint16(b, uint16(m.Kind))
+	b = binary.LittleEndian.AppendUint16(b, m.Status)
+	b = binary.LittleEndian.AppendUint16(b, 0)
+	b = binary.LittleEndian.AppendUint32(b, m.Epoch)
+	b = binary.LittleEndian.AppendUint64(b, m.Address)
+	return binary.LittleEndian.AppendUint64(b, m.Size)
+}
+
+// Parse reads a message. With ErrVersion the version is that of the other side.
+func Parse(b []byte) (Message, error) {
+	var m Message
+	if len(b) < 6 || binary.LittleEndian.Uint32(b) != magic {
+		return m, ErrForeign
+	}
+	m.Version = binary.LittleEndian.Uint16(b[4:])
+	if m.Version != Version {
+		return m, fmt.Errorf("%w: %d in place of %d", ErrVersion, m.Version, Version)
+	}
+	if len(b) != Size || binary.LittleEndian.Uint16(b[10:]) != 0 {
+		return m, ErrForeign
+	}
+	m.Kind = Kind(binary.LittleEndian.Uint16(b[6:]))
+	m.Status = binary.LittleEndian.Uint16(b[8:])
+	m.Epoch = binary.LittleEndian.Uint32(b[12:])
+	m.Address = binary.LittleEndian.Uint64(b[16:])
+	m.Size = binary.LittleEndian.Uint64(b[24:])
+	return m, nil
+}
+
+// Send writes a message with descriptors, which stay the caller's.
+func Send(c *net.UnixConn, m *Message, files ...int) error {
+	return fdpass.Send(c, m.encode(), files...)
+}
+
+// Receive reads a message with exactly so many descriptors, which are the caller's; an
+// answer that refuses comes with none.
+func Receive(c *net.UnixConn, files func(*Message) int) (Message, []int, error) {
+	b := make([]byte, Size+1)
+	n, set, err := fdpass.Receive(c, b)
+	if err != nil {
+		return Message{}, nil, err
+	}
+	if n == 0 {
+		err = io.EOF
+	}
+	m, perr := Parse(b[:n])
+	err = errors.Join(err, perr, set.Bad)
+	if err == nil && len(set.Files) != files(&m) {
+		err = fmt.Errorf("%w: %d descriptors in place of %d", ErrForeign, len(set.Files), files(&m))
+	}
+	if err != nil {
+		set.Close()
+		return m, nil, err
+	}
+	return m, set.Files, nil
+}
