@@ -1,0 +1,178 @@
+//go:build linux
+
+package shm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/fdpass"
+	"github.com/nfcomms/nfcomms/internal/shmwire"
+)
+
+const (
+	// answerTime bounds the wait for an answer of the device process.
+	answerTime = 5 * time.Second
+	// leaveTime bounds the wait for it to forget this client.
+	leaveTime = time.Second
+)
+
+// link is a connection to a device process: this process is a host of it as long as it
+// lasts.
+type link struct {
+	conn  *net.UnixConn
+	bell  *os.File // becomes readable when the device rings, ends with the device
+	area  int      // memfd
+	size  uint64
+	epoch uint32
+
+	mu     sync.Mutex // guards requests, which are answered in order
+	broken error      // why there is no answer any more
+
+	over sync.Once // close
+}
+
+// dial connects to a device process, and becomes a host of it with an epoch after the
+// one given.
+func dial(ctx context.Context, o *options, after uint32) (*link, error) {
+	conn, err := fdpass.Dial(ctx, shmwire.Network, o.path)
+	if err != nil {
+		return nil, connectErr(o.path, err)
+	}
+	l := &link{conn: conn, area: -1}
+	if err := l.greet(ctx, o, after); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// connectErr says what to do about a device process that is not there.
+func connectErr(path string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: no device process: start one with \"nfsim --shm %s\"", err, path)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w: the device process of this socket has gone: start one with \"nfsim --shm %s\"", err, path)
+	case errors.Is(err, syscall.EPROTOTYPE):
+		return fmt.Errorf("%s: %w: this is no socket of a shared device", path, bridge.ErrInvalid)
+	}
+	return err
+}
+
+// trusted refuses a device process of a user who has no say here.
+func trusted(c *net.UnixConn, o *options) error {
+	peer, err := fdpass.PeerOf(c)
+	if err != nil {
+		return fmt.Errorf("ask who runs the device: %w", err)
+	}
+	if peer.UID == 0 || int(peer.UID) == os.Geteuid() || o.known && peer.UID == o.owner {
+		return nil
+	}
+	return fmt.Errorf("the device of %s is run by another user (uid %d): %w: allow that with the option user=%d",
+		o.path, peer.UID, fs.ErrPermission, peer.UID)
+}
+
+// greet says hello and takes what the device gives.
+func (l *link) greet(ctx context.Context, o *options, after uint32) error {
+	if err := trusted(l.conn, o); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { _ = l.conn.SetDeadline(time.Unix(1, 0)) })()
+	answer, files, err := l.exchange(&shmwire.Message{Kind: shmwire.Hello, Epoch: after}, 2)
+	switch {
+	case ctx.Err() != nil:
+		err = errors.Join(context.Cause(ctx), err)
+	case errors.Is(err, shmwire.ErrVersion):
+		err = fmt.Errorf("%w: %w", bridge.ErrABI, err)
+	case err == nil && answer.Status == uint16(abi.ErrBusy):
+		err = fmt.Errorf("the device has no place for another client: %w", bridge.ErrBusy)
+	case err == nil && answer.Status != 0:
+		err = fmt.Errorf("the device refuses: %w", bridge.Error(abi.Status(answer.Status)))
+	}
+	if err == nil {
+		err = shmwire.CheckMemory(files[0], answer.Size)
+	}
+	if err != nil {
+		for _, fd := range files {
+			_ = syscall.Close(fd)
+		}
+		return err
+	}
+	_ = syscall.SetNonblock(files[1], true) // it waits in the runtime's poller
+	l.area, l.bell = files[0], os.NewFile(uintptr(files[1]), "nfcomms-doorbell")
+	l.size, l.epoch = answer.Size, answer.Epoch
+	return nil
+}
+
+// exchange sends a request and reads its answer. Must hold mu, or be alone.
+func (l *link) exchange(m *shmwire.Message, files int, with ...int) (shmwire.Message, []int, error) {
+	_ = l.conn.SetDeadline(time.Now().Add(answerTime))
+	if err := shmwire.Send(l.conn, m, with...); err != nil {
+		return shmwire.Message{}, nil, err
+	}
+	answer, got, err := shmwire.Receive(l.conn, func(a *shmwire.Message) int {
+		if a.Status != 0 {
+			return 0
+		}
+		return files
+	})
+	if err == nil && answer.Kind != m.Kind {
+		for _, fd := range got {
+			_ = syscall.Close(fd)
+		}
+		return answer, nil, shmwire.ErrForeign
+	}
+	return answer, got, err
+}
+
+// ask makes a request. After an error that is no status there are no answers any more.
+func (l *link) ask(m *shmwire.Message, with ...int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.broken != nil {
+		return l.broken
+	}
+	answer, _, err := l.exchange(m, 0, with...)
+	if err != nil {
+		l.broken = fmt.Errorf("%w: %w", bridge.ErrDeviceLost, err)
+		return l.broken
+	}
+	if answer.Status != 0 {
+		return bridge.Error(abi.Status(answer.Status))
+	}
+	return nil
+}
+
+// close takes leave, and waits until the device has forgotten this host.
+func (l *link) close() { l.over.Do(l.leave) }
+
+func (l *link) leave() {
+	_ = l.conn.CloseWrite()
+	_ = l.conn.SetReadDeadline(time.Now().Add(leaveTime))
+	var b [shmwire.Size]byte
+	for {
+		if n, err := l.conn.Read(b[:]); err != nil || n == 0 {
+			break
+		}
+	}
+	_ = l.conn.Close()
+	_ = l.bell.Close()
+	_ = syscall.Close(l.area)
+}
+
+// alive reports whether there still are answers.
+func (l *link) alive() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.broken == nil
+}

@@ -1,0 +1,262 @@
+//go:build linux
+
+package shm
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/shmwire"
+)
+
+const (
+	// arenaSize is that of an arena, unless one allocation needs more.
+	arenaSize = 64 << 20
+	// arenaStep is what sizes of larger ones are a multiple of: a huge page.
+	arenaStep = 2 << 20
+)
+
+// mapFile maps a whole file, in the place of what is at an address, or anywhere.
+func mapFile(fd int, at unsafe.Pointer, size uint64, flags int) (unsafe.Pointer, error) {
+	if at != nil {
+		flags |= unix.MAP_FIXED
+	}
+	p, err := unix.MmapPtr(fd, 0, at, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|flags)
+	return p, os.NewSyscallError("mmap", err)
+}
+
+// span is a run of free pages of an arena.
+type span struct{ first, pages int }
+
+// arena is memory that the device reaches where it lies, at the address it has here.
+type arena struct {
+	base   unsafe.Pointer
+	size   uint64
+	fd     int
+	free   []span // by place, none beside another
+	used   int    // pages
+	fresh  int    // pages from here on were never used: they are zero
+	mapped bool   // the device knows it
+}
+
+// arenas is all such memory of a device, dealt out in pages.
+type arenas struct {
+	mu    sync.Mutex // guards all of it
+	list  []*arena
+	link  *link // whom new ones are made known to
+	ended bool
+}
+
+func pagesOf(size int) int { return (size-1)/abi.PageSize + 1 }
+
+// newArena makes memory for at least so many bytes.
+func newArena(size int) (*arena, error) {
+	whole := uint64(arenaSize)
+	if size > arenaSize {
+		whole = (uint64(size) + arenaStep - 1) / arenaStep * arenaStep
+	}
+	fd, err := unix.MemfdCreate("nfcomms-memory", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	a := &arena{fd: fd, size: whole, free: []span{{0, int(whole / abi.PageSize)}}}
+	if err = unix.Ftruncate(fd, int64(whole)); err == nil {
+		err = shmwire.Seal(fd)
+	}
+	if err == nil {
+		a.base, err = mapFile(fd, nil, whole, unix.MAP_NORESERVE)
+	}
+	if err != nil {
+		_ = syscall.Close(fd)
+		return nil, err
+	}
+	_ = unix.Madvise(a.bytes(0, int(whole)), unix.MADV_HUGEPAGE) // where the system has them for files
+	return a, nil
+}
+
+// at is the address of the arena, here and for the device.
+func (a *arena) at() uintptr { return uintptr(a.base) }
+
+// bytes returns memory of the arena.
+func (a *arena) bytes(offset uint64, size int) []byte {
+	return unsafe.Slice((*byte)(unsafe.Add(a.base, offset)), size)
+}
+
+func (a *arena) release() {
+	_ = unix.MunmapPtr(a.base, uintptr(a.size)) // it is mapped
+	_ = syscall.Close(a.fd)
+}
+
+// take takes pages out of the arena; false if they are not there in a row.
+func (a *arena) take(pages int) (first int, ok bool) {
+	for i := range a.free {
+		s := &a.free[i]
+		if s.pages < pages {
+			continue
+		}
+		first = s.first
+		s.first, s.pages = s.first+pages, s.pages-pages
+		if s.pages == 0 {
+			a.free = slices.Delete(a.free, i, i+1)
+		}
+		a.used += pages
+		return first, true
+	}
+	return 0, false
+}
+
+// give takes pages back.
+func (a *arena) give(first, pages int) {
+	a.used -= pages
+	i, _ := slices.BinarySearchFunc(a.free, first, func(s span, at int) int { return s.first - at })
+	a.free = slices.Insert(a.free, i, span{first, pages})
+	if i+1 < len(a.free) && first+pages == a.free[i+1].first {
+		a.free[i].pages += a.free[i+1].pages
+		a.free = slices.Delete(a.free, i+1, i+2)
+	}
+	if i > 0 && a.free[i-1].first+a.free[i-1].pages == first {
+		a.free[i-1].pages += a.free[i].pages
+		a.free = slices.Delete(a.free, i, i+1)
+	}
+}
+
+// alloc returns so many bytes from the start of a page. They are zero if asked for.
+func (m *arenas) alloc(size int, zero bool) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ended {
+		return nil, fmt.Errorf("device %w", bridge.ErrClosed)
+	}
+	pages := pagesOf(size)
+	for _, a := range m.list {
+		if first, ok := a.take(pages); ok {
+			return a.hand(first, pages, size, zero), nil
+		}
+	}
+	a, err := newArena(size)
+	if err == nil {
+		err = m.announceLocked(a)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%d bytes of shared memory: %w: %w", size, bridge.ErrNoMemory, err)
+	}
+	m.list = append(m.list, a)
+	first, _ := a.take(pages)
+	return a.hand(first, pages, size, zero), nil
+}
+
+// hand returns taken pages.
+func (a *arena) hand(first, pages, size int, zero bool) []byte {
+	mem := a.bytes(uint64(first)*abi.PageSize, size)
+	if used := (a.fresh - first) * abi.PageSize; zero && used > 0 {
+		clear(mem[:min(used, size)])
+	}
+	a.fresh = max(a.fresh, first+pages)
+	return mem
+}
+
+// announceLocked makes an arena known to the device. One that is lost hears of it with
+// the next link. Must hold mu.
+func (m *arenas) announceLocked(a *arena) error {
+	err := m.link.ask(&shmwire.Message{Kind: shmwire.Map, Address: uint64(a.at()), Size: a.size}, a.fd)
+	if err != nil && m.link.alive() {
+		a.release()
+		return err
+	}
+	a.mapped = err == nil
+	return nil
+}
+
+// findLocked returns the arena of memory, nil if there is none. Must hold mu.
+func (m *arenas) findLocked(at uintptr) *arena {
+	for _, a := range m.list {
+		if at-a.at() < uintptr(a.size) {
+			return a
+		}
+	}
+	return nil
+}
+
+// reached reports whether all of data lies in an arena.
+func (m *arenas) reached(data []byte) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(data)))
+	a := m.findLocked(at)
+	return a != nil && uint64(at-a.at())+uint64(len(data)) <= a.size
+}
+
+// at returns memory that was taken, by its address.
+func (m *arenas) at(address uintptr, size int) []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.findLocked(address)
+	return a.bytes(uint64(address-a.at()), size)
+}
+
+// free takes memory back. An arena that nobody uses goes, but for one.
+func (m *arenas) free(at uintptr, size int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.findLocked(at)
+	a.give(int(at-a.at())/abi.PageSize, pagesOf(size))
+	if a.used > 0 || len(m.list) == 1 {
+		return
+	}
+	_ = m.link.ask(&shmwire.Message{Kind: shmwire.Unmap, Address: uint64(a.at()), Size: a.size}) // a device that is gone has none
+	i := slices.Index(m.list, a)
+	m.list = slices.Delete(m.list, i, i+1)
+	a.release()
+}
+
+// join makes all memory known over a new link.
+func (m *arenas) join(l *link) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.link = l
+	for _, a := range m.list {
+		err := l.ask(&shmwire.Message{Kind: shmwire.Map, Address: uint64(a.at()), Size: a.size}, a.fd)
+		if a.mapped = err == nil; err != nil {
+			return fmt.Errorf("map %d bytes: %w", a.size, err)
+		}
+	}
+	return nil
+}
+
+// cover puts copies in the place of all memory: a device that does not answer keeps what
+// it has, and reaches nothing that this process uses any more.
+func (m *arenas) cover() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.list {
+		other, err := newArena(int(a.size))
+		if err != nil {
+			return err
+		}
+		copy(other.bytes(0, int(a.size)), a.bytes(0, int(a.size)))
+		if _, err := mapFile(other.fd, a.base, a.size, unix.MAP_NORESERVE); err != nil {
+			other.release()
+			return err
+		}
+		a.fd, other.fd = other.fd, a.fd
+		other.release()
+	}
+	return nil
+}
+
+func (m *arenas) end() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.list {
+		a.release()
+	}
+	m.list, m.ended = nil, true
+}

@@ -1,0 +1,216 @@
+//go:build linux
+
+package shm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/logqueue"
+	"github.com/nfcomms/nfcomms/bridge/mailbox"
+	"github.com/nfcomms/nfcomms/bridge/region"
+	"github.com/nfcomms/nfcomms/internal/shmwire"
+)
+
+func init() { bridge.Register("shm", open) }
+
+func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Device, error) {
+	opts, err := parse(a)
+	if err != nil {
+		return nil, err
+	}
+	log := logqueue.New(o.Logger)
+	p, err := connect(ctx, opts, log)
+	if err != nil {
+		log.Flush()
+		return nil, err
+	}
+	dev, err := mailbox.Open(ctx, p, bridge.Info{Address: a.String(), Driver: "shm"}, &mailbox.Options{Log: log, Stall: opts.stall})
+	if err != nil {
+		err = errors.Join(err, p.Close())
+		log.Flush()
+		return nil, err
+	}
+	return dev, nil
+}
+
+// port is the mailbox manager's way to a device process.
+type port struct {
+	options options
+	events  *logqueue.Queue
+	memory  arenas
+	copied  atomic.Bool // the log says that buffers are copied
+
+	mu   sync.RWMutex // guards what follows against Restart
+	link *link
+	area unsafe.Pointer // it stays at its place as long as its size is the same
+	size uint64
+	old  []mapping // areas that were, until Close
+}
+
+// mapping is an area that is mapped.
+type mapping struct {
+	base unsafe.Pointer
+	size uint64
+}
+
+var (
+	_ mailbox.Port     = (*port)(nil)
+	_ mailbox.Stager   = (*port)(nil)
+	_ region.Allocator = (*port)(nil)
+)
+
+// connect makes this process a host of a device.
+func connect(ctx context.Context, o options, events *logqueue.Queue) (*port, error) {
+	p := &port{options: o, events: events}
+	l, err := dial(ctx, &p.options, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.use(l); err != nil {
+		l.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// use maps the area of a link, and makes memory known over it.
+func (p *port) use(l *link) error {
+	place := p.area
+	if l.size != p.size {
+		place = nil
+	}
+	area, err := mapFile(l.area, place, l.size, 0)
+	if err != nil {
+		return fmt.Errorf("map mailbox area: %w", err)
+	}
+	if place == nil && p.area != nil {
+		p.old = append(p.old, mapping{p.area, p.size})
+	}
+	p.area, p.size, p.link = area, l.size, l
+	return p.memory.join(l)
+}
+
+// Area returns the mailbox area of the present epoch.
+func (p *port) Area() (unsafe.Pointer, uint64) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.area, p.size
+}
+
+// Ring wakes an island: the low half of its area word is a futex of both processes.
+func (p *port) Ring(island int) {
+	base, _ := p.Area()
+	word := unsafe.Pointer(&(*abi.Area)(base).Island[island].Word)
+	const wake = 1
+	_, _, _ = unix.Syscall(unix.SYS_FUTEX, uintptr(word), wake, 1)
+}
+
+// Yield gives way to the device, which may wait for this processor.
+func (p *port) Yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+
+// Doorbell returns the socket through which the device rings.
+func (p *port) Doorbell() *os.File {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.link.bell
+}
+
+// Assist has nothing to move: DMA is the device's.
+func (p *port) Assist() bool { return false }
+
+// Map returns where the device reaches memory of a region: where it lies, if it is of Alloc.
+func (p *port) Map(data []byte) (uint64, error) {
+	if !p.memory.reached(data) {
+		return 0, nil
+	}
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data)))), nil
+}
+
+// Unmap has nothing to end.
+func (p *port) Unmap(uint64, uint64) {}
+
+// Alloc returns memory that the device reaches.
+func (p *port) Alloc(size int) ([]byte, error) { return p.memory.alloc(size, true) }
+
+// Free takes it back.
+func (p *port) Free(data []byte) {
+	p.memory.free(uintptr(unsafe.Pointer(unsafe.SliceData(data))), len(data))
+}
+
+// Stage gives memory of that kind to a transfer.
+func (p *port) Stage(data []byte, d abi.Direction) (uint64, error) {
+	if !p.copied.Swap(true) {
+		p.events.Info("buffers are copied once more: memory of Alloc is not", "address", p.options.path)
+	}
+	mem, err := p.memory.alloc(len(data), false)
+	if err != nil {
+		return 0, err
+	}
+	if d == abi.H2D {
+		copy(mem, data)
+	}
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))), nil
+}
+
+// Unstage takes it back.
+func (p *port) Unstage(data []byte, address uint64, arrived bool) {
+	if arrived {
+		copy(data, p.memory.at(uintptr(address), len(data)))
+	}
+	p.memory.free(uintptr(address), len(data))
+}
+
+// Fence has the device stop all DMA. One that does not answer keeps copies of the memory.
+func (p *port) Fence() {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	err := p.link.ask(&shmwire.Message{Kind: shmwire.Fence})
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return // it did, or has gone
+	}
+	if err := p.memory.cover(); err != nil {
+		p.events.Error("device does not answer, and may still write to registered memory", "address", p.options.path, "err", err)
+	}
+}
+
+// Restart takes leave of the device process and comes again, to the one that is there now.
+func (p *port) Restart() error {
+	p.Fence()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.link.close()
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	l, err := dial(ctx, &p.options, p.link.epoch)
+	if err != nil {
+		return fmt.Errorf("%w: %w", bridge.ErrDeviceLost, err)
+	}
+	if err := p.use(l); err != nil {
+		l.close()
+		return fmt.Errorf("%w: %w", bridge.ErrDeviceLost, err)
+	}
+	return nil
+}
+
+// Close takes leave of the device process.
+func (p *port) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.link.close()
+	p.memory.end()
+	for _, m := range append(p.old, mapping{p.area, p.size}) {
+		_ = unix.MunmapPtr(m.base, uintptr(m.size)) // it is mapped
+	}
+	p.area = nil
+	return nil
+}
