@@ -39,7 +39,6 @@ func (o *hmfOptions) checkPeers() error {
 type hmfSide struct {
 	row    HMFRow
 	stats  []Stat // milliseconds of a package, by round
-	over   []float64
 	runOne func(ctx context.Context) (HMFRow, error)
 }
 

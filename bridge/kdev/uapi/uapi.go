@@ -275,7 +275,7 @@ type Channel struct {
 // ioctl numbers: {direction:2 | size:14 | letter:8 | number:8}; sizes are those of the first version.
 const (
 	IOCType    = 0xE2
-	IOCInfo    = 3<<30 | InfoSizeFirst<<16 | IOCType<<8 | 0x00
+	IOCInfo    = 3<<30 | InfoSizeFirst<<16 | IOCType<<8 // number 0
 	IOCHealth  = 3<<30 | HealthSizeFirst<<16 | IOCType<<8 | 0x01
 	IOCSubmit  = 3<<30 | SubmitSizeFirst<<16 | IOCType<<8 | 0x02
 	IOCCall    = 3<<30 | CallSizeFirst<<16 | IOCType<<8 | 0x03
