@@ -231,8 +231,6 @@ static bool admit(struct nfcm_op *op, bool *denied)
 	bool others;
 
 	*denied = false;
-	if (p->ended) /* before its caller came to pin: whoever pins sees it */
-		return true;
 	if (p->ended || p->floor || /* who comes to it finds that it has ended */
 	    (list_empty(&user->lacking) && reserve(user, op)))
 		return true;

@@ -66,7 +66,8 @@ func TestFakeRefuses(t *testing.T) {
 	require.Equal(t, syscall.EINVAL, f.ioctl(uapi.IOCCancel, unsafe.Pointer(&cancel)))
 	reset := uapi.Reset{Size: 72, Rsvd: [4]uint64{1}}
 	require.Equal(t, syscall.EINVAL, f.ioctl(uapi.IOCReset, unsafe.Pointer(&reset)))
-	channel := uapi.Channel{Size: 64, Channel: 5}
+	channel := uapi.Channel{Channel: 5}
+	channel.Size = uint32(unsafe.Sizeof(channel))
 	require.Equal(t, syscall.ENOENT, f.ioctl(uapi.IOCChannel, unsafe.Pointer(&channel)))
 	require.Equal(t, syscall.ENOTTY, f.ioctl(1, nil))
 	require.Empty(t, f.flying, "nothing was taken")

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -105,7 +106,7 @@ func TestCertificateEndIsShown(t *testing.T) {
 	files := certificates(t, dir, ca.IssueUntil(t, "server", "", end), ca)
 	p := start(t, append(files, "--tcp-address", "127.0.0.1:0", "--http-address", address)...)
 	line := func(end time.Time) string {
-		return fmt.Sprintf(`nfcommsd_certificate_expiry_timestamp_seconds{setting="tcp.certificate"} %.9e`, float64(end.Unix()))
+		return `nfcommsd_certificate_expiry_timestamp_seconds{setting="tcp.certificate"} ` + strconv.FormatFloat(float64(end.Unix()), 'g', -1, 64)
 	}
 	shows(t, address, line(end))
 	end = end.Add(time.Hour)

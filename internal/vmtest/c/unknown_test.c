@@ -84,5 +84,5 @@ CASE(strangers_are_left_alone)
 CASE(the_log_says_why)
 {
 	CHECK(log_says("id 0x314d434e, register interface 2.0: this driver knows 1.x"));
-	CHECK(log_says("firmware of ABI 9.1: this driver knows 1.x"));
+	CHECK(log_says("firmware of ABI 9.1: this driver knows 2.x"));
 }

@@ -1,0 +1,6 @@
+//go:build !race
+
+package main
+
+// raceDetector says that this test runs under it.
+const raceDetector = false
