@@ -333,7 +333,8 @@ static void on_offer(struct nfc_channel *ch, uint64_t id)
 		return;
 	}
 	half->ready_due = 1;
-	if (half->waiter || unwelcome(ch))
+	/* One that was just woken has what it read, and says so when it waits again. */
+	if ((half->waiter && !half->waiter->ready) || unwelcome(ch))
 		nfc_send_ready(ch);
 }
 

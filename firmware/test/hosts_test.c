@@ -345,7 +345,7 @@ CASE(a_call_between_islands_is_waited_for)
 
 enum {
 	EIGHT = 8,
-	PIECES = 6, /* of a window */
+	PIECES = 4, /* of a window */
 	LONG = PIECES * NFC_PIECE_MIN,
 };
 

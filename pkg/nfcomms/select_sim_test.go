@@ -6,7 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"slices"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,72 +14,49 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// shares counts what several callers got of one half, until all together had n.
-func shares(t *testing.T, n int, callers ...func(ctx context.Context) error) []int {
-	ctx, stop := context.WithCancel(background(t))
-	defer stop()
-	counts := make([]int, len(callers))
-	var all atomic.Int64
-	var ready, done sync.WaitGroup
-	ready.Add(len(callers))
-	for i, call := range callers {
-		done.Go(func() {
-			for first := true; ; first = false {
-				err := call(ctx)
-				if first { // counted from when each of them is at it
-					ready.Done()
-					ready.Wait()
-				}
-				if err != nil {
-					assert.ErrorIs(t, err, ErrWithdrawn)
-					return
-				}
-				counts[i]++
-				if all.Add(1) >= int64(n) {
-					stop()
-				}
-			}
-		})
-	}
-	done.Wait()
-	return counts
-}
-
-// fair requires that nobody gets more than twice as many turns as another. On a
-// loaded machine a caller may be without a processor for as long as another
-// needs for all turns, and a queue gives no turn to who has not come: a round is
-// then made again. Without the queue no round was fair.
-func fair(t *testing.T, n int, callers ...func(ctx context.Context) error) {
-	t.Helper()
-	var counts []int
-	for range 20 {
-		counts = shares(t, n, callers...)
-		if slices.Max(counts) <= 2*slices.Min(counts) {
-			return
-		}
-	}
-	assert.Fail(t, "the turns are not shared", "%v", counts)
-}
-
-// TestSelectsAndSendersAreQueued: a Select beside plain senders, and many
-// Selects, each get their share of one target.
+// TestSelectsAndSendersAreQueued: while the loopback waits for a receiver, Selects and
+// plain senders come one after the other; it takes what they have in that order. A caller
+// is counted shortly before it has its place, and one may come in between.
 func TestSelectsAndSendersAreQueued(t *testing.T) {
-	ch := startSim(t, openSim(t, "sim:"), "sink", 1)[0]
-	msg := make([]byte, 8)
-	send := func(ctx context.Context) error { return ch.Send(ctx, msg) }
-	sel := func(ctx context.Context) error {
-		_, err := Select(ctx, SendCase(ch, msg), GoReceive[int](nil, nil, nil))
-		return err
+	ctx := background(t)
+	ch := startSim(t, openSim(t, "sim:"), "loopback", 1)[0]
+	require.NoError(t, ch.Send(ctx, []byte{0})) // which waits to be received
+	kinds := []func(msg []byte) error{
+		func(msg []byte) error { return ch.Send(ctx, msg) },
+		func(msg []byte) error {
+			_, err := Select(ctx, SendCase(ch, msg), GoReceive[int](nil, nil, nil))
+			return err
+		},
+		func(msg []byte) error {
+			_, err := Select(ctx, SendIndCase(ch, msg))
+			return err
+		},
 	}
-	ind := func(ctx context.Context) error {
-		_, err := Select(ctx, SendIndCase(ch, make([]byte, 5000)))
-		return err
+	const n, between = 60, 5
+	var callers sync.WaitGroup
+	for i := range n {
+		call := kinds[rand.IntN(len(kinds))]
+		callers.Go(func() { assert.NoError(t, call([]byte{byte(i + 1)})) })
+		require.Eventually(t, func() bool {
+			h := ch.Halves()[abi.H2D]
+			return h.Waiting+h.Armed == i+1
+		}, time.Minute, 10*time.Microsecond, "%d", i)
 	}
-	fair(t, 3000, send, sel)
-	fair(t, 3000, send, send, sel, sel, sel)
-	fair(t, 1000, send, sel, ind)
+	var msg [8]byte
+	for i := range n + 1 {
+		got, err := ch.Receive(ctx, msg[:])
+		if errors.Is(err, ErrKindMismatch) {
+			got, err = ch.ReceiveInd(ctx, msg[:], 1)
+		}
+		require.NoError(t, err)
+		require.Equal(t, 1, got)
+		require.InDelta(t, i, int(msg[0]), between)
+	}
+	callers.Wait()
 }
 
 // TestSelectsOnOneHalfAreAllWoken: many Selects wait for the offers of one
