@@ -129,12 +129,15 @@ type paperEffort struct {
 	packages        int // of 1,000 packets, each pair
 	rounds          int // of groups
 	slice           time.Duration
-	shrink          int // the papers' sizes of rings and messages by so much; 1 but in tests
+	shrink          int      // the papers' sizes of rings and messages by so much; 1 but in tests
+	transports      []string // of groups
 }
 
 var (
-	paperShort = paperEffort{500, 40e6, 20000, 3, 3, 40, 3, 10 * time.Millisecond, 1}
-	paperWhole = paperEffort{10000, 100e6, 100000, 15, 20, 200, 9, 50 * time.Millisecond, 1}
+	bothTransports = []string{transportMesh, transportShm}
+
+	paperShort = paperEffort{500, 40e6, 20000, 3, 3, 40, 3, 10 * time.Millisecond, 1, bothTransports}
+	paperWhole = paperEffort{10000, 100e6, 100000, 15, 20, 200, 9, 50 * time.Millisecond, 1, bothTransports}
 )
 
 // paperMachine is what items are measured on.

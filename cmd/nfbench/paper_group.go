@@ -31,7 +31,7 @@ func groupItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
 // groupScaling is what the report says of the algorithms, on members of one machine.
 func groupScaling(ctx context.Context, m *paperMachine) (PaperItem, error) {
 	o := groupOptions{
-		members: []int{8, max(9, 16/m.shrink)}, targets: []int{4}, bytes: []int{64, 64 << 10}, transports: []string{transportMesh, transportShm},
+		members: []int{8, max(9, 16/m.shrink)}, targets: []int{4}, bytes: []int{64, 64 << 10}, transports: m.transports,
 		algorithms: []string{group.Auto, "isend", "send", "send-loop", "isend-irecv", "ssend", "allgather"},
 		rounds:     m.rounds, slice: m.slice,
 	}

@@ -39,11 +39,12 @@ func TestPaperFolder(t *testing.T) {
 
 // TestPaperItems measures all that is measured, hardly.
 func TestPaperItems(t *testing.T) {
+	t.Setenv("PATH", "") // no MPI: it takes its time
 	dev, err := nfcomms.Open(t.Context(), "sim:")
 	require.NoError(t, err)
 	defer dev.Close()
 	o := paperOptions{only: paperIDs(), out: t.TempDir()}
-	least := paperEffort{batches: 10, payload: 2e6, direct: 100, tests: 1, rings: 1, packages: 1, rounds: 1, slice: time.Millisecond, shrink: 100}
+	least := paperEffort{batches: 10, payload: 2e6, direct: 100, tests: 1, rings: 1, packages: 1, rounds: 1, slice: time.Millisecond, shrink: 100, transports: []string{transportMesh}}
 	r, err := o.regenerate(t.Context(), dev, least, io.Discard)
 	require.NoError(t, err)
 	require.Len(t, r.Papers, len(paperIDs()))

@@ -54,7 +54,7 @@ documented() {
 	[ -n "$(module)" ] || return 1
 	while IFS= read -r line; do
 		name=${line%%:*}
-		grep -qx "#options nfcomms $name=$(grep -oP '\(default \K[0-9]+' <<<"$line")" deploy/udev/nfcomms.modprobe ||
+		grep -qx "#options nfcomms $name=$(grep -oP '\(default \K[^)]+' <<<"$line")" deploy/udev/nfcomms.modprobe ||
 			{ echo "nfcomms.modprobe lacks $line"; missing=1; }
 	done < <(modinfo -F parm "$(module)")
 	return $missing
