@@ -57,7 +57,7 @@ func share(ctx context.Context, o *options, stdout, stderr io.Writer) error {
 	return server.Serve(ctx, listener)
 }
 
-// listenShared makes the socket, or takes that of systemd. What is there already and
+// listenShared makes the socket. One that is there already and that nobody serves is replaced; what
 // belongs to another user is left alone.
 func listenShared(path string, mode fs.FileMode) (*net.UnixListener, error) {
 	if st, err := os.Lstat(path); err == nil {
