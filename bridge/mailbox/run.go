@@ -9,7 +9,8 @@ const (
 	runsLeast = 64      // runs of calls before the thread has another chance
 	runsMost  = 1 << 16 // … the more, the more often it was late
 	flushAt   = 16      // answers of the thread that a half counts for itself
-	lateMost  = 32      // times in a row that the thread may be late: it wakes up, perhaps
+	lateMost  = 32      // times that the thread may be late: it wakes up, perhaps
+	lateCosts = 8       // answers in time that make up for one that was late
 )
 
 // runs decides who serves the calls of an island: its thread, or they themselves. A
@@ -22,7 +23,7 @@ type runs struct {
 	alone atomic.Bool   // calls run the island and do not wait for the thread; never without a Runner
 	every atomic.Uint32 // runs before the next chance of the thread
 	count atomic.Uint32 // of runs since the last
-	late  atomic.Uint32 // times that the thread did not answer, since it last did
+	late  atomic.Uint32 // times that the thread did not answer, by lateCosts, less what it did
 	_     [64]byte
 }
 
@@ -40,7 +41,7 @@ func (r *runs) chance() bool {
 
 // missed takes note that the thread did not answer in time.
 func (r *runs) missed() {
-	if r.late.Add(1) < lateMost {
+	if r.late.Add(lateCosts) < lateCosts*lateMost {
 		return
 	}
 	r.late.Store(0)
@@ -49,10 +50,11 @@ func (r *runs) missed() {
 	r.alone.Store(true)
 }
 
-// answered takes note that the thread answered some calls in time.
+// answered takes note that the thread answered flushAt calls in time. What it missed
+// before counts on: a thread that is late one time in eight is not worth waiting for.
 func (r *runs) answered() {
 	r.every.Store(runsLeast)
-	r.late.Store(0)
+	r.late.Store(r.late.Load() - min(r.late.Load(), flushAt))
 }
 
 // run runs the island of the mailbox on this goroutine and takes what it answers,

@@ -34,11 +34,12 @@ func TestLateThreadLosesItsCalls(t *testing.T) {
 	}
 }
 
-// TestThreadThatAnswersKeepsItsCalls: being late now and then costs it nothing.
+// TestThreadThatAnswersKeepsItsCalls: being late now and then costs it nothing; being
+// late as often as not costs it the calls.
 func TestThreadThatAnswersKeepsItsCalls(t *testing.T) {
 	var r runs
 	for range 100 {
-		for range lateMost - 1 {
+		for range flushAt / lateCosts {
 			r.missed()
 		}
 		r.answered()
@@ -48,4 +49,11 @@ func TestThreadThatAnswersKeepsItsCalls(t *testing.T) {
 		r.missed()
 	}
 	require.Equal(t, 2*runsLeast, runsToChance(t, &r), "what was before is forgiven")
+	for n := 0; !r.alone.Load(); n++ {
+		require.Less(t, n, lateMost)
+		for range flushAt {
+			r.missed()
+		}
+		r.answered()
+	}
 }
