@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/nfcomms/nfcomms/examples/internal/command"
+	"github.com/nfcomms/nfcomms/examples/internal/commandtest"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -20,9 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // cli runs a command line and returns what it printed.
 func cli(ctx context.Context, args ...string) (code int, stdout, stderr string) {
-	var out, errs bytes.Buffer
-	code = command.Run(ctx, "csp", csp, args, &out, &errs)
-	return code, out.String(), errs.String()
+	return commandtest.Run(ctx, "csp", csp, args...)
 }
 
 func TestCSP(t *testing.T) {

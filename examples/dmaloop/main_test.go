@@ -1,20 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/examples/internal/command"
+	"github.com/nfcomms/nfcomms/examples/internal/commandtest"
 )
 
 // cli runs a command line and returns what it printed.
 func cli(t *testing.T, args ...string) (code int, stdout, stderr string) {
-	var out, errs bytes.Buffer
-	code = command.Run(t.Context(), "dmaloop", run, args, &out, &errs)
-	return code, out.String(), errs.String()
+	return commandtest.Run(t.Context(), "dmaloop", run, args...)
 }
 
 func TestLoop(t *testing.T) {

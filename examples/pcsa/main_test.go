@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/nfcomms/nfcomms/examples/internal/command"
+	"github.com/nfcomms/nfcomms/examples/internal/commandtest"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -28,9 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // cli runs a command line and returns what it printed.
 func cli(ctx context.Context, args ...string) (code int, stdout, stderr string) {
-	var out, errs bytes.Buffer
-	code = command.Run(ctx, "pcsa", pcsa, args, &out, &errs)
-	return code, out.String(), errs.String()
+	return commandtest.Run(ctx, "pcsa", pcsa, args...)
 }
 
 func TestPCSA(t *testing.T) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/xml"
 	"errors"
@@ -18,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/nfcomms/nfcomms/examples/internal/command"
+	"github.com/nfcomms/nfcomms/examples/internal/commandtest"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 	"github.com/nfcomms/nfcomms/pkg/program"
 )
@@ -26,9 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // cli runs a command line and returns what it printed.
 func cli(ctx context.Context, args ...string) (code int, stdout, stderr string) {
-	var out, errs bytes.Buffer
-	code = command.Run(ctx, "tsp", tsp, args, &out, &errs)
-	return code, out.String(), errs.String()
+	return commandtest.Run(ctx, "tsp", tsp, args...)
 }
 
 func write(t *testing.T, text string) string {

@@ -23,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/nfcomms/nfcomms/examples/internal/command"
+	"github.com/nfcomms/nfcomms/examples/internal/commandtest"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -36,9 +37,7 @@ var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, T
 
 // cli runs a command line and returns what it printed.
 func cli(ctx context.Context, args ...string) (code int, stdout, stderr string) {
-	var out, errs bytes.Buffer
-	code = command.Run(ctx, "uploads", uploads, args, &out, &errs)
-	return code, out.String(), errs.String()
+	return commandtest.Run(ctx, "uploads", uploads, args...)
 }
 
 // rig is a service that a test serves.

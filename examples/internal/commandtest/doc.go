@@ -1,0 +1,2 @@
+// Package commandtest runs the examples' command lines in their tests.
+package commandtest
