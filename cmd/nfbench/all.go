@@ -114,7 +114,7 @@ var allWanted = []struct{ id, what, elsewhere string }{
 	{"T12", "allocations", ""},
 	{"T13", "the same under load", ""},
 	{"T14", "register accesses", "needs the kernel module: make vm-test"},
-	{"T15", "one hop more", "nothing of this program measures it yet"},
+	{"T15", "one hop more", "nfbench fabric"},
 	{"T16", "group step", ""},
 	{"T17", "ring between processes", ""},
 	{"T18", "waterfall", "nothing of this program measures it yet"},

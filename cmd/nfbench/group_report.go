@@ -24,7 +24,7 @@ type GroupReport struct {
 	MPI   string `json:"mpi,omitempty"`
 	Goals []Goal `json:"goals"`
 	// Findings are the shapes of the MUSIC report.
-	Findings []GroupFinding `json:"findings"`
+	Findings []Finding `json:"findings"`
 	// Volumes are the report's, whose times are in pictures alone.
 	Volumes []GroupVolume `json:"volumes"`
 }
@@ -47,12 +47,6 @@ type GroupRow struct {
 	Busy string `json:"busy,omitempty"`
 
 	rounds []float64
-}
-
-// GroupFinding says whether a shape of the report shows here.
-type GroupFinding struct {
-	What   string `json:"what"`
-	Result string `json:"result"`
 }
 
 // GroupVolume is what a member sends in a biological second by appendix B: by the
@@ -173,8 +167,8 @@ func (r *GroupReport) worstAuto() float64 {
 
 // messageShape: modification #3 is the fastest for large messages and scales badly
 // with small ones (M24).
-func (r *GroupReport) messageShape() []GroupFinding {
-	var all []GroupFinding
+func (r *GroupReport) messageShape() []Finding {
+	var all []Finding
 	for _, transport := range []string{transportMesh, transportShm} {
 		var at []GroupRow
 		for _, row := range r.Rows {
@@ -198,8 +192,8 @@ func (r *GroupReport) messageShape() []GroupFinding {
 
 // gatherShape: a gathering step takes longer with more members, although each has
 // as much to say (M26).
-func (r *GroupReport) gatherShape() []GroupFinding {
-	var all []GroupFinding
+func (r *GroupReport) gatherShape() []Finding {
+	var all []Finding
 	for _, transport := range []string{transportMesh, transportShm} {
 		var few, many *GroupRow
 		for i := range r.Rows {
@@ -222,15 +216,11 @@ func (r *GroupReport) gatherShape() []GroupFinding {
 	return all
 }
 
-func (r *GroupReport) finding(what string, ratio float64, shows bool) GroupFinding {
-	says := "shows"
-	switch {
-	case ratio == 0:
-		return GroupFinding{what, "not measured: " + r.why()}
-	case !shows:
-		says = "does not show"
+func (r *GroupReport) finding(what string, ratio float64, shows bool) Finding {
+	if ratio == 0 {
+		return Finding{What: what, Result: resultNotMeasured + r.why(), shape: shapeUnknown}
 	}
-	return GroupFinding{what, fmt.Sprintf("%s (%.2f)", says, ratio)}
+	return findingOf(what, ratio, shows)
 }
 
 // The network of the report.

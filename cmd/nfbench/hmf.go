@@ -171,8 +171,8 @@ type HMFReport struct {
 	NotMeasured []string `json:"not_measured,omitempty"`
 	Goals       []Goal   `json:"goals,omitempty"`
 	// Paper are the report's rows, of another machine.
-	Paper    []HMFRow     `json:"paper"`
-	Findings []HMFFinding `json:"findings,omitempty"`
+	Paper    []HMFRow  `json:"paper"`
+	Findings []Finding `json:"findings,omitempty"`
 }
 
 // HMFRow is one test. Times are milliseconds per package.
@@ -192,12 +192,6 @@ type HMFRow struct {
 	Verified uint64  `json:"verified,omitempty"`
 	CPUS     float64 `json:"cpu_s,omitempty"`
 	WallS    float64 `json:"wall_s,omitempty"`
-}
-
-// HMFFinding says whether a shape of the report shows here.
-type HMFFinding struct {
-	What   string `json:"what"`
-	Result string `json:"result"`
 }
 
 func newHMFReport(command string) *HMFReport {

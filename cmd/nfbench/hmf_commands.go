@@ -192,12 +192,12 @@ func pairsText(n int) string {
 }
 
 // pairFindings holds several pairs to the report's conclusions (H32).
-func pairFindings(rows []HMFRow) []HMFFinding {
+func pairFindings(rows []HMFRow) []Finding {
 	if len(rows) < 2 || rows[0].Pairs >= rows[len(rows)-1].Pairs {
 		return nil
 	}
 	few, many := rows[0], rows[len(rows)-1]
-	return []HMFFinding{
+	return []Finding{
 		findingOf("more pairs carry more together", many.NetKiB/few.NetKiB, many.NetKiB > few.NetKiB),
 		findingOf("the time of a package grows with the pairs", many.MS.Mean/few.MS.Mean, many.MS.Mean > few.MS.Mean),
 		findingOf("its spread grows faster than its mean", relative(many)/relative(few), relative(many) > relative(few)),
@@ -214,7 +214,7 @@ func relative(r HMFRow) float64 {
 
 // sizeFindings says whether the size of the ring matters, packet size by packet
 // size; the least rings, in which the two sides take turns, do not count.
-func sizeFindings(rows []HMFRow) (all []HMFFinding) {
+func sizeFindings(rows []HMFRow) (all []Finding) {
 	const fair = 7 // packets from which a ring is none of turns
 	least, most := make(map[int]float64), make(map[int]float64)
 	var order []int
@@ -233,14 +233,6 @@ func sizeFindings(rows []HMFRow) (all []HMFFinding) {
 		all = append(all, findingOf("the ring's size hardly matters, packets of "+sizeText(packet), ratio, ratio < 1.5))
 	}
 	return all
-}
-
-func findingOf(what string, ratio float64, holds bool) HMFFinding {
-	says := "shows"
-	if !holds {
-		says = "does not show"
-	}
-	return HMFFinding{What: what, Result: fmt.Sprintf("%s (%.2f)", says, ratio)}
 }
 
 // paperRow is a row of the report's data files: packages of 1,000 packets of

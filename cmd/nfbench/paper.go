@@ -230,13 +230,6 @@ type PaperFinding struct {
 	Why    string `json:"why,omitempty"`
 }
 
-// Results of a comparison of shapes.
-const (
-	shapeSame    = "same"
-	shapeDiffers = "differs"
-	shapeUnknown = "not measured"
-)
-
 // number makes a figure that exists.
 func number(v float64) *float64 { return &v }
 

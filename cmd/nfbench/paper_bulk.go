@@ -172,7 +172,7 @@ func catalogued(ref, title string, family model.Family, rows ...string) PaperIte
 	item := PaperItem{Ref: ref, Title: title}
 	equal, all, off := 0, 0, ""
 	for _, f := range model.Catalogue() {
-		if f.Family != family || !listed(rows, f.Row) {
+		if f.Family != family || len(rows) > 0 && !slices.Contains(rows, f.Row) {
 			continue
 		}
 		item.Rows = append(item.Rows, PaperRow{
@@ -187,13 +187,4 @@ func catalogued(ref, title string, family model.Family, rows ...string) PaperIte
 	}
 	item.Findings = []PaperFinding{shape("the formula gives what is printed, to its last digit", equal == all, "%d of %d%s", equal, all, off)}
 	return item
-}
-
-func listed(rows []string, row string) bool {
-	for _, r := range rows {
-		if r == row {
-			return true
-		}
-	}
-	return len(rows) == 0
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"strings"
 
 	"github.com/nfcomms/nfcomms/pkg/group"
 	"github.com/nfcomms/nfcomms/pkg/model"
@@ -62,14 +61,7 @@ func groupScaling(ctx context.Context, m *paperMachine) (PaperItem, error) {
 		}
 	}
 	for _, f := range r.Findings {
-		result := shapeUnknown
-		switch {
-		case strings.HasPrefix(f.Result, "shows"):
-			result = shapeSame
-		case strings.HasPrefix(f.Result, "does not"):
-			result = shapeDiffers
-		}
-		item.Findings = append(item.Findings, PaperFinding{What: f.What, Result: result, Why: f.Result})
+		item.Findings = append(item.Findings, PaperFinding{What: f.What, Result: f.shape, Why: f.Result})
 	}
 	return item, nil
 }
