@@ -6,37 +6,45 @@ import (
 )
 
 const (
-	runsLeast = 64      // runs of calls before the thread has another chance
+	runsLeast = 64      // runs of calls before the thread is rung again
 	runsMost  = 1 << 16 // … the more, the more often it was late
+	meetings  = 4       // times that calls find the thread at work: it answers sooner than they run
 	flushAt   = 16      // answers of the thread that a half counts for itself
-	lateMost  = 32      // times that the thread may be late: it wakes up, perhaps
+	lateMost  = 32      // times that the thread may be late
 	lateCosts = 8       // answers in time that make up for one that was late
 )
 
 // runs decides who serves the calls of an island: its thread, or they themselves. A
 // thread with a processor of its own answers soonest, and serves many at once. But on
 // a busy machine the thread waits for a processor, and takes it from those it
-// serves; then calls run the island, and the thread has another chance now and then:
-// the more rarely, the less it answers.
+// serves; then calls run the island, and ring the thread now and then: the more
+// rarely, the less it answered. No call waits for it until some found it at work.
 type runs struct {
 	_     [64]byte
 	alone atomic.Bool   // calls run the island and do not wait for the thread; never without a Runner
-	every atomic.Uint32 // runs before the next chance of the thread
+	every atomic.Uint32 // runs before the thread is rung again
 	count atomic.Uint32 // of runs since the last
+	met   atomic.Uint32 // times since then that calls found the thread at work
 	late  atomic.Uint32 // times that the thread did not answer, by lateCosts, less what it did
 	_     [64]byte
 }
 
-// chance counts a run of the island and reports whether the thread is to have
-// another chance: it is to be rung then.
+// chance counts a run of the island and reports whether the thread is to be rung.
 func (r *runs) chance() bool {
 	if r.count.Add(1) < max(r.every.Load(), runsLeast) {
 		return false
 	}
 	r.count.Store(0)
-	r.late.Store(0)
-	r.alone.Store(false)
+	r.met.Store(0)
 	return true
+}
+
+// meet takes note that a call found the thread at work.
+func (r *runs) meet() {
+	if r.alone.Load() && r.met.Add(1) >= meetings {
+		r.late.Store(0)
+		r.alone.Store(false)
+	}
 }
 
 // missed takes note that the thread did not answer in time.
@@ -46,6 +54,7 @@ func (r *runs) missed() {
 	}
 	r.late.Store(0)
 	r.count.Store(0)
+	r.met.Store(0)
 	r.every.Store(min(2*max(r.every.Load(), runsLeast), runsMost))
 	r.alone.Store(true)
 }
@@ -65,7 +74,10 @@ func (b *mailbox) run() bool {
 	if b.runner == nil {
 		return false
 	}
-	unheard, ran := b.runner.Run(b.island)
+	unheard, ran, thread := b.runner.Run(b.island)
+	if thread {
+		b.runs.meet()
+	}
 	first := b.island * int(b.ep.Hello.Mailboxes/b.ep.Hello.Islands)
 	for ; unheard != 0; unheard &= unheard - 1 {
 		b.ep.mailboxes[first+bits.TrailingZeros64(unheard)].drain()

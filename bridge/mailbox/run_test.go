@@ -6,13 +6,35 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// runsToChance counts the runs until the thread has another chance.
+// runsToChance counts the runs until the thread has another chance, and takes it.
 func runsToChance(t *testing.T, r *runs) (n int) {
 	for n = 1; !r.chance(); n++ {
 		require.Less(t, n, 2*runsMost)
 	}
+	for range meetings {
+		require.True(t, r.alone.Load(), "nobody waits for a thread that may sleep yet")
+		r.meet()
+	}
 	require.False(t, r.alone.Load(), "calls wait for it")
 	return n
+}
+
+// TestThreadThatSleepsOnKeepsNobodyWaiting: calls that met the thread long ago do not
+// count.
+func TestThreadThatSleepsOnKeepsNobodyWaiting(t *testing.T) {
+	var r runs
+	for range lateMost {
+		r.missed()
+	}
+	for range 3 {
+		for range meetings - 1 {
+			r.meet()
+		}
+		for !r.chance() {
+			require.True(t, r.alone.Load())
+		}
+	}
+	require.True(t, r.alone.Load())
 }
 
 // TestLateThreadLosesItsCalls: a thread that does not answer has fewer chances each time.
@@ -21,7 +43,7 @@ func TestLateThreadLosesItsCalls(t *testing.T) {
 	for last := runsLeast; ; {
 		for range lateMost - 1 {
 			r.missed()
-			require.False(t, r.alone.Load(), "it may wake up yet")
+			require.False(t, r.alone.Load(), "it may come yet")
 		}
 		r.missed()
 		require.True(t, r.alone.Load())

@@ -210,7 +210,7 @@ func TestSoakAdmin(t *testing.T) {
 	}
 	round()
 	clear(took)
-	stops := []func(){
+	stops := []func() time.Duration{
 		attackers(t, "unix://"+p.socket, "flood", "idle", "calls"), besiege(t, "unix://"+p.socket, "crowd"),
 		besiege(t, tcp, "strangers", "silent"), besiege(t, web, "visitors"),
 	}
@@ -235,7 +235,7 @@ func TestSoakAdmin(t *testing.T) {
 }
 
 // besiege starts sieges as this user, who can take the ids of others.
-func besiege(t testing.TB, address string, names ...string) (stop func()) {
+func besiege(t testing.TB, address string, names ...string) (stop func() time.Duration) {
 	return launchAll(t, nil, address, names...)
 }
 
