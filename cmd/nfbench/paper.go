@@ -130,14 +130,15 @@ type paperEffort struct {
 	rounds          int // of groups
 	slice           time.Duration
 	shrink          int      // the papers' sizes of rings and messages by so much; 1 but in tests
+	cycles          int      // of a link, each flow control and depth
 	transports      []string // of groups
 }
 
 var (
 	bothTransports = []string{transportMesh, transportShm}
 
-	paperShort = paperEffort{500, 40e6, 20000, 3, 3, 40, 3, 10 * time.Millisecond, 1, bothTransports}
-	paperWhole = paperEffort{10000, 100e6, 100000, 15, 20, 200, 9, 50 * time.Millisecond, 1, bothTransports}
+	paperShort = paperEffort{500, 40e6, 20000, 3, 3, 40, 3, 10 * time.Millisecond, 1, 60000, bothTransports}
+	paperWhole = paperEffort{10000, 100e6, 100000, 15, 20, 200, 9, 50 * time.Millisecond, 1, 1_000_000, bothTransports}
 )
 
 // paperMachine is what items are measured on.
@@ -145,8 +146,6 @@ type paperMachine struct {
 	paperEffort
 	dev *nfcomms.Device
 	bar progress
-
-	throughput *ThroughputReport // of the first item that needed it
 }
 
 // regenerate makes the items of the papers that were asked for.

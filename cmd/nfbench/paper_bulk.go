@@ -78,7 +78,7 @@ func bulkLatency(ctx context.Context, m *paperMachine) (PaperItem, error) {
 	return trust(item, r.Busy), nil
 }
 
-// sizes are those of figure 4 and of the stack analysis' sweeps.
+// sizes are those of figure 4.
 func (m *paperMachine) sizes() []int {
 	sizes := []int{4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10}
 	for _, s := range []int{1e6, 2e6, 4e6, 8e6, 14e6, 20e6} {
@@ -88,27 +88,14 @@ func (m *paperMachine) sizes() []int {
 	return sizes
 }
 
-// bulk is the throughput test, run once for all items.
-func (m *paperMachine) bulk(ctx context.Context) (*ThroughputReport, error) {
-	if m.throughput != nil {
-		return m.throughput, nil
-	}
+func bulkThroughput(ctx context.Context, m *paperMachine) (PaperItem, error) {
 	r, err := throughput(ctx, m.dev, throughputPlan{
 		payload: m.payload, sizes: m.sizes(), targets: []int{1, 8}, tests: m.tests, direct: m.direct,
 	}, io.Discard)
 	if err != nil {
-		return nil, err
-	}
-	m.bar.step("throughput")
-	m.throughput = r
-	return m.throughput, nil
-}
-
-func bulkThroughput(ctx context.Context, m *paperMachine) (PaperItem, error) {
-	r, err := m.bulk(ctx)
-	if err != nil {
 		return PaperItem{}, err
 	}
+	m.bar.step("throughput")
 	item := PaperItem{
 		Ref: "Figure 4", Title: fmt.Sprintf("throughput over the message size, %s each way", sizeText(r.Payload)),
 		Label: "measured, " + r.Device.Label + ", " + r.verification(), Picture: "bulk-figure4.svg", plot: r.plot(),

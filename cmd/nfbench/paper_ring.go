@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 var ringDecisions = []PaperDecision{
@@ -17,6 +18,8 @@ var ringDecisions = []PaperDecision{
 		"It stands here in the order of the other rows.",
 	},
 }
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // ringItems are those of the HMF Transmitter report.
 func ringItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {

@@ -5,12 +5,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/nfcomms/nfcomms/pkg/model"
 )
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 var stackDecisions = []PaperDecision{{
 	"The slides have 2 lanes in one place and 4 in another, for the same 1 GB/s.",
@@ -19,52 +16,68 @@ var stackDecisions = []PaperDecision{{
 
 // stackItems are those of the stack analysis.
 func stackItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
-	r, err := m.bulk(ctx)
+	plan := stackPlan{payload: m.payload / 4, sizes: []int{256 << 10, 1 << 20, 4 << 20}, depth: 4, tests: m.tests}
+	for i := range slides {
+		plan.sizes = append([]int{slides[len(slides)-1-i].KiB << 10}, plan.sizes...)
+	}
+	r, err := stack(ctx, m.dev, plan, progress{})
 	if err != nil {
 		return nil, err
 	}
+	m.bar.step("stack")
 	return []PaperItem{
 		catalogued("PCI Express", "packets, lanes, shares", model.FamilyPath),
-		absent("C++ reference", "980, 430, 100 and 80 MB/s", "a vendor's library on its board; CPU time and wall time stand apart in nfbench throughput"),
+		absent("C++ reference", "980, 430, 100 and 80 MB/s", "a vendor's library on its board; CPU time and wall time stand apart in nfbench stack"),
 		trust(stackSweep(r), r.Busy),
-		trust(stackLine(r), r.Busy),
-		absent("Without flow control", "right amount, wrong data", "no device can be used so: a transfer starts when its target has given memory; nfbench stack shows it between two goroutines"),
+		stackLoose(r),
 		absent("Java beside C++", "difference of their times over the chunk size", "the C library opens devices of the kernel module; there is none here to compare on"),
 	}, nil
 }
 
-// stackSweep is the table of chunk sizes.
-func stackSweep(r *ThroughputReport) PaperItem {
-	item := PaperItem{Ref: "Java with flow control", Title: "bandwidth over the chunk size, synchronous", Label: "measured, " + r.Device.Label + ", wall time"}
-	rises := true
-	last := 0.0
-	for _, j := range slides {
-		got := r.rate(directions[0], 1, j.KiB<<10) / 8 * 1e3
-		rises = rises && got > last
-		last = got
-		item.Rows = append(item.Rows, PaperRow{What: fmt.Sprintf("%d KiB", j.KiB), Unit: "MB/s", Paper: number(j.Sync), Measured: number(got)})
+// stackSweep is the table of chunk sizes, and the shape of its curve. The last finding
+// of the report is of what has no flow control.
+func stackSweep(r *StackReport) PaperItem {
+	item := PaperItem{
+		Ref: "With flow control, Java and C++", Title: "bandwidth over the chunk size", Label: "measured, " + r.Device.Label + ", wall time",
+		Picture: "stack-chunks.svg", plot: r.plot(),
 	}
-	few, many := r.rate(directions[0], 1, 8<<10), r.rate(directions[0], 8, 8<<10)
-	item.Findings = []PaperFinding{
-		shape("a larger chunk is faster, at each step", rises, ""),
-		shape("asynchronous beats synchronous (8 KiB: 70 over 50 MB/s); here: eight targets at once over one", many > few, "%.2f times", many/few),
+	row := func(kib int, mode string, paper float64) {
+		item.Rows = append(item.Rows, PaperRow{What: fmt.Sprintf("%d KiB, %s", kib, mode), Unit: "MB/s", Paper: number(paper), Measured: number(r.near(mode, kib<<10))})
+	}
+	rises, last := true, 0.0
+	for _, s := range r.Slides {
+		row(s.KiB, stackSync, s.Sync)
+		if s.Async > 0 {
+			row(s.KiB, stackOverlapped, s.Async)
+		}
+		rises = rises && r.near(stackSync, s.KiB<<10) > last
+		last = r.near(stackSync, s.KiB<<10)
+	}
+	for _, direction := range directions {
+		h := r.at(stackSync, direction).Hockney
+		if h == nil {
+			continue
+		}
+		item.Rows = append(item.Rows,
+			PaperRow{What: direction + ": half of the rate from", Unit: "KiB", Paper: number(256), Measured: number(h.NHalf / 1024)},
+			PaperRow{What: direction + ": 90 % of the rate from", Unit: "KiB", Paper: number(4096), Model: number(9 * 256), Measured: number(9 * h.NHalf / 1024), Note: "nine times as much by Hockney's line"})
+	}
+	item.Findings = []PaperFinding{shape("a larger chunk is faster, at each step", rises, "")}
+	for _, f := range r.Findings[:len(r.Findings)-1] {
+		item.Findings = append(item.Findings, shape(f.What, f.Same, "%s", f.Why))
 	}
 	return item
 }
 
-// stackLine is what the slides say of the shape of the curve.
-func stackLine(r *ThroughputReport) PaperItem {
-	item := PaperItem{Ref: "Without flow control, Java and C++", Title: "half of the bandwidth, nine tenths of it, and the share of software", Label: "measured, " + r.Device.Label + ", with flow control"}
-	for _, c := range r.Curves {
-		if c.Targets != 1 || c.Hockney == nil {
-			continue
-		}
-		half, tenths, share := c.Hockney.NHalf/1024, 9*c.Hockney.NHalf/1024, c.Hockney.N95/1024
-		item.Rows = append(item.Rows,
-			PaperRow{What: c.Direction + ": half of the rate from", Unit: "KiB", Paper: number(256), Measured: number(half)},
-			PaperRow{What: c.Direction + ": 90 % of the rate from", Unit: "KiB", Paper: number(4096), Model: number(9 * 256), Measured: number(tenths), Note: "nine times as much by Hockney's line"},
-			PaperRow{What: c.Direction + ": software under 5 % from", Unit: "KiB", Paper: number(256), Measured: number(share), Note: "here all of the start-up counts as software"})
-		item.Findings = append(item.Findings, shape(c.Direction+": half of the rate takes chunks of some 256 KiB (128 to 512)", half >= 128 && half <= 512, "%.1f KiB; less is better", half))
+// stackLoose is what comes of no flow control.
+func stackLoose(r *StackReport) PaperItem {
+	item := PaperItem{Ref: "Without flow control", Title: "right amount, wrong data", Label: "measured between two goroutines: no device can be used so"}
+	for _, l := range r.Loose {
+		item.Rows = append(item.Rows, PaperRow{
+			What: fmt.Sprintf("chunks of %s, %s: wrong", sizeText(l.Size), l.Mode), Unit: "%", Measured: number(100 * float64(l.Wrong) / float64(l.Chunks)),
+		})
 	}
+	f := r.Findings[len(r.Findings)-1]
+	item.Findings = []PaperFinding{shape(f.What, f.Same, "%s", f.Why)}
 	return item
 }

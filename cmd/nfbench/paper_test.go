@@ -44,7 +44,7 @@ func TestPaperItems(t *testing.T) {
 	require.NoError(t, err)
 	defer dev.Close()
 	o := paperOptions{only: paperIDs(), out: t.TempDir()}
-	least := paperEffort{batches: 10, payload: 2e6, direct: 100, tests: 1, rings: 1, packages: 1, rounds: 1, slice: time.Millisecond, shrink: 100, transports: []string{transportMesh}}
+	least := paperEffort{batches: 10, payload: 2e6, direct: 100, tests: 1, rings: 1, packages: 1, rounds: 1, slice: time.Millisecond, shrink: 100, cycles: 10000, transports: []string{transportMesh}}
 	r, err := o.regenerate(t.Context(), dev, least, io.Discard)
 	require.NoError(t, err)
 	require.Len(t, r.Papers, len(paperIDs()))
@@ -65,7 +65,7 @@ func TestPaperItems(t *testing.T) {
 	require.NoError(t, r.save(o.out))
 	pictures, err := filepath.Glob(filepath.Join(o.out, "*.svg"))
 	require.NoError(t, err)
-	require.Len(t, pictures, 3)
+	require.Len(t, pictures, 5)
 	var b bytes.Buffer
 	require.NoError(t, json.NewEncoder(&b).Encode(r))
 }
