@@ -23,6 +23,8 @@
 //	stall-timeout=10s how long a transfer may stand still while the device beats,
 //	                  at least five heartbeats; 1ms..8760h
 //	spin=25us         how long an idle island spins before it sleeps; 0..1s
+//	torus=            nodes of a fabric in x, y and z, as 4x4x1, of which the device is
+//	                  0.0.0: 1..32 a side, 2..1024 in all; without it there is none
 //
 // An option that is not within its range is bridge.ErrInvalid, with its name, what
 // was given and what is allowed.

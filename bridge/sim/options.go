@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
@@ -21,30 +23,76 @@ func defaultSpin() time.Duration {
 
 func init() {
 	bridge.RegisterCheck("sim", func(a bridge.Address) error {
-		_, _, err := parse(a)
+		_, err := parse(a)
 		return err
 	})
 }
 
-// stallOption is the one option that the host keeps for itself.
-const stallOption = "stall-timeout"
+// Options that the host keeps for itself.
+const (
+	stallOption = "stall-timeout"
+	torusOption = "torus"
+)
+
+// Limits of a torus in one process.
+const (
+	sideMax  = 32
+	nodesMax = 1024
+)
 
 // stallLimits are those of stallOption. No call is meant to wait for a year.
 var stallLimits = bridge.Limits[time.Duration]{Min: time.Millisecond, Max: 365 * 24 * time.Hour}
 
+// options are what an address says.
+type options struct {
+	shape firmware.Config // of each node
+	stall time.Duration   // how long a transfer may stand still, 0 for the default
+	torus [3]int          // nodes a side; zero: the device is no node of a fabric
+}
+
 // parse reads the options of a "sim:" address. Errors wrap bridge.ErrOption
-// for an unknown name and bridge.ErrInvalid for a value that cannot be. stall is
-// how long a transfer may stand still, 0 for the default.
-func parse(a bridge.Address) (c firmware.Config, stall time.Duration, err error) {
-	c = firmware.Config{Spin: defaultSpin(), Runs: 1, Eager: abi.EagerEntries, LogFD: -1}
+// for an unknown name and bridge.ErrInvalid for a value that cannot be.
+func parse(a bridge.Address) (o options, err error) {
+	o.shape = firmware.Config{Spin: defaultSpin(), Runs: 1, Eager: abi.EagerEntries, LogFD: -1}
 	if a.Path != "" {
-		return c, 0, fmt.Errorf("sim takes no path: %w", bridge.ErrInvalid)
+		return o, fmt.Errorf("sim takes no path: %w", bridge.ErrInvalid)
 	}
-	if err := a.Only(append(firmware.Options(), stallOption)...); err != nil {
-		return c, 0, err
+	if err := a.Only(append(firmware.Options(), stallOption, torusOption)...); err != nil {
+		return o, err
 	}
-	if err := a.Duration(stallOption, &stall, stallLimits); err != nil {
-		return c, 0, err
+	if err := a.Duration(stallOption, &o.stall, stallLimits); err != nil {
+		return o, err
 	}
-	return c, stall, c.Parse(a)
+	if a.Options.Has(torusOption) {
+		if o.torus, err = parseTorus(a.Options.Get(torusOption)); err != nil {
+			return o, err
+		}
+	}
+	return o, o.shape.Parse(a)
+}
+
+// parseTorus reads "4x4x1".
+func parseTorus(text string) (side [3]int, err error) {
+	parts := strings.Split(text, "x")
+	nodes := 1
+	for i := range side {
+		if len(parts) != len(side) {
+			return side, badTorus(text)
+		}
+		n, err := strconv.Atoi(parts[i])
+		if err != nil || n < 1 || n > sideMax || strconv.Itoa(n) != parts[i] {
+			return side, badTorus(text)
+		}
+		side[i] = n
+		nodes *= n
+	}
+	if nodes < 2 || nodes > nodesMax {
+		return side, badTorus(text)
+	}
+	return side, nil
+}
+
+func badTorus(text string) error {
+	return fmt.Errorf("option %s=%s: %w: want nodes in x, y and z as 4x4x1, 1..%d a side, 2..%d in all",
+		torusOption, text, bridge.ErrInvalid, sideMax, nodesMax)
 }

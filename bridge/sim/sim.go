@@ -28,19 +28,35 @@ func init() { bridge.Register("sim", open) }
 var missing error
 
 func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Device, error) {
-	c, stall, err := parse(a)
+	opts, err := parse(a)
 	if err != nil {
 		return nil, err
 	}
 	log := logqueue.New(o.Logger)
-	p, err := start(c, log)
+	dev, err := openNear(ctx, a, opts, log)
+	if err != nil {
+		log.Flush()
+		return nil, err
+	}
+	if opts.torus == [3]int{} {
+		return dev, nil
+	}
+	t, err := newTorus(opts)
+	if err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
+	return &node{Device: dev, torus: t}, nil
+}
+
+// openNear opens the device that this process reaches without a fabric.
+func openNear(ctx context.Context, a bridge.Address, o options, log *logqueue.Queue) (bridge.Device, error) {
+	p, err := start(o.shape, log)
 	if err != nil {
 		return nil, fmt.Errorf("start firmware: %w", err)
 	}
-	dev, err := mailbox.Open(ctx, p, bridge.Info{Address: a.String(), Driver: "sim"}, &mailbox.Options{Log: log, Stall: stall})
+	dev, err := mailbox.Open(ctx, p, bridge.Info{Address: a.String(), Driver: "sim"}, &mailbox.Options{Log: log, Stall: o.stall})
 	if err != nil {
 		p.Close()
-		log.Flush()
 		return nil, err
 	}
 	return dev, nil

@@ -13,7 +13,7 @@ func init() { bridge.Register("sim", open) }
 
 // open checks the address, then says what this build lacks.
 func open(_ context.Context, a bridge.Address, _ *bridge.Options) (bridge.Device, error) {
-	if _, _, err := parse(a); err != nil {
+	if _, err := parse(a); err != nil {
 		return nil, err
 	}
 	return nil, missing

@@ -27,7 +27,7 @@ var allowed = []struct {
 	{"bridge/region", []string{"bridge", "bridge/abi"}, nil},
 	{"bridge/logqueue", nil, nil},
 	{"bridge/mailbox", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/meter", "bridge/proto", "bridge/region", "bridge/waiter"}, []string{sys}},
-	{"bridge/sim", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/mailbox", "firmware"}, []string{sys}},
+	{"bridge/sim", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/mailbox", "bridge/mesh", "firmware"}, []string{sys}},
 	{"bridge/mesh", []string{"bridge", "bridge/abi", "firmware"}, nil},
 	{"bridge/shm", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/mailbox", "bridge/region", "internal/fdpass", "internal/shmwire"}, []string{sys}},
 	{"bridge/kdev", []string{"bridge", "bridge/abi", "bridge/kdev/uapi", "bridge/logqueue", "bridge/meter", "bridge/region", "bridge/waiter"}, []string{sys}},

@@ -45,6 +45,16 @@ type (
 	Memory = bridge.Memory
 	// Offer is what the device holds ready on a channel.
 	Offer = bridge.Offer
+	// Fabric is a torus of nodes, as one of them knows it.
+	Fabric = bridge.Fabric
+	// FabricState is a fabric at one moment.
+	FabricState = bridge.FabricState
+	// FabricNodeState is what is known of a node.
+	FabricNodeState = bridge.FabricNodeState
+	// FabricLinkState is one end of a link.
+	FabricLinkState = bridge.FabricLinkState
+	// FabricHop is a step of a route.
+	FabricHop = bridge.FabricHop
 	// Found is a device that can be opened here, or one that cannot with the reason.
 	Found = bridge.Found
 )
@@ -112,6 +122,7 @@ type Device struct {
 //	target-timeout=0  how long an offer waits for its target; 0: for ever
 //	stall-timeout=10s how long a transfer may stand still while the device beats
 //	spin=25us         how long an idle island spins before it sleeps
+//	torus=            nodes of a fabric in x, y and z, as 4x4x1: the device is 0.0.0
 //
 // Options of "dev:" reset the device and give its next epoch a shape, which needs
 // CAP_SYS_ADMIN and ends what others do with the device:
@@ -163,6 +174,14 @@ func (d *Device) Stats() Stats { return d.dev.Stats() }
 func (d *Device) Health() (Health, error) {
 	h, err := d.dev.Health()
 	return h, d.fail(OpHealth, 0, err)
+}
+
+// Fabric returns the fabric that the device is a node of; nil if there is none.
+func (d *Device) Fabric() Fabric {
+	if n, ok := d.dev.(bridge.FabricNode); ok {
+		return n.Fabric()
+	}
+	return nil
 }
 
 // Subscribe opens the channel to a target. ErrNotSubscribed if no device

@@ -1,0 +1,84 @@
+package bridge
+
+import (
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// FabricLinks is how many links a node has, in the order x+, x-, y+, y-, z+, z-.
+const FabricLinks = 6
+
+// FabricNode is a Device that is a node of a fabric.
+type FabricNode interface {
+	Device
+	// Fabric returns the fabric that the device is a node of; nil if there is none.
+	Fabric() Fabric
+}
+
+// Fabric is a torus of nodes, as one of them knows it. All methods are safe for
+// concurrent use. Errors: ErrClosed, and ErrInvalid for a node or link that is not
+// there.
+type Fabric interface {
+	// State returns what the node knows of all nodes, and what those that can be
+	// asked counted.
+	State() (FabricState, error)
+	// Route returns the way of a packet between two nodes now; nil if there is none.
+	Route(from, to abi.Node) ([]FabricHop, error)
+	// CutLink cuts a link in both directions, or mends it. ErrNotSupported where links
+	// are more than a model.
+	CutLink(node abi.Node, link int, cut bool) error
+	// KillNode ends a node with all its links, or starts it anew. ErrNotSupported as
+	// for CutLink.
+	KillNode(node abi.Node, dead bool) error
+}
+
+// FabricHop is a step of a route.
+type FabricHop struct {
+	// Link is one of the six of the node it leaves.
+	Link int
+	// Detour: the packet left dimension order.
+	Detour bool
+}
+
+// FabricState is a fabric at one moment.
+type FabricState struct {
+	// Side is how many nodes there are in x, y and z.
+	Side [3]int
+	// Node is the one that was asked.
+	Node abi.Node
+	// Nodes are all, x first: that of x, y, z has index x + X·(y + Y·z).
+	Nodes []FabricNodeState
+}
+
+// FabricNodeState is what is known of a node.
+type FabricNodeState struct {
+	// Word is its diagnostic word; one that is not valid: nothing is known.
+	Word abi.Diagnostic
+	// Alive: it runs. What follows is zero if it does not, or can not be asked.
+	Alive bool
+	// Forwarded, Detours and Unreachable count packets of others that went on, those
+	// that left dimension order here, and those that were lost as no way led on.
+	Forwarded, Detours, Unreachable uint64
+	// Links as the node itself sees them.
+	Links [FabricLinks]FabricLinkState
+}
+
+// FabricLinkState is one end of a link.
+type FabricLinkState struct {
+	// Joined: there is a node at the other end, by the shape of the torus.
+	Joined bool
+	// Up: packets go over it.
+	Up bool
+	// Level is its health.
+	Level abi.Level
+	// Window is how many words may be under way.
+	Window int
+	// RoundTrip is as measured.
+	RoundTrip time.Duration
+	// BytesSent and BytesReceived count payload, Packets those sent.
+	BytesSent, BytesReceived, Packets uint64
+	// Repeated counts packets sent again, Errors what was wrong of what came, Restarts
+	// how often the link was aligned.
+	Repeated, Errors, Restarts uint64
+}

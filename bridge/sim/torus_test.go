@@ -1,0 +1,89 @@
+package sim
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+)
+
+func TestBadTorus(t *testing.T) {
+	for _, torus := range []string{"", "4", "4x4", "4x4x4x4", "1x1x1", "0x4x4", "33x1x1", "-2x1x1", "2x2x02", "32x32x2", "99999999999999999999x1x1", "axbxc"} {
+		_, err := bridge.Open(context.Background(), "sim:?torus="+torus, nil)
+		require.ErrorIs(t, err, bridge.ErrInvalid, torus)
+		require.ErrorContains(t, err, "option torus="+torus+": ")
+		require.ErrorContains(t, err, "want nodes in x, y and z as 4x4x1, 1..32 a side, 2..1024 in all")
+		require.ErrorIs(t, bridge.CheckAddress("sim:?torus="+torus), bridge.ErrInvalid)
+	}
+	require.NoError(t, bridge.CheckAddress("sim:?torus=2x1x1"))
+}
+
+// openTorus opens a device that is a node of a fabric.
+func openTorus(t *testing.T, options string) *node {
+	t.Helper()
+	dev := openDevice(t, options)
+	t.Cleanup(func() { require.NoError(t, dev.Close()) })
+	return dev.(*node)
+}
+
+// TestFabric: the device says how its fabric is, and what a cut changes.
+func TestFabric(t *testing.T) {
+	e := bridgetest.NewEnv(t)
+	f := openTorus(t, "torus=3x2x1").Fabric()
+	state := func() bridge.FabricState {
+		s, err := f.State()
+		require.NoError(t, err)
+		return s
+	}
+	e.Until("all links are up", func() bool {
+		for _, n := range state().Nodes {
+			for _, l := range n.Links {
+				if !n.Word.Valid() || n.Word.Worst() != abi.Normal || l.Joined != l.Up {
+					return false
+				}
+			}
+		}
+		return true
+	})
+	s := state()
+	require.Equal(t, [3]int{3, 2, 1}, s.Side)
+	require.Len(t, s.Nodes, 6)
+	require.False(t, s.Nodes[0].Links[4].Joined, "a side of one has no links")
+
+	to := abi.MakeNode(1, 0, 0)
+	hops, err := f.Route(abi.MakeNode(0, 0, 0), to)
+	require.NoError(t, err)
+	require.Equal(t, []bridge.FabricHop{{Link: 0}}, hops)
+	require.NoError(t, f.CutLink(to, 1, true))
+	e.Until("another way", func() bool {
+		hops, err := f.Route(abi.MakeNode(0, 0, 0), to)
+		require.NoError(t, err)
+		return len(hops) > 1
+	})
+	require.NoError(t, f.CutLink(to, 1, false))
+	require.NoError(t, f.KillNode(to, true))
+	e.Until("the node is dead", func() bool { return !state().Nodes[1].Alive })
+	require.NoError(t, f.KillNode(to, false))
+	for _, err := range []error{
+		f.CutLink(abi.MakeNode(3, 0, 0), 0, true), f.CutLink(to, 4, true), f.CutLink(to, 6, true), f.KillNode(abi.MakeNode(0, 2, 0), true),
+	} {
+		require.ErrorIs(t, err, bridge.ErrInvalid)
+	}
+	_, err = f.Route(to, abi.MakeNode(0, 0, 1))
+	require.ErrorIs(t, err, bridge.ErrInvalid)
+}
+
+// TestFabricOfAClosedDevice: what is asked late is answered.
+func TestFabricOfAClosedDevice(t *testing.T) {
+	dev := openDevice(t, "torus=2x1x1")
+	f := dev.(bridge.FabricNode).Fabric()
+	require.NoError(t, dev.Close())
+	require.NoError(t, dev.Close())
+	_, err := f.State()
+	require.ErrorIs(t, err, bridge.ErrClosed)
+	require.ErrorIs(t, f.KillNode(abi.MakeNode(1, 0, 0), true), bridge.ErrClosed)
+}
