@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -92,6 +93,8 @@ func (l *link) greet(ctx context.Context, o *options, after uint32) error {
 	switch {
 	case ctx.Err() != nil:
 		err = errors.Join(context.Cause(ctx), err)
+	case hungUp(err):
+		err = fmt.Errorf("the device process of %s hung up: %w", o.path, bridge.ErrDeviceLost)
 	case errors.Is(err, shmwire.ErrVersion):
 		err = fmt.Errorf("%w: %w", bridge.ErrABI, err)
 	case err == nil && answer.Status == uint16(abi.ErrBusy):
@@ -112,6 +115,11 @@ func (l *link) greet(ctx context.Context, o *options, after uint32) error {
 	l.area, l.bell = files[0], os.NewFile(uintptr(files[1]), "nfcomms-doorbell")
 	l.size, l.epoch = answer.Size, answer.Epoch
 	return nil
+}
+
+// hungUp reports whether an error is the end of the other side.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // exchange sends a request and reads its answer. Must hold mu, or be alone.

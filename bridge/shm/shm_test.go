@@ -136,7 +136,7 @@ func TestWrongDevice(t *testing.T) {
 		{"not sealed", send(hello, memory(t, 1<<20, unix.F_SEAL_GROW), pair[1]), nil, "may change its size"},
 		{"too short", send(hello, memory(t, 1<<19, all), pair[1]), nil, "memory of 524288 bytes in place of 1048576"},
 		{"no device in it", send(hello, memory(t, 1<<20, all), pair[1]), bridge.ErrDeviceLost, "not ready"},
-		{"gone", func(c *net.UnixConn) { _ = c.Close() }, nil, "EOF"},
+		{"gone", func(c *net.UnixConn) { _ = c.Close() }, bridge.ErrDeviceLost, "hung up"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := descriptors(t)

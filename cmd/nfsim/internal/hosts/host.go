@@ -117,8 +117,9 @@ func watch(c *net.UnixConn, peer fdpass.Peer) (*os.File, error) {
 	return f, nil
 }
 
-// end releases all that the client held. Its counters stay.
-func (h *host) end() {
+// end releases all that the client held, and returns its counters.
+func (h *host) end() firmware.BusStats {
+	defer h.bus.Close()
 	if h.device != nil {
 		h.device.Detach()
 	}
@@ -131,14 +132,6 @@ func (h *host) end() {
 		}
 	}
 	h.bus.UnmapAll()
-	if h.device == nil {
-		h.bus.Close()
-	}
-}
-
-// stats returns the counters of a host that ended.
-func (h *host) stats() firmware.BusStats {
-	defer h.bus.Close()
 	return h.bus.Stats()
 }
 

@@ -150,8 +150,7 @@ func (s *Server) serve(c *net.UnixConn) {
 	}
 	s.log.Info("client attached", "pid", peer.PID, "uid", peer.UID, "epoch", h.epoch)
 	err = h.serve()
-	h.end()
-	stats := h.stats()
+	stats := h.end()
 	s.log.Info("client gone", "pid", peer.PID, "err", err, "read", stats.BytesRead, "written", stats.BytesWritten, "faults", stats.Faults)
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -208,4 +209,23 @@ func TestSilence(t *testing.T) {
 	for _, s := range silent {
 		_ = s.Close()
 	}
+}
+
+// TestGoneBeforeTheAnswer: a client that goes before it has its answer leaves nothing.
+func TestGoneBeforeTheAnswer(t *testing.T) {
+	path := share(t, 2)
+	require.Equal(t, abi.OK, hello(t, dial(t, path))) // what comes with the first is there
+	before := descriptors(t)
+	for range 20 {
+		c := dial(t, path)
+		require.NoError(t, shmwire.Send(c, &shmwire.Message{Kind: shmwire.Hello}))
+		require.NoError(t, c.Close())
+	}
+	require.Eventually(t, func() bool { return descriptors(t) <= before }, time.Minute, time.Millisecond)
+}
+
+func descriptors(t *testing.T) int {
+	list, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	return len(list)
 }
