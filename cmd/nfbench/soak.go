@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,7 @@ type soakOptions struct {
 	duration time.Duration
 	every    time.Duration
 	clients  int
+	device   string // command line of a device process; "": none is started
 	state    string
 	seed     uint64
 	// spoil has one packet or message of so many be wrong: tests see that it is
@@ -52,14 +54,20 @@ the loopback program.
 
 A round ends with a fault that is drawn by chance, about every --every. On a ring: the
 writer or the reader is killed, the ring's creator goes, or the writer closes; a process
-is also stopped for a moment and goes on. On a device: a client is killed, in the middle
-of whatever it does.
+is also stopped for a moment and goes on. On a device: a client is killed that waits in a
+call, or moves data, withdraws, maps memory, resets, comes and goes, as is drawn. The others
+exchange; what they gave to a program that counts, it must have taken.
+
+With --device the device of a shm: address is a process that this starts, and that is
+killed, stopped for a moment or told to end as well. The clients must hear of it, find the
+next one and go on; the device must keep nothing of clients that have gone.
 
 With --state the books are in a file, written after each round: a run that was
 interrupted, or whose machine was, goes on where it stopped, until --duration in all.
 The exit code is 1 if anything was lost or wrong.`,
 		Example: `  nfbench soak --address ring: --duration 2m
-  nfbench soak --address sim: --duration 504h --state soak.json`,
+  nfbench soak --address sim: --duration 504h --state soak.json
+  nfbench soak --address shm:/tmp/0.sock --device "nfsim --shm /tmp/0.sock" --duration 1h`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(c); err != nil {
@@ -72,6 +80,7 @@ The exit code is 1 if anything was lost or wrong.`,
 	f.DurationVar(&o.duration, "duration", 2*time.Minute, "time in all, that of earlier runs included")
 	f.DurationVar(&o.every, "every", time.Second, "mean time of a round, which ends with a fault")
 	f.IntVar(&o.clients, "clients", 2, "processes on a device")
+	f.StringVar(&o.device, "device", "", "command of the device process of a shm: address, to be killed as well")
 	f.StringVar(&o.state, "state", "", "file with the books, to go on later")
 	f.Uint64Var(&o.seed, "seed", 1, "of what is drawn by chance")
 	f.Uint64Var(&o.spoil, "spoil", 0, "make one packet or message of so many wrong")
@@ -87,6 +96,8 @@ func (o *soakOptions) check(c *common) error {
 		return usagef("--every %v is less than a millisecond", o.every)
 	case o.clients < 1 || o.clients > 64:
 		return usagef("--clients %d is not 1 to 64", o.clients)
+	case o.device != "" && (strings.TrimSpace(o.device) == "" || !strings.HasPrefix(c.address, "shm:")):
+		return usagef("--device is the command of a process that serves a shm: address")
 	}
 	return c.check()
 }
@@ -210,7 +221,14 @@ func (o *soakOptions) rounds(address string) (soakRound, func() error, error) {
 		return s.round, s.close, nil
 	}
 	s := &soakedDevice{o: o, address: address}
-	return s.round, func() error { return nil }, nil
+	if o.device != "" {
+		device, err := newSoaked(o.device)
+		if err != nil {
+			return nil, nil, err
+		}
+		s.device = device
+	}
+	return s.round, s.close, nil
 }
 
 // left is the time that is left.

@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
 // The processes of a soak are this binary again, under hidden commands. The job is
@@ -35,14 +33,19 @@ type soakJob struct {
 	Ring    string `json:"ring,omitempty"`    // the name of the ring
 	Seed    uint64 `json:"seed"`
 	Spoil   uint64 `json:"spoil"`
+	// State is what a client does until it is killed; none: it exchanges.
+	State string `json:"state,omitempty"`
+	// Mortal is a device that may be lost: the client finds the next one and goes on.
+	Mortal bool `json:"mortal,omitempty"`
 }
 
 // soakEnd is what it came to.
 type soakEnd struct {
 	Operations uint64 `json:"operations"`
 	Bytes      uint64 `json:"bytes"`
-	Wrong      string `json:"wrong,omitempty"` // what was not as it should be
-	Why        string `json:"why"`             // why it ended: one of the constants, or an error
+	Resets     uint64 `json:"resets,omitempty"` // how often a device was lost, and found again
+	Wrong      string `json:"wrong,omitempty"`  // what was not as it should be
+	Why        string `json:"why"`              // why it ended: one of the constants, or an error
 }
 
 // Why a process ended.
@@ -50,6 +53,7 @@ const (
 	soakAsked    = "asked"
 	soakClosed   = "the other side closed"
 	soakPeerDied = "the other side died"
+	soakNoDevice = "the device was lost"
 )
 
 // soakPatience bounds what should end by itself: a call that hangs is a fault.
@@ -163,48 +167,4 @@ func (p *soakProcess) leave() {
 	timer := time.AfterFunc(soakPatience, p.kill)
 	_ = p.cmd.Wait()
 	timer.Stop()
-}
-
-func newSoakClient() *cobra.Command { return soakCommand(soakClientCommand, soakClient) }
-
-// soakClient exchanges messages and transfers with the loopback program until it is
-// asked to end.
-func soakClient(ctx context.Context, j *soakJob, ready func(), asked <-chan struct{}) (end soakEnd) {
-	fail := func(err error) soakEnd {
-		end.Why = err.Error()
-		return end
-	}
-	dev, err := nfcomms.Open(ctx, j.Address)
-	if err != nil {
-		return fail(err)
-	}
-	defer dev.Close()
-	p, err := start(ctx, dev, "loopback", 1)
-	if err != nil {
-		return fail(err)
-	}
-	ready()
-	e := newSoakExchange(j, p.chans[0])
-	for end.Why == "" {
-		select {
-		case <-asked:
-			end.Why = soakAsked
-			continue
-		default:
-		}
-		n, wrong, err := e.next(ctx, end.Operations)
-		switch {
-		case wrong != "":
-			end.Wrong, end.Why = wrong, soakAsked
-		case err != nil:
-			end.Why = err.Error()
-		default:
-			end.Operations++
-			end.Bytes += uint64(n)
-		}
-	}
-	if err := p.stop(ctx); err != nil && end.Why == soakAsked && end.Wrong == "" {
-		end.Why = err.Error()
-	}
-	return end
 }

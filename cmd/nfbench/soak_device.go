@@ -3,124 +3,147 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
-
-	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
-// soakExchange sends what follows from a seed there and back.
-type soakExchange struct {
-	job       *soakJob
-	ch        *nfcomms.Channel
-	chance    *rand.Rand
-	sent, got []byte
-}
-
-// soakTransfer bounds a transfer.
-const soakTransfer = 256 << 10
-
-func newSoakExchange(j *soakJob, ch *nfcomms.Channel) *soakExchange {
-	return &soakExchange{
-		job: j, ch: ch, chance: rand.New(rand.NewPCG(j.Seed, 1)), sent: make([]byte, soakTransfer), got: make([]byte, soakTransfer),
-	}
-}
-
-// next makes exchange number n: its size, and what is wrong with what came back.
-func (e *soakExchange) next(ctx context.Context, n uint64) (size int, wrong string, err error) {
-	direct := e.chance.IntN(4) > 0
-	size = e.chance.IntN(messageSize + 1)
-	if !direct {
-		size = 1 + e.chance.IntN(soakTransfer)
-	}
-	sent, got := e.sent[:size], e.got[:size]
-	fillPattern(sent, e.job.Seed<<20+n)
-	clear(got)
-	if direct {
-		err = e.message(ctx, sent, got)
-	} else if err = e.ch.SendInd(ctx, sent, size); err == nil {
-		_, err = e.ch.ReceiveInd(ctx, got, size)
-	}
-	if err != nil {
-		return 0, "", err
-	}
-	if e.job.Spoil > 0 && n%e.job.Spoil == e.job.Spoil-1 && size > 0 {
-		got[size/2]++
-	}
-	if !bytes.Equal(sent, got) {
-		return 0, fmt.Sprintf("exchange %d of %d bytes came back changed", n, size), nil
-	}
-	return size, "", nil
-}
-
-func (e *soakExchange) message(ctx context.Context, sent, got []byte) error {
-	if err := e.ch.Send(ctx, sent); err != nil {
-		return err
-	}
-	n, err := e.ch.Receive(ctx, got)
-	if err == nil && n != len(got) {
-		err = fmt.Errorf("a message of %d bytes came back with %d", len(got), n)
-	}
-	return err
-}
+// Faults of a round on a device; those that are killed are named with the state of the
+// client that is killed, or whose device is.
+const (
+	faultClient = "client killed: "
+	faultDevice = "device killed: "
+	faultEnded  = "device ended: "
+	faultStood  = "device stopped for a moment"
+)
 
 // soakedDevice soaks a device with processes.
 type soakedDevice struct {
 	o       *soakOptions
 	address string
+	device  *soakedProcess // nil: it is not ours to kill
 }
 
-// round lets the clients go, kills one, lets the others go on, and asks them to end.
+// soakedRound is a round: its fault, and its clients, the first of which is the victim.
+type soakedRound struct {
+	fault, state string
+	clients      []*soakProcess
+}
+
+// draw decides on the fault and the state of the victim.
+func (s *soakedDevice) draw(chance *rand.Rand) soakedRound {
+	states := slices.Sorted(maps.Keys(soakStates))
+	faults := []string{faultClient}
+	if s.device != nil {
+		faults = append(faults, faultClient, faultDevice, faultDevice, faultEnded, faultStood)
+	}
+	return soakedRound{fault: faults[chance.IntN(len(faults))], state: states[chance.IntN(len(states))]}
+}
+
+// round draws what happens, and lets it happen.
 func (s *soakedDevice) round(ctx context.Context, b *SoakBooks, chance *rand.Rand, length time.Duration) error {
-	var clients []*soakProcess
+	return s.play(ctx, b, s.draw(chance), length)
+}
+
+// play lets the clients go, injects the fault, lets the others go on, and asks them to
+// end.
+func (s *soakedDevice) play(ctx context.Context, b *SoakBooks, r soakedRound, length time.Duration) error {
 	defer func() {
-		for _, p := range clients {
+		for _, p := range r.clients {
 			p.leave()
 		}
 	}()
 	for i := range s.o.clients {
-		j := soakJob{Address: s.address, Seed: b.Seed + b.Rounds*64 + uint64(i), Spoil: s.o.spoil}
+		j := soakJob{Address: s.address, Seed: b.Seed + b.Rounds*64 + uint64(i), Spoil: s.o.spoil, Mortal: s.device != nil}
+		if i == 0 {
+			j.State = r.state
+		}
 		p, err := startSoak(soakClientCommand, j)
 		if err != nil {
 			return err
 		}
-		clients = append(clients, p)
+		r.clients = append(r.clients, p)
 	}
-	for _, p := range clients {
+	for _, p := range r.clients {
 		if err := p.ready(); err != nil {
 			return fmt.Errorf("client: %w", err)
 		}
 	}
 	soakSleep(ctx, length/2)
-	victim := chance.IntN(len(clients))
-	clients[victim].kill()
-	b.fault("client killed")
+	if err := s.inject(b, &r, length); err != nil {
+		return err
+	}
 	soakSleep(ctx, length/2)
-	for i, p := range clients {
-		if i != victim {
-			p.ask()
+	s.books(b, &r)
+	return s.device.settle(b, r.clients)
+}
+
+// inject makes the fault happen.
+func (s *soakedDevice) inject(b *SoakBooks, r *soakedRound, length time.Duration) error {
+	switch r.fault {
+	case faultClient:
+		r.clients[0].kill()
+	case faultStood:
+		s.device.freeze(min(length/4, 50*time.Millisecond))
+		b.fault(r.fault)
+		return nil
+	case faultDevice:
+		s.device.kill()
+	case faultEnded:
+		if err := s.device.end(); err != nil {
+			b.wrong("device that was to end: %v", err)
 		}
 	}
-	for i, p := range clients {
-		if i == victim {
+	b.fault(r.fault + r.state)
+	if r.fault == faultClient {
+		return nil
+	}
+	return s.device.start()
+}
+
+// books asks the clients to end, and takes what they came to.
+func (s *soakedDevice) books(b *SoakBooks, r *soakedRound) {
+	for _, p := range r.clients {
+		p.ask()
+	}
+	for i, p := range r.clients {
+		if i == 0 && r.fault == faultClient {
 			continue
 		}
 		end, err := p.end()
 		b.Operations += end.Operations
 		b.Bytes += end.Bytes
+		lost := r.fault == faultDevice || r.fault == faultEnded
 		switch {
 		case err != nil:
-			b.wrong("client %d: %v", i, err)
+			b.wrong("client %d (%s): %v", i, r.name(i), err)
 		case end.Wrong != "":
 			b.wrong("client %d: %s", i, end.Wrong)
-		case end.Why != soakAsked:
-			b.wrong("client %d: %s", i, end.Why)
+		case end.Why != soakAsked && (i > 0 || !lost || end.Why != soakNoDevice):
+			b.wrong("client %d (%s): %s", i, r.name(i), end.Why)
+		case i > 0 && lost && end.Resets == 0:
+			b.wrong("client %d did not notice that its device had gone", i)
 		}
 	}
-	return nil
+}
+
+// name is what a client did.
+func (r *soakedRound) name(i int) string {
+	if i == 0 {
+		return r.fault + r.state
+	}
+	return "beside " + r.fault + r.state
+}
+
+// close ends the device, if it is ours.
+func (s *soakedDevice) close() error {
+	if s.device == nil {
+		return nil
+	}
+	return s.device.end()
 }
 
 // soakSleep passes time, less if the user interrupts.

@@ -5,9 +5,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -42,7 +45,7 @@ func TestSoakGoesOn(t *testing.T) {
 	}
 	first := soak("sim:", 1)
 	require.Positive(t, first.Books.Rounds)
-	require.Equal(t, first.Books.Rounds, first.Books.Faults["client killed"])
+	require.Equal(t, first.Books.Rounds, faultsOf(&first.Books))
 	require.Contains(t, first.Books.Stopped, "the time is over after round 1")
 	second := soak("sim:", int(first.Books.Seconds*1e3)+1)
 	require.Greater(t, second.Books.Rounds, first.Books.Rounds)
@@ -97,9 +100,43 @@ func TestSoakBadInput(t *testing.T) {
 		{"--every", "1us", "--every 1µs is less than a millisecond"},
 		{"--clients", "65", "--clients 65 is not 1 to 64"},
 		{"--address", "nowhere", "nowhere"},
+		{"--device", "nfsim", "--device is the command of a process that serves a shm: address"},
 	} {
 		code, _, errs := nfbench(t.Context(), "soak", c.flag, c.value)
 		require.NotEqual(t, exitOK, code)
 		require.Contains(t, errs, c.says)
 	}
+}
+
+func faultsOf(b *SoakBooks) (n uint64) {
+	for _, of := range b.Faults {
+		n += of
+	}
+	return n
+}
+
+// TestSoakShared: in every state a client dies, or its device does, or is stopped or told to
+// end; nobody loses anything, and the device keeps nothing.
+func TestSoakShared(t *testing.T) {
+	program, path := filepath.Join(t.TempDir(), "nfsim"), filepath.Join(t.TempDir(), "s")
+	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../nfsim").CombinedOutput()
+	require.NoError(t, err, string(out))
+	device, err := newSoaked(program + " --shm " + path)
+	require.NoError(t, err)
+	s := &soakedDevice{o: &soakOptions{clients: 2}, address: "shm:" + path, device: device}
+	b := SoakBooks{Seed: 7, Faults: make(map[string]uint64)}
+	faults := []string{faultDevice, faultClient, faultEnded, faultStood}
+	for i, state := range slices.Sorted(maps.Keys(soakStates)) {
+		require.NoError(t, s.play(t.Context(), &b, soakedRound{fault: faults[i%len(faults)], state: state}, 10*time.Millisecond))
+		require.Empty(t, b.First)
+		b.Rounds++
+	}
+	require.NoError(t, s.close())
+	require.Zero(t, b.Losses+b.Wrong)
+	require.Positive(t, b.Operations)
+	require.Equal(t, b.Rounds, faultsOf(&b))
+
+	code, _, errs := nfbench(t.Context(), "soak", "--address", s.address, "--device", program+" --shm /no/such/folder/s")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "does not say that it listens: nfsim: ")
 }
