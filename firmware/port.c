@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "port/bus.c"
+#include "port/crc.c"
 #include "port/fault.c"
 #include "port/hosted.c"
 #include "port/image.c"

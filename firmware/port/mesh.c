@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "crc.h"
 #include "mesh_state.h"
 
 uint64_t nfc_mesh_now(struct nfc_mesh *m)
@@ -261,7 +262,7 @@ static bool init_node(struct nfc_mesh *m, uint32_t i, bool here)
 			       m->nodes);
 	n->port = (struct nfc_link_port){
 		n,	    mesh_room,	   mesh_put, mesh_take, mesh_generation,
-		mesh_clock, nfc_wire_crc()
+		mesh_clock, nfc_port_crc()
 	};
 	pthread_mutex_init(&n->lock, NULL);
 	n->memory = calloc(1, nfc_node_size(&m->config.node));

@@ -182,30 +182,3 @@ uint64_t nfc_wire_due(struct nfc_wire *w)
 		return UINT64_MAX;
 	return atomic_load(&w->dated) ? w->due[head & (w->config.words - 1)] : 0;
 }
-
-#if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t
-crc_instruction(uint32_t crc, const void *data, uint64_t size)
-{
-	const uint8_t *p = data;
-	uint64_t c = (uint32_t)~crc, w;
-
-	for (; size >= 8; size -= 8, p += 8) {
-		memcpy(&w, p, 8);
-		c = __builtin_ia32_crc32di(c, w);
-	}
-	for (; size; size--)
-		c = __builtin_ia32_crc32qi((uint32_t)c, *p++);
-	return ~(uint32_t)c;
-}
-
-uint32_t (*nfc_wire_crc(void))(uint32_t crc, const void *data, uint64_t size)
-{
-	return __builtin_cpu_supports("sse4.2") ? crc_instruction : NULL;
-}
-#else
-uint32_t (*nfc_wire_crc(void))(uint32_t crc, const void *data, uint64_t size)
-{
-	return NULL;
-}
-#endif

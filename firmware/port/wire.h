@@ -63,7 +63,5 @@ uint32_t nfc_wire_take(struct nfc_wire *w, struct nfc_word *word, uint32_t n,
 		       uint64_t now);
 /* When the next word arrives; UINT64_MAX: none is under way. */
 uint64_t nfc_wire_due(struct nfc_wire *w);
-/* CRC32C by the processor, NULL if it cannot. */
-uint32_t (*nfc_wire_crc(void))(uint32_t crc, const void *data, uint64_t size);
 
 #endif /* NFC_PORT_WIRE_H */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../port/crc.h"
 #include "link_rig.h"
 
 /* Short times, so that a test has many of them. */
@@ -75,7 +76,7 @@ struct link_rig *link_rig_new(const struct nfc_link_config *config,
 			.take = rig_take,
 			.generation = rig_generation,
 			.now = rig_now,
-			.crc = i ? nfc_wire_crc() : NULL,
+			.crc = i ? nfc_port_crc() : NULL,
 		};
 		CHECK(nfc_wire_init(&s->wire, wire ? wire : &usual));
 		s->memory = calloc(1, nfc_link_size(&c));

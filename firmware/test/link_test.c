@@ -3,17 +3,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../port/crc.h"
 #include "link_rig.h"
 
 CASE(checksum_is_crc32c)
 {
-	uint8_t zero[32] = { 0 }, text[64];
-	uint32_t (*crc)(uint32_t, const void *, uint64_t) = nfc_wire_crc();
+	uint8_t zero[32] = { 0 },
+		text[4 * 768 + 40]; /* streams, and what is left */
+	uint32_t (*crc)(uint32_t, const void *, uint64_t) = nfc_port_crc();
 
 	CHECK_EQ(nfc_crc32c(0, "123456789", 9), 0xe3069283);
 	CHECK_EQ(nfc_crc32c(0, zero, 32), 0x8a9136aa); /* RFC 3720, B.4 */
 	for (uint32_t i = 0; i < sizeof(text); i++)
-		text[i] = (uint8_t)(i * 37);
+		text[i] = (uint8_t)(i * i * 37 >> 3);
 	for (uint32_t n = 0; n <= sizeof(text); n++) {
 		uint32_t whole = nfc_crc32c(7, text, n);
 
