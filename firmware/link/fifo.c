@@ -73,13 +73,14 @@ void nfc_fifo_read(const struct nfc_fifo *f, uint32_t at, struct nfc_word *out,
 }
 
 struct nfc_held *nfc_fifo_push(struct nfc_fifo *f, struct nfc_word header,
-			       uint32_t words, uint32_t vc)
+			       uint32_t words, uint32_t vc, uint32_t sum)
 {
 	struct nfc_held *h = nfc_fifo_at(f, f->last++);
 
 	*h = (struct nfc_held){
 		.header = header,
 		.at = f->end,
+		.sum = sum,
 		.words = (uint16_t)words,
 		.vc = (uint8_t)vc,
 	};

@@ -2,11 +2,11 @@
 /* Control words and footers: what is in them, and their checksums. */
 #include "frame.h"
 
-uint32_t nfc_link_crc(const struct nfc_link_end *l, uint32_t crc,
-		      const void *data, uint64_t size)
+static uint32_t port_crc(const struct nfc_link_port *port, uint32_t crc,
+			 const void *data, uint64_t size)
 {
-	return l->port->crc ? l->port->crc(crc, data, size) :
-			      nfc_crc32c(crc, data, size);
+	return port->crc ? port->crc(crc, data, size) :
+			   nfc_crc32c(crc, data, size);
 }
 
 /*
@@ -21,7 +21,7 @@ static uint32_t checksum(const struct nfc_link_end *l, uint64_t lo,
 	uint32_t kind = nfc_kind(lo);
 	bool open = kind >= NFC_WORD_ALIGN && kind <= NFC_WORD_TEST_OK;
 
-	return nfc_link_crc(l, open ? 0 : l->seed, data, sizeof(data));
+	return port_crc(l->port, open ? 0 : l->seed, data, sizeof(data));
 }
 
 struct nfc_word nfc_control_word(const struct nfc_link_end *l,
@@ -39,21 +39,28 @@ bool nfc_control_valid(const struct nfc_link_end *l, struct nfc_word w)
 	return w.hi >> 32 == checksum(l, w.lo, (uint32_t)w.hi);
 }
 
-struct nfc_word nfc_footer(const struct nfc_link_end *l,
-			   const struct nfc_fifo *f, uint64_t start,
-			   struct nfc_word header, uint32_t at, uint32_t words)
+uint32_t nfc_payload_sum(const struct nfc_link_port *port,
+			 const struct nfc_fifo *f, uint32_t at, uint32_t words)
 {
-	uint32_t crc = nfc_link_crc(l, l->seed, &start, sizeof(start));
+	uint32_t sum = 0;
 
-	crc = nfc_link_crc(l, crc, &header, sizeof(header));
 	while (words) {
 		struct nfc_word *run;
 		uint32_t n = nfc_fifo_run(f, at, words, &run);
 
-		crc = nfc_link_crc(l, crc, run, n * sizeof(*run));
+		sum = port_crc(port, sum, run, n * sizeof(*run));
 		at += n;
 		words -= n;
 	}
+	return sum;
+}
+
+struct nfc_word nfc_footer(const struct nfc_link_end *l, uint64_t start,
+			   struct nfc_word header, uint32_t sum)
+{
+	uint64_t data[4] = { start, header.lo, header.hi, sum };
+	uint32_t crc = port_crc(l->port, l->seed, data, sizeof(data));
+
 	return (struct nfc_word){ .lo = crc | (uint64_t)NFC_FOOTER << 32,
-				  .hi = ~(uint64_t)crc };
+				  .hi = sum | (uint64_t)~crc << 32 };
 }

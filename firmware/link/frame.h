@@ -39,6 +39,21 @@ static inline bool nfc_is_magic(struct nfc_word w)
 	return w.lo == NFC_WORD_MAGIC.lo && w.hi == NFC_WORD_MAGIC.hi;
 }
 
+/* Words before the first that is Magic. */
+static inline uint32_t nfc_until_magic(const struct nfc_word *w, uint32_t n)
+{
+	const uint64_t lo = NFC_WORD_MAGIC.lo;
+	uint32_t i = 0;
+
+	/* four at once, by the half that no other data are likely to have */
+	while (i + 4 <= n && !((w[i].lo == lo) | (w[i + 1].lo == lo) |
+			       (w[i + 2].lo == lo) | (w[i + 3].lo == lo)))
+		i += 4;
+	while (i < n && !nfc_is_magic(w[i]))
+		i++;
+	return i;
+}
+
 static inline uint32_t nfc_kind(uint64_t lo)
 {
 	return (uint32_t)(lo >> 60);
@@ -46,17 +61,14 @@ static inline uint32_t nfc_kind(uint64_t lo)
 
 /* ---- frame.c: words and their checksums ---- */
 
-uint32_t nfc_link_crc(const struct nfc_link_end *l, uint32_t crc,
-		      const void *data, uint64_t size);
 struct nfc_word nfc_control_word(const struct nfc_link_end *l,
 				 enum nfc_word_kind kind, uint64_t fields,
 				 uint32_t more);
 /* Is its checksum right? */
 bool nfc_control_valid(const struct nfc_link_end *l, struct nfc_word w);
-/* The word that ends a packet whose payload lies in a FIFO. */
-struct nfc_word nfc_footer(const struct nfc_link_end *l,
-			   const struct nfc_fifo *f, uint64_t start,
-			   struct nfc_word header, uint32_t at, uint32_t words);
+/* The word that ends a packet whose payload has that checksum. */
+struct nfc_word nfc_footer(const struct nfc_link_end *l, uint64_t start,
+			   struct nfc_word header, uint32_t sum);
 
 /* ---- receive.c: words that came ---- */
 

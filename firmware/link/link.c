@@ -106,14 +106,18 @@ static void rate(struct nfc_link_end *l)
 bool nfc_link_receive(struct nfc_link_end *l)
 {
 	const struct nfc_link_port *port = l->port;
-	struct nfc_word in[NFC_LINK_BURST];
-	uint32_t taken = 0, n;
+	uint32_t taken = 0;
 
 	l->now = port->now(port->self);
 	check_generation(l);
-	while (taken < NFC_LINK_BUDGET &&
-	       (n = port->take(port->self, l->index, in, NFC_LINK_BURST))) {
+	while (taken < NFC_LINK_BUDGET) {
+		uint32_t n = 0;
+		const struct nfc_word *in = port->peek(port->self, l->index, &n);
+
+		if (!n)
+			break;
 		nfc_receive_words(l, in, n);
+		port->release(port->self, l->index, n);
 		taken += n;
 	}
 	l->count[NFC_LINK_WORDS_TAKEN] += taken;

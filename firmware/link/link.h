@@ -22,9 +22,9 @@ enum nfc_link_limits {
 	NFC_LINK_DEPTH_MIN = 2 * NFC_PACKET_WORDS,
 	NFC_LINK_DEPTH_MAX = 1 << 15, /* words: counters on the wire have 16 bits */
 	NFC_LINK_BUFFER_MAX = 1 << 13, /* words: 2048 packets, half of the sequences */
-	NFC_LINK_BURST = 256, /* words given to the port at once */
+	NFC_LINK_BURST = 256, /* words given to the port at once, at most */
 	NFC_LINK_BUDGET = 4096, /* words taken from the port in one turn */
-	NFC_LINK_VERSION = 1,
+	NFC_LINK_VERSION = 2,
 };
 
 /* A link's direction in the torus, in the order of the diagnostic word from its top. */
@@ -60,14 +60,17 @@ struct nfc_word {
 /* What the link needs from whatever carries its words: docs/design/0017. */
 struct nfc_link_port {
 	void *self; /* handed back in every call */
-	/* Words that may be put now. */
-	uint32_t (*room)(void *self, uint32_t link);
-	/* Put that many words, no more than there is room for. */
-	void (*put)(void *self, uint32_t link, const struct nfc_word *word,
-		    uint32_t n);
-	/* Take at most n words that came; returns how many. */
-	uint32_t (*take)(void *self, uint32_t link, struct nfc_word *word,
-			 uint32_t n);
+	/*
+	 * Where words that go out may be written, and how many: at most
+	 * NFC_LINK_BURST. The place is the link's until the next commit.
+	 */
+	struct nfc_word *(*reserve)(void *self, uint32_t link, uint32_t *n);
+	/* That many words of the place are to go out. */
+	void (*commit)(void *self, uint32_t link, uint32_t n);
+	/* Words that came and lie together, and how many; they stay there. */
+	const struct nfc_word *(*peek)(void *self, uint32_t link, uint32_t *n);
+	/* That many words that came were used. */
+	void (*release)(void *self, uint32_t link, uint32_t n);
 	/* 0: no neighbour; changes whenever one comes or goes. */
 	uint32_t (*generation)(void *self, uint32_t link);
 	/* Monotonic nanoseconds. */
@@ -126,6 +129,7 @@ enum nfc_link_count {
 struct nfc_held {
 	struct nfc_word header;
 	uint32_t at; /* index of its first word in the FIFO */
+	uint32_t sum; /* CRC32C of the payload, from its source on */
 	uint16_t words; /* of payload */
 	uint8_t vc;
 	bool repeated; /* was sent more than once: its ack measures nothing */
@@ -239,8 +243,8 @@ struct nfc_link_end {
 	uint64_t state_ns; /* since when the state is what it is */
 	uint64_t rate_ns; /* begin of the interval errors are counted in */
 	uint64_t rate_errors; /* errors at that moment */
-	uint32_t staged;
-	struct nfc_word stage[NFC_LINK_BURST];
+	struct nfc_word *stage; /* where the port lets words be written */
+	uint32_t staged; /* words there */
 	uint64_t count[NFC_LINK_COUNTS];
 };
 
@@ -268,11 +272,11 @@ uint64_t nfc_link_transmit(struct nfc_link_end *l);
 /* May a packet of that many payload words go out now? */
 bool nfc_link_admits(const struct nfc_link_end *l, uint32_t vc, uint32_t words);
 /*
- * Begin a packet that was admitted; its payload follows with nfc_fifo_write()
- * to l->tx.buffer, then nfc_link_queue().
+ * Send a packet that was admitted, and whose payload nfc_fifo_write() put into
+ * l->tx.buffer; sum is that of nfc_payload_sum().
  */
 void nfc_link_queue(struct nfc_link_end *l, uint32_t vc, struct nfc_word header,
-		    uint32_t words);
+		    uint32_t words, uint32_t sum);
 
 /* The packet that came first on a virtual channel, NULL if there is none. */
 const struct nfc_held *nfc_link_head(const struct nfc_link_end *l, uint32_t vc);
@@ -317,7 +321,7 @@ bool nfc_fifo_room(const struct nfc_fifo *f, uint32_t words);
 void nfc_fifo_write(struct nfc_fifo *f, uint32_t offset, const void *word,
 		    uint32_t n);
 struct nfc_held *nfc_fifo_push(struct nfc_fifo *f, struct nfc_word header,
-			       uint32_t words, uint32_t vc);
+			       uint32_t words, uint32_t vc, uint32_t sum);
 struct nfc_held *nfc_fifo_at(const struct nfc_fifo *f, uint32_t index);
 void nfc_fifo_pop(struct nfc_fifo *f);
 /*
@@ -359,6 +363,9 @@ bool nfc_deskew_take(struct nfc_deskew *d, struct nfc_word *word);
 /* ---- checksum and generator ---- */
 
 uint32_t nfc_crc32c(uint32_t crc, const void *data, uint64_t size);
+/* Checksum of the words of a payload in a FIFO. */
+uint32_t nfc_payload_sum(const struct nfc_link_port *port,
+			 const struct nfc_fifo *f, uint32_t at, uint32_t words);
 /* The next 32 bits of the pseudo-random sequence x^31 + x^28 + 1. */
 uint32_t nfc_prbs(uint32_t *state);
 

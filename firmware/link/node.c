@@ -59,44 +59,22 @@ void nfc_node_init(struct nfc_node *n, const struct nfc_node_config *config,
 	nfc_news_init(n);
 }
 
-int nfc_node_send(struct nfc_node *n, const struct nfc_packet *p,
-		  const void *data)
-{
-	uint32_t to = nfc_torus_index(&n->view.torus, p->to);
-	uint32_t whole = p->size / NFC_WORD_SIZE, words = nfc_words(p->size);
-	struct nfc_packet q = *p;
-	struct nfc_word last = { 0 };
-
-	if (to == NFC_NODES_MAX)
-		return -NFC_EINVAL;
-	if (p->size > NFC_PACKET_SIZE)
-		return -NFC_ETOOLARGE;
-	if (!nfc_view_reaches(&n->view, to))
-		return -NFC_ENOTARGET;
-	if (!nfc_fifo_room(&n->inject, words))
-		return -NFC_EBUSY;
-	q.from = n->config.address;
-	q.hops = 0;
-	nfc_fifo_write(&n->inject, 0, data, whole);
-	if (words > whole) {
-		__builtin_memcpy(&last,
-				 (const uint8_t *)data + whole * NFC_WORD_SIZE,
-				 p->size % NFC_WORD_SIZE);
-		nfc_fifo_write(&n->inject, whole, &last, 1);
-	}
-	nfc_fifo_push(&n->inject, nfc_packet_header(&q), words, NFC_VC_FIRST);
-	n->count[NFC_NODE_SENT]++;
-	return 0;
-}
-
 /* ---- the switch ---- */
+
+/* A packet whose payload lies in the buffer of a link goes out over it. */
+static void leave(struct nfc_node *n, struct nfc_word header, uint32_t words,
+		  uint32_t sum, struct nfc_hop hop)
+{
+	header.hi += 1 << 8; /* hops */
+	nfc_link_queue(&n->link[hop.link], hop.vc, header, words, sum);
+	n->count[NFC_NODE_FORWARDED]++;
+}
 
 /* A packet goes out over a link that admitted it. */
 static void forward(struct nfc_node *n, const struct nfc_fifo *f,
 		    const struct nfc_held *h, struct nfc_hop hop)
 {
-	struct nfc_link_end *out = &n->link[hop.link];
-	struct nfc_word header = h->header;
+	struct nfc_fifo *to = &n->link[hop.link].tx.buffer;
 	uint32_t done = 0;
 
 	while (done < h->words) {
@@ -104,12 +82,10 @@ static void forward(struct nfc_node *n, const struct nfc_fifo *f,
 		uint32_t some = nfc_fifo_run(f, h->at + done, h->words - done,
 					     &run);
 
-		nfc_fifo_write(&out->tx.buffer, done, run, some);
+		nfc_fifo_write(to, done, run, some);
 		done += some;
 	}
-	header.hi += 1 << 8; /* hops */
-	nfc_link_queue(out, hop.vc, header, h->words);
-	n->count[NFC_NODE_FORWARDED]++;
+	leave(n, h->header, h->words, h->sum, hop);
 }
 
 /* See to the first packet of an input; false: it has to wait. */
@@ -147,9 +123,9 @@ static bool route(struct nfc_node *n, const struct nfc_fifo *f,
 
 static void moved(struct nfc_node *n, uint32_t input)
 {
-	if (n->blocked[input])
+	if (n->waits >> input & 1)
 		n->count[NFC_NODE_BLOCKED_NS] += n->now - n->blocked[input];
-	n->blocked[input] = 0;
+	n->waits &= ~(1u << input);
 	if (input == NFC_NODE_INPUTS - 1)
 		nfc_fifo_pop(&n->inject);
 	else
@@ -168,14 +144,86 @@ static bool serve(struct nfc_node *n, uint32_t input)
 		if (f->first == f->last)
 			return false;
 		if (!route(n, f, link, vc)) {
-			if (!n->blocked[input])
+			if (!(n->waits >> input & 1))
 				n->blocked[input] = n->now;
+			n->waits |= 1u << input;
 			return false;
 		}
 		moved(n, input);
 	}
 	return f->first != f->last;
 }
+
+/* ---- packets of this node ---- */
+
+/* Write a payload behind what a FIFO holds; returns its checksum. */
+static uint32_t write_payload(const struct nfc_node *n, struct nfc_fifo *f,
+			      const void *data, uint32_t size)
+{
+	uint32_t whole = size / NFC_WORD_SIZE, rest = size % NFC_WORD_SIZE;
+	struct nfc_word last = { 0 };
+
+	nfc_fifo_write(f, 0, data, whole);
+	if (rest) {
+		__builtin_memcpy(&last,
+				 (const uint8_t *)data + whole * NFC_WORD_SIZE,
+				 rest);
+		nfc_fifo_write(f, whole, &last, 1);
+	}
+	return nfc_payload_sum(n->link_port, f, f->end, nfc_words(size));
+}
+
+/*
+ * Straight into a link's buffer, unless a packet waits: then those of this node
+ * have their turn as those of the links.
+ */
+static bool send_at_once(struct nfc_node *n, const struct nfc_packet *p,
+			 uint32_t to, const void *data)
+{
+	struct nfc_link_end *out;
+	struct nfc_hop hop;
+	uint32_t sum;
+
+	if (n->waits || n->inject.first != n->inject.last || n->stale)
+		return false;
+	hop = nfc_view_route(&n->view, n->view.self, to, NFC_LINKS, 0);
+	if (hop.link >= NFC_LINKS ||
+	    !nfc_link_admits(&n->link[hop.link], hop.vc, nfc_words(p->size)))
+		return false;
+	out = &n->link[hop.link];
+	out->now = n->link_port->now(n->link_port->self);
+	sum = write_payload(n, &out->tx.buffer, data, p->size);
+	n->count[NFC_NODE_DETOURS] += hop.vc == NFC_VC_DETOUR;
+	leave(n, nfc_packet_header(p), nfc_words(p->size), sum, hop);
+	return true;
+}
+
+int nfc_node_send(struct nfc_node *n, const struct nfc_packet *p,
+		  const void *data)
+{
+	uint32_t to = nfc_torus_index(&n->view.torus, p->to), sum;
+	struct nfc_packet q = *p;
+
+	if (to == NFC_NODES_MAX)
+		return -NFC_EINVAL;
+	if (p->size > NFC_PACKET_SIZE)
+		return -NFC_ETOOLARGE;
+	if (!nfc_view_reaches(&n->view, to))
+		return -NFC_ENOTARGET;
+	q.from = n->config.address;
+	q.hops = 0;
+	if (!send_at_once(n, &q, to, data)) {
+		if (!nfc_fifo_room(&n->inject, nfc_words(p->size)))
+			return -NFC_EBUSY;
+		sum = write_payload(n, &n->inject, data, p->size);
+		nfc_fifo_push(&n->inject, nfc_packet_header(&q),
+			      nfc_words(p->size), NFC_VC_FIRST, sum);
+	}
+	n->count[NFC_NODE_SENT]++;
+	return 0;
+}
+
+/* ---- a turn ---- */
 
 uint64_t nfc_node_step(struct nfc_node *n)
 {

@@ -65,7 +65,8 @@ struct nfc_node {
 	uint32_t scan[NFC_LINKS]; /* where the search for one goes on */
 	uint32_t refresh[NFC_LINKS]; /* the record that goes out again next */
 	uint32_t first; /* input that has its chance first */
-	uint64_t blocked[NFC_NODE_INPUTS]; /* since when; 0: it is not */
+	uint32_t waits; /* inputs whose first packet could not go on */
+	uint64_t blocked[NFC_NODE_INPUTS]; /* since when, of those */
 	uint64_t now, host_ns, beat_due;
 	uint64_t count[NFC_NODE_COUNTS];
 };

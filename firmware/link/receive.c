@@ -74,7 +74,7 @@ static void start_came(struct nfc_link_end *l, struct nfc_word w)
 }
 
 /* The whole of the expected packet is there, and its checksum is right. */
-static void accept(struct nfc_link_end *l)
+static void accept(struct nfc_link_end *l, uint32_t sum)
 {
 	struct nfc_receiver *rx = &l->rx;
 	struct nfc_packet p = nfc_packet_read(rx->header);
@@ -91,7 +91,7 @@ static void accept(struct nfc_link_end *l)
 		rx->consumed[rx->vc] += nfc_packet_cost(rx->words);
 		return;
 	}
-	nfc_fifo_push(&rx->fifo[rx->vc], rx->header, rx->words, rx->vc);
+	nfc_fifo_push(&rx->fifo[rx->vc], rx->header, rx->words, rx->vc, sum);
 	l->count[NFC_LINK_RECEIVED]++;
 	l->count[NFC_LINK_BYTES_RECEIVED] += p.size;
 }
@@ -103,15 +103,17 @@ static void footer_came(struct nfc_link_end *l, struct nfc_word w)
 
 	if (!ahead(rx, rx->start)) {
 		struct nfc_word want = { 0 };
+		uint32_t sum = 0;
 
-		if (rx->store)
-			want = nfc_footer(l, f, rx->start, rx->header, f->end,
-					  rx->words);
+		if (rx->store) {
+			sum = nfc_payload_sum(l->port, f, f->end, rx->words);
+			want = nfc_footer(l, rx->start, rx->header, sum);
+		}
 		if (rx->store && (w.lo != want.lo || w.hi != want.hi)) {
 			bad_packet(l);
 			return;
 		}
-		accept(l);
+		accept(l, sum);
 	} else if (ahead(rx, rx->start) > NFC_SEQUENCE_MASK / 2) {
 		l->pending.credit = true; /* it came before: ack it again */
 	}
@@ -200,12 +202,9 @@ static uint32_t payload_came(struct nfc_link_end *l,
 			     const struct nfc_word *word, uint32_t n)
 {
 	struct nfc_receiver *rx = &l->rx;
-	uint32_t most = rx->words - rx->got, run = 0;
+	uint32_t most = rx->words - rx->got, run;
 
-	if (n > most)
-		n = most;
-	while (run < n && !nfc_is_magic(word[run]))
-		run++;
+	run = nfc_until_magic(word, n < most ? n : most);
 	if (rx->store)
 		nfc_fifo_write(&rx->fifo[rx->vc], rx->got, word, run);
 	rx->got += (uint16_t)run;

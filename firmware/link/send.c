@@ -52,7 +52,7 @@ bool nfc_link_admits(const struct nfc_link_end *l, uint32_t vc, uint32_t words)
 }
 
 void nfc_link_queue(struct nfc_link_end *l, uint32_t vc, struct nfc_word header,
-		    uint32_t words)
+		    uint32_t words, uint32_t sum)
 {
 	struct nfc_sender *tx = &l->tx;
 
@@ -60,7 +60,7 @@ void nfc_link_queue(struct nfc_link_end *l, uint32_t vc, struct nfc_word header,
 		tx->progress_ns = l->now;
 	tx->sent[vc] += nfc_packet_cost(words);
 	tx->counted[vc] += nfc_packet_cost(words);
-	nfc_fifo_push(&tx->buffer, header, words, vc);
+	nfc_fifo_push(&tx->buffer, header, words, vc, sum);
 }
 
 /* ---- what the other end says ---- */
@@ -318,16 +318,16 @@ static void stage_start(struct nfc_link_end *l, struct nfc_held *h)
 static uint32_t stage_payload(struct nfc_link_end *l, const struct nfc_held *h,
 			      uint32_t done, uint32_t limit)
 {
-	uint32_t most = h->words - done, n = 0;
-	struct nfc_word *run, *to = &l->stage[l->staged];
+	uint32_t most = h->words - done, n;
+	struct nfc_word *run;
 
 	if (most > limit - l->staged)
 		most = limit - l->staged;
 	if (l->since + most > l->config.period)
 		most = l->config.period - l->since;
 	most = nfc_fifo_run(&l->tx.buffer, h->at + done, most, &run);
-	for (; n < most && !nfc_is_magic(run[n]); n++)
-		to[n] = run[n];
+	n = nfc_until_magic(run, most);
+	__builtin_memcpy(&l->stage[l->staged], run, n * sizeof(*run));
 	l->staged += n;
 	l->since += n;
 	if (n)
@@ -353,8 +353,7 @@ static void stage_packet(struct nfc_link_end *l, uint32_t limit)
 		tx->step += stage_payload(l, h, tx->step - 2, limit);
 	} else {
 		start = (uint64_t)NFC_WORD_START << 60 | start_fields(tx, h);
-		stage_data(l, nfc_footer(l, &tx->buffer, start, h->header,
-					 h->at, h->words));
+		stage_data(l, nfc_footer(l, start, h->header, h->sum));
 		tx->step = 0;
 		tx->next++;
 		tx->drained_ns = l->now;
@@ -406,17 +405,16 @@ void nfc_send_words(struct nfc_link_end *l)
 	bool more = true;
 
 	while (more) {
-		uint32_t limit = port->room(port->self, l->index);
+		uint32_t limit;
 
-		if (limit > NFC_LINK_BURST)
-			limit = NFC_LINK_BURST;
+		l->stage = port->reserve(port->self, l->index, &limit);
 		/* two words: a control word is not parted from its Magic */
 		while (l->staged + 2 <= limit &&
 		       (more = stage_next(l, limit, &news)))
 			;
 		if (!l->staged)
 			return;
-		port->put(port->self, l->index, l->stage, l->staged);
+		port->commit(port->self, l->index, l->staged);
 		l->count[NFC_LINK_WORDS_SENT] += l->staged;
 		l->staged = 0;
 	}

@@ -55,35 +55,41 @@ static uint64_t wire_now(struct mesh_node *n, struct nfc_wire *w)
 	return nfc_wire_dated(w) ? nfc_mesh_now(n->mesh) : 0;
 }
 
-static uint32_t mesh_room(void *self, uint32_t link)
+static struct nfc_word *mesh_reserve(void *self, uint32_t link, uint32_t *words)
 {
 	struct mesh_node *n = self;
 
-	return nfc_wire_room(&n->wire[link], wire_now(n, &n->wire[link]));
+	return nfc_wire_reserve(&n->wire[link], words,
+				wire_now(n, &n->wire[link]));
 }
 
-static void mesh_put(void *self, uint32_t link, const struct nfc_word *word,
-		     uint32_t count)
+static void mesh_commit(void *self, uint32_t link, uint32_t words)
 {
 	struct mesh_node *n = self, *to = nfc_mesh_neighbour(n, link);
 
-	nfc_wire_put(&n->wire[link], word, count, wire_now(n, &n->wire[link]));
+	nfc_wire_commit(&n->wire[link], words, wire_now(n, &n->wire[link]));
 	if (to->here)
 		nfc_mesh_kick(to);
 	else
 		signal_event(n->event[link]);
 }
 
-static uint32_t mesh_take(void *self, uint32_t link, struct nfc_word *word,
-			  uint32_t count)
+static const struct nfc_word *mesh_peek(void *self, uint32_t link,
+					uint32_t *words)
 {
 	struct mesh_node *n = self, *from = nfc_mesh_neighbour(n, link);
 	struct nfc_wire *w = &from->wire[link ^ 1];
-	uint32_t taken = nfc_wire_take(w, word, count, wire_now(n, w));
 
-	if (taken && !from->here)
+	return nfc_wire_peek(w, words, wire_now(n, w));
+}
+
+static void mesh_release(void *self, uint32_t link, uint32_t words)
+{
+	struct mesh_node *n = self, *from = nfc_mesh_neighbour(n, link);
+
+	nfc_wire_release(&from->wire[link ^ 1], words);
+	if (!from->here)
 		signal_event(n->event[link]);
-	return taken;
 }
 
 static uint32_t mesh_generation(void *self, uint32_t link)
@@ -261,7 +267,8 @@ static bool init_node(struct nfc_mesh *m, uint32_t i, bool here)
 			       (m->config.threads ? m->config.threads : 1) /
 			       m->nodes);
 	n->port = (struct nfc_link_port){
-		n,	    mesh_room,	   mesh_put, mesh_take, mesh_generation,
+		n,	    mesh_reserve,  mesh_commit,
+		mesh_peek,  mesh_release,  mesh_generation,
 		mesh_clock, nfc_port_crc()
 	};
 	pthread_mutex_init(&n->lock, NULL);

@@ -204,12 +204,12 @@ uint32_t nfc_mesh_push(struct nfc_mesh *m, uint32_t node, uint32_t link,
 		       const struct nfc_word *word, uint32_t n)
 {
 	struct mesh_node *to = &m->node[node];
-	struct nfc_wire *w = &nfc_mesh_neighbour(to, link)->wire[link ^ 1];
-	uint32_t room = nfc_wire_room(w, nfc_mesh_now(m));
+	struct mesh_node *from = nfc_mesh_neighbour(to, link);
+	struct nfc_wire *w = &from->wire[link ^ 1];
 
-	if (n > room)
-		n = room;
-	nfc_wire_put(w, word, n, nfc_mesh_now(m));
+	pthread_mutex_lock(&from->lock); /* against nfc_mesh_break() */
+	n = nfc_wire_put(w, word, n, nfc_mesh_now(m));
+	pthread_mutex_unlock(&from->lock);
 	if (n)
 		nfc_mesh_kick(to);
 	return n;

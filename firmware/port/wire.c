@@ -10,7 +10,7 @@ bool nfc_wire_init(struct nfc_wire *w, const struct nfc_wire_config *config)
 	memset(w, 0, sizeof(*w));
 	w->config = *config;
 	w->dated = config->word_ps || config->delay_ns;
-	w->word = calloc(config->words, sizeof(*w->word));
+	w->word = calloc(config->words + 2 * NFC_LINK_BURST, sizeof(*w->word));
 	w->due = calloc(config->words, sizeof(*w->due));
 	if (w->word && w->due)
 		return true;
@@ -56,11 +56,15 @@ static bool plain(const struct nfc_wire *w)
 
 uint32_t nfc_wire_room(struct nfc_wire *w, uint64_t now)
 {
-	uint64_t used = atomic_load_explicit(&w->tail, memory_order_relaxed) -
-			atomic_load_explicit(&w->head, memory_order_acquire);
-	uint64_t room = w->config.words - used, waiting;
+	uint64_t tail = atomic_load_explicit(&w->tail, memory_order_relaxed);
+	uint64_t room = w->config.words - (tail - w->seen), waiting;
 
-	room /= 2; /* each may come twice */
+	if (room < 2 * NFC_LINK_BURST) {
+		w->seen = atomic_load_explicit(&w->head, memory_order_acquire);
+		room = w->config.words - (tail - w->seen);
+	}
+	if (w->faults.repeat)
+		room /= 2; /* each may come twice */
 	if (!w->config.word_ps)
 		return (uint32_t)room;
 	waiting = w->free_ps > now * 1000 ?
@@ -126,51 +130,102 @@ static void put_word(struct nfc_wire *w, struct nfc_word word, uint64_t now)
 	}
 }
 
-void nfc_wire_put(struct nfc_wire *w, const struct nfc_word *word, uint32_t n,
-		  uint64_t now)
+/*
+ * Words of a plain wire are written where they go, beyond the end of the ring too;
+ * those of any other are written aside and put one by one.
+ */
+struct nfc_word *nfc_wire_reserve(struct nfc_wire *w, uint32_t *n, uint64_t now)
 {
 	uint64_t tail = atomic_load_explicit(&w->tail, memory_order_relaxed);
-	uint32_t first = (uint32_t)(tail & (w->config.words - 1));
-	uint32_t run = w->config.words - first < n ? w->config.words - first : n;
+
+	*n = nfc_wire_room(w, now);
+	if (*n > NFC_LINK_BURST)
+		*n = NFC_LINK_BURST;
+	return plain(w) ? &w->word[tail & (w->config.words - 1)] :
+			  &w->word[w->config.words + NFC_LINK_BURST];
+}
+
+void nfc_wire_commit(struct nfc_wire *w, uint32_t n, uint64_t now)
+{
+	uint64_t tail = atomic_load_explicit(&w->tail, memory_order_relaxed);
+	uint32_t words = w->config.words, first = (uint32_t)(tail & (words - 1));
 
 	if (!plain(w)) {
 		for (uint32_t i = 0; i < n; i++)
-			put_word(w, word[i], now);
+			put_word(w, w->word[words + NFC_LINK_BURST + i], now);
 		return;
 	}
-	memcpy(&w->word[first], word, run * sizeof(*word));
-	memcpy(w->word, word + run, (n - run) * sizeof(*word));
+	if (first + n > words)
+		memcpy(w->word, w->word + words,
+		       (first + n - words) * sizeof(*w->word));
 	/* SYNC: wire */
 	atomic_store_explicit(&w->tail, tail + n, memory_order_release);
+}
+
+uint32_t nfc_wire_put(struct nfc_wire *w, const struct nfc_word *word,
+		      uint32_t n, uint64_t now)
+{
+	uint32_t done = 0;
+
+	while (done < n) {
+		uint32_t some;
+		struct nfc_word *to = nfc_wire_reserve(w, &some, now);
+
+		if (!some)
+			break;
+		if (some > n - done)
+			some = n - done;
+		memcpy(to, word + done, some * sizeof(*to));
+		nfc_wire_commit(w, some, now);
+		done += some;
+	}
+	return done;
+}
+
+const struct nfc_word *nfc_wire_peek(struct nfc_wire *w, uint32_t *n,
+				     uint64_t now)
+{
+	uint64_t head = atomic_load_explicit(&w->head, memory_order_relaxed);
+	/* SYNC: wire */
+	uint64_t tail = atomic_load_explicit(&w->tail, memory_order_acquire);
+	uint32_t i = (uint32_t)(head & (w->config.words - 1));
+	uint32_t run = 0, most = w->config.words - i;
+
+	if (most > tail - head)
+		most = (uint32_t)(tail - head);
+	*n = most;
+	if (atomic_load_explicit(&w->dated, memory_order_relaxed)) {
+		while (run < most && w->due[i + run] <= now)
+			run++;
+		*n = run;
+	}
+	return &w->word[i];
+}
+
+void nfc_wire_release(struct nfc_wire *w, uint32_t n)
+{
+	uint64_t head = atomic_load_explicit(&w->head, memory_order_relaxed);
+
+	atomic_store_explicit(&w->head, head + n, memory_order_release);
 }
 
 uint32_t nfc_wire_take(struct nfc_wire *w, struct nfc_word *word, uint32_t n,
 		       uint64_t now)
 {
-	uint64_t head = atomic_load_explicit(&w->head, memory_order_relaxed);
-	/* SYNC: wire */
-	uint64_t tail = atomic_load_explicit(&w->tail, memory_order_acquire);
-	bool dated = atomic_load_explicit(&w->dated, memory_order_relaxed);
 	uint32_t taken = 0;
 
-	if (n > tail - head)
-		n = (uint32_t)(tail - head);
 	while (taken < n) {
-		uint32_t i = (uint32_t)((head + taken) & (w->config.words - 1));
-		uint32_t most = n - taken, run = 0;
+		uint32_t some;
+		const struct nfc_word *from = nfc_wire_peek(w, &some, now);
 
-		if (most > w->config.words - i)
-			most = w->config.words - i;
-		while (dated && run < most && w->due[i + run] <= now)
-			run++;
-		if (!dated)
-			run = most;
-		memcpy(word + taken, &w->word[i], run * sizeof(*word));
-		taken += run;
-		if (run < most)
+		if (!some)
 			break;
+		if (some > n - taken)
+			some = n - taken;
+		memcpy(word + taken, from, some * sizeof(*from));
+		nfc_wire_release(w, some);
+		taken += some;
 	}
-	atomic_store_explicit(&w->head, head + taken, memory_order_release);
 	return taken;
 }
 

@@ -29,11 +29,12 @@ struct nfc_wire_config {
 
 struct nfc_wire {
 	struct nfc_wire_config config;
-	struct nfc_word *word;
+	struct nfc_word *word; /* the ring, and two places to write a burst */
 	uint64_t *due; /* ns at which each word arrives, of a wire that is dated */
 	_Atomic bool dated; /* words take time, or did: dues are to be read */
 	/* Written by the side that puts. */
 	_Alignas(64) _Atomic uint64_t tail;
+	uint64_t seen; /* head as it was last looked at */
 	uint64_t free_ps; /* when the wire has sent all that was put */
 	uint64_t random, late_ns;
 	struct nfc_wire_faults faults;
@@ -54,11 +55,21 @@ static inline bool nfc_wire_dated(struct nfc_wire *w)
 /* The side that puts. */
 void nfc_wire_break(struct nfc_wire *w, const struct nfc_wire_faults *faults);
 uint32_t nfc_wire_room(struct nfc_wire *w, uint64_t now);
+/* Where words may be written, and how many: at most NFC_LINK_BURST. */
+struct nfc_word *nfc_wire_reserve(struct nfc_wire *w, uint32_t *n, uint64_t now);
+/* That many of them are on their way. */
+void nfc_wire_commit(struct nfc_wire *w, uint32_t n, uint64_t now);
 /* When a wire that is timed and full has room again; UINT64_MAX: it has. */
 uint64_t nfc_wire_again(const struct nfc_wire *w, uint64_t now);
-void nfc_wire_put(struct nfc_wire *w, const struct nfc_word *word, uint32_t n,
-		  uint64_t now);
-/* The side that takes. */
+/* Copy words in; returns how many there was room for. */
+uint32_t nfc_wire_put(struct nfc_wire *w, const struct nfc_word *word,
+		      uint32_t n, uint64_t now);
+/* The side that takes: words that arrived and lie together, and how many. */
+const struct nfc_word *nfc_wire_peek(struct nfc_wire *w, uint32_t *n,
+				     uint64_t now);
+/* That many of them were used. */
+void nfc_wire_release(struct nfc_wire *w, uint32_t n);
+/* Copy words out, at most n; returns how many. */
 uint32_t nfc_wire_take(struct nfc_wire *w, struct nfc_word *word, uint32_t n,
 		       uint64_t now);
 /* When the next word arrives; UINT64_MAX: none is under way. */

@@ -17,30 +17,36 @@ static struct link_side *peer(struct link_side *s)
 	return &s->rig->side[s == &s->rig->side[0]];
 }
 
-static uint32_t rig_room(void *self, uint32_t link)
+static struct nfc_word *rig_reserve(void *self, uint32_t link, uint32_t *n)
 {
 	struct link_side *s = self;
 
 	(void)link;
-	return nfc_wire_room(&s->wire, s->rig->now);
+	return nfc_wire_reserve(&s->wire, n, s->rig->now);
 }
 
-static void rig_put(void *self, uint32_t link, const struct nfc_word *word,
-		    uint32_t n)
+static void rig_commit(void *self, uint32_t link, uint32_t n)
 {
 	struct link_side *s = self;
 
 	(void)link;
-	nfc_wire_put(&s->wire, word, n, s->rig->now);
+	nfc_wire_commit(&s->wire, n, s->rig->now);
 }
 
-static uint32_t rig_take(void *self, uint32_t link, struct nfc_word *word,
-			 uint32_t n)
+static const struct nfc_word *rig_peek(void *self, uint32_t link, uint32_t *n)
 {
 	struct link_side *s = self;
 
 	(void)link;
-	return nfc_wire_take(&peer(s)->wire, word, n, s->rig->now);
+	return nfc_wire_peek(&peer(s)->wire, n, s->rig->now);
+}
+
+static void rig_release(void *self, uint32_t link, uint32_t n)
+{
+	struct link_side *s = self;
+
+	(void)link;
+	nfc_wire_release(&peer(s)->wire, n);
 }
 
 static uint32_t rig_generation(void *self, uint32_t link)
@@ -71,9 +77,10 @@ struct link_rig *link_rig_new(const struct nfc_link_config *config,
 		s->rig = r;
 		s->port = (struct nfc_link_port){
 			.self = s,
-			.room = rig_room,
-			.put = rig_put,
-			.take = rig_take,
+			.reserve = rig_reserve,
+			.commit = rig_commit,
+			.peek = rig_peek,
+			.release = rig_release,
 			.generation = rig_generation,
 			.now = rig_now,
 			.crc = i ? nfc_port_crc() : NULL,
@@ -104,6 +111,13 @@ struct nfc_word link_rig_word(uint32_t sequence, uint32_t i)
 	return (struct nfc_word){ x, ~x ^ x >> 29 };
 }
 
+uint32_t link_rig_sum(const struct link_side *s, uint32_t words)
+{
+	const struct nfc_fifo *f = &s->end.tx.buffer;
+
+	return nfc_payload_sum(&s->port, f, f->end, words);
+}
+
 bool link_rig_send(struct link_side *s, uint32_t vc, uint32_t bytes)
 {
 	uint32_t words = nfc_words(bytes);
@@ -118,7 +132,8 @@ bool link_rig_send(struct link_side *s, uint32_t vc, uint32_t bytes)
 
 		nfc_fifo_write(&s->end.tx.buffer, i, &w, 1);
 	}
-	nfc_link_queue(&s->end, vc, nfc_packet_header(&p), words);
+	nfc_link_queue(&s->end, vc, nfc_packet_header(&p), words,
+		       link_rig_sum(s, words));
 	s->sent++;
 	return true;
 }

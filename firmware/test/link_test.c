@@ -425,7 +425,7 @@ static void forge(struct link_rig *r, enum nfc_word_kind kind, uint64_t fields,
 	struct nfc_word w[2] = { NFC_WORD_MAGIC };
 
 	w[1] = nfc_control_word(&r->side[0].end, kind, fields, more);
-	nfc_wire_put(&r->side[0].wire, w, 2, r->now);
+	CHECK_EQ(nfc_wire_put(&r->side[0].wire, w, 2, r->now), 2);
 }
 
 /* Credits that run backwards, or are for more than was sent, change nothing. */
@@ -475,7 +475,8 @@ CASE(lengths_that_lie)
 		struct nfc_packet p = { .size = sizes[i] };
 
 		REQUIRE(nfc_link_admits(a, 0, 4));
-		nfc_link_queue(a, 0, nfc_packet_header(&p), 4);
+		nfc_link_queue(a, 0, nfc_packet_header(&p), 4,
+			       link_rig_sum(&r->side[0], 4));
 		link_rig_step(r, 1000);
 		link_rig_step(r, 1000);
 		CHECK_EQ(b->count[NFC_LINK_MALFORMED], i + 1);
