@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
+
+	"github.com/nfcomms/nfcomms/internal/owners"
 )
 
 // Limits bounds what one caller, a user or a certificate's name, can make a
@@ -48,7 +50,7 @@ func (l Limits) ownerOf(who credentials.AuthInfo) string {
 		return l.Owner(who)
 	}
 	if local, ok := who.(Local); ok {
-		return userName(local.UID)
+		return owners.Name(local.UID)
 	}
 	return Caller(who)
 }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/nfcomms/nfcomms/internal/owners"
 	"github.com/nfcomms/nfcomms/pkg/control/internal/surge"
 )
 
@@ -44,7 +45,7 @@ type Authorizer struct {
 	need   map[string]Role
 	log    *slog.Logger
 	surges *surge.Limiter[audited]
-	owners *owners
+	owners *owners.Owners
 
 	mu      sync.Mutex
 	policy  *Policy
@@ -59,7 +60,7 @@ func NewAuthorizer(p *Policy, need map[string]Role, log *slog.Logger) *Authorize
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	a := &Authorizer{need: maps.Clone(need), log: log, owners: newOwners(), policy: p, streams: make(map[*guarded]struct{})}
+	a := &Authorizer{need: maps.Clone(need), log: log, owners: owners.New(), policy: p, streams: make(map[*guarded]struct{})}
 	a.surges = surge.New(auditBurst, auditWindow, a.counted)
 	return a
 }
@@ -85,9 +86,9 @@ func (a *Authorizer) Owner(who credentials.AuthInfo) string {
 	_, named := a.policy.users[local.UID]
 	a.mu.Unlock()
 	if named {
-		return userName(local.UID)
+		return owners.Name(local.UID)
 	}
-	return a.owners.of(local.UID)
+	return a.owners.Of(local.UID)
 }
 
 // SetPolicy replaces the policy for calls from now on, and ends the streams

@@ -2,8 +2,6 @@ package access
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,48 +10,16 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	"github.com/nfcomms/nfcomms/internal/owners"
 )
-
-// ranges are owners over a file of their own and two users.
-func ranges(t *testing.T, text string) *owners {
-	o := newOwners()
-	o.file = filepath.Join(t.TempDir(), "subuid")
-	require.NoError(t, os.WriteFile(o.file, []byte(text), 0o644))
-	users := map[string]uint32{"alice": 1000, "bob": 1001}
-	o.known = func(uid uint32) bool { return uid == 0 || uid == 1000 || uid == 1001 }
-	o.id = func(name string) (uint32, bool) {
-		id, ok := users[name]
-		return id, ok
-	}
-	return o
-}
-
-// TestUserIDsOfNamespaces: those that /etc/subuid gives to a user are the user's,
-// and those that nobody knows are one caller.
-func TestUserIDsOfNamespaces(t *testing.T) {
-	o := ranges(t, "bob:165536:65536\nalice:100000:65536\n# no range\nnobody-here:900000:10\n1002:1000000:10\nbob:x:1\nbob:5:0\n")
-	for uid, want := range map[uint32]string{
-		0: "uid 0", 1000: "uid 1000", 1001: "uid 1001", 4711: others, 99_999: others, 100_000: "uid 1000", 165_535: "uid 1000",
-		165_536: "uid 1001", 231_071: "uid 1001", 231_072: others, 900_005: others, 1_000_009: "uid 1002", 1_000_010: others, 1<<32 - 1: others,
-	} {
-		require.Equal(t, want, o.of(uid), "%d", uid)
-	}
-	require.NoError(t, os.WriteFile(o.file, []byte("bob:100000:10\n"), 0o644))
-	require.Equal(t, "uid 1001", o.of(100_000), "the file is read again")
-	require.NoError(t, os.Remove(o.file))
-	require.Equal(t, others, o.of(100_000))
-	for uid := range uint32(2 * mostSeen) {
-		o.of(uid)
-	}
-	require.LessOrEqual(t, len(o.seen), mostSeen)
-}
 
 // TestOwner: a user id that the policy names is a caller of its own.
 func TestOwner(t *testing.T) {
 	g := NewAuthorizer(granting(t, Viewer, "uid:100001"), Methods(), nil)
-	g.owners = ranges(t, "alice:100000:65536\n")
 	require.Equal(t, "uid 100001", g.Owner(Local{UID: 100001}))
-	require.Equal(t, "uid 1000", g.Owner(Local{UID: 100002}))
+	require.Equal(t, owners.Name(0), g.Owner(Local{UID: 0}))
+	require.Equal(t, owners.Others, g.Owner(Local{UID: 1<<32 - 2}))
 	require.Equal(t, "cn:x", g.Owner(shown(t, "x")))
 	require.Equal(t, "uid 7", Limits{}.ownerOf(Local{UID: 7}), "without an authorizer each id is one")
 }

@@ -1,4 +1,4 @@
-package access
+package owners
 
 import (
 	"bufio"
@@ -15,14 +15,13 @@ import (
 	"time"
 )
 
-// others is what user ids are counted under that nobody knows.
-const others = "others"
+// Others is what user ids are counted under that nobody knows.
+const Others = "others"
 
-// owners says whose a user id is. With user namespaces a user without any right
-// has thousands of them, which /etc/subuid says (subuid(5)); those are counted
-// as the user's own. Ids that no file and no user database knows are counted
+// Owners says whose a user id is. Those that /etc/subuid (subuid(5)) gives to a user
+// are counted as the user's own. Ids that no file and no user database knows are counted
 // together, as they may all be one user's. Safe for concurrent use.
-type owners struct {
+type Owners struct {
 	file  string                           // of the ranges
 	known func(uid uint32) bool            // by the user database
 	id    func(name string) (uint32, bool) // of a user
@@ -40,8 +39,9 @@ type owned struct{ first, last, owner uint32 }
 // mostSeen is how many answers of the user database are kept.
 const mostSeen = 4096
 
-func newOwners() *owners {
-	return &owners{
+// New returns the owners by this system's files and user database.
+func New() *Owners {
+	return &Owners{
 		file: "/etc/subuid", seen: make(map[uint32]bool),
 		known: func(uid uint32) bool {
 			_, err := user.LookupId(fmt.Sprint(uid))
@@ -58,8 +58,8 @@ func newOwners() *owners {
 	}
 }
 
-// of names the owner of a user id.
-func (o *owners) of(uid uint32) string {
+// Of names the owner of a user id.
+func (o *Owners) Of(uid uint32) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.refreshLocked()
@@ -68,7 +68,7 @@ func (o *owners) of(uid uint32) string {
 		i--
 	}
 	if i >= 0 && uid <= o.ranges[i].last {
-		return userName(o.ranges[i].owner)
+		return Name(o.ranges[i].owner)
 	}
 	known, asked := o.seen[uid]
 	if !asked {
@@ -79,16 +79,16 @@ func (o *owners) of(uid uint32) string {
 		o.seen[uid] = known
 	}
 	if !known {
-		return others
+		return Others
 	}
-	return userName(uid)
+	return Name(uid)
 }
 
-// userName is what the connections and calls of a user are counted under.
-func userName(uid uint32) string { return fmt.Sprintf("uid %d", uid) }
+// Name is what the user of an id is counted under, if the id is a user's own.
+func Name(uid uint32) string { return fmt.Sprintf("uid %d", uid) }
 
 // refreshLocked reads the ranges if the file changed. Must hold mu.
-func (o *owners) refreshLocked() {
+func (o *Owners) refreshLocked() {
 	var info fs.FileInfo
 	info, err := os.Stat(o.file)
 	if err != nil {
@@ -107,7 +107,7 @@ func (o *owners) refreshLocked() {
 }
 
 // parse reads lines "user:first:count". One that makes no sense is left out.
-func (o *owners) parse(text []byte) (ranges []owned) {
+func (o *Owners) parse(text []byte) (ranges []owned) {
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 		field := strings.Split(strings.TrimSpace(lines.Text()), ":")
 		if len(field) != 3 {
