@@ -60,6 +60,15 @@ struct nfc_seat {
 	bool no_load; /* it may load no programs: they run as the device */
 };
 
+/*
+ * From dma_read and dma_write: the piece is under way, and uses the memory. The core
+ * calls again with the same arguments until it has another answer, which the port must
+ * have in bounded time, and wakes the islands for.
+ */
+enum {
+	NFC_PENDING = 1 << 21,
+};
+
 /* A context's saved state; the port decides what it points to. */
 struct nfc_stack {
 	void *sp; /* saved stack pointer, or the port's own record */
@@ -80,8 +89,9 @@ struct nfc_port {
 	/*
 	 * Move len bytes between device memory and a host's memory at a bus
 	 * address of it. 0, NFC_EDMA (a page cannot be reached; nothing is known of
-	 * the bytes), NFC_EBUSY (try this piece again) or NFC_ERESET (DMA is
-	 * fenced for good: the transfer ends without a word). Any thread.
+	 * the bytes), NFC_EBUSY (try this piece again), NFC_ERESET (DMA is
+	 * fenced for good: the transfer ends without a word) or NFC_PENDING. Any
+	 * thread.
 	 */
 	int (*dma_read)(void *self, uint32_t host, void *to, uint64_t bus,
 			uint64_t len);

@@ -94,6 +94,7 @@ void nfc_channel_over(struct nfc_channel *ch);
 
 bool nfc_dma_plan(struct nfc_transfer *t);
 bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t, bool front);
+bool nfc_dma_poll(struct nfc_transfer *t);
 uint64_t nfc_piece_start(const struct nfc_transfer *t,
 			 const struct nfc_piece *piece);
 void nfc_dma_locate(struct nfc_transfer *t, struct nfc_piece *piece);

@@ -112,15 +112,18 @@ static int move(struct nfc_device *dev, const struct nfc_transfer *t,
 			       piece->length);
 }
 
-/* A batch of one piece is not worth sharing: it is done when planned. */
+/* A batch of one piece is not worth sharing: it is done, or pending, when planned. */
 static void move_alone(struct nfc_device *dev, struct nfc_transfer *t)
 {
 	struct nfc_batch *b = &t->batch;
 	int rc = move(dev, t, &b->piece[0]);
+	bool pending = rc == NFC_PENDING;
 
-	atomic_store_explicit(&b->failed, rc ? (uint32_t)rc << 16 | 1 : 0,
+	atomic_store_explicit(&b->failed,
+			      rc && !pending ? (uint32_t)rc << 16 | 1 : 0,
 			      memory_order_relaxed);
-	atomic_store_explicit(&b->done, 1, memory_order_relaxed);
+	atomic_store_explicit(&b->pending, pending, memory_order_relaxed);
+	atomic_store_explicit(&b->done, !pending, memory_order_relaxed);
 	atomic_store_explicit(&b->claim, 0, memory_order_relaxed);
 }
 
@@ -176,6 +179,7 @@ bool nfc_dma_plan(struct nfc_transfer *t)
 		return true;
 	}
 	atomic_store_explicit(&b->done, 0, memory_order_relaxed);
+	atomic_store_explicit(&b->pending, 0, memory_order_relaxed);
 	atomic_store_explicit(&b->failed, 0, memory_order_relaxed);
 	atomic_store_explicit(&b->claim, (uint64_t)count << 32,
 			      memory_order_release); /* SYNC: dma claim */
@@ -195,6 +199,13 @@ static void note_failure(struct nfc_batch *b, uint32_t at, int rc)
 		if (atomic_compare_exchange_weak(&b->failed, &seen,
 						 (uint32_t)rc << 16 | (at + 1)))
 			return;
+}
+
+static void finish_piece(struct nfc_batch *b, uint32_t at, int rc)
+{
+	if (rc)
+		note_failure(b, at, rc);
+	atomic_fetch_add_explicit(&b->done, 1, memory_order_release);
 }
 
 /*
@@ -219,10 +230,38 @@ bool nfc_dma_work(struct nfc_device *dev, struct nfc_transfer *t, bool front)
 		     claim_count(claim) - 1 - claim_back(claim);
 	/* The piece is ours, and the batch stays until done. */
 	rc = move(dev, t, &b->piece[at]);
-	if (rc)
-		note_failure(b, at, rc);
-	atomic_fetch_add_explicit(&b->done, 1, memory_order_release);
+	if (rc == NFC_PENDING)
+		atomic_fetch_or(&b->pending, 1u << at);
+	else
+		finish_piece(b, at, rc);
 	return true;
+}
+
+/*
+ * Ask for the pieces that the port has begun; true if one is finished, or an engine
+ * still moves one. The owner alone asks.
+ */
+bool nfc_dma_poll(struct nfc_transfer *t)
+{
+	struct nfc_batch *b = &t->batch;
+	uint32_t pending = atomic_load(&b->pending), waiting = 0;
+	bool any = false;
+
+	for (uint32_t at = 0; at < NFC_PIECES; at++) {
+		int rc;
+
+		if (!(pending >> at & 1))
+			continue;
+		rc = move(t->channel->island->dev, t, &b->piece[at]);
+		if (rc == NFC_PENDING) {
+			waiting++;
+			continue;
+		}
+		any = true;
+		atomic_fetch_and(&b->pending, ~(1u << at));
+		finish_piece(b, at, rc);
+	}
+	return any || atomic_load(&b->done) + waiting < b->claimed;
 }
 
 /*
@@ -234,6 +273,7 @@ void nfc_dma_locate(struct nfc_transfer *t, struct nfc_piece *piece)
 	struct nfc_device *dev = t->channel->island->dev;
 	uint64_t mask = dev->config.window - 1, left = piece->length;
 	struct nfc_piece part = *piece;
+	int rc;
 
 	while (left) {
 		const struct nfc_slot *list = &t->queue[part.list & mask];
@@ -243,7 +283,9 @@ void nfc_dma_locate(struct nfc_transfer *t, struct nfc_piece *piece)
 		part.length = NFC_PAGE_SIZE - part.bus % NFC_PAGE_SIZE;
 		part.length = nfc_min(part.length, end - part.bus);
 		part.length = nfc_min(part.length, left);
-		if (move(dev, t, &part) == NFC_EDMA) {
+		while ((rc = move(dev, t, &part)) == NFC_PENDING)
+			dev->port->yield(dev->port->self);
+		if (rc == NFC_EDMA) {
 			*piece = part;
 			return;
 		}

@@ -78,6 +78,7 @@ struct nfc_batch {
 	_Atomic uint64_t
 		claim; /* {count:32 | taken from the back:16 | from the front:16} */
 	_Atomic uint32_t done; /* pieces finished */
+	_Atomic uint32_t pending; /* a bit each: the port has begun it */
 	_Atomic uint32_t failed; /* {status:16 | piece+1:16} of the first failure */
 	uint32_t claimed; /* at an abort: pieces that will finish */
 	uint64_t bytes;

@@ -251,9 +251,9 @@ static bool advance(struct nfc_transfer *t, bool *busy)
 	if (!t->busy && !t->ending)
 		nfc_dma_plan(t);
 	if (t->busy) {
-		*busy = true;
-		if (!nfc_dma_quiet(t))
-			nfc_dma_work(dev, t, true);
+		/* pieces that the port has begun are no work: it wakes the island */
+		*busy |= nfc_dma_quiet(t) || nfc_dma_work(dev, t, true) ||
+			 nfc_dma_poll(t);
 		if (!nfc_dma_quiet(t))
 			return false;
 	}
@@ -304,7 +304,7 @@ static bool settle(struct nfc_transfer *t)
 void nfc_transfer_kick(struct nfc_transfer *t)
 {
 	struct nfc_share *share = t->channel->rings->share;
-	bool busy;
+	bool busy = false;
 
 	if (t->received < t->size || t->size > NFC_PIECE_MIN ||
 	    share->active != t)

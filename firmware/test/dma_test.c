@@ -171,6 +171,79 @@ CASE(engines_share_a_batch)
 	rig_free(r);
 }
 
+/* ---- pieces that the port has begun ---- */
+
+static bool answered; /* the port has its answers */
+
+/* A port far away: it begins what it is asked for, and has the answer later. */
+static int far_away(struct rig *r, uint64_t bus, uint64_t length)
+{
+	(void)r;
+	(void)bus;
+	(void)length;
+	return answered ? 0 : NFC_PENDING;
+}
+
+static void answer(struct rig *r)
+{
+	answered = true;
+	r->island[0].woken = true;
+}
+
+/* Bring lists whose pieces do not merge to a device with such a port. */
+static uint64_t begin_far_away(struct rig *r, struct puppet *p,
+			       const uint8_t *buf, uint64_t size)
+{
+	uint64_t id = host_begin(r, p->target, size, 0);
+
+	answered = false;
+	r->on_dma = far_away;
+	scattered_lists(r, p->target, id, buf, size, 0, 1);
+	host_expect_ack(r, p->target, NFC_TYPE_ACK, NFC_H2D, id,
+			NFC_STATE_READY, NFC_OK);
+	CHECK(rig_step(r)); /* it sleeps: the port wakes it */
+	CHECK(r->dma_calls >= 6);
+	return id;
+}
+
+/* All pieces of a batch are begun before one has its answer. */
+CASE(pieces_are_begun_side_by_side)
+{
+	struct rig *r = rig_new(NULL);
+	uint64_t size = 4 * 6 * RIG_PAGE;
+	struct puppet *p = taker(r, size);
+	uint8_t *buf = host_buffer(r, 2 * size, 1);
+	uint64_t id = begin_far_away(r, p, buf, size);
+
+	scattered_lists(r, p->target, id, buf, size, 1, 4);
+	rig_step(r);
+	host_expect_nothing(r, p->target);
+	answer(r);
+	host_expect_ack(r, p->target, NFC_TYPE_DONE, NFC_H2D, id,
+			NFC_STATE_DONE, NFC_OK);
+	CHECK_EQ(r->dma_bytes, size);
+	CHECK(arrived(p, buf, size));
+	rig_free(r);
+}
+
+/* What the port has begun it may still write: an abort waits for its answers. */
+CASE(an_abort_waits_for_pieces_that_were_begun)
+{
+	struct rig *r = rig_new(NULL);
+	uint64_t size = 4 * 6 * RIG_PAGE;
+	struct puppet *p = taker(r, size);
+	uint8_t *buf = host_buffer(r, 2 * size, 1);
+	uint64_t id = begin_far_away(r, p, buf, size);
+
+	host_note(r, p->target, NFC_TYPE_ABORT, NFC_H2D, id);
+	rig_step(r);
+	host_expect_nothing(r, p->target);
+	answer(r);
+	host_expect_ack(r, p->target, NFC_TYPE_ABORTED, NFC_H2D, id,
+			NFC_STATE_FAILED, NFC_EABORTED);
+	rig_free(r);
+}
+
 static unsigned int pieces_seen;
 static uint32_t late_status; /* of the batch's first piece, which ends last */
 
