@@ -3,14 +3,31 @@ package bridge
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// Target is the id of a device process's end of a channel: 24 bits. Ids below
+// Target is the id of a device process's end of a channel: 24 bits, and the
+// coordinates of its node where that is another one of a fabric (abi.ID). Ids below
 // abi.TargetFirst name services that are always there.
-type Target uint32
+type Target uint64
+
+// At returns the id of a target of a node.
+func At(node abi.Node, t Target) Target { return Target(abi.MakeID(node, uint32(t))) }
+
+// Node returns the node that the id names; false if it names none, and the target is
+// the device's own.
+func (t Target) Node() (abi.Node, bool) { return abi.ID(t).Node() }
+
+// String returns "1042", or "2.0.1/1042" for a target of a node.
+func (t Target) String() string {
+	if id := abi.ID(t); id.Valid() {
+		return id.String()
+	}
+	return strconv.FormatUint(uint64(t), 10)
+}
 
 // ProcessID names a running device process.
 type ProcessID uint64

@@ -224,7 +224,7 @@ func untilClosed(do func() error) error {
 // subscribeErrors: targets that do not exist, are taken, or are no targets.
 func subscribeErrors(e *Env) {
 	dev := e.device("channels=100")
-	for _, target := range []bridge.Target{50, 99, 100, 101, abi.ChannelsMax - 1, abi.ChannelsMax, 1<<32 - 1} {
+	for _, target := range []bridge.Target{50, 99, 100, 101, abi.ChannelsMax - 1, abi.ChannelsMax, 1<<32 - 1, 1 << 32, bridge.At(abi.MakeNode(1, 0, 0), abi.TargetLoopback)} {
 		_, err := dev.Subscribe(e.Ctx(), target)
 		require.ErrorIs(e, err, bridge.ErrNotSubscribed, "target %d", target)
 	}

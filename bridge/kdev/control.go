@@ -45,8 +45,8 @@ func (d *Device) start(ctx context.Context, p bridge.Program) (bridge.Process, e
 	if p.Name == "" || len(p.Name) >= abi.NameSize || strings.IndexByte(p.Name, 0) >= 0 {
 		return bridge.Process{}, bridge.ErrNoProgram
 	}
-	if limit := d.info.Load().Channels; p.Targets < 1 || p.Targets > limit || int64(p.First)+int64(p.Targets) > int64(limit) {
-		return bridge.Process{}, fmt.Errorf("%d targets from %d: %w", p.Targets, p.First, bridge.ErrInvalid)
+	if limit := d.info.Load().Channels; p.Targets < 1 || p.Targets > limit || p.First > bridge.Target(limit-p.Targets) {
+		return bridge.Process{}, fmt.Errorf("%d targets from %v: %w", p.Targets, p.First, bridge.ErrInvalid)
 	}
 	copy(req.Name[:], p.Name)
 	r, err := d.control(ctx, req, nil)

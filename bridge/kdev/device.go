@@ -223,7 +223,7 @@ func (d *Device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel
 	if err := d.begin(ctx); err != nil {
 		return nil, err
 	}
-	if limit := d.info.Load().Channels; int64(t) >= int64(limit) || t == abi.TargetControl {
+	if limit := d.info.Load().Channels; uint64(t) >= uint64(limit) || t == abi.TargetControl {
 		return nil, fmt.Errorf("targets are 1 to %d: %w", limit-1, bridge.ErrNotSubscribed)
 	}
 	var c *Channel

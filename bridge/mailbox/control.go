@@ -120,8 +120,8 @@ func (k *control) start(ctx context.Context, p bridge.Program) (bridge.Process, 
 	if p.Name == "" || len(p.Name) >= abi.NameSize || strings.IndexByte(p.Name, 0) >= 0 {
 		return bridge.Process{}, bridge.ErrNoProgram
 	}
-	if p.Targets < 1 || p.Targets > int(k.ch.ep.Hello.Channels) || int64(p.First)+int64(p.Targets) > int64(k.ch.ep.Hello.Channels) {
-		return bridge.Process{}, fmt.Errorf("%d targets from %d: %w", p.Targets, p.First, bridge.ErrInvalid)
+	if limit := int(k.ch.ep.Hello.Channels); p.Targets < 1 || p.Targets > limit || p.First > bridge.Target(limit-p.Targets) {
+		return bridge.Process{}, fmt.Errorf("%d targets from %v: %w", p.Targets, p.First, bridge.ErrInvalid)
 	}
 	copy(req.Name[:], p.Name)
 	r, err := k.call(ctx, req, nil)

@@ -155,7 +155,7 @@ func (d *Device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel
 	if err != nil {
 		return nil, err
 	}
-	if int64(t) >= int64(e.Hello.Channels) || t == abi.TargetControl {
+	if uint64(t) >= uint64(e.Hello.Channels) || t == abi.TargetControl {
 		return nil, fmt.Errorf("targets are 1 to %d: %w", e.Hello.Channels-1, bridge.ErrNotSubscribed)
 	}
 	c, err := e.control.open(ctx, uint32(t))

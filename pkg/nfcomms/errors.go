@@ -113,7 +113,7 @@ func (e *OpError) Error() string {
 		b.WriteString(" " + e.Device)
 	}
 	if e.Target != 0 {
-		fmt.Fprintf(&b, " target %d", e.Target)
+		fmt.Fprintf(&b, " target %v", e.Target)
 	}
 	return strings.TrimSuffix(b.String(), ":") + ": " + e.Err.Error()
 }
@@ -212,7 +212,7 @@ func (e *StripeError) Error() string {
 			delivered++
 		}
 	}
-	return fmt.Sprintf("stripe %d (bytes %d to %d, target %d), %d of %d delivered: %v", e.Index,
+	return fmt.Sprintf("stripe %d (bytes %d to %d, target %v), %d of %d delivered: %v", e.Index,
 		e.Stripe.Offset, e.Stripe.Offset+e.Stripe.Size, e.Target, delivered, len(e.Delivered), e.Err)
 }
 

@@ -85,7 +85,7 @@ func (s *selection) check() error {
 		}
 		h := half{c.ch, c.half}
 		if first, dup := seen[h]; dup {
-			return fmt.Errorf("cases %d and %d are on the same %v half of target %d: %w",
+			return fmt.Errorf("cases %d and %d are on the same %v half of target %v: %w",
 				first, i, c.half, c.ch.Target(), ErrInvalid)
 		}
 		seen[h] = i
