@@ -82,14 +82,22 @@ func (h *sender) offer(ctx context.Context, msg []byte) error {
 // give puts an offer that was begun, and waits for what becomes of it; errRefused if the target did
 // not take it, see the half's slot. Must hold queue.
 func (h *sender) give(ctx context.Context, hd abi.Header, s *abi.Slot, before uint64) error {
-	if err := h.put(ctx, hd, &s.Payload, h.mailbox.room(proto.RoomNormal), shutAny); err != nil {
-		h.unbegin(before)
+	if err := h.present(ctx, hd, s, before); err != nil {
 		return err
 	}
 	if h.spinFor(news) {
 		return h.outcome(nil)
 	}
 	return h.parkOffer(ctx)
+}
+
+// present puts an offer that was begun. Must hold queue.
+func (h *sender) present(ctx context.Context, hd abi.Header, s *abi.Slot, before uint64) error {
+	err := h.put(ctx, hd, &s.Payload, h.mailbox.room(proto.RoomNormal), shutAny)
+	if err != nil {
+		h.unbegin(before)
+	}
+	return err
 }
 
 // parkOffer sleeps until the message is taken, or withdraws it.

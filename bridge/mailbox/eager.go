@@ -27,11 +27,30 @@ func (x *transfer) pages(s *abi.Slot) abi.Header {
 // offerEager gives a transfer with its pages: it is taken and committed like a message. Must hold
 // queue.
 func (h *sender) offerEager(ctx context.Context, x *transfer) error {
+	if err := h.presentEager(ctx, x); err != nil {
+		return err
+	}
+	h.spinFor(news)
+	return h.awaitTaken(ctx, x)
+}
+
+// presentEager gives the device a transfer with its pages. Must hold queue.
+func (h *sender) presentEager(ctx context.Context, x *transfer) error {
 	var s abi.Slot
 	var before uint64
 	h.size.Store(x.ledger.Cut.Size)
 	x.id, before = h.begin(proto.PutEager)
-	err := h.give(ctx, x.pages(&s), &s, before)
+	return h.present(ctx, x.pages(&s), &s, before)
+}
+
+// awaitTaken waits until the target took what presentEager gave, or withdraws it. Must hold queue.
+func (h *sender) awaitTaken(ctx context.Context, x *transfer) error {
+	var err error
+	if h.word.Load()&news != 0 {
+		err = h.outcome(nil)
+	} else {
+		err = h.parkOffer(ctx)
+	}
 	if err == errRefused {
 		x.end = *h.slot.Ack()
 		err = x.failure(ctx)
@@ -46,37 +65,53 @@ var errElse = errors.New("something else is offered")
 // something else, or the pages are too many. Must hold queue.
 func (h *receiver) post(ctx context.Context, data []byte) error {
 	x := h.transfer()
+	err := h.postPages(x, data)
+	if err == nil {
+		err = h.awaitEager(ctx, x)
+		x.stop(err == nil)
+	}
+	return err
+}
+
+// postPages holds the buffer of a transfer and gives the device its pages. With an error nothing is
+// held: errElse if they are too many, or an offer came meanwhile. Must hold queue.
+func (h *receiver) postPages(x *transfer, data []byte) error {
 	if err := x.start(data, true); err != nil {
 		return err
 	}
 	x.id = h.id() + 1 // before it can be offered
 	err := errElse
 	if x.eager() {
-		err = h.awaitEager(ctx, x)
+		err = h.giveEager(x)
 	}
-	x.stop(err == nil)
+	if err != nil {
+		x.stop(false)
+	}
 	return err
 }
 
 // mayPost reports whether it is worth a try to post pages for so many bytes.
 func (h *receiver) mayPost(n int) bool {
-	most := int(h.mailbox.ep.Hello.Eager) * abi.PageSize
+	most := h.mailbox.ep.EagerMost()
 	return most > 0 && n <= most && h.shut.Load() == 0 && !h.offered()
 }
 
-// awaitEager gives the device the pages of a transfer, and waits until it has them no more. nil if
-// the transfer arrived. Must hold queue.
-func (h *receiver) awaitEager(ctx context.Context, x *transfer) error {
+// giveEager gives the device the pages of a transfer; errElse if an offer came meanwhile. Must hold
+// queue.
+func (h *receiver) giveEager(x *transfer) error {
 	h.size.Store(x.ledger.Cut.Size)
 	if _, ok := h.act(proto.PutEager); !ok {
-		return errElse // an offer came meanwhile
+		return errElse
 	}
 	var s abi.Slot
 	x.unready = 0
 	hd := x.pages(&s)
-	if err := h.put(background, hd, &s.Payload, h.mailbox.room(proto.RoomUrgent), shutDown); err != nil {
-		return err
-	}
+	return h.put(background, hd, &s.Payload, h.mailbox.room(proto.RoomUrgent), shutDown)
+}
+
+// awaitEager waits until the device has the pages of a transfer no more. nil if the transfer
+// arrived. Must hold queue.
+func (h *receiver) awaitEager(ctx context.Context, x *transfer) error {
 	defer x.clock.stop()
 	for {
 		late := !h.spinFor(news) && h.awaitPages(ctx, x)

@@ -334,6 +334,11 @@ func (h *receiver) receiveInd(ctx context.Context, data []byte) error {
 			return err
 		}
 	}
+	return h.takeOffered(ctx, data)
+}
+
+// takeOffered waits for an offer and takes it into data. Must hold queue.
+func (h *receiver) takeOffered(ctx context.Context, data []byte) error {
 	err := h.claimInd(ctx, uint64(len(data)))
 	if err == nil {
 		err = h.takeInd(ctx, data)
@@ -371,7 +376,9 @@ func (h *receiver) takeInd(ctx context.Context, data []byte) error {
 		return err
 	}
 	if x.eager() {
-		err = h.awaitEager(ctx, x)
+		if err = h.giveEager(x); err == nil {
+			err = h.awaitEager(ctx, x)
+		}
 		x.stop(err == nil)
 		return err
 	}

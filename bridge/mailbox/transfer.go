@@ -24,6 +24,7 @@ type transfer struct {
 	staged  []byte         // the buffer, if its bytes pass through memory of the port
 	id      uint64         // owned by the queue's holder
 	unready uint64         // nanoseconds that the target may stay unready; 0: for ever
+	since   meter.Instant  // when it was begun, if it is ended by another call
 
 	// mu guards what follows while the half is active; before that and once it
 	// is done the drains leave it to the queue's holder.
@@ -133,7 +134,12 @@ func (c *Channel) SendInd(ctx context.Context, data []byte) error {
 			return h.refused(&h.indirect, err)
 		}
 	}
-	err := h.sendInd(ctx, data, timeout(ctx))
+	return h.endInd(ctx, data, h.sendInd(ctx, data, timeout(ctx)), start)
+}
+
+// endInd repeats a send that the audit asked back, counts it and hands the half on. Must hold
+// queue.
+func (h *sender) endInd(ctx context.Context, data []byte, err error, start meter.Instant) error {
 	for err == errAskedBack {
 		h.asked.again()
 		err = h.sendInd(ctx, data, timeout(ctx))

@@ -19,6 +19,16 @@ func (l *Layout) Split(address, size uint64) Split {
 	return Split{Address: address, Size: size, Runs: runs}
 }
 
+// EagerMost returns the most bytes that an eager transfer can have, wherever its buffer starts;
+// zero if there are none.
+func (l *Layout) EagerMost() int {
+	entries := int(l.Hello.Eager)
+	if l.Hello.Capabilities&abi.CapRuns != 0 {
+		return min(entries, 1) * abi.EagerBytes
+	}
+	return entries * abi.PageSize
+}
+
 // head is the number of bytes before the buffer in its first page.
 func (s Split) head() uint64 { return s.Address & (abi.PageSize - 1) }
 

@@ -1,0 +1,78 @@
+package mailbox
+
+import (
+	"context"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/meter"
+)
+
+var _ bridge.Beginner = (*Channel)(nil)
+
+// BeginSendInd offers an eager transfer and does not wait. Others need their caller: lists
+// follow the device's acks, and only the caller commits. The ring may make it wait for room.
+func (c *Channel) BeginSendInd(ctx context.Context, data []byte) bool {
+	h := &c.send
+	if ctx.Err() != nil || uint64(len(data)) > c.ep.Hello.MaxTransfer || !h.queue.try() {
+		return false
+	}
+	x := h.transfer()
+	x.since = meter.Now()
+	if h.shut.Load() == 0 && x.start(data, false) == nil {
+		x.unready = timeout(ctx)
+		if x.eager() && h.presentEager(ctx, x) == nil {
+			return true
+		}
+		x.stop(false)
+	}
+	h.unlock()
+	return false
+}
+
+// EndSendInd waits for what BeginSendInd offered.
+func (c *Channel) EndSendInd(ctx context.Context, data []byte, wait bool) (ended bool, err error) {
+	h := &c.send
+	x := h.xfer
+	if !h.spinFor(news) && !wait {
+		return false, nil
+	}
+	err = h.awaitTaken(ctx, x)
+	x.stop(err == nil)
+	return true, h.endInd(ctx, data, err, x.since)
+}
+
+// BeginReceiveInd gives the device the pages of its next transfer and does not wait, while
+// nothing is offered.
+func (c *Channel) BeginReceiveInd(ctx context.Context, data []byte) bool {
+	h := &c.recv
+	if h.enter(ctx) != nil {
+		return false
+	}
+	if h.mayPost(len(data)) {
+		x := h.transfer()
+		x.since = meter.Now()
+		if h.postPages(x, data) == nil {
+			return true
+		}
+	}
+	h.unlock()
+	return false
+}
+
+// EndReceiveInd waits for what BeginReceiveInd posted. If the device offers something else
+// that is taken, or refused, as ReceiveInd would.
+func (c *Channel) EndReceiveInd(ctx context.Context, data []byte, wait bool) (ended bool, err error) {
+	h := &c.recv
+	x := h.xfer
+	if !h.spinFor(news) && !wait {
+		return false, nil
+	}
+	err = h.awaitEager(ctx, x)
+	x.stop(err == nil)
+	if err == errElse {
+		err = h.takeOffered(ctx, data)
+	}
+	h.indirect.Note(len(data), err, x.since)
+	h.unlock()
+	return true, err
+}
