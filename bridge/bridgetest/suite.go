@@ -57,7 +57,7 @@ func RunTransfers(t *testing.T, open OpenFunc) {
 	t.Helper()
 	runIf(t, open, func(name string) bool {
 		group, _, _ := strings.Cut(name, "/")
-		return slices.Contains([]string{"transfer", "posted", "region", "refusal", "extended", "cancel"}, group) ||
+		return slices.Contains([]string{"transfer", "posted", "begun", "region", "refusal", "extended", "cancel"}, group) ||
 			slices.Contains([]string{"huge/list-number-wraps", "close/during-transfer", "reset/during-transfers"}, name)
 	})
 }
@@ -84,7 +84,7 @@ type testCase struct {
 }
 
 var cases = concat(directCases, cancelCases, transferCases, regionCases, refusalCases, hugeCases, closeCases,
-	controlCases, resetCases, tryCases, extendedCases, statsCases, crowdCases, ledgerCases, postedCases)
+	controlCases, resetCases, tryCases, extendedCases, statsCases, crowdCases, ledgerCases, postedCases, begunCases)
 
 // Names returns the names of the suite's cases: what Run calls its subtests.
 func Names() []string {

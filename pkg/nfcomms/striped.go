@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
+
+	"github.com/nfcomms/nfcomms/bridge"
 )
 
 // Stripe is one channel's part of a striped buffer.
@@ -35,13 +37,13 @@ func Stripes(size, n int) []Stripe {
 }
 
 // SendStriped sends the first size bytes of data as one transfer per channel,
-// all at once: channel i carries stripe i of Stripes(size, len(chs)), an empty
+// all at once, and small ones without a goroutine each: channel i carries stripe i of Stripes(size, len(chs)), an empty
 // one too (N49). It returns nil once every target holds its stripe. After an
 // error the other transfers are ended, and the error is a *StripeError that
 // names the stripe and reports which ones were delivered. data is as for SendInd;
 // an object given by pointer moves to the heap.
 func SendStriped(ctx context.Context, data any, size int, chs ...*Channel) error {
-	err := striped(ctx, data, size, chs, OpSendStriped, (*Channel).sendObject)
+	err := striped(ctx, data, size, chs, OpSendStriped)
 	return wrap(OpSendStriped, "", 0, err)
 }
 
@@ -49,13 +51,12 @@ func SendStriped(ctx context.Context, data any, size int, chs ...*Channel) error
 // channel, divided as SendStriped does, and returns size, or 0 with an error.
 // After an error the contents of data are undefined.
 func ReceiveStriped(ctx context.Context, data any, size int, chs ...*Channel) (int, error) {
-	err := striped(ctx, data, size, chs, OpReceiveStriped, (*Channel).receiveObject)
+	err := striped(ctx, data, size, chs, OpReceiveStriped)
 	return done(size, wrap(OpReceiveStriped, "", 0, err))
 }
 
-// striped moves every stripe of data with move.
-func striped(ctx context.Context, data any, size int, chs []*Channel, op string,
-	move func(*Channel, context.Context, object) error) error {
+// striped moves every stripe of data.
+func striped(ctx context.Context, data any, size int, chs []*Channel, op string) error {
 	o, err := objectOf(data)
 	if err == nil {
 		o, err = o.first([]int{size})
@@ -69,8 +70,9 @@ func striped(ctx context.Context, data any, size int, chs []*Channel, op string,
 	if err != nil {
 		return err
 	}
-	s := &striping{chs: chs, stripes: Stripes(size, len(chs)), delivered: make([]bool, len(chs)), data: data}
-	return s.run(ctx, o, move)
+	s := &striping{chs: chs, stripes: Stripes(size, len(chs)), delivered: make([]bool, len(chs)), data: data,
+		mem: o.mem, sends: op == OpSendStriped}
+	return s.run(ctx)
 }
 
 // distinct returns ErrInvalid unless there are channels, each once.
@@ -93,34 +95,38 @@ func distinct(chs []*Channel) error {
 
 // striping is one striped transfer.
 type striping struct {
-	chs       []*Channel
-	stripes   []Stripe
-	delivered []bool // each written by its own goroutine
+	chs     []*Channel
+	stripes []Stripe
+	sends   bool
+	mem     []byte
 	// data is kept so that the object is on the heap: other goroutines work
 	// on it, and a stack would be this one's own.
 	data any
 
-	once   sync.Once
-	failed *StripeError
+	delivered []bool // each written by its own goroutine
+	once      sync.Once
+	failed    *StripeError
 }
 
-// run moves all stripes and returns the error that came first.
-func (s *striping) run(ctx context.Context, o object, move func(*Channel, context.Context, object) error) error {
+// run moves all stripes and returns the error that came first. What can begin without
+// waiting does, and most of it has ended when the last has begun; the rest gets a
+// goroutine each.
+func (s *striping) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	begun := make([]bridge.Beginner, len(s.chs))
+	for i := range s.chs {
+		begun[i] = s.begin(ctx, i)
+	}
 	var wg sync.WaitGroup
-	for i, ch := range s.chs {
-		wg.Go(func() {
-			part := o
-			st := s.stripes[i]
-			part.mem = o.mem[st.Offset : st.Offset+st.Size]
-			if err := move(ch, ctx, part); err != nil {
-				s.fail(i, err)
-				cancel()
-				return
+	for i := range s.chs {
+		if begun[i] != nil {
+			if ended, err := s.end(ctx, i, begun[i], false); ended {
+				s.note(i, err, cancel)
+				continue
 			}
-			s.delivered[i] = true
-		})
+		}
+		wg.Go(func() { s.note(i, s.move(ctx, i, begun[i]), cancel) })
 	}
 	wg.Wait()
 	if s.failed != nil {
@@ -130,9 +136,60 @@ func (s *striping) run(ctx context.Context, o object, move func(*Channel, contex
 	return nil
 }
 
-// fail keeps the first error; those it causes do not matter.
-func (s *striping) fail(i int, err error) {
+// part is the memory of stripe i.
+func (s *striping) part(i int) []byte {
+	st := s.stripes[i]
+	return s.mem[st.Offset : st.Offset+st.Size]
+}
+
+// begin begins stripe i without waiting; nil if its channel cannot.
+func (s *striping) begin(ctx context.Context, i int) bridge.Beginner {
+	b, ok := s.chs[i].ch.(bridge.Beginner)
+	switch {
+	case !ok:
+		return nil
+	case s.sends:
+		ok = b.BeginSendInd(ctx, s.part(i))
+	default:
+		ok = b.BeginReceiveInd(ctx, s.part(i))
+	}
+	if !ok {
+		return nil
+	}
+	return b
+}
+
+// end ends stripe i, which was begun; for wait see [bridge.Beginner].
+func (s *striping) end(ctx context.Context, i int, b bridge.Beginner, wait bool) (ended bool, err error) {
+	if s.sends {
+		return b.EndSendInd(ctx, s.part(i), wait)
+	}
+	return b.EndReceiveInd(ctx, s.part(i), wait)
+}
+
+// move moves stripe i, or what is left of it if it was begun.
+func (s *striping) move(ctx context.Context, i int, b bridge.Beginner) error {
+	var err error
+	switch {
+	case b != nil:
+		_, err = s.end(ctx, i, b, true)
+	case s.sends:
+		err = s.chs[i].ch.SendInd(ctx, s.part(i))
+	default:
+		err = s.chs[i].ch.ReceiveInd(ctx, s.part(i))
+	}
+	return err
+}
+
+// note takes the end of stripe i. The first error ends the others; those that it causes
+// do not matter.
+func (s *striping) note(i int, err error, cancel context.CancelFunc) {
+	if err == nil {
+		s.delivered[i] = true
+		return
+	}
 	s.once.Do(func() {
 		s.failed = &StripeError{Index: i, Target: s.chs[i].Target(), Stripe: s.stripes[i], Err: err}
 	})
+	cancel()
 }
