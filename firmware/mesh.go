@@ -135,6 +135,12 @@ func (m *Mesh) Break(node, link int, f MeshFaults) {
 	C.nfc_mesh_break(m.m, C.uint32_t(node), C.uint32_t(link), &c)
 }
 
+// Test has a link that is up send so many bursts of MeshTestWords between packets, in
+// place of those that are left.
+func (m *Mesh) Test(node, link int, bursts uint32) {
+	C.nfc_mesh_test(m.m, C.uint32_t(node), C.uint32_t(link), C.uint32_t(bursts))
+}
+
 // Sense sets what a node's sensors read.
 func (m *Mesh) Sense(node int, d abi.Diagnostic) {
 	C.nfc_mesh_sense(m.m, C.uint32_t(node), C.uint32_t(d))
@@ -166,6 +172,7 @@ func (m *Mesh) Read(node int) MeshState {
 			Errors: uint64(l.count[C.NFC_LINK_BAD_PACKETS] + l.count[C.NFC_LINK_BAD_CONTROLS] +
 				l.count[C.NFC_LINK_BAD_CREDITS] + l.count[C.NFC_LINK_TIMEOUTS]),
 			Restarts: uint64(l.count[C.NFC_LINK_RESTARTS]), Refused: uint64(l.count[C.NFC_LINK_REFUSED]),
+			Tested: uint64(l.count[C.NFC_LINK_TESTED]), TestWrong: uint64(l.count[C.NFC_LINK_TEST_WRONG]),
 		}
 	}
 	return s

@@ -12,6 +12,9 @@ const wordSize = 16
 // MeshLinks is how many links a node has, in the order x+, x-, y+, y-, z+, z-.
 const MeshLinks = 6
 
+// MeshTestWords is how many words a burst of Mesh.Test has.
+const MeshTestWords = 256
+
 // MeshConfig is the shape of a mesh. Zero fields take the firmware's defaults.
 type MeshConfig struct {
 	Side    [3]int // nodes in x, y and z
@@ -67,4 +70,5 @@ type MeshLink struct {
 	BytesSent, BytesReceived  uint64
 	Packets, Repeated, Errors uint64
 	Restarts, Refused         uint64
+	Tested, TestWrong         uint64 // words of self-tests, and those that were not as sent
 }

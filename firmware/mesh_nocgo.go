@@ -38,6 +38,9 @@ func (*Mesh) Kill(int, bool, bool) {}
 // Break does nothing.
 func (*Mesh) Break(_, _ int, _ MeshFaults) {}
 
+// Test does nothing.
+func (*Mesh) Test(_, _ int, _ uint32) {}
+
 // Sense does nothing.
 func (*Mesh) Sense(int, abi.Diagnostic) {}
 

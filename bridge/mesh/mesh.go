@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -33,11 +32,11 @@ const All = -1
 // Errors of a mesh.
 var (
 	// ErrClosed means that the mesh was closed.
-	ErrClosed = errors.New("mesh closed")
+	ErrClosed = fmt.Errorf("mesh: %w", bridge.ErrClosed)
 	// ErrUnknown means that there is no such node or link here.
-	ErrUnknown = errors.New("no such node or link in this mesh")
+	ErrUnknown = fmt.Errorf("no such node or link in this mesh: %w", bridge.ErrInvalid)
 	// ErrBusy means that a node still sends what it was asked to before, or is dead.
-	ErrBusy = errors.New("node is busy or dead")
+	ErrBusy = fmt.Errorf("node is busy or dead: %w", bridge.ErrBusy)
 )
 
 // Mesh is running nodes, numbered x first. Its methods are safe for concurrent use.
@@ -52,6 +51,9 @@ type Mesh struct {
 
 	pumping sync.Mutex // guards pumped, and Kill against itself
 	pumped  map[[2]int]bool
+
+	testing sync.Mutex // guards tested; taken before mu
+	tested  map[[2]int]bool
 }
 
 // Open starts a mesh. The error wraps [bridge.ErrInvalid] for a shape that makes no
@@ -61,7 +63,7 @@ func Open(c Config) (*Mesh, error) {
 	if status != abi.OK {
 		return nil, fmt.Errorf("start mesh of %dx%dx%d nodes: %w", c.Side[0], c.Side[1], c.Side[2], bridge.Error(status))
 	}
-	return &Mesh{config: c, nodes: c.Side[0] * c.Side[1] * c.Side[2], m: m, closed: make(chan struct{}), pumped: map[[2]int]bool{}}, nil
+	return &Mesh{config: c, nodes: c.Side[0] * c.Side[1] * c.Side[2], m: m, closed: make(chan struct{}), pumped: map[[2]int]bool{}, tested: map[[2]int]bool{}}, nil
 }
 
 // Close ends all nodes and connections. It is idempotent.

@@ -6,6 +6,10 @@
  */
 #include "frame.h"
 
+enum {
+	TEST_HEARTBEATS = 10, /* a burst without an answer for so long is lost */
+};
+
 /* What a change of state does. */
 enum action {
 	NOTHING,
@@ -70,6 +74,7 @@ static void forget(struct nfc_link_end *l)
 	l->heard = l->proven = l->echoed = false;
 	l->staged = l->since = 0;
 	l->test_step = 0;
+	l->test_words = l->test_left = 0;
 	l->level = NFC_DIAG_NORMAL;
 	l->clean = 0;
 	nfc_receiver_reset(&l->rx);
@@ -222,11 +227,51 @@ void nfc_test_word(struct nfc_link_end *l, struct nfc_word w)
 
 void nfc_test_ok_came(struct nfc_link_end *l, struct nfc_word w)
 {
-	if (l->state != NFC_LINK_TEST || (w.lo & 0xffff) != l->burst ||
-	    (w.lo >> 16 & 0xffff))
+	uint32_t wrong = w.lo >> 16 & 0xffff;
+
+	if (!l->test_words || (w.lo & 0xffff) != l->burst)
+		return;
+	l->count[NFC_LINK_TESTED] += l->test_words;
+	l->count[NFC_LINK_TEST_WRONG] += wrong < l->test_words ? wrong :
+								 l->test_words;
+	l->test_words = 0;
+	if (wrong || l->state != NFC_LINK_TEST)
 		return;
 	l->proven = true;
 	check_proven(l);
+}
+
+struct nfc_word nfc_test_begin(struct nfc_link_end *l, uint32_t words)
+{
+	l->burst++;
+	l->test_words = l->test_step = (uint16_t)words;
+	l->test_prbs = test_seed(l->burst);
+	l->test_ns = l->now;
+	return nfc_control_word(l, NFC_WORD_TEST,
+				l->burst | (uint64_t)words << 16, 0);
+}
+
+bool nfc_test_due(struct nfc_link_end *l)
+{
+	if (l->tx.step || l->state != NFC_LINK_UP)
+		return false;
+	if (l->test_words) {
+		if (l->now - l->test_ns <= TEST_HEARTBEATS * l->config.beat_ns)
+			return false;
+		/* it, or its answer, was lost */
+		l->count[NFC_LINK_TESTED] += l->test_words;
+		l->count[NFC_LINK_TEST_WRONG]++;
+		l->test_words = 0;
+	}
+	if (!l->test_left)
+		return false;
+	l->test_left--;
+	return true;
+}
+
+void nfc_link_test(struct nfc_link_end *l, uint32_t bursts)
+{
+	l->test_left = l->state == NFC_LINK_UP ? bursts : 0;
 }
 
 bool nfc_align_next(struct nfc_link_end *l, struct nfc_word *w)
@@ -247,12 +292,7 @@ bool nfc_align_next(struct nfc_link_end *l, struct nfc_word *w)
 			p->test_burst | (uint64_t)p->test_wrong << 16, 0);
 	} else if (p->test) {
 		p->test = false;
-		l->burst++;
-		l->test_step = (uint16_t)l->config.test;
-		l->test_prbs = test_seed(l->burst);
-		*w = nfc_control_word(l, NFC_WORD_TEST,
-				      l->burst | (uint64_t)l->config.test << 16,
-				      0);
+		*w = nfc_test_begin(l, l->config.test);
 	} else {
 		return false;
 	}

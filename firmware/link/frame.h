@@ -110,6 +110,10 @@ void nfc_test_word(struct nfc_link_end *l, struct nfc_word w);
 void nfc_test_ok_came(struct nfc_link_end *l, struct nfc_word w);
 /* The control word that alignment or the self-test has to send, if there is one. */
 bool nfc_align_next(struct nfc_link_end *l, struct nfc_word *w);
+/* Does a burst of a link that is up begin now? Not within a packet. */
+bool nfc_test_due(struct nfc_link_end *l);
+/* The control word that begins a burst of so many words. */
+struct nfc_word nfc_test_begin(struct nfc_link_end *l, uint32_t words);
 struct nfc_word nfc_test_next(uint32_t *prbs);
 void nfc_align_time(struct nfc_link_end *l);
 

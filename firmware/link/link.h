@@ -24,6 +24,7 @@ enum nfc_link_limits {
 	NFC_LINK_BUFFER_MAX = 1 << 13, /* words: 2048 packets, half of the sequences */
 	NFC_LINK_BURST = 256, /* words given to the port at once, at most */
 	NFC_LINK_BUDGET = 4096, /* words taken from the port in one turn */
+	NFC_LINK_TEST_WORDS = 256, /* of a burst between packets, as long as one of those */
 	NFC_LINK_VERSION = 2,
 };
 
@@ -122,7 +123,10 @@ enum nfc_link_count {
 	NFC_LINK_RESTARTS = 15, /* alignments begun */
 	NFC_LINK_DROPPED = 16, /* packets lost with the link they were on */
 	NFC_LINK_REFUSED = 17, /* alignments with a peer that does not fit */
-	NFC_LINK_COUNTS = 18,
+	NFC_LINK_TESTED = 18, /* pseudo-random words that the other end checked */
+	NFC_LINK_TEST_WRONG =
+		19, /* of these, other than sent; a burst without answer is one */
+	NFC_LINK_COUNTS = 20,
 };
 
 /* A packet that is held: its header, and where its payload lies. */
@@ -236,6 +240,9 @@ struct nfc_link_end {
 	uint16_t burst; /* number of the self-test under way */
 	uint16_t test_step; /* words of it that went out */
 	uint32_t test_prbs;
+	uint32_t test_words; /* of the burst that has no answer yet; 0: none */
+	uint32_t test_left; /* bursts to send between packets */
+	uint64_t test_ns; /* when the last one began */
 	uint64_t now;
 	uint64_t credit_ns; /* when the last credit went out */
 	uint64_t seen_ns; /* when the last valid control word came */
@@ -282,6 +289,13 @@ void nfc_link_queue(struct nfc_link_end *l, uint32_t vc, struct nfc_word header,
 const struct nfc_held *nfc_link_head(const struct nfc_link_end *l, uint32_t vc);
 /* It was used: its room goes back to the other end. */
 void nfc_link_consume(struct nfc_link_end *l, uint32_t vc);
+
+/*
+ * Send so many bursts of pseudo-random words between packets, one when the one
+ * before was answered, in place of those that are left. What the other end found
+ * is counted; a link that goes down forgets them.
+ */
+void nfc_link_test(struct nfc_link_end *l, uint32_t bursts);
 
 /* Begin alignment again, as when the link was lost. */
 void nfc_link_restart(struct nfc_link_end *l);

@@ -55,7 +55,7 @@ static void start_came(struct nfc_link_end *l, struct nfc_word w)
 	struct nfc_receiver *rx = &l->rx;
 	uint32_t words = w.lo & 0xfff, vc = w.lo >> 16 & 0xf;
 
-	if (rx->state != NFC_RECEIVE_IDLE)
+	if (rx->state != NFC_RECEIVE_IDLE && rx->state != NFC_RECEIVE_TEST)
 		bad_packet(l); /* the one before was cut short */
 	if (l->state != NFC_LINK_UP)
 		return;

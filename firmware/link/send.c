@@ -390,6 +390,8 @@ static bool stage_next(struct nfc_link_end *l, uint32_t limit, uint32_t *news)
 		stage_credit(l);
 	} else if (*news && stage_news(l)) {
 		--*news;
+	} else if (nfc_test_due(l)) {
+		stage_control(l, nfc_test_begin(l, NFC_LINK_TEST_WORDS));
 	} else if (sending(&l->tx)) {
 		stage_packet(l, limit);
 	} else {

@@ -84,6 +84,12 @@ void nfc_mesh_kill(struct nfc_mesh *m, uint32_t node, bool dead, bool silent);
 /* What a link does to words that leave a node. */
 void nfc_mesh_break(struct nfc_mesh *m, uint32_t node, uint32_t link,
 		    const struct nfc_wire_faults *faults);
+/*
+ * Bursts of the self-test to send by a link, in place of those that are left; those
+ * of a link that is not up are none.
+ */
+void nfc_mesh_test(struct nfc_mesh *m, uint32_t node, uint32_t link,
+		   uint32_t bursts);
 void nfc_mesh_sense(struct nfc_mesh *m, uint32_t node, uint32_t word);
 /* The host of a node shows itself. */
 void nfc_mesh_host(struct nfc_mesh *m, uint32_t node);

@@ -114,6 +114,18 @@ void nfc_mesh_break(struct nfc_mesh *m, uint32_t node, uint32_t link,
 	pthread_mutex_unlock(&n->lock);
 }
 
+void nfc_mesh_test(struct nfc_mesh *m, uint32_t node, uint32_t link,
+		   uint32_t bursts)
+{
+	struct mesh_node *n = &m->node[node];
+
+	pthread_mutex_lock(&n->lock);
+	if (n->running)
+		nfc_link_test(&n->node.link[link], bursts);
+	pthread_mutex_unlock(&n->lock);
+	nfc_mesh_kick(n);
+}
+
 void nfc_mesh_sense(struct nfc_mesh *m, uint32_t node, uint32_t word)
 {
 	struct mesh_node *n = &m->node[node];

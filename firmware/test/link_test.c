@@ -267,6 +267,71 @@ static uint32_t chance(double p)
 	return (uint32_t)(p * 4294967296.0);
 }
 
+static void test_ends(struct link_rig *r)
+{
+	struct nfc_link_end *l = &r->side[0].end;
+
+	for (int i = 0; i < 1000000 && (l->test_left || l->test_words); i++)
+		link_rig_step(r, 500);
+	CHECK_EQ(l->test_left + l->test_words, 0);
+}
+
+/* A test of a link that is up: it counts words, and packets do not notice. */
+CASE(self_test_between_packets)
+{
+	struct link_rig *r = link_rig_new(&link_quick, NULL);
+	struct nfc_link_end *l = &r->side[0].end;
+	struct nfc_wire_faults f = { .seed = 5, .flip = chance(1e-3) };
+	uint64_t before;
+
+	nfc_link_test(l, 1000); /* it is not up */
+	REQUIRE(link_rig_up(r));
+	before = l->count[NFC_LINK_TESTED];
+	nfc_link_test(l, 1000);
+	traffic(r, 1000, 500);
+	test_ends(r);
+	CHECK_EQ(l->count[NFC_LINK_TESTED] - before, 1000 * NFC_LINK_TEST_WORDS);
+	CHECK_EQ(l->count[NFC_LINK_TEST_WRONG], 0);
+	CHECK_EQ(l->count[NFC_LINK_REPEATED] +
+			 r->side[1].end.count[NFC_LINK_BAD_PACKETS],
+		 0);
+
+	nfc_wire_break(&r->side[0].wire, &f);
+	before = l->count[NFC_LINK_TESTED];
+	nfc_link_test(l, 1000);
+	test_ends(r);
+	before = l->count[NFC_LINK_TESTED] - before;
+	CHECK_EQ(before, 1000 * NFC_LINK_TEST_WORDS);
+	CHECK(l->count[NFC_LINK_TEST_WRONG] > before / 2000);
+	CHECK(l->count[NFC_LINK_TEST_WRONG] < before / 500);
+
+	nfc_link_test(l, 1000);
+	link_rig_step(r, 500);
+	r->generation = 0;
+	link_rig_step(r, 500);
+	CHECK_EQ(l->test_left + l->test_words, 0);
+	link_rig_free(r);
+}
+
+/* A bad wire and a test at once: packets still are not lost, doubled or changed. */
+CASE(self_test_on_a_bad_wire)
+{
+	struct link_rig *r = link_rig_new(&link_quick, NULL);
+	struct nfc_link_end *l = &r->side[0].end;
+	struct nfc_wire_faults f = { .seed = 9,
+				     .flip = chance(1e-3),
+				     .drop = chance(1e-3),
+				     .repeat = chance(1e-3) };
+
+	REQUIRE(link_rig_up(r));
+	nfc_wire_break(&r->side[0].wire, &f);
+	nfc_link_test(l, 200);
+	traffic(r, 1000, 500);
+	test_ends(r);
+	CHECK(l->count[NFC_LINK_TEST_WRONG] > 0);
+	link_rig_free(r);
+}
+
 /* Words are changed, lost, doubled and late: nothing is lost, doubled or changed. */
 static void over_a_bad_wire(double rate, uint32_t packets, uint32_t flow)
 {
