@@ -19,19 +19,19 @@ uint64_t nfc_mesh_now(struct nfc_mesh *m)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-struct mesh_node *nfc_mesh_neighbour(struct mesh_node *n, uint32_t link)
+/* Note that a node has to be stepped. */
+static void set_ready(struct mesh_node *n)
 {
-	struct nfc_mesh *m = n->mesh;
+	struct mesh_thread *t = &n->mesh->thread[n->thread];
 
-	return &m->node[nfc_torus_neighbour(&m->config.node.torus, n->index, link)];
+	atomic_fetch_or(&t->ready[n->index / 64], 1ull << n->index % 64);
 }
 
-/* Have a node's thread look at it. */
 void nfc_mesh_kick(struct mesh_node *n)
 {
 	struct mesh_thread *t = &n->mesh->thread[n->thread];
 
-	atomic_store(&n->ready, true);
+	set_ready(n);
 	if (!n->mesh->config.threads || !atomic_load(&t->asleep))
 		return;
 	pthread_mutex_lock(&t->lock);
@@ -65,19 +65,21 @@ static struct nfc_word *mesh_reserve(void *self, uint32_t link, uint32_t *words)
 
 static void mesh_commit(void *self, uint32_t link, uint32_t words)
 {
-	struct mesh_node *n = self, *to = nfc_mesh_neighbour(n, link);
+	struct mesh_node *n = self, *to = n->other[link];
 
 	nfc_wire_commit(&n->wire[link], words, wire_now(n, &n->wire[link]));
-	if (to->here)
-		nfc_mesh_kick(to);
-	else
+	if (!to->here)
 		signal_event(n->event[link]);
+	else if (to->thread == n->thread)
+		set_ready(to); /* its thread is the one that runs this */
+	else
+		nfc_mesh_kick(to);
 }
 
 static const struct nfc_word *mesh_peek(void *self, uint32_t link,
 					uint32_t *words)
 {
-	struct mesh_node *n = self, *from = nfc_mesh_neighbour(n, link);
+	struct mesh_node *n = self, *from = n->other[link];
 	struct nfc_wire *w = &from->wire[link ^ 1];
 
 	return nfc_wire_peek(w, words, wire_now(n, w));
@@ -85,7 +87,7 @@ static const struct nfc_word *mesh_peek(void *self, uint32_t link,
 
 static void mesh_release(void *self, uint32_t link, uint32_t words)
 {
-	struct mesh_node *n = self, *from = nfc_mesh_neighbour(n, link);
+	struct mesh_node *n = self, *from = n->other[link];
 
 	nfc_wire_release(&from->wire[link ^ 1], words);
 	if (!from->here)
@@ -94,7 +96,7 @@ static void mesh_release(void *self, uint32_t link, uint32_t words)
 
 static uint32_t mesh_generation(void *self, uint32_t link)
 {
-	struct mesh_node *n = self, *to = nfc_mesh_neighbour(n, link);
+	struct mesh_node *n = self, *to = n->other[link];
 	uint32_t changes = atomic_load(&n->changes[link]);
 
 	if (to->here && atomic_load(&to->dead) && !atomic_load(&to->silent))
@@ -127,10 +129,13 @@ static void make_node(struct mesh_node *n)
 static uint64_t wires_due(struct mesh_node *n, uint64_t due)
 {
 	const struct nfc_wire_config *c = &n->mesh->config.wire;
-	uint64_t now = nfc_mesh_now(n->mesh);
+	uint64_t now;
 
-	for (uint32_t i = 0; (c->delay_ns || c->word_ps) && i < NFC_LINKS; i++) {
-		struct mesh_node *other = nfc_mesh_neighbour(n, i);
+	if (!c->delay_ns && !c->word_ps)
+		return due;
+	now = nfc_mesh_now(n->mesh);
+	for (uint32_t i = 0; i < NFC_LINKS; i++) {
+		struct mesh_node *other = n->other[i];
 		uint64_t at;
 
 		if (other == n)
@@ -145,68 +150,85 @@ static uint64_t wires_due(struct mesh_node *n, uint64_t due)
 	return due;
 }
 
-static uint64_t step_node(struct mesh_node *n)
+/* Step a node; true if a packet moved. */
+static bool step_node(struct mesh_node *n, uint64_t now)
 {
-	uint64_t due = UINT64_MAX;
-	bool more;
+	const uint64_t *count = n->node.count;
+	uint64_t moved = count[NFC_NODE_FORWARDED] + count[NFC_NODE_DELIVERED];
+	bool more = false;
 
 	pthread_mutex_lock(&n->lock);
-	atomic_store(&n->ready, false);
-	n->now = nfc_mesh_now(n->mesh);
+	n->now = now;
+	n->due = UINT64_MAX;
 	if (atomic_load(&n->dead)) {
 		n->running = false;
 	} else {
 		if (!n->running)
 			make_node(n);
 		more = nfc_mesh_send_load(n);
-		due = nfc_node_step(&n->node);
-		if (more)
-			due = 0;
+		n->due = nfc_node_step(&n->node);
 	}
-	due = wires_due(n, due);
+	n->due = wires_due(n, n->due);
+	if (more || n->due <= now)
+		set_ready(n);
 	pthread_mutex_unlock(&n->lock);
-	return due;
+	return count[NFC_NODE_FORWARDED] + count[NFC_NODE_DELIVERED] != moved;
 }
 
-/* All nodes of a thread that have something to do; when the next one has. */
-static uint64_t step_all(struct nfc_mesh *m, uint32_t thread, bool *worked)
+/* Nodes for which it is time are ready, and when the next one is, is known. */
+static void see_to_time(struct mesh_thread *t, uint64_t now)
 {
-	uint64_t now = nfc_mesh_now(m), due = UINT64_MAX;
+	t->due = UINT64_MAX;
+	for (uint32_t i = t->first; i < t->last; i++) {
+		struct mesh_node *n = &t->mesh->node[i];
 
-	for (uint32_t i = 0; i < m->nodes; i++) {
-		struct mesh_node *n = &m->node[i];
-
-		if (!n->here || n->thread != thread)
-			continue;
-		if (atomic_load_explicit(&n->ready, memory_order_relaxed) ||
-		    n->due <= now) {
-			n->due = step_node(n);
-			*worked = true;
-		}
-		if (n->due < due)
-			due = n->due;
+		if (n->here && n->due <= now)
+			set_ready(n);
+		else if (n->here && n->due < t->due)
+			t->due = n->due;
 	}
-	return due;
 }
 
-static bool any_ready(struct nfc_mesh *m, uint32_t thread)
+/* Each node of a thread that has something to do, once. */
+static void step_all(struct mesh_thread *t, uint64_t now)
 {
-	for (uint32_t i = 0; i < m->nodes; i++)
-		if (m->node[i].here && m->node[i].thread == thread &&
-		    atomic_load(&m->node[i].ready))
+	if (t->due <= now)
+		see_to_time(t, now);
+	for (uint32_t i = t->first / 64; 64 * i < t->last; i++) {
+		uint64_t left = ~0ull, ready;
+
+		/* what becomes ready behind has its turn in the next pass */
+		while ((ready = atomic_load(&t->ready[i]) & left)) {
+			uint32_t bit = (uint32_t)__builtin_ctzll(ready);
+			struct mesh_node *n = &t->mesh->node[64 * i + bit];
+
+			left = bit == 63 ? 0 : ~0ull << (bit + 1);
+			atomic_fetch_and(&t->ready[i], ~(1ull << bit));
+			if (step_node(n, now))
+				t->busy_ns = now;
+			if (n->due < t->due)
+				t->due = n->due;
+		}
+	}
+}
+
+static bool any_ready(struct mesh_thread *t)
+{
+	for (uint32_t i = t->first / 64; 64 * i < t->last; i++)
+		if (atomic_load(&t->ready[i]))
 			return true;
-	return atomic_load(&m->halt);
+	return atomic_load(&t->mesh->halt);
 }
 
-static void sleep_until(struct mesh_thread *t, uint32_t index, uint64_t due)
+static void sleep_until_due(struct mesh_thread *t)
 {
-	struct timespec at = { .tv_sec = (time_t)(due / 1000000000),
-			       .tv_nsec = (long)(due % 1000000000) };
+	struct timespec at = { .tv_sec = (time_t)(t->due / 1000000000),
+			       .tv_nsec = (long)(t->due % 1000000000) };
 
 	pthread_mutex_lock(&t->lock);
 	atomic_store(&t->asleep, true);
-	if (!any_ready(t->mesh, index)) {
-		if (due == UINT64_MAX)
+	if (!any_ready(t)) {
+		if (t->due == UINT64_MAX)
 			pthread_cond_wait(&t->woken, &t->lock);
 		else
 			pthread_cond_timedwait(&t->woken, &t->lock, &at);
@@ -215,43 +237,27 @@ static void sleep_until(struct mesh_thread *t, uint32_t index, uint64_t due)
 	pthread_mutex_unlock(&t->lock);
 }
 
+/* A thread spins for a while after packets; heartbeats alone are not worth it. */
 static void *run_thread(void *arg)
 {
 	struct mesh_thread *t = arg;
 	struct nfc_mesh *m = t->mesh;
-	uint32_t index = (uint32_t)(t - m->thread);
-	uint64_t idle_since = 0;
 
 	while (!atomic_load(&m->halt)) {
-		bool worked = false;
-		uint64_t due = step_all(m, index, &worked),
-			 now = nfc_mesh_now(m);
+		uint64_t now = nfc_mesh_now(m);
 
-		if (worked && due <= now) {
-			idle_since = 0;
-			continue;
-		}
-		if (!idle_since)
-			idle_since = now;
-		if (any_ready(m, index) || due <= now) {
-			idle_since = now;
-			continue;
-		}
-		if (now - idle_since >= m->config.spin_ns) {
-			sleep_until(t, index, due);
-			idle_since = 0;
-		}
+		step_all(t, now);
+		if (!any_ready(t) && t->due > now &&
+		    now - t->busy_ns >= m->config.spin_ns)
+			sleep_until_due(t);
 	}
 	return NULL;
 }
 
 void nfc_mesh_step(struct nfc_mesh *m, uint64_t ns, uint64_t step_ns)
 {
-	for (uint64_t end = m->clock + ns; m->clock < end; m->clock += step_ns) {
-		bool worked;
-
-		step_all(m, 0, &worked);
-	}
+	for (uint64_t end = m->clock + ns; m->clock < end; m->clock += step_ns)
+		step_all(&m->thread[0], m->clock);
 }
 
 /* ---- a mesh ---- */
@@ -263,9 +269,6 @@ static bool init_node(struct nfc_mesh *m, uint32_t i, bool here)
 	n->mesh = m;
 	n->index = i;
 	n->here = here;
-	n->thread = (uint32_t)((uint64_t)i *
-			       (m->config.threads ? m->config.threads : 1) /
-			       m->nodes);
 	n->port = (struct nfc_link_port){
 		n,	    mesh_reserve,  mesh_commit,
 		mesh_peek,  mesh_release,  mesh_generation,
@@ -281,6 +284,7 @@ static bool init_node(struct nfc_mesh *m, uint32_t i, bool here)
 						  link);
 
 		n->event[link] = -1;
+		n->other[link] = &m->node[to];
 		if (to != i && !nfc_wire_init(&n->wire[link], &m->config.wire))
 			return false;
 	}
@@ -296,9 +300,9 @@ static bool begin_nodes(struct nfc_mesh *m)
 		if (n->here)
 			make_node(n);
 		for (uint32_t link = 0; n->here && link < NFC_LINKS; link++) {
-			if (nfc_mesh_neighbour(n, link) == n)
+			if (n->other[link] == n)
 				continue;
-			if (nfc_mesh_neighbour(n, link)->here) {
+			if (n->other[link]->here) {
 				atomic_store(&n->changes[link], 1);
 				continue;
 			}
@@ -308,6 +312,23 @@ static bool begin_nodes(struct nfc_mesh *m)
 		}
 	}
 	return true;
+}
+
+/* Each thread has nodes that follow each other; without any, the first has all. */
+static void share_nodes(struct nfc_mesh *m)
+{
+	uint64_t threads = m->config.threads ? m->config.threads : 1;
+
+	for (uint32_t i = 0; i < m->nodes; i++) {
+		uint32_t thread = (uint32_t)(i * threads / m->nodes);
+		struct mesh_thread *t = &m->thread[thread];
+
+		if (!t->mesh)
+			t->first = i;
+		t->mesh = m;
+		t->last = i + 1;
+		m->node[i].thread = thread;
+	}
 }
 
 static bool start_threads(struct nfc_mesh *m)
@@ -362,6 +383,8 @@ struct nfc_mesh *nfc_mesh_new(const struct nfc_mesh_config *config,
 	ok = m->node;
 	for (uint32_t i = 0; ok && i < m->nodes; i++)
 		ok = init_node(m, i, !here || here[i]);
+	if (ok)
+		share_nodes(m);
 	if (ok && begin_nodes(m) && start_threads(m))
 		return m;
 	nfc_mesh_free(m);

@@ -64,7 +64,7 @@ uint64_t nfc_mesh_pings(struct nfc_mesh *m, uint32_t from, uint64_t *ns,
 /* A link comes or goes at a node: its generation is another. */
 static void change(struct mesh_node *n, uint32_t link, uint32_t by)
 {
-	if (nfc_mesh_neighbour(n, link) == n || !n->here)
+	if (n->other[link] == n || !n->here)
 		return;
 	atomic_fetch_add(&n->changes[link], by);
 	nfc_mesh_kick(n);
@@ -81,7 +81,7 @@ void nfc_mesh_cut(struct nfc_mesh *m, uint32_t node, uint32_t link, bool cut)
 	struct mesh_node *n = &m->node[node];
 
 	set_present(n, link, !cut);
-	set_present(nfc_mesh_neighbour(n, link), link ^ 1, !cut);
+	set_present(n->other[link], link ^ 1, !cut);
 }
 
 void nfc_mesh_kill(struct nfc_mesh *m, uint32_t node, bool dead, bool silent)
@@ -96,7 +96,7 @@ void nfc_mesh_kill(struct nfc_mesh *m, uint32_t node, bool dead, bool silent)
 	/* all generations are new before the node is there again */
 	for (uint32_t link = 0; link < NFC_LINKS; link++) {
 		if (!silent)
-			change(nfc_mesh_neighbour(n, link), link ^ 1, 2);
+			change(n->other[link], link ^ 1, 2);
 		change(n, link, 2);
 	}
 	if (!dead)
@@ -216,7 +216,7 @@ uint32_t nfc_mesh_push(struct nfc_mesh *m, uint32_t node, uint32_t link,
 		       const struct nfc_word *word, uint32_t n)
 {
 	struct mesh_node *to = &m->node[node];
-	struct mesh_node *from = nfc_mesh_neighbour(to, link);
+	struct mesh_node *from = to->other[link];
 	struct nfc_wire *w = &from->wire[link ^ 1];
 
 	pthread_mutex_lock(&from->lock); /* against nfc_mesh_break() */

@@ -16,17 +16,17 @@ struct mesh_node {
 	struct nfc_node node;
 	struct nfc_link_port port;
 	struct nfc_mesh *mesh;
+	struct mesh_node *other[NFC_LINKS]; /* where links lead; itself: nowhere */
 	void *memory;
 	uint32_t index, thread;
 	bool here; /* it is one of this process */
 	bool running; /* its owner's: it was made and not ended */
 	_Atomic bool dead, silent;
-	_Atomic bool ready; /* something came: step it */
 	_Atomic uint32_t changes[NFC_LINKS]; /* odd: there is a neighbour */
 	int event[NFC_LINKS]; /* of links to elsewhere, -1 */
 	struct nfc_wire wire[NFC_LINKS]; /* what this node puts */
-	uint64_t due;
-	uint64_t now; /* time of the step under way: one reading for all of it */
+	uint64_t due; /* when to step it though nothing came */
+	uint64_t now; /* time of the pass under way: one reading for all of it */
 	/* The load. */
 	pthread_mutex_t lock; /* guards the node from readers, and load */
 	struct nfc_mesh_load load;
@@ -44,6 +44,11 @@ struct mesh_thread {
 	pthread_cond_t woken;
 	_Atomic bool asleep;
 	bool started;
+	uint32_t first, last; /* its nodes; the last is none of them */
+	uint64_t due; /* no node of it is due before */
+	uint64_t busy_ns; /* when a packet moved last */
+	/* A bit for each node that something came for: step it. */
+	_Alignas(64) _Atomic uint64_t ready[NFC_MESH_NODES_MAX / 64];
 };
 
 struct nfc_mesh {
@@ -56,8 +61,6 @@ struct nfc_mesh {
 };
 
 uint64_t nfc_mesh_now(struct nfc_mesh *m);
-/* The node at the other end of a link. */
-struct mesh_node *nfc_mesh_neighbour(struct mesh_node *n, uint32_t link);
 /* Have a node's thread look at it. */
 void nfc_mesh_kick(struct mesh_node *n);
 
