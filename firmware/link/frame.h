@@ -46,8 +46,8 @@ static inline uint32_t nfc_until_magic(const struct nfc_word *w, uint32_t n)
 	uint32_t i = 0;
 
 	/* four at once, by the half that no other data are likely to have */
-	while (i + 4 <= n && !((w[i].lo == lo) | (w[i + 1].lo == lo) |
-			       (w[i + 2].lo == lo) | (w[i + 3].lo == lo)))
+	while (i + 4 <= n && w[i].lo != lo && w[i + 1].lo != lo &&
+	       w[i + 2].lo != lo && w[i + 3].lo != lo)
 		i += 4;
 	while (i < n && !nfc_is_magic(w[i]))
 		i++;

@@ -123,11 +123,11 @@ bool nfc_link_receive(struct nfc_link_end *l)
 	l->count[NFC_LINK_WORDS_TAKEN] += taken;
 	nfc_align_time(l);
 	if (l->state != NFC_LINK_UP)
-		return taken > 0;
+		return taken >= NFC_LINK_BUDGET;
 	rate(l);
 	if (l->now - l->seen_ns > l->config.silence_ns || !nfc_sender_time(l))
 		nfc_link_event(l, NFC_LINK_LOST);
-	return taken > 0;
+	return taken >= NFC_LINK_BUDGET;
 }
 
 uint64_t nfc_link_transmit(struct nfc_link_end *l)
@@ -157,6 +157,7 @@ void nfc_link_consume(struct nfc_link_end *l, uint32_t vc)
 
 	nfc_fifo_pop(f);
 	l->rx.consumed[vc] += f->begin - before;
+	l->rx.unreported += f->begin - before;
 	l->pending.credit = true;
 }
 

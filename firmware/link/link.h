@@ -90,7 +90,7 @@ struct nfc_link_config {
 	uint32_t window; /* cumulative: words under way at most; 0: as measured */
 	uint32_t test; /* words of the self-test */
 	uint64_t wait_ns; /* classic: W, after which a credit covers all that was sent */
-	uint64_t credit_ns; /* between two credits while no data are sent */
+	uint64_t credit_ns; /* between two small credits while no data are sent */
 	uint64_t beat_ns; /* a credit at least that often */
 	uint64_t retry_ns; /* alignment and retransmission, at the least */
 	uint64_t silence_ns; /* after so long without a valid word the link is lost */
@@ -183,6 +183,7 @@ enum nfc_receive_state {
 struct nfc_receiver {
 	struct nfc_fifo fifo[NFC_VCS];
 	uint32_t consumed[NFC_VCS]; /* words, modulo 2^16 on the wire */
+	uint32_t unreported; /* words consumed since the last credit */
 	uint32_t expected; /* sequence number of the next packet */
 	bool asked; /* a NAK for it went out, in this round of the sender's */
 	uint8_t round;
@@ -271,7 +272,7 @@ void nfc_link_init(struct nfc_link_end *l, const struct nfc_link_config *config,
 		   const struct nfc_link_port *port, uint32_t index,
 		   void *memory);
 
-/* Take what came, and see to time. True if anything came. */
+/* Take what came, and see to time. True: more may have come than a turn takes. */
 bool nfc_link_receive(struct nfc_link_end *l);
 /* Send what can be sent. Returns when to come back though nothing came. */
 uint64_t nfc_link_transmit(struct nfc_link_end *l);

@@ -126,32 +126,63 @@ static void moved(struct nfc_node *n, uint32_t input)
 	if (n->waits >> input & 1)
 		n->count[NFC_NODE_BLOCKED_NS] += n->now - n->blocked[input];
 	n->waits &= ~(1u << input);
+	n->moves++;
 	if (input == NFC_NODE_INPUTS - 1)
 		nfc_fifo_pop(&n->inject);
 	else
 		nfc_link_consume(&n->link[input / NFC_VCS], input % NFC_VCS);
 }
 
-/* Packets of one input; returns whether there are more that may go. */
-static bool serve(struct nfc_node *n, uint32_t input)
+static struct nfc_fifo *input_fifo(struct nfc_node *n, uint32_t input)
 {
-	uint32_t link = input / NFC_VCS, vc = input % NFC_VCS;
-	const struct nfc_fifo *f = link < NFC_LINKS ?
-					   &n->link[link].rx.fifo[vc] :
-					   &n->inject;
+	if (input == NFC_NODE_INPUTS - 1)
+		return &n->inject;
+	return &n->link[input / NFC_VCS].rx.fifo[input % NFC_VCS];
+}
 
-	for (uint32_t i = 0; i < NFC_NODE_BUDGET; i++) {
-		if (f->first == f->last)
-			return false;
-		if (!route(n, f, link, vc)) {
+/* Packets of one input. */
+static void serve(struct nfc_node *n, uint32_t input)
+{
+	const struct nfc_fifo *f = input_fifo(n, input);
+
+	for (uint32_t i = 0; i < NFC_NODE_BUDGET && f->first != f->last; i++) {
+		if (!route(n, f, input / NFC_VCS, input % NFC_VCS)) {
 			if (!(n->waits >> input & 1))
 				n->blocked[input] = n->now;
 			n->waits |= 1u << input;
-			return false;
+			return;
 		}
 		moved(n, input);
 	}
-	return f->first != f->last;
+}
+
+/* Inputs that hold packets, a bit each. */
+static uint32_t holding(const struct nfc_node *n)
+{
+	uint32_t inputs = n->inject.first != n->inject.last;
+
+	for (uint32_t i = NFC_LINKS; i-- > 0;) {
+		const struct nfc_fifo *f = n->link[i].rx.fifo;
+
+		for (uint32_t vc = NFC_VCS; vc-- > 0;)
+			inputs = inputs << 1 | (f[vc].first != f[vc].last);
+	}
+	return inputs;
+}
+
+/* All inputs, each time another first; returns whether there are more that may go. */
+static bool serve_all(struct nfc_node *n)
+{
+	uint32_t inputs = holding(n), below = (1u << n->first) - 1;
+	uint64_t before = n->moves;
+
+	for (uint32_t left = inputs & ~below; left; left &= left - 1)
+		serve(n, (uint32_t)__builtin_ctz(left));
+	for (uint32_t left = inputs & below; left; left &= left - 1)
+		serve(n, (uint32_t)__builtin_ctz(left));
+	n->first = (n->first + 1) % NFC_NODE_INPUTS;
+	/* what moved last may be what another waited for */
+	return (holding(n) & ~n->waits) || (n->waits && n->moves != before);
 }
 
 /* ---- packets of this node ---- */
@@ -254,9 +285,7 @@ uint64_t nfc_node_step(struct nfc_node *n)
 		n->count[NFC_NODE_VIEWS]++;
 		nfc_view_compute(&n->view);
 	}
-	for (uint32_t i = 0; i < NFC_NODE_INPUTS; i++)
-		more |= serve(n, (n->first + i) % NFC_NODE_INPUTS);
-	n->first = (n->first + 1) % NFC_NODE_INPUTS;
+	more |= serve_all(n);
 	for (uint32_t i = 0; i < NFC_LINKS; i++) {
 		uint64_t at = n->joined[i] ? nfc_link_transmit(&n->link[i]) :
 					     UINT64_MAX;

@@ -67,6 +67,7 @@ struct nfc_node {
 	uint32_t first; /* input that has its chance first */
 	uint32_t waits; /* inputs whose first packet could not go on */
 	uint64_t blocked[NFC_NODE_INPUTS]; /* since when, of those */
+	uint64_t moves; /* packets that left an input */
 	uint64_t now, host_ns, beat_due;
 	uint64_t count[NFC_NODE_COUNTS];
 };

@@ -270,6 +270,7 @@ static void stage_credit(struct nfc_link_end *l)
 					  fields, l->diagnostic));
 	l->count[l->pending.nak ? NFC_LINK_NAKS : NFC_LINK_CREDITS]++;
 	l->pending.nak = l->pending.credit = false;
+	l->rx.unreported = 0;
 	l->since = 0;
 	l->credit_ns = l->now;
 }
@@ -287,7 +288,9 @@ static bool credit_due(const struct nfc_link_end *l)
 		return false;
 	if (sending(&l->tx))
 		return true;
-	return l->pending.credit && l->now - l->credit_ns >= l->config.credit_ns;
+	return l->pending.credit &&
+	       (l->rx.unreported >= l->config.depth / 4 ||
+		l->now - l->credit_ns >= l->config.credit_ns);
 }
 
 static uint64_t start_fields(const struct nfc_sender *tx,

@@ -9,6 +9,10 @@
 #include "crc.h"
 #include "mesh_state.h"
 
+enum {
+	CREDIT_NS = 5000, /* small credits wait so long for something to ride with */
+};
+
 uint64_t nfc_mesh_now(struct nfc_mesh *m)
 {
 	struct timespec t;
@@ -353,6 +357,8 @@ static bool start_threads(struct nfc_mesh *m)
 static bool check(struct nfc_mesh_config *c)
 {
 	c->node.address = 0;
+	if (!c->node.link.credit_ns)
+		c->node.link.credit_ns = CREDIT_NS;
 	if (!c->wire.words)
 		c->wire.words = 4096;
 	if (!c->wire.slack)

@@ -76,36 +76,6 @@ static bool pong(struct mesh_node *n, const struct nfc_packet *p,
 	return nfc_node_send(&n->node, &q, data) != -NFC_EBUSY;
 }
 
-static void pong_came(struct mesh_node *n, const struct nfc_packet *p)
-{
-	if (!n->pinged_ns || p->sequence != n->pings)
-		return; /* of a ping that was given up */
-	if (n->took_ns)
-		n->took_ns[n->load.count - n->left] = nfc_mesh_now(n->mesh) -
-						      n->pinged_ns;
-	n->pinged_ns = 0;
-	n->left--;
-	n->count[NFC_MESH_PONGS]++;
-}
-
-bool nfc_mesh_deliver(void *self, const struct nfc_packet *p,
-		      const struct nfc_fifo *f, uint32_t at)
-{
-	struct mesh_node *n = self;
-
-	switch (p->kind) {
-	case NFC_MESH_DATA:
-		data_came(n, p, f, at);
-		return true;
-	case NFC_MESH_PING:
-		return pong(n, p, f, at);
-	case NFC_MESH_PONG:
-		pong_came(n, p);
-		return true;
-	}
-	return true;
-}
-
 /* ---- loads ---- */
 
 /* Send one packet; false: not now. */
@@ -149,6 +119,38 @@ static void send_pings(struct mesh_node *n)
 		return;
 	n->pings++;
 	n->pinged_ns = now;
+}
+
+static void pong_came(struct mesh_node *n, const struct nfc_packet *p)
+{
+	if (!n->pinged_ns || p->sequence != n->pings)
+		return; /* of a ping that was given up */
+	if (n->took_ns)
+		n->took_ns[n->load.count - n->left] = nfc_mesh_now(n->mesh) -
+						      n->pinged_ns;
+	n->pinged_ns = 0;
+	n->left--;
+	n->count[NFC_MESH_PONGS]++;
+	if (n->left)
+		send_pings(n);
+}
+
+bool nfc_mesh_deliver(void *self, const struct nfc_packet *p,
+		      const struct nfc_fifo *f, uint32_t at)
+{
+	struct mesh_node *n = self;
+
+	switch (p->kind) {
+	case NFC_MESH_DATA:
+		data_came(n, p, f, at);
+		return true;
+	case NFC_MESH_PING:
+		return pong(n, p, f, at);
+	case NFC_MESH_PONG:
+		pong_came(n, p);
+		return true;
+	}
+	return true;
 }
 
 /* The next node that a load for all is for. */
