@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/fdpass"
 	"github.com/nfcomms/nfcomms/internal/shmwire"
 )
@@ -97,10 +96,8 @@ func (l *link) greet(ctx context.Context, o *options, after uint32) error {
 		err = fmt.Errorf("the device process of %s hung up: %w", o.path, bridge.ErrDeviceLost)
 	case errors.Is(err, shmwire.ErrVersion):
 		err = fmt.Errorf("%w: %w", bridge.ErrABI, err)
-	case err == nil && answer.Status == uint16(abi.ErrBusy):
-		err = fmt.Errorf("the device has no place for another client: %w", bridge.ErrBusy)
-	case err == nil && answer.Status != 0:
-		err = fmt.Errorf("the device refuses: %w", bridge.Error(abi.Status(answer.Status)))
+	case err == nil:
+		err = answer.Err()
 	}
 	if err == nil {
 		err = shmwire.CheckMemory(files[0], answer.Size)
@@ -155,10 +152,7 @@ func (l *link) ask(m *shmwire.Message, with ...int) error {
 		l.broken = fmt.Errorf("%w: %w", bridge.ErrDeviceLost, err)
 		return l.broken
 	}
-	if answer.Status != 0 {
-		return bridge.Error(abi.Status(answer.Status))
-	}
-	return nil
+	return answer.Err()
 }
 
 // close takes leave, and waits until the device has forgotten this host.

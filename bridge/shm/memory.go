@@ -3,6 +3,7 @@
 package shm
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -145,8 +146,11 @@ func (m *arenas) alloc(size int, zero bool) ([]byte, error) {
 	if err == nil {
 		err = m.announceLocked(a)
 	}
+	if err != nil && !errors.Is(err, bridge.ErrNoMemory) {
+		err = fmt.Errorf("%w: %w", bridge.ErrNoMemory, err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%d bytes of shared memory: %w: %w", size, bridge.ErrNoMemory, err)
+		return nil, fmt.Errorf("%d bytes of shared memory: %w", size, err)
 	}
 	m.list = append(m.list, a)
 	first, _ := a.take(pages)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -153,6 +154,24 @@ func TestPeerOf(t *testing.T) {
 	require.Equal(t, Peer{int32(os.Getpid()), uint32(os.Getuid()), uint32(os.Getgid())}, p)
 	require.NoError(t, s.Close())
 	_, err = PeerOf(s)
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+// TestProcessOf: what is returned is of the process that connected, and waits for its end.
+func TestProcessOf(t *testing.T) {
+	_, s := link(t, "unix")
+	f, err := ProcessOf(s)
+	require.NoError(t, err)
+	defer f.Close()
+	require.NoError(t, f.SetReadDeadline(time.Unix(1, 0)))
+	raw, err := f.SyscallConn()
+	require.NoError(t, err)
+	require.ErrorIs(t, raw.Read(func(uintptr) bool { return false }), os.ErrDeadlineExceeded, "this process lives")
+	fd, err := openProcess(s) // as with an older kernel
+	require.NoError(t, err)
+	require.NoError(t, syscall.Close(fd))
+	require.NoError(t, s.Close())
+	_, err = ProcessOf(s)
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 

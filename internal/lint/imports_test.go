@@ -47,7 +47,7 @@ var allowed = []struct {
 	{"pkg/metrics", []string{"pkg/group", "pkg/nfcomms", "pkg/ring", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},
 	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "internal/dmaloop", "internal/fdpass", "internal/texttable", "internal/units"}, []string{""}},
 	{"cmd/nfbench", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "bridge/mesh", "internal/dmaloop", "internal/fdpass", "internal/texttable", "internal/units"}, []string{""}},
-	{"cmd/nfsim/", []string{"cmd/nfsim/", "internal/fdpass", "internal/owners", "internal/shmwire", "bridge", "bridge/abi", "bridge/scripted", "firmware"}, []string{sys, "github.com/spf13/cobra"}},
+	{"cmd/nfsim/", []string{"cmd/nfsim/", "internal/fdpass", "internal/owners", "internal/shmwire", "bridge", "bridge/abi", "bridge/scripted", "firmware"}, []string{sys, "github.com/spf13/cobra", "github.com/coreos/go-systemd", "github.com/elastic/go-seccomp-bpf"}},
 	{"examples/", []string{"pkg/", "examples/internal/"}, []string{"github.com/schollz/progressbar", "golang.org/x/term"}},
 	{"examples/csp", []string{"pkg/", "examples/internal/"}, []string{"golang.org/x/sync"}},
 	{"examples/dmaloop", []string{"pkg/", "examples/internal/", "internal/dmaloop"}, nil},
@@ -55,6 +55,7 @@ var allowed = []struct {
 	{"examples/uploads", []string{"pkg/", "examples/internal/"}, []string{"github.com/prometheus/", "github.com/tsenart/vegeta/"}},
 	{"examples/service", []string{"pkg/"}, []string{"google.golang.org/grpc", "github.com/prometheus/"}},
 	{"internal/", []string{"internal/"}, nil},
+	{"internal/shmwire", []string{"bridge", "bridge/abi", "internal/fdpass"}, nil},
 	{"internal/dmaloop", []string{"pkg/nfcomms"}, []string{"golang.org/x/sync"}},
 	{"internal/vmtest/", []string{"internal/vmtest/", "internal/texttable"}, []string{sys}},
 }

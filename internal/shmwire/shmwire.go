@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/fdpass"
 )
 
@@ -41,6 +43,46 @@ type Message struct {
 	Epoch   uint32
 	Address uint64
 	Size    uint64
+}
+
+// Of says what a bound is of.
+type Of uint64
+
+// What a request that is refused was too much for; 0 if the other side does not tell.
+const (
+	OfDevice Of = iota + 1
+	OfUser
+	OfClient
+)
+
+// Bound is what a refused request would have exceeded.
+type Bound struct {
+	Of   Of
+	Most uint64 // clients, or bytes
+}
+
+// Refusal returns the answer to a request that is refused.
+func Refusal(k Kind, status abi.Status, b Bound) Message {
+	return Message{Kind: k, Status: uint16(status), Address: uint64(b.Of), Size: b.Most}
+}
+
+// Err returns why a request was refused, nil if it was not.
+func (m *Message) Err() error {
+	if m.Status == 0 {
+		return nil
+	}
+	err := bridge.Error(abi.Status(m.Status))
+	switch of := Of(m.Address); {
+	case m.Kind == Hello && errors.Is(err, bridge.ErrBusy) && of == OfUser:
+		return fmt.Errorf("this user has as many clients of the device as a user gets (%d): %w", m.Size, err)
+	case m.Kind == Hello && errors.Is(err, bridge.ErrBusy):
+		return fmt.Errorf("the device has no place for another client: %w", err)
+	case m.Kind == Map && errors.Is(err, bridge.ErrNoMemory) && of == OfUser:
+		return fmt.Errorf("the clients of this user may map %d bytes together: %w", m.Size, err)
+	case m.Kind == Map && errors.Is(err, bridge.ErrNoMemory) && of == OfClient:
+		return fmt.Errorf("a client may map %d bytes: %w", m.Size, err)
+	}
+	return fmt.Errorf("the device refuses: %w", err)
 }
 
 // Errors of a message.

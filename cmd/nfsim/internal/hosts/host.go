@@ -4,7 +4,6 @@ package hosts
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"syscall"
@@ -40,6 +39,7 @@ type host struct {
 	bell   [2]int // the device's end, and the client's
 	pidfd  *os.File
 	epoch  uint32
+	user   *user  // whom its memory is counted under, too
 	mapped uint64 // bytes
 	sizes  map[uint64]uint64
 }
@@ -54,13 +54,18 @@ func (s *Server) greet(c *net.UnixConn) (shmwire.Message, bool) {
 }
 
 func (s *Server) refuse(c *net.UnixConn, k shmwire.Kind, status abi.Status) {
+	s.send(c, shmwire.Refusal(k, status, shmwire.Bound{}))
+}
+
+// send writes a message that the client may not read.
+func (s *Server) send(c *net.UnixConn, m shmwire.Message) {
 	_ = c.SetWriteDeadline(time.Now().Add(answerTime))
-	_ = shmwire.Send(c, &shmwire.Message{Kind: k, Status: uint16(status)})
+	_ = shmwire.Send(c, &m)
 }
 
 // attach makes a client a host of the device, and says so.
-func (s *Server) attach(c *net.UnixConn, peer fdpass.Peer, hello shmwire.Message) (*host, abi.Status) {
-	h := &host{server: s, conn: c, bell: [2]int{-1, -1}, epoch: max(hello.Epoch+1, 1), sizes: make(map[uint64]uint64)}
+func (s *Server) attach(c *net.UnixConn, peer fdpass.Peer, u *user, hello shmwire.Message) (*host, abi.Status) {
+	h := &host{server: s, conn: c, user: u, bell: [2]int{-1, -1}, epoch: max(hello.Epoch+1, 1), sizes: make(map[uint64]uint64)}
 	var err error
 	if h.bus, err = firmware.NewBus(s.areaSize, 0); err != nil {
 		return nil, abi.ErrNoMemory
@@ -75,7 +80,7 @@ func (s *Server) attach(c *net.UnixConn, peer fdpass.Peer, hello shmwire.Message
 		return nil, abi.ErrClosed
 	}
 	var status abi.Status
-	if h.device, status = s.device.Attach(h.bus, h.bell[0], h.epoch, mayLoad(peer)); status != abi.OK {
+	if h.device, status = s.device.Attach(h.bus, h.bell[0], h.epoch, isOwn(peer)); status != abi.OK {
 		h.end()
 		return nil, status
 	}
@@ -96,11 +101,10 @@ func watch(c *net.UnixConn, peer fdpass.Peer) (*os.File, error) {
 	if int(peer.PID) == os.Getpid() {
 		return nil, nil
 	}
-	fd, err := unix.PidfdOpen(int(peer.PID), unix.PIDFD_NONBLOCK)
+	f, err := fdpass.ProcessOf(c)
 	if err != nil {
-		return nil, fmt.Errorf("watch process %d: %w", peer.PID, err)
+		return nil, err
 	}
-	f := os.NewFile(uintptr(fd), "pidfd")
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -132,6 +136,7 @@ func (h *host) end() firmware.BusStats {
 		}
 	}
 	h.bus.UnmapAll()
+	h.server.unmapped(h.user, h.mapped)
 	return h.bus.Stats()
 }
 
@@ -151,7 +156,9 @@ func (h *host) serve() error {
 		answer := shmwire.Message{Kind: m.Kind, Address: m.Address, Size: m.Size}
 		switch m.Kind {
 		case shmwire.Map:
-			answer.Status = uint16(h.mapMemory(m.Address, m.Size, files[0]))
+			if status, bound := h.mapMemory(m.Address, m.Size, files[0]); status != abi.OK {
+				answer = shmwire.Refusal(m.Kind, status, bound)
+			}
 			_ = syscall.Close(files[0])
 		case shmwire.Unmap:
 			answer.Status = uint16(h.unmap(m.Address, m.Size))
@@ -167,23 +174,27 @@ func (h *host) serve() error {
 	}
 }
 
-// mapMemory makes memory of the client reachable.
-func (h *host) mapMemory(address, size uint64, fd int) abi.Status {
+// mapMemory makes memory of the client reachable, or says what forbids it.
+func (h *host) mapMemory(address, size uint64, fd int) (abi.Status, shmwire.Bound) {
 	if err := shmwire.CheckMemory(fd, size); err != nil {
-		return abi.ErrInvalid
+		return abi.ErrInvalid, shmwire.Bound{}
 	}
-	if size > h.server.options.Memory-h.mapped {
-		return abi.ErrNoMemory
+	if most := h.server.options.Memory; size > most-h.mapped {
+		return abi.ErrNoMemory, shmwire.Bound{Of: shmwire.OfClient, Most: most}
 	}
-	switch err := h.bus.Map(firmware.Range{Address: address, Size: size, Read: true, Write: true, File: fd}); {
-	case errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.EEXIST), errors.Is(err, syscall.EACCES):
-		return abi.ErrInvalid
-	case err != nil:
-		return abi.ErrNoMemory
+	if !h.server.mapping(h.user, size) {
+		return abi.ErrNoMemory, shmwire.Bound{Of: shmwire.OfUser, Most: h.server.options.UserMemory}
+	}
+	if err := h.bus.Map(firmware.Range{Address: address, Size: size, Read: true, Write: true, File: fd}); err != nil {
+		h.server.unmapped(h.user, size)
+		if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EEXIST) || errors.Is(err, syscall.EACCES) {
+			return abi.ErrInvalid, shmwire.Bound{}
+		}
+		return abi.ErrNoMemory, shmwire.Bound{}
 	}
 	h.mapped += size
 	h.sizes[address] = size
-	return abi.OK
+	return abi.OK, shmwire.Bound{}
 }
 
 // unmap takes it away again; it was mapped as it is unmapped.
@@ -193,5 +204,6 @@ func (h *host) unmap(address, size uint64) abi.Status {
 	}
 	delete(h.sizes, address)
 	h.mapped -= size
+	h.server.unmapped(h.user, size)
 	return abi.OK
 }

@@ -6,14 +6,15 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"os"
-	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/firmware"
 	"github.com/nfcomms/nfcomms/internal/fdpass"
+	"github.com/nfcomms/nfcomms/internal/owners"
+	"github.com/nfcomms/nfcomms/internal/shmwire"
 )
 
 // Options adjusts a server.
@@ -22,12 +23,16 @@ type Options struct {
 	Device firmware.Config
 	// Memory is how many bytes a client may map, at most.
 	Memory uint64
-	Logger *slog.Logger
+	// UserHosts and UserMemory bound all clients of one user together. They do not
+	// bound root and the user of this process, who may end it anyhow.
+	UserHosts  int
+	UserMemory uint64
+	Logger     *slog.Logger
 }
 
 const (
 	// silentMost is how many connections may have said nothing yet; the next one ends
-	// the oldest of them.
+	// the oldest of the user that has the most of them.
 	silentMost = 128
 	// silentTime is how long one may say nothing.
 	silentTime = 5 * time.Second
@@ -42,10 +47,13 @@ type Server struct {
 	areaSize uint64
 	log      *slog.Logger
 	clients  sync.WaitGroup
+	owners   *owners.Owners
+	peerOf   func(syscall.Conn) (fdpass.Peer, error) // fdpass.PeerOf; tests are several users
 
 	mu     sync.Mutex
 	open   map[*net.UnixConn]bool
-	silent []*net.UnixConn // those of open that said nothing, the oldest first
+	silent []silent // those of open that said nothing, the oldest first
+	users  map[string]*user
 	ended  bool
 }
 
@@ -57,7 +65,8 @@ func New(o Options) (*Server, abi.Status) {
 	}
 	return &Server{
 		device: device, options: o, areaSize: o.Device.AreaSize(), log: o.Logger,
-		open: make(map[*net.UnixConn]bool),
+		owners: owners.New(), peerOf: fdpass.PeerOf,
+		open: make(map[*net.UnixConn]bool), users: make(map[string]*user),
 	}, abi.OK
 }
 
@@ -76,9 +85,21 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 			return err
 		case err != nil:
 			time.Sleep(acceptPause)
-		case s.enter(c):
-			s.clients.Go(func() { s.serve(c) })
+		default:
+			s.accept(c)
 		}
+	}
+}
+
+// accept serves a connection of whomever the kernel names.
+func (s *Server) accept(c *net.UnixConn) {
+	peer, err := s.peerOf(c)
+	if err != nil {
+		_ = c.Close()
+		return
+	}
+	if owner := s.owner(peer); s.enter(c, owner) {
+		s.clients.Go(func() { s.serve(c, peer, owner) })
 	}
 }
 
@@ -94,43 +115,8 @@ func (s *Server) Close() {
 	s.device.Close()
 }
 
-// enter takes note of a connection; false if it is over already.
-func (s *Server) enter(c *net.UnixConn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		_ = c.Close()
-		return false
-	}
-	if len(s.silent) == silentMost {
-		_ = s.silent[0].Close()
-		s.silent = s.silent[1:]
-	}
-	s.silent = append(s.silent, c)
-	s.open[c] = true
-	return true
-}
-
-// spoke takes note of the first word of a connection.
-func (s *Server) spoke(c *net.UnixConn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if i := slices.Index(s.silent, c); i >= 0 {
-		s.silent = slices.Delete(s.silent, i, i+1)
-	}
-}
-
-// leave forgets a connection.
-func (s *Server) leave(c *net.UnixConn) {
-	s.spoke(c)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, c)
-	_ = c.Close()
-}
-
 // serve serves one connection until it ends.
-func (s *Server) serve(c *net.UnixConn) {
+func (s *Server) serve(c *net.UnixConn, peer fdpass.Peer, owner string) {
 	defer s.leave(c)
 	_ = c.SetReadDeadline(time.Now().Add(silentTime))
 	hello, ok := s.greet(c)
@@ -138,22 +124,26 @@ func (s *Server) serve(c *net.UnixConn) {
 	if !ok {
 		return
 	}
-	peer, err := fdpass.PeerOf(c)
-	if err != nil {
+	log := s.log.With("pid", peer.PID, "uid", peer.UID)
+	u := s.admit(owner, isOwn(peer))
+	if u == nil {
+		log.Warn("client refused: its user has all places that a user gets", "places", s.options.UserHosts)
+		s.send(c, shmwire.Refusal(hello.Kind, abi.ErrBusy, shmwire.Bound{Of: shmwire.OfUser, Most: uint64(s.options.UserHosts)}))
 		return
 	}
-	h, status := s.attach(c, peer, hello)
+	defer s.dismiss(owner)
+	h, status := s.attach(c, peer, u, hello)
 	if status != abi.OK {
-		s.log.Warn("client refused", "pid", peer.PID, "uid", peer.UID, "status", status)
-		s.refuse(c, hello.Kind, status)
+		log.Warn("client refused", "status", status)
+		bound := shmwire.Bound{}
+		if status == abi.ErrBusy {
+			bound = shmwire.Bound{Of: shmwire.OfDevice, Most: uint64(s.options.Device.Shared)}
+		}
+		s.send(c, shmwire.Refusal(hello.Kind, status, bound))
 		return
 	}
-	s.log.Info("client attached", "pid", peer.PID, "uid", peer.UID, "epoch", h.epoch)
-	err = h.serve()
+	log.Info("client attached", "epoch", h.epoch)
+	err := h.serve()
 	stats := h.end()
-	s.log.Info("client gone", "pid", peer.PID, "err", err, "read", stats.BytesRead, "written", stats.BytesWritten, "faults", stats.Faults)
+	log.Info("client gone", "err", err, "read", stats.BytesRead, "written", stats.BytesWritten, "faults", stats.Faults)
 }
-
-// mayLoad reports whether a client may run programs as this process: its own user, who
-// could do so anyhow, and root.
-func mayLoad(p fdpass.Peer) bool { return p.UID == 0 || int(p.UID) == os.Geteuid() }

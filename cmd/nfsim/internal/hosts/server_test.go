@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/firmware"
 	"github.com/nfcomms/nfcomms/internal/fdpass"
@@ -28,14 +29,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const clientMemory = 16 << 20
 
 // share serves a device with room for some clients, and returns its socket.
-func share(t *testing.T, places int) string {
+func share(t *testing.T, places int) string { return shareAs(t, places, fdpass.PeerOf) }
+
+// shareAs is share with clients of whatever user peerOf says.
+func shareAs(t *testing.T, places int, peerOf func(syscall.Conn) (fdpass.Peer, error)) string {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.ListenUnix(shmwire.Network, &net.UnixAddr{Name: path, Net: shmwire.Network})
 	require.NoError(t, err)
 	s, status := New(Options{
 		Device: firmware.Config{LogFD: -1, Shared: places}, Memory: clientMemory, Logger: slog.New(slog.DiscardHandler),
+		UserHosts: 2, UserMemory: clientMemory + 1<<20,
 	})
 	require.Equal(t, abi.OK, status)
+	s.peerOf = peerOf
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx, l) }()
@@ -57,6 +63,11 @@ func dial(t *testing.T, path string) *net.UnixConn {
 // ask makes a request and returns the status of its answer.
 func ask(t *testing.T, c *net.UnixConn, m shmwire.Message, files ...int) abi.Status {
 	t.Helper()
+	return abi.Status(answer(t, c, m, files...).Status)
+}
+
+func answer(t *testing.T, c *net.UnixConn, m shmwire.Message, files ...int) shmwire.Message {
+	t.Helper()
 	require.NoError(t, shmwire.Send(c, &m, files...))
 	answer, got, err := shmwire.Receive(c, func(a *shmwire.Message) int {
 		if a.Kind == shmwire.Hello && a.Status == 0 {
@@ -69,7 +80,7 @@ func ask(t *testing.T, c *net.UnixConn, m shmwire.Message, files ...int) abi.Sta
 		_ = syscall.Close(fd)
 	}
 	require.Equal(t, m.Kind, answer.Kind)
-	return abi.Status(answer.Status)
+	return answer
 }
 
 func hello(t *testing.T, c *net.UnixConn) abi.Status {
@@ -228,4 +239,82 @@ func descriptors(t *testing.T) int {
 	list, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)
 	return len(list)
+}
+
+// users are those of the next connections.
+type users chan uint32
+
+func (u users) peerOf(c syscall.Conn) (fdpass.Peer, error) {
+	p, err := fdpass.PeerOf(c)
+	p.UID = <-u
+	return p, err
+}
+
+// dial connects as a user.
+func (u users) dial(t *testing.T, path string, uid uint32) *net.UnixConn {
+	u <- uid
+	return dial(t, path)
+}
+
+// TestUserIsBounded: a user gets so many places and so much memory, others get theirs, and
+// the device's own user has no bound but the device's.
+func TestUserIsBounded(t *testing.T) {
+	const all, mib = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL, 1 << 20
+	u := make(users, 1)
+	path := shareAs(t, 6, u.peerOf)
+	as := func(uid uint32) *net.UnixConn {
+		c := u.dial(t, path, uid)
+		require.NoError(t, shmwire.Send(c, &shmwire.Message{Kind: shmwire.Hello}))
+		return c
+	}
+	take := func(c *net.UnixConn) error {
+		m, files, err := shmwire.Receive(c, func(m *shmwire.Message) int { return map[bool]int{true: 2}[m.Status == 0] })
+		require.NoError(t, err)
+		for _, fd := range files {
+			_ = syscall.Close(fd)
+		}
+		return m.Err()
+	}
+	mallory, too := as(1<<31), (*net.UnixConn)(nil)
+	require.NoError(t, take(mallory))
+	too = as(1<<31 + 1) // an id that nobody knows, either: the same user for all that is known
+	require.NoError(t, take(too))
+	err := take(as(1<<31 + 2))
+	require.ErrorIs(t, err, bridge.ErrBusy)
+	require.ErrorContains(t, err, "as many clients of the device as a user gets (2)")
+
+	grant := func(c *net.UnixConn, at, size uint64) error {
+		m := answer(t, c, shmwire.Message{Kind: shmwire.Map, Address: at, Size: size}, memory(t, int64(size), all))
+		return m.Err()
+	}
+	require.NoError(t, grant(mallory, mib, clientMemory))
+	err = grant(mallory, 64*mib, mib)
+	require.ErrorIs(t, err, bridge.ErrNoMemory)
+	require.ErrorContains(t, err, "a client may map 16777216 bytes")
+	require.NoError(t, grant(too, mib, mib))
+	err = grant(too, 4*mib, mib)
+	require.ErrorIs(t, err, bridge.ErrNoMemory)
+	require.ErrorContains(t, err, "the clients of this user may map 17825792 bytes together")
+	require.Equal(t, abi.OK, ask(t, too, shmwire.Message{Kind: shmwire.Unmap, Address: mib, Size: mib}))
+	require.NoError(t, grant(too, 4*mib, mib), "it was given back")
+	require.NoError(t, mallory.CloseWrite())
+	ended(t, mallory)
+	require.NoError(t, grant(too, 8*mib, 4*mib), "what died gave it back as well")
+
+	for range 5 { // root has what is left, and hears of the device's bound
+		require.NoError(t, take(as(0)))
+	}
+	require.ErrorContains(t, take(as(0)), "no place for another client")
+}
+
+// TestSilenceOfOthers: silent connections of one user end those of no other.
+func TestSilenceOfOthers(t *testing.T) {
+	u := make(users, 1)
+	path := shareAs(t, 1, u.peerOf)
+	slow := u.dial(t, path, 0)
+	for range 4 * silentMost {
+		u.dial(t, path, 1<<31)
+	}
+	require.NoError(t, slow.SetDeadline(time.Now().Add(time.Minute)))
+	require.Equal(t, abi.OK, hello(t, slow))
 }
