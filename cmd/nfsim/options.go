@@ -20,23 +20,28 @@ type options struct {
 	shm     string // socket for processes that share the device
 	shmMode string
 	hosts   int
-	vectors int
-	noMap   bool
-	once    bool
-	report  string
-	logs    string
-	debug   bool
-	script  string
-	seed    uint64
-	pci     version // in place of the device's own
-	abi     version
-	shape   map[string]*string // options of the device, as in an address
+	// Of clients of --shm.
+	userHosts int
+	user      string
+	noFilter  bool
+	vectors   int
+	noMap     bool
+	once      bool
+	report    string
+	logs      string
+	debug     bool
+	script    string
+	seed      uint64
+	pci       version // in place of the device's own
+	abi       version
+	shape     map[string]*string // options of the device, as in an address
 }
 
 // shapeFlags are the options of a "sim:" address, and the size of BAR 2.
 var shapeFlags = []struct{ name, help string }{
 	{"bar2", "size of the mailbox BAR, a power of two (64MiB)"},
 	{"shm-memory", "how much of its memory a client of --shm may map (16GiB)"},
+	{"user-memory", "how much all clients of --shm of one user may map together, as for --user-hosts (64GiB)"},
 	{"managers", "mailboxes (8)"},
 	{"islands", "threads that run managers and processes (1)"},
 	{"microengines", "per island (8)"},
@@ -66,6 +71,9 @@ func (o *options) define(cmd *cobra.Command) {
 	f.StringVar(&o.shm, "shm", "", "path of the socket to listen on, for processes that share the device as shm:PATH")
 	f.StringVar(&o.shmMode, "shm-mode", "0660", "permissions of that socket")
 	f.IntVar(&o.hosts, "hosts", 16, "clients of --shm at a time, each with a device of this shape")
+	f.IntVar(&o.userHosts, "user-hosts", 0, "of these, clients of one user that is neither root nor the device's; 0: half of them")
+	f.StringVar(&o.user, "user", "", "run the device of --shm as this user, whose the socket becomes; needs root")
+	f.BoolVar(&o.noFilter, "no-filter", false, "let images of --shm make any system call, not only those that the device needs")
 	f.IntVar(&o.vectors, "vectors", pci.VectorsMax, fmt.Sprintf("MSI-X vectors, 1..%d", pci.VectorsMax))
 	f.BoolVar(&o.noMap, "no-mmap", false, "do not offer the mailbox BAR for mapping: every access is a message")
 	f.BoolVar(&o.once, "exit-when-disconnected", false, "exit when the first client has gone")

@@ -16,20 +16,23 @@ import (
 
 // settings is the device that the command line asks for.
 type settings struct {
-	bar       uint64
-	shmMemory uint64 // bytes that a client may map
-	config    firmware.Config
+	bar        uint64
+	shmMemory  uint64 // bytes that a client may map
+	userMemory uint64 // bytes that all clients of a user may map
+	config     firmware.Config
 }
 
 // parseSettings reads the options of the device.
 func parseSettings(o *options) (*settings, error) {
-	s := &settings{bar: 64 << 20, shmMemory: 16 << 30, config: firmware.Config{Runs: 1, Eager: abi.EagerEntries, Spin: defaultSpin()}}
+	s := &settings{bar: 64 << 20, shmMemory: 16 << 30, userMemory: 64 << 30, config: firmware.Config{Runs: 1, Eager: abi.EagerEntries, Spin: defaultSpin()}}
 	a := o.address()
 	if err := a.Size("bar2", &s.bar, bridge.Limits[uint64]{Min: abi.PageSize, Max: barMax, Power: true}); err != nil {
 		return nil, err
 	}
-	if err := a.Size("shm-memory", &s.shmMemory, bridge.Limits[uint64]{Min: abi.PageSize, Max: 1 << 46}); err != nil {
-		return nil, err
+	for name, to := range map[string]*uint64{"shm-memory": &s.shmMemory, "user-memory": &s.userMemory} {
+		if err := a.Size(name, to, bridge.Limits[uint64]{Min: abi.PageSize, Max: 1 << 46}); err != nil {
+			return nil, err
+		}
 	}
 	return s, s.config.Parse(a)
 }

@@ -3,21 +3,58 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"strconv"
-	"syscall"
+
+	systemd "github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/hosts"
 	"github.com/nfcomms/nfcomms/firmware"
-	"github.com/nfcomms/nfcomms/internal/shmwire"
 )
+
+// shared is a device that processes share, as the command line has it.
+type shared struct {
+	options *options
+	mode    fs.FileMode // of the socket
+	as      *identity
+	device  hosts.Options
+}
+
+// parseShared reads the options of --shm.
+func parseShared(o *options, log *slog.Logger) (*shared, error) {
+	settings, err := parseSettings(o)
+	if err != nil {
+		return nil, err
+	}
+	mode, err := strconv.ParseUint(o.shmMode, 8, 9)
+	if err != nil {
+		return nil, usagef("--shm-mode %q: want permissions in octal digits, such as 0660", o.shmMode)
+	}
+	if o.hosts < 1 || o.hosts > firmware.HostsMax {
+		return nil, usagef("--hosts %d: want 1..%d", o.hosts, firmware.HostsMax)
+	}
+	userHosts := cmp.Or(o.userHosts, (o.hosts+1)/2)
+	if userHosts < 1 || userHosts > o.hosts {
+		return nil, usagef("--user-hosts %d: want 1..%d, as there are --hosts", userHosts, o.hosts)
+	}
+	as, err := identityOf(o.user)
+	if err != nil {
+		return nil, err
+	}
+	settings.config.Shared = o.hosts
+	return &shared{options: o, mode: fs.FileMode(mode), as: as, device: hosts.Options{
+		Device: settings.config, Memory: settings.shmMemory, UserHosts: userHosts, UserMemory: settings.userMemory, Logger: log,
+	}}, nil
+}
 
 // share runs a device that processes share, until ctx ends.
 func share(ctx context.Context, o *options, stdout, stderr io.Writer) error {
@@ -25,53 +62,43 @@ func share(ctx context.Context, o *options, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	settings, err := parseSettings(o)
+	s, err := parseShared(o, log)
 	if err != nil {
 		return err
-	}
-	mode, err := strconv.ParseUint(o.shmMode, 8, 9)
-	if err != nil {
-		return usagef("--shm-mode %q: want permissions in octal digits, such as 0660", o.shmMode)
-	}
-	if o.hosts < 1 || o.hosts > firmware.HostsMax {
-		return usagef("--hosts %d: want 1..%d", o.hosts, firmware.HostsMax)
 	}
 	lines, err := newDeviceLog(log)
 	if err != nil {
 		return err
 	}
 	defer lines.Close()
-	config := settings.config
-	config.Shared, config.LogFD = o.hosts, lines.fd()
-	listener, err := listenShared(o.shm, fs.FileMode(mode))
+	s.device.Device.LogFD = lines.fd()
+	listener, err := listenShared(o.shm, s.mode, s.as)
 	if err != nil {
 		return err
 	}
-	defer listener.Close() // unlinks the socket
-	server, status := hosts.New(hosts.Options{Device: config, Memory: settings.shmMemory, Logger: log})
+	defer listener.Close() // unlinks the socket, unless it is systemd's
+	return s.serve(ctx, listener, stdout)
+}
+
+// serve serves a socket, with the rights that a device needs and no others.
+func (s *shared) serve(ctx context.Context, l *net.UnixListener, stdout io.Writer) error {
+	if err := s.as.assume(); err != nil {
+		return err
+	}
+	if os.Geteuid() == 0 {
+		s.device.Logger.Warn("the device runs as root: --user names another user")
+	}
+	server, status := hosts.New(s.device)
 	if status != abi.OK {
 		return fmt.Errorf("start device: %w", bridge.Error(status))
 	}
 	defer server.Close()
-	fmt.Fprintf(stdout, "listening %s\n", o.shm)
-	return server.Serve(ctx, listener)
-}
-
-// listenShared makes the socket. One that is there already and that nobody serves is replaced; what
-// belongs to another user is left alone.
-func listenShared(path string, mode fs.FileMode) (*net.UnixListener, error) {
-	if st, err := os.Lstat(path); err == nil {
-		if owner, ok := st.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() {
-			return nil, fmt.Errorf("%s belongs to another user (uid %d): %w", path, owner.Uid, fs.ErrPermission)
-		}
+	if _, err := systemd.SdNotify(false, systemd.SdNotifyReady); err != nil {
+		return fmt.Errorf("notify systemd: %w", err)
 	}
-	l, err := listenOn(shmwire.Network, path)
-	if err != nil {
-		return nil, err
+	if err := confine(s.options.noFilter); err != nil {
+		return err
 	}
-	if err := os.Chmod(path, mode); err != nil {
-		_ = l.Close()
-		return nil, err
-	}
-	return l, nil
+	fmt.Fprintf(stdout, "listening %s\n", s.options.shm)
+	return server.Serve(ctx, l)
 }

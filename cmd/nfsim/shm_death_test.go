@@ -63,15 +63,29 @@ type childProcess struct {
 // startChild starts a child and waits until it has said something.
 func startChild(t *testing.T, role string, args ...string) *childProcess {
 	t.Helper()
-	p := &childProcess{Cmd: exec.Command(os.Args[0], args...)}
+	p := startCommand(t, func(c *exec.Cmd) { c.Args = append(c.Args, args...) }, role)
+	require.True(t, p.says.Scan(), "the %s says nothing", role)
+	return p
+}
+
+// startCommand starts a child as a test changes it.
+func startCommand(t *testing.T, change func(*exec.Cmd), role string) *childProcess {
+	t.Helper()
+	p := &childProcess{Cmd: exec.Command(os.Args[0])}
 	p.Env = append(os.Environ(), childEnv+"="+role)
+	change(p.Cmd)
 	out, err := p.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, p.Start())
 	p.says = bufio.NewScanner(out)
 	t.Cleanup(p.kill)
-	require.True(t, p.says.Scan(), "the %s says nothing", role)
 	return p
+}
+
+// ended returns the exit code of a child that is to end by itself.
+func (p *childProcess) ended() int {
+	_ = p.Wait() // the code says it
+	return p.ProcessState.ExitCode()
 }
 
 // kill ends the child at once.
@@ -230,7 +244,7 @@ func TestSharedSocket(t *testing.T) {
 	require.Contains(t, says, "another process listens there")
 	l.SetUnlinkOnClose(false)
 	require.NoError(t, l.Close())
-	again, err := listenShared(path, 0o600)
+	again, err := listenShared(path, 0o600, nil)
 	require.NoError(t, err)
 	require.NoError(t, again.Close())
 

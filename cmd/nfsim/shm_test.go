@@ -26,9 +26,9 @@ func shareDevice(t *testing.T, query string) string {
 	c := firmware.Config{LogFD: -1, Shared: 4, Spin: defaultSpin(), Runs: 1, Eager: abi.EagerEntries}
 	require.NoError(t, c.Parse(a))
 	path := filepath.Join(t.TempDir(), "s")
-	l, err := listenShared(path, 0o600)
+	l, err := listenShared(path, 0o600, nil)
 	require.NoError(t, err)
-	s, status := hosts.New(hosts.Options{Device: c, Memory: 16 << 30, Logger: slog.New(slog.DiscardHandler)})
+	s, status := hosts.New(hosts.Options{Device: c, Memory: 16 << 30, UserHosts: 4, UserMemory: 16 << 30, Logger: slog.New(slog.DiscardHandler)})
 	require.Equal(t, abi.OK, status)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
