@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -31,6 +32,18 @@ type Fabric interface {
 	// KillNode ends a node with all its links, or starts it anew. ErrNotSupported as
 	// for CutLink.
 	KillNode(node abi.Node, dead bool) error
+	// TestLink sends pseudo-random words from a node by a link, between packets, which
+	// it does not disturb, until the other end checked so many or ctx ends. The result
+	// is of what was checked, also with an error: that of ctx, ErrLinkDown if the link
+	// is not up or was not meanwhile, ErrBusy if it is being tested.
+	TestLink(ctx context.Context, node abi.Node, link int, words uint64) (LinkTest, error)
+}
+
+// LinkTest is the result of a test of a link.
+type LinkTest struct {
+	// Words of 128 bits that the other end checked, and those of them that were not as
+	// sent.
+	Words, Wrong uint64
 }
 
 // FabricHop is a step of a route.

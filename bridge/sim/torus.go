@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -101,6 +102,16 @@ func (t *torus) KillNode(node abi.Node, dead bool) error {
 		return err
 	}
 	return meshError(t.mesh.Kill(i, dead, false))
+}
+
+// TestLink sends words that the other end checks.
+func (t *torus) TestLink(ctx context.Context, node abi.Node, link int, words uint64) (bridge.LinkTest, error) {
+	i, err := t.index(node)
+	if err != nil {
+		return bridge.LinkTest{}, err
+	}
+	result, err := t.mesh.Test(ctx, i, link, words)
+	return bridge.LinkTest(result), meshError(err)
 }
 
 // meshError says in the words of the bridge what a mesh says.

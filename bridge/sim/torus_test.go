@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -75,6 +76,25 @@ func TestFabric(t *testing.T) {
 	}
 	_, err = f.Route(to, abi.MakeNode(0, 0, 1))
 	require.ErrorIs(t, err, bridge.ErrInvalid)
+}
+
+// TestLinkOfATorus: a test of a link counts words; what cannot be tested says why.
+func TestLinkOfATorus(t *testing.T) {
+	f := openTorus(t, "torus=2x1x1").Fabric()
+	require.Eventually(t, func() bool {
+		s, err := f.State()
+		return err == nil && s.Nodes[0].Links[0].Up
+	}, time.Minute, time.Millisecond)
+	got, err := f.TestLink(t.Context(), 0, 0, 1000)
+	require.NoError(t, err)
+	require.Equal(t, bridge.LinkTest{Words: 1024}, got, "whole bursts")
+	_, err = f.TestLink(t.Context(), abi.MakeNode(2, 0, 0), 0, 1)
+	require.ErrorIs(t, err, bridge.ErrInvalid)
+	_, err = f.TestLink(t.Context(), 0, 2, 1)
+	require.ErrorIs(t, err, bridge.ErrInvalid, "it leads nowhere")
+	require.NoError(t, f.CutLink(0, 0, true))
+	_, err = f.TestLink(t.Context(), 0, 0, 1<<30)
+	require.ErrorIs(t, err, bridge.ErrLinkDown)
 }
 
 // TestFabricOfAClosedDevice: what is asked late is answered.

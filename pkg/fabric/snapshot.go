@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
@@ -47,17 +48,50 @@ type Route struct {
 	Hops     []Hop
 }
 
-// state is a node's or link's level, or that it is not known.
-type state int
+// State is a node's or link's level, or that it is not known.
+type State int
 
+// The states, from the best to the worst, and that nothing is known.
 const (
-	stateNormal state = iota
-	stateSick
-	stateBroken
-	stateUnknown
+	Normal State = iota
+	Sick
+	Broken
+	Unknown
+	States // how many there are
 )
 
-var stateNames = [...]string{"normal", "sick", "broken", "unknown"}
+var stateNames = [States]string{"normal", "sick", "broken", "unknown"}
+
+// String returns "normal".
+func (s State) String() string { return stateNames[s] }
+
+// Of is a snapshot of what a device reports. It has no rates and no routes.
+func Of(f *bridge.FabricState) *Snapshot {
+	s := &Snapshot{Torus: Torus{f.Side[0], f.Side[1], f.Side[2]}, Nodes: make([]NodeState, len(f.Nodes))}
+	for i := range f.Nodes {
+		n := &f.Nodes[i]
+		s.Nodes[i].Word = n.Word
+		for l, end := range n.Links {
+			s.Nodes[i].Links[l] = LinkState{Errors: end.Errors, Repeats: end.Repeated}
+		}
+	}
+	return s
+}
+
+// Count returns how many nodes and links are in each state; a link is one for both
+// of its ends.
+func (s *Snapshot) Count() (nodes, links [States]int) {
+	for i := range s.Torus.Nodes() {
+		n := s.Torus.Node(i)
+		nodes[s.StateOf(n)]++
+		for l := XPlus; l < Links; l += 2 {
+			if s.Torus.Neighbour(n, l) != n {
+				links[s.StateOfLink(n, l)]++
+			}
+		}
+	}
+	return nodes, links
+}
 
 func (s *Snapshot) at(n Node) *NodeState {
 	if i := s.Torus.Index(n); i < len(s.Nodes) {
@@ -66,11 +100,11 @@ func (s *Snapshot) at(n Node) *NodeState {
 	return &NodeState{}
 }
 
-// nodeState is the worst level of a node's own parts.
-func (s *Snapshot) nodeState(n Node) state {
+// StateOf is the worst level of a node's own parts.
+func (s *Snapshot) StateOf(n Node) State {
 	word := s.at(n).Word
 	if !word.Valid() {
-		return stateUnknown
+		return Unknown
 	}
 	broken := 0
 	worst := abi.Normal
@@ -83,22 +117,22 @@ func (s *Snapshot) nodeState(n Node) state {
 			continue
 		}
 		there++
-		if s.linkState(n, l) == stateBroken {
+		if s.StateOfLink(n, l) == Broken {
 			broken++
 		}
 	}
 	if broken == there { // nobody reaches it
-		return stateBroken
+		return Broken
 	}
-	return min(state(worst), stateBroken)
+	return min(State(worst), Broken)
 }
 
-// linkState is the worse of what both ends say; what one does not say counts as
+// StateOfLink is the worse of what both ends say; what one does not say counts as
 // what the other does.
-func (s *Snapshot) linkState(n Node, l Link) state {
+func (s *Snapshot) StateOfLink(n Node, l Link) State {
 	a, b := s.at(n).Word, s.at(s.Torus.Neighbour(n, l)).Word
 	if !a.Valid() && !b.Valid() {
-		return stateUnknown
+		return Unknown
 	}
 	worst := abi.Normal
 	if a.Valid() {
@@ -107,7 +141,7 @@ func (s *Snapshot) linkState(n Node, l Link) state {
 	if b.Valid() {
 		worst = max(worst, b.Reading(l.Opposite().Shift()))
 	}
-	return min(state(worst), stateBroken)
+	return min(State(worst), Broken)
 }
 
 // Text draws the planes of the torus, then what is not well, and the routes. A row
@@ -166,9 +200,9 @@ func (s *Snapshot) plane(b *strings.Builder, z int) {
 		fmt.Fprintf(b, "%4d  ", y)
 		for x := range t.X {
 			n := abi.MakeNode(uint8(x), uint8(y), uint8(z))
-			b.WriteString(nodeMarks[s.nodeState(n)])
+			b.WriteString(nodeMarks[s.StateOf(n)])
 			if t.X > 1 {
-				b.WriteString(" " + across[s.linkState(n, XPlus)] + " ")
+				b.WriteString(" " + across[s.StateOfLink(n, XPlus)] + " ")
 			}
 		}
 		b.WriteString("\n")
@@ -178,7 +212,7 @@ func (s *Snapshot) plane(b *strings.Builder, z int) {
 		b.WriteString("      ")
 		for x := range t.X {
 			n := abi.MakeNode(uint8(x), uint8(y), uint8(z))
-			fmt.Fprintf(b, "%-5s", upright[s.linkState(n, YPlus)])
+			fmt.Fprintf(b, "%-5s", upright[s.StateOfLink(n, YPlus)])
 		}
 		b.WriteString("\n")
 	}
@@ -189,8 +223,8 @@ func (s *Snapshot) plane(b *strings.Builder, z int) {
 func (s *Snapshot) list(b *strings.Builder) {
 	for i := range s.Torus.Nodes() {
 		n := s.Torus.Node(i)
-		if st := s.nodeState(n); st != stateNormal {
-			fmt.Fprintf(b, "node %v%s: %s\n", n, bracket(s.at(n).Name), stateNames[st])
+		if st := s.StateOf(n); st != Normal {
+			fmt.Fprintf(b, "node %v%s: %s\n", n, bracket(s.at(n).Name), st)
 		}
 		for l := range Links {
 			s.listLink(b, n, l)
@@ -210,12 +244,12 @@ func (s *Snapshot) listLink(b *strings.Builder, n Node, l Link) {
 	if to == n {
 		return
 	}
-	st, m := s.linkState(n, l), s.at(n).Links[l]
+	st, m := s.StateOfLink(n, l), s.at(n).Links[l]
 	// an end that is not well is listed once, by its plus side
-	if (st == stateNormal || l&1 == 1) && m == (LinkState{}) {
+	if (st == Normal || l&1 == 1) && m == (LinkState{}) {
 		return
 	}
-	fmt.Fprintf(b, "link %v %v to %v: %s", n, l, to, stateNames[st])
+	fmt.Fprintf(b, "link %v %v to %v: %s", n, l, to, st)
 	if m.BytesPerSecond > 0 {
 		fmt.Fprintf(b, ", %.1f MB/s", m.BytesPerSecond/1e6)
 	}

@@ -58,8 +58,8 @@ func TestDeadNode(t *testing.T) {
 	}
 	s.Nodes[0].Word |= abi.Diagnostic(abi.Broken) << abi.DiagXPlus
 	s.Nodes[2].Word |= abi.Diagnostic(abi.Broken) << abi.DiagXMinus
-	require.Equal(t, stateBroken, s.nodeState(s.Torus.Node(1)))
-	require.Equal(t, stateNormal, s.nodeState(s.Torus.Node(0)))
+	require.Equal(t, Broken, s.StateOf(s.Torus.Node(1)))
+	require.Equal(t, Normal, s.StateOf(s.Torus.Node(0)))
 }
 
 func TestSVG(t *testing.T) {

@@ -74,15 +74,15 @@ func (s *Snapshot) svgLink(b *strings.Builder, n Node, l Link) {
 	if to == n {
 		return
 	}
-	st := s.linkState(n, l)
+	st := s.StateOfLink(n, l)
 	style := fmt.Sprintf(`stroke="%s" stroke-width="3"`, stateColours[st])
-	if st == stateBroken {
+	if st == Broken {
 		style += ` stroke-dasharray="3 5"`
 	}
 	if l == ZPlus {
 		style += ` opacity="0.4"`
 	}
-	title := fmt.Sprintf("%v %v to %v: %s%s", n, l, to, stateNames[st], s.rate(n, l))
+	title := fmt.Sprintf("%v %v to %v: %s%s", n, l, to, st, s.rate(n, l))
 	x1, y1 := s.place(n)
 	x2, y2 := s.place(to)
 	if !s.around(n, l) {
@@ -129,9 +129,9 @@ func (s *Snapshot) svgRoute(b *strings.Builder, r Route) {
 
 func (s *Snapshot) svgNode(b *strings.Builder, n Node) {
 	x, y := s.place(n)
-	st := s.nodeState(n)
+	st := s.StateOf(n)
 	fmt.Fprintf(b, `<circle cx="%d" cy="%d" r="%d" fill="white" stroke="%s" stroke-width="3"><title>%s</title></circle>`+"\n",
-		x, y, svgNode, stateColours[st], html.EscapeString(fmt.Sprintf("%v%s: %s", n, bracket(s.at(n).Name), stateNames[st])))
+		x, y, svgNode, stateColours[st], html.EscapeString(fmt.Sprintf("%v%s: %s", n, bracket(s.at(n).Name), st)))
 	svgText(b, x, y+4, "middle", n.String())
 }
 
@@ -147,12 +147,12 @@ func Diagnose(word abi.Diagnostic) []string {
 	}
 	for _, part := range names {
 		if level := word.Reading(part.shift); level != abi.Normal {
-			found = append(found, part.name+" "+stateNames[min(state(level), stateBroken)])
+			found = append(found, part.name+" "+stateNames[min(State(level), Broken)])
 		}
 	}
 	for l := range Links {
 		if level := word.Reading(l.Shift()); level != abi.Normal {
-			found = append(found, "link "+l.String()+" "+stateNames[min(state(level), stateBroken)])
+			found = append(found, "link "+l.String()+" "+stateNames[min(State(level), Broken)])
 		}
 	}
 	return found

@@ -55,6 +55,8 @@ type (
 	FabricLinkState = bridge.FabricLinkState
 	// FabricHop is a step of a route.
 	FabricHop = bridge.FabricHop
+	// LinkTest is the result of a test of a link.
+	LinkTest = bridge.LinkTest
 	// Found is a device that can be opened here, or one that cannot with the reason.
 	Found = bridge.Found
 )

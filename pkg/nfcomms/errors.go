@@ -70,6 +70,7 @@ var (
 	ErrStalled       = bridge.ErrStalled
 	ErrScheme        = bridge.ErrScheme
 	ErrOption        = bridge.ErrOption
+	ErrLinkDown      = bridge.ErrLinkDown
 )
 
 // Errors found before anything reaches the device.
