@@ -47,14 +47,15 @@ func Address() string {
 // Every error, also of the services in it, is an *Error that satisfies errors.Is
 // with the sentinel it was made from.
 type Client struct {
-	// Devices, Channels, Messages, Diagnostics, Events, Groups and Versions are the
-	// services of nfcomms.v1; Health is that of gRPC.
+	// Devices, Channels, Messages, Diagnostics, Events, Groups, Fabrics and Versions
+	// are the services of nfcomms.v1; Health is that of gRPC.
 	Devices     nfcommsv1.DeviceServiceClient
 	Channels    nfcommsv1.ChannelServiceClient
 	Messages    nfcommsv1.MessageServiceClient
 	Diagnostics nfcommsv1.DiagnosticServiceClient
 	Events      nfcommsv1.EventServiceClient
 	Groups      nfcommsv1.GroupServiceClient
+	Fabrics     nfcommsv1.FabricServiceClient
 	Versions    nfcommsv1.VersionServiceClient
 	Health      healthpb.HealthClient
 
@@ -102,6 +103,7 @@ func NewClient(conn grpc.ClientConnInterface) *Client {
 		Diagnostics: nfcommsv1.NewDiagnosticServiceClient(conn),
 		Events:      nfcommsv1.NewEventServiceClient(conn),
 		Groups:      nfcommsv1.NewGroupServiceClient(conn),
+		Fabrics:     nfcommsv1.NewFabricServiceClient(conn),
 		Versions:    nfcommsv1.NewVersionServiceClient(conn),
 		Health:      healthpb.NewHealthClient(conn),
 		close:       func() error { return nil },

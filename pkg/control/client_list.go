@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -150,6 +151,25 @@ func sendImage(stream grpc.BidiStreamingClient[nfcommsv1.LoadProgramRequest, nfc
 		return err
 	}
 	return stream.CloseSend()
+}
+
+// ListNodes yields all nodes of the fabric of a device, x first, each with the time
+// at which it was read, as ListDevices.
+func (c *Client) ListNodes(ctx context.Context, parent string) iter.Seq2[NodeReading, error] {
+	return pages(func(token string) ([]NodeReading, string, error) {
+		r, err := c.Fabrics.ListNodes(ctx, &nfcommsv1.ListNodesRequest{Parent: parent, PageSize: pageMost, PageToken: token})
+		read := make([]NodeReading, 0, len(r.GetNodes()))
+		for _, n := range r.GetNodes() {
+			read = append(read, NodeReading{n, r.GetReadTime().AsTime()})
+		}
+		return read, r.GetNextPageToken(), err
+	})
+}
+
+// NodeReading is a node of a fabric at one moment.
+type NodeReading struct {
+	*nfcommsv1.Node
+	Time time.Time
 }
 
 // ListGroups yields all members of groups that the server shows, as ListDevices.

@@ -26,6 +26,7 @@ type device struct {
 	tried chan struct{} // closed after the first try to open it
 	ping  chan struct{} // holds a token while the time service is in use
 	load  chan struct{} // … while a program image is on its way
+	tests chan struct{} // … for each test of a link
 
 	mu        sync.Mutex      // guards what follows; no call of the device waits under it
 	dev       *nfcomms.Device // nil unless open
@@ -53,6 +54,7 @@ func newDevice(s *Server, id, address string, dev *nfcomms.Device) *device {
 		s: s, id: id, address: address, owned: dev == nil, dev: dev,
 		tried:   make(chan struct{}),
 		ping:    make(chan struct{}, 1),
+		tests:   make(chan struct{}, testsMost),
 		load:    make(chan struct{}, 1),
 		settled: make(chan struct{}),
 		opening: make(map[nfcomms.Target]struct{}),

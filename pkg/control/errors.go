@@ -25,6 +25,8 @@ var (
 	ErrNoProcess = errors.New("no such process")
 	// ErrNotOpen: the device could not be opened, or not yet.
 	ErrNotOpen = errors.New("device not open")
+	// ErrNoFabric: the device is no node of a fabric.
+	ErrNoFabric = errors.New("device is no node of a fabric")
 	// ErrDraining: the device takes no new work.
 	ErrDraining = errors.New("device is draining")
 	// ErrNotOwned: the channel belongs to the application.
@@ -66,6 +68,8 @@ var meanings = []meaning{
 	{"SCHEME", nfcomms.ErrScheme, codes.InvalidArgument},
 	{"OPTION", nfcomms.ErrOption, codes.InvalidArgument},
 	{"SIZE", nfcomms.ErrSize, codes.InvalidArgument},
+	{"NO_FABRIC", ErrNoFabric, codes.FailedPrecondition},
+	{"LINK_DOWN", nfcomms.ErrLinkDown, codes.FailedPrecondition},
 	{"POINTERS", nfcomms.ErrPointers, codes.InvalidArgument},
 }
 

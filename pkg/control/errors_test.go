@@ -61,6 +61,8 @@ var sentinels = map[string]error{
 	"control.ErrNoDevice":      control.ErrNoDevice,
 	"control.ErrNoProcess":     control.ErrNoProcess,
 	"control.ErrNotOpen":       control.ErrNotOpen,
+	"nfcomms.ErrLinkDown":      nfcomms.ErrLinkDown,
+	"control.ErrNoFabric":      control.ErrNoFabric,
 	"control.ErrDraining":      control.ErrDraining,
 	"control.ErrNotOwned":      control.ErrNotOwned,
 	"control.ErrPageToken":     control.ErrPageToken,

@@ -22,6 +22,7 @@ type flaky struct {
 	reset     error
 	stats     *bridge.Stats
 	version   string
+	fabric    bridge.Fabric
 }
 
 // flakies are the open flaky devices by path.

@@ -19,6 +19,7 @@ const (
 	watchOfEvents
 	pageOfProcesses
 	pageOfGroups
+	pageOfNodes
 )
 
 var tokenText = base64.RawURLEncoding

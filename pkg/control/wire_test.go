@@ -29,6 +29,7 @@ func methods() map[string]*grpc.StreamDesc {
 	for _, d := range []grpc.ServiceDesc{
 		nfcommsv1.DeviceService_ServiceDesc, nfcommsv1.ChannelService_ServiceDesc, nfcommsv1.MessageService_ServiceDesc,
 		nfcommsv1.DiagnosticService_ServiceDesc, nfcommsv1.EventService_ServiceDesc, nfcommsv1.VersionService_ServiceDesc,
+		nfcommsv1.GroupService_ServiceDesc, nfcommsv1.FabricService_ServiceDesc,
 	} {
 		for _, m := range d.Methods {
 			list["/"+d.ServiceName+"/"+m.MethodName] = nil

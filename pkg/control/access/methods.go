@@ -33,6 +33,13 @@ var methods = map[string]Role{
 
 	"/nfcomms.v1.GroupService/ListGroups": Viewer,
 
+	"/nfcomms.v1.FabricService/GetFabric": Viewer,
+	"/nfcomms.v1.FabricService/ListNodes": Viewer,
+	"/nfcomms.v1.FabricService/GetRoute":  Viewer,
+	"/nfcomms.v1.FabricService/CutLink":   Admin,
+	"/nfcomms.v1.FabricService/MendLink":  Admin,
+	"/nfcomms.v1.FabricService/TestLink":  Admin,
+
 	"/nfcomms.v1.VersionService/GetVersion": Viewer,
 
 	"/grpc.health.v1.Health/Check": Viewer,
