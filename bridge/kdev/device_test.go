@@ -330,9 +330,7 @@ func TestSubmitTogether(t *testing.T) {
 
 // TestTooMany: a full file refuses with an error of its own, and can be closed.
 func TestTooMany(t *testing.T) {
-	m := newModule(t)
-	m.maxOps = 2
-	dev := opened(t, m)
+	dev := opened(t, boundModule(t, 2))
 	ch, ctx := target(t, dev, "hold"), patience(t)
 	errs := make(chan error, 2)
 	go func() { errs <- ch.Send(ctx, nil) }()

@@ -70,7 +70,9 @@ func TestFakeRefuses(t *testing.T) {
 	channel.Size = uint32(unsafe.Sizeof(channel))
 	require.Equal(t, syscall.ENOENT, f.ioctl(uapi.IOCChannel, unsafe.Pointer(&channel)))
 	require.Equal(t, syscall.ENOTTY, f.ioctl(1, nil))
-	require.Empty(t, f.flying, "nothing was taken")
+	health := uapi.Health{Size: uint32(unsafe.Sizeof(uapi.Health{}))}
+	require.Zero(t, f.ioctl(uapi.IOCHealth, unsafe.Pointer(&health)))
+	require.Zero(t, health.Operations, "nothing was taken")
 }
 
 // kept makes what an address names lie on the heap: a stack may move.

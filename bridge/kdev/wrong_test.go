@@ -5,13 +5,12 @@ package kdev
 import (
 	"context"
 	"testing"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
+	"github.com/nfcomms/nfcomms/bridge/kdev/umod"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
 	"github.com/nfcomms/nfcomms/bridge/scripted"
 )
@@ -22,9 +21,7 @@ func scriptedModule(t *testing.T, s *scripted.Device, o *mailbox.Options) *fakeM
 	dev, err := mailbox.Open(t.Context(), s, bridge.Info{Address: "script:", Driver: "script"}, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, dev.Close()) })
-	m := &fakeModule{t: t, uapi: uapi.UAPIMajor<<16 | uapi.UAPIMinor, maxOps: 1 << 16, dev: dev}
-	m.shape.Size = uint32(unsafe.Sizeof(m.shape))
-	return m
+	return moduleOver(dev, umod.Options{})
 }
 
 // wrongCalls are the calls of the catalogue, each on a loopback.

@@ -32,6 +32,7 @@ var allowed = []struct {
 	{"bridge/shm", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/mailbox", "bridge/region", "internal/fdpass", "internal/shmwire"}, []string{sys}},
 	{"bridge/kdev", []string{"bridge", "bridge/abi", "bridge/kdev/uapi", "bridge/logqueue", "bridge/meter", "bridge/region", "bridge/waiter"}, []string{sys}},
 	{"bridge/kdev/uapi", nil, nil},
+	{"bridge/kdev/umod", []string{"bridge", "bridge/abi", "bridge/kdev/uapi"}, []string{sys}},
 	{"bridge/bridgetest", []string{"bridge", "bridge/abi", "bridge/bridgetest/pattern"}, []string{sys, "github.com/stretchr/testify", "go.uber.org/goleak", "pgregory.net/rapid"}},
 	{"bridge/bridgetest/pattern", nil, nil},
 	{"bridge/scripted", []string{"bridge/abi", "bridge/bridgetest/pattern", "bridge/proto/talk", "internal/units"}, []string{sys}},
@@ -54,6 +55,7 @@ var allowed = []struct {
 	{"examples/pcsa", []string{"pkg/", "examples/internal/"}, []string{"github.com/axiomhq/hyperloglog", "github.com/gopacket/gopacket"}},
 	{"examples/uploads", []string{"pkg/", "examples/internal/"}, []string{"github.com/prometheus/", "github.com/tsenart/vegeta/"}},
 	{"examples/service", []string{"pkg/"}, []string{"google.golang.org/grpc", "github.com/prometheus/"}},
+	{"kmod/lib/umod", []string{"bridge", "bridge/kdev/uapi", "bridge/kdev/umod", "bridge/shm", "bridge/sim"}, []string{sys}},
 	{"internal/", []string{"internal/"}, nil},
 	{"internal/shmwire", []string{"bridge", "bridge/abi", "internal/fdpass"}, nil},
 	{"internal/dmaloop", []string{"pkg/nfcomms"}, []string{"golang.org/x/sync"}},
@@ -101,7 +103,7 @@ func wrongImports(f *file) []string {
 func mayImport(f *file, rule int, name string, blank bool) bool {
 	switch name {
 	case "C":
-		return f.dir() == "firmware" && !f.isTest()
+		return (f.dir() == "firmware" || f.dir() == "kmod/lib/umod") && !f.isTest()
 	case "unsafe":
 		return f.isGenerated() || mayBeUnsafe(f)
 	}
@@ -123,7 +125,7 @@ func mayImport(f *file, rule int, name string, blank bool) bool {
 // mayBeUnsafe names the few places where pointers are made.
 func mayBeUnsafe(f *file) bool {
 	switch f.dir() {
-	case "bridge/abi", "bridge/kdev", "bridge/kdev/uapi", "bridge/mailbox", "bridge/region", "bridge/shm", "bridge/sim", "bridge/bridgetest", "bridge/scripted", "firmware", "pkg/ring":
+	case "bridge/abi", "bridge/kdev", "bridge/kdev/uapi", "bridge/kdev/umod", "bridge/mailbox", "bridge/region", "bridge/shm", "bridge/sim", "bridge/bridgetest", "bridge/scripted", "firmware", "kmod/lib/umod", "pkg/ring":
 		return true
 	}
 	return slices.Contains([]string{

@@ -1,6 +1,4 @@
-//go:build cgo
-
-package kdev
+package umod
 
 import (
 	"context"
@@ -14,43 +12,44 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
 )
 
-// fakeChannel is a channel of a file of the fake module.
-type fakeChannel struct {
-	file   *fakeFile
+// channel is a channel of a file.
+type channel struct {
+	file   *File
 	ch     bridge.Channel
-	halves [2]fakeHalf
+	halves [2]half
 	gone   chan struct{} // closed when the handle is
 	once   sync.Once
+	lost   bool                       // a reset ended its epoch; guarded by file.mu
 	closed uint16                     // halves; guarded by file.mu
 	kept   map[uint64]chan<- struct{} // turns of ARMs, by user data; guarded by file.mu
 }
 
-// fakeHalf runs the operations of a half one after the other.
-type fakeHalf struct {
-	channel *fakeChannel
+// half runs the operations of a half one after the other.
+type half struct {
+	channel *channel
 	wake    chan struct{}
 
-	mu     sync.Mutex // guards what follows
-	queue  []*fakeOp  // the first one runs
-	runs   bool       // the worker does
-	held   bool       // the first one is held: its completion is out
-	decide chan *fakeOp
+	mu     sync.Mutex   // guards what follows
+	queue  []*operation // the first one runs
+	runs   bool         // the worker does
+	held   bool         // the first one is held: its completion is out
+	decide chan *operation
 }
 
-func newFakeChannel(f *fakeFile, ch bridge.Channel) *fakeChannel {
-	c := &fakeChannel{file: f, ch: ch, gone: make(chan struct{}), kept: make(map[uint64]chan<- struct{})}
+func newChannel(f *File, ch bridge.Channel) *channel {
+	c := &channel{file: f, ch: ch, gone: make(chan struct{}), kept: make(map[uint64]chan<- struct{})}
 	for i := range c.halves {
 		h := &c.halves[i]
-		h.channel, h.wake, h.decide = c, make(chan struct{}, 1), make(chan *fakeOp, 1)
+		h.channel, h.wake, h.decide = c, make(chan struct{}, 1), make(chan *operation, 1)
 	}
 	return c
 }
 
 // end stops the workers when they are idle.
-func (c *fakeChannel) end() { c.once.Do(func() { close(c.gone) }) }
+func (c *channel) end() { c.once.Do(func() { close(c.gone) }) }
 
 // accept starts an operation that is valid.
-func (c *fakeChannel) accept(o *fakeOp) {
+func (c *channel) accept(o *operation) {
 	switch o.raw.Opcode {
 	case uapi.OpClose:
 		c.file.work.Go(func() { c.close(o) })
@@ -68,7 +67,7 @@ func (c *fakeChannel) accept(o *fakeOp) {
 }
 
 // runs returns the half that queues an operation, nil if none does.
-func (c *fakeChannel) runs(opcode uint16) *fakeHalf {
+func (c *channel) runs(opcode uint16) *half {
 	switch opcode {
 	case uapi.OpSend, uapi.OpSendInd:
 		return &c.halves[abi.H2D]
@@ -78,7 +77,7 @@ func (c *fakeChannel) runs(opcode uint16) *fakeHalf {
 	return nil
 }
 
-func (c *fakeChannel) close(o *fakeOp) {
+func (c *channel) close(o *operation) {
 	if o.raw.Flags&uapi.H2D != 0 {
 		_ = c.ch.CloseSend()
 	}
@@ -97,7 +96,7 @@ func (c *fakeChannel) close(o *fakeOp) {
 }
 
 // disarm gives back the turn of an ARM that was held.
-func (c *fakeChannel) disarm(o *fakeOp) {
+func (c *channel) disarm(o *operation) {
 	f := c.file
 	f.mu.Lock()
 	wake := c.kept[o.raw.Length]
@@ -110,7 +109,7 @@ func (c *fakeChannel) disarm(o *fakeOp) {
 }
 
 // spend returns the turn that an operation uses: an ARM got it.
-func (c *fakeChannel) spend(o *fakeOp) chan<- struct{} {
+func (c *channel) spend(o *operation) chan<- struct{} {
 	c.file.mu.Lock()
 	defer c.file.mu.Unlock()
 	if o.raw.Flags&uapi.Hold != 0 {
@@ -123,7 +122,7 @@ func (c *fakeChannel) spend(o *fakeOp) chan<- struct{} {
 }
 
 // arm completes when the half may be ready.
-func (c *fakeChannel) arm(o *fakeOp) {
+func (c *channel) arm(o *operation) {
 	direction := abi.H2D
 	if o.raw.Flags == uapi.D2H {
 		direction = abi.D2H
@@ -156,7 +155,7 @@ func (c *fakeChannel) arm(o *fakeOp) {
 
 // add queues an operation. Receivers do not queue, and neither do sends with
 // NOWAIT, which may have a turn that is kept before those in the queue.
-func (h *fakeHalf) add(o *fakeOp) {
+func (h *half) add(o *operation) {
 	receives := o.raw.Opcode != uapi.OpSend && o.raw.Opcode != uapi.OpSendInd
 	if !receives && o.raw.Flags&uapi.Nowait != 0 {
 		h.channel.file.work.Go(func() { h.channel.file.complete(h.run(o)) })
@@ -181,7 +180,7 @@ func (h *fakeHalf) add(o *fakeOp) {
 }
 
 // work runs what is queued until the channel or the file is gone.
-func (h *fakeHalf) work() {
+func (h *half) work() {
 	for {
 		select {
 		case <-h.wake:
@@ -211,7 +210,7 @@ func (h *fakeHalf) work() {
 }
 
 // remove takes an operation that does not run yet out of the queue.
-func (h *fakeHalf) remove(o *fakeOp) bool {
+func (h *half) remove(o *operation) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	i := slices.Index(h.queue, o)
@@ -221,7 +220,7 @@ func (h *fakeHalf) remove(o *fakeOp) bool {
 	return i > 0
 }
 
-func (h *fakeHalf) first() *fakeOp {
+func (h *half) first() *operation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.queue) == 0 {
@@ -232,12 +231,15 @@ func (h *fakeHalf) first() *fakeOp {
 
 // run makes one operation and returns it, or the one that ended its hold, with
 // its completion.
-func (h *fakeHalf) run(o *fakeOp) (*fakeOp, uapi.Completion) {
+func (h *half) run(o *operation) (*operation, uapi.Completion) {
 	if o.raw.Flags&uapi.Hold != 0 && o.raw.Flags&uapi.Nowait == 0 {
 		return h.runHeld(o)
 	}
-	ch := h.channel.ch
-	before := ch.Stats()
+	transfer := o.raw.Opcode == uapi.OpSendInd || o.raw.Opcode == uapi.OpReceiveInd
+	var before bridge.ChannelStats
+	if transfer {
+		before = h.channel.ch.Stats()
+	}
 	c := &o.out
 	*c = uapi.Completion{}
 	var err error
@@ -259,7 +261,7 @@ func (h *fakeHalf) run(o *fakeOp) (*fakeOp, uapi.Completion) {
 		err = h.receiveInd(o)
 		c.Length = o.raw.Length
 	}
-	if o.raw.Opcode == uapi.OpSendInd || o.raw.Opcode == uapi.OpReceiveInd {
+	if transfer {
 		moved := h.lists(before)
 		c.Lists, c.Repeated = moved.Lists, moved.Repeated
 	}
@@ -267,7 +269,7 @@ func (h *fakeHalf) run(o *fakeOp) (*fakeOp, uapi.Completion) {
 }
 
 // runHeld is run for a receive that is held.
-func (h *fakeHalf) runHeld(o *fakeOp) (*fakeOp, uapi.Completion) {
+func (h *half) runHeld(o *operation) (*operation, uapi.Completion) {
 	ch := h.channel.ch
 	if o.raw.Opcode == uapi.OpReceive {
 		return h.hold(o, func(held func(uapi.Completion) error) error {
@@ -288,12 +290,12 @@ func (h *fakeHalf) runHeld(o *fakeOp) (*fakeOp, uapi.Completion) {
 
 // lists counts what a transfer of this half sent. One of the other half that
 // moves at the same time counts too: sim has one counter for both.
-func (h *fakeHalf) lists(before bridge.ChannelStats) uapi.Completion {
+func (h *half) lists(before bridge.ChannelStats) uapi.Completion {
 	now := h.channel.ch.Stats()
 	return uapi.Completion{Lists: uint32(now.Lists - before.Lists), Repeated: uint32(now.Repeated - before.Repeated)}
 }
 
-func (h *fakeHalf) send(o *fakeOp) error {
+func (h *half) send(o *operation) error {
 	msg := o.raw.Payload[:o.raw.Length]
 	if o.raw.Flags&uapi.Nowait == 0 {
 		return h.channel.ch.Send(o, msg)
@@ -304,13 +306,13 @@ func (h *fakeHalf) send(o *fakeOp) error {
 }
 
 // tried notes what an operation with NOWAIT did.
-func (o *fakeOp) tried(ok bool, err error) {
+func (o *operation) tried(ok bool, err error) {
 	if !ok && err == nil {
 		o.out.Status, o.out.Flags = uint32(abi.ErrWithdrawn), uapi.NotNow
 	}
 }
 
-func (h *fakeHalf) next(o *fakeOp) (bridge.Offer, error) {
+func (h *half) next(o *operation) (bridge.Offer, error) {
 	if o.raw.Flags&uapi.Nowait == 0 {
 		return h.channel.ch.Next(o)
 	}
@@ -319,7 +321,7 @@ func (h *fakeHalf) next(o *fakeOp) (bridge.Offer, error) {
 	return offer, err
 }
 
-func (h *fakeHalf) receiveInd(o *fakeOp) error {
+func (h *half) receiveInd(o *operation) error {
 	if o.raw.Flags&uapi.Nowait == 0 {
 		return h.channel.ch.ReceiveInd(o, o.data())
 	}
@@ -328,7 +330,7 @@ func (h *fakeHalf) receiveInd(o *fakeOp) error {
 	return err
 }
 
-func (h *fakeHalf) sendInd(o *fakeOp) error {
+func (h *half) sendInd(o *operation) error {
 	if o.raw.Flags&uapi.Nowait != 0 {
 		ok, err := h.channel.ch.TrySendInd(o, o.data(), h.channel.spend(o))
 		o.tried(ok, err)
@@ -342,7 +344,7 @@ func (h *fakeHalf) sendInd(o *fakeOp) error {
 	return h.channel.ch.SendInd(ctx, o.data())
 }
 
-func (h *fakeHalf) receive(o *fakeOp) (err error) {
+func (h *half) receive(o *operation) (err error) {
 	n, ok := 0, true
 	buf := o.out.Payload[:o.raw.Length]
 	if o.raw.Flags&uapi.Nowait == 0 {
@@ -360,7 +362,7 @@ var errRefused = errors.New("refused")
 
 // hold runs a receive whose commit is left to ACCEPT or REFUSE: f calls held
 // with the first completion.
-func (h *fakeHalf) hold(o *fakeOp, f func(held func(uapi.Completion) error) error) (*fakeOp, uapi.Completion) {
+func (h *half) hold(o *operation, f func(held func(uapi.Completion) error) error) (*operation, uapi.Completion) {
 	file := h.channel.file
 	file.mu.Lock()
 	lost := file.lost
@@ -398,7 +400,7 @@ func (h *fakeHalf) hold(o *fakeOp, f func(held func(uapi.Completion) error) erro
 }
 
 // tooLate ends a hold and returns what had come to end it.
-func (h *fakeHalf) tooLate() *fakeOp {
+func (h *half) tooLate() *operation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.held = false
@@ -411,7 +413,7 @@ func (h *fakeHalf) tooLate() *fakeOp {
 }
 
 // end gives ACCEPT or REFUSE to what is held.
-func (h *fakeHalf) end(o *fakeOp) {
+func (h *half) end(o *operation) {
 	h.mu.Lock()
 	held := h.held
 	h.held = false
@@ -420,6 +422,16 @@ func (h *fakeHalf) end(o *fakeOp) {
 	}
 	h.mu.Unlock()
 	if !held {
-		h.channel.file.complete(o, uapi.Completion{Status: uint32(abi.ErrInvalid)})
+		h.channel.file.complete(o, uapi.Completion{Status: uint32(h.channel.notHeld())})
 	}
+}
+
+// notHeld returns why there is nothing to end.
+func (c *channel) notHeld() abi.Status {
+	c.file.mu.Lock()
+	defer c.file.mu.Unlock()
+	if c.lost {
+		return abi.ErrReset
+	}
+	return abi.ErrInvalid
 }

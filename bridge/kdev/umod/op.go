@@ -1,6 +1,4 @@
-//go:build cgo
-
-package kdev
+package umod
 
 import (
 	"context"
@@ -16,37 +14,41 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
 )
 
-// fakeOp is an operation that the fake module took. It is a context as well,
-// used again unless it was cancelled: the suite counts what the module allocates
-// as if the back end did.
-type fakeOp struct {
+// operation is one that the module took. It is a context as well, used again unless it was
+// cancelled.
+type operation struct {
 	raw  uapi.Op
 	out  uapi.Completion // what comes of it
-	half *fakeHalf       // in whose queue it is; guarded by file.mu
+	half *half           // in whose queue it is; guarded by file.mu
+	at   int             // in file.flying; guarded by file.mu
+
+	// Of a call: where its completion goes, and who is told then. It is not posted.
+	to   *uapi.Completion
+	over func()
 
 	mu   sync.Mutex
 	done chan struct{}
 	err  error
 }
 
-var _ context.Context = (*fakeOp)(nil)
+var _ context.Context = (*operation)(nil)
 
-func (o *fakeOp) Deadline() (time.Time, bool) { return time.Time{}, false }
-func (o *fakeOp) Value(any) any               { return nil }
+func (o *operation) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (o *operation) Value(any) any               { return nil }
 
-func (o *fakeOp) Done() <-chan struct{} {
+func (o *operation) Done() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.done
 }
 
-func (o *fakeOp) Err() error {
+func (o *operation) Err() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err
 }
 
-func (o *fakeOp) cancel() {
+func (o *operation) cancel() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.err == nil {
@@ -56,7 +58,7 @@ func (o *fakeOp) cancel() {
 }
 
 // data returns the caller's memory as the module sees it.
-func (o *fakeOp) data() []byte {
+func (o *operation) data() []byte {
 	if o.raw.Length == 0 {
 		return nil
 	}
@@ -70,57 +72,60 @@ func simple(o *uapi.Op) bool {
 }
 
 // takeLocked makes an operation the file's. Must hold mu.
-func (f *fakeFile) takeLocked(raw *uapi.Op) *fakeOp {
-	var o *fakeOp
+func (f *File) takeLocked(raw *uapi.Op) *operation {
+	var o *operation
 	if n := len(f.free); n > 0 && simple(raw) {
 		o, f.free = f.free[n-1], f.free[:n-1]
 	} else {
-		o = &fakeOp{}
+		o = &operation{}
 	}
-	o.raw, o.half = *raw, nil
+	o.raw, o.over = *raw, nil
 	o.mu.Lock()
 	if o.done == nil || o.err != nil {
 		o.done, o.err = make(chan struct{}), nil
 	}
 	o.mu.Unlock()
+	o.at = len(f.flying)
 	f.flying = append(f.flying, o)
-	f.pinned += pinned(raw)
 	return o
 }
 
-func pinned(raw *uapi.Op) uint64 {
-	if raw.Opcode == uapi.OpSendInd || raw.Opcode == uapi.OpReceiveInd || raw.Opcode == uapi.OpControl {
-		return raw.Length
-	}
-	return 0
+// names reports whether an operation names memory of the caller.
+func names(raw *uapi.Op) bool {
+	memory := raw.Opcode == uapi.OpSendInd || raw.Opcode == uapi.OpReceiveInd || raw.Opcode == uapi.OpControl
+	return memory && raw.Length > 0
 }
 
-// land ends an operation: it cannot be cancelled any more.
-func (f *fakeFile) land(o *fakeOp) {
+// land ends an operation: it cannot be cancelled any more. It may be another's at once.
+func (f *File) land(o *operation) {
 	f.mu.Lock()
-	if i := slices.Index(f.flying, o); i >= 0 {
-		f.flying[i] = f.flying[len(f.flying)-1]
-		f.flying = f.flying[:len(f.flying)-1]
-		f.pinned -= pinned(&o.raw)
-		if simple(&o.raw) {
-			f.free = append(f.free, o)
-		}
+	last := f.flying[len(f.flying)-1]
+	f.flying[o.at], last.at = last, o.at
+	f.flying = f.flying[:len(f.flying)-1]
+	if simple(&o.raw) {
+		f.free = append(f.free, o)
 	}
 	f.mu.Unlock()
 }
 
 // complete ends an operation with a completion.
-func (f *fakeFile) complete(o *fakeOp, c uapi.Completion) {
+func (f *File) complete(o *operation, c uapi.Completion) {
 	c.UserData, c.Opcode = o.raw.UserData, o.raw.Opcode
 	if c.Channel == 0 {
 		c.Channel = o.raw.Channel
 	}
+	to, over := o.to, o.over
 	f.land(o)
-	f.post(c)
+	if to == nil {
+		f.post(c)
+		return
+	}
+	*to = c
+	over()
 }
 
 // outcome fills a completion with what became of a call.
-func outcome(c uapi.Completion, o *fakeOp, err error) uapi.Completion {
+func outcome(c uapi.Completion, o *operation, err error) uapi.Completion {
 	if err == nil {
 		return c
 	}
@@ -174,11 +179,14 @@ func valid(o *uapi.Op) syscall.Errno {
 	return syscall.EINVAL
 }
 
-func (f *fakeFile) submit(s *uapi.Submit) syscall.Errno {
+// countMax bounds the operations of a SUBMIT.
+const countMax = 256
+
+func (f *File) submit(s *uapi.Submit) syscall.Errno {
 	if errno := sized(s, s.Size); errno != 0 {
 		return errno
 	}
-	if s.Count == 0 || s.Count > batchMax || s.Rsvd != 0 || s.OpSize != uint32(unsafe.Sizeof(uapi.Op{})) {
+	if s.Count == 0 || s.Count > countMax || s.Rsvd != 0 || s.OpSize != uint32(unsafe.Sizeof(uapi.Op{})) {
 		return syscall.EINVAL
 	}
 	if s.Ops == 0 {
@@ -198,36 +206,43 @@ func (f *fakeFile) submit(s *uapi.Submit) syscall.Errno {
 	return 0
 }
 
-// accept takes one operation.
-func (f *fakeFile) accept(raw *uapi.Op) syscall.Errno {
+// accept takes one operation and begins it.
+func (f *File) accept(raw *uapi.Op) syscall.Errno {
+	o, ch, errno := f.admit(raw, nil)
+	switch {
+	case errno != 0:
+	case o.reachable():
+		f.begin(o, ch)
+	default:
+		f.complete(o, unreachable)
+	}
+	return errno
+}
+
+// admit makes an operation the file's, if it is in order; ch is nil where it has none. to is
+// where a call's completion goes, else nil.
+func (f *File) admit(raw *uapi.Op, to *uapi.Completion) (o *operation, ch *channel, errno syscall.Errno) {
 	if errno := valid(raw); errno != 0 {
-		return errno
+		return nil, nil, errno
 	}
 	f.mu.Lock()
-	ch := f.channels[raw.Channel]
+	defer f.mu.Unlock()
+	ch = f.channels[raw.Channel]
 	if raw.Channel != 0 && ch == nil {
-		f.mu.Unlock()
-		return syscall.ENOENT
+		return nil, nil, syscall.ENOENT
 	}
 	ending := raw.Opcode == uapi.OpClose || raw.Opcode == uapi.OpAccept || raw.Opcode == uapi.OpRefuse
-	if len(f.flying) >= f.module.maxOps && !ending {
-		f.mu.Unlock()
-		return syscall.EAGAIN
+	if len(f.flying) >= f.module.options.MaxOperations && !ending {
+		return nil, nil, syscall.EAGAIN
 	}
-	if n, limit := pinned(raw), f.module.memlock; limit != 0 && f.pinned+n > limit {
-		f.mu.Unlock()
-		f.post(uapi.Completion{UserData: raw.UserData, Opcode: raw.Opcode, Error: uint32(syscall.ENOMEM), PeerSize: limit})
-		return 0
-	}
-	if pinned(raw) > 0 && (raw.Address == 0 || raw.Address>>47 != 0) {
-		f.mu.Unlock()
-		f.post(uapi.Completion{UserData: raw.UserData, Opcode: raw.Opcode, Error: uint32(syscall.EFAULT)})
-		return 0
-	}
-	o := f.takeLocked(raw)
-	o.half = ch.runs(raw.Opcode)
-	f.mu.Unlock()
-	switch raw.Opcode {
+	o = f.takeLocked(raw)
+	o.half, o.to = ch.runs(raw.Opcode), to
+	return o, ch, 0
+}
+
+// begin starts an operation: from here on it has exactly one completion.
+func (f *File) begin(o *operation, ch *channel) {
+	switch o.raw.Opcode {
 	case uapi.OpSubscribe:
 		f.work.Go(func() { f.subscribe(o) })
 	case uapi.OpControl:
@@ -235,21 +250,40 @@ func (f *fakeFile) accept(raw *uapi.Op) syscall.Errno {
 	default:
 		ch.accept(o)
 	}
-	return 0
 }
 
-func (f *fakeFile) cancel(c *uapi.Cancel) syscall.Errno {
+// unreachable is the completion of an operation whose memory is not reachable.
+var unreachable = uapi.Completion{Error: uint32(syscall.EFAULT)}
+
+// reachable reports whether the memory that an operation names can be read, or written to
+// where it receives. Its pages are there then, as those that the kernel module pins: no copy
+// of a back end faults.
+func (o *operation) reachable() bool {
+	const top = 1 << 47
+	a, n := o.raw.Address, o.raw.Length
+	if !names(&o.raw) {
+		return true
+	}
+	return a != 0 && a < top && n <= top-a && populate(uintptr(a), uintptr(n), o.raw.Opcode == uapi.OpReceiveInd)
+}
+
+func (f *File) cancel(c *uapi.Cancel) syscall.Errno {
 	if errno := sized(c, c.Size); errno != 0 {
 		return errno
 	}
 	if c.Flags != 0 || c.Rsvd != [2]uint64{} {
 		return syscall.EINVAL
 	}
+	return f.withdraw(func(o *operation) bool { return o.to == nil && o.raw.UserData == c.UserData })
+}
+
+// withdraw takes operations back; ENOENT if there is none.
+func (f *File) withdraw(which func(*operation) bool) syscall.Errno {
 	f.mu.Lock()
 	found := syscall.ENOENT
-	var queued []*fakeOp
+	var queued []*operation
 	for _, o := range f.flying {
-		if o.raw.UserData == c.UserData {
+		if which(o) {
 			found = 0
 			o.cancel()
 			if o.half != nil && o.half.remove(o) {
@@ -264,8 +298,8 @@ func (f *fakeFile) cancel(c *uapi.Cancel) syscall.Errno {
 	return found
 }
 
-func (f *fakeFile) subscribe(o *fakeOp) {
-	ch, err := f.module.device().Subscribe(o, bridge.Target(o.raw.Length))
+func (f *File) subscribe(o *operation) {
+	ch, err := f.module.Device().Subscribe(o, bridge.Target(o.raw.Length))
 	if err != nil {
 		f.complete(o, outcome(uapi.Completion{}, o, err))
 		return
@@ -273,13 +307,13 @@ func (f *fakeFile) subscribe(o *fakeOp) {
 	f.mu.Lock()
 	f.handle++
 	handle := f.handle
-	f.channels[handle] = newFakeChannel(f, ch)
+	f.channels[handle] = newChannel(f, ch)
 	f.mu.Unlock()
 	f.complete(o, uapi.Completion{Channel: handle})
 }
 
 // control makes the request of a struct nfc_control.
-func (f *fakeFile) control(o *fakeOp) {
+func (f *File) control(o *operation) {
 	var in, out abi.Slot
 	copy(in.Bytes()[:], o.raw.Payload[:])
 	req := in.Control()
@@ -297,11 +331,14 @@ func (f *fakeFile) control(o *fakeOp) {
 }
 
 // ask makes one request on the control channel.
-func (f *fakeFile) ask(o *fakeOp, req, reply *abi.Control) error {
-	dev := f.module.device()
+func (f *File) ask(o *operation, req, reply *abi.Control) error {
+	dev := f.module.Device()
 	switch req.Op {
 	case abi.ControlStart:
 		end := slices.Index(req.Name[:], 0)
+		if end < 0 {
+			return bridge.ErrInvalid
+		}
 		p, err := dev.Start(o, bridge.Program{
 			Name: string(req.Name[:end]), First: bridge.Target(req.A), Targets: int(req.B), Argument: req.C,
 		})
@@ -346,10 +383,10 @@ func (f *fakeFile) ask(o *fakeOp, req, reply *abi.Control) error {
 }
 
 // owner reports whether a process belongs to another file.
-func (m *fakeModule) owner(id bridge.ProcessID, to *fakeFile) bool {
+func (m *Module) owner(id bridge.ProcessID, to *File) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, f := range m.files {
+	for f := range m.files {
 		f.mu.Lock()
 		other := f != to && f.processes[id]
 		f.mu.Unlock()
