@@ -38,6 +38,7 @@ if [ "$what" = test ]; then
 	need systemd-analyze systemd
 	need mandoc mandoc
 	need perl perl
+	need python3 python3
 	need sparse sparse
 	need pkg-config pkg-config
 	need clang-format-14 clang-format-14

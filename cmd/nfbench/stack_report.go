@@ -95,7 +95,7 @@ func (r *StackReport) conclude(rig *stackRig, touch float64) {
 			r.Loose = append(r.Loose, StackLoose{[]string{stackSync, stackOverlapped}[i], size, chunks, wrong, gbs(chunks*size, took)})
 		}
 	}
-	r.Absent = []string{"the C path: libnfcomms opens devices of the kernel module alone, and is measured by its own tests"}
+	r.Absent = []string{"the C path: libnfcomms reaches this device by the same code, and adds its way into Go"}
 	r.find()
 }
 

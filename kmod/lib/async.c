@@ -37,6 +37,8 @@ static int translate(const struct nfcomms_request *r, struct nfcomms_op *op)
 	case NFCOMMS_SEND:
 		if (r->size > NFCOMMS_MESSAGE_MAX)
 			return -E2BIG;
+		if (r->size && !r->data)
+			return -EFAULT;
 		if (r->size)
 			memcpy(op->payload, r->data, r->size);
 		op->length = r->size;
@@ -80,6 +82,8 @@ int nfcomms_submit(struct nfcomms_dev *dev,
 	unsigned int done = 0, n;
 	int rc = 0, taken;
 
+	if (!dev || (count && !requests))
+		return -EINVAL;
 	while (done < count && !rc) {
 		for (n = 0; n < BATCH && done + n < count; n++) {
 			rc = translate(&requests[done + n], &ops[n]);
@@ -122,27 +126,34 @@ static void translate_back(const struct nfcomms_completion *c,
 	memcpy(e->message, c->payload, sizeof(e->message));
 }
 
+/* Take completions that are there: how many, or a negative errno. */
+static int take(const struct nfcomms_dev *dev, struct nfcomms_completion *to,
+		unsigned int count)
+{
+	ssize_t got;
+
+	if (dev->file)
+		return umod_take(dev, to, count);
+	do {
+		got = read(dev->fd, to, count * sizeof(to[0]));
+	} while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	return got ? (int)((size_t)got / sizeof(to[0])) : -ENODEV;
+}
+
 int nfcomms_events(struct nfcomms_dev *dev, struct nfcomms_event *events,
 		   unsigned int max)
 {
 	struct nfcomms_completion c[BATCH];
-	unsigned int want = max < BATCH ? max : BATCH;
-	unsigned int i, n;
-	ssize_t got;
+	int i, n;
 
-	if (!max)
+	if (!dev || !events || !max)
 		return -EINVAL;
-	do {
-		got = read(dev->fd, c, want * sizeof(c[0]));
-	} while (got < 0 && errno == EINTR);
-	if (got < 0)
-		return errno == EAGAIN ? 0 : -errno;
-	if (!got)
-		return -ENODEV;
-	n = (unsigned int)((size_t)got / sizeof(c[0]));
+	n = take(dev, c, max < BATCH ? max : BATCH);
 	for (i = 0; i < n; i++)
 		translate_back(&c[i], &events[i]);
-	return (int)n;
+	return n;
 }
 
 int nfcomms_cancel(struct nfcomms_dev *dev, uint64_t token)

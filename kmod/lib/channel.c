@@ -17,6 +17,8 @@ static int send_message(struct nfcomms_dev *dev, uint32_t channel,
 
 	if (size > NFCOMMS_MESSAGE_MAX)
 		return -E2BIG;
+	if (size && !message)
+		return -EFAULT;
 	if (size)
 		memcpy(op.payload, message, size);
 	rc = device_call(dev, &op, &c);
@@ -44,6 +46,8 @@ static int receive_message(struct nfcomms_dev *dev, uint32_t channel,
 	struct nfcomms_completion c = { 0 };
 	int rc;
 
+	if (size && !message)
+		return -EFAULT;
 	op.length = size < NFCOMMS_MESSAGE_MAX ? size : NFCOMMS_MESSAGE_MAX;
 	rc = device_call(dev, &op, &c);
 	if (c.flags & NFCOMMS_NOT_NOW)
@@ -103,6 +107,8 @@ int nfcomms_next(struct nfcomms_dev *dev, uint32_t channel,
 	struct nfcomms_completion c;
 	int rc;
 
+	if (!out)
+		return -EINVAL;
 	rc = device_call(dev, &op, &c);
 	if (rc)
 		return rc;

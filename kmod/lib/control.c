@@ -48,6 +48,8 @@ int nfcomms_start(struct nfcomms_dev *dev, const char *program, uint32_t first,
 
 	if (!length || length >= sizeof(control.name))
 		return -ENOENT;
+	if (!out)
+		return -EINVAL;
 	memcpy(control.name, program, length);
 	rc = ask(dev, &control, NULL, 0);
 	if (rc)
@@ -71,7 +73,7 @@ int nfcomms_load(struct nfcomms_dev *dev, const void *image, size_t size,
 	struct nfc_control control = { .op = NFC_CONTROL_LOAD, .a = size };
 	int rc;
 
-	if (!size)
+	if (!size || !name)
 		return -EINVAL;
 	rc = ask(dev, &control, image, size);
 	return take_name(&control, rc, name);
@@ -83,6 +85,8 @@ int nfcomms_program(struct nfcomms_dev *dev, uint32_t index,
 	struct nfc_control control = { .op = NFC_CONTROL_PROGRAM, .a = index };
 	int rc;
 
+	if (!name)
+		return -EINVAL;
 	rc = ask(dev, &control, NULL, 0);
 	return take_name(&control, rc, name);
 }
@@ -95,6 +99,8 @@ int nfcomms_subscribe(struct nfcomms_dev *dev, uint32_t target,
 	struct nfcomms_completion c;
 	int rc;
 
+	if (!channel)
+		return -EINVAL;
 	rc = device_call(dev, &op, &c);
 	if (!rc)
 		*channel = c.channel;

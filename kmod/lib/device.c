@@ -42,6 +42,8 @@ static const struct {
 	{ EPERM, "needs CAP_SYS_ADMIN" },
 	{ EACCES, "permission denied: join the group nfcomms-dev" },
 	{ ENOTTY, "no device of the module nfcomms" },
+	{ ECONNREFUSED, "nobody serves the socket" },
+	{ ELIBACC, "libnfcomms-umod.so.1 cannot be loaded" },
 };
 
 const char *nfcomms_strerror(int result)
@@ -81,6 +83,10 @@ int device_ioctl(const struct nfcomms_dev *dev, unsigned long number,
 {
 	int rc;
 
+	if (!dev)
+		return -EINVAL;
+	if (dev->file)
+		return umod_ioctl(dev, number, argument);
 	do {
 		rc = ioctl(dev->fd, number, argument);
 	} while (rc < 0 && errno == EINTR);
@@ -98,10 +104,17 @@ int device_call(const struct nfcomms_dev *dev, const struct nfcomms_op *op,
 		.op_size = sizeof(*op),
 		.completion_size = sizeof(c),
 	};
+	int rc = 0;
 
 	/* A signal is the caller's: it took the operation back. */
-	if (ioctl(dev->fd, NFCOMMS_IOC_CALL, &call) < 0)
-		return -errno;
+	if (!dev)
+		return -EINVAL;
+	if (dev->file)
+		rc = umod_call(dev, op, &c);
+	else if (ioctl(dev->fd, NFCOMMS_IOC_CALL, &call) < 0)
+		rc = -errno;
+	if (rc)
+		return rc;
 	if (out)
 		*out = c;
 	return completion_result(&c);
@@ -144,7 +157,7 @@ int nfcomms_open_fd(int fd, struct nfcomms_dev **dev)
 
 	if (!dev)
 		return -EINVAL;
-	opened = malloc(sizeof(*opened));
+	opened = calloc(1, sizeof(*opened));
 	if (!opened)
 		return -ENOMEM;
 	opened->fd = fd;
@@ -157,6 +170,29 @@ int nfcomms_open_fd(int fd, struct nfcomms_dev **dev)
 	return 0;
 }
 
+/* Is this an address of a device without the module, as "sim:" is? */
+static int names_scheme(const char *address)
+{
+	size_t length = strcspn(address, ":/");
+
+	return length && address[length] == ':' && strncmp(address, "dev:", 4);
+}
+
+static int open_umod(const char *address, struct nfcomms_dev **dev)
+{
+	struct nfcomms_dev *opened = calloc(1, sizeof(*opened));
+	int rc;
+
+	if (!opened)
+		return -ENOMEM;
+	rc = umod_open(address, opened);
+	if (rc)
+		free(opened);
+	else
+		*dev = opened;
+	return rc;
+}
+
 int nfcomms_open(const char *address, struct nfcomms_dev **dev)
 {
 	char path[256];
@@ -164,6 +200,8 @@ int nfcomms_open(const char *address, struct nfcomms_dev **dev)
 
 	if (!address || !dev)
 		return -EINVAL;
+	if (names_scheme(address))
+		return open_umod(address, dev);
 	rc = node_path(address, path, sizeof(path));
 	if (rc)
 		return rc;
@@ -180,13 +218,15 @@ void nfcomms_close(struct nfcomms_dev *dev)
 {
 	if (!dev)
 		return;
+	if (dev->file)
+		umod_close(dev);
 	close(dev->fd);
 	free(dev);
 }
 
 int nfcomms_fd(const struct nfcomms_dev *dev)
 {
-	return dev->fd;
+	return dev ? dev->fd : -EINVAL;
 }
 
 int nfcomms_describe(struct nfcomms_dev *dev, struct nfcomms_description *out)
@@ -194,6 +234,8 @@ int nfcomms_describe(struct nfcomms_dev *dev, struct nfcomms_description *out)
 	struct nfcomms_info info;
 	int rc;
 
+	if (!out)
+		return -EINVAL;
 	rc = read_info(dev, &info);
 	if (rc)
 		return rc;
@@ -222,6 +264,8 @@ int nfcomms_health(struct nfcomms_dev *dev, struct nfcomms_heartbeat *out)
 	struct nfcomms_health health = { .size = sizeof(health) };
 	int rc;
 
+	if (!out)
+		return -EINVAL;
 	rc = device_ioctl(dev, NFCOMMS_IOC_HEALTH, &health);
 	if (rc)
 		return rc;

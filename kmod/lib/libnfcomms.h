@@ -13,9 +13,9 @@
  * taken: it must not be unmapped, and what is written to it may or may not be
  * sent.
  *
- * Blocking calls wait in the kernel. A signal takes the operation back and they
- * return -EINTR: nothing was delivered (as with SA_RESTART). Where a call has to
- * end at a certain time use the asynchronous calls further down, whose events
+ * A signal that is handled takes a blocking call's operation back, and the call
+ * returns -EINTR: nothing was delivered (also with SA_RESTART). Where a call has
+ * to end at a certain time use the asynchronous calls further down, whose events
  * come through one pollable descriptor.
  */
 #ifndef LIBNFCOMMS_H
@@ -39,10 +39,18 @@ enum {
 struct nfcomms_dev;
 
 /*
- * Open a device: "dev:0" or "0" is /dev/nfcomms0, anything with a slash is the
- * path of a device node. -ENOENT: no such device, or the module is not loaded
- * (modprobe nfcomms). -EACCES: not in the group nfcomms-dev. -ENOTTY: another kind of
- * file. -ENOEXEC: the module speaks another interface.
+ * Open a device: "dev:0" or "0" is /dev/nfcomms0, and a path is that of a device
+ * node. "sim:" and "shm:/run/nfcomms/0.sock" need no kernel module: a simulated
+ * device in this process, and one of another process that many share; both take
+ * options, "sim:?islands=4" (docs/c-library.md).
+ *
+ * -ENOENT: no such device, or the module is not loaded (modprobe nfcomms).
+ * -EACCES: not in the group nfcomms-dev. -ENOTTY: another kind of file.
+ * -ENOEXEC: the module speaks another interface. -EINVAL: no such scheme or
+ * option. -ECONNREFUSED: no device process serves the socket. -ETIMEDOUT: it
+ * does not answer. -ELIBACC: libnfcomms-umod.so.1, which serves "sim:" and
+ * "shm:", cannot be loaded. -EOPNOTSUPP: this process was forked from one that
+ * had opened such a device.
  */
 NFCOMMS_API int nfcomms_open(const char *address, struct nfcomms_dev **dev);
 
@@ -56,7 +64,8 @@ NFCOMMS_API int nfcomms_open_fd(int fd, struct nfcomms_dev **dev);
 
 /*
  * Close a device. Operations end, channels close, processes stop. No other
- * thread may be in a call. NULL is allowed.
+ * thread may be in a call. NULL is allowed. The child of a fork must close what
+ * it inherited; all other calls of it end with -ENODEV where no module is used.
  */
 NFCOMMS_API void nfcomms_close(struct nfcomms_dev *dev);
 
@@ -75,7 +84,7 @@ struct nfcomms_description {
 	uint64_t max_transfer; /* bytes */
 	uint64_t memlock_limit; /* bytes this process may pin; ~0: no limit */
 	uint64_t memlock_used; /* bytes it has pinned */
-	char driver[24]; /* version of the kernel module */
+	char driver[24]; /* version of the kernel module, or "sim", "shm" */
 };
 
 NFCOMMS_API int nfcomms_describe(struct nfcomms_dev *dev,
@@ -101,7 +110,8 @@ NFCOMMS_API int nfcomms_health(struct nfcomms_dev *dev,
 
 /*
  * Fence the device, end every operation of all its users with -ENODEV and boot
- * it anew. Old channels stay unusable. -EPERM without CAP_SYS_ADMIN.
+ * it anew. Old channels stay unusable. -EPERM without CAP_SYS_ADMIN, where it
+ * concerns others: with "sim:" and "shm:" only this process is a user.
  */
 NFCOMMS_API int nfcomms_reset(struct nfcomms_dev *dev);
 
@@ -276,7 +286,9 @@ NFCOMMS_API int nfcomms_events(struct nfcomms_dev *dev,
 NFCOMMS_API int nfcomms_cancel(struct nfcomms_dev *dev, uint64_t token);
 
 /*
- * What a result means, in English. Beside those named above: -ETIMEDOUT the
+ * What a result means, in English. Beside those named above: -EINVAL a NULL for
+ * the device or for where a result goes, -EFAULT memory that is not there,
+ * -ETIMEDOUT the
  * target was not ready in time, -ERANGE outside device memory, -EPROTO the
  * device says the host broke the protocol, -ECONNABORTED transfer aborted,
  * -ETIME transfer aborted because the device did not move it on, -ECANCELED

@@ -10,8 +10,23 @@
 #define LIBRARY_HIDDEN __attribute__((visibility("hidden")))
 
 struct nfcomms_dev {
-	int fd;
+	int fd; /* of the device node; without a module one that polls alike */
+	uintptr_t file; /* without a module: what stands for the node; else 0 */
 };
+
+/*
+ * The device without a module: what open, close, ioctl, CALL and read are to a
+ * node. 0 or a negative errno, umod_take() the number of completions.
+ */
+LIBRARY_HIDDEN int umod_open(const char *address, struct nfcomms_dev *dev);
+LIBRARY_HIDDEN void umod_close(const struct nfcomms_dev *dev);
+LIBRARY_HIDDEN int umod_ioctl(const struct nfcomms_dev *dev,
+			      unsigned long number, void *argument);
+LIBRARY_HIDDEN int umod_call(const struct nfcomms_dev *dev,
+			     const struct nfcomms_op *op,
+			     struct nfcomms_completion *c);
+LIBRARY_HIDDEN int umod_take(const struct nfcomms_dev *dev,
+			     struct nfcomms_completion *to, unsigned int count);
 
 /* An ioctl that a signal does not end: 0 or a negative errno. */
 LIBRARY_HIDDEN int device_ioctl(const struct nfcomms_dev *dev,

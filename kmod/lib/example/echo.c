@@ -4,7 +4,7 @@
  * whether what comes back is what was sent.
  *
  *	cc echo.c $(pkg-config --cflags --libs libnfcomms) -o echo
- *	./echo [dev:0]
+ *	./echo [sim: | shm:PATH | dev:0]
  */
 #include <libnfcomms.h>
 #include <stdio.h>
@@ -67,7 +67,7 @@ free_both:
 
 int main(int argc, char **argv)
 {
-	const char *address = argc > 1 ? argv[1] : "dev:0";
+	const char *address = argc > 1 ? argv[1] : "sim:";
 	struct nfcomms_process process;
 	struct nfcomms_dev *dev;
 	uint32_t channel;

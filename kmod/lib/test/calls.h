@@ -3,6 +3,7 @@
  * Included before each file of the library under test. The system's own headers
  * come first, so that only the library's calls change their name.
  */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -10,6 +11,7 @@
 
 #include "fake.h"
 
+#define dlopen fake_dlopen
 #define open fake_open
 #define close fake_close
 #define ioctl fake_ioctl

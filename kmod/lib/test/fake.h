@@ -27,7 +27,7 @@ struct fake {
 	int gone; /* read answers 0 when nothing is ready */
 
 	/* What came. */
-	char path[256];
+	char path[256]; /* of a node, or the name of a library */
 	int open_flags;
 	unsigned int closes, ioctls, submits, cancels, resets;
 	struct nfcomms_op op; /* the last one of CALL */
@@ -41,6 +41,8 @@ extern struct fake fake;
 /* Start anew, with a module that answers everything with success. */
 void fake_reset(void);
 
+/* No other library is there. Weak, as the library's own declaration of dlopen. */
+__attribute__((weak)) void *fake_dlopen(const char *name, int flags);
 int fake_open(const char *path, int flags);
 int fake_close(int fd);
 int fake_ioctl(int fd, unsigned long number, void *argument);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-/* The library on a device: $NFC_NODE, or dev:0. */
+/* The library on a device: $NFC_NODE, or dev:0. What is the same on every address. */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "../../../firmware/test/harness.h"
@@ -156,19 +158,95 @@ static void noted(int sig)
 	(void)sig;
 }
 
+/* A signal that is handled ends a call, whatever its handler asked for. */
 CASE(a_signal_takes_back)
 {
-	struct sigaction action = { .sa_handler = noted };
+	static const int flags[] = { 0, SA_RESTART, SA_ONSTACK };
+	const struct itimerval soon = { .it_value.tv_usec = 20000 };
 	struct nfcomms_dev *dev = opened();
+	char in[8], data[10000] = { 1 };
+	struct nfcomms_process p;
+	uint32_t channel;
+	size_t i;
+
+	REQUIRE(dev);
+	channel = run(dev, "hold", &p);
+	for (i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		struct sigaction action = { .sa_handler = noted,
+					    .sa_flags = flags[i] };
+
+		sigaction(SIGALRM, &action, NULL);
+		setitimer(ITIMER_REAL, &soon, NULL);
+		CHECK_EQ(nfcomms_send(dev, channel, "nobody reads", 12), -EINTR);
+		CHECK_EQ(nfcomms_try_send(dev, channel, "x", 1), -EAGAIN);
+		setitimer(ITIMER_REAL, &soon, NULL);
+		CHECK_EQ(nfcomms_receive(dev, channel, in, sizeof(in)), -EINTR);
+		setitimer(ITIMER_REAL, &soon, NULL);
+		CHECK_EQ(nfcomms_send_ind(dev, channel, data, sizeof(data), NULL),
+			 -EINTR);
+	}
+	nfcomms_close(dev);
+}
+
+/* A thread that uses a channel beside the others. */
+struct user {
+	struct nfcomms_dev *dev;
+	uint32_t channel;
+	int rounds, result;
+	pthread_t thread;
+};
+
+static void *sends(void *at)
+{
+	struct user *u = at;
+	int i;
+
+	for (i = 0; i < u->rounds && !u->result; i++)
+		u->result = nfcomms_send(u->dev, u->channel, &i, sizeof(i));
+	return NULL;
+}
+
+static void *receives(void *at)
+{
+	struct user *u = at;
+	char in[8];
+
+	u->result = nfcomms_receive(u->dev, u->channel, in, sizeof(in));
+	return NULL;
+}
+
+CASE(threads_share_a_half)
+{
+	enum { SENDERS = 3, ROUNDS = 200 };
+	struct nfcomms_dev *dev = opened();
+	struct user u[SENDERS] = { 0 };
+	int i, value, sum = 0;
 	struct nfcomms_process p;
 	uint32_t channel;
 
 	REQUIRE(dev);
-	channel = run(dev, "hold", &p);
-	sigaction(SIGALRM, &action, NULL);
-	alarm(1);
-	CHECK_EQ(nfcomms_send(dev, channel, "nobody reads", 12), -EINTR);
-	CHECK_EQ(nfcomms_try_send(dev, channel, "nobody reads", 12), -EAGAIN);
+	channel = run(dev, "loopback", &p);
+	for (i = 0; i < SENDERS; i++) {
+		u[i] = (struct user){ dev, channel, ROUNDS, 0, 0 };
+		pthread_create(&u[i].thread, NULL, sends, &u[i]);
+	}
+	for (i = 0; i < SENDERS * ROUNDS; i++) {
+		CHECK_EQ(nfcomms_receive(dev, channel, &value, 4), 4);
+		sum += value;
+	}
+	CHECK_EQ(sum, SENDERS * ROUNDS * (ROUNDS - 1) / 2);
+	for (i = 0; i < SENDERS; i++) {
+		pthread_join(u[i].thread, NULL);
+		CHECK_EQ(u[i].result, 0);
+	}
+	u[0].rounds = 0;
+	pthread_create(&u[0].thread, NULL, receives, &u[0]);
+	while ((value = nfcomms_try_receive(dev, channel, &i, 4)) == -EAGAIN)
+		sched_yield();
+	CHECK_EQ(value, -EBUSY); /* one receives */
+	CHECK_EQ(nfcomms_unsubscribe(dev, channel, NFCOMMS_RECEIVING), 0);
+	pthread_join(u[0].thread, NULL);
+	CHECK_EQ(u[0].result, -EPIPE);
 	nfcomms_close(dev);
 }
 

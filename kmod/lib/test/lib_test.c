@@ -31,7 +31,7 @@ CASE(addresses)
 		{ "/dev/nfcomms/by-path/pci-x", "/dev/nfcomms/by-path/pci-x" },
 		{ "dev:./node", "./node" },
 	};
-	static const char *const bad[] = { "", "dev:", "dev:x", "sim:", "0x1" };
+	static const char *const bad[] = { "", "dev:", "dev:x", "x", "0x1", ":" };
 	struct nfcomms_dev *dev;
 	char long_path[400];
 	size_t i;
@@ -48,11 +48,83 @@ CASE(addresses)
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		CHECK_EQ(nfcomms_open(bad[i], &dev), -EINVAL);
 	CHECK_EQ(nfcomms_open(NULL, &dev), -EINVAL);
+	CHECK_EQ(nfcomms_open("sim:", NULL), -EINVAL);
 	CHECK_EQ(nfcomms_open("0", NULL), -EINVAL);
 	memset(long_path, '/', sizeof(long_path));
 	long_path[sizeof(long_path) - 1] = 0;
 	CHECK_EQ(nfcomms_open(long_path, &dev), -ENAMETOOLONG);
 	nfcomms_close(NULL);
+}
+
+/* What is no node needs another library, which is not there. */
+CASE(other_schemes)
+{
+	static const char *const addresses[] = { "sim:", "shm:/run/0.sock",
+						 "sim:?islands=2", "x:./node" };
+	struct nfcomms_dev *dev = NULL;
+	size_t i;
+
+	fake_reset();
+	for (i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
+		CHECK_EQ(nfcomms_open(addresses[i], &dev), -ELIBACC);
+		CHECK(!dev);
+	}
+	CHECK(!strcmp(fake.path, "libnfcomms-umod.so.1"));
+	CHECK(strstr(nfcomms_strerror(-ELIBACC), fake.path));
+}
+
+CASE(null_devices)
+{
+	struct nfcomms_request r = { .kind = NFCOMMS_SEND };
+	struct nfcomms_description d;
+	struct nfcomms_heartbeat h;
+	struct nfcomms_process p;
+	struct nfcomms_offer o;
+	struct nfcomms_event e;
+	char name[NFCOMMS_NAME_SIZE], m[8];
+	uint32_t channel;
+
+	CHECK_EQ(nfcomms_describe(NULL, &d), -EINVAL);
+	CHECK_EQ(nfcomms_health(NULL, &h), -EINVAL);
+	CHECK_EQ(nfcomms_reset(NULL), -EINVAL);
+	CHECK_EQ(nfcomms_start(NULL, "x", 0, 1, 0, &p), -EINVAL);
+	CHECK_EQ(nfcomms_stop(NULL, 1), -EINVAL);
+	CHECK_EQ(nfcomms_load(NULL, "x", 1, name), -EINVAL);
+	CHECK_EQ(nfcomms_program(NULL, 0, name), -EINVAL);
+	CHECK_EQ(nfcomms_subscribe(NULL, 1, &channel), -EINVAL);
+	CHECK_EQ(nfcomms_unsubscribe(NULL, 1, 3), -EINVAL);
+	CHECK_EQ(nfcomms_send(NULL, 1, "x", 1), -EINVAL);
+	CHECK_EQ(nfcomms_try_send(NULL, 1, "x", 1), -EINVAL);
+	CHECK_EQ(nfcomms_receive(NULL, 1, m, 8), -EINVAL);
+	CHECK_EQ(nfcomms_try_receive(NULL, 1, m, 8), -EINVAL);
+	CHECK_EQ(nfcomms_send_ind(NULL, 1, m, 8, NULL), -EINVAL);
+	CHECK_EQ(nfcomms_receive_ind(NULL, 1, m, 8, NULL), -EINVAL);
+	CHECK_EQ(nfcomms_next(NULL, 1, &o), -EINVAL);
+	CHECK_EQ(nfcomms_fd(NULL), -EINVAL);
+	CHECK_EQ(nfcomms_submit(NULL, &r, 1), -EINVAL);
+	CHECK_EQ(nfcomms_events(NULL, &e, 1), -EINVAL);
+	CHECK_EQ(nfcomms_cancel(NULL, 1), -EINVAL);
+}
+
+CASE(null_places)
+{
+	struct nfcomms_request r = { .kind = NFCOMMS_SEND, .size = 1 };
+	struct nfcomms_dev *dev = opened();
+
+	CHECK_EQ(nfcomms_describe(dev, NULL), -EINVAL);
+	CHECK_EQ(nfcomms_health(dev, NULL), -EINVAL);
+	CHECK_EQ(nfcomms_start(dev, "x", 0, 1, 0, NULL), -EINVAL);
+	CHECK_EQ(nfcomms_load(dev, "x", 1, NULL), -EINVAL);
+	CHECK_EQ(nfcomms_program(dev, 0, NULL), -EINVAL);
+	CHECK_EQ(nfcomms_subscribe(dev, 1, NULL), -EINVAL);
+	CHECK_EQ(nfcomms_next(dev, 1, NULL), -EINVAL);
+	CHECK_EQ(nfcomms_submit(dev, NULL, 1), -EINVAL);
+	CHECK_EQ(nfcomms_events(dev, NULL, 1), -EINVAL);
+	CHECK_EQ(nfcomms_send(dev, 1, NULL, 1), -EFAULT);
+	CHECK_EQ(nfcomms_receive(dev, 1, NULL, 1), -EFAULT);
+	CHECK_EQ(nfcomms_submit(dev, &r, 1), -EFAULT);
+	CHECK_EQ(fake.ioctls, 0);
+	nfcomms_close(dev);
 }
 
 CASE(open_fails)

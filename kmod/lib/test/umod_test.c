@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+/* What is special about devices without the kernel module; $NFC_NODE is one. */
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../../firmware/test/harness.h"
+#include "../libnfcomms.h"
+
+static struct nfcomms_dev *opened(void)
+{
+	struct nfcomms_dev *dev = NULL;
+
+	CHECK_EQ(nfcomms_open(getenv("NFC_NODE"), &dev), 0);
+	return dev;
+}
+
+static uint32_t run(struct nfcomms_dev *dev, const char *program)
+{
+	struct nfcomms_process p;
+	uint32_t channel = 0;
+
+	CHECK_EQ(nfcomms_start(dev, program, 0, 1, 0, &p), 0);
+	CHECK_EQ(nfcomms_subscribe(dev, p.first, &channel), 0);
+	return channel;
+}
+
+/* A socket with a name that nobody listens on. */
+static void deaf_socket(char *path, size_t size)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	snprintf(path, size, "/tmp/nfcomms-deaf-%d", getpid());
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);
+	CHECK_EQ(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	close(fd);
+}
+
+CASE(bad_addresses)
+{
+	static const struct {
+		const char *address;
+		int want;
+	} bad[] = {
+		{ "nothing:", -EINVAL },
+		{ "shm:", -EINVAL },
+		{ "sim:?bogus=1", -EINVAL },
+		{ "sim:?islands=no", -EINVAL },
+		{ "sim:?islands=1&islands=2", -EINVAL },
+		{ "shm:/nowhere/nfcomms.sock", -ENOENT },
+		{ "shm:/etc/passwd", -ECONNREFUSED },
+	};
+	char path[64], address[80];
+	struct nfcomms_dev *dev = NULL;
+	size_t i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CHECK_EQ(nfcomms_open(bad[i].address, &dev), bad[i].want);
+	deaf_socket(path, sizeof(path));
+	snprintf(address, sizeof(address), "shm:%s", path);
+	CHECK_EQ(nfcomms_open(address, &dev), -ECONNREFUSED);
+	unlink(path);
+	CHECK(!dev);
+}
+
+static int descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* A device that is closed while operations wait leaves no descriptor. */
+CASE(close_leaves_nothing)
+{
+	char data[10000] = { 1 };
+	struct nfcomms_request r[3];
+	struct nfcomms_dev *dev;
+	int i, before = 0;
+	uint32_t held;
+
+	for (i = 0; i < 10; i++) {
+		dev = opened();
+		REQUIRE(dev);
+		held = run(dev, "hold");
+		r[0] = (struct nfcomms_request){ NFCOMMS_SEND_IND, held, 1,
+						 data, sizeof(data) };
+		r[1] = (struct nfcomms_request){ NFCOMMS_SEND, held, 2, data,
+						 5 };
+		r[2] = (struct nfcomms_request){ NFCOMMS_RECEIVE, held, 3, NULL,
+						 0 };
+		CHECK_EQ(nfcomms_submit(dev, r, 3), 3);
+		nfcomms_close(dev);
+		if (i == 1) /* the first ones make what Go keeps */
+			before = descriptors();
+	}
+	CHECK_EQ(descriptors(), before);
+}
+
+/* The child of a fork has devices of no use, and its parent goes on. */
+CASE(a_fork)
+{
+	struct nfcomms_dev *dev = opened(), *other = NULL;
+	struct nfcomms_description d;
+	struct nfcomms_event e;
+	int status = 0, ok;
+	uint32_t channel;
+	pid_t child;
+
+	REQUIRE(dev);
+	channel = run(dev, "loopback");
+	child = fork();
+	if (!child) {
+		ok = nfcomms_send(dev, channel, "x", 1) == -ENODEV &&
+		     nfcomms_describe(dev, &d) == -ENODEV &&
+		     nfcomms_events(dev, &e, 1) == -ENODEV &&
+		     nfcomms_open("sim:", &other) == -EOPNOTSUPP && !other;
+		nfcomms_close(dev);
+		_exit(ok ? 0 : 1);
+	}
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
+	CHECK_EQ(nfcomms_send(dev, channel, "x", 1), 0);
+	nfcomms_close(dev);
+}
+
+static volatile sig_atomic_t ticks, strays;
+static uintptr_t stack_top;
+
+/* Counts the times it does not run on the stack of main. */
+static void noted(int sig)
+{
+	volatile int here = sig;
+	uintptr_t at = (uintptr_t)&here;
+
+	ticks++;
+	if (at > stack_top || stack_top - at > 1 << 20)
+		strays++;
+}
+
+/*
+ * Signals at any time: no handler runs on the small stacks of Go, on whichever
+ * thread.
+ */
+CASE(many_signals)
+{
+	const struct itimerval often = { { 0, 300 }, { 0, 300 } }, never = { 0 };
+	struct sigaction action = { .sa_handler = noted };
+	struct nfcomms_dev *dev = opened();
+	uint32_t channel;
+	int rc, i = 0, back;
+
+	stack_top = (uintptr_t)__builtin_frame_address(0);
+	REQUIRE(dev);
+	channel = run(dev, "loopback");
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	while (ticks < 500) {
+		while ((rc = nfcomms_send(dev, channel, &i, 4)) == -EINTR)
+			;
+		CHECK_EQ(rc, 0);
+		while ((rc = nfcomms_receive(dev, channel, &back, 4)) == -EINTR)
+			;
+		CHECK_EQ(rc, 4);
+		CHECK_EQ(back, i);
+		i++;
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	CHECK_EQ(strays, 0);
+	nfcomms_close(dev);
+}
+
+/* What a program put into the mask of its thread stays. */
+CASE(mask_stays)
+{
+	struct nfcomms_dev *dev;
+	sigset_t before, after;
+
+	sigemptyset(&before);
+	sigaddset(&before, SIGUSR2);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	dev = opened();
+	REQUIRE(dev);
+	CHECK_EQ(nfcomms_try_send(dev, run(dev, "hold"), "x", 1), -EAGAIN);
+	nfcomms_close(dev);
+	pthread_sigmask(SIG_SETMASK, NULL, &after);
+	CHECK(sigismember(&after, SIGUSR2) && !sigismember(&after, SIGUSR1) &&
+	      !sigismember(&after, SIGINT));
+}
