@@ -84,15 +84,15 @@ daemon() {
 libraries() {
 	local all=$work/library lib=usr/lib/$triplet run=$work/libnfcomms1 dev=$work/libnfcomms-dev
 	make -s -C kmod/lib install BUILD="$work/build" DESTDIR="$all" PREFIX=/usr LIBDIR="/$lib" \
-		CFLAGS="-O2 -g0 -ffile-prefix-map=$work=." >/dev/null
+		CFLAGS="-O2 -g0 -ffile-prefix-map=$work=." CGO_CFLAGS="-O2 -g0" UMOD_FLAGS="-s -w -buildid=" >/dev/null
 	strip --strip-unneeded "$all/$lib/libnfcomms.so.$version"
 	mkdir -p "$run/$lib" "$run/DEBIAN" "$dev/usr/share/doc/libnfcomms-dev/examples"
-	mv "$all/$lib"/libnfcomms.so.* "$run/$lib/"
+	mv "$all/$lib"/libnfcomms.so.* "$all/$lib"/libnfcomms-umod.so.* "$run/$lib/"
 	echo "libnfcomms 1 libnfcomms1" >"$run/DEBIAN/shlibs"
 	mv "$all/usr" "$dev/tmp" && cp -a "$dev/tmp/." "$dev/usr/" && rm -r "$dev/tmp"
 	find "$dev/usr/share/man" -type f -exec gzip -9n {} +
-	install -m644 kmod/lib/example/echo.c "$dev/usr/share/doc/libnfcomms-dev/examples/"
-	pack libnfcomms1 "$(needs_libc "$run/$lib/libnfcomms.so.$version")"
+	install -m644 kmod/lib/example/echo.c kmod/lib/example/echo.py "$dev/usr/share/doc/libnfcomms-dev/examples/"
+	pack libnfcomms1 "$(needs_libc "$run/$lib"/*.so."$version")"
 	pack libnfcomms-dev ""
 }
 

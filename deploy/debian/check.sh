@@ -141,7 +141,7 @@ check "installed again" inside 'apt install ./bin/nfcomms_*.deb && nfctl list | 
 check "the page's purge" literally purge
 check "nothing is left" now_and_before
 
-check "the library for C, as its user has it" inside 'apt install ./bin/libnfcomms*.deb && cd /tmp && gcc -Wall -Werror -o echo /usr/share/doc/libnfcomms-dev/examples/echo.c $(pkg-config --cflags --libs libnfcomms) && { ./echo /dev/nfcomms0 2>&1 | grep -F "no such"; }'
+check "the library for C, as its user has it" inside 'apt install ./bin/libnfcomms*.deb && cd /tmp && gcc -Wall -Werror -o echo /usr/share/doc/libnfcomms-dev/examples/echo.c $(pkg-config --cflags --libs libnfcomms) && { ./echo /dev/nfcomms0 2>&1 | grep -F "no such"; } && ./echo sim: | grep -F "1000000 bytes: equal"'
 check "the library goes as well" inside 'apt purge libnfcomms1 libnfcomms-dev'
 check "and leaves nothing" now_and_before
 
