@@ -257,7 +257,7 @@ static u32 exchange(struct nfcm_epoch *epoch, struct nfcm_op *op,
 	status = own->c.status;
 	if (status)
 		return status;
-	if (op->pins.total)
+	if (op->pins.size)
 		sent = send_image(epoch, op, ch);
 	if (sent)
 		return settle_load(epoch, op, ch, req, reply) ?: sent;
@@ -445,7 +445,7 @@ static void request(struct nfcm_epoch *epoch, struct nfcm_op *op)
 		}
 		break;
 	case NFC_CONTROL_LOAD:
-		req.a = cpu_to_le64(op->pins.cut.size);
+		req.a = cpu_to_le64(op->pins.size);
 		fallthrough;
 	default:
 		status = call(epoch, op, &req, &reply);

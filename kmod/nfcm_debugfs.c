@@ -34,8 +34,8 @@ static void show_half(struct seq_file *m, const struct nfcm_half *half)
 	if (core->state == NFCM_STATE_MOVING)
 		seq_printf(m, " lists=%llu/%llu/%llu bytes=%llu/%llu",
 			   core->ledger.acked, core->ledger.sent,
-			   core->ledger.lists, core->ledger.processed,
-			   core->ledger.cut.size);
+			   half->op ? half->op->pins.lists : 0,
+			   core->ledger.processed, core->ledger.size);
 }
 
 static void show_mailbox(struct seq_file *m, struct nfcm_mailbox *mailbox)

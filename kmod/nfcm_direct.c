@@ -260,7 +260,7 @@ void nfcm_receive_next(struct nfcm_half *half)
 		if (half->pending)
 			nfcm_half_push(half);
 	} else if (core->state == NFCM_STATE_OFFERED && op->pins.lists) {
-		WARN_ON_ONCE(!nfcm_core_transfer(core, &op->pins.cut,
+		WARN_ON_ONCE(!nfcm_core_transfer(core, op->length,
 						 half->ch->epoch->layout.window));
 		nfcm_transfer_feed(half);
 	} else if (core->state == NFCM_STATE_MOVING) {

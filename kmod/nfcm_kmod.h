@@ -62,39 +62,39 @@ struct nfcm_file;
 struct nfcm_epoch;
 struct nfcm_channel;
 
-/* A run of gather lists of one transfer, pinned and mapped. */
+/* A part of the memory of one transfer, pinned and mapped. */
 struct nfcm_chunk {
 	struct list_head node; /* in pins.chunks, or in mailbox->trimmed */
 	struct nfcm_op *op; /* the chunk counts as one of its holds */
 	struct sg_table sgt;
 	enum dma_data_direction way;
-	bool mapped; /* sgt and bus are valid */
+	bool mapped; /* sgt and list are valid */
 	struct work_struct work; /* frees it */
-	u64 first; /* number of the first list */
-	u64 lists;
 	unsigned long start; /* in the caller's memory */
 	u64 size;
+	u64 end; /* bytes of the transfer up to its end */
 	unsigned long npages;
 	struct page **pages;
-	u64 bus[]; /* bus address of each device page */
+	struct nfcm_cut cut;
+	struct nfc_gather list[];
 };
 
 /*
- * The memory of a transfer. The mailbox guards chunks, lists, freed, busy and
- * error until the operation has ended; from then on they belong to the thread
+ * The memory of a transfer. The mailbox guards chunks, pinned, lists, freed, busy
+ * and error until the operation has ended; from then on they belong to the thread
  * that finishes it.
  */
 struct nfcm_pins {
 	struct mm_struct *mm; /* held by mm_count */
 	unsigned long limit; /* pages that mm may pin in all; ULONG_MAX: any */
-	struct nfcm_split cut;
+	u64 size; /* bytes of the transfer */
 	u64 address;
 	bool write; /* the device writes */
 	bool busy; /* a thread pins the next chunk */
 	int error;
-	u64 lists; /* pinned so far: lists below this may be sent */
-	u64 freed; /* lists below this are unpinned again */
-	u64 total; /* lists in the whole transfer */
+	u64 pinned; /* bytes from the start on that are, or were … */
+	u64 freed; /* … and of those that are unpinned again */
+	u64 lists; /* of what is pinned: lists below this may be sent */
 	struct list_head chunks; /* in order of their lists */
 	struct work_struct work;
 	struct task_struct *pin_task; /* pins itself when it unlocks the mailbox */
@@ -554,7 +554,8 @@ unsigned long nfcm_pins_need(const struct nfcm_op *op);
 void nfcm_pins_trim(struct nfcm_op *op, u64 acked);
 void nfcm_pins_release(struct nfcm_op *op);
 void nfcm_pins_fini(struct nfcm_op *op);
-const u64 *nfcm_pins_bus(struct nfcm_pins *p, u64 list);
+const struct nfc_gather *nfcm_pins_list(const struct nfcm_pins *p, u64 k,
+					u32 *length);
 struct nfcm_user *nfcm_user_get(kuid_t uid);
 void nfcm_user_put(struct nfcm_user *user);
 bool nfcm_pool_admit(struct nfcm_op *op, bool *denied);

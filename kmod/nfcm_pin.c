@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The caller's memory: pinned and mapped for DMA in runs of gather lists, never
- * the whole message at once, and given back only when the device is done with
- * it or fenced.
+ * The caller's memory: pinned and mapped for DMA in parts, never the whole message
+ * at once, and given back only when the device is done with it or fenced.
  */
 #include <linux/capability.h>
 #include <linux/dma-mapping.h>
@@ -22,32 +21,60 @@ static struct nfcm_dev *dev_of(const struct nfcm_op *op)
 	return op->ch->epoch->dev;
 }
 
-/* Lists in one run: a quarter of the device's window. */
-static u64 run_lists(const struct nfcm_op *op)
-{
-	enum { RUN_MAX = 64 };
+enum { PART_MAX = SZ_2M }; /* a huge page */
 
-	return clamp_t(u64, op->ch->epoch->layout.window / 4, 1, RUN_MAX);
+/* Bytes of the device's window, in lists of full pages. */
+static u64 window_bytes(const struct nfcm_op *op)
+{
+	return (u64)op->ch->epoch->layout.window * NFC_LIST_ENTRIES *
+	       NFC_PAGE_SIZE;
 }
 
 /*
- * Lists that must be pinned for the device to go on for sure: it acks every
- * half window, and a run is let go whole.
+ * Bytes in one part, a power of two: a quarter of the device's window at most, and
+ * so that the limit of locked memory has room for two beside the half window that
+ * the device needs.
  */
-static u64 enough_lists(const struct nfcm_op *op)
+static u64 part_bytes(const struct nfcm_op *op)
 {
-	return run_lists(op) + op->ch->epoch->layout.window / 2;
+	u64 window = window_bytes(op);
+	u64 part = clamp_t(u64, rounddown_pow_of_two(window / 4), PAGE_SIZE,
+			   PART_MAX);
+
+	while (part > PAGE_SIZE &&
+	       (window / 2 + 2 * part) >> PAGE_SHIFT > op->pins.limit)
+		part /= 2;
+	return part;
 }
 
-/* Lists that are pinned at once at most. */
-static u64 most_lists(const struct nfcm_op *op)
+/*
+ * Bytes that must be pinned for the device to go on for sure: it acks every half
+ * window, and a part is let go whole.
+ */
+static u64 enough_bytes(const struct nfcm_op *op)
 {
-	return run_lists(op) + op->ch->epoch->layout.window;
+	return max_t(u64, part_bytes(op) + window_bytes(op) / 2,
+		     NFC_EAGER_BYTES);
 }
 
-static u64 pinned_lists(const struct nfcm_pins *p)
+/* Bytes that are pinned at once at most. */
+static u64 most_bytes(const struct nfcm_op *op)
 {
-	return p->lists - p->freed;
+	return part_bytes(op) + window_bytes(op);
+}
+
+/*
+ * Bytes of the transfer up to the end of its next part. Parts end where a multiple of
+ * their size does in the caller's memory, so that a huge page is one.
+ */
+static u64 part_end(const struct nfcm_op *op)
+{
+	const struct nfcm_pins *p = &op->pins;
+	u64 at = p->address + p->pinned, part = part_bytes(op);
+
+	if (p->size <= NFC_EAGER_BYTES || p->size - p->pinned <= part)
+		return p->size;
+	return (at & ~(part - 1)) + part - p->address;
 }
 
 /*
@@ -58,7 +85,7 @@ int nfcm_pins_init(struct nfcm_op *op, u64 address, bool write)
 {
 	struct nfcm_pins *p = &op->pins;
 
-	p->cut.size = op->length;
+	p->size = op->length;
 	if (!op->length)
 		return 0;
 	if (!current->mm || op->length > LONG_MAX ||
@@ -66,8 +93,6 @@ int nfcm_pins_init(struct nfcm_op *op, u64 address, bool write)
 		return -EFAULT;
 	p->address = address;
 	p->write = write;
-	p->cut.head = address & (NFC_PAGE_SIZE - 1);
-	p->total = nfcm_split_lists(&p->cut);
 	p->limit = capable(CAP_IPC_LOCK) ? ULONG_MAX :
 					   rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	p->user = op->file->user;
@@ -82,9 +107,10 @@ void nfcm_pins_take_over(struct nfcm_op *op, struct nfcm_op *from)
 	struct nfcm_pins *p = &op->pins;
 	struct nfcm_chunk *chunk;
 
-	op->length = from->pins.cut.size;
-	p->cut = from->pins.cut;
-	p->total = from->pins.total;
+	op->length = from->pins.size;
+	p->size = from->pins.size;
+	p->address = from->pins.address;
+	p->pinned = from->pins.pinned;
 	p->lists = from->pins.lists;
 	p->user = from->pins.user;
 	p->used = from->pins.used;
@@ -112,12 +138,9 @@ void nfcm_pins_fini(struct nfcm_op *op)
 /* Pages that must be allowed at once for the transfer to get on for sure. */
 unsigned long nfcm_pins_need(const struct nfcm_op *op)
 {
-	u64 lists = min(enough_lists(op), op->pins.total);
-	u64 bytes = nfcm_split_up_to(&op->pins.cut, lists) +
-		    offset_in_page(op->pins.address);
+	u64 bytes = min(enough_bytes(op), op->pins.size);
 
-	/* A larger page of ours may hold the end of a run and the begin of the next. */
-	return DIV_ROUND_UP(bytes, PAGE_SIZE) + lists / run_lists(op);
+	return DIV_ROUND_UP(bytes + offset_in_page(op->pins.address), PAGE_SIZE);
 }
 
 /* Log how to raise the limit. */
@@ -128,7 +151,15 @@ static void hint(struct nfcm_op *op)
 	op->c.peer_size = (u64)p->limit << PAGE_SHIFT;
 	dev_warn_ratelimited(&dev_of(op)->dev,
 			     "a transfer of %llu bytes needs more pinned memory than RLIMIT_MEMLOCK allows, %llu bytes: raise it (ulimit -l, LimitMEMLOCK=) or give CAP_IPC_LOCK\n",
-			     p->cut.size, op->c.peer_size);
+			     p->size, op->c.peer_size);
+}
+
+/* Lists that so much memory may need: one for each six device pages that it touches. */
+static u64 most_lists(u64 address, u64 size)
+{
+	u64 bytes = (address & (NFC_PAGE_SIZE - 1)) + size;
+
+	return DIV_ROUND_UP_ULL(bytes, NFC_LIST_ENTRIES * NFC_PAGE_SIZE);
 }
 
 static void unpin(struct nfcm_chunk *chunk, unsigned long n)
@@ -167,31 +198,37 @@ static int pin(struct nfcm_op *op, struct nfcm_chunk *chunk)
 	return 0;
 }
 
-/*
- * Cut the mapped segments into device pages. Lists are computed from the
- * caller's address, so each page must lie in its bus page as it lies in memory.
- */
-static int cut_pages(struct nfcm_chunk *chunk, u64 offset, u64 units)
+/* Make the lists of a chunk of what its mapping gave: all of it, or -EIO. */
+static int cut(struct nfcm_op *op, struct nfcm_chunk *chunk, bool runs)
 {
+	struct nfcm_cut *c = &chunk->cut;
 	struct scatterlist *sg;
-	u64 n = 0;
 	int i;
 
-	for_each_sgtable_dma_sg(&chunk->sgt, sg, i) {
-		u64 at = sg_dma_address(sg), left = sg_dma_len(sg);
+	*c = (struct nfcm_cut){
+		.list = chunk->list,
+		.most = most_lists(chunk->start, chunk->size),
+		.first = op->pins.lists,
+		.head = op->pins.address & (NFC_PAGE_SIZE - 1),
+		.size = op->pins.size,
+		.at = chunk->end - chunk->size,
+		.end = chunk->end,
+		.runs = runs,
+	};
+	for_each_sgtable_dma_sg(&chunk->sgt, sg, i)
+		if (!nfcm_cut_add(c, sg_dma_address(sg), sg_dma_len(sg)))
+			return -EIO;
+	return c->at == c->end ? 0 : -EIO;
+}
 
-		while (left) {
-			u64 in = at & (NFC_PAGE_SIZE - 1);
-			u64 step = min_t(u64, left, NFC_PAGE_SIZE - in);
+/* Runs, where the device agreed to them and they reach; else pages. */
+static int cut_lists(struct nfcm_op *op, struct nfcm_chunk *chunk)
+{
+	bool runs = op->ch->epoch->layout.capabilities & NFC_CAP_RUNS;
 
-			if (n == units || in != (n ? 0 : offset))
-				return -EIO;
-			chunk->bus[n++] = at - in;
-			at += step;
-			left -= step;
-		}
-	}
-	return n == units ? 0 : -EIO;
+	if (runs && !cut(op, chunk, true))
+		return 0;
+	return cut(op, chunk, false);
 }
 
 /* Undo map(), as far as it came. */
@@ -211,13 +248,12 @@ static void unmap(struct nfcm_dev *dev, struct nfcm_chunk *chunk)
  */
 static int map(struct nfcm_op *op, struct nfcm_chunk *chunk)
 {
-	unsigned long in = chunk->start & (NFC_PAGE_SIZE - 1);
 	struct nfcm_dev *dev = dev_of(op);
 	struct device *dma = &dev->pdev->dev;
 	unsigned int most;
 	int rc;
 
-	most = min_t(size_t, dma_max_mapping_size(dma), SZ_1M) & PAGE_MASK;
+	most = min_t(size_t, dma_max_mapping_size(dma), PART_MAX) & PAGE_MASK;
 	rc = sg_alloc_table_from_pages_segment(&chunk->sgt, chunk->pages,
 					       chunk->npages,
 					       offset_in_page(chunk->start),
@@ -234,9 +270,7 @@ static int map(struct nfcm_op *op, struct nfcm_chunk *chunk)
 		     dma_map_sgtable(dma, &chunk->sgt, chunk->way, 0);
 	chunk->mapped = !rc;
 	if (!rc)
-		rc = cut_pages(chunk, in,
-			       DIV_ROUND_UP(in + chunk->size,
-					    (u64)NFC_PAGE_SIZE));
+		rc = cut_lists(op, chunk);
 	if (rc)
 		unmap(dev, chunk);
 	return rc;
@@ -301,25 +335,24 @@ void nfcm_chunk_let_go(struct nfcm_chunk *chunk)
 		chunk_work(&chunk->work);
 }
 
-/* The record of the next run of lists. */
+/* The record of the next part. */
 static struct nfcm_chunk *chunk_alloc(struct nfcm_op *op)
 {
 	struct nfcm_pins *p = &op->pins;
-	u64 lists = min(run_lists(op), p->total - p->lists);
-	u64 from = nfcm_split_up_to(&p->cut, p->lists);
+	u64 size = part_end(op) - p->pinned;
 	struct nfcm_chunk *chunk;
 
-	chunk = kvzalloc(struct_size(chunk, bus, lists * NFC_LIST_ENTRIES),
+	chunk = kvzalloc(struct_size(chunk, list,
+				     most_lists(p->address + p->pinned, size)),
 			 GFP_KERNEL_ACCOUNT);
 	if (!chunk)
 		return NULL;
 	chunk->op = op;
 	INIT_WORK(&chunk->work, chunk_work);
 	chunk->way = p->write ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
-	chunk->first = p->lists;
-	chunk->lists = lists;
-	chunk->start = (unsigned long)(p->address + from);
-	chunk->size = nfcm_split_up_to(&p->cut, p->lists + lists) - from;
+	chunk->start = (unsigned long)(p->address + p->pinned);
+	chunk->size = size;
+	chunk->end = p->pinned + size;
 	chunk->npages = DIV_ROUND_UP(offset_in_page(chunk->start) + chunk->size,
 				     PAGE_SIZE);
 	chunk->pages = kvcalloc(chunk->npages, sizeof(*chunk->pages),
@@ -331,7 +364,7 @@ static struct nfcm_chunk *chunk_alloc(struct nfcm_op *op)
 	return chunk;
 }
 
-/* Pin the next run of lists; -EAGAIN beyond the limit. It may fault, for ever. */
+/* Pin the next part; -EAGAIN beyond the limit. It may fault, for ever. */
 static struct nfcm_chunk *chunk_pin(struct nfcm_op *op)
 {
 	struct nfcm_chunk *chunk = chunk_alloc(op);
@@ -363,7 +396,7 @@ static int over_limit(struct nfcm_op *op)
 	return -ENOMEM;
 }
 
-/* Pin and map the next run of lists; -EAGAIN if the limit allows it later. */
+/* Pin and map the next part; -EAGAIN if the limit allows it later. */
 static struct nfcm_chunk *chunk_new(struct nfcm_op *op)
 {
 	struct nfcm_chunk *chunk = chunk_pin(op);
@@ -379,16 +412,16 @@ static struct nfcm_chunk *chunk_new(struct nfcm_op *op)
 	return chunk;
 }
 
-/* Should the next run be pinned? Must hold the mailbox. */
+/* Should the next part be pinned? Must hold the mailbox. */
 static bool more_pages_needed(const struct nfcm_op *op)
 {
 	const struct nfcm_pins *p = &op->pins;
 
 	return op->place == NFCM_PLACE_HALF && !op->cause && !p->error &&
-	       p->lists < p->total && pinned_lists(p) < most_lists(op);
+	       p->pinned < p->size && p->pinned - p->freed < most_bytes(op);
 }
 
-/* See to it that the next run is pinned soon, if there is one. Must hold the mailbox. */
+/* See to it that the next part is pinned soon, if there is one. Must hold the mailbox. */
 void nfcm_pins_schedule(struct nfcm_op *op)
 {
 	if (op->pins.busy || !more_pages_needed(op))
@@ -411,9 +444,9 @@ void nfcm_pins_trim(struct nfcm_op *op, u64 acked)
 	struct nfcm_chunk *chunk, *next;
 
 	list_for_each_entry_safe(chunk, next, &op->pins.chunks, node) {
-		if (chunk->first + chunk->lists > acked)
+		if (chunk->cut.first + chunk->cut.lists > acked)
 			break;
-		op->pins.freed = chunk->first + chunk->lists;
+		op->pins.freed = chunk->end;
 		trim(op, chunk);
 	}
 }
@@ -426,7 +459,7 @@ static struct nfcm_half *half_of(struct nfcm_op *op)
 }
 
 /*
- * Take what nfcm_chunk_new() made into use; true if the next run is wanted at
+ * Take what chunk_new() made into use; true if the next part is wanted at
  * once. Must hold the mailbox.
  */
 static bool take_chunk(struct nfcm_op *op, struct nfcm_chunk *chunk)
@@ -434,7 +467,7 @@ static bool take_chunk(struct nfcm_op *op, struct nfcm_chunk *chunk)
 	struct nfcm_pins *p = &op->pins;
 	int rc = PTR_ERR_OR_ZERO(chunk);
 
-	trace_nfcomms_pin(op, p->lists, rc ? 0 : chunk->lists, rc);
+	trace_nfcomms_pin(op, p->lists, rc ? 0 : chunk->cut.lists, rc);
 	if (!rc)
 		INIT_LIST_HEAD(&chunk->node);
 	if (op->place == NFCM_PLACE_OVER) {
@@ -442,7 +475,8 @@ static bool take_chunk(struct nfcm_op *op, struct nfcm_chunk *chunk)
 			trim(op, chunk);
 	} else if (!rc) {
 		list_add_tail(&chunk->node, &p->chunks);
-		p->lists += chunk->lists;
+		p->lists += chunk->cut.lists;
+		p->pinned = chunk->end;
 		nfcm_half_push(half_of(op));
 	} else if (rc != -EAGAIN && rc != -ENODEV) { /* the fence ends it */
 		p->error = rc;
@@ -464,10 +498,10 @@ static bool take_chunk(struct nfcm_op *op, struct nfcm_chunk *chunk)
 static bool pinned_enough(const struct nfcm_op *op)
 {
 	return READ_ONCE(op->pins.pin_task) == current && !op->called &&
-	       op->pins.lists >= most_lists(op);
+	       op->pins.pinned >= most_bytes(op);
 }
 
-/* Hand a run over, or why there is none; true if the next one is wanted. No locks. */
+/* Hand a part over, or why there is none; true if the next one is wanted. No locks. */
 static bool hand_over(struct nfcm_op *op, struct nfcm_chunk *chunk)
 {
 	struct nfcm_mailbox *mailbox = op->ch->mailbox;
@@ -565,19 +599,20 @@ int nfcm_pins_all(struct nfcm_op *op)
 	struct nfcm_chunk *chunk;
 	int rc;
 
-	while (p->lists < p->total) {
+	while (p->pinned < p->size) {
 		chunk = chunk_pin(op);
 		if (IS_ERR(chunk))
 			return chunk == ERR_PTR(-EAGAIN) ? over_limit(op) :
 							   PTR_ERR(chunk);
 		list_add_tail(&chunk->node, &p->chunks);
-		p->lists += chunk->lists;
+		p->pinned = chunk->end;
 		cond_resched();
 	}
 	list_for_each_entry(chunk, &p->chunks, node) {
 		rc = map(op, chunk);
 		if (rc)
 			return rc;
+		p->lists += chunk->cut.lists;
 	}
 	return 0;
 }
@@ -600,16 +635,16 @@ void nfcm_pins_release(struct nfcm_op *op)
 	nfcm_pool_leave(op);
 }
 
-/* Bus addresses of the device pages of a list that is pinned. Must hold the mailbox. */
-const u64 *nfcm_pins_bus(struct nfcm_pins *p, u64 list)
+/* List k, which is pinned, and the length of its header. Must hold the mailbox. */
+const struct nfc_gather *nfcm_pins_list(const struct nfcm_pins *p, u64 k,
+					u32 *length)
 {
 	struct nfcm_chunk *chunk;
 
 	/* Lists are sent near the end: search from there. */
 	list_for_each_entry_reverse(chunk, &p->chunks, node)
-		if (chunk->first <= list)
-			return chunk->bus +
-			       (list - chunk->first) * NFC_LIST_ENTRIES;
-	WARN_ON_ONCE(1);
-	return NULL;
+		if (chunk->cut.first <= k)
+			break;
+	*length = nfcm_cut_length(&chunk->cut, k - chunk->cut.first);
+	return &chunk->list[k - chunk->cut.first];
 }

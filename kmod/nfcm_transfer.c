@@ -2,24 +2,26 @@
 /* Gather lists: offering a transfer, feeding it, accounting for its progress. */
 #include "nfcm_kmod.h"
 
-/* Compose list k, whose pages are mapped. Must hold the mailbox. */
-static void compose_list(struct nfcm_half *half, struct nfc_slot *slot, u64 k,
-			 u64 id)
+/*
+ * Compose list k, whose pages are mapped, and return the bytes up to its end. Must
+ * hold the mailbox.
+ */
+static u64 compose_list(struct nfcm_half *half, struct nfc_slot *slot, u64 k,
+			u64 id)
 {
-	struct nfcm_pins *p = &half->op->pins;
-	u32 flag = half->core->direction == NFC_D2H ? NFC_LIST_D2H : 0;
-	struct nfc_gather g;
-	u32 n;
+	u32 flag = half->core->direction == NFC_D2H ? NFC_LIST_D2H : 0, n;
+	const struct nfcm_pins *p = &half->op->pins;
+	const struct nfc_gather *g = nfcm_pins_list(p, k, &n);
 
-	n = nfcm_split_fill(&p->cut, k, nfcm_pins_bus(p, k), &g);
-	memcpy(slot->payload, &g, sizeof(g));
+	memcpy(slot->payload, g, sizeof(*g));
 	nfcm_half_header(half, slot, NFC_TYPE_IND_LIST, n | flag, id);
+	return nfcm_list_end(p->size, g);
 }
 
-/* A list was put. Must hold the mailbox. */
-static void sent(struct nfcm_half *half)
+/* A list was put, of bytes up to an end. Must hold the mailbox. */
+static void sent(struct nfcm_half *half, u64 end)
 {
-	nfcm_ledger_sent(&half->core->ledger);
+	nfcm_ledger_sent(&half->core->ledger, end);
 	half->ch->lists++;
 	nfcm_count(half->ch->epoch->dev, NFCM_COUNT_LISTS, 1);
 }
@@ -55,6 +57,7 @@ bool nfcm_transfer_begin(struct nfcm_half *half)
 		.size = cpu_to_le64(op->length),
 		.timeout_ns = cpu_to_le64(timeout_left(op)),
 	};
+	u64 end = 0;
 	bool put;
 
 	if (op->length && !op->pins.lists) {
@@ -65,7 +68,7 @@ bool nfcm_transfer_begin(struct nfcm_half *half)
 	nfcm_half_header(half, &begin, NFC_TYPE_IND_BEGIN, NFC_PAYLOAD_SIZE,
 			 core->id + 1);
 	if (op->length) {
-		compose_list(half, &list, 0, core->id + 1);
+		end = compose_list(half, &list, 0, core->id + 1);
 		put = nfcm_mailbox_put_pair(mailbox, &begin, &list);
 	} else {
 		put = nfcm_mailbox_put(mailbox, &begin, NFCM_ROOM_NORMAL);
@@ -74,10 +77,10 @@ bool nfcm_transfer_begin(struct nfcm_half *half)
 		nfcm_half_wait_for_room(half, false);
 		return false;
 	}
-	WARN_ON_ONCE(!nfcm_core_transfer(core, &op->pins.cut,
+	WARN_ON_ONCE(!nfcm_core_transfer(core, op->length,
 					 half->ch->epoch->layout.window));
 	if (op->length)
-		sent(half);
+		sent(half, end);
 	return true;
 }
 
@@ -87,18 +90,18 @@ void nfcm_transfer_feed(struct nfcm_half *half)
 	struct nfcm_half_core *core = half->core;
 	struct nfcm_op *op = half->op;
 	struct nfc_slot slot;
-	u64 k;
+	u64 k, end;
 
 	if (!op || half->pending || core->state != NFCM_STATE_MOVING)
 		return;
 	while (nfcm_ledger_next(&core->ledger, &k) && k < op->pins.lists) {
-		compose_list(half, &slot, k, core->id);
+		end = compose_list(half, &slot, k, core->id);
 		if (!nfcm_mailbox_put(nfcm_half_mailbox(half), &slot,
 				      NFCM_ROOM_LIST)) {
 			nfcm_half_wait_for_room(half, false);
 			break;
 		}
-		sent(half);
+		sent(half, end);
 	}
 	if (core->ledger.ready)
 		nfcm_pins_schedule(op);
@@ -134,13 +137,13 @@ void nfcm_transfer_account(struct nfcm_half *half, const struct nfcm_record *r)
 	if (!op)
 		return;
 	op->c.processed = l->processed;
-	op->c.outstanding = l->cut.size - l->processed;
+	op->c.outstanding = l->size - l->processed;
 	op->c.list = (u32)l->acked;
 	op->c.entry = r->fault_index;
 	if (r->status == NFC_EDMA)
 		op->c.list = r->lists;
 	if (r->state == NFC_STATE_DONE)
-		op->c.length = l->cut.size;
+		op->c.length = l->size;
 	op->c.lists = (u32)l->total;
 	half->ch->repeated += (u32)l->repeated - op->c.repeated;
 	nfcm_count(half->ch->epoch->dev, NFCM_COUNT_REPEATED,

@@ -62,7 +62,7 @@ func boot(t testing.TB, shape *uapi.Reset) (bridge.Device, error) {
 		address += fmt.Sprintf("emem=%d&", shape.EMEM)
 	}
 	// A slow heartbeat: what is tested here is not how long a device may be silent.
-	address += fmt.Sprintf("beat=500ms&runs=0&target-timeout=%v", time.Duration(shape.TimeoutMS)*time.Millisecond) // the module knows no runs
+	address += fmt.Sprintf("beat=500ms&target-timeout=%v", time.Duration(shape.TimeoutMS)*time.Millisecond)
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
 	return bridge.Open(context.Background(), address, &bridge.Options{Logger: logger})
 }

@@ -16,6 +16,7 @@ type Ledger struct {
 	Ready     bool   // more than list 0 may be sent
 	Aborting  bool   // ABORT was put
 
+	most  uint64 // lists that were ever sent, before REPEAT went back
 	again uint64 // the list the device asked for last …
 	at    uint64 // … the bytes it had moved when it first did …
 	tries int    // … and how often in a row
@@ -104,7 +105,7 @@ func (l *Ledger) repeat(k uint64) (Input, string) {
 		return TakeRetriesExhausted, ""
 	}
 	l.Repeated += l.Sent - k
-	l.Sent = k
+	l.most, l.Sent = max(l.most, l.Sent), k
 	return TakeProgress, ""
 }
 
@@ -135,7 +136,7 @@ func (l *Ledger) last(a *abi.Ack, in Input) (Input, string) {
 // bits on the wire.
 func (l *Ledger) progress(a *abi.Ack) (lists uint64, ok bool) {
 	lists = l.Acked + uint64(a.Lists-uint32(l.Acked))
-	if lists > l.Sent || a.Processed < l.Processed || a.Processed > l.Cut.UpTo(l.Sent) {
+	if lists > l.Sent || a.Processed < l.Processed || a.Processed > l.Cut.UpTo(max(l.most, l.Sent)) {
 		return 0, false
 	}
 	l.Processed = a.Processed

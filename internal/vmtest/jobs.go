@@ -143,6 +143,7 @@ var programs = map[string]program{
 	"validate": clientTest("validate"),
 	"rights":   clientTest("rights"),
 	"memory":   clientTest("memory"),
+	"runs":     clientTest("runs"),
 	"signal":   clientTest("signal", "2000"),
 	"exits":    clientTest("exits"),
 	"cycle":    clientTest("cycle"),
@@ -206,12 +207,12 @@ var jobs = []job{
 		name: "release", group: "test", about: "the harness, every ioctl, memory, signals and death of clients, the contract of a back end; then one interrupt for everything, a mailbox BAR that cannot be mapped, devices of another version",
 		kernel: "release", device: []string{}, params: loaded,
 		nodes: []node{
-			{name: "plain"}, {name: "second"}, {name: "one-vector", args: []string{"--vectors=1"}}, {name: "posted", args: []string{"--no-mmap"}},
+			{name: "plain"}, {name: "second"}, {name: "one-vector", args: []string{"--vectors=1"}}, {name: "posted", args: []string{"--no-mmap"}}, {name: "pages", args: []string{"--runs=0"}},
 			{name: "silent", script: neverInterrupts},
 			{name: "other-registers", args: []string{"--pci-version=2.0"}}, {name: "other-abi", args: []string{"--abi-version=9.1"}},
 		},
 		programs: []string{
-			"selftest", "first", "validate", "rights", "memory", "signal", "exits", "lib", "echo", "show", "wake", "kdev", "bulk",
+			"selftest", "first", "validate", "rights", "memory", "runs", "runs@pages", "signal", "exits", "lib", "echo", "show", "wake", "kdev", "bulk",
 			"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent",
 			"clients", "clients-silent@silent", "between", "unknown",
 		},
@@ -220,7 +221,7 @@ var jobs = []job{
 		name: "iommu", group: "test", about: "an IOMMU between the device and memory, and devices that break the rules",
 		kernel: "release", machine: vm.Machine{IOMMU: true, Memory: 1024}, device: []string{}, params: loaded,
 		nodes:    append([]node{{name: "plain"}}, hostile...),
-		programs: append([]string{"memory", "exits-killed", "bulk"}, on("hostile", hostile)...),
+		programs: append([]string{"memory", "runs", "exits-killed", "bulk"}, on("hostile", hostile)...),
 	},
 	{
 		name: "lost", group: "test", about: "devices that send heartbeats, but lose a message; one that never agrees to an abort; one that hangs until it is reset",

@@ -53,6 +53,10 @@ var defects = []defect{
 		binary: "memory", args: []string{"-n", "any_start_and_length"}, wants: `UBSAN: array-index-out-of-bounds`,
 	},
 	{
+		name: "run-past-mapping", about: "an entry goes on past the end of its mapping", group: inDefects, kernel: "release",
+		binary: "runs", args: []string{"-n", "any_mixture"}, wants: `!memcmp\(from, to, size\)`,
+	},
+	{
 		name: "sleep-in-interrupt", about: "the interrupt handler takes a mutex", group: inDebug, kernel: "debug",
 		binary: "validate", args: []string{"-n", "reads"}, wants: `sleeping function called from invalid context`,
 	},

@@ -155,12 +155,11 @@ bool nfcm_act(struct nfcm_half_core *h, enum nfcm_input in)
  * NFCM_PUT_TRANSFER with its ledger: on an idle h2d half the next transaction,
  * on d2h the one that the device offered and a call holds.
  */
-bool nfcm_core_transfer(struct nfcm_half_core *h, const struct nfcm_split *cut,
-			u32 window)
+bool nfcm_core_transfer(struct nfcm_half_core *h, u64 size, u32 window)
 {
 	if (!nfcm_act(h, NFCM_PUT_TRANSFER))
 		return false;
-	nfcm_ledger_open(&h->ledger, cut, window, h->direction == NFC_D2H);
+	nfcm_ledger_open(&h->ledger, size, window, h->direction == NFC_D2H);
 	return true;
 }
 

@@ -8,7 +8,7 @@
 
 enum {
 	NFCM_BEAT_MS_MAX = 1 << 20,
-	NFCM_ACCEPTS = NFC_CAP_LOAD, /* capabilities that the driver uses */
+	NFCM_ACCEPTS = NFC_CAP_LOAD | NFC_CAP_RUNS, /* what the driver uses */
 };
 
 /* The end of n things of a size; false if they leave the area. */

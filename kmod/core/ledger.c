@@ -9,12 +9,11 @@
  * Open the account of a transfer. Transfers to the device wait for READY after
  * their first list, transfers from the device do not.
  */
-void nfcm_ledger_open(struct nfcm_ledger *l, const struct nfcm_split *cut,
-		      u32 window, bool ready)
+void nfcm_ledger_open(struct nfcm_ledger *l, u64 size, u32 window, bool ready)
 {
 	memset(l, 0, sizeof(*l));
-	l->cut = *cut;
-	l->lists = nfcm_split_lists(cut);
+	l->size = size;
+	l->lists = size ? ~0ull : 0;
 	l->window = window;
 	l->ready = ready;
 }
@@ -28,11 +27,15 @@ bool nfcm_ledger_next(const struct nfcm_ledger *l, u64 *k)
 	return l->sent - l->acked < l->window;
 }
 
-/* The list that nfcm_ledger_next() named was sent. */
-void nfcm_ledger_sent(struct nfcm_ledger *l)
+/* The list that nfcm_ledger_next() named was sent: bytes up to its end. */
+void nfcm_ledger_sent(struct nfcm_ledger *l, u64 end)
 {
 	l->sent++;
 	l->total++;
+	if (end > l->given)
+		l->given = end;
+	if (end == l->size)
+		l->lists = l->sent;
 }
 
 /*
@@ -44,7 +47,7 @@ static bool progress(struct nfcm_ledger *l, const struct nfcm_record *r,
 {
 	*lists = l->acked + (u32)(r->lists - (u32)l->acked);
 	if (*lists > l->sent || r->processed < l->processed ||
-	    r->processed > nfcm_split_up_to(&l->cut, l->sent))
+	    r->processed > l->given)
 		return false;
 	l->processed = r->processed;
 	return true;
@@ -113,13 +116,13 @@ static enum nfcm_input on_ack(struct nfcm_ledger *l,
 static enum nfcm_input on_done(struct nfcm_ledger *l,
 			       const struct nfcm_record *r, const char **why)
 {
-	if (l->sent != l->lists || r->processed != l->cut.size ||
-	    r->outstanding || r->status != NFC_OK || r->state != NFC_STATE_DONE) {
+	if (l->sent != l->lists || r->processed != l->size || r->outstanding ||
+	    r->status != NFC_OK || r->state != NFC_STATE_DONE) {
 		*why = "done, but not all was moved";
 		return NFCM_TAKE_NONSENSE;
 	}
 	l->acked = l->lists;
-	l->processed = l->cut.size;
+	l->processed = l->size;
 	return l->aborting ? NFCM_TAKE_CROSSED : NFCM_TAKE_DONE;
 }
 
@@ -134,7 +137,7 @@ static enum nfcm_input last(struct nfcm_ledger *l, const struct nfcm_record *r,
 		*why = "ended in a state or an entry that cannot be";
 		return NFCM_TAKE_NONSENSE;
 	}
-	if (r->processed > l->cut.size) {
+	if (r->processed > l->size) {
 		*why = "more bytes processed than there are";
 		return NFCM_TAKE_NONSENSE;
 	}

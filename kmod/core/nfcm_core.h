@@ -17,17 +17,26 @@
 #include "nfcm_user.h"
 #endif
 
-/* A buffer as gather lists see it: list k is computed from k alone. */
-struct nfcm_split {
+/*
+ * The gather lists of a part of a buffer, as they are made of what is mapped. A part
+ * begins with a list of its own, and ends with a page unless the transfer does.
+ */
+struct nfcm_cut {
+	struct nfc_gather *list; /* those of the part … */
+	u64 most; /* … for which there is room … */
+	u64 lists; /* … and that are made */
+	u64 first; /* number of the first */
 	u64 head; /* bytes before the buffer in its first device page */
-	u64 size; /* bytes of the buffer, at most 2^48 - 1 */
+	u64 size; /* bytes of the transfer, at most 2^48 - 1 */
+	u64 at; /* of those, before what is added next … */
+	u64 end; /* … and before what comes after the part */
+	u32 entries; /* in the last list */
 	bool runs; /* entries are runs */
 };
 
-u64 nfcm_split_lists(const struct nfcm_split *s);
-u64 nfcm_split_up_to(const struct nfcm_split *s, u64 k);
-u32 nfcm_split_fill(const struct nfcm_split *s, u64 k, const u64 *bus,
-		    struct nfc_gather *g);
+bool nfcm_cut_add(struct nfcm_cut *c, u64 address, u64 length);
+u32 nfcm_cut_length(const struct nfcm_cut *c, u64 i);
+u64 nfcm_list_end(u64 size, const struct nfc_gather *g);
 
 /* A completion record of the device, in the host's byte order. */
 struct nfcm_record {
@@ -46,10 +55,11 @@ struct nfcm_record {
  * It believes nothing that cannot follow from what was sent.
  */
 struct nfcm_ledger {
-	struct nfcm_split cut;
-	u64 lists; /* in the whole transfer */
+	u64 size; /* bytes of the transfer */
+	u64 lists; /* in all of it, known once the last was sent; before that ~0 */
 	u64 window; /* lists in flight at the most */
 	u64 sent; /* lists given to the device */
+	u64 given; /* bytes up to the end of the last that ever was */
 	u64 acked; /* lists the device consumed */
 	u64 processed; /* bytes the device moved */
 	u64 again; /* the list that the device requested last … */
@@ -88,10 +98,9 @@ enum nfcm_input {
 	NFCM_SHUT, /* the host will close the half: offers are stale from now on */
 };
 
-void nfcm_ledger_open(struct nfcm_ledger *l, const struct nfcm_split *cut,
-		      u32 window, bool ready);
+void nfcm_ledger_open(struct nfcm_ledger *l, u64 size, u32 window, bool ready);
 bool nfcm_ledger_next(const struct nfcm_ledger *l, u64 *k);
-void nfcm_ledger_sent(struct nfcm_ledger *l);
+void nfcm_ledger_sent(struct nfcm_ledger *l, u64 end);
 enum nfcm_input nfcm_ledger_record(struct nfcm_ledger *l, enum nfc_type type,
 				   const struct nfcm_record *r,
 				   const char **why);
@@ -188,8 +197,7 @@ u32 nfcm_layout_mailbox(const struct nfcm_layout *l, u32 channel);
 void nfcm_core_open(struct nfcm_channel_core *c, u64 next_h2d, u64 next_d2h,
 		    u64 generation);
 bool nfcm_act(struct nfcm_half_core *h, enum nfcm_input in);
-bool nfcm_core_transfer(struct nfcm_half_core *h, const struct nfcm_split *cut,
-			u32 window);
+bool nfcm_core_transfer(struct nfcm_half_core *h, u64 size, u32 window);
 bool nfcm_core_eager(struct nfcm_half_core *h, u64 size);
 bool nfcm_core_offers_transfer(const struct nfcm_half_core *h);
 u64 nfcm_core_offer_size(const struct nfcm_half_core *h);

@@ -113,22 +113,23 @@ CASE(every_byte_of_the_area)
 
 /* ---- records ---- */
 
+#define BYTES(lists) ((lists)*6ull * 4096 - RIG_HEAD)
+
 /* A transfer of 20 lists, of which 8 were sent and 4 acked. */
 static struct rig moving(void)
 {
-	struct nfcm_split cut = { .head = 100, .size = 20 * 6 * 4096 - 100 };
 	struct nfcm_half_core *h;
 	struct rig r;
 	u64 k;
 
 	rig_init(&r);
 	h = &r.core.half[NFC_H2D];
-	nfcm_core_transfer(h, &cut, 8);
+	nfcm_core_transfer(h, BYTES(20), 8);
 	h->ledger.ready = true;
 	while (nfcm_ledger_next(&h->ledger, &k))
-		nfcm_ledger_sent(&h->ledger);
+		nfcm_ledger_sent(&h->ledger, BYTES(k + 1));
 	h->ledger.acked = 4;
-	h->ledger.processed = nfcm_split_up_to(&cut, 4);
+	h->ledger.processed = BYTES(4);
 	return r;
 }
 
@@ -149,8 +150,6 @@ struct claim {
 	struct nfcm_record rec; /* transaction: relative to the present one */
 	enum nfcm_event means;
 };
-
-#define BYTES(lists) ((lists)*6ull * 4096 - 100)
 
 static const struct claim claims[] = {
 	{ "progress",
@@ -266,8 +265,8 @@ static struct rig all_sent(u64 *size)
 
 	for (; l->sent < l->lists; l->acked = l->sent)
 		while (nfcm_ledger_next(l, &k))
-			nfcm_ledger_sent(l);
-	*size = l->cut.size;
+			nfcm_ledger_sent(l, BYTES(k + 1));
+	*size = l->size;
 	return r;
 }
 
@@ -308,7 +307,8 @@ CASE(the_same_list_again_and_again)
 	for (int i = 0; i < NFC_REPEATS_MAX; i++) {
 		CHECK_EQ(classify(&r, NFC_TYPE_ACK, rec), NFCM_EVENT_PROGRESS);
 		while (nfcm_ledger_next(&r.core.half[NFC_H2D].ledger, &k))
-			nfcm_ledger_sent(&r.core.half[NFC_H2D].ledger);
+			nfcm_ledger_sent(&r.core.half[NFC_H2D].ledger,
+					 BYTES(k + 1));
 	}
 	CHECK_EQ(classify(&r, NFC_TYPE_ACK, rec), NFCM_EVENT_RETRIES_EXHAUSTED);
 }
@@ -357,14 +357,13 @@ static enum nfcm_event say(struct rig *r, enum nfc_type type, u64 id)
 /* A transfer that lies there with its first list. */
 static struct rig lying(void)
 {
-	struct nfcm_split cut = { .size = 20 * 6 * 4096 };
 	struct nfcm_half_core *h;
 	struct rig r;
 
 	rig_init(&r);
 	h = &r.core.half[NFC_H2D];
-	nfcm_core_transfer(h, &cut, 8);
-	nfcm_ledger_sent(&h->ledger);
+	nfcm_core_transfer(h, BYTES(20), 8);
+	nfcm_ledger_sent(&h->ledger, BYTES(1));
 	return r;
 }
 

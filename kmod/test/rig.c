@@ -28,6 +28,15 @@ u64 choose(struct choices *c, u64 below)
 	return v % below;
 }
 
+u64 rig_up_to(u64 size, u64 lists)
+{
+	u64 bytes = lists * NFC_LIST_ENTRIES * NFC_PAGE_SIZE - RIG_HEAD;
+
+	if (!lists)
+		return 0;
+	return bytes < size ? bytes : size;
+}
+
 void rig_area(struct nfc_area *area)
 {
 	struct nfc_hello h = {
@@ -98,17 +107,16 @@ struct nfc_slot rig_record(const struct rig *r, enum nfc_type type,
 
 static void begin(struct nfcm_half_core *h, struct choices *c)
 {
-	struct nfcm_split cut = { .head = choose(c, NFC_PAGE_SIZE),
-				  .size = choose(c, 1 << 20) };
+	u64 size = choose(c, 1 << 20);
 
 	if (h->direction == NFC_D2H) {
-		cut.size = nfcm_core_offer_size(h);
-		if (!cut.size || !nfcm_core_offers_transfer(h))
+		size = nfcm_core_offer_size(h);
+		if (!size || !nfcm_core_offers_transfer(h))
 			return;
 	}
-	nfcm_core_transfer(h, &cut, 8);
-	if (h->direction == NFC_H2D && cut.size)
-		nfcm_ledger_sent(&h->ledger);
+	nfcm_core_transfer(h, size, 8);
+	if (h->direction == NFC_H2D && size)
+		nfcm_ledger_sent(&h->ledger, rig_up_to(size, 1));
 }
 
 static void feed(struct nfcm_half_core *h)
@@ -116,7 +124,7 @@ static void feed(struct nfcm_half_core *h)
 	u64 k;
 
 	while (nfcm_ledger_next(&h->ledger, &k))
-		nfcm_ledger_sent(&h->ledger);
+		nfcm_ledger_sent(&h->ledger, rig_up_to(h->ledger.size, k + 1));
 }
 
 void rig_host(struct rig *r, struct choices *c)
@@ -204,7 +212,7 @@ static struct nfc_slot say_record(struct rig *r, struct choices *c)
 	const struct nfcm_ledger *l = &h->ledger;
 	enum nfc_type type = types[choose(c, 5)];
 	u64 lists = l->acked + choose(c, l->sent - l->acked + 1);
-	u64 bytes = nfcm_split_up_to(&l->cut, lists);
+	u64 bytes = rig_up_to(l->size, lists);
 	struct nfcm_record rec = {
 		.transaction = near(c, h->id),
 		.direction = (u32)near(c, d),
@@ -219,12 +227,12 @@ static struct nfc_slot say_record(struct rig *r, struct choices *c)
 		rec.state = (u16)(1 + choose(c, 3));
 	if (type == NFC_TYPE_DONE) {
 		rec.state = NFC_STATE_DONE;
-		rec.processed = near(c, l->cut.size);
+		rec.processed = near(c, l->size);
 	} else if (type != NFC_TYPE_ACK) {
 		rec.state = NFC_STATE_FAILED;
 		rec.status = (u16)near(c, 1 + choose(c, NFC_EFAULT));
 	}
-	rec.outstanding = near(c, l->cut.size - rec.processed);
+	rec.outstanding = near(c, l->size - rec.processed);
 	return rig_record(r, type, &rec);
 }
 
@@ -319,12 +327,11 @@ const char *rig_broken(const struct rig *r)
 			return "a half that is none";
 		if (l->acked > l->sent || l->sent > l->lists)
 			return "lists that were not sent";
-		if (l->processed > l->cut.size)
+		if (l->processed > l->size)
 			return "more bytes than there are";
 		if (l->sent - l->acked > l->window)
 			return "more lists than the window";
-		if (h->state == NFCM_STATE_COMPLETE &&
-		    l->processed != l->cut.size)
+		if (h->state == NFCM_STATE_COMPLETE && l->processed != l->size)
 			return "complete, but it is not";
 		if (d == NFC_D2H && h->state == NFCM_STATE_OFFERED &&
 		    nfcm_core_offer_size(h) > r->layout.max_transfer)

@@ -14,6 +14,13 @@ struct choices {
 
 u64 choose(struct choices *c, u64 below);
 
+enum {
+	RIG_HEAD = 100
+}; /* where the buffers of transfers begin in their page */
+
+/* Bytes of so many lists of a transfer whose pages are scattered. */
+u64 rig_up_to(u64 size, u64 lists);
+
 /* One channel, its host and a device that may lie. */
 struct rig {
 	struct nfcm_layout layout;

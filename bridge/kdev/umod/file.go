@@ -193,6 +193,9 @@ func (f *File) info(i *uapi.Info) syscall.Errno {
 	if d.CanLoad {
 		capabilities = abi.CapLoad
 	}
+	if d.Runs {
+		capabilities |= abi.CapRuns
+	}
 	*i = uapi.Info{
 		Size: i.Size, UAPI: uapi.UAPIMajor<<16 | uapi.UAPIMinor, ABI: uint32(d.Major<<16 | d.Minor), Epoch: d.Epoch,
 		Channels: uint32(d.Channels), Mailboxes: uint32(d.Mailboxes), Islands: uint32(d.Islands),
