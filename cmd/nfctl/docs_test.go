@@ -32,10 +32,8 @@ func tree() *cobra.Command {
 // blocks are the parts of the document that the code knows.
 func blocks() map[string]string {
 	b := map[string]string{"commands": commandBlock(), "exit": exitBlock(), "environment": environmentBlock(), "checks": checkBlock()}
-	for _, c := range tree().Commands() {
-		if r, ok := outputs[c.Name()]; ok {
-			b["keys "+c.Name()] = keyBlock(r)
-		}
+	for command, r := range outputs {
+		b["keys "+command] = keyBlock(r)
 	}
 	return b
 }

@@ -75,6 +75,7 @@ func kindOf(t reflect.Type) (kind string, element reflect.Type) {
 
 // outputs are the records of all commands that write any.
 var outputs = map[string]record{
+	"fabric": fabricRecord{}, "fabric link test": linkTestRecord{}, "fabric link cut": linkRecord{},
 	"list": listRecord{}, "info": infoRecord{}, "channels": channelsRecord{}, "programs": programsRecord{},
 	"top": topRecord{}, "ping": pingRecord{}, "events": eventRecord{}, "health": healthRecord{},
 	"doctor": doctorRecord{}, "selftest": selftestRecord{}, "version": versionRecord{},
@@ -196,7 +197,7 @@ func TestKeysAreDocumented(t *testing.T) {
 			require.Regexp(t, form, last, "%s: %s", command, k.path)
 			require.NotEmpty(t, k.doc, "%s: %s", command, k.path)
 			if strings.HasPrefix(k.kind, "number") {
-				require.Regexp(t, `_(seconds|per_second)$`, last, "%s: %s", command, k.path)
+				require.Regexp(t, `_(seconds|per_second|ratio)$`, last, "%s: %s", command, k.path)
 			}
 		}
 	}
