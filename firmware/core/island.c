@@ -16,7 +16,6 @@ enum {
 	CALLED_SPINS = 256, /* beside calls that run the island, after a ring */
 	ASSIST_NS = 50000, /* that a call runs an island at a time */
 	ASSIST_PASSES = 4, /* of it, between two looks at the clock */
-	ASSIST_ROUNDS = 4, /* of it, when more comes meanwhile */
 };
 
 bool nfc_island_computes(struct nfc_device *dev, uint32_t index,
@@ -190,9 +189,12 @@ static bool let_go(struct nfc_island *island, bool busy)
 		left = LEFT_WORK;
 	else if (island->stalled)
 		left = LEFT_STALLED;
-	atomic_store(&island->left, left);
-	atomic_store(&island->due, nfc_min(island->timer, nfc_beat_due(island)));
-	atomic_store(&island->owner, NFC_OWNER_NONE); /* SYNC: island owner */
+	atomic_store_explicit(&island->left, left, memory_order_relaxed);
+	atomic_store_explicit(&island->due,
+			      nfc_min(island->timer, nfc_beat_due(island)),
+			      memory_order_relaxed);
+	atomic_store_explicit(&island->owner, NFC_OWNER_NONE,
+			      memory_order_release); /* SYNC: island owner */
 	atomic_thread_fence(memory_order_seq_cst); /* before the look */
 	return has_work(island);
 }
@@ -392,7 +394,17 @@ void nfc_island_run(struct nfc_device *dev, uint32_t index)
 
 /* ---- a caller that waits ---- */
 
-/* Turns until nothing is left to do, or for a while; true if something is. Owned. */
+/*
+ * Is there something to do that came by no ring? Those are looked at when the island is
+ * let go. Owned.
+ */
+static bool has_rest(const struct nfc_island *island)
+{
+	return island->ready_first || island->recalls || moves(island) ||
+	       atomic_load(&island->calls);
+}
+
+/* Turns until nothing is left but what rings bring, or for a while; true if there is more. Owned. */
 static bool assist_passes(struct nfc_island *island)
 {
 	const struct nfc_port *port = island->dev->port;
@@ -401,7 +413,8 @@ static bool assist_passes(struct nfc_island *island)
 
 	nfc_read_clock(island);
 	until = island->now + ASSIST_NS;
-	for (uint32_t n = 1; (busy = island_pass(island)); n++)
+	for (uint32_t n = 1; (busy = island_pass(island) && has_rest(island));
+	     n++)
 		if (n % ASSIST_PASSES == 0 && port->now(port->self) > until)
 			break;
 	serve_timers(island);
@@ -421,18 +434,20 @@ enum nfc_owner nfc_island_assist(struct nfc_device *dev, uint32_t index,
 		other = own(island, NFC_OWNER_CALL);
 	if (other)
 		return other;
-	for (int round = 1;; round++) {
-		bool busy;
+	for (uint64_t until = 0;;) {
+		bool busy, late;
 
 		island->assists++;
 		island->assisted = true;
 		island->unheard = 0;
 		busy = assist_passes(island);
+		if (!until)
+			until = island->now + ASSIST_NS;
+		late = island->now > until;
 		*unheard |= island->unheard;
 		island->assisted = false;
 		more = let_go(island, busy);
-		if (!more || atomic_load(&island->left) == LEFT_WORK ||
-		    round == ASSIST_ROUNDS)
+		if (!more || late || atomic_load(&island->left) == LEFT_WORK)
 			break;
 		if (own(island, NFC_OWNER_CALL)) { /* who looks */
 			more = false;
