@@ -130,7 +130,7 @@ func (j job) list() []program {
 }
 
 // libSources are what libnfcomms is made of.
-var libSources = []string{"kmod/lib/device.c", "kmod/lib/control.c", "kmod/lib/channel.c", "kmod/lib/async.c", "kmod/lib/umod.c"}
+var libSources = []string{"-D_GNU_SOURCE", "kmod/lib/device.c", "kmod/lib/control.c", "kmod/lib/channel.c", "kmod/lib/async.c", "kmod/lib/umod.c"}
 
 // programs are those that jobs name. Each lies in the guest as /bin/NAME.
 var programs = map[string]program{
