@@ -11,6 +11,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -33,10 +34,6 @@ static struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int load_result;
 static volatile sig_atomic_t forked; /* in a child of who had loaded it */
-
-/* A program that is linked statically has none, and opens device nodes alone. */
-#pragma weak dlopen
-#pragma weak dlsym
 
 /* Block what a program may handle, but not what its own code raises. */
 static void block_signals(sigset_t *before)
@@ -63,6 +60,19 @@ static void note_fork(void)
 	forked = 1;
 }
 
+/* The program is the first of all objects; does it need a dynamic linker? */
+static int find_interpreter(struct dl_phdr_info *program, size_t size, void *is)
+{
+	int i;
+
+	(void)size;
+	for (i = 0; i < program->dlpi_phnum; i++) {
+		if (program->dlpi_phdr[i].p_type == PT_INTERP)
+			*(int *)is = 1;
+	}
+	return 1;
+}
+
 static void load(void)
 {
 	static const struct {
@@ -77,10 +87,13 @@ static void load(void)
 		{ "nfcomms_umod_close", &umod.close },
 	};
 	void *library = NULL, *symbol;
+	int dynamic = 0;
 	size_t i;
 
+	/* Loaded into a static program it would run on a second C library, and crash. */
 	load_result = -ELIBACC;
-	if (dlopen)
+	dl_iterate_phdr(find_interpreter, &dynamic);
+	if (dynamic)
 		library = dlopen("libnfcomms-umod.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!library)
 		return;

@@ -41,8 +41,8 @@ extern struct fake fake;
 /* Start anew, with a module that answers everything with success. */
 void fake_reset(void);
 
-/* No other library is there. Weak, as the library's own declaration of dlopen. */
-__attribute__((weak)) void *fake_dlopen(const char *name, int flags);
+/* No other library is there. */
+void *fake_dlopen(const char *name, int flags);
 int fake_open(const char *path, int flags);
 int fake_close(int fd);
 int fake_ioctl(int fd, unsigned long number, void *argument);

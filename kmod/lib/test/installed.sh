@@ -82,7 +82,7 @@ expect "the example in Python" echoes_python sim:
 expect "Python is interrupted" interrupted
 expect "the example, static" gcc -std=c11 -Wall -Wextra -Werror -static -o "$root/static" example/echo.c $(flags --cflags --libs)
 expect "the static example runs" not_found "$root/static"
-expect "the static example opens nodes alone" says 'libnfcomms-umod.so.1 cannot be loaded' "$root/static" sim:
+expect "the static example opens nodes alone" says 'libnfcomms-umod.so.1 cannot be loaded' env LD_LIBRARY_PATH="$lib" "$root/static" sim:
 expect "the manual page" mandoc -T lint -W warning "$root/usr/share/man/man3/libnfcomms.3"
 for name in $(declared); do
 	expect "the manual page names $name" grep -qE "^\.F[no] $name\b" man/libnfcomms.3
