@@ -29,6 +29,7 @@ func (d *daemon) newRegistry() *prometheus.Registry {
 		collectors.NewBuildInfoCollector(),
 		d.calls, d.refused.count, gauges{d},
 		metrics.NewCollector(d.devices, metrics.Options{Channels: d.conf.HTTP.Channels}),
+		metrics.NewFabricCollector(d.devices),
 	)
 	return r
 }

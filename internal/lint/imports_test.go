@@ -45,7 +45,7 @@ var allowed = []struct {
 	{"pkg/fabric", []string{"bridge", "bridge/abi"}, []string{"go.yaml.in/yaml"}},
 	{"pkg/program", []string{"firmware"}, nil},
 	{"pkg/ring", []string{"internal/fdpass"}, []string{sys}},
-	{"pkg/metrics", []string{"pkg/group", "pkg/nfcomms", "pkg/ring", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},
+	{"pkg/metrics", []string{"pkg/fabric", "pkg/group", "pkg/nfcomms", "pkg/ring", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},
 	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "internal/dmaloop", "internal/fdpass", "internal/texttable", "internal/units"}, []string{""}},
 	{"cmd/nfbench", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "bridge/mesh", "internal/dmaloop", "internal/fdpass", "internal/texttable", "internal/units"}, []string{""}},
 	{"cmd/nfsim/", []string{"cmd/nfsim/", "internal/fdpass", "internal/owners", "internal/shmwire", "bridge", "bridge/abi", "bridge/scripted", "firmware"}, []string{sys, "github.com/spf13/cobra", "github.com/coreos/go-systemd", "github.com/elastic/go-seccomp-bpf"}},

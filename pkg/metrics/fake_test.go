@@ -36,6 +36,7 @@ type fake struct {
 	health        bridge.Health
 	err           error
 	open          map[*fakeChannel]bool
+	fabric        *fakeFabric
 }
 
 // fakes hands the device under construction to the scheme.

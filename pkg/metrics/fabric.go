@@ -1,0 +1,184 @@
+package metrics
+
+import (
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/pkg/fabric"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// Metrics of fabrics; all have the label "device".
+var (
+	fabricNodes = fabricDesc("nodes", "Nodes of the fabric, by their state as the device's node knows it.", "state")
+	fabricLinks = fabricDesc("links", "Links of the fabric, each counted once, by the worse of what both ends report.", "state")
+	fabricSums  = [...]*prometheus.Desc{
+		sumBytes:       fabricDesc("link_bytes_total", "Bytes of packets that left by links, once for each link of their way."),
+		sumPackets:     fabricDesc("link_packets_total", "Packets that left by links, once for each link of their way."),
+		sumRepeated:    fabricDesc("repeated_packets_total", "Packets that links sent again."),
+		sumErrors:      fabricDesc("link_errors_total", "What was wrong of what came by links."),
+		sumRestarts:    fabricDesc("link_restarts_total", "Times that ends of links were aligned: when they come up, too."),
+		sumForwarded:   fabricDesc("forwarded_packets_total", "Packets of others that nodes passed on."),
+		sumDetours:     fabricDesc("detour_packets_total", "Those of them that left dimension order there, around what is broken."),
+		sumUnreachable: fabricDesc("unreachable_packets_total", "Packets that were lost because no way led on."),
+	}
+	fabricDescs = append([]*prometheus.Desc{fabricNodes, fabricLinks}, fabricSums[:]...)
+)
+
+// What is added up over all nodes.
+const (
+	sumBytes = iota
+	sumPackets
+	sumRepeated
+	sumErrors
+	sumRestarts
+	sumForwarded
+	sumDetours
+	sumUnreachable
+	sumCount
+)
+
+// fabricsMost is how many devices have fabric series of their own: 16 each.
+const fabricsMost = 32
+
+func fabricDesc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("nfcomms_fabric_"+name, help, append([]string{"device"}, labels...), nil)
+}
+
+// NewFabricCollector returns a collector of the fabrics that the devices are nodes
+// of, which devices lists as for NewCollector: 16 series for a device, however many
+// nodes there are, and for 32 devices at most. Those that come after these by name
+// are added up under the name Overflow. Counters of a node that began anew go on.
+func NewFabricCollector(devices func() iter.Seq2[string, *nfcomms.Device]) prometheus.Collector {
+	return &fabricCollector{devices: devices, tables: map[*nfcomms.Device]*fabricTable{}}
+}
+
+type fabricCollector struct {
+	devices func() iter.Seq2[string, *nfcomms.Device]
+
+	mu     sync.Mutex // guards tables and what they hold
+	tables map[*nfcomms.Device]*fabricTable
+}
+
+// fabricTable is what is kept of a device between scrapes: counters of nodes as they
+// were, and the sums of what they grew by.
+type fabricTable struct {
+	last [][sumCount]uint64
+	sums [sumCount]uint64
+}
+
+// fabricPage is what a name shows.
+type fabricPage struct {
+	nodes, links [fabric.States]int
+	sums         [sumCount]uint64
+}
+
+// Describe sends what Collect may send.
+func (c *fabricCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range fabricDescs {
+		ch <- d
+	}
+}
+
+// Collect asks every device that is a node of a fabric.
+func (c *fabricCollector) Collect(ch chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pages, kept := map[string]*fabricPage{}, map[*nfcomms.Device]*fabricTable{}
+	for _, e := range c.open() {
+		state, err := e.dev.Fabric().State()
+		if err != nil {
+			continue // it was closed meanwhile
+		}
+		table := c.tables[e.dev]
+		if table == nil {
+			table = &fabricTable{last: make([][sumCount]uint64, len(state.Nodes))}
+		}
+		kept[e.dev] = table
+		name := e.name
+		if pages[name] == nil && len(pages) >= fabricsMost {
+			name = Overflow
+		}
+		if pages[name] == nil {
+			pages[name] = &fabricPage{}
+		}
+		table.grow(&state)
+		pages[name].add(&state, table)
+	}
+	c.tables = kept
+	for name, p := range pages {
+		p.send(ch, name)
+	}
+}
+
+// fabricEntry is a device that is a node of a fabric.
+type fabricEntry struct {
+	name string
+	dev  *nfcomms.Device
+}
+
+// open lists the devices to ask, in the order of their names.
+func (c *fabricCollector) open() (all []fabricEntry) {
+	for name, dev := range c.devices() {
+		if dev != nil && dev.Fabric() != nil {
+			all = append(all, fabricEntry{safeName(name), dev})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b fabricEntry) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+// countersOf adds up what a node and its links counted.
+func countersOf(n *bridge.FabricNodeState) (c [sumCount]uint64) {
+	for i := range n.Links {
+		l := &n.Links[i]
+		c[sumBytes] += l.BytesSent
+		c[sumPackets] += l.Packets
+		c[sumRepeated] += l.Repeated
+		c[sumErrors] += l.Errors
+		c[sumRestarts] += l.Restarts
+	}
+	c[sumForwarded], c[sumDetours], c[sumUnreachable] = n.Forwarded, n.Detours, n.Unreachable
+	return c
+}
+
+// grow adds what the counters of nodes grew by. One that fell began anew.
+func (t *fabricTable) grow(s *bridge.FabricState) {
+	for i := range s.Nodes {
+		now := countersOf(&s.Nodes[i])
+		for j, v := range now {
+			if before := t.last[i][j]; v >= before {
+				v -= before
+			}
+			t.sums[j] += v
+		}
+		t.last[i] = now
+	}
+}
+
+// add adds a fabric to what a name shows.
+func (p *fabricPage) add(s *bridge.FabricState, t *fabricTable) {
+	nodes, links := fabric.Of(s).Count()
+	for i := range nodes {
+		p.nodes[i] += nodes[i]
+		p.links[i] += links[i]
+	}
+	for i, v := range t.sums {
+		p.sums[i] += v
+	}
+}
+
+func (p *fabricPage) send(ch chan<- prometheus.Metric, name string) {
+	for state := range fabric.States {
+		ch <- prometheus.MustNewConstMetric(fabricNodes, gauge, float64(p.nodes[state]), name, state.String())
+		ch <- prometheus.MustNewConstMetric(fabricLinks, gauge, float64(p.links[state]), name, state.String())
+	}
+	for i, v := range p.sums {
+		ch <- prometheus.MustNewConstMetric(fabricSums[i], counter, float64(v), name)
+	}
+}
