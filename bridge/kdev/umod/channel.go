@@ -3,7 +3,6 @@ package umod
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -209,15 +208,25 @@ func (h *half) work() {
 	}
 }
 
-// remove takes an operation that does not run yet out of the queue.
-func (h *half) remove(o *operation) bool {
+// sweep takes the cancelled operations out of the queue that do not run yet, and adds them
+// to a list.
+func (h *half) sweep(to []*operation) []*operation {
+	if h == nil {
+		return to
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	i := slices.Index(h.queue, o)
-	if i > 0 {
-		h.queue = slices.Delete(h.queue, i, i+1)
+	kept := h.queue[:min(len(h.queue), 1)]
+	for _, o := range h.queue[len(kept):] {
+		if o.Err() != nil {
+			to = append(to, o)
+		} else {
+			kept = append(kept, o)
+		}
 	}
-	return i > 0
+	clear(h.queue[len(kept):])
+	h.queue = kept
+	return to
 }
 
 func (h *half) first() *operation {

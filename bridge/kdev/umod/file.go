@@ -15,7 +15,7 @@ import (
 
 // Options adjusts a module. The zero value is valid.
 type Options struct {
-	// MaxOperations bounds the operations of a file in flight; 0: 65,536.
+	// MaxOperations bounds the operations of a file in flight or unread; 0: 65,536.
 	MaxOperations int
 	// Boot opens a device of another shape for a RESET that asks for one, after the old
 	// one was closed. Without it such a RESET is EINVAL.
@@ -73,8 +73,9 @@ type File struct {
 	ending   chan struct{} // closed by Close
 	work     sync.WaitGroup
 
-	mu        sync.Mutex // guards what follows
-	ready     []uapi.Completion
+	mu        sync.Mutex        // guards what follows
+	ready     []uapi.Completion // the first taken of them were
+	taken     int
 	channels  map[uint32]*channel
 	handle    uint32 // the last one
 	flying    []*operation
@@ -101,7 +102,7 @@ func (f *File) post(c uapi.Completion) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ready = append(f.ready, c)
-	if len(f.ready) == 1 {
+	if len(f.ready) == f.taken+1 {
 		f.readable(true)
 	}
 }
@@ -110,9 +111,13 @@ func (f *File) post(c uapi.Completion) {
 func (f *File) Take(to []uapi.Completion) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := copy(to, f.ready)
-	f.ready = f.ready[:copy(f.ready, f.ready[n:])]
-	if n > 0 && len(f.ready) == 0 {
+	n := copy(to, f.ready[f.taken:])
+	f.taken += n
+	if 2*f.taken >= len(f.ready) {
+		f.ready = f.ready[:copy(f.ready, f.ready[f.taken:])]
+		f.taken = 0
+	}
+	if n > 0 && len(f.ready) == f.taken {
 		f.readable(false)
 	}
 	return n

@@ -232,7 +232,8 @@ func (f *File) admit(raw *uapi.Op, to *uapi.Completion) (o *operation, ch *chann
 		return nil, nil, syscall.ENOENT
 	}
 	ending := raw.Opcode == uapi.OpClose || raw.Opcode == uapi.OpAccept || raw.Opcode == uapi.OpRefuse
-	if len(f.flying) >= f.module.options.MaxOperations && !ending {
+	unread := len(f.ready) - f.taken
+	if len(f.flying)+unread >= f.module.options.MaxOperations && !ending {
 		return nil, nil, syscall.EAGAIN
 	}
 	o = f.takeLocked(raw)
@@ -281,15 +282,17 @@ func (f *File) cancel(c *uapi.Cancel) syscall.Errno {
 func (f *File) withdraw(which func(*operation) bool) syscall.Errno {
 	f.mu.Lock()
 	found := syscall.ENOENT
-	var queued []*operation
+	halves := make(map[*half]bool)
 	for _, o := range f.flying {
 		if which(o) {
 			found = 0
 			o.cancel()
-			if o.half != nil && o.half.remove(o) {
-				queued = append(queued, o)
-			}
+			halves[o.half] = true
 		}
+	}
+	var queued []*operation
+	for h := range halves {
+		queued = h.sweep(queued)
 	}
 	f.mu.Unlock()
 	for _, o := range queued {

@@ -4,6 +4,7 @@ package umod_test
 
 import (
 	"errors"
+	"runtime"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -63,6 +64,15 @@ func (c *client) call(o uapi.Op) *uapi.Completion {
 	out, over := c.start(o)
 	<-over
 	return out
+}
+
+// until waits until so many completions are there to be taken.
+func (c *client) until(n int) {
+	h := uapi.Health{Size: uint32(unsafe.Sizeof(uapi.Health{}))}
+	for ready := 0; ready < n; ready = 1<<16 - int(h.Operations) {
+		runtime.Gosched()
+		require.Zero(c.t, c.Ioctl(uapi.IOCHealth, unsafe.Pointer(&h)))
+	}
 }
 
 func (c *client) send(text string) uapi.Op {
@@ -132,6 +142,38 @@ func TestOneReceiver(t *testing.T) {
 	require.Zero(t, c.call(c.send("echo")).Status)
 	<-over
 	require.Equal(t, "echo", string(got.Payload[:got.Length]))
+}
+
+// kept makes what an address names lie on the heap: a stack may move.
+var kept *uapi.Op
+
+// TestUnreadCounts: a file takes no more operations than somebody reads, and cancelling
+// many ends each of them once.
+func TestUnreadCounts(t *testing.T) {
+	const most = 1 << 16
+	c := newClient(t, "hold")
+	o := c.send("nobody reads")
+	kept = &o
+	submit := func() syscall.Errno {
+		s := uapi.Submit{Size: uint32(unsafe.Sizeof(uapi.Submit{})), Count: 1, OpSize: uint32(unsafe.Sizeof(o)), Ops: uint64(uintptr(unsafe.Pointer(&o)))}
+		return c.Ioctl(uapi.IOCSubmit, unsafe.Pointer(&s))
+	}
+	for o.UserData = range uint64(most) {
+		require.Zero(t, submit())
+	}
+	require.Equal(t, syscall.EAGAIN, submit())
+	cancel := uapi.Cancel{Size: uint32(unsafe.Sizeof(uapi.Cancel{}))}
+	for cancel.UserData = range uint64(3) {
+		require.Zero(t, c.Ioctl(uapi.IOCCancel, unsafe.Pointer(&cancel)))
+	}
+	c.until(3)
+	require.Equal(t, syscall.EAGAIN, submit(), "they are unread")
+	var got [2]uapi.Completion
+	require.Equal(t, 2, c.Take(got[:]))
+	require.Zero(t, submit())
+	require.Equal(t, 1, c.Take(got[:]))
+	require.Zero(t, c.Take(got[:]))
+	require.Equal(t, []bool{true, false}, c.readable)
 }
 
 // TestReset: the handle stays, of no use; another shape needs a way to make it.
