@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"fmt"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/nfcomms/nfcomms/bridge"
@@ -19,11 +20,16 @@ const (
 	shutAny  = shutHost | shutPeer | shutDown
 )
 
+// burstCalls is how many calls of a half may end before others have the processor: goroutines that
+// never sleep would keep it for a time slice of the scheduler each.
+const burstCalls = 256
+
 // half is one direction of a channel: what both directions have in common. Its queue's holder runs
 // the calls; completions come from whoever drains the mailbox, under the mailbox's rx lock.
 type half struct {
 	parker
 	queue queue
+	burst uint32 // calls of the half; owned by the queue's holder
 	ch    *Channel
 
 	waiters waiter.Queue // d2h: who is armed, guarded by mu; h2d: the queue has them
@@ -86,6 +92,11 @@ func (h *half) header(t abi.Type, length int, id uint64) abi.Header {
 // unlock gives the half to the next, or what the device offers to who waits
 // for it.
 func (h *half) unlock() {
+	h.burst++
+	over := h.burst%burstCalls == 0
 	h.queue.unlock()
 	h.pass()
+	if over {
+		runtime.Gosched()
+	}
 }
