@@ -198,9 +198,28 @@ struct nfc_computing {
 /* False if it runs no process now. Any thread, until nfc_device_fini(). */
 bool nfc_island_computes(struct nfc_device *dev, uint32_t island,
 			 struct nfc_computing *out);
-/* The stack of that process. The island's own thread. */
+/* The stack of that process, NULL if there is none. The thread that runs the island. */
 const struct nfc_stack *nfc_island_stack(struct nfc_device *dev,
 					 uint32_t island);
+/* What crashed, and where its thread goes on. */
+struct nfc_crashed {
+	uint32_t host;
+	uint32_t first, ports; /* its targets */
+	uint64_t generation; /* its subscriptions are before this one */
+	void (*enter)(void *arg); /* on its stack, of which nothing is used */
+	void *arg;
+};
+
+/*
+ * The process that an island runs did, on the calling thread, what ends a program.
+ * If it was in the code of a loaded image, and not in the firmware, it has crashed:
+ * the thread goes on with enter(arg) instead, which writes line to the log of the
+ * process's host and ends the process as if it had returned. line is read until
+ * then. False: it cannot be contained, and nothing has changed. Signal handlers may
+ * call it.
+ */
+bool nfc_island_crash(struct nfc_device *dev, uint32_t island, const char *line,
+		      struct nfc_crashed *out);
 /* Ask every island to return from nfc_island_run(). Any thread. */
 void nfc_device_halt(struct nfc_device *dev);
 /* After all islands returned: free what contexts hold in the port. */

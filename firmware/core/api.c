@@ -1,28 +1,199 @@
 // SPDX-License-Identifier: MIT
-/* The calls of nfc_fw.h as the table that loaded programs reach them by. */
+/*
+ * The calls of nfc_fw.h as the table that loaded programs reach them by. What crashes
+ * outside of them is the program's, whose process ends; inside, the firmware is at
+ * work on what all share, and nothing can be saved. So each call begins with a touch
+ * of what it was given, and of the stack that it needs. Calls that only look something
+ * up are as they are.
+ */
 #include "calls.h"
+
+enum {
+	CALL_STACK = 4096, /* bytes of stack that every call does with */
+};
+
+/* It may crash here, and may look below its frame: for no sanitizer to report. */
+#define UNCHECKED __attribute__((no_sanitize("address", "undefined")))
+
+/* From here on the process is in the firmware. */
+UNCHECKED static inline struct nfc_process *api_enter(struct nfc_process *self)
+{
+	const volatile char *sp = __builtin_frame_address(0);
+
+	(void)sp[-CALL_STACK];
+	self->foreign = 0;
+	atomic_signal_fence(memory_order_seq_cst);
+	return self;
+}
+
+UNCHECKED static inline struct nfc_process *api_enter_by(struct nfc_channel *ch)
+{
+	return api_enter(atomic_load_explicit(&ch->island->current,
+					  memory_order_relaxed));
+}
+
+static inline int api_leave(struct nfc_process *self, int result)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	self->foreign = 1;
+	return result;
+}
+
+/* Bytes that lie in two pages at most, and of which the first and the last are there. */
+UNCHECKED static inline void api_touch(const volatile char *p, size_t n)
+{
+	if (!n)
+		return;
+	(void)p[0];
+	(void)p[n - 1];
+}
+
+UNCHECKED static inline void api_touch_buffer(volatile char *p, size_t n)
+{
+	n = nfc_min(n, NFC_PAYLOAD_SIZE);
+	if (!n)
+		return;
+	p[0] = p[0];
+	p[n - 1] = p[n - 1];
+}
+
+static int api_read(struct nfc_channel *ch, void *buf, size_t n)
+{
+	struct nfc_process *self;
+
+	api_touch_buffer(buf, n);
+	self = api_enter_by(ch);
+	return api_leave(self, channel_read(ch, buf, n));
+}
+
+static int api_read_any(struct nfc_channel *ch, void *buf, size_t n,
+			struct nfc_offer *offer)
+{
+	struct nfc_process *self;
+
+	api_touch_buffer(buf, n);
+	api_touch_buffer((void *)offer, sizeof(*offer));
+	self = api_enter_by(ch);
+	return api_leave(self, channel_read_any(ch, buf, n, offer));
+}
+
+static int api_write(struct nfc_channel *ch, const void *buf, size_t n)
+{
+	struct nfc_process *self;
+
+	api_touch(buf, nfc_min(n, NFC_PAYLOAD_SIZE));
+	self = api_enter_by(ch);
+	return api_leave(self, channel_write(ch, buf, n));
+}
+
+static int api_read_ind(struct nfc_channel *ch, uint64_t address, uint64_t size)
+{
+	struct nfc_process *self = api_enter_by(ch);
+
+	return api_leave(self, channel_read_ind(ch, address, size));
+}
+
+static int api_write_ind(struct nfc_channel *ch, uint64_t address,
+			 uint64_t size)
+{
+	struct nfc_process *self = api_enter_by(ch);
+
+	return api_leave(self, channel_write_ind(ch, address, size));
+}
+
+static int api_offer(struct nfc_channel *ch, struct nfc_offer *offer)
+{
+	struct nfc_process *self;
+
+	api_touch_buffer((void *)offer, sizeof(*offer));
+	self = api_enter_by(ch);
+	return api_leave(self, channel_offer(ch, offer));
+}
+
+static int api_alt(struct nfc_channel *const *ch, size_t n, uint64_t timeout_ns)
+{
+	struct nfc_process *self;
+
+	if (!n)
+		return -NFC_EINVAL;
+	for (size_t i = 0; i < n; i++)
+		api_touch((const void *)ch[i], sizeof(*ch[i]));
+	self = api_enter_by(ch[0]);
+	return api_leave(self, channel_alt(ch, n, timeout_ns));
+}
+
+static void api_close(struct nfc_channel *ch, uint32_t halves)
+{
+	struct nfc_process *self = api_enter_by(ch);
+
+	channel_close(ch, halves);
+	api_leave(self, 0);
+}
+
+static uint64_t api_alloc(struct nfc_process *self, enum nfc_memory type,
+			  uint64_t size)
+{
+	uint64_t address = nfc_alloc(api_enter(self), type, size);
+
+	api_leave(self, 0);
+	return address;
+}
+
+static void api_free(struct nfc_process *self, uint64_t address)
+{
+	nfc_free(api_enter(self), address);
+	api_leave(self, 0);
+}
+
+static void api_yield(struct nfc_process *self)
+{
+	nfc_yield(api_enter(self));
+	api_leave(self, 0);
+}
+
+static void api_sleep(struct nfc_process *self, uint64_t ns)
+{
+	nfc_sleep(api_enter(self), ns);
+	api_leave(self, 0);
+}
+
+static void api_log(struct nfc_process *self, const char *line)
+{
+	const volatile char *at = line;
+
+	while (at - line < NFC_LOG_LINE && *at)
+		at++;
+	nfc_log(api_enter(self), line);
+	api_leave(self, 0);
+}
+
+static void api_prompt(struct nfc_process *self, int prompt)
+{
+	nfc_prompt(api_enter(self), prompt);
+	api_leave(self, 0);
+}
 
 const struct nfc_api nfc_api_table = {
 	.abi = NFC_PROGRAM_ABI,
 	.size = sizeof(struct nfc_api),
-	.channel_read = channel_read,
-	.channel_read_any = channel_read_any,
-	.channel_write = channel_write,
-	.channel_read_ind = channel_read_ind,
-	.channel_write_ind = channel_write_ind,
-	.channel_offer = channel_offer,
-	.channel_alt = channel_alt,
-	.channel_close = channel_close,
+	.channel_read = api_read,
+	.channel_read_any = api_read_any,
+	.channel_write = api_write,
+	.channel_read_ind = api_read_ind,
+	.channel_write_ind = api_write_ind,
+	.channel_offer = api_offer,
+	.channel_alt = api_alt,
+	.channel_close = api_close,
 	.channel = nfc_channel_of,
 	.ports = nfc_ports,
 	.argument = nfc_argument,
 	.stopped = nfc_stopped,
-	.alloc = nfc_alloc,
-	.free = nfc_free,
+	.alloc = api_alloc,
+	.free = api_free,
 	.at = nfc_at,
-	.yield = nfc_yield,
-	.sleep = nfc_sleep,
+	.yield = api_yield,
+	.sleep = api_sleep,
 	.now = nfc_now,
-	.log = nfc_log,
-	.prompt = nfc_prompt,
+	.log = api_log,
+	.prompt = api_prompt,
 };

@@ -39,7 +39,9 @@ bool nfc_island_computes(struct nfc_device *dev, uint32_t index,
 
 const struct nfc_stack *nfc_island_stack(struct nfc_device *dev, uint32_t island)
 {
-	return &atomic_load(&dev->islands[island].current)->stack;
+	struct nfc_process *p = atomic_load(&dev->islands[island].current);
+
+	return p ? &p->stack : NULL;
 }
 
 /*

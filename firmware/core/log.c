@@ -42,7 +42,7 @@ uint64_t nfc_line_length(const char *line, uint64_t most)
 void nfc_log(struct nfc_process *self, const char *line)
 {
 	const struct nfc_port *port = self->island->dev->port;
-	uint64_t length = nfc_line_length(line, 256);
+	uint64_t length = nfc_line_length(line, NFC_LOG_LINE);
 
 	port->log(port->self, self->host->index, line, length);
 	keep_line(self->host, line, length);

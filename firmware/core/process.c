@@ -10,6 +10,15 @@ static struct nfc_rings *rings_of(struct nfc_host *host, uint32_t channel)
 	return &host->shares[island->index].rings[channel % island->rings_count];
 }
 
+static void run_program(struct nfc_process *p)
+{
+	p->prompt = 0;
+	p->foreign = p->loaded != NULL;
+	p->program->main(p);
+	p->foreign = 0;
+}
+
+/* One that crashed comes here anew, on an empty stack, and ends as others do. */
 static void process_main(void *arg)
 {
 	struct nfc_process *p = arg;
@@ -17,8 +26,11 @@ static void process_main(void *arg)
 	for (;;) {
 		struct nfc_host *host = p->host;
 
-		p->prompt = 0;
-		p->program->main(p);
+		if (p->crash)
+			nfc_log(p, p->crash);
+		else
+			run_program(p);
+		p->crash = NULL;
 		for (uint32_t i = 0; i < p->ports; i++)
 			nfc_channel_end(&host->channels[p->first + i]);
 		nfc_memory_free(host, p->id, 0);
@@ -192,6 +204,26 @@ bool nfc_process_stop(struct nfc_process *p)
 	default:
 		nfc_wake(p, -NFC_ESTOPPED);
 	}
+	return true;
+}
+
+bool nfc_island_crash(struct nfc_device *dev, uint32_t island, const char *line,
+		      struct nfc_crashed *out)
+{
+	struct nfc_process *p = atomic_load(&dev->islands[island].current);
+
+	if (!p || !p->foreign)
+		return false;
+	p->foreign = 0;
+	p->crash = line;
+	*out = (struct nfc_crashed){
+		.host = p->host->index,
+		.first = p->first,
+		.ports = p->ports,
+		.generation = atomic_load(&p->host->next_generation),
+		.enter = process_main,
+		.arg = p,
+	};
 	return true;
 }
 

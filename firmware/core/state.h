@@ -27,6 +27,7 @@ enum nfc_internal_limits {
 	NFC_PROGRAMS = 64, /* the device's own, and as many of each host */
 	NFC_IMAGES = 64, /* of a host, those included that only run */
 	NFC_LOG_LINES = 64, /* kept for a host's log service */
+	NFC_LOG_LINE = 256, /* bytes of a line that reach the port */
 	NFC_AGAIN = 1 << 20, /* a wake-up that means: check again */
 };
 
@@ -136,6 +137,7 @@ struct nfc_process {
 	struct nfc_process *next; /* ready queue */
 	const struct nfc_program *program; /* NULL: free */
 	struct nfc_loaded *loaded; /* it is a user of */
+	const char *crash; /* how it crashed; NULL: it did not */
 	_Atomic uint64_t id; /* 0: none; stored last, so that name belongs to it */
 	_Atomic uint64_t name[NFC_NAME_SIZE / 8]; /* of program, for other threads */
 	uint64_t argument;
@@ -145,6 +147,7 @@ struct nfc_process {
 	uint8_t stop;
 	uint8_t prompt; /* a call may run it */
 	uint8_t calling; /* another island holds a pointer to its stack */
+	uint8_t foreign; /* it is in the code of its image, not in the firmware */
 	uint8_t wait; /* enum nfc_wait */
 	int32_t result;
 	void *buf; /* of the read it waits in */
