@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "port/bus.c"
 #include "port/crc.c"
+#include "port/crash.c"
 #include "port/fault.c"
 #include "port/hosted.c"
 #include "port/image.c"

@@ -29,7 +29,7 @@ UNCHECKED static inline struct nfc_process *api_enter(struct nfc_process *self)
 UNCHECKED static inline struct nfc_process *api_enter_by(struct nfc_channel *ch)
 {
 	return api_enter(atomic_load_explicit(&ch->island->current,
-					  memory_order_relaxed));
+					      memory_order_relaxed));
 }
 
 static inline int api_leave(struct nfc_process *self, int result)
@@ -93,8 +93,7 @@ static int api_read_ind(struct nfc_channel *ch, uint64_t address, uint64_t size)
 	return api_leave(self, channel_read_ind(ch, address, size));
 }
 
-static int api_write_ind(struct nfc_channel *ch, uint64_t address,
-			 uint64_t size)
+static int api_write_ind(struct nfc_channel *ch, uint64_t address, uint64_t size)
 {
 	struct nfc_process *self = api_enter_by(ch);
 

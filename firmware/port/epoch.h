@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "crash.h"
 #include "hosted.h"
 #include "seat.h"
 
@@ -45,6 +46,7 @@ struct epoch {
 	_Atomic uint32_t engine_word; /* engines asleep: futex */
 	_Atomic uint32_t stop_engines;
 	struct refusal refusal;
+	struct port_crashes crashes;
 	struct gate dma; /* shut by a fence */
 	struct gate out; /* to the host: doorbell, log */
 	struct epoch *next; /* of those cut off */

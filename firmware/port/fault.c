@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* A copy that can fail, and the handlers that make it so. See port_fault.h. */
+/* A copy that can fail, and the handlers that make it so. See fault.h. */
 #define _GNU_SOURCE
 #include "fault.h"
 
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include "../nfc_abi.h"
 
@@ -27,7 +28,7 @@ struct previous {
 	struct previous *below; /* before that, if ours was replaced once */
 };
 
-static const int signals[] = { SIGSEGV, SIGBUS };
+static const int signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT };
 enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
 
 static pthread_mutex_t installing = PTHREAD_MUTEX_INITIALIZER;
@@ -37,7 +38,7 @@ static _Atomic(struct previous *) previous[SIGNALS];
 #define OF_THREAD \
 	static _Thread_local __attribute__((tls_model("initial-exec")))
 OF_THREAD struct copy *volatile copying;
-OF_THREAD struct nfc_fault_thread *volatile self;
+OF_THREAD struct nfc_fault_owner *volatile owning;
 
 /* ---- the handlers ---- */
 
@@ -53,6 +54,8 @@ static bool is_copy(const struct copy *c, const siginfo_t *info)
 {
 	uintptr_t address = (uintptr_t)info->si_addr;
 
+	if (info->si_signo != SIGSEGV && info->si_signo != SIGBUS)
+		return false;
 	/* SI_KERNEL: an address that no memory can have; it is not reported */
 	return info->si_code == SI_KERNEL ||
 	       within(address, c->from, c->length) ||
@@ -89,10 +92,13 @@ static unsigned int passed_on(siginfo_t *info)
  */
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
-	int i = signal == SIGSEGV ? 0 : 1;
-	const struct previous *p = atomic_load(&previous[i]);
 	const struct sigaction *old;
+	const struct previous *p;
+	int i = 0;
 
+	while (signals[i] != signal)
+		i++;
+	p = atomic_load(&previous[i]);
 	for (unsigned int n = passed_on(info); n && p->below; n--)
 		p = p->below;
 	old = &p->action;
@@ -104,24 +110,19 @@ static void pass_on(int signal, siginfo_t *info, void *context)
 		old->sa_handler(signal);
 }
 
-/* The instruction that a signal interrupted, or 0. */
-static uintptr_t pc_of(const ucontext_t *at)
+/* Did the thread do it, and not somebody who sent a signal? */
+static bool is_fault(const siginfo_t *info)
 {
-#if defined(__x86_64__)
-	return (uintptr_t)at->uc_mcontext.gregs[REG_RIP];
-#elif defined(__aarch64__)
-	return (uintptr_t)at->uc_mcontext.pc;
-#else
-	(void)at;
-	return 0;
-#endif
+	if (info->si_signo == SIGABRT)
+		return info->si_code == SI_TKILL && info->si_pid == getpid();
+	return info->si_code > 0;
 }
 
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
+	struct nfc_fault_owner *owner = owning;
 	struct copy *c = copying;
-	struct nfc_fault_thread *t = self;
-	bool fault = info->si_code > 0; /* and not sent by somebody */
+	bool fault = is_fault(info);
 
 	if (c && fault && is_copy(c, info)) {
 		ucontext_t *at = context;
@@ -129,8 +130,8 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 		pthread_sigmask(SIG_SETMASK, &at->uc_sigmask, NULL);
 		_longjmp(c->back, 1);
 	}
-	if (t && t->explain && fault)
-		t->explain(t->self, signal, info->si_addr, pc_of(context));
+	if (owner && fault && owner->crashed(owner, info, context))
+		return;
 	pass_on(signal, info, context);
 }
 
@@ -174,15 +175,25 @@ void nfc_fault_thread_begin(struct nfc_fault_thread *t)
 	stack_t stack = { .ss_sp = t->stack, .ss_size = sizeof(t->stack) };
 
 	sigaltstack(&stack, NULL);
-	self = t;
 }
 
 void nfc_fault_thread_end(void)
 {
 	stack_t none = { .ss_flags = SS_DISABLE };
 
-	self = NULL;
+	owning = NULL;
 	sigaltstack(&none, NULL);
+}
+
+void nfc_fault_own(struct nfc_fault_owner *owner)
+{
+	owning = owner;
+}
+
+void nfc_fault_signals(sigset_t *set)
+{
+	for (int i = 0; i < SIGNALS; i++)
+		sigdelset(set, signals[i]);
 }
 
 /* ---- the copy ---- */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Faults of memory in a process that hosts devices. A process has one handler
- * of SIGSEGV and one of SIGBUS; this file owns the ones of the hosted port,
- * whoever needs one hooks in here:
+ * Faults in a process that hosts devices. A process has one handler of each signal
+ * that they raise; this file owns the ones of the hosted port, whoever needs one
+ * hooks in here:
  *
  *   - nfc_fault_copy() is a memcpy that fails instead of killing the process;
- *   - a thread of the firmware may explain a fault before the process dies of
- *     it, as one on the guard page below a program's stack.
+ *   - a thread that runs an island may end the device's process that crashed there,
+ *     and go on.
  *
  * Every other fault goes to the handler that was there before, which in a Go
  * program is the runtime's: a nil pointer still panics.
@@ -14,6 +14,8 @@
 #ifndef PORT_FAULT_H
 #define PORT_FAULT_H
 
+#include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -21,17 +23,18 @@ enum {
 	NFC_FAULT_STACK = 64 << 10,
 };
 
+/* Who is asked about a fault of a thread that was no copy. */
+struct nfc_fault_owner {
+	/*
+	 * True: context was changed, and the thread goes on there. Runs on the
+	 * signal stack and may only do what a signal handler may.
+	 */
+	bool (*crashed)(struct nfc_fault_owner *self, const siginfo_t *info,
+			void *context);
+};
+
 /* What a thread of the firmware has of its own. It outlives the thread. */
 struct nfc_fault_thread {
-	/*
-	 * This thread faulted at address, and it was no copy: the process is
-	 * about to die. Runs on the signal stack and may only do what a signal
-	 * handler may. pc is the instruction, 0 where that is not known. NULL:
-	 * nothing to add.
-	 */
-	void (*explain)(void *self, int signal, const void *address,
-			uintptr_t pc);
-	void *self;
 	uint8_t stack[NFC_FAULT_STACK];
 };
 
@@ -43,11 +46,14 @@ int nfc_fault_install(void);
 
 /*
  * The calling thread is one of the firmware's: its faults find a stack to be
- * handled on, also when its own is used up. SIGSEGV and SIGBUS must not be
- * blocked in it.
+ * handled on, also when its own is used up.
  */
 void nfc_fault_thread_begin(struct nfc_fault_thread *t);
 void nfc_fault_thread_end(void);
+/* Faults of the calling thread are that owner's from now on; NULL: nobody's. */
+void nfc_fault_own(struct nfc_fault_owner *owner);
+/* Take the signals of faults out of a set: a thread must not block them. */
+void nfc_fault_signals(sigset_t *set);
 
 /*
  * Copy length bytes, which do not overlap. 0, or NFC_EDMA if memory of either

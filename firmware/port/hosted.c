@@ -569,8 +569,13 @@ struct nfc_ran nfc_hosted_run(struct nfc_hosted *h, uint32_t island)
 {
 	struct nfc_ran r = { .owner = NFC_OWNER_THREAD };
 
-	if (h->epoch)
-		r.owner = nfc_island_assist(h->epoch->dev, island, &r.unheard);
+	struct port_runner runner;
+
+	if (!h->epoch)
+		return r;
+	port_crash_begin(&runner, h->epoch, island);
+	r.owner = nfc_island_assist(h->epoch->dev, island, &r.unheard);
+	nfc_fault_own(NULL);
 	return r;
 }
 

@@ -76,6 +76,24 @@ void nfc_hosted_sense(struct nfc_hosted *h, uint32_t word);
 void nfc_hosted_ring(struct nfc_hosted *h, uint32_t island);
 /* An eventfd the device rings the host with, without a bus. Stays the port's. */
 int nfc_hosted_doorbell(struct nfc_hosted *h);
+/* How a process crashed. */
+struct nfc_crash {
+	uint64_t process;
+	uint32_t island;
+	char program[NFC_NAME_SIZE];
+	char what[80]; /* it did, as "divided by zero" */
+	uint64_t image; /* number of the image where it was; 0: in none */
+	uint64_t offset; /* there */
+};
+
+/*
+ * The crash that ended a subscription of a target in this epoch; false if none did, or
+ * if it is too long ago. Not beside a restart or close.
+ */
+bool nfc_hosted_crash(struct nfc_hosted *h, uint32_t host, uint32_t target,
+		      uint64_t generation, struct nfc_crash *out);
+/* The file of an image, to free(); NULL if it is not loaded any more. Any thread. */
+void *nfc_hosted_image(uint64_t image, uint64_t *size);
 /* nfc_island_computes() of the present epoch. */
 bool nfc_hosted_computes(struct nfc_hosted *h, uint32_t island,
 			 struct nfc_computing *who);

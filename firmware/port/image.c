@@ -5,14 +5,17 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "../nfc_fw.h"
+#include "hosted.h"
 
 enum {
 	IMAGES = 256, /* whose crashes can be placed, at one time */
@@ -39,29 +42,42 @@ static void path_of(char path[PATH_SIZE], int fd)
 
 /*
  * Where images are mapped, for a handler of faults: of those that are more than
- * there are places for it knows nothing. Written under no lock, as places are
- * claimed one by one; start is 0 while a place is free, and 1 while it changes.
+ * there are places for it knows nothing. start is 0 while a place is free, and is
+ * stored last. The file is mapped whole beside the image that the dynamic linker made
+ * of it, which has no line table.
  */
-static struct {
+static struct mapped {
 	_Atomic uintptr_t start;
-	uintptr_t end;
+	uintptr_t end, code, code_end;
+	uint64_t number; /* of image, from 1 */
+	void *file;
+	uint64_t size;
 } mapped[IMAGES];
+static pthread_mutex_t mapping = PTHREAD_MUTEX_INITIALIZER; /* who changes it */
 
-/* The bytes of memory that an image takes, from its first to its last part. */
-static uintptr_t span(const uint8_t *image)
+/* The memory that an image takes at start, from its first to its last part. */
+static void measure(struct mapped *m, uintptr_t start, const uint8_t *image)
 {
-	uintptr_t end = 0;
 	ElfW(Ehdr) header;
 	ElfW(Phdr) part;
 
+	m->end = m->code = m->code_end = start;
 	memcpy(&header, image, sizeof(header));
 	for (uint32_t i = 0; i < header.e_phnum; i++) {
+		uintptr_t end;
+
 		memcpy(&part, image + header.e_phoff + i * sizeof(part),
 		       sizeof(part));
-		if (part.p_type == PT_LOAD && part.p_vaddr + part.p_memsz > end)
-			end = part.p_vaddr + part.p_memsz;
+		end = start + part.p_vaddr + part.p_memsz;
+		if (part.p_type != PT_LOAD)
+			continue;
+		if (end > m->end)
+			m->end = end;
+		if (part.p_flags & PF_X) {
+			m->code = start + part.p_vaddr;
+			m->code_end = end;
+		}
 	}
-	return end;
 }
 
 static uintptr_t start_of(void *handle)
@@ -71,39 +87,99 @@ static uintptr_t start_of(void *handle)
 	return dlinfo(handle, RTLD_DI_LINKMAP, &map) ? 0 : map->l_addr;
 }
 
-static void remember(void *handle, const uint8_t *image)
+/* file stays mapped until the image is forgotten. */
+static void remember(void *handle, void *file, uint64_t size)
 {
+	static uint64_t images;
 	uintptr_t start = start_of(handle);
+	struct mapped *m = mapped;
 
-	for (int i = 0; start && i < IMAGES; i++) {
-		uintptr_t unused = 0;
-
-		if (!atomic_compare_exchange_strong(&mapped[i].start, &unused, 1))
-			continue;
-		mapped[i].end = start + span(image);
-		atomic_store(&mapped[i].start, start);
-		return;
+	pthread_mutex_lock(&mapping);
+	while (m < mapped + IMAGES && atomic_load(&m->start))
+		m++;
+	if (start && m < mapped + IMAGES) {
+		measure(m, start, file);
+		m->number = ++images;
+		m->file = file;
+		m->size = size;
+		atomic_store(&m->start, start);
+		file = NULL;
 	}
+	pthread_mutex_unlock(&mapping);
+	if (file)
+		munmap(file, size);
 }
 
 static void forget(void *handle)
 {
 	uintptr_t start = start_of(handle);
 
-	for (int i = 0; i < IMAGES; i++)
-		if (start && atomic_load(&mapped[i].start) == start)
-			atomic_store(&mapped[i].start, 0);
+	pthread_mutex_lock(&mapping);
+	for (struct mapped *m = mapped; start && m < mapped + IMAGES; m++) {
+		if (atomic_load(&m->start) != start)
+			continue;
+		atomic_store(&m->start, 0);
+		munmap(m->file, m->size);
+	}
+	pthread_mutex_unlock(&mapping);
 }
 
-bool port_image_offset(uintptr_t pc, uint64_t *offset)
+void *nfc_hosted_image(uint64_t image, uint64_t *size)
 {
-	for (int i = 0; i < IMAGES; i++) {
-		uintptr_t start = atomic_load(&mapped[i].start);
+	void *copy = NULL;
 
-		if (start <= 1 || pc < start || pc >= mapped[i].end)
+	pthread_mutex_lock(&mapping);
+	for (struct mapped *m = mapped; m < mapped + IMAGES; m++) {
+		if (!atomic_load(&m->start) || m->number != image)
 			continue;
+		copy = malloc(m->size);
+		*size = m->size;
+		if (copy)
+			memcpy(copy, m->file, m->size);
+	}
+	pthread_mutex_unlock(&mapping);
+	return copy;
+}
+
+bool port_image_place(uintptr_t pc, uint64_t *image, uint64_t *offset)
+{
+	for (struct mapped *m = mapped; m < mapped + IMAGES; m++) {
+		uintptr_t start = atomic_load(&m->start);
+
+		if (!start || pc < start || pc >= m->end)
+			continue;
+		*image = m->number;
 		*offset = pc - start;
 		return true;
+	}
+	return false;
+}
+
+/* Does a call end before this instruction? Not for certain where it is not known. */
+static bool follows_call(const struct mapped *m, uintptr_t at)
+{
+	const uint8_t *p = (const uint8_t *)at;
+
+	if (at < m->code + 7 || at > m->code_end)
+		return false;
+#if defined(__x86_64__)
+	return p[-5] == 0xe8 || p[-6] == 0xff || p[-3] == 0xff || p[-2] == 0xff;
+#elif defined(__aarch64__)
+	return (p[-1] & 0xfc) == 0x94 || (p[-1] == 0xd6 && p[-2] == 0x3f);
+#else
+	return p[-1] || true;
+#endif
+}
+
+bool port_image_caller(uintptr_t sp, uintptr_t top, uint64_t *image,
+		       uint64_t *offset)
+{
+	for (sp &= ~(uintptr_t)7; sp && sp + 8 <= top; sp += 8) {
+		uintptr_t at = *(const uintptr_t *)sp;
+
+		for (struct mapped *m = mapped; m < mapped + IMAGES; m++)
+			if (atomic_load(&m->start) && follows_call(m, at))
+				return port_image_place(at - 1, image, offset);
 	}
 	return false;
 }
@@ -135,43 +211,49 @@ static bool is_whole(const uint8_t *image, uint64_t size)
 	return true;
 }
 
-static void *open_image(const void *image, uint64_t size, int *rc)
+static int open_image(const void *image, uint64_t size, void **handle,
+		      void **file)
 {
-	int fd = memfd_create("nfc-program", MFD_CLOEXEC);
-	void *handle = NULL;
+	int fd = memfd_create("nfc-program", MFD_CLOEXEC), rc = -NFC_ENOMEM;
 	char path[PATH_SIZE];
 
-	*rc = -NFC_ENOMEM;
 	if (fd < 0)
-		return NULL;
-	if (write(fd, image, size) == (ssize_t)size) {
+		return rc;
+	*file = MAP_FAILED;
+	if (write(fd, image, size) == (ssize_t)size)
+		*file = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (*file != MAP_FAILED) {
 		path_of(path, fd);
-		handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-		*rc = handle ? 0 : -NFC_EINVAL;
+		*handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		rc = *handle ? 0 : -NFC_EINVAL;
+		if (rc)
+			munmap(*file, size);
 	}
 	close(fd);
-	return handle;
+	return rc;
 }
 
 int port_image_load(const void *image, uint64_t size, const struct nfc_api *api,
 		    struct nfc_image *out)
 {
 	const struct nfc_api **slot;
+	void *file;
 	int rc;
 
 	if (!is_whole(image, size))
 		return -NFC_EINVAL;
-	out->handle = open_image(image, size, &rc);
-	if (!out->handle)
+	rc = open_image(image, size, &out->handle, &file);
+	if (rc)
 		return rc;
 	out->table = dlsym(out->handle, "nfc_program_table");
 	slot = dlsym(out->handle, "nfc_api");
 	if (!out->table || !slot) {
 		dlclose(out->handle);
+		munmap(file, size);
 		return -NFC_EINVAL;
 	}
 	*slot = api;
-	remember(out->handle, image);
+	remember(out->handle, file, size);
 	return 0;
 }
 

@@ -16,9 +16,15 @@ int port_image_load(const void *image, uint64_t size, const struct nfc_api *api,
 void port_image_unload(void *handle);
 
 /*
- * Where an instruction lies in the image it belongs to, as addr2line has it.
- * False: in none. For signal handlers, too.
+ * Where an instruction lies: the number of its image, and the offset there, as
+ * addr2line has it. False: in none. For signal handlers, too.
  */
-bool port_image_offset(uintptr_t pc, uint64_t *offset);
+bool port_image_place(uintptr_t pc, uint64_t *image, uint64_t *offset);
+/*
+ * The same of the innermost call that left an image, of which only the stack from sp to
+ * top is known: a guess, as a handler of signals can make.
+ */
+bool port_image_caller(uintptr_t sp, uintptr_t top, uint64_t *image,
+		       uint64_t *offset);
 
 #endif /* PORT_IMAGE_H */

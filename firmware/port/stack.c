@@ -50,3 +50,10 @@ bool port_stack_guards(const struct nfc_stack *s, const void *address)
 
 	return at < base && base - at <= PORT_STACK_GUARD;
 }
+
+bool port_stack_holds(const struct nfc_stack *s, uintptr_t sp)
+{
+	uintptr_t base = (uintptr_t)s->base;
+
+	return sp >= base - PORT_STACK_GUARD && sp < base + s->size;
+}

@@ -17,4 +17,7 @@ void port_stack_free(void *self, struct nfc_stack *s);
 /* Does an address lie in the guard of a stack? */
 bool port_stack_guards(const struct nfc_stack *s, const void *address);
 
+/* Does a stack pointer belong to a stack, be it overrun? */
+bool port_stack_holds(const struct nfc_stack *s, uintptr_t sp);
+
 #endif /* PORT_STACK_H */

@@ -3,7 +3,10 @@
  * Stack switching for the hosted port. The callee-saved registers go on the
  * old stack, its pointer into the record, and the same back from the other.
  */
+#define _GNU_SOURCE
 #include "switch.h"
+
+#include <ucontext.h>
 
 /* PORT_SWITCH_PORTABLE: test what other processors get. */
 #ifdef PORT_SWITCH_PORTABLE
@@ -113,6 +116,38 @@ int port_switch_init(struct nfc_stack *s, void (*enter)(void *arg), void *arg)
 	return 0;
 }
 
+/* As a first switch, with the flags and rounding that a function may expect. */
+void port_switch_again(void *context, const struct nfc_stack *s,
+		       void (*enter)(void *arg), void *arg)
+{
+	enum { TRAP = 0x100, DIRECTION = 0x400, ALIGNMENT = 0x40000 };
+	mcontext_t *at = &((ucontext_t *)context)->uc_mcontext;
+	uint64_t top = ((uint64_t)(uintptr_t)s->base + s->size) & ~15ull;
+
+	at->gregs[REG_RSP] = (greg_t)(top - 16);
+	at->gregs[REG_RBP] = 0;
+	at->gregs[REG_R12] = (greg_t)(uintptr_t)enter;
+	at->gregs[REG_R13] = (greg_t)(uintptr_t)arg;
+	at->gregs[REG_RIP] = (greg_t)(uintptr_t)nfc_switch_enter;
+	at->gregs[REG_EFL] &= ~(greg_t)(TRAP | DIRECTION | ALIGNMENT);
+	if (at->fpregs) {
+		at->fpregs->cwd = 0x37f;
+		at->fpregs->swd = 0;
+		at->fpregs->ftw = 0;
+		at->fpregs->mxcsr = 0x1f80;
+	}
+}
+
+uintptr_t port_switch_pc(const void *context)
+{
+	return (uintptr_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+}
+
+uintptr_t port_switch_sp(const void *context)
+{
+	return (uintptr_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RSP];
+}
+
 #elif ASSEMBLY && defined(__aarch64__)
 
 __asm__(".text\n"
@@ -171,10 +206,31 @@ int port_switch_init(struct nfc_stack *s, void (*enter)(void *arg), void *arg)
 	return 0;
 }
 
+void port_switch_again(void *context, const struct nfc_stack *s,
+		       void (*enter)(void *arg), void *arg)
+{
+	mcontext_t *at = &((ucontext_t *)context)->uc_mcontext;
+
+	at->sp = ((uint64_t)(uintptr_t)s->base + s->size) & ~15ull;
+	at->regs[19] = (uint64_t)(uintptr_t)enter;
+	at->regs[20] = (uint64_t)(uintptr_t)arg;
+	at->regs[29] = 0;
+	at->pc = (uint64_t)(uintptr_t)nfc_switch_enter;
+}
+
+uintptr_t port_switch_pc(const void *context)
+{
+	return ((const ucontext_t *)context)->uc_mcontext.pc;
+}
+
+uintptr_t port_switch_sp(const void *context)
+{
+	return ((const ucontext_t *)context)->uc_mcontext.sp;
+}
+
 #else
 
 #include <stdlib.h>
-#include <ucontext.h>
 
 struct fiber {
 	ucontext_t context;
@@ -226,6 +282,27 @@ void port_switch(struct nfc_stack *from, struct nfc_stack *to)
 		return;
 	}
 	swapcontext(&f->context, &((struct fiber *)to->port)->context);
+}
+
+void port_switch_again(void *context, const struct nfc_stack *s,
+		       void (*enter)(void *arg), void *arg)
+{
+	(void)context;
+	(void)s;
+	(void)enter;
+	(void)arg;
+}
+
+uintptr_t port_switch_pc(const void *context)
+{
+	(void)context;
+	return 0;
+}
+
+uintptr_t port_switch_sp(const void *context)
+{
+	(void)context;
+	return 0;
 }
 
 #endif

@@ -11,4 +11,14 @@ void port_switch_free(struct nfc_stack *s);
 /* Save what runs in from and continue to. */
 void port_switch(struct nfc_stack *from, struct nfc_stack *to);
 
+/*
+ * In a handler of a signal: the instruction that it interrupted, and the stack pointer;
+ * 0 on a processor that is not known.
+ */
+uintptr_t port_switch_pc(const void *context);
+uintptr_t port_switch_sp(const void *context);
+/* Where they are known: go on with enter(arg) on s instead, of which nothing is used. */
+void port_switch_again(void *context, const struct nfc_stack *s,
+		       void (*enter)(void *arg), void *arg);
+
 #endif /* PORT_SWITCH_H */

@@ -12,8 +12,6 @@
 #include <unistd.h>
 
 #include "fault.h"
-#include "image.h"
-#include "stack.h"
 
 enum {
 	ENGINE_SPIN = 2000, /* empty polls before an engine sleeps */
@@ -28,86 +26,15 @@ struct thread {
 	struct nfc_fault_thread fault;
 };
 
-/* ---- the crash line ---- */
-
-/* A line made where nothing may be called that is not safe in a signal. */
-struct line {
-	char text[200];
-	size_t length;
-};
-
-static void say(struct line *l, const char *text)
-{
-	while (*text && l->length < sizeof(l->text))
-		l->text[l->length++] = *text++;
-}
-
-static void say_number(struct line *l, uint64_t n, unsigned int base)
-{
-	char digits[24], *at = digits + sizeof(digits) - 1;
-
-	*at = 0;
-	do {
-		*--at = "0123456789abcdef"[n % base];
-		n /= base;
-	} while (n);
-	say(l, at);
-}
-
-static void say_fault(struct line *l, const struct nfc_stack *stack,
-		      const void *address)
-{
-	if (port_stack_guards(stack, address)) {
-		say(l, " overran its stack of ");
-		say_number(l, stack->size, 10);
-		say(l, " bytes");
-		return;
-	}
-	say(l, " touched memory that cannot be reached, at 0x");
-	say_number(l, (uintptr_t)address, 16);
-}
-
-/* Where in its image the program was: addr2line makes file and line of that. */
-static void say_place(struct line *l, uintptr_t pc)
-{
-	uint64_t offset;
-
-	if (!port_image_offset(pc, &offset))
-		return;
-	say(l, ", in its image at 0x");
-	say_number(l, offset, 16);
-}
-
-/* This thread faulted, and the process ends: write whose fault it is. */
-static void explain(void *self, int signal, const void *address, uintptr_t pc)
-{
-	struct thread *t = self;
-	struct nfc_computing who;
-	struct line l = { .length = 0 };
-	ssize_t n;
-
-	(void)signal;
-	if (!nfc_island_computes(t->epoch->dev, t->index, &who))
-		return;
-	say(&l, "nfcomms: device program \"");
-	say(&l, who.program);
-	say(&l, "\" (process ");
-	say_number(&l, who.process, 10);
-	say(&l, ", island ");
-	say_number(&l, who.island, 10);
-	say(&l, ")");
-	say_fault(&l, nfc_island_stack(t->epoch->dev, t->index), address);
-	say_place(&l, pc);
-	say(&l, "\n");
-	n = write(STDERR_FILENO, l.text, l.length);
-	(void)n; /* no log is left to report that */
-}
-
 /* ---- threads ---- */
 
 static void run_island(struct thread *t)
 {
+	struct port_runner r;
+
+	port_crash_begin(&r, t->epoch, t->index);
 	nfc_island_run(t->epoch->dev, t->index);
+	nfc_fault_own(NULL);
 }
 
 static void engine_sleep(struct epoch *epoch)
@@ -148,7 +75,7 @@ static void *thread_main(void *arg)
 
 /*
  * Threads of the firmware take no signals: those are the host program's. But
- * for the faults of their own memory, which would kill the process if blocked.
+ * for their own faults, which would kill the process if blocked.
  */
 static int spawn(struct epoch *epoch, pthread_t *thread,
 		 void (*run)(struct thread *t), uint32_t index)
@@ -162,12 +89,8 @@ static int spawn(struct epoch *epoch, pthread_t *thread,
 	t->epoch = epoch;
 	t->run = run;
 	t->index = index;
-	if (run == run_island)
-		t->fault = (struct nfc_fault_thread){ .explain = explain,
-						      .self = t };
 	sigfillset(&most);
-	sigdelset(&most, SIGSEGV);
-	sigdelset(&most, SIGBUS);
+	nfc_fault_signals(&most);
 	pthread_sigmask(SIG_SETMASK, &most, &old);
 	rc = pthread_create(thread, NULL, thread_main, t);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -163,6 +163,8 @@ static int ends(void (*fn)(void))
 	if (!child) {
 		signal(SIGSEGV, SIG_DFL); /* a sanitizer has its own */
 		signal(SIGBUS, SIG_DFL);
+		signal(SIGFPE, SIG_DFL);
+		signal(SIGILL, SIG_DFL);
 		fn();
 		fflush(stdout);
 		_exit((int)test_failures());
@@ -202,30 +204,34 @@ CASE(a_fault_of_others_goes_where_it_went)
 
 static void *bad_byte;
 
-static void explain(void *self, int signal, const void *address, uintptr_t pc)
+static int crash_line[2]; /* a pipe */
+
+static bool refuses(struct nfc_fault_owner *self, const siginfo_t *info,
+		    void *context)
 {
 	ssize_t n = 0;
 
-	if (signal == SIGSEGV && address == bad_byte && pc)
-		n = write(*(int *)self, "overrun", 7);
+	(void)self;
+	if (info->si_signo == SIGSEGV && info->si_addr == bad_byte && context)
+		n = write(crash_line[1], "overrun", 7);
 	(void)n;
+	return false;
 }
-
-static int crash_line[2]; /* a pipe */
 
 static void explains(void)
 {
-	static struct nfc_fault_thread t = { .explain = explain,
-					     .self = &crash_line[1] };
+	static struct nfc_fault_owner owner = { .crashed = refuses };
+	static struct nfc_fault_thread t;
 
 	bad_byte = guarded(PROT_NONE) + HALF;
 	CHECK(!nfc_fault_install());
 	nfc_fault_thread_begin(&t);
+	nfc_fault_own(&owner);
 	*(volatile uint8_t *)bad_byte = 1;
 }
 
-/* The thread explains the fault, then the process dies of it as ever. */
-CASE(a_thread_explains_what_it_dies_of)
+/* Who owns the thread is asked, then the process dies of it as ever. */
+CASE(a_fault_that_its_owner_does_not_take_is_fatal)
 {
 	char line[16] = { 0 };
 
@@ -234,6 +240,50 @@ CASE(a_thread_explains_what_it_dies_of)
 	CHECK_EQ(read(crash_line[0], line, sizeof(line)), 7);
 	close(crash_line[0]);
 	close(crash_line[1]);
+}
+
+static volatile sig_atomic_t taken[NSIG];
+
+/* The thread goes on elsewhere. */
+static bool takes(struct nfc_fault_owner *self, const siginfo_t *info,
+		  void *context)
+{
+	(void)self;
+	(void)context;
+	taken[info->si_signo]++;
+	siglongjmp(back, 1);
+}
+
+static void each_signal(void)
+{
+	static struct nfc_fault_owner owner = { .crashed = takes };
+	static const int sent[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP };
+
+	CHECK(!nfc_fault_install());
+	nfc_fault_own(&owner);
+	if (!sigsetjmp(back, 1))
+		abort();
+	CHECK_EQ(taken[SIGABRT], 1);
+	if (!sigsetjmp(back, 1))
+		__builtin_trap();
+	CHECK_EQ(taken[SIGILL] + taken[SIGTRAP], 1);
+	if (!sigsetjmp(back, 1))
+		*(volatile uint8_t *)(guarded(PROT_NONE) + HALF) = 1;
+	CHECK_EQ(taken[SIGSEGV], 1);
+	nfc_fault_own(NULL);
+	for (int i = 0; i < 5; i++) { /* what was sent is nobody's fault */
+		signal(sent[i], SIG_IGN);
+		CHECK(!nfc_fault_install());
+		nfc_fault_own(&owner);
+		raise(sent[i]);
+		nfc_fault_own(NULL);
+	}
+	CHECK_EQ(taken[SIGFPE] + taken[SIGBUS], 0);
+}
+
+CASE(an_owner_has_every_fault_of_its_thread)
+{
+	CHECK_EQ(ends(each_signal), 0);
 }
 
 static void sent(void)

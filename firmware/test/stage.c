@@ -154,6 +154,16 @@ void stage_hear(struct stage *s, uint32_t channel, void *data)
 		   NFC_STATE_CONSUMED, 0, 0);
 }
 
+void stage_end(struct stage *s, uint32_t channel)
+{
+	struct nfc_slot slot = await(s, channel);
+	struct nfc_close close;
+
+	memcpy(&close, slot.payload, sizeof(close));
+	CHECK_EQ(type_of(&slot), NFC_TYPE_CLOSE);
+	CHECK_EQ(close.halves, 3);
+}
+
 int stage_ask(struct stage *s, struct nfc_control *c)
 {
 	int rc = 0;

@@ -52,6 +52,8 @@ int stage_give(struct stage *s, uint32_t channel, const uint8_t *buf,
 int stage_take(struct stage *s, uint32_t channel, uint8_t *buf, uint64_t size);
 void stage_say(struct stage *s, uint32_t channel, const void *data, size_t n);
 void stage_hear(struct stage *s, uint32_t channel, void *data);
+/* The process of a channel has ended: both halves close. */
+void stage_end(struct stage *s, uint32_t channel);
 /* A control request, which becomes its reply; returns the reply's status. */
 int stage_ask(struct stage *s, struct nfc_control *c);
 /* The image that LOAD sends. */

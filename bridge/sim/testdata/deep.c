@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Programs that use their stack: as they may, and as they may not. */
+/* Programs that use their stack. */
 #include <string.h>
 
 #include "nfc_fw.h"
@@ -39,26 +39,5 @@ static void roomy_main(struct nfc_process *self)
 	}
 }
 
-static __attribute__((noinline)) uint64_t deeper(uint64_t n)
-{
-	volatile uint64_t here[16] = { n };
-
-	return n ? deeper(n - 1) + here[0] : 0;
-}
-
-/* Calls itself argument times. */
-static void deep_main(struct nfc_process *self)
-{
-	deeper(nfc_argument(self));
-}
-
-/* Writes to address argument. */
-static void wild_main(struct nfc_process *self)
-{
-	*(volatile uint8_t *)(uintptr_t)nfc_argument(self) = 1;
-}
-
 NFC_PROGRAMS({ NFC_PROGRAM_ABI, STACK, "roomy", roomy_main },
-	     { NFC_PROGRAM_ABI, 1, "narrow", roomy_main },
-	     { NFC_PROGRAM_ABI, 0, "deep", deep_main },
-	     { NFC_PROGRAM_ABI, 0, "wild", wild_main });
+	     { NFC_PROGRAM_ABI, 1, "narrow", roomy_main });

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Processes that crash, in every way that bridge/sim/testdata/crash.c knows: on its
+ * own island's thread, or on that of a host which runs it, each ends alone.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness.h"
+#include "stage.h"
+
+enum {
+	WAYS = 11, /* those that can be contained */
+	PROMPT = 10, /* the one that begins with messages */
+	CRASHES = 100, /* more than a device remembers */
+	BESIDE = 20, /* a target whose process goes on */
+	FIRST = 30,
+};
+
+static int start(struct stage *s, uint32_t at)
+{
+	struct nfc_control c = {
+		.op = NFC_CONTROL_START, .a = at, .b = 1, .name = "crash"
+	};
+	int rc = stage_ask(s, &c);
+
+	return rc ? rc : stage_open(s, at);
+}
+
+static void order(struct stage *s, uint32_t channel, uint64_t way)
+{
+	stage_say(s, channel, &way, sizeof(way));
+}
+
+/* The process beside answers, and so do the services. */
+static void others_live(struct stage *s)
+{
+	uint64_t back[7] = { 0 };
+
+	order(s, BESIDE, WAYS + 100);
+	stage_hear(s, BESIDE, back);
+	CHECK_EQ(back[0], WAYS + 100);
+	order(s, NFC_TARGET_LOOPBACK, 5);
+	stage_hear(s, NFC_TARGET_LOOPBACK, back);
+	CHECK_EQ(back[0], 5);
+}
+
+/* The host closes its end, so that the target is free again. */
+static void leave(struct stage *s, uint32_t at)
+{
+	host_close(&s->r, at, 3);
+	stage_end(s, at);
+}
+
+static void crash(struct stage *s, uint32_t at, uint64_t way)
+{
+	uint64_t generation, ignored[7];
+	struct nfc_crash c;
+
+	CHECK_EQ(start(s, at), 0);
+	generation = s->side[at].generation;
+	order(s, at, way);
+	for (int i = 0; way == PROMPT && i < 100; i++) {
+		stage_hear(s, at, ignored);
+		order(s, at, 0);
+	}
+	stage_end(s, at);
+	CHECK(nfc_hosted_crash(s->h, 0, at, generation, &c));
+	CHECK(!strcmp(c.program, "crash"));
+	CHECK(c.process && c.image && c.offset && c.what[0]);
+	CHECK(!nfc_hosted_crash(s->h, 0, at + 1, generation, &c));
+	CHECK(!nfc_hosted_crash(s->h, 1, at, generation, &c));
+	CHECK(!nfc_hosted_crash(s->h, 0, at, generation + 1, &c));
+	leave(s, at);
+}
+
+static void prepare_device(struct stage *s)
+{
+	struct nfc_control c = { .op = NFC_CONTROL_LOAD,
+				 .a = stage_image_size() };
+
+	CHECK_EQ(stage_boot(s), 0);
+	CHECK_EQ(stage_ask(s, &c), 0);
+	CHECK_EQ(stage_open(s, NFC_TARGET_LOOPBACK), 0);
+	CHECK_EQ(start(s, BESIDE), 0);
+}
+
+static void crash_all(uint32_t islands, bool sleeps)
+{
+	static struct stage s;
+	struct shape shape = { .islands = islands,
+			       .managers = islands,
+			       .engines = 1,
+			       .sleeps = sleeps };
+
+	memset(&s, 0, sizeof(s));
+	s.shape = &shape;
+	s.r.config = stage_config(&shape);
+	prepare_device(&s);
+	for (uint64_t i = 0; i < CRASHES && !test_failures(); i++) {
+		crash(&s, FIRST + (uint32_t)(i % 3), i % WAYS);
+		others_live(&s);
+	}
+	CHECK(stage_close(&s));
+	free(s.r.received);
+}
+
+CASE(a_process_that_crashes_ends_alone)
+{
+	crash_all(1, false);
+	crash_all(2, true);
+}
+
+/* An image's file is there as long as the image. */
+CASE(an_image_is_kept_as_it_came)
+{
+	static struct stage s;
+	struct shape shape = { .islands = 1, .managers = 1 };
+	struct nfc_crash c;
+	uint64_t size = 0;
+	void *file;
+
+	memset(&s, 0, sizeof(s));
+	s.shape = &shape;
+	s.r.config = stage_config(&shape);
+	prepare_device(&s);
+	CHECK_EQ(start(&s, FIRST), 0);
+	order(&s, FIRST, 0);
+	stage_end(&s, FIRST);
+	REQUIRE(nfc_hosted_crash(s.h, 0, FIRST, s.side[FIRST].generation, &c));
+	file = nfc_hosted_image(c.image, &size);
+	REQUIRE(file);
+	CHECK_EQ(size, stage_image_size());
+	free(file);
+	CHECK(stage_close(&s));
+	CHECK(!nfc_hosted_image(c.image, &size));
+	free(s.r.received);
+}
