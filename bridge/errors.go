@@ -129,6 +129,31 @@ func (e *WithdrawnError) Unwrap() []error { return []error{ErrWithdrawn, e.Cause
 // Timeout reports whether a deadline was the cause.
 func (e *WithdrawnError) Timeout() bool { return errors.Is(e.Cause, context.DeadlineExceeded) }
 
+// CrashError is the ErrClosed of a channel whose device process crashed. Only that
+// process ended; everything else on the device goes on.
+type CrashError struct {
+	Process ProcessID
+	Program string
+	Island  int
+	// What the process did, as "divided by zero".
+	What string
+	// Line is where in the program's source, as "device/checksum.c:24"; empty where
+	// that is not known.
+	Line string
+	Err  error
+}
+
+func (e *CrashError) Error() string {
+	text := fmt.Sprintf("%v: program %q (process %d, island %d) %s", e.Err, e.Program, e.Process, e.Island, e.What)
+	if e.Line != "" {
+		text += ", at " + e.Line
+	}
+	return text
+}
+
+// Unwrap returns what became of the call.
+func (e *CrashError) Unwrap() error { return e.Err }
+
 // ComputingError is an error for which a device process is to blame that keeps its
 // island to itself: it computes, so that nothing else that the island serves goes
 // on. Err is ErrDeviceLost for calls that found the device silent, ErrTargetTimeout

@@ -80,8 +80,16 @@ func (h *half) err() error {
 	case why&shutHost != 0:
 		return bridge.ErrClosed
 	default:
-		return errPeerClosed
+		return h.ch.ended()
 	}
+}
+
+// ended returns the error of a channel that the device's process closed.
+func (c *Channel) ended() error {
+	if p, ok := c.ep.dev.port.(Blamer); ok {
+		return p.Crashed(c.id, c.generation, errPeerClosed)
+	}
+	return errPeerClosed
 }
 
 // header returns the header of a message about transaction id.

@@ -65,9 +65,12 @@ type Stager interface {
 	Unstage(data []byte, address uint64, arrived bool)
 }
 
-// Blamer is a Port that knows what keeps its islands from answering.
+// Blamer is a Port that knows what device processes did.
 type Blamer interface {
 	// Blame returns err, or that in a *bridge.ComputingError if a device
 	// process keeps an island to itself. It does not wait.
 	Blame(err error) error
+	// Crashed returns err, or that in a *bridge.CrashError if a process that crashed
+	// ended this subscription of a target. It does not wait.
+	Crashed(target uint32, generation uint64, err error) error
 }

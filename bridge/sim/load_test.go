@@ -26,7 +26,7 @@ func build(t *testing.T, source string, macros ...string) []byte {
 	object := filepath.Join(t.TempDir(), "program.so")
 	firmware, err := filepath.Abs("../../firmware")
 	require.NoError(t, err)
-	args := []string{"-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-DNFC_PROGRAM_SHARED",
+	args := []string{"-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-DNFC_PROGRAM_SHARED",
 		"-I" + firmware, "-o", object, filepath.Join("testdata", source)}
 	for _, m := range macros {
 		args = append(args, "-D"+m)

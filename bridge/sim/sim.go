@@ -181,6 +181,17 @@ func (p *port) Blame(err error) error {
 	return err
 }
 
+// Crashed returns err, or that with the crash that ended a subscription.
+func (p *port) Crashed(target uint32, generation uint64, err error) error {
+	c := p.firmware.Crashed(0, target, generation)
+	if c == nil {
+		return err
+	}
+	return &bridge.CrashError{
+		Process: bridge.ProcessID(c.Process), Program: c.Program, Island: c.Island, What: c.What, Line: c.Line(), Err: err,
+	}
+}
+
 func computing(c *firmware.Computing, err error) error {
 	return &bridge.ComputingError{
 		Process: bridge.ProcessID(c.Process), Program: c.Program, Island: c.Island, For: c.For, Err: err,

@@ -85,6 +85,8 @@ var (
 type (
 	// SizeError is an ErrSizeMismatch with the sizes of both ends.
 	SizeError = bridge.SizeError
+	// CrashError is an ErrClosed that names the device process which crashed, and where.
+	CrashError = bridge.CrashError
 	// ComputingError names the device process that keeps its island from answering.
 	ComputingError = bridge.ComputingError
 	// TransferError reports where a transfer stopped.

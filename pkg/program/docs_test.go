@@ -1,6 +1,8 @@
 package program
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -109,15 +111,26 @@ static void x_main(struct nfc_process *self)
 NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, "x", x_main });
 `
 
-// TestCrashNamesTheLine: a program that touches what is no memory ends the process,
-// and addr2line makes file and line of what that says last.
+// TestCrashNamesTheLine: the error of a program that touches what is no memory has the
+// line, and addr2line makes the same of what the log says.
 func TestCrashNamesTheLine(t *testing.T) {
-	child := exec.Command(os.Args[0], "-test.run", "^TestCrashingChild$")
-	child.Env = append(os.Environ(), "NFC_CRASHING=1")
-	out, err := child.CombinedOutput()
-	require.Error(t, err)
-	m := regexp.MustCompile(`program "x" \(process \d+, island 0\) touched memory .*, at 0x10, in its image at (0x[0-9a-f]+)`).FindSubmatch(out)
-	require.NotNil(t, m, "%s", out)
+	var log bytes.Buffer
+	dev, err := nfcomms.OpenWith(t.Context(), "sim:", nfcomms.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	require.NoError(t, err)
+	name, err := load(t, dev, wild, Options{})
+	require.NoError(t, err)
+	p, err := dev.Run(t.Context(), nfcomms.Program{Name: name})
+	require.NoError(t, err)
+	require.NoError(t, p.Channels[0].Send(t.Context(), []byte{16, 0, 0, 0, 0, 0, 0, 0}))
+	_, err = p.Channels[0].Receive(t.Context(), make([]byte, 8))
+	require.ErrorContains(t, err, `program "x"`)
+	require.ErrorContains(t, err, "touched memory that cannot be reached, at 0x10, at program.c:7")
+	var crash *nfcomms.CrashError
+	require.ErrorAs(t, err, &crash)
+	require.NoError(t, dev.Close())
+
+	m := regexp.MustCompile(`touched memory .*, at 0x10, in its image at (0x[0-9a-f]+)`).FindSubmatch(log.Bytes())
+	require.NotNil(t, m, "%s", log.String())
 	image, err := Build(t.Context(), files("program.c", wild), Options{})
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "x.so")
@@ -125,20 +138,6 @@ func TestCrashNamesTheLine(t *testing.T) {
 	where, err := exec.Command("addr2line", "-e", path, string(m[1])).CombinedOutput()
 	require.NoError(t, err, "%s", where)
 	require.Contains(t, string(where), "program.c:7")
-}
-
-// TestCrashingChild is the process of TestCrashNamesTheLine that crashes.
-func TestCrashingChild(t *testing.T) {
-	if os.Getenv("NFC_CRASHING") == "" {
-		return
-	}
-	dev := open(t)
-	name, err := load(t, dev, wild, Options{})
-	require.NoError(t, err)
-	p, err := dev.Run(t.Context(), nfcomms.Program{Name: name})
-	require.NoError(t, err)
-	require.NoError(t, p.Channels[0].Send(t.Context(), []byte{16, 0, 0, 0, 0, 0, 0, 0}))
-	_, _ = p.Channels[0].Receive(t.Context(), make([]byte, 8))
 }
 
 // TestSanitizer: a program that was built for debugging names the line that overflows.
