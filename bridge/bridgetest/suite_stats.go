@@ -13,6 +13,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/bridgetest/pattern"
+	"github.com/nfcomms/nfcomms/bridge/stamp"
 )
 
 var statsCases = []testCase{
@@ -24,6 +25,7 @@ var statsCases = []testCase{
 	{"stats/profile", statsProfile},
 	{"stats/mailboxes", statsMailboxes},
 	{"stats/outlive", statsOutlive},
+	{"stats/layers", statsLayers},
 	{"stats/allocations", allocations},
 }
 
@@ -355,5 +357,39 @@ func (e *Env) noAllocations(what string, f func()) {
 	}
 	if n := testing.AllocsPerRun(500, f); n != 0 && !RaceEnabled {
 		e.Errorf("%s: %v allocations per run", what, n)
+	}
+}
+
+// statsLayers: a call with a record ends as one without, and its layers add up to the whole.
+func statsLayers(e *Env) {
+	ch := e.Ports(e.device(""), "loopback", 1)[0]
+	for _, n := range []int{0, 56, 4096, 300_000} {
+		data := make([]byte, n)
+		message := data[:min(n, abi.PayloadSize)]
+		for _, c := range []struct {
+			d        abi.Direction
+			indirect bool
+			call     func(ctx context.Context) error
+		}{
+			{abi.H2D, false, func(ctx context.Context) error { return ch.Send(ctx, message) }},
+			{abi.D2H, false, func(ctx context.Context) error { _, err := ch.Receive(ctx, message); return err }},
+			{abi.H2D, true, func(ctx context.Context) error { return ch.SendInd(ctx, data) }},
+			{abi.D2H, true, func(ctx context.Context) error { return ch.ReceiveInd(ctx, data) }},
+		} {
+			var ctx stamp.Context
+			ctx.Begin()
+			require.NoError(e, c.call(ctx.Of(e.Ctx())))
+			r := stamp.Of(&ctx)
+			r.Lap(stamp.Return)
+			laps, wrong := r.Split(stamp.Clock{}, c.d, c.indirect)
+			require.False(e, wrong)
+			var whole time.Duration
+			for _, took := range laps {
+				require.GreaterOrEqual(e, took, time.Duration(0))
+				whole += took
+			}
+			require.Equal(e, r.Whole(), whole)
+			require.Positive(e, laps[stamp.Submit], "%d bytes, %v, %v: %v", n, c.d, c.indirect, laps)
+		}
 	}
 }

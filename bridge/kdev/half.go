@@ -11,6 +11,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
 	"github.com/nfcomms/nfcomms/bridge/meter"
+	"github.com/nfcomms/nfcomms/bridge/stamp"
 	"github.com/nfcomms/nfcomms/bridge/waiter"
 )
 
@@ -55,6 +56,7 @@ func (h *half) enter(ctx context.Context, opcode, flags uint16) (*op, error) {
 	if why := h.gate.enter(); why != 0 {
 		return nil, h.shutErr(why)
 	}
+	stamp.Of(ctx).Lap(stamp.Marshal)
 	return h.dev.ops.get(opcode, flags, h.ch.handle, nil), nil
 }
 
@@ -75,6 +77,8 @@ func (h *half) end(o *op) {
 
 // run makes one operation and returns its outcome.
 func (h *half) run(ctx context.Context, o *op) error {
+	r := stamp.Of(ctx)
+	o.record.Store(r)
 	transfer := o.raw.Opcode == uapi.OpSendInd || o.raw.Opcode == uapi.OpReceiveInd
 	if transfer {
 		h.moving.Add(1)
@@ -82,7 +86,9 @@ func (h *half) run(ctx context.Context, o *op) error {
 	} else {
 		h.dev.sub.put(o)
 	}
+	r.Sent()
 	cause := h.dev.wait(ctx, o, h)
+	r.Answered()
 	if transfer {
 		h.lists.Add(uint64(o.got.Lists))
 		h.repeated.Add(uint64(o.got.Repeated))

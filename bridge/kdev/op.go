@@ -3,12 +3,14 @@ package kdev
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
 	"github.com/nfcomms/nfcomms/bridge/region"
+	"github.com/nfcomms/nfcomms/bridge/stamp"
 )
 
 // op is one operation, and the place where its completion comes to. It is used
@@ -24,9 +26,10 @@ type op struct {
 	cancel uapi.Cancel
 	got    uapi.Completion
 
-	done  chan struct{} // takes one token when got is there
-	arm   *half         // not nil: nobody waits, the half is told
-	place *place        // of an ARM among the senders
+	done   chan struct{}                // takes one token when got is there
+	record atomic.Pointer[stamp.Record] // of the call, nil if nobody measures it
+	arm    *half                        // not nil: nobody waits, the half is told
+	place  *place                       // of an ARM among the senders
 
 	region *region.Region // holds the memory that the module may use …
 	pin    runtime.Pinner // … or this, where it is no region's
@@ -96,6 +99,7 @@ func (t *table) get(opcode, flags uint16, channel uint32, arm *half) *op {
 // put takes an op back whose completion was there.
 func (t *table) put(o *op) {
 	o.pin.Unpin()
+	o.record.Store(nil)
 	if o.region != nil {
 		o.region.Done()
 		o.region = nil
@@ -145,5 +149,6 @@ func (o *op) finish(t *table) {
 		h.told(opcode, p, held)
 		return
 	}
+	o.record.Load().Completed()
 	o.done <- struct{}{}
 }

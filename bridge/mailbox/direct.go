@@ -9,6 +9,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/meter"
 	"github.com/nfcomms/nfcomms/bridge/proto"
+	"github.com/nfcomms/nfcomms/bridge/stamp"
 )
 
 // background stands for "no context".
@@ -25,6 +26,8 @@ func (c *Channel) Send(ctx context.Context, msg []byte) error {
 	if len(msg) > abi.PayloadSize {
 		return tooLarge(len(msg), abi.PayloadSize)
 	}
+	r := stamp.Of(ctx)
+	r.Lap(stamp.Marshal)
 	var start meter.Instant
 	if !h.queue.try() {
 		start = meter.Now()
@@ -33,6 +36,7 @@ func (c *Channel) Send(ctx context.Context, msg []byte) error {
 		}
 	}
 	start = h.sampler.Start(start)
+	h.measure(r, stamp.Queue)
 	err := h.offer(ctx, msg)
 	for err == errAskedBack {
 		h.asked.again()
@@ -40,8 +44,28 @@ func (c *Channel) Send(ctx context.Context, msg []byte) error {
 	}
 	h.asked.over()
 	h.direct.Note(len(msg), err, start)
+	h.over()
 	h.unlock()
 	return err
+}
+
+// measure takes the record of the call that has the queue now; nil for none. Must hold queue.
+func (h *half) measure(r *stamp.Record, since stamp.Layer) {
+	if r != nil {
+		h.keep(r, since)
+	}
+}
+
+func (h *half) keep(r *stamp.Record, since stamp.Layer) {
+	r.Lap(since)
+	h.record.Store(r)
+}
+
+// over ends measure. Must hold queue.
+func (h *half) over() {
+	if h.record.Load() != nil {
+		h.record.Store(nil)
+	}
 }
 
 // lock waits in the queue behind another call.
@@ -86,9 +110,12 @@ func (h *sender) give(ctx context.Context, hd abi.Header, s *abi.Slot, before ui
 		return err
 	}
 	if h.spinFor(news) {
+		h.record.Load().Answered()
 		return h.outcome(nil)
 	}
-	return h.parkOffer(ctx)
+	err := h.parkOffer(ctx)
+	h.record.Load().Answered()
+	return err
 }
 
 // present puts an offer that was begun. Must hold queue.
@@ -97,6 +124,7 @@ func (h *sender) present(ctx context.Context, hd abi.Header, s *abi.Slot, before
 	if err != nil {
 		h.unbegin(before)
 	}
+	h.record.Load().Sent()
 	return err
 }
 

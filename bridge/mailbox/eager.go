@@ -8,6 +8,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/proto"
+	"github.com/nfcomms/nfcomms/bridge/stamp"
 )
 
 // eager reports whether the transfer may travel with its pages.
@@ -51,6 +52,7 @@ func (h *sender) awaitTaken(ctx context.Context, x *transfer) error {
 	} else {
 		err = h.parkOffer(ctx)
 	}
+	h.record.Load().Answered()
 	if err == errRefused {
 		x.end = *h.slot.Ack()
 		err = x.failure(ctx)
@@ -68,6 +70,7 @@ func (h *receiver) post(ctx context.Context, data []byte) error {
 	err := h.postPages(x, data)
 	if err == nil {
 		err = h.awaitEager(ctx, x)
+		h.record.Load().Answered()
 		x.stop(err == nil)
 	}
 	return err
@@ -80,6 +83,7 @@ func (h *receiver) postPages(x *transfer, data []byte) error {
 		return err
 	}
 	x.id = h.id() + 1 // before it can be offered
+	h.record.Load().Lap(stamp.Pin)
 	err := errElse
 	if x.eager() {
 		err = h.giveEager(x)
@@ -106,7 +110,9 @@ func (h *receiver) giveEager(x *transfer) error {
 	var s abi.Slot
 	x.unready = 0
 	hd := x.pages(&s)
-	return h.put(background, hd, &s.Payload, h.mailbox.room(proto.RoomUrgent), shutDown)
+	err := h.put(background, hd, &s.Payload, h.mailbox.room(proto.RoomUrgent), shutDown)
+	h.record.Load().Sent()
+	return err
 }
 
 // awaitEager waits until the device has the pages of a transfer no more. nil if the transfer

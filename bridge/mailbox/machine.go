@@ -5,6 +5,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/proto"
+	"github.com/nfcomms/nfcomms/bridge/stamp"
 )
 
 // A half's word is {transactions so far:48 | ask:1 | parked:1 | event:4 | stand:7}, so that a call
@@ -79,6 +80,8 @@ type machine struct {
 	size atomic.Uint64 // bytes of the pages that the device has, of an eager transfer
 	wake chan struct{} // room for one token; made by the first sleep
 	xfer *transfer     // made by the first transfer
+	// record is that of the call under way, nil if nobody measures it; set by the holder of the queue.
+	record atomic.Pointer[stamp.Record]
 
 	lists, repeated, registered atomic.Uint64
 	flying                      atomic.Int32 // lists of the transfer that were sent and not acked
@@ -161,6 +164,7 @@ func (m *machine) classifyLocked(limit uint64, s *abi.Slot) (proto.Event, string
 		case e == proto.EventOffer || e == proto.EventRefused:
 			m.slot = *s
 		}
+		m.saw(p.Event(), s)
 		if m.followLocked(w, p) {
 			return p.Event(), why
 		}
@@ -182,9 +186,23 @@ func (m *machine) classifyTransferLocked(limit uint64, s *abi.Slot) (proto.Event
 		m.repeated.Add(x.ledger.Repeated - before)
 		m.flying.Store(int32(x.ledger.Sent - x.ledger.Acked))
 	}
+	m.saw(p.Event(), s)
 	for !m.followLocked(m.word.Load(), p) {
 	}
 	return p.Event(), why
+}
+
+// saw gives the record of the call under way what a message says of its way.
+func (m *machine) saw(e proto.Event, s *abi.Slot) {
+	if m.record.Load() != nil {
+		m.stamp(e, s)
+	}
+}
+
+func (m *machine) stamp(e proto.Event, s *abi.Slot) {
+	if r := m.record.Load(); r != nil && e != proto.EventStale {
+		r.Saw(s)
+	}
 }
 
 // followLocked moves the half on from w, and wakes the caller for news; false if the word has

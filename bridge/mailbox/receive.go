@@ -8,6 +8,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/meter"
 	"github.com/nfcomms/nfcomms/bridge/proto"
+	"github.com/nfcomms/nfcomms/bridge/stamp"
 )
 
 // shutHere are the reasons that forbid to take even what is already offered.
@@ -28,10 +29,15 @@ func (c *Channel) Receive(ctx context.Context, buf []byte) (int, error) {
 		return 0, h.refused(&h.direct, err)
 	}
 	start := h.sampler.Start(0)
+	r := stamp.Of(ctx)
+	h.measure(r, stamp.Marshal)
 	n, err := 0, h.claim(ctx)
+	r.Offered()
 	if err == nil {
 		n, err = h.receive(buf)
 	}
+	r.Posted()
+	h.over()
 	h.direct.Note(n, err, start)
 	h.unlock()
 	return n, err
@@ -144,10 +150,15 @@ func (c *Channel) ReceiveFunc(ctx context.Context, fn func(msg []byte) error) er
 	}
 	defer h.unlock()
 	start := h.sampler.Start(0)
+	r := stamp.Of(ctx)
+	h.measure(r, stamp.Marshal)
+	defer h.over()
 	n, err := 0, h.claim(ctx)
+	r.Offered()
 	if err == nil {
 		n, err = h.receiveFunc(fn)
 	}
+	r.Posted()
 	h.direct.Note(n, err, start)
 	return err
 }
@@ -167,6 +178,7 @@ func (h *receiver) receiveFunc(fn func(msg []byte) error) (int, error) {
 	if err := fn(msg); err != nil {
 		return 0, err
 	}
+	h.record.Load().Lap(stamp.Marshal)
 	taken = true
 	return len(msg), h.accept(len(msg))
 }
@@ -279,8 +291,11 @@ func (c *Channel) ReceiveInd(ctx context.Context, data []byte) error {
 		return h.refused(&h.indirect, err)
 	}
 	start := meter.Now()
+	r := stamp.Of(ctx)
+	h.measure(r, stamp.Marshal)
 	err := h.receiveInd(ctx, data)
 	h.indirect.Note(len(data), err, start)
+	h.over()
 	h.unlock()
 	return err
 }
@@ -350,6 +365,7 @@ func (h *receiver) takeOffered(ctx context.Context, data []byte) error {
 // Must hold queue.
 func (h *receiver) claimInd(ctx context.Context, size uint64) error {
 	err := h.claim(ctx)
+	h.record.Load().Offered()
 	if err != nil {
 		return err
 	}
@@ -379,6 +395,7 @@ func (h *receiver) takeInd(ctx context.Context, data []byte) error {
 		if err = h.giveEager(x); err == nil {
 			err = h.awaitEager(ctx, x)
 		}
+		h.record.Load().Answered()
 		x.stop(err == nil)
 		return err
 	}
@@ -409,13 +426,17 @@ func (h *receiver) account(data []byte) (*transfer, error) {
 	if err != nil {
 		h.release()
 	}
+	h.record.Load().Lap(stamp.Pin)
 	return x, err
 }
 
 // move moves the held transfer list by list. Must hold queue.
 func (h *receiver) move(ctx context.Context, x *transfer) error {
 	h.act(proto.PutTransfer)
+	r := h.record.Load()
+	r.Sent()
 	err := x.run(ctx)
+	r.Answered()
 	x.stop(err == nil)
 	if err != nil {
 		h.settle()
@@ -446,7 +467,9 @@ func (h *receiver) fin() error {
 	if _, ok := h.act(proto.PutFin); !ok {
 		h.act(proto.PutAccept) // an empty transfer was never more than an offer
 	}
-	return h.putNote(abi.TypeFin, id)
+	err := h.putNote(abi.TypeFin, id)
+	h.record.Load().Posted()
+	return err
 }
 
 // finFunc commits the transfer if fn agrees. Must hold queue.

@@ -13,6 +13,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/meter"
 	"github.com/nfcomms/nfcomms/bridge/proto"
 	"github.com/nfcomms/nfcomms/bridge/region"
+	"github.com/nfcomms/nfcomms/bridge/stamp"
 )
 
 // transfer is the state of the transfer a half runs. It is made once and used
@@ -128,12 +129,15 @@ func (c *Channel) SendInd(ctx context.Context, data []byte) error {
 	if limit := c.ep.Hello.MaxTransfer; uint64(len(data)) > limit {
 		return tooLarge(len(data), limit)
 	}
+	r := stamp.Of(ctx)
+	r.Lap(stamp.Marshal)
 	start := meter.Now()
 	if !h.queue.try() {
 		if err := h.lock(ctx); err != nil {
 			return h.refused(&h.indirect, err)
 		}
 	}
+	h.measure(r, stamp.Queue)
 	return h.endInd(ctx, data, h.sendInd(ctx, data, timeout(ctx)), start)
 }
 
@@ -146,6 +150,7 @@ func (h *sender) endInd(ctx context.Context, data []byte, err error, start meter
 	}
 	h.asked.over()
 	h.indirect.Note(len(data), err, start)
+	h.over()
 	h.unlock()
 	return err
 }
@@ -192,6 +197,7 @@ func (h *sender) sendInd(ctx context.Context, data []byte, unready uint64) error
 		return err
 	}
 	x.unready = unready
+	h.record.Load().Lap(stamp.Pin)
 	var err error
 	if x.eager() {
 		err = h.offerEager(ctx, x)
@@ -205,12 +211,16 @@ func (h *sender) sendInd(ctx context.Context, data []byte, unready uint64) error
 // offerLists offers a transfer, moves it list by list and commits it. Must hold queue.
 func (h *sender) offerLists(ctx context.Context, x *transfer) error {
 	err := h.beginInd(ctx, x)
+	r := h.record.Load()
+	r.Sent()
 	if err == nil {
 		err = x.run(ctx)
+		r.Answered()
 	}
 	if err == nil {
 		h.act(proto.PutFin)
 		err = h.putNote(abi.TypeFin, x.id)
+		r.Posted()
 	}
 	return err
 }

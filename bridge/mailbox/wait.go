@@ -74,6 +74,7 @@ type parker struct {
 func (p *parker) ring() {
 	b := p.mailbox
 	if b.runs.alone.Load() {
+		p.record.Load().Sent()
 		p.runIsland()
 		return
 	}

@@ -24,6 +24,9 @@ var origin = time.Now()
 // Now reads the clock.
 func Now() Instant { return Instant(time.Since(origin)) | 1 }
 
+// Time returns the point in time by the wall clock.
+func (i Instant) Time() time.Time { return origin.Add(time.Duration(i)) }
+
 // Elapsed returns the time since i.
 func (i Instant) Elapsed() time.Duration { return time.Duration(Now() - i) }
 
