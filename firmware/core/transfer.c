@@ -2,6 +2,21 @@
 /* Transfers: gather lists in, DMA batches out, completion records back. */
 #include "calls.h"
 
+/*
+ * Bytes whose copy takes long enough to read the clock for: the stamp of a record is
+ * else that of the island's pass.
+ */
+#define STAMP_BYTES (16u << 10)
+
+static uint64_t stamp(const struct nfc_transfer *t)
+{
+	struct nfc_island *island = t->channel->island;
+
+	if (t->processed - t->told >= STAMP_BYTES)
+		nfc_read_clock(island);
+	return island->now;
+}
+
 void nfc_transfer_ack(struct nfc_transfer *t, enum nfc_type type,
 		      enum nfc_state state, enum nfc_status status)
 {
@@ -16,7 +31,7 @@ void nfc_transfer_ack(struct nfc_transfer *t, enum nfc_type type,
 		.fault_index = t->fault_index,
 		.direction = t->direction,
 		.begin_ns = ch->begin_ns,
-		.now_ns = ch->island->now,
+		.now_ns = stamp(t),
 	};
 	union {
 		struct nfc_ack ack;
