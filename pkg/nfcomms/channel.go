@@ -50,7 +50,9 @@ func (c *Channel) Target() Target { return c.ch.Target() }
 func (c *Channel) Send(ctx context.Context, msg []byte) error {
 	err := fits(msg)
 	if err == nil {
-		err = c.ch.Send(ctx, msg)
+		call := c.traced(OpSend)
+		err = c.ch.Send(call.in(ctx), msg)
+		call.end(len(msg), err)
 	}
 	return c.fail(OpSend, err)
 }
@@ -67,7 +69,9 @@ func fits(msg []byte) error {
 // ErrTooLarge the message is longer than buf, with ErrKindMismatch the device
 // offers a transfer: either stays offered, and the right receive gets it.
 func (c *Channel) Receive(ctx context.Context, buf []byte) (int, error) {
-	n, err := c.ch.Receive(ctx, buf)
+	call := c.traced(OpReceive)
+	n, err := c.ch.Receive(call.in(ctx), buf)
+	call.end(n, err)
 	return n, c.fail(OpReceive, err)
 }
 

@@ -90,6 +90,9 @@ type Device struct {
 	address string
 	epoch   atomic.Pointer[epoch]
 	open    channels
+	// tracing has the tracers; nil: nobody traces. It is written under clock.mu.
+	tracing atomic.Pointer[tracing]
+	clock   clock
 	// idle holds a token while nobody resets or closes the device.
 	idle chan struct{}
 }

@@ -39,6 +39,7 @@ const (
 	OpNext           = "next"
 	OpWait           = "wait"
 	OpSelect         = "select"
+	OpTrace          = "trace"
 	OpSupervise      = "supervise"
 	OpAsSender       = "sender adapter"
 	OpAsReceiver     = "receiver adapter"

@@ -27,13 +27,15 @@ func (c *Channel) SendInd(ctx context.Context, data any, size ...int) error {
 
 // sendInd is SendInd, and returns how many bytes went: all or none.
 func (c *Channel) sendInd(ctx context.Context, data any, size []int) (int, error) {
+	call := c.traced(OpSendInd)
 	o, err := objectOf(data)
 	if err == nil {
 		o, err = o.first(size)
 	}
 	if err == nil {
-		err = c.sendObject(ctx, o)
+		err = c.sendObject(call.in(ctx), o)
 	}
+	call.end(len(o.mem), err)
 	return done(len(o.mem), c.fail(OpSendInd, err))
 }
 
@@ -58,6 +60,7 @@ func (c *Channel) sendObject(ctx context.Context, o object) error {
 // the device offers another size, with ErrKindMismatch a message: either stays
 // offered, and the right receive gets it. Next tells both beforehand.
 func (c *Channel) ReceiveInd(ctx context.Context, data any, size ...int) (int, error) {
+	call := c.traced(OpReceiveInd)
 	o, err := objectOf(data)
 	if err == nil {
 		o, err = o.first(size)
@@ -66,8 +69,9 @@ func (c *Channel) ReceiveInd(ctx context.Context, data any, size ...int) (int, e
 		err = o.writable()
 	}
 	if err == nil {
-		err = c.receiveObject(ctx, o)
+		err = c.receiveObject(call.in(ctx), o)
 	}
+	call.end(len(o.mem), err)
 	return done(len(o.mem), c.fail(OpReceiveInd, err))
 }
 

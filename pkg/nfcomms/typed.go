@@ -50,17 +50,23 @@ func (c Chan[T]) Send(ctx context.Context, v T) error {
 func (c Chan[T]) sendDirect(ctx context.Context, v *T) error {
 	s := slots.Get().(*slot)
 	defer slots.Put(s)
-	return c.ch.ch.Send(ctx, s.buf[:copy(s.buf[:], valueBytes(v))])
+	call := c.ch.traced(OpSend)
+	err := c.ch.ch.Send(call.in(ctx), s.buf[:copy(s.buf[:], valueBytes(v))])
+	call.end(c.size, err)
+	return err
 }
 
 func (c Chan[T]) sendInd(ctx context.Context, v *T) error {
+	call := c.ch.traced(OpSendInd)
 	b, err := takeBuffer(c.size)
 	if err != nil {
 		return err
 	}
 	defer b.release()
 	copy(b.mem, valueBytes(v))
-	return c.ch.ch.SendInd(ctx, b.mem)
+	err = c.ch.ch.SendInd(call.in(ctx), b.mem)
+	call.end(c.size, err)
+	return err
 }
 
 // Receive takes one value. A message of another size than T's gives a
@@ -86,23 +92,27 @@ func (c Chan[T]) receiveDirect(ctx context.Context, v *T) error {
 	s := slots.Get().(*slot)
 	defer slots.Put(s)
 	s.want = c.size
-	err := c.ch.ch.ReceiveFunc(ctx, s.take)
+	call := c.ch.traced(OpReceive)
+	err := c.ch.ch.ReceiveFunc(call.in(ctx), s.take)
 	if err == nil {
 		copy(valueBytes(v), s.buf[:])
 	}
+	call.end(c.size, err)
 	return err
 }
 
 func (c Chan[T]) receiveInd(ctx context.Context, v *T) error {
+	call := c.ch.traced(OpReceiveInd)
 	b, err := takeBuffer(c.size)
 	if err != nil {
 		return err
 	}
 	defer b.release()
-	err = c.ch.ch.ReceiveInd(ctx, b.mem)
+	err = c.ch.ch.ReceiveInd(call.in(ctx), b.mem)
 	if err == nil {
 		copy(valueBytes(v), b.mem)
 	}
+	call.end(c.size, err)
 	return err
 }
 

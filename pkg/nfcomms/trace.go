@@ -1,0 +1,255 @@
+package nfcomms
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/stamp"
+)
+
+// Bounds of what traces keep.
+const (
+	// TracersMost is how many tracers a device may have at a time.
+	TracersMost = 8
+	// TraceEveryMost is the largest TraceOptions.Every.
+	TraceEveryMost = 1 << 30
+	// TraceKeepMost is the largest TraceOptions.Keep.
+	TraceKeepMost = 1 << 16
+)
+
+// Layer is a part of a call's way, see the constants.
+type Layer = stamp.Layer
+
+// Layers of a call, in the order in which one to the device passes them.
+const (
+	LayerMarshal    = stamp.Marshal    // the object's bytes are found or copied, and reach the back end
+	LayerQueue      = stamp.Queue      // behind other calls of the half
+	LayerPin        = stamp.Pin        // memory is held, and made known to the device
+	LayerSubmit     = stamp.Submit     // slots are put and the device rung, or the driver is called
+	LayerDevice     = stamp.Device     // all from submit to completion, where answers have no stamps
+	LayerPickup     = stamp.Pickup     // until the device takes the offer
+	LayerTarget     = stamp.Target     // until the other end comes
+	LayerDMA        = stamp.DMA        // bytes move
+	LayerCompletion = stamp.Completion // until the host has the answer
+	LayerWakeup     = stamp.Wakeup     // until the caller runs again
+	LayerReturn     = stamp.Return     // memory is let go, and the caller has its result
+	LayerCount      = stamp.Layers     // their number
+)
+
+// TraceOptions says what a tracer measures. The zero value is valid.
+type TraceOptions struct {
+	// Every picks one call in so many, of all channels together; 0 means 64.
+	Every int
+	// Keep is how many calls the tracer holds that were not taken yet; later ones are
+	// counted as lost. 0 means 1024.
+	Keep int
+}
+
+// check fills in the defaults. ErrInvalid for what is out of bounds.
+func (o *TraceOptions) check() error {
+	switch {
+	case o.Every < 0 || o.Every > TraceEveryMost:
+		return fmt.Errorf("one call in %d, 1 to %d: %w", o.Every, TraceEveryMost, ErrInvalid)
+	case o.Keep < 0 || o.Keep > TraceKeepMost:
+		return fmt.Errorf("keep %d calls, 1 to %d: %w", o.Keep, TraceKeepMost, ErrInvalid)
+	}
+	if o.Every == 0 {
+		o.Every = 64
+	}
+	if o.Keep == 0 {
+		o.Keep = 1024
+	}
+	return nil
+}
+
+// Span is one call that was measured, layer by layer.
+type Span struct {
+	Op     string // OpSend, OpReceive, OpSendInd or OpReceiveInd
+	Target Target
+	Start  time.Time
+	Bytes  int
+	Whole  time.Duration // the sum of Layers
+	Layers [LayerCount]time.Duration
+}
+
+// Tracer measures calls of a device. Its methods are safe for concurrent use. Whoever does not need
+// it any more must Close it.
+type Tracer struct {
+	dev   *Device
+	every uint64
+	keep  int
+	calls atomic.Uint64
+
+	mu   sync.Mutex // guards what follows
+	kept []*tracedCall
+	lost uint64
+}
+
+// Trace begins to measure calls that send or receive, messages and transfers alike, and deliver
+// something; tries, Selects, and transfers with functions are not measured. While nobody traces a
+// device that costs nothing. ErrBusy if the device has TracersMost tracers, ErrInvalid for options
+// out of bounds. A reset does not end a tracer.
+func (d *Device) Trace(ctx context.Context, o TraceOptions) (*Tracer, error) {
+	if err := o.check(); err != nil {
+		return nil, d.fail(OpTrace, 0, err)
+	}
+	if err := d.align(ctx); err != nil {
+		return nil, d.fail(OpTrace, 0, err)
+	}
+	t := &Tracer{dev: d, every: uint64(o.Every), keep: o.Keep}
+	d.clock.mu.Lock()
+	defer d.clock.mu.Unlock()
+	var all tracing
+	if now := d.tracing.Load(); now != nil {
+		all = *now
+	}
+	if len(all) == TracersMost {
+		return nil, d.fail(OpTrace, 0, fmt.Errorf("%d tracers: %w", TracersMost, ErrBusy))
+	}
+	all = append(slices.Clone(all), t)
+	d.tracing.Store(&all)
+	return t, nil
+}
+
+// Close ends the tracer. It is idempotent.
+func (t *Tracer) Close() {
+	d := t.dev
+	d.clock.mu.Lock()
+	defer d.clock.mu.Unlock()
+	now := d.tracing.Load()
+	if now == nil {
+		return
+	}
+	rest := slices.DeleteFunc(slices.Clone(*now), func(one *Tracer) bool { return one == t })
+	if len(rest) == 0 {
+		d.tracing.Store(nil)
+	} else {
+		d.tracing.Store(&rest)
+	}
+}
+
+// Take returns the calls that were measured since the last Take, and how the clocks stand. The
+// device is asked for its time again if that was more than a second ago, for as long as ctx and
+// 100 ms allow. What is taken is gone.
+func (t *Tracer) Take(ctx context.Context) Trace {
+	ctx, cancel := context.WithTimeout(ctx, alignTime)
+	defer cancel()
+	_ = t.dev.align(ctx) // without it the clock of before is as good as it was
+	c := t.dev.clock.get()
+	t.mu.Lock()
+	kept, lost := t.kept, t.lost
+	t.kept, t.lost = nil, 0
+	t.mu.Unlock()
+	r := Trace{Spans: make([]Span, 0, len(kept)), Lost: lost, ClockKnown: c.Known, ClockError: c.Error}
+	for _, one := range kept {
+		s, wrong := one.span(c)
+		r.Spans = append(r.Spans, s)
+		if wrong {
+			r.Wrong++
+		}
+	}
+	return r
+}
+
+// add keeps a call, or counts it as lost.
+func (t *Tracer) add(c *tracedCall) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.kept) < t.keep {
+		t.kept = append(t.kept, c)
+	} else {
+		t.lost++
+	}
+}
+
+// picks reports whether the next call is one to measure.
+func (t *Tracer) picks() bool { return t.calls.Add(1)%t.every == 0 }
+
+// tracing is all tracers of a device. It is never changed once it is set.
+type tracing []*Tracer
+
+// trace is traced where there are tracers, as far as it knows.
+func (c *Channel) trace(op string) *tracedCall {
+	if t := c.dev.tracing.Load(); t != nil {
+		return t.begin(c.Target(), op)
+	}
+	return nil
+}
+
+// begin starts the record of a call, if a tracer picks it.
+func (l tracing) begin(target Target, op string) *tracedCall {
+	var call *tracedCall
+	for i, t := range l {
+		if !t.picks() {
+			continue
+		}
+		if call == nil {
+			call = &tracedCall{op: op, target: target, all: l}
+		}
+		call.pickers |= 1 << i
+	}
+	if call != nil {
+		call.Begin()
+	}
+	return call
+}
+
+// tracedCall is one call that is measured.
+type tracedCall struct {
+	stamp.Context
+	op      string
+	target  Target
+	bytes   int
+	all     tracing
+	pickers uint64 // a bit for each tracer of all that picked it
+}
+
+// in returns the context of the call, which the back end finds the record in.
+func (c *tracedCall) in(ctx context.Context) context.Context {
+	if c == nil {
+		return ctx
+	}
+	return c.Of(ctx)
+}
+
+// end ends the record of a call that delivered n bytes; one that failed is forgotten.
+func (c *tracedCall) end(n int, err error) {
+	if c != nil && err == nil {
+		c.finish(n)
+	}
+}
+
+func (c *tracedCall) finish(n int) {
+	c.Record.Lap(stamp.Return)
+	c.Context.Context = nil // what the caller's holds is not the tracer's
+	c.bytes = n
+	for i, t := range c.all {
+		if c.pickers>>i&1 != 0 {
+			t.add(c)
+		}
+	}
+}
+
+// span cuts the call into its layers.
+func (c *tracedCall) span(clock stamp.Clock) (s Span, wrong bool) {
+	d := abi.H2D
+	if c.op == OpReceive || c.op == OpReceiveInd {
+		d = abi.D2H
+	}
+	s = Span{Op: c.op, Target: c.target, Bytes: c.bytes, Whole: c.Record.Whole(), Start: c.Record.Start().Time()}
+	s.Layers, wrong = c.Record.Split(clock, d, c.op == OpSendInd || c.op == OpReceiveInd)
+	return s, wrong
+}
+
+// traced begins the record of a call, if somebody measures it.
+func (c *Channel) traced(op string) *tracedCall {
+	if c.dev.tracing.Load() == nil {
+		return nil
+	}
+	return c.trace(op)
+}

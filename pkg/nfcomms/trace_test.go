@@ -1,0 +1,228 @@
+//go:build cgo
+
+package nfcomms
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tracer opens a simulated device, a tracer of every call and the loopback channel.
+func tracer(t *testing.T, o TraceOptions) (*Device, *Tracer, *Channel) {
+	t.Helper()
+	ctx := background(t)
+	dev, err := Open(ctx, "sim:")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, dev.Close()) })
+	tr, err := dev.Trace(ctx, o)
+	require.NoError(t, err)
+	t.Cleanup(tr.Close)
+	ch, err := dev.Subscribe(ctx, Loopback)
+	require.NoError(t, err)
+	return dev, tr, ch
+}
+
+// TestTraceAddsUp: every way of a call is measured, and its layers add up to the whole, which
+// no clock outside finds shorter.
+func TestTraceAddsUp(t *testing.T) {
+	_, tr, ch := tracer(t, TraceOptions{Every: 1})
+	ctx := background(t)
+	type value struct{ a, b [100]byte }
+	begin := time.Now()
+	for _, n := range []int{0, 1, 4096, 100_000, 1 << 20} {
+		data := make([]byte, n)
+		require.NoError(t, ch.SendInd(ctx, data))
+		_, err := ch.ReceiveInd(ctx, data)
+		require.NoError(t, err)
+	}
+	small, large := ChanOf[uint64](ch), ChanOf[value](ch)
+	require.NoError(t, small.Send(ctx, 7))
+	_, err := small.Receive(ctx)
+	require.NoError(t, err)
+	require.NoError(t, large.Send(ctx, value{}))
+	_, err = large.Receive(ctx)
+	require.NoError(t, err)
+	require.NoError(t, ch.Send(ctx, make([]byte, 5)))
+	_, err = ch.Receive(ctx, make([]byte, MessageSize))
+	require.NoError(t, err)
+	took := time.Since(begin)
+
+	r := tr.Take(ctx)
+	require.True(t, r.ClockKnown)
+	require.Positive(t, r.ClockError)
+	require.Len(t, r.Spans, 16)
+	var all time.Duration
+	for _, s := range r.Spans {
+		require.Equal(t, s.Whole, sum(s.Layers[:]), "%+v", s)
+		require.Positive(t, s.Whole)
+		require.Equal(t, Loopback, s.Target)
+		require.WithinRange(t, s.Start, begin.Add(-time.Second), time.Now().Add(time.Second))
+		all += s.Whole
+	}
+	require.LessOrEqual(t, all, took, "one call after the other")
+	require.Empty(t, tr.Take(ctx).Spans, "what is taken is gone")
+
+	list := r.Waterfalls()
+	require.Len(t, list, 4)
+	for i, op := range []string{OpReceive, OpReceiveInd, OpSend, OpSendInd} {
+		w := list[i]
+		require.Equal(t, op, w.Op)
+		var mean time.Duration
+		share := 0.0
+		for _, l := range w.Layers {
+			mean, share = mean+l.Mean, share+l.Share
+			require.LessOrEqual(t, l.Share, w.Dominant().Share)
+		}
+		require.InDelta(t, 1, share, 1e-9)
+		require.InDelta(t, w.Whole.Mean, mean, float64(len(w.Layers)), "but for rounding")
+	}
+}
+
+// TestTraceFindsWhatWaits: a send that waits for its target shows that, one behind it shows the
+// queue, and a receive shows that nothing was offered.
+func TestTraceFindsWhatWaits(t *testing.T) {
+	_, tr, ch := tracer(t, TraceOptions{Every: 1})
+	ctx := background(t)
+	waiting := func(d int, ready func(Half) bool) time.Time {
+		for !ready(ch.Halves()[d]) {
+			time.Sleep(time.Millisecond)
+		}
+		return time.Now()
+	}
+	const least = 20 * time.Millisecond
+	receive := func() { _, _ = ch.Receive(ctx, make([]byte, MessageSize)) }
+
+	first := ch.SendAsync(ctx, []byte("loopback holds it")) // and does not read until it is taken
+	<-first.Done()
+	done := make(chan error, 2)
+	go func() { done <- ch.Send(ctx, []byte("target")) }()
+	waiting(0, func(h Half) bool { return h.Waiting > 0 && h.Slept > 0 })
+	go func() { done <- ch.Send(ctx, []byte("queue")) }()
+	waiting(0, func(h Half) bool { return h.Queued > 0 && h.Slept > least })
+	receive()
+	receive()
+	receive()
+	require.NoError(t, <-done)
+	require.NoError(t, <-done)
+
+	sends := waterfallOf(t, tr.Take(ctx), OpSend)
+	require.Equal(t, 3, sends.Calls)
+	require.Greater(t, layerOf(sends, LayerTarget).Max, least-least/4)
+	require.Positive(t, layerOf(sends, LayerQueue).Max)
+	require.Equal(t, LayerTarget, sends.Dominant().Layer)
+
+	go func() { receive(); done <- nil }()
+	waiting(1, func(h Half) bool { return h.Slept > least })
+	require.NoError(t, ch.Send(ctx, nil))
+	<-done
+	receives := waterfallOf(t, tr.Take(ctx), OpReceive)
+	require.Greater(t, layerOf(receives, LayerTarget).Max, least-least/4)
+	require.Equal(t, LayerTarget, receives.Dominant().Layer)
+}
+
+func waterfallOf(t *testing.T, r Trace, op string) Waterfall {
+	t.Helper()
+	for _, w := range r.Waterfalls() {
+		if w.Op == op {
+			return w
+		}
+	}
+	require.Fail(t, "no calls", op)
+	return Waterfall{}
+}
+
+func layerOf(w Waterfall, l Layer) LayerTimes {
+	for _, one := range w.Layers {
+		if one.Layer == l {
+			return one
+		}
+	}
+	return LayerTimes{}
+}
+
+// TestTracersAreBounded: so many and no more, each with its own share of the calls and its own
+// bound of what it keeps.
+func TestTracersAreBounded(t *testing.T) {
+	dev, one, ch := tracer(t, TraceOptions{Every: 1, Keep: 3})
+	ctx := background(t)
+	fifth, err := dev.Trace(ctx, TraceOptions{Every: 5})
+	require.NoError(t, err)
+	for n := 2; n < TracersMost; n++ {
+		more, err := dev.Trace(ctx, TraceOptions{})
+		require.NoError(t, err)
+		defer more.Close()
+	}
+	_, err = dev.Trace(ctx, TraceOptions{})
+	require.ErrorIs(t, err, ErrBusy)
+	for range 5 {
+		require.NoError(t, ch.Send(ctx, nil))
+		_, err = ch.Receive(ctx, nil)
+		require.NoError(t, err)
+	}
+	r := one.Take(ctx)
+	require.Len(t, r.Spans, 3)
+	require.EqualValues(t, 7, r.Lost)
+	require.Len(t, fifth.Take(ctx).Spans, 2)
+
+	one.Close()
+	one.Close()
+	require.NoError(t, ch.Send(ctx, nil))
+	require.Empty(t, one.Take(ctx).Spans)
+	again, err := dev.Trace(ctx, TraceOptions{})
+	require.NoError(t, err)
+	again.Close()
+	fifth.Close()
+}
+
+func TestTraceRefuses(t *testing.T) {
+	ctx := background(t)
+	dev, err := Open(ctx, "sim:")
+	require.NoError(t, err)
+	for _, o := range []TraceOptions{{Every: -1}, {Every: TraceEveryMost + 1}, {Keep: -1}, {Keep: TraceKeepMost + 1}} {
+		_, err := dev.Trace(ctx, o)
+		require.ErrorIs(t, err, ErrInvalid)
+		require.ErrorContains(t, err, "trace sim:")
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err = dev.Trace(ended, TraceOptions{})
+	require.ErrorIs(t, err, ErrWithdrawn)
+	require.NoError(t, dev.Close())
+	_, err = dev.Trace(ctx, TraceOptions{})
+	require.ErrorIs(t, err, ErrClosed)
+}
+
+// TestTraceWithoutClock: who holds the time service keeps it, and calls are measured still.
+func TestTraceWithoutClock(t *testing.T) {
+	ctx := background(t)
+	dev, err := Open(ctx, "sim:")
+	require.NoError(t, err)
+	defer dev.Close()
+	_, err = dev.Subscribe(ctx, Time)
+	require.NoError(t, err)
+	tr, err := dev.Trace(ctx, TraceOptions{Every: 1})
+	require.NoError(t, err)
+	defer tr.Close()
+	ch, err := dev.Subscribe(ctx, Loopback)
+	require.NoError(t, err)
+	require.NoError(t, ch.Send(ctx, nil))
+	r := tr.Take(ctx)
+	require.False(t, r.ClockKnown)
+	require.Len(t, r.Spans, 1)
+	require.Equal(t, r.Spans[0].Whole, sum(r.Spans[0].Layers[:]))
+}
+
+// TestTraceOutlivesReset: a tracer goes on in the next epoch, and calls that failed are not in it.
+func TestTraceOutlivesReset(t *testing.T) {
+	dev, tr, ch := tracer(t, TraceOptions{Every: 1})
+	ctx := background(t)
+	require.NoError(t, dev.Reset(ctx))
+	require.Error(t, ch.Send(ctx, nil))
+	ch, err := dev.Subscribe(ctx, Loopback)
+	require.NoError(t, err)
+	require.NoError(t, ch.Send(ctx, nil))
+	require.Len(t, tr.Take(ctx).Spans, 1)
+}
