@@ -70,18 +70,29 @@ func (id *Identity) tls(allowed func(Fingerprint) bool) *tls.Config {
 type hello struct {
 	from, to int // nodes
 	link     int // of from
+	side     [3]int
 }
 
 const (
-	helloMagic = 0x314c434e // "NCL1"
+	helloMagic = 0x324c434e // "NCL2"
 	helloSize  = 16
 )
+
+// Answers to a hello. A peer that does not fit hears no more than that, but for a
+// torus: whoever is on the list may know what it is.
+const (
+	helloAgreed       = 1
+	helloAnotherTorus = 2
+)
+
+// ErrTorus means that a peer is of a torus of another shape; it is an ErrPeer.
+var ErrTorus = fmt.Errorf("another torus: %w", ErrPeer)
 
 func (h hello) bytes() []byte {
 	b := binary.LittleEndian.AppendUint32(nil, helloMagic)
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.from))
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.to))
-	return binary.LittleEndian.AppendUint32(b, uint32(h.link))
+	return append(b, byte(h.link), byte(h.side[0]), byte(h.side[1]), byte(h.side[2]))
 }
 
 func readHello(r io.Reader) (h hello, err error) {
@@ -94,13 +105,16 @@ func readHello(r io.Reader) (h hello, err error) {
 	}
 	h.from = int(binary.LittleEndian.Uint32(b[4:]))
 	h.to = int(binary.LittleEndian.Uint32(b[8:]))
-	h.link = int(binary.LittleEndian.Uint32(b[12:]))
+	h.link = int(b[12])
+	h.side = [3]int{int(b[13]), int(b[14]), int(b[15])}
 	return h, nil
 }
 
 // fits checks a hello against the torus and the certificate that came with it.
 func (m *Mesh) fits(h hello, id *Identity, shown Fingerprint) error {
 	switch {
+	case h.side != m.config.Side:
+		return fmt.Errorf("its torus is %v, this one %v: %w", h.side, m.config.Side, ErrTorus)
 	case !m.has(h.from) || !m.has(h.to) || h.link < 0 || h.link >= Links ||
 		m.Neighbour(h.from, h.link) != h.to || !m.here(h.to) || m.here(h.from):
 		return fmt.Errorf("link %d from node %d to %d is none of this process: %w", h.link, h.from, h.to, ErrPeer)
@@ -129,7 +143,7 @@ func (m *Mesh) Dial(ctx context.Context, address string, node, link int, id *Ide
 	if err != nil {
 		return fmt.Errorf("dial node %d at %s: %w", far, address, err)
 	}
-	if err := introduce(conn, hello{node, far, link}); err != nil {
+	if err := introduce(conn, hello{node, far, link, m.config.Side}); err != nil {
 		return errors.Join(fmt.Errorf("node %d at %s: %w", far, address, err), conn.Close())
 	}
 	return m.Connect(ctx, node, link, conn)
@@ -146,6 +160,13 @@ func introduce(conn net.Conn, h hello) error {
 	var answer [1]byte
 	if _, err := io.ReadFull(conn, answer[:]); err != nil {
 		return fmt.Errorf("%w: %w", ErrPeer, err)
+	}
+	switch answer[0] {
+	case helloAgreed:
+	case helloAnotherTorus:
+		return fmt.Errorf("this torus is %v: %w", h.side, ErrTorus)
+	default:
+		return fmt.Errorf("answer %d: %w", answer[0], ErrPeer)
 	}
 	return conn.SetDeadline(time.Time{})
 }
@@ -267,9 +288,12 @@ func (m *Mesh) welcome(ctx context.Context, conn *tls.Conn, id *Identity) (h hel
 	}
 	shown, _ := fingerprint(conn.ConnectionState())
 	if err := m.fits(h, id, shown); err != nil {
+		if errors.Is(err, ErrTorus) {
+			_, _ = conn.Write([]byte{helloAnotherTorus}) // it ends either way
+		}
 		return h, err
 	}
-	if _, err := conn.Write([]byte{1}); err != nil {
+	if _, err := conn.Write([]byte{helloAgreed}); err != nil {
 		return h, err
 	}
 	return h, conn.SetDeadline(time.Time{})

@@ -151,12 +151,27 @@ func TestStrangers(t *testing.T) {
 	_, _ = io.Copy(io.Discard, conn) // until it hangs up
 	require.NoError(t, conn.Close())
 
-	for _, h := range []hello{{0, 1, 2}, {0, 0, 0}, {1, 0, 0}, {7, 1, 0}, {0, 1, 1 << 31}} {
+	side := [3]int{2, 1, 1}
+	for _, h := range []hello{{0, 1, 2, side}, {0, 0, 0, side}, {1, 0, 0, side}, {7, 1, 0, side}, {0, 1, 255, side}} {
 		require.ErrorIs(t, w.far.fits(h, w.farID, w.farID.Known[0]), ErrPeer)
 	}
-	require.NoError(t, w.far.fits(hello{0, 1, 0}, w.farID, w.farID.Known[0]))
-	require.ErrorIs(t, w.far.fits(hello{0, 1, 0}, w.farID, Fingerprint{}), ErrPeer)
+	require.NoError(t, w.far.fits(hello{0, 1, 0, side}, w.farID, w.farID.Known[0]))
+	require.ErrorIs(t, w.far.fits(hello{0, 1, 0, side}, w.farID, Fingerprint{}), ErrPeer)
 	w.settle(t, Well)
+}
+
+// TestAnotherTorus: both ends say that their shapes differ.
+func TestAnotherTorus(t *testing.T) {
+	w := newTwo(t)
+	c := quick(2, 2, 1)
+	c.Here = []bool{true, false, false, false}
+	other, err := Open(c)
+	require.NoError(t, err)
+	defer other.Close()
+	err = other.Dial(t.Context(), w.address, 0, 0, w.nearID)
+	require.ErrorIs(t, err, ErrTorus)
+	require.ErrorIs(t, err, ErrPeer)
+	require.ErrorIs(t, <-w.refused, ErrTorus)
 }
 
 // TestSilentStrangers: connections that say nothing keep no neighbour out.

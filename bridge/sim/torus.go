@@ -41,28 +41,8 @@ func (t *torus) index(n abi.Node) (int, error) {
 
 // State describes all nodes.
 func (t *torus) State() (bridge.FabricState, error) {
-	s := bridge.FabricState{Side: t.side, Nodes: make([]bridge.FabricNodeState, t.mesh.Nodes())}
-	words, err := t.mesh.View(0)
-	if err != nil {
-		return s, meshError(err)
-	}
-	for i := range s.Nodes {
-		n, err := t.mesh.State(i)
-		if err != nil {
-			return s, meshError(err)
-		}
-		s.Nodes[i] = bridge.FabricNodeState{
-			Word: words[i], Alive: n.Alive, Forwarded: n.Forwarded, Detours: n.Detours, Unreachable: n.Unreachable,
-		}
-		for l, end := range n.Links {
-			s.Nodes[i].Links[l] = bridge.FabricLinkState{
-				Joined: end.Joined, Up: end.Up, Level: end.Level, Window: end.Window, RoundTrip: end.RoundTrip,
-				BytesSent: end.BytesSent, BytesReceived: end.BytesReceived, Packets: end.Packets,
-				Repeated: end.Repeated, Errors: end.Errors, Restarts: end.Restarts,
-			}
-		}
-	}
-	return s, nil
+	s, err := t.mesh.FabricState(0)
+	return s, meshError(err)
 }
 
 // Route returns the way between two nodes.
