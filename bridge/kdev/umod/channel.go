@@ -198,13 +198,23 @@ func (h *half) work() {
 		}
 		for o := h.first(); o != nil; o = h.first() {
 			o, c := h.run(o)
-			h.mu.Lock()
-			h.queue = h.queue[:copy(h.queue, h.queue[1:])]
-			h.mu.Unlock()
+			h.pop()
 			if o != nil {
 				h.channel.file.complete(o, c)
 			}
 		}
+	}
+}
+
+// pop takes the first one out of the queue. The last one leaves its place to the next.
+func (h *half) pop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.queue[0] = nil
+	if len(h.queue) == 1 {
+		h.queue = h.queue[:0]
+	} else {
+		h.queue = h.queue[1:]
 	}
 }
 
