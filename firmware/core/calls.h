@@ -13,7 +13,32 @@
 
 /* ---- ring.c: slots to and from the host ---- */
 
-bool nfc_rings_pending(const struct nfc_rings *rings);
+static inline uint64_t nfc_load_header(const struct nfc_slot *slot)
+{
+	return atomic_load_explicit((const _Atomic uint64_t *)&slot->header,
+				    memory_order_acquire); /* SYNC: slot */
+}
+
+static inline uint64_t nfc_rings_taken(const struct nfc_rings *rings)
+{
+	return atomic_load_explicit(&rings->head, memory_order_relaxed);
+}
+
+/* The phase bit that a new slot has on its lap. */
+static inline uint64_t nfc_lap(uint64_t index, uint32_t shift)
+{
+	return ((index >> shift) + 1) & 1;
+}
+
+/* Has the host put a slot? Inline: idle islands do little else. */
+static inline bool nfc_rings_pending(const struct nfc_rings *rings)
+{
+	uint64_t head = nfc_rings_taken(rings);
+	uint64_t header = nfc_load_header(&rings->h2d[head & rings->mask]);
+
+	return nfc_header_phase(header) == nfc_lap(head, rings->shift);
+}
+
 bool nfc_rings_take(struct nfc_rings *rings, struct nfc_slot *slot);
 void nfc_rings_publish(struct nfc_rings *rings);
 bool nfc_rings_room(struct nfc_rings *rings);

@@ -110,12 +110,13 @@ static bool serve_rings(struct nfc_island *island, struct nfc_share *share)
 {
 	uint32_t all = 0;
 
-	for (uint32_t i = 0; i < island->rings_count && !nfc_gone(share->host);
-	     i++) {
+	for (uint32_t i = 0; i < island->rings_count; i++) {
 		uint32_t taken;
 
 		if (!nfc_rings_pending(&share->rings[i]))
 			continue;
+		if (nfc_gone(share->host))
+			break;
 		taken = nfc_read_manager(&share->rings[i]);
 		island->stalled |= !taken; /* it waits for d2h room */
 		all += taken;

@@ -2,42 +2,17 @@
 /* Mailbox rings: take from h2d, put to d2h. See docs/protocol.md. */
 #include "calls.h"
 
-static inline uint64_t load_header(const struct nfc_slot *slot)
-{
-	return atomic_load_explicit((const _Atomic uint64_t *)&slot->header,
-				    memory_order_acquire); /* SYNC: slot */
-}
-
-static inline uint64_t taken(const struct nfc_rings *rings)
-{
-	return atomic_load_explicit(&rings->head, memory_order_relaxed);
-}
-
-/* The phase bit a new h2d slot has on this lap. */
-static inline uint64_t phase(uint64_t index, uint32_t shift)
-{
-	return ((index >> shift) + 1) & 1;
-}
-
-bool nfc_rings_pending(const struct nfc_rings *rings)
-{
-	uint64_t head = taken(rings);
-	uint64_t header = load_header(&rings->h2d[head & rings->mask]);
-
-	return nfc_header_phase(header) == phase(head, rings->shift);
-}
-
 /*
  * Copy the next h2d slot out, if there is one. The copy is what is looked at:
  * the host may write the slot again at any time.
  */
 bool nfc_rings_take(struct nfc_rings *rings, struct nfc_slot *slot)
 {
-	uint64_t head = taken(rings);
+	uint64_t head = nfc_rings_taken(rings);
 	const struct nfc_slot *from = &rings->h2d[head & rings->mask];
-	uint64_t header = load_header(from);
+	uint64_t header = nfc_load_header(from);
 
-	if (nfc_header_phase(header) != phase(head, rings->shift))
+	if (nfc_header_phase(header) != nfc_lap(head, rings->shift))
 		return false;
 	slot->header = header;
 	for (int i = 0; i < 7; i++)
@@ -51,9 +26,9 @@ bool nfc_rings_take(struct nfc_rings *rings, struct nfc_slot *slot)
 /* Publish how far h2d was consumed. */
 void nfc_rings_publish(struct nfc_rings *rings)
 {
-	if (rings->published == taken(rings))
+	if (rings->published == nfc_rings_taken(rings))
 		return;
-	rings->published = taken(rings);
+	rings->published = nfc_rings_taken(rings);
 	atomic_store_explicit((_Atomic uint64_t *)&rings->shared->h2d_head.word,
 			      rings->published, memory_order_release);
 }
@@ -111,7 +86,7 @@ void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 
 	if (nfc_gone(host))
 		return;
-	header |= phase(rings->tail, rings->shift) << NFC_HDR_PHASE_SHIFT;
+	header |= nfc_lap(rings->tail, rings->shift) << NFC_HDR_PHASE_SHIFT;
 	for (int i = 0; i < 7; i++)
 		slot->payload[i] = payload[i];
 	atomic_store_explicit((_Atomic uint64_t *)&slot->header, header,
