@@ -137,7 +137,6 @@ struct nfc_process {
 	struct nfc_process *next; /* ready queue */
 	const struct nfc_program *program; /* NULL: free */
 	struct nfc_loaded *loaded; /* it is a user of */
-	const char *crash; /* how it crashed; NULL: it did not */
 	_Atomic uint64_t id; /* 0: none; stored last, so that name belongs to it */
 	_Atomic uint64_t name[NFC_NAME_SIZE / 8]; /* of program, for other threads */
 	uint64_t argument;
@@ -154,6 +153,7 @@ struct nfc_process {
 	uint64_t length;
 	uint64_t wake_at; /* clock, 0: never */
 	struct nfc_transfer transfer;
+	const char *crash; /* how it crashed; NULL: it did not */
 };
 
 /* The pages of an eager transfer: a list's length, entries, and the bytes. */
