@@ -34,6 +34,7 @@ if command -v gcc >/dev/null && ! echo '#include <stdlib.h>' | gcc -E - >/dev/nu
 fi
 if [ "$what" = test ]; then
 	need git git
+	need gdb gdb
 	need addr2line binutils
 	need systemd-analyze systemd
 	need mandoc mandoc

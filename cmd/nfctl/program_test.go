@@ -44,10 +44,12 @@ func TestProgramNew(t *testing.T) {
 	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile("go.sum", sum, 0o600))
-	for _, line := range []string{"make test", "make", "make clean"} {
-		words := strings.Fields(line)
-		said, err := exec.Command(words[0], words[1:]...).CombinedOutput()
-		require.NoError(t, err, "%s: %s", line, said)
+	for _, arg := range []string{"test", "all", "debug", "clean"} {
+		said, err := exec.Command("make", arg, "GDB=gdb -batch").CombinedOutput()
+		require.NoError(t, err, "make %s: %s", arg, said)
+		if arg == "debug" {
+			require.Regexp(t, `word_count2_main \(self=0x[0-9a-f]+\) at device/word_count2.c:\d+`, string(said))
+		}
 	}
 	require.NoFileExists(t, "word_count2.so")
 }

@@ -140,6 +140,40 @@ func TestCrashNamesTheLine(t *testing.T) {
 	require.Contains(t, string(where), "program.c:7")
 }
 
+const smash = `#include "nfc_fw.h"
+static void fill(volatile char *to, int n)
+{
+	while (n-- > 0)
+		to[n] = 1;
+}
+static void at_depth(int n)
+{
+	char array[16];
+
+	fill(array, n);
+}
+static void x_main(struct nfc_process *self)
+{
+	char n = 0;
+
+	channel_read(nfc_channel_of(self, 0), &n, 1);
+	at_depth(n);
+}
+NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, "x", x_main });
+`
+
+// TestSmashedStack: a program that was built for debugging ends where it wrote past an array.
+func TestSmashedStack(t *testing.T) {
+	dev := open(t)
+	name, err := load(t, dev, smash, Options{Debug: true})
+	require.NoError(t, err)
+	p, err := dev.Run(t.Context(), nfcomms.Program{Name: name})
+	require.NoError(t, err)
+	require.NoError(t, p.Channels[0].Send(t.Context(), []byte{32}))
+	_, err = p.Channels[0].Receive(t.Context(), make([]byte, 8))
+	require.ErrorContains(t, err, "aborted, at program.c:12")
+}
+
 // TestSanitizer: a program that was built for debugging names the line that overflows.
 func TestSanitizer(t *testing.T) {
 	child := exec.Command(os.Args[0], "-test.run", "^TestSanitizedChild$")
