@@ -87,7 +87,7 @@ func (l Limits[T]) text(what string, show func(T) string) string {
 }
 
 // Count reads an option like "8" into to; without the option to stays as it
-// is. Errors wrap ErrInvalid and say what was given and what is allowed.
+// is. Errors wrap ErrInvalid and name what was given and what is allowed.
 func (a Address) Count(name string, to *int, l Limits[int]) error {
 	return option(a, name, to, l, "count", strconv.Itoa, strconv.Atoi)
 }

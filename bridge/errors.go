@@ -30,7 +30,7 @@ func (k *kind) Is(target error) bool {
 // Timeout reports whether the error is a time-out, as package net does.
 func (k *kind) Timeout() bool { return k.Is(os.ErrDeadlineExceeded) }
 
-// Sentinel errors. Compare with errors.Is; each says one thing that went wrong.
+// Sentinel errors. Compare with errors.Is; each means one thing that went wrong.
 var (
 	// ErrClosed: the channel's end or the device was closed.
 	ErrClosed error = &kind{"closed", []error{net.ErrClosed, os.ErrClosed}}

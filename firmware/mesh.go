@@ -204,7 +204,7 @@ func (m *Mesh) Route(node, from, to, cameBy int, detour bool) (link int, detours
 	return int(hop.link), hop.vc == C.NFC_VC_DETOUR, hop.link < C.NFC_LINKS
 }
 
-// Join says whether there is a connection behind a link to a node that is not here.
+// Join sets whether there is a connection behind a link to a node that is not here.
 func (m *Mesh) Join(node, link int, joined bool) {
 	C.nfc_mesh_join(m.m, C.uint32_t(node), C.uint32_t(link), C.bool(joined))
 }

@@ -34,7 +34,7 @@ const (
 	Magic    = 0x314d434e
 )
 
-// Type says what a slot carries (enum nfc_type).
+// Type is what a slot carries (enum nfc_type).
 type Type uint8
 
 // Message types.
@@ -90,7 +90,7 @@ const (
 	StatusCount
 )
 
-// State says how far the transaction of a completion record is (enum nfc_state).
+// State is how far the transaction of a completion record is (enum nfc_state).
 type State uint16
 
 // Transaction states.
@@ -333,7 +333,7 @@ type Note struct {
 	_           [5]uint64
 }
 
-// Close says that the sender will not use some halves any more.
+// Close means that the sender will not use some halves any more.
 type Close struct {
 	_          structs.HostLayout
 	Halves     uint32 // 1 << Direction, ored

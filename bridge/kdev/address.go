@@ -15,7 +15,7 @@ import (
 // nodePrefix and a number are the path of a device node.
 const nodePrefix = "/dev/nfcomms"
 
-// location is what a "dev:" address says.
+// location is what a "dev:" address names.
 type location struct {
 	address string
 	node    string

@@ -58,7 +58,7 @@ func openNode(path string) (kernel, error) {
 	return &node{file: file, raw: raw, calls: sync.Pool{New: newRequest}}, nil
 }
 
-// openErr says what to do about a node that does not open.
+// openErr returns what to do about a node that does not open.
 func openErr(path string, err error) error {
 	const load = "load it with \"modprobe nfcomms\", or start a virtual machine with a device by \"make vm\""
 	err = fmt.Errorf("%s: %w", path, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 )
 
-// openNode says what this system lacks.
+// openNode returns what this system lacks.
 func openNode(path string) (kernel, error) {
 	return nil, fmt.Errorf("%s: the module nfcomms is for Linux on amd64, arm64 and riscv64, this is %s on %s: %w",
 		path, runtime.GOOS, runtime.GOARCH, bridge.ErrNotSupported)

@@ -141,7 +141,7 @@ func (t *table) landAll() []*op {
 	return list
 }
 
-// finish says that got is there.
+// finish marks that got is there.
 func (o *op) finish(t *table) {
 	if h := o.arm; h != nil {
 		opcode, p, held := o.raw.Opcode, o.place, o.got.Error == 0 && o.got.Flags&uapi.Held != 0

@@ -86,7 +86,7 @@ func (d *Device) sum() bridge.Stats {
 	return s
 }
 
-// profile tells how calls went; every one is measured.
+// profile returns how calls went; every one is measured.
 func (d *Device) profile() *bridge.Profile {
 	p := new(bridge.Profile)
 	for i := range p.Direct {

@@ -66,7 +66,7 @@ func (id *Identity) tls(allowed func(Fingerprint) bool) *tls.Config {
 	}
 }
 
-// hello says which link a connection is for.
+// hello names the link that a connection is for.
 type hello struct {
 	from, to int // nodes
 	link     int // of from

@@ -62,7 +62,7 @@ var _ bridge.Region = (*Region)(nil)
 // released is added to the users of a region that is none any more.
 const released = math.MinInt64 / 2
 
-// Init says who maps the memory. It comes before any other call.
+// Init sets who maps the memory. It comes before any other call.
 func (t *Table) Init(m Mapper) { t.mapper = m }
 
 // Use returns the region that holds all of data, for a transfer that calls Done

@@ -92,7 +92,7 @@ func (a *area) lay(sh Shape, epoch uint32) {
 	*p.DeviceHello.Hello() = sh.hello()
 }
 
-// hello is what a device of this shape says of itself.
+// hello is the HELLO of a device of this shape.
 func (sh Shape) hello() abi.Hello {
 	capabilities := uint32(0)
 	if sh.Runs != 0 {

@@ -118,7 +118,7 @@ type Hooks struct {
 	// Mailbox returns the mailbox that a message to the host goes through, in
 	// place of its channel's.
 	Mailbox func(out *abi.Slot, own int) int
-	// Lose says that a gather list of a transfer that moves is lost on its
+	// Lose means that a gather list of a transfer that moves is lost on its
 	// way, so that the device asks for it again.
 	Lose func(d abi.Direction, number uint32) bool
 }

@@ -136,7 +136,7 @@ func (s *Device) step(l *epoch, next *time.Time) (worked bool, idle time.Duratio
 	for i := range s.area.mailboxes {
 		worked = s.drainLocked(&s.area.mailboxes[i]) || worked
 	}
-	// A beat says that the rings were dry, unless they never are.
+	// A beat means that the rings were dry, unless they never are.
 	if late := now.Sub(*next); late >= 0 && (!worked || late > 5*s.shape.Beat) {
 		*next = now.Add(s.shape.Beat)
 		if !s.mute {

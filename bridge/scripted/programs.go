@@ -40,7 +40,7 @@ func loopback(p *process) {
 	})
 }
 
-// sink takes everything, and says how much when asked.
+// sink takes everything, and answers how much when asked.
 func sink(p *process) {
 	var mu sync.Mutex
 	var messages, count, hash uint64

@@ -56,7 +56,7 @@ func dial(ctx context.Context, o *options, after uint32) (*link, error) {
 	return l, nil
 }
 
-// connectErr says what to do about a device process that is not there.
+// connectErr returns what to do about a device process that is not there.
 func connectErr(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

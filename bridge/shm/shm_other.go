@@ -11,7 +11,7 @@ import (
 
 func init() { bridge.Register("shm", open) }
 
-// open says what this system lacks.
+// open returns what this system lacks.
 func open(context.Context, bridge.Address, *bridge.Options) (bridge.Device, error) {
 	return nil, fmt.Errorf("devices behind shared memory need Linux: %w", bridge.ErrNotSupported)
 }

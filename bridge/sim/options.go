@@ -43,7 +43,7 @@ const (
 // stallLimits are those of stallOption. No call is meant to wait for a year.
 var stallLimits = bridge.Limits[time.Duration]{Min: time.Millisecond, Max: 365 * 24 * time.Hour}
 
-// options are what an address says.
+// options are those of an address.
 type options struct {
 	shape firmware.Config // of each node
 	stall time.Duration   // how long a transfer may stand still, 0 for the default

@@ -16,7 +16,7 @@ const (
 	earlyMost = 100 * time.Millisecond
 )
 
-// Clock says how a device's clock stands to that of the host. The zero value knows nothing of it.
+// Clock relates a device's clock to that of the host. The zero value knows nothing of it.
 type Clock struct {
 	Known  bool
 	Offset int64         // what the device's clock shows at [meter.Instant] 0, in nanoseconds

@@ -134,7 +134,7 @@ type AllPart struct {
 	Name    string   `json:"name"`
 	Command string   `json:"command"`
 	Files   []string `json:"files"`
-	// Failed says why there is none.
+	// Failed is why there is none.
 	Failed string `json:"failed,omitempty"`
 
 	text  string

@@ -35,11 +35,11 @@ type Header struct {
 	Machine Machine `json:"machine"`
 }
 
-// Device says whose figures these are.
+// Device is whose figures these are.
 type Device struct {
 	Address string `json:"address"`
 	Driver  string `json:"driver"`
-	// Label tells simulated devices from real ones.
+	// Label distinguishes simulated devices from real ones.
 	Label   string `json:"label"`
 	Islands int    `json:"islands"`
 	Window  int    `json:"window"`
@@ -55,7 +55,7 @@ type Machine struct {
 	// Load1 is the one-minute load average before the run; -1 if unknown.
 	Load1 float64 `json:"load1"`
 	// Revision is the commit of the program, with "-dirty" if that was changed;
-	// "unknown" if nothing tells.
+	// "unknown" if that is not known.
 	Revision string `json:"revision"`
 }
 

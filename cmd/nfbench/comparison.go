@@ -95,7 +95,7 @@ func (c *contender) round(ctx context.Context, slice time.Duration) error {
 // comparison runs contenders against each other.
 type comparison struct {
 	contenders []*contender
-	// busy says why the figures are not to be trusted, or is empty.
+	// busy is why the figures are not to be trusted, or is empty.
 	busy string
 }
 
@@ -174,7 +174,7 @@ func (t *comparison) close() error {
 	return errors.Join(errs...)
 }
 
-// selfCPU is the CPU time of this process, as a contender wants it.
+// selfCPU is the CPU time of this process, in the form of a contender.
 func selfCPU() (time.Duration, error) { return cpuTime(), nil }
 
 // timed measures one call.

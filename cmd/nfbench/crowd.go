@@ -85,7 +85,7 @@ n ports; with either, what comes from the device comes from n processes.`,
 	return cmd
 }
 
-// check parses the flags; given tells which of them the user set.
+// check parses the flags; given holds which of them the user set.
 func (o *crowdOptions) check(given func(string) bool) (err error) {
 	if o.short {
 		o.shorten(given)
@@ -160,7 +160,7 @@ type CrowdRow struct {
 	Size    int `json:"size"`
 	Callers int `json:"callers"`
 	Load    int `json:"load"`
-	// Skipped says why the row was not measured; all that follows is zero then.
+	// Skipped is why the row was not measured; all that follows is zero then.
 	Skipped string `json:"skipped,omitempty"`
 	// Rate is operations a second of all callers, over the rounds; the ratio is
 	// this rate over that of Go channel pairs in the same round.

@@ -53,7 +53,7 @@ func crowdCalls(sizes []int) []crowdCall {
 	return calls
 }
 
-// side makes n callers, or says why there cannot be so many.
+// side makes n callers, or returns why there cannot be so many.
 func (c crowdCall) side(ctx context.Context, dev *nfcomms.Device, shape string, n int) (*crowdSide, error) {
 	s := &crowdSide{call: c.call, size: c.size, samples: newRecorder(), ops: make([]int, n)}
 	if c.most > 0 && n*c.size > c.most {

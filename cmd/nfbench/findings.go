@@ -4,7 +4,7 @@ package main
 
 import "fmt"
 
-// Finding says whether a shape of a paper shows here.
+// Finding is whether a shape of a paper shows here.
 type Finding struct {
 	What   string `json:"what"`
 	Result string `json:"result"`
@@ -19,7 +19,7 @@ const (
 	shapeUnknown = "not measured"
 )
 
-// findingOf says that a shape shows or does not, with the ratio that decides.
+// findingOf makes a finding: a shape shows or does not, with the ratio that decides.
 func findingOf(what string, ratio float64, shows bool) Finding {
 	f := Finding{What: what, Result: "shows", shape: shapeSame}
 	if !shows {

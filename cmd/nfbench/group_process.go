@@ -21,7 +21,7 @@ import (
 )
 
 // A member process is this binary again, under a hidden command. A line on its
-// standard input says how many steps to do, a line on its output what they took:
+// standard input has how many steps to do, a line on its output what they took:
 // nanoseconds, and processor time so far.
 const memberCommand = "group-member"
 

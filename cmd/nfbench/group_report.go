@@ -17,10 +17,10 @@ import (
 type GroupReport struct {
 	Command string  `json:"command"`
 	Machine Machine `json:"machine"`
-	// Label says that no network took part.
+	// Label means that no network took part.
 	Label string     `json:"label"`
 	Rows  []GroupRow `json:"rows"`
-	// MPI says why OpenMPI was not measured; it is empty where it was.
+	// MPI is why OpenMPI was not measured; it is empty where it was.
 	MPI   string `json:"mpi,omitempty"`
 	Goals []Goal `json:"goals"`
 	// Findings are the shapes of the MUSIC report.
@@ -43,7 +43,7 @@ type GroupRow struct {
 	Rounds Spread `json:"rounds_us"`
 	// CPU is of all members together, for a step.
 	CPU Spread `json:"cpu_us"`
-	// Busy says why the figures are not to be trusted.
+	// Busy is why the figures are not to be trusted.
 	Busy string `json:"busy,omitempty"`
 
 	rounds []float64
@@ -141,7 +141,7 @@ func (r *GroupReport) conclude() {
 	r.volumes()
 }
 
-// why says what there is no figure for.
+// why returns what there is no figure for.
 func (r *GroupReport) why() string {
 	if slices.ContainsFunc(r.Rows, func(row GroupRow) bool { return row.Busy != "" }) {
 		return reasonBusy

@@ -212,7 +212,7 @@ func relative(r HMFRow) float64 {
 	return r.MS.SD / r.MS.Mean
 }
 
-// sizeFindings says whether the size of the ring matters, packet size by packet
+// sizeFindings reports whether the size of the ring matters, packet size by packet
 // size; the least rings, in which the two sides take turns, do not count.
 func sizeFindings(rows []HMFRow) (all []Finding) {
 	const fair = 7 // packets from which a ring is none of turns

@@ -23,7 +23,7 @@ var hmfPeerNames = map[string]string{
 	carryUnix: "UNIX socket", carryPipe: "os.Pipe", carryShmipc: "shmipc-go", carryMPI: "OpenMPI, in C",
 }
 
-// hmfNoPeers says what is not compared with.
+// hmfNoPeers is what is not compared with.
 const hmfNoPeers = "iceoryx2, Aeron, UCX: not measured: nfbench has no peer for them"
 
 func (o *hmfOptions) checkPeers() error {

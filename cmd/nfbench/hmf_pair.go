@@ -194,7 +194,7 @@ func hmfReceive(ctx context.Context, j *hmfJob) (*hmfGot, error) {
 	}
 }
 
-// wrong says what is not as it was sent in packet n, if anything is.
+// wrong returns what is not as it was sent in packet n, if anything is.
 func (j *hmfJob) wrong(p []byte, n uint64, want []byte) string {
 	if len(p) != j.Payload {
 		return fmt.Sprintf("packet %d has %d bytes in place of %d", n, len(p), j.Payload)

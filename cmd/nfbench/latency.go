@@ -93,7 +93,7 @@ type LatencyReport struct {
 	Ratios  []LatencyRatio  `json:"ratios"`
 	// PaperDirectUs is the average of the paper's predecessor, in µs.
 	PaperDirectUs float64 `json:"paper_hardware_direct_us"`
-	// Busy says why the figures are not to be trusted; empty if they are.
+	// Busy is why the figures are not to be trusted; empty if they are.
 	Busy  string `json:"busy"`
 	Goals []Goal `json:"goals"`
 }

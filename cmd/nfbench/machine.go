@@ -34,8 +34,8 @@ func loadAverage() float64 {
 // modulePath is the module of this program.
 const modulePath = "github.com/nfcomms/nfcomms"
 
-// revision is what Machine tells of the program: what the linker wrote, or, for
-// "go run", what git says of the folder if that is of this module.
+// revision is that of the program: what the linker wrote, or, for
+// "go run", what git reports of the folder if that is of this module.
 var revision = sync.OnceValue(func() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		set := make(map[string]string)
@@ -140,7 +140,7 @@ func machineTime() (used time.Duration, cpus int, ok bool) {
 	return used, cpus, cpus > 0
 }
 
-// watch tells whether somebody else used the machine while it was open.
+// watch notes whether somebody else used the machine while it was open.
 type watch struct {
 	start time.Time
 	used  time.Duration
@@ -166,8 +166,8 @@ func (w watch) busy(own time.Duration, memcpy []float64) string {
 }
 
 // busyReason looks at the CPU time that others used of so many CPUs, and at how
-// much memcpy varied. Less than a second tells nothing: the machine counts in
-// jiffies. Zero CPUs means that the machine does not tell.
+// much memcpy varied. Less than a second proves nothing: the machine counts in
+// jiffies. Zero CPUs means that the machine does not report them.
 func busyReason(wall, others time.Duration, cpus int, memcpy []float64) string {
 	if wall > time.Second && cpus > 0 && others > time.Duration(busyShare*float64(cpus)*float64(wall)) {
 		return reasonBusy

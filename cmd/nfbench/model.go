@@ -16,7 +16,7 @@ import (
 // ModelReport is what "model" prints: nothing in it was measured.
 type ModelReport struct {
 	Command string `json:"command"`
-	// Label says what every figure is.
+	// Label is what every figure is.
 	Label   string         `json:"label"`
 	Figures []model.Figure `json:"figures"`
 	Links   []ModelLink    `json:"links,omitempty"`

@@ -174,7 +174,7 @@ func (o *paperOptions) regenerate(ctx context.Context, dev *nfcomms.Device, e pa
 // PaperReport is what the command writes.
 type PaperReport struct {
 	Header
-	// Short says that there were fewer tests of each point.
+	// Short means that there were fewer tests of each point.
 	Short  bool    `json:"short"`
 	Papers []Paper `json:"papers"`
 }
@@ -199,12 +199,12 @@ type PaperItem struct {
 	// Ref is its number in the paper, or the row of the project's list.
 	Ref   string `json:"ref"`
 	Title string `json:"title"`
-	// Label says what the measured column is; empty where there is none.
+	// Label is what the measured column is; empty where there is none.
 	Label string     `json:"label,omitempty"`
 	Rows  []PaperRow `json:"rows,omitempty"`
 	// Findings are the shapes.
 	Findings []PaperFinding `json:"findings,omitempty"`
-	// Absent says why it is not here.
+	// Absent is why it is not here.
 	Absent string `json:"absent,omitempty"`
 	// Picture is the name of the file.
 	Picture string `json:"picture,omitempty"`
@@ -232,7 +232,7 @@ type PaperFinding struct {
 // number makes a figure that exists.
 func number(v float64) *float64 { return &v }
 
-// shape says whether a shape shows here, with the figure that decides.
+// shape reports whether a shape shows here, with the figure that decides.
 func shape(what string, holds bool, format string, args ...any) PaperFinding {
 	result := shapeSame
 	if !holds {
@@ -246,7 +246,7 @@ func absent(ref, title, why string) PaperItem {
 	return PaperItem{Ref: ref, Title: title, Absent: why}
 }
 
-// trust replaces results by the reason why what was measured says nothing.
+// trust replaces results by the reason why what was measured proves nothing.
 func trust(item PaperItem, busy string) PaperItem {
 	if busy == "" {
 		return item

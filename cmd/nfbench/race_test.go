@@ -2,5 +2,5 @@
 
 package main
 
-// raceDetector says that this test runs under it.
+// raceDetector means that this test runs under it.
 const raceDetector = true

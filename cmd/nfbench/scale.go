@@ -125,7 +125,7 @@ type ScaleRow struct {
 	What string `json:"what"`
 	N    int    `json:"n"`
 	// Bytes and HeapBytes are what each one costs: of the process, and of its Go
-	// heap; -1 if the system does not tell.
+	// heap; -1 if the system does not report it.
 	Bytes     float64 `json:"bytes_each"`
 	HeapBytes float64 `json:"heap_bytes_each"`
 	// OpenNs is the time to make one: to subscribe, or until it is blocked.

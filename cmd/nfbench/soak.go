@@ -115,9 +115,9 @@ type SoakBooks struct {
 	// what came changed, twice or in another order, and ends that should not be.
 	Losses uint64 `json:"losses"`
 	Wrong  uint64 `json:"wrong"`
-	// First says what the first of them was.
+	// First is what the first of them was.
 	First string `json:"first,omitempty"`
-	// Stopped says why the last run ended, and where.
+	// Stopped is why the last run ended, and where.
 	Stopped string `json:"stopped"`
 }
 
@@ -176,7 +176,7 @@ func (o *soakOptions) save(b *SoakBooks) error {
 // soakRound is one round: until about end, then a fault, and the books of it.
 type soakRound func(ctx context.Context, b *SoakBooks, chance *rand.Rand, length time.Duration) error
 
-// run makes rounds until the time is over, something is lost, or the user says so.
+// run makes rounds until the time is over, something is lost, or the user ends it.
 func (o *soakOptions) run(cmd *cobra.Command, c *common) error {
 	b, err := o.load(c.address)
 	if err != nil {
@@ -236,7 +236,7 @@ func (o *soakOptions) left(b *SoakBooks) time.Duration {
 	return o.duration - time.Duration(b.Seconds*1e9)
 }
 
-// stopped says why there is no next round, "" if there is.
+// stopped returns why there is no next round, "" if there is.
 func (o *soakOptions) stopped(ctx context.Context, b *SoakBooks) string {
 	where := fmt.Sprintf(" after round %d, %d operations", b.Rounds, b.Operations)
 	switch {

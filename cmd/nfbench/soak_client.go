@@ -175,7 +175,7 @@ func soakMessage(ctx context.Context, ch *nfcomms.Channel, sent, got []byte) err
 	return err
 }
 
-// isLost reports whether an error says that there is no device, or not the one that
+// isLost reports whether an error means that there is no device, or not the one that
 // there was.
 func isLost(err error) bool {
 	for _, e := range []error{nfcomms.ErrDeviceLost, syscall.ECONNREFUSED, fs.ErrNotExist} {

@@ -29,7 +29,7 @@ func newSoaked(command string) (*soakedProcess, error) {
 	return p, nil
 }
 
-// start starts it, and waits until it says that it listens.
+// start starts it, and waits until it reports that it listens.
 func (p *soakedProcess) start() error {
 	p.cmd = exec.Command(p.command[0], p.command[1:]...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is the starter's

@@ -35,7 +35,7 @@ func soakFill(p []byte, seed, n uint64) int {
 	return len(p)
 }
 
-// soakCheck says what is wrong with packet n.
+// soakCheck returns what is wrong with packet n.
 func soakCheck(p []byte, n uint64) string {
 	if len(p) < soakHead {
 		return fmt.Sprintf("packet %d has %d bytes", n, len(p))
@@ -216,7 +216,7 @@ func (s *soakedRing) ended(b *SoakBooks, p *soakProcess, side, want string) soak
 	return end
 }
 
-// published is how many packets the heads say were handed over and released. The
+// published is how many packets were, by the heads, handed over and released. The
 // sides hold their roles still.
 func (s *soakedRing) published() (written, released uint64, err error) {
 	st, err := s.ring.Stats()

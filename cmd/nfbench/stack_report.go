@@ -18,7 +18,7 @@ type StackReport struct {
 	Curves []StackCurve `json:"curves"`
 	// Loose are the leaves without, which exist here alone.
 	Loose []StackLoose `json:"without_flow_control"`
-	// Absent says what the tree has and this run does not.
+	// Absent is what the tree has and this run does not.
 	Absent []string `json:"absent"`
 	// TouchNS is what the first write to a page costs; 0 where it was not measured.
 	TouchNS  float64        `json:"first_touch_ns_per_page"`

@@ -146,7 +146,7 @@ type ThroughputReport struct {
 	Direct  []DirectRate      `json:"direct"`
 	// PeakRatio is the best indirect rate over the direct rate, per direction.
 	PeakRatio []PeakRatio `json:"peak_indirect_over_direct"`
-	// Busy says why the figures are not to be trusted; empty if they are.
+	// Busy is why the figures are not to be trusted; empty if they are.
 	Busy  string `json:"busy"`
 	Goals []Goal `json:"goals"`
 }
@@ -167,7 +167,7 @@ type ThroughputPoint struct {
 	// CPUSPerGB is CPU seconds per GB moved, both directions together.
 	CPUSPerGB float64 `json:"cpu_s_per_gb"`
 	// VerifiedBytes went to the device, came back and were compared with what
-	// was sent, after each test; Verified says that these are all that moved.
+	// was sent, after each test; Verified means that these are all that moved.
 	VerifiedBytes int  `json:"verified_bytes"`
 	Verified      bool `json:"verified"`
 }
@@ -245,7 +245,7 @@ func (r *ThroughputReport) table(w io.Writer) {
 	writeGoals(w, r.Goals)
 }
 
-// verification says how much of what moved was compared.
+// verification returns how much of what moved was compared.
 func (r *ThroughputReport) verification() string {
 	bytes, all := 0, len(r.Points) > 0
 	for _, p := range r.Points {

@@ -57,7 +57,7 @@ func (l *liveness) decide(states map[string]nfcommsv1.Device_State) bool {
 	return answering > 0 || known == 0
 }
 
-// statusLine says in one line how the devices are.
+// statusLine describes in one line how the devices are.
 func statusLine(s *control.Server) string {
 	total, serving := 0, 0
 	for _, state := range s.States() {

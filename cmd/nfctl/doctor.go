@@ -70,7 +70,7 @@ type doctor struct {
 	// explicit: the person named the address, so somebody should answer.
 	address  string
 	explicit bool
-	// trusts tells who may serve at the socket; nil trusts anybody.
+	// trusts reports who may serve at the socket; nil trusts anybody.
 	trusts func(uid uint32) bool
 	// client asks the server; nil if there is none to ask, as unopened says.
 	client *control.Client

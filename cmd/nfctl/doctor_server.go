@@ -84,7 +84,7 @@ func (d *doctor) server(ctx context.Context) []findingRecord {
 	return one(statusOK, text, "")
 }
 
-// role tells what this user may do.
+// role returns what this user may do.
 func (d *doctor) role(context.Context) []findingRecord {
 	switch {
 	case !d.reached:

@@ -21,7 +21,7 @@ type key struct {
 	// kind is "string", "integer", "number", "boolean", "object" or "list",
 	// with " or null".
 	kind string
-	// doc says what it means, from the field's doc tag.
+	// doc is what it means, from the field's doc tag.
 	doc string
 }
 

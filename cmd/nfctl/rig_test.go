@@ -87,7 +87,7 @@ type host struct {
 	own []*nfcomms.Device
 }
 
-// hostOptions says what a host is made of.
+// hostOptions are what a host is made of.
 type hostOptions struct {
 	// devices are "NAME=ADDRESS"; with a "+" before it the application opens
 	// the device, holds its time service and has a channel to its loopback.

@@ -73,13 +73,13 @@ func didYouMean(names []string) string {
 	return " (did you mean " + strings.Join(names, " or ") + "?)"
 }
 
-// versionText is what nfctl --version says.
+// versionText is what nfctl --version prints.
 func versionText() string {
 	version, commit := control.Build()
 	return strings.TrimSpace(version + " " + commit)
 }
 
-// rootLong is what nfctl --help says first.
+// rootLong is what nfctl --help prints first.
 func rootLong() string {
 	return `Show and operate the devices of a control plane server: those of nfcommsd, of
 an application that embeds the server, or, with --device, of one that nfctl

@@ -88,7 +88,7 @@ func (r ratesRecord) h2d() rateRecord { return r.DirectH2D.plus(r.IndirectH2D) }
 func (r ratesRecord) d2h() rateRecord { return r.DirectD2H.plus(r.IndirectD2H) }
 func (r ratesRecord) all() rateRecord { return r.h2d().plus(r.d2h()) }
 
-// sample is what the server says at one moment.
+// sample is what the server reports at one moment.
 type sample struct {
 	at       time.Time
 	devices  []*nfcommsv1.Device

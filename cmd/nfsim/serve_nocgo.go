@@ -10,7 +10,7 @@ import (
 
 var errNoFirmware = errors.New("the firmware is C: build with CGO_ENABLED=1 and a C compiler (gcc or clang)")
 
-// serve says what this build lacks.
+// serve returns what this build lacks.
 func serve(context.Context, *options, io.Writer, io.Writer) error { return errNoFirmware }
 
 // share says it, too.

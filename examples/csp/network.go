@@ -109,7 +109,7 @@ func alternative[T any](ctx context.Context, list ...*channel[T]) (i int, v T, e
 
 // port is an end of a channel that a process has.
 type port interface {
-	// bind says which channel of the device the end is.
+	// bind sets which channel of the device the end is.
 	bind(ch *nfcomms.Channel)
 	// forward runs while both ends are on the device: the host hands on.
 	forward() func(ctx context.Context) error

@@ -155,7 +155,7 @@ func (m *cityMap) check(tour []city, length uint64) error {
 	return nil
 }
 
-// compare says how far a length is from the optimum, where that is known.
+// compare returns how far a length is from the optimum, where that is known.
 func (m *cityMap) compare(length uint64) string {
 	switch {
 	case m.optimum == 0:

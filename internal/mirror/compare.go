@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// Names says how names of the header become names of the mirror. Members and
+// Names is how names of the header become names of the mirror. Members and
 // structs change from snake case to camel case, members called rsvd are blank
 // or Rsvd, and a constant may also stand in lower case, where the mirror keeps
 // it to itself.

@@ -18,7 +18,7 @@ import (
 // Others is what user ids are counted under that nobody knows.
 const Others = "others"
 
-// Owners says whose a user id is. Those that /etc/subuid (subuid(5)) gives to a user
+// Owners knows whose a user id is. Those that /etc/subuid (subuid(5)) gives to a user
 // are counted as the user's own. Ids that no file and no user database knows are counted
 // together, as they may all be one user's. Safe for concurrent use.
 type Owners struct {

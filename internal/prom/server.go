@@ -31,7 +31,7 @@ func Program(root, name string) (string, error) {
 	return path, nil
 }
 
-// Options says what a server does.
+// Options are what a server does.
 type Options struct {
 	// Root is the top of this tree.
 	Root string

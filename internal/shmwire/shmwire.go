@@ -45,7 +45,7 @@ type Message struct {
 	Size    uint64
 }
 
-// Of says what a bound is of.
+// Of is what a bound is of.
 type Of uint64
 
 // What a request that is refused was too much for; 0 if the other side does not tell.

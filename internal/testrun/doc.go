@@ -5,7 +5,7 @@
 //
 //	testrun [-skips FILE] [-proofs DOCUMENT] [-lanes N] "KIND NAME: COMMAND" …
 //
-// KIND says how a suite is counted: "go" reads the stream of go test -json,
+// KIND is how a suite is counted: "go" reads the stream of go test -json,
 // "sum" adds up the lines "N passed, N failed, N skipped" that the command
 // prints, and "step" counts the exit status of the command as one test.
 //

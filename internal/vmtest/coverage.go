@@ -19,7 +19,7 @@ import (
 // jobs with coverage must run.
 const minCoverage = 90
 
-// lineCounts says how often each line of a file ran.
+// lineCounts is how often each line of a file ran.
 type lineCounts map[string]map[int]int64
 
 // coverage adds up what the jobs' guests counted and prints it by file. Of a

@@ -13,7 +13,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/vmtest/vm"
 )
 
-// kind says how a program is built and how its output is read.
+// kind is how a program is built and how its output is read.
 type kind int
 
 const (

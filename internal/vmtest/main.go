@@ -58,7 +58,7 @@ type statusError int
 
 func (e statusError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
-// errFailed says that tests failed, which they said themselves.
+// errFailed means that tests failed, which they said themselves.
 var errFailed = errors.New("failed")
 
 // command runs one command line.

@@ -201,7 +201,7 @@ func (b *boot) run(ctx context.Context, s *stream) (status int, err error) {
 	return v.status, nil
 }
 
-// errNotUp says that a machine sent nothing in time.
+// errNotUp means that a machine sent nothing in time.
 var errNotUp = errors.New("the machine did not come up")
 
 // attempt boots the machine and returns what came of it. If it does not come up

@@ -33,7 +33,7 @@ func (v groupService) ListGroups(_ context.Context, req *nfcommsv1.ListGroupsReq
 	return &nfcommsv1.ListGroupsResponse{Groups: all, NextPageToken: next}, nil
 }
 
-// groupOf says what a member did. A name may hold any bytes; the wire takes text.
+// groupOf returns what a member did. A name may hold any bytes; the wire takes text.
 func groupOf(name string, s group.Stats) *nfcommsv1.Group {
 	return &nfcommsv1.Group{
 		Name: "groups/" + text(name), Rank: int32(s.Rank), Members: int32(s.Size),

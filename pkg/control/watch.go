@@ -12,7 +12,7 @@ type watch[T any] struct {
 	hub   *hub[T]
 	kind  tokenKind
 	scope string
-	// wants tells which changes belong to the scope.
+	// wants reports which changes belong to the scope.
 	wants func(key string) bool
 	// send gives the client one message; a nil value goes with SYNCED.
 	send func(c change[T], token string) error

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Description is what a fabric file says.
+// Description is the content of a fabric file.
 type Description struct {
 	Torus Torus
 	// Flow is how links know of room: "cumulative" or "classic".

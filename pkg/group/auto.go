@@ -13,7 +13,7 @@ import (
 // Auto is the algorithm that chooses. It starts with isend, asks the model which
 // others may be faster for what the members send, tries those for some steps, and
 // stays with the fastest until the load changes. All members choose alike: they
-// gather what each has measured. Stats says what was chosen, and why.
+// gather what each has measured. Stats has what was chosen, and why.
 const Auto = "auto"
 
 // Load is what the members of a group send in a step, on average.

@@ -123,7 +123,7 @@ func (c *collective) sizes(own int) ([]int, error) {
 	return same, nil
 }
 
-// gather gives data to all and returns what each gave, by rank; sizes says how
+// gather gives data to all and returns what each gave, by rank; sizes is how
 // much that is. The bytes lie in rotated order, own first, so that each round
 // sends a prefix and appends what it receives.
 func (c *collective) gather(data []byte, sizes []int) ([][]byte, error) {

@@ -42,7 +42,7 @@ func (g *Group) begin(ctx context.Context, op Op) error {
 	return nil
 }
 
-// ready says why no call may begin.
+// ready returns why no call may begin.
 func (g *Group) ready(ctx context.Context) error {
 	switch {
 	case g.closed.Load():
@@ -121,7 +121,7 @@ func (g *Group) header(op Op, tag uint16, f Flags) Header {
 }
 
 // poll takes one frame from the link into g.frame; some is false if there is
-// none. mine says that it is of this step.
+// none. mine means that it is of this step.
 func (g *Group) poll() (mine, some bool) {
 	if !g.link.TryReceive(&g.frame) {
 		return false, false
@@ -180,7 +180,7 @@ func (g *Group) recall() {
 	clear(all[len(g.later):])
 }
 
-// control does what a frame says that is not part of a step.
+// control handles a frame that is not part of a step.
 func (g *Group) control(f *Frame, from int) {
 	switch f.Op {
 	case opAck:

@@ -64,7 +64,7 @@ func (e *Error) Error() string {
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Timeout says whether a deadline was the reason.
+// Timeout reports whether a deadline was the reason.
 func (e *Error) Timeout() bool {
 	return errors.Is(e.Err, ErrLate) || errors.Is(e.Err, context.DeadlineExceeded)
 }

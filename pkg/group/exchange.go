@@ -118,7 +118,7 @@ func (g *Group) accepts(out []Package) error {
 // errFlushed ends a step that nobody needs any more.
 var errFlushed = errors.New("all members have flushed")
 
-// Flush says that this member has no more data, and yields what the others still
+// Flush announces that this member has no more data, and yields what the others still
 // have for it, step by step, until all of them have flushed. Afterwards the group
 // is as after Join. An error ends it, as one of Exchange.
 func (g *Group) Flush(ctx context.Context) iter.Seq2[[]Package, error] {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Options says who joins, and how the members exchange. All members of a group
+// Options are who joins, and how the members exchange. All members of a group
 // give the same, but for Rank, Targets, Sources and Handler.
 type Options struct {
 	// Rank is this member's, from 0 to Size-1; Size is the number of members.

@@ -76,7 +76,7 @@ func play(t *testing.T, transport string, o Options, fn func(ctx context.Context
 	require.NoError(t, all.Wait())
 }
 
-// pattern says how many bytes each member has for each in a step; -1 none.
+// pattern is how many bytes each member has for each in a step; -1 none.
 type pattern func(r *rand.Rand, from, to int) int
 
 // stepBytes are the bytes that one member has for another in a step.

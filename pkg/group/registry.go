@@ -24,7 +24,7 @@ func (f ExchangerFunc) Exchange(s *Step) error { return f(s) }
 
 // Algorithm is an entry of the registry.
 type Algorithm struct {
-	// Name is what Options.Algorithm says.
+	// Name is the value of Options.Algorithm.
 	Name string
 	// Number is that of the MUSIC report, "" if it has none.
 	Number string

@@ -246,7 +246,7 @@ func (s *Step) hand(from int, data []byte) {
 	}
 }
 
-// pause waits as Options.Delay says, for so many bytes gathered.
+// pause waits for Options.Delay, for so many bytes gathered.
 func (s *Step) pause(bytes int) error {
 	d := s.g.options.Delay
 	t := d.PerByte*time.Duration(bytes) + d.PerMember*time.Duration(s.Size())

@@ -41,7 +41,7 @@ type Link interface {
 	Close() error
 }
 
-// Header says what a frame is part of. It is 16 bytes on any wire.
+// Header is what a frame is part of. It is 16 bytes on any wire.
 type Header struct {
 	Step  uint64
 	Epoch uint32 // grows with each Shrink

@@ -47,7 +47,7 @@ func (o object) writable() error {
 // has built in, then by reflection (N26). It does not allocate for types it has
 // seen, and keeps the interface's own words off the heap: only what a slice
 // points to escapes. Pointers and values stay on the caller's stack if they
-// are there, so moves tells where they are.
+// are there, so moves holds where they are.
 func objectOf(data any) (object, error) {
 	if b, ok := sliceBytes(data); ok {
 		return object{mem: b}, nil

@@ -267,7 +267,7 @@ func (o *fakeOffer) into(buf []byte) (int, error) {
 	return copy(buf, o.data), nil
 }
 
-// fits says what is wrong with a receive of size bytes.
+// fits returns what is wrong with a receive of size bytes.
 func (o *fakeOffer) fits(size uint64) error {
 	if !o.indirect {
 		return bridge.ErrKindMismatch

@@ -41,7 +41,7 @@ const (
 	LayerCount      = stamp.Layers     // their number
 )
 
-// TraceOptions says what a tracer measures. The zero value is valid.
+// TraceOptions is what a tracer measures. The zero value is valid.
 type TraceOptions struct {
 	// Every picks one call in so many, of all channels together; 0 means 64.
 	Every int

@@ -6,7 +6,7 @@ import (
 	"net"
 )
 
-// Errors of a ring. The text around them says what was wrong in this case.
+// Errors of a ring. The text around them names what was wrong in this case.
 var (
 	// ErrConfig: sizes that make no sense.
 	ErrConfig = errors.New("bad ring configuration")
@@ -18,7 +18,7 @@ var (
 	ErrPermission = errors.New("ring of another user")
 	// ErrVersion: the other side speaks another version.
 	ErrVersion = errors.New("ring of another version")
-	// ErrPeer: the other side says what cannot be while attaching.
+	// ErrPeer: the other side sends what cannot be while attaching.
 	ErrPeer = errors.New("bad ring peer")
 	// ErrBusy: the role is taken.
 	ErrBusy = errors.New("role is taken")

@@ -41,7 +41,7 @@ const (
 	Park
 )
 
-// Config says what Create makes. The zero value is valid.
+// Config is what Create makes. The zero value is valid.
 type Config struct {
 	// Packets is the size of the ring, at least MinPackets; 0 means
 	// DefaultPackets. It holds one packet less.
@@ -56,7 +56,7 @@ type Config struct {
 	Wait Wait
 }
 
-// Options says how a process uses a ring that another created. The zero value
+// Options are how a process uses a ring that another created. The zero value
 // is valid.
 type Options struct {
 	// Wait is how the sides wait that are opened through this Ring.

@@ -24,7 +24,7 @@ func (s *side) base() *side { return s }
 
 // Watch is the part of a side in a Poll.
 type Watch struct {
-	// On says whether Wait waits for the side.
+	// On is whether Wait waits for the side.
 	On bool
 	s  *side
 }
@@ -167,7 +167,7 @@ const (
 
 var processors = runtime.NumCPU()
 
-// look reports whether ready says true, or why it never will.
+// look reports whether ready is true, or why it never will.
 func (s *side) look(ready func() (bool, error)) (bool, error) {
 	over := s.farEnd() // before the look: what was published precedes the end
 	ok, err := ready()
@@ -182,7 +182,7 @@ func (s *side) look(ready func() (bool, error)) (bool, error) {
 	return false, s.latch(over)
 }
 
-// wait returns once ready says true. ready must be cheap; an error of it, the
+// wait returns once ready is true. ready must be cheap; an error of it, the
 // end of ctx and the end of the far side end the wait.
 func (s *side) wait(ctx context.Context, ready func() (bool, error)) error {
 	for round := 0; ; round++ {

@@ -16,7 +16,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// printErrnos says what C makes of each status, and of the one behind the last.
+// printErrnos is what C makes of each status, and of the one behind the last.
 const printErrnos = `
 int main(void)
 {

@@ -50,7 +50,7 @@ const (
 	StatusCount        = 22
 )
 
-// Info says what the device is.
+// Info describes the device.
 type Info struct {
 	_             structs.HostLayout
 	Size          uint32
@@ -77,7 +77,7 @@ type Info struct {
 	Rsvd          [3]uint64
 }
 
-// State says what state the device is in (enum nfcomms_state).
+// State is the state of the device (enum nfcomms_state).
 type State uint32
 
 // Device states.
@@ -161,7 +161,7 @@ const (
 	Held     = 1 << 2 // Hold: waits for OpAccept or OpRefuse
 )
 
-// Completion says how an operation ended.
+// Completion is how an operation ended.
 type Completion struct {
 	_           structs.HostLayout
 	UserData    uint64

@@ -23,7 +23,7 @@ type Limits struct {
 	Waiting int
 	// Pace bounds what is taken per second.
 	Pace Pace
-	// Who tells whose a connection is when it is accepted; nil where only a
+	// Who returns whose a connection is when it is accepted; nil where only a
 	// handshake or a request can tell.
 	Who func(net.Conn) (Owner, error)
 	// Refused is told of each connection that is closed for a limit.

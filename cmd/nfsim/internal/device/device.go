@@ -137,7 +137,7 @@ func (d *Device) Vanish() {
 // read as ones and take nothing, until the client has gone. What runs goes on.
 func (d *Device) FakeRemoval() { d.leave(seemsGone) }
 
-// absence says how much of the device the host finds.
+// absence is how much of the device the host finds.
 type absence int
 
 const (

@@ -89,7 +89,7 @@ type fault struct {
 	seen         uint64
 }
 
-// Plan says what goes wrong. The zero Plan: nothing.
+// Plan is what goes wrong. The zero Plan: nothing.
 type Plan struct{ faults []*fault }
 
 // Parse reads a plan.

@@ -7,7 +7,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/fdpass"
 )
 
-// Command says what a message asks for.
+// Command is what a message asks for.
 type Command uint16
 
 // Commands of the protocol. DMARead and DMAWrite go from the server to the
