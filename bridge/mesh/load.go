@@ -105,6 +105,12 @@ func (m *Mesh) Start(l Load) error {
 	return nil
 }
 
+// Done reports whether a node has sent all that it was asked to.
+func (m *Mesh) Done(node int) (done bool, err error) {
+	err = m.with(node, func(f *firmware.Mesh) { done = f.Done(node) })
+	return done, err
+}
+
 // Wait returns when a load is sent and nothing of it is under way: everything came,
 // or nothing more does for quiet.
 func (m *Mesh) Wait(ctx context.Context, l Load, quiet time.Duration) error {
@@ -113,10 +119,11 @@ func (m *Mesh) Wait(ctx context.Context, l Load, quiet time.Duration) error {
 	return m.poll(ctx, func() (bool, error) {
 		done := true
 		for _, node := range m.senders(l) {
-			err := m.with(node, func(f *firmware.Mesh) { done = done && f.Done(node) })
+			sent, err := m.Done(node)
 			if err != nil {
 				return false, err
 			}
+			done = done && sent
 		}
 		t, err := m.Totals()
 		if err != nil || done && t.Came == t.Sent {

@@ -172,6 +172,16 @@ type Hop struct {
 	Detour bool
 }
 
+// Next returns the link by which a node of this process sends to another, and whether
+// that is a detour; false if there is no way.
+func (m *Mesh) Next(from, to int) (link int, detour, ok bool, err error) {
+	if !m.has(to) {
+		return 0, false, false, fmt.Errorf("node %d: %w", to, ErrUnknown)
+	}
+	err = m.with(from, func(f *firmware.Mesh) { link, detour, ok = f.Route(from, from, to, -1, false) })
+	return link, detour, ok, err
+}
+
 // Route returns the way between two nodes as each node on it knows it now; nil if
 // there is none, or one of them is elsewhere.
 func (m *Mesh) Route(from, to int) ([]Hop, error) {

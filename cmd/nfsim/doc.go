@@ -10,6 +10,10 @@
 // and guest memory that can be shared (memory-backend-memfd). The socket is
 // there before nfsim prints "listening", and gone when it exits.
 //
+//	nfsim --node 1.0.0 --torus 2x2x1 …
+//
+// makes it a node of a fabric (docs/fabric.md) whose neighbours are other processes.
+//
 // With --script it breaks the rules on purpose, for tests of drivers.
 //
 // Exit codes: 0 ended as asked, 1 failed, 2 bad input, 3 died as the script said.

@@ -59,16 +59,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
-func newRoot() *cobra.Command {
-	o := &options{}
-	root := &cobra.Command{
-		Use:   "nfsim --vfio-user SOCKET | --shm SOCKET",
-		Short: "Run an NFComms device in a process of its own, for virtual machines or other processes",
-		Long: `Run an NFComms device in a process of its own: a PCI device that a virtual
+// rootLong is what nfsim --help says first.
+var rootLong = `Run an NFComms device in a process of its own: a PCI device that a virtual
 machine monitor attaches through a vfio-user socket, for example QEMU 10.1 or later.
 The device is described in docs/device-spec.md. Or, with --shm, a device that other
 processes share without a kernel module: they open it as shm:SOCKET (docs/shm.md).
 
+With --node it is a node of a fabric (docs/fabric.md) whose neighbours are other
+processes, here or on other machines. Links are TLS 1.3 with certificates of both
+sides, known one by one. With --console it obeys commands from the standard input,
+one a line, and ends with it; an empty line ends each answer:
+
+` + consoleHelp + `
 With --script it is a device that speaks the protocol and runs the programs of the
 conformance suite, and breaks the rules as the plan says. A plan is a list
 KIND[@FIRST][+EVERY][:WHERE],… : strike at the FIRST event of the kind (1), and with
@@ -78,21 +80,32 @@ list), control, or dma.
 Kinds:
 
 ` + hostile.Kinds() + `
-Exit codes: 0 ended as asked, 1 failed, 2 bad input, 3 died as the script said.`,
+Exit codes: 0 ended as asked, 1 failed, 2 bad input, 3 died as the script said.`
+
+func newRoot() *cobra.Command {
+	o := &options{}
+	root := &cobra.Command{
+		Use:   "nfsim --vfio-user SOCKET | --shm SOCKET | --node NODE",
+		Short: "Run an NFComms device in a process of its own, for virtual machines or other processes",
+		Long:  rootLong,
 		Example: `  nfsim --vfio-user /tmp/nfsim.sock
   nfsim --vfio-user /tmp/nfsim.sock --vectors 1 --no-mmap --islands 2
   nfsim --vfio-user /tmp/nfsim.sock --exit-when-disconnected --report report.json
   nfsim --vfio-user /tmp/nfsim.sock --script count@3 --seed 7
+  nfsim --node 1,0,0 --torus 2x2x1 --link x+=10.0.0.1:7000 --peer 0.0.0=5e88… --certificate node.pem --key node.key
+  nfsim --node alpha --fabric fabric.yaml --certificate alpha.pem --key alpha.key
   nfsim --shm /run/nfcomms/0.sock --hosts 32 --shm-mode 0600`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case o.socket == "" && o.shm == "":
-				return usagef("give the path of the socket to listen on with --vfio-user or --shm")
-			case o.socket != "" && o.shm != "":
-				return usagef("give one of --vfio-user and --shm")
+			switch given := o.given(); {
+			case given == 0:
+				return usagef("give the path of the socket to listen on with --vfio-user or --shm, or a node of a fabric with --node")
+			case given > 1:
+				return usagef("give one of --vfio-user, --shm and --node")
+			case o.node != "":
+				return runNode(cmd.Context(), o, streams{cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()})
 			case o.shm != "":
 				return share(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}

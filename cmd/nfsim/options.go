@@ -35,6 +35,12 @@ type options struct {
 	pci       version // in place of the device's own
 	abi       version
 	shape     map[string]*string // options of the device, as in an address
+
+	// Of a node of a fabric.
+	node, torus, fabric, listen string
+	links, peers                []string
+	certificate, key            string
+	console                     bool
 }
 
 // shapeFlags are the options of a "sim:" address, and the size of BAR 2.
@@ -88,9 +94,40 @@ func (o *options) define(cmd *cobra.Command) {
 	for _, s := range shapeFlags {
 		o.shape[s.name] = f.String(s.name, "", "device: "+s.help)
 	}
+	o.defineNode(cmd)
 	formats := cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)
 	// The flag is there: it was defined above.
 	_ = cmd.RegisterFlagCompletionFunc("log-format", formats)
+}
+
+// given is how many kinds of service the command line asks for.
+func (o *options) given() (n int) {
+	for _, kind := range []string{o.socket, o.shm, o.node} {
+		if kind != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// streams are the standard ones of a process.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// defineNode adds the flags of a node of a fabric.
+func (o *options) defineNode(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.node, "node", "", "be this node of a fabric: 1,0,0 or 1.0.0, or a name of the file")
+	f.StringVar(&o.torus, "torus", "", "node: how many nodes there are in x, y and z, as 2x2x1")
+	f.StringVar(&o.listen, "listen", "", "node: HOST:PORT where neighbours reach it")
+	f.StringArrayVar(&o.links, "link", nil, "node: reach the neighbour of a link, x+=HOST:PORT; for each that does not come by itself")
+	f.StringArrayVar(&o.peers, "peer", nil, "node: certificate of a neighbour, 0.0.0=SHA256 in hex; for each of them")
+	f.StringVar(&o.fabric, "fabric", "", "node: file that describes the whole (docs/fabric.md), in place of those")
+	f.StringVar(&o.certificate, "certificate", "", "node: file of its certificate, PEM")
+	f.StringVar(&o.key, "key", "", "node: file of the key of that")
+	f.BoolVar(&o.console, "console", false, "node: obey commands from the standard input")
 }
 
 // version is a flag: MAJOR.MINOR, as a register has it.
@@ -141,3 +178,13 @@ func (o *options) logger(w io.Writer) (*slog.Logger, error) {
 	}
 	return nil, usagef("--log-format %q is neither text nor json", o.logs)
 }
+
+// consoleHelp lists the commands of a node's console.
+const consoleHelp = `  map                    draw what the node knows of all
+  route NODE             the link by which it sends to another, "none" without a way
+  send NODE COUNT BYTES  packets that the other end checks, each of at most 4096 bytes
+  done                   whether all of them have left
+  count                  packets and bytes that left and came, as JSON
+  cut LINK, mend LINK    take a link out of use, or back
+  test LINK WORDS        test a link for ten seconds at most
+`

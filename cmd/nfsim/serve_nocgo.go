@@ -13,5 +13,8 @@ var errNoFirmware = errors.New("the firmware is C: build with CGO_ENABLED=1 and 
 // serve returns what this build lacks.
 func serve(context.Context, *options, io.Writer, io.Writer) error { return errNoFirmware }
 
+// runNode says it, too.
+func runNode(context.Context, *options, streams) error { return errNoFirmware }
+
 // share says it, too.
 func share(context.Context, *options, io.Writer, io.Writer) error { return errNoFirmware }

@@ -49,7 +49,7 @@ var allowed = []struct {
 	{"pkg/metrics", []string{"pkg/fabric", "pkg/group", "pkg/nfcomms", "pkg/ring", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},
 	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "internal/dmaloop", "internal/fdpass", "internal/texttable", "internal/units"}, []string{""}},
 	{"cmd/nfbench", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "bridge/mesh", "internal/dmaloop", "internal/fdpass", "internal/texttable", "internal/units"}, []string{""}},
-	{"cmd/nfsim/", []string{"cmd/nfsim/", "internal/fdpass", "internal/owners", "internal/shmwire", "bridge", "bridge/abi", "bridge/scripted", "firmware"}, []string{sys, "github.com/spf13/cobra", "github.com/coreos/go-systemd", "github.com/elastic/go-seccomp-bpf"}},
+	{"cmd/nfsim/", []string{"cmd/nfsim/", "bridge/mesh", "pkg/fabric", "internal/fdpass", "internal/owners", "internal/shmwire", "bridge", "bridge/abi", "bridge/scripted", "firmware"}, []string{sys, "github.com/spf13/cobra", "github.com/coreos/go-systemd", "github.com/elastic/go-seccomp-bpf"}},
 	{"examples/", []string{"pkg/", "examples/internal/"}, []string{"github.com/schollz/progressbar", "golang.org/x/term"}},
 	{"examples/csp", []string{"pkg/", "examples/internal/"}, []string{"golang.org/x/sync"}},
 	{"examples/dmaloop", []string{"pkg/", "examples/internal/", "internal/dmaloop"}, nil},

@@ -57,6 +57,18 @@ func (d *Description) Find(what string) *NodeEntry {
 	return nil
 }
 
+// Link returns the entry of a link, given from either end; nil if there is none.
+func (d *Description) Link(n Node, l Link) *LinkEntry {
+	to := d.Torus.Neighbour(n, l)
+	for i := range d.Links {
+		e := &d.Links[i]
+		if e.From == n && e.Link == l || e.From == to && e.Link == l.Opposite() {
+			return e
+		}
+	}
+	return nil
+}
+
 // reader collects what is wrong with a file.
 type reader struct {
 	name  string

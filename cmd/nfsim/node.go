@@ -1,0 +1,110 @@
+//go:build cgo
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge/mesh"
+	"github.com/nfcomms/nfcomms/pkg/fabric"
+)
+
+// node is a node of a fabric, which this process is.
+type node struct {
+	*nodeSettings
+	mesh *mesh.Mesh
+	log  *slog.Logger
+}
+
+// nodeSpin is how long its thread looks for work before it sleeps.
+const nodeSpin = 20 * time.Microsecond
+
+// runNode is a node until ctx ends, or its commands do.
+func runNode(ctx context.Context, o *options, std streams) error {
+	log, err := o.logger(std.err)
+	if err != nil {
+		return err
+	}
+	s, err := parseNode(o)
+	if err != nil {
+		return err
+	}
+	n := &node{nodeSettings: s, log: log}
+	here := make([]bool, s.torus.Nodes())
+	here[n.own()] = true
+	n.mesh, err = mesh.Open(mesh.Config{
+		Side: [3]int{s.torus.X, s.torus.Y, s.torus.Z}, Here: here, Threads: 1, Spin: nodeSpin, Whole: true,
+		Classic: s.classic, Depth: s.depth,
+	})
+	if err != nil {
+		return err
+	}
+	defer n.mesh.Close()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var links sync.WaitGroup
+	defer links.Wait()
+	defer stop()
+	served := make(chan error, 1)
+	if s.listen != "" {
+		l, err := net.Listen("tcp", s.listen)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(std.out, "listening %v\n", l.Addr())
+		links.Go(func() { served <- n.mesh.Serve(ctx, l, &s.id, n.ended("a neighbour's connection ended")) })
+	}
+	for l, address := range s.dial {
+		links.Go(func() {
+			_ = n.mesh.Keep(ctx, address, n.own(), int(l), &s.id, n.ended("link "+l.String()+" ended"))
+		})
+	}
+	fmt.Fprintf(std.out, "node %v of %v, certificate %x\n", s.at, s.torus, s.print)
+	if o.console {
+		return n.console(ctx, std.in, std.out)
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-served:
+		return err
+	}
+}
+
+// own is the node's number.
+func (n *node) own() int { return n.torus.Index(n.at) }
+
+// ended logs why connections end: at most one a second, as anybody may cause them.
+func (n *node) ended(what string) func(error) {
+	var mu sync.Mutex
+	var last time.Time
+	unlogged := 0
+	return func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if errors.Is(err, context.Canceled) {
+			return
+		}
+		if time.Since(last) < time.Second {
+			unlogged++
+			return
+		}
+		n.log.Warn(what, "err", err, "unlogged", unlogged)
+		last, unlogged = time.Now(), 0
+	}
+}
+
+// snapshot is what the node knows.
+func (n *node) snapshot() (*fabric.Snapshot, error) {
+	state, err := n.mesh.FabricState(n.own())
+	if err != nil {
+		return nil, err
+	}
+	return fabric.Of(&state), nil
+}
