@@ -140,6 +140,8 @@ uint64_t nfc_link_transmit(struct nfc_link_end *l)
 	if (l->state != NFC_LINK_UP)
 		return l->retry_due;
 	due = nfc_sender_due(l);
+	if (l->full && due < l->now + l->config.retry_ns)
+		due = l->now + l->config.retry_ns; /* nothing can leave before */
 	return due < silent ? due : silent;
 }
 

@@ -253,6 +253,7 @@ struct nfc_link_end {
 	uint64_t rate_errors; /* errors at that moment */
 	struct nfc_word *stage; /* where the port lets words be written */
 	uint32_t staged; /* words there */
+	bool full; /* the port had no room */
 	uint64_t count[NFC_LINK_COUNTS];
 };
 

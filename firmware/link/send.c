@@ -413,6 +413,7 @@ void nfc_send_words(struct nfc_link_end *l)
 		uint32_t limit;
 
 		l->stage = port->reserve(port->self, l->index, &limit);
+		l->full = limit < 2;
 		/* two words: a control word is not parted from its Magic */
 		while (l->staged + 2 <= limit &&
 		       (more = stage_next(l, limit, &news)))

@@ -163,6 +163,7 @@ static bool step_node(struct mesh_node *n, uint64_t now)
 
 	pthread_mutex_lock(&n->lock);
 	n->now = now;
+	n->steps++;
 	n->due = UINT64_MAX;
 	if (atomic_load(&n->dead)) {
 		n->running = false;

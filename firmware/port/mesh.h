@@ -104,6 +104,7 @@ struct nfc_mesh_link {
 
 struct nfc_mesh_state {
 	bool alive;
+	uint64_t steps; /* of the node, since the mesh began */
 	uint64_t count[NFC_MESH_COUNTS];
 	uint64_t node[NFC_NODE_COUNTS];
 	struct nfc_mesh_link link[NFC_LINKS];

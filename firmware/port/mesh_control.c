@@ -155,6 +155,7 @@ void nfc_mesh_read(struct nfc_mesh *m, uint32_t node, struct nfc_mesh_state *out
 	memset(out, 0, sizeof(*out));
 	pthread_mutex_lock(&n->lock);
 	out->alive = n->running;
+	out->steps = n->steps;
 	memcpy(out->count, n->count, sizeof(out->count));
 	memcpy(out->node, n->node.count, sizeof(out->node));
 	for (uint32_t i = 0; n->running && i < NFC_LINKS; i++) {

@@ -25,6 +25,7 @@ struct mesh_node {
 	_Atomic uint32_t changes[NFC_LINKS]; /* odd: there is a neighbour */
 	int event[NFC_LINKS]; /* of links to elsewhere, -1 */
 	struct nfc_wire wire[NFC_LINKS]; /* what this node puts */
+	uint64_t steps;
 	uint64_t due; /* when to step it though nothing came */
 	uint64_t now; /* time of the pass under way: one reading for all of it */
 	/* The load. */

@@ -328,3 +328,29 @@ CASE(threads)
 	check_ledger(m, 6);
 	nfc_mesh_free(m);
 }
+
+/* What cannot leave keeps no node busy: it waits for time, not in a loop. */
+CASE(a_silent_neighbour_costs_little)
+{
+	struct nfc_mesh_config c = {
+		.node = { .torus = { { 3, 1, 1 } },
+			  .link = { .beat_ns = 100000,
+				    .retry_ns = 50000,
+				    .silence_ns = 2 * MS } },
+		.wire = { .words = 1024 },
+	};
+	struct nfc_mesh_load load = { 1, 4096, NFC_MESH_DATA, 1000 };
+	struct nfc_mesh *m = nfc_mesh_new(&c, NULL);
+	struct nfc_mesh_state before, after;
+
+	REQUIRE(m);
+	CHECK(all_well(m, 3));
+	nfc_mesh_kill(m, 1, true, true);
+	CHECK(nfc_mesh_send(m, 0, &load));
+	nfc_mesh_step(m, MS, STEP);
+	nfc_mesh_read(m, 0, &before);
+	nfc_mesh_step(m, MS / 2, STEP); /* it is not taken for dead yet */
+	nfc_mesh_read(m, 0, &after);
+	CHECK(after.steps - before.steps < 100);
+	nfc_mesh_free(m);
+}
