@@ -8,5 +8,7 @@
 #include "link/news.c"
 #include "link/node.c"
 #include "link/receive.c"
+#include "link/rma.c"
+#include "link/rma_table.c"
 #include "link/route.c"
 #include "link/send.c"

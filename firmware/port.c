@@ -9,6 +9,7 @@
 #include "port/mesh.c"
 #include "port/mesh_control.c"
 #include "port/mesh_load.c"
+#include "port/mesh_rma.c"
 #include "port/seat.c"
 #include "port/stack.c"
 #include "port/switch.c"

@@ -10,6 +10,7 @@
 #include "mesh_state.h"
 
 enum {
+	ASK_NS = 10000000,
 	CREDIT_NS = 5000, /* small credits wait so long for something to ride with */
 };
 
@@ -126,6 +127,7 @@ static void make_node(struct mesh_node *n)
 	n->now = nfc_mesh_now(m);
 	nfc_node_init(&n->node, &c, &n->port, &port, n->memory);
 	n->left = n->pinged_ns = 0;
+	nfc_mesh_rma_start(n);
 	n->running = true;
 }
 
@@ -166,12 +168,17 @@ static bool step_node(struct mesh_node *n, uint64_t now)
 	n->steps++;
 	n->due = UINT64_MAX;
 	if (atomic_load(&n->dead)) {
+		if (n->running)
+			nfc_mesh_rma_end(n);
 		n->running = false;
 	} else {
 		if (!n->running)
 			make_node(n);
+		nfc_rma_step(n->rma, now);
 		more = nfc_mesh_send_load(n);
 		n->due = nfc_node_step(&n->node);
+		if (n->rma->due < n->due)
+			n->due = n->rma->due;
 	}
 	n->due = wires_due(n, n->due);
 	if (more || n->due <= now)
@@ -282,7 +289,9 @@ static bool init_node(struct nfc_mesh *m, uint32_t i, bool here)
 	pthread_mutex_init(&n->lock, NULL);
 	n->memory = calloc(1, nfc_node_size(&m->config.node));
 	n->pair = calloc(m->nodes, sizeof(*n->pair));
-	if (!n->memory || !n->pair)
+	n->rma = here ? calloc(1, sizeof(*n->rma)) : NULL;
+	n->peers = here ? calloc(m->nodes, sizeof(*n->peers)) : NULL;
+	if (!n->memory || !n->pair || (here && (!n->rma || !n->peers)))
 		return false;
 	for (uint32_t link = 0; link < NFC_LINKS; link++) {
 		uint32_t to = nfc_torus_neighbour(&m->config.node.torus, i,
@@ -360,6 +369,8 @@ static bool check(struct nfc_mesh_config *c)
 	c->node.address = 0;
 	if (!c->node.link.credit_ns)
 		c->node.link.credit_ns = CREDIT_NS;
+	if (!c->ask_ns)
+		c->ask_ns = ASK_NS;
 	if (!c->wire.words)
 		c->wire.words = 4096;
 	if (!c->wire.slack)
@@ -421,6 +432,8 @@ void nfc_mesh_free(struct nfc_mesh *m)
 		}
 		free(n->memory);
 		free(n->pair);
+		free(n->rma);
+		free(n->peers);
 		free(n->took_ns);
 	}
 	free(m->node);

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-#include "../link/node.h"
+#include "../link/rma.h"
 #include "wire.h"
 
 enum nfc_mesh_limits {
@@ -41,6 +41,7 @@ struct nfc_mesh_config {
 	struct nfc_wire_config wire;
 	uint32_t threads; /* 0: whoever calls nfc_mesh_step(), with a clock of its own */
 	uint64_t spin_ns; /* before a thread without work sleeps */
+	uint64_t ask_ns; /* a put or get without an answer goes again; 0: 10 ms */
 	bool whole; /* payloads are checked word by word */
 };
 
@@ -107,6 +108,8 @@ struct nfc_mesh_state {
 	uint64_t steps; /* of the node, since the mesh began */
 	uint64_t count[NFC_MESH_COUNTS];
 	uint64_t node[NFC_NODE_COUNTS];
+	uint64_t rma[NFC_RMA_COUNTS];
+	uint64_t hits, misses; /* of the cache of pages */
 	struct nfc_mesh_link link[NFC_LINKS];
 };
 
@@ -120,6 +123,40 @@ void nfc_mesh_view(struct nfc_mesh *m, uint32_t node, uint32_t *word);
  */
 struct nfc_hop nfc_mesh_route(struct nfc_mesh *m, uint32_t node, uint32_t from,
 			      uint32_t to, uint32_t came_by, uint32_t vc);
+
+/* ---- put and get: mesh_rma.c ---- */
+
+/* A put or a get, and whoever waits for it. */
+struct nfc_mesh_op;
+
+/*
+ * Others may put to memory of a node, or get from it, by the key. -NFC_ERESET: the
+ * node is dead; else as nfc_rma_add().
+ */
+int nfc_mesh_window(struct nfc_mesh *m, uint32_t node, void *memory,
+		    uint64_t size, uint32_t access, uint64_t *key);
+/* Nobody does any more, and nothing touches that memory. False: nobody could. */
+bool nfc_mesh_revoke(struct nfc_mesh *m, uint32_t node, uint64_t key);
+/*
+ * Begin an operation of a node; op.ended is not used. NULL: no memory. It is freed by
+ * nfc_mesh_finish().
+ */
+struct nfc_mesh_op *nfc_mesh_begin(struct nfc_mesh *m, uint32_t node,
+				   const struct nfc_rma_op *op);
+/* Did it end? Wait: until it did. */
+bool nfc_mesh_ended(struct nfc_mesh_op *op, bool wait);
+/* End it, if it did not end: -NFC_EWITHDRAWN. */
+void nfc_mesh_withdraw(struct nfc_mesh_op *op);
+/* How it ended: 0, or -NFC_E...; bytes that were put or got. Its memory is freed. */
+int nfc_mesh_finish(struct nfc_mesh_op *op, uint64_t *bytes);
+/* End all operations with -NFC_ESTOPPED; no more begin. */
+void nfc_mesh_close_ops(struct nfc_mesh *m);
+/*
+ * Look up random bytes of that many pages, which lie in windows of 16 pages each;
+ * returns ns that all took, and how many the cache knew. 0: no memory.
+ */
+uint64_t nfc_mesh_measure_lookups(uint32_t lookup, uint32_t pages,
+				  uint64_t count, uint64_t *hits);
 
 /* ---- links to nodes that are elsewhere ---- */
 

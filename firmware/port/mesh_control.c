@@ -158,6 +158,11 @@ void nfc_mesh_read(struct nfc_mesh *m, uint32_t node, struct nfc_mesh_state *out
 	out->steps = n->steps;
 	memcpy(out->count, n->count, sizeof(out->count));
 	memcpy(out->node, n->node.count, sizeof(out->node));
+	if (n->here) {
+		memcpy(out->rma, n->rma->count, sizeof(out->rma));
+		out->hits = n->rma->table.hits;
+		out->misses = n->rma->table.misses;
+	}
 	for (uint32_t i = 0; n->running && i < NFC_LINKS; i++) {
 		const struct nfc_link_end *l = &n->node.link[i];
 

@@ -149,6 +149,11 @@ bool nfc_mesh_deliver(void *self, const struct nfc_packet *p,
 	case NFC_MESH_PONG:
 		pong_came(n, p);
 		return true;
+	case NFC_RMA_PUT:
+	case NFC_RMA_GET:
+	case NFC_RMA_DONE:
+		nfc_rma_deliver(n->rma, p, f, at);
+		return true;
 	}
 	return true;
 }

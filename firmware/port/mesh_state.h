@@ -28,6 +28,10 @@ struct mesh_node {
 	uint64_t steps;
 	uint64_t due; /* when to step it though nothing came */
 	uint64_t now; /* time of the pass under way: one reading for all of it */
+	struct nfc_rma *rma;
+	struct nfc_rma_peer *peers;
+	uint64_t epoch; /* of puts and gets: above that of any time before */
+	bool closed; /* no more of them begin */
 	/* The load. */
 	pthread_mutex_t lock; /* guards the node from readers, and load */
 	struct nfc_mesh_load load;
@@ -64,6 +68,12 @@ struct nfc_mesh {
 uint64_t nfc_mesh_now(struct nfc_mesh *m);
 /* Have a node's thread look at it. */
 void nfc_mesh_kick(struct mesh_node *n);
+
+/* ---- mesh_rma.c ---- */
+
+/* The node starts, or ends: its windows and operations end with it. */
+void nfc_mesh_rma_start(struct mesh_node *n);
+void nfc_mesh_rma_end(struct mesh_node *n);
 
 /* ---- mesh_load.c ---- */
 

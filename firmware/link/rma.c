@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Put and get. Whoever asks numbers its requests to each node, and repeats each until
+ * it is answered. A target does no put twice: with each request comes the oldest
+ * number that is still under way, and of those since it remembers which were done.
+ */
+#include "rma.h"
+
+enum {
+	BACKOFF = 6, /* times that the wait for an answer doubles */
+};
+
+void nfc_rma_init(struct nfc_rma *r, struct nfc_node *node,
+		  struct nfc_rma_peer *peers, uint64_t epoch, uint64_t retry_ns)
+{
+	r->node = node;
+	r->peer = peers;
+	r->epoch = epoch;
+	r->retry_ns = retry_ns;
+}
+
+static uint32_t min32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- operations ---- */
+
+static void end_op(struct nfc_rma *r, struct nfc_rma_op *op, int status)
+{
+	op->status = status;
+	op->over = true;
+	r->count[status ? NFC_RMA_FAILED : NFC_RMA_OPS]++;
+	op->ended(op);
+}
+
+/* A number is under way no more. */
+static void end_number(struct nfc_rma_peer *p, uint32_t number)
+{
+	p->open &= ~(1ull << (number - p->floor));
+	p->pieces--;
+	while (p->floor != p->next && !(p->open & 1)) {
+		p->open >>= 1;
+		p->floor++;
+	}
+}
+
+static void end_piece(struct nfc_rma *r, struct nfc_rma_piece *piece)
+{
+	end_number(&r->peer[piece->op->to], piece->number);
+	piece->op = NULL;
+	r->used &= ~(1ull << (piece - r->piece));
+}
+
+/* All of its pieces have begun, or none more shall. */
+static void unqueue(struct nfc_rma *r, const struct nfc_rma_op *op)
+{
+	struct nfc_rma_op *before = NULL;
+
+	for (struct nfc_rma_op *o = r->first; o; before = o, o = o->next) {
+		if (o != op)
+			continue;
+		if (before)
+			before->next = o->next;
+		else
+			r->first = o->next;
+		if (r->last == o)
+			r->last = before;
+		return;
+	}
+}
+
+void nfc_rma_cancel(struct nfc_rma *r, struct nfc_rma_op *op, int status)
+{
+	if (op->over)
+		return;
+	for (uint32_t i = 0; i < NFC_RMA_PIECES; i++)
+		if (r->piece[i].op == op)
+			end_piece(r, &r->piece[i]);
+	unqueue(r, op);
+	end_op(r, op, status);
+}
+
+void nfc_rma_cancel_all(struct nfc_rma *r, int status)
+{
+	while (r->first)
+		nfc_rma_cancel(r, r->first, status);
+	for (uint32_t i = 0; i < NFC_RMA_PIECES; i++)
+		if (r->piece[i].op)
+			nfc_rma_cancel(r, r->piece[i].op, status);
+}
+
+void nfc_rma_begin(struct nfc_rma *r, struct nfc_rma_op *op)
+{
+	op->begun = op->finished = 0;
+	op->over = false;
+	op->next = NULL;
+	if (op->to >= nfc_torus_nodes(&r->node->view.torus)) {
+		end_op(r, op, -NFC_EINVAL);
+	} else if (op->offset > UINT64_MAX - op->size) {
+		end_op(r, op, -NFC_ERANGE);
+	} else if (!op->size) {
+		end_op(r, op, 0);
+	} else {
+		*(r->last ? &r->last->next : &r->first) = op;
+		r->last = op;
+	}
+}
+
+/* ---- requests ---- */
+
+static uint64_t patience(const struct nfc_rma *r, uint32_t tries)
+{
+	uint64_t t = 4 * r->rtt_ns;
+
+	if (t < r->retry_ns)
+		t = r->retry_ns;
+	return t << (tries < BACKOFF ? tries : BACKOFF);
+}
+
+/* Send a piece, for the first time or again; what nfc_node_send() says. */
+static int send_piece(struct nfc_rma *r, struct nfc_rma_piece *piece)
+{
+	const struct nfc_rma_op *op = piece->op;
+	struct nfc_packet p = {
+		.to = nfc_torus_address(&r->node->view.torus, op->to),
+		.size = NFC_RMA_HEAD + (op->put ? piece->size : 0),
+		.sequence = piece->number,
+		.epoch = (uint16_t)(piece - r->piece),
+		.kind = op->put ? NFC_RMA_PUT : NFC_RMA_GET,
+	};
+	struct nfc_rma_head head = {
+		.key = op->key,
+		.offset = op->offset + piece->at,
+		.epoch = r->epoch,
+		.size = piece->size,
+		.more = r->peer[op->to].floor,
+	};
+	int rc;
+
+	__builtin_memcpy(r->packet, &head, sizeof(head));
+	if (op->put)
+		__builtin_memcpy(r->packet + NFC_RMA_HEAD, op->data + piece->at,
+				 piece->size);
+	rc = nfc_node_send(r->node, &p, r->packet);
+	if (!rc) {
+		piece->sent_ns = r->now;
+		piece->due_ns = r->now + patience(r, piece->tries);
+	}
+	return rc;
+}
+
+/* Begin pieces of an operation; false: there is no room for any more. */
+static bool begin_pieces(struct nfc_rma *r, struct nfc_rma_op *op)
+{
+	struct nfc_rma_peer *p = &r->peer[op->to];
+
+	while (op->begun < op->size && p->pieces < NFC_RMA_PEER_PIECES &&
+	       p->next - p->floor < NFC_RMA_NUMBERS) {
+		uint64_t left = op->size - op->begun;
+		struct nfc_rma_piece *piece;
+		int rc;
+
+		if (!~r->used)
+			return false;
+		piece = &r->piece[__builtin_ctzll(~r->used)];
+		*piece = (struct nfc_rma_piece){
+			.op = op,
+			.at = op->begun,
+			.size = left < NFC_RMA_PIECE ? (uint32_t)left :
+						       NFC_RMA_PIECE,
+			.number = p->next,
+		};
+		rc = send_piece(r, piece);
+		if (rc) {
+			piece->op = NULL;
+			if (rc != -NFC_EBUSY)
+				nfc_rma_cancel(r, op, rc);
+			return rc != -NFC_EBUSY;
+		}
+		r->used |= 1ull << (piece - r->piece);
+		p->open |= 1ull << (p->next - p->floor);
+		p->next++;
+		p->pieces++;
+		op->begun += piece->size;
+		r->due = piece->due_ns < r->due ? piece->due_ns : r->due;
+	}
+	return true;
+}
+
+static void begin_ops(struct nfc_rma *r)
+{
+	struct nfc_rma_op *op = r->first;
+
+	while (op) {
+		struct nfc_rma_op *next = op->next;
+		bool room = begin_pieces(r, op);
+
+		if (!op->over && op->begun == op->size)
+			unqueue(r, op);
+		if (!room)
+			return;
+		op = next;
+	}
+}
+
+/* Requests without an answer in time go again. */
+static void repeat(struct nfc_rma *r)
+{
+	r->due = UINT64_MAX;
+	for (uint32_t i = 0; i < NFC_RMA_PIECES; i++) {
+		struct nfc_rma_piece *piece = &r->piece[i];
+		int rc = 0;
+
+		if (piece->op && piece->due_ns <= r->now) {
+			piece->tries++;
+			rc = send_piece(r, piece);
+			r->count[NFC_RMA_REPEATED] += !rc;
+			if (rc == -NFC_EBUSY) /* a little later */
+				piece->due_ns = r->now + r->retry_ns;
+			else if (rc)
+				nfc_rma_cancel(r, piece->op, rc);
+		}
+		if (piece->op && piece->due_ns < r->due)
+			r->due = piece->due_ns;
+	}
+}
+
+/* ---- answers that came ---- */
+
+/* The piece that an answer is for, unless it was answered before or given up. */
+static struct nfc_rma_piece *
+find_piece(struct nfc_rma *r, const struct nfc_packet *p, uint32_t from)
+{
+	struct nfc_rma_piece *piece = &r->piece[p->epoch % NFC_RMA_PIECES];
+
+	if (!piece->op || piece->op->to != from || piece->number != p->sequence)
+		return NULL;
+	return piece;
+}
+
+/* Copy bytes of a payload out, from the one after the head on. */
+static void copy_out(const struct nfc_fifo *f, uint32_t at, uint32_t skip,
+		     uint8_t *out, uint32_t size)
+{
+	skip += NFC_RMA_HEAD;
+	while (size) {
+		uint32_t in = skip % NFC_WORD_SIZE, bytes;
+		struct nfc_word *run;
+
+		bytes = nfc_fifo_run(f, at + skip / NFC_WORD_SIZE,
+				     nfc_words(in + size), &run) *
+				NFC_WORD_SIZE -
+			in;
+		bytes = min32(bytes, size);
+		__builtin_memcpy(out, (uint8_t *)run + in, bytes);
+		out += bytes;
+		skip += bytes;
+		size -= bytes;
+	}
+}
+
+static void answer_came(struct nfc_rma *r, const struct nfc_packet *p,
+			uint32_t from, const struct nfc_rma_head *head,
+			const struct nfc_fifo *f, uint32_t at)
+{
+	struct nfc_rma_piece *piece = find_piece(r, p, from);
+	struct nfc_rma_op *op;
+	uint32_t size;
+
+	if (!piece || head->epoch != r->epoch)
+		return;
+	op = piece->op;
+	size = piece->size;
+	if (head->more >= NFC_STATUS_COUNT ||
+	    (!head->more && head->size != (op->put ? 0 : size))) {
+		r->count[NFC_RMA_MALFORMED]++;
+		return;
+	}
+	if (head->more) {
+		nfc_rma_cancel(r, op, -(int)head->more);
+		begin_ops(r);
+		return;
+	}
+	if (!piece->tries)
+		r->rtt_ns += ((r->now - piece->sent_ns) >> 3) - (r->rtt_ns >> 3);
+	if (!op->put)
+		copy_out(f, at, 0, op->data + piece->at, size);
+	end_piece(r, piece);
+	r->count[NFC_RMA_BYTES] += size;
+	op->finished += size;
+	if (op->finished == op->size)
+		end_op(r, op, 0);
+	begin_ops(r); /* others waited for the place */
+}
+
+/* ---- requests that came ---- */
+
+/* Note the oldest number under way; false: this one ended, or is none there can be. */
+static bool under_way(struct nfc_rma *r, struct nfc_rma_peer *p,
+		      const struct nfc_rma_head *head, uint32_t number)
+{
+	int32_t ahead = (int32_t)(head->more - p->base);
+
+	if (head->epoch < p->epoch) {
+		r->count[NFC_RMA_STALE]++;
+		return false;
+	}
+	if (head->epoch > p->epoch) {
+		p->epoch = head->epoch;
+		p->base = head->more;
+		p->done = 0;
+	} else if (ahead > 0) {
+		p->done = ahead < NFC_RMA_NUMBERS ? p->done >> ahead : 0;
+		p->base = head->more;
+	}
+	if ((int32_t)(number - p->base) < 0) {
+		r->count[NFC_RMA_STALE]++;
+		return false;
+	}
+	if (number - p->base >= NFC_RMA_NUMBERS) {
+		r->count[NFC_RMA_MALFORMED]++;
+		return false;
+	}
+	return true;
+}
+
+/* Do a put: 0, or why not. Nothing is written unless all of it is in the window. */
+static int do_put(struct nfc_rma *r, const struct nfc_rma_head *head,
+		  const struct nfc_fifo *f, uint32_t at)
+{
+	uint32_t done = 0;
+
+	while (done < head->size) {
+		uint32_t n = head->size - done;
+		int why;
+		uint8_t *to = nfc_rma_find(&r->table, head->key,
+					   head->offset + done, NFC_RMA_WRITE,
+					   &n, &why);
+
+		if (!to)
+			return why;
+		copy_out(f, at, done, to, n);
+		done += n;
+	}
+	return 0;
+}
+
+static int do_get(struct nfc_rma *r, const struct nfc_rma_head *head,
+		  uint8_t *out)
+{
+	uint32_t done = 0;
+
+	while (done < head->size) {
+		uint32_t n = head->size - done;
+		int why;
+		const uint8_t *from = nfc_rma_find(&r->table, head->key,
+						   head->offset + done,
+						   NFC_RMA_READ, &n, &why);
+
+		if (!from)
+			return why;
+		__builtin_memcpy(out + done, from, n);
+		done += n;
+	}
+	return 0;
+}
+
+/* Answer a request; false: there is no room now. */
+static bool send_answer(struct nfc_rma *r, const struct nfc_rma_answer *a)
+{
+	struct nfc_rma_head head = { .epoch = a->head.epoch };
+	struct nfc_packet p = {
+		.to = nfc_torus_address(&r->node->view.torus, a->to),
+		.size = NFC_RMA_HEAD,
+		.sequence = a->number,
+		.epoch = a->piece,
+		.kind = NFC_RMA_DONE,
+	};
+	int status = a->status;
+
+	if (!nfc_fifo_room(&r->node->inject, NFC_PACKET_WORDS))
+		return false;
+	if (a->kind == NFC_RMA_GET && !status)
+		status = do_get(r, &a->head, r->packet + NFC_RMA_HEAD);
+	if (a->kind == NFC_RMA_GET && !status)
+		head.size = a->head.size;
+	head.more = (uint32_t)-status;
+	p.size += head.size;
+	__builtin_memcpy(r->packet, &head, sizeof(head));
+	r->count[status ? NFC_RMA_REFUSED : NFC_RMA_SERVED]++;
+	/* without a way the answer is lost: the request comes again, or nobody waits */
+	return nfc_node_send(r->node, &p, r->packet) != -NFC_EBUSY;
+}
+
+static void send_answers(struct nfc_rma *r)
+{
+	while (r->answer_first != r->answer_last &&
+	       send_answer(r, &r->answer[r->answer_first % NFC_RMA_ANSWERS]))
+		r->answer_first++;
+}
+
+static void answer(struct nfc_rma *r, const struct nfc_rma_answer *a)
+{
+	if (r->answer_first == r->answer_last && send_answer(r, a))
+		return;
+	/* there is room: it was looked at before anything was done */
+	r->answer[r->answer_last++ % NFC_RMA_ANSWERS] = *a;
+}
+
+static void request_came(struct nfc_rma *r, const struct nfc_packet *p,
+			 uint32_t from, const struct nfc_rma_head *head,
+			 const struct nfc_fifo *f, uint32_t at)
+{
+	struct nfc_rma_peer *peer = &r->peer[from];
+	struct nfc_rma_answer a = { from,    p->sequence, p->epoch,
+				    p->kind, 0,		  *head };
+	uint64_t bit;
+
+	if (head->size > NFC_RMA_PIECE ||
+	    p->size != NFC_RMA_HEAD + (p->kind == NFC_RMA_PUT ? head->size : 0)) {
+		r->count[NFC_RMA_MALFORMED]++;
+		return;
+	}
+	if (r->answer_last - r->answer_first == NFC_RMA_ANSWERS) {
+		r->count[NFC_RMA_CROWDED]++;
+		return; /* it comes again */
+	}
+	if (!under_way(r, peer, head, p->sequence))
+		return;
+	bit = 1ull << (p->sequence - peer->base);
+	if (p->kind == NFC_RMA_PUT && peer->done & bit) {
+		r->count[NFC_RMA_DOUBLES]++;
+	} else if (p->kind == NFC_RMA_PUT) {
+		a.status = do_put(r, head, f, at);
+		if (!a.status)
+			peer->done |= bit;
+	}
+	answer(r, &a);
+}
+
+void nfc_rma_deliver(struct nfc_rma *r, const struct nfc_packet *p,
+		     const struct nfc_fifo *f, uint32_t at)
+{
+	uint32_t from = nfc_torus_index(&r->node->view.torus, p->from);
+	struct nfc_word word[NFC_RMA_HEAD / NFC_WORD_SIZE];
+	struct nfc_rma_head head;
+
+	if (p->size < NFC_RMA_HEAD || from == NFC_NODES_MAX) {
+		r->count[NFC_RMA_MALFORMED]++;
+		return;
+	}
+	nfc_fifo_read(f, at, word, NFC_RMA_HEAD / NFC_WORD_SIZE);
+	__builtin_memcpy(&head, word, sizeof(head));
+	if (p->kind == NFC_RMA_DONE && p->size == NFC_RMA_HEAD + head.size)
+		answer_came(r, p, from, &head, f, at);
+	else if (p->kind == NFC_RMA_PUT || p->kind == NFC_RMA_GET)
+		request_came(r, p, from, &head, f, at);
+	else
+		r->count[NFC_RMA_MALFORMED]++;
+}
+
+void nfc_rma_step(struct nfc_rma *r, uint64_t now)
+{
+	r->now = now;
+	send_answers(r);
+	if (r->due <= now)
+		repeat(r);
+	begin_ops(r);
+}
