@@ -26,7 +26,7 @@ type Mesh struct {
 
 func (c *MeshConfig) native() (n C.struct_nfc_mesh_config, ok bool) {
 	w, ok := words(c.Side[0], c.Side[1], c.Side[2], c.Threads, c.Depth, c.Buffer, c.Period, c.Window, c.WireWords, c.Slack)
-	if !ok || min(c.Spin, c.HostTimeout, c.Wait, c.CreditIdle, c.Beat, c.Retry, c.Silence, c.Delay) < 0 {
+	if !ok || min(c.Spin, c.Ask, c.HostTimeout, c.Wait, c.CreditIdle, c.Beat, c.Retry, c.Silence, c.Delay) < 0 {
 		return n, false
 	}
 	n.node.torus.side = [3]C.uint32_t{w[0], w[1], w[2]}
@@ -36,7 +36,7 @@ func (c *MeshConfig) native() (n C.struct_nfc_mesh_config, ok bool) {
 	if c.Classic {
 		n.node.link.flow = C.NFC_FLOW_CLASSIC
 	}
-	n.spin_ns, n.node.host_ns = C.uint64_t(c.Spin), C.uint64_t(c.HostTimeout)
+	n.spin_ns, n.node.host_ns, n.ask_ns = C.uint64_t(c.Spin), C.uint64_t(c.HostTimeout), C.uint64_t(c.Ask)
 	n.node.link.wait_ns, n.node.link.credit_ns = C.uint64_t(c.Wait), C.uint64_t(c.CreditIdle)
 	n.node.link.beat_ns, n.node.link.retry_ns = C.uint64_t(c.Beat), C.uint64_t(c.Retry)
 	n.node.link.silence_ns = C.uint64_t(c.Silence)
@@ -160,6 +160,13 @@ func (m *Mesh) Read(node int) MeshState {
 		Forwarded: uint64(c.node[C.NFC_NODE_FORWARDED]), Detours: uint64(c.node[C.NFC_NODE_DETOURS]),
 		Unreachable: uint64(c.node[C.NFC_NODE_UNREACHABLE] + c.node[C.NFC_NODE_HOPS]),
 		Blocked:     time.Duration(c.node[C.NFC_NODE_BLOCKED_NS]),
+	}
+	s.Access = MeshAccesses{
+		Done: uint64(c.rma[C.NFC_RMA_OPS]), Failed: uint64(c.rma[C.NFC_RMA_FAILED]), Bytes: uint64(c.rma[C.NFC_RMA_BYTES]),
+		Repeated: uint64(c.rma[C.NFC_RMA_REPEATED]), Served: uint64(c.rma[C.NFC_RMA_SERVED]),
+		Denied: uint64(c.rma[C.NFC_RMA_REFUSED]), Doubles: uint64(c.rma[C.NFC_RMA_DOUBLES]),
+		Stale: uint64(c.rma[C.NFC_RMA_STALE]), Malformed: uint64(c.rma[C.NFC_RMA_MALFORMED]),
+		Crowded: uint64(c.rma[C.NFC_RMA_CROWDED]), Hits: uint64(c.hits), Misses: uint64(c.misses),
 	}
 	for i := range s.Links {
 		l := &c.link[i]

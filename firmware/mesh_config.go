@@ -23,6 +23,8 @@ type MeshConfig struct {
 	Spin    time.Duration
 	Whole   bool // payloads are checked word by word, not their first alone
 
+	Ask time.Duration // a put or get without an answer goes again; 0: 10 ms
+
 	Classic                       bool // flow control of the report
 	Depth, Buffer, Period, Window int  // words
 	Wait, CreditIdle              time.Duration
@@ -42,6 +44,24 @@ type MeshLoad struct {
 	Ping  bool
 }
 
+// MeshAccess is a put or a get.
+type MeshAccess struct {
+	To          int // a node
+	Put         bool
+	Key, Offset uint64
+	Data        []byte
+}
+
+// Lookup is how pages of windows are found.
+type Lookup int
+
+// Ways to find a page.
+const (
+	LookupCached Lookup = iota // by the cache, else hashed: the one that is used
+	LookupHashed               // the window by a hash of its key, the page by its table
+	LookupLinear               // the window by a search, the page by its table
+)
+
 // MeshFaults are chances of each word of a link.
 type MeshFaults struct {
 	Seed                      uint64
@@ -57,7 +77,18 @@ type MeshState struct {
 	Refused, Unreachable uint64 // without a way from the start, and on the way
 	Forwarded, Detours   uint64
 	Blocked              time.Duration // time that first packets of inputs waited
+	Access               MeshAccesses
 	Links                [MeshLinks]MeshLink
+}
+
+// MeshAccesses are counts of puts and gets.
+type MeshAccesses struct {
+	Done, Failed, Bytes uint64 // of this node
+	Repeated            uint64 // requests sent again
+	Served, Denied      uint64 // requests of others
+	Doubles, Stale      uint64 // requests that came again, before and after their end
+	Malformed, Crowded  uint64 // requests dropped
+	Hits, Misses        uint64 // of the cache of pages
 }
 
 // MeshLink is one end of a link.

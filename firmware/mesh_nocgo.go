@@ -67,3 +67,33 @@ func (*Mesh) Push(_, _ int, _ []byte) int { return 0 }
 
 // Event returns -1.
 func (*Mesh) Event(_, _ int) int { return -1 }
+
+// Window returns abi.ErrNotSupported.
+func (*Mesh) Window(int, []byte, bool, bool) (uint64, abi.Status) { return 0, abi.ErrNotSupported }
+
+// Revoke returns false.
+func (*Mesh) Revoke(int, uint64) bool { return false }
+
+// MeshOp is a put or a get; this build has none.
+type MeshOp struct{}
+
+// Begin returns nil.
+func (*Mesh) Begin(int, MeshAccess) *MeshOp { return nil }
+
+// Wait returns.
+func (*MeshOp) Wait() {}
+
+// Ended returns true.
+func (*MeshOp) Ended() bool { return true }
+
+// Withdraw does nothing.
+func (*MeshOp) Withdraw() {}
+
+// Finish returns abi.ErrNotSupported.
+func (*MeshOp) Finish() abi.Status { return abi.ErrNotSupported }
+
+// CloseOps does nothing.
+func (*Mesh) CloseOps() {}
+
+// MeasureLookups measures nothing.
+func MeasureLookups(Lookup, int, int) (ns, hits float64) { return 0, 0 }

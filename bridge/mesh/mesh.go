@@ -47,13 +47,17 @@ type Mesh struct {
 	mu     sync.RWMutex // Close against all others
 	m      *firmware.Mesh
 	closed chan struct{}
-	pumps  sync.WaitGroup
+	pumps  sync.WaitGroup // and puts and gets
 
 	pumping sync.Mutex // guards pumped, and Kill against itself
 	pumped  map[[2]int]bool
 
 	testing sync.Mutex // guards tested; taken before mu
 	tested  map[[2]int]bool
+
+	windowing sync.Mutex // guards windows
+	windows   map[*Window]bool
+	stepping  sync.Mutex // one goroutine at a time lets time pass
 }
 
 // Open starts a mesh. The error wraps [bridge.ErrInvalid] for a shape that makes no
@@ -63,10 +67,14 @@ func Open(c Config) (*Mesh, error) {
 	if status != abi.OK {
 		return nil, fmt.Errorf("start mesh of %dx%dx%d nodes: %w", c.Side[0], c.Side[1], c.Side[2], bridge.Error(status))
 	}
-	return &Mesh{config: c, nodes: c.Side[0] * c.Side[1] * c.Side[2], m: m, closed: make(chan struct{}), pumped: map[[2]int]bool{}, tested: map[[2]int]bool{}}, nil
+	return &Mesh{
+		config: c, nodes: c.Side[0] * c.Side[1] * c.Side[2], m: m, closed: make(chan struct{}),
+		pumped: map[[2]int]bool{}, tested: map[[2]int]bool{}, windows: map[*Window]bool{},
+	}, nil
 }
 
-// Close ends all nodes and connections. It is idempotent.
+// Close ends all nodes, connections, puts and gets, and revokes all windows. It is
+// idempotent.
 func (m *Mesh) Close() {
 	m.mu.Lock()
 	select {
@@ -76,12 +84,14 @@ func (m *Mesh) Close() {
 	default:
 	}
 	close(m.closed)
+	m.m.CloseOps()
 	m.mu.Unlock()
 	m.pumps.Wait()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.m.Close()
 	m.m = nil
+	m.forgetWindows()
 }
 
 // with runs fn unless the mesh is closed or there is no such node.
@@ -127,6 +137,8 @@ func (m *Mesh) Neighbour(node, link int) int {
 
 // Step lets time pass in a mesh without threads.
 func (m *Mesh) Step(d, step time.Duration) error {
+	m.stepping.Lock()
+	defer m.stepping.Unlock()
 	return m.with(0, func(f *firmware.Mesh) { f.Step(d, step) })
 }
 

@@ -27,6 +27,9 @@ type FabricReport struct {
 	Sizes   []FabricSize `json:"sizes"`
 	All     FabricAll    `json:"all_to_all"`
 	Cut     FabricCut    `json:"cut"`
+	// Access are puts and gets, Lookups what they take at the window.
+	Access  []FabricAccess `json:"access"`
+	Lookups []FabricLookup `json:"lookups"`
 	// IdleShare of a core that the nodes take with nothing to do.
 	IdleShare float64 `json:"idle_share_of_core"`
 }
@@ -90,8 +93,9 @@ func newFabric(c *common) *cobra.Command {
 		Short: "Nodes of a torus in this process: hops, bandwidth, all to all, a cut link",
 		Long: `Run the nodes of a torus on threads of this process and measure packets through
 their links and routers: half of a ping-pong by hops, bandwidth by size to a neighbour,
-every node to every other, the processor when idle, and a link that is cut and mended
-under load, with the map before and meanwhile. Packets are the measurement's own:
+every node to every other, puts to and gets from a neighbour's memory and how its pages
+are found, the processor when idle, and a link that is cut and mended under load, with
+the map before and meanwhile. Packets are the measurement's own:
 channels to targets on other nodes do not exist yet.`,
 		Example: `  nfbench fabric --torus 4x4x1 --plot fabric.svg
   nfbench fabric --torus 2x2x2 --errors 1e-4 --output json`,
@@ -157,7 +161,7 @@ func (o *fabricOptions) run(ctx context.Context) (*FabricReport, error) {
 	defer m.Close()
 	r := &FabricReport{Command: "fabric", Machine: thisMachine(), Torus: o.torus, Threads: o.threads}
 	b := &fabricBench{o: o, m: m}
-	steps := []func(context.Context, *FabricReport) error{b.settle, b.idle, b.hops, b.sizes, b.all, b.cut}
+	steps := []func(context.Context, *FabricReport) error{b.settle, b.idle, b.hops, b.sizes, b.all, b.access, b.lookups, b.cut}
 	for _, step := range steps {
 		if err := step(ctx, r); err != nil {
 			return nil, err
@@ -191,6 +195,7 @@ func (r *FabricReport) table(w io.Writer) {
 	t.Write(w)
 	fmt.Fprintf(w, "\nall to all: %d packets of 1 KiB in %.3f s, %.0f MB/s; first packets of inputs waited %.0f ns for each hop\n",
 		r.All.Packets, r.All.Seconds, r.All.MBs, r.All.BlockedNs)
+	r.accessTable(w)
 	c := r.Cut
 	fmt.Fprintf(w, "\na link cut under load: around it after %.1f ms, back after %.1f ms; %d packets sent, %d lost with the link, %d changed, %d doubled\n",
 		c.ReroutedMs, c.MendedMs, c.Sent, c.Lost, c.Changed, c.Doubled)

@@ -1,0 +1,240 @@
+package mesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/firmware"
+)
+
+// Limits of windows.
+const (
+	WindowMax  = 64 << 20 // bytes of a window
+	WindowsMax = 256      // windows of a node at once
+)
+
+// Errors of puts and gets.
+var (
+	// ErrWindow means that the key is none of a window there: it never was, or the
+	// window was revoked, or its node started anew since.
+	ErrWindow = errors.New("no such window")
+	// ErrAccess means that the window may not be used so.
+	ErrAccess = errors.New("window does not allow it")
+	// ErrUnreachable means that no way leads to the node.
+	ErrUnreachable = errors.New("no way leads to the node")
+	// ErrDead means that the node that asked died meanwhile, or is dead.
+	ErrDead = errors.New("node is dead")
+)
+
+// Access is what others may do with a window.
+type Access int
+
+// Kinds of access; both may be given.
+const (
+	Read  Access = 1 // get
+	Write Access = 2 // put
+)
+
+// Remote names a window of any node of the fabric: it is what others need to know.
+type Remote struct {
+	Node int
+	Key  uint64
+}
+
+// Window is memory of a node of this process that others put to and get from.
+type Window struct {
+	m      *Mesh
+	remote Remote
+	mem    []byte
+	pin    runtime.Pinner
+}
+
+// Window registers memory of a node of this process, until it is revoked or the node
+// dies. Its first byte is at offset 0. What others put appears in it at any time, and
+// what they get is what is there at that moment: who writes meanwhile has to agree
+// with them. The error wraps bridge.ErrNoMemory where the node has WindowsMax windows
+// or 256 MiB in all, and bridge.ErrTooLarge above WindowMax.
+func (m *Mesh) Window(node int, mem []byte, access Access) (*Window, error) {
+	switch {
+	case m.has(node) && !m.here(node):
+		return nil, fmt.Errorf("window of node %d, which is elsewhere: %w", node, ErrUnknown)
+	case len(mem) == 0 || access <= 0 || access > Read|Write:
+		return nil, fmt.Errorf("window of %d bytes, access %d: %w", len(mem), access, bridge.ErrInvalid)
+	}
+	w := &Window{m: m, remote: Remote{Node: node}, mem: mem}
+	status := abi.OK
+	err := m.with(node, func(f *firmware.Mesh) {
+		m.windowing.Lock()
+		defer m.windowing.Unlock()
+		w.pin.Pin(&mem[0])
+		w.remote.Key, status = f.Window(node, mem, access&Read != 0, access&Write != 0)
+		if status == abi.OK {
+			m.windows[w] = true
+		} else {
+			w.pin.Unpin()
+		}
+	})
+	if err == nil && status != abi.OK {
+		err = fmt.Errorf("window of %d bytes of node %d: %w", len(mem), node, accessError(status))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Remote returns what others need to know of it.
+func (w *Window) Remote() Remote { return w.remote }
+
+// Revoke ends the window: requests for it are refused from now on, and its memory is
+// not touched any more when Revoke returns. It is idempotent.
+func (w *Window) Revoke() {
+	// a mesh that was closed has let go of it
+	_ = w.m.with(w.remote.Node, func(f *firmware.Mesh) {
+		f.Revoke(w.remote.Node, w.remote.Key)
+		w.m.windowing.Lock()
+		defer w.m.windowing.Unlock()
+		if w.m.windows[w] {
+			delete(w.m.windows, w)
+			w.pin.Unpin()
+		}
+	})
+}
+
+// forgetWindows gives memory back that no node touches any more.
+func (m *Mesh) forgetWindows() {
+	m.windowing.Lock()
+	defer m.windowing.Unlock()
+	for w := range m.windows {
+		w.pin.Unpin()
+	}
+	clear(m.windows)
+}
+
+// Put has a node of this process write data to a window from offset on, and returns
+// when all of it is there. Nobody at the window takes part. What the fabric loses is
+// sent again until ctx ends, and nothing is written twice. After an error a part of it
+// may be there; none of it comes later than what the same node puts there after that.
+//
+// The error wraps ErrWindow, ErrAccess, bridge.ErrRange (a piece is not in the window),
+// ErrUnreachable, ErrDead, ErrClosed, or is that of ctx. data are not read any more
+// when Put returns.
+func (m *Mesh) Put(ctx context.Context, node int, to Remote, offset uint64, data []byte) error {
+	return m.access(ctx, node, firmware.MeshAccess{To: to.Node, Put: true, Key: to.Key, Offset: offset, Data: data})
+}
+
+// Get has a node of this process read from a window from offset on until buf is full.
+// Of bytes that are written meanwhile it may read some before and some after. The errors
+// are those of [Mesh.Put]; after one, buf may hold anything, and is not written any more.
+func (m *Mesh) Get(ctx context.Context, node int, from Remote, offset uint64, buf []byte) error {
+	return m.access(ctx, node, firmware.MeshAccess{To: from.Node, Key: from.Key, Offset: offset, Data: buf})
+}
+
+func (m *Mesh) access(ctx context.Context, node int, a firmware.MeshAccess) error {
+	switch {
+	case !m.has(a.To) || m.has(node) && !m.here(node):
+		return fmt.Errorf("from node %d to %d: %w", node, a.To, ErrUnknown)
+	case a.Offset > math.MaxUint64-uint64(len(a.Data)):
+		return fmt.Errorf("%d bytes at offset %d: %w", len(a.Data), a.Offset, bridge.ErrRange)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	var op *firmware.MeshOp
+	err := m.with(node, func(f *firmware.Mesh) {
+		if m.isClosed() {
+			return
+		}
+		if op = f.Begin(node, a); op != nil {
+			m.pumps.Add(1)
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case op == nil && m.isClosed():
+		return ErrClosed
+	case op == nil:
+		return fmt.Errorf("from node %d to %d: %w", node, a.To, bridge.ErrNoMemory)
+	}
+	defer m.pumps.Done()
+	m.await(ctx, op)
+	switch status := op.Finish(); {
+	case status == abi.OK:
+		return nil
+	case status == abi.ErrWithdrawn:
+		return ctx.Err()
+	default:
+		return fmt.Errorf("%d bytes at offset %d of window %x of node %d: %w", len(a.Data), a.Offset, a.Key, a.To, accessError(status))
+	}
+}
+
+// await returns when an operation ended, which the end of ctx makes it do.
+func (m *Mesh) await(ctx context.Context, op *firmware.MeshOp) {
+	if m.config.Threads == 0 {
+		if m.poll(ctx, func() (bool, error) { return op.Ended(), nil }) != nil {
+			op.Withdraw()
+		}
+		return
+	}
+	withdrawn := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		op.Withdraw()
+		close(withdrawn)
+	})
+	op.Wait()
+	if !stop() {
+		<-withdrawn
+	}
+}
+
+// accessError is the error that a status of a window stands for.
+func accessError(s abi.Status) error {
+	switch s {
+	case abi.ErrClosed:
+		return ErrWindow
+	case abi.ErrNotSupported:
+		return ErrAccess
+	case abi.ErrNoTarget:
+		return ErrUnreachable
+	case abi.ErrReset:
+		return ErrDead
+	case abi.ErrStopped:
+		return ErrClosed
+	}
+	return bridge.Error(s)
+}
+
+// Lookups are nanoseconds that it takes to find a random page of so many, in windows
+// of 16 pages, by each of three ways: the window by a search, by a hash of its key, and
+// by a cache of the pages that were used last before that. The last is what nodes do.
+type Lookups struct {
+	Pages                  int
+	Linear, Hashed, Cached float64
+	Hits                   float64 // part of the last that the cache knew
+}
+
+// MeasureLookups finds count pages of so many, at most 16 * WindowsMax, in each way; the
+// fastest of five runs counts.
+func MeasureLookups(pages, count int) (Lookups, error) {
+	l := Lookups{Pages: pages}
+	if pages < 1 || pages > 16*WindowsMax || count < 1 {
+		return l, fmt.Errorf("%d lookups of %d pages: %w", count, pages, bridge.ErrInvalid)
+	}
+	best := func(how firmware.Lookup) (ns, hits float64) {
+		ns, hits = firmware.MeasureLookups(how, pages, count)
+		for range 4 { // others have the processor now and then
+			again, _ := firmware.MeasureLookups(how, pages, count)
+			ns = min(ns, again)
+		}
+		return ns, hits
+	}
+	l.Linear, _ = best(firmware.LookupLinear)
+	l.Hashed, _ = best(firmware.LookupHashed)
+	l.Cached, l.Hits = best(firmware.LookupCached)
+	return l, nil
+}
