@@ -43,7 +43,8 @@ const (
 
 // TraceOptions is what a tracer measures. The zero value is valid.
 type TraceOptions struct {
-	// Every picks one call in so many, of all channels together; 0 means 64.
+	// Every picks one call in so many of each operation, of all channels together; 0
+	// means 64.
 	Every int
 	// Keep is how many calls the tracer holds that were not taken yet; later ones are
 	// counted as lost. 0 means 1024.
@@ -83,7 +84,7 @@ type Tracer struct {
 	dev   *Device
 	every uint64
 	keep  int
-	calls atomic.Uint64
+	calls [len(tracedOps)]atomic.Uint64
 
 	mu   sync.Mutex // guards what follows
 	kept []*tracedCall
@@ -167,8 +168,14 @@ func (t *Tracer) add(c *tracedCall) {
 	}
 }
 
-// picks reports whether the next call is one to measure.
-func (t *Tracer) picks() bool { return t.calls.Add(1)%t.every == 0 }
+// tracedOps are the operations that are measured, each counted by itself: calls that take turns
+// would else be picked of one operation alone.
+var tracedOps = [...]string{OpSend, OpReceive, OpSendInd, OpReceiveInd}
+
+// picks reports whether the next call of an operation is one to measure.
+func (t *Tracer) picks(op string) bool {
+	return t.calls[slices.Index(tracedOps[:], op)].Add(1)%t.every == 0
+}
 
 // tracing is all tracers of a device. It is never changed once it is set.
 type tracing []*Tracer
@@ -185,7 +192,7 @@ func (c *Channel) trace(op string) *tracedCall {
 func (l tracing) begin(target Target, op string) *tracedCall {
 	var call *tracedCall
 	for i, t := range l {
-		if !t.picks() {
+		if !t.picks(op) {
 			continue
 		}
 		if call == nil {
