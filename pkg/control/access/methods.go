@@ -27,6 +27,7 @@ var methods = map[string]Role{
 
 	"/nfcomms.v1.DiagnosticService/GetDiagnostics": Viewer,
 	"/nfcomms.v1.DiagnosticService/PingDevice":     Viewer,
+	"/nfcomms.v1.DiagnosticService/WatchLatency":   Viewer,
 
 	"/nfcomms.v1.EventService/ListEvents":  Viewer,
 	"/nfcomms.v1.EventService/WatchEvents": Viewer,

@@ -180,6 +180,95 @@ func (Level) EnumDescriptor() ([]byte, []int) {
 	return file_nfcomms_v1_diagnostic_proto_rawDescGZIP(), []int{1}
 }
 
+// Layer is a part of a call's way.
+type Layer int32
+
+const (
+	// Not used.
+	Layer_LAYER_UNSPECIFIED Layer = 0
+	// The object's bytes are found or copied, and reach the back end.
+	Layer_LAYER_MARSHAL Layer = 1
+	// Behind other calls of the same direction.
+	Layer_LAYER_QUEUE Layer = 2
+	// Memory is held, and made known to the device.
+	Layer_LAYER_PIN Layer = 3
+	// Slots are put and the device rung, or the driver is called.
+	Layer_LAYER_SUBMIT Layer = 4
+	// All that the device does, where its answers do not say what.
+	Layer_LAYER_DEVICE Layer = 5
+	// Until the device takes the offer.
+	Layer_LAYER_PICKUP Layer = 6
+	// Until the other end comes.
+	Layer_LAYER_TARGET Layer = 7
+	// Bytes move.
+	Layer_LAYER_DMA Layer = 8
+	// Until the host has the answer.
+	Layer_LAYER_COMPLETION Layer = 9
+	// Until the caller runs again.
+	Layer_LAYER_WAKEUP Layer = 10
+	// Memory is let go, and the caller has its result.
+	Layer_LAYER_RETURN Layer = 11
+)
+
+// Enum value maps for Layer.
+var (
+	Layer_name = map[int32]string{
+		0:  "LAYER_UNSPECIFIED",
+		1:  "LAYER_MARSHAL",
+		2:  "LAYER_QUEUE",
+		3:  "LAYER_PIN",
+		4:  "LAYER_SUBMIT",
+		5:  "LAYER_DEVICE",
+		6:  "LAYER_PICKUP",
+		7:  "LAYER_TARGET",
+		8:  "LAYER_DMA",
+		9:  "LAYER_COMPLETION",
+		10: "LAYER_WAKEUP",
+		11: "LAYER_RETURN",
+	}
+	Layer_value = map[string]int32{
+		"LAYER_UNSPECIFIED": 0,
+		"LAYER_MARSHAL":     1,
+		"LAYER_QUEUE":       2,
+		"LAYER_PIN":         3,
+		"LAYER_SUBMIT":      4,
+		"LAYER_DEVICE":      5,
+		"LAYER_PICKUP":      6,
+		"LAYER_TARGET":      7,
+		"LAYER_DMA":         8,
+		"LAYER_COMPLETION":  9,
+		"LAYER_WAKEUP":      10,
+		"LAYER_RETURN":      11,
+	}
+)
+
+func (x Layer) Enum() *Layer {
+	p := new(Layer)
+	*p = x
+	return p
+}
+
+func (x Layer) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Layer) Descriptor() protoreflect.EnumDescriptor {
+	return file_nfcomms_v1_diagnostic_proto_enumTypes[2].Descriptor()
+}
+
+func (Layer) Type() protoreflect.EnumType {
+	return &file_nfcomms_v1_diagnostic_proto_enumTypes[2]
+}
+
+func (x Layer) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Layer.Descriptor instead.
+func (Layer) EnumDescriptor() ([]byte, []int) {
+	return file_nfcomms_v1_diagnostic_proto_rawDescGZIP(), []int{2}
+}
+
 // Type is the kind of a memory.
 type Memory_Type int32
 
@@ -225,11 +314,11 @@ func (x Memory_Type) String() string {
 }
 
 func (Memory_Type) Descriptor() protoreflect.EnumDescriptor {
-	return file_nfcomms_v1_diagnostic_proto_enumTypes[2].Descriptor()
+	return file_nfcomms_v1_diagnostic_proto_enumTypes[3].Descriptor()
 }
 
 func (Memory_Type) Type() protoreflect.EnumType {
-	return &file_nfcomms_v1_diagnostic_proto_enumTypes[2]
+	return &file_nfcomms_v1_diagnostic_proto_enumTypes[3]
 }
 
 func (x Memory_Type) Number() protoreflect.EnumNumber {
@@ -818,6 +907,364 @@ func (x *PingDeviceResponse) GetDeviceSendNs() uint64 {
 	return 0
 }
 
+// Times is a distribution of times.
+type Times struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The mean.
+	Mean *durationpb.Duration `protobuf:"bytes,1,opt,name=mean,proto3" json:"mean,omitempty"`
+	// Half took no longer.
+	P50 *durationpb.Duration `protobuf:"bytes,2,opt,name=p50,proto3" json:"p50,omitempty"`
+	// 99 % took no longer.
+	P99 *durationpb.Duration `protobuf:"bytes,3,opt,name=p99,proto3" json:"p99,omitempty"`
+	// The longest.
+	Max           *durationpb.Duration `protobuf:"bytes,4,opt,name=max,proto3" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Times) Reset() {
+	*x = Times{}
+	mi := &file_nfcomms_v1_diagnostic_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Times) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Times) ProtoMessage() {}
+
+func (x *Times) ProtoReflect() protoreflect.Message {
+	mi := &file_nfcomms_v1_diagnostic_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Times.ProtoReflect.Descriptor instead.
+func (*Times) Descriptor() ([]byte, []int) {
+	return file_nfcomms_v1_diagnostic_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Times) GetMean() *durationpb.Duration {
+	if x != nil {
+		return x.Mean
+	}
+	return nil
+}
+
+func (x *Times) GetP50() *durationpb.Duration {
+	if x != nil {
+		return x.P50
+	}
+	return nil
+}
+
+func (x *Times) GetP99() *durationpb.Duration {
+	if x != nil {
+		return x.P99
+	}
+	return nil
+}
+
+func (x *Times) GetMax() *durationpb.Duration {
+	if x != nil {
+		return x.Max
+	}
+	return nil
+}
+
+// LayerTimes is what one layer takes of the calls of a waterfall.
+type LayerTimes struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The layer.
+	Layer Layer `protobuf:"varint,1,opt,name=layer,proto3,enum=nfcomms.v1.Layer" json:"layer,omitempty"`
+	// How long it takes.
+	Times *Times `protobuf:"bytes,2,opt,name=times,proto3" json:"times,omitempty"`
+	// Its part of the time of all calls together, 0 to 1.
+	Share         float64 `protobuf:"fixed64,3,opt,name=share,proto3" json:"share,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LayerTimes) Reset() {
+	*x = LayerTimes{}
+	mi := &file_nfcomms_v1_diagnostic_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LayerTimes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LayerTimes) ProtoMessage() {}
+
+func (x *LayerTimes) ProtoReflect() protoreflect.Message {
+	mi := &file_nfcomms_v1_diagnostic_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LayerTimes.ProtoReflect.Descriptor instead.
+func (*LayerTimes) Descriptor() ([]byte, []int) {
+	return file_nfcomms_v1_diagnostic_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *LayerTimes) GetLayer() Layer {
+	if x != nil {
+		return x.Layer
+	}
+	return Layer_LAYER_UNSPECIFIED
+}
+
+func (x *LayerTimes) GetTimes() *Times {
+	if x != nil {
+		return x.Times
+	}
+	return nil
+}
+
+func (x *LayerTimes) GetShare() float64 {
+	if x != nil {
+		return x.Share
+	}
+	return 0
+}
+
+// Waterfall describes the calls of one operation layer by layer.
+type Waterfall struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "send", "receive", "send transfer" or "receive transfer".
+	Operation string `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
+	// Calls that were measured.
+	Calls uint64 `protobuf:"varint,2,opt,name=calls,proto3" json:"calls,omitempty"`
+	// Bytes that they delivered together.
+	Bytes uint64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// From the call to its return.
+	Whole *Times `protobuf:"bytes,4,opt,name=whole,proto3" json:"whole,omitempty"`
+	// The layers that took any time, in the order of a call; their means add up to
+	// that of the whole.
+	Layers        []*LayerTimes `protobuf:"bytes,5,rep,name=layers,proto3" json:"layers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Waterfall) Reset() {
+	*x = Waterfall{}
+	mi := &file_nfcomms_v1_diagnostic_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Waterfall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Waterfall) ProtoMessage() {}
+
+func (x *Waterfall) ProtoReflect() protoreflect.Message {
+	mi := &file_nfcomms_v1_diagnostic_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Waterfall.ProtoReflect.Descriptor instead.
+func (*Waterfall) Descriptor() ([]byte, []int) {
+	return file_nfcomms_v1_diagnostic_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Waterfall) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *Waterfall) GetCalls() uint64 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
+func (x *Waterfall) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Waterfall) GetWhole() *Times {
+	if x != nil {
+		return x.Whole
+	}
+	return nil
+}
+
+func (x *Waterfall) GetLayers() []*LayerTimes {
+	if x != nil {
+		return x.Layers
+	}
+	return nil
+}
+
+// WatchLatencyRequest says what to measure.
+type WatchLatencyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "devices/{device}".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// One call in so many is measured; 0 means 64.
+	Every uint32 `protobuf:"varint,2,opt,name=every,proto3" json:"every,omitempty"`
+	// Time between two responses, 10 ms to 1 h; 1 s if absent.
+	Interval      *durationpb.Duration `protobuf:"bytes,3,opt,name=interval,proto3" json:"interval,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchLatencyRequest) Reset() {
+	*x = WatchLatencyRequest{}
+	mi := &file_nfcomms_v1_diagnostic_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchLatencyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchLatencyRequest) ProtoMessage() {}
+
+func (x *WatchLatencyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_nfcomms_v1_diagnostic_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchLatencyRequest.ProtoReflect.Descriptor instead.
+func (*WatchLatencyRequest) Descriptor() ([]byte, []int) {
+	return file_nfcomms_v1_diagnostic_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *WatchLatencyRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *WatchLatencyRequest) GetEvery() uint32 {
+	if x != nil {
+		return x.Every
+	}
+	return 0
+}
+
+func (x *WatchLatencyRequest) GetInterval() *durationpb.Duration {
+	if x != nil {
+		return x.Interval
+	}
+	return nil
+}
+
+// WatchLatencyResponse is what the calls of one interval took.
+type WatchLatencyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One for each operation that there was.
+	Waterfalls []*Waterfall `protobuf:"bytes,1,rep,name=waterfalls,proto3" json:"waterfalls,omitempty"`
+	// Calls that were measured and found no room.
+	Lost uint64 `protobuf:"varint,2,opt,name=lost,proto3" json:"lost,omitempty"`
+	// Calls with stamps of the device that cannot be true.
+	Wrong uint64 `protobuf:"varint,3,opt,name=wrong,proto3" json:"wrong,omitempty"`
+	// How far the comparison of the device's clock with the host's may be off;
+	// absent if they could not be compared.
+	ClockError    *durationpb.Duration `protobuf:"bytes,4,opt,name=clock_error,json=clockError,proto3" json:"clock_error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchLatencyResponse) Reset() {
+	*x = WatchLatencyResponse{}
+	mi := &file_nfcomms_v1_diagnostic_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchLatencyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchLatencyResponse) ProtoMessage() {}
+
+func (x *WatchLatencyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_nfcomms_v1_diagnostic_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchLatencyResponse.ProtoReflect.Descriptor instead.
+func (*WatchLatencyResponse) Descriptor() ([]byte, []int) {
+	return file_nfcomms_v1_diagnostic_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *WatchLatencyResponse) GetWaterfalls() []*Waterfall {
+	if x != nil {
+		return x.Waterfalls
+	}
+	return nil
+}
+
+func (x *WatchLatencyResponse) GetLost() uint64 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
+func (x *WatchLatencyResponse) GetWrong() uint64 {
+	if x != nil {
+		return x.Wrong
+	}
+	return 0
+}
+
+func (x *WatchLatencyResponse) GetClockError() *durationpb.Duration {
+	if x != nil {
+		return x.ClockError
+	}
+	return nil
+}
+
 var File_nfcomms_v1_diagnostic_proto protoreflect.FileDescriptor
 
 const file_nfcomms_v1_diagnostic_proto_rawDesc = "" +
@@ -874,7 +1321,35 @@ const file_nfcomms_v1_diagnostic_proto_rawDesc = "" +
 	"\fhost_send_ns\x18\x02 \x01(\x04R\n" +
 	"hostSendNs\x12*\n" +
 	"\x11device_receive_ns\x18\x03 \x01(\x04R\x0fdeviceReceiveNs\x12$\n" +
-	"\x0edevice_send_ns\x18\x04 \x01(\x04R\fdeviceSendNs*\x8e\x02\n" +
+	"\x0edevice_send_ns\x18\x04 \x01(\x04R\fdeviceSendNs\"\xbd\x01\n" +
+	"\x05Times\x12-\n" +
+	"\x04mean\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x04mean\x12+\n" +
+	"\x03p50\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03p50\x12+\n" +
+	"\x03p99\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x03p99\x12+\n" +
+	"\x03max\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03max\"t\n" +
+	"\n" +
+	"LayerTimes\x12'\n" +
+	"\x05layer\x18\x01 \x01(\x0e2\x11.nfcomms.v1.LayerR\x05layer\x12'\n" +
+	"\x05times\x18\x02 \x01(\v2\x11.nfcomms.v1.TimesR\x05times\x12\x14\n" +
+	"\x05share\x18\x03 \x01(\x01R\x05share\"\xae\x01\n" +
+	"\tWaterfall\x12\x1c\n" +
+	"\toperation\x18\x01 \x01(\tR\toperation\x12\x14\n" +
+	"\x05calls\x18\x02 \x01(\x04R\x05calls\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\x12'\n" +
+	"\x05whole\x18\x04 \x01(\v2\x11.nfcomms.v1.TimesR\x05whole\x12.\n" +
+	"\x06layers\x18\x05 \x03(\v2\x16.nfcomms.v1.LayerTimesR\x06layers\"v\n" +
+	"\x13WatchLatencyRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05every\x18\x02 \x01(\rR\x05every\x125\n" +
+	"\binterval\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\binterval\"\xb3\x01\n" +
+	"\x14WatchLatencyResponse\x125\n" +
+	"\n" +
+	"waterfalls\x18\x01 \x03(\v2\x15.nfcomms.v1.WaterfallR\n" +
+	"waterfalls\x12\x12\n" +
+	"\x04lost\x18\x02 \x01(\x04R\x04lost\x12\x14\n" +
+	"\x05wrong\x18\x03 \x01(\x04R\x05wrong\x12:\n" +
+	"\vclock_error\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"clockError*\x8e\x02\n" +
 	"\x04Part\x12\x14\n" +
 	"\x10PART_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14PART_SERVICE_NETWORK\x10\x01\x12\x0f\n" +
@@ -897,11 +1372,26 @@ const file_nfcomms_v1_diagnostic_proto_rawDesc = "" +
 	"\n" +
 	"LEVEL_SICK\x10\x02\x12\x10\n" +
 	"\fLEVEL_BROKEN\x10\x03\x12\x11\n" +
-	"\rLEVEL_UNKNOWN\x10\x042\xb9\x01\n" +
+	"\rLEVEL_UNKNOWN\x10\x04*\xe2\x01\n" +
+	"\x05Layer\x12\x15\n" +
+	"\x11LAYER_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rLAYER_MARSHAL\x10\x01\x12\x0f\n" +
+	"\vLAYER_QUEUE\x10\x02\x12\r\n" +
+	"\tLAYER_PIN\x10\x03\x12\x10\n" +
+	"\fLAYER_SUBMIT\x10\x04\x12\x10\n" +
+	"\fLAYER_DEVICE\x10\x05\x12\x10\n" +
+	"\fLAYER_PICKUP\x10\x06\x12\x10\n" +
+	"\fLAYER_TARGET\x10\a\x12\r\n" +
+	"\tLAYER_DMA\x10\b\x12\x14\n" +
+	"\x10LAYER_COMPLETION\x10\t\x12\x10\n" +
+	"\fLAYER_WAKEUP\x10\n" +
+	"\x12\x10\n" +
+	"\fLAYER_RETURN\x10\v2\x8e\x02\n" +
 	"\x11DiagnosticService\x12W\n" +
 	"\x0eGetDiagnostics\x12!.nfcomms.v1.GetDiagnosticsRequest\x1a\".nfcomms.v1.GetDiagnosticsResponse\x12K\n" +
 	"\n" +
-	"PingDevice\x12\x1d.nfcomms.v1.PingDeviceRequest\x1a\x1e.nfcomms.v1.PingDeviceResponseBCZAgithub.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1;nfcommsv1b\x06proto3"
+	"PingDevice\x12\x1d.nfcomms.v1.PingDeviceRequest\x1a\x1e.nfcomms.v1.PingDeviceResponse\x12S\n" +
+	"\fWatchLatency\x12\x1f.nfcomms.v1.WatchLatencyRequest\x1a .nfcomms.v1.WatchLatencyResponse0\x01BCZAgithub.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1;nfcommsv1b\x06proto3"
 
 var (
 	file_nfcomms_v1_diagnostic_proto_rawDescOnce sync.Once
@@ -915,49 +1405,68 @@ func file_nfcomms_v1_diagnostic_proto_rawDescGZIP() []byte {
 	return file_nfcomms_v1_diagnostic_proto_rawDescData
 }
 
-var file_nfcomms_v1_diagnostic_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_nfcomms_v1_diagnostic_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_nfcomms_v1_diagnostic_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_nfcomms_v1_diagnostic_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_nfcomms_v1_diagnostic_proto_goTypes = []any{
 	(Part)(0),                      // 0: nfcomms.v1.Part
 	(Level)(0),                     // 1: nfcomms.v1.Level
-	(Memory_Type)(0),               // 2: nfcomms.v1.Memory.Type
-	(*Reading)(nil),                // 3: nfcomms.v1.Reading
-	(*DiagnosticWord)(nil),         // 4: nfcomms.v1.DiagnosticWord
-	(*Heartbeat)(nil),              // 5: nfcomms.v1.Heartbeat
-	(*Memory)(nil),                 // 6: nfcomms.v1.Memory
-	(*GetDiagnosticsRequest)(nil),  // 7: nfcomms.v1.GetDiagnosticsRequest
-	(*GetDiagnosticsResponse)(nil), // 8: nfcomms.v1.GetDiagnosticsResponse
-	(*PingDeviceRequest)(nil),      // 9: nfcomms.v1.PingDeviceRequest
-	(*PingDeviceResponse)(nil),     // 10: nfcomms.v1.PingDeviceResponse
-	(*durationpb.Duration)(nil),    // 11: google.protobuf.Duration
-	(Device_State)(0),              // 12: nfcomms.v1.Device.State
-	(*Failure)(nil),                // 13: nfcomms.v1.Failure
-	(*DeviceStats)(nil),            // 14: nfcomms.v1.DeviceStats
+	(Layer)(0),                     // 2: nfcomms.v1.Layer
+	(Memory_Type)(0),               // 3: nfcomms.v1.Memory.Type
+	(*Reading)(nil),                // 4: nfcomms.v1.Reading
+	(*DiagnosticWord)(nil),         // 5: nfcomms.v1.DiagnosticWord
+	(*Heartbeat)(nil),              // 6: nfcomms.v1.Heartbeat
+	(*Memory)(nil),                 // 7: nfcomms.v1.Memory
+	(*GetDiagnosticsRequest)(nil),  // 8: nfcomms.v1.GetDiagnosticsRequest
+	(*GetDiagnosticsResponse)(nil), // 9: nfcomms.v1.GetDiagnosticsResponse
+	(*PingDeviceRequest)(nil),      // 10: nfcomms.v1.PingDeviceRequest
+	(*PingDeviceResponse)(nil),     // 11: nfcomms.v1.PingDeviceResponse
+	(*Times)(nil),                  // 12: nfcomms.v1.Times
+	(*LayerTimes)(nil),             // 13: nfcomms.v1.LayerTimes
+	(*Waterfall)(nil),              // 14: nfcomms.v1.Waterfall
+	(*WatchLatencyRequest)(nil),    // 15: nfcomms.v1.WatchLatencyRequest
+	(*WatchLatencyResponse)(nil),   // 16: nfcomms.v1.WatchLatencyResponse
+	(*durationpb.Duration)(nil),    // 17: google.protobuf.Duration
+	(Device_State)(0),              // 18: nfcomms.v1.Device.State
+	(*Failure)(nil),                // 19: nfcomms.v1.Failure
+	(*DeviceStats)(nil),            // 20: nfcomms.v1.DeviceStats
 }
 var file_nfcomms_v1_diagnostic_proto_depIdxs = []int32{
 	0,  // 0: nfcomms.v1.Reading.part:type_name -> nfcomms.v1.Part
 	1,  // 1: nfcomms.v1.Reading.level:type_name -> nfcomms.v1.Level
-	3,  // 2: nfcomms.v1.DiagnosticWord.readings:type_name -> nfcomms.v1.Reading
+	4,  // 2: nfcomms.v1.DiagnosticWord.readings:type_name -> nfcomms.v1.Reading
 	1,  // 3: nfcomms.v1.DiagnosticWord.worst:type_name -> nfcomms.v1.Level
-	11, // 4: nfcomms.v1.Heartbeat.age:type_name -> google.protobuf.Duration
-	2,  // 5: nfcomms.v1.Memory.type:type_name -> nfcomms.v1.Memory.Type
-	12, // 6: nfcomms.v1.GetDiagnosticsResponse.state:type_name -> nfcomms.v1.Device.State
-	13, // 7: nfcomms.v1.GetDiagnosticsResponse.failure:type_name -> nfcomms.v1.Failure
-	5,  // 8: nfcomms.v1.GetDiagnosticsResponse.heartbeat:type_name -> nfcomms.v1.Heartbeat
-	4,  // 9: nfcomms.v1.GetDiagnosticsResponse.diagnostic:type_name -> nfcomms.v1.DiagnosticWord
-	6,  // 10: nfcomms.v1.GetDiagnosticsResponse.memories:type_name -> nfcomms.v1.Memory
-	14, // 11: nfcomms.v1.GetDiagnosticsResponse.stats:type_name -> nfcomms.v1.DeviceStats
-	11, // 12: nfcomms.v1.GetDiagnosticsResponse.heartbeat_age:type_name -> google.protobuf.Duration
-	11, // 13: nfcomms.v1.PingDeviceResponse.round_trip:type_name -> google.protobuf.Duration
-	7,  // 14: nfcomms.v1.DiagnosticService.GetDiagnostics:input_type -> nfcomms.v1.GetDiagnosticsRequest
-	9,  // 15: nfcomms.v1.DiagnosticService.PingDevice:input_type -> nfcomms.v1.PingDeviceRequest
-	8,  // 16: nfcomms.v1.DiagnosticService.GetDiagnostics:output_type -> nfcomms.v1.GetDiagnosticsResponse
-	10, // 17: nfcomms.v1.DiagnosticService.PingDevice:output_type -> nfcomms.v1.PingDeviceResponse
-	16, // [16:18] is the sub-list for method output_type
-	14, // [14:16] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	17, // 4: nfcomms.v1.Heartbeat.age:type_name -> google.protobuf.Duration
+	3,  // 5: nfcomms.v1.Memory.type:type_name -> nfcomms.v1.Memory.Type
+	18, // 6: nfcomms.v1.GetDiagnosticsResponse.state:type_name -> nfcomms.v1.Device.State
+	19, // 7: nfcomms.v1.GetDiagnosticsResponse.failure:type_name -> nfcomms.v1.Failure
+	6,  // 8: nfcomms.v1.GetDiagnosticsResponse.heartbeat:type_name -> nfcomms.v1.Heartbeat
+	5,  // 9: nfcomms.v1.GetDiagnosticsResponse.diagnostic:type_name -> nfcomms.v1.DiagnosticWord
+	7,  // 10: nfcomms.v1.GetDiagnosticsResponse.memories:type_name -> nfcomms.v1.Memory
+	20, // 11: nfcomms.v1.GetDiagnosticsResponse.stats:type_name -> nfcomms.v1.DeviceStats
+	17, // 12: nfcomms.v1.GetDiagnosticsResponse.heartbeat_age:type_name -> google.protobuf.Duration
+	17, // 13: nfcomms.v1.PingDeviceResponse.round_trip:type_name -> google.protobuf.Duration
+	17, // 14: nfcomms.v1.Times.mean:type_name -> google.protobuf.Duration
+	17, // 15: nfcomms.v1.Times.p50:type_name -> google.protobuf.Duration
+	17, // 16: nfcomms.v1.Times.p99:type_name -> google.protobuf.Duration
+	17, // 17: nfcomms.v1.Times.max:type_name -> google.protobuf.Duration
+	2,  // 18: nfcomms.v1.LayerTimes.layer:type_name -> nfcomms.v1.Layer
+	12, // 19: nfcomms.v1.LayerTimes.times:type_name -> nfcomms.v1.Times
+	12, // 20: nfcomms.v1.Waterfall.whole:type_name -> nfcomms.v1.Times
+	13, // 21: nfcomms.v1.Waterfall.layers:type_name -> nfcomms.v1.LayerTimes
+	17, // 22: nfcomms.v1.WatchLatencyRequest.interval:type_name -> google.protobuf.Duration
+	14, // 23: nfcomms.v1.WatchLatencyResponse.waterfalls:type_name -> nfcomms.v1.Waterfall
+	17, // 24: nfcomms.v1.WatchLatencyResponse.clock_error:type_name -> google.protobuf.Duration
+	8,  // 25: nfcomms.v1.DiagnosticService.GetDiagnostics:input_type -> nfcomms.v1.GetDiagnosticsRequest
+	10, // 26: nfcomms.v1.DiagnosticService.PingDevice:input_type -> nfcomms.v1.PingDeviceRequest
+	15, // 27: nfcomms.v1.DiagnosticService.WatchLatency:input_type -> nfcomms.v1.WatchLatencyRequest
+	9,  // 28: nfcomms.v1.DiagnosticService.GetDiagnostics:output_type -> nfcomms.v1.GetDiagnosticsResponse
+	11, // 29: nfcomms.v1.DiagnosticService.PingDevice:output_type -> nfcomms.v1.PingDeviceResponse
+	16, // 30: nfcomms.v1.DiagnosticService.WatchLatency:output_type -> nfcomms.v1.WatchLatencyResponse
+	28, // [28:31] is the sub-list for method output_type
+	25, // [25:28] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_nfcomms_v1_diagnostic_proto_init() }
@@ -972,8 +1481,8 @@ func file_nfcomms_v1_diagnostic_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nfcomms_v1_diagnostic_proto_rawDesc), len(file_nfcomms_v1_diagnostic_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   8,
+			NumEnums:      4,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,6 +21,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	DiagnosticService_GetDiagnostics_FullMethodName = "/nfcomms.v1.DiagnosticService/GetDiagnostics"
 	DiagnosticService_PingDevice_FullMethodName     = "/nfcomms.v1.DiagnosticService/PingDevice"
+	DiagnosticService_WatchLatency_FullMethodName   = "/nfcomms.v1.DiagnosticService/WatchLatency"
 )
 
 // DiagnosticServiceClient is the client API for DiagnosticService service.
@@ -36,6 +37,10 @@ type DiagnosticServiceClient interface {
 	// PingDevice makes one round trip to the time service of the firmware. BUSY
 	// if the application holds that service's channel.
 	PingDevice(ctx context.Context, in *PingDeviceRequest, opts ...grpc.CallOption) (*PingDeviceResponse, error)
+	// WatchLatency measures calls of the server's process on a device layer by
+	// layer, and streams what they took, one response for each interval. BUSY if
+	// the device has as many tracers as it may.
+	WatchLatency(ctx context.Context, in *WatchLatencyRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchLatencyResponse], error)
 }
 
 type diagnosticServiceClient struct {
@@ -66,6 +71,25 @@ func (c *diagnosticServiceClient) PingDevice(ctx context.Context, in *PingDevice
 	return out, nil
 }
 
+func (c *diagnosticServiceClient) WatchLatency(ctx context.Context, in *WatchLatencyRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchLatencyResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &DiagnosticService_ServiceDesc.Streams[0], DiagnosticService_WatchLatency_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchLatencyRequest, WatchLatencyResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type DiagnosticService_WatchLatencyClient = grpc.ServerStreamingClient[WatchLatencyResponse]
+
 // DiagnosticServiceServer is the server API for DiagnosticService service.
 // All implementations must embed UnimplementedDiagnosticServiceServer
 // for forward compatibility.
@@ -79,6 +103,10 @@ type DiagnosticServiceServer interface {
 	// PingDevice makes one round trip to the time service of the firmware. BUSY
 	// if the application holds that service's channel.
 	PingDevice(context.Context, *PingDeviceRequest) (*PingDeviceResponse, error)
+	// WatchLatency measures calls of the server's process on a device layer by
+	// layer, and streams what they took, one response for each interval. BUSY if
+	// the device has as many tracers as it may.
+	WatchLatency(*WatchLatencyRequest, grpc.ServerStreamingServer[WatchLatencyResponse]) error
 	mustEmbedUnimplementedDiagnosticServiceServer()
 }
 
@@ -94,6 +122,9 @@ func (UnimplementedDiagnosticServiceServer) GetDiagnostics(context.Context, *Get
 }
 func (UnimplementedDiagnosticServiceServer) PingDevice(context.Context, *PingDeviceRequest) (*PingDeviceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PingDevice not implemented")
+}
+func (UnimplementedDiagnosticServiceServer) WatchLatency(*WatchLatencyRequest, grpc.ServerStreamingServer[WatchLatencyResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchLatency not implemented")
 }
 func (UnimplementedDiagnosticServiceServer) mustEmbedUnimplementedDiagnosticServiceServer() {}
 func (UnimplementedDiagnosticServiceServer) testEmbeddedByValue()                           {}
@@ -152,6 +183,17 @@ func _DiagnosticService_PingDevice_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _DiagnosticService_WatchLatency_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchLatencyRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(DiagnosticServiceServer).WatchLatency(m, &grpc.GenericServerStream[WatchLatencyRequest, WatchLatencyResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type DiagnosticService_WatchLatencyServer = grpc.ServerStreamingServer[WatchLatencyResponse]
+
 // DiagnosticService_ServiceDesc is the grpc.ServiceDesc for DiagnosticService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -168,6 +210,12 @@ var DiagnosticService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _DiagnosticService_PingDevice_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchLatency",
+			Handler:       _DiagnosticService_WatchLatency_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "nfcomms/v1/diagnostic.proto",
 }
