@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/nfcomms/nfcomms/pkg/control"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
 // app is what all commands share: the global flags and the streams.
@@ -25,6 +26,8 @@ type app struct {
 	// buffered wraps streams.out; every command writes here.
 	buffered *bufio.Writer
 	getenv   func(string) string
+	// opened is the device of --device.
+	opened *nfcomms.Device
 	// started: the flags were in order, and a command runs.
 	started bool
 
@@ -146,7 +149,7 @@ func (a *app) dial(ctx context.Context) (*control.Client, func() error, error) {
 	if a.device != "" {
 		ctx, cancel := a.limited(ctx)
 		defer cancel()
-		return dialDevice(ctx, a.device)
+		return a.dialDevice(ctx)
 	}
 	option, err := a.dialOption()
 	if err != nil {

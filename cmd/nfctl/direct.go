@@ -19,8 +19,8 @@ const localName = "local"
 
 // dialDevice opens a device here and serves it to ourselves over memory, so
 // that every command works as it does with a daemon.
-func dialDevice(ctx context.Context, address string) (*control.Client, func() error, error) {
-	dev, err := nfcomms.Open(ctx, address)
+func (a *app) dialDevice(ctx context.Context) (*control.Client, func() error, error) {
+	dev, err := nfcomms.Open(ctx, a.device)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", control.ErrNotOpen, err)
 	}
@@ -49,5 +49,6 @@ func dialDevice(ctx context.Context, address string) (*control.Client, func() er
 	if err != nil {
 		return nil, nil, errors.Join(err, stop())
 	}
+	a.opened = dev
 	return c, func() error { return errors.Join(c.Close(), stop()) }, nil
 }

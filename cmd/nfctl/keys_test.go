@@ -77,7 +77,7 @@ func kindOf(t reflect.Type) (kind string, element reflect.Type) {
 var outputs = map[string]record{
 	"fabric": fabricRecord{}, "fabric link test": linkTestRecord{}, "fabric link cut": linkRecord{},
 	"list": listRecord{}, "info": infoRecord{}, "channels": channelsRecord{}, "programs": programsRecord{},
-	"top": topRecord{}, "ping": pingRecord{}, "events": eventRecord{}, "health": healthRecord{},
+	"top": topRecord{}, "ping": pingRecord{}, "latency": latencyLayersRecord{}, "events": eventRecord{}, "health": healthRecord{},
 	"doctor": doctorRecord{}, "selftest": selftestRecord{}, "version": versionRecord{},
 	"open": openedRecord{}, "close": openedRecord{}, "send": messageRecord{}, "receive": messageRecord{},
 	"reset": changedRecord{}, "resume": changedRecord{}, "drain": drainRecord{}, "load": loadRecord{},

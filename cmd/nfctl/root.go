@@ -44,7 +44,7 @@ func newRoot(a *app) *cobra.Command {
 		&cobra.Group{ID: groupOperate, Title: "Operate:"},
 	)
 	root.AddCommand(
-		newList(a), newInfo(a), newChannels(a), newPrograms(a), newPs(a), newGroups(a), newFabric(a), newTop(a), newPing(a),
+		newList(a), newInfo(a), newChannels(a), newPrograms(a), newPs(a), newGroups(a), newFabric(a), newTop(a), newPing(a), newLatency(a),
 		newEvents(a), newHealth(a), newDoctor(a), newSelftest(a), newVersion(a),
 		newOpen(a), newClose(a), newSend(a), newReceive(a),
 		newReset(a), newDrain(a), newResume(a), newLoad(a), newStart(a), newStop(a), newProgram(a),
