@@ -72,8 +72,8 @@ func (c *Crash) Line() string {
 	if err != nil || lines == nil {
 		return ""
 	}
-	var at dwarf.LineEntry
-	if lines.SeekPC(c.Offset, &at) != nil {
+	at := lineAt(lines, c.Offset)
+	if at == nil {
 		return ""
 	}
 	name := at.File.Name
@@ -81,4 +81,20 @@ func (c *Crash) Line() string {
 		name = strings.TrimPrefix(filepath.Clean(name), dir+"/")
 	}
 	return fmt.Sprintf("%s:%d", name, at.Line)
+}
+
+// lineAt finds the entry of an address. Sequences stand in any order: what a compiler
+// takes for unlikely comes last and lies first.
+func lineAt(lines *dwarf.LineReader, pc uint64) *dwarf.LineEntry {
+	before := dwarf.LineEntry{EndSequence: true}
+	for {
+		var next dwarf.LineEntry
+		if lines.Next(&next) != nil {
+			return nil
+		}
+		if !before.EndSequence && before.Address <= pc && pc < next.Address {
+			return &before
+		}
+		before = next
+	}
 }

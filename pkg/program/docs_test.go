@@ -2,6 +2,7 @@ package program
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -138,6 +139,27 @@ func TestCrashNamesTheLine(t *testing.T) {
 	where, err := exec.Command("addr2line", "-e", path, string(m[1])).CombinedOutput()
 	require.NoError(t, err, "%s", where)
 	require.Contains(t, string(where), "program.c:7")
+}
+
+// TestCrashLines: also in code that a compiler inlined, or took for unlikely, a crash is
+// named by its line.
+func TestCrashLines(t *testing.T) {
+	text, err := os.ReadFile("../../bridge/sim/testdata/crash.c")
+	require.NoError(t, err)
+	dev := open(t)
+	name, err := load(t, dev, string(text), Options{})
+	require.NoError(t, err)
+	for way, comment := range []string{"WILD", "DIVIDE", "STOP", "TRAP", "", "", "CHANNEL", "BUFFER", "LOG", "LIBRARY"} {
+		if comment == "" {
+			continue
+		}
+		p, err := dev.Run(t.Context(), nfcomms.Program{Name: name})
+		require.NoError(t, err)
+		require.NoError(t, p.Channels[0].Send(t.Context(), []byte{byte(way), 0, 0, 0, 0, 0, 0, 0}))
+		_, err = p.Channels[0].Receive(t.Context(), make([]byte, 8))
+		before, _, _ := strings.Cut(string(text), "/* "+comment+" */")
+		require.ErrorContains(t, err, fmt.Sprintf(", at program.c:%d", strings.Count(before, "\n")+1), comment)
+	}
 }
 
 const smash = `#include "nfc_fw.h"

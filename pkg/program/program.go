@@ -61,7 +61,7 @@ func (o Options) flags() []string {
 	if o.Debug {
 		flags = append(flags, "-O0", "-fno-omit-frame-pointer", "-fsanitize=undefined", "-fstack-protector-all")
 	} else {
-		flags = append(flags, "-O2")
+		flags = append(flags, "-O2", "-fno-optimize-sibling-calls") // a crash names the line of its own call
 	}
 	return append(flags, o.Flags...)
 }
