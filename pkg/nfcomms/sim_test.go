@@ -325,6 +325,48 @@ func TestSimStriped(t *testing.T) {
 	assert.ErrorIs(t, err, ErrKindMismatch)
 }
 
+// TestSimStripedLedger cancels striped sends at any moment: what they report as
+// delivered, and nothing else, is what the targets counted.
+func TestSimStripedLedger(t *testing.T) {
+	ctx := background(t)
+	dev := openSim(t, "sim:")
+	var chs []*Channel
+	for range 6 {
+		chs = append(chs, startSim(t, dev, "sink", 1)...)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	data := make([]byte, len(chs)*100_000)
+	sent := make([]uint64, len(chs))
+	cancelled := 0
+	for range 500 {
+		size := random.IntN(len(data))
+		if random.IntN(2) == 0 {
+			size /= 16
+		}
+		within, cancel := context.WithTimeout(ctx, time.Duration(random.IntN(60))*time.Microsecond)
+		err := SendStriped(within, data, size, chs...)
+		cancel()
+		var se *StripeError
+		if err != nil {
+			require.ErrorAs(t, err, &se)
+			cancelled++
+		}
+		for i, stripe := range Stripes(size, len(chs)) {
+			if err == nil || se.Delivered[i] {
+				sent[i] += uint64(stripe.Size)
+			}
+		}
+	}
+	var stat [24]byte
+	for i, ch := range chs {
+		require.NoError(t, ch.Send(ctx, []byte("SINKSTAT")))
+		_, err := ch.Receive(ctx, stat[:])
+		require.NoError(t, err)
+		require.Equal(t, sent[i], binary.LittleEndian.Uint64(stat[8:]), "bytes of stripe %d", i)
+	}
+	t.Logf("%d of 500 sends ended early", cancelled)
+}
+
 func TestSimAdaptersEndWithTheDevice(t *testing.T) {
 	ctx := background(t)
 	dev := openSim(t, "sim:")
