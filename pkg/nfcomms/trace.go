@@ -3,9 +3,9 @@ package nfcomms
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -43,8 +43,7 @@ const (
 
 // TraceOptions is what a tracer measures. The zero value is valid.
 type TraceOptions struct {
-	// Every picks one call in so many of each operation, of all channels together; 0
-	// means 64.
+	// Every picks one call in so many, by chance, of all channels together; 0 means 64.
 	Every int
 	// Keep is how many calls the tracer holds that were not taken yet; later ones are
 	// counted as lost. 0 means 1024.
@@ -84,7 +83,6 @@ type Tracer struct {
 	dev   *Device
 	every uint64
 	keep  int
-	calls [len(tracedOps)]atomic.Uint64
 
 	mu   sync.Mutex // guards what follows
 	kept []*tracedCall
@@ -168,14 +166,9 @@ func (t *Tracer) add(c *tracedCall) {
 	}
 }
 
-// tracedOps are the operations that are measured, each counted by itself: calls that take turns
-// would else be picked of one operation alone.
-var tracedOps = [...]string{OpSend, OpReceive, OpSendInd, OpReceiveInd}
-
-// picks reports whether the next call of an operation is one to measure.
-func (t *Tracer) picks(op string) bool {
-	return t.calls[slices.Index(tracedOps[:], op)].Add(1)%t.every == 0
-}
+// picks reports whether this call is one to measure. Chance decides: calls that take turns would
+// else be picked of one operation alone, and a counter would be one for all goroutines.
+func (t *Tracer) picks() bool { return rand.Uint64N(t.every) == 0 }
 
 // tracing is all tracers of a device. It is never changed once it is set.
 type tracing []*Tracer
@@ -183,20 +176,20 @@ type tracing []*Tracer
 // trace is traced where there are tracers, as far as it knows.
 func (c *Channel) trace(op string) *tracedCall {
 	if t := c.dev.tracing.Load(); t != nil {
-		return t.begin(c.Target(), op)
+		return t.begin(c, op)
 	}
 	return nil
 }
 
 // begin starts the record of a call, if a tracer picks it.
-func (l tracing) begin(target Target, op string) *tracedCall {
+func (l tracing) begin(c *Channel, op string) *tracedCall {
 	var call *tracedCall
 	for i, t := range l {
-		if !t.picks(op) {
+		if !t.picks() {
 			continue
 		}
 		if call == nil {
-			call = &tracedCall{op: op, target: target, all: l}
+			call = &tracedCall{op: op, target: c.Target(), all: l}
 		}
 		call.pickers |= 1 << i
 	}

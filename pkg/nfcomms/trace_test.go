@@ -64,6 +64,8 @@ func TestTraceAddsUp(t *testing.T) {
 	}
 	require.LessOrEqual(t, all, took, "one call after the other")
 	require.Empty(t, tr.Take(ctx).Spans, "what is taken is gone")
+	require.Empty(t, Trace{}.Waterfalls())
+	require.Zero(t, Waterfall{}.Dominant())
 
 	list := r.Waterfalls()
 	require.Len(t, list, 4)
@@ -148,7 +150,7 @@ func layerOf(w Waterfall, l Layer) LayerTimes {
 func TestTracersAreBounded(t *testing.T) {
 	dev, one, ch := tracer(t, TraceOptions{Every: 1, Keep: 3})
 	ctx := background(t)
-	fifth, err := dev.Trace(ctx, TraceOptions{Every: 5})
+	rare, err := dev.Trace(ctx, TraceOptions{Every: TraceEveryMost})
 	require.NoError(t, err)
 	for n := 2; n < TracersMost; n++ {
 		more, err := dev.Trace(ctx, TraceOptions{})
@@ -165,9 +167,7 @@ func TestTracersAreBounded(t *testing.T) {
 	r := one.Take(ctx)
 	require.Len(t, r.Spans, 3)
 	require.EqualValues(t, 7, r.Lost)
-	r = fifth.Take(ctx)
-	require.Len(t, r.Spans, 2)
-	require.Len(t, r.Waterfalls(), 2, "one of each operation")
+	require.Empty(t, rare.Take(ctx).Spans)
 
 	one.Close()
 	one.Close()
@@ -176,7 +176,7 @@ func TestTracersAreBounded(t *testing.T) {
 	again, err := dev.Trace(ctx, TraceOptions{})
 	require.NoError(t, err)
 	again.Close()
-	fifth.Close()
+	rare.Close()
 }
 
 func TestTraceRefuses(t *testing.T) {
@@ -227,4 +227,19 @@ func TestTraceOutlivesReset(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, ch.Send(ctx, nil))
 	require.Len(t, tr.Take(ctx).Spans, 1)
+}
+
+// TestTracePicksByChance: of calls that take turns each operation is measured.
+func TestTracePicksByChance(t *testing.T) {
+	_, tr, ch := tracer(t, TraceOptions{Every: 2, Keep: TraceKeepMost})
+	ctx := background(t)
+	const rounds = 1000
+	for range rounds {
+		require.NoError(t, ch.Send(ctx, nil))
+		_, err := ch.Receive(ctx, nil)
+		require.NoError(t, err)
+	}
+	for _, w := range tr.Take(ctx).Waterfalls() {
+		require.InDelta(t, rounds/2, w.Calls, rounds/4, "%s", w.Op)
+	}
 }

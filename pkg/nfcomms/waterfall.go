@@ -59,8 +59,11 @@ func (t Trace) Waterfalls() []Waterfall {
 	return list
 }
 
-// Dominant returns the layer that takes most of the time.
+// Dominant returns the layer that takes most of the time, the zero value if there is none.
 func (w Waterfall) Dominant() LayerTimes {
+	if len(w.Layers) == 0 {
+		return LayerTimes{}
+	}
 	return slices.MaxFunc(w.Layers, func(a, b LayerTimes) int { return cmp.Compare(a.Share, b.Share) })
 }
 
