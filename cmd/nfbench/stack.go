@@ -39,6 +39,8 @@ bytes, and after that as fast as memcpy of the same chunks. t0, r∞ and n½ are
 Hockney's line through the points. The memory is the heap; regions of the device
 and mapped memory are measured beside it, one chunk at a time.
 
+Apart from what is timed some chunks of each size are traced, layer by layer.
+
 Without flow control is no way to use a device: here two goroutines copy chunks
 through as many buffers as there are, neither waiting for the other, and each
 chunk has a checksum. It shows what flow control costs, and what it is for.

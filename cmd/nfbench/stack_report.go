@@ -16,6 +16,9 @@ type StackReport struct {
 	Tests   int `json:"tests"`
 	// Curves are the leaves of the tree with flow control.
 	Curves []StackCurve `json:"curves"`
+	// Waterfalls say where the time goes, and ClockErrorNS how far pick-up and completion may be off.
+	Waterfalls   []StackWaterfall `json:"waterfalls"`
+	ClockErrorNS float64          `json:"clock_error_ns"`
 	// Loose are the leaves without, which exist here alone.
 	Loose []StackLoose `json:"without_flow_control"`
 	// Absent is what the tree has and this run does not.
@@ -179,6 +182,7 @@ func (r *StackReport) table(w io.Writer) {
 			fmt.Fprintf(w, "t0 %s, r∞ %.2f GB/s, n½ %.1f KiB\n", nsText(h.T0), h.RInf, h.NHalf/1024)
 		}
 	}
+	r.tableOfLayers(w)
 	fmt.Fprintln(w, "\nWITHOUT FLOW CONTROL: in this benchmark alone, between two goroutines; the data are wrong")
 	t := texttable.Numbers("chunk", "mode", "GB/s", "chunks", "wrong, by their checksums")
 	for _, l := range r.Loose {

@@ -196,6 +196,11 @@ func stack(ctx context.Context, dev *nfcomms.Device, plan stackPlan, bar progres
 	}
 	bar.done()
 	r.Busy = w.busy(cpuTime(), nil)
+	falls, clock, err := rig.waterfalls(ctx, dev)
+	if err != nil {
+		return nil, errors.Join(err, rig.end())
+	}
+	r.Waterfalls, r.ClockErrorNS = falls, float64(clock)
 	r.conclude(rig, touch)
 	return r, rig.end()
 }

@@ -28,6 +28,16 @@ func TestStackJSON(t *testing.T) {
 			require.LessOrEqual(t, p.Software, 1.0)
 		}
 	}
+	require.Len(t, r.Waterfalls, 6)
+	for i, f := range r.Waterfalls {
+		require.Equal(t, directions[i%2], f.Direction)
+		require.Positive(t, f.Calls)
+		mean := int64(0)
+		for _, l := range f.Layers {
+			mean += l.Mean
+		}
+		require.InDelta(t, f.Whole.Mean, mean, float64(len(f.Layers)))
+	}
 	require.Len(t, r.Loose, 6)
 	require.Len(t, r.Slides, 6)
 	require.NotEmpty(t, r.Absent)
@@ -41,7 +51,7 @@ func TestStackJSON(t *testing.T) {
 func TestStackTable(t *testing.T) {
 	out := mustRun(t, tinyStack...)
 	for _, want := range []string{
-		"every byte compared", "with flow control, overlapped, d2h, memory: heap", "memory: region", "theory GB/s",
+		"every byte compared", "with flow control, overlapped, d2h, memory: heap", "memory: region", "theory GB/s", "Where the time of a chunk goes",
 		"WITHOUT FLOW CONTROL: in this benchmark alone", "Another machine: the slides", "980", "190", "not measured: the C path",
 		"software takes less than 5 %", "checksums found",
 	} {
