@@ -8,7 +8,7 @@ import (
 )
 
 // usual are the sockets of devices where the units of this project put them.
-const usual = "/run/nfcomms/*.sock"
+const usual = "/run/nfsim/*.sock"
 
 func init() {
 	bridge.RegisterList("shm", func(context.Context) []bridge.Found {

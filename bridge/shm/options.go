@@ -32,7 +32,7 @@ type options struct {
 func parse(a bridge.Address) (options, error) {
 	o := options{path: a.Path}
 	if a.Path == "" {
-		return o, fmt.Errorf("shm takes the path of a socket, such as shm:/run/nfcomms/0.sock: %w", bridge.ErrInvalid)
+		return o, fmt.Errorf("shm takes the path of a socket, such as shm:/run/nfsim/0.sock: %w", bridge.ErrInvalid)
 	}
 	if len(a.Path) > pathMost {
 		return o, fmt.Errorf("path of %d bytes, at most %d: %w", len(a.Path), pathMost, bridge.ErrInvalid)

@@ -41,7 +41,7 @@ func TestBadAddress(t *testing.T) {
 		require.ErrorContains(t, err, c.says, c.address)
 		require.ErrorIs(t, bridge.CheckAddress(c.address), c.is)
 	}
-	require.NoError(t, bridge.CheckAddress("shm:/run/nfcomms/0.sock?user=0&stall-timeout=1s"))
+	require.NoError(t, bridge.CheckAddress("shm:/run/nfsim/0.sock?user=0&stall-timeout=1s"))
 }
 
 // TestNoDevice: what is not there is said, and what to do.

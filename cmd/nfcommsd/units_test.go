@@ -31,7 +31,7 @@ func units(t *testing.T) (dir string, text map[string]string) {
 		raw, err := os.ReadFile(filepath.Join(unitFolder, f.Name()))
 		require.NoError(t, err)
 		text[f.Name()] = string(raw)
-		local := strings.ReplaceAll(string(raw), "/usr/bin/nfcommsd", "/bin/true")
+		local := regexp.MustCompile(`/usr/bin/nf\w+`).ReplaceAllString(string(raw), "/bin/true")
 		require.NoError(t, os.WriteFile(filepath.Join(dir, f.Name()), []byte(local), 0o600))
 	}
 	return dir, text
@@ -48,10 +48,13 @@ func analyze(t *testing.T, dir string, args ...string) (string, error) {
 // TestUnits: systemd finds nothing wrong with the units, and little to attack.
 func TestUnits(t *testing.T) {
 	dir, _ := units(t)
-	out, err := analyze(t, dir, "verify", "--man=no", "./nfcommsd.service", "./nfcommsd.socket", "./nfcommsd-metrics.socket")
+	out, err := analyze(t, dir, "verify", "--man=no", "./nfcommsd.service", "./nfcommsd.socket", "./nfcommsd-metrics.socket", "./nfsim@.service", "./nfsim@.socket")
 	require.NoError(t, err, "%s", out)
 	require.Empty(t, out)
 	out, err = analyze(t, dir, "security", "--offline=true", "--no-pager", "--threshold="+mostExposed, "./nfcommsd.service")
+	require.NoError(t, err, "%s", out)
+
+	out, err = analyze(t, dir, "security", "--offline=true", "--no-pager", "--threshold=5", "./nfsim@.service")
 	require.NoError(t, err, "%s", out)
 
 	service := filepath.Join(dir, "nfcommsd.service")

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 	"golang.org/x/sys/unix"
 
 	"github.com/nfcomms/nfcomms/bridge"
@@ -162,4 +163,66 @@ func TestActivated(t *testing.T) {
 	require.NoError(t, err)
 	defer other.Close()
 	require.Equal(t, exitUsage, activated(t, other, path+"2").ended())
+}
+
+// TestUnitsFitTheDevice: what the units say is what the program takes, and where it is
+// looked for.
+func TestUnitsFitTheDevice(t *testing.T) {
+	read := func(name string) string {
+		text, err := os.ReadFile("../../deploy/systemd/" + name)
+		require.NoError(t, err)
+		return string(text)
+	}
+	service, socket := read("nfsim@.service"), read("nfsim@.socket")
+	require.Contains(t, socket, "\nListenSequentialPacket=/run/nfsim/%i.sock\n")
+	require.Contains(t, service, "\nExecStart=/usr/bin/nfsim --shm /run/nfsim/%i.sock $NFSIM_OPTIONS\n")
+	require.Contains(t, service, fmt.Sprintf("\nRestartPreventExitStatus=%d\n", exitUsage))
+	require.Contains(t, service, "\nType=notify\n")
+	list, err := os.ReadFile("../../bridge/shm/list.go")
+	require.NoError(t, err)
+	require.Contains(t, string(list), `"/run/nfsim/*.sock"`)
+}
+
+// TestManual: the page is one, and has the options.
+func TestManual(t *testing.T) {
+	code, page, _ := nfsim("--manual")
+	require.Equal(t, exitOK, code)
+	require.Contains(t, page, ".TH")
+	require.Contains(t, page, "user-hosts")
+}
+
+// TestPod: the sample of a pod is what it says it is: YAML, with command lines that the
+// programs take, on one socket, in a folder that all containers mount.
+func TestPod(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/container/shared-device.yaml")
+	require.NoError(t, err)
+	var pod struct {
+		Kind string
+		Spec struct {
+			Volumes    []struct{ Name string }
+			Containers []struct {
+				Name, Image   string
+				Command, Args []string
+				VolumeMounts  []struct {
+					Name string
+					Path string `yaml:"mountPath"`
+				} `yaml:"volumeMounts"`
+			}
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(text, &pod))
+	require.Equal(t, "Pod", pod.Kind)
+	require.Len(t, pod.Spec.Containers, 3)
+	for _, c := range pod.Spec.Containers {
+		require.Equal(t, "device", c.VolumeMounts[0].Name, c.Name)
+		require.Equal(t, "/run/nfsim", c.VolumeMounts[0].Path, c.Name)
+		require.Contains(t, strings.Join(append(c.Command, c.Args...), " "), "/run/nfsim/0.sock", c.Name)
+	}
+	device := pod.Spec.Containers[0].Command
+	require.Equal(t, "/usr/bin/nfsim", device[0])
+	root := newRoot()
+	require.NoError(t, root.ParseFlags(device[1:]))
+	o := &options{hosts: 16, shmMode: root.Flag("shm-mode").Value.String()}
+	_, err = parseShared(o, nil)
+	require.NoError(t, err)
 }

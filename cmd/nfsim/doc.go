@@ -14,6 +14,10 @@
 //
 // makes it a node of a fabric (docs/fabric.md) whose neighbours are other processes.
 //
+//	nfsim --shm SOCKET
+//
+// makes it a device that processes share (docs/shm.md): they open it as shm:SOCKET.
+//
 // With --script it breaks the rules on purpose, for tests of drivers.
 //
 // Exit codes: 0 ended as asked, 1 failed, 2 bad input, 3 died as the script said.

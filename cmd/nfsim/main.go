@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/cmd/internal/manual"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/hostile"
 )
 
@@ -84,6 +85,7 @@ Exit codes: 0 ended as asked, 1 failed, 2 bad input, 3 died as the script said.`
 
 func newRoot() *cobra.Command {
 	o := &options{}
+	var page bool
 	root := &cobra.Command{
 		Use:   "nfsim --vfio-user SOCKET | --shm SOCKET | --node NODE",
 		Short: "Run an NFComms device in a process of its own, for virtual machines or other processes",
@@ -94,12 +96,14 @@ func newRoot() *cobra.Command {
   nfsim --vfio-user /tmp/nfsim.sock --script count@3 --seed 7
   nfsim --node 1,0,0 --torus 2x2x1 --link x+=10.0.0.1:7000 --peer 0.0.0=5e88… --certificate node.pem --key node.key
   nfsim --node alpha --fabric fabric.yaml --certificate alpha.pem --key alpha.key
-  nfsim --shm /run/nfcomms/0.sock --hosts 32 --shm-mode 0600`,
+  nfsim --shm /run/nfsim/0.sock --hosts 32 --user nobody`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch given := o.given(); {
+			case page:
+				return printManual(cmd)
 			case given == 0:
 				return usagef("give the path of the socket to listen on with --vfio-user or --shm, or a node of a fabric with --node")
 			case given > 1:
@@ -113,5 +117,20 @@ func newRoot() *cobra.Command {
 		},
 	}
 	o.define(root)
+	root.Flags().BoolVar(&page, "manual", false, "print the manual page, and exit")
+	_ = root.Flags().MarkHidden("manual") // for packagers; it is there: it was defined above
 	return root
+}
+
+func printManual(cmd *cobra.Command) error {
+	date, err := manual.Date(os.Getenv("SOURCE_DATE_EPOCH"))
+	if err != nil {
+		return err
+	}
+	cmd.DisableAutoGenTag = true
+	text, err := manual.Page(cmd, "8", date)
+	if err == nil {
+		_, err = cmd.OutOrStdout().Write(text)
+	}
+	return err
 }

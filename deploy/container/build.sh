@@ -28,7 +28,7 @@ mkdir -p "$root"/{etc,run/nfcomms,tmp} "$root/usr/share/doc"
 cp -r "$work/package/usr/bin" "$root/usr/bin"
 cp -r "$work/package/usr/share/doc/nfcomms" "$root/usr/share/doc/"
 # The loader and the libraries, at the paths where the programs look for them.
-{ ldd "$root"/usr/bin/nfcommsd "$root"/usr/bin/nfctl; } | grep -oP '(=> )?\K/\S+(?= \(0x)' | sort -u | while read -r library; do
+ldd "$root"/usr/bin/* | grep -oP '(=> )?\K/\S+(?= \(0x)' | sort -u | while read -r library; do
 	install -Dm755 "$library" "$root$library"
 done
 cp /usr/share/doc/libc6/copyright "$root/usr/share/doc/libc6-copyright" 2>/dev/null || true

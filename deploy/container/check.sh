@@ -64,5 +64,29 @@ else
 	echo "FAIL running the image needs root: sudo make test-packages"
 	failed=$((failed + 1))
 fi
+# The device and a client of the pod, each in namespaces of its own, with a folder in common.
+cat >"$work/pod" <<'END'
+set -e
+root=$1
+shift
+mount -t tmpfs -o mode=0775,gid=65532 none "$root/run/nfsim"
+within() { unshare --pid --fork --kill-child --net --ipc --uts chroot --userspec=65532:65532 "$root" "$@"; }
+within "$@" &
+device=$!
+for try in $(seq 600); do
+	[ ! -S "$root/run/nfsim/0.sock" ] || break
+	sleep 0.1
+done
+within /usr/bin/nfctl --device shm:/run/nfsim/0.sock send local loopback hello --reply | grep -x hello
+kill -KILL $device
+! wait $device
+END
+pod=deploy/container/shared-device.yaml
+command() { sed -n "s/^ *command: \(\[.*$1.*\]\)$/\1/p" "$pod" | perl -MJSON::PP -0ne 'print "$_\n" for @{JSON::PP->new->decode($_)}'; }
+mapfile -t device < <(command nfsim)
+if [ "$(id -u)" -eq 0 ]; then
+	mkdir "$work/root/run/nfsim"
+	check "a pod's containers share its device" unshare --mount bash "$work/pod" "$work/root" "${device[@]}"
+fi
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

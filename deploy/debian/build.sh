@@ -46,24 +46,27 @@ pack() {
 	echo "$deb"
 }
 
-# programs FOLDER: the daemon and the command line.
+# programs FOLDER: the daemon, the command line and the shared device.
 programs() {
 	CGO_ENABLED=1 CGO_CFLAGS="-O2 -g0" go build -trimpath -buildvcs=false -o "$1/" \
 		-ldflags "-s -w -buildid= -X github.com/nfcomms/nfcomms/pkg/control.release=$package_version -X github.com/nfcomms/nfcomms/pkg/control.revision=$commit" \
-		./cmd/nfcommsd ./cmd/nfctl
+		./cmd/nfcommsd ./cmd/nfctl ./cmd/nfsim
 }
 
 # tools TREE: what belongs to the programs.
 tools() {
-	local tree=$1 nfctl=$1/usr/bin/nfctl man=$1/usr/share/man
+	local tree=$1 nfctl=$1/usr/bin/nfctl man=$1/usr/share/man program
 	mkdir -p "$man/man8"
 	"$nfctl" man "$man/man1"
 	"$tree/usr/bin/nfcommsd" --manual >"$man/man8/nfcommsd.8"
+	"$tree/usr/bin/nfsim" --manual >"$man/man8/nfsim.8"
 	find "$man" -type f -exec gzip -9n {} +
 	install -d "$tree"/usr/share/{bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d}
-	"$nfctl" completion bash >"$tree/usr/share/bash-completion/completions/nfctl"
-	"$nfctl" completion zsh >"$tree/usr/share/zsh/vendor-completions/_nfctl"
-	"$nfctl" completion fish >"$tree/usr/share/fish/vendor_completions.d/nfctl.fish"
+	for program in nfctl nfsim; do
+		"$tree/usr/bin/$program" completion bash >"$tree/usr/share/bash-completion/completions/$program"
+		"$tree/usr/bin/$program" completion zsh >"$tree/usr/share/zsh/vendor-completions/_$program"
+		"$tree/usr/bin/$program" completion fish >"$tree/usr/share/fish/vendor_completions.d/$program.fish"
+	done
 }
 
 daemon() {
@@ -75,7 +78,7 @@ daemon() {
 	install -Dm644 deploy/config/nfcommsd.yaml "$tree/etc/nfcomms/nfcommsd.yaml"
 	install -Dm644 -t "$share/prometheus" deploy/prometheus/nfcomms.rules.yml deploy/prometheus/prometheus.yml
 	install -Dm644 -t "$share/grafana" deploy/grafana/nfcomms.json
-	install -Dm644 -t "$tree/usr/share/doc/nfcomms" docs/operations.md docs/metrics.md docs/nfctl.md SECURITY.md
+	install -Dm644 -t "$tree/usr/share/doc/nfcomms" docs/operations.md docs/metrics.md docs/nfctl.md docs/shm.md SECURITY.md
 	mkdir -p "$tree/DEBIAN"
 	echo /etc/nfcomms/nfcommsd.yaml >"$tree/DEBIAN/conffiles"
 	pack nfcomms "$(needs_libc "$tree"/usr/bin/*)"

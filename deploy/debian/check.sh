@@ -94,7 +94,7 @@ left() {
 		grep -vE '^\./(etc/(passwd|group|shadow|gshadow|subuid|subgid)-|etc/\.pwd\.lock|etc/ld\.so\.cache|var/lib/dpkg/.*|var/lib/systemd/.*|var/lib/sudo/.*|var/lib/private.*)$' | sort
 		cat etc/passwd etc/group) | grep -v '^nobody\|^alice:'
 }
-now_and_before() { diff "$work/before" <(left) && inside 'test ! -e /run/nfcomms'; }
+now_and_before() { diff "$work/before" <(left) && inside 'test ! -e /run/nfcomms && test ! -e /run/nfsim'; }
 
 check "it boots" boot
 left >"$work/before"
@@ -108,7 +108,7 @@ check "the socket belongs to the group" inside 'test "$(stat -c "%U %G %a" /run/
 check "the daemon has no privileges" inside 'grep -qx "CapEff:	0000000000000000" /proc/$(systemctl show -P MainPID nfcommsd)/status'
 check "the shipped configuration is good, without a warning" inside 'test "$(nfcommsd --check --config /etc/nfcomms/nfcommsd.yaml 2>&1)" = "the configuration is good"'
 check "the version is the package's" inside 'nfctl version --client | grep -F "$(dpkg-query -f "\${Version}" -W nfcomms)"'
-check "manual pages, completion, rules and dashboard" inside 'ls /usr/share/man/man1/nfctl-list.1.gz /usr/share/man/man8/nfcommsd.8.gz /usr/share/bash-completion/completions/nfctl /usr/share/nfcomms/prometheus/nfcomms.rules.yml /usr/share/nfcomms/grafana/nfcomms.json && bash -n /usr/share/bash-completion/completions/nfctl'
+check "manual pages, completion, rules and dashboard" inside 'ls /usr/share/man/man1/nfctl-list.1.gz /usr/share/man/man8/nfcommsd.8.gz /usr/share/man/man8/nfsim.8.gz /usr/share/bash-completion/completions/nfctl /usr/share/nfcomms/prometheus/nfcomms.rules.yml /usr/share/nfcomms/grafana/nfcomms.json && bash -n /usr/share/bash-completion/completions/nfctl'
 
 file=/etc/nfcomms/nfcommsd.yaml
 pid() { inside 'systemctl show -P MainPID nfcommsd'; }
@@ -124,6 +124,17 @@ inside "sed 's/group:nfcomms/group:later/' /src/good.yaml >$file"
 check "a group that comes later" inside "systemctl restart nfcommsd && groupadd later && usermod -aG later alice"
 check "has its role once it is there" until_ inside 'runuser -u alice nfctl list'
 inside "groupdel later; cp /src/good.yaml $file && systemctl restart nfcommsd"
+
+check "the page's shared device" literally shared
+cp "$work/log" "$work/shared"
+check "alice uses it" grep -x hello "$work/shared"
+check "somebody else does not" inside 'runuser -u mallory -- nfctl --device shm:/run/nfsim/0.sock ping; test $? = 4'
+check "its process has no privileges, a filter, and a user of its own" inside 'cd /proc/$(systemctl show -P MainPID nfsim@0) && grep -qx "CapEff:	0000000000000000" status && grep -qx "NoNewPrivs:	1" status && grep -qx "Seccomp:	2" status && awk "/^Uid:/ { exit \$2 < 61184 }" status'
+check "the daemon has it" inside "sed -i 's|^  sim0: \"sim:\"|&\n  shared: \"shm:/run/nfsim/0.sock\"|' $file && systemctl reload nfcommsd"
+check "it opens there" until_ inside 'nfctl list | grep -qE "^shared +ready"'
+check "killed, it is started again" inside 'systemctl kill -s KILL nfsim@0; nfctl --device shm:/run/nfsim/0.sock ping'
+check "and the daemon finds it" inside 'nfctl reset shared && nfctl send shared loopback hello --reply | grep -x hello'
+inside "cp /src/good.yaml $file && systemctl reload nfcommsd"
 
 check "without the socket unit the daemon makes its own" inside 'systemctl mask --now nfcommsd.socket && systemctl restart nfcommsd && nfctl list && runuser -u alice nfctl list'
 inside 'systemctl unmask nfcommsd.socket && systemctl restart nfcommsd'
