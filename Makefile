@@ -46,6 +46,10 @@ demo-service: deps-build ## a service under load, scraped by a real Prometheus, 
 	@scripts/prometheus.sh >/dev/null
 	@$(GO) run ./internal/servicedemo
 
+.PHONY: demo-shm
+demo-shm: deps-build ## two processes move bulk data through a device in a third, verified; one is killed, the other does not notice
+	@$(GO) run ./internal/shmdemo
+
 .PHONY: test
 test: deps deps-vm bin/testrun bin/vmtest ## every check and test; ends with "N passed, N failed, N skipped"
 	@$(RUNNER) -proofs docs/semantics.md -lanes $(LANES) \
