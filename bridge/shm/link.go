@@ -122,6 +122,7 @@ func hungUp(err error) bool {
 // exchange sends a request and reads its answer. Must hold mu, or be alone.
 func (l *link) exchange(m *shmwire.Message, files int, with ...int) (shmwire.Message, []int, error) {
 	_ = l.conn.SetDeadline(time.Now().Add(answerTime))
+	defer func() { _ = l.conn.SetDeadline(time.Time{}) }() // it would wake an idle process
 	if err := shmwire.Send(l.conn, m, with...); err != nil {
 		return shmwire.Message{}, nil, err
 	}

@@ -34,11 +34,14 @@ func newLoad() *cobra.Command {
 	}
 }
 
-// loads are the busy processes of a run.
-type loads []struct {
-	cmd   *exec.Cmd
-	stdin io.Closer
-}
+// load is a process that ends with its standard input, loads are those of a run.
+type (
+	load struct {
+		cmd   *exec.Cmd
+		stdin io.Closer
+	}
+	loads []load
+)
 
 // startLoad starts n of them.
 func startLoad(ctx context.Context, n int) (all loads, err error) {
@@ -56,10 +59,7 @@ func startLoad(ctx context.Context, n int) (all loads, err error) {
 		if err != nil {
 			return nil, errors.Join(err, all.stop())
 		}
-		all = append(all, struct {
-			cmd   *exec.Cmd
-			stdin io.Closer
-		}{cmd, stdin})
+		all = append(all, load{cmd, stdin})
 	}
 	return all, nil
 }

@@ -91,6 +91,7 @@ Goals that are not met do not change the exit code.`,
 	addHMF(root, c)
 	addGroup(root, c)
 	addSoak(root, c)
+	addIdle(root, c)
 	addPaper(root, c)
 	return root
 }

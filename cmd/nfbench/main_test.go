@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // hidden commands.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && slices.Contains([]string{peerCommand, loadCommand, "hmf-generate", "hmf-receive", "group-member",
-		soakWriteCommand, soakReadCommand, soakClientCommand}, os.Args[1]) {
+		soakWriteCommand, soakReadCommand, soakClientCommand, idleClientCommand}, os.Args[1]) {
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	goleak.VerifyTestMain(m)

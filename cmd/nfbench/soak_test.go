@@ -115,12 +115,19 @@ func faultsOf(b *SoakBooks) (n uint64) {
 	return n
 }
 
+// buildDevice builds the program of a device that processes share.
+func buildDevice(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "nfsim")
+	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../nfsim").CombinedOutput()
+	require.NoError(t, err, string(out))
+	return program
+}
+
 // TestSoakShared: in every state a client dies, or its device does, or is stopped or told to
 // end; nobody loses anything, and the device keeps nothing.
 func TestSoakShared(t *testing.T) {
-	program, path := filepath.Join(t.TempDir(), "nfsim"), filepath.Join(t.TempDir(), "s")
-	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../nfsim").CombinedOutput()
-	require.NoError(t, err, string(out))
+	program, path := buildDevice(t), filepath.Join(t.TempDir(), "s")
 	device, err := newSoaked(program + " --shm " + path)
 	require.NoError(t, err)
 	s := &soakedDevice{o: &soakOptions{clients: 2}, address: "shm:" + path, device: device}

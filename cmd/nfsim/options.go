@@ -64,7 +64,7 @@ var shapeFlags = []struct{ name, help string }{
 	{"imem", "internal memory (4MiB)"},
 	{"emem", "external memory (1GiB)"},
 	{"stack", "of a device process (64KiB)"},
-	{"beat", "heartbeat interval (100ms)"},
+	{"beat", "heartbeat interval (100ms; 200ms with --shm)"},
 	{"target-timeout", "how long an offer waits for its target; 0: for ever (0)"},
 	{"spin", "how long an idle island spins before it sleeps (25us, 0 on one processor)"},
 }

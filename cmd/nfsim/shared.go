@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 
@@ -50,11 +51,16 @@ func parseShared(o *options, log *slog.Logger) (*shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings.config.Shared = o.hosts
+	settings.config.Shared, settings.config.Beat = o.hosts, cmp.Or(settings.config.Beat, sharedBeat)
 	return &shared{options: o, mode: fs.FileMode(mode), as: as, device: hosts.Options{
 		Device: settings.config, Memory: settings.shmMemory, UserHosts: userHosts, UserMemory: settings.userMemory, Logger: log,
 	}}, nil
 }
+
+// sharedBeat is the time between two heartbeats, unless the command line has one. Each goes to
+// all clients and costs a wake-up; clients take a device for lost a second after the last one,
+// as of any device, and hear of its end by the socket at once.
+const sharedBeat = 200 * time.Millisecond
 
 // share runs a device that processes share, until ctx ends.
 func share(ctx context.Context, o *options, stdout, stderr io.Writer) error {
