@@ -20,31 +20,39 @@ type daemon struct {
 	t       *testing.T
 	binary  string
 	address string
+	args    []string
 	cmd     *exec.Cmd
 	log     bytes.Buffer
 }
 
 // newDaemon builds the daemon and starts it until the test ends.
-func newDaemon(t *testing.T) *daemon {
+func newDaemon(t *testing.T, args ...string) *daemon {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "nfctl") // short enough for a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	d := &daemon{t: t, binary: filepath.Join(dir, "nfcommsd"), address: "unix:" + filepath.Join(dir, "s")}
-	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", d.binary, "../nfcommsd").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	d := &daemon{t: t, binary: filepath.Join(dir, "nfcommsd"), address: "unix:" + filepath.Join(dir, "s"), args: args}
+	build(t, d.binary, "../nfcommsd")
 	d.start()
 	t.Cleanup(d.kill)
 	return d
 }
 
+// build builds a program of this tree.
+func build(t *testing.T, binary, folder string) {
+	t.Helper()
+	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", binary, folder).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
 // start starts the daemon and waits until it answers.
 func (d *daemon) start() {
 	d.t.Helper()
-	d.cmd = exec.Command(d.binary, "--socket-path", unixPath(d.address), "--roles-admin", fmt.Sprintf("uid:%d", os.Geteuid()))
+	args := []string{"--socket-path", unixPath(d.address), "--roles-admin", fmt.Sprintf("uid:%d", os.Geteuid())}
+	d.cmd = exec.Command(d.binary, append(args, d.args...)...)
 	d.cmd.Stderr = &d.log
 	require.NoError(d.t, d.cmd.Start())
-	for begin := time.Now(); nfctl(d.t.Context(), d.t, "health", "--address", d.address).code != exitOK; time.Sleep(10 * time.Millisecond) {
+	for begin := time.Now(); nfctl(d.t.Context(), d.t, "health", "--address", d.address).code == exitUnreachable; time.Sleep(10 * time.Millisecond) {
 		require.Less(d.t, time.Since(begin), watchdog, "the daemon does not answer")
 	}
 }

@@ -82,8 +82,8 @@ kill -KILL $device
 ! wait $device
 END
 pod=deploy/container/shared-device.yaml
-command() { sed -n "s/^ *command: \(\[.*$1.*\]\)$/\1/p" "$pod" | perl -MJSON::PP -0ne 'print "$_\n" for @{JSON::PP->new->decode($_)}'; }
-mapfile -t device < <(command nfsim)
+runs() { sed -n "s|^ *command: \(\[\"/usr/bin/$1\".*\]\)$|\1|p" "$pod" | perl -MJSON::PP -0ne 'print "$_\n" for @{JSON::PP->new->decode($_)}'; }
+mapfile -t device < <(runs nfsim)
 if [ "$(id -u)" -eq 0 ]; then
 	mkdir "$work/root/run/nfsim"
 	check "a pod's containers share its device" unshare --mount bash "$work/pod" "$work/root" "${device[@]}"
