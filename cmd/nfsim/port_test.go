@@ -196,3 +196,9 @@ func (m *machine) Close() error { return m.detach() }
 func wordsOf(mem []byte) []uint64 {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(mem))), len(mem)/8)
 }
+
+// wakeIsland wakes the first island, if it sleeps: the low half of its word is a futex.
+func wakeIsland(area []byte) {
+	word := &(*abi.Area)(unsafe.Pointer(unsafe.SliceData(area))).Island[0].Word
+	_, _, _ = unix.Syscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), 1, 1)
+}
