@@ -2,6 +2,8 @@
 #include "link/align.c"
 #include "link/crc.c"
 #include "link/deskew.c"
+#include "link/far.c"
+#include "link/far_dma.c"
 #include "link/fifo.c"
 #include "link/frame.c"
 #include "link/link.c"

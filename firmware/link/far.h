@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A host that is far from its device: both have a mailbox area, and packets keep the
+ * two alike. One end is at the host, one at the device. Slots are written at the same
+ * index in both, so that a repetition is recognised and a ring needs no other buffer
+ * than itself; what the device reads from and writes to the host's memory goes as
+ * requests and answers. An end is its node's: whoever calls holds that. Freestanding,
+ * without allocation. See docs/design/0035-far-hosts.md.
+ */
+#ifndef NFC_FAR_H
+#define NFC_FAR_H
+
+#include "../nfc_port.h"
+#include "node.h"
+
+/* Kinds of packets; the mesh has those below. */
+enum nfc_far_kind {
+	/* to the device */
+	NFC_FAR_OPEN = 16, /* a host is there: the slot of its hello */
+	NFC_FAR_LEAVE = 17, /* it goes */
+	NFC_FAR_H2D = 18, /* slots of a mailbox, and what is known of the other ring */
+	NFC_FAR_DATA = 19, /* what a READ asked for */
+	NFC_FAR_DONE = 20, /* WRITEs that were done */
+	/* to the host */
+	NFC_FAR_AREA = 24, /* the area's beginning: device, hello and heartbeat */
+	NFC_FAR_D2H = 25,
+	NFC_FAR_READ = 26, /* requests for bytes of the host's memory */
+	NFC_FAR_WRITE = 27, /* bytes for it */
+};
+
+enum nfc_far_limits {
+	NFC_FAR_HEAD = 32,
+	NFC_FAR_BYTES = NFC_PACKET_SIZE - NFC_FAR_HEAD,
+	NFC_FAR_SLOTS = NFC_FAR_BYTES / 64, /* of one packet */
+	NFC_FAR_REQUESTS = 64, /* under way, one bit each */
+	NFC_FAR_PIECES = 32,
+	NFC_FAR_MAILBOXES = 64,
+};
+
+/* What a packet begins with. */
+struct nfc_far_head {
+	uint32_t epoch; /* of the host; packets of another are dropped */
+	uint16_t mailbox;
+	uint16_t count; /* slots, requests or statuses */
+	union {
+		struct { /* H2D, D2H */
+			uint64_t first; /* index of the first slot */
+			uint64_t received; /* slots of the other ring that are here … */
+			uint64_t consumed; /* … and how many of them were taken */
+		};
+		struct { /* WRITE, DATA */
+			uint64_t bus; /* DATA: zero */
+			uint32_t number, size;
+			uint64_t status; /* DATA: 0, or enum nfc_status, and no bytes */
+		};
+	};
+};
+
+/* In a READ; in a DONE with the status for a size, and no bus. */
+struct nfc_far_asked {
+	uint64_t bus;
+	uint32_t number, size;
+};
+
+/* What an end needs of where it is. Called by whoever holds the node. */
+struct nfc_far_port {
+	void *self;
+	/* At the device: wake an island. At the host: ring it, whichever it is. */
+	void (*ring)(void *self, uint32_t island);
+	/* At the host: memcpy, or NFC_EDMA for memory that cannot be reached. */
+	int (*copy)(void *to, const void *from, uint64_t size);
+};
+
+/* Two rings of a mailbox: of one slots go out, of the other they come. */
+struct nfc_far_mailbox {
+	struct nfc_slot *out, *in;
+	uint64_t *out_head; /* written here: what the peer took of it */
+	uint64_t *in_head; /* written by whoever takes what came */
+	uint64_t next,
+		sent; /* slot that is sent next; those behind sent never were */
+	uint64_t acked; /* slots that arrived */
+	uint64_t sent_ns; /* since when no slot arrived that was sent */
+	uint64_t received; /* slots that came */
+	uint64_t told, told_head; /* what the peer knows of it and of in_head */
+	uint64_t publish_ns; /* when it is told at the latest */
+};
+
+/* Part of a transfer, as the core asked for it. */
+struct nfc_far_piece {
+	uint8_t *memory;
+	uint64_t bus, size;
+	uint64_t asked, done; /* bytes in requests, and of those that ended */
+	uint32_t open; /* requests under way */
+	uint16_t status;
+	bool used, write;
+};
+
+/* A request, at the device. */
+struct nfc_far_request {
+	uint64_t offset; /* in its piece */
+	uint64_t sent_ns; /* 0: not yet */
+	uint32_t number, size;
+	uint32_t piece; /* index + 1; 0: it is free */
+};
+
+struct nfc_far_config {
+	struct nfc_far_port port;
+	struct nfc_area *area; /* zero at the host, of that shape at the device */
+	uint32_t peer; /* address of the other node */
+	uint32_t epoch;
+	uint32_t mailboxes, islands, slots, channels;
+	bool device; /* this end is the device's */
+};
+
+struct nfc_far {
+	struct nfc_far_config config;
+	struct nfc_node *node;
+	uint32_t shift; /* slots = 1 << shift */
+	bool over; /* at the device: the host is gone */
+	bool fenced; /* at the host: its memory is not touched any more */
+	bool ready; /* at the host: the device has shown itself */
+	bool known; /* at the host: the device has the host's hello */
+	bool asked; /* at the device: the area is to be sent */
+	bool rung; /* rings may have new slots */
+	bool stirred; /* something came since the last step: step at once */
+	uint64_t now, due;
+	uint64_t look_ns; /* at the device: when to look again whether the host is there */
+	uint32_t silent; /* looks since it was heard */
+	uint64_t open_ns; /* at the host: when to show itself again */
+	uint64_t beat; /* header of the heartbeat that was sent last */
+	nfc_le32 *park;
+	struct nfc_far_mailbox mailbox[NFC_FAR_MAILBOXES];
+	/* At the device. */
+	struct nfc_far_piece piece[NFC_FAR_PIECES];
+	struct nfc_far_request request[NFC_FAR_REQUESTS];
+	uint32_t number, open, first_piece;
+	/* At the host. */
+	struct nfc_far_asked served[NFC_FAR_REQUESTS]; /* WRITE: its status for a size */
+	uint64_t pending_data, pending_done;
+};
+
+/* Bytes of an area of that shape. */
+uint64_t nfc_far_area_size(const struct nfc_far_config *c);
+void nfc_far_init(struct nfc_far *f, struct nfc_node *node,
+		  const struct nfc_far_config *config);
+/* A packet of such a kind came, from the peer. */
+void nfc_far_deliver(struct nfc_far *f, const struct nfc_packet *p,
+		     const struct nfc_fifo *fifo, uint32_t at);
+/* Send what is to go; when to come back though nothing came. */
+uint64_t nfc_far_step(struct nfc_far *f);
+/* The host takes leave: once, without an answer. */
+void nfc_far_leave(struct nfc_far *f);
+
+/* ---- far_dma.c ---- */
+
+/*
+ * A piece of DMA at the device: dma_read or dma_write of struct nfc_port, whose
+ * answers it has. Who asks holds the node.
+ */
+int nfc_far_dma(struct nfc_far *f, bool write, void *memory, uint64_t bus,
+		uint64_t size);
+/* Requests that are to go, and those that had no answer. */
+void nfc_far_ask(struct nfc_far *f);
+/* Answers that are to go. */
+void nfc_far_answer(struct nfc_far *f);
+void nfc_far_dma_came(struct nfc_far *f, const struct nfc_packet *p,
+		      const struct nfc_far_head *h, const struct nfc_fifo *fifo,
+		      uint32_t at);
+
+/* A packet as it is made up. */
+struct nfc_far_packet {
+	struct nfc_far_head head;
+	union {
+		uint8_t bytes[NFC_FAR_BYTES];
+		struct nfc_slot slot[NFC_FAR_SLOTS];
+		struct nfc_far_asked asked[NFC_FAR_REQUESTS];
+	};
+};
+
+/* Send it with that many bytes behind its head; false: not now. */
+bool nfc_far_send(struct nfc_far *f, enum nfc_far_kind kind,
+		  struct nfc_far_packet *p, uint32_t bytes);
+/* Come back no later than that. */
+static inline void nfc_far_due(struct nfc_far *f, uint64_t at)
+{
+	if (at < f->due)
+		f->due = at;
+}
+
+#endif /* NFC_FAR_H */

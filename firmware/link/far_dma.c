@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: MIT
+/*
+ * DMA between a device and the memory of a host that is far: requests of a packet's
+ * size, so many at a time. A request that had no answer is made again; its number says
+ * to the host whether it was done already, so that no late copy of one writes to
+ * memory that the host has given to somebody else.
+ */
+#include "far.h"
+
+enum {
+	AGAIN_NS = 20000000, /* a request without an answer */
+};
+
+/* ---- at the device: pieces ---- */
+
+static struct nfc_far_piece *find(struct nfc_far *f, bool write,
+				  const void *memory, uint64_t bus,
+				  uint64_t size)
+{
+	for (uint32_t i = 0; i < NFC_FAR_PIECES; i++) {
+		struct nfc_far_piece *p = &f->piece[i];
+
+		if (p->used && p->memory == memory && p->bus == bus &&
+		    p->size == size && p->write == write)
+			return p;
+	}
+	return NULL;
+}
+
+static bool ended(const struct nfc_far_piece *p)
+{
+	return !p->open && (p->status || p->done == p->size);
+}
+
+static void begin(struct nfc_far *f, bool write, void *memory, uint64_t bus,
+		  uint64_t size)
+{
+	for (uint32_t i = 0; i < NFC_FAR_PIECES; i++) {
+		if (f->piece[i].used)
+			continue;
+		f->piece[i] = (struct nfc_far_piece){ .memory = memory,
+						      .bus = bus,
+						      .size = size,
+						      .used = true,
+						      .write = write };
+		return;
+	} /* full: it begins when another has ended */
+}
+
+int nfc_far_dma(struct nfc_far *f, bool write, void *memory, uint64_t bus,
+		uint64_t size)
+{
+	struct nfc_far_piece *p;
+
+	if (f->over)
+		return NFC_ERESET;
+	p = find(f, write, memory, bus, size);
+	if (!p) {
+		begin(f, write, memory, bus, size);
+		return NFC_PENDING;
+	}
+	if (!ended(p))
+		return NFC_PENDING;
+	p->used = false;
+	return p->status;
+}
+
+/* ---- at the device: requests ---- */
+
+/* Cut requests off a piece, as far as the window goes. */
+static void cut(struct nfc_far *f, uint32_t index)
+{
+	struct nfc_far_piece *p = &f->piece[index];
+
+	while (p->used && !p->status && p->asked < p->size) {
+		struct nfc_far_request
+			*r = &f->request[f->number % NFC_FAR_REQUESTS];
+		uint64_t left = p->size - p->asked;
+
+		if (r->piece)
+			return; /* the oldest has no answer yet */
+		*r = (struct nfc_far_request){
+			.offset = p->asked,
+			.number = f->number++,
+			.size = left < NFC_FAR_BYTES ? (uint32_t)left :
+						       NFC_FAR_BYTES,
+			.piece = index + 1,
+		};
+		p->asked += r->size;
+		p->open++;
+		f->open++;
+	}
+}
+
+static bool send_write(struct nfc_far *f, const struct nfc_far_request *r)
+{
+	const struct nfc_far_piece *piece = &f->piece[r->piece - 1];
+	struct nfc_far_packet p;
+
+	p.head = (struct nfc_far_head){ .bus = piece->bus + r->offset,
+					.number = r->number,
+					.size = r->size };
+	__builtin_memcpy(p.bytes, piece->memory + r->offset, r->size);
+	return nfc_far_send(f, NFC_FAR_WRITE, &p, r->size);
+}
+
+/* READs go together; when they could not they go with the next step. */
+static void send_reads(struct nfc_far *f, struct nfc_far_packet *p)
+{
+	uint32_t n = p->head.count;
+
+	if (!n ||
+	    nfc_far_send(f, NFC_FAR_READ, p, n * (uint32_t)sizeof(p->asked[0])))
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		f->request[p->asked[i].number % NFC_FAR_REQUESTS].sent_ns = 0;
+}
+
+void nfc_far_ask(struct nfc_far *f)
+{
+	struct nfc_far_packet reads = { .head = { .count = 0 } };
+
+	for (uint32_t i = 0; i < NFC_FAR_PIECES; i++)
+		cut(f, (f->first_piece + i) % NFC_FAR_PIECES);
+	f->first_piece++; /* who is first */
+	for (uint32_t i = 0; f->open && i < NFC_FAR_REQUESTS; i++) {
+		struct nfc_far_request
+			*r = &f->request[(f->number + i) % NFC_FAR_REQUESTS];
+		const struct nfc_far_piece *p;
+
+		if (!r->piece)
+			continue;
+		if (r->sent_ns && f->now - r->sent_ns < AGAIN_NS) {
+			nfc_far_due(f, r->sent_ns + AGAIN_NS);
+			continue;
+		}
+		p = &f->piece[r->piece - 1];
+		if (!p->write)
+			reads.asked[reads.head.count++] = (struct nfc_far_asked){
+				p->bus + r->offset, r->number, r->size
+			};
+		else if (!send_write(f, r))
+			break;
+		r->sent_ns = f->now;
+		nfc_far_due(f, f->now + AGAIN_NS);
+	}
+	send_reads(f, &reads);
+}
+
+static struct nfc_far_request *asked(struct nfc_far *f, uint32_t number)
+{
+	struct nfc_far_request *r = &f->request[number % NFC_FAR_REQUESTS];
+
+	return r->piece && r->number == number ? r : NULL;
+}
+
+static void request_done(struct nfc_far *f, struct nfc_far_request *r,
+			 uint64_t status)
+{
+	struct nfc_far_piece *p = &f->piece[r->piece - 1];
+
+	p->open--;
+	p->done += r->size;
+	if (status && !p->status)
+		p->status = status <= UINT16_MAX ? (uint16_t)status : NFC_EDMA;
+	r->piece = 0;
+	f->open--;
+	if (!ended(p))
+		return;
+	for (uint32_t i = 0; i < f->config.islands; i++)
+		f->config.port.ring(f->config.port.self, i);
+}
+
+static int plain_copy(void *to, const void *from, uint64_t size)
+{
+	__builtin_memcpy(to, from, size);
+	return 0;
+}
+
+/* Bytes of a packet to memory, out of the FIFO. */
+static int unload(const struct nfc_fifo *fifo, uint32_t at, uint8_t *to,
+		  uint32_t size,
+		  int (*copy)(void *to, const void *from, uint64_t size))
+{
+	while (size) {
+		struct nfc_word *from;
+		uint32_t words = nfc_fifo_run(fifo, at, nfc_words(size), &from);
+		uint32_t n = words * NFC_WORD_SIZE;
+		int rc;
+
+		n = n < size ? n : size;
+		rc = copy(to, from, n);
+		if (rc)
+			return rc;
+		to += n;
+		at += words;
+		size -= n;
+	}
+	return 0;
+}
+
+static void bytes_came(struct nfc_far *f, const struct nfc_packet *p,
+		       const struct nfc_far_head *h,
+		       const struct nfc_fifo *fifo, uint32_t at)
+{
+	struct nfc_far_request *r = asked(f, h->number);
+	const struct nfc_far_piece *piece;
+
+	if (!r)
+		return; /* it was answered before */
+	piece = &f->piece[r->piece - 1];
+	if (piece->write || (!h->status && p->size != NFC_FAR_HEAD + r->size))
+		return;
+	if (!h->status)
+		unload(fifo, at, piece->memory + r->offset, r->size, plain_copy);
+	request_done(f, r, h->status);
+}
+
+static void done_came(struct nfc_far *f, const struct nfc_far_asked *list,
+		      uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct nfc_far_request *r = asked(f, list[i].number);
+
+		if (r && f->piece[r->piece - 1].write)
+			request_done(f, r, list[i].size);
+	}
+}
+
+/* ---- at the host ---- */
+
+/* The place of a request; NULL: it is older than what was there since. */
+static struct nfc_far_asked *place_of(struct nfc_far *f, uint32_t number,
+				      bool *again)
+{
+	struct nfc_far_asked *s = &f->served[number % NFC_FAR_REQUESTS];
+
+	*again = s->number == number;
+	return (int32_t)(number - s->number) >= 0 ? s : NULL;
+}
+
+static void read_came(struct nfc_far *f, const struct nfc_far_asked *list,
+		      uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		bool again;
+		struct nfc_far_asked *s = place_of(f, list[i].number, &again);
+
+		if (!s || list[i].size > NFC_FAR_BYTES)
+			continue;
+		*s = list[i];
+		f->pending_data |= 1ull << s->number % NFC_FAR_REQUESTS;
+	}
+}
+
+static void write_came(struct nfc_far *f, const struct nfc_packet *p,
+		       const struct nfc_far_head *h,
+		       const struct nfc_fifo *fifo, uint32_t at)
+{
+	bool again;
+	struct nfc_far_asked *s = place_of(f, h->number, &again);
+
+	if (!s || p->size != NFC_FAR_HEAD + h->size)
+		return;
+	f->pending_done |= 1ull << h->number % NFC_FAR_REQUESTS;
+	if (again) /* the memory may be another's by now */
+		return;
+	s->number = h->number;
+	s->size = NFC_ERESET;
+	if (!f->fenced)
+		s->size = (uint32_t)unload(fifo, at,
+					   (uint8_t *)(uintptr_t)h->bus,
+					   h->size, f->config.port.copy);
+}
+
+static void send_done(struct nfc_far *f)
+{
+	struct nfc_far_packet p = { .head = { .count = 0 } };
+
+	for (uint32_t i = 0; i < NFC_FAR_REQUESTS; i++)
+		if (f->pending_done >> i & 1)
+			p.asked[p.head.count++] = f->served[i];
+	if (p.head.count &&
+	    nfc_far_send(f, NFC_FAR_DONE, &p,
+			 p.head.count * (uint32_t)sizeof(p.asked[0])))
+		f->pending_done = 0;
+}
+
+static bool send_data(struct nfc_far *f, const struct nfc_far_asked *s)
+{
+	struct nfc_far_packet p;
+	int rc = NFC_ERESET;
+
+	if (!f->fenced)
+		rc = f->config.port.copy(
+			p.bytes, (const void *)(uintptr_t)s->bus, s->size);
+	p.head = (struct nfc_far_head){ .number = s->number,
+					.size = s->size,
+					.status = (uint64_t)rc };
+	return nfc_far_send(f, NFC_FAR_DATA, &p, rc ? 0 : s->size);
+}
+
+void nfc_far_answer(struct nfc_far *f)
+{
+	if (f->pending_done)
+		send_done(f);
+	for (uint32_t i = 0; f->pending_data && i < NFC_FAR_REQUESTS; i++) {
+		if (!(f->pending_data >> i & 1))
+			continue;
+		if (!send_data(f, &f->served[i]))
+			return;
+		f->pending_data &= ~(1ull << i);
+	}
+}
+
+/* ---- both ---- */
+
+void nfc_far_dma_came(struct nfc_far *f, const struct nfc_packet *p,
+		      const struct nfc_far_head *h, const struct nfc_fifo *fifo,
+		      uint32_t at)
+{
+	struct nfc_far_asked list[NFC_FAR_REQUESTS];
+	bool device = f->config.device;
+
+	if (device && p->kind == NFC_FAR_DATA) {
+		bytes_came(f, p, h, fifo, at);
+		return;
+	}
+	if (!device && p->kind == NFC_FAR_WRITE) {
+		write_came(f, p, h, fifo, at);
+		return;
+	}
+	if (h->count > NFC_FAR_REQUESTS ||
+	    p->size != NFC_FAR_HEAD + h->count * sizeof(*list))
+		return;
+	nfc_fifo_read(fifo, at, (struct nfc_word *)list, h->count);
+	if (device && p->kind == NFC_FAR_DONE)
+		done_came(f, list, h->count);
+	else if (!device && p->kind == NFC_FAR_READ)
+		read_came(f, list, h->count);
+}

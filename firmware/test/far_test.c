@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The two ends of a far host over a fabric that loses, doubles and delays whole packets,
+ * as one does whose links break: nothing of what host and device say to each other is lost,
+ * doubled or changed, and nothing late reaches memory that is somebody else's by then.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../link/far.h"
+#include "harness.h"
+
+enum {
+	MAILBOXES = 2,
+	SLOTS = 16,
+	CHANNELS = 8,
+	FLYING = 256, /* packets under way */
+	STEP_NS = 10000,
+	EPOCH = 7,
+};
+
+/* A packet under way. */
+struct flying {
+	struct nfc_packet packet;
+	struct nfc_word word[NFC_PACKET_WORDS];
+	uint64_t due; /* 0: the place is free */
+};
+
+static struct {
+	struct nfc_node node[2]; /* of the host, of the device */
+	struct nfc_link_port port;
+	struct nfc_far end[2];
+	struct nfc_area *area[2];
+	struct flying flying[FLYING];
+	uint64_t now, random;
+	uint32_t lose, twice, late; /* of 100 packets */
+	unsigned int rings[2];
+} t;
+
+static uint32_t chance(uint32_t n)
+{
+	t.random = t.random * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(t.random >> 33) % n;
+}
+
+static uint64_t clock_now(void *self)
+{
+	(void)self;
+	return t.now;
+}
+
+static void put(const struct nfc_packet *p, const void *data)
+{
+	struct flying *f = &t.flying[chance(FLYING)];
+
+	while (f->due)
+		f = &t.flying[chance(FLYING)];
+	f->packet = *p;
+	f->due = t.now + STEP_NS;
+	if (chance(100) < t.late)
+		f->due += chance(60000000);
+	memcpy(f->word, data, p->size);
+}
+
+/* The fabric, in place of firmware/link/node.c. */
+int nfc_node_send(struct nfc_node *n, const struct nfc_packet *p,
+		  const void *data)
+{
+	struct nfc_packet q = *p;
+
+	(void)n;
+	if (!chance(20))
+		return -NFC_EBUSY;
+	if (!chance(500))
+		return -NFC_ENOTARGET;
+	if (chance(100) >= t.lose)
+		put(&q, data);
+	if (chance(100) < t.twice)
+		put(&q, data);
+	return 0;
+}
+
+static void ring(void *self, uint32_t island)
+{
+	unsigned int *rings = self;
+
+	(void)island;
+	++*rings;
+}
+
+static int copy(void *to, const void *from, uint64_t size)
+{
+	memcpy(to, from, size);
+	return 0;
+}
+
+static void setup(uint32_t lose, uint32_t twice, uint32_t late)
+{
+	memset(&t, 0, sizeof(t));
+	t.now = 1000000000;
+	t.port.now = clock_now;
+	t.lose = lose;
+	t.twice = twice;
+	t.late = late;
+	for (int i = 0; i < 2; i++) {
+		struct nfc_far_config c = {
+			.port = { &t.rings[i], ring, copy },
+			.peer = (uint32_t)!i,
+			.epoch = EPOCH,
+			.mailboxes = MAILBOXES,
+			.islands = 1,
+			.slots = SLOTS,
+			.channels = CHANNELS,
+			.device = i,
+		};
+		struct nfc_area *area = calloc(1, (size_t)nfc_far_area_size(&c));
+
+		c.area = t.area[i] = area;
+		t.node[i].link_port = &t.port;
+		if (i) {
+			area->magic = NFC_MAGIC;
+			area->size = nfc_far_area_size(&c);
+			area->epoch = EPOCH;
+			area->state = NFC_DEVICE_READY;
+			area->heartbeat.header = nfc_header(NFC_TYPE_HEARTBEAT,
+							    56, EPOCH, 1, 0);
+		}
+		nfc_far_init(&t.end[i], &t.node[i], &c);
+	}
+}
+
+static void teardown(void)
+{
+	free(t.area[0]);
+	free(t.area[1]);
+}
+
+static void deliver(struct flying *f)
+{
+	struct nfc_fifo fifo;
+	static uint8_t memory[64 << 10];
+	struct nfc_word header = { 0 };
+
+	nfc_fifo_init(&fifo, 1024, memory);
+	nfc_fifo_write(&fifo, 0, f->word, nfc_words(f->packet.size));
+	nfc_fifo_push(&fifo, header, nfc_words(f->packet.size), 0, 0);
+	nfc_far_deliver(&t.end[f->packet.to], &f->packet, &fifo, 0);
+	f->due = 0;
+}
+
+static void step(void)
+{
+	t.now += STEP_NS;
+	t.end[0].rung = t.end[1].rung = true;
+	for (int i = 0; i < FLYING; i++)
+		if (t.flying[i].due && t.flying[i].due <= t.now)
+			deliver(&t.flying[i]);
+	nfc_far_step(&t.end[0]);
+	nfc_far_step(&t.end[1]);
+}
+
+/* Host and device shake hands. */
+static void greet(void)
+{
+	for (int i = 0; i < 1000000 && t.area[0]->state != NFC_DEVICE_READY; i++)
+		step();
+	CHECK_EQ(t.area[0]->state, NFC_DEVICE_READY);
+	CHECK_EQ(t.area[0]->size, t.area[1]->size);
+	t.area[0]->host_hello.header = nfc_header(NFC_TYPE_HELLO, 56, EPOCH, 0,
+						  0);
+	for (int i = 0; i < 1000000 && !t.end[0].known; i++)
+		step();
+	CHECK_EQ(t.area[1]->host_hello.header, t.area[0]->host_hello.header);
+}
+
+/* ---- slots ---- */
+
+/* One side of a ring: who puts has its end's `out`, who takes has `in`. */
+struct side {
+	struct nfc_far_mailbox *m;
+	uint64_t at;
+};
+
+static uint64_t header_of(uint64_t at)
+{
+	return nfc_header(NFC_TYPE_DIRECT, 8, EPOCH, at & 0xffff, 1) |
+	       ((at / SLOTS + 1) & 1) << NFC_HDR_PHASE_SHIFT;
+}
+
+static void put_some(struct side *s, uint64_t last)
+{
+	while (s->at < last && s->at - *s->m->out_head < SLOTS && chance(4)) {
+		struct nfc_slot *slot = &s->m->out[s->at % SLOTS];
+
+		slot->payload[0] = s->at * 3;
+		slot->header = header_of(s->at++);
+	}
+}
+
+static void take_some(struct side *s)
+{
+	while (chance(4)) {
+		struct nfc_slot *slot = &s->m->in[s->at % SLOTS];
+
+		if (slot->header != header_of(s->at))
+			break;
+		CHECK_EQ(slot->payload[0], s->at * 3);
+		s->at++;
+	}
+	if (chance(2))
+		*s->m->in_head = s->at;
+}
+
+/* Messages both ways through both mailboxes, each once and in order. */
+static void exchange(uint64_t count)
+{
+	struct side puts[2][MAILBOXES], takes[2][MAILBOXES];
+	bool done = false;
+
+	for (int e = 0; e < 2; e++)
+		for (int m = 0; m < MAILBOXES; m++)
+			puts[e][m] = takes[e][m] = (struct side){
+				&t.end[e].mailbox[m], 0
+			};
+	for (int i = 0; i < 20000000 && !done; i++) {
+		step();
+		done = true;
+		for (int e = 0; e < 2; e++)
+			for (int m = 0; m < MAILBOXES; m++) {
+				put_some(&puts[e][m], count);
+				take_some(&takes[e][m]);
+				done &= takes[e][m].at == count;
+			}
+	}
+	CHECK(done);
+}
+
+CASE(slots_come_once_and_in_order)
+{
+	static const uint32_t faults[][3] = { { 0, 0, 0 },
+					      { 10, 0, 0 },
+					      { 0, 30, 0 },
+					      { 0, 0, 20 },
+					      { 20, 20, 20 } };
+
+	for (unsigned int i = 0; i < sizeof(faults) / sizeof(*faults); i++) {
+		setup(faults[i][0], faults[i][1], faults[i][2]);
+		greet();
+		t.area[1]->island[0].word = 1; /* it sleeps */
+		exchange(500);
+		CHECK_EQ(t.rings[1], 1);
+		teardown();
+	}
+}
+
+/* ---- DMA ---- */
+
+/* A piece, as the core asks for it until it has ended. */
+static int piece(bool write, void *memory, void *bus, uint64_t size)
+{
+	int rc = NFC_PENDING;
+
+	for (int i = 0; i < 1000000 && rc == NFC_PENDING; i++) {
+		rc = nfc_far_dma(&t.end[1], write, memory,
+				 (uint64_t)(uintptr_t)bus, size);
+		step();
+	}
+	return rc;
+}
+
+CASE(bytes_come_whole_and_never_late)
+{
+	static uint8_t host[1 << 20], device[1 << 20], before[1 << 20];
+
+	setup(10, 30, 30);
+	greet();
+	for (int round = 0; round < 20; round++) {
+		uint64_t size = 1 + chance(sizeof(host) - 1);
+
+		for (uint64_t i = 0; i < size; i++)
+			host[i] = (uint8_t)chance(256);
+		CHECK_EQ(piece(false, device, host, size), 0);
+		CHECK(!memcmp(device, host, size));
+		for (uint64_t i = 0; i < size; i++)
+			device[i] = (uint8_t)chance(256);
+		CHECK_EQ(piece(true, device, host, size), 0);
+		CHECK(!memcmp(device, host, size));
+		/* what is late meets memory that is another's */
+		memset(host, round, sizeof(host));
+		memcpy(before, device, sizeof(before));
+		for (int i = 0; i < 10000; i++)
+			step();
+		CHECK(!memcmp(before, device, sizeof(before)));
+		for (uint64_t i = 0; i < sizeof(host); i++)
+			if (host[i] != (uint8_t)round)
+				CHECK(!"a late write came through");
+	}
+	teardown();
+}
+
+/* A fenced host's memory is neither read nor written, and the device is told. */
+CASE(a_fence_ends_what_is_under_way)
+{
+	static uint8_t host[64 << 10], device[64 << 10];
+
+	setup(0, 0, 0);
+	greet();
+	memset(device, 1, sizeof(device));
+	t.end[0].fenced = true;
+	CHECK_EQ(piece(true, device, host, sizeof(host)), NFC_ERESET);
+	CHECK_EQ(host[0], 0);
+	memset(host, 2, sizeof(host));
+	CHECK_EQ(piece(false, device, host, sizeof(host)), NFC_ERESET);
+	CHECK_EQ(device[0], 1);
+	teardown();
+}
+
+/* ---- ends ---- */
+
+CASE(a_silent_host_is_gone_and_one_that_stood_still_is_not)
+{
+	setup(0, 0, 0);
+	greet();
+	t.now += 5000000000ull; /* nobody ran */
+	step();
+	step();
+	CHECK(!t.end[1].over);
+	t.lose = 100;
+	for (int i = 0; i < 300000 && !t.end[1].over; i++)
+		step();
+	CHECK(t.end[1].over);
+	CHECK_EQ(piece(true, t.area, NULL, 1), NFC_ERESET);
+	teardown();
+}
+
+/* Packets that lie harm nobody; those of another epoch are not looked at. */
+CASE(nonsense_is_dropped)
+{
+	struct nfc_far_packet p;
+
+	setup(0, 0, 0);
+	greet();
+	t.random = 1;
+	for (int i = 0; i < 200000; i++) {
+		struct flying f = { .packet.to = chance(2) };
+
+		for (uint32_t k = 0; k < sizeof(p) / 4; k += 1 + chance(64))
+			memset((uint8_t *)&p + 4 * k, (int)chance(256), 4);
+		p.head.epoch = chance(8) ? EPOCH : chance(9);
+		p.head.mailbox = (uint16_t)chance(MAILBOXES + 1);
+		p.head.count = (uint16_t)chance(80);
+		p.head.bus = (uint64_t)(uintptr_t)t.area[0];
+		f.packet.kind = (uint8_t)(16 + chance(13));
+		if (f.packet.kind == NFC_FAR_WRITE ||
+		    f.packet.kind == NFC_FAR_READ ||
+		    f.packet.kind == NFC_FAR_LEAVE)
+			continue; /* a peer that may reach memory is believed */
+		f.packet.size = chance(NFC_PACKET_SIZE + 1);
+		memcpy(f.word, &p, sizeof(p));
+		deliver(&f);
+		if (i % 64 == 0)
+			step();
+	}
+	CHECK(!t.end[1].over);
+	teardown();
+}
