@@ -8,6 +8,7 @@
 #include "port/irq.c"
 #include "port/mesh.c"
 #include "port/mesh_control.c"
+#include "port/mesh_far.c"
 #include "port/mesh_load.c"
 #include "port/mesh_rma.c"
 #include "port/seat.c"

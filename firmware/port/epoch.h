@@ -60,6 +60,7 @@ struct nfc_hosted {
 	uint32_t number; /* of the present epoch */
 	uint64_t area_size;
 	int doorbell;
+	_Atomic bool halted; /* it is to be closed */
 	_Atomic uint32_t sensed; /* diagnostic word of the sensors */
 	int log; /* options.log_fd, duplicated; -1: none */
 };

@@ -185,21 +185,34 @@ static int told(struct epoch *epoch, uint32_t host, int rc)
 	return rc && atomic_load(&epoch->seat[host].fenced) ? NFC_ERESET : rc;
 }
 
+/* Both ways; the host's memory is at bus. */
+static int move_piece(struct epoch *epoch, uint32_t host, bool write,
+		      void *memory, uint64_t bus, uint64_t len)
+{
+	const struct nfc_hosted_far *far = epoch->seat[host].far;
+	void *there = (void *)(uintptr_t)bus; /* of this process, without a bus */
+
+	if (is_busy(epoch, bus, len))
+		return NFC_EBUSY;
+	if (far)
+		return far->dma(far->self, write, memory, bus, len);
+	if (!bus_of(epoch, host))
+		return write ? nfc_fault_copy(there, memory, len) :
+			       nfc_fault_copy(memory, there, len);
+	return told(epoch, host,
+		    write ? nfc_bus_write(bus_of(epoch, host), bus, memory, len) :
+			    nfc_bus_read(bus_of(epoch, host), memory, bus, len));
+}
+
 static int port_dma_read(void *self, uint32_t host, void *to, uint64_t bus,
 			 uint64_t len)
 {
 	struct epoch *epoch = self;
-	int rc = 0;
+	int rc;
 
 	if (!enter(&epoch->dma))
 		return NFC_ERESET;
-	if (is_busy(epoch, bus, len))
-		rc = NFC_EBUSY;
-	else if (bus_of(epoch, host))
-		rc = told(epoch, host,
-			  nfc_bus_read(bus_of(epoch, host), to, bus, len));
-	else
-		rc = nfc_fault_copy(to, (const void *)(uintptr_t)bus, len);
+	rc = move_piece(epoch, host, false, to, bus, len);
 	leave(&epoch->dma);
 	return rc;
 }
@@ -208,17 +221,12 @@ static int port_dma_write(void *self, uint32_t host, uint64_t bus,
 			  const void *from, uint64_t len)
 {
 	struct epoch *epoch = self;
-	int rc = 0;
+	int rc;
 
 	if (!enter(&epoch->dma))
 		return NFC_ERESET;
-	if (is_busy(epoch, bus, len))
-		rc = NFC_EBUSY;
-	else if (bus_of(epoch, host))
-		rc = told(epoch, host,
-			  nfc_bus_write(bus_of(epoch, host), bus, from, len));
-	else
-		rc = nfc_fault_copy((void *)(uintptr_t)bus, from, len);
+	rc = move_piece(epoch, host, true, (void *)from, bus,
+			len); /* it is read */
 	leave(&epoch->dma);
 	return rc;
 }

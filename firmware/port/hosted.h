@@ -29,10 +29,20 @@ struct nfc_hosted_options {
 int nfc_hosted_open(const struct nfc_config *config,
 		    const struct nfc_hosted_options *options,
 		    struct nfc_hosted **out);
-/* How a shared device reaches a host. */
+/* How a shared device reaches a host that is at another node. Any thread. */
+struct nfc_hosted_far {
+	void *self;
+	void (*ring)(void *self);
+	/* dma_read or dma_write of struct nfc_port. */
+	int (*dma)(void *self, bool write, void *memory, uint64_t bus,
+		   uint64_t len);
+};
+
+/* How a shared device reaches a host: by a bus and a doorbell, or far away. */
 struct nfc_hosted_peer {
 	struct nfc_bus *bus; /* its area and its memory; stays the caller's */
 	int32_t doorbell; /* a socket: one byte for each ring. A duplicate is kept. */
+	const struct nfc_hosted_far *far; /* or NULL. Its area is the device's. */
 	uint32_t epoch;
 	bool no_load; /* it may load no programs */
 };
@@ -45,6 +55,15 @@ struct nfc_hosted_peer {
 int nfc_hosted_attach(struct nfc_hosted *h, const struct nfc_hosted_peer *peer,
 		      uint32_t *host);
 void nfc_hosted_detach(struct nfc_hosted *h, uint32_t host);
+/* The area of a host that is far. */
+struct nfc_area *nfc_hosted_area_of(struct nfc_hosted *h, uint32_t host);
+/* Wake an island of a shared device. Any thread, until nfc_hosted_close(). */
+void nfc_hosted_wake(struct nfc_hosted *h, uint32_t island);
+/*
+ * The device is to be closed: what waits for its islands, to attach or detach a host,
+ * returns.
+ */
+void nfc_hosted_halt(struct nfc_hosted *h);
 /* No DMA of that host starts after this; returns when none runs. */
 void nfc_hosted_fence_host(struct nfc_hosted *h, uint32_t host);
 /*

@@ -161,6 +161,7 @@ static bool step_node(struct mesh_node *n, uint64_t now)
 {
 	const uint64_t *count = n->node.count;
 	uint64_t moved = count[NFC_NODE_FORWARDED] + count[NFC_NODE_DELIVERED];
+	uint64_t far_due = UINT64_MAX;
 	bool more = false;
 
 	pthread_mutex_lock(&n->lock);
@@ -175,10 +176,15 @@ static bool step_node(struct mesh_node *n, uint64_t now)
 		if (!n->running)
 			make_node(n);
 		nfc_rma_step(n->rma, now);
+		if (n->far)
+			far_due = n->far->step(n);
 		more = nfc_mesh_send_load(n);
 		n->due = nfc_node_step(&n->node);
 		if (n->rma->due < n->due)
 			n->due = n->rma->due;
+		if (far_due < n->due)
+			n->due = far_due;
+		more |= n->far && n->far->stirred(n);
 	}
 	n->due = wires_due(n, n->due);
 	if (more || n->due <= now)
@@ -287,6 +293,7 @@ static bool init_node(struct nfc_mesh *m, uint32_t i, bool here)
 		mesh_clock, nfc_port_crc()
 	};
 	pthread_mutex_init(&n->lock, NULL);
+	pthread_mutex_init(&n->seating, NULL);
 	n->memory = calloc(1, nfc_node_size(&m->config.node));
 	n->pair = calloc(m->nodes, sizeof(*n->pair));
 	n->rma = here ? calloc(1, sizeof(*n->rma)) : NULL;
@@ -430,6 +437,8 @@ void nfc_mesh_free(struct nfc_mesh *m)
 			if (n->event[link] > 0)
 				close(n->event[link]);
 		}
+		if (n->far)
+			n->far->free(n);
 		free(n->memory);
 		free(n->pair);
 		free(n->rma);

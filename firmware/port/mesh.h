@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "../link/rma.h"
+#include "../nfc_port.h"
 #include "wire.h"
 
 enum nfc_mesh_limits {
@@ -171,5 +172,37 @@ uint32_t nfc_mesh_push(struct nfc_mesh *m, uint32_t node, uint32_t link,
 		       const struct nfc_word *word, uint32_t n);
 /* An eventfd that is readable when words may be pulled or pushed again. */
 int nfc_mesh_event(struct nfc_mesh *m, uint32_t node, uint32_t link);
+
+/* ---- channels between nodes: mesh_far.c ---- */
+
+struct nfc_hosted;
+struct nfc_near;
+
+/*
+ * The device of a node, which is a shared one of that shape. It serves hosts of other
+ * nodes until nfc_mesh_unserve(), which returns when none comes or goes any more: then
+ * the device may be closed.
+ */
+void nfc_mesh_serve(struct nfc_mesh *m, uint32_t node,
+		    struct nfc_hosted *device, const struct nfc_config *shape);
+void nfc_mesh_unserve(struct nfc_mesh *m, uint32_t node);
+
+/*
+ * A host of this process at node, of the device at the node to, whose shape it has to
+ * know. There is one for a pair of nodes. NULL: no memory. It lasts as long as the mesh.
+ */
+struct nfc_near *nfc_near_new(struct nfc_mesh *m, uint32_t node, uint32_t to,
+			      const struct nfc_config *shape);
+/* Begin an epoch: the area is zero, and written when the device shows itself. */
+int nfc_near_start(struct nfc_near *h);
+/* Nothing reaches this host's memory or its area any more. */
+void nfc_near_stop(struct nfc_near *h);
+/* Nothing reads or writes the memory of its transfers any more. */
+void nfc_near_fence(struct nfc_near *h);
+/* There is a new slot. */
+void nfc_near_ring(struct nfc_near *h);
+void *nfc_near_area(struct nfc_near *h, uint64_t *size);
+/* An eventfd by which the host is rung. It stays the mesh's. */
+int nfc_near_doorbell(struct nfc_near *h);
 
 #endif /* NFC_PORT_MESH_H */

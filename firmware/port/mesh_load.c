@@ -154,8 +154,11 @@ bool nfc_mesh_deliver(void *self, const struct nfc_packet *p,
 	case NFC_RMA_DONE:
 		nfc_rma_deliver(n->rma, p, f, at);
 		return true;
+	default:
+		if (n->far)
+			n->far->deliver(n, p, f, at);
+		return true;
 	}
-	return true;
 }
 
 /* The next node that a load for all is for. */

@@ -40,6 +40,14 @@ struct mesh_node {
 	uint32_t target, pings;
 	struct pair *pair;
 	uint64_t count[NFC_MESH_COUNTS];
+	/* Channels between nodes: mesh_far.c. */
+	const struct mesh_far *far; /* NULL: this node has none */
+	struct nfc_near *nears; /* hosts here, each of a device elsewhere */
+	struct far_seat *seats; /* of hosts elsewhere at the device here */
+	struct nfc_hosted *device; /* NULL: there is none */
+	struct nfc_config shape; /* of that device */
+	pthread_mutex_t seating; /* one host comes or goes at a time */
+	bool closing; /* no more hosts come */
 };
 
 struct mesh_thread {
@@ -74,6 +82,18 @@ void nfc_mesh_kick(struct mesh_node *n);
 /* The node starts, or ends: its windows and operations end with it. */
 void nfc_mesh_rma_start(struct mesh_node *n);
 void nfc_mesh_rma_end(struct mesh_node *n);
+
+/* What mesh_far.c does at a node, which is held. */
+struct mesh_far {
+	/* A packet that is not of the mesh's own kinds came. */
+	void (*deliver)(struct mesh_node *n, const struct nfc_packet *p,
+			const struct nfc_fifo *f, uint32_t at);
+	/* Send what hosts and devices say; when to come back. */
+	uint64_t (*step)(struct mesh_node *n);
+	/* Did something come since that step? */
+	bool (*stirred)(const struct mesh_node *n);
+	void (*free)(struct mesh_node *n);
+};
 
 /* ---- mesh_load.c ---- */
 

@@ -67,6 +67,7 @@ void port_seats_free(struct epoch *epoch)
 	for (uint32_t i = 0; i < NFC_HOSTS_MAX; i++) {
 		drop_memory(epoch, &epoch->seat[i]);
 		port_unmap(epoch->seat[i].core.state, state_size(epoch));
+		port_unmap(epoch->seat[i].far_area, epoch->area_size);
 	}
 }
 
@@ -121,9 +122,14 @@ void port_seats_sleep(struct epoch *epoch, uint32_t island, uint64_t until_ns)
  */
 void port_seat_ring(struct epoch *epoch, uint32_t host)
 {
-	ssize_t n = send(epoch->seat[host].doorbell, "", 1,
-			 MSG_DONTWAIT | MSG_NOSIGNAL);
+	const struct nfc_hosted_far *far = epoch->seat[host].far;
+	ssize_t n = 0;
 
+	if (far)
+		far->ring(far->self);
+	else
+		n = send(epoch->seat[host].doorbell, "", 1,
+			 MSG_DONTWAIT | MSG_NOSIGNAL);
 	(void)n;
 }
 
@@ -136,16 +142,46 @@ static void take_back(struct epoch *epoch, struct seat *s)
 		port_seats_wake(epoch, i); /* it sleeps on that area */
 	drop_memory(epoch, s);
 	madvise(s->core.state, state_size(epoch), MADV_DONTNEED);
-	close(s->doorbell);
+	if (s->doorbell >= 0)
+		close(s->doorbell);
 	s->bus = NULL;
+	s->far = NULL;
+	s->used = false;
 }
 
 static int seat_free(const struct epoch *epoch)
 {
 	for (uint32_t i = 0; i < epoch->config.hosts; i++)
-		if (!epoch->seat[i].bus)
+		if (!epoch->seat[i].used)
 			return (int)i;
 	return -1;
+}
+
+/* The area of a far host is of this process: mapped once, and zero for each. */
+static int give_area(struct epoch *epoch, struct seat *s)
+{
+	if (!s->far_area)
+		s->far_area = port_map(epoch->area_size);
+	else if (madvise(s->far_area, epoch->area_size, MADV_DONTNEED))
+		return NFC_ENOMEM;
+	s->core.area = s->far_area;
+	return s->far_area ? 0 : NFC_ENOMEM;
+}
+
+/* How a host is reached. */
+static int connect_seat(struct epoch *epoch, struct seat *s,
+			const struct nfc_hosted_peer *peer)
+{
+	uint64_t size;
+
+	s->doorbell = -1;
+	if (peer->far)
+		return give_area(epoch, s);
+	s->core.area = nfc_bus_area(peer->bus, &size);
+	if (size < nfc_area_size(&epoch->config))
+		return NFC_ETOOLARGE;
+	s->doorbell = fcntl(peer->doorbell, F_DUPFD_CLOEXEC, 0);
+	return s->doorbell < 0 ? NFC_ENOMEM : 0;
 }
 
 int nfc_hosted_attach(struct nfc_hosted *h, const struct nfc_hosted_peer *peer,
@@ -154,24 +190,23 @@ int nfc_hosted_attach(struct nfc_hosted *h, const struct nfc_hosted_peer *peer,
 	struct epoch *epoch = h->epoch;
 	int index = seat_free(epoch), rc;
 	struct seat *s = &epoch->seat[index < 0 ? 0 : index];
-	uint64_t size;
 
 	if (index < 0)
 		return -NFC_EBUSY;
-	s->core.area = nfc_bus_area(peer->bus, &size);
 	s->core.epoch = peer->epoch;
 	s->core.no_load = peer->no_load;
-	if (size < nfc_area_size(&epoch->config))
-		return -NFC_ETOOLARGE;
-	s->doorbell = fcntl(peer->doorbell, F_DUPFD_CLOEXEC, 0);
-	if (s->doorbell < 0)
-		return -NFC_ENOMEM;
+	rc = -connect_seat(epoch, s, peer);
+	if (rc)
+		return rc;
 	rc = -give_memory(epoch, s);
 	if (rc) {
-		close(s->doorbell);
+		if (s->doorbell >= 0)
+			close(s->doorbell);
 		return rc;
 	}
+	s->used = true;
 	s->bus = peer->bus;
+	s->far = peer->far;
 	atomic_store(&s->fenced, false);
 	atomic_store(&s->area, s->core.area);
 	rc = nfc_host_attach(epoch->dev, (uint32_t)index, &s->core);
@@ -192,5 +227,24 @@ void nfc_hosted_fence_host(struct nfc_hosted *h, uint32_t host)
 void nfc_hosted_detach(struct nfc_hosted *h, uint32_t host)
 {
 	nfc_host_detach(h->epoch->dev, host);
-	take_back(h->epoch, &h->epoch->seat[host]);
+	if (!atomic_load(&h->halted)) /* a process may have it still */
+		take_back(h->epoch, &h->epoch->seat[host]);
+}
+
+struct nfc_area *nfc_hosted_area_of(struct nfc_hosted *h, uint32_t host)
+{
+	return h->epoch->seat[host].core.area;
+}
+
+void nfc_hosted_wake(struct nfc_hosted *h, uint32_t island)
+{
+	port_seats_wake(h->epoch, island);
+}
+
+void nfc_hosted_halt(struct nfc_hosted *h)
+{
+	atomic_store(&h->halted, true);
+	nfc_device_halt(h->epoch->dev);
+	for (uint32_t i = 0; i < h->config.islands; i++)
+		port_seats_wake(h->epoch, i);
 }

@@ -12,13 +12,17 @@
 
 struct epoch;
 struct nfc_bus;
+struct nfc_hosted_far;
 
 /* What the port has of a host. Of who attaches and detaches, but for `area`. */
 struct seat {
 	struct nfc_seat core; /* its state stays until the device's end */
 	_Atomic(struct nfc_area *) area; /* whose words islands sleep on; NULL: none */
-	struct nfc_bus *bus; /* of a host of a shared device */
-	int doorbell; /* a socket to it, a duplicate */
+	bool used; /* by a host of a shared device */
+	struct nfc_bus *bus; /* of a host of a shared device that is near */
+	int doorbell; /* a socket to it, a duplicate; -1: none */
+	const struct nfc_hosted_far *far; /* of one that is far */
+	void *far_area; /* mapped once, until the device's end */
 	_Atomic bool fenced; /* its transfers end without a word */
 };
 

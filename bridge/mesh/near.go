@@ -1,0 +1,42 @@
+//go:build cgo
+
+package mesh
+
+import (
+	"fmt"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/firmware"
+)
+
+// SetDevice makes a shared device of that shape the device of a node, until EndDevice.
+func (m *Mesh) SetDevice(node int, i *firmware.Instance, c firmware.Config) error {
+	return m.with(node, func(f *firmware.Mesh) { f.Serve(node, i, c) })
+}
+
+// EndDevice returns when no host comes to the node's device or goes any more. The device
+// is to be closed after it, and the mesh after that.
+func (m *Mesh) EndDevice(node int) error {
+	return m.with(node, func(f *firmware.Mesh) { f.Unserve(node) })
+}
+
+// Near returns the host at a node of the device at another, whose shape it has to know.
+// There is one for a pair of nodes. It is not used after Close.
+func (m *Mesh) Near(from, to int, c firmware.Config) (h *firmware.Near, err error) {
+	status := abi.OK
+	err = m.with(from, func(f *firmware.Mesh) {
+		if m.has(to) {
+			h, status = f.Near(from, to, c)
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case status != abi.OK:
+		return nil, bridge.Error(status)
+	case h == nil:
+		return nil, fmt.Errorf("node %d: %w", to, ErrUnknown)
+	}
+	return h, nil
+}

@@ -1,0 +1,68 @@
+//go:build cgo
+
+package firmware
+
+/*
+#cgo noescape nfc_near_ring
+#cgo nocallback nfc_near_ring
+#include "port/mesh.h"
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// Serve makes a shared device of that shape the device of a node, for hosts at other
+// nodes.
+func (m *Mesh) Serve(node int, i *Instance, c Config) {
+	n, _ := c.native() // the device has it
+	C.nfc_mesh_serve(m.m, C.uint32_t(node), i.h, &n)
+}
+
+// Unserve returns when no host comes to the node's device or goes any more: then it may
+// be closed, and must be.
+func (m *Mesh) Unserve(node int) { C.nfc_mesh_unserve(m.m, C.uint32_t(node)) }
+
+// Near is a host of this process at one node, of the device at another. Its methods
+// are safe for concurrent use, except that Start excludes itself. It lasts as long as
+// the mesh.
+type Near struct{ h *C.struct_nfc_near }
+
+// Near returns the host at a node of the device at another, of which the shape is
+// known. There is one for a pair of nodes.
+func (m *Mesh) Near(node, to int, c Config) (*Near, abi.Status) {
+	n, ok := c.native()
+	if !ok {
+		return nil, abi.ErrInvalid
+	}
+	h := C.nfc_near_new(m.m, C.uint32_t(node), C.uint32_t(to), &n)
+	if h == nil {
+		return nil, abi.ErrNoMemory
+	}
+	return &Near{h}, abi.OK
+}
+
+// Start begins an epoch: the area is zero until the device shows itself.
+func (h *Near) Start() abi.Status { return abi.Status(-C.nfc_near_start(h.h)) }
+
+// Stop takes leave. Nothing reaches the area any more.
+func (h *Near) Stop() { C.nfc_near_stop(h.h) }
+
+// Fence returns when the device reaches no memory of the host any more.
+func (h *Near) Fence() { C.nfc_near_fence(h.h) }
+
+// Ring says that there is a new slot.
+func (h *Near) Ring() { C.nfc_near_ring(h.h) }
+
+// Area returns the mailbox area. It stays where it is.
+func (h *Near) Area() (unsafe.Pointer, uint64) {
+	var size C.uint64_t
+	p := C.nfc_near_area(h.h, &size)
+	return p, uint64(size)
+}
+
+// Doorbell returns the eventfd by which the host is rung. It stays the mesh's.
+func (h *Near) Doorbell() int { return int(C.nfc_near_doorbell(h.h)) }

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Hosts at one node of a device at another: where the ends of firmware/link/far.h meet
+ * this process's memory, its devices and its threads.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../link/far.h"
+#include "epoch.h"
+#include "fault.h"
+#include "mesh_state.h"
+
+/* A host, which is this process. */
+struct nfc_near {
+	struct nfc_far end;
+	struct nfc_near *next;
+	struct mesh_node *node;
+	uint32_t to;
+	struct nfc_config shape;
+	void *area;
+	uint64_t size;
+	int doorbell;
+	uint32_t epoch;
+	bool active;
+	_Atomic bool rung;
+};
+
+/* The place at a device for the host of another node, with a thread that seats it. */
+struct far_seat {
+	struct nfc_far end;
+	struct far_seat *next;
+	struct mesh_node *node;
+	struct nfc_hosted_far reach;
+	uint32_t peer, host;
+	uint32_t wanted, seated; /* epochs */
+	bool active; /* the device serves it */
+	_Atomic bool rung;
+	pthread_t thread;
+	pthread_cond_t changed;
+};
+
+static const struct mesh_far calls;
+
+static struct nfc_far_config end_config(const struct nfc_config *shape,
+					uint32_t peer, uint32_t epoch)
+{
+	return (struct nfc_far_config){
+		.peer = peer,
+		.epoch = epoch,
+		.mailboxes = shape->managers,
+		.islands = shape->islands,
+		.slots = shape->slots,
+		.channels = shape->channels,
+	};
+}
+
+/* ---- the host ---- */
+
+static void ring_near(void *self, uint32_t island)
+{
+	struct nfc_near *h = self;
+	uint64_t one = 1;
+	ssize_t n = write(h->doorbell, &one, sizeof(one));
+
+	(void)island;
+	(void)n; /* full: it is readable already */
+}
+
+struct nfc_near *nfc_near_new(struct nfc_mesh *m, uint32_t node, uint32_t to,
+			      const struct nfc_config *shape)
+{
+	struct nfc_near *h = calloc(1, sizeof(*h));
+	struct mesh_node *n = &m->node[node];
+
+	if (!h)
+		return NULL;
+	h->node = n;
+	h->to = to;
+	h->shape = *shape;
+	h->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (nfc_config_check(&h->shape) || nfc_fault_install() ||
+	    h->doorbell < 0)
+		goto fail;
+	h->size = nfc_area_size(&h->shape);
+	h->area = port_map(h->size);
+	if (!h->area)
+		goto fail;
+	pthread_mutex_lock(&n->lock);
+	h->next = n->nears;
+	n->nears = h;
+	n->far = &calls;
+	pthread_mutex_unlock(&n->lock);
+	return h;
+fail:
+	if (h->doorbell >= 0)
+		close(h->doorbell);
+	free(h);
+	return NULL;
+}
+
+int nfc_near_start(struct nfc_near *h)
+{
+	struct mesh_node *n = h->node;
+	struct nfc_far_config c = end_config(
+		&h->shape, nfc_torus_address(&n->mesh->config.node.torus, h->to),
+		h->epoch + 1);
+
+	nfc_near_stop(h);
+	if (madvise(h->area, h->size, MADV_DONTNEED))
+		return -NFC_ENOMEM;
+	c.area = h->area;
+	c.port = (struct nfc_far_port){ h, ring_near, nfc_fault_copy };
+	pthread_mutex_lock(&n->lock);
+	h->epoch++;
+	nfc_far_init(&h->end, &n->node, &c);
+	h->active = true;
+	pthread_mutex_unlock(&n->lock);
+	nfc_mesh_kick(n);
+	return 0;
+}
+
+void nfc_near_stop(struct nfc_near *h)
+{
+	struct mesh_node *n = h->node;
+
+	pthread_mutex_lock(&n->lock);
+	if (h->active && n->running)
+		nfc_far_leave(&h->end);
+	h->active = false;
+	pthread_mutex_unlock(&n->lock);
+	nfc_mesh_kick(n);
+}
+
+void nfc_near_fence(struct nfc_near *h)
+{
+	pthread_mutex_lock(&h->node->lock);
+	h->end.fenced = true;
+	pthread_mutex_unlock(&h->node->lock);
+}
+
+void nfc_near_ring(struct nfc_near *h)
+{
+	atomic_store(&h->rung, true);
+	nfc_mesh_kick(h->node);
+}
+
+void *nfc_near_area(struct nfc_near *h, uint64_t *size)
+{
+	*size = h->size;
+	return h->area;
+}
+
+int nfc_near_doorbell(struct nfc_near *h)
+{
+	return h->doorbell;
+}
+
+/* ---- the device ---- */
+
+static void ring_island(void *self, uint32_t island)
+{
+	struct far_seat *s = self;
+
+	nfc_hosted_wake(s->node->device, island);
+}
+
+/* The device put something for its host. */
+static void seat_rung(void *self)
+{
+	struct far_seat *s = self;
+
+	atomic_store(&s->rung, true);
+	nfc_mesh_kick(s->node);
+}
+
+static int seat_dma(void *self, bool write, void *memory, uint64_t bus,
+		    uint64_t len)
+{
+	struct far_seat *s = self;
+	int rc = NFC_ERESET;
+
+	pthread_mutex_lock(&s->node->lock);
+	if (s->active)
+		rc = nfc_far_dma(&s->end, write, memory, bus, len);
+	pthread_mutex_unlock(&s->node->lock);
+	if (rc == NFC_PENDING)
+		nfc_mesh_kick(s->node);
+	return rc;
+}
+
+/* Have the device serve the host under its epoch. The node is held, but not meanwhile. */
+static void seat_come(struct far_seat *s)
+{
+	struct mesh_node *n = s->node;
+	uint32_t epoch = s->wanted;
+	struct nfc_hosted_peer peer = { .far = &s->reach, .epoch = epoch };
+	struct nfc_far_config c = end_config(&n->shape, s->peer, epoch);
+	int rc;
+
+	s->seated = epoch;
+	pthread_mutex_unlock(&n->lock);
+	pthread_mutex_lock(&n->seating);
+	rc = nfc_hosted_attach(n->device, &peer, &s->host);
+	pthread_mutex_unlock(&n->seating);
+	pthread_mutex_lock(&n->lock);
+	if (rc) {
+		s->seated = 0; /* when it asks again */
+		s->wanted = 0;
+		return;
+	}
+	c.device = true;
+	c.area = nfc_hosted_area_of(n->device, s->host);
+	c.port = (struct nfc_far_port){ s, ring_island, nfc_fault_copy };
+	nfc_far_init(&s->end, &n->node, &c);
+	s->active = true;
+	nfc_mesh_kick(n);
+}
+
+static void seat_go(struct far_seat *s)
+{
+	struct mesh_node *n = s->node;
+
+	if (!s->active)
+		return;
+	s->active = false; /* what is asked of it from now on ends */
+	pthread_mutex_unlock(&n->lock);
+	for (uint32_t i = 0; i < n->shape.islands; i++)
+		nfc_hosted_wake(n->device, i);
+	pthread_mutex_lock(&n->seating);
+	nfc_hosted_detach(n->device, s->host);
+	pthread_mutex_unlock(&n->seating);
+	pthread_mutex_lock(&n->lock);
+}
+
+static void *seat_run(void *arg)
+{
+	struct far_seat *s = arg;
+	struct mesh_node *n = s->node;
+
+	pthread_mutex_lock(&n->lock);
+	while (!n->closing) {
+		bool over = s->active && s->end.over;
+
+		if (s->wanted == s->seated && !over) {
+			pthread_cond_wait(&s->changed, &n->lock);
+			continue;
+		}
+		seat_go(s);
+		if (s->wanted != s->seated && !n->closing)
+			seat_come(s);
+	}
+	seat_go(s);
+	pthread_mutex_unlock(&n->lock);
+	return NULL;
+}
+
+/* A host that was never here. NULL: no memory, it asks again. */
+static struct far_seat *add_seat(struct mesh_node *n, uint32_t peer)
+{
+	struct far_seat *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->node = n;
+	s->peer = peer;
+	s->reach = (struct nfc_hosted_far){ s, seat_rung, seat_dma };
+	pthread_cond_init(&s->changed, NULL);
+	if (pthread_create(&s->thread, NULL, seat_run, s)) {
+		free(s);
+		return NULL;
+	}
+	s->next = n->seats;
+	n->seats = s;
+	return s;
+}
+
+/* A host shows itself: it is new, or has begun anew. */
+static void host_shows(struct mesh_node *n, struct far_seat *s, uint32_t peer,
+		       uint32_t epoch)
+{
+	if (!s)
+		s = add_seat(n, peer);
+	if (!s || (int32_t)(epoch - s->wanted) <= 0)
+		return;
+	s->wanted = epoch;
+	pthread_cond_signal(&s->changed);
+}
+
+/* ---- both ---- */
+
+static uint32_t epoch_of(const struct nfc_fifo *f, uint32_t at)
+{
+	struct nfc_word first;
+
+	nfc_fifo_read(f, at, &first, 1);
+	return (uint32_t)first.lo;
+}
+
+static void to_device(struct mesh_node *n, const struct nfc_packet *p,
+		      const struct nfc_fifo *f, uint32_t at)
+{
+	struct far_seat *s = n->seats;
+
+	if (!n->device || n->closing)
+		return;
+	while (s && s->peer != p->from)
+		s = s->next;
+	if (p->kind == NFC_FAR_OPEN && p->size >= NFC_FAR_HEAD)
+		host_shows(n, s, p->from, epoch_of(f, at));
+	if (s && s->active)
+		nfc_far_deliver(&s->end, p, f, at);
+}
+
+static void far_deliver(struct mesh_node *n, const struct nfc_packet *p,
+			const struct nfc_fifo *f, uint32_t at)
+{
+	struct nfc_near *h = n->nears;
+
+	if (p->kind >= NFC_FAR_OPEN && p->kind < NFC_FAR_AREA)
+		to_device(n, p, f, at);
+	if (p->kind < NFC_FAR_AREA)
+		return;
+	while (h && !(h->active && h->end.config.peer == p->from))
+		h = h->next;
+	if (h)
+		nfc_far_deliver(&h->end, p, f, at);
+}
+
+static uint64_t step_end(struct nfc_far *end, _Atomic bool *rung, uint64_t due)
+{
+	uint64_t at;
+
+	if (atomic_exchange(rung, false))
+		end->rung = true;
+	at = nfc_far_step(end);
+	return at < due ? at : due;
+}
+
+static uint64_t far_step(struct mesh_node *n)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (struct nfc_near *h = n->nears; h; h = h->next)
+		if (h->active)
+			due = step_end(&h->end, &h->rung, due);
+	for (struct far_seat *s = n->seats; s; s = s->next) {
+		if (!s->active)
+			continue;
+		due = step_end(&s->end, &s->rung, due);
+		if (s->end.over)
+			pthread_cond_signal(&s->changed);
+	}
+	return due;
+}
+
+static bool far_stirred(const struct mesh_node *n)
+{
+	bool any = false;
+
+	for (const struct nfc_near *h = n->nears; h; h = h->next)
+		any |= h->active && h->end.stirred;
+	for (const struct far_seat *s = n->seats; s; s = s->next)
+		any |= s->active && s->end.stirred;
+	return any;
+}
+
+static void far_free(struct mesh_node *n)
+{
+	while (n->nears) {
+		struct nfc_near *h = n->nears;
+
+		n->nears = h->next;
+		close(h->doorbell);
+		port_unmap(h->area, h->size);
+		free(h);
+	}
+	while (n->seats) {
+		struct far_seat *s = n->seats;
+
+		n->seats = s->next;
+		free(s);
+	}
+}
+
+static const struct mesh_far calls = { far_deliver, far_step, far_stirred,
+				       far_free };
+
+void nfc_mesh_serve(struct nfc_mesh *m, uint32_t node,
+		    struct nfc_hosted *device, const struct nfc_config *shape)
+{
+	struct mesh_node *n = &m->node[node];
+
+	pthread_mutex_lock(&n->lock);
+	n->shape = *shape;
+	nfc_config_check(
+		&n->shape); /* the device has it: it fills in what is zero */
+	n->device = device;
+	n->far = &calls;
+	pthread_mutex_unlock(&n->lock);
+}
+
+void nfc_mesh_unserve(struct nfc_mesh *m, uint32_t node)
+{
+	struct mesh_node *n = &m->node[node];
+	struct far_seat *s;
+
+	if (!n->device)
+		return;
+	pthread_mutex_lock(&n->lock);
+	n->closing = true;
+	for (s = n->seats; s; s = s->next)
+		pthread_cond_signal(&s->changed);
+	pthread_mutex_unlock(&n->lock);
+	nfc_hosted_halt(n->device);
+	for (s = n->seats; s; s = s->next)
+		pthread_join(s->thread, NULL);
+}
