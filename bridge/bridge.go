@@ -234,6 +234,8 @@ type Info struct {
 	Address string
 	// Driver names the back end: "sim", "shm", "dev".
 	Driver string
+	// Node is its place in a fabric; zero also where there is none.
+	Node abi.Node
 	// DriverVersion is that of the kernel module; empty without one.
 	DriverVersion string
 	// Major and Minor are the device's ABI version.

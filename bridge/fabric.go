@@ -26,6 +26,10 @@ type Fabric interface {
 	State() (FabricState, error)
 	// Route returns the way of a packet between two nodes now; nil if there is none.
 	Route(from, to abi.Node) ([]FabricHop, error)
+	// Device returns the device of another node, as this process reaches it: opened when
+	// it is first asked for, closed with the fabric, and shared by all who ask. ErrDeviceLost
+	// if it does not answer, ErrInvalid for the node that this device is.
+	Device(ctx context.Context, n abi.Node) (Device, error)
 	// CutLink cuts a link in both directions, or mends it. ErrNotSupported where links
 	// are more than a model.
 	CutLink(node abi.Node, link int, cut bool) error

@@ -105,6 +105,23 @@ func TestCloseBesideAProcessThatComputes(t *testing.T) {
 	untilFreed(t, images)
 }
 
+// TestFabricClosedBesideAProcessThatComputes: so with a process of another node.
+func TestFabricClosedBesideAProcessThatComputes(t *testing.T) {
+	ctx := within(t)
+	dev, log := openLogged(t, "?torus=2x1x1")
+	far, err := dev.(bridge.FabricNode).Fabric().Device(ctx, abi.MakeNode(1, 0, 0))
+	require.NoError(t, err)
+	images := mapped(t)
+	load(ctx, t, far, build(t, "busy.c"))
+	p := begin(ctx, t, far, "quiet", 0, 2500)
+	untilBegun(t, log)
+	err = dev.Close()
+	requireBlamed(t, err, bridge.ErrBusy, "quiet", p, 0)
+	require.Equal(t, err, dev.Close(), "it stays what it was")
+	require.Contains(t, log.String(), `msg="device closed beside a process that computes"`)
+	untilFreed(t, images)
+}
+
 // TestDeviceWritesOnlyToItsLog: a program that logs on after Close does not write to
 // what got its descriptor's number since.
 func TestDeviceWritesOnlyToItsLog(t *testing.T) {

@@ -85,33 +85,34 @@ func pair(ctx context.Context, t *testing.T, dev bridge.Device, program string, 
 // TestBadMemory: memory that cannot be reached ends a transfer with ErrDMA and
 // the place, both ways, whoever copies it; the device goes on.
 func TestBadMemory(t *testing.T) {
-	sizes := []struct{ size, good int }{
-		{1, 0}, {4096, 0}, {100 << 10, 0}, {100 << 10, 60 << 10}, {3<<20 + 5, 0}, {3<<20 + 5, 2<<20 + 4096*3}, {3<<20 + 5, 3 << 20},
-	}
 	for _, options := range []string{"", "engines=1", "islands=2&engines=3", "runs=0&engines=1"} {
-		t.Run(options, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			defer cancel()
-			dev := openDevice(t, options)
-			defer dev.Close()
-			ch := pair(ctx, t, dev, "loopback", 0)
-			for _, c := range sizes {
-				for _, kind := range []string{"truncated file", "no access"} {
-					mem := badMemory(t, kind, c.size, c.good)
-					wantDMA(t, ch.SendInd(ctx, mem), mem, c.good, dev.Info().Runs)
-				}
-				for _, kind := range []string{"truncated file", "no access", "read only"} {
-					mem := badMemory(t, kind, c.size, c.good)
-					require.NoError(t, ch.SendInd(ctx, make([]byte, c.size)), "%s", kind)
-					wantDMA(t, ch.ReceiveInd(ctx, mem), mem, c.good, dev.Info().Runs)
-				}
-			}
-			require.NoError(t, ch.SendInd(ctx, make([]byte, len(literal))))
-			text := unsafe.Slice(unsafe.StringData(literal), len(literal))
-			require.ErrorIs(t, ch.ReceiveInd(ctx, text), bridge.ErrDMA)
-			echo(ctx, t, ch)
-		})
+		t.Run(options, func(t *testing.T) { checkBadMemory(t, openDevice(t, options)) })
 	}
+	t.Run("one hop", func(t *testing.T) { checkBadMemory(t, openFar("2x1x1", 1)(t, "")) })
+}
+
+func checkBadMemory(t *testing.T, dev bridge.Device) {
+	defer dev.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	ch := pair(ctx, t, dev, "loopback", 0)
+	for _, c := range []struct{ size, good int }{
+		{1, 0}, {4096, 0}, {100 << 10, 0}, {100 << 10, 60 << 10}, {3<<20 + 5, 0}, {3<<20 + 5, 2<<20 + 4096*3}, {3<<20 + 5, 3 << 20},
+	} {
+		for _, kind := range []string{"truncated file", "no access"} {
+			mem := badMemory(t, kind, c.size, c.good)
+			wantDMA(t, ch.SendInd(ctx, mem), mem, c.good, dev.Info().Runs)
+		}
+		for _, kind := range []string{"truncated file", "no access", "read only"} {
+			mem := badMemory(t, kind, c.size, c.good)
+			require.NoError(t, ch.SendInd(ctx, make([]byte, c.size)), "%s", kind)
+			wantDMA(t, ch.ReceiveInd(ctx, mem), mem, c.good, dev.Info().Runs)
+		}
+	}
+	require.NoError(t, ch.SendInd(ctx, make([]byte, len(literal))))
+	text := unsafe.Slice(unsafe.StringData(literal), len(literal))
+	require.ErrorIs(t, ch.ReceiveInd(ctx, text), bridge.ErrDMA)
+	echo(ctx, t, ch)
 }
 
 // TestBadMemoryBesideGood: transfers that fail disturb none beside them, while

@@ -41,7 +41,7 @@ func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Devi
 	if opts.torus == [3]int{} {
 		return dev, nil
 	}
-	t, err := newTorus(opts)
+	t, err := newTorus(opts, bridge.Info{Address: a.String(), Driver: "sim"}, log)
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
@@ -148,7 +148,7 @@ func (p *port) Restart() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	left, status := p.firmware.Restart()
-	p.report("device restarted beside a process that computes", left)
+	report(p.events, "device restarted beside a process that computes", left)
 	if status != abi.OK {
 		return fmt.Errorf("restart firmware: %w", bridge.Error(status))
 	}
@@ -161,7 +161,7 @@ func (p *port) Restart() error {
 func (p *port) Close() error {
 	left := p.firmware.Close()
 	p.log.Close()
-	p.report("device closed beside a process that computes", left)
+	report(p.events, "device closed beside a process that computes", left)
 	err := p.doorbell.Close()
 	if left == nil {
 		return err
@@ -183,7 +183,11 @@ func (p *port) Blame(err error) error {
 
 // Crashed returns err, or that with the crash that ended a subscription.
 func (p *port) Crashed(target uint32, generation uint64, err error) error {
-	c := p.firmware.Crashed(0, target, generation)
+	return crashed(p.firmware, target, generation, err)
+}
+
+func crashed(f *firmware.Instance, target uint32, generation uint64, err error) error {
+	c := f.Crashed(0, target, generation)
 	if c == nil {
 		return err
 	}
@@ -199,9 +203,9 @@ func computing(c *firmware.Computing, err error) error {
 }
 
 // report logs which process was left behind, if there is one.
-func (p *port) report(what string, left *firmware.Computing) {
+func report(log *logqueue.Queue, what string, left *firmware.Computing) {
 	if left != nil {
-		p.events.Error(what, "process", left.Process, "program", left.Program, "island", left.Island, "for", left.For)
+		log.Error(what, "process", left.Process, "program", left.Program, "island", left.Island, "for", left.For)
 	}
 }
 

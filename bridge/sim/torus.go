@@ -7,25 +7,68 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/logqueue"
+	"github.com/nfcomms/nfcomms/bridge/mailbox"
 	"github.com/nfcomms/nfcomms/bridge/mesh"
+	"github.com/nfcomms/nfcomms/firmware"
 )
 
 // torus is the fabric of which the device is node 0.0.0.
 type torus struct {
 	mesh *mesh.Mesh
 	side [3]int
+	o    options
+	info bridge.Info
+	log  *logqueue.Queue // of the device; closed with that
+
+	opening sync.Mutex // guards what follows; held while one is opened
+	far     map[int]*farNode
+	closed  bool
+	result  error // of close
+}
+
+// farNode is another node: the device that runs there, and how this process reaches it.
+type farNode struct {
+	firmware *firmware.Instance
+	log      *logPipe
+	near     *firmware.Near
+	dev      *farDevice // nil until it answered, and when it was closed
+}
+
+// farDevice is the device of another node; one that was closed is opened anew when it is
+// asked for again.
+type farDevice struct {
+	bridge.Device
+	torus *torus
+	index int
+}
+
+// Close closes what this process has at the node.
+func (d *farDevice) Close() error {
+	d.torus.opening.Lock()
+	defer d.torus.opening.Unlock()
+	return d.closeLocked()
+}
+
+func (d *farDevice) closeLocked() error {
+	if far := d.torus.far[d.index]; far.dev == d {
+		far.dev = nil
+	}
+	return d.Device.Close()
 }
 
 // newTorus starts the nodes of a torus.
-func newTorus(o options) (*torus, error) {
+func newTorus(o options, info bridge.Info, log *logqueue.Queue) (*torus, error) {
 	m, err := mesh.Open(mesh.Config{Side: o.torus, Threads: meshThreads(), Spin: o.shape.Spin})
 	if err != nil {
 		return nil, err
 	}
-	return &torus{mesh: m, side: o.torus}, nil
+	o.shape.Shared = 1 // the host at node 0.0.0
+	return &torus{mesh: m, side: o.torus, o: o, info: info, log: log, far: make(map[int]*farNode)}, nil
 }
 
 // meshThreads leaves a processor to the host.
@@ -110,6 +153,125 @@ func meshError(err error) error {
 // errClosed is what the fabric of a closed device answers.
 var errClosed = fmt.Errorf("device %w", bridge.ErrClosed)
 
+// Device returns the device of another node, which is opened when it is first asked for
+// and closed with the fabric.
+func (t *torus) Device(ctx context.Context, n abi.Node) (bridge.Device, error) {
+	i, err := t.index(n)
+	if err != nil {
+		return nil, err
+	}
+	if i == 0 {
+		return nil, fmt.Errorf("node %v: %w: it is the device that was opened", n, bridge.ErrInvalid)
+	}
+	t.opening.Lock()
+	defer t.opening.Unlock()
+	if t.closed {
+		return nil, errClosed
+	}
+	far := t.far[i]
+	if far == nil {
+		if far, err = t.boot(i); err != nil {
+			return nil, err
+		}
+		t.far[i] = far
+	}
+	if far.dev != nil {
+		return far.dev, nil
+	}
+	p, err := newFarPort(far.near, far.firmware, func() bool { return t.reaches(i) })
+	if err != nil {
+		return nil, err
+	}
+	info := t.info
+	info.Node = n
+	dev, err := mailbox.Open(ctx, p, info, &mailbox.Options{Log: t.log, Stall: t.o.stall})
+	if err != nil {
+		_ = p.Close()
+		return nil, err
+	}
+	far.dev = &farDevice{dev, t, i}
+	return far.dev, nil
+}
+
+// stop ends the device of a node, which serves nobody any more.
+func (n *farNode) stop(log *logqueue.Queue) error {
+	left := n.firmware.Close()
+	n.log.Close()
+	if left == nil {
+		return nil
+	}
+	report(log, "device closed beside a process that computes", left)
+	return computing(left, bridge.ErrBusy)
+}
+
+// boot starts the device of a node.
+func (t *torus) boot(i int) (*farNode, error) {
+	log, err := newLogPipe(t.log)
+	if err != nil {
+		return nil, err
+	}
+	shape := t.o.shape
+	shape.LogFD = log.writeFD()
+	instance, status := firmware.Start(shape)
+	log.handOver()
+	if status != abi.OK {
+		log.Close()
+		return nil, fmt.Errorf("start firmware: %w", bridge.Error(status))
+	}
+	if err := t.mesh.SetDevice(i, instance, shape); err != nil {
+		instance.Close()
+		log.Close()
+		return nil, meshError(err)
+	}
+	near, err := t.mesh.Near(0, i, shape)
+	if err != nil {
+		_ = t.mesh.EndDevice(i)
+		instance.Close()
+		log.Close()
+		return nil, meshError(err)
+	}
+	return &farNode{firmware: instance, log: log, near: near}, nil
+}
+
+// reaches reports whether there is a way to a node.
+func (t *torus) reaches(i int) bool {
+	hops, err := t.mesh.Route(0, i)
+	return err == nil && len(hops) > 0
+}
+
+// opened lists the devices of other nodes that are open.
+func (t *torus) opened() (all []*farDevice) {
+	t.opening.Lock()
+	defer t.opening.Unlock()
+	for _, far := range t.far {
+		if far.dev != nil {
+			all = append(all, far.dev)
+		}
+	}
+	return all
+}
+
+// close ends all nodes. It is idempotent.
+func (t *torus) close() error {
+	t.opening.Lock()
+	defer t.opening.Unlock()
+	if t.closed {
+		return t.result
+	}
+	t.closed = true
+	var errs []error
+	for i, far := range t.far {
+		if far.dev != nil {
+			errs = append(errs, far.dev.closeLocked())
+		}
+		_ = t.mesh.EndDevice(i)
+		errs = append(errs, far.stop(t.log))
+	}
+	t.mesh.Close()
+	t.result = errors.Join(errs...)
+	return t.result
+}
+
 // node is a device that is node 0.0.0 of a torus.
 type node struct {
 	bridge.Device
@@ -121,9 +283,54 @@ var _ bridge.FabricNode = (*node)(nil)
 // Fabric returns the torus.
 func (n *node) Fabric() bridge.Fabric { return n.torus }
 
-// Close closes the device, then ends the other nodes.
-func (n *node) Close() error {
-	err := n.Device.Close()
-	n.torus.mesh.Close()
-	return err
+// Subscribe opens the channel to a target of any node.
+func (n *node) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel, error) {
+	place, there := t.Node()
+	if !there || !abi.ID(t).Valid() {
+		return n.Device.Subscribe(ctx, t)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, &bridge.WithdrawnError{Cause: err}
+	}
+	dev, local := n.Device, bridge.Target(abi.ID(t).Target())
+	if place != 0 {
+		far, err := n.torus.Device(ctx, place)
+		if errors.Is(err, bridge.ErrInvalid) {
+			err = fmt.Errorf("%w: %w", bridge.ErrNotSubscribed, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		dev = far
+	}
+	ch, err := dev.Subscribe(ctx, local)
+	if err != nil {
+		return nil, err
+	}
+	return &remote{ch.(bridge.Beginner), t}, nil
 }
+
+// remote is a channel of a mailbox that names its node.
+type remote struct {
+	bridge.Beginner
+	target bridge.Target
+}
+
+// Target returns the id that was subscribed.
+func (c *remote) Target() bridge.Target { return c.target }
+
+// Reset resets the device, and what this process has at other nodes. Nodes that do not
+// answer stay lost.
+func (n *node) Reset(ctx context.Context) error {
+	err := n.Device.Reset(ctx)
+	if err != nil {
+		return err
+	}
+	for _, far := range n.torus.opened() {
+		_ = far.Reset(ctx)
+	}
+	return nil
+}
+
+// Close closes the device, then ends the other nodes.
+func (n *node) Close() error { return errors.Join(n.torus.close(), n.Device.Close()) }

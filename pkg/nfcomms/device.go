@@ -189,6 +189,27 @@ func (d *Device) Fabric() Fabric {
 	return nil
 }
 
+// At returns the id of a target of a node of a fabric.
+func At(x, y, z uint8, t Target) Target { return bridge.At(abi.MakeNode(x, y, z), t) }
+
+// Node returns the device of another node of the fabric, as this process reaches it:
+// programs, health and counts are that node's. It is opened when it is first asked for,
+// shared by all who ask, Close included, and closed with this device. ErrNotSupported if
+// this device is in no fabric, ErrInvalid if there is no such node or it is this device's
+// own, ErrDeviceLost if it does not answer.
+func (d *Device) Node(ctx context.Context, x, y, z uint8) (*Device, error) {
+	node, f := abi.MakeNode(x, y, z), d.Fabric()
+	address := fmt.Sprintf("%s node %v", d.address, node)
+	if f == nil {
+		return nil, wrap(OpOpen, address, 0, fmt.Errorf("no fabric: %w", ErrNotSupported))
+	}
+	dev, err := f.Device(ctx, node)
+	if err != nil {
+		return nil, wrap(OpOpen, address, 0, err)
+	}
+	return newDevice(dev, address), nil
+}
+
 // Subscribe opens the channel to a target. ErrNotSubscribed if no device
 // process holds that target, ErrBusy if it is subscribed already.
 func (d *Device) Subscribe(ctx context.Context, t Target) (*Channel, error) {
