@@ -13,6 +13,10 @@ type contender struct {
 	size int // bytes per operation
 	// batch is the number of operations per sample of the percentiles.
 	batch int
+	// batches are made by each run, of one that is dear to start, which leaves their
+	// times in parts; 0: one.
+	batches int
+	parts   []time.Duration
 	// run does n operations and returns the time that counts.
 	run func(ctx context.Context, n int) (time.Duration, error)
 	// cpu is the CPU time of all processes that take part, so far.
@@ -74,12 +78,18 @@ func (c *contender) round(ctx context.Context, slice time.Duration) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		d, err := c.run(ctx, c.batch)
+		n := c.batch * max(c.batches, 1)
+		d, err := c.run(ctx, n)
 		if err != nil {
 			return err
 		}
-		c.samples.record(d)
-		r.ops += c.batch
+		if c.batches == 0 {
+			c.samples.record(d)
+		}
+		for _, part := range c.parts {
+			c.samples.record(part)
+		}
+		r.ops += n
 		r.timed += d
 	}
 	runtime.ReadMemStats(&after)

@@ -31,7 +31,12 @@ between two goroutines. Pipes, UNIX socket, mangos (a pair of the Scalability
 Protocols) and gRPC are round trips to another process, a child of this run.
 Send is one message with its ack, Send+Receive a message and its echo.
 Bulk: memcpy is Go's copy of the same bytes on one core. The others move them to
-the other process and wait for a word back (gRPC in messages of at most 1 MiB). SendInd and ReceiveInd move one transfer at a time on one target.
+the other process and wait for a word back (gRPC in messages of at most 1 MiB).
+SendInd and ReceiveInd move one transfer at a time on one target.
+
+Over a device of another process ("--address shm:PATH") OpenMPI's echo through
+shared memory is beside ours, where mpicc and mpirun are, and transfers also go
+from and to memory of Alloc, which needs no second copy.
 
 Each figure is the median of the rounds with min..max. CPU time is of all
 processes that take part, the simulated device included. p50 and p99 are per
@@ -115,6 +120,8 @@ type PeersReport struct {
 	Idle    Idle      `json:"idle"`
 	Blocked Blocked   `json:"blocked"`
 	Goals   []Goal    `json:"goals"`
+	// NotMeasured says which peers are not there, and why.
+	NotMeasured []string `json:"not_measured,omitempty"`
 }
 
 // PeerRow is one side of a comparison. Spreads are over rounds.
@@ -202,6 +209,15 @@ func peers(ctx context.Context, dev *nfcomms.Device, o peersOptions, sizes []int
 func (r *PeersReport) compare(ctx context.Context, dev *nfcomms.Device, c *child, o peersOptions, sizes []int, bar progress) error {
 	r.Goals = r.idleGoals()
 	small, err := newSmall(ctx, dev, c)
+	missing := ""
+	if err == nil && shared(dev) {
+		var mpi *contender
+		if mpi, missing = newMPIEcho(ctx); mpi != nil {
+			small.contenders = append(small.contenders, mpi)
+		} else {
+			r.NotMeasured = append(r.NotMeasured, nameMPI+": "+resultNotMeasured+missing)
+		}
+	}
 	if err == nil {
 		err = small.play(ctx, o.rounds, o.slice, bar.step)
 	}
@@ -210,6 +226,9 @@ func (r *PeersReport) compare(ctx context.Context, dev *nfcomms.Device, c *child
 	}
 	r.Small = small.rows(nameSend)
 	r.Goals = append(r.Goals, smallGoals(small)...)
+	if shared(dev) {
+		r.Goals = append(r.Goals, sharedSmallGoals(small, missing)...)
+	}
 	for _, size := range sizes {
 		bulk, err := newBulk(ctx, dev, c, size)
 		if err == nil {
@@ -219,7 +238,11 @@ func (r *PeersReport) compare(ctx context.Context, dev *nfcomms.Device, c *child
 			return fmt.Errorf("%s: %w", sizeText(size), err)
 		}
 		r.Bulk = append(r.Bulk, bulk.rows(nameSendInd)...)
-		r.Goals = append(r.Goals, bulkGoals(bulk, size)...)
+		if shared(dev) {
+			r.Goals = append(r.Goals, sharedBulkGoals(bulk, size)...)
+		} else {
+			r.Goals = append(r.Goals, bulkGoals(bulk, size)...)
+		}
 	}
 	return nil
 }

@@ -80,7 +80,11 @@ func newEcho(ctx context.Context, dev *nfcomms.Device) (*contender, error) {
 
 // newSendInd gives transfers to the sink.
 func newSendInd(ctx context.Context, dev *nfcomms.Device, size, batch int) (*contender, error) {
-	data := buffer(size)
+	return sendInd(ctx, dev, buffer(size), batch)
+}
+
+func sendInd(ctx context.Context, dev *nfcomms.Device, data []byte, batch int) (*contender, error) {
+	size := len(data)
 	c := &contender{name: nameSendInd, size: size, batch: batch}
 	return onProgram(ctx, dev, "sink", c, func(ctx context.Context, ch *nfcomms.Channel, n int) (time.Duration, error) {
 		start := time.Now()
@@ -95,11 +99,15 @@ func newSendInd(ctx context.Context, dev *nfcomms.Device, size, batch int) (*con
 
 // newReceiveInd takes transfers that the device's process gives one by one.
 func newReceiveInd(ctx context.Context, dev *nfcomms.Device, size, batch int) (*contender, error) {
+	return receiveInd(ctx, dev, buffer(size), batch)
+}
+
+func receiveInd(ctx context.Context, dev *nfcomms.Device, data []byte, batch int) (*contender, error) {
 	p, err := newProducer(ctx, dev)
 	if err != nil {
 		return nil, err
 	}
-	data := buffer(size)
+	size := len(data)
 	return &contender{
 		name: nameReceiveInd, size: size, batch: batch, cpu: selfCPU,
 		run: func(ctx context.Context, n int) (time.Duration, error) {

@@ -55,11 +55,15 @@ const smallMemcpy = 64 << 10
 // newBulk lines up the contenders at one transfer size, as newSmall.
 func newBulk(ctx context.Context, dev *nfcomms.Device, c *child, size int) (*comparison, error) {
 	t := &comparison{}
-	return t, t.lineUp(ready(newMemcpy(size)), ready(newPipe(c, wireTake, size, 1)), ready(newUnix(c, wireTake, size, 1)),
+	err := t.lineUp(ready(newMemcpy(size)), ready(newPipe(c, wireTake, size, 1)), ready(newUnix(c, wireTake, size, 1)),
 		func() (*contender, error) { return newMangos(c, wireTake, size, 1) },
 		func() (*contender, error) { return newGRPC(ctx, c, grpcTake, size, 1) },
 		func() (*contender, error) { return newSendInd(ctx, dev, size, 1) },
 		func() (*contender, error) { return newReceiveInd(ctx, dev, size, 1) })
+	if err == nil {
+		err = t.lineUpShared(ctx, dev, size)
+	}
+	return t, err
 }
 
 // idleGoals decides T3.
@@ -143,6 +147,9 @@ func (r *PeersReport) table(w io.Writer) {
 			nsText(row.P50Ns), nsText(row.P99Ns), fmt.Sprintf("%.2f", row.Allocs), times(row.VsNFComms))
 	}
 	t.Write(w)
+	for _, text := range r.NotMeasured {
+		fmt.Fprintf(w, "\n%s.\n", text)
+	}
 	fmt.Fprintf(w, "\nIdle device: %.3f %% of a core over %.1f s. OS threads: %d, with %d blocked sends %d.\n\n",
 		r.Idle.CPUPercent, r.Idle.Seconds, r.Blocked.ThreadsBefore, r.Blocked.Sends, r.Blocked.ThreadsDuring)
 	writeGoals(w, r.Goals)

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package main
+
+import "context"
+
+func newMPIEcho(context.Context) (*contender, string) { return nil, "for Linux alone" }

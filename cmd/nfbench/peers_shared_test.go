@@ -1,0 +1,48 @@
+//go:build linux
+
+package main
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestPeersOfTwoProcesses: a device of another process is held against its own goals, and
+// the peer in C is measured like the others, or the report says why not.
+func TestPeersOfTwoProcesses(t *testing.T) {
+	dir := t.TempDir()
+	program, path := filepath.Join(dir, "nfsim"), filepath.Join(dir, "s")
+	text, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../nfsim").CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	device := exec.Command(program, "--shm", path)
+	require.NoError(t, device.Start())
+	t.Cleanup(func() {
+		_ = device.Process.Kill() // it may have ended
+		_ = device.Wait()
+	})
+	require.Eventually(t, func() bool {
+		s, err := os.Stat(path)
+		return err == nil && s.Mode()&fs.ModeSocket != 0
+	}, time.Minute, time.Millisecond)
+	var r PeersReport
+	decode(t, mustRun(t, append(tinyPeers, "--address", "shm:"+path, "--output", "json", "--sizes", "1MiB")...), &r)
+	require.Len(t, r.Bulk, 3*(bulkSides+2))
+	if len(r.NotMeasured) > 0 {
+		require.Contains(t, r.NotMeasured[0], "OpenMPI")
+		require.Len(t, r.Small, smallSides)
+	} else {
+		require.Len(t, r.Small, smallSides+1)
+		require.Positive(t, r.Small[smallSides].P50Ns)
+	}
+	ids := map[string]int{}
+	for _, g := range r.Goals {
+		ids[g.ID]++
+	}
+	require.Equal(t, map[string]int{"T1": 1, "T1e": 1, "T2": 2, "T3": 2, "T7": 8, "T8": 2, "T12": 4}, ids)
+}
