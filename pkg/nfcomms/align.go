@@ -24,7 +24,23 @@ type clock struct {
 	mu    sync.Mutex // guards what follows, and the list of tracers
 	clock stamp.Clock
 	at    time.Time // when it was last asked
+
+	// asking holds a token while somebody opens the channel to the time service.
+	asking chan struct{}
 }
+
+// enter waits until nobody else opens the channel to the time service.
+func (c *clock) enter(ctx context.Context) error {
+	select {
+	case c.asking <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return &WithdrawnError{Cause: ctx.Err()}
+	}
+}
+
+// leave ends enter.
+func (c *clock) leave() { <-c.asking }
 
 func (c *clock) get() stamp.Clock {
 	c.mu.Lock()
@@ -57,7 +73,12 @@ func (d *Device) align(ctx context.Context) error {
 }
 
 // askTime makes some round trips to the device's time service, and returns what the shortest says.
+// Whoever subscribes that service meanwhile waits for it.
 func (d *Device) askTime(ctx context.Context) (best stamp.Clock, err error) {
+	if err := d.clock.enter(ctx); err != nil {
+		return best, err
+	}
+	defer d.clock.leave()
 	ch, err := d.dev.Subscribe(ctx, Time)
 	if err != nil {
 		return best, err
@@ -65,6 +86,9 @@ func (d *Device) askTime(ctx context.Context) (best stamp.Clock, err error) {
 	defer ch.Close()
 	for range alignTrips {
 		c, err := tripForTime(ctx, ch)
+		if err != nil && best.Known {
+			return best, nil // there was no time for more
+		}
 		if err != nil {
 			return best, err
 		}

@@ -161,6 +161,7 @@ func Devices(ctx context.Context) ([]Found, error) {
 // newDevice returns the device over that of a back end.
 func newDevice(dev bridge.Device, address string) *Device {
 	d := &Device{dev: dev, address: address, idle: make(chan struct{}, 1)}
+	d.clock.asking = make(chan struct{}, 1)
 	d.pass()
 	d.epoch.Store(newEpoch(0))
 	return d
@@ -215,6 +216,12 @@ func (d *Device) Node(ctx context.Context, x, y, z uint8) (*Device, error) {
 func (d *Device) Subscribe(ctx context.Context, t Target) (*Channel, error) {
 	c := &Channel{dev: d, epoch: d.epoch.Load()}
 	err := c.epoch.call(ctx, func(ctx context.Context) (err error) {
+		if t == Time && ctx.Err() == nil { // a tracer may have it for a moment
+			if err := d.clock.enter(ctx); err != nil {
+				return err
+			}
+			defer d.clock.leave()
+		}
 		c.ch, err = d.dev.Subscribe(ctx, t)
 		return err
 	})

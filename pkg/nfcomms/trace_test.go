@@ -243,3 +243,36 @@ func TestTracePicksByChance(t *testing.T) {
 		require.InDelta(t, rounds/2, w.Calls, rounds/4, "%s", w.Op)
 	}
 }
+
+// TestTraceLeavesTheTimeService: who opens its channel while a tracer asks it for the time waits for
+// that, and is not told that it is busy.
+func TestTraceLeavesTheTimeService(t *testing.T) {
+	dev, tr, _ := tracer(t, TraceOptions{})
+	ctx := background(t)
+	stop, asked := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(asked)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			dev.clock.mu.Lock()
+			dev.clock.at = time.Time{}
+			dev.clock.mu.Unlock()
+			tr.Take(ctx)
+		}
+	}()
+	for range 200 {
+		ch, err := dev.Subscribe(ctx, Time)
+		require.NoError(t, err)
+		require.NoError(t, ch.Close())
+	}
+	close(stop)
+	<-asked
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err := dev.Subscribe(ended, Time)
+	require.ErrorIs(t, err, ErrWithdrawn)
+}
