@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -24,13 +25,13 @@ import (
 )
 
 // caller has a device process make system calls, by an image that is loaded into it.
-func caller(t *testing.T, dev bridge.Device) func(nr int, args ...int) syscall.Errno {
+func caller(t *testing.T, dev bridge.Device) (call func(nr int, args ...int) syscall.Errno, crash func()) {
 	image, err := program.Build(t.Context(), os.DirFS("testdata/syscall"), program.Options{})
 	require.NoError(t, err)
 	_, err = dev.Load(t.Context(), image)
 	require.NoError(t, err)
 	ch := port(t, dev, "syscall")
-	return func(nr int, args ...int) syscall.Errno {
+	call = func(nr int, args ...int) syscall.Errno {
 		m := make([]byte, 56)
 		for i, v := range append([]int{nr}, args...) {
 			binary.LittleEndian.PutUint64(m[8*i:], uint64(v))
@@ -40,6 +41,14 @@ func caller(t *testing.T, dev bridge.Device) func(nr int, args ...int) syscall.E
 		require.NoError(t, err)
 		return syscall.Errno(max(0, -int64(binary.LittleEndian.Uint64(m))))
 	}
+	crash = func() {
+		m := make([]byte, 56)
+		binary.LittleEndian.PutUint64(m, math.MaxUint64)
+		require.NoError(t, ch.Send(t.Context(), m))
+		_, err := ch.Receive(t.Context(), m)
+		require.ErrorIs(t, err, bridge.ErrClosed)
+	}
+	return call, crash
 }
 
 // statusOf returns a field of each thread of a process.
@@ -66,7 +75,7 @@ func TestConfined(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	device := startChild(t, "device", "--shm", path)
 	dev := openShared(t, path)
-	call := caller(t, dev)
+	call, crash := caller(t, dev)
 	require.Zero(t, call(unix.SYS_GETPID))
 	require.Equal(t, syscall.EBADF, call(unix.SYS_CLOSE, -1), "allowed, and wrong")
 	for name, c := range map[string][]int{
@@ -83,10 +92,13 @@ func TestConfined(t *testing.T) {
 	require.Equal(t, syscall.EFAULT, call(unix.SYS_OPENAT, unix.AT_FDCWD, 0, unix.O_RDONLY), "a file to read")
 	require.Equal(t, map[string]bool{"2": true}, statusOf(t, device.Process.Pid, "Seccomp"))
 	require.Equal(t, map[string]bool{"1": true}, statusOf(t, device.Process.Pid, "NoNewPrivs"))
+	crash()
+	require.NoError(t, echo(t.Context(), port(t, dev, "loopback"), make([]byte, 100_000), 1), "a process ended, not its device")
 
 	path = filepath.Join(t.TempDir(), "s")
 	device = startChild(t, "device", "--shm", path, "--no-filter")
-	require.NotEqual(t, syscall.EPERM, caller(t, openShared(t, path))(unix.SYS_SOCKET, -1))
+	call, _ = caller(t, openShared(t, path))
+	require.NotEqual(t, syscall.EPERM, call(unix.SYS_SOCKET, -1))
 	require.Equal(t, map[string]bool{"1": true}, statusOf(t, device.Process.Pid, "NoNewPrivs"))
 }
 
