@@ -46,6 +46,10 @@ demo-service: deps-build ## a service under load, scraped by a real Prometheus, 
 	@scripts/prometheus.sh >/dev/null
 	@$(GO) run ./internal/servicedemo
 
+.PHONY: demo-fabric
+demo-fabric: deps-build ## a torus of 16 nodes, then of four processes, whose links are cut and mended under load
+	@$(GO) run ./internal/fabricdemo
+
 .PHONY: demo-shm
 demo-shm: deps-build ## two processes move bulk data through a device in a third, verified; one is killed, the other does not notice
 	@$(GO) run ./internal/shmdemo

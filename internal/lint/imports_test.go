@@ -59,6 +59,7 @@ var allowed = []struct {
 	{"kmod/lib/umod", []string{"bridge", "bridge/kdev/uapi", "bridge/kdev/umod", "bridge/shm", "bridge/sim"}, []string{sys}},
 	{"internal/", []string{"internal/"}, nil},
 	{"internal/shmdemo", []string{"internal/texttable", "internal/units", "pkg/nfcomms"}, nil},
+	{"internal/fabricdemo", []string{"bridge/abi", "pkg/fabric", "pkg/model", "pkg/nfcomms"}, nil},
 	{"internal/shmwire", []string{"bridge", "bridge/abi", "internal/fdpass"}, nil},
 	{"internal/dmaloop", []string{"pkg/nfcomms"}, []string{"golang.org/x/sync"}},
 	{"internal/vmtest/", []string{"internal/vmtest/", "internal/texttable"}, []string{sys}},
