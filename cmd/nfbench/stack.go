@@ -16,6 +16,7 @@ type stackOptions struct {
 	depth   int
 	tests   int
 	plot    string
+	falls   string
 	short   bool
 }
 
@@ -53,7 +54,7 @@ func newStack(c *common) *cobra.Command {
 		Use: "stack", Short: "The stack analysis: where the time of a transfer goes, by chunk size",
 		Long: stackLong,
 		Example: `  nfbench stack --short
-  nfbench stack --plot stack.svg
+  nfbench stack --plot stack.svg --waterfall layers.svg
   nfbench stack --address "sim:?islands=2&managers=2" --depth 8 --output json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -69,6 +70,9 @@ func newStack(c *common) *cobra.Command {
 				if err == nil && o.plot != "" {
 					err = r.plot().save(o.plot)
 				}
+				if err == nil && o.falls != "" {
+					err = savePicture(o.falls, r.waterfallSVG())
+				}
 				return r, err
 			})
 		},
@@ -80,6 +84,7 @@ func newStack(c *common) *cobra.Command {
 	f.IntVar(&o.depth, "depth", 4, "transfers at once, where they overlap")
 	f.IntVar(&o.tests, "tests", 5, "tests of each point")
 	f.StringVar(&o.plot, "plot", "", "write the curves to this SVG file")
+	f.StringVar(&o.falls, "waterfall", "", "write the layers of each size to this SVG file")
 	f.BoolVar(&o.short, "short", false, "a look in a few seconds: less payload, fewer sizes and tests")
 	return cmd
 }

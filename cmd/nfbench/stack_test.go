@@ -1,11 +1,14 @@
 package main
 
 import (
+	"encoding/xml"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
 var tinyStack = []string{"stack", "--payload", "64KiB", "--sizes", "4KiB,16KiB,8000", "--depth", "2", "--tests", "1"}
@@ -13,7 +16,7 @@ var tinyStack = []string{"stack", "--payload", "64KiB", "--sizes", "4KiB,16KiB,8
 func TestStackJSON(t *testing.T) {
 	svg := filepath.Join(t.TempDir(), "stack.svg")
 	var r StackReport
-	decode(t, mustRun(t, append(tinyStack, "--output", "json", "--plot", svg)...), &r)
+	decode(t, mustRun(t, append(tinyStack, "--output", "json", "--plot", svg, "--waterfall", svg+".layers")...), &r)
 	requireHeader(t, "stack", r.Header)
 	require.Equal(t, []int{64 << 10, 2, 1}, []int{r.Payload, r.Depth, r.Tests})
 	require.Contains(t, []int{6, 8}, len(r.Curves), "two modes on the heap, regions and, where there is mmap, mapped memory")
@@ -43,6 +46,13 @@ func TestStackJSON(t *testing.T) {
 	require.NotEmpty(t, r.Absent)
 	text, err := os.ReadFile(svg)
 	require.NoError(t, err)
+	layers, err := os.ReadFile(svg + ".layers")
+	require.NoError(t, err)
+	require.NoError(t, xml.Unmarshal(layers, new(struct{})))
+	for _, want := range []string{">wake-up<", ">4 KiB h2d<", "simulated device", "<title>submit "} {
+		require.Contains(t, string(layers), want)
+	}
+	require.Len(t, layerColours, nfcomms.LayerCount)
 	for _, want := range []string{"h2d, synchronous<", "d2h, overlapped<", "simulated device"} {
 		require.Contains(t, string(text), want)
 	}

@@ -37,6 +37,7 @@ type StackLayer struct {
 	Layer string  `json:"layer"`
 	Share float64 `json:"share"` // of the time of all calls together, 0 to 1
 	StackTimeNS
+	index nfcomms.Layer
 }
 
 // waterfalls traces some chunks of each size, apart from what is timed.
@@ -66,7 +67,7 @@ func stackWaterfall(size int, w nfcomms.Waterfall) StackWaterfall {
 		s.Direction = directions[1]
 	}
 	for _, l := range w.Layers {
-		s.Layers = append(s.Layers, StackLayer{Layer: l.Layer.String(), Share: l.Share, StackTimeNS: ns(l.Times)})
+		s.Layers = append(s.Layers, StackLayer{Layer: l.Layer.String(), Share: l.Share, StackTimeNS: ns(l.Times), index: l.Layer})
 	}
 	return s
 }

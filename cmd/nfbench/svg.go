@@ -269,8 +269,11 @@ func (p *plot) add(name string, x, y float64) *series {
 }
 
 // save writes the plot to a file.
-func (p *plot) save(path string) error {
-	if err := os.WriteFile(path, []byte(p.svg()), 0o644); err != nil {
+func (p *plot) save(path string) error { return savePicture(path, p.svg()) }
+
+// savePicture writes a picture to a file.
+func savePicture(path, svg string) error {
+	if err := os.WriteFile(path, []byte(svg), 0o644); err != nil {
 		return usageError{fmt.Errorf("write plot: %w", err)}
 	}
 	return nil

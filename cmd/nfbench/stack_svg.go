@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// Geometry of the waterfalls in pixels.
+const (
+	fallLeft, fallRight = 130, plotWidth - 96
+	fallTop, fallRow    = 64, 26
+	fallBar             = 18
+	fallColumn          = 140 // of the legend
+)
+
+// layerColours are those of the layers, by [nfcomms.Layer].
+var layerColours = append(palette[:len(palette):len(palette)], "#333333")
+
+// waterfallSVG draws a bar for each size and direction: its layers, each as long as its share.
+func (r *StackReport) waterfallSVG() string {
+	var b strings.Builder
+	legend := fallTop + fallRow*len(r.Waterfalls) + 24
+	height := legend + 3*legendRow
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="13">`+"\n", plotWidth, height)
+	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", plotWidth, height)
+	text(&b, 24, 26, "start", 17, "Where the time of a chunk goes, "+r.Device.Label)
+	text(&b, 24, 47, "start", 12, fmt.Sprintf("%s on %s. Share of each layer, and the median of the whole; clocks compared to ±%s",
+		r.Device.Address, r.Machine.CPU, nsText(r.ClockErrorNS)))
+	for i, f := range r.Waterfalls {
+		f.draw(&b, fallTop+fallRow*i)
+	}
+	columns := (plotWidth - 48) / fallColumn
+	for l, colour := range layerColours {
+		x, y := 24+l%columns*fallColumn, legend+l/columns*legendRow
+		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="12" height="12" fill="%s"/>`+"\n", x, y, colour)
+		text(&b, float64(x+18), float64(y+11), "start", 13, nfcomms.Layer(l).String())
+	}
+	b.WriteString("</svg>\n")
+	return b.String()
+}
+
+// draw draws one bar.
+func (f StackWaterfall) draw(b *strings.Builder, y int) {
+	baseline, x := float64(y+fallBar-4), float64(fallLeft)
+	text(b, fallLeft-8, baseline, "end", 13, sizeText(f.Size)+" "+f.Direction)
+	for _, l := range f.Layers {
+		width := l.Share * (fallRight - fallLeft)
+		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"><title>%s %s, %.1f %%</title></rect>`+"\n",
+			x, y, width, fallBar, layerColours[l.index], l.Layer, nsText(float64(l.Median)), 100*l.Share)
+		x += width
+	}
+	text(b, fallRight+8, baseline, "start", 13, nsText(float64(f.Whole.Median)))
+}
