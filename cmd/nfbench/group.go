@@ -234,7 +234,7 @@ func (s exchangeShape) warm(algorithm string) int {
 }
 
 // autoChooses is more steps than the trials of all candidates take.
-const autoChooses = 400
+const autoChooses = 450
 
 // measure runs all comparisons.
 func (o *groupOptions) measure(ctx context.Context, bar func(int) progress) (*GroupReport, error) {

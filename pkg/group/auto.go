@@ -84,15 +84,18 @@ func SpikeLoad(cells, members, synapses int, hertz, milliseconds float64, event 
 // How long auto does what, in exchanges.
 const (
 	autoWarm    = 4  // to see the load
-	autoRounds  = 3  // in each of which every candidate has a trial
+	autoRounds  = 4  // in each of which every candidate has a trial
 	autoTrial   = 4  // exchanges in a row
 	autoLong    = 20 // the same where one should take less than autoShort
 	autoShort   = 50 * time.Microsecond
 	autoStay    = 128 // first; doubles up to autoStayMax
 	autoStayMax = 8192
 	// autoFar is how much slower than the best by the model is not tried;
-	// autoChange is the factor by which a load is another one.
+	// autoGain is how much faster than that best a candidate must have been to be
+	// taken, as trials of equals differ; autoChange is the factor by which a load is
+	// another one.
 	autoFar    = 4
+	autoGain   = 1.1
 	autoChange = 2
 )
 
@@ -101,8 +104,9 @@ type auto struct {
 	at       int // exchanges in this phase
 	names    []string
 	run      []Exchanger
-	times    [][]float64 // by candidate: ns of each step
+	times    []float64 // by candidate: ns of a step in its best trial
 	trial    int
+	since    time.Time // the trial's second exchange began
 	chosen   Exchanger
 	stay     int
 	load     Load // that the choice was made for
@@ -161,7 +165,7 @@ func (a *auto) list() {
 			algorithm, _ := find(p.Algorithm) // Predict names what is there
 			a.names = append(a.names, p.Algorithm)
 			a.run = append(a.run, algorithm.New())
-			a.times = append(a.times, nil)
+			a.times = append(a.times, math.Inf(1))
 		}
 	}
 }
@@ -176,37 +180,40 @@ func (a *auto) try(s *Step) error {
 		return a.use(s)
 	}
 	i := a.at / a.trial % len(a.run)
-	start := time.Now()
 	if err := a.run[i].Exchange(s); err != nil {
 		return err
 	}
 	if err := s.WaitAll(); err != nil {
 		return err
 	}
-	if a.at%a.trial > 0 { // the first step after a change pays for it
-		a.times[i] = append(a.times[i], float64(time.Since(start)))
-	}
 	a.at++
+	switch a.at % a.trial {
+	case 1: // the first step after a change pays for it
+		a.since = time.Now()
+	case 0: // a look at the clock for each step costs as much as a short step
+		a.times[i] = min(a.times[i], float64(time.Since(a.since))/float64(a.trial-1))
+	}
 	return nil
 }
 
-// choose gathers the medians of all members and takes the least sum.
-func (a *auto) choose(s *Step) error {
-	own := make([]float64, len(a.times))
-	for i, t := range a.times {
-		slices.Sort(t)
-		own[i] = t[len(t)/2]
+// pick takes the fastest, or the first, which the model prefers, where that is hardly
+// slower.
+func pick(mean []float64) int {
+	best := slices.Index(mean, slices.Min(mean))
+	if mean[0] < autoGain*mean[best] {
+		return 0
 	}
-	mean, err := means(s, own)
+	return best
+}
+
+// choose gathers what the best trials of all members took, and takes the least sum:
+// what others took from the processor only ever adds to a trial.
+func (a *auto) choose(s *Step) error {
+	mean, err := means(s, a.times)
 	if err != nil {
 		return err
 	}
-	best := 0
-	for i := range mean {
-		if mean[i] < mean[best] {
-			best = i
-		}
-	}
+	best := pick(mean)
 	a.chosen = a.run[best]
 	why := fmt.Sprintf("%d members, %.1f packages of %.0f bytes each; measured", a.load.Members, a.load.Packages, a.load.Bytes)
 	for i, name := range a.names {

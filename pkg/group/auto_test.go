@@ -48,6 +48,14 @@ func TestPredict(t *testing.T) {
 	require.Equal(t, 0, at(sparse, "isend"))
 }
 
+// TestPick: trials of equals differ, and the model decides between those.
+func TestPick(t *testing.T) {
+	require.Equal(t, 0, pick([]float64{10}))
+	require.Equal(t, 0, pick([]float64{10, 9.5, 30}), "hardly faster")
+	require.Equal(t, 1, pick([]float64{10, 8, 9}))
+	require.Equal(t, 2, pick([]float64{10, 8, 7.9}))
+}
+
 // TestAutoAgrees: all members choose the same, say why, and choose again when the
 // load is another one.
 func TestAutoAgrees(t *testing.T) {

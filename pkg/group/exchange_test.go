@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -123,6 +125,52 @@ func around(rank, size int) (targets, sources []int) {
 		sources = append(sources, (rank-d+size)%size)
 	}
 	return targets, sources
+}
+
+// TestVeryManyMembers: 1,024 of them send to neighbours straight, and in rounds through
+// others; each gets what is for it, in its step.
+func TestVeryManyMembers(t *testing.T) {
+	const size = 1024
+	for _, name := range []string{"isend", "bruck"} {
+		mesh := NewMesh(size)
+		var all sync.WaitGroup
+		for rank := range size {
+			all.Go(func() {
+				assert.NoError(t, passAround(background(t), mesh, name, rank, size), "%s, member %d", name, rank)
+			})
+		}
+		all.Wait()
+	}
+}
+
+// passAround sends rank and step to the neighbours, three times.
+func passAround(ctx context.Context, mesh *Mesh, name string, rank, size int) error {
+	o := Options{Rank: rank, Size: size, Algorithm: name}
+	o.Targets, o.Sources = around(rank, size)
+	g, err := Join(ctx, mesh, o)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	for step := range 3 {
+		var out []Package
+		for _, to := range o.Targets {
+			out = append(out, Package{to, fmt.Appendf(nil, "%d to %d, %d", rank, to, step)})
+		}
+		in, err := g.Exchange(ctx, out)
+		if err != nil {
+			return err
+		}
+		if len(in) != len(o.Sources) {
+			return fmt.Errorf("%d packages of step %d", len(in), step)
+		}
+		for _, p := range in {
+			if want := fmt.Sprintf("%d to %d, %d", p.Rank, rank, step); !slices.Contains(o.Sources, p.Rank) || string(p.Data) != want {
+				return fmt.Errorf("%q from %d, not %q", p.Data, p.Rank, want)
+			}
+		}
+	}
+	return nil
 }
 
 // TestOneWayEdges: only neighbours are waited for, and a member that is never sent
