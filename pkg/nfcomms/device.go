@@ -47,6 +47,8 @@ type (
 	Offer = bridge.Offer
 	// Fabric is a torus of nodes, as one of them knows it.
 	Fabric = bridge.Fabric
+	// FabricPlace is the place of a node in a fabric; [Place] makes one.
+	FabricPlace = abi.Node
 	// FabricState is a fabric at one moment.
 	FabricState = bridge.FabricState
 	// FabricNodeState is what is known of a node.
@@ -190,8 +192,11 @@ func (d *Device) Fabric() Fabric {
 	return nil
 }
 
+// Place returns the place of a node in a fabric, as the methods of [Fabric] take it.
+func Place(x, y, z uint8) FabricPlace { return abi.MakeNode(x, y, z) }
+
 // At returns the id of a target of a node of a fabric.
-func At(x, y, z uint8, t Target) Target { return bridge.At(abi.MakeNode(x, y, z), t) }
+func At(x, y, z uint8, t Target) Target { return bridge.At(Place(x, y, z), t) }
 
 // Node returns the device of another node of the fabric, as this process reaches it:
 // programs, health and counts are that node's. It is opened when it is first asked for,
@@ -199,7 +204,7 @@ func At(x, y, z uint8, t Target) Target { return bridge.At(abi.MakeNode(x, y, z)
 // this device is in no fabric, ErrInvalid if there is no such node or it is this device's
 // own, ErrDeviceLost if it does not answer.
 func (d *Device) Node(ctx context.Context, x, y, z uint8) (*Device, error) {
-	node, f := abi.MakeNode(x, y, z), d.Fabric()
+	node, f := Place(x, y, z), d.Fabric()
 	address := fmt.Sprintf("%s node %v", d.address, node)
 	if f == nil {
 		return nil, wrap(OpOpen, address, 0, fmt.Errorf("no fabric: %w", ErrNotSupported))
