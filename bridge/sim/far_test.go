@@ -1,3 +1,5 @@
+//go:build cgo
+
 package sim
 
 import (
@@ -228,4 +230,33 @@ func TestNodesComeAndGo(t *testing.T) {
 	require.ErrorIs(t, err, bridge.ErrClosed)
 	_, err = dev.Subscribe(e.Ctx(), bridge.At(at(1), abi.TargetLoopback))
 	require.ErrorIs(t, err, bridge.ErrClosed)
+}
+
+// TestCloseBesideAFunctionThatSubscribes: Close waits for the function of an extended rendezvous, and
+// what that asks for is answered.
+func TestCloseBesideAFunctionThatSubscribes(t *testing.T) {
+	e := bridgetest.NewEnv(t)
+	dev := openDevice(t, "torus=3x1x1").(*node)
+	far := must(dev.Fabric().Device(e.Ctx(), at(1)))
+	ch := e.Subscribe(dev, bridge.At(at(1), abi.TargetLoopback))
+	require.NoError(t, ch.Send(e.Ctx(), []byte("?")))
+	begun, on := make(chan struct{}), make(chan struct{})
+	receive := bridgetest.Call("receive", func() error {
+		return ch.ReceiveFunc(e.Ctx(), func([]byte) error {
+			close(begun)
+			<-on
+			for _, place := range []abi.Node{at(1), at(2)} {
+				if _, err := dev.Subscribe(e.Ctx(), bridge.At(place, abi.TargetTime)); !errors.Is(err, bridge.ErrClosed) {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	<-begun
+	closing := bridgetest.Call("close", dev.Close)
+	e.Until("the node is being closed", func() bool { _, err := far.Health(); return errors.Is(err, bridge.ErrClosed) })
+	close(on)
+	require.NoError(t, e.Wait(closing))
+	require.ErrorIs(t, e.Wait(receive), bridge.ErrClosed)
 }

@@ -28,7 +28,9 @@ type torus struct {
 	opening sync.Mutex // guards what follows; held while one is opened
 	far     map[int]*farNode
 	closed  bool
-	result  error // of close
+
+	ending sync.Once
+	result error // of end
 }
 
 // farNode is another node: the device that runs there, and how this process reaches it.
@@ -36,7 +38,8 @@ type farNode struct {
 	firmware *firmware.Instance
 	log      *logPipe
 	near     *firmware.Near
-	dev      *farDevice // nil until it answered, and when it was closed
+	dev      *farDevice    // nil until it answered, and when it was closed
+	leaving  chan struct{} // while one is closed; nil else
 }
 
 // farDevice is the device of another node; one that was closed is opened anew when it is
@@ -47,18 +50,24 @@ type farDevice struct {
 	index int
 }
 
-// Close closes what this process has at the node.
+// Close closes what this process has at the node. Calls of it may be waited for, and
+// they may open nodes: no lock is held meanwhile.
 func (d *farDevice) Close() error {
 	d.torus.opening.Lock()
-	defer d.torus.opening.Unlock()
-	return d.closeLocked()
-}
-
-func (d *farDevice) closeLocked() error {
-	if far := d.torus.far[d.index]; far.dev == d {
-		far.dev = nil
+	far := d.torus.far[d.index]
+	mine := far.dev == d
+	if mine {
+		far.dev, far.leaving = nil, make(chan struct{})
 	}
-	return d.Device.Close()
+	d.torus.opening.Unlock()
+	err := d.Device.Close()
+	if mine {
+		d.torus.opening.Lock()
+		close(far.leaving)
+		far.leaving = nil
+		d.torus.opening.Unlock()
+	}
+	return err
 }
 
 // newTorus starts the nodes of a torus.
@@ -163,11 +172,10 @@ func (t *torus) Device(ctx context.Context, n abi.Node) (bridge.Device, error) {
 	if i == 0 {
 		return nil, fmt.Errorf("node %v: %w: it is the device that was opened", n, bridge.ErrInvalid)
 	}
-	t.opening.Lock()
-	defer t.opening.Unlock()
-	if t.closed {
-		return nil, errClosed
+	if err := t.enter(ctx, i); err != nil {
+		return nil, err
 	}
+	defer t.opening.Unlock()
 	far := t.far[i]
 	if far == nil {
 		if far, err = t.boot(i); err != nil {
@@ -191,6 +199,28 @@ func (t *torus) Device(ctx context.Context, n abi.Node) (bridge.Device, error) {
 	}
 	far.dev = &farDevice{dev, t, i}
 	return far.dev, nil
+}
+
+// enter locks opening when nobody leaves that node.
+func (t *torus) enter(ctx context.Context, i int) error {
+	for {
+		t.opening.Lock()
+		far := t.far[i]
+		switch {
+		case t.closed:
+			t.opening.Unlock()
+			return errClosed
+		case far == nil || far.leaving == nil:
+			return nil
+		}
+		leaving := far.leaving
+		t.opening.Unlock()
+		select {
+		case <-leaving:
+		case <-ctx.Done():
+			return &bridge.WithdrawnError{Cause: ctx.Err()}
+		}
+	}
 }
 
 // stop ends the device of a node, which serves nobody any more.
@@ -254,22 +284,29 @@ func (t *torus) opened() (all []*farDevice) {
 // close ends all nodes. It is idempotent.
 func (t *torus) close() error {
 	t.opening.Lock()
-	defer t.opening.Unlock()
-	if t.closed {
-		return t.result
-	}
-	t.closed = true
+	t.closed = true // nobody comes any more
+	t.opening.Unlock()
+	t.ending.Do(func() { t.result = t.end() })
+	return t.result
+}
+
+func (t *torus) end() error {
 	var errs []error
+	for _, dev := range t.opened() {
+		errs = append(errs, dev.Close())
+	}
 	for i, far := range t.far {
-		if far.dev != nil {
-			errs = append(errs, far.dev.closeLocked())
+		t.opening.Lock()
+		leaving := far.leaving
+		t.opening.Unlock()
+		if leaving != nil {
+			<-leaving
 		}
 		_ = t.mesh.EndDevice(i)
 		errs = append(errs, far.stop(t.log))
 	}
 	t.mesh.Close()
-	t.result = errors.Join(errs...)
-	return t.result
+	return errors.Join(errs...)
 }
 
 // node is a device that is node 0.0.0 of a torus.

@@ -6,9 +6,9 @@
 
 enum {
 	OPEN_NS = 5000000, /* between two OPEN, until the device has the hello */
-	BEAT_NS = 100000000, /* between two OPEN from then on */
-	LOOK_NS = 20000000, /* between two looks at the device's heartbeat */
-	SILENT_LOOKS = 50, /* without a packet, after which a host is gone */
+	BEAT_NS = 200000000, /* between two OPEN from then on */
+	LOOK_NS = 50000000, /* between two looks at the device's heartbeat */
+	SILENT_LOOKS = 20, /* without a packet, after which a host is gone */
 	RESEND_NS = 20000000, /* slots that did not arrive */
 	PUBLISH_NS = 1000000, /* until the peer is told what came */
 	POLL_NS = 1000000, /* between two looks whether a ring that fills was emptied */
@@ -20,6 +20,12 @@ static uint64_t load(const uint64_t *word)
 {
 	return atomic_load_explicit((const _Atomic uint64_t *)word,
 				    memory_order_acquire);
+}
+
+/* The next of moments that are so far apart: ends of one clock wake at the same time. */
+static uint64_t next(uint64_t now, uint64_t every)
+{
+	return now - now % every + every;
 }
 
 static void store(uint64_t *word, uint64_t value)
@@ -234,14 +240,16 @@ static void slots_came(struct nfc_far *f, const struct nfc_packet *p,
 		       const struct nfc_fifo *fifo, uint32_t at)
 {
 	uint32_t words = sizeof(struct nfc_slot) / NFC_WORD_SIZE;
-	struct nfc_far_mailbox *m = &f->mailbox[h->mailbox];
 	struct nfc_slot slot[NFC_FAR_SLOTS];
-	uint64_t before = m->received;
+	struct nfc_far_mailbox *m;
 	bool ring = false;
+	uint64_t before;
 
 	if (h->mailbox >= f->config.mailboxes || h->count > NFC_FAR_SLOTS ||
 	    p->size != NFC_FAR_HEAD + h->count * sizeof(*slot))
 		return;
+	m = &f->mailbox[h->mailbox];
+	before = m->received;
 	acked(m, h, f->now);
 	nfc_fifo_read(fifo, at, (struct nfc_word *)slot, h->count * words);
 	for (uint32_t i = 0; i < h->count; i++) {
@@ -347,7 +355,7 @@ static void send_open(struct nfc_far *f)
 			 sizeof(hello->payload));
 	if (!nfc_far_send(f, NFC_FAR_OPEN, &p, sizeof(*hello)))
 		return;
-	f->open_ns = f->now + (f->known ? BEAT_NS : OPEN_NS);
+	f->open_ns = next(f->now, f->known ? BEAT_NS : OPEN_NS);
 	nfc_far_due(f, f->open_ns);
 }
 
@@ -413,7 +421,7 @@ static bool look_again(struct nfc_far *f)
 static void look_at_host(struct nfc_far *f)
 {
 	if (f->now >= f->look_ns) {
-		f->look_ns = f->now + LOOK_NS;
+		f->look_ns = next(f->now, LOOK_NS);
 		f->over = f->silent++ == SILENT_LOOKS;
 	}
 	nfc_far_due(f, f->look_ns);
