@@ -218,7 +218,10 @@ func (e *soakExchange) close(ctx context.Context) soakEnd {
 	if err == nil {
 		err = errors.Join(e.loop.stop(ctx), e.sink.stop(ctx))
 	}
-	if err != nil && !(e.job.Mortal && isLost(err)) {
+	switch {
+	case err != nil && e.job.Mortal && isLost(err):
+		e.end.Resets++ // it was lost, and nobody looks for the next one any more
+	case err != nil:
 		e.end.Why = err.Error()
 	}
 	return e.end

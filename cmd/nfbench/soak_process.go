@@ -88,7 +88,7 @@ func (p *soakedProcess) settle(b *SoakBooks, clients []*soakProcess) error {
 		c.leave()
 	}
 	var n int
-	for until := time.Now().Add(soakPatience / 6); time.Now().Before(until); time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(soakPatience); time.Now().Before(until); time.Sleep(time.Millisecond) {
 		var err error
 		if n, err = p.descriptors(); err != nil {
 			return fmt.Errorf("the device ended by itself: %w", err)

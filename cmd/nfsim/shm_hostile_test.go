@@ -119,7 +119,7 @@ func TestHostileNeighbours(t *testing.T) {
 	}
 	loop := port(t, dev, "loopback")
 	buf := make([]byte, 100_000)
-	for i := range uint64(200) {
+	for i := range uint64(100) {
 		require.NoError(t, echo(t.Context(), loop, buf, i))
 	}
 	over.Store(true)
