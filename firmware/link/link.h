@@ -14,6 +14,22 @@
 
 #include "../nfc_abi.h"
 
+/*
+ * The lowest bit of a word that is not 0. The compiler's own builtin calls a function
+ * where the processor has no instruction, and nothing is linked here but memcpy's kind.
+ */
+static inline uint32_t nfc_lowest_bit(uint64_t word)
+{
+	uint32_t bit = 0;
+
+	for (uint32_t half = 32; half; half /= 2)
+		if (!(word & ((1ull << half) - 1))) {
+			word >>= half;
+			bit += half;
+		}
+	return bit;
+}
+
 enum nfc_link_limits {
 	NFC_WORD_SIZE = 16,
 	NFC_PACKET_SIZE = 4096, /* bytes of payload */

@@ -177,9 +177,9 @@ static bool serve_all(struct nfc_node *n)
 	uint64_t before = n->moves;
 
 	for (uint32_t left = inputs & ~below; left; left &= left - 1)
-		serve(n, (uint32_t)__builtin_ctz(left));
+		serve(n, nfc_lowest_bit(left));
 	for (uint32_t left = inputs & below; left; left &= left - 1)
-		serve(n, (uint32_t)__builtin_ctz(left));
+		serve(n, nfc_lowest_bit(left));
 	n->first = (n->first + 1) % NFC_NODE_INPUTS;
 	/* what moved last may be what another waited for */
 	return (holding(n) & ~n->waits) || (n->waits && n->moves != before);

@@ -163,7 +163,7 @@ static bool begin_pieces(struct nfc_rma *r, struct nfc_rma_op *op)
 
 		if (!~r->used)
 			return false;
-		piece = &r->piece[__builtin_ctzll(~r->used)];
+		piece = &r->piece[nfc_lowest_bit(~r->used)];
 		*piece = (struct nfc_rma_piece){
 			.op = op,
 			.at = op->begun,
