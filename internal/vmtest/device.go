@@ -97,30 +97,43 @@ func (d *device) stop() error {
 // lost reports whether the process ended before the machine, on purpose.
 func (d *device) lost() bool { return d.Killed() || does(d.script, "die") }
 
+// busReport is what a device saw of its bus.
+type busReport struct {
+	Error     string `json:"error"`
+	Ranges    uint64 `json:"dma_ranges"`
+	Faults    uint64 `json:"dma_faults"`
+	LastFault string `json:"last_fault"`
+	Struck    uint64 `json:"script_faults"`
+	Reads     uint64 `json:"bar_reads"`
+	Writes    uint64 `json:"bar_writes"`
+}
+
+// saw reads what the device saw of the one client that it had.
+func (d *device) saw() (busReport, error) {
+	text, err := os.ReadFile(d.report)
+	if err != nil {
+		return busReport{}, fmt.Errorf("read the device's report: %w", err)
+	}
+	var report struct {
+		Clients []busReport `json:"clients"`
+	}
+	if err := json.Unmarshal(text, &report); err != nil {
+		return busReport{}, fmt.Errorf("read the device's report: %w", err)
+	}
+	if len(report.Clients) != 1 {
+		return busReport{}, fmt.Errorf("the device had %d clients, want 1", len(report.Clients))
+	}
+	return report.Clients[0], nil
+}
+
 // bus reads what the device saw of the guest's memory. Accesses to memory that
 // is not mapped are an error unless it reached for that: with an IOMMU such
 // reaches must end so, and nothing may be mapped any more when the guest has ended.
 func (d *device) bus(iommu, ended bool) error {
-	text, err := os.ReadFile(d.report)
+	c, err := d.saw()
 	if err != nil {
-		return fmt.Errorf("read the device's report: %w", err)
+		return err
 	}
-	var report struct {
-		Clients []struct {
-			Error     string `json:"error"`
-			Ranges    uint64 `json:"dma_ranges"`
-			Faults    uint64 `json:"dma_faults"`
-			LastFault string `json:"last_fault"`
-			Struck    uint64 `json:"script_faults"`
-		} `json:"clients"`
-	}
-	if err := json.Unmarshal(text, &report); err != nil {
-		return fmt.Errorf("read the device's report: %w", err)
-	}
-	if len(report.Clients) != 1 {
-		return fmt.Errorf("the device had %d clients, want 1", len(report.Clients))
-	}
-	c := report.Clients[0]
 	switch {
 	case c.Error != "":
 		return fmt.Errorf("the device cut the machine off: %s", c.Error)

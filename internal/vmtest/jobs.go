@@ -49,6 +49,7 @@ type job struct {
 	about    string
 	kernel   string     // release, backports or debug
 	machine  vm.Machine // without QEMU, Kernel, Initrd and Devices
+	counts   []workload // of which the register accesses are counted; nil: of nothing
 	device   []string   // arguments of nfsim besides the socket; nil: no device, no module
 	nodes    []node     // its devices; none: one as device says
 	count    int        // the last argument of every program, if it is not 0

@@ -186,6 +186,9 @@ func (v *reporter) concludeDevices(outcome vm.Outcome) {
 		}
 		killed = killed || d.lost()
 	}
+	if v.boot.job.counts != nil {
+		v.accesses()
+	}
 	if !killed {
 		v.suite.test("qemu", vfioLines(outcome.Stderr))
 	}

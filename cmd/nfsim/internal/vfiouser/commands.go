@@ -184,6 +184,9 @@ func (c *Conn) region(m *message) (r reader, index int, offset uint64, count uin
 	return r, int(at), offset, count, nil
 }
 
+// isBAR reports whether a region is one of the six BARs.
+func isBAR(index int) bool { return index < RegionBAR0+6 }
+
 func (c *Conn) readRegion(m *message) ([]byte, error) {
 	r, index, offset, count, err := c.region(m)
 	if err != nil {
@@ -191,6 +194,9 @@ func (c *Conn) readRegion(m *message) ([]byte, error) {
 	}
 	if len(r.b) > 0 {
 		return nil, fmt.Errorf("read with %d bytes of data: %w", len(r.b), syscall.EINVAL)
+	}
+	if isBAR(index) {
+		c.reads.Add(1)
 	}
 	out := make([]byte, accessSize+int(count))
 	copy(out, m.payload)
@@ -207,6 +213,9 @@ func (c *Conn) writeRegion(m *message) ([]byte, error) {
 	}
 	if len(r.b) != int(count) {
 		return nil, fmt.Errorf("write of %d bytes with %d: %w", count, len(r.b), syscall.EINVAL)
+	}
+	if isBAR(index) {
+		c.writes.Add(1)
 	}
 	if err := c.dev.WriteRegion(index, offset, r.b); err != nil {
 		return nil, fmt.Errorf("write %d bytes at %#x of region %d: %w", count, offset, index, err)

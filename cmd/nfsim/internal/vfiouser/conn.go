@@ -37,6 +37,8 @@ type Conn struct {
 	messages atomic.Uint64
 	refused  atomic.Uint64
 	posted   atomic.Uint64
+	reads    atomic.Uint64
+	writes   atomic.Uint64
 
 	mu      sync.Mutex // guards what follows
 	waiting map[uint16]chan *message
@@ -45,9 +47,9 @@ type Conn struct {
 	chunk   uint64 // most data of a DMA message the client takes
 }
 
-// Stats counts the messages of a connection: all commands, those refused, and
-// those that wanted no reply.
-type Stats struct{ Messages, Refused, Posted uint64 }
+// Stats counts the messages of a connection: all commands, those refused, those that wanted no
+// reply, and reads and writes of BARs.
+type Stats struct{ Messages, Refused, Posted, Reads, Writes uint64 }
 
 // NewConn makes a server for the client behind a socket, which it then owns.
 func NewConn(c *net.UnixConn, dev Device, log *slog.Logger) *Conn {
@@ -98,7 +100,10 @@ func (c *Conn) receive(commands chan<- *message) error {
 
 // Stats returns the counters.
 func (c *Conn) Stats() Stats {
-	return Stats{Messages: c.messages.Load(), Refused: c.refused.Load(), Posted: c.posted.Load()}
+	return Stats{
+		Messages: c.messages.Load(), Refused: c.refused.Load(), Posted: c.posted.Load(),
+		Reads: c.reads.Load(), Writes: c.writes.Load(),
+	}
 }
 
 // Close ends Serve.
