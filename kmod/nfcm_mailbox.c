@@ -195,8 +195,9 @@ static void store(struct nfcm_mailbox *mailbox, u64 i,
 
 	trace_nfcomms_slot_out(mailbox->index, slot);
 	header |= nfcm_phase_bit(i, mailbox->shift) << NFC_HDR_PHASE_SHIFT;
-	memcpy_toio(to + offsetof(struct nfc_slot, payload), slot->payload,
-		    sizeof(slot->payload));
+	/* memcpy_toio() may store four bytes at a time. */
+	__iowrite64_copy(to + offsetof(struct nfc_slot, payload), slot->payload,
+			 ARRAY_SIZE(slot->payload));
 	/* writeq() follows all stores to the device before it. SYNC: slot */
 	writeq(header, to);
 }
@@ -238,6 +239,19 @@ static void publish(struct nfcm_mailbox *mailbox)
 }
 
 /*
+ * Load a payload eight bytes at a time: each load waits for the bus, and
+ * memcpy_fromio() may take four.
+ */
+static void load_payload(struct nfc_slot *slot, const void __iomem *from)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(slot->payload); i++)
+		slot->payload[i] = (__force nfc_le64)
+			__raw_readq(from + i * sizeof(slot->payload[0]));
+}
+
+/*
  * Copy the next message: the device may write the slot again at any time, so
  * only the copy is used. Must hold the mailbox.
  */
@@ -256,8 +270,7 @@ static bool take(struct nfcm_mailbox *mailbox, struct nfc_slot *slot)
 		return false;
 	}
 	slot->header = cpu_to_le64(header);
-	memcpy_fromio(slot->payload, from + offsetof(struct nfc_slot, payload),
-		      sizeof(slot->payload));
+	load_payload(slot, from + offsetof(struct nfc_slot, payload));
 	mailbox->taken++;
 	if (++mailbox->row > mailbox->longest_row)
 		mailbox->longest_row = mailbox->row;
