@@ -255,10 +255,15 @@ void nfcm_receive_next(struct nfcm_half *half)
 
 	if (!op)
 		return;
-	if (core->state == NFCM_STATE_OFFERED && !core->held) {
+	if (core->state == NFCM_STATE_IDLE) {
+		nfcm_eager_post(half);
+	} else if (core->state == NFCM_STATE_OFFERED && !core->held) {
 		take(half);
 		if (half->pending)
 			nfcm_half_push(half);
+	} else if (core->state == NFCM_STATE_OFFERED && op->pins.lists &&
+		   !(op->flags & NFCOMMS_HOLD) && nfcm_eager_fits(half)) {
+		nfcm_eager_put(half, core->id, 0);
 	} else if (core->state == NFCM_STATE_OFFERED && op->pins.lists) {
 		WARN_ON_ONCE(!nfcm_core_transfer(core, op->length,
 						 half->ch->epoch->layout.window));

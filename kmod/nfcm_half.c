@@ -118,8 +118,8 @@ void nfcm_half_wait_for_room(struct nfcm_half *half, bool urgent)
 
 /*
  * Have a message put before any other that ends a transaction or answers an
- * offer. A WITHDRAW of a message and an ABORT must be answered; a transfer whose
- * WITHDRAW is not answered is aborted. Must hold the mailbox.
+ * offer. A WITHDRAW and an ABORT must be answered; but a transfer whose lists move,
+ * and whose WITHDRAW is not answered, is aborted. Must hold the mailbox.
  */
 void nfcm_half_set_pending(struct nfcm_half *half, enum nfc_type type,
 			   u32 status, u64 size)
@@ -128,7 +128,7 @@ void nfcm_half_set_pending(struct nfcm_half *half, enum nfc_type type,
 	half->pending_status = status;
 	half->pending_size = size;
 	if (type == NFC_TYPE_ABORT || (type == NFC_TYPE_WITHDRAW &&
-				       half->core->state == NFCM_STATE_OFFERED))
+				       half->core->state != NFCM_STATE_MOVING))
 		nfcm_escalation_start(&half->escalation, half->ch);
 }
 
@@ -136,13 +136,15 @@ void nfcm_half_set_pending(struct nfcm_half *half, enum nfc_type type,
 static void compose(struct nfcm_half *half, struct nfc_slot *slot)
 {
 	struct nfcm_half_core *core = half->core;
+	/* What is posted is for the next transaction. */
+	u64 id = core->id + (core->state == NFCM_STATE_POSTED);
 
 	memset(slot, 0, sizeof(*slot));
-	nfcm_half_header(half, slot, half->pending, NFC_PAYLOAD_SIZE, core->id);
+	nfcm_half_header(half, slot, half->pending, NFC_PAYLOAD_SIZE, id);
 	if (half->pending == NFC_TYPE_ACK || half->pending == NFC_TYPE_ERROR) {
 		bool ok = half->pending == NFC_TYPE_ACK;
 		struct nfc_ack a = {
-			.transaction = cpu_to_le64(core->id),
+			.transaction = cpu_to_le64(id),
 			.processed = cpu_to_le64(ok ? half->pending_size : 0),
 			.outstanding = cpu_to_le64(ok ? 0 : half->pending_size),
 			.state = cpu_to_le16(ok ? NFC_STATE_CONSUMED :
@@ -154,7 +156,7 @@ static void compose(struct nfcm_half *half, struct nfc_slot *slot)
 		memcpy(slot->payload, &a, sizeof(a));
 	} else {
 		struct nfc_note n = {
-			.transaction = cpu_to_le64(core->id),
+			.transaction = cpu_to_le64(id),
 			.direction = cpu_to_le32(core->direction),
 		};
 
@@ -253,6 +255,20 @@ void nfcm_half_end(struct nfcm_half *half, u32 status)
 }
 
 /*
+ * The device has the pages: they come back with its answer. To an offer of its own it
+ * owes that already. Must hold the mailbox.
+ */
+static void take_back(struct nfcm_half *half)
+{
+	const struct nfcm_half_core *core = half->core;
+
+	if (core->direction == NFC_D2H && core->state == NFCM_STATE_GIVEN)
+		nfcm_escalation_start(&half->escalation, half->ch);
+	else if (!half->pending && !core->recall)
+		nfcm_half_set_pending(half, NFC_TYPE_WITHDRAW, 0, 0);
+}
+
+/*
  * Take the half's operation back, or end it where it stands; cause is its
  * status if that works, error the errno beside it. The caller pushes. Must hold
  * the mailbox.
@@ -289,6 +305,10 @@ void nfcm_half_stop(struct nfcm_half *half, u32 cause, int error)
 	case NFCM_STATE_MOVING:
 		if (!core->ledger.aborting && half->pending != NFC_TYPE_ABORT)
 			nfcm_half_set_pending(half, NFC_TYPE_ABORT, 0, 0);
+		break;
+	case NFCM_STATE_GIVEN:
+	case NFCM_STATE_POSTED:
+		take_back(half);
 		break;
 	default: /* committed: FIN is pending */
 		break;
@@ -360,23 +380,43 @@ void nfcm_half_fire(struct nfcm_half *half, u32 status)
 	}
 }
 
+/* What the device's record of a failure means to an operation. Must hold the mailbox. */
+static u32 status_of(struct nfcm_op *op, const struct nfcm_record *r)
+{
+	if (op && r->status == NFC_ETIMEOUT && op->flags & NFCOMMS_NOWAIT) {
+		op->c.flags |= NFCOMMS_NOT_NOW;
+		return NFC_EWITHDRAWN;
+	}
+	if (op && r->status == NFC_ESIZE)
+		op->c.peer_size = r->outstanding;
+	return r->status ?: NFC_EABORTED;
+}
+
 /* A transfer ended otherwise than by DONE. Must hold the mailbox. */
 static void transfer_ended(struct nfcm_half *half,
 			   const struct nfcm_outcome *out)
 {
 	struct nfcm_op *op = half->op;
-	u32 status = out->record.status;
 
 	nfcm_transfer_account(half, &out->record);
-	if (op && (op->cause || op->opcode == NFCOMMS_OP_REFUSE)) {
-		status = op->cause; /* the host asked for it */
-	} else if (op && status == NFC_ETIMEOUT && op->flags & NFCOMMS_NOWAIT) {
-		op->c.flags |= NFCOMMS_NOT_NOW;
-		status = NFC_EWITHDRAWN;
-	} else if (op && status == NFC_ESIZE) {
-		op->c.peer_size = out->record.outstanding;
-	} else if (!status) {
-		status = NFC_EABORTED;
+	if (op && (op->cause || op->opcode == NFCOMMS_OP_REFUSE))
+		nfcm_half_end(half, op->cause); /* the host asked for it */
+	else
+		nfcm_half_end(half, status_of(op, &out->record));
+}
+
+/* A message was taken or refused, or an eager transfer. Must hold the mailbox. */
+static void answered(struct nfcm_half *half, const struct nfcm_outcome *out)
+{
+	u32 status = out->event == NFCM_EVENT_REFUSED ? out->record.status :
+							NFC_OK;
+	struct nfcm_op *op = half->op;
+
+	if (op && (op->opcode == NFCOMMS_OP_SEND_IND ||
+		   op->opcode == NFCOMMS_OP_RECEIVE_IND)) {
+		nfcm_eager_account(op, &out->record);
+		if (status)
+			status = status_of(op, &out->record);
 	}
 	nfcm_half_end(half, status);
 }
@@ -385,10 +425,14 @@ static void transfer_ended(struct nfcm_half *half,
 static void offered(struct nfcm_half *half)
 {
 	bool expected = half->op || !list_empty(&half->armed);
+	struct nfcm_op *op;
 
 	nfcm_half_fire(half, NFC_OK);
 	if (!expected) /* the next one need not ring */
 		nfcm_mailbox_park(half->ch, half->ch->park & ~NFC_PARK_D2H);
+	op = half->op;
+	if (op && op->cause) /* it was taking back what it had posted */
+		nfcm_half_end(half, op->cause);
 }
 
 /* All bytes are there. Must hold the mailbox. */
@@ -435,10 +479,8 @@ void nfcm_half_event(struct nfcm_half *half, const struct nfcm_outcome *out)
 	half->told = ktime_get_coarse();
 	switch (out->event) {
 	case NFCM_EVENT_DELIVERED:
-		nfcm_half_end(half, NFC_OK);
-		break;
 	case NFCM_EVENT_REFUSED:
-		nfcm_half_end(half, out->record.status);
+		answered(half, out);
 		break;
 	case NFCM_EVENT_WITHDRAWN:
 		withdrawn(half);
@@ -456,7 +498,10 @@ void nfcm_half_event(struct nfcm_half *half, const struct nfcm_outcome *out)
 		nfcm_half_set_pending(half, NFC_TYPE_WITHDRAWN, 0, 0);
 		break;
 	case NFCM_EVENT_PROGRESS:
-		nfcm_transfer_progress(half, &out->record);
+		if (half->core->state == NFCM_STATE_GIVEN)
+			nfcm_eager_matched(half);
+		else
+			nfcm_transfer_progress(half, &out->record);
 		break;
 	case NFCM_EVENT_RETRIES_EXHAUSTED:
 		nfcm_transfer_account(half, &out->record);

@@ -551,6 +551,7 @@ int nfcm_pins_all(struct nfcm_op *op);
 void nfcm_pins_work(struct work_struct *work);
 void nfcm_pins_deny(struct nfcm_op *op);
 unsigned long nfcm_pins_need(const struct nfcm_op *op);
+bool nfcm_pins_spare(const struct nfcm_op *op);
 void nfcm_pins_trim(struct nfcm_op *op, u64 acked);
 void nfcm_pins_release(struct nfcm_op *op);
 void nfcm_pins_fini(struct nfcm_op *op);
@@ -581,7 +582,7 @@ bool nfcm_file_adopt(struct nfcm_file *file, struct nfcm_process *p);
 bool nfcm_file_owns(struct nfcm_file *file, u32 epoch, u64 id);
 void nfcm_file_disown(struct nfcm_file *file, u32 epoch, u64 id);
 
-/* ---- nfcm_half.c, nfcm_direct.c, nfcm_transfer.c, nfcm_stall.c: halves ---- */
+/* ---- nfcm_half.c, nfcm_direct.c, nfcm_transfer.c, nfcm_eager.c, nfcm_stall.c: halves ---- */
 
 void nfcm_half_init(struct nfcm_channel *ch, enum nfc_direction direction);
 struct nfcm_mailbox *nfcm_half_mailbox(struct nfcm_half *half);
@@ -617,6 +618,11 @@ void nfcm_transfer_feed(struct nfcm_half *half);
 bool nfcm_transfer_begin(struct nfcm_half *half);
 void nfcm_transfer_progress(struct nfcm_half *half, const struct nfcm_record *r);
 void nfcm_transfer_account(struct nfcm_half *half, const struct nfcm_record *r);
+bool nfcm_eager_fits(const struct nfcm_half *half);
+bool nfcm_eager_put(struct nfcm_half *half, u64 id, u64 timeout_ns);
+void nfcm_eager_post(struct nfcm_half *half);
+void nfcm_eager_matched(struct nfcm_half *half);
+void nfcm_eager_account(struct nfcm_op *op, const struct nfcm_record *r);
 void nfcm_stall_track(struct nfcm_half *half);
 void nfcm_stall_forget(struct nfcm_half *half);
 void nfcm_stall_tick(struct nfcm_mailbox *mailbox, u32 ms);

@@ -143,6 +143,16 @@ unsigned long nfcm_pins_need(const struct nfcm_op *op)
 	return DIV_ROUND_UP(bytes + offset_in_page(op->pins.address), PAGE_SIZE);
 }
 
+/* Has its process locked memory beside what its largest transfer needs? A hint. */
+bool nfcm_pins_spare(const struct nfcm_op *op)
+{
+	unsigned long rest = nfcm_pins_need(op) + PHYS_PFN(enough_bytes(op)) + 1;
+	const struct nfcm_pins *p = &op->pins;
+
+	return !p->mm || (rest <= p->limit &&
+			  atomic64_read(&p->mm->pinned_vm) <= p->limit - rest);
+}
+
 /* Log how to raise the limit. */
 static void hint(struct nfcm_op *op)
 {

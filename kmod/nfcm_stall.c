@@ -41,7 +41,12 @@ static u8 wait_of(const struct nfcm_half *half)
 		return nfcm_ledger_next(l, &k) ? NFCM_WAIT_NOTHING :
 						 NFCM_WAIT_MOVE;
 	}
-	if (core->direction == NFC_H2D && core->state == NFCM_STATE_OFFERED &&
+	if (core->direction == NFC_D2H) /* it has offered, and got pages */
+		return core->state == NFCM_STATE_GIVEN && !half->op->cause ?
+			       NFCM_WAIT_MOVE :
+			       NFCM_WAIT_NOTHING;
+	if ((core->state == NFCM_STATE_OFFERED ||
+	     core->state == NFCM_STATE_GIVEN) &&
 	    !core->recall)
 		return NFCM_WAIT_TARGET;
 	return NFCM_WAIT_NOTHING;

@@ -64,6 +64,8 @@ bool nfcm_transfer_begin(struct nfcm_half *half)
 		nfcm_pins_schedule(op);
 		return false;
 	}
+	if (nfcm_eager_fits(half))
+		return nfcm_eager_put(half, core->id + 1, timeout_left(op));
 	memcpy(begin.payload, &b, sizeof(b));
 	nfcm_half_header(half, &begin, NFC_TYPE_IND_BEGIN, NFC_PAYLOAD_SIZE,
 			 core->id + 1);

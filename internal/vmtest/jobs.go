@@ -153,6 +153,8 @@ var programs = map[string]program{
 	"rights":   clientTest("rights"),
 	"memory":   clientTest("memory"),
 	"runs":     clientTest("runs"),
+	"eager":    clientTest("eager"),
+	"kept":     clientTest("kept"),
 	"signal":   clientTest("signal", "2000"),
 	"exits":    clientTest("exits"),
 	"cycle":    clientTest("cycle"),
@@ -197,6 +199,9 @@ const loaded = "heartbeat_timeout_ms=5000"
 // neverAborted is the script of a device that does not answer an abort.
 const neverAborted = "drop+1:aborted"
 
+// neverWithdrawn is the script of a device that keeps what is taken back.
+const neverWithdrawn = "drop+1:withdrawn"
+
 // hangs is the script of a device that stops for good, until it is reset.
 const hangs = "hang@30"
 
@@ -217,12 +222,12 @@ var jobs = []job{
 		name: "release", group: "test", about: "the harness, every ioctl, memory, signals and death of clients, the contract of a back end; then one interrupt for everything, a mailbox BAR that cannot be mapped, devices of another version",
 		kernel: "release", device: []string{}, params: loaded,
 		nodes: []node{
-			{name: "plain"}, {name: "second"}, {name: "one-vector", args: []string{"--vectors=1"}}, {name: "posted", args: []string{"--no-mmap"}}, {name: "pages", args: []string{"--runs=0"}},
+			{name: "plain"}, {name: "second"}, {name: "one-vector", args: []string{"--vectors=1"}}, {name: "posted", args: []string{"--no-mmap"}}, {name: "pages", args: []string{"--runs=0", "--eager=0"}},
 			{name: "silent", script: neverInterrupts},
 			{name: "other-registers", args: []string{"--pci-version=2.0"}}, {name: "other-abi", args: []string{"--abi-version=9.1"}},
 		},
 		programs: []string{
-			"selftest", "first", "validate", "rights", "memory", "runs", "runs@pages", "signal", "exits", "lib", "echo", "show", "wake", "kdev", "bulk",
+			"selftest", "first", "validate", "rights", "memory", "runs", "runs@pages", "eager", "eager@pages", "signal", "exits", "lib", "echo", "show", "wake", "kdev", "bulk",
 			"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent",
 			"clients", "clients-silent@silent", "between", "unknown",
 		},
@@ -231,13 +236,13 @@ var jobs = []job{
 		name: "iommu", group: "test", about: "an IOMMU between the device and memory, and devices that break the rules",
 		kernel: "release", machine: vm.Machine{IOMMU: true, Memory: 1024}, device: []string{}, params: loaded,
 		nodes:    append([]node{{name: "plain"}}, hostile...),
-		programs: append([]string{"memory", "runs", "exits-killed", "bulk"}, on("hostile", hostile)...),
+		programs: append([]string{"memory", "runs", "eager", "exits-killed", "bulk"}, on("hostile", hostile)...),
 	},
 	{
-		name: "lost", group: "test", about: "devices that send heartbeats, but lose a message; one that never agrees to an abort; one that hangs until it is reset",
+		name: "lost", group: "test", about: "devices that send heartbeats, but lose a message; one that never agrees to an abort, or to a withdrawal; one that hangs until it is reset",
 		kernel: "release", machine: vm.Machine{Memory: 1024}, device: []string{}, params: loaded,
-		nodes:    append(lies(neverAborted, hangs), losing...),
-		programs: append([]string{"quiesce@" + neverAborted, "recover@" + hangs}, on("lost", losing)...),
+		nodes:    append(lies(neverAborted, neverWithdrawn, hangs), losing...),
+		programs: append([]string{"quiesce@" + neverAborted, "kept@" + neverWithdrawn, "recover@" + hangs}, on("lost", losing)...),
 	},
 	{
 		name: "cycle", group: "test", about: "removal, unbinding, unloading, suspending under load",

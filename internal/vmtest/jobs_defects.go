@@ -41,6 +41,10 @@ var defects = []defect{
 		binary: "quiesce", script: neverAborted, params: loaded, wants: `aborted == KILLS`,
 	},
 	{
+		name: "pages-back-early", about: "an eager transfer's pages are let go before the device answers", group: inDefects, kernel: "release",
+		binary: "kept", script: neverWithdrawn, params: loaded, wants: `pinned\(\) > 0`,
+	},
+	{
 		name: "free-before-fence", about: "an epoch's pages are let go before DMA is fenced", group: inDefects, kernel: "release", iommu: true,
 		binary: "cycle", args: []string{"-n", "reset_under_load", "20"}, wants: `accesses to memory that was not mapped`,
 	},

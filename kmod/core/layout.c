@@ -8,7 +8,8 @@
 
 enum {
 	NFCM_BEAT_MS_MAX = 1 << 20,
-	NFCM_ACCEPTS = NFC_CAP_LOAD | NFC_CAP_RUNS, /* what the driver uses */
+	/* what the driver uses */
+	NFCM_ACCEPTS = NFC_CAP_LOAD | NFC_CAP_RUNS | NFC_CAP_EAGER,
 };
 
 /* The end of n things of a size; false if they leave the area. */

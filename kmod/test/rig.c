@@ -109,6 +109,16 @@ static void begin(struct nfcm_half_core *h, struct choices *c)
 {
 	u64 size = choose(c, 1 << 20);
 
+	if (choose(c, 3) == 0) { /* of the right size, mostly */
+		if (h->direction == NFC_D2H && h->state == NFCM_STATE_OFFERED &&
+		    choose(c, 4))
+			size = nfcm_core_offer_size(h);
+		nfcm_core_eager(h, size % (NFC_EAGER_BYTES + 1));
+		return;
+	}
+	if (h->direction == NFC_D2H && h->state != NFCM_STATE_OFFERED)
+		return;
+
 	if (h->direction == NFC_D2H) {
 		size = nfcm_core_offer_size(h);
 		if (!size || !nfcm_core_offers_transfer(h))
@@ -138,6 +148,8 @@ void rig_host(struct rig *r, struct choices *c)
 			begin(h, c);
 		else if (d == NFC_H2D)
 			nfcm_act(h, NFCM_PUT_MESSAGE);
+		else
+			begin(h, c);
 		break;
 	case NFCM_STATE_OFFERED:
 		if (d == NFC_H2D)
@@ -160,6 +172,10 @@ void rig_host(struct rig *r, struct choices *c)
 		break;
 	case NFCM_STATE_ANSWERING:
 		nfcm_act(h, NFCM_PUT_WITHDRAWN);
+		break;
+	case NFCM_STATE_GIVEN:
+	case NFCM_STATE_POSTED:
+		nfcm_act(h, NFCM_PUT_WITHDRAW);
 		break;
 	default:
 		nfcm_act(h, NFCM_PUT_FIN);
@@ -202,6 +218,21 @@ static u64 near(struct choices *c, u64 right)
 	}
 }
 
+/* The transaction that the device has in hand: of what is posted, the next. */
+static u64 at_hand(const struct nfcm_half_core *h)
+{
+	return h->id + (h->state == NFCM_STATE_POSTED);
+}
+
+/* A message or an eager transfer, which is over. */
+static void say_consumed(const struct nfcm_half_core *h, struct choices *c,
+			 struct nfcm_record *rec)
+{
+	rec->state = NFC_STATE_CONSUMED;
+	if (h->state != NFCM_STATE_OFFERED)
+		rec->processed = near(c, h->size);
+}
+
 static struct nfc_slot say_record(struct rig *r, struct choices *c)
 {
 	static const enum nfc_type types[] = { NFC_TYPE_ACK, NFC_TYPE_ACK,
@@ -214,15 +245,15 @@ static struct nfc_slot say_record(struct rig *r, struct choices *c)
 	u64 lists = l->acked + choose(c, l->sent - l->acked + 1);
 	u64 bytes = rig_up_to(l->size, lists);
 	struct nfcm_record rec = {
-		.transaction = near(c, h->id),
+		.transaction = near(c, at_hand(h)),
 		.direction = (u32)near(c, d),
 		.lists = (u32)near(c, lists),
 		.processed = near(c, bytes > l->processed ? bytes : l->processed),
 		.fault_index = (u32)choose(c, 8),
 	};
 
-	if (h->state == NFCM_STATE_OFFERED)
-		rec.state = NFC_STATE_CONSUMED;
+	if (h->state == NFCM_STATE_OFFERED || h->state >= NFCM_STATE_GIVEN)
+		say_consumed(h, c, &rec);
 	else
 		rec.state = (u16)(1 + choose(c, 3));
 	if (type == NFC_TYPE_DONE) {
@@ -243,6 +274,8 @@ static struct nfc_slot say_offer(struct rig *r, struct choices *c)
 			       .size = near(c, choose(c, 1 << 18)) };
 	struct nfc_slot slot = { 0 };
 
+	if (r->core.half[NFC_D2H].state == NFCM_STATE_POSTED && choose(c, 2))
+		b.size = r->core.half[NFC_D2H].size; /* it crosses the pages */
 	if (choose(c, 2)) {
 		header(&slot, NFC_TYPE_DIRECT, near(c, choose(c, 57)), id);
 		return slot;
@@ -259,8 +292,9 @@ static struct nfc_slot say_note(struct rig *r, struct choices *c)
 					       NFC_TYPE_WITHDRAWN,
 					       NFC_TYPE_READY };
 	enum nfc_type type = types[choose(c, 3)];
-	u32 d = type == NFC_TYPE_WITHDRAW;
-	u64 id = r->core.half[d].id + (type == NFC_TYPE_READY);
+	u32 d = type == NFC_TYPE_WITHDRAW ||
+		(type == NFC_TYPE_WITHDRAWN && choose(c, 2));
+	u64 id = at_hand(&r->core.half[d]) + (type == NFC_TYPE_READY);
 	struct nfc_note n = { .transaction = near(c, id),
 			      .direction = (u32)near(c, d),
 			      .status = (u32)near(c, 0) };
@@ -323,8 +357,12 @@ const char *rig_broken(const struct rig *r)
 		const struct nfcm_half_core *h = &r->core.half[d];
 		const struct nfcm_ledger *l = &h->ledger;
 
-		if (h->direction != d || h->state > NFCM_STATE_COMPLETE)
+		if (h->direction != d || h->state > NFCM_STATE_POSTED)
 			return "a half that is none";
+		if (h->state == NFCM_STATE_POSTED && d == NFC_H2D)
+			return "posted to the device";
+		if (h->state >= NFCM_STATE_GIVEN && h->size > NFC_EAGER_BYTES)
+			return "more pages than an eager transfer has";
 		if (l->acked > l->sent || l->sent > l->lists)
 			return "lists that were not sent";
 		if (l->processed > l->size)

@@ -27,6 +27,7 @@ enum {
 	ROUNDS = 15,
 	STEPS = 12, /* operations per round, if the device lives so long */
 	SIZE = 40 * NFC_PAGE_SIZE,
+	SMALL = 3 * NFC_PAGE_SIZE,
 	GUARD = NFC_PAGE_SIZE,
 	/* A watchdog: the escalation of a call, then the fence, are far below. */
 	SLOWEST_MS = 30000,
@@ -94,23 +95,24 @@ static void check_guards(void)
 	}
 }
 
-/* A transfer there and back: equal if both say so. */
+/* A transfer there and back, by lists or an eager one: equal if both say so. */
 static bool bulk_echo(int fd, uint32_t ch, uint64_t seed)
 {
+	uint64_t size = seed % 2 ? SIZE : 1 + seed % SMALL;
 	struct nfcomms_op out = transfer(NFCOMMS_OP_SEND_IND, ch,
-					 buffer + GUARD, SIZE);
+					 buffer + GUARD, size);
 	struct nfcomms_op in = transfer(NFCOMMS_OP_RECEIVE_IND, ch,
-					buffer + GUARD, SIZE);
+					buffer + GUARD, size);
 	struct nfcomms_completion c;
 
-	for (uint64_t i = 0; i < SIZE; i++)
+	for (uint64_t i = 0; i < size; i++)
 		buffer[GUARD + i] = pattern(seed, i);
 	if (!attempt(fd, &out, &c))
 		return false;
-	memset(buffer + GUARD, 0, SIZE);
+	memset(buffer + GUARD, 0, size);
 	if (!attempt(fd, &in, &c))
 		return false;
-	for (uint64_t i = 0; i < SIZE && !corrupts; i++)
+	for (uint64_t i = 0; i < size && !corrupts; i++)
 		if (buffer[GUARD + i] != pattern(seed, i))
 			return CHECK(!"the bytes that were sent came back");
 	return true;
