@@ -73,6 +73,11 @@ type hello struct {
 	side     [3]int
 }
 
+// shape is the sides of a torus as text, "4x4x1".
+type shape [3]int
+
+func (s shape) String() string { return fmt.Sprintf("%dx%dx%d", s[0], s[1], s[2]) }
+
 const (
 	helloMagic = 0x324c434e // "NCL2"
 	helloSize  = 16
@@ -114,7 +119,7 @@ func readHello(r io.Reader) (h hello, err error) {
 func (m *Mesh) fits(h hello, id *Identity, shown Fingerprint) error {
 	switch {
 	case h.side != m.config.Side:
-		return fmt.Errorf("its torus is %v, this one %v: %w", h.side, m.config.Side, ErrTorus)
+		return fmt.Errorf("its torus is %v, this one %v: %w", shape(h.side), shape(m.config.Side), ErrTorus)
 	case !m.has(h.from) || !m.has(h.to) || h.link < 0 || h.link >= Links ||
 		m.Neighbour(h.from, h.link) != h.to || !m.here(h.to) || m.here(h.from):
 		return fmt.Errorf("link %d from node %d to %d is none of this process: %w", h.link, h.from, h.to, ErrPeer)
@@ -164,7 +169,7 @@ func introduce(conn net.Conn, h hello) error {
 	switch answer[0] {
 	case helloAgreed:
 	case helloAnotherTorus:
-		return fmt.Errorf("this torus is %v: %w", h.side, ErrTorus)
+		return fmt.Errorf("this torus is %v: %w", shape(h.side), ErrTorus)
 	default:
 		return fmt.Errorf("answer %d: %w", answer[0], ErrPeer)
 	}

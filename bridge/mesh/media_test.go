@@ -171,7 +171,10 @@ func TestAnotherTorus(t *testing.T) {
 	err = other.Dial(t.Context(), w.address, 0, 0, w.nearID)
 	require.ErrorIs(t, err, ErrTorus)
 	require.ErrorIs(t, err, ErrPeer)
-	require.ErrorIs(t, <-w.refused, ErrTorus)
+	require.ErrorContains(t, err, "this torus is 2x2x1")
+	refused := <-w.refused
+	require.ErrorIs(t, refused, ErrTorus)
+	require.ErrorContains(t, refused, "its torus is 2x2x1, this one 2x1x1")
 }
 
 // TestSilentStrangers: connections that say nothing keep no neighbour out.

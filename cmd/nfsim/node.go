@@ -77,6 +77,10 @@ func runNode(ctx context.Context, o *options, std streams) error {
 	}
 }
 
+// errHungUp is why a connection ended whose other end closed it: it went, or the link
+// has another connection there.
+var errHungUp = errors.New("the neighbour closed it")
+
 // own is the node's number.
 func (n *node) own() int { return n.torus.Index(n.at) }
 
@@ -94,6 +98,9 @@ func (n *node) ended(what string) func(error) {
 		if time.Since(last) < time.Second {
 			unlogged++
 			return
+		}
+		if err == nil {
+			err = errHungUp
 		}
 		n.log.Warn(what, "err", err, "unlogged", unlogged)
 		last, unlogged = time.Now(), 0
