@@ -105,11 +105,14 @@ static void put_word(struct nfc_wire *w, struct nfc_word word, uint64_t now)
 	if (w->free_ps < now * 1000)
 		w->free_ps = now * 1000;
 	w->free_ps += w->config.word_ps;
+	due = w->free_ps / 1000 + w->config.delay_ns;
 	if (happens(w, w->faults.stall)) {
 		w->stalled++;
-		w->late_ns += w->faults.stall_ns;
+		due += w->faults.stall_ns;
 	}
-	due = w->free_ps / 1000 + w->config.delay_ns + w->late_ns;
+	if (due < w->held_ns)
+		due = w->held_ns;
+	w->held_ns = due;
 	if (happens(w, w->faults.drop)) {
 		w->dropped++;
 		return;

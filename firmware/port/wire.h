@@ -16,7 +16,7 @@ struct nfc_wire_faults {
 	uint32_t flip; /* one bit of it changes */
 	uint32_t drop; /* it is lost */
 	uint32_t repeat; /* it comes twice */
-	uint32_t stall; /* it, and all after it, come stall_ns later */
+	uint32_t stall; /* it comes stall_ns later, and none after it before */
 	uint64_t stall_ns;
 };
 
@@ -36,7 +36,7 @@ struct nfc_wire {
 	_Alignas(64) _Atomic uint64_t tail;
 	uint64_t seen; /* head as it was last looked at */
 	uint64_t free_ps; /* when the wire has sent all that was put */
-	uint64_t random, late_ns;
+	uint64_t random, held_ns; /* held: no word arrives before */
 	struct nfc_wire_faults faults;
 	uint64_t flipped, dropped, repeated, stalled;
 	/* Written by the side that takes. */

@@ -628,3 +628,29 @@ CASE(cumulative_credits_fill_the_link)
 	CHECK(efficiency(NFC_FLOW_CLASSIC, 512) < 0.7 * frame);
 	CHECK(efficiency(NFC_FLOW_CLASSIC, 2048) > 0.88 * frame);
 }
+
+/* Words that are late are late once: those long after them are on time. */
+CASE(a_wire_that_stalls_catches_up)
+{
+	static const struct nfc_wire_config config = { .words = 64 };
+	struct nfc_wire_faults all = { .seed = 1,
+				       .stall = UINT32_MAX,
+				       .stall_ns = 100 };
+	struct nfc_wire_faults none = { .seed = 1 };
+	struct nfc_word word = { 1, 2 };
+	struct nfc_wire w;
+
+	REQUIRE(nfc_wire_init(&w, &config));
+	nfc_wire_break(&w, &all);
+	for (uint64_t now = 0; now < 10; now++) {
+		CHECK_EQ(nfc_wire_put(&w, &word, 1, now), 1);
+		CHECK_EQ(nfc_wire_take(&w, &word, 1, now), 0);
+	}
+	CHECK_EQ(nfc_wire_take(&w, &word, 1, 99), 0);
+	for (uint64_t now = 100; now < 110; now++)
+		CHECK_EQ(nfc_wire_take(&w, &word, 1, now), 1);
+	nfc_wire_break(&w, &none);
+	CHECK_EQ(nfc_wire_put(&w, &word, 1, 200), 1);
+	CHECK_EQ(nfc_wire_take(&w, &word, 1, 200), 1);
+	nfc_wire_free(&w);
+}
