@@ -70,15 +70,15 @@ set -e
 root=$1
 shift
 mount -t tmpfs -o mode=0775,gid=65532 none "$root/run/nfsim"
-within() { unshare --pid --fork --kill-child --net --ipc --uts chroot --userspec=65532:65532 "$root" "$@"; }
-within "$@" &
+apart="unshare --pid --fork --net --ipc --uts chroot --userspec=65532:65532 $root"
+$apart "$@" & # unshare, whose child is the device
 device=$!
 for try in $(seq 600); do
 	[ ! -S "$root/run/nfsim/0.sock" ] || break
 	sleep 0.1
 done
-within /usr/bin/nfctl --device shm:/run/nfsim/0.sock send local loopback hello --reply | grep -x hello
-kill -KILL $device
+$apart /usr/bin/nfctl --device shm:/run/nfsim/0.sock send local loopback hello --reply | grep -x hello
+kill -KILL $(cat /proc/$device/task/$device/children)
 ! wait $device
 END
 pod=deploy/container/shared-device.yaml
