@@ -55,9 +55,8 @@ bare() {
 		"${CROSS}gcc" -std=c11 -ffreestanding -O2 $warnings -c -o "$object" "$source"
 		objects="$objects $object"
 	done
-	# The compiler's own support, as for bits that the processor cannot count, is everywhere.
 	# shellcheck disable=SC2086 # a list of words
-	"${CROSS}ld" -r -o "$BUILD/bare.o" $objects "$("${CROSS}gcc" -print-libgcc-file-name)"
+	"${CROSS}ld" -r -o "$BUILD/bare.o" $objects
 	needs=$("${CROSS}nm" -u "$BUILD/bare.o" | sed 's/^ *U //')
 	for symbol in $needs; do
 		case $symbol in
