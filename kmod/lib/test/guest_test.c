@@ -211,7 +211,9 @@ static void *receives(void *at)
 	struct user *u = at;
 	char in[8];
 
-	u->result = nfcomms_receive(u->dev, u->channel, in, sizeof(in));
+	do { /* the other thread's tries are receives as well */
+		u->result = nfcomms_receive(u->dev, u->channel, in, sizeof(in));
+	} while (u->result == -EBUSY);
 	return NULL;
 }
 
