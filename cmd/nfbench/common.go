@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,13 +13,37 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/nfcomms/nfcomms/pkg/fabric"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
 // common holds the flags every command has.
 type common struct {
 	address string
+	node    string // of the fabric, "" for the device itself
 	output  string
+}
+
+// addNode gives a command the flag --node.
+func (c *common) addNode(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.node, "node", "", "measure the device of another node of the fabric, such as 2.1.0")
+}
+
+// open opens the device, and that of --node; close ends both.
+func (c *common) open(ctx context.Context) (dev *nfcomms.Device, closeAll func() error, err error) {
+	near, err := nfcomms.Open(ctx, c.address)
+	if err != nil || c.node == "" {
+		return near, near.Close, err
+	}
+	n, err := fabric.ParseNode(c.node)
+	if err != nil {
+		return nil, nil, errors.Join(usagef("--node: %w", err), near.Close())
+	}
+	far, err := near.Node(ctx, n.X(), n.Y(), n.Z())
+	if err != nil {
+		return nil, nil, errors.Join(err, near.Close())
+	}
+	return far, near.Close, nil
 }
 
 func (c *common) check() error {
@@ -114,12 +139,12 @@ func (c *common) measure(cmd *cobra.Command, fn func(context.Context, *nfcomms.D
 		return err
 	}
 	ctx := cmd.Context()
-	dev, err := nfcomms.Open(ctx, c.address)
+	dev, closeAll, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
 	r, err := fn(ctx, dev)
-	if cerr := dev.Close(); err == nil {
+	if cerr := closeAll(); err == nil {
 		err = cerr
 	}
 	if err != nil {

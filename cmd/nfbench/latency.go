@@ -62,6 +62,7 @@ the paper's ratios were measured on hardware and stand in their own column.`,
 			})
 		},
 	}
+	c.addNode(cmd)
 	f := cmd.Flags()
 	f.IntVar(&o.batches, "batches", 10000, "batches per configuration")
 	f.IntVar(&o.batch, "batch", 100, "messages per timed batch")

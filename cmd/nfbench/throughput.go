@@ -81,6 +81,7 @@ func newThroughput(c *common) *cobra.Command {
 			})
 		},
 	}
+	c.addNode(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.payload, "payload", "100MB", "bytes moved each way in each test")
 	f.StringSliceVar(&o.sizes, "sizes",

@@ -4,8 +4,8 @@
     pip install highspy
     python3 data.py > cities.tsp
 
-No instance of TSPLIB is here: they are found in no package that says under which
-licence they may be passed on. The program reads their files, kroA100.tsp as any
+No instance of TSPLIB is here. The package tsplib95 has some of them, none of about a
+hundred cities, and says nothing of the licence of these files. The program reads their files, kroA100.tsp as any
 other (--cities); a line "COMMENT: optimum 21282" in it is compared with.
 
 The optimum is that of an integer program: every city has two edges, and every
