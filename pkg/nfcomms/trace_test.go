@@ -30,7 +30,7 @@ func tracer(t *testing.T, o TraceOptions) (*Device, *Tracer, *Channel) {
 func TestTraceAddsUp(t *testing.T) {
 	_, tr, ch := tracer(t, TraceOptions{Every: 1})
 	ctx := background(t)
-	type value struct{ a, b [100]byte }
+	type value [200]byte
 	begin := time.Now()
 	for _, n := range []int{0, 1, 4096, 100_000, 1 << 20} {
 		data := make([]byte, n)
