@@ -77,13 +77,13 @@ static void by_default(int signal, const siginfo_t *info,
 }
 
 /*
- * How often ours passed on this very signal: one of the handlers it went to may
+ * How often ours passes on this very signal: one of the handlers it went to may
  * have passed it on to ours. The kernel clears the end of what it reports of a
- * signal, which is where this is counted.
+ * signal, which is where this is counted; qemu-user leaves there what was.
  */
-static unsigned int passed_on(siginfo_t *info)
+static uint8_t *passed_on(siginfo_t *info)
 {
-	return ((uint8_t *)info)[sizeof(*info) - 1]++;
+	return (uint8_t *)info + sizeof(*info) - 1;
 }
 
 /*
@@ -99,7 +99,7 @@ static void pass_on(int signal, siginfo_t *info, void *context)
 	while (signals[i] != signal)
 		i++;
 	p = atomic_load(&previous[i]);
-	for (unsigned int n = passed_on(info); n && p->below; n--)
+	for (unsigned int n = (*passed_on(info))++; n && p->below; n--)
 		p = p->below;
 	old = &p->action;
 	if (old->sa_flags & SA_SIGINFO)
@@ -108,6 +108,7 @@ static void pass_on(int signal, siginfo_t *info, void *context)
 		by_default(signal, info, old);
 	else
 		old->sa_handler(signal);
+	(*passed_on(info))--;
 }
 
 /* Did the thread do it, and not somebody who sent a signal? */
