@@ -1,7 +1,7 @@
 // Command testrun runs the project's test suites, one after the other or in
 // lanes, prints one line for each package or step while they run and the whole
-// output of whatever fails. It ends with tables of what took longest and the line
-// "N passed, N failed, N skipped".
+// output of whatever fails. It ends with tables of what took longest, the lines
+// that name what failed, and the line "N passed, N failed, N skipped".
 //
 //	testrun [-skips FILE] [-proofs DOCUMENT] [-lanes N] "KIND NAME: COMMAND" …
 //

@@ -66,6 +66,7 @@ func main() {
 	r := &runner{out: &output{w: os.Stdout}, allowed: allowed, held: held}
 	total := r.all(suites, *lanes)
 	r.times.report(os.Stdout)
+	r.out.failures.report(os.Stdout, total.failed)
 	fmt.Println(total)
 	if total.failed > 0 {
 		os.Exit(1)
@@ -124,7 +125,7 @@ func (r *runner) all(suites []suite, lanes int) counts {
 	}
 	close(queue)
 	wg.Wait()
-	total.add(r.held.check(r.out))
+	total.add(r.held.check(&prefixed{to: r.out}))
 	return total
 }
 

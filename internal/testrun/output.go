@@ -8,8 +8,9 @@ import (
 
 // output is where all suites print. Each Write is a number of whole lines.
 type output struct {
-	mu sync.Mutex
-	w  io.Writer
+	mu       sync.Mutex
+	w        io.Writer
+	failures failures
 }
 
 func (o *output) Write(p []byte) (int, error) {
@@ -20,7 +21,7 @@ func (o *output) Write(p []byte) (int, error) {
 
 // prefixed passes whole lines on, each behind a prefix. It belongs to one suite.
 type prefixed struct {
-	to     io.Writer
+	to     *output
 	prefix string
 	rest   []byte // a line without its end
 }
@@ -40,6 +41,7 @@ func (p *prefixed) Write(text []byte) (int, error) {
 }
 
 func (p *prefixed) print(line []byte) error {
+	p.to.failures.look(p.prefix, line)
 	_, err := p.to.Write(append(append([]byte(p.prefix), line...), '\n'))
 	return err
 }
