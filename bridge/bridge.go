@@ -259,6 +259,9 @@ type Info struct {
 	Beat time.Duration
 	// CanLoad is true if Load works.
 	CanLoad bool
+	// Board is the card that the device is; nil where it is none, as of "sim" and "shm".
+	// It must not be changed.
+	Board *Board
 }
 
 // Memory describes a device memory type.

@@ -31,7 +31,8 @@ type Device struct {
 	where location
 	log   *logqueue.Queue
 	info  atomic.Pointer[bridge.Info]
-	base  uapi.Health // counters at Open
+	board *bridge.Board // but for its vectors; nil: it is none
+	base  uapi.Health   // counters at Open
 
 	regions region.Table
 
@@ -85,6 +86,7 @@ func newDevice(k kernel, where location, o *bridge.Options) (*Device, error) {
 	}
 	d.sub.init(k, &d.ops)
 	d.regions.Init(inPlace{})
+	d.board = readBoard(k.sysfs())
 	if err := d.readInfo(); err != nil {
 		return nil, err
 	}
@@ -194,7 +196,7 @@ func (d *Device) readInfo() error {
 		Slots: int(i.Slots), Contexts: int(i.Contexts), ReadManagers: int(i.ReadManagers),
 		WriteManagers: int(i.WriteManagers), Window: int(i.Window), MaxTransfer: i.MaxTransfer,
 		Beat: time.Duration(i.BeatMS) * time.Millisecond, CanLoad: i.Capabilities&abi.CapLoad != 0,
-		Runs: i.Capabilities&abi.CapRuns != 0,
+		Runs: i.Capabilities&abi.CapRuns != 0, Board: withVectors(d.board, int(i.Vectors)),
 	})
 	return nil
 }

@@ -430,3 +430,15 @@ func TestHealthStates(t *testing.T) {
 	}
 	require.False(t, errors.Is(stateErr(uapi.StateLost), bridge.ErrFault))
 }
+
+// TestInfoDescribesTheCard: what sysfs says of it, and the module of its interrupts.
+func TestInfoDescribesTheCard(t *testing.T) {
+	m := newModule(t)
+	require.Nil(t, opened(t, m).Info().Board, "the fake's device is no card")
+	m.dir = sysfsOf(t, map[string]string{"resource": emulated})
+	dev := opened(t, m)
+	require.Equal(t, 1, dev.Info().Board.Vectors)
+	require.Len(t, dev.Info().Board.Bars, 4)
+	require.NoError(t, dev.Reset(patience(t)))
+	require.NotNil(t, dev.Info().Board)
+}

@@ -29,6 +29,7 @@ type fakeModule struct {
 	uapi      uint32
 	memlock   uint64        // bytes an operation may pin; 0: no limit
 	resetting syscall.Errno // what RESET answers
+	dir       string        // describes the card, as in sysfs
 }
 
 func newModule(t testing.TB) *fakeModule { return boundModule(t, 0) }
@@ -166,6 +167,8 @@ func (f *fakeFile) read(to []uapi.Completion) (int, error) {
 		}
 	}
 }
+
+func (f *fakeFile) sysfs() string { return f.module.dir }
 
 func (f *fakeFile) close() error {
 	close(f.ending)

@@ -115,4 +115,13 @@ func (n *node) read(to []uapi.Completion) (int, error) {
 	return count / size, err
 }
 
+// sysfs finds the folder by the node's number: its name may be any.
+func (n *node) sysfs() string {
+	var s unix.Stat_t
+	if n.raw.Control(func(fd uintptr) { _ = unix.Fstat(int(fd), &s) }) != nil || s.Rdev == 0 {
+		return ""
+	}
+	return fmt.Sprintf("/sys/dev/char/%d:%d", unix.Major(s.Rdev), unix.Minor(s.Rdev))
+}
+
 func (n *node) close() error { return n.file.Close() }

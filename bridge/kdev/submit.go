@@ -21,6 +21,8 @@ type kernel interface {
 	// read waits for completions and returns how many it stored. After close
 	// it returns os.ErrClosed.
 	read(to []uapi.Completion) (int, error)
+	// sysfs returns the folder that describes the node's device; empty if there is none.
+	sysfs() string
 	// close ends a read, and gives back what the module holds for this file.
 	close() error
 }

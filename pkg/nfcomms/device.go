@@ -25,6 +25,8 @@ type (
 	Process = bridge.Process
 	// Info describes a device.
 	Info = bridge.Info
+	// Board is the card that a device is, and its place on the bus.
+	Board = bridge.Board
 	// Stats counts what a device did since Open.
 	Stats = bridge.Stats
 	// ChannelStats counts what a channel did since Subscribe.
