@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
@@ -29,6 +31,36 @@ func describe(m *nfcommsv1.Device, i nfcomms.Info) {
 		HeartbeatInterval: durationpb.New(i.Beat),
 		CanLoad:           i.CanLoad,
 	}
+	m.Board = board(i.Board)
+}
+
+// barKinds are the kinds of windows by their number.
+var barKinds = []nfcommsv1.Bar_Kind{
+	bridge.BarIO:       nfcommsv1.Bar_KIND_IO,
+	bridge.BarMemory32: nfcommsv1.Bar_KIND_MEMORY_32,
+	bridge.BarMemory64: nfcommsv1.Bar_KIND_MEMORY_64,
+}
+
+// board describes the card that a device is; nil for none.
+func board(b *nfcomms.Board) *nfcommsv1.Board {
+	if b == nil {
+		return nil
+	}
+	m := &nfcommsv1.Board{
+		Address: b.Address, VendorId: uint32(b.Vendor), DeviceId: uint32(b.Device), Serial: text(b.Serial), Vectors: int32(b.Vectors),
+		Link: &nfcommsv1.BusLink{
+			SpeedGts: b.Link.Speed, MaxSpeedGts: b.Link.MaxSpeed, Width: int32(b.Link.Width), MaxWidth: int32(b.Link.MaxWidth),
+		},
+	}
+	if b.NUMA >= 0 {
+		m.NumaNode = proto.Int32(int32(b.NUMA))
+	}
+	for _, x := range b.Bars {
+		m.Bars = append(m.Bars, &nfcommsv1.Bar{
+			Number: int32(x.Number), Kind: barKinds[x.Kind], Prefetchable: x.Prefetchable, Address: x.Address, SizeBytes: x.Size,
+		})
+	}
+	return m
 }
 
 func pathStats(p nfcomms.PathStats) *nfcommsv1.PathStats {

@@ -96,6 +96,63 @@ func (Device_State) EnumDescriptor() ([]byte, []int) {
 	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{0, 0}
 }
 
+// Kind is what a window is made of.
+type Bar_Kind int32
+
+const (
+	// Not used.
+	Bar_KIND_UNSPECIFIED Bar_Kind = 0
+	// I/O ports.
+	Bar_KIND_IO Bar_Kind = 1
+	// Memory, anywhere below 4 GiB.
+	Bar_KIND_MEMORY_32 Bar_Kind = 2
+	// Memory, anywhere.
+	Bar_KIND_MEMORY_64 Bar_Kind = 3
+)
+
+// Enum value maps for Bar_Kind.
+var (
+	Bar_Kind_name = map[int32]string{
+		0: "KIND_UNSPECIFIED",
+		1: "KIND_IO",
+		2: "KIND_MEMORY_32",
+		3: "KIND_MEMORY_64",
+	}
+	Bar_Kind_value = map[string]int32{
+		"KIND_UNSPECIFIED": 0,
+		"KIND_IO":          1,
+		"KIND_MEMORY_32":   2,
+		"KIND_MEMORY_64":   3,
+	}
+)
+
+func (x Bar_Kind) Enum() *Bar_Kind {
+	p := new(Bar_Kind)
+	*p = x
+	return p
+}
+
+func (x Bar_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Bar_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_nfcomms_v1_device_proto_enumTypes[1].Descriptor()
+}
+
+func (Bar_Kind) Type() protoreflect.EnumType {
+	return &file_nfcomms_v1_device_proto_enumTypes[1]
+}
+
+func (x Bar_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Bar_Kind.Descriptor instead.
+func (Bar_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{3, 0}
+}
+
 // Device is a device that the server knows.
 type Device struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -122,7 +179,9 @@ type Device struct {
 	// What it is made of.
 	Shape *Shape `protobuf:"bytes,11,opt,name=shape,proto3" json:"shape,omitempty"`
 	// Counters; absent in a watch, and if the device is not open.
-	Stats         *DeviceStats `protobuf:"bytes,12,opt,name=stats,proto3" json:"stats,omitempty"`
+	Stats *DeviceStats `protobuf:"bytes,12,opt,name=stats,proto3" json:"stats,omitempty"`
+	// The card that it is; absent where it is none, as with "sim" and "shm".
+	Board         *Board `protobuf:"bytes,13,opt,name=board,proto3" json:"board,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -241,6 +300,277 @@ func (x *Device) GetStats() *DeviceStats {
 	return nil
 }
 
+func (x *Device) GetBoard() *Board {
+	if x != nil {
+		return x.Board
+	}
+	return nil
+}
+
+// Board is the card that a device is, and its place on the bus.
+type Board struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its place: "0000:03:00.0".
+	Address string `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	// Its PCI vendor.
+	VendorId uint32 `protobuf:"varint,2,opt,name=vendor_id,json=vendorId,proto3" json:"vendor_id,omitempty"`
+	// Its PCI device.
+	DeviceId uint32 `protobuf:"varint,3,opt,name=device_id,json=deviceId,proto3" json:"device_id,omitempty"`
+	// Its own number; empty if it has none.
+	Serial string `protobuf:"bytes,4,opt,name=serial,proto3" json:"serial,omitempty"`
+	// The node of the machine that it is next to; absent where there is none.
+	NumaNode *int32 `protobuf:"varint,5,opt,name=numa_node,json=numaNode,proto3,oneof" json:"numa_node,omitempty"`
+	// What it is connected by.
+	Link *BusLink `protobuf:"bytes,6,opt,name=link,proto3" json:"link,omitempty"`
+	// Interrupt vectors in use.
+	Vectors int32 `protobuf:"varint,7,opt,name=vectors,proto3" json:"vectors,omitempty"`
+	// The windows that it offers the host, in their order.
+	Bars          []*Bar `protobuf:"bytes,8,rep,name=bars,proto3" json:"bars,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Board) Reset() {
+	*x = Board{}
+	mi := &file_nfcomms_v1_device_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Board) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Board) ProtoMessage() {}
+
+func (x *Board) ProtoReflect() protoreflect.Message {
+	mi := &file_nfcomms_v1_device_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Board.ProtoReflect.Descriptor instead.
+func (*Board) Descriptor() ([]byte, []int) {
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Board) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Board) GetVendorId() uint32 {
+	if x != nil {
+		return x.VendorId
+	}
+	return 0
+}
+
+func (x *Board) GetDeviceId() uint32 {
+	if x != nil {
+		return x.DeviceId
+	}
+	return 0
+}
+
+func (x *Board) GetSerial() string {
+	if x != nil {
+		return x.Serial
+	}
+	return ""
+}
+
+func (x *Board) GetNumaNode() int32 {
+	if x != nil && x.NumaNode != nil {
+		return *x.NumaNode
+	}
+	return 0
+}
+
+func (x *Board) GetLink() *BusLink {
+	if x != nil {
+		return x.Link
+	}
+	return nil
+}
+
+func (x *Board) GetVectors() int32 {
+	if x != nil {
+		return x.Vectors
+	}
+	return 0
+}
+
+func (x *Board) GetBars() []*Bar {
+	if x != nil {
+		return x.Bars
+	}
+	return nil
+}
+
+// BusLink is a PCI Express link. What is 0 nobody knows.
+type BusLink struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Present speed in GT/s.
+	SpeedGts float64 `protobuf:"fixed64,1,opt,name=speed_gts,json=speedGts,proto3" json:"speed_gts,omitempty"`
+	// The highest that the card can do, in GT/s.
+	MaxSpeedGts float64 `protobuf:"fixed64,2,opt,name=max_speed_gts,json=maxSpeedGts,proto3" json:"max_speed_gts,omitempty"`
+	// Present number of lanes.
+	Width int32 `protobuf:"varint,3,opt,name=width,proto3" json:"width,omitempty"`
+	// Lanes that the card has.
+	MaxWidth      int32 `protobuf:"varint,4,opt,name=max_width,json=maxWidth,proto3" json:"max_width,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BusLink) Reset() {
+	*x = BusLink{}
+	mi := &file_nfcomms_v1_device_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BusLink) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BusLink) ProtoMessage() {}
+
+func (x *BusLink) ProtoReflect() protoreflect.Message {
+	mi := &file_nfcomms_v1_device_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BusLink.ProtoReflect.Descriptor instead.
+func (*BusLink) Descriptor() ([]byte, []int) {
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *BusLink) GetSpeedGts() float64 {
+	if x != nil {
+		return x.SpeedGts
+	}
+	return 0
+}
+
+func (x *BusLink) GetMaxSpeedGts() float64 {
+	if x != nil {
+		return x.MaxSpeedGts
+	}
+	return 0
+}
+
+func (x *BusLink) GetWidth() int32 {
+	if x != nil {
+		return x.Width
+	}
+	return 0
+}
+
+func (x *BusLink) GetMaxWidth() int32 {
+	if x != nil {
+		return x.MaxWidth
+	}
+	return 0
+}
+
+// Bar is a window of a card.
+type Bar struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 0 to 5.
+	Number int32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// What it is made of.
+	Kind Bar_Kind `protobuf:"varint,2,opt,name=kind,proto3,enum=nfcomms.v1.Bar_Kind" json:"kind,omitempty"`
+	// True if reads of it change nothing.
+	Prefetchable bool `protobuf:"varint,3,opt,name=prefetchable,proto3" json:"prefetchable,omitempty"`
+	// Where it lies in the machine's memory or ports.
+	Address uint64 `protobuf:"varint,4,opt,name=address,proto3" json:"address,omitempty"`
+	// Its size in bytes.
+	SizeBytes     uint64 `protobuf:"varint,5,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Bar) Reset() {
+	*x = Bar{}
+	mi := &file_nfcomms_v1_device_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Bar) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Bar) ProtoMessage() {}
+
+func (x *Bar) ProtoReflect() protoreflect.Message {
+	mi := &file_nfcomms_v1_device_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Bar.ProtoReflect.Descriptor instead.
+func (*Bar) Descriptor() ([]byte, []int) {
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Bar) GetNumber() int32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Bar) GetKind() Bar_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return Bar_KIND_UNSPECIFIED
+}
+
+func (x *Bar) GetPrefetchable() bool {
+	if x != nil {
+		return x.Prefetchable
+	}
+	return false
+}
+
+func (x *Bar) GetAddress() uint64 {
+	if x != nil {
+		return x.Address
+	}
+	return 0
+}
+
+func (x *Bar) GetSizeBytes() uint64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
 // Shape is the size of a device's parts.
 type Shape struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -272,7 +602,7 @@ type Shape struct {
 
 func (x *Shape) Reset() {
 	*x = Shape{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[1]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -284,7 +614,7 @@ func (x *Shape) String() string {
 func (*Shape) ProtoMessage() {}
 
 func (x *Shape) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[1]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -297,7 +627,7 @@ func (x *Shape) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shape.ProtoReflect.Descriptor instead.
 func (*Shape) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{1}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Shape) GetChannels() int32 {
@@ -416,7 +746,7 @@ type DeviceStats struct {
 
 func (x *DeviceStats) Reset() {
 	*x = DeviceStats{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[2]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -428,7 +758,7 @@ func (x *DeviceStats) String() string {
 func (*DeviceStats) ProtoMessage() {}
 
 func (x *DeviceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[2]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -441,7 +771,7 @@ func (x *DeviceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceStats.ProtoReflect.Descriptor instead.
 func (*DeviceStats) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{2}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *DeviceStats) GetChannels() *ChannelStats {
@@ -557,7 +887,7 @@ type MailboxStats struct {
 
 func (x *MailboxStats) Reset() {
 	*x = MailboxStats{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[3]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -569,7 +899,7 @@ func (x *MailboxStats) String() string {
 func (*MailboxStats) ProtoMessage() {}
 
 func (x *MailboxStats) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[3]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -582,7 +912,7 @@ func (x *MailboxStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MailboxStats.ProtoReflect.Descriptor instead.
 func (*MailboxStats) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{3}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *MailboxStats) GetSlots() int32 {
@@ -619,7 +949,7 @@ type ListDevicesRequest struct {
 
 func (x *ListDevicesRequest) Reset() {
 	*x = ListDevicesRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[4]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -631,7 +961,7 @@ func (x *ListDevicesRequest) String() string {
 func (*ListDevicesRequest) ProtoMessage() {}
 
 func (x *ListDevicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[4]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -644,7 +974,7 @@ func (x *ListDevicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDevicesRequest.ProtoReflect.Descriptor instead.
 func (*ListDevicesRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{4}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListDevicesRequest) GetPageSize() int32 {
@@ -674,7 +1004,7 @@ type ListDevicesResponse struct {
 
 func (x *ListDevicesResponse) Reset() {
 	*x = ListDevicesResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[5]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -686,7 +1016,7 @@ func (x *ListDevicesResponse) String() string {
 func (*ListDevicesResponse) ProtoMessage() {}
 
 func (x *ListDevicesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[5]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -699,7 +1029,7 @@ func (x *ListDevicesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDevicesResponse.ProtoReflect.Descriptor instead.
 func (*ListDevicesResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{5}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListDevicesResponse) GetDevices() []*Device {
@@ -727,7 +1057,7 @@ type GetDeviceRequest struct {
 
 func (x *GetDeviceRequest) Reset() {
 	*x = GetDeviceRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[6]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -739,7 +1069,7 @@ func (x *GetDeviceRequest) String() string {
 func (*GetDeviceRequest) ProtoMessage() {}
 
 func (x *GetDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[6]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -752,7 +1082,7 @@ func (x *GetDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeviceRequest.ProtoReflect.Descriptor instead.
 func (*GetDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{6}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetDeviceRequest) GetName() string {
@@ -773,7 +1103,7 @@ type GetDeviceResponse struct {
 
 func (x *GetDeviceResponse) Reset() {
 	*x = GetDeviceResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[7]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -785,7 +1115,7 @@ func (x *GetDeviceResponse) String() string {
 func (*GetDeviceResponse) ProtoMessage() {}
 
 func (x *GetDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[7]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -798,7 +1128,7 @@ func (x *GetDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeviceResponse.ProtoReflect.Descriptor instead.
 func (*GetDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{7}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetDeviceResponse) GetDevice() *Device {
@@ -819,7 +1149,7 @@ type WatchDevicesRequest struct {
 
 func (x *WatchDevicesRequest) Reset() {
 	*x = WatchDevicesRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[8]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -831,7 +1161,7 @@ func (x *WatchDevicesRequest) String() string {
 func (*WatchDevicesRequest) ProtoMessage() {}
 
 func (x *WatchDevicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[8]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -844,7 +1174,7 @@ func (x *WatchDevicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDevicesRequest.ProtoReflect.Descriptor instead.
 func (*WatchDevicesRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{8}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *WatchDevicesRequest) GetResumeToken() string {
@@ -871,7 +1201,7 @@ type WatchDevicesResponse struct {
 
 func (x *WatchDevicesResponse) Reset() {
 	*x = WatchDevicesResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[9]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -883,7 +1213,7 @@ func (x *WatchDevicesResponse) String() string {
 func (*WatchDevicesResponse) ProtoMessage() {}
 
 func (x *WatchDevicesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[9]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -896,7 +1226,7 @@ func (x *WatchDevicesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDevicesResponse.ProtoReflect.Descriptor instead.
 func (*WatchDevicesResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{9}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *WatchDevicesResponse) GetChange() Change {
@@ -938,7 +1268,7 @@ type ResetDeviceRequest struct {
 
 func (x *ResetDeviceRequest) Reset() {
 	*x = ResetDeviceRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[10]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +1280,7 @@ func (x *ResetDeviceRequest) String() string {
 func (*ResetDeviceRequest) ProtoMessage() {}
 
 func (x *ResetDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[10]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +1293,7 @@ func (x *ResetDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetDeviceRequest.ProtoReflect.Descriptor instead.
 func (*ResetDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{10}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ResetDeviceRequest) GetName() string {
@@ -984,7 +1314,7 @@ type ResetDeviceResponse struct {
 
 func (x *ResetDeviceResponse) Reset() {
 	*x = ResetDeviceResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[11]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -996,7 +1326,7 @@ func (x *ResetDeviceResponse) String() string {
 func (*ResetDeviceResponse) ProtoMessage() {}
 
 func (x *ResetDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[11]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1009,7 +1339,7 @@ func (x *ResetDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetDeviceResponse.ProtoReflect.Descriptor instead.
 func (*ResetDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{11}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ResetDeviceResponse) GetDevice() *Device {
@@ -1032,7 +1362,7 @@ type DrainDeviceRequest struct {
 
 func (x *DrainDeviceRequest) Reset() {
 	*x = DrainDeviceRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[12]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1044,7 +1374,7 @@ func (x *DrainDeviceRequest) String() string {
 func (*DrainDeviceRequest) ProtoMessage() {}
 
 func (x *DrainDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[12]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1057,7 +1387,7 @@ func (x *DrainDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainDeviceRequest.ProtoReflect.Descriptor instead.
 func (*DrainDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{12}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DrainDeviceRequest) GetName() string {
@@ -1093,7 +1423,7 @@ type DrainDeviceResponse struct {
 
 func (x *DrainDeviceResponse) Reset() {
 	*x = DrainDeviceResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[13]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1105,7 +1435,7 @@ func (x *DrainDeviceResponse) String() string {
 func (*DrainDeviceResponse) ProtoMessage() {}
 
 func (x *DrainDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[13]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1118,7 +1448,7 @@ func (x *DrainDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainDeviceResponse.ProtoReflect.Descriptor instead.
 func (*DrainDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{13}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DrainDeviceResponse) GetDevice() *Device {
@@ -1160,7 +1490,7 @@ type ResumeDeviceRequest struct {
 
 func (x *ResumeDeviceRequest) Reset() {
 	*x = ResumeDeviceRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[14]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1172,7 +1502,7 @@ func (x *ResumeDeviceRequest) String() string {
 func (*ResumeDeviceRequest) ProtoMessage() {}
 
 func (x *ResumeDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[14]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1185,7 +1515,7 @@ func (x *ResumeDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeDeviceRequest.ProtoReflect.Descriptor instead.
 func (*ResumeDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{14}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ResumeDeviceRequest) GetName() string {
@@ -1206,7 +1536,7 @@ type ResumeDeviceResponse struct {
 
 func (x *ResumeDeviceResponse) Reset() {
 	*x = ResumeDeviceResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[15]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1218,7 +1548,7 @@ func (x *ResumeDeviceResponse) String() string {
 func (*ResumeDeviceResponse) ProtoMessage() {}
 
 func (x *ResumeDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[15]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1231,7 +1561,7 @@ func (x *ResumeDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeDeviceResponse.ProtoReflect.Descriptor instead.
 func (*ResumeDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{15}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ResumeDeviceResponse) GetDevice() *Device {
@@ -1257,7 +1587,7 @@ type LoadProgramRequest struct {
 
 func (x *LoadProgramRequest) Reset() {
 	*x = LoadProgramRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[16]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1269,7 +1599,7 @@ func (x *LoadProgramRequest) String() string {
 func (*LoadProgramRequest) ProtoMessage() {}
 
 func (x *LoadProgramRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[16]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1282,7 +1612,7 @@ func (x *LoadProgramRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadProgramRequest.ProtoReflect.Descriptor instead.
 func (*LoadProgramRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{16}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *LoadProgramRequest) GetPart() isLoadProgramRequest_Part {
@@ -1341,7 +1671,7 @@ type LoadProgramHeader struct {
 
 func (x *LoadProgramHeader) Reset() {
 	*x = LoadProgramHeader{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[17]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1353,7 +1683,7 @@ func (x *LoadProgramHeader) String() string {
 func (*LoadProgramHeader) ProtoMessage() {}
 
 func (x *LoadProgramHeader) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[17]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1366,7 +1696,7 @@ func (x *LoadProgramHeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadProgramHeader.ProtoReflect.Descriptor instead.
 func (*LoadProgramHeader) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{17}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LoadProgramHeader) GetParent() string {
@@ -1397,7 +1727,7 @@ type LoadProgramResponse struct {
 
 func (x *LoadProgramResponse) Reset() {
 	*x = LoadProgramResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[18]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1409,7 +1739,7 @@ func (x *LoadProgramResponse) String() string {
 func (*LoadProgramResponse) ProtoMessage() {}
 
 func (x *LoadProgramResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[18]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1422,7 +1752,7 @@ func (x *LoadProgramResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadProgramResponse.ProtoReflect.Descriptor instead.
 func (*LoadProgramResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{18}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LoadProgramResponse) GetReceivedBytes() uint64 {
@@ -1450,7 +1780,7 @@ type Program struct {
 
 func (x *Program) Reset() {
 	*x = Program{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[19]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1462,7 +1792,7 @@ func (x *Program) String() string {
 func (*Program) ProtoMessage() {}
 
 func (x *Program) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[19]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1475,7 +1805,7 @@ func (x *Program) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Program.ProtoReflect.Descriptor instead.
 func (*Program) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{19}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Program) GetName() string {
@@ -1507,7 +1837,7 @@ type Process struct {
 
 func (x *Process) Reset() {
 	*x = Process{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[20]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1519,7 +1849,7 @@ func (x *Process) String() string {
 func (*Process) ProtoMessage() {}
 
 func (x *Process) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[20]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1532,7 +1862,7 @@ func (x *Process) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Process.ProtoReflect.Descriptor instead.
 func (*Process) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{20}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Process) GetName() string {
@@ -1594,7 +1924,7 @@ type StartProgramRequest struct {
 
 func (x *StartProgramRequest) Reset() {
 	*x = StartProgramRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[21]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1606,7 +1936,7 @@ func (x *StartProgramRequest) String() string {
 func (*StartProgramRequest) ProtoMessage() {}
 
 func (x *StartProgramRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[21]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1619,7 +1949,7 @@ func (x *StartProgramRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartProgramRequest.ProtoReflect.Descriptor instead.
 func (*StartProgramRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{21}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *StartProgramRequest) GetName() string {
@@ -1661,7 +1991,7 @@ type StartProgramResponse struct {
 
 func (x *StartProgramResponse) Reset() {
 	*x = StartProgramResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[22]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1673,7 +2003,7 @@ func (x *StartProgramResponse) String() string {
 func (*StartProgramResponse) ProtoMessage() {}
 
 func (x *StartProgramResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[22]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1686,7 +2016,7 @@ func (x *StartProgramResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartProgramResponse.ProtoReflect.Descriptor instead.
 func (*StartProgramResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{22}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *StartProgramResponse) GetProcess() *Process {
@@ -1707,7 +2037,7 @@ type StopProgramRequest struct {
 
 func (x *StopProgramRequest) Reset() {
 	*x = StopProgramRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[23]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1719,7 +2049,7 @@ func (x *StopProgramRequest) String() string {
 func (*StopProgramRequest) ProtoMessage() {}
 
 func (x *StopProgramRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[23]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1732,7 +2062,7 @@ func (x *StopProgramRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopProgramRequest.ProtoReflect.Descriptor instead.
 func (*StopProgramRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{23}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *StopProgramRequest) GetName() string {
@@ -1751,7 +2081,7 @@ type StopProgramResponse struct {
 
 func (x *StopProgramResponse) Reset() {
 	*x = StopProgramResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[24]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1763,7 +2093,7 @@ func (x *StopProgramResponse) String() string {
 func (*StopProgramResponse) ProtoMessage() {}
 
 func (x *StopProgramResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[24]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1776,7 +2106,7 @@ func (x *StopProgramResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopProgramResponse.ProtoReflect.Descriptor instead.
 func (*StopProgramResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{24}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{27}
 }
 
 // ListProgramsRequest asks for one page of programs.
@@ -1794,7 +2124,7 @@ type ListProgramsRequest struct {
 
 func (x *ListProgramsRequest) Reset() {
 	*x = ListProgramsRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[25]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1806,7 +2136,7 @@ func (x *ListProgramsRequest) String() string {
 func (*ListProgramsRequest) ProtoMessage() {}
 
 func (x *ListProgramsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[25]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1819,7 +2149,7 @@ func (x *ListProgramsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProgramsRequest.ProtoReflect.Descriptor instead.
 func (*ListProgramsRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{25}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListProgramsRequest) GetParent() string {
@@ -1856,7 +2186,7 @@ type ListProgramsResponse struct {
 
 func (x *ListProgramsResponse) Reset() {
 	*x = ListProgramsResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[26]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1868,7 +2198,7 @@ func (x *ListProgramsResponse) String() string {
 func (*ListProgramsResponse) ProtoMessage() {}
 
 func (x *ListProgramsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[26]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1881,7 +2211,7 @@ func (x *ListProgramsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProgramsResponse.ProtoReflect.Descriptor instead.
 func (*ListProgramsResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{26}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListProgramsResponse) GetPrograms() []*Program {
@@ -1913,7 +2243,7 @@ type ListProcessesRequest struct {
 
 func (x *ListProcessesRequest) Reset() {
 	*x = ListProcessesRequest{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[27]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1925,7 +2255,7 @@ func (x *ListProcessesRequest) String() string {
 func (*ListProcessesRequest) ProtoMessage() {}
 
 func (x *ListProcessesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[27]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1938,7 +2268,7 @@ func (x *ListProcessesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProcessesRequest.ProtoReflect.Descriptor instead.
 func (*ListProcessesRequest) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{27}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListProcessesRequest) GetParent() string {
@@ -1975,7 +2305,7 @@ type ListProcessesResponse struct {
 
 func (x *ListProcessesResponse) Reset() {
 	*x = ListProcessesResponse{}
-	mi := &file_nfcomms_v1_device_proto_msgTypes[28]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1987,7 +2317,7 @@ func (x *ListProcessesResponse) String() string {
 func (*ListProcessesResponse) ProtoMessage() {}
 
 func (x *ListProcessesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_nfcomms_v1_device_proto_msgTypes[28]
+	mi := &file_nfcomms_v1_device_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2000,7 +2330,7 @@ func (x *ListProcessesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProcessesResponse.ProtoReflect.Descriptor instead.
 func (*ListProcessesResponse) Descriptor() ([]byte, []int) {
-	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{28}
+	return file_nfcomms_v1_device_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListProcessesResponse) GetProcesses() []*Process {
@@ -2022,7 +2352,7 @@ var File_nfcomms_v1_device_proto protoreflect.FileDescriptor
 const file_nfcomms_v1_device_proto_rawDesc = "" +
 	"\n" +
 	"\x17nfcomms/v1/device.proto\x12\n" +
-	"nfcomms.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16nfcomms/v1/types.proto\"\xcd\x04\n" +
+	"nfcomms.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16nfcomms/v1/types.proto\"\xf6\x04\n" +
 	"\x06Device\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x16\n" +
@@ -2037,7 +2367,8 @@ const file_nfcomms_v1_device_proto_rawDesc = "" +
 	"\tabi_minor\x18\n" +
 	" \x01(\x05R\babiMinor\x12'\n" +
 	"\x05shape\x18\v \x01(\v2\x11.nfcomms.v1.ShapeR\x05shape\x12-\n" +
-	"\x05stats\x18\f \x01(\v2\x17.nfcomms.v1.DeviceStatsR\x05stats\"\xa4\x01\n" +
+	"\x05stats\x18\f \x01(\v2\x17.nfcomms.v1.DeviceStatsR\x05stats\x12'\n" +
+	"\x05board\x18\r \x01(\v2\x11.nfcomms.v1.BoardR\x05board\"\xa4\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_OPENING\x10\x01\x12\x0f\n" +
@@ -2046,7 +2377,35 @@ const file_nfcomms_v1_device_proto_rawDesc = "" +
 	"\x0eSTATE_DRAINING\x10\x04\x12\x11\n" +
 	"\rSTATE_DRAINED\x10\x05\x12\x13\n" +
 	"\x0fSTATE_RESETTING\x10\x06\x12\x10\n" +
-	"\fSTATE_FAILED\x10\a\"\x84\x03\n" +
+	"\fSTATE_FAILED\x10\a\"\x8b\x02\n" +
+	"\x05Board\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x1b\n" +
+	"\tvendor_id\x18\x02 \x01(\rR\bvendorId\x12\x1b\n" +
+	"\tdevice_id\x18\x03 \x01(\rR\bdeviceId\x12\x16\n" +
+	"\x06serial\x18\x04 \x01(\tR\x06serial\x12 \n" +
+	"\tnuma_node\x18\x05 \x01(\x05H\x00R\bnumaNode\x88\x01\x01\x12'\n" +
+	"\x04link\x18\x06 \x01(\v2\x13.nfcomms.v1.BusLinkR\x04link\x12\x18\n" +
+	"\avectors\x18\a \x01(\x05R\avectors\x12#\n" +
+	"\x04bars\x18\b \x03(\v2\x0f.nfcomms.v1.BarR\x04barsB\f\n" +
+	"\n" +
+	"_numa_node\"}\n" +
+	"\aBusLink\x12\x1b\n" +
+	"\tspeed_gts\x18\x01 \x01(\x01R\bspeedGts\x12\"\n" +
+	"\rmax_speed_gts\x18\x02 \x01(\x01R\vmaxSpeedGts\x12\x14\n" +
+	"\x05width\x18\x03 \x01(\x05R\x05width\x12\x1b\n" +
+	"\tmax_width\x18\x04 \x01(\x05R\bmaxWidth\"\xf7\x01\n" +
+	"\x03Bar\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x05R\x06number\x12(\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x14.nfcomms.v1.Bar.KindR\x04kind\x12\"\n" +
+	"\fprefetchable\x18\x03 \x01(\bR\fprefetchable\x12\x18\n" +
+	"\aaddress\x18\x04 \x01(\x04R\aaddress\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\x05 \x01(\x04R\tsizeBytes\"Q\n" +
+	"\x04Kind\x12\x14\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\v\n" +
+	"\aKIND_IO\x10\x01\x12\x12\n" +
+	"\x0eKIND_MEMORY_32\x10\x02\x12\x12\n" +
+	"\x0eKIND_MEMORY_64\x10\x03\"\x84\x03\n" +
 	"\x05Shape\x12\x1a\n" +
 	"\bchannels\x18\x01 \x01(\x05R\bchannels\x12\x1c\n" +
 	"\tmailboxes\x18\x02 \x01(\x05R\tmailboxes\x12\x18\n" +
@@ -2186,95 +2545,103 @@ func file_nfcomms_v1_device_proto_rawDescGZIP() []byte {
 	return file_nfcomms_v1_device_proto_rawDescData
 }
 
-var file_nfcomms_v1_device_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_nfcomms_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_nfcomms_v1_device_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_nfcomms_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_nfcomms_v1_device_proto_goTypes = []any{
 	(Device_State)(0),             // 0: nfcomms.v1.Device.State
-	(*Device)(nil),                // 1: nfcomms.v1.Device
-	(*Shape)(nil),                 // 2: nfcomms.v1.Shape
-	(*DeviceStats)(nil),           // 3: nfcomms.v1.DeviceStats
-	(*MailboxStats)(nil),          // 4: nfcomms.v1.MailboxStats
-	(*ListDevicesRequest)(nil),    // 5: nfcomms.v1.ListDevicesRequest
-	(*ListDevicesResponse)(nil),   // 6: nfcomms.v1.ListDevicesResponse
-	(*GetDeviceRequest)(nil),      // 7: nfcomms.v1.GetDeviceRequest
-	(*GetDeviceResponse)(nil),     // 8: nfcomms.v1.GetDeviceResponse
-	(*WatchDevicesRequest)(nil),   // 9: nfcomms.v1.WatchDevicesRequest
-	(*WatchDevicesResponse)(nil),  // 10: nfcomms.v1.WatchDevicesResponse
-	(*ResetDeviceRequest)(nil),    // 11: nfcomms.v1.ResetDeviceRequest
-	(*ResetDeviceResponse)(nil),   // 12: nfcomms.v1.ResetDeviceResponse
-	(*DrainDeviceRequest)(nil),    // 13: nfcomms.v1.DrainDeviceRequest
-	(*DrainDeviceResponse)(nil),   // 14: nfcomms.v1.DrainDeviceResponse
-	(*ResumeDeviceRequest)(nil),   // 15: nfcomms.v1.ResumeDeviceRequest
-	(*ResumeDeviceResponse)(nil),  // 16: nfcomms.v1.ResumeDeviceResponse
-	(*LoadProgramRequest)(nil),    // 17: nfcomms.v1.LoadProgramRequest
-	(*LoadProgramHeader)(nil),     // 18: nfcomms.v1.LoadProgramHeader
-	(*LoadProgramResponse)(nil),   // 19: nfcomms.v1.LoadProgramResponse
-	(*Program)(nil),               // 20: nfcomms.v1.Program
-	(*Process)(nil),               // 21: nfcomms.v1.Process
-	(*StartProgramRequest)(nil),   // 22: nfcomms.v1.StartProgramRequest
-	(*StartProgramResponse)(nil),  // 23: nfcomms.v1.StartProgramResponse
-	(*StopProgramRequest)(nil),    // 24: nfcomms.v1.StopProgramRequest
-	(*StopProgramResponse)(nil),   // 25: nfcomms.v1.StopProgramResponse
-	(*ListProgramsRequest)(nil),   // 26: nfcomms.v1.ListProgramsRequest
-	(*ListProgramsResponse)(nil),  // 27: nfcomms.v1.ListProgramsResponse
-	(*ListProcessesRequest)(nil),  // 28: nfcomms.v1.ListProcessesRequest
-	(*ListProcessesResponse)(nil), // 29: nfcomms.v1.ListProcessesResponse
-	(*Failure)(nil),               // 30: nfcomms.v1.Failure
-	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 32: google.protobuf.Duration
-	(*ChannelStats)(nil),          // 33: nfcomms.v1.ChannelStats
-	(Change)(0),                   // 34: nfcomms.v1.Change
+	(Bar_Kind)(0),                 // 1: nfcomms.v1.Bar.Kind
+	(*Device)(nil),                // 2: nfcomms.v1.Device
+	(*Board)(nil),                 // 3: nfcomms.v1.Board
+	(*BusLink)(nil),               // 4: nfcomms.v1.BusLink
+	(*Bar)(nil),                   // 5: nfcomms.v1.Bar
+	(*Shape)(nil),                 // 6: nfcomms.v1.Shape
+	(*DeviceStats)(nil),           // 7: nfcomms.v1.DeviceStats
+	(*MailboxStats)(nil),          // 8: nfcomms.v1.MailboxStats
+	(*ListDevicesRequest)(nil),    // 9: nfcomms.v1.ListDevicesRequest
+	(*ListDevicesResponse)(nil),   // 10: nfcomms.v1.ListDevicesResponse
+	(*GetDeviceRequest)(nil),      // 11: nfcomms.v1.GetDeviceRequest
+	(*GetDeviceResponse)(nil),     // 12: nfcomms.v1.GetDeviceResponse
+	(*WatchDevicesRequest)(nil),   // 13: nfcomms.v1.WatchDevicesRequest
+	(*WatchDevicesResponse)(nil),  // 14: nfcomms.v1.WatchDevicesResponse
+	(*ResetDeviceRequest)(nil),    // 15: nfcomms.v1.ResetDeviceRequest
+	(*ResetDeviceResponse)(nil),   // 16: nfcomms.v1.ResetDeviceResponse
+	(*DrainDeviceRequest)(nil),    // 17: nfcomms.v1.DrainDeviceRequest
+	(*DrainDeviceResponse)(nil),   // 18: nfcomms.v1.DrainDeviceResponse
+	(*ResumeDeviceRequest)(nil),   // 19: nfcomms.v1.ResumeDeviceRequest
+	(*ResumeDeviceResponse)(nil),  // 20: nfcomms.v1.ResumeDeviceResponse
+	(*LoadProgramRequest)(nil),    // 21: nfcomms.v1.LoadProgramRequest
+	(*LoadProgramHeader)(nil),     // 22: nfcomms.v1.LoadProgramHeader
+	(*LoadProgramResponse)(nil),   // 23: nfcomms.v1.LoadProgramResponse
+	(*Program)(nil),               // 24: nfcomms.v1.Program
+	(*Process)(nil),               // 25: nfcomms.v1.Process
+	(*StartProgramRequest)(nil),   // 26: nfcomms.v1.StartProgramRequest
+	(*StartProgramResponse)(nil),  // 27: nfcomms.v1.StartProgramResponse
+	(*StopProgramRequest)(nil),    // 28: nfcomms.v1.StopProgramRequest
+	(*StopProgramResponse)(nil),   // 29: nfcomms.v1.StopProgramResponse
+	(*ListProgramsRequest)(nil),   // 30: nfcomms.v1.ListProgramsRequest
+	(*ListProgramsResponse)(nil),  // 31: nfcomms.v1.ListProgramsResponse
+	(*ListProcessesRequest)(nil),  // 32: nfcomms.v1.ListProcessesRequest
+	(*ListProcessesResponse)(nil), // 33: nfcomms.v1.ListProcessesResponse
+	(*Failure)(nil),               // 34: nfcomms.v1.Failure
+	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 36: google.protobuf.Duration
+	(*ChannelStats)(nil),          // 37: nfcomms.v1.ChannelStats
+	(Change)(0),                   // 38: nfcomms.v1.Change
 }
 var file_nfcomms_v1_device_proto_depIdxs = []int32{
 	0,  // 0: nfcomms.v1.Device.state:type_name -> nfcomms.v1.Device.State
-	30, // 1: nfcomms.v1.Device.failure:type_name -> nfcomms.v1.Failure
-	31, // 2: nfcomms.v1.Device.state_time:type_name -> google.protobuf.Timestamp
-	2,  // 3: nfcomms.v1.Device.shape:type_name -> nfcomms.v1.Shape
-	3,  // 4: nfcomms.v1.Device.stats:type_name -> nfcomms.v1.DeviceStats
-	32, // 5: nfcomms.v1.Shape.heartbeat_interval:type_name -> google.protobuf.Duration
-	33, // 6: nfcomms.v1.DeviceStats.channels:type_name -> nfcomms.v1.ChannelStats
-	4,  // 7: nfcomms.v1.DeviceStats.mailboxes:type_name -> nfcomms.v1.MailboxStats
-	1,  // 8: nfcomms.v1.ListDevicesResponse.devices:type_name -> nfcomms.v1.Device
-	1,  // 9: nfcomms.v1.GetDeviceResponse.device:type_name -> nfcomms.v1.Device
-	34, // 10: nfcomms.v1.WatchDevicesResponse.change:type_name -> nfcomms.v1.Change
-	1,  // 11: nfcomms.v1.WatchDevicesResponse.device:type_name -> nfcomms.v1.Device
-	1,  // 12: nfcomms.v1.ResetDeviceResponse.device:type_name -> nfcomms.v1.Device
-	32, // 13: nfcomms.v1.DrainDeviceRequest.timeout:type_name -> google.protobuf.Duration
-	1,  // 14: nfcomms.v1.DrainDeviceResponse.device:type_name -> nfcomms.v1.Device
-	1,  // 15: nfcomms.v1.ResumeDeviceResponse.device:type_name -> nfcomms.v1.Device
-	18, // 16: nfcomms.v1.LoadProgramRequest.header:type_name -> nfcomms.v1.LoadProgramHeader
-	20, // 17: nfcomms.v1.LoadProgramResponse.program:type_name -> nfcomms.v1.Program
-	31, // 18: nfcomms.v1.Process.start_time:type_name -> google.protobuf.Timestamp
-	21, // 19: nfcomms.v1.StartProgramResponse.process:type_name -> nfcomms.v1.Process
-	20, // 20: nfcomms.v1.ListProgramsResponse.programs:type_name -> nfcomms.v1.Program
-	21, // 21: nfcomms.v1.ListProcessesResponse.processes:type_name -> nfcomms.v1.Process
-	5,  // 22: nfcomms.v1.DeviceService.ListDevices:input_type -> nfcomms.v1.ListDevicesRequest
-	7,  // 23: nfcomms.v1.DeviceService.GetDevice:input_type -> nfcomms.v1.GetDeviceRequest
-	9,  // 24: nfcomms.v1.DeviceService.WatchDevices:input_type -> nfcomms.v1.WatchDevicesRequest
-	11, // 25: nfcomms.v1.DeviceService.ResetDevice:input_type -> nfcomms.v1.ResetDeviceRequest
-	13, // 26: nfcomms.v1.DeviceService.DrainDevice:input_type -> nfcomms.v1.DrainDeviceRequest
-	15, // 27: nfcomms.v1.DeviceService.ResumeDevice:input_type -> nfcomms.v1.ResumeDeviceRequest
-	17, // 28: nfcomms.v1.DeviceService.LoadProgram:input_type -> nfcomms.v1.LoadProgramRequest
-	22, // 29: nfcomms.v1.DeviceService.StartProgram:input_type -> nfcomms.v1.StartProgramRequest
-	24, // 30: nfcomms.v1.DeviceService.StopProgram:input_type -> nfcomms.v1.StopProgramRequest
-	26, // 31: nfcomms.v1.DeviceService.ListPrograms:input_type -> nfcomms.v1.ListProgramsRequest
-	28, // 32: nfcomms.v1.DeviceService.ListProcesses:input_type -> nfcomms.v1.ListProcessesRequest
-	6,  // 33: nfcomms.v1.DeviceService.ListDevices:output_type -> nfcomms.v1.ListDevicesResponse
-	8,  // 34: nfcomms.v1.DeviceService.GetDevice:output_type -> nfcomms.v1.GetDeviceResponse
-	10, // 35: nfcomms.v1.DeviceService.WatchDevices:output_type -> nfcomms.v1.WatchDevicesResponse
-	12, // 36: nfcomms.v1.DeviceService.ResetDevice:output_type -> nfcomms.v1.ResetDeviceResponse
-	14, // 37: nfcomms.v1.DeviceService.DrainDevice:output_type -> nfcomms.v1.DrainDeviceResponse
-	16, // 38: nfcomms.v1.DeviceService.ResumeDevice:output_type -> nfcomms.v1.ResumeDeviceResponse
-	19, // 39: nfcomms.v1.DeviceService.LoadProgram:output_type -> nfcomms.v1.LoadProgramResponse
-	23, // 40: nfcomms.v1.DeviceService.StartProgram:output_type -> nfcomms.v1.StartProgramResponse
-	25, // 41: nfcomms.v1.DeviceService.StopProgram:output_type -> nfcomms.v1.StopProgramResponse
-	27, // 42: nfcomms.v1.DeviceService.ListPrograms:output_type -> nfcomms.v1.ListProgramsResponse
-	29, // 43: nfcomms.v1.DeviceService.ListProcesses:output_type -> nfcomms.v1.ListProcessesResponse
-	33, // [33:44] is the sub-list for method output_type
-	22, // [22:33] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	34, // 1: nfcomms.v1.Device.failure:type_name -> nfcomms.v1.Failure
+	35, // 2: nfcomms.v1.Device.state_time:type_name -> google.protobuf.Timestamp
+	6,  // 3: nfcomms.v1.Device.shape:type_name -> nfcomms.v1.Shape
+	7,  // 4: nfcomms.v1.Device.stats:type_name -> nfcomms.v1.DeviceStats
+	3,  // 5: nfcomms.v1.Device.board:type_name -> nfcomms.v1.Board
+	4,  // 6: nfcomms.v1.Board.link:type_name -> nfcomms.v1.BusLink
+	5,  // 7: nfcomms.v1.Board.bars:type_name -> nfcomms.v1.Bar
+	1,  // 8: nfcomms.v1.Bar.kind:type_name -> nfcomms.v1.Bar.Kind
+	36, // 9: nfcomms.v1.Shape.heartbeat_interval:type_name -> google.protobuf.Duration
+	37, // 10: nfcomms.v1.DeviceStats.channels:type_name -> nfcomms.v1.ChannelStats
+	8,  // 11: nfcomms.v1.DeviceStats.mailboxes:type_name -> nfcomms.v1.MailboxStats
+	2,  // 12: nfcomms.v1.ListDevicesResponse.devices:type_name -> nfcomms.v1.Device
+	2,  // 13: nfcomms.v1.GetDeviceResponse.device:type_name -> nfcomms.v1.Device
+	38, // 14: nfcomms.v1.WatchDevicesResponse.change:type_name -> nfcomms.v1.Change
+	2,  // 15: nfcomms.v1.WatchDevicesResponse.device:type_name -> nfcomms.v1.Device
+	2,  // 16: nfcomms.v1.ResetDeviceResponse.device:type_name -> nfcomms.v1.Device
+	36, // 17: nfcomms.v1.DrainDeviceRequest.timeout:type_name -> google.protobuf.Duration
+	2,  // 18: nfcomms.v1.DrainDeviceResponse.device:type_name -> nfcomms.v1.Device
+	2,  // 19: nfcomms.v1.ResumeDeviceResponse.device:type_name -> nfcomms.v1.Device
+	22, // 20: nfcomms.v1.LoadProgramRequest.header:type_name -> nfcomms.v1.LoadProgramHeader
+	24, // 21: nfcomms.v1.LoadProgramResponse.program:type_name -> nfcomms.v1.Program
+	35, // 22: nfcomms.v1.Process.start_time:type_name -> google.protobuf.Timestamp
+	25, // 23: nfcomms.v1.StartProgramResponse.process:type_name -> nfcomms.v1.Process
+	24, // 24: nfcomms.v1.ListProgramsResponse.programs:type_name -> nfcomms.v1.Program
+	25, // 25: nfcomms.v1.ListProcessesResponse.processes:type_name -> nfcomms.v1.Process
+	9,  // 26: nfcomms.v1.DeviceService.ListDevices:input_type -> nfcomms.v1.ListDevicesRequest
+	11, // 27: nfcomms.v1.DeviceService.GetDevice:input_type -> nfcomms.v1.GetDeviceRequest
+	13, // 28: nfcomms.v1.DeviceService.WatchDevices:input_type -> nfcomms.v1.WatchDevicesRequest
+	15, // 29: nfcomms.v1.DeviceService.ResetDevice:input_type -> nfcomms.v1.ResetDeviceRequest
+	17, // 30: nfcomms.v1.DeviceService.DrainDevice:input_type -> nfcomms.v1.DrainDeviceRequest
+	19, // 31: nfcomms.v1.DeviceService.ResumeDevice:input_type -> nfcomms.v1.ResumeDeviceRequest
+	21, // 32: nfcomms.v1.DeviceService.LoadProgram:input_type -> nfcomms.v1.LoadProgramRequest
+	26, // 33: nfcomms.v1.DeviceService.StartProgram:input_type -> nfcomms.v1.StartProgramRequest
+	28, // 34: nfcomms.v1.DeviceService.StopProgram:input_type -> nfcomms.v1.StopProgramRequest
+	30, // 35: nfcomms.v1.DeviceService.ListPrograms:input_type -> nfcomms.v1.ListProgramsRequest
+	32, // 36: nfcomms.v1.DeviceService.ListProcesses:input_type -> nfcomms.v1.ListProcessesRequest
+	10, // 37: nfcomms.v1.DeviceService.ListDevices:output_type -> nfcomms.v1.ListDevicesResponse
+	12, // 38: nfcomms.v1.DeviceService.GetDevice:output_type -> nfcomms.v1.GetDeviceResponse
+	14, // 39: nfcomms.v1.DeviceService.WatchDevices:output_type -> nfcomms.v1.WatchDevicesResponse
+	16, // 40: nfcomms.v1.DeviceService.ResetDevice:output_type -> nfcomms.v1.ResetDeviceResponse
+	18, // 41: nfcomms.v1.DeviceService.DrainDevice:output_type -> nfcomms.v1.DrainDeviceResponse
+	20, // 42: nfcomms.v1.DeviceService.ResumeDevice:output_type -> nfcomms.v1.ResumeDeviceResponse
+	23, // 43: nfcomms.v1.DeviceService.LoadProgram:output_type -> nfcomms.v1.LoadProgramResponse
+	27, // 44: nfcomms.v1.DeviceService.StartProgram:output_type -> nfcomms.v1.StartProgramResponse
+	29, // 45: nfcomms.v1.DeviceService.StopProgram:output_type -> nfcomms.v1.StopProgramResponse
+	31, // 46: nfcomms.v1.DeviceService.ListPrograms:output_type -> nfcomms.v1.ListProgramsResponse
+	33, // 47: nfcomms.v1.DeviceService.ListProcesses:output_type -> nfcomms.v1.ListProcessesResponse
+	37, // [37:48] is the sub-list for method output_type
+	26, // [26:37] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_nfcomms_v1_device_proto_init() }
@@ -2283,7 +2650,8 @@ func file_nfcomms_v1_device_proto_init() {
 		return
 	}
 	file_nfcomms_v1_types_proto_init()
-	file_nfcomms_v1_device_proto_msgTypes[16].OneofWrappers = []any{
+	file_nfcomms_v1_device_proto_msgTypes[1].OneofWrappers = []any{}
+	file_nfcomms_v1_device_proto_msgTypes[19].OneofWrappers = []any{
 		(*LoadProgramRequest_Header)(nil),
 		(*LoadProgramRequest_Chunk)(nil),
 	}
@@ -2292,8 +2660,8 @@ func file_nfcomms_v1_device_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nfcomms_v1_device_proto_rawDesc), len(file_nfcomms_v1_device_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   29,
+			NumEnums:      2,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
