@@ -136,8 +136,8 @@ type infoRecord struct {
 func newInfo(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "info [DEVICE]", GroupID: groupLook,
-		Short: "Describe a device: its state, shape, health, memories and counters",
-		Long:  "Describe a device: its state, shape, health, memories and counters. DEVICE may be\nleft out if there is only one.",
+		Short: "Describe a device: its state, shape, card, health, memories and counters",
+		Long:  "Describe a device: its state, shape, card, health, memories and counters. DEVICE may be\nleft out if there is only one.",
 		Args:  cobra.MaximumNArgs(1), ValidArgsFunction: a.completeDevice,
 		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
 			r, err := getInfo(ctx, c, args)
@@ -185,12 +185,17 @@ func (r infoRecord) table(p *printer) {
 		fields = append(fields, field{"failure", strings.TrimPrefix(r.Failure.Reason+": "+r.Failure.Message, ": "), bad})
 	}
 	fields = append(fields, r.Shape.fields()...)
+	fields = append(fields, r.Board.fields(r.Driver)...)
 	fields = append(fields, healthFields(r.HeartbeatAge, r.Heartbeat, r.Diagnostic)...)
 	if len(r.Programs) > 0 {
 		fields = append(fields, field{"programs", strings.Join(r.Programs, ", "), plainTint})
 	}
 	fields = append(fields, r.Stats.fields()...)
 	writeFields(p, fields)
+	if r.Board != nil && len(r.Board.Bars) > 0 {
+		p.printf("\n")
+		writeBars(p, r.Board.Bars)
+	}
 	if len(r.Memories) > 0 {
 		p.printf("\n")
 		writeMemories(p, r.Memories)

@@ -25,6 +25,7 @@ type deviceRecord struct {
 	ABIMajor  int32          `json:"abi_major" doc:"version of the device ABI, major"`
 	ABIMinor  int32          `json:"abi_minor" doc:"version of the device ABI, minor"`
 	Shape     *shapeRecord   `json:"shape" doc:"what it is made of; null until the device was open once"`
+	Board     *boardRecord   `json:"board" doc:"the card that it is; null where it is none, as with sim: and shm:"`
 	Stats     *statsRecord   `json:"stats" doc:"counters since it was opened; null until the device was open once"`
 }
 
@@ -184,7 +185,7 @@ func deviceOf(d *nfcommsv1.Device) deviceRecord {
 		State: word(d.GetState()), Failure: failureOf(d.GetFailure()), Owned: d.GetOwned(),
 		StateTime: timeText(d.GetStateTime()), Epoch: d.GetEpoch(),
 		ABIMajor: d.GetAbiMajor(), ABIMinor: d.GetAbiMinor(),
-		Shape: shapeOf(d.GetShape()), Stats: statsOf(d.GetStats()),
+		Shape: shapeOf(d.GetShape()), Board: boardOf(d.GetBoard()), Stats: statsOf(d.GetStats()),
 	}
 }
 
@@ -292,7 +293,7 @@ func memoriesOf(list []*nfcommsv1.Memory) []memoryRecord {
 type enum interface{ String() string }
 
 // prefixes of the names of enumerations, as the protos have them.
-var prefixes = []string{"STATE_", "OWNER_", "PART_", "LEVEL_", "TYPE_", "SEVERITY_", "CHANGE_"}
+var prefixes = []string{"STATE_", "OWNER_", "PART_", "LEVEL_", "TYPE_", "SEVERITY_", "CHANGE_", "KIND_"}
 
 // word is the name of an enumeration's value as the output has it: "ready".
 func word(e enum) string {
