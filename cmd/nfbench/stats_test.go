@@ -72,12 +72,6 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-func TestNsText(t *testing.T) {
-	for ns, text := range map[float64]string{0: "0 ns", 441.7: "442 ns", 12345: "12.3 µs", 2.5e6: "2.5ms", 3e9: "3s"} {
-		require.Equal(t, text, nsText(ns))
-	}
-}
-
 func TestDecide(t *testing.T) {
 	most := Goal{Value: 1, Target: 1, AtMost: true}
 	require.Equal(t, resultReached, most.decide("").Result)

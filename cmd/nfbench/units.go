@@ -38,16 +38,7 @@ func parseSizes(list []string) ([]int, error) {
 func sizeText(n int) string { return units.Exact(uint64(n)) }
 
 // nsText writes nanoseconds with three digits and a unit.
-func nsText(ns float64) string {
-	switch {
-	case ns < 1e3:
-		return fmt.Sprintf("%.3g ns", ns)
-	case ns < 1e6:
-		return fmt.Sprintf("%.3g µs", ns/1e3)
-	default:
-		return time.Duration(ns).Round(10 * time.Microsecond).String()
-	}
-}
+func nsText(ns float64) string { return units.Duration(ns) }
 
 // gbs is a rate in GB/s: bytes per nanosecond.
 func gbs(bytes int, d time.Duration) float64 {

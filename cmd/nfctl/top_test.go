@@ -128,7 +128,7 @@ func TestScreenKeys(t *testing.T) {
 	s.typed('k')
 	s.key(tea.Key{Code: tea.KeyUp})
 	s.key(tea.Key{Code: tea.KeyEnter})
-	for _, want := range []string{"voltage sick", "ctm", "256 KiB", "1ms ago"} {
+	for _, want := range []string{"voltage sick", "ctm", "256 KiB", "1 ms ago"} {
 		require.Contains(t, s.text(), want)
 	}
 	require.NotContains(t, s.text(), "nic1")

@@ -2,9 +2,10 @@ package main
 
 import (
 	"fmt"
-	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/nfcomms/nfcomms/internal/units"
 )
 
 func number[T ~int | ~int32 | ~int64 | ~uint32 | ~uint64](v T) string { return fmt.Sprint(v) }
@@ -23,16 +24,7 @@ func secondsText(s *float64) string {
 	if s == nil {
 		return "-"
 	}
-	d := time.Duration(*s * float64(time.Second))
-	switch {
-	case d < 10*time.Microsecond:
-		return d.Round(10 * time.Nanosecond).String()
-	case d < 10*time.Millisecond:
-		return d.Round(100 * time.Nanosecond).String()
-	case d < 10*time.Second:
-		return d.Round(100 * time.Microsecond).String()
-	}
-	return d.Round(100 * time.Millisecond).String()
+	return units.Duration(*s * 1e9)
 }
 
 // yesNo writes a truth for a person.

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // sizes are units of bytes; a suffix that ends like another stands before it, and
@@ -62,6 +63,15 @@ func Bytes(v float64) string {
 
 // Count writes a number with three digits or more: "1.50M".
 func Count(v float64) string { return Scaled(v, 1000, "", "k", "M", "G", "T", "P", "E") }
+
+// Duration writes nanoseconds with three digits or more: "1.50 µs"; two minutes and more to the
+// second: "2m5s".
+func Duration(ns float64) string {
+	if ns >= float64(2*time.Minute) {
+		return time.Duration(ns).Round(time.Second).String()
+	}
+	return Scaled(ns, 1000, " ns", " µs", " ms", " s")
+}
 
 // Scaled writes a value with three digits or more and the name that fits: each is
 // for values base times as large as those of the one before.

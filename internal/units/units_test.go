@@ -57,3 +57,12 @@ func TestScaled(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 }
+
+func TestDuration(t *testing.T) {
+	for ns, want := range map[float64]string{
+		0: "0 ns", 0.43: "0.43 ns", 217: "217 ns", 1500: "1.50 µs", 14.16e6: "14.2 ms", 1e6: "1 ms",
+		119e9: "119 s", 125.4e9: "2m5s", 3600e9: "1h0m0s",
+	} {
+		require.Equal(t, want, Duration(ns))
+	}
+}
