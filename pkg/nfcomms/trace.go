@@ -1,6 +1,7 @@
 package nfcomms
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -45,8 +46,8 @@ const (
 type TraceOptions struct {
 	// Every picks one call in so many, by chance, of all channels together; 0 means 64.
 	Every int
-	// Keep is how many calls the tracer holds that were not taken yet; later ones are
-	// counted as lost. 0 means 1024.
+	// Keep is how many calls the tracer holds that were not taken yet. Of more it holds
+	// a choice, each as likely as any other, and counts the rest as lost. 0 means 1024.
 	Keep int
 }
 
@@ -132,9 +133,9 @@ func (t *Tracer) Close() {
 	}
 }
 
-// Take returns the calls that were measured since the last Take, and how the clocks stand. The
-// device is asked for its time again if that was more than a second ago, for as long as ctx and
-// 100 ms allow. What is taken is gone.
+// Take returns the calls that were measured since the last Take, in the order in which they began,
+// and how the clocks stand. The device is asked for its time again if that was more than a second
+// ago, for as long as ctx and 100 ms allow. What is taken is gone.
 func (t *Tracer) Take(ctx context.Context) Trace {
 	ctx, cancel := context.WithTimeout(ctx, alignTime)
 	defer cancel()
@@ -144,6 +145,7 @@ func (t *Tracer) Take(ctx context.Context) Trace {
 	kept, lost := t.kept, t.lost
 	t.kept, t.lost = nil, 0
 	t.mu.Unlock()
+	slices.SortFunc(kept, func(a, b *tracedCall) int { return cmp.Compare(a.Record.Start(), b.Record.Start()) })
 	r := Trace{Spans: make([]Span, 0, len(kept)), Lost: lost, ClockKnown: c.Known, ClockError: c.Error}
 	for _, one := range kept {
 		s, wrong := one.span(c)
@@ -155,14 +157,18 @@ func (t *Tracer) Take(ctx context.Context) Trace {
 	return r
 }
 
-// add keeps a call, or counts it as lost.
+// add keeps a call, or counts one as lost: where there is no room it takes the place of another
+// with the chance that all have (reservoir sampling).
 func (t *Tracer) add(c *tracedCall) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.kept) < t.keep {
 		t.kept = append(t.kept, c)
-	} else {
-		t.lost++
+		return
+	}
+	t.lost++
+	if n := rand.Uint64N(uint64(t.keep) + t.lost); n < uint64(t.keep) {
+		t.kept[n] = c
 	}
 }
 

@@ -244,6 +244,33 @@ func TestTracePicksByChance(t *testing.T) {
 	}
 }
 
+// TestTraceKeepsAFairChoice: of more calls than it holds a tracer keeps early ones and late ones, in
+// the order in which they began.
+func TestTraceKeepsAFairChoice(t *testing.T) {
+	_, tr, ch := tracer(t, TraceOptions{Every: 1, Keep: 100})
+	ctx := background(t)
+	var half time.Time
+	for n := range 1000 {
+		if n == 500 {
+			half = time.Now()
+		}
+		require.NoError(t, ch.Send(ctx, nil))
+		_, err := ch.Receive(ctx, nil)
+		require.NoError(t, err)
+	}
+	r := tr.Take(ctx)
+	require.Len(t, r.Spans, 100)
+	require.EqualValues(t, 1900, r.Lost)
+	early := 0
+	for i, s := range r.Spans {
+		require.False(t, i > 0 && s.Start.Before(r.Spans[i-1].Start))
+		if s.Start.Before(half) {
+			early++
+		}
+	}
+	require.InDelta(t, 50, early, 40, "less likely than once in 10^15")
+}
+
 // TestTraceLeavesTheTimeService: who opens its channel while a tracer asks it for the time waits for
 // that, and is not told that it is busy.
 func TestTraceLeavesTheTimeService(t *testing.T) {
