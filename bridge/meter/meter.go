@@ -66,11 +66,12 @@ func (p *Path) Failed(err error) {
 	p.errors[s].Add(1)
 }
 
-// Delivered measures a call that began at start and delivered n bytes. Durations
-// go before sizes, and AddTo reads them last, so that no histogram of sizes holds
-// more than there were calls.
-func (p *Path) Delivered(start Instant, n int) {
-	took := max(1, start.Elapsed())
+// Delivered measures a call that began at start and delivered n bytes.
+func (p *Path) Delivered(start Instant, n int) { p.Took(max(1, start.Elapsed()), n) }
+
+// Took adds what took so long and delivered n bytes. Durations go before sizes, and
+// AddTo reads them last, so that no histogram of sizes holds more than there were calls.
+func (p *Path) Took(took time.Duration, n int) {
 	p.time.Add(int64(took))
 	p.bytes.Add(uint64(n))
 	p.durations[durationIndex(took)].Add(1)

@@ -28,7 +28,7 @@ func (d *daemon) newRegistry() *prometheus.Registry {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewBuildInfoCollector(),
 		d.calls, d.refused.count, gauges{d},
-		metrics.NewCollector(d.devices, metrics.Options{Channels: d.conf.HTTP.Channels}),
+		metrics.NewCollector(d.devices, metrics.Options{Channels: d.conf.HTTP.Channels, Trace: d.conf.HTTP.Trace}),
 		metrics.NewFabricCollector(d.devices),
 	)
 	return r

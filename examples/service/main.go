@@ -91,7 +91,7 @@ func operate(dev *nfcomms.Device, o options) (stop func() error, err error) {
 	plane, calls, reg := control.New(control.Options{Logger: slog.Default()}), grpc.NewServer(), prometheus.NewRegistry()
 	plane.Register(calls)
 	err = plane.Attach("sim0", dev)
-	reg.MustRegister(metrics.NewCollector(plane.Devices, metrics.Options{Channels: true}))
+	reg.MustRegister(metrics.NewCollector(plane.Devices, metrics.Options{Channels: true, Trace: 64}))
 	pages := &http.Server{Handler: metrics.Handler(metrics.HandlerOptions{Gatherer: reg}), ReadHeaderTimeout: time.Second}
 	go func() { _ = calls.Serve(socket) }() // both end with stop
 	go func() { _ = pages.Serve(web) }()

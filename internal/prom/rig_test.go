@@ -96,7 +96,7 @@ func exporter(t *testing.T) (address string, reset func()) {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(metrics.NewCollector(func() iter.Seq2[string, *nfcomms.Device] {
 		return maps.All(map[string]*nfcomms.Device{"busy": busy, "idle": idle})
-	}, metrics.Options{Channels: true}))
+	}, metrics.Options{Channels: true, Trace: 1}))
 	srv := httptest.NewServer(metrics.Handler(metrics.HandlerOptions{Gatherer: reg}))
 	t.Cleanup(srv.Close)
 	return strings.TrimPrefix(srv.URL, "http://"), func() { require.NoError(t, idle.Reset(t.Context())) }

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -15,11 +16,16 @@ import (
 type Options struct {
 	// Channels adds series of each open channel. Default: none.
 	Channels bool
+	// Trace adds histograms of the layers of calls: one call in so many, of
+	// each device from its first scrape on, is measured layer by layer (see
+	// [nfcomms.Device.Trace]). 0: none. NewCollector panics if it is negative
+	// or over nfcomms.TraceEveryMost.
+	Trace int
 	// MaxSeries bounds the series of the collector, of all devices and
 	// channels together; one sum of devices is always shown. What does not
 	// fit is added up under the name Overflow: first channels, in the order in
 	// which they appear, then devices, the last by name first. Default:
-	// DefaultMaxSeries, which is enough for six devices.
+	// DefaultMaxSeries, which is enough for six devices, or two with Trace.
 	MaxSeries int
 }
 
@@ -45,15 +51,22 @@ func NewCollector(devices func() iter.Seq2[string, *nfcomms.Device], o Options) 
 	if o.MaxSeries <= 0 {
 		o.MaxSeries = DefaultMaxSeries
 	}
-	return &collector{devices: devices, options: o, tables: map[*nfcomms.Device]*channelTable{}}
+	if o.Trace < 0 || o.Trace > nfcomms.TraceEveryMost {
+		panic(fmt.Sprintf("metrics: trace one call in %d, 0 to %d", o.Trace, nfcomms.TraceEveryMost))
+	}
+	return &collector{
+		devices: devices, options: o,
+		tables: map[*nfcomms.Device]*channelTable{}, layers: map[*nfcomms.Device]*layerTable{},
+	}
 }
 
 type collector struct {
 	devices func() iter.Seq2[string, *nfcomms.Device]
 	options Options
 
-	mu     sync.Mutex // guards tables
+	mu     sync.Mutex // guards what follows
 	tables map[*nfcomms.Device]*channelTable
+	layers map[*nfcomms.Device]*layerTable
 }
 
 // Describe sends what Collect may send.
@@ -65,10 +78,13 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect reads every device.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	l := layout{budget: c.options.MaxSeries}
+	l := layout{budget: c.options.MaxSeries, rest: overflowSeries(c.options.Trace > 0)}
+	listed := map[*nfcomms.Device]bool{}
 	for s := range c.snapshots() {
+		listed[s.dev] = true
 		l.place(s)
 	}
+	c.endLayers(listed)
 	if c.options.Channels {
 		c.addChannels(&l)
 	}
@@ -93,7 +109,11 @@ func (c *collector) snapshots() iter.Seq[*snapshot] {
 	slices.SortStableFunc(all, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 	return func(yield func(*snapshot) bool) {
 		for _, e := range all {
-			if !yield(read(e.name, e.dev)) {
+			s := read(e.name, e.dev)
+			if e.dev != nil {
+				s.layers = c.layersOf(e.dev)
+			}
+			if !yield(s) {
 				return
 			}
 		}

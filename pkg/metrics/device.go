@@ -32,6 +32,7 @@ type snapshot struct {
 	stats  nfcomms.Stats
 	health nfcomms.Health
 	levels [len(parts)]abi.Level
+	layers *layers       // nil where calls are not traced
 	age    time.Duration // of the last heartbeat, the oldest of several
 	states [stateCount]int
 	// failures counts devices in the state failed, by code.
@@ -117,6 +118,7 @@ func (s *snapshot) scrape() *scrape {
 	s.showMailboxes(out)
 	s.showWaking(out)
 	s.showHealth(out)
+	s.showLayers(out)
 	return out
 }
 
@@ -155,8 +157,8 @@ func (s *snapshot) showProfile(out *scrape) {
 				out.count(fErrors, n, s.name, direction, paths[i], codeNames[status])
 			}
 		}
-		out.durations(fMessageTime, direct, s.name, direction)
-		out.durations(fTransferTime, indirect, s.name, direction)
+		out.durations(fMessageTime, direct, callBuckets, s.name, direction)
+		out.durations(fTransferTime, indirect, callBuckets, s.name, direction)
 		out.sizes(fMessageSize, direct, messageSizes, s.name, direction)
 		out.sizes(fTransferSize, indirect, transferSizes, s.name, direction)
 	}

@@ -137,6 +137,18 @@ var (
 		"Messages that the device refused since it booted.")
 )
 
+// Where the time of calls goes, with Options.Trace.
+var (
+	fLayerTime = metric(shape, "layer_duration_seconds",
+		"Time that calls took in one layer, of the calls that were traced. A layer is there once it took any.", "direction", "path", "layer")
+	fTraceLost = metric(counter, "trace_lost_calls_total",
+		"Calls that were traced and found no room between two scrapes: a fair choice of all is kept.")
+	fTraceWrong = metric(counter, "trace_wrong_stamps_total",
+		"Calls whose stamps of the device could not be true, and count as far as they could.")
+	fClockError = metric(gauge, "trace_clock_error_seconds",
+		"How far pick-up and completion may be off, one against the other; absent where the device's clock is not known.")
+)
+
 // Each channel, with Options.Channels.
 var (
 	fChannelMessages = metric(counter, "channel_messages_total",

@@ -6,6 +6,7 @@ import "github.com/nfcomms/nfcomms/pkg/nfcomms"
 type layout struct {
 	budget int // series
 	used   int // of it, by pages
+	rest   int // of it, that others may take
 	pages  []page
 	others *snapshot // the devices that did not fit, added up; nil if all did
 	last   string    // the name placed last
@@ -18,8 +19,8 @@ type page struct {
 	*scrape
 }
 
-// overflowSeries is the most that a sum of devices shows.
-var overflowSeries = func() int {
+// overflowSeries is the most that a sum of devices shows, with or without layers.
+func overflowSeries(traced bool) int {
 	s := sum(Overflow)
 	for _, code := range codeNames {
 		s.fail(code)
@@ -28,8 +29,12 @@ var overflowSeries = func() int {
 	s.states[stateReady]++
 	s.stats.Profile = new(nfcomms.Profile)
 	s.stats.Mailboxes = []nfcomms.MailboxStats{{Slots: 1}}
+	if traced {
+		s.layers = &layers{clockError: 1}
+		s.layers.each(func(_, _, _ int, p *nfcomms.PathProfile) { p.Time = 1 })
+	}
 	return s.scrape().series
-}()
+}
 
 // place takes the next device by name. A name is shown once, and Overflow is
 // the sum's.
@@ -59,7 +64,7 @@ func (l *layout) place(s *snapshot) {
 // room is the number of series that are left.
 func (l *layout) room() int {
 	if l.others != nil {
-		return l.budget - l.used - overflowSeries
+		return l.budget - l.used - l.rest
 	}
 	return l.budget - l.used
 }

@@ -21,6 +21,12 @@ func (s *snapshot) merge(b *snapshot) {
 	}
 	s.age = max(s.age, b.age)
 	s.info.Window = max(s.info.Window, b.info.Window)
+	if b.layers != nil {
+		if s.layers == nil {
+			s.layers = new(layers)
+		}
+		s.layers.merge(b.layers)
+	}
 	mergeStats(&s.stats, &b.stats)
 	mergeHealth(&s.health, &b.health)
 }

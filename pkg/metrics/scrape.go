@@ -48,9 +48,9 @@ func (b *both) Write(out *dto.Metric) error {
 }
 
 // durations adds a histogram of durations.
-func (s *scrape) durations(f *family, p *nfcomms.PathProfile, labels ...string) {
+func (s *scrape) durations(f *family, p *nfcomms.PathProfile, bounds []int, labels ...string) {
 	schema, buckets, n := native(p)
-	classic := classic(p)
+	classic := classic(p, bounds)
 	total := p.Time.Seconds()
 	s.metrics = append(s.metrics, &both{
 		classic: prometheus.MustNewConstHistogram(f.desc, n, total, classic, labels...),
@@ -60,15 +60,23 @@ func (s *scrape) durations(f *family, p *nfcomms.PathProfile, labels ...string) 
 	s.series += len(classic) + 3 // +Inf, sum, count
 }
 
-// Classic buckets have whole octaves, whose bounds are bounds of the native ones
-// as well: 2^-20 s, about a microsecond, to a second.
-const classicFirst, classicLast = -20, 0
+// Classic buckets end at whole octaves, given as binary logarithms of seconds, whose bounds are
+// bounds of the native ones as well: of calls 2^-20 s, about a microsecond, to a second, of layers
+// a quarter of that to a sixteenth of a second.
+var callBuckets, layerBuckets = octaves(-20, 0, 1), octaves(-22, -4, 2)
+
+func octaves(first, last, step int) (list []int) {
+	for octave := first; octave <= last; octave += step {
+		list = append(list, octave)
+	}
+	return list
+}
 
 // classic returns the cumulative counts of the classic buckets by upper bound.
-func classic(p *nfcomms.PathProfile) map[float64]uint64 {
-	buckets := make(map[float64]uint64, classicLast-classicFirst+1)
+func classic(p *nfcomms.PathProfile, bounds []int) map[float64]uint64 {
+	buckets := make(map[float64]uint64, len(bounds))
 	sum, next := uint64(0), 0
-	for octave := classicFirst; octave <= classicLast; octave++ {
+	for _, octave := range bounds {
 		for ; next < 8*(octave-bridge.DurationFirst); next++ {
 			sum += p.Durations[next]
 		}

@@ -61,6 +61,8 @@ type HTTP struct {
 	Pprof bool
 	// Channels adds series of each channel.
 	Channels bool
+	// Trace adds histograms of layers: one call in so many is measured; 0: none.
+	Trace int
 }
 
 // Roles lists who has which role, as access.Policy.Grant takes it.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
 // setting is one row of the table.
@@ -53,6 +55,7 @@ func (c *Config) settings() []*setting {
 		text("http.web_config", "web configuration file of the Prometheus exporter toolkit", &c.HTTP.WebConfig),
 		boolean("http.pprof", "serve /debug/pprof/", &c.HTTP.Pprof),
 		boolean("http.channels", "metrics of each channel", &c.HTTP.Channels),
+		number("http.trace", "one call in so many is measured layer by layer, for metrics; 0 for none", &c.HTTP.Trace, 0, nfcomms.TraceEveryMost),
 		texts("roles.viewer", "who may look: user:, uid:, group:, gid:, uri:, cn:", &c.Roles.Viewer),
 		texts("roles.operator", "who may use devices as well", &c.Roles.Operator),
 		texts("roles.admin", "who may reset devices and load programs as well", &c.Roles.Admin),
