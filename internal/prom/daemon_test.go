@@ -31,7 +31,7 @@ func daemon(t *testing.T) (metrics, address string) {
 	build := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../../cmd/nfcommsd")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	cmd := exec.Command(program, "--socket-path", socket, "--http-address", "127.0.0.1:0", "--http-channels",
+	cmd := exec.Command(program, "--socket-path", socket, "--http-address", "127.0.0.1:0", "--http-channels", "--http-trace", "1",
 		"--devices", "sim0=sim:,sim1=sim:,absent=dev:999999", "--log-format", "json")
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
@@ -97,6 +97,7 @@ func remoteLoad(t *testing.T, c *control.Client) {
 // bulk are the panels about transfers, which do not go through a daemon.
 var bulk = map[string]bool{
 	"Mean transfer size": true, "Transfer sends": true, "Transfer receives": true, "Window in use": true,
+	"Transfer sends by layer": true, "Transfer receives by layer": true,
 }
 
 // TestDashboardDaemon runs every expression against a Prometheus that scrapes
