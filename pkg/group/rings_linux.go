@@ -189,6 +189,8 @@ func (l *ringLink) TrySend(to int, h Header, data []byte) (bool, error) {
 	switch {
 	case o.gone:
 		return false, ErrGone
+	case o.w == nil && l.in[to].ended:
+		return o.lost() // its own ring went before it was opened
 	case o.w == nil:
 		return false, nil
 	case o.frame != h || o.size != len(data):
@@ -217,7 +219,10 @@ func (l *ringLink) TrySend(to int, h Header, data []byte) (bool, error) {
 }
 
 func (o *ringOut) lost() (bool, error) {
-	o.gone, o.watch.On = true, false
+	o.gone = true
+	if o.watch != nil {
+		o.watch.On = false
+	}
 	return false, ErrGone
 }
 

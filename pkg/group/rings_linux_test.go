@@ -85,3 +85,28 @@ func TestRingsRefuse(t *testing.T) {
 		require.ErrorIs(t, err, ring.ErrConfig)
 	}
 }
+
+// TestRingsGoneBeforeOpened: a member that ended before another opened the ring to
+// it is gone, and that ring never comes.
+func TestRingsGoneBeforeOpened(t *testing.T) {
+	rings := Rings{Name: fmt.Sprintf("gone-%d", os.Getpid())}
+	stays, err := rings.Connect(0, 2)
+	require.NoError(t, err)
+	defer stays.Close()
+	l := stays.(*ringLink)
+	l.cancel() // as if it had no processor yet
+	l.dials.Wait()
+
+	leaves, err := rings.Connect(1, 2)
+	require.NoError(t, err)
+	mustSend(t, leaves, 0, Header{Step: 9}, []byte("last"), idle)
+	require.NoError(t, leaves.Close())
+	f := mustReceive(t, stays)
+	require.Equal(t, "last", string(f.Data))
+	stays.Release(&f)
+	f = mustReceive(t, stays)
+	require.ErrorIs(t, f.End, ErrClosed)
+	stays.Release(&f)
+	_, err = stays.TrySend(1, Header{}, nil)
+	require.ErrorIs(t, err, ErrGone)
+}
