@@ -112,10 +112,10 @@ func TestEveryPackageHasDoc(t *testing.T) {
 			continue
 		}
 		seen[f.dir()] = true
-		if strings.HasSuffix(f.path, "/doc.go") && f.ast.Doc != nil {
+		if strings.HasSuffix("/"+f.path, "/doc.go") && f.ast.Doc != nil {
 			doc[f.dir()] = true
 		}
-		if strings.HasSuffix(f.path, "/doc.go") && strings.Count(f.text, "\n") > 60 {
+		if strings.HasSuffix("/"+f.path, "/doc.go") && strings.Count(f.text, "\n") > 60 {
 			t.Errorf("%s: longer than 60 lines", f.path)
 		}
 		if f.ast.Name.Name == "main" && f.ast.Doc != nil {
