@@ -80,6 +80,7 @@ var tinyPeers = []string{"peers", "--rounds", "1", "--slice", "1ms", "--sizes", 
 	"--idle", "1ms", "--blocked", "50"}
 
 func TestPeersJSON(t *testing.T) {
+	t.Setenv("PATH", "") // no libraries in C: they take their time
 	var r PeersReport
 	decode(t, mustRun(t, append(tinyPeers, "--output", "json")...), &r)
 	requireHeader(t, "peers", r.Header)
@@ -101,6 +102,7 @@ func TestPeersJSON(t *testing.T) {
 }
 
 func TestPeersTable(t *testing.T) {
+	t.Setenv("PATH", "")
 	out := mustRun(t, tinyPeers...)
 	for _, want := range []string{nameMemcpy, nameChan, namePipe, nameUnix, nameMangos, nameGRPC, nameSend, nameReceive, nameEcho,
 		nameSendInd, nameReceiveInd, "simulated device", "blocked sends", "T12"} {

@@ -3,14 +3,17 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"slices"
 	"time"
 )
 
 // contender is one side of a comparison.
 type contender struct {
 	name string
-	size int // bytes per operation
+	does string // what an operation is, as it stands in reports
+	size int    // bytes per operation
 	// batch is the number of operations per sample of the percentiles.
 	batch int
 	// batches are made by each run, of one that is dear to start, which leaves their
@@ -21,8 +24,14 @@ type contender struct {
 	run func(ctx context.Context, n int) (time.Duration, error)
 	// cpu is the CPU time of all processes that take part, so far.
 	cpu func() (time.Duration, error)
+	// used is the CPU time of processes that it alone starts, all of it; nil if it
+	// starts none.
+	used func() time.Duration
 	// close releases what the contender holds; nil if there is nothing.
 	close func() error
+	// optional is who may fail: the others go on without it.
+	optional bool
+	failed   error
 
 	samples *recorder
 	rounds  []round
@@ -97,7 +106,10 @@ func (c *contender) round(ctx context.Context, slice time.Duration) error {
 	if err != nil {
 		return err
 	}
-	r.cpu, r.allocs = end-cpu, after.Mallocs-before.Mallocs
+	r.cpu = end - cpu
+	if c.used == nil { // else all that is allocated here is the harness's
+		r.allocs = after.Mallocs - before.Mallocs
+	}
 	c.rounds = append(c.rounds, r)
 	return nil
 }
@@ -107,6 +119,8 @@ type comparison struct {
 	contenders []*contender
 	// busy is why the figures are not to be trusted, or is empty.
 	busy string
+	// failed says which contenders failed, and how.
+	failed []string
 }
 
 // play warms every contender up with one batch, then interleaves rounds. Each
@@ -114,7 +128,8 @@ type comparison struct {
 func (t *comparison) play(ctx context.Context, rounds int, slice time.Duration, step func(string)) error {
 	for _, c := range t.contenders {
 		c.samples = newRecorder()
-		if _, err := c.run(ctx, c.batch); err != nil {
+		_, err := c.run(ctx, c.batch)
+		if err = c.excuse(ctx, err); err != nil {
 			return err
 		}
 	}
@@ -126,8 +141,10 @@ func (t *comparison) play(ctx context.Context, rounds int, slice time.Duration, 
 	for r := range rounds {
 		for i := range t.contenders {
 			c := t.contenders[(r+i)%len(t.contenders)]
-			if err := c.round(ctx, slice); err != nil {
-				return err
+			if c.failed == nil {
+				if err := c.excuse(ctx, c.round(ctx, slice)); err != nil {
+					return err
+				}
 			}
 			step(c.name)
 		}
@@ -136,20 +153,47 @@ func (t *comparison) play(ctx context.Context, rounds int, slice time.Duration, 
 		return err
 	}
 	t.busy = w.busy(own, t.ns(nameMemcpy))
+	return t.dismiss()
+}
+
+// excuse takes note that an optional contender failed by itself.
+func (c *contender) excuse(ctx context.Context, err error) error {
+	if !c.optional || ctx.Err() != nil {
+		return err
+	}
+	c.failed = err
 	return nil
 }
 
-// cpu is the CPU time of the contender that counts the most processes.
+// dismiss leaves those out that failed: what they did before is not comparable.
+func (t *comparison) dismiss() error {
+	var errs []error
+	t.contenders = slices.DeleteFunc(t.contenders, func(c *contender) bool {
+		if c.failed != nil {
+			t.failed = append(t.failed, fmt.Sprintf("%s, %s: %s%v", c.name, sizeText(c.size), resultNotMeasured, c.failed))
+			errs = append(errs, c.end())
+		}
+		return c.failed != nil
+	})
+	return errors.Join(errs...)
+}
+
+// cpu is the CPU time of the contender that counts the most processes, and of the
+// processes that no other one counts.
 func (t *comparison) cpu() (time.Duration, error) {
-	var most time.Duration
+	var most, alone time.Duration
 	for _, c := range t.contenders {
+		if c.used != nil {
+			alone += c.used()
+			continue
+		}
 		d, err := c.cpu()
 		if err != nil {
 			return 0, err
 		}
 		most = max(most, d)
 	}
-	return most, nil
+	return most + alone, nil
 }
 
 func (t *comparison) find(name string) *contender {
@@ -177,11 +221,17 @@ func (t *comparison) ratio(a, b string) Spread {
 func (t *comparison) close() error {
 	var errs []error
 	for _, c := range t.contenders {
-		if c.close != nil {
-			errs = append(errs, c.close())
-		}
+		errs = append(errs, c.end())
 	}
 	return errors.Join(errs...)
+}
+
+// end releases what the contender holds.
+func (c *contender) end() error {
+	if c.close == nil {
+		return nil
+	}
+	return c.close()
 }
 
 // selfCPU is the CPU time of this process, in the form of a contender.

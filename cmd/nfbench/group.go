@@ -49,7 +49,7 @@ neighbours. Each transport (mesh: goroutines, shm: processes), number of members
 size is a comparison of all algorithms, in interleaved rounds, beside peers that do the
 same: between goroutines a mutex and a slice for each member (the local optimum), a mesh
 of Go channels, memcpy, and gRPC streams through a socket; between processes OpenMPI,
-where mpicc and mpirun are there.
+where mpicc and mpirun are there. UCX and iceoryx2 have no step of many members.
 
 A time is that of a step of the slowest member: the mean and the maximum of batches, and
 the spread of the rounds. CPU is that of all members together. Shapes of the report are
@@ -242,9 +242,9 @@ func (o *groupOptions) measure(ctx context.Context, bar func(int) progress) (*Gr
 	all := o.shapes()
 	b := bar(len(all))
 	defer b.done()
-	mpi := findMPI(ctx, "group")
-	defer mpi.remove()
-	r.MPI = mpi.missing
+	mpi := newGroupMPI(ctx)
+	defer mpi.remove() // what is left is of no use
+	r.NotMeasured = append(natives{mpi}.missing(), groupNoPeers)
 	for _, s := range all {
 		if err := o.compare(ctx, r, s, mpi); err != nil {
 			return nil, fmt.Errorf("%s, %d members, %s: %w", s.transport, s.members, sizeText(s.size), err)
@@ -256,7 +256,7 @@ func (o *groupOptions) measure(ctx context.Context, bar func(int) progress) (*Gr
 }
 
 // compare runs all algorithms and peers of one shape against each other.
-func (o *groupOptions) compare(ctx context.Context, r *GroupReport, s exchangeShape, mpi *mpiPeer) (err error) {
+func (o *groupOptions) compare(ctx context.Context, r *GroupReport, s exchangeShape, mpi *nativeProgram) (err error) {
 	t := &comparison{}
 	defer func() {
 		if cerr := t.close(); err == nil {
@@ -283,14 +283,17 @@ func (o *groupOptions) compare(ctx context.Context, r *GroupReport, s exchangeSh
 		}
 		t.contenders = append(t.contenders, side)
 	}
+	if s.transport == transportShm && mpi.missing == "" {
+		for _, name := range mpiNames {
+			t.contenders = append(t.contenders, mpi.groupSide(s, name))
+		}
+	}
 	if err := t.play(ctx, o.rounds, o.slice, func(string) {}); err != nil {
 		return err
 	}
 	for _, c := range t.contenders {
 		r.add(s, c, t.busy)
 	}
-	if s.transport == transportShm && mpi.missing == "" {
-		return r.addMPI(ctx, s, mpi, o)
-	}
+	r.NotMeasured = append(r.NotMeasured, t.failed...)
 	return nil
 }

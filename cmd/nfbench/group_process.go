@@ -5,13 +5,14 @@ package main
 import (
 	"bufio"
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -151,14 +152,22 @@ func (p *processes) close() error {
 	return errors.Join(errs...)
 }
 
-// names of what the peer prints, a line each.
+// mpiNames are the peers, as they stand in reports: OpenMPI and its call.
 var mpiNames = [2]string{"OpenMPI alltoallv", "OpenMPI neighbor_alltoallv"}
 
-// steps runs the peer once: nanoseconds of a step, and of processor time.
-func (m *mpiPeer) steps(ctx context.Context, s exchangeShape, n int) (step, cpu [2]float64, err error) {
-	text, err := m.run(ctx, s.members, s.size, s.targets, n)
-	if err == nil {
-		_, err = fmt.Sscan(text, &step[0], &cpu[0], &step[1], &cpu[1])
-	}
-	return step, cpu, err
+// groupNoPeers is what is not compared with.
+const groupNoPeers = "UCX, iceoryx2: " + resultNotMeasured + "they have messages, but no step of many members"
+
+// newGroupMPI builds the step of OpenMPI.
+func newGroupMPI(ctx context.Context) *nativeProgram {
+	p := &nativeProgram{library: nativeOpenMPI, limit: nativeLimit}
+	return p.build(ctx, "-O2", []embed.FS{nativeSources}, "native/group.c")
+}
+
+// groupSide is a contender that exchanges by a call of OpenMPI.
+func (p *nativeProgram) groupSide(s exchangeShape, name string) *contender {
+	_, call, _ := strings.Cut(name, " ")
+	return p.repeated(name, "step", s.size, s.batch(), func(ctx context.Context, batches int) (*nativeRun, error) {
+		return p.run(ctx, s.members, call, s.size, s.targets, batches, s.batch())
+	})
 }

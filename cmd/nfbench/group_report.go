@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -20,9 +19,9 @@ type GroupReport struct {
 	// Label means that no network took part.
 	Label string     `json:"label"`
 	Rows  []GroupRow `json:"rows"`
-	// MPI is why OpenMPI was not measured; it is empty where it was.
-	MPI   string `json:"mpi,omitempty"`
-	Goals []Goal `json:"goals"`
+	// NotMeasured says which peers are not there, and why.
+	NotMeasured []string `json:"not_measured,omitempty"`
+	Goals       []Goal   `json:"goals"`
 	// Findings are the shapes of the MUSIC report.
 	Findings []Finding `json:"findings"`
 	// Volumes are the report's, whose times are in pictures alone.
@@ -74,27 +73,6 @@ func (r *GroupReport) add(s exchangeShape, c *contender, busy string) {
 		Step: c.samples.stat(c.batch).scaled(1e-3), Rounds: spread(rounds), Busy: busy, rounds: rounds,
 		CPU: Spread{cpu.Median / 1e3, cpu.Min / 1e3, cpu.Max / 1e3},
 	})
-}
-
-// addMPI runs the peer as often as there were rounds.
-func (r *GroupReport) addMPI(ctx context.Context, s exchangeShape, mpi *mpiPeer, o *groupOptions) error {
-	var step, cpu [2][]float64
-	for range o.rounds {
-		ns, used, err := mpi.steps(ctx, s, 10*s.batch())
-		if err != nil {
-			return err
-		}
-		for i := range ns {
-			step[i], cpu[i] = append(step[i], ns[i]/1e3), append(cpu[i], used[i]/1e3)
-		}
-	}
-	for i, name := range mpiNames {
-		r.Rows = append(r.Rows, GroupRow{
-			Transport: s.transport, Members: s.members, Targets: s.targets, Size: s.size, Name: name,
-			Step: summarise(step[i]), Rounds: spread(step[i]), CPU: spread(cpu[i]), rounds: step[i],
-		})
-	}
-	return nil
 }
 
 // find returns the row of a name in the comparison that another row is of.
@@ -253,8 +231,9 @@ func (r *GroupReport) table(w io.Writer) {
 			fmt.Sprintf("%.2f–%.2f", row.Rounds.Min, row.Rounds.Max), fmt.Sprintf("%.2f", row.CPU.Median), row.Busy)
 	}
 	t.Write(w)
-	if r.MPI != "" {
-		fmt.Fprintf(w, "\nOpenMPI: %s\n", r.MPI)
+	fmt.Fprintln(w)
+	for _, why := range r.NotMeasured {
+		fmt.Fprintln(w, why)
 	}
 	fmt.Fprintln(w)
 	writeGoals(w, r.Goals)

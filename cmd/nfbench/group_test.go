@@ -26,7 +26,7 @@ func TestGroup(t *testing.T) {
 		require.Positive(t, row.Step.Mean, row.Name)
 		require.GreaterOrEqual(t, row.Step.Max, row.Step.Min)
 	}
-	require.Equal(t, "not measured: mpicc is not installed", r.MPI)
+	require.Equal(t, []string{"OpenMPI: not measured: not installed: there is no mpicc (Debian: libopenmpi-dev, openmpi-bin)", groupNoPeers}, r.NotMeasured)
 	require.Len(t, r.Goals, 4)
 	require.Contains(t, r.Goals[0].Result, "not measured")
 	require.GreaterOrEqual(t, len(r.Findings), 2)

@@ -30,6 +30,7 @@ type hmfOptions struct {
 	plot, dat               string
 	repeat, rounds          int
 	peers                   []string
+	builds                  []string // compiler settings of the ring in C
 	// spoil is the packet in which the generator writes a wrong byte: tests
 	// see that it is found. -1: none.
 	spoil int
@@ -69,7 +70,7 @@ of their own. No device takes part.`,
 	f.Var(byteSize{&o.payload}, "payload", "bytes of it that are filled and count as net")
 	f.IntVar(&o.packages, "packages", 200, "packages measured, after the first")
 	f.IntVar(&o.perPackage, "package", 1000, "packets of a package")
-	f.IntVar(&o.batch, "batch", 1, "packets that are handed over and taken at once, copied; but not by OpenMPI")
+	f.IntVar(&o.batch, "batch", 1, "packets that are handed over and taken at once, copied; but not by peers in C")
 	f.StringVar(&o.verify, "verify", "flag", "what the receiver checks: flag (the packet's number) or full (every byte)")
 	f.StringVar(&o.access, "access", "place", "how the receiver reads: place or copy")
 	f.StringVar(&o.wait, "wait", "adaptive", "how both wait: adaptive, spin, yield or park")

@@ -60,10 +60,16 @@ func newHMFOne(c *common, o *hmfOptions) *cobra.Command {
 		Long: `ONE_PAIR of the report: one generator and one receiver. In --rounds, each of a fresh
 pair, one process copies as many payloads into as much memory, and each peer of
 --peers carries as many packets between the same two processes in place of the ring:
-unix (a socket pair), pipe (os.Pipe), shmipc (a Go library for shared memory) and mpi
-(OpenMPI's shared memory in C, where mpicc and mpirun are there).`,
-		Example: `  nfbench hmf one --verify full --access copy`,
-		Args:    cobra.NoArgs,
+unix (a socket pair), pipe (os.Pipe), shmipc (a Go library for shared memory), and where
+they are installed openmpi, ucx and iceoryx2, a program in C each. All rows but memcpy's
+are streams from one process to another.
+
+With --build the ring's own code in C, and a writer and reader in C, join them, once
+for each of these settings of the compiler: that they take as long shows that none of
+them takes away what is measured.`,
+		Example: `  nfbench hmf one --verify full --access copy
+  nfbench hmf one --build O0,O3 --peers ""`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(c); err != nil {
 				return err
@@ -84,6 +90,7 @@ unix (a socket pair), pipe (os.Pipe), shmipc (a Go library for shared memory) an
 	}
 	cmd.Flags().IntVar(&o.rounds, "rounds", 9, "how often all take turns")
 	cmd.Flags().StringSliceVar(&o.peers, "peers", hmfPeers, "what else carries packets")
+	cmd.Flags().StringSliceVar(&o.builds, "build", nil, "compile the ring in C with these settings, O0 to O3, and measure it")
 	return cmd
 }
 

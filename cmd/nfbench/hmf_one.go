@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"embed"
 	"fmt"
 	"os"
 	"slices"
@@ -11,20 +12,24 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	sources "github.com/nfcomms/nfcomms"
 )
 
-// carryMPI is a program in C, not one of what the hidden commands know.
-const carryMPI = "mpi"
-
-var hmfPeers = []string{carryUnix, carryPipe, carryShmipc, carryMPI}
+// hmfPeers carry packets between the two processes of a pair; then there are the
+// programs in C, which are such processes themselves.
+var hmfPeers = append([]string{carryUnix, carryPipe, carryShmipc}, nativeNames()...)
 
 // hmfPeerNames are the rows of reports.
 var hmfPeerNames = map[string]string{
-	carryUnix: "UNIX socket", carryPipe: "os.Pipe", carryShmipc: "shmipc-go", carryMPI: "OpenMPI, in C",
+	carryUnix: "UNIX socket", carryPipe: "os.Pipe", carryShmipc: "shmipc-go",
 }
 
-// hmfNoPeers is what is not compared with.
-const hmfNoPeers = "iceoryx2, Aeron, UCX: not measured: nfbench has no peer for them"
+// nativeRing is this project's ring in C, as another one who has it would use it.
+var nativeRing = &nativeLibrary{id: "nfring", name: "ring", compiler: "cc", install: "Debian: gcc, libc6-dev"}
+
+// builds are the compiler settings of --build.
+var builds = []string{"O0", "O1", "O2", "O3"}
 
 func (o *hmfOptions) checkPeers() error {
 	for _, name := range o.peers {
@@ -32,7 +37,29 @@ func (o *hmfOptions) checkPeers() error {
 			return usagef("--peers %q is none of %s", name, strings.Join(hmfPeers, ", "))
 		}
 	}
+	for _, build := range o.builds {
+		if !slices.Contains(builds, build) {
+			return usagef("--build %q is none of %s", build, strings.Join(builds, ", "))
+		}
+	}
 	return nil
+}
+
+// natives builds the programs in C: the ring by each of --build, and the peers.
+func (o *hmfOptions) natives(ctx context.Context) (all natives) {
+	for _, build := range o.builds {
+		p := &nativeProgram{library: nativeRing, name: "ring in C, -" + build, limit: nativeLimit}
+		all = append(all, p.build(ctx, "-"+build, []embed.FS{nativeSources, sources.Ring},
+			"native/peer.c", "native/nfring.c", "kmod/lib/ring.c", "kmod/lib/ring_owner.c"))
+	}
+	for _, name := range o.peers {
+		if library := nativeNamed(name); library != nil {
+			p := library.program(ctx)
+			p.name = library.name + " in C"
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // hmfSide is one of those who take turns.
@@ -40,10 +67,13 @@ type hmfSide struct {
 	row    HMFRow
 	stats  []Stat // milliseconds of a package, by round
 	runOne func(ctx context.Context) (HMFRow, error)
+	// optional is who may fail: the others go on without it.
+	optional bool
+	failed   error
 }
 
 // sides are the ring, memcpy and the peers, in this order.
-func (o *hmfOptions) sides(mpi *mpiPeer) []*hmfSide {
+func (o *hmfOptions) sides(others natives) []*hmfSide {
 	all := []*hmfSide{
 		{row: HMFRow{Name: "one pair"}, runOne: func(ctx context.Context) (HMFRow, error) {
 			return o.pairsAtOnce(ctx, 1, o.ring, o.packet, "")
@@ -53,13 +83,14 @@ func (o *hmfOptions) sides(mpi *mpiPeer) []*hmfSide {
 		}},
 	}
 	for _, name := range o.peers {
-		run := func(ctx context.Context) (HMFRow, error) { return o.carried(ctx, name) }
-		if name == carryMPI {
-			run = func(ctx context.Context) (HMFRow, error) { return o.overMPI(ctx, mpi) }
-		}
-		if name != carryMPI || mpi.missing == "" {
+		if nativeNamed(name) == nil {
+			run := func(ctx context.Context) (HMFRow, error) { return o.carried(ctx, name) }
 			all = append(all, &hmfSide{row: HMFRow{Name: hmfPeerNames[name]}, runOne: run})
 		}
+	}
+	for _, p := range others.there() {
+		run := func(ctx context.Context) (HMFRow, error) { return o.native(ctx, p) }
+		all = append(all, &hmfSide{row: HMFRow{Name: p.name}, runOne: run, optional: true})
 	}
 	for _, s := range all {
 		s.row.Pairs, s.row.Ring, s.row.Packet = 1, o.ring, o.packet
@@ -71,38 +102,71 @@ func (o *hmfOptions) sides(mpi *mpiPeer) []*hmfSide {
 func (r *HMFReport) one(cmd *cobra.Command, o *hmfOptions) error {
 	each := *o
 	each.packages = o.packages / o.rounds
-	mpi := &mpiPeer{}
-	if slices.Contains(o.peers, carryMPI) {
-		mpi = findMPI(cmd.Context(), "stream")
-		defer mpi.remove()
-	}
-	sides := each.sides(mpi)
+	others := o.natives(cmd.Context())
+	defer others.remove() // what is left is of no use
+	r.NotMeasured = others.missing()
+	sides := each.sides(others)
 	bar := newProgress(cmd.ErrOrStderr(), o.rounds*len(sides), "one")
 	defer bar.done()
 	w, children := newWatch(cpuTime()), 0.0
 	for range o.rounds {
 		for _, s := range sides {
-			row, err := s.runOne(cmd.Context())
-			if err != nil {
+			if err := s.round(cmd.Context()); err != nil {
 				return fmt.Errorf("%s: %w", s.row.Name, err)
 			}
-			s.add(row)
-			children += row.CPUS
 			bar.step(s.row.Name)
 		}
 	}
+	for _, s := range sides {
+		children += s.row.CPUS
+	}
 	busy := w.busy(cpuTime()+time.Duration(children*1e9), sides[1].means())
 	for _, s := range sides {
+		if s.failed != nil {
+			r.NotMeasured = append(r.NotMeasured, fmt.Sprintf("%s: %s%v", s.row.Name, resultNotMeasured, s.failed))
+			continue
+		}
 		s.row.setRates(o, merge(s.stats))
 		r.Rows = append(r.Rows, s.row)
 	}
 	vs := spread(pairwise(sides[1].means(), sides[0].means()))
 	r.VsMemcpy, r.Goals = &vs, o.goals(vs, &r.Rows[0], busy)
-	if mpi.missing != "" {
-		r.NotMeasured = append(r.NotMeasured, "OpenMPI: "+mpi.missing)
-	}
-	r.NotMeasured = append(r.NotMeasured, hmfNoPeers)
+	r.Findings = o.buildFindings(r.Rows)
 	return nil
+}
+
+// round has a side take its turn, unless it has failed.
+func (s *hmfSide) round(ctx context.Context) error {
+	if s.failed != nil {
+		return nil
+	}
+	row, err := s.runOne(ctx)
+	if err != nil && s.optional && ctx.Err() == nil {
+		s.failed = err
+		return nil
+	}
+	if err == nil {
+		s.add(row)
+	}
+	return err
+}
+
+// buildFindings holds the slowest of --build against the fastest: where they take
+// as long, what is measured is the memory, and no compiler took it away (H25).
+func (o *hmfOptions) buildFindings(rows []HMFRow) []Finding {
+	var means []float64
+	for _, build := range o.builds {
+		for _, row := range rows {
+			if row.Name == "ring in C, -"+build {
+				means = append(means, row.MS.Mean)
+			}
+		}
+	}
+	if len(means) < 2 {
+		return nil
+	}
+	ratio := slices.Max(means) / slices.Min(means)
+	return []Finding{findingOf("the compiler's settings hardly matter, slowest over fastest", ratio, ratio < 1.5)}
 }
 
 // add adds a round.
@@ -151,25 +215,15 @@ func (o *hmfOptions) carried(ctx context.Context, by string) (HMFRow, error) {
 	return row, err
 }
 
-// overMPI runs the peer in C.
-func (o *hmfOptions) overMPI(ctx context.Context, m *mpiPeer) (HMFRow, error) {
-	text, err := m.run(ctx, 2, o.payload, o.ring, o.packages+1, o.perPackage)
+// native runs a program in C.
+func (o *hmfOptions) native(ctx context.Context, p *nativeProgram) (HMFRow, error) {
+	number := map[bool]int{true: 1}
+	run, err := p.run(ctx, 2, "stream", o.payload, o.ring, o.packages+1, o.perPackage, number[o.verify == "full"], number[o.access == "copy"])
 	if err != nil {
 		return HMFRow{}, err
 	}
-	var ns []float64
-	for line := range strings.Lines(text) {
-		var v float64
-		if _, err := fmt.Sscan(line, &v); err != nil {
-			return HMFRow{}, fmt.Errorf("OpenMPI printed %q", line)
-		}
-		ns = append(ns, v)
-	}
-	if len(ns) != o.packages+2 {
-		return HMFRow{}, fmt.Errorf("OpenMPI printed %d lines in place of %d", len(ns), o.packages+2)
-	}
 	return HMFRow{
-		MS: summarise(ns[1 : len(ns)-1]).scaled(1e-6), FirstMS: ns[0] / 1e6, CPUS: ns[len(ns)-1] / 1e9,
+		MS: summarise(run.batches[1:]).scaled(1e-6), FirstMS: run.batches[0] / 1e6, CPUS: run.used.Seconds(),
 		Verified: uint64((o.packages + 1) * o.perPackage),
 	}, nil
 }

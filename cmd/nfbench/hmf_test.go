@@ -92,20 +92,6 @@ func TestHMFFindsAWrongByte(t *testing.T) {
 	require.Contains(t, j.wrong([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 0, nil), "packet 0 says it is 1")
 }
 
-// TestHMFOverMPI: the peer in C is measured like the others, or the report says why
-// it is not.
-func TestHMFOverMPI(t *testing.T) {
-	var r HMFReport
-	decode(t, mustRun(t, hmf("one", "--rounds", "1", "--peers", "mpi", "--output", "json")...), &r)
-	if len(r.NotMeasured) == 2 {
-		require.Contains(t, r.NotMeasured[0], "OpenMPI: not measured")
-		return
-	}
-	require.Len(t, r.Rows, 3)
-	require.Equal(t, uint64(5*25), r.Rows[2].Verified)
-	require.Equal(t, 4, r.Rows[2].MS.N)
-}
-
 // TestHMFGoals: packets of 8 KiB in place and those of 56 bytes have a goal, what
 // else is measured has none.
 func TestHMFGoals(t *testing.T) {
@@ -141,7 +127,8 @@ func TestHMFBadInput(t *testing.T) {
 		{hmf("one", "--packages", "0"), "must be at least 1"},
 		{hmf("one", "--verify", "some"), `--verify "some" is neither flag nor full`},
 		{hmf("one", "--access", "none"), `--access "none" is neither place nor copy`},
-		{hmf("one", "--peers", "carrier-pigeon"), `--peers "carrier-pigeon" is none of unix, pipe, shmipc, mpi`},
+		{hmf("one", "--peers", "carrier-pigeon"), `--peers "carrier-pigeon" is none of unix, pipe, shmipc, openmpi, ucx, iceoryx2`},
+		{hmf("one", "--build", "O9"), `--build "O9" is none of O0, O1, O2, O3`},
 		{hmf("one", "--batch", "0"), "--batch 0 is not 1 to 1000"},
 		{hmf("one", "--wait", "long"), `--wait "long" is none of`},
 		{[]string{"hmf", "one", "--size", "2"}, `"2" is no number of packets, at least 3`},

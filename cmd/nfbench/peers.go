@@ -15,13 +15,15 @@ import (
 
 // peersOptions are the flags of the command.
 type peersOptions struct {
-	rounds  int
-	slice   time.Duration
-	sizes   []string
-	idle    time.Duration
-	blocked int
-	short   bool
-	plot    string
+	rounds int
+	slice  time.Duration
+	sizes  []string
+	// libraries are those in C.
+	libraries []string
+	idle      time.Duration
+	blocked   int
+	short     bool
+	plot      string
 }
 
 const peersLong = `Compare NFComms with what one would use instead, all interleaved in one run.
@@ -34,9 +36,14 @@ Bulk: memcpy is Go's copy of the same bytes on one core. The others move them to
 the other process and wait for a word back (gRPC in messages of at most 1 MiB).
 SendInd and ReceiveInd move one transfer at a time on one target.
 
-Over a device of another process ("--address shm:PATH") OpenMPI's echo through
-shared memory is beside ours, where mpicc and mpirun are, and transfers also go
-from and to memory of Alloc, which needs no second copy.
+The libraries in C of --libraries join the same rounds where they are installed: a
+program of two processes is built, and each slice has a run of it. Where one is
+missing or fails the others go on, and the report says why. Their calls send when
+the bytes are in a queue, ours when the far end took them: "what" says what an
+operation is, and rows with the same word are alike.
+
+Over a device of another process ("--address shm:PATH") transfers also go from and
+to memory of Alloc, which needs no second copy.
 
 Each figure is the median of the rounds with min..max. CPU time is of all
 processes that take part, the simulated device included. p50 and p99 are per
@@ -50,7 +57,7 @@ func newPeers(c *common) *cobra.Command {
 	var o peersOptions
 	cmd := &cobra.Command{
 		Use:   "peers",
-		Short: "Compare with memcpy, Go channels, pipes, UNIX sockets, mangos and gRPC",
+		Short: "Compare with memcpy, Go channels, pipes, UNIX sockets, gRPC and libraries in C",
 		Long:  peersLong,
 		Example: `  nfbench peers
   nfbench peers --rounds 21 --sizes 64KiB,1MiB
@@ -77,6 +84,7 @@ func newPeers(c *common) *cobra.Command {
 	f.IntVar(&o.rounds, "rounds", 9, "interleaved rounds")
 	f.DurationVar(&o.slice, "slice", 100*time.Millisecond, "time of each side in each round")
 	f.StringSliceVar(&o.sizes, "sizes", []string{"64KiB", "1MiB", "16MiB"}, "bulk transfer sizes")
+	f.StringSliceVar(&o.libraries, "libraries", nativeNames(), "libraries in C to compare with, where they are installed")
 	f.DurationVar(&o.idle, "idle", 2*time.Second, "time to watch the idle device")
 	f.IntVar(&o.blocked, "blocked", 10000, "sends to block while threads are counted")
 	f.BoolVar(&o.short, "short", false, "a look in a few seconds: fewer rounds and sizes")
@@ -105,6 +113,9 @@ func (o peersOptions) check() ([]int, error) {
 	case o.blocked < 1:
 		return nil, usagef("--blocked %d is less than 1", o.blocked)
 	}
+	if err := checkNatives("libraries", o.libraries); err != nil {
+		return nil, err
+	}
 	return parseSizes(o.sizes)
 }
 
@@ -127,6 +138,8 @@ type PeersReport struct {
 // PeerRow is one side of a comparison. Spreads are over rounds.
 type PeerRow struct {
 	Peer string `json:"peer"`
+	// Does is what an operation is; compare rows of one word.
+	Does string `json:"does"`
 	// Size is in bytes.
 	Size int `json:"size"`
 	Ops  int `json:"ops"`
@@ -150,7 +163,7 @@ func (t *comparison) rows(reference string) []PeerRow {
 	for _, c := range t.contenders {
 		s := c.samples.stat(c.batch)
 		row := PeerRow{
-			Peer: c.name, Size: c.size, Ns: spread(c.ns()), CPUNs: c.cpuNs(),
+			Peer: c.name, Does: c.does, Size: c.size, Ns: spread(c.ns()), CPUNs: c.cpuNs(),
 			P50Ns: s.P50, P99Ns: s.P99, Allocs: c.allocs(), VsNFComms: t.ratio(c.name, reference),
 		}
 		rates := make([]float64, len(c.rounds))
@@ -180,43 +193,45 @@ func peers(ctx context.Context, dev *nfcomms.Device, o peersOptions, sizes []int
 		Header: newHeader("peers", dev), Rounds: o.rounds, Batch: smallBatch,
 		SliceMs: float64(o.slice) / float64(time.Millisecond),
 	}
-	bar := newProgress(errw, 2+o.rounds*(smallSides+bulkSides*len(sizes)), "idle device")
+	others := newNatives(ctx, o.libraries)
+	r.NotMeasured = others.missing()
+	beside := len(others.there())
+	bar := newProgress(errw, 2+o.rounds*(smallSides+beside+(bulkSides+beside)*len(sizes)), "idle device")
 	defer bar.done()
-	var err error
-	if r.Idle, err = measureIdle(ctx, o.idle); err != nil {
-		return nil, err
-	}
-	bar.step("blocked sends")
-	if r.Blocked, err = measureBlocked(ctx, dev, o.blocked); err != nil {
-		return nil, err
-	}
-	bar.step("small messages")
-	c, err := startChild(ctx)
-	if err != nil {
-		return nil, err
-	}
-	err = r.compare(ctx, dev, c, o, sizes, bar)
-	if cerr := c.close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	err := r.run(ctx, dev, o, sizes, others, bar)
+	if err = errors.Join(err, others.remove()); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
+// run measures one thing after the other.
+func (r *PeersReport) run(ctx context.Context, dev *nfcomms.Device, o peersOptions, sizes []int, others natives, bar progress) (err error) {
+	if r.Idle, err = measureIdle(ctx, o.idle); err != nil {
+		return err
+	}
+	bar.step("blocked sends")
+	if r.Blocked, err = measureBlocked(ctx, dev, o.blocked); err != nil {
+		return err
+	}
+	bar.step("small messages")
+	c, err := startChild(ctx)
+	if err != nil {
+		return err
+	}
+	err = r.compare(ctx, dev, c, o, sizes, others, bar)
+	if cerr := c.close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
 // compare runs the comparisons and computes the goals.
-func (r *PeersReport) compare(ctx context.Context, dev *nfcomms.Device, c *child, o peersOptions, sizes []int, bar progress) error {
+func (r *PeersReport) compare(ctx context.Context, dev *nfcomms.Device, c *child, o peersOptions, sizes []int, others natives, bar progress) error {
 	r.Goals = r.idleGoals()
 	small, err := newSmall(ctx, dev, c)
-	missing := ""
-	if err == nil && shared(dev) {
-		var mpi *contender
-		if mpi, missing = newMPIEcho(ctx); mpi != nil {
-			small.contenders = append(small.contenders, mpi)
-		} else {
-			r.NotMeasured = append(r.NotMeasured, nameMPI+": "+resultNotMeasured+missing)
-		}
+	for _, p := range others.there() {
+		small.contenders = append(small.contenders, p.contender("echo", doesEcho, messageSize, smallBatch))
 	}
 	if err == nil {
 		err = small.play(ctx, o.rounds, o.slice, bar.step)
@@ -224,25 +239,36 @@ func (r *PeersReport) compare(ctx context.Context, dev *nfcomms.Device, c *child
 	if err = errors.Join(err, small.close()); err != nil {
 		return err
 	}
-	r.Small = small.rows(nameSend)
+	r.Small, r.NotMeasured = small.rows(nameSend), append(r.NotMeasured, small.failed...)
 	r.Goals = append(r.Goals, smallGoals(small)...)
 	if shared(dev) {
-		r.Goals = append(r.Goals, sharedSmallGoals(small, missing)...)
+		r.Goals = append(r.Goals, sharedSmallGoals(small)...)
 	}
 	for _, size := range sizes {
-		bulk, err := newBulk(ctx, dev, c, size)
-		if err == nil {
-			err = bulk.play(ctx, o.rounds, o.slice, func(s string) { bar.step(sizeText(size) + ", " + s) })
-		}
-		if err = errors.Join(err, bulk.close()); err != nil {
+		if err := r.compareBulk(ctx, dev, c, o, size, others, bar); err != nil {
 			return fmt.Errorf("%s: %w", sizeText(size), err)
 		}
-		r.Bulk = append(r.Bulk, bulk.rows(nameSendInd)...)
-		if shared(dev) {
-			r.Goals = append(r.Goals, sharedBulkGoals(bulk, size)...)
-		} else {
-			r.Goals = append(r.Goals, bulkGoals(bulk, size)...)
-		}
+	}
+	return nil
+}
+
+// compareBulk compares transfers of one size.
+func (r *PeersReport) compareBulk(ctx context.Context, dev *nfcomms.Device, c *child, o peersOptions, size int, others natives, bar progress) error {
+	bulk, err := newBulk(ctx, dev, c, size)
+	for _, p := range others.there() {
+		bulk.contenders = append(bulk.contenders, p.contender("take", doesWord, size, 1))
+	}
+	if err == nil {
+		err = bulk.play(ctx, o.rounds, o.slice, func(s string) { bar.step(sizeText(size) + ", " + s) })
+	}
+	if err = errors.Join(err, bulk.close()); err != nil {
+		return err
+	}
+	r.Bulk, r.NotMeasured = append(r.Bulk, bulk.rows(nameSendInd)...), append(r.NotMeasured, bulk.failed...)
+	if shared(dev) {
+		r.Goals = append(r.Goals, sharedBulkGoals(bulk, size)...)
+	} else {
+		r.Goals = append(r.Goals, bulkGoals(bulk, size)...)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func onProgram(ctx context.Context, dev *nfcomms.Device, name string, c *contend
 // newSend gives messages to the sink: each Send returns with the device's ack.
 func newSend(ctx context.Context, dev *nfcomms.Device) (*contender, error) {
 	msg := buffer(messageSize)
-	c := &contender{name: nameSend, size: messageSize, batch: smallBatch}
+	c := &contender{name: nameSend, does: doesAck, size: messageSize, batch: smallBatch}
 	return onProgram(ctx, dev, "sink", c, func(ctx context.Context, ch *nfcomms.Channel, n int) (time.Duration, error) {
 		start := time.Now()
 		for range n {
@@ -43,7 +43,7 @@ func newReceive(ctx context.Context, dev *nfcomms.Device) (*contender, error) {
 	}
 	buf := make([]byte, messageSize)
 	return &contender{
-		name: nameReceive, size: messageSize, batch: smallBatch, cpu: selfCPU,
+		name: nameReceive, does: doesReceive, size: messageSize, batch: smallBatch, cpu: selfCPU,
 		run: func(ctx context.Context, n int) (time.Duration, error) {
 			if err := p.messages(ctx, n, messageSize); err != nil {
 				return 0, err
@@ -63,7 +63,7 @@ func newReceive(ctx context.Context, dev *nfcomms.Device) (*contender, error) {
 // newEcho sends a message to the loopback program and takes it back.
 func newEcho(ctx context.Context, dev *nfcomms.Device) (*contender, error) {
 	msg := buffer(messageSize)
-	c := &contender{name: nameEcho, size: messageSize, batch: smallBatch}
+	c := &contender{name: nameEcho, does: doesEcho, size: messageSize, batch: smallBatch}
 	return onProgram(ctx, dev, "loopback", c, func(ctx context.Context, ch *nfcomms.Channel, n int) (time.Duration, error) {
 		start := time.Now()
 		for range n {
@@ -85,7 +85,7 @@ func newSendInd(ctx context.Context, dev *nfcomms.Device, size, batch int) (*con
 
 func sendInd(ctx context.Context, dev *nfcomms.Device, data []byte, batch int) (*contender, error) {
 	size := len(data)
-	c := &contender{name: nameSendInd, size: size, batch: batch}
+	c := &contender{name: nameSendInd, does: doesAck, size: size, batch: batch}
 	return onProgram(ctx, dev, "sink", c, func(ctx context.Context, ch *nfcomms.Channel, n int) (time.Duration, error) {
 		start := time.Now()
 		for range n {
@@ -109,7 +109,7 @@ func receiveInd(ctx context.Context, dev *nfcomms.Device, data []byte, batch int
 	}
 	size := len(data)
 	return &contender{
-		name: nameReceiveInd, size: size, batch: batch, cpu: selfCPU,
+		name: nameReceiveInd, does: doesReceive, size: size, batch: batch, cpu: selfCPU,
 		run: func(ctx context.Context, n int) (time.Duration, error) {
 			if err := p.transfers(ctx, n, size); err != nil {
 				return 0, err

@@ -21,6 +21,15 @@ const (
 	nameReceiveInd = "nfcomms ReceiveInd"
 )
 
+// What an operation of a contender is: like is compared with like.
+const (
+	doesCopy    = "copy"
+	doesEcho    = "echo"
+	doesWord    = "there, a word back"
+	doesAck     = "there, acknowledged"
+	doesReceive = "here"
+)
+
 // messageSize is the largest direct message in bytes.
 const messageSize = 56
 
@@ -32,7 +41,7 @@ func newMemcpy(size int) *contender {
 	a, b, device := buffer(size), buffer(size), buffer(size)
 	calls := 0
 	return &contender{
-		name: nameMemcpy, size: size, batch: 1, cpu: selfCPU,
+		name: nameMemcpy, does: doesCopy, size: size, batch: 1, cpu: selfCPU,
 		run: func(_ context.Context, n int) (time.Duration, error) {
 			start := time.Now()
 			for range n {
@@ -70,7 +79,7 @@ func newChan() *contender {
 	})
 	var m message
 	return &contender{
-		name: nameChan, size: messageSize, batch: smallBatch, cpu: selfCPU,
+		name: nameChan, does: doesEcho, size: messageSize, batch: smallBatch, cpu: selfCPU,
 		run: func(_ context.Context, n int) (time.Duration, error) {
 			start := time.Now()
 			for range n {
@@ -98,8 +107,12 @@ func newGRPC(ctx context.Context, c *child, method string, size, batch int) (*co
 	if err != nil {
 		return nil, err
 	}
+	does := doesWord
+	if method == grpcEcho {
+		does = doesEcho
+	}
 	return &contender{
-		name: nameGRPC, size: size, batch: batch, cpu: c.cpu,
+		name: nameGRPC, does: does, size: size, batch: batch, cpu: c.cpu,
 		run: func(_ context.Context, n int) (time.Duration, error) {
 			return timed(func() error { return peer.exchange(n) })
 		},

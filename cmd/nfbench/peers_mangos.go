@@ -117,7 +117,7 @@ func newMangos(c *child, op, size, batch int) (*contender, error) {
 		return nil
 	}
 	return &contender{
-		name: nameMangos, size: size, batch: batch, cpu: c.cpu, close: s.Close,
+		name: nameMangos, does: doesOf(op), size: size, batch: batch, cpu: c.cpu, close: s.Close,
 		run: func(_ context.Context, n int) (time.Duration, error) {
 			return timed(func() error { return exchange(n) })
 		},

@@ -49,7 +49,7 @@ func newWire(name string, c *child, over *wire, op, size, batch int) *contender 
 		answer = make([]byte, size)
 	}
 	return &contender{
-		name: name, size: size, batch: batch, cpu: c.cpu,
+		name: name, does: doesOf(op), size: size, batch: batch, cpu: c.cpu,
 		run: func(ctx context.Context, n int) (time.Duration, error) {
 			if err := over.request(op, size, n); err != nil {
 				return 0, err

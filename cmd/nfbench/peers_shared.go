@@ -10,7 +10,7 @@ import (
 
 // Contenders where the device is another process.
 const (
-	nameMPI             = "OpenMPI in C, other process"
+	nameMPI             = "OpenMPI in C, other process" // by nativeLibrary.program
 	nameSendIndAlloc    = "nfcomms SendInd of Alloc"
 	nameReceiveIndAlloc = "nfcomms ReceiveInd of Alloc"
 )
@@ -49,10 +49,11 @@ func (t *comparison) lineUpShared(ctx context.Context, dev *nfcomms.Device, size
 		})
 }
 
-// sharedSmallGoals decides T2; missing says why there is no OpenMPI.
-func sharedSmallGoals(t *comparison, missing string) []Goal {
-	if missing == "" {
-		missing = t.busy
+// sharedSmallGoals decides T2.
+func sharedSmallGoals(t *comparison) []Goal {
+	missing := t.busy
+	if t.find(nameMPI) == nil {
+		missing = "there is no OpenMPI"
 	}
 	return []Goal{
 		Goal{ID: "T2", What: "56 B and its echo between two processes, µs",

@@ -129,26 +129,29 @@ func bulkGoals(t *comparison, size int) []Goal {
 func (r *PeersReport) table(w io.Writer) {
 	r.Header.table(w)
 	fmt.Fprintf(w, "Small messages, %d rounds of %g ms a side; time per operation, median (min..max)\n", r.Rounds, r.SliceMs)
-	t := texttable.Numbers("56 B", "wall", "(min..max)", "CPU", "p50", "p99", "allocs/op", "time / nfcomms")
+	t := texttable.Numbers("56 B", "what", "wall", "(min..max)", "CPU", "p50", "p99", "allocs/op", "time / nfcomms")
 	for _, row := range r.Small {
 		name := row.Peer
 		if row.Peer == nameMemcpy {
 			name = fmt.Sprintf("memcpy of %s", sizeText(row.Size))
 		}
-		t.Add(name, nsText(row.Ns.Median), nsText(row.Ns.Min)+".."+nsText(row.Ns.Max), nsText(row.CPUNs.Median),
+		t.Add(name, row.Does, nsText(row.Ns.Median), nsText(row.Ns.Min)+".."+nsText(row.Ns.Max), nsText(row.CPUNs.Median),
 			nsText(row.P50Ns), nsText(row.P99Ns), fmt.Sprintf("%.2f", row.Allocs), times(row.VsNFComms))
 	}
 	t.Write(w)
 	fmt.Fprintf(w, "\nBulk, GB/s, median (min..max)\n")
-	t = texttable.Numbers("", "size", "GB/s", "(min..max)", "CPU s/GB", "p50", "p99", "allocs/op", "time / nfcomms")
+	t = texttable.Numbers("", "what", "size", "GB/s", "(min..max)", "CPU s/GB", "p50", "p99", "allocs/op", "time / nfcomms")
 	for _, row := range r.Bulk {
-		t.Add(row.Peer, sizeText(row.Size), fmt.Sprintf("%.2f", row.GBs.Median),
+		t.Add(row.Peer, row.Does, sizeText(row.Size), fmt.Sprintf("%.2f", row.GBs.Median),
 			fmt.Sprintf("%.2f..%.2f", row.GBs.Min, row.GBs.Max), fmt.Sprintf("%.3f", row.CPUNs.Median/float64(row.Size)),
 			nsText(row.P50Ns), nsText(row.P99Ns), fmt.Sprintf("%.2f", row.Allocs), times(row.VsNFComms))
 	}
 	t.Write(w)
-	for _, text := range r.NotMeasured {
-		fmt.Fprintf(w, "\n%s.\n", text)
+	for i, text := range r.NotMeasured {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintln(w, text)
 	}
 	fmt.Fprintf(w, "\nIdle device: %.3f %% of a core over %.1f s. OS threads: %d, with %d blocked sends %d.\n\n",
 		r.Idle.CPUPercent, r.Idle.Seconds, r.Blocked.ThreadsBefore, r.Blocked.Sends, r.Blocked.ThreadsDuring)

@@ -117,3 +117,11 @@ func (w *wire) exchange(ctx context.Context, msg, answer []byte, n int) error {
 	}
 	return nil
 }
+
+// doesOf is what an operation of the protocol is in reports.
+func doesOf(op int) string {
+	if op == wireEcho {
+		return doesEcho
+	}
+	return doesWord
+}

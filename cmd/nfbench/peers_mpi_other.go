@@ -1,7 +1,0 @@
-//go:build !linux
-
-package main
-
-import "context"
-
-func newMPIEcho(context.Context) (*contender, string) { return nil, "for Linux alone" }
