@@ -1,117 +1,121 @@
-// Command service is a small Go service around a device: it sends bulk data with
-// SendInd all the time, is operated through the control plane (nfctl) and
-// scraped by Prometheus. The device runs in this process.
+// Command service is a service on a device: HTTP uploads of any size are streamed to
+// eight device processes, which sum them up with CRC-32. Memory is bounded, a client
+// that is too fast waits at its socket, one that stops or goes frees its place, and a
+// device that is reset or loses a process under load answers what was under way.
+//
+//	go run ./examples/service
+//	go run ./examples/service --serve 127.0.0.1:8080
+//	curl --data-binary @FILE http://127.0.0.1:8080/checksum
+//
+// Without --serve it puts itself under load with vegeta, resets the device and ends
+// its processes meanwhile, and checks every answer. Metrics, health and traces are at
+// --admin. Exit codes: 0 verified or stopped, 1 failed, 2 bad input, 130 interrupted.
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"log"
+	"io"
 	"log/slog"
-	"net"
-	"net/http"
-	"os"
-	"os/signal"
-	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc"
 
-	"github.com/nfcomms/nfcomms/pkg/control"
-	"github.com/nfcomms/nfcomms/pkg/metrics"
+	"github.com/nfcomms/nfcomms/examples/internal/command"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
-// options are the flags.
-type options struct {
-	device, socket, http string
-	senders, size        int
+// settings is the command line.
+type settings struct {
+	address, serve, admin string
+	places, rate, size    int
+	idle, grace, duration time.Duration
 }
 
-func main() {
-	var o options
-	flag.StringVar(&o.device, "device", "sim:", "address of the device")
-	flag.StringVar(&o.socket, "socket", filepath.Join(os.TempDir(), "nfcomms-service.sock"), "UNIX socket of the control plane")
-	flag.StringVar(&o.http, "http", "127.0.0.1:7451", "address of /metrics, /healthz and /readyz")
-	flag.IntVar(&o.senders, "senders", 2, "goroutines that send")
-	flag.IntVar(&o.size, "size", 256<<10, "bytes of one transfer")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, o); err != nil {
-		log.Fatal(err)
+func main() { command.Main("service", uploads) }
+
+func parse(args []string, stderr io.Writer) (settings, error) {
+	var s settings
+	f := command.Flags("service")
+	f.StringVar(&s.address, "address", "sim:", "device `address`")
+	f.StringVar(&s.serve, "serve", "", "`address` to serve at until Ctrl-C, in place of the load test")
+	f.StringVar(&s.admin, "admin", "127.0.0.1:0", "`address` of /metrics, /healthz, /readyz and /debug/pprof")
+	f.IntVar(&s.places, "places", 64, "`number` of uploads worked on at once, 256 KiB each; others wait")
+	f.DurationVar(&s.idle, "idle", 10*time.Second, "how `long` an upload may stand still")
+	f.DurationVar(&s.grace, "grace", 10*time.Second, "how `long` uploads may go on after Ctrl-C")
+	f.DurationVar(&s.duration, "duration", 3*time.Second, "how `long` the load test attacks")
+	f.IntVar(&s.rate, "rate", 100, "`number` of uploads per second in it")
+	f.IntVar(&s.size, "size", 1<<20, "`bytes` of the largest of them")
+	if err := command.Parse(f, args, stderr, "service [flags]    a service that sums up uploads on a device"); err != nil {
+		return s, err
 	}
+	switch {
+	case s.places < 1 || s.places > 1<<16:
+		return s, command.Inputf("--places %d is not 1 to 65536", s.places)
+	case s.idle <= 0 || s.grace <= 0 || s.duration <= 0:
+		return s, command.Inputf("--idle, --grace and --duration are more than 0")
+	case s.rate < 1 || s.rate > 100_000:
+		return s, command.Inputf("--rate %d is not 1 to 100000", s.rate)
+	case s.size < 0 || s.size > 1<<30:
+		return s, command.Inputf("--size %d is not 0 bytes to 1 GiB", s.size)
+	}
+	return s, command.NoArguments(f)
 }
 
-// run serves and sends until ctx ends.
-func run(ctx context.Context, o options) (err error) {
-	dev, err := nfcomms.Open(ctx, o.device)
+func uploads(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	s, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	dev, err := nfcomms.Open(ctx, s.address)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
-	stop, err := operate(dev, o)
-	if stop != nil {
-		defer func() { err = errors.Join(err, stop()) }()
+	log := slog.New(slog.DiscardHandler)
+	if s.serve != "" {
+		log = slog.New(slog.NewTextHandler(stderr, nil))
 	}
-	if err != nil {
-		return err
-	}
-	sink, err := dev.Run(ctx, nfcomms.Program{Name: "sink", Targets: o.senders})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan error, o.senders)
-	for _, ch := range sink.Channels {
-		go func() { ended <- send(ctx, ch, o) }()
-	}
-	for range o.senders {
-		err = errors.Join(err, <-ended)
-		cancel() // one that failed ends the others
-	}
-	return err
+	return s.run(ctx, dev, log, stdout)
 }
 
-// operate opens the service for nfctl and Prometheus. stop ends that.
-func operate(dev *nfcomms.Device, o options) (stop func() error, err error) {
-	socket, err := net.Listen("unix", o.socket)
+// run serves until ctx ends or the load test is over. The device outlives the web
+// server, and that the uploads it let in.
+func (s settings) run(ctx context.Context, dev *nfcomms.Device, log *slog.Logger, stdout io.Writer) (err error) {
+	l, reg := newLanes(), prometheus.NewRegistry()
+	supervised, endSupervision := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- l.supervise(supervised, dev, log) }()
+	defer func() {
+		endSupervision()
+		if e := <-ended; !errors.Is(e, nfcomms.ErrWithdrawn) && !errors.Is(e, context.Canceled) {
+			err = errors.Join(err, e)
+		}
+	}()
+	at := s.serve
+	if at == "" {
+		at = "127.0.0.1:0"
+	}
+	url, stop, err := listen(at, newServer(l, s.places, s.idle, reg).handler())
 	if err != nil {
-		return nil, err
+		return command.InputError{Err: err}
 	}
-	web, err := net.Listen("tcp", o.http)
+	defer func() { err = errors.Join(err, stop(s.grace)) }()
+	admin, stopAdmin, err := listen(s.admin, operate(l, dev, reg))
 	if err != nil {
-		return nil, errors.Join(err, socket.Close())
+		return command.InputError{Err: err}
 	}
-	plane, calls, reg := control.New(control.Options{Logger: slog.Default()}), grpc.NewServer(), prometheus.NewRegistry()
-	plane.Register(calls)
-	err = plane.Attach("sim0", dev)
-	reg.MustRegister(metrics.NewCollector(plane.Devices, metrics.Options{Channels: true, Trace: 64}))
-	pages := &http.Server{Handler: metrics.Handler(metrics.HandlerOptions{Gatherer: reg}), ReadHeaderTimeout: time.Second}
-	go func() { _ = calls.Serve(socket) }() // both end with stop
-	go func() { _ = pages.Serve(web) }()
-	fmt.Printf("control plane: unix://%s\nmetrics: http://%s/metrics\n", o.socket, web.Addr())
-	return func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		defer context.AfterFunc(ctx, calls.Stop)() // a client that does not read must not hold this up
-		defer calls.GracefulStop()
-		return errors.Join(plane.Shutdown(ctx), pages.Shutdown(ctx))
-	}, err
-}
-
-// send gives one buffer to a device process again and again until ctx ends.
-func send(ctx context.Context, ch *nfcomms.Channel, o options) (err error) {
-	for data := make([]byte, o.size); err == nil; time.Sleep(time.Millisecond) { // leaves some time to others
-		err = ch.SendInd(ctx, data)
+	defer func() { err = errors.Join(err, stopAdmin(time.Second)) }()
+	if s.serve == "" {
+		return s.attack(ctx, dev, l, url, stdout)
 	}
-	if ctx.Err() != nil {
-		return nil // the error is that of the end
+	fmt.Fprintf(stdout, "uploads: POST %s/checksum\noperators: %s/metrics\n", url, admin)
+	select {
+	case <-ctx.Done():
+		return nil // stopped as it should
+	case err := <-ended:
+		ended <- nil
+		return err
 	}
-	return err
 }

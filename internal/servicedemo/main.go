@@ -1,4 +1,4 @@
-// Command servicedemo shows examples/service at work: it starts the service and a
+// Command servicedemo shows examples/operated at work: it starts the service and a
 // real Prometheus that scrapes it, prints what Prometheus knows and what nfctl
 // sees, and stops everything. Run it from the top of the tree.
 package main
@@ -46,7 +46,7 @@ func demo(ctx context.Context) (err error) {
 		}
 	}()
 	step("build the service and nfctl")
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", dir, "./examples/service", "./cmd/nfctl")
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", dir, "./examples/operated", "./cmd/nfctl")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("build: %w", err)

@@ -31,7 +31,7 @@ func startService(ctx context.Context, dir string) (*service, error) {
 		return nil, err
 	}
 	s := &service{dir: dir, log: log}
-	s.cmd = exec.CommandContext(ctx, filepath.Join(dir, "service"),
+	s.cmd = exec.CommandContext(ctx, filepath.Join(dir, "operated"),
 		"-socket", filepath.Join(dir, "control.sock"), "-http", "127.0.0.1:0")
 	s.cmd.Stderr = log
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
