@@ -47,7 +47,7 @@ func (r channelsRecord) table(p *printer) {
 	type row = channelRecord
 	writeTable(p, []column[row]{
 		{title: "DEVICE", cell: func(c row) string { return c.Device }},
-		{title: "TARGET", right: true, cell: func(c row) string { return number(c.Target) }},
+		{title: "TARGET", right: true, cell: func(c row) string { return c.farEnd.text() }},
 		{title: "STATE", cell: func(c row) string { return c.State }},
 		{title: "OWNER", cell: func(c row) string { return c.Owner }},
 		{title: "H2D", right: true, cell: func(c row) string { return number(c.Stats.h2d().Messages) }},
@@ -91,7 +91,7 @@ func (r waitingRecord) table(p *printer) {
 	}
 	writeTable(p, []column[row]{
 		{title: "DEVICE", cell: func(r row) string { return r.Device }},
-		{title: "TARGET", right: true, cell: func(r row) string { return number(r.Target) }},
+		{title: "TARGET", right: true, cell: func(r row) string { return r.farEnd.text() }},
 		{title: "DIRECTION", cell: func(r row) string { return r.direction }},
 		{title: "STATE", cell: func(r row) string { return r.half.State }},
 		{title: "TRANSACTION", right: true, cell: func(r row) string { return number(r.half.Transaction) }},

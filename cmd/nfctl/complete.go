@@ -88,7 +88,7 @@ func (a *app) targets(ctx context.Context, c *control.Client, args []string) ([]
 		return found, err
 	}
 	for _, ch := range channels {
-		found = append(found, cobra.CompletionWithDesc(fmt.Sprint(ch.GetTarget()), "open"))
+		found = append(found, cobra.CompletionWithDesc(channelOf(ch).farEnd.text(), "open"))
 	}
 	processes, err := listProcesses(ctx, c, deviceName(args[0]))
 	for _, p := range processes {

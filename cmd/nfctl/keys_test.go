@@ -206,7 +206,7 @@ func TestKeysAreDocumented(t *testing.T) {
 // TestFormatsAgree: YAML says what JSON says.
 func TestFormatsAgree(t *testing.T) {
 	text := "a\tb: \"#\" 1"
-	r := messageRecord{Device: "007", Target: 1, SizeBytes: 3, Hex: "1e3", Text: &text}
+	r := messageRecord{Device: "007", farEnd: farEnd{Target: 1}, SizeBytes: 3, Hex: "1e3", Text: &text}
 	var j, y bytes.Buffer
 	require.NoError(t, writeJSON(&j, r, "  "))
 	require.NoError(t, writeYAML(&y, r))

@@ -18,6 +18,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+	"github.com/nfcomms/nfcomms/pkg/fabric"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -30,14 +31,29 @@ var targetNames = map[string]nfcomms.Target{
 }
 
 const targetHelp = `TARGET is the number of the far end, or the name of a service that every device
-has: loopback, log, telemetry, time.`
+has: loopback, log, telemetry, time. At another node of the device's fabric it
+stands behind the node: 2.0.1/1042, 2.0.1/loopback.`
 
 // parseTarget reads a target.
 func parseTarget(arg string) (nfcomms.Target, error) {
-	if t, ok := targetNames[arg]; ok {
+	place, local, remote := strings.Cut(arg, "/")
+	if !remote {
+		return parseLocal(arg, arg)
+	}
+	node, err := fabric.ParseNode(place)
+	if err != nil {
+		return 0, usagef("target %q: %w", arg, err)
+	}
+	t, err := parseLocal(arg, local)
+	return nfcomms.At(node.X(), node.Y(), node.Z(), t), err
+}
+
+// parseLocal reads what names a target at its node.
+func parseLocal(arg, local string) (nfcomms.Target, error) {
+	if t, ok := targetNames[local]; ok {
 		return t, nil
 	}
-	n, err := strconv.ParseUint(arg, 0, 32)
+	n, err := strconv.ParseUint(local, 0, 32)
 	if err != nil || n >= abi.ChannelsMax {
 		return 0, usagef("target %q is neither a number below %d nor loopback, log, telemetry or time", arg, abi.ChannelsMax)
 	}
@@ -59,7 +75,7 @@ type openedRecord struct {
 }
 
 func (r openedRecord) table(p *printer) {
-	p.printf("%s/%d %s\n", r.Device, r.Target, r.State)
+	p.printf("%s/%s %s\n", r.Device, r.farEnd.text(), r.State)
 }
 
 func newOpen(a *app) *cobra.Command {
@@ -107,8 +123,8 @@ func newClose(a *app) *cobra.Command {
 
 // messageRecord is the output of nfctl send and nfctl receive.
 type messageRecord struct {
-	Device    string  `json:"device" doc:"name of the device"`
-	Target    uint32  `json:"target" doc:"number of the far end"`
+	Device string `json:"device" doc:"name of the device"`
+	farEnd
 	SizeBytes int     `json:"size_bytes" doc:"length of the message"`
 	Hex       string  `json:"hex" doc:"the message as hexadecimal digits"`
 	Text      *string `json:"text" doc:"the message as text; null if it is not UTF-8"`
@@ -130,7 +146,7 @@ const (
 func messageOf(args []string, payload []byte, s style) (messageRecord, error) {
 	t, err := parseTarget(args[1])
 	r := messageRecord{
-		Device: deviceID(args[0]), Target: uint32(t), SizeBytes: len(payload),
+		Device: deviceID(args[0]), farEnd: farEndOf(t), SizeBytes: len(payload),
 		Hex: hex.EncodeToString(payload), payload: payload, style: s,
 	}
 	if utf8.Valid(payload) {
@@ -189,6 +205,7 @@ open.
 ` + targetHelp,
 		Example: `  nfctl send sim0 loopback hello --reply
   nfctl send sim0 17 --hex 0100000000000000
+  nfctl send sim0 2.0.1/loopback hello --reply
   head -c 56 /dev/urandom | nfctl send sim0 17`,
 		Args: cobra.RangeArgs(2, 3), ValidArgsFunction: a.complete(a.devices, a.targets),
 		RunE: a.connected(func(ctx context.Context, c *control.Client, args []string) error {
@@ -216,10 +233,10 @@ open.
 // did not: it takes the next one when its answer to the last was received.
 func answerWaits(args []string, err error) error {
 	t, bad := parseTarget(args[1])
-	if bad != nil || t != nfcomms.Loopback || !errors.Is(err, nfcomms.ErrWithdrawn) || !errors.Is(err, context.DeadlineExceeded) {
+	if bad != nil || abi.ID(t).Target() != uint32(nfcomms.Loopback) || !errors.Is(err, nfcomms.ErrWithdrawn) || !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return fmt.Errorf("%w (does its answer to an earlier message wait? nfctl receive %s loopback takes it, send --reply takes its own)", err, deviceID(args[0]))
+	return fmt.Errorf("%w (does its answer to an earlier message wait? nfctl receive %s %s takes it, send --reply takes its own)", err, deviceID(args[0]), args[1])
 }
 
 // send gives one message to the target.

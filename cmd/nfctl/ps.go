@@ -30,8 +30,8 @@ type runningRecord struct {
 
 // holderRecord is the holder of a target.
 type holderRecord struct {
-	Device  string  `json:"device" doc:"name of the device"`
-	Target  uint32  `json:"target" doc:"number of the far end"`
+	Device string `json:"device" doc:"name of the device"`
+	farEnd
 	Owner   string  `json:"owner" doc:"server or application: who holds the channel"`
 	Caller  string  `json:"caller" doc:"who had the server open it; empty if it is the application's own, or the server cannot tell"`
 	Process *uint64 `json:"process" doc:"the device process behind the target; null if no client started it"`
@@ -65,7 +65,7 @@ that returned by itself stays until the next probe of its device.`,
 func psOf(processes []*nfcommsv1.Process, channels []*nfcommsv1.Channel) psRecord {
 	type end struct {
 		device string
-		target uint32
+		far    farEnd
 	}
 	r := psRecord{Processes: []runningRecord{}, Holders: []holderRecord{}}
 	behind := make(map[end]uint64)
@@ -77,13 +77,13 @@ func psOf(processes []*nfcommsv1.Process, channels []*nfcommsv1.Channel) psRecor
 		}
 		r.Processes = append(r.Processes, one)
 		for i := range one.Targets {
-			behind[end{one.Device, one.FirstTarget + i}] = id
+			behind[end{one.Device, farEnd{Target: one.FirstTarget + i}}] = id
 		}
 	}
 	for _, ch := range channels {
 		x := channelOf(ch)
-		h := holderRecord{Device: x.Device, Target: x.Target, Owner: x.Owner, Caller: x.Caller, Waiting: x.Stats.waiting()}
-		if id, ok := behind[end{x.Device, x.Target}]; ok {
+		h := holderRecord{Device: x.Device, farEnd: x.farEnd, Owner: x.Owner, Caller: x.Caller, Waiting: x.Stats.waiting()}
+		if id, ok := behind[end{x.Device, x.farEnd}]; ok {
 			h.Process = &id
 		}
 		r.Holders = append(r.Holders, h)
@@ -111,7 +111,7 @@ func (r psRecord) table(p *printer) {
 	p.printf("\n")
 	writeTable(p, []column[holderRecord]{
 		{title: "DEVICE", cell: func(x holderRecord) string { return x.Device }},
-		{title: "TARGET", right: true, cell: func(x holderRecord) string { return number(x.Target) }},
+		{title: "TARGET", right: true, cell: func(x holderRecord) string { return x.farEnd.text() }},
 		{title: "PROCESS", right: true, cell: func(x holderRecord) string { return x.processText() }},
 		{title: "HELD BY", cell: func(x holderRecord) string { return x.Owner }},
 		{title: "OPENED BY", cell: func(x holderRecord) string { return orDash(x.Caller) }},

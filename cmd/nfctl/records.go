@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"strings"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
 // The records below are the output of more than one command. Their doc tags are
@@ -122,10 +125,38 @@ type mailboxRecord struct {
 	UsedD2H int32 `json:"used_d2h" doc:"slots that the device may not write now, of the ring to the host"`
 }
 
+// farEnd is the target of a channel.
+type farEnd struct {
+	Target uint32 `json:"target" doc:"number of the far end, at its node"`
+	Node   string `json:"node" doc:"x.y.z of the fabric's node that it is at; empty: the device's own"`
+}
+
+// farEndOf takes a target apart.
+func farEndOf(t nfcomms.Target) farEnd {
+	e := farEnd{Target: abi.ID(t).Target()}
+	if node, there := t.Node(); there {
+		e.Node = node.String()
+	}
+	return e
+}
+
+// text is the target as commands take it.
+func (e farEnd) text() string {
+	if e.Node == "" {
+		return number(e.Target)
+	}
+	return e.Node + "/" + number(e.Target)
+}
+
+// compare orders those of the device's own node first.
+func (e farEnd) compare(o farEnd) int {
+	return cmp.Or(strings.Compare(e.Node, o.Node), cmp.Compare(e.Target, o.Target))
+}
+
 // channelRecord is the host's end of a channel.
 type channelRecord struct {
-	Device     string        `json:"device" doc:"name of the device"`
-	Target     uint32        `json:"target" doc:"number of the far end"`
+	Device string `json:"device" doc:"name of the device"`
+	farEnd
 	State      string        `json:"state" doc:"open or closed"`
 	Owner      string        `json:"owner" doc:"server: remote clients may use it; application: it is the application's own"`
 	CreateTime string        `json:"create_time" doc:"when the server opened or first saw it, RFC 3339 in UTC"`
@@ -239,7 +270,7 @@ func statsOf(s *nfcommsv1.DeviceStats) *statsRecord {
 
 func channelOf(c *nfcommsv1.Channel) channelRecord {
 	return channelRecord{
-		Device: resourceDevice(c.GetName()), Target: c.GetTarget(), State: word(c.GetState()), Owner: word(c.GetOwner()),
+		Device: resourceDevice(c.GetName()), farEnd: farEnd{c.GetTarget(), c.GetNode()}, State: word(c.GetState()), Owner: word(c.GetOwner()),
 		CreateTime: timeText(c.GetCreateTime()), Caller: c.GetCaller(), Stats: trafficOf(c.GetStats()),
 		H2D: halfOf(c.GetH2D()), D2H: halfOf(c.GetD2H()),
 	}

@@ -59,8 +59,8 @@ func (d topDeviceRecord) stateTint() tint {
 // topChannelRecord is what a channel does.
 type topChannelRecord struct {
 	Device string `json:"device" doc:"name of the device"`
-	Target uint32 `json:"target" doc:"number of the far end"`
-	Owner  string `json:"owner" doc:"server or application"`
+	farEnd
+	Owner string `json:"owner" doc:"server or application"`
 	nowRecord
 	ratesRecord
 }
@@ -141,7 +141,7 @@ func compare(before, now sample, channels int) topRecord {
 	}
 	for _, c := range now.channels {
 		x := channelOf(c)
-		r.Channels = append(r.Channels, topChannelRecord{x.Device, x.Target, x.Owner, x.Stats.nowRecord, ratesOf(old[c.GetName()], c.GetStats(), r.Interval)})
+		r.Channels = append(r.Channels, topChannelRecord{x.Device, x.farEnd, x.Owner, x.Stats.nowRecord, ratesOf(old[c.GetName()], c.GetStats(), r.Interval)})
 	}
 	slices.SortStableFunc(r.Channels, func(a, b topChannelRecord) int { return cmp.Compare(b.all().Bytes, a.all().Bytes) })
 	r.Channels = r.Channels[:min(channels, len(r.Channels))]
@@ -303,7 +303,7 @@ func topChannelColumns() []column[topChannelRecord] {
 	type row = topChannelRecord
 	return append([]column[row]{
 		{title: "DEVICE", cell: func(c row) string { return c.Device }},
-		{title: "TARGET", right: true, cell: func(c row) string { return number(c.Target) }},
+		{title: "TARGET", right: true, cell: func(c row) string { return c.farEnd.text() }},
 		{title: "OWNER", cell: func(c row) string { return c.Owner }},
 		{title: "WAITING", right: true, cell: func(c row) string { return number(c.waiting()) }},
 		{title: "TRANSFERS", right: true, cell: func(c row) string { return number(c.transfers()) }},

@@ -268,7 +268,7 @@ func (m topModel) channels(list []topChannelRecord) []topChannelRecord {
 		case byErrors:
 			return cmp.Compare(b.all().Errors, a.all().Errors)
 		case byTarget:
-			return cmp.Or(strings.Compare(a.Device, b.Device), cmp.Compare(a.Target, b.Target))
+			return cmp.Or(strings.Compare(a.Device, b.Device), a.farEnd.compare(b.farEnd))
 		}
 		return cmp.Compare(b.all().Bytes, a.all().Bytes)
 	})

@@ -209,3 +209,40 @@ func TestTestsAreBounded(t *testing.T) {
 		require.ErrorIs(t, <-failed, nfcomms.ErrLinkDown)
 	}
 }
+
+// TestChannelsOfNodes: a channel to another node is named, listed, watched and used as
+// one to the device's own, and the two with one number are two.
+func TestChannelsOfNodes(t *testing.T) {
+	c, ctx := serveTorus(t, "3x1x1"), background(t)
+	far := control.ChannelName("nic0", nfcomms.At(2, 0, 0, nfcomms.Loopback))
+	require.Equal(t, "devices/nic0/channels/2.0.0/1", far)
+	for _, name := range []string{far, loopback} {
+		require.Equal(t, name, openChannel(t, c, name).GetName())
+		require.NoError(t, c.Send(ctx, name, []byte(name)))
+	}
+	for _, name := range []string{far, loopback} {
+		got, err := c.Receive(ctx, name)
+		require.NoError(t, err)
+		require.Equal(t, name, string(got))
+	}
+	var listed []string
+	for ch, err := range c.ListChannels(ctx, nic0) {
+		require.NoError(t, err)
+		require.EqualValues(t, nfcomms.Loopback, ch.GetTarget())
+		require.EqualValues(t, 1, ch.GetStats().GetDirectH2D().GetMessages())
+		listed = append(listed, ch.GetName()+" at "+ch.GetNode())
+	}
+	require.Equal(t, []string{loopback + " at ", far + " at 2.0.0"}, listed)
+
+	_, err := c.Channels.OpenChannel(ctx, &nfcommsv1.OpenChannelRequest{Name: far})
+	require.ErrorIs(t, err, nfcomms.ErrBusy)
+	var op *nfcomms.OpError
+	require.ErrorAs(t, err, &op)
+	require.Equal(t, "2.0.0/1", op.Target.String(), "the client has the whole id")
+	closed, err := c.Channels.CloseChannel(ctx, &nfcommsv1.CloseChannelRequest{Name: far})
+	require.NoError(t, err)
+	require.Equal(t, far, closed.GetChannel().GetName())
+	_, err = c.Channels.OpenChannel(ctx, &nfcommsv1.OpenChannelRequest{Name: "devices/nic0/channels/3.0.0/1"})
+	require.ErrorIs(t, err, nfcomms.ErrNotSubscribed)
+	require.ErrorContains(t, err, "3.0.0")
+}

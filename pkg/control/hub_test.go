@@ -121,7 +121,7 @@ func second(_ int64, err error) error { return err }
 // accepted is the one that is written.
 func FuzzNamesAndTokens(f *testing.F) {
 	for _, s := range []string{
-		"devices/nic0", "devices/-", "devices/nic0/channels/17", "devices/nic0/programs/a%2Fb",
+		"devices/nic0", "devices/-", "devices/nic0/channels/17", "devices/nic0/channels/2.0.1/1042", "devices/nic0/programs/a%2Fb",
 		"devices/nic0/processes/3", "AAAAAAAA", session{}.resumeToken(watchOfDevices, "", 1), "devices/nic0/channels/99999999999999999999",
 	} {
 		f.Add(s)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/pkg/fabric"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -29,9 +29,10 @@ func CheckDevice(id string) error {
 // DeviceName returns the resource name of a device: "devices/nic0".
 func DeviceName(device string) string { return "devices/" + device }
 
-// ChannelName returns the resource name of a channel: "devices/nic0/channels/17".
+// ChannelName returns the resource name of a channel: "devices/nic0/channels/17", at
+// another node of its fabric "devices/nic0/channels/2.0.1/17".
 func ChannelName(device string, t nfcomms.Target) string {
-	return fmt.Sprintf("devices/%s/channels/%d", device, t)
+	return fmt.Sprintf("devices/%s/channels/%v", device, t)
 }
 
 // ProgramName returns the resource name of a program, whose own name may hold
@@ -80,15 +81,12 @@ func parseUnder(field, name, collection string) (device, last string, err error)
 
 // parseChannel returns device and target of a channel's name.
 func parseChannel(field, name string) (string, nfcomms.Target, error) {
-	device, last, err := parseUnder(field, name, "channels")
-	if err != nil {
-		return "", 0, err
+	device, last, _ := strings.Cut(strings.TrimPrefix(name, "devices/"), "/channels/")
+	t, err := fabric.ParseTarget(last)
+	if err != nil || !deviceID.MatchString(device) || ChannelName(device, nfcomms.Target(t)) != name {
+		return "", 0, malformed(field, name, "devices/{device}/channels/{number below 2^24, or x.y.z/number}")
 	}
-	n, err := parseNumber(last)
-	if err != nil || n >= abi.ChannelsMax {
-		return "", 0, malformed(field, name, "devices/{device}/channels/{number below 2^24}")
-	}
-	return device, nfcomms.Target(n), nil
+	return device, nfcomms.Target(t), nil
 }
 
 // parseProcess returns device and process of a process's name.

@@ -236,8 +236,10 @@ func (d *device) takeRemoteLocked() []*remote {
 	return list
 }
 
-// channelKey orders channels by device and number.
-func channelKey(device string, t nfcomms.Target) string { return fmt.Sprintf("%s\x00%08d", device, t) }
+// channelKey orders channels by device, node and number.
+func channelKey(device string, t nfcomms.Target) string {
+	return fmt.Sprintf("%s\x00%020d", device, uint64(t))
+}
 
 // syncLocked tells the hub which channels opened and closed since it was told.
 // Must hold mu.
@@ -270,8 +272,11 @@ func (d *device) syncLocked() {
 		}
 		if m := d.seen[t]; m == nil || m.Owner != owner || m.Caller != caller {
 			m = &nfcommsv1.Channel{
-				Name: ChannelName(d.id, t), Target: uint32(t), State: nfcommsv1.Channel_STATE_OPEN,
+				Name: ChannelName(d.id, t), Target: abi.ID(t).Target(), State: nfcommsv1.Channel_STATE_OPEN,
 				Owner: owner, Caller: caller, CreateTime: timestamppb.Now(),
+			}
+			if node, there := t.Node(); there {
+				m.Node = node.String()
 			}
 			d.seen[t] = m
 			d.s.channelHub.put(channelKey(d.id, t), m)

@@ -1,8 +1,8 @@
 package metrics
 
 import (
+	"cmp"
 	"slices"
-	"strconv"
 
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
@@ -51,7 +51,7 @@ func (c *collector) addChannels(l *layout) {
 // update compares with the channels that are open, and gives at most limit of them
 // a place.
 func (t *channelTable) update(open []*nfcomms.Channel, limit int) {
-	slices.SortFunc(open, func(x, y *nfcomms.Channel) int { return int(x.Target()) - int(y.Target()) })
+	slices.SortFunc(open, func(x, y *nfcomms.Channel) int { return cmp.Compare(x.Target(), y.Target()) })
 	other := make(map[*nfcomms.Channel]bool)
 	there := make(map[*nfcomms.Channel]bool, len(open))
 	for _, ch := range open {
@@ -104,7 +104,7 @@ func (t *channelTable) show(p page) {
 		targets[ch.Target()] = old
 	}
 	for target, s := range targets {
-		p.channel(p.name, strconv.FormatUint(uint64(target), 10), &s)
+		p.channel(p.name, target.String(), &s)
 	}
 	t.remain(&p.stats.ChannelStats, &sum)
 	p.channel(p.name, Overflow, &t.others)

@@ -199,9 +199,10 @@ func (Half_State) EnumDescriptor() ([]byte, []int) {
 // Channel is the host's end of a channel.
 type Channel struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "devices/{device}/channels/{channel}"; {channel} is the target's number.
+	// "devices/{device}/channels/{channel}"; {channel} is the target's number,
+	// behind "{node}/" where node is not empty.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// The far end.
+	// The far end: its number at its node.
 	Target uint32 `protobuf:"varint,2,opt,name=target,proto3" json:"target,omitempty"`
 	// Its state.
 	State Channel_State `protobuf:"varint,3,opt,name=state,proto3,enum=nfcomms.v1.Channel_State" json:"state,omitempty"`
@@ -217,7 +218,10 @@ type Channel struct {
 	// What waits from host to device. Absent in a watch.
 	H2D *Half `protobuf:"bytes,8,opt,name=h2d,proto3" json:"h2d,omitempty"`
 	// What waits from device to host. Absent in a watch.
-	D2H           *Half `protobuf:"bytes,9,opt,name=d2h,proto3" json:"d2h,omitempty"`
+	D2H *Half `protobuf:"bytes,9,opt,name=d2h,proto3" json:"d2h,omitempty"`
+	// The node of the fabric that the far end is at, if it was opened by one:
+	// "2.0.1". Empty: the device's own.
+	Node          string `protobuf:"bytes,10,opt,name=node,proto3" json:"node,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -313,6 +317,13 @@ func (x *Channel) GetD2H() *Half {
 		return x.D2H
 	}
 	return nil
+}
+
+func (x *Channel) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
 }
 
 // Half is one direction of a channel as it is now: who waits for what.
@@ -631,7 +642,8 @@ func (x *GetChannelResponse) GetChannel() *Channel {
 // OpenChannelRequest names a channel to open.
 type OpenChannelRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "devices/{device}/channels/{channel}"; {channel} is the target's number.
+	// "devices/{device}/channels/{channel}"; {channel} is the target's number,
+	// or "{node}/{number}" at a node of the device's fabric: "2.0.1/1042".
 	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -945,7 +957,7 @@ var File_nfcomms_v1_channel_proto protoreflect.FileDescriptor
 const file_nfcomms_v1_channel_proto_rawDesc = "" +
 	"\n" +
 	"\x18nfcomms/v1/channel.proto\x12\n" +
-	"nfcomms.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16nfcomms/v1/types.proto\"\xef\x03\n" +
+	"nfcomms.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16nfcomms/v1/types.proto\"\x83\x04\n" +
 	"\aChannel\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06target\x18\x02 \x01(\rR\x06target\x12/\n" +
@@ -956,7 +968,9 @@ const file_nfcomms_v1_channel_proto_rawDesc = "" +
 	"\x05stats\x18\x06 \x01(\v2\x18.nfcomms.v1.ChannelStatsR\x05stats\x12\x16\n" +
 	"\x06caller\x18\a \x01(\tR\x06caller\x12\"\n" +
 	"\x03h2d\x18\b \x01(\v2\x10.nfcomms.v1.HalfR\x03h2d\x12\"\n" +
-	"\x03d2h\x18\t \x01(\v2\x10.nfcomms.v1.HalfR\x03d2h\"@\n" +
+	"\x03d2h\x18\t \x01(\v2\x10.nfcomms.v1.HalfR\x03d2h\x12\x12\n" +
+	"\x04node\x18\n" +
+	" \x01(\tR\x04node\"@\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
