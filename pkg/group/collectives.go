@@ -84,7 +84,6 @@ type collective struct {
 }
 
 func (g *Group) collective() *collective {
-	g.exchange.step.g = g
 	g.exchange.collective = collective{Step: &g.exchange.step}
 	return &g.exchange.collective
 }

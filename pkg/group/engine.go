@@ -81,6 +81,7 @@ func (g *Group) end(err error) error {
 	failed := g.report(g.op, err)
 	g.broken = failed
 	g.sends.drop()
+	g.withdraw()
 	g.revoke()
 	return failed
 }
@@ -249,7 +250,7 @@ func (g *Group) awaitFrames(on, frames int) error {
 		return err
 	}
 	from := g.stats.clock()
-	g.link.Wait(frames, g.until)
+	g.wait(frames)
 	g.stats.waited(from)
 	return nil
 }
@@ -273,6 +274,10 @@ func (g *Group) trouble(on int) error {
 		return about(ErrLate, g.awaited(on)...)
 	case g.lost > 0:
 		return g.missing(on)
+	case g.op != OpExchange && g.near != nil:
+		if from, some := g.poster(); some {
+			return aboutf([]int{from}, ErrDisagree, "%v in step %d, here it is %v", OpExchange, g.step, g.op)
+		}
 	}
 	return nil
 }

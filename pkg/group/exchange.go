@@ -10,7 +10,7 @@ import (
 )
 
 // Exchange is one step: it gives out to the others and returns what they have
-// for this member, in order of arrival, one package for each source that has any
+// for this member, in any order, one package for each source that has any
 // bytes. All members call it; the algorithm decides how far one may be ahead.
 //
 // out has at most one package for a rank, and its bytes must not change before
@@ -67,7 +67,9 @@ func (g *Group) locked(ctx context.Context, out []Package, each func(Package)) e
 // step1 runs the algorithm once.
 func (g *Group) step1(each func(Package)) error {
 	x := &g.exchange
-	x.step.g, x.each, x.in, x.missing = g, each, x.in[:0], len(g.sources)
+	x.each, x.in, x.missing = each, x.in[:0], len(g.sources)
+	x.handled = each != nil || g.options.Handler != nil
+	x.looking, x.untaken = false, nil
 	err := g.exchanger.Exchange(&x.step)
 	if err == nil {
 		err = x.step.WaitAll()
@@ -90,13 +92,10 @@ func (g *Group) step1(each func(Package)) error {
 // accepts checks what is to be sent and notes where it is.
 func (g *Group) accepts(out []Package) error {
 	x := &g.exchange
-	for i := range x.out {
-		if r := x.out[i].Rank; r < len(x.outAt) {
-			x.outAt[r] = 0
-		}
-	}
-	x.out = x.out[:0]
-	for _, p := range out {
+	x.out = out
+	x.outOf += maxSize // what outAt says of the call before is less
+	for i := range out {
+		p := &out[i]
 		switch size := g.options.EventSize; {
 		case p.Rank < 0 || p.Rank >= g.member.size():
 			return aboutf([]int{p.Rank}, ErrRank, "a group of %d members", g.member.size())
@@ -104,13 +103,12 @@ func (g *Group) accepts(out []Package) error {
 			return aboutf([]int{p.Rank}, ErrRank, "a package to oneself")
 		case !g.isTarget[p.Rank]:
 			return aboutf([]int{p.Rank}, ErrRank, "it is no target of this member")
-		case x.outAt[p.Rank] > 0:
+		case x.outAt[p.Rank] >= x.outOf:
 			return aboutf([]int{p.Rank}, ErrRank, "it has two packages")
 		case size > 0 && len(p.Data)%size != 0:
 			return aboutf([]int{p.Rank}, ErrEventSize, "%d bytes, events of %d", len(p.Data), size)
 		}
-		x.out = append(x.out, p)
-		x.outAt[p.Rank] = len(x.out)
+		x.outAt[p.Rank] = x.outOf + uint64(i)
 	}
 	return nil
 }
@@ -240,7 +238,6 @@ func (g *Group) hello(ctx context.Context) error {
 func (g *Group) greet() error {
 	o := &g.options
 	s := &g.exchange.step
-	s.g = g
 	own := fmt.Sprintf(helloFormat, o.Size, o.EventSize, o.Buffer, o.Algorithm)
 	for to := range o.Size {
 		if to != o.Rank { // first how it sees the other: target, source

@@ -58,7 +58,7 @@ func (s *Step) found(f *Frame) error {
 	if !s.Awaits(f.From) {
 		return nil // no source: it has nothing
 	}
-	if err := s.hear(f); err != nil {
+	if err := s.hear(f.From, len(f.Data)); err != nil {
 		return err
 	}
 	s.hand(f.From, f.Data)

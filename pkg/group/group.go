@@ -70,6 +70,7 @@ type Package struct {
 // any goroutine.
 type Group struct {
 	link    Link
+	near    *meshLink // the same, if the others are in this process
 	options Options
 	// waker ends a wait when the context does whose calls it was made for.
 	waker struct {
@@ -132,6 +133,9 @@ type edges struct {
 	isSource         []bool
 	exchanges        uint64   // finished in this epoch
 	credit           []uint64 // by rank: the exchanges that a target finished, where it is no source
+	oneWay           bool     // there are such targets
+	toPeers          []peer
+	fromPeers        []peer
 }
 
 // Join makes this endpoint a member and waits for the others. An *Error names
@@ -139,6 +143,7 @@ type edges struct {
 // (ErrDisagree).
 func Join(ctx context.Context, t Transport, o Options) (*Group, error) {
 	g := &Group{options: o}
+	g.exchange.step.g = g
 	g.stats.every = o.Measure
 	fail := func(err error) (*Group, error) {
 		return nil, &Error{Op: OpHello.String(), Rank: o.Rank, Err: err}
@@ -151,6 +156,7 @@ func Join(ctx context.Context, t Transport, o Options) (*Group, error) {
 		return fail(err)
 	}
 	g.link = link
+	g.meet()
 	if err := g.hello(ctx); err != nil {
 		_ = g.Close() // the reason is err
 		return nil, err

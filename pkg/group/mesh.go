@@ -13,14 +13,16 @@ import (
 // inbox that the others append to; nothing else is shared.
 type Mesh struct {
 	members []meshLink
+	left    atomic.Int32 // how many have left
 }
 
 // NewMesh makes a Mesh for so many members.
 func NewMesh(size int) *Mesh {
 	m := &Mesh{members: make([]meshLink, max(size, 0))}
 	for i := range m.members {
-		m.members[i] = meshLink{mesh: m, rank: i, wake: make(chan struct{}, 1)} // 1: a wake is not lost before the wait
-		m.members[i].in = &m.members[i].first
+		l := &m.members[i]
+		l.mesh, l.rank, l.in = m, i, &l.first
+		l.wake = make(chan struct{}, 1) // 1: a wake is not lost before the wait
 	}
 	return m
 }
@@ -47,12 +49,15 @@ type meshLink struct {
 	rank  int
 	taken atomic.Bool
 	wake  chan struct{}
+	board board
+	// These change under mu; boards are used without.
+	parked atomic.Int32 // the member waits for so many frames, or is about to; 0: it runs
+	closed atomic.Bool
+	came   atomic.Bool // there are frames in the inbox
 
-	mu     sync.Mutex // guards what follows, up to the gap
-	in     *batch     // what has come since the last look
-	parked int        // the member waits for so many frames, or is about to; 0: it runs
-	closed bool
-	spare  [bits.UintSize][][]byte // buffers for large frames, by the power of two
+	mu    sync.Mutex              // guards what follows, up to the gap
+	in    *batch                  // what has come since the last look
+	spare [bits.UintSize][][]byte // buffers for large frames, by the power of two
 
 	out   *batch   // what is being read
 	next  int      // the frame in it that is next
@@ -101,7 +106,7 @@ func (l *meshLink) TrySend(to int, h Header, data []byte) (bool, error) {
 // put appends a frame to the inbox and wakes its member.
 func (l *meshLink) put(f meshFrame, small []byte, rest meshRest) (bool, error) {
 	l.mu.Lock()
-	if l.closed {
+	if l.closed.Load() {
 		l.mu.Unlock()
 		return false, ErrGone
 	}
@@ -116,9 +121,11 @@ func (l *meshLink) put(f meshFrame, small []byte, rest meshRest) (bool, error) {
 		b.rest = append(b.rest, rest)
 	}
 	b.frames = append(b.frames, f)
-	wake := l.parked > 0 && (len(b.frames) >= l.parked || f.Urgent() || rest.end != nil)
+	l.came.Store(true)
+	parked := int(l.parked.Load())
+	wake := parked > 0 && (len(b.frames) >= parked || f.Urgent() || rest.end != nil)
 	if wake {
-		l.parked = 0
+		l.parked.Store(0)
 	}
 	l.mu.Unlock()
 	if wake {
@@ -174,6 +181,7 @@ func (l *meshLink) refill() bool {
 		return false
 	}
 	l.in = l.free[n-1]
+	l.came.Store(false)
 	l.mu.Unlock()
 	l.free = l.free[:n-1]
 	b.live = len(b.frames)
@@ -198,26 +206,8 @@ func (l *meshLink) Release(f *Frame) {
 
 func (l *meshLink) Wait(frames int, until time.Time) {
 	runtime.Gosched() // those waited for run now; to park, and be woken, costs more
-	l.mu.Lock()
-	if len(l.in.frames) > 0 || l.out != nil {
-		l.mu.Unlock()
-		return
-	}
-	l.parked = max(frames, 1)
-	l.mu.Unlock()
-	if until.IsZero() {
-		<-l.wake
-		return
-	}
-	if l.timer == nil {
-		l.timer = time.NewTimer(time.Until(until))
-	} else {
-		l.timer.Reset(time.Until(until))
-	}
-	select {
-	case <-l.wake:
-		l.timer.Stop()
-	case <-l.timer.C:
+	if l.park(frames) {
+		l.sleep(until)
 	}
 }
 
@@ -236,8 +226,8 @@ func (l *meshLink) Close() error {
 // leave tells all others the end of this member.
 func (l *meshLink) leave(end error) {
 	l.mu.Lock()
-	was := l.closed
-	l.closed = true
+	was := l.closed.Swap(true)
+	l.mesh.left.Add(1)
 	l.mu.Unlock()
 	if was {
 		return

@@ -6,6 +6,9 @@ package group
 // isend starts all frames, takes what arrives in any order, and waits for the
 // rest of its own (2 and 4).
 func isend(s *Step) error {
+	if s.g.near != nil {
+		return postAll(s)
+	}
 	for _, to := range s.Targets() {
 		if err := s.Start(to, s.Out(to)); err != nil {
 			return err

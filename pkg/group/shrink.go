@@ -220,6 +220,7 @@ func (a *agreement) enter() []uint64 {
 	targets, sources := still(g.targets), still(g.sources)
 	g.admit(m)
 	_ = g.connectEdges(targets, sources) // a part of what was right
+	g.meet()
 	g.nextEpoch(a.epoch)
 	g.step = slices.Max(steps)
 	g.broken, g.fault, g.flushing = nil, nil, false

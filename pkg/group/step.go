@@ -13,11 +13,16 @@ type Step struct{ g *Group }
 type exchange struct {
 	step    Step
 	out     []Package
-	outAt   []int    // by rank: 1 + the place in out
+	outAt   []uint64 // by rank: the place in out, of the call that outOf says
+	outOf   uint64
 	heardIn []uint64 // by rank: 1 + the step in which it was heard last
 	missing int      // sources not heard yet
 	in      []Package
 	each    func(Package) // takes packages as they arrive, nil: they are collected
+	handled bool          // by each, or Options.Handler
+	looking bool          // at boards
+	pending []int         // sources, by place in fromPeers, that have posted nothing yet
+	untaken *place        // the large package that a target has not copied yet
 	random  *rand.Rand
 
 	collective collective
@@ -25,7 +30,7 @@ type exchange struct {
 }
 
 func (x *exchange) reset(n int) {
-	x.outAt, x.heardIn = make([]int, n), make([]uint64, n)
+	x.outAt, x.outOf, x.heardIn = make([]uint64, n), 0, make([]uint64, n)
 }
 
 // Rank and Size are those of the group.
@@ -52,8 +57,8 @@ func (s *Step) Missing() int { return s.g.exchange.missing }
 // Out returns the bytes for a rank, none if there are none.
 func (s *Step) Out(to int) []byte {
 	x := &s.g.exchange
-	if at := x.outAt[to]; at > 0 {
-		return x.out[at-1].Data
+	if at := x.outAt[to] - x.outOf; at < maxSize {
+		return x.out[at].Data
 	}
 	return nil
 }
@@ -194,7 +199,7 @@ func (g *Group) heard(rank int) bool { return g.exchange.heardIn[rank] == g.step
 // as heard. Later frames of that source may not come before the next call.
 func (s *Step) Deliver(f *Frame) error {
 	s.g.hold(f)
-	if err := s.hear(f); err != nil {
+	if err := s.hear(f.From, len(f.Data)); err != nil {
 		return err
 	}
 	s.hand(f.From, f.Data)
@@ -206,25 +211,30 @@ func (s *Step) deliverCopy(f *Frame) error {
 	data := s.g.bytes(len(f.Data))
 	copy(data, f.Data)
 	s.Release(f)
-	if err := s.hear(f); err != nil {
+	if err := s.hear(f.From, len(f.Data)); err != nil {
 		return err
 	}
 	s.hand(f.From, data)
 	return nil
 }
 
-// hear counts the source of a frame as heard, once.
-func (s *Step) hear(f *Frame) error {
+// hear counts the source of so many bytes as heard, once.
+func (s *Step) hear(from, bytes int) error {
 	g := s.g
-	if !s.Awaits(f.From) {
-		return aboutf([]int{f.From}, ErrDisagree, "a second frame in this step, or one of no source")
+	if size := g.options.EventSize; !s.Awaits(from) || size > 0 && bytes%size != 0 {
+		return s.refuse(from, bytes)
 	}
-	if size := g.options.EventSize; size > 0 && len(f.Data)%size != 0 {
-		return aboutf([]int{f.From}, ErrEventSize, "%d bytes, events of %d", len(f.Data), size)
-	}
-	g.exchange.heardIn[f.From] = g.step + 1
+	g.exchange.heardIn[from] = g.step + 1
 	g.exchange.missing--
 	return nil
+}
+
+// refuse says what is wrong with what a rank sent.
+func (s *Step) refuse(from, bytes int) error {
+	if !s.Awaits(from) {
+		return aboutf([]int{from}, ErrDisagree, "a second frame in this step, or one of no source")
+	}
+	return aboutf([]int{from}, ErrEventSize, "%d bytes, events of %d", bytes, s.g.options.EventSize)
 }
 
 // Release gives a frame back that was received.
@@ -233,16 +243,25 @@ func (s *Step) Release(f *Frame) { s.g.release(f) }
 // hand gives a package to the user. No bytes are no package.
 func (s *Step) hand(from int, data []byte) {
 	x := &s.g.exchange
-	p := Package{from, data}
 	switch {
 	case len(data) == 0:
-	case s.g.options.Handler != nil:
-		s.g.options.Handler(p)
-		fallthrough
-	case x.each == nil:
-		x.in = append(x.in, p)
+	case x.handled:
+		s.handle(Package{from, data})
 	default:
+		x.in = append(x.in, Package{from, data})
+	}
+}
+
+// handle gives a package to whoever takes packages as they arrive.
+func (s *Step) handle(p Package) {
+	x := &s.g.exchange
+	if s.g.options.Handler != nil {
+		s.g.options.Handler(p)
+	}
+	if x.each != nil {
 		x.each(p)
+	} else {
+		x.in = append(x.in, p)
 	}
 }
 

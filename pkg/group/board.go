@@ -1,0 +1,389 @@
+package group
+
+import (
+	"math"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Members of one Mesh need not send a step: each posts what it has for all its
+// targets where they can see it, and looks at what its sources have posted. Small
+// packages are copied to the board; a large one stays where its owner has it, and
+// its target copies it from there, for which the owner waits.
+
+// perEpoch are the exchanges of an epoch that a board holds. A member overwrites what
+// it posted that many exchanges before. By then nobody looks at it: who is source and
+// target has begun the exchange before this one, so its views of the one before that
+// are gone; who is but a target is one behind that (Step.credit). The next epoch has
+// slates of its own: a member that has not begun it may look at one that does not
+// count any more (Group.startOver). The epoch after that begins when all have been in
+// the next.
+const perEpoch = 4
+
+// board is what a member shows the others.
+type board [2 * perEpoch]slate
+
+// slate is what was posted in one exchange.
+type slate struct {
+	mark    atomic.Uint64 // of the exchange; what follows is its owner's to change until then
+	step    uint64
+	targets []int
+	places  []place // by place in targets
+	large   int     // how many of them are
+	small   pool[byte]
+}
+
+// place has the package for one target.
+type place struct {
+	data  []byte
+	state atomic.Uint32 // of a large one
+}
+
+// States of a large package.
+const (
+	offered uint32 = iota
+	copying        // by its target
+	taken
+	withdrawn
+)
+
+// mark tells the exchanges apart that use one slate; 0 is none.
+func (g *Group) mark() uint64 { return uint64(g.epoch)<<32 | (g.exchanges+1)&math.MaxUint32 }
+
+// slot is the place of this exchange on every board.
+func (g *Group) slot() uint64 { return uint64(g.epoch)%2*perEpoch + g.exchanges%perEpoch }
+
+// peer is a neighbour on the same Mesh.
+type peer struct {
+	rank int
+	*meshLink
+	at int // of a source: where this member was among its targets
+}
+
+// meet finds the neighbours whose boards this member can look at.
+func (g *Group) meet() {
+	var here bool
+	if g.near, here = g.link.(*meshLink); !here {
+		return
+	}
+	g.toPeers, g.fromPeers = g.peers(g.targets), g.peers(g.sources)
+	for _, to := range g.targets {
+		g.oneWay = g.oneWay || !g.isSource[to]
+	}
+}
+
+func (g *Group) peers(ranks []int) []peer {
+	list := make([]peer, len(ranks))
+	for i, rank := range ranks {
+		list[i] = peer{rank, &g.near.mesh.members[g.member.link[rank]], 0}
+	}
+	return list
+}
+
+// postAll is isend where members can look at each other's boards.
+func postAll(s *Step) error {
+	if s.g.near.came.Load() { // what ends a step, or a flush, is a frame
+		s.g.progress()
+	}
+	if err := s.post(); err != nil {
+		return err
+	}
+	next, err := s.inOrder(0)
+	if err == nil && next < len(s.g.fromPeers) {
+		from := s.g.stats.clock()
+		runtime.Gosched() // those waited for run now; to park, and be woken, costs more
+		s.g.stats.waited(from)
+		next, err = s.inOrder(next)
+	}
+	if err == nil && next < len(s.g.fromPeers) {
+		err = s.asPosted(next)
+	}
+	if err != nil {
+		return err
+	}
+	return s.awaitTaken()
+}
+
+// inOrder hands over what sources have posted, up to one that has not. It returns
+// which that is.
+func (s *Step) inOrder(next int) (int, error) {
+	g := s.g
+	mark, slot := g.mark(), g.slot()
+	for peers := g.fromPeers; next < len(peers); next++ {
+		p := &peers[next].board[slot]
+		if p.mark.Load() != mark {
+			break
+		}
+		if ok, err := s.take(&peers[next], p); !ok {
+			return next, err
+		}
+	}
+	return next, nil
+}
+
+// asPosted waits for the sources from next on, in any order.
+func (s *Step) asPosted(next int) error {
+	x := &s.g.exchange
+	x.looking = true
+	x.pending = x.pending[:0]
+	for ; next < len(s.g.fromPeers); next++ {
+		x.pending = append(x.pending, next)
+	}
+	for {
+		some, err := s.look()
+		if err != nil || len(x.pending) == 0 {
+			return err
+		}
+		if some || s.g.progress() {
+			continue
+		}
+		if err := s.g.awaitAll(AnySource); err != nil {
+			return err
+		}
+	}
+}
+
+// post shows the targets what there is for them.
+func (s *Step) post() error {
+	g := s.g
+	if g.oneWay {
+		for _, to := range g.targets {
+			if err := s.credit(to); err != nil {
+				return err
+			}
+		}
+	}
+	p := &g.near.board[g.slot()]
+	p.step, p.targets, p.large = g.step, g.targets, 0
+	if len(p.places) != len(g.targets) {
+		p.places = make([]place, len(g.targets))
+	}
+	p.small.reset()
+	anyLeft := g.near.mesh.left.Load() > 0
+	for i := range g.toPeers {
+		to := &g.toPeers[i]
+		if anyLeft && to.closed.Load() {
+			g.fail(about(ErrGone, to.rank))
+		}
+		data := s.Out(to.rank)
+		g.stats.sent(len(data))
+		if len(data) > smallFrame {
+			p.places[i].state.Store(offered)
+			p.large++
+		} else if len(data) > 0 {
+			small := p.small.take(padded(len(data)))
+			data = small[:copy(small, data):len(data)]
+		}
+		p.places[i].data = data
+	}
+	p.mark.Store(g.mark()) // who leaves from here on may have it
+	for i := range g.toPeers {
+		g.toPeers[i].notify()
+	}
+	return nil
+}
+
+// look hands over what was posted since the last look.
+func (s *Step) look() (some bool, err error) {
+	g := s.g
+	x := &g.exchange
+	mark, slot := g.mark(), g.slot()
+	left := x.pending[:0]
+	for _, i := range x.pending {
+		from := &g.fromPeers[i]
+		p := &from.board[slot]
+		if p.mark.Load() == mark {
+			ok, err := s.take(from, p)
+			if err != nil {
+				return some, err
+			}
+			if ok {
+				some = true
+				continue
+			}
+		}
+		left = append(left, i)
+	}
+	x.pending = left
+	return some, nil
+}
+
+// take hands over the package that a source has posted; false if it withdrew it.
+func (s *Step) take(from *peer, p *slate) (bool, error) {
+	g := s.g
+	if p.step != g.step {
+		return false, aboutf([]int{from.rank}, ErrDisagree, "exchange in step %d, here it is %d", p.step, g.step)
+	}
+	if from.at >= len(p.targets) || p.targets[from.at] != g.member.rank {
+		from.at = slices.Index(p.targets, g.member.rank) // it is there: lists were compared
+	}
+	at := &p.places[from.at]
+	data := at.data
+	if len(data) > smallFrame {
+		if data = at.copy(g); data == nil {
+			return false, nil
+		}
+		from.notify()
+	}
+	if err := s.hear(from.rank, len(data)); err != nil {
+		return false, err
+	}
+	g.stats.received(len(data))
+	s.hand(from.rank, data)
+	return true, nil
+}
+
+// copy returns a member's own copy of a large package; nil if it was withdrawn.
+func (p *place) copy(g *Group) []byte {
+	if !p.state.CompareAndSwap(offered, copying) {
+		return nil
+	}
+	own := g.bytes(len(p.data))
+	copy(own, p.data)
+	p.state.Store(taken)
+	return own
+}
+
+// awaitTaken returns once the targets have copied what is large.
+func (s *Step) awaitTaken() error {
+	g := s.g
+	x := &g.exchange
+	p := &g.near.board[g.slot()]
+	if p.large == 0 {
+		return nil
+	}
+	for i := range p.places {
+		if len(p.places[i].data) <= smallFrame {
+			continue
+		}
+		for x.untaken = &p.places[i]; x.untaken.state.Load() != taken; {
+			if g.progress() {
+				continue
+			}
+			if err := g.await(g.targets[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// withdraw takes back what was posted in a step that failed: the large packages
+// are the user's again.
+func (g *Group) withdraw() {
+	if g.near == nil {
+		return
+	}
+	p := &g.near.board[g.slot()]
+	if p.mark.Load() != g.mark() {
+		return
+	}
+	p.mark.Store(0)
+	for i := range p.places {
+		if len(p.places[i].data) <= smallFrame || p.places[i].state.CompareAndSwap(offered, withdrawn) {
+			continue
+		}
+		for p.places[i].state.Load() == copying {
+			runtime.Gosched() // it takes no longer than a copy
+		}
+	}
+}
+
+// news reports whether what this member waits for has come to a board, or what
+// does not fit its call.
+func (g *Group) news() bool {
+	x := &g.exchange
+	switch {
+	case x.untaken != nil:
+		return x.untaken.state.Load() == taken
+	case g.op == OpExchange && !x.looking:
+		return false
+	}
+	_, some := g.poster()
+	return some
+}
+
+// poster returns a source that has posted this exchange and was not heard.
+func (g *Group) poster() (int, bool) {
+	for i := range g.fromPeers {
+		from := &g.fromPeers[i]
+		if p := &from.board[g.slot()]; p.mark.Load() == g.mark() && p.step <= g.step && !g.heard(from.rank) {
+			return from.rank, true
+		}
+	}
+	return 0, false
+}
+
+// wait is Link.Wait that news end as well.
+func (g *Group) wait(frames int) {
+	l := g.near
+	if l == nil {
+		g.link.Wait(frames, g.until)
+		return
+	}
+	if !g.exchange.looking { // it has
+		runtime.Gosched()
+	}
+	if g.news() || !l.park(frames) {
+		return
+	}
+	if g.news() {
+		l.unpark()
+		return
+	}
+	l.sleep(g.until)
+}
+
+// notify counts something that was posted, or taken, for a member that waits.
+func (l *meshLink) notify() {
+	if l.parked.Load() > 0 {
+		l.notified()
+	}
+}
+
+func (l *meshLink) notified() {
+	l.mu.Lock()
+	wake := l.parked.Load() == 1
+	l.parked.Store(max(l.parked.Load()-1, 0))
+	l.mu.Unlock()
+	if wake {
+		l.Wake()
+	}
+}
+
+// park says that the member waits for so many frames; false if some are there.
+func (l *meshLink) park(frames int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.in.frames) > 0 || l.out != nil {
+		return false
+	}
+	l.parked.Store(int32(max(frames, 1)))
+	return true
+}
+
+func (l *meshLink) unpark() {
+	l.mu.Lock()
+	l.parked.Store(0)
+	l.mu.Unlock()
+}
+
+// sleep returns when the member is woken, or when the time has come.
+func (l *meshLink) sleep(until time.Time) {
+	if until.IsZero() {
+		<-l.wake
+		return
+	}
+	if l.timer == nil {
+		l.timer = time.NewTimer(time.Until(until))
+	} else {
+		l.timer.Reset(time.Until(until))
+	}
+	select {
+	case <-l.wake:
+		l.timer.Stop()
+	case <-l.timer.C:
+	}
+}
