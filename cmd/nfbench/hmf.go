@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -386,14 +387,40 @@ func (r *HMFReport) draw() *plot {
 	return p
 }
 
-// initTime makes and gives up a ring and returns how long making it took.
-func initTime(o *hmfOptions, size int) (time.Duration, error) {
+// initTimes makes a ring, has two pairs use it one after the other, and gives it up.
+// It returns how long making it took, and how long the second pair took to meet.
+func initTimes(ctx context.Context, o *hmfOptions, size int) (made, again time.Duration, err error) {
 	name := fmt.Sprintf("hmf-%d-init", os.Getpid())
 	start := time.Now()
 	r, err := ring.Create(name, ring.Config{Packets: size, PacketSize: o.packet, Prewarm: !o.lazy})
-	d := time.Since(start)
+	made = time.Since(start)
+	if err != nil {
+		return 0, 0, err
+	}
+	for range 2 {
+		if again, err = meet(ctx, r); err != nil {
+			break
+		}
+	}
+	return made, again, errors.Join(err, r.Close())
+}
+
+// meet attaches both sides of a ring, passes one packet and gives both roles up.
+func meet(ctx context.Context, r *ring.Ring) (time.Duration, error) {
+	start := time.Now()
+	w, err := r.Writer(ctx)
 	if err != nil {
 		return 0, err
 	}
-	return d, r.Close()
+	defer w.Close()
+	d, err := r.Reader(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer d.Close()
+	if err := w.Commit(ctx, copy(w.Reserve(), "first")); err != nil {
+		return 0, err
+	}
+	_, err = d.Peek(ctx)
+	return time.Since(start), err
 }

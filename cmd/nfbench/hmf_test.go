@@ -71,8 +71,12 @@ func TestHMFSweepAndInit(t *testing.T) {
 	require.Len(t, r.Rows, 6)
 	require.Len(t, r.Findings, 2)
 	decode(t, mustRun(t, hmf("init", "--sizes", "3,61", "--repeat", "2", "--output", "json")...), &r)
-	require.Len(t, r.Rows, 2)
-	require.Positive(t, r.Rows[1].MS.Mean)
+	require.Len(t, r.Rows, 4)
+	for i, name := range []string{"init", "again", "init", "again"} {
+		require.Equal(t, name, r.Rows[i].Name)
+		require.Equal(t, []int{3, 61}[i/2], r.Rows[i].Ring)
+		require.Positive(t, r.Rows[i].MS.Mean)
+	}
 }
 
 // TestHMFFindsAWrongByte: a byte that the generator spoils fails the test where

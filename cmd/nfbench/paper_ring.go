@@ -58,7 +58,7 @@ func ringInit(ctx context.Context, m *paperMachine) (PaperItem, error) {
 			if err := ctx.Err(); err != nil {
 				return item, err
 			}
-			d, err := initTime(ringOptions(m), paper.Ring/m.shrink)
+			d, _, err := initTimes(ctx, ringOptions(m), paper.Ring/m.shrink)
 			if err != nil {
 				return item, err
 			}
