@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -172,36 +173,76 @@ func (t *Tracer) add(c *tracedCall) {
 	}
 }
 
-// picks reports whether this call is one to measure. Chance decides: calls that take turns would
-// else be picked of one operation alone, and a counter would be one for all goroutines.
-func (t *Tracer) picks() bool { return rand.Uint64N(t.every) == 0 }
-
 // tracing is all tracers of a device. It is never changed once it is set.
 type tracing []*Tracer
 
-// trace is traced where there are tracers, as far as it knows.
-func (c *Channel) trace(op string) *tracedCall {
-	if t := c.dev.tracing.Load(); t != nil {
-		return t.begin(c, op)
+// most is how often a tracer picks that picks the most: one call in so many.
+func (l tracing) most() uint64 {
+	every := l[0].every
+	for _, t := range l[1:] {
+		every = min(every, t.every)
 	}
-	return nil
+	return every
 }
 
-// begin starts the record of a call, if a tracer picks it.
+// countdown says of a channel which calls are measured next. A draw for each call would cost more than
+// all else of a call that is not: chance decides how many calls there are to the next. A number that
+// is always the same would pick one operation and never another, of calls that take turns; one for
+// all channels would be a cache line that all goroutines share.
+type countdown struct {
+	of   *tracing
+	_    [56]byte // of is read by all, and what follows written by one half each
+	half [2]struct {
+		left atomic.Int64 // calls to the next that is measured, with it; below 1: not drawn
+		_    [56]byte
+	}
+}
+
+// due reports whether this call of the half is one to measure, and draws the next.
+func (t *countdown) due(d abi.Direction) bool {
+	left := &t.half[d].left
+	n := left.Add(-1)
+	if n > 0 {
+		return false
+	}
+	every := t.of.most()
+	if n < 0 { // the half's first call
+		n = rand.Int64N(int64(every))
+		left.Store(n)
+		if n > 0 {
+			return false
+		}
+	}
+	left.Store(1 + rand.Int64N(2*int64(every)-1))
+	return true
+}
+
+// trace is traced where there are tracers, as far as it knows.
+func (c *Channel) trace(d abi.Direction, op string) *tracedCall {
+	l, t := c.dev.tracing.Load(), c.countdown.Load()
+	if l == nil {
+		return nil
+	}
+	if t == nil || t.of != l {
+		t = &countdown{of: l}
+		c.countdown.Store(t)
+	}
+	if !t.due(d) {
+		return nil
+	}
+	return l.begin(c, op)
+}
+
+// begin starts the record of a call that is due, if a tracer picks it.
 func (l tracing) begin(c *Channel, op string) *tracedCall {
-	var call *tracedCall
+	call := &tracedCall{op: op, target: c.Target(), all: l}
+	most := l.most()
 	for i, t := range l {
-		if !t.picks() {
-			continue
+		if t.every == most || rand.Uint64N(t.every) < most {
+			call.pickers |= 1 << i
 		}
-		if call == nil {
-			call = &tracedCall{op: op, target: c.Target(), all: l}
-		}
-		call.pickers |= 1 << i
 	}
-	if call != nil {
-		call.Begin()
-	}
+	call.Begin()
 	return call
 }
 
@@ -253,9 +294,9 @@ func (c *tracedCall) span(clock stamp.Clock) (s Span, wrong bool) {
 }
 
 // traced begins the record of a call, if somebody measures it.
-func (c *Channel) traced(op string) *tracedCall {
+func (c *Channel) traced(d abi.Direction, op string) *tracedCall {
 	if c.dev.tracing.Load() == nil {
 		return nil
 	}
-	return c.trace(op)
+	return c.trace(d, op)
 }

@@ -244,6 +244,40 @@ func TestTracePicksByChance(t *testing.T) {
 	}
 }
 
+// TestTracersHaveTheirShares: each tracer measures as many as it asked for, whoever else does, and one
+// that comes later measures the next call of a channel that others had left alone.
+func TestTracersHaveTheirShares(t *testing.T) {
+	dev, rare, ch := tracer(t, TraceOptions{Every: TraceEveryMost})
+	ctx := background(t)
+	exchange := func(rounds int) {
+		for range rounds {
+			require.NoError(t, ch.Send(ctx, nil))
+			_, err := ch.Receive(ctx, nil)
+			require.NoError(t, err)
+		}
+	}
+	exchange(10)
+	all, err := dev.Trace(ctx, TraceOptions{Every: 1, Keep: TraceKeepMost})
+	require.NoError(t, err)
+	for _, every := range []int{4, 10} {
+		some, err := dev.Trace(ctx, TraceOptions{Every: every, Keep: TraceKeepMost})
+		require.NoError(t, err)
+		exchange(2000)
+		require.Len(t, all.Take(ctx).Spans, 4000)
+		require.InDelta(t, 4000/every, len(some.Take(ctx).Spans), 250, "one in %d beside one in 1", every)
+		all.Close()
+		exchange(2000)
+		require.Empty(t, all.Take(ctx).Spans)
+		require.InDelta(t, 4000/every, len(some.Take(ctx).Spans), 250, "one in %d", every)
+		some.Close()
+		exchange(10)
+		all, err = dev.Trace(ctx, TraceOptions{Every: 1, Keep: TraceKeepMost})
+		require.NoError(t, err)
+	}
+	require.Empty(t, rare.Take(ctx).Spans)
+	all.Close()
+}
+
 // TestTraceKeepsAFairChoice: of more calls than it holds a tracer keeps early ones and late ones, in
 // the order in which they began.
 func TestTraceKeepsAFairChoice(t *testing.T) {

@@ -3,6 +3,8 @@ package nfcomms
 import (
 	"context"
 	"fmt"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
 // SendInd gives data to the device, whose DMA engine reads the bytes where they
@@ -27,7 +29,7 @@ func (c *Channel) SendInd(ctx context.Context, data any, size ...int) error {
 
 // sendInd is SendInd, and returns how many bytes went: all or none.
 func (c *Channel) sendInd(ctx context.Context, data any, size []int) (int, error) {
-	call := c.traced(OpSendInd)
+	call := c.traced(abi.H2D, OpSendInd)
 	o, err := objectOf(data)
 	if err == nil {
 		o, err = o.first(size)
@@ -60,7 +62,7 @@ func (c *Channel) sendObject(ctx context.Context, o object) error {
 // the device offers another size, with ErrKindMismatch a message: either stays
 // offered, and the right receive gets it. Next tells both beforehand.
 func (c *Channel) ReceiveInd(ctx context.Context, data any, size ...int) (int, error) {
-	call := c.traced(OpReceiveInd)
+	call := c.traced(abi.D2H, OpReceiveInd)
 	o, err := objectOf(data)
 	if err == nil {
 		o, err = o.first(size)
