@@ -21,8 +21,6 @@ static struct nfcm_dev *dev_of(const struct nfcm_op *op)
 	return op->ch->epoch->dev;
 }
 
-enum { PART_MAX = SZ_2M }; /* a huge page */
-
 /* Bytes of the device's window, in lists of full pages. */
 static u64 window_bytes(const struct nfcm_op *op)
 {
@@ -39,7 +37,7 @@ static u64 part_bytes(const struct nfcm_op *op)
 {
 	u64 window = window_bytes(op);
 	u64 part = clamp_t(u64, rounddown_pow_of_two(window / 4), PAGE_SIZE,
-			   PART_MAX);
+			   NFCM_PART_MAX);
 
 	while (part > PAGE_SIZE &&
 	       (window / 2 + 2 * part) >> PAGE_SHIFT > op->pins.limit)
@@ -164,262 +162,11 @@ static void hint(struct nfcm_op *op)
 			     p->size, op->c.peer_size);
 }
 
-/* Lists that so much memory may need: one for each six device pages that it touches. */
-static u64 most_lists(u64 address, u64 size)
-{
-	u64 bytes = (address & (NFC_PAGE_SIZE - 1)) + size;
-
-	return DIV_ROUND_UP_ULL(bytes, NFC_LIST_ENTRIES * NFC_PAGE_SIZE);
-}
-
-static void unpin(struct nfcm_chunk *chunk, unsigned long n)
-{
-	if (chunk->way == DMA_FROM_DEVICE)
-		unpin_user_pages_dirty_lock(chunk->pages, n, true);
-	else
-		unpin_user_pages(chunk->pages, n);
-}
-
-/* Pin the pages of a chunk: all of them, or none. */
-static int pin(struct nfcm_op *op, struct nfcm_chunk *chunk)
-{
-	unsigned int flags = FOLL_LONGTERM;
-	unsigned long start = chunk->start & PAGE_MASK;
-	unsigned long done = 0;
-	int got;
-
-	if (current->mm != op->pins.mm || /* it is gone */
-	    nfcm_fault_in(start, chunk->npages << PAGE_SHIFT))
-		return -EFAULT;
-	if (op->pins.write)
-		flags |= FOLL_WRITE;
-	while (done < chunk->npages) {
-		unsigned long at = start + (done << PAGE_SHIFT);
-		unsigned long n = chunk->npages - done;
-
-		got = pin_user_pages_fast(at, (int)n, flags,
-					  chunk->pages + done);
-		if (got <= 0) {
-			unpin(chunk, done);
-			return got == -ENOMEM ? -ENOMEM : -EFAULT;
-		}
-		done += got;
-	}
-	return 0;
-}
-
-/* Make the lists of a chunk of what its mapping gave: all of it, or -EIO. */
-static int cut(struct nfcm_op *op, struct nfcm_chunk *chunk, bool runs)
-{
-	struct nfcm_cut *c = &chunk->cut;
-	struct scatterlist *sg;
-	int i;
-
-	*c = (struct nfcm_cut){
-		.list = chunk->list,
-		.most = most_lists(chunk->start, chunk->size),
-		.first = op->pins.lists,
-		.head = op->pins.address & (NFC_PAGE_SIZE - 1),
-		.size = op->pins.size,
-		.at = chunk->end - chunk->size,
-		.end = chunk->end,
-		.runs = runs,
-	};
-	for_each_sgtable_dma_sg(&chunk->sgt, sg, i)
-		if (!nfcm_cut_add(c, sg_dma_address(sg), sg_dma_len(sg)))
-			return -EIO;
-	return c->at == c->end ? 0 : -EIO;
-}
-
-/* Runs, where the device agreed to them and they reach; else pages. */
-static int cut_lists(struct nfcm_op *op, struct nfcm_chunk *chunk)
-{
-	bool runs = op->ch->epoch->layout.capabilities & NFC_CAP_RUNS;
-
-	if (runs && !cut(op, chunk, true))
-		return 0;
-	return cut(op, chunk, false);
-}
-
-/* Undo map(), as far as it came. */
-static void unmap(struct nfcm_dev *dev, struct nfcm_chunk *chunk)
-{
-	if (chunk->mapped)
-		dma_unmap_sgtable(&dev->pdev->dev, &chunk->sgt, chunk->way, 0);
-	chunk->mapped = false;
-	if (atomic_dec_and_test(&dev->mapped))
-		wake_up_var(&dev->mapped);
-	sg_free_table(&chunk->sgt);
-}
-
-/*
- * Map a pinned chunk. dev->mapped is raised before the epoch is checked: whoever
- * ends an epoch reads it afterwards.
- */
-static int map(struct nfcm_op *op, struct nfcm_chunk *chunk)
-{
-	struct nfcm_dev *dev = dev_of(op);
-	struct device *dma = &dev->pdev->dev;
-	unsigned int most;
-	int rc;
-
-	most = min_t(size_t, dma_max_mapping_size(dma), PART_MAX) & PAGE_MASK;
-	rc = sg_alloc_table_from_pages_segment(&chunk->sgt, chunk->pages,
-					       chunk->npages,
-					       offset_in_page(chunk->start),
-					       chunk->size,
-					       max_t(unsigned int, most,
-						     PAGE_SIZE),
-					       GFP_KERNEL_ACCOUNT);
-	if (rc)
-		return rc;
-	atomic_inc(&dev->mapped);
-	smp_mb__after_atomic(); /* pairs with the wait in nfcm_dev_remove() */
-	rc = atomic_read(&op->ch->epoch->down) ?
-		     -ENODEV :
-		     dma_map_sgtable(dma, &chunk->sgt, chunk->way, 0);
-	chunk->mapped = !rc;
-	if (!rc)
-		rc = cut_lists(op, chunk);
-	if (rc)
-		unmap(dev, chunk);
-	return rc;
-}
-
-/*
- * Unmap, unpin and free. True if the operation was refused pages that may be there
- * now. Process context; the caller has a hold on the operation.
- */
-static bool chunk_free(struct nfcm_chunk *chunk)
-{
-	struct nfcm_op *op = chunk->op;
-	struct nfcm_dev *dev = dev_of(op);
-	bool refused;
-
-	if (chunk->mapped)
-		unmap(dev, chunk);
-	unpin(chunk, chunk->npages);
-	refused = nfcm_pool_uncharge(op, chunk->npages);
-	nfcm_count(dev, NFCM_COUNT_PINNED, -(s64)(chunk->npages << PAGE_SHIFT));
-	kvfree(chunk->pages);
-	kvfree(chunk);
-	return refused;
-}
-
-static void chunk_work(struct work_struct *work)
-{
-	struct nfcm_chunk *chunk = container_of(work, struct nfcm_chunk, work);
-	struct nfcm_op *op = chunk->op;
-
-	if (chunk_free(chunk)) {
-		nfcm_mailbox_lock(op->ch->mailbox);
-		nfcm_pins_schedule(op);
-		nfcm_mailbox_unlock(op->ch->mailbox);
-	}
-	nfcm_op_release_hold(op);
-}
-
-/* May unpinning wait for a page's lock, which its owner can keep? */
-static bool may_wait(const struct nfcm_chunk *chunk)
-{
-	unsigned long i;
-
-	if (chunk->way != DMA_FROM_DEVICE || current->mm == chunk->op->pins.mm)
-		return false;
-	for (i = 0; i < chunk->npages; i++)
-		if (!folio_test_dirty(page_folio(chunk->pages[i])))
-			return true;
-	return false;
-}
-
-/*
- * Free a chunk and release the hold that goes with it. Who comes by, an interrupt's
- * thread or another client, does not wait for this client's memory: a worker does.
- * No locks.
- */
-void nfcm_chunk_let_go(struct nfcm_chunk *chunk)
-{
-	if (may_wait(chunk))
-		queue_work(nfcm_unpin_wq, &chunk->work);
-	else
-		chunk_work(&chunk->work);
-}
-
-/* The record of the next part. */
-static struct nfcm_chunk *chunk_alloc(struct nfcm_op *op)
-{
-	struct nfcm_pins *p = &op->pins;
-	u64 size = part_end(op) - p->pinned;
-	struct nfcm_chunk *chunk;
-
-	chunk = kvzalloc(struct_size(chunk, list,
-				     most_lists(p->address + p->pinned, size)),
-			 GFP_KERNEL_ACCOUNT);
-	if (!chunk)
-		return NULL;
-	chunk->op = op;
-	INIT_WORK(&chunk->work, chunk_work);
-	chunk->way = p->write ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
-	chunk->start = (unsigned long)(p->address + p->pinned);
-	chunk->size = size;
-	chunk->end = p->pinned + size;
-	chunk->npages = DIV_ROUND_UP(offset_in_page(chunk->start) + chunk->size,
-				     PAGE_SIZE);
-	chunk->pages = kvcalloc(chunk->npages, sizeof(*chunk->pages),
-				GFP_KERNEL_ACCOUNT);
-	if (!chunk->pages) {
-		kvfree(chunk);
-		return NULL;
-	}
-	return chunk;
-}
-
-/* Pin the next part; -EAGAIN beyond the limit. It may fault, for ever. */
-static struct nfcm_chunk *chunk_pin(struct nfcm_op *op)
-{
-	struct nfcm_chunk *chunk = chunk_alloc(op);
-	int rc;
-
-	if (!chunk)
-		return ERR_PTR(-ENOMEM);
-	rc = nfcm_pool_charge(op, chunk->npages);
-	if (rc)
-		goto free;
-	rc = pin(op, chunk);
-	if (rc)
-		goto uncharge;
-	nfcm_count(dev_of(op), NFCM_COUNT_PINNED,
-		   (s64)(chunk->npages << PAGE_SHIFT));
-	return chunk;
-uncharge:
-	nfcm_pool_uncharge(op, chunk->npages);
-free:
-	kvfree(chunk->pages);
-	kvfree(chunk);
-	return ERR_PTR(rc);
-}
-
 /* Beyond the limit there is no more. */
 static int over_limit(struct nfcm_op *op)
 {
 	hint(op);
 	return -ENOMEM;
-}
-
-/* Pin and map the next part; -EAGAIN if the limit allows it later. */
-static struct nfcm_chunk *chunk_new(struct nfcm_op *op)
-{
-	struct nfcm_chunk *chunk = chunk_pin(op);
-	int rc;
-
-	if (IS_ERR(chunk))
-		return chunk;
-	rc = map(op, chunk);
-	if (rc) {
-		chunk_free(chunk);
-		return ERR_PTR(rc);
-	}
-	return chunk;
 }
 
 /* Should the next part be pinned? Must hold the mailbox. */
@@ -529,7 +276,7 @@ static bool pin_runs(struct nfcm_op *op)
 	bool again;
 
 	do {
-		again = hand_over(op, chunk_new(op));
+		again = hand_over(op, nfcm_chunk_new(op, part_end(op)));
 		cond_resched(); /* the device may take lists as fast as they come */
 	} while (again && !pinned_enough(op));
 	return again;
@@ -610,7 +357,7 @@ int nfcm_pins_all(struct nfcm_op *op)
 	int rc;
 
 	while (p->pinned < p->size) {
-		chunk = chunk_pin(op);
+		chunk = nfcm_chunk_pin(op, part_end(op));
 		if (IS_ERR(chunk))
 			return chunk == ERR_PTR(-EAGAIN) ? over_limit(op) :
 							   PTR_ERR(chunk);
@@ -619,7 +366,7 @@ int nfcm_pins_all(struct nfcm_op *op)
 		cond_resched();
 	}
 	list_for_each_entry(chunk, &p->chunks, node) {
-		rc = map(op, chunk);
+		rc = nfcm_chunk_map(op, chunk);
 		if (rc)
 			return rc;
 		p->lists += chunk->cut.lists;

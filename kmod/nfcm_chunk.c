@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* A part of a transfer's memory: pinned, mapped and cut into lists, and given back. */
+#include <linux/dma-mapping.h>
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/slab.h>
+
+#include "nfcm_compat.h"
+#include "nfcm_kmod.h"
+
+static struct nfcm_dev *dev_of(const struct nfcm_op *op)
+{
+	return op->ch->epoch->dev;
+}
+
+/* Lists that so much memory may need: one for each six device pages that it touches. */
+static u64 most_lists(u64 address, u64 size)
+{
+	u64 bytes = (address & (NFC_PAGE_SIZE - 1)) + size;
+
+	return DIV_ROUND_UP_ULL(bytes, NFC_LIST_ENTRIES * NFC_PAGE_SIZE);
+}
+
+static void unpin(struct nfcm_chunk *chunk, unsigned long n)
+{
+	if (chunk->way == DMA_FROM_DEVICE)
+		unpin_user_pages_dirty_lock(chunk->pages, n, true);
+	else
+		unpin_user_pages(chunk->pages, n);
+}
+
+/* Pin so many pages of the caller's, from one on: all of them, or none. */
+int nfcm_pin_pages(unsigned long start, unsigned long count,
+		   struct page **pages, unsigned int flags)
+{
+	enum { AT_ONCE = PFN_DOWN(NFCM_PART_MAX) };
+	unsigned long done = 0;
+
+	while (done < count) {
+		unsigned long at = start + (done << PAGE_SHIFT);
+		unsigned long n = min_t(unsigned long, count - done, AT_ONCE);
+		int got = -EFAULT;
+
+		if (!nfcm_fault_in(at, n << PAGE_SHIFT))
+			got = pin_user_pages_fast(at, (int)n, flags,
+						  pages + done);
+		if (got <= 0) {
+			unpin_user_pages(pages, done);
+			return got == -ENOMEM ? -ENOMEM : -EFAULT;
+		}
+		done += got;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* Pin the pages of a chunk: all of them, or none. */
+static int pin(struct nfcm_op *op, struct nfcm_chunk *chunk)
+{
+	unsigned int flags = FOLL_LONGTERM;
+
+	if (current->mm != op->pins.mm) /* it is gone */
+		return -EFAULT;
+	if (op->pins.write)
+		flags |= FOLL_WRITE;
+	return nfcm_pin_pages(chunk->start & PAGE_MASK, chunk->npages,
+			      chunk->pages, flags);
+}
+
+/* Make the lists of a chunk of what its mapping gave: all of it, or -EIO. */
+static int cut(struct nfcm_op *op, struct nfcm_chunk *chunk, bool runs)
+{
+	struct nfcm_cut *c = &chunk->cut;
+	struct scatterlist *sg;
+	int i;
+
+	*c = (struct nfcm_cut){
+		.list = chunk->list,
+		.most = most_lists(chunk->start, chunk->size),
+		.first = op->pins.lists,
+		.head = op->pins.address & (NFC_PAGE_SIZE - 1),
+		.size = op->pins.size,
+		.at = chunk->end - chunk->size,
+		.end = chunk->end,
+		.runs = runs,
+	};
+	for_each_sgtable_dma_sg(&chunk->sgt, sg, i)
+		if (!nfcm_cut_add(c, sg_dma_address(sg), sg_dma_len(sg)))
+			return -EIO;
+	return c->at == c->end ? 0 : -EIO;
+}
+
+/* Runs, where the device agreed to them and they reach; else pages. */
+static int cut_lists(struct nfcm_op *op, struct nfcm_chunk *chunk)
+{
+	bool runs = op->ch->epoch->layout.capabilities & NFC_CAP_RUNS;
+
+	if (runs && !cut(op, chunk, true))
+		return 0;
+	return cut(op, chunk, false);
+}
+
+/* Undo map(), as far as it came. */
+static void unmap(struct nfcm_dev *dev, struct nfcm_chunk *chunk)
+{
+	if (chunk->mapped)
+		dma_unmap_sgtable(&dev->pdev->dev, &chunk->sgt, chunk->way, 0);
+	chunk->mapped = false;
+	if (atomic_dec_and_test(&dev->mapped))
+		wake_up_var(&dev->mapped);
+	sg_free_table(&chunk->sgt);
+}
+
+/* What a device maps of pinned pages: the bytes in them, in pieces that it can map. */
+int nfcm_pin_table(struct device *dma, struct sg_table *sgt, struct page **pages,
+		   unsigned long npages, unsigned long start, u64 size)
+{
+	unsigned int most;
+
+	most = min_t(size_t, dma_max_mapping_size(dma), NFCM_PART_MAX) &
+	       PAGE_MASK;
+	return sg_alloc_table_from_pages_segment(sgt, pages, npages,
+						 offset_in_page(start), size,
+						 max_t(unsigned int, most,
+						       PAGE_SIZE),
+						 GFP_KERNEL_ACCOUNT);
+}
+
+/*
+ * Map a pinned chunk. dev->mapped is raised before the epoch is checked: whoever
+ * ends an epoch reads it afterwards.
+ */
+int nfcm_chunk_map(struct nfcm_op *op, struct nfcm_chunk *chunk)
+{
+	struct nfcm_dev *dev = dev_of(op);
+	struct device *dma = &dev->pdev->dev;
+	int rc = nfcm_pin_table(dma, &chunk->sgt, chunk->pages, chunk->npages,
+				chunk->start, chunk->size);
+
+	if (rc)
+		return rc;
+	atomic_inc(&dev->mapped);
+	smp_mb__after_atomic(); /* pairs with the wait in nfcm_dev_remove() */
+	rc = atomic_read(&op->ch->epoch->down) ?
+		     -ENODEV :
+		     dma_map_sgtable(dma, &chunk->sgt, chunk->way, 0);
+	chunk->mapped = !rc;
+	if (!rc)
+		rc = cut_lists(op, chunk);
+	if (rc)
+		unmap(dev, chunk);
+	return rc;
+}
+
+/*
+ * Unmap, unpin and free. True if the operation was refused pages that may be there
+ * now. Process context; the caller has a hold on the operation.
+ */
+bool nfcm_chunk_free(struct nfcm_chunk *chunk)
+{
+	struct nfcm_op *op = chunk->op;
+	struct nfcm_dev *dev = dev_of(op);
+	bool refused;
+
+	if (chunk->mapped)
+		unmap(dev, chunk);
+	unpin(chunk, chunk->npages);
+	refused = nfcm_pool_uncharge(op, chunk->npages);
+	nfcm_count(dev, NFCM_COUNT_PINNED, -(s64)(chunk->npages << PAGE_SHIFT));
+	kvfree(chunk->pages);
+	kvfree(chunk);
+	return refused;
+}
+
+static void chunk_work(struct work_struct *work)
+{
+	struct nfcm_chunk *chunk = container_of(work, struct nfcm_chunk, work);
+	struct nfcm_op *op = chunk->op;
+
+	if (nfcm_chunk_free(chunk)) {
+		nfcm_mailbox_lock(op->ch->mailbox);
+		nfcm_pins_schedule(op);
+		nfcm_mailbox_unlock(op->ch->mailbox);
+	}
+	nfcm_op_release_hold(op);
+}
+
+/* May unpinning wait for a page's lock, which its owner can keep? */
+static bool may_wait(const struct nfcm_chunk *chunk)
+{
+	unsigned long i;
+
+	if (chunk->way != DMA_FROM_DEVICE || current->mm == chunk->op->pins.mm)
+		return false;
+	for (i = 0; i < chunk->npages; i++)
+		if (!folio_test_dirty(page_folio(chunk->pages[i])))
+			return true;
+	return false;
+}
+
+/*
+ * Free a chunk and release the hold that goes with it. Who comes by, an interrupt's
+ * thread or another client, does not wait for this client's memory: a worker does.
+ * No locks.
+ */
+void nfcm_chunk_let_go(struct nfcm_chunk *chunk)
+{
+	if (may_wait(chunk))
+		queue_work(nfcm_unpin_wq, &chunk->work);
+	else
+		chunk_work(&chunk->work);
+}
+
+/* The record of the next part. */
+static struct nfcm_chunk *chunk_alloc(struct nfcm_op *op, u64 end)
+{
+	struct nfcm_pins *p = &op->pins;
+	u64 size = end - p->pinned;
+	struct nfcm_chunk *chunk;
+
+	chunk = kvzalloc(struct_size(chunk, list,
+				     most_lists(p->address + p->pinned, size)),
+			 GFP_KERNEL_ACCOUNT);
+	if (!chunk)
+		return NULL;
+	chunk->op = op;
+	INIT_WORK(&chunk->work, chunk_work);
+	chunk->way = p->write ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
+	chunk->start = (unsigned long)(p->address + p->pinned);
+	chunk->size = size;
+	chunk->end = end;
+	chunk->npages = DIV_ROUND_UP(offset_in_page(chunk->start) + chunk->size,
+				     PAGE_SIZE);
+	chunk->pages = kvcalloc(chunk->npages, sizeof(*chunk->pages),
+				GFP_KERNEL_ACCOUNT);
+	if (!chunk->pages) {
+		kvfree(chunk);
+		return NULL;
+	}
+	return chunk;
+}
+
+/* Pin the next part; -EAGAIN beyond the limit. It may fault, for ever. */
+struct nfcm_chunk *nfcm_chunk_pin(struct nfcm_op *op, u64 end)
+{
+	struct nfcm_chunk *chunk = chunk_alloc(op, end);
+	int rc;
+
+	if (!chunk)
+		return ERR_PTR(-ENOMEM);
+	rc = nfcm_pool_charge(op, chunk->npages);
+	if (rc)
+		goto free;
+	rc = pin(op, chunk);
+	if (rc)
+		goto uncharge;
+	nfcm_count(dev_of(op), NFCM_COUNT_PINNED,
+		   (s64)(chunk->npages << PAGE_SHIFT));
+	return chunk;
+uncharge:
+	nfcm_pool_uncharge(op, chunk->npages);
+free:
+	kvfree(chunk->pages);
+	kvfree(chunk);
+	return ERR_PTR(rc);
+}
+
+/* Pin and map the next part; -EAGAIN if the limit allows it later. */
+struct nfcm_chunk *nfcm_chunk_new(struct nfcm_op *op, u64 end)
+{
+	struct nfcm_chunk *chunk = nfcm_chunk_pin(op, end);
+	int rc;
+
+	if (IS_ERR(chunk))
+		return chunk;
+	rc = nfcm_chunk_map(op, chunk);
+	if (rc) {
+		nfcm_chunk_free(chunk);
+		return ERR_PTR(rc);
+	}
+	return chunk;
+}

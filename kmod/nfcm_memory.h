@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The clients' memory: part of nfcm_kmod.h, which says who calls what. */
+#ifndef NFCM_MEMORY_H
+#define NFCM_MEMORY_H
+
+#include <linux/dma-direction.h>
+#include <linux/list.h>
+#include <linux/scatterlist.h>
+#include <linux/uidgid.h>
+#include <linux/workqueue.h>
+
+#include "nfcm_core.h"
+
+enum {
+	NFCM_PART_MAX = SZ_2M, /* a huge page */
+};
+
+struct nfcm_file;
+struct nfcm_op;
+
+/* A part of the memory of one transfer, pinned and mapped. */
+struct nfcm_chunk {
+	struct list_head node; /* in pins.chunks, or in mailbox->trimmed */
+	struct nfcm_op *op; /* the chunk counts as one of its holds */
+	struct sg_table sgt;
+	enum dma_data_direction way;
+	bool mapped; /* sgt and list are valid */
+	struct work_struct work; /* frees it */
+	unsigned long start; /* in the caller's memory */
+	u64 size;
+	u64 end; /* bytes of the transfer up to its end */
+	unsigned long npages;
+	struct page **pages;
+	struct nfcm_cut cut;
+	struct nfc_gather list[];
+};
+
+/*
+ * The memory of a transfer. The mailbox guards chunks, pinned, lists, freed, busy
+ * and error until the operation has ended; from then on they belong to the thread
+ * that finishes it.
+ */
+struct nfcm_pins {
+	struct mm_struct *mm; /* held by mm_count */
+	unsigned long limit; /* pages that mm may pin in all; ULONG_MAX: any */
+	u64 size; /* bytes of the transfer */
+	u64 address;
+	bool write; /* the device writes */
+	bool busy; /* a thread pins the next chunk */
+	int error;
+	u64 pinned; /* bytes from the start on that are, or were … */
+	u64 freed; /* … and of those that are unpinned again */
+	u64 lists; /* of what is pinned: lists below this may be sent */
+	struct list_head chunks; /* in order of their lists */
+	struct work_struct work;
+	struct task_struct *pin_task; /* pins itself when it unlocks the mailbox */
+	/* The rest is for nfcm_pool.c, under its lock. */
+	struct nfcm_user *user; /* whose workers and memory it shares */
+	struct list_head node; /* in file->pinning, or in user->lacking */
+	struct list_head holder; /* in user->holders */
+	struct delayed_work timer; /* while it lacks */
+	struct task_struct *worker; /* that pins for it */
+	u8 pool; /* enum nfcm_pool_place */
+	bool ended;
+	bool refused; /* pages, since some were given back */
+	unsigned long used; /* pages pinned */
+	unsigned long charged; /* to mm->pinned_vm … */
+	unsigned long floor; /* … and at least, until it has ended */
+};
+
+/* What an operation that needs pages waits for. */
+enum nfcm_pool_place {
+	NFCM_POOL_NOTHING,
+	NFCM_POOL_WAITS, /* a worker */
+	NFCM_POOL_SERVED, /* it has one, which comes */
+	NFCM_POOL_LACKS, /* locked memory of its own process */
+};
+
+/* What the open files of a user share. */
+struct nfcm_user {
+	struct list_head node;
+	kuid_t uid;
+	u32 files;
+	u32 workers; /* that pin for it now */
+	struct list_head ready; /* files with operations that want a worker */
+	struct list_head lacking; /* operations that wait for locked memory … */
+	struct list_head holders; /* … and those that have some */
+	unsigned long moved; /* when some was given back, in jiffies */
+};
+
+/* ---- nfcm_chunk.c, nfcm_pin.c ---- */
+
+struct nfcm_chunk *nfcm_chunk_pin(struct nfcm_op *op, u64 end);
+struct nfcm_chunk *nfcm_chunk_new(struct nfcm_op *op, u64 end);
+int nfcm_chunk_map(struct nfcm_op *op, struct nfcm_chunk *chunk);
+bool nfcm_chunk_free(struct nfcm_chunk *chunk);
+int nfcm_pins_init(struct nfcm_op *op, u64 address, bool write);
+void nfcm_pins_take_over(struct nfcm_op *op, struct nfcm_op *from);
+void nfcm_pins_schedule(struct nfcm_op *op);
+int nfcm_pins_all(struct nfcm_op *op);
+void nfcm_pins_work(struct work_struct *work);
+void nfcm_pins_deny(struct nfcm_op *op);
+unsigned long nfcm_pins_need(const struct nfcm_op *op);
+bool nfcm_pins_spare(const struct nfcm_op *op);
+void nfcm_pins_trim(struct nfcm_op *op, u64 acked);
+void nfcm_pins_release(struct nfcm_op *op);
+void nfcm_pins_fini(struct nfcm_op *op);
+int nfcm_pin_pages(unsigned long start, unsigned long count,
+		   struct page **pages, unsigned int flags);
+int nfcm_pin_table(struct device *dma, struct sg_table *sgt, struct page **pages,
+		   unsigned long npages, unsigned long start, u64 size);
+const struct nfc_gather *nfcm_pins_list(const struct nfcm_pins *p, u64 k,
+					u32 *length);
+
+/* ---- nfcm_pool.c ---- */
+
+struct nfcm_user *nfcm_user_get(kuid_t uid);
+void nfcm_user_put(struct nfcm_user *user);
+bool nfcm_pool_admit(struct nfcm_op *op, bool *denied);
+bool nfcm_pool_queue(struct nfcm_op *op);
+int nfcm_pool_charge(struct nfcm_op *op, unsigned long pages);
+bool nfcm_pool_refused(struct nfcm_op *op);
+bool nfcm_pool_uncharge(struct nfcm_op *op, unsigned long pages);
+void nfcm_pool_leave(struct nfcm_op *op);
+bool nfcm_pool_begin(struct nfcm_op *op);
+void nfcm_pool_end(struct nfcm_op *op);
+void nfcm_pool_timer(struct work_struct *work);
+
+#endif /* NFCM_MEMORY_H */
