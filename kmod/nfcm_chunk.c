@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A part of a transfer's memory: pinned, mapped and cut into lists, and given back. */
+/*
+ * A part of a transfer's memory: pinned, mapped and cut into lists, or cut out of a
+ * region; and given back.
+ */
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
@@ -84,6 +87,9 @@ static int cut(struct nfcm_op *op, struct nfcm_chunk *chunk, bool runs)
 		.end = chunk->end,
 		.runs = runs,
 	};
+	if (op->pins.region)
+		return nfcm_region_cut(op->pins.region, c, chunk->start) ? 0 :
+									   -EIO;
 	for_each_sgtable_dma_sg(&chunk->sgt, sg, i)
 		if (!nfcm_cut_add(c, sg_dma_address(sg), sg_dma_len(sg)))
 			return -EIO;
@@ -152,6 +158,15 @@ int nfcm_chunk_map(struct nfcm_op *op, struct nfcm_chunk *chunk)
 	return rc;
 }
 
+/* A part of a region: what the device wrote there is to be seen. */
+static void region_chunk_free(struct nfcm_chunk *chunk)
+{
+	if (chunk->way == DMA_FROM_DEVICE)
+		nfcm_region_sync(chunk->op->pins.region, chunk->start,
+				 chunk->size, false);
+	kvfree(chunk);
+}
+
 /*
  * Unmap, unpin and free. True if the operation was refused pages that may be there
  * now. Process context; the caller has a hold on the operation.
@@ -162,6 +177,10 @@ bool nfcm_chunk_free(struct nfcm_chunk *chunk)
 	struct nfcm_dev *dev = dev_of(op);
 	bool refused;
 
+	if (op->pins.region) {
+		region_chunk_free(chunk);
+		return false;
+	}
 	if (chunk->mapped)
 		unmap(dev, chunk);
 	unpin(chunk, chunk->npages);
@@ -229,6 +248,8 @@ static struct nfcm_chunk *chunk_alloc(struct nfcm_op *op, u64 end)
 	chunk->start = (unsigned long)(p->address + p->pinned);
 	chunk->size = size;
 	chunk->end = end;
+	if (p->region)
+		return chunk;
 	chunk->npages = DIV_ROUND_UP(offset_in_page(chunk->start) + chunk->size,
 				     PAGE_SIZE);
 	chunk->pages = kvcalloc(chunk->npages, sizeof(*chunk->pages),
@@ -256,6 +277,7 @@ struct nfcm_chunk *nfcm_chunk_pin(struct nfcm_op *op, u64 end)
 		goto uncharge;
 	nfcm_count(dev_of(op), NFCM_COUNT_PINNED,
 		   (s64)(chunk->npages << PAGE_SHIFT));
+	nfcm_count(dev_of(op), NFCM_COUNT_PINS, 1);
 	return chunk;
 uncharge:
 	nfcm_pool_uncharge(op, chunk->npages);
@@ -265,12 +287,30 @@ free:
 	return ERR_PTR(rc);
 }
 
+/* The next part of registered memory: its lists are all there is to make. */
+static struct nfcm_chunk *region_chunk(struct nfcm_op *op, u64 end)
+{
+	struct nfcm_chunk *chunk = chunk_alloc(op, end);
+
+	if (!chunk)
+		return ERR_PTR(-ENOMEM);
+	if (cut_lists(op, chunk)) {
+		kvfree(chunk);
+		return ERR_PTR(-EIO);
+	}
+	nfcm_region_sync(op->pins.region, chunk->start, chunk->size, true);
+	return chunk;
+}
+
 /* Pin and map the next part; -EAGAIN if the limit allows it later. */
 struct nfcm_chunk *nfcm_chunk_new(struct nfcm_op *op, u64 end)
 {
-	struct nfcm_chunk *chunk = nfcm_chunk_pin(op, end);
+	struct nfcm_chunk *chunk;
 	int rc;
 
+	if (op->pins.region)
+		return region_chunk(op, end);
+	chunk = nfcm_chunk_pin(op, end);
 	if (IS_ERR(chunk))
 		return chunk;
 	rc = nfcm_chunk_map(op, chunk);

@@ -3,6 +3,7 @@
 #ifndef NFCM_COMPAT_H
 #define NFCM_COMPAT_H
 
+#include <linux/dma-buf.h>
 #include <linux/pagemap.h>
 #include <linux/version.h>
 
@@ -23,6 +24,38 @@ static inline size_t nfcm_fault_in(unsigned long at, size_t size)
 	return fault_in_readable((const char __user *)at, size);
 #else
 	return 0;
+#endif
+}
+
+/* The name of symbols that are exported to some became a string. */
+#if KERNEL_VERSION(6, 13, 0) > LINUX_VERSION_CODE
+#define NFCM_IMPORT_NS(name) MODULE_IMPORT_NS(name)
+#else
+#define NFCM_IMPORT_NS(name) MODULE_IMPORT_NS(#name)
+#endif
+
+/*
+ * Map and unmap an attachment whose lock is not held. Who did so took no lock
+ * before; Kbuild looks which it is, as stable kernels have it too.
+ */
+static inline struct sg_table *nfcm_map_attachment(struct dma_buf_attachment *a,
+						   enum dma_data_direction way)
+{
+#ifdef NFCM_ATTACHMENTS_UNLOCKED
+	return dma_buf_map_attachment_unlocked(a, way);
+#else
+	return dma_buf_map_attachment(a, way);
+#endif
+}
+
+static inline void nfcm_unmap_attachment(struct dma_buf_attachment *a,
+					 struct sg_table *sgt,
+					 enum dma_data_direction way)
+{
+#ifdef NFCM_ATTACHMENTS_UNLOCKED
+	dma_buf_unmap_attachment_unlocked(a, sgt, way);
+#else
+	dma_buf_unmap_attachment(a, sgt, way);
 #endif
 }
 

@@ -223,6 +223,7 @@ void nfcm_dev_init(struct nfcm_dev *dev)
 void nfcm_dev_remove(struct nfcm_dev *dev)
 {
 	struct nfcm_epoch *epoch;
+	struct nfcm_file *file;
 
 	mutex_lock(&dev->epoch_mutex);
 	end_epoch(dev, NFC_ERESET);
@@ -231,10 +232,15 @@ void nfcm_dev_remove(struct nfcm_dev *dev)
 	dev->epoch = NULL;
 	dev->state = NFCOMMS_STATE_REMOVED;
 	WRITE_ONCE(dev->removed, true);
+	list_for_each_entry(file, &dev->files, node)
+		nfcm_region_revoke_all(file);
 	spin_unlock(&dev->epoch_lock);
 	mutex_unlock(&dev->epoch_mutex);
 	cancel_delayed_work_sync(&dev->recover);
-	/* Whoever maps checks the epoch first, and this is after its end. */
+	/*
+	 * Whoever maps checks the epoch first, and this is after its end; or enters
+	 * a region, which finds that the device is removed, or was revoked above.
+	 */
 	wait_var_event(&dev->mapped, !atomic_read(&dev->mapped));
 	if (epoch)
 		nfcm_epoch_put(epoch);

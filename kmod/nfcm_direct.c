@@ -259,7 +259,7 @@ void nfcm_receive_next(struct nfcm_half *half)
 		nfcm_eager_post(half);
 	} else if (core->state == NFCM_STATE_OFFERED && !core->held) {
 		take(half);
-		if (half->pending)
+		if (half->pending || (half->op == op && op->pins.lists))
 			nfcm_half_push(half);
 	} else if (core->state == NFCM_STATE_OFFERED && op->pins.lists &&
 		   !(op->flags & NFCOMMS_HOLD) && nfcm_eager_fits(half)) {

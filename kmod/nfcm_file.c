@@ -182,6 +182,7 @@ static int nfcm_open(struct inode *inode, struct file *f)
 	INIT_LIST_HEAD(&file->processes);
 	INIT_LIST_HEAD(&file->pinning);
 	INIT_LIST_HEAD(&file->ready);
+	nfcm_region_init(file);
 	init_waitqueue_head(&file->wait);
 	xa_init_flags(&file->channels, XA_FLAGS_ALLOC1);
 	hash_init(file->ops);
@@ -252,6 +253,7 @@ static int nfcm_release(struct inode *inode, struct file *f)
 		nfcm_control_forget(epoch, file);
 	close_all(file);
 	stop_all(file, epoch);
+	nfcm_region_revoke_all(file);
 	if (epoch)
 		nfcm_epoch_put(epoch);
 	forget_done(file);
@@ -268,6 +270,8 @@ static_assert(sizeof(struct nfcomms_health) >= NFCOMMS_HEALTH_SIZE_FIRST);
 static_assert(sizeof(struct nfcomms_channel) >= NFCOMMS_CHANNEL_SIZE_FIRST);
 static_assert(sizeof(struct nfcomms_reset) >= NFCOMMS_RESET_SIZE_FIRST);
 static_assert(sizeof(struct nfcomms_setup) >= NFCOMMS_SETUP_SIZE_FIRST);
+static_assert(sizeof(struct nfcomms_register) >= NFCOMMS_REGISTER_SIZE_FIRST);
+static_assert(sizeof(struct nfcomms_unregister) >= NFCOMMS_UNREGISTER_SIZE_FIRST);
 
 /* The size that begins a structure which is only written. It stays. */
 static int check_out(u32 *size, void __user *arg, size_t ksize, size_t first)
@@ -326,6 +330,7 @@ static long ioc_info(struct nfcm_file *file, void __user *arg)
 	info.vectors = file->dev->vectors;
 	info.max_operations = nfcm_param_max_operations;
 	info.max_transfer = l->max_transfer;
+	info.features = NFCOMMS_FEATURE_REGIONS | NFCOMMS_FEATURE_DMA_BUF;
 	info.memlock_limit = capable(CAP_IPC_LOCK) ? U64_MAX :
 						     rlimit(RLIMIT_MEMLOCK);
 	info.memlock_used = (u64)atomic64_read(&current->mm->pinned_vm)
@@ -360,6 +365,8 @@ static long ioc_health(struct nfcm_file *file, void __user *arg)
 	h.lists = nfcm_counted(dev, NFCM_COUNT_LISTS);
 	h.repeated = nfcm_counted(dev, NFCM_COUNT_REPEATED);
 	h.pinned = nfcm_counted(dev, NFCM_COUNT_PINNED);
+	h.pins = nfcm_counted(dev, NFCM_COUNT_PINS);
+	h.regions = READ_ONCE(file->regions.count);
 	h.operations = READ_ONCE(file->inflight);
 	moving = atomic_read(&file->moving);
 	h.blocked = h.operations > moving ? h.operations - moving : 0;
@@ -436,6 +443,35 @@ static long ioc_setup(struct nfcm_file *file, void __user *arg)
 	return 0;
 }
 
+static long ioc_register(struct nfcm_file *file, void __user *arg)
+{
+	struct nfcomms_register r;
+	int rc = nfcm_copy_in(&r, sizeof(r), NFCOMMS_REGISTER_SIZE_FIRST, arg);
+
+	if (rc)
+		return rc;
+	if (r.flags & ~(NFCOMMS_REGION_READ_ONLY | NFCOMMS_REGION_DMA_BUF) ||
+	    r.rsvd0 || memchr_inv(r.rsvd, 0, sizeof(r.rsvd)))
+		return -EINVAL;
+	if (r.flags & NFCOMMS_REGION_DMA_BUF ?
+		    !PAGE_ALIGNED(r.address) || !PAGE_ALIGNED(r.offset) :
+		    r.fd || r.offset)
+		return -EINVAL;
+	return nfcm_region_register(file, &r);
+}
+
+static long ioc_unregister(struct nfcm_file *file, void __user *arg)
+{
+	struct nfcomms_unregister u;
+	int rc = nfcm_copy_in(&u, sizeof(u), NFCOMMS_UNREGISTER_SIZE_FIRST, arg);
+
+	if (rc)
+		return rc;
+	if (u.flags || memchr_inv(u.rsvd, 0, sizeof(u.rsvd)))
+		return -EINVAL;
+	return nfcm_region_unregister(file, u.address);
+}
+
 /*
  * What makes the device do something takes a file that is open for writing: who
  * opened it for reading gets information alone.
@@ -443,7 +479,8 @@ static long ioc_setup(struct nfcm_file *file, void __user *arg)
 static bool acts(unsigned int cmd)
 {
 	return cmd == NFCOMMS_IOC_SUBMIT || cmd == NFCOMMS_IOC_CALL ||
-	       cmd == NFCOMMS_IOC_RESET;
+	       cmd == NFCOMMS_IOC_RESET || cmd == NFCOMMS_IOC_REGISTER ||
+	       cmd == NFCOMMS_IOC_UNREGISTER;
 }
 
 static long nfcm_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
@@ -463,6 +500,10 @@ static long nfcm_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
 		return nfcm_ioc_cancel(file, user);
 	case NFCOMMS_IOC_SETUP:
 		return ioc_setup(file, user);
+	case NFCOMMS_IOC_REGISTER:
+		return removed(file) ? -ENODEV : ioc_register(file, user);
+	case NFCOMMS_IOC_UNREGISTER:
+		return removed(file) ? -ENODEV : ioc_unregister(file, user);
 	case NFCOMMS_IOC_INFO:
 		return removed(file) ? -ENODEV : ioc_info(file, user);
 	case NFCOMMS_IOC_SUBMIT:

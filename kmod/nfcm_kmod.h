@@ -7,6 +7,7 @@
  *	2	nfcm_mailbox.lock	the rings of a mailbox, and every channel
  *					and operation that belongs to it
  *	leaf	nfcm_dev.epoch_lock	nfcm_dev.epoch, .state, .files
+ *	leaf	nfcm_file.regions.lock	the file's regions; also below epoch_lock
  *	leaf	nfcm_file.lock		completions, operations by user_data,
  *					processes
  *	leaf	nfcm_controller.lock	the queues of control requests
@@ -291,6 +292,7 @@ enum nfcm_counter {
 	NFCM_COUNT_LISTS,
 	NFCM_COUNT_REPEATED,
 	NFCM_COUNT_PINNED, /* bytes now */
+	NFCM_COUNT_PINS, /* parts of transfers */
 	NFCM_COUNTERS,
 };
 
@@ -366,6 +368,7 @@ struct nfcm_file {
 	struct xarray channels; /* by handle; its lock guards the references */
 	u32 next_handle;
 	u32 seek; /* CANCELs so far; under lock */
+	struct nfcm_regions regions;
 	DECLARE_HASHTABLE(ops, NFCM_OPS_HASH_BITS);
 };
 
@@ -468,9 +471,11 @@ void nfcm_mailbox_room(struct nfcm_mailbox *mailbox);
 void nfcm_mailbox_end(struct nfcm_mailbox *mailbox, u32 status);
 void nfcm_mailbox_park(struct nfcm_channel *ch, u32 bits);
 
-/* ---- nfcm_op.c, nfcm_pin.c, nfcm_chunk.c, nfcm_pool.c, nfcm_client.c: operations, pages, clients ---- */
+/* ---- nfcm_import.c: memory of other devices, in nfcm_memory.h ---- */
 
-/* … of which those about memory are in nfcm_memory.h. */
+/* ---- nfcm_op.c, nfcm_pin.c, nfcm_chunk.c, nfcm_pool.c, nfcm_region.c, nfcm_client.c: ops ---- */
+
+/* Operations, and their memory, of which nfcm_memory.h has the rest. */
 
 void nfcm_op_init(struct nfcm_op *op, u16 opcode, void (*end)(struct nfcm_op *));
 void nfcm_op_put(struct nfcm_op *op);

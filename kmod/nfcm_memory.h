@@ -5,18 +5,24 @@
 
 #include <linux/dma-direction.h>
 #include <linux/list.h>
+#include <linux/rbtree.h>
 #include <linux/scatterlist.h>
+#include <linux/spinlock.h>
 #include <linux/uidgid.h>
 #include <linux/workqueue.h>
 
 #include "nfcm_core.h"
+#include "uapi/nfcomms.h"
 
 enum {
 	NFCM_PART_MAX = SZ_2M, /* a huge page */
 };
 
+struct dma_buf;
+struct dma_buf_attachment;
 struct nfcm_file;
 struct nfcm_op;
+struct nfcm_region;
 
 /* A part of the memory of one transfer, pinned and mapped. */
 struct nfcm_chunk {
@@ -41,6 +47,7 @@ struct nfcm_chunk {
  * that finishes it.
  */
 struct nfcm_pins {
+	struct nfcm_region *region; /* that has all of it; then there is no mm */
 	struct mm_struct *mm; /* held by mm_count */
 	unsigned long limit; /* pages that mm may pin in all; ULONG_MAX: any */
 	u64 size; /* bytes of the transfer */
@@ -82,10 +89,25 @@ struct nfcm_user {
 	kuid_t uid;
 	u32 files;
 	u32 workers; /* that pin for it now */
+	u32 regions;
 	struct list_head ready; /* files with operations that want a worker */
 	struct list_head lacking; /* operations that wait for locked memory … */
 	struct list_head holders; /* … and those that have some */
 	unsigned long moved; /* when some was given back, in jiffies */
+};
+
+/* What another device's memory is mapped by. */
+struct nfcm_import {
+	struct dma_buf *buffer; /* NULL: there is none */
+	struct dma_buf_attachment *attachment;
+	struct sg_table *sgt;
+};
+
+/* The registered memory of a file. */
+struct nfcm_regions {
+	spinlock_t lock; /* guards the rest, and of each region that it is in the tree */
+	struct rb_root tree; /* by process and address */
+	u32 count; /* in the tree */
 };
 
 /* ---- nfcm_chunk.c, nfcm_pin.c ---- */
@@ -104,6 +126,7 @@ unsigned long nfcm_pins_need(const struct nfcm_op *op);
 bool nfcm_pins_spare(const struct nfcm_op *op);
 void nfcm_pins_trim(struct nfcm_op *op, u64 acked);
 void nfcm_pins_release(struct nfcm_op *op);
+void nfcm_pins_done(struct nfcm_op *op);
 void nfcm_pins_fini(struct nfcm_op *op);
 int nfcm_pin_pages(unsigned long start, unsigned long count,
 		   struct page **pages, unsigned int flags);
@@ -125,5 +148,28 @@ void nfcm_pool_leave(struct nfcm_op *op);
 bool nfcm_pool_begin(struct nfcm_op *op);
 void nfcm_pool_end(struct nfcm_op *op);
 void nfcm_pool_timer(struct work_struct *work);
+int nfcm_pool_register(struct nfcm_user *user, struct mm_struct *mm,
+		       unsigned long limit, unsigned long pages);
+void nfcm_pool_forget(struct nfcm_user *user, struct mm_struct *mm,
+		      unsigned long pages);
+
+/* ---- nfcm_region.c, nfcm_import.c ---- */
+
+void nfcm_region_init(struct nfcm_file *file);
+int nfcm_region_register(struct nfcm_file *file,
+			 const struct nfcomms_register *in);
+int nfcm_region_unregister(struct nfcm_file *file, u64 address);
+void nfcm_region_revoke_all(struct nfcm_file *file);
+struct nfcm_region *nfcm_region_use(struct nfcm_file *file, u64 address,
+				    u64 length, bool write);
+void nfcm_region_done(struct nfcm_region *r);
+bool nfcm_region_cut(const struct nfcm_region *r, struct nfcm_cut *c,
+		     u64 address);
+void nfcm_region_sync(const struct nfcm_region *r, u64 address, u64 length,
+		      bool for_device);
+int nfcm_import_open(struct nfcm_import *import, struct device *dma,
+		     const struct nfcomms_register *in,
+		     enum dma_data_direction way);
+void nfcm_import_close(struct nfcm_import *import, enum dma_data_direction way);
 
 #endif /* NFCM_MEMORY_H */

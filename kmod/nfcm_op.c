@@ -71,5 +71,6 @@ void nfcm_op_release_hold(struct nfcm_op *op)
 	if (!atomic_dec_and_test(&op->holds))
 		return;
 	trace_nfcomms_complete(op);
+	nfcm_pins_done(op);
 	op->end(op);
 }

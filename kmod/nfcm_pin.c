@@ -75,6 +75,22 @@ static u64 part_end(const struct nfcm_op *op)
 	return (at & ~(part - 1)) + part - p->address;
 }
 
+/* Cut the first part of registered memory: most transfers have no other. */
+static int region_first(struct nfcm_op *op)
+{
+	struct nfcm_pins *p = &op->pins;
+	struct nfcm_chunk *chunk;
+
+	p->limit = ULONG_MAX;
+	chunk = nfcm_chunk_new(op, part_end(op));
+	if (IS_ERR(chunk))
+		return PTR_ERR(chunk);
+	list_add_tail(&chunk->node, &p->chunks);
+	p->lists = chunk->cut.lists;
+	p->pinned = chunk->end;
+	return 0;
+}
+
 /*
  * Note whose memory it is, in the context of the caller. 0, or why it cannot be
  * the caller's.
@@ -91,6 +107,11 @@ int nfcm_pins_init(struct nfcm_op *op, u64 address, bool write)
 		return -EFAULT;
 	p->address = address;
 	p->write = write;
+	if (op->ch)
+		p->region = nfcm_region_use(op->file, address, op->length,
+					    write);
+	if (p->region)
+		return region_first(op);
 	p->limit = capable(CAP_IPC_LOCK) ? ULONG_MAX :
 					   rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	p->user = op->file->user;
@@ -131,6 +152,14 @@ void nfcm_pins_fini(struct nfcm_op *op)
 	if (op->pins.mm)
 		mmdrop(op->pins.mm);
 	op->pins.mm = NULL;
+}
+
+/* Nothing of the operation's memory is in use any more. */
+void nfcm_pins_done(struct nfcm_op *op)
+{
+	if (op->pins.region)
+		nfcm_region_done(op->pins.region);
+	op->pins.region = NULL;
 }
 
 /* Pages that must be allowed at once for the transfer to get on for sure. */
@@ -254,7 +283,8 @@ static bool take_chunk(struct nfcm_op *op, struct nfcm_chunk *chunk)
  */
 static bool pinned_enough(const struct nfcm_op *op)
 {
-	return READ_ONCE(op->pins.pin_task) == current && !op->called &&
+	return !op->pins.region && !op->called &&
+	       READ_ONCE(op->pins.pin_task) == current &&
 	       op->pins.pinned >= most_bytes(op);
 }
 
@@ -292,7 +322,9 @@ void nfcm_pins_deny(struct nfcm_op *op)
 /* Have a worker pin for an operation. It has busy, and a hold. No locks. */
 void nfcm_pins_queue(struct nfcm_op *op)
 {
-	if (!nfcm_pool_queue(op))
+	if (op->pins.region) /* it waits for nobody's memory */
+		queue_work(nfcm_wq, &op->pins.work);
+	else if (!nfcm_pool_queue(op))
 		nfcm_pins_deny(op);
 }
 
@@ -301,7 +333,7 @@ void nfcm_pins_run(struct nfcm_op *op)
 {
 	bool denied;
 
-	if (!nfcm_pool_admit(op, &denied)) {
+	if (!op->pins.region && !nfcm_pool_admit(op, &denied)) {
 		if (denied)
 			nfcm_pins_deny(op);
 		return;
@@ -336,8 +368,14 @@ static bool pin_for(struct nfcm_op *op)
 void nfcm_pins_work(struct work_struct *work)
 {
 	struct nfcm_op *op = container_of(work, struct nfcm_op, pins.work);
-	bool again = nfcm_pool_begin(op) && pin_for(op);
+	bool again;
 
+	if (op->pins.region) {
+		pin_runs(op);
+		nfcm_op_release_hold(op);
+		return;
+	}
+	again = nfcm_pool_begin(op) && pin_for(op);
 	nfcm_pool_end(op);
 	if (again)
 		nfcm_pins_queue(op);
@@ -382,14 +420,13 @@ void nfcm_pins_release(struct nfcm_op *op)
 {
 	struct nfcm_chunk *chunk, *next;
 
-	if (!op->pins.mm)
-		return;
 	list_for_each_entry_safe(chunk, next, &op->pins.chunks, node) {
 		list_del(&chunk->node);
 		atomic_inc(&op->holds);
 		nfcm_chunk_let_go(chunk);
 	}
-	nfcm_pool_leave(op);
+	if (op->pins.mm)
+		nfcm_pool_leave(op);
 }
 
 /* List k, which is pinned, and the length of its header. Must hold the mailbox. */

@@ -375,3 +375,42 @@ void nfcm_pool_end(struct nfcm_op *op)
 	spin_unlock(&pool_lock);
 	disallow_signal(SIGKILL); /* forgets one that came */
 }
+
+/* ---- regions ---- */
+
+enum {
+	USER_REGIONS = 8192,
+};
+
+/*
+ * Charge a process for a region: it is one of its user's, and its pages are locked.
+ * -ENOSPC, -ENOMEM beyond what may be. In the owner's context.
+ */
+int nfcm_pool_register(struct nfcm_user *user, struct mm_struct *mm,
+		       unsigned long limit, unsigned long pages)
+{
+	int rc = 0;
+
+	spin_lock(&pool_lock);
+	if (user->regions == USER_REGIONS) {
+		rc = -ENOSPC;
+	} else if ((u64)atomic64_add_return(pages, &mm->pinned_vm) > limit) {
+		atomic64_sub(pages, &mm->pinned_vm);
+		rc = -ENOMEM;
+	} else {
+		user->regions++;
+	}
+	spin_unlock(&pool_lock);
+	return rc;
+}
+
+/* The region is no more: transfers may have its share. */
+void nfcm_pool_forget(struct nfcm_user *user, struct mm_struct *mm,
+		      unsigned long pages)
+{
+	spin_lock(&pool_lock);
+	user->regions--;
+	atomic64_sub(pages, &mm->pinned_vm);
+	feed(user, mm);
+	spin_unlock(&pool_lock);
+}

@@ -211,7 +211,7 @@ static void begin(struct nfcm_file *file, struct nfcm_op *op, u64 address)
 		rc = nfcm_pins_init(op, address,
 				    op->opcode == NFCOMMS_OP_RECEIVE_IND);
 	if (rc) {
-		refuse(op, NFC_EINVAL, -rc);
+		refuse(op, rc == -ENOMEM ? NFC_ENOMEM : NFC_EINVAL, -rc);
 	} else if (op->ch && is_transfer(op->opcode) && /* CONTROL has none yet */
 		   op->length > op->ch->epoch->layout.max_transfer) {
 		op->c.peer_size = op->ch->epoch->layout.max_transfer;

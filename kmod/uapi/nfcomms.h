@@ -9,8 +9,8 @@
  * read(2) without O_NONBLOCK.
  *
  * Rights: a file that is open to read may look (INFO, HEALTH, CHANNEL). SUBMIT,
- * CALL and RESET take one that is open for writing (EACCES); a RESET, and a
- * CONTROL that loads a program, CAP_SYS_ADMIN besides (EPERM).
+ * CALL, REGISTER, UNREGISTER and RESET take one that is open for writing (EACCES);
+ * a RESET, and a CONTROL that loads a program, CAP_SYS_ADMIN besides (EPERM).
  *
  * Rules: every structure starts with its size, or its size is given beside its
  * address. The first version's sizes are the macros that end in _SIZE_FIRST: they
@@ -44,6 +44,8 @@
 #define NFCOMMS_RESET_SIZE_FIRST 72
 #define NFCOMMS_CHANNEL_SIZE_FIRST 128
 #define NFCOMMS_SETUP_SIZE_FIRST 32
+#define NFCOMMS_REGISTER_SIZE_FIRST 64
+#define NFCOMMS_UNREGISTER_SIZE_FIRST 32
 
 /**
  * enum nfcomms_status - how an operation ended; the device's enum nfc_status.
@@ -98,6 +100,16 @@ enum nfcomms_status {
 };
 
 /**
+ * enum nfcomms_features - what was added after version 2.0.
+ * @NFCOMMS_FEATURE_REGIONS: NFCOMMS_IOC_REGISTER and NFCOMMS_IOC_UNREGISTER
+ * @NFCOMMS_FEATURE_DMA_BUF: with NFCOMMS_REGION_DMA_BUF as well
+ */
+enum nfcomms_features {
+	NFCOMMS_FEATURE_REGIONS = 1 << 0,
+	NFCOMMS_FEATURE_DMA_BUF = 1 << 1,
+};
+
+/**
  * struct nfcomms_info - what the device is. Out.
  * @size: in: sizeof(struct nfcomms_info)
  * @uapi: NFCOMMS_UAPI_MAJOR << 16 | NFCOMMS_UAPI_MINOR
@@ -119,7 +131,7 @@ enum nfcomms_status {
  * @memlock_limit: bytes this process may pin; ~0: no limit
  * @memlock_used: bytes it has pinned now
  * @driver: version of the module, NUL-terminated
- * @features: a bit for each thing that was added after version 2.0; none yet
+ * @features: enum nfcomms_features: what was added after version 2.0
  * @rsvd: zero
  */
 struct nfcomms_info {
@@ -180,6 +192,9 @@ enum nfcomms_state {
  * @pinned: bytes pinned now, all files
  * @operations: in flight in this file
  * @blocked: of those, not yet taken by the device's target
+ * @pins: parts of memory that were pinned for transfers since the module took the
+ *	device; what lies in a region needs none
+ * @regions: of this file
  * @rsvd: zero
  */
 struct nfcomms_health {
@@ -204,7 +219,9 @@ struct nfcomms_health {
 	__u64 pinned;
 	__u32 operations;
 	__u32 blocked;
-	__u64 rsvd[4];
+	__u64 pins;
+	__u64 regions;
+	__u64 rsvd[2];
 };
 
 enum nfcomms_opcode {
@@ -443,6 +460,71 @@ struct nfcomms_reset {
 };
 
 /**
+ * enum nfcomms_region_flags - for nfcomms_register.flags.
+ * @NFCOMMS_REGION_READ_ONLY: the device only reads: sends use the region, receives
+ *	do not, and the memory need not be writable
+ * @NFCOMMS_REGION_DMA_BUF: the bytes are those of the dma-buf @fd, from @offset on.
+ *	@address and @length are their name for operations: addresses that the caller
+ *	has mapped, the dma-buf or nothing (PROT_NONE). Address and offset lie on a page
+ */
+enum nfcomms_region_flags {
+	NFCOMMS_REGION_READ_ONLY = 1 << 0,
+	NFCOMMS_REGION_DMA_BUF = 1 << 1,
+};
+
+/**
+ * struct nfcomms_register - have memory pinned and mapped for the device, once.
+ * @size: sizeof(struct nfcomms_register)
+ * @flags: enum nfcomms_region_flags
+ * @address: of the bytes in the caller's memory
+ * @length: how many, 1..2^36
+ * @fd: NFCOMMS_REGION_DMA_BUF: descriptor of the dma-buf; it may be closed afterwards
+ * @rsvd0: zero
+ * @offset: NFCOMMS_REGION_DMA_BUF: of the first byte in it
+ * @rsvd: zero
+ *
+ * Operations of this file by this process whose bytes all lie in the region, and
+ * that it allows, use what was prepared; all others go as if there were no region.
+ * What the addresses name counts: once a part of it is unmapped, or names other
+ * memory, the region is revoked, which is as if it had been unregistered, and so it
+ * is when the process ends or the device is removed. It stays over a RESET and ends
+ * with the file. What operations use stays until they have ended.
+ *
+ * EFAULT: not all of it is memory that the device may use so. EEXIST: a part of it is
+ * a region already. ENOMEM: over RLIMIT_MEMLOCK, against which its pages count (not
+ * those of a dma-buf). ENOSPC: the file has 1,024 regions, or its user 8,192. EBADF,
+ * EINVAL: @fd is no descriptor, no dma-buf, or one with less bytes. EACCES: the
+ * dma-buf is to be read only. EIO: it cannot be mapped for the device.
+ */
+struct nfcomms_register {
+	__u32 size;
+	__u32 flags;
+	__u64 address;
+	__u64 length;
+	__s32 fd;
+	__u32 rsvd0;
+	__u64 offset;
+	__u64 rsvd[3];
+};
+
+/**
+ * struct nfcomms_unregister - end a region: the device does not reach it any more.
+ * @size: sizeof(struct nfcomms_unregister)
+ * @flags: zero
+ * @address: of its first byte
+ * @rsvd: zero
+ *
+ * EBUSY: operations use it. ENOENT: no region of this process begins there, or it
+ * was revoked.
+ */
+struct nfcomms_unregister {
+	__u32 size;
+	__u32 flags;
+	__u64 address;
+	__u64 rsvd[2];
+};
+
+/**
  * enum nfcomms_half_state - where the transaction of a half stands.
  * @NFCOMMS_HALF_UNKNOWN: no state of this header
  * @NFCOMMS_HALF_IDLE: there is none
@@ -526,5 +608,9 @@ struct nfcomms_channel {
 	     NFCOMMS_CHANNEL_SIZE_FIRST)
 #define NFCOMMS_IOC_SETUP \
 	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x07, NFCOMMS_SETUP_SIZE_FIRST)
+#define NFCOMMS_IOC_REGISTER \
+	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x08, NFCOMMS_REGISTER_SIZE_FIRST)
+#define NFCOMMS_IOC_UNREGISTER \
+	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x09, NFCOMMS_UNREGISTER_SIZE_FIRST)
 
 #endif /* _UAPI_NFCOMMS_H */

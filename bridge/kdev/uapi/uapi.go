@@ -21,6 +21,8 @@ const (
 	ResetSizeFirst      = 72
 	ChannelSizeFirst    = 128
 	SetupSizeFirst      = 32
+	RegisterSizeFirst   = 64
+	UnregisterSizeFirst = 32
 )
 
 // How an operation ended (enum nfcomms_status): abi.Status, as the ioctl interface names it.
@@ -50,6 +52,12 @@ const (
 	StatusCount        = 22
 )
 
+// What was added after version 2.0 (enum nfcomms_features).
+const (
+	FeatureRegions = 1 << 0 // IOCRegister, IOCUnregister
+	FeatureDMABuf  = 1 << 1 // … with RegionDMABuf as well
+)
+
 // Info describes the device.
 type Info struct {
 	_             structs.HostLayout
@@ -73,7 +81,7 @@ type Info struct {
 	MemlockLimit  uint64 // bytes this process may pin; all ones: no limit
 	MemlockUsed   uint64 // bytes it has pinned
 	Driver        [24]byte
-	Features      uint64 // a bit for each thing added after version 2.0
+	Features      uint64 // FeatureRegions …
 	Rsvd          [3]uint64
 }
 
@@ -113,7 +121,9 @@ type Health struct {
 	Pinned        uint64 // bytes, all files
 	Operations    uint32 // in flight in this file
 	Blocked       uint32 // of those, not yet taken by the device's target
-	Rsvd          [4]uint64
+	Pins          uint64 // parts of memory that were pinned for transfers
+	Regions       uint64 // of this file
+	Rsvd          [2]uint64
 }
 
 // Operations (enum nfcomms_opcode).
@@ -238,6 +248,34 @@ type Reset struct {
 	Rsvd      [4]uint64
 }
 
+// Flags of a region (enum nfcomms_region_flags).
+const (
+	RegionReadOnly = 1 << 0 // sends use it, and it need not be writable
+	RegionDMABuf   = 1 << 1 // the bytes are those of FD; Address is their name
+)
+
+// Register has memory pinned and mapped for the device, once.
+type Register struct {
+	_       structs.HostLayout
+	Size    uint32
+	Flags   uint32
+	Address uint64 // in the caller's memory
+	Length  uint64
+	FD      int32 // of a dma-buf
+	Rsvd0   uint32
+	Offset  uint64 // in it
+	Rsvd    [3]uint64
+}
+
+// Unregister ends a region.
+type Unregister struct {
+	_       structs.HostLayout
+	Size    uint32
+	Flags   uint32
+	Address uint64 // of its first byte
+	Rsvd    [2]uint64
+}
+
 // Where the transaction of a half stands (enum nfcomms_half_state).
 const (
 	HalfUnknown   = 0
@@ -283,4 +321,7 @@ const (
 	IOCReset   = 1<<30 | ResetSizeFirst<<16 | IOCType<<8 | 0x05
 	IOCChannel = 3<<30 | ChannelSizeFirst<<16 | IOCType<<8 | 0x06
 	IOCSetup   = 1<<30 | SetupSizeFirst<<16 | IOCType<<8 | 0x07
+
+	IOCRegister   = 1<<30 | RegisterSizeFirst<<16 | IOCType<<8 | 0x08
+	IOCUnregister = 1<<30 | UnregisterSizeFirst<<16 | IOCType<<8 | 0x09
 )

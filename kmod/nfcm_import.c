@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Memory of another device, as a dma-buf: mapped for ours as it is, without a
+ * processor's view of it.
+ */
+#include <linux/dma-buf.h>
+#include <linux/module.h>
+
+#include "nfcm_compat.h"
+#include "nfcm_kmod.h"
+
+NFCM_IMPORT_NS(DMA_BUF);
+
+/* May these bytes of the buffer be used this way? */
+static int check(const struct dma_buf *buffer,
+		 const struct nfcomms_register *in, enum dma_data_direction way)
+{
+	if (in->offset > buffer->size || in->length > buffer->size - in->offset)
+		return -EINVAL;
+	if (way != DMA_TO_DEVICE && !(buffer->file->f_mode & FMODE_WRITE))
+		return -EACCES;
+	return 0;
+}
+
+/*
+ * Attach and map what a descriptor stands for; it cannot move or vanish before
+ * nfcm_import_close(). -EBADF: no descriptor, -EINVAL: not of a dma-buf, or it has
+ * not so many bytes. Process context, no locks.
+ */
+int nfcm_import_open(struct nfcm_import *import, struct device *dma,
+		     const struct nfcomms_register *in,
+		     enum dma_data_direction way)
+{
+	struct dma_buf *buffer = dma_buf_get(in->fd);
+	int rc;
+
+	if (IS_ERR(buffer))
+		return PTR_ERR(buffer);
+	rc = check(buffer, in, way);
+	if (rc)
+		goto put;
+	import->attachment = dma_buf_attach(buffer, dma);
+	rc = PTR_ERR_OR_ZERO(import->attachment);
+	if (rc)
+		goto put;
+	import->sgt = nfcm_map_attachment(import->attachment, way);
+	rc = PTR_ERR_OR_ZERO(import->sgt);
+	if (rc)
+		goto detach;
+	import->buffer = buffer;
+	return 0;
+detach:
+	dma_buf_detach(buffer, import->attachment);
+put:
+	dma_buf_put(buffer);
+	return rc;
+}
+
+/* Undo nfcm_import_open(). */
+void nfcm_import_close(struct nfcm_import *import, enum dma_data_direction way)
+{
+	nfcm_unmap_attachment(import->attachment, import->sgt, way);
+	dma_buf_detach(import->buffer, import->attachment);
+	dma_buf_put(import->buffer);
+}

@@ -1,0 +1,642 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Registered memory: pinned and mapped once, and found by its address. A region
+ * stands for what its addresses name. The kernel tells when that changes, and a
+ * region whose pages are not those any more is revoked: transfers do without it.
+ */
+#include <linux/capability.h>
+#include <linux/dma-mapping.h>
+#include <linux/mm.h>
+#include <linux/mmu_notifier.h>
+#include <linux/rbtree.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+
+#include "nfcm_kmod.h"
+
+enum {
+	FILE_REGIONS = 1024,
+	COMPARED = 32, /* pages at a time */
+};
+
+#define REGION_MAX BIT_ULL(36) /* bytes */
+
+/* What lies in a row for the device. */
+struct piece {
+	u64 address; /* of its first byte */
+	u64 end; /* bytes of the region up to its end */
+};
+
+/* Bytes of a process. Those of two regions do not overlap. */
+struct span {
+	struct mm_struct *mm;
+	u64 start, end;
+};
+
+/*
+ * A region. References: one of the tree, one of who registers it, and one of each
+ * transfer that uses it. They grow under the file's lock, and only while it is in
+ * the tree. The last one frees it.
+ */
+struct nfcm_region {
+	struct rb_node node; /* file->regions.tree; empty once it is revoked */
+	refcount_t ref;
+	bool ready; /* transfers find it */
+	bool write; /* the device may */
+	bool charged;
+	bool watched; /* notifier is in place */
+	bool mapped;
+	bool sync; /* the device reads and writes copies */
+	struct nfcm_file *file;
+	struct span span; /* with a reference to mm by mm_count */
+	unsigned long npages; /* that are pinned: of ours, not of an import's */
+	struct page **pages;
+	struct nfcm_import import;
+	struct sg_table sgt;
+	u32 pieces;
+	struct piece *piece;
+	struct mmu_interval_notifier notifier;
+	unsigned long seq; /* its, when the pages were those of the addresses */
+	struct work_struct check; /* whether pages are gone */
+	struct work_struct release;
+};
+
+static struct nfcm_regions *regions_of(struct nfcm_region *r)
+{
+	return &r->file->regions;
+}
+
+static struct device *dma_of(const struct nfcm_region *r)
+{
+	return &r->file->dev->pdev->dev;
+}
+
+static enum dma_data_direction way(const struct nfcm_region *r)
+{
+	return r->write ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
+}
+
+/* ---- the tree ---- */
+
+/* Where a span lies beside a region's: 0 if they overlap. */
+static int compare(const void *key, const struct rb_node *node)
+{
+	const struct nfcm_region *r = rb_entry(node, struct nfcm_region, node);
+	const struct span *a = key, *b = &r->span;
+
+	if (a->mm != b->mm)
+		return a->mm < b->mm ? -1 : 1;
+	if (a->end <= b->start)
+		return -1;
+	return a->start >= b->end;
+}
+
+static int compare_nodes(struct rb_node *node, const struct rb_node *other)
+{
+	return compare(&rb_entry(node, struct nfcm_region, node)->span, other);
+}
+
+/* A region that has some of a span, NULL if none has. Must hold regions.lock. */
+static struct nfcm_region *find(struct nfcm_regions *all, const struct span *s)
+{
+	struct rb_node *node;
+
+	lockdep_assert_held(&all->lock);
+	node = rb_find(s, &all->tree, compare);
+	return node ? rb_entry(node, struct nfcm_region, node) : NULL;
+}
+
+/* Take a place in the tree: -EEXIST where others have bytes of it. */
+static int enter(struct nfcm_region *r)
+{
+	struct nfcm_regions *all = regions_of(r);
+	int rc = 0;
+
+	spin_lock(&all->lock);
+	if (r->file->dev->removed)
+		rc = -ENODEV;
+	else if (all->count == FILE_REGIONS)
+		rc = -ENOSPC;
+	else if (rb_find_add(&r->node, &all->tree, compare_nodes))
+		rc = -EEXIST;
+	else
+		all->count++;
+	if (rc)
+		RB_CLEAR_NODE(&r->node);
+	else
+		refcount_inc(&r->ref);
+	spin_unlock(&all->lock);
+	return rc;
+}
+
+/* Nobody finds it any more. True if it was in the tree. Must hold regions.lock. */
+static bool leave(struct nfcm_region *r)
+{
+	struct nfcm_regions *all = regions_of(r);
+
+	lockdep_assert_held(&all->lock);
+	if (RB_EMPTY_NODE(&r->node))
+		return false;
+	rb_erase(&r->node, &all->tree);
+	RB_CLEAR_NODE(&r->node);
+	all->count--;
+	return true;
+}
+
+/* ---- its end ---- */
+
+static void unmap(struct nfcm_region *r)
+{
+	struct nfcm_dev *dev = r->file->dev;
+
+	if (!r->mapped)
+		return;
+	if (r->import.buffer)
+		nfcm_import_close(&r->import, way(r));
+	else
+		dma_unmap_sgtable(dma_of(r), &r->sgt, way(r), 0);
+	if (atomic_dec_and_test(&dev->mapped))
+		wake_up_var(&dev->mapped);
+}
+
+static void unpin(struct nfcm_region *r)
+{
+	struct nfcm_dev *dev = r->file->dev;
+
+	unpin_user_pages_dirty_lock(r->pages, r->npages, r->write);
+	nfcm_count(dev, NFCM_COUNT_PINNED, -(s64)(r->npages << PAGE_SHIFT));
+}
+
+/* Unmap, unpin and free, as far as it came. It may wait for a page's lock. */
+static void region_free(struct nfcm_region *r)
+{
+	struct nfcm_file *file = r->file;
+
+	if (r->watched)
+		mmu_interval_notifier_remove(&r->notifier);
+	cancel_work_sync(&r->check);
+	unmap(r);
+	sg_free_table(&r->sgt);
+	if (r->npages)
+		unpin(r);
+	if (r->charged)
+		nfcm_pool_forget(file->user, r->span.mm,
+				 r->import.buffer ? 0 : r->npages);
+	kvfree(r->pages);
+	kvfree(r->piece);
+	mmdrop(r->span.mm);
+	kfree(r);
+	nfcm_file_live(file, -1);
+	nfcm_file_put(file);
+}
+
+static void release_work(struct work_struct *work)
+{
+	region_free(container_of(work, struct nfcm_region, release));
+}
+
+/* Let go of a region, where that must not wait for the client's memory. */
+void nfcm_region_done(struct nfcm_region *r)
+{
+	if (refcount_dec_and_test(&r->ref))
+		queue_work(nfcm_unpin_wq, &r->release);
+}
+
+/* The same for its own client, who finds nothing pinned afterwards. */
+static void put_own(struct nfcm_region *r)
+{
+	if (refcount_dec_and_test(&r->ref))
+		region_free(r);
+}
+
+/* Transfers do without it; it ends with the last that has it. No locks of ours. */
+static void revoke(struct nfcm_region *r)
+{
+	bool was;
+
+	spin_lock(&regions_of(r)->lock);
+	was = leave(r);
+	spin_unlock(&regions_of(r)->lock);
+	if (was)
+		nfcm_region_done(r);
+}
+
+/* ---- what its addresses name ---- */
+
+/* Is a page that was pinned out of its file, or nobody's memory any more? */
+static bool is_gone(struct page *page)
+{
+	struct folio *folio = page_folio(page);
+
+	if (folio_test_anon(folio))
+		return !folio_mapped(folio);
+	return !READ_ONCE(folio->mapping);
+}
+
+/* Something of it was unmapped: if the page went too nobody needs the region. */
+static void check_work(struct work_struct *work)
+{
+	struct nfcm_region *r = container_of(work, struct nfcm_region, check);
+	unsigned long i;
+
+	mmu_interval_read_begin(&r->notifier); /* until it is over */
+	for (i = 0; i < r->npages; i++) {
+		if (is_gone(r->pages[i])) {
+			revoke(r);
+			return;
+		}
+		cond_resched();
+	}
+}
+
+/* The kernel changes what some of the addresses name, or what may be done there. */
+static bool memory_changes(struct mmu_interval_notifier *notifier,
+			   const struct mmu_notifier_range *range,
+			   unsigned long seq)
+{
+	struct nfcm_region *r = container_of(notifier, struct nfcm_region,
+					     notifier);
+
+	if (range->event == MMU_NOTIFY_UNMAP ||
+	    range->event == MMU_NOTIFY_RELEASE) {
+		revoke(r);
+		return true;
+	}
+	if (!r->pages) /* an import: the addresses are its name */
+		return true;
+	spin_lock(&regions_of(r)->lock);
+	mmu_interval_set_seq(notifier, seq);
+	if (range->event == MMU_NOTIFY_CLEAR && r->ready)
+		queue_work(nfcm_unpin_wq, &r->check);
+	spin_unlock(&regions_of(r)->lock);
+	return true;
+}
+
+static const struct mmu_interval_notifier_ops notifier_ops = {
+	.invalidate = memory_changes,
+};
+
+/* Do the addresses still name the pages that are pinned? In the owner's context. */
+static bool same_pages(struct nfcm_region *r)
+{
+	unsigned long at = r->span.start & PAGE_MASK, i, k, n;
+	struct page *now[COMPARED];
+	bool same = true;
+
+	for (i = 0; i < r->npages && same; i += n) {
+		n = min_t(unsigned long, r->npages - i, COMPARED);
+		if (nfcm_pin_pages(at + (i << PAGE_SHIFT), n, now,
+				   r->write ? FOLL_WRITE : 0))
+			return false;
+		for (k = 0; k < n; k++)
+			same &= now[k] == r->pages[i + k];
+		unpin_user_pages(now, n);
+		cond_resched();
+	}
+	return same;
+}
+
+/*
+ * Something was changed since it was last known that the addresses name the pages:
+ * compare. False if they do not. In the owner's context; it has a reference.
+ */
+static bool compare_pages(struct nfcm_region *r)
+{
+	unsigned long seq;
+	bool again;
+
+	do {
+		seq = mmu_interval_read_begin(&r->notifier);
+		if (!same_pages(r))
+			return false;
+		spin_lock(&regions_of(r)->lock);
+		again = mmu_interval_read_retry(&r->notifier, seq);
+		r->seq = seq;
+		spin_unlock(&regions_of(r)->lock);
+	} while (again);
+	return true;
+}
+
+/* ---- transfers ---- */
+
+/*
+ * The region of the caller's memory that has all bytes of a transfer, until
+ * nfcm_region_done(); NULL if none has. In the caller's context.
+ */
+struct nfcm_region *nfcm_region_use(struct nfcm_file *file, u64 address,
+				    u64 length, bool write)
+{
+	struct nfcm_regions *all = &file->regions;
+	struct span s = { current->mm, address, address + length };
+	struct nfcm_region *r;
+	bool changed = false;
+
+	if (RB_EMPTY_ROOT(&all->tree))
+		return NULL;
+	spin_lock(&all->lock);
+	r = find(all, &s);
+	if (r && (!r->ready || s.start < r->span.start || s.end > r->span.end ||
+		  (write && !r->write)))
+		r = NULL;
+	if (r) {
+		refcount_inc(&r->ref);
+		changed = mmu_interval_read_retry(&r->notifier, r->seq);
+	}
+	spin_unlock(&all->lock);
+	if (!changed || compare_pages(r))
+		return r;
+	revoke(r);
+	nfcm_region_done(r);
+	return NULL;
+}
+
+/* The piece with a byte of a region. */
+static u32 piece_at(const struct nfcm_region *r, u64 at)
+{
+	u32 low = 0, high = r->pieces;
+
+	while (low < high) {
+		u32 mid = low + (high - low) / 2;
+
+		if (r->piece[mid].end <= at)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* What lies in a row from a byte on: its address, and *n bytes of it at most. */
+static u64 row(const struct nfcm_region *r, u32 i, u64 at, u64 *n)
+{
+	u64 start = i ? r->piece[i - 1].end : 0;
+
+	*n = min(*n, r->piece[i].end - at);
+	return r->piece[i].address + (at - start);
+}
+
+/* Cut lists of what lies from an address on. The caller has a reference. */
+bool nfcm_region_cut(const struct nfcm_region *r, struct nfcm_cut *c,
+		     u64 address)
+{
+	u64 at = address - r->span.start, n;
+	u32 i = piece_at(r, at);
+
+	for (; c->at < c->end; at += n, i++) {
+		u64 from;
+
+		n = c->end - c->at;
+		from = row(r, i, at, &n);
+		if (!nfcm_cut_add(c, from, n))
+			return false;
+	}
+	return true;
+}
+
+/* The device is to see what lies there, or the processor what the device wrote. */
+void nfcm_region_sync(const struct nfcm_region *r, u64 address, u64 length,
+		      bool for_device)
+{
+	u64 at = address - r->span.start, end = at + length, n;
+	u32 i = piece_at(r, at);
+
+	for (; r->sync && at < end; at += n, i++) {
+		u64 from;
+
+		n = end - at;
+		from = row(r, i, at, &n);
+		if (for_device)
+			dma_sync_single_for_device(dma_of(r), from, n, way(r));
+		else
+			dma_sync_single_for_cpu(dma_of(r), from, n, way(r));
+	}
+}
+
+/* ---- its beginning ---- */
+
+/* Pin its pages, of which the limit of locked memory must have room for all. */
+static int pin(struct nfcm_region *r)
+{
+	unsigned long start = r->span.start & PAGE_MASK;
+	unsigned long n = PFN_UP(r->span.end) - PHYS_PFN(start);
+	unsigned long limit = capable(CAP_IPC_LOCK) ?
+				      ULONG_MAX :
+				      rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	int rc;
+
+	r->pages = kvcalloc(n, sizeof(*r->pages), GFP_KERNEL_ACCOUNT);
+	if (!r->pages)
+		return -ENOMEM;
+	rc = nfcm_pool_register(r->file->user, r->span.mm, limit, n);
+	if (rc)
+		return rc;
+	r->charged = true;
+	r->seq = mmu_interval_read_begin(&r->notifier);
+	rc = nfcm_pin_pages(start, n, r->pages,
+			    FOLL_LONGTERM | (r->write ? FOLL_WRITE : 0));
+	if (rc) {
+		nfcm_pool_forget(r->file->user, r->span.mm, n);
+		r->charged = false;
+		return rc;
+	}
+	r->npages = n;
+	nfcm_count(r->file->dev, NFCM_COUNT_PINNED, (s64)(n << PAGE_SHIFT));
+	return 0;
+}
+
+/* Where the device finds what is mapped: so many bytes, from one of the first on. */
+static int note_pieces(struct nfcm_region *r, struct sg_table *sgt, u64 skip)
+{
+	u64 size = r->span.end - r->span.start, at = 0;
+	struct scatterlist *sg;
+	int i;
+
+	r->piece = kvcalloc(sgt->nents, sizeof(*r->piece), GFP_KERNEL_ACCOUNT);
+	if (!r->piece)
+		return -ENOMEM;
+	for_each_sgtable_dma_sg(sgt, sg, i) {
+		u64 n = sg_dma_len(sg), before = min(skip, n);
+
+		skip -= before;
+		n = min(n - before, size - at);
+		if (!n)
+			continue;
+		at += n;
+		r->piece[r->pieces].address = sg_dma_address(sg) + before;
+		r->piece[r->pieces++].end = at;
+		r->sync |= !r->import.buffer &&
+			   dma_need_sync(dma_of(r), sg_dma_address(sg));
+	}
+	return at == size ? 0 : -EIO;
+}
+
+static int map_pages(struct nfcm_region *r)
+{
+	int rc = nfcm_pin_table(dma_of(r), &r->sgt, r->pages, r->npages,
+				r->span.start, r->span.end - r->span.start);
+
+	if (!rc)
+		rc = dma_map_sgtable(dma_of(r), &r->sgt, way(r), 0);
+	if (rc)
+		return rc;
+	r->mapped = true;
+	return note_pieces(r, &r->sgt, 0);
+}
+
+static int map_import(struct nfcm_region *r, const struct nfcomms_register *in)
+{
+	int rc = nfcm_pool_register(r->file->user, r->span.mm, ULONG_MAX, 0);
+
+	if (rc)
+		return rc;
+	r->charged = true;
+	rc = nfcm_import_open(&r->import, dma_of(r), in, way(r));
+	if (rc)
+		return rc;
+	r->mapped = true;
+	return note_pieces(r, r->import.sgt, in->offset);
+}
+
+/*
+ * Pin and map. dev->mapped is raised while it is in the tree or before that is
+ * found out: whoever removes the device revokes what is there, and then waits.
+ */
+static int prepare(struct nfcm_region *r, const struct nfcomms_register *in)
+{
+	struct nfcm_dev *dev = r->file->dev;
+	bool imports = in->flags & NFCOMMS_REGION_DMA_BUF;
+	unsigned long start = r->span.start & PAGE_MASK;
+	int rc;
+
+	rc = mmu_interval_notifier_insert(&r->notifier, r->span.mm, start,
+					  PAGE_ALIGN(r->span.end) - start,
+					  &notifier_ops);
+	if (rc)
+		return rc;
+	r->watched = true;
+	rc = imports ? 0 : pin(r);
+	if (rc)
+		return rc;
+	atomic_inc(&dev->mapped);
+	smp_mb__after_atomic(); /* pairs with the wait in nfcm_dev_remove() */
+	rc = -ENODEV;
+	if (!READ_ONCE(dev->removed))
+		rc = imports ? map_import(r, in) : map_pages(r);
+	if (!r->mapped && atomic_dec_and_test(&dev->mapped))
+		wake_up_var(&dev->mapped);
+	return rc;
+}
+
+static struct nfcm_region *region_new(struct nfcm_file *file,
+				      const struct nfcomms_register *in)
+{
+	struct nfcm_region *r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
+
+	if (!r)
+		return NULL;
+	refcount_set(&r->ref, 1);
+	RB_CLEAR_NODE(&r->node);
+	INIT_WORK(&r->check, check_work);
+	INIT_WORK(&r->release, release_work);
+	r->write = !(in->flags & NFCOMMS_REGION_READ_ONLY);
+	r->span.mm = current->mm;
+	r->span.start = in->address;
+	r->span.end = in->address + in->length;
+	mmgrab(r->span.mm);
+	nfcm_file_get(file);
+	nfcm_file_live(file, 1);
+	r->file = file;
+	return r;
+}
+
+/* Transfers may find it, unless it was revoked meanwhile. */
+static int publish(struct nfcm_region *r)
+{
+	int rc = 0;
+
+	spin_lock(&regions_of(r)->lock);
+	if (RB_EMPTY_NODE(&r->node))
+		rc = r->file->dev->removed ? -ENODEV : -EFAULT;
+	else
+		r->ready = true;
+	spin_unlock(&regions_of(r)->lock);
+	return rc;
+}
+
+/* NFCOMMS_IOC_REGISTER, whose fields make sense by themselves. No locks. */
+int nfcm_region_register(struct nfcm_file *file,
+			 const struct nfcomms_register *in)
+{
+	struct nfcm_region *r;
+	int rc;
+
+	if (!in->length || in->length > REGION_MAX)
+		return -EINVAL;
+	if (!current->mm ||
+	    !access_ok((void __user *)(unsigned long)in->address, in->length))
+		return -EFAULT;
+	r = region_new(file, in);
+	if (!r)
+		return -ENOMEM;
+	rc = enter(r);
+	if (!rc) {
+		rc = prepare(r, in);
+		if (!rc)
+			rc = publish(r);
+		if (rc)
+			revoke(r);
+	}
+	put_own(r);
+	return rc;
+}
+
+/* NFCOMMS_IOC_UNREGISTER: the region that begins there. No locks. */
+int nfcm_region_unregister(struct nfcm_file *file, u64 address)
+{
+	struct span s = { current->mm, address, address + 1 };
+	struct nfcm_regions *all = &file->regions;
+	struct nfcm_region *r;
+	int rc = 0;
+
+	spin_lock(&all->lock);
+	r = find(all, &s);
+	if (!r || r->span.start != address)
+		rc = -ENOENT;
+	else if (refcount_read(&r->ref) > 1)
+		rc = -EBUSY;
+	else
+		leave(r);
+	spin_unlock(&all->lock);
+	if (!rc)
+		put_own(r);
+	return rc;
+}
+
+/* One region less; false if there was none. */
+static bool revoke_first(struct nfcm_regions *all)
+{
+	struct nfcm_region *r;
+
+	spin_lock(&all->lock);
+	r = rb_entry_safe(rb_first(&all->tree), struct nfcm_region, node);
+	if (r)
+		leave(r);
+	spin_unlock(&all->lock);
+	if (r)
+		nfcm_region_done(r);
+	return r;
+}
+
+/* The file's end: regions go with it, behind the transfers that use them. */
+void nfcm_region_revoke_all(struct nfcm_file *file)
+{
+	while (revoke_first(&file->regions))
+		;
+}
+
+/* Part of making the record of a file. */
+void nfcm_region_init(struct nfcm_file *file)
+{
+	spin_lock_init(&file->regions.lock);
+	file->regions.tree = RB_ROOT;
+}
