@@ -139,7 +139,7 @@ func (j job) list() []program {
 }
 
 // libSources are what libnfcomms is made of.
-var libSources = []string{"-D_GNU_SOURCE", "kmod/lib/device.c", "kmod/lib/control.c", "kmod/lib/channel.c", "kmod/lib/async.c", "kmod/lib/umod.c"}
+var libSources = []string{"-D_GNU_SOURCE", "kmod/lib/device.c", "kmod/lib/control.c", "kmod/lib/channel.c", "kmod/lib/async.c", "kmod/lib/region.c", "kmod/lib/umod.c"}
 
 // programs are those that jobs name. Each lies in the guest as /bin/NAME.
 var programs = map[string]program{
@@ -154,6 +154,8 @@ var programs = map[string]program{
 	"memory":   clientTest("memory"),
 	"runs":     clientTest("runs"),
 	"eager":    clientTest("eager"),
+	"region":   clientTest("region"),
+	"dmabuf":   clientTest("dmabuf"),
 	"kept":     clientTest("kept"),
 	"signal":   clientTest("signal", "2000"),
 	"exits":    clientTest("exits"),
@@ -189,7 +191,7 @@ var kdevArgs = []string{
 // bare ioctls.
 func clientTest(name string, args ...string) program {
 	const c = "internal/vmtest/c/"
-	return program{kind: cTest, source: []string{c + name + "_test.c", c + "rig.c", c + "bus.c", c + "lazy.c", "firmware/test/harness.c", "-pthread"}, args: args}
+	return program{kind: cTest, source: []string{c + name + "_test.c", c + "rig.c", c + "bus.c", c + "lazy.c", c + "region.c", "firmware/test/harness.c", "-pthread"}, args: args}
 }
 
 // loaded is the module's parameter for a machine that is not ours alone: a heart
@@ -227,7 +229,7 @@ var jobs = []job{
 			{name: "other-registers", args: []string{"--pci-version=2.0"}}, {name: "other-abi", args: []string{"--abi-version=9.1"}},
 		},
 		programs: []string{
-			"selftest", "first", "validate", "rights", "memory", "runs", "runs@pages", "eager", "eager@pages", "signal", "exits", "lib", "echo", "show", "wake", "kdev", "bulk",
+			"selftest", "first", "validate", "rights", "memory", "runs", "runs@pages", "eager", "eager@pages", "region", "signal", "exits", "lib", "echo", "show", "wake", "kdev", "bulk",
 			"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent",
 			"clients", "clients-silent@silent", "between", "unknown",
 		},
@@ -236,7 +238,7 @@ var jobs = []job{
 		name: "iommu", group: "test", about: "an IOMMU between the device and memory, and devices that break the rules",
 		kernel: "release", machine: vm.Machine{IOMMU: true, Memory: 1024}, device: []string{}, params: loaded,
 		nodes:    append([]node{{name: "plain"}}, hostile...),
-		programs: append([]string{"memory", "runs", "eager", "exits-killed", "bulk"}, on("hostile", hostile)...),
+		programs: append([]string{"memory", "runs", "eager", "region", "exits-killed", "bulk"}, on("hostile", hostile)...),
 	},
 	{
 		name: "lost", group: "test", about: "devices that send heartbeats, but lose a message; one that never agrees to an abort, or to a withdrawal; one that hangs until it is reset",
@@ -254,6 +256,6 @@ var jobs = []job{
 	},
 	{
 		name: "backports", group: "test", about: "the current stable kernel",
-		kernel: "backports", device: []string{}, params: loaded, programs: []string{"first", "validate", "memory", "clients", "bulk"},
+		kernel: "backports", device: []string{}, params: loaded, programs: []string{"first", "validate", "memory", "region", "dmabuf", "clients", "bulk"},
 	},
 }

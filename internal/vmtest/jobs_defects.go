@@ -170,6 +170,14 @@ var defects = []defect{
 		binary: "clients", args: []string{"-n", "a_submission"}, wants: `NFCOMMS_IOC_SUBMIT, s\) == EFAULT`,
 	},
 	{
+		name: "region-after-unmap", about: "a region outlives the memory that it stands for", group: inDefects, kernel: "release",
+		binary: "region", args: []string{"-n", "unmapped"}, wants: `regions\(fd\) == 0`,
+	},
+	{
+		name: "region-of-old-pages", about: "a region's pages move where its addresses name others", group: inDefects, kernel: "release",
+		binary: "region", args: []string{"-n", "protected"}, wants: `error == EFAULT`,
+	},
+	{
 		name: "interrupt-waits-for-page", about: "a page is locked in the thread of an interrupt", group: inDefects, kernel: "release",
 		binary: "clients", args: []string{"-n", "no_interrupt"}, wants: `irq/`,
 	},

@@ -215,6 +215,40 @@ NFCOMMS_API int nfcomms_receive_ind(struct nfcomms_dev *dev, uint32_t channel,
 				    void *data, uint64_t size,
 				    struct nfcomms_failure *failure);
 
+/*
+ * Have memory pinned and mapped for the device once: transfers of this process
+ * whose bytes all lie in it, wherever that is, do no work on memory of their own.
+ * It must be writable. What is unmapped, or becomes other memory, is no region any
+ * more, without a call; transfers go on as with memory of none. Regions stay over a
+ * reset and end with the device.
+ *
+ * -EEXIST: a part of it is a region already. -ENOMEM: more than may be locked
+ * (ulimit -l). -ENOSPC: 1,024 of this device are there, or 8,192 of this user.
+ * -EFAULT: not all of it is memory that can be written. -EIO: it cannot be mapped
+ * for the device. -EINVAL: no bytes, or more than 2^36. -ENOTTY: the kernel module
+ * is older.
+ */
+NFCOMMS_API int nfcomms_register(struct nfcomms_dev *dev, void *data,
+				 uint64_t size);
+
+/*
+ * The same for a dma-buf, from a byte of it on, which lies on a page: the device
+ * reaches the memory of another one where that is. data names the bytes in
+ * transfers: whole pages that the caller has mapped, be it the dma-buf, or nothing
+ * (PROT_NONE). The descriptor may be closed afterwards.
+ *
+ * -EBADF, -EINVAL: no descriptor, no dma-buf, or it has less bytes. -EACCES: it can
+ * only be read. -EOPNOTSUPP with "sim:" and "shm:".
+ */
+NFCOMMS_API int nfcomms_import(struct nfcomms_dev *dev, int fd, uint64_t offset,
+			       void *data, uint64_t size);
+
+/*
+ * End the region that begins at data: the device does not reach it any more.
+ * -EBUSY: a transfer uses it. -ENOENT: there is none; perhaps it was unmapped.
+ */
+NFCOMMS_API int nfcomms_unregister(struct nfcomms_dev *dev, const void *data);
+
 /* What the device holds ready on a channel. */
 struct nfcomms_offer {
 	uint64_t size; /* bytes */

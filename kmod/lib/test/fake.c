@@ -128,6 +128,7 @@ int fake_ioctl(int fd, unsigned long number, void *argument)
 {
 	struct nfcomms_cancel *cancel = argument;
 	struct nfcomms_reset *reset = argument;
+	struct nfcomms_unregister *unregister = argument;
 	int error = fake.fail;
 
 	CHECK_EQ(fd, FAKE_FD);
@@ -155,6 +156,14 @@ int fake_ioctl(int fd, unsigned long number, void *argument)
 		CHECK_EQ(reset->size, sizeof(*reset));
 		CHECK(zero(&reset->flags, sizeof(*reset) - sizeof(__u32)));
 		fake.resets++;
+		return 0;
+	case NFCOMMS_IOC_REGISTER:
+		fake.region = *(struct nfcomms_register *)argument;
+		return 0;
+	case NFCOMMS_IOC_UNREGISTER:
+		CHECK_EQ(unregister->size, sizeof(*unregister));
+		CHECK(!unregister->flags && zero(unregister->rsvd, 16));
+		fake.unregistered = unregister->address;
 		return 0;
 	default:
 		return answer(ENOTTY);

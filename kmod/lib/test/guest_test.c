@@ -153,6 +153,47 @@ CASE(refuses_memory)
 	nfcomms_close(dev);
 }
 
+/* The same bytes, from inside regions, at their edges and beside them. */
+CASE(registered_memory)
+{
+	enum { SIZE = 100000 };
+	struct nfcomms_dev *dev = opened();
+	unsigned char *p = malloc(SIZE), *q = malloc(SIZE);
+	struct nfcomms_request hold = { .kind = NFCOMMS_SEND_IND, .size = 10 };
+	struct nfcomms_process loop, held;
+	uint32_t channel;
+
+	REQUIRE(dev && p && q);
+	channel = run(dev, "loopback", &loop);
+	CHECK_EQ(nfcomms_register(dev, p + 10, SIZE - 20), 0);
+	CHECK_EQ(nfcomms_register(dev, p, SIZE), -EEXIST);
+	CHECK_EQ(nfcomms_register(dev, q, SIZE), 0);
+	CHECK_EQ(nfcomms_register(dev, q, 0), -EINVAL);
+	CHECK_EQ(nfcomms_register(dev, NULL, 10), -EFAULT);
+	CHECK(nfcomms_import(dev, 0, 1, q, 4096) < 0); /* no dma-buf */
+	for (size_t at = 9; at < 13; at++) {
+		memset(p, (int)at, SIZE);
+		memset(q, 0, SIZE);
+		CHECK_EQ(nfcomms_send_ind(dev, channel, p + at, SIZE - 22, NULL),
+			 0);
+		CHECK_EQ(nfcomms_receive_ind(dev, channel, q + at, SIZE - 22,
+					     NULL),
+			 0);
+		CHECK(!memcmp(p + at, q + at, SIZE - 22));
+	}
+	hold.channel = run(dev, "hold", &held);
+	hold.data = p + 10;
+	CHECK_EQ(nfcomms_submit(dev, &hold, 1), 1);
+	CHECK_EQ(nfcomms_unregister(dev, p + 10), -EBUSY);
+	CHECK_EQ(nfcomms_cancel(dev, 0), 0);
+	CHECK_EQ(event(dev).result, -ECANCELED);
+	CHECK_EQ(nfcomms_unregister(dev, p + 10), 0);
+	CHECK_EQ(nfcomms_unregister(dev, p + 10), -ENOENT);
+	nfcomms_close(dev);
+	free(p);
+	free(q);
+}
+
 static void noted(int sig)
 {
 	(void)sig;

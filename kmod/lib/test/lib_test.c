@@ -99,6 +99,9 @@ CASE(null_devices)
 	CHECK_EQ(nfcomms_try_receive(NULL, 1, m, 8), -EINVAL);
 	CHECK_EQ(nfcomms_send_ind(NULL, 1, m, 8, NULL), -EINVAL);
 	CHECK_EQ(nfcomms_receive_ind(NULL, 1, m, 8, NULL), -EINVAL);
+	CHECK_EQ(nfcomms_register(NULL, m, 8), -EINVAL);
+	CHECK_EQ(nfcomms_import(NULL, 0, 0, m, 8), -EINVAL);
+	CHECK_EQ(nfcomms_unregister(NULL, m), -EINVAL);
 	CHECK_EQ(nfcomms_next(NULL, 1, &o), -EINVAL);
 	CHECK_EQ(nfcomms_fd(NULL), -EINVAL);
 	CHECK_EQ(nfcomms_submit(NULL, &r, 1), -EINVAL);
@@ -344,6 +347,31 @@ static struct nfc_control asked(void)
 	CHECK_EQ(fake.op.channel, 0);
 	memcpy(&control, fake.op.payload, sizeof(control));
 	return control;
+}
+
+CASE(regions)
+{
+	struct nfcomms_dev *dev = opened();
+	struct nfcomms_register want = { .size = sizeof(want), .length = 100 };
+	char bytes[100];
+
+	want.address = (uintptr_t)bytes;
+	CHECK_EQ(nfcomms_register(dev, bytes, 100), 0);
+	CHECK(!memcmp(&fake.region, &want, sizeof(want)));
+	want.flags = NFCOMMS_REGION_DMA_BUF;
+	want.fd = 5;
+	want.offset = 1ull << 33;
+	CHECK_EQ(nfcomms_import(dev, 5, 1ull << 33, bytes, 100), 0);
+	CHECK(!memcmp(&fake.region, &want, sizeof(want)));
+	CHECK_EQ(nfcomms_unregister(dev, bytes), 0);
+	CHECK_EQ(fake.unregistered, (uintptr_t)bytes);
+	fake.interrupts = 2;
+	CHECK_EQ(nfcomms_register(dev, bytes, 1), 0);
+	fake.fail = EEXIST;
+	CHECK_EQ(nfcomms_register(dev, bytes, 1), -EEXIST);
+	fake.fail = EBUSY;
+	CHECK_EQ(nfcomms_unregister(dev, bytes), -EBUSY);
+	nfcomms_close(dev);
 }
 
 CASE(processes)

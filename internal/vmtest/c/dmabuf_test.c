@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Memory of another device as a region: dma-bufs of udmabuf, which makes them of a
+ * memfd. Their bytes move without a pin, whatever the caller has at the addresses.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/udmabuf.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bus.h"
+#include "region.h"
+
+enum {
+	PAGE = NFC_PAGE_SIZE,
+	SIZE = 512 * PAGE,
+	DMA_BUF = NFCOMMS_REGION_DMA_BUF,
+};
+
+/* A dma-buf, and its bytes as this process sees them. */
+struct buffer {
+	int fd, memory;
+	uint8_t *p;
+};
+
+static struct buffer buffer_new(void)
+{
+	struct buffer b = {
+		.memory = memfd_create("buffer", MFD_CLOEXEC | MFD_ALLOW_SEALING),
+	};
+	struct udmabuf_create create = { .size = SIZE };
+	int maker = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
+
+	CHECK(maker >= 0 && b.memory >= 0);
+	CHECK_EQ(ftruncate(b.memory, SIZE), 0);
+	CHECK_EQ(fcntl(b.memory, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	create.memfd = (uint32_t)b.memory;
+	b.fd = ioctl(maker, UDMABUF_CREATE, &create);
+	CHECK(b.fd >= 0);
+	close(maker);
+	b.p = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, b.memory, 0);
+	CHECK(b.p != MAP_FAILED);
+	memset(b.p, 1, SIZE);
+	return b;
+}
+
+static void buffer_free(struct buffer *b)
+{
+	close(b->fd);
+	close(b->memory);
+	munmap(b->p, SIZE);
+}
+
+/* Addresses that name something, and nothing else. */
+static uint8_t *name_for(uint64_t size)
+{
+	uint8_t *p = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	return p;
+}
+
+static int import(int fd, const uint8_t *name, uint64_t size, int buffer,
+		  uint64_t offset, uint32_t flags)
+{
+	struct nfcomms_register r = with_fd(name, DMA_BUF | flags, buffer,
+					    offset);
+
+	r.length = size;
+	return control(fd, NFCOMMS_IOC_REGISTER, &r);
+}
+
+/* The device reads and writes the buffer, from any byte of it on. */
+CASE(source_and_sink)
+{
+	static const uint32_t at[] = { 0, 1, 4095, 4096, 70000 };
+	static const uint32_t n[] = { SIZE, 1, 4098, 100000, SIZE / 2 };
+	int fd = fresh();
+	uint32_t loop = program(fd, "loopback");
+	struct buffer b = buffer_new();
+	uint8_t *name = name_for(SIZE), *q = pages(SIZE, 2);
+	uint64_t before;
+
+	CHECK_EQ(import(fd, name, SIZE, b.fd, 0, 0), 0);
+	CHECK_EQ(registers(fd, q, SIZE), 0);
+	close(b.fd); /* not needed any more */
+	b.fd = -1;
+	before = pins(fd);
+	for (int k = 0; k < 5; k++) {
+		for (uint32_t i = 0; i < n[k]; i++)
+			b.p[at[k] + i] = pattern(k, i);
+		CHECK_EQ(send_at(fd, loop, name + at[k], n[k]).status, NFC_OK);
+		CHECK_EQ(receive_at(fd, loop, q, n[k]).status, NFC_OK);
+		CHECK(!memcmp(q, b.p + at[k], n[k]));
+		memset(b.p, 0xee, SIZE);
+		CHECK_EQ(send_at(fd, loop, q, n[k]).status, NFC_OK);
+		CHECK_EQ(receive_at(fd, loop, name + at[k], n[k]).status,
+			 NFC_OK);
+		CHECK(!memcmp(q, b.p + at[k], n[k]));
+		CHECK(!at[k] || b.p[at[k] - 1] == 0xee);
+		CHECK(at[k] + n[k] == SIZE || b.p[at[k] + n[k]] == 0xee);
+	}
+	CHECK_EQ(pins(fd), before);
+	CHECK_EQ(unregister(fd, name), 0);
+	CHECK_EQ(send_at(fd, loop, name, PAGE).error, EFAULT);
+	close(fd);
+	buffer_free(&b);
+	free_pages(name, SIZE);
+	free_pages(q, SIZE);
+	check_pins();
+}
+
+CASE(a_part_of_a_buffer)
+{
+	int fd = fresh();
+	uint32_t loop = program(fd, "loopback");
+	struct buffer b = buffer_new();
+	uint8_t *name = name_for(3 * PAGE), *q = pages(3 * PAGE, 2);
+
+	for (int i = 0; i < SIZE; i++)
+		b.p[i] = pattern(1, i);
+	CHECK_EQ(import(fd, name, 3 * PAGE, b.fd, 7 * PAGE, 0), 0);
+	CHECK_EQ(send_at(fd, loop, name, 3 * PAGE).status, NFC_OK);
+	CHECK_EQ(receive_at(fd, loop, q, 3 * PAGE).status, NFC_OK);
+	CHECK(!memcmp(q, b.p + 7 * PAGE, 3 * PAGE));
+	close(fd);
+	buffer_free(&b);
+	free_pages(name, 3 * PAGE);
+	free_pages(q, 3 * PAGE);
+	check_pins();
+}
+
+CASE(what_cannot_be_imported)
+{
+	int fd = fresh(), way[2];
+	struct buffer b = buffer_new();
+	uint8_t *name = name_for(2 * SIZE);
+
+	REQUIRE(!pipe(way));
+	CHECK_EQ(import(fd, name, SIZE, way[0], 0, 0), EINVAL);
+	CHECK_EQ(import(fd, name, SIZE, b.memory, 0, 0), EINVAL);
+	CHECK_EQ(import(fd, name, SIZE, fd, 0, 0), EINVAL);
+	CHECK_EQ(import(fd, name, SIZE, 9999, 0, 0), EBADF);
+	CHECK_EQ(import(fd, name, SIZE + 1, b.fd, 0, 0), EINVAL);
+	CHECK_EQ(import(fd, name, SIZE, b.fd, PAGE, 0), EINVAL);
+	CHECK_EQ(import(fd, name, PAGE, b.fd, 1ull << 63, 0), EINVAL);
+	CHECK_EQ(import(fd, name, PAGE, b.fd, -PAGE, 0), EINVAL);
+	CHECK_EQ(import(fd, name, SIZE, b.fd, 0, 0), 0);
+	CHECK_EQ(import(fd, name + SIZE - PAGE, PAGE, b.fd, 0, 0), EEXIST);
+	CHECK_EQ(import(fd, name + SIZE, SIZE, b.fd, 0, 0), 0); /* once more */
+	CHECK_EQ(regions(fd), 2);
+	buffer_free(&b);
+	CHECK_EQ(import(fd, name, SIZE, b.fd, 0, 0), EEXIST);
+	CHECK_EQ(unregister(fd, name), 0);
+	CHECK_EQ(import(fd, name, SIZE, b.fd, 0, 0), EBADF); /* it vanished */
+	close(fd);
+	close(way[0]);
+	close(way[1]);
+	free_pages(name, 2 * SIZE);
+	check_pins();
+}
+
+/* Without the name there is no region; what moves goes on. */
+CASE(its_name_is_unmapped)
+{
+	int fd = fresh();
+	uint32_t ch = program(fd, "hold");
+	struct buffer b = buffer_new();
+	uint8_t *name = name_for(SIZE);
+	struct nfcomms_op op = transfer(NFCOMMS_OP_SEND_IND, ch, name, SIZE);
+	struct nfcomms_completion c = { .status = 0 };
+
+	CHECK_EQ(import(fd, name, SIZE, b.fd, 0, 0), 0);
+	CHECK_EQ(submit(fd, &op, 1), 1);
+	CHECK_EQ(unregister(fd, name), EBUSY);
+	free_pages(name, SIZE);
+	CHECK_EQ(regions(fd), 0);
+	CHECK_EQ(unregister(fd, name), ENOENT);
+	buffer_free(&b); /* the device has it yet */
+	CHECK_EQ(cancel(fd, 0), 0);
+	CHECK(reap(fd, &c));
+	CHECK_EQ(c.status, NFC_EWITHDRAWN);
+	close(fd);
+	check_pins();
+	check_device();
+}
+
+CASE(its_device_went)
+{
+	char device[PATH_MAX];
+	int fd = fresh();
+	struct buffer b = buffer_new();
+	uint8_t *name = name_for(SIZE);
+
+	CHECK_EQ(import(fd, name, SIZE, b.fd, 0, NFCOMMS_REGION_READ_ONLY), 0);
+	find_device(device);
+	unbind(device);
+	CHECK_EQ(regions(fd), 0);
+	bind_to(device);
+	await_node();
+	close(fd);
+	buffer_free(&b);
+	free_pages(name, SIZE);
+	check_device();
+	check_pins();
+}

@@ -1,0 +1,658 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Registered memory: what lies inside is not pinned again, what the addresses name
+ * is what moves, whatever happens to them, and nothing stays pinned.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bus.h"
+#include "region.h"
+#include "rig.h"
+
+enum {
+	PAGE = NFC_PAGE_SIZE,
+	SIZE = 64 * PAGE,
+	BULK = 6 << 20, /* some parts */
+	ROUNDS = 40, /* of each pair */
+	NOBODY = 65534,
+};
+
+CASE(what_cannot_be_a_region)
+{
+	int fd = fresh();
+	uint8_t *p = pages(SIZE, 1);
+	struct {
+		struct nfcomms_register r;
+		int want;
+	} bad[] = {
+		{ region_at(p, 0), EINVAL },
+		{ region_at(p, (1ull << 36) + 1), EINVAL },
+		{ region_at(p, ~0ull), EINVAL },
+		{ region_at((void *)0xffff800000000000ull, PAGE), EFAULT },
+		{ region_at(NULL, PAGE), EFAULT },
+		{ region_at(p + SIZE - PAGE, 64 * BULK), EFAULT },
+		{ with_flags(p, 1u << 9), EINVAL },
+		{ with_fd(p, 0, 3, 0), EINVAL }, /* not without the flag */
+		{ with_fd(p, 0, 0, PAGE), EINVAL },
+		{ with_fd(p + 1, NFCOMMS_REGION_DMA_BUF, 0, 0), EINVAL },
+		{ with_fd(p, NFCOMMS_REGION_DMA_BUF, 0, 1), EINVAL },
+		{ with_fd(p, NFCOMMS_REGION_DMA_BUF, 9999, 0), EBADF },
+		{ with_fd(p, NFCOMMS_REGION_DMA_BUF, -1, 0), EBADF },
+		{ with_fd(p, NFCOMMS_REGION_DMA_BUF, fd, 0), EINVAL },
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		if (!CHECK_EQ(control(fd, NFCOMMS_IOC_REGISTER, &bad[i].r),
+			      bad[i].want))
+			printf("register %zu\n", i);
+	bad[0].r = region_at(p, PAGE);
+	bad[0].r.rsvd[2] = 1;
+	CHECK_EQ(control(fd, NFCOMMS_IOC_REGISTER, &bad[0].r), EINVAL);
+	CHECK_EQ(unregister(fd, p), ENOENT);
+	CHECK_EQ(regions(fd), 0);
+	CHECK_EQ(pinned(), 0);
+	close(fd);
+	free_pages(p, SIZE);
+	check_pins();
+}
+
+CASE(regions_are_apart)
+{
+	int fd = fresh();
+	uint8_t *p = pages(SIZE, 1);
+
+	CHECK_EQ(registers(fd, p + 100, PAGE), 0);
+	CHECK_EQ(registers(fd, p + 100, PAGE), EEXIST);
+	CHECK_EQ(registers(fd, p, 101), EEXIST);
+	CHECK_EQ(registers(fd, p + 99 + PAGE, 1), EEXIST);
+	CHECK_EQ(registers(fd, p, SIZE), EEXIST);
+	CHECK_EQ(registers(fd, p, 100), 0); /* in the same page */
+	CHECK_EQ(regions(fd), 2);
+	CHECK_EQ(unregister(fd, p + 101), ENOENT);
+	CHECK_EQ(unregister(fd, p + 100), 0);
+	CHECK_EQ(unregister(fd, p + 100), ENOENT);
+	CHECK_EQ(unregister(fd, p), 0);
+	CHECK_EQ(pinned(), 0);
+	close(fd);
+	free_pages(p, SIZE);
+	check_pins();
+}
+
+CASE(as_many_as_there_may_be)
+{
+	int fd = fresh(), n = 0, rc;
+	uint8_t *p = pages(SIZE, 1);
+
+	while (!(rc = registers(fd, p + n, 1)))
+		n++;
+	CHECK_EQ(rc, ENOSPC);
+	CHECK_EQ(n, 1024);
+	CHECK_EQ(unregister(fd, p + 7), 0);
+	CHECK_EQ(registers(fd, p + 7, 1), 0);
+	close(fd);
+	free_pages(p, SIZE);
+	check_pins();
+}
+
+/* Send what lies somewhere and receive it elsewhere: what came is what went. */
+static void there_and_back(int fd, uint32_t loop, uint8_t *from, uint8_t *to,
+			   uint64_t n, uint64_t seed)
+{
+	for (uint64_t i = 0; i < n; i++)
+		from[i] = pattern(seed, i);
+	CHECK_EQ(send_at(fd, loop, from, n).status, NFC_OK);
+	CHECK_EQ(receive_at(fd, loop, to, n).status, NFC_OK);
+	for (uint64_t i = 0; i < n; i++)
+		if (to[i] != pattern(seed, i)) {
+			CHECK(!"the bytes that were sent");
+			return;
+		}
+}
+
+CASE(inside_nothing_is_pinned)
+{
+	static const uint32_t at[] = { 100, 100, 101, 4095, 9000, 100 + BULK / 2 };
+	static const uint32_t n[] = { BULK - 100, 1,	   4096,
+				      20000,	  1 << 20, BULK / 2 - 100 };
+	uint8_t *p = pages(BULK, 1), *q = pages(BULK, 2);
+	int fd = fresh();
+	uint32_t loop = program(fd, "loopback");
+	uint64_t before;
+
+	CHECK_EQ(registers(fd, p + 100, BULK - 100), 0);
+	CHECK_EQ(registers(fd, q, BULK), 0);
+	before = pins(fd);
+	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++)
+		there_and_back(fd, loop, p + at[i], q + at[i] / 3, n[i], i);
+	CHECK_EQ(pins(fd), before);
+	there_and_back(fd, loop, p + 99, q, 2 * PAGE, 7); /* one byte outside */
+	CHECK_EQ(pins(fd), before + 1);
+	CHECK_EQ(unregister(fd, p + 100), 0);
+	there_and_back(fd, loop, p + 100, q, 2 * PAGE, 8);
+	CHECK_EQ(pins(fd), before + 2);
+	CHECK_EQ(unregister(fd, q), 0);
+	CHECK_EQ(pinned(), 0);
+	close(fd);
+	free_pages(p, BULK);
+	free_pages(q, BULK);
+	check_pins();
+}
+
+CASE(memory_that_is_only_read)
+{
+	uint8_t *p = pages(SIZE, 5), *q = pages(SIZE, 2);
+	struct nfcomms_register r = with_flags(p, NFCOMMS_REGION_READ_ONLY);
+	int fd = fresh();
+	uint32_t loop = program(fd, "loopback");
+	uint64_t before;
+
+	r.length = SIZE;
+	CHECK_EQ(control(fd, NFCOMMS_IOC_REGISTER, &r), 0);
+	before = pins(fd);
+	CHECK_EQ(send_at(fd, loop, p, SIZE).status, NFC_OK);
+	CHECK_EQ(pins(fd), before);
+	CHECK_EQ(receive_at(fd, loop, p, SIZE).status, NFC_OK);
+	CHECK(pins(fd) > before);
+	CHECK_EQ(unregister(fd, p), 0);
+	mprotect(p, SIZE, PROT_READ);
+	CHECK_EQ(registers(fd, p, SIZE), EFAULT);
+	CHECK_EQ(pinned(), 0);
+	CHECK_EQ(control(fd, NFCOMMS_IOC_REGISTER, &r), 0);
+	there_and_back(fd, loop, q, q, SIZE, 3);
+	close(fd);
+	free_pages(p, SIZE);
+	free_pages(q, SIZE);
+	check_pins();
+}
+
+/* A transfer that waits for its target. */
+static uint32_t offer(int fd, uint8_t *p, uint64_t n)
+{
+	uint32_t ch = program(fd, "hold");
+	struct nfcomms_op op = transfer(NFCOMMS_OP_SEND_IND, ch, p, n);
+
+	op.user_data = 9;
+	CHECK_EQ(submit(fd, &op, 1), 1);
+	return ch;
+}
+
+static void taken_back(int fd)
+{
+	struct nfcomms_completion c = { .status = 0 };
+
+	CHECK_EQ(cancel(fd, 9), 0);
+	CHECK(reap(fd, &c));
+	CHECK_EQ(c.status, NFC_EWITHDRAWN);
+}
+
+CASE(not_under_a_transfer)
+{
+	int fd = fresh();
+	uint8_t *p = pages(BULK, 1);
+
+	CHECK_EQ(registers(fd, p, BULK), 0);
+	for (uint64_t n = 1; n <= BULK; n *= BULK) {
+		offer(fd, p, n);
+		CHECK_EQ(unregister(fd, p), EBUSY);
+		taken_back(fd);
+	}
+	CHECK_EQ(unregister(fd, p), 0);
+	CHECK_EQ(pinned(), 0);
+	close(fd);
+	free_pages(p, BULK);
+	check_pins();
+}
+
+CASE(closed_under_a_transfer)
+{
+	int fd = fresh();
+	uint8_t *p = pages(BULK, 1);
+
+	CHECK_EQ(registers(fd, p, BULK), 0);
+	offer(fd, p, BULK);
+	offer(fd, p + 5, 6);
+	close(fd);
+	check_pins();
+	free_pages(p, BULK);
+	check_device();
+}
+
+CASE(unmapped)
+{
+	int fd = fresh();
+	uint32_t loop = program(fd, "loopback");
+	uint8_t *p = pages(SIZE, 1), *q = pages(SIZE, 2);
+
+	CHECK_EQ(registers(fd, p, SIZE), 0);
+	munmap(p + 5 * PAGE, PAGE); /* some of it is enough */
+	check_pins();
+	CHECK_EQ(regions(fd), 0);
+	CHECK_EQ(unregister(fd, p), ENOENT);
+	CHECK_EQ(send_at(fd, loop, p, SIZE).error, EFAULT);
+	CHECK(mmap(p + 5 * PAGE, PAGE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
+	there_and_back(fd, loop, p, q, SIZE, 4); /* memory as any other */
+	CHECK_EQ(registers(fd, p, SIZE), 0);
+	there_and_back(fd, loop, p, q, SIZE, 5);
+	close(fd);
+	free_pages(p, SIZE);
+	free_pages(q, SIZE);
+	check_pins();
+}
+
+/* What was offered stays until it has moved; nothing of the new memory does. */
+CASE(unmapped_under_a_transfer)
+{
+	int fd = fresh();
+	uint8_t *p = pages(BULK, 1);
+
+	CHECK_EQ(registers(fd, p, BULK), 0);
+	offer(fd, p, BULK);
+	munmap(p, BULK);
+	CHECK_EQ(regions(fd), 0);
+	CHECK(pinned() > 0);
+	taken_back(fd);
+	check_pins();
+	close(fd);
+	check_pins();
+	check_device();
+}
+
+/* Other memory at the same addresses, moved there or dropped, is what moves. */
+CASE(other_pages_at_its_addresses)
+{
+	int fd = fresh();
+	uint32_t loop = program(fd, "loopback");
+	uint8_t *p = pages(SIZE, 1), *q = pages(SIZE, 2), *s = pages(SIZE, 3);
+
+	CHECK_EQ(registers(fd, p, SIZE), 0);
+	CHECK_EQ(madvise(p, SIZE, MADV_DONTNEED), 0);
+	CHECK_EQ(send_at(fd, loop, p, SIZE).status, NFC_OK);
+	CHECK_EQ(receive_at(fd, loop, q, SIZE).status, NFC_OK);
+	for (int i = 0; i < SIZE; i += PAGE)
+		CHECK_EQ(q[i], 0);
+	check_pins();
+	CHECK_EQ(registers(fd, p, SIZE), 0);
+	CHECK(mremap(s, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, p) == p);
+	CHECK_EQ(send_at(fd, loop, p, SIZE).status, NFC_OK);
+	CHECK_EQ(receive_at(fd, loop, q, SIZE).status, NFC_OK);
+	for (int i = 0; i < SIZE; i += PAGE)
+		CHECK_EQ(q[i], 3);
+	check_pins();
+	close(fd);
+	free_pages(p, SIZE);
+	free_pages(q, SIZE);
+	check_pins();
+}
+
+/* May the memory not be used that way any more, neither may the region. */
+CASE(protected)
+{
+	int fd = fresh();
+	uint32_t loop = program(fd, "loopback");
+	uint8_t *p = pages(SIZE, 1);
+
+	CHECK_EQ(registers(fd, p, SIZE), 0);
+	mprotect(p, SIZE, PROT_READ);
+	CHECK_EQ(send_at(fd, loop, p, SIZE).status, NFC_OK);
+	CHECK_EQ(receive_at(fd, loop, p, SIZE).error, EFAULT);
+	mprotect(p, SIZE, PROT_NONE);
+	CHECK_EQ(send_at(fd, loop, p, SIZE).error, EFAULT);
+	check_pins();
+	close(fd);
+	free_pages(p, SIZE);
+	check_pins();
+}
+
+static int memfd(size_t size, uint8_t **p)
+{
+	int f = memfd_create("region", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	CHECK(f >= 0 && ftruncate(f, (off_t)size) == 0);
+	*p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
+	CHECK(*p != MAP_FAILED);
+	memset(*p, 1, size);
+	return f;
+}
+
+CASE(truncated)
+{
+	uint8_t *p;
+	int fd = fresh(), f = memfd(SIZE, &p);
+	uint32_t loop = program(fd, "loopback");
+
+	CHECK_EQ(registers(fd, p, SIZE), 0);
+	CHECK_EQ(ftruncate(f, 3 * PAGE), 0);
+	check_pins();
+	CHECK_EQ(unregister(fd, p), ENOENT);
+	CHECK_EQ(send_at(fd, loop, p, SIZE).error, EFAULT);
+	CHECK_EQ(registers(fd, p, SIZE), EFAULT);
+	CHECK_EQ(pinned(), 0);
+	CHECK_EQ(registers(fd, p, 3 * PAGE), 0);
+	CHECK_EQ(ftruncate(f, 0), 0);
+	CHECK_EQ(ftruncate(f, SIZE), 0); /* other pages */
+	CHECK_EQ(send_at(fd, loop, p, SIZE).status, NFC_OK);
+	CHECK_EQ(receive_at(fd, loop, p, SIZE).status, NFC_OK);
+	CHECK_EQ(p[0], 0);
+	close(fd);
+	close(f);
+	munmap(p, SIZE);
+	check_pins();
+}
+
+CASE(sealed)
+{
+	uint8_t *p, *q;
+	int fd = fresh(), f = memfd(SIZE, &p);
+	uint32_t loop = program(fd, "loopback");
+	struct nfcomms_register r;
+
+	CHECK_EQ(registers(fd, p, SIZE), 0);
+	CHECK_EQ(fcntl(f, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	CHECK_EQ(ftruncate(f, 0), -1);
+	there_and_back(fd, loop, p, p, SIZE, 1);
+	CHECK_EQ(fcntl(f, F_ADD_SEALS, F_SEAL_WRITE), -1);
+	CHECK_EQ(errno, EBUSY);
+	munmap(p, SIZE);
+	check_pins();
+	CHECK_EQ(fcntl(f, F_ADD_SEALS, F_SEAL_WRITE), 0);
+	q = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, f, 0);
+	REQUIRE(q != MAP_FAILED);
+	CHECK_EQ(registers(fd, q, SIZE), EFAULT);
+	r = with_flags(q, NFCOMMS_REGION_READ_ONLY);
+	r.length = SIZE;
+	CHECK_EQ(control(fd, NFCOMMS_IOC_REGISTER, &r), 0);
+	CHECK_EQ(send_at(fd, loop, q, SIZE).status, NFC_OK);
+	close(fd);
+	close(f);
+	munmap(q, SIZE);
+	check_pins();
+}
+
+/* A file that is open, and memory that its first owner registered with it. */
+struct inherited {
+	int fd;
+	uint32_t loop;
+	uint8_t *p, *q;
+};
+
+/* The addresses are the child's own memory, and no region of its. */
+static int in_a_child(void *argument)
+{
+	struct inherited *i = argument;
+	uint64_t before = pins(i->fd);
+
+	CHECK_EQ(setresuid(NOBODY, NOBODY, NOBODY), 0);
+	memset(i->p, 0x77, SIZE);
+	CHECK_EQ(unregister(i->fd, i->p), ENOENT);
+	CHECK_EQ(send_at(i->fd, i->loop, i->p, SIZE).status, NFC_OK);
+	CHECK_EQ(receive_at(i->fd, i->loop, i->q, SIZE).status, NFC_OK);
+	for (int k = 0; k < SIZE; k += PAGE)
+		CHECK_EQ(i->q[k], 0x77);
+	CHECK(pins(i->fd) > before);
+	CHECK_EQ(registers(i->fd, i->p, SIZE), 0); /* of its own */
+	there_and_back(i->fd, i->loop, i->p, i->p, SIZE, 9);
+	return test_failures() != 0; /* which ends with it */
+}
+
+CASE(forked_and_used_by_another_user)
+{
+	struct inherited i = { .fd = fresh() };
+	uint64_t before;
+
+	i.loop = program(i.fd, "loopback");
+	i.p = pages(SIZE, 1);
+	i.q = pages(SIZE, 2);
+	CHECK_EQ(registers(i.fd, i.p, SIZE), 0);
+	CHECK_EQ(wait_child(child(in_a_child, &i)), 0);
+	before = pins(i.fd);
+	there_and_back(i.fd, i.loop, i.p, i.p, SIZE, 2);
+	CHECK_EQ(pins(i.fd), before);
+	CHECK_EQ(unregister(i.fd, i.p), 0);
+	check_pins();
+	CHECK_EQ(regions(i.fd), 0);
+	close(i.fd);
+	free_pages(i.p, SIZE);
+	free_pages(i.q, SIZE);
+	check_pins();
+}
+
+/* The owner ends, and another process has the file. */
+static int registers_and_ends(void *argument)
+{
+	struct inherited *i = argument;
+
+	return registers(i->fd, i->p, SIZE);
+}
+
+CASE(its_owner_ended)
+{
+	struct inherited i = { .fd = fresh(), .p = pages(SIZE, 1) };
+
+	CHECK_EQ(wait_child(child(registers_and_ends, &i)), 0);
+	check_pins();
+	CHECK_EQ(regions(i.fd), 0);
+	close(i.fd);
+	free_pages(i.p, SIZE);
+	check_pins();
+}
+
+static int over_memlock(void *argument)
+{
+	struct rlimit r = { 8 * PAGE, 8 * PAGE };
+	struct nfcomms_info info = { .size = sizeof(info) };
+	uint8_t *p = argument;
+	int fd = client();
+	uint32_t loop = program(fd, "loopback");
+
+	CHECK_EQ(setrlimit(RLIMIT_MEMLOCK, &r), 0);
+	CHECK_EQ(setresuid(NOBODY, NOBODY, NOBODY), 0);
+	CHECK_EQ(registers(fd, p, SIZE), ENOMEM);
+	CHECK_EQ(registers(fd, p, 6 * PAGE), 0);
+	CHECK_EQ(registers(fd, p + 6 * PAGE, 3 * PAGE), ENOMEM);
+	CHECK_EQ(control(fd, NFCOMMS_IOC_INFO, &info), 0);
+	CHECK_EQ(info.memlock_used, 6 * PAGE);
+	there_and_back(fd, loop, p, p, 6 * PAGE, 1);
+	CHECK_EQ(unregister(fd, p), 0);
+	CHECK_EQ(control(fd, NFCOMMS_IOC_INFO, &info), 0);
+	CHECK_EQ(info.memlock_used, 0);
+	CHECK_EQ(registers(fd, p, 8 * PAGE), 0);
+	close(fd);
+	return test_failures() != 0;
+}
+
+CASE(over_the_memlock_limit)
+{
+	uint8_t *p = pages(SIZE, 1);
+
+	close(fresh());
+	CHECK_EQ(wait_child(child(over_memlock, p)), 0);
+	free_pages(p, SIZE);
+	check_pins();
+}
+
+/* What is registered stays over the end of an epoch, however that comes. */
+static void stays_over(void (*end)(int fd))
+{
+	int fd = fresh();
+	uint8_t *p = pages(BULK, 1);
+	struct nfcomms_completion c = { .status = 0 };
+	uint64_t before;
+	uint32_t loop;
+
+	CHECK_EQ(registers(fd, p, BULK), 0);
+	offer(fd, p, BULK);
+	end(fd);
+	CHECK(reap(fd, &c));
+	CHECK_EQ(c.status, NFC_ERESET);
+	loop = program(fd, "loopback");
+	before = pins(fd);
+	there_and_back(fd, loop, p, p, BULK, 6);
+	CHECK_EQ(pins(fd), before);
+	CHECK_EQ(unregister(fd, p), 0);
+	CHECK_EQ(pinned(), 0);
+	close(fd);
+	free_pages(p, BULK);
+	check_pins();
+}
+
+static void by_ioctl(int fd)
+{
+	CHECK_EQ(reset(fd, (struct nfcomms_reset){ .size = 0 }), 0);
+}
+
+static void by_function(int fd)
+{
+	char device[PATH_MAX], path[PATH_MAX + 8];
+
+	(void)fd;
+	find_device(device);
+	snprintf(path, sizeof(path), "%s/reset", device);
+	put(path, "1");
+}
+
+CASE(over_a_reset)
+{
+	stays_over(by_ioctl);
+}
+
+CASE(over_a_function_reset)
+{
+	stays_over(by_function);
+}
+
+/* With the device the mappings go; what is open says so. */
+CASE(its_device_went)
+{
+	char device[PATH_MAX];
+	int fd = fresh();
+	uint8_t *p = pages(BULK, 1);
+	struct nfcomms_completion c = { .status = 0 };
+
+	CHECK_EQ(registers(fd, p, BULK), 0);
+	offer(fd, p, BULK);
+	find_device(device);
+	unbind(device);
+	CHECK(reap(fd, &c));
+	CHECK_EQ(c.status, NFC_ERESET);
+	check_pins();
+	CHECK_EQ(registers(fd, p, BULK), ENODEV);
+	CHECK_EQ(unregister(fd, p), ENODEV);
+	bind_to(device);
+	await_node();
+	close(fd);
+	check_device();
+	free_pages(p, BULK);
+	check_pins();
+}
+
+/* ---- pairs: what one thread does to the memory while another moves it ---- */
+
+struct pair {
+	int fd;
+	uint8_t *p;
+	volatile bool over;
+	void (*disturb)(struct pair *pair);
+};
+
+static void *disturber(void *argument)
+{
+	struct pair *pair = argument;
+
+	while (!pair->over)
+		pair->disturb(pair);
+	return NULL;
+}
+
+static void comes_and_goes(struct pair *pair)
+{
+	int rc = unregister(pair->fd, pair->p);
+
+	CHECK(rc == 0 || rc == EBUSY || rc == ENOENT);
+	rc = registers(pair->fd, pair->p, BULK);
+	CHECK(rc == 0 || rc == EEXIST);
+}
+
+static void is_mapped_anew(struct pair *pair)
+{
+	int rc = registers(pair->fd, pair->p, BULK);
+
+	CHECK(rc == 0 || rc == EEXIST || rc == EFAULT);
+	CHECK(mmap(pair->p + BULK / 2, PAGE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
+}
+
+static void is_dropped(struct pair *pair)
+{
+	int rc = registers(pair->fd, pair->p, BULK);
+
+	CHECK(rc == 0 || rc == EEXIST);
+	CHECK_EQ(madvise(pair->p, PAGE, MADV_DONTNEED), 0);
+}
+
+static int at_once(void *argument)
+{
+	(void)argument;
+	return 0;
+}
+
+static void is_forked(struct pair *pair)
+{
+	int rc = registers(pair->fd, pair->p, BULK);
+
+	CHECK(rc == 0 || rc == EEXIST);
+	CHECK_EQ(wait_child(child(at_once, NULL)), 0);
+}
+
+static void against_transfers(void (*disturb)(struct pair *pair))
+{
+	struct pair pair = { .fd = fresh(), .disturb = disturb };
+	uint32_t loop = program(pair.fd, "loopback");
+	pthread_t thread;
+
+	pair.p = pages(BULK, 1);
+	REQUIRE(!pthread_create(&thread, NULL, disturber, &pair));
+	for (int i = 0; i < ROUNDS && !test_failures(); i++) {
+		uint64_t n = i % 2 ? BULK : PAGE;
+
+		still_alive();
+		CHECK_EQ(send_at(pair.fd, loop, pair.p, n).status, NFC_OK);
+		CHECK_EQ(receive_at(pair.fd, loop, pair.p, n).status, NFC_OK);
+	}
+	pair.over = true;
+	pthread_join(thread, NULL);
+	close(pair.fd);
+	free_pages(pair.p, BULK);
+	check_pins();
+	check_device();
+}
+
+CASE(pair_unregister)
+{
+	against_transfers(comes_and_goes);
+}
+
+CASE(pair_mapped_anew)
+{
+	against_transfers(is_mapped_anew);
+}
+
+CASE(pair_dropped)
+{
+	against_transfers(is_dropped);
+}
+
+CASE(pair_fork)
+{
+	against_transfers(is_forked);
+}
