@@ -102,6 +102,15 @@ type Device interface {
 	Close() error
 }
 
+// Importer is a Device that reaches other devices' memory.
+type Importer interface {
+	// Import makes a region of all of a dma-buf, which stays there until the region is
+	// closed; the descriptor may be closed at once. Bytes of a buffer that processes
+	// cannot map are addresses: good for transfers, and not to be touched. ErrInvalid if
+	// it is no dma-buf, ErrNotSupported where the host cannot, and the errors of Register.
+	Import(fd int) (Region, error)
+}
+
 // Channel is the host's end of one channel. All methods are safe for
 // concurrent use; senders are served in order of arrival, and a second
 // concurrent receiver gets ErrBusy.

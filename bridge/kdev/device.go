@@ -32,6 +32,7 @@ type Device struct {
 	log   *logqueue.Queue
 	info  atomic.Pointer[bridge.Info]
 	board *bridge.Board // but for its vectors; nil: it is none
+	adds  atomic.Uint64 // what the module has beside the first version: uapi.FeatureRegions …
 	base  uapi.Health   // counters at Open
 
 	regions region.Table
@@ -85,7 +86,7 @@ func newDevice(k kernel, where location, o *bridge.Options) (*Device, error) {
 		ending: make(chan struct{}), channels: make(map[*Channel]struct{}),
 	}
 	d.sub.init(k, &d.ops)
-	d.regions.Init(inPlace{})
+	d.regions.Init(registrar{d})
 	d.board = readBoard(k.sysfs())
 	if err := d.readInfo(); err != nil {
 		return nil, err
@@ -189,6 +190,7 @@ func (d *Device) readInfo() error {
 		return fmt.Errorf("the module speaks interface %d.%d, this program %d.%d: %w",
 			i.UAPI>>16, i.UAPI&0xffff, uapi.UAPIMajor, uapi.UAPIMinor, bridge.ErrABI)
 	}
+	d.adds.Store(i.Features)
 	version, _, _ := bytes.Cut(i.Driver[:], []byte{0})
 	d.info.Store(&bridge.Info{
 		Address: d.where.address, Driver: "dev", DriverVersion: string(version), Major: int(i.ABI >> 16), Minor: int(i.ABI & 0xffff),
@@ -282,25 +284,6 @@ func (d *Device) open() []*Channel {
 	defer d.mu.Unlock()
 	return slices.Collect(maps.Keys(d.channels))
 }
-
-// inPlace is all that the device need not be told of memory: the module pins and maps
-// what a transfer uses, for that transfer.
-type inPlace struct{}
-
-// Map returns where the memory lies in this process.
-func (inPlace) Map(data []byte) (uint64, error) {
-	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data)))), nil
-}
-
-// Unmap has nothing to end.
-func (inPlace) Unmap(uint64, uint64) {}
-
-// Alloc returns a region of new memory. The module has no regions yet: it pins the
-// memory of each transfer, as it does for other memory.
-func (d *Device) Alloc(size int) (bridge.Region, error) { return d.regions.Alloc(size) }
-
-// Register makes a region of memory that is there; see Alloc.
-func (d *Device) Register(mem []byte) (bridge.Region, error) { return d.regions.Register(mem) }
 
 // Reset ends every pending call with ErrDeviceLost and makes the module boot
 // the device anew, in the shape of the address if that gives one. It needs

@@ -89,6 +89,11 @@ func (d *Device) memoryErr(o *op, size uint64, errno syscall.Errno) error {
 	} else if limit != 0 { // it was not the limit
 		return fmt.Errorf("pin %d bytes: %w: %w", size, bridge.ErrNoMemory, errno)
 	}
+	return lockedErr(size, &i, limit, errno)
+}
+
+// lockedErr says how to raise the limit of locked memory.
+func lockedErr(size uint64, i *uapi.Info, limit uint64, errno syscall.Errno) error {
 	return fmt.Errorf("pin %d bytes beside %d that are pinned: the limit of locked memory is %d bytes (RLIMIT_MEMLOCK): "+
 		"raise it with \"ulimit -l\", in /etc/security/limits.d, with LimitMEMLOCK= of a systemd unit, or give CAP_IPC_LOCK: %w: %w",
 		size, i.MemlockUsed, limit, bridge.ErrNoMemory, errno)

@@ -130,12 +130,11 @@ func (t *Table) Alloc(size int) (bridge.Region, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := t.add(mem, free)
+	r, err := t.Add(mem, t.mapper.Map, free)
 	if err != nil {
 		free(mem)
-		return nil, err
 	}
-	return r, nil
+	return r, err
 }
 
 // Register makes a region of memory that is there. ErrBusy if a part of it belongs
@@ -144,7 +143,13 @@ func (t *Table) Register(mem []byte) (bridge.Region, error) {
 	if len(mem) == 0 {
 		return nil, fmt.Errorf("region of no bytes: %w", bridge.ErrInvalid)
 	}
-	r, err := t.add(mem, func([]byte) {})
+	return t.Add(mem, t.mapper.Map, func([]byte) {})
+}
+
+// Add makes a region of memory that is not Go's, which somebody else maps, and frees
+// when the region ends. It is the caller's after an error.
+func (t *Table) Add(mem []byte, mapping func([]byte) (uint64, error), free func([]byte)) (bridge.Region, error) {
+	r, err := t.add(mem, mapping, free)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +157,7 @@ func (t *Table) Register(mem []byte) (bridge.Region, error) {
 }
 
 // add makes a region of mem.
-func (t *Table) add(mem []byte, free func([]byte)) (*Region, error) {
+func (t *Table) add(mem []byte, mapping func([]byte) (uint64, error), free func([]byte)) (*Region, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := &Region{
@@ -169,7 +174,7 @@ func (t *Table) add(mem []byte, free func([]byte)) (*Region, error) {
 		return nil, fmt.Errorf("memory of another region: %w", bridge.ErrBusy)
 	}
 	r.pin.Pin(unsafe.SliceData(mem))
-	address, err := t.mapper.Map(mem)
+	address, err := mapping(mem)
 	if err != nil {
 		r.pin.Unpin()
 		return nil, fmt.Errorf("map %d bytes: %w", len(mem), err)

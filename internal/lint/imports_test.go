@@ -34,7 +34,7 @@ var allowed = []struct {
 	{"bridge/shm", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/mailbox", "bridge/region", "internal/fdpass", "internal/shmwire"}, []string{sys}},
 	{"bridge/kdev", []string{"bridge", "bridge/abi", "bridge/kdev/uapi", "bridge/logqueue", "bridge/meter", "bridge/region", "bridge/stamp", "bridge/waiter"}, []string{sys}},
 	{"bridge/kdev/uapi", nil, nil},
-	{"bridge/kdev/umod", []string{"bridge", "bridge/abi", "bridge/kdev/uapi"}, []string{sys}},
+	{"bridge/kdev/umod", []string{"bridge", "bridge/abi", "bridge/kdev/uapi", "bridge/region"}, []string{sys}},
 	{"bridge/bridgetest", []string{"bridge", "bridge/abi", "bridge/bridgetest/pattern", "bridge/stamp"}, []string{sys, "github.com/stretchr/testify", "go.uber.org/goleak", "pgregory.net/rapid"}},
 	{"bridge/bridgetest/pattern", nil, nil},
 	{"bridge/scripted", []string{"bridge/abi", "bridge/bridgetest/pattern", "bridge/proto/talk", "internal/units"}, []string{sys}},

@@ -25,6 +25,7 @@ const (
 	OpRunning        = "running"
 	OpAlloc          = "alloc"
 	OpRegister       = "register"
+	OpImport         = "import"
 	OpCloseRegion    = "close region"
 	OpReset          = "reset"
 	OpClose          = "close"

@@ -8,8 +8,10 @@ import "github.com/nfcomms/nfcomms/bridge"
 // and so do transfers of another device.
 //
 // What registering saves depends on the device. With "sim:" it is little: pinning a
-// buffer for the garbage collector. With "dev:" the module still pins and maps the
-// pages of each transfer. Regions stay over Reset and end with Close of the device.
+// buffer for the garbage collector. With "dev:" the module pins and maps the pages
+// once, which count against RLIMIT_MEMLOCK until then; memory that is unmapped, or
+// becomes other memory, is a region no more, and moves as memory of none. Regions stay
+// over Reset and end with Close of the device.
 // All methods are safe for concurrent use.
 type Region struct {
 	dev    *Device
@@ -47,6 +49,24 @@ func (d *Device) Register(data any) (*Region, error) {
 		return nil, d.fail(OpRegister, 0, err)
 	}
 	return r, nil
+}
+
+// Import makes a region of a dma-buf, all of it: memory of another device, which this
+// one then reaches where it lies. The descriptor may be closed afterwards. Bytes that
+// the other device's driver lets no process map are good for transfers, and must not be
+// touched. ErrInvalid if it is no dma-buf, ErrNotSupported with other devices than
+// "dev:", and the errors of Alloc.
+func (d *Device) Import(fd int) (*Region, error) {
+	var region bridge.Region
+	i, ok := d.dev.(bridge.Importer)
+	err := error(bridge.ErrNotSupported)
+	if ok {
+		region, err = i.Import(fd)
+	}
+	if err != nil {
+		return nil, d.fail(OpImport, 0, err)
+	}
+	return &Region{dev: d, region: region}, nil
 }
 
 // Bytes returns the memory; nil once the region is closed.

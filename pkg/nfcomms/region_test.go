@@ -50,6 +50,9 @@ func TestRegisteredObjects(t *testing.T) {
 func TestRegionErrors(t *testing.T) {
 	dev, err := Open(t.Context(), "sim:")
 	require.NoError(t, err)
+	_, err = dev.Import(0)
+	require.EqualError(t, err, "import sim: not supported")
+	require.ErrorIs(t, err, ErrNotSupported)
 	_, err = dev.Alloc(0)
 	require.EqualError(t, err, "alloc sim: region of 0 bytes: invalid argument")
 	require.NoError(t, dev.Close())

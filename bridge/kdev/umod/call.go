@@ -24,6 +24,7 @@ func (f *File) Call(raw *uapi.Op, c *uapi.Completion, later func() (over func(),
 		f.complete(o, unreachable)
 		return 0
 	}
+	f.occupy(o)
 	if h := ch.runs(raw.Opcode); h != nil && h.atOnce(o) {
 		f.complete(o, o.out)
 		return 0

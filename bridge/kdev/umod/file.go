@@ -11,6 +11,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
+	"github.com/nfcomms/nfcomms/bridge/region"
 )
 
 // Options adjusts a module. The zero value is valid.
@@ -81,7 +82,9 @@ type File struct {
 	flying    []*operation
 	free      []*operation
 	processes map[bridge.ProcessID]bool
-	lost      chan struct{} // closed by a reset: nothing is held any more
+	areas     map[uint64]bridge.Region // by address
+	regions   region.Table             // guards itself
+	lost      chan struct{}            // closed by a reset: nothing is held any more
 }
 
 // Open returns a new file. readable hears when completions are there to be taken and when
@@ -90,7 +93,9 @@ func (m *Module) Open(readable func(bool)) *File {
 	f := &File{
 		module: m, readable: readable, ending: make(chan struct{}), lost: make(chan struct{}),
 		channels: make(map[uint32]*channel), processes: make(map[bridge.ProcessID]bool),
+		areas: make(map[uint64]bridge.Region),
 	}
+	f.regions.Init(inPlace{})
 	m.mu.Lock()
 	m.files[f] = struct{}{}
 	m.mu.Unlock()
@@ -142,6 +147,7 @@ func (f *File) end() {
 	f.endChannels()
 	f.work.Wait()
 	f.endChannels() // what was subscribed meanwhile
+	f.regions.End()
 	for id := range f.processes {
 		_ = f.module.Device().Stop(context.Background(), id) // it may be gone, or all of the device
 	}
@@ -173,6 +179,10 @@ func (f *File) Ioctl(number uintptr, argument unsafe.Pointer) syscall.Errno {
 		return f.reset((*uapi.Reset)(argument))
 	case uapi.IOCChannel:
 		return f.channel((*uapi.Channel)(argument))
+	case uapi.IOCRegister:
+		return f.register((*uapi.Register)(argument))
+	case uapi.IOCUnregister:
+		return f.unregister((*uapi.Unregister)(argument))
 	default:
 		return syscall.ENOTTY
 	}
@@ -209,6 +219,7 @@ func (f *File) info(i *uapi.Info) syscall.Errno {
 		Contexts: uint32(d.Contexts), Capabilities: capabilities, Vectors: 1,
 		MaxOperations: uint32(f.module.options.MaxOperations), MaxTransfer: d.MaxTransfer,
 		MemlockLimit: ^uint64(0), // nothing is pinned
+		Features:     uapi.FeatureRegions,
 	}
 	copy(i.Driver[:len(i.Driver)-1], d.Driver)
 	return 0
@@ -235,6 +246,7 @@ func (f *File) health(h *uapi.Health) syscall.Errno {
 	}
 	f.mu.Lock()
 	h.Operations = uint32(len(f.flying))
+	h.Regions = uint64(len(f.areas))
 	f.mu.Unlock()
 	return 0
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
+	"github.com/nfcomms/nfcomms/bridge/region"
 )
 
 // operation is one that the module took. It is a context as well, used again unless it was
@@ -21,6 +22,8 @@ type operation struct {
 	out  uapi.Completion // what comes of it
 	half *half           // in whose queue it is; guarded by file.mu
 	at   int             // in file.flying; guarded by file.mu
+
+	region *region.Region // that its memory lies in
 
 	// Of a call: where its completion goes, and who is told then. It is not posted.
 	to   *uapi.Completion
@@ -98,6 +101,10 @@ func names(raw *uapi.Op) bool {
 
 // land ends an operation: it cannot be cancelled any more. It may be another's at once.
 func (f *File) land(o *operation) {
+	if o.region != nil {
+		o.region.Done()
+		o.region = nil
+	}
 	f.mu.Lock()
 	last := f.flying[len(f.flying)-1]
 	f.flying[o.at], last.at = last, o.at
@@ -212,6 +219,7 @@ func (f *File) accept(raw *uapi.Op) syscall.Errno {
 	switch {
 	case errno != 0:
 	case o.reachable():
+		f.occupy(o)
 		f.begin(o, ch)
 	default:
 		f.complete(o, unreachable)
@@ -260,12 +268,13 @@ var unreachable = uapi.Completion{Error: uint32(syscall.EFAULT)}
 // where it receives. Its pages are there then, as those that the kernel module pins: no copy
 // of a back end faults.
 func (o *operation) reachable() bool {
+	return !names(&o.raw) || there(o.raw.Address, o.raw.Length, o.raw.Opcode == uapi.OpReceiveInd)
+}
+
+// there reports the same of bytes at an address.
+func there(a, n uint64, write bool) bool {
 	const top = 1 << 47
-	a, n := o.raw.Address, o.raw.Length
-	if !names(&o.raw) {
-		return true
-	}
-	return a != 0 && a < top && n <= top-a && populate(uintptr(a), uintptr(n), o.raw.Opcode == uapi.OpReceiveInd)
+	return a != 0 && a < top && n <= top-a && populate(uintptr(a), uintptr(n), write)
 }
 
 func (f *File) cancel(c *uapi.Cancel) syscall.Errno {
