@@ -4,6 +4,7 @@
 #include "link/deskew.c"
 #include "link/far.c"
 #include "link/far_dma.c"
+#include "link/far_pages.c"
 #include "link/fifo.c"
 #include "link/frame.c"
 #include "link/link.c"

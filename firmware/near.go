@@ -5,6 +5,7 @@ package firmware
 /*
 #cgo noescape nfc_near_ring
 #cgo nocallback nfc_near_ring
+#include "link/far.h"
 #include "port/mesh.h"
 */
 import "C"
@@ -26,23 +27,46 @@ func (m *Mesh) Serve(node int, i *Instance, c Config) {
 // be closed, and must be.
 func (m *Mesh) Unserve(node int) { C.nfc_mesh_unserve(m.m, C.uint32_t(node)) }
 
+// NearsMax is how many hosts of one node the device of another takes.
+const NearsMax = C.NFC_FAR_HOSTS
+
 // Near is a host of this process at one node, of the device at another. Its methods
 // are safe for concurrent use, except that Start excludes itself. It lasts as long as
 // the mesh.
 type Near struct{ h *C.struct_nfc_near }
 
-// Near returns the host at a node of the device at another, of which the shape is
-// known. There is one for a pair of nodes.
-func (m *Mesh) Near(node, to int, c Config) (*Near, abi.Status) {
+// Near returns a host at a node of the device at another, of which the shape is known:
+// this process if b is nil; else a client of it, whose area and memory are the bus's, and
+// which is rung through a socket that stays the caller's.
+func (m *Mesh) Near(node, to int, c Config, b *Bus, doorbell int) (*Near, abi.Status) {
 	n, ok := c.native()
 	if !ok {
 		return nil, abi.ErrInvalid
 	}
-	h := C.nfc_near_new(m.m, C.uint32_t(node), C.uint32_t(to), &n)
-	if h == nil {
-		return nil, abi.ErrNoMemory
+	var h *C.struct_nfc_near
+	var client *C.struct_nfc_near_client
+	if b != nil {
+		client = &C.struct_nfc_near_client{bus: b.b, doorbell: C.int32_t(doorbell)}
+	}
+	if rc := C.nfc_near_new(m.m, C.uint32_t(node), C.uint32_t(to), &n, client, &h); rc != 0 {
+		return nil, abi.Status(-rc)
 	}
 	return &Near{h}, abi.OK
+}
+
+// Free takes leave. No other call may follow, nor run beside it.
+func (h *Near) Free() { C.nfc_near_free(h.h) }
+
+// Ready reports whether the device has shown itself; the status is why it never will.
+func (h *Near) Ready() (bool, abi.Status) {
+	switch rc := C.nfc_near_ready(h.h); rc {
+	case 0:
+		return true, abi.OK
+	case C.NFC_PENDING:
+		return false, abi.OK
+	default:
+		return false, abi.Status(rc)
+	}
 }
 
 // Start begins an epoch: the area is zero until the device shows itself.

@@ -22,12 +22,13 @@ func (m *Mesh) EndDevice(node int) error {
 }
 
 // Near returns the host at a node of the device at another, whose shape it has to know.
-// There is one for a pair of nodes. It is not used after Close.
-func (m *Mesh) Near(from, to int, c firmware.Config) (h *firmware.Near, err error) {
+// It is this process, or a client of it behind a bus, whose doorbell is a socket. It is not
+// used after Close.
+func (m *Mesh) Near(from, to int, c firmware.Config, client *firmware.Bus, doorbell int) (h *firmware.Near, err error) {
 	status := abi.OK
 	err = m.with(from, func(f *firmware.Mesh) {
 		if m.has(to) {
-			h, status = f.Near(from, to, c)
+			h, status = f.Near(from, to, c, client, doorbell)
 		}
 	})
 	switch {

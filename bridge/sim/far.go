@@ -98,8 +98,11 @@ func (p *farPort) Restart() error {
 	return nil
 }
 
-// Blame says if no way leads to the node.
+// Blame says if no way leads to the node, or its device broke a rule.
 func (p *farPort) Blame(err error) error {
+	if _, status := p.near.Ready(); status == abi.ErrFault {
+		return fmt.Errorf("%w: its device reached for memory of no transfer: %w", err, bridge.ErrFault)
+	}
 	if p.way() {
 		return err
 	}

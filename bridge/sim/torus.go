@@ -253,7 +253,7 @@ func (t *torus) boot(i int) (*farNode, error) {
 		log.Close()
 		return nil, meshError(err)
 	}
-	near, err := t.mesh.Near(0, i, shape)
+	near, err := t.mesh.Near(0, i, shape, nil, 0)
 	if err != nil {
 		_ = t.mesh.EndDevice(i)
 		instance.Close()

@@ -111,6 +111,7 @@ bool nfc_far_send(struct nfc_far *f, enum nfc_far_kind kind,
 	int rc;
 
 	p->head.epoch = f->config.epoch;
+	p->head.host = f->config.host;
 	rc = nfc_node_send(f->node, &packet, p);
 	if (rc)
 		nfc_far_due(f, f->now + (rc == -NFC_EBUSY ? FULL_NS : AWAY_NS));
@@ -144,13 +145,16 @@ static bool send_slots(struct nfc_far *f, uint32_t index, uint32_t n)
 	struct nfc_far_mailbox *m = &f->mailbox[index];
 	struct nfc_far_packet p;
 
-	p.head = (struct nfc_far_head){ .mailbox = (uint16_t)index,
-					.count = (uint16_t)n,
+	p.head = (struct nfc_far_head){ .mailbox = (uint8_t)index,
+					.count = (uint8_t)n,
 					.first = m->next,
 					.received = m->received,
 					.consumed = load(m->in_head) };
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
 		p.slot[i] = m->out[(m->next + i) & (f->config.slots - 1)];
+		if (!f->config.device && m->next + i >= m->sent)
+			nfc_far_said(f, &p.slot[i]);
+	}
 	if (!nfc_far_send(f, f->config.device ? NFC_FAR_D2H : NFC_FAR_H2D, &p,
 			  n * (uint32_t)sizeof(struct nfc_slot)))
 		return false;
@@ -257,6 +261,8 @@ static void slots_came(struct nfc_far *f, const struct nfc_packet *p,
 		if (h->first + i != m->received ||
 		    m->received - load(m->in_head) >= f->config.slots)
 			continue;
+		if (!f->config.device)
+			nfc_far_heard(f, &slot[i]);
 		place(&m->in[m->received & (f->config.slots - 1)], &slot[i]);
 		m->received++;
 	}
@@ -315,6 +321,16 @@ static void write_beat(struct nfc_slot *to, const struct nfc_slot *from)
 	place(to, from);
 }
 
+/* Is a device of the shape that its host has to know? */
+static bool same_shape(const struct nfc_far_config *c, const struct nfc_area *a)
+{
+	const struct nfc_hello *h = (const void *)a->device_hello.payload;
+
+	return a->size == nfc_far_area_size(c) && h->channels == c->channels &&
+	       h->mailboxes == c->mailboxes && h->islands == c->islands &&
+	       h->slots == c->slots;
+}
+
 static void area_came(struct nfc_far *f, const struct nfc_packet *p,
 		      const struct nfc_fifo *fifo, uint32_t at)
 {
@@ -324,9 +340,11 @@ static void area_came(struct nfc_far *f, const struct nfc_packet *p,
 		return;
 	nfc_fifo_read(fifo, at, (struct nfc_word *)&from,
 		      BEGINNING / NFC_WORD_SIZE);
-	if (from.epoch != f->config.epoch || from.state != NFC_DEVICE_READY ||
-	    from.size != nfc_far_area_size(&f->config))
-		return; /* of another shape */
+	if (from.epoch != f->config.epoch || from.state != NFC_DEVICE_READY)
+		return;
+	f->misfit |= !same_shape(&f->config, &from);
+	if (f->misfit)
+		return;
 	write_beat(&area->heartbeat, &from.heartbeat);
 	f->known = from.host_hello.header &&
 		   from.host_hello.header ==
@@ -382,12 +400,12 @@ void nfc_far_deliver(struct nfc_far *f, const struct nfc_packet *p,
 	bool device = f->config.device;
 	struct nfc_far_head h;
 
-	if (p->size < NFC_FAR_HEAD || f->over)
+	if (p->size < NFC_FAR_HEAD || f->over || f->latched)
 		return;
 	nfc_fifo_read(fifo, at, (struct nfc_word *)&h,
 		      NFC_FAR_HEAD / NFC_WORD_SIZE);
 	at += NFC_FAR_HEAD / NFC_WORD_SIZE;
-	if (h.epoch != f->config.epoch)
+	if (h.epoch != f->config.epoch || h.host != f->config.host)
 		return;
 	f->now = f->node->link_port->now(f->node->link_port->self);
 	f->silent = 0;
@@ -404,15 +422,18 @@ void nfc_far_deliver(struct nfc_far *f, const struct nfc_packet *p,
 		nfc_far_dma_came(f, p, &h, fifo, at);
 }
 
-/* Islands of the host's area are those that never are awake: slots ring. */
+/*
+ * Islands of the host's area are those that never are awake: slots ring. One that the
+ * host found asleep has new slots.
+ */
 static bool look_again(struct nfc_far *f)
 {
 	bool rung = f->rung;
 
 	f->rung = false;
 	for (uint32_t i = 0; !f->config.device && i < f->config.islands; i++)
-		atomic_store((_Atomic uint64_t *)&f->config.area->island[i].word,
-			     1);
+		rung |= !atomic_exchange(
+			(_Atomic uint64_t *)&f->config.area->island[i].word, 1);
 	atomic_thread_fence(memory_order_seq_cst); /* SYNC: island park */
 	return rung;
 }
@@ -434,7 +455,7 @@ uint64_t nfc_far_step(struct nfc_far *f)
 	f->stirred = false;
 	f->now = f->node->link_port->now(f->node->link_port->self);
 	f->due = UINT64_MAX;
-	if (f->over)
+	if (f->over || f->latched)
 		return f->due;
 	look = look_again(f);
 	if (f->config.device) {

@@ -35,13 +35,15 @@ enum nfc_far_limits {
 	NFC_FAR_REQUESTS = 64, /* under way, one bit each */
 	NFC_FAR_PIECES = 32,
 	NFC_FAR_MAILBOXES = 64,
+	NFC_FAR_HOSTS = 16, /* of one node, at a device */
 };
 
 /* What a packet begins with. */
 struct nfc_far_head {
 	uint32_t epoch; /* of the host; packets of another are dropped */
-	uint16_t mailbox;
-	uint16_t count; /* slots, requests or statuses */
+	uint8_t mailbox;
+	uint8_t count; /* slots, requests or statuses */
+	uint16_t host; /* which of that node's; packets of another are dropped */
 	union {
 		struct { /* H2D, D2H */
 			uint64_t first; /* index of the first slot */
@@ -67,8 +69,9 @@ struct nfc_far_port {
 	void *self;
 	/* At the device: wake an island. At the host: ring it, whichever it is. */
 	void (*ring)(void *self, uint32_t island);
-	/* At the host: memcpy, or NFC_EDMA for memory that cannot be reached. */
-	int (*copy)(void *to, const void *from, uint64_t size);
+	/* At the host: read or write its memory; 0, or NFC_EDMA where it is out of reach. */
+	int (*reach)(void *self, bool write, void *memory, uint64_t bus,
+		     uint64_t size);
 };
 
 /* Two rings of a mailbox: of one slots go out, of the other they come. */
@@ -106,8 +109,10 @@ struct nfc_far_request {
 struct nfc_far_config {
 	struct nfc_far_port port;
 	struct nfc_area *area; /* zero at the host, of that shape at the device */
+	void *pages; /* at the host: nfc_far_pages_size(), zero */
 	uint32_t peer; /* address of the other node */
 	uint32_t epoch;
+	uint16_t host;
 	uint32_t mailboxes, islands, slots, channels;
 	bool device; /* this end is the device's */
 };
@@ -118,6 +123,8 @@ struct nfc_far {
 	uint32_t shift; /* slots = 1 << shift */
 	bool over; /* at the device: the host is gone */
 	bool fenced; /* at the host: its memory is not touched any more */
+	bool latched; /* at the host: the device broke a rule; it is not heard any more */
+	bool misfit; /* at the host: the device is of another shape */
 	bool ready; /* at the host: the device has shown itself */
 	bool known; /* at the host: the device has the host's hello */
 	bool asked; /* at the device: the area is to be sent */
@@ -135,6 +142,7 @@ struct nfc_far {
 	struct nfc_far_request request[NFC_FAR_REQUESTS];
 	uint32_t number, open, first_piece;
 	/* At the host. */
+	uint32_t granted; /* halves that have pages the device may touch */
 	struct nfc_far_asked served[NFC_FAR_REQUESTS]; /* WRITE: its status for a size */
 	uint64_t pending_data, pending_done;
 };
@@ -150,6 +158,17 @@ void nfc_far_deliver(struct nfc_far *f, const struct nfc_packet *p,
 uint64_t nfc_far_step(struct nfc_far *f);
 /* The host takes leave: once, without an answer. */
 void nfc_far_leave(struct nfc_far *f);
+
+/* ---- far_pages.c: at the host, the pages that the device may touch ---- */
+
+/* Bytes of memory for what is noted of them. */
+uint64_t nfc_far_pages_size(const struct nfc_far_config *c);
+/* The host put a slot, which is sent for the first time. */
+void nfc_far_said(struct nfc_far *f, const struct nfc_slot *s);
+/* A slot for the host came, which it does not see yet. */
+void nfc_far_heard(struct nfc_far *f, const struct nfc_slot *s);
+/* May the device touch that memory? */
+bool nfc_far_granted(struct nfc_far *f, bool write, uint64_t bus, uint64_t size);
 
 /* ---- far_dma.c ---- */
 

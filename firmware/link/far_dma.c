@@ -171,25 +171,21 @@ static void request_done(struct nfc_far *f, struct nfc_far_request *r,
 		f->config.port.ring(f->config.port.self, i);
 }
 
-static int plain_copy(void *to, const void *from, uint64_t size)
-{
-	__builtin_memcpy(to, from, size);
-	return 0;
-}
-
-/* Bytes of a packet to memory, out of the FIFO. */
-static int unload(const struct nfc_fifo *fifo, uint32_t at, uint8_t *to,
-		  uint32_t size,
-		  int (*copy)(void *to, const void *from, uint64_t size))
+/* Bytes of a packet, out of the FIFO, to memory: of the host by its bus address, else here. */
+static int unload(const struct nfc_fifo *fifo, uint32_t at, uint64_t to,
+		  uint32_t size, const struct nfc_far_port *host)
 {
 	while (size) {
 		struct nfc_word *from;
 		uint32_t words = nfc_fifo_run(fifo, at, nfc_words(size), &from);
 		uint32_t n = words * NFC_WORD_SIZE;
-		int rc;
+		int rc = 0;
 
 		n = n < size ? n : size;
-		rc = copy(to, from, n);
+		if (host)
+			rc = host->reach(host->self, true, from, to, n);
+		else
+			__builtin_memcpy((void *)(uintptr_t)to, from, n);
 		if (rc)
 			return rc;
 		to += n;
@@ -212,7 +208,8 @@ static void bytes_came(struct nfc_far *f, const struct nfc_packet *p,
 	if (piece->write || (!h->status && p->size != NFC_FAR_HEAD + r->size))
 		return;
 	if (!h->status)
-		unload(fifo, at, piece->memory + r->offset, r->size, plain_copy);
+		unload(fifo, at, (uintptr_t)piece->memory + r->offset, r->size,
+		       NULL);
 	request_done(f, r, h->status);
 }
 
@@ -228,6 +225,17 @@ static void done_came(struct nfc_far *f, const struct nfc_far_asked *list,
 }
 
 /* ---- at the host ---- */
+
+/* A new request is for pages of a transfer, or the device is heard no more. */
+static bool breaks_rule(struct nfc_far *f, bool write, uint64_t bus,
+			uint64_t size)
+{
+	if (f->fenced || nfc_far_granted(f, write, bus, size))
+		return false;
+	f->latched = f->fenced = true;
+	f->config.port.ring(f->config.port.self, 0);
+	return true;
+}
 
 /* The place of a request; NULL: it is older than what was there since. */
 static struct nfc_far_asked *place_of(struct nfc_far *f, uint32_t number,
@@ -248,6 +256,8 @@ static void read_came(struct nfc_far *f, const struct nfc_far_asked *list,
 
 		if (!s || list[i].size > NFC_FAR_BYTES)
 			continue;
+		if (!again && breaks_rule(f, false, list[i].bus, list[i].size))
+			return;
 		*s = list[i];
 		f->pending_data |= 1ull << s->number % NFC_FAR_REQUESTS;
 	}
@@ -267,10 +277,9 @@ static void write_came(struct nfc_far *f, const struct nfc_packet *p,
 		return;
 	s->number = h->number;
 	s->size = NFC_ERESET;
-	if (!f->fenced)
-		s->size = (uint32_t)unload(fifo, at,
-					   (uint8_t *)(uintptr_t)h->bus,
-					   h->size, f->config.port.copy);
+	if (!breaks_rule(f, true, h->bus, h->size) && !f->fenced)
+		s->size = (uint32_t)unload(fifo, at, h->bus, h->size,
+					   &f->config.port);
 }
 
 static void send_done(struct nfc_far *f)
@@ -291,9 +300,10 @@ static bool send_data(struct nfc_far *f, const struct nfc_far_asked *s)
 	struct nfc_far_packet p;
 	int rc = NFC_ERESET;
 
-	if (!f->fenced)
-		rc = f->config.port.copy(
-			p.bytes, (const void *)(uintptr_t)s->bus, s->size);
+	/* one that is asked for again after its transfer gets nothing */
+	if (!f->fenced && nfc_far_granted(f, false, s->bus, s->size))
+		rc = f->config.port.reach(f->config.port.self, false, p.bytes,
+					  s->bus, s->size);
 	p.head = (struct nfc_far_head){ .number = s->number,
 					.size = s->size,
 					.status = (uint64_t)rc };

@@ -11,6 +11,7 @@
 
 #include "../link/rma.h"
 #include "../nfc_port.h"
+#include "bus.h"
 #include "wire.h"
 
 enum nfc_mesh_limits {
@@ -187,12 +188,23 @@ void nfc_mesh_serve(struct nfc_mesh *m, uint32_t node,
 		    struct nfc_hosted *device, const struct nfc_config *shape);
 void nfc_mesh_unserve(struct nfc_mesh *m, uint32_t node);
 
+/* A host that is another process: its area is the bus's, which nobody has used. */
+struct nfc_near_client {
+	struct nfc_bus *bus;
+	int32_t doorbell; /* a socket: a byte for each ring, and it is shut when the device is */
+};
+
 /*
- * A host of this process at node, of the device at the node to, whose shape it has to
- * know. There is one for a pair of nodes. NULL: no memory. It lasts as long as the mesh.
+ * A host at node, of the device at the node to, whose shape it has to know: this process,
+ * or a client. 0; -NFC_EBUSY: there are as many as a device takes of one node; -NFC_ENOMEM.
  */
-struct nfc_near *nfc_near_new(struct nfc_mesh *m, uint32_t node, uint32_t to,
-			      const struct nfc_config *shape);
+int nfc_near_new(struct nfc_mesh *m, uint32_t node, uint32_t to,
+		 const struct nfc_config *shape,
+		 const struct nfc_near_client *client, struct nfc_near **out);
+/* It takes leave, and is gone; else that comes with the mesh's end. */
+void nfc_near_free(struct nfc_near *h);
+/* 0 when the device has shown itself, NFC_PENDING until then; else why it never will. */
+int nfc_near_ready(struct nfc_near *h);
 /* Begin an epoch: the area is zero, and written when the device shows itself. */
 int nfc_near_start(struct nfc_near *h);
 /* Nothing reaches this host's memory or its area any more. */

@@ -4,9 +4,14 @@
  * this process's memory, its devices and its threads.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../link/far.h"
@@ -14,19 +19,24 @@
 #include "fault.h"
 #include "mesh_state.h"
 
-/* A host, which is this process. */
+/* A host: this process, or a client of it. */
 struct nfc_near {
 	struct nfc_far end;
 	struct nfc_near *next;
 	struct mesh_node *node;
 	uint32_t to;
 	struct nfc_config shape;
-	void *area;
-	uint64_t size;
+	struct nfc_bus *bus; /* NULL: it is this process */
+	void *area, *pages;
+	uint64_t size, pages_size;
 	int doorbell;
 	uint32_t epoch;
+	uint16_t number; /* among the hosts of that device here */
 	bool active;
 	_Atomic bool rung;
+	pthread_t listener; /* of a client: it waits until that rings */
+	bool listens;
+	_Atomic uint32_t stop; /* futex */
 };
 
 /* The place at a device for the host of another node, with a thread that seats it. */
@@ -36,6 +46,7 @@ struct far_seat {
 	struct mesh_node *node;
 	struct nfc_hosted_far reach;
 	uint32_t peer, host;
+	uint16_t number; /* among the hosts of that node */
 	uint32_t wanted, seated; /* epochs */
 	bool active; /* the device serves it */
 	_Atomic bool rung;
@@ -64,63 +75,217 @@ static void ring_near(void *self, uint32_t island)
 {
 	struct nfc_near *h = self;
 	uint64_t one = 1;
-	ssize_t n = write(h->doorbell, &one, sizeof(one));
+	ssize_t n;
 
 	(void)island;
+	if (!h->bus)
+		n = write(h->doorbell, &one, sizeof(one));
+	else if (h->end.latched)
+		n = shutdown(h->doorbell, SHUT_RDWR);
+	else
+		n = send(h->doorbell, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	(void)n; /* full: it is readable already */
 }
 
-struct nfc_near *nfc_near_new(struct nfc_mesh *m, uint32_t node, uint32_t to,
-			      const struct nfc_config *shape)
+static int reach_near(void *self, bool write, void *memory, uint64_t bus,
+		      uint64_t size)
+{
+	struct nfc_near *h = self;
+	void *host = (void *)(uintptr_t)bus;
+
+	if (h->bus)
+		return write ? nfc_bus_write(h->bus, bus, memory, size) :
+			       nfc_bus_read(h->bus, memory, bus, size);
+	return write ? nfc_fault_copy(host, memory, size) :
+		       nfc_fault_copy(memory, host, size);
+}
+
+/* What the client's doorbells are: islands' words, which it finds set. */
+static bool has_rung(struct nfc_area *area, uint32_t islands)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < islands; i++)
+		any |= !atomic_exchange(
+			(_Atomic uint64_t *)&area->island[i].word, 1);
+	return any;
+}
+
+static void *listen_near(void *arg)
+{
+	struct nfc_near *h = arg;
+	struct nfc_area *area = h->area;
+	struct futex_waitv v[NFC_ISLANDS_MAX + 1] = { 0 };
+	uint32_t n = h->shape.islands;
+
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = (struct futex_waitv){
+			.uaddr = (uintptr_t)&area->island[i].word,
+			.val = 1,
+			.flags = FUTEX_32
+		};
+	v[n] = (struct futex_waitv){ .uaddr = (uintptr_t)&h->stop,
+				     .flags = FUTEX_32 | FUTEX_PRIVATE_FLAG };
+	while (!atomic_load(&h->stop)) {
+		if (has_rung(area, n))
+			nfc_near_ring(h);
+		else
+			syscall(SYS_futex_waitv, v, n + 1, 0, NULL, 0);
+	}
+	return NULL;
+}
+
+/* The lowest number that no other host of that device here has; the node is held. */
+static int number_near(struct nfc_near *h)
+{
+	uint32_t taken = 0;
+
+	for (struct nfc_near *o = h->node->nears; o; o = o->next)
+		if (o->to == h->to)
+			taken |= 1u << o->number;
+	h->number = (uint16_t)__builtin_ctz(~taken);
+	return h->number < NFC_FAR_HOSTS ? 0 : -NFC_EBUSY;
+}
+
+static void drop_near(struct nfc_near *h)
+{
+	if (h->listens) {
+		atomic_store(&h->stop, 1);
+		port_futex_wake(&h->stop);
+		pthread_join(h->listener, NULL);
+	}
+	if (h->doorbell >= 0)
+		close(h->doorbell);
+	if (!h->bus)
+		port_unmap(h->area, h->size);
+	port_unmap(h->pages, h->pages_size);
+	free(h);
+}
+
+static int make_near(struct nfc_near *h, const struct nfc_near_client *client)
+{
+	struct nfc_far_config c;
+
+	h->doorbell = client ? fcntl(client->doorbell, F_DUPFD_CLOEXEC, 0) :
+			       eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (h->doorbell < 0 || nfc_config_check(&h->shape) ||
+	    nfc_fault_install())
+		return -NFC_ENOMEM;
+	h->size = nfc_area_size(&h->shape);
+	h->bus = client ? client->bus : NULL;
+	h->area = client ? nfc_bus_area(h->bus, &h->size) : port_map(h->size);
+	if (h->size < nfc_area_size(&h->shape))
+		return -NFC_ETOOLARGE;
+	c = end_config(&h->shape, 0, 0);
+	h->pages_size = nfc_far_pages_size(&c);
+	h->pages = port_map(h->pages_size);
+	if (!h->area || !h->pages)
+		return -NFC_ENOMEM;
+	if (client && pthread_create(&h->listener, NULL, listen_near, h))
+		return -NFC_ENOMEM;
+	h->listens = client;
+	return 0;
+}
+
+int nfc_near_new(struct nfc_mesh *m, uint32_t node, uint32_t to,
+		 const struct nfc_config *shape,
+		 const struct nfc_near_client *client, struct nfc_near **out)
 {
 	struct nfc_near *h = calloc(1, sizeof(*h));
 	struct mesh_node *n = &m->node[node];
+	int rc;
 
 	if (!h)
-		return NULL;
+		return -NFC_ENOMEM;
 	h->node = n;
 	h->to = to;
 	h->shape = *shape;
-	h->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (nfc_config_check(&h->shape) || nfc_fault_install() ||
-	    h->doorbell < 0)
-		goto fail;
-	h->size = nfc_area_size(&h->shape);
-	h->area = port_map(h->size);
-	if (!h->area)
-		goto fail;
+	rc = make_near(h, client);
 	pthread_mutex_lock(&n->lock);
-	h->next = n->nears;
-	n->nears = h;
-	n->far = &calls;
+	rc = rc ? rc : number_near(h);
+	if (!rc) {
+		h->next = n->nears;
+		n->nears = h;
+		n->far = &calls;
+	}
 	pthread_mutex_unlock(&n->lock);
-	return h;
-fail:
-	if (h->doorbell >= 0)
-		close(h->doorbell);
-	free(h);
-	return NULL;
+	if (rc)
+		drop_near(h);
+	else
+		*out = h;
+	return rc;
+}
+
+void nfc_near_free(struct nfc_near *h)
+{
+	struct nfc_near **at = &h->node->nears;
+
+	nfc_near_stop(h);
+	pthread_mutex_lock(&h->node->lock);
+	while (*at != h)
+		at = &(*at)->next;
+	*at = h->next;
+	pthread_mutex_unlock(&h->node->lock);
+	drop_near(h);
+}
+
+/*
+ * Above each that a host of that number had, also one of a process that was this node
+ * before. The node is held.
+ */
+static uint32_t epoch_near(struct nfc_near *h)
+{
+	struct timespec t;
+	uint32_t now;
+
+	if (!h->bus)
+		return h->epoch + 1;
+	clock_gettime(CLOCK_REALTIME, &t);
+	now = (uint32_t)((uint64_t)t.tv_sec * 8 +
+			 (uint64_t)t.tv_nsec / 125000000);
+	h->node->far_epoch++;
+	if ((int32_t)(now - h->node->far_epoch) > 0 || !h->node->far_epoch)
+		h->node->far_epoch = now ? now : 1;
+	return h->node->far_epoch;
 }
 
 int nfc_near_start(struct nfc_near *h)
 {
 	struct mesh_node *n = h->node;
 	struct nfc_far_config c = end_config(
-		&h->shape, nfc_torus_address(&n->mesh->config.node.torus, h->to),
-		h->epoch + 1);
+		&h->shape,
+		nfc_torus_address(&n->mesh->config.node.torus, h->to), 0);
 
 	nfc_near_stop(h);
-	if (madvise(h->area, h->size, MADV_DONTNEED))
+	if ((!h->bus && madvise(h->area, h->size, MADV_DONTNEED)) ||
+	    madvise(h->pages, h->pages_size, MADV_DONTNEED))
 		return -NFC_ENOMEM;
 	c.area = h->area;
-	c.port = (struct nfc_far_port){ h, ring_near, nfc_fault_copy };
+	c.pages = h->pages;
+	c.host = h->number;
+	c.port = (struct nfc_far_port){ h, ring_near, reach_near };
 	pthread_mutex_lock(&n->lock);
-	h->epoch++;
+	c.epoch = h->epoch = epoch_near(h);
 	nfc_far_init(&h->end, &n->node, &c);
 	h->active = true;
 	pthread_mutex_unlock(&n->lock);
 	nfc_mesh_kick(n);
 	return 0;
+}
+
+int nfc_near_ready(struct nfc_near *h)
+{
+	int rc = NFC_PENDING;
+
+	pthread_mutex_lock(&h->node->lock);
+	if (h->end.latched)
+		rc = NFC_EFAULT;
+	else if (h->end.misfit)
+		rc = NFC_EABI;
+	else if (h->end.ready)
+		rc = 0;
+	pthread_mutex_unlock(&h->node->lock);
+	return rc;
 }
 
 void nfc_near_stop(struct nfc_near *h)
@@ -198,9 +363,11 @@ static void seat_come(struct far_seat *s)
 	struct mesh_node *n = s->node;
 	uint32_t epoch = s->wanted;
 	struct nfc_hosted_peer peer = { .far = &s->reach, .epoch = epoch };
+	uint32_t from = nfc_torus_index(&n->mesh->config.node.torus, s->peer);
 	struct nfc_far_config c = end_config(&n->shape, s->peer, epoch);
 	int rc;
 
+	peer.no_load = !n->mesh->node[from].here; /* code is for those who own it */
 	s->seated = epoch;
 	pthread_mutex_unlock(&n->lock);
 	pthread_mutex_lock(&n->seating);
@@ -214,7 +381,8 @@ static void seat_come(struct far_seat *s)
 	}
 	c.device = true;
 	c.area = nfc_hosted_area_of(n->device, s->host);
-	c.port = (struct nfc_far_port){ s, ring_island, nfc_fault_copy };
+	c.host = s->number;
+	c.port = (struct nfc_far_port){ s, ring_island, NULL };
 	nfc_far_init(&s->end, &n->node, &c);
 	s->active = true;
 	nfc_mesh_kick(n);
@@ -259,7 +427,8 @@ static void *seat_run(void *arg)
 }
 
 /* A host that was never here. NULL: no memory, it asks again. */
-static struct far_seat *add_seat(struct mesh_node *n, uint32_t peer)
+static struct far_seat *add_seat(struct mesh_node *n, uint32_t peer,
+				 uint16_t number)
 {
 	struct far_seat *s = calloc(1, sizeof(*s));
 
@@ -267,6 +436,7 @@ static struct far_seat *add_seat(struct mesh_node *n, uint32_t peer)
 		return NULL;
 	s->node = n;
 	s->peer = peer;
+	s->number = number;
 	s->reach = (struct nfc_hosted_far){ s, seat_rung, seat_dma };
 	pthread_cond_init(&s->changed, NULL);
 	if (pthread_create(&s->thread, NULL, seat_run, s)) {
@@ -280,37 +450,40 @@ static struct far_seat *add_seat(struct mesh_node *n, uint32_t peer)
 
 /* A host shows itself: it is new, or has begun anew. */
 static void host_shows(struct mesh_node *n, struct far_seat *s, uint32_t peer,
-		       uint32_t epoch)
+		       const struct nfc_far_head *h)
 {
-	if (!s)
-		s = add_seat(n, peer);
-	if (!s || (int32_t)(epoch - s->wanted) <= 0)
+	if (!s && h->host < NFC_FAR_HOSTS && h->epoch)
+		s = add_seat(n, peer, h->host);
+	if (!s || (s->wanted && (int32_t)(h->epoch - s->wanted) <= 0))
 		return;
-	s->wanted = epoch;
+	s->wanted = h->epoch;
 	pthread_cond_signal(&s->changed);
 }
 
 /* ---- both ---- */
 
-static uint32_t epoch_of(const struct nfc_fifo *f, uint32_t at)
+static struct nfc_far_head head_of(const struct nfc_fifo *f, uint32_t at)
 {
-	struct nfc_word first;
+	struct nfc_far_head h;
 
-	nfc_fifo_read(f, at, &first, 1);
-	return (uint32_t)first.lo;
+	nfc_fifo_read(f, at, (struct nfc_word *)&h,
+		      NFC_FAR_HEAD / NFC_WORD_SIZE);
+	return h;
 }
 
 static void to_device(struct mesh_node *n, const struct nfc_packet *p,
 		      const struct nfc_fifo *f, uint32_t at)
 {
 	struct far_seat *s = n->seats;
+	struct nfc_far_head h;
 
-	if (!n->device || n->closing)
+	if (!n->device || n->closing || p->size < NFC_FAR_HEAD)
 		return;
-	while (s && s->peer != p->from)
+	h = head_of(f, at);
+	while (s && (s->peer != p->from || s->number != h.host))
 		s = s->next;
-	if (p->kind == NFC_FAR_OPEN && p->size >= NFC_FAR_HEAD)
-		host_shows(n, s, p->from, epoch_of(f, at));
+	if (p->kind == NFC_FAR_OPEN)
+		host_shows(n, s, p->from, &h);
 	if (s && s->active)
 		nfc_far_deliver(&s->end, p, f, at);
 }
@@ -319,12 +492,15 @@ static void far_deliver(struct mesh_node *n, const struct nfc_packet *p,
 			const struct nfc_fifo *f, uint32_t at)
 {
 	struct nfc_near *h = n->nears;
+	uint16_t number;
 
 	if (p->kind >= NFC_FAR_OPEN && p->kind < NFC_FAR_AREA)
 		to_device(n, p, f, at);
-	if (p->kind < NFC_FAR_AREA)
+	if (p->kind < NFC_FAR_AREA || p->size < NFC_FAR_HEAD)
 		return;
-	while (h && !(h->active && h->end.config.peer == p->from))
+	number = head_of(f, at).host;
+	while (h && !(h->active && h->number == number &&
+		      h->end.config.peer == p->from))
 		h = h->next;
 	if (h)
 		nfc_far_deliver(&h->end, p, f, at);
@@ -374,9 +550,7 @@ static void far_free(struct mesh_node *n)
 		struct nfc_near *h = n->nears;
 
 		n->nears = h->next;
-		close(h->doorbell);
-		port_unmap(h->area, h->size);
-		free(h);
+		drop_near(h);
 	}
 	while (n->seats) {
 		struct far_seat *s = n->seats;

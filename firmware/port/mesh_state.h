@@ -43,6 +43,7 @@ struct mesh_node {
 	/* Channels between nodes: mesh_far.c. */
 	const struct mesh_far *far; /* NULL: this node has none */
 	struct nfc_near *nears; /* hosts here, each of a device elsewhere */
+	uint32_t far_epoch; /* of the client that came last */
 	struct far_seat *seats; /* of hosts elsewhere at the device here */
 	struct nfc_hosted *device; /* NULL: there is none */
 	struct nfc_config shape; /* of that device */

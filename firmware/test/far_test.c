@@ -31,6 +31,8 @@ static struct {
 	struct nfc_link_port port;
 	struct nfc_far end[2];
 	struct nfc_area *area[2];
+	void *pages;
+	uint16_t transfer;
 	struct flying flying[FLYING];
 	uint64_t now, random;
 	uint32_t lose, twice, late; /* of 100 packets */
@@ -88,9 +90,13 @@ static void ring(void *self, uint32_t island)
 	++*rings;
 }
 
-static int copy(void *to, const void *from, uint64_t size)
+static int reach(void *self, bool write, void *memory, uint64_t bus,
+		 uint64_t size)
 {
-	memcpy(to, from, size);
+	void *host = (void *)(uintptr_t)bus;
+
+	(void)self;
+	memcpy(write ? host : memory, write ? memory : host, size);
 	return 0;
 }
 
@@ -104,7 +110,7 @@ static void setup(uint32_t lose, uint32_t twice, uint32_t late)
 	t.late = late;
 	for (int i = 0; i < 2; i++) {
 		struct nfc_far_config c = {
-			.port = { &t.rings[i], ring, copy },
+			.port = { &t.rings[i], ring, reach },
 			.peer = (uint32_t)!i,
 			.epoch = EPOCH,
 			.mailboxes = MAILBOXES,
@@ -116,8 +122,17 @@ static void setup(uint32_t lose, uint32_t twice, uint32_t late)
 		struct nfc_area *area = calloc(1, (size_t)nfc_far_area_size(&c));
 
 		c.area = t.area[i] = area;
+		c.pages = t.pages = i ? t.pages :
+					calloc(1,
+					       (size_t)nfc_far_pages_size(&c));
 		t.node[i].link_port = &t.port;
 		if (i) {
+			struct nfc_hello *hello = (void *)area->device_hello.payload;
+
+			hello->channels = CHANNELS;
+			hello->mailboxes = MAILBOXES;
+			hello->islands = 1;
+			hello->slots = SLOTS;
 			area->magic = NFC_MAGIC;
 			area->size = nfc_far_area_size(&c);
 			area->epoch = EPOCH;
@@ -133,6 +148,7 @@ static void teardown(void)
 {
 	free(t.area[0]);
 	free(t.area[1]);
+	free(t.pages);
 }
 
 static void deliver(struct flying *f)
@@ -255,6 +271,47 @@ CASE(slots_come_once_and_in_order)
 
 /* ---- DMA ---- */
 
+static struct nfc_slot slot_of(enum nfc_type type, uint64_t length,
+			       uint64_t channel)
+{
+	return (struct nfc_slot){ .header = nfc_header(type, length, EPOCH,
+						       t.transfer, channel) };
+}
+
+/* The host names the pages of its next transfer on a channel. */
+static void names(bool write, uint64_t channel, void *memory, uint64_t size)
+{
+	uint64_t at = (uint64_t)(uintptr_t)memory, end = at + size, length;
+	struct nfc_slot s;
+	int n = 0;
+
+	t.transfer++;
+	length = NFC_LIST_RUNS | (write ? NFC_LIST_D2H : 0);
+	s = slot_of(NFC_TYPE_IND_LIST, length, channel);
+	for (; at < end; n++) {
+		uint64_t pages = (end - at + (at & 4095) + 4095) >> 12;
+
+		s.payload[n] = nfc_run(at, pages);
+		at += nfc_run_length(s.payload[n]);
+	}
+	s.header |= (uint64_t)n << NFC_HDR_LENGTH_SHIFT;
+	nfc_far_said(&t.end[0], &s);
+}
+
+/* The device says how it ended. */
+static void answers(enum nfc_type type, bool write, uint64_t channel)
+{
+	struct nfc_slot s = slot_of(type, 56, channel);
+	struct nfc_ack *a = (void *)s.payload;
+	struct nfc_note *note = (void *)s.payload;
+
+	if (type == NFC_TYPE_WITHDRAWN || type == NFC_TYPE_WITHDRAW)
+		note->direction = write;
+	else
+		a->direction = write;
+	nfc_far_heard(&t.end[0], &s);
+}
+
 /* A piece, as the core asks for it until it has ended. */
 static int piece(bool write, void *memory, void *bus, uint64_t size)
 {
@@ -279,11 +336,15 @@ CASE(bytes_come_whole_and_never_late)
 
 		for (uint64_t i = 0; i < size; i++)
 			host[i] = (uint8_t)chance(256);
+		names(false, 1, host, size);
 		CHECK_EQ(piece(false, device, host, size), 0);
+		answers(NFC_TYPE_DONE, false, 1);
 		CHECK(!memcmp(device, host, size));
 		for (uint64_t i = 0; i < size; i++)
 			device[i] = (uint8_t)chance(256);
+		names(true, 1, host, size);
 		CHECK_EQ(piece(true, device, host, size), 0);
+		answers(NFC_TYPE_DONE, true, 1);
 		CHECK(!memcmp(device, host, size));
 		/* what is late meets memory that is another's */
 		memset(host, round, sizeof(host));
@@ -312,6 +373,100 @@ CASE(a_fence_ends_what_is_under_way)
 	memset(host, 2, sizeof(host));
 	CHECK_EQ(piece(false, device, host, sizeof(host)), NFC_ERESET);
 	CHECK_EQ(device[0], 1);
+	teardown();
+}
+
+/* Does the device's access break a rule? Each in a new epoch. */
+static bool latches(bool write, void *bus, uint64_t size)
+{
+	static uint8_t device[64 << 10];
+	bool latched;
+
+	for (int i = 0; i < 1000 && !t.end[0].latched; i++) {
+		int rc = nfc_far_dma(&t.end[1], write, device,
+				     (uint64_t)(uintptr_t)bus, size);
+
+		if (rc != NFC_PENDING)
+			break;
+		step();
+	}
+	latched = t.end[0].latched;
+	CHECK_EQ(t.end[0].fenced, latched);
+	teardown();
+	setup(0, 0, 0);
+	greet();
+	return latched;
+}
+
+/* A device reaches the pages of a transfer, in its direction and while it lasts: no others. */
+CASE(pages_of_transfers_and_no_others)
+{
+	static uint8_t host[16 << 10];
+	uint64_t half = sizeof(host) / 2;
+
+	setup(0, 0, 0);
+	greet();
+	CHECK(latches(false, host, 1));
+	CHECK(latches(true, host, 1));
+	names(false, 1, host, half);
+	CHECK(!latches(false, host, half));
+	names(false, 1, host, half);
+	CHECK(latches(true, host, 8)); /* to be read alone */
+	names(true, 1, host + half, half);
+	CHECK(latches(true, host + half - 1, 8));
+	names(true, 1, host, half);
+	CHECK(latches(true, host + half - 1, 4098));
+	names(true, 1, host, half);
+	CHECK(latches(true, (void *)(UINTPTR_MAX - 3), 8));
+	names(true, CHANNELS, host, half);
+	CHECK(latches(true, host, 8));
+	names(true, 2, host, half);
+	answers(NFC_TYPE_DONE, true, 2);
+	CHECK(latches(true, host, 8)); /* it is over */
+	names(true, 2, host, half);
+	answers(NFC_TYPE_ABORTED, true, 3);
+	CHECK(!latches(true, host, 8)); /* of another channel */
+	names(true, 2, host, half);
+	names(true, 2, host + half, half);
+	CHECK(latches(true, host, 8)); /* of the one before */
+	names(true, 2, host, half);
+	names(true, 3, host + half, half);
+	answers(NFC_TYPE_ERROR, true, 3);
+	CHECK(!latches(true, host, half)); /* the other one goes on */
+	teardown();
+}
+
+/* A device that answers before it was asked gets no pages of it afterwards. */
+CASE(an_end_that_comes_early_ends_it)
+{
+	static uint8_t host[8 << 10];
+	struct nfc_slot asked;
+
+	setup(0, 0, 0);
+	greet();
+	t.transfer = 1;
+	answers(NFC_TYPE_DONE, true, 2);
+	t.transfer = 0;
+	names(true, 2, host, sizeof(host));
+	CHECK(latches(true, host, 8));
+	t.transfer = 1;
+	answers(NFC_TYPE_WITHDRAWN, true, 2);
+	t.transfer = 0;
+	names(true, 2, host, sizeof(host));
+	CHECK_EQ(t.end[0].granted, 0);
+	asked = slot_of(NFC_TYPE_WITHDRAW, 56, 2);
+	((struct nfc_note *)asked.payload)->direction = NFC_D2H;
+	nfc_far_said(&t.end[0], &asked);
+	t.transfer = 0;
+	names(true, 2, host,
+	      sizeof(host)); /* under the number that nothing used */
+	CHECK_EQ(t.end[0].granted, 1);
+	nfc_far_said(&t.end[0], &asked);
+	answers(NFC_TYPE_WITHDRAWN, true, 2);
+	CHECK_EQ(t.end[0].granted, 0);
+	t.transfer = 0;
+	names(true, 2, host, sizeof(host));
+	CHECK(!latches(true, host, 8));
 	teardown();
 }
 
@@ -347,14 +502,15 @@ CASE(nonsense_is_dropped)
 		for (uint32_t k = 0; k < sizeof(p) / 4; k += 1 + chance(64))
 			memset((uint8_t *)&p + 4 * k, (int)chance(256), 4);
 		p.head.epoch = chance(8) ? EPOCH : chance(9);
-		p.head.mailbox = (uint16_t)chance(MAILBOXES + 1);
-		p.head.count = (uint16_t)chance(80);
+		p.head.mailbox = (uint8_t)chance(MAILBOXES + 1);
+		p.head.host = chance(8) ? 0 : (uint16_t)chance(3);
+		p.head.count = (uint8_t)chance(80);
 		p.head.bus = (uint64_t)(uintptr_t)t.area[0];
 		f.packet.kind = (uint8_t)(16 + chance(13));
 		if (f.packet.kind == NFC_FAR_WRITE ||
 		    f.packet.kind == NFC_FAR_READ ||
 		    f.packet.kind == NFC_FAR_LEAVE)
-			continue; /* a peer that may reach memory is believed */
+			continue; /* a host's device would be latched at once */
 		f.packet.size = chance(NFC_PACKET_SIZE + 1);
 		memcpy(f.word, &p, sizeof(p));
 		deliver(&f);
