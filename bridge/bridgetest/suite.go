@@ -52,10 +52,13 @@ func Run(t *testing.T, open OpenFunc, without ...string) {
 }
 
 // RunTransfers runs what of the suite is about how the bytes of transfers come to the
-// device and back, for another way of the same device.
-func RunTransfers(t *testing.T, open OpenFunc) {
+// device and back, for another way of the same device, but for the cases named in without.
+func RunTransfers(t *testing.T, open OpenFunc, without ...string) {
 	t.Helper()
 	runIf(t, open, func(name string) bool {
+		if slices.Contains(without, name) {
+			return false
+		}
 		group, _, _ := strings.Cut(name, "/")
 		return slices.Contains([]string{"transfer", "posted", "begun", "region", "refusal", "extended", "cancel"}, group) ||
 			slices.Contains([]string{"huge/list-number-wraps", "close/during-transfer", "reset/during-transfers"}, name)

@@ -88,7 +88,11 @@ func (l *link) greet(ctx context.Context, o *options, after uint32) error {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { _ = l.conn.SetDeadline(time.Unix(1, 0)) })()
-	answer, files, err := l.exchange(&shmwire.Message{Kind: shmwire.Hello, Epoch: after}, 2)
+	hello := shmwire.Message{Kind: shmwire.Hello, Epoch: after}
+	if o.far {
+		hello.Address = shmwire.AddressOf(o.node)
+	}
+	answer, files, err := l.exchange(&hello, 2)
 	switch {
 	case ctx.Err() != nil:
 		err = errors.Join(context.Cause(ctx), err)
@@ -96,6 +100,8 @@ func (l *link) greet(ctx context.Context, o *options, after uint32) error {
 		err = fmt.Errorf("the device process of %s hung up: %w", o.path, bridge.ErrDeviceLost)
 	case errors.Is(err, shmwire.ErrVersion):
 		err = fmt.Errorf("%w: %w", bridge.ErrABI, err)
+	case err == nil && answer.Status == 0 && answer.Address != hello.Address:
+		err = fmt.Errorf("the device process of %s knows no other nodes: %w", o.path, bridge.ErrNotSupported)
 	case err == nil:
 		err = answer.Err()
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
 func init() {
@@ -19,12 +20,17 @@ func init() {
 // stallLimits are those of stall-timeout. No call is meant to wait for a year.
 var stallLimits = bridge.Limits[time.Duration]{Min: time.Millisecond, Max: 365 * 24 * time.Hour}
 
+// nodeOption names a node of the fabric that the device process is a node of.
+const nodeOption = "node"
+
 // options are those of an address.
 type options struct {
 	path  string
 	owner uint32 // who may run the device, beside this user and root
 	known bool   // there is an owner
 	stall time.Duration
+	node  abi.Node // of the fabric …
+	far   bool     // … whose device it is, in place of that of the socket's process
 }
 
 // parse reads an address. Errors wrap bridge.ErrOption for an unknown name and
@@ -37,11 +43,20 @@ func parse(a bridge.Address) (options, error) {
 	if len(a.Path) > pathMost {
 		return o, fmt.Errorf("path of %d bytes, at most %d: %w", len(a.Path), pathMost, bridge.ErrInvalid)
 	}
-	if err := a.Only("user", "stall-timeout"); err != nil {
+	if err := a.Only("user", "stall-timeout", nodeOption); err != nil {
 		return o, err
 	}
 	if err := a.Duration("stall-timeout", &o.stall, stallLimits); err != nil {
 		return o, err
+	}
+	if a.Options.Has(nodeOption) {
+		text := a.Options.Get(nodeOption)
+		var x, y, z uint8
+		_, err := fmt.Sscanf(text, "%d.%d.%d", &x, &y, &z)
+		o.node, o.far = abi.MakeNode(x, y, z), true
+		if err != nil || o.node.String() != text {
+			return o, fmt.Errorf("option %s=%s: %w: want a node as 1.0.0", nodeOption, text, bridge.ErrInvalid)
+		}
 	}
 	if !a.Options.Has("user") {
 		return o, nil

@@ -34,7 +34,7 @@ func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Devi
 		log.Flush()
 		return nil, err
 	}
-	dev, err := mailbox.Open(ctx, p, bridge.Info{Address: a.String(), Driver: "shm"}, &mailbox.Options{Log: log, Stall: opts.stall})
+	dev, err := mailbox.Open(ctx, p, bridge.Info{Address: a.String(), Driver: "shm", Node: opts.node}, &mailbox.Options{Log: log, Stall: opts.stall})
 	if err != nil {
 		err = errors.Join(err, p.Close())
 		log.Flush()

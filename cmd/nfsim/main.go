@@ -68,7 +68,8 @@ processes share without a kernel module: they open it as shm:SOCKET (docs/shm.md
 
 With --node it is a node of a fabric (docs/fabric.md) whose neighbours are other
 processes, here or on other machines. Links are TLS 1.3 with certificates of both
-sides, known one by one. With --console it obeys commands from the standard input,
+sides, known one by one. Programs at other nodes' devices, and clients of --shm, which
+open them as shm:SOCKET?node=1.0.0, have channels to its device. With --console it obeys commands from the standard input,
 one a line, and ends with it; an empty line ends each answer:
 
 ` + consoleHelp + `
@@ -95,7 +96,7 @@ func newRoot() *cobra.Command {
   nfsim --vfio-user /tmp/nfsim.sock --exit-when-disconnected --report report.json
   nfsim --vfio-user /tmp/nfsim.sock --script count@3 --seed 7
   nfsim --node 1,0,0 --torus 2x2x1 --link x+=10.0.0.1:7000 --peer 0.0.0=5e88… --certificate node.pem --key node.key
-  nfsim --node alpha --fabric fabric.yaml --certificate alpha.pem --key alpha.key
+  nfsim --node alpha --fabric fabric.yaml --certificate alpha.pem --key alpha.key --shm /run/nfsim/0.sock
   nfsim --shm /run/nfsim/0.sock --hosts 32 --user nobody`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
@@ -107,7 +108,7 @@ func newRoot() *cobra.Command {
 			case given == 0:
 				return usagef("give the path of the socket to listen on with --vfio-user or --shm, or a node of a fabric with --node")
 			case given > 1:
-				return usagef("give one of --vfio-user, --shm and --node")
+				return usagef("give one of --vfio-user, --shm and --node; a node may have --shm, too")
 			case o.node != "":
 				return runNode(cmd.Context(), o, streams{cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()})
 			case o.shm != "":

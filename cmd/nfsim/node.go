@@ -12,14 +12,17 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/mesh"
+	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/hosts"
+	"github.com/nfcomms/nfcomms/firmware"
 	"github.com/nfcomms/nfcomms/pkg/fabric"
 )
 
 // node is a node of a fabric, which this process is.
 type node struct {
 	*nodeSettings
-	mesh *mesh.Mesh
-	log  *slog.Logger
+	mesh  *mesh.Mesh
+	log   *slog.Logger
+	shape firmware.Config // of its device, and of those of all nodes
 }
 
 // nodeSpin is how long its thread looks for work before it sleeps.
@@ -35,6 +38,16 @@ func runNode(ctx context.Context, o *options, std streams) error {
 	if err != nil {
 		return err
 	}
+	device, err := parseShared(o, log)
+	if err != nil {
+		return err
+	}
+	lines, err := newDeviceLog(log)
+	if err != nil {
+		return err
+	}
+	defer lines.Close()
+	device.device.Device.LogFD = lines.fd()
 	n := &node{nodeSettings: s, log: log}
 	here := make([]bool, s.torus.Nodes())
 	here[n.own()] = true
@@ -46,12 +59,32 @@ func runNode(ctx context.Context, o *options, std streams) error {
 		return err
 	}
 	defer n.mesh.Close()
+	clients, err := n.startDevice(device)
+	if err != nil {
+		return err
+	}
+	defer clients.Close()
+	return n.run(ctx, o, device, clients, std)
+}
+
+// run joins the neighbours and serves clients until ctx ends, or the commands do.
+func (n *node) run(ctx context.Context, o *options, device *shared, clients *hosts.Server, std streams) error {
+	s := n.nodeSettings
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var links sync.WaitGroup
 	defer links.Wait()
 	defer stop()
-	served := make(chan error, 1)
+	served := make(chan error, 2)
+	socket, err := n.listenShared(o, device)
+	if socket != nil {
+		fmt.Fprintf(std.out, "listening %s\n", o.shm)
+		defer socket.Close() // unlinks it, unless it is systemd's
+		links.Go(func() { served <- clients.Serve(ctx, socket) })
+	}
+	if err != nil {
+		return err
+	}
 	if s.listen != "" {
 		l, err := net.Listen("tcp", s.listen)
 		if err != nil {

@@ -102,10 +102,13 @@ func (o *options) define(cmd *cobra.Command) {
 
 // given is how many kinds of service the command line asks for.
 func (o *options) given() (n int) {
-	for _, kind := range []string{o.socket, o.shm, o.node} {
+	for _, kind := range []string{o.socket, o.node} {
 		if kind != "" {
 			n++
 		}
+	}
+	if o.shm != "" && o.node == "" { // a node may have clients, too
+		n++
 	}
 	return n
 }

@@ -29,11 +29,21 @@ type Kind uint16
 
 // Kinds of messages, all from the client at first.
 const (
-	Hello Kind = iota + 1 // Epoch: the last it knows; the answer has that of the host, and the size of its area
+	Hello Kind = iota + 1 // Epoch: the last it knows; Address: see AddressOf; the answer has those of the host, and the size of its area
 	Map                   // Address, Size and a descriptor: memory that the device may reach from now on
 	Unmap                 // Address, Size: … not any more; answered when nothing uses it
 	Fence                 // answered when no DMA runs, and none will
 )
+
+// AddressOf is that of a hello to the device of another node of the fabric, by way of
+// the device process; 0: to the device of that process.
+func AddressOf(n abi.Node) uint64 { return 1<<63 | uint64(n) }
+
+// NodeOf is the node that an address of a hello names; false if it names none.
+func NodeOf(address uint64) (abi.Node, bool) {
+	n := abi.Node(address)
+	return n, address == AddressOf(n)
+}
 
 // Message is one message, in either direction.
 type Message struct {
@@ -53,6 +63,7 @@ const (
 	OfDevice Of = iota + 1
 	OfUser
 	OfClient
+	OfNode // hosts of one node at the device of another
 )
 
 // Bound is what a refused request would have exceeded.
@@ -73,6 +84,14 @@ func (m *Message) Err() error {
 	}
 	err := bridge.Error(abi.Status(m.Status))
 	switch of := Of(m.Address); {
+	case m.Kind == Hello && errors.Is(err, bridge.ErrABI):
+		return fmt.Errorf("the device of that node is of another shape: %w", err)
+	case m.Kind == Hello && errors.Is(err, bridge.ErrDeviceLost):
+		return fmt.Errorf("%w: that node does not answer", err)
+	case m.Kind == Hello && errors.Is(err, bridge.ErrNotSupported):
+		return fmt.Errorf("the device of this process is no node of a fabric: %w", err)
+	case m.Kind == Hello && errors.Is(err, bridge.ErrBusy) && of == OfNode:
+		return fmt.Errorf("a node takes %d hosts of another: %w", m.Size, err)
 	case m.Kind == Hello && errors.Is(err, bridge.ErrBusy) && of == OfUser:
 		return fmt.Errorf("this user has as many clients of the device as a user gets (%d): %w", m.Size, err)
 	case m.Kind == Hello && errors.Is(err, bridge.ErrBusy):

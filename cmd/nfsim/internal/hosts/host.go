@@ -35,7 +35,7 @@ type host struct {
 	server *Server
 	conn   *net.UnixConn
 	bus    *firmware.Bus
-	device *firmware.Host
+	device Attached
 	bell   [2]int // the device's end, and the client's
 	pidfd  *os.File
 	epoch  uint32
@@ -79,12 +79,11 @@ func (s *Server) attach(c *net.UnixConn, peer fdpass.Peer, u *user, hello shmwir
 		h.end()
 		return nil, abi.ErrClosed
 	}
-	var status abi.Status
-	if h.device, status = s.device.Attach(h.bus, h.bell[0], h.epoch, isOwn(peer)); status != abi.OK {
+	if status := s.reach(h, hello.Address, isOwn(peer)); status != abi.OK {
 		h.end()
 		return nil, status
 	}
-	answer := shmwire.Message{Kind: shmwire.Hello, Epoch: h.epoch, Size: s.areaSize}
+	answer := shmwire.Message{Kind: shmwire.Hello, Epoch: h.epoch, Address: hello.Address, Size: s.areaSize}
 	_ = c.SetWriteDeadline(time.Now().Add(answerTime))
 	if err := shmwire.Send(c, &answer, h.bus.AreaFile(), h.bell[1]); err != nil {
 		h.end()

@@ -43,6 +43,7 @@ const (
 // Server is a device that processes share.
 type Server struct {
 	device   *firmware.Instance
+	fabric   Fabric // nil: it is no node of one
 	options  Options
 	areaSize uint64
 	log      *slog.Logger
@@ -112,6 +113,9 @@ func (s *Server) Close() {
 	}
 	s.mu.Unlock()
 	s.clients.Wait()
+	if s.fabric != nil {
+		s.fabric.Leave()
+	}
 	s.device.Close()
 }
 
@@ -135,11 +139,7 @@ func (s *Server) serve(c *net.UnixConn, peer fdpass.Peer, owner string) {
 	h, status := s.attach(c, peer, u, hello)
 	if status != abi.OK {
 		log.Warn("client refused", "status", status)
-		bound := shmwire.Bound{}
-		if status == abi.ErrBusy {
-			bound = shmwire.Bound{Of: shmwire.OfDevice, Most: uint64(s.options.Device.Shared)}
-		}
-		s.send(c, shmwire.Refusal(hello.Kind, status, bound))
+		s.send(c, shmwire.Refusal(hello.Kind, status, s.boundOf(status, hello.Address)))
 		return
 	}
 	log.Info("client attached", "epoch", h.epoch)
