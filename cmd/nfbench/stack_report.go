@@ -16,6 +16,8 @@ type StackReport struct {
 	Tests   int `json:"tests"`
 	// Curves are the leaves of the tree with flow control.
 	Curves []StackCurve `json:"curves"`
+	// Gains are what depth is worth, up to 1 MiB.
+	Gains []StackGain `json:"gains"`
 	// Waterfalls say where the time goes, and ClockErrorNS how far pick-up and completion may be off.
 	Waterfalls   []StackWaterfall `json:"waterfalls"`
 	ClockErrorNS float64          `json:"clock_error_ns"`
@@ -83,6 +85,9 @@ var slides = []StackSlide{{4, 25, 42, 46}, {8, 50, 70, 72}, {16, 65, 0, 0}, {32,
 // stackShare is the share of software below which it does not count (F27).
 const stackShare = 0.05
 
+// stackGains is what is more than two equal things differ by.
+const stackGains = 1.1
+
 // conclude turns tests into the report.
 func (r *StackReport) conclude(rig *stackRig, touch float64) {
 	r.TouchNS, r.Slides = touch*1e9, slides
@@ -91,6 +96,7 @@ func (r *StackReport) conclude(rig *stackRig, touch float64) {
 			r.Curves = append(r.Curves, p.curve(rig.plan.sizes, d, direction))
 		}
 	}
+	r.Gains = rig.gainTable()
 	for _, size := range rig.plan.sizes {
 		chunks := min(4096, max(4*r.Depth, r.Payload/size))
 		for i, buffers := range []int{1, r.Depth} {
@@ -133,15 +139,11 @@ func (r *StackReport) at(mode, direction string) *StackCurve {
 // find holds the shapes of the slides against these.
 func (r *StackReport) find() {
 	for _, direction := range directions {
-		one, many := r.at(stackSync, direction), r.at(stackOverlapped, direction)
-		best, from := 0.0, 0
-		for i := range one.Points {
-			if gain := many.Points[i].GBs / one.Points[i].GBs; gain > best {
-				best, from = gain, one.Points[i].Size
-			}
+		one := r.at(stackSync, direction)
+		if best, size := r.bestGain(direction); size > 0 {
+			r.Findings = append(r.Findings, found(direction+": overlapped beats synchronous (8 KiB: 70 over 50 MB/s)", best.best() > stackGains,
+				"%.2f times at most, %d chunks of %s; as futures %.2f, begun together %.2f", best.best(), best.Depth, sizeText(size), best.Futures, best.Together))
 		}
-		r.Findings = append(r.Findings, found(direction+": overlapped beats synchronous (8 KiB: 70 over 50 MB/s)", best > 1,
-			"%.2f times at most, with chunks of %s", best, sizeText(from)))
 		if h := one.Hockney; h != nil {
 			half := h.NHalf / 1024
 			r.Findings = append(r.Findings, found(direction+": half of the rate takes chunks of some 256 KiB (128 to 512)",
@@ -166,7 +168,7 @@ func (r *StackReport) find() {
 
 func (r *StackReport) table(w io.Writer) {
 	r.Header.table(w)
-	fmt.Fprintf(w, "%s each way in a test, %d tests, every byte compared; overlapped: %d at once\n", sizeText(r.Payload), r.Tests, r.Depth)
+	fmt.Fprintf(w, "%s each way in a test, %d tests, every byte compared; %d chunks in a group\n", sizeText(r.Payload), r.Tests, r.Depth)
 	if r.Busy != "" {
 		fmt.Fprintf(w, "not to be trusted: %s\n", r.Busy)
 	}
@@ -182,6 +184,7 @@ func (r *StackReport) table(w io.Writer) {
 			fmt.Fprintf(w, "t0 %s, r∞ %.2f GB/s, n½ %.1f KiB\n", nsText(h.T0), h.RInf, h.NHalf/1024)
 		}
 	}
+	r.tableOfGains(w)
 	r.tableOfLayers(w)
 	fmt.Fprintln(w, "\nWITHOUT FLOW CONTROL: in this benchmark alone, between two goroutines; the data are wrong")
 	t := texttable.Numbers("chunk", "mode", "GB/s", "chunks", "wrong, by their checksums")

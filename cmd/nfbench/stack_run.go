@@ -12,7 +12,8 @@ import (
 // How chunks follow each other.
 const (
 	stackSync       = "synchronous"
-	stackOverlapped = "overlapped"
+	stackOverlapped = "overlapped"     // a future each
+	stackTogether   = "begun together" // SendStriped, ReceiveStriped
 )
 
 // Kinds of memory.
@@ -25,14 +26,18 @@ const (
 // stackCall is the size whose time is what a call costs.
 const stackCall = 8
 
-// stackPath is one leaf of the tree, at all sizes.
+// stackPath is one leaf of the tree, at all sizes. All leaves move as many chunks through as many
+// channels, from and to as much memory, as far as it has room: they differ in how calls follow
+// each other, not in what the processor's caches hold.
 type stackPath struct {
 	mode, memory string
-	depth        int
-	chans        []*nfcomms.Channel
-	sent, got    []byte // of the largest chunk, depth times
+	chans        []*nfcomms.Channel // one for each chunk of a group
+	sent, got    []byte             // of the largest chunk, at least
 	points       map[int]*stackTimes
 }
+
+// room returns how many chunks of a group have memory of their own.
+func (p *stackPath) room(size int) int { return min(len(p.chans), len(p.sent)/size) }
 
 // stackTimes are the tests of a path at one size, by direction: seconds a chunk.
 type stackTimes struct {
@@ -40,46 +45,63 @@ type stackTimes struct {
 	memcpy    []float64
 }
 
-// run is one test of a path: groups of depth chunks there, then back, until the payload is
-// moved.
+// run is one test of a path: groups of chunks there, then back, until the payload is moved.
 func (p *stackPath) run(ctx context.Context, size, payload int, seed uint64) (wall, cpu [2]time.Duration, chunks int, err error) {
-	group := p.depth * size
-	sent, got := p.sent[:group], p.got[:group]
+	group, used := len(p.chans)*size, p.room(size)*size
+	sent, got := p.sent[:used], p.got[:used]
 	for moved := 0; moved < payload && moved < 4096*group; moved += group {
 		seed++
 		fillPattern(sent, seed)
 		clear(got)
-		for d, begin := range []func(int) *nfcomms.Future{
-			func(i int) *nfcomms.Future { return p.chans[i].SendIndAsync(ctx, sent[i*size:(i+1)*size]) },
-			func(i int) *nfcomms.Future { return p.chans[i].ReceiveIndAsync(ctx, got[i*size:(i+1)*size]) },
-		} {
+		for d, move := range []func(context.Context, []byte, int) error{p.send, p.receive} {
 			busy, start := cpuTime(), time.Now()
-			if p.depth == 1 {
-				err = p.blocking(ctx, d, sent, got)
-			} else {
-				err = all(ctx, p.depth, begin)
-			}
+			err = move(ctx, [][]byte{sent, got}[d], size)
 			wall[d] += time.Since(start)
 			cpu[d] += cpuTime() - busy
 			if err != nil {
 				return wall, cpu, chunks, err
 			}
 		}
-		chunks += p.depth
-		if n := samePrefix(sent, got); n < group {
+		chunks += len(p.chans)
+		if n := samePrefix(sent, got); n < used {
 			return wall, cpu, chunks, fmt.Errorf("data came back changed: %s, chunks of %s: byte %d differs", p.mode, sizeText(size), n)
 		}
 	}
 	return wall, cpu, chunks, nil
 }
 
-// blocking is one chunk in one direction.
-func (p *stackPath) blocking(ctx context.Context, direction int, sent, got []byte) error {
-	if direction == 0 {
-		return p.chans[0].SendInd(ctx, sent)
+// send moves a group to the device.
+func (p *stackPath) send(ctx context.Context, mem []byte, size int) error {
+	if p.mode == stackTogether {
+		return nfcomms.SendStriped(ctx, mem, len(mem), p.chans...)
 	}
-	_, err := p.chans[0].ReceiveInd(ctx, got)
-	return err
+	return p.each(ctx, mem, size, func(ch *nfcomms.Channel, chunk []byte) error { return ch.SendInd(ctx, chunk) },
+		func(ch *nfcomms.Channel, chunk []byte) *nfcomms.Future { return ch.SendIndAsync(ctx, chunk) })
+}
+
+// receive moves a group back.
+func (p *stackPath) receive(ctx context.Context, mem []byte, size int) error {
+	if p.mode == stackTogether {
+		_, err := nfcomms.ReceiveStriped(ctx, mem, len(mem), p.chans...)
+		return err
+	}
+	return p.each(ctx, mem, size, func(ch *nfcomms.Channel, chunk []byte) error { _, err := ch.ReceiveInd(ctx, chunk); return err },
+		func(ch *nfcomms.Channel, chunk []byte) *nfcomms.Future { return ch.ReceiveIndAsync(ctx, chunk) })
+}
+
+// each moves a group chunk by chunk: one after the other, or all at once.
+func (p *stackPath) each(ctx context.Context, mem []byte, size int,
+	call func(*nfcomms.Channel, []byte) error, begin func(*nfcomms.Channel, []byte) *nfcomms.Future) error {
+	chunk := func(i int) []byte { at := i % p.room(size) * size; return mem[at : at+size] }
+	if p.mode == stackOverlapped {
+		return all(ctx, len(p.chans), func(i int) *nfcomms.Future { return begin(p.chans[i], chunk(i)) })
+	}
+	for i, ch := range p.chans {
+		if err := call(ch, chunk(i)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // all starts n futures and waits for all, also after one that failed.
@@ -112,36 +134,44 @@ func (p *stackPath) measure(ctx context.Context, size, payload int, seed uint64,
 		t.cpu[d] = append(t.cpu[d], cpu[d].Seconds()/float64(chunks))
 	}
 	start := time.Now()
-	copy(p.got[:p.depth*size], p.sent[:p.depth*size])
-	t.memcpy = append(t.memcpy, time.Since(start).Seconds()/float64(p.depth))
+	copy(p.got[:p.room(size)*size], p.sent[:p.room(size)*size])
+	t.memcpy = append(t.memcpy, time.Since(start).Seconds()/float64(p.room(size)))
 	return nil
 }
 
 // stackRig is what the paths share.
 type stackRig struct {
-	plan  stackPlan
-	paths []*stackPath
-	ends  []func() error
+	plan      stackPlan
+	chans     []*nfcomms.Channel
+	sent, got []byte // of the heap
+	paths     []*stackPath
+	gains     []*stackGainTests
+	ends      []func() error
+}
+
+// path returns a leaf with so many chunks in a group.
+func (r *stackRig) path(mode, memory string, depth int, sent, got []byte) *stackPath {
+	return &stackPath{mode, memory, r.chans[:depth], sent, got, map[int]*stackTimes{}}
 }
 
 // newStackRig starts the loopback processes and finds memory of each kind.
 func newStackRig(ctx context.Context, dev *nfcomms.Device, plan stackPlan) (*stackRig, error) {
 	r := &stackRig{plan: plan}
-	var chans []*nfcomms.Channel
-	for range plan.depth { // a process takes nothing more until what it has was received
+	for range max(plan.depth, gainDepths[len(gainDepths)-1]) { // a process takes nothing more until what it has was received
 		proc, err := start(ctx, dev, "loopback", 1)
 		if err != nil {
 			return nil, err
 		}
-		chans = append(chans, proc.chans...)
+		r.chans = append(r.chans, proc.chans...)
 	}
 	most := plan.sizes[len(plan.sizes)-1]
-	add := func(mode, memory string, depth int, sent, got []byte) {
-		r.paths = append(r.paths, &stackPath{mode, memory, depth, chans, sent, got, map[int]*stackTimes{}})
+	add := func(mode, memory string, sent, got []byte) {
+		r.paths = append(r.paths, r.path(mode, memory, plan.depth, sent, got))
 	}
-	sent, got := buffer(plan.depth*most), buffer(plan.depth*most)
-	add(stackSync, memoryHeap, 1, sent, got)
-	add(stackOverlapped, memoryHeap, plan.depth, sent, got)
+	r.sent, r.got = buffer(max(plan.depth*most, gainMemory)), buffer(max(plan.depth*most, gainMemory))
+	for _, mode := range []string{stackSync, stackOverlapped, stackTogether} {
+		add(mode, memoryHeap, r.sent, r.got)
+	}
 	var regions [2][]byte
 	for i := range regions {
 		region, err := dev.Alloc(most)
@@ -151,14 +181,14 @@ func newStackRig(ctx context.Context, dev *nfcomms.Device, plan stackPlan) (*sta
 		regions[i] = region.Bytes()
 		r.ends = append(r.ends, region.Close)
 	}
-	add(stackSync, memoryRegion, 1, regions[0], regions[1])
+	add(stackSync, memoryRegion, regions[0], regions[1])
 	mapped, unmap, err := mapMemory(2 * most)
 	if err != nil {
 		return nil, errors.Join(err, r.end())
 	}
 	if mapped != nil {
 		r.ends = append(r.ends, unmap)
-		add(stackSync, memoryMapped, 1, mapped[:most], mapped[most:])
+		add(stackSync, memoryMapped, mapped[:most], mapped[most:])
 	}
 	return r, nil
 }
@@ -195,6 +225,9 @@ func stack(ctx context.Context, dev *nfcomms.Device, plan stackPlan, bar progres
 		}
 	}
 	bar.done()
+	if err := rig.measureGains(ctx); err != nil {
+		return nil, errors.Join(err, rig.end())
+	}
 	r.Busy = w.busy(cpuTime(), nil)
 	falls, clock, err := rig.waterfalls(ctx, dev)
 	if err != nil {

@@ -19,7 +19,7 @@ func TestStackJSON(t *testing.T) {
 	decode(t, mustRun(t, append(tinyStack, "--output", "json", "--plot", svg, "--waterfall", svg+".layers")...), &r)
 	requireHeader(t, "stack", r.Header)
 	require.Equal(t, []int{64 << 10, 2, 1}, []int{r.Payload, r.Depth, r.Tests})
-	require.Contains(t, []int{6, 8}, len(r.Curves), "two modes on the heap, regions and, where there is mmap, mapped memory")
+	require.Contains(t, []int{8, 10}, len(r.Curves), "three modes on the heap, regions and, where there is mmap, mapped memory")
 	for _, c := range r.Curves {
 		require.Positive(t, c.CallNS)
 		require.Len(t, c.Points, 3)
@@ -29,6 +29,16 @@ func TestStackJSON(t *testing.T) {
 			require.Positive(t, p.TheoryGBs)
 			require.Positive(t, p.Software)
 			require.LessOrEqual(t, p.Software, 1.0)
+		}
+	}
+	require.Len(t, r.Gains, 6)
+	for i, g := range r.Gains {
+		require.Equal(t, directions[i%2], g.Direction)
+		require.Positive(t, g.SyncGBs)
+		require.Len(t, g.Depths, len(gainDepths))
+		for _, s := range g.Depths {
+			require.Positive(t, s.Futures)
+			require.Positive(t, s.Together)
 		}
 	}
 	require.Len(t, r.Waterfalls, 6)
@@ -61,7 +71,7 @@ func TestStackJSON(t *testing.T) {
 func TestStackTable(t *testing.T) {
 	out := mustRun(t, tinyStack...)
 	for _, want := range []string{
-		"every byte compared", "with flow control, overlapped, d2h, memory: heap", "memory: region", "theory GB/s", "Where the time of a chunk goes",
+		"every byte compared", "with flow control, overlapped, d2h, memory: heap", "memory: region", "theory GB/s", "begun together, d2h", "Gain of depth", "8 begun together", "Where the time of a chunk goes",
 		"WITHOUT FLOW CONTROL: in this benchmark alone", "Another machine: the slides", "980", "190", "not measured: the C path",
 		"software takes less than 5 %", "checksums found",
 	} {
