@@ -16,8 +16,8 @@ type contender struct {
 	size int    // bytes per operation
 	// batch is the number of operations per sample of the percentiles.
 	batch int
-	// batches are made by each run, of one that is dear to start, which leaves their
-	// times in parts; 0: one.
+	// batches are made at most by each run, of one that is dear to start, which leaves
+	// the times of those that it made in parts; 0: one.
 	batches int
 	parts   []time.Duration
 	// run does n operations and returns the time that counts.
@@ -97,6 +97,9 @@ func (c *contender) round(ctx context.Context, slice time.Duration) error {
 		}
 		for _, part := range c.parts {
 			c.samples.record(part)
+		}
+		if c.batches > 0 {
+			n = c.batch * len(c.parts)
 		}
 		r.ops += n
 		r.timed += d

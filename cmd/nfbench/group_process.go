@@ -168,6 +168,6 @@ func newGroupMPI(ctx context.Context) *nativeProgram {
 func (p *nativeProgram) groupSide(s exchangeShape, name string) *contender {
 	_, call, _ := strings.Cut(name, " ")
 	return p.repeated(name, "step", s.size, s.batch(), func(ctx context.Context, batches int) (*nativeRun, error) {
-		return p.run(ctx, s.members, call, s.size, s.targets, batches, s.batch())
+		return p.run(ctx, s.members, call, s.size, s.targets, batches, s.batch(), nativeMillis)
 	})
 }

@@ -219,7 +219,10 @@ func (o *hmfOptions) carried(ctx context.Context, by string) (HMFRow, error) {
 // native runs a program in C.
 func (o *hmfOptions) native(ctx context.Context, p *nativeProgram) (HMFRow, error) {
 	number := map[bool]int{true: 1}
-	run, err := p.run(ctx, 2, "stream", o.payload, o.ring, o.packages+1, o.perPackage, number[o.verify == "full"], number[o.access == "copy"])
+	run, err := p.run(ctx, 2, "stream", o.payload, o.ring, o.packages+1, o.perPackage, 0, number[o.verify == "full"], number[o.access == "copy"])
+	if err == nil && len(run.batches) != o.packages+1 {
+		err = fmt.Errorf("printed %d batches in place of %d", len(run.batches), o.packages+1)
+	}
 	if err != nil {
 		return HMFRow{}, err
 	}

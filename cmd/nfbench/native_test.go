@@ -70,24 +70,25 @@ func TestNativePeers(t *testing.T) {
 // TestNativePeerFails: a peer that can not be built, crashes, hangs, says nonsense or
 // loses messages is left out with its reason, and the others are measured.
 func TestNativePeerFails(t *testing.T) {
+	// One after the other: a program that was just written can not be run while a
+	// process that is being started has it open.
 	for peer, says := range map[string]string{
 		"kill -SEGV $$":                                    "signal: segmentation fault",
 		"echo no shared memory >&2; exit 3":                "exit status 3: no shared memory",
-		"exec /bin/sleep 1000":                             "said nothing for 1s and was ended",
-		"trap '' TERM; /bin/sleep 1000":                    "said nothing for 1s and was ended",
+		"exec /bin/sleep 1000":                             "said nothing for 300ms and was ended",
+		"trap '' TERM; /bin/sleep 1000":                    "said nothing for 300ms and was ended",
 		"echo hello":                                       `printed "hello"`,
 		"echo batch 5":                                     "printed 1 of 2 batches, and 0 lines with what they took",
 		fakePeer + "; echo wrong 0":                        "printed 2 of 2 batches, and 1 lines",
 		strings.ReplaceAll(fakePeer, "wrong 0", "wrong 7"): "7 messages are wrong",
 	} {
 		t.Run(says, func(t *testing.T) {
-			t.Parallel()
-			p := &nativeProgram{library: &nativeLibrary{name: "a peer", compiler: filepath.Join(fakeToolchain(t, peer), "cc")}, name: "a peer", limit: 20 * time.Second}
+			p := &nativeProgram{library: &nativeLibrary{name: "a peer", compiler: filepath.Join(fakeToolchain(t, peer), "cc")}, name: "a peer", limit: time.Minute}
 			p.build(t.Context(), "-O2", nil)
 			require.Empty(t, p.missing)
 			defer p.remove()
-			if strings.Contains(says, "1s") {
-				p.limit = time.Second
+			if strings.Contains(says, "300ms") {
+				p.limit = 300 * time.Millisecond
 			}
 			bad := p.repeated("a peer", doesEcho, 64, 2, func(ctx context.Context, _ int) (*nativeRun, error) { return p.run(ctx, 2, "echo", 64, 3, 2, 2) })
 			c := &comparison{contenders: []*contender{newMemcpy(1024), bad}}
@@ -146,13 +147,16 @@ func TestNativeRing(t *testing.T) {
 	require.Empty(t, p.missing)
 	defer p.remove()
 	for _, kind := range []string{"echo", "take"} {
-		run, err := p.run(t.Context(), 2, kind, 5000, nativeSlots, 4, 10, 0, 0)
+		run, err := p.run(t.Context(), 2, kind, 5000, nativeSlots, 4, 10, 0, 0, 0)
 		require.NoError(t, err)
 		require.Len(t, run.batches, 4)
 		require.Positive(t, slices.Min(run.batches))
 		require.GreaterOrEqual(t, run.used, run.cpu/2, "both are of the same processes")
 	}
-	_, err := p.run(t.Context(), 2, "echo", 7, nativeSlots, 1, 1, 0, 0)
+	run, err := p.run(t.Context(), 2, "echo", 64, nativeSlots, 1<<30, 1, 1, 0, 0)
+	require.NoError(t, err, "a millisecond is over long before so many batches")
+	require.NotEmpty(t, run.batches)
+	_, err = p.run(t.Context(), 2, "echo", 7, nativeSlots, 1, 1, 0, 0, 0)
 	require.ErrorContains(t, err, "SIZE is at least 8")
 }
 
@@ -163,7 +167,7 @@ func TestNativeReal(t *testing.T) {
 	defer all.remove()
 	require.Len(t, all, len(all.there())+len(all.missing()))
 	for _, p := range all.there() {
-		for _, args := range [][]any{{"echo", 56, nativeSlots, 2, 5, 0, 0}, {"take", 4096, nativeSlots, 2, 5, 0, 0}, {"stream", 1000, 7, 2, 20, 1, 1}} {
+		for _, args := range [][]any{{"echo", 56, nativeSlots, 2, 5, 0, 0, 0}, {"take", 4096, nativeSlots, 2, 5, 0, 0, 0}, {"stream", 1000, 7, 2, 20, 0, 1, 1}} {
 			run, err := p.run(t.Context(), 2, args...)
 			require.NoError(t, err, fmt.Sprint(p.name, args))
 			require.Len(t, run.batches, 2)

@@ -3,9 +3,10 @@
  * The step of "nfbench group" with MPI: every rank has bytes for each of so many
  * neighbours.
  *
- *	PROGRAM alltoallv|neighbor_alltoallv SIZE NEIGHBOURS BATCHES BATCH
+ *	PROGRAM alltoallv|neighbor_alltoallv SIZE NEIGHBOURS BATCHES BATCH MS
  *
- * Prints as peer.c does; a batch takes what its slowest rank took.
+ * Prints as peer.c does; a batch takes what its slowest rank took, and after MS
+ * milliseconds there is no other.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -74,16 +75,16 @@ static void step(const struct exchange *e)
 
 int main(int argc, char **argv)
 {
-	int rank, batches = atoi(argv[4]), batch = atoi(argv[5]);
+	int rank, batches = atoi(argv[4]), batch = atoi(argv[5]), more = 1;
 	struct exchange e;
-	double cpu = 0, all;
+	double cpu = 0, all, until = 0;
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &e.n);
 	make(&e, rank, atoi(argv[2]), atoi(argv[3]),
 	     strcmp(argv[1], "alltoallv") != 0);
-	for (int b = -1; b < batches; b++) {
+	for (int b = -1; b < batches && more; b++) {
 		double took, most, used = cpu_ns();
 
 		MPI_Barrier(MPI_COMM_WORLD);
@@ -93,11 +94,15 @@ int main(int argc, char **argv)
 		took = (MPI_Wtime() - took) * 1e9;
 		MPI_Reduce(&took, &most, 1, MPI_DOUBLE, MPI_MAX, 0,
 			   MPI_COMM_WORLD);
-		if (b < 0)
+		if (b < 0) {
+			until = MPI_Wtime() + atoi(argv[6]) / 1e3;
 			continue;
+		}
 		cpu += cpu_ns() - used;
 		if (rank == 0)
 			printf("batch %.0f\n", most);
+		more = MPI_Wtime() < until;
+		MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
 	}
 	MPI_Reduce(&cpu, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
 	if (rank == 0)

@@ -2,12 +2,13 @@
 /*
  * A peer of nfbench:
  *
- *	PROGRAM KIND SIZE SLOTS BATCHES BATCH FULL COPY
+ *	PROGRAM KIND SIZE SLOTS BATCHES BATCH MS FULL COPY
  *
  * echo: the second process sends each message back. take: it answers each with
  * eight bytes. stream: it takes messages that the first one fills, and looks at
  * them. Prints a line for each batch, "batch NS", then "cpu NS" of both processes,
- * and "wrong N" messages. Echoes and takes pass one batch that does not count.
+ * and "wrong N" messages. Echoes and takes pass one batch that does not count, and
+ * end after MS milliseconds.
  */
 #include "peer.h"
 
@@ -125,51 +126,89 @@ void peer_pause(unsigned int *tries)
 		sched_yield();
 }
 
-/* Messages of a batch and their answers; how many came back wrong. */
-static uint64_t exchange(const struct peer_job *job, int side, char *message)
+enum { LAST = -1 }; /* the number of the last message of an exchange */
+
+/* A message and its answer; 1 if that is wrong. */
+static uint64_t ask(const struct peer_job *job, char *message, size_t answer,
+		    int64_t number)
 {
-	bool back = strcmp(job->kind, "echo") == 0;
-	size_t answer = back ? job->size : sizeof(uint64_t);
-	uint64_t wrong = 0;
+	uint64_t wrong;
 
-	for (uint64_t i = 0; i < (uint64_t)job->batch; i++) {
-		if (side == 0) {
-			memcpy(message, &i, sizeof(i));
-			peer_send(message, job->size);
-			wrong += memcmp(peer_receive(answer), &i, sizeof(i)) !=
-				 0;
-			peer_release();
-		} else {
-			const void *came = peer_receive(job->size);
-
-			if (!back)
-				memcpy(message, came, sizeof(i));
-			peer_send(back ? came : message, answer);
-			peer_release();
-		}
-	}
+	memcpy(message, &number, sizeof(number));
+	peer_send(message, job->size);
+	wrong = memcmp(peer_receive(answer), &number, sizeof(number)) != 0;
+	peer_release();
 	return wrong;
 }
 
-/* A batch of a stream; number counts the messages of all of them. */
-static uint64_t stream(const struct peer_job *job, int side,
-		       const char *message, char *local, uint64_t *number)
+/* Messages and their answers, until the last one. */
+static void answer_all(const struct peer_job *job, size_t answer)
 {
+	int64_t number = 0;
+
+	while (number != LAST) {
+		const void *came = peer_receive(job->size);
+
+		memcpy(&number, came, sizeof(number));
+		peer_send(answer == job->size ? came : &number, answer);
+		peer_release();
+	}
+}
+
+/* Batches until time is over; a busy machine has few of them. */
+static uint64_t exchange(const struct peer_job *job, int side, char *message)
+{
+	size_t answer = strcmp(job->kind, "echo") == 0 ? job->size :
+							 sizeof(int64_t);
+	double begun = clock_ns(CLOCK_MONOTONIC);
 	uint64_t wrong = 0;
 
-	for (int i = 0; i < job->batch; i++, ++*number) {
-		if (side == 0) {
-			char *to = peer_loan(job->size);
+	if (side == 1) {
+		answer_all(job, answer);
+		return 0;
+	}
+	for (int b = -1; b < job->batches; b++) {
+		double start = clock_ns(CLOCK_MONOTONIC);
 
+		if (b > 0 && job->ms > 0 && start - begun > job->ms * 1e6)
+			break;
+		for (int i = 0; i < job->batch; i++)
+			wrong += ask(job, message, answer, i);
+		if (b >= 0)
+			printf("batch %.0f\n",
+			       clock_ns(CLOCK_MONOTONIC) - start);
+		else
+			begun = clock_ns(CLOCK_MONOTONIC);
+	}
+	return wrong + ask(job, message, answer, LAST);
+}
+
+/* Batches of messages that one side fills and the other looks at. */
+static uint64_t stream(const struct peer_job *job, int side,
+		       const char *message, char *local)
+{
+	uint64_t wrong = 0, number = 0;
+	double start = 0;
+
+	for (; number < (uint64_t)job->batches * job->batch; number++) {
+		if (side == 0) {
+			char *to;
+
+			if (number % job->batch == 0)
+				start = clock_ns(CLOCK_MONOTONIC);
+			to = peer_loan(job->size);
 			memcpy(to, message, job->size);
-			memcpy(to, number, sizeof(*number));
+			memcpy(to, &number, sizeof(number));
 			peer_commit(job->size);
+			if ((number + 1) % job->batch == 0)
+				printf("batch %.0f\n",
+				       clock_ns(CLOCK_MONOTONIC) - start);
 		} else {
 			const char *came = peer_receive(job->size);
 
 			if (job->copy)
 				came = memcpy(local, came, job->size);
-			wrong += memcmp(came, number, sizeof(*number)) != 0 ||
+			wrong += memcmp(came, &number, sizeof(number)) != 0 ||
 				 (job->full && memcmp(came + 8, message + 8,
 						      job->size - 8) != 0);
 			peer_release();
@@ -178,25 +217,17 @@ static uint64_t stream(const struct peer_job *job, int side,
 	return wrong;
 }
 
-/* All batches; prints the time of each. */
 static uint64_t measure(const struct peer_job *job, int side)
 {
 	char *message = malloc(job->size), *local = malloc(job->size);
-	bool streams = strcmp(job->kind, "stream") == 0;
-	uint64_t wrong = 0, number = 0;
+	uint64_t wrong;
 
 	if (!message || !local)
 		peer_fail("memory", strerror(errno));
 	memset(message, 7, job->size);
-	for (int b = streams ? 0 : -1; b < job->batches; b++) {
-		double start = clock_ns(CLOCK_MONOTONIC);
-
-		wrong += streams ? stream(job, side, message, local, &number) :
-				   exchange(job, side, message);
-		if (side == 0 && b >= 0)
-			printf("batch %.0f\n",
-			       clock_ns(CLOCK_MONOTONIC) - start);
-	}
+	wrong = strcmp(job->kind, "stream") == 0 ?
+			stream(job, side, message, local) :
+			exchange(job, side, message);
 	free(message);
 	free(local);
 	return wrong;
@@ -224,17 +255,18 @@ static void report(int side, uint64_t cpu, uint64_t wrong)
 
 int main(int argc, char **argv)
 {
-	if (argc != 8)
+	if (argc != 9)
 		peer_fail("usage", "PROGRAM echo|take|stream SIZE SLOTS "
-				   "BATCHES BATCH FULL COPY");
+				   "BATCHES BATCH MS FULL COPY");
 	struct peer_job job = {
 		.kind = argv[1],
 		.size = strtoull(argv[2], NULL, 10),
 		.slots = atoi(argv[3]),
 		.batches = atoi(argv[4]),
 		.batch = atoi(argv[5]),
-		.full = atoi(argv[6]),
-		.copy = atoi(argv[7]),
+		.ms = atoi(argv[6]),
+		.full = atoi(argv[7]),
+		.copy = atoi(argv[8]),
 	};
 	if (job.size < sizeof(uint64_t) || job.slots < 1)
 		peer_fail("usage", "SIZE is at least 8, SLOTS at least 1");

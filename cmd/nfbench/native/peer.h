@@ -16,6 +16,7 @@ struct peer_job {
 	int slots; /* messages that a stream's memory holds */
 	int batches; /* measurements */
 	int batch; /* messages of one */
+	int ms; /* no more batches of an exchange after this time */
 	bool full; /* compare every byte of a stream, not the number alone */
 	bool copy; /* copy a message of a stream before it is looked at */
 };
