@@ -113,7 +113,7 @@ static int enter(struct nfcm_region *r)
 	int rc = 0;
 
 	spin_lock(&all->lock);
-	if (r->file->dev->removed)
+	if (READ_ONCE(r->file->dev->removed))
 		rc = -ENODEV;
 	else if (all->count == FILE_REGIONS)
 		rc = -ENOSPC;
@@ -556,7 +556,7 @@ static int publish(struct nfcm_region *r)
 
 	spin_lock(&regions_of(r)->lock);
 	if (RB_EMPTY_NODE(&r->node))
-		rc = r->file->dev->removed ? -ENODEV : -EFAULT;
+		rc = READ_ONCE(r->file->dev->removed) ? -ENODEV : -EFAULT;
 	else
 		r->ready = true;
 	spin_unlock(&regions_of(r)->lock);
