@@ -19,6 +19,7 @@ type Config struct {
 	Engines                     int           // DMA threads beside the islands
 	Runs                        int           // 1: entries of lists may be runs
 	Eager                       int           // entries of an eager transfer; 0: there are none
+	HostRings                   int           // 1: a host behind the bus may have rings in memory of its own
 	Busy                        int           // one DMA piece of so many is refused for now; 0: none
 	Beat                        time.Duration // whole milliseconds
 	TargetTimeout               time.Duration

@@ -352,7 +352,8 @@ enum nfc_capability {
 	NFC_CAP_LOAD = 1 << 0, /* programs load at run time */
 	NFC_CAP_EAGER = 1 << 1, /* EAGER, of so many entries as hello.eager says */
 	NFC_CAP_RUNS = 1 << 2, /* lists may have NFC_LIST_RUNS */
-	NFC_CAP_KNOWN = (1 << 3) - 1,
+	NFC_CAP_HOST_RINGS = 1 << 3, /* rings to the host lie in nfc_area.host_area */
+	NFC_CAP_KNOWN = (1 << 4) - 1,
 };
 
 /*
@@ -569,7 +570,8 @@ struct nfc_area {
 	nfc_le64 mailbox_stride; /* (D) bytes from one mailbox to the next */
 	nfc_le32 epoch; /* (D) counts resets */
 	nfc_le32 state; /* (D) enum nfc_device_state */
-	nfc_le64 rsvd[2];
+	nfc_le64 host_area; /* (H) bus address of nfc_host_area, with NFC_CAP_HOST_RINGS */
+	nfc_le64 rsvd;
 	struct nfc_slot device_hello; /* (D) */
 	struct nfc_slot host_hello; /* (H) */
 	struct nfc_slot heartbeat; /* (D) */
@@ -586,7 +588,8 @@ NFC_ABI_OFF(nfc_area, mailbox_offset, 24);
 NFC_ABI_OFF(nfc_area, mailbox_stride, 32);
 NFC_ABI_OFF(nfc_area, epoch, 40);
 NFC_ABI_OFF(nfc_area, state, 44);
-NFC_ABI_OFF(nfc_area, rsvd, 48);
+NFC_ABI_OFF(nfc_area, host_area, 48);
+NFC_ABI_OFF(nfc_area, rsvd, 56);
 NFC_ABI_OFF(nfc_area, device_hello, 64);
 NFC_ABI_OFF(nfc_area, host_hello, 128);
 NFC_ABI_OFF(nfc_area, heartbeat, 192);
@@ -614,11 +617,41 @@ NFC_ABI_SIZE(nfc_mailbox, 128);
 NFC_ABI_OFF(nfc_mailbox, h2d_head, 0);
 NFC_ABI_OFF(nfc_mailbox, d2h_head, 64);
 
-/* Sizes of what lies in the area beside slots. */
+/*
+ * With NFC_CAP_HOST_RINGS: what a side polls of the other's lies in memory of the
+ * host's own, of whole pages, which it gives zeroed. Behind this come the d2h rings,
+ * mailbox by mailbox, and the park words; those of the area, its heartbeat, island
+ * words and counters are not used. (D) the device, (H) the host.
+ */
+struct nfc_host_area {
+	struct nfc_slot heartbeat; /* (D) */
+	struct nfc_line island[16]; /* (D) 1 while the island sleeps, ring its doorbell */
+	struct nfc_mailbox mailbox[64]; /* as in the area */
+};
+NFC_ABI_SIZE(nfc_host_area, 9280);
+NFC_ABI_OFF(nfc_host_area, heartbeat, 0);
+NFC_ABI_OFF(nfc_host_area, island, 64);
+NFC_ABI_OFF(nfc_host_area, mailbox, 1088);
+
+/* Sizes of what lies in an area beside slots. */
 enum nfc_sizes {
 	NFC_AREA_SIZE = sizeof(struct nfc_area),
 	NFC_MAILBOX_SIZE = sizeof(struct nfc_mailbox), /* before its slots */
+	NFC_HOST_AREA_SIZE = 12288, /* before the first ring */
 };
+
+/* Where the d2h ring of a mailbox is in the host's area; of mailbox n: where they end. */
+static inline nfc_u64 nfc_host_ring(nfc_u64 slots, nfc_u64 mailbox)
+{
+	return NFC_HOST_AREA_SIZE + mailbox * slots * NFC_SLOT_SIZE;
+}
+
+/* Where the park word of a channel is there, which is behind the rings. */
+static inline nfc_u64 nfc_host_park(nfc_u64 mailboxes, nfc_u64 slots,
+				    nfc_u64 channel)
+{
+	return nfc_host_ring(slots, mailboxes) + channel * sizeof(nfc_le32);
+}
 
 /*
  * A device program in a shared object exports `nfc_program_table` of this

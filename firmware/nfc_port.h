@@ -42,6 +42,7 @@ struct nfc_config {
 	uint32_t stack; /* bytes of a context's stack */
 	uint32_t runs; /* 1: entries may be runs */
 	uint32_t eager; /* entries of an eager transfer; 0: it has none */
+	uint32_t host_rings; /* 1: hosts may have rings in memory of their own */
 	uint32_t hosts; /* that it serves at a time, each with all of the above */
 	uint64_t target_timeout_ns; /* offers without one get this; 0: none */
 	uint64_t memory[NFC_MEMORY_COUNT]; /* bytes of each type */
@@ -97,6 +98,17 @@ struct nfc_port {
 			uint64_t len);
 	int (*dma_write)(void *self, uint32_t host, uint64_t bus,
 			 const void *from, uint64_t len);
+	/*
+	 * Store words in a host's memory, the first of them last and with release; or
+	 * load 4 or 8 bytes in one piece, which are what the host has when all that
+	 * was posted before is there. 0, or a status: nothing is known of the words, and
+	 * nothing will be posted any more. Any thread. NULL: no host has rings in
+	 * memory that the device does not share.
+	 */
+	int (*post)(void *self, uint32_t host, uint64_t bus,
+		    const uint64_t *word, uint32_t count);
+	int (*peek)(void *self, uint32_t host, void *to, uint64_t bus,
+		    uint32_t bytes);
 	/* There are DMA pieces for idle engines: wake them. Any thread. */
 	void (*wake_engines)(void *self);
 	/* Monotonic nanoseconds. Any thread. */

@@ -347,7 +347,9 @@ const (
 	CapLoad  = 1 << 0 // programs load at run time
 	CapEager = 1 << 1 // TypeEager, of so many entries as Hello.Eager says
 	CapRuns  = 1 << 2 // lists may have ListRuns
-	CapKnown = 1<<3 - 1
+	// CapHostRings means that rings to the host lie in Area.HostArea.
+	CapHostRings = 1 << 3
+	CapKnown     = 1<<4 - 1
 )
 
 // Hello carries version, capabilities and limits.
@@ -466,7 +468,8 @@ type Area struct {
 	MailboxStride uint64 // bytes from one mailbox to the next
 	Epoch         uint32 // counts resets
 	State         uint32
-	_             [2]uint64
+	HostArea      uint64 // written by the host: bus address of a HostArea, with CapHostRings
+	_             uint64
 	DeviceHello   Slot
 	HostHello     Slot
 	Heartbeat     Slot
@@ -487,10 +490,20 @@ type Mailbox struct {
 	D2HHead Line // written by the host: slots it consumed
 }
 
-// Sizes of what lies in the area beside slots.
+// HostArea is where a host with CapHostRings is written to, in memory of its own. The d2h rings
+// follow at HostAreaSize, mailbox by mailbox, and behind them the park words.
+type HostArea struct {
+	_         structs.HostLayout
+	Heartbeat Slot
+	Island    [IslandsMax]Line // written by the device: 1 while it sleeps
+	Mailbox   [MailboxesMax]Mailbox
+}
+
+// Sizes of what lies in an area beside slots.
 const (
-	AreaSize    = uint64(unsafe.Sizeof(Area{}))
-	MailboxSize = uint64(unsafe.Sizeof(Mailbox{})) // before its slots
+	AreaSize     = uint64(unsafe.Sizeof(Area{}))
+	MailboxSize  = uint64(unsafe.Sizeof(Mailbox{})) // before its slots
+	HostAreaSize = 12288                            // before the first ring
 )
 
 // ProgramABI is the version a loadable program must be built for.

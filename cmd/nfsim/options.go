@@ -57,6 +57,7 @@ var shapeFlags = []struct{ name, help string }{
 	{"window", "gather lists in flight per transfer, a power of two (512)"},
 	{"runs", "entries of gather lists may be runs of pages, 0: single pages only (1)"},
 	{"eager", "page entries of a transfer that travels as one slot; 0: none does (4)"},
+	{"host-rings", "a host of --vfio-user may have rings in memory of its own; 0: they are in the mailbox BAR (1)"},
 	{"engines", "DMA threads beside the islands (0)"},
 	{"busy", "one DMA piece of so many is refused for now; 0: none (0)"},
 	{"cls", "cluster local scratch (64KiB)"},

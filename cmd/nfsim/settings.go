@@ -24,7 +24,7 @@ type settings struct {
 
 // parseSettings reads the options of the device.
 func parseSettings(o *options) (*settings, error) {
-	s := &settings{bar: 64 << 20, shmMemory: 16 << 30, userMemory: 64 << 30, config: firmware.Config{Runs: 1, Eager: abi.EagerEntries, Spin: defaultSpin()}}
+	s := &settings{bar: 64 << 20, shmMemory: 16 << 30, userMemory: 64 << 30, config: firmware.Config{Runs: 1, Eager: abi.EagerEntries, HostRings: 1, Spin: defaultSpin()}}
 	a := o.address()
 	if err := a.Size("bar2", &s.bar, bridge.Limits[uint64]{Min: abi.PageSize, Max: barMax, Power: true}); err != nil {
 		return nil, err
@@ -33,6 +33,9 @@ func parseSettings(o *options) (*settings, error) {
 		if err := a.Size(name, to, bridge.Limits[uint64]{Min: abi.PageSize, Max: 1 << 46}); err != nil {
 			return nil, err
 		}
+	}
+	if err := a.Count("host-rings", &s.config.HostRings, bridge.Limits[int]{Min: 0, Max: 1}); err != nil {
+		return nil, err
 	}
 	return s, s.config.Parse(a)
 }

@@ -39,6 +39,13 @@ static inline bool nfc_rings_pending(const struct nfc_rings *rings)
 	return nfc_header_phase(header) == nfc_lap(head, rings->shift);
 }
 
+/* Where the host's own area is, by bus address; 0: it has none. Any thread. */
+uint64_t nfc_host_there(struct nfc_host *host);
+/* Store words there, the first of them last. */
+void nfc_post(struct nfc_host *host, uint64_t at, const uint64_t *word,
+	      uint32_t count);
+/* Tell the host's own area whether an island sleeps; 1 is there when this returns. */
+void nfc_post_asleep(struct nfc_host *host, uint32_t island, uint64_t word);
 bool nfc_rings_take(struct nfc_rings *rings, struct nfc_slot *slot);
 void nfc_rings_publish(struct nfc_rings *rings);
 bool nfc_rings_room(struct nfc_rings *rings);

@@ -128,21 +128,41 @@ static uint32_t health_beat(struct nfc_host *host, uint64_t now, uint32_t sensed
 	return nfc_health_step(h, sign, sensed);
 }
 
+static uint64_t beat_header(const struct nfc_host *host)
+{
+	return nfc_header(NFC_TYPE_HEARTBEAT, NFC_PAYLOAD_SIZE, host->epoch,
+			  host->dev->beat, 0);
+}
+
+/* The same in the host's own area. */
+static void post_beat(struct nfc_host *host, uint64_t at, const uint64_t word[7])
+{
+	uint64_t slot[8] = { 0 };
+
+	nfc_post(host, at, slot, 1);
+	slot[0] = beat_header(host);
+	for (int i = 0; i < 7; i++)
+		slot[i + 1] = word[i];
+	nfc_post(host, at, slot, 8);
+}
+
 /* Write a heartbeat in place; readers retry when the header changed. */
 static void write_beat(struct nfc_host *host, const uint64_t word[7])
 {
 	struct nfc_slot *slot = &host->area->heartbeat;
 	_Atomic uint64_t *header = (_Atomic uint64_t *)&slot->header;
+	uint64_t there = nfc_host_there(host);
 
+	if (there) {
+		post_beat(host, there, word);
+		return;
+	}
 	atomic_store_explicit(header, 0, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 	for (int i = 0; i < 7; i++)
 		atomic_store_explicit((_Atomic uint64_t *)&slot->payload[i],
 				      word[i], memory_order_relaxed);
-	atomic_store_explicit(header,
-			      nfc_header(NFC_TYPE_HEARTBEAT, NFC_PAYLOAD_SIZE,
-					 host->epoch, host->dev->beat, 0),
-			      memory_order_release);
+	atomic_store_explicit(header, beat_header(host), memory_order_release);
 }
 
 /* Must hold `beating`. */

@@ -80,6 +80,7 @@ static void init_rings(struct nfc_rings *rings, struct nfc_share *share,
 	rings->mask = c->slots - 1;
 	rings->shift = log2_of(c->slots);
 	rings->asked = UINT64_MAX;
+	rings->limit = NFC_UNMET;
 }
 
 static void init_shares(struct nfc_host *host, const struct layout *l)
@@ -157,7 +158,8 @@ static uint32_t capabilities(const struct nfc_host *host)
 {
 	return (nfc_may_load(host) ? NFC_CAP_LOAD : 0) |
 	       (host->dev->config.eager ? NFC_CAP_EAGER : 0) |
-	       (host->dev->config.runs ? NFC_CAP_RUNS : 0);
+	       (host->dev->config.runs ? NFC_CAP_RUNS : 0) |
+	       (nfc_may_post(host->dev) ? NFC_CAP_HOST_RINGS : 0);
 }
 
 static void write_hello(struct nfc_host *host)

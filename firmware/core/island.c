@@ -320,18 +320,20 @@ static bool spin(struct runner *r)
 }
 
 /*
- * Set the words by which hosts know that this island sleeps. True if one was not
- * what it had been: somebody rang.
+ * Set the words by which hosts know that this island sleeps, here, and in their own
+ * areas. True if one here was not what it had been: somebody rang.
  */
 static bool set_doorbells(struct nfc_island *island, uint64_t word)
 {
 	uint32_t i = island->index;
 	bool rung = false;
 
-	for (struct nfc_share *s = island->shares; s; s = s->next)
+	for (struct nfc_share *s = island->shares; s; s = s->next) {
 		rung |= atomic_exchange(
 				(_Atomic uint64_t *)&s->host->area->island[i].word,
 				word) == word;
+		nfc_post_asleep(s->host, i, word);
+	}
 	return rung;
 }
 

@@ -1,6 +1,94 @@
 // SPDX-License-Identifier: MIT
 /* Mailbox rings: take from h2d, put to d2h. See docs/protocol.md. */
+#include <stddef.h>
+
 #include "calls.h"
+
+/* ---- an area of the host's own ---- */
+
+static bool has_answered(const struct nfc_host *host)
+{
+	return nfc_header_type(nfc_load_header(&host->area->host_hello)) ==
+	       NFC_TYPE_HELLO;
+}
+
+uint64_t nfc_host_there(struct nfc_host *host)
+{
+	uint64_t at = atomic_load_explicit(&host->there, memory_order_relaxed);
+	struct nfc_area *area = host->area;
+
+	if (at || !nfc_may_post(host->dev) || !has_answered(host) ||
+	    !nfc_accepted(host, NFC_CAP_HOST_RINGS))
+		return at;
+	at = atomic_load_explicit((_Atomic uint64_t *)&area->host_area,
+				  memory_order_relaxed);
+	atomic_store_explicit(&host->there, at, memory_order_relaxed);
+	return at;
+}
+
+/*
+ * What could not be written may have been a message: from then on nothing is, no
+ * heartbeat either, by which the host knows.
+ */
+void nfc_post(struct nfc_host *host, uint64_t at, const uint64_t *word,
+	      uint32_t count)
+{
+	const struct nfc_port *port = host->dev->port;
+
+	if (!atomic_load_explicit(&host->lost, memory_order_relaxed) &&
+	    port->post(port->self, host->index, at, word, count))
+		atomic_store_explicit(&host->lost, true, memory_order_relaxed);
+}
+
+/* Load what the host has there; false if that cannot be. */
+static bool load_there(struct nfc_host *host, void *to, uint64_t at,
+		       uint32_t bytes)
+{
+	const struct nfc_port *port = host->dev->port;
+
+	if (!atomic_load_explicit(&host->lost, memory_order_relaxed) &&
+	    port->peek(port->self, host->index, to, at, bytes))
+		atomic_store_explicit(&host->lost, true, memory_order_relaxed);
+	return !atomic_load_explicit(&host->lost, memory_order_relaxed);
+}
+
+void nfc_post_asleep(struct nfc_host *host, uint32_t island, uint64_t word)
+{
+	uint64_t at = nfc_host_there(host), back;
+
+	if (!at)
+		return;
+	at += offsetof(struct nfc_host_area, island) +
+	      island * sizeof(struct nfc_line);
+	nfc_post(host, at, &word, 1);
+	if (word)
+		load_there(host, &back, at,
+			   sizeof(back)); /* it pushes the word there */
+}
+
+/* The counters of a mailbox in the host's own area. */
+static uint64_t counters_there(const struct nfc_rings *rings)
+{
+	uint64_t index = (uint64_t)(rings - rings->host->shares[0].rings);
+
+	return atomic_load_explicit(&rings->host->there, memory_order_relaxed) +
+	       offsetof(struct nfc_host_area, mailbox) +
+	       index * sizeof(struct nfc_mailbox);
+}
+
+/* Where is d2h? False: the host has not said, and nothing is put before. */
+static bool find_d2h(struct nfc_rings *rings)
+{
+	struct nfc_host *host = rings->host;
+	uint64_t index = (uint64_t)(rings - host->shares[0].rings);
+	uint64_t at = nfc_host_there(host);
+
+	if (at)
+		rings->d2h_at = at + nfc_host_ring(rings->mask + 1, index);
+	return !nfc_may_post(host->dev) || has_answered(host);
+}
+
+/* ---- to the device ---- */
 
 /*
  * Copy the next h2d slot out, if there is one. The copy is what is looked at:
@@ -29,9 +117,18 @@ void nfc_rings_publish(struct nfc_rings *rings)
 	if (rings->published == nfc_rings_taken(rings))
 		return;
 	rings->published = nfc_rings_taken(rings);
-	atomic_store_explicit((_Atomic uint64_t *)&rings->shared->h2d_head.word,
-			      rings->published, memory_order_release);
+	if (rings->d2h_at)
+		nfc_post(rings->host,
+			 counters_there(rings) +
+				 offsetof(struct nfc_mailbox, h2d_head),
+			 &rings->published, 1);
+	else
+		atomic_store_explicit(
+			(_Atomic uint64_t *)&rings->shared->h2d_head.word,
+			rings->published, memory_order_release);
 }
+
+/* ---- to the host ---- */
 
 /*
  * Have the host drain a mailbox: by the caller that runs the island, or by its
@@ -51,6 +148,23 @@ static void ring(const struct nfc_rings *rings)
 	port->ring_host(port->self, rings->host->index, island->index);
 }
 
+/* How far the host consumed d2h; of one that is lost nothing waits any more. */
+static uint64_t consumed(const struct nfc_rings *rings)
+{
+	uint64_t head;
+
+	if (!rings->d2h_at)
+		return atomic_load_explicit(
+			(_Atomic uint64_t *)&rings->shared->d2h_head.word,
+			memory_order_acquire);
+	return load_there(rings->host, &head,
+			  counters_there(rings) +
+				  offsetof(struct nfc_mailbox, d2h_head),
+			  sizeof(head)) ?
+		       head :
+		       rings->tail;
+}
+
 /*
  * Is there room for every answer one message can cause? If not, the host is
  * asked once to make some. A counter that makes no sense reads as "full".
@@ -60,9 +174,9 @@ bool nfc_rings_room(struct nfc_rings *rings)
 	if (rings->tail - rings->limit + NFC_RESERVE <= rings->mask + 1 ||
 	    nfc_gone(rings->host))
 		return true;
-	rings->limit = atomic_load_explicit(
-		(_Atomic uint64_t *)&rings->shared->d2h_head.word,
-		memory_order_acquire);
+	if (rings->limit == NFC_UNMET && !find_d2h(rings))
+		return true;
+	rings->limit = consumed(rings);
 	if (rings->tail - rings->limit + NFC_RESERVE <= rings->mask + 1)
 		return true;
 	if (rings->asked != rings->tail) {
@@ -70,6 +184,45 @@ bool nfc_rings_room(struct nfc_rings *rings)
 		ring(rings);
 	}
 	return false;
+}
+
+/* Does somebody sleep for the channel? Looked at when the message is there. */
+static bool is_parked(const struct nfc_channel *ch)
+{
+	struct nfc_host *host = ch->rings->host;
+	const struct nfc_config *c = &host->dev->config;
+	uint32_t word;
+
+	atomic_thread_fence(memory_order_seq_cst); /* SYNC: channel park */
+	if (!ch->rings->d2h_at)
+		return atomic_load_explicit(&host->park[ch->id],
+					    memory_order_relaxed);
+	return load_there(host, &word,
+			  nfc_host_there(host) +
+				  nfc_host_park(c->managers, c->slots, ch->id),
+			  sizeof(word)) &&
+	       word;
+}
+
+/* Payload first, header last. */
+static void store(struct nfc_rings *rings, uint64_t header,
+		  const uint64_t payload[7])
+{
+	uint64_t i = rings->tail & rings->mask;
+	struct nfc_slot *slot = &rings->d2h[i];
+	uint64_t word[8] = { header };
+
+	if (rings->d2h_at) {
+		for (int k = 0; k < 7; k++)
+			word[k + 1] = payload[k];
+		nfc_post(rings->host, rings->d2h_at + i * sizeof(*slot), word,
+			 8);
+		return;
+	}
+	for (int k = 0; k < 7; k++)
+		slot->payload[k] = payload[k];
+	atomic_store_explicit((_Atomic uint64_t *)&slot->header, header,
+			      memory_order_release); /* SYNC: slot */
 }
 
 /*
@@ -81,19 +234,14 @@ void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 {
 	struct nfc_rings *rings = ch->rings;
 	struct nfc_host *host = rings->host;
-	struct nfc_slot *slot = &rings->d2h[rings->tail & rings->mask];
 	uint64_t header = nfc_header(type, length, host->epoch, id, ch->id);
 
 	if (nfc_gone(host))
 		return;
 	header |= nfc_lap(rings->tail, rings->shift) << NFC_HDR_PHASE_SHIFT;
-	for (int i = 0; i < 7; i++)
-		slot->payload[i] = payload[i];
-	atomic_store_explicit((_Atomic uint64_t *)&slot->header, header,
-			      memory_order_release); /* SYNC: slot */
+	store(rings, header, payload);
 	rings->tail++;
-	atomic_thread_fence(memory_order_seq_cst); /* SYNC: channel park */
-	if (atomic_load_explicit(&host->park[ch->id], memory_order_relaxed)) {
+	if (is_parked(ch)) {
 		nfc_count(rings->share, NFC_COUNT_DOORBELLS,
 			  !ch->island->assisted);
 		ring(rings);

@@ -196,6 +196,9 @@ struct nfc_channel {
 	struct nfc_slot list; /* list 0 beside it */
 };
 
+/* limit of rings that were not used: there is no room until it is known where d2h is. */
+#define NFC_UNMET (1ull << 63)
+
 /* The device's side of a mailbox: a read manager and a write manager. */
 struct nfc_rings {
 	struct nfc_host *host;
@@ -208,7 +211,8 @@ struct nfc_rings {
 	_Atomic uint64_t head; /* h2d slots taken; others look, too */
 	uint64_t published; /* head as last stored for the host */
 	uint64_t tail; /* d2h slots put */
-	uint64_t limit; /* d2h_head as last read */
+	uint64_t limit; /* d2h_head as last read, or NFC_UNMET */
+	uint64_t d2h_at; /* bus address of d2h in the host's own area; 0: it is here */
 	uint64_t asked; /* tail at the last doorbell for room */
 };
 
@@ -335,6 +339,9 @@ struct nfc_host {
 	struct nfc_share *shares; /* one of each island */
 	uint8_t *memory[NFC_MEMORY_COUNT];
 	_Atomic bool gone; /* it is being detached: nothing reaches it */
+	_Atomic uint64_t
+		there; /* bus address of its own area; 0: it has none, or did not say */
+	_Atomic bool lost; /* that cannot be written any more */
 	_Atomic uint64_t next_generation; /* of a subscription */
 	_Atomic uint32_t running; /* processes */
 	struct nfc_health health; /* of who holds the device's `beating` */
@@ -443,6 +450,12 @@ static inline uint64_t nfc_list_entry(const struct nfc_slot *list, uint32_t i,
 	}
 	*length = nfc_entry_length(e);
 	return nfc_entry_address(e);
+}
+
+/* May hosts have rings in memory of their own? */
+static inline bool nfc_may_post(const struct nfc_device *dev)
+{
+	return dev->config.host_rings && dev->port->post;
 }
 
 static inline bool nfc_may_load(const struct nfc_host *host)

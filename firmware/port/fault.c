@@ -199,6 +199,27 @@ void nfc_fault_signals(sigset_t *set)
 
 /* ---- the copy ---- */
 
+/* Words of 4 and 8 bytes go whole: one that the other side polls is seen or not. */
+static void move_whole(void *to, const void *from, uint64_t length)
+{
+	uintptr_t below = ((uintptr_t)to | (uintptr_t)from) & (length - 1);
+
+	if (length == 8 && !below)
+		atomic_store_explicit(
+			(_Atomic uint64_t *)to,
+			atomic_load_explicit((const _Atomic uint64_t *)from,
+					     memory_order_acquire),
+			memory_order_release);
+	else if (length == 4 && !below)
+		atomic_store_explicit(
+			(_Atomic uint32_t *)to,
+			atomic_load_explicit((const _Atomic uint32_t *)from,
+					     memory_order_acquire),
+			memory_order_release);
+	else
+		memcpy(to, from, length);
+}
+
 int nfc_fault_copy(void *to, const void *from, uint64_t length)
 {
 	struct copy c = { .to = (uintptr_t)to,
@@ -211,7 +232,7 @@ int nfc_fault_copy(void *to, const void *from, uint64_t length)
 	}
 	copying = &c;
 	atomic_signal_fence(memory_order_seq_cst);
-	memcpy(to, from, length);
+	move_whole(to, from, length);
 	atomic_signal_fence(memory_order_seq_cst);
 	copying = NULL;
 	return 0;

@@ -231,6 +231,38 @@ static int port_dma_write(void *self, uint32_t host, uint64_t bus,
 	return rc;
 }
 
+static int port_post(void *self, uint32_t host, uint64_t bus,
+		     const uint64_t *word, uint32_t count)
+{
+	struct epoch *epoch = self;
+	int rc = 0;
+
+	if (!enter(&epoch->dma))
+		return NFC_ERESET;
+	if (count > 1)
+		rc = nfc_bus_write(bus_of(epoch, host), bus + sizeof(*word),
+				   word + 1, (count - 1) * sizeof(*word));
+	if (!rc)
+		rc = nfc_bus_write(bus_of(epoch, host), bus, word,
+				   sizeof(*word));
+	leave(&epoch->dma);
+	return rc;
+}
+
+static int port_peek(void *self, uint32_t host, void *to, uint64_t bus,
+		     uint32_t bytes)
+{
+	struct epoch *epoch = self;
+	int rc;
+
+	if (!enter(&epoch->dma))
+		return NFC_ERESET;
+	atomic_thread_fence(memory_order_seq_cst); /* after what was posted */
+	rc = nfc_bus_read(bus_of(epoch, host), to, bus, bytes);
+	leave(&epoch->dma);
+	return rc;
+}
+
 static uint32_t port_sense(void *self)
 {
 	struct epoch *epoch = self;
@@ -355,6 +387,10 @@ static int epoch_start(struct nfc_hosted *h)
 		.load = port_load,
 		.unload = port_unload,
 	};
+	if (h->options.bus && !epoch->shared) {
+		epoch->port.post = port_post;
+		epoch->port.peek = port_peek;
+	}
 	rc = -nfc_fault_install();
 	if (!rc)
 		rc = epoch_init(epoch);
@@ -606,9 +642,14 @@ void nfc_hosted_sense(struct nfc_hosted *h, uint32_t word)
 void nfc_hosted_ring(struct nfc_hosted *h, uint32_t island)
 {
 	struct nfc_area *area = h->area;
+	_Atomic uint64_t *word;
 
-	if (area && island < h->config.islands) /* none: no memory at a restart */
-		port_futex_wake(&area->island[island].word);
+	if (!area ||
+	    island >= h->config.islands) /* none: no memory at a restart */
+		return;
+	word = (_Atomic uint64_t *)&area->island[island].word;
+	atomic_store(word, 0); /* one with an area of its own leaves that to us */
+	port_futex_wake(word);
 }
 
 void nfc_hosted_close(struct nfc_hosted *h, bool *left,

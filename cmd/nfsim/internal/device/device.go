@@ -176,8 +176,8 @@ func (d *Device) Reset() error {
 	d.config.reset()
 	d.regs.reset()
 	d.mu.Unlock()
-	d.bus.Master(false)
 	err := d.end(instance)
+	d.bus.Master(false)
 	d.bus.ClearInterrupts()
 	d.bus.UseVectors(1)
 	d.bus.HoldOff(0)
@@ -260,7 +260,7 @@ func (d *Device) WriteRegion(index int, offset uint64, p []byte) error {
 	}
 	switch index {
 	case pci.BarMailboxes:
-		return d.bus.Store(offset, p)
+		return d.store(offset, p)
 	case pci.BarRegisters:
 		if len(p) != 4 || offset%4 != 0 {
 			return errWidth
@@ -272,6 +272,16 @@ func (d *Device) WriteRegion(index int, offset uint64, p []byte) error {
 	default:
 		return d.writeConfig(offset, p)
 	}
+}
+
+// store writes the mailbox area. A client that posts its writes may have seen an island awake that
+// looked before this one came: on a bus what it reads back would have waited for the write.
+func (d *Device) store(offset uint64, p []byte) error {
+	err := d.bus.Store(offset, p)
+	for island := range abi.IslandsMax {
+		d.ring(island)
+	}
+	return err
 }
 
 // writeConfig writes config space; a function level reset is done when it

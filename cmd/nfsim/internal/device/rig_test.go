@@ -41,7 +41,7 @@ func newRig(t testing.TB, change func(o *device.Options)) *rig {
 		Boot: func(bus *firmware.Bus, sh device.Shape, epoch uint32, _ <-chan struct{}) (device.Instance, abi.Status) {
 			r.booted.Store(&sh)
 			instance, status := firmware.Start(firmware.Config{
-				Bus: bus, Epoch: epoch, LogFD: -1, Beat: 10 * time.Millisecond,
+				Bus: bus, Epoch: epoch, LogFD: -1, HostRings: 1, Beat: 10 * time.Millisecond,
 				Channels: int(sh.Channels), Managers: int(sh.Mailboxes), Islands: int(sh.Islands),
 				Slots: int(sh.Slots), Window: int(sh.Window), TargetTimeout: sh.TargetTimeout,
 				Memory: [abi.MemoryCount]uint64{abi.EMEM: sh.EMEM},
