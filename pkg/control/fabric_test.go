@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -245,4 +246,59 @@ func TestChannelsOfNodes(t *testing.T) {
 	_, err = c.Channels.OpenChannel(ctx, &nfcommsv1.OpenChannelRequest{Name: "devices/nic0/channels/3.0.0/1"})
 	require.ErrorIs(t, err, nfcomms.ErrNotSubscribed)
 	require.ErrorContains(t, err, "3.0.0")
+}
+
+// TestProcessesOfNodes: programs run at other nodes, where they have names, targets and
+// an end of their own.
+func TestProcessesOfNodes(t *testing.T) {
+	c, ctx := serveTorus(t, "3x1x1"), background(t)
+	start := func(program, node string) (*nfcommsv1.Process, error) {
+		r, err := c.Devices.StartProgram(ctx, &nfcommsv1.StartProgramRequest{Name: "devices/nic0/programs/" + program, FirstTarget: 100, Node: node})
+		return r.GetProcess(), err
+	}
+	stop := func(name string) error {
+		_, err := c.Devices.StopProgram(ctx, &nfcommsv1.StopProgramRequest{Name: name})
+		return err
+	}
+	var want []string
+	for _, node := range []string{"2.0.0", "0.0.0", "1.0.0"} { // with one number each
+		p, err := start("hold", node)
+		require.NoError(t, err)
+		if node == "0.0.0" {
+			node = ""
+		}
+		require.Equal(t, node, p.GetNode())
+		want = append(want, strings.TrimPrefix(p.GetName(), "devices/")+" hold")
+	}
+	want[0], want[1], want[2] = want[1], want[2], want[0]
+	require.Equal(t, want, running(t, c, 2))
+	require.Regexp(t, `^nic0/processes/2\.0\.0/\d+ hold$`, want[2])
+	openChannel(t, c, "devices/nic0/channels/2.0.0/100")
+
+	name := "devices/" + strings.TrimSuffix(want[2], " hold")
+	require.NoError(t, stop(name))
+	require.ErrorIs(t, stop(name), control.ErrNoProcess)
+	require.Equal(t, want[:2], running(t, c, 0))
+	_, err := c.Receive(ctx, "devices/nic0/channels/2.0.0/100")
+	require.ErrorIs(t, err, nfcomms.ErrClosed)
+
+	_, err = start("hold", "1.0.0")
+	require.ErrorIs(t, err, nfcomms.ErrBusy, "its target is held")
+	for _, node := range []string{"3.0.0", "1.0", "1.0.0/1"} {
+		_, err = start("hold", node)
+		require.ErrorIs(t, err, nfcomms.ErrInvalid, node)
+	}
+	for _, name := range []string{"devices/nic0/processes/1.0/1", "devices/nic0/processes/1.0.0/", "devices/nic0/processes/1.0.0/1/1", "devices/nic0/processes/1.0.0/01"} {
+		require.ErrorIs(t, stop(name), nfcomms.ErrInvalid, name)
+	}
+	_, err = c.Devices.ResetDevice(ctx, &nfcommsv1.ResetDeviceRequest{Name: nic0})
+	require.NoError(t, err)
+	require.Empty(t, running(t, c, 0), "a reset resets the nodes")
+}
+
+// TestStartWithoutAFabric: a device that is no node says so.
+func TestStartWithoutAFabric(t *testing.T) {
+	_, c := serveSim(t, quick)
+	_, err := c.Devices.StartProgram(background(t), &nfcommsv1.StartProgramRequest{Name: "devices/nic0/programs/hold", Node: "1.0.0"})
+	require.ErrorIs(t, err, nfcomms.ErrNotSupported)
 }

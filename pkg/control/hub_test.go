@@ -122,7 +122,7 @@ func second(_ int64, err error) error { return err }
 func FuzzNamesAndTokens(f *testing.F) {
 	for _, s := range []string{
 		"devices/nic0", "devices/-", "devices/nic0/channels/17", "devices/nic0/channels/2.0.1/1042", "devices/nic0/programs/a%2Fb",
-		"devices/nic0/processes/3", "AAAAAAAA", session{}.resumeToken(watchOfDevices, "", 1), "devices/nic0/channels/99999999999999999999",
+		"devices/nic0/processes/3", "devices/nic0/processes/2.0.1/3", "AAAAAAAA", session{}.resumeToken(watchOfDevices, "", 1), "devices/nic0/channels/99999999999999999999",
 	} {
 		f.Add(s)
 	}
@@ -133,8 +133,8 @@ func FuzzNamesAndTokens(f *testing.F) {
 		if id, target, err := parseChannel("name", s); err == nil {
 			require.Equal(t, s, ChannelName(id, target))
 		}
-		if id, process, err := parseProcess("name", s); err == nil {
-			require.Equal(t, s, ProcessName(id, process))
+		if id, node, process, err := parseProcess("name", s); err == nil {
+			require.Equal(t, s, ProcessNameAt(id, node, process))
 		}
 		if id, program, err := parseProgram("name", s); err == nil {
 			again, same, err := parseProgram("name", ProgramName(id, program))

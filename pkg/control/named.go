@@ -45,10 +45,11 @@ func nameDevice(req any, err error) error {
 }
 
 // noProcess says of a process that the device does not know that it is not there.
-func noProcess(err error, process nfcomms.ProcessID) error {
+func noProcess(err error, name string) error {
 	var op *nfcomms.OpError
 	if !errors.As(err, &op) || !errors.Is(err, nfcomms.ErrInvalid) {
 		return err
 	}
-	return &nfcomms.OpError{Op: op.Op, Device: op.Device, Err: fmt.Errorf("process %d: %w", process, ErrNoProcess)}
+	_, process, _ := strings.Cut(name, "/processes/")
+	return &nfcomms.OpError{Op: op.Op, Device: op.Device, Err: fmt.Errorf("process %s: %w", process, ErrNoProcess)}
 }

@@ -41,9 +41,18 @@ func ProgramName(device, program string) string {
 	return fmt.Sprintf("devices/%s/programs/%s", device, url.PathEscape(program))
 }
 
-// ProcessName returns the resource name of a device process.
+// ProcessName returns the resource name of a device process: "devices/nic0/processes/3".
 func ProcessName(device string, id nfcomms.ProcessID) string {
 	return fmt.Sprintf("devices/%s/processes/%d", device, id)
+}
+
+// ProcessNameAt is ProcessName of a process at a node of the device's fabric:
+// "devices/nic0/processes/2.0.1/3"; an empty node is the device's own.
+func ProcessNameAt(device, node string, id nfcomms.ProcessID) string {
+	if node == "" {
+		return ProcessName(device, id)
+	}
+	return fmt.Sprintf("devices/%s/processes/%s/%d", device, node, id)
 }
 
 // HealthService returns the name of a device in health v1: "device/nic0".
@@ -89,17 +98,19 @@ func parseChannel(field, name string) (string, nfcomms.Target, error) {
 	return device, nfcomms.Target(t), nil
 }
 
-// parseProcess returns device and process of a process's name.
-func parseProcess(field, name string) (string, nfcomms.ProcessID, error) {
-	device, last, err := parseUnder(field, name, "processes")
-	if err != nil {
-		return "", 0, err
+// parseProcess returns device, node and process of a process's name.
+func parseProcess(field, name string) (device, node string, id nfcomms.ProcessID, err error) {
+	device, last, _ := strings.Cut(strings.TrimPrefix(name, "devices/"), "/processes/")
+	if place, number, there := strings.Cut(last, "/"); there {
+		node, last = place, number
+		_, err = fabric.ParseNode(node)
 	}
-	n, err := parseNumber(last)
-	if err != nil {
-		return "", 0, malformed(field, name, "devices/{device}/processes/{number}")
+	n, bad := parseNumber(last)
+	id = nfcomms.ProcessID(n)
+	if err != nil || bad != nil || !deviceID.MatchString(device) || ProcessNameAt(device, node, id) != name {
+		return "", "", 0, malformed(field, name, "devices/{device}/processes/{number, or x.y.z/number}")
 	}
-	return device, nfcomms.ProcessID(n), nil
+	return device, node, id, nil
 }
 
 // parseProgram returns device and program of a program's name.

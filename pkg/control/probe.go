@@ -77,7 +77,7 @@ func (d *device) fly(f *flight, dev *nfcomms.Device, resets int) {
 		h, err = dev.Health()
 	}
 	if err == nil {
-		d.ended(ctx, dev)
+		d.ended(ctx)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

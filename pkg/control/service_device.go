@@ -166,7 +166,7 @@ func (v deviceService) ListProcesses(_ context.Context, req *nfcommsv1.ListProce
 	var all []listed
 	for _, d := range devices {
 		for _, p := range d.processList() {
-			all = append(all, listed{processKey(d.id, p.id), p.m})
+			all = append(all, listed{p.key(d.id), p.m})
 		}
 	}
 	all, next, err := page(pageOfProcesses, scope, all, func(l listed) string { return l.key }, req)
@@ -195,30 +195,35 @@ func (v deviceService) StartProgram(ctx context.Context, req *nfcommsv1.StartPro
 		return nil, err
 	}
 	defer d.finish()
-	p, err := dev.Start(ctx, nfcomms.Program{
+	at, err := siteOf(ctx, dev, "node", req.GetNode())
+	if err != nil {
+		return nil, err
+	}
+	p, err := at.dev.Start(ctx, nfcomms.Program{
 		Name: program, First: nfcomms.Target(req.GetFirstTarget()),
 		Targets: max(1, int(req.GetTargets())), Argument: req.GetArgument(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	m := d.started(dev, v.s.callerOf(ctx), program, p)
-	d.eventBy(m.GetCaller(), nfcommsv1.Event_TYPE_PROCESS_STARTED, m.GetName(), startedText(program, p), nil)
+	m := d.started(dev, at, v.s.callerOf(ctx), program, p)
+	d.eventBy(m.GetCaller(), nfcommsv1.Event_TYPE_PROCESS_STARTED, m.GetName(), startedText(program, at, p), nil)
 	return &nfcommsv1.StartProgramResponse{Process: m}, nil
 }
 
 // startedText names the program and its targets: later only this tells
 // whose a target is.
-func startedText(program string, p nfcomms.Process) string {
+func startedText(program string, at site, p nfcomms.Process) string {
+	first := at.first + p.First
 	if p.Targets == 1 {
-		return fmt.Sprintf("started: %s at target %d", program, p.First)
+		return fmt.Sprintf("started: %s at target %v", program, first)
 	}
-	return fmt.Sprintf("started: %s at targets %d to %d", program, p.First, int(p.First)+p.Targets-1)
+	return fmt.Sprintf("started: %s at targets %v to %v", program, first, first+nfcomms.Target(p.Targets-1))
 }
 
 // StopProgram stops a device process.
 func (v deviceService) StopProgram(ctx context.Context, req *nfcommsv1.StopProgramRequest) (*nfcommsv1.StopProgramResponse, error) {
-	id, process, err := parseProcess("name", req.GetName())
+	id, node, process, err := parseProcess("name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +235,11 @@ func (v deviceService) StopProgram(ctx context.Context, req *nfcommsv1.StopProgr
 	if err != nil {
 		return nil, err
 	}
-	if err := d.stopProcess(ctx, dev, process); err != nil {
+	at, err := siteOf(ctx, dev, "name", node)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.stopProcess(ctx, at, process); err != nil {
 		return nil, err
 	}
 	d.eventBy(v.s.callerOf(ctx), nfcommsv1.Event_TYPE_PROCESS_STOPPED, req.GetName(), "stopped", nil)

@@ -41,11 +41,15 @@ func (v deviceService) LoadProgram(stream loadStream) error {
 		return err
 	}
 	defer d.finish()
+	at, err := siteOf(stream.Context(), dev, "header.node", first.GetHeader().GetNode())
+	if err != nil {
+		return err
+	}
 	image, err := upload(stream, in, first.GetHeader().GetSizeBytes())
 	if err != nil {
 		return err
 	}
-	program, err := dev.Load(stream.Context(), image)
+	program, err := at.dev.Load(stream.Context(), image)
 	if err != nil {
 		return err
 	}

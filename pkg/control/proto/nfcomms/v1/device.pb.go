@@ -1664,7 +1664,9 @@ type LoadProgramHeader struct {
 	// The device: "devices/{device}".
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
 	// Size of the whole image in bytes, at least 1.
-	SizeBytes     uint64 `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	SizeBytes uint64 `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	// The node of its fabric that gets it: "2.0.1". Empty: the device's own.
+	Node          string `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1711,6 +1713,13 @@ func (x *LoadProgramHeader) GetSizeBytes() uint64 {
 		return x.SizeBytes
 	}
 	return 0
+}
+
+func (x *LoadProgramHeader) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
 }
 
 // LoadProgramResponse is progress: one for each chunk, then one with the
@@ -1818,7 +1827,8 @@ func (x *Program) GetName() string {
 // Process is a program that was started.
 type Process struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "devices/{device}/processes/{process}".
+	// "devices/{device}/processes/{process}"; {process} is the number that the
+	// device gave it, behind "{node}/" where node is not empty.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// "devices/{device}/programs/{program}".
 	Program string `protobuf:"bytes,2,opt,name=program,proto3" json:"program,omitempty"`
@@ -1830,7 +1840,9 @@ type Process struct {
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// Who started it, as the server's credentials name the caller; empty if the
 	// server cannot tell.
-	Caller        string `protobuf:"bytes,6,opt,name=caller,proto3" json:"caller,omitempty"`
+	Caller string `protobuf:"bytes,6,opt,name=caller,proto3" json:"caller,omitempty"`
+	// The node of the fabric that it runs at: "2.0.1". Empty: the device's own.
+	Node          string `protobuf:"bytes,7,opt,name=node,proto3" json:"node,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1907,6 +1919,13 @@ func (x *Process) GetCaller() string {
 	return ""
 }
 
+func (x *Process) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
 // StartProgramRequest says what to run.
 type StartProgramRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1917,7 +1936,9 @@ type StartProgramRequest struct {
 	// Number of ports; 0 means 1.
 	Targets uint32 `protobuf:"varint,3,opt,name=targets,proto3" json:"targets,omitempty"`
 	// A word that the program may read.
-	Argument      uint64 `protobuf:"varint,4,opt,name=argument,proto3" json:"argument,omitempty"`
+	Argument uint64 `protobuf:"varint,4,opt,name=argument,proto3" json:"argument,omitempty"`
+	// The node of the device's fabric to run at: "2.0.1". Empty: its own.
+	Node          string `protobuf:"bytes,5,opt,name=node,proto3" json:"node,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1978,6 +1999,13 @@ func (x *StartProgramRequest) GetArgument() uint64 {
 		return x.Argument
 	}
 	return 0
+}
+
+func (x *StartProgramRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
 }
 
 // StartProgramResponse is the new process.
@@ -2476,16 +2504,17 @@ const file_nfcomms_v1_device_proto_rawDesc = "" +
 	"\x12LoadProgramRequest\x127\n" +
 	"\x06header\x18\x01 \x01(\v2\x1d.nfcomms.v1.LoadProgramHeaderH\x00R\x06header\x12\x16\n" +
 	"\x05chunk\x18\x02 \x01(\fH\x00R\x05chunkB\x06\n" +
-	"\x04part\"J\n" +
+	"\x04part\"^\n" +
 	"\x11LoadProgramHeader\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x1d\n" +
 	"\n" +
-	"size_bytes\x18\x02 \x01(\x04R\tsizeBytes\"k\n" +
+	"size_bytes\x18\x02 \x01(\x04R\tsizeBytes\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\"k\n" +
 	"\x13LoadProgramResponse\x12%\n" +
 	"\x0ereceived_bytes\x18\x01 \x01(\x04R\rreceivedBytes\x12-\n" +
 	"\aprogram\x18\x02 \x01(\v2\x13.nfcomms.v1.ProgramR\aprogram\"\x1d\n" +
 	"\aProgram\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\xc7\x01\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\xdb\x01\n" +
 	"\aProcess\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aprogram\x18\x02 \x01(\tR\aprogram\x12!\n" +
@@ -2493,12 +2522,14 @@ const file_nfcomms_v1_device_proto_rawDesc = "" +
 	"\atargets\x18\x04 \x01(\rR\atargets\x129\n" +
 	"\n" +
 	"start_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12\x16\n" +
-	"\x06caller\x18\x06 \x01(\tR\x06caller\"\x82\x01\n" +
+	"\x06caller\x18\x06 \x01(\tR\x06caller\x12\x12\n" +
+	"\x04node\x18\a \x01(\tR\x04node\"\x96\x01\n" +
 	"\x13StartProgramRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12!\n" +
 	"\ffirst_target\x18\x02 \x01(\rR\vfirstTarget\x12\x18\n" +
 	"\atargets\x18\x03 \x01(\rR\atargets\x12\x1a\n" +
-	"\bargument\x18\x04 \x01(\x04R\bargument\"E\n" +
+	"\bargument\x18\x04 \x01(\x04R\bargument\x12\x12\n" +
+	"\x04node\x18\x05 \x01(\tR\x04node\"E\n" +
 	"\x14StartProgramResponse\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.nfcomms.v1.ProcessR\aprocess\"(\n" +
 	"\x12StopProgramRequest\x12\x12\n" +
