@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -75,7 +74,7 @@ func (a *app) processes(ctx context.Context, c *control.Client, args []string) (
 	processes, err := listProcesses(ctx, c, deviceName(args[0]))
 	var numbers []cobra.Completion
 	for _, p := range processes {
-		numbers = append(numbers, cobra.CompletionWithDesc(lastID(p.GetName()), programID(p.GetProgram())))
+		numbers = append(numbers, cobra.CompletionWithDesc(at(p.GetNode(), lastID(p.GetName())), programID(p.GetProgram())))
 	}
 	return numbers, err
 }
@@ -93,7 +92,7 @@ func (a *app) targets(ctx context.Context, c *control.Client, args []string) ([]
 	processes, err := listProcesses(ctx, c, deviceName(args[0]))
 	for _, p := range processes {
 		for i := range p.GetTargets() {
-			found = append(found, cobra.CompletionWithDesc(fmt.Sprint(p.GetFirstTarget()+i), programID(p.GetProgram())))
+			found = append(found, cobra.CompletionWithDesc(at(p.GetNode(), number(p.GetFirstTarget()+i)), programID(p.GetProgram())))
 		}
 	}
 	return found, err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -17,6 +18,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/units"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+	"github.com/nfcomms/nfcomms/pkg/fabric"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -168,30 +170,38 @@ func (a *app) drain(ctx context.Context, c *control.Client, name string) (record
 // loadRecord is the output of nfctl load.
 type loadRecord struct {
 	Device    string `json:"device" doc:"name of the device"`
+	Node      string `json:"node" doc:"x.y.z of the fabric's node that has it; empty: the device's own"`
 	Program   string `json:"program" doc:"the first program of the image, as nfctl start takes it"`
 	SizeBytes uint64 `json:"size_bytes" doc:"size of the image"`
 }
 
 func (r loadRecord) table(p *printer) {
-	p.printf("%s loaded %s (%s)\n", r.Device, r.Program, units.Bytes(float64(r.SizeBytes)))
+	where := ""
+	if r.Node != "" {
+		where = " at node " + r.Node
+	}
+	p.printf("%s loaded %s (%s)%s\n", r.Device, r.Program, units.Bytes(float64(r.SizeBytes)), where)
 }
 
 func newLoad(a *app) *cobra.Command {
-	return &cobra.Command{
+	var node string
+	cmd := &cobra.Command{
 		Use: "load DEVICE FILE", GroupID: groupOperate,
 		Short: "Load a program image into a device",
 		Long: `Load a program image into a device. The device gets nothing unless the image
 arrived whole. On a terminal the standard error shows the progress. start runs
-what was loaded.`,
+what was loaded, at the node that has it.`,
 		Args: cobra.ExactArgs(2), ValidArgsFunction: a.completeLoad,
 		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
-			r, err := a.load(ctx, c, args[0], args[1])
+			r, err := a.load(ctx, c, args[0], node, args[1])
 			if err != nil {
 				return err
 			}
 			return a.print(r)
 		}),
 	}
+	nodeFlag(cmd, &node)
+	return cmd
 }
 
 // completeLoad completes a device, then a file.
@@ -205,7 +215,7 @@ func (a *app) completeLoad(cmd *cobra.Command, args []string, toComplete string)
 // chunk is how much of an image one message carries.
 const chunk = 32 << 10
 
-func (a *app) load(ctx context.Context, c *control.Client, device, path string) (loadRecord, error) {
+func (a *app) load(ctx context.Context, c *control.Client, device, node, path string) (loadRecord, error) {
 	f, size, err := openImage(path)
 	if err != nil {
 		return loadRecord{}, err
@@ -218,11 +228,11 @@ func (a *app) load(ctx context.Context, c *control.Client, device, path string) 
 		return loadRecord{}, err
 	}
 	bar := a.progressBar(size)
-	program, err := upload(stream, deviceName(device), f, size, bar)
+	program, err := upload(stream, &nfcommsv1.LoadProgramHeader{Parent: deviceName(device), Node: node, SizeBytes: uint64(size)}, f, bar)
 	if bar != nil {
 		err = errors.Join(err, bar.Clear())
 	}
-	return loadRecord{Device: deviceID(device), Program: programID(program.GetName()), SizeBytes: uint64(size)}, err
+	return loadRecord{Device: deviceID(device), Node: node, Program: programID(program.GetName()), SizeBytes: uint64(size)}, err
 }
 
 // openImage opens the file of a program image.
@@ -251,15 +261,14 @@ func (a *app) progressBar(size int64) *progressbar.ProgressBar {
 }
 
 // upload sends an image chunk by chunk; the server says of each that it came.
-func upload(stream loadStream, parent string, image io.Reader, size int64, bar *progressbar.ProgressBar) (*nfcommsv1.Program, error) {
-	header := &nfcommsv1.LoadProgramHeader{Parent: parent, SizeBytes: uint64(size)}
+func upload(stream loadStream, header *nfcommsv1.LoadProgramHeader, image io.Reader, bar *progressbar.ProgressBar) (*nfcommsv1.Program, error) {
 	err := stream.Send(&nfcommsv1.LoadProgramRequest{Part: &nfcommsv1.LoadProgramRequest_Header{Header: header}})
-	for rest := size; rest > 0 && err == nil; {
+	for rest := header.GetSizeBytes(); rest > 0 && err == nil; {
 		data := make([]byte, min(rest, chunk))
 		if _, err := io.ReadFull(image, data); err != nil {
 			return nil, fmt.Errorf("read the image: %w", err)
 		}
-		rest -= int64(len(data))
+		rest -= uint64(len(data))
 		err = stream.Send(&nfcommsv1.LoadProgramRequest{Part: &nfcommsv1.LoadProgramRequest_Chunk{Chunk: data}})
 		if err == nil {
 			var r *nfcommsv1.LoadProgramResponse
@@ -287,7 +296,8 @@ type loadStream = nfcommsv1.DeviceService_LoadProgramClient
 // processRecord is the output of nfctl start.
 type processRecord struct {
 	Device      string `json:"device" doc:"name of the device"`
-	Process     uint64 `json:"process" doc:"number of the process, as nfctl stop takes it"`
+	Process     uint64 `json:"process" doc:"number of the process at its node"`
+	Node        string `json:"node" doc:"x.y.z of the fabric's node that it runs at; empty: the device's own"`
 	Program     string `json:"program" doc:"the program that it runs"`
 	FirstTarget uint32 `json:"first_target" doc:"target of its port 0; port i has the i-th after it"`
 	Targets     uint32 `json:"targets" doc:"number of its ports"`
@@ -298,12 +308,14 @@ func (r processRecord) table(p *printer) {
 	if r.Targets > 1 {
 		last = fmt.Sprintf(" to %d", r.FirstTarget+r.Targets-1)
 	}
-	p.printf("%s process %d runs %s on target %d%s\n", r.Device, r.Process, r.Program, r.FirstTarget, last)
+	p.printf("%s process %s runs %s on target %s%s\n", r.Device,
+		at(r.Node, number(r.Process)), r.Program, at(r.Node, number(r.FirstTarget)), last)
 }
 
 func newStart(a *app) *cobra.Command {
 	var first, targets uint32
 	var argument uint64
+	var node string
 	cmd := &cobra.Command{
 		Use: "start DEVICE PROGRAM", GroupID: groupOperate,
 		Short: "Start a program as a new device process",
@@ -311,7 +323,7 @@ func newStart(a *app) *cobra.Command {
 		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
 			r, err := c.Devices.StartProgram(ctx, &nfcommsv1.StartProgramRequest{
 				Name:        control.ProgramName(deviceID(args[0]), args[1]),
-				FirstTarget: first, Targets: targets, Argument: argument,
+				FirstTarget: first, Targets: targets, Argument: argument, Node: node,
 			})
 			if err != nil {
 				return err
@@ -322,7 +334,7 @@ func newStart(a *app) *cobra.Command {
 				return fmt.Errorf("the server named the process %q: %w", p.GetName(), err)
 			}
 			return a.print(processRecord{
-				Device: deviceID(args[0]), Process: id, Program: args[1],
+				Device: deviceID(args[0]), Process: id, Node: p.GetNode(), Program: args[1],
 				FirstTarget: p.GetFirstTarget(), Targets: p.GetTargets(),
 			})
 		}),
@@ -330,16 +342,41 @@ func newStart(a *app) *cobra.Command {
 	cmd.Flags().Uint32Var(&first, "first-target", 0, "target of its port 0; 0 lets the device choose")
 	cmd.Flags().Uint32Var(&targets, "targets", 1, "number of its ports")
 	cmd.Flags().Uint64Var(&argument, "argument", 0, "a word that the program may read")
+	nodeFlag(cmd, &node)
 	return cmd
+}
+
+// nodeFlag is the flag of commands that name no target, for a node of the fabric.
+func nodeFlag(cmd *cobra.Command, node *string) {
+	cmd.Flags().StringVar(node, "node", "", "x.y.z of the node of the device's fabric, instead of the device's own")
 }
 
 // stoppedRecord is the output of nfctl stop.
 type stoppedRecord struct {
 	Device  string `json:"device" doc:"name of the device"`
-	Process uint64 `json:"process" doc:"number of the process that is gone"`
+	Process uint64 `json:"process" doc:"number, at its node, of the process that is gone"`
+	Node    string `json:"node" doc:"x.y.z of the fabric's node that it ran at; empty: the device's own"`
 }
 
-func (r stoppedRecord) table(p *printer) { p.printf("%s process %d stopped\n", r.Device, r.Process) }
+func (r stoppedRecord) table(p *printer) {
+	p.printf("%s process %s stopped\n", r.Device, at(r.Node, number(r.Process)))
+}
+
+// parseProcess reads "7", or "2.0.1/7" of a process at a node.
+func parseProcess(arg string) (node string, id nfcomms.ProcessID, err error) {
+	text := arg
+	if place, process, remote := strings.Cut(arg, "/"); remote {
+		if _, err := fabric.ParseNode(place); err != nil {
+			return "", 0, usagef("process %q: %w", arg, err)
+		}
+		node, text = place, process
+	}
+	n, err := strconv.ParseUint(text, 0, 64)
+	if err != nil {
+		return "", 0, usagef("process %q is not a number, which may stand behind x.y.z/ of a node", arg)
+	}
+	return node, nfcomms.ProcessID(n), nil
+}
 
 func newStop(a *app) *cobra.Command {
 	return &cobra.Command{
@@ -347,15 +384,15 @@ func newStop(a *app) *cobra.Command {
 		Short: "Ask a device process to return, and wait until it did",
 		Args:  cobra.ExactArgs(2), ValidArgsFunction: a.complete(a.devices, a.processes),
 		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
-			id, err := strconv.ParseUint(args[1], 0, 64)
+			node, id, err := parseProcess(args[1])
 			if err != nil {
-				return usagef("process %q is not a number", args[1])
+				return err
 			}
-			name := control.ProcessName(deviceID(args[0]), nfcomms.ProcessID(id))
+			name := control.ProcessNameAt(deviceID(args[0]), node, id)
 			if _, err := c.Devices.StopProgram(ctx, &nfcommsv1.StopProgramRequest{Name: name}); err != nil {
 				return err
 			}
-			return a.print(stoppedRecord{Device: deviceID(args[0]), Process: id})
+			return a.print(stoppedRecord{Device: deviceID(args[0]), Process: uint64(id), Node: node})
 		}),
 	}
 }

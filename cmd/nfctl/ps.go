@@ -20,7 +20,8 @@ type psRecord struct {
 // runningRecord is a device process.
 type runningRecord struct {
 	Device      string `json:"device" doc:"name of the device"`
-	Process     uint64 `json:"process" doc:"number of the process, as nfctl stop takes it"`
+	Process     uint64 `json:"process" doc:"number of the process at its node"`
+	Node        string `json:"node" doc:"x.y.z of the fabric's node that it runs at; empty: the device's own"`
 	Program     string `json:"program" doc:"the program that it runs"`
 	FirstTarget uint32 `json:"first_target" doc:"target of its port 0; port i has the i-th after it"`
 	Targets     uint32 `json:"targets" doc:"number of its ports"`
@@ -34,7 +35,7 @@ type holderRecord struct {
 	farEnd
 	Owner   string  `json:"owner" doc:"server or application: who holds the channel"`
 	Caller  string  `json:"caller" doc:"who had the server open it; empty if it is the application's own, or the server cannot tell"`
-	Process *uint64 `json:"process" doc:"the device process behind the target; null if no client started it"`
+	Process *uint64 `json:"process" doc:"the device process behind the target, at its node; null if no client started it"`
 	Waiting int32   `json:"waiting" doc:"calls that wait now, both ways"`
 }
 
@@ -72,12 +73,12 @@ func psOf(processes []*nfcommsv1.Process, channels []*nfcommsv1.Channel) psRecor
 	for _, p := range processes {
 		id, _ := strconv.ParseUint(lastID(p.GetName()), 10, 64) // the server's own number
 		one := runningRecord{
-			Device: resourceDevice(p.GetName()), Process: id, Program: programID(p.GetProgram()),
+			Device: resourceDevice(p.GetName()), Process: id, Node: p.GetNode(), Program: programID(p.GetProgram()),
 			FirstTarget: p.GetFirstTarget(), Targets: p.GetTargets(), Caller: p.GetCaller(), StartTime: timeText(p.GetStartTime()),
 		}
 		r.Processes = append(r.Processes, one)
 		for i := range one.Targets {
-			behind[end{one.Device, farEnd{Target: one.FirstTarget + i}}] = id
+			behind[end{one.Device, farEnd{one.FirstTarget + i, one.Node}}] = id
 		}
 	}
 	for _, ch := range channels {
@@ -94,15 +95,15 @@ func psOf(processes []*nfcommsv1.Process, channels []*nfcommsv1.Channel) psRecor
 // targetsText is the range of a process's targets.
 func (r runningRecord) targetsText() string {
 	if r.Targets <= 1 {
-		return number(r.FirstTarget)
+		return at(r.Node, number(r.FirstTarget))
 	}
-	return fmt.Sprintf("%d-%d", r.FirstTarget, r.FirstTarget+r.Targets-1)
+	return at(r.Node, fmt.Sprintf("%d-%d", r.FirstTarget, r.FirstTarget+r.Targets-1))
 }
 
 func (r psRecord) table(p *printer) {
 	writeTable(p, []column[runningRecord]{
 		{title: "DEVICE", cell: func(x runningRecord) string { return x.Device }},
-		{title: "PROCESS", right: true, cell: func(x runningRecord) string { return number(x.Process) }},
+		{title: "PROCESS", right: true, cell: func(x runningRecord) string { return at(x.Node, number(x.Process)) }},
 		{title: "PROGRAM", cell: func(x runningRecord) string { return x.Program }},
 		{title: "TARGETS", right: true, cell: func(x runningRecord) string { return x.targetsText() }},
 		{title: "STARTED BY", cell: func(x runningRecord) string { return orDash(x.Caller) }},
@@ -123,5 +124,5 @@ func (r holderRecord) processText() string {
 	if r.Process == nil {
 		return "-"
 	}
-	return number(*r.Process)
+	return at(r.Node, number(*r.Process))
 }

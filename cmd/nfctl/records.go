@@ -141,11 +141,15 @@ func farEndOf(t nfcomms.Target) farEnd {
 }
 
 // text is the target as commands take it.
-func (e farEnd) text() string {
-	if e.Node == "" {
-		return number(e.Target)
+func (e farEnd) text() string { return at(e.Node, number(e.Target)) }
+
+// at is what commands take for a target or process of a node; an empty one is the
+// device's own.
+func at(node, what string) string {
+	if node == "" {
+		return what
 	}
-	return e.Node + "/" + number(e.Target)
+	return node + "/" + what
 }
 
 // compare orders those of the device's own node first.
