@@ -272,12 +272,20 @@ func (a *app) onChannel(ctx context.Context, c *control.Client, args []string, c
 	if err != nil {
 		return err
 	}
+	var held error
 	for {
-		if err := call(ctx, name); !errors.Is(err, nfcomms.ErrNotSubscribed) {
-			return known(err)
-		}
-		_, err := c.Channels.OpenChannel(ctx, &nfcommsv1.OpenChannelRequest{Name: name})
+		err := call(ctx, name)
 		switch {
+		case !errors.Is(err, nfcomms.ErrNotSubscribed):
+			return known(err)
+		case held != nil:
+			return held
+		}
+		_, err = c.Channels.OpenChannel(ctx, &nfcommsv1.OpenChannelRequest{Name: name})
+		var op *nfcomms.OpError
+		switch {
+		case errors.Is(err, nfcomms.ErrBusy) && errors.As(err, &op): // another client was faster, or the server does not know who
+			held = err
 		case errors.Is(err, nfcomms.ErrBusy): // another client opens it now
 			if !pause(ctx, openPause) {
 				return err
