@@ -79,6 +79,27 @@ func TestStackTable(t *testing.T) {
 	}
 }
 
+// TestStackGain: depth gains where it does so over all sizes, and not where one size was lucky.
+func TestStackGain(t *testing.T) {
+	gain := func(size int, futures, together float64) StackGain {
+		g := StackGain{Size: size, Direction: directions[0]}
+		for _, depth := range gainDepths {
+			g.Depths = append(g.Depths, StackGainStep{depth, futures, together})
+		}
+		return g
+	}
+	r := &StackReport{Gains: []StackGain{gain(4096, 0.2, 0.9), gain(65536, 0.3, 0.8), gain(1<<20, 0.8, 1.3)}}
+	best := r.bestGain(directions[0])
+	require.Less(t, best.mean, stackGains)
+	require.Equal(t, 1<<20, best.size)
+	require.Zero(t, r.bestGain(directions[1]))
+	r.Gains = []StackGain{gain(4096, 1.5, 8), gain(65536, 1, 3), gain(1<<20, 0.9, 0.9)}
+	best = r.bestGain(directions[0])
+	require.Equal(t, "2 begun together", best.what)
+	require.InDelta(t, 2.78, best.mean, 0.01)
+	require.Equal(t, []float64{8, 4096}, []float64{best.most, float64(best.size)})
+}
+
 // TestLoose: without flow control the amount is right, and the checksums find that the data are
 // not: what the reader came too late for.
 func TestLoose(t *testing.T) {

@@ -142,6 +142,7 @@ func TestRefuses(t *testing.T) {
 		{"an alias", "log: &x\n  level: info\nsocket: *x\n", nil, nil, "c.yaml:3: socket holds settings by name, not an alias"},
 		{"two documents", "log:\n  level: info\n---\nlog:\n  level: info\n", nil, nil, "one document is all it may hold"},
 		{"no YAML", "a: b: c\n", nil, nil, "c.yaml: yaml: "},
+		{"a trace of no call", "http:\n  trace: -1\n", nil, nil, `c.yaml:2: http.trace: "-1" is not a number from 0 to`},
 		{"a bad number", "limits:\n  streams: many\n", nil, nil, `c.yaml:2: limits.streams: "many" is not a number from 1 to`},
 		{"a number out of range", "limits:\n  streams: 0\n", nil, nil, `"0" is not a number from 1`},
 		{"a bad time", "drain:\n  timeout: 10\n", nil, nil, `"10" is not a time of at least 0s`},
