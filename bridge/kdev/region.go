@@ -51,6 +51,11 @@ func (d *Device) registerErr(u *uapi.Register, errno syscall.Errno) error {
 		return fmt.Errorf("%w: too many regions of one user: %w", bridge.ErrNoMemory, errno)
 	case syscall.EEXIST:
 		return fmt.Errorf("memory of another region: %w: %w", bridge.ErrBusy, errno)
+	case syscall.EINVAL, syscall.EBADF:
+		if u.Flags&uapi.RegionDMABuf != 0 {
+			return fmt.Errorf("descriptor %d is no dma-buf: %w: %w", u.FD, bridge.ErrInvalid, errno)
+		}
+		return fmt.Errorf("a region of %d bytes: at most 64 GiB: %w: %w", u.Length, bridge.ErrInvalid, errno)
 	case syscall.EFAULT, syscall.EIO:
 		return fmt.Errorf("%w: %d bytes at %#x: %w", bridge.ErrDMA, u.Length, u.Address, errno)
 	default:

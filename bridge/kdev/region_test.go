@@ -138,5 +138,8 @@ func TestImportOfNoBuffer(t *testing.T) {
 	r.answer = syscall.EINVAL
 	_, err = dev.Import(fd)
 	require.ErrorIs(t, err, bridge.ErrInvalid)
+	require.ErrorContains(t, err, "is no dma-buf")
+	_, err = dev.Alloc(100)
+	require.ErrorContains(t, err, "at most 64 GiB")
 	require.Zero(t, dev.Stats().Regions)
 }
