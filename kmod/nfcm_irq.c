@@ -25,6 +25,7 @@ static irqreturn_t hard_irq(int irq, void *data)
 	struct nfcm_vector *v = data;
 
 	nfcm_count(v->dev, NFCM_COUNT_INTERRUPTS, 1);
+	atomic64_inc(&v->count);
 	/*
 	 * While it is masked the interrupt core keeps what comes pending, so a
 	 * storm costs bounded time and nothing is lost.
@@ -33,6 +34,9 @@ static irqreturn_t hard_irq(int irq, void *data)
 		disable_irq_nosync(irq);
 		WRITE_ONCE(v->masked, true);
 	}
+	/* Counting burst was the barrier between count and the look for who waits. */
+	if (waitqueue_active(&v->wait))
+		wake_up_all(&v->wait);
 	return IRQ_WAKE_THREAD;
 }
 
@@ -96,6 +100,7 @@ static int request(struct nfcm_dev *dev, u32 i)
 
 	v->dev = dev;
 	v->index = i;
+	init_waitqueue_head(&v->wait);
 	v->irq = pci_irq_vector(dev->pdev, i);
 	snprintf(v->name, sizeof(v->name), NFCM_NAME "%d-%u", dev->minor, i);
 	return request_threaded_irq(v->irq, hard_irq, thread_irq, 0, v->name, v);
@@ -131,7 +136,9 @@ void nfcm_irq_fini(struct nfcm_dev *dev)
 {
 	u32 i;
 
-	for (i = 0; i < dev->vectors; i++)
+	for (i = 0; i < dev->vectors; i++) {
 		free_irq(dev->vector[i].irq, &dev->vector[i]);
+		wake_up_all(&dev->vector[i].wait);
+	}
 	pci_free_irq_vectors(dev->pdev);
 }

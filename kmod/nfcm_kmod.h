@@ -279,6 +279,8 @@ struct nfcm_vector {
 	int irq;
 	atomic_t burst; /* interrupts since the thread last began */
 	bool masked;
+	atomic64_t count; /* interrupts since the driver took the device */
+	wait_queue_head_t wait; /* administrators who wait for the next one */
 	char name[24];
 };
 
@@ -303,6 +305,7 @@ struct nfcm_limits {
 	u32 heartbeat_misses;
 	u32 stall_timeout_ms;
 	bool recovery; /* it is reset when it is lost or at fault */
+	bool register_access; /* administrators reach its registers */
 };
 
 /* One PCI function. Freed when it is removed and the last file is closed. */
@@ -392,6 +395,7 @@ extern unsigned int nfcm_param_heartbeat_misses;
 extern unsigned int nfcm_param_stall_timeout_ms;
 extern unsigned int nfcm_param_watchdog_timeout_ms;
 extern bool nfcm_param_recovery;
+extern bool nfcm_param_register_access;
 
 /*
  * What the files call of each other, from the lowest layer to the highest: a file
@@ -581,7 +585,7 @@ int nfcm_dev_reset(struct nfcm_dev *dev, const struct nfcomms_reset *shape);
 void nfcm_dev_remove(struct nfcm_dev *dev);
 void nfcm_dev_init(struct nfcm_dev *dev);
 
-/* ---- nfcm_irq.c, nfcm_submit.c, nfcm_file.c, nfcm_sysfs.c, nfcm_debugfs.c: edges ---- */
+/* ---- nfcm_irq.c, nfcm_submit.c, nfcm_access.c, nfcm_file.c, nfcm_sysfs.c, nfcm_debugfs.c ---- */
 
 int nfcm_irq_init(struct nfcm_dev *dev);
 void nfcm_irq_fini(struct nfcm_dev *dev);
@@ -589,6 +593,8 @@ u32 nfcm_irq_vector(struct nfcm_dev *dev, u32 island);
 long nfcm_ioc_submit(struct nfcm_file *file, void __user *arg);
 long nfcm_ioc_call(struct nfcm_file *file, void __user *arg);
 long nfcm_ioc_cancel(struct nfcm_file *file, void __user *arg);
+long nfcm_ioc_access(struct nfcm_file *file, bool writable, void __user *arg);
+long nfcm_ioc_interrupt(struct nfcm_file *file, void __user *arg);
 int nfcm_copy_in(void *to, size_t ksize, size_t first, const void __user *from);
 extern const struct file_operations nfcm_fops;
 void nfcm_file_wake_all(struct nfcm_dev *dev);

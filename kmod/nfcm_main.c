@@ -52,6 +52,11 @@ module_param_named(recovery, nfcm_param_recovery, bool, 0444);
 MODULE_PARM_DESC(recovery,
 		 "reset a device that is lost or at fault, by itself (default N)");
 
+bool nfcm_param_register_access;
+module_param_named(register_access, nfcm_param_register_access, bool, 0444);
+MODULE_PARM_DESC(register_access,
+		 "administrators may read and write registers past the driver (default N)");
+
 unsigned int nfcm_param_watchdog_timeout_ms = 10000;
 module_param_named(watchdog_timeout_ms, nfcm_param_watchdog_timeout_ms, uint,
 		   0444);

@@ -117,27 +117,49 @@ LIMIT_ATTR(heartbeat_timeout_ms, heartbeat_timeout_ms);
 LIMIT_ATTR(heartbeat_misses, heartbeat_misses);
 LIMIT_ATTR(stall_timeout_ms, stall_timeout_ms);
 
-static ssize_t recovery_show(struct device *d, struct device_attribute *attr,
-			     char *buf)
-{
-	struct nfcm_dev *dev = dev_get_drvdata(d);
+/* The same of what is on or off. */
+#define FLAG_ATTR(name, field)                               \
+	static struct dev_ext_attribute dev_attr_##name = {  \
+		__ATTR(name, 0644, flag_show, flag_store),   \
+		(void *)offsetof(struct nfcm_limits, field), \
+	}
 
-	return sysfs_emit(buf, "%d\n", READ_ONCE(dev->limits.recovery));
+static bool *flag_of(struct device *d, struct device_attribute *attr)
+{
+	return (bool *)limit_of(d, attr);
 }
 
-static ssize_t recovery_store(struct device *d, struct device_attribute *attr,
-			      const char *buf, size_t n)
+static ssize_t flag_show(struct device *d, struct device_attribute *attr,
+			 char *buf)
 {
-	struct nfcm_dev *dev = dev_get_drvdata(d);
+	return sysfs_emit(buf, "%d\n", READ_ONCE(*flag_of(d, attr)));
+}
+
+static ssize_t flag_store(struct device *d, struct device_attribute *attr,
+			  const char *buf, size_t n)
+{
 	bool value;
 	int rc = kstrtobool(buf, &value);
 
 	if (rc)
 		return rc;
-	WRITE_ONCE(dev->limits.recovery, value);
+	WRITE_ONCE(*flag_of(d, attr), value);
 	return n;
 }
-static DEVICE_ATTR_RW(recovery);
+
+FLAG_ATTR(recovery, recovery);
+FLAG_ATTR(register_access, register_access);
+
+/* The card's own number, as lspci has it; only of cards that have one. */
+static ssize_t serial_show(struct device *d, struct device_attribute *attr,
+			   char *buf)
+{
+	struct nfcm_dev *dev = dev_get_drvdata(d);
+	__be64 serial = cpu_to_be64(pci_get_dsn(dev->pdev));
+
+	return sysfs_emit(buf, "%8phD\n", &serial);
+}
+static DEVICE_ATTR_RO(serial);
 
 static struct attribute *nfcm_attrs[] = {
 	&dev_attr_state.attr,
@@ -159,10 +181,25 @@ static struct attribute *nfcm_attrs[] = {
 	&dev_attr_heartbeat_timeout_ms.attr.attr,
 	&dev_attr_heartbeat_misses.attr.attr,
 	&dev_attr_stall_timeout_ms.attr.attr,
-	&dev_attr_recovery.attr,
+	&dev_attr_recovery.attr.attr,
+	&dev_attr_register_access.attr.attr,
 	NULL,
 };
 
 static const struct attribute_group nfcm_group = { .attrs = nfcm_attrs };
 
-const struct attribute_group *nfcm_groups[] = { &nfcm_group, NULL };
+static struct attribute *card_attrs[] = { &dev_attr_serial.attr, NULL };
+
+static umode_t card_visible(struct kobject *k, struct attribute *a, int n)
+{
+	struct nfcm_dev *dev = dev_get_drvdata(kobj_to_dev(k));
+
+	return pci_get_dsn(dev->pdev) ? a->mode : 0;
+}
+
+static const struct attribute_group card_group = {
+	.attrs = card_attrs,
+	.is_visible = card_visible,
+};
+
+const struct attribute_group *nfcm_groups[] = { &nfcm_group, &card_group, NULL };

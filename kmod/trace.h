@@ -10,6 +10,7 @@
 
 #include "nfcm_compat.h"
 #include "nfcm_kmod.h"
+#include "uapi/nfcomms_debug.h"
 
 /* clang-format off */
 
@@ -72,6 +73,47 @@ TRACE_EVENT(nfcomms_irq,
 		__entry->messages = messages;
 	),
 	TP_printk("vector=%u messages=%u", __entry->vector, __entry->messages)
+);
+
+TRACE_EVENT(nfcomms_access,
+	TP_PROTO(int minor, const struct nfcomms_access *a),
+	TP_ARGS(minor, a),
+	TP_STRUCT__entry(
+		__field(int, minor)
+		__field(bool, write)
+		__field(u32, bar)
+		__field(u32, width)
+		__field(u64, offset)
+		__field(u64, value)
+	),
+	TP_fast_assign(
+		__entry->minor = minor;
+		__entry->write = a->flags & NFCOMMS_ACCESS_WRITE;
+		__entry->bar = a->bar;
+		__entry->width = a->width;
+		__entry->offset = a->offset;
+		__entry->value = a->value;
+	),
+	TP_printk("device=%d %s bar=%u offset=%#llx width=%u value=%#llx",
+		  __entry->minor, __entry->write ? "write" : "read",
+		  __entry->bar, __entry->offset, __entry->width, __entry->value)
+);
+
+TRACE_EVENT(nfcomms_interrupt,
+	TP_PROTO(int minor, u32 vector, u64 count),
+	TP_ARGS(minor, vector, count),
+	TP_STRUCT__entry(
+		__field(int, minor)
+		__field(u32, vector)
+		__field(u64, count)
+	),
+	TP_fast_assign(
+		__entry->minor = minor;
+		__entry->vector = vector;
+		__entry->count = count;
+	),
+	TP_printk("device=%d vector=%u count=%llu", __entry->minor, __entry->vector,
+		  __entry->count)
 );
 
 TRACE_EVENT(nfcomms_submit,

@@ -193,6 +193,7 @@ int nfcm_layout_check(const struct nfc_area *area, u64 room,
 void nfcm_layout_answer(const struct nfcm_layout *l, struct nfc_slot *hello);
 u64 nfcm_layout_patience(const struct nfcm_layout *l, u32 least_ms, u32 misses);
 u32 nfcm_layout_mailbox(const struct nfcm_layout *l, u32 channel);
+int nfcm_access_check(u32 bar, u64 room, u64 at, u32 width, bool write);
 
 void nfcm_core_open(struct nfcm_channel_core *c, u64 next_h2d, u64 next_d2h,
 		    u64 generation);

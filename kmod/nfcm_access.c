@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Registers and interrupts for administrators, past the driver. What they may reach
+ * is decided in core/access.c; nothing here is on the way of a message.
+ */
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/io.h>
+#include <linux/sched.h>
+#include <linux/security.h>
+#include <linux/uaccess.h>
+
+#include "nfcm_kmod.h"
+#include "trace.h"
+#include "uapi/nfcomms_debug.h"
+
+static_assert(sizeof(struct nfcomms_access) >= NFCOMMS_ACCESS_SIZE_FIRST);
+static_assert(sizeof(struct nfcomms_interrupt) >= NFCOMMS_INTERRUPT_SIZE_FIRST);
+
+/* May the caller reach past the driver? */
+static int permit(const struct nfcm_dev *dev)
+{
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	if (!READ_ONCE(dev->limits.register_access))
+		return -EOPNOTSUPP;
+	return security_locked_down(LOCKDOWN_PCI_ACCESS);
+}
+
+/* Bytes of memory of a BAR; 0 if it has none. */
+static u64 bar_memory(struct pci_dev *pdev, u32 bar)
+{
+	if (bar >= PCI_STD_NUM_BARS ||
+	    !(pci_resource_flags(pdev, bar) & IORESOURCE_MEM))
+		return 0;
+	return pci_resource_len(pdev, bar);
+}
+
+/* Before the access: it may be the last that the machine does. */
+static void log_access(struct nfcm_dev *dev, const struct nfcomms_access *a)
+{
+	uid_t uid = from_kuid(&init_user_ns, current_uid());
+
+	if (a->flags & NFCOMMS_ACCESS_WRITE)
+		dev_notice_ratelimited(&dev->dev,
+				       "%s[%d] of user %u writes %#llx to BAR %u at %#llx, %u bytes\n",
+				       current->comm, task_pid_nr(current), uid,
+				       a->value, a->bar, a->offset, a->width);
+	else
+		dev_notice_ratelimited(&dev->dev,
+				       "%s[%d] of user %u reads BAR %u at %#llx, %u bytes\n",
+				       current->comm, task_pid_nr(current), uid,
+				       a->bar, a->offset, a->width);
+}
+
+/* The access itself; *value is written or read. */
+static void touch_register(void __iomem *at, u32 width, bool write, u64 *value)
+{
+	if (write && width == 4)
+		writel((u32)*value, at);
+	else if (write)
+		writeq(*value, at);
+	else if (width == 4)
+		*value = readl(at);
+	else
+		*value = readq(at);
+}
+
+/*
+ * Make an access that is in order, through a mapping of its own: most BARs have none.
+ * Must hold epoch_mutex, so that the function is there and awake.
+ */
+static int make_access(struct nfcm_dev *dev, struct nfcomms_access *a)
+{
+	bool write = a->flags & NFCOMMS_ACCESS_WRITE;
+	void __iomem *at;
+
+	if (dev->removed || (!dev->away && nfcm_hw_gone(dev)))
+		return -ENODEV;
+	if (dev->away)
+		return -EBUSY;
+	at = pci_iomap_range(dev->pdev, a->bar, a->offset, a->width);
+	if (!at)
+		return -ENOMEM;
+	log_access(dev, a);
+	touch_register(at, a->width, write, &a->value);
+	trace_nfcomms_access(dev->minor, a);
+	pci_iounmap(dev->pdev, at);
+	return 0;
+}
+
+/* NFCOMMS_IOC_ACCESS. Does not wait: who resets a device may take long. */
+long nfcm_ioc_access(struct nfcm_file *file, bool writable, void __user *arg)
+{
+	struct nfcm_dev *dev = file->dev;
+	struct nfcomms_access a;
+	bool write;
+	int rc = permit(dev);
+
+	if (!rc)
+		rc = nfcm_copy_in(&a, sizeof(a), NFCOMMS_ACCESS_SIZE_FIRST, arg);
+	if (rc)
+		return rc;
+	write = a.flags & NFCOMMS_ACCESS_WRITE;
+	if (a.flags & ~NFCOMMS_ACCESS_WRITE ||
+	    memchr_inv(a.rsvd, 0, sizeof(a.rsvd)) || (!write && a.value) ||
+	    (a.width == 4 && a.value > U32_MAX))
+		return -EINVAL;
+	if (write && !writable)
+		return -EACCES;
+	rc = nfcm_access_check(a.bar, bar_memory(dev->pdev, a.bar), a.offset,
+			       a.width, write);
+	if (rc)
+		return rc;
+	if (!mutex_trylock(&dev->epoch_mutex))
+		return -EBUSY;
+	rc = make_access(dev, &a);
+	mutex_unlock(&dev->epoch_mutex);
+	if (!rc && copy_to_user(arg, &a, min_t(size_t, a.size, sizeof(a))))
+		rc = -EFAULT;
+	return rc;
+}
+
+static bool interrupted(struct nfcm_vector *v, u64 count)
+{
+	return READ_ONCE(v->dev->removed) ||
+	       (u64)atomic64_read(&v->count) > count;
+}
+
+/* NFCOMMS_IOC_INTERRUPT. */
+long nfcm_ioc_interrupt(struct nfcm_file *file, void __user *arg)
+{
+	struct nfcm_dev *dev = file->dev;
+	struct nfcomms_interrupt w;
+	struct nfcm_vector *v;
+	long left;
+	int rc = permit(dev);
+
+	if (!rc)
+		rc = nfcm_copy_in(&w, sizeof(w), NFCOMMS_INTERRUPT_SIZE_FIRST,
+				  arg);
+	if (rc)
+		return rc;
+	if (w.flags || memchr_inv(w.rsvd, 0, sizeof(w.rsvd)) ||
+	    w.vector >= dev->vectors || w.timeout_ms > NFCOMMS_INTERRUPT_MS_MAX)
+		return -EINVAL;
+	v = &dev->vector[w.vector];
+	left = wait_event_interruptible_timeout(v->wait, interrupted(v, w.count),
+						msecs_to_jiffies(w.timeout_ms));
+	if (left < 0)
+		return -EINTR;
+	if (READ_ONCE(dev->removed))
+		return -ENODEV;
+	w.count = atomic64_read(&v->count);
+	trace_nfcomms_interrupt(dev->minor, w.vector, w.count);
+	if (copy_to_user(arg, &w, min_t(size_t, w.size, sizeof(w))))
+		return -EFAULT;
+	return left ? 0 : -ETIMEDOUT;
+}
