@@ -151,6 +151,7 @@ var programs = map[string]program{
 	"echo":     {kind: cMain, source: append([]string{"kmod/lib/example/echo.c", "-Ikmod/lib"}, libSources...), args: []string{"dev:0"}},
 	"validate": clientTest("validate"),
 	"rights":   clientTest("rights"),
+	"access":   clientTest("access"),
 	"memory":   clientTest("memory"),
 	"runs":     clientTest("runs"),
 	"eager":    clientTest("eager"),
@@ -229,7 +230,7 @@ var jobs = []job{
 			{name: "other-registers", args: []string{"--pci-version=2.0"}}, {name: "other-abi", args: []string{"--abi-version=9.1"}},
 		},
 		programs: []string{
-			"selftest", "first", "validate", "rights", "memory", "runs", "runs@pages", "eager", "eager@pages", "region", "signal", "exits", "lib", "echo", "show", "wake", "kdev", "bulk",
+			"selftest", "first", "validate", "rights", "access", "memory", "runs", "runs@pages", "eager", "eager@pages", "region", "signal", "exits", "lib", "echo", "show", "wake", "kdev", "bulk",
 			"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent",
 			"clients", "clients-silent@silent", "between", "unknown",
 		},

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Registers and interrupts past the driver: what an administrator reads is what
+ * docs/device-spec.md says, and nobody reaches more, or at all unasked.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../../firmware/nfc_pci.h"
+#include "../../../kmod/uapi/nfcomms_debug.h"
+#include "rig.h"
+
+enum {
+	NOBODY = 65534,
+	QUIET_MS = 50, /* a wait that nothing ends */
+};
+
+/* Switch the device's register access: "0", as it begins, or "1". */
+static void allow(const char *text)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/nfcomms/%s/register_access",
+		 strrchr(node(), '/') + 1);
+	f = fopen(path, "w");
+	REQUIRE(f);
+	CHECK(fputs(text, f) >= 0);
+	CHECK_EQ(fclose(f), 0);
+}
+
+static struct nfcomms_access place(uint32_t bar, uint64_t offset, uint32_t width)
+{
+	return (struct nfcomms_access){ .size = sizeof(struct nfcomms_access),
+					.bar = bar,
+					.offset = offset,
+					.width = width };
+}
+
+/* Read a register of BAR 0 that can be read. */
+static uint32_t peek(int fd, uint64_t offset)
+{
+	struct nfcomms_access a = place(0, offset, 4);
+
+	CHECK_EQ(control(fd, NFCOMMS_IOC_ACCESS, &a), 0);
+	return (uint32_t)a.value;
+}
+
+static int read_at(int fd, uint32_t bar, uint64_t offset, uint32_t width)
+{
+	struct nfcomms_access a = place(bar, offset, width);
+
+	return control(fd, NFCOMMS_IOC_ACCESS, &a);
+}
+
+static int write_at(int fd, uint32_t bar, uint64_t offset, uint64_t value)
+{
+	struct nfcomms_access a = place(bar, offset, 4);
+
+	a.flags = NFCOMMS_ACCESS_WRITE;
+	a.value = value;
+	return control(fd, NFCOMMS_IOC_ACCESS, &a);
+}
+
+/* Wait for an interrupt: 0 or errno; *count is as the structure has it. */
+static int wait_for(int fd, uint32_t vector, uint32_t ms, uint64_t *count)
+{
+	struct nfcomms_interrupt w = { .size = sizeof(w),
+				       .vector = vector,
+				       .timeout_ms = ms,
+				       .count = *count };
+	int rc = control(fd, NFCOMMS_IOC_INTERRUPT, &w);
+
+	*count = w.count;
+	return rc;
+}
+
+CASE(it_is_off_unless_asked_for)
+{
+	uint64_t count = 0;
+	int fd = client();
+
+	CHECK_EQ(read_at(fd, 0, NFC_REG_ID, 4), EOPNOTSUPP);
+	CHECK_EQ(wait_for(fd, 0, 0, &count), EOPNOTSUPP);
+	close(fd);
+}
+
+CASE(the_identification_is_that_of_the_specification)
+{
+	struct nfcomms_info info = { .size = sizeof(info) };
+	struct nfcomms_access magic = place(2, 0, 8);
+	int fd = fresh();
+
+	allow("1");
+	CHECK_EQ(control(fd, NFCOMMS_IOC_INFO, &info), 0);
+	CHECK_EQ(peek(fd, NFC_REG_ID), NFC_MAGIC);
+	CHECK_EQ(peek(fd, NFC_REG_VERSION), NFC_PCI_MAJOR << 16 | NFC_PCI_MINOR);
+	CHECK_EQ(peek(fd, NFC_REG_ABI), info.abi);
+	CHECK_EQ(peek(fd, NFC_REG_EPOCH), info.epoch);
+	CHECK_EQ(peek(fd, NFC_REG_VECTORS), info.vectors);
+	CHECK_EQ(peek(fd, NFC_REG_STATUS) & NFC_PCI_STATUS_STATE,
+		 NFC_DEVICE_READY);
+	CHECK_EQ(control(fd, NFCOMMS_IOC_ACCESS, &magic), 0);
+	CHECK_EQ(magic.value & 0xffffffff, NFC_MAGIC);
+	CHECK_EQ(write_at(fd, 0, NFC_REG_DOORBELL, 1), 0);
+	CHECK_EQ(write_at(fd, 0, 0x800, ~0u), 0); /* it takes none */
+	CHECK_EQ(peek(fd, 0x800), 0);
+	close(fd);
+	check_device();
+}
+
+CASE(nothing_outside_and_nothing_of_the_drivers)
+{
+	static const uint32_t own[] = {
+		NFC_REG_CONTROL,  NFC_REG_VECTORS,	  NFC_REG_HOLDOFF,
+		NFC_REG_WATCHDOG, NFC_REG_SHAPE_CHANNELS, NFC_REG_SHAPE_STATUS,
+	};
+	int fd = fresh();
+	size_t i;
+
+	allow("1");
+	CHECK_EQ(read_at(fd, 0, NFC_REGISTERS_SIZE, 4), ERANGE);
+	CHECK_EQ(read_at(fd, 2, 1ull << 40, 8), ERANGE);
+	CHECK_EQ(read_at(fd, 2, -8ull, 8), ERANGE);
+	CHECK_EQ(read_at(fd, 3, 0, 4), ERANGE); /* the upper half of BAR 2 */
+	CHECK_EQ(read_at(fd, 6, 0, 4), ERANGE);
+	CHECK_EQ(read_at(fd, ~0u, 0, 4), ERANGE);
+	CHECK_EQ(read_at(fd, 0, 2, 4), EINVAL);
+	CHECK_EQ(read_at(fd, 2, 4, 8), EINVAL);
+	CHECK_EQ(read_at(fd, 0, 0, 8), EINVAL);
+	CHECK_EQ(read_at(fd, 0, 0, 3), EINVAL);
+	CHECK_EQ(read_at(fd, 0, 0, 0), EINVAL);
+	for (i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		CHECK_EQ(write_at(fd, 0, own[i], 0), EADDRINUSE);
+	CHECK_EQ(write_at(fd, 1, 0, 0), EADDRINUSE);
+	CHECK_EQ(write_at(fd, 2, 0, 0), EADDRINUSE);
+	close(fd);
+	check_device();
+}
+
+CASE(every_field_is_checked)
+{
+	struct nfcomms_access a = place(0, NFC_REG_ID, 4), b;
+	struct nfcomms_interrupt w = { .size = sizeof(w) }, x;
+	int fd = fresh();
+
+	allow("1");
+#define ACCESS(field, wrong, error) \
+	(b = a, b.field = (wrong),  \
+	 CHECK_EQ(control(fd, NFCOMMS_IOC_ACCESS, &b), error))
+	ACCESS(size, sizeof(a) - 1, EINVAL);
+	ACCESS(size, 1 << 20, E2BIG);
+	ACCESS(flags, 2, EINVAL);
+	ACCESS(value, 1, EINVAL);
+	ACCESS(rsvd[3], 1, EINVAL);
+	CHECK_EQ(write_at(fd, 0, NFC_REG_DOORBELL, 1ull << 32), EINVAL);
+	CHECK_EQ(control(fd, NFCOMMS_IOC_ACCESS, NULL), EFAULT);
+#define INTERRUPT(field, wrong, error) \
+	(x = w, x.field = (wrong),     \
+	 CHECK_EQ(control(fd, NFCOMMS_IOC_INTERRUPT, &x), error))
+	INTERRUPT(size, sizeof(w) - 1, EINVAL);
+	INTERRUPT(flags, 1, EINVAL);
+	INTERRUPT(vector, 1000, EINVAL);
+	INTERRUPT(timeout_ms, NFCOMMS_INTERRUPT_MS_MAX + 1, EINVAL);
+	INTERRUPT(rsvd[0], 1, EINVAL);
+	CHECK_EQ(control(fd, NFCOMMS_IOC_INTERRUPT, NULL), EFAULT);
+	close(fd);
+}
+
+/* As nobody, with a descriptor that root opened. */
+static int try_as_nobody(void *argument)
+{
+	int fd = *(int *)argument;
+	uint64_t count = 0;
+
+	if (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY))
+		return 1;
+	return (read_at(fd, 0, NFC_REG_ID, 4) == EPERM ? 0 : 2) |
+	       (write_at(fd, 0, NFC_REG_DOORBELL, 1) == EPERM ? 0 : 4) |
+	       (wait_for(fd, 0, 0, &count) == EPERM ? 0 : 8);
+}
+
+CASE(it_takes_an_administrator)
+{
+	int fd = fresh(), reads;
+
+	allow("1");
+	CHECK_EQ(wait_child(child(try_as_nobody, &fd)), 0);
+	reads = open(node(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	CHECK_EQ(peek(reads, NFC_REG_ID), NFC_MAGIC);
+	CHECK_EQ(write_at(reads, 0, NFC_REG_DOORBELL, 1), EACCES);
+	close(reads);
+	close(fd);
+}
+
+CASE(an_interrupt_is_waited_for)
+{
+	struct nfcomms_info info = { .size = sizeof(info) };
+	uint64_t before = ~0ull, count;
+	int fd = fresh();
+
+	allow("1");
+	CHECK_EQ(control(fd, NFCOMMS_IOC_INFO, &info), 0);
+	CHECK_EQ(wait_for(fd, 0, 0, &before), ETIMEDOUT);
+	count = ~0ull;
+	CHECK_EQ(wait_for(fd, 0, QUIET_MS, &count), ETIMEDOUT);
+	CHECK(count != ~0ull && count >= before);
+	/* A reset raises vector 0 at its end. */
+	before = count;
+	CHECK_EQ(reset(fd, (struct nfcomms_reset){}), 0);
+	CHECK_EQ(wait_for(fd, 0, PATIENCE_MS, &count), 0);
+	CHECK(count > before);
+	close(fd);
+	check_device();
+}
+
+static void *reset_later(void *argument)
+{
+	usleep(1000 * QUIET_MS);
+	reset(*(int *)argument, (struct nfcomms_reset){});
+	return NULL;
+}
+
+CASE(who_waits_is_woken)
+{
+	uint64_t count = ~0ull;
+	pthread_t other;
+	int fd = fresh();
+
+	allow("1");
+	CHECK_EQ(wait_for(fd, 0, 0, &count), ETIMEDOUT);
+	REQUIRE(!pthread_create(&other, NULL, reset_later, &fd));
+	CHECK_EQ(wait_for(fd, 0, PATIENCE_MS, &count), 0);
+	pthread_join(other, NULL);
+	close(fd);
+	allow("0");
+	fd = client();
+	CHECK_EQ(read_at(fd, 0, NFC_REG_ID, 4), EOPNOTSUPP);
+	close(fd);
+}
