@@ -1,6 +1,9 @@
 package bridge
 
-import "strconv"
+import (
+	"context"
+	"strconv"
+)
 
 // Board is the card that a device is, and its place on the bus.
 type Board struct {
@@ -58,4 +61,26 @@ func (k BarKind) String() string {
 		return "kind " + strconv.Itoa(int(k))
 	}
 	return barKinds[k]
+}
+
+// RegisterAccess is a Device whose registers and interrupts administrators may reach past
+// its driver, to bring up or examine a card. A read may change what a card does, and a
+// write may do anything to it: nothing else needs them.
+//
+// Errors: os.ErrPermission without the right, ErrNotSupported where it is switched off or
+// the driver has no such thing, ErrRange outside the memory of a bar, ErrInvalid for what
+// else makes no sense, ErrBusy for a write to what is the driver's and while the device is
+// being reset, ErrDeviceLost of one that is gone.
+type RegisterAccess interface {
+	Device
+	// Peek reads width bytes, 4 or 8, at an offset of a bar.
+	Peek(bar int, offset uint64, width int) (uint64, error)
+	// Poke writes them.
+	Poke(bar int, offset uint64, width int, value uint64) error
+	// Interrupts returns how many interrupts of a vector there were since the driver
+	// took the device.
+	Interrupts(vector int) (uint64, error)
+	// WaitInterrupt waits until there were more than after, and returns how many there
+	// were by then; also with the error of a context that ended first.
+	WaitInterrupt(ctx context.Context, vector int, after uint64) (uint64, error)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/kdev/debugapi"
 	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
 	"github.com/nfcomms/nfcomms/bridge/kdev/umod"
 	_ "github.com/nfcomms/nfcomms/bridge/sim" // the module's device
@@ -30,6 +31,7 @@ type fakeModule struct {
 	memlock   uint64        // bytes an operation may pin; 0: no limit
 	resetting syscall.Errno // what RESET answers
 	dir       string        // describes the card, as in sysfs
+	registers *registers    // of the card; nil: the module has no register access
 }
 
 func newModule(t testing.TB) *fakeModule { return boundModule(t, 0) }
@@ -178,6 +180,8 @@ func (f *fakeFile) close() error {
 func (f *fakeFile) ioctl(number uintptr, argument unsafe.Pointer) syscall.Errno {
 	m := f.module
 	switch {
+	case m.registers != nil && (number == debugapi.IOCAccess || number == debugapi.IOCInterrupt):
+		return m.registers.ioctl(number, argument)
 	case number == uapi.IOCReset && m.resetting != 0:
 		return m.resetting
 	case number == uapi.IOCSubmit && m.memlock != 0 && f.overLimit((*uapi.Submit)(argument)):
