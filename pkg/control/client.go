@@ -47,7 +47,7 @@ func Address() string {
 // Every error, also of the services in it, is an *Error that satisfies errors.Is
 // with the sentinel it was made from.
 type Client struct {
-	// Devices, Channels, Messages, Diagnostics, Events, Groups, Fabrics and Versions
+	// Devices, Channels, Messages, Diagnostics, Events, Groups, Fabrics, Boards and Versions
 	// are the services of nfcomms.v1; Health is that of gRPC.
 	Devices     nfcommsv1.DeviceServiceClient
 	Channels    nfcommsv1.ChannelServiceClient
@@ -56,6 +56,7 @@ type Client struct {
 	Events      nfcommsv1.EventServiceClient
 	Groups      nfcommsv1.GroupServiceClient
 	Fabrics     nfcommsv1.FabricServiceClient
+	Boards      nfcommsv1.BoardServiceClient
 	Versions    nfcommsv1.VersionServiceClient
 	Health      healthpb.HealthClient
 
@@ -104,6 +105,7 @@ func NewClient(conn grpc.ClientConnInterface) *Client {
 		Events:      nfcommsv1.NewEventServiceClient(conn),
 		Groups:      nfcommsv1.NewGroupServiceClient(conn),
 		Fabrics:     nfcommsv1.NewFabricServiceClient(conn),
+		Boards:      nfcommsv1.NewBoardServiceClient(conn),
 		Versions:    nfcommsv1.NewVersionServiceClient(conn),
 		Health:      healthpb.NewHealthClient(conn),
 		close:       func() error { return nil },

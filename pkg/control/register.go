@@ -21,6 +21,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	nfcommsv1.RegisterEventServiceServer(t, eventService{s: s})
 	nfcommsv1.RegisterGroupServiceServer(t, groupService{s: s})
 	nfcommsv1.RegisterFabricServiceServer(t, fabricService{s: s})
+	nfcommsv1.RegisterBoardServiceServer(t, boardService{s: s})
 	nfcommsv1.RegisterVersionServiceServer(t, versionService{s: s})
 	healthpb.RegisterHealthServer(translator{r, nil}, s.Health())
 }

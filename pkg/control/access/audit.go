@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +35,7 @@ type record struct {
 
 	mu       sync.Mutex // who receives for a handler may outlive it
 	resource string
+	register string // of a card, that was read or written
 	bytes    int
 }
 
@@ -58,6 +60,10 @@ func (r *record) see(m any) {
 		r.resource = m.GetParent()
 	}
 	switch m := m.(type) {
+	case *nfcommsv1.ReadRegisterRequest:
+		r.register = fmt.Sprintf("bar %d offset %#x", m.GetBar(), m.GetOffset())
+	case *nfcommsv1.WriteRegisterRequest:
+		r.register = fmt.Sprintf("bar %d offset %#x value %#x", m.GetBar(), m.GetOffset(), m.GetValue())
 	case interface{ GetPayload() []byte }:
 		r.bytes += len(m.GetPayload())
 	case interface{ GetChunk() []byte }:
@@ -90,6 +96,9 @@ func (a *Authorizer) audit(r *record, err error) {
 	args := []any{
 		"method", r.method, "caller", Caller(r.caller), "resource", r.resource, "bytes", r.bytes,
 		"code", status.Code(err).String(), "took", time.Since(r.begin),
+	}
+	if r.register != "" {
+		args = append(args, "register", r.register)
 	}
 	if err != nil {
 		args = append(args, "error", err)

@@ -17,7 +17,7 @@ const (
 	// messages, start and stop the programs that are there, drain a device.
 	Operator
 	// Admin may also do what ends the work of others or brings in code: reset
-	// a device, load a program.
+	// a device, load a program, reach registers past the driver.
 	Admin
 )
 
