@@ -76,6 +76,7 @@ func kindOf(t reflect.Type) (kind string, element reflect.Type) {
 // outputs are the records of all commands that write any.
 var outputs = map[string]record{
 	"fabric": fabricRecord{}, "fabric link test": linkTestRecord{}, "fabric link cut": linkRecord{},
+	"reg": registerRecord{}, "reg wait": interruptRecord{},
 	"list": listRecord{}, "info": infoRecord{}, "channels": channelsRecord{}, "programs": programsRecord{},
 	"top": topRecord{}, "ping": pingRecord{}, "latency": latencyLayersRecord{}, "events": eventRecord{}, "health": healthRecord{},
 	"doctor": doctorRecord{}, "selftest": selftestRecord{}, "version": versionRecord{},

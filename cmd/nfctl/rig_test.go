@@ -19,6 +19,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/access"
 	"github.com/nfcomms/nfcomms/pkg/group"
@@ -28,6 +29,13 @@ import (
 func init() {
 	bridge.Register("broken", func(context.Context, bridge.Address, *bridge.Options) (bridge.Device, error) {
 		return nil, bridge.ErrNoMemory
+	})
+	bridge.Register("card", func(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Device, error) {
+		dev, err := bridge.Open(ctx, "sim:", o)
+		if err != nil {
+			return nil, err
+		}
+		return bridgetest.NewCard(dev), nil
 	})
 	for scheme, health := range map[string]func(bridge.Health) (bridge.Health, error){
 		"sick": func(h bridge.Health) (bridge.Health, error) {

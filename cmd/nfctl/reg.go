@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/nfcomms/nfcomms/internal/units"
+	"github.com/nfcomms/nfcomms/pkg/control"
+	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+)
+
+// registerRecord is the output of nfctl reg read and write.
+type registerRecord struct {
+	Device string `json:"device" doc:"name of the device"`
+	Bar    int32  `json:"bar" doc:"the window of the card"`
+	Offset uint64 `json:"offset" doc:"the place in it"`
+	Width  int32  `json:"width_bytes" doc:"4 or 8"`
+	Value  uint64 `json:"value" doc:"what was read or written"`
+}
+
+func (r registerRecord) table(p *printer) { p.printf("%#0*x\n", 2*int(r.Width), r.Value) }
+
+// interruptRecord is the output of nfctl reg wait.
+type interruptRecord struct {
+	Device string `json:"device" doc:"name of the device"`
+	Vector int32  `json:"vector" doc:"the interrupt vector"`
+	Count  uint64 `json:"count" doc:"its interrupts since the driver took the device"`
+}
+
+func (r interruptRecord) table(p *printer) {
+	p.printf("%s vector %d: %d interrupts\n", r.Device, r.Vector, r.Count)
+}
+
+// regRules is what the help of each command says of all.
+const regRules = `It needs the role admin, and CAP_SYS_ADMIN of the process that has the device open.
+The module refuses unless it was loaded with register_access=1, or 1 was written to
+register_access of the device in /sys/class/nfcomms. Each access is in the kernel's log
+and in the server's. docs/device-spec.md lists the registers.`
+
+func newReg(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "reg", GroupID: groupOperate,
+		Short: "Read and write registers of a card, and wait for its interrupts",
+		Long:  "Reach the registers and interrupts of a card past its driver, to bring it up or to\nexamine it.\n\n" + regRules,
+		Args:  unknownCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newRegRead(a), newRegWrite(a), newRegWait(a))
+	return cmd
+}
+
+// registerArgs reads BAR and OFFSET, and checks the width.
+func registerArgs(bar, offset string, width int32) (b int32, o uint64, err error) {
+	if width != 4 && width != 8 {
+		return 0, 0, usagef("--width %d is not 4 or 8", width)
+	}
+	n, err := strconv.ParseInt(bar, 0, 32)
+	if err != nil {
+		return 0, 0, usagef("bar %q is not a number", bar)
+	}
+	if o, err = strconv.ParseUint(offset, 0, 64); err != nil {
+		return 0, 0, usagef("offset %q is not a number", offset)
+	}
+	return int32(n), o, nil
+}
+
+func newRegRead(a *app) *cobra.Command {
+	var width int32
+	cmd := &cobra.Command{
+		Use:     "read DEVICE BAR OFFSET",
+		Short:   "Read a register of a card",
+		Long:    "Read a register of a card. Numbers are decimal, or hexadecimal with 0x.\n\n" + regRules,
+		Example: "  nfctl reg read nic0 0 0x10\n  nfctl reg read nic0 2 0 --width 8",
+		Args:    cobra.ExactArgs(3), ValidArgsFunction: a.complete(a.devices, a.bars),
+		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
+			bar, offset, err := registerArgs(args[1], args[2], width)
+			if err != nil {
+				return err
+			}
+			r, err := c.Boards.ReadRegister(ctx, &nfcommsv1.ReadRegisterRequest{Name: deviceName(args[0]), Bar: bar, Offset: offset, Width: width})
+			if err != nil {
+				return err
+			}
+			return a.print(registerRecord{deviceID(args[0]), bar, offset, width, r.GetValue()})
+		}),
+	}
+	widthFlag(cmd, &width)
+	return cmd
+}
+
+func newRegWrite(a *app) *cobra.Command {
+	var width int32
+	cmd := &cobra.Command{
+		Use:     "write DEVICE BAR OFFSET VALUE",
+		Short:   "Write a register of a card",
+		Long:    "Write a register of a card. Numbers are decimal, or hexadecimal with 0x. What is the\ndriver's own is refused: registers that it writes, interrupt vectors, mailboxes.\n\n" + regRules,
+		Example: "  nfctl reg write nic0 0 0x100 1",
+		Args:    cobra.ExactArgs(4), ValidArgsFunction: a.complete(a.devices, a.bars),
+		RunE: a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
+			bar, offset, err := registerArgs(args[1], args[2], width)
+			if err != nil {
+				return err
+			}
+			value, err := strconv.ParseUint(args[3], 0, 64)
+			if err != nil {
+				return usagef("value %q is not a number", args[3])
+			}
+			_, err = c.Boards.WriteRegister(ctx, &nfcommsv1.WriteRegisterRequest{
+				Name: deviceName(args[0]), Bar: bar, Offset: offset, Width: width, Value: value,
+			})
+			if err != nil {
+				return err
+			}
+			return a.print(registerRecord{deviceID(args[0]), bar, offset, width, value})
+		}),
+	}
+	widthFlag(cmd, &width)
+	return cmd
+}
+
+func widthFlag(cmd *cobra.Command, width *int32) {
+	cmd.Flags().Int32Var(width, "width", 4, "bytes: 4 or 8")
+	// The flag is there: it was defined above.
+	_ = cmd.RegisterFlagCompletionFunc("width", cobra.FixedCompletions([]string{"4", "8"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func newRegWait(a *app) *cobra.Command {
+	var after uint64
+	cmd := &cobra.Command{
+		Use:     "wait DEVICE VECTOR",
+		Short:   "Wait for an interrupt of a card",
+		Long:    "Wait for the next interrupt of a vector, or until there were more than --after since\nthe driver took the device, which serves them as ever. Without one in the time of\n--timeout, a minute at most, the exit code is 6.\n\n" + regRules,
+		Example: "  nfctl reg wait nic0 0 --timeout 30s",
+		Args:    cobra.ExactArgs(2), ValidArgsFunction: a.complete(a.devices, a.vectors),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.bounded(func(ctx context.Context, c *control.Client, args []string) error {
+				vector, err := strconv.ParseInt(args[1], 0, 32)
+				if err != nil {
+					return usagef("vector %q is not a number", args[1])
+				}
+				req := &nfcommsv1.WaitInterruptRequest{Name: deviceName(args[0]), Vector: int32(vector)}
+				if a.timeout > 0 {
+					req.Timeout = durationpb.New(a.timeout)
+				}
+				if cmd.Flags().Changed("after") {
+					req.After = proto.Uint64(after)
+				}
+				r, err := c.Boards.WaitInterrupt(ctx, req)
+				if err != nil {
+					return err
+				}
+				return a.print(interruptRecord{deviceID(args[0]), int32(vector), r.GetCount()})
+			})(cmd, args)
+		},
+	}
+	cmd.Flags().Uint64Var(&after, "after", 0, "wait until there were more than these; without it: for the next one")
+	return cmd
+}
+
+// boardOfDevice asks for the card that the first argument names; empty for none.
+func boardOfDevice(ctx context.Context, c *control.Client, args []string) (boardRecord, error) {
+	d, err := c.Devices.GetDevice(ctx, &nfcommsv1.GetDeviceRequest{Name: deviceName(args[0])})
+	if b := boardOf(d.GetDevice().GetBoard()); b != nil {
+		return *b, err
+	}
+	return boardRecord{}, err
+}
+
+func (a *app) bars(ctx context.Context, c *control.Client, args []string) (found []cobra.Completion, err error) {
+	b, err := boardOfDevice(ctx, c, args)
+	for _, x := range b.Bars {
+		found = append(found, cobra.CompletionWithDesc(number(x.Number), x.kind()+" of "+units.Bytes(float64(x.SizeBytes))))
+	}
+	return found, err
+}
+
+func (a *app) vectors(ctx context.Context, c *control.Client, args []string) (found []cobra.Completion, err error) {
+	b, err := boardOfDevice(ctx, c, args)
+	for i := range b.Vectors {
+		found = append(found, fmt.Sprint(i))
+	}
+	return found, err
+}
