@@ -95,7 +95,7 @@ static bool is_request(const struct nfcm_op *op)
 /* Let an operation in; -EAGAIN if there are too many. */
 int nfcm_file_admit(struct nfcm_file *file, struct nfcm_op *op)
 {
-	u32 most = nfcm_param_max_operations;
+	u32 most = READ_ONCE(file->dev->limits.max_operations);
 	u32 requests = is_request(op);
 	int rc = 0;
 

@@ -199,6 +199,15 @@ static void recover(struct work_struct *work)
 	mutex_unlock(&dev->epoch_mutex);
 }
 
+/* Have a device that is there keep its limits; another does from its next boot on. */
+void nfcm_dev_limit(struct nfcm_dev *dev)
+{
+	mutex_lock(&dev->epoch_mutex);
+	if (!dev->away && !nfcm_hw_gone(dev))
+		nfcm_hw_limit(dev);
+	mutex_unlock(&dev->epoch_mutex);
+}
+
 /* Part of making the record of a function. */
 void nfcm_dev_init(struct nfcm_dev *dev)
 {
@@ -208,6 +217,9 @@ void nfcm_dev_init(struct nfcm_dev *dev)
 	INIT_DELAYED_WORK(&dev->recover, recover);
 	dev->state = NFCOMMS_STATE_RESETTING;
 	dev->limits = (struct nfcm_limits){
+		.holdoff = nfcm_param_holdoff,
+		.watchdog_timeout_ms = nfcm_param_watchdog_timeout_ms,
+		.max_operations = nfcm_param_max_operations,
 		.cancel_timeout_ms = nfcm_param_cancel_timeout_ms,
 		.heartbeat_timeout_ms = nfcm_param_heartbeat_timeout_ms,
 		.heartbeat_misses = nfcm_param_heartbeat_misses,

@@ -329,7 +329,7 @@ static long ioc_info(struct nfcm_file *file, void __user *arg)
 	info.contexts = l->contexts;
 	info.capabilities = l->capabilities;
 	info.vectors = file->dev->vectors;
-	info.max_operations = nfcm_param_max_operations;
+	info.max_operations = READ_ONCE(file->dev->limits.max_operations);
 	info.max_transfer = l->max_transfer;
 	info.features = NFCOMMS_FEATURE_REGIONS | NFCOMMS_FEATURE_DMA_BUF;
 	info.memlock_limit = capable(CAP_IPC_LOCK) ? U64_MAX :

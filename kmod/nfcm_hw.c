@@ -60,14 +60,23 @@ int nfcm_hw_identify(struct nfcm_dev *dev)
 	return 0;
 }
 
-/* Interrupts and watchdog; a reset of the function clears these registers. */
+/* The limits that the device keeps itself. Must hold epoch_mutex. */
+void nfcm_hw_limit(struct nfcm_dev *dev)
+{
+	if (dev->capabilities & NFC_PCI_CAP_HOLDOFF)
+		set_reg(dev, NFC_REG_HOLDOFF,
+			min(READ_ONCE(dev->limits.holdoff),
+			    (u32)NFCM_HOLDOFF_MAX));
+	if (dev->capabilities & NFC_PCI_CAP_WATCHDOG)
+		set_reg(dev, NFC_REG_WATCHDOG,
+			READ_ONCE(dev->limits.watchdog_timeout_ms));
+}
+
+/* Interrupts and limits; a reset of the function clears these registers. */
 static void configure(struct nfcm_dev *dev)
 {
 	set_reg(dev, NFC_REG_VECTORS, dev->vectors);
-	if (dev->capabilities & NFC_PCI_CAP_HOLDOFF)
-		set_reg(dev, NFC_REG_HOLDOFF, min(nfcm_param_holdoff, 10000u));
-	if (dev->capabilities & NFC_PCI_CAP_WATCHDOG)
-		set_reg(dev, NFC_REG_WATCHDOG, nfcm_param_watchdog_timeout_ms);
+	nfcm_hw_limit(dev);
 	nfcm_hw_beat(dev);
 }
 

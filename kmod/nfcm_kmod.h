@@ -56,6 +56,9 @@ enum nfcm_sizes {
 	NFCM_BOTH = 1 << NFC_H2D | 1 << NFC_D2H,
 	NFCM_OPS_HASH_BITS = 10,
 	NFCM_ROOM_MS = 4, /* to the next tick, while a half waits for room */
+	NFCM_HOLDOFF_MAX = 10000, /* microseconds */
+	NFCM_WATCHDOG_MS_MAX = 3600000,
+	NFCM_OPERATIONS_MAX = 1 << 20,
 	NFCM_BATCH = 32, /* messages taken in a row with the mailbox locked */
 };
 
@@ -298,8 +301,11 @@ enum nfcm_counter {
 	NFCM_COUNTERS,
 };
 
-/* What a device may take its time for; writable in sysfs. */
+/* What a device and its files may; writable in sysfs. */
 struct nfcm_limits {
+	u32 holdoff; /* microseconds; the device keeps it … */
+	u32 watchdog_timeout_ms; /* … and this */
+	u32 max_operations; /* of a file, in flight or unread */
 	u32 cancel_timeout_ms;
 	u32 heartbeat_timeout_ms;
 	u32 heartbeat_misses;
@@ -444,6 +450,7 @@ int nfcm_hw_boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape);
 void nfcm_hw_fence(struct nfcm_dev *dev);
 void nfcm_hw_quiesce(struct nfcm_dev *dev);
 void nfcm_hw_beat(struct nfcm_dev *dev);
+void nfcm_hw_limit(struct nfcm_dev *dev);
 u32 nfcm_hw_status(struct nfcm_dev *dev);
 int nfcm_hw_handshake(struct nfcm_dev *dev, struct nfcm_layout *l);
 
@@ -584,6 +591,7 @@ void nfcm_dev_down(struct nfcm_dev *dev, u32 status, u32 state);
 int nfcm_dev_reset(struct nfcm_dev *dev, const struct nfcomms_reset *shape);
 void nfcm_dev_remove(struct nfcm_dev *dev);
 void nfcm_dev_init(struct nfcm_dev *dev);
+void nfcm_dev_limit(struct nfcm_dev *dev);
 
 /* ---- nfcm_irq.c, nfcm_submit.c, nfcm_access.c, nfcm_file.c, nfcm_sysfs.c, nfcm_debugfs.c ---- */
 

@@ -129,7 +129,8 @@ static int __init nfcm_init(void)
 {
 	int rc;
 
-	if (!nfcm_param_max_operations || nfcm_param_max_operations > 1 << 20)
+	if (!nfcm_param_max_operations ||
+	    nfcm_param_max_operations > NFCM_OPERATIONS_MAX)
 		return -EINVAL;
 	rc = make_shared();
 	if (rc)

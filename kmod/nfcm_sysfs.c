@@ -76,63 +76,54 @@ COUNT_ATTR(faults, NFCM_COUNT_FAULTS);
 COUNT_ATTR(resets, NFCM_COUNT_RESETS);
 COUNT_ATTR(pinned, NFCM_COUNT_PINNED);
 
-/* The limit of this device that an attribute names. */
-static u32 *limit_of(struct device *d, struct device_attribute *attr)
+/* A limit of each device, which begins as the module's parameter of that name. */
+struct limit_attr {
+	struct device_attribute attr;
+	u32 at; /* in struct nfcm_limits */
+	u32 least;
+	u32 most;
+	bool kept; /* by the device, in a register */
+};
+
+static const struct limit_attr *limit_attr(struct device_attribute *attr)
 {
-	struct dev_ext_attribute *e = container_of(attr,
-						   struct dev_ext_attribute,
-						   attr);
+	return container_of(attr, struct limit_attr, attr);
+}
+
+static void *limit_of(struct device *d, struct device_attribute *attr)
+{
 	struct nfcm_dev *dev = dev_get_drvdata(d);
 
-	return (u32 *)((char *)&dev->limits + (unsigned long)e->var);
+	return (char *)&dev->limits + limit_attr(attr)->at;
 }
 
 static ssize_t limit_show(struct device *d, struct device_attribute *attr,
 			  char *buf)
 {
-	return sysfs_emit(buf, "%u\n", READ_ONCE(*limit_of(d, attr)));
+	return sysfs_emit(buf, "%u\n", READ_ONCE(*(u32 *)limit_of(d, attr)));
 }
 
 static ssize_t limit_store(struct device *d, struct device_attribute *attr,
 			   const char *buf, size_t n)
 {
+	const struct limit_attr *limit = limit_attr(attr);
 	u32 value;
 	int rc = kstrtou32(buf, 0, &value);
 
 	if (rc)
 		return rc;
-	WRITE_ONCE(*limit_of(d, attr), value);
+	if (value < limit->least || value > limit->most)
+		return -EINVAL;
+	WRITE_ONCE(*(u32 *)limit_of(d, attr), value);
+	if (limit->kept)
+		nfcm_dev_limit(dev_get_drvdata(d));
 	return n;
-}
-
-/* The module's parameters are what they begin with. */
-#define LIMIT_ATTR(name, field)                              \
-	static struct dev_ext_attribute dev_attr_##name = {  \
-		__ATTR(name, 0644, limit_show, limit_store), \
-		(void *)offsetof(struct nfcm_limits, field), \
-	}
-
-LIMIT_ATTR(cancel_timeout_ms, cancel_timeout_ms);
-LIMIT_ATTR(heartbeat_timeout_ms, heartbeat_timeout_ms);
-LIMIT_ATTR(heartbeat_misses, heartbeat_misses);
-LIMIT_ATTR(stall_timeout_ms, stall_timeout_ms);
-
-/* The same of what is on or off. */
-#define FLAG_ATTR(name, field)                               \
-	static struct dev_ext_attribute dev_attr_##name = {  \
-		__ATTR(name, 0644, flag_show, flag_store),   \
-		(void *)offsetof(struct nfcm_limits, field), \
-	}
-
-static bool *flag_of(struct device *d, struct device_attribute *attr)
-{
-	return (bool *)limit_of(d, attr);
 }
 
 static ssize_t flag_show(struct device *d, struct device_attribute *attr,
 			 char *buf)
 {
-	return sysfs_emit(buf, "%d\n", READ_ONCE(*flag_of(d, attr)));
+	return sysfs_emit(buf, "%d\n", READ_ONCE(*(bool *)limit_of(d, attr)));
 }
 
 static ssize_t flag_store(struct device *d, struct device_attribute *attr,
@@ -143,12 +134,29 @@ static ssize_t flag_store(struct device *d, struct device_attribute *attr,
 
 	if (rc)
 		return rc;
-	WRITE_ONCE(*flag_of(d, attr), value);
+	WRITE_ONCE(*(bool *)limit_of(d, attr), value);
 	return n;
 }
 
-FLAG_ATTR(recovery, recovery);
-FLAG_ATTR(register_access, register_access);
+#define LIMIT_ATTR(kind, name, field, low, high, in_device)            \
+	static struct limit_attr dev_attr_##name = {                   \
+		.attr = __ATTR(name, 0644, kind##_show, kind##_store), \
+		.at = offsetof(struct nfcm_limits, field),             \
+		.least = (low),                                        \
+		.most = (high),                                        \
+		.kept = (in_device),                                   \
+	}
+
+LIMIT_ATTR(limit, holdoff, holdoff, 0, NFCM_HOLDOFF_MAX, true);
+LIMIT_ATTR(limit, watchdog_timeout_ms, watchdog_timeout_ms, 0,
+	   NFCM_WATCHDOG_MS_MAX, true);
+LIMIT_ATTR(limit, max_operations, max_operations, 1, NFCM_OPERATIONS_MAX, false);
+LIMIT_ATTR(limit, cancel_timeout_ms, cancel_timeout_ms, 0, U32_MAX, false);
+LIMIT_ATTR(limit, heartbeat_timeout_ms, heartbeat_timeout_ms, 0, U32_MAX, false);
+LIMIT_ATTR(limit, heartbeat_misses, heartbeat_misses, 0, U32_MAX, false);
+LIMIT_ATTR(limit, stall_timeout_ms, stall_timeout_ms, 0, U32_MAX, false);
+LIMIT_ATTR(flag, recovery, recovery, 0, 1, false);
+LIMIT_ATTR(flag, register_access, register_access, 0, 1, false);
 
 /* The card's own number, as lspci has it; only of cards that have one. */
 static ssize_t serial_show(struct device *d, struct device_attribute *attr,
@@ -177,6 +185,9 @@ static struct attribute *nfcm_attrs[] = {
 	&dev_attr_faults.attr,
 	&dev_attr_resets.attr,
 	&dev_attr_pinned.attr,
+	&dev_attr_holdoff.attr.attr,
+	&dev_attr_watchdog_timeout_ms.attr.attr,
+	&dev_attr_max_operations.attr.attr,
 	&dev_attr_cancel_timeout_ms.attr.attr,
 	&dev_attr_heartbeat_timeout_ms.attr.attr,
 	&dev_attr_heartbeat_misses.attr.attr,

@@ -21,18 +21,26 @@ enum {
 	QUIET_MS = 50, /* a wait that nothing ends */
 };
 
+/* Write an attribute of the device: 0 or errno. */
+static int attribute(const char *name, const char *text)
+{
+	char path[128];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/class/nfcomms/%s/%s",
+		 strrchr(node(), '/') + 1, name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : write(fd, text, strlen(text));
+	n = n < 0 ? errno : 0;
+	close(fd);
+	return (int)n;
+}
+
 /* Switch the device's register access: "0", as it begins, or "1". */
 static void allow(const char *text)
 {
-	char path[128];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/class/nfcomms/%s/register_access",
-		 strrchr(node(), '/') + 1);
-	f = fopen(path, "w");
-	REQUIRE(f);
-	CHECK(fputs(text, f) >= 0);
-	CHECK_EQ(fclose(f), 0);
+	CHECK_EQ(attribute("register_access", text), 0);
 }
 
 static struct nfcomms_access place(uint32_t bar, uint64_t offset, uint32_t width)
@@ -140,6 +148,33 @@ CASE(nothing_outside_and_nothing_of_the_drivers)
 		CHECK_EQ(write_at(fd, 0, own[i], 0), EADDRINUSE);
 	CHECK_EQ(write_at(fd, 1, 0, 0), EADDRINUSE);
 	CHECK_EQ(write_at(fd, 2, 0, 0), EADDRINUSE);
+	close(fd);
+	check_device();
+}
+
+CASE(limits_of_the_device_are_in_its_registers)
+{
+	struct nfcomms_info info = { .size = sizeof(info) };
+	int fd = fresh();
+
+	allow("1");
+	CHECK_EQ(attribute("holdoff", "0"), 0);
+	CHECK_EQ(peek(fd, NFC_REG_HOLDOFF), 0);
+	CHECK_EQ(attribute("holdoff", "10001"), EINVAL);
+	CHECK_EQ(attribute("watchdog_timeout_ms", "60000"), 0);
+	CHECK_EQ(peek(fd, NFC_REG_WATCHDOG), 60000);
+	CHECK_EQ(attribute("watchdog_timeout_ms", "3600001"), EINVAL);
+	CHECK_EQ(attribute("max_operations", "7"), 0);
+	CHECK_EQ(control(fd, NFCOMMS_IOC_INFO, &info), 0);
+	CHECK_EQ(info.max_operations, 7);
+	CHECK_EQ(attribute("max_operations", "0"), EINVAL);
+	/* A boot does not forget them. */
+	CHECK_EQ(reset(fd, (struct nfcomms_reset){}), 0);
+	CHECK_EQ(peek(fd, NFC_REG_WATCHDOG), 60000);
+	CHECK_EQ(attribute("holdoff", "50"), 0);
+	CHECK_EQ(peek(fd, NFC_REG_HOLDOFF), 50);
+	CHECK_EQ(attribute("watchdog_timeout_ms", "10000"), 0);
+	CHECK_EQ(attribute("max_operations", "32768"), 0);
 	close(fd);
 	check_device();
 }
