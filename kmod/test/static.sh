@@ -38,6 +38,12 @@ mkdir -p "$build/firmware"
 cp ../firmware/nfc_abi.h ../firmware/nfc_pci.h "$build/firmware/"
 for kdir in "$@"; do
 	check "gcc W=1 and sparse against $kdir" compile "$kdir"
+	documented() { "$kdir/scripts/kernel-doc" -none -Werror "$@"; }
+	check "kernel-doc of $kdir" documented uapi/*.h core/nfcm_*.h nfcm_*.h trace.h
+	# A member that is not described is found.
+	sed '/^ \* @width/d' uapi/nfcomms_debug.h >"$build/undescribed.h"
+	forgotten() { ! documented "$build/undescribed.h" 2>"$build/forgotten"; }
+	check "kernel-doc of $kdir: a member forgotten" forgotten
 done
 # Without the list of upcalls each of them is a call upwards, which is found.
 upward() { ! ORDER=<(sed 's/---- upcalls ----/---- none ----/' nfcm_kmod.h) test/layers.sh "$build"/kmod/nfcm_*.o; }
