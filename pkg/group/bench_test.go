@@ -23,7 +23,7 @@ func BenchmarkExchange(b *testing.B) {
 				b.Run(fmt.Sprintf("%dx%dx%d/%s/%s", c.members, c.to, c.size, transport, a.Name), func(b *testing.B) {
 					b.ReportAllocs()
 					defer cpu(b)()
-					connect := transports[transport](c.members)
+					connect := transports[transport](b, c.members)
 					var all errgroup.Group
 					for rank := range c.members {
 						all.Go(func() error {

@@ -20,5 +20,6 @@
 // go on as a smaller group with [Group.Shrink].
 //
 // Members are joined by a [Transport]: a [Mesh] between goroutines, [Rings]
-// between processes of one machine.
+// between processes of one machine, a [Relayed] over other places; pkg/group/torus
+// makes one of the nodes of a fabric.
 package group

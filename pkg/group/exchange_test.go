@@ -180,7 +180,7 @@ func TestOneWayEdges(t *testing.T) {
 	for _, transport := range []string{"mesh", "rings"} {
 		for _, a := range Algorithms() {
 			var done [size]atomic.Int64
-			connect := transports[transport](size)
+			connect := transports[transport](t, size)
 			var all errs
 			for rank := range size {
 				all.Go(func() error {

@@ -108,7 +108,7 @@ func TestJoinRefuses(t *testing.T) {
 			if what == "size" && transport == "mesh" {
 				continue // the mesh itself refuses
 			}
-			connect := transports[transport](3)
+			connect := transports[transport](t, 3)
 			var all errs
 			for rank := range 3 {
 				all.Go(func() error {

@@ -2,7 +2,9 @@ package group
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"sync/atomic"
@@ -43,18 +45,36 @@ func background(t *testing.T) context.Context {
 var names atomic.Int64
 
 // transports are all there are, each for a group of a size.
-var transports = map[string]func(size int) func(rank int) Transport{
-	"mesh": func(size int) func(int) Transport {
+var transports = map[string]func(t testing.TB, size int) func(rank int) Transport{
+	"mesh": func(_ testing.TB, size int) func(int) Transport {
 		m := NewMesh(size)
 		return func(int) Transport { return m }
 	},
+	"relayed": func(t testing.TB, size int) func(int) Transport {
+		r := NewRelayed(size, []io.ReadWriteCloser{newEcho(), newEcho()})
+		t.Cleanup(func() { require.NoError(t, r.Close()) })
+		return func(int) Transport { return r }
+	},
 }
+
+// echo is a relay in memory.
+type echo struct {
+	*io.PipeReader
+	*io.PipeWriter
+}
+
+func newEcho() echo {
+	r, w := io.Pipe()
+	return echo{r, w}
+}
+
+func (e echo) Close() error { return errors.Join(e.PipeReader.Close(), e.PipeWriter.Close()) }
 
 // play joins members over a transport, runs fn as each, and closes them.
 func play(t *testing.T, transport string, o Options, fn func(ctx context.Context, g *Group) error) {
 	t.Helper()
 	ctx := background(t)
-	connect := transports[transport](o.Size)
+	connect := transports[transport](t, o.Size)
 	var all errgroup.Group
 	for rank := range o.Size {
 		all.Go(func() error {

@@ -16,7 +16,7 @@ func TestTransports(t *testing.T) {
 				"order": linkOrder, "pieces": linkPieces, "given up": linkGivenUp, "several sources": linkSources,
 				"end": linkEnd, "wait": linkWait, "rank taken": linkTaken, "room": linkRoom,
 			} {
-				t.Run(what, func(t *testing.T) { test(t, connect(3)) })
+				t.Run(what, func(t *testing.T) { test(t, connect(t, 3)) })
 			}
 		})
 	}
