@@ -4,6 +4,7 @@
 //
 //	go run ./examples/spikes
 //	go run ./examples/spikes --members 8 --transport shm --algorithm cpex --out DIR
+//	go run ./examples/spikes --members 8 --transport fabric
 //
 // With --out it writes the report's files, in microseconds and spikes, a line for
 // a step and a column for a member: ttimes (a step in all), stimes and rtimes (of
@@ -21,9 +22,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/nfcomms/nfcomms/pkg/group"
+	"github.com/nfcomms/nfcomms/pkg/group/torus"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
 // Exit codes.
@@ -42,8 +46,8 @@ func (e inputError) Unwrap() error { return e.error }
 // settings is the command line.
 type settings struct {
 	network
-	transport, algorithm, out, preset string
-	force                             bool
+	transport, address, algorithm, out, preset string
+	force                                      bool
 	// rank and name are those of a child process.
 	rank int
 	name string
@@ -99,7 +103,8 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	f.IntVar(&s.connections, "connections", 100, "`number` of connections to each cell, on average")
 	f.IntVar(&s.millis, "ms", 200, "biological `milliseconds`, a step each")
 	f.Uint64Var(&s.seed, "seed", 1, "`seed` of all that is drawn")
-	f.StringVar(&s.transport, "transport", "mesh", "`transport`: mesh (goroutines) or shm (processes, over rings in shared memory)")
+	f.StringVar(&s.transport, "transport", "mesh", "`transport`: mesh (goroutines), shm (processes, over rings in shared memory) or fabric (on the nodes of a torus)")
+	f.StringVar(&s.address, "address", "sim:?torus=4x2x1", "`address` of a device in a fabric, for --transport fabric")
 	f.StringVar(&s.algorithm, "algorithm", group.Auto, "`algorithm` of pkg/group")
 	f.StringVar(&s.out, "out", "", "`folder` for the report's files")
 	f.StringVar(&s.preset, "preset", "", "`preset`: paper for 2 × 2 M cells with 1,000 connections each")
@@ -135,8 +140,8 @@ func (s *settings) check() error {
 	default:
 		return fmt.Errorf("--preset %q is not paper", s.preset)
 	}
-	if s.transport != "mesh" && s.transport != "shm" {
-		return fmt.Errorf("--transport %q is neither mesh nor shm", s.transport)
+	if !slices.Contains([]string{"mesh", "shm", "fabric"}, s.transport) {
+		return fmt.Errorf("--transport %q is neither mesh, shm nor fabric", s.transport)
 	}
 	for _, a := range group.Algorithms() {
 		if a.Name == s.algorithm && !a.Process {
@@ -158,8 +163,25 @@ func (s *settings) simulate(ctx context.Context, args []string, stdout, stderr i
 		return r, err
 	case s.transport == "shm":
 		return nil, s.processes(ctx, args, stdout, stderr)
+	case s.transport == "fabric":
+		return s.nodes(ctx)
 	}
-	return s.goroutines(ctx)
+	return s.goroutines(ctx, group.NewMesh(s.members))
+}
+
+// nodes runs all members in this process, placed on the nodes of a fabric.
+func (s *settings) nodes(ctx context.Context) (r *result, err error) {
+	dev, err := nfcomms.Open(ctx, s.address)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	t, err := torus.Open(ctx, dev, s.members)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	return s.goroutines(ctx, t)
 }
 
 // member is one member from joining to leaving.
@@ -173,8 +195,7 @@ func (s *settings) member(ctx context.Context, t group.Transport, rank int) (*re
 }
 
 // goroutines runs all members in this process.
-func (s *settings) goroutines(ctx context.Context) (*result, error) {
-	mesh := group.NewMesh(s.members)
+func (s *settings) goroutines(ctx context.Context, t group.Transport) (*result, error) {
 	type outcome struct {
 		r   *result
 		err error
@@ -182,7 +203,7 @@ func (s *settings) goroutines(ctx context.Context) (*result, error) {
 	ended := make(chan outcome, s.members) // one for each, so that none blocks
 	for rank := range s.members {
 		go func() {
-			r, err := s.member(ctx, mesh, rank)
+			r, err := s.member(ctx, t, rank)
 			ended <- outcome{r, err}
 		}()
 	}
