@@ -19,6 +19,7 @@ type groupOptions struct {
 	sizes            []string
 	algorithms       []string
 	transports       []string
+	address          string
 	rounds           int
 	slice            time.Duration
 	short            bool
@@ -28,12 +29,16 @@ type groupOptions struct {
 }
 
 const (
-	transportMesh = "mesh"
-	transportShm  = "shm"
-	groupMost     = 1024 // members in one process
-	groupRanks    = 64   // member processes
-	grpcStreams   = 4096 // of the peer, one for each pair of neighbours
+	transportMesh   = "mesh"
+	transportShm    = "shm"
+	transportFabric = "fabric"
+	groupMost       = 1024 // members in one process
+	groupRanks      = 64   // member processes
+	grpcStreams     = 4096 // of the peer, one for each pair of neighbours
 )
+
+// groupTransports are the values of --transports.
+var groupTransports = []string{transportMesh, transportShm, transportFabric}
 
 func addGroup(root *cobra.Command, c *common) {
 	root.AddCommand(newGroup(c), newGroupMember())
@@ -45,19 +50,18 @@ func newGroup(c *common) *cobra.Command {
 		Use:   "group",
 		Short: "Members that exchange data every step, by the algorithms of the MUSIC report",
 		Long: `Measure a step of pkg/group: every member has some bytes for each of so many
-neighbours. Each transport (mesh: goroutines, shm: processes), number of members and
-size is a comparison of all algorithms, in interleaved rounds, beside peers that do the
-same: between goroutines a mutex and a slice for each member (the local optimum), a mesh
-of Go channels, memcpy, and gRPC streams through a socket; between processes OpenMPI,
-where mpicc and mpirun are there. UCX and iceoryx2 have no step of many members.
+neighbours. Each transport (mesh: goroutines, shm: processes, fabric: goroutines whose
+packages go over the nodes of a torus), number of members and size is a comparison of all
+algorithms, in interleaved rounds, beside peers that do the same: between goroutines a
+mutex and a slice for each member (the local optimum), a mesh of Go channels, memcpy, and
+gRPC streams through a socket; between processes OpenMPI, where it is installed.
 
-A time is that of a step of the slowest member: the mean and the maximum of batches, and
-the spread of the rounds. CPU is that of all members together. Shapes of the report are
-held against what is measured; its tables of volumes stand in a column of their own,
-beside what the model says of them, and of 32 K members.`,
+A time is that of a step of the slowest member: mean and maximum of batches, and spread of
+the rounds. CPU is that of all members together. Shapes of the report are held against
+what is measured; its tables of volumes stand beside what the model says.`,
 		Example: `  nfbench group --short
   nfbench group --members 8 --targets 4 --sizes 64,64KiB --plot group.svg
-  nfbench group --transports mesh --members 8,64,1024 --sizes 16`,
+  nfbench group --transports fabric --members 8,64,1024 --sizes 16 --algorithms isend,bruck`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(c, cmd.Flags().Changed); err != nil {
@@ -82,7 +86,8 @@ beside what the model says of them, and of 32 K members.`,
 	f.IntSliceVar(&o.targets, "targets", []int{4}, "numbers of neighbours that each has data for")
 	f.StringSliceVar(&o.sizes, "sizes", []string{"16", "64", "1KiB", "8KiB", "64KiB"}, "bytes for each of them")
 	f.StringSliceVar(&o.algorithms, "algorithms", groupAlgorithms(), "algorithms of pkg/group")
-	f.StringSliceVar(&o.transports, "transports", []string{transportMesh, transportShm}, "mesh, shm")
+	f.StringSliceVar(&o.transports, "transports", []string{transportMesh, transportShm}, "mesh, shm, fabric")
+	f.StringVar(&o.address, "address", "sim:?torus=4x2x1", "device in a fabric, for the transport of that name")
 	f.IntVar(&o.rounds, "rounds", 5, "rounds of each comparison")
 	f.DurationVar(&o.slice, "slice", 50*time.Millisecond, "time of an algorithm in a round")
 	f.BoolVar(&o.short, "short", false, "a few sizes, members and rounds, in some seconds")
@@ -132,8 +137,8 @@ func (o *groupOptions) check(c *common, changed func(string) bool) error {
 		}
 	}
 	for _, name := range o.transports {
-		if name != transportMesh && name != transportShm {
-			return usagef("--transports %q is neither mesh nor shm", name)
+		if !slices.Contains(groupTransports, name) {
+			return usagef("--transports %q is none of %v", name, groupTransports)
 		}
 	}
 	switch {
@@ -264,7 +269,7 @@ func (o *groupOptions) compare(ctx context.Context, r *GroupReport, s exchangeSh
 		}
 	}()
 	for _, name := range o.algorithms {
-		side, err := newGroupSide(ctx, s, name)
+		side, err := newGroupSide(ctx, s, o.address, name)
 		if err != nil {
 			return err
 		}

@@ -147,7 +147,7 @@ func (r *GroupReport) worstAuto() float64 {
 // with small ones (M24).
 func (r *GroupReport) messageShape() []Finding {
 	var all []Finding
-	for _, transport := range []string{transportMesh, transportShm} {
+	for _, transport := range groupTransports {
 		var at []GroupRow
 		for _, row := range r.Rows {
 			if row.Name == "isend-irecv" && row.Transport == transport && r.find(row, "isend") != nil {
@@ -172,7 +172,7 @@ func (r *GroupReport) messageShape() []Finding {
 // as much to say (M26).
 func (r *GroupReport) gatherShape() []Finding {
 	var all []Finding
-	for _, transport := range []string{transportMesh, transportShm} {
+	for _, transport := range groupTransports {
 		var few, many *GroupRow
 		for i := range r.Rows {
 			for k := range r.Rows {

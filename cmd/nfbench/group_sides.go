@@ -5,10 +5,13 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"sync"
 	"time"
 
 	"github.com/nfcomms/nfcomms/pkg/group"
+	"github.com/nfcomms/nfcomms/pkg/group/torus"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
 // Names of the peers of groups.
@@ -18,11 +21,17 @@ const (
 )
 
 // newGroupSide is a contender that exchanges by an algorithm.
-func newGroupSide(ctx context.Context, s exchangeShape, algorithm string) (*contender, error) {
-	if s.transport == transportShm {
+func newGroupSide(ctx context.Context, s exchangeShape, address, algorithm string) (*contender, error) {
+	var m *members
+	var err error
+	switch s.transport {
+	case transportShm:
 		return newProcessSide(ctx, s, algorithm)
+	case transportFabric:
+		m, err = joinNodes(ctx, s, address, algorithm)
+	default:
+		m, err = joinMembers(ctx, s, group.NewMesh(s.members), algorithm)
 	}
-	m, err := joinMembers(ctx, s, algorithm)
 	if err != nil {
 		return nil, err
 	}
@@ -33,13 +42,31 @@ func newGroupSide(ctx context.Context, s exchangeShape, algorithm string) (*cont
 type members struct {
 	groups []*group.Group
 	out    [][]group.Package
+	under  []io.Closer // what joins them, closed in this order
 }
 
-func joinMembers(ctx context.Context, s exchangeShape, algorithm string) (*members, error) {
+// joinNodes has members on the nodes of a fabric.
+func joinNodes(ctx context.Context, s exchangeShape, address, algorithm string) (*members, error) {
+	dev, err := nfcomms.Open(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	t, err := torus.Open(ctx, dev, s.members)
+	if err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
+	m, err := joinMembers(ctx, s, t, algorithm)
+	if err != nil {
+		return nil, errors.Join(err, t.Close(), dev.Close())
+	}
+	m.under = []io.Closer{t, dev}
+	return m, nil
+}
+
+func joinMembers(ctx context.Context, s exchangeShape, t group.Transport, algorithm string) (*members, error) {
 	m := &members{groups: make([]*group.Group, s.members), out: make([][]group.Package, s.members)}
-	mesh := group.NewMesh(s.members)
 	err := together(s.members, func(rank int) (err error) {
-		m.groups[rank], err = group.Join(ctx, mesh, s.options(algorithm, rank))
+		m.groups[rank], err = group.Join(ctx, t, s.options(algorithm, rank))
 		return err
 	})
 	for rank := range m.out {
@@ -84,6 +111,9 @@ func (m *members) close() error {
 		if g != nil {
 			errs = append(errs, g.Close())
 		}
+	}
+	for _, c := range m.under {
+		errs = append(errs, c.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -85,6 +85,15 @@ func TestGroupProcesses(t *testing.T) {
 	}
 }
 
+func TestGroupNodes(t *testing.T) {
+	t.Setenv("PATH", "")
+	out := mustRun(t, strings.Fields(tinyGroup+"--members 3 --sizes 64 --transports fabric --address sim:?torus=2x1x1 --algorithms isend,bruck")...)
+	require.Contains(t, out, "fabric")
+	code, _, errs := nfbench(t.Context(), strings.Fields("group --transports fabric --address sim: --members 2 --sizes 8")...)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "no fabric")
+}
+
 // TestGroupMemberFails: the end of a member process ends the comparison.
 func TestGroupMemberFails(t *testing.T) {
 	side, err := newProcessSide(t.Context(), exchangeShape{transportShm, 2, 1, 8}, "no-such")
@@ -101,7 +110,7 @@ func TestGroupBadInput(t *testing.T) {
 		"--targets 0":         "--targets 0 is less than 1",
 		"--sizes none":        `size "none"`,
 		"--algorithms isendl": `--algorithms "isendl" is none of`,
-		"--transports smoke":  `--transports "smoke" is neither`,
+		"--transports smoke":  `--transports "smoke" is none of`,
 		"--rounds 0":          "--rounds 0 is less than 1",
 		"--slice 0s":          "--slice 0s is not a positive time",
 		"--transports=":       "a list is empty",
@@ -128,7 +137,7 @@ func TestNeighbours(t *testing.T) {
 					require.Contains(t, sources, rank)
 				}
 			}
-			m, err := joinMembers(t.Context(), s, group.Auto)
+			m, err := joinMembers(t.Context(), s, group.NewMesh(members), group.Auto)
 			require.NoError(t, err)
 			_, err = m.run(t.Context(), 3)
 			require.NoError(t, err)
