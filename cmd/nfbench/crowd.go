@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nfcomms/nfcomms/internal/texttable"
+	"github.com/nfcomms/nfcomms/internal/units"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -312,8 +313,8 @@ func (r *CrowdReport) table(w io.Writer) {
 			continue
 		}
 		t.Add(name, fmt.Sprint(row.Callers), fmt.Sprint(row.Load), fmt.Sprintf("%.3f", row.Rate.Median/1e6),
-			fmt.Sprintf("%.2f", row.OfGoChannels.Median), nsText(row.P50Ns), nsText(row.P99Ns), nsText(row.P999Ns),
-			fmt.Sprintf("%.2f", row.BestOverMean), fmt.Sprintf("%.2f", row.WorstOverMean), nsText(row.CPUNsPerOp))
+			fmt.Sprintf("%.2f", row.OfGoChannels.Median), units.Duration(row.P50Ns), units.Duration(row.P99Ns), units.Duration(row.P999Ns),
+			fmt.Sprintf("%.2f", row.BestOverMean), fmt.Sprintf("%.2f", row.WorstOverMean), units.Duration(row.CPUNsPerOp))
 	}
 	t.Write(w)
 	fmt.Fprintln(w)

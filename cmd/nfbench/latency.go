@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nfcomms/nfcomms/internal/texttable"
+	"github.com/nfcomms/nfcomms/internal/units"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -271,8 +272,8 @@ func (r *LatencyReport) table(w io.Writer) {
 		r.Batches, r.Batch, r.Size, r.Device.Label)
 	t := texttable.Numbers("", "mean", "± sd", "p50", "p99", "min", "max", "wall", "CPU")
 	for _, c := range r.Configs {
-		t.Add(c.Direction+" "+c.Path, nsText(c.Ns.Mean), nsText(c.Ns.SD), nsText(c.Ns.P50), nsText(c.Ns.P99),
-			nsText(c.Ns.Min), nsText(c.Ns.Max), nsText(c.WallS*1e9), nsText(c.CPUS*1e9))
+		t.Add(c.Direction+" "+c.Path, units.Duration(c.Ns.Mean), units.Duration(c.Ns.SD), units.Duration(c.Ns.P50), units.Duration(c.Ns.P99),
+			units.Duration(c.Ns.Min), units.Duration(c.Ns.Max), units.Duration(c.WallS*1e9), units.Duration(c.CPUS*1e9))
 	}
 	t.Write(w)
 	fmt.Fprintln(w)

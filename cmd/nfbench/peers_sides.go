@@ -7,6 +7,7 @@ import (
 	"runtime"
 
 	"github.com/nfcomms/nfcomms/internal/texttable"
+	"github.com/nfcomms/nfcomms/internal/units"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -135,8 +136,8 @@ func (r *PeersReport) table(w io.Writer) {
 		if row.Peer == nameMemcpy {
 			name = fmt.Sprintf("memcpy of %s", sizeText(row.Size))
 		}
-		t.Add(name, row.Does, nsText(row.Ns.Median), nsText(row.Ns.Min)+".."+nsText(row.Ns.Max), nsText(row.CPUNs.Median),
-			nsText(row.P50Ns), nsText(row.P99Ns), fmt.Sprintf("%.2f", row.Allocs), times(row.VsNFComms))
+		t.Add(name, row.Does, units.Duration(row.Ns.Median), units.Duration(row.Ns.Min)+".."+units.Duration(row.Ns.Max), units.Duration(row.CPUNs.Median),
+			units.Duration(row.P50Ns), units.Duration(row.P99Ns), fmt.Sprintf("%.2f", row.Allocs), times(row.VsNFComms))
 	}
 	t.Write(w)
 	fmt.Fprintf(w, "\nBulk, GB/s, median (min..max)\n")
@@ -144,7 +145,7 @@ func (r *PeersReport) table(w io.Writer) {
 	for _, row := range r.Bulk {
 		t.Add(row.Peer, row.Does, sizeText(row.Size), fmt.Sprintf("%.2f", row.GBs.Median),
 			fmt.Sprintf("%.2f..%.2f", row.GBs.Min, row.GBs.Max), fmt.Sprintf("%.3f", row.CPUNs.Median/float64(row.Size)),
-			nsText(row.P50Ns), nsText(row.P99Ns), fmt.Sprintf("%.2f", row.Allocs), times(row.VsNFComms))
+			units.Duration(row.P50Ns), units.Duration(row.P99Ns), fmt.Sprintf("%.2f", row.Allocs), times(row.VsNFComms))
 	}
 	t.Write(w)
 	for i, text := range r.NotMeasured {

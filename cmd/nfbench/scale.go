@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nfcomms/nfcomms/internal/texttable"
+	"github.com/nfcomms/nfcomms/internal/units"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -251,8 +252,8 @@ func (r *ScaleReport) table(w io.Writer) {
 	fmt.Fprintf(w, "%d rounds of %g ms a side; a message of 56 bytes on a live channel\n", r.Rounds, r.SliceMs)
 	t := texttable.Numbers("", "n", "bytes each", "Go heap", "made in", "p50", "p99", "of alone (min..max)", "threads", "")
 	for _, row := range r.Rows {
-		t.Add(row.What, fmt.Sprint(row.N), fmt.Sprintf("%.0f", row.Bytes), fmt.Sprintf("%.0f", row.HeapBytes), nsText(row.OpenNs),
-			nsText(row.Ns.P50), nsText(row.Ns.P99), times(row.OfAlone), fmt.Sprint(row.Threads), strings.TrimSpace(row.Busy))
+		t.Add(row.What, fmt.Sprint(row.N), fmt.Sprintf("%.0f", row.Bytes), fmt.Sprintf("%.0f", row.HeapBytes), units.Duration(row.OpenNs),
+			units.Duration(row.Ns.P50), units.Duration(row.Ns.P99), times(row.OfAlone), fmt.Sprint(row.Threads), strings.TrimSpace(row.Busy))
 	}
 	t.Write(w)
 	fmt.Fprintln(w)

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/nfcomms/nfcomms/internal/texttable"
+	"github.com/nfcomms/nfcomms/internal/units"
 )
 
 // StackReport is the output of nfbench stack.
@@ -173,7 +174,7 @@ func (r *StackReport) table(w io.Writer) {
 		fmt.Fprintf(w, "not to be trusted: %s\n", r.Busy)
 	}
 	for _, c := range r.Curves {
-		fmt.Fprintf(w, "\nwith flow control, %s, %s, memory: %s; a call takes %s\n", c.Mode, c.Direction, c.Memory, nsText(c.CallNS))
+		fmt.Fprintf(w, "\nwith flow control, %s, %s, memory: %s; a call takes %s\n", c.Mode, c.Direction, c.Memory, units.Duration(c.CallNS))
 		t := texttable.Numbers("chunk", "GB/s", "theory GB/s", "of theory", "CPU s/GB", "software")
 		for _, p := range c.Points {
 			t.Add(sizeText(p.Size), fmt.Sprintf("%.2f", p.GBs), fmt.Sprintf("%.2f", p.TheoryGBs), fmt.Sprintf("%.0f %%", 100*p.GBs/p.TheoryGBs),
@@ -181,7 +182,7 @@ func (r *StackReport) table(w io.Writer) {
 		}
 		t.Write(w)
 		if h := c.Hockney; h != nil {
-			fmt.Fprintf(w, "t0 %s, r∞ %.2f GB/s, n½ %.1f KiB\n", nsText(h.T0), h.RInf, h.NHalf/1024)
+			fmt.Fprintf(w, "t0 %s, r∞ %.2f GB/s, n½ %.1f KiB\n", units.Duration(h.T0), h.RInf, h.NHalf/1024)
 		}
 	}
 	r.tableOfGains(w)
@@ -206,7 +207,7 @@ func (r *StackReport) tableOfSlides(w io.Writer) {
 	t.Write(w)
 	fmt.Fprintln(w, "C++ there: overlapped 980 and synchronous 430 MB/s of CPU time, synchronous 100 and with its own engine 80 MB/s of wall time")
 	if r.TouchNS > 0 {
-		fmt.Fprintf(w, "the first write to a page costs %s, which no figure above has in it\n", nsText(r.TouchNS))
+		fmt.Fprintf(w, "the first write to a page costs %s, which no figure above has in it\n", units.Duration(r.TouchNS))
 	}
 	for _, a := range r.Absent {
 		fmt.Fprintf(w, "not measured: %s\n", a)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/nfcomms/nfcomms/internal/units"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -27,7 +28,7 @@ func (r *StackReport) waterfallSVG() string {
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", plotWidth, height)
 	text(&b, 24, 26, "start", 17, "Where the time of a chunk goes, "+r.Device.Label)
 	text(&b, 24, 47, "start", 12, fmt.Sprintf("%s on %s. Share of each layer, and the median of the whole; clocks compared to ±%s",
-		r.Device.Address, r.Machine.CPU, nsText(r.ClockErrorNS)))
+		r.Device.Address, r.Machine.CPU, units.Duration(r.ClockErrorNS)))
 	for i, f := range r.Waterfalls {
 		f.draw(&b, fallTop+fallRow*i)
 	}
@@ -48,8 +49,8 @@ func (f StackWaterfall) draw(b *strings.Builder, y int) {
 	for _, l := range f.Layers {
 		width := l.Share * (fallRight - fallLeft)
 		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"><title>%s %s, %.1f %%</title></rect>`+"\n",
-			x, y, width, fallBar, layerColours[l.index], l.Layer, nsText(float64(l.Median)), 100*l.Share)
+			x, y, width, fallBar, layerColours[l.index], l.Layer, units.Duration(float64(l.Median)), 100*l.Share)
 		x += width
 	}
-	text(b, fallRight+8, baseline, "start", 13, nsText(float64(f.Whole.Median)))
+	text(b, fallRight+8, baseline, "start", 13, units.Duration(float64(f.Whole.Median)))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/internal/texttable"
+	"github.com/nfcomms/nfcomms/internal/units"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -74,16 +75,16 @@ func stackWaterfall(size int, w nfcomms.Waterfall) StackWaterfall {
 
 // tableOfLayers writes the medians of the layers, a row for each size and direction.
 func (r *StackReport) tableOfLayers(w io.Writer) {
-	fmt.Fprintf(w, "\nWhere the time of a chunk goes, synchronous, heap, median and share of each layer; clocks compared to ±%s\n", nsText(r.ClockErrorNS))
+	fmt.Fprintf(w, "\nWhere the time of a chunk goes, synchronous, heap, median and share of each layer; clocks compared to ±%s\n", units.Duration(r.ClockErrorNS))
 	t := texttable.Numbers("chunk", "direction", "median", "p99", "most of it", "layers")
 	for _, f := range r.Waterfalls {
 		var layers []string
 		for _, l := range f.Layers {
 			if l.Share >= 0.005 {
-				layers = append(layers, fmt.Sprintf("%s %s %.0f %%", l.Layer, nsText(float64(l.Median)), 100*l.Share))
+				layers = append(layers, fmt.Sprintf("%s %s %.0f %%", l.Layer, units.Duration(float64(l.Median)), 100*l.Share))
 			}
 		}
-		t.Add(sizeText(f.Size), f.Direction, nsText(float64(f.Whole.Median)), nsText(float64(f.Whole.P99)), f.Dominant, strings.Join(layers, ", "))
+		t.Add(sizeText(f.Size), f.Direction, units.Duration(float64(f.Whole.Median)), units.Duration(float64(f.Whole.P99)), f.Dominant, strings.Join(layers, ", "))
 	}
 	t.Write(w)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nfcomms/nfcomms/internal/texttable"
+	"github.com/nfcomms/nfcomms/internal/units"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -225,7 +226,7 @@ func (r *ThroughputReport) table(w io.Writer) {
 	for _, p := range r.Points {
 		t.Add(configText(p.Direction, p.Targets), sizeText(p.Size),
 			fmt.Sprintf("%.2f", p.GbitS.Mean), fmt.Sprintf("%.2f", p.GbitS.SD), fmt.Sprintf("%.2f", p.GBs.Mean),
-			fmt.Sprintf("%.2f", p.MemcpyGBs.Mean), times(p.OverMemcpy), nsText(p.WallS*1e9), fmt.Sprintf("%.3f", p.CPUSPerGB))
+			fmt.Sprintf("%.2f", p.MemcpyGBs.Mean), times(p.OverMemcpy), units.Duration(p.WallS*1e9), fmt.Sprintf("%.3f", p.CPUSPerGB))
 	}
 	t.Write(w)
 	fmt.Fprintln(w)
@@ -265,7 +266,7 @@ func (r *ThroughputReport) curves(w io.Writer) {
 		row := []string{configText(c.Direction, c.Targets), fmt.Sprintf("%.2f", c.PeakGbitS),
 			sizeText(c.PeakSize), "–", "–", "–", "–", "–", c.PaperNote}
 		if h := c.Hockney; h != nil {
-			row[3], row[4] = nsText(h.T0), fmt.Sprintf("%.2f", h.RInf)
+			row[3], row[4] = units.Duration(h.T0), fmt.Sprintf("%.2f", h.RInf)
 			row[5], row[6] = kib(h.NHalf), kib(h.N95)
 		}
 		if c.PaperGbitS > 0 {

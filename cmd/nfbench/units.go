@@ -37,9 +37,6 @@ func parseSizes(list []string) ([]int, error) {
 // sizeText writes bytes exactly.
 func sizeText(n int) string { return units.Exact(uint64(n)) }
 
-// nsText writes nanoseconds with three digits and a unit.
-func nsText(ns float64) string { return units.Duration(ns) }
-
 // gbs is a rate in GB/s: bytes per nanosecond.
 func gbs(bytes int, d time.Duration) float64 {
 	if d <= 0 {
