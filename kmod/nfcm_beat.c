@@ -7,16 +7,17 @@
 /* Copy the heartbeat; false while the device writes it. */
 static bool read_beat(struct nfcm_epoch *epoch, struct nfc_heartbeat *b)
 {
-	void __iomem *from = epoch->dev->area +
-			     offsetof(struct nfc_area, heartbeat);
+	__le64 word[sizeof(*b) / sizeof(__le64)];
 	u64 header, again;
-	int i;
+	u32 i, k;
 
 	for (i = 0; i < 4; i++) {
-		header = readq(from);
-		memcpy_fromio(b, from + offsetof(struct nfc_slot, payload),
-			      sizeof(*b));
-		again = readq(from);
+		header = nfcm_load(&epoch->beat, 0);
+		for (k = 0; k < ARRAY_SIZE(word); k++)
+			word[k] = cpu_to_le64(nfcm_load(&epoch->beat,
+							(k + 1) * sizeof(u64)));
+		again = nfcm_load(&epoch->beat, 0);
+		memcpy(b, word, sizeof(*b));
 		if (header == again &&
 		    nfc_header_type(header) == NFC_TYPE_HEARTBEAT &&
 		    nfc_header_sequence(header) ==

@@ -27,6 +27,7 @@ static void fence_work(struct work_struct *work)
 		nfcm_mailbox_end(&epoch->mailbox[i], status);
 		cond_resched();
 	}
+	nfcm_hw_take_area(epoch);
 	nfcm_control_close(epoch);
 	if (READ_ONCE(epoch->dev->limits.recovery))
 		mod_delayed_work(nfcm_wq, &epoch->dev->recover,
@@ -55,8 +56,11 @@ static struct nfcm_epoch *epoch_new(struct nfcm_dev *dev,
 	init_completion(&epoch->quiet);
 	INIT_WORK(&epoch->fence, fence_work);
 	nfcm_control_init(epoch);
+	nfcm_hw_give_area(epoch);
+	nfcm_epoch_lay(epoch);
 	for (i = 0; i < epoch->mailboxes; i++)
 		nfcm_mailbox_init(epoch, i);
+	nfcm_hw_answer(epoch);
 	nfcm_watch_start(epoch);
 	rc = nfcm_control_open(epoch);
 	if (rc) {
@@ -80,7 +84,7 @@ static void end_epoch(struct nfcm_dev *dev, u32 status)
 	nfcm_epoch_put(epoch);
 }
 
-/* Boot, shake hands and make an epoch of it; an errno if that does not work. */
+/* Boot, take the device's hello and make an epoch of it; an errno if that does not work. */
 static struct nfcm_epoch *boot_epoch(struct nfcm_dev *dev,
 				     const struct nfcomms_reset *shape)
 {
@@ -88,7 +92,7 @@ static struct nfcm_epoch *boot_epoch(struct nfcm_dev *dev,
 	int rc = nfcm_hw_boot(dev, shape);
 
 	if (!rc)
-		rc = nfcm_hw_handshake(dev, &l);
+		rc = nfcm_hw_hello(dev, &l);
 	return rc ? ERR_PTR(rc) : epoch_new(dev, &l);
 }
 

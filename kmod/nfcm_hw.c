@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The registers of BAR 0, and the device's boot, reset and end. */
 #include <linux/delay.h>
+#include <linux/dma-mapping.h>
 #include <linux/io.h>
 #include <linux/iopoll.h>
 
@@ -177,24 +178,62 @@ void nfcm_hw_beat(struct nfcm_dev *dev)
 	set_reg(dev, NFC_REG_HOST_BEAT, 1);
 }
 
-/* Check the device's hello and answer it. Must hold epoch_mutex. */
-int nfcm_hw_handshake(struct nfcm_dev *dev, struct nfcm_layout *l)
+/* Check the device's hello. Must hold epoch_mutex. */
+int nfcm_hw_hello(struct nfcm_dev *dev, struct nfcm_layout *l)
 {
-	struct nfc_slot hello = {};
 	struct nfc_area area;
 	const char *why;
-	void __iomem *to = dev->area + offsetof(struct nfc_area, host_hello);
 	int rc;
 
 	memcpy_fromio(&area, dev->area, sizeof(area));
 	rc = nfcm_layout_check(&area, dev->room, l, &why);
-	if (rc) {
+	if (rc)
 		dev_err(&dev->pdev->dev, "handshake: %s\n", why);
-		return rc;
-	}
-	nfcm_layout_answer(l, &hello);
+	return rc;
+}
+
+/*
+ * Give the device memory of the host's to write in, if it knows what to do with it
+ * and there is some; else its rings are in the BAR. Before the answer to its hello.
+ */
+void nfcm_hw_give_area(struct nfcm_epoch *epoch)
+{
+	struct nfcm_layout *l = &epoch->layout;
+
+	if (!(l->capabilities & NFC_CAP_HOST_RINGS))
+		return;
+	epoch->host_area = dma_alloc_coherent(&epoch->dev->pdev->dev,
+					      nfcm_layout_host_area(l),
+					      &epoch->host_area_at,
+					      GFP_KERNEL | __GFP_NOWARN);
+	if (!epoch->host_area)
+		l->capabilities &= ~(u32)NFC_CAP_HOST_RINGS;
+}
+
+/* Take it back: DMA is fenced, and nobody looks there any more. */
+void nfcm_hw_take_area(struct nfcm_epoch *epoch)
+{
+	if (epoch->host_area)
+		dma_free_coherent(&epoch->dev->pdev->dev,
+				  nfcm_layout_host_area(&epoch->layout),
+				  epoch->host_area, epoch->host_area_at);
+	epoch->host_area = NULL;
+}
+
+/* Answer the device's hello: nothing is put before. */
+void nfcm_hw_answer(struct nfcm_epoch *epoch)
+{
+	void __iomem *area = epoch->dev->area;
+	void __iomem *to = area + offsetof(struct nfc_area, host_hello);
+	struct nfc_slot hello = {};
+
+	nfcm_layout_answer(&epoch->layout, &hello);
+	if (epoch->host_area)
+		writeq(epoch->host_area_at,
+		       area + offsetof(struct nfc_area, host_area));
 	memcpy_toio(to + offsetof(struct nfc_slot, payload), hello.payload,
 		    sizeof(hello.payload));
+	wmb(); /* the area is mapped write-combining */
 	writeq(le64_to_cpu(hello.header), to);
-	return 0;
+	wmb(); /* likewise */
 }

@@ -27,6 +27,8 @@
 #include <linux/device.h>
 #include <linux/hashtable.h>
 #include <linux/interrupt.h>
+#include <linux/io.h>
+#include <linux/iosys-map.h>
 #include <linux/kref.h>
 #include <linux/ktime.h>
 #include <linux/list.h>
@@ -198,10 +200,10 @@ struct nfcm_mailbox {
 	bool published; /* slots were put: check if the island sleeps */
 	bool recheck; /* a park word was set: drain once more */
 	void __iomem *h2d;
-	void __iomem *d2h;
-	void __iomem *h2d_head;
-	void __iomem *d2h_head;
-	void __iomem *asleep;
+	struct iosys_map d2h; /* this and below: in the BAR, or epoch->host_area */
+	struct iosys_map h2d_head;
+	struct iosys_map d2h_head;
+	struct iosys_map asleep;
 	u64 tail; /* slots put */
 	u64 consumed; /* of those, by the device, as last read */
 	u64 taken; /* slots taken */
@@ -265,6 +267,10 @@ struct nfcm_epoch {
 	struct kref ref;
 	struct nfcm_dev *dev;
 	struct nfcm_layout layout;
+	void *host_area; /* what the device writes, with NFC_CAP_HOST_RINGS, until the fence */
+	dma_addr_t host_area_at;
+	struct iosys_map beat;
+	struct iosys_map park; /* words of the channels */
 	atomic_t down; /* enum nfc_status it ended with; 0: it has not */
 	struct work_struct fence;
 	struct completion quiet; /* DMA is fenced, every operation has ended */
@@ -381,6 +387,36 @@ struct nfcm_file {
 	DECLARE_HASHTABLE(ops, NFCM_OPS_HASH_BITS);
 };
 
+/*
+ * A word that both sides reach: in the BAR, which is mapped write-combining, or in
+ * the host's memory. A load comes before what follows it, a store after what was
+ * loaded and stored before.
+ */
+static inline u64 nfcm_load(const struct iosys_map *at, size_t offset)
+{
+	u64 word;
+
+	if (at->is_iomem) {
+		word = readq(at->vaddr_iomem + offset);
+		rmb(); /* loads of such memory may pass each other */
+		return word;
+	}
+	word = le64_to_cpu(READ_ONCE(*(__le64 *)(at->vaddr + offset)));
+	dma_rmb(); /* SYNC: slot: its header before its payload */
+	return word;
+}
+
+static inline void nfcm_store(const struct iosys_map *at, u64 word)
+{
+	mb(); /* SYNC: slot: copies before the head that lets slots be written again */
+	if (at->is_iomem) {
+		writeq(word, at->vaddr_iomem);
+		wmb(); /* it does not stay in a buffer */
+	} else {
+		WRITE_ONCE(*(__le64 *)at->vaddr, cpu_to_le64(word));
+	}
+}
+
 static inline void nfcm_count(struct nfcm_dev *dev, enum nfcm_counter c, s64 n)
 {
 	atomic64_add(n, &dev->count[c]);
@@ -452,7 +488,10 @@ void nfcm_hw_quiesce(struct nfcm_dev *dev);
 void nfcm_hw_beat(struct nfcm_dev *dev);
 void nfcm_hw_limit(struct nfcm_dev *dev);
 u32 nfcm_hw_status(struct nfcm_dev *dev);
-int nfcm_hw_handshake(struct nfcm_dev *dev, struct nfcm_layout *l);
+int nfcm_hw_hello(struct nfcm_dev *dev, struct nfcm_layout *l);
+void nfcm_hw_answer(struct nfcm_epoch *epoch);
+void nfcm_hw_give_area(struct nfcm_epoch *epoch);
+void nfcm_hw_take_area(struct nfcm_epoch *epoch);
 
 /* ---- nfcm_epoch.c, nfcm_beat.c: epochs: references, failing, heartbeats ---- */
 
@@ -468,6 +507,7 @@ bool nfcm_watch_overdue(struct nfcm_epoch *epoch);
 
 /* ---- nfcm_mailbox.c: rings ---- */
 
+void nfcm_epoch_lay(struct nfcm_epoch *epoch);
 void nfcm_mailbox_init(struct nfcm_epoch *epoch, u32 index);
 void nfcm_mailbox_lock(struct nfcm_mailbox *mailbox);
 void nfcm_mailbox_unlock(struct nfcm_mailbox *mailbox);

@@ -10,24 +10,66 @@
 #include "nfcm_kmod.h"
 #include "trace.h"
 
-/* Lay a mailbox over its part of the area, before the epoch is published. */
+/* A place in the area of the BAR, or in the one that the device was given. */
+static struct iosys_map place(const struct nfcm_epoch *epoch, u64 in_bar,
+			      u64 in_host)
+{
+	struct iosys_map map;
+
+	if (epoch->host_area)
+		iosys_map_set_vaddr(&map, epoch->host_area + in_host);
+	else
+		iosys_map_set_vaddr_iomem(&map, epoch->dev->area + in_bar);
+	return map;
+}
+
+/* Find what belongs to no mailbox, before the epoch is published. */
+void nfcm_epoch_lay(struct nfcm_epoch *epoch)
+{
+	const struct nfcm_layout *l = &epoch->layout;
+
+	epoch->beat = place(epoch, offsetof(struct nfc_area, heartbeat),
+			    offsetof(struct nfc_host_area, heartbeat));
+	epoch->park = place(epoch, l->park_offset,
+			    nfc_host_park(l->mailboxes, l->slots, 0));
+}
+
+/* Find its part of the areas, before the epoch is published. */
+static void lay(struct nfcm_mailbox *mailbox)
+{
+	const struct nfcm_epoch *epoch = mailbox->epoch;
+	const struct nfcm_layout *l = &epoch->layout;
+	u64 at = l->mailbox_offset + mailbox->index * l->mailbox_stride;
+	u64 own = offsetof(struct nfc_host_area, mailbox) +
+		  mailbox->index * sizeof(struct nfc_mailbox);
+	u64 island = mailbox->island * sizeof(struct nfc_line);
+	u64 h2d = at + sizeof(struct nfc_mailbox);
+
+	mailbox->h2d = epoch->dev->area + h2d;
+	mailbox->d2h = place(epoch, h2d + (u64)l->slots * NFC_SLOT_SIZE,
+			     nfc_host_ring(l->slots, mailbox->index));
+	mailbox->h2d_head = place(epoch,
+				  at + offsetof(struct nfc_mailbox, h2d_head),
+				  own + offsetof(struct nfc_mailbox, h2d_head));
+	mailbox->d2h_head = place(epoch,
+				  at + offsetof(struct nfc_mailbox, d2h_head),
+				  own + offsetof(struct nfc_mailbox, d2h_head));
+	mailbox->asleep = place(epoch,
+				offsetof(struct nfc_area, island) + island,
+				offsetof(struct nfc_host_area, island) + island);
+}
+
+/* Make a mailbox of an epoch that is laid, before it is published. */
 void nfcm_mailbox_init(struct nfcm_epoch *epoch, u32 index)
 {
 	struct nfcm_layout *l = &epoch->layout;
 	struct nfcm_mailbox *mailbox = &epoch->mailbox[index];
-	void __iomem *area = epoch->dev->area;
-	void __iomem *at = area + l->mailbox_offset + index * l->mailbox_stride;
 
 	mailbox->epoch = epoch;
 	mailbox->index = index;
 	mailbox->island = index / (l->mailboxes / l->islands);
 	mailbox->shift = ilog2(l->slots);
-	mailbox->h2d_head = at + offsetof(struct nfc_mailbox, h2d_head);
-	mailbox->d2h_head = at + offsetof(struct nfc_mailbox, d2h_head);
-	mailbox->h2d = at + sizeof(struct nfc_mailbox);
-	mailbox->d2h = mailbox->h2d + (u64)l->slots * NFC_SLOT_SIZE;
-	mailbox->asleep = area + offsetof(struct nfc_area, island) +
-			  mailbox->island * sizeof(struct nfc_line);
+	lay(mailbox);
 	spin_lock_init(&mailbox->lock);
 	INIT_LIST_HEAD(&mailbox->channels);
 	INIT_LIST_HEAD(&mailbox->room[0]);
@@ -66,9 +108,10 @@ static void wake_island(struct nfcm_mailbox *mailbox)
 
 	mailbox->published = false;
 	mb(); /* SYNC: island park: slots before the word */
-	if (readq(mailbox->asleep) != 1)
+	if (nfcm_load(&mailbox->asleep, 0) != 1)
 		return;
-	writeq(0, mailbox->asleep);
+	if (mailbox->asleep.is_iomem) /* the other it clears itself */
+		nfcm_store(&mailbox->asleep, 0);
 	writel(1, dev->regs + NFC_REG_DOORBELL + 4 * mailbox->island);
 	nfcm_count(dev, NFCM_COUNT_DOORBELLS, 1);
 }
@@ -176,7 +219,7 @@ static bool has_room(struct nfcm_mailbox *mailbox, u32 n, enum nfcm_room room)
 		return false;
 	if (mailbox->tail - mailbox->consumed + n <= limit)
 		return true;
-	head = readq(mailbox->h2d_head);
+	head = nfcm_load(&mailbox->h2d_head, 0);
 	if (head - mailbox->consumed > mailbox->tail - mailbox->consumed) {
 		impossible(mailbox, "more slots consumed than were put");
 		return false;
@@ -198,8 +241,8 @@ static void store(struct nfcm_mailbox *mailbox, u64 i,
 	/* memcpy_toio() may store four bytes at a time. */
 	__iowrite64_copy(to + offsetof(struct nfc_slot, payload), slot->payload,
 			 ARRAY_SIZE(slot->payload));
-	/* writeq() follows all stores to the device before it. SYNC: slot */
-	writeq(header, to);
+	wmb(); /* the area is mapped write-combining */
+	writeq(header, to); /* SYNC: slot */
 }
 
 /* Publish one message; false if there is no room. Must hold the mailbox. */
@@ -234,21 +277,7 @@ static void publish(struct nfcm_mailbox *mailbox)
 	if (mailbox->reported == mailbox->taken || mailbox->dead)
 		return;
 	mailbox->reported = mailbox->taken;
-	mb(); /* SYNC: slot: the copies before the head that lets it be written again */
-	writeq(mailbox->taken, mailbox->d2h_head);
-}
-
-/*
- * Load a payload eight bytes at a time: each load waits for the bus, and
- * memcpy_fromio() may take four.
- */
-static void load_payload(struct nfc_slot *slot, const void __iomem *from)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(slot->payload); i++)
-		slot->payload[i] = (__force nfc_le64)
-			__raw_readq(from + i * sizeof(slot->payload[0]));
+	nfcm_store(&mailbox->d2h_head, mailbox->taken);
 }
 
 /*
@@ -258,9 +287,9 @@ static void load_payload(struct nfc_slot *slot, const void __iomem *from)
 static bool take(struct nfcm_mailbox *mailbox, struct nfc_slot *slot)
 {
 	u32 mask = slots(mailbox) - 1;
-	void __iomem *from = mailbox->d2h +
-			     (mailbox->taken & mask) * NFC_SLOT_SIZE;
-	u64 header = readq(from); /* SYNC: slot */
+	size_t from = (mailbox->taken & mask) * NFC_SLOT_SIZE;
+	u64 header = nfcm_load(&mailbox->d2h, from);
+	u32 i;
 
 	if (nfc_header_phase(header) !=
 	    nfcm_phase_bit(mailbox->taken, mailbox->shift))
@@ -270,7 +299,10 @@ static bool take(struct nfcm_mailbox *mailbox, struct nfc_slot *slot)
 		return false;
 	}
 	slot->header = cpu_to_le64(header);
-	load_payload(slot, from + offsetof(struct nfc_slot, payload));
+	for (i = 0; i < ARRAY_SIZE(slot->payload); i++)
+		slot->payload[i] =
+			cpu_to_le64(nfcm_load(&mailbox->d2h,
+					      from + (i + 1) * sizeof(u64)));
 	mailbox->taken++;
 	if (++mailbox->row > mailbox->longest_row)
 		mailbox->longest_row = mailbox->row;
@@ -348,14 +380,18 @@ void nfcm_mailbox_room(struct nfcm_mailbox *mailbox)
 void nfcm_mailbox_park(struct nfcm_channel *ch, u32 bits)
 {
 	struct nfcm_epoch *epoch = ch->epoch;
+	size_t at = ch->id * sizeof(nfc_le32);
 
 	if (ch->mailbox->dead || ch->park == bits)
 		return;
 	if (bits & ~ch->park)
 		ch->mailbox->recheck = true;
 	ch->park = bits;
-	writel(bits,
-	       epoch->dev->area + epoch->layout.park_offset + 4ull * ch->id);
+	if (epoch->park.is_iomem)
+		writel(bits, epoch->park.vaddr_iomem + at);
+	else
+		WRITE_ONCE(*(__le32 *)(epoch->park.vaddr + at),
+			   cpu_to_le32(bits));
 }
 
 /*

@@ -39,8 +39,8 @@ static struct nfcm_dev *dev_new(struct pci_dev *pdev)
 	return dev;
 }
 
-/* Map one BAR; managed. */
-static void __iomem *map_bar(struct pci_dev *pdev, int bar, u64 least)
+/* Find one BAR and make it ours, 0 if it is too small; managed. */
+static resource_size_t claim_bar(struct pci_dev *pdev, int bar, u64 least)
 {
 	resource_size_t at = pci_resource_start(pdev, bar);
 	resource_size_t size = pci_resource_len(pdev, bar);
@@ -48,20 +48,28 @@ static void __iomem *map_bar(struct pci_dev *pdev, int bar, u64 least)
 	if (!(pci_resource_flags(pdev, bar) & IORESOURCE_MEM) || size < least) {
 		dev_err(&pdev->dev, "BAR %d: %pa bytes, need %llu\n", bar,
 			&size, least);
-		return NULL;
+		return 0;
 	}
-	if (!devm_request_mem_region(&pdev->dev, at, size, NFCM_NAME))
-		return NULL;
-	return devm_ioremap(&pdev->dev, at, size);
+	return devm_request_mem_region(&pdev->dev, at, size, NFCM_NAME) ? size :
+									  0;
 }
 
 static int map_bars(struct nfcm_dev *dev)
 {
 	struct pci_dev *pdev = dev->pdev;
+	resource_size_t size = claim_bar(pdev, NFC_BAR_REGISTERS,
+					 NFC_REGISTERS_SIZE);
 
-	dev->regs = map_bar(pdev, NFC_BAR_REGISTERS, NFC_REGISTERS_SIZE);
-	dev->area = map_bar(pdev, NFC_BAR_MAILBOXES, sizeof(struct nfc_area));
-	dev->room = pci_resource_len(pdev, NFC_BAR_MAILBOXES);
+	dev->room = claim_bar(pdev, NFC_BAR_MAILBOXES, sizeof(struct nfc_area));
+	if (!size || !dev->room)
+		return -ENODEV;
+	dev->regs = devm_ioremap(&pdev->dev,
+				 pci_resource_start(pdev, NFC_BAR_REGISTERS),
+				 size);
+	/* The stores of a slot become a burst. */
+	dev->area = devm_ioremap_wc(&pdev->dev,
+				    pci_resource_start(pdev, NFC_BAR_MAILBOXES),
+				    dev->room);
 	return dev->regs && dev->area ? 0 : -ENODEV;
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/pci"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
 )
 
@@ -22,8 +23,9 @@ type clientReport struct {
 	Messages uint64 `json:"messages"`
 	Refused  uint64 `json:"refused"` // of these, answered with an error
 	Posted   uint64 `json:"posted"`  // of these, without a reply
-	Reads    uint64 `json:"bar_reads"`
-	Writes   uint64 `json:"bar_writes"`
+
+	Registers vfiouser.Accesses `json:"registers"`
+	Mailboxes vfiouser.Accesses `json:"mailboxes"`
 
 	DMARanges    uint64 `json:"dma_ranges"` // mapped when it went
 	DMAMaps      uint64 `json:"dma_maps"`
@@ -43,7 +45,7 @@ func (r *report) add(s *server, conn *vfiouser.Conn, err error) {
 	bus, messages := s.device.Bus().Stats(), conn.Stats()
 	c := clientReport{
 		Messages: messages.Messages, Refused: messages.Refused, Posted: messages.Posted,
-		Reads: messages.Reads, Writes: messages.Writes,
+		Registers: messages.BARs[pci.BarRegisters], Mailboxes: messages.BARs[pci.BarMailboxes],
 		DMARanges: bus.Ranges, DMAMaps: bus.Maps, DMAUnmaps: bus.Unmaps, DMAFaults: bus.Faults,
 		BytesRead: bus.BytesRead, BytesWrote: bus.BytesWritten,
 		Interrupts: bus.Interrupts, HeldOff: bus.HeldOff, DeviceEpochs: s.device.Epochs(),

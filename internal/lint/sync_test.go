@@ -37,7 +37,7 @@ var cOrders = []struct {
 	{regexp.MustCompile(`\batomic_\w+_explicit\([\s\S]*memory_order_acquire`), acquire},
 	{regexp.MustCompile(`\batomic_(?:exchange|compare_exchange_\w+|fetch_\w+)\(`), release | acquire | fence},
 	{regexp.MustCompile(`\batomic_store\(|\bwrite[lq]\(`), release},
-	{regexp.MustCompile(`\batomic_load\(|\bread[lq]\(|\bSYS_futex(_waitv)?\b`), acquire},
+	{regexp.MustCompile(`\batomic_load\(|\bread[lq]\(|\bdma_rmb\(\)|\bSYS_futex(_waitv)?\b`), acquire},
 }
 
 // goOrders are those in Go. Atomics of Go are sequentially consistent: a store

@@ -97,15 +97,18 @@ func (d *device) stop() error {
 // lost reports whether the process ended before the machine, on purpose.
 func (d *device) lost() bool { return d.Killed() || does(d.script, "die") }
 
+// accesses are those to a BAR. Writes in a row to a line of 64 bytes are a burst.
+type accesses struct{ Reads, Writes, Bursts uint64 }
+
 // busReport is what a device saw of its bus.
 type busReport struct {
-	Error     string `json:"error"`
-	Ranges    uint64 `json:"dma_ranges"`
-	Faults    uint64 `json:"dma_faults"`
-	LastFault string `json:"last_fault"`
-	Struck    uint64 `json:"script_faults"`
-	Reads     uint64 `json:"bar_reads"`
-	Writes    uint64 `json:"bar_writes"`
+	Error     string   `json:"error"`
+	Ranges    uint64   `json:"dma_ranges"`
+	Faults    uint64   `json:"dma_faults"`
+	LastFault string   `json:"last_fault"`
+	Struck    uint64   `json:"script_faults"`
+	Registers accesses `json:"registers"`
+	Mailboxes accesses `json:"mailboxes"`
 }
 
 // saw reads what the device saw of the one client that it had.

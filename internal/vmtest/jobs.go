@@ -225,12 +225,12 @@ var jobs = []job{
 		name: "release", group: "test", about: "the harness, every ioctl, memory, signals and death of clients, the contract of a back end; then one interrupt for everything, a mailbox BAR that cannot be mapped, devices of another version",
 		kernel: "release", device: []string{}, params: loaded,
 		nodes: []node{
-			{name: "plain"}, {name: "second"}, {name: "one-vector", args: []string{"--vectors=1"}}, {name: "posted", args: []string{"--no-mmap"}}, {name: "pages", args: []string{"--runs=0", "--eager=0"}},
+			{name: "plain"}, {name: "second"}, {name: "one-vector", args: []string{"--vectors=1"}}, {name: "posted", args: []string{"--no-mmap"}}, {name: "pages", args: []string{"--host-rings=0", "--runs=0", "--eager=0"}},
 			{name: "silent", script: neverInterrupts},
 			{name: "other-registers", args: []string{"--pci-version=2.0"}}, {name: "other-abi", args: []string{"--abi-version=9.1"}},
 		},
 		programs: []string{
-			"selftest", "first", "validate", "rights", "access", "memory", "runs", "runs@pages", "eager", "eager@pages", "region", "signal", "exits", "lib", "echo", "show", "wake", "kdev", "bulk",
+			"selftest", "first", "validate", "rights", "access", "memory", "runs", "runs@pages", "eager", "eager@pages", "validate@pages", "region", "signal", "exits", "lib", "echo", "show", "wake", "kdev", "bulk",
 			"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent",
 			"clients", "clients-silent@silent", "between", "unknown",
 		},

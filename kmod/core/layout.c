@@ -9,7 +9,8 @@
 enum {
 	NFCM_BEAT_MS_MAX = 1 << 20,
 	/* what the driver uses */
-	NFCM_ACCEPTS = NFC_CAP_LOAD | NFC_CAP_RUNS | NFC_CAP_EAGER,
+	NFCM_ACCEPTS = NFC_CAP_LOAD | NFC_CAP_RUNS | NFC_CAP_EAGER |
+		       NFC_CAP_HOST_RINGS,
 };
 
 /* The end of n things of a size; false if they leave the area. */
@@ -82,12 +83,22 @@ static void take(struct nfcm_layout *l, const struct nfc_hello *h)
 	l->eager = le16_to_cpu(h->eager);
 }
 
+/* Bytes of an area in the host's memory, whole pages. */
+u64 nfcm_layout_host_area(const struct nfcm_layout *l)
+{
+	u64 end = nfc_host_park(l->mailboxes, l->slots, l->channels);
+
+	return (end + NFC_PAGE_SIZE - 1) & ~(u64)(NFC_PAGE_SIZE - 1);
+}
+
 /* Leave of the device's capabilities what the driver accepts. */
 static void agree(struct nfcm_layout *l)
 {
 	l->capabilities &= NFCM_ACCEPTS;
 	if (!(l->capabilities & NFC_CAP_EAGER))
 		l->eager = 0;
+	if (nfcm_layout_host_area(l) > NFCM_HOST_AREA_MAX)
+		l->capabilities &= ~(u32)NFC_CAP_HOST_RINGS;
 }
 
 /*

@@ -165,6 +165,10 @@ struct nfcm_outcome {
 	const char *why; /* NFCM_EVENT_FAULT, else NULL */
 };
 
+enum {
+	NFCM_HOST_AREA_MAX = 4 << 20, /* bytes; rings that need more are the BAR's */
+};
+
 /* The device as a whole: where things lie, checked against the BAR's size. */
 struct nfcm_layout {
 	u32 epoch;
@@ -192,6 +196,7 @@ int nfcm_layout_check(const struct nfc_area *area, u64 room,
 		      struct nfcm_layout *l, const char **why);
 void nfcm_layout_answer(const struct nfcm_layout *l, struct nfc_slot *hello);
 u64 nfcm_layout_patience(const struct nfcm_layout *l, u32 least_ms, u32 misses);
+u64 nfcm_layout_host_area(const struct nfcm_layout *l);
 u32 nfcm_layout_mailbox(const struct nfcm_layout *l, u32 channel);
 int nfcm_access_check(u32 bar, u64 room, u64 at, u32 width, bool write);
 

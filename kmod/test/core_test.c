@@ -91,6 +91,33 @@ CASE(hellos_with_one_thing_wrong)
 	CHECK_EQ(HELLO(max_transfer, 1ull << 48), -EPROTO);
 }
 
+/* Memory of the host's is given for what fits in it, and not for more. */
+CASE(rings_in_the_hosts_memory)
+{
+	for (u32 slots = NFC_SLOTS_MIN; slots <= NFC_SLOTS_MAX; slots *= 2) {
+		u64 rings = 64ull * slots * NFC_SLOT_SIZE;
+		struct nfc_area area;
+		struct nfcm_layout l;
+		struct nfc_hello *hello = (void *)area.device_hello.payload;
+		const char *why;
+
+		rig_area(&area);
+		hello->capabilities |= NFC_CAP_HOST_RINGS;
+		hello->channels = 1 << 16;
+		hello->mailboxes = 64;
+		hello->slots = slots;
+		area.park_offset = NFC_PAGE_SIZE;
+		area.mailbox_offset = NFC_PAGE_SIZE + (4 << 16);
+		area.mailbox_stride = 128 + 2 * slots * NFC_SLOT_SIZE;
+		area.size = area.mailbox_offset + 64 * area.mailbox_stride;
+		CHECK_EQ(nfcm_layout_check(&area, area.size, &l, &why), 0);
+		CHECK_EQ(nfcm_layout_host_area(&l),
+			 NFC_HOST_AREA_SIZE + rings + (4 << 16));
+		CHECK_EQ(!!(l.capabilities & NFC_CAP_HOST_RINGS),
+			 nfcm_layout_host_area(&l) <= NFCM_HOST_AREA_MAX);
+	}
+}
+
 CASE(every_byte_of_the_area)
 {
 	struct choices c = { .state = 2 };

@@ -184,8 +184,27 @@ func (c *Conn) region(m *message) (r reader, index int, offset uint64, count uin
 	return r, int(at), offset, count, nil
 }
 
-// isBAR reports whether a region is one of the six BARs.
-func isBAR(index int) bool { return index < RegionBAR0+6 }
+// isBAR reports whether a region is one of the BARs.
+func isBAR(index int) bool { return index < RegionBAR0+numBARs }
+
+// lineSize is what a processor's write-combining buffer holds, in bytes.
+const lineSize = 64
+
+// line is one of a BAR, which is counted from 1 on.
+type line struct {
+	bar    int
+	number uint64
+}
+
+// wrote counts a write of a BAR.
+func (c *Conn) wrote(bar int, offset uint64) {
+	at := line{bar + 1, offset / lineSize}
+	c.bars[bar].writes.Add(1)
+	if at != c.burst {
+		c.bars[bar].bursts.Add(1)
+	}
+	c.burst = at
+}
 
 func (c *Conn) readRegion(m *message) ([]byte, error) {
 	r, index, offset, count, err := c.region(m)
@@ -196,7 +215,8 @@ func (c *Conn) readRegion(m *message) ([]byte, error) {
 		return nil, fmt.Errorf("read with %d bytes of data: %w", len(r.b), syscall.EINVAL)
 	}
 	if isBAR(index) {
-		c.reads.Add(1)
+		c.bars[index].reads.Add(1)
+		c.burst = line{}
 	}
 	out := make([]byte, accessSize+int(count))
 	copy(out, m.payload)
@@ -215,7 +235,7 @@ func (c *Conn) writeRegion(m *message) ([]byte, error) {
 		return nil, fmt.Errorf("write of %d bytes with %d: %w", count, len(r.b), syscall.EINVAL)
 	}
 	if isBAR(index) {
-		c.writes.Add(1)
+		c.wrote(index, offset)
 	}
 	if err := c.dev.WriteRegion(index, offset, r.b); err != nil {
 		return nil, fmt.Errorf("write %d bytes at %#x of region %d: %w", count, offset, index, err)

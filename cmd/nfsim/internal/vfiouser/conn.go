@@ -32,13 +32,13 @@ type Conn struct {
 	log  *slog.Logger
 
 	greeted bool // the version was agreed
+	burst   line // that the last access wrote; none: it was no write
 
 	send     sync.Mutex // guards writes, whole messages
 	messages atomic.Uint64
 	refused  atomic.Uint64
 	posted   atomic.Uint64
-	reads    atomic.Uint64
-	writes   atomic.Uint64
+	bars     [numBARs]struct{ reads, writes, bursts atomic.Uint64 }
 
 	mu      sync.Mutex // guards what follows
 	waiting map[uint16]chan *message
@@ -48,8 +48,18 @@ type Conn struct {
 }
 
 // Stats counts the messages of a connection: all commands, those refused, those that wanted no
-// reply, and reads and writes of BARs.
-type Stats struct{ Messages, Refused, Posted, Reads, Writes uint64 }
+// reply, and accesses to each BAR.
+type Stats struct {
+	Messages, Refused, Posted uint64
+	BARs                      [numBARs]Accesses
+}
+
+// Accesses counts those of a region. Writes in a row to one line of 64 bytes are a burst.
+type Accesses struct {
+	Reads  uint64 `json:"reads"`
+	Writes uint64 `json:"writes"`
+	Bursts uint64 `json:"bursts"`
+}
 
 // NewConn makes a server for the client behind a socket, which it then owns.
 func NewConn(c *net.UnixConn, dev Device, log *slog.Logger) *Conn {
@@ -100,10 +110,12 @@ func (c *Conn) receive(commands chan<- *message) error {
 
 // Stats returns the counters.
 func (c *Conn) Stats() Stats {
-	return Stats{
-		Messages: c.messages.Load(), Refused: c.refused.Load(), Posted: c.posted.Load(),
-		Reads: c.reads.Load(), Writes: c.writes.Load(),
+	s := Stats{Messages: c.messages.Load(), Refused: c.refused.Load(), Posted: c.posted.Load()}
+	for i := range c.bars {
+		b := &c.bars[i]
+		s.BARs[i] = Accesses{Reads: b.reads.Load(), Writes: b.writes.Load(), Bursts: b.bursts.Load()}
 	}
+	return s
 }
 
 // Close ends Serve.

@@ -5,6 +5,7 @@ const (
 	RegionBAR0   = 0
 	RegionConfig = 7
 	NumRegions   = 9
+	numBARs      = 6
 )
 
 // Interrupt kinds of a PCI device.
