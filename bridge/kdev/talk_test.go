@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -204,7 +205,7 @@ func (p *talker) begin(m *abi.Slot) {
 		p.sendInd(m.Begin())
 	case abi.TypeEager:
 		if h.Length()&abi.ListD2H != 0 {
-			data := make([]byte, m.Eager().Size)
+			data := buffer(m.Eager().Size)
 			p.call(abi.D2H, func(c *talkCall) error { return p.ch.ReceiveInd(c.ctx, data) })
 		} else {
 			p.sendInd(m.Begin())
@@ -244,10 +245,17 @@ func (p *talker) begin(m *abi.Slot) {
 	}
 }
 
+// buffer begins a page: of how many pages one consists must not depend on the allocator.
+func buffer(size uint64) []byte {
+	b := make([]byte, size+abi.PageSize)
+	at := -uintptr(unsafe.Pointer(&b[0])) % abi.PageSize
+	return b[at:][:size:size]
+}
+
 // sendInd begins a transfer to the device.
 func (p *talker) sendInd(b *abi.Begin) {
 	p.moves = true
-	data := make([]byte, b.Size)
+	data := buffer(b.Size)
 	whole := p.ch.SendInd
 	if b.TimeoutNS != 0 { // the deadline is for the target, and far
 		whole = func(ctx context.Context, data []byte) error {
@@ -288,7 +296,7 @@ func (p *talker) receive() {
 func (p *talker) receiveInd() {
 	size := p.size
 	p.call(abi.D2H, func(c *talkCall) error {
-		return p.ch.ReceiveIndFunc(c.ctx, size, func() ([]byte, error) { return make([]byte, size), nil },
+		return p.ch.ReceiveIndFunc(c.ctx, size, func() ([]byte, error) { return buffer(size), nil },
 			func([]byte) error { return c.hold() })
 	})
 }
