@@ -23,6 +23,7 @@ enum {
 	PAGE = NFC_PAGE_SIZE,
 	SIZE = 64 * PAGE,
 	BULK = 6 << 20, /* some parts */
+	LINE = 64, /* two mappings of one the DMA debugging warns of */
 	ROUNDS = 40, /* of each pair */
 	NOBODY = 65534,
 };
@@ -71,16 +72,16 @@ CASE(regions_are_apart)
 	int fd = fresh();
 	uint8_t *p = pages(SIZE, 1);
 
-	CHECK_EQ(registers(fd, p + 100, PAGE), 0);
-	CHECK_EQ(registers(fd, p + 100, PAGE), EEXIST);
-	CHECK_EQ(registers(fd, p, 101), EEXIST);
-	CHECK_EQ(registers(fd, p + 99 + PAGE, 1), EEXIST);
+	CHECK_EQ(registers(fd, p + LINE, PAGE), 0);
+	CHECK_EQ(registers(fd, p + LINE, PAGE), EEXIST);
+	CHECK_EQ(registers(fd, p, LINE + 1), EEXIST);
+	CHECK_EQ(registers(fd, p + LINE - 1 + PAGE, 1), EEXIST);
 	CHECK_EQ(registers(fd, p, SIZE), EEXIST);
-	CHECK_EQ(registers(fd, p, 100), 0); /* in the same page */
+	CHECK_EQ(registers(fd, p, LINE), 0); /* in the same page */
 	CHECK_EQ(regions(fd), 2);
-	CHECK_EQ(unregister(fd, p + 101), ENOENT);
-	CHECK_EQ(unregister(fd, p + 100), 0);
-	CHECK_EQ(unregister(fd, p + 100), ENOENT);
+	CHECK_EQ(unregister(fd, p + LINE + 1), ENOENT);
+	CHECK_EQ(unregister(fd, p + LINE), 0);
+	CHECK_EQ(unregister(fd, p + LINE), ENOENT);
 	CHECK_EQ(unregister(fd, p), 0);
 	CHECK_EQ(pinned(), 0);
 	close(fd);
@@ -93,12 +94,12 @@ CASE(as_many_as_there_may_be)
 	int fd = fresh(), n = 0, rc;
 	uint8_t *p = pages(SIZE, 1);
 
-	while (!(rc = registers(fd, p + n, 1)))
+	while (!(rc = registers(fd, p + n * LINE, 1)))
 		n++;
 	CHECK_EQ(rc, ENOSPC);
 	CHECK_EQ(n, 1024);
-	CHECK_EQ(unregister(fd, p + 7), 0);
-	CHECK_EQ(registers(fd, p + 7, 1), 0);
+	CHECK_EQ(unregister(fd, p + 7 * LINE), 0);
+	CHECK_EQ(registers(fd, p + 7 * LINE, 1), 0);
 	close(fd);
 	free_pages(p, SIZE);
 	check_pins();
