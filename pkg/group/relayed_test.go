@@ -37,11 +37,9 @@ func TestRelayFails(t *testing.T) {
 				return err
 			}
 			defer g.Close()
-			if err := steps(ctx, g, 1, patterns["dense"], 3); err != nil {
-				return err
-			}
+			err = steps(ctx, g, 1, patterns["dense"], 3)
 			if rank == 3 {
-				_ = relays[1].Close()
+				_ = relays[1].Close() // with what has not come out of it: another may be a step behind
 			}
 			for err == nil {
 				_, err = g.Exchange(ctx, nil)
