@@ -185,7 +185,7 @@ func TestDeviationsAreFound(t *testing.T) {
 	} {
 		require.Len(t, deviations("", bad, programsRecord{}), 1, "%v", bad)
 	}
-	require.Len(t, deviations("", map[string]any{"device": "x", "process": 1.5}, stoppedRecord{}), 1)
+	require.Len(t, deviations("", map[string]any{"device": "x", "process": 1.5, "node": "0.0.0"}, stoppedRecord{}), 1)
 }
 
 // TestKeysAreDocumented: every field has a key and a meaning, in snake case,

@@ -66,7 +66,7 @@ func Example() {
 	check(srv.Shutdown(ctx))
 	gs.GracefulStop()
 	check(<-served)
-	// Output: 9 services
+	// Output: 10 services
 }
 
 // A remote client sends and receives messages. What is longer does not pass.
