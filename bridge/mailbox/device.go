@@ -21,10 +21,11 @@ var errDeviceClosed = fmt.Errorf("device %w", bridge.ErrClosed)
 // Device is a device reached through a mailbox area. It implements
 // bridge.Device.
 type Device struct {
-	port  Port
-	log   *logqueue.Queue
-	stall time.Duration // as in Options
-	base  bridge.Info   // what the back end filled in
+	port   Port
+	log    *logqueue.Queue
+	stall  time.Duration // as in Options
+	answer time.Duration // likewise
+	base   bridge.Info   // what the back end filled in
 
 	regions region.Table
 	stager  Stager // nil: the device reaches all memory
@@ -56,6 +57,9 @@ type Options struct {
 	// before it is aborted; an offer that the device seems to have lost is asked
 	// back as soon. 0 is 10 s; it is never less than five heartbeats.
 	Stall time.Duration
+	// Answer is how long the device may take, at least, to answer what ends a call, although it
+	// beats. 0 is 100 ms and two heartbeats. Behind links an answer comes after the data before it.
+	Answer time.Duration
 }
 
 // Open shakes hands with the device behind a port and starts the dispatcher.
@@ -66,7 +70,7 @@ func Open(ctx context.Context, port Port, info bridge.Info, opts *Options) (brid
 	if opts == nil {
 		opts = &Options{}
 	}
-	d := &Device{port: port, base: info, log: opts.Log, stall: opts.Stall}
+	d := &Device{port: port, base: info, log: opts.Log, stall: opts.Stall, answer: opts.Answer}
 	d.stager, _ = port.(Stager)
 	d.regions.Init(port)
 	e, err := newEpoch(ctx, d)

@@ -305,7 +305,8 @@ func (p *parker) escalate(want uint64) bool {
 		if n := p.mailbox.taken(); n != taken && time.Since(start) < crowdTime {
 			beat, taken, step = ep.watch.beat(), n, 0
 		}
-		if step >= heartbeatTimeout || ep.watch.beat()-beat >= cancelHeartbeats {
+		may := ep.dev.answer
+		if step >= max(may, heartbeatTimeout) || step >= may && ep.watch.beat()-beat >= cancelHeartbeats {
 			ep.fail(fmt.Errorf("%w: channel %d: no answer in %v", bridge.ErrDeviceLost, p.channel, time.Since(start)))
 			p.await(nil, nil, want, shutDown)
 			break

@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +24,10 @@ import (
 
 func init() { bridge.Register("shm", open) }
 
+// farAnswer is how long the device of another node may take to answer what ends a call: the data
+// that its engines have asked for comes first, over sockets and links.
+const farAnswer = 5 * time.Second
+
 func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Device, error) {
 	opts, err := parse(a)
 	if err != nil {
@@ -34,7 +39,11 @@ func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Devi
 		log.Flush()
 		return nil, err
 	}
-	dev, err := mailbox.Open(ctx, p, bridge.Info{Address: a.String(), Driver: "shm", Node: opts.node}, &mailbox.Options{Log: log, Stall: opts.stall})
+	may := &mailbox.Options{Log: log, Stall: opts.stall}
+	if opts.far {
+		may.Answer = farAnswer
+	}
+	dev, err := mailbox.Open(ctx, p, bridge.Info{Address: a.String(), Driver: "shm", Node: opts.node}, may)
 	if err != nil {
 		err = errors.Join(err, p.Close())
 		log.Flush()
