@@ -209,6 +209,9 @@ func (m *machine) stamp(e proto.Event, s *abi.Slot) {
 // changed since. Must hold rx.
 func (m *machine) followLocked(w uint64, p proto.Step) bool {
 	e := eventAfter(w, p.Event())
+	if e == proto.EventOffer && stateOf(w) == proto.StatePosted {
+		e = proto.EventWithdrawn // the pages are void, also if the offer is taken back unseen
+	}
 	to := wordAfter(w, p, e)
 	if to == w {
 		return true

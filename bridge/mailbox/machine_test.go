@@ -1,0 +1,30 @@
+package mailbox
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/proto"
+)
+
+// TestVoidPagesAreNews: an offer of something else makes posted pages void, and their caller hears
+// of that also if the device took the offer back before the caller looked.
+func TestVoidPagesAreNews(t *testing.T) {
+	for _, withdraws := range []bool{false, true} {
+		m := &machine{dir: abi.D2H}
+		_, ok := m.act(proto.PutEager)
+		require.True(t, ok)
+		if withdraws {
+			_, ok = m.act(proto.PutWithdraw)
+			require.True(t, ok)
+		}
+		for _, in := range []proto.Input{proto.TakeOffer, proto.TakeWithdraw} {
+			w := m.word.Load()
+			require.True(t, m.followLocked(w, protocol.Step(abi.D2H, standOf(w), in)))
+		}
+		require.NotEqual(t, proto.StatePosted, stateOf(m.word.Load()))
+		require.NotZero(t, m.word.Load()&news)
+	}
+}
