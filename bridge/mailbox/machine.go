@@ -53,6 +53,9 @@ func eventAfter(w uint64, e proto.Event) proto.Event {
 		if unseen != proto.EventNone {
 			return unseen
 		}
+		if stateOf(w) == proto.StatePosted { // the pages are void, also if the offer is taken back unseen
+			return proto.EventWithdrawn
+		}
 	case proto.EventProgress:
 		if unseen == proto.EventRetriesExhausted {
 			return unseen
@@ -209,9 +212,6 @@ func (m *machine) stamp(e proto.Event, s *abi.Slot) {
 // changed since. Must hold rx.
 func (m *machine) followLocked(w uint64, p proto.Step) bool {
 	e := eventAfter(w, p.Event())
-	if e == proto.EventOffer && stateOf(w) == proto.StatePosted {
-		e = proto.EventWithdrawn // the pages are void, also if the offer is taken back unseen
-	}
 	to := wordAfter(w, p, e)
 	if to == w {
 		return true
