@@ -35,6 +35,14 @@ func (n Node) Z() uint8 { return uint8(n) }
 // String returns the form "2.0.1".
 func (n Node) String() string { return fmt.Sprintf("%d.%d.%d", n.X(), n.Y(), n.Z()) }
 
+// ParseNode reads the form of String; false for any other text of a place, and for what is none.
+func ParseNode(s string) (Node, bool) {
+	var x, y, z uint8
+	_, err := fmt.Sscanf(s, "%d.%d.%d", &x, &y, &z)
+	n := MakeNode(x, y, z)
+	return n, err == nil && n.String() == s
+}
+
 // MakeID names a target, of which 24 bits count, of a node.
 func MakeID(n Node, target uint32) ID {
 	return 1<<idNodeShift | ID(n.X())<<idXShift | ID(n.Y())<<idYShift | ID(n.Z())<<idZShift | LocalID(target)

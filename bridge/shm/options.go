@@ -51,10 +51,7 @@ func parse(a bridge.Address) (options, error) {
 	}
 	if a.Options.Has(nodeOption) {
 		text := a.Options.Get(nodeOption)
-		var x, y, z uint8
-		_, err := fmt.Sscanf(text, "%d.%d.%d", &x, &y, &z)
-		o.node, o.far = abi.MakeNode(x, y, z), true
-		if err != nil || o.node.String() != text {
+		if o.node, o.far = abi.ParseNode(text); !o.far {
 			return o, fmt.Errorf("option %s=%s: %w: want a node as 1.0.0", nodeOption, text, bridge.ErrInvalid)
 		}
 	}

@@ -43,16 +43,11 @@ func decimal(s string, most uint64) (uint64, bool) {
 
 // ParseNode reads "2.0.1". The error is ErrSyntax.
 func ParseNode(s string) (Node, error) {
-	parts := strings.Split(s, ".")
-	if len(parts) == 3 {
-		x, okX := decimal(parts[0], 255)
-		y, okY := decimal(parts[1], 255)
-		z, okZ := decimal(parts[2], 255)
-		if okX && okY && okZ {
-			return abi.MakeNode(uint8(x), uint8(y), uint8(z)), nil
-		}
+	n, ok := abi.ParseNode(s)
+	if !ok {
+		return 0, fmt.Errorf("node %q: %w: want x.y.z, each 0..255", s, ErrSyntax)
 	}
-	return 0, fmt.Errorf("node %q: %w: want x.y.z, each 0..255", s, ErrSyntax)
+	return n, nil
 }
 
 // ParseTarget reads "2.0.1/1042" or "1042". The error is ErrSyntax.
