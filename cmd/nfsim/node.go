@@ -38,16 +38,11 @@ func runNode(ctx context.Context, o *options, std streams) error {
 	if err != nil {
 		return err
 	}
-	device, err := parseShared(o, log)
-	if err != nil {
-		return err
-	}
-	lines, err := newDeviceLog(log)
+	device, lines, err := prepareShared(o, log)
 	if err != nil {
 		return err
 	}
 	defer lines.Close()
-	device.device.Device.LogFD = lines.fd()
 	n := &node{nodeSettings: s, log: log}
 	here := make([]bool, s.torus.Nodes())
 	here[n.own()] = true

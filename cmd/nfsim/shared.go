@@ -57,6 +57,19 @@ func parseShared(o *options, log *slog.Logger) (*shared, error) {
 	}}, nil
 }
 
+// prepareShared reads the options of --shm and sees to the log lines of the device's programs, until
+// lines is closed.
+func prepareShared(o *options, log *slog.Logger) (s *shared, lines *deviceLog, err error) {
+	if s, err = parseShared(o, log); err != nil {
+		return nil, nil, err
+	}
+	if lines, err = newDeviceLog(log); err != nil {
+		return nil, nil, err
+	}
+	s.device.Device.LogFD = lines.fd()
+	return s, lines, nil
+}
+
 // sharedBeat is the time between two heartbeats, unless the command line has one. Each goes to
 // all clients and costs a wake-up; clients take a device for lost a second after the last one,
 // as of any device, and hear of its end by the socket at once.
@@ -68,16 +81,11 @@ func share(ctx context.Context, o *options, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := parseShared(o, log)
-	if err != nil {
-		return err
-	}
-	lines, err := newDeviceLog(log)
+	s, lines, err := prepareShared(o, log)
 	if err != nil {
 		return err
 	}
 	defer lines.Close()
-	s.device.Device.LogFD = lines.fd()
 	listener, err := listenShared(o.shm, s.mode, s.as)
 	if err != nil {
 		return err

@@ -3,15 +3,13 @@
  * UCX as a peer: messages with a tag between two processes, through whatever shared
  * memory UCX chooses.
  */
-#include "peer.h"
+#include "copies.h"
 
 #include <stdlib.h>
 #include <ucp/api/ucp.h>
 
 enum { TAG = 1 };
 
-static const struct peer_job *work;
-static unsigned long loaned, received;
 static ucp_context_h context;
 static ucp_worker_h worker;
 static ucp_ep_h other;
@@ -73,7 +71,6 @@ int peer_open(const struct peer_job *job, int *argc, char ***argv)
 	int conn, side;
 
 	(void)argc, (void)argv;
-	work = job;
 	side = peer_fork(&conn);
 	setenv("UCX_TLS", "shm", 0);
 	must(ucp_config_read(NULL, NULL, &config), "config");
@@ -81,19 +78,8 @@ int peer_open(const struct peer_job *job, int *argc, char ***argv)
 	ucp_config_release(config);
 	must(ucp_worker_create(context, &single, &worker), "worker");
 	connect_to(conn);
-	peer_slot(job, 0);
+	copies_init(job);
 	return side;
-}
-
-void *peer_loan(size_t size)
-{
-	(void)size;
-	return peer_slot(work, loaned);
-}
-
-void peer_commit(size_t size)
-{
-	peer_send(peer_slot(work, loaned++), size);
 }
 
 void peer_send(const void *from, size_t size)
@@ -106,15 +92,10 @@ void peer_send(const void *from, size_t size)
 const void *peer_receive(size_t size)
 {
 	static const ucp_request_param_t plain;
-	void *to = peer_slot(work, received);
+	void *to = copies_next();
 
 	finish(ucp_tag_recv_nbx(worker, to, size, TAG, -1, &plain), "receive");
 	return to;
-}
-
-void peer_release(void)
-{
-	received++;
 }
 
 void peer_close(void)
