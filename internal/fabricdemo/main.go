@@ -1,7 +1,7 @@
 // Command fabricdemo shows a fabric at work: bulk data from node 0.0.0 of a torus of 16
 // nodes to node 3.3.0 and back, every byte compared, while a link on the way is cut and
 // mended; then four nfsim processes that are a torus over loopback sockets, with
-// certificates, doing the same with packets of their own. Anything unexpected fails it.
+// certificates, of which one has a client that does the same. Anything unexpected fails it.
 package main
 
 import (

@@ -182,10 +182,19 @@ func (l *load) show(title string, f nfcomms.Fabric, detour bool) error {
 	if err != nil {
 		return err
 	}
+	took, err := l.measure(title)
+	if err != nil {
+		return err
+	}
+	return draw(f, &before, took, detour)
+}
+
+// measure lets the load run for a stage, prints its figures, and returns how long it was.
+func (l *load) measure(title string) (seconds float64, err error) {
 	begin := time.Now()
 	select {
 	case <-l.done:
-		return fmt.Errorf("%s: %w", title, l.failure)
+		return 0, fmt.Errorf("%s: %w", title, l.failure)
 	case <-time.After(stage):
 	}
 	took := time.Since(begin).Seconds()
@@ -196,11 +205,11 @@ func (l *load) show(title string, f nfcomms.Fabric, detour bool) error {
 		longest = max(longest, t.end.Sub(t.begin))
 	}
 	if n == 0 {
-		return fmt.Errorf("%s: nothing came back in %v", title, stage)
+		return 0, fmt.Errorf("%s: nothing came back in %v", title, stage)
 	}
 	fmt.Printf("\n%s: %d transfers there and back, %.0f MB/s each way, the longest took %.1f ms\n",
 		title, n, float64(n)*transfer/took/1e6, float64(longest.Microseconds())/1e3)
-	return draw(f, &before, took, detour)
+	return took, nil
 }
 
 // draw prints the map with rates since a state before, and the way to the far node.
