@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +23,8 @@ type Rings struct {
 	// Packets and PacketSize are those of each ring; the defaults hold four
 	// frames of up to 64 KiB. Larger frames go in pieces.
 	Packets, PacketSize int
-	// Wait is how a member waits for others.
+	// Wait is how a member waits for others. Adaptive does not spin where there are
+	// more members than processors.
 	Wait ring.Wait
 }
 
@@ -90,6 +92,9 @@ func (t Rings) Connect(rank, size int) (_ Link, err error) {
 	}
 	if t.PacketSize == 0 {
 		t.PacketSize = ringPacketSize
+	}
+	if t.Wait == ring.Adaptive && size > runtime.NumCPU() {
+		t.Wait = ring.Yield // who is waited for may have no processor
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &ringLink{rank: rank, in: make([]ringIn, size), out: make([]ringOut, size), cancel: cancel}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -87,13 +86,12 @@ func (p *Poll) Add(side Side) (*Watch, error) {
 // Wait returns once a side that is On can go on or has ended, Wake was called, or
 // the time has come; the zero time never comes. It may return early.
 func (p *Poll) Wait(until time.Time) {
-	for round := 0; round < spins+yields && p.wait != Park; round++ {
+	for round := range spins + yields { // then it sleeps in any case: Wake and the time are events
 		if p.ready() {
 			return
 		}
-		if round >= spins || processors == 1 || p.wait == Yield {
-			runtime.Gosched()
-			yield()
+		if !p.wait.Pause(round) {
+			break
 		}
 	}
 	for _, w := range p.sides {

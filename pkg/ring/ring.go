@@ -26,21 +26,6 @@ const (
 	maxPacket  = 1 << 30
 )
 
-// Wait is how a side waits for the other (H20).
-type Wait int
-
-const (
-	// Adaptive spins for some microseconds, gives way to others, and then
-	// sleeps: fast on a quiet machine, harmless on a crowded one (H33).
-	Adaptive Wait = iota
-	// Spin never gives its processor up.
-	Spin
-	// Yield gives its processor to others between two looks.
-	Yield
-	// Park sleeps at once.
-	Park
-)
-
 // Config is what Create makes. The zero value is valid.
 type Config struct {
 	// Packets is the size of the ring, at least MinPackets; 0 means

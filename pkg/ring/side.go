@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -159,14 +158,6 @@ func (s *side) wake() {
 	}
 }
 
-// How long Adaptive waits in which way before it sleeps.
-const (
-	spins  = 200 // looks without giving way, where a second processor may act
-	yields = 20  // looks that give way to goroutines and processes
-)
-
-var processors = runtime.NumCPU()
-
 // look reports whether ready is true, or why it never will.
 func (s *side) look(ready func() (bool, error)) (bool, error) {
 	over := s.farEnd() // before the look: what was published precedes the end
@@ -192,19 +183,9 @@ func (s *side) wait(ctx context.Context, ready func() (bool, error)) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("ring %q: %v: %w", s.ring.name, s.role, context.Cause(ctx))
 		}
-		s.pause(ctx, round, ready)
-	}
-}
-
-// pause passes a moment in the way of the ring's Wait.
-func (s *side) pause(ctx context.Context, round int, ready func() (bool, error)) {
-	switch w := s.ring.wait; {
-	case w == Spin, w == Adaptive && round < spins && processors > 1:
-	case w == Yield, w == Adaptive && round < spins+yields:
-		runtime.Gosched()
-		yield()
-	default:
-		s.park(ctx, ready)
+		if !s.ring.wait.Pause(round) {
+			s.park(ctx, ready)
+		}
 	}
 }
 
