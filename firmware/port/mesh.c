@@ -127,6 +127,7 @@ static void make_node(struct mesh_node *n)
 	n->now = nfc_mesh_now(m);
 	nfc_node_init(&n->node, &c, &n->port, &port, n->memory);
 	n->left = n->pinged_ns = 0;
+	n->pinged = n->ponged = 0;
 	nfc_mesh_rma_start(n);
 	n->running = true;
 }

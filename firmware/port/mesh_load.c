@@ -64,16 +64,36 @@ static void data_came(struct mesh_node *n, const struct nfc_packet *p,
 	n->count[NFC_MESH_BYTES] += p->size;
 }
 
-static bool pong(struct mesh_node *n, const struct nfc_packet *p,
-		 const struct nfc_fifo *f, uint32_t at)
+/* Send the answers that are due, as far as there is room. */
+static void send_pongs(struct mesh_node *n)
 {
-	struct nfc_packet q = *p;
-	struct nfc_word data[NFC_PACKET_WORDS];
+	static const struct nfc_word nothing[NFC_PACKET_WORDS];
 
-	q.to = p->from;
-	q.kind = NFC_MESH_PONG;
-	nfc_fifo_read(f, at, data, nfc_words(p->size));
-	return nfc_node_send(&n->node, &q, data) != -NFC_EBUSY;
+	while (n->ponged != n->pinged) {
+		struct nfc_packet *p = &n->pong[n->ponged % MESH_PONGS];
+
+		if (nfc_node_send(&n->node, p, nothing) == -NFC_EBUSY)
+			return;
+		n->ponged++;
+	}
+}
+
+/*
+ * The answer to a ping. It does not wait for room while the ping keeps a place in a
+ * FIFO: nodes that ask each other would wait for one another. One too many is dropped,
+ * and asked for again.
+ */
+static void ping_came(struct mesh_node *n, const struct nfc_packet *p)
+{
+	struct nfc_packet *q;
+
+	if (n->pinged - n->ponged == MESH_PONGS)
+		return;
+	q = &n->pong[n->pinged++ % MESH_PONGS];
+	*q = *p;
+	q->to = p->from;
+	q->kind = NFC_MESH_PONG;
+	send_pongs(n);
 }
 
 /* ---- loads ---- */
@@ -145,7 +165,8 @@ bool nfc_mesh_deliver(void *self, const struct nfc_packet *p,
 		data_came(n, p, f, at);
 		return true;
 	case NFC_MESH_PING:
-		return pong(n, p, f, at);
+		ping_came(n, p);
+		return true;
 	case NFC_MESH_PONG:
 		pong_came(n, p);
 		return true;
@@ -174,6 +195,7 @@ static uint32_t next_target(struct mesh_node *n)
 
 bool nfc_mesh_send_load(struct mesh_node *n)
 {
+	send_pongs(n);
 	if (n->left && n->load.kind == NFC_MESH_PING) {
 		send_pings(n);
 		return false;

@@ -5,6 +5,10 @@
 
 #include "mesh.h"
 
+enum {
+	MESH_PONGS = 16, /* answers of a node that wait for room */
+};
+
 /* What came from one node: the highest number, and which of those before. */
 struct pair {
 	uint32_t next; /* number of the next packet to that node */
@@ -40,6 +44,8 @@ struct mesh_node {
 	uint32_t target, pings;
 	struct pair *pair;
 	uint64_t count[NFC_MESH_COUNTS];
+	struct nfc_packet pong[MESH_PONGS]; /* answers that wait for room */
+	uint32_t pinged, ponged; /* of those, how many came and went */
 	/* Channels between nodes: mesh_far.c. */
 	const struct mesh_far *far; /* NULL: this node has none */
 	struct nfc_near *nears; /* hosts here, each of a device elsewhere */
