@@ -422,18 +422,24 @@ void nfc_far_deliver(struct nfc_far *f, const struct nfc_packet *p,
 		nfc_far_dma_came(f, p, &h, fifo, at);
 }
 
-/*
- * Islands of the host's area are those that never are awake: slots ring. One that the
- * host found asleep has new slots.
- */
+bool nfc_far_rung(struct nfc_area *area, uint32_t islands)
+{
+	bool rung = false;
+
+	for (uint32_t i = 0; i < islands; i++)
+		rung |= !atomic_exchange(
+			(_Atomic uint64_t *)&area->island[i].word, 1);
+	return rung;
+}
+
+/* Are there new slots, as a doorbell says? */
 static bool look_again(struct nfc_far *f)
 {
 	bool rung = f->rung;
 
 	f->rung = false;
-	for (uint32_t i = 0; !f->config.device && i < f->config.islands; i++)
-		rung |= !atomic_exchange(
-			(_Atomic uint64_t *)&f->config.area->island[i].word, 1);
+	if (!f->config.device)
+		rung |= nfc_far_rung(f->config.area, f->config.islands);
 	atomic_thread_fence(memory_order_seq_cst); /* SYNC: island park */
 	return rung;
 }

@@ -158,6 +158,11 @@ void nfc_far_deliver(struct nfc_far *f, const struct nfc_packet *p,
 uint64_t nfc_far_step(struct nfc_far *f);
 /* The host takes leave: once, without an answer. */
 void nfc_far_leave(struct nfc_far *f);
+/*
+ * The host's doorbells are words of islands that never are awake: has it found any of them
+ * asleep since it was asked last?
+ */
+bool nfc_far_rung(struct nfc_area *area, uint32_t islands);
 
 /* ---- far_pages.c: at the host, the pages that the device may touch ---- */
 

@@ -100,17 +100,6 @@ static int reach_near(void *self, bool write, void *memory, uint64_t bus,
 		       nfc_fault_copy(memory, host, size);
 }
 
-/* What the client's doorbells are: islands' words, which it finds set. */
-static bool has_rung(struct nfc_area *area, uint32_t islands)
-{
-	bool any = false;
-
-	for (uint32_t i = 0; i < islands; i++)
-		any |= !atomic_exchange(
-			(_Atomic uint64_t *)&area->island[i].word, 1);
-	return any;
-}
-
 static void *listen_near(void *arg)
 {
 	struct nfc_near *h = arg;
@@ -127,7 +116,7 @@ static void *listen_near(void *arg)
 	v[n] = (struct futex_waitv){ .uaddr = (uintptr_t)&h->stop,
 				     .flags = FUTEX_32 | FUTEX_PRIVATE_FLAG };
 	while (!atomic_load(&h->stop)) {
-		if (has_rung(area, n))
+		if (nfc_far_rung(area, n))
 			nfc_near_ring(h);
 		else
 			syscall(SYS_futex_waitv, v, n + 1, 0, NULL, 0);
