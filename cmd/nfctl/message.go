@@ -36,16 +36,28 @@ stands behind the node: 2.0.1/1042, 2.0.1/loopback.`
 
 // parseTarget reads a target.
 func parseTarget(arg string) (nfcomms.Target, error) {
-	place, local, remote := strings.Cut(arg, "/")
-	if !remote {
-		return parseLocal(arg, arg)
-	}
-	node, err := fabric.ParseNode(place)
+	node, local, err := cutNode("target", arg)
 	if err != nil {
-		return 0, usagef("target %q: %w", arg, err)
+		return 0, err
 	}
 	t, err := parseLocal(arg, local)
-	return nfcomms.At(node.X(), node.Y(), node.Z(), t), err
+	if node != nil {
+		t = nfcomms.At(node.X(), node.Y(), node.Z(), t)
+	}
+	return t, err
+}
+
+// cutNode reads the node that stands before a slash, nil if there is none, and returns the rest.
+func cutNode(what, arg string) (node *fabric.Node, rest string, err error) {
+	place, rest, remote := strings.Cut(arg, "/")
+	if !remote {
+		return nil, arg, nil
+	}
+	n, err := fabric.ParseNode(place)
+	if err != nil {
+		return nil, "", usagef("%s %q: %w", what, arg, err)
+	}
+	return &n, rest, nil
 }
 
 // parseLocal reads what names a target at its node.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -18,7 +17,6 @@ import (
 	"github.com/nfcomms/nfcomms/internal/units"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
-	"github.com/nfcomms/nfcomms/pkg/fabric"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -364,12 +362,12 @@ func (r stoppedRecord) table(p *printer) {
 
 // parseProcess reads "7", or "2.0.1/7" of a process at a node.
 func parseProcess(arg string) (node string, id nfcomms.ProcessID, err error) {
-	text := arg
-	if place, process, remote := strings.Cut(arg, "/"); remote {
-		if _, err := fabric.ParseNode(place); err != nil {
-			return "", 0, usagef("process %q: %w", arg, err)
-		}
-		node, text = place, process
+	at, text, err := cutNode("process", arg)
+	if err != nil {
+		return "", 0, err
+	}
+	if at != nil {
+		node = at.String()
 	}
 	n, err := strconv.ParseUint(text, 0, 64)
 	if err != nil {
