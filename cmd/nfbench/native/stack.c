@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The C path of "nfbench stack": its chunks, through libnfcomms.
+ *
+ *	PROGRAM ADDRESS CHANNELS BYTES
+ *
+ * Opens the device, starts a loopback process for each channel, and prints "ready".
+ * BYTES are the memory of a direction. Then it answers each line of its input:
+ *
+ *	synchronous SIZE GROUPS MS	a chunk for each channel there, then back,
+ *	overlapped SIZE GROUPS MS	one after the other or all at once; GROUPS
+ *					times, but none begins after MS milliseconds
+ *	loose SIZE CHUNKS BUFFERS	without flow control, between two threads
+ *
+ * by "moved", the groups, and nanoseconds: to the device by the clock, back, to the
+ * device of CPU time, back; or by "loose", chunks that were wrong, and nanoseconds.
+ * The last number of either is the CPU time of the process until then. An error ends
+ * it, with a line on the standard error.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kmod/lib/libnfcomms.h"
+
+enum { MOST_CHANNELS = 64 };
+
+/* What moves groups: as many chunks as there are channels. */
+struct rig {
+	struct nfcomms_dev *dev;
+	uint32_t channels[MOST_CHANNELS];
+	unsigned int count;
+	size_t bytes;
+	char *sent, *got;
+	uint64_t groups; /* that were moved; none has the bytes of another */
+};
+
+_Noreturn static void fail(const char *what, const char *why)
+{
+	fprintf(stderr, "%s: %s\n", what, why);
+	exit(1);
+}
+
+static void must(int result, const char *what)
+{
+	if (result < 0)
+		fail(what, nfcomms_strerror(result));
+}
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Zeros, from a page on as large objects of Go are: copies of others are slower. */
+static char *memory(size_t bytes)
+{
+	enum { PAGE = 4096 };
+	size_t pages = (bytes + PAGE - 1) / PAGE * PAGE;
+	char *mem = aligned_alloc(PAGE, pages);
+
+	if (!mem)
+		fail("memory", strerror(ENOMEM));
+	return memset(mem, 0, pages);
+}
+
+/* As fillPattern of the Go path. */
+static void fill(char *mem, size_t bytes, uint64_t seed)
+{
+	size_t i, part;
+	uint64_t word;
+
+	for (i = 0; i < bytes; i += sizeof(word)) {
+		word = ((seed << 40) + i) * UINT64_C(0x9e3779b97f4a7c15);
+		part = bytes - i < sizeof(word) ? bytes - i : sizeof(word);
+		memcpy(mem + i, &word, part);
+	}
+}
+
+/* ---- with flow control ---- */
+
+static void open_rig(struct rig *r, const char *address, unsigned int count,
+		     size_t bytes)
+{
+	struct nfcomms_process process;
+	unsigned int i;
+
+	if (!count || count > MOST_CHANNELS)
+		fail("CHANNELS", "not 1 to 64");
+	must(nfcomms_open(address, &r->dev), address);
+	for (i = 0; i < count; i++) {
+		must(nfcomms_start(r->dev, "loopback", 0, 1, 0, &process), "sta"
+									   "rt "
+									   "loo"
+									   "pba"
+									   "c"
+									   "k");
+		must(nfcomms_subscribe(r->dev, process.first, &r->channels[i]),
+		     "subscribe");
+	}
+	r->count = count;
+	r->bytes = bytes;
+	r->sent = memory(bytes);
+	r->got = memory(bytes);
+}
+
+/* Chunks of a group that have memory of their own. */
+static size_t room(const struct rig *r, size_t size)
+{
+	size_t most = r->bytes / size;
+
+	return most < r->count ? most : r->count;
+}
+
+static void one_by_one(struct rig *r, char *mem, size_t size, int back)
+{
+	unsigned int i;
+	int rc;
+
+	for (i = 0; i < r->count; i++) {
+		char *chunk = mem + i % room(r, size) * size;
+
+		rc = back ? nfcomms_receive_ind(r->dev, r->channels[i], chunk,
+						size, NULL) :
+			    nfcomms_send_ind(r->dev, r->channels[i], chunk,
+					     size, NULL);
+		must(rc, back ? "receive" : "send");
+	}
+}
+
+/* Take the events of so many requests. */
+static void take(struct rig *r, unsigned int count)
+{
+	struct pollfd there = { .fd = nfcomms_fd(r->dev), .events = POLLIN };
+	struct nfcomms_event events[MOST_CHANNELS];
+	int i, n;
+
+	while (count > 0) {
+		n = nfcomms_events(r->dev, events, MOST_CHANNELS);
+		must(n, "events");
+		if (!n && poll(&there, 1, -1) < 0 && errno != EINTR)
+			fail("poll", strerror(errno));
+		for (i = 0; i < n; i++)
+			must(events[i].result, "transfer");
+		count -= (unsigned int)n;
+	}
+}
+
+static void at_once(struct rig *r, char *mem, size_t size, int back)
+{
+	struct nfcomms_request all[MOST_CHANNELS];
+	unsigned int i;
+	int taken;
+
+	for (i = 0; i < r->count; i++)
+		all[i] = (struct nfcomms_request){
+			.kind = back ? NFCOMMS_RECEIVE_IND : NFCOMMS_SEND_IND,
+			.channel = r->channels[i],
+			.data = mem + i % room(r, size) * size,
+			.size = size,
+		};
+	taken = nfcomms_submit(r->dev, all, r->count);
+	must(taken, "submit");
+	if ((unsigned int)taken < r->count)
+		must(nfcomms_submit(r->dev, all + taken, r->count - taken), "su"
+									    "bm"
+									    "i"
+									    "t");
+	take(r, r->count);
+}
+
+static void move(struct rig *r, int overlapped, size_t size, long groups,
+		 uint64_t ms)
+{
+	uint64_t wall[2] = { 0 }, cpu[2] = { 0 }, start, busy;
+	uint64_t end = now_ns(CLOCK_MONOTONIC) + ms * 1000000;
+	size_t used;
+	long n = 0;
+	int back;
+
+	if (size == 0 || size > r->bytes)
+		fail("SIZE", "not as much as there is memory");
+	used = room(r, size) * size;
+	do {
+		fill(r->sent, used, r->groups++);
+		memset(r->got, 0, used);
+		for (back = 0; back < 2; back++) {
+			busy = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+			start = now_ns(CLOCK_MONOTONIC);
+			(overlapped ? at_once : one_by_one)(
+				r, back ? r->got : r->sent, size, back);
+			wall[back] += now_ns(CLOCK_MONOTONIC) - start;
+			cpu[back] += now_ns(CLOCK_PROCESS_CPUTIME_ID) - busy;
+		}
+		if (memcmp(r->sent, r->got, used))
+			fail("data", "came back changed");
+	} while (++n < groups && now_ns(CLOCK_MONOTONIC) < end);
+	printf("moved %ld %llu %llu %llu %llu %llu\n", n,
+	       (unsigned long long)wall[0], (unsigned long long)wall[1],
+	       (unsigned long long)cpu[0], (unsigned long long)cpu[1],
+	       (unsigned long long)now_ns(CLOCK_PROCESS_CPUTIME_ID));
+}
+
+/* ---- without: no way to use a device ---- */
+
+struct loose_buffer {
+	pthread_mutex_t lock; /* a copy is whole; nothing says that it is the right one */
+	char *mem;
+};
+
+struct loose {
+	struct loose_buffer *between;
+	char *chunk; /* the writer's */
+	size_t size;
+	long chunks, buffers;
+	sem_t late; /* the first buffer was used twice, or all is written */
+};
+
+static uint64_t checksum(const char *mem, size_t size)
+{
+	uint64_t sum = UINT64_C(0xcbf29ce484222325), word;
+	size_t i;
+
+	for (i = 0; i + sizeof(word) <= size; i += sizeof(word)) {
+		memcpy(&word, mem + i, sizeof(word));
+		sum = (sum ^ word) * UINT64_C(0x100000001b3);
+	}
+	for (; i < size; i++)
+		sum = (sum ^ (unsigned char)mem[i]) * UINT64_C(0x100000001b3);
+	return sum;
+}
+
+static void pass(struct loose_buffer *b, char *to, const char *from, size_t size)
+{
+	pthread_mutex_lock(&b->lock);
+	memcpy(to, from, size);
+	pthread_mutex_unlock(&b->lock);
+}
+
+static void *write_loose(void *of)
+{
+	struct loose *l = of;
+	long n, last = l->chunks - 1;
+
+	for (n = 0; n < l->chunks; n++) {
+		struct loose_buffer *b = &l->between[n % l->buffers];
+
+		memcpy(l->chunk, &n, sizeof(n));
+		pass(b, b->mem, l->chunk, l->size);
+		if (n == (l->buffers < last ? l->buffers : last))
+			sem_post(&l->late);
+	}
+	return NULL;
+}
+
+/* Memory, and the checksums of what will be written. */
+static uint64_t *start_loose(struct loose *l)
+{
+	uint64_t *sums = calloc((size_t)l->chunks, sizeof(*sums));
+	long n;
+
+	if (l->size < sizeof(n) || l->buffers < 1 || !sums)
+		fail("loose", "chunks of 8 bytes and more, and a buffer");
+	l->between = (void *)memory((size_t)l->buffers * sizeof(*l->between));
+	for (n = 0; n < l->buffers; n++) {
+		pthread_mutex_init(&l->between[n].lock, NULL);
+		l->between[n].mem = memory(l->size);
+	}
+	sem_init(&l->late, 0, 0);
+	l->chunk = memory(l->size);
+	fill(l->chunk, l->size, 1);
+	for (n = 0; n < l->chunks; n++) {
+		memcpy(l->chunk, &n, sizeof(n));
+		sums[n] = checksum(l->chunk, l->size);
+	}
+	return sums;
+}
+
+static void loose(size_t size, long chunks, long buffers)
+{
+	struct loose l = { .size = size, .chunks = chunks, .buffers = buffers };
+	uint64_t *sums = start_loose(&l), start = now_ns(CLOCK_MONOTONIC);
+	char *got = memory(size);
+	pthread_t writer;
+	long n, wrong = 0;
+
+	if (pthread_create(&writer, NULL, write_loose, &l))
+		fail("thread", "there is none");
+	while (sem_wait(&l.late) < 0)
+		;
+	for (n = 0; n < chunks; n++) {
+		struct loose_buffer *b = &l.between[n % buffers];
+
+		pass(b, got, b->mem, size);
+		wrong += checksum(got, size) != sums[n];
+	}
+	pthread_join(writer, NULL);
+	printf("loose %ld %llu %llu\n", wrong,
+	       (unsigned long long)(now_ns(CLOCK_MONOTONIC) - start),
+	       (unsigned long long)now_ns(CLOCK_PROCESS_CPUTIME_ID));
+	for (n = 0; n < buffers; n++)
+		free(l.between[n].mem);
+	free(l.between);
+	free(l.chunk);
+	free(sums);
+	free(got);
+}
+
+int main(int argc, char **argv)
+{
+	struct rig r = { 0 };
+	unsigned long long size, third;
+	char line[256], what[32];
+	long second;
+
+	if (argc != 4)
+		fail("usage", "ADDRESS CHANNELS BYTES");
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	open_rig(&r, argv[1], (unsigned int)atoi(argv[2]),
+		 strtoull(argv[3], NULL, 10));
+	puts("ready");
+	while (fgets(line, sizeof(line), stdin)) {
+		if (sscanf(line, "%31s %llu %ld %llu", what, &size, &second,
+			   &third) != 4)
+			fail("command", line);
+		if (!strcmp(what, "loose"))
+			loose(size, second, (long)third);
+		else
+			move(&r, !strcmp(what, "overlapped"), size, second,
+			     third);
+	}
+	nfcomms_close(r.dev);
+	free(r.sent);
+	free(r.got);
+	return 0;
+}
