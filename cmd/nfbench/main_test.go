@@ -53,7 +53,7 @@ func decode(t *testing.T, text string, report any) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, name := range []string{"", "latency", "throughput", "peers", "crowd", "model", "link", "fabric", "group", "paper", "hmf", "hmf init", "hmf one", "hmf multi", "hmf sweep"} {
+	for _, name := range []string{"", "latency", "throughput", "peers", "crowd", "model", "link", "fabric", "group", "paper", "stack", "hmf", "hmf init", "hmf one", "hmf multi", "hmf sweep"} {
 		t.Run("nfbench "+name, func(t *testing.T) {
 			args := append(strings.Fields(name), "--help")
 			got := mustRun(t, args...)

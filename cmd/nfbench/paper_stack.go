@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/nfcomms/nfcomms/pkg/model"
 )
@@ -30,7 +31,7 @@ func stackItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
 		absent("C++ reference", "980, 430, 100 and 80 MB/s", "a vendor's library on its board; CPU time and wall time stand apart in nfbench stack"),
 		trust(stackSweep(r), r.Busy),
 		stackLoose(r),
-		absent("Java beside C++", "difference of their times over the chunk size", "libnfcomms reaches this device by the same code, and adds its way into Go"),
+		stackLanguages(r),
 	}, nil
 }
 
@@ -63,7 +64,7 @@ func stackSweep(r *StackReport) PaperItem {
 			PaperRow{What: direction + ": 90 % of the rate from", Unit: "KiB", Paper: number(4096), Model: number(9 * 256), Measured: number(9 * h.NHalf / 1024), Note: "nine times as much by Hockney's line"})
 	}
 	item.Findings = []PaperFinding{shape("a larger chunk is faster, at each step", rises, "")}
-	for _, f := range r.Findings[:len(r.Findings)-1] {
+	for _, f := range r.Findings[:len(r.Findings)-1-len(r.besideFindings())] {
 		item.Findings = append(item.Findings, shape(f.What, f.Same, "%s", f.Why))
 	}
 	return item
@@ -80,4 +81,22 @@ func stackLoose(r *StackReport) PaperItem {
 	f := r.Findings[len(r.Findings)-1]
 	item.Findings = []PaperFinding{shape(f.What, f.Same, "%s", f.Why)}
 	return item
+}
+
+// stackLanguages is what a chunk takes longer by calls of C, through libnfcomms, than by those of Go.
+func stackLanguages(r *StackReport) PaperItem {
+	const ref, title = "Java beside C++", "difference of their times over the chunk size"
+	if len(r.Beside) == 0 {
+		return absent(ref, title, strings.Join(r.Absent, "; "))
+	}
+	item := PaperItem{Ref: ref, Title: title, Label: "measured, " + r.Device.Label + ": C by libnfcomms, less Go"}
+	for _, b := range r.Beside {
+		if b.Mode == stackSync {
+			item.Rows = append(item.Rows, PaperRow{What: sizeText(b.Size) + " " + b.Direction, Unit: "µs", Measured: number((b.CNS - b.GoNS) / 1e3)})
+		}
+	}
+	for _, f := range r.besideFindings() {
+		item.Findings = append(item.Findings, shape(f.What, f.Same, "%s", f.Why))
+	}
+	return trust(item, r.Busy)
 }

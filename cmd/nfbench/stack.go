@@ -29,8 +29,8 @@ type stackPlan struct {
 }
 
 const stackLong = `Where the time of a transfer goes: the measurement tree of the stack analysis,
-{flow control on, off} x {synchronous, overlapped} x {h2d, d2h}, over chunks of 4
-KiB to 64 MiB, with wall and CPU time.
+{flow control on, off} x {C path, Go path} x {synchronous, overlapped} x {h2d,
+d2h}, over chunks of 4 KiB to 64 MiB, with wall and CPU time.
 
 Chunks go to loopback processes and come back; every byte is compared outside the
 timed part, in groups of --depth, each chunk on a channel of its own. Synchronous
@@ -42,9 +42,15 @@ bytes, and after that as fast as memcpy of the same chunks. t0, r∞ and n½ are
 Hockney's line through the points. The memory is the heap; regions of the device
 and mapped memory are measured beside it, one chunk at a time.
 
+The C path is a program over libnfcomms that is built with cc and moves the same
+chunks in turn, in a process of its own: of sim: that has a device of its own.
+What serves it without the kernel module is built by go where this module's source
+is, and must be installed elsewhere. Without a compiler the report says so. There
+overlapped is nfcomms_submit, then nfcomms_events.
+
 Apart from what is timed some chunks of each size are traced, layer by layer.
 
-Without flow control is no way to use a device: here two goroutines copy chunks
+Without flow control is no way to use a device: here two threads copy chunks
 through as many buffers as there are, neither waiting for the other, and each
 chunk has a checksum. It shows what flow control costs, and what it is for.
 

@@ -2,10 +2,46 @@ package main
 
 import (
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
+	"io"
 	"sync"
 	"time"
+
+	"github.com/nfcomms/nfcomms/internal/texttable"
 )
+
+// addLoose makes the tests without flow control, as one chunk at a time and as overlapped ones
+// have buffers.
+func (r *StackReport) addLoose(rig *stackRig) {
+	for _, size := range rig.plan.sizes {
+		chunks := min(4096, max(4*r.Depth, r.Payload/size))
+		for i, buffers := range []int{1, r.Depth} {
+			mode := []string{stackSync, stackOverlapped}[i]
+			wrong, took := loose(chunks, size, buffers)
+			r.Loose = append(r.Loose, StackLoose{stackGo, mode, size, chunks, wrong, gbs(chunks*size, took)})
+			if rig.native.missing != "" {
+				continue
+			}
+			wrong, took, err := rig.native.loose(chunks, size, buffers)
+			if err != nil {
+				rig.native.fail(err)
+				continue
+			}
+			r.Loose = append(r.Loose, StackLoose{stackC, mode, size, chunks, wrong, gbs(chunks*size, took)})
+		}
+	}
+}
+
+// tableOfLoose writes what came of them.
+func (r *StackReport) tableOfLoose(w io.Writer) {
+	fmt.Fprintln(w, "\nWITHOUT FLOW CONTROL: in this benchmark alone, between two threads; the data are wrong")
+	t := texttable.Numbers("chunk", "path", "mode", "GB/s", "chunks", "wrong, by their checksums")
+	for _, l := range r.Loose {
+		t.Add(sizeText(l.Size), l.Path, l.Mode, fmt.Sprintf("%.2f", l.GBs), fmt.Sprint(l.Chunks), fmt.Sprint(l.Wrong))
+	}
+	t.Write(w)
+}
 
 // looseBuffer is one of the buffers between two that do not wait for each other.
 type looseBuffer struct {

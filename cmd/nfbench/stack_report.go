@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -17,6 +18,8 @@ type StackReport struct {
 	Tests   int `json:"tests"`
 	// Curves are the leaves of the tree with flow control.
 	Curves []StackCurve `json:"curves"`
+	// Beside are the same chunks by calls of C and of Go.
+	Beside []StackBeside `json:"c_beside_go"`
 	// Gains are what depth is worth, up to 1 MiB.
 	Gains []StackGain `json:"gains"`
 	// Waterfalls say where the time goes, and ClockErrorNS how far pick-up and completion may be off.
@@ -35,6 +38,7 @@ type StackReport struct {
 
 // StackCurve is one leaf at all sizes.
 type StackCurve struct {
+	Path      string       `json:"path"` // whose calls: Go, or C
 	Mode      string       `json:"mode"`
 	Memory    string       `json:"memory"`
 	Direction string       `json:"direction"`
@@ -54,6 +58,7 @@ type StackPoint struct {
 
 // StackLoose is what came of no flow control.
 type StackLoose struct {
+	Path   string  `json:"path"`
 	Mode   string  `json:"mode"`
 	Size   int     `json:"size"`
 	Chunks int     `json:"chunks"`
@@ -89,30 +94,35 @@ const stackShare = 0.05
 // stackGains is what is more than two equal things differ by on a busy machine.
 const stackGains = 1.25
 
-// conclude turns tests into the report.
-func (r *StackReport) conclude(rig *stackRig, touch float64) {
+// conclude turns tests into the report, and makes the tests without flow control.
+func (r *StackReport) conclude(ctx context.Context, rig *stackRig, touch float64) error {
 	r.TouchNS, r.Slides = touch*1e9, slides
+	r.addLoose(rig)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r.Absent = []string{}
+	if rig.native.missing != "" {
+		r.Absent = append(r.Absent, "the C path: "+rig.native.missing)
+	}
 	for _, p := range rig.paths {
+		if p.native != nil && p.native.missing != "" {
+			continue
+		}
 		for d, direction := range directions {
 			r.Curves = append(r.Curves, p.curve(rig.plan.sizes, d, direction))
 		}
 	}
 	r.Gains = rig.gainTable()
-	for _, size := range rig.plan.sizes {
-		chunks := min(4096, max(4*r.Depth, r.Payload/size))
-		for i, buffers := range []int{1, r.Depth} {
-			wrong, took := loose(chunks, size, buffers)
-			r.Loose = append(r.Loose, StackLoose{[]string{stackSync, stackOverlapped}[i], size, chunks, wrong, gbs(chunks*size, took)})
-		}
-	}
-	r.Absent = []string{"the C path: libnfcomms reaches this device by the same code, and adds its way into Go"}
+	r.Beside = rig.besideTable()
 	r.find()
+	return nil
 }
 
 // curve is one direction of a path.
 func (p *stackPath) curve(sizes []int, d int, direction string) StackCurve {
 	call := summarise(p.points[stackCall].wall[d]).P50
-	c := StackCurve{Mode: p.mode, Memory: p.memory, Direction: direction, CallNS: call * 1e9}
+	c := StackCurve{Path: p.language(), Mode: p.mode, Memory: p.memory, Direction: direction, CallNS: call * 1e9}
 	var size, ns []float64
 	for _, n := range sizes {
 		t := p.points[n]
@@ -127,10 +137,10 @@ func (p *stackPath) curve(sizes []int, d int, direction string) StackCurve {
 	return c
 }
 
-// at finds the curve of the heap.
+// at finds the curve of Go and of the heap.
 func (r *StackReport) at(mode, direction string) *StackCurve {
 	for i := range r.Curves {
-		if c := &r.Curves[i]; c.Mode == mode && c.Direction == direction && c.Memory == memoryHeap {
+		if c := &r.Curves[i]; c.Path == stackGo && c.Mode == mode && c.Direction == direction && c.Memory == memoryHeap {
 			return c
 		}
 	}
@@ -160,6 +170,7 @@ func (r *StackReport) find() {
 		}
 		r.Findings = append(r.Findings, found(direction+": software takes less than 5 % from 256 KiB on", below > 0 && below <= 256<<10, "%s", text))
 	}
+	r.Findings = append(r.Findings, r.besideFindings()...)
 	wrong, chunks := 0, 0
 	for _, l := range r.Loose {
 		wrong, chunks = wrong+l.Wrong, chunks+l.Chunks
@@ -174,7 +185,7 @@ func (r *StackReport) table(w io.Writer) {
 		fmt.Fprintf(w, "not to be trusted: %s\n", r.Busy)
 	}
 	for _, c := range r.Curves {
-		fmt.Fprintf(w, "\nwith flow control, %s, %s, memory: %s; a call takes %s\n", c.Mode, c.Direction, c.Memory, units.Duration(c.CallNS))
+		fmt.Fprintf(w, "\nwith flow control, %s, %s, %s, memory: %s; a call takes %s\n", c.Path, c.Mode, c.Direction, c.Memory, units.Duration(c.CallNS))
 		t := texttable.Numbers("chunk", "GB/s", "theory GB/s", "of theory", "CPU s/GB", "software")
 		for _, p := range c.Points {
 			t.Add(sizeText(p.Size), fmt.Sprintf("%.2f", p.GBs), fmt.Sprintf("%.2f", p.TheoryGBs), fmt.Sprintf("%.0f %%", 100*p.GBs/p.TheoryGBs),
@@ -185,14 +196,10 @@ func (r *StackReport) table(w io.Writer) {
 			fmt.Fprintf(w, "t0 %s, r∞ %.2f GB/s, n½ %.1f KiB\n", units.Duration(h.T0), h.RInf, h.NHalf/1024)
 		}
 	}
+	r.tableOfBeside(w)
 	r.tableOfGains(w)
 	r.tableOfLayers(w)
-	fmt.Fprintln(w, "\nWITHOUT FLOW CONTROL: in this benchmark alone, between two goroutines; the data are wrong")
-	t := texttable.Numbers("chunk", "mode", "GB/s", "chunks", "wrong, by their checksums")
-	for _, l := range r.Loose {
-		t.Add(sizeText(l.Size), l.Mode, fmt.Sprintf("%.2f", l.GBs), fmt.Sprint(l.Chunks), fmt.Sprint(l.Wrong))
-	}
-	t.Write(w)
+	r.tableOfLoose(w)
 	r.tableOfSlides(w)
 }
 
@@ -248,12 +255,15 @@ func (r *StackReport) plot() *plot {
 		note:   fmt.Sprintf("%s on %s. Medians of wall time; dashed: a call, then memcpy", r.Device.Address, r.Machine.CPU),
 		xLabel: "chunk", yLabel: "GB/s",
 	}
-	for i, c := range r.Curves {
+	for _, c := range r.Curves {
 		if c.Memory != memoryHeap {
 			continue
 		}
-		colour := palette[i%len(palette)]
+		colour := palette[len(p.series)/2%len(palette)]
 		s, theory := series{name: c.Direction + ", " + c.Mode, colour: colour}, series{colour: colour, dashed: true}
+		if c.Path != stackGo {
+			s.name += ", " + c.Path
+		}
 		for _, pt := range c.Points {
 			s.x, s.y = append(s.x, float64(pt.Size)), append(s.y, pt.GBs)
 			theory.x, theory.y = append(theory.x, float64(pt.Size)), append(theory.y, pt.TheoryGBs)

@@ -26,6 +26,12 @@ const (
 // stackCall is the size whose time is what a call costs.
 const stackCall = 8
 
+// Whose calls they are.
+const (
+	stackGo = "Go"
+	stackC  = "C"
+)
+
 // stackPath is one leaf of the tree, at all sizes. All leaves move as many chunks through as many
 // channels, from and to as much memory, as far as it has room: they differ in how calls follow
 // each other, not in what the processor's caches hold.
@@ -33,7 +39,16 @@ type stackPath struct {
 	mode, memory string
 	chans        []*nfcomms.Channel // one for each chunk of a group
 	sent, got    []byte             // of the largest chunk, at least
+	native       *stackNative       // what moves the chunks, through channels and memory of its own; nil: this process
 	points       map[int]*stackTimes
+}
+
+// language returns whose calls they are.
+func (p *stackPath) language() string {
+	if p.native != nil {
+		return stackC
+	}
+	return stackGo
 }
 
 // room returns how many chunks of a group have memory of their own.
@@ -48,8 +63,13 @@ type stackTimes struct {
 // run is one test of a path: groups of chunks there, then back, until the payload is moved.
 func (p *stackPath) run(ctx context.Context, size, payload int, seed uint64) (wall, cpu [2]time.Duration, chunks int, err error) {
 	group, used := len(p.chans)*size, p.room(size)*size
+	groups := min(4096, (payload+group-1)/group)
+	if p.native != nil {
+		wall, cpu, groups, err = p.native.move(p.mode, size, groups)
+		return wall, cpu, groups * len(p.chans), err
+	}
 	sent, got := p.sent[:used], p.got[:used]
-	for moved := 0; moved < payload && moved < 4096*group; moved += group {
+	for range groups {
 		seed++
 		fillPattern(sent, seed)
 		clear(got)
@@ -120,7 +140,14 @@ func all(ctx context.Context, n int, begin func(int) *nfcomms.Future) (err error
 
 // measure adds one test of a path at a size; a warm-up is forgotten.
 func (p *stackPath) measure(ctx context.Context, size, payload int, seed uint64, warmUp bool) error {
+	if p.native != nil && p.native.missing != "" {
+		return nil
+	}
 	wall, cpu, chunks, err := p.run(ctx, size, payload, seed)
+	if err != nil && p.native != nil {
+		p.native.fail(err)
+		return ctx.Err()
+	}
 	if err != nil || warmUp {
 		return err
 	}
@@ -144,6 +171,7 @@ type stackRig struct {
 	plan      stackPlan
 	chans     []*nfcomms.Channel
 	sent, got []byte // of the heap
+	native    *stackNative
 	paths     []*stackPath
 	gains     []*stackGainTests
 	ends      []func() error
@@ -151,7 +179,18 @@ type stackRig struct {
 
 // path returns a leaf with so many chunks in a group.
 func (r *stackRig) path(mode, memory string, depth int, sent, got []byte) *stackPath {
-	return &stackPath{mode, memory, r.chans[:depth], sent, got, map[int]*stackTimes{}}
+	return &stackPath{mode: mode, memory: memory, chans: r.chans[:depth], sent: sent, got: got, points: map[int]*stackTimes{}}
+}
+
+// addNative adds the leaves of the C path, if there are any.
+func (r *stackRig) addNative(ctx context.Context, dev *nfcomms.Device) {
+	r.native = newStackNative(ctx, dev.Info().Address, r.plan.depth, r.plan.depth*r.plan.sizes[len(r.plan.sizes)-1])
+	r.ends = append(r.ends, r.native.end)
+	for _, mode := range []string{stackSync, stackOverlapped} {
+		p := r.path(mode, memoryHeap, r.plan.depth, r.sent, r.got)
+		p.native = r.native
+		r.paths = append(r.paths, p)
+	}
 }
 
 // newStackRig starts the loopback processes and finds memory of each kind.
@@ -190,6 +229,7 @@ func newStackRig(ctx context.Context, dev *nfcomms.Device, plan stackPlan) (*sta
 		r.ends = append(r.ends, unmap)
 		add(stackSync, memoryMapped, mapped[:most], mapped[most:])
 	}
+	r.addNative(ctx, dev)
 	return r, nil
 }
 
@@ -213,7 +253,7 @@ func stack(ctx context.Context, dev *nfcomms.Device, plan stackPlan, bar progres
 	if err != nil {
 		return nil, err
 	}
-	w := newWatch(cpuTime())
+	w, used := newWatch(cpuTime()), rig.native.used
 	for test := range plan.tests + 1 {
 		for _, size := range append([]int{stackCall}, plan.sizes...) {
 			for _, p := range rig.paths {
@@ -228,13 +268,15 @@ func stack(ctx context.Context, dev *nfcomms.Device, plan stackPlan, bar progres
 	if err := rig.measureGains(ctx); err != nil {
 		return nil, errors.Join(err, rig.end())
 	}
-	r.Busy = w.busy(cpuTime(), nil)
+	r.Busy = w.busy(cpuTime()+rig.native.used-used, nil)
 	falls, clock, err := rig.waterfalls(ctx, dev)
 	if err != nil {
 		return nil, errors.Join(err, rig.end())
 	}
 	r.Waterfalls, r.ClockErrorNS = falls, float64(clock)
-	r.conclude(rig, touch)
+	if err := r.conclude(ctx, rig, touch); err != nil {
+		return nil, errors.Join(err, rig.end())
+	}
 	return r, rig.end()
 }
 

@@ -13,14 +13,17 @@ import (
 
 var tinyStack = []string{"stack", "--payload", "64KiB", "--sizes", "4KiB,16KiB,8000", "--depth", "2", "--tests", "1"}
 
+// TestStackJSON: with the C path, which is really built and run.
 func TestStackJSON(t *testing.T) {
 	svg := filepath.Join(t.TempDir(), "stack.svg")
 	var r StackReport
 	decode(t, mustRun(t, append(tinyStack, "--output", "json", "--plot", svg, "--waterfall", svg+".layers")...), &r)
 	requireHeader(t, "stack", r.Header)
 	require.Equal(t, []int{64 << 10, 2, 1}, []int{r.Payload, r.Depth, r.Tests})
-	require.Contains(t, []int{8, 10}, len(r.Curves), "three modes on the heap, regions and, where there is mmap, mapped memory")
-	for _, c := range r.Curves {
+	require.Empty(t, r.Absent)
+	require.Contains(t, []int{12, 14}, len(r.Curves), "three modes of Go and two of C on the heap, regions and, where there is mmap, mapped memory")
+	for i, c := range r.Curves {
+		require.Equal(t, i >= len(r.Curves)-4, c.Path == stackC)
 		require.Positive(t, c.CallNS)
 		require.Len(t, c.Points, 3)
 		for i, p := range c.Points {
@@ -51,9 +54,13 @@ func TestStackJSON(t *testing.T) {
 		}
 		require.InDelta(t, f.Whole.Mean, mean, float64(len(f.Layers)))
 	}
-	require.Len(t, r.Loose, 6)
+	require.Len(t, r.Beside, 2*2*3)
+	for _, b := range r.Beside {
+		require.Positive(t, b.GoNS)
+		require.Positive(t, b.CNS)
+	}
+	require.Len(t, r.Loose, 2*6)
 	require.Len(t, r.Slides, 6)
-	require.NotEmpty(t, r.Absent)
 	text, err := os.ReadFile(svg)
 	require.NoError(t, err)
 	layers, err := os.ReadFile(svg + ".layers")
@@ -63,16 +70,18 @@ func TestStackJSON(t *testing.T) {
 		require.Contains(t, string(layers), want)
 	}
 	require.Len(t, layerColours, nfcomms.LayerCount)
-	for _, want := range []string{"h2d, synchronous<", "d2h, overlapped<", "simulated device"} {
+	for _, want := range []string{"h2d, synchronous<", "d2h, overlapped<", "d2h, overlapped, C<", "simulated device"} {
 		require.Contains(t, string(text), want)
 	}
 }
 
+// TestStackTable: without a compiler.
 func TestStackTable(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
 	out := mustRun(t, tinyStack...)
 	for _, want := range []string{
-		"every byte compared", "with flow control, overlapped, d2h, memory: heap", "memory: region", "theory GB/s", "begun together, d2h", "Gain of depth", "8 begun together", "Where the time of a chunk goes",
-		"WITHOUT FLOW CONTROL: in this benchmark alone", "Another machine: the slides", "980", "190", "not measured: the C path",
+		"every byte compared", "with flow control, Go, overlapped, d2h, memory: heap", "memory: region", "theory GB/s", "begun together, d2h", "Gain of depth", "8 begun together", "Where the time of a chunk goes",
+		"WITHOUT FLOW CONTROL: in this benchmark alone", "Another machine: the slides", "980", "190", "not measured: the C path: not installed: there is no cc (Debian: gcc, libc6-dev)",
 		"software takes less than 5 %", "checksums found",
 	} {
 		require.Contains(t, out, want)
