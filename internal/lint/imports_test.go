@@ -134,7 +134,7 @@ func mayBeUnsafe(f *file) bool {
 		return true
 	}
 	return slices.Contains([]string{
-		"pkg/group/typed.go", "pkg/nfcomms/bytesof.go", "pkg/nfcomms/bytesof_test.go", "pkg/control/access/peer_linux.go",
+		"pkg/group/typed.go", "pkg/group/cells_linux.go", "pkg/nfcomms/bytesof.go", "pkg/nfcomms/bytesof_test.go", "pkg/control/access/peer_linux.go",
 		"cmd/nfsim/port_test.go",
 	}, f.path)
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/ring"
 )
 
-// Rings is the Transport between processes of one machine and one user: a
-// [ring.Ring] from each member to each other, made by who reads it. What is left
-// of a process that ended goes with it. The zero value of every field but Name is
-// valid.
+// Rings is the Transport between processes of one machine and one user: memory of
+// each member with cells for small frames, and a [ring.Ring] from each other member
+// for the rest, all made by who reads them. What is left of a process that ended goes
+// with it. The zero value of every field but Name is valid.
 type Rings struct {
 	// Name tells groups of this machine apart; all members give the same.
 	Name string
@@ -36,20 +36,34 @@ const (
 )
 
 // pieceHeader precedes the bytes of a frame in a packet: the frame's header, its
-// size and where the bytes begin in it.
-const pieceHeader = 16 + 8 + 8
+// size and where the bytes begin in it, its number, and a gap that keeps the bytes
+// aligned.
+const pieceHeader = 16 + 8 + 8 + 8 + 8
+
+// looks is how often a member looks for a frame before it sleeps; at one look in
+// seldom it looks at all rings as well, for ends. On a crowded machine each look may
+// take as long as others may keep the processor.
+const (
+	looks  = 220
+	seldom = 8
+)
 
 // ringLink is a member's end of all rings to and from it.
 type ringLink struct {
 	rank   int
+	wait   ring.Wait
 	poll   *ring.Poll
+	own    *cells
 	in     []ringIn
 	out    []ringOut
-	next   int // the source to look at first
+	next   int  // the source to look at first
+	all    bool // the next look is at the rings as well, whatever the cells say
+	full   int  // targets that had no room
 	closed bool
 	cancel context.CancelFunc
 	dials  sync.WaitGroup
 
+	woken  atomic.Bool  // by Wake
 	came   atomic.Int32 // writers that adopt has not seen
 	mu     sync.Mutex   // guards dialed
 	dialed []ringDial
@@ -63,24 +77,33 @@ type ringIn struct {
 	ended bool
 	held  bool   // a frame has not been released
 	whole []byte // a frame that came in pieces
+
+	number uint64    // of the last frame taken
+	cell   uint64    // frames taken from cells
+	pieces uint64    // pieces taken from the ring
+	lies   *cellHead // where the frame is that is held, nil: in the ring
 }
 
 // ringOut is the ring to one member; w is nil until it has come.
 type ringOut struct {
 	ring   *ring.Ring
 	w      *ring.Writer
+	cells  *cells
 	watch  *ring.Watch
 	gone   bool
 	frame  Header // what is being sent, its size, and how much has gone
 	size   int
 	sent   int
 	staged int // bytes of the piece in the packet under the head, -1: none
+
+	number, cell, pieces uint64 // as those of ringIn
 }
 
 type ringDial struct {
-	to   int
-	ring *ring.Ring
-	w    *ring.Writer
+	to    int
+	ring  *ring.Ring
+	w     *ring.Writer
+	cells *cells
 }
 
 func (t Rings) ringName(from, to int) string { return fmt.Sprintf("%s-%d-%d", t.Name, from, to) }
@@ -97,14 +120,17 @@ func (t Rings) Connect(rank, size int) (_ Link, err error) {
 		t.Wait = ring.Yield // who is waited for may have no processor
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &ringLink{rank: rank, in: make([]ringIn, size), out: make([]ringOut, size), cancel: cancel}
+	l := &ringLink{rank: rank, wait: t.Wait, in: make([]ringIn, size), out: make([]ringOut, size), cancel: cancel}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.Close())
 		}
 	}()
-	if l.poll, err = ring.NewPoll(t.Wait); err != nil {
+	if l.poll, err = ring.NewPoll(ring.Park); err != nil {
 		return nil, err
+	}
+	if l.own, err = newCells(t.Name, rank, size); err != nil {
+		return nil, refused(err)
 	}
 	for from := range l.in {
 		if from == rank {
@@ -127,14 +153,8 @@ func (t Rings) Connect(rank, size int) (_ Link, err error) {
 func (l *ringLink) listen(ctx context.Context, t Rings, from int) (err error) {
 	in := &l.in[from]
 	in.ring, err = ring.Create(t.ringName(from, l.rank), ring.Config{Packets: t.Packets, PacketSize: t.PacketSize, Wait: t.Wait})
-	switch {
-	case errors.Is(err, ring.ErrExists):
-		return ErrRankTaken
-	case errors.Is(err, ring.ErrConfig):
-		return fmt.Errorf("%w: %w", ErrOptions, err)
-	}
 	if err != nil {
-		return err
+		return refused(err)
 	}
 	if in.r, err = in.ring.Reader(ctx); err != nil {
 		return err
@@ -143,22 +163,28 @@ func (l *ringLink) listen(ctx context.Context, t Rings, from int) (err error) {
 	return err
 }
 
-// dial opens the ring to a member once that has made it.
+// refused is what a ring that cannot be made says of the options.
+func refused(err error) error {
+	switch {
+	case errors.Is(err, ring.ErrExists):
+		return ErrRankTaken
+	case errors.Is(err, ring.ErrConfig):
+		return fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	return err
+}
+
+// dial opens the ring to a member, and its cells, once that has made them.
 func (l *ringLink) dial(ctx context.Context, t Rings, to int) {
 	defer l.dials.Done()
 	for ctx.Err() == nil {
-		r, err := ring.Open(ctx, t.ringName(l.rank, to), ring.Options{Wait: t.Wait})
-		if err == nil {
-			var w *ring.Writer
-			if w, err = r.Writer(ctx); err == nil {
-				l.mu.Lock()
-				l.dialed = append(l.dialed, ringDial{to, r, w})
-				l.mu.Unlock()
-				l.came.Add(1)
-				l.Wake()
-				return
-			}
-			_ = r.Close() // it was not used
+		if d, err := t.open(ctx, l.rank, to); err == nil {
+			l.mu.Lock()
+			l.dialed = append(l.dialed, d)
+			l.mu.Unlock()
+			l.came.Add(1)
+			l.Wake()
+			return
 		}
 		select {
 		case <-ctx.Done():
@@ -167,16 +193,35 @@ func (l *ringLink) dial(ctx context.Context, t Rings, to int) {
 	}
 }
 
-// adopt takes over the rings that dial has opened.
-func (l *ringLink) adopt() {
+// open opens what a member has made for another one.
+func (t Rings) open(ctx context.Context, from, to int) (d ringDial, err error) {
+	d.to = to
+	memory, err := ring.Open(ctx, cellsName(t.Name, to), ring.Options{})
+	if err != nil {
+		return d, err
+	}
+	if d.cells, err = cellsOf(memory); err == nil {
+		if d.ring, err = ring.Open(ctx, t.ringName(from, to), ring.Options{Wait: t.Wait}); err == nil {
+			if d.w, err = d.ring.Writer(ctx); err == nil {
+				return d, nil
+			}
+			_ = d.ring.Close() // it was not used
+		}
+	}
+	_ = memory.Close() // as well
+	return d, err
+}
+
+// adopt takes over the rings that dial has opened; false if there are none.
+func (l *ringLink) adopt() bool {
 	if l.came.Load() == 0 {
-		return
+		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, d := range l.dialed {
 		o := &l.out[d.to]
-		o.ring, o.w, o.staged = d.ring, d.w, -1
+		o.ring, o.w, o.cells, o.staged = d.ring, d.w, d.cells, -1
 		var err error
 		if o.watch, err = l.poll.Add(d.w); err != nil {
 			o.gone = true
@@ -186,6 +231,7 @@ func (l *ringLink) adopt() {
 	}
 	l.came.Add(-int32(len(l.dialed)))
 	l.dialed = l.dialed[:0]
+	return true
 }
 
 func (l *ringLink) TrySend(to int, h Header, data []byte) (bool, error) {
@@ -194,39 +240,65 @@ func (l *ringLink) TrySend(to int, h Header, data []byte) (bool, error) {
 	switch {
 	case o.gone:
 		return false, ErrGone
-	case o.w == nil && l.in[to].ended:
-		return o.lost() // its own ring went before it was opened
+	case l.in[to].ended:
+		return l.lost(o)
 	case o.w == nil:
 		return false, nil
-	case o.frame != h || o.size != len(data):
+	}
+	if len(data) <= cellData && o.put(l.rank, h, data) {
+		o.size, o.sent = -1, 0 // what was begun is given up
+		l.waits(o, false)
+		return true, nil
+	}
+	return l.sendPieces(o, h, data)
+}
+
+// sendPieces sends a frame through the ring, as far as there is room.
+func (l *ringLink) sendPieces(o *ringOut, h Header, data []byte) (bool, error) {
+	if o.frame != h || o.size != len(data) {
 		o.frame, o.size, o.sent, o.staged = h, len(data), 0, -1
 	}
 	for {
 		if o.staged < 0 && !o.stage(data) {
-			return o.lost()
+			return l.lost(o)
 		}
 		ok, err := o.w.TryCommit(pieceHeader + o.staged)
 		if err != nil {
-			return o.lost()
+			return l.lost(o)
 		}
-		o.watch.On = !ok
+		l.waits(o, !ok)
 		if !ok {
 			return false, nil
+		}
+		o.pieces++
+		if l.rank < o.cells.size {
+			o.cells.pieces(l.rank).Store(o.pieces)
 		}
 		o.sent += o.staged
 		o.staged = -1
 		if o.sent == len(data) {
-			o.frame, o.sent = Header{}, 0
-			o.size = -1 // no frame: an equal one that follows is another
+			o.number++
+			o.size, o.sent = -1, 0 // no frame: an equal one that follows is another
 			return true, nil
 		}
 	}
 }
 
-func (o *ringOut) lost() (bool, error) {
+// waits notes whether a target has no room.
+func (l *ringLink) waits(o *ringOut, room bool) {
+	switch {
+	case room && !o.watch.On:
+		l.full++
+	case !room && o.watch.On:
+		l.full--
+	}
+	o.watch.On = room
+}
+
+func (l *ringLink) lost(o *ringOut) (bool, error) {
 	o.gone = true
 	if o.watch != nil {
-		o.watch.On = false
+		l.waits(o, false)
 	}
 	return false, ErrGone
 }
@@ -244,6 +316,7 @@ func (o *ringOut) stage(data []byte) bool {
 	p[14], p[15] = byte(h.Op), byte(h.Flags)
 	binary.LittleEndian.PutUint64(p[16:], uint64(len(data)))
 	binary.LittleEndian.PutUint64(p[24:], uint64(o.sent))
+	binary.LittleEndian.PutUint64(p[32:], o.number+1)
 	o.staged = copy(p[pieceHeader:], data[o.sent:])
 	return true
 }
@@ -255,11 +328,11 @@ func (l *ringLink) TryReceive(f *Frame) bool {
 			l.next = 0
 		}
 		in := &l.in[from]
-		if in.r == nil || in.held || in.ended {
+		if in.r == nil || !l.all && !in.some(l.own, from) || in.held || in.ended {
 			continue
 		}
 		*f = Frame{From: from}
-		ok, err := in.receive(f)
+		ok, err := in.receive(l.own, f)
 		if err != nil {
 			in.ended, in.watch.On = true, false
 			f.End = ErrGone
@@ -273,11 +346,28 @@ func (l *ringLink) TryReceive(f *Frame) bool {
 			return true
 		}
 	}
+	l.all = false
 	return false
 }
 
-// receive takes pieces until a frame is whole.
-func (in *ringIn) receive(f *Frame) (bool, error) {
+// receive takes the next frame, wherever it is. What was put into a cell before an
+// end comes before it.
+func (in *ringIn) receive(own *cells, f *Frame) (bool, error) {
+	ok, err := in.fromCell(own, f)
+	if ok || err != nil {
+		return ok, err
+	}
+	if ok, err = in.fromRing(f); err == nil {
+		return ok, nil
+	}
+	if ok, serr := in.fromCell(own, f); ok || serr != nil {
+		return ok, serr
+	}
+	return false, err
+}
+
+// fromRing takes pieces until a frame is whole.
+func (in *ringIn) fromRing(f *Frame) (bool, error) {
 	for {
 		p, ok, err := in.r.TryPeek()
 		if !ok {
@@ -290,36 +380,92 @@ func (in *ringIn) receive(f *Frame) (bool, error) {
 			Step: binary.LittleEndian.Uint64(p), Epoch: binary.LittleEndian.Uint32(p[8:]),
 			Tag: binary.LittleEndian.Uint16(p[12:]), Op: Op(p[14]), Flags: Flags(p[15]),
 		}
-		size, at := binary.LittleEndian.Uint64(p[16:]), binary.LittleEndian.Uint64(p[24:])
-		p = p[pieceHeader:]
-		if at == 0 {
-			in.whole = in.whole[:0] // what was begun before was given up
-			if size == uint64(len(p)) {
-				f.Data = p
-				return true, nil
-			}
+		size, at, number := binary.LittleEndian.Uint64(p[16:]), binary.LittleEndian.Uint64(p[24:]), binary.LittleEndian.Uint64(p[32:])
+		if number > in.number+1 {
+			return false, nil // what comes before it is in a cell
 		}
-		if at != uint64(len(in.whole)) || at+uint64(len(p)) > size {
-			return false, fmt.Errorf("%w: a piece of %d bytes at %d of %d", ring.ErrCorrupt, len(p), at, size)
+		in.pieces++
+		whole, err := in.piece(p[pieceHeader:], size, at, number, f)
+		if whole {
+			in.number++
 		}
-		in.whole = append(in.whole, p...)
+		if whole || err != nil {
+			return whole, err
+		}
+	}
+}
+
+// piece takes one piece of the frame of a number.
+func (in *ringIn) piece(p []byte, size, at, number uint64, f *Frame) (whole bool, err error) {
+	if number <= in.number { // begun, and given up
 		in.r.Release()
-		if uint64(len(in.whole)) == size {
-			f.Data = in.whole
+		return false, nil
+	}
+	if at == 0 {
+		in.whole = in.whole[:0] // what was begun before was given up
+		if size == uint64(len(p)) {
+			f.Data = p
 			return true, nil
 		}
 	}
+	if at != uint64(len(in.whole)) || at+uint64(len(p)) > size {
+		return false, fmt.Errorf("%w: a piece of %d bytes at %d of %d", ring.ErrCorrupt, len(p), at, size)
+	}
+	in.whole = append(in.whole, p...)
+	in.r.Release()
+	f.Data = in.whole
+	return uint64(len(in.whole)) == size, nil
 }
 
 func (l *ringLink) Release(f *Frame) {
 	in := &l.in[f.From]
 	in.held, in.watch.On = false, !in.ended
+	if in.lies != nil {
+		in.lies.number.Store(0)
+		in.lies = nil
+		return
+	}
 	in.r.Release() // without a packet, after pieces, it does nothing
 }
 
-func (l *ringLink) Wait(_ int, until time.Time) { l.poll.Wait(until) }
+// some reports whether there may be a frame.
+func (l *ringLink) some() bool {
+	for from := range l.in {
+		if from != l.rank && l.in[from].some(l.own, from) {
+			return true
+		}
+	}
+	return false
+}
 
-func (l *ringLink) Wake() { l.poll.Wake() }
+func (l *ringLink) Wait(_ int, until time.Time) {
+	for round := range looks {
+		if l.adopt() || l.some() || l.woken.Load() || !until.IsZero() && !time.Now().Before(until) {
+			l.woken.Store(false)
+			return
+		}
+		if (l.full > 0 || round%seldom == seldom-1) && l.poll.Ready() {
+			l.all = true
+			return
+		}
+		if !l.wait.Pause(round) {
+			break
+		}
+	}
+	parked := &l.own.info().parked
+	parked.Store(1)
+	if !l.some() {
+		l.poll.Wait(until)
+	}
+	parked.Store(0)
+	l.woken.Store(false)
+	l.all = true
+}
+
+func (l *ringLink) Wake() {
+	l.woken.Store(true)
+	l.poll.Wake()
+}
 
 func (l *ringLink) Close() error {
 	if l.closed {
@@ -335,13 +481,16 @@ func (l *ringLink) Close() error {
 	}
 	for i := range l.out {
 		if o := &l.out[i]; o.w != nil {
-			errs = append(errs, o.w.Close(), o.ring.Close())
+			errs = append(errs, o.w.Close(), o.ring.Close(), o.cells.ring.Close())
 		}
 	}
 	for i := range l.in {
 		if in := &l.in[i]; in.ring != nil {
 			errs = append(errs, in.ring.Close())
 		}
+	}
+	if l.own != nil {
+		errs = append(errs, l.own.ring.Close())
 	}
 	return errors.Join(errs...)
 }

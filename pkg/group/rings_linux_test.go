@@ -110,3 +110,79 @@ func TestRingsGoneBeforeOpened(t *testing.T) {
 	_, err = stays.TrySend(1, Header{}, nil)
 	require.ErrorIs(t, err, ErrGone)
 }
+
+// ringPair are both members of a group over rings, of which one waits in some way.
+func ringPair(t *testing.T, wait ring.Wait) [2]*ringLink {
+	rings := Rings{Name: fmt.Sprintf("pair-%d-%d", os.Getpid(), names.Add(1)), Wait: wait}
+	var all [2]*ringLink
+	for rank := range all {
+		l, err := rings.Connect(rank, len(all))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, l.Close()) })
+		all[rank] = l.(*ringLink)
+	}
+	return all
+}
+
+// TestRingsSleep: who sleeps at once is woken for a frame in a cell as for one in the
+// ring.
+func TestRingsSleep(t *testing.T) {
+	all := ringPair(t, ring.Park)
+	var members errs
+	for rank, l := range all {
+		members.Go(func() error {
+			data := make([]byte, cellData+1)
+			for step := range uint64(500) {
+				size := cellData + int(step/2%2)
+				if uint64(rank) == step%2 {
+					mustSend(t, l, 1-rank, Header{Step: step}, data[:size], idle)
+					continue
+				}
+				f := mustReceive(t, l)
+				if f.Step != step || len(f.Data) != size {
+					return fmt.Errorf("step %d: %d bytes of step %d, %w", step, len(f.Data), f.Step, f.End)
+				}
+				l.Release(&f)
+			}
+			return nil
+		})
+	}
+	require.NoError(t, members.Wait())
+}
+
+// TestCellsCorrupt: a source that writes nonsense is gone.
+func TestCellsCorrupt(t *testing.T) {
+	for what, spoil := range map[string]func(*cellHead){
+		"size":   func(s *cellHead) { s.size = cellData + 1 },
+		"number": func(s *cellHead) { s.number.Store(1) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			all := ringPair(t, ring.Adaptive)
+			mustSend(t, all[0], 1, Header{}, []byte("first"), idle)
+			f := mustReceive(t, all[1])
+			all[1].Release(&f)
+			mustSend(t, all[0], 1, Header{}, []byte("next"), idle)
+			s, _ := all[1].own.at(0, 1)
+			spoil(s)
+			f = mustReceive(t, all[1])
+			require.ErrorIs(t, f.End, ErrGone)
+			all[1].Release(&f)
+			_, err := all[1].TrySend(0, Header{}, nil)
+			require.ErrorIs(t, err, ErrGone)
+		})
+	}
+}
+
+// TestCellsOfOthers: memory that claims more members than it has room for is refused.
+func TestCellsOfOthers(t *testing.T) {
+	s, err := newCells(fmt.Sprintf("cells-%d", os.Getpid()), 0, 2)
+	require.NoError(t, err)
+	defer s.ring.Close()
+	_, err = cellsOf(s.ring)
+	require.NoError(t, err)
+	for _, size := range []uint64{0, 100, maxSize + 1, 1 << 63} {
+		s.info().size = size
+		_, err = cellsOf(s.ring)
+		require.ErrorIs(t, err, ring.ErrPeer)
+	}
+}

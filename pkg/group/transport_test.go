@@ -2,6 +2,7 @@ package group
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ func TestTransports(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for what, test := range map[string]func(*testing.T, func(int) Transport){
 				"order": linkOrder, "pieces": linkPieces, "given up": linkGivenUp, "several sources": linkSources,
-				"end": linkEnd, "wait": linkWait, "rank taken": linkTaken, "room": linkRoom,
+				"mixed sizes": linkMixed, "end": linkEnd, "wait": linkWait, "rank taken": linkTaken, "room": linkRoom,
 			} {
 				t.Run(what, func(t *testing.T) { test(t, connect(t, 3)) })
 			}
@@ -96,10 +97,53 @@ func linkOrder(t *testing.T, connect func(int) Transport) {
 	}
 }
 
+// linkMixed: small and large frames of one member arrive in the order in which they
+// were sent, whatever room there was for each, and the end after all of them.
+func linkMixed(t *testing.T, connect func(int) Transport) {
+	all := links(t, connect)
+	r := rand.New(rand.NewPCG(1, 2))
+	sizes := []int{0, 64, 480, 481, 5 << 10, 100 << 10}
+	data := make([]byte, 100<<10)
+	next := uint64(0)
+	take := func() bool {
+		var f Frame
+		if !all[1].TryReceive(&f) {
+			return false
+		}
+		require.NoError(t, f.End)
+		require.Equal(t, next, f.Step)
+		require.Len(t, f.Data, int(f.Tag)*16)
+		next++
+		all[1].Release(&f)
+		return true
+	}
+	const frames = 400
+	for i := range uint64(frames) {
+		size := sizes[r.IntN(len(sizes))] &^ 15
+		for ok := false; !ok; {
+			var err error
+			ok, err = all[0].TrySend(1, Header{Step: i, Tag: uint16(size / 16)}, data[:size])
+			require.NoError(t, err)
+			if !ok && !take() { // it has not come to itself yet
+				all[1].Wait(1, time.Now().Add(time.Millisecond))
+			}
+		}
+		if r.IntN(4) == 0 {
+			take()
+		}
+	}
+	for watchdog := time.Now().Add(patience); next < frames; {
+		if !take() {
+			require.True(t, time.Now().Before(watchdog), "%d frames of %d", next, frames)
+			all[1].Wait(1, watchdog)
+		}
+	}
+}
+
 // linkPieces: what is larger than the transport moves at once arrives whole.
 func linkPieces(t *testing.T, connect func(int) Transport) {
 	all := links(t, connect)
-	for _, size := range []int{0, 1, 4<<10 + 1, 68<<10 - 48, 68<<10 - 47, 1 << 20} {
+	for _, size := range []int{0, 1, 4<<10 + 1, 68<<10 - 64, 68<<10 - 63, 1 << 20} {
 		data := bytes.Repeat([]byte("0123456789abcdefg"), size/17+1)[:size]
 		var f Frame
 		got := false

@@ -87,7 +87,7 @@ func (p *Poll) Add(side Side) (*Watch, error) {
 // the time has come; the zero time never comes. It may return early.
 func (p *Poll) Wait(until time.Time) {
 	for round := range spins + yields { // then it sleeps in any case: Wake and the time are events
-		if p.ready() {
+		if p.Ready() {
 			return
 		}
 		if !p.wait.Pause(round) {
@@ -99,7 +99,7 @@ func (p *Poll) Wait(until time.Time) {
 			w.s.mine.parked.Store(1) // SYNC: ring park
 		}
 	}
-	if !p.ready() {
+	if !p.Ready() {
 		_ = p.epoll.SetReadDeadline(until) // a file in the runtime's poller has deadlines
 		_ = p.conn.Read(p.drain)           // an end of whatever kind is found by the next look
 	}
@@ -110,8 +110,8 @@ func (p *Poll) Wait(until time.Time) {
 	}
 }
 
-// ready reports whether a call of one of the sides would not wait.
-func (p *Poll) ready() bool {
+// Ready reports whether a side that is On can go on or has ended.
+func (p *Poll) Ready() bool {
 	for _, w := range p.sides {
 		if !w.On {
 			continue

@@ -13,6 +13,9 @@ func NewPoll(Wait) (*Poll, error) { return nil, errLinux }
 // Add has Wait wait for a side as well.
 func (*Poll) Add(Side) (*Watch, error) { return nil, errLinux }
 
+// Ready reports whether a side can go on.
+func (*Poll) Ready() bool { return false }
+
 // Wait returns once a side can go on.
 func (*Poll) Wait(time.Time) {}
 

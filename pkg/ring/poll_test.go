@@ -84,10 +84,14 @@ func TestPoll(t *testing.T) {
 
 		go p.Wake()
 		p.Wait(time.Time{})
+		go writers[1].Wake()
+		p.Wait(time.Time{})
+		require.False(t, p.Ready())
 		watches[0].On = false
 		require.NoError(t, writers[0].Write(ctx, nil))
 		p.Wait(time.Now().Add(time.Millisecond)) // ends by its time alone
 		watches[0].On = true
+		require.True(t, p.Ready())
 		p.Wait(time.Time{})
 
 		full, err := p.Add(writers[1])

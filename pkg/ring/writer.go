@@ -161,6 +161,10 @@ func (w *Writer) TryCommit(n int) (bool, error) {
 	return true, nil
 }
 
+// Wake has the Poll return that the reader waits in, or the next one: something has
+// come that the two share beside the ring.
+func (w *Writer) Wake() { ring(w.ring.fds[roleReader]) }
+
 // start publishes that the writer runs. Must hold call.
 func (w *Writer) start() {
 	w.mine.pos.Store(0)
