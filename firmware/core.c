@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "core/api.c"
+#include "core/call.c"
 #include "core/channel.c"
 #include "core/device.c"
 #include "core/dma.c"
@@ -7,6 +8,7 @@
 #include "core/health.c"
 #include "core/host.c"
 #include "core/island.c"
+#include "core/joint.c"
 #include "core/log.c"
 #include "core/manager.c"
 #include "core/memory.c"

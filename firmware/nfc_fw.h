@@ -136,6 +136,20 @@ struct nfc_api {
 	 * it likes, on its island's own thread.
 	 */
 	void (*prompt)(struct nfc_process *self, int prompt);
+
+	/*
+	 * Subscribe to a port of another process, as the host would: from then
+	 * on all of the above works on *ch, and the other process sees on its port
+	 * what it would see of the host. The channel is this process's until that
+	 * has closed both halves, or ends.
+	 * -NFC_EINVAL, -NFC_ENOTARGET: no target id; no process there.
+	 * -NFC_EBUSY: it is subscribed already, or this process's own.
+	 * -NFC_ENOMEM: the host has 64 such channels.
+	 * -NFC_ETIMEOUT: the island of the other process does not answer.
+	 * -NFC_ENOTSUP: the id names a node.
+	 */
+	int (*channel_connect)(struct nfc_process *self, uint64_t target,
+			       struct nfc_channel **ch);
 };
 
 #ifdef NFC_PROGRAM_SHARED
@@ -158,6 +172,7 @@ extern const struct nfc_api *nfc_api;
 #define channel_offer nfc_api->channel_offer
 #define channel_alt nfc_api->channel_alt
 #define channel_close nfc_api->channel_close
+#define channel_connect nfc_api->channel_connect
 #define nfc_channel_of nfc_api->channel
 #define nfc_ports nfc_api->ports
 #define nfc_argument nfc_api->argument
@@ -180,6 +195,8 @@ int channel_write_ind(struct nfc_channel *ch, uint64_t address, uint64_t size);
 int channel_offer(struct nfc_channel *ch, struct nfc_offer *offer);
 int channel_alt(struct nfc_channel *const *ch, size_t n, uint64_t timeout_ns);
 void channel_close(struct nfc_channel *ch, uint32_t halves);
+int channel_connect(struct nfc_process *self, uint64_t target,
+		    struct nfc_channel **ch);
 struct nfc_channel *nfc_channel_of(struct nfc_process *self, uint32_t i);
 uint32_t nfc_ports(struct nfc_process *self);
 uint64_t nfc_argument(struct nfc_process *self);

@@ -507,4 +507,4 @@ const (
 )
 
 // ProgramABI is the version a loadable program must be built for.
-const ProgramABI = Major<<16 | Minor
+const ProgramABI = Major<<16 | 1

@@ -129,6 +129,14 @@ static void api_close(struct nfc_channel *ch, uint32_t halves)
 	api_leave(self, 0);
 }
 
+static int api_connect(struct nfc_process *self, uint64_t target,
+		       struct nfc_channel **ch)
+{
+	api_touch_buffer((void *)ch, sizeof(*ch));
+	api_enter(self);
+	return api_leave(self, channel_connect(self, target, ch));
+}
+
 static uint64_t api_alloc(struct nfc_process *self, enum nfc_memory type,
 			  uint64_t size)
 {
@@ -195,4 +203,5 @@ const struct nfc_api nfc_api_table = {
 	.now = nfc_now,
 	.log = api_log,
 	.prompt = api_prompt,
+	.channel_connect = api_connect,
 };

@@ -11,7 +11,27 @@
 
 #include "state.h"
 
-/* ---- ring.c: slots to and from the host ---- */
+/* ---- call.c: work for other islands ---- */
+
+enum {
+	NFC_CALL_NS = 500000000, /* for an island to answer: the host waits longer */
+};
+
+/* Queue a call, and wake its island. Any thread. */
+void nfc_call_post(struct nfc_island *to, struct nfc_call *call);
+/* False: its island has it already, and will be done at once. */
+bool nfc_call_take_back(struct nfc_island *to, struct nfc_call *call);
+/*
+ * Run fn on an island's thread, from a thread that is no island's, and wait for its
+ * result. -NFC_ETIMEOUT, and fn never runs, if the device halts, or a process
+ * keeps the island for too long.
+ */
+int nfc_outside_call(struct nfc_island *to,
+		     int (*fn)(struct nfc_island *island, void *arg), void *arg);
+/* Run what other islands called; true if there was anything. */
+bool nfc_serve_calls(struct nfc_island *island);
+
+/* ---- ring.c: slots to and from the host, or another process ---- */
 
 static inline uint64_t nfc_load_header(const struct nfc_slot *slot)
 {
@@ -89,15 +109,6 @@ uint32_t nfc_island_channels(struct nfc_island *island,
 			     const struct nfc_host *host, uint32_t *end);
 int nfc_island_call(struct nfc_process *self, struct nfc_island *to,
 		    int (*fn)(struct nfc_island *island, void *arg), void *arg);
-/*
- * Run fn on an island's thread, from a thread that is no island's, and wait for its
- * result. -NFC_ETIMEOUT, and fn never runs, if the device halts, or a process
- * keeps the island for too long.
- */
-int nfc_outside_call(struct nfc_island *to,
-		     int (*fn)(struct nfc_island *island, void *arg), void *arg);
-/* Run what other islands called; true if there was anything. */
-bool nfc_serve_calls(struct nfc_island *island);
 
 /* ---- log.c: the last lines of a host's log ---- */
 
@@ -121,6 +132,11 @@ void nfc_half_release(struct nfc_channel *ch, enum nfc_direction direction,
 		      int result);
 int nfc_channel_open(struct nfc_host *host, struct nfc_control *c);
 void nfc_channel_over(struct nfc_channel *ch);
+/*
+ * An end that is over lets go of its joint, if it is one's: the target's at once, that
+ * of the process that made it when this has closed both halves. Called last.
+ */
+void nfc_joint_leave(struct nfc_channel *ch);
 
 /* ---- dma.c: batches of pieces, moved by any engine ---- */
 
@@ -168,6 +184,13 @@ void nfc_serve_recalls(struct nfc_island *island);
 void nfc_channel_end(struct nfc_channel *ch);
 
 uint32_t nfc_read_manager(struct nfc_rings *rings);
+/* What an end of a joint, a struct nfc_rings, has to take. A struct nfc_call's fn. */
+int nfc_read_joint(struct nfc_island *island, void *rings);
+
+/* ---- joint.c: channels that processes open to each other ---- */
+
+/* -NFC_EBUSY while an island has to serve an end of a joint of the host. */
+int nfc_joints_quiet(const struct nfc_host *host);
 
 /* ---- process.c ---- */
 

@@ -19,11 +19,13 @@ static void make_room(struct nfc_process *p, struct nfc_channel *ch)
 
 /*
  * The host's close of h2d is reported once; a reader that comes again waits
- * for the next subscriber. An end the process closed itself stays closed.
+ * for the next subscriber. An end the process closed itself stays closed, and so does
+ * one that there will be no other subscriber for.
  */
 static bool h2d_closed(struct nfc_half *half)
 {
-	bool closed = half->notice || half->closed & NFC_CLOSED_DEVICE;
+	uint8_t kept = NFC_CLOSED_DEVICE | NFC_CLOSED_OVER;
+	bool closed = half->notice || half->closed & kept;
 
 	half->notice = 0;
 	return closed;
@@ -252,7 +254,8 @@ static int enter_d2h(struct nfc_process *p, struct nfc_channel *ch)
 		if (p->stop)
 			return -NFC_ESTOPPED;
 		if (half->closed) {
-			if (!ch->open) /* reported once after the subscription ended */
+			/* reported once after the subscription ended */
+			if (!ch->open && !(half->closed & NFC_CLOSED_OVER))
 				half->closed = 0;
 			return -NFC_ECLOSED;
 		}
@@ -267,19 +270,18 @@ static int enter_d2h(struct nfc_process *p, struct nfc_channel *ch)
 
 /* Offer one slot on d2h and wait for the host. */
 static int offer_d2h(struct nfc_process *p, struct nfc_channel *ch,
-		     enum nfc_half_state state, uint64_t length,
+		     enum nfc_type type, uint64_t length,
 		     const uint64_t payload[7])
 {
 	struct nfc_half *half = nfc_d2h(ch);
-	bool message = state == NFC_HALF_MESSAGE;
+	bool message = type == NFC_TYPE_DIRECT;
 	int rc;
 
-	half->state = (uint8_t)state;
+	half->state = message ? NFC_HALF_MESSAGE : NFC_HALF_OFFERED;
 	half->waiter = p;
 	ch->posted = 0; /* the host finds that it does not fit */
 	ch->begin_ns = ch->island->now;
-	nfc_put(ch, message ? NFC_TYPE_DIRECT : NFC_TYPE_IND_BEGIN, length,
-		half->next - 1, payload);
+	nfc_put(ch, type, length, half->next - 1, payload);
 	rc = nfc_block(p, message ? NFC_WAIT_WRITE : NFC_WAIT_WRITE_IND);
 	if (half->waiter == p)
 		half->waiter = NULL;
@@ -299,7 +301,7 @@ int channel_write(struct nfc_channel *ch, const void *buf, size_t n)
 		return rc;
 	__builtin_memcpy(payload, buf, n);
 	nfc_d2h(ch)->next++;
-	return offer_d2h(p, ch, NFC_HALF_MESSAGE, n, payload);
+	return offer_d2h(p, ch, NFC_TYPE_DIRECT, n, payload);
 }
 
 /* The host has posted pages for a transfer of this size: it moves at once. */
@@ -331,17 +333,22 @@ int channel_write_ind(struct nfc_channel *ch, uint64_t address, uint64_t size)
 		return write_posted(p, ch);
 	payload[0] = nfc_d2h(ch)->next++;
 	payload[1] = size;
-	return offer_d2h(p, ch, NFC_HALF_OFFERED, NFC_PAYLOAD_SIZE, payload);
+	if (!ch->rings->joint)
+		return offer_d2h(p, ch, NFC_TYPE_IND_BEGIN, NFC_PAYLOAD_SIZE,
+				 payload);
+	payload[3] = (uintptr_t)p->buf;
+	return offer_d2h(p, ch, NFC_TYPE_EAGER, NFC_PAYLOAD_SIZE, payload);
 }
 
-void channel_close(struct nfc_channel *ch, uint32_t halves)
+static void close_halves(struct nfc_channel *ch, uint32_t halves)
 {
-	struct nfc_process *p = caller(ch);
-	halves &= 3;
-	make_room(p, ch);
-	for (int d = 0; d < 2; d++)
+	make_room(caller(ch), ch);
+	for (uint32_t d = 0; d < 2; d++) {
+		if (ch->half[d].closed & NFC_CLOSED_DEVICE)
+			halves &= ~(1u << d);
 		if (halves >> d & 1)
 			ch->half[d].closed |= NFC_CLOSED_DEVICE;
+	}
 	if (nfc_is_offered(nfc_h2d(ch)) && halves & 1 << NFC_H2D)
 		nfc_refuse(ch, NFC_ECLOSED);
 	nfc_send_ready(ch);
@@ -349,9 +356,16 @@ void channel_close(struct nfc_channel *ch, uint32_t halves)
 		nfc_send_close(ch, halves);
 }
 
+void channel_close(struct nfc_channel *ch, uint32_t halves)
+{
+	close_halves(ch, halves & 3);
+	nfc_joint_leave(ch);
+}
+
 /* The process behind a channel is gone: both halves close for good. */
 void nfc_channel_end(struct nfc_channel *ch)
 {
-	channel_close(ch, 1 << NFC_H2D | 1 << NFC_D2H);
+	close_halves(ch, 1 << NFC_H2D | 1 << NFC_D2H);
 	ch->process = NULL;
+	nfc_joint_leave(ch);
 }

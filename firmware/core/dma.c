@@ -105,6 +105,11 @@ static int move(struct nfc_device *dev, const struct nfc_transfer *t,
 	const struct nfc_port *port = dev->port;
 	uint32_t host = t->channel->rings->host->index;
 
+	if (t->from) {
+		__builtin_memmove(piece->memory, (void *)(uintptr_t)piece->bus,
+				  piece->length);
+		return 0;
+	}
 	if (t->direction == NFC_H2D)
 		return port->dma_read(port->self, host, piece->memory,
 				      piece->bus, piece->length);
@@ -155,7 +160,18 @@ static bool plan_entry(struct nfc_transfer *t, uint32_t *count, uint64_t limit)
 	return fit;
 }
 
-/* Fill a batch from the queued lists; false if there is nothing to move. */
+/* The same for bytes of another process, whose address is what they are found by. */
+static bool plan_from(struct nfc_transfer *t, uint32_t *count, uint64_t limit)
+{
+	uint64_t fit = add(t, count, (uintptr_t)(t->from + t->planned),
+			   t->received - t->planned, limit);
+
+	t->batch.bytes += fit;
+	t->planned += fit;
+	return fit;
+}
+
+/* Fill a batch; false if there is nothing to move. */
 bool nfc_dma_plan(struct nfc_transfer *t)
 {
 	struct nfc_device *dev = t->channel->island->dev;
@@ -163,12 +179,12 @@ bool nfc_dma_plan(struct nfc_transfer *t)
 	uint64_t limit;
 	uint32_t count = 0;
 
-	if (t->cursor == t->lists)
+	if (t->planned >= t->received)
 		return false;
 	limit = piece_limit(t);
 	b->bytes = 0;
-	while (t->cursor < t->lists && b->bytes < NFC_BATCH_MAX &&
-	       plan_entry(t, &count, limit))
+	while (t->planned < t->received && b->bytes < NFC_BATCH_MAX &&
+	       (t->from ? plan_from : plan_entry)(t, &count, limit))
 		;
 	if (!count)
 		return false;

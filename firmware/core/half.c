@@ -101,8 +101,38 @@ int nfc_channel_open(struct nfc_host *host, struct nfc_control *c)
 	return 0;
 }
 
+/* Off the list of its process, which may have ended. */
+static void unlink_joint(struct nfc_joint *joint)
+{
+	struct nfc_process *p = joint->caller.process;
+	struct nfc_joint **link = p ? &p->joints : NULL;
+
+	while (link && *link && *link != joint)
+		link = &(*link)->next;
+	if (link && *link)
+		*link = joint->next;
+}
+
+void nfc_joint_leave(struct nfc_channel *ch)
+{
+	struct nfc_joint *joint = ch->rings->joint;
+
+	if (!joint || ch->open)
+		return;
+	if (ch != &joint->caller) {
+		ch->rings = joint->mailbox;
+	} else if (ch->half[0].closed & ch->half[1].closed & NFC_CLOSED_DEVICE &&
+		   !joint->let_go) {
+		joint->let_go = true;
+		unlink_joint(joint);
+	} else {
+		return;
+	}
+	atomic_fetch_sub(&joint->ends, 1); /* it may be another's from here on */
+}
+
 /*
- * The host closed both halves: when nothing moves any more the subscription
+ * The other end closed both halves: when nothing moves any more the subscription
  * is over and the target may be opened again. The caller made sure of room.
  */
 void nfc_channel_over(struct nfc_channel *ch)
@@ -113,4 +143,8 @@ void nfc_channel_over(struct nfc_channel *ch)
 	ch->ending = 0;
 	nfc_send_close(ch, 1 << NFC_H2D | 1 << NFC_D2H);
 	ch->open = 0;
+	if (ch->rings->joint && ch == &ch->rings->joint->caller)
+		for (int d = 0; d < 2; d++)
+			ch->half[d].closed |= NFC_CLOSED_OVER;
+	nfc_joint_leave(ch);
 }

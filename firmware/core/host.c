@@ -40,7 +40,7 @@ uint64_t nfc_area_size(const struct nfc_config *c)
 
 /* Where each table of a host's state starts. */
 struct layout {
-	uint64_t shares, rings, processes, queues, channels, size;
+	uint64_t shares, rings, processes, queues, channels, joints, size;
 };
 
 static struct layout layout_of(const struct nfc_config *c)
@@ -55,7 +55,10 @@ static struct layout layout_of(const struct nfc_config *c)
 	l.queues = l.processes +
 		   round_up(sizeof(struct nfc_process) * processes, 64);
 	l.channels = l.queues + sizeof(struct nfc_slot) * c->window * processes;
-	l.size = l.channels + sizeof(struct nfc_channel) * (uint64_t)c->channels;
+	l.joints = l.channels +
+		   round_up(sizeof(struct nfc_channel) * (uint64_t)c->channels,
+			    64);
+	l.size = l.joints + sizeof(struct nfc_joint) * NFC_JOINTS;
 	return l;
 }
 
@@ -74,8 +77,9 @@ static void init_rings(struct nfc_rings *rings, struct nfc_share *share,
 	rings->host = share->host;
 	rings->share = share;
 	rings->island = index / (c->managers / c->islands);
-	rings->shared = (struct nfc_mailbox *)at;
-	rings->h2d = (struct nfc_slot *)(rings->shared + 1);
+	rings->h2d_head = (void *)&((struct nfc_mailbox *)at)->h2d_head;
+	rings->d2h_head = (void *)&((struct nfc_mailbox *)at)->d2h_head;
+	rings->h2d = (struct nfc_slot *)(at + sizeof(struct nfc_mailbox));
 	rings->d2h = rings->h2d + c->slots;
 	rings->mask = c->slots - 1;
 	rings->shift = log2_of(c->slots);
@@ -143,6 +147,7 @@ static struct nfc_host *init_host(struct nfc_device *dev, uint32_t index,
 	host->area = seat->area;
 	host->park = (void *)((uint8_t *)seat->area + NFC_PAGE_SIZE);
 	host->channels = (void *)((uint8_t *)host + l.channels);
+	host->joints = (void *)((uint8_t *)host + l.joints);
 	host->channel_count = c->channels;
 	host->epoch = seat->epoch;
 	host->no_load = seat->no_load;
@@ -375,6 +380,8 @@ static int leave_here(struct nfc_island *island, void *arg)
 	rc = stop_moving(share);
 	if (!rc)
 		rc = stop_calling(island, share);
+	if (!rc)
+		rc = nfc_joints_quiet(host);
 	if (rc)
 		return rc;
 	forget(island, share);

@@ -215,8 +215,8 @@ static void on_post(struct nfc_channel *ch, const struct nfc_slot *slot)
 
 static void on_eager(struct nfc_channel *ch, const struct nfc_slot *slot)
 {
-	if (!ch->island->dev->config.eager ||
-	    !nfc_accepted(ch->rings->host, NFC_CAP_EAGER))
+	if (!ch->rings->joint && (!ch->island->dev->config.eager ||
+				  !nfc_accepted(ch->rings->host, NFC_CAP_EAGER)))
 		drop(ch->rings->share);
 	else if (nfc_header_length(slot->header) & NFC_LIST_D2H)
 		on_post(ch, slot);
@@ -232,16 +232,20 @@ static void on_answer(struct nfc_channel *ch, const struct nfc_slot *slot)
 	const struct nfc_ack *ack = (const void *)slot->payload;
 	struct nfc_half *half = nfc_d2h(ch);
 	bool error = nfc_header_type(slot->header) == NFC_TYPE_ERROR;
+	bool message = half->state == NFC_HALF_MESSAGE;
 
 	if (ack->direction != NFC_D2H || ack->transaction != nfc_present(half) ||
 	    ack->status >= NFC_STATUS_COUNT || error != (ack->status != 0) ||
-	    (half->state != NFC_HALF_MESSAGE &&
-	     !(error && half->state == NFC_HALF_OFFERED))) {
+	    (!message && !(half->state == NFC_HALF_OFFERED &&
+			   (error || ch->rings->joint)))) {
 		drop(ch->rings->share);
 		return;
 	}
 	if (!error)
-		nfc_count(ch->rings->share, NFC_COUNT_DIRECT_D2H, 1);
+		nfc_count(ch->rings->share,
+			  message ? NFC_COUNT_DIRECT_D2H :
+				    NFC_COUNT_TRANSFERS_D2H,
+			  1);
 	nfc_half_release(ch, NFC_D2H, -(int)ack->status);
 }
 
@@ -506,4 +510,54 @@ uint32_t nfc_read_manager(struct nfc_rings *rings)
 	nfc_rings_publish(rings);
 	nfc_count(rings->share, NFC_COUNT_MESSAGES, taken);
 	return taken;
+}
+
+/* ---- the same for a joint ---- */
+
+/* What one end calls d2h is h2d to the other. */
+static void reverse(struct nfc_slot *slot)
+{
+	struct nfc_ack *ack = (void *)slot->payload;
+	struct nfc_note *note = (void *)slot->payload;
+	struct nfc_close *close = (void *)slot->payload;
+
+	switch (nfc_header_type(slot->header)) {
+	case NFC_TYPE_ACK:
+	case NFC_TYPE_ERROR:
+		ack->direction ^= 1;
+		break;
+	case NFC_TYPE_WITHDRAW:
+	case NFC_TYPE_WITHDRAWN:
+		note->direction ^= 1;
+		break;
+	case NFC_TYPE_CLOSE:
+		close->halves = (close->halves & 1) << 1 | close->halves >> 1;
+		break;
+	default:; /* an offer, which travels as it says */
+	}
+}
+
+/*
+ * Take all that came to an end of a joint, as the call that the other end made of
+ * it. There is room for the answers: what a process and its island put, and nobody
+ * has taken yet, is an offer, its withdrawal, an answer and three closes at most.
+ */
+int nfc_read_joint(struct nfc_island *island, void *arg)
+{
+	struct nfc_rings *rings = arg;
+	struct nfc_joint *joint = rings->joint;
+	uint32_t end = rings != joint->rings;
+	struct nfc_channel *ch = joint->channel[end];
+	struct nfc_slot slot;
+
+	(void)island;
+	atomic_exchange(&joint->called[end], 0); /* SYNC: joint */
+	while (!nfc_gone(rings->host) && ch->rings == rings && ch->open &&
+	       nfc_rings_take(rings, &slot)) {
+		reverse(&slot);
+		dispatch(ch, &slot);
+	}
+	nfc_rings_publish(rings);
+	atomic_fetch_sub(&joint->calls, 1); /* it may be another's from here on */
+	return NFC_AGAIN;
 }

@@ -41,6 +41,13 @@ static void untime(struct nfc_channel *ch)
 		ch->timed_next->timed_prev = ch->timed_prev;
 }
 
+/* What processes offer each other is nothing that the host waits for. */
+static void count_parked(struct nfc_channel *ch, uint64_t n)
+{
+	if (!ch->rings->joint)
+		nfc_count(ch->rings->share, NFC_COUNT_PARKED, n);
+}
+
 void nfc_park(struct nfc_channel *ch, const struct nfc_slot *slot,
 	      enum nfc_half_state state, uint64_t timeout_ns)
 {
@@ -49,7 +56,7 @@ void nfc_park(struct nfc_channel *ch, const struct nfc_slot *slot,
 	ch->parked = *slot;
 	ch->has_list = 0;
 	half->state = (uint8_t)state;
-	nfc_count(ch->rings->share, NFC_COUNT_PARKED, 1);
+	count_parked(ch, 1);
 	set_timeout(ch, timeout_ns);
 }
 
@@ -57,7 +64,7 @@ void nfc_unpark(struct nfc_channel *ch)
 {
 	untime(ch);
 	nfc_h2d(ch)->state = NFC_HALF_IDLE;
-	nfc_count(ch->rings->share, NFC_COUNT_PARKED, (uint64_t)-1);
+	count_parked(ch, (uint64_t)-1);
 }
 
 /* Refuse what is parked on h2d. */

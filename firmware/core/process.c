@@ -33,6 +33,12 @@ static void process_main(void *arg)
 		p->crash = NULL;
 		for (uint32_t i = 0; i < p->ports; i++)
 			nfc_channel_end(&host->channels[p->first + i]);
+		while (p->joints) {
+			struct nfc_joint *joint = p->joints;
+
+			p->joints = joint->next;
+			nfc_channel_end(&joint->caller);
+		}
 		nfc_memory_free(host, p->id, 0);
 		nfc_program_leave(host, p->loaded);
 		atomic_store(&p->id, 0);
@@ -47,9 +53,12 @@ static int bind_targets(struct nfc_island *island, struct nfc_process *p)
 	struct nfc_host *host = p->host;
 
 	for (uint32_t i = 0; i < p->ports; i++) {
+		struct nfc_channel *ch = &host->channels[p->first + i];
+
 		if (nfc_island_of(host, p->first + i) != island)
 			return -NFC_EINVAL;
-		if (host->channels[p->first + i].process)
+		/* by a process, or still by the joint of another with one that ended */
+		if (ch->process || (ch->rings && ch->rings->joint))
 			return -NFC_EBUSY;
 	}
 	for (uint32_t i = 0; i < p->ports; i++) {
@@ -176,24 +185,31 @@ struct nfc_island *nfc_island_running(struct nfc_host *host, uint64_t process)
 	return NULL;
 }
 
+/* Take back what p offers on a channel; false: there is no room for that now. */
+static bool withdraw(const struct nfc_process *p, struct nfc_channel *ch)
+{
+	struct nfc_half *half = nfc_d2h(ch);
+
+	if (half->waiter != p || !nfc_is_offered(half))
+		return true;
+	if (!nfc_rings_room(ch->rings))
+		return false;
+	nfc_note(ch, NFC_TYPE_WITHDRAW, NFC_D2H, half->next - 1);
+	return true;
+}
+
 /*
- * Stop a process: end what it is blocked in; an offer to the host
- * is withdrawn, a transfer under way runs to its end. False: d2h has no
- * room for that now.
+ * Stop a process: end what it is blocked in; an offer is withdrawn, a transfer under
+ * way runs to its end. False: a ring has no room for that now.
  */
 bool nfc_process_stop(struct nfc_process *p)
 {
-	for (uint32_t i = 0; i < p->ports; i++) {
-		struct nfc_channel *ch = &p->host->channels[p->first + i];
-		struct nfc_half *half = nfc_d2h(ch);
-
-		if (half->waiter != p || half->state == NFC_HALF_IDLE ||
-		    half->state > NFC_HALF_OFFERED)
-			continue;
-		if (!nfc_rings_room(ch->rings))
+	for (uint32_t i = 0; i < p->ports; i++)
+		if (!withdraw(p, &p->host->channels[p->first + i]))
 			return false;
-		nfc_note(ch, NFC_TYPE_WITHDRAW, NFC_D2H, half->next - 1);
-	}
+	for (struct nfc_joint *j = p->joints; j; j = j->next)
+		if (!withdraw(p, &j->caller))
+			return false;
 	p->stop = 1;
 	switch (p->wait) {
 	case NFC_WAIT_NONE:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Mailbox rings: take from h2d, put to d2h. See docs/protocol.md. */
+/* Rings: take from h2d, put to d2h, of mailboxes and of joints. See docs/protocol.md. */
 #include <stddef.h>
 
 #include "calls.h"
@@ -123,9 +123,8 @@ void nfc_rings_publish(struct nfc_rings *rings)
 				 offsetof(struct nfc_mailbox, h2d_head),
 			 &rings->published, 1);
 	else
-		atomic_store_explicit(
-			(_Atomic uint64_t *)&rings->shared->h2d_head.word,
-			rings->published, memory_order_release);
+		atomic_store_explicit(rings->h2d_head, rings->published,
+				      memory_order_release);
 }
 
 /* ---- to the host ---- */
@@ -154,9 +153,8 @@ static uint64_t consumed(const struct nfc_rings *rings)
 	uint64_t head;
 
 	if (!rings->d2h_at)
-		return atomic_load_explicit(
-			(_Atomic uint64_t *)&rings->shared->d2h_head.word,
-			memory_order_acquire);
+		return atomic_load_explicit(rings->d2h_head,
+					    memory_order_acquire);
 	return load_there(rings->host, &head,
 			  counters_there(rings) +
 				  offsetof(struct nfc_mailbox, d2h_head),
@@ -225,9 +223,23 @@ static void store(struct nfc_rings *rings, uint64_t header,
 			      memory_order_release); /* SYNC: slot */
 }
 
+/* The island of a joint's other end has to take what was stored, unless it is told already. */
+static void call_other(struct nfc_rings *rings)
+{
+	struct nfc_joint *joint = rings->joint;
+	uint32_t other = rings == joint->rings;
+	struct nfc_rings *to = &joint->rings[other];
+
+	if (atomic_exchange(&joint->called[other], 1)) /* SYNC: joint */
+		return;
+	atomic_fetch_add(&joint->calls, 1);
+	nfc_call_post(&rings->host->dev->islands[to->island],
+		      &joint->call[other]);
+}
+
 /*
- * Write one message to the host. The caller made sure of room. The doorbell
- * rings only if somebody sleeps for this channel.
+ * Write one message to the other end. The caller made sure of room. The host's
+ * doorbell rings only if somebody sleeps for this channel.
  */
 void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 	     uint64_t id, const uint64_t payload[7])
@@ -241,7 +253,9 @@ void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 	header |= nfc_lap(rings->tail, rings->shift) << NFC_HDR_PHASE_SHIFT;
 	store(rings, header, payload);
 	rings->tail++;
-	if (is_parked(ch)) {
+	if (rings->joint) {
+		call_other(rings);
+	} else if (is_parked(ch)) {
 		nfc_count(rings->share, NFC_COUNT_DOORBELLS,
 			  !ch->island->assisted);
 		ring(rings);

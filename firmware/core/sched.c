@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Cooperative processes on an island, its clock and timer, and calls from one
- * island to another.
+ * Cooperative processes on an island, its clock and timer, and calls of a process to
+ * another island.
  */
 #include "calls.h"
-
-enum {
-	CALL_NS = 500000000, /* for an island to answer another: the host waits longer */
-};
 
 /* Channel ids are dealt to islands in blocks, and to mailboxes within one. */
 static uint32_t block_size(const struct nfc_host *host)
@@ -126,46 +122,6 @@ void nfc_sleep(struct nfc_process *self, uint64_t ns)
 	nfc_block(self, NFC_WAIT_SLEEP);
 }
 
-static void post_call(struct nfc_island *to, struct nfc_call *call)
-{
-	const struct nfc_port *port = to->dev->port;
-
-	nfc_lock(&to->dev->lock);
-	call->next = atomic_load(&to->calls);
-	atomic_exchange(&to->calls, call); /* SYNC: island park */
-	nfc_unlock(&to->dev->lock);
-	port->wake(port->self, to->index);
-}
-
-static struct nfc_call *next_call(struct nfc_island *island)
-{
-	struct nfc_call *call;
-
-	nfc_lock(&island->dev->lock);
-	call = atomic_load(&island->calls);
-	if (call)
-		atomic_store(&island->calls, call->next);
-	nfc_unlock(&island->dev->lock);
-	return call;
-}
-
-/* False: its island has it already, and will be done at once. */
-static bool take_back(struct nfc_island *from, struct nfc_call *call)
-{
-	struct nfc_call *before;
-
-	nfc_lock(&from->dev->lock);
-	before = atomic_load(&from->calls);
-	if (before == call)
-		atomic_store(&from->calls, call->next);
-	while (before && before != call && before->next != call)
-		before = before->next;
-	if (before && before != call)
-		before->next = call->next;
-	nfc_unlock(&from->dev->lock);
-	return before != NULL;
-}
-
 /*
  * Run fn on another island's thread and wait for its result, cooperatively.
  * Called by a process; on its own island fn runs at once. -NFC_ETIMEOUT, and fn
@@ -182,9 +138,10 @@ int nfc_island_call(struct nfc_process *self, struct nfc_island *to,
 	nfc_read_clock(self->island);
 	since = self->island->now;
 	self->calling = 1;
-	post_call(to, &call);
+	nfc_call_post(to, &call);
 	while (!atomic_load(&call.done)) {
-		if (self->island->now - since > CALL_NS && take_back(to, &call))
+		if (self->island->now - since > NFC_CALL_NS &&
+		    nfc_call_take_back(to, &call))
 			break;
 		if (atomic_load(&to->dev->halt))
 			nfc_block(self, NFC_WAIT_NONE); /* call stays valid */
@@ -195,37 +152,6 @@ int nfc_island_call(struct nfc_process *self, struct nfc_island *to,
 	}
 	self->calling = 0;
 	return call.result;
-}
-
-int nfc_outside_call(struct nfc_island *to,
-		     int (*fn)(struct nfc_island *island, void *arg), void *arg)
-{
-	struct nfc_call call = { .fn = fn, .arg = arg, .result = -NFC_ETIMEOUT };
-	const struct nfc_port *port = to->dev->port;
-	uint64_t since = port->now(port->self);
-
-	post_call(to, &call);
-	while (!atomic_load(&call.done)) {
-		bool late = port->now(port->self) - since > CALL_NS;
-
-		if ((late || atomic_load(&to->dev->halt)) && take_back(to, &call))
-			break;
-		port->yield(port->self);
-	}
-	return call.result;
-}
-
-bool nfc_serve_calls(struct nfc_island *island)
-{
-	struct nfc_call *call;
-
-	if (!atomic_load_explicit(&island->calls, memory_order_relaxed))
-		return false;
-	while ((call = next_call(island))) {
-		call->result = call->fn(island, call->arg);
-		atomic_store(&call->done, 1);
-	}
-	return true;
 }
 
 uint64_t nfc_now(struct nfc_process *self)

@@ -28,6 +28,8 @@ enum nfc_internal_limits {
 	NFC_IMAGES = 64, /* of a host, those included that only run */
 	NFC_LOG_LINES = 64, /* kept for a host's log service */
 	NFC_LOG_LINE = 256, /* bytes of a line that reach the port */
+	NFC_JOINTS = 64, /* of a host */
+	NFC_JOINT_SLOTS = 16, /* of a ring of one, of which 6 are in use at most */
 	NFC_AGAIN = 1 << 20, /* a wake-up that means: check again */
 };
 
@@ -44,6 +46,7 @@ enum nfc_half_state {
 enum nfc_closed {
 	NFC_CLOSED_HOST = 1,
 	NFC_CLOSED_DEVICE = 2,
+	NFC_CLOSED_OVER = 4, /* of a channel that nobody can subscribe again */
 };
 
 /* What a process is blocked in. */
@@ -91,6 +94,7 @@ struct nfc_transfer {
 	struct nfc_transfer *next; /* active list of its share */
 	struct nfc_channel *channel;
 	uint8_t *memory;
+	const uint8_t *from; /* another process's, whole; NULL: lists say where */
 	uint64_t id;
 	uint64_t size;
 	uint64_t received; /* bytes described by lists so far */
@@ -152,12 +156,17 @@ struct nfc_process {
 	void *buf; /* of the read it waits in */
 	uint64_t length;
 	uint64_t wake_at; /* clock, 0: never */
+	struct nfc_joint *joints; /* that it made, and has not let go of */
 	struct nfc_transfer transfer;
 	const char *crash; /* how it crashed; NULL: it did not */
 };
 
-/* The pages of an eager transfer: a list's length, entries, and the bytes. */
+/*
+ * The pages of an eager transfer: a list's length, entries, and the bytes. Those of
+ * another process are in one piece.
+ */
 struct nfc_pages {
+	const uint8_t *from; /* NULL: the entries say where */
 	uint64_t length; /* without NFC_LIST_D2H */
 	uint64_t size;
 	uint64_t entry[NFC_EAGER_ENTRIES];
@@ -199,11 +208,12 @@ struct nfc_channel {
 /* limit of rings that were not used: there is no room until it is known where d2h is. */
 #define NFC_UNMET (1ull << 63)
 
-/* The device's side of a mailbox: a read manager and a write manager. */
+/* The device's side of a mailbox, a read manager and a write manager; or a joint's end. */
 struct nfc_rings {
 	struct nfc_host *host;
 	struct nfc_share *share; /* it belongs to */
-	struct nfc_mailbox *shared;
+	struct nfc_joint *joint; /* NULL: the host is at the other end */
+	_Atomic uint64_t *h2d_head, *d2h_head; /* slots consumed */
 	struct nfc_slot *h2d, *d2h;
 	uint32_t island; /* that serves it */
 	uint64_t mask; /* slots - 1 */
@@ -218,7 +228,8 @@ struct nfc_rings {
 
 /*
  * Work for another island, done on its thread. It lies on the caller's stack.
- * While it is queued the caller may take it back.
+ * While it is queued the caller may take it back. One that returns NFC_AGAIN has no
+ * caller that waits.
  */
 struct nfc_call {
 	struct nfc_call *next;
@@ -226,6 +237,27 @@ struct nfc_call {
 	void *arg;
 	int result;
 	_Atomic uint32_t done;
+};
+
+/*
+ * A channel between two processes of a host: rings of which each is the h2d ring of
+ * one end and the d2h ring of the other. An end is of its process's island; what it
+ * has to take is a call to that. Record 0060.
+ */
+struct nfc_joint {
+	_Atomic uint32_t ends; /* that hold it */
+	_Atomic uint32_t calls; /* queued or served; at 0, without ends, it is free */
+	/* What follows is zero when it is taken. */
+	struct nfc_joint *next; /* of the process that made it */
+	struct nfc_channel *channel[2]; /* of its ends: that process's, the target */
+	struct nfc_channel caller; /* the former */
+	struct nfc_rings *mailbox; /* the target's own */
+	bool let_go; /* by that process */
+	struct nfc_rings rings[2];
+	struct nfc_call call[2];
+	_Atomic uint32_t called[2];
+	_Atomic uint64_t head[2]; /* of the rings */
+	struct nfc_slot slot[2][NFC_JOINT_SLOTS];
 };
 
 enum nfc_counter {
@@ -332,6 +364,7 @@ struct nfc_host {
 	struct nfc_area *area;
 	_Atomic nfc_le32 *park; /* word per channel, the host writes them */
 	struct nfc_channel *channels;
+	struct nfc_joint *joints; /* NFC_JOINTS of them */
 	uint32_t channel_count; /* ids are below this */
 	uint32_t index;
 	uint32_t epoch;

@@ -55,6 +55,7 @@ void nfc_transfer_begin(struct nfc_process *p, struct nfc_channel *ch,
 
 	t->channel = ch;
 	t->memory = p->buf;
+	t->from = NULL;
 	t->id = half->next - 1;
 	t->size = size;
 	t->received = t->planned = t->processed = 0;
@@ -231,7 +232,7 @@ static bool progress_due(const struct nfc_transfer *t)
 {
 	uint64_t half = t->channel->island->dev->config.window / 2;
 
-	return t->processed < t->size &&
+	return t->processed < t->size && !t->eager &&
 	       (t->finished - t->acked >= half ||
 		t->processed - t->told >= half * NFC_LIST_BYTES);
 }
@@ -346,6 +347,12 @@ enum nfc_status nfc_eager_check(struct nfc_channel *ch,
 	uint64_t length = nfc_header_length(slot->header);
 	struct nfc_slot list;
 
+	pages->from = NULL;
+	if (ch->rings->joint) {
+		pages->from = (const uint8_t *)(uintptr_t)eager->entry[0];
+		pages->size = eager->size;
+		return NFC_OK;
+	}
 	pages->length = length & ~(uint64_t)NFC_LIST_D2H;
 	pages->size = eager->size;
 	__builtin_memcpy(pages->entry, eager->entry, sizeof(pages->entry));
@@ -373,7 +380,9 @@ int nfc_eager_move(struct nfc_process *p, struct nfc_channel *ch,
 	half->waiter = p;
 	nfc_transfer_begin(p, ch, direction, pages->size);
 	t->eager = 1;
-	t->queue[0] = page_list(pages);
+	t->from = pages->from;
+	if (!t->from)
+		t->queue[0] = page_list(pages);
 	t->lists = pages->size != 0;
 	t->received = pages->size;
 	nfc_transfer_kick(t);
