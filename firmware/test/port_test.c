@@ -286,6 +286,7 @@ struct rig *rig_attach(struct rig *r, uint32_t index)
 	other->channel = calloc(r->config.channels, sizeof(*other->channel));
 	other->channel[0].next[0] = other->channel[0].next[1] = 1;
 	other->dev = r->dev;
+	other->answer_ns = r->answer_ns;
 	r->host[index] = other;
 	if (!CHECK_EQ(nfc_host_attach(r->dev, index, &other->seat), 0))
 		abort();
