@@ -1,0 +1,155 @@
+// Command pipeline sends blocks through stages that are processes of a device, joined
+// by channels of their own: host → stage → … → stage → host. No byte that goes from one
+// stage to the next is seen by the host.
+//
+//	go run ./examples/pipeline
+//	go run ./examples/pipeline --stages 5 --size 4194304 --address 'sim:?islands=4'
+//
+// Exit codes: 0 verified, 1 failed, 2 bad input, 130 interrupted.
+package main
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/nfcomms/nfcomms/examples/internal/command"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+	"github.com/nfcomms/nfcomms/pkg/program"
+)
+
+//go:embed device
+var source embed.FS
+
+// settings is the command line.
+type settings struct {
+	address              string
+	stages, blocks, size int
+}
+
+func main() { command.Main("pipeline", pipeline) }
+
+func pipeline(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	s, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	dev, err := nfcomms.Open(ctx, s.address)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	in, out, err := start(ctx, dev, s.stages)
+	if err != nil {
+		return err
+	}
+	since := time.Now()
+	if err := s.pass(ctx, in, out); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "verified: %d blocks of %d bytes through %d stages, %.0f MB/s\n", s.blocks, s.size, s.stages,
+		float64(s.blocks)*float64(s.size)/time.Since(since).Seconds()/1e6)
+	return err
+}
+
+func parse(args []string, stderr io.Writer) (settings, error) {
+	var s settings
+	f := command.Flags("pipeline")
+	f.StringVar(&s.address, "address", "sim:", "device `address`")
+	f.IntVar(&s.stages, "stages", 3, "`number` of stages")
+	f.IntVar(&s.blocks, "blocks", 100, "`number` of blocks")
+	f.IntVar(&s.size, "size", 1<<20, "`bytes` of a block")
+	if err := command.Parse(f, args, stderr, "pipeline [flags]    blocks through processes of a device"); err != nil {
+		return s, err
+	}
+	if s.stages < 1 || s.stages > 50 {
+		return s, command.Inputf("--stages %d is not 1 to 50", s.stages)
+	}
+	if s.blocks < 1 || s.size < 0 {
+		return s, command.Inputf("--blocks %d of --size %d are none", s.blocks, s.size)
+	}
+	return s, command.NoArguments(f)
+}
+
+// start starts the stages, the last one first: each is told the target of the next. It
+// returns the channels to the first and of the last.
+func start(ctx context.Context, dev *nfcomms.Device, stages int) (in, out *nfcomms.Channel, err error) {
+	image, err := program.Build(ctx, source, program.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	name, err := dev.Load(ctx, image)
+	if err != nil {
+		return nil, nil, err
+	}
+	last, err := dev.Start(ctx, nfcomms.Program{Name: name, Targets: 2})
+	first := last.First
+	for i := 1; i < stages && err == nil; i++ {
+		var stage nfcomms.Process
+		stage, err = dev.Start(ctx, nfcomms.Program{Name: name, Targets: 1, Argument: uint64(first)})
+		first = stage.First
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if in, err = dev.Subscribe(ctx, first); err != nil {
+		return nil, nil, err
+	}
+	out, err = dev.Subscribe(ctx, last.First+1)
+	return in, out, err
+}
+
+// pass sends the blocks and checks what comes back. Both happen at once: each stage
+// holds one block.
+func (s *settings) pass(ctx context.Context, in, out *nfcomms.Channel) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	sent := make(chan error, 1)
+	go func() {
+		err := s.send(ctx, in)
+		if err != nil {
+			cancel()
+		}
+		sent <- err
+	}()
+	err := s.receive(ctx, out)
+	if err != nil {
+		cancel()
+	}
+	return errors.Join(<-sent, err)
+}
+
+func (s *settings) send(ctx context.Context, in *nfcomms.Channel) error {
+	block := make([]byte, s.size)
+	for n := range s.blocks {
+		fill(block, n)
+		if err := in.SendInd(ctx, block); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *settings) receive(ctx context.Context, out *nfcomms.Channel) error {
+	block, want := make([]byte, s.size), make([]byte, s.size)
+	for n := range s.blocks {
+		if _, err := out.ReceiveInd(ctx, block); err != nil {
+			return err
+		}
+		fill(want, n+s.stages) // each adds 1
+		if string(block) != string(want) {
+			return fmt.Errorf("block %d is not what was sent", n)
+		}
+	}
+	return nil
+}
+
+// fill writes bytes that count up from one.
+func fill(block []byte, from int) {
+	for i := range block {
+		block[i] = byte(from + i)
+	}
+}

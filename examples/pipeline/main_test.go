@@ -1,0 +1,72 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/nfcomms/nfcomms/examples/internal/command"
+	"github.com/nfcomms/nfcomms/examples/internal/commandtest"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Stages of one island, of several, and of blocks that are no whole pages.
+func TestPipeline(t *testing.T) {
+	for _, line := range []string{
+		"--blocks 10",
+		"--stages 1 --size 0",
+		"--stages 7 --size 5001 --address sim:?islands=4",
+		"--stages 4 --size 300001 --blocks 5 --address sim:?islands=2&engines=2",
+	} {
+		code, out, errs := commandtest.Run(t.Context(), "pipeline", pipeline, strings.Fields(line)...)
+		require.Equal(t, command.ExitOK, code, errs)
+		require.Empty(t, errs)
+		require.Contains(t, out, "verified: ")
+	}
+}
+
+// A stage that ends ends those before it and behind it. Until then the port that one
+// has of another is no one else's; afterwards all of them are free.
+func TestStagesEnd(t *testing.T) {
+	dev, err := nfcomms.Open(t.Context(), "sim:?islands=2")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, dev.Close()) }()
+	in, out, err := start(t.Context(), dev, 3)
+	require.NoError(t, err)
+	require.NoError(t, in.Send(t.Context(), []byte{1}))
+	got := make([]byte, 1)
+	_, err = out.Receive(t.Context(), got)
+	require.NoError(t, err)
+	require.Equal(t, byte(4), got[0])
+	// the first stage has this port of the second, that this one of the third
+	for _, taken := range []nfcomms.Target{in.Target() - 1, out.Target() - 1} {
+		_, err = dev.Subscribe(t.Context(), taken)
+		require.ErrorIs(t, err, nfcomms.ErrBusy)
+	}
+	require.NoError(t, in.Close())
+	_, err = out.Receive(t.Context(), got)
+	require.ErrorIs(t, err, nfcomms.ErrClosed)
+	require.NoError(t, out.Close())
+	in, out, err = start(t.Context(), dev, 3)
+	require.NoError(t, err)
+	require.NoError(t, (&settings{stages: 3, blocks: 2, size: 100}).pass(t.Context(), in, out))
+}
+
+func TestBadInput(t *testing.T) {
+	for line, says := range map[string]string{
+		"--stages 0":       "--stages 0 is not 1 to 50",
+		"--blocks 0":       "--blocks 0 of",
+		"--size -1":        "--size -1",
+		"--address card:0": `"card"`,
+		"more":             "more",
+	} {
+		code, out, errs := commandtest.Run(t.Context(), "pipeline", pipeline, strings.Fields(line)...)
+		require.Equal(t, command.ExitInput, code, errs)
+		require.Empty(t, out)
+		require.Contains(t, errs, says)
+	}
+}
