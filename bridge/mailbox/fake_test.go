@@ -251,16 +251,23 @@ func (f *fake) put(m int, h abi.Header, s abi.Slot) {
 func (f *fake) place(m int, h abi.Header, s abi.Slot) {
 	_, d2h, _, head := f.lay.mailbox(m)
 	i := f.d2hTail[m]
+	if i-atomic.LoadUint64(head) >= fakeSlots {
+		f.waitForRoom(head, i)
+	}
+	to := &d2h[i%fakeSlots]
+	to.Payload = s.Payload
+	f.d2hTail[m]++
+	atomic.StoreUint64(&to.Header, uint64(h.WithPhase((i/fakeSlots+1)&1)))
+}
+
+// waitForRoom waits until the host has taken enough that slot i is free.
+func (f *fake) waitForRoom(head *uint64, i uint64) {
 	for end := time.Now().Add(patience); i-atomic.LoadUint64(head) >= fakeSlots; runtime.Gosched() {
 		f.ringHost()
 		if time.Now().After(end) {
 			f.t.Fatal("no room for a message to the host")
 		}
 	}
-	to := &d2h[i%fakeSlots]
-	to.Payload = s.Payload
-	f.d2hTail[m]++
-	atomic.StoreUint64(&to.Header, uint64(h.WithPhase((i/fakeSlots+1)&1)))
 }
 
 var ring = []byte{1}

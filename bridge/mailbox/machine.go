@@ -165,7 +165,8 @@ func (m *machine) classifyLocked(limit uint64, s *abi.Slot) (proto.Event, string
 		case e == proto.EventRefused && m.dir == abi.D2H:
 			m.xfer.end = *s.Ack()
 		case e == proto.EventOffer || e == proto.EventRefused:
-			m.slot = *s
+			// in the two pieces in which it was just stored: a load across both waits for them
+			m.slot.Header, m.slot.Payload = s.Header, s.Payload
 		}
 		m.saw(p.Event(), s)
 		if m.followLocked(w, p) {

@@ -65,11 +65,9 @@ func (h *half) endsWait(ctx context.Context, stop uint32) error {
 	return nil
 }
 
-// putRecord puts a completion record: ACK or ERROR of an offer.
-func (h *half) putRecord(t abi.Type, a *abi.Ack) error {
-	var s abi.Slot
-	*s.Ack() = *a
-	hd := h.header(t, abi.PayloadSize, a.Transaction)
+// putRecord puts the completion record in s: ACK or ERROR of an offer.
+func (h *half) putRecord(t abi.Type, s *abi.Slot) error {
+	hd := h.header(t, abi.PayloadSize, s.Ack().Transaction)
 	return h.put(background, hd, &s.Payload, h.mailbox.room(proto.RoomUrgent), shutDown)
 }
 

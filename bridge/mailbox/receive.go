@@ -98,18 +98,18 @@ func (h *receiver) release() {
 func (h *receiver) refuse() {
 	id := h.id()
 	h.act(proto.PutRefuse)
-	_ = h.putRecord(abi.TypeError, &abi.Ack{ // fails only when the device is gone
-		Transaction: id, State: abi.StateFailed, Status: abi.ErrAborted, Direction: uint32(abi.D2H),
-	})
+	var s abi.Slot
+	*s.Ack() = abi.Ack{Transaction: id, State: abi.StateFailed, Status: abi.ErrAborted, Direction: uint32(abi.D2H)}
+	_ = h.putRecord(abi.TypeError, &s) // fails only when the device is gone
 }
 
 // accept answers the held message: its process may go on. Must hold queue.
 func (h *receiver) accept(n int) error {
 	id := h.id()
 	h.act(proto.PutAccept)
-	return h.putRecord(abi.TypeAck, &abi.Ack{
-		Transaction: id, Processed: uint64(n), State: abi.StateConsumed, Direction: uint32(abi.D2H),
-	})
+	var s abi.Slot
+	*s.Ack() = abi.Ack{Transaction: id, Processed: uint64(n), State: abi.StateConsumed, Direction: uint32(abi.D2H)}
+	return h.putRecord(abi.TypeAck, &s)
 }
 
 // message returns the held offer if it is a message, else leaves it where it
