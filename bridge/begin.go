@@ -20,6 +20,7 @@ type Beginner interface {
 	// BeginReceiveInd is ready to take data as ReceiveInd does. False: nothing has begun,
 	// and ReceiveInd tells why or does it.
 	BeginReceiveInd(ctx context.Context, data []byte) bool
-	// EndReceiveInd returns the result of ReceiveInd; for wait see EndSendInd.
+	// EndReceiveInd returns the result of ReceiveInd; for wait see EndSendInd. What the
+	// device offers instead of the transfer is taken, or refused, only with wait.
 	EndReceiveInd(ctx context.Context, data []byte, wait bool) (ended bool, err error)
 }

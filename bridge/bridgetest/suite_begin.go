@@ -195,6 +195,10 @@ func begunAnotherSize(e *Env) {
 	ended, err := r.EndReceiveInd(e.Ctx(), b.Data, false)
 	require.False(e, ended, "nothing is offered: %v", err)
 	e.write(ports, 42)
+	for range 100 { // whenever the offer comes
+		ended, err = r.EndReceiveInd(e.Ctx(), b.Data, false)
+		require.False(e, ended, "who does not wait takes no other offer: %v", err)
+	}
 	_, err = r.EndReceiveInd(e.Ctx(), b.Data, true)
 	e.isSizeError(err, begunSize, 42)
 	require.Negative(e, firstNot(b.whole, canary), "written although refused")

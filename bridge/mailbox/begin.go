@@ -64,12 +64,19 @@ func (c *Channel) BeginReceiveInd(ctx context.Context, data []byte) bool {
 func (c *Channel) EndReceiveInd(ctx context.Context, data []byte, wait bool) (ended bool, err error) {
 	h := &c.recv
 	x := h.xfer
-	if !h.spinFor(news) && !wait {
-		return false, nil
+	if !h.voided {
+		if !h.spinFor(news) && !wait {
+			return false, nil
+		}
+		err = h.awaitEager(ctx, x)
+		x.stop(err == nil)
+		h.voided = err == errElse
 	}
-	err = h.awaitEager(ctx, x)
-	x.stop(err == nil)
-	if err == errElse {
+	if h.voided {
+		if !wait {
+			return false, nil
+		}
+		h.voided = false
 		err = h.takeOffered(ctx, data)
 	}
 	h.indirect.Note(len(data), err, x.since)

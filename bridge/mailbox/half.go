@@ -53,7 +53,12 @@ type sender struct {
 }
 
 // receiver is the d2h half, and what calls do that take something.
-type receiver struct{ half }
+type receiver struct {
+	half
+	// voided: the pages of a receive that was begun came back, and who waits for its end takes
+	// what the device offers. Owned by the queue's holder.
+	voided bool
+}
 
 // shutFor marks the half as shut and wakes whoever sleeps or waits for it.
 func (h *half) shutFor(why uint32) {

@@ -12,10 +12,12 @@ import (
 // concurrent use.
 //
 // Futures of one half of a channel start in the order of the calls that made
-// them, each when the one before has ended. They are goroutines that wait, so a
-// pending one costs memory and no thread.
+// them, each when the one before has ended. Where none is before, and the back end
+// can begin a transfer without waiting for it, it has begun when its call returns.
+// They are goroutines that wait, so a pending one costs memory and no thread.
 type Future struct {
 	done   chan struct{}
+	begun  *begun // nil: its goroutine makes the call
 	cancel context.CancelFunc
 	fail   func(op string, err error) error
 	owner  atomic.Pointer[Completions] // nil: none; &ended: none, and it has ended
@@ -38,6 +40,10 @@ func (f *Future) Done() <-chan struct{} { return f.done }
 // sent, of a receive the bytes received. If ctx ends first it returns ctx's
 // error and the call goes on.
 func (f *Future) Wait(ctx context.Context) (int, error) {
+	if b := f.begun; b != nil && b.mu.TryLock() {
+		f.finish(false)
+		b.mu.Unlock()
+	}
 	select {
 	case <-f.done:
 		return f.n, f.err
@@ -57,7 +63,7 @@ func (f *Future) Cancel() { f.cancel() }
 
 // SendAsync is Send as a future.
 func (c *Channel) SendAsync(ctx context.Context, msg []byte) *Future {
-	return c.async(ctx, abi.H2D, OpSend, func(ctx context.Context) (int, error) {
+	return c.async(ctx, abi.H2D, OpSend, nil, func(ctx context.Context) (int, error) {
 		err := c.Send(ctx, msg)
 		return done(len(msg), err)
 	})
@@ -65,7 +71,7 @@ func (c *Channel) SendAsync(ctx context.Context, msg []byte) *Future {
 
 // ReceiveAsync is Receive as a future.
 func (c *Channel) ReceiveAsync(ctx context.Context, buf []byte) *Future {
-	return c.async(ctx, abi.D2H, OpReceive, func(ctx context.Context) (int, error) {
+	return c.async(ctx, abi.D2H, OpReceive, nil, func(ctx context.Context) (int, error) {
 		return c.Receive(ctx, buf)
 	})
 }
@@ -73,7 +79,7 @@ func (c *Channel) ReceiveAsync(ctx context.Context, buf []byte) *Future {
 // SendIndAsync is SendInd as a future. An object given by pointer moves to the
 // heap.
 func (c *Channel) SendIndAsync(ctx context.Context, data any, size ...int) *Future {
-	return c.async(ctx, abi.H2D, OpSendInd, func(ctx context.Context) (int, error) {
+	return c.async(ctx, abi.H2D, OpSendInd, &transferOf{data, size}, func(ctx context.Context) (int, error) {
 		return c.sendInd(ctx, data, size)
 	})
 }
@@ -81,7 +87,7 @@ func (c *Channel) SendIndAsync(ctx context.Context, data any, size ...int) *Futu
 // ReceiveIndAsync is ReceiveInd as a future. An object given by pointer moves
 // to the heap.
 func (c *Channel) ReceiveIndAsync(ctx context.Context, data any, size ...int) *Future {
-	return c.async(ctx, abi.D2H, OpReceiveInd, func(ctx context.Context) (int, error) {
+	return c.async(ctx, abi.D2H, OpReceiveInd, &transferOf{data, size}, func(ctx context.Context) (int, error) {
 		return c.ReceiveInd(ctx, data, size...)
 	})
 }
@@ -105,13 +111,22 @@ type place struct {
 	over chan struct{}
 }
 
-// async starts call once the futures before it on that half have ended.
-func (c *Channel) async(ctx context.Context, half abi.Direction, op string,
+// async starts call once the futures before it on that half have ended. If there is none, and t can
+// begin, it has begun when async returns.
+func (c *Channel) async(ctx context.Context, half abi.Direction, op string, t *transferOf,
 	call func(context.Context) (int, error)) *Future {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &Future{done: make(chan struct{}), cancel: cancel, fail: c.fail}
 	mine := &place{over: make(chan struct{})}
 	before := c.queue[half].last.Swap(mine)
+	if before.ended() {
+		f.begun = t.begin(ctx, c, half, op)
+	}
+	if f.begun != nil {
+		f.begun.place = mine
+		go f.see()
+		return f
+	}
 	go func() {
 		defer cancel()
 		defer close(mine.over)
@@ -126,6 +141,19 @@ func (c *Channel) async(ctx context.Context, half abi.Direction, op string,
 		<-before.over
 	}()
 	return f
+}
+
+// ended reports whether the place has ended.
+func (p *place) ended() bool {
+	if p == nil {
+		return true
+	}
+	select {
+	case <-p.over:
+		return true
+	default:
+		return false
+	}
 }
 
 // wait reports whether the place ended before ctx did.

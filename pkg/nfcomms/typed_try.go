@@ -124,7 +124,7 @@ func (c Chan[T]) ReceiveCase(v *T) Case {
 
 // SendAsync is Send as a future; the value is copied at once.
 func (c Chan[T]) SendAsync(ctx context.Context, v T) *Future {
-	return c.ch.async(ctx, abi.H2D, c.sendOp(), func(ctx context.Context) (int, error) {
+	return c.ch.async(ctx, abi.H2D, c.sendOp(), nil, func(ctx context.Context) (int, error) {
 		return done(c.size, c.Send(ctx, v))
 	})
 }
@@ -148,7 +148,7 @@ func (f *FutureOf[T]) Wait(ctx context.Context) (T, error) {
 // ReceiveAsync is Receive as a future.
 func (c Chan[T]) ReceiveAsync(ctx context.Context) *FutureOf[T] {
 	v := new(T)
-	return &FutureOf[T]{value: v, Future: c.ch.async(ctx, abi.D2H, c.receiveOp(), func(ctx context.Context) (n int, err error) {
+	return &FutureOf[T]{value: v, Future: c.ch.async(ctx, abi.D2H, c.receiveOp(), nil, func(ctx context.Context) (n int, err error) {
 		*v, err = c.Receive(ctx)
 		return done(c.size, err)
 	})}

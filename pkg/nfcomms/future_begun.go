@@ -1,0 +1,80 @@
+package nfcomms
+
+import (
+	"context"
+	"sync"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// begun is a transfer that began in the call that made its future. Who waits for the future ends
+// it, if its answer is there or comes soon; else the future's goroutine does.
+type begun struct {
+	place *place // of the future in its queue
+
+	mu   sync.Mutex // one ends it at a time
+	over bool       // it has ended; guarded by mu
+	end  func(wait bool) (ended bool, n int, err error)
+}
+
+// see ends a future that nobody waits for.
+func (f *Future) see() {
+	f.begun.mu.Lock()
+	defer f.begun.mu.Unlock()
+	f.finish(true)
+}
+
+// finish ends what was begun; without wait only if that takes no more than a moment. Must hold
+// begun.mu.
+func (f *Future) finish(wait bool) {
+	b := f.begun
+	if b.over {
+		return
+	}
+	if b.over, f.n, f.err = b.end(wait); b.over {
+		f.end()
+		close(b.place.over)
+		f.cancel()
+	}
+}
+
+// transferOf is what a transfer was asked for with.
+type transferOf struct {
+	data any
+	size []int
+}
+
+// begin begins a transfer without waiting for it. It returns nil where that cannot be, or a tracer
+// measures calls: then the call makes it, or tells why not.
+func (t *transferOf) begin(ctx context.Context, c *Channel, half abi.Direction, op string) *begun {
+	if t == nil || c.countdown.Load() != nil {
+		return nil
+	}
+	b, ok := c.ch.(bridge.Beginner)
+	if !ok {
+		return nil
+	}
+	o, err := objectOf(t.data)
+	if err == nil {
+		o, err = o.first(t.size)
+	}
+	if err == nil && half == abi.D2H {
+		err = o.writable()
+	}
+	if err != nil || o.moves {
+		return nil
+	}
+	begin, end := b.BeginSendInd, b.EndSendInd
+	if half == abi.D2H {
+		begin, end = b.BeginReceiveInd, b.EndReceiveInd
+	}
+	if !begin(ctx, o.mem) {
+		return nil
+	}
+	return &begun{end: func(wait bool) (bool, int, error) {
+		ended, err := end(ctx, o.mem, wait)
+		n, err := done(len(o.mem), c.fail(op, err))
+		return ended, n, err
+	}}
+}
