@@ -48,6 +48,10 @@ const (
 	seldom = 8
 )
 
+// here is how many members over rings this process has: they give way to each other
+// first.
+var here atomic.Int32
+
 // ringLink is a member's end of all rings to and from it.
 type ringLink struct {
 	rank   int
@@ -119,6 +123,7 @@ func (t Rings) Connect(rank, size int) (_ Link, err error) {
 	if t.Wait == ring.Adaptive && size > runtime.NumCPU() {
 		t.Wait = ring.Yield // who is waited for may have no processor
 	}
+	here.Add(1) // until Close
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &ringLink{rank: rank, wait: t.Wait, in: make([]ringIn, size), out: make([]ringOut, size), cancel: cancel}
 	defer func() {
@@ -448,6 +453,9 @@ func (l *ringLink) Wait(_ int, until time.Time) {
 			l.all = true
 			return
 		}
+		if here.Load() > 1 {
+			runtime.Gosched()
+		}
 		if !l.wait.Pause(round) {
 			break
 		}
@@ -472,6 +480,7 @@ func (l *ringLink) Close() error {
 		return nil
 	}
 	l.closed = true
+	here.Add(-1)
 	l.cancel()
 	l.dials.Wait()
 	var errs []error

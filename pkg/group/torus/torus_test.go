@@ -62,6 +62,51 @@ func TestMembersOnNodes(t *testing.T) {
 	}
 }
 
+// TestNoAllocation: a step over nodes allocates nothing once memory is warm, whether
+// its frames go as messages or as transfers.
+func TestNoAllocation(t *testing.T) {
+	if raceEnabled {
+		return // it allocates itself
+	}
+	ctx, dev := device(t, "sim:?torus=2x1x1")
+	for _, size := range []int{16, 3000} {
+		tr, err := Open(ctx, dev, 2)
+		require.NoError(t, err)
+		var all errgroup.Group
+		for rank := range 2 {
+			all.Go(func() error {
+				g, err := group.Join(ctx, tr, group.Options{Rank: rank, Size: 2, Algorithm: "isend"})
+				if err != nil {
+					return err
+				}
+				defer g.Close()
+				out := []group.Package{{Rank: 1 - rank, Data: make([]byte, size)}}
+				step := func() {
+					if err == nil {
+						_, err = g.Exchange(ctx, out)
+					}
+				}
+				const steps = 100
+				for range steps {
+					step()
+				}
+				if rank == 1 {
+					for range steps + 1 {
+						step()
+					}
+					return err
+				}
+				if n := testing.AllocsPerRun(steps, step); err == nil && n > 0 {
+					err = fmt.Errorf("%d bytes: %v allocations a step", size, n)
+				}
+				return err
+			})
+		}
+		require.NoError(t, all.Wait())
+		require.NoError(t, tr.Close())
+	}
+}
+
 // pass sends to the next two members what the step says.
 func pass(ctx context.Context, g *group.Group, step, size int) error {
 	var out []group.Package

@@ -1,0 +1,5 @@
+//go:build !race
+
+package torus
+
+const raceEnabled = false
