@@ -140,8 +140,8 @@ struct nfc_api {
 	/*
 	 * Subscribe to a port of another process, as the host would: from then
 	 * on all of the above works on *ch, and the other process sees on its port
-	 * what it would see of the host. The channel is this process's until that
-	 * has closed both halves, or ends.
+	 * what it would see of the host. *ch stays closed when this process has
+	 * closed both halves, until it connects again, which may return the same.
 	 * -NFC_EINVAL, -NFC_ENOTARGET: no target id; no process there.
 	 * -NFC_EBUSY: it is subscribed already, or this process's own.
 	 * -NFC_ENOMEM: the host has 64 such channels.

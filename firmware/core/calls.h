@@ -134,7 +134,8 @@ int nfc_channel_open(struct nfc_host *host, struct nfc_control *c);
 void nfc_channel_over(struct nfc_channel *ch);
 /*
  * An end that is over lets go of its joint, if it is one's: the target's at once, that
- * of the process that made it when this has closed both halves. Called last.
+ * of the process that made it when this has ended, so that what this has of it stays
+ * its own. Called last, and again when the channel is off the list of recalls.
  */
 void nfc_joint_leave(struct nfc_channel *ch);
 

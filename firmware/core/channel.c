@@ -340,8 +340,9 @@ int channel_write_ind(struct nfc_channel *ch, uint64_t address, uint64_t size)
 	return offer_d2h(p, ch, NFC_TYPE_EAGER, NFC_PAYLOAD_SIZE, payload);
 }
 
-static void close_halves(struct nfc_channel *ch, uint32_t halves)
+void channel_close(struct nfc_channel *ch, uint32_t halves)
 {
+	halves &= 3;
 	make_room(caller(ch), ch);
 	for (uint32_t d = 0; d < 2; d++) {
 		if (ch->half[d].closed & NFC_CLOSED_DEVICE)
@@ -356,16 +357,10 @@ static void close_halves(struct nfc_channel *ch, uint32_t halves)
 		nfc_send_close(ch, halves);
 }
 
-void channel_close(struct nfc_channel *ch, uint32_t halves)
-{
-	close_halves(ch, halves & 3);
-	nfc_joint_leave(ch);
-}
-
 /* The process behind a channel is gone: both halves close for good. */
 void nfc_channel_end(struct nfc_channel *ch)
 {
-	close_halves(ch, 1 << NFC_H2D | 1 << NFC_D2H);
+	channel_close(ch, 1 << NFC_H2D | 1 << NFC_D2H);
 	ch->process = NULL;
 	nfc_joint_leave(ch);
 }

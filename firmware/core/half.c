@@ -101,33 +101,16 @@ int nfc_channel_open(struct nfc_host *host, struct nfc_control *c)
 	return 0;
 }
 
-/* Off the list of its process, which may have ended. */
-static void unlink_joint(struct nfc_joint *joint)
-{
-	struct nfc_process *p = joint->caller.process;
-	struct nfc_joint **link = p ? &p->joints : NULL;
-
-	while (link && *link && *link != joint)
-		link = &(*link)->next;
-	if (link && *link)
-		*link = joint->next;
-}
-
 void nfc_joint_leave(struct nfc_channel *ch)
 {
 	struct nfc_joint *joint = ch->rings->joint;
 
-	if (!joint || ch->open)
+	if (!joint || ch->open || ch->recalled)
 		return;
-	if (ch != &joint->caller) {
+	if (ch != &joint->caller)
 		ch->rings = joint->mailbox;
-	} else if (ch->half[0].closed & ch->half[1].closed & NFC_CLOSED_DEVICE &&
-		   !joint->let_go) {
-		joint->let_go = true;
-		unlink_joint(joint);
-	} else {
+	else if (ch->process)
 		return;
-	}
 	atomic_fetch_sub(&joint->ends, 1); /* it may be another's from here on */
 }
 

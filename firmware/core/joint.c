@@ -12,10 +12,30 @@ struct connection {
 	uint32_t target;
 };
 
-/* A free joint, with nothing in it, that two ends hold; NULL: there is none. */
-static struct nfc_joint *take_joint(struct nfc_host *host)
+/* Has a process done with one of its joints, and nobody else to do with it? */
+static bool is_done(struct nfc_joint *joint)
 {
-	size_t kept = offsetof(struct nfc_joint, next);
+	const struct nfc_channel *ch = &joint->caller;
+	uint8_t closed = ch->half[0].closed & ch->half[1].closed;
+
+	return !ch->open && !ch->recalled && closed & NFC_CLOSED_DEVICE &&
+	       atomic_load(&joint->ends) == 1 && !atomic_load(&joint->calls);
+}
+
+/* One that the process closed, which stays its own. */
+static struct nfc_joint *own_joint(const struct nfc_process *self)
+{
+	struct nfc_joint *joint = self->joints;
+
+	while (joint && !is_done(joint))
+		joint = joint->next;
+	return joint;
+}
+
+/* A joint that is nobody's; NULL: there is none. */
+static struct nfc_joint *free_joint(struct nfc_process *self)
+{
+	struct nfc_host *host = self->host;
 	struct nfc_joint *joint = NULL;
 
 	nfc_lock(&host->lock);
@@ -26,11 +46,8 @@ static struct nfc_joint *take_joint(struct nfc_host *host)
 			joint = one;
 	}
 	if (joint)
-		atomic_store(&joint->ends, 2);
+		atomic_store(&joint->ends, 1);
 	nfc_unlock(&host->lock);
-	if (joint)
-		__builtin_memset((uint8_t *)joint + kept, 0,
-				 sizeof(*joint) - kept);
 	return joint;
 }
 
@@ -59,9 +76,11 @@ static void lay_end(struct nfc_joint *joint, uint32_t end,
 /* Both ends, before anybody looks at them. */
 static void lay_out(const struct connection *c, const struct nfc_island *to)
 {
+	size_t kept = offsetof(struct nfc_joint, channel);
 	struct nfc_process *self = c->self;
 	struct nfc_joint *joint = c->joint;
 
+	__builtin_memset((uint8_t *)joint + kept, 0, sizeof(*joint) - kept);
 	lay_end(joint, 0, self->host, self->island);
 	lay_end(joint, 1, self->host, to);
 	joint->channel[0] = &joint->caller;
@@ -91,6 +110,7 @@ static int connect_here(struct nfc_island *island, void *arg)
 	if (rc)
 		return rc;
 	lay_out(c, island);
+	atomic_store(&c->joint->ends, 2);
 	nfc_d2h(caller)->next = control.a;
 	nfc_h2d(caller)->next = control.b;
 	caller->generation = control.c;
@@ -106,6 +126,7 @@ int channel_connect(struct nfc_process *self, uint64_t target,
 {
 	struct nfc_host *host = self->host;
 	struct connection c = { .self = self };
+	struct nfc_joint *own;
 	int rc;
 
 	if (self->stop)
@@ -117,17 +138,21 @@ int channel_connect(struct nfc_process *self, uint64_t target,
 	c.target = (uint32_t)nfc_id_target(target);
 	if (c.target >= host->channel_count || c.target == NFC_TARGET_CONTROL)
 		return -NFC_ENOTARGET;
-	c.joint = take_joint(host);
+	own = c.joint = own_joint(self);
+	if (!own)
+		c.joint = free_joint(self);
 	if (!c.joint)
 		return -NFC_ENOMEM;
 	rc = nfc_island_call(self, nfc_island_of(host, c.target), connect_here,
 			     &c);
-	if (rc) {
+	if (rc && !own)
 		atomic_store(&c.joint->ends, 0);
+	if (rc)
 		return rc;
+	if (!own) {
+		c.joint->next = self->joints;
+		self->joints = c.joint;
 	}
-	c.joint->next = self->joints;
-	self->joints = c.joint;
 	*ch = &c.joint->caller;
 	return 0;
 }

@@ -175,10 +175,11 @@ void nfc_serve_recalls(struct nfc_island *island)
 			continue;
 		}
 		ch->recalled = 0;
-		if (!nfc_is_offered(nfc_h2d(ch)) ||
-		    nfc_present(nfc_h2d(ch)) != ch->recall_id)
-			continue;
-		nfc_unpark(ch);
-		nfc_note(ch, NFC_TYPE_WITHDRAWN, NFC_H2D, ch->recall_id);
+		if (nfc_is_offered(nfc_h2d(ch)) &&
+		    nfc_present(nfc_h2d(ch)) == ch->recall_id) {
+			nfc_unpark(ch);
+			nfc_note(ch, NFC_TYPE_WITHDRAWN, NFC_H2D, ch->recall_id);
+		}
+		nfc_joint_leave(ch); /* it was over, but for the list */
 	}
 }

@@ -156,7 +156,7 @@ struct nfc_process {
 	void *buf; /* of the read it waits in */
 	uint64_t length;
 	uint64_t wake_at; /* clock, 0: never */
-	struct nfc_joint *joints; /* that it made, and has not let go of */
+	struct nfc_joint *joints; /* that it made, those it closed included */
 	struct nfc_transfer transfer;
 	const char *crash; /* how it crashed; NULL: it did not */
 };
@@ -247,12 +247,11 @@ struct nfc_call {
 struct nfc_joint {
 	_Atomic uint32_t ends; /* that hold it */
 	_Atomic uint32_t calls; /* queued or served; at 0, without ends, it is free */
-	/* What follows is zero when it is taken. */
 	struct nfc_joint *next; /* of the process that made it */
+	/* What follows is zero when two ends begin to use it. */
 	struct nfc_channel *channel[2]; /* of its ends: that process's, the target */
 	struct nfc_channel caller; /* the former */
 	struct nfc_rings *mailbox; /* the target's own */
-	bool let_go; /* by that process */
 	struct nfc_rings rings[2];
 	struct nfc_call call[2];
 	_Atomic uint32_t called[2];

@@ -398,6 +398,7 @@ CASE(the_caller_hears_the_close)
 			for (int j = 1; j < 7; j++)
 				CHECK_EQ(pair.caller->rc[j], -NFC_ECLOSED);
 			CHECK_EQ(rig_dropped(pair.r), 0);
+			stop(pair.r, pair.caller);
 			if (i)
 				check_free(pair.r, at);
 		}
@@ -422,6 +423,10 @@ static void comes_and_goes(struct nfc_process *self, struct puppet *p)
 		for (int j = 0; j < MANY; j++)
 			channel_close(ch, BOTH);
 		later(self);
+		/* closed is closed, and harms nobody */
+		CHECK_EQ(channel_write(ch, "x", 1), -NFC_ECLOSED);
+		CHECK_EQ(channel_read(ch, p->buf, 1), -NFC_ECLOSED);
+		channel_close(ch, BOTH);
 	}
 	stay(self);
 }
@@ -437,6 +442,7 @@ CASE(the_target_hears_the_close)
 		CHECK_EQ(pair.target->rc[2], 3);
 		CHECK_EQ(pair.caller->rc[1], 0);
 		CHECK_EQ(pair.caller->rc[2], 0);
+		stop(pair.r, pair.caller);
 		check_free(pair.r, at);
 	}
 }
