@@ -83,7 +83,7 @@ struct link_rig *link_rig_new(const struct nfc_link_config *config,
 			.release = rig_release,
 			.generation = rig_generation,
 			.now = rig_now,
-			.crc = i ? nfc_port_crc() : NULL,
+			.crc = i ? nfc_port_crc(0) : NULL,
 		};
 		CHECK(nfc_wire_init(&s->wire, wire ? wire : &usual));
 		s->memory = calloc(1, nfc_link_size(&c));
