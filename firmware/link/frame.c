@@ -39,6 +39,12 @@ bool nfc_control_valid(const struct nfc_link_end *l, struct nfc_word w)
 	return w.hi >> 32 == checksum(l, w.lo, (uint32_t)w.hi);
 }
 
+uint32_t nfc_words_sum(const struct nfc_link_port *port, uint32_t sum,
+		       const struct nfc_word *word, uint32_t n)
+{
+	return port_crc(port, sum, word, n * sizeof(*word));
+}
+
 uint32_t nfc_payload_sum(const struct nfc_link_port *port,
 			 const struct nfc_fifo *f, uint32_t at, uint32_t words)
 {
@@ -48,7 +54,7 @@ uint32_t nfc_payload_sum(const struct nfc_link_port *port,
 		struct nfc_word *run;
 		uint32_t n = nfc_fifo_run(f, at, words, &run);
 
-		sum = port_crc(port, sum, run, n * sizeof(*run));
+		sum = nfc_words_sum(port, sum, run, n);
 		at += n;
 		words -= n;
 	}

@@ -32,6 +32,7 @@ enum nfc_word_kind {
 enum {
 	NFC_FOOTER = 0x7a5e, /* in a footer beside the checksum */
 	NFC_SEQUENCE_MASK = 0xfff,
+	NFC_FRAME_WORDS = 4, /* around a payload: Magic, START, header, footer */
 };
 
 static inline bool nfc_is_magic(struct nfc_word w)
@@ -66,6 +67,9 @@ struct nfc_word nfc_control_word(const struct nfc_link_end *l,
 				 uint32_t more);
 /* Is its checksum right? */
 bool nfc_control_valid(const struct nfc_link_end *l, struct nfc_word w);
+/* Checksum of words that lie together, by what the port has for it. */
+uint32_t nfc_words_sum(const struct nfc_link_port *port, uint32_t sum,
+		       const struct nfc_word *word, uint32_t n);
 /* The word that ends a packet whose payload has that checksum. */
 struct nfc_word nfc_footer(const struct nfc_link_end *l, uint64_t start,
 			   struct nfc_word header, uint32_t sum);

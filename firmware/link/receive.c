@@ -120,6 +120,33 @@ static void footer_came(struct nfc_link_end *l, struct nfc_word w)
 	rx->state = NFC_RECEIVE_IDLE;
 }
 
+/*
+ * The rest of a packet that lies there whole, as most do: its last word shows that it
+ * is one, and checksums that nothing stands in between, so no word of it is looked at.
+ * Returns how many words that are; 0: they are to be taken one by one.
+ */
+static uint32_t packet_came(struct nfc_link_end *l, const struct nfc_word *word,
+			    uint32_t n)
+{
+	struct nfc_receiver *rx = &l->rx;
+	struct nfc_word want, is;
+	uint32_t sum;
+
+	if (!rx->store || n < rx->words + 2u)
+		return 0;
+	is = word[rx->words + 1];
+	sum = (uint32_t)is.hi;
+	want = nfc_footer(l, rx->start, word[0], sum);
+	if (is.lo != want.lo || is.hi != want.hi ||
+	    sum != nfc_words_sum(l->port, 0, word + 1, rx->words))
+		return 0;
+	nfc_fifo_write(&rx->fifo[rx->vc], 0, word + 1, rx->words);
+	rx->header = word[0];
+	rx->state = NFC_RECEIVE_IDLE;
+	accept(l, sum);
+	return rx->words + 2u;
+}
+
 static void data_came(struct nfc_link_end *l, struct nfc_word w)
 {
 	struct nfc_receiver *rx = &l->rx;
@@ -219,7 +246,9 @@ void nfc_receive_words(struct nfc_link_end *l, const struct nfc_word *word,
 	struct nfc_receiver *rx = &l->rx;
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (rx->state == NFC_RECEIVE_PAYLOAD && !rx->magic)
+		if (rx->state == NFC_RECEIVE_HEADER && !rx->magic)
+			i += packet_came(l, word + i, n - i);
+		else if (rx->state == NFC_RECEIVE_PAYLOAD && !rx->magic)
 			i += payload_came(l, word + i, n - i);
 		if (i == n)
 			return;

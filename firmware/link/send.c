@@ -293,6 +293,15 @@ static bool credit_due(const struct nfc_link_end *l)
 		l->now - l->credit_ns >= l->config.credit_ns);
 }
 
+/*
+ * Credits stand within packets only where their period asks for it: a packet that lies
+ * whole where it arrives is checked without a look at each of its words.
+ */
+static bool credits_within(const struct nfc_link_end *l)
+{
+	return l->config.period < NFC_PACKET_WORDS;
+}
+
 static uint64_t start_fields(const struct nfc_sender *tx,
 			     const struct nfc_held *h)
 {
@@ -326,7 +335,7 @@ static uint32_t stage_payload(struct nfc_link_end *l, const struct nfc_held *h,
 
 	if (most > limit - l->staged)
 		most = limit - l->staged;
-	if (l->since + most > l->config.period)
+	if (credits_within(l) && l->since + most > l->config.period)
 		most = l->config.period - l->since;
 	most = nfc_fifo_run(&l->tx.buffer, h->at + done, most, &run);
 	n = nfc_until_magic(run, most);
@@ -377,6 +386,17 @@ static bool stage_news(struct nfc_link_end *l)
 	return true;
 }
 
+/* Is the next packet to wait for a place that holds all of it? */
+static bool to_be_parted(const struct nfc_link_end *l, uint32_t limit)
+{
+	const struct nfc_sender *tx = &l->tx;
+
+	return l->staged && sending(tx) && !tx->step &&
+	       l->staged + nfc_fifo_at(&tx->buffer, tx->next)->words +
+			       NFC_FRAME_WORDS >
+		       limit;
+}
+
 /* Stage something; false if there is nothing. */
 static bool stage_next(struct nfc_link_end *l, uint32_t limit, uint32_t *news)
 {
@@ -389,6 +409,8 @@ static bool stage_next(struct nfc_link_end *l, uint32_t limit, uint32_t *news)
 		stage_control(l, w);
 	} else if (l->state != NFC_LINK_UP) {
 		return false;
+	} else if (l->tx.step && !credits_within(l)) {
+		stage_packet(l, limit);
 	} else if (credit_due(l)) {
 		stage_credit(l);
 	} else if (*news && stage_news(l)) {
@@ -415,7 +437,7 @@ void nfc_send_words(struct nfc_link_end *l)
 		l->stage = port->reserve(port->self, l->index, &limit);
 		l->full = limit < 2;
 		/* two words: a control word is not parted from its Magic */
-		while (l->staged + 2 <= limit &&
+		while (l->staged + 2 <= limit && !to_be_parted(l, limit) &&
 		       (more = stage_next(l, limit, &news)))
 			;
 		if (!l->staged)

@@ -101,7 +101,7 @@ static void ping_came(struct mesh_node *n, const struct nfc_packet *p)
 /* Send one packet; false: not now. */
 static bool send_one(struct mesh_node *n, uint32_t to)
 {
-	struct nfc_word data[NFC_PACKET_WORDS];
+	struct nfc_word *data = n->payload;
 	struct nfc_packet p = {
 		.to = nfc_torus_address(&n->mesh->config.node.torus, to),
 		.from = n->node.config.address,

@@ -42,6 +42,7 @@ struct mesh_node {
 	uint64_t *took_ns; /* of each ping */
 	uint64_t left, pinged_ns;
 	uint32_t target, pings;
+	struct nfc_word payload[NFC_PACKET_WORDS]; /* of the next packet */
 	struct pair *pair;
 	uint64_t count[NFC_MESH_COUNTS];
 	struct nfc_packet pong[MESH_PONGS]; /* answers that wait for room */
