@@ -25,6 +25,8 @@
 //	spin=25us         how long an idle island spins before it sleeps; 0..1s
 //	torus=            nodes of a fabric in x, y and z, as 4x4x1, of which the device is
 //	                  0.0.0: 1..32 a side, 2..1024 in all; without it there is none
+//	errors=0          of a torus: the part of words that each link flips, loses, doubles
+//	                  and delays, each; 0..0.001
 //
 // An option that is not within its range is bridge.ErrInvalid, with its name, what
 // was given and what is allowed.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -76,8 +77,26 @@ func newTorus(o options, info bridge.Info, log *logqueue.Queue) (*torus, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := breakLinks(m, o.errors); err != nil {
+		m.Close()
+		return nil, err
+	}
 	o.shape.Shared = 1 // the host at node 0.0.0
 	return &torus{mesh: m, side: o.torus, o: o, info: info, log: log, far: make(map[int]*farNode)}, nil
+}
+
+// breakLinks has each link flip, lose, double and delay words.
+func breakLinks(m *mesh.Mesh, part float64) error {
+	if part == 0 {
+		return nil
+	}
+	for i := range m.Nodes() * mesh.Links {
+		f := mesh.Faults{Seed: uint64(i) + 1, Flip: part, Drop: part, Repeat: part, Stall: part, StallFor: 10 * time.Microsecond}
+		if err := m.Break(i/mesh.Links, i%mesh.Links, f); err != nil && !errors.Is(err, mesh.ErrUnknown) {
+			return err // where no link is there is nothing to break
+		}
+	}
+	return nil
 }
 
 // meshThreads leaves a processor to the host.

@@ -22,7 +22,13 @@ func TestBadTorus(t *testing.T) {
 		require.ErrorContains(t, err, "want nodes in x, y and z as 4x4x1, 1..32 a side, 2..1024 in all")
 		require.ErrorIs(t, bridge.CheckAddress("sim:?torus="+torus), bridge.ErrInvalid)
 	}
-	require.NoError(t, bridge.CheckAddress("sim:?torus=2x1x1"))
+	require.NoError(t, bridge.CheckAddress("sim:?torus=2x1x1&errors=1e-3"))
+	for _, part := range []string{"", "x", "-1e-9", "0.0011", "NaN", "Inf"} {
+		err := bridge.CheckAddress("sim:?torus=2x1x1&errors=" + part)
+		require.ErrorIs(t, err, bridge.ErrInvalid, part)
+		require.ErrorContains(t, err, "want 0..0.001")
+	}
+	require.ErrorContains(t, bridge.CheckAddress("sim:?errors=0"), "there are no links without torus")
 }
 
 // openTorus opens a device that is a node of a fabric.

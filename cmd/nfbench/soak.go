@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/internal/texttable"
 	"github.com/nfcomms/nfcomms/internal/units"
 )
@@ -58,6 +59,9 @@ is also stopped for a moment and goes on. On a device: a client is killed that w
 call, or moves data, withdraws, maps memory, resets, comes and goes, as is drawn. The others
 exchange; what they gave to a program that counts, it must have taken.
 
+On a torus this process exchanges with all other nodes; links are cut and mended, and nodes
+killed and started again, which who exchanged with them must notice, and go on.
+
 With --device the device of a shm: address is a process that this starts, and that is
 killed, stopped for a moment or told to end as well. The clients must hear of it, find the
 next one and go on; the device must keep nothing of clients that have gone.
@@ -67,6 +71,7 @@ interrupted, or whose machine was, goes on where it stopped, until --duration in
 The exit code is 1 if anything was lost or wrong.`,
 		Example: `  nfbench soak --address ring: --duration 2m
   nfbench soak --address sim: --duration 504h --state soak.json
+  nfbench soak --address 'sim:?torus=3x3x1&errors=1e-5' --duration 10m
   nfbench soak --address shm:/tmp/0.sock --device "nfsim --shm /tmp/0.sock" --duration 1h`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -182,7 +187,11 @@ func (o *soakOptions) run(cmd *cobra.Command, c *common) error {
 	if err != nil {
 		return err
 	}
-	r := &SoakReport{Command: "soak", Machine: thisMachine(), Label: "measured between processes", State: o.state}
+	label := "measured between processes"
+	if soakedInProcess(c.address) {
+		label = "measured in one process"
+	}
+	r := &SoakReport{Command: "soak", Machine: thisMachine(), Label: label, State: o.state}
 	round, end, err := o.rounds(c.address)
 	if err != nil {
 		return err
@@ -220,6 +229,10 @@ func (o *soakOptions) rounds(address string) (soakRound, func() error, error) {
 		s := &soakedRing{o: o}
 		return s.round, s.close, nil
 	}
+	if soakedInProcess(address) {
+		s := &soakedFabric{o: o, address: address}
+		return s.round, s.close, nil
+	}
 	s := &soakedDevice{o: o, address: address}
 	if o.device != "" {
 		device, err := newSoaked(o.device)
@@ -229,6 +242,12 @@ func (o *soakOptions) rounds(address string) (soakRound, func() error, error) {
 		s.device = device
 	}
 	return s.round, s.close, nil
+}
+
+// soakedInProcess reports whether an address is of a fabric in this process.
+func soakedInProcess(address string) bool {
+	a, err := bridge.ParseAddress(address)
+	return err == nil && a.Options.Has("torus")
 }
 
 // left is the time that is left.

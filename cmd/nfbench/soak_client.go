@@ -35,22 +35,12 @@ func soakClient(ctx context.Context, j *soakJob, ready func(), asked <-chan stru
 	if j.State != "" {
 		return soakVictim(ctx, dev, j, ready, asked)
 	}
-	e := &soakExchange{
-		job: j, dev: dev, chance: rand.New(rand.NewPCG(j.Seed, 1)), sent: make([]byte, soakTransfer), got: make([]byte, soakTransfer),
-	}
+	e := newSoakExchange(j, dev, soakTransfer)
 	if err := e.begin(ctx); err != nil {
 		return soakEnd{Why: err.Error()}
 	}
 	ready()
-	for e.end.Why == "" {
-		select {
-		case <-asked:
-			e.end.Why = soakAsked
-		default:
-			e.step(ctx)
-		}
-	}
-	return e.close(ctx)
+	return e.run(ctx, asked)
 }
 
 // soakExchange sends what follows from a seed there and back, and to a program that
@@ -61,10 +51,16 @@ type soakExchange struct {
 	chance    *rand.Rand
 	sent, got []byte
 	end       soakEnd
+	heard     func() // the device was lost; nil: nobody asks
 
 	loop, sink *program
 	messages   uint64 // that the sink took, of this epoch of the device
 	bytes      uint64
+}
+
+// newSoakExchange makes one whose transfers are so many bytes long at most.
+func newSoakExchange(j *soakJob, dev *nfcomms.Device, most int) *soakExchange {
+	return &soakExchange{job: j, dev: dev, chance: rand.New(rand.NewPCG(j.Seed, 1)), sent: make([]byte, most), got: make([]byte, most)}
 }
 
 // begin starts the programs, at first and after the device was lost.
@@ -74,6 +70,19 @@ func (e *soakExchange) begin(ctx context.Context) (err error) {
 		e.sink, err = start(ctx, e.dev, "sink", 1)
 	}
 	return err
+}
+
+// run exchanges until it is asked to end.
+func (e *soakExchange) run(ctx context.Context, asked <-chan struct{}) soakEnd {
+	for e.end.Why == "" {
+		select {
+		case <-asked:
+			e.end.Why = soakAsked
+		default:
+			e.step(ctx)
+		}
+	}
+	return e.close(ctx)
 }
 
 // soakAudit is after how many exchanges the two ledgers are compared.
@@ -106,7 +115,7 @@ func (e *soakExchange) next(ctx context.Context) (size int, wrong string, err er
 	direct := e.chance.IntN(4) > 0
 	size = e.chance.IntN(messageSize + 1)
 	if !direct {
-		size = 1 + e.chance.IntN(soakTransfer)
+		size = 1 + e.chance.IntN(len(e.sent))
 	}
 	sent, got := e.sent[:size], e.got[:size]
 	fillPattern(sent, e.job.Seed<<20+n)
@@ -192,6 +201,9 @@ const soakRetry = 5 * time.Millisecond
 // again finds the device that took over, however often it goes meanwhile.
 func (e *soakExchange) again(ctx context.Context) error {
 	e.end.Resets++
+	if e.heard != nil {
+		e.heard()
+	}
 	ctx, cancel := context.WithTimeout(ctx, soakPatience/2)
 	defer cancel()
 	for {

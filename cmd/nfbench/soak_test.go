@@ -68,7 +68,9 @@ func TestSoakGoesOn(t *testing.T) {
 // TestSoakFindsWhatIsWrong: a packet and an exchange that were spoilt are found, and
 // the exit code says so.
 func TestSoakFindsWhatIsWrong(t *testing.T) {
-	for address, says := range map[string]string{soakRing: "has another sum", "sim:": "came back changed"} {
+	for address, says := range map[string]string{
+		soakRing: "has another sum", "sim:": "came back changed", "sim:?torus=2x1x1": "came back changed",
+	} {
 		code, out, errs := nfbench(t.Context(), "soak", "--address", address, "--duration", "1h", "--every", "300ms", "--spoil", "20")
 		require.Equal(t, exitFailed, code)
 		require.Contains(t, out, "stopped: ")
@@ -82,6 +84,21 @@ func TestSoakFindsWhatIsWrong(t *testing.T) {
 	require.EqualValues(t, 1, b.Wrong)
 	require.Equal(t, "packet 3 has 4 bytes", soakCheck(make([]byte, 4), 3))
 	require.Equal(t, "packet 3 says it is 0", soakCheck(make([]byte, 40), 3))
+}
+
+// TestSoakFabric: rounds over a fabric whose links are bad, until links were cut and
+// nodes killed: nothing is lost or wrong.
+func TestSoakFabric(t *testing.T) {
+	s := &soakedFabric{o: &soakOptions{}, address: "sim:?torus=2x2x1&errors=1e-5"}
+	b := SoakBooks{Seed: 5, Faults: make(map[string]uint64)}
+	for b.Faults[faultCut] == 0 || b.Faults[faultNode] == 0 || b.Operations < 200 {
+		require.NoError(t, s.round(t.Context(), &b, rand.New(rand.NewPCG(b.Seed, b.Rounds)), 20*time.Millisecond))
+		require.Empty(t, b.First)
+		b.Rounds++
+	}
+	require.NoError(t, s.close())
+	require.Zero(t, b.Losses+b.Wrong)
+	require.Greater(t, b.Bytes, b.Operations)
 }
 
 // TestSoakInterrupted: the user's interrupt ends the round in good order, with a

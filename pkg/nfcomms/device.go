@@ -132,6 +132,7 @@ type Device struct {
 //	stall-timeout=10s how long a transfer may stand still while the device beats
 //	spin=25us         how long an idle island spins before it sleeps
 //	torus=            nodes of a fabric in x, y and z, as 4x4x1: the device is 0.0.0
+//	errors=0          of a torus: the part of words that links flip, lose, double and delay
 //
 // Options of "dev:" reset the device and give its next epoch a shape, which needs
 // CAP_SYS_ADMIN and ends what others do with the device:
