@@ -230,3 +230,40 @@ func TestGarbage(t *testing.T) {
 	w.connect()
 	w.settle(t, Well)
 }
+
+// TestWiresThatAreFull: both ends of a connection wait for room and for words all the
+// time, and for each other; all packets come.
+func TestWiresThatAreFull(t *testing.T) {
+	var ends [2]*Mesh
+	conns := [2]net.Conn{}
+	conns[0], conns[1] = net.Pipe()
+	var sides sync.WaitGroup
+	defer sides.Wait()
+	for node := range ends {
+		c := quick(2, 1, 1)
+		c.Here, c.WireWords, c.Retry = []bool{node == 0, node == 1}, 64, 50*time.Millisecond
+		var err error
+		ends[node], err = Open(c)
+		require.NoError(t, err)
+		t.Cleanup(ends[node].Close)
+		sides.Go(func() { _ = ends[node].Connect(t.Context(), node, node, conns[node]) }) // it ends with the mesh
+	}
+	for node, m := range ends {
+		require.NoError(t, m.poll(t.Context(), func() (bool, error) {
+			s, err := m.State(node)
+			return s.Links[node].Up, err
+		}))
+	}
+	for node, m := range ends {
+		require.NoError(t, m.Start(Load{From: node, To: 1 - node, Size: PacketMax, Count: 300}))
+	}
+	for _, m := range ends {
+		require.NoError(t, m.poll(t.Context(), func() (bool, error) {
+			total, err := m.Totals()
+			return total.Came == 300, err
+		}))
+	}
+	for _, m := range ends {
+		m.Close()
+	}
+}

@@ -9,12 +9,16 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/nfcomms/nfcomms/firmware"
 )
 
 // pumpBytes are moved at once between a link and its connection.
 const pumpBytes = 64 << 10
+
+// roomAgain is when to look for room though nobody said that there is.
+const roomAgain = time.Millisecond
 
 // wordBytes is what a link carries at once; a connection carries whole words.
 const wordBytes = 16
@@ -160,6 +164,7 @@ func (p *pump) receive(stopped <-chan struct{}) error {
 			}
 			select {
 			case <-p.room:
+			case <-time.After(roomAgain): // who would say so may wait for the connection
 			case <-stopped:
 				return nil
 			}

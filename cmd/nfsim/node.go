@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,14 @@ type node struct {
 // nodeSpin is how long its thread looks for work before it sleeps.
 const nodeSpin = 20 * time.Microsecond
 
+// A connection loses nothing and has a flow control of its own, and its round trips are
+// those of threads that have to be woken: the shortest of them says nothing of what may
+// be under way, and a packet whose ack is late was not lost.
+const (
+	nodeWords = 8192 // of FIFOs, buffer and window
+	nodeRetry = 20 * time.Millisecond
+)
+
 // runNode is a node until ctx ends, or its commands do.
 func runNode(ctx context.Context, o *options, std streams) error {
 	log, err := o.logger(std.err)
@@ -48,7 +57,8 @@ func runNode(ctx context.Context, o *options, std streams) error {
 	here[n.own()] = true
 	n.mesh, err = mesh.Open(mesh.Config{
 		Side: [3]int{s.torus.X, s.torus.Y, s.torus.Z}, Here: here, Threads: 1, Spin: nodeSpin, Whole: true,
-		Classic: s.classic, Depth: s.depth,
+		Classic: s.classic, Depth: cmp.Or(s.depth, nodeWords), Buffer: nodeWords, Window: nodeWords,
+		WireWords: 2 * nodeWords, Retry: nodeRetry,
 	})
 	if err != nil {
 		return err

@@ -72,10 +72,14 @@ static void mesh_commit(void *self, uint32_t link, uint32_t words)
 {
 	struct mesh_node *n = self, *to = n->other[link];
 
+	if (!to->here) {
+		if (nfc_wire_commit_wakes(&n->wire[link], words,
+					  wire_now(n, &n->wire[link])))
+			signal_event(n->event[link]);
+		return;
+	}
 	nfc_wire_commit(&n->wire[link], words, wire_now(n, &n->wire[link]));
-	if (!to->here)
-		signal_event(n->event[link]);
-	else if (to->thread == n->thread)
+	if (to->thread == n->thread)
 		set_ready(to); /* its thread is the one that runs this */
 	else
 		nfc_mesh_kick(to);
@@ -93,9 +97,11 @@ static const struct nfc_word *mesh_peek(void *self, uint32_t link,
 static void mesh_release(void *self, uint32_t link, uint32_t words)
 {
 	struct mesh_node *n = self, *from = n->other[link];
+	struct nfc_wire *w = &from->wire[link ^ 1];
+	uint32_t held = from->here ? 0 : nfc_wire_held(w);
 
-	nfc_wire_release(&from->wire[link ^ 1], words);
-	if (!from->here)
+	nfc_wire_release(w, words);
+	if (!from->here && held >= w->config.words / 4)
 		signal_event(n->event[link]);
 }
 
@@ -295,11 +301,11 @@ static bool init_node(struct nfc_mesh *m, uint32_t i, bool here)
 	};
 	pthread_mutex_init(&n->lock, NULL);
 	pthread_mutex_init(&n->seating, NULL);
-	n->memory = calloc(1, nfc_node_size(&m->config.node));
+	n->memory = here ? calloc(1, nfc_node_size(&m->config.node)) : NULL;
 	n->pair = calloc(m->nodes, sizeof(*n->pair));
 	n->rma = here ? calloc(1, sizeof(*n->rma)) : NULL;
 	n->peers = here ? calloc(m->nodes, sizeof(*n->peers)) : NULL;
-	if (!n->memory || !n->pair || (here && (!n->rma || !n->peers)))
+	if (!n->pair || (here && (!n->memory || !n->rma || !n->peers)))
 		return false;
 	for (uint32_t link = 0; link < NFC_LINKS; link++) {
 		uint32_t to = nfc_torus_neighbour(&m->config.node.torus, i,

@@ -210,11 +210,14 @@ uint32_t nfc_mesh_pull(struct nfc_mesh *m, uint32_t node, uint32_t link,
 		       struct nfc_word *word, uint32_t n)
 {
 	struct mesh_node *from = &m->node[node];
-	uint32_t taken = nfc_wire_take(&from->wire[link], word, n,
-				       nfc_mesh_now(m));
+	struct nfc_wire *w = &from->wire[link];
+	uint32_t held, taken;
 
-	if (taken)
-		nfc_mesh_kick(from); /* there is room again */
+	nfc_wire_before_waiting();
+	held = nfc_wire_held(w);
+	taken = nfc_wire_take(w, word, n, nfc_mesh_now(m));
+	if (held >= w->config.words / 4 || taken >= w->config.words / 4)
+		nfc_mesh_kick(from); /* it may have found no room */
 	return taken;
 }
 
@@ -225,6 +228,7 @@ uint32_t nfc_mesh_push(struct nfc_mesh *m, uint32_t node, uint32_t link,
 	struct mesh_node *from = to->other[link];
 	struct nfc_wire *w = &from->wire[link ^ 1];
 
+	nfc_wire_before_waiting();
 	pthread_mutex_lock(&from->lock); /* against nfc_mesh_break() */
 	n = nfc_wire_put(w, word, n, nfc_mesh_now(m));
 	pthread_mutex_unlock(&from->lock);

@@ -165,6 +165,22 @@ void nfc_wire_commit(struct nfc_wire *w, uint32_t n, uint64_t now)
 	atomic_store_explicit(&w->tail, tail + n, memory_order_release);
 }
 
+bool nfc_wire_commit_wakes(struct nfc_wire *w, uint32_t n, uint64_t now)
+{
+	uint64_t before = atomic_load_explicit(&w->tail, memory_order_relaxed);
+
+	nfc_wire_commit(w, n, now);
+	/* SYNC: pump */
+	atomic_thread_fence(memory_order_seq_cst);
+	return atomic_load_explicit(&w->head, memory_order_relaxed) == before;
+}
+
+void nfc_wire_before_waiting(void)
+{
+	/* SYNC: pump */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
 uint32_t nfc_wire_put(struct nfc_wire *w, const struct nfc_word *word,
 		      uint32_t n, uint64_t now)
 {
@@ -210,6 +226,12 @@ void nfc_wire_release(struct nfc_wire *w, uint32_t n)
 	uint64_t head = atomic_load_explicit(&w->head, memory_order_relaxed);
 
 	atomic_store_explicit(&w->head, head + n, memory_order_release);
+}
+
+uint32_t nfc_wire_held(struct nfc_wire *w)
+{
+	return (uint32_t)(atomic_load_explicit(&w->tail, memory_order_acquire) -
+			  atomic_load_explicit(&w->head, memory_order_relaxed));
 }
 
 uint32_t nfc_wire_take(struct nfc_wire *w, struct nfc_word *word, uint32_t n,

@@ -59,6 +59,11 @@ uint32_t nfc_wire_room(struct nfc_wire *w, uint64_t now);
 struct nfc_word *nfc_wire_reserve(struct nfc_wire *w, uint32_t *n, uint64_t now);
 /* That many of them are on their way. */
 void nfc_wire_commit(struct nfc_wire *w, uint32_t n, uint64_t now);
+/*
+ * As nfc_wire_commit(). Returns whether the side that takes may have found the wire
+ * empty before, and wait.
+ */
+bool nfc_wire_commit_wakes(struct nfc_wire *w, uint32_t n, uint64_t now);
 /* When a wire that is timed and full has room again; UINT64_MAX: it has. */
 uint64_t nfc_wire_again(const struct nfc_wire *w, uint64_t now);
 /* Copy words in; returns how many there was room for. */
@@ -69,6 +74,16 @@ const struct nfc_word *nfc_wire_peek(struct nfc_wire *w, uint32_t *n,
 				     uint64_t now);
 /* That many of them were used. */
 void nfc_wire_release(struct nfc_wire *w, uint32_t n);
+/*
+ * Words that are under way. Who looks before it uses some, and wakes the side that
+ * puts if they are a quarter of the wire, wakes it if that found the wire full.
+ */
+uint32_t nfc_wire_held(struct nfc_wire *w);
+/*
+ * A side that waits looks once more after this: it sees what the other did, or the
+ * other sees that it waits.
+ */
+void nfc_wire_before_waiting(void);
 /* Copy words out, at most n; returns how many. */
 uint32_t nfc_wire_take(struct nfc_wire *w, struct nfc_word *word, uint32_t n,
 		       uint64_t now);
