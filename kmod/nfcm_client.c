@@ -152,28 +152,38 @@ u32 nfcm_file_more(struct nfcm_file *file, u64 user_data, u32 seek,
 	return n;
 }
 
-/* A file's operation has ended: hand its completion over. No locks. */
-void nfcm_file_report(struct nfcm_op *op)
+/*
+ * A file's operation has ended and is none of its operations any more, unless it is
+ * to be read: true if it is. No locks.
+ */
+bool nfcm_file_settle(struct nfcm_op *op, bool keep)
 {
 	struct nfcm_file *file = op->file;
-	bool keep;
 
 	if (op->opcode != NFCOMMS_OP_RECEIVE && op->opcode != NFCOMMS_OP_CONTROL)
 		memset(op->c.payload, 0, sizeof(op->c.payload));
 	if (op->moving)
 		atomic_dec(&file->moving);
-	nfcm_file_get(file); /* whoever reads it may close at once */
 	spin_lock(&file->lock);
 	hash_del(&op->hash);
 	file->inflight--;
 	file->requests -= is_request(op);
-	keep = !op->called && !file->dead;
+	keep &= !file->dead;
 	if (keep)
 		list_add_tail(&op->node, &file->done);
 	else
 		file->operations--;
 	spin_unlock(&file->lock);
-	if (keep) {
+	return keep;
+}
+
+/* A file's operation has ended: hand its completion over. No locks. */
+void nfcm_file_report(struct nfcm_op *op)
+{
+	struct nfcm_file *file = op->file;
+
+	nfcm_file_get(file); /* whoever reads it may close at once */
+	if (nfcm_file_settle(op, !op->called)) {
 		wake_up_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
 	} else {
 		complete_all(&op->done);

@@ -301,6 +301,13 @@ static int copy_out(void __user *arg, const void *from, size_t ksize)
 	return copy_to_user(arg, from, size) ? -EFAULT : 0;
 }
 
+/* What was added after the first version. */
+static const u64 features = NFCOMMS_FEATURE_REGIONS | NFCOMMS_FEATURE_DMA_BUF
+#ifdef NFCM_URING
+			    | NFCOMMS_FEATURE_URING
+#endif
+	;
+
 static long ioc_info(struct nfcm_file *file, void __user *arg)
 {
 	struct nfcomms_info info = {};
@@ -331,7 +338,7 @@ static long ioc_info(struct nfcm_file *file, void __user *arg)
 	info.vectors = file->dev->vectors;
 	info.max_operations = READ_ONCE(file->dev->limits.max_operations);
 	info.max_transfer = l->max_transfer;
-	info.features = NFCOMMS_FEATURE_REGIONS | NFCOMMS_FEATURE_DMA_BUF;
+	info.features = features;
 	info.memlock_limit = capable(CAP_IPC_LOCK) ? U64_MAX :
 						     rlimit(RLIMIT_MEMLOCK);
 	info.memlock_used = (u64)atomic64_read(&current->mm->pinned_vm)
@@ -530,4 +537,7 @@ const struct file_operations nfcm_fops = {
 	.poll = nfcm_poll,
 	.unlocked_ioctl = nfcm_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
+#ifdef NFCM_URING
+	.uring_cmd = nfcm_uring_cmd,
+#endif
 };

@@ -75,14 +75,22 @@ static u64 part_end(const struct nfcm_op *op)
 	return (at & ~(part - 1)) + part - p->address;
 }
 
+/* Is somebody else's pin what holds its memory? Then it needs no worker's turn. */
+static bool is_held(const struct nfcm_op *op)
+{
+	return op->pins.region || op->pins.fixed;
+}
+
 /* Cut the first part of registered memory: most transfers have no other. */
-static int region_first(struct nfcm_op *op)
+static int held_first(struct nfcm_op *op)
 {
 	struct nfcm_pins *p = &op->pins;
 	struct nfcm_chunk *chunk;
 
 	p->limit = ULONG_MAX;
 	chunk = nfcm_chunk_new(op, part_end(op));
+	if (chunk == ERR_PTR(-ENODEV)) /* the epoch's end is what it reports */
+		return 0;
 	if (IS_ERR(chunk))
 		return PTR_ERR(chunk);
 	list_add_tail(&chunk->node, &p->chunks);
@@ -107,11 +115,11 @@ int nfcm_pins_init(struct nfcm_op *op, u64 address, bool write)
 		return -EFAULT;
 	p->address = address;
 	p->write = write;
-	if (op->ch)
+	if (op->ch && !p->fixed)
 		p->region = nfcm_region_use(op->file, address, op->length,
 					    write);
-	if (p->region)
-		return region_first(op);
+	if (is_held(op))
+		return held_first(op);
 	p->limit = capable(CAP_IPC_LOCK) ? ULONG_MAX :
 					   rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	p->user = op->file->user;
@@ -283,7 +291,7 @@ static bool take_chunk(struct nfcm_op *op, struct nfcm_chunk *chunk)
  */
 static bool pinned_enough(const struct nfcm_op *op)
 {
-	return !op->pins.region && !op->called &&
+	return !is_held(op) && !op->called &&
 	       READ_ONCE(op->pins.pin_task) == current &&
 	       op->pins.pinned >= most_bytes(op);
 }
@@ -322,7 +330,7 @@ void nfcm_pins_deny(struct nfcm_op *op)
 /* Have a worker pin for an operation. It has busy, and a hold. No locks. */
 void nfcm_pins_queue(struct nfcm_op *op)
 {
-	if (op->pins.region) /* it waits for nobody's memory */
+	if (is_held(op)) /* it waits for nobody's memory */
 		queue_work(nfcm_wq, &op->pins.work);
 	else if (!nfcm_pool_queue(op))
 		nfcm_pins_deny(op);
@@ -333,7 +341,7 @@ void nfcm_pins_run(struct nfcm_op *op)
 {
 	bool denied;
 
-	if (!op->pins.region && !nfcm_pool_admit(op, &denied)) {
+	if (!is_held(op) && !nfcm_pool_admit(op, &denied)) {
 		if (denied)
 			nfcm_pins_deny(op);
 		return;
@@ -370,7 +378,7 @@ void nfcm_pins_work(struct work_struct *work)
 	struct nfcm_op *op = container_of(work, struct nfcm_op, pins.work);
 	bool again;
 
-	if (op->pins.region) {
+	if (is_held(op)) {
 		pin_runs(op);
 		nfcm_op_release_hold(op);
 		return;

@@ -173,8 +173,8 @@ static int permit(const struct nfcomms_op *in)
  * Make an operation of what user space gave, or return why it is not in order.
  * The caller gets a reference and begins it.
  */
-static struct nfcm_op *make(struct nfcm_file *file, const struct nfcomms_op *in,
-			    bool called)
+struct nfcm_op *nfcm_submit_make(struct nfcm_file *file,
+				 const struct nfcomms_op *in, bool called)
 {
 	struct nfcm_op *op;
 	int rc = check(in);
@@ -201,7 +201,7 @@ static struct nfcm_op *make(struct nfcm_file *file, const struct nfcomms_op *in,
 }
 
 /* Begin an admitted operation; from here on it has exactly one completion. */
-static void begin(struct nfcm_file *file, struct nfcm_op *op, u64 address)
+void nfcm_submit_begin(struct nfcm_file *file, struct nfcm_op *op, u64 address)
 {
 	struct nfcm_epoch *epoch;
 	int rc = 0;
@@ -244,11 +244,11 @@ static int submit(struct nfcm_file *file, struct nfcomms_submit *s)
 					   s->op_size);
 		if (rc)
 			return rc;
-		op = make(file, &in, false);
+		op = nfcm_submit_make(file, &in, false);
 		if (IS_ERR(op))
 			return PTR_ERR(op);
 		refcount_inc(&op->ref);
-		begin(file, op, in.address);
+		nfcm_submit_begin(file, op, in.address);
 		nfcm_op_put(op);
 		s->accepted++;
 		if (fatal_signal_pending(current))
@@ -289,7 +289,7 @@ long nfcm_ioc_submit(struct nfcm_file *file, void __user *arg)
 }
 
 /* Take an operation of a file back. Does not wait. The caller has a reference. */
-static void cancel(struct nfcm_op *op)
+void nfcm_submit_cancel(struct nfcm_op *op)
 {
 	if (op->opcode == NFCOMMS_OP_SUBSCRIBE ||
 	    op->opcode == NFCOMMS_OP_CONTROL)
@@ -309,7 +309,7 @@ static int wait_called(struct nfcm_op *op, bool *interrupted)
 							 TASK_FREEZABLE);
 	if (!*interrupted)
 		return 0;
-	cancel(op);
+	nfcm_submit_cancel(op);
 	return wait_for_completion_state(&op->done,
 					 TASK_KILLABLE | TASK_FREEZABLE) ?
 		       -EINTR :
@@ -317,16 +317,12 @@ static int wait_called(struct nfcm_op *op, bool *interrupted)
 }
 
 /* What a CALL asks for. What it could not tell is not begun. */
-static int take_call(struct nfcomms_call *call, struct nfcomms_op *in,
-		     void __user *arg)
+int nfcm_submit_take(const struct nfcomms_call *call, struct nfcomms_op *in)
 {
-	int rc = nfcm_copy_in(call, sizeof(*call), NFCOMMS_CALL_SIZE_FIRST, arg);
+	int rc;
 
-	if (rc)
-		return rc;
 	if (call->flags || memchr_inv(call->rsvd, 0, sizeof(call->rsvd)) ||
-	    call->op_size < NFCOMMS_OP_SIZE_FIRST ||
-	    call->completion_size < NFCOMMS_COMPLETION_SIZE_FIRST)
+	    call->op_size < NFCOMMS_OP_SIZE_FIRST)
 		return -EINVAL;
 	if (call->op_size > PAGE_SIZE || call->completion_size > PAGE_SIZE)
 		return -E2BIG;
@@ -348,15 +344,19 @@ long nfcm_ioc_call(struct nfcm_file *file, void __user *arg)
 	struct nfcomms_op in;
 	bool interrupted;
 	struct nfcm_op *op;
-	int rc = take_call(&call, &in, arg);
+	int rc = nfcm_copy_in(&call, sizeof(call), NFCOMMS_CALL_SIZE_FIRST, arg);
 
+	if (!rc && call.completion_size < NFCOMMS_COMPLETION_SIZE_FIRST)
+		rc = -EINVAL;
+	if (!rc)
+		rc = nfcm_submit_take(&call, &in);
 	if (rc)
 		return rc;
-	op = make(file, &in, true);
+	op = nfcm_submit_make(file, &in, true);
 	if (IS_ERR(op))
 		return PTR_ERR(op);
 	refcount_inc(&op->ref);
-	begin(file, op, in.address);
+	nfcm_submit_begin(file, op, in.address);
 	rc = wait_called(op, &interrupted);
 	if (!rc && interrupted && op->c.status == NFC_EWITHDRAWN)
 		rc = -ERESTARTNOHAND; /* EINTR; if no handler ran, once more */
@@ -384,7 +384,7 @@ static int cancel_all(struct nfcm_file *file, u64 user_data)
 	do {
 		n = nfcm_file_more(file, user_data, seek, ops, BATCH);
 		for (i = 0; i < n; i++) {
-			cancel(ops[i]);
+			nfcm_submit_cancel(ops[i]);
 			nfcm_op_put(ops[i]);
 		}
 		any |= n;
@@ -395,15 +395,20 @@ static int cancel_all(struct nfcm_file *file, u64 user_data)
 	return any ? 0 : -ENOENT;
 }
 
+/* What a CANCEL asks for. No locks; does not wait. */
+int nfcm_submit_cancel_all(struct nfcm_file *file,
+			   const struct nfcomms_cancel *c)
+{
+	if (c->flags || memchr_inv(c->rsvd, 0, sizeof(c->rsvd)))
+		return -EINVAL;
+	return cancel_all(file, c->user_data);
+}
+
 /* NFCOMMS_IOC_CANCEL. No locks; does not wait. */
 long nfcm_ioc_cancel(struct nfcm_file *file, void __user *arg)
 {
 	struct nfcomms_cancel c;
 	int rc = nfcm_copy_in(&c, sizeof(c), NFCOMMS_CANCEL_SIZE_FIRST, arg);
 
-	if (rc)
-		return rc;
-	if (c.flags || memchr_inv(c.rsvd, 0, sizeof(c.rsvd)))
-		return -EINVAL;
-	return cancel_all(file, c.user_data);
+	return rc ?: nfcm_submit_cancel_all(file, &c);
 }

@@ -56,6 +56,7 @@ const (
 const (
 	FeatureRegions = 1 << 0 // IOCRegister, IOCUnregister
 	FeatureDMABuf  = 1 << 1 // … with RegionDMABuf as well
+	FeatureUring   = 1 << 2 // IOCCall and IOCCancel are commands of an io_uring too
 )
 
 // Info describes the device.
