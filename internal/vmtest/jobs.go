@@ -105,6 +105,12 @@ func (p program) named(name string) program {
 	return p
 }
 
+// built returns the program with what it is built as.
+func (p program) built(binary string) program {
+	p.binary = binary
+	return p
+}
+
 // with returns the program as it runs with the i-th device.
 func (p program) with(i int, n node) program {
 	p.binary = cmp.Or(p.binary, p.name)
@@ -174,10 +180,13 @@ var programs = map[string]program{
 	"errors":   clientTest("errors"),
 	"stall":    clientTest("stall"),
 	"udev":     clientTest("udev"),
+	"uring":    ringTest("uring"),
 	"between":  clientTest("between"),
 	"clients":  clientTest("clients"),
 	"recover":  clientTest("recover"),
 	"first":    {kind: cTest, source: []string{"internal/vmtest/c/first/first_test.c", "firmware/test/harness.c"}},
+	// What a kernel shows that cannot end the commands of an io_uring.
+	"uring-without": ringTest("uring", "-n", "offered").built("uring"),
 	// What only a device that interrupts nobody shows.
 	"clients-silent": withArgs("clients", "-n", "a_"),
 }
@@ -193,6 +202,13 @@ var kdevArgs = []string{
 func clientTest(name string, args ...string) program {
 	const c = "internal/vmtest/c/"
 	return program{kind: cTest, source: []string{c + name + "_test.c", c + "rig.c", c + "bus.c", c + "lazy.c", c + "region.c", "firmware/test/harness.c", "-pthread"}, args: args}
+}
+
+// ringTest is a clientTest that has an io_uring.
+func ringTest(name string, args ...string) program {
+	p := clientTest(name, args...)
+	p.source = append(p.source, "internal/vmtest/c/uring.c")
+	return p
 }
 
 // loaded is the module's parameter for a machine that is not ours alone: a heart
@@ -232,7 +248,7 @@ var jobs = []job{
 		programs: []string{
 			"selftest", "first", "validate", "rights", "access", "memory", "runs", "runs@pages", "eager", "eager@pages", "validate@pages", "region", "signal", "exits", "lib", "echo", "show", "wake", "kdev", "bulk",
 			"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent",
-			"clients", "clients-silent@silent", "between", "unknown",
+			"clients", "clients-silent@silent", "between", "unknown", "uring-without",
 		},
 	},
 	{
@@ -257,6 +273,6 @@ var jobs = []job{
 	},
 	{
 		name: "backports", group: "test", about: "the current stable kernel",
-		kernel: "backports", device: []string{}, params: loaded, programs: []string{"first", "validate", "memory", "region", "dmabuf", "clients", "bulk"},
+		kernel: "backports", device: []string{}, params: loaded, programs: []string{"first", "validate", "memory", "region", "dmabuf", "uring", "clients", "bulk"},
 	},
 }

@@ -38,9 +38,7 @@ var debugPrograms = map[string]program{
 
 // withArgs is a C program with arguments.
 func withArgs(binary string, args ...string) program {
-	p := clientTest(binary, args...)
-	p.binary = binary
-	return p
+	return clientTest(binary, args...).built(binary)
 }
 
 // liars break the protocol, or reach for memory that is not theirs.

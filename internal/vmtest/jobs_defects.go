@@ -181,6 +181,10 @@ var defects = []defect{
 		name: "interrupt-waits-for-page", about: "a page is locked in the thread of an interrupt", group: inDefects, kernel: "release",
 		binary: "clients", args: []string{"-n", "no_interrupt"}, wants: `irq/`,
 	},
+	{
+		name: "ring-not-left", about: "a ring that is closed keeps its operations", group: inDefects, kernel: "backports",
+		binary: "uring", args: []string{"-n", "a_ring"}, wants: `operations\(fd\) == 0`,
+	},
 }
 
 // defectTimeout bounds one run: with a defect a program may hang.
@@ -188,8 +192,8 @@ const defectTimeout = 4 * time.Minute
 
 // job returns the run that must notice a defect.
 func (d defect) job() job {
-	p := withArgs(d.binary, d.args...)
-	p.timeout = defectTimeout / 2
+	p := programs[d.binary].built(d.binary)
+	p.args, p.timeout = d.args, defectTimeout/2
 	programs["defect-"+d.name] = p
 	j := job{
 		name: "defect-" + d.name, group: d.group, about: d.about, kernel: d.kernel,

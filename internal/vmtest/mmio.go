@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/nfcomms/nfcomms/internal/texttable"
 )
@@ -39,6 +40,17 @@ var workloads = []workload{
 	{name: "send_8m", older: true, operations: 10, reads: 240, bursts: 550},
 }
 
+// ways are those of the job ways: echoes by each way into the module, at limits that only a register
+// or mailbox access of an operation more would pass.
+var ways = []workload{
+	{name: "nothing"},
+	{name: "one_by_call", operations: 800, bursts: 1.3},
+	{name: "one_by_submit", operations: 800, bursts: 1.3},
+	{name: "one_by_ring", operations: 800, bursts: 1.3},
+	{name: "many_by_submit", operations: 3200, bursts: 1.3},
+	{name: "many_by_ring", operations: 3200, bursts: 1.3},
+}
+
 // node returns the name of the workload's device, and its program's.
 func (w workload) node() string {
 	if w.older {
@@ -60,21 +72,39 @@ func nodesOf(all []workload) []node {
 	return nodes
 }
 
-// programsOf returns a program for each workload, with its device.
-func programsOf(all []workload) []string {
+// programsOf returns a program for each workload, with its device: a case of a C program, whose
+// rounds are of so many operations.
+func programsOf(all []workload, p program, round func(workload) int) []string {
 	var names []string
 	for _, w := range all {
-		programs["mmio-"+w.name] = withArgs("mmio", "-n", w.name, strconv.Itoa(w.operations))
-		names = append(names, "mmio-"+w.name+"@"+w.node())
+		name := p.binary + "-" + w.name
+		p.args = []string{"-n", w.name, strconv.Itoa(w.operations / round(w))}
+		programs[name] = p
+		names = append(names, name+"@"+w.node())
 	}
 	return names
+}
+
+// one is for workloads whose rounds are one operation.
+func one(workload) int { return 1 }
+
+// channelsOf is for the ways: a message and its echo, on one channel or on 16.
+func channelsOf(w workload) int {
+	if strings.HasPrefix(w.name, "many") {
+		return 2 * 16
+	}
+	return 2
 }
 
 func init() {
 	jobs = append(jobs, job{
 		name: "mmio", group: "test", about: "how many register accesses an operation takes, each of which is an exit of the machine here",
 		kernel: "release", device: append([]string{"--no-mmap"}, small...), params: loaded,
-		counts: workloads, nodes: nodesOf(workloads), programs: programsOf(workloads),
+		counts: workloads, nodes: nodesOf(workloads), programs: programsOf(workloads, clientTest("mmio").built("mmio"), one),
+	}, job{
+		name: "ways", group: "test", about: "the same of each way into the module, and how many system calls an operation takes",
+		kernel: "backports", device: append([]string{"--no-mmap"}, small...), params: loaded,
+		counts: ways, nodes: nodesOf(ways), programs: programsOf(ways, ringTest("ways").built("ways"), channelsOf),
 	})
 }
 
