@@ -3,9 +3,11 @@
  * A file as a client: its references, channels by handle, operations in flight
  * and the processes that it started.
  */
+#include <linux/eventfd.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
 
+#include "nfcm_compat.h"
 #include "nfcm_kmod.h"
 
 static void file_free(struct kref *ref)
@@ -35,6 +37,47 @@ void nfcm_file_live(struct nfcm_file *file, int n)
 {
 	if (!atomic_add_return(n, &file->live))
 		wake_up_all(&file->wait);
+}
+
+/* ---- who waits for completions ---- */
+
+/* There is something to read. No locks. */
+void nfcm_file_wake(struct nfcm_file *file)
+{
+	wake_up_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
+	if (!READ_ONCE(file->event))
+		return;
+	spin_lock(&file->lock);
+	if (file->event)
+		nfcm_signal(file->event);
+	spin_unlock(&file->lock);
+}
+
+/* Have an eventfd signalled, or none any more; it is if there is something already. */
+int nfcm_file_event(struct nfcm_file *file, int fd)
+{
+	struct eventfd_ctx *event = NULL, *old = NULL;
+	int rc = 0;
+
+	if (fd >= 0) {
+		event = eventfd_ctx_fdget(fd);
+		if (IS_ERR(event))
+			return PTR_ERR(event);
+	}
+	spin_lock(&file->lock);
+	if (event && file->event) {
+		rc = -EBUSY;
+		old = event;
+	} else {
+		old = file->event;
+		WRITE_ONCE(file->event, event);
+	}
+	if (!rc && event && (!list_empty(&file->done) || file->dev->removed))
+		nfcm_signal(event);
+	spin_unlock(&file->lock);
+	if (old)
+		eventfd_ctx_put(old);
+	return event || old ? rc : -ENOENT;
 }
 
 /* The channel of a handle, with a reference; NULL if it has none. */
@@ -184,7 +227,7 @@ void nfcm_file_report(struct nfcm_op *op)
 
 	nfcm_file_get(file); /* whoever reads it may close at once */
 	if (nfcm_file_settle(op, !op->called)) {
-		wake_up_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
+		nfcm_file_wake(file);
 	} else {
 		complete_all(&op->done);
 		nfcm_op_put(op);

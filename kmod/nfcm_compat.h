@@ -4,6 +4,7 @@
 #define NFCM_COMPAT_H
 
 #include <linux/dma-buf.h>
+#include <linux/eventfd.h>
 #include <linux/pagemap.h>
 #include <linux/uio.h>
 #include <linux/version.h>
@@ -25,6 +26,16 @@ static inline size_t nfcm_fault_in(unsigned long at, size_t size)
 	return fault_in_readable((const char __user *)at, size);
 #else
 	return 0;
+#endif
+}
+
+/* Add one to an eventfd, as far as it has room. */
+static inline void nfcm_signal(struct eventfd_ctx *event)
+{
+#if KERNEL_VERSION(6, 8, 0) > LINUX_VERSION_CODE
+	eventfd_signal(event, 1);
+#else
+	eventfd_signal(event);
 #endif
 }
 

@@ -63,7 +63,7 @@ static void popped(struct nfcm_file *file, struct nfcm_op *op, bool taken)
 		list_add(&op->node, &file->done);
 	spin_unlock(&file->lock);
 	if (!taken)
-		wake_up_poll(&file->wait, EPOLLIN | EPOLLRDNORM);
+		nfcm_file_wake(file);
 	else if (removed(file))
 		wake_up_all(&file->wait); /* it may have been the last */
 	if (taken)
@@ -200,8 +200,12 @@ void nfcm_file_wake_all(struct nfcm_dev *dev)
 	struct nfcm_file *file;
 
 	spin_lock(&dev->epoch_lock);
-	list_for_each_entry(file, &dev->files, node)
+	list_for_each_entry(file, &dev->files, node) {
+		spin_lock(&file->lock); /* an eventfd that comes later sees it */
+		spin_unlock(&file->lock);
 		wake_up_all(&file->wait);
+		nfcm_file_wake(file);
+	}
 	spin_unlock(&dev->epoch_lock);
 }
 
@@ -255,6 +259,7 @@ static int nfcm_release(struct inode *inode, struct file *f)
 	close_all(file);
 	stop_all(file, epoch);
 	nfcm_region_revoke_all(file);
+	nfcm_file_event(file, -1);
 	if (epoch)
 		nfcm_epoch_put(epoch);
 	forget_done(file);
@@ -273,6 +278,7 @@ static_assert(sizeof(struct nfcomms_reset) >= NFCOMMS_RESET_SIZE_FIRST);
 static_assert(sizeof(struct nfcomms_setup) >= NFCOMMS_SETUP_SIZE_FIRST);
 static_assert(sizeof(struct nfcomms_register) >= NFCOMMS_REGISTER_SIZE_FIRST);
 static_assert(sizeof(struct nfcomms_unregister) >= NFCOMMS_UNREGISTER_SIZE_FIRST);
+static_assert(sizeof(struct nfcomms_eventfd) >= NFCOMMS_EVENTFD_SIZE_FIRST);
 
 /* The size that begins a structure which is only written. It stays. */
 static int check_out(u32 *size, void __user *arg, size_t ksize, size_t first)
@@ -302,7 +308,8 @@ static int copy_out(void __user *arg, const void *from, size_t ksize)
 }
 
 /* What was added after the first version. */
-static const u64 features = NFCOMMS_FEATURE_REGIONS | NFCOMMS_FEATURE_DMA_BUF
+static const u64 features = NFCOMMS_FEATURE_REGIONS | NFCOMMS_FEATURE_DMA_BUF |
+			    NFCOMMS_FEATURE_EVENTFD
 #ifdef NFCM_URING
 			    | NFCOMMS_FEATURE_URING
 #endif
@@ -480,6 +487,18 @@ static long ioc_unregister(struct nfcm_file *file, void __user *arg)
 	return nfcm_region_unregister(file, u.address);
 }
 
+static long ioc_eventfd(struct nfcm_file *file, void __user *arg)
+{
+	struct nfcomms_eventfd e;
+	int rc = nfcm_copy_in(&e, sizeof(e), NFCOMMS_EVENTFD_SIZE_FIRST, arg);
+
+	if (rc)
+		return rc;
+	if (e.flags || memchr_inv(e.rsvd, 0, sizeof(e.rsvd)))
+		return -EINVAL;
+	return e.fd < -1 ? -EBADF : nfcm_file_event(file, e.fd);
+}
+
 /*
  * What makes the device do something takes a file that is open for writing: who
  * opened it for reading gets information alone.
@@ -508,6 +527,8 @@ static long nfcm_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
 		return nfcm_ioc_cancel(file, user);
 	case NFCOMMS_IOC_SETUP:
 		return ioc_setup(file, user);
+	case NFCOMMS_IOC_EVENTFD:
+		return ioc_eventfd(file, user);
 	case NFCOMMS_IOC_REGISTER:
 		return removed(file) ? -ENODEV : ioc_register(file, user);
 	case NFCOMMS_IOC_UNREGISTER:

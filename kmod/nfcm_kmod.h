@@ -9,7 +9,7 @@
  *	leaf	nfcm_dev.epoch_lock	nfcm_dev.epoch, .state, .files
  *	leaf	nfcm_file.regions.lock	the file's regions; also below epoch_lock
  *	leaf	nfcm_file.lock		completions, operations by user_data,
- *					processes
+ *					processes, eventfd; also below epoch_lock
  *	leaf	nfcm_controller.lock	the queues of control requests
  *	leaf	nfcm_watch.lock		the last heartbeat
  *	leaf	pool_lock		users, workers that pin, charged memory
@@ -64,6 +64,7 @@ enum nfcm_sizes {
 	NFCM_BATCH = 32, /* messages taken in a row with the mailbox locked */
 };
 
+struct eventfd_ctx;
 struct nfcm_op;
 struct nfcm_file;
 struct nfcm_epoch;
@@ -390,6 +391,8 @@ struct nfcm_file {
 	atomic_t live; /* what must end before release returns */
 	struct list_head done;
 	struct list_head processes;
+	struct eventfd_ctx *
+		event; /* signalled when there is something to read; NULL: none */
 	wait_queue_head_t wait;
 	struct xarray channels; /* by handle; its lock guards the references */
 	u32 next_handle;
@@ -547,6 +550,8 @@ void nfcm_op_error(struct nfcm_op *op, u32 status, int error);
 void nfcm_file_get(struct nfcm_file *file);
 void nfcm_file_put(struct nfcm_file *file);
 void nfcm_file_live(struct nfcm_file *file, int n);
+void nfcm_file_wake(struct nfcm_file *file);
+int nfcm_file_event(struct nfcm_file *file, int fd);
 struct nfcm_channel *nfcm_file_channel(struct nfcm_file *file, u32 handle);
 int nfcm_file_bind(struct nfcm_file *file, struct nfcm_channel *ch, u32 handle);
 int nfcm_file_admit(struct nfcm_file *file, struct nfcm_op *op);

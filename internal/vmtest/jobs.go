@@ -181,6 +181,7 @@ var programs = map[string]program{
 	"stall":    clientTest("stall"),
 	"udev":     clientTest("udev"),
 	"uring":    ringTest("uring"),
+	"eventfd":  clientTest("eventfd"),
 	"between":  clientTest("between"),
 	"clients":  clientTest("clients"),
 	"recover":  clientTest("recover"),
@@ -248,7 +249,7 @@ var jobs = []job{
 		programs: []string{
 			"selftest", "first", "validate", "rights", "access", "memory", "runs", "runs@pages", "eager", "eager@pages", "validate@pages", "region", "signal", "exits", "lib", "echo", "show", "wake", "kdev", "bulk",
 			"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent",
-			"clients", "clients-silent@silent", "between", "unknown", "uring-without",
+			"clients", "clients-silent@silent", "between", "unknown", "uring-without", "eventfd",
 		},
 	},
 	{
@@ -273,6 +274,6 @@ var jobs = []job{
 	},
 	{
 		name: "backports", group: "test", about: "the current stable kernel",
-		kernel: "backports", device: []string{}, params: loaded, programs: []string{"first", "validate", "memory", "region", "dmabuf", "uring", "clients", "bulk"},
+		kernel: "backports", device: []string{}, params: loaded, programs: []string{"first", "validate", "memory", "region", "dmabuf", "uring", "eventfd", "clients", "bulk"},
 	},
 }

@@ -46,6 +46,7 @@
 #define NFCOMMS_SETUP_SIZE_FIRST 32
 #define NFCOMMS_REGISTER_SIZE_FIRST 64
 #define NFCOMMS_UNREGISTER_SIZE_FIRST 32
+#define NFCOMMS_EVENTFD_SIZE_FIRST 32
 
 /**
  * enum nfcomms_status - how an operation ended; the device's enum nfc_status.
@@ -104,11 +105,13 @@ enum nfcomms_status {
  * @NFCOMMS_FEATURE_REGIONS: NFCOMMS_IOC_REGISTER and NFCOMMS_IOC_UNREGISTER
  * @NFCOMMS_FEATURE_DMA_BUF: with NFCOMMS_REGION_DMA_BUF as well
  * @NFCOMMS_FEATURE_URING: CALL and CANCEL are commands of an io_uring too
+ * @NFCOMMS_FEATURE_EVENTFD: NFCOMMS_IOC_EVENTFD
  */
 enum nfcomms_features {
 	NFCOMMS_FEATURE_REGIONS = 1 << 0,
 	NFCOMMS_FEATURE_DMA_BUF = 1 << 1,
 	NFCOMMS_FEATURE_URING = 1 << 2,
+	NFCOMMS_FEATURE_EVENTFD = 1 << 3,
 };
 
 /**
@@ -537,6 +540,27 @@ struct nfcomms_unregister {
 };
 
 /**
+ * struct nfcomms_eventfd - have an eventfd signalled when there is something to read.
+ * @size: sizeof(struct nfcomms_eventfd)
+ * @flags: zero
+ * @fd: of the eventfd, which may be closed afterwards; -1: it is signalled no more
+ * @rsvd: zero
+ *
+ * One is added to it for each completion that comes to be read, or back from a read
+ * that could not write it; at once if there are some; and when the device is removed.
+ * A counter that is full stays so, and nobody waits for it. It ends with the file.
+ *
+ * EBUSY: the file has one. ENOENT: it has none that could end. EBADF, EINVAL: @fd is
+ * no descriptor, or no eventfd.
+ */
+struct nfcomms_eventfd {
+	__u32 size;
+	__u32 flags;
+	__s32 fd;
+	__u32 rsvd[5];
+};
+
+/**
  * enum nfcomms_half_state - where the transaction of a half stands.
  * @NFCOMMS_HALF_UNKNOWN: no state of this header
  * @NFCOMMS_HALF_IDLE: there is none
@@ -624,5 +648,7 @@ struct nfcomms_channel {
 	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x08, NFCOMMS_REGISTER_SIZE_FIRST)
 #define NFCOMMS_IOC_UNREGISTER \
 	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x09, NFCOMMS_UNREGISTER_SIZE_FIRST)
+#define NFCOMMS_IOC_EVENTFD \
+	_IOC(_IOC_WRITE, NFCOMMS_IOC_TYPE, 0x0a, NFCOMMS_EVENTFD_SIZE_FIRST)
 
 #endif /* _UAPI_NFCOMMS_H */

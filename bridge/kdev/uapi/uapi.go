@@ -23,6 +23,7 @@ const (
 	SetupSizeFirst      = 32
 	RegisterSizeFirst   = 64
 	UnregisterSizeFirst = 32
+	EventfdSizeFirst    = 32
 )
 
 // How an operation ended (enum nfcomms_status): abi.Status, as the ioctl interface names it.
@@ -57,6 +58,7 @@ const (
 	FeatureRegions = 1 << 0 // IOCRegister, IOCUnregister
 	FeatureDMABuf  = 1 << 1 // … with RegionDMABuf as well
 	FeatureUring   = 1 << 2 // IOCCall and IOCCancel are commands of an io_uring too
+	FeatureEventfd = 1 << 3 // IOCEventfd
 )
 
 // Info describes the device.
@@ -277,6 +279,15 @@ type Unregister struct {
 	Rsvd    [2]uint64
 }
 
+// Eventfd has an eventfd signalled when there is something to read.
+type Eventfd struct {
+	_     structs.HostLayout
+	Size  uint32
+	Flags uint32
+	FD    int32 // -1: none
+	Rsvd  [5]uint32
+}
+
 // Where the transaction of a half stands (enum nfcomms_half_state).
 const (
 	HalfUnknown   = 0
@@ -325,4 +336,5 @@ const (
 
 	IOCRegister   = 1<<30 | RegisterSizeFirst<<16 | IOCType<<8 | 0x08
 	IOCUnregister = 1<<30 | UnregisterSizeFirst<<16 | IOCType<<8 | 0x09
+	IOCEventfd    = 1<<30 | EventfdSizeFirst<<16 | IOCType<<8 | 0x0a
 )
