@@ -156,6 +156,7 @@ var programs = map[string]program{
 	"lib":      {kind: cTest, source: append([]string{"kmod/lib/test/guest_test.c", "firmware/test/harness.c"}, libSources...)},
 	"echo":     {kind: cMain, source: append([]string{"kmod/lib/example/echo.c", "-Ikmod/lib"}, libSources...), args: []string{"dev:0"}},
 	"validate": clientTest("validate"),
+	"opcodes":  clientTest("opcodes"),
 	"rights":   clientTest("rights"),
 	"access":   clientTest("access"),
 	"memory":   clientTest("memory"),
@@ -247,7 +248,7 @@ var jobs = []job{
 			{name: "other-registers", args: []string{"--pci-version=2.0"}}, {name: "other-abi", args: []string{"--abi-version=9.1"}},
 		},
 		programs: []string{
-			"selftest", "first", "validate", "rights", "access", "memory", "runs", "runs@pages", "eager", "eager@pages", "validate@pages", "region", "signal", "exits", "lib", "echo", "show", "wake", "kdev", "bulk",
+			"selftest", "first", "validate", "opcodes", "rights", "access", "memory", "runs", "runs@pages", "eager", "eager@pages", "validate@pages", "region", "signal", "exits", "lib", "echo", "show", "wake", "kdev", "bulk",
 			"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent",
 			"clients", "clients-silent@silent", "between", "unknown", "uring-without", "eventfd",
 		},

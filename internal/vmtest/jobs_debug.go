@@ -85,7 +85,7 @@ var debugJobs = []job{
 	{
 		name: "debug-stall", group: "debug", about: "memory whose pages come late: nobody else waits",
 		kernel: "debug", device: []string{}, params: slow,
-		programs: []string{"stall"},
+		programs: []string{"stall", "opcodes"},
 	},
 	{
 		name: "debug-failnth", group: "debug", about: "each allocation and copy of each ioctl and of a probe fails once",

@@ -86,7 +86,7 @@ var defects = []defect{
 	},
 	{
 		name: "no-reserved-check", about: "reserved fields of an operation may be anything", group: inDefects, kernel: "release",
-		binary: "validate", args: []string{"-n", "what_they_do_not_take"}, wants: `SUBSCRIBE: reserved`,
+		binary: "opcodes", args: []string{"-n", "what_they_do_not_take"}, wants: `SUBSCRIBE: reserved`,
 	},
 	{
 		name: "double-completion", about: "a delivered message completes twice", group: inDefects, kernel: "debug",

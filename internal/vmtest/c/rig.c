@@ -211,6 +211,20 @@ uint32_t state(int fd)
 	return health.state;
 }
 
+struct bench setup(void)
+{
+	struct bench b = { .fd = fresh() };
+
+	b.ch = program(b.fd, "loopback");
+	return b;
+}
+
+void teardown(struct bench *b)
+{
+	check_alive(b->fd, b->ch);
+	close(b->fd);
+}
+
 void check_device(void)
 {
 	int fd = client();

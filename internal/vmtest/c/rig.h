@@ -67,6 +67,14 @@ uint32_t program(int fd, const char *name);
 void check_alive(int fd, uint32_t loopback);
 /* The device's enum nfcomms_state. */
 uint32_t state(int fd);
+/* A client of a fresh device, with a loopback channel. */
+struct bench {
+	int fd;
+	uint32_t ch;
+};
+struct bench setup(void);
+/* The channel still works; then the end of the client. */
+void teardown(struct bench *b);
 /* A new client finds a device that works. */
 void check_device(void);
 /* Ask a source program for size bytes. */
