@@ -68,13 +68,14 @@ static void touch_register(void __iomem *at, u32 width, bool write, u64 *value)
 
 /*
  * Make an access that is in order, through a mapping of its own: most BARs have none.
- * Must hold epoch_mutex, so that the function is there and awake.
+ * epoch_mutex is held so that the function is there and awake.
  */
 static int make_access(struct nfcm_dev *dev, struct nfcomms_access *a)
 {
 	bool write = a->flags & NFCOMMS_ACCESS_WRITE;
 	void __iomem *at;
 
+	lockdep_assert_held(&dev->epoch_mutex);
 	if (dev->removed || (!dev->away && nfcm_hw_gone(dev)))
 		return -ENODEV;
 	if (dev->away)

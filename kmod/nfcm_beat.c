@@ -27,12 +27,13 @@ static bool read_beat(struct nfcm_epoch *epoch, struct nfc_heartbeat *b)
 	return false;
 }
 
-/* Read the heartbeat; true if there is a new one. Must hold watch.lock. */
+/* Read the heartbeat; true if there is a new one. */
 static bool sample(struct nfcm_epoch *epoch)
 {
 	struct nfcm_watch *w = &epoch->watch;
 	struct nfc_heartbeat b;
 
+	lockdep_assert_held(&epoch->watch.lock);
 	if (w->dead || !read_beat(epoch, &b) || b.beat == w->last.beat)
 		return false;
 	w->last = b;

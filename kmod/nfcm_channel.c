@@ -70,9 +70,10 @@ int nfcm_channel_enter(struct nfcm_channel *ch)
 	return rc;
 }
 
-/* Leave the epoch's table; its reference is put at unlock. Must hold the mailbox. */
+/* Leave the epoch's table; its reference is put at unlock. */
 static void leave(struct nfcm_channel *ch)
 {
+	lockdep_assert_held(&ch->mailbox->lock);
 	if (ch->gone)
 		return;
 	ch->gone = true;
@@ -91,10 +92,11 @@ void nfcm_channel_leave(struct nfcm_channel *ch)
 
 /*
  * The file's name for the channel ends. The table or the caller still has a
- * reference. Must hold the mailbox.
+ * reference.
  */
 static void drop_handle(struct nfcm_channel *ch)
 {
+	lockdep_assert_held(&ch->mailbox->lock);
 	if (!ch->handle)
 		return;
 	xa_erase(&ch->file->channels, ch->handle);
@@ -103,11 +105,12 @@ static void drop_handle(struct nfcm_channel *ch)
 	kref_put(&ch->ref, channel_free); /* never the last */
 }
 
-/* CLOSE operations end, as far as their halves are closed. Must hold the mailbox. */
+/* CLOSE operations end, as far as their halves are closed. */
 static void end_closers(struct nfcm_channel *ch, u32 closes_put)
 {
 	struct nfcm_op *op, *next;
 
+	lockdep_assert_held(&ch->mailbox->lock);
 	list_for_each_entry_safe(op, next, &ch->closers, node) {
 		if (op->flags & ~closes_put)
 			continue;
@@ -116,11 +119,12 @@ static void end_closers(struct nfcm_channel *ch, u32 closes_put)
 	}
 }
 
-/* Everything of one half ends, because it is closed. Must hold the mailbox. */
+/* Everything of one half ends, because it is closed. */
 static void shut_half(struct nfcm_half *half, u8 why)
 {
 	struct nfcm_op *op, *next;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (why == NFCM_SHUT_HOST)
 		nfcm_half_act(half, NFCM_SHUT);
 	list_for_each_entry_safe(op, next, &half->queue, node) {
@@ -135,23 +139,25 @@ static void shut_half(struct nfcm_half *half, u8 why)
 	nfcm_half_push(half);
 }
 
-/* Halves that are closed for this reason. Must hold the mailbox. */
+/* Halves that are closed for this reason. */
 static u32 shut_already(const struct nfcm_channel *ch, u8 why)
 {
 	u32 halves = 0;
 	int d;
 
+	lockdep_assert_held(&ch->mailbox->lock);
 	for (d = NFC_H2D; d <= NFC_D2H; d++)
 		if (ch->half[d].shut & why)
 			halves |= 1u << d;
 	return halves;
 }
 
-/* Some halves are closed, by the host or by the device's process. Must hold the mailbox. */
+/* Some halves are closed, by the host or by the device's process. */
 void nfcm_channel_shut(struct nfcm_channel *ch, u32 halves, u8 why)
 {
 	int d;
 
+	lockdep_assert_held(&ch->mailbox->lock);
 	halves &= ~shut_already(ch, why);
 	for (d = NFC_H2D; d <= NFC_D2H; d++)
 		if (halves >> d & 1)
@@ -164,15 +170,15 @@ void nfcm_channel_shut(struct nfcm_channel *ch, u32 halves, u8 why)
 
 /*
  * Halves that are closed here and quiet, and whose CLOSE is still to be put. If
- * both are closed one CLOSE is put for both: a process that got one for a single
- * half could still take what is being withdrawn on the other. Must hold the
- * mailbox.
+ * both are closed one CLOSE is put for both: a process that got one for a
+ * single half could still take what is being withdrawn on the other.
  */
 static u32 closable(struct nfcm_channel *ch)
 {
 	u32 halves = 0, shut = 0;
 	int d;
 
+	lockdep_assert_held(&ch->mailbox->lock);
 	for (d = NFC_H2D; d <= NFC_D2H; d++) {
 		if (ch->closes_put >> d & 1 ||
 		    !(ch->half[d].shut & NFCM_SHUT_HOST))
@@ -184,7 +190,7 @@ static u32 closable(struct nfcm_channel *ch)
 	return shut == NFCM_BOTH && halves != NFCM_BOTH ? 0 : halves;
 }
 
-/* Put CLOSE for some halves; false if there is no room. Must hold the mailbox. */
+/* Put CLOSE for some halves; false if there is no room. */
 static bool put_close(struct nfcm_channel *ch, u32 halves)
 {
 	struct nfc_close c = {
@@ -194,6 +200,7 @@ static bool put_close(struct nfcm_channel *ch, u32 halves)
 	struct nfc_slot slot;
 	int d;
 
+	lockdep_assert_held(&ch->mailbox->lock);
 	memset(&slot, 0, sizeof(slot));
 	memcpy(slot.payload, &c, sizeof(c));
 	nfcm_half_header(&ch->half[NFC_D2H], &slot, NFC_TYPE_CLOSE,
@@ -214,11 +221,12 @@ static bool put_close(struct nfcm_channel *ch, u32 halves)
 	return true;
 }
 
-/* Go on with a close, as far as the halves are quiet. Must hold the mailbox. */
+/* Go on with a close, as far as the halves are quiet. */
 void nfcm_channel_step(struct nfcm_channel *ch)
 {
 	u32 halves;
 
+	lockdep_assert_held(&ch->mailbox->lock);
 	if (ch->gone || ch->opening || ch->mailbox->dead)
 		return;
 	halves = closable(ch);
@@ -228,9 +236,10 @@ void nfcm_channel_step(struct nfcm_channel *ch)
 		end_closers(ch, ch->closes_put);
 }
 
-/* The device agreed that the subscription is over. Must hold the mailbox. */
+/* The device agreed that the subscription is over. */
 void nfcm_channel_over(struct nfcm_channel *ch)
 {
+	lockdep_assert_held(&ch->mailbox->lock);
 	nfcm_mailbox_park(ch, 0);
 	nfcm_half_down(&ch->half[NFC_H2D], NFC_ECLOSED);
 	nfcm_half_down(&ch->half[NFC_D2H], NFC_ECLOSED);
@@ -239,19 +248,21 @@ void nfcm_channel_over(struct nfcm_channel *ch)
 	end_closers(ch, NFCM_BOTH);
 }
 
-/* In an ended epoch the handle goes once both halves are closed. Must hold the mailbox. */
+/* In an ended epoch the handle goes once both halves are closed. */
 static void drop_closed(struct nfcm_channel *ch)
 {
+	lockdep_assert_held(&ch->mailbox->lock);
 	if (ch->half[NFC_H2D].shut & ch->half[NFC_D2H].shut & NFCM_SHUT_HOST)
 		drop_handle(ch);
 }
 
 /*
- * The epoch ended. The file keeps the handle until it closes it: operations on it
- * report the end of the epoch. Must hold the mailbox.
+ * The epoch ended. The file keeps the handle until it closes it: operations on
+ * it report the end of the epoch.
  */
 void nfcm_channel_down(struct nfcm_channel *ch, u32 status)
 {
+	lockdep_assert_held(&ch->mailbox->lock);
 	nfcm_half_down(&ch->half[NFC_H2D], status);
 	nfcm_half_down(&ch->half[NFC_D2H], status);
 	drop_closed(ch);
@@ -260,14 +271,15 @@ void nfcm_channel_down(struct nfcm_channel *ch, u32 status)
 }
 
 /*
- * Close halves for the file; op, if any, ends when they are closed. Must hold
- * the mailbox, and a reference.
+ * Close halves for the file; op, if any, ends when they are closed. The caller
+ * has a reference.
  */
 void nfcm_channel_close(struct nfcm_channel *ch, struct nfcm_op *op)
 {
 	u32 halves = op ? op->flags & NFCM_BOTH : NFCM_BOTH;
 	int d;
 
+	lockdep_assert_held(&ch->mailbox->lock);
 	if (ch->gone || ch->mailbox->dead) {
 		for (d = NFC_H2D; d <= NFC_D2H; d++)
 			if (halves >> d & 1)

@@ -269,11 +269,12 @@ bool nfcm_file_adopt(struct nfcm_file *file, struct nfcm_process *p)
 	return ok;
 }
 
-/* Find a process. Must hold file->lock. */
+/* Find a process. */
 static struct nfcm_process *find(struct nfcm_file *file, u32 epoch, u64 id)
 {
 	struct nfcm_process *p;
 
+	lockdep_assert_held(&file->lock);
 	list_for_each_entry(p, &file->processes, node)
 		if (p->epoch == epoch && p->id == id)
 			return p;

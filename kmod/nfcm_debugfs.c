@@ -14,11 +14,11 @@ static const char *const states[] = {
 	[NFCM_STATE_POSTED] = "posted",
 };
 
-/* Must hold the mailbox. */
 static void show_half(struct seq_file *m, const struct nfcm_half *half)
 {
 	const struct nfcm_half_core *core = half->core;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	seq_printf(m, " %s: %s id=%llu op=%u pending=%u shut=%u",
 		   core->direction == NFC_H2D ? "h2d" : "d2h",
 		   states[core->state], core->id,

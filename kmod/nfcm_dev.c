@@ -72,11 +72,12 @@ static struct nfcm_epoch *epoch_new(struct nfcm_dev *dev,
 	return epoch;
 }
 
-/* End the present epoch and wait until DMA is quiet. Must hold epoch_mutex. */
+/* End the present epoch and wait until DMA is quiet. */
 static void end_epoch(struct nfcm_dev *dev, u32 status)
 {
 	struct nfcm_epoch *epoch = nfcm_epoch_get(dev);
 
+	lockdep_assert_held(&dev->epoch_mutex);
 	if (!epoch)
 		return;
 	nfcm_epoch_fail(epoch, status, NULL);
@@ -97,13 +98,14 @@ static struct nfcm_epoch *boot_epoch(struct nfcm_dev *dev,
 }
 
 /*
- * Start an epoch; there must be none that lives. A device that did not boot is not
- * to do DMA. Must hold epoch_mutex.
+ * Start an epoch; there must be none that lives. A device that did not boot is
+ * not to do DMA.
  */
 static int boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
 {
 	struct nfcm_epoch *epoch = boot_epoch(dev, shape), *old;
 
+	lockdep_assert_held(&dev->epoch_mutex);
 	if (IS_ERR(epoch)) {
 		nfcm_hw_fence(dev);
 		return PTR_ERR(epoch);
@@ -158,11 +160,12 @@ void nfcm_dev_down(struct nfcm_dev *dev, u32 status, u32 state)
 	mutex_unlock(&dev->epoch_mutex);
 }
 
-/* End the epoch and boot the next, with a shape. Must hold epoch_mutex. */
+/* End the epoch and boot the next, with a shape. */
 static int reset(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
 {
 	int rc;
 
+	lockdep_assert_held(&dev->epoch_mutex);
 	end_epoch(dev, NFC_ERESET);
 	nfcm_dev_set_state(dev, NFCOMMS_STATE_RESETTING);
 	nfcm_count(dev, NFCM_COUNT_RESETS, 1);

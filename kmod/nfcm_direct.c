@@ -2,26 +2,28 @@
 /* What a half does next: offering to the device, taking what it offers. */
 #include "nfcm_kmod.h"
 
-/* Why an operation cannot begin on this half; 0 if it can. Must hold the mailbox. */
+/* Why an operation cannot begin on this half; 0 if it can. */
 static u32 barred(struct nfcm_half *half, u8 shut)
 {
 	struct nfcm_epoch *epoch = half->ch->epoch;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (nfcm_half_mailbox(half)->dead)
 		return atomic_read(&epoch->down) ?: NFC_ERESET;
 	return half->shut & shut ? NFC_ECLOSED : 0;
 }
 
-/* It was not there now, and nothing happened. Must hold the mailbox. */
+/* It was not there now, and nothing happened. */
 static void not_now(struct nfcm_op *op)
 {
+	lockdep_assert_held(&op->ch->mailbox->lock);
 	op->c.flags |= NFCOMMS_NOT_NOW;
 	nfcm_op_over(op, NFC_EWITHDRAWN);
 }
 
 /* ---- to the device ---- */
 
-/* SEND and SEND_IND: wait in the half's queue. Must hold the mailbox. */
+/* SEND and SEND_IND: wait in the half's queue. */
 void nfcm_send_start(struct nfcm_half *half, struct nfcm_op *op)
 {
 	u32 status = barred(half, NFCM_SHUT_HOST | NFCM_SHUT_PEER);
@@ -29,6 +31,7 @@ void nfcm_send_start(struct nfcm_half *half, struct nfcm_op *op)
 			    NFCOMMS_HOLD; /* it uses what an ARM reserved */
 	struct nfcm_channel *ch = half->ch;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (status) {
 		nfcm_op_over(op, status);
 		return;
@@ -48,7 +51,7 @@ void nfcm_send_start(struct nfcm_half *half, struct nfcm_op *op)
 	nfcm_half_push(half);
 }
 
-/* Offer a message; false if it must wait for room. Must hold the mailbox. */
+/* Offer a message; false if it must wait for room. */
 static bool offer_message(struct nfcm_half *half)
 {
 	struct nfcm_mailbox *mailbox = nfcm_half_mailbox(half);
@@ -61,6 +64,7 @@ static bool offer_message(struct nfcm_half *half)
 		.direction = cpu_to_le32(NFC_H2D),
 	};
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	nfcm_half_header(half, &message, NFC_TYPE_DIRECT, (u32)op->length,
 			 core->id + 1);
 	memcpy(message.payload, op->c.payload, sizeof(message.payload));
@@ -85,7 +89,7 @@ static bool offer_message(struct nfcm_half *half)
 	return true;
 }
 
-/* Put OFFER: the device answers READY when the target waits. Must hold the mailbox. */
+/* Put OFFER: the device answers READY when the target waits. */
 static void request_ready(struct nfcm_half *half)
 {
 	u64 next = half->core->id + 1;
@@ -95,6 +99,7 @@ static void request_ready(struct nfcm_half *half)
 	};
 	struct nfc_slot slot;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	nfcm_half_header(half, &slot, NFC_TYPE_OFFER, NFC_PAYLOAD_SIZE, next);
 	memcpy(slot.payload, &note, sizeof(note));
 	if (nfcm_mailbox_put(nfcm_half_mailbox(half), &slot, NFCM_ROOM_NORMAL))
@@ -103,11 +108,12 @@ static void request_ready(struct nfcm_half *half)
 		nfcm_half_wait_for_room(half, false);
 }
 
-/* The half's next offer. False if it must wait for room or pages. Must hold the mailbox. */
+/* The half's next offer. False if it must wait for room or pages. */
 static bool offer_next(struct nfcm_half *half)
 {
 	bool put;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (half->op->opcode == NFCOMMS_OP_SEND_IND)
 		return nfcm_transfer_begin(half);
 	put = offer_message(half);
@@ -116,12 +122,13 @@ static bool offer_next(struct nfcm_half *half)
 	return put;
 }
 
-/* Go on with the h2d half. Must hold the mailbox. */
+/* Go on with the h2d half. */
 void nfcm_send_next(struct nfcm_half *half)
 {
 	struct nfcm_half_core *core = half->core;
 	struct nfcm_op *next;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	while (core->state == NFCM_STATE_IDLE && !half->reserved) {
 		if (!half->op) {
 			next = list_first_entry_or_null(&half->queue,
@@ -147,9 +154,10 @@ void nfcm_send_next(struct nfcm_half *half)
 		request_ready(half);
 }
 
-/* The target waits: reserve the next transaction for the ARM. Must hold the mailbox. */
+/* The target waits: reserve the next transaction for the ARM. */
 void nfcm_send_reserve(struct nfcm_half *half)
 {
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	half->reserved = true;
 	half->reserved_for = half->op->c.user_data;
 	half->op->c.flags |= NFCOMMS_HELD;
@@ -158,10 +166,11 @@ void nfcm_send_reserve(struct nfcm_half *half)
 
 /*
  * REFUSE of the h2d half: what an ARM reserved is not needed any more. It may
- * have been used. Must hold the mailbox.
+ * have been used.
  */
 void nfcm_send_release(struct nfcm_half *half, struct nfcm_op *op)
 {
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (half->reserved && half->reserved_for == op->length)
 		half->reserved = false;
 	nfcm_op_over(op, NFC_OK);
@@ -170,20 +179,22 @@ void nfcm_send_release(struct nfcm_half *half, struct nfcm_op *op)
 
 /* ---- from the device ---- */
 
-/* Leave the decision on what is held to ACCEPT or REFUSE. Must hold the mailbox. */
+/* Leave the decision on what is held to ACCEPT or REFUSE. */
 static void leave_held(struct nfcm_half *half)
 {
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	half->op->c.flags |= NFCOMMS_HELD;
 	nfcm_half_end(half, NFC_OK);
 }
 
-/* RECEIVE finds an offer; what is not for it stays. Must hold the mailbox. */
+/* RECEIVE finds an offer; what is not for it stays. */
 static void take_message(struct nfcm_half *half)
 {
 	struct nfcm_half_core *core = half->core;
 	u64 length = nfcm_core_offer_size(core);
 	struct nfcm_op *op = half->op;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (nfcm_core_offers_transfer(core)) {
 		nfcm_half_end(half, NFC_EKIND);
 		return;
@@ -202,13 +213,14 @@ static void take_message(struct nfcm_half *half)
 		nfcm_half_set_pending(half, NFC_TYPE_ACK, NFC_OK, length);
 }
 
-/* RECEIVE_IND finds an offer; what is not for it stays. Must hold the mailbox. */
+/* RECEIVE_IND finds an offer; what is not for it stays. */
 static void take_transfer(struct nfcm_half *half)
 {
 	struct nfcm_half_core *core = half->core;
 	u64 size = nfcm_core_offer_size(core);
 	struct nfcm_op *op = half->op;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (!nfcm_core_offers_transfer(core)) {
 		nfcm_half_end(half, NFC_EKIND);
 		return;
@@ -247,12 +259,13 @@ static void take(struct nfcm_half *half)
 	}
 }
 
-/* Go on with the d2h half. Must hold the mailbox. */
+/* Go on with the d2h half. */
 void nfcm_receive_next(struct nfcm_half *half)
 {
 	struct nfcm_half_core *core = half->core;
 	struct nfcm_op *op = half->op;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (!op)
 		return;
 	if (core->state == NFCM_STATE_IDLE) {
@@ -273,9 +286,10 @@ void nfcm_receive_next(struct nfcm_half *half)
 	}
 }
 
-/* Leave a held offer where it is, unless the device recalled it. Must hold the mailbox. */
+/* Leave a held offer where it is, unless the device recalled it. */
 void nfcm_receive_release(struct nfcm_half *half)
 {
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	nfcm_half_act(half, NFCM_RELEASE);
 	if (half->core->state == NFCM_STATE_ANSWERING)
 		nfcm_half_set_pending(half, NFC_TYPE_WITHDRAWN, 0, 0);
@@ -283,11 +297,12 @@ void nfcm_receive_release(struct nfcm_half *half)
 		nfcm_half_fire(half, NFC_OK);
 }
 
-/* ACCEPT what is held. Must hold the mailbox. */
+/* ACCEPT what is held. */
 static void accept_held(struct nfcm_half *half, struct nfcm_op *op)
 {
 	struct nfcm_half_core *core = half->core;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	nfcm_half_take(half, op);
 	if (core->state == NFCM_STATE_OFFERED && !nfcm_core_offers_transfer(core))
 		nfcm_half_set_pending(half, NFC_TYPE_ACK, NFC_OK,
@@ -299,12 +314,13 @@ static void accept_held(struct nfcm_half *half, struct nfcm_op *op)
 
 /*
  * Refuse what is held: a message stays offered, a transfer is aborted. op is
- * NULL when the half is closed. Must hold the mailbox.
+ * NULL when the half is closed.
  */
 void nfcm_receive_refuse(struct nfcm_half *half, struct nfcm_op *op)
 {
 	struct nfcm_half_core *core = half->core;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (core->state == NFCM_STATE_OFFERED &&
 	    !nfcm_core_offers_transfer(core)) {
 		nfcm_receive_release(half);
@@ -327,13 +343,14 @@ static bool held(const struct nfcm_half *half)
 	return half->core->held && !half->op;
 }
 
-/* RECEIVE, RECEIVE_IND, NEXT, ACCEPT, REFUSE. Must hold the mailbox. */
+/* RECEIVE, RECEIVE_IND, NEXT, ACCEPT, REFUSE. */
 void nfcm_receive_start(struct nfcm_half *half, struct nfcm_op *op)
 {
 	struct nfcm_half_core *core = half->core;
 	struct nfcm_channel *ch = half->ch;
 	u32 status = barred(half, NFCM_SHUT_HOST);
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (!status && op->opcode == NFCOMMS_OP_ACCEPT && held(half)) {
 		accept_held(half, op);
 		return;

@@ -3,12 +3,13 @@
 #include "nfcm_kmod.h"
 #include "trace.h"
 
-/* The device broke the protocol. Must hold the mailbox. */
+/* The device broke the protocol. */
 static void fault(struct nfcm_mailbox *mailbox, const struct nfc_slot *slot,
 		  const char *why)
 {
 	u64 h = le64_to_cpu(slot->header);
 
+	lockdep_assert_held(&mailbox->lock);
 	mailbox->dead = true;
 	trace_nfcomms_fault(mailbox->index, slot, why);
 	dev_err_ratelimited(&mailbox->epoch->dev->dev,
@@ -18,10 +19,11 @@ static void fault(struct nfcm_mailbox *mailbox, const struct nfc_slot *slot,
 	nfcm_epoch_fail(mailbox->epoch, NFC_EFAULT, why);
 }
 
-/* Act on what a message for an open channel means. Must hold the mailbox. */
+/* Act on what a message for an open channel means. */
 static void act(struct nfcm_channel *ch, const struct nfc_slot *slot,
 		const struct nfcm_outcome *out)
 {
+	lockdep_assert_held(&ch->mailbox->lock);
 	switch (out->event) {
 	case NFCM_EVENT_NONE:
 		break;
@@ -51,8 +53,8 @@ static void route(struct nfcm_channel *ch, const struct nfc_slot *slot)
 }
 
 /*
- * Hand one message to the half it is about. slot is a private copy: the
- * device cannot change it any more. Must hold the mailbox.
+ * Hand one message to the half it is about. slot is a private copy: the device
+ * cannot change it any more.
  */
 void nfcm_dispatch(struct nfcm_mailbox *mailbox, const struct nfc_slot *slot)
 {
@@ -61,6 +63,7 @@ void nfcm_dispatch(struct nfcm_mailbox *mailbox, const struct nfc_slot *slot)
 	struct nfcm_channel *ch;
 	struct nfcm_outcome out;
 
+	lockdep_assert_held(&mailbox->lock);
 	nfcm_classify_header(&epoch->layout, mailbox->index, slot, &out);
 	ch = out.event ? NULL : xa_load(&epoch->channels, id);
 	if (!ch && !out.event)
@@ -79,12 +82,13 @@ void nfcm_dispatch(struct nfcm_mailbox *mailbox, const struct nfc_slot *slot)
 	}
 }
 
-/* Give a channel its ids and let in what came early. Must hold the mailbox. */
+/* Give a channel its ids and let in what came early. */
 void nfcm_channel_opened(struct nfcm_channel *ch, u64 h2d, u64 d2h,
 			 u64 generation)
 {
 	int i;
 
+	lockdep_assert_held(&ch->mailbox->lock);
 	nfcm_core_open(&ch->core, h2d, d2h, generation);
 	ch->opening = false;
 	for (i = 0; i < ch->early_count && !ch->mailbox->dead; i++)

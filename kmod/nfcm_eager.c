@@ -7,13 +7,14 @@
 
 #include "nfcm_kmod.h"
 
-/* May the operation's transfer go so? Its memory is mapped. Must hold the mailbox. */
+/* May the operation's transfer go so? Its memory is mapped. */
 bool nfcm_eager_fits(const struct nfcm_half *half)
 {
 	const struct nfcm_op *op = half->op;
 	const struct nfcm_pins *p = &op->pins;
 	u32 most = half->ch->epoch->layout.eager, n = 0;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (!most || op->length > NFC_EAGER_BYTES || p->pinned != op->length)
 		return false;
 	if (op->length)
@@ -22,8 +23,8 @@ bool nfcm_eager_fits(const struct nfcm_half *half)
 }
 
 /*
- * Put the transfer and its pages, under the id that it has or will have. False if it
- * must wait for room. Must hold the mailbox.
+ * Put the transfer and its pages, under the id that it has or will have. False
+ * if it must wait for room.
  */
 bool nfcm_eager_put(struct nfcm_half *half, u64 id, u64 timeout_ns)
 {
@@ -36,6 +37,7 @@ bool nfcm_eager_put(struct nfcm_half *half, u64 id, u64 timeout_ns)
 	};
 	struct nfc_slot slot;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (op->length)
 		memcpy(e.entry, nfcm_pins_list(&op->pins, 0, &n)->entry,
 		       sizeof(e.entry));
@@ -49,26 +51,28 @@ bool nfcm_eager_put(struct nfcm_half *half, u64 id, u64 timeout_ns)
 	return true;
 }
 
-/* Is it worth to post pages for a receive that finds no offer? Must hold the mailbox. */
+/* Is it worth to post pages for a receive that finds no offer? */
 static bool may_post(const struct nfcm_half *half)
 {
 	u64 most = (u64)half->ch->epoch->layout.eager * NFC_PAGE_SIZE;
 	const struct nfcm_op *op = half->op;
 	u64 in = op->pins.address & (NFC_PAGE_SIZE - 1);
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	return op->opcode == NFCOMMS_OP_RECEIVE_IND && !op->cause &&
 	       !(op->flags & NFCOMMS_HOLD) && !half->shut &&
 	       in + op->length <= most && op->length <= NFC_EAGER_BYTES;
 }
 
 /*
- * Nothing is offered: pin the pages of a small receive and give them to the device for
- * its next transfer, if there is locked memory to spare. Must hold the mailbox.
+ * Nothing is offered: pin the pages of a small receive and give them to the
+ * device for its next transfer, if there is locked memory to spare.
  */
 void nfcm_eager_post(struct nfcm_half *half)
 {
 	struct nfcm_op *op = half->op;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (!may_post(half))
 		return;
 	if (op->pins.pinned < op->length) {
@@ -79,16 +83,18 @@ void nfcm_eager_post(struct nfcm_half *half)
 	}
 }
 
-/* The offer crossed what was posted, which answers it. Must hold the mailbox. */
+/* The offer crossed what was posted, which answers it. */
 void nfcm_eager_matched(struct nfcm_half *half)
 {
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (half->pending == NFC_TYPE_WITHDRAW) /* too late */
 		half->pending = 0;
 }
 
-/* Note in the completion what the record says of it. Must hold the mailbox. */
+/* Note in the completion what the record says of it. */
 void nfcm_eager_account(struct nfcm_op *op, const struct nfcm_record *r)
 {
+	lockdep_assert_held(&op->ch->mailbox->lock);
 	op->c.processed = r->processed;
 	op->c.outstanding = op->length - r->processed;
 	op->c.entry = r->fault_index;

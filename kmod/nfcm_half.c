@@ -26,31 +26,34 @@ void nfcm_half_init(struct nfcm_channel *ch, enum nfc_direction direction)
 	INIT_LIST_HEAD(&half->waits);
 }
 
-/* An operation waits among those of the half. Must hold the mailbox. */
+/* An operation waits among those of the half. */
 void nfcm_half_queue(struct nfcm_half *half, struct nfcm_op *op, bool first)
 {
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	op->place = NFCM_PLACE_QUEUE;
 	list_add(&op->node, first ? &half->queue : half->queue.prev);
 	half->queued++;
 }
 
-/* It waits no more. Must hold the mailbox. */
+/* It waits no more. */
 void nfcm_half_unqueue(struct nfcm_half *half, struct nfcm_op *op)
 {
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	list_del_init(&op->node);
 	half->queued--;
 }
 
-/* The half's next transaction is the operation's. Must hold the mailbox. */
+/* The half's next transaction is the operation's. */
 void nfcm_half_take(struct nfcm_half *half, struct nfcm_op *op)
 {
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	half->op = op;
 	half->told = ktime_get_coarse();
 	if (op)
 		op->place = NFCM_PLACE_HALF;
 }
 
-/* Who waits for what. Must hold the mailbox. */
+/* Who waits for what. */
 void nfcm_half_describe(const struct nfcm_half *half,
 			struct nfcomms_half_info *out)
 {
@@ -66,6 +69,7 @@ void nfcm_half_describe(const struct nfcm_half *half,
 	bool over = half->ch->gone || half->ch->mailbox->dead;
 	u8 state = over ? NFCM_STATE_IDLE : half->core->state;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	out->state = states[state];
 	out->queued = half->queued;
 	if (state != NFCM_STATE_IDLE)
@@ -75,10 +79,11 @@ void nfcm_half_describe(const struct nfcm_half *half,
 						      half->told));
 }
 
-/* From now on an answer must come. Must hold the mailbox. */
+/* From now on an answer must come. */
 void nfcm_escalation_start(struct nfcm_escalation *escalation,
 			   struct nfcm_channel *ch)
 {
+	lockdep_assert_held(&ch->mailbox->lock);
 	if (!list_empty(&escalation->node))
 		return;
 	escalation->ch = ch;
@@ -96,20 +101,22 @@ void nfcm_escalation_stop(struct nfcm_escalation *escalation)
 	list_del_init(&escalation->node);
 }
 
-/* A header about transaction id. Must hold the mailbox. */
+/* A header about transaction id. */
 void nfcm_half_header(struct nfcm_half *half, struct nfc_slot *slot,
 		      enum nfc_type type, u32 length, u64 id)
 {
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	slot->header = cpu_to_le64(nfc_header(type, length,
 					      half->ch->epoch->layout.epoch, id,
 					      half->ch->id));
 }
 
-/* The half waits for room in the ring. Must hold the mailbox. */
+/* The half waits for room in the ring. */
 void nfcm_half_wait_for_room(struct nfcm_half *half, bool urgent)
 {
 	struct nfcm_mailbox *mailbox = nfcm_half_mailbox(half);
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (mailbox->dead || !list_empty(&half->room))
 		return;
 	list_add_tail(&half->room, &mailbox->room[!urgent]);
@@ -118,12 +125,13 @@ void nfcm_half_wait_for_room(struct nfcm_half *half, bool urgent)
 
 /*
  * Have a message put before any other that ends a transaction or answers an
- * offer. A WITHDRAW and an ABORT must be answered; but a transfer whose lists move,
- * and whose WITHDRAW is not answered, is aborted. Must hold the mailbox.
+ * offer. A WITHDRAW and an ABORT must be answered; but a transfer whose lists
+ * move, and whose WITHDRAW is not answered, is aborted.
  */
 void nfcm_half_set_pending(struct nfcm_half *half, enum nfc_type type,
 			   u32 status, u64 size)
 {
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	half->pending = type;
 	half->pending_status = status;
 	half->pending_size = size;
@@ -164,9 +172,10 @@ static void compose(struct nfcm_half *half, struct nfc_slot *slot)
 	}
 }
 
-/* The host did something; it may, or the driver has a defect. Must hold the mailbox. */
+/* The host did something; it may, or the driver has a defect. */
 void nfcm_half_act(struct nfcm_half *half, enum nfcm_input in)
 {
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	WARN_ON_ONCE(!nfcm_act(half->core, in));
 }
 
@@ -192,12 +201,13 @@ static enum nfcm_input input_of(const struct nfcm_half_core *core,
 	}
 }
 
-/* Put the pending message; false if there is no room. Must hold the mailbox. */
+/* Put the pending message; false if there is no room. */
 static bool put_pending(struct nfcm_half *half)
 {
 	enum nfc_type type = half->pending;
 	struct nfc_slot slot;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	compose(half, &slot);
 	if (!nfcm_mailbox_put(nfcm_half_mailbox(half), &slot, NFCM_ROOM_URGENT)) {
 		nfcm_half_wait_for_room(half, true);
@@ -212,9 +222,10 @@ static bool put_pending(struct nfcm_half *half)
 	return true;
 }
 
-/* Put what the half has to put. Must hold the mailbox. */
+/* Put what the half has to put. */
 static void push(struct nfcm_half *half)
 {
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (half->pending && !put_pending(half))
 		return;
 	if (half->core->direction == NFC_H2D)
@@ -226,20 +237,22 @@ static void push(struct nfcm_half *half)
 
 /*
  * Put what the half has to put, as far as the ring has room. To be called after
- * every change. Must hold the mailbox.
+ * every change.
  */
 void nfcm_half_push(struct nfcm_half *half)
 {
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (!nfcm_half_mailbox(half)->dead && !half->ch->opening)
 		push(half);
 	nfcm_stall_track(half);
 }
 
-/* The transaction is over, and with it its operation. Must hold the mailbox. */
+/* The transaction is over, and with it its operation. */
 void nfcm_half_end(struct nfcm_half *half, u32 status)
 {
 	struct nfcm_op *op = half->op;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (half->pending == NFC_TYPE_WITHDRAW ||
 	    half->pending == NFC_TYPE_ABORT)
 		half->pending = 0;
@@ -255,13 +268,14 @@ void nfcm_half_end(struct nfcm_half *half, u32 status)
 }
 
 /*
- * The device has the pages: they come back with its answer. To an offer of its own it
- * owes that already. Must hold the mailbox.
+ * The device has the pages: they come back with its answer. To an offer of its
+ * own it owes that already.
  */
 static void take_back(struct nfcm_half *half)
 {
 	const struct nfcm_half_core *core = half->core;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (core->direction == NFC_D2H && core->state == NFCM_STATE_GIVEN)
 		nfcm_escalation_start(&half->escalation, half->ch);
 	else if (!half->pending && !core->recall)
@@ -270,14 +284,14 @@ static void take_back(struct nfcm_half *half)
 
 /*
  * Take the half's operation back, or end it where it stands; cause is its
- * status if that works, error the errno beside it. The caller pushes. Must hold
- * the mailbox.
+ * status if that works, error the errno beside it. The caller pushes.
  */
 void nfcm_half_stop(struct nfcm_half *half, u32 cause, int error)
 {
 	struct nfcm_half_core *core = half->core;
 	struct nfcm_op *op = half->op;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (!op || op->opcode == NFCOMMS_OP_ACCEPT ||
 	    op->opcode == NFCOMMS_OP_REFUSE) /* they end by themselves */
 		return;
@@ -315,22 +329,24 @@ void nfcm_half_stop(struct nfcm_half *half, u32 cause, int error)
 	}
 }
 
-/* Nothing of the half moves or is pending. Must hold the mailbox. */
+/* Nothing of the half moves or is pending. */
 bool nfcm_half_quiet(const struct nfcm_half *half)
 {
 	const struct nfcm_half_core *core = half->core;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (half->op || half->pending || !list_empty(&half->queue))
 		return false;
 	return core->state == NFCM_STATE_IDLE ||
 	       (core->state == NFCM_STATE_OFFERED && !core->held);
 }
 
-/* The epoch ended: everything of the half ends. Must hold the mailbox. */
+/* The epoch ended: everything of the half ends. */
 void nfcm_half_down(struct nfcm_half *half, u32 status)
 {
 	struct nfcm_op *op, *next;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	half->pending = 0;
 	half->reserved = false;
 	half->core->held = false;
@@ -344,12 +360,13 @@ void nfcm_half_down(struct nfcm_half *half, u32 status)
 	nfcm_half_fire(half, status);
 }
 
-/* Wait for a hint that the half may be ready. Must hold the mailbox. */
+/* Wait for a hint that the half may be ready. */
 void nfcm_half_arm(struct nfcm_half *half, struct nfcm_op *op)
 {
 	struct nfcm_half_core *core = half->core;
 	struct nfcm_channel *ch = half->ch;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (half->shut & NFCM_SHUT_HOST) {
 		nfcm_op_over(op, NFC_ECLOSED);
 		return;
@@ -369,18 +386,19 @@ void nfcm_half_arm(struct nfcm_half *half, struct nfcm_op *op)
 	nfcm_half_push(half);
 }
 
-/* Every ARM of the half completes: its file tries again. Must hold the mailbox. */
+/* Every ARM of the half completes: its file tries again. */
 void nfcm_half_fire(struct nfcm_half *half, u32 status)
 {
 	struct nfcm_op *op, *next;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	list_for_each_entry_safe(op, next, &half->armed, node) {
 		list_del_init(&op->node);
 		nfcm_op_over(op, status);
 	}
 }
 
-/* What the device's record of a failure means to an operation. Must hold the mailbox. */
+/* What the device's record of a failure means to an operation. */
 static u32 status_of(struct nfcm_op *op, const struct nfcm_record *r)
 {
 	if (op && r->status == NFC_ETIMEOUT && op->flags & NFCOMMS_NOWAIT) {
@@ -392,12 +410,13 @@ static u32 status_of(struct nfcm_op *op, const struct nfcm_record *r)
 	return r->status ?: NFC_EABORTED;
 }
 
-/* A transfer ended otherwise than by DONE. Must hold the mailbox. */
+/* A transfer ended otherwise than by DONE. */
 static void transfer_ended(struct nfcm_half *half,
 			   const struct nfcm_outcome *out)
 {
 	struct nfcm_op *op = half->op;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	nfcm_transfer_account(half, &out->record);
 	if (op && (op->cause || op->opcode == NFCOMMS_OP_REFUSE))
 		nfcm_half_end(half, op->cause); /* the host asked for it */
@@ -405,13 +424,14 @@ static void transfer_ended(struct nfcm_half *half,
 		nfcm_half_end(half, status_of(op, &out->record));
 }
 
-/* A message was taken or refused, or an eager transfer. Must hold the mailbox. */
+/* A message was taken or refused, or an eager transfer. */
 static void answered(struct nfcm_half *half, const struct nfcm_outcome *out)
 {
 	u32 status = out->event == NFCM_EVENT_REFUSED ? out->record.status :
 							NFC_OK;
 	struct nfcm_op *op = half->op;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (op && (op->opcode == NFCOMMS_OP_SEND_IND ||
 		   op->opcode == NFCOMMS_OP_RECEIVE_IND)) {
 		nfcm_eager_account(op, &out->record);
@@ -421,12 +441,13 @@ static void answered(struct nfcm_half *half, const struct nfcm_outcome *out)
 	nfcm_half_end(half, status);
 }
 
-/* The device's next offer has come. Must hold the mailbox. */
+/* The device's next offer has come. */
 static void offered(struct nfcm_half *half)
 {
 	bool expected = half->op || !list_empty(&half->armed);
 	struct nfcm_op *op;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	nfcm_half_fire(half, NFC_OK);
 	if (!expected) /* the next one need not ring */
 		nfcm_mailbox_park(half->ch, half->ch->park & ~NFC_PARK_D2H);
@@ -435,12 +456,13 @@ static void offered(struct nfcm_half *half)
 		nfcm_half_end(half, op->cause);
 }
 
-/* All bytes are there. Must hold the mailbox. */
+/* All bytes are there. */
 static void complete_transfer(struct nfcm_half *half,
 			      const struct nfcm_outcome *out)
 {
 	struct nfcm_op *op = half->op;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	nfcm_transfer_account(half, &out->record);
 	if (half->pending == NFC_TYPE_ABORT) /* it is to be put all the same */
 		return;
@@ -454,11 +476,12 @@ static void complete_transfer(struct nfcm_half *half,
 	nfcm_half_set_pending(half, NFC_TYPE_FIN, 0, 0);
 }
 
-/* The device gave the offer back. Must hold the mailbox. */
+/* The device gave the offer back. */
 static void withdrawn(struct nfcm_half *half)
 {
 	struct nfcm_op *op = half->op;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (op && !op->cause && half->probing) { /* it is offered again */
 		half->probing = false;
 		op->probes++;
@@ -470,11 +493,12 @@ static void withdrawn(struct nfcm_half *half)
 	nfcm_half_end(half, op && op->cause ? op->cause : NFC_EWITHDRAWN);
 }
 
-/* Act on what a message means for this half. Must hold the mailbox. */
+/* Act on what a message means for this half. */
 void nfcm_half_event(struct nfcm_half *half, const struct nfcm_outcome *out)
 {
 	struct nfcm_op *op = half->op;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	half->idle_ms = 0;
 	half->told = ktime_get_coarse();
 	switch (out->event) {

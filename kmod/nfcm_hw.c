@@ -61,9 +61,10 @@ int nfcm_hw_identify(struct nfcm_dev *dev)
 	return 0;
 }
 
-/* The limits that the device keeps itself. Must hold epoch_mutex. */
+/* The limits that the device keeps itself. */
 void nfcm_hw_limit(struct nfcm_dev *dev)
 {
+	lockdep_assert_held(&dev->epoch_mutex);
 	if (dev->capabilities & NFC_PCI_CAP_HOLDOFF)
 		set_reg(dev, NFC_REG_HOLDOFF,
 			min(READ_ONCE(dev->limits.holdoff),
@@ -100,14 +101,15 @@ static int set_shape(struct nfcm_dev *dev, const struct nfcomms_reset *s)
 }
 
 /*
- * End the device's epoch, if it has one, and boot the next. Its mailboxes lie in
- * the BAR when this returns 0. Must hold epoch_mutex.
+ * End the device's epoch, if it has one, and boot the next. Its mailboxes lie
+ * in the BAR when this returns 0.
  */
 int nfcm_hw_boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
 {
 	u32 status;
 	int rc;
 
+	lockdep_assert_held(&dev->epoch_mutex);
 	if (nfcm_hw_gone(dev))
 		return -ENODEV;
 	pci_set_master(dev->pdev);
@@ -178,13 +180,14 @@ void nfcm_hw_beat(struct nfcm_dev *dev)
 	set_reg(dev, NFC_REG_HOST_BEAT, 1);
 }
 
-/* Check the device's hello. Must hold epoch_mutex. */
+/* Check the device's hello. */
 int nfcm_hw_hello(struct nfcm_dev *dev, struct nfcm_layout *l)
 {
 	struct nfc_area area;
 	const char *why;
 	int rc;
 
+	lockdep_assert_held(&dev->epoch_mutex);
 	memcpy_fromio(&area, dev->area, sizeof(area));
 	rc = nfcm_layout_check(&area, dev->room, l, &why);
 	if (rc)

@@ -14,9 +14,10 @@
  *	leaf	nfcm_watch.lock		the last heartbeat
  *	leaf	pool_lock		users, workers that pin, charged memory
  *
- * "Must hold the mailbox" on a function means nfcm_mailbox.lock of the mailbox
- * that its argument belongs to. nfcm_mailbox_unlock() completes what ended while
- * it was held. Nobody holds two mailboxes.
+ * Functions assert what their callers hold; "must hold the mailbox" on one that
+ * cannot reach the lock means nfcm_mailbox.lock of the mailbox that its argument
+ * belongs to. nfcm_mailbox_unlock() completes what ended while it was held.
+ * Nobody holds two mailboxes.
  */
 #ifndef NFCM_KMOD_H
 #define NFCM_KMOD_H

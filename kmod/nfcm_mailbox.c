@@ -99,13 +99,14 @@ void nfcm_mailbox_lock(struct nfcm_mailbox *mailbox) __acquires(&mailbox->lock)
 }
 
 /*
- * Ring the island if it sleeps: it stored 1 and read its rings once more;
- * the host stored its slots and reads the word now. Must hold the mailbox.
+ * Ring the island if it sleeps: it stored 1 and read its rings once more; the
+ * host stored its slots and reads the word now.
  */
 static void wake_island(struct nfcm_mailbox *mailbox)
 {
 	struct nfcm_dev *dev = mailbox->epoch->dev;
 
+	lockdep_assert_held(&mailbox->lock);
 	mailbox->published = false;
 	mb(); /* SYNC: island park: slots before the word */
 	if (nfcm_load(&mailbox->asleep, 0) != 1)
@@ -161,11 +162,12 @@ static void do_later(struct later *l)
 }
 
 /*
- * A park word was set: what came before it does not ring. Take that, and have the
- * watch take the rest if there is much. Must hold the mailbox.
+ * A park word was set: what came before it does not ring. Take that, and have
+ * the watch take the rest if there is much.
  */
 static void check_again(struct nfcm_mailbox *mailbox)
 {
+	lockdep_assert_held(&mailbox->lock);
 	while (mailbox->recheck && !mailbox->dead) {
 		mailbox->recheck = false;
 		mb(); /* SYNC: channel park: the word before the ring */
@@ -195,9 +197,10 @@ void nfcm_mailbox_unlock(struct nfcm_mailbox *mailbox) __releases(&mailbox->lock
 	do_later(&l);
 }
 
-/* A value that cannot be: a broken device, or one that is gone. Must hold the mailbox. */
+/* A value that cannot be: a broken device, or one that is gone. */
 static void impossible(struct nfcm_mailbox *mailbox, const char *why)
 {
+	lockdep_assert_held(&mailbox->lock);
 	if (nfcm_hw_gone(mailbox->epoch->dev))
 		nfcm_epoch_fail(mailbox->epoch, NFC_ERESET,
 				"the device is gone");
@@ -208,13 +211,14 @@ static void impossible(struct nfcm_mailbox *mailbox, const char *why)
 
 /*
  * Do n more slots fit? The device's counter is read only when the ring seems
- * full, and believed only if it follows from what was put. Must hold the mailbox.
+ * full, and believed only if it follows from what was put.
  */
 static bool has_room(struct nfcm_mailbox *mailbox, u32 n, enum nfcm_room room)
 {
 	u32 limit = nfcm_room(slots(mailbox), room);
 	u64 head;
 
+	lockdep_assert_held(&mailbox->lock);
 	if (mailbox->dead)
 		return false;
 	if (mailbox->tail - mailbox->consumed + n <= limit)
@@ -228,7 +232,7 @@ static bool has_room(struct nfcm_mailbox *mailbox, u32 n, enum nfcm_room room)
 	return mailbox->tail - head + n <= limit;
 }
 
-/* Store slot i. Must hold the mailbox. */
+/* Store slot i. */
 static void store(struct nfcm_mailbox *mailbox, u64 i,
 		  const struct nfc_slot *slot)
 {
@@ -236,6 +240,7 @@ static void store(struct nfcm_mailbox *mailbox, u64 i,
 	void __iomem *to = mailbox->h2d + (i & mask) * NFC_SLOT_SIZE;
 	u64 header = le64_to_cpu(slot->header);
 
+	lockdep_assert_held(&mailbox->lock);
 	trace_nfcomms_slot_out(mailbox->index, slot);
 	header |= nfcm_phase_bit(i, mailbox->shift) << NFC_HDR_PHASE_SHIFT;
 	/* memcpy_toio() may store four bytes at a time. */
@@ -245,10 +250,11 @@ static void store(struct nfcm_mailbox *mailbox, u64 i,
 	writeq(header, to); /* SYNC: slot */
 }
 
-/* Publish one message; false if there is no room. Must hold the mailbox. */
+/* Publish one message; false if there is no room. */
 bool nfcm_mailbox_put(struct nfcm_mailbox *mailbox, const struct nfc_slot *slot,
 		      enum nfcm_room room)
 {
+	lockdep_assert_held(&mailbox->lock);
 	if (!has_room(mailbox, 1, room))
 		return false;
 	store(mailbox, mailbox->tail, slot);
@@ -257,11 +263,12 @@ bool nfcm_mailbox_put(struct nfcm_mailbox *mailbox, const struct nfc_slot *slot,
 	return true;
 }
 
-/* Publish two messages so that the device sees both at once. Must hold the mailbox. */
+/* Publish two messages so that the device sees both at once. */
 bool nfcm_mailbox_put_pair(struct nfcm_mailbox *mailbox,
 			   const struct nfc_slot *first,
 			   const struct nfc_slot *second)
 {
+	lockdep_assert_held(&mailbox->lock);
 	if (!has_room(mailbox, 2, NFCM_ROOM_NORMAL))
 		return false;
 	store(mailbox, mailbox->tail + 1, second);
@@ -271,9 +278,10 @@ bool nfcm_mailbox_put_pair(struct nfcm_mailbox *mailbox,
 	return true;
 }
 
-/* Publish how far d2h was consumed. Must hold the mailbox. */
+/* Publish how far d2h was consumed. */
 static void publish(struct nfcm_mailbox *mailbox)
 {
+	lockdep_assert_held(&mailbox->lock);
 	if (mailbox->reported == mailbox->taken || mailbox->dead)
 		return;
 	mailbox->reported = mailbox->taken;
@@ -282,7 +290,7 @@ static void publish(struct nfcm_mailbox *mailbox)
 
 /*
  * Copy the next message: the device may write the slot again at any time, so
- * only the copy is used. Must hold the mailbox.
+ * only the copy is used.
  */
 static bool take(struct nfcm_mailbox *mailbox, struct nfc_slot *slot)
 {
@@ -291,6 +299,7 @@ static bool take(struct nfcm_mailbox *mailbox, struct nfc_slot *slot)
 	u64 header = nfcm_load(&mailbox->d2h, from);
 	u32 i;
 
+	lockdep_assert_held(&mailbox->lock);
 	if (nfc_header_phase(header) !=
 	    nfcm_phase_bit(mailbox->taken, mailbox->shift))
 		return false;
@@ -313,13 +322,13 @@ static bool take(struct nfcm_mailbox *mailbox, struct nfc_slot *slot)
 
 /*
  * Take what is there, at most so many messages, and publish the room it made.
- * Returns how many more it would have taken; 0 if there may be some. Must hold the
- * mailbox.
+ * Returns how many more it would have taken; 0 if there may be some.
  */
 u32 nfcm_mailbox_drain(struct nfcm_mailbox *mailbox, u32 most)
 {
 	struct nfc_slot slot;
 
+	lockdep_assert_held(&mailbox->lock);
 	while (!mailbox->dead && take(mailbox, &slot)) {
 		trace_nfcomms_slot_in(mailbox->index, &slot);
 		nfcm_dispatch(mailbox, &slot);
@@ -353,12 +362,13 @@ u32 nfcm_mailbox_drain_all(struct nfcm_mailbox *mailbox, u32 most)
 	} while (true);
 }
 
-/* Let halves that found no room try again, in order. Must hold the mailbox. */
+/* Let halves that found no room try again, in order. */
 void nfcm_mailbox_room(struct nfcm_mailbox *mailbox)
 {
 	struct nfcm_half *half;
 	int i;
 
+	lockdep_assert_held(&mailbox->lock);
 	for (i = 0; i < 2; i++) {
 		LIST_HEAD(again);
 
@@ -376,12 +386,13 @@ void nfcm_mailbox_room(struct nfcm_mailbox *mailbox)
 	}
 }
 
-/* Set a channel's park word; the ring is drained once more after it. Must hold the mailbox. */
+/* Set a channel's park word; the ring is drained once more after it. */
 void nfcm_mailbox_park(struct nfcm_channel *ch, u32 bits)
 {
 	struct nfcm_epoch *epoch = ch->epoch;
 	size_t at = ch->id * sizeof(nfc_le32);
 
+	lockdep_assert_held(&ch->mailbox->lock);
 	if (ch->mailbox->dead || ch->park == bits)
 		return;
 	if (bits & ~ch->park)

@@ -38,15 +38,16 @@ void nfcm_op_put(struct nfcm_op *op)
 	kmem_cache_free(nfcm_op_cache, op);
 }
 
-/* It has ended; it is finished at unlock. Must hold the mailbox. */
+/* It has ended; it is finished at unlock. */
 void nfcm_op_over(struct nfcm_op *op, u32 status)
 {
+	lockdep_assert_held(&op->ch->mailbox->lock);
 	op->place = NFCM_PLACE_OVER;
 	op->c.status = status;
 	list_add_tail(&op->node, &op->ch->mailbox->ended);
 }
 
-/* The same, with the host's errno. Must hold the mailbox. */
+/* The same, with the host's errno. */
 void nfcm_op_error(struct nfcm_op *op, u32 status, int error)
 {
 	op->c.error = error;

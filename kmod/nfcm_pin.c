@@ -206,18 +206,20 @@ static int over_limit(struct nfcm_op *op)
 	return -ENOMEM;
 }
 
-/* Should the next part be pinned? Must hold the mailbox. */
+/* Should the next part be pinned? */
 static bool more_pages_needed(const struct nfcm_op *op)
 {
 	const struct nfcm_pins *p = &op->pins;
 
+	lockdep_assert_held(&op->ch->mailbox->lock);
 	return op->place == NFCM_PLACE_HALF && !op->cause && !p->error &&
 	       p->pinned < p->size && p->pinned - p->freed < most_bytes(op);
 }
 
-/* See to it that the next part is pinned soon, if there is one. Must hold the mailbox. */
+/* See to it that the next part is pinned soon, if there is one. */
 void nfcm_pins_schedule(struct nfcm_op *op)
 {
+	lockdep_assert_held(&op->ch->mailbox->lock);
 	if (op->pins.busy || !more_pages_needed(op))
 		return;
 	op->pins.busy = true;
@@ -225,18 +227,20 @@ void nfcm_pins_schedule(struct nfcm_op *op)
 	list_add_tail(&op->pin_node, &op->ch->mailbox->pinning);
 }
 
-/* Hand a chunk to the thread that unlocks the mailbox. Must hold the mailbox. */
+/* Hand a chunk to the thread that unlocks the mailbox. */
 static void trim(struct nfcm_op *op, struct nfcm_chunk *chunk)
 {
+	lockdep_assert_held(&op->ch->mailbox->lock);
 	atomic_inc(&op->holds);
 	list_move_tail(&chunk->node, &op->ch->mailbox->trimmed);
 }
 
-/* The lists below acked were moved: let their memory go. Must hold the mailbox. */
+/* The lists below acked were moved: let their memory go. */
 void nfcm_pins_trim(struct nfcm_op *op, u64 acked)
 {
 	struct nfcm_chunk *chunk, *next;
 
+	lockdep_assert_held(&op->ch->mailbox->lock);
 	list_for_each_entry_safe(chunk, next, &op->pins.chunks, node) {
 		if (chunk->cut.first + chunk->cut.lists > acked)
 			break;
@@ -253,14 +257,14 @@ static struct nfcm_half *half_of(struct nfcm_op *op)
 }
 
 /*
- * Take what chunk_new() made into use; true if the next part is wanted at
- * once. Must hold the mailbox.
+ * Take what chunk_new() made into use; true if the next part is wanted at once.
  */
 static bool take_chunk(struct nfcm_op *op, struct nfcm_chunk *chunk)
 {
 	struct nfcm_pins *p = &op->pins;
 	int rc = PTR_ERR_OR_ZERO(chunk);
 
+	lockdep_assert_held(&op->ch->mailbox->lock);
 	trace_nfcomms_pin(op, p->lists, rc ? 0 : chunk->cut.lists, rc);
 	if (!rc)
 		INIT_LIST_HEAD(&chunk->node);

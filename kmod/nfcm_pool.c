@@ -61,20 +61,22 @@ void nfcm_user_put(struct nfcm_user *user)
 
 /* ---- workers ---- */
 
-/* Let the file's next operation have a worker, if it may. Must hold pool_lock. */
+/* Let the file's next operation have a worker, if it may. */
 static void queue_up(struct nfcm_file *file)
 {
+	lockdep_assert_held(&pool_lock);
 	if (file->workers < FILE_WORKERS && !list_empty(&file->pinning) &&
 	    list_empty(&file->ready))
 		list_add_tail(&file->ready, &file->user->ready);
 }
 
-/* Give the user's files workers, in turn. Must hold pool_lock. */
+/* Give the user's files workers, in turn. */
 static void serve(struct nfcm_user *user)
 {
 	struct nfcm_file *file;
 	struct nfcm_op *op;
 
+	lockdep_assert_held(&pool_lock);
 	while (user->workers < USER_WORKERS && !list_empty(&user->ready)) {
 		file = list_first_entry(&user->ready, struct nfcm_file, ready);
 		list_del_init(&file->ready);
@@ -91,11 +93,11 @@ static void serve(struct nfcm_user *user)
 	}
 }
 
-/* Must hold pool_lock. */
 static void enqueue(struct nfcm_op *op)
 {
 	struct nfcm_file *file = op->file;
 
+	lockdep_assert_held(&pool_lock);
 	op->pins.pool = NFCM_POOL_WAITS;
 	list_add_tail(&op->pins.node, &file->pinning);
 	queue_up(file);
@@ -104,11 +106,12 @@ static void enqueue(struct nfcm_op *op)
 
 /* ---- locked memory ---- */
 
-/* Charge the mm with more pages; false beyond its limit. Must hold pool_lock. */
+/* Charge the mm with more pages; false beyond its limit. */
 static bool charge(struct nfcm_pins *p, unsigned long pages)
 {
 	unsigned long now = atomic64_add_return(pages, &p->mm->pinned_vm);
 
+	lockdep_assert_held(&pool_lock);
 	if (now > p->limit) {
 		atomic64_sub(pages, &p->mm->pinned_vm);
 		return false;
@@ -117,12 +120,13 @@ static bool charge(struct nfcm_pins *p, unsigned long pages)
 	return true;
 }
 
-/* Does an operation of this list have the same memory? Must hold pool_lock. */
+/* Does an operation of this list have the same memory? */
 static bool any_of(struct list_head *list, const struct mm_struct *mm,
 		   bool holders)
 {
 	struct nfcm_pins *p;
 
+	lockdep_assert_held(&pool_lock);
 	if (holders) {
 		list_for_each_entry(p, list, holder)
 			if (p->mm == mm)
@@ -135,12 +139,13 @@ static bool any_of(struct list_head *list, const struct mm_struct *mm,
 	return false;
 }
 
-/* Charge for what the operation needs to get on for sure. Must hold pool_lock. */
+/* Charge for what the operation needs to get on for sure. */
 static bool reserve(struct nfcm_user *user, struct nfcm_op *op)
 {
 	struct nfcm_pins *p = &op->pins;
 	unsigned long need = nfcm_pins_need(op);
 
+	lockdep_assert_held(&pool_lock);
 	if (need > p->limit || !charge(p, need))
 		return false;
 	p->floor = need;
@@ -154,11 +159,12 @@ static unsigned long patience(const struct nfcm_op *op)
 	return msecs_to_jiffies(op->ch->epoch->dev->limits.stall_timeout_ms);
 }
 
-/* Others have what the operation needs: wait for it. Must hold pool_lock. */
+/* Others have what the operation needs: wait for it. */
 static void lack(struct nfcm_user *user, struct nfcm_op *op)
 {
 	struct nfcm_pins *p = &op->pins;
 
+	lockdep_assert_held(&pool_lock);
 	p->pool = NFCM_POOL_LACKS;
 	if (list_empty(&user->lacking))
 		user->moved = jiffies;
@@ -167,20 +173,22 @@ static void lack(struct nfcm_user *user, struct nfcm_op *op)
 	queue_delayed_work(nfcm_wq, &p->timer, patience(op));
 }
 
-/* It waits no more. Must hold pool_lock. */
+/* It waits no more. */
 static void end_lacking(struct nfcm_op *op)
 {
+	lockdep_assert_held(&pool_lock);
 	list_del_init(&op->pins.node);
 	op->pins.pool = NFCM_POOL_NOTHING;
 	if (cancel_delayed_work(&op->pins.timer))
 		refcount_dec(&op->ref); /* never the last */
 }
 
-/* Reserve for those that wait for this memory, in order. Must hold pool_lock. */
+/* Reserve for those that wait for this memory, in order. */
 static void feed(struct nfcm_user *user, const struct mm_struct *mm)
 {
 	struct nfcm_op *op, *next;
 
+	lockdep_assert_held(&pool_lock);
 	user->moved = jiffies;
 	list_for_each_entry_safe(op, next, &user->lacking, pins.node) {
 		if (op->pins.mm != mm)
@@ -220,9 +228,9 @@ void nfcm_pool_timer(struct work_struct *work)
 }
 
 /*
- * May the operation pin? True if it has what it needs; else it waits for its own
- * process's transfers and a worker goes on with it, or *denied: no wait would help.
- * Must hold pool_lock.
+ * May the operation pin? True if it has what it needs; else it waits for its
+ * own process's transfers and a worker goes on with it, or *denied: no wait
+ * would help.
  */
 static bool admit(struct nfcm_op *op, bool *denied)
 {
@@ -230,6 +238,7 @@ static bool admit(struct nfcm_op *op, bool *denied)
 	struct nfcm_pins *p = &op->pins;
 	bool others;
 
+	lockdep_assert_held(&pool_lock);
 	*denied = false;
 	if (p->ended || p->floor || /* who comes to it finds that it has ended */
 	    (list_empty(&user->lacking) && reserve(user, op)))

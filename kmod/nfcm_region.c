@@ -96,7 +96,7 @@ static int compare_nodes(struct rb_node *node, const struct rb_node *other)
 	return compare(&rb_entry(node, struct nfcm_region, node)->span, other);
 }
 
-/* A region that has some of a span, NULL if none has. Must hold regions.lock. */
+/* A region that has some of a span, NULL if none has. */
 static struct nfcm_region *find(struct nfcm_regions *all, const struct span *s)
 {
 	struct rb_node *node;
@@ -129,7 +129,7 @@ static int enter(struct nfcm_region *r)
 	return rc;
 }
 
-/* Nobody finds it any more. True if it was in the tree. Must hold regions.lock. */
+/* Nobody finds it any more. True if it was in the tree. */
 static bool leave(struct nfcm_region *r)
 {
 	struct nfcm_regions *all = regions_of(r);

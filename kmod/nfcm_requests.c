@@ -5,11 +5,12 @@
  */
 #include "nfcm_kmod.h"
 
-/* A request comes behind those of its file, if it has some. Must hold k->lock. */
+/* A request comes behind those of its file, if it has some. */
 void nfcm_requests_line_up(struct nfcm_controller *k, struct nfcm_op *op)
 {
 	struct nfcm_op *first;
 
+	lockdep_assert_held(&k->lock);
 	list_for_each_entry(first, &k->queue, node)
 		if (first->file == op->file) {
 			list_add_tail(&op->node, &first->behind);
@@ -19,13 +20,14 @@ void nfcm_requests_line_up(struct nfcm_controller *k, struct nfcm_op *op)
 }
 
 /*
- * Take the first request out. The next one of its file comes behind those of all
- * others. Must hold k->lock.
+ * Take the first request out. The next one of its file comes behind those of
+ * all others.
  */
 struct nfcm_op *nfcm_requests_step_up(struct nfcm_controller *k)
 {
 	struct nfcm_op *op, *heir;
 
+	lockdep_assert_held(&k->lock);
 	op = list_first_entry_or_null(&k->queue, struct nfcm_op, node);
 	if (!op)
 		return NULL;

@@ -23,7 +23,7 @@ static u64 limit_ms(const struct nfcm_epoch *epoch)
 
 /*
  * What a half waits for. A transfer whose next list may go is the host's to
- * move: its pages are not pinned yet, or the ring is full. Must hold the mailbox.
+ * move: its pages are not pinned yet, or the ring is full.
  */
 static u8 wait_of(const struct nfcm_half *half)
 {
@@ -31,6 +31,7 @@ static u8 wait_of(const struct nfcm_half *half)
 	const struct nfcm_ledger *l = &core->ledger;
 	u64 k;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (half->pending || !half->op)
 		return NFCM_WAIT_NOTHING;
 	if (core->state == NFCM_STATE_MOVING) {
@@ -52,21 +53,23 @@ static u8 wait_of(const struct nfcm_half *half)
 	return NFCM_WAIT_NOTHING;
 }
 
-/* The half is gone from its list. Must hold the mailbox. */
+/* The half is gone from its list. */
 void nfcm_stall_forget(struct nfcm_half *half)
 {
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (half->wait == NFCM_WAIT_TARGET)
 		nfcm_half_mailbox(half)->offered--;
 	half->wait = NFCM_WAIT_NOTHING;
 	list_del_init(&half->waits);
 }
 
-/* Follow what the half waits for; after every change. Must hold the mailbox. */
+/* Follow what the half waits for; after every change. */
 void nfcm_stall_track(struct nfcm_half *half)
 {
 	struct nfcm_mailbox *mailbox = nfcm_half_mailbox(half);
 	u8 wait = mailbox->dead ? NFCM_WAIT_NOTHING : wait_of(half);
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (wait == half->wait && half->wait_id == half->core->id)
 		return;
 	nfcm_stall_forget(half);
@@ -82,14 +85,12 @@ void nfcm_stall_track(struct nfcm_half *half)
 	}
 }
 
-/*
- * Some time was seen to pass: transfers that did not move on are aborted. Must
- * hold the mailbox.
- */
+/* Some time was seen to pass: transfers that did not move on are aborted. */
 void nfcm_stall_tick(struct nfcm_mailbox *mailbox, u32 ms)
 {
 	struct nfcm_half *half, *next;
 
+	lockdep_assert_held(&mailbox->lock);
 	mailbox->clock_ms += ms;
 	list_for_each_entry_safe(half, next, &mailbox->moving, waits) {
 		half->idle_ms += ms;
@@ -103,23 +104,25 @@ void nfcm_stall_tick(struct nfcm_mailbox *mailbox, u32 ms)
 	}
 }
 
-/* Recall the offer to find out if the device has it. Must hold the mailbox. */
+/* Recall the offer to find out if the device has it. */
 static void probe(struct nfcm_half *half)
 {
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	half->probing = true;
 	nfcm_half_set_pending(half, NFC_TYPE_WITHDRAW, 0, 0);
 	nfcm_half_push(half);
 }
 
 /*
- * Has the offer waited so long that it is recalled? One that was recalled before
- * is left alone longer, so that the device's own time-outs come to their end.
- * Must hold the mailbox.
+ * Has the offer waited so long that it is recalled? One that was recalled
+ * before is left alone longer, so that the device's own time-outs come to their
+ * end.
  */
 static bool waited_enough(struct nfcm_half *half, u64 limit)
 {
 	u64 waited = nfcm_half_mailbox(half)->clock_ms - half->since;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	return waited >= limit << min_t(u32, half->op->probes, DOUBLINGS);
 }
 

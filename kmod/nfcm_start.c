@@ -17,11 +17,12 @@ static struct nfcm_half *half_of(const struct nfcm_op *op)
 	}
 }
 
-/* Start an operation on its channel. Must hold the mailbox. */
+/* Start an operation on its channel. */
 static void start(struct nfcm_op *op)
 {
 	struct nfcm_channel *ch = op->ch;
 
+	lockdep_assert_held(&op->ch->mailbox->lock);
 	if (op->cancelled) {
 		nfcm_op_over(op, NFC_EWITHDRAWN);
 		return;

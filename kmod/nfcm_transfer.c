@@ -3,8 +3,7 @@
 #include "nfcm_kmod.h"
 
 /*
- * Compose list k, whose pages are mapped, and return the bytes up to its end. Must
- * hold the mailbox.
+ * Compose list k, whose pages are mapped, and return the bytes up to its end.
  */
 static u64 compose_list(struct nfcm_half *half, struct nfc_slot *slot, u64 k,
 			u64 id)
@@ -13,14 +12,16 @@ static u64 compose_list(struct nfcm_half *half, struct nfc_slot *slot, u64 k,
 	const struct nfcm_pins *p = &half->op->pins;
 	const struct nfc_gather *g = nfcm_pins_list(p, k, &n);
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	memcpy(slot->payload, g, sizeof(*g));
 	nfcm_half_header(half, slot, NFC_TYPE_IND_LIST, n | flag, id);
 	return nfcm_list_end(p->size, g);
 }
 
-/* A list was put, of bytes up to an end. Must hold the mailbox. */
+/* A list was put, of bytes up to an end. */
 static void sent(struct nfcm_half *half, u64 end)
 {
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	nfcm_ledger_sent(&half->core->ledger, end);
 	half->ch->lists++;
 	nfcm_count(half->ch->epoch->dev, NFCM_COUNT_LISTS, 1);
@@ -44,7 +45,7 @@ static u64 timeout_left(struct nfcm_op *op)
 
 /*
  * Offer the transfer, with list 0 so that the device sees both. False if it
- * must wait for room or pages. Must hold the mailbox.
+ * must wait for room or pages.
  */
 bool nfcm_transfer_begin(struct nfcm_half *half)
 {
@@ -60,6 +61,7 @@ bool nfcm_transfer_begin(struct nfcm_half *half)
 	u64 end = 0;
 	bool put;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (op->length && !op->pins.lists) {
 		nfcm_pins_schedule(op);
 		return false;
@@ -86,7 +88,7 @@ bool nfcm_transfer_begin(struct nfcm_half *half)
 	return true;
 }
 
-/* Send lists while window, pages and ring allow. Must hold the mailbox. */
+/* Send lists while window, pages and ring allow. */
 void nfcm_transfer_feed(struct nfcm_half *half)
 {
 	struct nfcm_half_core *core = half->core;
@@ -94,6 +96,7 @@ void nfcm_transfer_feed(struct nfcm_half *half)
 	struct nfc_slot slot;
 	u64 k, end;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (!op || half->pending || core->state != NFCM_STATE_MOVING)
 		return;
 	while (nfcm_ledger_next(&core->ledger, &k) && k < op->pins.lists) {
@@ -109,20 +112,22 @@ void nfcm_transfer_feed(struct nfcm_half *half)
 		nfcm_pins_schedule(op);
 }
 
-/* The target agreed: the operation is not blocked any more. Must hold the mailbox. */
+/* The target agreed: the operation is not blocked any more. */
 static void moving(struct nfcm_op *op)
 {
+	lockdep_assert_held(&op->ch->mailbox->lock);
 	if (op->moving || !op->file)
 		return;
 	op->moving = true;
 	atomic_inc(&op->file->moving);
 }
 
-/* Lists may be sent, and those that were moved let go. Must hold the mailbox. */
+/* Lists may be sent, and those that were moved let go. */
 void nfcm_transfer_progress(struct nfcm_half *half, const struct nfcm_record *r)
 {
 	struct nfcm_op *op = half->op;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (!op)
 		return;
 	moving(op);
@@ -130,12 +135,13 @@ void nfcm_transfer_progress(struct nfcm_half *half, const struct nfcm_record *r)
 	nfcm_pins_trim(op, half->core->ledger.acked);
 }
 
-/* Note in the completion how far the transfer came. Must hold the mailbox. */
+/* Note in the completion how far the transfer came. */
 void nfcm_transfer_account(struct nfcm_half *half, const struct nfcm_record *r)
 {
 	const struct nfcm_ledger *l = &half->core->ledger;
 	struct nfcm_op *op = half->op;
 
+	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (!op)
 		return;
 	op->c.processed = l->processed;

@@ -15,7 +15,7 @@ enum {
 /*
  * One wait for an answer. A device that beats but does not answer is lost; one
  * that answers others first, because thousands of them wait, gets more time.
- * Time is counted in ticks that were seen to pass. Must hold the mailbox.
+ * Time is counted in ticks that were seen to pass.
  */
 static void escalate(struct nfcm_escalation *l, u32 ms)
 {
@@ -24,6 +24,7 @@ static void escalate(struct nfcm_escalation *l, u32 ms)
 	u64 beat = nfcm_watch_beat(mailbox->epoch);
 	bool crowd = ktime_ms_delta(ktime_get(), l->start) < CROWD_MS;
 
+	lockdep_assert_held(&mailbox->lock);
 	l->waited_ms += ms;
 	if (l->waited_ms < limits->cancel_timeout_ms)
 		return;
