@@ -153,7 +153,7 @@ long nfcm_ioc_interrupt(struct nfcm_file *file, void __user *arg)
 	if (READ_ONCE(dev->removed))
 		return -ENODEV;
 	w.count = atomic64_read(&v->count);
-	trace_nfcomms_interrupt(dev->minor, w.vector, w.count);
+	trace_nfcomms_access_irq(dev->minor, w.vector, w.count);
 	if (copy_to_user(arg, &w, min_t(size_t, w.size, sizeof(w))))
 		return -EFAULT;
 	return left ? 0 : -ETIMEDOUT;

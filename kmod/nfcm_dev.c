@@ -20,7 +20,7 @@ static void fence_work(struct work_struct *work)
 	struct nfcm_epoch *epoch = container_of(work, struct nfcm_epoch, fence);
 	u32 status = atomic_read(&epoch->down), i;
 
-	trace_nfcomms_epoch(epoch->layout.epoch, status);
+	trace_nfcomms_epoch(epoch->dev->minor, epoch->layout.epoch, status);
 	nfcm_hw_quiesce(epoch->dev);
 	nfcm_watch_stop(epoch);
 	for (i = 0; i < epoch->mailboxes; i++) {
@@ -120,7 +120,7 @@ static int boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
 		nfcm_dev_set_state(dev, NFCOMMS_STATE_LOST);
 	if (old)
 		nfcm_epoch_put(old);
-	trace_nfcomms_epoch(epoch->layout.epoch, 0);
+	trace_nfcomms_epoch(dev->minor, epoch->layout.epoch, 0);
 	return 0;
 }
 

@@ -11,7 +11,7 @@ static void fault(struct nfcm_mailbox *mailbox, const struct nfc_slot *slot,
 
 	lockdep_assert_held(&mailbox->lock);
 	mailbox->dead = true;
-	trace_nfcomms_fault(mailbox->index, slot, why);
+	trace_nfcomms_fault(mailbox, slot, why);
 	dev_err_ratelimited(&mailbox->epoch->dev->dev,
 			    "channel %llu, type %llu, sequence %llu: %s\n",
 			    nfc_header_channel(h), nfc_header_type(h),

@@ -85,7 +85,7 @@ static irqreturn_t thread_irq(int irq, void *data)
 		nfcm_epoch_put(epoch);
 	if (!messages)
 		nfcm_count(v->dev, NFCM_COUNT_SPURIOUS, 1);
-	trace_nfcomms_irq(v->index, messages);
+	trace_nfcomms_irq(v->dev->minor, v->index, messages);
 	if (READ_ONCE(v->masked)) {
 		usleep_range(MASK_US, 2 * MASK_US);
 		WRITE_ONCE(v->masked, false);

@@ -437,6 +437,14 @@ static inline void nfcm_count(struct nfcm_dev *dev, enum nfcm_counter c, s64 n)
 	atomic64_add(n, &dev->count[c]);
 }
 
+/* The device of an operation, as the node's name has it; -1: no file or channel says. */
+static inline int nfcm_op_minor(const struct nfcm_op *op)
+{
+	if (op->file)
+		return op->file->dev->minor;
+	return op->ch ? op->ch->epoch->dev->minor : -1;
+}
+
 static inline u64 nfcm_counted(struct nfcm_dev *dev, enum nfcm_counter c)
 {
 	return atomic64_read(&dev->count[c]);

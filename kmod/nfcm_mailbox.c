@@ -241,7 +241,7 @@ static void store(struct nfcm_mailbox *mailbox, u64 i,
 	u64 header = le64_to_cpu(slot->header);
 
 	lockdep_assert_held(&mailbox->lock);
-	trace_nfcomms_slot_out(mailbox->index, slot);
+	trace_nfcomms_slot_out(mailbox, slot);
 	header |= nfcm_phase_bit(i, mailbox->shift) << NFC_HDR_PHASE_SHIFT;
 	/* memcpy_toio() may store four bytes at a time. */
 	__iowrite64_copy(to + offsetof(struct nfc_slot, payload), slot->payload,
@@ -330,7 +330,7 @@ u32 nfcm_mailbox_drain(struct nfcm_mailbox *mailbox, u32 most)
 
 	lockdep_assert_held(&mailbox->lock);
 	while (!mailbox->dead && take(mailbox, &slot)) {
-		trace_nfcomms_slot_in(mailbox->index, &slot);
+		trace_nfcomms_slot_in(mailbox, &slot);
 		nfcm_dispatch(mailbox, &slot);
 		if (!--most)
 			break;

@@ -14,65 +14,122 @@
 
 /* clang-format off */
 
+/* Numbers have the names of the headers; who reads the raw trace needs them, too. */
+#define NFCM_TYPES \
+	EM(NFC_TYPE_DIRECT, "DIRECT") \
+	EM(NFC_TYPE_IND_BEGIN, "IND_BEGIN") \
+	EM(NFC_TYPE_IND_LIST, "IND_LIST") \
+	EM(NFC_TYPE_ACK, "ACK") \
+	EM(NFC_TYPE_DONE, "DONE") \
+	EM(NFC_TYPE_FIN, "FIN") \
+	EM(NFC_TYPE_WITHDRAW, "WITHDRAW") \
+	EM(NFC_TYPE_WITHDRAWN, "WITHDRAWN") \
+	EM(NFC_TYPE_ABORT, "ABORT") \
+	EM(NFC_TYPE_ABORTED, "ABORTED") \
+	EM(NFC_TYPE_CLOSE, "CLOSE") \
+	EM(NFC_TYPE_ERROR, "ERROR") \
+	EM(NFC_TYPE_OFFER, "OFFER") \
+	EM(NFC_TYPE_READY, "READY") \
+	EM_LAST(NFC_TYPE_EAGER, "EAGER")
+#define NFCM_OPCODES \
+	EM(NFCOMMS_OP_SUBSCRIBE, "SUBSCRIBE") \
+	EM(NFCOMMS_OP_CLOSE, "CLOSE") \
+	EM(NFCOMMS_OP_SEND, "SEND") \
+	EM(NFCOMMS_OP_RECEIVE, "RECEIVE") \
+	EM(NFCOMMS_OP_SEND_IND, "SEND_IND") \
+	EM(NFCOMMS_OP_RECEIVE_IND, "RECEIVE_IND") \
+	EM(NFCOMMS_OP_NEXT, "NEXT") \
+	EM(NFCOMMS_OP_ARM, "ARM") \
+	EM(NFCOMMS_OP_ACCEPT, "ACCEPT") \
+	EM(NFCOMMS_OP_REFUSE, "REFUSE") \
+	EM_LAST(NFCOMMS_OP_CONTROL, "CONTROL")
+
+#undef EM
+#undef EM_LAST
+#define EM(number, name) TRACE_DEFINE_ENUM(number);
+#define EM_LAST(number, name) TRACE_DEFINE_ENUM(number);
+NFCM_TYPES
+NFCM_OPCODES
+#undef EM
+#undef EM_LAST
+#define EM(number, name) { number, name },
+#define EM_LAST(number, name) { number, name }
+
+#define nfcm_show_type(header) \
+	__print_symbolic(nfc_header_type(header), NFCM_TYPES)
+#define nfcm_show_opcode(opcode) __print_symbolic(opcode, NFCM_OPCODES)
+
 DECLARE_EVENT_CLASS(nfcomms_slot,
-	TP_PROTO(u32 mailbox, const struct nfc_slot *slot),
+	TP_PROTO(const struct nfcm_mailbox *mailbox, const struct nfc_slot *slot),
 	TP_ARGS(mailbox, slot),
 	TP_STRUCT__entry(
+		__field(int, minor)
 		__field(u32, mailbox)
 		__field(u64, header)
 		__field(u64, first)
 	),
 	TP_fast_assign(
-		__entry->mailbox = mailbox;
+		__entry->minor = mailbox->epoch->dev->minor;
+		__entry->mailbox = mailbox->index;
 		__entry->header = le64_to_cpu(slot->header);
 		__entry->first = le64_to_cpu(slot->payload[0]);
 	),
-	TP_printk("mailbox=%u channel=%llu type=%llu length=%llu sequence=%llu payload0=%#llx",
-		  __entry->mailbox, nfc_header_channel(__entry->header),
-		  nfc_header_type(__entry->header),
+	TP_printk("device=%d mailbox=%u channel=%llu type=%s length=%llu sequence=%llu payload0=%#llx",
+		  __entry->minor, __entry->mailbox,
+		  nfc_header_channel(__entry->header),
+		  nfcm_show_type(__entry->header),
 		  nfc_header_length(__entry->header),
 		  nfc_header_sequence(__entry->header), __entry->first)
 );
 
 DEFINE_EVENT(nfcomms_slot, nfcomms_slot_out,
-	TP_PROTO(u32 mailbox, const struct nfc_slot *slot),
+	TP_PROTO(const struct nfcm_mailbox *mailbox, const struct nfc_slot *slot),
 	TP_ARGS(mailbox, slot)
 );
 
 DEFINE_EVENT(nfcomms_slot, nfcomms_slot_in,
-	TP_PROTO(u32 mailbox, const struct nfc_slot *slot),
+	TP_PROTO(const struct nfcm_mailbox *mailbox, const struct nfc_slot *slot),
 	TP_ARGS(mailbox, slot)
 );
 
 TRACE_EVENT(nfcomms_fault,
-	TP_PROTO(u32 mailbox, const struct nfc_slot *slot, const char *why),
+	TP_PROTO(const struct nfcm_mailbox *mailbox, const struct nfc_slot *slot,
+		 const char *why),
 	TP_ARGS(mailbox, slot, why),
 	TP_STRUCT__entry(
+		__field(int, minor)
 		__field(u32, mailbox)
 		__field(u64, header)
 		__string(why, why)
 	),
 	TP_fast_assign(
-		__entry->mailbox = mailbox;
+		__entry->minor = mailbox->epoch->dev->minor;
+		__entry->mailbox = mailbox->index;
 		__entry->header = le64_to_cpu(slot->header);
 		nfcm_assign_str(why, why);
 	),
-	TP_printk("mailbox=%u header=%#llx why=%s", __entry->mailbox, __entry->header,
+	TP_printk("device=%d mailbox=%u channel=%llu type=%s header=%#llx why=%s",
+		  __entry->minor, __entry->mailbox,
+		  nfc_header_channel(__entry->header),
+		  nfcm_show_type(__entry->header), __entry->header,
 		  __get_str(why))
 );
 
 TRACE_EVENT(nfcomms_irq,
-	TP_PROTO(u32 vector, u32 messages),
-	TP_ARGS(vector, messages),
+	TP_PROTO(int minor, u32 vector, u32 messages),
+	TP_ARGS(minor, vector, messages),
 	TP_STRUCT__entry(
+		__field(int, minor)
 		__field(u32, vector)
 		__field(u32, messages)
 	),
 	TP_fast_assign(
+		__entry->minor = minor;
 		__entry->vector = vector;
 		__entry->messages = messages;
 	),
-	TP_printk("vector=%u messages=%u", __entry->vector, __entry->messages)
+	TP_printk("device=%d vector=%u messages=%u", __entry->minor,
+		  __entry->vector, __entry->messages)
 );
 
 TRACE_EVENT(nfcomms_access,
@@ -99,7 +156,7 @@ TRACE_EVENT(nfcomms_access,
 		  __entry->bar, __entry->offset, __entry->width, __entry->value)
 );
 
-TRACE_EVENT(nfcomms_interrupt,
+TRACE_EVENT(nfcomms_access_irq,
 	TP_PROTO(int minor, u32 vector, u64 count),
 	TP_ARGS(minor, vector, count),
 	TP_STRUCT__entry(
@@ -120,71 +177,91 @@ TRACE_EVENT(nfcomms_submit,
 	TP_PROTO(const struct nfcm_op *op),
 	TP_ARGS(op),
 	TP_STRUCT__entry(
+		__field(int, minor)
 		__field(const void *, op)
+		__field(u64, user_data)
 		__field(u16, opcode)
 		__field(u32, channel)
 		__field(u64, length)
 	),
 	TP_fast_assign(
+		__entry->minor = nfcm_op_minor(op);
 		__entry->op = op;
+		__entry->user_data = op->c.user_data;
 		__entry->opcode = op->opcode;
 		__entry->channel = op->c.channel;
 		__entry->length = op->length;
 	),
-	TP_printk("op=%p opcode=%u channel=%u length=%llu", __entry->op,
-		  __entry->opcode, __entry->channel, __entry->length)
+	TP_printk("device=%d op=%p user_data=%#llx opcode=%s channel=%u length=%llu",
+		  __entry->minor, __entry->op, __entry->user_data,
+		  nfcm_show_opcode(__entry->opcode), __entry->channel,
+		  __entry->length)
 );
 
 TRACE_EVENT(nfcomms_complete,
 	TP_PROTO(const struct nfcm_op *op),
 	TP_ARGS(op),
 	TP_STRUCT__entry(
+		__field(int, minor)
 		__field(const void *, op)
+		__field(u64, user_data)
 		__field(u16, opcode)
 		__field(u32, status)
 		__field(u32, error)
 	),
 	TP_fast_assign(
+		__entry->minor = nfcm_op_minor(op);
 		__entry->op = op;
+		__entry->user_data = op->c.user_data;
 		__entry->opcode = op->opcode;
 		__entry->status = op->c.status;
 		__entry->error = op->c.error;
 	),
-	TP_printk("op=%p opcode=%u status=%u error=%u", __entry->op,
-		  __entry->opcode, __entry->status, __entry->error)
+	TP_printk("device=%d op=%p user_data=%#llx opcode=%s status=%u error=%u",
+		  __entry->minor, __entry->op, __entry->user_data,
+		  nfcm_show_opcode(__entry->opcode), __entry->status,
+		  __entry->error)
 );
 
 TRACE_EVENT(nfcomms_pin,
 	TP_PROTO(const struct nfcm_op *op, u64 first, u64 lists, int error),
 	TP_ARGS(op, first, lists, error),
 	TP_STRUCT__entry(
+		__field(int, minor)
 		__field(const void *, op)
+		__field(u64, user_data)
 		__field(u64, first)
 		__field(u64, lists)
 		__field(int, error)
 	),
 	TP_fast_assign(
+		__entry->minor = nfcm_op_minor(op);
 		__entry->op = op;
+		__entry->user_data = op->c.user_data;
 		__entry->first = first;
 		__entry->lists = lists;
 		__entry->error = error;
 	),
-	TP_printk("op=%p first=%llu lists=%llu error=%d", __entry->op,
+	TP_printk("device=%d op=%p user_data=%#llx first=%llu lists=%llu error=%d",
+		  __entry->minor, __entry->op, __entry->user_data,
 		  __entry->first, __entry->lists, __entry->error)
 );
 
 TRACE_EVENT(nfcomms_epoch,
-	TP_PROTO(u32 epoch, u32 down),
-	TP_ARGS(epoch, down),
+	TP_PROTO(int minor, u32 epoch, u32 down),
+	TP_ARGS(minor, epoch, down),
 	TP_STRUCT__entry(
+		__field(int, minor)
 		__field(u32, epoch)
 		__field(u32, down)
 	),
 	TP_fast_assign(
+		__entry->minor = minor;
 		__entry->epoch = epoch;
 		__entry->down = down;
 	),
-	TP_printk("epoch=%u down=%u", __entry->epoch, __entry->down)
+	TP_printk("device=%d epoch=%u down=%u", __entry->minor, __entry->epoch,
+		  __entry->down)
 );
 /* clang-format on */
 

@@ -191,11 +191,17 @@ static void clear_trace(void)
 CASE(tracepoints)
 {
 	static const char *const lines[] = {
-		"nfcomms_epoch: epoch=",     "nfcomms_slot_out: mailbox=",
-		"nfcomms_slot_in: mailbox=", "nfcomms_irq: vector=",
-		"nfcomms_submit: op=",	     "opcode=5 channel=",
-		"nfcomms_pin: op=",	     "nfcomms_complete: op=",
-		"opcode=5 status=0 error=0",
+		"nfcomms_epoch: device=0 epoch=",
+		"nfcomms_slot_out: device=0 mailbox=",
+		"nfcomms_slot_in: device=0 mailbox=",
+		"type=DIRECT",
+		"type=ACK",
+		"nfcomms_irq: device=0 vector=",
+		"nfcomms_submit: device=0 op=",
+		"user_data=0x5eed opcode=SEND_IND channel=",
+		"nfcomms_pin: device=0 op=",
+		"nfcomms_complete: device=0 op=",
+		"user_data=0x5eed opcode=SEND_IND status=0 error=0",
 	};
 	uint8_t *p = pages(1 << 16, 1);
 	struct nfcomms_op op;
@@ -208,6 +214,7 @@ CASE(tracepoints)
 	fd = fresh();
 	ch = program(fd, "sink");
 	op = transfer(NFCOMMS_OP_SEND_IND, ch, p, 1 << 16);
+	op.user_data = 0x5eed;
 	CHECK_EQ(outcome(fd, &op), NFC_OK);
 	close(fd);
 	put(TRACING "events/nfcomms/enable", "0");
