@@ -18,6 +18,7 @@ type area struct {
 	base      unsafe.Pointer
 	size      uint64
 	mailboxes []mailboxEnd
+	own       there
 }
 
 // mailboxEnd is the device's end of one mailbox.
@@ -26,6 +27,8 @@ type mailboxEnd struct {
 	h2d, d2h         []abi.Slot
 	head             uint64 // h2d messages taken
 	tail             uint64 // d2h messages published
+	own              *there
+	counters, ring   uint64 // where they are there
 }
 
 const (
@@ -65,6 +68,7 @@ func newArea(sh Shape, mem []byte) *area {
 		a.mailboxes = append(a.mailboxes, mailboxEnd{
 			h2dHead: &m.H2DHead.Word, d2hHead: &m.D2HHead.Word,
 			h2d: slots[:sh.Slots], d2h: slots[sh.Slots:],
+			own: &a.own, counters: thereMailbox + i*abi.MailboxSize, ring: sh.thereRing(int(i)),
 		})
 	}
 	return a
@@ -72,9 +76,23 @@ func newArea(sh Shape, mem []byte) *area {
 
 func (a *area) page() *abi.Area { return (*abi.Area)(a.base) }
 
-// park returns the park word of a channel.
-func (a *area) park(channel uint32) *uint32 {
-	return (*uint32)(unsafe.Pointer(&a.mem[parkOffset+4*channel]))
+// park loads the park word of a channel.
+func (a *area) park(sh Shape, channel uint32) uint32 {
+	if a.own.at != 0 {
+		return uint32(a.own.load(sh.therePark(channel), 4))
+	}
+	return atomic.LoadUint32((*uint32)(unsafe.Pointer(&a.mem[parkOffset+4*channel]))) // SYNC: channel park
+}
+
+// sleep says whether an island sleeps.
+func (a *area) sleep(island int, word uint64) {
+	if a.own.at == 0 {
+		atomic.StoreUint64(&a.page().Island[island].Word, word) // SYNC: island park
+		return
+	}
+	at := thereIsland + uint64(island)*abi.SlotSize
+	a.own.post(at, word)
+	a.own.load(at, 8) // it pushes the word there
 }
 
 // lay zeroes the area and writes its first page for a new epoch.
@@ -83,6 +101,7 @@ func (a *area) lay(sh Shape, epoch uint32) {
 	for i := range a.mailboxes {
 		a.mailboxes[i].head, a.mailboxes[i].tail = 0, 0
 	}
+	a.own = there{host: a.own.host}
 	p := a.page()
 	p.Magic, p.Major, p.Minor = abi.Magic, abi.Major, abi.Minor
 	p.Size, p.ParkOffset = a.size, parkOffset
@@ -100,6 +119,9 @@ func (sh Shape) hello() abi.Hello {
 	}
 	if sh.Eager > 0 {
 		capabilities |= abi.CapEager
+	}
+	if sh.HostRings != 0 {
+		capabilities |= abi.CapHostRings
 	}
 	return abi.Hello{
 		Magic: abi.Magic, Major: abi.Major, Minor: abi.Minor, Capabilities: capabilities,
@@ -120,22 +142,40 @@ func (b *mailboxEnd) take(m *abi.Slot) bool {
 	}
 	*m = abi.Slot{Header: uint64(h), Payload: slot.Payload}
 	b.head++
-	atomic.StoreUint64(b.h2dHead, b.head)
 	return true
 }
 
-// give publishes a message; false if the ring is full.
-func (b *mailboxEnd) give(m *abi.Slot) bool {
-	n := uint64(len(b.d2h))
-	if b.tail-atomic.LoadUint64(b.d2hHead) >= n {
-		return false
+// consumed publishes how far h2d was taken.
+func (b *mailboxEnd) consumed(head uint64) {
+	if b.own.at != 0 {
+		b.own.post(b.counters, head)
+		return
 	}
-	phase := (b.tail/n + 1) & 1
+	atomic.StoreUint64(b.h2dHead, head)
+}
+
+// full reports whether the host has taken too little of d2h for one more message.
+func (b *mailboxEnd) full() bool {
+	head := uint64(0)
+	if b.own.at != 0 {
+		head = b.own.load(b.counters+thereD2HHead, 8)
+	} else {
+		head = atomic.LoadUint64(b.d2hHead)
+	}
+	return b.tail-head >= uint64(len(b.d2h))
+}
+
+// give stores a message as the next one.
+func (b *mailboxEnd) give(m *abi.Slot) {
+	n := uint64(len(b.d2h))
+	header := m.Header ^ (b.tail/n+1)&1<<7
+	if b.own.at != 0 {
+		b.own.post(b.ring+b.tail%n*abi.SlotSize, append([]uint64{header}, m.Payload[:]...)...)
+		return
+	}
 	slot := &b.d2h[b.tail%n]
 	slot.Payload = m.Payload
-	atomic.StoreUint64(&slot.Header, m.Header^phase<<7) // SYNC: slot
-	b.tail++
-	return true
+	atomic.StoreUint64(&slot.Header, header) // SYNC: slot
 }
 
 // ownHost is this process: it is rung by an event file.
@@ -168,15 +208,22 @@ func (s *Device) flushLocked() bool {
 	if s.dead {
 		return true
 	}
+	if !s.area.own.settled(s.area.page()) {
+		return false
+	}
 	empty := true
 	for i := range s.area.mailboxes {
 		q, ring := s.cur.queue[i], false
-		for len(q) > 0 && s.area.mailboxes[i].give(&q[0]) {
+		for b := &s.area.mailboxes[i]; len(q) > 0 && !b.full(); q = q[1:] {
 			channel := abi.Header(q[0].Header).Channel()
-			if channel < uint32(s.shape.Channels) {
-				ring = ring || atomic.LoadUint32(s.area.park(channel)) != 0 // SYNC: channel park
+			b.give(&q[0])
+			if s.hooks.Rewrite != nil && s.hooks.Rewrite(&q[0]) {
+				b.give(&q[0])
 			}
-			q = q[1:]
+			b.tail++
+			if channel < uint32(s.shape.Channels) {
+				ring = ring || s.area.park(s.shape, channel) != 0
+			}
 		}
 		s.cur.queue[i] = q
 		if len(q) > 0 {
@@ -192,15 +239,20 @@ func (s *Device) flushLocked() bool {
 // writeBeat overwrites the heartbeat in place. Must hold mu.
 func (s *Device) writeBeat() {
 	l := s.cur
-	slot := &s.area.page().Heartbeat
-	atomic.StoreUint64(&slot.Header, uint64(abi.MakeHeader(abi.TypeNone, 0, uint8(s.epochID), 0, 0)))
 	l.beat++
-	b := slot.Heartbeat()
-	words := [...]uint64{l.beat, uint64(time.Since(l.born)), 1<<31 | uint64(len(l.procs))<<32,
+	blank := uint64(abi.MakeHeader(abi.TypeNone, 0, uint8(s.epochID), 0, 0))
+	words := [...]uint64{uint64(abi.MakeHeader(abi.TypeHeartbeat, abi.PayloadSize, uint8(s.epochID), uint16(l.beat), 0)),
+		l.beat, uint64(time.Since(l.born)), 1<<31 | uint64(len(l.procs))<<32,
 		s.taken.Load(), l.moved, s.dropped.Load(), s.parkedLocked()}
-	for i, w := range words {
-		atomic.StoreUint64((*uint64)(unsafe.Add(unsafe.Pointer(b), 8*i)), w)
+	if s.area.own.at != 0 {
+		s.area.own.post(thereBeat, blank)
+		s.area.own.post(thereBeat, words[:]...)
+		return
 	}
-	atomic.StoreUint64(&slot.Header, uint64(abi.MakeHeader(abi.TypeHeartbeat, abi.PayloadSize,
-		uint8(s.epochID), uint16(l.beat), 0)))
+	slot := &s.area.page().Heartbeat
+	atomic.StoreUint64(&slot.Header, blank)
+	for i, w := range words[1:] {
+		atomic.StoreUint64(&slot.Payload[i], w)
+	}
+	atomic.StoreUint64(&slot.Header, words[0])
 }

@@ -29,10 +29,7 @@ func TestHeadNonsense(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Shape{Slots: 16, Mailboxes: 1})
 			ch := r.Subscribe(r.dev, abi.TargetLoopback)
-			r.s.SetHooks(Hooks{Take: func(*abi.Slot) bool {
-				atomic.StoreUint64(r.s.area.mailboxes[0].h2dHead, head)
-				return true
-			}})
+			r.s.SetHooks(Hooks{Head: func(uint64) uint64 { return head }})
 			ctx := r.brief()
 			var err error
 			for i := 0; i < 200 && err == nil; i++ {

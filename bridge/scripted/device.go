@@ -31,6 +31,9 @@ type Shape struct {
 	Runs int
 	// Eager is the number of entries of an eager transfer; 0: there are none.
 	Eager int
+	// HostRings is 1 for a device that writes what a host polls in memory of the host's own, if that is
+	// a Poster and agrees.
+	HostRings int
 	// Contexts bounds the running processes; 32.
 	Contexts int
 	// Beat is the heartbeat interval; 100 ms.
@@ -115,6 +118,11 @@ type Hooks struct {
 	// phase bit of a returned header is applied to the right phase by
 	// exclusive or, so a set bit makes the slot invisible.
 	Give func(out abi.Slot) []abi.Slot
+	// Head returns the counter that is published in place of how many messages of the host the device
+	// took from a mailbox.
+	Head func(head uint64) uint64
+	// Rewrite may change a message that was just published; with true its slot is written once more.
+	Rewrite func(out *abi.Slot) bool
 	// Mailbox returns the mailbox that a message to the host goes through, in
 	// place of its channel's.
 	Mailbox func(out *abi.Slot, own int) int
@@ -212,7 +220,13 @@ func NewOn(area []byte, host Host, sh Shape, h Hooks, epoch uint32) (*Device, ab
 }
 
 func newDevice(sh Shape, h Hooks, host Host, mem []byte) *Device {
-	return &Device{shape: sh, area: newArea(sh, mem), host: host, wake: make(chan struct{}, 1), hooks: h}
+	s := &Device{shape: sh, area: newArea(sh, mem), host: host, wake: make(chan struct{}, 1), hooks: h}
+	if p, ok := host.(Poster); ok && sh.HostRings != 0 {
+		s.area.own.host = p
+	} else {
+		s.shape.HostRings = 0
+	}
+	return s
 }
 
 // boot starts the next epoch in a zeroed area.
@@ -246,7 +260,7 @@ func (s *Device) newEpoch() *epoch {
 func (s *Device) halt() {
 	s.mu.Lock()
 	l := s.cur
-	s.fenced, s.dead = true, true
+	s.killLocked()
 	close(l.quit)
 	for _, p := range l.procs {
 		p.stopLocked(abi.ErrReset)
@@ -286,7 +300,7 @@ func (s *Device) Unmap(uint64, uint64) {}
 // Fence stops DMA for the rest of the epoch.
 func (s *Device) Fence() {
 	s.mu.Lock()
-	s.fenced = true
+	s.fenced, s.area.own.lost = true, true
 	s.mu.Unlock()
 }
 
@@ -329,7 +343,7 @@ func (s *Device) Kill() {
 	s.mu.Unlock()
 }
 
-func (s *Device) killLocked() { s.dead, s.fenced = true, true }
+func (s *Device) killLocked() { s.dead, s.fenced, s.area.own.lost = true, true, true }
 
 // StopBeat makes the device stop writing heartbeats, and nothing else.
 func (s *Device) StopBeat() {

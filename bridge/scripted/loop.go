@@ -1,7 +1,6 @@
 package scripted
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -95,9 +94,7 @@ func (s *Device) run(l *epoch) {
 		if worked {
 			continue
 		}
-		for i := range s.shape.Islands {
-			atomic.StoreUint64(&s.area.page().Island[i].Word, 1) // SYNC: island park
-		}
+		s.sleep(1)
 		worked, again := s.step(l, &next)
 		if !worked {
 			timer.Reset(min(idle, again))
@@ -108,14 +105,21 @@ func (s *Device) run(l *epoch) {
 				return
 			}
 		}
-		for i := range s.shape.Islands {
-			atomic.StoreUint64(&s.area.page().Island[i].Word, 0)
-		}
+		s.sleep(0)
 		select {
 		case <-l.quit:
 			return
 		default:
 		}
+	}
+}
+
+// sleep says of all islands whether they sleep.
+func (s *Device) sleep(word uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.shape.Islands {
+		s.area.sleep(i, word)
 	}
 }
 
@@ -159,6 +163,11 @@ func (s *Device) drainLocked(b *mailboxEnd) (worked bool) {
 			break
 		}
 		worked = true
+		head := b.head
+		if s.hooks.Head != nil {
+			head = s.hooks.Head(head)
+		}
+		b.consumed(head)
 		s.taken.Add(1)
 		if s.hooks.Take != nil && !s.hooks.Take(&m) {
 			continue

@@ -78,6 +78,6 @@ func (s *settings) script() scripted.Shape {
 	return scripted.Shape{
 		Channels: c.Channels, Mailboxes: c.Managers, Islands: c.Islands, Slots: c.Slots, Window: c.Window,
 		Contexts: c.Contexts, Beat: c.Beat, EMEM: c.Memory[abi.EMEM], TargetTimeout: c.TargetTimeout,
-		Eager: c.Eager,
+		Eager: c.Eager, HostRings: c.HostRings,
 	}
 }

@@ -65,7 +65,7 @@ func (d *Device) Boot(bus *firmware.Bus, shape device.Shape, number uint32, quit
 	}
 	l := &epoch{dev: d, bus: bus, stop: make(chan struct{})}
 	script, status := scripted.NewOn(bus.Area(), &host{l}, d.shapeOf(shape),
-		scripted.Hooks{Take: l.take, Give: l.give}, number)
+		scripted.Hooks{Take: l.take, Give: l.give, Head: l.head, Rewrite: l.rewrite}, number)
 	if status != abi.OK {
 		return nil, status
 	}

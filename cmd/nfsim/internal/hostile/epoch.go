@@ -67,6 +67,34 @@ func (l *epoch) take(m *abi.Slot) bool {
 	return len(l.dev.strike(onTake, m)) == 0
 }
 
+// head returns what the device says that it took in place of what it did.
+func (l *epoch) head(head uint64) uint64 {
+	for _, f := range l.dev.strike(onHead, nil) {
+		l.dev.chance(func(r *rand.Rand) {
+			if f.name == "ahead" {
+				head += 1 << r.IntN(64)
+			} else {
+				head -= 1 + r.Uint64N(head)
+			}
+		})
+	}
+	return head
+}
+
+// rewrite changes a message whose slot is out already.
+func (l *epoch) rewrite(m *abi.Slot) bool {
+	if len(l.dev.strike(onPublished, m)) == 0 {
+		return false
+	}
+	l.dev.chance(func(r *rand.Rand) {
+		m.Payload[r.IntN(len(m.Payload))] ^= 1 << r.IntN(64)
+		if r.IntN(2) == 0 {
+			m.Header ^= 1 << (8 + r.IntN(56)) // above the phase
+		}
+	})
+	return true
+}
+
 // give returns what is published in place of a message.
 func (l *epoch) give(m abi.Slot) []abi.Slot {
 	out, altered := []abi.Slot{m}, false
@@ -130,6 +158,12 @@ func (l *epoch) beside(f func()) {
 
 // host is what the script reaches of its host.
 type host struct{ *epoch }
+
+// Post writes in the host's memory.
+func (h *host) Post(address uint64, p []byte) bool { return h.bus.Write(address, p) == abi.OK }
+
+// Peek reads there.
+func (h *host) Peek(p []byte, address uint64) bool { return h.bus.Read(p, address) == abi.OK }
 
 // Ring interrupts.
 func (h *host) Ring(island int) {

@@ -20,34 +20,61 @@ const (
 	ahead             = 4 // slots past the host's counter that change
 )
 
-// flip changes a bit of a slot that the host may be reading, or of the area
-// page, and puts it back, until the epoch ends.
+// flip changes a bit of a word that the host may be reading, in its own memory or in the area, and puts
+// it back, until the epoch ends.
 func (l *epoch) flip() {
 	var r *rand.Rand
 	l.dev.chance(func(from *rand.Rand) { r = rand.New(rand.NewPCG(from.Uint64(), 0)) })
-	offset, stride := l.word(areaMailboxOffset), l.word(areaMailboxStride)
-	slots := (stride - mailboxSlots) / (2 * abi.SlotSize)
-	mailboxes := (l.word(areaSize) - offset) / stride
 	for {
 		select {
 		case <-l.stop:
 			return
 		default:
 		}
-		at := 8 * r.Uint64N(areaPageWords)
-		if r.IntN(8) != 0 {
-			mailbox := offset + stride*r.Uint64N(mailboxes)
-			slot := (l.word(mailbox+mailboxD2HHead) + r.Uint64N(ahead)) % slots
-			at = mailbox + mailboxSlots + (slots+slot)*abi.SlotSize + 8*r.Uint64N(8)
+		if there := l.script.Load().Polled(); there != nil {
+			for range len(there) {
+				l.flipThere(there[r.IntN(len(there))], 1<<r.IntN(64))
+			}
+		} else {
+			l.flipHere(l.polled(r), 1<<r.IntN(64))
 		}
-		bit := uint64(1) << r.IntN(64)
-		if bit == 1<<7 { // the phase: it would only hide the slot
-			continue
-		}
+	}
+}
+
+// phase is the bit that says that a slot is new: another would only hide the slot.
+const phase = 1 << 7
+
+// flipHere changes a word of the area.
+func (l *epoch) flipHere(at, bit uint64) {
+	if bit != phase {
 		was := l.word(at)
 		l.setWord(at, was^bit)
 		l.setWord(at, was)
 	}
+}
+
+// flipThere changes a word of the host's memory.
+func (l *epoch) flipThere(at, bit uint64) {
+	var b [8]byte
+	if bit == phase || l.bus.Read(b[:], at) != abi.OK {
+		return
+	}
+	was := binary.LittleEndian.Uint64(b[:])
+	l.bus.Write(at, binary.LittleEndian.AppendUint64(nil, was^bit))
+	l.bus.Write(at, b[:])
+}
+
+// polled picks a word of a slot that comes next, or of the first page, up to the heartbeat.
+func (l *epoch) polled(r *rand.Rand) uint64 {
+	offset, stride := l.word(areaMailboxOffset), l.word(areaMailboxStride)
+	slots := (stride - mailboxSlots) / (2 * abi.SlotSize)
+	mailboxes := (l.word(areaSize) - offset) / stride
+	if r.IntN(8) == 0 {
+		return 8 * r.Uint64N(areaPageWords)
+	}
+	mailbox := offset + stride*r.Uint64N(mailboxes)
+	slot := (l.word(mailbox+mailboxD2HHead) + r.Uint64N(ahead)) % slots
+	return mailbox + mailboxSlots + (slots+slot)*abi.SlotSize + 8*r.Uint64N(8)
 }
 
 // word reads eight bytes of the area.

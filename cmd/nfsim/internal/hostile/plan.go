@@ -19,6 +19,8 @@ const (
 	onDMA
 	onInterrupt
 	onReset
+	onHead      // of how many messages of the host were taken
+	onPublished // of a message to the host
 )
 
 // kind is one way to break the rules.
@@ -40,6 +42,9 @@ var offers = []abi.Type{abi.TypeDirect, abi.TypeIndBegin, abi.TypeIndList}
 var kinds = append(catalogued(), []kind{
 	{name: "random", help: "any of the above", wrong: anyKind},
 	{name: "flip", help: "from then on slots and the area page change while the host reads them", control: true},
+	{name: "ahead", help: "more messages of the host were taken than it put, says a counter", event: onHead},
+	{name: "behind", help: "a counter of messages that were taken goes backwards", event: onHead},
+	{name: "rewrite", help: "a slot is written again, otherwise, after it was published", event: onPublished},
 	{name: "lose", help: "a message, an offer or a list of the host never arrives", event: onTake, types: offers},
 	{name: "overreach", help: "DMA goes on past both ends of a page entry", event: onDMA},
 	{name: "wild", help: "DMA writes to a page nearby that was never named", event: onDMA},
@@ -150,7 +155,7 @@ func (f *fault) narrow(at string) error {
 	switch {
 	case at == "dma" && f.wrong == "" && f.control:
 		f.event = onDMA
-	case f.event != onMessage && f.event != onTake:
+	case f.event != onMessage && f.event != onTake && f.event != onPublished:
 		return fmt.Errorf("%s does not look at messages: no %q", f.name, at)
 	case at == "control" && f.event == onMessage:
 		f.onlyControl, f.control, f.types = true, true, nil
