@@ -168,6 +168,7 @@ var programs = map[string]program{
 	"signal":   clientTest("signal", "2000"),
 	"exits":    clientTest("exits"),
 	"cycle":    clientTest("cycle"),
+	"pairs":    clientTest("pairs"),
 	"fuzz":     clientTest("fuzz"),
 	"failnth":  clientTest("failnth"),
 	"wake":     clientTest("wake"),
@@ -203,7 +204,7 @@ var kdevArgs = []string{
 // bare ioctls.
 func clientTest(name string, args ...string) program {
 	const c = "internal/vmtest/c/"
-	return program{kind: cTest, source: []string{c + name + "_test.c", c + "rig.c", c + "bus.c", c + "lazy.c", c + "region.c", "firmware/test/harness.c", "-pthread"}, args: args}
+	return program{kind: cTest, source: []string{c + name + "_test.c", c + "rig.c", c + "bus.c", c + "crew.c", c + "lazy.c", c + "region.c", "firmware/test/harness.c", "-pthread"}, args: args}
 }
 
 // ringTest is a clientTest that has an io_uring.
@@ -230,7 +231,7 @@ const hangs = "hang@30"
 const neverInterrupts = "irq-drop+1"
 
 // hostile are devices that break the rules in each way that a run of make vm-test can afford.
-var hostile = lies("random+7", "count+5", "replay+5", "flip@20", "overreach+3", "wild+3", "irq-drop+3", "hang@30", "gone@30", "fake-removal@30", "die@30")
+var hostile = lies("random+7", "count+5", "replay+5", "flip@20", "overreach+3", "wild+3", "irq-drop+3", "ahead@20+7", "rewrite+5", "hang@30", "gone@30", "fake-removal@30", "die@30")
 
 // losing are devices that send heartbeats, but lose a message. They know no runs: how many lists a
 // transfer has must not depend on the memory that its buffer got.
@@ -267,7 +268,7 @@ var jobs = []job{
 	},
 	{
 		name: "cycle", group: "test", about: "removal, unbinding, unloading, suspending under load",
-		kernel: "release", device: []string{}, params: loaded, programs: []string{"cycle"},
+		kernel: "release", device: []string{}, params: loaded, programs: []string{"cycle", "pairs-some"},
 	},
 	{
 		name: "udev", group: "test", about: "a card is found by its alias, and its node gets its group and its name",

@@ -12,7 +12,7 @@ import (
 const campaignTime = 24 * time.Hour
 
 // worst are combinations that strike often.
-var worst = lies("random+2", "random@3+7", "garbage+2", "replay+2,again+3", "flip@2+9", "irq-drop+2,irq-dup+3,irq-storm+999")
+var worst = lies("random+2", "random@3+7", "garbage+2", "replay+2,again+3", "flip@2+9", "irq-drop+2,irq-dup+3,irq-storm+999", "rewrite+3,behind+2", "ahead@9+7")
 
 // campaigns are long runs, started one by one with a -count of their own if that
 // of docs/testing.md is too much for the day.
@@ -50,12 +50,21 @@ var campaigns = []job{
 		programs: []string{"cycle"}, count: 250,
 	},
 	{
+		name: "pairs", about: "two disturbances at once, rounds of each pair", kernel: "release",
+		programs: []string{"pairs-many"}, count: 200,
+	},
+	{
+		name: "pairs-debug", about: "the same under the debug kernel, and errors of the bus", kernel: "debug", params: slow,
+		machine: vm.Machine{Ports: true}, programs: []string{"pairs"}, count: 200,
+	},
+	{
 		name: "hostile", about: "devices that lie, in rounds of up to twelve calls", kernel: "release", params: hasty,
 		machine: vm.Machine{IOMMU: true, Memory: 1024}, nodes: worst, programs: on("hostile", worst), count: 20_000,
 	},
 }
 
 func init() {
+	programs["pairs-many"] = withArgs("pairs", "-n", "_and_")
 	programs["signal-many"] = withArgs("signal")
 	programs["exits-kills"] = withArgs("exits", "-n", "killed_many_times")
 	for _, j := range campaigns {

@@ -33,6 +33,9 @@ var debugPrograms = map[string]program{
 	"cycle-some":   withArgs("cycle", "1"),
 	"signal-some":  withArgs("signal", "1000"),
 	"exits-killed": withArgs("exits", "-n", "killed", "9"),
+	"pairs-some":   withArgs("pairs", "-n", "_and_", "2"),
+	"pairs-one":    withArgs("pairs", "-n", "_and_", "1"),
+	"pairs-aer":    withArgs("pairs", "-n", "aer_meets", "1"),
 	"exits-some":   withArgs("exits", "-n", "killed_many_times", "9"),
 }
 
@@ -46,13 +49,17 @@ var liars = lies(
 	"count@2+3", "early@2+3", "id@2+5", "epoch@2+5", "type@2+5", "channel@2+5", "length@2+5", "phase@2+7", "state@2+5",
 	"direction@2+5", "reserved@2+5", "replay@2+3", "again@2+3", "drop@5+11", "garbage@2+5", "random@2+7", "flip@3+40",
 	"overreach@2+3", "wild@2+3", "scribble@2+3", "late@2+3",
+	"ahead@9+7", "behind@2+3", "rewrite@2+5",
 )
 
-// failing are devices that lie without an IOMMU, lose interrupts, hang, vanish and die.
-var failing = lies(
-	"id@2+5", "type@2+5", "replay@2+3", "irq-drop@2+3", "irq-dup@1+2", "irq-storm@5+60",
+// failing are devices that lie without an IOMMU, lose interrupts, hang, vanish and die, some with
+// their rings in the BAR.
+var failing = append(with(lies(
+	"id@2+5", "type@2+5", "replay@2+3", "flip@3+40", "behind@2+3", "rewrite@2+5",
+), "--host-rings=0"), lies(
+	"irq-drop@2+3", "irq-dup@1+2", "irq-storm@5+60",
 	"mute@9+30", "hang@12+30", "stuck@3", "gone@20", "fake-removal@20", "die@20",
-)
+)...)
 
 // debugJobs run under the debug kernel: KASAN, lock and sleep checks, the DMA
 // API's own, fault injection, and kmemleak where a job asks for it.
@@ -75,12 +82,12 @@ var debugJobs = []job{
 	{
 		name: "debug-cycle", group: "debug", about: "unbinding, removing, unloading, sleeping; then leaks",
 		kernel: "debug", device: []string{}, params: slow, kmemleak: true,
-		programs: []string{"cycle-some", "fuzz-some"},
+		programs: []string{"cycle-some", "pairs-one", "fuzz-some"},
 	},
 	{
 		name: "debug-errors", group: "debug", about: "errors of the bus, reported by the port above the device",
 		kernel: "debug", machine: vm.Machine{Ports: true}, device: []string{}, params: slow,
-		programs: []string{"errors"},
+		programs: []string{"errors", "pairs-aer"},
 	},
 	{
 		name: "debug-stall", group: "debug", about: "memory whose pages come late: nobody else waits",

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +112,51 @@ void remove_device(const char *device)
 void rescan(void)
 {
 	put("/sys/bus/pci/rescan", "1");
+}
+
+/* What /dev/aer_inject takes. */
+struct injection {
+	uint8_t bus, device, function;
+	uint32_t uncorrectable, correctable;
+	uint32_t log[4];
+	uint32_t domain;
+};
+
+void inject_error(const char *device, uint32_t uncorrectable,
+		  uint32_t correctable)
+{
+	struct injection e = { .uncorrectable = uncorrectable,
+			       .correctable = correctable };
+	unsigned int bus, slot, function;
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s", device);
+	if (!CHECK(sscanf(basename(dirname(path)), "%x:%x:%x.%x", &e.domain,
+			  &bus, &slot, &function) == 4))
+		return;
+	e.bus = (uint8_t)bus;
+	e.device = (uint8_t)slot;
+	e.function = (uint8_t)function;
+	fd = open("/dev/aer_inject", O_WRONLY | O_CLOEXEC);
+	CHECK_EQ(write(fd, &e, sizeof(e)), sizeof(e));
+	close(fd);
+}
+
+int try_suspend(void)
+{
+	int error;
+
+	put("/sys/module/suspend/parameters/pm_test_delay", "0");
+	put("/sys/power/pm_test", "devices");
+	error = try_put("/sys/power/state", "freeze");
+	put("/sys/power/pm_test", "none");
+	return error;
+}
+
+void suspend(void)
+{
+	CHECK_EQ(try_suspend(), 0);
 }
 
 int unload(void)

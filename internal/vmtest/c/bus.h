@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Write a text to a file of the kernel's; a failed check if that does not work. */
 bool put(const char *path, const char *text);
@@ -32,6 +33,21 @@ void bind_to(const char *device);
 /* Take a device from the bus, and look for it again. */
 void remove_device(const char *device);
 void rescan(void);
+
+enum {
+	/* Bits of the Advanced Error Reporting capability. */
+	BAD_TLP = 1 << 6, /* correctable */
+	COMPLETION_TIMEOUT = 1 << 14, /* not fatal by default */
+	LINK_PROTOCOL = 1 << 4, /* fatal by default */
+};
+
+/* Have the port above a device report an error (CONFIG_PCIEAER_INJECT). */
+void inject_error(const char *device, uint32_t uncorrectable,
+		  uint32_t correctable);
+/* Suspend to idle as far as devices go, and resume; it may be refused: errno. */
+int try_suspend(void);
+/* The same, where nothing is in its way. */
+void suspend(void);
 
 /* Open the module's file: $NFC_MODULE, or /modules/nfcomms.ko. */
 int open_module(void);

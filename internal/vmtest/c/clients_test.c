@@ -40,34 +40,6 @@ static const struct nfcomms_reset narrow = {
 	.islands = 1,
 };
 
-/* A client that has stopped its own transfers. */
-struct stalled {
-	int fd[FILES];
-	struct lazy memory;
-};
-
-/*
- * Have a worker of the driver pin memory that does not come: an operation that
- * waits behind another one begins when that is withdrawn.
- */
-static void stall_one(int fd, uint32_t target, const struct lazy *memory)
-{
-	static uint8_t byte;
-	uint32_t ch = subscribe(fd, target);
-	struct nfcomms_op ops[2] = {
-		transfer(NFCOMMS_OP_SEND_IND, ch, &byte, 1),
-		transfer(NFCOMMS_OP_SEND_IND, ch, memory->p, PAGE),
-	};
-	struct nfcomms_completion c;
-
-	ops[0].user_data = 1;
-	ops[1].user_data = 2;
-	CHECK_EQ(submit(fd, ops, 2), 2);
-	CHECK_EQ(cancel(fd, 1), 0);
-	CHECK(reap(fd, &c));
-	CHECK_EQ(c.status, NFC_EWITHDRAWN);
-}
-
 /* Many of them, of a user without any right; told when all have begun. */
 struct attack {
 	uint32_t first; /* target */
@@ -85,7 +57,9 @@ static int attack(void *argument)
 		int fd = client();
 
 		for (int k = 0; k < STALLED && !test_failures(); k++)
-			stall_one(fd, a->first + i * STALLED + k, &memory);
+			stall_worker(fd,
+				     subscribe(fd, a->first + i * STALLED + k),
+				     &memory);
 	}
 	await_fault(&memory);
 	if (write(a->ready, "", 1) != 1 || test_failures())
@@ -140,12 +114,12 @@ CASE(a_worker_leaves_a_page_that_does_not_come)
 	int fd = fresh();
 
 	CHECK_EQ(start(fd, "hold", 2, &first), NFC_OK);
-	stall_one(fd, first, &memory);
+	stall_worker(fd, subscribe(fd, first), &memory);
 	await_fault(&memory);
 	CHECK_EQ(cancel(fd, 2), 0);
 	CHECK(reap(fd, &c));
 	CHECK_EQ(c.status, NFC_EWITHDRAWN);
-	stall_one(fd, first + 1, &memory);
+	stall_worker(fd, subscribe(fd, first + 1), &memory);
 	await_fault(&memory);
 	close(fd);
 	check_pins();

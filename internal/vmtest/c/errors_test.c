@@ -6,8 +6,6 @@
  * as a reset does.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -18,41 +16,17 @@
 #include "rig.h"
 
 enum {
-	/* Bits of the Advanced Error Reporting capability. */
-	BAD_TLP = 1 << 6, /* correctable */
-	COMPLETION_TIMEOUT = 1 << 14, /* not fatal by default */
-	LINK_PROTOCOL = 1 << 4, /* fatal by default */
 	SIZE = 4 << 20,
 	TIMES = 5,
 };
 
-/* What /dev/aer_inject takes. */
-struct injection {
-	uint8_t bus, device, function;
-	uint32_t uncorrectable, correctable;
-	uint32_t log[4];
-	uint32_t domain;
-};
-
-/* Have the port above the device report an error. */
+/* Have the port above the node's device report an error. */
 static void inject(uint32_t uncorrectable, uint32_t correctable)
 {
-	struct injection e = { .uncorrectable = uncorrectable,
-			       .correctable = correctable };
-	unsigned int bus, device, function;
-	char path[PATH_MAX];
-	int fd;
+	char device[PATH_MAX];
 
-	find_device(path);
-	if (!CHECK(sscanf(basename(dirname(path)), "%x:%x:%x.%x", &e.domain,
-			  &bus, &device, &function) == 4))
-		return;
-	e.bus = (uint8_t)bus;
-	e.device = (uint8_t)device;
-	e.function = (uint8_t)function;
-	fd = open("/dev/aer_inject", O_WRONLY | O_CLOEXEC);
-	CHECK_EQ(write(fd, &e, sizeof(e)), sizeof(e));
-	close(fd);
+	find_device(device);
+	inject_error(device, uncorrectable, correctable);
 }
 
 static uint32_t epoch(int fd)

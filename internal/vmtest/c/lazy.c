@@ -60,3 +60,20 @@ void free_lazy(struct lazy *l)
 	if (l->fd >= 0)
 		close(l->fd);
 }
+
+void stall_worker(int fd, uint32_t ch, const struct lazy *memory)
+{
+	static uint8_t byte;
+	struct nfcomms_op ops[2] = {
+		transfer(NFCOMMS_OP_SEND_IND, ch, &byte, 1),
+		transfer(NFCOMMS_OP_SEND_IND, ch, memory->p, NFC_PAGE_SIZE),
+	};
+	struct nfcomms_completion c;
+
+	ops[0].user_data = 1;
+	ops[1].user_data = 2;
+	CHECK_EQ(submit(fd, ops, 2), 2);
+	CHECK_EQ(cancel(fd, 1), 0);
+	CHECK(reap(fd, &c));
+	CHECK_EQ(c.status, NFC_EWITHDRAWN);
+}

@@ -23,4 +23,10 @@ void let_vanish(struct lazy *l);
 /* Free what is left. */
 void free_lazy(struct lazy *l);
 
+/*
+ * Have a worker of the driver pin memory that does not come, for the operation 2 on
+ * a channel to "hold": what waits behind another one begins when that is withdrawn.
+ */
+void stall_worker(int fd, uint32_t ch, const struct lazy *memory);
+
 #endif
