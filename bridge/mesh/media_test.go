@@ -254,13 +254,14 @@ func TestWiresThatAreFull(t *testing.T) {
 			return s.Links[node].Up, err
 		}))
 	}
+	const packets = 30 // each fills the wires some times, and threads have to be woken as often
 	for node, m := range ends {
-		require.NoError(t, m.Start(Load{From: node, To: 1 - node, Size: PacketMax, Count: 300}))
+		require.NoError(t, m.Start(Load{From: node, To: 1 - node, Size: PacketMax, Count: packets}))
 	}
 	for _, m := range ends {
 		require.NoError(t, m.poll(t.Context(), func() (bool, error) {
 			total, err := m.Totals()
-			return total.Came == 300, err
+			return total.Came == packets, err
 		}))
 	}
 	for _, m := range ends {
