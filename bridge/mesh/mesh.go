@@ -194,8 +194,8 @@ func (m *Mesh) Next(from, to int) (link int, detour, ok bool, err error) {
 	return link, detour, ok, err
 }
 
-// Route returns the way between two nodes as each node on it knows it now; nil if
-// there is none, or one of them is elsewhere.
+// Route returns the way between two nodes as each node on it knows it now, those of other
+// processes as the first one of this process does; nil if there is none.
 func (m *Mesh) Route(from, to int) ([]Hop, error) {
 	if !m.has(to) {
 		return nil, fmt.Errorf("node %d: %w", to, ErrUnknown)

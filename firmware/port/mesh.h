@@ -121,7 +121,7 @@ void nfc_mesh_read(struct nfc_mesh *m, uint32_t node,
 void nfc_mesh_view(struct nfc_mesh *m, uint32_t node, uint32_t *word);
 /*
  * The way on of a packet at a node, that came by a link (NFC_LINKS: it is of that
- * node) on a virtual channel.
+ * node) on a virtual channel. A node that is elsewhere knows what the first one here does.
  */
 struct nfc_hop nfc_mesh_route(struct nfc_mesh *m, uint32_t node, uint32_t from,
 			      uint32_t to, uint32_t came_by, uint32_t vc);

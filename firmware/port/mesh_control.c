@@ -186,12 +186,42 @@ void nfc_mesh_view(struct nfc_mesh *m, uint32_t node, uint32_t *word)
 	pthread_mutex_unlock(&n->lock);
 }
 
+/* The view that a node elsewhere has if it knows what the first one here does. */
+static void guess_view(struct nfc_view *v, struct nfc_mesh *m, uint32_t node,
+		       void *memory)
+{
+	uint32_t i = 0;
+
+	nfc_view_init(v, &m->config.node.torus, node, memory);
+	while (i < m->nodes && !m->node[i].here)
+		i++;
+	if (i == m->nodes)
+		return;
+	pthread_mutex_lock(&m->node[i].lock);
+	if (m->node[i].running)
+		memcpy(v->record, m->node[i].node.view.record,
+		       m->nodes * sizeof(*v->record));
+	pthread_mutex_unlock(&m->node[i].lock);
+	nfc_view_compute(v);
+}
+
 struct nfc_hop nfc_mesh_route(struct nfc_mesh *m, uint32_t node, uint32_t from,
 			      uint32_t to, uint32_t came_by, uint32_t vc)
 {
 	struct nfc_hop hop = { NFC_NO_ROUTE, 0 };
 	struct mesh_node *n = &m->node[node];
+	struct nfc_view guess;
+	void *memory;
 
+	if (!n->here) {
+		memory = calloc(1, nfc_view_size(&m->config.node.torus));
+		if (!memory)
+			return hop;
+		guess_view(&guess, m, node, memory);
+		hop = nfc_view_route(&guess, from, to, came_by, vc);
+		free(memory);
+		return hop;
+	}
 	pthread_mutex_lock(&n->lock);
 	if (n->running)
 		hop = nfc_view_route(&n->node.view, from, to, came_by, vc);
