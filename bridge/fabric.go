@@ -30,11 +30,11 @@ type Fabric interface {
 	// it is first asked for, closed with the fabric, and shared by all who ask. ErrDeviceLost
 	// if it does not answer, ErrInvalid for the node that this device is.
 	Device(ctx context.Context, n abi.Node) (Device, error)
-	// CutLink cuts a link in both directions, or mends it. ErrNotSupported where links
-	// are more than a model.
+	// CutLink cuts a link in both directions, or mends it. ErrNotSupported for a link of a
+	// node that is another process.
 	CutLink(node abi.Node, link int, cut bool) error
-	// KillNode ends a node with all its links, or starts it anew. ErrNotSupported as
-	// for CutLink.
+	// KillNode ends a node with all its links, or starts it anew. ErrNotSupported where
+	// nodes are processes.
 	KillNode(node abi.Node, dead bool) error
 	// TestLink sends pseudo-random words from a node by a link, between packets, which
 	// it does not disturb, until the other end checked so many or ctx ends. The result

@@ -1,6 +1,10 @@
 package mesh
 
 import (
+	"context"
+	"errors"
+	"fmt"
+
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
@@ -11,18 +15,47 @@ func (m *Mesh) Node(index int) abi.Node {
 	return abi.MakeNode(uint8(index%s[0]), uint8(index/s[0]%s[1]), uint8(index/(s[0]*s[1])))
 }
 
-// FabricState is what a node knows of all nodes, and what those of this process
-// counted.
-func (m *Mesh) FabricState(at int) (bridge.FabricState, error) {
-	s := bridge.FabricState{Side: m.config.Side, Node: m.Node(at), Nodes: make([]bridge.FabricNodeState, m.nodes)}
-	words, err := m.View(at)
+// Fabric is a mesh as one of its nodes knows it, in the words of [bridge.Fabric].
+type Fabric struct {
+	Mesh *Mesh
+	// At is the index of the node.
+	At int
+}
+
+// Index numbers nodes, x first.
+func (f *Fabric) Index(n abi.Node) (int, error) {
+	s := f.Mesh.config.Side
+	if int(n.X()) >= s[0] || int(n.Y()) >= s[1] || int(n.Z()) >= s[2] {
+		return 0, fmt.Errorf("node %v: %w: not in a torus of %v", n, bridge.ErrInvalid, shape(s))
+	}
+	return int(n.X()) + s[0]*(int(n.Y())+s[1]*int(n.Z())), nil
+}
+
+// Error says in the words of the bridge what a mesh says.
+func (*Fabric) Error(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrClosed):
+		return fmt.Errorf("device %w", bridge.ErrClosed)
+	case errors.Is(err, ErrUnknown):
+		return fmt.Errorf("%w: %w", bridge.ErrInvalid, err)
+	}
+	return err
+}
+
+// State is what the node knows of all nodes, and what those of this process counted.
+func (f *Fabric) State() (bridge.FabricState, error) {
+	m := f.Mesh
+	s := bridge.FabricState{Side: m.config.Side, Node: m.Node(f.At), Nodes: make([]bridge.FabricNodeState, m.nodes)}
+	words, err := m.View(f.At)
 	if err != nil {
-		return s, err
+		return s, f.Error(err)
 	}
 	for i := range s.Nodes {
 		n, err := m.State(i)
 		if err != nil {
-			return s, err
+			return s, f.Error(err)
 		}
 		s.Nodes[i] = bridge.FabricNodeState{
 			Word: words[i], Alive: n.Alive, Forwarded: n.Forwarded, Detours: n.Detours, Unreachable: n.Unreachable,
@@ -36,4 +69,70 @@ func (m *Mesh) FabricState(at int) (bridge.FabricState, error) {
 		}
 	}
 	return s, nil
+}
+
+// Route returns the way between two nodes.
+func (f *Fabric) Route(from, to abi.Node) ([]bridge.FabricHop, error) {
+	a, err := f.Index(from)
+	if err != nil {
+		return nil, err
+	}
+	b, err := f.Index(to)
+	if err != nil {
+		return nil, err
+	}
+	route, err := f.Mesh.Route(a, b)
+	hops := make([]bridge.FabricHop, 0, len(route))
+	for _, h := range route {
+		hops = append(hops, bridge.FabricHop(h))
+	}
+	if len(hops) == 0 && a != b {
+		hops = nil
+	}
+	return hops, f.Error(err)
+}
+
+// elsewhere is what is not done at nodes of other processes.
+func (f *Fabric) elsewhere(index int) error {
+	if f.Mesh.here(index) {
+		return nil
+	}
+	return fmt.Errorf("node %v is another process: %w", f.Mesh.Node(index), bridge.ErrNotSupported)
+}
+
+// CutLink cuts a link of a node of this process, or mends it.
+func (f *Fabric) CutLink(node abi.Node, link int, cut bool) error {
+	i, err := f.Index(node)
+	if err == nil {
+		err = f.elsewhere(i)
+	}
+	if err != nil {
+		return err
+	}
+	return f.Error(f.Mesh.Cut(i, link, cut))
+}
+
+// KillNode ends a node of this process, or starts it anew.
+func (f *Fabric) KillNode(node abi.Node, dead bool) error {
+	i, err := f.Index(node)
+	if err == nil {
+		err = f.elsewhere(i)
+	}
+	if err != nil {
+		return err
+	}
+	return f.Error(f.Mesh.Kill(i, dead, false))
+}
+
+// TestLink sends words from a node of this process that the other end checks.
+func (f *Fabric) TestLink(ctx context.Context, node abi.Node, link int, words uint64) (bridge.LinkTest, error) {
+	i, err := f.Index(node)
+	if err == nil {
+		err = f.elsewhere(i)
+	}
+	if err != nil {
+		return bridge.LinkTest{}, err
+	}
+	result, err := f.Mesh.Test(ctx, i, link, words)
+	return bridge.LinkTest(result), f.Error(err)
 }

@@ -198,7 +198,7 @@ func TestResetOfAFabric(t *testing.T) {
 // TestNodesComeAndGo: devices of nodes are closed and opened again beside calls, and with the fabric.
 func TestNodesComeAndGo(t *testing.T) {
 	e := bridgetest.NewEnv(t)
-	dev := openDevice(t, "torus=3x1x1").(*node)
+	dev := openDevice(t, "torus=3x1x1").(bridge.FabricNode)
 	var all sync.WaitGroup
 	for worker := range 4 {
 		all.Go(func() {
@@ -236,7 +236,7 @@ func TestNodesComeAndGo(t *testing.T) {
 // what that asks for is answered.
 func TestCloseBesideAFunctionThatSubscribes(t *testing.T) {
 	e := bridgetest.NewEnv(t)
-	dev := openDevice(t, "torus=3x1x1").(*node)
+	dev := openDevice(t, "torus=3x1x1").(bridge.FabricNode)
 	far := must(dev.Fabric().Device(e.Ctx(), at(1)))
 	ch := e.Subscribe(dev, bridge.At(at(1), abi.TargetLoopback))
 	require.NoError(t, ch.Send(e.Ctx(), []byte("?")))

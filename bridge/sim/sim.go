@@ -19,6 +19,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/logqueue"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
+	"github.com/nfcomms/nfcomms/bridge/nodes"
 	"github.com/nfcomms/nfcomms/firmware"
 )
 
@@ -45,7 +46,7 @@ func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Devi
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
-	return &node{Device: dev, torus: t}, nil
+	return nodes.Join(dev, t), nil
 }
 
 // openNear opens the device that this process reaches without a fabric.

@@ -32,11 +32,11 @@ func TestBadTorus(t *testing.T) {
 }
 
 // openTorus opens a device that is a node of a fabric.
-func openTorus(t *testing.T, options string) *node {
+func openTorus(t *testing.T, options string) bridge.FabricNode {
 	t.Helper()
 	dev := openDevice(t, options)
 	t.Cleanup(func() { require.NoError(t, dev.Close()) })
-	return dev.(*node)
+	return dev.(bridge.FabricNode)
 }
 
 // TestFabric: the device says how its fabric is, and what a cut changes.

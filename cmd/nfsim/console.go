@@ -97,7 +97,7 @@ func (n *node) route(_ context.Context, a []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	link, detour, ok, err := n.mesh.Next(n.own(), n.torus.Index(to))
+	link, detour, ok, err := n.Mesh.Next(n.own(), n.torus.Index(to))
 	switch {
 	case err != nil:
 		return "", err
@@ -122,16 +122,16 @@ func (n *node) send(_ context.Context, a []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "sending\n", n.mesh.Start(mesh.Load{From: n.own(), To: n.torus.Index(to), Count: count, Size: size})
+	return "sending\n", n.Mesh.Start(mesh.Load{From: n.own(), To: n.torus.Index(to), Count: count, Size: size})
 }
 
 func (n *node) done(context.Context, []string) (string, error) {
-	done, err := n.mesh.Done(n.own())
+	done, err := n.Mesh.Done(n.own())
 	return fmt.Sprintln(done), err
 }
 
 func (n *node) count(context.Context, []string) (string, error) {
-	t, err := n.mesh.Totals()
+	t, err := n.Mesh.Totals()
 	if err != nil {
 		return "", err
 	}
@@ -145,7 +145,7 @@ func (n *node) cut(cut bool) func(context.Context, []string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return "ok\n", n.mesh.Cut(n.own(), int(l), cut)
+		return "ok\n", n.Mesh.Cut(n.own(), int(l), cut)
 	}
 }
 
@@ -163,6 +163,6 @@ func (n *node) test(ctx context.Context, a []string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, testWithin)
 	defer cancel()
-	t, err := n.mesh.Test(ctx, n.own(), int(l), words)
+	t, err := n.Mesh.Test(ctx, n.own(), int(l), words)
 	return fmt.Sprintf("%d words, %d wrong\n", t.Words, t.Wrong), err
 }

@@ -21,7 +21,7 @@ import (
 // node is a node of a fabric, which this process is.
 type node struct {
 	*nodeSettings
-	mesh  *mesh.Mesh
+	mesh.Fabric
 	log   *slog.Logger
 	shape firmware.Config // of its device, and of those of all nodes
 }
@@ -52,10 +52,10 @@ func runNode(ctx context.Context, o *options, std streams) error {
 		return err
 	}
 	defer lines.Close()
-	n := &node{nodeSettings: s, log: log}
+	n := &node{nodeSettings: s, log: log, Fabric: mesh.Fabric{At: s.torus.Index(s.at)}}
 	here := make([]bool, s.torus.Nodes())
 	here[n.own()] = true
-	n.mesh, err = mesh.Open(mesh.Config{
+	n.Mesh, err = mesh.Open(mesh.Config{
 		Side: [3]int{s.torus.X, s.torus.Y, s.torus.Z}, Here: here, Threads: 1, Spin: nodeSpin, Whole: true,
 		Classic: s.classic, Depth: cmp.Or(s.depth, nodeWords), Buffer: nodeWords, Window: nodeWords,
 		WireWords: 2 * nodeWords, Retry: nodeRetry,
@@ -63,7 +63,7 @@ func runNode(ctx context.Context, o *options, std streams) error {
 	if err != nil {
 		return err
 	}
-	defer n.mesh.Close()
+	defer n.Mesh.Close()
 	clients, err := n.startDevice(device)
 	if err != nil {
 		return err
@@ -96,11 +96,11 @@ func (n *node) run(ctx context.Context, o *options, device *shared, clients *hos
 			return err
 		}
 		fmt.Fprintf(std.out, "listening %v\n", l.Addr())
-		links.Go(func() { served <- n.mesh.Serve(ctx, l, &s.id, n.ended("a neighbour's connection ended")) })
+		links.Go(func() { served <- n.Mesh.Serve(ctx, l, &s.id, n.ended("a neighbour's connection ended")) })
 	}
 	for l, address := range s.dial {
 		links.Go(func() {
-			_ = n.mesh.Keep(ctx, address, n.own(), int(l), &s.id, n.ended("link "+l.String()+" ended"))
+			_ = n.Mesh.Keep(ctx, address, n.own(), int(l), &s.id, n.ended("link "+l.String()+" ended"))
 		})
 	}
 	fmt.Fprintf(std.out, "node %v of %v, certificate %x\n", s.at, s.torus, s.print)
@@ -120,7 +120,7 @@ func (n *node) run(ctx context.Context, o *options, device *shared, clients *hos
 var errHungUp = errors.New("the neighbour closed it")
 
 // own is the node's number.
-func (n *node) own() int { return n.torus.Index(n.at) }
+func (n *node) own() int { return n.At }
 
 // ended logs why connections end: at most one a second, as anybody may cause them.
 func (n *node) ended(what string) func(error) {
@@ -147,7 +147,7 @@ func (n *node) ended(what string) func(error) {
 
 // snapshot is what the node knows.
 func (n *node) snapshot() (*fabric.Snapshot, error) {
-	state, err := n.mesh.FabricState(n.own())
+	state, err := n.State()
 	if err != nil {
 		return nil, err
 	}

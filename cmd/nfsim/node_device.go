@@ -30,7 +30,7 @@ func (n *node) startDevice(s *shared) (*hosts.Server, error) {
 		return nil, fmt.Errorf("start device: %w", bridge.Error(status))
 	}
 	n.shape = s.device.Device
-	if err := n.mesh.SetDevice(n.own(), server.Device(), n.shape); err != nil {
+	if err := n.Mesh.SetDevice(n.own(), server.Device(), n.shape); err != nil {
 		server.Close()
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (n *node) Reach(to abi.Node, b *firmware.Bus, doorbell int) (hosts.Attached
 	if !n.torus.Contains(place) || n.torus.Index(place) == n.own() {
 		return nil, abi.ErrNoTarget
 	}
-	near, err := n.mesh.Near(n.own(), n.torus.Index(place), n.shape, b, doorbell)
+	near, err := n.Mesh.Near(n.own(), n.torus.Index(place), n.shape, b, doorbell)
 	if err != nil {
 		status, _ := bridge.StatusOf(err)
 		return nil, cmp.Or(status, abi.ErrReset) // the mesh is closed
@@ -92,7 +92,7 @@ func awaitShown(near *firmware.Near) abi.Status {
 }
 
 // Leave ends the hosts of other nodes at the device.
-func (n *node) Leave() { _ = n.mesh.EndDevice(n.own()) } // the mesh is closed after the device
+func (n *node) Leave() { _ = n.Mesh.EndDevice(n.own()) } // the mesh is closed after the device
 
 // reached is a client of this process that is a host of the device at another node.
 type reached struct{ near *firmware.Near }

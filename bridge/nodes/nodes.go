@@ -1,0 +1,239 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// Torus is a fabric as a back end reaches it. What it has in common with [bridge.Fabric] is
+// as there.
+type Torus interface {
+	// State returns what the own node knows.
+	State() (bridge.FabricState, error)
+	// Route returns the way between two nodes.
+	Route(from, to abi.Node) ([]bridge.FabricHop, error)
+	// CutLink cuts a link, or mends it.
+	CutLink(node abi.Node, link int, cut bool) error
+	// KillNode ends a node, or starts it anew.
+	KillNode(node abi.Node, dead bool) error
+	// TestLink tests a link.
+	TestLink(ctx context.Context, node abi.Node, link int, words uint64) (bridge.LinkTest, error)
+	// Open opens the device of a node, which is not the own one, and not open. One call at a
+	// time is made.
+	Open(ctx context.Context, n abi.Node) (bridge.Device, error)
+	// End ends the fabric once all devices of other nodes are closed; no call follows.
+	End() error
+}
+
+// errClosed is what the fabric of a closed device answers.
+var errClosed = fmt.Errorf("device %w", bridge.ErrClosed)
+
+// Join makes a device the node of a fabric that its Info names. Close of what it returns
+// closes all.
+func Join(own bridge.Device, t Torus) bridge.FabricNode {
+	return &node{Device: own, fabric: &fabric{Torus: t, own: own.Info().Node, far: make(map[abi.Node]*farNode)}}
+}
+
+// fabric is a Torus with the devices of its nodes.
+type fabric struct {
+	Torus
+	own abi.Node
+
+	opening sync.Mutex // guards what follows; held while one is opened
+	far     map[abi.Node]*farNode
+	closed  bool
+
+	ending sync.Once
+	result error // of end
+}
+
+// farNode is how this process reaches another node.
+type farNode struct {
+	dev     *farDevice    // nil when it was closed
+	leaving chan struct{} // while one is closed; nil else
+}
+
+// farDevice is the device of another node; one that was closed is opened anew when it is
+// asked for again.
+type farDevice struct {
+	bridge.Device
+	fabric *fabric
+	at     *farNode
+}
+
+// Close closes what this process has at the node. Calls of it may be waited for, and
+// they may open nodes: no lock is held meanwhile.
+func (d *farDevice) Close() error {
+	d.fabric.opening.Lock()
+	mine := d.at.dev == d
+	if mine {
+		d.at.dev, d.at.leaving = nil, make(chan struct{})
+	}
+	d.fabric.opening.Unlock()
+	err := d.Device.Close()
+	if mine {
+		d.fabric.opening.Lock()
+		close(d.at.leaving)
+		d.at.leaving = nil
+		d.fabric.opening.Unlock()
+	}
+	return err
+}
+
+// Device returns the device of another node, which is opened when it is first asked for
+// and closed with the fabric.
+func (f *fabric) Device(ctx context.Context, n abi.Node) (bridge.Device, error) {
+	if n == f.own {
+		return nil, fmt.Errorf("node %v: %w: it is the device that was opened", n, bridge.ErrInvalid)
+	}
+	if err := f.enter(ctx, n); err != nil {
+		return nil, err
+	}
+	defer f.opening.Unlock()
+	far := f.far[n]
+	if far != nil && far.dev != nil {
+		return far.dev, nil
+	}
+	dev, err := f.Open(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	if far == nil {
+		far = &farNode{}
+		f.far[n] = far
+	}
+	far.dev = &farDevice{dev, f, far}
+	return far.dev, nil
+}
+
+// enter locks opening when nobody leaves that node.
+func (f *fabric) enter(ctx context.Context, n abi.Node) error {
+	for {
+		f.opening.Lock()
+		far := f.far[n]
+		switch {
+		case f.closed:
+			f.opening.Unlock()
+			return errClosed
+		case far == nil || far.leaving == nil:
+			return nil
+		}
+		leaving := far.leaving
+		f.opening.Unlock()
+		select {
+		case <-leaving:
+		case <-ctx.Done():
+			return &bridge.WithdrawnError{Cause: ctx.Err()}
+		}
+	}
+}
+
+// opened lists the devices of other nodes that are open.
+func (f *fabric) opened() (all []*farDevice) {
+	f.opening.Lock()
+	defer f.opening.Unlock()
+	for _, far := range f.far {
+		if far.dev != nil {
+			all = append(all, far.dev)
+		}
+	}
+	return all
+}
+
+// leaving lists what ends when devices of other nodes are closed.
+func (f *fabric) leaving() (all []chan struct{}) {
+	f.opening.Lock()
+	defer f.opening.Unlock()
+	for _, far := range f.far {
+		if far.leaving != nil {
+			all = append(all, far.leaving)
+		}
+	}
+	return all
+}
+
+// close ends all nodes. It is idempotent.
+func (f *fabric) close() error {
+	f.opening.Lock()
+	f.closed = true // nobody comes any more
+	f.opening.Unlock()
+	f.ending.Do(func() { f.result = f.end() })
+	return f.result
+}
+
+func (f *fabric) end() error {
+	var errs []error
+	for _, dev := range f.opened() {
+		errs = append(errs, dev.Close())
+	}
+	for _, left := range f.leaving() {
+		<-left
+	}
+	return errors.Join(append(errs, f.End())...)
+}
+
+// node is a device that is a node of a fabric.
+type node struct {
+	bridge.Device
+	fabric *fabric
+}
+
+// Fabric returns the fabric.
+func (n *node) Fabric() bridge.Fabric { return n.fabric }
+
+// Subscribe opens the channel to a target of any node.
+func (n *node) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel, error) {
+	place, there := t.Node()
+	if !there || !abi.ID(t).Valid() {
+		return n.Device.Subscribe(ctx, t)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, &bridge.WithdrawnError{Cause: err}
+	}
+	dev := n.Device
+	if place != n.fabric.own {
+		far, err := n.fabric.Device(ctx, place)
+		if errors.Is(err, bridge.ErrInvalid) {
+			err = fmt.Errorf("%w: %w", bridge.ErrNotSubscribed, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		dev = far
+	}
+	ch, err := dev.Subscribe(ctx, bridge.Target(abi.ID(t).Target()))
+	if err != nil {
+		return nil, err
+	}
+	return &remote{ch.(bridge.Beginner), t}, nil
+}
+
+// remote is a channel of a mailbox that names its node.
+type remote struct {
+	bridge.Beginner
+	target bridge.Target
+}
+
+// Target returns the id that was subscribed.
+func (c *remote) Target() bridge.Target { return c.target }
+
+// Reset resets the device, and what this process has at other nodes. Nodes that do not
+// answer stay lost.
+func (n *node) Reset(ctx context.Context) error {
+	err := n.Device.Reset(ctx)
+	if err != nil {
+		return err
+	}
+	for _, far := range n.fabric.opened() {
+		_ = far.Reset(ctx)
+	}
+	return nil
+}
+
+// Close closes the devices of other nodes, then the device.
+func (n *node) Close() error { return errors.Join(n.fabric.close(), n.Device.Close()) }
