@@ -34,6 +34,7 @@ type link struct {
 	area  int      // memfd
 	size  uint64
 	epoch uint32
+	place uint64 // whose device it is: shmwire.AddressOf a node, 0 without a fabric
 
 	mu     sync.Mutex // guards requests, which are answered in order
 	broken error      // why there is no answer any more
@@ -100,7 +101,7 @@ func (l *link) greet(ctx context.Context, o *options, after uint32) error {
 		err = fmt.Errorf("the device process of %s hung up: %w", o.path, bridge.ErrDeviceLost)
 	case errors.Is(err, shmwire.ErrVersion):
 		err = fmt.Errorf("%w: %w", bridge.ErrABI, err)
-	case err == nil && answer.Status == 0 && answer.Address != hello.Address:
+	case err == nil && answer.Status == 0 && o.far && answer.Address != hello.Address:
 		err = fmt.Errorf("the device process of %s knows no other nodes: %w", o.path, bridge.ErrNotSupported)
 	case err == nil:
 		err = answer.Err()
@@ -116,7 +117,7 @@ func (l *link) greet(ctx context.Context, o *options, after uint32) error {
 	}
 	_ = syscall.SetNonblock(files[1], true) // it waits in the runtime's poller
 	l.area, l.bell = files[0], os.NewFile(uintptr(files[1]), "nfcomms-doorbell")
-	l.size, l.epoch = answer.Size, answer.Epoch
+	l.size, l.epoch, l.place = answer.Size, answer.Epoch, answer.Address
 	return nil
 }
 
@@ -147,19 +148,26 @@ func (l *link) exchange(m *shmwire.Message, files int, with ...int) (shmwire.Mes
 	return answer, got, err
 }
 
-// ask makes a request. After an error that is no status there are no answers any more.
+// ask makes a request that is answered without descriptors.
 func (l *link) ask(m *shmwire.Message, with ...int) error {
+	_, _, err := l.request(m, 0, with...)
+	return err
+}
+
+// request makes a request that is answered with so many descriptors, which are the caller's.
+// After an error that is no status there are no answers any more.
+func (l *link) request(m *shmwire.Message, files int, with ...int) (shmwire.Message, []int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.broken != nil {
-		return l.broken
+		return shmwire.Message{}, nil, l.broken
 	}
-	answer, _, err := l.exchange(m, 0, with...)
+	answer, got, err := l.exchange(m, files, with...)
 	if err != nil {
 		l.broken = fmt.Errorf("%w: %w", bridge.ErrDeviceLost, err)
-		return l.broken
+		return answer, nil, l.broken
 	}
-	return answer.Err()
+	return answer, got, answer.Err()
 }
 
 // close takes leave, and waits until the device has forgotten this host.
@@ -177,6 +185,13 @@ func (l *link) leave() {
 	_ = l.conn.Close()
 	_ = l.bell.Close()
 	_ = syscall.Close(l.area)
+}
+
+// end says why there are no answers any more.
+func (l *link) end(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.broken = why
 }
 
 // alive reports whether there still are answers.

@@ -18,6 +18,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/logqueue"
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
+	"github.com/nfcomms/nfcomms/bridge/nodes"
 	"github.com/nfcomms/nfcomms/bridge/region"
 	"github.com/nfcomms/nfcomms/internal/shmwire"
 )
@@ -34,22 +35,34 @@ func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Devi
 		return nil, err
 	}
 	log := logqueue.New(o.Logger)
-	p, err := connect(ctx, opts, log)
+	info := bridge.Info{Address: a.String(), Driver: "shm"}
+	dev, p, err := openHost(ctx, opts, info, log)
 	if err != nil {
 		log.Flush()
 		return nil, err
 	}
-	may := &mailbox.Options{Log: log, Stall: opts.stall}
-	if opts.far {
+	if !p.inFabric() {
+		return dev, nil
+	}
+	return nodes.Join(dev, &torus{port: p, options: opts, info: info, log: log}), nil
+}
+
+// openHost makes this process a host of the device that the options name.
+func openHost(ctx context.Context, o options, info bridge.Info, log *logqueue.Queue) (bridge.Device, *port, error) {
+	p, err := connect(ctx, o, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	may := &mailbox.Options{Log: log, Stall: o.stall}
+	if o.far {
 		may.Answer = farAnswer
 	}
-	dev, err := mailbox.Open(ctx, p, bridge.Info{Address: a.String(), Driver: "shm", Node: opts.node}, may)
+	info.Node, _ = shmwire.NodeOf(p.link.place)
+	dev, err := mailbox.Open(ctx, p, info, may)
 	if err != nil {
-		err = errors.Join(err, p.Close())
-		log.Flush()
-		return nil, err
+		return nil, nil, errors.Join(err, p.Close())
 	}
-	return dev, nil
+	return dev, p, nil
 }
 
 // port is the mailbox manager's way to a device process.
@@ -91,6 +104,9 @@ func connect(ctx context.Context, o options, events *logqueue.Queue) (*port, err
 	}
 	return p, nil
 }
+
+// inFabric reports whether the device process is a node of a fabric.
+func (p *port) inFabric() bool { return p.link.place != 0 }
 
 // use maps the area of a link, and makes memory known over it.
 func (p *port) use(l *link) error {
@@ -204,6 +220,10 @@ func (p *port) Restart() error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", bridge.ErrDeviceLost, err)
 	}
+	if l.place != p.link.place {
+		l.close()
+		return fmt.Errorf("%w: another node serves %s now", bridge.ErrDeviceLost, p.options.path)
+	}
 	if err := p.use(l); err != nil {
 		l.close()
 		return fmt.Errorf("%w: %w", bridge.ErrDeviceLost, err)
@@ -216,6 +236,7 @@ func (p *port) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.link.close()
+	p.link.end(fmt.Errorf("device %w", bridge.ErrClosed))
 	p.memory.end()
 	for _, m := range append(p.old, mapping{p.area, p.size}) {
 		_ = unix.MunmapPtr(m.base, uintptr(m.size)) // it is mapped

@@ -34,7 +34,7 @@ func (n *node) startDevice(s *shared) (*hosts.Server, error) {
 		server.Close()
 		return nil, err
 	}
-	server.Join(n)
+	server.Join(n, n.at)
 	return server, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -114,12 +115,18 @@ func TestNodesOfProcesses(t *testing.T) {
 	far.until("map", well)
 	require.Equal(t, "x+", near.ask("route 1.0.0"))
 
-	require.Equal(t, "sending", near.ask("send 1.0.0 200 4096"))
-	far.until("count", func(answer string) bool {
-		return strings.Contains(answer, `"came":200,"bytes":819200,"changed":0,"doubled":0`)
+	var c counts
+	far.until("count", func(answer string) bool { // a link that went down meanwhile takes some along
+		require.NoError(t, json.Unmarshal([]byte(answer), &c))
+		if c.Came < 200 && near.ask("done") == "true" {
+			require.Equal(t, "sending", near.ask("send 1.0.0 200 4096"))
+		}
+		return c.Came >= 200
 	})
+	require.Zero(t, c.Changed+c.Doubled)
+	require.Equal(t, c.Came*4096, c.Bytes)
 	near.until("done", func(answer string) bool { return answer == "true" })
-	require.Equal(t, "25600 words, 0 wrong", near.ask("test x+ 25600"))
+	near.until("test x+ 25600", func(answer string) bool { return answer == "25600 words, 0 wrong" }) // unless it went down
 
 	require.Equal(t, "ok", near.ask("cut x+"))
 	near.until("route 1.0.0", func(answer string) bool { return answer == "x-" || answer == "x-*" })

@@ -3,6 +3,7 @@ package shmwire
 import (
 	"errors"
 	"fmt"
+	"io"
 	"syscall"
 )
 
@@ -39,4 +40,29 @@ func CheckMemory(fd int, size uint64) error {
 		return fmt.Errorf("memory of %d bytes in place of %d: %w", st.Size, size, syscall.EINVAL)
 	}
 	return nil
+}
+
+// memoryMost bounds what ReadMemory reads: the state of the largest fabric has 13 MiB.
+const memoryMost = 16 << 20
+
+// ReadMemory reads what is in a memfd of so many bytes.
+func ReadMemory(fd int, size uint64) ([]byte, error) {
+	if size > memoryMost {
+		return nil, fmt.Errorf("%w: %d bytes", ErrForeign, size)
+	}
+	if err := CheckMemory(fd, size); err != nil {
+		return nil, err
+	}
+	data := make([]byte, size)
+	for done := 0; done < len(data); {
+		n, err := syscall.Pread(fd, data[done:], int64(done))
+		if err == nil && n == 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil && !errors.Is(err, syscall.EINTR) {
+			return nil, fmt.Errorf("read memory: %w", err)
+		}
+		done += max(n, 0)
+	}
+	return data, nil
 }

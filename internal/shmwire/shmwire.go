@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"math"
 	"net"
+	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -13,7 +16,7 @@ import (
 )
 
 // Version is that of the wire. Both sides have the same, or part.
-const Version = 1
+const Version = 2
 
 // Network is the kind of socket: it keeps the limits of messages.
 const Network = "unixpacket"
@@ -29,14 +32,38 @@ type Kind uint16
 
 // Kinds of messages, all from the client at first.
 const (
-	Hello Kind = iota + 1 // Epoch: the last it knows; Address: see AddressOf; the answer has those of the host, and the size of its area
+	Hello Kind = iota + 1 // Epoch: the last it knows; Address: see AddressOf; the answer has the epoch of the host, its node and the size of its area
 	Map                   // Address, Size and a descriptor: memory that the device may reach from now on
 	Unmap                 // Address, Size: … not any more; answered when nothing uses it
 	Fence                 // answered when no DMA runs, and none will
+	State                 // answered with a descriptor: what the process's node knows of all nodes
+	Route                 // Address: see AddressOfRoute; answered with a descriptor: the way
+	Cut                   // Address: see AddressOfLink; Size: 1 to cut a link of the process's node, 0 to mend it
+	Test                  // Address: likewise; Size: words; answered with those that were checked, and those that were wrong
 )
 
-// AddressOf is that of a hello to the device of another node of the fabric, by way of
-// the device process; 0: to the device of that process.
+// TestSlice bounds one request to test a link, as others wait for it. A longer test is several.
+const TestSlice = 100 * time.Millisecond
+
+// AddressOfRoute is that of a request for the way between two nodes.
+func AddressOfRoute(from, to abi.Node) uint64 { return uint64(from)<<32 | uint64(to) }
+
+// RouteOf is the way that a request is for.
+func RouteOf(address uint64) (from, to abi.Node) {
+	return abi.Node(address >> 32), abi.Node(address & math.MaxUint32)
+}
+
+// AddressOfLink is that of a request about a link of a node.
+func AddressOfLink(n abi.Node, link int) uint64 { return uint64(n)<<32 | uint64(link) }
+
+// LinkOf is the link that a request is about.
+func LinkOf(address uint64) (n abi.Node, link int) {
+	return abi.Node(address >> 32), int(address & math.MaxUint16)
+}
+
+// AddressOf is that of a hello to the device of a node of the fabric, by way of the device
+// process; 0: to the device of that process. An answer has that of the node whose device it
+// is; 0: it is in no fabric.
 func AddressOf(n abi.Node) uint64 { return 1<<63 | uint64(n) }
 
 // NodeOf is the node that an address of a hello names; false if it names none.
@@ -96,6 +123,10 @@ func (m *Message) Err() error {
 		return fmt.Errorf("this user has as many clients of the device as a user gets (%d): %w", m.Size, err)
 	case m.Kind == Hello && errors.Is(err, bridge.ErrBusy):
 		return fmt.Errorf("the device has no place for another client: %w", err)
+	case (m.Kind == Cut || m.Kind == Test) && of == OfUser:
+		return fmt.Errorf("only root and the user of the device process may do that: %w", fs.ErrPermission)
+	case m.Kind == Test && errors.Is(err, bridge.ErrClosed):
+		return bridge.ErrLinkDown
 	case m.Kind == Map && errors.Is(err, bridge.ErrNoMemory) && of == OfUser:
 		return fmt.Errorf("the clients of this user may map %d bytes together: %w", m.Size, err)
 	case m.Kind == Map && errors.Is(err, bridge.ErrNoMemory) && of == OfClient:

@@ -3,7 +3,15 @@
 package hosts
 
 import (
+	"context"
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/mesh"
 	"github.com/nfcomms/nfcomms/firmware"
 	"github.com/nfcomms/nfcomms/internal/shmwire"
 )
@@ -13,6 +21,11 @@ type Fabric interface {
 	// Reach makes a client, behind a bus and rung through a socket, a host of the device
 	// at another node.
 	Reach(n abi.Node, b *firmware.Bus, doorbell int) (Attached, abi.Status)
+	// State, Route, CutLink and TestLink are as of [bridge.Fabric].
+	State() (bridge.FabricState, error)
+	Route(from, to abi.Node) ([]bridge.FabricHop, error)
+	CutLink(n abi.Node, link int, cut bool) error
+	TestLink(ctx context.Context, n abi.Node, link int, words uint64) (bridge.LinkTest, error)
 	// Leave returns when hosts of other nodes neither come to the device nor go any more.
 	Leave()
 }
@@ -25,15 +38,15 @@ type Attached interface {
 	Detach()
 }
 
-// Join makes the device a node of a fabric, before it serves anybody.
-func (s *Server) Join(f Fabric) { s.fabric = f }
+// Join makes the device that of a node of a fabric, before it serves anybody.
+func (s *Server) Join(f Fabric, n abi.Node) { s.fabric, s.place = f, shmwire.AddressOf(n) }
 
 // Device is what the clients share.
 func (s *Server) Device() *firmware.Instance { return s.device }
 
 // reach attaches a client to the device that its hello names.
 func (s *Server) reach(h *host, address uint64, load bool) abi.Status {
-	if address == 0 {
+	if address == 0 || address == s.place {
 		device, status := s.device.Attach(h.bus, h.bell[0], h.epoch, load)
 		if status == abi.OK {
 			h.device = device
@@ -50,6 +63,97 @@ func (s *Server) reach(h *host, address uint64, load bool) abi.Status {
 	device, status := s.fabric.Reach(n, h.bus, h.bell[0])
 	if status == abi.OK {
 		h.device = device
+	}
+	return status
+}
+
+// placeOf is the place of the device that a hello names, as its answer has it.
+func (s *Server) placeOf(address uint64) uint64 {
+	if address == 0 {
+		return s.place
+	}
+	return address
+}
+
+// aboutFabric answers a request about the fabric; a descriptor that it gives is the caller's.
+func (h *host) aboutFabric(m *shmwire.Message) (shmwire.Message, *os.File) {
+	f := h.server.fabric
+	if f == nil {
+		return shmwire.Refusal(m.Kind, abi.ErrNotSupported, shmwire.Bound{}), nil
+	}
+	switch m.Kind {
+	case shmwire.State:
+		s, err := f.State()
+		return h.told(m, shmwire.EncodeState(&s), err)
+	case shmwire.Route:
+		hops, err := f.Route(shmwire.RouteOf(m.Address))
+		return h.told(m, shmwire.EncodeRoute(hops), err)
+	}
+	if !h.own { // others have links, too
+		return shmwire.Refusal(m.Kind, abi.ErrNotSupported, shmwire.Bound{Of: shmwire.OfUser}), nil
+	}
+	n, link := shmwire.LinkOf(m.Address)
+	answer := shmwire.Message{Kind: m.Kind, Address: m.Address, Size: m.Size}
+	var err error
+	if m.Kind == shmwire.Cut {
+		err = f.CutLink(n, link, m.Size != 0)
+	} else {
+		answer.Address, answer.Size, err = testSlice(f, n, link, m.Size)
+	}
+	if err != nil {
+		return shmwire.Refusal(m.Kind, statusOf(err), shmwire.Bound{}), nil
+	}
+	return answer, nil
+}
+
+// testSlice tests a link for a slice of time.
+func testSlice(f Fabric, n abi.Node, link int, words uint64) (checked, wrong uint64, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), shmwire.TestSlice)
+	defer cancel()
+	t, err := f.TestLink(ctx, n, link, min(words, mesh.TestMax))
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = nil
+	}
+	return t.Words, t.Wrong, err
+}
+
+// told answers with data in memory of its own.
+func (h *host) told(m *shmwire.Message, data []byte, err error) (shmwire.Message, *os.File) {
+	if err != nil {
+		return shmwire.Refusal(m.Kind, statusOf(err), shmwire.Bound{}), nil
+	}
+	file, err := memoryOf(data)
+	if err != nil {
+		return shmwire.Refusal(m.Kind, abi.ErrNoMemory, shmwire.Bound{}), nil
+	}
+	return shmwire.Message{Kind: m.Kind, Address: m.Address, Size: uint64(len(data))}, file
+}
+
+// memoryOf makes memory that has some bytes, and keeps its size.
+func memoryOf(data []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("nfcomms-fabric", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "nfcomms-fabric")
+	_, err = f.Write(data)
+	if err == nil {
+		err = shmwire.Seal(fd)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// statusOf is the status that an error of a fabric goes as.
+func statusOf(err error) abi.Status {
+	if errors.Is(err, bridge.ErrLinkDown) {
+		return abi.ErrClosed
+	}
+	status, ok := bridge.StatusOf(err)
+	if !ok {
+		return abi.ErrReset
 	}
 	return status
 }

@@ -40,6 +40,7 @@ type host struct {
 	pidfd  *os.File
 	epoch  uint32
 	user   *user  // whom its memory is counted under, too
+	own    bool   // it runs as root, or as this process
 	mapped uint64 // bytes
 	sizes  map[uint64]uint64
 }
@@ -65,7 +66,9 @@ func (s *Server) send(c *net.UnixConn, m shmwire.Message) {
 
 // attach makes a client a host of the device, and says so.
 func (s *Server) attach(c *net.UnixConn, peer fdpass.Peer, u *user, hello shmwire.Message) (*host, abi.Status) {
-	h := &host{server: s, conn: c, user: u, bell: [2]int{-1, -1}, epoch: max(hello.Epoch+1, 1), sizes: make(map[uint64]uint64)}
+	h := &host{
+		server: s, conn: c, user: u, own: isOwn(peer), bell: [2]int{-1, -1}, epoch: max(hello.Epoch+1, 1), sizes: make(map[uint64]uint64),
+	}
 	var err error
 	if h.bus, err = firmware.NewBus(s.areaSize, 0); err != nil {
 		return nil, abi.ErrNoMemory
@@ -79,11 +82,11 @@ func (s *Server) attach(c *net.UnixConn, peer fdpass.Peer, u *user, hello shmwir
 		h.end()
 		return nil, abi.ErrClosed
 	}
-	if status := s.reach(h, hello.Address, isOwn(peer)); status != abi.OK {
+	if status := s.reach(h, hello.Address, h.own); status != abi.OK {
 		h.end()
 		return nil, status
 	}
-	answer := shmwire.Message{Kind: shmwire.Hello, Epoch: h.epoch, Address: hello.Address, Size: s.areaSize}
+	answer := shmwire.Message{Kind: shmwire.Hello, Epoch: h.epoch, Address: s.placeOf(hello.Address), Size: s.areaSize}
 	_ = c.SetWriteDeadline(time.Now().Add(answerTime))
 	if err := shmwire.Send(c, &answer, h.bus.AreaFile(), h.bell[1]); err != nil {
 		h.end()
@@ -152,25 +155,46 @@ func (h *host) serve() error {
 		if err != nil {
 			return err
 		}
-		answer := shmwire.Message{Kind: m.Kind, Address: m.Address, Size: m.Size}
-		switch m.Kind {
-		case shmwire.Map:
-			if status, bound := h.mapMemory(m.Address, m.Size, files[0]); status != abi.OK {
-				answer = shmwire.Refusal(m.Kind, status, bound)
-			}
-			_ = syscall.Close(files[0])
-		case shmwire.Unmap:
-			answer.Status = uint16(h.unmap(m.Address, m.Size))
-		case shmwire.Fence:
-			h.device.Fence()
-		default:
-			return shmwire.ErrForeign
+		answer, with, err := h.answer(&m, files)
+		if err != nil {
+			return err
 		}
 		_ = h.conn.SetWriteDeadline(time.Now().Add(answerTime))
-		if err := shmwire.Send(h.conn, &answer); err != nil {
+		if err := reply(h.conn, &answer, with); err != nil {
 			return err
 		}
 	}
+}
+
+// answer does what a request asks for; the request's descriptors end with it. An error is of
+// what is no request.
+func (h *host) answer(m *shmwire.Message, files []int) (answer shmwire.Message, with *os.File, err error) {
+	answer = shmwire.Message{Kind: m.Kind, Address: m.Address, Size: m.Size}
+	switch m.Kind {
+	case shmwire.Map:
+		if status, bound := h.mapMemory(m.Address, m.Size, files[0]); status != abi.OK {
+			answer = shmwire.Refusal(m.Kind, status, bound)
+		}
+		_ = syscall.Close(files[0])
+	case shmwire.Unmap:
+		answer.Status = uint16(h.unmap(m.Address, m.Size))
+	case shmwire.Fence:
+		h.device.Fence()
+	case shmwire.State, shmwire.Route, shmwire.Cut, shmwire.Test:
+		answer, with = h.aboutFabric(m)
+	default:
+		err = shmwire.ErrForeign
+	}
+	return answer, with, err
+}
+
+// reply sends an answer, with a descriptor that ends here if there is one.
+func reply(c *net.UnixConn, answer *shmwire.Message, with *os.File) error {
+	if with == nil {
+		return shmwire.Send(c, answer)
+	}
+	defer with.Close()
+	return shmwire.Send(c, answer, int(with.Fd()))
 }
 
 // mapMemory makes memory of the client reachable, or says what forbids it.

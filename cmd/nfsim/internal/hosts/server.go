@@ -44,6 +44,7 @@ const (
 type Server struct {
 	device   *firmware.Instance
 	fabric   Fabric // nil: it is no node of one
+	place    uint64 // shmwire.AddressOf the node; 0: likewise
 	options  Options
 	areaSize uint64
 	log      *slog.Logger
