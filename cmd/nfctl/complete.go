@@ -67,7 +67,7 @@ func (a *app) devices(ctx context.Context, c *control.Client, _ []string) ([]cob
 }
 
 func (a *app) programs(ctx context.Context, c *control.Client, args []string) ([]cobra.Completion, error) {
-	return listPrograms(ctx, c, deviceName(args[0]))
+	return listPrograms(ctx, c, deviceName(args[0]), "")
 }
 
 func (a *app) processes(ctx context.Context, c *control.Client, args []string) ([]cobra.Completion, error) {

@@ -171,7 +171,7 @@ func getInfo(ctx context.Context, c *control.Client, args []string) (infoRecord,
 	if g.GetFailure() != nil { // it would not answer
 		return r, nil
 	}
-	r.Programs, err = listPrograms(ctx, c, name)
+	r.Programs, err = listPrograms(ctx, c, name, "")
 	return r, err
 }
 
@@ -319,11 +319,13 @@ func writePaths(p *printer, t trafficRecord) {
 // programsRecord is the output of nfctl programs.
 type programsRecord struct {
 	Device   string   `json:"device" doc:"name of the device"`
+	Node     string   `json:"node" doc:"x.y.z of the fabric's node that has them; empty: the device's own"`
 	Programs []string `json:"programs" doc:"the names that nfctl start accepts, in order"`
 }
 
 func newPrograms(a *app) *cobra.Command {
-	return &cobra.Command{
+	var node string
+	cmd := &cobra.Command{
 		Use: "programs [DEVICE]", GroupID: groupLook,
 		Short: "List the programs that a device can start",
 		Long:  "List the programs that a device can start. DEVICE may be left out if there is only\none.",
@@ -333,19 +335,21 @@ func newPrograms(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r := programsRecord{Device: deviceID(name)}
-			if r.Programs, err = listPrograms(ctx, c, name); err != nil {
+			r := programsRecord{Device: deviceID(name), Node: node}
+			if r.Programs, err = listPrograms(ctx, c, name, node); err != nil {
 				return err
 			}
 			return a.print(r)
 		}),
 	}
+	nodeFlag(cmd, &node)
+	return cmd
 }
 
-// listPrograms returns the names of a device's programs, never nil.
-func listPrograms(ctx context.Context, c *control.Client, device string) ([]string, error) {
+// listPrograms returns the names of the programs of a device, or of a node of its fabric, never nil.
+func listPrograms(ctx context.Context, c *control.Client, device, node string) ([]string, error) {
 	programs, err := pages(func(token string) ([]*nfcommsv1.Program, string, error) {
-		r, err := c.Devices.ListPrograms(ctx, &nfcommsv1.ListProgramsRequest{Parent: device, PageSize: pageSize, PageToken: token})
+		r, err := c.Devices.ListPrograms(ctx, &nfcommsv1.ListProgramsRequest{Parent: device, Node: node, PageSize: pageSize, PageToken: token})
 		return r.GetPrograms(), r.GetNextPageToken(), err
 	})
 	names := make([]string, 0, len(programs))

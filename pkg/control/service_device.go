@@ -127,7 +127,7 @@ func (v deviceService) ResumeDevice(ctx context.Context, req *nfcommsv1.ResumeDe
 	return &nfcommsv1.ResumeDeviceResponse{Device: d.withStats()}, nil
 }
 
-// ListPrograms lists the programs of a device.
+// ListPrograms lists the programs of a device, or of a node of its fabric.
 func (v deviceService) ListPrograms(ctx context.Context, req *nfcommsv1.ListProgramsRequest) (*nfcommsv1.ListProgramsResponse, error) {
 	d, err := v.s.named("parent", req.GetParent())
 	if err != nil {
@@ -137,12 +137,16 @@ func (v deviceService) ListPrograms(ctx context.Context, req *nfcommsv1.ListProg
 	if err != nil {
 		return nil, err
 	}
-	names, err := dev.Programs(ctx)
+	at, err := siteOf(ctx, dev, "node", req.GetNode())
+	if err != nil {
+		return nil, err
+	}
+	names, err := at.dev.Programs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	slices.Sort(names)
-	names, next, err := page(pageOfPrograms, d.id, slices.Compact(names), func(name string) string { return name }, req)
+	names, next, err := page(pageOfPrograms, d.id+" "+at.node, slices.Compact(names), func(name string) string { return name }, req)
 	if err != nil {
 		return nil, err
 	}

@@ -2145,7 +2145,10 @@ type ListProgramsRequest struct {
 	// The most programs to return; 0 means 50, more than 1000 means 1000.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// next_page_token of the page before; empty for the first.
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// The node of the device's fabric whose programs are meant: "2.0.1". Empty: its
+	// own.
+	Node          string `protobuf:"bytes,4,opt,name=node,proto3" json:"node,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2197,6 +2200,13 @@ func (x *ListProgramsRequest) GetPageSize() int32 {
 func (x *ListProgramsRequest) GetPageToken() string {
 	if x != nil {
 		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListProgramsRequest) GetNode() string {
+	if x != nil {
+		return x.Node
 	}
 	return ""
 }
@@ -2534,12 +2544,13 @@ const file_nfcomms_v1_device_proto_rawDesc = "" +
 	"\aprocess\x18\x01 \x01(\v2\x13.nfcomms.v1.ProcessR\aprocess\"(\n" +
 	"\x12StopProgramRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x15\n" +
-	"\x13StopProgramResponse\"i\n" +
+	"\x13StopProgramResponse\"}\n" +
 	"\x13ListProgramsRequest\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"o\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x12\n" +
+	"\x04node\x18\x04 \x01(\tR\x04node\"o\n" +
 	"\x14ListProgramsResponse\x12/\n" +
 	"\bprograms\x18\x01 \x03(\v2\x13.nfcomms.v1.ProgramR\bprograms\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"j\n" +
