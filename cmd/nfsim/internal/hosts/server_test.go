@@ -132,7 +132,7 @@ func TestWords(t *testing.T) {
 	require.Equal(t, abi.OK, hello(t, good))
 	for _, b := range [][]byte{
 		{}, []byte("GET / HTTP/1.1\r\n\r\n"), make([]byte, shmwire.Size), make([]byte, 100000),
-		append([]byte("NSHM\x01\x00\x01\x00"), make([]byte, 30)...), append([]byte("NSHM\x01\x00\x02\x00"), make([]byte, 24)...),
+		append([]byte("NSHM\x02\x00\x01\x00"), make([]byte, 30)...), append([]byte("NSHM\x01\x00\x02\x00"), make([]byte, 24)...),
 	} {
 		c := dial(t, path)
 		_, err := c.Write(b)
@@ -317,4 +317,17 @@ func TestSilenceOfOthers(t *testing.T) {
 	}
 	require.NoError(t, slow.SetDeadline(time.Now().Add(time.Minute)))
 	require.Equal(t, abi.OK, hello(t, slow))
+}
+
+// TestNoFabric: what only a node knows is refused by a device that is none, and the connection
+// goes on; what is no request ends it.
+func TestNoFabric(t *testing.T) {
+	c := dial(t, share(t, 1))
+	require.Equal(t, abi.OK, hello(t, c))
+	for _, k := range []shmwire.Kind{shmwire.State, shmwire.Route, shmwire.Cut, shmwire.Test} {
+		require.Equal(t, abi.ErrNotSupported, ask(t, c, shmwire.Message{Kind: k, Address: math.MaxUint64, Size: math.MaxUint64}))
+	}
+	require.Equal(t, abi.OK, ask(t, c, shmwire.Message{Kind: shmwire.Fence}))
+	require.NoError(t, shmwire.Send(c, &shmwire.Message{Kind: shmwire.Test + 1}))
+	ended(t, c)
 }
