@@ -93,7 +93,7 @@ func newFabric(a *app) *cobra.Command {
 one x, and links at the ends lead around. Below stand nodes and links that are not
 well, links that carry something or had errors, and the ways of --route; * marks a
 step of a detour around what is broken. Rates are those of --interval. A device that
---device opens has links that come up just then: nfctl waits for them, as with --wait.`,
+--device sim: makes has links that come up just then: nfctl waits for them, as with --wait.`,
 		Example: `  nfctl --device 'sim:?torus=4x4x1' fabric
   nfctl fabric sim0 --route 0.0.0:3.2.0 --svg fabric.svg
   nfctl fabric sim0 -o json | jq '.nodes[] | select(.state != "normal")'
@@ -129,7 +129,7 @@ func (a *app) fabric(ctx context.Context, c *control.Client, name string, o fabr
 		}
 		routes = append(routes, &nfcommsv1.GetRouteRequest{Name: name, From: from, To: to})
 	}
-	if o.wait || a.device != "" {
+	if o.wait || a.makesFabric() {
 		if err := waitForLinks(ctx, c, name); err != nil {
 			return err
 		}
@@ -154,6 +154,10 @@ func (a *app) fabric(ctx context.Context, c *control.Client, name string, o fabr
 	}
 	return a.print(r)
 }
+
+// makesFabric reports whether the fabric begins with this command, so that its links come up
+// just then. Those of other processes may be broken.
+func (a *app) makesFabric() bool { return strings.HasPrefix(a.device, "sim:") }
 
 // linksAgain is the time between two looks at links that come up.
 const linksAgain = 10 * time.Millisecond

@@ -58,7 +58,7 @@ func (a *app) onLink(extra *time.Duration, do func(ctx context.Context, c *contr
 		if err != nil {
 			return err
 		}
-		if a.device != "" {
+		if a.makesFabric() {
 			if err := waitForLinks(ctx, c, device); err != nil {
 				return err
 			}
