@@ -169,6 +169,7 @@ var programs = map[string]program{
 	"exits":    clientTest("exits"),
 	"cycle":    clientTest("cycle"),
 	"pairs":    clientTest("pairs"),
+	"fair":     clientTest("fair"),
 	"fuzz":     clientTest("fuzz"),
 	"failnth":  clientTest("failnth"),
 	"wake":     clientTest("wake"),

@@ -54,6 +54,10 @@ var campaigns = []job{
 		programs: []string{"pairs-many"}, count: 200,
 	},
 	{
+		name: "fair", about: "what an abuser of each resource costs another file, echoes", kernel: "release",
+		programs: []string{"fair"}, count: 2000,
+	},
+	{
 		name: "pairs-debug", about: "the same under the debug kernel, and errors of the bus", kernel: "debug", params: slow,
 		machine: vm.Machine{Ports: true}, programs: []string{"pairs"}, count: 200,
 	},

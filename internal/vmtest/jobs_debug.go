@@ -80,6 +80,16 @@ var debugJobs = []job{
 		programs: []string{"region", "dmabuf"}, allow: overlapping,
 	},
 	{
+		name: "swiotlb", group: "debug", about: "every mapping is a copy in low memory, a quarter MiB at most",
+		kernel: "release", machine: vm.Machine{Memory: 1024, Append: []string{"swiotlb=force"}}, device: []string{}, params: loaded,
+		programs: []string{"memory", "eager", "region", "bulk"},
+	},
+	{
+		name: "lazy", group: "debug", about: "an IOMMU that forgets mappings late",
+		kernel: "release", machine: vm.Machine{IOMMU: true, Append: []string{"iommu.strict=0"}}, device: []string{}, params: loaded,
+		programs: []string{"memory", "runs", "eager", "region", "exits-killed", "cycle-some", "bulk"},
+	},
+	{
 		name: "debug-cycle", group: "debug", about: "unbinding, removing, unloading, sleeping; then leaks",
 		kernel: "debug", device: []string{}, params: slow, kmemleak: true,
 		programs: []string{"cycle-some", "pairs-one", "fuzz-some"},
