@@ -3,8 +3,6 @@ package mailbox
 import (
 	"os"
 	"unsafe"
-
-	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
 // Port is what a back end supplies to the mailbox manager: a mapped mailbox
@@ -57,12 +55,13 @@ type Runner interface {
 // Stager is a Port whose device reaches only memory that the port itself gives for
 // regions. The bytes of other buffers pass through such memory.
 type Stager interface {
-	// Stage returns the bus address of memory for a transfer of len(data) bytes. Those
-	// of a transfer to the device are copied there.
-	Stage(data []byte, d abi.Direction) (address uint64, err error)
-	// Unstage ends what Stage began, when DMA is quiet. arrived: all bytes of a transfer
-	// to the host are there, and data gets them.
-	Unstage(data []byte, address uint64, arrived bool)
+	// Stage returns memory for a transfer of so many bytes, from the start of a page, and its
+	// bus address.
+	Stage(size int) (mem []byte, address uint64, err error)
+	// Fill copies bytes that the device reads next to where a page of such memory starts.
+	Fill(mem, data []byte)
+	// Unstage takes it back, when DMA is quiet.
+	Unstage(mem []byte)
 }
 
 // Blamer is a Port that knows what device processes did.

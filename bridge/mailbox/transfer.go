@@ -22,7 +22,9 @@ type transfer struct {
 	h       *half
 	region  *region.Region // holds the buffer while the device may touch it …
 	pin     runtime.Pinner // … or this, where it is no region's
-	staged  []byte         // the buffer, if its bytes pass through memory of the port
+	data    []byte         // the buffer, if its bytes pass …
+	staged  []byte         // … through this memory of the port …
+	filled  uint64         // … where those of so many lists to the device are; owned as id is
 	id      uint64         // owned by the queue's holder
 	unready uint64         // nanoseconds that the target may stay unready; 0: for ever
 	since   meter.Instant  // when it was begun, if it is ended by another call
@@ -55,8 +57,13 @@ func (x *transfer) start(data []byte, ready bool) error {
 		}
 		cut = x.h.mailbox.ep.Split(address, uint64(len(data)))
 	}
+	if x.paced() {
+		cut.Most = fillBytes
+	}
 	x.ledger = proto.NewLedger(cut, uint64(x.h.mailbox.ep.Hello.Window), ready)
 	x.end = abi.Ack{}
+	x.filled = 0
+	x.fill()
 	return nil
 }
 
@@ -82,13 +89,34 @@ func (x *transfer) hold(data []byte) (address uint64, err error) {
 
 // stage has the bytes of the buffer pass through memory that the device reaches.
 func (x *transfer) stage(s Stager, data []byte) (address uint64, err error) {
-	address, err = s.Stage(data, x.h.dir)
+	mem, address, err := s.Stage(len(data))
 	if err != nil {
 		x.letGo()
 		return 0, err
 	}
-	x.staged = data
+	x.data, x.staged = data, mem
 	return address, nil
+}
+
+// fillBytes is how much of a transfer is copied for the device at a time. The device moves one
+// part while the caller copies the next. An eager transfer is one.
+const fillBytes = 128 << 10
+
+// paced reports whether lists wait until their bytes are where the device reads them.
+func (x *transfer) paced() bool { return x.staged != nil && x.h.dir == abi.H2D }
+
+// fill copies the bytes of the next list to where the device reads them; false if all are there.
+// Must hold queue.
+func (x *transfer) fill() bool {
+	l := &x.ledger
+	if x.filled == l.Lists || !x.paced() {
+		x.filled = l.Lists
+		return false
+	}
+	at, end := l.Cut.UpTo(x.filled), l.Cut.UpTo(x.filled+1)
+	x.h.mailbox.ep.dev.stager.Fill(x.staged[at:end], x.data[at:end])
+	x.filled++
+	return true
 }
 
 // letGo ends the use of a region, if there is one.
@@ -105,8 +133,11 @@ func (x *transfer) stop(arrived bool) {
 	x.h.flying.Store(0)
 	held := x.region != nil
 	if x.staged != nil {
-		x.h.mailbox.ep.dev.stager.Unstage(x.staged, x.ledger.Cut.Address, arrived && x.h.dir == abi.D2H)
-		x.staged, held = nil, true
+		if arrived && x.h.dir == abi.D2H {
+			copy(x.data, x.staged)
+		}
+		x.h.mailbox.ep.dev.stager.Unstage(x.staged)
+		x.data, x.staged, held = nil, nil, true
 	}
 	x.letGo()
 	if held {
@@ -303,6 +334,8 @@ func (x *transfer) run(ctx context.Context) error {
 			full = x.feed()
 		}
 		switch {
+		case x.fill():
+			x.h.mailbox.poll()
 		case x.assist(ctx):
 		case full:
 			_ = x.h.pauseForRoom(ctx, round) // what ends the wait is looked at below
@@ -376,7 +409,7 @@ func (x *transfer) feedLocked() (full, asleep bool) {
 		flag = abi.ListD2H
 	}
 	b.tx.Lock()
-	for ok && !b.tx.dead && b.hasRoomLocked(1, b.room(proto.RoomList)) {
+	for ok && k < x.filled && !b.tx.dead && b.hasRoomLocked(1, b.room(proto.RoomList)) {
 		n := l.Cut.Fill(k, s.Gather())
 		hd := x.h.header(abi.TypeIndList, n|flag, x.id)
 		b.storeLocked(b.tx.tail, hd, &s.Payload)
@@ -391,7 +424,7 @@ func (x *transfer) feedLocked() (full, asleep bool) {
 		x.h.lists.Add(l.Sent - first)
 		x.h.flying.Store(int32(l.Sent - l.Acked))
 	}
-	return ok && !dead, asleep
+	return ok && k < x.filled && !dead, asleep
 }
 
 const (

@@ -8,6 +8,7 @@ type Split struct {
 	Address uint64 // bus address of the first byte
 	Size    uint64 // bytes, below 2^48
 	Runs    bool   // entries are runs; the buffer ends at 2^48 at most
+	Most    uint64 // bytes of a list at most, whole pages; 0: what its entries can have
 }
 
 // runsEnd is the end of what a run can address.
@@ -41,12 +42,21 @@ func (s Split) reach() uint64 {
 	return abi.PageSize
 }
 
+// list is the number of bytes from the start of a list's first page to the end of its last, at most.
+func (s Split) list() uint64 {
+	list := abi.ListEntries * s.reach()
+	if s.Most > 0 {
+		list = min(list, s.Most)
+	}
+	return list
+}
+
 // Lists returns the number of gather lists the buffer needs.
 func (s Split) Lists() uint64 {
 	if s.Size == 0 {
 		return 0
 	}
-	list := abi.ListEntries * s.reach()
+	list := s.list()
 	return (s.head() + s.Size + list - 1) / list
 }
 
@@ -55,7 +65,7 @@ func (s Split) UpTo(k uint64) uint64 {
 	if k == 0 {
 		return 0
 	}
-	return min(k*abi.ListEntries*s.reach()-s.head(), s.Size)
+	return min(k*s.list()-s.head(), s.Size)
 }
 
 // Fill writes list k, which must be below Lists(), and returns the length of its header: the number

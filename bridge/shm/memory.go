@@ -198,14 +198,6 @@ func (m *arenas) reached(data []byte) bool {
 	return a != nil && uint64(at-a.at())+uint64(len(data)) <= a.size
 }
 
-// at returns memory that was taken, by its address.
-func (m *arenas) at(address uintptr, size int) []byte {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	a := m.findLocked(address)
-	return a.bytes(uint64(address-a.at()), size)
-}
-
 // free takes memory back. An arena that nobody uses goes, but for one.
 func (m *arenas) free(at uintptr, size int) {
 	m.mu.Lock()

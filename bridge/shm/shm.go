@@ -173,27 +173,19 @@ func (p *port) Free(data []byte) {
 }
 
 // Stage gives memory of that kind to a transfer.
-func (p *port) Stage(data []byte, d abi.Direction) (uint64, error) {
+func (p *port) Stage(size int) ([]byte, uint64, error) {
 	if !p.copied.Swap(true) {
 		p.events.Info("buffers are copied once more: memory of Alloc is not", "address", p.options.path)
 	}
-	mem, err := p.memory.alloc(len(data), false)
-	if err != nil {
-		return 0, err
-	}
-	if d == abi.H2D {
-		copy(mem, data)
-	}
-	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))), nil
+	mem, err := p.memory.alloc(size, false)
+	return mem, uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))), err
 }
 
+// Fill copies bytes into such memory.
+func (p *port) Fill(mem, data []byte) { copy(mem, data) }
+
 // Unstage takes it back.
-func (p *port) Unstage(data []byte, address uint64, arrived bool) {
-	if arrived {
-		copy(data, p.memory.at(uintptr(address), len(data)))
-	}
-	p.memory.free(uintptr(address), len(data))
-}
+func (p *port) Unstage(mem []byte) { p.Free(mem) }
 
 // Fence has the device stop all DMA. One that does not answer keeps copies of the memory.
 func (p *port) Fence() {
