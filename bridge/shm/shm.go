@@ -182,7 +182,7 @@ func (p *port) Stage(size int) ([]byte, uint64, error) {
 }
 
 // Fill copies bytes into such memory.
-func (p *port) Fill(mem, data []byte) { copy(mem, data) }
+func (p *port) Fill(mem, data []byte) { give(mem, data) }
 
 // Unstage takes it back.
 func (p *port) Unstage(mem []byte) { p.Free(mem) }

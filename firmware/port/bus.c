@@ -507,7 +507,7 @@ static int move(struct nfc_bus *bus, const struct range *r, uint64_t address,
 	/* a file that keeps its size may still have no memory for a page */
 	if (access == NFC_BUS_READ)
 		return nfc_fault_copy(memory, r->file->base + at, length);
-	return nfc_fault_copy(r->file->base + at, memory, length);
+	return nfc_fault_give(r->file->base + at, memory, length);
 }
 
 static int fault(struct nfc_bus *bus, uint64_t address, uint32_t access)

@@ -12,8 +12,15 @@
 #include <string.h>
 #include <ucontext.h>
 #include <unistd.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include "../nfc_abi.h"
+
+enum {
+	GIVE_MIN = 32 << 10, /* less stays in the caches, where it is found sooner */
+};
 
 /* A copy under way on this thread: where to go on if it faults. */
 struct copy {
@@ -220,7 +227,40 @@ static void move_whole(void *to, const void *from, uint64_t length)
 		memcpy(to, from, length);
 }
 
-int nfc_fault_copy(void *to, const void *from, uint64_t length)
+/*
+ * Copy with stores that go around the caches. A line that another processor has is
+ * taken from it one by one by a store that waits for it; these do not wait.
+ */
+static void move_around(void *to, const void *from, uint64_t length)
+{
+#ifdef __SSE2__
+	uint64_t head = -(uintptr_t)to & 63;
+	uint64_t whole = (length - head) & ~63ull;
+	const uint8_t *at = (const uint8_t *)from + head;
+	uint8_t *line = (uint8_t *)to + head;
+
+	memcpy(to, from, head);
+	for (uint8_t *end = line + whole; line < end; line += 64, at += 64) {
+		__m128i a = _mm_loadu_si128((const __m128i *)at);
+		__m128i b = _mm_loadu_si128((const __m128i *)(at + 16));
+		__m128i c = _mm_loadu_si128((const __m128i *)(at + 32));
+		__m128i d = _mm_loadu_si128((const __m128i *)(at + 48));
+
+		_mm_stream_si128((__m128i *)line, a);
+		_mm_stream_si128((__m128i *)(line + 16), b);
+		_mm_stream_si128((__m128i *)(line + 32), c);
+		_mm_stream_si128((__m128i *)(line + 48), d);
+	}
+	memcpy(line, at, length - head - whole);
+	_mm_sfence();
+#else
+	memcpy(to, from, length);
+#endif
+}
+
+/* Call how with the faults of this thread caught. */
+static int guarded(void (*how)(void *, const void *, uint64_t), void *to,
+		   const void *from, uint64_t length)
 {
 	struct copy c = { .to = (uintptr_t)to,
 			  .from = (uintptr_t)from,
@@ -232,8 +272,19 @@ int nfc_fault_copy(void *to, const void *from, uint64_t length)
 	}
 	copying = &c;
 	atomic_signal_fence(memory_order_seq_cst);
-	move_whole(to, from, length);
+	how(to, from, length);
 	atomic_signal_fence(memory_order_seq_cst);
 	copying = NULL;
 	return 0;
+}
+
+int nfc_fault_copy(void *to, const void *from, uint64_t length)
+{
+	return guarded(move_whole, to, from, length);
+}
+
+int nfc_fault_give(void *to, const void *from, uint64_t length)
+{
+	return guarded(length < GIVE_MIN ? move_whole : move_around, to, from,
+		       length);
 }

@@ -61,5 +61,7 @@ void nfc_fault_signals(sigset_t *set);
  * that does not block the two signals.
  */
 int nfc_fault_copy(void *to, const void *from, uint64_t length);
+/* The same, for bytes that another processor reads next, and this one does not. */
+int nfc_fault_give(void *to, const void *from, uint64_t length);
 
 #endif /* PORT_FAULT_H */

@@ -71,6 +71,8 @@ static void try_half(uint8_t *p, bool readable)
 		CHECK_EQ(nfc_fault_copy(p + HALF + 1 - n, good, n), NFC_EDMA);
 		CHECK_EQ(nfc_fault_copy(p + HALF, good, n), NFC_EDMA);
 		CHECK_EQ(nfc_fault_copy(p + HALF + PAGE / 2, good, n), NFC_EDMA);
+		CHECK_EQ(nfc_fault_give(p + HALF - n, good, n), 0);
+		CHECK_EQ(nfc_fault_give(p + HALF + 1 - n, good, n), NFC_EDMA);
 		CHECK_EQ(nfc_fault_copy(good, p + HALF + 1 - n, n),
 			 readable ? 0 : NFC_EDMA);
 	}
