@@ -29,12 +29,14 @@ static inline uint32_t claim_back(uint64_t claim)
 
 /*
  * A piece costs some 100 ns. Four let two who move them share what is there, also
- * when one comes late.
+ * when one comes late. An eager transfer is over before anybody could come.
  */
 static uint64_t piece_limit(const struct nfc_transfer *t)
 {
 	uint64_t each = (t->received - t->planned) / 4;
 
+	if (t->eager)
+		return NFC_EAGER_BYTES;
 	each &= ~(uint64_t)(NFC_PAGE_SIZE - 1);
 	if (each < NFC_PIECE_MIN)
 		return NFC_PIECE_MIN;

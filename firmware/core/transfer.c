@@ -320,10 +320,10 @@ static bool settle(struct nfc_transfer *t)
 void nfc_transfer_kick(struct nfc_transfer *t)
 {
 	struct nfc_share *share = t->channel->rings->share;
+	uint64_t most = t->eager ? NFC_EAGER_BYTES : NFC_PIECE_MIN;
 	bool busy = false;
 
-	if (t->received < t->size || t->size > NFC_PIECE_MIN ||
-	    share->active != t)
+	if (t->received < t->size || t->size > most || share->active != t)
 		return;
 	if (advance(t, &busy) && !t->ending && !settle(t))
 		share->active = t->next;
