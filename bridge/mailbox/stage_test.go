@@ -96,7 +96,7 @@ func TestStage(t *testing.T) {
 // bytes are there, and who cancels waits for no more of them.
 func TestStageByParts(t *testing.T) {
 	s, d, c := setupStaging(t)
-	const size = 3*fillBytes + 100
+	const size = 3*partLeast + 100
 	copying, proceed := make(chan struct{}), make(chan struct{}, 1<<10)
 	n := 0
 	s.fill = func() {
@@ -139,6 +139,15 @@ func TestStageByParts(t *testing.T) {
 	require.ErrorIs(t, wait(), context.Canceled)
 	require.Equal(t, 2, n)
 	require.Zero(t, s.staged)
+}
+
+// TestParts: a transfer has some parts, of whole pages and no size that takes long.
+func TestParts(t *testing.T) {
+	for size, part := range map[uint64]uint64{
+		1: partLeast, abi.EagerBytes: partLeast, 1 << 20: partLeast, 16<<20 + 5: 1 << 20, 17<<20 + 1: 17 << 16, 5 << 30: partMost,
+	} {
+		require.Equal(t, part, partOf(size), size)
+	}
 }
 
 // TestDoorbellEnds: a device whose doorbell ends is lost at once, and one that comes

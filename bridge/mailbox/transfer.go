@@ -58,7 +58,7 @@ func (x *transfer) start(data []byte, ready bool) error {
 		cut = x.h.mailbox.ep.Split(address, uint64(len(data)))
 	}
 	if x.paced() {
-		cut.Most = fillBytes
+		cut.Most = partOf(cut.Size)
 	}
 	x.ledger = proto.NewLedger(cut, uint64(x.h.mailbox.ep.Hello.Window), ready)
 	x.end = abi.Ack{}
@@ -98,9 +98,18 @@ func (x *transfer) stage(s Stager, data []byte) (address uint64, err error) {
 	return address, nil
 }
 
-// fillBytes is how much of a transfer is copied for the device at a time. The device moves one
-// part while the caller copies the next. An eager transfer is one.
-const fillBytes = 128 << 10
+// A transfer is copied for the device in parts: the device moves one while the caller copies the
+// next. Each may have to wake the device; an eager transfer is one.
+const (
+	partLeast = 128 << 10
+	partMost  = 2 << 20
+	parts     = 16 // unless they were smaller or larger
+)
+
+// partOf returns the size of a part of so many bytes: whole pages.
+func partOf(size uint64) uint64 {
+	return min(max(size/parts, partLeast), partMost) &^ (abi.PageSize - 1)
+}
 
 // paced reports whether lists wait until their bytes are where the device reads them.
 func (x *transfer) paced() bool { return x.staged != nil && x.h.dir == abi.H2D }
@@ -431,8 +440,16 @@ const (
 	assistFrom   = 64 << 10 // bytes; less is not worth sharing
 	assistPolls  = 24       // polls between two looks for DMA to do
 	assistYields = 40       // looks without success before giving way
-	assistIdle   = 320      // … and before parking
+	assistIdle   = 320      // … and before parking, for each assistBytes of the transfer …
+	assistBytes  = 256 << 10
+	assistMost   = 4 // … but so many
 )
+
+// looks is how often a call looks for what came of the transfer before it parks. To be woken takes
+// longer than moving some hundred KiB.
+func (x *transfer) looks() int {
+	return assistIdle * int(min(1+x.ledger.Cut.Size/assistBytes, assistMost))
+}
 
 // assist waits for news of the transfer and moves DMA pieces meanwhile, as long
 // as there are some; false when it is time to park. Must hold queue.
@@ -441,7 +458,7 @@ func (x *transfer) assist(ctx context.Context) bool {
 		return x.h.spinFor(news)
 	}
 	port, polls := x.h.mailbox.ep.dev.port, min(x.h.spin.full, assistPolls)
-	for idle := 1; idle < assistIdle; idle++ {
+	for idle, most := 1, x.looks(); idle < most; idle++ {
 		if x.h.pollFor(news, polls) || x.h.shut.Load() != 0 || ctx.Err() != nil {
 			return true
 		}
