@@ -248,10 +248,9 @@ func TestWiresThatAreFull(t *testing.T) {
 		t.Cleanup(ends[node].Close)
 		sides.Go(func() { _ = ends[node].Connect(t.Context(), node, node, conns[node]) }) // it ends with the mesh
 	}
-	for node, m := range ends {
-		require.NoError(t, m.poll(t.Context(), func() (bool, error) {
-			s, err := m.State(node)
-			return s.Links[node].Up, err
+	for _, m := range ends {
+		require.NoError(t, m.Settle(t.Context(), func(_ int, w []abi.Diagnostic) bool { // a link that is up is no way yet
+			return w[0].Valid() && w[1].Valid() && w[0].Reading(abi.DiagXPlus) != abi.Broken && w[1].Reading(abi.DiagXMinus) != abi.Broken
 		}))
 	}
 	const packets = 30 // each fills the wires some times, and threads have to be woken as often
