@@ -14,21 +14,22 @@
 #include "rig.h"
 
 /* A client with a loopback channel and an eventfd that is not registered. */
-struct bench {
+struct event_bench {
 	int fd, event;
 	uint32_t ch;
 };
 
-static struct bench setup(void)
+static struct event_bench event_setup(void)
 {
-	struct bench b = { .fd = fresh(),
-			   .event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+	struct event_bench b = {
+		.fd = fresh(), .event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
+	};
 
 	b.ch = program(b.fd, "loopback");
 	return b;
 }
 
-static void teardown(struct bench *b)
+static void event_teardown(struct event_bench *b)
 {
 	check_alive(b->fd, b->ch);
 	close(b->event);
@@ -63,7 +64,7 @@ static void await(int event, uint64_t want)
 }
 
 /* Send a message and take it back by a submission; nothing is read. */
-static void echo(const struct bench *b)
+static void echo(const struct event_bench *b)
 {
 	struct nfcomms_op ops[2] = { message(b->ch, "x", 1),
 				     operation(NFCOMMS_OP_RECEIVE, b->ch) };
@@ -82,7 +83,7 @@ static void read_all(int fd, int n)
 
 CASE(each_completion_counts)
 {
-	struct bench b = setup();
+	struct event_bench b = event_setup();
 
 	CHECK_EQ(arm(b.fd, b.event), 0);
 	CHECK_EQ(counted(b.event), 0);
@@ -93,12 +94,12 @@ CASE(each_completion_counts)
 	}
 	check_alive(b.fd, b.ch); /* a CALL is not read */
 	CHECK_EQ(counted(b.event), 0);
-	teardown(&b);
+	event_teardown(&b);
 }
 
 CASE(what_waits_already)
 {
-	struct bench b = setup();
+	struct event_bench b = event_setup();
 	struct pollfd p = { .fd = b.fd, .events = POLLIN };
 
 	echo(&b);
@@ -106,13 +107,13 @@ CASE(what_waits_already)
 	CHECK_EQ(arm(b.fd, b.event), 0);
 	CHECK(counted(b.event) > 0);
 	read_all(b.fd, 2);
-	teardown(&b);
+	event_teardown(&b);
 }
 
 /* A completion that a read could not write is there again. */
 CASE(what_was_put_back)
 {
-	struct bench b = setup();
+	struct event_bench b = event_setup();
 	struct nfcomms_op op = message(b.ch, "x", 1);
 	uint8_t *fixed = pages(NFC_PAGE_SIZE, 0);
 
@@ -128,12 +129,12 @@ CASE(what_was_put_back)
 	op = operation(NFCOMMS_OP_RECEIVE, b.ch);
 	op.length = NFCOMMS_PAYLOAD_SIZE;
 	CHECK_EQ(outcome(b.fd, &op), NFC_OK);
-	teardown(&b);
+	event_teardown(&b);
 }
 
 CASE(bad_descriptors)
 {
-	struct bench b = setup();
+	struct event_bench b = event_setup();
 	struct nfcomms_eventfd e = { .size = sizeof(e), .fd = b.event }, bad;
 	int ends[2];
 
@@ -154,12 +155,12 @@ CASE(bad_descriptors)
 	CHECK_EQ(control(b.fd, NFCOMMS_IOC_EVENTFD, NULL), EFAULT);
 	close(ends[0]);
 	close(ends[1]);
-	teardown(&b);
+	event_teardown(&b);
 }
 
 CASE(one_at_a_time)
 {
-	struct bench b = setup();
+	struct event_bench b = event_setup();
 	int other = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
 	CHECK_EQ(arm(b.fd, b.event), 0);
@@ -180,14 +181,14 @@ CASE(one_at_a_time)
 	read_all(b.fd, 2);
 	CHECK_EQ(counted(other), 0);
 	close(other);
-	teardown(&b);
+	event_teardown(&b);
 }
 
 /* Two clients may share one. */
 CASE(closed_in_any_order)
 {
-	struct bench b = setup();
-	struct bench second = b;
+	struct event_bench b = event_setup();
+	struct event_bench second = b;
 
 	second.fd = client();
 	second.ch = program(second.fd, "loopback");
@@ -205,13 +206,13 @@ CASE(closed_in_any_order)
 	b.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	CHECK_EQ(arm(b.fd, b.event), EBUSY);
 	CHECK_EQ(arm(b.fd, -1), 0);
-	teardown(&b);
+	event_teardown(&b);
 }
 
 /* One that can count no more keeps nobody. */
 CASE(a_full_counter)
 {
-	struct bench b = setup();
+	struct event_bench b = event_setup();
 	uint64_t full = ~0ull - 1;
 
 	CHECK_EQ(write(b.event, &full, sizeof(full)), (ssize_t)sizeof(full));
@@ -220,7 +221,7 @@ CASE(a_full_counter)
 		echo(&b);
 		read_all(b.fd, 2);
 	}
-	teardown(&b);
+	event_teardown(&b);
 }
 
 static int echo_in_child(void *argument)
@@ -232,18 +233,18 @@ static int echo_in_child(void *argument)
 /* A child has the same file, and so the same eventfd. */
 CASE(after_a_fork)
 {
-	struct bench b = setup();
+	struct event_bench b = event_setup();
 
 	CHECK_EQ(arm(b.fd, b.event), 0);
 	CHECK_EQ(wait_child(child(echo_in_child, &b)), 0);
 	await(b.event, 2);
 	read_all(b.fd, 2);
-	teardown(&b);
+	event_teardown(&b);
 }
 
 CASE(a_device_that_goes)
 {
-	struct bench b = setup();
+	struct event_bench b = event_setup();
 	struct nfcomms_op op = operation(NFCOMMS_OP_RECEIVE, b.ch);
 	char device[PATH_MAX];
 	int late = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -27,15 +27,15 @@ enum {
 #define COUNT(a) (sizeof(a) / sizeof(*(a)))
 
 /* A client with a loopback channel, and a ring. */
-struct bench {
+struct ring_bench {
 	int fd;
 	uint32_t ch;
 	struct uring u;
 };
 
-static struct bench setup(void)
+static struct ring_bench ring_setup(void)
 {
-	struct bench b = { .fd = fresh() };
+	struct ring_bench b = { .fd = fresh() };
 
 	CHECK(has_uring(b.fd));
 	b.ch = program(b.fd, "loopback");
@@ -43,7 +43,7 @@ static struct bench setup(void)
 	return b;
 }
 
-static void teardown(struct bench *b)
+static void ring_teardown(struct ring_bench *b)
 {
 	check_alive(b->fd, b->ch);
 	ring_close(&b->u);
@@ -106,7 +106,7 @@ CASE(offered_where_it_can_be_ended)
 
 CASE(messages)
 {
-	struct bench b = setup();
+	struct ring_bench b = ring_setup();
 	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
 	struct nfc_control start = { .op = NFC_CONTROL_START,
 				     .b = 1,
@@ -135,11 +135,11 @@ CASE(messages)
 		 NFC_EWITHDRAWN | NFCOMMS_NOT_NOW << 16);
 	CHECK_EQ(poll(&p, 1, 0), 0); /* nothing is to be read */
 	CHECK_EQ(operations(b.fd), 0);
-	teardown(&b);
+	ring_teardown(&b);
 }
 
 /* Send bytes to the loopback and take them back, both at once. */
-static void move(struct bench *b, uint8_t *out, uint8_t *in, size_t size,
+static void move(struct ring_bench *b, uint8_t *out, uint8_t *in, size_t size,
 		 uint32_t flags)
 {
 	struct nfcomms_op send = transfer(NFCOMMS_OP_SEND_IND, b->ch, out, size);
@@ -165,19 +165,19 @@ static const size_t sizes[] = { 1,     56,     4096,	4097,
 
 CASE(transfers)
 {
-	struct bench b = setup();
+	struct ring_bench b = ring_setup();
 	uint8_t *p = pages(2 * LARGE, 0);
 
 	for (size_t i = 0; i < COUNT(sizes); i++)
 		move(&b, p + 100, p + LARGE + 7, sizes[i], 0);
-	teardown(&b);
+	ring_teardown(&b);
 	free_pages(p, 2 * LARGE);
 }
 
 /* What the ring has pinned is not pinned once more, nor is it unpinned. */
 CASE(registered_buffers)
 {
-	struct bench b = setup();
+	struct ring_bench b = ring_setup();
 	uint8_t *p = pages(2 * LARGE, 0);
 	uint64_t before = pins(b.fd);
 	long held;
@@ -190,14 +190,14 @@ CASE(registered_buffers)
 		     IORING_URING_CMD_FIXED);
 	CHECK_EQ(pins(b.fd), before);
 	CHECK_EQ(pinned(), held);
-	teardown(&b);
+	ring_teardown(&b);
 	free_pages(p, 2 * LARGE);
 }
 
 /* Memory of a region is used as it is by any other way in. */
 CASE(regions_serve_too)
 {
-	struct bench b = setup();
+	struct ring_bench b = ring_setup();
 	uint8_t *p = pages(2 * LARGE, 0);
 	uint64_t before = pins(b.fd);
 
@@ -205,13 +205,13 @@ CASE(regions_serve_too)
 	for (size_t i = 0; i < COUNT(sizes); i++)
 		move(&b, p + 100, p + LARGE + 7, sizes[i], 0);
 	CHECK_EQ(pins(b.fd), before);
-	teardown(&b);
+	ring_teardown(&b);
 	free_pages(p, 2 * LARGE);
 }
 
 /* ---- SQEs that are wrong ---- */
 
-static void check_wrong(struct bench *b, const char *name, int error)
+static void check_wrong(struct ring_bench *b, const char *name, int error)
 {
 	struct answer a;
 
@@ -223,7 +223,7 @@ static void check_wrong(struct bench *b, const char *name, int error)
 
 CASE(wrong_calls)
 {
-	struct bench b = setup();
+	struct ring_bench b = ring_setup();
 	struct nfcomms_op op = message(b.ch, "x", 1), bad = op;
 	struct nfcomms_completion c;
 	struct nfcomms_call ok = call_for(&op, &c), t;
@@ -259,7 +259,7 @@ CASE(wrong_calls)
 	op.channel = 54321;
 	sqe_call(&b.u, b.fd, &op, NULL);
 	check_wrong(&b, "channel", ENOENT);
-	teardown(&b);
+	ring_teardown(&b);
 }
 
 CASE(wrong_commands)
@@ -267,7 +267,7 @@ CASE(wrong_commands)
 	static const uint32_t numbers[] = { 0, NFCOMMS_IOC_SUBMIT,
 					    NFCOMMS_IOC_RESET, NFCOMMS_IOC_INFO,
 					    ~0u };
-	struct bench b = setup();
+	struct ring_bench b = ring_setup();
 	struct nfcomms_op op = message(b.ch, "x", 1);
 	struct nfcomms_call call = call_for(&op, NULL);
 	struct nfcomms_cancel cancel = { .size = sizeof(cancel),
@@ -289,12 +289,12 @@ CASE(wrong_commands)
 	check_wrong(&b, "the kernel's own flag", EINVAL);
 	CHECK_EQ(ring_call(&narrow, b.fd, &op, NULL, NULL), -EOPNOTSUPP);
 	ring_close(&narrow);
-	teardown(&b);
+	ring_teardown(&b);
 }
 
 CASE(wrong_buffers)
 {
-	struct bench b = setup();
+	struct ring_bench b = ring_setup();
 	uint8_t *p = pages(3 * NFC_PAGE_SIZE, 0);
 	struct nfcomms_op op = transfer(NFCOMMS_OP_SEND_IND, b.ch, p, 1);
 
@@ -311,13 +311,13 @@ CASE(wrong_buffers)
 	FIXED("more than there is", EFAULT);
 	op = message(b.ch, "x", 1);
 	FIXED("a message", EINVAL);
-	teardown(&b);
+	ring_teardown(&b);
 	free_pages(p, 3 * NFC_PAGE_SIZE);
 }
 
 CASE(rights_and_bounds)
 {
-	struct bench b = setup();
+	struct ring_bench b = ring_setup();
 	int looks = open(node(), O_RDONLY | O_CLOEXEC);
 	struct nfcomms_op op = message(b.ch, "x", 1);
 
@@ -338,14 +338,14 @@ CASE(rights_and_bounds)
 		CHECK_EQ(a.res, NFC_EWITHDRAWN);
 	}
 	close(looks);
-	teardown(&b);
+	ring_teardown(&b);
 }
 
 /* ---- what ends under them ---- */
 
 CASE(taken_back_one_by_one)
 {
-	struct bench b = setup();
+	struct ring_bench b = ring_setup();
 	struct nfcomms_cancel c = { .size = sizeof(c) };
 	struct answer a;
 
@@ -362,12 +362,12 @@ CASE(taken_back_one_by_one)
 		}
 		CHECK_EQ(zeros, 1);
 	}
-	teardown(&b);
+	ring_teardown(&b);
 }
 
 CASE(a_ring_that_is_closed)
 {
-	struct bench b = setup();
+	struct ring_bench b = ring_setup();
 	uint8_t *p = pages(LARGE, 1);
 	uint32_t hold = program(b.fd, "hold");
 	struct nfcomms_op op = transfer(NFCOMMS_OP_SEND_IND, hold, p, LARGE);
@@ -380,14 +380,14 @@ CASE(a_ring_that_is_closed)
 		await_none(b.fd);
 		b.u = ring(64, 0);
 	}
-	teardown(&b);
+	ring_teardown(&b);
 	free_pages(p, LARGE);
 }
 
 /* The ring has the file until its operations have ended. */
 CASE(a_file_that_is_closed)
 {
-	struct bench b = setup();
+	struct ring_bench b = ring_setup();
 	struct nfcomms_op take = receive(b.ch), send = message(b.ch, "late", 4);
 	struct nfcomms_completion c;
 	struct answer a;
@@ -415,7 +415,7 @@ static void *submit_and_end(void *argument)
 
 CASE(a_thread_that_ends)
 {
-	struct bench b = setup();
+	struct ring_bench b = ring_setup();
 	struct nfcomms_op op = receive(b.ch);
 	struct nfcomms_completion c = { .length = 0 };
 	struct answer a;
@@ -431,13 +431,13 @@ CASE(a_thread_that_ends)
 	CHECK_EQ(a.res, NFC_OK);
 	CHECK_EQ(c.length, 11);
 	CHECK(!memcmp(c.payload, "to the dead", 11));
-	teardown(&b);
+	ring_teardown(&b);
 }
 
 /* Use a descriptor that was inherited, by a ring of one's own. */
 static int use_passed(void *argument)
 {
-	struct bench *b = argument;
+	struct ring_bench *b = argument;
 	struct uring u = ring(8, 0);
 	struct nfcomms_op op = message(b->ch, "child", 5);
 	struct nfcomms_completion c;
@@ -451,7 +451,7 @@ static int use_passed(void *argument)
 /* Leave operations behind in the ring that was inherited. */
 static int leave_behind(void *argument)
 {
-	struct bench *b = argument;
+	struct ring_bench *b = argument;
 	struct nfcomms_completion c;
 	struct nfcomms_op op = receive(b->ch);
 
@@ -461,7 +461,7 @@ static int leave_behind(void *argument)
 
 CASE(another_process)
 {
-	struct bench b = setup();
+	struct ring_bench b = ring_setup();
 	struct nfcomms_op op = message(b.ch, "x", 1);
 	struct answer a;
 
@@ -470,13 +470,13 @@ CASE(another_process)
 	CHECK_EQ(outcome(b.fd, &op), NFC_OK);
 	REQUIRE(ring_reap(&b.u, &a));
 	CHECK_EQ(a.res, -EFAULT); /* there is nobody whose memory it could be */
-	teardown(&b);
+	ring_teardown(&b);
 }
 
 /* Wait for ever in a ring; the parent kills. */
 static int wait_for_ever(void *argument)
 {
-	struct bench *b = argument;
+	struct ring_bench *b = argument;
 	uint8_t *p = pages(LARGE, 1);
 	struct uring u = ring(64, 0);
 	int fd = client();
@@ -494,7 +494,7 @@ static int wait_for_ever(void *argument)
 
 CASE(processes_that_are_killed)
 {
-	struct bench b = { .fd = fresh() };
+	struct ring_bench b = { .fd = fresh() };
 
 	for (int i = 0; i < 5; i++)
 		CHECK_EQ(wait_child(child(wait_for_ever, &b)), SIGKILL);
@@ -505,7 +505,7 @@ CASE(processes_that_are_killed)
 
 CASE(processes_that_exec)
 {
-	struct bench b = { .fd = fresh(), .ch = 1 };
+	struct ring_bench b = { .fd = fresh(), .ch = 1 };
 
 	CHECK(WIFEXITED(wait_child(child(wait_for_ever, &b))));
 	check_pins();
@@ -515,7 +515,7 @@ CASE(processes_that_exec)
 
 CASE(a_device_that_is_reset)
 {
-	struct bench b = setup();
+	struct ring_bench b = ring_setup();
 	struct nfcomms_op op;
 	struct answer a;
 	int fd = client();
@@ -530,12 +530,12 @@ CASE(a_device_that_is_reset)
 	CHECK_EQ(ring_call(&b.u, b.fd, &op, NULL, NULL), NFC_ERESET);
 	b.ch = program(b.fd, "loopback");
 	close(fd);
-	teardown(&b);
+	ring_teardown(&b);
 }
 
 CASE(a_device_that_is_removed)
 {
-	struct bench b = setup();
+	struct ring_bench b = ring_setup();
 	char device[PATH_MAX];
 	struct nfcomms_op op;
 	struct answer a;
@@ -560,7 +560,7 @@ CASE(a_device_that_is_removed)
 /* The last that has the file is a ring: once it is closed the module may go. */
 CASE(a_module_that_is_unloaded)
 {
-	struct bench b = setup();
+	struct ring_bench b = ring_setup();
 	uint64_t until = now_ns() + PATIENCE_MS * 1000000ull;
 
 	wait_many(&b.u, b.fd, b.ch);
@@ -595,17 +595,17 @@ static void check_echo(struct uring *u, int fd, uint32_t ch, uint8_t flags)
 
 CASE(links_and_workers)
 {
-	struct bench b = setup();
+	struct ring_bench b = ring_setup();
 
 	check_echo(&b.u, b.fd, b.ch, IOSQE_IO_LINK);
 	check_echo(&b.u, b.fd, b.ch, IOSQE_ASYNC);
 	check_echo(&b.u, b.fd, b.ch, IOSQE_IO_DRAIN);
-	teardown(&b);
+	ring_teardown(&b);
 }
 
 CASE(a_thread_of_the_kernel_submits)
 {
-	struct bench b = setup();
+	struct ring_bench b = ring_setup();
 	struct uring u = ring(8, IORING_SETUP_SQPOLL);
 
 	for (int i = 0; i < 20; i++) {
@@ -633,5 +633,5 @@ CASE(a_thread_of_the_kernel_submits)
 	ring_close(&b.u);
 	await_none(b.fd);
 	b.u = ring(4, 0);
-	teardown(&b);
+	ring_teardown(&b);
 }

@@ -49,15 +49,15 @@ CASE(nothing)
 }
 
 /* A client with many channels, of which some are used. */
-struct bench {
+struct way_bench {
 	int fd;
 	uint32_t n;
 	struct nfcomms_op ops[2 * MANY];
 };
 
-static struct bench setup(uint32_t n)
+static struct way_bench way_setup(uint32_t n)
 {
-	struct bench b = { .fd = client(), .n = n };
+	struct way_bench b = { .fd = client(), .n = n };
 
 	for (uint32_t i = 0; i < MANY; i++) {
 		uint32_t ch = program(b.fd, "loopback");
@@ -73,7 +73,7 @@ static struct bench setup(uint32_t n)
 /* ioctl CALL, one operation at a time. */
 CASE(one_by_call)
 {
-	struct bench b = setup(1);
+	struct way_bench b = way_setup(1);
 
 	calls = 0;
 	for (int i = 0; i < times(); i++) {
@@ -88,7 +88,7 @@ CASE(one_by_call)
 /* ioctl SUBMIT, then poll and read until all have completed. */
 static void by_submit(uint32_t n)
 {
-	struct bench b = setup(n);
+	struct way_bench b = way_setup(n);
 	struct nfcomms_completion c[2 * MANY];
 	struct pollfd p = { .fd = b.fd, .events = POLLIN };
 
@@ -128,7 +128,7 @@ CASE(many_by_submit)
 /* io_uring: all is handed over and waited for in one call. */
 static void by_ring(uint32_t n)
 {
-	struct bench b = setup(n);
+	struct way_bench b = way_setup(n);
 	struct uring u = ring(2 * MANY, 0);
 	struct nfcomms_completion c[2 * MANY];
 
