@@ -185,17 +185,3 @@ func TestStuckReset(t *testing.T) {
 	require.Zero(t, status)
 	require.NoError(t, m.Restart())
 }
-
-// TestScriptsRepeat: the same seed makes the same lies.
-func TestScriptsRepeat(t *testing.T) {
-	end := func(seed string) string {
-		m := attach(t, "--script", "random@9", "--seed", seed)
-		err := talk(t, m.open(t), newGuarded(5000), newGuarded(5000), brief)
-		require.NotZero(t, m.hostile.Struck())
-		if err == nil {
-			return ""
-		}
-		return err.Error()
-	}
-	require.Equal(t, end("3"), end("3"))
-}

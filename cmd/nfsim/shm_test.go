@@ -45,8 +45,6 @@ func shareDevice(t *testing.T, query string) string {
 // device share.
 func TestSharedConformance(t *testing.T) {
 	bridgetest.Run(t, func(t *testing.T, query string) bridge.Device {
-		dev, err := bridge.Open(context.Background(), shareDevice(t, query), nil)
-		require.NoError(t, err)
-		return dev
+		return attachShared(t, shareDevice(t, query))
 	}, "stats/allocations") // device and client allocate here for each connection of theirs
 }
