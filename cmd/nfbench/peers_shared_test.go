@@ -3,8 +3,7 @@
 package main
 
 import (
-	"io/fs"
-	"os"
+	"net"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -26,9 +25,9 @@ func TestPeersOfTwoProcesses(t *testing.T) {
 		_ = device.Process.Kill() // it may have ended
 		_ = device.Wait()
 	})
-	require.Eventually(t, func() bool {
-		s, err := os.Stat(path)
-		return err == nil && s.Mode()&fs.ModeSocket != 0
+	require.Eventually(t, func() bool { // a socket is there before anybody listens
+		c, err := net.Dial("unixpacket", path)
+		return err == nil && c.Close() == nil
 	}, time.Minute, time.Millisecond)
 	t.Setenv("PATH", fakeToolchain(t, fakePeer))
 	var r PeersReport

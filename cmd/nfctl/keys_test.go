@@ -174,14 +174,14 @@ func fields(t reflect.Type, do func(f reflect.StructField, name string)) {
 }
 
 func TestDeviationsAreFound(t *testing.T) {
-	good := map[string]any{"device": "x", "programs": []any{"p"}}
+	good := map[string]any{"device": "x", "node": "", "programs": []any{"p"}}
 	require.Empty(t, deviations("", good, programsRecord{}))
 	for _, bad := range []map[string]any{
-		{"device": "x"},
-		{"device": 1.0, "programs": []any{}},
-		{"device": "x", "programs": []any{}, "more": 1.0},
-		{"device": "x", "programs": nil},
-		{"device": "x", "programs": []any{1.0}},
+		{"device": "x", "node": ""},
+		{"device": 1.0, "node": "", "programs": []any{}},
+		{"device": "x", "node": "", "programs": []any{}, "more": 1.0},
+		{"device": "x", "node": "", "programs": nil},
+		{"device": "x", "node": "", "programs": []any{1.0}},
 	} {
 		require.Len(t, deviations("", bad, programsRecord{}), 1, "%v", bad)
 	}
