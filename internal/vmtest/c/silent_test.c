@@ -31,17 +31,16 @@ static void trace(const char *file, const char *value)
 /* How many offers of transfers did this very process take from the ring? */
 static int taken_here(void)
 {
-	char line[512], type[32], here[32];
+	char line[512], here[32];
 	FILE *f = fopen(TRACING "trace", "r");
 	int found = 0;
 
-	snprintf(type, sizeof(type), " type=%d ", NFC_TYPE_IND_BEGIN);
 	snprintf(here, sizeof(here), "-%d ", getpid());
 	if (!CHECK(f))
 		return 0;
 	while (fgets(line, sizeof(line), f))
 		if (strstr(line, here) && strstr(line, "nfcomms_slot_in:") &&
-		    strstr(line, type))
+		    strstr(line, " type=IND_BEGIN "))
 			found++;
 	fclose(f);
 	return found;
