@@ -245,8 +245,12 @@ static void bring_back(const struct scene *s)
 	if (access(s->device, F_OK))
 		rescan();
 	snprintf(driver, sizeof(driver), "%s/driver", s->device);
-	if (access(driver, F_OK))
-		bind_to(s->device);
+	if (access(driver, F_OK) && try_put("/sys/bus/pci/drivers/nfcomms/bind",
+					    strrchr(s->device, '/') + 1)) {
+		/* A link was reset while no driver was there to put back what it lost. */
+		remove_device(s->device);
+		rescan();
+	}
 	await_node();
 }
 
