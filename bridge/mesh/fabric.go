@@ -92,20 +92,18 @@ func (f *Fabric) Route(from, to abi.Node) ([]bridge.FabricHop, error) {
 	return hops, f.Error(err)
 }
 
-// elsewhere is what is not done at nodes of other processes.
-func (f *Fabric) elsewhere(index int) error {
-	if f.Mesh.here(index) {
-		return nil
+// own returns the index of a node of this process: others are not cut, ended or tested from here.
+func (f *Fabric) own(node abi.Node) (int, error) {
+	i, err := f.Index(node)
+	if err == nil && !f.Mesh.here(i) {
+		err = fmt.Errorf("node %v is another process: %w", f.Mesh.Node(i), bridge.ErrNotSupported)
 	}
-	return fmt.Errorf("node %v is another process: %w", f.Mesh.Node(index), bridge.ErrNotSupported)
+	return i, err
 }
 
 // CutLink cuts a link of a node of this process, or mends it.
 func (f *Fabric) CutLink(node abi.Node, link int, cut bool) error {
-	i, err := f.Index(node)
-	if err == nil {
-		err = f.elsewhere(i)
-	}
+	i, err := f.own(node)
 	if err != nil {
 		return err
 	}
@@ -114,10 +112,7 @@ func (f *Fabric) CutLink(node abi.Node, link int, cut bool) error {
 
 // KillNode ends a node of this process, or starts it anew.
 func (f *Fabric) KillNode(node abi.Node, dead bool) error {
-	i, err := f.Index(node)
-	if err == nil {
-		err = f.elsewhere(i)
-	}
+	i, err := f.own(node)
 	if err != nil {
 		return err
 	}
@@ -126,10 +121,7 @@ func (f *Fabric) KillNode(node abi.Node, dead bool) error {
 
 // TestLink sends words from a node of this process that the other end checks.
 func (f *Fabric) TestLink(ctx context.Context, node abi.Node, link int, words uint64) (bridge.LinkTest, error) {
-	i, err := f.Index(node)
-	if err == nil {
-		err = f.elsewhere(i)
-	}
+	i, err := f.own(node)
 	if err != nil {
 		return bridge.LinkTest{}, err
 	}
