@@ -64,7 +64,7 @@ static void lay_end(struct nfc_joint *joint, uint32_t end,
 		.d2h = joint->slot[!end],
 		.island = island->index,
 		.mask = NFC_JOINT_SLOTS - 1,
-		.shift = 4,
+		.shift = NFC_JOINT_SHIFT,
 		.asked = UINT64_MAX,
 	};
 	joint->call[end] = (struct nfc_call){

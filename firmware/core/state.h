@@ -29,7 +29,9 @@ enum nfc_internal_limits {
 	NFC_LOG_LINES = 64, /* kept for a host's log service */
 	NFC_LOG_LINE = 256, /* bytes of a line that reach the port */
 	NFC_JOINTS = 64, /* of a host */
-	NFC_JOINT_SLOTS = 16, /* of a ring of one, of which 6 are in use at most */
+	NFC_JOINT_SHIFT = 4, /* log2 of the next */
+	/* of a ring of one, of which 6 are in use at most */
+	NFC_JOINT_SLOTS = 1 << NFC_JOINT_SHIFT,
 	NFC_AGAIN = 1 << 20, /* a wake-up that means: check again */
 };
 
