@@ -43,8 +43,25 @@ type link struct {
 }
 
 // dial connects to a device process, and becomes a host of it with an epoch after the
-// one given.
+// one given. While an island of the device has no processor it waits as long as ctx says.
 func dial(ctx context.Context, o *options, after uint32) (*link, error) {
+	var late error
+	for {
+		l, err := attach(ctx, o, after)
+		switch {
+		case err == nil:
+			return l, nil
+		case ctx.Err() != nil && late != nil:
+			return nil, fmt.Errorf("%w: %w", err, late)
+		case ctx.Err() != nil || !errors.Is(err, bridge.ErrTargetTimeout):
+			return nil, err
+		}
+		late = err // the device has waited for half a second
+	}
+}
+
+// attach is dial, once.
+func attach(ctx context.Context, o *options, after uint32) (*link, error) {
 	conn, err := fdpass.Dial(ctx, shmwire.Network, o.path)
 	if err != nil {
 		return nil, connectErr(o.path, err)

@@ -171,6 +171,38 @@ func TestSilentDevice(t *testing.T) {
 	require.EqualValues(t, 1, asked.Load())
 }
 
+// TestLateDevice: a client waits for an island that has no processor, as long as its context says.
+func TestLateDevice(t *testing.T) {
+	refuse := func(s abi.Status) shmwire.Message { return shmwire.Refusal(shmwire.Hello, s, shmwire.Bound{}) }
+	var asked atomic.Int32
+	address := device(t, func(c *net.UnixConn) {
+		m := refuse(abi.ErrTimeout)
+		if asked.Add(1) == 3 {
+			m = refuse(abi.ErrNoMemory)
+		}
+		_ = shmwire.Send(c, &m)
+	})
+	_, err := bridge.Open(t.Context(), address, nil)
+	require.ErrorIs(t, err, bridge.ErrNoMemory)
+	require.NotErrorIs(t, err, bridge.ErrTargetTimeout)
+	require.EqualValues(t, 3, asked.Load())
+
+	ctx, cancel := context.WithCancel(t.Context())
+	address = device(t, func(c *net.UnixConn) {
+		if asked.Add(1) == 6 {
+			cancel()
+			return
+		}
+		m := refuse(abi.ErrTimeout)
+		_ = shmwire.Send(c, &m)
+	})
+	_, err = bridge.Open(ctx, address, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, bridge.ErrTargetTimeout)
+	require.ErrorContains(t, err, "an island of the device has no processor")
+	require.EqualValues(t, 6, asked.Load())
+}
+
 // TestArena: pages are dealt out and come back in any order, and Alloc gives zeros.
 func TestArena(t *testing.T) {
 	a, err := newArena(1)

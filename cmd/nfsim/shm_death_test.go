@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -98,20 +97,10 @@ func (p *childProcess) kill() {
 	_ = p.Wait()
 }
 
-// attachShared opens a shared device, again where an island had no processor for half a second.
-func attachShared(t *testing.T, address string) bridge.Device {
-	t.Helper()
-	dev, err := bridge.Open(t.Context(), address, nil)
-	for errors.Is(err, bridge.ErrTargetTimeout) {
-		dev, err = bridge.Open(t.Context(), address, nil)
-	}
-	require.NoError(t, err)
-	return dev
-}
-
 func openShared(t *testing.T, path string) bridge.Device {
 	t.Helper()
-	dev := attachShared(t, "shm:"+path)
+	dev, err := bridge.Open(t.Context(), "shm:"+path, nil)
+	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, dev.Close()) })
 	return dev
 }

@@ -45,6 +45,8 @@ func shareDevice(t *testing.T, query string) string {
 // device share.
 func TestSharedConformance(t *testing.T) {
 	bridgetest.Run(t, func(t *testing.T, query string) bridge.Device {
-		return attachShared(t, shareDevice(t, query))
+		dev, err := bridge.Open(t.Context(), shareDevice(t, query), nil)
+		require.NoError(t, err)
+		return dev
 	}, "stats/allocations") // device and client allocate here for each connection of theirs
 }

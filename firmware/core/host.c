@@ -373,11 +373,8 @@ static int leave_here(struct nfc_island *island, void *arg)
 	struct nfc_host *host = arg;
 	struct nfc_share *share = &host->shares[island->index];
 	struct nfc_share **link = &island->shares;
-	int rc = 0;
+	int rc = stop_moving(share);
 
-	if (!share->there)
-		return 0;
-	rc = stop_moving(share);
 	if (!rc)
 		rc = stop_calling(island, share);
 	if (!rc)
@@ -414,8 +411,9 @@ void nfc_host_detach(struct nfc_device *dev, uint32_t index)
 	while (busy && !atomic_load(&dev->halt)) {
 		busy = false;
 		for (uint32_t i = 0; i < dev->config.islands; i++)
-			busy |= nfc_outside_call(&dev->islands[i], leave_here,
-						 host) != 0;
+			if (host->shares[i].there) /* a late island may not be */
+				busy |= nfc_outside_call(&dev->islands[i],
+							 leave_here, host) != 0;
 		if (busy)
 			port->yield(port->self);
 	}

@@ -308,6 +308,20 @@ CASE(a_host_that_hears_nothing_goes)
 	rig_free(r);
 }
 
+/* An island that is late is not waited for: nothing of the host is there. */
+CASE(a_host_whose_island_is_late_has_gone)
+{
+	struct rig *r = rig_new(shared);
+	struct nfc_seat seat = rig_seat(r, 7);
+
+	r->tick = 1000000000;
+	CHECK_EQ(nfc_host_attach(r->dev, 1, &seat), -NFC_ETIMEOUT);
+	r->tick = 0;
+	CHECK(!r->dev->host[1]);
+	CHECK_EQ(host_open(rig_attach(r, 1), NFC_TARGET_LOOPBACK), 0);
+	rig_free(r);
+}
+
 static int slow(struct nfc_island *island, void *arg)
 {
 	(void)island;

@@ -115,6 +115,8 @@ func (m *Message) Err() error {
 		return fmt.Errorf("the device of that node is of another shape: %w", err)
 	case m.Kind == Hello && errors.Is(err, bridge.ErrDeviceLost):
 		return fmt.Errorf("%w: that node does not answer", err)
+	case m.Kind == Hello && errors.Is(err, bridge.ErrTargetTimeout):
+		return fmt.Errorf("an island of the device has no processor, or is kept by a program: %w", err)
 	case m.Kind == Hello && errors.Is(err, bridge.ErrNotSupported):
 		return fmt.Errorf("the device of this process is no node of a fabric: %w", err)
 	case m.Kind == Hello && errors.Is(err, bridge.ErrBusy) && of == OfNode:
