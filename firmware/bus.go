@@ -178,7 +178,9 @@ func (b *Bus) Assign(vector, fd int) error {
 func (b *Bus) UseVectors(n int) { C.nfc_irq_use(b.irq(), C.uint32_t(n)) }
 
 // HoldOff sets the least microseconds between two interrupts of a vector.
-func (b *Bus) HoldOff(us uint32) { C.nfc_irq_holdoff(b.irq(), C.uint32_t(us)) }
+func (b *Bus) HoldOff(vector int, us uint32) {
+	C.nfc_irq_holdoff(b.irq(), C.uint32_t(vector), C.uint32_t(us))
+}
 
 // Raise interrupts through a vector.
 func (b *Bus) Raise(vector int) { C.nfc_irq_raise(b.irq(), C.uint32_t(vector)) }

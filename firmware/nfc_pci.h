@@ -57,6 +57,8 @@ enum nfc_register {
 	NFC_REG_SHAPE_EMEM = 0x058, /* (RW) external memory in units of 4 KiB */
 	NFC_REG_SHAPE_STATUS = 0x05c, /* (R) enum nfc_status of the last RESET */
 	NFC_REG_DOORBELL = 0x100, /* (W) + 4 * island: read the rings */
+	NFC_REG_VECTOR_HOLDOFF =
+		0x180, /* (RW) + 4 * vector: HOLDOFF of one; HOLDOFF sets all */
 };
 
 enum nfc_pci_version {
@@ -68,6 +70,7 @@ enum nfc_pci_capability {
 	NFC_PCI_CAP_SHAPE = 1 << 0, /* the SHAPE registers work */
 	NFC_PCI_CAP_HOLDOFF = 1 << 1, /* HOLDOFF works */
 	NFC_PCI_CAP_WATCHDOG = 1 << 2, /* WATCHDOG works */
+	NFC_PCI_CAP_VECTOR_HOLDOFF = 1 << 3, /* VECTOR_HOLDOFF works */
 };
 
 /* STATUS: a level, and flags. */

@@ -21,6 +21,7 @@ struct vector {
 	int fd;
 	bool pending;
 	uint64_t next_ns; /* not before */
+	uint64_t holdoff_ns;
 };
 
 struct nfc_irq {
@@ -30,7 +31,6 @@ struct nfc_irq {
 	bool stop;
 	bool enabled;
 	uint32_t count, used;
-	uint64_t holdoff_ns;
 	struct nfc_irq_stats stats;
 	struct vector vector[];
 };
@@ -52,7 +52,7 @@ static void send_vector(struct nfc_irq *q, struct vector *v, uint64_t now)
 	if (!v->pending || v->fd < 0 || !q->enabled || v->next_ns > now)
 		return;
 	v->pending = false;
-	v->next_ns = now + q->holdoff_ns;
+	v->next_ns = now + v->holdoff_ns;
 	q->stats.sent++;
 	n = write(v->fd, &one, sizeof(one));
 	(void)n; /* full: it is readable already */
@@ -210,13 +210,14 @@ void nfc_irq_use(struct nfc_irq *q, uint32_t vectors)
 	pthread_mutex_unlock(&q->lock);
 }
 
-void nfc_irq_holdoff(struct nfc_irq *q, uint32_t us)
+void nfc_irq_holdoff(struct nfc_irq *q, uint32_t vector, uint32_t us)
 {
 	pthread_mutex_lock(&q->lock);
-	for (uint32_t i = 0; i < q->count; i++)
-		q->vector[i].next_ns = 0;
-	q->holdoff_ns = us * 1000ull;
-	send_all(q);
+	if (vector < q->count) {
+		q->vector[vector].next_ns = 0;
+		q->vector[vector].holdoff_ns = us * 1000ull;
+		send_all(q);
+	}
 	pthread_mutex_unlock(&q->lock);
 }
 

@@ -26,8 +26,8 @@ void nfc_irq_free(struct nfc_irq *q);
 int nfc_irq_assign(struct nfc_irq *q, uint32_t vector, int fd);
 /* The host uses this many vectors, 1 at least. */
 void nfc_irq_use(struct nfc_irq *q, uint32_t vectors);
-/* At least so many microseconds between two interrupts of a vector. */
-void nfc_irq_holdoff(struct nfc_irq *q, uint32_t us);
+/* At least so many microseconds between two interrupts of this vector. */
+void nfc_irq_holdoff(struct nfc_irq *q, uint32_t vector, uint32_t us);
 /* May interrupts be sent? At first not. */
 void nfc_irq_enable(struct nfc_irq *q, bool on);
 /* Forget what is pending. */

@@ -395,7 +395,7 @@ CASE(no_interrupt_is_lost)
 	struct nfc_irq_stats s;
 	pthread_t thread;
 
-	nfc_irq_holdoff(r.q, 50);
+	nfc_irq_holdoff(r.q, 0, 50);
 	pthread_create(&thread, NULL, raise_all_the_time, &r);
 	for (int i = 0; i < 200; i++) {
 		struct timespec t = { .tv_nsec = 20000 };

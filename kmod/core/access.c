@@ -17,8 +17,10 @@ static bool own_register(u64 at)
 	case NFC_REG_WATCHDOG:
 		return true;
 	default:
-		return at >= NFC_REG_SHAPE_CHANNELS &&
-		       at <= NFC_REG_SHAPE_STATUS;
+		return (at >= NFC_REG_SHAPE_CHANNELS &&
+			at <= NFC_REG_SHAPE_STATUS) ||
+		       (at >= NFC_REG_VECTOR_HOLDOFF &&
+			at < NFC_REG_VECTOR_HOLDOFF + 4 * NFC_VECTORS_MAX);
 	}
 }
 

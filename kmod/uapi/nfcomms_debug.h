@@ -45,9 +45,9 @@ enum nfcomms_access_flags {
  * @rsvd: zero
  *
  * EADDRINUSE: a write to what is the driver's: the registers CONTROL, VECTORS,
- * HOLDOFF, WATCHDOG and SHAPE, the interrupt vectors, the mailboxes. EBUSY: an epoch
- * begins or ends, or the bus resets the function, or it sleeps. ENODEV: the device is
- * gone.
+ * HOLDOFF, VECTOR_HOLDOFF, WATCHDOG and SHAPE, the interrupt vectors, the mailboxes.
+ * EBUSY: an epoch begins or ends, or the bus resets the function, or it sleeps.
+ * ENODEV: the device is gone.
  */
 struct nfcomms_access {
 	__u32 size;

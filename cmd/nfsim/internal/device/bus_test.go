@@ -275,6 +275,26 @@ func TestHoldOff(t *testing.T) {
 	require.Zero(t, bus.Stats().Pending, "without a hold-off nothing waits")
 }
 
+// TestHoldOffOfAVector holds back interrupts of one vector, and none of another; the first after a
+// pause is never held.
+func TestHoldOffOfAVector(t *testing.T) {
+	r := newRig(t, nil)
+	r.command(6)
+	bus := r.dev.Bus()
+	v0, v1 := r.vector(0), r.vector(1)
+	r.setReg(pci.RegVectorHoldoff, 10000)
+	for range 3 {
+		bus.Raise(1)
+		require.EqualValues(t, 1, r.fired(v1))
+	}
+	for range 3 {
+		bus.Raise(0)
+		require.EqualValues(t, 1, r.fired(v0))
+		time.Sleep(11 * time.Millisecond) // longer than the hold-off
+	}
+	require.Zero(t, bus.Stats().HeldOff)
+}
+
 // TestBadVectors: nothing but an eventfd becomes a vector, and a full one does
 // not stop the device.
 func TestBadVectors(t *testing.T) {

@@ -180,7 +180,9 @@ func (d *Device) Reset() error {
 	d.bus.Master(false)
 	d.bus.ClearInterrupts()
 	d.bus.UseVectors(1)
-	d.bus.HoldOff(0)
+	for i := range d.options.Vectors {
+		d.bus.HoldOff(i, 0)
+	}
 	return err
 }
 

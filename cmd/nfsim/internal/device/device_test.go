@@ -37,7 +37,7 @@ func TestRegisters(t *testing.T) {
 		{pci.RegID, 0x314d434e, 1, 0x314d434e},
 		{pci.RegVersion, 0x10000, 1, 0x10000},
 		{pci.RegABI, abi.Major << 16, 1, abi.Major << 16},
-		{pci.RegCapabilities, 7, 0, 7},
+		{pci.RegCapabilities, 15, 0, 15},
 		{pci.RegStatus, 0, ^uint32(0), 0},
 		{pci.RegControl, 0, 7, 0},
 		{pci.RegEpoch, 0, 9, 0},
@@ -45,7 +45,12 @@ func TestRegisters(t *testing.T) {
 		{pci.RegVectors, 3, 0, 3},
 		{pci.RegVectors, 3, 4, 3},
 		{pci.RegHoldoff, 0, 100, 100},
+		{pci.RegVectorHoldoff + 4, 100, 20, 20},
 		{pci.RegHoldoff, 100, ^uint32(0), 10000},
+		{pci.RegVectorHoldoff, 10000, 30, 30},
+		{pci.RegVectorHoldoff + 4, 10000, ^uint32(0), 10000},
+		{pci.RegVectorHoldoff + 8, 10000, 0, 0},
+		{pci.RegVectorHoldoff + 12, 0, 30, 0}, // it has three
 		{pci.RegHostBeat, 0, 5, 0},
 		{pci.RegWatchdog, 0, 300, 300},
 		{pci.RegWatchdog, 300, ^uint32(0), 3600000},
@@ -256,10 +261,12 @@ func TestFakeRemoval(t *testing.T) {
 func TestPowerOff(t *testing.T) {
 	r := newRig(t, nil)
 	r.setReg(pci.RegHoldoff, 7)
+	r.setReg(pci.RegVectorHoldoff, 8)
 	r.boot()
 	require.NoError(t, r.MapDMA(0, 4096, 0, vfioclient.Readable, -1))
 	r.dev.PowerOff()
 	require.Zero(t, r.reg(pci.RegStatus))
 	require.Zero(t, r.reg(pci.RegHoldoff))
+	require.Zero(t, r.reg(pci.RegVectorHoldoff))
 	require.Zero(t, r.dev.Bus().Stats().Ranges)
 }

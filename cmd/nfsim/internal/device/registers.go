@@ -19,7 +19,8 @@ const (
 // registers holds what the host wrote, and what a RESET left.
 type registers struct {
 	vectors, holdOff, watchdog uint32
-	shape                      [7]uint32 // from RegShapeChannels on
+	holdOffs                   [pci.VectorsMax]uint32 // of each vector
+	shape                      [7]uint32              // from RegShapeChannels on
 	shapeStatus                abi.Status
 	control                    uint32
 	busy, booting              bool
@@ -51,7 +52,7 @@ func (d *Device) readRegister(at uint32) uint32 {
 	case pci.RegABI:
 		return cmp.Or(d.options.ABI, abi.Major<<16|abi.Minor)
 	case pci.RegCapabilities:
-		return pci.CapShape | pci.CapHoldoff | pci.CapWatchdog
+		return pci.CapShape | pci.CapHoldoff | pci.CapWatchdog | pci.CapVectorHoldoff
 	case pci.RegStatus:
 		return d.statusLocked()
 	case pci.RegControl:
@@ -76,6 +77,9 @@ func (d *Device) readRegister(at uint32) uint32 {
 	}
 	if at >= pci.RegShapeChannels && at <= pci.RegShapeEMEM {
 		return d.regs.shape[(at-pci.RegShapeChannels)/4]
+	}
+	if v, ok := d.vectorAt(at); ok {
+		return d.regs.holdOffs[v]
 	}
 	return 0
 }
@@ -119,7 +123,9 @@ func (d *Device) writeRegister(at, v uint32) {
 		}
 	case pci.RegHoldoff:
 		d.regs.holdOff = min(v, holdOffMax)
-		d.bus.HoldOff(d.regs.holdOff)
+		for i := range d.options.Vectors {
+			d.holdOffLocked(i, d.regs.holdOff)
+		}
 	case pci.RegHostBeat:
 		d.dog.feed(d.regs.watchdog)
 	case pci.RegWatchdog:
@@ -129,7 +135,22 @@ func (d *Device) writeRegister(at, v uint32) {
 		if at >= pci.RegShapeChannels && at <= pci.RegShapeEMEM {
 			d.regs.shape[(at-pci.RegShapeChannels)/4] = v
 		}
+		if vector, ok := d.vectorAt(at); ok {
+			d.holdOffLocked(vector, min(v, holdOffMax))
+		}
 	}
+}
+
+// vectorAt returns the vector whose VECTOR_HOLDOFF lies at an offset.
+func (d *Device) vectorAt(at uint32) (vector int, ok bool) {
+	vector = (int(at) - pci.RegVectorHoldoff) / 4
+	return vector, at >= pci.RegVectorHoldoff && vector < d.options.Vectors
+}
+
+// holdOffLocked keeps two interrupts of a vector so many microseconds apart. Must hold mu.
+func (d *Device) holdOffLocked(vector int, us uint32) {
+	d.regs.holdOffs[vector] = us
+	d.bus.HoldOff(vector, us)
 }
 
 // ring wakes an island of the present epoch.

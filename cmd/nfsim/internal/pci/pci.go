@@ -43,6 +43,7 @@ const (
 	RegShapeEMEM      = 0x058
 	RegShapeStatus    = 0x05c
 	RegDoorbell       = 0x100
+	RegVectorHoldoff  = 0x180
 )
 
 // Version of the register interface (enum nfc_pci_version).
@@ -53,9 +54,10 @@ const (
 
 // Bits of RegCapabilities (enum nfc_pci_capability).
 const (
-	CapShape    = 1 << 0
-	CapHoldoff  = 1 << 1
-	CapWatchdog = 1 << 2
+	CapShape         = 1 << 0
+	CapHoldoff       = 1 << 1
+	CapWatchdog      = 1 << 2
+	CapVectorHoldoff = 1 << 3
 )
 
 // Fields of RegStatus (enum nfc_pci_status).
