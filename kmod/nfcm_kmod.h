@@ -28,7 +28,6 @@
 #include <linux/device.h>
 #include <linux/hashtable.h>
 #include <linux/interrupt.h>
-#include <linux/io.h>
 #include <linux/iosys-map.h>
 #include <linux/kref.h>
 #include <linux/ktime.h>
@@ -45,6 +44,7 @@
 #include "nfcm_core.h"
 #include "nfc_pci.h"
 #include "nfcm_memory.h"
+#include "nfcm_word.h"
 #include "uapi/nfcomms.h"
 
 #if BITS_PER_LONG != 64
@@ -401,36 +401,6 @@ struct nfcm_file {
 	struct nfcm_regions regions;
 	DECLARE_HASHTABLE(ops, NFCM_OPS_HASH_BITS);
 };
-
-/*
- * A word that both sides reach: in the BAR, which is mapped write-combining, or in
- * the host's memory. A load comes before what follows it, a store after what was
- * loaded and stored before.
- */
-static inline u64 nfcm_load(const struct iosys_map *at, size_t offset)
-{
-	u64 word;
-
-	if (at->is_iomem) {
-		word = readq(at->vaddr_iomem + offset);
-		rmb(); /* loads of such memory may pass each other */
-		return word;
-	}
-	word = le64_to_cpu(READ_ONCE(*(__le64 *)(at->vaddr + offset)));
-	dma_rmb(); /* SYNC: slot: its header before its payload */
-	return word;
-}
-
-static inline void nfcm_store(const struct iosys_map *at, u64 word)
-{
-	mb(); /* SYNC: slot: copies before the head that lets slots be written again */
-	if (at->is_iomem) {
-		writeq(word, at->vaddr_iomem);
-		wmb(); /* it does not stay in a buffer */
-	} else {
-		WRITE_ONCE(*(__le64 *)at->vaddr, cpu_to_le64(word));
-	}
-}
 
 static inline void nfcm_count(struct nfcm_dev *dev, enum nfcm_counter c, s64 n)
 {
