@@ -3,6 +3,7 @@
 #ifndef NFCM_COMPAT_H
 #define NFCM_COMPAT_H
 
+#include <linux/dim.h>
 #include <linux/dma-buf.h>
 #include <linux/eventfd.h>
 #include <linux/pagemap.h>
@@ -36,6 +37,18 @@ static inline void nfcm_signal(struct eventfd_ctx *event)
 	eventfd_signal(event, 1);
 #else
 	eventfd_signal(event);
+#endif
+}
+
+/* A measurement of interrupt moderation. It went by value before. */
+static inline void nfcm_net_dim(struct dim *dim, const struct dim_sample *now)
+{
+#if !IS_REACHABLE(CONFIG_DIMLIB)
+	/* Nobody calls it: see nfcm_adapts(). */
+#elif KERNEL_VERSION(6, 13, 0) > LINUX_VERSION_CODE
+	net_dim(dim, *now);
+#else
+	net_dim(dim, now);
 #endif
 }
 

@@ -61,6 +61,17 @@ static void show_mailbox(struct seq_file *m, struct nfcm_mailbox *mailbox)
 	nfcm_mailbox_unlock(mailbox);
 }
 
+static void show_vectors(struct seq_file *m, struct nfcm_dev *dev)
+{
+	const struct nfcm_vector *v;
+
+	for (v = dev->vector; v < dev->vector + dev->vectors; v++)
+		seq_printf(m,
+			   "vector %u interrupts=%llu messages=%llu holdoff=%u\n",
+			   v->index, (u64)atomic64_read(&v->count),
+			   READ_ONCE(v->messages), READ_ONCE(v->holdoff));
+}
+
 static int state_show(struct seq_file *m, void *unused)
 {
 	struct nfcm_dev *dev = m->private;
@@ -71,6 +82,7 @@ static int state_show(struct seq_file *m, void *unused)
 		   nfcm_dev_state(dev), dev->vectors,
 		   nfcm_counted(dev, NFCM_COUNT_PINNED),
 		   atomic_read(&dev->mapped));
+	show_vectors(m, dev);
 	if (!epoch)
 		return 0;
 	seq_printf(m, "epoch %u down %d\n", epoch->layout.epoch,

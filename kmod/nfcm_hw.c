@@ -61,14 +61,33 @@ int nfcm_hw_identify(struct nfcm_dev *dev)
 	return 0;
 }
 
+/* How far interrupts are apart, at least; what all have, then what a vector adapted to. */
+static void hold_off(struct nfcm_dev *dev)
+{
+	u32 most = min_t(u32, READ_ONCE(dev->limits.holdoff), NFCM_HOLDOFF_MAX);
+	bool adapts = nfcm_adapts(dev);
+	struct nfcm_vector *v;
+	u32 i;
+
+	lockdep_assert_held(&dev->epoch_mutex);
+	set_reg(dev, NFC_REG_HOLDOFF, most);
+	for (i = 0; i < dev->vectors; i++) {
+		v = &dev->vector[i];
+		v->holdoff = most;
+		if (!adapts)
+			continue;
+		v->holdoff >>= NFCM_HOLDOFF_STEPS -
+			       min_t(u32, v->dim.profile_ix, NFCM_HOLDOFF_STEPS);
+		set_reg(dev, NFC_REG_VECTOR_HOLDOFF + 4 * i, v->holdoff);
+	}
+}
+
 /* The limits that the device keeps itself. */
 void nfcm_hw_limit(struct nfcm_dev *dev)
 {
 	lockdep_assert_held(&dev->epoch_mutex);
 	if (dev->capabilities & NFC_PCI_CAP_HOLDOFF)
-		set_reg(dev, NFC_REG_HOLDOFF,
-			min(READ_ONCE(dev->limits.holdoff),
-			    (u32)NFCM_HOLDOFF_MAX));
+		hold_off(dev);
 	if (dev->capabilities & NFC_PCI_CAP_WATCHDOG)
 		set_reg(dev, NFC_REG_WATCHDOG,
 			READ_ONCE(dev->limits.watchdog_timeout_ms));

@@ -85,6 +85,7 @@ static irqreturn_t thread_irq(int irq, void *data)
 		nfcm_epoch_put(epoch);
 	if (!messages)
 		nfcm_count(v->dev, NFCM_COUNT_SPURIOUS, 1);
+	nfcm_moder_sample(v, messages);
 	trace_nfcomms_irq(v->dev->minor, v->index, messages);
 	if (READ_ONCE(v->masked)) {
 		usleep_range(MASK_US, 2 * MASK_US);
@@ -101,9 +102,17 @@ static int request(struct nfcm_dev *dev, u32 i)
 	v->dev = dev;
 	v->index = i;
 	init_waitqueue_head(&v->wait);
+	nfcm_moder_init(v);
 	v->irq = pci_irq_vector(dev->pdev, i);
 	snprintf(v->name, sizeof(v->name), NFCM_NAME "%d-%u", dev->minor, i);
 	return request_threaded_irq(v->irq, hard_irq, thread_irq, 0, v->name, v);
+}
+
+/* No handler of the vector runs or comes any more. */
+static void release(struct nfcm_vector *v)
+{
+	free_irq(v->irq, v);
+	nfcm_moder_fini(v);
 }
 
 /* As many vectors as there are processors and one, unless a parameter sets their number. */
@@ -124,7 +133,7 @@ int nfcm_irq_init(struct nfcm_dev *dev)
 		if (!rc)
 			continue;
 		while (i--)
-			free_irq(dev->vector[i].irq, &dev->vector[i]);
+			release(&dev->vector[i]);
 		pci_free_irq_vectors(dev->pdev);
 		return rc;
 	}
@@ -137,7 +146,7 @@ void nfcm_irq_fini(struct nfcm_dev *dev)
 	u32 i;
 
 	for (i = 0; i < dev->vectors; i++) {
-		free_irq(dev->vector[i].irq, &dev->vector[i]);
+		release(&dev->vector[i]);
 		wake_up_all(&dev->vector[i].wait);
 	}
 	pci_free_irq_vectors(dev->pdev);

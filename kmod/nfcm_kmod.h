@@ -26,6 +26,7 @@
 #include <linux/cdev.h>
 #include <linux/completion.h>
 #include <linux/device.h>
+#include <linux/dim.h>
 #include <linux/hashtable.h>
 #include <linux/interrupt.h>
 #include <linux/iosys-map.h>
@@ -60,6 +61,7 @@ enum nfcm_sizes {
 	NFCM_OPS_HASH_BITS = 10,
 	NFCM_ROOM_MS = 4, /* to the next tick, while a half waits for room */
 	NFCM_HOLDOFF_MAX = 10000, /* microseconds */
+	NFCM_HOLDOFF_STEPS = 4, /* of adaptive moderation, each twice the one before */
 	NFCM_WATCHDOG_MS_MAX = 3600000,
 	NFCM_OPERATIONS_MAX = 1 << 20,
 	NFCM_BATCH = 32, /* messages taken in a row with the mailbox locked */
@@ -301,7 +303,10 @@ struct nfcm_vector {
 	int irq;
 	atomic_t burst; /* interrupts since the thread last began */
 	bool masked;
-	atomic64_t count; /* interrupts since the driver took the device */
+	atomic64_t count; /* interrupts since the driver took the device … */
+	u64 messages; /* … and what they brought; only its thread adds */
+	struct dim dim; /* what moderation measures; profile_ix is the step */
+	u32 holdoff; /* microseconds that the device has; under epoch_mutex */
 	wait_queue_head_t wait; /* administrators who wait for the next one */
 	char name[24];
 };
@@ -322,13 +327,14 @@ enum nfcm_counter {
 
 /* What a device and its files may; writable in sysfs. */
 struct nfcm_limits {
-	u32 holdoff; /* microseconds; the device keeps it … */
+	u32 holdoff; /* microseconds, at most if it adapts; the device keeps it … */
 	u32 watchdog_timeout_ms; /* … and this */
 	u32 max_operations; /* of a file, in flight or unread */
 	u32 cancel_timeout_ms;
 	u32 heartbeat_timeout_ms;
 	u32 heartbeat_misses;
 	u32 stall_timeout_ms;
+	bool adaptive; /* each vector's hold-off follows its load */
 	bool recovery; /* it is reset when it is lost or at fault */
 	bool register_access; /* administrators reach its registers */
 };
@@ -415,6 +421,13 @@ static inline int nfcm_op_minor(const struct nfcm_op *op)
 	return op->ch ? op->ch->epoch->dev->minor : -1;
 }
 
+/* Does the hold-off of its vectors follow their load? */
+static inline bool nfcm_adapts(const struct nfcm_dev *dev)
+{
+	return IS_REACHABLE(CONFIG_DIMLIB) && READ_ONCE(dev->limits.adaptive) &&
+	       dev->capabilities & NFC_PCI_CAP_VECTOR_HOLDOFF;
+}
+
 static inline u64 nfcm_counted(struct nfcm_dev *dev, enum nfcm_counter c)
 {
 	return atomic64_read(&dev->count[c]);
@@ -429,6 +442,7 @@ extern unsigned int nfcm_param_heartbeat_timeout_ms;
 extern unsigned int nfcm_param_heartbeat_misses;
 extern unsigned int nfcm_param_stall_timeout_ms;
 extern unsigned int nfcm_param_watchdog_timeout_ms;
+extern bool nfcm_param_adaptive;
 extern bool nfcm_param_recovery;
 extern bool nfcm_param_register_access;
 
@@ -628,6 +642,12 @@ int nfcm_dev_reset(struct nfcm_dev *dev, const struct nfcomms_reset *shape);
 void nfcm_dev_remove(struct nfcm_dev *dev);
 void nfcm_dev_init(struct nfcm_dev *dev);
 void nfcm_dev_limit(struct nfcm_dev *dev);
+
+/* ---- nfcm_moder.c: how far interrupts are apart ---- */
+
+void nfcm_moder_init(struct nfcm_vector *v);
+void nfcm_moder_fini(struct nfcm_vector *v);
+void nfcm_moder_sample(struct nfcm_vector *v, u32 messages);
 
 /* ---- nfcm_irq.c, nfcm_submit.c, nfcm_uring.c, nfcm_access.c: interrupts, ways in ---- */
 

@@ -21,6 +21,11 @@ module_param_named(holdoff, nfcm_param_holdoff, uint, 0444);
 MODULE_PARM_DESC(holdoff,
 		 "least microseconds between two interrupts of a vector, 0..10000 (default 50)");
 
+bool nfcm_param_adaptive = true;
+module_param_named(adaptive, nfcm_param_adaptive, bool, 0444);
+MODULE_PARM_DESC(adaptive,
+		 "each vector's holdoff follows its load, from a sixteenth of it on (default Y)");
+
 unsigned int nfcm_param_max_operations = 32768;
 module_param_named(max_operations, nfcm_param_max_operations, uint, 0444);
 MODULE_PARM_DESC(max_operations,

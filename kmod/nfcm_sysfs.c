@@ -97,6 +97,14 @@ static void *limit_of(struct device *d, struct device_attribute *attr)
 	return (char *)&dev->limits + limit_attr(attr)->at;
 }
 
+/* A limit was stored: the device has to know of some. */
+static ssize_t stored(struct device *d, struct device_attribute *attr, size_t n)
+{
+	if (limit_attr(attr)->kept)
+		nfcm_dev_limit(dev_get_drvdata(d));
+	return n;
+}
+
 static ssize_t limit_show(struct device *d, struct device_attribute *attr,
 			  char *buf)
 {
@@ -115,9 +123,7 @@ static ssize_t limit_store(struct device *d, struct device_attribute *attr,
 	if (value < limit->least || value > limit->most)
 		return -EINVAL;
 	WRITE_ONCE(*(u32 *)limit_of(d, attr), value);
-	if (limit->kept)
-		nfcm_dev_limit(dev_get_drvdata(d));
-	return n;
+	return stored(d, attr, n);
 }
 
 static ssize_t flag_show(struct device *d, struct device_attribute *attr,
@@ -135,7 +141,7 @@ static ssize_t flag_store(struct device *d, struct device_attribute *attr,
 	if (rc)
 		return rc;
 	WRITE_ONCE(*(bool *)limit_of(d, attr), value);
-	return n;
+	return stored(d, attr, n);
 }
 
 #define LIMIT_ATTR(kind, name, field, low, high, in_device)            \
@@ -155,6 +161,7 @@ LIMIT_ATTR(limit, cancel_timeout_ms, cancel_timeout_ms, 0, U32_MAX, false);
 LIMIT_ATTR(limit, heartbeat_timeout_ms, heartbeat_timeout_ms, 0, U32_MAX, false);
 LIMIT_ATTR(limit, heartbeat_misses, heartbeat_misses, 0, U32_MAX, false);
 LIMIT_ATTR(limit, stall_timeout_ms, stall_timeout_ms, 0, U32_MAX, false);
+LIMIT_ATTR(flag, adaptive, adaptive, 0, 1, true);
 LIMIT_ATTR(flag, recovery, recovery, 0, 1, false);
 LIMIT_ATTR(flag, register_access, register_access, 0, 1, false);
 
@@ -186,6 +193,7 @@ static struct attribute *nfcm_attrs[] = {
 	&dev_attr_resets.attr,
 	&dev_attr_pinned.attr,
 	&dev_attr_holdoff.attr.attr,
+	&dev_attr_adaptive.attr.attr,
 	&dev_attr_watchdog_timeout_ms.attr.attr,
 	&dev_attr_max_operations.attr.attr,
 	&dev_attr_cancel_timeout_ms.attr.attr,
