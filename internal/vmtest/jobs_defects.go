@@ -182,6 +182,10 @@ var defects = []defect{
 		binary: "clients", args: []string{"-n", "no_interrupt"}, wants: `irq/`,
 	},
 	{
+		name: "holdoff-not-told", about: "the device never learns what a vector's moderation adapted to", group: inDefects, kernel: "release",
+		binary: "moder", args: []string{"-n", "the_holdoff"}, wants: `moder_test\.c`,
+	},
+	{
 		name: "ring-not-left", about: "a ring that is closed keeps its operations", group: inDefects, kernel: "backports",
 		binary: "uring", args: []string{"-n", "a_ring"}, wants: `operations\(fd\) == 0`,
 	},

@@ -92,6 +92,8 @@ CASE(attributes)
 		{ "stall_timeout_ms", 10000 },
 		{ "heartbeat_misses", 5 },
 		{ "recovery", 0 },
+		{ "holdoff", 50 },
+		{ "adaptive", 1 },
 	};
 
 	CHECK(attribute("state") && !strcmp(text, "ready\n"));
