@@ -353,7 +353,8 @@ enum nfc_capability {
 	NFC_CAP_EAGER = 1 << 1, /* EAGER, of so many entries as hello.eager says */
 	NFC_CAP_RUNS = 1 << 2, /* lists may have NFC_LIST_RUNS */
 	NFC_CAP_HOST_RINGS = 1 << 3, /* rings to the host lie in nfc_area.host_area */
-	NFC_CAP_KNOWN = (1 << 4) - 1,
+	NFC_CAP_ROUNDS = 1 << 4, /* ACK(MOVING) for each list to the host */
+	NFC_CAP_KNOWN = (1 << 5) - 1,
 };
 
 /*

@@ -349,7 +349,9 @@ const (
 	CapRuns  = 1 << 2 // lists may have ListRuns
 	// CapHostRings means that rings to the host lie in Area.HostArea.
 	CapHostRings = 1 << 3
-	CapKnown     = 1<<4 - 1
+	// CapRounds means that an ack follows each list of a transfer to the host.
+	CapRounds = 1 << 4
+	CapKnown  = 1<<5 - 1
 )
 
 // Hello carries version, capabilities and limits.

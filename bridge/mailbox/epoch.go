@@ -37,7 +37,7 @@ type downError struct{ err error }
 // newEpoch shakes hands with the device and opens the control channel.
 func newEpoch(ctx context.Context, d *Device) (*epoch, error) {
 	base, size := d.port.Area()
-	m, err := handshake(ctx, base, size)
+	m, err := handshake(ctx, base, size, d.without())
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +53,15 @@ func newEpoch(ctx context.Context, d *Device) (*epoch, error) {
 	e.table.add(c)
 	e.control.ch = c
 	return e, nil
+}
+
+// without is the capabilities that are of no use here: who copies nothing need not hear of each
+// list.
+func (d *Device) without() uint32 {
+	if d.stager == nil {
+		return abi.CapRounds
+	}
+	return 0
 }
 
 // mailboxOf returns the mailbox of a channel.

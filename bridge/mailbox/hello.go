@@ -23,8 +23,9 @@ type memory struct {
 	area *abi.Area
 }
 
-// handshake waits until the device is ready, checks its hello and answers.
-func handshake(ctx context.Context, base unsafe.Pointer, size uint64) (memory, error) {
+// handshake waits until the device is ready, checks its hello and answers. Of the device's
+// capabilities those of without are not used.
+func handshake(ctx context.Context, base unsafe.Pointer, size uint64, without uint32) (memory, error) {
 	if size < abi.AreaSize || base == nil || uintptr(base)%abi.SlotSize != 0 {
 		return memory{}, fmt.Errorf("%w: mailbox area of %d bytes at %p", bridge.ErrFault, size, base)
 	}
@@ -40,6 +41,7 @@ func handshake(ctx context.Context, base unsafe.Pointer, size uint64) (memory, e
 		return m, fmt.Errorf("%w: %w", bridge.ErrFault, err)
 	}
 	m.Layout = *layout
+	m.Hello.Capabilities &^= without
 	m.answer()
 	return m, nil
 }

@@ -39,20 +39,23 @@ func (s *staging) Fill(mem, data []byte) {
 
 func (s *staging) Unstage([]byte) { s.staged-- }
 
-func setupStaging(t *testing.T) (*staging, *Device, *Channel) {
-	f := newFake(t)
-	s := &staging{fake: f, memory: pages(1 << 20)[abi.PageSize-123:], fill: func() {}}
+func newStaging(t *testing.T, size int) *staging {
+	return &staging{fake: newFake(t), memory: pages(size + abi.PageSize)[abi.PageSize-123:], fill: func() {}}
+}
+
+func (s *staging) start(t *testing.T) (*Device, *Channel) {
 	dev, err := Open(context.Background(), s, bridge.Info{}, nil)
 	require.NoError(t, err)
 	d := dev.(*Device)
 	t.Cleanup(func() { _ = d.Close() })
-	return s, d, f.subscribe(d)
+	return d, s.subscribe(d)
 }
 
 // TestStage: bytes of a buffer that the device does not reach pass through memory of the
 // port, also those of a region; a failed receive leaves its buffer alone.
 func TestStage(t *testing.T) {
-	s, d, c := setupStaging(t)
+	s := newStaging(t, 1<<20)
+	d, c := s.start(t)
 	ctx := context.Background()
 	data := []byte("to the device")
 	r, err := d.Register(data)
@@ -95,7 +98,8 @@ func TestStage(t *testing.T) {
 // TestStageByParts: the first part is offered before the next is copied, each list comes when its
 // bytes are there, and who cancels waits for no more of them.
 func TestStageByParts(t *testing.T) {
-	s, d, c := setupStaging(t)
+	s := newStaging(t, 1<<20)
+	d, c := s.start(t)
 	const size = 3*partLeast + 100
 	copying, proceed := make(chan struct{}), make(chan struct{}, 1<<10)
 	n := 0
@@ -138,6 +142,51 @@ func TestStageByParts(t *testing.T) {
 	s.ack(abi.TypeAborted, abi.Ack{Transaction: 2, Outstanding: size, State: abi.StateFailed, Status: abi.ErrAborted})
 	require.ErrorIs(t, wait(), context.Canceled)
 	require.Equal(t, 2, n)
+	require.Zero(t, s.staged)
+}
+
+// TestStageFromByParts: a part that has come is copied while the next ones move, where the device
+// reports each, and a failed receive copies no more.
+func TestStageFromByParts(t *testing.T) {
+	const parts = fakeWindow + 3
+	const size = parts * partLeast
+	s := newStaging(t, size)
+	s.area.DeviceHello.Hello().Capabilities |= abi.CapRounds | abi.CapRuns
+	_, c := s.start(t)
+	require.NotZero(t, s.area.HostHello.Hello().Capabilities&abi.CapRounds)
+	data, got := pattern(size), make([]byte, size)
+	report := func(kind abi.Type, id uint64, lists int, state abi.State, status abi.Status) {
+		s.ack(kind, abi.Ack{Transaction: id, State: state, Status: status, Lists: uint32(lists), Direction: uint32(abi.D2H),
+			Processed: uint64(lists * partLeast), Outstanding: uint64(size - lists*partLeast)})
+	}
+	// moves has the first parts move. A list that follows shows that the part before was copied.
+	moves := func(id uint64, n int) (wait func() error) {
+		s.begin(id, size)
+		wait = s.async(func() error { return c.ReceiveInd(context.Background(), got) })
+		for range fakeWindow {
+			s.expect(fakeMailbox, abi.TypeIndList)
+		}
+		for k := range n {
+			copy(s.memory[k*partLeast:], data[k*partLeast:(k+1)*partLeast])
+			report(abi.TypeAck, id, k+1, abi.StateMoving, abi.OK)
+			s.expect(fakeMailbox, abi.TypeIndList)
+			clear(s.memory[max(0, k-1)*partLeast : k*partLeast]) // it is not copied again
+		}
+		return wait
+	}
+	wait := moves(1, 3)
+	copy(s.memory[3*partLeast:], data[3*partLeast:])
+	s.ack(abi.TypeDone, done(1, abi.D2H, size))
+	s.expect(fakeMailbox, abi.TypeFin)
+	require.NoError(t, wait())
+	require.Equal(t, data, got)
+
+	clear(got)
+	wait = moves(2, 2)
+	report(abi.TypeError, 2, 2, abi.StateFailed, abi.ErrDMA)
+	require.ErrorIs(t, wait(), bridge.ErrDMA)
+	require.Equal(t, data[:partLeast], got[:partLeast])
+	require.Equal(t, make([]byte, size-2*partLeast), got[2*partLeast:])
 	require.Zero(t, s.staged)
 }
 

@@ -24,7 +24,8 @@ type transfer struct {
 	pin     runtime.Pinner // … or this, where it is no region's
 	data    []byte         // the buffer, if its bytes pass …
 	staged  []byte         // … through this memory of the port …
-	filled  uint64         // … where those of so many lists to the device are; owned as id is
+	filled  uint64         // … where those of so many lists to the device are, …
+	taken   uint64         // … or whence those of so many from it came; both owned as id is
 	id      uint64         // owned by the queue's holder
 	unready uint64         // nanoseconds that the target may stay unready; 0: for ever
 	since   meter.Instant  // when it was begun, if it is ended by another call
@@ -57,12 +58,12 @@ func (x *transfer) start(data []byte, ready bool) error {
 		}
 		cut = x.h.mailbox.ep.Split(address, uint64(len(data)))
 	}
-	if x.paced() {
+	if x.paced() || x.staged != nil && x.h.mailbox.ep.Hello.Capabilities&abi.CapRounds != 0 {
 		cut.Most = partOf(cut.Size)
 	}
 	x.ledger = proto.NewLedger(cut, uint64(x.h.mailbox.ep.Hello.Window), ready)
 	x.end = abi.Ack{}
-	x.filled = 0
+	x.filled, x.taken = 0, 0
 	x.fill()
 	return nil
 }
@@ -98,8 +99,8 @@ func (x *transfer) stage(s Stager, data []byte) (address uint64, err error) {
 	return address, nil
 }
 
-// A transfer is copied for the device in parts: the device moves one while the caller copies the
-// next. Each may have to wake the device; an eager transfer is one.
+// A transfer is copied in parts: the device moves one while the caller copies the next to it, or the
+// one before from it. Each may have to wake the device; an eager transfer is one.
 const (
 	partLeast = 128 << 10
 	partMost  = 2 << 20
@@ -128,6 +129,23 @@ func (x *transfer) fill() bool {
 	return true
 }
 
+// take copies the bytes of the next list that the device has moved to where they belong; false if
+// all are there. Must hold queue.
+func (x *transfer) take() bool {
+	if x.staged == nil || x.h.dir != abi.D2H {
+		return false
+	}
+	x.mu.Lock()
+	moved := x.taken < x.ledger.Acked
+	x.mu.Unlock()
+	if moved {
+		at, end := x.ledger.Cut.UpTo(x.taken), x.ledger.Cut.UpTo(x.taken+1)
+		copy(x.data[at:end], x.staged[at:end])
+		x.taken++
+	}
+	return moved
+}
+
 // letGo ends the use of a region, if there is one.
 func (x *transfer) letGo() {
 	if x.region != nil {
@@ -143,7 +161,8 @@ func (x *transfer) stop(arrived bool) {
 	held := x.region != nil
 	if x.staged != nil {
 		if arrived && x.h.dir == abi.D2H {
-			copy(x.data, x.staged)
+			at := x.ledger.Cut.UpTo(x.taken)
+			copy(x.data[at:], x.staged[at:])
 		}
 		x.h.mailbox.ep.dev.stager.Unstage(x.staged)
 		x.data, x.staged, held = nil, nil, true
@@ -343,7 +362,7 @@ func (x *transfer) run(ctx context.Context) error {
 			full = x.feed()
 		}
 		switch {
-		case x.fill():
+		case x.fill() || x.take():
 			x.h.mailbox.poll()
 		case x.assist(ctx):
 		case full:

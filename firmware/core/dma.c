@@ -173,19 +173,22 @@ static bool plan_from(struct nfc_transfer *t, uint32_t *count, uint64_t limit)
 	return fit;
 }
 
-/* Fill a batch; false if there is nothing to move. */
+/* Fill a batch, of one list if the host waits for each; false if there is nothing to move. */
 bool nfc_dma_plan(struct nfc_transfer *t)
 {
 	struct nfc_device *dev = t->channel->island->dev;
 	struct nfc_batch *b = &t->batch;
-	uint64_t limit;
+	uint64_t limit, last = UINT64_MAX;
 	uint32_t count = 0;
 
 	if (t->planned >= t->received)
 		return false;
 	limit = piece_limit(t);
+	if (nfc_by_rounds(t))
+		last = t->cursor;
 	b->bytes = 0;
 	while (t->planned < t->received && b->bytes < NFC_BATCH_MAX &&
+	       t->cursor <= last &&
 	       (t->from ? plan_from : plan_entry)(t, &count, limit))
 		;
 	if (!count)

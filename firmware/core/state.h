@@ -466,6 +466,13 @@ static inline bool nfc_accepted(const struct nfc_host *host,
 	return hello->capabilities & capability;
 }
 
+/* Does the host copy each list of a transfer while the next one moves? */
+static inline bool nfc_by_rounds(const struct nfc_transfer *t)
+{
+	return t->direction == NFC_D2H &&
+	       nfc_accepted(t->channel->rings->host, NFC_CAP_ROUNDS);
+}
+
 /* Entries of a list in a transfer's queue. */
 static inline uint64_t nfc_list_entries(const struct nfc_slot *list)
 {

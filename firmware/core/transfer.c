@@ -233,7 +233,7 @@ static bool progress_due(const struct nfc_transfer *t)
 	uint64_t half = t->channel->island->dev->config.window / 2;
 
 	return t->processed < t->size && !t->eager &&
-	       (t->finished - t->acked >= half ||
+	       (t->finished - t->acked >= (nfc_by_rounds(t) ? 1 : half) ||
 		t->processed - t->told >= half * NFC_LIST_BYTES);
 }
 

@@ -282,6 +282,41 @@ CASE(a_run_is_repeated_from_where_it_was)
 	rig_free(r);
 }
 
+/* Who copies what came hears of each list to the host, and of none to the device. */
+CASE(each_list_is_reported)
+{
+	enum { LISTS = 4, LIST = 40 * RIG_PAGE, SIZE = LISTS * LIST };
+	struct rig *r = rig_new(shape);
+	uint8_t *buf = host_buffer(r, SIZE, 1);
+
+	host_hello(r, NFC_CAP_RUNS | NFC_CAP_ROUNDS);
+	for (uint32_t way = NFC_H2D; way <= NFC_D2H; way++) {
+		uint64_t id;
+		struct puppet *p = begun(r, way, SIZE, &id);
+		uint32_t reported = 0;
+		struct nfc_ack ack = { 0 };
+
+		for (uint64_t i = 0; i < LISTS; i++) {
+			uint64_t run = run_at(buf + i * LIST, 40);
+
+			host_runs(r, p->target, way, id, &run, 1, i,
+				  SIZE - (i + 1) * LIST);
+		}
+		for (struct nfc_slot slot; ack.state != NFC_STATE_DONE;) {
+			REQUIRE(hear(r, p, &slot));
+			memcpy(&ack, slot.payload, sizeof(ack));
+			if (ack.state != NFC_STATE_MOVING)
+				continue;
+			CHECK_EQ(ack.lists, ++reported);
+			CHECK_EQ(ack.processed, reported * LIST);
+			CHECK(!memcmp(p->more, buf, ack.processed));
+		}
+		CHECK_EQ(reported, way == NFC_D2H ? LISTS - 1 : 0);
+		CHECK(!memcmp(p->more, buf, SIZE));
+	}
+	rig_free(r);
+}
+
 /* A list that comes again in another cut is as good, and a shorter one, too. */
 CASE(a_repeat_may_be_cut_anew)
 {

@@ -146,7 +146,7 @@ static const char *open_device(const char *words)
 	if (rig)
 		rig_free(rig);
 	rig = rig_new(shape);
-	host_hello(rig, NFC_CAP_KNOWN);
+	host_hello(rig, NFC_CAP_KNOWN & ~NFC_CAP_ROUNDS);
 	rig->port.dma_read = buffer_read;
 	rig->port.dma_write = buffer_write;
 	host = rig->dev->host[0];
