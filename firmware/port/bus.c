@@ -21,6 +21,8 @@
 enum {
 	RANGES_MAX = 65535, /* as promised to the owner of the bus */
 	FILES_MAX = 64,
+	ROW_PIECE = 128 << 10, /* less is of no long transfer */
+	ROW_LONG = 4 << 20, /* bytes in a row */
 };
 
 /*
@@ -65,6 +67,11 @@ struct nfc_bus {
 	struct nfc_bus_request *first, **last;
 	bool served;
 	int request_fd;
+
+	_Atomic uint64_t row_address,
+		row_memory; /* what would go on with a row */
+	_Atomic uint64_t
+		row; /* bytes of reads of which each went on with the one before */
 
 	_Atomic uint64_t maps, unmaps, faults, bytes_read, bytes_written;
 	_Atomic uint64_t fault_address;
@@ -493,6 +500,30 @@ static int move_file(const struct range *r, uint64_t at, void *memory,
 	return 0;
 }
 
+/*
+ * Does a read go on with so many before it, at both ends, that a cache does not keep
+ * them? Then its stores go around the caches, or each would read its line first.
+ * Engines that share a transfer do not read in a row.
+ */
+static bool in_long_row(struct nfc_bus *bus, uint64_t address,
+			const void *memory, uint64_t length)
+{
+	uint64_t to = (uintptr_t)memory, row = length;
+
+	if (length < ROW_PIECE)
+		return false;
+	if (atomic_load_explicit(&bus->row_address, memory_order_relaxed) ==
+		    address &&
+	    atomic_load_explicit(&bus->row_memory, memory_order_relaxed) == to)
+		row += atomic_load_explicit(&bus->row, memory_order_relaxed);
+	atomic_store_explicit(&bus->row, row, memory_order_relaxed);
+	atomic_store_explicit(&bus->row_address, address + length,
+			      memory_order_relaxed);
+	atomic_store_explicit(&bus->row_memory, to + length,
+			      memory_order_relaxed);
+	return row > ROW_LONG;
+}
+
 static int move(struct nfc_bus *bus, const struct range *r, uint64_t address,
 		void *memory, uint64_t length, uint32_t access)
 {
@@ -505,9 +536,11 @@ static int move(struct nfc_bus *bus, const struct range *r, uint64_t address,
 	if (!r->file->base)
 		return move_file(r, at, memory, length, access);
 	/* a file that keeps its size may still have no memory for a page */
-	if (access == NFC_BUS_READ)
-		return nfc_fault_copy(memory, r->file->base + at, length);
-	return nfc_fault_give(r->file->base + at, memory, length);
+	if (access == NFC_BUS_WRITE)
+		return nfc_fault_give(r->file->base + at, memory, length);
+	if (in_long_row(bus, address, memory, length))
+		return nfc_fault_give(memory, r->file->base + at, length);
+	return nfc_fault_copy(memory, r->file->base + at, length);
 }
 
 static int fault(struct nfc_bus *bus, uint64_t address, uint32_t access)

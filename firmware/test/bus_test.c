@@ -183,6 +183,33 @@ CASE(ranges_of_a_file_that_may_shrink_do_too)
 	against_model(false);
 }
 
+/* Reads in a row go around the caches after a while; the bytes are the same. */
+CASE(reads_in_a_long_row)
+{
+	enum { ROW = 6 << 20, PIECE = 256 << 10, ASKEW = 5 };
+	struct nfc_bus *bus = master();
+	uint8_t *to = calloc(1, ROW + PAGE), *data;
+	int fd = memory(ROW + PAGE, true);
+
+	data = mmap(NULL, ROW + PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	for (uint64_t i = 0; i < ROW + PAGE; i++)
+		data[i] = (uint8_t)(i * 31 + i / PAGE);
+	CHECK_EQ(map(bus, 0, (ROW + PAGE) / PAGE, 0, 1, fd), 0);
+	for (int round = 0; round < 2; round++) {
+		memset(to, 0, ROW + PAGE);
+		for (uint64_t at = 0; at < ROW; at += PIECE)
+			CHECK_EQ(nfc_bus_read(bus, to + at + ASKEW, at + round,
+					      PIECE),
+				 0);
+		CHECK(!memcmp(to + ASKEW, data + round, ROW));
+		CHECK_EQ(to[ROW + ASKEW], 0);
+	}
+	nfc_bus_free(bus);
+	munmap(data, ROW + PAGE);
+	close(fd);
+	free(to);
+}
+
 CASE(files_have_a_bound)
 {
 	struct nfc_bus *bus = master();
