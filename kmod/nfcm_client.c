@@ -103,6 +103,7 @@ int nfcm_file_bind(struct nfcm_file *file, struct nfcm_channel *ch, u32 handle)
 
 	kref_get(&ch->ref);
 	nfcm_file_live(file, 1);
+	set_bit(ch->mailbox->index, file->mailboxes);
 	nfcm_mailbox_lock(ch->mailbox);
 	ch->handle = handle;
 	/* The place is reserved: this does not allocate. */
@@ -128,18 +129,11 @@ enum {
 	REQUESTS_MAX = 1024
 }; /* of a file, of which the device serves one at a time */
 
-/* Is it for the control channel? */
-static bool is_request(const struct nfcm_op *op)
-{
-	return op->opcode == NFCOMMS_OP_SUBSCRIBE ||
-	       op->opcode == NFCOMMS_OP_CONTROL;
-}
-
 /* Let an operation in; -EAGAIN if there are too many. */
 int nfcm_file_admit(struct nfcm_file *file, struct nfcm_op *op)
 {
 	u32 most = READ_ONCE(file->dev->limits.max_operations);
-	u32 requests = is_request(op);
+	u32 requests = nfcm_op_is_request(op);
 	int rc = 0;
 
 	if (makes_room(op))
@@ -210,7 +204,7 @@ bool nfcm_file_settle(struct nfcm_op *op, bool keep)
 	spin_lock(&file->lock);
 	hash_del(&op->hash);
 	file->inflight--;
-	file->requests -= is_request(op);
+	file->requests -= nfcm_op_is_request(op);
 	keep &= !file->dead;
 	if (keep)
 		list_add_tail(&op->node, &file->done);

@@ -231,6 +231,8 @@ void nfcm_dev_init(struct nfcm_dev *dev)
 		.heartbeat_timeout_ms = nfcm_param_heartbeat_timeout_ms,
 		.heartbeat_misses = nfcm_param_heartbeat_misses,
 		.stall_timeout_ms = nfcm_param_stall_timeout_ms,
+		.busy_poll_max = min_t(u32, nfcm_param_busy_poll_max,
+				       NFCM_BUSY_POLL_MAX),
 		.adaptive = nfcm_param_adaptive,
 		.recovery = nfcm_param_recovery,
 		.register_access = nfcm_param_register_access,

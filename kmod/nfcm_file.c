@@ -108,6 +108,8 @@ static ssize_t nfcm_read(struct kiocb *iocb, struct iov_iter *to)
 		if (!op && (done || ended(file)))
 			break;
 		if (!op) {
+			if (!(iocb->ki_flags & IOCB_NOWAIT))
+				nfcm_busy_wait(file, NULL);
 			rc = await(file, nowait);
 			if (rc)
 				return rc;
@@ -309,7 +311,7 @@ static int copy_out(void __user *arg, const void *from, size_t ksize)
 
 /* What was added after the first version. */
 static const u64 features = NFCOMMS_FEATURE_REGIONS | NFCOMMS_FEATURE_DMA_BUF |
-			    NFCOMMS_FEATURE_EVENTFD
+			    NFCOMMS_FEATURE_EVENTFD | NFCOMMS_FEATURE_BUSY_POLL
 #ifdef NFCM_URING
 			    | NFCOMMS_FEATURE_URING
 #endif
@@ -382,6 +384,7 @@ static long ioc_health(struct nfcm_file *file, void __user *arg)
 	h.pinned = nfcm_counted(dev, NFCM_COUNT_PINNED);
 	h.pins = nfcm_counted(dev, NFCM_COUNT_PINS);
 	h.regions = READ_ONCE(file->regions.count);
+	h.busy_polled = nfcm_counted(dev, NFCM_COUNT_BUSY_POLLED);
 	h.operations = READ_ONCE(file->inflight);
 	moving = atomic_read(&file->moving);
 	h.blocked = h.operations > moving ? h.operations - moving : 0;
@@ -450,11 +453,13 @@ static long ioc_setup(struct nfcm_file *file, void __user *arg)
 	if (rc)
 		return rc;
 	if (s.flags || memchr_inv(s.rsvd, 0, sizeof(s.rsvd)) ||
-	    s.completion_size < NFCOMMS_COMPLETION_SIZE_FIRST)
+	    s.completion_size < NFCOMMS_COMPLETION_SIZE_FIRST ||
+	    s.busy_poll_us > NFCM_BUSY_POLL_MAX)
 		return -EINVAL;
 	if (s.completion_size > PAGE_SIZE)
 		return -E2BIG;
 	WRITE_ONCE(file->record, s.completion_size);
+	WRITE_ONCE(file->busy_poll_us, s.busy_poll_us);
 	return 0;
 }
 

@@ -62,6 +62,7 @@ enum nfcm_sizes {
 	NFCM_ROOM_MS = 4, /* to the next tick, while a half waits for room */
 	NFCM_HOLDOFF_MAX = 10000, /* microseconds */
 	NFCM_HOLDOFF_STEPS = 4, /* of adaptive moderation, each twice the one before */
+	NFCM_BUSY_POLL_MAX = 10000, /* microseconds */
 	NFCM_WATCHDOG_MS_MAX = 3600000,
 	NFCM_OPERATIONS_MAX = 1 << 20,
 	NFCM_BATCH = 32, /* messages taken in a row with the mailbox locked */
@@ -322,6 +323,7 @@ enum nfcm_counter {
 	NFCM_COUNT_REPEATED,
 	NFCM_COUNT_PINNED, /* bytes now */
 	NFCM_COUNT_PINS, /* parts of transfers */
+	NFCM_COUNT_BUSY_POLLED, /* waits */
 	NFCM_COUNTERS,
 };
 
@@ -334,6 +336,7 @@ struct nfcm_limits {
 	u32 heartbeat_timeout_ms;
 	u32 heartbeat_misses;
 	u32 stall_timeout_ms;
+	u32 busy_poll_max; /* microseconds of a wait */
 	bool adaptive; /* each vector's hold-off follows its load */
 	bool recovery; /* it is reset when it is lost or at fault */
 	bool register_access; /* administrators reach its registers */
@@ -390,6 +393,7 @@ struct nfcm_file {
 	spinlock_t lock; /* guards the fields down to processes, and ops */
 	bool dead; /* released: nobody reads completions any more */
 	u32 record; /* bytes of a completion that is read */
+	u32 busy_poll_us; /* that a wait looks for what comes before it sleeps */
 	u32 operations; /* not yet reported and read */
 	u32 inflight;
 	u32 reading; /* completions that a read has and may put back */
@@ -405,12 +409,20 @@ struct nfcm_file {
 	u32 next_handle;
 	u32 seek; /* CANCELs so far; under lock */
 	struct nfcm_regions regions;
+	DECLARE_BITMAP(mailboxes, NFC_MAILBOXES_MAX); /* that its channels had */
 	DECLARE_HASHTABLE(ops, NFCM_OPS_HASH_BITS);
 };
 
 static inline void nfcm_count(struct nfcm_dev *dev, enum nfcm_counter c, s64 n)
 {
 	atomic64_add(n, &dev->count[c]);
+}
+
+/* Is the operation for the control channel? */
+static inline bool nfcm_op_is_request(const struct nfcm_op *op)
+{
+	return op->opcode == NFCOMMS_OP_SUBSCRIBE ||
+	       op->opcode == NFCOMMS_OP_CONTROL;
 }
 
 /* The device of an operation, as the node's name has it; -1: no file or channel says. */
@@ -442,6 +454,7 @@ extern unsigned int nfcm_param_heartbeat_timeout_ms;
 extern unsigned int nfcm_param_heartbeat_misses;
 extern unsigned int nfcm_param_stall_timeout_ms;
 extern unsigned int nfcm_param_watchdog_timeout_ms;
+extern unsigned int nfcm_param_busy_poll_max;
 extern bool nfcm_param_adaptive;
 extern bool nfcm_param_recovery;
 extern bool nfcm_param_register_access;
@@ -643,11 +656,12 @@ void nfcm_dev_remove(struct nfcm_dev *dev);
 void nfcm_dev_init(struct nfcm_dev *dev);
 void nfcm_dev_limit(struct nfcm_dev *dev);
 
-/* ---- nfcm_moder.c: how far interrupts are apart ---- */
+/* ---- nfcm_moder.c, nfcm_busy.c: how far interrupts are apart, waits without one ---- */
 
 void nfcm_moder_init(struct nfcm_vector *v);
 void nfcm_moder_fini(struct nfcm_vector *v);
 void nfcm_moder_sample(struct nfcm_vector *v, u32 messages);
+void nfcm_busy_wait(struct nfcm_file *file, struct nfcm_op *called);
 
 /* ---- nfcm_irq.c, nfcm_submit.c, nfcm_uring.c, nfcm_access.c: interrupts, ways in ---- */
 

@@ -52,6 +52,11 @@ module_param_named(stall_timeout_ms, nfcm_param_stall_timeout_ms, uint, 0444);
 MODULE_PARM_DESC(stall_timeout_ms,
 		 "milliseconds that a transfer may stand still while the device beats, at least (default 10000)");
 
+unsigned int nfcm_param_busy_poll_max = 200;
+module_param_named(busy_poll_max, nfcm_param_busy_poll_max, uint, 0444);
+MODULE_PARM_DESC(busy_poll_max,
+		 "most microseconds that a wait may busy poll where its file asks for it, 0..10000 (default 200)");
+
 bool nfcm_param_recovery;
 module_param_named(recovery, nfcm_param_recovery, bool, 0444);
 MODULE_PARM_DESC(recovery,

@@ -291,8 +291,7 @@ long nfcm_ioc_submit(struct nfcm_file *file, void __user *arg)
 /* Take an operation of a file back. Does not wait. The caller has a reference. */
 void nfcm_submit_cancel(struct nfcm_op *op)
 {
-	if (op->opcode == NFCOMMS_OP_SUBSCRIBE ||
-	    op->opcode == NFCOMMS_OP_CONTROL)
+	if (nfcm_op_is_request(op))
 		nfcm_control_cancel(op);
 	else
 		nfcm_op_withdraw(op);
@@ -304,6 +303,8 @@ void nfcm_submit_cancel(struct nfcm_op *op)
  */
 static int wait_called(struct nfcm_op *op, bool *interrupted)
 {
+	if (!nfcm_op_is_request(op))
+		nfcm_busy_wait(op->file, op);
 	*interrupted = wait_for_completion_state(&op->done,
 						 TASK_INTERRUPTIBLE |
 							 TASK_FREEZABLE);

@@ -161,6 +161,7 @@ LIMIT_ATTR(limit, cancel_timeout_ms, cancel_timeout_ms, 0, U32_MAX, false);
 LIMIT_ATTR(limit, heartbeat_timeout_ms, heartbeat_timeout_ms, 0, U32_MAX, false);
 LIMIT_ATTR(limit, heartbeat_misses, heartbeat_misses, 0, U32_MAX, false);
 LIMIT_ATTR(limit, stall_timeout_ms, stall_timeout_ms, 0, U32_MAX, false);
+LIMIT_ATTR(limit, busy_poll_max, busy_poll_max, 0, NFCM_BUSY_POLL_MAX, false);
 LIMIT_ATTR(flag, adaptive, adaptive, 0, 1, true);
 LIMIT_ATTR(flag, recovery, recovery, 0, 1, false);
 LIMIT_ATTR(flag, register_access, register_access, 0, 1, false);
@@ -200,6 +201,7 @@ static struct attribute *nfcm_attrs[] = {
 	&dev_attr_heartbeat_timeout_ms.attr.attr,
 	&dev_attr_heartbeat_misses.attr.attr,
 	&dev_attr_stall_timeout_ms.attr.attr,
+	&dev_attr_busy_poll_max.attr.attr,
 	&dev_attr_recovery.attr.attr,
 	&dev_attr_register_access.attr.attr,
 	NULL,

@@ -106,12 +106,14 @@ enum nfcomms_status {
  * @NFCOMMS_FEATURE_DMA_BUF: with NFCOMMS_REGION_DMA_BUF as well
  * @NFCOMMS_FEATURE_URING: CALL and CANCEL are commands of an io_uring too
  * @NFCOMMS_FEATURE_EVENTFD: NFCOMMS_IOC_EVENTFD
+ * @NFCOMMS_FEATURE_BUSY_POLL: nfcomms_setup.busy_poll_us
  */
 enum nfcomms_features {
 	NFCOMMS_FEATURE_REGIONS = 1 << 0,
 	NFCOMMS_FEATURE_DMA_BUF = 1 << 1,
 	NFCOMMS_FEATURE_URING = 1 << 2,
 	NFCOMMS_FEATURE_EVENTFD = 1 << 3,
+	NFCOMMS_FEATURE_BUSY_POLL = 1 << 4,
 };
 
 /**
@@ -200,6 +202,7 @@ enum nfcomms_state {
  * @pins: parts of memory that were pinned for transfers since the module took the
  *	device; what lies in a region needs none
  * @regions: of this file
+ * @busy_polled: waits that busy polling ended before they slept, all files
  * @rsvd: zero
  */
 struct nfcomms_health {
@@ -226,7 +229,8 @@ struct nfcomms_health {
 	__u32 blocked;
 	__u64 pins;
 	__u64 regions;
-	__u64 rsvd[2];
+	__u64 busy_polled;
+	__u64 rsvd;
 };
 
 enum nfcomms_opcode {
@@ -419,6 +423,11 @@ struct nfcomms_call {
  * @completion_size: sizeof(struct nfcomms_completion): the size of the records
  *	that read(2) gives, which is NFCOMMS_COMPLETION_SIZE_FIRST before this. What
  *	the module does not know of a larger one is zero
+ * @busy_poll_us: with NFCOMMS_FEATURE_BUSY_POLL: microseconds, 0..10000, that a CALL,
+ *	and a read(2) that finds nothing, look at the rings themselves before they sleep
+ *	or return EAGAIN; 0 before this. The device's busy_poll_max bounds it. They look
+ *	for less while others need the processor, and not at all where nothing is in
+ *	flight, or the device's rings are not in the host's memory
  * @rsvd: zero
  *
  * A program that knows no more than the first version needs no SETUP.
@@ -427,7 +436,8 @@ struct nfcomms_setup {
 	__u32 size;
 	__u32 flags;
 	__u32 completion_size;
-	__u32 rsvd[5];
+	__u32 busy_poll_us;
+	__u32 rsvd[4];
 };
 
 /**

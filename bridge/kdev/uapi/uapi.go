@@ -55,10 +55,11 @@ const (
 
 // What was added after version 2.0 (enum nfcomms_features).
 const (
-	FeatureRegions = 1 << 0 // IOCRegister, IOCUnregister
-	FeatureDMABuf  = 1 << 1 // … with RegionDMABuf as well
-	FeatureUring   = 1 << 2 // IOCCall and IOCCancel are commands of an io_uring too
-	FeatureEventfd = 1 << 3 // IOCEventfd
+	FeatureRegions  = 1 << 0 // IOCRegister, IOCUnregister
+	FeatureDMABuf   = 1 << 1 // … with RegionDMABuf as well
+	FeatureUring    = 1 << 2 // IOCCall and IOCCancel are commands of an io_uring too
+	FeatureEventfd  = 1 << 3 // IOCEventfd
+	FeatureBusyPoll = 1 << 4 // Setup.BusyPollUS
 )
 
 // Info describes the device.
@@ -126,7 +127,8 @@ type Health struct {
 	Blocked       uint32 // of those, not yet taken by the device's target
 	Pins          uint64 // parts of memory that were pinned for transfers
 	Regions       uint64 // of this file
-	Rsvd          [2]uint64
+	BusyPolled    uint64 // waits that ended by busy polling, all files
+	Rsvd          uint64
 }
 
 // Operations (enum nfcomms_opcode).
@@ -224,7 +226,8 @@ type Setup struct {
 	Size           uint32
 	Flags          uint32
 	CompletionSize uint32 // of the records that are read
-	Rsvd           [5]uint32
+	BusyPollUS     uint32 // how long a wait looks for what comes before it sleeps
+	Rsvd           [4]uint32
 }
 
 // Cancel withdraws what was not taken and aborts what moves.

@@ -179,6 +179,8 @@ func (f *File) Ioctl(number uintptr, argument unsafe.Pointer) syscall.Errno {
 		return f.reset((*uapi.Reset)(argument))
 	case uapi.IOCChannel:
 		return f.channel((*uapi.Channel)(argument))
+	case uapi.IOCSetup:
+		return f.setup((*uapi.Setup)(argument))
 	case uapi.IOCRegister:
 		return f.register((*uapi.Register)(argument))
 	case uapi.IOCUnregister:
@@ -194,6 +196,24 @@ func sized[T any](_ *T, size uint32) syscall.Errno {
 	case size < want:
 		return syscall.EINVAL
 	case size > want:
+		return syscall.E2BIG
+	}
+	return 0
+}
+
+// busyPollMax is the most microseconds that a file may ask for.
+const busyPollMax = 10000
+
+// setup takes the completions as they are: a read of this module copies them, and waits for no
+// interrupt that could be saved by busy polling. It knows no larger records.
+func (f *File) setup(s *uapi.Setup) syscall.Errno {
+	const record = uint32(unsafe.Sizeof(uapi.Completion{}))
+	switch errno := sized(s, s.Size); {
+	case errno != 0:
+		return errno
+	case s.Flags != 0 || s.Rsvd != [4]uint32{} || s.CompletionSize < record || s.BusyPollUS > busyPollMax:
+		return syscall.EINVAL
+	case s.CompletionSize > record:
 		return syscall.E2BIG
 	}
 	return 0
@@ -219,7 +239,7 @@ func (f *File) info(i *uapi.Info) syscall.Errno {
 		Contexts: uint32(d.Contexts), Capabilities: capabilities, Vectors: 1,
 		MaxOperations: uint32(f.module.options.MaxOperations), MaxTransfer: d.MaxTransfer,
 		MemlockLimit: ^uint64(0), // nothing is pinned
-		Features:     uapi.FeatureRegions,
+		Features:     uapi.FeatureRegions | uapi.FeatureBusyPoll,
 	}
 	copy(i.Driver[:len(i.Driver)-1], d.Driver)
 	return 0
