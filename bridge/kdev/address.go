@@ -19,8 +19,9 @@ const nodePrefix = "/dev/nfcomms"
 type location struct {
 	address string
 	node    string
-	reset   bool       // the address gives the next epoch a shape
-	shape   uapi.Reset // zero fields: as the device likes
+	reset   bool          // the address gives the next epoch a shape
+	busy    time.Duration // that a wait looks for what comes before it sleeps
+	shape   uapi.Reset    // zero fields: as the device likes
 }
 
 func init() {
@@ -33,7 +34,8 @@ func init() {
 // parse reads a "dev:" address. Errors wrap bridge.ErrOption for an unknown
 // name and bridge.ErrInvalid for what cannot be read.
 func parse(a bridge.Address) (location, error) {
-	l := location{address: a.String(), reset: len(a.Options) > 0}
+	_, busy := a.Options["busy-poll"]
+	l := location{address: a.String(), reset: len(a.Options) > 1 || len(a.Options) > 0 && !busy}
 	switch _, err := strconv.ParseUint(a.Path, 10, 20); {
 	case err == nil:
 		l.node = nodePrefix + a.Path
@@ -42,7 +44,7 @@ func parse(a bridge.Address) (location, error) {
 	default:
 		return l, fmt.Errorf("path %q: %w: want a number as in \"dev:0\", or the path of a device node", a.Path, bridge.ErrInvalid)
 	}
-	if err := a.Only("managers", "islands", "channels", "slots", "window", "emem", "target-timeout"); err != nil {
+	if err := a.Only("managers", "islands", "channels", "slots", "window", "emem", "target-timeout", "busy-poll"); err != nil {
 		return l, err
 	}
 	l.shape.Size = uint32(unsafe.Sizeof(l.shape))
@@ -68,8 +70,14 @@ func parse(a bridge.Address) (location, error) {
 		return l, err
 	}
 	l.shape.TimeoutMS = uint32((wait + time.Millisecond - 1) / time.Millisecond)
+	if err := a.Duration("busy-poll", &l.busy, bridge.Limits[time.Duration]{Max: busyMax}); err != nil {
+		return l, err
+	}
 	return l, a.Size("emem", &l.shape.EMEM, bridge.Limits[uint64]{Min: abi.PageSize, Max: 1 << abi.MemoryShift, Step: abi.PageSize})
 }
+
+// busyMax bounds what a file may ask for (kmod/uapi/nfcomms.h).
+const busyMax = 10 * time.Millisecond
 
 // waitMax is what a register of milliseconds can hold.
 const waitMax = (1<<32 - 1) * time.Millisecond

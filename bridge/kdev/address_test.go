@@ -26,7 +26,9 @@ func TestParse(t *testing.T) {
 			node: "/dev/nfcomms0", reset: true, shape: uapi.Reset{
 				Channels: 100, Mailboxes: 4, Islands: 2, Slots: 16, Window: 1, EMEM: 6 << 30, TimeoutMS: 50},
 		},
-		"dev:0?target-timeout=1us": {node: "/dev/nfcomms0", reset: true, shape: uapi.Reset{TimeoutMS: 1}},
+		"dev:0?busy-poll=20us":            {node: "/dev/nfcomms0", busy: 20 * time.Microsecond},
+		"dev:0?busy-poll=10ms&managers=4": {node: "/dev/nfcomms0", busy: 10 * time.Millisecond, reset: true, shape: uapi.Reset{Mailboxes: 4}},
+		"dev:0?target-timeout=1us":        {node: "/dev/nfcomms0", reset: true, shape: uapi.Reset{TimeoutMS: 1}},
 	} {
 		got, err := parseText(t, address)
 		require.NoError(t, err, address)
@@ -55,6 +57,7 @@ func TestParseRefuses(t *testing.T) {
 		"dev:0?target-timeout=-1s":   {bridge.ErrInvalid, "want a duration"},
 		"dev:0?target-timeout=50d":   {bridge.ErrInvalid, "want a duration"},
 		"dev:0?target-timeout=9000h": {bridge.ErrInvalid, "target-timeout=9000h: invalid argument: want a duration, 0s..1193h2m47.295s"},
+		"dev:0?busy-poll=11ms":       {bridge.ErrInvalid, "want a duration, 0s..10ms"},
 		"dev:0?managers=65":          {bridge.ErrInvalid, "managers=65: invalid argument: want a count, 1..64"},
 		"dev:0?managers=0":           {bridge.ErrInvalid, "want a count, 1..64"},
 	} {

@@ -96,11 +96,32 @@ func newDevice(k kernel, where location, o *bridge.Options) (*Device, error) {
 			return nil, err
 		}
 	}
+	if err := d.busyPoll(where.busy); err != nil {
+		return nil, err
+	}
 	if err := d.readHealth(&d.base); err != nil {
 		return nil, fmt.Errorf("read health: %w", err)
 	}
 	d.reaper.Go(d.reap)
 	return d, nil
+}
+
+// busyPoll has every read of a completion look for what comes for so long before it finds nothing.
+func (d *Device) busyPoll(wait time.Duration) error {
+	if wait == 0 {
+		return nil
+	}
+	if d.adds.Load()&uapi.FeatureBusyPoll == 0 {
+		return fmt.Errorf("busy-poll: the module nfcomms is older: %w", bridge.ErrNotSupported)
+	}
+	s := uapi.Setup{
+		Size: uint32(unsafe.Sizeof(uapi.Setup{})), CompletionSize: uint32(unsafe.Sizeof(uapi.Completion{})),
+		BusyPollUS: uint32((wait + time.Microsecond - 1) / time.Microsecond),
+	}
+	if errno := d.k.ioctl(uapi.IOCSetup, unsafe.Pointer(&s)); errno != 0 {
+		return fmt.Errorf("busy-poll: %w", errno)
+	}
+	return nil
 }
 
 // reap takes the completions as they come.

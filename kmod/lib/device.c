@@ -11,6 +11,10 @@
 #include "library.h"
 #include "../core/nfcm_errno.h"
 
+enum {
+	BUSY_POLL_MAX_US = 10000, /* that the module takes */
+};
+
 static const struct {
 	int value;
 	const char *text;
@@ -120,21 +124,48 @@ int device_call(const struct nfcomms_dev *dev, const struct nfcomms_op *op,
 	return completion_result(&c);
 }
 
-/* Write the path of an address; 0 or a negative errno. */
-static int node_path(const char *address, char *path, size_t size)
+/* Read the option that an address may end with; 0 or a negative errno. */
+static int read_option(const char *option, uint32_t *busy_us)
+{
+	static const char name[] = "?busy-poll=";
+	unsigned long us;
+	char *end;
+
+	*busy_us = 0;
+	if (!*option)
+		return 0;
+	if (strncmp(option, name, strlen(name)) ||
+	    !strchr("0123456789", option[strlen(name)]))
+		return -EINVAL;
+	errno = 0;
+	us = strtoul(option + strlen(name), &end, 10);
+	if (errno || us > BUSY_POLL_MAX_US || strcmp(end, "us"))
+		return -EINVAL;
+	*busy_us = (uint32_t)us;
+	return 0;
+}
+
+/* Take an address apart: the path of its node, its option; 0 or a negative errno. */
+static int node_path(const char *address, char *path, size_t size,
+		     uint32_t *busy_us)
 {
 	const char *number = address;
+	size_t length;
 	int n;
 
 	if (!strncmp(number, "dev:", 4))
 		number += 4;
-	if (strchr(number, '/'))
-		n = snprintf(path, size, "%s", number);
-	else if (*number && strspn(number, "0123456789") == strlen(number))
-		n = snprintf(path, size, "/dev/nfcomms%s", number);
+	length = strcspn(number, "?");
+	if (memchr(number, '/', length))
+		n = snprintf(path, size, "%.*s", (int)length, number);
+	else if (length && strspn(number, "0123456789") == length)
+		n = snprintf(path, size, "/dev/nfcomms%.*s", (int)length,
+			     number);
 	else
 		return -EINVAL;
-	return n < (int)size ? 0 : -ENAMETOOLONG;
+	if (n >= (int)size)
+		return -ENAMETOOLONG;
+	return read_option(number + length, busy_us);
 }
 
 static int read_info(const struct nfcomms_dev *dev, struct nfcomms_info *info)
@@ -147,6 +178,27 @@ static int read_info(const struct nfcomms_dev *dev, struct nfcomms_info *info)
 	if (rc)
 		return rc;
 	return info->uapi >> 16 == NFCOMMS_UAPI_MAJOR ? 0 : -ENOEXEC;
+}
+
+/* Have waits look for what comes before they sleep; 0 or a negative errno. */
+static int busy_poll(const struct nfcomms_dev *dev, uint32_t us)
+{
+	struct nfcomms_setup setup = {
+		.size = sizeof(setup),
+		.completion_size = sizeof(struct nfcomms_completion),
+		.busy_poll_us = us,
+	};
+	struct nfcomms_info info;
+	int rc;
+
+	if (!us)
+		return 0;
+	rc = read_info(dev, &info);
+	if (rc)
+		return rc;
+	if (!(info.features & NFCOMMS_FEATURE_BUSY_POLL))
+		return -EOPNOTSUPP;
+	return device_ioctl(dev, NFCOMMS_IOC_SETUP, &setup);
 }
 
 int nfcomms_open_fd(int fd, struct nfcomms_dev **dev)
@@ -195,6 +247,8 @@ static int open_umod(const char *address, struct nfcomms_dev **dev)
 
 int nfcomms_open(const char *address, struct nfcomms_dev **dev)
 {
+	struct nfcomms_dev *opened;
+	uint32_t busy_us;
 	char path[256];
 	int fd, rc;
 
@@ -202,15 +256,22 @@ int nfcomms_open(const char *address, struct nfcomms_dev **dev)
 		return -EINVAL;
 	if (names_scheme(address))
 		return open_umod(address, dev);
-	rc = node_path(address, path, sizeof(path));
+	rc = node_path(address, path, sizeof(path), &busy_us);
 	if (rc)
 		return rc;
 	fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	rc = nfcomms_open_fd(fd, dev);
-	if (rc)
+	rc = nfcomms_open_fd(fd, &opened);
+	if (rc) {
 		close(fd);
+		return rc;
+	}
+	rc = busy_poll(opened, busy_us);
+	if (rc)
+		nfcomms_close(opened);
+	else
+		*dev = opened;
 	return rc;
 }
 

@@ -44,6 +44,11 @@ struct nfcomms_dev;
  * device in this process, and one of another process that many share; both take
  * options, "sim:?islands=4" (docs/c-library.md).
  *
+ * "dev:0?busy-poll=20us": calls, and nfcomms_events() that finds none, look for what
+ * comes for so long before they sleep or return, which saves an interrupt's thread
+ * and a wake-up and takes a processor meanwhile; 1us..10000us, at most what the
+ * device's busy_poll_max allows. -EOPNOTSUPP: the module is older.
+ *
  * -ENOENT: no such device, or the module is not loaded (modprobe nfcomms).
  * -EACCES: not in the group nfcomms-dev. -ENOTTY: another kind of file.
  * -ENOEXEC: the module speaks another interface. -EINVAL: no such scheme or

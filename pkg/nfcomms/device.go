@@ -139,6 +139,10 @@ type Device struct {
 //
 //	managers, islands, channels, slots, window, emem, target-timeout
 //
+// One does not: waits of a "dev:" look for what comes for so long before they sleep,
+//
+//	busy-poll=0       up to 10ms
+//
 // The context bounds Open alone. Errors: ErrScheme, ErrOption, ErrNotSupported
 // and what the back end finds wrong.
 func Open(ctx context.Context, address string) (*Device, error) {

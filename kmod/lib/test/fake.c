@@ -157,6 +157,10 @@ int fake_ioctl(int fd, unsigned long number, void *argument)
 		CHECK(zero(&reset->flags, sizeof(*reset) - sizeof(__u32)));
 		fake.resets++;
 		return 0;
+	case NFCOMMS_IOC_SETUP:
+		fake.setup = *(struct nfcomms_setup *)argument;
+		CHECK(zero(fake.setup.rsvd, sizeof(fake.setup.rsvd)));
+		return 0;
 	case NFCOMMS_IOC_REGISTER:
 		fake.region = *(struct nfcomms_register *)argument;
 		return 0;

@@ -34,6 +34,7 @@ struct fake {
 	struct nfcomms_op taken[300]; /* of SUBMIT, in order */
 	unsigned int taken_count;
 	__u64 cancelled;
+	struct nfcomms_setup setup; /* the last one */
 	struct nfcomms_register region; /* the last one */
 	__u64 unregistered; /* its address */
 };

@@ -30,8 +30,22 @@ CASE(addresses)
 		{ "dev:17", "/dev/nfcomms17" },
 		{ "/dev/nfcomms/by-path/pci-x", "/dev/nfcomms/by-path/pci-x" },
 		{ "dev:./node", "./node" },
+		{ "dev:./node?busy-poll=0us", "./node" },
 	};
-	static const char *const bad[] = { "", "dev:", "dev:x", "x", "0x1", ":" };
+	static const char *const bad[] = { "",
+					   "dev:",
+					   "dev:x",
+					   "x",
+					   "0x1",
+					   ":",
+					   "0?",
+					   "?busy-poll=1us",
+					   "0?busy-poll=",
+					   "0?busy-poll=-1us",
+					   "0?busy-poll= 1us",
+					   "0?busy-poll=1ms",
+					   "0?busy-poll=10001us",
+					   "0?islands=1" };
 	struct nfcomms_dev *dev;
 	char long_path[400];
 	size_t i;
@@ -128,6 +142,29 @@ CASE(null_places)
 	CHECK_EQ(nfcomms_submit(dev, &r, 1), -EFAULT);
 	CHECK_EQ(fake.ioctls, 0);
 	nfcomms_close(dev);
+}
+
+CASE(busy_poll)
+{
+	struct nfcomms_dev *dev = NULL;
+
+	fake_reset();
+	CHECK_EQ(nfcomms_open("dev:0?busy-poll=20us", &dev), -EOPNOTSUPP);
+	CHECK(!dev);
+	CHECK_EQ(fake.closes, 1);
+	fake.info.features = NFCOMMS_FEATURE_BUSY_POLL;
+	CHECK_EQ(nfcomms_open("/dev/x?busy-poll=10000us", &dev), 0);
+	CHECK(!strcmp(fake.path, "/dev/x"));
+	CHECK_EQ(fake.setup.size, sizeof(fake.setup));
+	CHECK_EQ(fake.setup.completion_size, sizeof(struct nfcomms_completion));
+	CHECK_EQ(fake.setup.busy_poll_us, 10000);
+	CHECK(!fake.setup.flags);
+	nfcomms_close(dev);
+	fake_reset();
+	fake.info.features = NFCOMMS_FEATURE_BUSY_POLL;
+	fake.fail = EPERM;
+	CHECK_EQ(nfcomms_open("0?busy-poll=1us", &dev), -EPERM);
+	CHECK_EQ(fake.closes, 1);
 }
 
 CASE(open_fails)
