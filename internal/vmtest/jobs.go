@@ -174,6 +174,7 @@ var programs = map[string]program{
 	"failnth":  clientTest("failnth"),
 	"wake":     clientTest("wake"),
 	"moder":    clientTest("moder"),
+	"busy":     clientTest("busy"),
 	"silent":   clientTest("silent"),
 	"probe":    clientTest("probe"),
 	"show":     clientTest("show"),
@@ -251,7 +252,7 @@ var jobs = []job{
 			{name: "other-registers", args: []string{"--pci-version=2.0"}}, {name: "other-abi", args: []string{"--abi-version=9.1"}},
 		},
 		programs: []string{
-			"selftest", "first", "validate", "opcodes", "rights", "access", "memory", "runs", "runs@pages", "eager", "eager@pages", "validate@pages", "region", "signal", "exits", "lib", "echo", "show", "wake", "moder", "kdev", "bulk",
+			"selftest", "first", "validate", "opcodes", "rights", "access", "memory", "runs", "runs@pages", "eager", "eager@pages", "validate@pages", "region", "signal", "exits", "lib", "echo", "show", "wake", "moder", "busy", "kdev", "bulk",
 			"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent",
 			"clients", "clients-silent@silent", "between", "unknown", "uring-without", "eventfd",
 		},

@@ -67,7 +67,7 @@ var debugJobs = []job{
 	{
 		name: "debug-ioctl", group: "debug", about: "every ioctl, memory, signals, death of clients, what is shown",
 		kernel: "debug", device: []string{}, params: slow,
-		programs: []string{"validate", "memory", "runs", "eager", "signal-some", "exits", "show", "wake", "eventfd"},
+		programs: []string{"validate", "memory", "runs", "eager", "signal-some", "exits", "show", "wake", "busy", "eventfd"},
 	},
 	{
 		name: "debug-iommu", group: "debug", about: "an IOMMU, and one interrupt for everything",

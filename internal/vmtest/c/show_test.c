@@ -94,6 +94,7 @@ CASE(attributes)
 		{ "recovery", 0 },
 		{ "holdoff", 50 },
 		{ "adaptive", 1 },
+		{ "busy_poll_max", 200 },
 	};
 
 	CHECK(attribute("state") && !strcmp(text, "ready\n"));

@@ -189,7 +189,8 @@ static const struct flaw setup_flaws[] = {
 	  NFCOMMS_COMPLETION_SIZE_FIRST - 8, EINVAL },
 	{ "huge records", FIELD(nfcomms_setup, completion_size), 1 << 20, E2BIG },
 	{ "first reserved", FIELD(nfcomms_setup, rsvd[0]), 1, EINVAL },
-	{ "last reserved", FIELD(nfcomms_setup, rsvd[4]), 1, EINVAL },
+	{ "long busy poll", FIELD(nfcomms_setup, busy_poll_us), 10001, EINVAL },
+	{ "last reserved", FIELD(nfcomms_setup, rsvd[3]), 1, EINVAL },
 };
 
 CASE(wrong_setups)
