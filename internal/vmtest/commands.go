@@ -90,6 +90,9 @@ func (w *workshop) runJob(ctx context.Context, j job, s *stream, spent *costs) e
 		return err
 	}
 	defer func() { spent.add(b.cost) }()
+	if j.aloud {
+		b.echo = os.Stderr
+	}
 	if j.wants == "" {
 		_, err := b.run(ctx, s)
 		return err

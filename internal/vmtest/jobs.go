@@ -58,6 +58,7 @@ type job struct {
 	allow    []string   // expressions for kernel messages that the job provokes
 	files    []item     // more files for the guest
 	kmemleak bool
+	aloud    bool          // what its programs write goes to stderr as well
 	udev     bool          // it is there, with our rule, and loads the module
 	banner   string        // of an interactive shell, which takes the place of the programs
 	limit    time.Duration // for everything; 0: jobTimeout
