@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -122,6 +124,32 @@ func ringPair(t *testing.T, wait ring.Wait) [2]*ringLink {
 		all[rank] = l.(*ringLink)
 	}
 	return all
+}
+
+// TestRingsDescriptors: a member holds so many for itself, and for each other one.
+func TestRingsDescriptors(t *testing.T) {
+	const size, own, each = 4, 6, 12 // and one for the process of each other, where it is another one
+	open := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		require.NoError(t, err)
+		return len(list)
+	}
+	before := open()
+	rings := Rings{Name: fmt.Sprintf("descriptors-%d", os.Getpid())}
+	var links []*ringLink
+	for rank := range size {
+		l, err := rings.Connect(rank, size)
+		require.NoError(t, err)
+		defer l.Close()
+		links = append(links, l.(*ringLink))
+	}
+	for _, l := range links {
+		l.dials.Wait()
+	}
+	const all = size * (own + each*(size-1))
+	for watchdog := time.Now().Add(patience); open()-before > all; runtime.Gosched() { // what served to connect ends
+		require.True(t, time.Now().Before(watchdog), "%d descriptors, not %d", open()-before, all)
+	}
 }
 
 // TestRingsSleep: who sleeps at once is woken for a frame in a cell as for one in the

@@ -58,8 +58,8 @@ type Ring struct {
 	area *area
 	wait Wait
 	fds  [2]*os.File // by role: the eventfd that wakes it
-	mem  *os.File
-	own  *server // nil where the ring is another process's
+	mem  *os.File    // nil where the ring is another process's
+	own  *server     // nil where the ring is another process's
 
 	firstTouch time.Duration // what Prewarm took; 0 without it
 
@@ -151,10 +151,11 @@ func Open(ctx context.Context, name string, o Options) (*Ring, error) {
 	r := &Ring{name: name, wait: o.Wait, sides: make(map[*side]bool)}
 	files, err := fetch(ctx, name)
 	if err == nil {
-		r.mem, r.fds[roleWriter], r.fds[roleReader] = files[0], files[1], files[2]
+		defer files[0].Close() // the mapping keeps the memory
+		r.fds[roleWriter], r.fds[roleReader] = files[1], files[2]
 		var s shape
-		if s, err = checkArea(int(r.mem.Fd())); err == nil {
-			r.area, err = mapArea(int(r.mem.Fd()), s)
+		if s, err = checkArea(int(files[0].Fd())); err == nil {
+			r.area, err = mapArea(int(files[0].Fd()), s)
 		}
 	}
 	if err == nil && o.Prewarm {
