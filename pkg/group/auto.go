@@ -83,11 +83,11 @@ func SpikeLoad(cells, members, synapses int, hertz, milliseconds float64, event 
 
 // How long auto does what, in exchanges.
 const (
-	autoWarm    = 4  // to see the load
+	autoWarm    = 4  // to see the load, and how long a step takes
 	autoRounds  = 4  // in each of which every candidate has a trial
-	autoTrial   = 4  // exchanges in a row
-	autoLong    = 20 // the same where one should take less than autoShort
-	autoShort   = 50 * time.Microsecond
+	autoTrial   = 4  // exchanges in a row, at least
+	autoLong    = 20 // and at most, as many as take autoTime
+	autoTime    = time.Millisecond
 	autoStay    = 128 // first; doubles up to autoStayMax
 	autoStayMax = 8192
 	// autoFar is how much slower than the best by the model is not tried;
@@ -104,9 +104,10 @@ type auto struct {
 	at       int // exchanges in this phase
 	names    []string
 	run      []Exchanger
-	times    []float64 // by candidate: ns of a step in its best trial
-	trial    int
-	since    time.Time // the trial's second exchange began
+	times    []float64 // by round and candidate: ns of a step in that trial
+	trial    int       // exchanges of one
+	since    time.Time // what is timed began
+	fastest  float64   // ns of the fastest step while the load is looked at
 	chosen   Exchanger
 	stay     int
 	load     Load // that the choice was made for
@@ -141,6 +142,7 @@ func (a *auto) warm(s *Step) error {
 		if a.names == nil { // else what was chosen goes on meanwhile
 			s.g.stats.chose("isend", "looking at the load")
 		}
+		a.fastest = math.Inf(1)
 	case autoWarm:
 		if err := a.look(s, &a.load); err != nil {
 			return err
@@ -150,24 +152,44 @@ func (a *auto) warm(s *Step) error {
 		return a.try(s)
 	}
 	a.at++
-	return a.chosen.Exchange(s)
+	a.since = time.Now()
+	err := exchangeAll(s, a.chosen)
+	a.fastest = min(a.fastest, float64(time.Since(a.since)))
+	return err
+}
+
+// exchangeAll is a step to the end of it.
+func exchangeAll(s *Step, by Exchanger) error {
+	if err := by.Exchange(s); err != nil {
+		return err
+	}
+	return s.WaitAll()
 }
 
 // list takes what the model does not rule out.
 func (a *auto) list() {
-	a.names, a.run, a.times = nil, nil, nil
+	a.names, a.run = nil, nil
+	a.trial = int(min(max(float64(autoTime)/a.fastest, autoTrial), autoLong))
 	best := Predict(a.load, MeshCost())
-	if a.trial = autoTrial; best[0].Time < autoShort {
-		a.trial = autoLong
-	}
 	for _, p := range best {
 		if p.Time <= autoFar*best[0].Time {
 			algorithm, _ := find(p.Algorithm) // Predict names what is there
 			a.names = append(a.names, p.Algorithm)
 			a.run = append(a.run, algorithm.New())
-			a.times = append(a.times, math.Inf(1))
 		}
 	}
+	a.times = make([]float64, autoRounds*len(a.run))
+}
+
+// current is the trial that a.at is in, by round and candidate. Each second round goes the
+// other way: who always follows the one that leaves least in the caches would seem slow.
+func (a *auto) current() int {
+	n := len(a.run)
+	round, i := a.at/a.trial/n, a.at/a.trial%n
+	if round%2 == 1 {
+		i = n - 1 - i
+	}
+	return round*n + i
 }
 
 // try runs the candidates in turn and measures them.
@@ -179,11 +201,8 @@ func (a *auto) try(s *Step) error {
 		a.at, a.phase = 0, (*auto).use
 		return a.use(s)
 	}
-	i := a.at / a.trial % len(a.run)
-	if err := a.run[i].Exchange(s); err != nil {
-		return err
-	}
-	if err := s.WaitAll(); err != nil {
+	trial := a.current()
+	if err := exchangeAll(s, a.run[trial%len(a.run)]); err != nil {
 		return err
 	}
 	a.at++
@@ -191,7 +210,7 @@ func (a *auto) try(s *Step) error {
 	case 1: // the first step after a change pays for it
 		a.since = time.Now()
 	case 0: // a look at the clock for each step costs as much as a short step
-		a.times[i] = min(a.times[i], float64(time.Since(a.since))/float64(a.trial-1))
+		a.times[trial] = float64(time.Since(a.since)) / float64(a.trial-1)
 	}
 	return nil
 }
@@ -206,13 +225,25 @@ func pick(mean []float64) int {
 	return best
 }
 
-// choose gathers what the best trials of all members took, and takes the least sum:
-// what others took from the processor only ever adds to a trial.
+// bestTrials returns, of trials of so many candidates in turn, the fastest of each.
+func bestTrials(times []float64, candidates int) []float64 {
+	best := slices.Clone(times[:candidates])
+	for i, t := range times {
+		best[i%candidates] = min(best[i%candidates], t)
+	}
+	return best
+}
+
+// choose gathers what the trials took. The time of a trial is the mean of the members:
+// one that is late finds what it waits for, and takes less for the same steps while
+// others take more. Of the trials of a candidate the fastest counts, as what others
+// take from the processor only ever adds to one.
 func (a *auto) choose(s *Step) error {
-	mean, err := means(s, a.times)
+	all, err := means(s, a.times)
 	if err != nil {
 		return err
 	}
+	mean := bestTrials(all, len(a.run))
 	best := pick(mean)
 	a.chosen = a.run[best]
 	why := fmt.Sprintf("%d members, %.1f packages of %.0f bytes each; measured", a.load.Members, a.load.Packages, a.load.Bytes)
@@ -242,14 +273,14 @@ func (a *auto) use(s *Step) error {
 
 func differs(a, b float64) bool { return a > autoChange*b+1 || b > autoChange*a+1 }
 
-// look gathers the load since the last look.
+// look gathers the load since the last look, and the fastest step of it.
 func (a *auto) look(s *Step, l *Load) error {
 	steps := float64(a.seen)
-	mean, err := means(s, []float64{float64(len(s.Targets())), a.packages / steps, a.bytes / steps})
+	mean, err := means(s, []float64{float64(len(s.Targets())), a.packages / steps, a.bytes / steps, a.fastest})
 	if err != nil {
 		return err
 	}
-	a.packages, a.bytes, a.seen = 0, 0, 0
+	a.packages, a.bytes, a.seen, a.fastest = 0, 0, 0, mean[3]
 	*l = Load{Members: s.Size(), Frames: mean[0], Packages: mean[1]}
 	if l.Packages > 0 {
 		l.Bytes = mean[2] / l.Packages

@@ -56,6 +56,28 @@ func TestPick(t *testing.T) {
 	require.Equal(t, 2, pick([]float64{10, 8, 7.9}))
 }
 
+// TestBestTrials: the fastest trial of a candidate counts, as all members took it
+// together: either of them was late in a trial of "luck", and short in it.
+func TestBestTrials(t *testing.T) {
+	require.Equal(t, []float64{10, 8}, bestTrials([]float64{12, 9, 10, 8, 11, 30}, 2))
+	Register(Algorithm{Name: "chooses", New: stateless(func(s *Step) error {
+		a := auto{names: []string{"even", "luck"}, run: make([]Exchanger, 2)}
+		a.times = [][]float64{{10, 2, 10, 20}, {10, 20, 10, 2}}[s.Rank()]
+		if err := a.choose(s); err != nil {
+			return err
+		}
+		return isend(s)
+	})})
+	defer func() { registry.all = registry.all[:len(registry.all)-1] }()
+	play(t, "mesh", Options{Size: 2, Algorithm: "chooses"}, func(ctx context.Context, g *Group) error {
+		_, err := g.Exchange(ctx, nil)
+		if s := g.Stats(); err == nil && s.Algorithm != "even" {
+			err = fmt.Errorf("it chose %s: %s", s.Algorithm, s.Why)
+		}
+		return err
+	})
+}
+
 // TestAutoAgrees: all members choose the same, say why, and choose again when the
 // load is another one.
 func TestAutoAgrees(t *testing.T) {
