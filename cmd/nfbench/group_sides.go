@@ -3,9 +3,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"sync"
 	"time"
 
@@ -221,12 +223,27 @@ func newChannelSide(s exchangeShape) *contender {
 	})
 }
 
-// newCopySide copies the bytes of a step and does nothing else.
+// newCopySide copies the bytes of a step and does nothing else: each processor those of
+// its members, one after the other in each step, as a step finds them. The same bytes
+// several times in a row would come from a cache that does not hold those of a step.
 func newCopySide(s exchangeShape) *contender {
 	from, to := make([][]byte, s.members), make([][]byte, s.members)
-	for rank := range from {
-		from[rank], to[rank] = make([]byte, s.size*s.targets), make([]byte, s.size*s.targets)
-		clear(to[rank]) // touches it
+	for rank := range from { // written to: what never was is read from a page of zeros, which all of it shares
+		from[rank] = bytes.Repeat([]byte{byte(rank)}, s.size*s.targets)
+		to[rank] = bytes.Repeat([]byte{1}, s.size*s.targets)
 	}
-	return newPeerSide(nameMemcpy, s, func(rank int) { copy(to[rank], from[rank]) })
+	processors := min(runtime.GOMAXPROCS(0), s.members)
+	run := func(_ context.Context, n int) (time.Duration, error) {
+		return timed(func() error {
+			return together(processors, func(first int) error {
+				for range n {
+					for rank := first; rank < s.members; rank += processors {
+						copy(to[rank], from[rank])
+					}
+				}
+				return nil
+			})
+		})
+	}
+	return &contender{name: nameMemcpy, size: s.size, batch: s.batch(), run: run, cpu: selfCPU}
 }
