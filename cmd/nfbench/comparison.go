@@ -27,6 +27,8 @@ type contender struct {
 	// used is the CPU time of processes that it alone starts, all of it; nil if it
 	// starts none.
 	used func() time.Duration
+	// chose is what it took of several ways at last, and why; nil: there is one.
+	chose func() string
 	// close releases what the contender holds; nil if there is nothing.
 	close func() error
 	// optional is who may fail: the others go on without it.

@@ -23,8 +23,11 @@ import (
 
 // A member process is this binary again, under a hidden command. A line on its
 // standard input has how many steps to do, a line on its output what they took:
-// nanoseconds, and processor time so far.
-const memberCommand = "group-member"
+// nanoseconds, processor time so far, and what auto chose.
+const (
+	memberCommand = "group-member"
+	memberLine    = "%d %d %q\n"
+)
 
 func newGroupMember() *cobra.Command {
 	return &cobra.Command{
@@ -69,7 +72,7 @@ func memberProcess(ctx context.Context, s exchangeShape, name, algorithm string,
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(out, int64(took), int64(cpuTime()))
+		fmt.Fprintf(out, memberLine, took, cpuTime(), chose(algorithm, g))
 	}
 	return nil
 }
@@ -80,6 +83,7 @@ type processes struct {
 	in       []io.WriteCloser
 	out      []*bufio.Reader
 	cpu      []time.Duration // of each, so far
+	chose    string
 }
 
 var groupNames atomic.Int64
@@ -108,7 +112,7 @@ func newProcessSide(ctx context.Context, s exchangeShape, algorithm string) (*co
 		}
 		p.commands, p.in, p.out = append(p.commands, cmd), append(p.in, in), append(p.out, bufio.NewReader(out))
 	}
-	return &contender{name: algorithm, size: s.size, batch: s.batch(), run: p.run, cpu: p.cpuTime, close: p.close}, nil
+	return &contender{name: algorithm, size: s.size, batch: s.batch(), run: p.run, cpu: p.cpuTime, close: p.close, chose: func() string { return p.chose }}, nil
 }
 
 // run has all processes do n steps, and returns the time of the slowest.
@@ -120,15 +124,11 @@ func (p *processes) run(_ context.Context, n int) (time.Duration, error) {
 	}
 	var most time.Duration
 	for rank, out := range p.out {
-		var took, cpu int64
-		line, err := out.ReadString('\n')
-		if err == nil {
-			_, err = fmt.Sscan(line, &took, &cpu)
-		}
-		if err != nil {
+		var took time.Duration
+		if _, err := fmt.Fscanf(out, memberLine, &took, &p.cpu[rank], &p.chose); err != nil {
 			return 0, fmt.Errorf("member process of rank %d: %w", rank, err)
 		}
-		most, p.cpu[rank] = max(most, time.Duration(took)), time.Duration(cpu)
+		most = max(most, took)
 	}
 	return most, nil
 }

@@ -42,6 +42,8 @@ type GroupRow struct {
 	Rounds Spread `json:"rounds_us"`
 	// CPU is of all members together, for a step.
 	CPU Spread `json:"cpu_us"`
+	// Chose is what auto took at last, and why.
+	Chose string `json:"chose,omitempty"`
 	// Busy is why the figures are not to be trusted.
 	Busy string `json:"busy,omitempty"`
 
@@ -68,11 +70,15 @@ func (r *GroupReport) add(s exchangeShape, c *contender, busy string) {
 		rounds[i] /= 1e3
 	}
 	cpu := c.cpuNs()
-	r.Rows = append(r.Rows, GroupRow{
+	row := GroupRow{
 		Transport: s.transport, Members: s.members, Targets: s.targets, Size: s.size, Name: c.name,
 		Step: c.samples.stat(c.batch).scaled(1e-3), Rounds: spread(rounds), Busy: busy, rounds: rounds,
 		CPU: Spread{cpu.Median / 1e3, cpu.Min / 1e3, cpu.Max / 1e3},
-	})
+	}
+	if c.chose != nil {
+		row.Chose = c.chose()
+	}
+	r.Rows = append(r.Rows, row)
 }
 
 // find returns the row of a name in the comparison that another row is of.
@@ -232,6 +238,11 @@ func (r *GroupReport) table(w io.Writer) {
 	}
 	t.Write(w)
 	fmt.Fprintln(w)
+	for _, row := range r.Rows {
+		if row.Chose != "" {
+			fmt.Fprintf(w, "%s, %s, %d to %d, %s: %s\n", row.Name, row.Transport, row.Members, row.Targets, sizeText(row.Size), row.Chose)
+		}
+	}
 	for _, why := range r.NotMeasured {
 		fmt.Fprintln(w, why)
 	}

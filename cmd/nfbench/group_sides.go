@@ -37,7 +37,16 @@ func newGroupSide(ctx context.Context, s exchangeShape, address, algorithm strin
 	if err != nil {
 		return nil, err
 	}
-	return &contender{name: algorithm, size: s.size, batch: s.batch(), run: m.run, cpu: selfCPU, close: m.close}, nil
+	return &contender{name: algorithm, size: s.size, batch: s.batch(), run: m.run, cpu: selfCPU, close: m.close, chose: func() string { return chose(algorithm, m.groups[0]) }}, nil
+}
+
+// chose is what auto took at last, and why; of another algorithm nothing.
+func chose(algorithm string, g *group.Group) string {
+	if algorithm != group.Auto {
+		return ""
+	}
+	s := g.Stats()
+	return s.Algorithm + ": " + s.Why
 }
 
 // members are goroutines that do steps when they are told to.
