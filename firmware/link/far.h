@@ -10,6 +10,8 @@
 #ifndef NFC_FAR_H
 #define NFC_FAR_H
 
+#include <stdatomic.h>
+
 #include "../nfc_port.h"
 #include "node.h"
 
@@ -74,8 +76,21 @@ struct nfc_far_port {
 		     uint64_t size);
 };
 
-/* Two rings of a mailbox: of one slots go out, of the other they come. */
-struct nfc_far_mailbox {
+/* To the other end, and when to look after this one again. */
+struct nfc_far_line {
+	struct nfc_node *node;
+	uint32_t peer; /* address of the other node */
+	uint32_t epoch; /* packets of another are dropped … */
+	uint16_t host; /* … and those of another host */
+	uint64_t now, due;
+};
+
+/* Two rings of a mailbox or of a joint: of one slots go out, of the other they come. */
+struct nfc_far_rings {
+	uint8_t kind,
+		index; /* of the packets that slots go out in: their kind, and mailbox */
+	uint32_t slots, shift; /* slots = 1 << shift */
+	struct nfc_far *host; /* at the host: pages are named in them; else NULL */
 	struct nfc_slot *out, *in;
 	uint64_t *out_head; /* written here: what the peer took of it */
 	uint64_t *in_head; /* written by whoever takes what came */
@@ -98,12 +113,28 @@ struct nfc_far_piece {
 	bool used, write;
 };
 
-/* A request, at the device. */
+/* A request, of whoever asks. */
 struct nfc_far_request {
 	uint64_t offset; /* in its piece */
 	uint64_t sent_ns; /* 0: not yet */
 	uint32_t number, size;
 	uint32_t piece; /* index + 1; 0: it is free */
+};
+
+/* Asks for bytes: pieces, and the requests of a packet's size that they are cut into. */
+struct nfc_far_asker {
+	const struct nfc_far_port *port; /* islands to wake when a piece has ended */
+	uint32_t islands;
+	uint8_t read; /* kind of the packets that ask */
+	struct nfc_far_piece piece[NFC_FAR_PIECES];
+	struct nfc_far_request request[NFC_FAR_REQUESTS];
+	uint32_t number, open, first_piece;
+};
+
+/* Requests that came, each at the place of its number, and what is to be answered. */
+struct nfc_far_served {
+	struct nfc_far_asked list[NFC_FAR_REQUESTS]; /* WRITE: its status for a size */
+	uint64_t data, done; /* a bit each: READ, WRITE */
 };
 
 struct nfc_far_config {
@@ -119,8 +150,7 @@ struct nfc_far_config {
 
 struct nfc_far {
 	struct nfc_far_config config;
-	struct nfc_node *node;
-	uint32_t shift; /* slots = 1 << shift */
+	struct nfc_far_line line;
 	bool over; /* at the device: the host is gone */
 	bool fenced; /* at the host: its memory is not touched any more */
 	bool latched; /* at the host: the device broke a rule; it is not heard any more */
@@ -130,21 +160,16 @@ struct nfc_far {
 	bool asked; /* at the device: the area is to be sent */
 	bool rung; /* rings may have new slots */
 	bool stirred; /* something came since the last step: step at once */
-	uint64_t now, due;
 	uint64_t look_ns; /* at the device: when to look again whether the host is there */
 	uint32_t silent; /* looks since it was heard */
 	uint64_t open_ns; /* at the host: when to show itself again */
 	uint64_t beat; /* header of the heartbeat that was sent last */
 	nfc_le32 *park;
-	struct nfc_far_mailbox mailbox[NFC_FAR_MAILBOXES];
-	/* At the device. */
-	struct nfc_far_piece piece[NFC_FAR_PIECES];
-	struct nfc_far_request request[NFC_FAR_REQUESTS];
-	uint32_t number, open, first_piece;
+	struct nfc_far_rings mailbox[NFC_FAR_MAILBOXES];
+	struct nfc_far_asker asker; /* at the device */
 	/* At the host. */
 	uint32_t granted; /* halves that have pages the device may touch */
-	struct nfc_far_asked served[NFC_FAR_REQUESTS]; /* WRITE: its status for a size */
-	uint64_t pending_data, pending_done;
+	struct nfc_far_served served;
 };
 
 /* Bytes of an area of that shape. */
@@ -175,7 +200,42 @@ void nfc_far_heard(struct nfc_far *f, const struct nfc_slot *s);
 /* May the device touch that memory? */
 bool nfc_far_granted(struct nfc_far *f, bool write, uint64_t bus, uint64_t size);
 
+/* ---- far_rings.c: packets, and rings that they keep alike ---- */
+
+/*
+ * Send what is to go: new slots if they are to be looked for, those that did not arrive,
+ * how far the other ring came. False: there was no room for all of it.
+ */
+bool nfc_far_rings_serve(struct nfc_far_line *l, struct nfc_far_rings *m,
+			 bool look);
+/* A packet of slots came: they are put in slot, as well. How many of them were new. */
+uint32_t nfc_far_rings_came(struct nfc_far_line *l, struct nfc_far_rings *m,
+			    const struct nfc_packet *p,
+			    const struct nfc_far_head *h,
+			    const struct nfc_fifo *fifo, uint32_t at,
+			    struct nfc_slot slot[NFC_FAR_SLOTS]);
+/* Is there no slot that went out and did not arrive, nor one that is to go? */
+bool nfc_far_rings_idle(const struct nfc_far_rings *m);
+/* Write a slot that came, as its producer did there. */
+void nfc_far_place(struct nfc_slot *to, const struct nfc_slot *from);
+
 /* ---- far_dma.c ---- */
+
+/* A piece: NFC_PENDING until it has ended, then how. */
+int nfc_far_piece(struct nfc_far_asker *a, bool write, void *memory,
+		  uint64_t bus, uint64_t size);
+/* Requests that are to go, and those that had no answer. */
+void nfc_far_requests(struct nfc_far_line *l, struct nfc_far_asker *a);
+/* DATA came. */
+void nfc_far_data_came(struct nfc_far_asker *a, const struct nfc_packet *p,
+		       const struct nfc_far_head *h,
+		       const struct nfc_fifo *fifo, uint32_t at);
+/*
+ * The place of a request; again: it came before. NULL: it is older than what was there
+ * since.
+ */
+struct nfc_far_asked *nfc_far_place_of(struct nfc_far_served *s,
+				       uint32_t number, bool *again);
 
 /*
  * A piece of DMA at the device: dma_read or dma_write of struct nfc_port, whose
@@ -183,8 +243,6 @@ bool nfc_far_granted(struct nfc_far *f, bool write, uint64_t bus, uint64_t size)
  */
 int nfc_far_dma(struct nfc_far *f, bool write, void *memory, uint64_t bus,
 		uint64_t size);
-/* Requests that are to go, and those that had no answer. */
-void nfc_far_ask(struct nfc_far *f);
 /* Answers that are to go. */
 void nfc_far_answer(struct nfc_far *f);
 void nfc_far_dma_came(struct nfc_far *f, const struct nfc_packet *p,
@@ -201,14 +259,21 @@ struct nfc_far_packet {
 	};
 };
 
+/* What another thread stored last. */
+static inline uint64_t nfc_far_load(const uint64_t *word)
+{
+	return atomic_load_explicit((const _Atomic uint64_t *)word,
+				    memory_order_acquire);
+}
+
 /* Send it with that many bytes behind its head; false: not now. */
-bool nfc_far_send(struct nfc_far *f, enum nfc_far_kind kind,
+bool nfc_far_send(struct nfc_far_line *l, uint8_t kind,
 		  struct nfc_far_packet *p, uint32_t bytes);
 /* Come back no later than that. */
-static inline void nfc_far_due(struct nfc_far *f, uint64_t at)
+static inline void nfc_far_due(struct nfc_far_line *l, uint64_t at)
 {
-	if (at < f->due)
-		f->due = at;
+	if (at < l->due)
+		l->due = at;
 }
 
 #endif /* NFC_FAR_H */

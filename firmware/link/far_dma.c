@@ -13,12 +13,12 @@ enum {
 
 /* ---- at the device: pieces ---- */
 
-static struct nfc_far_piece *find(struct nfc_far *f, bool write,
+static struct nfc_far_piece *find(struct nfc_far_asker *a, bool write,
 				  const void *memory, uint64_t bus,
 				  uint64_t size)
 {
 	for (uint32_t i = 0; i < NFC_FAR_PIECES; i++) {
-		struct nfc_far_piece *p = &f->piece[i];
+		struct nfc_far_piece *p = &a->piece[i];
 
 		if (p->used && p->memory == memory && p->bus == bus &&
 		    p->size == size && p->write == write)
@@ -32,13 +32,13 @@ static bool ended(const struct nfc_far_piece *p)
 	return !p->open && (p->status || p->done == p->size);
 }
 
-static void begin(struct nfc_far *f, bool write, void *memory, uint64_t bus,
-		  uint64_t size)
+static void begin(struct nfc_far_asker *a, bool write, void *memory,
+		  uint64_t bus, uint64_t size)
 {
 	for (uint32_t i = 0; i < NFC_FAR_PIECES; i++) {
-		if (f->piece[i].used)
+		if (a->piece[i].used)
 			continue;
-		f->piece[i] = (struct nfc_far_piece){ .memory = memory,
+		a->piece[i] = (struct nfc_far_piece){ .memory = memory,
 						      .bus = bus,
 						      .size = size,
 						      .used = true,
@@ -47,16 +47,13 @@ static void begin(struct nfc_far *f, bool write, void *memory, uint64_t bus,
 	} /* full: it begins when another has ended */
 }
 
-int nfc_far_dma(struct nfc_far *f, bool write, void *memory, uint64_t bus,
-		uint64_t size)
+int nfc_far_piece(struct nfc_far_asker *a, bool write, void *memory,
+		  uint64_t bus, uint64_t size)
 {
-	struct nfc_far_piece *p;
+	struct nfc_far_piece *p = find(a, write, memory, bus, size);
 
-	if (f->over)
-		return NFC_ERESET;
-	p = find(f, write, memory, bus, size);
 	if (!p) {
-		begin(f, write, memory, bus, size);
+		begin(a, write, memory, bus, size);
 		return NFC_PENDING;
 	}
 	if (!ended(p))
@@ -65,110 +62,118 @@ int nfc_far_dma(struct nfc_far *f, bool write, void *memory, uint64_t bus,
 	return p->status;
 }
 
+int nfc_far_dma(struct nfc_far *f, bool write, void *memory, uint64_t bus,
+		uint64_t size)
+{
+	return f->over ? NFC_ERESET :
+			 nfc_far_piece(&f->asker, write, memory, bus, size);
+}
+
 /* ---- at the device: requests ---- */
 
 /* Cut requests off a piece, as far as the window goes. */
-static void cut(struct nfc_far *f, uint32_t index)
+static void cut(struct nfc_far_asker *a, uint32_t index)
 {
-	struct nfc_far_piece *p = &f->piece[index];
+	struct nfc_far_piece *p = &a->piece[index];
 
 	while (p->used && !p->status && p->asked < p->size) {
 		struct nfc_far_request
-			*r = &f->request[f->number % NFC_FAR_REQUESTS];
+			*r = &a->request[a->number % NFC_FAR_REQUESTS];
 		uint64_t left = p->size - p->asked;
 
 		if (r->piece)
 			return; /* the oldest has no answer yet */
 		*r = (struct nfc_far_request){
 			.offset = p->asked,
-			.number = f->number++,
+			.number = a->number++,
 			.size = left < NFC_FAR_BYTES ? (uint32_t)left :
 						       NFC_FAR_BYTES,
 			.piece = index + 1,
 		};
 		p->asked += r->size;
 		p->open++;
-		f->open++;
+		a->open++;
 	}
 }
 
-static bool send_write(struct nfc_far *f, const struct nfc_far_request *r)
+static bool send_write(struct nfc_far_line *l, const struct nfc_far_asker *a,
+		       const struct nfc_far_request *r)
 {
-	const struct nfc_far_piece *piece = &f->piece[r->piece - 1];
+	const struct nfc_far_piece *piece = &a->piece[r->piece - 1];
 	struct nfc_far_packet p;
 
 	p.head = (struct nfc_far_head){ .bus = piece->bus + r->offset,
 					.number = r->number,
 					.size = r->size };
 	__builtin_memcpy(p.bytes, piece->memory + r->offset, r->size);
-	return nfc_far_send(f, NFC_FAR_WRITE, &p, r->size);
+	return nfc_far_send(l, NFC_FAR_WRITE, &p, r->size);
 }
 
 /* READs go together; when they could not they go with the next step. */
-static void send_reads(struct nfc_far *f, struct nfc_far_packet *p)
+static void send_reads(struct nfc_far_line *l, struct nfc_far_asker *a,
+		       struct nfc_far_packet *p)
 {
 	uint32_t n = p->head.count;
 
-	if (!n ||
-	    nfc_far_send(f, NFC_FAR_READ, p, n * (uint32_t)sizeof(p->asked[0])))
+	if (!n || nfc_far_send(l, a->read, p, n * (uint32_t)sizeof(p->asked[0])))
 		return;
 	for (uint32_t i = 0; i < n; i++)
-		f->request[p->asked[i].number % NFC_FAR_REQUESTS].sent_ns = 0;
+		a->request[p->asked[i].number % NFC_FAR_REQUESTS].sent_ns = 0;
 }
 
-void nfc_far_ask(struct nfc_far *f)
+void nfc_far_requests(struct nfc_far_line *l, struct nfc_far_asker *a)
 {
 	struct nfc_far_packet reads = { .head = { .count = 0 } };
 
 	for (uint32_t i = 0; i < NFC_FAR_PIECES; i++)
-		cut(f, (f->first_piece + i) % NFC_FAR_PIECES);
-	f->first_piece++; /* who is first */
-	for (uint32_t i = 0; f->open && i < NFC_FAR_REQUESTS; i++) {
+		cut(a, (a->first_piece + i) % NFC_FAR_PIECES);
+	a->first_piece++; /* who is first */
+	for (uint32_t i = 0; a->open && i < NFC_FAR_REQUESTS; i++) {
 		struct nfc_far_request
-			*r = &f->request[(f->number + i) % NFC_FAR_REQUESTS];
+			*r = &a->request[(a->number + i) % NFC_FAR_REQUESTS];
 		const struct nfc_far_piece *p;
 
 		if (!r->piece)
 			continue;
-		if (r->sent_ns && f->now - r->sent_ns < AGAIN_NS) {
-			nfc_far_due(f, r->sent_ns + AGAIN_NS);
+		if (r->sent_ns && l->now - r->sent_ns < AGAIN_NS) {
+			nfc_far_due(l, r->sent_ns + AGAIN_NS);
 			continue;
 		}
-		p = &f->piece[r->piece - 1];
+		p = &a->piece[r->piece - 1];
 		if (!p->write)
 			reads.asked[reads.head.count++] = (struct nfc_far_asked){
 				p->bus + r->offset, r->number, r->size
 			};
-		else if (!send_write(f, r))
+		else if (!send_write(l, a, r))
 			break;
-		r->sent_ns = f->now;
-		nfc_far_due(f, f->now + AGAIN_NS);
+		r->sent_ns = l->now;
+		nfc_far_due(l, l->now + AGAIN_NS);
 	}
-	send_reads(f, &reads);
+	send_reads(l, a, &reads);
 }
 
-static struct nfc_far_request *asked(struct nfc_far *f, uint32_t number)
+static struct nfc_far_request *asked(struct nfc_far_asker *a, uint32_t number)
 {
-	struct nfc_far_request *r = &f->request[number % NFC_FAR_REQUESTS];
+	struct nfc_far_request *r = &a->request[number % NFC_FAR_REQUESTS];
 
 	return r->piece && r->number == number ? r : NULL;
 }
 
-static void request_done(struct nfc_far *f, struct nfc_far_request *r,
+static void request_done(struct nfc_far_asker *a, struct nfc_far_request *r,
 			 uint64_t status)
 {
-	struct nfc_far_piece *p = &f->piece[r->piece - 1];
+	struct nfc_far_piece *p = &a->piece[r->piece - 1];
 
 	p->open--;
 	p->done += r->size;
 	if (status && !p->status)
 		p->status = status <= UINT16_MAX ? (uint16_t)status : NFC_EDMA;
 	r->piece = 0;
-	f->open--;
+	a->open--;
 	if (!ended(p))
 		return;
-	for (uint32_t i = 0; i < f->config.islands; i++)
-		f->config.port.ring(f->config.port.self, i);
+	for (uint32_t i = 0; i < a->islands; i++)
+		a->port->ring(a->port->self, i);
 }
 
 /* Bytes of a packet, out of the FIFO, to memory: of the host by its bus address, else here. */
@@ -195,32 +200,32 @@ static int unload(const struct nfc_fifo *fifo, uint32_t at, uint64_t to,
 	return 0;
 }
 
-static void bytes_came(struct nfc_far *f, const struct nfc_packet *p,
+void nfc_far_data_came(struct nfc_far_asker *a, const struct nfc_packet *p,
 		       const struct nfc_far_head *h,
 		       const struct nfc_fifo *fifo, uint32_t at)
 {
-	struct nfc_far_request *r = asked(f, h->number);
+	struct nfc_far_request *r = asked(a, h->number);
 	const struct nfc_far_piece *piece;
 
 	if (!r)
 		return; /* it was answered before */
-	piece = &f->piece[r->piece - 1];
+	piece = &a->piece[r->piece - 1];
 	if (piece->write || (!h->status && p->size != NFC_FAR_HEAD + r->size))
 		return;
 	if (!h->status)
 		unload(fifo, at, (uintptr_t)piece->memory + r->offset, r->size,
 		       NULL);
-	request_done(f, r, h->status);
+	request_done(a, r, h->status);
 }
 
-static void done_came(struct nfc_far *f, const struct nfc_far_asked *list,
+static void done_came(struct nfc_far_asker *a, const struct nfc_far_asked *list,
 		      uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		struct nfc_far_request *r = asked(f, list[i].number);
+		struct nfc_far_request *r = asked(a, list[i].number);
 
-		if (r && f->piece[r->piece - 1].write)
-			request_done(f, r, list[i].size);
+		if (r && a->piece[r->piece - 1].write)
+			request_done(a, r, list[i].size);
 	}
 }
 
@@ -237,14 +242,13 @@ static bool breaks_rule(struct nfc_far *f, bool write, uint64_t bus,
 	return true;
 }
 
-/* The place of a request; NULL: it is older than what was there since. */
-static struct nfc_far_asked *place_of(struct nfc_far *f, uint32_t number,
-				      bool *again)
+struct nfc_far_asked *nfc_far_place_of(struct nfc_far_served *s,
+				       uint32_t number, bool *again)
 {
-	struct nfc_far_asked *s = &f->served[number % NFC_FAR_REQUESTS];
+	struct nfc_far_asked *at = &s->list[number % NFC_FAR_REQUESTS];
 
-	*again = s->number == number;
-	return (int32_t)(number - s->number) >= 0 ? s : NULL;
+	*again = at->number == number;
+	return (int32_t)(number - at->number) >= 0 ? at : NULL;
 }
 
 static void read_came(struct nfc_far *f, const struct nfc_far_asked *list,
@@ -252,14 +256,15 @@ static void read_came(struct nfc_far *f, const struct nfc_far_asked *list,
 {
 	for (uint32_t i = 0; i < count; i++) {
 		bool again;
-		struct nfc_far_asked *s = place_of(f, list[i].number, &again);
+		struct nfc_far_asked *s = nfc_far_place_of(
+			&f->served, list[i].number, &again);
 
 		if (!s || list[i].size > NFC_FAR_BYTES)
 			continue;
 		if (!again && breaks_rule(f, false, list[i].bus, list[i].size))
 			return;
 		*s = list[i];
-		f->pending_data |= 1ull << s->number % NFC_FAR_REQUESTS;
+		f->served.data |= 1ull << s->number % NFC_FAR_REQUESTS;
 	}
 }
 
@@ -268,11 +273,12 @@ static void write_came(struct nfc_far *f, const struct nfc_packet *p,
 		       const struct nfc_fifo *fifo, uint32_t at)
 {
 	bool again;
-	struct nfc_far_asked *s = place_of(f, h->number, &again);
+	struct nfc_far_asked *s = nfc_far_place_of(&f->served, h->number,
+						   &again);
 
 	if (!s || p->size != NFC_FAR_HEAD + h->size)
 		return;
-	f->pending_done |= 1ull << h->number % NFC_FAR_REQUESTS;
+	f->served.done |= 1ull << h->number % NFC_FAR_REQUESTS;
 	if (again) /* the memory may be another's by now */
 		return;
 	s->number = h->number;
@@ -287,12 +293,12 @@ static void send_done(struct nfc_far *f)
 	struct nfc_far_packet p = { .head = { .count = 0 } };
 
 	for (uint32_t i = 0; i < NFC_FAR_REQUESTS; i++)
-		if (f->pending_done >> i & 1)
-			p.asked[p.head.count++] = f->served[i];
+		if (f->served.done >> i & 1)
+			p.asked[p.head.count++] = f->served.list[i];
 	if (p.head.count &&
-	    nfc_far_send(f, NFC_FAR_DONE, &p,
+	    nfc_far_send(&f->line, NFC_FAR_DONE, &p,
 			 p.head.count * (uint32_t)sizeof(p.asked[0])))
-		f->pending_done = 0;
+		f->served.done = 0;
 }
 
 static bool send_data(struct nfc_far *f, const struct nfc_far_asked *s)
@@ -307,19 +313,19 @@ static bool send_data(struct nfc_far *f, const struct nfc_far_asked *s)
 	p.head = (struct nfc_far_head){ .number = s->number,
 					.size = s->size,
 					.status = (uint64_t)rc };
-	return nfc_far_send(f, NFC_FAR_DATA, &p, rc ? 0 : s->size);
+	return nfc_far_send(&f->line, NFC_FAR_DATA, &p, rc ? 0 : s->size);
 }
 
 void nfc_far_answer(struct nfc_far *f)
 {
-	if (f->pending_done)
+	if (f->served.done)
 		send_done(f);
-	for (uint32_t i = 0; f->pending_data && i < NFC_FAR_REQUESTS; i++) {
-		if (!(f->pending_data >> i & 1))
+	for (uint32_t i = 0; f->served.data && i < NFC_FAR_REQUESTS; i++) {
+		if (!(f->served.data >> i & 1))
 			continue;
-		if (!send_data(f, &f->served[i]))
+		if (!send_data(f, &f->served.list[i]))
 			return;
-		f->pending_data &= ~(1ull << i);
+		f->served.data &= ~(1ull << i);
 	}
 }
 
@@ -333,7 +339,7 @@ void nfc_far_dma_came(struct nfc_far *f, const struct nfc_packet *p,
 	bool device = f->config.device;
 
 	if (device && p->kind == NFC_FAR_DATA) {
-		bytes_came(f, p, h, fifo, at);
+		nfc_far_data_came(&f->asker, p, h, fifo, at);
 		return;
 	}
 	if (!device && p->kind == NFC_FAR_WRITE) {
@@ -345,7 +351,7 @@ void nfc_far_dma_came(struct nfc_far *f, const struct nfc_packet *p,
 		return;
 	nfc_fifo_read(fifo, at, (struct nfc_word *)list, h->count);
 	if (device && p->kind == NFC_FAR_DONE)
-		done_came(f, list, h->count);
+		done_came(&f->asker, list, h->count);
 	else if (!device && p->kind == NFC_FAR_READ)
 		read_came(f, list, h->count);
 }

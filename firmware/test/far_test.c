@@ -193,7 +193,7 @@ static void greet(void)
 
 /* One side of a ring: who puts has its end's `out`, who takes has `in`. */
 struct side {
-	struct nfc_far_mailbox *m;
+	struct nfc_far_rings *m;
 	uint64_t at;
 };
 
