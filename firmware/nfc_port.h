@@ -12,6 +12,7 @@
 #include "nfc_abi.h"
 
 struct nfc_device;
+struct nfc_joint;
 struct nfc_program;
 struct nfc_api;
 
@@ -23,6 +24,10 @@ struct nfc_image {
 
 enum {
 	NFC_HOSTS_MAX = 64,
+	NFC_JOINTS = 64, /* of a host */
+	NFC_JOINT_SHIFT = 4, /* log2 of the next */
+	/* of a ring of one, of which 6 are in use at most */
+	NFC_JOINT_SLOTS = 1 << NFC_JOINT_SHIFT,
 };
 
 /*
@@ -109,6 +114,23 @@ struct nfc_port {
 		    const uint64_t *word, uint32_t count);
 	int (*peek)(void *self, uint32_t host, void *to, uint64_t bus,
 		    uint32_t bytes);
+	/*
+	 * Where the node of a target id is: 0 here, NFC_PENDING elsewhere, -NFC_EINVAL
+	 * nowhere, -NFC_ENOTSUP: the device is of no fabric. NULL: none is.
+	 */
+	int (*locate)(void *self, uint32_t host, uint64_t id);
+	/*
+	 * A process asks for a target that is elsewhere: the port holds the joint, of that
+	 * index, until nfc_joint_drop(). 0, and nfc_joint_joined() follows, or a negated
+	 * status. What the device says over it, or that its end is over, is told by carry.
+	 * fetch is a dma_read from what the other end offers, with NFC_EABORTED in place of
+	 * all that may fail; at is {its transaction:16 | offset:48}. Any thread.
+	 */
+	int (*join)(void *self, uint32_t host, struct nfc_joint *joint,
+		    uint32_t index, uint64_t id);
+	void (*carry)(void *self, uint32_t host, uint32_t index);
+	int (*fetch)(void *self, uint32_t host, uint32_t index, void *to,
+		     uint64_t at, uint64_t len);
 	/* There are DMA pieces for idle engines: wake them. Any thread. */
 	void (*wake_engines)(void *self);
 	/* Monotonic nanoseconds. Any thread. */
@@ -236,6 +258,46 @@ bool nfc_island_crash(struct nfc_device *dev, uint32_t island, const char *line,
 void nfc_device_halt(struct nfc_device *dev);
 /* After all islands returned: free what contexts hold in the port. */
 void nfc_device_fini(struct nfc_device *dev);
+/* ---- joints whose other end is at another node; any thread ---- */
+
+/* How a process was asked, or answered. */
+struct nfc_joined {
+	uint64_t h2d,
+		d2h; /* next transactions of its halves, as the target has them */
+	uint64_t generation;
+	uint32_t status; /* of enum nfc_status; the rest is there on 0 */
+};
+
+/* Two rings of NFC_JOINT_SLOTS, which are to be kept alike with those at the other node. */
+struct nfc_joint_rings {
+	struct nfc_slot *out, *in;
+	uint64_t *out_head; /* written by the port: what was taken of out there */
+	uint64_t *in_head; /* and by the device: of in */
+};
+
+/*
+ * A process elsewhere asks for a target of a host that is attached. 0: the port holds
+ * the joint, of an index below NFC_JOINTS, until nfc_joint_drop(), and has nfc_joint_asked()
+ * for the answer, which carry announces. -NFC_ENOTARGET, -NFC_ENOMEM.
+ */
+int nfc_joint_ask(struct nfc_device *dev, uint32_t host, uint32_t target,
+		  struct nfc_joint **joint, uint32_t *index);
+/* False: there is no answer yet. */
+bool nfc_joint_asked(struct nfc_joint *joint, struct nfc_joined *out);
+/* The answer to what join() asked for. */
+void nfc_joint_joined(struct nfc_joint *joint, const struct nfc_joined *answer);
+struct nfc_joint_rings nfc_joint_rings(struct nfc_joint *joint);
+/* There are slots in `in`. */
+void nfc_joint_came(struct nfc_joint *joint);
+/* The other end is gone, without a word: this one closes, after what came before. */
+void nfc_joint_lost(struct nfc_joint *joint);
+/* Has the device done with it, but for what lies in `out`? */
+bool nfc_joint_over(struct nfc_joint *joint);
+/* Copy from what is offered to the other end; NFC_EABORTED: that is not offered. */
+int nfc_joint_give(struct nfc_joint *joint, void *to, uint64_t at, uint64_t len);
+/* The port uses the joint no more. */
+void nfc_joint_drop(struct nfc_joint *joint);
+
 /*
  * Move one waiting DMA piece on the calling thread; 1 if there was one. Any
  * thread: DMA engines call it in a loop, a waiting host may assist.

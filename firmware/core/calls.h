@@ -71,6 +71,22 @@ void nfc_rings_publish(struct nfc_rings *rings);
 bool nfc_rings_room(struct nfc_rings *rings);
 void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 	     uint64_t id, const uint64_t payload[7]);
+/* An end of a joint has to take something: its island is called, unless it is already. */
+void nfc_joint_call(struct nfc_joint *joint, uint32_t end);
+/* The port has to look at a joint whose other end is at another node. */
+void nfc_joint_notify(struct nfc_joint *joint);
+/* The device has done with a joint, if its other end is at another node. */
+void nfc_joint_end(struct nfc_joint *joint);
+/* Bytes that a node may fetch: from when they are offered until the offer has ended. */
+void nfc_joint_show(struct nfc_joint *joint, const uint8_t *bytes,
+		    uint64_t size, uint64_t id);
+void nfc_joint_hide(struct nfc_joint *joint);
+static inline uint32_t nfc_joint_index(const struct nfc_joint *joint)
+{
+	const struct nfc_host *host = joint->rings[joint->far.here].host;
+
+	return (uint32_t)(joint - host->joints);
+}
 
 /* ---- memory.c: device memory ---- */
 
@@ -187,8 +203,12 @@ void nfc_channel_end(struct nfc_channel *ch);
 uint32_t nfc_read_manager(struct nfc_rings *rings);
 /* What an end of a joint, a struct nfc_rings, has to take. A struct nfc_call's fn. */
 int nfc_read_joint(struct nfc_island *island, void *rings);
+/* The same, within such a call. */
+void nfc_take_joint(struct nfc_rings *rings);
+/* The other end of a channel is gone: it closed both halves. */
+void nfc_other_gone(struct nfc_channel *ch);
 
-/* ---- joint.c: channels that processes open to each other ---- */
+/* ---- joint.c: channels that processes open to each other, here or at two nodes ---- */
 
 /* -NFC_EBUSY while an island has to serve an end of a joint of the host. */
 int nfc_joints_quiet(const struct nfc_host *host);

@@ -336,7 +336,10 @@ int channel_write_ind(struct nfc_channel *ch, uint64_t address, uint64_t size)
 	if (!ch->rings->joint)
 		return offer_d2h(p, ch, NFC_TYPE_IND_BEGIN, NFC_PAYLOAD_SIZE,
 				 payload);
-	payload[3] = (uintptr_t)p->buf;
+	if (ch->rings->joint->far.used)
+		nfc_joint_show(ch->rings->joint, p->buf, size, payload[0]);
+	else
+		payload[3] = (uintptr_t)p->buf;
 	return offer_d2h(p, ch, NFC_TYPE_EAGER, NFC_PAYLOAD_SIZE, payload);
 }
 

@@ -104,10 +104,15 @@ static void offer(struct nfc_device *dev, struct nfc_transfer *t)
 static int move(struct nfc_device *dev, const struct nfc_transfer *t,
 		const struct nfc_piece *piece)
 {
+	const struct nfc_rings *rings = t->channel->rings;
 	const struct nfc_port *port = dev->port;
-	uint32_t host = t->channel->rings->host->index;
+	uint32_t host = rings->host->index;
 
-	if (t->from) {
+	if (t->source == NFC_SOURCE_NODE)
+		return port->fetch(port->self, host,
+				   nfc_joint_index(rings->joint), piece->memory,
+				   piece->bus, piece->length);
+	if (t->source == NFC_SOURCE_PROCESS) {
 		__builtin_memmove(piece->memory, (void *)(uintptr_t)piece->bus,
 				  piece->length);
 		return 0;
@@ -165,7 +170,7 @@ static bool plan_entry(struct nfc_transfer *t, uint32_t *count, uint64_t limit)
 /* The same for bytes of another process, whose address is what they are found by. */
 static bool plan_from(struct nfc_transfer *t, uint32_t *count, uint64_t limit)
 {
-	uint64_t fit = add(t, count, (uintptr_t)(t->from + t->planned),
+	uint64_t fit = add(t, count, t->from + t->planned,
 			   t->received - t->planned, limit);
 
 	t->batch.bytes += fit;
@@ -189,7 +194,7 @@ bool nfc_dma_plan(struct nfc_transfer *t)
 	b->bytes = 0;
 	while (t->planned < t->received && b->bytes < NFC_BATCH_MAX &&
 	       t->cursor <= last &&
-	       (t->from ? plan_from : plan_entry)(t, &count, limit))
+	       (t->source ? plan_from : plan_entry)(t, &count, limit))
 		;
 	if (!count)
 		return false;

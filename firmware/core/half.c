@@ -64,6 +64,8 @@ void nfc_half_release(struct nfc_channel *ch, enum nfc_direction direction,
 {
 	struct nfc_half *half = &ch->half[direction];
 
+	if (half->state == NFC_HALF_OFFERED && ch->rings->joint)
+		nfc_joint_hide(ch->rings->joint);
 	half->state = NFC_HALF_IDLE;
 	half->transfer = NULL;
 	if (half->waiter)
@@ -129,5 +131,7 @@ void nfc_channel_over(struct nfc_channel *ch)
 	if (ch->rings->joint && ch == &ch->rings->joint->caller)
 		for (int d = 0; d < 2; d++)
 			ch->half[d].closed |= NFC_CLOSED_OVER;
+	if (ch->rings->joint)
+		nfc_joint_end(ch->rings->joint);
 	nfc_joint_leave(ch);
 }

@@ -6,9 +6,14 @@
  */
 #include "calls.h"
 
+enum {
+	JOIN_NS = 1000000000, /* for another node to answer */
+};
+
 struct connection {
 	struct nfc_process *self;
 	struct nfc_joint *joint;
+	uint64_t id; /* of the target, which is */
 	uint32_t target;
 };
 
@@ -33,9 +38,8 @@ static struct nfc_joint *own_joint(const struct nfc_process *self)
 }
 
 /* A joint that is nobody's; NULL: there is none. */
-static struct nfc_joint *free_joint(struct nfc_process *self)
+static struct nfc_joint *free_joint(struct nfc_host *host)
 {
-	struct nfc_host *host = self->host;
 	struct nfc_joint *joint = NULL;
 
 	nfc_lock(&host->lock);
@@ -51,8 +55,16 @@ static struct nfc_joint *free_joint(struct nfc_process *self)
 	return joint;
 }
 
+static void clear(struct nfc_joint *joint)
+{
+	size_t kept = offsetof(struct nfc_joint, channel);
+
+	__builtin_memset((uint8_t *)joint + kept, 0, sizeof(*joint) - kept);
+}
+
 static void lay_end(struct nfc_joint *joint, uint32_t end,
-		    struct nfc_host *host, const struct nfc_island *island)
+		    struct nfc_host *host, const struct nfc_island *island,
+		    int (*read)(struct nfc_island *island, void *rings))
 {
 	joint->rings[end] = (struct nfc_rings){
 		.host = host,
@@ -68,85 +80,240 @@ static void lay_end(struct nfc_joint *joint, uint32_t end,
 		.asked = UINT64_MAX,
 	};
 	joint->call[end] = (struct nfc_call){
-		.fn = nfc_read_joint,
+		.fn = read,
 		.arg = &joint->rings[end],
 	};
 }
 
-/* Both ends, before anybody looks at them. */
-static void lay_out(const struct connection *c, const struct nfc_island *to)
+/* The end of a process that connects, before anybody looks at it. */
+static void lay_caller(const struct connection *c)
 {
-	size_t kept = offsetof(struct nfc_joint, channel);
-	struct nfc_process *self = c->self;
 	struct nfc_joint *joint = c->joint;
 
-	__builtin_memset((uint8_t *)joint + kept, 0, sizeof(*joint) - kept);
-	lay_end(joint, 0, self->host, self->island);
-	lay_end(joint, 1, self->host, to);
 	joint->channel[0] = &joint->caller;
 	joint->caller = (struct nfc_channel){
-		.process = self,
-		.island = self->island,
+		.process = c->self,
+		.island = c->self->island,
 		.rings = &joint->rings[0],
 		.id = c->target,
 	};
 }
+
+/* It has the ids and the generation that the target has. */
+static void open_caller(struct nfc_channel *ch, const struct nfc_joined *j)
+{
+	nfc_d2h(ch)->next = j->h2d;
+	nfc_h2d(ch)->next = j->d2h;
+	ch->generation = j->generation;
+	ch->half[0].closed = ch->half[1].closed = 0;
+	ch->open = 1;
+}
+
+/* Subscribe the target's port, as the host would. */
+static int open_target(struct nfc_host *host, uint32_t target,
+		       struct nfc_joined *j)
+{
+	struct nfc_control control = { .a = target };
+	int rc;
+
+	if (nfc_gone(host))
+		return -NFC_ECLOSED;
+	rc = nfc_channel_open(host, &control);
+	*j = (struct nfc_joined){ .h2d = control.a,
+				  .d2h = control.b,
+				  .generation = control.c };
+	return rc;
+}
+
+/* From here on it is at an end of the joint, and not at its mailbox. */
+static void move_target(struct nfc_host *host, struct nfc_joint *joint,
+			uint32_t target)
+{
+	struct nfc_channel *ch = &host->channels[target];
+
+	joint->channel[1] = ch;
+	joint->mailbox = ch->rings;
+	ch->rings = &joint->rings[1];
+}
+
+/* ---- on one node ---- */
 
 /* On the target's island. What it puts from here on meets an end that is ready. */
 static int connect_here(struct nfc_island *island, void *arg)
 {
 	const struct connection *c = arg;
 	struct nfc_host *host = c->self->host;
-	struct nfc_channel *ch = &host->channels[c->target];
-	struct nfc_channel *caller = &c->joint->caller;
-	struct nfc_control control = { .a = c->target };
+	struct nfc_joint *joint = c->joint;
+	struct nfc_joined j;
 	int rc;
 
-	if (nfc_gone(host))
-		return -NFC_ECLOSED;
-	if (ch->process == c->self)
+	if (host->channels[c->target].process == c->self)
 		return -NFC_EBUSY;
-	rc = nfc_channel_open(host, &control);
+	rc = open_target(host, c->target, &j);
 	if (rc)
 		return rc;
-	lay_out(c, island);
-	atomic_store(&c->joint->ends, 2);
-	nfc_d2h(caller)->next = control.a;
-	nfc_h2d(caller)->next = control.b;
-	caller->generation = control.c;
-	caller->open = 1;
-	c->joint->channel[1] = ch;
-	c->joint->mailbox = ch->rings;
-	ch->rings = &c->joint->rings[1];
+	clear(joint);
+	lay_end(joint, 0, host, c->self->island, nfc_read_joint);
+	lay_end(joint, 1, host, island, nfc_read_joint);
+	lay_caller(c);
+	open_caller(&joint->caller, &j);
+	atomic_store(&joint->ends, 2);
+	move_target(host, joint, c->target);
 	return 0;
+}
+
+/* ---- to another node ---- */
+
+/* Its process still waits for the answer, or has given up. */
+static void hear_answer(struct nfc_joint *joint)
+{
+	struct nfc_process *p = joint->caller.process;
+	uint32_t status = joint->far.joined.status;
+
+	if (!p || p->wait != NFC_WAIT_JOIN || atomic_load(&joint->far.over))
+		return;
+	if (!status)
+		open_caller(&joint->caller, &joint->far.joined);
+	nfc_wake(p, -(int)status);
+}
+
+/* A process of another node asked for a port of this island. */
+static void answer(struct nfc_joint *joint)
+{
+	struct nfc_joint_far *far = &joint->far;
+	struct nfc_host *host = joint->rings[1].host;
+	int rc = open_target(host, far->target, &far->joined);
+
+	if (!rc) {
+		atomic_fetch_add(&joint->ends, 1);
+		move_target(host, joint, far->target);
+	}
+	far->joined.status = (uint32_t)-rc;
+	atomic_store(&far->answered, true);
+	nfc_joint_notify(joint);
+}
+
+/* Nobody takes what this end puts: there always is room. */
+static void lose(struct nfc_channel *ch, struct nfc_rings *rings)
+{
+	rings->limit = rings->tail;
+	if (ch->rings == rings && ch->open && !nfc_gone(rings->host))
+		nfc_other_gone(ch);
+}
+
+/* What came for an end whose other one is at another node. A struct nfc_call's fn. */
+static int read_far(struct nfc_island *island, void *arg)
+{
+	struct nfc_rings *rings = arg;
+	struct nfc_joint *joint = rings->joint;
+	struct nfc_channel *ch;
+	uint32_t news;
+
+	(void)island;
+	atomic_exchange(&joint->called[joint->far.here], 0); /* SYNC: joint */
+	news = atomic_exchange(&joint->far.news, 0);
+	if (news & NFC_NEWS_ASKED)
+		answer(joint);
+	if (news & NFC_NEWS_JOINED)
+		hear_answer(joint);
+	ch = joint->channel[joint->far.here];
+	if (ch)
+		nfc_take_joint(rings);
+	if (ch && news & NFC_NEWS_LOST)
+		lose(ch, rings);
+	atomic_fetch_sub(&joint->calls, 1); /* it may be another's from here on */
+	return NFC_AGAIN;
+}
+
+/* Wait for the answer; whoever gives up before has nothing to do with it any more. */
+static int await_answer(const struct connection *c)
+{
+	struct nfc_process *p = c->self;
+	int rc;
+
+	nfc_read_clock(p->island);
+	p->wake_at = p->island->now + JOIN_NS;
+	nfc_timer(p->island, p->wake_at);
+	rc = nfc_block(p, NFC_WAIT_JOIN);
+	if (rc)
+		nfc_joint_end(c->joint);
+	return rc;
+}
+
+/* The end here is closed until the answer says otherwise. */
+static int connect_there(const struct connection *c)
+{
+	struct nfc_process *self = c->self;
+	const struct nfc_port *port = self->island->dev->port;
+	struct nfc_joint *joint = c->joint;
+	int rc;
+
+	clear(joint);
+	joint->far.used = true;
+	lay_end(joint, 0, self->host, self->island, read_far);
+	lay_caller(c);
+	for (int d = 0; d < 2; d++)
+		joint->caller.half[d].closed = NFC_CLOSED_DEVICE |
+					       NFC_CLOSED_OVER;
+	atomic_fetch_add(&joint->ends, 1);
+	rc = port->join(port->self, self->host->index, joint,
+			nfc_joint_index(joint), c->id);
+	if (rc)
+		atomic_fetch_sub(&joint->ends, 1);
+	return rc ? rc : await_answer(c);
+}
+
+/* ---- both ---- */
+
+/* 0: the target is at this node, NFC_PENDING: at another; else why it is nowhere. */
+static int locate(const struct connection *c)
+{
+	const struct nfc_port *port = c->self->island->dev->port;
+
+	if (!nfc_id_valid(c->id))
+		return -NFC_EINVAL;
+	if (!nfc_id_has_node(c->id))
+		return 0;
+	return port->locate ?
+		       port->locate(port->self, c->self->host->index, c->id) :
+		       -NFC_ENOTSUP;
+}
+
+static int connect(struct connection *c, bool there)
+{
+	struct nfc_host *host = c->self->host;
+
+	if (there)
+		return connect_there(c);
+	return nfc_island_call(c->self, nfc_island_of(host, c->target),
+			       connect_here, c);
 }
 
 int channel_connect(struct nfc_process *self, uint64_t target,
 		    struct nfc_channel **ch)
 {
-	struct nfc_host *host = self->host;
-	struct connection c = { .self = self };
+	struct connection c = { .self = self,
+				.id = target,
+				.target = (uint32_t)nfc_id_target(target) };
 	struct nfc_joint *own;
-	int rc;
+	int rc, where;
 
 	if (self->stop)
 		return -NFC_ESTOPPED;
-	if (!nfc_id_valid(target))
-		return -NFC_EINVAL;
-	if (nfc_id_has_node(target))
-		return -NFC_ENOTSUP;
-	c.target = (uint32_t)nfc_id_target(target);
-	if (c.target >= host->channel_count || c.target == NFC_TARGET_CONTROL)
+	where = locate(&c);
+	if (where < 0)
+		return where;
+	if (c.target >= self->host->channel_count ||
+	    c.target == NFC_TARGET_CONTROL)
 		return -NFC_ENOTARGET;
 	own = c.joint = own_joint(self);
 	if (!own)
-		c.joint = free_joint(self);
+		c.joint = free_joint(self->host);
 	if (!c.joint)
 		return -NFC_ENOMEM;
-	rc = nfc_island_call(self, nfc_island_of(host, c.target), connect_here,
-			     &c);
+	rc = connect(&c, where == NFC_PENDING);
 	if (rc && !own)
-		atomic_store(&c.joint->ends, 0);
+		atomic_fetch_sub(&c.joint->ends, 1);
 	if (rc)
 		return rc;
 	if (!own) {
@@ -155,6 +322,83 @@ int channel_connect(struct nfc_process *self, uint64_t target,
 	}
 	*ch = &c.joint->caller;
 	return 0;
+}
+
+/* ---- what the port calls ---- */
+
+int nfc_joint_ask(struct nfc_device *dev, uint32_t index, uint32_t target,
+		  struct nfc_joint **out, uint32_t *at)
+{
+	struct nfc_host *host = dev->host[index];
+	struct nfc_joint *joint;
+
+	if (target >= host->channel_count || target == NFC_TARGET_CONTROL)
+		return -NFC_ENOTARGET;
+	joint = free_joint(host);
+	if (!joint)
+		return -NFC_ENOMEM;
+	clear(joint);
+	joint->far.used = true;
+	joint->far.here = 1;
+	joint->far.target = target;
+	lay_end(joint, 1, host, nfc_island_of(host, target), read_far);
+	atomic_store(&joint->far.news, NFC_NEWS_ASKED);
+	*out = joint;
+	*at = nfc_joint_index(joint);
+	nfc_joint_call(joint, 1);
+	return 0;
+}
+
+bool nfc_joint_asked(struct nfc_joint *joint, struct nfc_joined *out)
+{
+	if (!atomic_load(&joint->far.answered))
+		return false;
+	*out = joint->far.joined;
+	return true;
+}
+
+static void notify(struct nfc_joint *joint, uint32_t news)
+{
+	atomic_fetch_or(&joint->far.news, news);
+	nfc_joint_call(joint, joint->far.here);
+}
+
+void nfc_joint_joined(struct nfc_joint *joint, const struct nfc_joined *answer)
+{
+	joint->far.joined = *answer;
+	notify(joint, NFC_NEWS_JOINED);
+}
+
+struct nfc_joint_rings nfc_joint_rings(struct nfc_joint *joint)
+{
+	uint32_t end = joint->far.here;
+
+	return (struct nfc_joint_rings){
+		.out = joint->slot[!end],
+		.in = joint->slot[end],
+		.out_head = (uint64_t *)&joint->head[!end],
+		.in_head = (uint64_t *)&joint->head[end],
+	};
+}
+
+void nfc_joint_came(struct nfc_joint *joint)
+{
+	nfc_joint_call(joint, joint->far.here);
+}
+
+void nfc_joint_lost(struct nfc_joint *joint)
+{
+	notify(joint, NFC_NEWS_LOST);
+}
+
+bool nfc_joint_over(struct nfc_joint *joint)
+{
+	return atomic_load(&joint->far.over);
+}
+
+void nfc_joint_drop(struct nfc_joint *joint)
+{
+	atomic_fetch_sub(&joint->ends, 1);
 }
 
 int nfc_joints_quiet(const struct nfc_host *host)

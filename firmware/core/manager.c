@@ -403,22 +403,31 @@ static void close_half(struct nfc_channel *ch, enum nfc_direction direction)
 			 checks_again(half->waiter) ? NFC_AGAIN : -NFC_ECLOSED);
 }
 
-static void on_close(struct nfc_channel *ch, const struct nfc_slot *slot)
+static void close_halves(struct nfc_channel *ch, uint32_t halves)
 {
-	const struct nfc_close *close = (const void *)slot->payload;
-
-	if (close->generation != ch->generation || !close->halves ||
-	    close->halves > 3) {
-		drop(ch->rings->share);
-		return;
-	}
 	for (int d = 0; d < 2; d++)
-		if (close->halves >> d & 1)
+		if (halves >> d & 1)
 			close_half(ch, d);
 	if (!(ch->half[0].closed & ch->half[1].closed & NFC_CLOSED_HOST))
 		return;
 	ch->ending = 1;
 	nfc_channel_over(ch);
+}
+
+static void on_close(struct nfc_channel *ch, const struct nfc_slot *slot)
+{
+	const struct nfc_close *close = (const void *)slot->payload;
+
+	if (close->generation != ch->generation || !close->halves ||
+	    close->halves > 3)
+		drop(ch->rings->share);
+	else
+		close_halves(ch, close->halves);
+}
+
+void nfc_other_gone(struct nfc_channel *ch)
+{
+	close_halves(ch, 3);
 }
 
 /* ---- the manager ---- */
@@ -537,27 +546,58 @@ static void reverse(struct nfc_slot *slot)
 	}
 }
 
+/* Is it what an end of a joint says? Another node may send anything. */
+static bool of_joint(const struct nfc_slot *slot)
+{
+	switch (nfc_header_type(slot->header)) {
+	case NFC_TYPE_EAGER:
+		if (nfc_header_length(slot->header) & NFC_LIST_D2H)
+			return false;
+		/* fall through */
+	case NFC_TYPE_DIRECT:
+	case NFC_TYPE_ACK:
+	case NFC_TYPE_ERROR:
+	case NFC_TYPE_WITHDRAW:
+	case NFC_TYPE_WITHDRAWN:
+	case NFC_TYPE_CLOSE:
+		return well_formed(slot);
+	default:
+		return false;
+	}
+}
+
 /*
  * Take all that came to an end of a joint, as the call that the other end made of
  * it. There is room for the answers: what a process and its island put, and nobody
  * has taken yet, is an offer, its withdrawal, an answer and three closes at most.
  */
-int nfc_read_joint(struct nfc_island *island, void *arg)
+void nfc_take_joint(struct nfc_rings *rings)
 {
-	struct nfc_rings *rings = arg;
 	struct nfc_joint *joint = rings->joint;
-	uint32_t end = rings != joint->rings;
-	struct nfc_channel *ch = joint->channel[end];
+	struct nfc_channel *ch = joint->channel[rings != joint->rings];
 	struct nfc_slot slot;
 
-	(void)island;
-	atomic_exchange(&joint->called[end], 0); /* SYNC: joint */
 	while (!nfc_gone(rings->host) && ch->rings == rings && ch->open &&
 	       nfc_rings_take(rings, &slot)) {
+		if (joint->far.used && !of_joint(&slot)) {
+			drop(rings->share);
+			continue;
+		}
 		reverse(&slot);
 		dispatch(ch, &slot);
 	}
 	nfc_rings_publish(rings);
+}
+
+int nfc_read_joint(struct nfc_island *island, void *arg)
+{
+	struct nfc_rings *rings = arg;
+	struct nfc_joint *joint = rings->joint;
+
+	(void)island;
+	atomic_exchange(&joint->called[rings != joint->rings],
+			0); /* SYNC: joint */
+	nfc_take_joint(rings);
 	atomic_fetch_sub(&joint->calls, 1); /* it may be another's from here on */
 	return NFC_AGAIN;
 }

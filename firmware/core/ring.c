@@ -177,7 +177,7 @@ bool nfc_rings_room(struct nfc_rings *rings)
 	rings->limit = consumed(rings);
 	if (rings->tail - rings->limit + NFC_RESERVE <= rings->mask + 1)
 		return true;
-	if (rings->asked != rings->tail) {
+	if (!rings->joint && rings->asked != rings->tail) {
 		rings->asked = rings->tail;
 		ring(rings);
 	}
@@ -223,18 +223,76 @@ static void store(struct nfc_rings *rings, uint64_t header,
 			      memory_order_release); /* SYNC: slot */
 }
 
-/* The island of a joint's other end has to take what was stored, unless it is told already. */
+void nfc_joint_call(struct nfc_joint *joint, uint32_t end)
+{
+	struct nfc_rings *to = &joint->rings[end];
+
+	if (atomic_exchange(&joint->called[end], 1)) /* SYNC: joint */
+		return;
+	atomic_fetch_add(&joint->calls, 1);
+	nfc_call_post(&to->host->dev->islands[to->island], &joint->call[end]);
+}
+
+void nfc_joint_notify(struct nfc_joint *joint)
+{
+	const struct nfc_host *host = joint->rings[joint->far.here].host;
+	const struct nfc_port *port = host->dev->port;
+
+	port->carry(port->self, host->index, nfc_joint_index(joint));
+}
+
+/* The other end of a joint has to take what was stored. */
 static void call_other(struct nfc_rings *rings)
 {
 	struct nfc_joint *joint = rings->joint;
-	uint32_t other = rings == joint->rings;
-	struct nfc_rings *to = &joint->rings[other];
 
-	if (atomic_exchange(&joint->called[other], 1)) /* SYNC: joint */
+	if (joint->far.used)
+		nfc_joint_notify(joint);
+	else
+		nfc_joint_call(joint, rings == joint->rings);
+}
+
+void nfc_joint_end(struct nfc_joint *joint)
+{
+	struct nfc_rings *rings = &joint->rings[joint->far.here];
+
+	if (!joint->far.used)
 		return;
-	atomic_fetch_add(&joint->calls, 1);
-	nfc_call_post(&rings->host->dev->islands[to->island],
-		      &joint->call[other]);
+	rings->limit = rings->tail; /* nothing is put any more */
+	atomic_store(&joint->far.over, true);
+	nfc_joint_notify(joint);
+}
+
+void nfc_joint_show(struct nfc_joint *joint, const uint8_t *bytes,
+		    uint64_t size, uint64_t id)
+{
+	nfc_lock(&joint->far.lock);
+	joint->far.bytes = bytes;
+	joint->far.size = size;
+	joint->far.id = id;
+	nfc_unlock(&joint->far.lock);
+}
+
+void nfc_joint_hide(struct nfc_joint *joint)
+{
+	if (joint->far.used)
+		nfc_joint_show(joint, NULL, 0, 0);
+}
+
+int nfc_joint_give(struct nfc_joint *joint, void *to, uint64_t at, uint64_t len)
+{
+	const struct nfc_joint_far *far = &joint->far;
+	uint64_t offset = at & ((1ull << 48) - 1);
+	int rc = NFC_EABORTED;
+
+	nfc_lock(&joint->far.lock);
+	if (far->bytes && (far->id & 0xffff) == at >> 48 &&
+	    offset <= far->size && len <= far->size - offset) {
+		__builtin_memcpy(to, far->bytes + offset, len);
+		rc = 0;
+	}
+	nfc_unlock(&joint->far.lock);
+	return rc;
 }
 
 /*

@@ -28,10 +28,6 @@ enum nfc_internal_limits {
 	NFC_IMAGES = 64, /* of a host, those included that only run */
 	NFC_LOG_LINES = 64, /* kept for a host's log service */
 	NFC_LOG_LINE = 256, /* bytes of a line that reach the port */
-	NFC_JOINTS = 64, /* of a host */
-	NFC_JOINT_SHIFT = 4, /* log2 of the next */
-	/* of a ring of one, of which 6 are in use at most */
-	NFC_JOINT_SLOTS = 1 << NFC_JOINT_SHIFT,
 	NFC_AGAIN = 1 << 20, /* a wake-up that means: check again */
 };
 
@@ -63,8 +59,16 @@ enum nfc_wait {
 	NFC_WAIT_WRITE_IND,
 	NFC_WAIT_MOVING, /* a transfer of its own is under way */
 	NFC_WAIT_OPEN, /* for a subscriber */
+	NFC_WAIT_JOIN, /* for the answer of another node */
 	NFC_WAIT_SLEEP,
 	NFC_WAIT_LOG,
+};
+
+/* Where the bytes of a transfer are. */
+enum nfc_source {
+	NFC_SOURCE_HOST = 0, /* lists or pages say where */
+	NFC_SOURCE_PROCESS, /* another process has them, at this node */
+	NFC_SOURCE_NODE, /* or at another, which is asked for them */
 };
 
 /* One copy: part of a batch. */
@@ -96,7 +100,7 @@ struct nfc_transfer {
 	struct nfc_transfer *next; /* active list of its share */
 	struct nfc_channel *channel;
 	uint8_t *memory;
-	const uint8_t *from; /* another process's, whole; NULL: lists say where */
+	uint64_t from; /* another process's: its address, or {transaction:16 | 0} */
 	uint64_t id;
 	uint64_t size;
 	uint64_t received; /* bytes described by lists so far */
@@ -117,6 +121,7 @@ struct nfc_transfer {
 	uint8_t aborted; /* the host asked: answer ABORTED */
 	uint8_t shared; /* index + 1 in the open table */
 	uint8_t eager; /* it ends like a message */
+	uint8_t source; /* enum nfc_source */
 	uint8_t tries; /* of an eager one, whose page was busy */
 	/* Lists, one per slot of the window: the header's length alone, entries, where it starts. */
 	struct nfc_slot *queue;
@@ -168,7 +173,8 @@ struct nfc_process {
  * another process are in one piece.
  */
 struct nfc_pages {
-	const uint8_t *from; /* NULL: the entries say where */
+	uint64_t from; /* as in a transfer; 0: the entries say where */
+	uint8_t source;
 	uint64_t length; /* without NFC_LIST_D2H */
 	uint64_t size;
 	uint64_t entry[NFC_EAGER_ENTRIES];
@@ -241,6 +247,28 @@ struct nfc_call {
 	_Atomic uint32_t done;
 };
 
+/* What a joint whose other end is at another node has to hear of. */
+enum nfc_joint_news {
+	NFC_NEWS_ASKED = 1, /* for its target */
+	NFC_NEWS_JOINED = 2, /* its process's call was answered */
+	NFC_NEWS_LOST = 4,
+};
+
+/* Such a joint, beside what each has. */
+struct nfc_joint_far {
+	bool used; /* it is one */
+	uint32_t here; /* which end is this device's */
+	uint32_t target; /* that is asked for */
+	_Atomic uint32_t news; /* enum nfc_joint_news, ored */
+	_Atomic bool answered; /* joined is there, at the target's node */
+	_Atomic bool over; /* the device has done with it */
+	struct nfc_joined joined;
+	_Atomic uint32_t
+		lock; /* guards what follows: what is offered to the other end */
+	const uint8_t *bytes; /* NULL: nothing */
+	uint64_t size, id;
+};
+
 /*
  * A channel between two processes of a host: rings of which each is the h2d ring of
  * one end and the d2h ring of the other. An end is of its process's island; what it
@@ -257,6 +285,7 @@ struct nfc_joint {
 	struct nfc_rings rings[2];
 	struct nfc_call call[2];
 	_Atomic uint32_t called[2];
+	struct nfc_joint_far far;
 	_Atomic uint64_t head[2]; /* of the rings */
 	struct nfc_slot slot[2][NFC_JOINT_SLOTS];
 };

@@ -55,7 +55,7 @@ void nfc_transfer_begin(struct nfc_process *p, struct nfc_channel *ch,
 
 	t->channel = ch;
 	t->memory = p->buf;
-	t->from = NULL;
+	t->source = NFC_SOURCE_HOST;
 	t->id = half->next - 1;
 	t->size = size;
 	t->received = t->planned = t->processed = 0;
@@ -221,7 +221,8 @@ static void batch_failed(struct nfc_transfer *t, struct nfc_piece *piece,
 	t->fault_index = piece->entry;
 	t->finished = piece->list;
 	t->processed = nfc_piece_start(t, piece);
-	t->ending = status == NFC_ERESET ? NFC_ERESET : NFC_EDMA;
+	t->ending = status == NFC_ERESET || status == NFC_EABORTED ? status :
+								     NFC_EDMA;
 }
 
 /*
@@ -347,11 +348,14 @@ enum nfc_status nfc_eager_check(struct nfc_channel *ch,
 	uint64_t length = nfc_header_length(slot->header);
 	struct nfc_slot list;
 
-	pages->from = NULL;
+	pages->source = NFC_SOURCE_HOST;
 	if (ch->rings->joint) {
-		pages->from = (const uint8_t *)(uintptr_t)eager->entry[0];
+		bool far = ch->rings->joint->far.used;
+
+		pages->source = far ? NFC_SOURCE_NODE : NFC_SOURCE_PROCESS;
+		pages->from = far ? eager->transaction << 48 : eager->entry[0];
 		pages->size = eager->size;
-		return NFC_OK;
+		return eager->size >> 48 ? NFC_ETOOLARGE : NFC_OK;
 	}
 	pages->length = length & ~(uint64_t)NFC_LIST_D2H;
 	pages->size = eager->size;
@@ -380,8 +384,9 @@ int nfc_eager_move(struct nfc_process *p, struct nfc_channel *ch,
 	half->waiter = p;
 	nfc_transfer_begin(p, ch, direction, pages->size);
 	t->eager = 1;
+	t->source = pages->source;
 	t->from = pages->from;
-	if (!t->from)
+	if (t->source == NFC_SOURCE_HOST)
 		t->queue[0] = page_list(pages);
 	t->lists = pages->size != 0;
 	t->received = pages->size;
