@@ -16,3 +16,4 @@
 #include "link/rma_table.c"
 #include "link/route.c"
 #include "link/send.c"
+#include "link/span.c"

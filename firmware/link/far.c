@@ -4,9 +4,6 @@
 
 enum {
 	OPEN_NS = 5000000, /* between two OPEN, until the device has the hello */
-	BEAT_NS = 200000000, /* between two OPEN from then on */
-	LOOK_NS = 50000000, /* between two looks at the device's heartbeat */
-	SILENT_LOOKS = 20, /* without a packet, after which a host is gone */
 };
 
 /* The next of moments that are so far apart: ends of one clock wake at the same time. */
@@ -219,7 +216,7 @@ static void area_came(struct nfc_far *f, const struct nfc_packet *p,
 static void send_open(struct nfc_far *f)
 {
 	struct nfc_slot *hello = &f->config.area->host_hello;
-	struct nfc_far_packet p = { .head = { .count = 0 } };
+	struct nfc_far_packet p = { .head = { .owner = f->config.owner } };
 
 	if (f->line.now < f->open_ns) {
 		nfc_far_due(&f->line, f->open_ns);
@@ -230,7 +227,7 @@ static void send_open(struct nfc_far *f)
 			 sizeof(hello->payload));
 	if (!nfc_far_send(&f->line, NFC_FAR_OPEN, &p, sizeof(*hello)))
 		return;
-	f->open_ns = next(f->line.now, f->known ? BEAT_NS : OPEN_NS);
+	f->open_ns = next(f->line.now, f->known ? NFC_FAR_BEAT_NS : OPEN_NS);
 	nfc_far_due(&f->line, f->open_ns);
 }
 
@@ -305,8 +302,8 @@ static bool look_again(struct nfc_far *f)
 static void look_at_host(struct nfc_far *f)
 {
 	if (f->line.now >= f->look_ns) {
-		f->look_ns = next(f->line.now, LOOK_NS);
-		f->over = f->silent++ == SILENT_LOOKS;
+		f->look_ns = next(f->line.now, NFC_FAR_LOOK_NS);
+		f->over = f->silent++ == NFC_FAR_SILENT;
 	}
 	nfc_far_due(&f->line, f->look_ns);
 }

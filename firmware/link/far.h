@@ -38,6 +38,9 @@ enum nfc_far_limits {
 	NFC_FAR_PIECES = 32,
 	NFC_FAR_MAILBOXES = 64,
 	NFC_FAR_HOSTS = 16, /* of one node, at a device */
+	NFC_FAR_BEAT_NS = 200000000, /* between two packets of who has nothing to say */
+	NFC_FAR_LOOK_NS = 50000000, /* between two looks whether any came */
+	NFC_FAR_SILENT = 20, /* looks without one, after which the other side is gone */
 };
 
 /* What a packet begins with. */
@@ -52,6 +55,7 @@ struct nfc_far_head {
 			uint64_t received; /* slots of the other ring that are here … */
 			uint64_t consumed; /* … and how many of them were taken */
 		};
+		uint64_t owner; /* OPEN: whose host it is, there: the same at all devices */
 		struct { /* WRITE, DATA */
 			uint64_t bus; /* DATA: zero */
 			uint32_t number, size;
@@ -144,6 +148,7 @@ struct nfc_far_config {
 	uint32_t peer; /* address of the other node */
 	uint32_t epoch;
 	uint16_t host;
+	uint64_t owner; /* at the host: as in an OPEN */
 	uint32_t mailboxes, islands, slots, channels;
 	bool device; /* this end is the device's */
 };
