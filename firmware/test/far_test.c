@@ -1,86 +1,29 @@
 // SPDX-License-Identifier: MIT
 /*
- * The two ends of a far host over a fabric that loses, doubles and delays whole packets,
- * as one does whose links break: nothing of what host and device say to each other is lost,
- * doubled or changed, and nothing late reaches memory that is somebody else's by then.
+ * The two ends of a far host over a fabric that loses, doubles and delays: nothing of what
+ * host and device say to each other is lost, doubled or changed, and nothing late reaches
+ * memory that is somebody else's by then.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "../link/far.h"
 #include "harness.h"
+#include "lossy.h"
 
 enum {
 	MAILBOXES = 2,
 	SLOTS = 16,
 	CHANNELS = 8,
-	FLYING = 256, /* packets under way */
-	STEP_NS = 10000,
 	EPOCH = 7,
 };
 
-/* A packet under way. */
-struct flying {
-	struct nfc_packet packet;
-	struct nfc_word word[NFC_PACKET_WORDS];
-	uint64_t due; /* 0: the place is free */
-};
-
 static struct {
-	struct nfc_node node[2]; /* of the host, of the device */
-	struct nfc_link_port port;
-	struct nfc_far end[2];
+	struct nfc_far end[2]; /* of the host, of the device */
 	struct nfc_area *area[2];
 	void *pages;
 	uint16_t transfer;
-	struct flying flying[FLYING];
-	uint64_t now, random;
-	uint32_t lose, twice, late; /* of 100 packets */
 	unsigned int rings[2];
 } t;
-
-static uint32_t chance(uint32_t n)
-{
-	t.random = t.random * 6364136223846793005ull + 1442695040888963407ull;
-	return (uint32_t)(t.random >> 33) % n;
-}
-
-static uint64_t clock_now(void *self)
-{
-	(void)self;
-	return t.now;
-}
-
-static void put(const struct nfc_packet *p, const void *data)
-{
-	struct flying *f = &t.flying[chance(FLYING)];
-
-	while (f->due)
-		f = &t.flying[chance(FLYING)];
-	f->packet = *p;
-	f->due = t.now + STEP_NS;
-	if (chance(100) < t.late)
-		f->due += chance(60000000);
-	memcpy(f->word, data, p->size);
-}
-
-/* The fabric, in place of firmware/link/node.c. */
-int nfc_node_send(struct nfc_node *n, const struct nfc_packet *p,
-		  const void *data)
-{
-	struct nfc_packet q = *p;
-
-	(void)n;
-	if (!chance(20))
-		return -NFC_EBUSY;
-	if (!chance(500))
-		return -NFC_ENOTARGET;
-	if (chance(100) >= t.lose)
-		put(&q, data);
-	if (chance(100) < t.twice)
-		put(&q, data);
-	return 0;
-}
 
 static void ring(void *self, uint32_t island)
 {
@@ -103,11 +46,7 @@ static int reach(void *self, bool write, void *memory, uint64_t bus,
 static void setup(uint32_t lose, uint32_t twice, uint32_t late)
 {
 	memset(&t, 0, sizeof(t));
-	t.now = 1000000000;
-	t.port.now = clock_now;
-	t.lose = lose;
-	t.twice = twice;
-	t.late = late;
+	lossy_reset(lose, twice, late);
 	for (int i = 0; i < 2; i++) {
 		struct nfc_far_config c = {
 			.port = { &t.rings[i], ring, reach },
@@ -125,7 +64,6 @@ static void setup(uint32_t lose, uint32_t twice, uint32_t late)
 		c.pages = t.pages = i ? t.pages :
 					calloc(1,
 					       (size_t)nfc_far_pages_size(&c));
-		t.node[i].link_port = &t.port;
 		if (i) {
 			struct nfc_hello *hello = (void *)area->device_hello.payload;
 
@@ -140,7 +78,7 @@ static void setup(uint32_t lose, uint32_t twice, uint32_t late)
 			area->heartbeat.header = nfc_header(NFC_TYPE_HEARTBEAT,
 							    56, EPOCH, 1, 0);
 		}
-		nfc_far_init(&t.end[i], &t.node[i], &c);
+		nfc_far_init(&t.end[i], &lossy.node[i], &c);
 	}
 }
 
@@ -151,26 +89,16 @@ static void teardown(void)
 	free(t.pages);
 }
 
-static void deliver(struct flying *f)
+static void deliver(const struct nfc_packet *p, const struct nfc_fifo *fifo)
 {
-	struct nfc_fifo fifo;
-	static uint8_t memory[64 << 10];
-	struct nfc_word header = { 0 };
-
-	nfc_fifo_init(&fifo, 1024, memory);
-	nfc_fifo_write(&fifo, 0, f->word, nfc_words(f->packet.size));
-	nfc_fifo_push(&fifo, header, nfc_words(f->packet.size), 0, 0);
-	nfc_far_deliver(&t.end[f->packet.to], &f->packet, &fifo, 0);
-	f->due = 0;
+	nfc_far_deliver(&t.end[p->to], p, fifo, 0);
 }
 
 static void step(void)
 {
-	t.now += STEP_NS;
+	lossy.now += STEP_NS;
 	t.end[0].rung = t.end[1].rung = true;
-	for (int i = 0; i < FLYING; i++)
-		if (t.flying[i].due && t.flying[i].due <= t.now)
-			deliver(&t.flying[i]);
+	lossy_deliver(deliver);
 	nfc_far_step(&t.end[0]);
 	nfc_far_step(&t.end[1]);
 }
@@ -476,11 +404,11 @@ CASE(a_silent_host_is_gone_and_one_that_stood_still_is_not)
 {
 	setup(0, 0, 0);
 	greet();
-	t.now += 5000000000ull; /* nobody ran */
+	lossy.now += 5000000000ull; /* nobody ran */
 	step();
 	step();
 	CHECK(!t.end[1].over);
-	t.lose = 100;
+	lossy.lose = 100;
 	for (int i = 0; i < 300000 && !t.end[1].over; i++)
 		step();
 	CHECK(t.end[1].over);
@@ -495,7 +423,7 @@ CASE(nonsense_is_dropped)
 
 	setup(0, 0, 0);
 	greet();
-	t.random = 1;
+	lossy.random = 1;
 	for (int i = 0; i < 200000; i++) {
 		struct flying f = { .packet.to = chance(2) };
 
@@ -513,7 +441,7 @@ CASE(nonsense_is_dropped)
 			continue; /* a host's device would be latched at once */
 		f.packet.size = chance(NFC_PACKET_SIZE + 1);
 		memcpy(f.word, &p, sizeof(p));
-		deliver(&f);
+		lossy_give(&f, deliver);
 		if (i % 64 == 0)
 			step();
 	}
