@@ -70,6 +70,7 @@ func NewMesh(c MeshConfig) (*Mesh, abi.Status) {
 	if m == nil {
 		return nil, abi.ErrInvalid
 	}
+	C.nfc_mesh_far(m)
 	return &Mesh{m: m, nodes: nodes}, abi.OK
 }
 

@@ -27,6 +27,21 @@ func (m *Mesh) Serve(node int, i *Instance, c Config) {
 // be closed, and must be.
 func (m *Mesh) Unserve(node int) { C.nfc_mesh_unserve(m.m, C.uint32_t(node)) }
 
+// Home makes a device that is not shared that of a node, of which its host is, until
+// LeaveHome: neither the device nor the mesh may end before that.
+func (m *Mesh) Home(node int, i *Instance, owner uint64) abi.Status {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return abi.Status(-C.nfc_mesh_home(m.m, C.uint32_t(node), i.h, C.uint64_t(owner)))
+}
+
+// LeaveHome ends what joins processes of the device to those of other nodes.
+func (m *Mesh) LeaveHome(node int, i *Instance) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	C.nfc_mesh_leave_home(m.m, C.uint32_t(node))
+}
+
 // NearsMax is how many hosts of one node the device of another takes.
 const NearsMax = C.NFC_FAR_HOSTS
 
@@ -38,7 +53,10 @@ type Near struct{ h *C.struct_nfc_near }
 // Near returns a host at a node of the device at another, of which the shape is known:
 // this process if b is nil; else a client of it, whose area and memory are the bus's, and
 // which is rung through a socket that stays the caller's.
-func (m *Mesh) Near(node, to int, c Config, b *Bus, doorbell int) (*Near, abi.Status) {
+//
+// Hosts of one owner, a number of the node's own, are one: their processes may have channels
+// to each other. Those of owner 0 have none.
+func (m *Mesh) Near(node, to int, c Config, owner uint64, b *Bus, doorbell int) (*Near, abi.Status) {
 	n, ok := c.native()
 	if !ok {
 		return nil, abi.ErrInvalid
@@ -48,7 +66,7 @@ func (m *Mesh) Near(node, to int, c Config, b *Bus, doorbell int) (*Near, abi.St
 	if b != nil {
 		client = &C.struct_nfc_near_client{bus: b.b, doorbell: C.int32_t(doorbell)}
 	}
-	if rc := C.nfc_near_new(m.m, C.uint32_t(node), C.uint32_t(to), &n, client, &h); rc != 0 {
+	if rc := C.nfc_near_new(m.m, C.uint32_t(node), C.uint32_t(to), &n, C.uint64_t(owner), client, &h); rc != 0 {
 		return nil, abi.Status(-rc)
 	}
 	return &Near{h}, abi.OK

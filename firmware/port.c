@@ -11,6 +11,7 @@
 #include "port/mesh_far.c"
 #include "port/mesh_load.c"
 #include "port/mesh_rma.c"
+#include "port/mesh_span.c"
 #include "port/seat.c"
 #include "port/stack.c"
 #include "port/switch.c"

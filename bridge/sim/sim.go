@@ -34,7 +34,7 @@ func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Devi
 		return nil, err
 	}
 	log := logqueue.New(o.Logger)
-	dev, err := openNear(ctx, a, opts, log)
+	dev, own, err := openNear(ctx, a, opts, log)
 	if err != nil {
 		log.Flush()
 		return nil, err
@@ -42,7 +42,7 @@ func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Devi
 	if opts.torus == [3]int{} {
 		return dev, nil
 	}
-	t, err := newTorus(opts, bridge.Info{Address: a.String(), Driver: "sim"}, log)
+	t, err := newTorus(opts, own, bridge.Info{Address: a.String(), Driver: "sim"}, log)
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
@@ -50,17 +50,19 @@ func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Devi
 }
 
 // openNear opens the device that this process reaches without a fabric.
-func openNear(ctx context.Context, a bridge.Address, o options, log *logqueue.Queue) (bridge.Device, error) {
+func openNear(
+	ctx context.Context, a bridge.Address, o options, log *logqueue.Queue,
+) (bridge.Device, *firmware.Instance, error) {
 	p, err := start(o.shape, log)
 	if err != nil {
-		return nil, fmt.Errorf("start firmware: %w", err)
+		return nil, nil, fmt.Errorf("start firmware: %w", err)
 	}
 	dev, err := mailbox.Open(ctx, p, bridge.Info{Address: a.String(), Driver: "sim"}, &mailbox.Options{Log: log, Stall: o.stall})
 	if err != nil {
 		p.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	return dev, nil
+	return dev, p.firmware, nil
 }
 
 // port runs the firmware and is the mailbox manager's way to it.

@@ -18,10 +18,14 @@ import (
 	"github.com/nfcomms/nfcomms/firmware"
 )
 
+// self is the owner of all hosts of this process.
+const self = 1
+
 // torus is the fabric of which the device is node 0.0.0.
 type torus struct {
 	mesh.Fabric
 	o    options
+	own  *firmware.Instance // of node 0.0.0
 	info bridge.Info
 	log  *logqueue.Queue // of the device; closed with that
 	far  map[abi.Node]*farNode
@@ -38,7 +42,7 @@ type farNode struct {
 }
 
 // newTorus starts the nodes of a torus.
-func newTorus(o options, info bridge.Info, log *logqueue.Queue) (*torus, error) {
+func newTorus(o options, own *firmware.Instance, info bridge.Info, log *logqueue.Queue) (*torus, error) {
 	m, err := mesh.Open(mesh.Config{Side: o.torus, Threads: meshThreads(), Spin: o.shape.Spin})
 	if err != nil {
 		return nil, err
@@ -47,8 +51,12 @@ func newTorus(o options, info bridge.Info, log *logqueue.Queue) (*torus, error) 
 		m.Close()
 		return nil, err
 	}
+	if err := m.SetHome(0, own, self); err != nil {
+		m.Close()
+		return nil, err
+	}
 	o.shape.Shared = 1 // the host at node 0.0.0
-	return &torus{Fabric: mesh.Fabric{Mesh: m}, o: o, info: info, log: log, far: make(map[abi.Node]*farNode)}, nil
+	return &torus{Fabric: mesh.Fabric{Mesh: m}, o: o, own: own, info: info, log: log, far: make(map[abi.Node]*farNode)}, nil
 }
 
 // breakLinks has each link flip, lose, double and delay words.
@@ -126,7 +134,7 @@ func (t *torus) boot(i int) (*farNode, error) {
 		log.Close()
 		return nil, t.Error(err)
 	}
-	near, err := t.Mesh.Near(0, i, shape, nil, 0)
+	near, err := t.Mesh.Near(0, i, shape, self, nil, 0)
 	if err != nil {
 		_ = t.Mesh.EndDevice(i)
 		instance.Close()
@@ -144,7 +152,7 @@ func (t *torus) reaches(i int) bool {
 
 // End ends all nodes.
 func (t *torus) End() error {
-	var errs []error
+	errs := []error{t.Mesh.EndHome(0, t.own)}
 	for _, far := range t.far {
 		_ = t.Mesh.EndDevice(far.index)
 		errs = append(errs, far.stop(t.log))

@@ -56,7 +56,7 @@ func (n *node) Reach(to abi.Node, b *firmware.Bus, doorbell int) (hosts.Attached
 	if !n.torus.Contains(place) || n.torus.Index(place) == n.own() {
 		return nil, abi.ErrNoTarget
 	}
-	near, err := n.Mesh.Near(n.own(), n.torus.Index(place), n.shape, b, doorbell)
+	near, err := n.Mesh.Near(n.own(), n.torus.Index(place), n.shape, 0, b, doorbell)
 	if err != nil {
 		status, _ := bridge.StatusOf(err)
 		return nil, cmp.Or(status, abi.ErrReset) // the mesh is closed

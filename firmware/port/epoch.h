@@ -48,6 +48,7 @@ struct epoch {
 	struct refusal refusal;
 	struct port_crashes crashes;
 	struct gate dma; /* shut by a fence */
+	struct gate joints; /* to other nodes */
 	struct gate out; /* to the host: doorbell, log */
 	struct epoch *next; /* of those cut off */
 };
@@ -56,6 +57,7 @@ struct nfc_hosted {
 	struct epoch *epoch; /* NULL after a restart that failed */
 	struct nfc_config config;
 	struct nfc_hosted_options options;
+	const struct nfc_hosted_joints *joints; /* of host 0, if that is here */
 	void *area; /* the present epoch's; outlives it: the host may still read it */
 	uint32_t number; /* of the present epoch */
 	uint64_t area_size;

@@ -275,6 +275,72 @@ static uint32_t port_sense(void *self)
 	return word;
 }
 
+/* Of a host; NULL: it has none, or no more. Else leave the gate. */
+static const struct nfc_hosted_joints *joints_of(struct epoch *epoch,
+						 uint32_t host)
+{
+	const struct nfc_hosted_joints *j;
+
+	if (!enter(&epoch->joints))
+		return NULL;
+	j = atomic_load(&epoch->seat[host].joints);
+	if (!j)
+		leave(&epoch->joints);
+	return j;
+}
+
+static int port_locate(void *self, uint32_t host, uint64_t id)
+{
+	struct epoch *epoch = self;
+	const struct nfc_hosted_joints *j = joints_of(epoch, host);
+	int rc;
+
+	if (!j)
+		return -NFC_ENOTSUP;
+	rc = j->locate(j->self, id);
+	leave(&epoch->joints);
+	return rc;
+}
+
+static int port_join(void *self, uint32_t host, struct nfc_joint *joint,
+		     uint32_t index, uint64_t id)
+{
+	struct epoch *epoch = self;
+	const struct nfc_hosted_joints *j = joints_of(epoch, host);
+	int rc;
+
+	if (!j)
+		return -NFC_ECLOSED;
+	rc = j->join(j->self, joint, index, id);
+	leave(&epoch->joints);
+	return rc;
+}
+
+static void port_carry(void *self, uint32_t host, uint32_t index)
+{
+	struct epoch *epoch = self;
+	const struct nfc_hosted_joints *j = joints_of(epoch, host);
+
+	if (!j)
+		return;
+	j->carry(j->self, index);
+	leave(&epoch->joints);
+}
+
+static int port_fetch(void *self, uint32_t host, uint32_t index, void *to,
+		      uint64_t at, uint64_t len)
+{
+	struct epoch *epoch = self;
+	const struct nfc_hosted_joints *j = joints_of(epoch, host);
+	int rc;
+
+	if (!j)
+		return NFC_ERESET;
+	rc = j->fetch(j->self, index, to, at, len);
+	leave(&epoch->joints);
+	return rc;
+}
+
 static void port_wake_engines(void *self)
 {
 	struct epoch *epoch = self;
@@ -353,6 +419,27 @@ static int epoch_init(struct epoch *epoch)
 	return -nfc_device_init(epoch->dev, &epoch->config, &epoch->port, seat);
 }
 
+/* Joints of a host that is here follow its device from epoch to epoch. */
+static void serve_joints(struct nfc_hosted *h, bool serve)
+{
+	const struct nfc_hosted_joints *j = h->joints;
+
+	if (!j || !h->epoch)
+		return;
+	atomic_store(&h->epoch->seat[0].joints, serve ? j : NULL);
+	j->serve(j->self, serve ? h->epoch->dev : NULL);
+	if (!serve)
+		shut(&h->epoch->joints);
+}
+
+void nfc_hosted_join(struct nfc_hosted *h,
+		     const struct nfc_hosted_joints *joints)
+{
+	serve_joints(h, false);
+	h->joints = joints;
+	serve_joints(h, true);
+}
+
 /* Boot an epoch in h->area, which is zero. 0 or enum nfc_status. */
 static int epoch_start(struct nfc_hosted *h)
 {
@@ -373,6 +460,10 @@ static int epoch_start(struct nfc_hosted *h)
 		.ring_host = port_ring_host,
 		.dma_read = port_dma_read,
 		.dma_write = port_dma_write,
+		.locate = port_locate,
+		.join = port_join,
+		.carry = port_carry,
+		.fetch = port_fetch,
 		.wake_engines = port_wake_engines,
 		.now = port_now,
 		.log = port_log,
@@ -406,6 +497,7 @@ static int epoch_start(struct nfc_hosted *h)
 		return rc;
 	}
 	h->epoch = epoch;
+	serve_joints(h, true);
 	return 0;
 }
 
@@ -482,9 +574,11 @@ static void epoch_end(struct nfc_hosted *h)
 {
 	struct epoch *epoch = h->epoch;
 
+	serve_joints(h, false);
 	h->epoch = NULL;
 	if (!epoch)
 		return;
+	shut(&epoch->joints);
 	shut(&epoch->dma);
 	if (port_threads_stop(epoch, JOIN_SECONDS)) {
 		nfc_device_fini(epoch->dev);

@@ -38,11 +38,25 @@ struct nfc_hosted_far {
 		   uint64_t len);
 };
 
+/* Channels of a host's processes to those at other nodes: as in struct nfc_port. */
+struct nfc_hosted_joints {
+	void *self;
+	int (*locate)(void *self, uint64_t id);
+	int (*join)(void *self, struct nfc_joint *joint, uint32_t index,
+		    uint64_t id);
+	void (*carry)(void *self, uint32_t index);
+	int (*fetch)(void *self, uint32_t index, void *to, uint64_t at,
+		     uint64_t len);
+	/* A device has begun an epoch; NULL: it is about to end it. */
+	void (*serve)(void *self, struct nfc_device *core);
+};
+
 /* How a shared device reaches a host: by a bus and a doorbell, or far away. */
 struct nfc_hosted_peer {
 	struct nfc_bus *bus; /* its area and its memory; stays the caller's */
 	int32_t doorbell; /* a socket: one byte for each ring. A duplicate is kept. */
 	const struct nfc_hosted_far *far; /* or NULL. Its area is the device's. */
+	const struct nfc_hosted_joints *joints; /* NULL: it is of no fabric */
 	uint32_t epoch;
 	bool no_load; /* it may load no programs */
 };
@@ -57,7 +71,13 @@ int nfc_hosted_attach(struct nfc_hosted *h, const struct nfc_hosted_peer *peer,
 void nfc_hosted_detach(struct nfc_hosted *h, uint32_t host);
 /* The area of a host that is far. */
 struct nfc_area *nfc_hosted_area_of(struct nfc_hosted *h, uint32_t host);
-/* Wake an island of a shared device. Any thread, until nfc_hosted_close(). */
+/*
+ * Host 0 of a device that is not shared has joints, once, or none any more: then this
+ * returns when nobody is in one of those calls.
+ */
+void nfc_hosted_join(struct nfc_hosted *h,
+		     const struct nfc_hosted_joints *joints);
+/* Wake an island. Any thread, until nfc_hosted_close(). */
 void nfc_hosted_wake(struct nfc_hosted *h, uint32_t island);
 /*
  * The device is to be closed: what waits for its islands, to attach or detach a host,

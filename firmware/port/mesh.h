@@ -179,6 +179,16 @@ int nfc_mesh_event(struct nfc_mesh *m, uint32_t node, uint32_t link);
 struct nfc_hosted;
 struct nfc_near;
 
+/* Nodes here take the packets of such channels. */
+void nfc_mesh_far(struct nfc_mesh *m);
+/*
+ * The device of a node whose only host, of that owner, is at the node itself: its processes
+ * may have channels to those that the host has at other nodes, until leave_home. The device
+ * may begin other epochs meanwhile. 0 or -NFC_ENOMEM.
+ */
+int nfc_mesh_home(struct nfc_mesh *m, uint32_t node, struct nfc_hosted *device,
+		  uint64_t owner);
+void nfc_mesh_leave_home(struct nfc_mesh *m, uint32_t node);
 /*
  * The device of a node, which is a shared one of that shape. It serves hosts of other
  * nodes until nfc_mesh_unserve(), which returns when none comes or goes any more: then
@@ -196,10 +206,12 @@ struct nfc_near_client {
 
 /*
  * A host at node, of the device at the node to, whose shape it has to know: this process,
- * or a client. 0; -NFC_EBUSY: there are as many as a device takes of one node; -NFC_ENOMEM.
+ * or a client. Hosts of one owner are one: their processes may have channels between them,
+ * unless it is 0.
+ * 0; -NFC_EBUSY: there are as many as a device takes of one node; -NFC_ENOMEM.
  */
 int nfc_near_new(struct nfc_mesh *m, uint32_t node, uint32_t to,
-		 const struct nfc_config *shape,
+		 const struct nfc_config *shape, uint64_t owner,
 		 const struct nfc_near_client *client, struct nfc_near **out);
 /* It takes leave, and is gone; else that comes with the mesh's end. */
 void nfc_near_free(struct nfc_near *h);

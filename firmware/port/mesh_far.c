@@ -17,7 +17,7 @@
 #include "../link/far.h"
 #include "epoch.h"
 #include "fault.h"
-#include "mesh_state.h"
+#include "mesh_span.h"
 
 /* A host: this process, or a client of it. */
 struct nfc_near {
@@ -30,6 +30,7 @@ struct nfc_near {
 	void *area, *pages;
 	uint64_t size, pages_size;
 	int doorbell;
+	uint64_t owner; /* the same of all hosts here that are one */
 	uint32_t epoch;
 	uint16_t number; /* among the hosts of that device here */
 	bool active;
@@ -45,16 +46,16 @@ struct far_seat {
 	struct far_seat *next;
 	struct mesh_node *node;
 	struct nfc_hosted_far reach;
+	struct mesh_place place;
 	uint32_t peer, host;
 	uint16_t number; /* among the hosts of that node */
+	uint64_t owner; /* of the epoch that is wanted */
 	uint32_t wanted, seated; /* epochs */
 	bool active; /* the device serves it */
 	_Atomic bool rung;
 	pthread_t thread;
 	pthread_cond_t changed;
 };
-
-static const struct mesh_far calls;
 
 static struct nfc_far_config end_config(const struct nfc_config *shape,
 					uint32_t peer, uint32_t epoch)
@@ -177,7 +178,7 @@ static int make_near(struct nfc_near *h, const struct nfc_near_client *client)
 }
 
 int nfc_near_new(struct nfc_mesh *m, uint32_t node, uint32_t to,
-		 const struct nfc_config *shape,
+		 const struct nfc_config *shape, uint64_t owner,
 		 const struct nfc_near_client *client, struct nfc_near **out)
 {
 	struct nfc_near *h = calloc(1, sizeof(*h));
@@ -188,6 +189,7 @@ int nfc_near_new(struct nfc_mesh *m, uint32_t node, uint32_t to,
 		return -NFC_ENOMEM;
 	h->node = n;
 	h->to = to;
+	h->owner = owner;
 	h->shape = *shape;
 	rc = make_near(h, client);
 	pthread_mutex_lock(&n->lock);
@@ -195,7 +197,6 @@ int nfc_near_new(struct nfc_mesh *m, uint32_t node, uint32_t to,
 	if (!rc) {
 		h->next = n->nears;
 		n->nears = h;
-		n->far = &calls;
 	}
 	pthread_mutex_unlock(&n->lock);
 	if (rc)
@@ -252,6 +253,7 @@ int nfc_near_start(struct nfc_near *h)
 	c.area = h->area;
 	c.pages = h->pages;
 	c.host = h->number;
+	c.owner = h->owner;
 	c.port = (struct nfc_far_port){ h, ring_near, reach_near };
 	pthread_mutex_lock(&n->lock);
 	c.epoch = h->epoch = epoch_near(h);
@@ -356,6 +358,8 @@ static void seat_come(struct far_seat *s)
 	struct nfc_far_config c = end_config(&n->shape, s->peer, epoch);
 	int rc;
 
+	if (s->owner)
+		peer.joints = &s->place.calls;
 	peer.no_load = !n->mesh->node[from].here; /* code is for those who own it */
 	s->seated = epoch;
 	pthread_mutex_unlock(&n->lock);
@@ -374,6 +378,11 @@ static void seat_come(struct far_seat *s)
 	c.port = (struct nfc_far_port){ s, ring_island, NULL };
 	nfc_far_init(&s->end, &n->node, &c);
 	s->active = true;
+	s->place.device = n->device;
+	s->place.host = s->host;
+	s->place.owner = s->owner;
+	if (s->owner)
+		nfc_mesh_place(&s->place, n->device->epoch->dev);
 	nfc_mesh_kick(n);
 }
 
@@ -384,6 +393,7 @@ static void seat_go(struct far_seat *s)
 	if (!s->active)
 		return;
 	s->active = false; /* what is asked of it from now on ends */
+	nfc_mesh_leave_place(&s->place);
 	pthread_mutex_unlock(&n->lock);
 	for (uint32_t i = 0; i < n->shape.islands; i++)
 		nfc_hosted_wake(n->device, i);
@@ -427,6 +437,10 @@ static struct far_seat *add_seat(struct mesh_node *n, uint32_t peer,
 	s->peer = peer;
 	s->number = number;
 	s->reach = (struct nfc_hosted_far){ s, seat_rung, seat_dma };
+	s->place.node = n;
+	s->place.home = peer;
+	s->place.calls = nfc_mesh_joints;
+	s->place.calls.self = &s->place;
 	pthread_cond_init(&s->changed, NULL);
 	if (pthread_create(&s->thread, NULL, seat_run, s)) {
 		free(s);
@@ -446,6 +460,7 @@ static void host_shows(struct mesh_node *n, struct far_seat *s, uint32_t peer,
 	if (!s || (s->wanted && (int32_t)(h->epoch - s->wanted) <= 0))
 		return;
 	s->wanted = h->epoch;
+	s->owner = h->owner;
 	pthread_cond_signal(&s->changed);
 }
 
@@ -483,6 +498,10 @@ static void far_deliver(struct mesh_node *n, const struct nfc_packet *p,
 	struct nfc_near *h = n->nears;
 	uint16_t number;
 
+	if (p->kind >= NFC_SPAN_JOIN) {
+		nfc_mesh_spans_deliver(n, p, f, at);
+		return;
+	}
 	if (p->kind >= NFC_FAR_OPEN && p->kind < NFC_FAR_AREA)
 		to_device(n, p, f, at);
 	if (p->kind < NFC_FAR_AREA || p->size < NFC_FAR_HEAD)
@@ -507,7 +526,7 @@ static uint64_t step_end(struct nfc_far *end, _Atomic bool *rung, uint64_t due)
 
 static uint64_t far_step(struct mesh_node *n)
 {
-	uint64_t due = UINT64_MAX;
+	uint64_t due = UINT64_MAX, at;
 
 	for (struct nfc_near *h = n->nears; h; h = h->next)
 		if (h->active)
@@ -519,12 +538,13 @@ static uint64_t far_step(struct mesh_node *n)
 		if (s->end.over)
 			pthread_cond_signal(&s->changed);
 	}
-	return due;
+	at = nfc_mesh_spans_step(n);
+	return at < due ? at : due;
 }
 
 static bool far_stirred(const struct mesh_node *n)
 {
-	bool any = false;
+	bool any = nfc_mesh_spans_stirred(n);
 
 	for (const struct nfc_near *h = n->nears; h; h = h->next)
 		any |= h->active && h->end.stirred;
@@ -552,6 +572,17 @@ static void far_free(struct mesh_node *n)
 static const struct mesh_far calls = { far_deliver, far_step, far_stirred,
 				       far_free };
 
+void nfc_mesh_far(struct nfc_mesh *m)
+{
+	for (uint32_t i = 0; i < m->nodes; i++) {
+		struct mesh_node *n = &m->node[i];
+
+		pthread_mutex_lock(&n->lock);
+		n->far = &calls;
+		pthread_mutex_unlock(&n->lock);
+	}
+}
+
 void nfc_mesh_serve(struct nfc_mesh *m, uint32_t node,
 		    struct nfc_hosted *device, const struct nfc_config *shape)
 {
@@ -562,7 +593,6 @@ void nfc_mesh_serve(struct nfc_mesh *m, uint32_t node,
 	nfc_config_check(
 		&n->shape); /* the device has it: it fills in what is zero */
 	n->device = device;
-	n->far = &calls;
 	pthread_mutex_unlock(&n->lock);
 }
 

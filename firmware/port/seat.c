@@ -146,6 +146,7 @@ static void take_back(struct epoch *epoch, struct seat *s)
 		close(s->doorbell);
 	s->bus = NULL;
 	s->far = NULL;
+	atomic_store(&s->joints, NULL);
 	s->used = false;
 }
 
@@ -207,6 +208,7 @@ int nfc_hosted_attach(struct nfc_hosted *h, const struct nfc_hosted_peer *peer,
 	s->used = true;
 	s->bus = peer->bus;
 	s->far = peer->far;
+	atomic_store(&s->joints, peer->joints);
 	atomic_store(&s->fenced, false);
 	atomic_store(&s->area, s->core.area);
 	rc = nfc_host_attach(epoch->dev, (uint32_t)index, &s->core);
@@ -238,7 +240,7 @@ struct nfc_area *nfc_hosted_area_of(struct nfc_hosted *h, uint32_t host)
 
 void nfc_hosted_wake(struct nfc_hosted *h, uint32_t island)
 {
-	port_seats_wake(h->epoch, island);
+	h->epoch->port.wake(h->epoch, island);
 }
 
 void nfc_hosted_halt(struct nfc_hosted *h)

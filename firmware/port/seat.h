@@ -13,6 +13,7 @@
 struct epoch;
 struct nfc_bus;
 struct nfc_hosted_far;
+struct nfc_hosted_joints;
 
 /* What the port has of a host. Of who attaches and detaches, but for `area`. */
 struct seat {
@@ -22,6 +23,7 @@ struct seat {
 	struct nfc_bus *bus; /* of a host of a shared device that is near */
 	int doorbell; /* a socket to it, a duplicate; -1: none */
 	const struct nfc_hosted_far *far; /* of one that is far */
+	_Atomic(const struct nfc_hosted_joints *) joints; /* NULL: there are none */
 	void *far_area; /* mapped once, until the device's end */
 	_Atomic bool fenced; /* its transfers end without a word */
 };
