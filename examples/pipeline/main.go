@@ -1,8 +1,10 @@
 // Command pipeline sends blocks through stages that are processes of a device, joined
 // by channels of their own: host → stage → … → stage → host. No byte that goes from one
-// stage to the next is seen by the host.
+// stage to the next is seen by the host. With --nodes the stages are at nodes of a fabric,
+// in turn, and the blocks go from node to node.
 //
 //	go run ./examples/pipeline
+//	go run ./examples/pipeline --nodes 1.0.0,1.1.0
 //	go run ./examples/pipeline --stages 5 --size 4194304 --address 'sim:?islands=4'
 //
 // Exit codes: 0 verified, 1 failed, 2 bad input, 130 interrupted.
@@ -17,8 +19,8 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/examples/internal/command"
+	"github.com/nfcomms/nfcomms/pkg/fabric"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
-	"github.com/nfcomms/nfcomms/pkg/program"
 )
 
 //go:embed device
@@ -28,6 +30,7 @@ var source embed.FS
 type settings struct {
 	address              string
 	stages, blocks, size int
+	nodes                []fabric.Node // of the stages, in turn; none: all are at the device
 }
 
 func main() { command.Main("pipeline", pipeline) }
@@ -42,7 +45,11 @@ func pipeline(ctx context.Context, args []string, stdout, stderr io.Writer) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
-	in, out, err := start(ctx, dev, s.stages)
+	in, out, err := s.start(ctx, dev)
+	if err != nil {
+		return err
+	}
+	before, err := hostTraffic(dev)
 	if err != nil {
 		return err
 	}
@@ -52,16 +59,20 @@ func pipeline(ctx context.Context, args []string, stdout, stderr io.Writer) (err
 	}
 	_, err = fmt.Fprintf(stdout, "verified: %d blocks of %d bytes through %d stages, %.0f MB/s\n", s.blocks, s.size, s.stages,
 		float64(s.blocks)*float64(s.size)/time.Since(since).Seconds()/1e6)
-	return err
+	if err != nil || s.nodes == nil {
+		return err
+	}
+	return s.account(stdout, dev, before)
 }
 
 func parse(args []string, stderr io.Writer) (settings, error) {
 	var s settings
 	f := command.Flags("pipeline")
-	f.StringVar(&s.address, "address", "sim:", "device `address`")
+	f.StringVar(&s.address, "address", "", "device `address` (default sim:, with --nodes sim:?torus=2x2x1)")
 	f.IntVar(&s.stages, "stages", 3, "`number` of stages")
 	f.IntVar(&s.blocks, "blocks", 100, "`number` of blocks")
 	f.IntVar(&s.size, "size", 1<<20, "`bytes` of a block")
+	nodes := f.String("nodes", "", "`places` of the stages in a fabric, in turn, as 1.0.0,1.1.0")
 	if err := command.Parse(f, args, stderr, "pipeline [flags]    blocks through processes of a device"); err != nil {
 		return s, err
 	}
@@ -71,34 +82,35 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	if s.blocks < 1 || s.size < 0 {
 		return s, command.Inputf("--blocks %d of --size %d are none", s.blocks, s.size)
 	}
-	return s, command.NoArguments(f)
+	return s, errors.Join(s.place(*nodes), command.NoArguments(f))
 }
 
 // start starts the stages, the last one first: each is told the target of the next. It
 // returns the channels to the first and of the last.
-func start(ctx context.Context, dev *nfcomms.Device, stages int) (in, out *nfcomms.Channel, err error) {
-	image, err := program.Build(ctx, source, program.Options{})
+func (s *settings) start(ctx context.Context, dev *nfcomms.Device) (in, out *nfcomms.Channel, err error) {
+	places, err := s.places(ctx, dev)
 	if err != nil {
 		return nil, nil, err
 	}
-	name, err := dev.Load(ctx, image)
-	if err != nil {
-		return nil, nil, err
-	}
-	last, err := dev.Start(ctx, nfcomms.Program{Name: name, Targets: 2})
-	first := last.First
-	for i := 1; i < stages && err == nil; i++ {
-		var stage nfcomms.Process
-		stage, err = dev.Start(ctx, nfcomms.Program{Name: name, Targets: 1, Argument: uint64(first)})
-		first = stage.First
-	}
-	if err != nil {
-		return nil, nil, err
+	var first, result nfcomms.Target
+	for i := len(places) - 1; i >= 0; i-- {
+		p, ports := places[i], 1
+		if result == 0 {
+			ports = 2
+		}
+		stage, err := p.dev.Start(ctx, nfcomms.Program{Name: p.name, Targets: ports, Argument: uint64(first)})
+		if err != nil {
+			return nil, nil, err
+		}
+		first = p.at(stage.First)
+		if result == 0 {
+			result = p.at(stage.First + 1)
+		}
 	}
 	if in, err = dev.Subscribe(ctx, first); err != nil {
 		return nil, nil, err
 	}
-	out, err = dev.Subscribe(ctx, last.First+1)
+	out, err = dev.Subscribe(ctx, result)
 	return in, out, err
 }
 

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/nfcomms/nfcomms/examples/internal/command"
 	"github.com/nfcomms/nfcomms/examples/internal/commandtest"
+	"github.com/nfcomms/nfcomms/pkg/fabric"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -29,13 +32,55 @@ func TestPipeline(t *testing.T) {
 	}
 }
 
+// Blocks go from node to node, also by way of the device that was opened, and past the host.
+func TestNodes(t *testing.T) {
+	line := strings.Fields("--nodes 1.0.0,1.1.0 --stages 2 --blocks 8 --size 500001")
+	code, out, errs := commandtest.Run(t.Context(), "pipeline", pipeline, line...)
+	require.Equal(t, command.ExitOK, code, errs)
+	require.Contains(t, out, "verified: 8 blocks")
+	require.Contains(t, out, "no block passed through it between stages")
+	line = strings.Fields("--nodes 1.0.0,0.0.0,1.1.0 --stages 5 --blocks 3 --size 70001")
+	code, out, errs = commandtest.Run(t.Context(), "pipeline", pipeline, line...)
+	require.Equal(t, command.ExitOK, code, errs)
+	require.Contains(t, out, "verified: 3 blocks")
+}
+
+// A link that is cut costs time; a node that dies ends the stages beside it, and what comes
+// after it is as new.
+func TestNodeDies(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	dev, err := nfcomms.Open(ctx, "sim:?torus=2x2x1")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, dev.Close()) }()
+	s := &settings{stages: 2, blocks: 3, size: 200_001}
+	s.nodes = []fabric.Node{nfcomms.Place(1, 0, 0), nfcomms.Place(1, 1, 0)}
+	in, out, err := s.start(ctx, dev)
+	require.NoError(t, err)
+	require.NoError(t, dev.Fabric().CutLink(nfcomms.Place(1, 0, 0), 2, true))
+	require.NoError(t, s.pass(ctx, in, out))
+	require.NoError(t, dev.Fabric().KillNode(nfcomms.Place(1, 1, 0), true))
+	for err == nil { // the first stage hears of it, and ends
+		err = in.Send(ctx, []byte{1})
+	}
+	require.ErrorIs(t, err, nfcomms.ErrClosed)
+	require.NoError(t, dev.Fabric().KillNode(nfcomms.Place(1, 1, 0), false))
+	for err != nil && ctx.Err() == nil { // until its links are up
+		if err = dev.Reset(ctx); err == nil {
+			in, out, err = s.start(ctx, dev)
+		}
+	}
+	require.NoError(t, err)
+	require.NoError(t, s.pass(ctx, in, out))
+}
+
 // A stage that ends ends those before it and behind it. Until then the port that one
 // has of another is no one else's; afterwards all of them are free.
 func TestStagesEnd(t *testing.T) {
 	dev, err := nfcomms.Open(t.Context(), "sim:?islands=2")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, dev.Close()) }()
-	in, out, err := start(t.Context(), dev, 3)
+	in, out, err := (&settings{stages: 3}).start(t.Context(), dev)
 	require.NoError(t, err)
 	require.NoError(t, in.Send(t.Context(), []byte{1}))
 	got := make([]byte, 1)
@@ -51,7 +96,7 @@ func TestStagesEnd(t *testing.T) {
 	_, err = out.Receive(t.Context(), got)
 	require.ErrorIs(t, err, nfcomms.ErrClosed)
 	require.NoError(t, out.Close())
-	in, out, err = start(t.Context(), dev, 3)
+	in, out, err = (&settings{stages: 3}).start(t.Context(), dev)
 	require.NoError(t, err)
 	require.NoError(t, (&settings{stages: 3, blocks: 2, size: 100}).pass(t.Context(), in, out))
 }
@@ -61,6 +106,8 @@ func TestBadInput(t *testing.T) {
 		"--stages 0":       "--stages 0 is not 1 to 50",
 		"--blocks 0":       "--blocks 0 of",
 		"--size -1":        "--size -1",
+		"--nodes 1.0":      `node "1.0"`,
+		"--nodes 9.0.0":    "9.0.0",
 		"--address card:0": `"card"`,
 		"more":             "more",
 	} {
