@@ -79,12 +79,20 @@ func connectErr(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w: no device process: start one with \"nfsim --shm %s\"", err, path)
+	case errors.Is(err, syscall.ECONNREFUSED) && !isSocket(path):
+		return fmt.Errorf("%s: %w: this is no socket", path, bridge.ErrInvalid)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w: the device process of this socket has gone: start one with \"nfsim --shm %s\"", err, path)
 	case errors.Is(err, syscall.EPROTOTYPE):
 		return fmt.Errorf("%s: %w: this is no socket of a shared device", path, bridge.ErrInvalid)
 	}
 	return err
+}
+
+// isSocket reports whether there may be a socket at a path, abstract ones included.
+func isSocket(path string) bool {
+	info, err := os.Stat(path)
+	return err != nil || info.Mode().Type() == fs.ModeSocket
 }
 
 // trusted refuses a device process of a user who has no say here.

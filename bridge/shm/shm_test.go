@@ -58,6 +58,9 @@ func TestNoDevice(t *testing.T) {
 	_, err = bridge.Open(t.Context(), "shm:"+path, nil)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	require.ErrorContains(t, err, "has gone")
+	_, err = bridge.Open(t.Context(), "shm:"+t.TempDir(), nil)
+	require.ErrorIs(t, err, bridge.ErrInvalid)
+	require.ErrorContains(t, err, "this is no socket")
 
 	other := filepath.Join(t.TempDir(), "s")
 	stream, err := net.Listen("unix", other)
