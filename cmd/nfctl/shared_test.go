@@ -34,9 +34,9 @@ func newSharedDevice(t *testing.T) *sharedDevice {
 }
 
 // start starts it, as another user if one is given, and waits until it listens.
-func (d *sharedDevice) start(as *syscall.Credential) {
+func (d *sharedDevice) start(as *syscall.Credential, more ...string) {
 	d.t.Helper()
-	d.cmd = exec.Command(d.binary, "--shm", d.path)
+	d.cmd = exec.Command(d.binary, append([]string{"--shm", d.path}, more...)...)
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 	out, err := d.cmd.StdoutPipe()
 	require.NoError(d.t, err)
