@@ -217,28 +217,34 @@ func (m *Mesh) Join(node, link int, joined bool) {
 	C.nfc_mesh_join(m.m, C.uint32_t(node), C.uint32_t(link), C.bool(joined))
 }
 
-// Pull takes words that go to a node that is not here, as bytes, whole words of 16;
-// one goroutine at a time.
-func (m *Mesh) Pull(node, link int, p []byte) int {
-	if len(p) < wordSize {
-		return 0
-	}
-	return wordSize * int(C.nfc_mesh_pull(m.m, C.uint32_t(node), C.uint32_t(link),
-		(*C.struct_nfc_word)(unsafe.Pointer(&p[0])), C.uint32_t(len(p)/wordSize)))
+// Outgoing returns words that go to a node that is not here, as bytes, whole words of 16:
+// they stay there until Sent says that so many bytes went. One goroutine at a time.
+func (m *Mesh) Outgoing(node, link int) []byte {
+	var n C.uint32_t
+	word := C.nfc_mesh_outgoing(m.m, C.uint32_t(node), C.uint32_t(link), &n)
+	return unsafe.Slice((*byte)(unsafe.Pointer(word)), wordSize*int(n))
 }
 
-// Push gives words that came from there and returns how many bytes there was room
-// for; one goroutine at a time.
-func (m *Mesh) Push(node, link int, p []byte) int {
-	if len(p) < wordSize {
-		return 0
-	}
-	return wordSize * int(C.nfc_mesh_push(m.m, C.uint32_t(node), C.uint32_t(link),
-		(*C.struct_nfc_word)(unsafe.Pointer(&p[0])), C.uint32_t(len(p)/wordSize)))
+// Sent gives bytes of Outgoing back, whole words.
+func (m *Mesh) Sent(node, link, n int) {
+	C.nfc_mesh_sent(m.m, C.uint32_t(node), C.uint32_t(link), C.uint32_t(n/wordSize))
+}
+
+// Incoming returns where bytes that come from there may be written, room for whole words:
+// it is the caller's until Came says how many came. One goroutine at a time.
+func (m *Mesh) Incoming(node, link int) []byte {
+	var n C.uint32_t
+	word := C.nfc_mesh_incoming(m.m, C.uint32_t(node), C.uint32_t(link), &n)
+	return unsafe.Slice((*byte)(unsafe.Pointer(word)), wordSize*int(n))
+}
+
+// Came gives the node so many bytes of Incoming, whole words.
+func (m *Mesh) Came(node, link, n int) {
+	C.nfc_mesh_came(m.m, C.uint32_t(node), C.uint32_t(link), C.uint32_t(n/wordSize))
 }
 
 // Event returns the eventfd of a link to a node that is not here: readable when
-// there may be words to pull, or room to push. It stays the mesh's.
+// there may be words to go out, or room for some that come. It stays the mesh's.
 func (m *Mesh) Event(node, link int) int {
 	return int(C.nfc_mesh_event(m.m, C.uint32_t(node), C.uint32_t(link)))
 }

@@ -59,11 +59,17 @@ func (*Mesh) Route(_, _, _, _ int, _ bool) (link int, detours, ok bool) { return
 // Join does nothing.
 func (*Mesh) Join(_, _ int, _ bool) {}
 
-// Pull returns 0.
-func (*Mesh) Pull(_, _ int, _ []byte) int { return 0 }
+// Outgoing returns nil.
+func (*Mesh) Outgoing(_, _ int) []byte { return nil }
 
-// Push returns 0.
-func (*Mesh) Push(_, _ int, _ []byte) int { return 0 }
+// Sent does nothing.
+func (*Mesh) Sent(_, _, _ int) {}
+
+// Incoming returns nil.
+func (*Mesh) Incoming(_, _ int) []byte { return nil }
+
+// Came does nothing.
+func (*Mesh) Came(_, _, _ int) {}
 
 // Event returns -1.
 func (*Mesh) Event(_, _ int) int { return -1 }

@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,14 +15,35 @@ import (
 	"github.com/nfcomms/nfcomms/firmware"
 )
 
-// pumpBytes are moved at once between a link and its connection.
-const pumpBytes = 64 << 10
+// pumpBytes are written to a connection at once: the link has the room of those before
+// while they are.
+const pumpBytes = 128 << 10
 
 // roomAgain is when to look for room though nobody said that there is.
 const roomAgain = time.Millisecond
 
 // wordBytes is what a link carries at once; a connection carries whole words.
 const wordBytes = 16
+
+// A connection has a flow control of its own, and its round trips are those of threads
+// that have to be woken: the shortest of them says nothing of what may be under way, a
+// packet whose ack is late was not lost, and each credit costs some wake-ups.
+const (
+	connectedWords  = 16384 // of FIFOs, buffer and window
+	connectedRetry  = 20 * time.Millisecond
+	connectedCredit = 200 * time.Microsecond
+)
+
+// OverConnections fills zero fields of a configuration for a process that is one node,
+// whose links go to other processes. Its thread sleeps whenever it has nothing to do: who
+// moves words for it steps the node meanwhile.
+func OverConnections(c Config) Config {
+	c.Threads = cmp.Or(c.Threads, 1)
+	c.Depth, c.Buffer = cmp.Or(c.Depth, connectedWords), cmp.Or(c.Buffer, connectedWords)
+	c.Window, c.WireWords = cmp.Or(c.Window, connectedWords), cmp.Or(c.WireWords, 2*connectedWords)
+	c.Retry, c.CreditIdle = cmp.Or(c.Retry, connectedRetry), cmp.Or(c.CreditIdle, connectedCredit)
+	return c
+}
 
 // Connect carries the words of a link to a node that is elsewhere over a connection,
 // until that ends, ctx does or the mesh is closed, and closes it. It returns why; nil
@@ -129,13 +151,14 @@ func (m *Mesh) endPump(p *pump) {
 
 // send moves words from the link to the connection.
 func (p *pump) send() error {
-	buf := make([]byte, pumpBytes)
 	var wake [8]byte
 	for {
-		if n := p.f.Pull(p.node, p.link, buf); n > 0 {
-			if _, err := p.conn.Write(buf[:n]); err != nil {
+		if words := p.f.Outgoing(p.node, p.link); len(words) > 0 {
+			n, err := p.conn.Write(words[:min(len(words), pumpBytes)])
+			if err != nil {
 				return err
 			}
+			p.f.Sent(p.node, p.link, n)
 			continue
 		}
 		if _, err := p.event.Read(wake[:]); err != nil {
@@ -150,26 +173,24 @@ func (p *pump) send() error {
 
 // receive moves words from the connection to the link.
 func (p *pump) receive(stopped <-chan struct{}) error {
-	buf := make([]byte, pumpBytes)
+	var begun [wordBytes]byte // of a word that did not come whole
 	held := 0
 	for {
-		n, err := p.conn.Read(buf[held:])
-		held += n
-		whole := held / wordBytes * wordBytes
-		for done := 0; done < whole; {
-			put := p.f.Push(p.node, p.link, buf[done:whole])
-			done += put
-			if put > 0 {
-				continue
-			}
+		place := p.f.Incoming(p.node, p.link)
+		if len(place) == 0 {
 			select {
 			case <-p.room:
 			case <-time.After(roomAgain): // who would say so may wait for the connection
 			case <-stopped:
 				return nil
 			}
+			continue
 		}
-		held = copy(buf, buf[whole:held])
+		copy(place, begun[:held])
+		n, err := p.conn.Read(place[held:])
+		whole := (held + n) / wordBytes * wordBytes
+		held = copy(begun[:], place[whole:held+n])
+		p.f.Came(p.node, p.link, whole)
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,17 +25,6 @@ type node struct {
 	shape firmware.Config // of its device, and of those of all nodes
 }
 
-// nodeSpin is how long its thread looks for work before it sleeps.
-const nodeSpin = 20 * time.Microsecond
-
-// A connection loses nothing and has a flow control of its own, and its round trips are
-// those of threads that have to be woken: the shortest of them says nothing of what may
-// be under way, and a packet whose ack is late was not lost.
-const (
-	nodeWords = 8192 // of FIFOs, buffer and window
-	nodeRetry = 20 * time.Millisecond
-)
-
 // runNode is a node until ctx ends, or its commands do.
 func runNode(ctx context.Context, o *options, std streams) error {
 	log, err := o.logger(std.err)
@@ -55,11 +43,9 @@ func runNode(ctx context.Context, o *options, std streams) error {
 	n := &node{nodeSettings: s, log: log, Fabric: mesh.Fabric{At: s.torus.Index(s.at)}}
 	here := make([]bool, s.torus.Nodes())
 	here[n.own()] = true
-	n.Mesh, err = mesh.Open(mesh.Config{
-		Side: [3]int{s.torus.X, s.torus.Y, s.torus.Z}, Here: here, Threads: 1, Spin: nodeSpin, Whole: true,
-		Classic: s.classic, Depth: cmp.Or(s.depth, nodeWords), Buffer: nodeWords, Window: nodeWords,
-		WireWords: 2 * nodeWords, Retry: nodeRetry,
-	})
+	n.Mesh, err = mesh.Open(mesh.OverConnections(mesh.Config{
+		Side: [3]int{s.torus.X, s.torus.Y, s.torus.Z}, Here: here, Whole: true, Classic: s.classic, Depth: s.depth,
+	}))
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,8 @@ enum nfc_link_limits {
 	NFC_PACKET_COST = 4, /* words that a packet takes of a FIFO, at least */
 	NFC_LINK_DEPTH_MIN = 2 * NFC_PACKET_WORDS,
 	NFC_LINK_DEPTH_MAX = 1 << 15, /* words: counters on the wire have 16 bits */
-	NFC_LINK_BUFFER_MAX = 1 << 13, /* words: 2048 packets, half of the sequences */
+	NFC_LINK_BUFFER_MAX = 1 << 15, /* words */
+	NFC_LINK_PACKETS_MAX = 2048, /* not acked: half of the sequences */
 	NFC_LINK_BURST = 1088, /* words given to the port at once: four packets and their credits */
 	NFC_LINK_BUDGET = 4096, /* words taken from the port in one turn */
 	NFC_LINK_TEST_WORDS = 256, /* of a burst between packets, as long as one of those */

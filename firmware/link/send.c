@@ -42,7 +42,8 @@ bool nfc_link_admits(const struct nfc_link_end *l, uint32_t vc, uint32_t words)
 	const struct nfc_sender *tx = &l->tx;
 	uint32_t cost = nfc_packet_cost(words);
 
-	if (l->state != NFC_LINK_UP || !nfc_fifo_room(&tx->buffer, words))
+	if (l->state != NFC_LINK_UP || !nfc_fifo_room(&tx->buffer, words) ||
+	    unacked(tx) >= NFC_LINK_PACKETS_MAX)
 		return false;
 	if (l->config.flow ==
 	    NFC_FLOW_CLASSIC) /* T_RED: room for one packet is left */

@@ -12,6 +12,7 @@
 enum {
 	ASK_NS = 10000000,
 	CREDIT_NS = 5000, /* small credits wait so long for something to ride with */
+	ASSISTS = 8, /* steps on another thread before the node's own wakes */
 };
 
 uint64_t nfc_mesh_now(struct nfc_mesh *m)
@@ -44,12 +45,14 @@ void nfc_mesh_kick(struct mesh_node *n)
 	pthread_mutex_unlock(&t->lock);
 }
 
-static void signal_event(int fd)
+/* Pumps have much to do at once, and are woken once, when a step is over. */
+static void signal_events(struct mesh_node *n, uint32_t links)
 {
 	uint64_t one = 1;
 
-	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
-		return; /* its counter is full: it is readable */
+	for (uint32_t i = 0; links >> i; i++)
+		if (links >> i & 1 && write(n->event[i], &one, sizeof(one)) < 0)
+			continue; /* its counter is full: it is readable */
 }
 
 /* ---- what nodes call ---- */
@@ -75,7 +78,7 @@ static void mesh_commit(void *self, uint32_t link, uint32_t words)
 	if (!to->here) {
 		if (nfc_wire_commit_wakes(&n->wire[link], words,
 					  wire_now(n, &n->wire[link])))
-			signal_event(n->event[link]);
+			n->signals |= 1u << link;
 		return;
 	}
 	nfc_wire_commit(&n->wire[link], words, wire_now(n, &n->wire[link]));
@@ -98,11 +101,11 @@ static void mesh_release(void *self, uint32_t link, uint32_t words)
 {
 	struct mesh_node *n = self, *from = n->other[link];
 	struct nfc_wire *w = &from->wire[link ^ 1];
-	uint32_t held = from->here ? 0 : nfc_wire_held(w);
 
-	nfc_wire_release(w, words);
-	if (!from->here && held >= w->config.words / 4)
-		signal_event(n->event[link]);
+	if (from->here)
+		nfc_wire_release(w, words);
+	else if (nfc_wire_release_wakes(w, words))
+		n->signals |= 1u << link;
 }
 
 static uint32_t mesh_generation(void *self, uint32_t link)
@@ -163,18 +166,17 @@ static uint64_t wires_due(struct mesh_node *n, uint64_t due)
 	return due;
 }
 
-/* Step a node; true if a packet moved. */
-static bool step_node(struct mesh_node *n, uint64_t now)
+/* Step a node that is locked, and unlock it; true if a packet moved. */
+static bool step_locked(struct mesh_node *n, uint64_t now)
 {
 	const uint64_t *count = n->node.count;
-	uint64_t moved = count[NFC_NODE_FORWARDED] + count[NFC_NODE_DELIVERED];
-	uint64_t far_due = UINT64_MAX;
+	uint64_t moved, due = UINT64_MAX, far_due = UINT64_MAX;
+	uint32_t signals;
 	bool more = false;
 
-	pthread_mutex_lock(&n->lock);
+	moved = count[NFC_NODE_FORWARDED] + count[NFC_NODE_DELIVERED];
 	n->now = now;
 	n->steps++;
-	n->due = UINT64_MAX;
 	if (atomic_load(&n->dead)) {
 		if (n->running)
 			nfc_mesh_rma_end(n);
@@ -186,18 +188,58 @@ static bool step_node(struct mesh_node *n, uint64_t now)
 		if (n->far)
 			far_due = n->far->step(n);
 		more = nfc_mesh_send_load(n);
-		n->due = nfc_node_step(&n->node);
-		if (n->rma->due < n->due)
-			n->due = n->rma->due;
-		if (far_due < n->due)
-			n->due = far_due;
+		due = nfc_node_step(&n->node);
+		if (n->rma->due < due)
+			due = n->rma->due;
+		if (far_due < due)
+			due = far_due;
 		more |= n->far && n->far->stirred(n);
 	}
-	n->due = wires_due(n, n->due);
-	if (more || n->due <= now)
+	due = wires_due(n, due);
+	atomic_store(&n->due, due);
+	if (more || due <= now)
 		set_ready(n);
+	moved -= count[NFC_NODE_FORWARDED] + count[NFC_NODE_DELIVERED];
+	signals = n->signals;
+	n->signals = 0;
 	pthread_mutex_unlock(&n->lock);
-	return count[NFC_NODE_FORWARDED] + count[NFC_NODE_DELIVERED] != moved;
+	signal_events(n, signals);
+	return moved != 0;
+}
+
+static bool step_node(struct mesh_node *n, uint64_t now)
+{
+	pthread_mutex_lock(&n->lock);
+	return step_locked(n, now);
+}
+
+static bool any_ready(struct mesh_thread *t)
+{
+	for (uint32_t i = t->first / 64; 64 * i < t->last; i++)
+		if (atomic_load(&t->ready[i]))
+			return true;
+	return atomic_load(&t->mesh->halt);
+}
+
+void nfc_mesh_assist(struct mesh_node *n)
+{
+	struct mesh_thread *t = &n->mesh->thread[n->thread];
+	uint64_t bit = 1ull << n->index % 64;
+
+	set_ready(n);
+	if (!n->mesh->config.threads)
+		return;
+	for (int i = 0; i < ASSISTS && atomic_load(&t->asleep); i++) {
+		if (pthread_mutex_trylock(&n->lock))
+			break;
+		atomic_fetch_and(&t->ready[n->index / 64], ~bit);
+		step_locked(n, nfc_mesh_now(n->mesh));
+		/* others may be ready by this step, which that thread knows nothing of */
+		if (!any_ready(t) && n->due >= atomic_load(&t->until) &&
+		    atomic_load(&t->asleep))
+			return;
+	}
+	nfc_mesh_kick(n);
 }
 
 /* Nodes for which it is time are ready, and when the next one is, is known. */
@@ -237,20 +279,13 @@ static void step_all(struct mesh_thread *t, uint64_t now)
 	}
 }
 
-static bool any_ready(struct mesh_thread *t)
-{
-	for (uint32_t i = t->first / 64; 64 * i < t->last; i++)
-		if (atomic_load(&t->ready[i]))
-			return true;
-	return atomic_load(&t->mesh->halt);
-}
-
 static void sleep_until_due(struct mesh_thread *t)
 {
 	struct timespec at = { .tv_sec = (time_t)(t->due / 1000000000),
 			       .tv_nsec = (long)(t->due % 1000000000) };
 
 	pthread_mutex_lock(&t->lock);
+	atomic_store(&t->until, t->due);
 	atomic_store(&t->asleep, true);
 	if (!any_ready(t)) {
 		if (t->due == UINT64_MAX)

@@ -165,13 +165,21 @@ uint64_t nfc_mesh_measure_lookups(uint32_t lookup, uint32_t pages,
 /* There is, or is no more, a connection behind a link. */
 void nfc_mesh_join(struct nfc_mesh *m, uint32_t node, uint32_t link,
 		   bool joined);
-/* Words that want to go out: at most n; one thread at a time. */
-uint32_t nfc_mesh_pull(struct nfc_mesh *m, uint32_t node, uint32_t link,
-		       struct nfc_word *word, uint32_t n);
-/* Words that came: returns how many there was room for; one thread at a time. */
-uint32_t nfc_mesh_push(struct nfc_mesh *m, uint32_t node, uint32_t link,
-		       const struct nfc_word *word, uint32_t n);
-/* An eventfd that is readable when words may be pulled or pushed again. */
+/*
+ * Words that want to go out and lie together, and how many; they stay there until
+ * nfc_mesh_sent() says that so many went. One thread at a time.
+ */
+const struct nfc_word *nfc_mesh_outgoing(struct nfc_mesh *m, uint32_t node,
+					 uint32_t link, uint32_t *n);
+void nfc_mesh_sent(struct nfc_mesh *m, uint32_t node, uint32_t link, uint32_t n);
+/*
+ * Where words that come may be written, and how many; it is the caller's until
+ * nfc_mesh_came() says that so many came. One thread at a time.
+ */
+struct nfc_word *nfc_mesh_incoming(struct nfc_mesh *m, uint32_t node,
+				   uint32_t link, uint32_t *n);
+void nfc_mesh_came(struct nfc_mesh *m, uint32_t node, uint32_t link, uint32_t n);
+/* An eventfd that is readable when there may be words to go out, or room for some. */
 int nfc_mesh_event(struct nfc_mesh *m, uint32_t node, uint32_t link);
 
 /* ---- channels between nodes: mesh_far.c ---- */

@@ -236,35 +236,43 @@ void nfc_mesh_join(struct nfc_mesh *m, uint32_t node, uint32_t link, bool joined
 	set_present(&m->node[node], link, joined);
 }
 
-uint32_t nfc_mesh_pull(struct nfc_mesh *m, uint32_t node, uint32_t link,
-		       struct nfc_word *word, uint32_t n)
+const struct nfc_word *nfc_mesh_outgoing(struct nfc_mesh *m, uint32_t node,
+					 uint32_t link, uint32_t *n)
 {
-	struct mesh_node *from = &m->node[node];
-	struct nfc_wire *w = &from->wire[link];
-	uint32_t held, taken;
-
 	nfc_wire_before_waiting();
-	held = nfc_wire_held(w);
-	taken = nfc_wire_take(w, word, n, nfc_mesh_now(m));
-	if (held >= w->config.words / 4 || taken >= w->config.words / 4)
-		nfc_mesh_kick(from); /* it may have found no room */
-	return taken;
+	return nfc_wire_peek(&m->node[node].wire[link], n, nfc_mesh_now(m));
 }
 
-uint32_t nfc_mesh_push(struct nfc_mesh *m, uint32_t node, uint32_t link,
-		       const struct nfc_word *word, uint32_t n)
+void nfc_mesh_sent(struct nfc_mesh *m, uint32_t node, uint32_t link, uint32_t n)
 {
-	struct mesh_node *to = &m->node[node];
-	struct mesh_node *from = to->other[link];
-	struct nfc_wire *w = &from->wire[link ^ 1];
+	struct mesh_node *from = &m->node[node];
+
+	if (nfc_wire_release_wakes(&from->wire[link], n))
+		nfc_mesh_assist(from);
+}
+
+struct nfc_word *nfc_mesh_incoming(struct nfc_mesh *m, uint32_t node,
+				   uint32_t link, uint32_t *n)
+{
+	struct mesh_node *from = m->node[node].other[link];
+	struct nfc_word *place;
 
 	nfc_wire_before_waiting();
 	pthread_mutex_lock(&from->lock); /* against nfc_mesh_break() */
-	n = nfc_wire_put(w, word, n, nfc_mesh_now(m));
+	place = nfc_wire_reserve_all(&from->wire[link ^ 1], n, nfc_mesh_now(m));
+	pthread_mutex_unlock(&from->lock);
+	return place;
+}
+
+void nfc_mesh_came(struct nfc_mesh *m, uint32_t node, uint32_t link, uint32_t n)
+{
+	struct mesh_node *to = &m->node[node], *from = to->other[link];
+
+	pthread_mutex_lock(&from->lock);
+	nfc_wire_commit(&from->wire[link ^ 1], n, nfc_mesh_now(m));
 	pthread_mutex_unlock(&from->lock);
 	if (n)
-		nfc_mesh_kick(to);
-	return n;
+		nfc_mesh_assist(to);
 }
 
 int nfc_mesh_event(struct nfc_mesh *m, uint32_t node, uint32_t link)

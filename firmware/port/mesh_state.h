@@ -28,9 +28,10 @@ struct mesh_node {
 	_Atomic bool dead, silent;
 	_Atomic uint32_t changes[NFC_LINKS]; /* odd: there is a neighbour */
 	int event[NFC_LINKS]; /* of links to elsewhere, -1 */
+	uint32_t signals; /* of these, a bit each that is due after the step */
 	struct nfc_wire wire[NFC_LINKS]; /* what this node puts */
 	uint64_t steps;
-	uint64_t due; /* when to step it though nothing came */
+	_Atomic uint64_t due; /* when to step it though nothing came */
 	uint64_t now; /* time of the pass under way: one reading for all of it */
 	struct nfc_rma *rma;
 	struct nfc_rma_peer *peers;
@@ -68,6 +69,7 @@ struct mesh_thread {
 	pthread_mutex_t lock;
 	pthread_cond_t woken;
 	_Atomic bool asleep;
+	_Atomic uint64_t until; /* due, while it sleeps */
 	bool started;
 	uint32_t first, last; /* its nodes; the last is none of them */
 	uint64_t due; /* no node of it is due before */
@@ -88,6 +90,11 @@ struct nfc_mesh {
 uint64_t nfc_mesh_now(struct nfc_mesh *m);
 /* Have a node's thread look at it. */
 void nfc_mesh_kick(struct mesh_node *n);
+/*
+ * The same, but step the node at once if that thread sleeps: to wake it takes longer. It
+ * still wakes if it would sleep too long now.
+ */
+void nfc_mesh_assist(struct mesh_node *n);
 
 /* ---- mesh_rma.c ---- */
 

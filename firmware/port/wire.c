@@ -54,14 +54,27 @@ static bool plain(const struct nfc_wire *w)
 	       !w->faults.flip && !w->faults.drop && !w->faults.repeat;
 }
 
+/* Room in the ring, as the head was last looked at. */
+static uint64_t ring_room(const struct nfc_wire *w)
+{
+	return w->config.words -
+	       (atomic_load_explicit(&w->tail, memory_order_relaxed) - w->seen);
+}
+
 uint32_t nfc_wire_room(struct nfc_wire *w, uint64_t now)
 {
-	uint64_t tail = atomic_load_explicit(&w->tail, memory_order_relaxed);
-	uint64_t room = w->config.words - (tail - w->seen), waiting;
+	uint64_t room = ring_room(w), waiting;
 
 	if (room < 2 * NFC_LINK_BURST) {
 		w->seen = atomic_load_explicit(&w->head, memory_order_acquire);
-		room = w->config.words - (tail - w->seen);
+		room = ring_room(w);
+	}
+	if (room < 2) {
+		atomic_store(&w->full, true);
+		/* SYNC: pump */
+		atomic_thread_fence(memory_order_seq_cst);
+		w->seen = atomic_load_explicit(&w->head, memory_order_acquire);
+		room = ring_room(w);
 	}
 	if (w->faults.repeat)
 		room /= 2; /* each may come twice */
@@ -127,7 +140,9 @@ static void put_word(struct nfc_wire *w, struct nfc_word word, uint64_t now)
 			word.hi ^= 1ull << (bit - 64);
 	}
 	append(w, word, due);
-	if (happens(w, w->faults.repeat)) {
+	/* the place may have been reserved before this fault was asked for */
+	if (happens(w, w->faults.repeat) &&
+	    atomic_load(&w->tail) - atomic_load(&w->head) < w->config.words) {
 		w->repeated++;
 		append(w, word, due);
 	}
@@ -137,15 +152,31 @@ static void put_word(struct nfc_wire *w, struct nfc_word word, uint64_t now)
  * Words of a plain wire are written where they go, beyond the end of the ring too;
  * those of any other are written aside and put one by one.
  */
-struct nfc_word *nfc_wire_reserve(struct nfc_wire *w, uint32_t *n, uint64_t now)
+static struct nfc_word *reserve(struct nfc_wire *w, uint32_t room, uint32_t *n)
 {
 	uint64_t tail = atomic_load_explicit(&w->tail, memory_order_relaxed);
+	uint32_t first = (uint32_t)(tail & (w->config.words - 1));
+	uint32_t most = NFC_LINK_BURST;
 
-	*n = nfc_wire_room(w, now);
-	if (*n > NFC_LINK_BURST)
-		*n = NFC_LINK_BURST;
-	return plain(w) ? &w->word[tail & (w->config.words - 1)] :
-			  &w->word[w->config.words + NFC_LINK_BURST];
+	w->aside = !plain(w);
+	if (!w->aside)
+		most += w->config.words - first;
+	*n = room < most ? room : most;
+	return &w->word[w->aside ? w->config.words + NFC_LINK_BURST : first];
+}
+
+struct nfc_word *nfc_wire_reserve(struct nfc_wire *w, uint32_t *n, uint64_t now)
+{
+	uint32_t room = nfc_wire_room(w, now);
+
+	return reserve(w, room < NFC_LINK_BURST ? room : NFC_LINK_BURST, n);
+}
+
+struct nfc_word *nfc_wire_reserve_all(struct nfc_wire *w, uint32_t *n,
+				      uint64_t now)
+{
+	w->seen = atomic_load_explicit(&w->head, memory_order_acquire);
+	return reserve(w, nfc_wire_room(w, now), n);
 }
 
 void nfc_wire_commit(struct nfc_wire *w, uint32_t n, uint64_t now)
@@ -153,7 +184,7 @@ void nfc_wire_commit(struct nfc_wire *w, uint32_t n, uint64_t now)
 	uint64_t tail = atomic_load_explicit(&w->tail, memory_order_relaxed);
 	uint32_t words = w->config.words, first = (uint32_t)(tail & (words - 1));
 
-	if (!plain(w)) {
+	if (w->aside) {
 		for (uint32_t i = 0; i < n; i++)
 			put_word(w, w->word[words + NFC_LINK_BURST + i], now);
 		return;
@@ -179,26 +210,6 @@ void nfc_wire_before_waiting(void)
 {
 	/* SYNC: pump */
 	atomic_thread_fence(memory_order_seq_cst);
-}
-
-uint32_t nfc_wire_put(struct nfc_wire *w, const struct nfc_word *word,
-		      uint32_t n, uint64_t now)
-{
-	uint32_t done = 0;
-
-	while (done < n) {
-		uint32_t some;
-		struct nfc_word *to = nfc_wire_reserve(w, &some, now);
-
-		if (!some)
-			break;
-		if (some > n - done)
-			some = n - done;
-		memcpy(to, word + done, some * sizeof(*to));
-		nfc_wire_commit(w, some, now);
-		done += some;
-	}
-	return done;
 }
 
 const struct nfc_word *nfc_wire_peek(struct nfc_wire *w, uint32_t *n,
@@ -228,30 +239,13 @@ void nfc_wire_release(struct nfc_wire *w, uint32_t n)
 	atomic_store_explicit(&w->head, head + n, memory_order_release);
 }
 
-uint32_t nfc_wire_held(struct nfc_wire *w)
+bool nfc_wire_release_wakes(struct nfc_wire *w, uint32_t n)
 {
-	return (uint32_t)(atomic_load_explicit(&w->tail, memory_order_acquire) -
-			  atomic_load_explicit(&w->head, memory_order_relaxed));
-}
-
-uint32_t nfc_wire_take(struct nfc_wire *w, struct nfc_word *word, uint32_t n,
-		       uint64_t now)
-{
-	uint32_t taken = 0;
-
-	while (taken < n) {
-		uint32_t some;
-		const struct nfc_word *from = nfc_wire_peek(w, &some, now);
-
-		if (!some)
-			break;
-		if (some > n - taken)
-			some = n - taken;
-		memcpy(word + taken, from, some * sizeof(*from));
-		nfc_wire_release(w, some);
-		taken += some;
-	}
-	return taken;
+	nfc_wire_release(w, n);
+	/* SYNC: pump */
+	atomic_thread_fence(memory_order_seq_cst);
+	return atomic_load_explicit(&w->full, memory_order_relaxed) &&
+	       atomic_exchange(&w->full, false);
 }
 
 uint64_t nfc_wire_due(struct nfc_wire *w)

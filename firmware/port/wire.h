@@ -35,12 +35,14 @@ struct nfc_wire {
 	/* Written by the side that puts. */
 	_Alignas(64) _Atomic uint64_t tail;
 	uint64_t seen; /* head as it was last looked at */
+	bool aside; /* the place that was reserved is not the ring's */
 	uint64_t free_ps; /* when the wire has sent all that was put */
 	uint64_t random, held_ns; /* held: no word arrives before */
 	struct nfc_wire_faults faults;
 	uint64_t flipped, dropped, repeated, stalled;
-	/* Written by the side that takes. */
+	/* Written by the side that takes, but for full. */
 	_Alignas(64) _Atomic uint64_t head;
+	_Atomic bool full; /* the side that puts found no room, and waits */
 };
 
 /* False: no memory. */
@@ -57,6 +59,9 @@ void nfc_wire_break(struct nfc_wire *w, const struct nfc_wire_faults *faults);
 uint32_t nfc_wire_room(struct nfc_wire *w, uint64_t now);
 /* Where words may be written, and how many: at most NFC_LINK_BURST. */
 struct nfc_word *nfc_wire_reserve(struct nfc_wire *w, uint32_t *n, uint64_t now);
+/* As nfc_wire_reserve(): all that lie together. */
+struct nfc_word *nfc_wire_reserve_all(struct nfc_wire *w, uint32_t *n,
+				      uint64_t now);
 /* That many of them are on their way. */
 void nfc_wire_commit(struct nfc_wire *w, uint32_t n, uint64_t now);
 /*
@@ -66,27 +71,18 @@ void nfc_wire_commit(struct nfc_wire *w, uint32_t n, uint64_t now);
 bool nfc_wire_commit_wakes(struct nfc_wire *w, uint32_t n, uint64_t now);
 /* When a wire that is timed and full has room again; UINT64_MAX: it has. */
 uint64_t nfc_wire_again(const struct nfc_wire *w, uint64_t now);
-/* Copy words in; returns how many there was room for. */
-uint32_t nfc_wire_put(struct nfc_wire *w, const struct nfc_word *word,
-		      uint32_t n, uint64_t now);
 /* The side that takes: words that arrived and lie together, and how many. */
 const struct nfc_word *nfc_wire_peek(struct nfc_wire *w, uint32_t *n,
 				     uint64_t now);
 /* That many of them were used. */
 void nfc_wire_release(struct nfc_wire *w, uint32_t n);
-/*
- * Words that are under way. Who looks before it uses some, and wakes the side that
- * puts if they are a quarter of the wire, wakes it if that found the wire full.
- */
-uint32_t nfc_wire_held(struct nfc_wire *w);
+/* As nfc_wire_release(). Returns whether the side that puts found no room, and waits. */
+bool nfc_wire_release_wakes(struct nfc_wire *w, uint32_t n);
 /*
  * A side that waits looks once more after this: it sees what the other did, or the
  * other sees that it waits.
  */
 void nfc_wire_before_waiting(void);
-/* Copy words out, at most n; returns how many. */
-uint32_t nfc_wire_take(struct nfc_wire *w, struct nfc_word *word, uint32_t n,
-		       uint64_t now);
 /* When the next word arrives; UINT64_MAX: none is under way. */
 uint64_t nfc_wire_due(struct nfc_wire *w);
 
