@@ -88,8 +88,8 @@ void port_futex_wake(void *word)
 static void port_sleep(void *self, uint32_t island, uint64_t until_ns)
 {
 	struct epoch *epoch = self;
-	struct nfc_area *area = epoch->seat[0].core.area;
 	uint64_t now = port_now(self);
+	struct nfc_area *area;
 	struct timespec t;
 
 	if (until_ns <= now)
@@ -101,6 +101,7 @@ static void port_sleep(void *self, uint32_t island, uint64_t until_ns)
 	now = until_ns - now;
 	t.tv_sec = (time_t)(now / 1000000000);
 	t.tv_nsec = (long)(now % 1000000000);
+	area = epoch->seat[0].core.area;
 	/* SYNC: island park: the low half of the word is the futex */
 	syscall(SYS_futex, &area->island[island].word, FUTEX_WAIT_PRIVATE, 1,
 		until_ns == UINT64_MAX ? NULL : &t, NULL, 0);

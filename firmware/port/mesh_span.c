@@ -91,6 +91,7 @@ void nfc_mesh_leave_place(struct mesh_place *at)
 	for (uint32_t i = 0; i < NFC_JOINTS; i++)
 		if (at->span[i])
 			drop_span(at->span[i]);
+	nfc_mesh_kick(at->node); /* the other ends are told */
 }
 
 uint64_t nfc_mesh_spans_step(struct mesh_node *n)
@@ -291,7 +292,6 @@ static void place_serve(void *self, struct nfc_device *core)
 	else
 		nfc_mesh_leave_place(at);
 	pthread_mutex_unlock(&at->node->lock);
-	nfc_mesh_kick(at->node);
 }
 
 const struct nfc_hosted_joints nfc_mesh_joints = { NULL,	place_locate,

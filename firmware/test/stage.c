@@ -43,6 +43,17 @@ void *rig_pages(struct rig *r, uint64_t size)
 	abort(); /* nobody asks */
 }
 
+/* In turns with their threads. */
+static void run_islands(struct stage *s, uint32_t pass)
+{
+	for (uint32_t i = 0; i < s->r.config.islands; i++) {
+		nfc_hosted_ring(s->h, i);
+		if ((pass + i) % 2)
+			nfc_hosted_run(s->h, i);
+	}
+	nfc_hosted_assist(s->h);
+}
+
 /* The next message of a channel; its type is TYPE_COUNT if none comes. */
 static struct nfc_slot await(struct stage *s, uint32_t channel)
 {
@@ -51,15 +62,13 @@ static struct nfc_slot await(struct stage *s, uint32_t channel)
 	uint32_t pass = 0;
 
 	do {
-		for (uint32_t i = 0; i < s->r.config.islands; i++) {
-			nfc_hosted_ring(s->h, i);
-			if (pass++ % 2) /* in turns with its thread */
-				nfc_hosted_run(s->h, i);
-		}
+		if (s->ring)
+			s->ring(s);
+		else
+			run_islands(s, pass++);
 		host_drain(&s->r);
 		if (host_take(&s->r, channel, &slot))
 			return slot;
-		nfc_hosted_assist(s->h);
 		sched_yield();
 	} while (time(NULL) < end);
 	CHECK(!"an answer");
@@ -194,12 +203,8 @@ struct nfc_config stage_config(const struct shape *shape)
 	return c;
 }
 
-/* The host begins anew with each epoch. */
-static void meet(struct stage *s)
+void stage_meet(struct stage *s, struct nfc_area *area)
 {
-	uint64_t size;
-	struct nfc_area *area = nfc_hosted_area(s->h, &size);
-
 	memset(s->side, 0, sizeof(s->side));
 	s->r.channel = s->side;
 	s->side[0].next[NFC_H2D] = s->side[0].next[NFC_D2H] = 1;
@@ -207,10 +212,18 @@ static void meet(struct stage *s)
 	s->r.received_count = 0;
 	s->r.seat.area = area;
 	s->r.epoch = s->r.seat.epoch;
-	CHECK_EQ(size, nfc_area_size(&s->r.config));
 	CHECK_EQ(area->magic, NFC_MAGIC);
 	CHECK_EQ(area->state, NFC_DEVICE_READY);
 	CHECK_EQ(area->epoch, s->r.epoch);
+}
+
+static void meet(struct stage *s)
+{
+	uint64_t size;
+	struct nfc_area *area = nfc_hosted_area(s->h, &size);
+
+	CHECK_EQ(size, nfc_area_size(&s->r.config));
+	stage_meet(s, area);
 }
 
 int stage_boot(struct stage *s)

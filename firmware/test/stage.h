@@ -24,6 +24,9 @@ struct stage {
 	struct rig r;
 	struct rig_channel side[CHANNELS]; /* the host's side of each */
 	struct nfc_hosted *h;
+	/* Ring a device that is elsewhere; NULL: h is run here as well. */
+	void (*ring)(struct stage *s);
+	void *near; /* what that is for */
 	struct nfc_bus *bus;
 	const struct shape *shape;
 	uint32_t index; /* of the program or range that the step is about */
@@ -42,6 +45,8 @@ struct nfc_config stage_config(const struct shape *shape);
 
 int stage_boot(struct stage *s);
 int stage_restart(struct stage *s);
+/* The host begins anew with an epoch of a device that has such an area. */
+void stage_meet(struct stage *s, struct nfc_area *area);
 /* False: a thread is leaked. */
 bool stage_close(struct stage *s);
 
