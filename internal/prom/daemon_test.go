@@ -110,7 +110,7 @@ func TestDashboardDaemon(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	remoteLoad(t, c)
 	s := serve(t, false, metrics)
-	until(t, s, `count_over_time(nfcomms_resets_total{device="sim1"}[1m]) > 10`, some)
+	until(t, s, `count_over_time(nfcomms_resets_total{device="sim1"}[1m]) > 3`, some)
 	reset := func() {
 		_, err := c.Devices.ResetDevice(t.Context(), &nfcommsv1.ResetDeviceRequest{Name: "devices/sim1"})
 		require.NoError(t, err)

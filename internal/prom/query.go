@@ -113,6 +113,25 @@ func (s *Server) Rules(ctx context.Context) ([]Rule, error) {
 	return all, nil
 }
 
+// scrapeError returns why the last scrape of a target failed, nil where all went well.
+func (s *Server) scrapeError(ctx context.Context) error {
+	var data struct {
+		ActiveTargets []struct {
+			ScrapeURL string `json:"scrapeUrl"`
+			LastError string `json:"lastError"`
+		} `json:"activeTargets"`
+	}
+	if err := s.get(ctx, "/api/v1/targets?state=active", &data); err != nil {
+		return fmt.Errorf("list targets: %w", err)
+	}
+	for _, t := range data.ActiveTargets {
+		if t.LastError != "" {
+			return fmt.Errorf("scrape %s: %s", t.ScrapeURL, t.LastError)
+		}
+	}
+	return nil
+}
+
 // client keeps no connection open, which would outlive the server.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 

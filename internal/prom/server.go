@@ -40,8 +40,9 @@ type Options struct {
 	// Targets are the addresses to scrape, "127.0.0.1:7451", under job
 	// nfcomms.
 	Targets []string
-	// Interval is the time between scrapes and between looks at the rules.
-	// Default: 200 ms.
+	// Interval is the time between scrapes and between looks at the rules, and the most that a
+	// scrape may take: one of a busy process, on a busy machine, takes hundreds of milliseconds.
+	// Default: 1 s.
 	Interval time.Duration
 	// Rules are rule files.
 	Rules []string
@@ -61,6 +62,9 @@ type Server struct {
 
 // startTime bounds the start; loading takes well under a second.
 const startTime = time.Minute
+
+// answerTime bounds a question about what went wrong.
+const answerTime = 5 * time.Second
 
 // Start runs a server and waits until it listens.
 func Start(o Options) (*Server, error) {
@@ -91,7 +95,7 @@ func Start(o Options) (*Server, error) {
 func (o *Options) config() []byte {
 	interval := o.Interval
 	if interval == 0 {
-		interval = 200 * time.Millisecond
+		interval = time.Second
 	}
 	quoted := func(list []string) string {
 		var q []string
@@ -172,7 +176,10 @@ func (s *Server) Until(ctx context.Context, expr string, ok func([]Sample) bool)
 		}
 		select {
 		case <-ctx.Done():
-			return samples, fmt.Errorf("wait for %s: %w: last answer %v", expr, errors.Join(ctx.Err(), err), samples)
+			ended := ctx.Err()
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
+			defer cancel()
+			return samples, fmt.Errorf("wait for %s: %w: last answer %v", expr, errors.Join(ended, err, s.scrapeError(ctx)), samples)
 		case <-s.done:
 			return nil, errors.New("prometheus has ended")
 		case <-time.After(100 * time.Millisecond):

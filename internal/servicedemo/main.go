@@ -63,7 +63,7 @@ func demo(ctx context.Context) (err error) {
 	fmt.Printf("control plane: %s\nmetrics: http://%s/metrics\n", s.control, s.metrics)
 
 	step("start Prometheus, which scrapes it five times a second")
-	p, err := prom.Start(prom.Options{Root: ".", Dir: dir, Targets: []string{s.metrics}, Rules: rules()})
+	p, err := prom.Start(prom.Options{Root: ".", Dir: dir, Targets: []string{s.metrics}, Interval: time.Second / 5, Rules: rules()})
 	if err != nil {
 		return err
 	}
