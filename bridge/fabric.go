@@ -2,6 +2,9 @@ package bridge
 
 import (
 	"context"
+	"fmt"
+	"net"
+	"strings"
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -87,6 +90,8 @@ type FabricLinkState struct {
 	Joined bool
 	// Up: packets go over it.
 	Up bool
+	// Medium carries its words.
+	Medium FabricMedium
 	// Level is its health.
 	Level abi.Level
 	// Window is how many words may be under way.
@@ -98,4 +103,49 @@ type FabricLinkState struct {
 	// Repeated counts packets sent again, Errors what was wrong of what came, Restarts
 	// how often the link was aligned.
 	Repeated, Errors, Restarts uint64
+}
+
+// FabricMedium is what carries the words of a link.
+type FabricMedium uint8
+
+// The media of links.
+const (
+	MediumUnknown    FabricMedium = iota // it has none now, or is of a node that can not be asked
+	MediumMemory                         // rings of one process
+	MediumConnection                     // one that was made elsewhere, and is private
+	MediumTLS                            // TLS over TCP
+	MediumUDP                            // QUIC's datagrams over UDP
+	mediumCount
+)
+
+var mediumNames = [mediumCount]string{"", "memory", "connection", "tls", "udp"}
+
+// String returns "tls"; nothing for what is not known.
+func (m FabricMedium) String() string {
+	if m >= mediumCount {
+		return ""
+	}
+	return mediumNames[m]
+}
+
+// ParseFabricAddress splits where a node of a fabric is reached: "host:port" and
+// "tcp://host:port" are TLS over TCP, "udp://host:port" is QUIC. Other errors than those of
+// its form are found by whoever uses it.
+func ParseFabricAddress(address string) (m FabricMedium, host string, err error) {
+	scheme, host, ok := strings.Cut(address, "://")
+	if !ok {
+		scheme, host = "tcp", address
+	}
+	switch scheme {
+	case "tcp":
+		m = MediumTLS
+	case "udp":
+		m = MediumUDP
+	default:
+		return 0, "", fmt.Errorf("address %q: %w: want HOST:PORT, tcp:// or udp://HOST:PORT", address, ErrInvalid)
+	}
+	if _, port, err := net.SplitHostPort(host); err != nil || port == "" {
+		return 0, "", fmt.Errorf("address %q: %w: want HOST:PORT, tcp:// or udp://HOST:PORT", address, ErrInvalid)
+	}
+	return m, host, nil
 }

@@ -62,7 +62,7 @@ func (f *Fabric) State() (bridge.FabricState, error) {
 		}
 		for l, end := range n.Links {
 			s.Nodes[i].Links[l] = bridge.FabricLinkState{
-				Joined: end.Joined, Up: end.Up, Level: end.Level, Window: end.Window, RoundTrip: end.RoundTrip,
+				Joined: end.Joined, Up: end.Up, Medium: m.medium(i, l), Level: end.Level, Window: end.Window, RoundTrip: end.RoundTrip,
 				BytesSent: end.BytesSent, BytesReceived: end.BytesReceived, Packets: end.Packets,
 				Repeated: end.Repeated, Errors: end.Errors, Restarts: end.Restarts,
 			}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/firmware"
 )
 
@@ -25,7 +26,41 @@ type Identity struct {
 	// Known has the certificate of each node that is elsewhere. A peer that shows
 	// none of these does not come through the handshake.
 	Known map[int]Fingerprint
+	// Dial reaches neighbours; nil: [DialTLS].
+	Dial Dialer
 }
+
+// Peer is a connection to another process that is encrypted, and not proven yet.
+type Peer interface {
+	// Words of a link; a Read or Write that moves part of a word moves the rest later.
+	io.ReadWriteCloser
+	// Handshake returns what the other end showed, which the configuration took, and the
+	// stream in order that the connection begins with.
+	Handshake(ctx context.Context) (Opening, tls.ConnectionState, error)
+	// Medium is what it goes over.
+	Medium() bridge.FabricMedium
+	RemoteAddr() net.Addr
+}
+
+// Opening is what both ends say before words go.
+type Opening interface {
+	io.ReadWriter
+	SetDeadline(time.Time) error
+}
+
+// Dialer connects to a process. Both ends show certificates, which config takes.
+type Dialer func(ctx context.Context, address string, config *tls.Config) (Peer, error)
+
+// Acceptor accepts connections of one medium. Accept fails after Close.
+type Acceptor interface {
+	// Accept waits for the next connection, whose handshake is not over.
+	Accept() (Peer, error)
+	Close() error
+}
+
+// Listener makes an acceptor whose peers show certificates that config takes. Those that
+// are refused before Accept returns them go to refused.
+type Listener func(config *tls.Config, refused func(error)) (Acceptor, error)
 
 // ErrPeer means that a peer is not who it should be, or does not fit.
 var ErrPeer = errors.New("peer refused")
@@ -63,6 +98,7 @@ func (id *Identity) tls(allowed func(Fingerprint) bool) *tls.Config {
 			return nil
 		},
 		SessionTicketsDisabled: true, // each connection shows its certificate
+		NextProtos:             []string{"nfcomms-link"},
 	}
 }
 
@@ -141,21 +177,28 @@ func (m *Mesh) Dial(ctx context.Context, address string, node, link int, id *Ide
 	if !known {
 		return fmt.Errorf("node %d has no certificate on the list: %w", far, ErrPeer)
 	}
-	d := tls.Dialer{Config: id.tls(func(f Fingerprint) bool { return f == want })}
+	dial := id.Dial
+	if dial == nil {
+		dial = DialTLS
+	}
 	within, cancel := context.WithTimeout(ctx, handshakeWithin)
 	defer cancel()
-	conn, err := d.DialContext(within, "tcp", address)
+	p, err := dial(within, address, id.tls(func(f Fingerprint) bool { return f == want }))
 	if err != nil {
 		return fmt.Errorf("dial node %d at %s: %w", far, address, err)
 	}
-	if err := introduce(conn, hello{node, far, link, m.config.Side}); err != nil {
-		return errors.Join(fmt.Errorf("node %d at %s: %w", far, address, err), conn.Close())
+	if err := introduce(within, p, hello{node, far, link, m.config.Side}); err != nil {
+		return errors.Join(fmt.Errorf("node %d at %s: %w", far, address, err), p.Close())
 	}
-	return m.Connect(ctx, node, link, conn)
+	return m.carry(ctx, node, link, p, p.Medium())
 }
 
 // introduce sends the hello and waits for the other end to agree.
-func introduce(conn net.Conn, h hello) error {
+func introduce(ctx context.Context, p Peer, h hello) error {
+	conn, _, err := p.Handshake(ctx)
+	if err != nil {
+		return err
+	}
 	if err := conn.SetDeadline(time.Now().Add(handshakeWithin)); err != nil {
 		return err
 	}
@@ -204,14 +247,20 @@ func (m *Mesh) Keep(ctx context.Context, address string, node, link int, id *Ide
 }
 
 // Serve accepts connections of neighbours until ctx ends, the mesh is closed or the
-// listener fails, closes the listener, and returns when all of them ended. report,
-// which may be nil, is told why each ended or was refused.
-func (m *Mesh) Serve(ctx context.Context, l net.Listener, id *Identity, report func(error)) error {
+// listener fails, closes it, and returns when all of them ended. report, which may be nil,
+// is told why each ended or was refused.
+func (m *Mesh) Serve(ctx context.Context, listen Listener, id *Identity, report func(error)) error {
+	if report == nil {
+		report = func(error) {}
+	}
 	known := map[Fingerprint]bool{}
 	for _, f := range id.Known {
 		known[f] = true
 	}
-	config := id.tls(func(f Fingerprint) bool { return known[f] })
+	l, err := listen(id.tls(func(f Fingerprint) bool { return known[f] }), report)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var conns sync.WaitGroup
@@ -225,7 +274,7 @@ func (m *Mesh) Serve(ctx context.Context, l net.Listener, id *Identity, report f
 	})
 	var shaking handshakes
 	for {
-		conn, err := l.Accept()
+		p, err := l.Accept()
 		if err != nil {
 			ended := ctx.Err() != nil || m.isClosed()
 			cancel()
@@ -234,13 +283,8 @@ func (m *Mesh) Serve(ctx context.Context, l net.Listener, id *Identity, report f
 			}
 			return err
 		}
-		shaking.begin(conn)
-		conns.Go(func() {
-			err := m.serve(ctx, tls.Server(conn, config), id, func() { shaking.end(conn) })
-			if report != nil {
-				report(err)
-			}
-		})
+		shaking.begin(p)
+		conns.Go(func() { report(m.serve(ctx, p, id, func() { shaking.end(p) })) })
 	}
 }
 
@@ -248,41 +292,42 @@ func (m *Mesh) Serve(ctx context.Context, l net.Listener, id *Identity, report f
 // opens many and says nothing keeps no neighbour out.
 type handshakes struct {
 	mu    sync.Mutex
-	conns []net.Conn // in the order of their coming
+	peers []Peer // in the order of their coming
 }
 
-func (h *handshakes) begin(conn net.Conn) {
+func (h *handshakes) begin(p Peer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.conns) == handshakesMax {
-		h.conns[0].Close() // its handshake fails with that
-		h.conns = h.conns[1:]
+	if len(h.peers) == handshakesMax {
+		h.peers[0].Close() // its handshake fails with that
+		h.peers = h.peers[1:]
 	}
-	h.conns = append(h.conns, conn)
+	h.peers = append(h.peers, p)
 }
 
-func (h *handshakes) end(conn net.Conn) {
+func (h *handshakes) end(p Peer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.conns = slices.DeleteFunc(h.conns, func(c net.Conn) bool { return c == conn })
+	h.peers = slices.DeleteFunc(h.peers, func(q Peer) bool { return p == q })
 }
 
 // serve is one connection that was accepted; ready is called when its handshake is
 // over.
-func (m *Mesh) serve(ctx context.Context, conn *tls.Conn, id *Identity, ready func()) error {
-	h, err := m.welcome(ctx, conn, id)
+func (m *Mesh) serve(ctx context.Context, p Peer, id *Identity, ready func()) error {
+	h, err := m.welcome(ctx, p, id)
 	ready()
 	if err != nil {
-		return errors.Join(fmt.Errorf("peer at %v: %w", conn.RemoteAddr(), err), conn.Close())
+		return errors.Join(fmt.Errorf("peer at %v: %w", p.RemoteAddr(), err), p.Close())
 	}
-	return m.Connect(ctx, h.to, h.link^1, conn)
+	return m.carry(ctx, h.to, h.link^1, p, p.Medium())
 }
 
 // welcome does the handshake and agrees.
-func (m *Mesh) welcome(ctx context.Context, conn *tls.Conn, id *Identity) (h hello, err error) {
+func (m *Mesh) welcome(ctx context.Context, p Peer, id *Identity) (h hello, err error) {
 	within, cancel := context.WithTimeout(ctx, handshakeWithin)
 	defer cancel()
-	if err := conn.HandshakeContext(within); err != nil {
+	conn, state, err := p.Handshake(within)
+	if err != nil {
 		return h, err
 	}
 	if err := conn.SetDeadline(time.Now().Add(handshakeWithin)); err != nil {
@@ -291,7 +336,7 @@ func (m *Mesh) welcome(ctx context.Context, conn *tls.Conn, id *Identity) (h hel
 	if h, err = readHello(conn); err != nil {
 		return h, err
 	}
-	shown, _ := fingerprint(conn.ConnectionState())
+	shown, _ := fingerprint(state)
 	if err := m.fits(h, id, shown); err != nil {
 		if errors.Is(err, ErrTorus) {
 			_, _ = conn.Write([]byte{helloAnotherTorus}) // it ends either way

@@ -44,8 +44,8 @@ func newTwo(t *testing.T) *two {
 	nearCert, nearPrint := certificate(t, a, "near")
 	farCert, farPrint := certificate(t, a, "far")
 	w := &two{
-		nearID: &Identity{nearCert, map[int]Fingerprint{1: farPrint}},
-		farID:  &Identity{farCert, map[int]Fingerprint{0: nearPrint}},
+		nearID: &Identity{Certificate: nearCert, Known: map[int]Fingerprint{1: farPrint}},
+		farID:  &Identity{Certificate: farCert, Known: map[int]Fingerprint{0: nearPrint}},
 		// what is reported stays until a test reads it; none blocks
 		refused: make(chan error, 1000),
 	}
@@ -64,7 +64,7 @@ func newTwo(t *testing.T) *two {
 	ctx, stop := context.WithCancel(context.Background())
 	w.stop = stop
 	w.sides.Go(func() {
-		if err := w.far.Serve(ctx, l, w.farID, func(err error) { w.refused <- err }); err != nil {
+		if err := w.far.Serve(ctx, TLS(l), w.farID, func(err error) { w.refused <- err }); err != nil {
 			t.Error(err)
 		}
 	})
@@ -130,14 +130,14 @@ func TestStrangers(t *testing.T) {
 	w := newTwo(t)
 	w.connect()
 	w.settle(t, Well)
-	other := &Identity{w.stranger, w.nearID.Known}
+	other := &Identity{Certificate: w.stranger, Known: w.nearID.Known}
 	ctx := t.Context()
 
 	err := w.near.Dial(ctx, w.address, 0, 0, other)
 	require.Error(t, err, "a certificate of the same authority that is not on the list")
 	require.ErrorIs(t, <-w.refused, ErrPeer)
 
-	wrong := &Identity{w.nearID.Certificate, map[int]Fingerprint{1: {1}}}
+	wrong := &Identity{Certificate: w.nearID.Certificate, Known: map[int]Fingerprint{1: {1}}}
 	require.ErrorIs(t, w.near.Dial(ctx, w.address, 0, 0, wrong), ErrPeer, "the server is not who it should be")
 	require.Error(t, <-w.refused)
 	require.ErrorIs(t, w.near.Dial(ctx, w.address, 0, 0, &Identity{}), ErrPeer, "nobody is on the list")

@@ -50,7 +50,7 @@ type Mesh struct {
 	pumps  sync.WaitGroup // and puts and gets
 
 	pumping sync.Mutex // guards pumped, and Kill against itself
-	pumped  map[[2]int]bool
+	pumped  map[[2]int]*pump
 
 	testing sync.Mutex // guards tested; taken before mu
 	tested  map[[2]int]bool
@@ -69,7 +69,7 @@ func Open(c Config) (*Mesh, error) {
 	}
 	return &Mesh{
 		config: c, nodes: c.Side[0] * c.Side[1] * c.Side[2], m: m, closed: make(chan struct{}),
-		pumped: map[[2]int]bool{}, tested: map[[2]int]bool{}, windows: map[*Window]bool{},
+		pumped: map[[2]int]*pump{}, tested: map[[2]int]bool{}, windows: map[*Window]bool{},
 	}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/firmware"
 )
 
@@ -52,7 +53,12 @@ func OverConnections(c Config) Config {
 // The connection must be in order and private: whoever is at its other end is the
 // neighbour. One that leaves the machine is made by [Mesh.Dial] or [Mesh.Serve].
 func (m *Mesh) Connect(ctx context.Context, node, link int, conn net.Conn) error {
-	p, err := m.newPump(node, link, conn)
+	return m.carry(ctx, node, link, conn, bridge.MediumConnection)
+}
+
+// carry is Connect for anything that reads and writes words.
+func (m *Mesh) carry(ctx context.Context, node, link int, conn io.ReadWriteCloser, medium bridge.FabricMedium) error {
+	p, err := m.newPump(node, link, conn, medium)
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}
@@ -104,14 +110,15 @@ func (m *Mesh) isClosed() bool {
 type pump struct {
 	f          *firmware.Mesh
 	node, link int
-	conn       net.Conn
+	conn       io.ReadWriteCloser
+	medium     bridge.FabricMedium
 	event      *os.File      // readable when there are words to send, or room
 	room       chan struct{} // holds one token: there may be room
 }
 
 // newPump makes the only pump of a link.
-func (m *Mesh) newPump(node, link int, conn net.Conn) (*pump, error) {
-	p := &pump{node: node, link: link, conn: conn, room: make(chan struct{}, 1)}
+func (m *Mesh) newPump(node, link int, conn io.ReadWriteCloser, medium bridge.FabricMedium) (*pump, error) {
+	p := &pump{node: node, link: link, conn: conn, medium: medium, room: make(chan struct{}, 1)}
 	var failed error
 	err := m.withLink(node, link, func(f *firmware.Mesh) {
 		p.f = f
@@ -128,7 +135,7 @@ func (m *Mesh) claim(p *pump) error {
 	m.pumping.Lock()
 	defer m.pumping.Unlock()
 	key := [2]int{p.node, p.link}
-	if m.pumped[key] || m.isClosed() {
+	if m.pumped[key] != nil || m.isClosed() {
 		return fmt.Errorf("link %d of node %d has a connection: %w", p.link, p.node, ErrBusy)
 	}
 	fd, err := syscall.Dup(p.f.Event(p.node, p.link))
@@ -137,7 +144,7 @@ func (m *Mesh) claim(p *pump) error {
 	}
 	syscall.CloseOnExec(fd)
 	p.event = os.NewFile(uintptr(fd), "event")
-	m.pumped[key] = true
+	m.pumped[key] = p
 	m.pumps.Add(1)
 	return nil
 }
@@ -195,4 +202,21 @@ func (p *pump) receive(stopped <-chan struct{}) error {
 			return err
 		}
 	}
+}
+
+// medium is what carries the words of a link; unknown while a link to another process has no
+// connection, and for those of other processes.
+func (m *Mesh) medium(node, link int) bridge.FabricMedium {
+	if !m.here(node) || m.Neighbour(node, link) == node {
+		return bridge.MediumUnknown
+	}
+	if m.here(m.Neighbour(node, link)) {
+		return bridge.MediumMemory
+	}
+	m.pumping.Lock()
+	defer m.pumping.Unlock()
+	if p := m.pumped[[2]int{node, link}]; p != nil {
+		return p.medium
+	}
+	return bridge.MediumUnknown
 }

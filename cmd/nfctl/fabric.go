@@ -58,6 +58,7 @@ type linkEndRecord struct {
 	Errors    uint64   `json:"errors" doc:"what was wrong of what came"`
 	Restarts  uint64   `json:"restarts" doc:"times that it was aligned"`
 	RoundTrip float64  `json:"round_trip_seconds" doc:"from a word to its credit; 0 if it was not measured"`
+	Medium    string   `json:"medium" doc:"what carries its words: memory, tls, udp or connection; empty without one, and of a node that was not asked"`
 }
 
 // routeRecord is a way.
@@ -247,6 +248,7 @@ func fabricOf(shape *nfcommsv1.GetFabricResponse, before, now []control.NodeRead
 			if direction, err := fabric.ParseLink(end.GetDirection()); err == nil {
 				drawn := &s.Nodes[i].Links[direction]
 				drawn.Errors, drawn.Repeats = end.GetErrors(), end.GetPacketsRepeated()
+				drawn.Medium = fabric.Between(end.GetMedium())
 				if rate != nil {
 					drawn.BytesPerSecond = *rate
 				}
@@ -279,7 +281,7 @@ func linkEndOf(l *nfcommsv1.Link, rate *float64) linkEndRecord {
 	return linkEndRecord{
 		Link: l.GetDirection(), To: l.GetTo(), State: strings.ToLower(strings.TrimPrefix(l.GetState().String(), "STATE_")),
 		BytesSent: l.GetBytesSent(), Rate: rate, Packets: l.GetPacketsSent(), Repeated: l.GetPacketsRepeated(),
-		Errors: l.GetErrors(), Restarts: l.GetRestarts(), RoundTrip: seconds(l.GetRoundTrip()),
+		Errors: l.GetErrors(), Restarts: l.GetRestarts(), RoundTrip: seconds(l.GetRoundTrip()), Medium: l.GetMedium(),
 	}
 }
 

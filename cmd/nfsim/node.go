@@ -82,7 +82,7 @@ func (n *node) run(ctx context.Context, o *options, device *shared, clients *hos
 			return err
 		}
 		fmt.Fprintf(std.out, "listening %v\n", l.Addr())
-		links.Go(func() { served <- n.Mesh.Serve(ctx, l, &s.id, n.ended("a neighbour's connection ended")) })
+		links.Go(func() { served <- n.Mesh.Serve(ctx, mesh.TLS(l), &s.id, n.ended("a neighbour's connection ended")) })
 	}
 	for l, address := range s.dial {
 		links.Go(func() {

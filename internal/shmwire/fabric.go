@@ -26,8 +26,7 @@ type node struct {
 
 type link struct {
 	Joined, Up                        bool
-	Level                             uint8
-	_                                 uint8
+	Level, Medium                     uint8
 	Window                            uint32
 	RoundTrip                         int64 // nanoseconds
 	BytesSent, BytesReceived, Packets uint64
@@ -49,7 +48,7 @@ func EncodeState(s *bridge.FabricState) []byte {
 		}
 		for l, e := range n.Links {
 			nodes[i].Links[l] = link{
-				Joined: e.Joined, Up: e.Up, Level: uint8(e.Level), Window: uint32(e.Window), RoundTrip: int64(e.RoundTrip),
+				Joined: e.Joined, Up: e.Up, Level: uint8(e.Level), Medium: uint8(e.Medium), Window: uint32(e.Window), RoundTrip: int64(e.RoundTrip),
 				BytesSent: e.BytesSent, BytesReceived: e.BytesReceived, Packets: e.Packets,
 				Repeated: e.Repeated, Errors: e.Errors, Restarts: e.Restarts,
 			}
@@ -95,7 +94,7 @@ func (n *node) state() bridge.FabricNodeState {
 	}
 	for l, e := range n.Links {
 		s.Links[l] = bridge.FabricLinkState{
-			Joined: e.Joined, Up: e.Up, Level: abi.Level(e.Level & 3), Window: int(e.Window), RoundTrip: time.Duration(e.RoundTrip),
+			Joined: e.Joined, Up: e.Up, Level: abi.Level(e.Level & 3), Medium: bridge.FabricMedium(e.Medium), Window: int(e.Window), RoundTrip: time.Duration(e.RoundTrip),
 			BytesSent: e.BytesSent, BytesReceived: e.BytesReceived, Packets: e.Packets,
 			Repeated: e.Repeated, Errors: e.Errors, Restarts: e.Restarts,
 		}

@@ -119,7 +119,7 @@ func nodeOf(s *fabric.Snapshot, state *nfcomms.FabricState, index int) *nfcommsv
 		link := &nfcommsv1.Link{
 			Direction: l.String(), To: to.String(), State: linkStates[s.StateOfLink(at, l)],
 			BytesSent: end.BytesSent, PacketsSent: end.Packets, PacketsRepeated: end.Repeated,
-			Errors: end.Errors, Restarts: end.Restarts,
+			Errors: end.Errors, Restarts: end.Restarts, Medium: end.Medium.String(),
 		}
 		if end.RoundTrip > 0 {
 			link.RoundTrip = durationpb.New(end.RoundTrip)

@@ -33,6 +33,16 @@ type LinkState struct {
 	BytesPerSecond float64
 	// Errors and Repeats of packets since the link came up.
 	Errors, Repeats uint64
+	// Medium between processes, "tls"; empty for memory and where nothing is known.
+	Medium string
+}
+
+// Between is a medium's name if that joins processes, else empty.
+func Between(medium string) string {
+	if medium == bridge.MediumMemory.String() {
+		return ""
+	}
+	return medium
 }
 
 // Hop is a step of a route.
@@ -72,7 +82,7 @@ func Of(f *bridge.FabricState) *Snapshot {
 		n := &f.Nodes[i]
 		s.Nodes[i].Word = n.Word
 		for l, end := range n.Links {
-			s.Nodes[i].Links[l] = LinkState{Errors: end.Errors, Repeats: end.Repeated}
+			s.Nodes[i].Links[l] = LinkState{Errors: end.Errors, Repeats: end.Repeated, Medium: Between(end.Medium.String())}
 		}
 	}
 	return s
@@ -250,6 +260,9 @@ func (s *Snapshot) listLink(b *strings.Builder, n Node, l Link) {
 		return
 	}
 	fmt.Fprintf(b, "link %v %v to %v: %s", n, l, to, st)
+	if m.Medium != "" {
+		fmt.Fprintf(b, " over %s", m.Medium)
+	}
 	if m.BytesPerSecond > 0 {
 		fmt.Fprintf(b, ", %.1f MB/s", m.BytesPerSecond/1e6)
 	}

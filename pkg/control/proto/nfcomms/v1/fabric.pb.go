@@ -104,7 +104,10 @@ type Link struct {
 	// Times that it was aligned.
 	Restarts uint64 `protobuf:"varint,8,opt,name=restarts,proto3" json:"restarts,omitempty"`
 	// The time from a word to its credit; absent if it was not measured.
-	RoundTrip     *durationpb.Duration `protobuf:"bytes,9,opt,name=round_trip,json=roundTrip,proto3" json:"round_trip,omitempty"`
+	RoundTrip *durationpb.Duration `protobuf:"bytes,9,opt,name=round_trip,json=roundTrip,proto3" json:"round_trip,omitempty"`
+	// What carries its words: "memory", "tls", "udp" or "connection", which is one that
+	// is private; empty without one, and for a node that was not asked.
+	Medium        string `protobuf:"bytes,10,opt,name=medium,proto3" json:"medium,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -200,6 +203,13 @@ func (x *Link) GetRoundTrip() *durationpb.Duration {
 		return x.RoundTrip
 	}
 	return nil
+}
+
+func (x *Link) GetMedium() string {
+	if x != nil {
+		return x.Medium
+	}
+	return ""
 }
 
 // Node is what is known of a node.
@@ -1176,7 +1186,7 @@ var File_nfcomms_v1_fabric_proto protoreflect.FileDescriptor
 const file_nfcomms_v1_fabric_proto_rawDesc = "" +
 	"\n" +
 	"\x17nfcomms/v1/fabric.proto\x12\n" +
-	"nfcomms.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bnfcomms/v1/diagnostic.proto\"\xa4\x03\n" +
+	"nfcomms.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bnfcomms/v1/diagnostic.proto\"\xbc\x03\n" +
 	"\x04Link\x12\x1c\n" +
 	"\tdirection\x18\x01 \x01(\tR\tdirection\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12,\n" +
@@ -1188,7 +1198,9 @@ const file_nfcomms_v1_fabric_proto_rawDesc = "" +
 	"\x06errors\x18\a \x01(\x04R\x06errors\x12\x1a\n" +
 	"\brestarts\x18\b \x01(\x04R\brestarts\x128\n" +
 	"\n" +
-	"round_trip\x18\t \x01(\v2\x19.google.protobuf.DurationR\troundTrip\"e\n" +
+	"round_trip\x18\t \x01(\v2\x19.google.protobuf.DurationR\troundTrip\x12\x16\n" +
+	"\x06medium\x18\n" +
+	" \x01(\tR\x06medium\"e\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fSTATE_NORMAL\x10\x01\x12\x0e\n" +
