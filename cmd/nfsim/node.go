@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"sync"
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/mesh"
+	"github.com/nfcomms/nfcomms/bridge/mesh/udp"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/hosts"
 	"github.com/nfcomms/nfcomms/firmware"
 	"github.com/nfcomms/nfcomms/pkg/fabric"
@@ -66,7 +66,7 @@ func (n *node) run(ctx context.Context, o *options, device *shared, clients *hos
 	var links sync.WaitGroup
 	defer links.Wait()
 	defer stop()
-	served := make(chan error, 2)
+	served := make(chan error, 3) // clients, and neighbours over TCP and UDP
 	socket, err := n.listenShared(o, device)
 	if socket != nil {
 		fmt.Fprintf(std.out, "listening %s\n", o.shm)
@@ -77,12 +77,14 @@ func (n *node) run(ctx context.Context, o *options, device *shared, clients *hos
 		return err
 	}
 	if s.listen != "" {
-		l, err := net.Listen("tcp", s.listen)
+		listeners, at, err := udp.Listeners(s.listen)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(std.out, "listening %v\n", l.Addr())
-		links.Go(func() { served <- n.Mesh.Serve(ctx, mesh.TLS(l), &s.id, n.ended("a neighbour's connection ended")) })
+		fmt.Fprintf(std.out, "listening %s\n", at)
+		for _, l := range listeners {
+			links.Go(func() { served <- n.Mesh.Serve(ctx, l, &s.id, n.ended("a neighbour's connection ended")) })
+		}
 	}
 	for l, address := range s.dial {
 		links.Go(func() {

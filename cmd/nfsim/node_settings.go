@@ -13,6 +13,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/mesh"
+	"github.com/nfcomms/nfcomms/bridge/mesh/udp"
 	"github.com/nfcomms/nfcomms/pkg/fabric"
 )
 
@@ -30,7 +31,7 @@ type nodeSettings struct {
 
 // parseNode reads the options of a node.
 func parseNode(o *options) (*nodeSettings, error) {
-	s := &nodeSettings{dial: map[fabric.Link]string{}, id: mesh.Identity{Known: map[int]mesh.Fingerprint{}}}
+	s := &nodeSettings{dial: map[fabric.Link]string{}, id: mesh.Identity{Known: map[int]mesh.Fingerprint{}, Dial: udp.Dial}}
 	if err := s.loadCertificate(o); err != nil {
 		return nil, err
 	}
@@ -91,7 +92,11 @@ func (s *nodeSettings) flags(o *options) (err error) {
 	if s.at, err = s.parseAddress(o.node); err != nil {
 		return err
 	}
-	s.listen = o.listen
+	if s.listen = o.listen; s.listen != "" {
+		if _, _, err := bridge.ParseFabricAddress(s.listen); err != nil {
+			return fmt.Errorf("--listen: %w", err)
+		}
+	}
 	for _, text := range o.peers {
 		where, digits, _ := strings.Cut(text, "=")
 		n, err := s.parseAddress(where)
@@ -110,7 +115,7 @@ func (s *nodeSettings) flags(o *options) (err error) {
 	return nil
 }
 
-// link reads "x+=HOST:PORT".
+// link reads "x+=HOST:PORT" and "x+=udp://HOST:PORT".
 func (s *nodeSettings) link(text string) error {
 	name, address, _ := strings.Cut(text, "=")
 	l, err := fabric.ParseLink(name)
@@ -128,6 +133,9 @@ func (s *nodeSettings) link(text string) error {
 	}
 	if _, known := s.id.Known[s.torus.Index(to)]; !known {
 		return fmt.Errorf("%w: neighbour %v has no certificate on the list: --peer %v=SHA256", mesh.ErrPeer, to, to)
+	}
+	if _, _, err := bridge.ParseFabricAddress(address); err != nil {
+		return err
 	}
 	s.dial[l] = address
 	return nil

@@ -168,6 +168,8 @@ func TestBadNodes(t *testing.T) {
 		"no such link":         {flags("--link", "w+=a:1"), fabric.ErrSyntax},
 		"no address":           {flags("--peer", "1.0.0="+other, "--link", "x+"), fabric.ErrSyntax},
 		"a link to itself":     {flags("--link", "z+=a:1"), fabric.ErrContradiction},
+		"an unknown medium":    {flags("--peer", "1.0.0="+other, "--link", "x+=quic://a:1"), bridge.ErrInvalid},
+		"listens nowhere":      {flags("--listen", "udp://7000"), bridge.ErrInvalid},
 		"a link twice":         {flags("--peer", "1.0.0="+other, "--link", "x+=a:1", "--link", "x+=b:1"), fabric.ErrContradiction},
 		"an unknown neighbour": {flags("--link", "x+=a:1"), mesh.ErrPeer},
 		"a peer outside":       {flags("--peer", "5.0.0="+other), fabric.ErrOutside},
@@ -197,6 +199,31 @@ func TestBadNodes(t *testing.T) {
 	require.Equal(t, exitUsage, run(t.Context(), []string{"--node", "0.0.0", "--torus", "2x1x1"}, io.Discard, &errs), "no certificate")
 	require.Equal(t, exitUsage, run(t.Context(), []string{"--node", "0.0.0", "--shm", "x"}, io.Discard, &errs))
 	require.Contains(t, errs.String(), "--certificate and --key")
+}
+
+// TestNodesOverUDP: two nodes over UDP, as the map shows.
+func TestNodesOverUDP(t *testing.T) {
+	a, b := newCredentials(t, "a"), newCredentials(t, "b")
+	far, begin := startNode(t, b, "--node", "1,0,0", "--torus", "2x1x1", "--listen", "udp://127.0.0.1:0", "--peer", "0.0.0="+a.print)
+	address := strings.TrimPrefix(begin[0], "listening ")
+	require.True(t, strings.HasPrefix(address, "udp://127.0.0.1:"), address)
+	near, _ := startNode(t, a, "--node", "0.0.0", "--torus", "2x1x1", "--peer", "1.0.0="+b.print, "--link", "x+="+address, "--link", "x-="+address)
+	well := func(answer string) bool {
+		return strings.Contains(answer, "o -- o --") && strings.Contains(answer, "normal over udp")
+	}
+	near.until("map", well)
+	far.until("map", well)
+	var c counts
+	far.until("count", func(answer string) bool { // a link that went down meanwhile takes some along
+		require.NoError(t, json.Unmarshal([]byte(answer), &c))
+		if c.Came < 20 && near.ask("done") == "true" {
+			require.Equal(t, "sending", near.ask("send 1.0.0 20 4096"))
+		}
+		return c.Came >= 20
+	})
+	require.Zero(t, c.Changed+c.Doubled)
+	near.end()
+	far.end()
 }
 
 // TestWhoDials: of two that both listen, the end on the plus side of a link does.

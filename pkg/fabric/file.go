@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/nfcomms/nfcomms/bridge"
 )
 
 // Description is the content of a fabric file.
@@ -29,7 +31,8 @@ type Description struct {
 type NodeEntry struct {
 	Node Node
 	Name string
-	// Listen is where its neighbours in other processes reach it, host:port.
+	// Listen is where its neighbours in other processes reach it, host:port over TCP or
+	// udp://host:port.
 	Listen string
 	// Certificate is the SHA-256 of the certificate it must show, in hex.
 	Certificate string
@@ -297,9 +300,10 @@ func parseName(s string) (string, error) {
 }
 
 func parseListen(s string) (string, error) {
-	host, port, err := net.SplitHostPort(s)
+	_, at, err := bridge.ParseFabricAddress(s)
+	host, port, _ := net.SplitHostPort(at)
 	if n, ok := decimal(port, 65535); err != nil || host == "" || !ok || n == 0 {
-		return "", fmt.Errorf("listen %q: %w: want host:port", s, ErrSyntax)
+		return "", fmt.Errorf("listen %q: %w: want host:port or udp://host:port", s, ErrSyntax)
 	}
 	return s, nil
 }

@@ -17,7 +17,7 @@ nodes:
     listen: 127.0.0.1:7000
   - node: 1.0.0
     name: beta
-    listen: 127.0.0.1:7001
+    listen: udp://127.0.0.1:7001
     certificate: 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
 links:
   - {from: 0.0.0, link: x+, rate: 28Gbit/s}
@@ -33,6 +33,7 @@ func TestFile(t *testing.T) {
 	require.Len(t, d.Nodes, 2)
 	require.Equal(t, "beta", d.Find("1.0.0").Name)
 	require.Equal(t, "127.0.0.1:7000", d.Find("alpha").Listen)
+	require.Equal(t, "udp://127.0.0.1:7001", d.Find("beta").Listen)
 	require.Nil(t, d.Find("gamma"))
 	require.Len(t, d.Links, 2)
 	require.Equal(t, 28.0, d.Links[0].Gigabits)
@@ -68,6 +69,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"one name":          {"torus: 2x2x1\nnodes:\n  - {node: 0.0.0, name: a}\n  - {node: 1.0.0, name: a}\n", ":4:", ErrContradiction},
 		"bad name":          {"torus: 2x2x1\nnodes:\n  - {node: 0.0.0, name: A B}\n", ":3:", ErrSyntax},
 		"one address":       {"torus: 2x2x1\nnodes:\n  - {node: 0.0.0, listen: 'a:1'}\n  - {node: 1.0.0, listen: 'a:1'}\n", ":4:", ErrContradiction},
+		"bad medium":        {"torus: 2x2x1\nnodes:\n  - {node: 0.0.0, listen: 'quic://a:1'}\n", ":3:", ErrSyntax},
 		"bad address":       {"torus: 2x2x1\nnodes:\n  - {node: 0.0.0, listen: 'a:99999'}\n", ":3:", ErrSyntax},
 		"bad certificate":   {"torus: 2x2x1\nnodes:\n  - {node: 0.0.0, certificate: abc}\n", ":3:", ErrSyntax},
 		"to itself":         {"torus: 2x2x1\nlinks:\n  - {from: 0.0.0, link: z+, off: true}\n", ":3:", ErrContradiction},
