@@ -22,6 +22,8 @@ type LinkReport struct {
 	RateGbitS float64     `json:"rate_gbit_s"`
 	Flows     []LinkFlow  `json:"flows"`
 	Running   []LinkTimed `json:"running"`
+	// Sockets are links between processes.
+	Sockets []LinkSocket `json:"sockets"`
 }
 
 // LinkFlow is one flow control into a FIFO of Depth words: efficiencies with frames
@@ -86,7 +88,8 @@ APEnet+ report, its formulas, and the simulation cycle by cycle.
 First over a wire that takes one word a cycle and is as long as the report's: classic
 flow control, which waits for credits, and cumulative credits, which do not. Data and
 credits go both ways. Then by the clock, over memory, with words that are flipped,
-lost and doubled at a rate. Nothing electrical is here: rates of lines are modelled.`,
+lost and doubled at a rate; and over connections on loopback, as between processes,
+beside the connection alone. Nothing electrical is here: rates of lines are modelled.`,
 		Example: `  nfbench link
   nfbench link --rate 28 --errors 0,1e-5 --plot link.svg
   nfbench link --output json`,
@@ -167,7 +170,9 @@ func (o *linkOptions) run(ctx context.Context) (*LinkReport, error) {
 		t.VsMemcpy, t.CPUVsMemcpy = t.MBs/clock, t.CPUMBs/cpu
 		r.Running = append(r.Running, *t)
 	}
-	return r, nil
+	var err error
+	r.Sockets, err = o.sockets(ctx)
+	return r, err
 }
 
 // flow runs one flow control and depth by cycles, beside formula and simulation.
@@ -220,6 +225,7 @@ func (r *LinkReport) table(w io.Writer) {
 			time.Duration(l.RoundTripS*1e9).Round(100*time.Nanosecond).String(), fmt.Sprintf("%d words", l.Window))
 	}
 	t.Write(w)
+	r.socketTable(w)
 }
 
 func (r *LinkReport) plot() *plot {

@@ -30,6 +30,10 @@ func TestLinkJSON(t *testing.T) {
 	for _, l := range r.Running {
 		require.Zero(t, l.Changed+l.Doubled)
 	}
+	require.Len(t, r.Sockets, 3)
+	for i, medium := range []string{"tcp", "tls", "udp"} {
+		require.Equal(t, medium, r.Sockets[i].Medium)
+	}
 	text, err := os.ReadFile(svg)
 	require.NoError(t, err)
 	require.Contains(t, string(text), "cumulative, firmware")
@@ -37,7 +41,7 @@ func TestLinkJSON(t *testing.T) {
 
 func TestLinkTable(t *testing.T) {
 	out := mustRun(t, "link", "--cycles", "10000", "--time", "1ms", "--errors", "0", "--rate", "28", "--threads", "1")
-	for _, want := range []string{"rates of lines are modelled", "classic", "cumulative", "0.595", "held to 28 Gb/s", "memcpy"} {
+	for _, want := range []string{"rates of lines are modelled", "classic", "cumulative", "0.595", "held to 28 Gb/s", "memcpy", "of the stream"} {
 		require.Contains(t, out, want)
 	}
 }
