@@ -20,7 +20,8 @@ import (
 // stranger is a client that keeps to no rule.
 type stranger struct {
 	conn *net.UnixConn
-	mem  []byte // its area
+	mem  []byte // its area …
+	area int    // … and where it is from
 	bell int
 }
 
@@ -39,15 +40,15 @@ func newStranger(t *testing.T, address string) *stranger {
 		return nil
 	}
 	mem, err := syscall.Mmap(files[0], 0, int(m.Size), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	_ = syscall.Close(files[0])
 	if !assert.NoError(t, err) {
 		return nil
 	}
-	return &stranger{conn: c, mem: mem, bell: files[1]}
+	return &stranger{conn: c, mem: mem, area: files[0], bell: files[1]}
 }
 
 func (s *stranger) leave() {
 	_ = syscall.Munmap(s.mem)
+	_ = syscall.Close(s.area)
 	_ = syscall.Close(s.bell)
 	_ = s.conn.Close()
 }
@@ -64,6 +65,14 @@ func (s *stranger) scribble(seed uint64) {
 			_, _ = unix.Write(s.bell, []byte("ring ring")) // full, some time
 		}
 	}
+}
+
+// cut tries to take the area away from the device: its size stays, its pages may go.
+func (s *stranger) cut(t *testing.T) {
+	assert.Error(t, unix.Ftruncate(s.area, 0))
+	assert.Error(t, unix.Ftruncate(s.area, 2*int64(len(s.mem))))
+	_ = unix.Fallocate(s.area, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, int64(len(s.mem)))
+	wakeIsland(s.mem)
 }
 
 // pester makes requests that are answered, refused or end the connection.
@@ -86,8 +95,8 @@ func (s *stranger) pester(memory int) bool {
 	return true
 }
 
-// TestHostileNeighbours: clients that write nonsense over their areas and ring all the time,
-// that map, fence and unmap without end, and that come and go, keep another from nothing.
+// TestHostileNeighbours: clients that write nonsense over their areas, cut them and ring all the
+// time, that map, fence and unmap without end, and that come and go, keep another from nothing.
 func TestHostileNeighbours(t *testing.T) {
 	address := shareDevice(t, "")
 	dev, err := bridge.Open(t.Context(), address, nil)
@@ -103,6 +112,7 @@ func TestHostileNeighbours(t *testing.T) {
 	for _, act := range []func(*stranger, uint64) bool{
 		func(s *stranger, seed uint64) bool { s.scribble(seed); return true },
 		func(s *stranger, _ uint64) bool { return s.pester(memory) },
+		func(s *stranger, seed uint64) bool { s.cut(t); s.scribble(seed); return true },
 		func(*stranger, uint64) bool { return false }, // comes and goes
 	} {
 		strangers.Go(func() {

@@ -210,8 +210,10 @@ func (h *host) mapMemory(address, size uint64, fd int) (abi.Status, shmwire.Boun
 	}
 	if err := h.bus.Map(firmware.Range{Address: address, Size: size, Read: true, Write: true, File: fd}); err != nil {
 		h.server.unmapped(h.user, size)
-		if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EEXIST) || errors.Is(err, syscall.EACCES) {
-			return abi.ErrInvalid, shmwire.Bound{}
+		for _, refused := range []syscall.Errno{syscall.EINVAL, syscall.EEXIST, syscall.EACCES, syscall.EPERM} { // EPERM: sealed against writing
+			if errors.Is(err, refused) {
+				return abi.ErrInvalid, shmwire.Bound{}
+			}
 		}
 		return abi.ErrNoMemory, shmwire.Bound{}
 	}

@@ -167,6 +167,13 @@ func TestMemory(t *testing.T) {
 	require.NoError(t, syscall.Pipe2(pipe, syscall.O_CLOEXEC))
 	defer syscall.Close(pipe[0])
 	defer syscall.Close(pipe[1])
+	zero, err := os.OpenFile("/dev/zero", os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer zero.Close()
+	plain, err := os.Create(filepath.Join(t.TempDir(), "plain"))
+	require.NoError(t, err)
+	defer plain.Close()
+	require.NoError(t, plain.Truncate(mib))
 	good := memory(t, mib, all)
 	for _, r := range []struct {
 		name          string
@@ -177,6 +184,10 @@ func TestMemory(t *testing.T) {
 		{"unsealed", mib, mib, memory(t, mib, 0), abi.ErrInvalid},
 		{"may shrink", mib, mib, memory(t, mib, unix.F_SEAL_GROW|unix.F_SEAL_SEAL), abi.ErrInvalid},
 		{"a pipe", mib, mib, pipe[0], abi.ErrInvalid},
+		{"a device", mib, mib, int(zero.Fd()), abi.ErrInvalid},
+		{"a file of a disk", mib, mib, int(plain.Fd()), abi.ErrInvalid},
+		{"not to be written", mib, mib, memory(t, mib, all|unix.F_SEAL_WRITE), abi.ErrInvalid},
+		{"not to be written from now on", mib, mib, memory(t, mib, all|unix.F_SEAL_FUTURE_WRITE), abi.ErrInvalid},
 		{"said too long", mib, 2 * mib, good, abi.ErrInvalid},
 		{"said too short", mib, mib / 2, good, abi.ErrInvalid},
 		{"empty", mib, 0, memory(t, 0, all), abi.ErrInvalid},
