@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/nfcomms/nfcomms/pkg/ring"
@@ -95,6 +96,7 @@ type ringOut struct {
 	cells  *cells
 	watch  *ring.Watch
 	gone   bool
+	why    error  // it never came, nil: it ended
 	frame  Header // what is being sent, its size, and how much has gone
 	size   int
 	sent   int
@@ -108,6 +110,8 @@ type ringDial struct {
 	ring  *ring.Ring
 	w     *ring.Writer
 	cells *cells
+
+	failed error // there is nothing else
 }
 
 func (t Rings) ringName(from, to int) string { return fmt.Sprintf("%s-%d-%d", t.Name, from, to) }
@@ -183,7 +187,9 @@ func refused(err error) error {
 func (l *ringLink) dial(ctx context.Context, t Rings, to int) {
 	defer l.dials.Done()
 	for ctx.Err() == nil {
-		if d, err := t.open(ctx, l.rank, to); err == nil {
+		d, err := t.open(ctx, l.rank, to)
+		if err == nil || lasting(err) {
+			d.failed = err
 			l.mu.Lock()
 			l.dialed = append(l.dialed, d)
 			l.mu.Unlock()
@@ -196,6 +202,17 @@ func (l *ringLink) dial(ctx context.Context, t Rings, to int) {
 		case <-time.After(dialPause):
 		}
 	}
+}
+
+// lasting reports whether there is no use in another try: the member that is dialed
+// may have come, but nothing leads to it.
+func lasting(err error) bool {
+	for _, is := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, ring.ErrPermission, ring.ErrVersion} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
 }
 
 // open opens what a member has made for another one.
@@ -226,6 +243,10 @@ func (l *ringLink) adopt() bool {
 	defer l.mu.Unlock()
 	for _, d := range l.dialed {
 		o := &l.out[d.to]
+		if d.failed != nil {
+			o.gone, o.why = true, fmt.Errorf("%w: %w", ErrGone, d.failed)
+			continue
+		}
 		o.ring, o.w, o.cells, o.staged = d.ring, d.w, d.cells, -1
 		var err error
 		if o.watch, err = l.poll.Add(d.w); err != nil {
@@ -243,6 +264,8 @@ func (l *ringLink) TrySend(to int, h Header, data []byte) (bool, error) {
 	l.adopt()
 	o := &l.out[to]
 	switch {
+	case o.gone && o.why != nil:
+		return false, o.why
 	case o.gone:
 		return false, ErrGone
 	case l.in[to].ended:

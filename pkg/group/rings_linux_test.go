@@ -113,6 +113,23 @@ func TestRingsGoneBeforeOpened(t *testing.T) {
 	require.ErrorIs(t, err, ErrGone)
 }
 
+// TestRingsOutOfDescriptors: a member that cannot open the ring to another one says so at
+// once, and does not wait for it.
+func TestRingsOutOfDescriptors(t *testing.T) {
+	rings := Rings{Name: fmt.Sprintf("out-%d", os.Getpid())}
+	l, err := rings.Connect(0, 2)
+	require.NoError(t, err)
+	defer l.Close()
+	r := l.(*ringLink)
+	r.dialed = append(r.dialed, ringDial{to: 1, failed: fmt.Errorf("open ring: %w", syscall.EMFILE)})
+	r.came.Add(1)
+	_, err = l.TrySend(1, Header{}, nil)
+	require.ErrorIs(t, err, ErrGone)
+	require.ErrorIs(t, err, syscall.EMFILE)
+	require.True(t, lasting(err))
+	require.False(t, lasting(fmt.Errorf("open ring: %w", ring.ErrNotExist)), "it may come yet")
+}
+
 // ringPair are both members of a group over rings, of which one waits in some way.
 func ringPair(t *testing.T, wait ring.Wait) [2]*ringLink {
 	rings := Rings{Name: fmt.Sprintf("pair-%d-%d", os.Getpid(), names.Add(1)), Wait: wait}
