@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nfcomms/nfcomms/pkg/model"
@@ -148,6 +149,7 @@ func (a *auto) warm(s *Step) error {
 			return err
 		}
 		a.list()
+		s.g.stats.chose(Auto, "trying "+strings.Join(a.names, ", "))
 		a.at, a.phase = 0, (*auto).try
 		return a.try(s)
 	}
