@@ -112,8 +112,8 @@ type auto struct {
 	chosen   Exchanger
 	stay     int
 	load     Load // that the choice was made for
-	packages float64
-	bytes    float64 // and exchanges since the load was looked at
+	packages int
+	bytes    int // and exchanges since the load was looked at
 	seen     int
 }
 
@@ -124,12 +124,13 @@ func newAuto() Exchanger {
 
 func (a *auto) Exchange(s *Step) error {
 	a.seen++
-	for _, p := range s.g.exchange.out {
-		if len(p.Data) > 0 {
-			a.packages++
-			a.bytes += float64(len(p.Data))
+	packages, bytes := 0, 0
+	for i := range s.g.exchange.out {
+		if n := len(s.g.exchange.out[i].Data); n > 0 {
+			packages, bytes = packages+1, bytes+n
 		}
 	}
+	a.packages, a.bytes = a.packages+packages, a.bytes+bytes
 	return a.phase(a, s)
 }
 
@@ -278,7 +279,7 @@ func differs(a, b float64) bool { return a > autoChange*b+1 || b > autoChange*a+
 // look gathers the load since the last look, and the fastest step of it.
 func (a *auto) look(s *Step, l *Load) error {
 	steps := float64(a.seen)
-	mean, err := means(s, []float64{float64(len(s.Targets())), a.packages / steps, a.bytes / steps, a.fastest})
+	mean, err := means(s, []float64{float64(len(s.Targets())), float64(a.packages) / steps, float64(a.bytes) / steps, a.fastest})
 	if err != nil {
 		return err
 	}
