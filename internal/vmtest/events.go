@@ -62,6 +62,7 @@ type suite struct {
 	s      *stream
 	name   string
 	began  time.Time
+	took   float64 // seconds, by the test that is reported next; 0: not known
 	failed bool
 }
 
@@ -81,7 +82,8 @@ func (s *suite) outcome(name, output, action string) {
 	for line := range strings.Lines(output) {
 		s.s.send(event{Action: "output", Package: s.name, Test: name, Output: strings.TrimSuffix(line, "\n") + "\n"})
 	}
-	s.s.send(event{Action: action, Package: s.name, Test: name})
+	s.s.send(event{Action: action, Package: s.name, Test: name, Elapsed: s.took})
+	s.took = 0
 	s.failed = s.failed || action == "fail"
 }
 
@@ -109,7 +111,8 @@ func newResults(s *stream, k kind, name string) (results, error) {
 	case goTest:
 		return newGoResults(s, name)
 	case cTest:
-		return &cResults{suite: newSuite(s, name)}, nil
+		u := newSuite(s, name)
+		return &cResults{suite: u, last: u.began}, nil
 	}
 	return &plainResults{suite: newSuite(s, name)}, nil
 }
@@ -190,6 +193,7 @@ type cResults struct {
 	partial string // a line without its end
 	output  strings.Builder
 	tests   int
+	last    time.Time // when the last one ended
 }
 
 func (r *cResults) Write(b []byte) (int, error) {
@@ -215,6 +219,8 @@ func (r *cResults) line(line string) {
 	if word == "FAIL" {
 		r.output.WriteString(line + "\n")
 	}
+	now := time.Now()
+	r.took, r.last = now.Sub(r.last).Seconds(), now
 	r.outcome(name, r.output.String(), passOrFail(word == "ok"))
 	r.output.Reset()
 }

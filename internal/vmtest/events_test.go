@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -82,6 +83,28 @@ func TestResults(t *testing.T) {
 			require.Equal(t, strings.Contains(c.want, "fail"), s.failed())
 		})
 	}
+}
+
+// TestCasesHaveTimes: a case took all the time since the one before it.
+func TestCasesHaveTimes(t *testing.T) {
+	var b bytes.Buffer
+	u := newSuite(&stream{w: &b}, "p")
+	r := &cResults{suite: u, last: u.began.Add(-2 * time.Second)}
+	r.line("ok one")
+	r.last = r.last.Add(-time.Hour)
+	r.line("FAIL two")
+	var took []float64
+	for line := range bytes.Lines(b.Bytes()) {
+		var e event
+		require.NoError(t, json.Unmarshal(line, &e))
+		if e.Action == "pass" || e.Action == "fail" {
+			took = append(took, e.Elapsed)
+		}
+	}
+	require.Len(t, took, 2)
+	require.GreaterOrEqual(t, took[0], 2.0)
+	require.Less(t, took[0], 3600.0)
+	require.GreaterOrEqual(t, took[1], 3600.0)
 }
 
 func TestMissed(t *testing.T) {
