@@ -194,8 +194,6 @@ var programs = map[string]program{
 	"first":    {kind: cTest, source: []string{"internal/vmtest/c/first/first_test.c", "firmware/test/harness.c"}},
 	// What a kernel shows that cannot end the commands of an io_uring.
 	"uring-without": ringTest("uring", "-n", "offered").built("uring"),
-	// What only a device that interrupts nobody shows.
-	"clients-silent": withArgs("clients", "-n", "a_"),
 }
 
 // kdevArgs leave out what is the same with any module: rules about the Go side's own cost; and huge
@@ -255,7 +253,7 @@ var jobs = []job{
 		programs: []string{
 			"selftest", "first", "validate", "opcodes", "rights", "access", "memory", "runs", "runs@pages", "eager", "eager@pages", "validate@pages", "region", "signal", "exits", "lib", "echo", "show", "wake", "moder", "busy", "kdev", "bulk",
 			"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent",
-			"clients", "clients-silent@silent", "between", "unknown", "uring-without", "eventfd",
+			"clients", "between", "unknown", "uring-without", "eventfd",
 		},
 	},
 	{

@@ -2,18 +2,32 @@
 /*
  * A device that interrupts nobody (nfsim --script irq-drop+1). What lies in the
  * ring when a call sets the park word is found by the call itself, which drains
- * the ring once more after that; else the periodic tick finds it.
+ * the ring once more after that; else the periodic tick finds it. Rings are full
+ * here: what nobody has taken stays. Every reply waits for a tick, so that few are
+ * asked for.
  */
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "lazy.h"
 #include "rig.h"
 
 enum {
+	PAGE = NFC_PAGE_SIZE,
+	WINDOW = 2, /* lists, of which a transfer here needs many */
 	ROUNDS = 20, /* of which a tick may spoil some */
 	SILENT_US = 20000, /* for the device to answer and to offer ... */
 	LONGER_US = 10000, /* ... and more with each round, on a busy machine */
+};
+
+/* One ring, and few lists in flight: transfers pin again and again. */
+static const struct nfcomms_reset narrow = {
+	.window = WINDOW,
+	.mailboxes = 1,
+	.islands = 1,
 };
 
 #define TRACING "/sys/kernel/debug/tracing/"
@@ -80,4 +94,161 @@ CASE(the_call_finds_what_came_before)
 		found = taken_here();
 	}
 	CHECK(found > 0);
+}
+
+/* A client whose own context waits for its page. */
+struct caller {
+	pthread_t thread;
+	struct lazy memory;
+	int fd;
+	uint32_t channel;
+};
+
+static void *call_and_stall(void *argument)
+{
+	struct caller *a = argument;
+	struct nfcomms_op op = transfer(NFCOMMS_OP_SEND_IND, a->channel,
+					a->memory.p, PAGE);
+
+	CHECK_EQ(call(a->fd, &op, NULL), 0);
+	return NULL;
+}
+
+/*
+ * A call drains the ring when it sets a park word, and finds acknowledgements of
+ * others, whose next pages are to be pinned; it must not pin its own before. The
+ * device is silent, so that it finds some.
+ */
+CASE(a_call_that_stalls_after_it_took_what_was_for_others)
+{
+	enum { CALLERS = 6, SMALL = 2 * WINDOW * NFC_LIST_ENTRIES * PAGE };
+	struct caller a[CALLERS];
+	int fd = fresh_as(narrow);
+	uint8_t *p = pages(SMALL, 1);
+	struct nfcomms_completion c;
+	uint32_t first = 0, sink;
+
+	CHECK_EQ(start(fd, "sink", 1 + CALLERS, &first), NFC_OK);
+	sink = subscribe(fd, first);
+	for (int i = 0; i < CALLERS; i++) {
+		a[i] = (struct caller){ .memory = lazy_pages(PAGE, 0),
+					.fd = client() };
+		a[i].channel = subscribe(a[i].fd, first + 1 + i);
+	}
+	for (int i = 0; i < CALLERS && !test_failures(); i++) {
+		struct nfcomms_op op = transfer(NFCOMMS_OP_SEND_IND, sink, p,
+						SMALL);
+
+		CHECK_EQ(submit(fd, &op, 1), 1);
+		usleep(SILENT_US); /* its first lists are moved */
+		CHECK(!pthread_create(&a[i].thread, NULL, call_and_stall, &a[i]));
+		await_fault(&a[i].memory);
+		c.status = NFC_STATUS_COUNT;
+		CHECK(reap(fd, &c));
+		CHECK_EQ(c.status, NFC_OK);
+	}
+	for (int i = 0; i < CALLERS; i++) {
+		let_come(&a[i].memory);
+		pthread_join(a[i].thread, NULL);
+		close(a[i].fd);
+		free_lazy(&a[i].memory);
+	}
+	close(fd);
+	free_pages(p, SMALL);
+	check_pins();
+}
+
+/*
+ * Messages through a ring that is full, as it is with a silent device: a slot is
+ * written again once it was read.
+ */
+CASE(a_full_ring_loses_nothing)
+{
+	enum { PORTS = NFC_SLOTS_MIN, TIMES = 8 };
+	struct nfcomms_reset tiny = narrow;
+	struct nfcomms_op ops[2 * PORTS];
+	struct nfcomms_completion c;
+	uint32_t first = 0, ch[PORTS], heard;
+	int fd;
+
+	tiny.slots = NFC_SLOTS_MIN;
+	fd = fresh_as(tiny);
+	CHECK_EQ(start(fd, "loopback", PORTS, &first), NFC_OK);
+	for (uint32_t i = 0; i < PORTS; i++)
+		ch[i] = subscribe(fd, first + i);
+	for (uint32_t t = 0; t < TIMES && !test_failures(); t++) {
+		heard = 0;
+		for (uint32_t i = 0; i < PORTS; i++) {
+			uint32_t words[2] = { t, i };
+
+			ops[i] = operation(NFCOMMS_OP_RECEIVE, ch[i]);
+			ops[i].length = NFCOMMS_PAYLOAD_SIZE;
+			ops[PORTS + i] = message(ch[i], words, sizeof(words));
+		}
+		CHECK_EQ(submit(fd, ops, 2 * PORTS), 2 * PORTS);
+		for (int i = 0; i < 2 * PORTS && reap(fd, &c); i++) {
+			uint32_t words[2];
+
+			CHECK_EQ(c.status, NFC_OK);
+			memcpy(words, c.payload, sizeof(words));
+			if (c.opcode != NFCOMMS_OP_RECEIVE)
+				continue;
+			CHECK(words[0] == t && words[1] < PORTS &&
+			      ch[words[1]] == c.channel);
+			heard |= 1u << words[1];
+		}
+		CHECK_EQ(heard, (1u << PORTS) - 1);
+	}
+	close(fd);
+}
+
+/* The most messages that were ever taken in a row with a mailbox locked. */
+static unsigned int longest_row(void)
+{
+	char path[128], line[512], *at;
+	unsigned int longest = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/nfcomms/%s/state",
+		 strrchr(node(), '/') + 1);
+	f = fopen(path, "r");
+	CHECK(f);
+	while (f && fgets(line, sizeof(line), f)) {
+		at = strncmp(line, "mailbox", 7) ? NULL : strstr(line, "row=");
+		if (at && strtoul(at + 4, NULL, 10) > longest)
+			longest = (unsigned int)strtoul(at + 4, NULL, 10);
+	}
+	if (f)
+		fclose(f);
+	return longest;
+}
+
+/* More messages wait in a ring than a call takes before it lets go of the lock. */
+CASE(a_ring_is_not_drained_at_a_stretch)
+{
+	enum { BATCH = 32, PORTS = 48, TRIES = 8 };
+	struct nfcomms_op ops[PORTS], look;
+	int fd = fresh_as(narrow), more;
+	struct nfcomms_completion c;
+	uint32_t first = 0, fresh_one;
+
+	CHECK_EQ(start(fd, "sink", PORTS, &first), NFC_OK);
+	for (uint32_t i = 0; i < PORTS; i++)
+		ops[i] = message(subscribe(fd, first + i), "x", 1);
+	for (int i = 0; i < TRIES && longest_row() < BATCH && !test_failures();
+	     i++) {
+		more = client();
+		fresh_one = program(more, "loopback");
+		look = operation(NFCOMMS_OP_RECEIVE, fresh_one);
+		look.length = NFCOMMS_PAYLOAD_SIZE;
+		CHECK_EQ(submit(fd, ops, PORTS), PORTS);
+		usleep(SILENT_US);
+		CHECK_EQ(submit(more, &look, 1), 1);
+		for (int k = 0; k < PORTS; k++)
+			CHECK(reap(fd, &c));
+		close(more);
+	}
+	CHECK(longest_row() > 1);
+	CHECK(longest_row() <= BATCH);
+	close(fd);
 }
