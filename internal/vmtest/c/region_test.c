@@ -2,6 +2,8 @@
 /*
  * Registered memory: what lies inside is not pinned again, what the addresses name
  * is what moves, whatever happens to them, and nothing stays pinned.
+ *
+ *	region [ROUNDS]	of each pair
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -618,12 +620,13 @@ static void is_forked(struct pair *pair)
 static void against_transfers(void (*disturb)(struct pair *pair))
 {
 	struct pair pair = { .fd = fresh(), .disturb = disturb };
+	long rounds = test_argument ? atol(test_argument) : ROUNDS;
 	uint32_t loop = program(pair.fd, "loopback");
 	pthread_t thread;
 
 	pair.p = pages(BULK, 1);
 	REQUIRE(!pthread_create(&thread, NULL, disturber, &pair));
-	for (int i = 0; i < ROUNDS && !test_failures(); i++) {
+	for (long i = 0; i < rounds && !test_failures(); i++) {
 		uint64_t n = i % 2 ? BULK : PAGE;
 
 		still_alive();
