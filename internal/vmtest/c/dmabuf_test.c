@@ -6,10 +6,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/udmabuf.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,63 +17,9 @@
 
 enum {
 	PAGE = NFC_PAGE_SIZE,
-	SIZE = 512 * PAGE,
+	SIZE = BUFFER_SIZE,
 	DMA_BUF = NFCOMMS_REGION_DMA_BUF,
 };
-
-/* A dma-buf, and its bytes as this process sees them. */
-struct buffer {
-	int fd, memory;
-	uint8_t *p;
-};
-
-static struct buffer buffer_new(void)
-{
-	struct buffer b = {
-		.memory = memfd_create("buffer", MFD_CLOEXEC | MFD_ALLOW_SEALING),
-	};
-	struct udmabuf_create create = { .size = SIZE };
-	int maker = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
-
-	CHECK(maker >= 0 && b.memory >= 0);
-	CHECK_EQ(ftruncate(b.memory, SIZE), 0);
-	CHECK_EQ(fcntl(b.memory, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-	create.memfd = (uint32_t)b.memory;
-	b.fd = ioctl(maker, UDMABUF_CREATE, &create);
-	CHECK(b.fd >= 0);
-	close(maker);
-	b.p = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, b.memory, 0);
-	CHECK(b.p != MAP_FAILED);
-	memset(b.p, 1, SIZE);
-	return b;
-}
-
-static void buffer_free(struct buffer *b)
-{
-	close(b->fd);
-	close(b->memory);
-	munmap(b->p, SIZE);
-}
-
-/* Addresses that name something, and nothing else. */
-static uint8_t *name_for(uint64_t size)
-{
-	uint8_t *p = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
-			  -1, 0);
-
-	CHECK(p != MAP_FAILED);
-	return p;
-}
-
-static int import(int fd, const uint8_t *name, uint64_t size, int buffer,
-		  uint64_t offset, uint32_t flags)
-{
-	struct nfcomms_register r = with_fd(name, DMA_BUF | flags, buffer,
-					    offset);
-
-	r.length = size;
-	return control(fd, NFCOMMS_IOC_REGISTER, &r);
-}
 
 /* The device reads and writes the buffer, from any byte of it on. */
 CASE(source_and_sink)

@@ -27,4 +27,20 @@ struct nfcomms_completion send_at(int fd, uint32_t ch, const void *at,
 struct nfcomms_completion receive_at(int fd, uint32_t ch, void *at,
 				     uint64_t length);
 
+enum { BUFFER_SIZE = 512 * NFC_PAGE_SIZE };
+
+/* A dma-buf, and its bytes as this process sees them. */
+struct buffer {
+	int fd, memory;
+	uint8_t *p;
+};
+/* A dma-buf of udmabuf, which makes it of a memfd. */
+struct buffer buffer_new(void);
+void buffer_free(struct buffer *b);
+/* Addresses that name something, and nothing else. */
+uint8_t *name_for(uint64_t size);
+/* Register a dma-buf by such a name: 0 or errno. */
+int import(int fd, const uint8_t *name, uint64_t size, int buffer,
+	   uint64_t offset, uint32_t flags);
+
 #endif
