@@ -65,6 +65,11 @@ void find_device(char path[PATH_MAX])
 		exit(1);
 }
 
+bool has_iommu(void)
+{
+	return !access("/sys/class/iommu/dmar0", F_OK);
+}
+
 bool is_master(void)
 {
 	enum { COMMAND = 4, MASTER = 1 << 2 };

@@ -23,6 +23,8 @@ bool log_says(const char *text);
 
 /* The PCI device below the node, as /sys/devices/… */
 void find_device(char path[PATH_MAX]);
+/* Is there an IOMMU between devices and memory? */
+bool has_iommu(void);
 /* May the device do DMA, as far as its config space says? */
 bool is_master(void);
 /* The node comes with the device; devtmpfs makes it. */

@@ -60,19 +60,13 @@ static uint64_t frame(int pagemap, const uint8_t *p)
 	return word & ((1ull << 55) - 1);
 }
 
-/* An IOMMU maps next to each other what is not. */
-static bool has_iommu(void)
-{
-	return !access("/sys/class/iommu/dmar0", F_OK);
-}
-
 /* Lists that a part needs, if each entry is a page or what lies next to each other. */
 static uint32_t lists_of(int pagemap, const uint8_t *p, size_t size, bool runs)
 {
 	uint64_t last = 0, now;
 	uint32_t entries = 0;
 
-	if (runs && has_iommu())
+	if (runs && has_iommu()) /* it maps next to each other what is not */
 		return 1;
 	for (size_t at = 0; at < size;
 	     at += PAGE - (uintptr_t)(p + at) % PAGE, last = now) {
