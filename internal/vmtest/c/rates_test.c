@@ -13,7 +13,7 @@
 #include "rig.h"
 
 enum {
-	MANY = 64, /* channels: as many messages are under way at most */
+	MANY = 32, /* channels: as many messages are under way at most */
 	LEAST = 5, /* messages that are sent, or … */
 };
 
