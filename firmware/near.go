@@ -6,6 +6,7 @@ package firmware
 #cgo noescape nfc_near_ring
 #cgo nocallback nfc_near_ring
 #include "link/far.h"
+#include "port/hosted.h"
 #include "port/mesh.h"
 */
 import "C"
@@ -27,19 +28,31 @@ func (m *Mesh) Serve(node int, i *Instance, c Config) {
 // be closed, and must be.
 func (m *Mesh) Unserve(node int) { C.nfc_mesh_unserve(m.m, C.uint32_t(node)) }
 
-// Home makes a device that is not shared that of a node, of which its host is, until
-// LeaveHome: neither the device nor the mesh may end before that.
-func (m *Mesh) Home(node int, i *Instance, owner uint64) abi.Status {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return abi.Status(-C.nfc_mesh_home(m.m, C.uint32_t(node), i.h, C.uint64_t(owner)))
+// Joints join processes of a host to those that the host has at other nodes. The host is at
+// the node of its device.
+type Joints struct{ j *C.struct_nfc_hosted_joints }
+
+// Joints returns those of a host of the owner. The status is abi.ErrNoMemory.
+func (m *Mesh) Joints(node int, i *Instance, owner uint64) (*Joints, abi.Status) {
+	j := C.nfc_mesh_joints(m.m, C.uint32_t(node), i.h, C.uint64_t(owner))
+	if j == nil {
+		return nil, abi.ErrNoMemory
+	}
+	return &Joints{j}, abi.OK
 }
 
-// LeaveHome ends what joins processes of the device to those of other nodes.
-func (m *Mesh) LeaveHome(node int, i *Instance) {
+// End gives them back, when the host is gone. No other call may follow.
+func (j *Joints) End() { C.nfc_mesh_disjoin(j.j) }
+
+// Join joins the processes of a device that is not shared; nil: not any more.
+func (i *Instance) Join(j *Joints) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	C.nfc_mesh_leave_home(m.m, C.uint32_t(node))
+	var c *C.struct_nfc_hosted_joints
+	if j != nil {
+		c = j.j
+	}
+	C.nfc_hosted_join(i.h, c)
 }
 
 // NearsMax is how many hosts of one node the device of another takes.

@@ -146,8 +146,7 @@ struct nfc_api {
 	 * -NFC_EBUSY: it is subscribed already, or this process's own.
 	 * -NFC_ENOMEM: the host has 64 such channels.
 	 * -NFC_ETIMEOUT: the island of the other process, or its node, does not
-	 * answer. -NFC_ENOTSUP: the id names a node, and this device has none beside
-	 * it, or none whose processes are this host's.
+	 * answer. -NFC_ENOTSUP: the id names a node, and the device is of no fabric.
 	 */
 	int (*channel_connect)(struct nfc_process *self, uint64_t target,
 			       struct nfc_channel **ch);

@@ -21,22 +21,17 @@ func (m *Mesh) EndDevice(node int) error {
 	return m.with(node, func(f *firmware.Mesh) { f.Unserve(node) })
 }
 
-// SetHome makes a device that is not shared that of a node, whose host is there and of that
-// owner, until EndHome. The device is to be closed after it.
-func (m *Mesh) SetHome(node int, i *firmware.Instance, owner uint64) error {
+// Joints returns what joins processes of a host that is at a node, with the device, to those
+// that hosts of the same owner have at other nodes. They are to end before Close.
+func (m *Mesh) Joints(node int, i *firmware.Instance, owner uint64) (j *firmware.Joints, err error) {
 	status := abi.OK
-	if err := m.with(node, func(f *firmware.Mesh) { status = f.Home(node, i, owner) }); err != nil {
-		return err
+	if err := m.with(node, func(f *firmware.Mesh) { j, status = f.Joints(node, i, owner) }); err != nil {
+		return nil, err
 	}
 	if status != abi.OK {
-		return bridge.Error(status)
+		return nil, bridge.Error(status)
 	}
-	return nil
-}
-
-// EndHome ends what joins processes of that device to those of other nodes.
-func (m *Mesh) EndHome(node int, i *firmware.Instance) error {
-	return m.with(node, func(f *firmware.Mesh) { f.LeaveHome(node, i) })
+	return j, nil
 }
 
 // Near returns the host at a node of the device at another, whose shape it has to know.

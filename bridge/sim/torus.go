@@ -51,10 +51,12 @@ func newTorus(o options, own *firmware.Instance, info bridge.Info, log *logqueue
 		m.Close()
 		return nil, err
 	}
-	if err := m.SetHome(0, own, self); err != nil {
+	joints, err := m.Joints(0, own, self)
+	if err != nil {
 		m.Close()
 		return nil, err
 	}
+	own.Join(joints)
 	o.shape.Shared = 1 // the host at node 0.0.0
 	return &torus{Fabric: mesh.Fabric{Mesh: m}, o: o, own: own, info: info, log: log, far: make(map[abi.Node]*farNode)}, nil
 }
@@ -152,7 +154,8 @@ func (t *torus) reaches(i int) bool {
 
 // End ends all nodes.
 func (t *torus) End() error {
-	errs := []error{t.Mesh.EndHome(0, t.own)}
+	t.own.Join(nil)
+	var errs []error
 	for _, far := range t.far {
 		_ = t.Mesh.EndDevice(far.index)
 		errs = append(errs, far.stop(t.log))

@@ -428,7 +428,7 @@ static void serve_joints(struct nfc_hosted *h, bool serve)
 	if (!j || !h->epoch)
 		return;
 	atomic_store(&h->epoch->seat[0].joints, serve ? j : NULL);
-	j->serve(j->self, serve ? h->epoch->dev : NULL);
+	j->serve(j->self, serve ? h->epoch->dev : NULL, 0);
 	if (!serve)
 		shut(&h->epoch->joints);
 }

@@ -47,8 +47,8 @@ struct nfc_hosted_joints {
 	void (*carry)(void *self, uint32_t index);
 	int (*fetch)(void *self, uint32_t index, void *to, uint64_t at,
 		     uint64_t len);
-	/* A device has begun an epoch; NULL: it is about to end it. */
-	void (*serve)(void *self, struct nfc_device *core);
+	/* From now on the host is that one of a device; NULL: it is about to go. */
+	void (*serve)(void *self, struct nfc_device *core, uint32_t host);
 };
 
 /* How a shared device reaches a host: by a bus and a doorbell, or far away. */

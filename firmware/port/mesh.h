@@ -185,18 +185,22 @@ int nfc_mesh_event(struct nfc_mesh *m, uint32_t node, uint32_t link);
 /* ---- channels between nodes: mesh_far.c ---- */
 
 struct nfc_hosted;
+struct nfc_hosted_joints;
 struct nfc_near;
 
 /* Nodes here take the packets of such channels. */
 void nfc_mesh_far(struct nfc_mesh *m);
 /*
- * The device of a node whose only host, of that owner, is at the node itself: its processes
- * may have channels to those that the host has at other nodes, until leave_home. The device
- * may begin other epochs meanwhile. 0 or -NFC_ENOMEM.
+ * The joints of a host, of that owner, which is at the node of its device: for
+ * nfc_hosted_join() or nfc_hosted_attach(), and one at a time. NULL: no memory. Their
+ * memory is the mesh's; no device may use it when that ends.
  */
-int nfc_mesh_home(struct nfc_mesh *m, uint32_t node, struct nfc_hosted *device,
-		  uint64_t owner);
-void nfc_mesh_leave_home(struct nfc_mesh *m, uint32_t node);
+const struct nfc_hosted_joints *nfc_mesh_joints(struct nfc_mesh *m,
+						uint32_t node,
+						struct nfc_hosted *device,
+						uint64_t owner);
+/* That host is gone. */
+void nfc_mesh_disjoin(const struct nfc_hosted_joints *joints);
 /*
  * The device of a node, which is a shared one of that shape. It serves hosts of other
  * nodes until nfc_mesh_unserve(), which returns when none comes or goes any more: then

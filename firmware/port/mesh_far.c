@@ -362,6 +362,8 @@ static void seat_come(struct far_seat *s)
 		peer.joints = &s->place.calls;
 	peer.no_load = !n->mesh->node[from].here; /* code is for those who own it */
 	s->seated = epoch;
+	s->place.device = n->device;
+	s->place.owner = s->owner;
 	pthread_mutex_unlock(&n->lock);
 	pthread_mutex_lock(&n->seating);
 	rc = nfc_hosted_attach(n->device, &peer, &s->host);
@@ -378,11 +380,6 @@ static void seat_come(struct far_seat *s)
 	c.port = (struct nfc_far_port){ s, ring_island, NULL };
 	nfc_far_init(&s->end, &n->node, &c);
 	s->active = true;
-	s->place.device = n->device;
-	s->place.host = s->host;
-	s->place.owner = s->owner;
-	if (s->owner)
-		nfc_mesh_place(&s->place, n->device->epoch->dev);
 	nfc_mesh_kick(n);
 }
 
@@ -393,7 +390,6 @@ static void seat_go(struct far_seat *s)
 	if (!s->active)
 		return;
 	s->active = false; /* what is asked of it from now on ends */
-	nfc_mesh_leave_place(&s->place);
 	pthread_mutex_unlock(&n->lock);
 	for (uint32_t i = 0; i < n->shape.islands; i++)
 		nfc_hosted_wake(n->device, i);
@@ -437,10 +433,7 @@ static struct far_seat *add_seat(struct mesh_node *n, uint32_t peer,
 	s->peer = peer;
 	s->number = number;
 	s->reach = (struct nfc_hosted_far){ s, seat_rung, seat_dma };
-	s->place.node = n;
-	s->place.home = peer;
-	s->place.calls = nfc_mesh_joints;
-	s->place.calls.self = &s->place;
+	nfc_mesh_place(&s->place, n, peer);
 	pthread_cond_init(&s->changed, NULL);
 	if (pthread_create(&s->thread, NULL, seat_run, s)) {
 		free(s);
@@ -555,6 +548,7 @@ static bool far_stirred(const struct mesh_node *n)
 
 static void far_free(struct mesh_node *n)
 {
+	nfc_mesh_places_free(n);
 	while (n->nears) {
 		struct nfc_near *h = n->nears;
 

@@ -68,17 +68,21 @@ static void drop_span(struct mesh_span *s)
 	free(s);
 }
 
-void nfc_mesh_place(struct mesh_place *at, struct nfc_device *core)
+/* A place is served from when its host is there until that is about to go. */
+static void enter_place(struct mesh_place *at, struct nfc_device *core,
+			uint32_t host)
 {
 	struct mesh_node *n = at->node;
 
 	at->core = core;
+	at->host = host;
 	at->active = true;
 	at->next = n->places;
 	n->places = at;
 }
 
-void nfc_mesh_leave_place(struct mesh_place *at)
+/* End all that leads there; nothing reaches its device any more. */
+static void leave_place(struct mesh_place *at)
 {
 	struct mesh_place **link = &at->node->places;
 
@@ -92,6 +96,18 @@ void nfc_mesh_leave_place(struct mesh_place *at)
 		if (at->span[i])
 			drop_span(at->span[i]);
 	nfc_mesh_kick(at->node); /* the other ends are told */
+}
+
+static void place_serve(void *self, struct nfc_device *core, uint32_t host)
+{
+	struct mesh_place *at = self;
+
+	pthread_mutex_lock(&at->node->lock);
+	if (core)
+		enter_place(at, core, host);
+	else
+		leave_place(at);
+	pthread_mutex_unlock(&at->node->lock);
 }
 
 uint64_t nfc_mesh_spans_step(struct mesh_node *n)
@@ -281,49 +297,61 @@ static int place_fetch(void *self, uint32_t index, void *to, uint64_t at,
 	return rc;
 }
 
-/* The device of a host that is at its own node. */
-static void place_serve(void *self, struct nfc_device *core)
+void nfc_mesh_place(struct mesh_place *at, struct mesh_node *n, uint32_t home)
 {
-	struct mesh_place *at = self;
+	at->node = n;
+	at->home = home;
+	at->calls = (struct nfc_hosted_joints){ at,	     place_locate,
+						place_join,  place_carry,
+						place_fetch, place_serve };
+}
+
+/* ---- hosts that are at the node of their device ---- */
+
+const struct nfc_hosted_joints *nfc_mesh_joints(struct nfc_mesh *m,
+						uint32_t node,
+						struct nfc_hosted *device,
+						uint64_t owner)
+{
+	struct mesh_node *n = &m->node[node];
+	struct mesh_place *at;
+
+	pthread_mutex_lock(&n->lock);
+	for (at = n->own; at && at->taken; at = at->sibling)
+		;
+	if (!at) {
+		at = calloc(1, sizeof(*at));
+		if (at) {
+			at->sibling = n->own;
+			n->own = at;
+		}
+	}
+	if (at) {
+		nfc_mesh_place(at, n,
+			       nfc_torus_address(&m->config.node.torus, node));
+		at->device = device;
+		at->owner = owner;
+		at->taken = true;
+	}
+	pthread_mutex_unlock(&n->lock);
+	return at ? &at->calls : NULL;
+}
+
+void nfc_mesh_disjoin(const struct nfc_hosted_joints *joints)
+{
+	struct mesh_place *at = joints->self;
 
 	pthread_mutex_lock(&at->node->lock);
-	if (core)
-		nfc_mesh_place(at, core);
-	else
-		nfc_mesh_leave_place(at);
+	at->taken = false;
 	pthread_mutex_unlock(&at->node->lock);
 }
 
-const struct nfc_hosted_joints nfc_mesh_joints = { NULL,	place_locate,
-						   place_join,	place_carry,
-						   place_fetch, place_serve };
-
-int nfc_mesh_home(struct nfc_mesh *m, uint32_t node, struct nfc_hosted *device,
-		  uint64_t owner)
+void nfc_mesh_places_free(struct mesh_node *n)
 {
-	struct mesh_node *n = &m->node[node];
-	struct mesh_place *at = calloc(1, sizeof(*at));
+	while (n->own) {
+		struct mesh_place *at = n->own;
 
-	if (!at)
-		return -NFC_ENOMEM;
-	at->node = n;
-	at->device = device;
-	at->home = nfc_torus_address(&m->config.node.torus, node);
-	at->owner = owner;
-	at->calls = nfc_mesh_joints;
-	at->calls.self = at;
-	n->home = at;
-	nfc_hosted_join(device, &at->calls);
-	return 0;
-}
-
-void nfc_mesh_leave_home(struct nfc_mesh *m, uint32_t node)
-{
-	struct mesh_place *at = m->node[node].home;
-
-	if (!at)
-		return;
-	nfc_hosted_join(at->device, NULL);
-	m->node[node].home = NULL;
-	free(at);
+		n->own = at->sibling;
+		free(at);
+	}
 }

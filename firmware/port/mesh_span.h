@@ -17,6 +17,8 @@ struct mesh_span;
 struct mesh_place {
 	struct nfc_hosted_joints calls;
 	struct mesh_place *next; /* of the node's that are active */
+	struct mesh_place *sibling; /* of its hosts that are here */
+	bool taken; /* by one of those */
 	struct mesh_node *node;
 	struct nfc_hosted *device;
 	struct nfc_device *core; /* of its present epoch */
@@ -33,14 +35,13 @@ struct mesh_place {
 	uint32_t ends;
 };
 
+/* A place at a node for a host whose own node that is; device and owner are the caller's. */
+void nfc_mesh_place(struct mesh_place *at, struct mesh_node *n, uint32_t home);
+/* Places of hosts that are at the node of their device. No device uses them any more. */
+void nfc_mesh_places_free(struct mesh_node *n);
+
 /* What follows is called by whoever holds the node. */
 
-/* Serve a place of which node, device, host, home and owner are known. */
-void nfc_mesh_place(struct mesh_place *at, struct nfc_device *core);
-/* What a device calls of a place, whose self is that. */
-extern const struct nfc_hosted_joints nfc_mesh_joints;
-/* End all that leads there; nothing reaches its device any more. */
-void nfc_mesh_leave_place(struct mesh_place *at);
 void nfc_mesh_spans_deliver(struct mesh_node *n, const struct nfc_packet *p,
 			    const struct nfc_fifo *f, uint32_t at);
 uint64_t nfc_mesh_spans_step(struct mesh_node *n);

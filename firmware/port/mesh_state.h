@@ -54,7 +54,7 @@ struct mesh_node {
 	uint32_t far_epoch; /* of the client that came last */
 	struct far_seat *seats; /* of hosts elsewhere at the device here */
 	struct mesh_place *places; /* hosts of it that joints lead from and to */
-	struct mesh_place *home; /* that of the host here, if its device is; else NULL */
+	struct mesh_place *own; /* those of hosts here at the device here; kept */
 	struct mesh_span *spans; /* ends of those joints here */
 	uint32_t span_number; /* the last that was given here */
 	struct nfc_hosted *device; /* NULL: there is none */

@@ -214,6 +214,9 @@ int nfc_hosted_attach(struct nfc_hosted *h, const struct nfc_hosted_peer *peer,
 	rc = nfc_host_attach(epoch->dev, (uint32_t)index, &s->core);
 	if (rc)
 		take_back(epoch, s);
+	else if (peer->joints)
+		peer->joints->serve(peer->joints->self, epoch->dev,
+				    (uint32_t)index);
 	*host = (uint32_t)index;
 	return rc;
 }
@@ -228,6 +231,11 @@ void nfc_hosted_fence_host(struct nfc_hosted *h, uint32_t host)
 
 void nfc_hosted_detach(struct nfc_hosted *h, uint32_t host)
 {
+	const struct nfc_hosted_joints *j = atomic_load(
+		&h->epoch->seat[host].joints);
+
+	if (j)
+		j->serve(j->self, NULL, host);
 	nfc_host_detach(h->epoch->dev, host);
 	if (!atomic_load(&h->halted)) /* a process may have it still */
 		take_back(h->epoch, &h->epoch->seat[host]);

@@ -79,7 +79,8 @@ static void begin(void)
 	w.stage[0].shape = &shape;
 	w.stage[0].r.config = c;
 	CHECK_EQ(stage_boot(&w.stage[0]), 0);
-	CHECK_EQ(nfc_mesh_home(w.mesh, 0, w.stage[0].h, OWNER), 0);
+	nfc_hosted_join(w.stage[0].h,
+			nfc_mesh_joints(w.mesh, 0, w.stage[0].h, OWNER));
 	CHECK_EQ(nfc_hosted_open(&c, &options, &w.there), 0);
 	nfc_mesh_serve(w.mesh, 1, w.there, &c);
 	reach(&c);
@@ -90,7 +91,7 @@ static void end(void)
 	struct nfc_computing who;
 	bool left;
 
-	nfc_mesh_leave_home(w.mesh, 0);
+	nfc_hosted_join(w.stage[0].h, NULL);
 	nfc_near_stop(w.near);
 	nfc_mesh_unserve(w.mesh, 1);
 	nfc_hosted_close(w.there, &left, &who);
