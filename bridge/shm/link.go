@@ -114,7 +114,7 @@ func (l *link) greet(ctx context.Context, o *options, after uint32) error {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { _ = l.conn.SetDeadline(time.Unix(1, 0)) })()
-	hello := shmwire.Message{Kind: shmwire.Hello, Epoch: after}
+	hello := shmwire.Message{Kind: shmwire.Hello, Epoch: after, Size: o.self}
 	if o.far {
 		hello.Address = shmwire.AddressOf(o.node)
 	}

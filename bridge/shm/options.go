@@ -31,6 +31,7 @@ type options struct {
 	stall time.Duration
 	node  abi.Node // of the fabric …
 	far   bool     // … whose device it is, in place of that of the socket's process
+	self  uint64   // what nodes know this device's hosts by: those are one
 }
 
 // parse reads an address. Errors wrap bridge.ErrOption for an unknown name and

@@ -4,6 +4,8 @@ package shm
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -34,6 +36,7 @@ func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Devi
 	if err != nil {
 		return nil, err
 	}
+	opts.self = someNumber()
 	log := logqueue.New(o.Logger)
 	info := bridge.Info{Address: a.String(), Driver: "shm"}
 	dev, p, err := openHost(ctx, opts, info, log)
@@ -45,6 +48,13 @@ func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Devi
 		return dev, nil
 	}
 	return nodes.Join(dev, &torus{port: p, options: opts, info: info, log: log}), nil
+}
+
+// someNumber returns one that nobody guesses, and not 0.
+func someNumber() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it does not fail
+	return binary.NativeEndian.Uint64(b[:]) | 1
 }
 
 // openHost makes this process a host of the device that the options name.

@@ -21,8 +21,9 @@ import (
 type node struct {
 	*nodeSettings
 	mesh.Fabric
-	log   *slog.Logger
-	shape firmware.Config // of its device, and of those of all nodes
+	log    *slog.Logger
+	shape  firmware.Config // of its device, and of those of all nodes
+	device *firmware.Instance
 }
 
 // runNode is a node until ctx ends, or its commands do.

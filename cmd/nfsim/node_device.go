@@ -29,8 +29,8 @@ func (n *node) startDevice(s *shared) (*hosts.Server, error) {
 	if status != abi.OK {
 		return nil, fmt.Errorf("start device: %w", bridge.Error(status))
 	}
-	n.shape = s.device.Device
-	if err := n.Mesh.SetDevice(n.own(), server.Device(), n.shape); err != nil {
+	n.shape, n.device = s.device.Device, server.Device()
+	if err := n.Mesh.SetDevice(n.own(), n.device, n.shape); err != nil {
 		server.Close()
 		return nil, err
 	}
@@ -51,12 +51,12 @@ func (n *node) listenShared(o *options, s *shared) (*net.UnixListener, error) {
 }
 
 // Reach makes a client a host of the device at another node.
-func (n *node) Reach(to abi.Node, b *firmware.Bus, doorbell int) (hosts.Attached, abi.Status) {
+func (n *node) Reach(to abi.Node, owner uint64, b *firmware.Bus, doorbell int) (hosts.Attached, abi.Status) {
 	place := fabric.Node(to)
 	if !n.torus.Contains(place) || n.torus.Index(place) == n.own() {
 		return nil, abi.ErrNoTarget
 	}
-	near, err := n.Mesh.Near(n.own(), n.torus.Index(place), n.shape, 0, b, doorbell)
+	near, err := n.Mesh.Near(n.own(), n.torus.Index(place), n.shape, owner, b, doorbell)
 	if err != nil {
 		status, _ := bridge.StatusOf(err)
 		return nil, cmp.Or(status, abi.ErrReset) // the mesh is closed
@@ -70,6 +70,11 @@ func (n *node) Reach(to abi.Node, b *firmware.Bus, doorbell int) (hosts.Attached
 		return nil, status
 	}
 	return reached{near}, abi.OK
+}
+
+// Joints joins processes of a client at the own device to those it has at other nodes.
+func (n *node) Joints(owner uint64) (*firmware.Joints, error) {
+	return n.Mesh.Joints(n.own(), n.device, owner)
 }
 
 // awaitShown waits until the device has shown itself.

@@ -32,7 +32,7 @@ type Kind uint16
 
 // Kinds of messages, all from the client at first.
 const (
-	Hello Kind = iota + 1 // Epoch: the last it knows; Address: see AddressOf; the answer has the epoch of the host, its node and the size of its area
+	Hello Kind = iota + 1 // Epoch: the last it knows; Address: see AddressOf; Size: a number that the client's hosts have in common, or 0; the answer has the epoch of the host, its node and the size of its area
 	Map                   // Address, Size and a descriptor: memory that the device may reach from now on
 	Unmap                 // Address, Size: … not any more; answered when nothing uses it
 	Fence                 // answered when no DMA runs, and none will

@@ -19,8 +19,11 @@ import (
 // Fabric is that of which the device is a node.
 type Fabric interface {
 	// Reach makes a client, behind a bus and rung through a socket, a host of the device
-	// at another node.
-	Reach(n abi.Node, b *firmware.Bus, doorbell int) (Attached, abi.Status)
+	// at another node. Hosts of one owner are one to the fabric, unless that is 0.
+	Reach(n abi.Node, owner uint64, b *firmware.Bus, doorbell int) (Attached, abi.Status)
+	// Joints returns what joins processes of a client of the own device to those that
+	// its hosts have at other nodes.
+	Joints(owner uint64) (*firmware.Joints, error)
 	// State, Route, CutLink and TestLink are as of [bridge.Fabric].
 	State() (bridge.FabricState, error)
 	Route(from, to abi.Node) ([]bridge.FabricHop, error)
@@ -44,14 +47,42 @@ func (s *Server) Join(f Fabric, n abi.Node) { s.fabric, s.place = f, shmwire.Add
 // Device is what the clients share.
 func (s *Server) Device() *firmware.Instance { return s.device }
 
-// reach attaches a client to the device that its hello names.
-func (s *Server) reach(h *host, address uint64, load bool) abi.Status {
-	if address == 0 || address == s.place {
-		device, status := s.device.Attach(h.bus, h.bell[0], h.epoch, load)
-		if status == abi.OK {
-			h.device = device
+// near is a client that is a host of the own device.
+type near struct {
+	*firmware.Host
+	joints *firmware.Joints // nil: there are none
+}
+
+// Detach returns when nothing reaches the client's bus any more.
+func (n near) Detach() {
+	n.Host.Detach()
+	if n.joints != nil {
+		n.joints.End()
+	}
+}
+
+// attachNear makes a client a host of the own device.
+func (s *Server) attachNear(h *host, owner uint64) abi.Status {
+	var n near
+	if s.fabric != nil && owner != 0 {
+		var err error
+		if n.joints, err = s.fabric.Joints(owner); err != nil {
+			return statusOf(err)
 		}
-		return status
+	}
+	var status abi.Status
+	if n.Host, status = s.device.Attach(h.bus, h.bell[0], h.epoch, h.own, n.joints); status == abi.OK {
+		h.device = n
+	} else if n.joints != nil {
+		n.joints.End()
+	}
+	return status
+}
+
+// reach attaches a client to the device that its hello names.
+func (s *Server) reach(h *host, address, owner uint64) abi.Status {
+	if address == 0 || address == s.place {
+		return s.attachNear(h, owner)
 	}
 	n, ok := shmwire.NodeOf(address)
 	switch {
@@ -60,7 +91,7 @@ func (s *Server) reach(h *host, address uint64, load bool) abi.Status {
 	case s.fabric == nil:
 		return abi.ErrNotSupported
 	}
-	device, status := s.fabric.Reach(n, h.bus, h.bell[0])
+	device, status := s.fabric.Reach(n, owner, h.bus, h.bell[0])
 	if status == abi.OK {
 		h.device = device
 	}

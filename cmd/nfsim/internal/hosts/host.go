@@ -82,7 +82,7 @@ func (s *Server) attach(c *net.UnixConn, peer fdpass.Peer, u *user, hello shmwir
 		h.end()
 		return nil, abi.ErrClosed
 	}
-	if status := s.reach(h, hello.Address, h.own); status != abi.OK {
+	if status := s.reach(h, hello.Address, hello.Size); status != abi.OK {
 		h.end()
 		return nil, status
 	}
