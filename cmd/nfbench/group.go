@@ -228,7 +228,7 @@ func (s exchangeShape) packages(rank int) []group.Package {
 // batch is the steps between two looks at the clock: so many that it does not matter
 // that processes begin them one after the other.
 func (s exchangeShape) batch() int {
-	return max(1, min(100, (64<<20)/(s.members*s.targets*s.size+1), 4000/s.members))
+	return max(1, min(100, (32<<20)/(s.members*s.targets*s.size+1), 4000/s.members))
 }
 
 // warm is how many steps pass before what counts: auto takes some to choose.
