@@ -26,7 +26,9 @@ enum nfc_word_kind {
 	NFC_WORD_TEST = 7, /* burst 16, words 16: so many pseudo-random words */
 	NFC_WORD_TEST_OK = 8, /* burst 16, wrong words 16 */
 	NFC_WORD_NEWS = 9, /* version 32, node 24; hi: diagnostic */
-	NFC_WORD_KINDS = 10,
+	NFC_WORD_ASK = 10, /* number 16: answer behind a credit */
+	NFC_WORD_ANSWER = 11, /* number 16 of an ASK */
+	NFC_WORD_KINDS = 12,
 };
 
 enum {
@@ -87,6 +89,8 @@ void nfc_sender_reset(struct nfc_link_end *l);
 /* A credit came: false if it cannot be true. */
 bool nfc_sender_credit(struct nfc_link_end *l, uint64_t lo);
 void nfc_sender_go_back(struct nfc_link_end *l);
+/* An ANSWER came, behind the credit that the ASK asked for. */
+void nfc_sender_answered(struct nfc_link_end *l, uint16_t ask);
 /* Put what can be put. */
 void nfc_send_words(struct nfc_link_end *l);
 /* When something is due though nothing comes. */

@@ -106,9 +106,13 @@ static void rate(struct nfc_link_end *l)
 bool nfc_link_receive(struct nfc_link_end *l)
 {
 	const struct nfc_link_port *port = l->port;
+	uint64_t looked = l->now;
 	uint32_t taken = 0;
 
 	l->now = port->now(port->self);
+	/* while nobody looked here, for want of a processor, the other end was not silent */
+	if (l->now - looked > 2 * l->config.beat_ns)
+		l->seen_ns += l->now - looked;
 	check_generation(l);
 	while (taken < NFC_LINK_BUDGET) {
 		uint32_t n = 0;

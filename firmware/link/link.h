@@ -42,7 +42,7 @@ enum nfc_link_limits {
 	NFC_LINK_BURST = 1088, /* words given to the port at once: four packets and their credits */
 	NFC_LINK_BUDGET = 4096, /* words taken from the port in one turn */
 	NFC_LINK_TEST_WORDS = 256, /* of a burst between packets, as long as one of those */
-	NFC_LINK_VERSION = 2,
+	NFC_LINK_VERSION = 3,
 };
 
 /* A link's direction in the torus, in the order of the diagnostic word from its top. */
@@ -185,6 +185,10 @@ struct nfc_sender {
 	uint64_t drained_ns; /* when the last word of the buffer went out */
 	uint64_t progress_ns; /* since when nothing was acked */
 	uint32_t tries; /* retransmissions without progress */
+	uint32_t asks; /* that went out without progress */
+	bool asking; /* the last of them has no answer yet */
+	uint16_t ask; /* its number */
+	uint32_t ask_end; /* packets before it went out before it did */
 	uint8_t round; /* times it went back */
 };
 
@@ -217,7 +221,8 @@ struct nfc_receiver {
 
 /* What is to go out beside packets. */
 struct nfc_pending {
-	bool credit, nak, align, align_ok, test;
+	bool credit, nak, align, align_ok, test, ask, answer;
+	uint16_t answer_ask; /* the ASK that is answered */
 	bool test_ok;
 	uint16_t test_burst, test_wrong;
 };

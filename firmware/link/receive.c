@@ -198,6 +198,20 @@ static void news_came(struct nfc_link_end *l, struct nfc_word w)
 			      (uint32_t)w.hi);
 }
 
+static void link_ask_came(struct nfc_link_end *l, struct nfc_word w)
+{
+	if (l->state != NFC_LINK_UP)
+		return;
+	l->pending.credit = l->pending.answer = true;
+	l->pending.answer_ask = (uint16_t)w.lo;
+}
+
+static void link_answer_came(struct nfc_link_end *l, struct nfc_word w)
+{
+	if (l->state == NFC_LINK_UP)
+		nfc_sender_answered(l, (uint16_t)w.lo);
+}
+
 static void (*const came[NFC_WORD_KINDS])(struct nfc_link_end *l,
 					  struct nfc_word w) = {
 	[NFC_WORD_START] = start_came,
@@ -209,6 +223,8 @@ static void (*const came[NFC_WORD_KINDS])(struct nfc_link_end *l,
 	[NFC_WORD_TEST] = nfc_test_came,
 	[NFC_WORD_TEST_OK] = nfc_test_ok_came,
 	[NFC_WORD_NEWS] = news_came,
+	[NFC_WORD_ASK] = link_ask_came,
+	[NFC_WORD_ANSWER] = link_answer_came,
 };
 
 static void control_came(struct nfc_link_end *l, struct nfc_word w)

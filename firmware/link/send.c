@@ -24,7 +24,8 @@ void nfc_sender_reset(struct nfc_link_end *l)
 		nfc_fifo_pop(&tx->buffer);
 	/* sequence numbers are indices of the buffer, and begin with 0 */
 	tx->buffer.first = tx->buffer.last = tx->next = tx->furthest = 0;
-	tx->step = tx->tries = 0;
+	tx->step = tx->tries = tx->asks = 0;
+	tx->asking = false;
 	tx->acked = 0;
 	tx->rtt_ns = tx->rtt_min_ns = 0;
 	tx->progress_ns = tx->rated_ns = tx->drained_ns = l->now;
@@ -115,7 +116,7 @@ static void ack(struct nfc_link_end *l, uint32_t packets)
 		tx->acked += nfc_packet_cost(h->words);
 		nfc_fifo_pop(&tx->buffer);
 		tx->progress_ns = l->now;
-		tx->tries = 0;
+		tx->tries = tx->asks = 0;
 	}
 	if ((int32_t)(tx->next - tx->buffer.first) < 0)
 		tx->next = tx->buffer.first;
@@ -160,6 +161,26 @@ void nfc_sender_go_back(struct nfc_link_end *l)
 	tx->next = tx->buffer.first;
 	tx->step = 0;
 	tx->round++;
+	tx->asking = false; /* what went out before it goes out again */
+}
+
+/*
+ * What went out before an ASK and is not acked by the credit before its answer is lost:
+ * the last packet, which no other follows, or a NAK.
+ */
+void nfc_sender_answered(struct nfc_link_end *l, uint16_t ask)
+{
+	struct nfc_sender *tx = &l->tx;
+
+	if (!tx->asking || ask != tx->ask)
+		return;
+	tx->asking = false;
+	if ((int32_t)(tx->ask_end - tx->buffer.first) <= 0)
+		return;
+	l->count[NFC_LINK_TIMEOUTS]++;
+	tx->tries++;
+	tx->progress_ns = l->now;
+	nfc_sender_go_back(l);
 }
 
 /* ---- time ---- */
@@ -171,7 +192,7 @@ static uint64_t timeout(const struct nfc_link_end *l)
 
 	if (t < l->config.retry_ns)
 		t = l->config.retry_ns;
-	return t << (tx->tries < 5 ? tx->tries : 5);
+	return t << (tx->asks < 5 ? tx->asks : 5);
 }
 
 /*
@@ -195,13 +216,16 @@ bool nfc_sender_time(struct nfc_link_end *l)
 
 	if (l->config.flow == NFC_FLOW_CLASSIC)
 		resume(l);
-	if (!unacked(tx) || l->now - tx->progress_ns < timeout(l))
-		return true;
-	/* the last packet may be lost, or its ack: nobody asks for it (P28) */
-	l->count[NFC_LINK_TIMEOUTS]++;
-	nfc_sender_go_back(l);
-	tx->progress_ns = l->now;
-	return ++tx->tries <= TRIES;
+	if (unacked(tx) && l->now - tx->progress_ns >= timeout(l)) {
+		/*
+		 * The last packet may be lost, or its ack, and nobody asks for it (P28);
+		 * or the other end waits for a processor, and will take all that came.
+		 */
+		l->pending.ask = true;
+		tx->asks++;
+		tx->progress_ns = l->now;
+	}
+	return tx->tries <= TRIES;
 }
 
 /*
@@ -281,8 +305,11 @@ static bool sending(const struct nfc_sender *tx)
 	return tx->next != tx->buffer.last;
 }
 
+/* Does the other end wait for a credit? Not within a packet that goes in one piece. */
 static bool credit_due(const struct nfc_link_end *l)
 {
+	if (l->pending.answer && l->pending.credit)
+		return true;
 	if (l->pending.nak || l->now - l->credit_ns >= heartbeat(l))
 		return true;
 	if (sending(&l->tx) && l->since < l->config.period)
@@ -373,6 +400,24 @@ static void stage_packet(struct nfc_link_end *l, uint32_t limit)
 	}
 }
 
+/* The question whether all came that went out, or the answer to the other end's. */
+static void stage_ask(struct nfc_link_end *l)
+{
+	struct nfc_sender *tx = &l->tx;
+
+	if (l->pending.answer) {
+		l->pending.answer = false;
+		stage_control(l, nfc_control_word(l, NFC_WORD_ANSWER,
+						  l->pending.answer_ask, 0));
+		return;
+	}
+	l->pending.ask = false;
+	tx->asking = true;
+	tx->ask++;
+	tx->ask_end = tx->next;
+	stage_control(l, nfc_control_word(l, NFC_WORD_ASK, tx->ask, 0));
+}
+
 /* A record of the node's, if it has one. */
 static bool stage_news(struct nfc_link_end *l)
 {
@@ -414,6 +459,8 @@ static bool stage_next(struct nfc_link_end *l, uint32_t limit, uint32_t *news)
 		stage_packet(l, limit);
 	} else if (credit_due(l)) {
 		stage_credit(l);
+	} else if (l->pending.answer || l->pending.ask) {
+		stage_ask(l);
 	} else if (*news && stage_news(l)) {
 		--*news;
 	} else if (nfc_test_due(l)) {

@@ -430,6 +430,58 @@ CASE(the_last_packet_is_lost)
 	link_rig_free(r);
 }
 
+/* Turns of one side while the other has no processor. */
+static void alone(struct link_rig *r, uint32_t side, uint64_t ns)
+{
+	for (uint64_t end = r->now + ns; r->now < end; r->now += 1000) {
+		nfc_link_receive(&r->side[side].end);
+		nfc_link_transmit(&r->side[side].end);
+	}
+}
+
+/*
+ * A peer that waits for a processor, many times as long as a packet takes to be acked,
+ * lost nothing: nothing goes again, and the link is not sick.
+ */
+CASE(a_peer_without_a_processor)
+{
+	struct link_rig *r = link_rig_new(&link_quick, NULL);
+	const uint64_t *n = r->side[0].end.count;
+
+	REQUIRE(link_rig_up(r));
+	traffic(r, 10, 500); /* a round trip is measured */
+	for (uint32_t i = 0; i < 50; i++) {
+		for (uint32_t k = 0; k < 3; k++)
+			REQUIRE(link_rig_send(&r->side[0], 0, 1000));
+		alone(r, 0, 30 * link_quick.retry_ns);
+		for (uint32_t k = 0; k < 20; k++)
+			link_rig_step(r, 1000);
+		CHECK_EQ(r->side[1].came, r->side[0].sent);
+		CHECK_EQ(nfc_link_level(&r->side[0].end), NFC_DIAG_NORMAL);
+	}
+	CHECK_EQ(n[NFC_LINK_REPEATED], 0);
+	CHECK_EQ(n[NFC_LINK_TIMEOUTS], 0);
+	link_rig_free(r);
+}
+
+/* Who waited for a processor longer than silence lasts looks at what came meanwhile. */
+CASE(both_without_a_processor)
+{
+	struct link_rig *r = link_rig_new(&link_quick, NULL);
+	uint64_t restarts;
+
+	REQUIRE(link_rig_up(r));
+	restarts = r->side[0].end.count[NFC_LINK_RESTARTS];
+	for (uint32_t i = 0; i < 5; i++) {
+		r->now += 3 * link_quick.silence_ns;
+		for (uint32_t k = 0; k < 100; k++)
+			link_rig_step(r, 1000);
+	}
+	CHECK_EQ(r->side[0].end.count[NFC_LINK_RESTARTS], restarts);
+	CHECK_EQ(r->side[0].end.state, NFC_LINK_UP);
+	link_rig_free(r);
+}
+
 /* A wire that loses all is noticed, and comes back by itself. */
 CASE(silence_ends_a_link)
 {
