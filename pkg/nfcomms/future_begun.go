@@ -48,7 +48,7 @@ type transferOf struct {
 // begin begins a transfer without waiting for it. It returns nil where that cannot be, or a tracer
 // measures calls: then the call makes it, or tells why not.
 func (t *transferOf) begin(ctx context.Context, c *Channel, half abi.Direction, op string) *begun {
-	if t == nil || c.countdown.Load() != nil {
+	if t == nil || c.dev.tracing.Load() != nil {
 		return nil
 	}
 	b, ok := c.ch.(bridge.Beginner)

@@ -136,3 +136,23 @@ func TestBegunFutureEndsWithItsChannel(t *testing.T) {
 		}
 	}
 }
+
+// TestFuturesBeginAfterATracer: while calls are measured a future is a call of its own, and no longer.
+func TestFuturesBeginAfterATracer(t *testing.T) {
+	ctx := background(t)
+	dev := openSim(t, "sim:")
+	port := startSim(t, dev, "sink", 1)[0]
+	for _, traced := range []bool{true, false} {
+		tr, err := dev.Trace(ctx, TraceOptions{})
+		require.NoError(t, err)
+		require.NoError(t, port.SendInd(ctx, make([]byte, 100), 100))
+		if !traced {
+			tr.Close()
+		}
+		f := port.SendIndAsync(ctx, make([]byte, 100))
+		require.Equal(t, traced, f.begun == nil)
+		_, err = f.Wait(ctx)
+		require.NoError(t, err)
+		tr.Close()
+	}
+}
