@@ -39,10 +39,15 @@ func TestNodes(t *testing.T) {
 	require.Equal(t, command.ExitOK, code, errs)
 	require.Contains(t, out, "verified: 8 blocks")
 	require.Contains(t, out, "no block passed through it between stages")
-	line = strings.Fields("--nodes 1.0.0,0.0.0,1.1.0 --stages 5 --blocks 3 --size 70001")
-	code, out, errs = commandtest.Run(t.Context(), "pipeline", pipeline, line...)
-	require.Equal(t, command.ExitOK, code, errs)
-	require.Contains(t, out, "verified: 3 blocks")
+	for _, line := range []string{
+		"--nodes 1.0.0,0.0.0,1.1.0 --stages 5",
+		"--nodes 1.0.0,5.0.0 --stages 2 --address sim:?torus=8x1x1",                   // four hops
+		"--nodes 1.0.0,2.2.0,0.1.0 --stages 4 --address sim:?torus=3x3x1&errors=1e-4", // links that break words
+	} {
+		code, out, errs = commandtest.Run(t.Context(), "pipeline", pipeline, strings.Fields(line+" --blocks 3 --size 70001")...)
+		require.Equal(t, command.ExitOK, code, errs)
+		require.Contains(t, out, "verified: 3 blocks")
+	}
 }
 
 // A link that is cut costs time; a node that dies ends the stages beside it, and what comes
