@@ -10,7 +10,8 @@ import (
 type Stats struct {
 	// Rank and Size are those of the group now.
 	Rank, Size int
-	// Algorithm is what exchanges now; Why is how it was chosen.
+	// Algorithm is what exchanges now, Auto while that tries several; Why is how it
+	// was chosen.
 	Algorithm, Why string
 	// Steps ended well, Failed did not.
 	Steps, Failed uint64
