@@ -139,6 +139,7 @@ var varying = []struct {
 	{regexp.MustCompile(` +(none|DURATION)( |$)`), " $1$2"},
 	{regexp.MustCompile(`device \d+, from it \d+ of \d+ slots`), "device N, from it N of N slots"},
 	{regexp.MustCompile(`\d+ processes, \d+ messages taken`), "N processes, N messages taken"},
+	{regexp.MustCompile(`\d+ queued`), "N queued"}, // of the heartbeat: a service may just have offered
 	{regexp.MustCompile(` +HEARTBEAT`), " HEARTBEAT"},
 	{regexp.MustCompile(` +VERSION +ABI`), " VERSION ABI"},
 	{regexp.MustCompile(` +VERSION +(\d)`), " VERSION $1"},
