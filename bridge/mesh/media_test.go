@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -229,6 +230,71 @@ func TestGarbage(t *testing.T) {
 	require.NoError(t, b.Close())
 	w.connect()
 	w.settle(t, Well)
+}
+
+// recorder keeps what came by a connection, and brings it again on demand.
+type recorder struct {
+	net.Conn
+	mu    sync.Mutex
+	kept  []byte
+	again []byte // comes before what comes next
+	part  int    // bytes of a word that were not read yet
+}
+
+func (r *recorder) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	if r.part == 0 && len(r.again) > 0 { // between two words
+		n := copy(p, r.again)
+		r.again = r.again[n:]
+		r.mu.Unlock()
+		return n, nil
+	}
+	r.mu.Unlock()
+	n, err := r.Conn.Read(p)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kept = append(r.kept, p[:n]...)
+	r.part = len(r.kept) % wordBytes
+	return n, err
+}
+
+// replay has words come again.
+func (r *recorder) replay(words []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.again = words
+}
+
+// words are those that came whole.
+func (r *recorder) words() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.kept[:len(r.kept)/wordBytes*wordBytes])
+}
+
+// TestReplayedWords: words that were right once are no packets when they come again, and take
+// nothing else along.
+func TestReplayedWords(t *testing.T) {
+	w := newTwo(t)
+	a, b := net.Pipe()
+	r := &recorder{Conn: b}
+	w.sides.Go(func() { _ = w.near.Connect(context.Background(), 0, 0, a) }) // both end with the meshes
+	w.sides.Go(func() { _ = w.far.Connect(context.Background(), 1, 1, r) })
+	w.settle(t, func(_ int, words []abi.Diagnostic) bool {
+		return words[0].Valid() && words[1].Valid() && words[0].Reading(abi.DiagXPlus) != abi.Broken && words[1].Reading(abi.DiagXMinus) != abi.Broken
+	})
+	const rounds, packets = 5, 20
+	for round := range rounds {
+		r.replay(r.words())
+		require.NoError(t, w.near.Start(Load{From: 0, To: 1, Size: 1000, Count: packets}))
+		require.NoError(t, w.far.poll(t.Context(), func() (bool, error) {
+			now, err := w.far.Totals()
+			return now.Came == uint64(packets*(round+1)), err
+		}))
+	}
+	now, err := w.far.Totals()
+	require.NoError(t, err)
+	require.Zero(t, now.Changed+now.Doubled)
 }
 
 // TestWiresThatAreFull: both ends of a connection wait for room and for words all the

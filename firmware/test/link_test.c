@@ -605,6 +605,29 @@ CASE(credits_that_lie)
 	link_rig_free(r);
 }
 
+/* Answers to no question, or to an old one, have nothing go again; questions cost answers. */
+CASE(answers_that_lie)
+{
+	struct link_rig *r = link_rig_new(&link_quick, NULL);
+	const uint64_t *n = r->side[1].end.count;
+
+	REQUIRE(link_rig_up(r));
+	for (uint32_t i = 0; i < 200; i++) {
+		forge(r, NFC_WORD_ANSWER, i % 3, 0);
+		forge(r, NFC_WORD_ASK, i, 0);
+		REQUIRE(link_rig_send(&r->side[1], 0, 100));
+		link_rig_step(r, 100);
+		link_rig_step(r, 100);
+	}
+	for (uint32_t i = 0; i < 50; i++)
+		link_rig_step(r, 1000);
+	CHECK_EQ(r->side[0].came, 200);
+	CHECK_EQ(n[NFC_LINK_REPEATED], 0);
+	CHECK_EQ(n[NFC_LINK_TIMEOUTS], 0);
+	CHECK_EQ(r->side[1].end.state, NFC_LINK_UP);
+	link_rig_free(r);
+}
+
 /* A header whose length lies is taken from the wire, and given to nobody. */
 CASE(lengths_that_lie)
 {
