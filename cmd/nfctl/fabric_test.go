@@ -1,15 +1,41 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/nfcomms/nfcomms/internal/testcert"
+	"github.com/nfcomms/nfcomms/pkg/control"
+	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 )
+
+// lateFabric has a broken link, and no time for a second call.
+type lateFabric struct {
+	nfcommsv1.FabricServiceClient
+	calls int
+}
+
+func (f *lateFabric) GetFabric(context.Context, *nfcommsv1.GetFabricRequest, ...grpc.CallOption) (*nfcommsv1.GetFabricResponse, error) {
+	if f.calls++; f.calls > 1 {
+		return nil, status.Error(codes.DeadlineExceeded, "late")
+	}
+	return &nfcommsv1.GetFabricResponse{Links: &nfcommsv1.LinkCounts{Broken: 1}}, nil
+}
+
+// TestLinksThatStayBroken: what was seen is said also if the server is the first to end the wait.
+func TestLinksThatStayBroken(t *testing.T) {
+	err := waitForLinks(t.Context(), &control.Client{Fabrics: &lateFabric{}}, "")
+	require.ErrorContains(t, err, "1 links are broken, 0 unknown: ")
+	require.Equal(t, exitTimeout, exitCode(t.Context(), err))
+}
 
 // TestFabricOfProcesses: the fabric of other processes is drawn, and its links are cut and
 // mended, as it is: with links that carry nothing, for which nobody waits.
