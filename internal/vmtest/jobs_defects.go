@@ -26,6 +26,7 @@ type defect struct {
 	binary string   // a C program
 	args   []string // of it
 	script string   // of the device
+	pages  bool     // the device knows no runs, so that a transfer takes many lists
 	params string   // of the module
 	wants  string   // what the run must say
 }
@@ -45,7 +46,7 @@ var defects = []defect{
 		binary: "kept", script: neverWithdrawn, params: loaded, wants: `pinned\(\) > 0`,
 	},
 	{
-		name: "free-before-fence", about: "an epoch's pages are let go before DMA is fenced", group: inDefects, kernel: "release", iommu: true,
+		name: "free-before-fence", about: "an epoch's pages are let go before DMA is fenced", group: inDefects, kernel: "release", iommu: true, pages: true,
 		binary: "cycle", args: []string{"-n", "reset_under_load", "20"}, wants: `accesses to memory that was not mapped`,
 	},
 	{
@@ -211,6 +212,9 @@ func (d defect) job() job {
 	if d.kernel == "debug" {
 		j.params = slow
 		j.allow = injected
+	}
+	if d.pages {
+		j.device = []string{"--runs=0"}
 	}
 	if d.script != "" {
 		j.nodes = lies(d.script)
