@@ -21,7 +21,7 @@ enum {
 	PAGE = NFC_PAGE_SIZE,
 	HUGE = 2 << 20, /* a huge page, and a part of a transfer */
 	SIZE = 4 * HUGE,
-	MIXTURES = 12,
+	MIXTURES = 6,
 	LEAST = NFC_EAGER_BYTES + 1, /* less may need no list */
 };
 
