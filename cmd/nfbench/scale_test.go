@@ -12,11 +12,11 @@ import (
 func TestScale(t *testing.T) {
 	var r ScaleReport
 	svg := filepath.Join(t.TempDir(), "scale.svg")
-	args := []string{"scale", "--channels", "1,300", "--blocked", "20", "--rounds", "2", "--slice", "1ms", "--plot", svg}
+	args := []string{"scale", "--channels", "1,2000", "--blocked", "20", "--rounds", "2", "--slice", "1ms", "--plot", svg}
 	decode(t, mustRun(t, append(args, "--output", "json")...), &r)
 	requireHeader(t, "scale", r.Header)
 	require.Len(t, r.Rows, 3)
-	for i, want := range []ScaleRow{{What: scaleOpen, N: 1}, {What: scaleOpen, N: 300}, {What: scaleBlocked, N: 20}} {
+	for i, want := range []ScaleRow{{What: scaleOpen, N: 1}, {What: scaleOpen, N: 2000}, {What: scaleBlocked, N: 20}} {
 		row := r.Rows[i]
 		require.Equal(t, want.What, row.What)
 		require.Equal(t, want.N, row.N)
