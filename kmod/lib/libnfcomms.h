@@ -52,10 +52,10 @@ struct nfcomms_dev;
  * -ENOENT: no such device, or the module is not loaded (modprobe nfcomms).
  * -EACCES: not in the group nfcomms-dev. -ENOTTY: another kind of file.
  * -ENOEXEC: the module speaks another interface. -EINVAL: no such scheme or
- * option. -ECONNREFUSED: no device process serves the socket. -ETIMEDOUT: it
- * does not answer. -ELIBACC: libnfcomms-umod.so.1, which serves "sim:" and
- * "shm:", cannot be loaded. -EOPNOTSUPP: this process was forked from one that
- * had opened such a device.
+ * option, or what "shm:" names is no socket. -ECONNREFUSED: no device process
+ * serves the socket. -ETIMEDOUT: it does not answer. -ELIBACC:
+ * libnfcomms-umod.so.1, which serves "sim:" and "shm:", cannot be loaded.
+ * -EOPNOTSUPP: this process was forked from one that had opened such a device.
  */
 NFCOMMS_API int nfcomms_open(const char *address, struct nfcomms_dev **dev);
 
