@@ -1,6 +1,9 @@
 package mailbox
 
-import "github.com/nfcomms/nfcomms/bridge/abi"
+import (
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/waiter"
+)
 
 // Arm asks for a token on wake, without blocking, when wake is the first in the queue and
 // the device may be ready for the given half, or when the half is shut. See
@@ -16,7 +19,11 @@ func (c *Channel) Arm(direction abi.Direction, wake chan<- struct{}) error {
 		c.recv.armReceive(wake)
 	}
 	h.mailbox.ep.watch.wakeUp()
-	h.mailbox.poll()
+	// What came before the waiter rang no bell, and a call that polls now stops when it has what it
+	// wants: so this waits for it, and looks itself.
+	if _, dry := h.mailbox.drain(); !dry {
+		waiter.Token(wake)
+	}
 	h.pass()
 	if h.shut.Load() != 0 {
 		h.wakeAll()

@@ -2,7 +2,9 @@ package mailbox
 
 import (
 	"context"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,4 +33,26 @@ func TestAnswersInTheRingAreAnswers(t *testing.T) {
 func noteSlot(id uint64, d abi.Direction) (s abi.Slot) {
 	*s.Note() = abi.Note{Transaction: id, Direction: uint32(d)}
 	return s
+}
+
+// TestWaiterLooksAfterWhoPolls: an offer came before there was a waiter, so that it rang no bell,
+// and who polls the ring when the waiter comes stops before that offer.
+func TestWaiterLooksAfterWhoPolls(t *testing.T) {
+	f, _, c := setup(t)
+	c.mailbox.rx.Lock()
+	f.message(1, "a")
+	wake := make(chan struct{}, 1)
+	wait := f.async(func() error { return c.Arm(abi.D2H, wake) })
+	f.until("a waiter", func() bool { return c.recv.arms.Load() == 1 })
+	for range 1_000 { // it has looked by then, or waits
+		runtime.Gosched()
+	}
+	c.mailbox.rx.Unlock()
+	require.NoError(t, wait())
+	select {
+	case <-wake:
+	case <-time.After(patience):
+		t.Fatal("nobody wakes the waiter")
+	}
+	c.Disarm(abi.D2H, wake)
 }

@@ -39,7 +39,11 @@ func selectHerd(b *testing.B, channels, n int) {
 		if err := chs[i%channels].Send(ctx, nil); err != nil {
 			b.Fatal(err)
 		}
-		<-woken
+		select {
+		case <-woken:
+		case <-ctx.Done():
+			b.Fatal("no Select has the message")
+		}
 	}
 	for i := range n { // all are asleep once each was awake
 		round(i)
