@@ -77,8 +77,8 @@ type FabricNodeState struct {
 	Word abi.Diagnostic
 	// Alive: it runs. What follows is zero if it does not, or can not be asked.
 	Alive bool
-	// Forwarded, Detours and Unreachable count packets of others that went on, those
-	// that left dimension order here, and those that were lost as no way led on.
+	// Forwarded, Detours and Unreachable count packets of others that went on, those of
+	// anybody that left dimension order here, and those that were lost as no way led on.
 	Forwarded, Detours, Unreachable uint64
 	// Links as the node itself sees them.
 	Links [FabricLinks]FabricLinkState

@@ -41,7 +41,7 @@ type nodeRecord struct {
 	Problems    []string        `json:"problems" doc:"parts that are not normal"`
 	Alive       bool            `json:"alive" doc:"it was asked; without it, all that is known is what its diagnostic word says"`
 	Forwarded   uint64          `json:"forwarded" doc:"packets of others that went on"`
-	Detours     uint64          `json:"detours" doc:"those of them that left dimension order there"`
+	Detours     uint64          `json:"detours" doc:"packets, its own too, that left dimension order there"`
 	Unreachable uint64          `json:"unreachable" doc:"packets that were lost because no way led on"`
 	Links       []linkEndRecord `json:"links" doc:"its links that lead to other nodes"`
 }

@@ -67,7 +67,6 @@ static void leave(struct nfc_node *n, struct nfc_word header, uint32_t words,
 {
 	header.hi += 1 << 8; /* hops */
 	nfc_link_queue(&n->link[hop.link], hop.vc, header, words, sum);
-	n->count[NFC_NODE_FORWARDED]++;
 }
 
 /* A packet goes out over a link that admitted it. */
@@ -116,6 +115,7 @@ static bool route(struct nfc_node *n, const struct nfc_fifo *f,
 			return false;
 		n->count[NFC_NODE_DETOURS] += hop.vc == NFC_VC_DETOUR &&
 					      vc != NFC_VC_DETOUR;
+		n->count[NFC_NODE_FORWARDED] += came_by != NFC_LINKS;
 		forward(n, f, h, hop);
 	}
 	return true;

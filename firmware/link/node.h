@@ -26,8 +26,8 @@ struct nfc_node_config {
 enum nfc_node_count {
 	NFC_NODE_SENT = 0, /* packets of this node that entered the fabric */
 	NFC_NODE_DELIVERED = 1, /* packets for this node */
-	NFC_NODE_FORWARDED = 2,
-	NFC_NODE_DETOURS = 3, /* packets that left dimension order here */
+	NFC_NODE_FORWARDED = 2, /* packets that came by a link and left by another */
+	NFC_NODE_DETOURS = 3, /* packets, its own too, that left dimension order here */
 	NFC_NODE_UNREACHABLE = 4, /* dropped: no way leads there any more */
 	NFC_NODE_HOPS = 5, /* dropped: ran in circles */
 	NFC_NODE_MALFORMED = 6, /* dropped: addresses outside of the torus */

@@ -169,12 +169,12 @@ static uint64_t wires_due(struct mesh_node *n, uint64_t due)
 /* Step a node that is locked, and unlock it; true if a packet moved. */
 static bool step_locked(struct mesh_node *n, uint64_t now)
 {
-	const uint64_t *count = n->node.count;
+	const struct nfc_node *node = &n->node;
 	uint64_t moved, due = UINT64_MAX, far_due = UINT64_MAX;
 	uint32_t signals;
 	bool more = false;
 
-	moved = count[NFC_NODE_FORWARDED] + count[NFC_NODE_DELIVERED];
+	moved = node->moves + node->count[NFC_NODE_SENT];
 	n->now = now;
 	n->steps++;
 	if (atomic_load(&n->dead)) {
@@ -199,7 +199,7 @@ static bool step_locked(struct mesh_node *n, uint64_t now)
 	atomic_store(&n->due, due);
 	if (more || due <= now)
 		set_ready(n);
-	moved -= count[NFC_NODE_FORWARDED] + count[NFC_NODE_DELIVERED];
+	moved -= node->moves + node->count[NFC_NODE_SENT];
 	signals = n->signals;
 	n->signals = 0;
 	pthread_mutex_unlock(&n->lock);

@@ -188,6 +188,25 @@ CASE(around_a_link_that_is_cut)
 	nfc_mesh_free(m);
 }
 
+/* A node passed on what came by one link and went by another, and nothing of its own. */
+CASE(only_packets_of_others_are_forwarded)
+{
+	struct nfc_mesh *m = mesh(5, 1, 1, 0);
+	struct nfc_mesh_load load = { 2, 100, NFC_MESH_DATA, 40 };
+	struct nfc_mesh_state s;
+
+	REQUIRE(m);
+	CHECK(all_well(m, 5));
+	CHECK(nfc_mesh_send(m, 0, &load)); /* 0 -> 1 -> 2 */
+	nfc_mesh_step(m, 10 * MS, STEP);
+	CHECK_EQ(sum(m, 5, NFC_MESH_CAME), 40);
+	for (uint32_t i = 0; i < 5; i++) {
+		nfc_mesh_read(m, i, &s);
+		CHECK_EQ(s.node[NFC_NODE_FORWARDED], i == 1 ? 40 : 0);
+	}
+	nfc_mesh_free(m);
+}
+
 /* Links are cut and mended while packets flow: what is lost is lost once. */
 CASE(cut_and_mended_under_load)
 {

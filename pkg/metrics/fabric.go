@@ -24,7 +24,7 @@ var (
 		sumErrors:      fabricDesc("link_errors_total", "What was wrong of what came by links."),
 		sumRestarts:    fabricDesc("link_restarts_total", "Times that ends of links were aligned: when they come up, too."),
 		sumForwarded:   fabricDesc("forwarded_packets_total", "Packets of others that nodes passed on."),
-		sumDetours:     fabricDesc("detour_packets_total", "Those of them that left dimension order there, around what is broken."),
+		sumDetours:     fabricDesc("detour_packets_total", "Packets, of their own too, that left dimension order at nodes, around what is broken."),
 		sumUnreachable: fabricDesc("unreachable_packets_total", "Packets that were lost because no way led on."),
 	}
 	fabricDescs = append([]*prometheus.Desc{fabricNodes, fabricLinks}, fabricSums[:]...)

@@ -223,7 +223,7 @@ type Node struct {
 	Alive bool `protobuf:"varint,3,opt,name=alive,proto3" json:"alive,omitempty"`
 	// Packets of others that went on.
 	Forwarded uint64 `protobuf:"varint,4,opt,name=forwarded,proto3" json:"forwarded,omitempty"`
-	// Those of them that left dimension order there.
+	// Packets, its own too, that left dimension order there.
 	Detours uint64 `protobuf:"varint,5,opt,name=detours,proto3" json:"detours,omitempty"`
 	// Packets that were lost because no way led on.
 	Unreachable uint64 `protobuf:"varint,6,opt,name=unreachable,proto3" json:"unreachable,omitempty"`
