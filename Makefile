@@ -184,7 +184,8 @@ lint-vet: ## go vet
 
 lint-nocgo: ## the tree builds and vets without a C compiler, and what needs no Linux without that
 	@CGO_ENABLED=0 $(GO) build -buildvcs=false ./... && CGO_ENABLED=0 $(GO) vet ./... && \
-		GOOS=darwin CGO_ENABLED=0 $(GO) build ./pkg/... ./bridge/...
+		GOOS=darwin CGO_ENABLED=0 $(GO) build ./pkg/... ./bridge/... && \
+		GOOS=darwin CGO_ENABLED=0 $(GO) vet ./cmd/nfbench ./cmd/nfctl
 
 lint-static: ## staticcheck
 	@$(STATICCHECK) ./...

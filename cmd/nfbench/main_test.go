@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -20,8 +21,8 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // TestMain also plays the other processes: they are this binary again, under
 // hidden commands.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && slices.Contains([]string{peerCommand, loadCommand, "hmf-generate", "hmf-receive", "group-member",
-		soakWriteCommand, soakReadCommand, soakClientCommand, idleClientCommand}, os.Args[1]) {
+	hidden := func(c *cobra.Command) bool { return c.Hidden && c.Name() == os.Args[1] }
+	if len(os.Args) > 1 && slices.ContainsFunc(newRoot().Commands(), hidden) {
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	goleak.VerifyTestMain(m)
