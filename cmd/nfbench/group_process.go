@@ -112,7 +112,7 @@ func newProcessSide(ctx context.Context, s exchangeShape, algorithm string) (*co
 		}
 		p.commands, p.in, p.out = append(p.commands, cmd), append(p.in, in), append(p.out, bufio.NewReader(out))
 	}
-	return &contender{name: algorithm, size: s.size, batch: s.batch(), run: p.run, cpu: p.cpuTime, close: p.close, chose: func() string { return p.chose }}, nil
+	return &contender{name: algorithm, size: s.size, batch: s.batch(), run: p.run, cpu: p.cpuTime, used: p.used, close: p.close, chose: func() string { return p.chose }}, nil
 }
 
 // run has all processes do n steps, and returns the time of the slowest.
@@ -133,13 +133,15 @@ func (p *processes) run(_ context.Context, n int) (time.Duration, error) {
 	return most, nil
 }
 
-func (p *processes) cpuTime() (time.Duration, error) {
-	var all time.Duration
+// used is the processor time of all, so far.
+func (p *processes) used() (all time.Duration) {
 	for _, d := range p.cpu {
 		all += d
 	}
-	return all, nil
+	return all
 }
+
+func (p *processes) cpuTime() (time.Duration, error) { return p.used(), nil }
 
 func (p *processes) close() error {
 	var errs []error

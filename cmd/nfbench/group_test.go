@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -92,6 +93,27 @@ func TestGroupNodes(t *testing.T) {
 	code, _, errs := nfbench(t.Context(), strings.Fields("group --transports fabric --address sim: --members 2 --sizes 8")...)
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, errs, "no fabric")
+}
+
+// TestGroupCountsAllProcesses: members of another algorithm are not somebody else who uses the
+// machine.
+func TestGroupCountsAllProcesses(t *testing.T) {
+	var c comparison
+	var all time.Duration
+	for _, algorithm := range []string{"isend", "allgather"} {
+		side, err := newProcessSide(t.Context(), exchangeShape{transportShm, 2, 1, 8}, algorithm)
+		require.NoError(t, err)
+		_, err = side.run(t.Context(), 1_000)
+		require.NoError(t, err)
+		c.contenders = append(c.contenders, side)
+		used, err := side.cpu()
+		require.NoError(t, err)
+		all += used
+	}
+	used, err := c.cpu()
+	require.NoError(t, err)
+	require.Equal(t, all, used)
+	require.NoError(t, c.close())
 }
 
 // TestGroupMemberFails: the end of a member process ends the comparison.
