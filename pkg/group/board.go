@@ -3,7 +3,6 @@ package group
 import (
 	"math"
 	"runtime"
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -22,22 +21,23 @@ import (
 // the next.
 const perEpoch = 4
 
-// board is what a member shows the others.
+// board is what a member shows the others. A target looks at two lines of the cache: at
+// a slate, which is one, and at its place.
 type board [2 * perEpoch]slate
 
 // slate is what was posted in one exchange.
 type slate struct {
-	mark    atomic.Uint64 // of the exchange; what follows is its owner's to change until then
-	step    uint64
-	targets []int
-	places  []place // by place in targets
-	large   int     // how many of them are
-	small   pool[byte]
+	mark   atomic.Uint64 // of the exchange; what follows is its owner's to change until then
+	step   uint64
+	places []place // by place among the targets
+	large  int     // how many of them are
+	_      [2]uint64
 }
 
 // place has the package for one target.
 type place struct {
 	data  []byte
+	to    int32
 	state atomic.Uint32 // of a large one
 }
 
@@ -57,9 +57,10 @@ func (g *Group) slot() uint64 { return uint64(g.epoch)%2*perEpoch + g.exchanges%
 
 // peer is a neighbour on the same Mesh.
 type peer struct {
-	rank int
+	rank  int
+	at    int // of a source: where this member was among its targets
+	board *board
 	*meshLink
-	at int // of a source: where this member was among its targets
 }
 
 // meet finds the neighbours whose boards this member can look at.
@@ -77,7 +78,8 @@ func (g *Group) meet() {
 func (g *Group) peers(ranks []int) []peer {
 	list := make([]peer, len(ranks))
 	for i, rank := range ranks {
-		list[i] = peer{rank, &g.near.mesh.members[g.member.link[rank]], 0}
+		far := &g.near.mesh.members[g.member.link[rank]]
+		list[i] = peer{rank: rank, board: far.board, meshLink: far}
 	}
 	return list
 }
@@ -155,28 +157,28 @@ func (s *Step) post() error {
 			}
 		}
 	}
-	p := &g.near.board[g.slot()]
-	p.step, p.targets, p.large = g.step, g.targets, 0
-	if len(p.places) != len(g.targets) {
-		p.places = make([]place, len(g.targets))
+	slot := g.slot()
+	p, room := &g.near.board[slot], &g.near.small[slot]
+	if p.step, p.large = g.step, 0; len(p.places) != len(g.toPeers) {
+		p.places = make([]place, len(g.toPeers))
 	}
-	p.small.reset()
+	room.reset()
 	anyLeft := g.near.mesh.left.Load() > 0
 	for i := range g.toPeers {
-		to := &g.toPeers[i]
+		to, at := &g.toPeers[i], &p.places[i]
 		if anyLeft && to.closed.Load() {
 			g.fail(about(ErrGone, to.rank))
 		}
 		data := s.Out(to.rank)
 		g.stats.sent(len(data))
 		if len(data) > smallFrame {
-			p.places[i].state.Store(offered)
+			at.state.Store(offered)
 			p.large++
 		} else if len(data) > 0 {
-			small := p.small.take(padded(len(data)))
+			small := room.take(padded(len(data)))
 			data = small[:copy(small, data):len(data)]
 		}
-		p.places[i].data = data
+		at.data, at.to = data, int32(to.rank)
 	}
 	p.mark.Store(g.mark()) // who leaves from here on may have it
 	for i := range g.toPeers {
@@ -216,8 +218,10 @@ func (s *Step) take(from *peer, p *slate) (bool, error) {
 	if p.step != g.step {
 		return false, aboutf([]int{from.rank}, ErrDisagree, "exchange in step %d, here it is %d", p.step, g.step)
 	}
-	if from.at >= len(p.targets) || p.targets[from.at] != g.member.rank {
-		from.at = slices.Index(p.targets, g.member.rank) // it is there: lists were compared
+	if own := int32(g.member.rank); from.at >= len(p.places) || p.places[from.at].to != own {
+		for from.at = 0; p.places[from.at].to != own; { // it is there: lists were compared
+			from.at++
+		}
 	}
 	at := &p.places[from.at]
 	data := at.data
@@ -227,9 +231,11 @@ func (s *Step) take(from *peer, p *slate) (bool, error) {
 		}
 		from.notify()
 	}
-	if err := s.hear(from.rank, len(data)); err != nil {
-		return false, err
+	if size := g.options.EventSize; size > 0 && len(data)%size != 0 {
+		return false, s.refuse(from.rank, len(data))
 	}
+	g.exchange.heardIn[from.rank] = g.step + 1 // once: nobody looks at it again
+	g.exchange.missing--
 	g.stats.received(len(data))
 	s.hand(from.rank, data)
 	return true, nil

@@ -59,13 +59,14 @@ func (g *Group) ready(ctx context.Context) error {
 // cost nothing. Contexts themselves need not be comparable.
 func (g *Group) bind(ctx context.Context) {
 	g.ctx = ctx
-	if ctx.Done() == g.waker.done || ctx.Done() == nil {
+	done := ctx.Done()
+	if done == g.waker.done || done == nil {
 		return
 	}
 	if g.waker.stop != nil {
 		g.waker.stop()
 	}
-	g.waker.done, g.waker.stop = ctx.Done(), context.AfterFunc(ctx, g.link.Wake)
+	g.waker.done, g.waker.stop = done, context.AfterFunc(ctx, g.link.Wake)
 }
 
 // end finishes a call. An error breaks the group: the others are told.

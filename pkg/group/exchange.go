@@ -81,10 +81,8 @@ func (g *Group) step1(each func(Package)) error {
 		return err
 	}
 	g.exchanges++
-	for _, from := range g.sources {
-		if !g.isTarget[from] { // it has no other way to know how far this member is
-			g.send(from, Header{Step: g.exchanges, Epoch: g.epoch, Op: opCredit}, nil)
-		}
+	for _, from := range g.silent { // it has no other way to know how far this member is
+		g.send(from, Header{Step: g.exchanges, Epoch: g.epoch, Op: opCredit}, nil)
 	}
 	return nil
 }

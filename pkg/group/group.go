@@ -129,6 +129,7 @@ func (m *membership) size() int { return len(m.link) }
 // edges are the ranks that exchange with this member.
 type edges struct {
 	targets, sources []int
+	silent           []int  // sources that are no targets
 	isTarget         []bool // by rank
 	isSource         []bool
 	exchanges        uint64   // finished in this epoch
@@ -237,6 +238,11 @@ func (g *Group) connectEdges(targets, sources []int) error {
 		}
 	}
 	g.targets, g.sources = slices.Clone(targets), slices.Clone(sources)
+	for _, from := range sources {
+		if !g.isTarget[from] {
+			g.silent = append(g.silent, from)
+		}
+	}
 	return nil
 }
 

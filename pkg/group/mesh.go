@@ -21,7 +21,7 @@ func NewMesh(size int) *Mesh {
 	m := &Mesh{members: make([]meshLink, max(size, 0))}
 	for i := range m.members {
 		l := &m.members[i]
-		l.mesh, l.rank, l.in = m, i, &l.first
+		l.mesh, l.rank, l.in, l.board = m, i, &l.first, new(board)
 		l.wake = make(chan struct{}, 1) // 1: a wake is not lost before the wait
 	}
 	return m
@@ -49,7 +49,8 @@ type meshLink struct {
 	rank  int
 	taken atomic.Bool
 	wake  chan struct{}
-	board board
+	board *board
+	small [2 * perEpoch]pool[byte] // small packages on the board
 	// These change under mu; boards are used without.
 	parked atomic.Int32 // the member waits for so many frames, or is about to; 0: it runs
 	closed atomic.Bool
