@@ -117,21 +117,6 @@ static void unmap(struct nfcm_dev *dev, struct nfcm_chunk *chunk)
 	sg_free_table(&chunk->sgt);
 }
 
-/* What a device maps of pinned pages: the bytes in them, in pieces that it can map. */
-int nfcm_pin_table(struct device *dma, struct sg_table *sgt, struct page **pages,
-		   unsigned long npages, unsigned long start, u64 size)
-{
-	unsigned int most;
-
-	most = min_t(size_t, dma_max_mapping_size(dma), NFCM_PART_MAX) &
-	       PAGE_MASK;
-	return sg_alloc_table_from_pages_segment(sgt, pages, npages,
-						 offset_in_page(start), size,
-						 max_t(unsigned int, most,
-						       PAGE_SIZE),
-						 GFP_KERNEL_ACCOUNT);
-}
-
 /*
  * Map a pinned chunk. dev->mapped is raised before the epoch is checked: whoever
  * ends an epoch reads it afterwards.
@@ -140,7 +125,7 @@ int nfcm_chunk_map(struct nfcm_op *op, struct nfcm_chunk *chunk)
 {
 	struct nfcm_dev *dev = dev_of(op);
 	struct device *dma = &dev->pdev->dev;
-	int rc = nfcm_pin_table(dma, &chunk->sgt, chunk->pages, chunk->npages,
+	int rc = nfcm_map_table(dma, &chunk->sgt, chunk->pages, chunk->npages,
 				chunk->start, chunk->size);
 
 	if (rc)

@@ -468,7 +468,7 @@ void nfcm_mailbox_room(struct nfcm_mailbox *mailbox);
 void nfcm_mailbox_end(struct nfcm_mailbox *mailbox, u32 status);
 void nfcm_mailbox_park(struct nfcm_channel *ch, u32 bits);
 
-/* ---- nfcm_import.c: memory of other devices, in nfcm_memory.h ---- */
+/* ---- nfcm_import.c, nfcm_map.c: what devices reach, in nfcm_memory.h ---- */
 
 /* ---- nfcm_op.c, nfcm_pin.c, nfcm_chunk.c, nfcm_pool.c, nfcm_region.c, nfcm_client.c: ops ---- */
 

@@ -106,6 +106,20 @@ struct nfcm_import {
 	struct sg_table *sgt;
 };
 
+struct nfcm_piece;
+
+/* What a device reaches of registered memory. */
+struct nfcm_map {
+	struct device *dma;
+	enum dma_data_direction way;
+	bool sync; /* the device reads and writes copies */
+	struct nfcm_import import; /* or pages, … */
+	struct sg_table *part; /* … in so many mappings */
+	u32 parts;
+	struct nfcm_piece *piece; /* in the order of its bytes */
+	u32 pieces;
+};
+
 /* The registered memory of a file. */
 struct nfcm_regions {
 	spinlock_t lock; /* guards the rest, and of each region that it is in the tree */
@@ -133,8 +147,6 @@ void nfcm_pins_done(struct nfcm_op *op);
 void nfcm_pins_fini(struct nfcm_op *op);
 int nfcm_pin_pages(unsigned long start, unsigned long count,
 		   struct page **pages, unsigned int flags);
-int nfcm_pin_table(struct device *dma, struct sg_table *sgt, struct page **pages,
-		   unsigned long npages, unsigned long start, u64 size);
 const struct nfc_gather *nfcm_pins_list(const struct nfcm_pins *p, u64 k,
 					u32 *length);
 
@@ -156,7 +168,7 @@ int nfcm_pool_register(struct nfcm_user *user, struct mm_struct *mm,
 void nfcm_pool_forget(struct nfcm_user *user, struct mm_struct *mm,
 		      unsigned long pages);
 
-/* ---- nfcm_region.c, nfcm_import.c ---- */
+/* ---- nfcm_region.c, nfcm_map.c, nfcm_import.c ---- */
 
 void nfcm_region_init(struct nfcm_file *file);
 int nfcm_region_register(struct nfcm_file *file,
@@ -170,6 +182,14 @@ bool nfcm_region_cut(const struct nfcm_region *r, struct nfcm_cut *c,
 		     u64 address);
 void nfcm_region_sync(const struct nfcm_region *r, u64 address, u64 length,
 		      bool for_device);
+int nfcm_map_table(struct device *dma, struct sg_table *sgt, struct page **pages,
+		   unsigned long npages, unsigned long start, u64 size);
+int nfcm_map_pages(struct nfcm_map *m, struct page **pages, u64 start, u64 end);
+int nfcm_map_import(struct nfcm_map *m, const struct nfcomms_register *in);
+void nfcm_map_undo(struct nfcm_map *m);
+bool nfcm_map_cut(const struct nfcm_map *m, struct nfcm_cut *c, u64 at);
+void nfcm_map_sync(const struct nfcm_map *m, u64 at, u64 length,
+		   bool for_device);
 int nfcm_import_open(struct nfcm_import *import, struct device *dma,
 		     const struct nfcomms_register *in,
 		     enum dma_data_direction way);

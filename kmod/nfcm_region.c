@@ -5,7 +5,6 @@
  * region whose pages are not those any more is revoked: transfers do without it.
  */
 #include <linux/capability.h>
-#include <linux/dma-mapping.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
 #include <linux/rbtree.h>
@@ -20,12 +19,6 @@ enum {
 };
 
 #define REGION_MAX BIT_ULL(36) /* bytes */
-
-/* What lies in a row for the device. */
-struct piece {
-	u64 address; /* of its first byte */
-	u64 end; /* bytes of the region up to its end */
-};
 
 /* Bytes of a process. Those of two regions do not overlap. */
 struct span {
@@ -45,16 +38,12 @@ struct nfcm_region {
 	bool write; /* the device may */
 	bool charged;
 	bool watched; /* notifier is in place */
-	bool mapped;
-	bool sync; /* the device reads and writes copies */
+	bool mapped; /* or about to be: it counts in dev->mapped */
 	struct nfcm_file *file;
 	struct span span; /* with a reference to mm by mm_count */
 	unsigned long npages; /* that are pinned: of ours, not of an import's */
 	struct page **pages;
-	struct nfcm_import import;
-	struct sg_table sgt;
-	u32 pieces;
-	struct piece *piece;
+	struct nfcm_map map;
 	struct mmu_interval_notifier notifier;
 	unsigned long seq; /* its, when the pages were those of the addresses */
 	struct work_struct check; /* whether pages are gone */
@@ -64,16 +53,6 @@ struct nfcm_region {
 static struct nfcm_regions *regions_of(struct nfcm_region *r)
 {
 	return &r->file->regions;
-}
-
-static struct device *dma_of(const struct nfcm_region *r)
-{
-	return &r->file->dev->pdev->dev;
-}
-
-static enum dma_data_direction way(const struct nfcm_region *r)
-{
-	return r->write ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
 }
 
 /* ---- the tree ---- */
@@ -151,10 +130,7 @@ static void unmap(struct nfcm_region *r)
 
 	if (!r->mapped)
 		return;
-	if (r->import.buffer)
-		nfcm_import_close(&r->import, way(r));
-	else
-		dma_unmap_sgtable(dma_of(r), &r->sgt, way(r), 0);
+	nfcm_map_undo(&r->map);
 	if (atomic_dec_and_test(&dev->mapped))
 		wake_up_var(&dev->mapped);
 }
@@ -176,14 +152,11 @@ static void region_free(struct nfcm_region *r)
 		mmu_interval_notifier_remove(&r->notifier);
 	cancel_work_sync(&r->check);
 	unmap(r);
-	sg_free_table(&r->sgt);
 	if (r->npages)
 		unpin(r);
 	if (r->charged)
-		nfcm_pool_forget(file->user, r->span.mm,
-				 r->import.buffer ? 0 : r->npages);
+		nfcm_pool_forget(file->user, r->span.mm, r->npages);
 	kvfree(r->pages);
-	kvfree(r->piece);
 	mmdrop(r->span.mm);
 	kfree(r);
 	nfcm_file_live(file, -1);
@@ -350,66 +323,18 @@ struct nfcm_region *nfcm_region_use(struct nfcm_file *file, u64 address,
 	return NULL;
 }
 
-/* The piece with a byte of a region. */
-static u32 piece_at(const struct nfcm_region *r, u64 at)
-{
-	u32 low = 0, high = r->pieces;
-
-	while (low < high) {
-		u32 mid = low + (high - low) / 2;
-
-		if (r->piece[mid].end <= at)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-/* What lies in a row from a byte on: its address, and *n bytes of it at most. */
-static u64 row(const struct nfcm_region *r, u32 i, u64 at, u64 *n)
-{
-	u64 start = i ? r->piece[i - 1].end : 0;
-
-	*n = min(*n, r->piece[i].end - at);
-	return r->piece[i].address + (at - start);
-}
-
 /* Cut lists of what lies from an address on. The caller has a reference. */
 bool nfcm_region_cut(const struct nfcm_region *r, struct nfcm_cut *c,
 		     u64 address)
 {
-	u64 at = address - r->span.start, n;
-	u32 i = piece_at(r, at);
-
-	for (; c->at < c->end; at += n, i++) {
-		u64 from;
-
-		n = c->end - c->at;
-		from = row(r, i, at, &n);
-		if (!nfcm_cut_add(c, from, n))
-			return false;
-	}
-	return true;
+	return nfcm_map_cut(&r->map, c, address - r->span.start);
 }
 
 /* The device is to see what lies there, or the processor what the device wrote. */
 void nfcm_region_sync(const struct nfcm_region *r, u64 address, u64 length,
 		      bool for_device)
 {
-	u64 at = address - r->span.start, end = at + length, n;
-	u32 i = piece_at(r, at);
-
-	for (; r->sync && at < end; at += n, i++) {
-		u64 from;
-
-		n = end - at;
-		from = row(r, i, at, &n);
-		if (for_device)
-			dma_sync_single_for_device(dma_of(r), from, n, way(r));
-		else
-			dma_sync_single_for_cpu(dma_of(r), from, n, way(r));
-	}
+	nfcm_map_sync(&r->map, address - r->span.start, length, for_device);
 }
 
 /* ---- its beginning ---- */
@@ -444,57 +369,13 @@ static int pin(struct nfcm_region *r)
 	return 0;
 }
 
-/* Where the device finds what is mapped: so many bytes, from one of the first on. */
-static int note_pieces(struct nfcm_region *r, struct sg_table *sgt, u64 skip)
-{
-	u64 size = r->span.end - r->span.start, at = 0;
-	struct scatterlist *sg;
-	int i;
-
-	r->piece = kvcalloc(sgt->nents, sizeof(*r->piece), GFP_KERNEL_ACCOUNT);
-	if (!r->piece)
-		return -ENOMEM;
-	for_each_sgtable_dma_sg(sgt, sg, i) {
-		u64 n = sg_dma_len(sg), before = min(skip, n);
-
-		skip -= before;
-		n = min(n - before, size - at);
-		if (!n)
-			continue;
-		at += n;
-		r->piece[r->pieces].address = sg_dma_address(sg) + before;
-		r->piece[r->pieces++].end = at;
-		r->sync |= !r->import.buffer &&
-			   dma_need_sync(dma_of(r), sg_dma_address(sg));
-	}
-	return at == size ? 0 : -EIO;
-}
-
-static int map_pages(struct nfcm_region *r)
-{
-	int rc = nfcm_pin_table(dma_of(r), &r->sgt, r->pages, r->npages,
-				r->span.start, r->span.end - r->span.start);
-
-	if (!rc)
-		rc = dma_map_sgtable(dma_of(r), &r->sgt, way(r), 0);
-	if (rc)
-		return rc;
-	r->mapped = true;
-	return note_pieces(r, &r->sgt, 0);
-}
-
-static int map_import(struct nfcm_region *r, const struct nfcomms_register *in)
+/* An import pins nothing of ours, and is one of its user's regions. */
+static int charge(struct nfcm_region *r)
 {
 	int rc = nfcm_pool_register(r->file->user, r->span.mm, ULONG_MAX, 0);
 
-	if (rc)
-		return rc;
-	r->charged = true;
-	rc = nfcm_import_open(&r->import, dma_of(r), in, way(r));
-	if (rc)
-		return rc;
-	r->mapped = true;
-	return note_pieces(r, r->import.sgt, in->offset);
+	r->charged = !rc;
+	return rc;
 }
 
 /*
@@ -514,17 +395,17 @@ static int prepare(struct nfcm_region *r, const struct nfcomms_register *in)
 	if (rc)
 		return rc;
 	r->watched = true;
-	rc = imports ? 0 : pin(r);
+	rc = imports ? charge(r) : pin(r);
 	if (rc)
 		return rc;
+	r->mapped = true;
 	atomic_inc(&dev->mapped);
 	smp_mb__after_atomic(); /* pairs with the wait in nfcm_dev_remove() */
-	rc = -ENODEV;
-	if (!READ_ONCE(dev->removed))
-		rc = imports ? map_import(r, in) : map_pages(r);
-	if (!r->mapped && atomic_dec_and_test(&dev->mapped))
-		wake_up_var(&dev->mapped);
-	return rc;
+	if (READ_ONCE(dev->removed))
+		return -ENODEV;
+	return imports ? nfcm_map_import(&r->map, in) :
+			 nfcm_map_pages(&r->map, r->pages, r->span.start,
+					r->span.end);
 }
 
 static struct nfcm_region *region_new(struct nfcm_file *file,
@@ -546,6 +427,8 @@ static struct nfcm_region *region_new(struct nfcm_file *file,
 	nfcm_file_get(file);
 	nfcm_file_live(file, 1);
 	r->file = file;
+	r->map.dma = &file->dev->pdev->dev;
+	r->map.way = r->write ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
 	return r;
 }
 

@@ -238,19 +238,9 @@ static int run_reset(int fd, uint32_t ch)
 	return control(fd, NFCOMMS_IOC_RESET, &reset);
 }
 
-/*
- * Behind an IOMMU what one page table of it has room for: when there is no memory for
- * a further one, drivers/iommu/intel of 6.1 leaves mapped what it had mapped, and
- * complains when the addresses are used again.
- */
-static uint64_t region_size(void)
-{
-	return has_iommu() ? 2 << 20 : BULK;
-}
-
 static int run_register(int fd, uint32_t ch)
 {
-	int error = registers(fd, bulk, region_size());
+	int error = registers(fd, bulk, BULK);
 
 	(void)ch;
 	CHECK_EQ(error && regions(fd), 0);
@@ -264,7 +254,7 @@ static void registered(int fd, uint32_t ch)
 
 static int run_send_region(int fd, uint32_t ch)
 {
-	return run_send_ind(fd, ch, region_size());
+	return run_send_ind(fd, ch, BULK);
 }
 
 static int run_unregister(int fd, uint32_t ch)

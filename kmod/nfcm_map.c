@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a device reaches of a region: pages that are mapped in parts, or a dma-buf,
+ * and where each of their bytes is for it.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "nfcm_kmod.h"
+
+/* What lies in a row for the device. */
+struct nfcm_piece {
+	u64 address; /* of its first byte */
+	u64 end; /* bytes of the region up to its end */
+};
+
+/* ---- finding ---- */
+
+/* The piece with a byte. */
+static u32 piece_at(const struct nfcm_map *m, u64 at)
+{
+	u32 low = 0, high = m->pieces;
+
+	while (low < high) {
+		u32 mid = low + (high - low) / 2;
+
+		if (m->piece[mid].end <= at)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* What lies in a row from a byte on: its address, and *n bytes of it at most. */
+static u64 row(const struct nfcm_map *m, u32 i, u64 at, u64 *n)
+{
+	u64 start = i ? m->piece[i - 1].end : 0;
+
+	*n = min(*n, m->piece[i].end - at);
+	return m->piece[i].address + (at - start);
+}
+
+/* Cut lists of what lies from a byte on. */
+bool nfcm_map_cut(const struct nfcm_map *m, struct nfcm_cut *c, u64 at)
+{
+	u32 i = piece_at(m, at);
+	u64 n;
+
+	for (; c->at < c->end; at += n, i++) {
+		u64 from;
+
+		n = c->end - c->at;
+		from = row(m, i, at, &n);
+		if (!nfcm_cut_add(c, from, n))
+			return false;
+	}
+	return true;
+}
+
+/* The device is to see what lies there, or the processor what the device wrote. */
+void nfcm_map_sync(const struct nfcm_map *m, u64 at, u64 length, bool for_device)
+{
+	u64 end = at + length, n;
+	u32 i = piece_at(m, at);
+
+	for (; m->sync && at < end; at += n, i++) {
+		u64 from;
+
+		n = end - at;
+		from = row(m, i, at, &n);
+		if (for_device)
+			dma_sync_single_for_device(m->dma, from, n, m->way);
+		else
+			dma_sync_single_for_cpu(m->dma, from, n, m->way);
+	}
+}
+
+/* ---- mapping ---- */
+
+/* What a device maps of pinned pages: the bytes in them, in pieces that it can map. */
+int nfcm_map_table(struct device *dma, struct sg_table *sgt, struct page **pages,
+		   unsigned long npages, unsigned long start, u64 size)
+{
+	unsigned int most;
+
+	most = min_t(size_t, dma_max_mapping_size(dma), NFCM_PART_MAX) &
+	       PAGE_MASK;
+	return sg_alloc_table_from_pages_segment(sgt, pages, npages,
+						 offset_in_page(start), size,
+						 max_t(unsigned int, most,
+						       PAGE_SIZE),
+						 GFP_KERNEL_ACCOUNT);
+}
+
+static void undo_parts(struct nfcm_map *m)
+{
+	while (m->parts) {
+		struct sg_table *sgt = &m->part[--m->parts];
+
+		dma_unmap_sgtable(m->dma, sgt, m->way, 0);
+		sg_free_table(sgt);
+		cond_resched();
+	}
+}
+
+/* Let go of all, as far as it came. */
+void nfcm_map_undo(struct nfcm_map *m)
+{
+	if (m->import.buffer)
+		nfcm_import_close(&m->import, m->way);
+	undo_parts(m);
+	kvfree(m->part);
+	kvfree(m->piece);
+}
+
+/* Room for so many pieces. */
+static int piece_alloc(struct nfcm_map *m, size_t n)
+{
+	m->piece = kvcalloc(n, sizeof(*m->piece), GFP_KERNEL_ACCOUNT);
+	return m->piece ? 0 : -ENOMEM;
+}
+
+/* Note what comes next: of what one table maps, all from a byte on, up to size in all. */
+static void note_pieces(struct nfcm_map *m, struct sg_table *sgt, u64 skip,
+			u64 size)
+{
+	u64 at = m->pieces ? m->piece[m->pieces - 1].end : 0;
+	struct scatterlist *sg;
+	int i;
+
+	for_each_sgtable_dma_sg(sgt, sg, i) {
+		u64 n = sg_dma_len(sg), before = min(skip, n);
+
+		skip -= before;
+		n = min(n - before, size - at);
+		if (!n)
+			continue;
+		at += n;
+		m->piece[m->pieces].address = sg_dma_address(sg) + before;
+		m->piece[m->pieces++].end = at;
+		m->sync |= !m->import.buffer &&
+			   dma_need_sync(m->dma, sg_dma_address(sg));
+	}
+}
+
+/* Were so many bytes noted? */
+static int noted(const struct nfcm_map *m, u64 size)
+{
+	return m->pieces && m->piece[m->pieces - 1].end == size ? 0 : -EIO;
+}
+
+/* Map what lies between two addresses, the first of which is in the first page. */
+static int map_part(struct nfcm_map *m, struct page **pages, u64 at, u64 end)
+{
+	struct sg_table *sgt = &m->part[m->parts];
+	int rc = nfcm_map_table(m->dma, sgt, pages, PFN_UP(end) - PHYS_PFN(at),
+				at, end - at);
+
+	if (rc)
+		return rc;
+	rc = dma_map_sgtable(m->dma, sgt, m->way, 0);
+	if (rc)
+		sg_free_table(sgt);
+	else
+		m->parts++;
+	return rc;
+}
+
+/*
+ * A part is what one page table of an IOMMU has room for, and its addresses there
+ * are aligned to its size. There are drivers of IOMMUs that leave mapped what they
+ * have when there is no memory for the next table: the device would go on reaching
+ * pages that are not pinned any more.
+ */
+static int map_parts(struct nfcm_map *m, struct page **pages, u64 start, u64 end)
+{
+	u64 at, next;
+	int rc = 0;
+
+	for (at = start; !rc && at < end; at = next) {
+		next = min(end, ALIGN(at + 1, NFCM_PART_MAX));
+		rc = map_part(m, pages + (PHYS_PFN(at) - PHYS_PFN(start)), at,
+			      next);
+		cond_resched();
+	}
+	return rc;
+}
+
+/* Map the pages of what lies between two addresses. */
+int nfcm_map_pages(struct nfcm_map *m, struct page **pages, u64 start, u64 end)
+{
+	u64 n = DIV_ROUND_UP_ULL(end - ALIGN_DOWN(start, NFCM_PART_MAX),
+				 NFCM_PART_MAX);
+	size_t pieces = 0;
+	u32 i;
+	int rc;
+
+	m->part = kvcalloc(n, sizeof(*m->part), GFP_KERNEL_ACCOUNT);
+	rc = m->part ? map_parts(m, pages, start, end) : -ENOMEM;
+	for (i = 0; i < m->parts; i++)
+		pieces += m->part[i].nents;
+	if (!rc)
+		rc = piece_alloc(m, pieces);
+	if (rc)
+		return rc;
+	for (i = 0; i < m->parts; i++)
+		note_pieces(m, &m->part[i], 0, end - start);
+	return noted(m, end - start);
+}
+
+/* Attach and map a dma-buf. */
+int nfcm_map_import(struct nfcm_map *m, const struct nfcomms_register *in)
+{
+	int rc = nfcm_import_open(&m->import, m->dma, in, m->way);
+
+	if (!rc)
+		rc = piece_alloc(m, m->import.sgt->nents);
+	if (rc)
+		return rc;
+	note_pieces(m, m->import.sgt, in->offset, in->length);
+	return noted(m, in->length);
+}
