@@ -102,7 +102,7 @@ var allWanted = []struct{ id, what, elsewhere string }{
 	{"T1e", "56 B and its echo beside a Go channel", ""},
 	{"T2", "56 B between two processes", "nfbench peers --address shm:PATH"},
 	{"T3", "what an idle device and a blocked call cost", ""},
-	{"T4", "parked wake-up there and back", "nothing measures it yet"},
+	{"T4", "a message to a device at rest beside futexes", ""},
 	{"T5", "transfers beside memcpy", ""},
 	{"T6", "many callers beside Go channels", ""},
 	{"T6b", "transfers of many callers beside one", ""},

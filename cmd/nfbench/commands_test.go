@@ -98,7 +98,7 @@ func TestPeersJSON(t *testing.T) {
 		ids[g.ID]++
 		require.NotEmpty(t, g.Result)
 	}
-	require.Equal(t, map[string]int{"T1": 1, "T1e": 1, "T3": 2, "T5": 4, "T8": 2, "T12": 4}, ids)
+	require.Equal(t, map[string]int{"T1": 1, "T1e": 1, "T3": 2, "T4": 1, "T5": 4, "T8": 2, "T12": 4}, ids)
 }
 
 func TestPeersTable(t *testing.T) {

@@ -34,7 +34,9 @@ Protocols) and gRPC are round trips to another process, a child of this run.
 Send is one message with its ack, Send+Receive a message and its echo.
 Bulk: memcpy is Go's copy of the same bytes on one core. The others move them to
 the other process and wait for a word back (gRPC in messages of at most 1 MiB).
-SendInd and ReceiveInd move one transfer at a time on one target.
+SendInd and ReceiveInd move one transfer at a time on one target. Before all that,
+messages a millisecond apart find the device asleep, beside two processes in C that
+sleep in turn.
 
 The libraries in C of --libraries join the same rounds where they are installed: a
 program of two processes is built, and each slice has a run of it. Where one is
@@ -130,6 +132,7 @@ type PeersReport struct {
 	Bulk    []PeerRow `json:"bulk"`
 	Idle    Idle      `json:"idle"`
 	Blocked Blocked   `json:"blocked"`
+	Rest    Rest      `json:"rest"`
 	Goals   []Goal    `json:"goals"`
 	// NotMeasured says which peers are not there, and why.
 	NotMeasured []string `json:"not_measured,omitempty"`
@@ -196,7 +199,7 @@ func peers(ctx context.Context, dev *nfcomms.Device, o peersOptions, sizes []int
 	others := newNatives(ctx, o.libraries)
 	r.NotMeasured = others.missing()
 	beside := len(others.there())
-	bar := newProgress(errw, 2+o.rounds*(smallSides+beside+(bulkSides+beside)*len(sizes)), "idle device")
+	bar := newProgress(errw, 3+o.rounds*(smallSides+beside+(bulkSides+beside)*len(sizes)), "idle device")
 	defer bar.done()
 	err := r.run(ctx, dev, o, sizes, others, bar)
 	if err = errors.Join(err, others.remove()); err != nil {
@@ -214,6 +217,10 @@ func (r *PeersReport) run(ctx context.Context, dev *nfcomms.Device, o peersOptio
 	if r.Blocked, err = measureBlocked(ctx, dev, o.blocked); err != nil {
 		return err
 	}
+	bar.step("a device at rest")
+	if r.Rest, err = measureRest(ctx, dev, o.rounds); err != nil {
+		return err
+	}
 	bar.step("small messages")
 	c, err := startChild(ctx)
 	if err != nil {
@@ -228,7 +235,7 @@ func (r *PeersReport) run(ctx context.Context, dev *nfcomms.Device, o peersOptio
 
 // compare runs the comparisons and computes the goals.
 func (r *PeersReport) compare(ctx context.Context, dev *nfcomms.Device, c *child, o peersOptions, sizes []int, others natives, bar progress) error {
-	r.Goals = r.idleGoals()
+	r.Goals = append(r.idleGoals(), r.Rest.goal())
 	small, err := newSmall(ctx, dev, c)
 	for _, p := range others.there() {
 		small.contenders = append(small.contenders, p.contender("echo", doesEcho, messageSize, smallBatch))

@@ -154,8 +154,8 @@ func (r *PeersReport) table(w io.Writer) {
 		}
 		fmt.Fprintln(w, text)
 	}
-	fmt.Fprintf(w, "\nIdle device: %.3f %% of a core over %.1f s. OS threads: %d, with %d blocked sends %d.\n\n",
-		r.Idle.CPUPercent, r.Idle.Seconds, r.Blocked.ThreadsBefore, r.Blocked.Sends, r.Blocked.ThreadsDuring)
+	fmt.Fprintf(w, "\nIdle device: %.3f %% of a core over %.1f s. OS threads: %d, with %d blocked sends %d.\n%v.\n\n",
+		r.Idle.CPUPercent, r.Idle.Seconds, r.Blocked.ThreadsBefore, r.Blocked.Sends, r.Blocked.ThreadsDuring, r.Rest)
 	writeGoals(w, r.Goals)
 }
 
