@@ -10,7 +10,9 @@ import (
 // Members of one Mesh need not send a step: each posts what it has for all its
 // targets where they can see it, and looks at what its sources have posted. Small
 // packages are copied to the board; a large one stays where its owner has it, and
-// its target copies it from there, for which the owner waits.
+// its target copies it from there, for which the owner waits. With Options.ZeroCopy
+// all stay, and are read there: who is source and target at once has let go of them
+// when the next call has heard it.
 
 // perEpoch are the exchanges of an epoch that a board holds. A member overwrites what
 // it posted that many exchanges before. By then nobody looks at it: who is source and
@@ -57,9 +59,10 @@ func (g *Group) slot() uint64 { return uint64(g.epoch)%2*perEpoch + g.exchanges%
 
 // peer is a neighbour on the same Mesh.
 type peer struct {
-	rank  int
-	at    int // of a source: where this member was among its targets
-	board *board
+	rank   int
+	at     int  // of a source: where this member was among its targets
+	shared bool // of a target: packages for it stay with this member (Options.ZeroCopy)
+	board  *board
 	*meshLink
 }
 
@@ -79,7 +82,7 @@ func (g *Group) peers(ranks []int) []peer {
 	list := make([]peer, len(ranks))
 	for i, rank := range ranks {
 		far := &g.near.mesh.members[g.member.link[rank]]
-		list[i] = peer{rank: rank, board: far.board, meshLink: far}
+		list[i] = peer{rank: rank, shared: g.options.ZeroCopy && g.isSource[rank], board: far.board, meshLink: far}
 	}
 	return list
 }
@@ -171,14 +174,17 @@ func (s *Step) post() error {
 		}
 		data := s.Out(to.rank)
 		g.stats.sent(len(data))
-		if len(data) > smallFrame {
+		switch large := len(data) > smallFrame; {
+		case large && to.shared:
+			at.state.Store(taken) // as it lies
+		case large:
 			at.state.Store(offered)
 			p.large++
-		} else if len(data) > 0 {
+		case len(data) > 0 && !to.shared:
 			small := room.take(padded(len(data)))
-			data = small[:copy(small, data):len(data)]
+			data = small[:copy(small, data)]
 		}
-		at.data, at.to = data, int32(to.rank)
+		at.data, at.to = data[:len(data):len(data)], int32(to.rank)
 	}
 	p.mark.Store(g.mark()) // who leaves from here on may have it
 	for i := range g.toPeers {
@@ -225,7 +231,7 @@ func (s *Step) take(from *peer, p *slate) (bool, error) {
 	}
 	at := &p.places[from.at]
 	data := at.data
-	if len(data) > smallFrame {
+	if len(data) > smallFrame && at.state.Load() != taken { // by this member: it is to stay there
 		if data = at.copy(g); data == nil {
 			return false, nil
 		}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -166,4 +168,91 @@ func passSizes(ctx context.Context, g *Group, targets []int, step int) error {
 		}
 	}
 	return err
+}
+
+// TestZeroCopy: who exchanges both ways reads packages where their senders have them, who
+// does not has copies. Two buffers in turn are enough for each sender, whatever the others
+// do: the race detector watches.
+func TestZeroCopy(t *testing.T) {
+	const size = 4
+	sizes := []int{1, 100, smallFrame, smallFrame + 1, 5 * smallFrame}
+	var mu sync.Mutex
+	sent := make(map[*byte]bool) // the first bytes of all buffers
+	play(t, "mesh", Options{Size: size, Algorithm: "isend", ZeroCopy: true}, func(ctx context.Context, g *Group) error {
+		var buffers [2][]byte
+		mu.Lock()
+		for i := range buffers {
+			buffers[i] = make([]byte, slices.Max(sizes))
+			sent[&buffers[i][0]] = true
+		}
+		mu.Unlock()
+		if err := g.Barrier(ctx); err != nil {
+			return err
+		}
+		for step := range 60 {
+			n := sizes[step%len(sizes)]
+			data := buffers[step%2][:n]
+			for i := range data {
+				data[i] = byte(g.Rank()*60 + step)
+			}
+			var out []Package
+			for to := range size {
+				if to != g.Rank() {
+					out = append(out, Package{to, data})
+				}
+			}
+			in, err := g.Exchange(ctx, out)
+			if err != nil {
+				return err
+			}
+			for _, p := range in {
+				want := byte(p.Rank*60 + step)
+				if !sent[&p.Data[0]] || cap(p.Data) != n || bytes.Count(p.Data, []byte{want}) != n {
+					return fmt.Errorf("step %d: from %d: a copy, or other bytes", step, p.Rank)
+				}
+			}
+			if step%20 == 19 { // a barrier has all let go
+				if err := g.Barrier(ctx); err != nil {
+					return err
+				}
+				clear(buffers[0])
+				clear(buffers[1])
+			}
+		}
+		return nil
+	})
+}
+
+// TestZeroCopyOneWay: a target that says nothing back has copies: its sender could not
+// know until when it looks.
+func TestZeroCopyOneWay(t *testing.T) {
+	const size = 4
+	mesh := NewMesh(size)
+	ctx := background(t)
+	var all errs
+	for rank := range size {
+		all.Go(func() error {
+			o := Options{Rank: rank, Size: size, Algorithm: "isend", ZeroCopy: true}
+			o.Targets, o.Sources = []int{(rank + 1) % size}, []int{(rank + size - 1) % size}
+			g, err := Join(ctx, mesh, o)
+			if err != nil {
+				return err
+			}
+			defer g.Close()
+			data := make([]byte, 3*smallFrame)
+			for step := range 40 {
+				own := data[:len(data)-step%2*(len(data)-100)] // large and small in turn
+				for i := range own {
+					own[i] = byte(step)
+				}
+				in, err := g.Exchange(ctx, []Package{{o.Targets[0], own}})
+				clear(data) // the member's again
+				if err != nil || bytes.Count(in[0].Data, []byte{byte(step)}) != len(own) {
+					return fmt.Errorf("step %d: other bytes: %w", step, err)
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, all.Wait())
 }

@@ -16,7 +16,8 @@ import (
 // out has at most one package for a rank, and its bytes must not change before
 // the call returns; no bytes are no package. What is returned is this member's,
 // to change as well, until its next call, which uses the memory again; so does a
-// call that fails. After warm-up a step allocates nothing.
+// call that fails. [Options.ZeroCopy] has other rules for both. After warm-up a step
+// allocates nothing.
 //
 // With an error nothing is handed over. Arguments that make no sense change
 // nothing (ErrRank, ErrEventSize); every other error breaks the group: see
@@ -210,7 +211,7 @@ func (g *Group) releaseInbox() {
 }
 
 // helloFormat is what all members must say alike.
-const helloFormat = "size %d, events of %d bytes, buffer %d, algorithm %s"
+const helloFormat = "size %d, events of %d bytes, buffer %d, zero copy %t, algorithm %s"
 
 // hello tells the others how this member joined, and compares how they did.
 func (g *Group) hello(ctx context.Context) error {
@@ -236,7 +237,7 @@ func (g *Group) hello(ctx context.Context) error {
 func (g *Group) greet() error {
 	o := &g.options
 	s := &g.exchange.step
-	own := fmt.Sprintf(helloFormat, o.Size, o.EventSize, o.Buffer, o.Algorithm)
+	own := fmt.Sprintf(helloFormat, o.Size, o.EventSize, o.Buffer, o.ZeroCopy, o.Algorithm)
 	for to := range o.Size {
 		if to != o.Rank { // first how it sees the other: target, source
 			s.start(to, 0, 0, append([]byte{flag(g.isTarget[to]), flag(g.isSource[to])}, own...))

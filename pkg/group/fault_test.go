@@ -101,6 +101,7 @@ func TestJoinRefuses(t *testing.T) {
 		"algorithm":  func(o *Options) { o.Algorithm = "cpex" },
 		"event size": func(o *Options) { o.EventSize = 4 },
 		"buffer":     func(o *Options) { o.Buffer = 9 },
+		"zero copy":  func(o *Options) { o.ZeroCopy = true },
 		"edges":      func(o *Options) { o.Targets, o.Sources = []int{0}, []int{0, 2} },
 		"size":       func(o *Options) { o.Size = 4 },
 	} {

@@ -32,6 +32,12 @@ type Options struct {
 	// Buffer is the fixed size of what the algorithms fixed-buffer and chunks
 	// send at once; 0 means 1 KiB.
 	Buffer int
+	// ZeroCopy has members of a Mesh that exchange both ways by isend read packages
+	// where their senders have them: nothing is copied. What Exchange returns must
+	// not be written to then, and what it was given must stay as it is until the
+	// next Exchange, Allgather, Barrier or Shrink has returned without an error.
+	// Everything else copies as it does without.
+	ZeroCopy bool
 	// Delay is waited by the gathering algorithms between sizes and data.
 	Delay Delay
 	// Measure has every step measured; else of short ones one in sixteen is.
