@@ -204,9 +204,9 @@ func (s exchangeShape) neighbours(rank int) (targets, sources []int) {
 	return targets, sources
 }
 
-// options are those of a member.
-func (s exchangeShape) options(algorithm string, rank int) group.Options {
-	o := group.Options{Rank: rank, Size: s.members, Algorithm: algorithm}
+// options are those of a member, otherwise like some.
+func (s exchangeShape) options(o group.Options, rank int) group.Options {
+	o.Rank, o.Size = rank, s.members
 	o.Targets, o.Sources = s.neighbours(rank)
 	return o
 }
@@ -280,7 +280,12 @@ func (o *groupOptions) compare(ctx context.Context, r *GroupReport, s exchangeSh
 		}
 	}
 	if s.transport == transportMesh {
-		t.contenders = append(t.contenders, newLocalSide(s), newChannelSide(s), newCopySide(s))
+		t.contenders = append(t.contenders, newLocalSide(s), newChannelSide(s), newCopySide(nameMemcpy, s, false), newCopySide(nameCopyRead, s, true))
+		side, err := newSharedSide(ctx, s)
+		if err != nil {
+			return err
+		}
+		t.contenders = append(t.contenders, side)
 	}
 	if s.transport == transportMesh && s.members*s.targets <= grpcStreams {
 		side, err := newStreamSide(ctx, s)

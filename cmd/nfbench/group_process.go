@@ -47,7 +47,7 @@ func newGroupMember() *cobra.Command {
 }
 
 func memberProcess(ctx context.Context, s exchangeShape, name, algorithm string, rank int, in io.Reader, out io.Writer) error {
-	g, err := group.Join(ctx, group.Rings{Name: name}, s.options(algorithm, rank))
+	g, err := group.Join(ctx, group.Rings{Name: name}, s.options(group.Options{Algorithm: algorithm}, rank))
 	if err != nil {
 		return err
 	}

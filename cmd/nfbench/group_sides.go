@@ -20,6 +20,8 @@ import (
 const (
 	nameLocal    = "mutex and slice"
 	nameChannels = "go channels"
+	nameShared   = "isend, zero copy, read"
+	nameCopyRead = "memcpy, read"
 )
 
 // newGroupSide is a contender that exchanges by an algorithm.
@@ -32,7 +34,7 @@ func newGroupSide(ctx context.Context, s exchangeShape, address, algorithm strin
 	case transportFabric:
 		m, err = joinNodes(ctx, s, address, algorithm)
 	default:
-		m, err = joinMembers(ctx, s, group.NewMesh(s.members), algorithm)
+		m, err = joinMembers(ctx, s, group.NewMesh(s.members), group.Options{Algorithm: algorithm})
 	}
 	if err != nil {
 		return nil, err
@@ -54,6 +56,7 @@ type members struct {
 	groups []*group.Group
 	out    [][]group.Package
 	under  []io.Closer // what joins them, closed in this order
+	ones   []int       // of the bytes that came; nil: nobody reads them
 }
 
 // joinNodes has members on the nodes of a fabric.
@@ -66,7 +69,7 @@ func joinNodes(ctx context.Context, s exchangeShape, address, algorithm string) 
 	if err != nil {
 		return nil, errors.Join(err, dev.Close())
 	}
-	m, err := joinMembers(ctx, s, t, algorithm)
+	m, err := joinMembers(ctx, s, t, group.Options{Algorithm: algorithm})
 	if err != nil {
 		return nil, errors.Join(err, t.Close(), dev.Close())
 	}
@@ -74,10 +77,10 @@ func joinNodes(ctx context.Context, s exchangeShape, address, algorithm string) 
 	return m, nil
 }
 
-func joinMembers(ctx context.Context, s exchangeShape, t group.Transport, algorithm string) (*members, error) {
+func joinMembers(ctx context.Context, s exchangeShape, t group.Transport, like group.Options) (*members, error) {
 	m := &members{groups: make([]*group.Group, s.members), out: make([][]group.Package, s.members)}
 	err := together(s.members, func(rank int) (err error) {
-		m.groups[rank], err = group.Join(ctx, t, s.options(algorithm, rank))
+		m.groups[rank], err = group.Join(ctx, t, s.options(like, rank))
 		return err
 	})
 	for rank := range m.out {
@@ -107,14 +110,33 @@ func (m *members) run(ctx context.Context, n int) (time.Duration, error) {
 	return timed(func() error {
 		return together(len(m.groups), func(rank int) error {
 			for range n {
-				if _, err := m.groups[rank].Exchange(ctx, m.out[rank]); err != nil {
+				in, err := m.groups[rank].Exchange(ctx, m.out[rank])
+				if err != nil {
 					return err
+				}
+				if m.ones != nil {
+					for _, p := range in {
+						m.ones[rank] += readAll(p.Data)
+					}
 				}
 			}
 			return nil
 		})
 	})
 }
+
+// newSharedSide has members read what they get, all of it, where its senders have it.
+func newSharedSide(ctx context.Context, s exchangeShape) (*contender, error) {
+	m, err := joinMembers(ctx, s, group.NewMesh(s.members), group.Options{Algorithm: "isend", ZeroCopy: true})
+	if err != nil {
+		return nil, err
+	}
+	m.ones = make([]int, s.members)
+	return &contender{name: nameShared, size: s.size, batch: s.batch(), run: m.run, cpu: selfCPU, close: m.close}, nil
+}
+
+// readAll looks at all bytes, as fast as a processor does, and counts ones.
+func readAll(data []byte) int { return bytes.Count(data, []byte{1}) }
 
 func (m *members) close() error {
 	var errs []error
@@ -235,24 +257,29 @@ func newChannelSide(s exchangeShape) *contender {
 // newCopySide copies the bytes of a step and does nothing else: each processor those of
 // its members, one after the other in each step, as a step finds them. The same bytes
 // several times in a row would come from a cache that does not hold those of a step.
-func newCopySide(s exchangeShape) *contender {
+// With read it reads the copies as well, as who gets them would.
+func newCopySide(name string, s exchangeShape, read bool) *contender {
 	from, to := make([][]byte, s.members), make([][]byte, s.members)
 	for rank := range from { // written to: what never was is read from a page of zeros, which all of it shares
 		from[rank] = bytes.Repeat([]byte{byte(rank)}, s.size*s.targets)
 		to[rank] = bytes.Repeat([]byte{1}, s.size*s.targets)
 	}
 	processors := min(runtime.GOMAXPROCS(0), s.members)
+	ones := make([]int, s.members)
 	run := func(_ context.Context, n int) (time.Duration, error) {
 		return timed(func() error {
 			return together(processors, func(first int) error {
 				for range n {
 					for rank := first; rank < s.members; rank += processors {
 						copy(to[rank], from[rank])
+						if read {
+							ones[rank] += readAll(to[rank])
+						}
 					}
 				}
 				return nil
 			})
 		})
 	}
-	return &contender{name: nameMemcpy, size: s.size, batch: s.batch(), run: run, cpu: selfCPU}
+	return &contender{name: name, size: s.size, batch: s.batch(), run: run, cpu: selfCPU}
 }

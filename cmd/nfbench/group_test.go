@@ -22,13 +22,13 @@ func TestGroup(t *testing.T) {
 	var r GroupReport
 	decode(t, mustRun(t, strings.Fields(tinyGroup+"--transports mesh --algorithms auto,isend,isend-irecv,allgather --output json --plot "+svg)...), &r)
 	require.Equal(t, "group", r.Command)
-	require.Len(t, r.Rows, 4*(4+4))
+	require.Len(t, r.Rows, 4*(4+6))
 	for _, row := range r.Rows {
 		require.Positive(t, row.Step.Mean, row.Name)
 		require.GreaterOrEqual(t, row.Step.Max, row.Step.Min)
 	}
 	require.Equal(t, []string{"OpenMPI: not measured: not installed: there is no mpicc (Debian: libopenmpi-dev, openmpi-bin)", groupNoPeers}, r.NotMeasured)
-	require.Len(t, r.Goals, 4)
+	require.Len(t, r.Goals, 5)
 	require.Contains(t, r.Goals[0].Result, "not measured")
 	require.GreaterOrEqual(t, len(r.Findings), 2)
 	for _, v := range r.Volumes {
@@ -61,7 +61,7 @@ func TestGroupFindings(t *testing.T) {
 	require.InDelta(t, 11.0/8, r.Goals[1].Value, 1e-9)
 	require.Equal(t, resultReached, r.Goals[1].Result)
 	require.Equal(t, "not measured: not in this run", r.Goals[2].Result)
-	require.InDelta(t, 1.1, r.Goals[3].Value, 1e-9)
+	require.InDelta(t, 1.1, r.Goals[4].Value, 1e-9)
 	require.Equal(t, "shows (1.20)", r.Findings[0].Result)
 	require.Equal(t, "shows (0.50)", r.Findings[1].Result)
 	require.Equal(t, "shows (1.50)", r.Findings[2].Result)
@@ -159,7 +159,7 @@ func TestNeighbours(t *testing.T) {
 					require.Contains(t, sources, rank)
 				}
 			}
-			m, err := joinMembers(t.Context(), s, group.NewMesh(members), group.Auto)
+			m, err := joinMembers(t.Context(), s, group.NewMesh(members), group.Options{})
 			require.NoError(t, err)
 			_, err = m.run(t.Context(), 3)
 			require.NoError(t, err)
