@@ -54,8 +54,8 @@ var campaigns = []job{
 		programs: []string{"pairs-many"}, count: 200,
 	},
 	{
-		name: "fair", about: "what an abuser of each resource costs another file, echoes", kernel: "release",
-		programs: []string{"fair"}, count: 2000,
+		name: "fair", about: "what an abuser of each resource costs another file, in rounds of 100 calls", kernel: "release",
+		programs: []string{"fair"}, count: 20,
 	},
 	{
 		name: "pairs-debug", about: "the same under the debug kernel, and errors of the bus", kernel: "debug", params: slow,

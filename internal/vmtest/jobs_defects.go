@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/nfcomms/nfcomms/internal/vmtest/vm"
@@ -29,6 +30,7 @@ type defect struct {
 	pages  bool     // the device knows no runs, so that a transfer takes many lists
 	params string   // of the module
 	wants  string   // what the run must say
+	patch  string   // it is another one's, which this test must notice as well; "": its own
 }
 
 // defects are mistakes that somebody could make. Each must make a run fail.
@@ -127,6 +129,10 @@ var defects = []defect{
 		binary: "clients", args: []string{"-n", "requests_of"}, wants: `withdrawn > 0`,
 	},
 	{
+		name: "unfair", about: "the same, as what another file's requests take", group: inDefects, kernel: "release", patch: "one-queue-for-all",
+		binary: "fair", args: []string{"-n", "beside_others", "5"}, wants: `took\[ABUSES\] <= MOST`,
+	},
+	{
 		name: "load-for-all", about: "anybody may bring in code", group: inDefects, kernel: "release",
 		binary: "rights", wants: `try_as_nobody`,
 	},
@@ -207,7 +213,7 @@ func (d defect) job() job {
 	j := job{
 		name: "defect-" + d.name, group: d.group, about: d.about, kernel: d.kernel,
 		machine: vm.Machine{IOMMU: d.iommu}, device: []string{}, kmemleak: d.leaks,
-		params: d.params, programs: []string{"defect-" + d.name}, limit: defectTimeout, defect: d.name, wants: d.wants,
+		params: d.params, programs: []string{"defect-" + d.name}, limit: defectTimeout, defect: cmp.Or(d.patch, d.name), wants: d.wants,
 	}
 	if d.kernel == "debug" {
 		j.params = slow
