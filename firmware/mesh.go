@@ -163,7 +163,8 @@ func (m *Mesh) Read(node int) MeshState {
 		Blocked:     time.Duration(c.node[C.NFC_NODE_BLOCKED_NS]),
 	}
 	s.Access = MeshAccesses{
-		Done: uint64(c.rma[C.NFC_RMA_OPS]), Failed: uint64(c.rma[C.NFC_RMA_FAILED]), Bytes: uint64(c.rma[C.NFC_RMA_BYTES]),
+		Begun: uint64(c.rma[C.NFC_RMA_BEGUN]),
+		Done:  uint64(c.rma[C.NFC_RMA_OPS]), Failed: uint64(c.rma[C.NFC_RMA_FAILED]), Bytes: uint64(c.rma[C.NFC_RMA_BYTES]),
 		Repeated: uint64(c.rma[C.NFC_RMA_REPEATED]), Served: uint64(c.rma[C.NFC_RMA_SERVED]),
 		Denied: uint64(c.rma[C.NFC_RMA_REFUSED]), Doubles: uint64(c.rma[C.NFC_RMA_DOUBLES]),
 		Stale: uint64(c.rma[C.NFC_RMA_STALE]), Malformed: uint64(c.rma[C.NFC_RMA_MALFORMED]),

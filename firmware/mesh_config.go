@@ -83,7 +83,8 @@ type MeshState struct {
 
 // MeshAccesses are counts of puts and gets.
 type MeshAccesses struct {
-	Done, Failed, Bytes uint64 // of this node
+	Begun               uint64 // by this node: what is neither done nor failed is under way
+	Done, Failed, Bytes uint64 // of those
 	Repeated            uint64 // requests sent again
 	Served, Denied      uint64 // requests of others
 	Doubles, Stale      uint64 // requests that came again, before and after their end

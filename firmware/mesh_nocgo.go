@@ -86,17 +86,23 @@ type MeshOp struct{}
 // Begin returns nil.
 func (*Mesh) Begin(int, MeshAccess) *MeshOp { return nil }
 
-// Wait returns.
-func (*MeshOp) Wait() {}
+// Look returns true.
+func (*MeshOp) Look(time.Duration) bool { return true }
 
-// Ended returns true.
-func (*MeshOp) Ended() bool { return true }
+// Park returns nil.
+func (*MeshOp) Park() <-chan struct{} { return nil }
 
 // Withdraw does nothing.
 func (*MeshOp) Withdraw() {}
 
 // Finish returns abi.ErrNotSupported.
 func (*MeshOp) Finish() abi.Status { return abi.ErrNotSupported }
+
+// Wakes returns -1.
+func (*Mesh) Wakes() int { return -1 }
+
+// WakeEnded does nothing.
+func (*Mesh) WakeEnded() {}
 
 // CloseOps does nothing.
 func (*Mesh) CloseOps() {}

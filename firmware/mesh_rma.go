@@ -9,6 +9,8 @@ import "C"
 
 import (
 	"runtime"
+	"runtime/cgo"
+	"time"
 	"unsafe"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -37,8 +39,10 @@ func (m *Mesh) Revoke(node int, key uint64) bool {
 
 // MeshOp is a put or a get that somebody waits for.
 type MeshOp struct {
-	op  *C.struct_nfc_mesh_op
-	pin runtime.Pinner
+	op     *C.struct_nfc_mesh_op
+	pin    runtime.Pinner
+	ended  chan struct{} // of one that is parked
+	handle cgo.Handle    // the same
 }
 
 // Begin begins a put or a get of a node; nil: no memory. Its data are pinned until
@@ -58,21 +62,45 @@ func (m *Mesh) Begin(node int, a MeshAccess) *MeshOp {
 	return o
 }
 
-// Wait returns when it ended. The thread that calls it waits, too.
-func (o *MeshOp) Wait() { C.nfc_mesh_ended(o.op, true) }
+// Look reports whether it ended. It looks for so long, on the thread that calls it, unless
+// somebody does so for another operation.
+func (o *MeshOp) Look(d time.Duration) bool { return bool(C.nfc_mesh_look(o.op, C.uint64_t(d))) }
 
-// Ended reports whether it did.
-func (o *MeshOp) Ended() bool { return bool(C.nfc_mesh_ended(o.op, false)) }
+// Park returns what WakeEnded closes when it has ended; nil: it has. It is called once.
+func (o *MeshOp) Park() <-chan struct{} {
+	o.ended, o.handle = make(chan struct{}), cgo.NewHandle(o)
+	if !C.nfc_mesh_park(o.op, C.uintptr_t(o.handle)) {
+		return nil
+	}
+	return o.ended
+}
 
 // Withdraw ends it with abi.ErrWithdrawn, unless it ended.
 func (o *MeshOp) Withdraw() { C.nfc_mesh_withdraw(o.op) }
 
 // Finish returns how it ended, and gives all back that it held.
 func (o *MeshOp) Finish() abi.Status {
-	var bytes C.uint64_t
-	rc := C.nfc_mesh_finish(o.op, &bytes)
+	rc := C.nfc_mesh_finish(o.op)
 	o.pin.Unpin()
+	if o.handle != 0 {
+		o.handle.Delete()
+	}
 	return abi.Status(-rc)
+}
+
+// Wakes returns an eventfd that is readable when WakeEnded has something to do. It stays
+// the mesh's.
+func (m *Mesh) Wakes() int { return int(C.nfc_mesh_wakes(m.m)) }
+
+// WakeEnded wakes whoever parked for what has ended. One goroutine at a time.
+func (m *Mesh) WakeEnded() {
+	for {
+		h := cgo.Handle(C.nfc_mesh_ended(m.m))
+		if h == 0 {
+			return
+		}
+		close(h.Value().(*MeshOp).ended)
+	}
 }
 
 // CloseOps ends all puts and gets with abi.ErrStopped, and lets no more begin.

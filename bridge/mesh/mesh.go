@@ -3,6 +3,7 @@ package mesh
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -57,20 +58,32 @@ type Mesh struct {
 
 	windowing sync.Mutex // guards windows
 	windows   map[*Window]bool
-	stepping  sync.Mutex // one goroutine at a time lets time pass
+	wakes     *os.File      // readable when operations ended whose callers are parked
+	woken     chan struct{} // closed when nobody reads it any more
+	entering  []sync.Mutex  // of nodes: goroutines queue for a node here, as threads would in the firmware
+	stepping  sync.Mutex    // one goroutine at a time lets time pass
 }
 
 // Open starts a mesh. The error wraps [bridge.ErrInvalid] for a shape that makes no
 // sense.
 func Open(c Config) (*Mesh, error) {
-	m, status := firmware.NewMesh(c)
+	f, status := firmware.NewMesh(c)
 	if status != abi.OK {
 		return nil, fmt.Errorf("start mesh of %dx%dx%d nodes: %w", c.Side[0], c.Side[1], c.Side[2], bridge.Error(status))
 	}
-	return &Mesh{
-		config: c, nodes: c.Side[0] * c.Side[1] * c.Side[2], m: m, closed: make(chan struct{}),
+	wakes, err := openEvent(f.Wakes())
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	nodes := c.Side[0] * c.Side[1] * c.Side[2]
+	m := &Mesh{
+		config: c, nodes: nodes, m: f, closed: make(chan struct{}),
 		pumped: map[[2]int]*pump{}, tested: map[[2]int]bool{}, windows: map[*Window]bool{},
-	}, nil
+		wakes: wakes, woken: make(chan struct{}), entering: make([]sync.Mutex, nodes),
+	}
+	go m.wakeParked(f)
+	return m, nil
 }
 
 // Close ends all nodes, connections, puts and gets, and revokes all windows. It is
@@ -87,6 +100,8 @@ func (m *Mesh) Close() {
 	m.m.CloseOps()
 	m.mu.Unlock()
 	m.pumps.Wait()
+	_ = m.wakes.Close() // nobody is parked any more
+	<-m.woken
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.m.Close()

@@ -138,15 +138,24 @@ func (m *Mesh) claim(p *pump) error {
 	if m.pumped[key] != nil || m.isClosed() {
 		return fmt.Errorf("link %d of node %d has a connection: %w", p.link, p.node, ErrBusy)
 	}
-	fd, err := syscall.Dup(p.f.Event(p.node, p.link))
+	event, err := openEvent(p.f.Event(p.node, p.link))
 	if err != nil {
-		return fmt.Errorf("event of link %d of node %d: %w", p.link, p.node, err)
+		return fmt.Errorf("link %d of node %d: %w", p.link, p.node, err)
 	}
-	syscall.CloseOnExec(fd)
-	p.event = os.NewFile(uintptr(fd), "event")
+	p.event = event
 	m.pumped[key] = p
 	m.pumps.Add(1)
 	return nil
+}
+
+// openEvent makes a file of the caller's own of an eventfd of the mesh.
+func openEvent(event int) (*os.File, error) {
+	fd, err := syscall.Dup(event)
+	if err != nil {
+		return nil, fmt.Errorf("event of a mesh: %w", err)
+	}
+	syscall.CloseOnExec(fd)
+	return os.NewFile(uintptr(fd), "event"), nil
 }
 
 func (m *Mesh) endPump(p *pump) {

@@ -6,11 +6,16 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/firmware"
 )
+
+// lookTime is how long one caller of a mesh waits with its thread before it parks. That
+// wakes it some microseconds sooner, and operations up to a MiB to a neighbour end in it.
+const lookTime = time.Millisecond
 
 // Limits of windows.
 const (
@@ -144,25 +149,12 @@ func (m *Mesh) access(ctx context.Context, node int, a firmware.MeshAccess) erro
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	var op *firmware.MeshOp
-	err := m.with(node, func(f *firmware.Mesh) {
-		if m.isClosed() {
-			return
-		}
-		if op = f.Begin(node, a); op != nil {
-			m.pumps.Add(1)
-		}
-	})
-	switch {
-	case err != nil:
+	op, err := m.begin(node, a)
+	if err != nil {
 		return err
-	case op == nil && m.isClosed():
-		return ErrClosed
-	case op == nil:
-		return fmt.Errorf("from node %d to %d: %w", node, a.To, bridge.ErrNoMemory)
 	}
 	defer m.pumps.Done()
-	m.await(ctx, op)
+	m.await(ctx, node, op)
 	switch status := op.Finish(); {
 	case status == abi.OK:
 		return nil
@@ -173,22 +165,62 @@ func (m *Mesh) access(ctx context.Context, node int, a firmware.MeshAccess) erro
 	}
 }
 
-// await returns when an operation ended, which the end of ctx makes it do.
-func (m *Mesh) await(ctx context.Context, op *firmware.MeshOp) {
+// begin begins an operation, which pumps counts.
+func (m *Mesh) begin(node int, a firmware.MeshAccess) (op *firmware.MeshOp, err error) {
+	var failed error
+	err = m.with(node, func(f *firmware.Mesh) {
+		if m.isClosed() {
+			failed = ErrClosed
+			return
+		}
+		m.entering[node].Lock()
+		defer m.entering[node].Unlock()
+		if op = f.Begin(node, a); op == nil {
+			failed = fmt.Errorf("from node %d to %d: %w", node, a.To, bridge.ErrNoMemory)
+			return
+		}
+		m.pumps.Add(1)
+	})
+	return op, errors.Join(err, failed)
+}
+
+// await returns when an operation ended, which the end of ctx makes it do. It waits as a
+// goroutine, and holds a thread for lookTime at most, one of the mesh at a time.
+func (m *Mesh) await(ctx context.Context, node int, op *firmware.MeshOp) {
 	if m.config.Threads == 0 {
-		if m.poll(ctx, func() (bool, error) { return op.Ended(), nil }) != nil {
+		if m.poll(ctx, func() (bool, error) { return op.Look(0), nil }) != nil {
 			op.Withdraw()
 		}
 		return
 	}
-	withdrawn := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
+	if op.Look(lookTime) {
+		return
+	}
+	m.entering[node].Lock()
+	ended := op.Park()
+	m.entering[node].Unlock()
+	if ended == nil {
+		return
+	}
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		m.entering[node].Lock()
 		op.Withdraw()
-		close(withdrawn)
-	})
-	op.Wait()
-	if !stop() {
-		<-withdrawn
+		m.entering[node].Unlock()
+		<-ended
+	}
+}
+
+// wakeParked wakes callers whose operation has ended, until the event is closed.
+func (m *Mesh) wakeParked(f *firmware.Mesh) {
+	defer close(m.woken)
+	var count [8]byte
+	for {
+		if _, err := m.wakes.Read(count[:]); err != nil {
+			return
+		}
+		f.WakeEnded()
 	}
 }
 

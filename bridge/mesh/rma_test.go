@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime/pprof"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -222,6 +223,37 @@ func TestUnderWayAtTheEnd(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCallersWaitWithoutThreads: those that wait cost a goroutine each, and end as their
+// context does, or the mesh.
+func TestCallersWaitWithoutThreads(t *testing.T) {
+	m := open(t, quick(2, 1, 1))
+	w := window(t, m, 1, make([]byte, 4096), Read|Write)
+	require.NoError(t, m.Kill(1, true, true)) // it answers no more, and nobody knows
+	threads := pprof.Lookup("threadcreate")
+	before := threads.Count()
+	const callers = 1000
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	canceled, closed := make(chan error, callers/2), make(chan error, callers/2)
+	for range callers / 2 {
+		go func() { canceled <- m.Put(ctx, 0, w.Remote(), 0, make([]byte, 8)) }()
+		go func() { closed <- m.Get(t.Context(), 0, w.Remote(), 0, make([]byte, 8)) }()
+	}
+	require.Eventually(t, func() bool {
+		s, err := m.State(0)
+		return err == nil && s.Access.Begun == callers
+	}, time.Minute, time.Millisecond)
+	cancel()
+	for range callers / 2 {
+		require.ErrorIs(t, <-canceled, context.Canceled)
+	}
+	m.Close()
+	for range callers / 2 {
+		require.ErrorIs(t, <-closed, ErrClosed)
+	}
+	require.Less(t, threads.Count()-before, callers/10)
 }
 
 // TestPutsOverBadWires is a property: whatever words suffer and whichever links are

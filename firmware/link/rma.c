@@ -92,6 +92,7 @@ void nfc_rma_cancel_all(struct nfc_rma *r, int status)
 
 void nfc_rma_begin(struct nfc_rma *r, struct nfc_rma_op *op)
 {
+	r->count[NFC_RMA_BEGUN]++;
 	op->begun = op->finished = 0;
 	op->over = false;
 	op->next = NULL;
@@ -150,7 +151,7 @@ static int send_piece(struct nfc_rma *r, struct nfc_rma_piece *piece)
 	return rc;
 }
 
-/* Begin pieces of an operation; false: there is no room for any more. */
+/* Begin pieces of an operation, which may end it; false: there is no room for any more. */
 static bool begin_pieces(struct nfc_rma *r, struct nfc_rma_op *op)
 {
 	struct nfc_rma_peer *p = &r->peer[op->to];
@@ -185,22 +186,19 @@ static bool begin_pieces(struct nfc_rma *r, struct nfc_rma_op *op)
 		op->begun += piece->size;
 		r->due = piece->due_ns < r->due ? piece->due_ns : r->due;
 	}
+	if (op->begun == op->size)
+		unqueue(r, op);
 	return true;
 }
 
 static void begin_ops(struct nfc_rma *r)
 {
-	struct nfc_rma_op *op = r->first;
+	struct nfc_rma_op *next;
 
-	while (op) {
-		struct nfc_rma_op *next = op->next;
-		bool room = begin_pieces(r, op);
-
-		if (!op->over && op->begun == op->size)
-			unqueue(r, op);
-		if (!room)
+	for (struct nfc_rma_op *op = r->first; op; op = next) {
+		next = op->next;
+		if (!begin_pieces(r, op))
 			return;
-		op = next;
 	}
 }
 

@@ -106,7 +106,7 @@ struct nfc_rma_head {
 	uint32_t more; /* request: its oldest number under way; answer: status */
 };
 
-/* A put or a get of any size. It stays where it is until it ended. */
+/* A put or a get of any size. It stays where it is until ended(), and is not used after. */
 struct nfc_rma_op {
 	uint32_t to; /* index of a node */
 	bool put;
@@ -159,7 +159,8 @@ enum nfc_rma_count {
 	NFC_RMA_STALE = 7, /* requests that ended long ago, or of an earlier epoch */
 	NFC_RMA_MALFORMED = 8,
 	NFC_RMA_CROWDED = 9, /* dropped: as many answers wait as can */
-	NFC_RMA_COUNTS = 10,
+	NFC_RMA_BEGUN = 10, /* operations */
+	NFC_RMA_COUNTS = 11,
 };
 
 struct nfc_rma {

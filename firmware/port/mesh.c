@@ -171,8 +171,8 @@ static bool step_locked(struct mesh_node *n, uint64_t now)
 {
 	const struct nfc_node *node = &n->node;
 	uint64_t moved, due = UINT64_MAX, far_due = UINT64_MAX;
+	bool more = false, wakes;
 	uint32_t signals;
-	bool more = false;
 
 	moved = node->moves + node->count[NFC_NODE_SENT];
 	n->now = now;
@@ -184,7 +184,7 @@ static bool step_locked(struct mesh_node *n, uint64_t now)
 	} else {
 		if (!n->running)
 			make_node(n);
-		nfc_rma_step(n->rma, now);
+		nfc_mesh_rma_step(n, now);
 		if (n->far)
 			far_due = n->far->step(n);
 		more = nfc_mesh_send_load(n);
@@ -202,8 +202,12 @@ static bool step_locked(struct mesh_node *n, uint64_t now)
 	moved -= node->moves + node->count[NFC_NODE_SENT];
 	signals = n->signals;
 	n->signals = 0;
+	wakes = n->wakes;
+	n->wakes = false;
 	pthread_mutex_unlock(&n->lock);
 	signal_events(n, signals);
+	if (wakes)
+		nfc_mesh_wake(n->mesh);
 	return moved != 0;
 }
 
@@ -445,9 +449,11 @@ struct nfc_mesh *nfc_mesh_new(const struct nfc_mesh_config *config,
 		free(m);
 		return NULL;
 	}
+	pthread_cond_init(&m->looked, NULL);
+	m->wakes = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	m->nodes = nfc_torus_nodes(&m->config.node.torus);
 	m->node = calloc(m->nodes, sizeof(*m->node));
-	ok = m->node;
+	ok = m->node && m->wakes >= 0;
 	for (uint32_t i = 0; ok && i < m->nodes; i++)
 		ok = init_node(m, i, !here || here[i]);
 	if (ok)
@@ -487,6 +493,8 @@ void nfc_mesh_free(struct nfc_mesh *m)
 		free(n->peers);
 		free(n->took_ns);
 	}
+	if (m->wakes >= 0)
+		close(m->wakes);
 	free(m->node);
 	free(m);
 }

@@ -145,12 +145,25 @@ bool nfc_mesh_revoke(struct nfc_mesh *m, uint32_t node, uint64_t key);
  */
 struct nfc_mesh_op *nfc_mesh_begin(struct nfc_mesh *m, uint32_t node,
 				   const struct nfc_rma_op *op);
-/* Did it end? Wait: until it did. */
-bool nfc_mesh_ended(struct nfc_mesh_op *op, bool wait);
+/*
+ * Did it end? Wait as a thread, until the first step of the node after so long, which comes
+ * when its requests go again at the latest; unless somebody does so in this mesh: false at
+ * once. A clock of its own for that would cost more than the wait.
+ */
+bool nfc_mesh_look(struct nfc_mesh_op *op, uint64_t ns);
+/*
+ * Have nfc_mesh_ended() return waiter, which is not 0, when it ended: then it may be
+ * finished. False: it has ended.
+ */
+bool nfc_mesh_park(struct nfc_mesh_op *op, uintptr_t waiter);
+/* An eventfd that is readable when nfc_mesh_ended() has something. */
+int nfc_mesh_wakes(struct nfc_mesh *m);
+/* The next waiter whose operation ended; 0: none. One thread at a time. */
+uintptr_t nfc_mesh_ended(struct nfc_mesh *m);
 /* End it, if it did not end: -NFC_EWITHDRAWN. */
 void nfc_mesh_withdraw(struct nfc_mesh_op *op);
-/* How it ended: 0, or -NFC_E...; bytes that were put or got. Its memory is freed. */
-int nfc_mesh_finish(struct nfc_mesh_op *op, uint64_t *bytes);
+/* How it ended, which it did: 0, or -NFC_E... Its memory is freed. */
+int nfc_mesh_finish(struct nfc_mesh_op *op);
 /* End all operations with -NFC_ESTOPPED; no more begin. */
 void nfc_mesh_close_ops(struct nfc_mesh *m);
 /*

@@ -4,13 +4,16 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "mesh_state.h"
 
+/* Of who holds its node. */
 struct nfc_mesh_op {
 	struct nfc_rma_op op;
 	struct mesh_node *node;
-	pthread_cond_t ended;
+	uintptr_t waiter; /* that is parked; 0: none */
+	struct nfc_mesh_op *next; /* of those that ended, in the mesh's list */
 };
 
 static uint64_t wall_ns(void)
@@ -35,6 +38,13 @@ void nfc_mesh_rma_end(struct mesh_node *n)
 	nfc_rma_cancel_all(n->rma, -NFC_ERESET);
 	memset(n->rma, 0, sizeof(*n->rma));
 	memset(n->peers, 0, n->mesh->nodes * sizeof(*n->peers));
+}
+
+void nfc_mesh_rma_step(struct mesh_node *n, uint64_t now)
+{
+	nfc_rma_step(n->rma, now);
+	if (n->looked && n->look_end <= now)
+		pthread_cond_signal(&n->mesh->looked);
 }
 
 /* ---- windows ---- */
@@ -77,9 +87,40 @@ bool nfc_mesh_revoke(struct nfc_mesh *m, uint32_t node, uint64_t key)
 
 /* ---- operations ---- */
 
+/* One that is parked may be freed when it is in the list, others when the node is let go. */
 static void op_ended(struct nfc_rma_op *op)
 {
-	pthread_cond_signal(&((struct nfc_mesh_op *)op)->ended);
+	struct nfc_mesh_op *o = (struct nfc_mesh_op *)op, *before;
+	struct mesh_node *n = o->node;
+
+	if (n->looked == o)
+		pthread_cond_signal(&n->mesh->looked);
+	if (!o->waiter)
+		return;
+	before = atomic_load(&n->mesh->ended);
+	do
+		o->next = before;
+	while (!atomic_compare_exchange_weak(&n->mesh->ended, &before, o));
+	n->wakes |= !before;
+}
+
+void nfc_mesh_wake(struct nfc_mesh *m)
+{
+	uint64_t one = 1;
+	ssize_t n = write(m->wakes, &one, sizeof(one));
+
+	(void)n; /* its counter is full: it is readable */
+}
+
+/* Let go of a node in which operations may have ended. */
+static void unlock_and_wake(struct mesh_node *n)
+{
+	bool wakes = n->wakes;
+
+	n->wakes = false;
+	pthread_mutex_unlock(&n->lock);
+	if (wakes)
+		nfc_mesh_wake(n->mesh);
 }
 
 struct nfc_mesh_op *nfc_mesh_begin(struct nfc_mesh *m, uint32_t node,
@@ -93,7 +134,6 @@ struct nfc_mesh_op *nfc_mesh_begin(struct nfc_mesh *m, uint32_t node,
 	o->op = *op;
 	o->op.ended = op_ended;
 	o->node = n;
-	pthread_cond_init(&o->ended, NULL);
 	pthread_mutex_lock(&n->lock);
 	if (n->running && !n->closed) {
 		nfc_rma_begin(n->rma, &o->op);
@@ -106,16 +146,54 @@ struct nfc_mesh_op *nfc_mesh_begin(struct nfc_mesh *m, uint32_t node,
 	return o;
 }
 
-bool nfc_mesh_ended(struct nfc_mesh_op *op, bool wait)
+bool nfc_mesh_look(struct nfc_mesh_op *op, uint64_t ns)
+{
+	struct mesh_node *n = op->node;
+	struct nfc_mesh *m = n->mesh;
+	bool over;
+
+	if (atomic_exchange(&m->looks, true))
+		return false;
+	pthread_mutex_lock(&n->lock);
+	n->looked = op;
+	n->look_end = nfc_mesh_now(m) + ns;
+	while (ns && !op->op.over && nfc_mesh_now(m) < n->look_end)
+		pthread_cond_wait(&m->looked, &n->lock);
+	n->looked = NULL;
+	over = op->op.over;
+	pthread_mutex_unlock(&n->lock);
+	atomic_store(&m->looks, false);
+	return over;
+}
+
+bool nfc_mesh_park(struct nfc_mesh_op *op, uintptr_t waiter)
 {
 	bool over;
 
 	pthread_mutex_lock(&op->node->lock);
-	while (wait && !op->op.over)
-		pthread_cond_wait(&op->ended, &op->node->lock);
 	over = op->op.over;
+	if (!over)
+		op->waiter = waiter;
 	pthread_mutex_unlock(&op->node->lock);
-	return over;
+	return !over;
+}
+
+int nfc_mesh_wakes(struct nfc_mesh *m)
+{
+	return m->wakes;
+}
+
+uintptr_t nfc_mesh_ended(struct nfc_mesh *m)
+{
+	struct nfc_mesh_op *o;
+
+	if (!m->taken)
+		m->taken = atomic_exchange(&m->ended, NULL);
+	o = m->taken;
+	if (!o)
+		return 0;
+	m->taken = o->next;
+	return o->waiter;
 }
 
 void nfc_mesh_withdraw(struct nfc_mesh_op *op)
@@ -125,16 +203,14 @@ void nfc_mesh_withdraw(struct nfc_mesh_op *op)
 	pthread_mutex_lock(&n->lock);
 	if (!op->op.over)
 		nfc_rma_cancel(n->rma, &op->op, -NFC_EWITHDRAWN);
-	pthread_mutex_unlock(&n->lock);
+	unlock_and_wake(n);
 	nfc_mesh_kick(n); /* others may have its place */
 }
 
-int nfc_mesh_finish(struct nfc_mesh_op *op, uint64_t *bytes)
+int nfc_mesh_finish(struct nfc_mesh_op *op)
 {
 	int status = op->op.status;
 
-	*bytes = op->op.finished;
-	pthread_cond_destroy(&op->ended);
 	free(op);
 	return status;
 }
@@ -148,7 +224,7 @@ void nfc_mesh_close_ops(struct nfc_mesh *m)
 		n->closed = true;
 		if (n->running)
 			nfc_rma_cancel_all(n->rma, -NFC_ESTOPPED);
-		pthread_mutex_unlock(&n->lock);
+		unlock_and_wake(n);
 	}
 }
 

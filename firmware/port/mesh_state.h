@@ -37,6 +37,9 @@ struct mesh_node {
 	struct nfc_rma_peer *peers;
 	uint64_t epoch; /* of puts and gets: above that of any time before */
 	bool closed; /* no more of them begin */
+	bool wakes; /* operations ended whose waiters are parked */
+	struct nfc_mesh_op *looked; /* that nfc_mesh_look() waits for; NULL: none */
+	uint64_t look_end; /* when it shall do so no more */
 	/* The load. */
 	pthread_mutex_t lock; /* guards the node from readers, and load */
 	struct nfc_mesh_load load;
@@ -85,6 +88,11 @@ struct nfc_mesh {
 	uint64_t clock; /* without threads */
 	struct mesh_thread thread[NFC_MESH_THREADS_MAX];
 	_Atomic bool halt;
+	int wakes; /* eventfd: there is something in ended */
+	_Atomic bool looks; /* somebody is in nfc_mesh_look() */
+	pthread_cond_t looked; /* whom the end of his operation wakes */
+	_Atomic(struct nfc_mesh_op *) ended; /* whose waiters are parked, last first */
+	struct nfc_mesh_op *taken; /* of those, by nfc_mesh_ended() */
 };
 
 uint64_t nfc_mesh_now(struct nfc_mesh *m);
@@ -101,6 +109,10 @@ void nfc_mesh_assist(struct mesh_node *n);
 /* The node starts, or ends: its windows and operations end with it. */
 void nfc_mesh_rma_start(struct mesh_node *n);
 void nfc_mesh_rma_end(struct mesh_node *n);
+/* Before a step of the node. */
+void nfc_mesh_rma_step(struct mesh_node *n, uint64_t now);
+/* Have nfc_mesh_ended() called: a node was let go that wakes. */
+void nfc_mesh_wake(struct nfc_mesh *m);
 
 /* What mesh_far.c does at a node, which is held. */
 struct mesh_far {
