@@ -34,6 +34,12 @@ enum nfc_stack_limits {
 	NFC_STACK_MAX = 16 << 20, /* an image with a program that asks for more is refused */
 };
 
+/* What hosts may do with a window, ored. */
+enum nfc_window_access {
+	NFC_WINDOW_READ = 1, /* get */
+	NFC_WINDOW_WRITE = 2, /* put */
+};
+
 /* A program, by name; main runs as one process per start. */
 struct nfc_program {
 	uint32_t abi; /* NFC_PROGRAM_ABI */
@@ -150,6 +156,22 @@ struct nfc_api {
 	 */
 	int (*channel_connect)(struct nfc_process *self, uint64_t target,
 			       struct nfc_channel **ch);
+
+	/*
+	 * Make [address, address + size) a window: hosts at any node of the fabric
+	 * put to it or get from it, as enum nfc_window_access says, by the key, while
+	 * this process does anything at all. It is told of neither. A window ends with
+	 * nfc_revoke(), with its memory or with the process; nothing touches that
+	 * memory any more then. Who is to know the key is told it over a channel.
+	 * -NFC_ERANGE: not memory that this process allocated, all of it at once.
+	 * -NFC_EINVAL: access makes no sense. -NFC_ETOOLARGE: over 64 MiB.
+	 * -NFC_ENOMEM: the host has 64 windows there, or the node 256, or 256 MiB.
+	 * -NFC_ENOTSUP: the device is of no fabric. -NFC_ERESET: its node is dead.
+	 */
+	int (*window)(struct nfc_process *self, uint64_t address, uint64_t size,
+		      uint32_t access, uint64_t *key);
+	/* -NFC_ECLOSED: this process has no such window, or no more. */
+	int (*revoke)(struct nfc_process *self, uint64_t key);
 };
 
 #ifdef NFC_PROGRAM_SHARED
@@ -185,6 +207,8 @@ extern const struct nfc_api *nfc_api;
 #define nfc_now nfc_api->now
 #define nfc_log nfc_api->log
 #define nfc_prompt nfc_api->prompt
+#define nfc_window nfc_api->window
+#define nfc_revoke nfc_api->revoke
 #else
 int channel_read(struct nfc_channel *ch, void *buf, size_t n);
 int channel_read_any(struct nfc_channel *ch, void *buf, size_t n,
@@ -210,6 +234,9 @@ void nfc_sleep(struct nfc_process *self, uint64_t ns);
 uint64_t nfc_now(struct nfc_process *self);
 void nfc_log(struct nfc_process *self, const char *line);
 void nfc_prompt(struct nfc_process *self, int prompt);
+int nfc_window(struct nfc_process *self, uint64_t address, uint64_t size,
+	       uint32_t access, uint64_t *key);
+int nfc_revoke(struct nfc_process *self, uint64_t key);
 #endif
 
 #endif /* NFC_FW_H */

@@ -25,6 +25,7 @@ struct nfc_image {
 enum {
 	NFC_HOSTS_MAX = 64,
 	NFC_JOINTS = 64, /* of a host */
+	NFC_HOST_WINDOWS = 64, /* of its processes */
 	NFC_JOINT_SHIFT = 4, /* log2 of the next */
 	/* of a ring of one, of which 6 are in use at most */
 	NFC_JOINT_SLOTS = 1 << NFC_JOINT_SHIFT,
@@ -131,6 +132,15 @@ struct nfc_port {
 	void (*carry)(void *self, uint32_t host, uint32_t index);
 	int (*fetch)(void *self, uint32_t host, uint32_t index, void *to,
 		     uint64_t at, uint64_t len);
+	/*
+	 * Others may put to memory of a host's process, or get from it, by the key: enum
+	 * nfc_window_access. 0, or a negated status. When revoke returns, nothing
+	 * touches it. The port ends those that are left before it detaches a host.
+	 * NULL: the device is of no fabric. Any thread.
+	 */
+	int (*window)(void *self, uint32_t host, void *memory, uint64_t size,
+		      uint32_t access, uint64_t *key);
+	void (*revoke)(void *self, uint32_t host, uint64_t key);
 	/* There are DMA pieces for idle engines: wake them. Any thread. */
 	void (*wake_engines)(void *self);
 	/* Monotonic nanoseconds. Any thread. */

@@ -509,4 +509,4 @@ const (
 )
 
 // ProgramABI is the version a loadable program must be built for.
-const ProgramABI = Major<<16 | 1
+const ProgramABI = Major<<16 | 2

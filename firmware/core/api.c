@@ -180,6 +180,19 @@ static void api_prompt(struct nfc_process *self, int prompt)
 	api_leave(self, 0);
 }
 
+static int api_window(struct nfc_process *self, uint64_t address, uint64_t size,
+		      uint32_t access, uint64_t *key)
+{
+	api_touch_buffer((void *)key, sizeof(*key));
+	api_enter(self);
+	return api_leave(self, nfc_window(self, address, size, access, key));
+}
+
+static int api_revoke(struct nfc_process *self, uint64_t key)
+{
+	return api_leave(self, nfc_revoke(api_enter(self), key));
+}
+
 const struct nfc_api nfc_api_table = {
 	.abi = NFC_PROGRAM_ABI,
 	.size = sizeof(struct nfc_api),
@@ -204,4 +217,6 @@ const struct nfc_api nfc_api_table = {
 	.log = api_log,
 	.prompt = api_prompt,
 	.channel_connect = api_connect,
+	.window = api_window,
+	.revoke = api_revoke,
 };

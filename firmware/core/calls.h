@@ -93,6 +93,7 @@ static inline uint32_t nfc_joint_index(const struct nfc_joint *joint)
 void *nfc_memory_at(struct nfc_host *host, uint64_t address, uint64_t size);
 uint64_t nfc_memory_alloc(struct nfc_host *host, uint64_t owner,
 			  enum nfc_memory type, uint64_t size);
+/* Free one block of owner, or all of them if address is 0, and end their windows. */
 void nfc_memory_free(struct nfc_host *host, uint64_t owner, uint64_t address);
 uint64_t nfc_memory_available(struct nfc_host *host, enum nfc_memory type);
 

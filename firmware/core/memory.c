@@ -79,9 +79,49 @@ uint64_t nfc_memory_alloc(struct nfc_host *host, uint64_t owner,
 	return address;
 }
 
-/* Free one block of owner, or all of them if address is 0. */
+static struct nfc_block *find_block(struct nfc_host *host, uint64_t owner,
+				    uint64_t address)
+{
+	for (uint32_t i = 0; i < NFC_BLOCKS; i++) {
+		struct nfc_block *b = &host->block[i];
+
+		if (b->address && b->owner == owner &&
+		    address - b->address < b->size)
+			return b;
+	}
+	return NULL;
+}
+
+/*
+ * End windows of owner: the one of a key; those of a block, which starts at address; or
+ * all, if both are 0. False: there is none. The port is called without the lock.
+ */
+static bool end_window(struct nfc_host *host, uint64_t owner, uint64_t key,
+		       uint64_t address)
+{
+	const struct nfc_port *port = host->dev->port;
+	uint64_t ended = 0;
+
+	nfc_lock(&host->lock);
+	for (uint32_t i = 0; i < NFC_HOST_WINDOWS && !ended; i++) {
+		struct nfc_window *w = &host->window[i];
+
+		if (w->owner != owner || (key && w->key != key) ||
+		    (address && w->block != address))
+			continue;
+		ended = w->key;
+		w->owner = 0;
+	}
+	nfc_unlock(&host->lock);
+	if (ended)
+		port->revoke(port->self, host->index, ended);
+	return ended;
+}
+
 void nfc_memory_free(struct nfc_host *host, uint64_t owner, uint64_t address)
 {
+	while (end_window(host, owner, 0, address))
+		;
 	nfc_lock(&host->lock);
 	for (uint32_t i = 0; i < NFC_BLOCKS; i++) {
 		struct nfc_block *b = &host->block[i];
@@ -131,4 +171,65 @@ void nfc_free(struct nfc_process *self, uint64_t address)
 void *nfc_at(struct nfc_process *self, uint64_t address, uint64_t size)
 {
 	return nfc_memory_at(self->host, address, size);
+}
+
+/* A place for a window of a range that the process has; NULL and why. */
+static struct nfc_window *take_window(struct nfc_process *self,
+				      uint64_t address, uint64_t size, int *why)
+{
+	struct nfc_host *host = self->host;
+	const struct nfc_block *b;
+	struct nfc_window *w = NULL;
+
+	nfc_lock(&host->lock);
+	b = find_block(host, self->id, address);
+	if (!b || size > b->size - (address - b->address)) {
+		*why = -NFC_ERANGE;
+		b = NULL;
+	}
+	for (uint32_t i = 0; b && !w && i < NFC_HOST_WINDOWS; i++)
+		if (!host->window[i].owner)
+			w = &host->window[i];
+	if (w)
+		*w = (struct nfc_window){ self->id, 0, b->address };
+	else if (b)
+		*why = -NFC_ENOMEM;
+	nfc_unlock(&host->lock);
+	return w;
+}
+
+int nfc_window(struct nfc_process *self, uint64_t address, uint64_t size,
+	       uint32_t access, uint64_t *key)
+{
+	const struct nfc_port *port = self->island->dev->port;
+	struct nfc_host *host = self->host;
+	uint64_t made = 0;
+	struct nfc_window *w;
+	int rc;
+
+	if (!access || access & ~(uint32_t)(NFC_WINDOW_READ | NFC_WINDOW_WRITE))
+		return -NFC_EINVAL;
+	if (!port->window)
+		return -NFC_ENOTSUP;
+	w = take_window(self, address, size, &rc);
+	if (!w)
+		return rc;
+	rc = port->window(port->self, host->index,
+			  nfc_memory_at(host, address, size), size, access,
+			  &made);
+	nfc_lock(&host->lock);
+	w->key = made;
+	if (rc)
+		w->owner = 0;
+	nfc_unlock(&host->lock);
+	if (!rc)
+		*key = made;
+	return rc;
+}
+
+int nfc_revoke(struct nfc_process *self, uint64_t key)
+{
+	if (!key || !end_window(self->host, self->id, key, 0))
+		return -NFC_ECLOSED;
+	return 0;
 }

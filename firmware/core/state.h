@@ -362,6 +362,13 @@ struct nfc_block {
 	uint64_t owner; /* process id */
 };
 
+/* Memory that hosts anywhere put to and get from. */
+struct nfc_window {
+	uint64_t owner; /* process id; 0: unused */
+	uint64_t key; /* 0: it is being made */
+	uint64_t block; /* address of the one that it lies in */
+};
+
 /* What a part's health is computed from, counted over one heartbeat. */
 enum nfc_sign {
 	NFC_SIGN_DROPPED, /* messages */
@@ -414,6 +421,7 @@ struct nfc_host {
 	uint32_t program_count;
 	struct nfc_loaded loaded[NFC_IMAGES];
 	struct nfc_block block[NFC_BLOCKS];
+	struct nfc_window window[NFC_HOST_WINDOWS];
 	uint64_t log_head, log_tail; /* lines read, written */
 	uint64_t log_lost;
 	char log_line[NFC_LOG_LINES][NFC_PAYLOAD_SIZE];

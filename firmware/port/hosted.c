@@ -342,6 +342,31 @@ static int port_fetch(void *self, uint32_t host, uint32_t index, void *to,
 	return rc;
 }
 
+static int port_window(void *self, uint32_t host, void *memory, uint64_t size,
+		       uint32_t access, uint64_t *key)
+{
+	struct epoch *epoch = self;
+	const struct nfc_hosted_joints *j = joints_of(epoch, host);
+	int rc;
+
+	if (!j)
+		return -NFC_ENOTSUP;
+	rc = j->window(j->self, memory, size, access, key);
+	leave(&epoch->joints);
+	return rc;
+}
+
+static void port_revoke(void *self, uint32_t host, uint64_t key)
+{
+	struct epoch *epoch = self;
+	const struct nfc_hosted_joints *j = joints_of(epoch, host);
+
+	if (!j)
+		return;
+	j->revoke(j->self, key);
+	leave(&epoch->joints);
+}
+
 static void port_wake_engines(void *self)
 {
 	struct epoch *epoch = self;
@@ -465,6 +490,8 @@ static int epoch_start(struct nfc_hosted *h)
 		.join = port_join,
 		.carry = port_carry,
 		.fetch = port_fetch,
+		.window = port_window,
+		.revoke = port_revoke,
 		.wake_engines = port_wake_engines,
 		.now = port_now,
 		.log = port_log,

@@ -38,7 +38,10 @@ struct nfc_hosted_far {
 		   uint64_t len);
 };
 
-/* Channels of a host's processes to those at other nodes: as in struct nfc_port. */
+/*
+ * Channels of a host's processes to those at other nodes, and their windows: as in struct
+ * nfc_port.
+ */
 struct nfc_hosted_joints {
 	void *self;
 	int (*locate)(void *self, uint64_t id);
@@ -47,7 +50,13 @@ struct nfc_hosted_joints {
 	void (*carry)(void *self, uint32_t index);
 	int (*fetch)(void *self, uint32_t index, void *to, uint64_t at,
 		     uint64_t len);
-	/* From now on the host is that one of a device; NULL: it is about to go. */
+	int (*window)(void *self, void *memory, uint64_t size, uint32_t access,
+		      uint64_t *key);
+	void (*revoke)(void *self, uint64_t key);
+	/*
+	 * From now on the host is that one of a device; NULL: it is about to go, and has no
+	 * windows any more.
+	 */
 	void (*serve)(void *self, struct nfc_device *core, uint32_t host);
 };
 

@@ -6,7 +6,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../nfc_fw.h"
 #include "mesh_state.h"
+
+_Static_assert((int)NFC_RMA_READ == (int)NFC_WINDOW_READ &&
+		       (int)NFC_RMA_WRITE == (int)NFC_WINDOW_WRITE,
+	       "programs and hosts name access alike");
 
 /* Of who holds its node. */
 struct nfc_mesh_op {
@@ -57,19 +62,30 @@ static uint64_t new_key(void)
 	return getrandom(&key, sizeof(key), 0) == sizeof(key) ? key : 0;
 }
 
+int nfc_mesh_add_window(struct mesh_node *n, void *memory, uint64_t size,
+			uint32_t access, uint64_t *key)
+{
+	struct nfc_rma_table *t = &n->rma->table;
+	int rc;
+
+	if (!n->running)
+		return -NFC_ERESET;
+	*key = new_key();
+	rc = nfc_rma_add(t, *key, size, access);
+	for (uint64_t page = 0; !rc && page * NFC_RMA_PAGE < size; page++)
+		nfc_rma_map(t, *key, page,
+			    (uint8_t *)memory + page * NFC_RMA_PAGE);
+	return rc;
+}
+
 int nfc_mesh_window(struct nfc_mesh *m, uint32_t node, void *memory,
 		    uint64_t size, uint32_t access, uint64_t *key)
 {
 	struct mesh_node *n = &m->node[node];
-	int rc = -NFC_ERESET;
+	int rc;
 
-	*key = new_key();
 	pthread_mutex_lock(&n->lock);
-	if (n->running)
-		rc = nfc_rma_add(&n->rma->table, *key, size, access);
-	for (uint64_t page = 0; !rc && page * NFC_RMA_PAGE < size; page++)
-		nfc_rma_map(&n->rma->table, *key, page,
-			    (uint8_t *)memory + page * NFC_RMA_PAGE);
+	rc = nfc_mesh_add_window(n, memory, size, access, key);
 	pthread_mutex_unlock(&n->lock);
 	return rc;
 }

@@ -81,6 +81,13 @@ static void enter_place(struct mesh_place *at, struct nfc_device *core,
 	n->places = at;
 }
 
+static void drop_window(struct mesh_place *at, uint64_t *window)
+{
+	if (*window)
+		nfc_rma_remove(&at->node->rma->table, *window);
+	*window = 0;
+}
+
 /* End all that leads there; nothing reaches its device any more. */
 static void leave_place(struct mesh_place *at)
 {
@@ -95,6 +102,8 @@ static void leave_place(struct mesh_place *at)
 	for (uint32_t i = 0; i < NFC_JOINTS; i++)
 		if (at->span[i])
 			drop_span(at->span[i]);
+	for (uint32_t i = 0; i < NFC_HOST_WINDOWS; i++)
+		drop_window(at, &at->window[i]);
 	nfc_mesh_kick(at->node); /* the other ends are told */
 }
 
@@ -297,13 +306,55 @@ static int place_fetch(void *self, uint32_t index, void *to, uint64_t at,
 	return rc;
 }
 
+/* Where a place keeps that key; NULL: nowhere. */
+static uint64_t *find_window(struct mesh_place *at, uint64_t key)
+{
+	for (uint32_t i = 0; i < NFC_HOST_WINDOWS; i++)
+		if (at->window[i] == key)
+			return &at->window[i];
+	return NULL;
+}
+
+static int place_window(void *self, void *memory, uint64_t size,
+			uint32_t access, uint64_t *key)
+{
+	struct mesh_place *at = self;
+	uint64_t *window;
+	int rc = -NFC_ECLOSED;
+
+	pthread_mutex_lock(&at->node->lock);
+	window = find_window(at, 0);
+	if (at->active)
+		rc = window ? nfc_mesh_add_window(at->node, memory, size,
+						  access, key) :
+			      -NFC_ENOMEM;
+	if (!rc)
+		*window = *key;
+	pthread_mutex_unlock(&at->node->lock);
+	return rc;
+}
+
+static void place_revoke(void *self, uint64_t key)
+{
+	struct mesh_place *at = self;
+	uint64_t *window;
+
+	pthread_mutex_lock(
+		&at->node->lock); /* no step copies meanwhile, or later */
+	window = find_window(at, key);
+	if (window)
+		drop_window(at, window);
+	pthread_mutex_unlock(&at->node->lock);
+}
+
 void nfc_mesh_place(struct mesh_place *at, struct mesh_node *n, uint32_t home)
 {
 	at->node = n;
 	at->home = home;
-	at->calls = (struct nfc_hosted_joints){ at,	     place_locate,
-						place_join,  place_carry,
-						place_fetch, place_serve };
+	at->calls = (struct nfc_hosted_joints){ at,	      place_locate,
+						place_join,   place_carry,
+						place_fetch,  place_window,
+						place_revoke, place_serve };
 }
 
 /* ---- hosts that are at the node of their device ---- */

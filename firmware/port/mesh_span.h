@@ -28,6 +28,7 @@ struct mesh_place {
 	bool active;
 	_Atomic uint64_t rung; /* a bit for each joint: the device said something */
 	struct mesh_span *span[NFC_JOINTS];
+	uint64_t window[NFC_HOST_WINDOWS]; /* keys of its processes' windows; 0: none */
 	/* JOINs that made a span: one that comes late makes no other. */
 	struct {
 		uint32_t peer, number;

@@ -111,6 +111,9 @@ void nfc_mesh_rma_start(struct mesh_node *n);
 void nfc_mesh_rma_end(struct mesh_node *n);
 /* Before a step of the node. */
 void nfc_mesh_rma_step(struct mesh_node *n, uint64_t now);
+/* As nfc_mesh_window(), of a node that is held. */
+int nfc_mesh_add_window(struct mesh_node *n, void *memory, uint64_t size,
+			uint32_t access, uint64_t *key);
 /* Have nfc_mesh_ended() called: a node was let go that wakes. */
 void nfc_mesh_wake(struct nfc_mesh *m);
 
