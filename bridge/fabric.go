@@ -44,6 +44,28 @@ type Fabric interface {
 	// is of what was checked, also with an error: that of ctx, ErrLinkDown if the link
 	// is not up or was not meanwhile, ErrBusy if it is being tested.
 	TestLink(ctx context.Context, node abi.Node, link int, words uint64) (LinkTest, error)
+	// Put writes data to a window of any node from offset on, and returns when all of it is
+	// there; nobody at the window takes part. What the fabric loses is sent again until ctx
+	// ends, and nothing is written twice. After an error a part of it may be there; none of
+	// it comes later than what this process puts there after that.
+	//
+	// The error wraps ErrNotSubscribed (no such window: it never was, or was revoked, or its
+	// node started anew), ErrNotSupported (the window is not for that, or this process is not
+	// the one that has the own node), ErrRange (a piece is not in the window), ErrDeviceLost
+	// (no way leads to its node, or the own node died), ErrInvalid (no such node), ErrClosed,
+	// or is that of ctx.
+	Put(ctx context.Context, to FabricWindow, offset uint64, data []byte) error
+	// Get reads from a window of any node from offset on until buf is full. Of bytes that
+	// are written meanwhile it may read some before and some after. Errors are those of Put;
+	// after one buf may hold anything.
+	Get(ctx context.Context, from FabricWindow, offset uint64, buf []byte) error
+}
+
+// FabricWindow names memory at a node that others put to and get from: a host's, or that of
+// a device program which called nfc_window. It is what they need to know.
+type FabricWindow struct {
+	Node abi.Node
+	Key  uint64
 }
 
 // LinkTest is the result of a test of a link.

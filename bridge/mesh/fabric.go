@@ -128,3 +128,21 @@ func (f *Fabric) TestLink(ctx context.Context, node abi.Node, link int, words ui
 	result, err := f.Mesh.Test(ctx, i, link, words)
 	return bridge.LinkTest(result), f.Error(err)
 }
+
+// Put has the node write to a window of any node.
+func (f *Fabric) Put(ctx context.Context, to bridge.FabricWindow, offset uint64, data []byte) error {
+	i, err := f.Index(to.Node)
+	if err != nil {
+		return err
+	}
+	return f.Error(f.Mesh.Put(ctx, f.At, Remote{i, to.Key}, offset, data))
+}
+
+// Get has the node read from a window of any node.
+func (f *Fabric) Get(ctx context.Context, from bridge.FabricWindow, offset uint64, buf []byte) error {
+	i, err := f.Index(from.Node)
+	if err != nil {
+		return err
+	}
+	return f.Error(f.Mesh.Get(ctx, f.At, Remote{i, from.Key}, offset, buf))
+}

@@ -23,17 +23,26 @@ const (
 	WindowsMax = 256      // windows of a node at once
 )
 
+// kind is an error that means what one of the bridge does, with words of its own.
+type kind struct {
+	text string
+	is   error
+}
+
+func (k *kind) Error() string { return k.text }
+func (k *kind) Unwrap() error { return k.is }
+
 // Errors of puts and gets.
 var (
 	// ErrWindow means that the key is none of a window there: it never was, or the
 	// window was revoked, or its node started anew since.
-	ErrWindow = errors.New("no such window")
+	ErrWindow error = &kind{"no such window", bridge.ErrNotSubscribed}
 	// ErrAccess means that the window may not be used so.
-	ErrAccess = errors.New("window does not allow it")
+	ErrAccess error = &kind{"window does not allow it", bridge.ErrNotSupported}
 	// ErrUnreachable means that no way leads to the node.
-	ErrUnreachable = errors.New("no way leads to the node")
+	ErrUnreachable error = &kind{"no way leads to the node", bridge.ErrDeviceLost}
 	// ErrDead means that the node that asked died meanwhile, or is dead.
-	ErrDead = errors.New("node is dead")
+	ErrDead error = &kind{"node is dead", bridge.ErrDeviceLost}
 )
 
 // Access is what others may do with a window.

@@ -23,6 +23,10 @@ type Torus interface {
 	KillNode(node abi.Node, dead bool) error
 	// TestLink tests a link.
 	TestLink(ctx context.Context, node abi.Node, link int, words uint64) (bridge.LinkTest, error)
+	// Put writes to a window of a node.
+	Put(ctx context.Context, to bridge.FabricWindow, offset uint64, data []byte) error
+	// Get reads from one.
+	Get(ctx context.Context, from bridge.FabricWindow, offset uint64, buf []byte) error
 	// Open opens the device of a node, which is not the own one, and not open. One call at a
 	// time is made.
 	Open(ctx context.Context, n abi.Node) (bridge.Device, error)

@@ -57,6 +57,8 @@ type (
 	FabricNodeState = bridge.FabricNodeState
 	// FabricLinkState is one end of a link.
 	FabricLinkState = bridge.FabricLinkState
+	// FabricWindow names memory at a node that others put to and get from.
+	FabricWindow = bridge.FabricWindow
 	// FabricHop is a step of a route.
 	FabricHop = bridge.FabricHop
 	// LinkTest is the result of a test of a link.
