@@ -159,17 +159,18 @@ func (s *Device) placeLocked(first, n uint64) (uint64, abi.Status) {
 	return 0, abi.ErrNoMemory
 }
 
+// serveStop does not wait for the process, which may have offers to take back: the host
+// asks again.
 func (s *Device) serveStop(r *abi.Control) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	p := s.cur.procs[r.A]
 	if p == nil || r.A <= 2 {
-		s.mu.Unlock()
 		r.Status = uint16(abi.ErrInvalid)
 		return
 	}
 	p.stopLocked(abi.ErrStopped)
-	s.mu.Unlock()
-	p.running.Wait()
+	r.Status = uint16(abi.ErrBusy)
 }
 
 func (s *Device) serveRunning(r *abi.Control) {

@@ -17,7 +17,6 @@ type process struct {
 	ports    []*channel
 	argument uint64
 	stopped  abi.Status // why, once told to stop; guarded by s.mu
-	running  sync.WaitGroup
 	memMu    sync.Mutex
 	maps     [][]byte
 }
@@ -34,9 +33,7 @@ func (s *Device) startLocked(code program, ports []*channel, argument uint64) *p
 		c.proc, c.port = p, i
 	}
 	l.procs[p.id] = p
-	p.running.Add(1)
 	l.done.Go(func() {
-		defer p.running.Done()
 		code(p)
 		p.exit()
 	})
