@@ -1,6 +1,7 @@
 package bridgetest
 
 import (
+	"context"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +17,7 @@ var controlCases = []testCase{
 	{"control/start-errors", startErrors},
 	{"control/contexts", startTooMany},
 	{"control/stop", stopErrors},
+	{"control/stop-offering", stopOffering},
 	{"control/running", running},
 	{"control/load-errors", loadErrors},
 	{"control/several-devices", severalDevices},
@@ -121,6 +123,21 @@ func stopErrors(e *Env) {
 	p := e.Start(dev, "loopback", 1)
 	require.NoError(e, dev.Stop(e.Ctx(), p.ID))
 	require.ErrorIs(e, dev.Stop(e.Ctx(), p.ID), bridge.ErrInvalid)
+}
+
+// stopOffering: a process that offers what nobody receives ends when it is stopped, in
+// whichever mailbox it takes its offer back.
+func stopOffering(e *Env) {
+	const mailboxes = 4
+	dev := e.device("managers=4")
+	for range mailboxes {
+		p := e.Start(dev, "loopback", 1)
+		ch := e.Subscribe(dev, p.First)
+		require.NoError(e, ch.Send(e.Ctx(), []byte("nobody takes the echo")))
+		_, err := ch.Next(e.Ctx())
+		require.NoError(e, err)
+		require.NoError(e, dev.Stop(context.Background(), p.ID), "target %v", p.First)
+	}
 }
 
 // running: a process runs from Start until it has returned.
