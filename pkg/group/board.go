@@ -169,7 +169,7 @@ func (s *Step) post() error {
 	anyLeft := g.near.mesh.left.Load() > 0
 	for i := range g.toPeers {
 		to, at := &g.toPeers[i], &p.places[i]
-		if anyLeft && to.closed.Load() {
+		if anyLeft && to.closed.Load() && !g.flushing {
 			g.fail(about(ErrGone, to.rank))
 		}
 		data := s.Out(to.rank)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -297,18 +298,18 @@ func (g *Group) awaited(on int) []int {
 	return ranks
 }
 
-// missing returns an error about members that are gone: those that died, and
-// those that are waited for.
+// missing returns an error about members that are gone: those that died, those that
+// are waited for, and in a flush those that never said where their data end.
 func (g *Group) missing(on int) error {
 	var dead []int
 	for rank, at := range g.member.link {
-		if g.gone[at] == ErrGone {
+		if g.gone[at] == ErrGone || g.gone[at] != nil && g.flushing && g.lastAt[rank] == 0 {
 			dead = append(dead, rank)
 		}
 	}
 	if len(dead) == 0 {
 		for _, rank := range g.awaited(on) {
-			if g.gone[g.member.link[rank]] != nil {
+			if g.gone[g.member.link[rank]] != nil && !g.flushedAndLeft(rank) {
 				dead = append(dead, rank)
 			}
 		}
@@ -317,6 +318,13 @@ func (g *Group) missing(on int) error {
 		return about(ErrGone, dead...)
 	}
 	return nil
+}
+
+// flushedAndLeft reports whether a member that left may have flushed to the end. Then
+// all have flushed, and the word of one that this member has not heard of yet is on its
+// way; it shows whether this exchange counts.
+func (g *Group) flushedAndLeft(rank int) bool {
+	return g.flushing && g.lastAt[rank] > 0 && slices.Contains(g.lastAt, 0)
 }
 
 // hold keeps a frame until the next call.

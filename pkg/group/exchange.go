@@ -117,7 +117,8 @@ var errFlushed = errors.New("all members have flushed")
 
 // Flush announces that this member has no more data, and yields what the others still
 // have for it, step by step, until all of them have flushed. Afterwards the group
-// is as after Join. An error ends it, as one of Exchange.
+// is as after Join; who has no more to do may leave. An error ends it, as one of
+// Exchange; a member that left without having flushed is one (ErrGone).
 func (g *Group) Flush(ctx context.Context) iter.Seq2[[]Package, error] {
 	return func(yield func([]Package, error) bool) {
 		for more := true; ; {
@@ -156,7 +157,9 @@ func (g *Group) flushStep(ctx context.Context) (done bool, err error) {
 		}
 	}
 	if err = errFlushed; !g.flushed() {
-		err = g.step1(nil)
+		if err = g.lostInFlush(); err == nil {
+			err = g.step1(nil)
+		}
 	}
 	if !errors.Is(err, errFlushed) {
 		return false, g.end(err)
@@ -165,6 +168,15 @@ func (g *Group) flushStep(ctx context.Context) (done bool, err error) {
 		return false, g.end(err)
 	}
 	return true, nil
+}
+
+// lostInFlush returns an error about members that ended without a word of where their
+// data end: a flush of others that need not wait for them would never end.
+func (g *Group) lostInFlush() error {
+	if g.lost == 0 {
+		return nil
+	}
+	return g.missing(g.member.rank) // waited for: nobody
 }
 
 // flushed reports whether the exchanges with data of all are over.

@@ -355,6 +355,64 @@ func TestFlush(t *testing.T) {
 	}
 }
 
+// TestFlushAndLeave: who has flushed may leave at once; the others, who still look for
+// the end of the data, do not take it for gone.
+func TestFlushAndLeave(t *testing.T) {
+	for _, transport := range []string{"mesh", "rings"} {
+		for _, a := range Algorithms() {
+			const size = 4
+			for round := range 5 {
+				play(t, transport, options(a, size), func(ctx context.Context, g *Group) error {
+					for range 3 * ((g.Rank() + round) % size) {
+						if _, err := g.Exchange(ctx, []Package{{(g.Rank() + 1) % size, []byte{1}}}); err != nil {
+							return err
+						}
+					}
+					for _, err := range g.Flush(ctx) {
+						if err != nil {
+							return fmt.Errorf("%s over %s: %w", a.Name, transport, err)
+						}
+					}
+					return nil
+				})
+			}
+		}
+	}
+}
+
+// TestFlushWithoutOne: a flush ends at once when a member leaves that never flushed,
+// although nobody has to wait for it.
+func TestFlushWithoutOne(t *testing.T) {
+	mesh := NewMesh(3)
+	ctx := background(t)
+	var all errs
+	for rank := range 3 {
+		all.Go(func() error {
+			o := Options{Rank: rank, Size: 3, Algorithm: "isend", Targets: []int{}}
+			if rank < 2 {
+				o.Targets = []int{1 - rank}
+			}
+			o.Sources = o.Targets
+			g, err := Join(ctx, mesh, o)
+			if err != nil {
+				return err
+			}
+			defer g.Close()
+			if rank == 2 {
+				return nil
+			}
+			for _, err := range g.Flush(ctx) {
+				var e *Error
+				if errors.As(err, &e) && (errors.Is(err, ErrRevoked) || errors.Is(err, ErrGone) && slices.Equal(e.Ranks, []int{2})) {
+					return nil
+				}
+			}
+			return errors.New("it does not name rank 2")
+		})
+	}
+	require.NoError(t, all.Wait())
+}
+
 // TestNoAllocation: a step allocates nothing once memory is warm, whatever its
 // packages are.
 func TestNoAllocation(t *testing.T) {

@@ -160,7 +160,7 @@ func (g *Group) sent(to int, h Header, size int, err error) {
 	switch {
 	case err == nil:
 		g.stats.sent(size)
-	case h.Op < opControl: // an answer to who is gone is nobody's loss
+	case h.Op < opControl && !g.flushing: // an answer, or no data, to who is gone is nobody's loss
 		g.fail(about(err, to))
 	}
 }
