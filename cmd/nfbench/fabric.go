@@ -16,8 +16,7 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/fabric"
 )
 
-// FabricReport is what "fabric" prints. Packets are the mesh's own: no channel
-// travels on it yet.
+// FabricReport is what "fabric" prints. Packets are the mesh's own, and those of puts and gets.
 type FabricReport struct {
 	Command string       `json:"command"`
 	Machine Machine      `json:"machine"`
@@ -95,8 +94,12 @@ func newFabric(c *common) *cobra.Command {
 their links and routers: half of a ping-pong by hops, bandwidth by size to a neighbour,
 every node to every other, puts to and gets from a neighbour's memory and how its pages
 are found, the processor when idle, and a link that is cut and mended under load, with
-the map before and meanwhile. Packets are the measurement's own:
-channels to targets on other nodes do not exist yet.`,
+the map before and meanwhile. Packets are the measurement's own: "nfbench latency --node"
+measures channels to targets on other nodes.
+
+Half round trips, puts and gets are in µs, finding a page in ns, bandwidths in MB/s (10^6
+bytes of payload a second), the processor when idle in percent of a core; JSON has the
+unit in each name.`,
 		Example: `  nfbench fabric --torus 4x4x1 --plot fabric.svg
   nfbench fabric --torus 2x2x2 --errors 1e-4 --output json`,
 		Args: cobra.NoArgs,
@@ -115,13 +118,13 @@ channels to targets on other nodes do not exist yet.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.torus, "torus", "4x4x1", "nodes in x, y and z; 64 at most")
-	f.IntVar(&o.threads, "threads", 0, "threads that the nodes run on; 0: one for each processor")
-	f.IntVar(&o.pings, "pings", 10000, "pings for each number of hops")
-	f.DurationVar(&o.time, "time", 300*time.Millisecond, "time of each run of packets")
-	f.Float64Var(&o.errors, "errors", 0, "part of words that each link flips")
-	f.StringVar(&o.plot, "plot", "", "write half round trips by hops as SVG to this file")
-	f.StringVar(&o.svg, "map", "", "write the map with the cut link as SVG to this file")
+	f.StringVar(&o.torus, "torus", "4x4x1", "nodes in x, y and z, 2 to 64 in all")
+	f.IntVar(&o.threads, "threads", 0, "threads that the nodes run on, 1 to 64; 0, the default: one for each processor")
+	f.IntVar(&o.pings, "pings", 10000, "pings of 56 bytes for each number of hops, 1 to 10000000")
+	f.DurationVar(&o.time, "time", 300*time.Millisecond, "time of each run of packets, 1ms to 1m")
+	f.Float64Var(&o.errors, "errors", 0, "part of words of 16 bytes that each link flips, 0, the default, to 1e-3")
+	f.StringVar(&o.plot, "plot", "", "write half round trips in µs by hops as SVG to this file; by default none")
+	f.StringVar(&o.svg, "map", "", "write the map with the cut link as SVG to this file; by default none")
 	return cmd
 }
 
