@@ -16,6 +16,13 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
+// What Go has of the firmware's limits is as they are there, or this does not build.
+var (
+	_ = [1]struct{}{}[C.NFC_LINK_VERSION-MeshLinkVersion]
+	_ = [1]struct{}{}[C.NFC_SIDE_MAX-MeshSideMax]
+	_ = [1]struct{}{}[C.NFC_MESH_NODES_MAX-MeshNodesMax]
+)
+
 // Mesh is nodes of a fabric on threads of this process, joined by wires in memory.
 // Its methods are safe for concurrent use, except Step and Kill, which exclude
 // themselves; nothing may follow Close.

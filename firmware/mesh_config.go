@@ -12,6 +12,15 @@ const wordSize = 16
 // MeshLinks is how many links a node has, in the order x+, x-, y+, y-, z+, z-.
 const MeshLinks = 6
 
+// MeshLinkVersion is that of links: both ends have to be of one.
+const MeshLinkVersion = 3
+
+// Limits of a mesh.
+const (
+	MeshSideMax  = 32   // nodes a side
+	MeshNodesMax = 1024 // in all, those of other processes included
+)
+
 // MeshTestWords is how many words a burst of Mesh.Test has.
 const MeshTestWords = 256
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -102,69 +101,6 @@ func (id *Identity) tls(allowed func(Fingerprint) bool) *tls.Config {
 	}
 }
 
-// hello names the link that a connection is for.
-type hello struct {
-	from, to int // nodes
-	link     int // of from
-	side     [3]int
-}
-
-// shape is the sides of a torus as text, "4x4x1".
-type shape [3]int
-
-func (s shape) String() string { return fmt.Sprintf("%dx%dx%d", s[0], s[1], s[2]) }
-
-const (
-	helloMagic = 0x324c434e // "NCL2"
-	helloSize  = 16
-)
-
-// Answers to a hello. A peer that does not fit hears no more than that, but for a
-// torus: whoever is on the list may know what it is.
-const (
-	helloAgreed       = 1
-	helloAnotherTorus = 2
-)
-
-// ErrTorus means that a peer is of a torus of another shape; it is an ErrPeer.
-var ErrTorus = fmt.Errorf("another torus: %w", ErrPeer)
-
-func (h hello) bytes() []byte {
-	b := binary.LittleEndian.AppendUint32(nil, helloMagic)
-	b = binary.LittleEndian.AppendUint32(b, uint32(h.from))
-	b = binary.LittleEndian.AppendUint32(b, uint32(h.to))
-	return append(b, byte(h.link), byte(h.side[0]), byte(h.side[1]), byte(h.side[2]))
-}
-
-func readHello(r io.Reader) (h hello, err error) {
-	var b [helloSize]byte
-	if _, err := io.ReadFull(r, b[:]); err != nil {
-		return h, err
-	}
-	if binary.LittleEndian.Uint32(b[:]) != helloMagic {
-		return h, fmt.Errorf("no link speaks there: %w", ErrPeer)
-	}
-	h.from = int(binary.LittleEndian.Uint32(b[4:]))
-	h.to = int(binary.LittleEndian.Uint32(b[8:]))
-	h.link = int(b[12])
-	h.side = [3]int{int(b[13]), int(b[14]), int(b[15])}
-	return h, nil
-}
-
-// fits checks a hello against the torus and the certificate that came with it.
-func (m *Mesh) fits(h hello, id *Identity, shown Fingerprint) error {
-	switch {
-	case h.side != m.config.Side:
-		return fmt.Errorf("its torus is %v, this one %v: %w", shape(h.side), shape(m.config.Side), ErrTorus)
-	case !m.has(h.from) || !m.has(h.to) || h.link < 0 || h.link >= Links ||
-		m.Neighbour(h.from, h.link) != h.to || !m.here(h.to) || m.here(h.from):
-		return fmt.Errorf("link %d from node %d to %d is none of this process: %w", h.link, h.from, h.to, ErrPeer)
-	case id.Known[h.from] != shown:
-		return fmt.Errorf("it is not node %d: %w", h.from, ErrPeer)
-	}
-	return nil
-}
-
 // Dial connects a link to the process of its neighbour and carries words until the
 // connection ends, as [Mesh.Connect] does. The error wraps ErrPeer if either end
 // refused.
@@ -187,36 +123,10 @@ func (m *Mesh) Dial(ctx context.Context, address string, node, link int, id *Ide
 	if err != nil {
 		return fmt.Errorf("dial node %d at %s: %w", far, address, err)
 	}
-	if err := introduce(within, p, hello{node, far, link, m.config.Side}); err != nil {
+	if err := introduce(within, p, m.hello(node, link)); err != nil {
 		return errors.Join(fmt.Errorf("node %d at %s: %w", far, address, err), p.Close())
 	}
 	return m.carry(ctx, node, link, p, p.Medium())
-}
-
-// introduce sends the hello and waits for the other end to agree.
-func introduce(ctx context.Context, p Peer, h hello) error {
-	conn, _, err := p.Handshake(ctx)
-	if err != nil {
-		return err
-	}
-	if err := conn.SetDeadline(time.Now().Add(handshakeWithin)); err != nil {
-		return err
-	}
-	if _, err := conn.Write(h.bytes()); err != nil {
-		return err
-	}
-	var answer [1]byte
-	if _, err := io.ReadFull(conn, answer[:]); err != nil {
-		return fmt.Errorf("%w: %w", ErrPeer, err)
-	}
-	switch answer[0] {
-	case helloAgreed:
-	case helloAnotherTorus:
-		return fmt.Errorf("this torus is %v: %w", shape(h.side), ErrTorus)
-	default:
-		return fmt.Errorf("answer %d: %w", answer[0], ErrPeer)
-	}
-	return conn.SetDeadline(time.Time{})
 }
 
 // Keep dials again whenever a connection ends, until ctx does or the mesh is closed.
@@ -320,31 +230,4 @@ func (m *Mesh) serve(ctx context.Context, p Peer, id *Identity, ready func()) er
 		return errors.Join(fmt.Errorf("peer at %v: %w", p.RemoteAddr(), err), p.Close())
 	}
 	return m.carry(ctx, h.to, h.link^1, p, p.Medium())
-}
-
-// welcome does the handshake and agrees.
-func (m *Mesh) welcome(ctx context.Context, p Peer, id *Identity) (h hello, err error) {
-	within, cancel := context.WithTimeout(ctx, handshakeWithin)
-	defer cancel()
-	conn, state, err := p.Handshake(within)
-	if err != nil {
-		return h, err
-	}
-	if err := conn.SetDeadline(time.Now().Add(handshakeWithin)); err != nil {
-		return h, err
-	}
-	if h, err = readHello(conn); err != nil {
-		return h, err
-	}
-	shown, _ := fingerprint(state)
-	if err := m.fits(h, id, shown); err != nil {
-		if errors.Is(err, ErrTorus) {
-			_, _ = conn.Write([]byte{helloAnotherTorus}) // it ends either way
-		}
-		return h, err
-	}
-	if _, err := conn.Write([]byte{helloAgreed}); err != nil {
-		return h, err
-	}
-	return h, conn.SetDeadline(time.Time{})
 }

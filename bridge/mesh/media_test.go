@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/internal/testcert"
 )
@@ -152,30 +153,78 @@ func TestStrangers(t *testing.T) {
 	_, _ = io.Copy(io.Discard, conn) // until it hangs up
 	require.NoError(t, conn.Close())
 
-	side := [3]int{2, 1, 1}
-	for _, h := range []hello{{0, 1, 2, side}, {0, 0, 0, side}, {1, 0, 0, side}, {7, 1, 0, side}, {0, 1, 255, side}} {
+	fit := terms{side: [3]int{2, 1, 1}}
+	for _, h := range []hello{{0, 1, 2, fit}, {0, 0, 0, fit}, {1, 0, 0, fit}, {7, 1, 0, fit}, {0, 1, 255, fit}} {
 		require.ErrorIs(t, w.far.fits(h, w.farID, w.farID.Known[0]), ErrPeer)
 	}
-	require.NoError(t, w.far.fits(hello{0, 1, 0, side}, w.farID, w.farID.Known[0]))
-	require.ErrorIs(t, w.far.fits(hello{0, 1, 0, side}, w.farID, Fingerprint{}), ErrPeer)
+	require.NoError(t, w.far.fits(hello{0, 1, 0, fit}, w.farID, w.farID.Known[0]))
+	require.ErrorIs(t, w.far.fits(hello{0, 1, 0, fit}, w.farID, Fingerprint{}), ErrPeer)
 	w.settle(t, Well)
 }
 
-// TestAnotherTorus: both ends say that their shapes differ.
-func TestAnotherTorus(t *testing.T) {
-	w := newTwo(t)
-	c := quick(2, 2, 1)
-	c.Here = []bool{true, false, false, false}
+// otherEnd dials the serving process of w as a mesh of that shape, and returns why each end
+// refused it.
+func (w *two) otherEnd(t *testing.T, c Config) (dialed, served error) {
+	t.Helper()
 	other, err := Open(c)
 	require.NoError(t, err)
 	defer other.Close()
-	err = other.Dial(t.Context(), w.address, 0, 0, w.nearID)
-	require.ErrorIs(t, err, ErrTorus)
-	require.ErrorIs(t, err, ErrPeer)
-	require.ErrorContains(t, err, "this torus is 2x2x1")
+	return other.Dial(t.Context(), w.address, 0, 0, w.nearID), <-w.refused
+}
+
+// TestPeersThatDoNotFit: both ends say in a sentence what differs, and others are not
+// disturbed.
+func TestPeersThatDoNotFit(t *testing.T) {
+	w := newTwo(t)
+	w.connect()
+	w.settle(t, Well)
+	wide := quick(2, 2, 1)
+	wide.Here = []bool{true, false, false, false}
+	classic := quick(2, 1, 1)
+	classic.Here, classic.Classic = []bool{true, false}, true
+	for name, c := range map[string]struct {
+		config         Config
+		want           error
+		dialed, served string
+	}{
+		"another torus": {wide, ErrTorus, "its torus is 2x1x1, this one 2x2x1", "its torus is 2x2x1, this one 2x1x1"},
+		"another flow": {classic, ErrFlow, "its flow control is cumulative, here it is classic",
+			"its flow control is classic, here it is cumulative"},
+	} {
+		dialed, served := w.otherEnd(t, c.config)
+		for _, err := range []error{dialed, served} {
+			require.ErrorIs(t, err, c.want, name)
+			require.ErrorIs(t, err, ErrPeer, name)
+			require.NotContains(t, err.Error(), "\n", name)
+		}
+		require.ErrorContains(t, dialed, c.dialed, name)
+		require.ErrorContains(t, served, c.served, name)
+	}
+	w.settle(t, Well)
+}
+
+// TestAnotherVersion: links of another version are refused by name, whichever end is older.
+func TestAnotherVersion(t *testing.T) {
+	w := newTwo(t)
+	config := w.nearID.tls(func(Fingerprint) bool { return true })
+	p, err := DialTLS(t.Context(), w.address, config)
+	require.NoError(t, err)
+	conn, _, err := p.Handshake(t.Context())
+	require.NoError(t, err)
+	_, err = conn.Write([]byte("NCL2 and what it had to say"))
+	require.NoError(t, err)
+	var answer [answerSize]byte
+	_, err = io.ReadFull(conn, answer[:])
+	require.NoError(t, err)
+	require.EqualValues(t, helloAnotherVersion, answer[0])
+	require.NoError(t, p.Close())
 	refused := <-w.refused
-	require.ErrorIs(t, refused, ErrTorus)
-	require.ErrorContains(t, refused, "its torus is 2x2x1, this one 2x1x1")
+	require.ErrorIs(t, refused, ErrVersion)
+	require.ErrorIs(t, refused, bridge.ErrABI)
+	require.ErrorContains(t, refused, "its links are of version '2', these of '3'")
+	require.ErrorIs(t, answered(helloAnotherVersion, nil), ErrVersion)
+	require.ErrorIs(t, answered(helloAnotherTorus, nil), ErrPeer, "an answer that lies")
+	require.ErrorIs(t, answered(99, nil), ErrPeer)
 }
 
 // TestSilentStrangers: connections that say nothing keep no neighbour out.

@@ -67,6 +67,9 @@ type Mesh struct {
 // Open starts a mesh. The error wraps [bridge.ErrInvalid] for a shape that makes no
 // sense.
 func Open(c Config) (*Mesh, error) {
+	if err := checkSides(c.Side); err != nil {
+		return nil, err
+	}
 	f, status := firmware.NewMesh(c)
 	if status != abi.OK {
 		return nil, fmt.Errorf("start mesh of %dx%dx%d nodes: %w", c.Side[0], c.Side[1], c.Side[2], bridge.Error(status))
@@ -84,6 +87,24 @@ func Open(c Config) (*Mesh, error) {
 	}
 	go m.wakeParked(f)
 	return m, nil
+}
+
+// checkSides refuses tori that no mesh has, with the limit.
+func checkSides(side [3]int) error {
+	nodes := 1
+	for _, n := range side {
+		if n < 1 || n > firmware.MeshSideMax {
+			return fmt.Errorf("a torus of %v: %w: sides are 1..%d", shape(side), bridge.ErrInvalid, firmware.MeshSideMax)
+		}
+		nodes *= n
+	}
+	switch {
+	case nodes < 2:
+		return fmt.Errorf("a torus of %v: %w: one node is no fabric", shape(side), bridge.ErrInvalid)
+	case nodes > firmware.MeshNodesMax:
+		return fmt.Errorf("a torus of %v, %d nodes: %w: at most %d", shape(side), nodes, bridge.ErrInvalid, firmware.MeshNodesMax)
+	}
+	return nil
 }
 
 // Close ends all nodes, connections, puts and gets, and revokes all windows. It is

@@ -100,6 +100,12 @@ func TestBadCalls(t *testing.T) {
 		_, err := Open(c)
 		require.ErrorIs(t, err, bridge.ErrInvalid, "%+v", c)
 	}
+	for text, side := range map[string][3]int{
+		"one node is no fabric": {1, 1, 1}, "sides are 1..32": {32, 32, 33}, "32768 nodes: invalid argument: at most 1024": {32, 32, 32},
+	} {
+		_, err := Open(Config{Side: side})
+		require.ErrorContains(t, err, text)
+	}
 	m := open(t, quick(2, 1, 1))
 	require.ErrorIs(t, m.Cut(0, 2, true), ErrUnknown, "a link to itself")
 	require.ErrorIs(t, m.Cut(0, 6, true), ErrUnknown)

@@ -37,8 +37,8 @@ const (
 
 // Limits of a torus in one process.
 const (
-	sideMax  = 32
-	nodesMax = 1024
+	sideMax  = firmware.MeshSideMax
+	nodesMax = firmware.MeshNodesMax
 )
 
 // errorsMax is the most of errorOption: with more a link is not up for long.

@@ -161,6 +161,8 @@ func TestBadNodes(t *testing.T) {
 		want error
 	}{
 		"no torus":             {[]string{"--node", "0.0.0"}, nil},
+		"33 thousand":          {[]string{"--node", "0.0.0", "--torus", "32x32x33"}, fabric.ErrTorus},
+		"no YAML":              {[]string{"--node", "a", "--fabric", file("torus: [")}, fabric.ErrSyntax},
 		"a torus of one":       {[]string{"--node", "0.0.0", "--torus", "1x1x1"}, fabric.ErrTorus},
 		"outside":              {[]string{"--node", "2.0.0", "--torus", "2x2x1"}, fabric.ErrOutside},
 		"no node":              {[]string{"--node", "zero", "--torus", "2x2x1"}, fabric.ErrSyntax},

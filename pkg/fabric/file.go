@@ -99,16 +99,30 @@ func Parse(name string, data []byte) (*Description, error) {
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s:1: %w: the file is empty", name, ErrSyntax)
 	} else if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, noYAML(name, err)
 	}
-	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
+	switch err := dec.Decode(&more); {
+	case err == nil:
 		r.refuse(max(more.Line, 1), "%w: one document is all it may hold", ErrSyntax)
+	case !errors.Is(err, io.EOF):
+		return nil, noYAML(name, err)
 	}
 	r.file(doc.Content[0])
 	if err := errors.Join(r.wrong...); err != nil {
 		return nil, err
 	}
 	return r.d, nil
+}
+
+// noYAML is what the parser says of a file, with its line in the place of all others.
+func noYAML(name string, err error) error {
+	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
+	if number, rest, ok := strings.Cut(strings.TrimPrefix(text, "line "), ": "); ok && rest != "" {
+		if n, err := strconv.Atoi(number); err == nil {
+			text, line = rest, n
+		}
+	}
+	return fmt.Errorf("%s:%d: %w: %s", name, line, ErrSyntax, text)
 }
 
 // fields calls a function for each key of a mapping, in order.
@@ -229,8 +243,8 @@ func (r *reader) checkNodes() {
 		if e.Name != "" {
 			once(r, name, e.Name, e.line, "two nodes of the name %q, the other in line %d")
 		}
-		if e.Listen != "" {
-			once(r, listen, e.Listen, e.line, "two nodes listen on %q, the other in line %d")
+		if _, at, err := bridge.ParseFabricAddress(e.Listen); err == nil { // both media take the port over TCP
+			once(r, listen, at, e.line, "two nodes listen on %q, the other in line %d")
 		}
 	}
 }

@@ -100,7 +100,7 @@ func (t Torus) String() string { return fmt.Sprintf("%dx%dx%d", t.X, t.Y, t.Z) }
 func (t Torus) Check() error {
 	for _, side := range t.sides() {
 		if side < 1 || side > SideMax {
-			return fmt.Errorf("torus %v: %w: sides are 1..%d", t, ErrTorus, SideMax)
+			return fmt.Errorf("torus %v: %w: sides are 1..%d, which makes %d nodes at most", t, ErrTorus, SideMax, NodesMax)
 		}
 	}
 	if t.Nodes() < 2 {

@@ -171,6 +171,25 @@ func TestStrangers(t *testing.T) {
 	p.exchange(t, 10)
 }
 
+// TestPeersThatDoNotFit: over UDP, too, both ends say what differs.
+func TestPeersThatDoNotFit(t *testing.T) {
+	p := newPair(t)
+	for _, c := range []struct {
+		config mesh.Config
+		want   error
+	}{
+		{mesh.Config{Side: [3]int{2, 1, 1}, Here: []bool{true, false}, Classic: true}, mesh.ErrFlow},
+		{mesh.Config{Side: [3]int{2, 2, 1}, Here: []bool{true, false, false, false}}, mesh.ErrTorus},
+	} {
+		other, err := mesh.Open(mesh.OverConnections(c.config))
+		require.NoError(t, err)
+		dialed := other.Dial(t.Context(), p.address, 0, 0, p.ids[0])
+		other.Close()
+		require.ErrorIs(t, dialed, c.want)
+		require.ErrorIs(t, <-p.refused, c.want)
+	}
+}
+
 // TestBlocked: where UDP does not get through the link goes over TCP; where neither does, an
 // error says so.
 func TestBlocked(t *testing.T) {
