@@ -161,10 +161,12 @@ func (g *Group) accept(f *Frame) bool {
 	return false
 }
 
-// postpone keeps a frame of a step to come, and with it its place on the link. Of
-// a later epoch it says that its sender gave this one up.
+// postpone keeps a frame of a step to come, and with it its place on the link. A
+// proposal of the next epoch says that its sender gave this one up, and which step:
+// one that it has finished ends here as well. Of an epoch beyond that, whoever joins
+// or flushes is about to begin the one before.
 func (g *Group) postpone(f *Frame) {
-	if f.Op == opPropose && f.Epoch > g.epoch && g.member.of[f.From] >= 0 {
+	if f.Op == opPropose && f.Epoch == g.epoch+1 && f.Step <= g.step && g.member.of[f.From] >= 0 {
 		g.fail(about(ErrRevoked, g.member.of[f.From]))
 	}
 	g.later = append(g.later, *f)

@@ -418,6 +418,31 @@ func TestShrinkWaits(t *testing.T) {
 	})
 }
 
+// TestShrinkOnce: a member that fails again at once, while others still agree, has them
+// finish the agreement that it has finished: calls of all members match, one by one.
+func TestShrinkOnce(t *testing.T) {
+	for _, transport := range []string{"mesh", "rings"} {
+		play(t, transport, Options{Size: 4, Algorithm: "isend"}, func(ctx context.Context, g *Group) error {
+			for round := range 300 {
+				if g.Rank() != round%4 { // who gives this step up without a word
+					_, err := g.Exchange(ctx, nil)
+					var e *Error
+					if !errors.As(err, &e) || !errors.Is(err, ErrRevoked) {
+						return fmt.Errorf("round %d: %w", round, err)
+					}
+				}
+				if _, err := g.Shrink(ctx); err != nil {
+					return fmt.Errorf("round %d: %w", round, err)
+				}
+				if g.epoch != uint32(round)+2 {
+					return fmt.Errorf("epoch %d after round %d", g.epoch, round)
+				}
+			}
+			return g.Barrier(ctx)
+		})
+	}
+}
+
 // listed is a context that cannot be compared.
 type listed struct {
 	context.Context

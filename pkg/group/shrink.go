@@ -16,7 +16,8 @@ import (
 // It returns, by new rank, how many steps each member has finished: where they
 // differ by one, some have got the packages of the failed step and others have
 // not, and the application decides what to repeat. Steps are counted on from the
-// largest of them.
+// largest of them. A member that dies meanwhile may have one call last until others
+// are in their next one: count steps, not calls.
 //
 // The members agree by flooding: each proposes the epoch and the members that are
 // gone, takes over what others propose beyond that, and is done when all that are
@@ -50,6 +51,7 @@ type agreement struct {
 	epochs    []uint32
 	steps     []uint64
 	announced bool // what this member proposes now has been sent
+	grown     bool // gone has grown since the frames kept for later were looked at
 }
 
 func newAgreement(g *Group) *agreement {
@@ -66,7 +68,10 @@ func newAgreement(g *Group) *agreement {
 	return a
 }
 
-func (a *agreement) strike(at int) { a.gone[at/8] |= 1 << (at % 8) }
+func (a *agreement) strike(at int) {
+	a.gone[at/8] |= 1 << (at % 8)
+	a.announced, a.grown = false, true
+}
 
 func (a *agreement) struck(at int) bool { return a.gone[at/8]>>(at%8)&1 != 0 }
 
@@ -88,13 +93,23 @@ func (a *agreement) accept(f *Frame) {
 	case f.End != nil:
 		g.gone[f.From] = f.End
 		g.lost++
-	case f.Op == opPropose && f.Epoch > g.epoch:
+	case f.Op == opPropose && f.Epoch > g.epoch && !a.ahead(f):
 		a.heard(f)
 	case f.Epoch > g.epoch:
 		g.later = append(g.later, *f)
 		return
 	}
 	g.link.Release(f)
+}
+
+// ahead reports whether a member proposes an epoch after the one that it agrees on with
+// this one. It has finished that agreement, as all have proposed the same: so will this
+// member, unless somebody dies.
+func (a *agreement) ahead(f *Frame) bool { return f.Epoch > a.epoch && a.agrees(f.From) }
+
+// agrees reports whether a member proposes the same as this one.
+func (a *agreement) agrees(at int) bool {
+	return a.epochs[at] == a.epoch && bytes.Equal(a.theirs[at], a.gone)
 }
 
 // heard takes over what a member proposes beyond this one.
@@ -110,7 +125,7 @@ func (a *agreement) heard(f *Frame) {
 	for i, bits := range f.Data {
 		if bits&^a.gone[i] != 0 {
 			a.gone[i] |= bits
-			a.announced = false
+			a.announced, a.grown = false, true
 		}
 	}
 }
@@ -127,8 +142,11 @@ func (a *agreement) reach() error {
 		for at, end := range g.gone {
 			if end != nil && !a.struck(at) {
 				a.strike(at)
-				a.announced = false
 			}
+		}
+		if a.grown { // who is ahead has agreed on something else
+			a.grown = false
+			a.recall()
 		}
 		if a.struck(g.member.link[g.member.rank]) {
 			return fmt.Errorf("%w: the others go on without this member", ErrGone)
@@ -182,8 +200,7 @@ func (a *agreement) propose() {
 func (a *agreement) missing() []int {
 	var ranks []int
 	for rank, at := range a.g.member.link {
-		same := a.epochs[at] == a.epoch && bytes.Equal(a.theirs[at], a.gone)
-		if rank != a.g.member.rank && !a.struck(at) && !same {
+		if rank != a.g.member.rank && !a.struck(at) && !a.agrees(at) {
 			ranks = append(ranks, rank)
 		}
 	}
