@@ -308,9 +308,13 @@ func means(s *Step, own []float64) ([]float64, error) {
 		return nil, err
 	}
 	mean := make([]float64, len(own))
-	for _, theirs := range all {
+	for from, theirs := range all {
 		for i := range mean {
-			mean[i] += math.Float64frombits(binary.LittleEndian.Uint64(theirs[8*i:])) / float64(len(all))
+			x := math.Float64frombits(binary.LittleEndian.Uint64(theirs[8*i:]))
+			if !(x >= 0 && x <= math.MaxInt64) { // or no number at all
+				return nil, aboutf([]int{from}, ErrDisagree, "a load, or a time, of %v", x)
+			}
+			mean[i] += x / float64(len(all))
 		}
 	}
 	return mean, nil

@@ -117,9 +117,24 @@ func (c *collective) sizes(own int) ([]int, error) {
 		return nil, err
 	}
 	for i, b := range all {
-		same[i] = int(binary.LittleEndian.Uint64(b))
+		if same[i], err = shareSize(i, b); err != nil {
+			return nil, err
+		}
 	}
 	return same, nil
+}
+
+// maxShare bounds what a member has for all in one step; room is made for as much as it
+// says.
+const maxShare = 4 << 30
+
+// shareSize reads the size that a member says.
+func shareSize(from int, b []byte) (int, error) {
+	size := binary.LittleEndian.Uint64(b)
+	if size > maxShare {
+		return 0, aboutf([]int{from}, ErrDisagree, "%d bytes for all, at most %d", size, maxShare)
+	}
+	return int(size), nil
 }
 
 // gather gives data to all and returns what each gave, by rank; sizes is how

@@ -2,8 +2,10 @@ package group
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -388,6 +390,60 @@ func TestDisagree(t *testing.T) {
 		require.ErrorAs(t, err, &e)
 		require.Len(t, e.Ranks, 1)
 	})
+}
+
+// TestLies: what a member says of its packages is nothing to rely on: others end with an
+// error that names it, or with that of who was first.
+func TestLies(t *testing.T) {
+	number := func(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }
+	entry := func(to, size uint64) []byte { return append(number(to), number(size)...) }
+	for what, lie := range map[string]struct {
+		algorithm func(*Step) error
+		frames    [][]byte
+		tag       uint16
+	}{
+		"a share of all memory":    {allgather, [][]byte{number(1 << 62)}, 0},
+		"a negative share":         {chunks, [][]byte{number(1 << 63)}, 0},
+		"a share past the buffer":  {fixedBuffer, [][]byte{append(number(1<<40), make([]byte, defaultBuffer-8)...)}, 0},
+		"another number of bytes":  {allgather, [][]byte{number(32), make([]byte, 31)}, 0},
+		"a share that ends early":  {allgather, [][]byte{number(8), make([]byte, 8)}, 0},
+		"a package past its share": {allgather, [][]byte{number(16), entry(0, 1<<63)}, 0},
+		"a block past its frame":   {new(bruck).Exchange, [][]byte{append(make([]byte, 8), number(1<<63)...)}, 0},
+		"a block for nobody":       {new(bruck).Exchange, [][]byte{append(number(1<<32-1), number(0)...)}, 0},
+		"a load that is no number": {
+			func(s *Step) error { _, err := means(s, []float64{1}); return err }, [][]byte{number(math.Float64bits(math.NaN()))}, autoTag,
+		},
+		"a time before all time": {
+			func(s *Step) error { _, err := means(s, []float64{1}); return err }, [][]byte{number(math.Float64bits(-1))}, autoTag,
+		},
+		"a frame that is half a block": {new(bruck).Exchange, [][]byte{make([]byte, 9)}, 0},
+	} {
+		t.Run(what, func(t *testing.T) {
+			Register(Algorithm{Name: "lie", New: stateless(func(s *Step) error {
+				if s.Rank() == 0 {
+					return lie.algorithm(s)
+				}
+				var f Frame
+				for phase, data := range lie.frames {
+					tag := lie.tag + uint16(phase)
+					s.start(0, tag, 0, data)
+					if err := s.receive(0, tag, &f); err != nil {
+						return err
+					}
+					s.Release(&f)
+				}
+				return s.takeAny() // until the other one gives up
+			})})
+			defer func() { registry.all = registry.all[:len(registry.all)-1] }()
+			play(t, "mesh", Options{Size: 2, Algorithm: "lie"}, func(ctx context.Context, g *Group) error {
+				_, err := g.Exchange(ctx, nil)
+				if g.Rank() == 0 {
+					return reason(err, ErrDisagree, "exchange", 0, 1)
+				}
+				return reason(err, ErrRevoked, "exchange", 0, 0)
+			})
+		})
+	}
 }
 
 // TestShrinkWaits: a member that does not come is named.

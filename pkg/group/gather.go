@@ -124,7 +124,9 @@ func fixedBuffer(s *Step) error {
 	}
 	sizes := s.g.ints.take(s.Size())
 	for i, b := range heads {
-		sizes[i] = int(binary.LittleEndian.Uint64(b))
+		if sizes[i], err = shareSize(i, b); err != nil {
+			return err
+		}
 	}
 	shares := newShares(s, sizes)
 	shares.add(heads, 8)
