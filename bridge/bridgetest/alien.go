@@ -4,17 +4,19 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
-	"runtime"
 )
 
-// relative is how a machine calls the relocation that adds the load address.
-var relative = map[string]struct {
+// machine is one that images are for, and how it calls the relocation that adds the load address.
+type machine struct {
 	machine elf.Machine
 	rel     uint64
-}{
-	"amd64":   {elf.EM_X86_64, uint64(elf.R_X86_64_RELATIVE)},
-	"arm64":   {elf.EM_AARCH64, uint64(elf.R_AARCH64_RELATIVE)},
-	"riscv64": {elf.EM_RISCV, uint64(elf.R_RISCV_RELATIVE)},
+}
+
+// machines are those that a device's hosted port may run on.
+var machines = []machine{
+	{elf.EM_X86_64, uint64(elf.R_X86_64_RELATIVE)},
+	{elf.EM_AARCH64, uint64(elf.R_AARCH64_RELATIVE)},
+	{elf.EM_RISCV, uint64(elf.R_RISCV_RELATIVE)},
 }
 
 // alienABI never was the version of a device.
@@ -34,10 +36,8 @@ const (
 )
 
 // alienImage makes a shared object by hand, so that no machine needs a compiler
-// for it: one program, "alien", for an ABI that never was. It is for the machine
-// that this runs on, as the device's hosted port is.
-func alienImage() []byte {
-	machine := relative[runtime.GOARCH]
+// for it: one program, "alien", for an ABI that never was, and the given machine.
+func alienImage(machine machine) []byte {
 	image := make([]byte, alienEnd)
 	put := func(at int, parts ...any) {
 		var b bytes.Buffer
