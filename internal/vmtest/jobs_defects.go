@@ -56,7 +56,7 @@ var defects = []defect{
 		binary: "hostile", args: []string{"20"}, script: "early@2+2", wants: `log_says\(what\)`,
 	},
 	{
-		name: "seventh-entry", about: "a gather list gets a seventh entry", group: inDebug, kernel: "debug",
+		name: "seventh-entry", about: "a gather list gets a seventh entry", group: inDebug, kernel: "debug", pages: true,
 		binary: "memory", args: []string{"-n", "any_start_and_length"}, wants: `UBSAN: array-index-out-of-bounds`,
 	},
 	{
