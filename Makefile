@@ -103,6 +103,10 @@ vm-test: deps-vm bin/testrun bin/vmtest ## the kernel module in virtual machines
 vm-test-debug: deps-vm-debug bin/testrun bin/vmtest ## the same under a debug kernel, with coverage; builds that kernel once
 	@$(RUNNER) "go vm-debug: bin/vmtest run -group debug $(JOBS)"
 
+.PHONY: vm-arm
+vm-arm: deps-vm-arm bin/testrun bin/vmtest ## the kernel module on another processor, in a virtual machine
+	@$(RUNNER) "go vm-arm: bin/vmtest run -group arm64 $(JOBS)"
+
 .PHONY: vm-defects
 vm-defects: deps-vm-debug bin/testrun bin/vmtest ## seed defects in the kernel module, each of which a run must catch
 	@$(RUNNER) "go vm-defects: bin/vmtest run -group defect $(JOBS)"
@@ -211,12 +215,15 @@ deps: ## install the tools the tests need, or say which are missing
 deps-build:
 	@scripts/deps.sh build
 
-.PHONY: deps-vm deps-vm-debug
+.PHONY: deps-vm deps-vm-debug deps-vm-arm
 deps-vm:
 	@scripts/deps.sh vm
 
 deps-vm-debug:
 	@scripts/deps.sh vm-debug
+
+deps-vm-arm:
+	@scripts/deps.sh vm-arm
 
 .PHONY: bin/vmtest
 bin/vmtest:

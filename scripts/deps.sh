@@ -6,6 +6,7 @@
 #	scripts/deps.sh packages what building the packages needs
 #	scripts/deps.sh vm       what a virtual machine with the kernel module needs
 #	scripts/deps.sh vm-debug what the build of a debug kernel needs as well
+#	scripts/deps.sh vm-arm what one of another processor needs as well
 #
 # As root on a machine with apt-get, missing Debian packages are installed;
 # otherwise the script says which they are and fails.
@@ -69,6 +70,9 @@ vm* | packages)
 	/sbin/ldconfig -p | grep -q 'libelf\.so\.1' || missing+=(libelf1)
 	;;
 esac
+if [ "$what" = vm-arm ]; then
+	need aarch64-linux-gnu-gcc-12 gcc-aarch64-linux-gnu gcc-12-aarch64-linux-gnu libc6-dev-arm64-cross
+fi
 if [ "$what" = vm-debug ]; then
 	need bc bc
 	need bison bison

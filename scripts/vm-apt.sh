@@ -49,7 +49,8 @@ vm_need() {
 
 # vm_open "SITE SUITE"…: a private apt with these sources, and its lists read.
 # Sets APT_CONFIG for the apt commands that follow, and VM_TMP, a scratch folder
-# that is gone when the script ends.
+# that is gone when the script ends. Packages are amd64's, but for those whose name
+# says otherwise (NAME:arm64).
 vm_open() {
 	local keyring=/usr/share/keyrings/debian-archive-keyring.gpg source
 	[ -r "$keyring" ] || vm_die "$keyring is missing: install debian-archive-keyring"
@@ -64,6 +65,7 @@ vm_open() {
 	apt-config dump | grep '^Acquire::' | grep -v '^Acquire::IndexTargets' >"$VM_TMP/apt/conf" || true
 	cat >>"$VM_TMP/apt/conf" <<END
 APT::Architecture "amd64";
+APT::Architectures { "amd64"; ${VM_FOREIGN:+"$VM_FOREIGN";} };
 APT::Install-Recommends "false";
 APT::Sandbox::User "";
 Acquire::Languages "none";
@@ -112,9 +114,11 @@ vm_libraries() {
 	"$1" --library-path "$2" --list "$3" | awk '$2 == "=>" {print $3}' | xargs -I{} cp -L {} "$4/"
 }
 
-# vm_depends PACKAGE PATTERN: the dependencies whose name matches.
+# vm_depends PACKAGE PATTERN: the dependencies whose name matches, without the
+# architecture; apt puts what none of another one provides in angle brackets.
 vm_depends() {
-	apt-cache depends --important "$1" | awk -v pattern="$2" '$1 == "Depends:" && $2 ~ pattern {print $2}'
+	apt-cache depends --important "$1" |
+		awk -v pattern="$2" '{gsub(/[<>]|:[a-z0-9]+$|:[a-z0-9]+>$/, "", $2)} $1 == "Depends:" && $2 ~ pattern {print $2}'
 }
 
 # vm_log WHAT: append name, version and hash of what was downloaded.

@@ -4,6 +4,7 @@
 #
 #	scripts/vm-kernel.sh release     the kernel of this Debian release
 #	scripts/vm-kernel.sh backports   the current stable kernel, from backports
+#	scripts/vm-kernel.sh arm64       that of this Debian release for arm64
 #
 # The folder holds vmlinuz, config, version and build, the KDIR for modules:
 # make -C kmod KDIR=$(scripts/vm-kernel.sh release)/build
@@ -13,7 +14,16 @@ cd "$(dirname "$0")/.."
 . scripts/vm-apt.sh
 
 kind=${1:-}
-[ "$kind" = release ] || [ "$kind" = backports ] || vm_die "usage: $0 release|backports"
+arch=amd64
+case $kind in
+release | backports) ;;
+arm64)
+	arch=arm64
+	# shellcheck disable=SC2034 # of vm-apt.sh
+	VM_FOREIGN=arm64
+	;;
+*) vm_die "usage: $0 release|backports|arm64" ;;
+esac
 dir=$VM_CACHE/kernel-$kind
 
 # fix_headers FOLDER KBUILD: the packages expect to lie in /usr, and their module
@@ -50,11 +60,12 @@ fi
 vm_open "${sources[@]}"
 [ "$kind" = backports ] && echo "APT::Default-Release \"$codename-backports\";" >>"$APT_CONFIG"
 
-image=$(vm_depends linux-image-amd64 '^linux-image-[0-9]')
+# The headers' tools run here, whatever they are for.
+image=$(vm_depends "linux-image-$arch:$arch" '^linux-image-[0-9]')
 release=${image#linux-image-}
 headers=linux-headers-$release
-mapfile -t parts < <(vm_depends "$headers" '^linux-(headers|kbuild)-')
-vm_download "$image" "$headers" "${parts[@]}"
+mapfile -t parts < <(vm_depends "$headers:$arch" '^linux-(headers|kbuild)-')
+vm_download "$image:$arch" "$headers:$arch" "${parts[@]}"
 rm -rf "$dir"
 mkdir -p "$dir/root"
 for deb in "$VM_TMP"/debs/*.deb; do

@@ -30,7 +30,8 @@ type workshop struct {
 // kernel is one to boot, and to build the module for.
 type kernel struct {
 	name  string
-	image string // vmlinux, or a bzImage that must be booted as such
+	arch  string // vm.AMD64 or vm.ARM64
+	image string // vmlinux, or an image that must be booted as such
 	build string // KDIR
 	debug bool
 }
@@ -80,11 +81,15 @@ func (w *workshop) once(key string, make func() (string, error)) (string, error)
 }
 
 // qemu returns the command of a QEMU that knows vfio-user.
-func (w *workshop) qemu(ctx context.Context) (string, error) {
-	return w.once("qemu", func() (string, error) { return w.command(ctx, nil, "scripts/vm-qemu.sh") })
+func (w *workshop) qemu(ctx context.Context, arch string) (string, error) {
+	return w.once("qemu "+arch, func() (string, error) { return w.command(ctx, nil, "scripts/vm-qemu.sh", arch) })
 }
 
-// kernelFor returns a kernel by its name: release, backports or debug.
+// kernelNames are those of Debian's release and its backports, our own with all checks, and that of
+// the release for arm64.
+var kernelNames = []string{"release", "backports", "debug", "arm64"}
+
+// kernelFor returns a kernel by its name.
 func (w *workshop) kernelFor(ctx context.Context, name string) (*kernel, error) {
 	if k, ok := w.kernels[name]; ok {
 		return k, nil
@@ -98,6 +103,12 @@ func (w *workshop) kernelFor(ctx context.Context, name string) (*kernel, error) 
 		}
 		// With KASAN, a kernel that is entered at its ELF entry point dies at once.
 		k = &kernel{name: name, image: filepath.Join(dir, "bzImage"), build: filepath.Join(dir, "build"), debug: true}
+	case "arm64":
+		dir, err := w.command(ctx, nil, "scripts/vm-kernel.sh", name)
+		if err != nil {
+			return nil, err
+		}
+		k = &kernel{name: name, arch: vm.ARM64, image: filepath.Join(dir, "vmlinuz"), build: filepath.Join(dir, "build")}
 	default:
 		dir, err := w.command(ctx, nil, "scripts/vm-kernel.sh", name)
 		if err != nil {
@@ -115,13 +126,27 @@ func (w *workshop) kernelFor(ctx context.Context, name string) (*kernel, error) 
 // goFlags keep the symbols out: what goes into a guest is copied byte by byte.
 var goFlags = []string{"-buildvcs=false", "-trimpath", "-ldflags=-s -w"}
 
+// tool returns the name of one of the compiler's tools for an architecture.
+func tool(arch, name string) string {
+	if arch == vm.ARM64 {
+		return "aarch64-linux-gnu-" + name
+	}
+	return name
+}
+
 // program builds a program for the guest and returns its path.
-func (w *workshop) program(ctx context.Context, p program) (string, error) {
-	binary := cmp.Or(p.binary, p.name)
+func (w *workshop) program(ctx context.Context, arch string, p program) (string, error) {
+	binary := filepath.Join(arch, cmp.Or(p.binary, p.name))
 	return w.once("program "+binary, func() (string, error) {
 		out := filepath.Join(w.out, binary)
 		static := []string{"CGO_ENABLED=0"}
-		var err error
+		if arch != vm.AMD64 {
+			static = append(static, "GOARCH="+arch)
+		}
+		err := os.MkdirAll(filepath.Dir(out), 0o755)
+		if err != nil {
+			return "", fmt.Errorf("make a folder for programs: %w", err)
+		}
 		switch p.kind {
 		case goTest:
 			args := append(append([]string{"test", "-c"}, goFlags...), "-o", out)
@@ -131,7 +156,7 @@ func (w *workshop) program(ctx context.Context, p program) (string, error) {
 			_, err = w.command(ctx, static, "go", append(args, p.source...)...)
 		case cTest, cMain:
 			args := []string{"-static", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o", out}
-			_, err = w.command(ctx, nil, "gcc", append(args, p.source...)...)
+			_, err = w.command(ctx, nil, tool(arch, "gcc"), append(args, p.source...)...)
 		case rawFile:
 			out = p.source[0]
 		}
@@ -182,6 +207,9 @@ func (w *workshop) module(ctx context.Context, k *kernel, defect string) (string
 			return "", err
 		}
 		args := []string{"-s", "-C", filepath.Join(dir, "kmod"), "KDIR=" + k.build}
+		if k.arch != vm.AMD64 {
+			args = append(args, "ARCH="+k.arch, "CROSS_COMPILE="+tool(k.arch, ""))
+		}
 		if k.debug {
 			args = append(args, debugBuild...)
 		}
@@ -191,7 +219,7 @@ func (w *workshop) module(ctx context.Context, k *kernel, defect string) (string
 		built := filepath.Join(dir, "kmod", "nfcomms.ko")
 		out := filepath.Join(w.out, "nfcomms-"+name+".ko")
 		// The debug information is most of the file and stays at home.
-		_, err := w.command(ctx, nil, "strip", "-g", "-o", out, built)
+		_, err := w.command(ctx, nil, tool(k.arch, "strip"), "-g", "-o", out, built)
 		return out, err
 	})
 }

@@ -47,7 +47,7 @@ type job struct {
 	name     string
 	group    string // "test" and "debug" are what the make targets run
 	about    string
-	kernel   string     // release, backports or debug
+	kernel   string     // one of kernelNames
 	machine  vm.Machine // without QEMU, Kernel, Initrd and Devices
 	counts   []workload // of which the register accesses are counted; nil: of nothing
 	device   []string   // arguments of nfsim besides the socket; nil: no device, no module
@@ -241,22 +241,26 @@ var hostile = lies("random+7", "count+5", "replay+5", "flip@20", "overreach+3", 
 // transfer has must not depend on the memory that its buffer got.
 var losing = with(lies("lose@2:direct", "drop:ack", "lose@2:begin", "drop@2:ack", "lose@2:list", "lose@8:list", "drop:done", "lose@9:list", "drop@2:done"), "--runs=0")
 
+// every are devices of each shape that a driver must know, and everything what runs with them.
+var (
+	every = []node{
+		{name: "plain"}, {name: "second"}, {name: "one-vector", args: []string{"--vectors=1"}}, {name: "posted", args: []string{"--no-mmap"}}, {name: "pages", args: []string{"--host-rings=0", "--runs=0", "--eager=0"}},
+		{name: "silent", script: neverInterrupts},
+		{name: "other-registers", args: []string{"--pci-version=2.0"}}, {name: "other-abi", args: []string{"--abi-version=9.1"}},
+	}
+	everything = []string{
+		"selftest", "first", "validate", "opcodes", "rights", "access", "memory", "runs", "runs@pages", "eager", "eager@pages", "validate@pages", "region", "signal", "exits", "lib", "echo", "show", "wake", "moder", "busy", "kdev", "bulk",
+		"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent",
+		"clients", "between", "unknown", "uring-without", "eventfd",
+	}
+)
+
 // jobs are what "vmtest run" knows, in the order it runs them. A machine takes seconds to boot and
 // runs all that fits its shape.
 var jobs = []job{
 	{
 		name: "release", group: "test", about: "the harness, every ioctl, memory, signals and death of clients, the contract of a back end; then one interrupt for everything, a mailbox BAR that cannot be mapped, devices of another version",
-		kernel: "release", device: []string{}, params: loaded,
-		nodes: []node{
-			{name: "plain"}, {name: "second"}, {name: "one-vector", args: []string{"--vectors=1"}}, {name: "posted", args: []string{"--no-mmap"}}, {name: "pages", args: []string{"--host-rings=0", "--runs=0", "--eager=0"}},
-			{name: "silent", script: neverInterrupts},
-			{name: "other-registers", args: []string{"--pci-version=2.0"}}, {name: "other-abi", args: []string{"--abi-version=9.1"}},
-		},
-		programs: []string{
-			"selftest", "first", "validate", "opcodes", "rights", "access", "memory", "runs", "runs@pages", "eager", "eager@pages", "validate@pages", "region", "signal", "exits", "lib", "echo", "show", "wake", "moder", "busy", "kdev", "bulk",
-			"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent",
-			"clients", "between", "unknown", "uring-without", "eventfd",
-		},
+		kernel: "release", device: []string{}, params: loaded, nodes: every, programs: everything,
 	},
 	{
 		name: "iommu", group: "test", about: "an IOMMU between the device and memory, and devices that break the rules",
@@ -281,5 +285,9 @@ var jobs = []job{
 	{
 		name: "backports", group: "test", about: "the current stable kernel",
 		kernel: "backports", device: []string{}, params: loaded, programs: []string{"first", "validate", "memory", "region", "dmabuf", "uring", "eventfd", "clients", "bulk"},
+	},
+	{
+		name: "arm64", group: "arm64", about: "the same as release, and removal under load, on another processor",
+		kernel: "arm64", device: []string{}, params: loaded, nodes: every, programs: append(slices.Clone(everything), "cycle", "pairs-some"),
 	},
 }

@@ -62,6 +62,27 @@ func TestScriptsNameKinds(t *testing.T) {
 	}
 }
 
+// TestKernels: each that is offered is one, and what does not go with another processor is refused.
+func TestKernels(t *testing.T) {
+	for _, name := range kernelNames {
+		j := baseJob("exec")
+		rest, err := parseMachine("exec", []string{"-kernel", name, "x"}, &j)
+		require.NoError(t, err)
+		require.Equal(t, []string{"x"}, rest)
+		require.Equal(t, name, j.kernel)
+	}
+	for _, flags := range [][]string{{"-kernel", "riscv"}, {"-kernel", "arm64", "-iommu"}} {
+		j := baseJob("exec")
+		_, err := parseMachine("exec", flags, &j)
+		require.ErrorAs(t, err, new(usageError), "%v", flags)
+	}
+	err := shellCommand(t.Context(), []string{"-kernel", "arm64"})
+	require.ErrorAs(t, err, new(usageError))
+	for _, j := range jobs {
+		require.Contains(t, kernelNames, j.kernel, j.name)
+	}
+}
+
 // TestDevices: how many a machine has is a number from 1 on.
 func TestDevices(t *testing.T) {
 	for _, text := range []string{"-1", "0", "x", "65"} {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -94,7 +95,7 @@ func list(w io.Writer) {
 
 // machineFlags are those of a machine that is no job of the table.
 func machineFlags(f *flag.FlagSet, j *job) (device *string, bare *bool) {
-	f.StringVar(&j.kernel, "kernel", j.kernel, "release, backports or debug")
+	f.StringVar(&j.kernel, "kernel", j.kernel, strings.Join(kernelNames, ", "))
 	f.BoolVar(&j.machine.IOMMU, "iommu", j.machine.IOMMU, "with an emulated IOMMU")
 	f.IntVar(&j.machine.Memory, "memory", j.machine.Memory, "MiB; 0: the default")
 	f.IntVar(&j.machine.CPUs, "cpus", j.machine.CPUs, "processors; 0: the default")
@@ -127,10 +128,11 @@ func parseMachine(name string, args []string, j *job) ([]string, error) {
 		}
 		return nil, usageError{err}
 	}
-	switch j.kernel {
-	case "release", "backports", "debug":
-	default:
-		return nil, usageError{fmt.Errorf("kernel %q is not release, backports or debug", j.kernel)}
+	if !slices.Contains(kernelNames, j.kernel) {
+		return nil, usageError{fmt.Errorf("kernel %q is not one of %s", j.kernel, strings.Join(kernelNames, ", "))}
+	}
+	if j.kernel == "arm64" && j.machine.IOMMU {
+		return nil, usageError{errors.New("no IOMMU that QEMU emulates for arm64 takes a device of another process")}
 	}
 	j.device = append([]string{}, strings.Fields(*device)...)
 	if *bare {

@@ -165,7 +165,7 @@ func (v *reporter) conclude(outcome vm.Outcome, bootErr error) {
 	if bootErr != nil {
 		v.trouble = append(v.trouble, bootErr.Error())
 	}
-	if !v.ended || outcome.Status != vm.ExitDone {
+	if !v.ended || outcome.Status != v.boot.machine.ExitDone() {
 		v.trouble = append(v.trouble, fmt.Sprintf("the guest did not come to its end: the machine's exit status is %d\n%s\nthe console's end:\n%s",
 			outcome.Status, outcome.Stderr, strings.Join(v.tail, "\n")))
 	}

@@ -60,11 +60,11 @@ func (w *workshop) equip(ctx context.Context, b *boot) error {
 	if err != nil {
 		return err
 	}
-	b.machine.Kernel = k.image
+	b.machine.Kernel, b.machine.Arch = k.image, k.arch
 	if b.job.kmemleak {
 		b.machine.Append = append(slices.Clone(b.job.machine.Append), "kmemleak=on")
 	}
-	if b.machine.QEMU, err = w.qemu(ctx); err != nil {
+	if b.machine.QEMU, err = w.qemu(ctx, k.arch); err != nil {
 		return err
 	}
 	if b.job.device != nil {
@@ -112,11 +112,11 @@ func (b *boot) close() {
 
 // fill builds what runs in the guest and writes the initramfs.
 func (w *workshop) fill(ctx context.Context, b *boot, k *kernel) error {
-	init, err := w.program(ctx, program{name: "init", kind: goMain, source: []string{"./internal/vmtest/guest"}})
+	init, err := w.program(ctx, k.arch, program{name: "init", kind: goMain, source: []string{"./internal/vmtest/guest"}})
 	if err != nil {
 		return err
 	}
-	b.plan = &wire.Plan{Results: "/dev/ttyS1", Kmemleak: b.job.kmemleak, Coverage: k.debug && b.job.device != nil && b.job.defect == "",
+	b.plan = &wire.Plan{Results: b.machine.Serial(1), Kmemleak: b.job.kmemleak, Coverage: k.debug && b.job.device != nil && b.job.defect == "",
 		Shell: b.job.banner != "", Banner: b.job.banner,
 		Warns: slices.ContainsFunc(b.job.allow, func(s string) bool { return strings.HasPrefix(s, "^WARNING") })}
 	var items []item
@@ -138,7 +138,7 @@ func (w *workshop) fill(ctx context.Context, b *boot, k *kernel) error {
 		}
 	}
 	for _, p := range b.programs {
-		built, err := w.program(ctx, p)
+		built, err := w.program(ctx, k.arch, p)
 		if err != nil {
 			return err
 		}

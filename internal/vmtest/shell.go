@@ -28,6 +28,9 @@ func shellCommand(ctx context.Context, args []string) error {
 	if len(rest) > 0 {
 		return usageError{fmt.Errorf("shell takes no argument, got %q", rest[0])}
 	}
+	if j.kernel == "arm64" {
+		return usageError{errors.New("the shell is one of this machine's processor")}
+	}
 	w, err := newWorkshop()
 	if err != nil {
 		return err
@@ -72,7 +75,7 @@ func (b *boot) interact(ctx context.Context) error {
 	for _, d := range devices {
 		err = errors.Join(err, d.stop())
 	}
-	if err == nil && outcome.Status != vm.ExitDone {
+	if err == nil && outcome.Status != b.machine.ExitDone() {
 		err = fmt.Errorf("the machine did not power off: its exit status is %d\n%s", outcome.Status, outcome.Stderr)
 	}
 	return err

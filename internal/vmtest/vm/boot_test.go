@@ -51,7 +51,7 @@ exit 33`)}
 	outcome, err := m.Boot(t.Context(), r.events())
 	require.NoError(t, err)
 	require.Positive(t, outcome.Spent)
-	require.Equal(t, Outcome{Status: ExitDone, Stderr: "vfio: bad\n", Spent: outcome.Spent}, outcome)
+	require.Equal(t, Outcome{Status: Machine{}.ExitDone(), Stderr: "vfio: bad\n", Spent: outcome.Spent}, outcome)
 	require.Equal(t, []wire.Frame{{Kind: wire.Hello, Program: -1, Text: "6.1"}, {Kind: wire.End, Program: -1}}, r.frames)
 	require.Equal(t, []string{"first line", "last line"}, r.console)
 }
@@ -61,7 +61,7 @@ func TestBootReportsBrokenResults(t *testing.T) {
 	m := Machine{QEMU: script(t, `echo '{"Kind":"hello"'; head -c 300000 /dev/zero; exit 33`)}
 	outcome, err := m.Boot(t.Context(), new(recorder).events())
 	require.ErrorContains(t, err, "decode frame")
-	require.Equal(t, ExitDone, outcome.Status)
+	require.Equal(t, Machine{}.ExitDone(), outcome.Status)
 }
 
 func TestBootWithoutQEMU(t *testing.T) {

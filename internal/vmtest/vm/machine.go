@@ -11,11 +11,12 @@ import (
 // Machine describes a virtual machine. The zero value of an optional field
 // stands for its default.
 type Machine struct {
+	Arch    string // AMD64 or ARM64
 	QEMU    string // the command
-	Kernel  string // vmlinux or bzImage
+	Kernel  string // vmlinux, bzImage or Image
 	Initrd  string
 	Devices []Port   // vfio-user devices
-	IOMMU   bool     // an emulated VT-d, strict
+	IOMMU   bool     // an emulated VT-d, strict; not with ARM64
 	Ports   bool     // a root port of PCI Express above each device
 	Memory  int      // MiB, default 512
 	CPUs    int      // default 2
@@ -35,10 +36,6 @@ const (
 	DefaultCPUs   = 2
 )
 
-// ExitDone is the exit status of QEMU when the guest came to its end: the guest
-// writes 16 to a port, and QEMU exits with twice that and one.
-const ExitDone = 33
-
 // msgTimeout is how long QEMU waits for the device's process. A late answer ends
 // the connection for good, so it is far beyond what a loaded machine needs.
 const msgTimeout = time.Minute
@@ -46,16 +43,16 @@ const msgTimeout = time.Minute
 // Args returns the arguments of QEMU. The console goes to file descriptor 3,
 // results to the standard output; with Console, both streams are the terminal's.
 func (m Machine) Args() []string {
-	memory, cpus := cmp.Or(m.Memory, DefaultMemory), cmp.Or(m.CPUs, DefaultCPUs)
+	memory, cpus, board := cmp.Or(m.Memory, DefaultMemory), cmp.Or(m.CPUs, DefaultCPUs), boards[m.Arch]
 	args := []string{
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-		"-accel", "tcg,thread=multi", "-cpu", "max",
+		"-accel", "tcg,thread=multi", "-cpu", board.cpu,
 		"-smp", fmt.Sprint(cpus), "-m", fmt.Sprintf("%dM", memory),
 		// share=on: the device's process maps the guest's memory.
 		"-object", fmt.Sprintf("memory-backend-memfd,id=mem,size=%dM,share=on", memory),
-		"-machine", "q35,memory-backend=mem",
-		"-device", "isa-debug-exit,iobase=0xf4,iosize=0x04",
+		"-machine", board.machine + ",memory-backend=mem",
 	}
+	args = append(args, board.args...)
 	if m.Console {
 		args = append(args, "-chardev", "stdio,id=console,signal=off", "-chardev", "null,id=results")
 	} else {
@@ -84,9 +81,9 @@ func (m Machine) parameters() []string {
 	}
 	p := []string{
 		"printk.devkmsg=on", "panic=-1", "oops=panic", level, // the machine ends, instead of a guest that limps on
-		"console=ttyS0",
-		"no_timer_check", // a loaded host makes the timer look broken
+		"console=" + strings.TrimPrefix(m.Serial(0), "/dev/"),
 	}
+	p = append(p, boards[m.Arch].params...)
 	if m.IOMMU {
 		p = append(p, "intel_iommu=on", "iommu.strict=1")
 	}

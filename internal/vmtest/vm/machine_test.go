@@ -43,6 +43,17 @@ func TestArgs(t *testing.T) {
 	require.True(t, strings.HasSuffix(after(args, "-append")[0], " kmemleak=on"))
 }
 
+func TestArgsOfAnotherProcessor(t *testing.T) {
+	m := Machine{Arch: ARM64, Devices: []Port{{Socket: "/tmp/a"}}}
+	args := m.Args()
+	require.Equal(t, []string{"virt,gic-version=3,memory-backend=mem"}, after(args, "-machine"))
+	require.Len(t, after(args, "-device"), 1, "no port of x86")
+	require.Contains(t, after(args, "-append")[0], "console=ttyAMA0")
+	require.NotContains(t, after(args, "-append")[0], "no_timer_check")
+	require.Equal(t, "/dev/ttyAMA1", m.Serial(1))
+	require.Equal(t, "/dev/ttyS1", Machine{}.Serial(1))
+}
+
 func TestDeviceComesAfterItsIOMMU(t *testing.T) {
 	socket := `/tmp/a "b"/s.sock`
 	m := Machine{Devices: []Port{{Socket: socket}, {Socket: "/tmp/other", Timeout: time.Second}}, IOMMU: true}
