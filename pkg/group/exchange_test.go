@@ -1,7 +1,6 @@
 package group
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +26,12 @@ var patterns = map[string]pattern{
 			return 4_000 + r.IntN(1_000)
 		}
 		return r.IntN(16) * (from % 2)
+	},
+	"mixed": func(r *rand.Rand, _, _ int) int { // in one piece and in several
+		if r.IntN(4) == 0 {
+			return r.IntN(100_000)
+		}
+		return r.IntN(600)
 	},
 	"long": func(r *rand.Rand, from, to int) int { // over a packet of a ring
 		if from == 1 && to == 0 {
@@ -89,32 +94,6 @@ func keys[V any](m map[string]V) func(func(string) bool) {
 				return
 			}
 		}
-	}
-}
-
-// TestManyMembers: 64 of them, and 16 MiB from one to another.
-func TestManyMembers(t *testing.T) {
-	big := bytes.Repeat([]byte("sixteen bytes : "), 1<<20)
-	for _, a := range Algorithms() {
-		if a.Process {
-			continue
-		}
-		play(t, "mesh", options(a, 64), func(ctx context.Context, g *Group) error {
-			return steps(ctx, g, 1, patterns["sparse"], 1)
-		})
-		o := options(a, 4)
-		o.Buffer = 1 << 20
-		play(t, "mesh", o, func(ctx context.Context, g *Group) error {
-			var out []Package
-			if g.Rank() == 1 {
-				out = []Package{{3, big}}
-			}
-			in, err := g.Exchange(ctx, out)
-			if err == nil && g.Rank() == 3 && (len(in) != 1 || !bytes.Equal(in[0].Data, big)) {
-				err = errors.New("other bytes")
-			}
-			return err
-		})
 	}
 }
 

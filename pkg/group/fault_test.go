@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -253,43 +252,6 @@ func TestLateNames(t *testing.T) {
 		}
 		require.NoError(t, all.Wait())
 	})
-}
-
-// TestCancel: the end of the context ends the call, at whatever moment; nothing is
-// handed over twice and no step mixes with another.
-func TestCancel(t *testing.T) {
-	for _, transport := range []string{"mesh", "rings"} {
-		for _, a := range Algorithms() {
-			play(t, transport, options(a, 4), func(ctx context.Context, g *Group) error {
-				r := rand.New(rand.NewPCG(1, uint64(g.Rank())))
-				for round := range 4 {
-					seed := uint64(round)
-					for step := range 20 {
-						inner, cancel := context.WithCancel(ctx)
-						if g.Rank() == round%4 && step == 5 {
-							time.AfterFunc(time.Duration(r.IntN(100))*time.Microsecond, cancel)
-						}
-						in, err := g.Exchange(inner, outOf(seed, patterns["skewed"], step, g))
-						cancel()
-						if err == nil {
-							if err := checkIn(seed, patterns["skewed"], step, g, in); err != nil {
-								return err
-							}
-							continue
-						}
-						if !errors.Is(err, ErrCanceled) && !errors.Is(err, ErrRevoked) {
-							return err
-						}
-						break
-					}
-					if _, err := g.Shrink(ctx); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		}
-	}
 }
 
 // TestDeath: a member that ends in the midst of a step ends it at all others, who

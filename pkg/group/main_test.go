@@ -107,11 +107,12 @@ func stepBytes(seed uint64, p pattern, step, from, to, size int) []byte {
 		return nil
 	}
 	b := make([]byte, n)
-	for i := range b {
+	const random = 61 // what lies elsewhere shows, unless by a multiple of it
+	for i := range b[:min(n, random)] {
 		b[i] = byte(r.Uint32())
-		if i >= 64 { // the rest of a long one repeats, offset by its place
-			b[i] = b[i-64] + 1
-		}
+	}
+	for have := random; have < n; have *= 2 {
+		copy(b[have:], b[:have])
 	}
 	return b
 }
