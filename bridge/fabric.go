@@ -39,6 +39,9 @@ type Fabric interface {
 	// KillNode ends a node with all its links, or starts it anew. ErrNotSupported where
 	// nodes are processes.
 	KillNode(node abi.Node, dead bool) error
+	// SilenceNode ends a node as one that lost its power: nothing hangs up, and others miss
+	// its words. KillNode starts it anew, and has its errors.
+	SilenceNode(node abi.Node) error
 	// TestLink sends pseudo-random words from a node by a link, between packets, which
 	// it does not disturb, until the other end checked so many or ctx ends. The result
 	// is of what was checked, also with an error: that of ctx, ErrLinkDown if the link

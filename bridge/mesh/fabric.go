@@ -111,12 +111,17 @@ func (f *Fabric) CutLink(node abi.Node, link int, cut bool) error {
 }
 
 // KillNode ends a node of this process, or starts it anew.
-func (f *Fabric) KillNode(node abi.Node, dead bool) error {
+func (f *Fabric) KillNode(node abi.Node, dead bool) error { return f.kill(node, dead, false) }
+
+// SilenceNode ends a node of this process whose links do not hang up.
+func (f *Fabric) SilenceNode(node abi.Node) error { return f.kill(node, true, true) }
+
+func (f *Fabric) kill(node abi.Node, dead, silent bool) error {
 	i, err := f.own(node)
 	if err != nil {
 		return err
 	}
-	return f.Error(f.Mesh.Kill(i, dead, false))
+	return f.Error(f.Mesh.Kill(i, dead, silent))
 }
 
 // TestLink sends words from a node of this process that the other end checks.

@@ -21,6 +21,8 @@ type Torus interface {
 	CutLink(node abi.Node, link int, cut bool) error
 	// KillNode ends a node, or starts it anew.
 	KillNode(node abi.Node, dead bool) error
+	// SilenceNode ends a node whose links do not hang up.
+	SilenceNode(node abi.Node) error
 	// TestLink tests a link.
 	TestLink(ctx context.Context, node abi.Node, link int, words uint64) (bridge.LinkTest, error)
 	// Put writes to a window of a node.

@@ -90,6 +90,9 @@ func (*torus) KillNode(n abi.Node, _ bool) error {
 	return fmt.Errorf("node %v is a process: %w", n, bridge.ErrNotSupported)
 }
 
+// SilenceNode is for whoever runs the node's process.
+func (t *torus) SilenceNode(n abi.Node) error { return t.KillNode(n, true) }
+
 // TestLink tests a link of the process's node, a slice of time after the other.
 func (t *torus) TestLink(ctx context.Context, n abi.Node, link int, words uint64) (total bridge.LinkTest, err error) {
 	if err := badLink(link); err != nil {

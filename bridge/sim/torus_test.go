@@ -77,8 +77,15 @@ func TestFabric(t *testing.T) {
 	require.NoError(t, f.KillNode(to, true))
 	e.Until("the node is dead", func() bool { return !state().Nodes[1].Alive })
 	require.NoError(t, f.KillNode(to, false))
+	e.Until("its link is up", func() bool { return state().Nodes[0].Links[0].Up })
+	require.NoError(t, f.SilenceNode(to))
+	require.True(t, state().Nodes[0].Links[0].Up, "nothing hung up")
+	e.Until("its silence is heard", func() bool { s := state(); return !s.Nodes[1].Alive && !s.Nodes[0].Links[0].Up })
+	require.NoError(t, f.KillNode(to, false))
+	e.Until("it is there again", func() bool { return state().Nodes[0].Links[0].Up })
 	for _, err := range []error{
 		f.CutLink(abi.MakeNode(3, 0, 0), 0, true), f.CutLink(to, 4, true), f.CutLink(to, 6, true), f.KillNode(abi.MakeNode(0, 2, 0), true),
+		f.SilenceNode(abi.MakeNode(0, 2, 0)),
 	} {
 		require.ErrorIs(t, err, bridge.ErrInvalid)
 	}

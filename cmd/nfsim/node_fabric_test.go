@@ -137,6 +137,7 @@ func TestLinksOfProcesses(t *testing.T) {
 			func() error { return f.CutLink(node1, 0, true) },
 			func() error { _, err := f.TestLink(t.Context(), node1, 0, 1); return err },
 			func() error { return f.KillNode(node0, true) },
+			func() error { return f.SilenceNode(node0) },
 		},
 		bridge.ErrInvalid: {
 			func() error { return f.CutLink(outside, 0, true) },
