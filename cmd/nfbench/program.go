@@ -15,6 +15,8 @@ type program struct {
 	dev   *nfcomms.Device
 	proc  nfcomms.Process
 	chans []*nfcomms.Channel
+	// behind is a process that this one alone speaks to, and that ends with it; nil: none.
+	behind *program
 }
 
 // start runs a program and subscribes all of its targets.
@@ -45,7 +47,14 @@ func (p *program) stop(ctx context.Context) error {
 	for _, ch := range p.chans {
 		errs = append(errs, ch.Close())
 	}
-	return errors.Join(append(errs, p.dev.Stop(ctx, p.proc.ID))...)
+	err := p.dev.Stop(ctx, p.proc.ID)
+	if p.behind != nil {
+		if errors.Is(err, nfcomms.ErrInvalid) {
+			err = nil // it ended with its channel
+		}
+		err = errors.Join(err, p.behind.stop(ctx))
+	}
+	return errors.Join(append(errs, err)...)
 }
 
 // producer is a channel to the program flood, which writes what it is asked

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/internal/texttable"
@@ -33,6 +34,8 @@ type soakOptions struct {
 	// spoil has one packet or message of so many be wrong: tests see that it is
 	// found. 0: none.
 	spoil uint64
+	// joints has processes of nodes speak to each other, too.
+	joints bool
 }
 
 // soakRing is the address of the ring in place of a device.
@@ -59,8 +62,10 @@ is also stopped for a moment and goes on. On a device: a client is killed that w
 call, or moves data, withdraws, maps memory, resets, comes and goes, as is drawn. The others
 exchange; what they gave to a program that counts, it must have taken.
 
-On a torus this process exchanges with all other nodes; links are cut and mended, and nodes
-killed and started again, which who exchanged with them must notice, and go on.
+On a torus this process exchanges with all other nodes, and has a process of each node
+exchange with one of the next by a channel of their own; links are cut and mended, and nodes
+killed and started again, half of them without a hang-up, which who exchanged with them must
+notice, and go on.
 
 With --device the device of a shm: address is a process that this starts, and that is
 killed, stopped for a moment or told to end as well. The clients must hear of it, find the
@@ -81,16 +86,20 @@ The exit code is 1 if anything was lost or wrong.`,
 			return o.run(cmd, c)
 		},
 	}
-	f := cmd.Flags()
+	o.flags(cmd.Flags())
+	return cmd
+}
+
+func (o *soakOptions) flags(f *pflag.FlagSet) {
 	f.DurationVar(&o.duration, "duration", 2*time.Minute, "time in all, that of earlier runs included")
 	f.DurationVar(&o.every, "every", time.Second, "mean time of a round, which ends with a fault")
 	f.IntVar(&o.clients, "clients", 2, "processes on a device")
 	f.StringVar(&o.device, "device", "", "command of the device process of a shm: address, to be killed as well")
+	f.BoolVar(&o.joints, "joints", true, "processes of a torus's nodes have channels to each other, too; needs a C compiler")
 	f.StringVar(&o.state, "state", "", "file with the books, to go on later")
 	f.Uint64Var(&o.seed, "seed", 1, "of what is drawn by chance")
 	f.Uint64Var(&o.spoil, "spoil", 0, "make one packet or message of so many wrong")
 	_ = f.MarkHidden("spoil") // it is there: it was defined above
-	return cmd
 }
 
 func (o *soakOptions) check(c *common) error {
@@ -116,6 +125,8 @@ type SoakBooks struct {
 	Operations uint64            `json:"operations"`
 	Bytes      uint64            `json:"bytes"`
 	Faults     map[string]uint64 `json:"faults"`
+	// Noticed is how long those took who exchanged with a node that was killed, by fault.
+	Noticed map[string]SoakNoticed `json:"noticed,omitempty"`
 	// Losses counts what one side handed over and the other did not get, Wrong
 	// what came changed, twice or in another order, and ends that should not be.
 	Losses uint64 `json:"losses"`
@@ -136,6 +147,13 @@ type SoakReport struct {
 	Seconds    float64 `json:"run_seconds"`
 	Operations uint64  `json:"run_operations"`
 	State      string  `json:"state,omitempty"`
+}
+
+// SoakNoticed is in how long losses were noticed, in milliseconds.
+type SoakNoticed struct {
+	Losses uint64  `json:"losses"`
+	MeanMs float64 `json:"mean_ms"`
+	MostMs float64 `json:"most_ms"`
 }
 
 // load reads the books of earlier runs.
@@ -272,6 +290,25 @@ func (o *soakOptions) stopped(ctx context.Context, b *SoakBooks) string {
 // fault books an injected fault.
 func (b *SoakBooks) fault(what string) { b.Faults[what]++ }
 
+// count books n of what happened.
+func (b *SoakBooks) count(what string, n uint64) {
+	if n > 0 {
+		b.Faults[what] += n
+	}
+}
+
+// noticed books that a loss was.
+func (b *SoakBooks) noticed(fault string, took time.Duration) {
+	if b.Noticed == nil {
+		b.Noticed = make(map[string]SoakNoticed)
+	}
+	n, ms := b.Noticed[fault], took.Seconds()*1e3
+	n.Losses++
+	n.MeanMs += (ms - n.MeanMs) / float64(n.Losses)
+	n.MostMs = max(n.MostMs, ms)
+	b.Noticed[fault] = n
+}
+
 // wrong books what should not be.
 func (b *SoakBooks) wrong(format string, args ...any) {
 	b.Wrong++
@@ -299,6 +336,10 @@ func (r *SoakReport) table(w io.Writer) {
 	t.Add("rounds", fmt.Sprint(b.Rounds), "")
 	for _, kind := range slices.Sorted(maps.Keys(b.Faults)) {
 		t.Add("fault: "+kind, fmt.Sprint(b.Faults[kind]), "")
+	}
+	for _, kind := range slices.Sorted(maps.Keys(b.Noticed)) {
+		n := b.Noticed[kind]
+		t.Add(kind, fmt.Sprintf("%.0f ms, %.0f at most", n.MeanMs, n.MostMs), "")
 	}
 	t.Add("losses", fmt.Sprint(b.Losses), "")
 	t.Add("wrong", fmt.Sprint(b.Wrong), "")

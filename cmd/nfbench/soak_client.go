@@ -51,7 +51,8 @@ type soakExchange struct {
 	chance    *rand.Rand
 	sent, got []byte
 	end       soakEnd
-	heard     func() // the device was lost; nil: nobody asks
+	heard     func()       // the device was lost; nil: nobody asks
+	far       *soakedJoint // by which the programs are reached; nil: they are the device's own
 
 	loop, sink *program
 	messages   uint64 // that the sink took, of this epoch of the device
@@ -66,10 +67,37 @@ func newSoakExchange(j *soakJob, dev *nfcomms.Device, most int) *soakExchange {
 // begin starts the programs, at first and after the device was lost.
 func (e *soakExchange) begin(ctx context.Context) (err error) {
 	e.messages, e.bytes = 0, 0
-	if e.loop, err = start(ctx, e.dev, "loopback", 1); err == nil {
-		e.sink, err = start(ctx, e.dev, "sink", 1)
+	if e.loop, err = e.start(ctx, "loopback"); err == nil {
+		e.sink, err = e.start(ctx, "sink")
 	}
 	return err
+}
+
+func (e *soakExchange) start(ctx context.Context, name string) (*program, error) {
+	if e.far != nil {
+		return e.far.start(ctx, name)
+	}
+	return start(ctx, e.dev, name, 1)
+}
+
+// reset makes the device anew, or ends what is left of a joint: those who exchange with its
+// nodes make these anew.
+func (e *soakExchange) reset(ctx context.Context) error {
+	if e.far == nil {
+		return e.dev.Reset(ctx)
+	}
+	for _, p := range []*program{e.loop, e.sink} {
+		if p != nil {
+			_ = p.stop(ctx) // it is lost, or ended
+		}
+	}
+	e.loop, e.sink = nil, nil
+	return nil
+}
+
+// lost reports whether an error means that what it exchanged with is gone.
+func (e *soakExchange) lost(err error) bool {
+	return isLost(err) || e.far != nil && isJointLost(err)
 }
 
 // run exchanges until it is asked to end.
@@ -97,7 +125,7 @@ func (e *soakExchange) step(ctx context.Context) {
 	switch {
 	case wrong != "":
 		e.end.Wrong, e.end.Why = wrong, soakAsked
-	case err != nil && e.job.Mortal && isLost(err):
+	case err != nil && e.job.Mortal && e.lost(err):
 		if err := e.again(ctx); err != nil {
 			e.end.Why = err.Error()
 		}
@@ -207,11 +235,11 @@ func (e *soakExchange) again(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, soakPatience/2)
 	defer cancel()
 	for {
-		err := e.dev.Reset(ctx)
+		err := e.reset(ctx)
 		if err == nil {
 			err = e.begin(ctx)
 		}
-		if err == nil || !isLost(err) {
+		if err == nil || !e.lost(err) {
 			return err
 		}
 		if soakSleep(ctx, soakRetry); ctx.Err() != nil {
@@ -231,7 +259,7 @@ func (e *soakExchange) close(ctx context.Context) soakEnd {
 		err = errors.Join(e.loop.stop(ctx), e.sink.stop(ctx))
 	}
 	switch {
-	case err != nil && e.job.Mortal && isLost(err):
+	case err != nil && e.job.Mortal && e.lost(err):
 		e.end.Resets++ // it was lost, and nobody looks for the next one any more
 	case err != nil:
 		e.end.Why = err.Error()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,10 +15,12 @@ import (
 
 // Faults of a round on a fabric. What links see of bad words is counted beside them.
 const (
-	faultCut   = "link cut"
-	faultNode  = "node killed"
-	faultAlive = "node lost that was not killed"
-	faultWords = "errors that links saw"
+	faultCut    = "link cut"
+	faultNode   = "node killed"
+	faultSilent = "node killed silently"
+	faultAlive  = "node lost that was not killed"
+	faultJoint  = "joint lost between nodes that were not killed"
+	faultWords  = "errors that links saw"
 )
 
 // soakFabricTransfer bounds a transfer over a fabric: some packets.
@@ -31,19 +34,53 @@ type soakedFabric struct {
 	o       *soakOptions
 	address string
 	dev     *nfcomms.Device
-	nodes   []*soakedNode // all but the device's own
-	errors  []uint64      // that the links of each node saw
+	nodes   []*soakedNode // the last one is the device's own
+	parties []*soakedParty
+	errors  []uint64 // that the links of each node saw
 }
 
-// soakedNode is another node, and who exchanges with it.
+// soakedNode is a node, which may be killed unless it is the device's own.
 type soakedNode struct {
-	place nfcomms.FabricPlace
-	dev   *nfcomms.Device
-	over  chan struct{} // closed when its loss was noticed in this round, or it ended
-	end   soakEnd
+	x, y, z uint8
+	dev     *nfcomms.Device
 }
 
-// round exchanges with all nodes, and breaks something meanwhile.
+func (n *soakedNode) place() nfcomms.FabricPlace { return nfcomms.Place(n.x, n.y, n.z) }
+
+// target is a target of the node as processes of others name it.
+func (n *soakedNode) target(t nfcomms.Target) nfcomms.Target { return nfcomms.At(n.x, n.y, n.z, t) }
+
+// soakedParty exchanges with a node, or with one through another by a joint.
+type soakedParty struct {
+	name    string
+	nodes   []*soakedNode // with any of which it is lost
+	joint   *soakedJoint
+	over    chan struct{} // closed when its loss was noticed in this round, or it ended
+	noticed time.Time     // when
+	end     soakEnd
+}
+
+// noticedAs is what books of losses call a party.
+func (p *soakedParty) noticedAs() string {
+	if p.joint != nil {
+		return ", noticed by joints"
+	}
+	return ", noticed by its host"
+}
+
+// begin begins to exchange.
+func (p *soakedParty) begin(ctx context.Context, job *soakJob) (*soakExchange, error) {
+	e := newSoakExchange(job, p.nodes[0].dev, soakFabricTransfer)
+	e.far = p.joint
+	p.over, p.end = make(chan struct{}), soakEnd{}
+	e.heard = sync.OnceFunc(func() {
+		p.noticed = time.Now()
+		close(p.over)
+	})
+	return e, e.begin(ctx)
+}
+
+// round exchanges with all nodes and by all joints, and breaks something meanwhile.
 func (s *soakedFabric) round(ctx context.Context, b *SoakBooks, chance *rand.Rand, length time.Duration) error {
 	if err := s.open(ctx); err != nil {
 		return err
@@ -51,18 +88,15 @@ func (s *soakedFabric) round(ctx context.Context, b *SoakBooks, chance *rand.Ran
 	calm := context.WithoutCancel(ctx) // an interrupt ends rounds in good order
 	asked := make(chan struct{})
 	var all sync.WaitGroup
-	for i, n := range s.nodes {
-		job := &soakJob{Seed: b.Seed + b.Rounds*64 + uint64(i), Spoil: s.o.spoil, Mortal: true}
-		e := newSoakExchange(job, n.dev, soakFabricTransfer)
-		n.over = make(chan struct{})
-		e.heard = sync.OnceFunc(func() { close(n.over) })
-		if err := e.begin(calm); err != nil {
+	for i, p := range s.parties {
+		e, err := p.begin(calm, &soakJob{Seed: b.Seed + b.Rounds*64 + uint64(i), Spoil: s.o.spoil, Mortal: true})
+		if err != nil {
 			close(asked)
 			all.Wait()
-			return fmt.Errorf("node %v: %w", n.place, err)
+			return fmt.Errorf("%s: %w", p.name, err)
 		}
 		all.Go(func() {
-			n.end = e.run(calm, asked)
+			p.end = e.run(calm, asked)
 			e.heard()
 		})
 	}
@@ -87,12 +121,31 @@ func (s *soakedFabric) open(ctx context.Context) (err error) {
 	}
 	s.errors = make([]uint64, len(state.Nodes))
 	for i := 1; i < len(state.Nodes); i++ {
-		x, y, z := uint8(i%state.Side[0]), uint8(i/state.Side[0]%state.Side[1]), uint8(i/state.Side[0]/state.Side[1])
-		n := &soakedNode{place: nfcomms.Place(x, y, z)}
-		if n.dev, err = s.dev.Node(ctx, x, y, z); err != nil {
+		n := &soakedNode{x: uint8(i % state.Side[0]), y: uint8(i / state.Side[0] % state.Side[1]), z: uint8(i / state.Side[0] / state.Side[1])}
+		if n.dev, err = s.dev.Node(ctx, n.x, n.y, n.z); err != nil {
 			return err
 		}
 		s.nodes = append(s.nodes, n)
+		s.parties = append(s.parties, &soakedParty{name: fmt.Sprintf("node %v", n.place()), nodes: []*soakedNode{n}})
+	}
+	s.nodes = append(s.nodes, &soakedNode{dev: s.dev})
+	if s.o.joints {
+		return s.join(ctx)
+	}
+	return nil
+}
+
+// join has each node speak to the next one.
+func (s *soakedFabric) join(ctx context.Context) error {
+	relay, err := buildRelay(ctx)
+	if err != nil {
+		return err
+	}
+	for i, n := range s.nodes {
+		to := s.nodes[(i+1)%len(s.nodes)]
+		s.parties = append(s.parties, &soakedParty{
+			name: fmt.Sprintf("joint of %v to %v", n.place(), to.place()), nodes: []*soakedNode{n, to}, joint: &soakedJoint{n, to, relay},
+		})
 	}
 	return nil
 }
@@ -100,9 +153,10 @@ func (s *soakedFabric) open(ctx context.Context) (err error) {
 // inject cuts links for a time, or kills a node until that is noticed.
 func (s *soakedFabric) inject(ctx context.Context, b *SoakBooks, chance *rand.Rand, length time.Duration) (victim *soakedNode, err error) {
 	if chance.IntN(2) == 0 {
-		victim = s.nodes[chance.IntN(len(s.nodes))]
+		victim = s.nodes[chance.IntN(len(s.nodes)-1)]
+		silent := chance.IntN(2) == 0
 		soakSleep(ctx, length/2)
-		return victim, s.kill(ctx, b, victim)
+		return victim, s.kill(ctx, b, victim, silent)
 	}
 	for end := time.Now().Add(length); time.Now().Before(end) && ctx.Err() == nil; {
 		if err := s.cut(ctx, b, chance); err != nil {
@@ -113,20 +167,32 @@ func (s *soakedFabric) inject(ctx context.Context, b *SoakBooks, chance *rand.Ra
 	return nil, nil
 }
 
-// kill kills a node until who exchanges with it has noticed.
-func (s *soakedFabric) kill(ctx context.Context, b *SoakBooks, n *soakedNode) error {
-	if err := s.dev.Fabric().KillNode(n.place, true); err != nil {
+// kill kills a node until all who exchange with it have noticed.
+func (s *soakedFabric) kill(ctx context.Context, b *SoakBooks, n *soakedNode, silent bool) (err error) {
+	fault, since := faultNode, time.Now()
+	if silent {
+		fault, err = faultSilent, s.dev.Fabric().SilenceNode(n.place())
+	} else {
+		err = s.dev.Fabric().KillNode(n.place(), true)
+	}
+	if err != nil {
 		return err
 	}
-	b.fault(faultNode)
+	b.fault(fault)
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), soakPatience)
 	defer cancel()
-	select {
-	case <-n.over:
-	case <-patience.Done():
-		b.wrong("node %v: nobody noticed within %v that it was gone", n.place, soakPatience)
+	for _, p := range s.parties {
+		if !slices.Contains(p.nodes, n) {
+			continue
+		}
+		select {
+		case <-p.over:
+			b.noticed(fault+p.noticedAs(), p.noticed.Sub(since))
+		case <-patience.Done():
+			b.wrong("%s: nobody noticed within %v that %v was gone", p.name, soakPatience, n.place())
+		}
 	}
-	return s.dev.Fabric().KillNode(n.place, false)
+	return s.dev.Fabric().KillNode(n.place(), false)
 }
 
 // cut cuts a link for a moment.
@@ -139,28 +205,31 @@ func (s *soakedFabric) cut(ctx context.Context, b *SoakBooks, chance *rand.Rand)
 	if !state.Nodes[0].Links[link].Joined {
 		return nil // a torus with one node a side has no such links
 	}
-	if err := s.dev.Fabric().CutLink(n.place, link, true); err != nil {
+	if err := s.dev.Fabric().CutLink(n.place(), link, true); err != nil {
 		return err
 	}
 	b.fault(faultCut)
 	soakSleep(ctx, time.Duration(chance.Int64N(int64(soakCutMost))))
-	return s.dev.Fabric().CutLink(n.place, link, false)
+	return s.dev.Fabric().CutLink(n.place(), link, false)
 }
 
 // books takes what the exchanges came to.
 func (s *soakedFabric) books(b *SoakBooks, victim *soakedNode) {
-	for _, n := range s.nodes {
-		b.Operations += n.end.Operations
-		b.Bytes += n.end.Bytes
+	for _, p := range s.parties {
+		hit := victim != nil && slices.Contains(p.nodes, victim)
+		b.Operations += p.end.Operations
+		b.Bytes += p.end.Bytes
 		switch {
-		case n.end.Wrong != "":
-			b.wrong("node %v: %s", n.place, n.end.Wrong)
-		case n.end.Why != soakAsked:
-			b.wrong("node %v: %s", n.place, n.end.Why)
-		case n == victim && n.end.Resets == 0:
-			b.wrong("node %v: nobody noticed that it was gone", n.place)
-		case n != victim && n.end.Resets > 0:
-			b.Faults[faultAlive] += n.end.Resets
+		case p.end.Wrong != "":
+			b.wrong("%s: %s", p.name, p.end.Wrong)
+		case p.end.Why != soakAsked:
+			b.wrong("%s: %s", p.name, p.end.Why)
+		case hit && p.end.Resets == 0:
+			b.wrong("%s: nobody noticed that %v was gone", p.name, victim.place())
+		case !hit && p.joint != nil:
+			b.count(faultJoint, p.end.Resets)
+		case !hit:
+			b.count(faultAlive, p.end.Resets)
 		}
 	}
 	state, err := s.dev.Fabric().State()
@@ -174,7 +243,7 @@ func (s *soakedFabric) books(b *SoakBooks, victim *soakedNode) {
 			errors += l.Errors
 		}
 		if errors > s.errors[i] { // less: it began anew
-			b.Faults[faultWords] += errors - s.errors[i]
+			b.count(faultWords, errors-s.errors[i])
 		}
 		s.errors[i] = errors
 	}
