@@ -16,7 +16,8 @@ GOTEST      = $(GO) test -race -count=1 -timeout 30m
 FULLTEST    = $(GO) test -count=1 -timeout 30m -json
 FULL        = $(FULLTEST) ./bridge/mailbox ./pkg/nfcomms && \
 	$(FULLTEST) -run 'TestConformance|TestSoak|TestChaos' ./bridge/sim && \
-	$(FULLTEST) -run 'TestConformance/(crowd|huge|stats)' ./bridge/kdev
+	$(FULLTEST) -run 'TestConformance/(crowd|huge|stats)' ./bridge/kdev && \
+	$(FULLTEST) -run TestNoAllocation ./pkg/group/...
 # For another processor: everything is built, and run what depends on it, emulated.
 ARM64       = CGO_ENABLED=1 GOARCH=arm64 CC=aarch64-linux-gnu-gcc $(GO)
 ARM64TEST   = $(ARM64) test -count=1 -timeout 10m -exec 'qemu-aarch64 -L /usr/aarch64-linux-gnu' -json

@@ -393,37 +393,57 @@ func TestFlushWithoutOne(t *testing.T) {
 }
 
 // TestNoAllocation: a step allocates nothing once memory is warm, whatever its
-// packages are.
+// packages are: small ones, what goes in pieces, events of a type, with a deadline and
+// without copies.
 func TestNoAllocation(t *testing.T) {
 	if raceEnabled {
 		return // it allocates itself
 	}
 	for _, a := range Algorithms() {
 		for transport := range transports {
-			play(t, transport, options(a, 2), func(ctx context.Context, g *Group) error {
-				data := make([]byte, 2000)
-				var out [1]Package
-				var err error
-				at := 0
-				step := func() {
-					at++
-					out[0] = Package{1 - g.Rank(), data[:64+1936*(at%2)]}
-					_, err = g.Exchange(ctx, out[:])
-				}
-				for range 60 {
-					step()
-				}
-				if g.Rank() == 1 {
-					for range 101 {
-						step()
+			for what, c := range map[string]struct {
+				least, most int
+				change      func(*Options)
+			}{
+				"small":     {64, 2000, func(*Options) {}},
+				"large":     {5_000, 200_000, func(o *Options) { o.Buffer = 64 << 10 }},
+				"deadline":  {0, 64, func(o *Options) { o.Timeout = patience }},
+				"zero copy": {0, 9_000, func(o *Options) { o.ZeroCopy = true }},
+			} {
+				o := options(a, 2)
+				c.change(&o)
+				play(t, transport, o, func(ctx context.Context, g *Group) error {
+					if n, err := allocations(ctx, g, c.least, c.most); n > 0 || err != nil {
+						return fmt.Errorf("%s over %s, %s: %v allocations a step: %w", a.Name, transport, what, n, err)
 					}
-					return err
-				}
-				if n := testing.AllocsPerRun(100, step); n > 0 {
-					return fmt.Errorf("%s over %s: %v allocations a step", a.Name, transport, n)
-				}
-				return err
-			})
+					return nil
+				})
+			}
 		}
 	}
+}
+
+// allocations counts those of a step of two members, of sizes in turn.
+func allocations(ctx context.Context, g *Group, least, most int) (n float64, err error) {
+	data := make([]uint64, most/8)
+	var out [1]Batch[uint64]
+	at := 0
+	step := func() {
+		if err == nil {
+			at++
+			out[0] = Batch[uint64]{1 - g.Rank(), data[:(least+at%2*(most-least))/8]}
+			_, err = Exchange(ctx, g, out[:])
+		}
+	}
+	const warm, steps = 60, 100
+	for range warm {
+		step()
+	}
+	if g.Rank() == 0 {
+		return testing.AllocsPerRun(steps, step), err
+	}
+	for range steps + 1 {
+		step()
+	}
+	return 0, err
 }
