@@ -78,7 +78,7 @@ static void leave(struct nfcm_channel *ch)
 		return;
 	ch->gone = true;
 	xa_erase(&ch->epoch->channels, ch->id);
-	nfcm_escalation_stop(&ch->escalation);
+	nfcm_escalation_stop(&ch->escalation, ch);
 	list_move_tail(&ch->node, &ch->mailbox->retired);
 }
 

@@ -629,8 +629,8 @@ void nfcm_control_forget(struct nfcm_epoch *epoch, struct nfcm_file *file)
 	struct nfcm_controller *k = &epoch->control;
 
 	spin_lock(&k->lock);
-	nfcm_requests_forget(&k->queue, file);
-	nfcm_requests_forget(&k->later, file);
+	nfcm_requests_forget(k, &k->queue, file);
+	nfcm_requests_forget(k, &k->later, file);
 	if (k->current_op && k->current_op->file == file &&
 	    !k->current_op->detached)
 		WRITE_ONCE(k->current_op->cancelled, true);

@@ -18,7 +18,7 @@ bool nfcm_eager_fits(const struct nfcm_half *half)
 	if (!most || op->length > NFC_EAGER_BYTES || p->pinned != op->length)
 		return false;
 	if (op->length)
-		nfcm_pins_list(p, 0, &n);
+		nfcm_pins_list(op, 0, &n);
 	return p->lists <= 1 && (n & NFC_LIST_COUNT_MASK) <= most;
 }
 
@@ -39,7 +39,7 @@ bool nfcm_eager_put(struct nfcm_half *half, u64 id, u64 timeout_ns)
 
 	lockdep_assert_held(&half->ch->mailbox->lock);
 	if (op->length)
-		memcpy(e.entry, nfcm_pins_list(&op->pins, 0, &n)->entry,
+		memcpy(e.entry, nfcm_pins_list(op, 0, &n)->entry,
 		       sizeof(e.entry));
 	memcpy(slot.payload, &e, sizeof(e));
 	nfcm_half_header(half, &slot, NFC_TYPE_EAGER, n | flag, id);

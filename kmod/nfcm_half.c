@@ -95,9 +95,11 @@ void nfcm_escalation_start(struct nfcm_escalation *escalation,
 	nfcm_watch_kick(ch->epoch);
 }
 
-/* It came. Must hold the mailbox. */
-void nfcm_escalation_stop(struct nfcm_escalation *escalation)
+/* It came. */
+void nfcm_escalation_stop(struct nfcm_escalation *escalation,
+			  const struct nfcm_channel *ch)
 {
+	lockdep_assert_held(&ch->mailbox->lock);
 	list_del_init(&escalation->node);
 }
 
@@ -256,7 +258,7 @@ void nfcm_half_end(struct nfcm_half *half, u32 status)
 	if (half->pending == NFC_TYPE_WITHDRAW ||
 	    half->pending == NFC_TYPE_ABORT)
 		half->pending = 0;
-	nfcm_escalation_stop(&half->escalation);
+	nfcm_escalation_stop(&half->escalation, half->ch);
 	half->probing = false;
 	half->op = NULL;
 	if (!op)
@@ -485,7 +487,7 @@ static void withdrawn(struct nfcm_half *half)
 	if (op && !op->cause && half->probing) { /* it is offered again */
 		half->probing = false;
 		op->probes++;
-		nfcm_escalation_stop(&half->escalation);
+		nfcm_escalation_stop(&half->escalation, half->ch);
 		return;
 	}
 	if (op && !op->cause && op->flags & NFCOMMS_NOWAIT)

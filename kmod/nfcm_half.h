@@ -116,7 +116,8 @@ void nfcm_half_describe(const struct nfcm_half *half,
 			struct nfcomms_half_info *out);
 void nfcm_escalation_start(struct nfcm_escalation *escalation,
 			   struct nfcm_channel *ch);
-void nfcm_escalation_stop(struct nfcm_escalation *escalation);
+void nfcm_escalation_stop(struct nfcm_escalation *escalation,
+			  const struct nfcm_channel *ch);
 void nfcm_send_start(struct nfcm_half *half, struct nfcm_op *op);
 void nfcm_send_next(struct nfcm_half *half);
 void nfcm_send_reserve(struct nfcm_half *half);

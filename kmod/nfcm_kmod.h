@@ -14,10 +14,8 @@
  *	leaf	nfcm_watch.lock		the last heartbeat
  *	leaf	pool_lock		users, workers that pin, charged memory
  *
- * Functions assert what their callers hold; "must hold the mailbox" on one that
- * cannot reach the lock means nfcm_mailbox.lock of the mailbox that its argument
- * belongs to. nfcm_mailbox_unlock() completes what ended while it was held.
- * Nobody holds two mailboxes.
+ * Functions assert what their callers hold. nfcm_mailbox_unlock() completes what
+ * ended while it was held. Nobody holds two mailboxes.
  */
 #ifndef NFCM_KMOD_H
 #define NFCM_KMOD_H
@@ -507,7 +505,8 @@ void nfcm_watch_stop(struct nfcm_epoch *epoch);
 void nfcm_requests_line_up(struct nfcm_controller *k, struct nfcm_op *op);
 struct nfcm_op *nfcm_requests_step_up(struct nfcm_controller *k);
 void nfcm_requests_send_again(struct nfcm_controller *k);
-void nfcm_requests_forget(struct list_head *list, struct nfcm_file *file);
+void nfcm_requests_forget(struct nfcm_controller *k, struct list_head *list,
+			  struct nfcm_file *file);
 void nfcm_control_init(struct nfcm_epoch *epoch);
 int nfcm_control_open(struct nfcm_epoch *epoch);
 void nfcm_control_close(struct nfcm_epoch *epoch);

@@ -441,14 +441,15 @@ void nfcm_pins_release(struct nfcm_op *op)
 		nfcm_pool_leave(op);
 }
 
-/* List k, which is pinned, and the length of its header. Must hold the mailbox. */
-const struct nfc_gather *nfcm_pins_list(const struct nfcm_pins *p, u64 k,
+/* List k, which is pinned, and the length of its header. */
+const struct nfc_gather *nfcm_pins_list(const struct nfcm_op *op, u64 k,
 					u32 *length)
 {
 	struct nfcm_chunk *chunk;
 
+	lockdep_assert_held(&op->ch->mailbox->lock);
 	/* Lists are sent near the end: search from there. */
-	list_for_each_entry_reverse(chunk, &p->chunks, node)
+	list_for_each_entry_reverse(chunk, &op->pins.chunks, node)
 		if (chunk->cut.first <= k)
 			break;
 	*length = nfcm_cut_length(&chunk->cut, k - chunk->cut.first);

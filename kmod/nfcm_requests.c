@@ -56,16 +56,18 @@ void nfcm_requests_send_again(struct nfcm_controller *k)
 	spin_unlock(&k->lock);
 }
 
-/* Requests of a file are to end, but for those that nobody waits for. Must hold k->lock. */
-void nfcm_requests_forget(struct list_head *list, struct nfcm_file *file)
+/* Requests of a file in a list are to end, but for those that nobody waits for. */
+void nfcm_requests_forget(struct nfcm_controller *k, struct list_head *list,
+			  struct nfcm_file *file)
 {
 	struct nfcm_op *op;
 
+	lockdep_assert_held(&k->lock);
 	list_for_each_entry(op, list, node) {
 		if (op->file != file)
 			continue;
 		if (!op->detached)
 			WRITE_ONCE(op->cancelled, true);
-		nfcm_requests_forget(&op->behind, file); /* one deep */
+		nfcm_requests_forget(k, &op->behind, file); /* one deep */
 	}
 }

@@ -9,13 +9,12 @@ static u64 compose_list(struct nfcm_half *half, struct nfc_slot *slot, u64 k,
 			u64 id)
 {
 	u32 flag = half->core->direction == NFC_D2H ? NFC_LIST_D2H : 0, n;
-	const struct nfcm_pins *p = &half->op->pins;
-	const struct nfc_gather *g = nfcm_pins_list(p, k, &n);
+	const struct nfc_gather *g = nfcm_pins_list(half->op, k, &n);
 
 	lockdep_assert_held(&half->ch->mailbox->lock);
 	memcpy(slot->payload, g, sizeof(*g));
 	nfcm_half_header(half, slot, NFC_TYPE_IND_LIST, n | flag, id);
-	return nfcm_list_end(p->size, g);
+	return nfcm_list_end(half->op->pins.size, g);
 }
 
 /* A list was put, of bytes up to an end. */
