@@ -137,6 +137,14 @@ var defects = []defect{
 		binary: "rights", wants: `try_as_nobody`,
 	},
 	{
+		name: "read-only-acts", about: "a file that is open to read only may send and start", group: inDefects, kernel: "release",
+		binary: "rights", args: []string{"-n", "to_read_only"}, wants: `try_as_nobody`,
+	},
+	{
+		name: "close-waits", about: "who closes a file waits for a device that does not answer", group: inDefects, kernel: "release",
+		binary: "quiesce", args: []string{"-n", "a_close"}, script: neverAborted, params: loaded, wants: `state\(other\) == NFCOMMS_STATE_READY`,
+	},
+	{
 		name: "no-recovery", about: "a device that may recover stays lost", group: inDefects, kernel: "release",
 		binary: "recover", script: hangs, params: "heartbeat_timeout_ms=1000", wants: `recover_test\.c|a_lost_device`,
 	},

@@ -20,8 +20,8 @@ enum {
 
 static uint8_t *bulk;
 
-/* A client that is killed when its transfer moves. */
-static int die_sending(void *ready)
+/* A client whose transfer moves. */
+static int sender(void)
 {
 	int fd = client();
 	uint32_t ch = program(fd, "sink");
@@ -32,10 +32,25 @@ static int die_sending(void *ready)
 	do
 		CHECK_EQ(control(fd, NFCOMMS_IOC_CHANNEL, &c), 0);
 	while (!c.lists && !test_failures());
+	return fd;
+}
+
+/* One that is killed then. */
+static int die_sending(void *ready)
+{
+	sender();
 	if (write(*(int *)ready, "", 1) != 1 || test_failures())
 		return 1;
 	kill(getpid(), SIGKILL);
 	return 0;
+}
+
+/* Nothing but the fence lets the pages go. */
+static void await_fence(int fd)
+{
+	while (state(fd) == NFCOMMS_STATE_READY && pinned())
+		usleep(1000);
+	CHECK_EQ(state(fd), NFCOMMS_STATE_LOST);
 }
 
 /* Have a client killed, true if its transfer had to be aborted. */
@@ -57,10 +72,8 @@ static bool kill_sender(void)
 	if (aborting)
 		CHECK_EQ(state(fd), NFCOMMS_STATE_READY);
 	wait_child(pid);
-	while (aborting && state(fd) == NFCOMMS_STATE_READY && pinned())
-		usleep(1000);
-	if (aborting) /* nothing but the fence let them go */
-		CHECK_EQ(state(fd), NFCOMMS_STATE_LOST);
+	if (aborting)
+		await_fence(fd);
 	close(fd);
 	check_pins();
 	return aborting;
@@ -78,6 +91,31 @@ CASE(pages_of_a_killed_client)
 	}
 	printf("%d transfers were aborted\n", aborted);
 	CHECK_EQ(aborted, KILLS); /* if not, pages are let go at once */
+	free_pages(bulk, SIZE);
+	set_limit("cancel_timeout_ms", "100");
+}
+
+/* Who closes a file whose device does not answer is not kept: it ends behind. */
+CASE(a_close_does_not_wait_for_the_fence)
+{
+	int aborted = 0, other, fd;
+
+	set_limit("cancel_timeout_ms", "10000");
+	bulk = pages(SIZE, 0x5a);
+	for (int i = 0; i < ATTEMPTS && !aborted && !test_failures(); i++) {
+		still_alive();
+		other = fresh();
+		fd = sender();
+		close(fd);
+		CHECK_EQ(state(other), NFCOMMS_STATE_READY);
+		if (pinned()) { /* and not because the transfer was over */
+			await_fence(other);
+			aborted++;
+		}
+		close(other);
+		check_pins();
+	}
+	CHECK_EQ(aborted, 1);
 	free_pages(bulk, SIZE);
 	set_limit("cancel_timeout_ms", "100");
 }
