@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -22,6 +23,8 @@ type GroupReport struct {
 	// NotMeasured says which peers are not there, and why.
 	NotMeasured []string `json:"not_measured,omitempty"`
 	Goals       []Goal   `json:"goals"`
+	// Sweep is auto in each comparison, the worst first.
+	Sweep []GroupChoice `json:"sweep,omitempty"`
 	// Findings are the shapes of the MUSIC report.
 	Findings []Finding `json:"findings"`
 	// Volumes are the report's, whose times are in pictures alone.
@@ -49,6 +52,24 @@ type GroupRow struct {
 
 	rounds []float64
 }
+
+// GroupChoice is what auto took in one comparison, against the best algorithm of it.
+type GroupChoice struct {
+	Transport string `json:"transport"`
+	Members   int    `json:"members"`
+	Targets   int    `json:"targets"`
+	Size      int    `json:"size_bytes"`
+	// Best is the algorithm that takes the least processor time, CPU that of auto over
+	// it: the least of the rounds of each, which others on the machine disturb least.
+	Best string  `json:"best"`
+	CPU  float64 `json:"cpu_ratio"`
+	// Time is the time of auto over that of the fastest, the median of the rounds; 0 on
+	// a busy machine.
+	Time float64 `json:"time_ratio,omitempty"`
+}
+
+// autoGoal is how many times the best algorithm auto may take.
+const autoGoal = 1.2
 
 // GroupVolume is what a member sends in a biological second by appendix B: by the
 // model, and as the report prints it (0: it has no such column).
@@ -122,7 +143,13 @@ func (r *GroupReport) conclude() {
 	goal("G3", "8 members, 64 KiB to 4: rate over memcpy", copied, 0.9, false)
 	shared := r.ratio(transportMesh, 8, 64<<10, nameCopyRead, nameShared)
 	goal("G3", "the same with zero copy, all of it read", shared, 0.9, false)
-	goal("G4", "auto over the best, at worst", r.worstAuto(), 1.2, true)
+	r.sweep()
+	var time, cpu float64
+	for _, c := range r.Sweep {
+		time, cpu = max(time, c.Time), max(cpu, c.CPU)
+	}
+	goal("G4", "auto over the best, at worst", time, autoGoal, true)
+	goal("G4", "the same by processor time", cpu, autoGoal, true)
 	r.Findings = append(r.messageShape(), r.gatherShape()...)
 	r.volumes()
 }
@@ -135,20 +162,30 @@ func (r *GroupReport) why() string {
 	return "not in this run"
 }
 
-// worstAuto is the time of auto over the best algorithm, where that is worst.
-func (r *GroupReport) worstAuto() float64 {
-	worst := 0.0
+// sweep holds auto against the best algorithm of each comparison.
+func (r *GroupReport) sweep() {
 	for _, row := range r.Rows {
-		if row.Name != group.Auto || row.Busy != "" {
+		if row.Name != group.Auto {
 			continue
 		}
+		c := GroupChoice{Transport: row.Transport, Members: row.Members, Targets: row.Targets, Size: row.Size}
 		for _, name := range groupAlgorithms() {
-			if other := r.find(row, name); other != nil && name != group.Auto {
-				worst = max(worst, spread(pairwise(row.rounds, other.rounds)).Median)
+			other := r.find(row, name)
+			if other == nil || name == group.Auto {
+				continue
+			}
+			if row.Busy == "" {
+				c.Time = max(c.Time, spread(pairwise(row.rounds, other.rounds)).Median)
+			}
+			if ratio := row.CPU.Min / other.CPU.Min; other.CPU.Min > 0 && ratio > c.CPU {
+				c.Best, c.CPU = name, ratio
 			}
 		}
+		if c.Best != "" {
+			r.Sweep = append(r.Sweep, c)
+		}
 	}
-	return worst
+	slices.SortStableFunc(r.Sweep, func(a, b GroupChoice) int { return cmp.Compare(b.CPU, a.CPU) })
 }
 
 // messageShape: modification #3 is the fastest for large messages and scales badly
@@ -249,6 +286,7 @@ func (r *GroupReport) table(w io.Writer) {
 		fmt.Fprintln(w, why)
 	}
 	fmt.Fprintln(w)
+	r.writeSweep(w)
 	writeGoals(w, r.Goals)
 	fmt.Fprintln(w)
 	for _, f := range r.Findings {
@@ -264,6 +302,29 @@ func (r *GroupReport) table(w io.Writer) {
 		v.Add(fmt.Sprint(row.Members), fmt.Sprintf("%.0f", row.ModelKiB), paper, row.Fastest)
 	}
 	v.Write(w)
+}
+
+// sweepShown bounds the comparisons in the text; the JSON has them all.
+const sweepShown = 5
+
+// writeSweep shows where auto is furthest from the best.
+func (r *GroupReport) writeSweep(w io.Writer) {
+	if len(r.Sweep) == 0 {
+		return
+	}
+	within := 0
+	for _, c := range r.Sweep {
+		if c.CPU <= autoGoal {
+			within++
+		}
+	}
+	fmt.Fprintf(w, "auto takes up to %.1f times the processor time of the best algorithm in %d of %d comparisons; the furthest from it\n", autoGoal, within, len(r.Sweep))
+	t := texttable.Numbers("transport", "members", "to", "size", "best by processor time", "auto over it")
+	for _, c := range r.Sweep[:min(sweepShown, len(r.Sweep))] {
+		t.Add(c.Transport, fmt.Sprint(c.Members), fmt.Sprint(c.Targets), sizeText(c.Size), c.Best, fmt.Sprintf("%.2f", c.CPU))
+	}
+	t.Write(w)
+	fmt.Fprintln(w)
 }
 
 // draw plots the rate of all members together over the sizes, a curve for each

@@ -28,7 +28,7 @@ func TestGroup(t *testing.T) {
 		require.GreaterOrEqual(t, row.Step.Max, row.Step.Min)
 	}
 	require.Equal(t, []string{"OpenMPI: not measured: not installed: there is no mpicc (Debian: libopenmpi-dev, openmpi-bin)", groupNoPeers}, r.NotMeasured)
-	require.Len(t, r.Goals, 5)
+	require.Len(t, r.Goals, 6)
 	require.Contains(t, r.Goals[0].Result, "not measured")
 	require.GreaterOrEqual(t, len(r.Findings), 2)
 	for _, v := range r.Volumes {
@@ -48,7 +48,7 @@ func TestGroupFindings(t *testing.T) {
 	row := func(name string, members, size int, us float64) {
 		r.Rows = append(r.Rows, GroupRow{
 			Transport: transportMesh, Members: members, Targets: 4, Size: size, Name: name,
-			Rounds: Spread{Median: us}, rounds: []float64{us},
+			Rounds: Spread{Median: us}, rounds: []float64{us}, CPU: Spread{Min: 2 * us},
 		})
 	}
 	for name, us := range map[string]float64{group.Auto: 11, "isend": 10, "isend-irecv": 12, "allgather": 30, nameLocal: 8} {
@@ -62,6 +62,11 @@ func TestGroupFindings(t *testing.T) {
 	require.Equal(t, resultReached, r.Goals[1].Result)
 	require.Equal(t, "not measured: not in this run", r.Goals[2].Result)
 	require.InDelta(t, 1.1, r.Goals[4].Value, 1e-9)
+	require.InDelta(t, 1.1, r.Goals[5].Value, 1e-9)
+	require.Equal(t, []GroupChoice{{transportMesh, 8, 4, 64, "isend", 1.1, 1.1}}, r.Sweep)
+	var text strings.Builder
+	r.writeSweep(&text)
+	require.Contains(t, text.String(), "in 1 of 1 comparisons")
 	require.Equal(t, "shows (1.20)", r.Findings[0].Result)
 	require.Equal(t, "shows (0.50)", r.Findings[1].Result)
 	require.Equal(t, "shows (1.50)", r.Findings[2].Result)
@@ -69,11 +74,12 @@ func TestGroupFindings(t *testing.T) {
 	for i := range r.Rows {
 		r.Rows[i].Busy = reasonBusy
 	}
-	r.Goals, r.Findings = nil, nil
+	r.Goals, r.Findings, r.Sweep = nil, nil, nil
 	r.conclude()
-	for _, g := range r.Goals {
+	for _, g := range r.Goals[:5] {
 		require.Equal(t, "not measured: machine busy", g.Result)
 	}
+	require.Equal(t, resultReached, r.Goals[5].Result, "others do not use its processor time")
 	require.Equal(t, "not measured: machine busy", r.Findings[0].Result)
 	require.Len(t, r.Findings, 2)
 }
