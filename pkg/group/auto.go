@@ -218,11 +218,19 @@ func (a *auto) try(s *Step) error {
 	return nil
 }
 
-// pick takes the fastest, or the first, which the model prefers, where that is hardly
-// slower.
-func pick(mean []float64) int {
-	best := slices.Index(mean, slices.Min(mean))
-	if mean[0] < autoGain*mean[best] {
+// pick takes the candidate with the fastest trial, or the first, which the model
+// prefers: where that is hardly slower, and where it was faster in more than one round,
+// as a single trial may have been lucky.
+func pick(times []float64, candidates int) int {
+	fastest := bestTrials(times, candidates)
+	best := slices.Index(fastest, slices.Min(fastest))
+	lost := 0
+	for i := 0; i < len(times); i += candidates {
+		if times[i] < times[i+best] {
+			lost++
+		}
+	}
+	if fastest[0] < autoGain*fastest[best] || lost > 1 {
 		return 0
 	}
 	return best
@@ -247,7 +255,7 @@ func (a *auto) choose(s *Step) error {
 		return err
 	}
 	mean := bestTrials(all, len(a.run))
-	best := pick(mean)
+	best := pick(all, len(a.run))
 	a.chosen = a.run[best]
 	why := fmt.Sprintf("%d members, %.1f packages of %.0f bytes each; measured", a.load.Members, a.load.Packages, a.load.Bytes)
 	for i, name := range a.names {

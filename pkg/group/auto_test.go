@@ -50,10 +50,12 @@ func TestPredict(t *testing.T) {
 
 // TestPick: trials of equals differ, and the model decides between those.
 func TestPick(t *testing.T) {
-	require.Equal(t, 0, pick([]float64{10}))
-	require.Equal(t, 0, pick([]float64{10, 9.5, 30}), "hardly faster")
-	require.Equal(t, 1, pick([]float64{10, 8, 9}))
-	require.Equal(t, 2, pick([]float64{10, 8, 7.9}))
+	require.Equal(t, 0, pick([]float64{10}, 1))
+	require.Equal(t, 0, pick([]float64{10, 9.5, 30}, 3), "hardly faster")
+	require.Equal(t, 1, pick([]float64{10, 8, 9}, 3))
+	require.Equal(t, 2, pick([]float64{10, 8, 7.9}, 3))
+	require.Equal(t, 1, pick([]float64{12, 8, 9, 10, 14, 10, 13, 9}, 2), "slower in one round")
+	require.Equal(t, 0, pick([]float64{12, 8, 11, 15, 14, 16, 13, 9}, 2), "faster in two rounds")
 }
 
 // TestBestTrials: the fastest trial of a candidate counts, as all members took it

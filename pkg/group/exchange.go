@@ -16,7 +16,7 @@ import (
 // out has at most one package for a rank, and its bytes must not change before
 // the call returns; no bytes are no package. What is returned is this member's,
 // to change as well, until its next call, which uses the memory again; so does a
-// call that fails. [Options.ZeroCopy] has other rules for both. After warm-up a step
+// call that fails, and Close, after which memory of [Rings] must not be looked at. [Options.ZeroCopy] has other rules for both. After warm-up a step
 // allocates nothing.
 //
 // With an error nothing is handed over. Arguments that make no sense change

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Mesh is the Transport between goroutines of this process. Each member has an
-// inbox that the others append to; nothing else is shared.
+// Mesh is the Transport between goroutines of this process, for one group: a rank that
+// was taken once stays so. Each member has an inbox that the others append to, and a
+// board that they look at; nothing else is shared.
 type Mesh struct {
 	members []meshLink
 	left    atomic.Int32 // how many have left
