@@ -85,6 +85,7 @@ func measurements() []measurement {
 		{"throughput", "throughput --targets 1,8", "--short", func() report { return &ThroughputReport{} }},
 		{"crowd", "crowd --sizes 56,4KiB,64KiB --load 0,1", "--short", func() report { return &CrowdReport{} }},
 		{"scale", "scale", "--short", func() report { return &ScaleReport{} }},
+		{"stack", "stack", "--short", func() report { return &StackReport{} }},
 	}, ringMeasurements()...)
 }
 
@@ -117,7 +118,7 @@ var allWanted = []struct{ id, what, elsewhere string }{
 	{"T15", "one hop more", "nfbench fabric"},
 	{"T16", "group step", ""},
 	{"T17", "ring between processes", ""},
-	{"T18", "waterfall", "nothing of this program measures it yet"},
+	{"T18", "tracing one call in 64", ""},
 }
 
 // AllReport is the JSON of the command.

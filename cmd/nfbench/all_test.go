@@ -33,7 +33,7 @@ func TestAll(t *testing.T) {
 // TestAllGoals: every report has goals where they are looked for, a measurement that
 // failed leaves its own unmeasured, and goals of no number stand at the end.
 func TestAllGoals(t *testing.T) {
-	require.Subset(t, allNames(), []string{"latency", "peers", "throughput", "crowd", "scale"})
+	require.Subset(t, allNames(), []string{"latency", "peers", "throughput", "crowd", "scale", "stack"})
 	r := &AllReport{Parts: []AllPart{
 		{Name: "peers", goals: []Goal{Goal{ID: "T1", What: "one", Value: 1, Target: 2}.decide(""), Goal{ID: "G9", What: "nine"}.decide("")}},
 		{Name: "scale", Command: "scale", Failed: "no memory"},

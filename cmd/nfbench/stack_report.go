@@ -25,6 +25,8 @@ type StackReport struct {
 	// Waterfalls say where the time goes, and ClockErrorNS how far pick-up and completion may be off.
 	Waterfalls   []StackWaterfall `json:"waterfalls"`
 	ClockErrorNS float64          `json:"clock_error_ns"`
+	// Tracing is what it costs to know that.
+	Tracing StackTracing `json:"tracing"`
 	// Loose are the leaves without, which exist here alone.
 	Loose []StackLoose `json:"without_flow_control"`
 	// Absent is what the tree has and this run does not.
@@ -34,6 +36,7 @@ type StackReport struct {
 	Slides   []StackSlide   `json:"slides"`
 	Findings []StackFinding `json:"findings"`
 	Busy     string         `json:"busy,omitempty"`
+	Goals    []Goal         `json:"goals"`
 }
 
 // StackCurve is one leaf at all sizes.
@@ -199,6 +202,7 @@ func (r *StackReport) table(w io.Writer) {
 	r.tableOfBeside(w)
 	r.tableOfGains(w)
 	r.tableOfLayers(w)
+	r.lineOfTracing(w)
 	r.tableOfLoose(w)
 	r.tableOfSlides(w)
 }
@@ -224,6 +228,8 @@ func (r *StackReport) tableOfSlides(w io.Writer) {
 		result := map[bool]string{true: "here, too", false: "not here"}[f.Same]
 		fmt.Fprintf(w, "%s: %s; %s\n", f.What, result, f.Why)
 	}
+	fmt.Fprintln(w)
+	writeGoals(w, r.Goals)
 }
 
 // near is the rate of h2d at a size in MB/s, on Hockney's line where it was not measured; 0

@@ -274,6 +274,10 @@ func stack(ctx context.Context, dev *nfcomms.Device, plan stackPlan, bar progres
 		return nil, errors.Join(err, rig.end())
 	}
 	r.Waterfalls, r.ClockErrorNS = falls, float64(clock)
+	if r.Tracing, err = measureTracing(ctx, dev, plan.tests); err != nil {
+		return nil, errors.Join(err, rig.end())
+	}
+	r.Goals = r.Tracing.goals()
 	if err := r.conclude(ctx, rig, touch); err != nil {
 		return nil, errors.Join(err, rig.end())
 	}

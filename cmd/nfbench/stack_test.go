@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,6 +55,16 @@ func TestStackJSON(t *testing.T) {
 		}
 		require.InDelta(t, f.Whole.Mean, mean, float64(len(f.Layers)))
 	}
+	require.Equal(t, []int{64, 100}, []int{r.Tracing.Every, r.Tracing.Batch})
+	require.GreaterOrEqual(t, r.Tracing.Batches, 2*tracingSlice, "each device was traced once")
+	require.Len(t, r.Tracing.Rows, 2)
+	for i, row := range r.Tracing.Rows {
+		require.Equal(t, directions[i], row.Direction)
+		require.Positive(t, row.UntracedNS)
+		require.Positive(t, row.TracedNS)
+		require.Positive(t, row.Ratio)
+	}
+	require.Len(t, r.Goals, 2)
 	require.Len(t, r.Beside, 2*2*3)
 	for _, b := range r.Beside {
 		require.Positive(t, b.GoNS)
@@ -82,7 +93,7 @@ func TestStackTable(t *testing.T) {
 	for _, want := range []string{
 		"every byte compared", "with flow control, Go, overlapped, d2h, memory: heap", "memory: region", "theory GB/s", "begun together, d2h", "Gain of depth", "8 begun together", "Where the time of a chunk goes",
 		"WITHOUT FLOW CONTROL: in this benchmark alone", "Another machine: the slides", "980", "190", "not measured: the C path: not installed: there is no cc (Debian: gcc, libc6-dev)",
-		"software takes less than 5 %", "checksums found",
+		"software takes less than 5 %", "checksums found", "\nTracing one call in 64, messages of 56 bytes", "T18 h2d 56 B, one call in 64 traced",
 	} {
 		require.Contains(t, out, want)
 	}
@@ -107,6 +118,29 @@ func TestStackGain(t *testing.T) {
 	require.Equal(t, "2 begun together", best.what)
 	require.InDelta(t, 2.78, best.mean, 0.01)
 	require.Equal(t, []float64{8, 4096}, []float64{best.most, float64(best.size)})
+}
+
+// TestTracingRow: what two devices differ by does not count, only what each takes more when traced.
+func TestTracingRow(t *testing.T) {
+	fast, slow := [2][]float64{{100, 90, 5000}, {102, 102, 102}}, [2][]float64{{300}, {303, 303, 1}}
+	row := tracingRow(directions[1], fast, slow)
+	require.Equal(t, StackTracingRow{directions[1], 200, 202.5, row.Ratio}, row)
+	require.InDelta(t, 1.015, row.Ratio, 0.0001)
+
+	r := &StackReport{Tracing: StackTracing{Every: 64, Batch: 100, Batches: 3, Rows: []StackTracingRow{{directions[0], 200, 206, 1.03}, row}}}
+	text := func() string {
+		var b strings.Builder
+		r.lineOfTracing(&b)
+		return b.String()
+	}
+	require.Contains(t, text(), "3 batches of 100: h2d 200 ns → 206 ns (+3.0 %), d2h 200 ns → 202 ns (+1.5 %)")
+	goals := r.Tracing.goals()
+	require.Equal(t, []string{"missed by 1.0 %", resultReached}, []string{goals[0].Result, goals[1].Result})
+	r.Tracing.NotMeasured = reasonBusy
+	require.Contains(t, text(), "100: not measured: machine busy")
+	require.Equal(t, "not measured: machine busy", r.Tracing.goals()[0].Result)
+	r.Tracing.Rows = nil
+	require.Len(t, r.Tracing.goals(), 2)
 }
 
 // TestLoose: without flow control the amount is right, and the checksums find that the data are
