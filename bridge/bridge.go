@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -192,6 +193,9 @@ type Channel interface {
 
 	// Stats returns counters since Subscribe.
 	Stats() ChannelStats
+	// Delivered returns the counter of the messages that a half delivers, or of its
+	// transfers: what Stats says of them, for who reads it at every call.
+	Delivered(half abi.Direction, transfers bool) *atomic.Uint64
 	// Halves describes both halves as they are now, by abi.Direction: who
 	// waits for what. It takes no lock that a message needs.
 	Halves() [2]Half

@@ -53,6 +53,8 @@ func statsAddUp(e *Env) {
 			failed := uint64(1 - i)
 			require.Equal(e, bridge.PathStats{Messages: n, Bytes: n * (n - 1) / 2, Errors: failed}, st.Direct[half])
 			require.Equal(e, bridge.PathStats{Messages: n, Bytes: 4500 * n * (n - 1), Errors: failed}, st.Indirect[half])
+			require.Equal(e, st.Direct[half].Messages, ch.Delivered(half, false).Load())
+			require.Equal(e, st.Indirect[half].Messages, ch.Delivered(half, true).Load())
 			sum.Direct[half].Messages += st.Direct[half].Messages
 			sum.Indirect[half].Bytes += st.Indirect[half].Bytes
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -420,6 +421,15 @@ func (c *Channel) ask() (uapi.Channel, bool) {
 	now.Size = uint32(unsafe.Sizeof(now))
 	ok := c.dev.ioctl(uapi.IOCChannel, unsafe.Pointer(&now)) == 0
 	return now, ok
+}
+
+// Delivered returns the counter of a half's messages, or of its transfers.
+func (c *Channel) Delivered(d abi.Direction, transfers bool) *atomic.Uint64 {
+	h := &c.halves[d]
+	if transfers {
+		return h.indirect.Delivered()
+	}
+	return h.direct.Delivered()
 }
 
 // Stats returns counters since Subscribe.

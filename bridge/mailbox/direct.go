@@ -34,9 +34,10 @@ func (c *Channel) Send(ctx context.Context, msg []byte) error {
 		if err := h.lock(ctx); err != nil {
 			return h.refused(&h.direct, err)
 		}
+		r.Lap(stamp.Queue)
 	}
 	start = h.sampler.Start(start)
-	h.measure(r, stamp.Queue)
+	h.measure(r)
 	err := h.offer(ctx, msg)
 	for err == errAskedBack {
 		h.asked.again()
@@ -50,15 +51,10 @@ func (c *Channel) Send(ctx context.Context, msg []byte) error {
 }
 
 // measure takes the record of the call that has the queue now; nil for none. Must hold queue.
-func (h *half) measure(r *stamp.Record, since stamp.Layer) {
+func (h *half) measure(r *stamp.Record) {
 	if r != nil {
-		h.keep(r, since)
+		h.record.Store(r)
 	}
-}
-
-func (h *half) keep(r *stamp.Record, since stamp.Layer) {
-	r.Lap(since)
-	h.record.Store(r)
 }
 
 // over ends measure. Must hold queue.

@@ -205,7 +205,7 @@ func (m *machine) saw(e proto.Event, s *abi.Slot) {
 
 func (m *machine) stamp(e proto.Event, s *abi.Slot) {
 	if r := m.record.Load(); r != nil && e != proto.EventStale {
-		r.Saw(s)
+		r.Saw(s, m.word.Load()&parkedFlag != 0)
 	}
 }
 

@@ -30,7 +30,8 @@ func (c *Channel) Receive(ctx context.Context, buf []byte) (int, error) {
 	}
 	start := h.sampler.Start(0)
 	r := stamp.Of(ctx)
-	h.measure(r, stamp.Marshal)
+	r.Lap(stamp.Marshal)
+	h.measure(r)
 	n, err := 0, h.claim(ctx)
 	r.Offered()
 	if err == nil {
@@ -151,7 +152,8 @@ func (c *Channel) ReceiveFunc(ctx context.Context, fn func(msg []byte) error) er
 	defer h.unlock()
 	start := h.sampler.Start(0)
 	r := stamp.Of(ctx)
-	h.measure(r, stamp.Marshal)
+	r.Lap(stamp.Marshal)
+	h.measure(r)
 	defer h.over()
 	n, err := 0, h.claim(ctx)
 	r.Offered()
@@ -292,7 +294,8 @@ func (c *Channel) ReceiveInd(ctx context.Context, data []byte) error {
 	}
 	start := meter.Now()
 	r := stamp.Of(ctx)
-	h.measure(r, stamp.Marshal)
+	r.Lap(stamp.Marshal)
+	h.measure(r)
 	err := h.receiveInd(ctx, data)
 	h.indirect.Note(len(data), err, start)
 	h.over()

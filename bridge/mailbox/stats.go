@@ -99,6 +99,15 @@ func (c *Channel) Stats() bridge.ChannelStats {
 	return s
 }
 
+// Delivered returns the counter of a half's messages, or of its transfers.
+func (c *Channel) Delivered(d abi.Direction, transfers bool) *atomic.Uint64 {
+	h := c.half(uint32(d))
+	if transfers {
+		return h.indirect.Delivered()
+	}
+	return h.direct.Delivered()
+}
+
 // transfers returns 1 while a transfer is under way, else 0.
 func (h *half) transfers() int {
 	s := stateOf(h.word.Load())

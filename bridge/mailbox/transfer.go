@@ -195,8 +195,9 @@ func (c *Channel) SendInd(ctx context.Context, data []byte) error {
 		if err := h.lock(ctx); err != nil {
 			return h.refused(&h.indirect, err)
 		}
+		r.Lap(stamp.Queue)
 	}
-	h.measure(r, stamp.Queue)
+	h.measure(r)
 	return h.endInd(ctx, data, h.sendInd(ctx, data, timeout(ctx)), start)
 }
 

@@ -29,6 +29,9 @@ func (c *Counter) Note(n int, err error, start Instant) {
 	}
 }
 
+// Delivered returns the counter of calls that delivered something, to be read.
+func (c *Counter) Delivered() *atomic.Uint64 { return &c.messages }
+
 // Stats returns what was counted.
 func (c *Counter) Stats() bridge.PathStats {
 	return bridge.PathStats{Messages: c.messages.Load(), Bytes: c.bytes.Load(), Errors: c.errors.Load()}

@@ -38,9 +38,9 @@ func Align(sent, seen meter.Instant, took, answered uint64) (Clock, bool) {
 // Split returns the layers of a call, whose sum is the whole. Where the clock is not known the ways to
 // the device and back count as equally long. wrong is true if the device's stamps cannot be true:
 // they then count as far as they can.
-func (r *Record) Split(c Clock, d abi.Direction, indirect bool) (laps [Layers]time.Duration, wrong bool) {
-	laps = r.laps
-	w := r.wait
+func (call *Call) Split(c Clock, d abi.Direction, indirect bool) (laps [Layers]time.Duration, wrong bool) {
+	laps = call.laps
+	w := call.wait
 	if w.done == 0 {
 		laps[Device] += time.Duration(w.seen - w.sent)
 		return laps, false

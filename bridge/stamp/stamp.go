@@ -23,7 +23,7 @@ const (
 	Target                  // until the other end comes
 	DMA                     // bytes move
 	Completion              // until the host has the answer
-	Wakeup                  // until the caller runs again
+	Wakeup                  // until a caller that slept runs again
 	Return                  // memory is let go, the call is counted, the caller has its result
 	Layers     int   = iota
 )
@@ -40,16 +40,21 @@ func (l Layer) String() string {
 	return names[l]
 }
 
-// Record is what is known of one call. Its caller's goroutine writes it, but for what answers say.
-// What a call passes may be called on nil, and does nothing then.
-type Record struct {
+// Call is what was measured of one call.
+type Call struct {
 	start, last meter.Instant
 	laps        [Layers]time.Duration
-	waiting     bool // slots are put, and the device may be at work
 	wait        wait // for the device's last answer
+}
+
+// Record is a call that goes on. Its caller's goroutine writes it, but for what answers say. What a
+// call passes may be called on nil, and does nothing then.
+type Record struct {
+	Call
+	waiting bool // slots are put, and the device may be at work
 
 	// Of the answers since the caller looked last; by whoever takes them from the ring.
-	seen             atomic.Int64 // the [meter.Instant] at which the last was taken; zero: none
+	seen             atomic.Uint64 // the [meter.Instant] at which the last was taken; zero: none
 	began, met, done atomic.Uint64
 }
 
@@ -66,10 +71,14 @@ type Context struct {
 	Record Record
 }
 
-// Begin starts the record.
+// Begin starts the record, also if it was that of another call of the same half, which has ended.
 func (c *Context) Begin() {
-	c.Record.start = meter.Now()
-	c.Record.last = c.Record.start
+	r := &c.Record
+	r.waiting = false
+	r.answers(&r.wait) // what came late is about nobody
+	r.laps, r.wait = [Layers]time.Duration{}, wait{}
+	r.start = meter.Now()
+	r.last = r.start
 }
 
 // Of makes c the context of a call, as a child of the caller's.
@@ -141,15 +150,13 @@ func (r *Record) Answered() {
 }
 
 func (r *Record) answered() {
-	before := r.wait
+	w := &r.wait
+	r.laps[Target] += time.Duration(w.seen - w.sent) // the offer of before came back
 	r.waiting = false
+	seen := r.answers(w)
 	now := meter.Now()
-	r.wait = wait{
-		sent: r.last, seen: r.takeSeen(now),
-		began: r.began.Swap(0), met: r.met.Swap(0), done: r.done.Swap(0),
-	}
-	r.laps[Target] += time.Duration(before.seen - before.sent) // that offer came back
-	r.last = r.wait.seen
+	w.sent, w.seen = r.last, r.within(seen, now)
+	r.last = w.seen
 	r.lap(Wakeup, now)
 }
 
@@ -161,23 +168,40 @@ func (r *Record) Offered() {
 }
 
 func (r *Record) offered() {
+	seen := meter.Instant(take(&r.seen))
 	now := meter.Now()
-	r.lap(Target, r.takeSeen(now))
+	r.lap(Target, r.within(seen, now))
 	r.lap(Wakeup, now)
 }
 
-// takeSeen returns when the last answer was taken from the ring, now if none was.
-func (r *Record) takeSeen(now meter.Instant) meter.Instant {
-	seen := meter.Instant(r.seen.Swap(0))
+// answers takes what answers said, and returns when the last was seen.
+func (r *Record) answers(w *wait) (seen meter.Instant) {
+	w.began, w.met, w.done = take(&r.began), take(&r.met), take(&r.done)
+	return meter.Instant(take(&r.seen))
+}
+
+// take swaps zero in, which most of these are: reading one costs a tenth of that.
+func take(v *atomic.Uint64) uint64 {
+	if v.Load() == 0 {
+		return 0
+	}
+	return v.Swap(0)
+}
+
+// within returns when the last answer was taken from the ring, now if none was.
+func (r *Record) within(seen, now meter.Instant) meter.Instant {
 	if seen == 0 {
 		return now
 	}
 	return max(r.last, min(seen, now))
 }
 
-// Saw notes that a message of the device was taken from the ring. Any goroutine.
-func (r *Record) Saw(s *abi.Slot) {
-	r.seen.Store(int64(meter.Now()))
+// Saw notes that a message of the device was taken from the ring. The clock is read for a caller that
+// sleeps; one that polls has the message when it runs on. Any goroutine.
+func (r *Record) Saw(s *abi.Slot, sleeps bool) {
+	if sleeps {
+		r.seen.Store(uint64(meter.Now()))
+	}
 	switch abi.Header(s.Header).Type() {
 	case abi.TypeAck, abi.TypeDone:
 		a := s.Ack()
@@ -193,12 +217,12 @@ func (r *Record) Saw(s *abi.Slot) {
 // Completed notes that the driver reported the end of the call. Any goroutine.
 func (r *Record) Completed() {
 	if r != nil {
-		r.seen.Store(int64(meter.Now()))
+		r.seen.Store(uint64(meter.Now()))
 	}
 }
 
 // Start returns when the call began.
-func (r *Record) Start() meter.Instant { return r.start }
+func (c *Call) Start() meter.Instant { return c.start }
 
 // Whole returns how long the call took so far, the sum of all layers.
-func (r *Record) Whole() time.Duration { return time.Duration(r.last - r.start) }
+func (c *Call) Whole() time.Duration { return time.Duration(c.last - c.start) }

@@ -26,7 +26,7 @@ func call(slowed Layer, slow time.Duration, indirect bool) *Record {
 		}
 		return time.Microsecond
 	}
-	r := &Record{start: 1000, last: 1000}
+	r := &Record{Call: Call{start: 1000, last: 1000}}
 	for _, l := range []Layer{Marshal, Queue, Pin, Submit} {
 		r.lap(l, r.last+meter.Instant(at(l)))
 	}
@@ -136,6 +136,38 @@ func TestUnknownClock(t *testing.T) {
 	require.Equal(t, time.Microsecond, laps[DMA])
 }
 
+// TestPolling: a caller that polls has the answer when it runs on; only for one that sleeps the
+// time of that is known, and a wake-up.
+func TestPolling(t *testing.T) {
+	var s abi.Slot
+	s.Header = uint64(abi.MakeHeader(abi.TypeAck, abi.PayloadSize, 0, 1, 1))
+	*s.Ack() = abi.Ack{State: abi.StateConsumed, BeginNS: 5, NowNS: 7}
+	for _, sleeps := range []bool{false, true} {
+		var c Context
+		c.Begin()
+		r := &c.Record
+		r.Sent()
+		r.Saw(&s, sleeps)
+		require.Equal(t, sleeps, r.seen.Load() != 0)
+		r.Answered()
+		require.Equal(t, sleeps, r.laps[Wakeup] > 0)
+		require.Equal(t, wait{sent: r.wait.sent, seen: r.wait.seen, began: 5, done: 7}, r.wait)
+		laps, _ := r.Split(Clock{}, abi.H2D, false)
+		var whole time.Duration
+		for _, took := range laps {
+			whole += took
+		}
+		require.Equal(t, r.Whole(), whole)
+
+		r.Saw(&s, sleeps) // what comes late is not the next call's
+		c.Begin()
+		require.Equal(t, Call{start: r.start, last: r.start}, r.Call)
+		r.Sent()
+		r.Answered()
+		require.Zero(t, r.wait.done)
+	}
+}
+
 func TestAlign(t *testing.T) {
 	c, ok := Align(1000, 1300, far+1050, far+1150)
 	require.True(t, ok)
@@ -166,9 +198,9 @@ func TestRecord(t *testing.T) {
 	var s abi.Slot
 	s.Header = uint64(abi.MakeHeader(abi.TypeAck, abi.PayloadSize, 0, 1, 1))
 	*s.Ack() = abi.Ack{State: abi.StateReady, BeginNS: 5, NowNS: 6}
-	r.Saw(&s)
+	r.Saw(&s, true)
 	*s.Ack() = abi.Ack{State: abi.StateDone, BeginNS: 5, NowNS: 7}
-	r.Saw(&s)
+	r.Saw(&s, true)
 	r.Answered()
 	r.Lap(Return)
 	require.Equal(t, []uint64{5, 6, 7}, []uint64{r.wait.began, r.wait.met, r.wait.done})

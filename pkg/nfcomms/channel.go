@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
 // Channel is the host's end of one channel; the other end, its target, is a
@@ -25,8 +24,8 @@ type Channel struct {
 	ch  bridge.Channel
 	// queue orders the futures of each half, by abi.Direction.
 	queue [2]queue
-	// countdown says which calls are measured; nil until a tracer is there.
-	countdown atomic.Pointer[countdown]
+	// countdowns say which calls are measured; nil until a tracer is there.
+	countdowns [callKinds]atomic.Pointer[countdown]
 	// adapter ends the receiver adapter, if there is one.
 	adapter atomic.Pointer[context.CancelCauseFunc]
 	// receiveClosed: the d2h half was closed here.
@@ -53,7 +52,7 @@ func (c *Channel) Target() Target { return c.ch.Target() }
 func (c *Channel) Send(ctx context.Context, msg []byte) error {
 	err := fits(msg)
 	if err == nil {
-		call := c.traced(abi.H2D, OpSend)
+		call := c.traced(callSend)
 		err = c.ch.Send(call.in(ctx), msg)
 		call.end(len(msg), err)
 	}
@@ -72,7 +71,7 @@ func fits(msg []byte) error {
 // ErrTooLarge the message is longer than buf, with ErrKindMismatch the device
 // offers a transfer: either stays offered, and the right receive gets it.
 func (c *Channel) Receive(ctx context.Context, buf []byte) (int, error) {
-	call := c.traced(abi.D2H, OpReceive)
+	call := c.traced(callReceive)
 	n, err := c.ch.Receive(call.in(ctx), buf)
 	call.end(n, err)
 	return n, c.fail(OpReceive, err)

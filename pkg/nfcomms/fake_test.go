@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -407,6 +408,8 @@ func (c *fakeChannel) Close() error {
 
 func (c *fakeChannel) Stats() ChannelStats { return ChannelStats{Lists: 3} }
 func (c *fakeChannel) Halves() [2]Half     { return [2]Half{} }
+
+func (c *fakeChannel) Delivered(abi.Direction, bool) *atomic.Uint64 { return new(atomic.Uint64) }
 
 // The device's side.
 

@@ -45,10 +45,10 @@ type transferOf struct {
 	size []int
 }
 
-// begin begins a transfer without waiting for it. It returns nil where that cannot be, or a tracer
-// measures calls: then the call makes it, or tells why not.
+// begin begins a transfer without waiting for it. It returns nil where that cannot be, or the transfer
+// is one to measure: then the call makes it, or tells why not.
 func (t *transferOf) begin(ctx context.Context, c *Channel, half abi.Direction, op string) *begun {
-	if t == nil || c.dev.tracing.Load() != nil {
+	if t == nil || c.tracesNext(callSendInd+callKind(half)) {
 		return nil
 	}
 	b, ok := c.ch.(bridge.Beginner)

@@ -137,22 +137,23 @@ func TestBegunFutureEndsWithItsChannel(t *testing.T) {
 	}
 }
 
-// TestFuturesBeginAfterATracer: while calls are measured a future is a call of its own, and no longer.
-func TestFuturesBeginAfterATracer(t *testing.T) {
+// TestFuturesBeginBesideATracer: a future that is measured is a call of its own, and no other one is.
+func TestFuturesBeginBesideATracer(t *testing.T) {
 	ctx := background(t)
 	dev := openSim(t, "sim:")
 	port := startSim(t, dev, "sink", 1)[0]
-	for _, traced := range []bool{true, false} {
-		tr, err := dev.Trace(ctx, TraceOptions{})
-		require.NoError(t, err)
-		require.NoError(t, port.SendInd(ctx, make([]byte, 100), 100))
-		if !traced {
-			tr.Close()
-		}
+	future := func() *Future {
 		f := port.SendIndAsync(ctx, make([]byte, 100))
-		require.Equal(t, traced, f.begun == nil)
-		_, err = f.Wait(ctx)
+		_, err := f.Wait(ctx)
 		require.NoError(t, err)
+		return f
+	}
+	for _, every := range []int{1, TraceEveryMost} { // the chance of the second is one in 10^9
+		tr, err := dev.Trace(ctx, TraceOptions{Every: every})
+		require.NoError(t, err)
+		require.Equal(t, every == 1, future().begun == nil)
+		require.Equal(t, every == 1, len(tr.Take(ctx).Spans) == 1)
 		tr.Close()
+		require.NotNil(t, future().begun, "nobody measures")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -38,7 +39,7 @@ const (
 	LayerTarget     = stamp.Target     // until the other end comes
 	LayerDMA        = stamp.DMA        // bytes move
 	LayerCompletion = stamp.Completion // until the host has the answer
-	LayerWakeup     = stamp.Wakeup     // until the caller runs again
+	LayerWakeup     = stamp.Wakeup     // until a caller that slept runs again
 	LayerReturn     = stamp.Return     // memory is let go, and the caller has its result
 	LayerCount      = stamp.Layers     // their number
 )
@@ -84,11 +85,12 @@ type Span struct {
 type Tracer struct {
 	dev   *Device
 	every uint64
-	keep  int
+	keep  uint64
 
-	mu   sync.Mutex // guards what follows
-	kept []*tracedCall
-	lost uint64
+	mu    sync.Mutex // guards what follows
+	kept  []measured
+	taken []measured // room of the last Take, for the next
+	lost  uint64
 }
 
 // Trace begins to measure calls that send or receive, messages and transfers alike, and deliver
@@ -102,7 +104,7 @@ func (d *Device) Trace(ctx context.Context, o TraceOptions) (*Tracer, error) {
 	if err := d.align(ctx); err != nil {
 		return nil, d.fail(OpTrace, 0, err)
 	}
-	t := &Tracer{dev: d, every: uint64(o.Every), keep: o.Keep}
+	t := &Tracer{dev: d, every: uint64(o.Every), keep: uint64(o.Keep)}
 	d.clock.mu.Lock()
 	defer d.clock.mu.Unlock()
 	var all tracing
@@ -144,33 +146,39 @@ func (t *Tracer) Take(ctx context.Context) Trace {
 	c := t.dev.clock.get()
 	t.mu.Lock()
 	kept, lost := t.kept, t.lost
-	t.kept, t.lost = nil, 0
+	t.kept, t.taken, t.lost = t.taken, nil, 0
 	t.mu.Unlock()
-	slices.SortFunc(kept, func(a, b *tracedCall) int { return cmp.Compare(a.Record.Start(), b.Record.Start()) })
+	slices.SortFunc(kept, func(a, b measured) int { return cmp.Compare(a.Start(), b.Start()) })
 	r := Trace{Spans: make([]Span, 0, len(kept)), Lost: lost, ClockKnown: c.Known, ClockError: c.Error}
-	for _, one := range kept {
-		s, wrong := one.span(c)
+	for i := range kept {
+		s, wrong := kept[i].span(c)
 		r.Spans = append(r.Spans, s)
 		if wrong {
 			r.Wrong++
 		}
 	}
+	t.mu.Lock()
+	t.taken = kept[:0]
+	t.mu.Unlock()
 	return r
 }
 
 // add keeps a call, or counts one as lost: where there is no room it takes the place of another
 // with the chance that all have (reservoir sampling).
-func (t *Tracer) add(c *tracedCall) {
+func (t *Tracer) add(c *tracedCall, n int) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.kept) < t.keep {
-		t.kept = append(t.kept, c)
-		return
+	at := uint64(len(t.kept))
+	if at < t.keep {
+		t.kept = append(t.kept, measured{})
+	} else {
+		t.lost++
+		at = rand.Uint64N(t.keep + t.lost)
 	}
-	t.lost++
-	if n := rand.Uint64N(uint64(t.keep) + t.lost); n < uint64(t.keep) {
-		t.kept[n] = c
+	if at < t.keep {
+		m := &t.kept[at]
+		m.Call, m.kind, m.target, m.bytes = c.Record.Call, c.home.kind, c.home.target, n
 	}
+	t.mu.Unlock()
 }
 
 // tracing is all tracers of a device. It is never changed once it is set.
@@ -185,75 +193,128 @@ func (l tracing) most() uint64 {
 	return every
 }
 
-// countdown says of a channel which calls are measured next. A draw for each call would cost more than
-// all else of a call that is not: chance decides how many calls there are to the next. A number that
-// is always the same would pick one operation and never another, of calls that take turns; one for
-// all channels would be a cache line that all goroutines share.
+// callKind is an operation that is measured.
+type callKind int
+
+// The operations: of messages, then of transfers, each by abi.Direction.
+const (
+	callSend callKind = iota
+	callReceive
+	callSendInd
+	callReceiveInd
+	callKinds
+)
+
+// callOps are their names.
+var callOps = [callKinds]string{OpSend, OpReceive, OpSendInd, OpReceiveInd}
+
+// half returns the direction.
+func (k callKind) half() abi.Direction { return abi.Direction(k % callSendInd) }
+
+// transfers reports whether it moves a transfer.
+func (k callKind) transfers() bool { return k >= callSendInd }
+
+// countdown says of an operation of a channel which calls are measured next. What is delivered is
+// counted anyway: that counter is only read for a call that is not measured, as one of the tracers'
+// would be an instruction that locks its line. Chance decides how many there are to the next: a
+// number that is always the same would be in step with what a program does again and again.
+// It fills a cache line.
 type countdown struct {
-	of   *tracing
-	_    [56]byte // of is read by all, and what follows written by one half each
-	half [2]struct {
-		left atomic.Int64 // calls to the next that is measured, with it; below 1: not drawn
-		_    [56]byte
-	}
+	of        *tracing
+	delivered *atomic.Uint64 // so far
+	next      atomic.Uint64  // with so many delivered a call is measured
+	spare     atomic.Pointer[tracedCall]
+	every     uint64 // of the tracer that picks the most
+	target    Target
+	kind      callKind
+	_         [8]byte
 }
 
-// due reports whether this call of the half is one to measure, and draws the next.
-func (t *countdown) due(d abi.Direction) bool {
-	left := &t.half[d].left
-	n := left.Add(-1)
-	if n > 0 {
+// traced begins the record of a call, if somebody measures it. It is inlined.
+func (c *Channel) traced(k callKind) *tracedCall {
+	if c.dev.tracing.Load() == nil {
+		return nil
+	}
+	return c.trace(k)
+}
+
+// trace is traced where there are tracers.
+func (c *Channel) trace(k callKind) *tracedCall {
+	t := c.countdowns[k].Load()
+	if t == nil || t.of != c.dev.tracing.Load() {
+		t = c.count(k)
+	}
+	if !t.due() {
+		return nil
+	}
+	return t.begin()
+}
+
+// tracesNext reports whether the next call is one to measure.
+func (c *Channel) tracesNext(k callKind) bool {
+	if c.dev.tracing.Load() == nil {
 		return false
 	}
-	every := t.of.most()
-	if n < 0 { // the half's first call
-		n = rand.Int64N(int64(every))
-		left.Store(n)
-		if n > 0 {
-			return false
-		}
+	t := c.countdowns[k].Load()
+	if t == nil || t.of != c.dev.tracing.Load() {
+		t = c.count(k)
 	}
-	left.Store(1 + rand.Int64N(2*int64(every)-1))
-	return true
+	return t.due()
 }
 
-// trace is traced where there are tracers, as far as it knows.
-func (c *Channel) trace(d abi.Direction, op string) *tracedCall {
-	l, t := c.dev.tracing.Load(), c.countdown.Load()
-	if l == nil {
-		return nil
+// due reports whether a call is one to measure.
+func (t *countdown) due() bool { return t.delivered.Load() >= t.next.Load() }
+
+// idle is the countdown of no tracer: no call is due.
+var idle = func() *countdown {
+	t := &countdown{delivered: new(atomic.Uint64)}
+	t.next.Store(math.MaxUint64)
+	return t
+}()
+
+// count begins the countdown of an operation for the tracers that there are.
+func (c *Channel) count(k callKind) *countdown {
+	all := c.dev.tracing.Load()
+	if all == nil { // the last has gone meanwhile
+		return idle
 	}
-	if t == nil || t.of != l {
-		t = &countdown{of: l}
-		c.countdown.Store(t)
-	}
-	if !t.due(d) {
-		return nil
-	}
-	return l.begin(c, op)
+	t := &countdown{of: all, every: all.most(), target: c.Target(), kind: k, delivered: c.ch.Delivered(k.half(), k.transfers())}
+	t.next.Store(t.delivered.Load() + rand.Uint64N(t.every))
+	c.countdowns[k].Store(t)
+	return t
 }
 
-// begin starts the record of a call that is due, if a tracer picks it.
-func (l tracing) begin(c *Channel, op string) *tracedCall {
-	call := &tracedCall{op: op, target: c.Target(), all: l}
-	most := l.most()
-	for i, t := range l {
-		if t.every == most || rand.Uint64N(t.every) < most {
-			call.pickers |= 1 << i
-		}
+// begin draws the next call, and begins the record of this one.
+func (t *countdown) begin() *tracedCall {
+	at, n := t.next.Load(), t.delivered.Load()
+	// with one in one also those that find the counter where another one did
+	if t.every > 1 && (n < at || !t.next.CompareAndSwap(at, n+1+rand.Uint64N(2*t.every-1))) {
+		return nil // another call is the one
 	}
-	call.Begin()
+	call := t.spare.Swap(nil)
+	if call == nil {
+		call = &tracedCall{home: t}
+	}
+	call.begin()
 	return call
 }
 
-// tracedCall is one call that is measured.
+// tracedCall is one call that is measured, and after that another of the same operation.
 type tracedCall struct {
 	stamp.Context
-	op      string
-	target  Target
-	bytes   int
-	all     tracing
-	pickers uint64 // a bit for each tracer of all that picked it
+	home    *countdown
+	pickers uint64 // a bit for each tracer that picked it
+}
+
+// begin starts the record of a call that is due, for the tracers that pick it.
+func (c *tracedCall) begin() {
+	c.pickers = 0
+	for i, t := range *c.home.of {
+		if most := c.home.every; t.every == most || rand.Uint64N(t.every) < most {
+			c.pickers |= 1 << i
+		}
+	}
+	c.Begin()
 }
 
 // in returns the context of the call, which the back end finds the record in.
@@ -264,39 +325,45 @@ func (c *tracedCall) in(ctx context.Context) context.Context {
 	return c.Of(ctx)
 }
 
-// end ends the record of a call that delivered n bytes; one that failed is forgotten.
+// end ends the record of a call that delivered n bytes. One that failed is forgotten, and the next
+// call is measured in its place.
 func (c *tracedCall) end(n int, err error) {
-	if c != nil && err == nil {
-		c.finish(n)
+	if c != nil {
+		c.finish(n, err)
 	}
 }
 
-func (c *tracedCall) finish(n int) {
+func (c *tracedCall) finish(n int, err error) {
 	c.Record.Lap(stamp.Return)
 	c.Context.Context = nil // what the caller's holds is not the tracer's
-	c.bytes = n
-	for i, t := range c.all {
+	if err == nil {
+		c.deliver(n)
+	} else {
+		c.home.next.Store(0)
+	}
+	c.home.spare.Store(c)
+}
+
+// deliver gives the call to the tracers that picked it.
+func (c *tracedCall) deliver(n int) {
+	for i, t := range *c.home.of {
 		if c.pickers>>i&1 != 0 {
-			t.add(c)
+			t.add(c, n)
 		}
 	}
 }
 
-// span cuts the call into its layers.
-func (c *tracedCall) span(clock stamp.Clock) (s Span, wrong bool) {
-	d := abi.H2D
-	if c.op == OpReceive || c.op == OpReceiveInd {
-		d = abi.D2H
-	}
-	s = Span{Op: c.op, Target: c.target, Bytes: c.bytes, Whole: c.Record.Whole(), Start: c.Record.Start().Time()}
-	s.Layers, wrong = c.Record.Split(clock, d, c.op == OpSendInd || c.op == OpReceiveInd)
-	return s, wrong
+// measured is a call that was measured.
+type measured struct {
+	stamp.Call
+	kind   callKind
+	target Target
+	bytes  int
 }
 
-// traced begins the record of a call, if somebody measures it.
-func (c *Channel) traced(d abi.Direction, op string) *tracedCall {
-	if c.dev.tracing.Load() == nil {
-		return nil
-	}
-	return c.trace(d, op)
+// span cuts the call into its layers.
+func (m *measured) span(clock stamp.Clock) (s Span, wrong bool) {
+	s = Span{Op: callOps[m.kind], Target: m.target, Bytes: m.bytes, Whole: m.Whole(), Start: m.Start().Time()}
+	s.Layers, wrong = m.Split(clock, m.kind.half(), m.kind.transfers())
+	return s, wrong
 }

@@ -4,6 +4,7 @@ package nfcomms
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -101,9 +102,9 @@ func TestTraceFindsWhatWaits(t *testing.T) {
 	<-first.Done()
 	done := make(chan error, 2)
 	go func() { done <- ch.Send(ctx, []byte("target")) }()
-	waiting(0, func(h Half) bool { return h.Waiting > 0 && h.Slept > 0 })
+	waiting(0, func(h Half) bool { return h.Waiting > 0 && h.Slept > least })
 	go func() { done <- ch.Send(ctx, []byte("queue")) }()
-	waiting(0, func(h Half) bool { return h.Queued > 0 && h.Slept > least })
+	waiting(0, func(h Half) bool { return h.Queued > 0 })
 	receive()
 	receive()
 	receive()
@@ -114,7 +115,7 @@ func TestTraceFindsWhatWaits(t *testing.T) {
 	require.Equal(t, 3, sends.Calls)
 	require.Greater(t, layerOf(sends, LayerTarget).Max, least-least/4)
 	require.Positive(t, layerOf(sends, LayerQueue).Max)
-	require.Equal(t, LayerTarget, sends.Dominant().Layer)
+	require.Zero(t, layerOf(sends, LayerQueue).P50, "one of three found another call")
 
 	go func() { receive(); done <- nil }()
 	waiting(1, func(h Half) bool { return h.Slept > least })
@@ -303,6 +304,95 @@ func TestTraceKeepsAFairChoice(t *testing.T) {
 		}
 	}
 	require.InDelta(t, 50, early, 40, "less likely than once in 10^15")
+}
+
+// TestTracedCallsAllocateNothing: the records of calls that have ended serve those that follow, and so
+// does the room of what was taken.
+func TestTracedCallsAllocateNothing(t *testing.T) {
+	const keep = 50
+	_, tr, ch := tracer(t, TraceOptions{Every: 1, Keep: keep})
+	ctx := background(t)
+	msg, page := make([]byte, MessageSize), make([]byte, 4096)
+	round := func() {
+		require.NoError(t, ch.Send(ctx, msg))
+		_, err := ch.Receive(ctx, msg)
+		require.NoError(t, err)
+		require.NoError(t, ch.SendInd(ctx, page))
+		_, err = ch.ReceiveInd(ctx, page)
+		require.NoError(t, err)
+	}
+	traced := func() float64 { return testing.AllocsPerRun(2*keep, round) }
+	for range 3 {
+		traced()
+		require.Len(t, tr.Take(ctx).Spans, keep)
+	}
+	with := traced()
+	require.Len(t, tr.Take(ctx).Spans, keep)
+	tr.Close()
+	require.InDelta(t, traced(), with, 0.1, "as many as of calls that are not traced")
+}
+
+// TestTracedTogether: calls of many goroutines on one half are all measured, each by itself, and with
+// one in so many that is their share.
+func TestTracedTogether(t *testing.T) {
+	dev, all, _ := tracer(t, TraceOptions{Every: 1, Keep: TraceKeepMost})
+	ctx := background(t)
+	proc, err := dev.Start(ctx, Program{Name: "sink", Targets: 1})
+	require.NoError(t, err)
+	ch, err := dev.Subscribe(ctx, proc.First)
+	require.NoError(t, err)
+	const callers, calls = 8, 500
+	send := func() {
+		var wg sync.WaitGroup
+		for n := range callers {
+			wg.Go(func() {
+				for range calls {
+					if err := ch.Send(ctx, make([]byte, n)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+	send()
+	spans := all.Take(ctx).Spans
+	require.Len(t, spans, callers*calls)
+	var of [callers]int
+	for _, s := range spans {
+		require.Equal(t, s.Whole, sum(s.Layers[:]))
+		of[s.Bytes]++
+	}
+	for _, n := range of {
+		require.Equal(t, calls, n)
+	}
+	all.Close()
+	some, err := dev.Trace(ctx, TraceOptions{Every: 10, Keep: TraceKeepMost})
+	require.NoError(t, err)
+	defer some.Close()
+	send()
+	require.InDelta(t, callers*calls/10, len(some.Take(ctx).Spans), 150)
+}
+
+// TestTraceCountsDeliveries: calls that deliver nothing bring the next one that is measured no nearer,
+// and do not stand for it.
+func TestTraceCountsDeliveries(t *testing.T) {
+	_, tr, ch := tracer(t, TraceOptions{Every: 2, Keep: TraceKeepMost})
+	ctx := background(t)
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	const rounds = 1000
+	for range rounds {
+		for range 3 {
+			require.ErrorIs(t, ch.Send(ended, nil), ErrWithdrawn)
+		}
+		require.NoError(t, ch.Send(ctx, nil))
+		_, err := ch.Receive(ctx, nil)
+		require.NoError(t, err)
+	}
+	for _, w := range tr.Take(ctx).Waterfalls() {
+		require.InDelta(t, rounds/2, w.Calls, rounds/4, "%s", w.Op)
+	}
 }
 
 // TestTraceLeavesTheTimeService: who opens its channel while a tracer asks it for the time waits for

@@ -3,8 +3,6 @@ package nfcomms
 import (
 	"context"
 	"fmt"
-
-	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
 // SendInd gives data to the device, whose DMA engine reads the bytes where they
@@ -29,7 +27,7 @@ func (c *Channel) SendInd(ctx context.Context, data any, size ...int) error {
 
 // sendInd is SendInd, and returns how many bytes went: all or none.
 func (c *Channel) sendInd(ctx context.Context, data any, size []int) (int, error) {
-	call := c.traced(abi.H2D, OpSendInd)
+	call := c.traced(callSendInd)
 	o, err := objectOf(data)
 	if err == nil {
 		o, err = o.first(size)
@@ -62,7 +60,7 @@ func (c *Channel) sendObject(ctx context.Context, o object) error {
 // the device offers another size, with ErrKindMismatch a message: either stays
 // offered, and the right receive gets it. Next tells both beforehand.
 func (c *Channel) ReceiveInd(ctx context.Context, data any, size ...int) (int, error) {
-	call := c.traced(abi.D2H, OpReceiveInd)
+	call := c.traced(callReceiveInd)
 	o, err := objectOf(data)
 	if err == nil {
 		o, err = o.first(size)

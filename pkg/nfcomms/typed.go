@@ -4,8 +4,6 @@ import (
 	"context"
 	"reflect"
 	"sync"
-
-	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
 // Chan is a channel of values of one type. It is a small value to pass around;
@@ -52,14 +50,14 @@ func (c Chan[T]) Send(ctx context.Context, v T) error {
 func (c Chan[T]) sendDirect(ctx context.Context, v *T) error {
 	s := slots.Get().(*slot)
 	defer slots.Put(s)
-	call := c.ch.traced(abi.H2D, OpSend)
+	call := c.ch.traced(callSend)
 	err := c.ch.ch.Send(call.in(ctx), s.buf[:copy(s.buf[:], valueBytes(v))])
 	call.end(c.size, err)
 	return err
 }
 
 func (c Chan[T]) sendInd(ctx context.Context, v *T) error {
-	call := c.ch.traced(abi.H2D, OpSendInd)
+	call := c.ch.traced(callSendInd)
 	b, err := takeBuffer(c.size)
 	if err != nil {
 		return err
@@ -94,7 +92,7 @@ func (c Chan[T]) receiveDirect(ctx context.Context, v *T) error {
 	s := slots.Get().(*slot)
 	defer slots.Put(s)
 	s.want = c.size
-	call := c.ch.traced(abi.D2H, OpReceive)
+	call := c.ch.traced(callReceive)
 	err := c.ch.ch.ReceiveFunc(call.in(ctx), s.take)
 	if err == nil {
 		copy(valueBytes(v), s.buf[:])
@@ -104,7 +102,7 @@ func (c Chan[T]) receiveDirect(ctx context.Context, v *T) error {
 }
 
 func (c Chan[T]) receiveInd(ctx context.Context, v *T) error {
-	call := c.ch.traced(abi.D2H, OpReceiveInd)
+	call := c.ch.traced(callReceiveInd)
 	b, err := takeBuffer(c.size)
 	if err != nil {
 		return err
