@@ -70,6 +70,14 @@ static void unqueue(struct nfc_rma *r, const struct nfc_rma_op *op)
 	}
 }
 
+/* It has pieces that have not begun. */
+static void enqueue(struct nfc_rma *r, struct nfc_rma_op *op)
+{
+	op->next = NULL;
+	*(r->last ? &r->last->next : &r->first) = op;
+	r->last = op;
+}
+
 void nfc_rma_cancel(struct nfc_rma *r, struct nfc_rma_op *op, int status)
 {
 	if (op->over)
@@ -95,7 +103,6 @@ void nfc_rma_begin(struct nfc_rma *r, struct nfc_rma_op *op)
 	r->count[NFC_RMA_BEGUN]++;
 	op->begun = op->finished = 0;
 	op->over = false;
-	op->next = NULL;
 	if (op->to >= nfc_torus_nodes(&r->node->view.torus)) {
 		end_op(r, op, -NFC_EINVAL);
 	} else if (op->offset > UINT64_MAX - op->size) {
@@ -103,8 +110,7 @@ void nfc_rma_begin(struct nfc_rma *r, struct nfc_rma_op *op)
 	} else if (!op->size) {
 		end_op(r, op, 0);
 	} else {
-		*(r->last ? &r->last->next : &r->first) = op;
-		r->last = op;
+		enqueue(r, op);
 	}
 }
 
@@ -151,54 +157,63 @@ static int send_piece(struct nfc_rma *r, struct nfc_rma_piece *piece)
 	return rc;
 }
 
-/* Begin pieces of an operation, which may end it; false: there is no room for any more. */
-static bool begin_pieces(struct nfc_rma *r, struct nfc_rma_op *op)
+/* A piece may begin: there are less than so many to its node, and the target knows its number. */
+static bool may_begin(const struct nfc_rma *r, const struct nfc_rma_op *op)
+{
+	const struct nfc_rma_peer *p = &r->peer[op->to];
+
+	return p->pieces < NFC_RMA_PEER_PIECES &&
+	       p->next - p->floor < NFC_RMA_NUMBERS;
+}
+
+/* Begin a piece of an operation, which may end it; false: the node takes no more now. */
+static bool begin_piece(struct nfc_rma *r, struct nfc_rma_op *op)
 {
 	struct nfc_rma_peer *p = &r->peer[op->to];
+	struct nfc_rma_piece *piece = &r->piece[nfc_lowest_bit(~r->used)];
+	uint64_t left = op->size - op->begun;
+	int rc;
 
-	while (op->begun < op->size && p->pieces < NFC_RMA_PEER_PIECES &&
-	       p->next - p->floor < NFC_RMA_NUMBERS) {
-		uint64_t left = op->size - op->begun;
-		struct nfc_rma_piece *piece;
-		int rc;
-
-		if (!~r->used)
-			return false;
-		piece = &r->piece[nfc_lowest_bit(~r->used)];
-		*piece = (struct nfc_rma_piece){
-			.op = op,
-			.at = op->begun,
-			.size = left < NFC_RMA_PIECE ? (uint32_t)left :
-						       NFC_RMA_PIECE,
-			.number = p->next,
-		};
-		rc = send_piece(r, piece);
-		if (rc) {
-			piece->op = NULL;
-			if (rc != -NFC_EBUSY)
-				nfc_rma_cancel(r, op, rc);
-			return rc != -NFC_EBUSY;
-		}
-		r->used |= 1ull << (piece - r->piece);
-		p->open |= 1ull << (p->next - p->floor);
-		p->next++;
-		p->pieces++;
-		op->begun += piece->size;
-		r->due = piece->due_ns < r->due ? piece->due_ns : r->due;
+	*piece = (struct nfc_rma_piece){
+		.op = op,
+		.at = op->begun,
+		.size = left < NFC_RMA_PIECE ? (uint32_t)left : NFC_RMA_PIECE,
+		.number = p->next,
+	};
+	rc = send_piece(r, piece);
+	if (rc) {
+		piece->op = NULL;
+		if (rc != -NFC_EBUSY)
+			nfc_rma_cancel(r, op, rc);
+		return rc != -NFC_EBUSY;
 	}
-	if (op->begun == op->size)
-		unqueue(r, op);
+	r->used |= 1ull << (piece - r->piece);
+	p->open |= 1ull << (p->next - p->floor);
+	p->next++;
+	p->pieces++;
+	op->begun += piece->size;
+	r->due = piece->due_ns < r->due ? piece->due_ns : r->due;
+	unqueue(r, op);
+	if (op->begun < op->size)
+		enqueue(r, op); /* others first */
 	return true;
 }
 
+/* Operations begin a piece each in turn, so that a small one does not wait for large ones. */
 static void begin_ops(struct nfc_rma *r)
 {
-	struct nfc_rma_op *next;
+	struct nfc_rma_op *op = r->first;
 
-	for (struct nfc_rma_op *op = r->first; op; op = next) {
-		next = op->next;
-		if (!begin_pieces(r, op))
-			return;
+	while (op && ~r->used) {
+		struct nfc_rma_op *next = op->next;
+
+		if (may_begin(r, op)) {
+			if (!begin_piece(r, op))
+				return;
+			if (!next)
+				next = r->last;
+		}
+		op = next;
 	}
 }
 

@@ -280,3 +280,60 @@ CASE(answers_without_room)
 		 1000);
 	rig_free(g);
 }
+
+/* An operation, and which one of all it ended as. */
+struct asked {
+	struct nfc_rma_op op;
+	uint32_t *ended; /* how many have */
+	uint32_t order; /* from 1 on */
+};
+
+static void asked_ended(struct nfc_rma_op *op)
+{
+	struct asked *a = (struct asked *)op;
+
+	a->order = ++*a->ended;
+}
+
+enum {
+	LARGE = 200 * NFC_RMA_PIECE, /* bytes of a large operation */
+	LARGES = 8,
+};
+
+/* Large operations of some callers, and then a small one: all go on a piece at a time. */
+CASE(a_small_operation_behind_large_ones)
+{
+	struct rig *g = rig_new();
+	struct nfc_rma *r = g->m->node[0].rma;
+	uint8_t *memory = calloc(2, LARGE);
+	struct asked all[LARGES + 1];
+	uint32_t ended = 0;
+	uint64_t key;
+
+	CHECK_EQ(nfc_mesh_window(g->m, 1, memory, LARGE,
+				 NFC_RMA_READ | NFC_RMA_WRITE, &key),
+		 0);
+	for (uint32_t i = 0; i <= LARGES; i++) {
+		all[i] = (struct asked){ .ended = &ended };
+		all[i].op = (struct nfc_rma_op){
+			.to = 1,
+			.put = i % 2,
+			.key = key,
+			.size = i < LARGES ? LARGE : 8,
+			.data = memory + LARGE,
+			.ended = asked_ended,
+		};
+		nfc_rma_begin(r, &all[i].op);
+	}
+	for (uint32_t i = 0; i < 100000 && !ended; i++)
+		nfc_mesh_step(g->m, 1000, 1000);
+	CHECK_EQ(all[LARGES].order, 1);
+	CHECK(r->count[NFC_RMA_BYTES] < LARGE / 2);
+	for (uint32_t i = 0; i < 10000 && ended <= LARGES; i++)
+		nfc_mesh_step(g->m, 100000, 1000);
+	CHECK_EQ(ended, LARGES + 1);
+	for (uint32_t i = 0; i <= LARGES; i++)
+		CHECK_EQ(all[i].op.status, 0);
+	free(memory);
+	rig_free(g);
+}
