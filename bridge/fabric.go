@@ -53,10 +53,9 @@ type Fabric interface {
 	// it comes later than what this process puts there after that.
 	//
 	// The error wraps ErrNotSubscribed (no such window: it never was, or was revoked, or its
-	// node started anew), ErrNotSupported (the window is not for that, or this process is not
-	// the one that has the own node), ErrRange (a piece is not in the window), ErrDeviceLost
-	// (no way leads to its node, or the own node died), ErrInvalid (no such node), ErrClosed,
-	// or is that of ctx.
+	// node started anew), ErrNotSupported (the window is not for that), ErrRange (a piece is
+	// not in the window), ErrDeviceLost (no way leads to its node, or the own node died),
+	// ErrInvalid (no such node), ErrClosed, or is that of ctx.
 	Put(ctx context.Context, to FabricWindow, offset uint64, data []byte) error
 	// Get reads from a window of any node from offset on until buf is full. Of bytes that
 	// are written meanwhile it may read some before and some after. Errors are those of Put;

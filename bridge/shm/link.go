@@ -39,6 +39,9 @@ type link struct {
 	mu     sync.Mutex // guards requests, which are answered in order
 	broken error      // why there is no answer any more
 
+	opening sync.Mutex // guards access
+	access  *access    // nil: nobody put or got yet
+
 	over sync.Once // close
 }
 
@@ -199,6 +202,7 @@ func (l *link) request(m *shmwire.Message, files int, with ...int) (shmwire.Mess
 func (l *link) close() { l.over.Do(l.leave) }
 
 func (l *link) leave() {
+	defer l.endAccess() // it ends with the connection
 	_ = l.conn.CloseWrite()
 	_ = l.conn.SetReadDeadline(time.Now().Add(leaveTime))
 	var b [shmwire.Size]byte
@@ -212,16 +216,33 @@ func (l *link) leave() {
 	_ = syscall.Close(l.area)
 }
 
+// endAccess ends puts and gets, if there are any.
+func (l *link) endAccess() {
+	l.opening.Lock()
+	defer l.opening.Unlock()
+	if l.access != nil {
+		l.access.end()
+	}
+}
+
 // end says why there are no answers any more.
 func (l *link) end(why error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.broken = why
+	l.mu.Unlock()
+	l.opening.Lock()
+	defer l.opening.Unlock()
+	if l.access != nil {
+		l.access.fail(why)
+	}
+}
+
+// why returns why there are no answers any more; nil: there are.
+func (l *link) why() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.broken
 }
 
 // alive reports whether there still are answers.
-func (l *link) alive() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.broken == nil
-}
+func (l *link) alive() bool { return l.why() == nil }

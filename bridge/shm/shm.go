@@ -237,8 +237,8 @@ func (p *port) Restart() error {
 func (p *port) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.link.close()
 	p.link.end(fmt.Errorf("device %w", bridge.ErrClosed))
+	p.link.close()
 	p.memory.end()
 	for _, m := range append(p.old, mapping{p.area, p.size}) {
 		_ = unix.MunmapPtr(m.base, uintptr(m.size)) // it is mapped

@@ -116,14 +116,15 @@ func (t *torus) TestLink(ctx context.Context, n abi.Node, link int, words uint64
 	return total, nil
 }
 
-// errAccess is what this process says to puts and gets: it is none of the node's own.
-var errAccess = fmt.Errorf("put and get are for the process of a node: %w", bridge.ErrNotSupported)
+// Put has the process's node write to a window.
+func (t *torus) Put(ctx context.Context, to bridge.FabricWindow, offset uint64, data []byte) error {
+	return t.access(ctx, shmwire.Put, to, offset, data)
+}
 
-// Put is for the node's process.
-func (*torus) Put(context.Context, bridge.FabricWindow, uint64, []byte) error { return errAccess }
-
-// Get is for the node's process.
-func (*torus) Get(context.Context, bridge.FabricWindow, uint64, []byte) error { return errAccess }
+// Get has it read from one.
+func (t *torus) Get(ctx context.Context, from bridge.FabricWindow, offset uint64, buf []byte) error {
+	return t.access(ctx, shmwire.Get, from, offset, buf)
+}
 
 // Open makes this process a host of the device of another node.
 func (t *torus) Open(ctx context.Context, n abi.Node) (bridge.Device, error) {

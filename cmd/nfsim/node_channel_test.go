@@ -22,19 +22,21 @@ import (
 type pair struct {
 	far, near *childProcess
 	farArgs   []string // to start it again at its address
-	path      string   // of the socket
+	path      string   // of the near one's socket
+	farPath   string   // of the far one's
 }
 
 // startNodes starts two nodes whose devices are of a shape.
 func startNodes(t *testing.T, shape ...string) *pair {
 	t.Helper()
 	a, b := newCredentials(t, "a"), newCredentials(t, "b")
-	p := &pair{path: filepath.Join(t.TempDir(), "s")}
+	p := &pair{path: filepath.Join(t.TempDir(), "s"), farPath: filepath.Join(t.TempDir(), "s")}
 	node := func(c credentials, place string) []string {
 		return append([]string{"--node", place, "--torus", "2x1x1", "--certificate", c.cert, "--key", c.key}, shape...)
 	}
-	p.farArgs = append(node(b, "1.0.0"), "--peer", "0.0.0="+a.print)
+	p.farArgs = append(node(b, "1.0.0"), "--shm", p.farPath, "--peer", "0.0.0="+a.print)
 	p.far = startChild(t, "device", append(p.farArgs, "--listen", "127.0.0.1:0")...)
+	require.True(t, p.far.says.Scan())
 	address := strings.TrimPrefix(p.far.says.Text(), "listening ")
 	p.farArgs = append(p.farArgs, "--listen", address)
 	p.near = startChild(t, "device", append(node(a, "0.0.0"), "--shm", p.path, "--peer", "1.0.0="+b.print,

@@ -16,7 +16,7 @@ import (
 )
 
 // Version is that of the wire. Both sides have the same, or part.
-const Version = 2
+const Version = 3
 
 // Network is the kind of socket: it keeps the limits of messages.
 const Network = "unixpacket"
@@ -32,14 +32,15 @@ type Kind uint16
 
 // Kinds of messages, all from the client at first.
 const (
-	Hello Kind = iota + 1 // Epoch: the last it knows; Address: see AddressOf; Size: a number that the client's hosts have in common, or 0; the answer has the epoch of the host, its node and the size of its area
-	Map                   // Address, Size and a descriptor: memory that the device may reach from now on
-	Unmap                 // Address, Size: … not any more; answered when nothing uses it
-	Fence                 // answered when no DMA runs, and none will
-	State                 // answered with a descriptor: what the process's node knows of all nodes
-	Route                 // Address: see AddressOfRoute; answered with a descriptor: the way
-	Cut                   // Address: see AddressOfLink; Size: 1 to cut a link of the process's node, 0 to mend it
-	Test                  // Address: likewise; Size: words; answered with those that were checked, and those that were wrong
+	Hello    Kind = iota + 1 // Epoch: the last it knows; Address: see AddressOf; Size: a number that the client's hosts have in common, or 0; the answer has the epoch of the host, its node and the size of its area
+	Map                      // Address, Size and a descriptor: memory that the device may reach from now on
+	Unmap                    // Address, Size: … not any more; answered when nothing uses it
+	Fence                    // answered when no DMA runs, and none will
+	State                    // answered with a descriptor: what the process's node knows of all nodes
+	Route                    // Address: see AddressOfRoute; answered with a descriptor: the way
+	Cut                      // Address: see AddressOfLink; Size: 1 to cut a link of the process's node, 0 to mend it
+	Test                     // Address: likewise; Size: words; answered with those that were checked, and those that were wrong
+	Accesses                 // answered with a descriptor: the socket for puts and gets, once
 )
 
 // TestSlice bounds one request to test a link, as others wait for it. A longer test is several.

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 	"github.com/nfcomms/nfcomms/pkg/program"
 )
@@ -84,6 +85,36 @@ func (w *windowed) window(offset, size, access uint64) nfcomms.FabricWindow {
 	status, key := w.ask(windowMake, offset, size, access)
 	require.Equal(w.t, abi.OK, status)
 	return nfcomms.FabricWindow{Node: w.place, Key: key}
+}
+
+// rules has a process obey the rules of windows.
+type rules struct{ *windowed }
+
+func (r rules) Window(offset, size, access uint64) nfcomms.FabricWindow {
+	return r.window(offset, size, access)
+}
+
+func (r rules) Revoke(w nfcomms.FabricWindow) {
+	status, _ := r.ask(windowRevoke, w.Key)
+	require.Equal(r.t, abi.OK, status)
+}
+
+func (r rules) Sum() uint64 {
+	_, sum := r.ask(windowSum)
+	return sum
+}
+
+// TestWindowRules: at the own node, and one hop away.
+func TestWindowRules(t *testing.T) {
+	dev, image := openFabric(t), buildWindowed(t)
+	for x := range uint8(2) {
+		bridgetest.RunWindows(t, dev.Fabric(), func(t *testing.T) bridgetest.WindowOwner {
+			p := openWindowed(t, dev, image, x)
+			t.Cleanup(func() { require.NoError(t, p.dev.Stop(context.Background(), p.process.ID)) })
+			p.ask(windowClear)
+			return rules{p}
+		})
+	}
 }
 
 func (w *windowed) get(from nfcomms.FabricWindow) error {

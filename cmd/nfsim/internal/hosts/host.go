@@ -43,6 +43,8 @@ type host struct {
 	own    bool   // it runs as root, or as this process
 	mapped uint64 // bytes
 	sizes  map[uint64]uint64
+
+	accesses *accesses // nil: it did not ask for them
 }
 
 // greet reads the hello; false if there is none, or of another version, which is answered.
@@ -126,6 +128,9 @@ func watch(c *net.UnixConn, peer fdpass.Peer) (*os.File, error) {
 // end releases all that the client held, and returns its counters.
 func (h *host) end() firmware.BusStats {
 	defer h.bus.Close()
+	if h.accesses != nil {
+		h.accesses.end()
+	}
 	if h.device != nil {
 		h.device.Detach()
 	}
@@ -180,7 +185,7 @@ func (h *host) answer(m *shmwire.Message, files []int) (answer shmwire.Message, 
 		answer.Status = uint16(h.unmap(m.Address, m.Size))
 	case shmwire.Fence:
 		h.device.Fence()
-	case shmwire.State, shmwire.Route, shmwire.Cut, shmwire.Test:
+	case shmwire.State, shmwire.Route, shmwire.Cut, shmwire.Test, shmwire.Accesses:
 		answer, with = h.aboutFabric(m)
 	default:
 		err = shmwire.ErrForeign

@@ -335,10 +335,10 @@ func TestSilenceOfOthers(t *testing.T) {
 func TestNoFabric(t *testing.T) {
 	c := dial(t, share(t, 1))
 	require.Equal(t, abi.OK, hello(t, c))
-	for _, k := range []shmwire.Kind{shmwire.State, shmwire.Route, shmwire.Cut, shmwire.Test} {
+	for _, k := range []shmwire.Kind{shmwire.State, shmwire.Route, shmwire.Cut, shmwire.Test, shmwire.Accesses} {
 		require.Equal(t, abi.ErrNotSupported, ask(t, c, shmwire.Message{Kind: k, Address: math.MaxUint64, Size: math.MaxUint64}))
 	}
 	require.Equal(t, abi.OK, ask(t, c, shmwire.Message{Kind: shmwire.Fence}))
-	require.NoError(t, shmwire.Send(c, &shmwire.Message{Kind: shmwire.Test + 1}))
+	require.NoError(t, shmwire.Send(c, &shmwire.Message{Kind: shmwire.Accesses + 1}))
 	ended(t, c)
 }
