@@ -121,7 +121,7 @@ var defects = []defect{
 		binary: "between", args: []string{"-n", "resets_of"}, wants: `busy > 0`,
 	},
 	{
-		name: "own-pages-first", about: "a caller pins its own pages before it starts those of others", group: inDefects, kernel: "release",
+		name: "own-pages-first", about: "a caller pins its own pages before it starts those of others", group: inDefects, kernel: "release", pages: true,
 		binary: "silent", args: []string{"-n", "a_call_that_stalls"}, script: neverInterrupts, params: loaded, wants: `a completion came`,
 	},
 	{
