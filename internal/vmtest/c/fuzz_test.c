@@ -190,7 +190,7 @@ static void note(const struct nfcomms_completion *c)
 {
 	if (c->opcode == NFCOMMS_OP_SEND_IND ||
 	    c->opcode == NFCOMMS_OP_RECEIVE_IND)
-		if (c->lists)
+		if (c->lists || c->status == NFC_OK) /* eager ones need no list */
 			__atomic_fetch_add(&reached_dma, 1, __ATOMIC_RELAXED);
 	if (c->error)
 		count(c->error);
