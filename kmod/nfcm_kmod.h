@@ -286,6 +286,7 @@ struct nfcm_dev {
 	spinlock_t epoch_lock; /* guards epoch, state, files */
 	struct nfcm_epoch *epoch; /* NULL before the first */
 	u32 state; /* enum nfcomms_state */
+	struct pci_saved_state *settings; /* config space when it last came up */
 	struct delayed_work recover; /* after an epoch that failed */
 	bool removed; /* for good: no register is touched any more */
 	atomic_t mapped; /* chunks mapped for DMA, or about to be */

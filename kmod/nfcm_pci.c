@@ -11,6 +11,7 @@ static void dev_free(struct device *d)
 	struct nfcm_dev *dev = container_of(d, struct nfcm_dev, dev);
 
 	pci_dev_put(dev->pdev);
+	kfree(dev->settings);
 	kfree(dev);
 }
 
@@ -100,14 +101,37 @@ static int set_up(struct nfcm_dev *dev)
 	return rc;
 }
 
-/* Start an epoch, and save config space for an error of the bus, which loses it. */
+/*
+ * Start an epoch, and keep config space for an error of the bus, which loses it. The
+ * function's lock is held.
+ */
 static int come_up(struct pci_dev *pdev, struct nfcm_dev *dev)
 {
+	struct pci_saved_state *settings;
 	int rc = nfcm_dev_up(dev);
 
-	if (!rc)
-		pci_save_state(pdev);
-	return rc;
+	if (rc)
+		return rc;
+	pci_save_state(pdev);
+	settings = pci_store_saved_state(pdev);
+	if (settings) { /* else those of before are as good */
+		kfree(dev->settings);
+		dev->settings = settings;
+	}
+	return 0;
+}
+
+/*
+ * Put config space back as it was when the device last came up. What the kernel saved
+ * need not be that: whoever resets a function whose link was just lost saves nothing.
+ */
+static void put_back(struct pci_dev *pdev)
+{
+	struct nfcm_dev *dev = pci_get_drvdata(pdev);
+
+	if (dev->settings)
+		pci_load_saved_state(pdev, dev->settings);
+	pci_restore_state(pdev);
 }
 
 static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
@@ -174,8 +198,10 @@ static void reset_prepare(struct pci_dev *pdev)
 
 static void reset_done(struct pci_dev *pdev)
 {
-	int rc = come_up(pdev, pci_get_drvdata(pdev));
+	int rc;
 
+	put_back(pdev);
+	rc = come_up(pdev, pci_get_drvdata(pdev));
 	if (rc)
 		dev_err(&pdev->dev, "lost after a reset: %d\n", rc);
 }
@@ -204,7 +230,7 @@ static pci_ers_result_t mmio_enabled(struct pci_dev *pdev)
 
 static pci_ers_result_t slot_reset(struct pci_dev *pdev)
 {
-	pci_restore_state(pdev);
+	put_back(pdev);
 	return come_up(pdev, pci_get_drvdata(pdev)) ? PCI_ERS_RESULT_DISCONNECT :
 						      PCI_ERS_RESULT_RECOVERED;
 }

@@ -59,7 +59,7 @@ var campaigns = []job{
 	},
 	{
 		name: "pairs-debug", about: "the same under the debug kernel, and errors of the bus", kernel: "debug", params: slow,
-		machine: vm.Machine{Ports: true}, programs: []string{"pairs"}, count: 200,
+		machine: vm.Machine{Ports: true}, programs: []string{"pairs"}, count: 200, allow: freed,
 	},
 	{
 		name: "hostile", about: "devices that lie, in rounds of up to twelve calls", kernel: "release", params: hasty,

@@ -23,6 +23,7 @@ type defect struct {
 	group  string
 	kernel string
 	iommu  bool
+	ports  bool     // errors of the bus can be injected
 	leaks  bool     // look for leaked memory
 	binary string   // a C program
 	args   []string // of it
@@ -145,6 +146,10 @@ var defects = []defect{
 		binary: "quiesce", args: []string{"-n", "a_close"}, script: neverAborted, params: loaded, wants: `state\(other\) == NFCOMMS_STATE_READY`,
 	},
 	{
+		name: "settings-not-kept", about: "config space is restored to what the kernel saved last", group: inDefects, kernel: "debug", ports: true,
+		binary: "errors", args: []string{"-n", "behind_the_link"}, wants: `reset\(fd, shape\) == 0`,
+	},
+	{
 		name: "no-recovery", about: "a device that may recover stays lost", group: inDefects, kernel: "release",
 		binary: "recover", script: hangs, params: "heartbeat_timeout_ms=1000", wants: `recover_test\.c|a_lost_device`,
 	},
@@ -220,7 +225,7 @@ func (d defect) job() job {
 	programs["defect-"+d.name] = p
 	j := job{
 		name: "defect-" + d.name, group: d.group, about: d.about, kernel: d.kernel,
-		machine: vm.Machine{IOMMU: d.iommu}, device: []string{}, kmemleak: d.leaks,
+		machine: vm.Machine{IOMMU: d.iommu, Ports: d.ports}, device: []string{}, kmemleak: d.leaks,
 		params: d.params, programs: []string{"defect-" + d.name}, limit: defectTimeout, defect: cmp.Or(d.patch, d.name), wants: d.wants,
 	}
 	if d.kernel == "debug" {

@@ -55,6 +55,13 @@ bool log_says(const char *text)
 	return found;
 }
 
+void empty_log(void)
+{
+	enum { CLEAR = 5 };
+
+	CHECK(klogctl(CLEAR, NULL, 0) >= 0);
+}
+
 void find_device(char path[PATH_MAX])
 {
 	const char *name = strrchr(node(), '/') + 1;

@@ -18,8 +18,9 @@ int try_put(const char *path, const char *text);
 /* Set a limit of the device, such as "stall_timeout_ms". */
 void set_limit(const char *name, const char *value);
 
-/* Does the kernel's log say this? */
+/* Does the kernel's log say this, since it was last emptied? */
 bool log_says(const char *text);
+void empty_log(void);
 
 /* The PCI device below the node, as /sys/devices/… */
 void find_device(char path[PATH_MAX]);

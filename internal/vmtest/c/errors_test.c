@@ -110,3 +110,31 @@ CASE(a_link_that_came_back)
 		check_fatal(p);
 	free_pages(p, SIZE);
 }
+
+/*
+ * Who resets the function while its link comes back has to wait for that, and then
+ * saves and restores a config space that the bus has emptied.
+ */
+static void check_reset_behind_the_link(void)
+{
+	uint64_t end = now_ns() + PATIENCE_MS * 1000000ull;
+	char path[PATH_MAX + sizeof("/reset")];
+	int fd = fresh();
+
+	empty_log();
+	inject(LINK_PROTOCOL, 0);
+	while (state(fd) == NFCOMMS_STATE_READY && now_ns() < end)
+		usleep(100);
+	find_device(path);
+	put(strcat(path, "/reset"), "1");
+	await_log("device recovery ");
+	close(fd);
+	close(fresh());
+	check_device();
+}
+
+CASE(a_function_reset_behind_the_link)
+{
+	for (int i = 0; i < TIMES && !test_failures(); i++)
+		check_reset_behind_the_link();
+}
