@@ -201,6 +201,8 @@ func (r *Record) within(seen, now meter.Instant) meter.Instant {
 func (r *Record) Saw(s *abi.Slot, sleeps bool) {
 	if sleeps {
 		r.seen.Store(uint64(meter.Now()))
+	} else {
+		take(&r.seen) // that of an earlier one
 	}
 	switch abi.Header(s.Header).Type() {
 	case abi.TypeAck, abi.TypeDone:

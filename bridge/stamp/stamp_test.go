@@ -168,6 +168,24 @@ func TestPolling(t *testing.T) {
 	}
 }
 
+// TestSleepThenPoll: an answer that finds its caller polling is not as old as the one before it, which
+// woke that caller.
+func TestSleepThenPoll(t *testing.T) {
+	var c Context
+	c.Begin()
+	r := &c.Record
+	r.Sent()
+	var s abi.Slot
+	s.Header = uint64(abi.MakeHeader(abi.TypeAck, abi.PayloadSize, 0, 1, 1))
+	*s.Ack() = abi.Ack{State: abi.StateReady, BeginNS: uint64(r.last), NowNS: uint64(r.last)}
+	r.Saw(&s, true)
+	*s.Ack() = abi.Ack{State: abi.StateDone, BeginNS: uint64(r.last), NowNS: uint64(meter.Now())}
+	r.Saw(&s, false)
+	require.Zero(t, r.seen.Load())
+	r.Answered()
+	require.Zero(t, r.laps[Wakeup])
+}
+
 func TestAlign(t *testing.T) {
 	c, ok := Align(1000, 1300, far+1050, far+1150)
 	require.True(t, ok)
