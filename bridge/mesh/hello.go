@@ -52,6 +52,7 @@ const (
 	helloAnotherTorus   = 2
 	helloAnotherFlow    = 3
 	helloAnotherVersion = 4
+	helloConnected      = 5
 	answerSize          = 1 + termsSize
 )
 
@@ -63,6 +64,9 @@ var (
 	ErrFlow = fmt.Errorf("another flow control: %w", ErrPeer)
 	// ErrVersion means that the links of a peer are of another version; it is a bridge.ErrABI.
 	ErrVersion = fmt.Errorf("%w: %w", bridge.ErrABI, ErrPeer)
+	// ErrConnected means that the link has a connection at the other end: the one that was
+	// there before is not over, or another process has the name of this one. It is an ErrBusy.
+	ErrConnected = fmt.Errorf("its end of the link has a connection, perhaps of another process of this name: %w: %w", ErrBusy, ErrPeer)
 )
 
 // hello is that of a link of this mesh.
@@ -135,6 +139,8 @@ func (m *Mesh) fits(h hello, id *Identity, shown Fingerprint) error {
 		return fmt.Errorf("link %d from node %d to %d is none of this process: %w", h.link, h.from, h.to, ErrPeer)
 	case id.Known[h.from] != shown:
 		return fmt.Errorf("it is not node %d: %w", h.from, ErrPeer)
+	case m.connected(h.to, h.link^1):
+		return fmt.Errorf("link %d of node %d has a connection: %w: %w", h.link^1, h.to, ErrBusy, ErrPeer)
 	}
 	return nil
 }
@@ -170,6 +176,8 @@ func answered(answer byte, differ error) error {
 		if differ != nil {
 			return differ
 		}
+	case helloConnected:
+		return ErrConnected
 	case helloAnotherVersion:
 		return fmt.Errorf("its links are of another version than %q: %w", rune(helloVersion), ErrVersion)
 	}
@@ -187,6 +195,8 @@ func answerTo(wrong error) byte {
 		return helloAnotherFlow
 	case errors.Is(wrong, ErrVersion):
 		return helloAnotherVersion
+	case errors.Is(wrong, ErrBusy):
+		return helloConnected
 	}
 	return 0
 }

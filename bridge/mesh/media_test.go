@@ -203,6 +203,24 @@ func TestPeersThatDoNotFit(t *testing.T) {
 	w.settle(t, Well)
 }
 
+// TestTwoOfOneName: the second process is told why it gets no link, and the first one keeps it.
+func TestTwoOfOneName(t *testing.T) {
+	w := newTwo(t)
+	w.connect()
+	w.settle(t, Well)
+	c := quick(2, 1, 1)
+	c.Here = []bool{true, false}
+	dialed, served := w.otherEnd(t, c)
+	for _, err := range []error{dialed, served} {
+		require.ErrorIs(t, err, ErrBusy)
+		require.ErrorIs(t, err, ErrPeer)
+		require.NotContains(t, err.Error(), "\n")
+	}
+	require.ErrorIs(t, dialed, ErrConnected)
+	require.ErrorContains(t, dialed, "another process of this name")
+	w.settle(t, Well)
+}
+
 // TestAnotherVersion: links of another version are refused by name, whichever end is older.
 func TestAnotherVersion(t *testing.T) {
 	w := newTwo(t)

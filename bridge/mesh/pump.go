@@ -148,6 +148,13 @@ func (m *Mesh) claim(p *pump) error {
 	return nil
 }
 
+// connected reports whether a link has a connection.
+func (m *Mesh) connected(node, link int) bool {
+	m.pumping.Lock()
+	defer m.pumping.Unlock()
+	return m.pumped[[2]int{node, link}] != nil
+}
+
 // openEvent makes a file of the caller's own of an eventfd of the mesh.
 func openEvent(event int) (*os.File, error) {
 	fd, err := syscall.Dup(event)
