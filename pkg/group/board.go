@@ -96,9 +96,9 @@ func postAll(s *Step) error {
 		return err
 	}
 	next, err := s.inOrder(0)
-	if err == nil && next < len(s.g.fromPeers) {
+	for try := 0; try < yields && err == nil && next < len(s.g.fromPeers); try++ {
 		from := s.g.stats.clock()
-		runtime.Gosched() // those waited for run now; to park, and be woken, costs more
+		runtime.Gosched()
 		s.g.stats.waited(from)
 		next, err = s.inOrder(next)
 	}
@@ -336,7 +336,12 @@ func (g *Group) wait(frames int) {
 		return
 	}
 	if !g.exchange.looking { // it has
-		runtime.Gosched()
+		for range yields {
+			runtime.Gosched()
+			if l.came.Load() || g.news() {
+				return
+			}
+		}
 	}
 	if g.news() || !l.park(frames) {
 		return

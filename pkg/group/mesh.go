@@ -206,8 +206,18 @@ func (l *meshLink) Release(f *Frame) {
 	}
 }
 
+// yields is how often a member gives way before it sleeps. Those waited for run
+// meanwhile: on two processors half of them do after one time, and to park, and be
+// woken, costs more than the others (docs/design/0088).
+const yields = 4
+
 func (l *meshLink) Wait(frames int, until time.Time) {
-	runtime.Gosched() // those waited for run now; to park, and be woken, costs more
+	for range yields {
+		runtime.Gosched()
+		if l.came.Load() {
+			return
+		}
+	}
 	if l.park(frames) {
 		l.sleep(until)
 	}
