@@ -55,7 +55,7 @@ func TestLayers(t *testing.T) {
 		all = gather(t, reg)
 		for _, direction := range directions {
 			for _, path := range paths {
-				m := find(t, all, layerTime, "direction", direction, "path", path, "layer", "wake-up").Histogram
+				m := find(t, all, layerTime, "direction", direction, "path", path, "layer", "return").Histogram
 				require.EqualValues(t, 10*scrapes, m.GetSampleCount())
 				require.Positive(t, m.GetSampleSum())
 			}
