@@ -30,15 +30,16 @@ func (c Config) AreaSize() uint64 {
 // Attach serves one more host, behind a bus whose area is zero. The device rings it
 // with a byte through doorbell, a socket that stays the caller's. The status is
 // abi.ErrBusy if there is no place, abi.ErrNoMemory, or abi.ErrTimeout if a program
-// keeps an island to itself. A host that may not load gets no capability to. Its processes
+// keeps an island to itself. A host that may not load gets no capability to. Hosts
+// of one user, a number but 0, may connect to each other. Its processes
 // have channels to those of other nodes if there are joints.
-func (i *Instance) Attach(b *Bus, doorbell int, epoch uint32, load bool, j *Joints) (*Host, abi.Status) {
+func (i *Instance) Attach(b *Bus, doorbell int, epoch uint32, load bool, user uint64, j *Joints) (*Host, abi.Status) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.h == nil {
 		return nil, abi.ErrClosed
 	}
-	peer := C.struct_nfc_hosted_peer{bus: b.b, doorbell: C.int32_t(doorbell), epoch: C.uint32_t(epoch), no_load: C.bool(!load)}
+	peer := C.struct_nfc_hosted_peer{bus: b.b, doorbell: C.int32_t(doorbell), epoch: C.uint32_t(epoch), no_load: C.bool(!load), user: C.uint64_t(user)}
 	if j != nil {
 		peer.joints = j.j
 	}

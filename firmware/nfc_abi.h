@@ -457,6 +457,7 @@ enum nfc_target {
 	NFC_TARGET_TELEMETRY = 3, /* u32 page in, seven u64 counters out */
 	NFC_TARGET_TIME = 4, /* u64 host ns in, {host, device in, device out} out */
 	NFC_TARGET_FIRST = 16,
+	NFC_TARGET_HOSTS = 0xff0000, /* from here on: hosts that listen */
 };
 
 /*
@@ -510,6 +511,8 @@ enum nfc_control_op {
 	NFC_CONTROL_PROGRAM = 5, /* a: index; reply name */
 	NFC_CONTROL_MEMORY = 6, /* a: enum nfc_memory; reply a: base, b: size, c: free */
 	NFC_CONTROL_RUNNING = 7, /* a: process; reply b: 1 until it has returned, then 0 */
+	NFC_CONTROL_LISTEN = 8, /* a: 1: anyone; reply a: process, b: target, c: own */
+	NFC_CONTROL_CONNECT = 9, /* a: a host's target; reply a: target to open */
 };
 
 struct nfc_control {

@@ -65,6 +65,7 @@ struct nfc_seat {
 	void *memory[NFC_MEMORY_COUNT]; /* device memory, config.memory[] bytes */
 	uint32_t epoch; /* increments with each start of this host */
 	bool no_load; /* it may load no programs: they run as the device */
+	uint64_t user; /* whose it is; 0: nobody knows */
 };
 
 /*

@@ -410,6 +410,7 @@ const (
 	TargetTelemetry = 3 // u32 page in, seven u64 counters out
 	TargetTime      = 4 // u64 host ns in, {host, device in, device out} out
 	TargetFirst     = 16
+	TargetHosts     = 0xff0000 // from here on: hosts that listen
 )
 
 // Control operations (enum nfc_control_op).
@@ -421,6 +422,8 @@ const (
 	ControlProgram = 5 // A: index; reply Name
 	ControlMemory  = 6 // A: memory type; reply A: base, B: size, C: free bytes
 	ControlRunning = 7 // A: process; reply B: 1 until it has returned, then 0
+	ControlListen  = 8 // A: 1: anyone; reply A: process, B: target, C: own
+	ControlConnect = 9 // A: a host's target; reply A: target to open
 )
 
 // Control is a request or reply on the control channel.

@@ -135,6 +135,20 @@ bool nfc_oldest_line(struct nfc_host *host, char line[NFC_PAYLOAD_SIZE],
 		     uint64_t *number);
 void nfc_forget_line(struct nfc_host *host, uint64_t number);
 
+/* ---- relay.c: what the two ends of a channel between hosts say to each other ---- */
+
+/* The other end, if there is one, is to hear news; or this one is, again. */
+void nfc_relay_notify(const struct nfc_relay_end *end, uint32_t news);
+void nfc_relay_hear(struct nfc_relay_end *end);
+/* What is parked on the channel is offered to the other host. */
+void nfc_relay_offer(struct nfc_channel *ch);
+/* The host has answered what the other one offered. */
+void nfc_relay_answer(struct nfc_channel *ch, enum nfc_status status);
+/* The host wants back what is parked. */
+void nfc_relay_withdraw(struct nfc_relay_end *end);
+/* The end lets go: its channel is over, or its host goes. On its island. */
+void nfc_relay_drop(struct nfc_relay_end *end);
+
 /* ---- half.c: messages about a half, its subscription, its end ---- */
 
 /* Answer with a completion record; extra is its outstanding field. */
@@ -196,6 +210,11 @@ int nfc_accept(struct nfc_channel *ch, struct nfc_process *p);
 uint64_t nfc_expire_offers(struct nfc_island *island);
 void nfc_recall(struct nfc_channel *ch);
 void nfc_serve_recalls(struct nfc_island *island);
+/*
+ * There is no host at the far end any more: what is offered ends, and both halves close.
+ * The caller made sure of room.
+ */
+void nfc_relay_lose(struct nfc_channel *ch);
 
 /* ---- channel.c: what processes call; manager.c: what the host sends ---- */
 
@@ -216,10 +235,34 @@ int nfc_joints_quiet(const struct nfc_host *host);
 
 /* ---- process.c ---- */
 
+/*
+ * The first run of free targets of this island that is long enough; 0 if there
+ * is none. A target is free when nobody holds it and no host is subscribed.
+ */
+uint32_t nfc_free_targets(struct nfc_island *island, struct nfc_host *host,
+			  uint32_t count);
+/* A channel of this island gets what it needs for its first subscriber. */
+void nfc_channel_lay(struct nfc_island *island, struct nfc_host *host,
+		     uint32_t id);
 int nfc_process_start(struct nfc_island *island, void *arg);
 bool nfc_process_stop(struct nfc_process *p);
 /* The island that runs a process of a host, NULL if there is none (any more). */
 struct nfc_island *nfc_island_running(struct nfc_host *host, uint64_t process);
+
+/* ---- listen.c: channels between hosts ---- */
+
+extern const struct nfc_program nfc_listen_program;
+/* Take a place for a listener of a host; what it is started with, or a negated status. */
+int nfc_listen(struct nfc_host *host, bool anyone, uint64_t *argument);
+/* Its process was started, with that target; or not. */
+void nfc_listening(struct nfc_host *host, uint64_t argument, uint32_t target);
+void nfc_unlisten(const struct nfc_host *host, uint64_t argument);
+/* Connect to a listener: the target at this host that is to be opened, by the control service. */
+int nfc_connect(struct nfc_process *self, uint64_t id, uint64_t *target);
+/* Ends that wait for room hear their news. */
+void nfc_serve_relays(struct nfc_island *island);
+/* A host goes: what it has of relays and listeners on this island. */
+void nfc_relays_leave(struct nfc_island *island, const struct nfc_host *host);
 
 /* ---- api.c: the calls of nfc_fw.h as a table, for loaded programs ---- */
 

@@ -78,7 +78,7 @@ int nfc_channel_open(struct nfc_host *host, struct nfc_control *c)
 {
 	struct nfc_channel *ch = &host->channels[c->a];
 
-	if (!ch->process)
+	if (!ch->process && !ch->relay)
 		return -NFC_ENOTARGET;
 	if (ch->open)
 		return -NFC_EBUSY;
@@ -100,6 +100,8 @@ int nfc_channel_open(struct nfc_host *host, struct nfc_control *c)
 	c->a = nfc_h2d(ch)->next;
 	c->b = nfc_d2h(ch)->next;
 	c->c = ch->generation;
+	if (ch->relay)
+		nfc_relay_hear(ch->relay);
 	return 0;
 }
 
@@ -134,4 +136,6 @@ void nfc_channel_over(struct nfc_channel *ch)
 	if (ch->rings->joint)
 		nfc_joint_end(ch->rings->joint);
 	nfc_joint_leave(ch);
+	if (ch->relay)
+		nfc_relay_drop(ch->relay);
 }

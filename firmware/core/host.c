@@ -151,6 +151,7 @@ static struct nfc_host *init_host(struct nfc_device *dev, uint32_t index,
 	host->channel_count = c->channels;
 	host->epoch = seat->epoch;
 	host->no_load = seat->no_load;
+	host->user = seat->user;
 	host->next_generation = 1;
 	for (int i = 0; i < NFC_MEMORY_COUNT; i++)
 		host->memory[i] = seat->memory[i];
@@ -381,6 +382,7 @@ static int leave_here(struct nfc_island *island, void *arg)
 		rc = nfc_joints_quiet(host);
 	if (rc)
 		return rc;
+	nfc_relays_leave(island, host);
 	forget(island, share);
 	while (*link != share)
 		link = &(*link)->next;

@@ -136,6 +136,8 @@ static bool island_pass(struct nfc_island *island)
 	/* a process that was woken for an offer runs before it is given back */
 	if (island->recalls && !(island->assisted && island->ready_first))
 		nfc_serve_recalls(island);
+	if (island->relays)
+		nfc_serve_relays(island);
 	for (struct nfc_share *s = island->shares; s; s = s->next)
 		if (s->active)
 			busy |= nfc_transfer_pump(s, island->shares->next);
@@ -190,7 +192,7 @@ static bool let_go(struct nfc_island *island, bool busy)
 
 	if (busy || island->ready_first || island->recalls)
 		left = LEFT_WORK;
-	else if (island->stalled)
+	else if (island->stalled || island->relays)
 		left = LEFT_STALLED;
 	atomic_store_explicit(&island->left, left, memory_order_relaxed);
 	atomic_store_explicit(&island->due,

@@ -15,7 +15,7 @@ static void drop(struct nfc_share *share)
 /* Why an offer cannot even be parked. */
 static enum nfc_status unwelcome(const struct nfc_channel *ch)
 {
-	if (!ch->process)
+	if (!ch->process && !ch->relay)
 		return NFC_ECLOSED;
 	return ch->half[NFC_H2D].closed ? NFC_ECLOSED : NFC_OK;
 }
@@ -41,6 +41,8 @@ static void meet(struct nfc_channel *ch, enum nfc_wait fits)
 	struct nfc_process *p = half->waiter;
 	int rc = NFC_AGAIN;
 
+	if (ch->relay)
+		nfc_relay_offer(ch);
 	if (!p)
 		return;
 	half->waiter = NULL;
@@ -133,6 +135,8 @@ static void on_begin(struct nfc_channel *ch, const struct nfc_slot *slot)
 		return;
 	}
 	status = eager ? nfc_eager_check(ch, slot, &pages) : check_begin(begin);
+	if (!status && ch->relay)
+		status = NFC_ENOTSUP;
 	if (!admit(ch, status ? status : unwelcome(ch)))
 		return;
 	if (eager && eager_at_once(ch, &pages))
@@ -247,6 +251,8 @@ static void on_answer(struct nfc_channel *ch, const struct nfc_slot *slot)
 				    NFC_COUNT_TRANSFERS_D2H,
 			  1);
 	nfc_half_release(ch, NFC_D2H, -(int)ack->status);
+	if (ch->relay)
+		nfc_relay_answer(ch, ack->status);
 }
 
 static void on_fin(struct nfc_channel *ch, enum nfc_direction direction)
@@ -295,6 +301,8 @@ static void on_withdrawn(struct nfc_channel *ch, enum nfc_direction direction)
 		return;
 	}
 	nfc_half_release(ch, NFC_D2H, -NFC_EWITHDRAWN);
+	if (ch->relay)
+		nfc_relay_answer(ch, NFC_EWITHDRAWN);
 }
 
 static void on_abort(struct nfc_channel *ch, enum nfc_direction direction,
@@ -383,6 +391,18 @@ static bool checks_again(const struct nfc_process *p)
 	       p->wait != NFC_WAIT_WRITE_IND && p->wait != NFC_WAIT_MOVING;
 }
 
+/* The other host hears of it, and has its message back that was on this half. */
+static void close_relay(struct nfc_channel *ch, enum nfc_direction direction)
+{
+	bool offered = nfc_is_offered(&ch->half[direction]);
+
+	if (offered && direction == NFC_H2D)
+		nfc_relay_withdraw(ch->relay);
+	else if (offered)
+		nfc_relay_answer(ch, NFC_ECLOSED);
+	nfc_relay_notify(ch->relay, NFC_RELAY_CLOSED << !direction);
+}
+
 /* The host closed a half: what was on it ends, and its process is woken. */
 static void close_half(struct nfc_channel *ch, enum nfc_direction direction)
 {
@@ -397,6 +417,8 @@ static void close_half(struct nfc_channel *ch, enum nfc_direction direction)
 	}
 	if (direction == NFC_D2H)
 		ch->posted = 0;
+	if (ch->relay)
+		close_relay(ch, direction);
 	if (direction == NFC_H2D && nfc_is_offered(half))
 		nfc_unpark(ch);
 	nfc_half_release(ch, direction,

@@ -5,16 +5,15 @@
  */
 #include "calls.h"
 
-/* The sooner of the host's bound and the device's own; 0 is none. */
-static void set_timeout(struct nfc_channel *ch, uint64_t timeout_ns)
+enum {
+	RELAY_NS = 2000000000, /* for a host to give a message back */
+};
+
+/* Put a channel on the deadline list. */
+static void set_deadline(struct nfc_channel *ch, uint64_t timeout_ns)
 {
 	struct nfc_island *island = ch->island;
-	uint64_t own = island->dev->config.target_timeout_ns;
 
-	if (!timeout_ns || (own && own < timeout_ns))
-		timeout_ns = own;
-	if (!timeout_ns || timeout_ns > UINT64_MAX / 2)
-		return;
 	/* From a clock that was read before, it would end before the host's. */
 	nfc_read_clock(island);
 	ch->deadline = island->now + timeout_ns;
@@ -25,6 +24,17 @@ static void set_timeout(struct nfc_channel *ch, uint64_t timeout_ns)
 		ch->timed_next->timed_prev = ch;
 	island->timed = ch;
 	nfc_timer(island, ch->deadline);
+}
+
+/* The sooner of the host's bound and the device's own; 0 is none. */
+static void set_timeout(struct nfc_channel *ch, uint64_t timeout_ns)
+{
+	uint64_t own = ch->island->dev->config.target_timeout_ns;
+
+	if (!timeout_ns || (own && own < timeout_ns))
+		timeout_ns = own;
+	if (timeout_ns && timeout_ns <= UINT64_MAX / 2)
+		set_deadline(ch, timeout_ns);
 }
 
 /* Take a channel off the deadline list. */
@@ -75,6 +85,54 @@ void nfc_refuse(struct nfc_channel *ch, enum nfc_status status)
 		  NFC_STATE_FAILED, status, 0);
 }
 
+/*
+ * What is offered to another host is to come back, for a reason. That host has a while
+ * for its answer, which says whether it does.
+ */
+static void ask_back(struct nfc_channel *ch, enum nfc_status why)
+{
+	bool asked = ch->relay->asked;
+
+	ch->relay->asked = (uint8_t)why;
+	if (asked)
+		return;
+	untime(ch);
+	set_deadline(ch, RELAY_NS);
+	nfc_relay_withdraw(ch->relay);
+}
+
+void nfc_relay_lose(struct nfc_channel *ch)
+{
+	uint32_t halves = 0;
+
+	if (nfc_is_offered(nfc_h2d(ch)))
+		nfc_refuse(ch, NFC_ECLOSED);
+	if (nfc_is_offered(nfc_d2h(ch)))
+		nfc_note(ch, NFC_TYPE_WITHDRAW, NFC_D2H,
+			 nfc_present(nfc_d2h(ch)));
+	for (uint32_t d = 0; d < 2; d++) {
+		if (!(ch->half[d].closed & NFC_CLOSED_DEVICE))
+			halves |= 1u << d;
+		ch->half[d].closed |= NFC_CLOSED_DEVICE;
+	}
+	nfc_send_ready(ch);
+	if (halves)
+		nfc_send_close(ch, halves);
+	nfc_relay_drop(ch->relay);
+}
+
+/* The time of a channel's offer is over. The caller made sure of room. */
+static void expire(struct nfc_channel *ch)
+{
+	if (!ch->relay)
+		nfc_refuse(ch, NFC_ETIMEOUT);
+	else if (!ch->relay->asked)
+		ask_back(ch, NFC_ETIMEOUT);
+	else
+		nfc_relay_lose(
+			ch); /* a host that does not answer is as good as gone */
+}
+
 /* Refuse offers whose target was not ready in time; returns the next due. */
 uint64_t nfc_expire_offers(struct nfc_island *island)
 {
@@ -86,7 +144,7 @@ uint64_t nfc_expire_offers(struct nfc_island *island)
 		if (ch->deadline > island->now)
 			due = nfc_min(due, ch->deadline);
 		else if (nfc_rings_room(ch->rings))
-			nfc_refuse(ch, NFC_ETIMEOUT);
+			expire(ch);
 		else
 			due = island->now;
 	}
@@ -153,6 +211,10 @@ int nfc_accept(struct nfc_channel *ch, struct nfc_process *p)
  */
 void nfc_recall(struct nfc_channel *ch)
 {
+	if (ch->relay) {
+		ask_back(ch, NFC_EWITHDRAWN);
+		return;
+	}
 	ch->recall_id = nfc_present(nfc_h2d(ch));
 	if (ch->recalled)
 		return;

@@ -10,6 +10,42 @@ static struct nfc_rings *rings_of(struct nfc_host *host, uint32_t channel)
 	return &host->shares[island->index].rings[channel % island->rings_count];
 }
 
+uint32_t nfc_free_targets(struct nfc_island *island, struct nfc_host *host,
+			  uint32_t count)
+{
+	uint32_t end, run = 0, first = nfc_island_channels(island, host, &end);
+
+	for (uint32_t id = first; id < end; id++) {
+		const struct nfc_channel *ch = &host->channels[id];
+
+		if (id < NFC_TARGET_FIRST || ch->process || ch->open ||
+		    ch->relay)
+			run = 0;
+		else if (++run == count)
+			return id + 1 - count;
+	}
+	return 0;
+}
+
+void nfc_channel_lay(struct nfc_island *island, struct nfc_host *host,
+		     uint32_t id)
+{
+	struct nfc_channel *ch = &host->channels[id];
+
+	ch->island = island;
+	ch->rings = rings_of(host, id);
+	ch->id = id;
+	for (int h = 0; h < 2; h++) {
+		struct nfc_half *half = &ch->half[h];
+
+		if (!half->next)
+			half->next = 1;
+		/* what closed for the last process is not reported to this */
+		half->notice = 0;
+		half->closed &= ch->open ? NFC_CLOSED_HOST : 0;
+	}
+}
+
 static void run_program(struct nfc_process *p)
 {
 	p->prompt = 0;
@@ -57,26 +93,15 @@ static int bind_targets(struct nfc_island *island, struct nfc_process *p)
 
 		if (nfc_island_of(host, p->first + i) != island)
 			return -NFC_EINVAL;
-		/* by a process, or still by the joint of another with one that ended */
-		if (ch->process || (ch->rings && ch->rings->joint))
+		/* by a process or host, or still by the joint of another with one that ended */
+		if (ch->process || ch->relay || (ch->rings && ch->rings->joint))
 			return -NFC_EBUSY;
 	}
 	for (uint32_t i = 0; i < p->ports; i++) {
 		struct nfc_channel *ch = &host->channels[p->first + i];
 
 		ch->process = p;
-		ch->island = island;
-		ch->rings = rings_of(host, p->first + i);
-		ch->id = p->first + i;
-		for (int h = 0; h < 2; h++) {
-			struct nfc_half *half = &ch->half[h];
-
-			if (!half->next)
-				half->next = 1;
-			/* what closed for the last process is not reported to this */
-			half->notice = 0;
-			half->closed &= ch->open ? NFC_CLOSED_HOST : 0;
-		}
+		nfc_channel_lay(island, host, p->first + i);
 	}
 	return 0;
 }

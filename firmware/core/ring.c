@@ -297,7 +297,8 @@ int nfc_joint_give(struct nfc_joint *joint, void *to, uint64_t at, uint64_t len)
 
 /*
  * Write one message to the other end. The caller made sure of room. The host's
- * doorbell rings only if somebody sleeps for this channel.
+ * doorbell rings only if somebody sleeps for this channel, or for an answer: nobody
+ * may wait for anything there.
  */
 void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 	     uint64_t id, const uint64_t payload[7])
@@ -313,7 +314,7 @@ void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
 	rings->tail++;
 	if (rings->joint) {
 		call_other(rings);
-	} else if (is_parked(ch)) {
+	} else if (type == NFC_TYPE_WITHDRAW || is_parked(ch)) {
 		nfc_count(rings->share, NFC_COUNT_DOORBELLS,
 			  !ch->island->assisted);
 		ring(rings);

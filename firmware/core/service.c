@@ -75,31 +75,11 @@ static int control_open(struct nfc_process *self, struct nfc_control *c)
 			       open_here, &open);
 }
 
-/*
- * The first run of free targets of this island that is long enough; 0 if there
- * is none. A target is free when no process holds it and no host is subscribed.
- */
-static uint32_t free_targets(struct nfc_island *island, struct nfc_host *host,
-			     uint32_t ports)
-{
-	uint32_t end, run = 0, first = nfc_island_channels(island, host, &end);
-
-	for (uint32_t id = first; id < end; id++) {
-		const struct nfc_channel *ch = &host->channels[id];
-
-		if (id < NFC_TARGET_FIRST || ch->process || ch->open)
-			run = 0;
-		else if (++run == ports)
-			return id + 1 - ports;
-	}
-	return 0;
-}
-
 static int start_here(struct nfc_island *island, void *arg)
 {
 	struct nfc_start *start = arg;
 
-	start->first = free_targets(island, start->host, start->ports);
+	start->first = nfc_free_targets(island, start->host, start->ports);
 	return start->first ? nfc_process_start(island, start) : -NFC_ENOMEM;
 }
 
@@ -143,6 +123,28 @@ static int control_start(struct nfc_process *self, struct nfc_control *c)
 	rc = c->a ? start_at(self, &start) : start_anywhere(self, &start);
 	if (rc)
 		nfc_program_leave(self->host, start.entry.loaded);
+	c->a = start.process;
+	c->b = start.first;
+	return rc;
+}
+
+static int control_listen(struct nfc_process *self, struct nfc_control *c)
+{
+	struct nfc_start start = {
+		.host = self->host,
+		.entry = { .program = &nfc_listen_program },
+		.ports = 1,
+	};
+	int rc = c->a > 1 ? -NFC_EINVAL :
+			    nfc_listen(self->host, c->a, &start.argument);
+	if (rc < 0)
+		return rc;
+	c->c = (uint64_t)rc;
+	rc = start_anywhere(self, &start);
+	if (rc)
+		nfc_unlisten(self->host, start.argument);
+	else
+		nfc_listening(self->host, start.argument, start.first);
 	c->a = start.process;
 	c->b = start.first;
 	return rc;
@@ -248,6 +250,10 @@ static int control(struct nfc_process *self, struct nfc_channel *ch,
 		return control_program(self, c);
 	case NFC_CONTROL_MEMORY:
 		return control_memory(self, c);
+	case NFC_CONTROL_LISTEN:
+		return control_listen(self, c);
+	case NFC_CONTROL_CONNECT:
+		return nfc_connect(self, c->a, &c->a);
 	case NFC_CONTROL_RUNNING:
 		c->b = c->a && nfc_island_running(self->host, c->a);
 		return 0;

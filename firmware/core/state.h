@@ -26,6 +26,11 @@ enum nfc_internal_limits {
 	NFC_BLOCKS = 1024, /* allocations of a host */
 	NFC_PROGRAMS = 64, /* the device's own, and as many of each host */
 	NFC_IMAGES = 64, /* of a host, those included that only run */
+	NFC_LISTENERS = 64,
+	NFC_HOST_LISTENERS = 8,
+	NFC_LISTENER_WAITING = 16, /* hosts that connected, and were not accepted */
+	NFC_RELAYS = 256,
+	NFC_HOST_RELAYS = 64, /* ends */
 	NFC_LOG_LINES = 64, /* kept for a host's log service */
 	NFC_LOG_LINE = 256, /* bytes of a line that reach the port */
 	NFC_AGAIN = 1 << 20, /* a wake-up that means: check again */
@@ -60,6 +65,7 @@ enum nfc_wait {
 	NFC_WAIT_MOVING, /* a transfer of its own is under way */
 	NFC_WAIT_OPEN, /* for a subscriber */
 	NFC_WAIT_JOIN, /* for the answer of another node */
+	NFC_WAIT_CONNECT, /* for a host that connects */
 	NFC_WAIT_SLEEP,
 	NFC_WAIT_LOG,
 };
@@ -203,6 +209,8 @@ struct nfc_channel {
 	uint8_t timed; /* in the island's deadline list */
 	uint8_t posted; /* pages lie here for the next transfer to the host */
 	uint8_t recalled; /* in the island's recall list */
+	struct nfc_relay_end
+		*relay; /* another host is at the far end; NULL: a process is */
 	uint64_t begin_ns; /* the parked offer arrived */
 	uint64_t deadline;
 	struct nfc_channel *timed_prev, *timed_next;
@@ -290,6 +298,63 @@ struct nfc_joint {
 	struct nfc_slot slot[2][NFC_JOINT_SLOTS];
 };
 
+/* What an end of a relay has to hear of. */
+enum nfc_relay_news {
+	NFC_RELAY_ANSWERED = 1, /* its message, with a status */
+	NFC_RELAY_OFFERED = 2, /* the other's, which lies there */
+	NFC_RELAY_WITHDRAWN = 4, /* that is wanted back */
+	NFC_RELAY_CLOSED = 8, /* its h2d half, and d2h the bit above */
+	NFC_RELAY_GONE = 32, /* there is no other end any more: the last of all */
+};
+
+/*
+ * An end of a relay, with a channel of its host. Of its island's owner, but for what the
+ * other end puts: news, and what they are about.
+ */
+struct nfc_relay_end {
+	struct nfc_relay *relay;
+	struct nfc_host *host; /* NULL: the end has let go. Under the device's lock. */
+	struct nfc_channel *ch; /* NULL: it has none yet, or let go */
+	struct nfc_relay_end *next; /* of the island's that wait for room */
+	uint32_t island;
+	uint8_t waits; /* in that list */
+	uint8_t asked; /* for its message back: enum nfc_status says why */
+	uint32_t number; /* of the message that it offered last */
+	uint32_t taken; /* of the other's that its host was offered last */
+	struct nfc_call call; /* to hear the news */
+	_Atomic uint32_t bound; /* it has a channel */
+	_Atomic uint32_t called;
+	_Atomic uint32_t news; /* enum nfc_relay_news, ored */
+	_Atomic uint32_t status; /* of the answer */
+	_Atomic uint32_t back; /* number of the message that is wanted back */
+	struct nfc_slot offer; /* until it is answered */
+};
+
+/*
+ * A channel between two hosts: messages that one offers are offered to the other, whose
+ * answer is the answer. Record 0086.
+ */
+struct nfc_relay {
+	_Atomic uint32_t ends; /* that hold it */
+	_Atomic uint32_t calls; /* queued or served; at 0, without ends, it is free */
+	/* What follows is new when two hosts begin to use it. */
+	struct nfc_relay *next; /* of a listener's that nobody accepted */
+	struct nfc_relay_end end[2]; /* of who connected, of who listens */
+};
+
+/* A host that others may connect to. Under the device's lock. */
+struct nfc_listener {
+	struct nfc_host *host; /* NULL: the place is free */
+	struct nfc_channel *
+		ch; /* of the process that accepts; NULL: it did not begin, or ended */
+	uint32_t id; /* of the target that it is */
+	uint32_t waiting; /* relays that wait for it */
+	bool anyone; /* not hosts of its own user alone */
+	struct nfc_relay *first; /* of those */
+	struct nfc_call call; /* to wake its process */
+	_Atomic uint32_t called;
+};
+
 enum nfc_counter {
 	NFC_COUNT_MESSAGES, /* h2d slots taken */
 	NFC_COUNT_DROPPED, /* stale or malformed */
@@ -339,6 +404,7 @@ struct nfc_island {
 	struct nfc_process *ready_first, *ready_last;
 	struct nfc_channel *timed; /* parked offers with a deadline */
 	struct nfc_channel *recalls; /* WITHDRAW to answer after the processes ran */
+	struct nfc_relay_end *relays; /* with news, and without room for them */
 	struct nfc_stack scheduler;
 	uint64_t now; /* clock as last read, some microseconds ago at most */
 	_Atomic uint64_t seen; /* the same, for other threads */
@@ -406,6 +472,7 @@ struct nfc_host {
 	uint32_t index;
 	uint32_t epoch;
 	bool no_load; /* as in its seat */
+	uint64_t user; /* likewise */
 	struct nfc_share *shares; /* one of each island */
 	uint8_t *memory[NFC_MEMORY_COUNT];
 	_Atomic bool gone; /* it is being detached: nothing reaches it */
@@ -442,6 +509,9 @@ struct nfc_device {
 	_Atomic uint32_t lock; /* guards what follows, and calls of islands */
 	struct nfc_entry programs[NFC_PROGRAMS]; /* its own, that every host may start */
 	uint32_t program_count;
+	struct nfc_listener listener[NFC_LISTENERS];
+	uint32_t next_listener; /* the ids of listeners count up */
+	struct nfc_relay relay[NFC_RELAYS];
 };
 
 /* What nfc_process_start() starts. */

@@ -96,17 +96,20 @@ void nfc_far_init(struct nfc_far *f, struct nfc_node *node,
 
 /* ---- slots ---- */
 
-/* Does whoever takes from a ring sleep until something comes for a channel? */
-static bool has_to_ring(struct nfc_far *f, uint32_t mailbox, uint64_t channel)
+/* Does whoever takes from a ring sleep until something like this comes? */
+static bool has_to_ring(struct nfc_far *f, uint32_t mailbox, uint64_t header)
 {
+	uint64_t channel = nfc_header_channel(header);
 	uint32_t each = f->config.mailboxes / f->config.islands;
 	_Atomic uint64_t *word;
 
 	if (!f->config.device) {
 		atomic_thread_fence(memory_order_seq_cst); /* SYNC: channel park */
-		return channel < f->config.channels &&
-		       atomic_load_explicit((_Atomic nfc_le32 *)&f->park[channel],
-					    memory_order_relaxed);
+		return nfc_header_type(header) == NFC_TYPE_WITHDRAW ||
+		       (channel < f->config.channels &&
+			atomic_load_explicit(
+				(_Atomic nfc_le32 *)&f->park[channel],
+				memory_order_relaxed));
 	}
 	word = (_Atomic uint64_t *)&f->config.area->island[mailbox / each].word;
 	atomic_thread_fence(memory_order_seq_cst); /* SYNC: island park */
@@ -125,8 +128,7 @@ static void slots_came(struct nfc_far *f, const struct nfc_packet *p,
 				at, slot))
 		return;
 	for (uint32_t i = 0; i < h->count && !ring; i++)
-		ring = has_to_ring(f, h->mailbox,
-				   nfc_header_channel(slot[i].header));
+		ring = has_to_ring(f, h->mailbox, slot[i].header);
 	if (ring)
 		f->config.port.ring(
 			f->config.port.self,

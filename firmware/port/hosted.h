@@ -68,6 +68,7 @@ struct nfc_hosted_peer {
 	const struct nfc_hosted_joints *joints; /* NULL: it is of no fabric */
 	uint32_t epoch;
 	bool no_load; /* it may load no programs */
+	uint64_t user; /* whose it is; 0: nobody knows */
 };
 
 /*

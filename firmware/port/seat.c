@@ -196,6 +196,7 @@ int nfc_hosted_attach(struct nfc_hosted *h, const struct nfc_hosted_peer *peer,
 		return -NFC_EBUSY;
 	s->core.epoch = peer->epoch;
 	s->core.no_load = peer->no_load;
+	s->core.user = peer->user;
 	rc = -connect_seat(epoch, s, peer);
 	if (rc)
 		return rc;

@@ -73,7 +73,7 @@ func (s *Server) attachNear(h *host, owner uint64) abi.Status {
 		}
 	}
 	var status abi.Status
-	if n.Host, status = s.device.Attach(h.bus, h.bell[0], h.epoch, h.own, n.joints); status == abi.OK {
+	if n.Host, status = s.device.Attach(h.bus, h.bell[0], h.epoch, h.own, h.uid, n.joints); status == abi.OK {
 		h.device = n
 	} else if n.joints != nil {
 		n.joints.End()

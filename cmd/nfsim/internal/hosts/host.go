@@ -41,6 +41,7 @@ type host struct {
 	epoch  uint32
 	user   *user  // whom its memory is counted under, too
 	own    bool   // it runs as root, or as this process
+	uid    uint64 // whose it is, from 1 up
 	mapped uint64 // bytes
 	sizes  map[uint64]uint64
 
@@ -69,7 +70,7 @@ func (s *Server) send(c *net.UnixConn, m shmwire.Message) {
 // attach makes a client a host of the device, and says so.
 func (s *Server) attach(c *net.UnixConn, peer fdpass.Peer, u *user, hello shmwire.Message) (*host, abi.Status) {
 	h := &host{
-		server: s, conn: c, user: u, own: isOwn(peer), bell: [2]int{-1, -1}, epoch: max(hello.Epoch+1, 1), sizes: make(map[uint64]uint64),
+		server: s, conn: c, user: u, own: isOwn(peer), uid: uint64(peer.UID) + 1, bell: [2]int{-1, -1}, epoch: max(hello.Epoch+1, 1), sizes: make(map[uint64]uint64),
 	}
 	var err error
 	if h.bus, err = firmware.NewBus(s.areaSize, 0); err != nil {

@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Hosts that connect to each other: a listener is a process that offers its host the
+ * target of each host that connected, which that opens as any other. What one end of such a
+ * channel hears of the other it says to its host, as a device process would. Record 0086.
+ */
+#include "calls.h"
+
+/* ---- what an end hears ---- */
+
+/* The other host's answer to what this one offers. */
+static void answered(struct nfc_relay_end *end, struct nfc_channel *ch)
+{
+	struct nfc_half *half = nfc_h2d(ch);
+	enum nfc_status status = atomic_load(&end->status);
+	enum nfc_status asked = end->asked;
+	uint64_t id = nfc_present(half);
+
+	if (!nfc_is_offered(half))
+		return; /* the half was closed meanwhile */
+	nfc_unpark(ch);
+	if (!status) {
+		nfc_count(ch->rings->share, NFC_COUNT_DIRECT_H2D, 1);
+		nfc_reply(ch, NFC_TYPE_ACK, NFC_H2D, id, NFC_STATE_CONSUMED,
+			  NFC_OK, 0);
+		return;
+	}
+	if (status == NFC_EWITHDRAWN && asked == NFC_EWITHDRAWN) {
+		nfc_note(ch, NFC_TYPE_WITHDRAWN, NFC_H2D, id);
+		return;
+	}
+	if (status == NFC_EWITHDRAWN && asked)
+		status = asked;
+	else if (status != NFC_ECLOSED)
+		status = NFC_EABORTED; /* whatever that host says */
+	nfc_reply(ch, NFC_TYPE_ERROR, NFC_H2D, id, NFC_STATE_FAILED, status, 0);
+}
+
+/* The other host offers a message. */
+static void offered(struct nfc_relay_end *end, struct nfc_channel *ch)
+{
+	struct nfc_half *half = nfc_d2h(ch);
+	const struct nfc_slot *slot = &end->offer;
+
+	if (half->closed) {
+		nfc_relay_answer(ch, NFC_ECLOSED);
+		return;
+	}
+	half->state = NFC_HALF_MESSAGE;
+	ch->posted = 0;
+	ch->begin_ns = ch->island->now;
+	end->taken++;
+	nfc_put(ch, NFC_TYPE_DIRECT, nfc_header_length(slot->header),
+		half->next++, slot->payload);
+}
+
+/* It wants it back. */
+static void withdrawn(struct nfc_relay_end *end, struct nfc_channel *ch)
+{
+	struct nfc_half *half = nfc_d2h(ch);
+
+	if (half->state == NFC_HALF_MESSAGE &&
+	    atomic_load(&end->back) == end->taken)
+		nfc_note(ch, NFC_TYPE_WITHDRAW, NFC_D2H, nfc_present(half));
+}
+
+static void closed(struct nfc_channel *ch, enum nfc_direction direction)
+{
+	struct nfc_half *half = &ch->half[direction];
+
+	if (half->closed & NFC_CLOSED_DEVICE)
+		return;
+	half->closed |= NFC_CLOSED_DEVICE;
+	if (direction == NFC_H2D)
+		nfc_send_ready(ch);
+	nfc_send_close(ch, 1u << direction);
+}
+
+static void hear(struct nfc_relay_end *end, enum nfc_relay_news news)
+{
+	struct nfc_channel *ch = end->ch;
+
+	switch (news) {
+	case NFC_RELAY_ANSWERED:
+		answered(end, ch);
+		break;
+	case NFC_RELAY_OFFERED:
+		offered(end, ch);
+		break;
+	case NFC_RELAY_WITHDRAWN:
+		withdrawn(end, ch);
+		break;
+	case NFC_RELAY_GONE:
+		nfc_relay_lose(ch);
+		break;
+	default:
+		closed(ch, news == NFC_RELAY_CLOSED ? NFC_H2D : NFC_D2H);
+	}
+}
+
+/* Hear all news, in their order; false if there is no room for what follows. */
+static bool hear_all(struct nfc_relay_end *end)
+{
+	uint32_t news;
+
+	/* before the host has opened its channel there is nobody to say it to */
+	while (end->ch && end->ch->open && (news = atomic_load(&end->news))) {
+		if (nfc_gone(end->host))
+			return true;
+		if (!nfc_rings_room(end->ch->rings))
+			return false;
+		news &= -news;
+		atomic_fetch_and(&end->news, ~news);
+		hear(end, (enum nfc_relay_news)news);
+	}
+	return true;
+}
+
+static void wait_for_room(struct nfc_island *island, struct nfc_relay_end *end)
+{
+	end->waits = 1;
+	end->next = island->relays;
+	island->relays = end;
+}
+
+void nfc_serve_relays(struct nfc_island *island)
+{
+	struct nfc_relay_end *end = island->relays, *next;
+
+	island->relays = NULL;
+	for (; end; end = next) {
+		next = end->next;
+		end->waits = 0;
+		if (!hear_all(end))
+			wait_for_room(island, end);
+	}
+}
+
+/* A struct nfc_call's fn. */
+static int read_news(struct nfc_island *island, void *arg)
+{
+	struct nfc_relay_end *end = arg;
+
+	atomic_exchange(&end->called, 0); /* SYNC: relay */
+	if (!end->waits && !hear_all(end))
+		wait_for_room(island, end);
+	atomic_fetch_sub(&end->relay->calls,
+			 1); /* it may be another's from here on */
+	return NFC_AGAIN;
+}
+
+/* ---- making one ---- */
+
+/* The end has a channel of its host from now on. On its island. */
+static void bind(struct nfc_relay_end *end, uint32_t target)
+{
+	struct nfc_channel *ch = &end->host->channels[target];
+
+	nfc_channel_lay(&end->host->dev->islands[end->island], end->host,
+			target);
+	ch->relay = end;
+	end->ch = ch;
+	atomic_store(&end->bound, 1);
+}
+
+static void lay_relay(struct nfc_relay *relay, uint32_t i,
+		      struct nfc_host *host, const struct nfc_island *island)
+{
+	struct nfc_relay_end *end = &relay->end[i];
+
+	*end = (struct nfc_relay_end){
+		.relay = relay,
+		.host = host,
+		.island = island->index,
+		.call = { .fn = read_news, .arg = end },
+	};
+}
+
+/* How many ends a host has. Must hold the device's lock. */
+static uint32_t ends_of(const struct nfc_device *dev,
+			const struct nfc_host *host)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < NFC_RELAYS; i++)
+		for (int e = 0; e < 2; e++)
+			n += dev->relay[i].end[e].host == host;
+	return n;
+}
+
+/* Must hold the device's lock. */
+static struct nfc_relay *free_relay(struct nfc_device *dev)
+{
+	for (uint32_t i = 0; i < NFC_RELAYS; i++) {
+		struct nfc_relay *relay = &dev->relay[i];
+
+		if (!atomic_load(&relay->ends) && !atomic_load(&relay->calls))
+			return relay;
+	}
+	return NULL;
+}
+
+/* Must hold the device's lock. */
+static struct nfc_listener *listener_at(struct nfc_device *dev, uint64_t id)
+{
+	for (uint32_t i = 0; i < NFC_LISTENERS; i++)
+		if (dev->listener[i].host && dev->listener[i].id == id)
+			return &dev->listener[i];
+	return NULL;
+}
+
+static bool may_connect(const struct nfc_listener *l,
+			const struct nfc_host *host)
+{
+	return l->anyone || l->host == host ||
+	       (host->user && host->user == l->host->user);
+}
+
+/* Put a relay before a listener; 0 or a negated status. Must hold the device's lock. */
+static int queue(struct nfc_device *dev, struct nfc_listener *l,
+		 const struct nfc_process *self, struct nfc_relay **out)
+{
+	struct nfc_relay *relay = free_relay(dev), **last = &l->first;
+
+	if (l->waiting == NFC_LISTENER_WAITING)
+		return -NFC_EBUSY;
+	if (!relay || ends_of(dev, l->host) >= NFC_HOST_RELAYS ||
+	    ends_of(dev, self->host) >= NFC_HOST_RELAYS)
+		return -NFC_ENOMEM;
+	atomic_store(&relay->ends, 2);
+	relay->next = NULL;
+	lay_relay(relay, 0, self->host, self->island);
+	lay_relay(relay, 1, l->host, l->ch->island);
+	while (*last)
+		last = &(*last)->next;
+	*last = relay;
+	l->waiting++;
+	*out = relay;
+	return 0;
+}
+
+/* The island of who accepts for a listener, NULL if nobody does (any more). */
+static struct nfc_island *accepts(struct nfc_device *dev,
+				  const struct nfc_listener *l)
+{
+	struct nfc_island *island = NULL;
+
+	nfc_lock(&dev->lock);
+	if (l->ch)
+		island = l->ch->island;
+	nfc_unlock(&dev->lock);
+	return island;
+}
+
+static void wake_listener(struct nfc_device *dev, struct nfc_listener *l)
+{
+	struct nfc_island *to;
+
+	if (atomic_exchange(&l->called, 1)) /* SYNC: relay */
+		return;
+	to = accepts(dev, l);
+	if (to)
+		nfc_call_post(to, &l->call);
+	else
+		atomic_store(&l->called, 0);
+}
+
+/* A struct nfc_call's fn. The place may be another listener's by now. */
+static int on_connect(struct nfc_island *island, void *arg)
+{
+	struct nfc_listener *l = arg;
+	struct nfc_island *at;
+	struct nfc_process *p;
+
+	atomic_exchange(&l->called, 0); /* SYNC: relay */
+	at = accepts(island->dev, l);
+	p = at == island ? l->ch->process : NULL;
+	if (p && p->wait == NFC_WAIT_CONNECT)
+		nfc_wake(p, 0);
+	else if (at && at != island)
+		wake_listener(island->dev, l);
+	return NFC_AGAIN;
+}
+
+int nfc_connect(struct nfc_process *self, uint64_t id, uint64_t *target)
+{
+	struct nfc_device *dev = self->island->dev;
+	uint32_t own = nfc_free_targets(self->island, self->host, 1);
+	struct nfc_relay *relay;
+	struct nfc_listener *l;
+	int rc = -NFC_ENOTARGET;
+
+	nfc_lock(&dev->lock);
+	l = listener_at(dev, id);
+	if (l && l->ch && may_connect(l, self->host))
+		rc = own ? queue(dev, l, self, &relay) : -NFC_ENOMEM;
+	nfc_unlock(&dev->lock);
+	if (rc)
+		return rc;
+	bind(&relay->end[0], own);
+	wake_listener(dev, l);
+	*target = own;
+	return 0;
+}
+
+/* ---- listening ---- */
+
+/* An id that no listener has. Must hold the device's lock. */
+static uint32_t new_id(struct nfc_device *dev)
+{
+	uint32_t id;
+
+	do
+		id = NFC_TARGET_HOSTS + (dev->next_listener++ & 0xffff);
+	while (listener_at(dev, id));
+	return id;
+}
+
+/* A place, NULL if there is none, or the host has enough. Must hold the device's lock. */
+static struct nfc_listener *free_listener(struct nfc_device *dev,
+					  const struct nfc_host *host)
+{
+	struct nfc_listener *free = NULL;
+	uint32_t has = 0;
+
+	for (uint32_t i = 0; i < NFC_LISTENERS; i++) {
+		struct nfc_listener *l = &dev->listener[i];
+
+		has += l->host == host;
+		if (!l->host)
+			free = l;
+	}
+	return has < NFC_HOST_LISTENERS ? free : NULL;
+}
+
+int nfc_listen(struct nfc_host *host, bool anyone, uint64_t *argument)
+{
+	struct nfc_device *dev = host->dev;
+	struct nfc_listener *l;
+	int rc = -NFC_ENOMEM;
+
+	if (dev->config.channels > NFC_TARGET_HOSTS)
+		return -NFC_ENOTSUP;
+	nfc_lock(&dev->lock);
+	l = free_listener(dev, host);
+	if (l) {
+		rc = (int)new_id(dev);
+		l->id = (uint32_t)rc;
+		l->anyone = anyone;
+		l->call.fn = on_connect; /* it may be queued: the rest stays */
+		l->call.arg = l;
+		l->host = host;
+		*argument = (uint64_t)(l - dev->listener);
+	}
+	nfc_unlock(&dev->lock);
+	return rc;
+}
+
+/* Who connected, and waits; NULL: nobody. */
+static struct nfc_relay *next_waiting(struct nfc_device *dev,
+				      struct nfc_listener *l)
+{
+	struct nfc_relay *relay;
+
+	nfc_lock(&dev->lock);
+	relay = l->first;
+	if (relay) {
+		l->first = relay->next;
+		l->waiting--;
+	}
+	nfc_unlock(&dev->lock);
+	return relay;
+}
+
+/* The place is free, and who waits is refused. On the island of its process. */
+static void end_listener(struct nfc_device *dev, struct nfc_listener *l)
+{
+	struct nfc_relay *relay;
+
+	nfc_lock(&dev->lock);
+	l->ch = NULL; /* nobody is queued from here on */
+	nfc_unlock(&dev->lock);
+	while ((relay = next_waiting(dev, l)))
+		nfc_relay_drop(&relay->end[1]);
+	nfc_lock(&dev->lock);
+	l->host = NULL;
+	nfc_unlock(&dev->lock);
+}
+
+void nfc_listening(struct nfc_host *host, uint64_t argument, uint32_t target)
+{
+	struct nfc_device *dev = host->dev;
+	struct nfc_listener *l = &dev->listener[argument];
+
+	nfc_lock(&dev->lock);
+	if (l->host == host) /* it may be on its way out */
+		l->ch = &host->channels[target];
+	nfc_unlock(&dev->lock);
+}
+
+void nfc_unlisten(const struct nfc_host *host, uint64_t argument)
+{
+	struct nfc_device *dev = host->dev;
+	struct nfc_listener *l = &dev->listener[argument];
+
+	if (l->host == host)
+		end_listener(dev, l);
+}
+
+/* Offer the host the target of one that connected. */
+static int offer_target(struct nfc_process *self, struct nfc_relay_end *end)
+{
+	uint64_t target = nfc_free_targets(self->island, self->host, 1);
+	int rc = 0;
+
+	if (target) {
+		bind(end, (uint32_t)target);
+		rc = channel_write(nfc_channel_of(self, 0), &target,
+				   sizeof(target));
+	}
+	if (!target || rc)
+		nfc_relay_drop(end);
+	return rc;
+}
+
+static void listen_main(struct nfc_process *self)
+{
+	struct nfc_device *dev = self->island->dev;
+	struct nfc_listener *l = &dev->listener[self->argument];
+	struct nfc_relay *relay;
+	int rc = 0;
+
+	nfc_prompt(self, 1);
+	while (!rc && !self->stop) {
+		relay = next_waiting(dev, l);
+		if (relay)
+			rc = offer_target(self, &relay->end[1]);
+		else
+			rc = nfc_block(self, NFC_WAIT_CONNECT);
+	}
+	end_listener(dev, l);
+}
+
+const struct nfc_program nfc_listen_program = { NFC_PROGRAM_ABI, 0, "listen",
+						listen_main };
+
+/* An end that a host has on an island, NULL if it has none (any more). */
+static struct nfc_relay_end *end_here(struct nfc_island *island,
+				      const struct nfc_host *host)
+{
+	struct nfc_device *dev = island->dev;
+	struct nfc_relay_end *found = NULL;
+
+	nfc_lock(&dev->lock);
+	for (uint32_t i = 0; i < 2 * NFC_RELAYS && !found; i++) {
+		struct nfc_relay_end *end = &dev->relay[i / 2].end[i % 2];
+
+		if (end->host == host && end->island == island->index)
+			found = end;
+	}
+	nfc_unlock(&dev->lock);
+	return found;
+}
+
+void nfc_relays_leave(struct nfc_island *island, const struct nfc_host *host)
+{
+	struct nfc_device *dev = island->dev;
+	struct nfc_relay_end *end;
+
+	for (uint32_t i = 0; i < NFC_LISTENERS; i++) {
+		struct nfc_listener *l = &dev->listener[i];
+
+		if (l->host == host && (!l->ch || l->ch->island == island))
+			end_listener(dev, l);
+	}
+	while ((end = end_here(island, host)))
+		nfc_relay_drop(end);
+}
