@@ -13,6 +13,9 @@ func (c *Channel) Arm(direction abi.Direction, wake chan<- struct{}) error {
 	if h.shut.Load()&shutHere != 0 {
 		return h.err()
 	}
+	if h.dir == abi.H2D && c.relay {
+		return errTryHost
+	}
 	if h.dir == abi.H2D {
 		c.send.armSend(wake)
 	} else {

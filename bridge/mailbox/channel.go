@@ -16,7 +16,9 @@ type Channel struct {
 	ep         *epoch
 	mailbox    *mailbox
 	id         uint32
-	generation uint64 // of the subscription; written under rx while opening
+	far        bridge.Target // the far end, as it was asked for
+	relay      bool          // another host is there
+	generation uint64        // of the subscription; written under rx while opening
 
 	send sender
 	recv receiver
@@ -33,7 +35,7 @@ var _ bridge.Channel = (*Channel)(nil)
 
 // newChannel makes the end of a channel; it is not in the table yet.
 func (e *epoch) newChannel(id uint32) *Channel {
-	c := &Channel{ep: e, mailbox: e.mailboxOf(id), id: id}
+	c := &Channel{ep: e, mailbox: e.mailboxOf(id), id: id, far: bridge.Target(id)}
 	for d, h := range []*half{abi.H2D: &c.send.half, abi.D2H: &c.recv.half} {
 		h.dir, h.mailbox, h.ch = abi.Direction(d), c.mailbox, c
 		h.channel, h.parkWord = id, e.memory.park(id)
@@ -46,7 +48,7 @@ func (e *epoch) newChannel(id uint32) *Channel {
 }
 
 // Target returns the id of the far end.
-func (c *Channel) Target() bridge.Target { return bridge.Target(c.id) }
+func (c *Channel) Target() bridge.Target { return c.far }
 
 // CloseSend closes the h2d half. Pending sends end with ErrClosed; it waits
 // for them. Idempotent.

@@ -95,9 +95,15 @@ func (k *control) reply(ctx context.Context, req *abi.Control) (abi.Control, err
 
 // open subscribes a target.
 func (k *control) open(ctx context.Context, id uint32) (*Channel, error) {
+	return k.subscribe(ctx, id, func(*Channel) {})
+}
+
+// subscribe is open of a channel that prepare has seen before anybody else.
+func (k *control) subscribe(ctx context.Context, id uint32, prepare func(c *Channel)) (*Channel, error) {
 	e := k.ch.ep
 	c := e.newChannel(id)
 	c.opening = true
+	prepare(c)
 	for !e.table.add(c) {
 		if !e.gone(id) {
 			return nil, bridge.ErrBusy

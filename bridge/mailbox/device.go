@@ -159,10 +159,15 @@ func (d *Device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel
 	if err != nil {
 		return nil, err
 	}
-	if uint64(t) >= uint64(e.Hello.Channels) || t == abi.TargetControl {
-		return nil, fmt.Errorf("targets are 1 to %d: %w", e.Hello.Channels-1, bridge.ErrNotSubscribed)
+	var c *Channel
+	switch {
+	case e.isHost(uint64(t)):
+		c, err = e.control.connect(ctx, t)
+	case uint64(t) >= uint64(e.Hello.Channels) || t == abi.TargetControl:
+		err = fmt.Errorf("targets are 1 to %d: %w", e.Hello.Channels-1, bridge.ErrNotSubscribed)
+	default:
+		c, err = e.control.open(ctx, uint32(t))
 	}
-	c, err := e.control.open(ctx, uint32(t))
 	if err != nil {
 		return nil, err
 	}

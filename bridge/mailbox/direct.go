@@ -193,6 +193,9 @@ func (c *Channel) TrySend(msg []byte, waiter chan<- struct{}) (bool, error) {
 	if len(msg) > abi.PayloadSize {
 		return false, tooLarge(len(msg), abi.PayloadSize)
 	}
+	if c.relay {
+		return false, errTryHost
+	}
 	if !h.queue.try() && !h.lease(waiter) {
 		return false, nil
 	}

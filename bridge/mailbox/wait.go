@@ -58,9 +58,10 @@ type parker struct {
 	machine
 	shut     atomic.Uint32 // why the half cannot be used any more
 	mailbox  *mailbox
-	channel  uint32  // its id
-	parkWord *uint32 // the channel's park word, in the area
-	spin     spin    // owned by the queue's holder
+	channel  uint32        // its id
+	parkWord *uint32       // the channel's park word, in the area
+	answer   time.Duration // that the device may take, at least
+	spin     spin          // owned by the queue's holder
 
 	mu       sync.Mutex // guards sleepers and the park word's bit
 	sleepers int        // calls and waiters that need a doorbell
@@ -305,7 +306,7 @@ func (p *parker) escalate(want uint64) bool {
 		if n := p.mailbox.taken(); n != taken && time.Since(start) < crowdTime {
 			beat, taken, step = ep.watch.beat(), n, 0
 		}
-		may := ep.dev.answer
+		may := max(ep.dev.answer, p.answer)
 		if step >= max(may, heartbeatTimeout) || step >= may && ep.watch.beat()-beat >= cancelHeartbeats {
 			ep.fail(fmt.Errorf("%w: channel %d: no answer in %v", bridge.ErrDeviceLost, p.channel, time.Since(start)))
 			p.await(nil, nil, want, shutDown)

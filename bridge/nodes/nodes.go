@@ -117,6 +117,24 @@ func (f *fabric) Device(ctx context.Context, n abi.Node) (bridge.Device, error) 
 	return far.dev, nil
 }
 
+// listen is Listen of a device.
+func listen(ctx context.Context, d bridge.Device, o bridge.ListenOptions) (bridge.Listener, error) {
+	if l, ok := d.(bridge.HostListener); ok {
+		return l.Listen(ctx, o)
+	}
+	return nil, bridge.ErrNotSupported
+}
+
+// Listen makes this host a target of the own node's device.
+func (n *node) Listen(ctx context.Context, o bridge.ListenOptions) (bridge.Listener, error) {
+	return listen(ctx, n.Device, o)
+}
+
+// Listen makes this host a target of that node's device.
+func (d *farDevice) Listen(ctx context.Context, o bridge.ListenOptions) (bridge.Listener, error) {
+	return listen(ctx, d.Device, o)
+}
+
 // enter locks opening when nobody leaves that node.
 func (f *fabric) enter(ctx context.Context, n abi.Node) error {
 	for {

@@ -1,0 +1,388 @@
+package bridgetest
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// HostsFunc opens what two hosts of one device see of it: the one that listens, with what
+// says who may connect, and the one that connects. The suite closes them.
+type HostsFunc func(t *testing.T) (listens, connects bridge.Device, o bridge.ListenOptions)
+
+// RunHosts runs the rules of channels between hosts (S69, S70), each with devices of its own.
+func RunHosts(t *testing.T, open HostsFunc) {
+	for _, c := range []struct {
+		name string
+		run  func(p *hostPair)
+	}{
+		{"messages", hostMessages},
+		{"rendezvous", hostRendezvous},
+		{"cancel", hostCancel},
+		{"cancel-races", hostCancelRaces},
+		{"half-close", hostHalfClose},
+		{"close-ends-calls", hostCloseEndsCalls},
+		{"again", hostAgain},
+		{"armed", hostArmed},
+		{"not-for-hosts", hostRefusals},
+		{"waiting", hostWaiting},
+		{"listeners", hostListeners},
+		{"listener-closes", hostListenerCloses},
+		{"goes", hostGoes},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := &hostPair{Env: NewEnv(t)}
+			p.listens, p.connects, p.options = open(t)
+			t.Cleanup(func() {
+				require.NoError(t, p.connects.Close())
+				require.NoError(t, p.listens.Close())
+			})
+			p.l = p.listen()
+			c.run(p)
+			require.NoError(t, p.l.Close())
+		})
+	}
+}
+
+// hostPair is two hosts of a device, of which one listens.
+type hostPair struct {
+	*Env
+	listens, connects bridge.Device
+	options           bridge.ListenOptions
+	l                 bridge.Listener
+}
+
+func (p *hostPair) listen() bridge.Listener {
+	l, err := p.listens.(bridge.HostListener).Listen(p.Ctx(), p.options)
+	require.NoError(p, err)
+	return l
+}
+
+// channel returns both ends of a new channel: of who connected, and of who accepted.
+func (p *hostPair) channel() (near, far bridge.Channel) {
+	p.Helper()
+	near, err := p.connects.Subscribe(p.Ctx(), p.l.Target())
+	require.NoError(p, err)
+	far, err = p.l.Accept(p.Ctx())
+	require.NoError(p, err)
+	require.Equal(p, p.l.Target(), far.Target())
+	return near, far
+}
+
+func word(i int) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(i)) }
+
+// takes requires the next message of a channel.
+func (p *hostPair) takes(ch bridge.Channel, want []byte) {
+	p.Helper()
+	var buf [abi.PayloadSize]byte
+	n, err := ch.Receive(p.Ctx(), buf[:])
+	require.NoError(p, err)
+	require.Equal(p, want, buf[:n])
+}
+
+// gives sends a message from another goroutine, whose error comes from what it returns.
+func (p *hostPair) gives(ctx context.Context, ch bridge.Channel, msg []byte) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- ch.Send(ctx, msg) }()
+	return done
+}
+
+// hostMessages: messages of both directions come in order, once, at the same time.
+func hostMessages(p *hostPair) {
+	const messages = 500
+	near, far := p.channel()
+	done := make(chan error, 2)
+	for _, ch := range []bridge.Channel{near, far} {
+		go func() {
+			for i := range messages {
+				if err := ch.Send(p.Ctx(), word(i)[:i%9]); err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	received := make(chan struct{}, 2)
+	for _, ch := range []bridge.Channel{near, far} {
+		go func() {
+			defer func() { received <- struct{}{} }()
+			var buf [abi.PayloadSize]byte
+			for i := range messages {
+				n, err := ch.Receive(p.Ctx(), buf[:])
+				if !assert.NoError(p, err) || !assert.Equal(p, word(i)[:i%9], buf[:n]) {
+					return
+				}
+			}
+		}()
+	}
+	for range 2 {
+		require.NoError(p, <-done)
+		<-received
+	}
+	require.NoError(p, near.Close())
+	require.NoError(p, far.Close())
+}
+
+// hostRendezvous: a send returns when the other host took the message, and not before.
+func hostRendezvous(p *hostPair) {
+	near, far := p.channel()
+	sent := p.gives(p.Ctx(), near, []byte("take me"))
+	require.NoError(p, far.ReceiveFunc(p.Ctx(), func(msg []byte) error {
+		require.Equal(p, "take me", string(msg))
+		select {
+		case err := <-sent:
+			require.Fail(p, "sent before it was taken", "%v", err)
+		default:
+		}
+		return nil
+	}))
+	require.NoError(p, <-sent)
+	sent = p.gives(p.Ctx(), near, nil)
+	require.ErrorIs(p, far.ReceiveFunc(p.Ctx(), func([]byte) error { return context.Canceled }), context.Canceled, "it stays")
+	p.takes(far, []byte{})
+	require.NoError(p, <-sent)
+}
+
+// hostCancel: what is cancelled is not delivered, and nobody hears of it.
+func hostCancel(p *hostPair) {
+	near, far := p.channel()
+	for i := range 20 {
+		ctx, cancel := context.WithCancel(p.Ctx())
+		sent := p.gives(ctx, near, []byte("never"))
+		if i%2 == 0 { // the other host has it before it
+			_, err := far.Next(p.Ctx())
+			require.NoError(p, err)
+		}
+		cancel()
+		p.IsWithdrawn(<-sent, context.Canceled)
+	}
+	sent := p.gives(p.Ctx(), near, []byte("this"))
+	p.takes(far, []byte("this"))
+	require.NoError(p, <-sent)
+}
+
+// hostCancelRaces: of a message that is cancelled as it is taken both hosts say the same.
+func hostCancelRaces(p *hostPair) {
+	const messages = 300
+	near, far := p.channel()
+	taken := make(chan []int)
+	go func() {
+		var got []int
+		var buf [abi.PayloadSize]byte
+		for {
+			ctx, cancel := context.WithTimeout(p.Ctx(), time.Duration(rand.IntN(200))*time.Microsecond)
+			n, err := far.Receive(ctx, buf[:])
+			cancel()
+			switch {
+			case err != nil:
+			case n == 0:
+				taken <- got
+				return
+			default:
+				got = append(got, int(binary.LittleEndian.Uint64(buf[:])))
+			}
+		}
+	}()
+	var sent []int
+	for i := range messages {
+		ctx, cancel := context.WithTimeout(p.Ctx(), time.Duration(rand.IntN(200))*time.Microsecond)
+		err := near.Send(ctx, word(i))
+		cancel()
+		if err == nil {
+			sent = append(sent, i)
+		} else {
+			require.ErrorIs(p, err, bridge.ErrWithdrawn)
+		}
+	}
+	require.NoError(p, near.Send(p.Ctx(), nil))
+	require.Equal(p, sent, <-taken)
+}
+
+// hostHalfClose: each half closes by itself, at both ends.
+func hostHalfClose(p *hostPair) {
+	near, far := p.channel()
+	require.NoError(p, near.CloseSend())
+	_, err := far.Receive(p.Ctx(), nil)
+	require.ErrorIs(p, err, bridge.ErrClosed)
+	sent := p.gives(p.Ctx(), far, []byte("the other way"))
+	p.takes(near, []byte("the other way"))
+	require.NoError(p, <-sent)
+	require.NoError(p, near.CloseReceive())
+	p.Until("the other host hears of it", func() bool { return far.Send(p.Ctx(), nil) != nil })
+	require.ErrorIs(p, far.Send(p.Ctx(), nil), bridge.ErrClosed)
+	require.NoError(p, far.Close())
+}
+
+// hostCloseEndsCalls: a close ends what waits at the other end.
+func hostCloseEndsCalls(p *hostPair) {
+	near, far := p.channel()
+	sent := p.gives(p.Ctx(), near, []byte("nobody takes it"))
+	_, err := far.Next(p.Ctx())
+	require.NoError(p, err)
+	received := make(chan error, 1)
+	go func() {
+		_, err := near.Receive(p.Ctx(), nil)
+		received <- err
+	}()
+	require.NoError(p, far.Close())
+	require.ErrorIs(p, <-sent, bridge.ErrClosed)
+	require.ErrorIs(p, <-received, bridge.ErrClosed)
+	require.NoError(p, near.Close())
+}
+
+// hostAgain: closed channels leave no trace, whoever closed first.
+func hostAgain(p *hostPair) {
+	for i := range 300 {
+		near, far := p.channel()
+		if i%3 == 0 {
+			near, far = far, near
+		}
+		sent := p.gives(p.Ctx(), near, word(i))
+		p.takes(far, word(i))
+		require.NoError(p, <-sent)
+		require.NoError(p, near.Close())
+		require.NoError(p, far.Close())
+	}
+}
+
+// hostArmed: a Select may receive from a host.
+func hostArmed(p *hostPair) {
+	near, far := p.channel()
+	wake := make(chan struct{}, 1)
+	require.NoError(p, far.Arm(abi.D2H, wake))
+	sent := p.gives(p.Ctx(), near, []byte("wake"))
+	<-wake
+	var buf [abi.PayloadSize]byte
+	n, ok, err := far.TryReceive(buf[:])
+	require.NoError(p, err)
+	require.True(p, ok)
+	require.Equal(p, "wake", string(buf[:n]))
+	require.NoError(p, <-sent)
+}
+
+// hostRefusals: what a channel between hosts does not do is refused, and harms nothing.
+func hostRefusals(p *hostPair) {
+	near, far := p.channel()
+	for _, ch := range []bridge.Channel{near, far} {
+		for _, size := range []int{0, 1, 5000, 1 << 20} {
+			require.ErrorIs(p, ch.SendInd(p.Ctx(), make([]byte, size)), bridge.ErrNotSupported, "%d bytes", size)
+		}
+		_, err := ch.TrySend(nil, nil)
+		require.ErrorIs(p, err, bridge.ErrNotSupported)
+		require.ErrorIs(p, ch.Arm(abi.H2D, make(chan struct{}, 1)), bridge.ErrNotSupported)
+		ctx, cancel := context.WithTimeout(p.Ctx(), time.Millisecond)
+		require.ErrorIs(p, ch.ReceiveInd(ctx, make([]byte, 8)), bridge.ErrWithdrawn)
+		cancel()
+	}
+	sent := p.gives(p.Ctx(), near, []byte("still works"))
+	p.takes(far, []byte("still works"))
+	require.NoError(p, <-sent)
+	for _, id := range []bridge.Target{abi.TargetHosts, abi.ChannelsMax - 1} {
+		if id != p.l.Target() {
+			_, err := p.connects.Subscribe(p.Ctx(), id)
+			require.ErrorIs(p, err, bridge.ErrNotSubscribed, "%v", id)
+		}
+	}
+}
+
+// hostWaiting: so many may wait to be accepted, and are, in order, with what they offer.
+func hostWaiting(p *hostPair) {
+	var near []bridge.Channel
+	for {
+		ch, err := p.connects.Subscribe(p.Ctx(), p.l.Target())
+		if err != nil {
+			require.ErrorIs(p, err, bridge.ErrBusy)
+			break
+		}
+		near = append(near, ch)
+		require.LessOrEqual(p, len(near), 17, "one of which is offered to the host")
+	}
+	require.GreaterOrEqual(p, len(near), 16)
+	for i, ch := range near {
+		sent := p.gives(p.Ctx(), ch, word(i))
+		far, err := p.l.Accept(p.Ctx())
+		require.NoError(p, err)
+		p.takes(far, word(i))
+		require.NoError(p, <-sent)
+		require.NoError(p, far.Close())
+		require.NoError(p, ch.Close())
+	}
+	ctx, cancel := context.WithCancel(p.Ctx())
+	cancel()
+	_, err := p.l.Accept(ctx)
+	p.IsWithdrawn(err, context.Canceled)
+}
+
+// hostListeners: a host has some of them, and each has a target of its own.
+func hostListeners(p *hostPair) {
+	listeners := map[bridge.Target]bridge.Listener{p.l.Target(): p.l}
+	for len(listeners) < 8 {
+		l := p.listen()
+		require.NotContains(p, listeners, l.Target())
+		listeners[l.Target()] = l
+	}
+	_, err := p.listens.(bridge.HostListener).Listen(p.Ctx(), p.options)
+	require.ErrorIs(p, err, bridge.ErrNoMemory)
+	for target, l := range listeners {
+		near, err := p.connects.Subscribe(p.Ctx(), target)
+		require.NoError(p, err)
+		far, err := l.Accept(p.Ctx())
+		require.NoError(p, err)
+		sent := p.gives(p.Ctx(), far, word(int(target)))
+		p.takes(near, word(int(target)))
+		require.NoError(p, <-sent)
+		if l != p.l {
+			require.NoError(p, l.Close())
+			_, err = p.connects.Subscribe(p.Ctx(), target)
+			require.ErrorIs(p, err, bridge.ErrNotSubscribed)
+		}
+	}
+	require.NoError(p, p.listen().Close(), "there is room again")
+}
+
+// hostListenerCloses: who was not accepted finds a closed channel, who was goes on.
+func hostListenerCloses(p *hostPair) {
+	near, far := p.channel()
+	late, err := p.connects.Subscribe(p.Ctx(), p.l.Target())
+	require.NoError(p, err)
+	sent := p.gives(p.Ctx(), late, []byte("nobody accepts"))
+	waits := p.gives(p.Ctx(), near, []byte("goes on"))
+	require.NoError(p, p.l.Close())
+	require.ErrorIs(p, <-sent, bridge.ErrClosed)
+	_, err = p.l.Accept(p.Ctx())
+	require.ErrorIs(p, err, bridge.ErrClosed)
+	p.takes(far, []byte("goes on"))
+	require.NoError(p, <-waits)
+}
+
+// hostGoes: a host that goes closes its channels for the other.
+func hostGoes(p *hostPair) {
+	if p.connects == p.listens {
+		return // it takes both ends with it
+	}
+	near, far := p.channel()
+	received := make(chan error, 1)
+	go func() {
+		_, err := far.Receive(p.Ctx(), nil)
+		received <- err
+	}()
+	sent := p.gives(p.Ctx(), far, []byte("nobody takes it"))
+	_, err := near.Next(p.Ctx())
+	require.NoError(p, err)
+	require.NoError(p, p.connects.Reset(p.Ctx()))
+	require.ErrorIs(p, <-received, bridge.ErrClosed)
+	require.ErrorIs(p, <-sent, bridge.ErrClosed)
+	near, far = p.channel()
+	sent = p.gives(p.Ctx(), near, []byte("it comes back"))
+	p.takes(far, []byte("it comes back"))
+	require.NoError(p, <-sent)
+}

@@ -1,0 +1,131 @@
+package mailbox
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// relayAnswer is how long the device may take for an answer that another host has to give
+// first: it has two seconds.
+const relayAnswer = 5 * time.Second
+
+// errTryHost is for what needs to know whether a target waits: a host does not say so.
+var errTryHost = fmt.Errorf("try or select to send to a host: %w", bridge.ErrNotSupported)
+
+var _ bridge.HostListener = (*Device)(nil)
+
+// Listen makes this host a target. See bridge.HostListener.
+func (d *Device) Listen(ctx context.Context, o bridge.ListenOptions) (bridge.Listener, error) {
+	e, err := d.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	req := abi.Control{Op: abi.ControlListen}
+	if o.Anyone {
+		req.A = 1
+	}
+	r, err := e.control.call(ctx, req, nil)
+	if err != nil {
+		return nil, err
+	}
+	if !e.isTarget(r.B) || !e.isHost(r.C) {
+		e.fail(fmt.Errorf("%w: listener %d at target %d", bridge.ErrFault, r.C, r.B))
+		return nil, e.err()
+	}
+	l := &listener{ep: e, process: bridge.ProcessID(r.A), target: bridge.Target(r.C)}
+	if l.ch, err = e.control.open(background, uint32(r.B)); err != nil {
+		return nil, errors.Join(err, e.control.stop(background, l.process))
+	}
+	return l, nil
+}
+
+// isTarget reports whether a device may name a target so.
+func (e *epoch) isTarget(id uint64) bool {
+	return id >= abi.TargetFirst && id < uint64(e.Hello.Channels)
+}
+
+// isHost reports whether an id is that of a host that listens.
+func (e *epoch) isHost(id uint64) bool {
+	return id >= abi.TargetHosts && id < abi.ChannelsMax && e.Hello.Channels <= abi.TargetHosts
+}
+
+// connect opens the channel to a host that listens.
+func (k *control) connect(ctx context.Context, id bridge.Target) (*Channel, error) {
+	r, err := k.call(ctx, abi.Control{Op: abi.ControlConnect, A: uint64(id)}, nil)
+	if errors.Is(err, bridge.ErrNotSupported) || errors.Is(err, bridge.ErrInvalid) { // an older device
+		err = bridge.ErrNotSubscribed
+	}
+	if err != nil {
+		return nil, err
+	}
+	return k.openRelay(r.A, id)
+}
+
+// openRelay opens this host's target of a channel to another host. It is this host's, so
+// no context ends it.
+func (k *control) openRelay(id uint64, far bridge.Target) (*Channel, error) {
+	if !k.ch.ep.isTarget(id) {
+		k.ch.ep.fail(fmt.Errorf("%w: a host connected at target %d", bridge.ErrFault, id))
+		return nil, k.ch.ep.err()
+	}
+	return k.subscribe(background, uint32(id), func(c *Channel) {
+		c.far, c.relay = far, true
+		c.send.answer, c.recv.answer = relayAnswer, relayAnswer
+	})
+}
+
+// listener is a process of the device that offers the target of each host that connected.
+type listener struct {
+	ep        *epoch
+	process   bridge.ProcessID
+	target    bridge.Target
+	ch        *Channel
+	accepting queue // one call at a time receives
+
+	ending sync.Once
+	result error // of Close
+}
+
+// Target returns the id that hosts subscribe to.
+func (l *listener) Target() bridge.Target { return l.target }
+
+// Accept returns the channel to the next host that connects.
+func (l *listener) Accept(ctx context.Context) (bridge.Channel, error) {
+	if err := l.accepting.lock(ctx); err != nil {
+		return nil, &bridge.WithdrawnError{Cause: err}
+	}
+	defer l.accepting.unlock()
+	var id [abi.PayloadSize]byte
+	n, err := l.ch.Receive(ctx, id[:])
+	if err != nil {
+		return nil, err
+	}
+	if n != 8 {
+		l.ep.fail(fmt.Errorf("%w: a listener's message of %d bytes", bridge.ErrFault, n))
+		return nil, l.ep.err()
+	}
+	c, err := l.ep.control.openRelay(binary.LittleEndian.Uint64(id[:]), l.target)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Close ends the listener.
+func (l *listener) Close() error {
+	l.ending.Do(func() {
+		l.result = l.ch.Close()
+		err := l.ep.control.stop(background, l.process)
+		if err != nil && l.ep.err() == nil && !errors.Is(err, bridge.ErrInvalid) { // it ended as its channel closed
+			l.result = errors.Join(l.result, err)
+		}
+	})
+	return l.result
+}

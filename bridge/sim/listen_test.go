@@ -1,0 +1,35 @@
+//go:build cgo
+
+package sim
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+)
+
+// TestHosts has a host that connects to itself.
+func TestHosts(t *testing.T) {
+	for _, options := range []string{"", "islands=4&managers=4", "slots=16&managers=1"} {
+		t.Run(options, func(t *testing.T) {
+			bridgetest.RunHosts(t, func(t *testing.T) (_, _ bridge.Device, _ bridge.ListenOptions) {
+				dev := openDevice(t, options)
+				return dev, dev, bridge.ListenOptions{}
+			})
+		})
+	}
+}
+
+// TestHostsOneHop has a host of the device of another node.
+func TestHostsOneHop(t *testing.T) {
+	bridgetest.RunHosts(t, func(t *testing.T) (_, _ bridge.Device, _ bridge.ListenOptions) {
+		near := openDevice(t, "torus=2x1x1")
+		t.Cleanup(func() { require.NoError(t, near.Close()) })
+		far, err := near.(bridge.FabricNode).Fabric().Device(t.Context(), at(1))
+		require.NoError(t, err)
+		return far, far, bridge.ListenOptions{}
+	})
+}

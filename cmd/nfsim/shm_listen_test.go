@@ -1,0 +1,48 @@
+//go:build cgo
+
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+)
+
+// TestSharedHosts has clients of a shared device connect to each other.
+func TestSharedHosts(t *testing.T) {
+	for _, shape := range []string{"", "islands=2&managers=4"} {
+		t.Run(shape, func(t *testing.T) {
+			bridgetest.RunHosts(t, func(t *testing.T) (listens, connects bridge.Device, _ bridge.ListenOptions) {
+				address := shareDevice(t, shape)
+				listens, err := bridge.Open(t.Context(), address, nil)
+				require.NoError(t, err)
+				connects, err = bridge.Open(t.Context(), address, nil)
+				require.NoError(t, err)
+				return listens, connects, bridge.ListenOptions{}
+			})
+		})
+	}
+}
+
+// TestNodeHosts has hosts of the device of another node, which is another process, connect
+// to each other: whose they are nobody knows there.
+func TestNodeHosts(t *testing.T) {
+	p := startNodes(t)
+	bridgetest.RunHosts(t, func(t *testing.T) (listens, connects bridge.Device, _ bridge.ListenOptions) {
+		return p.open(t), p.open(t), bridge.ListenOptions{Anyone: true}
+	})
+	t.Run("strangers", func(t *testing.T) {
+		listens, connects := p.open(t), p.open(t)
+		t.Cleanup(func() {
+			require.NoError(t, connects.Close())
+			require.NoError(t, listens.Close())
+		})
+		l, err := listens.(bridge.HostListener).Listen(t.Context(), bridge.ListenOptions{})
+		require.NoError(t, err)
+		_, err = connects.Subscribe(t.Context(), l.Target())
+		require.ErrorIs(t, err, bridge.ErrNotSubscribed)
+	})
+}
