@@ -17,6 +17,8 @@ const (
 	OpOpen           = "open"
 	OpHealth         = "health"
 	OpSubscribe      = "subscribe"
+	OpListen         = "listen"
+	OpAccept         = "accept"
 	OpStart          = "start"
 	OpStop           = "stop"
 	OpLoad           = "load"
