@@ -296,7 +296,7 @@ func TestDelay(t *testing.T) {
 // TestFlush: members whose data end at different steps get all that the others
 // still have, and start over together.
 func TestFlush(t *testing.T) {
-	for _, transport := range []string{"mesh", "rings"} {
+	for transport := range transports {
 		for _, a := range Algorithms() {
 			const size, most = 4, 7
 			o := options(a, size)
@@ -337,7 +337,7 @@ func TestFlush(t *testing.T) {
 // TestFlushAndLeave: who has flushed may leave at once; the others, who still look for
 // the end of the data, do not take it for gone.
 func TestFlushAndLeave(t *testing.T) {
-	for _, transport := range []string{"mesh", "rings"} {
+	for transport := range transports {
 		for _, a := range Algorithms() {
 			const size = 4
 			for round := range 5 {

@@ -300,7 +300,7 @@ func TestDeath(t *testing.T) {
 // TestLeave: who has all it needs may leave; others who need nothing of it any more
 // do not mind, those who do are told.
 func TestLeave(t *testing.T) {
-	for _, transport := range []string{"mesh", "rings"} {
+	for transport := range transports {
 		for _, a := range Algorithms() {
 			play(t, transport, options(a, 4), func(ctx context.Context, g *Group) error {
 				if err := steps(ctx, g, 1, patterns["dense"], 5); err != nil || g.Rank() == 2 {
@@ -439,7 +439,7 @@ func TestShrinkWaits(t *testing.T) {
 // TestShrinkOnce: a member that fails again at once, while others still agree, has them
 // finish the agreement that it has finished: calls of all members match, one by one.
 func TestShrinkOnce(t *testing.T) {
-	for _, transport := range []string{"mesh", "rings"} {
+	for transport := range transports {
 		play(t, transport, Options{Size: 4, Algorithm: "isend"}, func(ctx context.Context, g *Group) error {
 			for round := range 300 {
 				if g.Rank() != round%4 { // who gives this step up without a word
