@@ -73,7 +73,7 @@ void nfc_fifo_read(const struct nfc_fifo *f, uint32_t at, struct nfc_word *out,
 }
 
 struct nfc_held *nfc_fifo_push(struct nfc_fifo *f, struct nfc_word header,
-			       uint32_t words, uint32_t vc, uint32_t sum)
+			       uint32_t words, uint32_t vc, struct nfc_sum sum)
 {
 	struct nfc_held *h = nfc_fifo_at(f, f->last++);
 

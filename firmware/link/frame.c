@@ -39,26 +39,37 @@ bool nfc_control_valid(const struct nfc_link_end *l, struct nfc_word w)
 	return w.hi >> 32 == checksum(l, w.lo, (uint32_t)w.hi);
 }
 
-uint32_t nfc_words_sum(const struct nfc_link_port *port, uint32_t sum,
-		       const struct nfc_word *word, uint32_t n)
+/* Copy words that lie together, and add them to a sum. */
+static void copy_words(const struct nfc_link_port *port, struct nfc_word *to,
+		       const void *from, uint32_t n, struct nfc_sum *sum)
 {
-	return port_crc(port, sum, word, n * sizeof(*word));
+	uint64_t size = n * sizeof(*to);
+
+	if (port->copy) {
+		sum->magic |= port->copy(&sum->crc, to, from, size,
+					 NFC_WORD_MAGIC.lo);
+		return;
+	}
+	__builtin_memcpy(to, from, size);
+	sum->crc = port_crc(port, sum->crc, to, size);
+	sum->magic |= nfc_until_magic(to, n) < n;
 }
 
-uint32_t nfc_payload_sum(const struct nfc_link_port *port,
-			 const struct nfc_fifo *f, uint32_t at, uint32_t words)
+void nfc_payload_write(const struct nfc_link_port *port, struct nfc_fifo *f,
+		       uint32_t offset, const void *word, uint32_t n,
+		       struct nfc_sum *sum)
 {
-	uint32_t sum = 0;
+	const uint8_t *from = word; /* of any alignment */
 
-	while (words) {
-		struct nfc_word *run;
-		uint32_t n = nfc_fifo_run(f, at, words, &run);
+	while (n) {
+		struct nfc_word *to;
+		uint32_t run = nfc_fifo_run(f, f->end + offset, n, &to);
 
-		sum = nfc_words_sum(port, sum, run, n);
-		at += n;
-		words -= n;
+		copy_words(port, to, from, run, sum);
+		from += run * sizeof(*to);
+		offset += run;
+		n -= run;
 	}
-	return sum;
 }
 
 struct nfc_word nfc_footer(const struct nfc_link_end *l, uint64_t start,

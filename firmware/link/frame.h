@@ -69,9 +69,6 @@ struct nfc_word nfc_control_word(const struct nfc_link_end *l,
 				 uint32_t more);
 /* Is its checksum right? */
 bool nfc_control_valid(const struct nfc_link_end *l, struct nfc_word w);
-/* Checksum of words that lie together, by what the port has for it. */
-uint32_t nfc_words_sum(const struct nfc_link_port *port, uint32_t sum,
-		       const struct nfc_word *word, uint32_t n);
 /* The word that ends a packet whose payload has that checksum. */
 struct nfc_word nfc_footer(const struct nfc_link_end *l, uint64_t start,
 			   struct nfc_word header, uint32_t sum);

@@ -95,6 +95,12 @@ struct nfc_link_port {
 	uint64_t (*now)(void *self);
 	/* CRC32C by an instruction of the processor; NULL: there is none. */
 	uint32_t (*crc)(uint32_t crc, const void *data, uint64_t size);
+	/*
+	 * Copy some times 16 bytes and add what was copied to a checksum, in one pass;
+	 * returns whether any 16 may begin with mark. NULL: there is no such pass.
+	 */
+	bool (*copy)(uint32_t *crc, void *to, const void *from, uint64_t size,
+		     uint64_t mark);
 };
 
 /* Zero fields take the defaults of nfc_link_check(). */
@@ -146,11 +152,17 @@ enum nfc_link_count {
 	NFC_LINK_COUNTS = 20,
 };
 
+/* What is known of a payload, from its source on. */
+struct nfc_sum {
+	uint32_t crc; /* CRC32C */
+	bool magic; /* a word of it may be Magic */
+};
+
 /* A packet that is held: its header, and where its payload lies. */
 struct nfc_held {
 	struct nfc_word header;
 	uint32_t at; /* index of its first word in the FIFO */
-	uint32_t sum; /* CRC32C of the payload, from its source on */
+	struct nfc_sum sum;
 	uint16_t words; /* of payload */
 	uint8_t vc;
 	bool repeated; /* was sent more than once: its ack measures nothing */
@@ -215,6 +227,7 @@ struct nfc_receiver {
 	uint16_t words, got;
 	uint64_t start; /* the control word it began with */
 	struct nfc_word header;
+	struct nfc_sum sum; /* of the words that came, if they are stored */
 	uint32_t prbs; /* generator of the self-test */
 	uint16_t burst, wrong;
 };
@@ -303,11 +316,11 @@ uint64_t nfc_link_transmit(struct nfc_link_end *l);
 /* May a packet of that many payload words go out now? */
 bool nfc_link_admits(const struct nfc_link_end *l, uint32_t vc, uint32_t words);
 /*
- * Send a packet that was admitted, and whose payload nfc_fifo_write() put into
- * l->tx.buffer; sum is that of nfc_payload_sum().
+ * Send a packet that was admitted, and whose payload is in l->tx.buffer: written by
+ * nfc_payload_write(), or copied with the sum that it was held with.
  */
 void nfc_link_queue(struct nfc_link_end *l, uint32_t vc, struct nfc_word header,
-		    uint32_t words, uint32_t sum);
+		    uint32_t words, struct nfc_sum sum);
 
 /* The packet that came first on a virtual channel, NULL if there is none. */
 const struct nfc_held *nfc_link_head(const struct nfc_link_end *l, uint32_t vc);
@@ -359,7 +372,7 @@ bool nfc_fifo_room(const struct nfc_fifo *f, uint32_t words);
 void nfc_fifo_write(struct nfc_fifo *f, uint32_t offset, const void *word,
 		    uint32_t n);
 struct nfc_held *nfc_fifo_push(struct nfc_fifo *f, struct nfc_word header,
-			       uint32_t words, uint32_t vc, uint32_t sum);
+			       uint32_t words, uint32_t vc, struct nfc_sum sum);
 struct nfc_held *nfc_fifo_at(const struct nfc_fifo *f, uint32_t index);
 void nfc_fifo_pop(struct nfc_fifo *f);
 /*
@@ -401,9 +414,13 @@ bool nfc_deskew_take(struct nfc_deskew *d, struct nfc_word *word);
 /* ---- checksum and generator ---- */
 
 uint32_t nfc_crc32c(uint32_t crc, const void *data, uint64_t size);
-/* Checksum of the words of a payload in a FIFO. */
-uint32_t nfc_payload_sum(const struct nfc_link_port *port,
-			 const struct nfc_fifo *f, uint32_t at, uint32_t words);
+/*
+ * Write n words of a payload behind what a FIFO holds, from word offset on, and add them
+ * to its sum.
+ */
+void nfc_payload_write(const struct nfc_link_port *port, struct nfc_fifo *f,
+		       uint32_t offset, const void *word, uint32_t n,
+		       struct nfc_sum *sum);
 /* The next 32 bits of the pseudo-random sequence x^31 + x^28 + 1. */
 uint32_t nfc_prbs(uint32_t *state);
 

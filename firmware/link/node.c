@@ -63,7 +63,7 @@ void nfc_node_init(struct nfc_node *n, const struct nfc_node_config *config,
 
 /* A packet whose payload lies in the buffer of a link goes out over it. */
 static void leave(struct nfc_node *n, struct nfc_word header, uint32_t words,
-		  uint32_t sum, struct nfc_hop hop)
+		  struct nfc_sum sum, struct nfc_hop hop)
 {
 	header.hi += 1 << 8; /* hops */
 	nfc_link_queue(&n->link[hop.link], hop.vc, header, words, sum);
@@ -187,21 +187,22 @@ static bool serve_all(struct nfc_node *n)
 
 /* ---- packets of this node ---- */
 
-/* Write a payload behind what a FIFO holds; returns its checksum. */
-static uint32_t write_payload(const struct nfc_node *n, struct nfc_fifo *f,
-			      const void *data, uint32_t size)
+/* Write a payload behind what a FIFO holds; returns its sum. */
+static struct nfc_sum write_payload(const struct nfc_node *n, struct nfc_fifo *f,
+				    const void *data, uint32_t size)
 {
 	uint32_t whole = size / NFC_WORD_SIZE, rest = size % NFC_WORD_SIZE;
 	struct nfc_word last = { 0 };
+	struct nfc_sum sum = { 0 };
 
-	nfc_fifo_write(f, 0, data, whole);
+	nfc_payload_write(n->link_port, f, 0, data, whole, &sum);
 	if (rest) {
 		__builtin_memcpy(&last,
 				 (const uint8_t *)data + whole * NFC_WORD_SIZE,
 				 rest);
-		nfc_fifo_write(f, whole, &last, 1);
+		nfc_payload_write(n->link_port, f, whole, &last, 1, &sum);
 	}
-	return nfc_payload_sum(n->link_port, f, f->end, nfc_words(size));
+	return sum;
 }
 
 /*
@@ -213,7 +214,7 @@ static bool send_at_once(struct nfc_node *n, const struct nfc_packet *p,
 {
 	struct nfc_link_end *out;
 	struct nfc_hop hop;
-	uint32_t sum;
+	struct nfc_sum sum;
 
 	if (n->waits || n->inject.first != n->inject.last || n->stale)
 		return false;
@@ -232,8 +233,9 @@ static bool send_at_once(struct nfc_node *n, const struct nfc_packet *p,
 int nfc_node_send(struct nfc_node *n, const struct nfc_packet *p,
 		  const void *data)
 {
-	uint32_t to = nfc_torus_index(&n->view.torus, p->to), sum;
+	uint32_t to = nfc_torus_index(&n->view.torus, p->to);
 	struct nfc_packet q = *p;
+	struct nfc_sum sum;
 
 	if (to == NFC_NODES_MAX)
 		return -NFC_EINVAL;

@@ -67,6 +67,7 @@ static void start_came(struct nfc_link_end *l, struct nfc_word w)
 	rx->vc = (uint8_t)vc;
 	rx->words = (uint16_t)words;
 	rx->got = 0;
+	rx->sum = (struct nfc_sum){ 0 };
 	rx->state = NFC_RECEIVE_HEADER;
 	rx->store = !ahead(rx, w.lo) && nfc_fifo_room(&rx->fifo[vc], words);
 	if (ahead(rx, w.lo) && ahead(rx, w.lo) <= NFC_SEQUENCE_MASK / 2)
@@ -74,7 +75,7 @@ static void start_came(struct nfc_link_end *l, struct nfc_word w)
 }
 
 /* The whole of the expected packet is there, and its checksum is right. */
-static void accept(struct nfc_link_end *l, uint32_t sum)
+static void accept(struct nfc_link_end *l)
 {
 	struct nfc_receiver *rx = &l->rx;
 	struct nfc_packet p = nfc_packet_read(rx->header);
@@ -91,7 +92,7 @@ static void accept(struct nfc_link_end *l, uint32_t sum)
 		rx->consumed[rx->vc] += nfc_packet_cost(rx->words);
 		return;
 	}
-	nfc_fifo_push(&rx->fifo[rx->vc], rx->header, rx->words, rx->vc, sum);
+	nfc_fifo_push(&rx->fifo[rx->vc], rx->header, rx->words, rx->vc, rx->sum);
 	l->count[NFC_LINK_RECEIVED]++;
 	l->count[NFC_LINK_BYTES_RECEIVED] += p.size;
 }
@@ -99,52 +100,38 @@ static void accept(struct nfc_link_end *l, uint32_t sum)
 static void footer_came(struct nfc_link_end *l, struct nfc_word w)
 {
 	struct nfc_receiver *rx = &l->rx;
-	struct nfc_fifo *f = &rx->fifo[rx->vc];
 
 	if (!ahead(rx, rx->start)) {
-		struct nfc_word want = { 0 };
-		uint32_t sum = 0;
+		struct nfc_word want = nfc_footer(l, rx->start, rx->header,
+						  rx->sum.crc);
 
-		if (rx->store) {
-			sum = nfc_payload_sum(l->port, f, f->end, rx->words);
-			want = nfc_footer(l, rx->start, rx->header, sum);
-		}
 		if (rx->store && (w.lo != want.lo || w.hi != want.hi)) {
 			bad_packet(l);
 			return;
 		}
-		accept(l, sum);
+		accept(l);
 	} else if (ahead(rx, rx->start) > NFC_SEQUENCE_MASK / 2) {
 		l->pending.credit = true; /* it came before: ack it again */
 	}
 	rx->state = NFC_RECEIVE_IDLE;
 }
 
-/*
- * The rest of a packet that lies there whole, as most do: its last word shows that it
- * is one, and checksums that nothing stands in between, so no word of it is looked at.
- * Returns how many words that are; 0: they are to be taken one by one.
- */
-static uint32_t packet_came(struct nfc_link_end *l, const struct nfc_word *word,
-			    uint32_t n)
+static void payload_taken(struct nfc_receiver *rx, uint32_t n)
+{
+	rx->got += (uint16_t)n;
+	if (rx->got == rx->words)
+		rx->state = NFC_RECEIVE_FOOTER;
+}
+
+static void payload_came(struct nfc_link_end *l, const struct nfc_word *word,
+			 uint32_t n)
 {
 	struct nfc_receiver *rx = &l->rx;
-	struct nfc_word want, is;
-	uint32_t sum;
 
-	if (!rx->store || n < rx->words + 2u)
-		return 0;
-	is = word[rx->words + 1];
-	sum = (uint32_t)is.hi;
-	want = nfc_footer(l, rx->start, word[0], sum);
-	if (is.lo != want.lo || is.hi != want.hi ||
-	    sum != nfc_words_sum(l->port, 0, word + 1, rx->words))
-		return 0;
-	nfc_fifo_write(&rx->fifo[rx->vc], 0, word + 1, rx->words);
-	rx->header = word[0];
-	rx->state = NFC_RECEIVE_IDLE;
-	accept(l, sum);
-	return rx->words + 2u;
+	if (rx->store)
+		nfc_payload_write(l->port, &rx->fifo[rx->vc], rx->got, word, n,
+				  &rx->sum);
+	payload_taken(rx, n);
 }
 
 static void data_came(struct nfc_link_end *l, struct nfc_word w)
@@ -159,10 +146,7 @@ static void data_came(struct nfc_link_end *l, struct nfc_word w)
 		rx->state = rx->words ? NFC_RECEIVE_PAYLOAD : NFC_RECEIVE_FOOTER;
 		break;
 	case NFC_RECEIVE_PAYLOAD:
-		if (rx->store)
-			nfc_fifo_write(&rx->fifo[rx->vc], rx->got, &w, 1);
-		if (++rx->got == rx->words)
-			rx->state = NFC_RECEIVE_FOOTER;
+		payload_came(l, &w, 1);
 		break;
 	case NFC_RECEIVE_FOOTER:
 		footer_came(l, w);
@@ -240,20 +224,41 @@ static void control_came(struct nfc_link_end *l, struct nfc_word w)
 	came[kind](l, w);
 }
 
-/* Words of a payload, up to the next Magic; returns how many. */
-static uint32_t payload_came(struct nfc_link_end *l,
+/*
+ * Words of a payload that lie together, as those of most packets do. The pass that copies
+ * and sums them finds out whether one may be Magic; then nothing has happened.
+ */
+static bool plain_words_came(struct nfc_link_end *l,
 			     const struct nfc_word *word, uint32_t n)
 {
 	struct nfc_receiver *rx = &l->rx;
-	uint32_t most = rx->words - rx->got, run;
+	struct nfc_sum before = rx->sum;
 
-	run = nfc_until_magic(word, n < most ? n : most);
-	if (rx->store)
-		nfc_fifo_write(&rx->fifo[rx->vc], rx->got, word, run);
-	rx->got += (uint16_t)run;
-	if (rx->got == rx->words)
-		rx->state = NFC_RECEIVE_FOOTER;
-	return run;
+	rx->sum.magic = false;
+	nfc_payload_write(l->port, &rx->fifo[rx->vc], rx->got, word, n,
+			  &rx->sum);
+	if (rx->sum.magic) {
+		rx->sum = before;
+		return false;
+	}
+	rx->sum.magic = before.magic;
+	payload_taken(rx, n);
+	return true;
+}
+
+/* Words of a payload, up to the next Magic; returns how many. */
+static uint32_t payload_words(struct nfc_link_end *l,
+			      const struct nfc_word *word, uint32_t n)
+{
+	uint32_t most = l->rx.words - l->rx.got;
+
+	if (n > most)
+		n = most;
+	if (l->rx.store && plain_words_came(l, word, n))
+		return n;
+	n = nfc_until_magic(word, n);
+	payload_came(l, word, n);
+	return n;
 }
 
 void nfc_receive_words(struct nfc_link_end *l, const struct nfc_word *word,
@@ -262,10 +267,8 @@ void nfc_receive_words(struct nfc_link_end *l, const struct nfc_word *word,
 	struct nfc_receiver *rx = &l->rx;
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (rx->state == NFC_RECEIVE_HEADER && !rx->magic)
-			i += packet_came(l, word + i, n - i);
-		else if (rx->state == NFC_RECEIVE_PAYLOAD && !rx->magic)
-			i += payload_came(l, word + i, n - i);
+		if (rx->state == NFC_RECEIVE_PAYLOAD && !rx->magic)
+			i += payload_words(l, word + i, n - i);
 		if (i == n)
 			return;
 		if (nfc_is_magic(word[i])) {

@@ -54,7 +54,7 @@ bool nfc_link_admits(const struct nfc_link_end *l, uint32_t vc, uint32_t words)
 }
 
 void nfc_link_queue(struct nfc_link_end *l, uint32_t vc, struct nfc_word header,
-		    uint32_t words, uint32_t sum)
+		    uint32_t words, struct nfc_sum sum)
 {
 	struct nfc_sender *tx = &l->tx;
 
@@ -366,7 +366,7 @@ static uint32_t stage_payload(struct nfc_link_end *l, const struct nfc_held *h,
 	if (credits_within(l) && l->since + most > l->config.period)
 		most = l->config.period - l->since;
 	most = nfc_fifo_run(&l->tx.buffer, h->at + done, most, &run);
-	n = nfc_until_magic(run, most);
+	n = h->sum.magic ? nfc_until_magic(run, most) : most;
 	__builtin_memcpy(&l->stage[l->staged], run, n * sizeof(*run));
 	l->staged += n;
 	l->since += n;
@@ -393,7 +393,7 @@ static void stage_packet(struct nfc_link_end *l, uint32_t limit)
 		tx->step += stage_payload(l, h, tx->step - 2, limit);
 	} else {
 		start = (uint64_t)NFC_WORD_START << 60 | start_fields(tx, h);
-		stage_data(l, nfc_footer(l, start, h->header, h->sum));
+		stage_data(l, nfc_footer(l, start, h->header, h->sum.crc));
 		tx->step = 0;
 		tx->next++;
 		tx->drained_ns = l->now;

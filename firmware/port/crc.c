@@ -3,7 +3,8 @@
  * CRC32C by instructions. The one for checksums ends three cycles after it began, but
  * another can begin each cycle: long data are cut into three streams, whose checksums
  * are put together by a table. Where the processor multiplies polynomials of 512 bits,
- * long data are folded first: 4 KiB of a cache in 80 ns, in place of 210.
+ * long data are folded first: 4 KiB of a cache in 80 ns, in place of 210. What is folded
+ * is in registers, and may be written from there: that is a copy in the same pass.
  */
 #include <stddef.h>
 #include <string.h>
@@ -107,6 +108,47 @@ CRC_TARGET static uint32_t crc_instruction(uint32_t crc, const void *data,
 	return ~crc;
 }
 
+/* 16 bytes of a stream go to a copy. */
+CRC_TARGET static inline uint32_t copy_step(uint32_t crc, uint8_t *to,
+					    const uint8_t *p, uint64_t mark,
+					    bool *marked)
+{
+	uint64_t lo = crc_load(p), hi = crc_load(p + 8);
+
+	memcpy(to, &lo, sizeof(lo));
+	memcpy(to + 8, &hi, sizeof(hi));
+	*marked |= lo == mark;
+	return CRC_64(CRC_64(crc, lo), hi);
+}
+
+CRC_TARGET static bool copy_instruction(uint32_t *crc, void *copy,
+					const void *from, uint64_t size,
+					uint64_t mark)
+{
+	const uint8_t *p = from;
+	uint8_t *to = copy;
+	bool marked = false;
+	uint32_t a = ~*crc, b, c;
+
+	for (; size >= 3 * CRC_STREAM; size -= 3 * CRC_STREAM) {
+		const size_t second = CRC_STREAM, third = 2 * second;
+		const uint8_t *end = p + CRC_STREAM;
+
+		for (b = c = 0; p < end; p += 16, to += 16) {
+			a = copy_step(a, to, p, mark, &marked);
+			b = copy_step(b, to + second, p + second, mark, &marked);
+			c = copy_step(c, to + third, p + third, mark, &marked);
+		}
+		a = crc_after_stream(crc_after_stream(a) ^ b) ^ c;
+		p += third;
+		to += third;
+	}
+	for (; size; size -= 16, p += 16, to += 16)
+		a = copy_step(a, to, p, mark, &marked);
+	*crc = ~a;
+	return marked;
+}
+
 #endif /* CRC_TARGET */
 
 #ifdef CRC_FOLDS
@@ -137,26 +179,45 @@ FOLD_TARGET static inline __m512i fold_onto(__m512i x, __m512i k, __m512i y)
 					 y, 0x96); /* the sum of three */
 }
 
+/* 64 bytes that are added to a checksum, go to a copy if there is one, and may have a mark. */
+struct folding {
+	uint8_t *to; /* NULL: there is no copy */
+	__m512i mark;
+	__mmask8 marked; /* words of 64 bits that are the mark */
+};
+
+FOLD_TARGET static inline __m512i fold_take(struct folding *f, const uint8_t *p,
+					    size_t at)
+{
+	__m512i x = _mm512_loadu_si512(p + at);
+
+	if (f->to) {
+		_mm512_storeu_si512(f->to + at, x);
+		f->marked |= _mm512_cmpeq_epi64_mask(x, f->mark);
+	}
+	return x;
+}
+
 /*
  * Some times 256 bytes: folded, and their last 64 by the instruction. An array
  * in place of the four would lie in memory, and take as long as no folding.
  */
-FOLD_TARGET static uint32_t crc_folds(uint32_t crc, const uint8_t *p,
-				      const uint8_t *end)
+FOLD_TARGET static inline __attribute__((always_inline)) uint32_t
+fold_all(struct folding *f, uint32_t crc, const uint8_t *p, const uint8_t *end)
 {
 	const __m512i far = fold_factor(FOLD_256), near = fold_factor(FOLD_64);
-	__m512i a = _mm512_loadu_si512(p), b = _mm512_loadu_si512(p + 64);
-	__m512i c = _mm512_loadu_si512(p + 128);
-	__m512i d = _mm512_loadu_si512(p + 192);
+	__m512i a = fold_take(f, p, 0), b = fold_take(f, p, 64);
+	__m512i c = fold_take(f, p, 128), d = fold_take(f, p, 192);
 	uint64_t rest[8];
 
 	a = _mm512_xor_si512(
 		a, _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)crc)));
 	for (p += CRC_FOLD; p < end; p += CRC_FOLD) {
-		a = fold_onto(a, far, _mm512_loadu_si512(p));
-		b = fold_onto(b, far, _mm512_loadu_si512(p + 64));
-		c = fold_onto(c, far, _mm512_loadu_si512(p + 128));
-		d = fold_onto(d, far, _mm512_loadu_si512(p + 192));
+		f->to += f->to ? CRC_FOLD : 0;
+		a = fold_onto(a, far, fold_take(f, p, 0));
+		b = fold_onto(b, far, fold_take(f, p, 64));
+		c = fold_onto(c, far, fold_take(f, p, 128));
+		d = fold_onto(d, far, fold_take(f, p, 192));
 	}
 	b = fold_onto(a, near, b);
 	c = fold_onto(b, near, c);
@@ -168,6 +229,27 @@ FOLD_TARGET static uint32_t crc_folds(uint32_t crc, const uint8_t *p,
 	return crc;
 }
 
+FOLD_TARGET static uint32_t crc_folds(uint32_t crc, const uint8_t *p,
+				      const uint8_t *end)
+{
+	struct folding f = { 0 };
+
+	return fold_all(&f, crc, p, end);
+}
+
+FOLD_TARGET static uint32_t copy_folds(uint32_t crc, uint8_t *to,
+				       const uint8_t *p, const uint8_t *end,
+				       uint64_t mark, bool *marked)
+{
+	struct folding f = { .to = to,
+			     .mark = _mm512_set1_epi64((long long)mark) };
+
+	crc = fold_all(&f, crc, p, end);
+	*marked = f.marked;
+	return crc;
+}
+
+/* These are for any processor: what is short touches no wide register. */
 static uint32_t crc_folded(uint32_t crc, const void *data, uint64_t size)
 {
 	const uint8_t *p = data;
@@ -176,6 +258,20 @@ static uint32_t crc_folded(uint32_t crc, const void *data, uint64_t size)
 	if (whole)
 		crc = ~crc_folds(~crc, p, p + whole);
 	return crc_instruction(crc, p + whole, size - whole);
+}
+
+static bool copy_folded(uint32_t *crc, void *to, const void *from,
+			uint64_t size, uint64_t mark)
+{
+	const uint8_t *p = from;
+	uint64_t whole = size - size % CRC_FOLD;
+	bool marked = false;
+
+	if (whole)
+		*crc = ~copy_folds(~*crc, to, p, p + whole, mark, &marked);
+	return copy_instruction(crc, (uint8_t *)to + whole, p + whole,
+				size - whole, mark) ||
+	       marked;
 }
 
 static int fold_supported(void)
@@ -196,6 +292,20 @@ nfc_port_crc_fn *nfc_port_crc(uint32_t choice)
 #ifdef CRC_TARGET
 	if (crc_supported() && choice-- == 0)
 		return crc_instruction;
+#endif
+	(void)choice;
+	return NULL;
+}
+
+nfc_port_copy_fn *nfc_port_copy(uint32_t choice)
+{
+#ifdef CRC_FOLDS
+	if (fold_supported() && choice-- == 0)
+		return copy_folded;
+#endif
+#ifdef CRC_TARGET
+	if (crc_supported() && choice-- == 0)
+		return copy_instruction;
 #endif
 	(void)choice;
 	return NULL;

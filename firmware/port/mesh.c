@@ -334,9 +334,9 @@ static bool init_node(struct nfc_mesh *m, uint32_t i, bool here)
 	n->index = i;
 	n->here = here;
 	n->port = (struct nfc_link_port){
-		n,	    mesh_reserve,   mesh_commit,
-		mesh_peek,  mesh_release,   mesh_generation,
-		mesh_clock, nfc_port_crc(0)
+		n,	    mesh_reserve,    mesh_commit,
+		mesh_peek,  mesh_release,    mesh_generation,
+		mesh_clock, nfc_port_crc(0), nfc_port_copy(0)
 	};
 	pthread_mutex_init(&n->lock, NULL);
 	pthread_mutex_init(&n->seating, NULL);

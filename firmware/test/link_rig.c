@@ -84,6 +84,7 @@ struct link_rig *link_rig_new(const struct nfc_link_config *config,
 			.generation = rig_generation,
 			.now = rig_now,
 			.crc = i ? nfc_port_crc(0) : NULL,
+			.copy = i ? nfc_port_copy(0) : NULL,
 		};
 		CHECK(nfc_wire_init(&s->wire, wire ? wire : &usual));
 		s->memory = calloc(1, nfc_link_size(&c));
@@ -105,35 +106,27 @@ struct nfc_word link_rig_word(uint32_t sequence, uint32_t i)
 {
 	uint64_t x = (uint64_t)sequence << 32 | i;
 
-	if (i % 29 == 7)
+	if (i % 29 == 7 && sequence % 3 == 0)
 		return NFC_WORD_MAGIC; /* data that look like the frame */
 	x *= 0x9e3779b97f4a7c15ull;
 	return (struct nfc_word){ x, ~x ^ x >> 29 };
 }
 
-uint32_t link_rig_sum(const struct link_side *s, uint32_t words)
-{
-	const struct nfc_fifo *f = &s->end.tx.buffer;
-
-	return nfc_payload_sum(&s->port, f, f->end, words);
-}
-
 bool link_rig_send(struct link_side *s, uint32_t vc, uint32_t bytes)
 {
+	struct nfc_word payload[NFC_PACKET_WORDS];
 	uint32_t words = nfc_words(bytes);
+	struct nfc_sum sum = { 0 };
 	struct nfc_packet p = {
 		.to = 1, .size = bytes, .sequence = s->sent, .kind = (uint8_t)vc
 	};
 
 	if (!nfc_link_admits(&s->end, vc, words))
 		return false;
-	for (uint32_t i = 0; i < words; i++) {
-		struct nfc_word w = link_rig_word(s->sent, i);
-
-		nfc_fifo_write(&s->end.tx.buffer, i, &w, 1);
-	}
-	nfc_link_queue(&s->end, vc, nfc_packet_header(&p), words,
-		       link_rig_sum(s, words));
+	for (uint32_t i = 0; i < words; i++)
+		payload[i] = link_rig_word(s->sent, i);
+	nfc_payload_write(&s->port, &s->end.tx.buffer, 0, payload, words, &sum);
+	nfc_link_queue(&s->end, vc, nfc_packet_header(&p), words, sum);
 	s->sent++;
 	return true;
 }

@@ -37,8 +37,6 @@ void link_rig_step(struct link_rig *r, uint64_t ns);
 bool link_rig_up(struct link_rig *r);
 /* Offer one packet from a side; false: it was not admitted. */
 bool link_rig_send(struct link_side *s, uint32_t vc, uint32_t bytes);
-/* Checksum of that many words behind what a side's buffer holds. */
-uint32_t link_rig_sum(const struct link_side *s, uint32_t words);
 /* Take what came to a side, and hold it to the ledger. */
 void link_rig_drain(struct link_side *s);
 /* Words of the n-th packet of a side. */

@@ -28,6 +28,35 @@ CASE(checksum_is_crc32c)
 	}
 }
 
+/* A pass that copies: the same bytes, their checksum, and whether one word begins so. */
+CASE(copies_are_summed)
+{
+	const uint64_t mark = NFC_WORD_MAGIC.lo;
+	struct nfc_word from[70], to[71];
+	nfc_port_copy_fn *copy;
+
+	for (uint32_t i = 0; i < 70; i++)
+		from[i] = link_rig_word(1, i);
+	for (uint32_t k = 0; (copy = nfc_port_copy(k)); k++)
+		for (uint32_t n = 0; n <= 70; n++) {
+			uint64_t size = n * sizeof(*from);
+			uint32_t crc = 7;
+
+			memset(to, 0xa5, sizeof(to));
+			CHECK(!copy(&crc, to, from, size, mark));
+			CHECK_EQ(crc, nfc_crc32c(7, from, size));
+			CHECK(!memcmp(to, from, size));
+			CHECK_EQ(to[n].hi, 0xa5a5a5a5a5a5a5a5);
+			for (uint32_t i = 0; i < n; i++) {
+				uint64_t was = from[i].lo;
+
+				from[i].lo = mark;
+				CHECK(copy(&crc, to, from, size, mark));
+				from[i].lo = was;
+			}
+		}
+}
+
 CASE(header_keeps_every_field)
 {
 	struct nfc_packet p = { 0x020001, 0xff00fe, 4096, 0x89abcdef,
@@ -634,14 +663,17 @@ CASE(lengths_that_lie)
 	struct link_rig *r = link_rig_new(&link_quick, NULL);
 	struct nfc_link_end *a = &r->side[0].end, *b = &r->side[1].end;
 	static const uint32_t sizes[] = { 0, 1, 48, 65, 4097, 0x1fff, 0xffff };
+	static const struct nfc_word nothing[4];
 
 	REQUIRE(link_rig_up(r));
 	for (uint32_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		struct nfc_packet p = { .size = sizes[i] };
+		struct nfc_sum sum = { 0 };
 
 		REQUIRE(nfc_link_admits(a, 0, 4));
-		nfc_link_queue(a, 0, nfc_packet_header(&p), 4,
-			       link_rig_sum(&r->side[0], 4));
+		nfc_payload_write(&r->side[0].port, &a->tx.buffer, 0, nothing,
+				  4, &sum);
+		nfc_link_queue(a, 0, nfc_packet_header(&p), 4, sum);
 		link_rig_step(r, 1000);
 		link_rig_step(r, 1000);
 		CHECK_EQ(b->count[NFC_LINK_MALFORMED], i + 1);
@@ -654,6 +686,27 @@ CASE(lengths_that_lie)
 	CHECK_EQ(b->count[NFC_LINK_MALFORMED], 9);
 	traffic(r, 20, 500); /* and the room they took was given back */
 	CHECK_EQ(b->count[NFC_LINK_RESTARTS], 1);
+	link_rig_free(r);
+}
+
+/* A peer that sends Magic as data, with a checksum that is right, has sent no packet. */
+CASE(magic_that_is_data)
+{
+	struct link_rig *r = link_rig_new(&link_quick, NULL);
+	struct nfc_link_end *a = &r->side[0].end, *b = &r->side[1].end;
+	struct nfc_packet p = { .size = 20 * NFC_WORD_SIZE };
+	struct nfc_word payload[20] = { 0 };
+	struct nfc_sum sum = { 0 };
+
+	REQUIRE(link_rig_up(r));
+	payload[11] = NFC_WORD_MAGIC;
+	nfc_payload_write(&r->side[0].port, &a->tx.buffer, 0, payload, 20, &sum);
+	CHECK(sum.magic);
+	sum.magic = false;
+	nfc_link_queue(a, 0, nfc_packet_header(&p), 20, sum);
+	link_rig_step(r, 1000);
+	CHECK_EQ(b->count[NFC_LINK_RECEIVED], 0);
+	CHECK(b->count[NFC_LINK_BAD_CONTROLS] > 0);
 	link_rig_free(r);
 }
 

@@ -76,7 +76,8 @@ void lossy_give(struct flying *f,
 
 	nfc_fifo_init(&fifo, 1024, memory);
 	nfc_fifo_write(&fifo, 0, f->word, nfc_words(f->packet.size));
-	nfc_fifo_push(&fifo, header, nfc_words(f->packet.size), 0, 0);
+	nfc_fifo_push(&fifo, header, nfc_words(f->packet.size), 0,
+		      (struct nfc_sum){ 0 });
 	f->due = 0;
 	to(&f->packet, &fifo);
 }
