@@ -43,6 +43,8 @@ type nodeRecord struct {
 	Forwarded   uint64          `json:"forwarded" doc:"packets of others that went on"`
 	Detours     uint64          `json:"detours" doc:"packets, its own too, that left dimension order there"`
 	Unreachable uint64          `json:"unreachable" doc:"packets that were lost because no way led on"`
+	PageHits    uint64          `json:"page_hits" doc:"pages of its windows that puts and gets found in the cache of those used last"`
+	PageMisses  uint64          `json:"page_misses" doc:"pages that were not there, and looked up"`
 	Links       []linkEndRecord `json:"links" doc:"its links that lead to other nodes"`
 }
 
@@ -240,7 +242,8 @@ func fabricOf(shape *nfcommsv1.GetFabricResponse, before, now []control.NodeRead
 		s.Nodes[i].Word = abi.Diagnostic(n.GetDiagnostic().GetWord())
 		node := nodeRecord{
 			Node: n.GetAddress(), Alive: n.GetAlive(), Problems: append([]string{}, fabric.Diagnose(s.Nodes[i].Word)...),
-			Forwarded: n.GetForwarded(), Detours: n.GetDetours(), Unreachable: n.GetUnreachable(), Links: []linkEndRecord{},
+			Forwarded: n.GetForwarded(), Detours: n.GetDetours(), Unreachable: n.GetUnreachable(),
+			PageHits: n.GetPageHits(), PageMisses: n.GetPageMisses(), Links: []linkEndRecord{},
 		}
 		for j, end := range n.GetLinks() {
 			rate := rateOf(before, now, i, j)

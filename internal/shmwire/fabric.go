@@ -21,6 +21,7 @@ type beginning struct {
 type node struct {
 	Word, Alive                     uint32
 	Forwarded, Detours, Unreachable uint64
+	PageHits, PageMisses            uint64
 	Links                           [bridge.FabricLinks]link
 }
 
@@ -42,7 +43,10 @@ func EncodeState(s *bridge.FabricState) []byte {
 	nodes := make([]node, len(s.Nodes))
 	for i := range nodes {
 		n := &s.Nodes[i]
-		nodes[i] = node{Word: uint32(n.Word), Forwarded: n.Forwarded, Detours: n.Detours, Unreachable: n.Unreachable}
+		nodes[i] = node{
+			Word: uint32(n.Word), Forwarded: n.Forwarded, Detours: n.Detours, Unreachable: n.Unreachable,
+			PageHits: n.PageHits, PageMisses: n.PageMisses,
+		}
 		if n.Alive {
 			nodes[i].Alive = 1
 		}
@@ -90,7 +94,7 @@ func ParseState(data []byte) (s bridge.FabricState, err error) {
 func (n *node) state() bridge.FabricNodeState {
 	s := bridge.FabricNodeState{
 		Word: abi.Diagnostic(n.Word), Alive: n.Alive != 0,
-		Forwarded: n.Forwarded, Detours: n.Detours, Unreachable: n.Unreachable,
+		Forwarded: n.Forwarded, Detours: n.Detours, Unreachable: n.Unreachable, PageHits: n.PageHits, PageMisses: n.PageMisses,
 	}
 	for l, e := range n.Links {
 		s.Links[l] = bridge.FabricLinkState{

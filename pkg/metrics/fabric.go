@@ -26,6 +26,8 @@ var (
 		sumForwarded:   fabricDesc("forwarded_packets_total", "Packets of others that nodes passed on."),
 		sumDetours:     fabricDesc("detour_packets_total", "Packets, of their own too, that left dimension order at nodes, around what is broken."),
 		sumUnreachable: fabricDesc("unreachable_packets_total", "Packets that were lost because no way led on."),
+		sumPageHits:    fabricDesc("window_page_hits_total", "Pages of windows that puts and gets found in the cache of those used last."),
+		sumPageMisses:  fabricDesc("window_page_misses_total", "Pages of windows that were not in that cache, and looked up."),
 	}
 	fabricDescs = append([]*prometheus.Desc{fabricNodes, fabricLinks}, fabricSums[:]...)
 )
@@ -40,10 +42,12 @@ const (
 	sumForwarded
 	sumDetours
 	sumUnreachable
+	sumPageHits
+	sumPageMisses
 	sumCount
 )
 
-// fabricsMost is how many devices have fabric series of their own: 16 each.
+// fabricsMost is how many devices have fabric series of their own: 18 each.
 const fabricsMost = 32
 
 func fabricDesc(name, help string, labels ...string) *prometheus.Desc {
@@ -51,7 +55,7 @@ func fabricDesc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 // NewFabricCollector returns a collector of the fabrics that the devices are nodes
-// of, which devices lists as for NewCollector: 16 series for a device, however many
+// of, which devices lists as for NewCollector: 18 series for a device, however many
 // nodes there are, and for 32 devices at most. Those that come after these by name
 // are added up under the name Overflow. Counters of a node that began anew go on.
 func NewFabricCollector(devices func() iter.Seq2[string, *nfcomms.Device]) prometheus.Collector {
@@ -144,6 +148,7 @@ func countersOf(n *bridge.FabricNodeState) (c [sumCount]uint64) {
 		c[sumRestarts] += l.Restarts
 	}
 	c[sumForwarded], c[sumDetours], c[sumUnreachable] = n.Forwarded, n.Detours, n.Unreachable
+	c[sumPageHits], c[sumPageMisses] = n.PageHits, n.PageMisses
 	return c
 }
 

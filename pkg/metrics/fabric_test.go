@@ -73,7 +73,10 @@ func TestFabrics(t *testing.T) {
 	got = scrapeOnce(t, c)
 	require.EqualValues(t, 1000, at("link_bytes_total"), "the node is dead")
 	f.state.Nodes[0].Links[0].BytesSent = 300
+	f.state.Nodes[0].PageHits, f.state.Nodes[1].PageMisses = 5, 6
 	got = scrapeOnce(t, c)
+	require.EqualValues(t, 5, at("window_page_hits_total"))
+	require.EqualValues(t, 6, at("window_page_misses_total"))
 	require.EqualValues(t, 1300, at("link_bytes_total"), "it began anew")
 
 	reg := prometheus.NewPedanticRegistry()
@@ -83,7 +86,7 @@ func TestFabrics(t *testing.T) {
 	require.Empty(t, problems)
 	n, err := testutil.GatherAndCount(reg)
 	require.NoError(t, err)
-	require.Equal(t, 16, n)
+	require.Equal(t, 18, n)
 	page, err := os.ReadFile("../../docs/fabric.md")
 	require.NoError(t, err)
 	for _, d := range fabricDescs {
@@ -115,5 +118,5 @@ func TestFabricsAreBounded(t *testing.T) {
 	require.EqualValues(t, 2*(100-fabricsMost+1), value(t, got, "nfcomms_fabric_nodes", "device", Overflow, "state", "normal"))
 	n, err := testutil.GatherAndCount(func() *prometheus.Registry { r := prometheus.NewRegistry(); r.MustRegister(c); return r }())
 	require.NoError(t, err)
-	require.Equal(t, 16*(fabricsMost+1), n)
+	require.Equal(t, 18*(fabricsMost+1), n)
 }

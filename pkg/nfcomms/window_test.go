@@ -114,6 +114,10 @@ func TestWindowRules(t *testing.T) {
 			p.ask(windowClear)
 			return rules{p}
 		})
+		state, err := dev.Fabric().State()
+		require.NoError(t, err)
+		require.Positive(t, state.Nodes[x].PageHits)
+		require.Positive(t, state.Nodes[x].PageMisses)
 	}
 }
 

@@ -228,7 +228,11 @@ type Node struct {
 	// Packets that were lost because no way led on.
 	Unreachable uint64 `protobuf:"varint,6,opt,name=unreachable,proto3" json:"unreachable,omitempty"`
 	// Its links that lead to other nodes, in the order of State's directions.
-	Links         []*Link `protobuf:"bytes,7,rep,name=links,proto3" json:"links,omitempty"`
+	Links []*Link `protobuf:"bytes,7,rep,name=links,proto3" json:"links,omitempty"`
+	// Pages of its windows that puts and gets found in the cache of those used last.
+	PageHits uint64 `protobuf:"varint,8,opt,name=page_hits,json=pageHits,proto3" json:"page_hits,omitempty"`
+	// Pages that were not there, and looked up.
+	PageMisses    uint64 `protobuf:"varint,9,opt,name=page_misses,json=pageMisses,proto3" json:"page_misses,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -310,6 +314,20 @@ func (x *Node) GetLinks() []*Link {
 		return x.Links
 	}
 	return nil
+}
+
+func (x *Node) GetPageHits() uint64 {
+	if x != nil {
+		return x.PageHits
+	}
+	return 0
+}
+
+func (x *Node) GetPageMisses() uint64 {
+	if x != nil {
+		return x.PageMisses
+	}
+	return 0
 }
 
 // LinkCounts is how many links are how; each is counted once.
@@ -1207,7 +1225,7 @@ const file_nfcomms_v1_fabric_proto_rawDesc = "" +
 	"\n" +
 	"STATE_SICK\x10\x02\x12\x10\n" +
 	"\fSTATE_BROKEN\x10\x03\x12\x11\n" +
-	"\rSTATE_UNKNOWN\x10\x04\"\xf4\x01\n" +
+	"\rSTATE_UNKNOWN\x10\x04\"\xb2\x02\n" +
 	"\x04Node\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12:\n" +
 	"\n" +
@@ -1217,7 +1235,10 @@ const file_nfcomms_v1_fabric_proto_rawDesc = "" +
 	"\tforwarded\x18\x04 \x01(\x04R\tforwarded\x12\x18\n" +
 	"\adetours\x18\x05 \x01(\x04R\adetours\x12 \n" +
 	"\vunreachable\x18\x06 \x01(\x04R\vunreachable\x12&\n" +
-	"\x05links\x18\a \x03(\v2\x10.nfcomms.v1.LinkR\x05links\"j\n" +
+	"\x05links\x18\a \x03(\v2\x10.nfcomms.v1.LinkR\x05links\x12\x1b\n" +
+	"\tpage_hits\x18\b \x01(\x04R\bpageHits\x12\x1f\n" +
+	"\vpage_misses\x18\t \x01(\x04R\n" +
+	"pageMisses\"j\n" +
 	"\n" +
 	"LinkCounts\x12\x16\n" +
 	"\x06normal\x18\x01 \x01(\x05R\x06normal\x12\x12\n" +
