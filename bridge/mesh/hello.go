@@ -139,8 +139,6 @@ func (m *Mesh) fits(h hello, id *Identity, shown Fingerprint) error {
 		return fmt.Errorf("link %d from node %d to %d is none of this process: %w", h.link, h.from, h.to, ErrPeer)
 	case id.Known[h.from] != shown:
 		return fmt.Errorf("it is not node %d: %w", h.from, ErrPeer)
-	case m.connected(h.to, h.link^1):
-		return fmt.Errorf("link %d of node %d has a connection: %w: %w", h.link^1, h.to, ErrBusy, ErrPeer)
 	}
 	return nil
 }
@@ -216,6 +214,9 @@ func (m *Mesh) welcome(ctx context.Context, p Peer, id *Identity) (h hello, err 
 	if wrong == nil {
 		shown, _ := fingerprint(state)
 		wrong = m.fits(h, id, shown)
+	}
+	if wrong == nil && m.connected(h.to, h.link^1) {
+		wrong = fmt.Errorf("link %d of node %d has a connection: %w: %w", h.link^1, h.to, ErrBusy, ErrPeer)
 	}
 	answer := answerTo(wrong)
 	if answer != 0 {
