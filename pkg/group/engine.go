@@ -157,7 +157,7 @@ func (g *Group) accept(f *Frame) bool {
 		g.stats.received(len(f.Data))
 		return true
 	}
-	g.link.Release(f)
+	g.giveBack(f)
 	return false
 }
 
@@ -337,15 +337,25 @@ func (g *Group) hold(f *Frame) {
 
 func (g *Group) releaseHeld() {
 	for i := range g.held {
-		g.link.Release(&g.held[i])
+		g.giveBack(&g.held[i])
 	}
 	clear(g.held)
 	g.held = g.held[:0]
+}
+
+// copied is the Lease of a frame that the link has back already.
+type copied struct{}
+
+// giveBack gives a frame back to the link, as the link knows it.
+func (g *Group) giveBack(f *Frame) {
+	if _, own := f.Lease.(copied); !own {
+		g.link.Release(f)
+	}
 }
 
 // release gives a frame of this step back to the link.
 func (g *Group) release(f *Frame) {
 	g.back = *f
 	g.back.From = g.member.link[f.From]
-	g.link.Release(&g.back)
+	g.giveBack(&g.back)
 }

@@ -461,6 +461,32 @@ func TestShrinkOnce(t *testing.T) {
 	}
 }
 
+// TestShrinkAfterFlush: a member whose flush had ended is an epoch further than the others,
+// and one that has heard of it proposes that, too: nobody has finished the epoch between.
+// What they propose may lie behind a step of theirs.
+func TestShrinkAfterFlush(t *testing.T) {
+	exchange, second, third := Header{Epoch: 2}, Header{Epoch: 2, Op: opPropose}, Header{Epoch: 3, Op: opPropose}
+	frames := [][]Header{1: {exchange, second, third}, 2: {exchange, third}}
+	for _, transport := range []string{"mesh", "rings"} {
+		done := make(chan bool)
+		play(t, transport, Options{Size: len(frames)}, func(ctx context.Context, g *Group) error {
+			for _, h := range frames[g.Rank()] {
+				mustSend(t, g.link, 0, h, []byte{0}, idle)
+			}
+			if g.Rank() > 0 {
+				<-done
+				return nil
+			}
+			defer close(done)
+			_, err := g.Shrink(ctx)
+			if err == nil && g.epoch != third.Epoch {
+				err = fmt.Errorf("epoch %d", g.epoch)
+			}
+			return err
+		})
+	}
+}
+
 // listed is a context that cannot be compared.
 type listed struct {
 	context.Context

@@ -51,7 +51,7 @@ type agreement struct {
 	epochs    []uint32
 	steps     []uint64
 	announced bool // what this member proposes now has been sent
-	grown     bool // gone has grown since the frames kept for later were looked at
+	changed   bool // what it proposes has, since the frames kept for later were looked at
 }
 
 func newAgreement(g *Group) *agreement {
@@ -70,8 +70,11 @@ func newAgreement(g *Group) *agreement {
 
 func (a *agreement) strike(at int) {
 	a.gone[at/8] |= 1 << (at % 8)
-	a.announced, a.grown = false, true
+	a.change()
 }
+
+// change has this member propose anew. Who is ahead has agreed on something else then.
+func (a *agreement) change() { a.announced, a.changed = false, true }
 
 func (a *agreement) struck(at int) bool { return a.gone[at/8]>>(at%8)&1 != 0 }
 
@@ -96,15 +99,27 @@ func (a *agreement) accept(f *Frame) {
 	case f.Op == opPropose && f.Epoch > g.epoch && !a.ahead(f):
 		a.heard(f)
 	case f.Epoch > g.epoch:
-		g.later = append(g.later, *f)
+		a.keep(f)
 		return
 	}
-	g.link.Release(f)
+	g.giveBack(f)
+}
+
+// keep copies a frame of a later epoch and gives it back: what its member proposes may lie
+// behind it, and this member needs that to get there.
+func (a *agreement) keep(f *Frame) {
+	kept := *f
+	if _, own := f.Lease.(copied); !own {
+		kept.Data, kept.Lease = bytes.Clone(f.Data), copied{}
+		a.g.link.Release(f)
+	}
+	a.g.later = append(a.g.later, kept)
 }
 
 // ahead reports whether a member proposes an epoch after the one that it agrees on with
-// this one. It has finished that agreement, as all have proposed the same: so will this
-// member, unless somebody dies.
+// this one. Either it has finished that agreement, as all have proposed the same: so will
+// this member, unless somebody dies. Or it has heard of one whose flush had ended, which is
+// an epoch further: so will this member.
 func (a *agreement) ahead(f *Frame) bool { return f.Epoch > a.epoch && a.agrees(f.From) }
 
 // agrees reports whether a member proposes the same as this one.
@@ -120,12 +135,13 @@ func (a *agreement) heard(f *Frame) {
 	a.theirs[f.From] = bytes.Clone(f.Data)
 	a.epochs[f.From], a.steps[f.From] = f.Epoch, f.Step
 	if f.Epoch > a.epoch {
-		a.epoch, a.announced = f.Epoch, false
+		a.epoch = f.Epoch
+		a.change()
 	}
 	for i, bits := range f.Data {
 		if bits&^a.gone[i] != 0 {
 			a.gone[i] |= bits
-			a.announced, a.grown = false, true
+			a.change()
 		}
 	}
 }
@@ -144,8 +160,8 @@ func (a *agreement) reach() error {
 				a.strike(at)
 			}
 		}
-		if a.grown { // who is ahead has agreed on something else
-			a.grown = false
+		if a.changed {
+			a.changed = false
 			a.recall()
 		}
 		if a.struck(g.member.link[g.member.rank]) {
