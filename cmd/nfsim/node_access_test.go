@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"os"
 	"testing"
@@ -12,30 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 	"github.com/nfcomms/nfcomms/pkg/program"
 )
 
-// What the program of windowSource does.
-const (
-	windowMake = iota
-	windowRevoke
-	windowSum
-	windowClear
-
-	windowSource = "../../pkg/nfcomms/testdata/window"
-)
-
-// owner is a process of a node's own client, with memory that it makes windows of.
-type owner struct {
-	t     *testing.T
-	place abi.Node
-	ch    bridge.Channel
-}
-
-// newOwner starts one with memory of zeros, until the test ends.
-func newOwner(t *testing.T, dev bridge.Device, image []byte) *owner {
+// newOwner starts a process with memory of zeros that it makes windows of, until the test ends.
+func newOwner(t *testing.T, dev bridge.Device, image []byte) *bridgetest.Windowed {
 	t.Helper()
 	name, err := dev.Load(t.Context(), image)
 	require.NoError(t, err)
@@ -44,39 +25,14 @@ func newOwner(t *testing.T, dev bridge.Device, image []byte) *owner {
 	t.Cleanup(func() { _ = dev.Stop(context.Background(), p.ID) }) // it may have ended
 	ch, err := dev.Subscribe(t.Context(), p.First)
 	require.NoError(t, err)
-	o := &owner{t, dev.Info().Node, ch}
-	o.ask(windowClear)
+	o := &bridgetest.Windowed{T: t, Place: dev.Info().Node, Ch: ch}
+	o.Clear()
 	return o
 }
 
-// ask has the process do something, which succeeds.
-func (o *owner) ask(request ...uint64) uint64 {
-	o.t.Helper()
-	var message [32]byte
-	for i, word := range request {
-		binary.LittleEndian.PutUint64(message[8*i:], word)
-	}
-	require.NoError(o.t, o.ch.Send(o.t.Context(), message[:]))
-	_, err := o.ch.Receive(o.t.Context(), message[:])
-	require.NoError(o.t, err)
-	require.Zero(o.t, binary.LittleEndian.Uint64(message[:]))
-	return binary.LittleEndian.Uint64(message[8:])
-}
-
-// Window makes one.
-func (o *owner) Window(offset, size, access uint64) bridge.FabricWindow {
-	return bridge.FabricWindow{Node: o.place, Key: o.ask(windowMake, offset, size, access)}
-}
-
-// Revoke ends one.
-func (o *owner) Revoke(w bridge.FabricWindow) { o.ask(windowRevoke, w.Key) }
-
-// Sum adds up the process's memory.
-func (o *owner) Sum() uint64 { return o.ask(windowSum) }
-
 func buildWindowed(t *testing.T) []byte {
 	t.Helper()
-	image, err := program.Build(t.Context(), os.DirFS(windowSource), program.Options{})
+	image, err := program.Build(t.Context(), os.DirFS("../../pkg/nfcomms/testdata/window"), program.Options{})
 	require.NoError(t, err)
 	return image
 }

@@ -5,7 +5,6 @@ package nfcomms_test
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"os"
 	"sync"
@@ -20,31 +19,18 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/program"
 )
 
-// What the program of testdata/window does.
-const (
-	windowMake = iota
-	windowRevoke
-	windowSum
-	windowClear
-	windowFree
-	windowCrash
-	windowMemory = 64 << 10
-)
-
 // windowed is a process with memory that it makes windows of.
 type windowed struct {
-	t       *testing.T
+	bridgetest.Windowed
 	fabric  nfcomms.Fabric
-	place   nfcomms.FabricPlace
-	dev     *nfcomms.Device // of that node
+	dev     *nfcomms.Device // of its node
 	process nfcomms.Process
-	ch      *nfcomms.Channel
 }
 
 // openWindowed starts a process at a node of a fabric.
 func openWindowed(t *testing.T, dev *nfcomms.Device, image []byte, x uint8) *windowed {
 	t.Helper()
-	w := &windowed{t: t, fabric: dev.Fabric(), place: nfcomms.Place(x, 0, 0), dev: dev}
+	w := &windowed{bridgetest.Windowed{T: t, Place: nfcomms.Place(x, 0, 0)}, dev.Fabric(), dev, nfcomms.Process{}}
 	var err error
 	if x > 0 {
 		w.dev, err = dev.Node(t.Context(), x, 0, 0)
@@ -57,51 +43,12 @@ func openWindowed(t *testing.T, dev *nfcomms.Device, image []byte, x uint8) *win
 }
 
 func (w *windowed) start(name string) {
-	w.t.Helper()
+	w.T.Helper()
 	var err error
-	w.process, err = w.dev.Start(w.t.Context(), nfcomms.Program{Name: name, Targets: 1})
-	require.NoError(w.t, err)
-	w.ch, err = w.dev.Subscribe(w.t.Context(), w.process.First)
-	require.NoError(w.t, err)
-}
-
-// ask has the process do something.
-func (w *windowed) ask(request ...uint64) (abi.Status, uint64) {
-	w.t.Helper()
-	var message [32]byte
-	for i, word := range request {
-		binary.LittleEndian.PutUint64(message[8*i:], word)
-	}
-	require.NoError(w.t, w.ch.Send(w.t.Context(), message[:]))
-	n, err := w.ch.Receive(w.t.Context(), message[:])
-	require.NoError(w.t, err)
-	require.Equal(w.t, 16, n)
-	return abi.Status(-int64(binary.LittleEndian.Uint64(message[:]))), binary.LittleEndian.Uint64(message[8:])
-}
-
-// window has it make one.
-func (w *windowed) window(offset, size, access uint64) nfcomms.FabricWindow {
-	w.t.Helper()
-	status, key := w.ask(windowMake, offset, size, access)
-	require.Equal(w.t, abi.OK, status)
-	return nfcomms.FabricWindow{Node: w.place, Key: key}
-}
-
-// rules has a process obey the rules of windows.
-type rules struct{ *windowed }
-
-func (r rules) Window(offset, size, access uint64) nfcomms.FabricWindow {
-	return r.window(offset, size, access)
-}
-
-func (r rules) Revoke(w nfcomms.FabricWindow) {
-	status, _ := r.ask(windowRevoke, w.Key)
-	require.Equal(r.t, abi.OK, status)
-}
-
-func (r rules) Sum() uint64 {
-	_, sum := r.ask(windowSum)
-	return sum
+	w.process, err = w.dev.Start(w.T.Context(), nfcomms.Program{Name: name, Targets: 1})
+	require.NoError(w.T, err)
+	w.Ch, err = w.dev.Subscribe(w.T.Context(), w.process.First)
+	require.NoError(w.T, err)
 }
 
 // TestWindowRules: at the own node, and one hop away.
@@ -111,8 +58,8 @@ func TestWindowRules(t *testing.T) {
 		bridgetest.RunWindows(t, dev.Fabric(), func(t *testing.T) bridgetest.WindowOwner {
 			p := openWindowed(t, dev, image, x)
 			t.Cleanup(func() { require.NoError(t, p.dev.Stop(context.Background(), p.process.ID)) })
-			p.ask(windowClear)
-			return rules{p}
+			p.Clear()
+			return p
 		})
 		state, err := dev.Fabric().State()
 		require.NoError(t, err)
@@ -122,7 +69,7 @@ func TestWindowRules(t *testing.T) {
 }
 
 func (w *windowed) get(from nfcomms.FabricWindow) error {
-	return w.fabric.Get(w.t.Context(), from, 0, make([]byte, 1))
+	return w.fabric.Get(w.T.Context(), from, 0, make([]byte, 1))
 }
 
 func buildWindowed(t *testing.T) []byte {
@@ -147,23 +94,21 @@ func TestDeviceWindows(t *testing.T) {
 	ctx := t.Context()
 	for x := range uint8(3) {
 		p := openWindowed(t, dev, image, x)
-		all, odd := p.window(0, windowMemory, 3), p.window(101, 5000, 1)
-		data, got := bytes.Repeat([]byte{1, 2, 3, 4}, windowMemory/4), make([]byte, 5000)
+		all, odd := p.Window(0, bridgetest.WindowMemory, 3), p.Window(101, 5000, 1)
+		data, got := bytes.Repeat([]byte{1, 2, 3, 4}, bridgetest.WindowMemory/4), make([]byte, 5000)
 		require.NoError(t, p.fabric.Put(ctx, all, 0, data))
-		_, sum := p.ask(windowSum)
-		require.EqualValues(t, windowMemory/4*10, sum)
+		require.EqualValues(t, bridgetest.WindowMemory/4*10, p.Sum())
 		require.NoError(t, p.fabric.Get(ctx, odd, 0, got))
 		require.Equal(t, data[101:5101], got)
 		require.ErrorIs(t, p.fabric.Put(ctx, odd, 0, got), nfcomms.ErrNotSupported)
-		require.ErrorIs(t, p.fabric.Put(ctx, all, windowMemory-1, got[:2]), nfcomms.ErrRange)
+		require.ErrorIs(t, p.fabric.Put(ctx, all, bridgetest.WindowMemory-1, got[:2]), nfcomms.ErrRange)
 		require.ErrorIs(t, p.get(nfcomms.FabricWindow{Node: all.Node, Key: all.Key + 1}), nfcomms.ErrNotSubscribed)
 		require.ErrorIs(t, p.get(nfcomms.FabricWindow{Node: nfcomms.Place(3, 0, 0), Key: all.Key}), nfcomms.ErrInvalid)
 
-		status, _ := p.ask(windowMake, windowMemory, 1, 1)
+		status, _ := p.Ask(bridgetest.WindowMake, bridgetest.WindowMemory, 1, 1)
 		require.Equal(t, abi.ErrRange, status)
-		status, _ = p.ask(windowRevoke, odd.Key)
-		require.Equal(t, abi.OK, status)
-		status, _ = p.ask(windowRevoke, odd.Key)
+		p.Revoke(odd)
+		status, _ = p.Ask(bridgetest.WindowRevoke, odd.Key)
 		require.Equal(t, abi.ErrClosed, status)
 		require.ErrorIs(t, p.get(odd), nfcomms.ErrNotSubscribed)
 		require.NoError(t, p.get(all))
@@ -175,15 +120,15 @@ func TestDeviceWindows(t *testing.T) {
 func TestDeviceWindowsEnd(t *testing.T) {
 	image := buildWindowed(t)
 	for name, end := range map[string]func(p *windowed){
-		"free": func(p *windowed) { p.ask(windowFree) },
-		"stop": func(p *windowed) { require.NoError(p.t, p.dev.Stop(p.t.Context(), p.process.ID)) },
+		"free": func(p *windowed) { p.Ask(bridgetest.WindowFree) },
+		"stop": func(p *windowed) { require.NoError(p.T, p.dev.Stop(p.T.Context(), p.process.ID)) },
 		"crash": func(p *windowed) {
 			var message [32]byte
-			message[0] = windowCrash
-			require.NoError(p.t, p.ch.Send(p.t.Context(), message[:]))
+			message[0] = bridgetest.WindowCrash
+			require.NoError(p.T, p.Ch.Send(p.T.Context(), message[:]))
 		},
-		"reset": func(p *windowed) { require.NoError(p.t, p.dev.Reset(p.t.Context())) },
-		"close": func(p *windowed) { require.NoError(p.t, p.dev.Close()) },
+		"reset": func(p *windowed) { require.NoError(p.T, p.dev.Reset(p.T.Context())) },
+		"close": func(p *windowed) { require.NoError(p.T, p.dev.Close()) },
 	} {
 		for x := range uint8(2) {
 			if name == "close" && x == 0 {
@@ -192,12 +137,12 @@ func TestDeviceWindowsEnd(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				dev := openFabric(t)
 				p := openWindowed(t, dev, image, x)
-				w := p.window(0, windowMemory, 3)
+				w := p.Window(0, bridgetest.WindowMemory, 3)
 				require.NoError(t, p.get(w))
 				end(p)
 				require.Eventually(t, func() bool { return errors.Is(p.get(w), nfcomms.ErrNotSubscribed) }, time.Minute, time.Millisecond)
 				p = openWindowed(t, dev, image, x)
-				require.NoError(t, p.get(p.window(0, 1, 1)))
+				require.NoError(t, p.get(p.Window(0, 1, 1)))
 			})
 		}
 	}
@@ -209,13 +154,13 @@ func TestDeviceWindowsEndUnderLoad(t *testing.T) {
 	dev, image := openFabric(t), buildWindowed(t)
 	for round := range 10 {
 		p := openWindowed(t, dev, image, uint8(round%3))
-		w := p.window(0, windowMemory, 2)
+		w := p.Window(0, bridgetest.WindowMemory, 2)
 		ctx, cancel := context.WithCancel(t.Context())
 		var writers sync.WaitGroup
 		begun := make(chan error, 3)
 		for range 3 {
 			writers.Go(func() {
-				data := bytes.Repeat([]byte{1}, windowMemory)
+				data := bytes.Repeat([]byte{1}, bridgetest.WindowMemory)
 				begun <- p.fabric.Put(ctx, w, 0, data)
 				for p.fabric.Put(ctx, w, 0, data) == nil {
 				}
@@ -226,12 +171,11 @@ func TestDeviceWindowsEndUnderLoad(t *testing.T) {
 		}
 		require.NoError(t, p.dev.Stop(t.Context(), p.process.ID))
 		next := openWindowed(t, dev, image, uint8(round%3))
-		next.ask(windowClear)
-		_, sum := next.ask(windowSum)
+		next.Clear()
+		sum := next.Sum()
 		writers.Wait()
 		cancel()
-		_, again := next.ask(windowSum)
-		require.Zero(t, sum+again)
+		require.Zero(t, sum+next.Sum())
 		require.NoError(t, next.dev.Stop(t.Context(), next.process.ID))
 	}
 }
@@ -241,15 +185,15 @@ func TestDeviceWindowsNeedAFabric(t *testing.T) {
 	image := buildWindowed(t)
 	p := openWindowed(t, openFabric(t), image, 1)
 	for range 64 {
-		p.window(0, 1, 1)
+		p.Window(0, 1, 1)
 	}
-	status, _ := p.ask(windowMake, 0, 1, 1)
+	status, _ := p.Ask(bridgetest.WindowMake, 0, 1, 1)
 	require.Equal(t, abi.ErrNoMemory, status)
 
 	alone, err := nfcomms.Open(t.Context(), "sim:")
 	require.NoError(t, err)
 	defer alone.Close()
 	p = openWindowed(t, alone, image, 0)
-	status, _ = p.ask(windowMake, 0, 1, 1)
+	status, _ = p.Ask(bridgetest.WindowMake, 0, 1, 1)
 	require.Equal(t, abi.ErrNotSupported, status)
 }
