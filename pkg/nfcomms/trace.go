@@ -240,26 +240,23 @@ func (c *Channel) traced(k callKind) *tracedCall {
 
 // trace is traced where there are tracers.
 func (c *Channel) trace(k callKind) *tracedCall {
-	t := c.countdowns[k].Load()
-	if t == nil || t.of != c.dev.tracing.Load() {
-		t = c.count(k)
+	if t := c.countdown(k); t.due() {
+		return t.begin()
 	}
-	if !t.due() {
-		return nil
-	}
-	return t.begin()
+	return nil
 }
 
 // tracesNext reports whether the next call is one to measure.
 func (c *Channel) tracesNext(k callKind) bool {
-	if c.dev.tracing.Load() == nil {
-		return false
+	return c.dev.tracing.Load() != nil && c.countdown(k).due()
+}
+
+// countdown returns that of an operation, for the tracers that there are.
+func (c *Channel) countdown(k callKind) *countdown {
+	if t := c.countdowns[k].Load(); t != nil && t.of == c.dev.tracing.Load() {
+		return t
 	}
-	t := c.countdowns[k].Load()
-	if t == nil || t.of != c.dev.tracing.Load() {
-		t = c.count(k)
-	}
-	return t.due()
+	return c.count(k)
 }
 
 // due reports whether a call is one to measure.
