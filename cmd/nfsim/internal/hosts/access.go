@@ -3,7 +3,6 @@
 package hosts
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -102,12 +101,9 @@ func (a *accesses) take(r *shmwire.Access, data []byte) bool {
 		return false
 	}
 	a.begun[r.Number] = withdraw
-	data = bytes.Clone(data)
-	if r.Kind == shmwire.Get {
-		data = make([]byte, r.Size)
-	}
-	m := *r
-	a.under.Go(func() { a.do(ctx, m, data) })
+	m, own := *r, make([]byte, r.Size)
+	copy(own, data) // those of a put
+	a.under.Go(func() { a.do(ctx, m, own) })
 	return true
 }
 
