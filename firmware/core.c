@@ -6,6 +6,7 @@
 #include "core/dma.c"
 #include "core/half.c"
 #include "core/health.c"
+#include "core/hear.c"
 #include "core/host.c"
 #include "core/island.c"
 #include "core/joint.c"

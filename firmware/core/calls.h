@@ -233,6 +233,13 @@ void nfc_other_gone(struct nfc_channel *ch);
 /* -NFC_EBUSY while an island has to serve an end of a joint of the host. */
 int nfc_joints_quiet(const struct nfc_host *host);
 
+/* ---- hear.c: what an end of a channel between hosts hears of the other ---- */
+
+/* What an end, a struct nfc_relay_end, has to hear. A struct nfc_call's fn. */
+int nfc_read_relay(struct nfc_island *island, void *end);
+/* Ends that wait for room hear their news. */
+void nfc_serve_relays(struct nfc_island *island);
+
 /* ---- process.c ---- */
 
 /*
@@ -259,8 +266,6 @@ void nfc_listening(struct nfc_host *host, uint64_t argument, uint32_t target);
 void nfc_unlisten(const struct nfc_host *host, uint64_t argument);
 /* Connect to a listener: the target at this host that is to be opened, by the control service. */
 int nfc_connect(struct nfc_process *self, uint64_t id, uint64_t *target);
-/* Ends that wait for room hear their news. */
-void nfc_serve_relays(struct nfc_island *island);
 /* A host goes: what it has of relays and listeners on this island. */
 void nfc_relays_leave(struct nfc_island *island, const struct nfc_host *host);
 

@@ -2,7 +2,7 @@
 /*
  * Channels between hosts: each host has an end at the device, of the island of its
  * channel. The ends say to each other what happened by a word of news and a call of the
- * other's island; what follows from it is in listen.c. Record 0086.
+ * other's island; what follows from it is in hear.c. Record 0086.
  */
 #include "calls.h"
 
