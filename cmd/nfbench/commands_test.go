@@ -110,10 +110,27 @@ func TestPeersTable(t *testing.T) {
 	}
 }
 
+// TestPlotThatCannotBeWritten is refused before anything is measured: a run without end shows it.
 func TestPlotThatCannotBeWritten(t *testing.T) {
-	code, _, errs := nfbench(t.Context(), append(tinyThroughput, "--plot", filepath.Join(t.TempDir(), "no", "such.svg"))...)
-	require.Equal(t, exitUsage, code)
-	require.Equal(t, 1, strings.Count(errs, "\n"), errs)
+	dir := t.TempDir()
+	for _, path := range []string{filepath.Join(dir, "no", "such.svg"), dir} {
+		code, _, errs := nfbench(t.Context(), "throughput", "--payload", "1TiB", "--tests", "1000000", "--plot", path)
+		require.Equal(t, exitUsage, code)
+		require.Equal(t, 1, strings.Count(errs, "\n"), errs)
+	}
+}
+
+func TestPlotIsNotTouchedByAFaultOfTheRun(t *testing.T) {
+	old, fresh := filepath.Join(t.TempDir(), "old.svg"), filepath.Join(t.TempDir(), "new.svg")
+	require.NoError(t, os.WriteFile(old, []byte("kept"), 0o600))
+	for _, path := range []string{old, fresh} {
+		code, _, _ := nfbench(t.Context(), "throughput", "--address", "sim:?nothing=1", "--plot", path)
+		require.Equal(t, exitUsage, code)
+	}
+	content, err := os.ReadFile(old)
+	require.NoError(t, err)
+	require.Equal(t, "kept", string(content))
+	require.NoFileExists(t, fresh)
 }
 
 func requireHeader(t *testing.T, command string, h Header) {

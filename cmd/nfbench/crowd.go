@@ -81,7 +81,7 @@ n ports; with either, what comes from the device comes from n processes.`,
 	f.IntVar(&o.procs, "procs", 0, "processors of this program (GOMAXPROCS); 0: all")
 	f.IntVar(&o.rounds, "rounds", 3, "interleaved rounds")
 	f.DurationVar(&o.slice, "slice", 200*time.Millisecond, "time of each side in each round")
-	f.StringVar(&o.plot, "plot", "", "draw the rates to this SVG file")
+	f.Var(output{&o.plot}, "plot", "draw the rates to this SVG file")
 	f.BoolVar(&o.short, "short", false, "a look in a few seconds: fewer counts, sizes and rounds")
 	return cmd
 }

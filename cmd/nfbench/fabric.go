@@ -123,8 +123,8 @@ unit in each name.`,
 	f.IntVar(&o.pings, "pings", 10000, "pings of 56 bytes for each number of hops, 1 to 10000000")
 	f.DurationVar(&o.time, "time", 300*time.Millisecond, "time of each run of packets, 1ms to 1m")
 	f.Float64Var(&o.errors, "errors", 0, "part of words of 16 bytes that each link flips, 0, the default, to 1e-3")
-	f.StringVar(&o.plot, "plot", "", "write half round trips in µs by hops as SVG to this file; by default none")
-	f.StringVar(&o.svg, "map", "", "write the map with the cut link as SVG to this file; by default none")
+	f.Var(output{&o.plot}, "plot", "write half round trips in µs by hops as SVG to this file; by default none")
+	f.Var(output{&o.svg}, "map", "write the map with the cut link as SVG to this file; by default none")
 	return cmd
 }
 

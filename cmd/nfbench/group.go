@@ -91,7 +91,7 @@ what is measured; its tables of volumes stand beside what the model says.`,
 	f.IntVar(&o.rounds, "rounds", 5, "rounds of each comparison")
 	f.DurationVar(&o.slice, "slice", 50*time.Millisecond, "time of an algorithm in a round")
 	f.BoolVar(&o.short, "short", false, "a few sizes, members and rounds, in some seconds")
-	f.StringVar(&o.plot, "plot", "", "draw the times over the sizes to this SVG file")
+	f.Var(output{&o.plot}, "plot", "draw the times over the sizes to this SVG file")
 	return cmd
 }
 

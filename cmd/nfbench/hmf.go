@@ -67,8 +67,8 @@ of their own. No device takes part.`,
 	}
 	f := cmd.PersistentFlags()
 	f.Var(ringSize{&o.ring}, "size", "packets of the ring: a number, hackomat (24989), foxi (49999) or dopamine (74959)")
-	f.Var(byteSize{&o.packet}, "packet", "bytes of a packet, a multiple of the page")
-	f.Var(byteSize{&o.payload}, "payload", "bytes of it that are filled and count as net")
+	f.Var(units.Flag{N: &o.packet}, "packet", "bytes of a packet, a multiple of the page")
+	f.Var(units.Flag{N: &o.payload}, "payload", "bytes of it that are filled and count as net")
 	f.IntVar(&o.packages, "packages", 200, "packages measured, after the first")
 	f.IntVar(&o.perPackage, "package", 1000, "packets of a package")
 	f.IntVar(&o.batch, "batch", 1, "packets that are handed over and taken at once, copied; but not by peers in C")
@@ -76,8 +76,8 @@ of their own. No device takes part.`,
 	f.StringVar(&o.access, "access", "place", "how the receiver reads: place or copy")
 	f.StringVar(&o.wait, "wait", "adaptive", "how both wait: adaptive, spin, yield or park")
 	f.BoolVar(&o.lazy, "lazy", false, "leave the ring's memory untouched before the first package")
-	f.StringVar(&o.dat, "dat", "", "write the rows to this file for gnuplot")
-	f.StringVar(&o.plot, "plot", "", "draw the rates to this SVG file")
+	f.Var(output{&o.dat}, "dat", "write the rows to this file for gnuplot")
+	f.Var(output{&o.plot}, "plot", "draw the rates to this SVG file")
 	o.ring, o.packet, o.payload = hmfPresets["hackomat"], 8<<10, 7<<10
 	for flag, values := range map[string][]string{
 		"verify": {"flag", "full"}, "access": {"place", "copy"}, "wait": {"adaptive", "spin", "yield", "park"},
@@ -109,21 +109,6 @@ func (r ringSize) Set(s string) error {
 	}
 	*r.n = n
 	return nil
-}
-
-// byteSize is a flag of bytes, such as 8KiB.
-type byteSize struct{ n *int }
-
-func (b byteSize) String() string {
-	if b.n == nil {
-		return ""
-	}
-	return units.Option(uint64(*b.n))
-}
-func (byteSize) Type() string { return "bytes" }
-func (b byteSize) Set(s string) (err error) {
-	*b.n, err = parseSize(s)
-	return err
 }
 
 // check refuses flags that make no sense, before anything starts.

@@ -69,7 +69,7 @@ the paper's ratios were measured on hardware and stand in their own column.`,
 	f.IntVar(&o.batch, "batch", 100, "messages per timed batch")
 	f.IntVar(&o.size, "size", messageSize, "bytes per message, 1 to 56")
 	f.BoolVar(&o.short, "short", false, "a look in a few seconds: fewer batches")
-	f.StringVar(&o.plot, "plot", "", "draw the percentiles to this SVG file")
+	f.Var(output{&o.plot}, "plot", "draw the percentiles to this SVG file")
 	return cmd
 }
 

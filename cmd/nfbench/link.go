@@ -119,7 +119,7 @@ beside the connection alone. Nothing electrical is here: rates of lines are mode
 	f.Float64Var(&o.rate, "rate", 0, "Gb/s on the line, in 8b10b, that runs by the clock are held to; 0: no limit")
 	f.Float64SliceVar(&o.errors, "errors", []float64{0, 1e-6, 1e-5, 1e-4, 1e-3}, "parts of words that are bad, each way of being so")
 	f.IntVar(&o.threads, "threads", 2, "threads that the nodes run on, 1 to 3")
-	f.StringVar(&o.plot, "plot", "", "write efficiencies by depth as SVG to this file")
+	f.Var(output{&o.plot}, "plot", "write efficiencies by depth as SVG to this file")
 	return cmd
 }
 

@@ -90,7 +90,7 @@ func newPeers(c *common) *cobra.Command {
 	f.DurationVar(&o.idle, "idle", 2*time.Second, "time to watch the idle device")
 	f.IntVar(&o.blocked, "blocked", 10000, "sends to block while threads are counted")
 	f.BoolVar(&o.short, "short", false, "a look in a few seconds: fewer rounds and sizes")
-	f.StringVar(&o.plot, "plot", "", "draw the times over the sizes to this SVG file")
+	f.Var(output{&o.plot}, "plot", "draw the times over the sizes to this SVG file")
 	return cmd
 }
 

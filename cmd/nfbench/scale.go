@@ -74,7 +74,7 @@ func newScale(c *common) *cobra.Command {
 	f.IntVar(&o.rounds, "rounds", 9, "interleaved rounds")
 	f.DurationVar(&o.slice, "slice", 50*time.Millisecond, "time of each side in each round")
 	f.BoolVar(&o.short, "short", false, "a look in a few seconds: fewer channels, senders and rounds")
-	f.StringVar(&o.plot, "plot", "", "draw the latencies to this SVG file")
+	f.Var(output{&o.plot}, "plot", "draw the latencies to this SVG file")
 	return cmd
 }
 

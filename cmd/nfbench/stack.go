@@ -93,8 +93,8 @@ func newStack(c *common) *cobra.Command {
 		[]string{"4KiB", "16KiB", "64KiB", "256KiB", "1MiB", "4MiB", "16MiB", "64MiB"}, "chunk sizes")
 	f.IntVar(&o.depth, "depth", 4, "transfers at once, where they overlap")
 	f.IntVar(&o.tests, "tests", 5, "tests of each point")
-	f.StringVar(&o.plot, "plot", "", "write the curves to this SVG file")
-	f.StringVar(&o.falls, "waterfall", "", "write the layers of each size to this SVG file")
+	f.Var(output{&o.plot}, "plot", "write the curves to this SVG file")
+	f.Var(output{&o.falls}, "waterfall", "write the layers of each size to this SVG file")
 	f.BoolVar(&o.short, "short", false, "a look in a few seconds: less payload, fewer sizes and tests")
 	return cmd
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"html"
 	"math"
@@ -270,6 +271,34 @@ func (p *plot) add(name string, x, y float64) *series {
 
 // save writes the plot to a file.
 func (p *plot) save(path string) error { return savePicture(path, p.svg()) }
+
+// output is a flag that names a file to write. A path that cannot be written is refused
+// before anything is measured; a file that is there stays as it is until then.
+type output struct{ path *string }
+
+func (o output) String() string {
+	if o.path == nil {
+		return ""
+	}
+	return *o.path
+}
+
+func (output) Type() string { return "file" }
+
+func (o output) Set(path string) error {
+	_, err := os.Stat(path)
+	isNew := os.IsNotExist(err)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	*o.path = path
+	err = f.Close()
+	if isNew {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
 
 // savePicture writes a picture to a file.
 func savePicture(path, svg string) error {

@@ -90,7 +90,7 @@ func newThroughput(c *common) *cobra.Command {
 	f.StringVar(&o.targets, "targets", "1,8", "numbers of device processes")
 	f.IntVar(&o.tests, "tests", 15, "tests of each point (the paper: 150)")
 	f.IntVar(&o.direct, "direct", 100000, "direct messages each way in each test")
-	f.StringVar(&o.plot, "plot", "", "write the curves to this SVG file")
+	f.Var(output{&o.plot}, "plot", "write the curves to this SVG file")
 	f.BoolVar(&o.short, "short", false, "a look in a few seconds: less payload, fewer sizes and tests")
 	return cmd
 }

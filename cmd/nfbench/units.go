@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/nfcomms/nfcomms/internal/units"
@@ -9,14 +8,11 @@ import (
 
 // parseSize reads "56", "64KiB" or "20MB" as bytes, one at least.
 func parseSize(s string) (int, error) {
-	n, err := units.ParseBytes(s)
-	if err == nil && (n < 1 || n > 1<<40) {
-		err = fmt.Errorf("%q is not a size from 1 byte to 1 TiB", s)
-	}
+	n, err := units.ParseSize(s)
 	if err != nil {
 		return 0, usagef("size %w", err)
 	}
-	return int(n), nil
+	return n, nil
 }
 
 func parseSizes(list []string) ([]int, error) {

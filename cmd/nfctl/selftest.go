@@ -32,7 +32,7 @@ type variantRecord struct {
 }
 
 func newSelftest(a *app) *cobra.Command {
-	o := dmaloop.Options{}
+	o := dmaloop.Options{Size: 1 << 20}
 	cmd := &cobra.Command{
 		Use: "selftest", GroupID: groupLook,
 		Short: "Send sequence numbers through a device and back, and compare them",
@@ -54,7 +54,7 @@ that of --device, which must not be in use: bulk data does not pass a server.`,
 			return a.selftest(ctx, o)
 		},
 	}
-	cmd.Flags().IntVar(&o.Size, "size", 1<<20, "bytes of a transfer, a multiple of 8")
+	cmd.Flags().Var(units.Flag{N: &o.Size}, "size", "size of a transfer, a multiple of 8 bytes up to 1 GiB")
 	cmd.Flags().IntVar(&o.Transfers, "transfers", 64, "transfers in each direction")
 	cmd.Flags().IntVar(&o.Depth, "depth", 4, "transfers at once, where they overlap")
 	return cmd

@@ -66,3 +66,15 @@ func TestDuration(t *testing.T) {
 		require.Equal(t, want, Duration(ns))
 	}
 }
+
+func TestFlag(t *testing.T) {
+	n := 7
+	f := Flag{&n}
+	for _, bad := range []string{"", "0", "2TiB", "many"} {
+		require.Error(t, f.Set(bad))
+		require.Equal(t, "7", f.String()[:1], bad)
+	}
+	require.NoError(t, f.Set("64 KiB"))
+	require.Equal(t, "64KiB", f.String())
+	require.Empty(t, Flag{}.String())
+}
