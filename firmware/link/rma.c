@@ -10,6 +10,12 @@ enum {
 	BACKOFF = 6, /* times that the wait for an answer doubles */
 };
 
+static int plain_copy(void *to, const void *from, uint64_t size)
+{
+	__builtin_memcpy(to, from, size);
+	return 0;
+}
+
 void nfc_rma_init(struct nfc_rma *r, struct nfc_node *node,
 		  struct nfc_rma_peer *peers, uint64_t epoch, uint64_t retry_ns)
 {
@@ -17,6 +23,7 @@ void nfc_rma_init(struct nfc_rma *r, struct nfc_node *node,
 	r->peer = peers;
 	r->epoch = epoch;
 	r->retry_ns = retry_ns;
+	r->copy = plain_copy;
 }
 
 static uint32_t min32(uint32_t a, uint32_t b)
@@ -252,12 +259,15 @@ find_piece(struct nfc_rma *r, const struct nfc_packet *p, uint32_t from)
 	return piece;
 }
 
-/* Copy bytes of a payload out, from the one after the head on. */
-static void copy_out(const struct nfc_fifo *f, uint32_t at, uint32_t skip,
-		     uint8_t *out, uint32_t size)
+/* Copy bytes of a payload out, from the one after the head on; 0, or what copy() says. */
+static int copy_out(const struct nfc_fifo *f, uint32_t at, uint32_t skip,
+		    uint8_t *out, uint32_t size,
+		    int (*copy)(void *, const void *, uint64_t))
 {
+	int rc = 0;
+
 	skip += NFC_RMA_HEAD;
-	while (size) {
+	while (size && !rc) {
 		uint32_t in = skip % NFC_WORD_SIZE, bytes;
 		struct nfc_word *run;
 
@@ -266,11 +276,12 @@ static void copy_out(const struct nfc_fifo *f, uint32_t at, uint32_t skip,
 				NFC_WORD_SIZE -
 			in;
 		bytes = min32(bytes, size);
-		__builtin_memcpy(out, (uint8_t *)run + in, bytes);
+		rc = copy(out, (uint8_t *)run + in, bytes);
 		out += bytes;
 		skip += bytes;
 		size -= bytes;
 	}
+	return rc;
 }
 
 static void answer_came(struct nfc_rma *r, const struct nfc_packet *p,
@@ -298,7 +309,7 @@ static void answer_came(struct nfc_rma *r, const struct nfc_packet *p,
 	if (!piece->tries)
 		r->rtt_ns += ((r->now - piece->sent_ns) >> 3) - (r->rtt_ns >> 3);
 	if (!op->put)
-		copy_out(f, at, 0, op->data + piece->at, size);
+		copy_out(f, at, 0, op->data + piece->at, size, plain_copy);
 	end_piece(r, piece);
 	r->count[NFC_RMA_BYTES] += size;
 	op->finished += size;
@@ -338,7 +349,10 @@ static bool under_way(struct nfc_rma *r, struct nfc_rma_peer *p,
 	return true;
 }
 
-/* Do a put: 0, or why not. Nothing is written unless all of it is in the window. */
+/*
+ * Do a put: 0, or why not. Nothing is written unless all of it is in the window; of what can
+ * not be reached, though it is, a part may be.
+ */
 static int do_put(struct nfc_rma *r, const struct nfc_rma_head *head,
 		  const struct nfc_fifo *f, uint32_t at)
 {
@@ -351,9 +365,10 @@ static int do_put(struct nfc_rma *r, const struct nfc_rma_head *head,
 					   head->offset + done, NFC_RMA_WRITE,
 					   &n, &why);
 
-		if (!to)
+		if (to)
+			why = -copy_out(f, at, done, to, n, r->copy);
+		if (why)
 			return why;
-		copy_out(f, at, done, to, n);
 		done += n;
 	}
 	return 0;
@@ -371,9 +386,10 @@ static int do_get(struct nfc_rma *r, const struct nfc_rma_head *head,
 						   head->offset + done,
 						   NFC_RMA_READ, &n, &why);
 
-		if (!from)
+		if (from)
+			why = -r->copy(out + done, from, n);
+		if (why)
 			return why;
-		__builtin_memcpy(out + done, from, n);
 		done += n;
 	}
 	return 0;

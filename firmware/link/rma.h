@@ -166,6 +166,11 @@ enum nfc_rma_count {
 struct nfc_rma {
 	struct nfc_node *node;
 	struct nfc_rma_table table;
+	/*
+	 * Copies from and to windows: 0 or enum nfc_status. What is there may be memory of
+	 * somebody who has it vanish.
+	 */
+	int (*copy)(void *to, const void *from, uint64_t size);
 	struct nfc_rma_peer *peer; /* one for each node */
 	uint64_t epoch, retry_ns, rtt_ns;
 	uint64_t now,
@@ -182,7 +187,8 @@ struct nfc_rma {
 /*
  * Make the put and get of a node in zeroed memory; peers: zeroed, one for each node.
  * The epoch is above that of any time before. A request without an answer goes again
- * after retry_ns, and then later and later.
+ * after retry_ns, and then later and later. Bytes of windows are copied by memcpy, unless
+ * copy is set then.
  */
 void nfc_rma_init(struct nfc_rma *r, struct nfc_node *node,
 		  struct nfc_rma_peer *peers, uint64_t epoch, uint64_t retry_ns);

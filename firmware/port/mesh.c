@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "crc.h"
 #include "mesh_state.h"
 
@@ -453,7 +454,7 @@ struct nfc_mesh *nfc_mesh_new(const struct nfc_mesh_config *config,
 	m->wakes = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	m->nodes = nfc_torus_nodes(&m->config.node.torus);
 	m->node = calloc(m->nodes, sizeof(*m->node));
-	ok = m->node && m->wakes >= 0;
+	ok = m->node && m->wakes >= 0 && !nfc_fault_install();
 	for (uint32_t i = 0; ok && i < m->nodes; i++)
 		ok = init_node(m, i, !here || here[i]);
 	if (ok)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../nfc_fw.h"
+#include "fault.h"
 #include "mesh_state.h"
 
 _Static_assert((int)NFC_RMA_READ == (int)NFC_WINDOW_READ &&
@@ -36,6 +37,7 @@ void nfc_mesh_rma_start(struct mesh_node *n)
 	n->epoch = wall > n->epoch ? wall : n->epoch + 1;
 	nfc_rma_init(n->rma, &n->node, n->peers, n->epoch,
 		     n->mesh->config.ask_ns);
+	n->rma->copy = nfc_fault_copy;
 }
 
 void nfc_mesh_rma_end(struct mesh_node *n)

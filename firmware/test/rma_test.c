@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "../port/mesh_state.h"
 #include "harness.h"
@@ -335,5 +336,57 @@ CASE(a_small_operation_behind_large_ones)
 	for (uint32_t i = 0; i <= LARGES; i++)
 		CHECK_EQ(all[i].op.status, 0);
 	free(memory);
+	rig_free(g);
+}
+
+/* One at a time, from node 0; how it ended. */
+static int ask(struct rig *g, bool put, uint64_t key, uint64_t offset,
+	       uint8_t *data, uint64_t size)
+{
+	struct nfc_mesh_op *op = nfc_mesh_begin(
+		g->m, 0,
+		&(struct nfc_rma_op){ .to = 1,
+				      .put = put,
+				      .key = key,
+				      .offset = offset,
+				      .size = size,
+				      .data = data });
+
+	while (!nfc_mesh_look(op, 0))
+		nfc_mesh_step(g->m, 100000, 1000);
+	return nfc_mesh_finish(op);
+}
+
+/* Memory whose owner had a part of it vanish ends what needs that, and nothing else. */
+CASE(a_window_of_memory_that_is_not_there)
+{
+	struct rig *g = rig_new();
+	uint64_t size = 3ull * NFC_RMA_PAGE, key;
+	uint8_t data[4], *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK_EQ(nfc_mesh_window(g->m, 1, memory, size,
+				 NFC_RMA_READ | NFC_RMA_WRITE, &key),
+		 0);
+	mprotect(memory + NFC_RMA_PAGE, NFC_RMA_PAGE, PROT_NONE);
+	memset(data, 7, sizeof(data));
+	for (uint64_t at = 0; at < size; at += NFC_RMA_PAGE / 2) {
+		bool there = at / NFC_RMA_PAGE != 1;
+
+		CHECK_EQ(ask(g, true, key, at, data, sizeof(data)),
+			 there ? 0 : -NFC_EDMA);
+		CHECK_EQ(ask(g, false, key, at, data, sizeof(data)),
+			 there ? 0 : -NFC_EDMA);
+	}
+	CHECK_EQ(ask(g, true, key, NFC_RMA_PAGE - 2, data, sizeof(data)),
+		 -NFC_EDMA);
+	CHECK_EQ(ask(g, true, g->key, 0, data, sizeof(data)), 0);
+	CHECK_EQ(memory[0], 7);
+	CHECK_EQ(g->memory[3], 7);
+	mprotect(memory, size,
+		 PROT_READ); /* as a file that is not to be written */
+	CHECK_EQ(ask(g, true, key, 0, data, sizeof(data)), -NFC_EDMA);
+	CHECK_EQ(ask(g, false, key, NFC_RMA_PAGE - 2, data, sizeof(data)), 0);
+	munmap(memory, size);
 	rig_free(g);
 }
