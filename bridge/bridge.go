@@ -208,7 +208,7 @@ type Region interface {
 	// Bytes returns the memory; nil once the region is released.
 	Bytes() []byte
 	// Close releases the region: memory of Alloc is gone, that of Register is the
-	// caller's alone again. ErrBusy while a transfer uses it. It is idempotent.
+	// caller's alone again. ErrBusy while a transfer or a window uses it. It is idempotent.
 	Close() error
 }
 

@@ -54,17 +54,59 @@ type Fabric interface {
 	//
 	// The error wraps ErrNotSubscribed (no such window: it never was, or was revoked, or its
 	// node started anew), ErrNotSupported (the window is not for that), ErrRange (a piece is
-	// not in the window), ErrDeviceLost (no way leads to its node, or the own node died),
-	// ErrInvalid (no such node), ErrClosed, or is that of ctx.
+	// not in the window), ErrDMA (its memory is not there any more), ErrDeviceLost (no way leads
+	// to its node, or the own node died), ErrInvalid (no such node), ErrClosed, or is that of
+	// ctx.
 	Put(ctx context.Context, to FabricWindow, offset uint64, data []byte) error
 	// Get reads from a window of any node from offset on until buf is full. Of bytes that
 	// are written meanwhile it may read some before and some after. Errors are those of Put;
 	// after one buf may hold anything.
 	Get(ctx context.Context, from FabricWindow, offset uint64, buf []byte) error
+	// Window makes memory of this process a window of the own node: who is told of it puts to
+	// it and gets from it, at any node, until it is revoked. What others put appears there at
+	// any time, and what they get is what is there at that moment: who touches it meanwhile
+	// has to agree with them. It ends with Reset and Close of the device as well, and with its
+	// node. The memory stays where it is and alive until then; a region that it lies in is not
+	// released, and its Close is ErrBusy.
+	//
+	// The error wraps ErrInvalid for no bytes or no access, ErrTooLarge above
+	// HostWindowBytes, ErrNoMemory where the process has HostWindows windows or as many bytes
+	// in them, or its node has as much as it takes, ErrNotSupported where the device reaches
+	// only memory of Alloc, and this is other, ErrDeviceLost, ErrClosed, or is that of ctx.
+	Window(ctx context.Context, mem []byte, access WindowAccess) (HostWindow, error)
 }
 
-// FabricWindow names memory at a node that others put to and get from: a host's, or that of
-// a device program which called nfc_window. It is what they need to know.
+// What a process has of windows at most.
+const (
+	HostWindows     = 64       // at once
+	HostWindowBytes = 64 << 20 // in all of them
+)
+
+// WindowAccess is what others may do with a window.
+type WindowAccess int
+
+// Kinds of access; both may be given.
+const (
+	WindowRead  WindowAccess = 1 << iota // get from it
+	WindowWrite                          // put to it
+	windowEnd
+)
+
+// Valid reports whether it is one of them, or both.
+func (a WindowAccess) Valid() bool { return a > 0 && a < windowEnd }
+
+// HostWindow is memory of this process that others put to and get from.
+type HostWindow interface {
+	// Remote returns what others need to know of it.
+	Remote() FabricWindow
+	// Revoke ends the window: requests for it are refused from now on, and its memory is not
+	// touched any more when Revoke returns. It is idempotent.
+	Revoke()
+}
+
+// FabricWindow names memory at a node that others put to and get from: a host's, as of
+// [Fabric.Window], or that of a device program which called nfc_window. It is what they need
+// to know.
 type FabricWindow struct {
 	Node abi.Node
 	Key  uint64

@@ -252,6 +252,16 @@ func (d *Device) Alloc(size int) (bridge.Region, error) { return d.regions.Alloc
 // Register makes a region of memory that is there.
 func (d *Device) Register(mem []byte) (bridge.Region, error) { return d.regions.Register(mem) }
 
+// Hold keeps the region that holds all of mem until release is called, as a transfer does;
+// nil if there is none.
+func (d *Device) Hold(mem []byte) (release func()) {
+	r := d.regions.Use(mem)
+	if r == nil {
+		return nil
+	}
+	return r.Done
+}
+
 // Reset ends every pending call with ErrDeviceLost, boots the device anew and
 // shakes hands again. If ctx ends before the last call has left, or the device
 // does not boot, the device stays lost and Reset may be called again.

@@ -152,3 +152,26 @@ func (f *Fabric) Get(ctx context.Context, from bridge.FabricWindow, offset uint6
 	}
 	return f.Error(f.Mesh.Get(ctx, f.At, Remote{i, from.Key}, offset, buf))
 }
+
+// hostWindow is a window in the words of the bridge.
+type hostWindow struct {
+	*Window
+	node abi.Node
+}
+
+// Remote returns what others need to know of it.
+func (w hostWindow) Remote() bridge.FabricWindow {
+	return bridge.FabricWindow{Node: w.node, Key: w.remote.Key}
+}
+
+// Window makes memory of this process a window of the node.
+func (f *Fabric) Window(ctx context.Context, mem []byte, access bridge.WindowAccess) (bridge.HostWindow, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	w, err := f.Mesh.Window(f.At, mem, access)
+	if err != nil {
+		return nil, f.Error(err)
+	}
+	return hostWindow{w, f.Mesh.Node(f.At)}, nil
+}

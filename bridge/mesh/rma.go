@@ -46,12 +46,12 @@ var (
 )
 
 // Access is what others may do with a window.
-type Access int
+type Access = bridge.WindowAccess
 
 // Kinds of access; both may be given.
 const (
-	Read  Access = 1 // get
-	Write Access = 2 // put
+	Read  = bridge.WindowRead  // get
+	Write = bridge.WindowWrite // put
 )
 
 // Remote names a window of any node of the fabric: it is what others need to know.
@@ -77,7 +77,7 @@ func (m *Mesh) Window(node int, mem []byte, access Access) (*Window, error) {
 	switch {
 	case m.has(node) && !m.here(node):
 		return nil, fmt.Errorf("window of node %d, which is elsewhere: %w", node, ErrUnknown)
-	case len(mem) == 0 || access <= 0 || access > Read|Write:
+	case len(mem) == 0 || !access.Valid():
 		return nil, fmt.Errorf("window of %d bytes, access %d: %w", len(mem), access, bridge.ErrInvalid)
 	}
 	w := &Window{m: m, remote: Remote{Node: node}, mem: mem}
@@ -136,6 +136,7 @@ func (m *Mesh) forgetWindows() {
 // may be there; none of it comes later than what the same node puts there after that.
 //
 // The error wraps ErrWindow, ErrAccess, bridge.ErrRange (a piece is not in the window),
+// bridge.ErrDMA (its memory is not there any more),
 // ErrUnreachable, ErrDead, ErrClosed, or is that of ctx. data are not read any more
 // when Put returns.
 func (m *Mesh) Put(ctx context.Context, node int, to Remote, offset uint64, data []byte) error {

@@ -29,6 +29,9 @@ type Torus interface {
 	Put(ctx context.Context, to bridge.FabricWindow, offset uint64, data []byte) error
 	// Get reads from one.
 	Get(ctx context.Context, from bridge.FabricWindow, offset uint64, buf []byte) error
+	// Window makes memory of this process a window of the own node. Regions are not its
+	// concern, nor is how many there are.
+	Window(ctx context.Context, mem []byte, access bridge.WindowAccess) (bridge.HostWindow, error)
 	// Open opens the device of a node, which is not the own one, and not open. One call at a
 	// time is made.
 	Open(ctx context.Context, n abi.Node) (bridge.Device, error)
@@ -42,13 +45,17 @@ var errClosed = fmt.Errorf("device %w", bridge.ErrClosed)
 // Join makes a device the node of a fabric that its Info names. Close of what it returns
 // closes all.
 func Join(own bridge.Device, t Torus) bridge.FabricNode {
-	return &node{Device: own, fabric: &fabric{Torus: t, own: own.Info().Node, far: make(map[abi.Node]*farNode)}}
+	return &node{Device: own, fabric: &fabric{
+		Torus: t, own: own.Info().Node, device: own, far: make(map[abi.Node]*farNode), windows: windows{open: make(map[*window]bool)},
+	}}
 }
 
 // fabric is a Torus with the devices of its nodes.
 type fabric struct {
 	Torus
-	own abi.Node
+	own     abi.Node
+	device  bridge.Device // of that node
+	windows windows
 
 	opening sync.Mutex // guards what follows; held while one is opened
 	far     map[abi.Node]*farNode
@@ -186,6 +193,7 @@ func (f *fabric) close() error {
 	f.opening.Lock()
 	f.closed = true // nobody comes any more
 	f.opening.Unlock()
+	f.windows.end(errClosed)
 	f.ending.Do(func() { f.result = f.end() })
 	return f.result
 }
@@ -246,9 +254,11 @@ type remote struct {
 // Target returns the id that was subscribed.
 func (c *remote) Target() bridge.Target { return c.target }
 
-// Reset resets the device, and what this process has at other nodes. Nodes that do not
-// answer stay lost.
+// Reset revokes the windows of this process, and resets the device and what it has at other
+// nodes. Nodes that do not answer stay lost.
 func (n *node) Reset(ctx context.Context) error {
+	ends := n.fabric.windows.end(fmt.Errorf("%w: reset", bridge.ErrDeviceLost))
+	defer n.fabric.windows.begin(ends)
 	err := n.Device.Reset(ctx)
 	if err != nil {
 		return err

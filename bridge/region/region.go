@@ -211,7 +211,7 @@ func (r *Region) Bytes() []byte {
 	return r.mem
 }
 
-// Close releases the region. ErrBusy while a transfer uses it. It is idempotent.
+// Close releases the region. ErrBusy while a transfer or a window uses it. It is idempotent.
 func (r *Region) Close() error {
 	t := r.table
 	t.mu.Lock()
@@ -220,7 +220,7 @@ func (r *Region) Close() error {
 		return nil
 	}
 	if !r.users.CompareAndSwap(0, released) {
-		return fmt.Errorf("a transfer uses the region: %w", bridge.ErrBusy)
+		return fmt.Errorf("a transfer or a window uses the region: %w", bridge.ErrBusy)
 	}
 	list := slices.Clone(t.list())
 	i := slices.Index(list, r)

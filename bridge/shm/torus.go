@@ -126,6 +126,11 @@ func (t *torus) Get(ctx context.Context, from bridge.FabricWindow, offset uint64
 	return t.access(ctx, shmwire.Get, from, offset, buf)
 }
 
+// Window is not there: the device process does not reach memory of its clients for others.
+func (*torus) Window(context.Context, []byte, bridge.WindowAccess) (bridge.HostWindow, error) {
+	return nil, fmt.Errorf("window of memory of a client: %w", bridge.ErrNotSupported)
+}
+
 // Open makes this process a host of the device of another node.
 func (t *torus) Open(ctx context.Context, n abi.Node) (bridge.Device, error) {
 	o := t.options

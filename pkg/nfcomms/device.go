@@ -59,6 +59,10 @@ type (
 	FabricLinkState = bridge.FabricLinkState
 	// FabricWindow names memory at a node that others put to and get from.
 	FabricWindow = bridge.FabricWindow
+	// HostWindow is memory of this process that others put to and get from.
+	HostWindow = bridge.HostWindow
+	// WindowAccess is what others may do with a window.
+	WindowAccess = bridge.WindowAccess
 	// FabricHop is a step of a route.
 	FabricHop = bridge.FabricHop
 	// LinkTest is the result of a test of a link.
@@ -85,6 +89,12 @@ const (
 	CTM  = abi.CTM  // cluster target memory
 	IMEM = abi.IMEM // internal memory
 	EMEM = abi.EMEM // external memory
+)
+
+// What others may do with a window of [Fabric]; both may be given.
+const (
+	WindowRead  = bridge.WindowRead  // get from it
+	WindowWrite = bridge.WindowWrite // put to it
 )
 
 // MessageSize is the most bytes a message may have; a transfer carries more.

@@ -401,3 +401,24 @@ func ExampleFabric_window() {
 	// 42
 	// true
 }
+
+// A window of memory of this process: whoever is told of it puts there, at any node.
+func ExampleFabric_hostWindow() {
+	ctx := context.Background()
+	dev, err := nfcomms.Open(ctx, "sim:?torus=3x1x1")
+	check(err)
+	defer dev.Close()
+	memory, err := dev.Alloc(4096)
+	check(err)
+	window, err := dev.Fabric().Window(ctx, memory.Bytes(), nfcomms.WindowWrite)
+	check(err)
+
+	check(dev.Fabric().Put(ctx, window.Remote(), 100, []byte("hello")))
+	fmt.Printf("%s\n", memory.Bytes()[100:105])
+	window.Revoke()
+	err = dev.Fabric().Put(ctx, window.Remote(), 100, []byte("never"))
+	fmt.Printf("%s %v\n", memory.Bytes()[100:105], errors.Is(err, nfcomms.ErrNotSubscribed))
+	// Output:
+	// hello
+	// hello true
+}

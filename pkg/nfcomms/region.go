@@ -73,6 +73,6 @@ func (d *Device) Import(fd int) (*Region, error) {
 func (r *Region) Bytes() []byte { return r.region.Bytes() }
 
 // Close releases the region. Memory of Alloc is gone then: touching it may end the
-// process. ErrBusy while a transfer uses it, and the region stays as it was. It is
+// process. ErrBusy while a transfer or a window uses it, and the region stays as it was. It is
 // idempotent.
 func (r *Region) Close() error { return r.dev.fail(OpCloseRegion, 0, r.region.Close()) }
