@@ -28,6 +28,8 @@ var (
 	ErrRank = errors.New("bad rank")
 	// ErrEventSize: bytes that are no whole number of events.
 	ErrEventSize = errors.New("no whole number of events")
+	// ErrTooLarge: packages that the transport cannot carry in one frame.
+	ErrTooLarge = errors.New("too large for the transport")
 	// ErrOptions: options that make no sense.
 	ErrOptions = errors.New("bad options")
 	// ErrBroken: a step failed before; Shrink starts anew, without who is gone.

@@ -1,5 +1,7 @@
 package group
 
+import "errors"
+
 // inbox keeps the frames of this step that nobody has taken yet: a queue for
 // each source, and the order in which they came.
 type inbox struct {
@@ -160,7 +162,7 @@ func (g *Group) sent(to int, h Header, size int, err error) {
 	switch {
 	case err == nil:
 		g.stats.sent(size)
-	case h.Op < opControl && !g.flushing: // an answer, or no data, to who is gone is nobody's loss
+	case h.Op < opControl && !(g.flushing && errors.Is(err, ErrGone)): // an answer, or no data, to who is gone is nobody's loss
 		g.fail(about(err, to))
 	}
 }

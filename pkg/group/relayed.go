@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 )
 
@@ -55,6 +56,9 @@ func (t *Relayed) Close() error {
 // relayed is a frame's header on its way: Header, from, to, and the size.
 const relayedHeader = 16 + 2 + 2 + 4
 
+// relayMost is how many bytes a frame may have: its size travels in 32 bits.
+const relayMost = math.MaxUint32
+
 // relayRoom is how many bytes wait for a relay, but for one frame.
 const relayRoom = 1 << 20
 
@@ -80,6 +84,8 @@ func (r *relay) send(from *meshLink, to int, h Header, data []byte) (bool, error
 	switch {
 	case r.failed != nil || r.transport.mesh.members[to].closed.Load():
 		return false, ErrGone
+	case uint64(len(data)) > relayMost:
+		return false, fmt.Errorf("%w: a frame of %d bytes, at most %d", ErrTooLarge, len(data), uint64(relayMost))
 	case len(r.queue) > 0 && len(r.queue)+len(data) > relayRoom:
 		r.waiting = append(r.waiting, from)
 		return false, nil

@@ -20,7 +20,8 @@ type Link interface {
 	// TrySend puts a frame on its way: true if all of it has been copied,
 	// false if there is no room now. After false it is called again with the
 	// same frame, or the frame is given up and never arrives. An error is
-	// ErrGone: what is sent to that rank never arrives any more.
+	// ErrGone: what is sent to that rank never arrives any more; or ErrTooLarge:
+	// this frame never does.
 	TrySend(to int, h Header, data []byte) (bool, error)
 	// TryReceive fills in the next frame of any member, false if there is
 	// none. Its Data are valid, and following frames of the same member may
