@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -140,8 +141,31 @@ func newLinkCut(a *app) *cobra.Command {
 		Args:  cobra.RangeArgs(2, 3), ValidArgsFunction: a.completeLink,
 		RunE: a.onLink(new(time.Duration), func(ctx context.Context, c *control.Client, device, node, link string) (record, error) {
 			_, err := c.Fabrics.CutLink(ctx, &nfcommsv1.CutLinkRequest{Name: device, Node: node, Link: link})
+			if err == nil {
+				err = waitForCut(ctx, c, device, node, link)
+			}
 			return linkRecord{deviceID(device), node, link, "cut"}, err
 		}),
+	}
+}
+
+// waitForCut returns when the node says that its link is broken, which it sees a moment after
+// the cut: who looks at the fabric next finds it so.
+func waitForCut(ctx context.Context, c *control.Client, device, node, link string) error {
+	for {
+		for n, err := range c.ListNodes(ctx, device) {
+			if err != nil {
+				return fmt.Errorf("cut, but not seen yet: %w", err)
+			}
+			for _, l := range n.GetLinks() {
+				if n.GetAddress() == node && l.GetDirection() == link && l.GetState() == nfcommsv1.Link_STATE_BROKEN {
+					return nil
+				}
+			}
+		}
+		if !pause(ctx, linksAgain) {
+			return fmt.Errorf("cut, but not seen yet: %w", ctx.Err())
+		}
 	}
 }
 

@@ -147,8 +147,8 @@ func parseNode(field, text string) (abi.Node, error) {
 	return n, err
 }
 
-// parseLink reads the fields that name a link.
-func parseLink(req interface {
+// linkOf returns the link of a request: one that leads to another node.
+func linkOf(f nfcomms.Fabric, req interface {
 	GetNode() string
 	GetLink() string
 }) (abi.Node, fabric.Link, error) {
@@ -158,9 +158,17 @@ func parseLink(req interface {
 	}
 	l, err := fabric.ParseLink(req.GetLink())
 	if err != nil {
-		err = invalid("link", "%v", err)
+		return 0, 0, invalid("link", "%v", err)
 	}
-	return n, l, err
+	state, err := f.State()
+	if err != nil {
+		return 0, 0, err
+	}
+	torus := fabric.Of(&state).Torus
+	if torus.Contains(n) && torus.Neighbour(n, l) == n {
+		return 0, 0, invalid("link", "%v leads to node %v itself: that side of the torus %v is 1", l, n, torus)
+	}
+	return n, l, nil
 }
 
 // GetRoute asks the nodes on the way.
@@ -216,7 +224,7 @@ func (v fabricService) cut(req interface {
 	if err != nil {
 		return err
 	}
-	n, l, err := parseLink(req)
+	n, l, err := linkOf(f, req)
 	if err != nil {
 		return err
 	}
@@ -229,7 +237,7 @@ func (v fabricService) TestLink(ctx context.Context, req *nfcommsv1.TestLinkRequ
 	if err != nil {
 		return nil, err
 	}
-	n, l, err := parseLink(req)
+	n, l, err := linkOf(f, req)
 	if err != nil {
 		return nil, err
 	}
