@@ -105,6 +105,7 @@ func (d *Device) serve(bell *os.File) {
 			return
 		}
 		d.wakeups.Add(1)
+		d.cur.Load().watch.heed()
 		n, dry := d.cur.Load().drain()
 		if n == 0 {
 			d.spurious.Add(1)

@@ -68,6 +68,7 @@ func (w *watch) arm(fresh bool) {
 // tick latches the device as lost when its heartbeat is overdue. It counts
 // looks, not time alone: a machine that stood still is no dead device.
 func (w *watch) tick() {
+	w.heed()
 	if age, blank := w.look(); blank > looks && age > w.limit {
 		w.ep.fail(w.lost(age))
 		return
@@ -80,6 +81,17 @@ func (w *watch) tick() {
 	w.on.Store(false)
 	if w.ep.dev.waitedFor() {
 		w.wakeUp()
+	}
+}
+
+// heed latches the device as lost when its area says that it does not serve: whoever carries
+// what a far device says may know that long before a heartbeat is overdue.
+func (w *watch) heed() {
+	w.mu.Lock()
+	serves := w.dead || atomic.LoadUint32(&w.ep.area.State) == abi.DeviceReady
+	w.mu.Unlock()
+	if !serves {
+		w.ep.fail(fmt.Errorf("%w: it serves no more", bridge.ErrDeviceLost))
 	}
 }
 

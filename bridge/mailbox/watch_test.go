@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"os"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,7 +31,7 @@ func (noPort) Close() error                   { return nil }
 // newPulse returns an epoch that is nothing but a heartbeat, watched.
 func newPulse(beat time.Duration) *epoch {
 	e := &epoch{dev: &Device{port: noPort{}}, fenced: make(chan struct{})}
-	e.area = new(abi.Area)
+	e.area = &abi.Area{State: abi.DeviceReady}
 	e.table.init(1)
 	e.watch.init(e, beat)
 	return e
@@ -71,6 +72,31 @@ func TestSilenceIsNoticedInTime(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestDeviceThatServesNoMore: calls end when the doorbell rings, whatever the heartbeat; and at the
+// next look where it was not heard.
+func TestDeviceThatServesNoMore(t *testing.T) {
+	for _, state := range []uint32{abi.DeviceOff, abi.DeviceBooting, abi.DeviceFault} {
+		f := newFake(t)
+		dev := f.open()
+		atomic.StoreUint32(&f.area.State, state)
+		f.ringHost()
+		<-dev.cur.Load().fenced
+		_, err := dev.Health()
+		require.ErrorIs(t, err, bridge.ErrDeviceLost)
+		require.ErrorContains(t, err, "serves no more")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		e := newPulse(100 * time.Millisecond)
+		e.pulse(1)
+		e.dev.blocked.Add(1)
+		e.watch.wakeUp()
+		atomic.StoreUint32(&e.area.State, abi.DeviceOff)
+		time.Sleep(time.Second / looks)
+		<-e.fenced
+		require.ErrorContains(t, e.err(), "serves no more")
+	})
 }
 
 // TestStandingStillIsNoSilence: time in which no look was possible does not count.
