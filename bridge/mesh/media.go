@@ -142,18 +142,25 @@ func (m *Mesh) Keep(ctx context.Context, address string, node, link int, id *Ide
 		if report != nil {
 			report(err)
 		}
-		if time.Since(begin) > retryMost {
-			wait = retryFirst // it had worked
-		}
+		pause := pauseAfter(time.Since(begin), wait)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-m.closed:
 			return ErrClosed
-		case <-time.After(wait):
+		case <-time.After(pause):
 		}
-		wait = min(2*wait, retryMost)
+		wait = min(max(2*pause, retryFirst), retryMost)
 	}
+}
+
+// pauseAfter returns how long to wait after a connection that lasted so long: not at all if it had
+// worked, as channels go on if there is a way again soon; wait if it had not.
+func pauseAfter(lasted, wait time.Duration) time.Duration {
+	if lasted > retryMost {
+		return 0
+	}
+	return wait
 }
 
 // Serve accepts connections of neighbours until ctx ends, the mesh is closed or the

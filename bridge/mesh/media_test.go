@@ -126,6 +126,14 @@ func TestBetweenProcesses(t *testing.T) {
 	w.settle(t, Well)
 }
 
+// TestPauses: a connection that had worked is dialled again at once, and then ever more rarely.
+func TestPauses(t *testing.T) {
+	require.Zero(t, pauseAfter(retryMost+1, retryFirst))
+	require.Zero(t, pauseAfter(time.Hour, retryMost))
+	require.Equal(t, retryFirst, pauseAfter(0, retryFirst))
+	require.Equal(t, retryMost, pauseAfter(retryMost, retryMost))
+}
+
 // TestStrangers: whoever is not on the list gets nowhere, and others are not
 // disturbed.
 func TestStrangers(t *testing.T) {
