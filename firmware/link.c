@@ -6,6 +6,7 @@
 #include "link/far_dma.c"
 #include "link/far_pages.c"
 #include "link/far_rings.c"
+#include "link/far_watch.c"
 #include "link/fifo.c"
 #include "link/frame.c"
 #include "link/link.c"

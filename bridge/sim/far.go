@@ -17,10 +17,11 @@ import (
 	"github.com/nfcomms/nfcomms/firmware"
 )
 
-// Times of a node that does not answer.
+// Times of a node that does not answer when a host comes.
 const (
-	answerTime = time.Second // when it counts as lost
-	answerLook = 100 * time.Microsecond
+	answerTime = 5 * time.Second // when it counts as lost: its threads may wait for a processor
+	wayTime    = time.Second     // … and when no way leads there
+	answerLook = 200 * time.Microsecond
 )
 
 // farPort is the mailbox manager's way to the device of another node: an area of this
@@ -88,12 +89,15 @@ func (p *farPort) Restart() error {
 	if status := p.near.Start(); status != abi.OK {
 		return bridge.Error(status)
 	}
-	end := time.Now().Add(answerTime)
-	for atomic.LoadUint32(&(*abi.Area)(p.area).State) != abi.DeviceReady {
-		if time.Now().After(end) {
-			return p.Blame(fmt.Errorf("%w: no answer for %v", bridge.ErrDeviceLost, answerTime))
+	begin := time.Now()
+	for way := begin; atomic.LoadUint32(&(*abi.Area)(p.area).State) != abi.DeviceReady; time.Sleep(answerLook) {
+		now := time.Now()
+		if p.way() {
+			way = now
 		}
-		time.Sleep(answerLook)
+		if now.Sub(begin) > answerTime || now.Sub(way) > wayTime {
+			return p.Blame(fmt.Errorf("%w: no answer for %v", bridge.ErrDeviceLost, now.Sub(begin).Round(time.Millisecond)))
+		}
 	}
 	return nil
 }

@@ -153,7 +153,8 @@ static void send_area(struct nfc_far *f)
 	struct nfc_far_packet p = { .head = { .count = 0 } };
 	uint64_t header = nfc_far_load((uint64_t *)&area->heartbeat.header);
 
-	if (!f->asked && header == f->beat)
+	nfc_far_due(&f->line, f->show_ns);
+	if (!f->asked && header == f->beat && f->line.now < f->show_ns)
 		return;
 	__builtin_memcpy(p.bytes, area, BEGINNING);
 	atomic_thread_fence(memory_order_seq_cst);
@@ -166,6 +167,7 @@ static void send_area(struct nfc_far *f)
 		return;
 	f->beat = header;
 	f->asked = false;
+	f->show_ns = next(f->line.now, NFC_FAR_BEAT_NS);
 }
 
 static void write_beat(struct nfc_slot *to, const struct nfc_slot *from)
@@ -220,8 +222,8 @@ static void send_open(struct nfc_far *f)
 	struct nfc_slot *hello = &f->config.area->host_hello;
 	struct nfc_far_packet p = { .head = { .owner = f->config.owner } };
 
-	if (f->line.now < f->open_ns) {
-		nfc_far_due(&f->line, f->open_ns);
+	if (f->line.now < f->show_ns) {
+		nfc_far_due(&f->line, f->show_ns);
 		return;
 	}
 	p.slot[0].header = nfc_far_load((uint64_t *)&hello->header);
@@ -229,8 +231,8 @@ static void send_open(struct nfc_far *f)
 			 sizeof(hello->payload));
 	if (!nfc_far_send(&f->line, NFC_FAR_OPEN, &p, sizeof(*hello)))
 		return;
-	f->open_ns = next(f->line.now, f->known ? NFC_FAR_BEAT_NS : OPEN_NS);
-	nfc_far_due(&f->line, f->open_ns);
+	f->show_ns = next(f->line.now, f->known ? NFC_FAR_BEAT_NS : OPEN_NS);
+	nfc_far_due(&f->line, f->show_ns);
 }
 
 static void open_came(struct nfc_far *f, const struct nfc_packet *p,
@@ -264,7 +266,7 @@ void nfc_far_deliver(struct nfc_far *f, const struct nfc_packet *p,
 	if (h.epoch != f->config.epoch || h.host != f->config.host)
 		return;
 	f->line.now = f->line.node->link_port->now(f->line.node->link_port->self);
-	f->silent = 0;
+	f->watch.silent = 0;
 	f->stirred = true;
 	if (p->kind == (device ? NFC_FAR_H2D : NFC_FAR_D2H))
 		slots_came(f, p, &h, fifo, at);
@@ -300,14 +302,15 @@ static bool look_again(struct nfc_far *f)
 	return rung;
 }
 
-/* It counts looks: a process that stood still heard nothing, and nobody is gone. */
-static void look_at_host(struct nfc_far *f)
+/* A host that is gone is forgotten, a device that is gone was there before. */
+static void look_at_peer(struct nfc_far *f)
 {
-	if (f->line.now >= f->look_ns) {
-		f->look_ns = next(f->line.now, NFC_FAR_LOOK_NS);
-		f->over = f->silent++ == NFC_FAR_SILENT;
-	}
-	nfc_far_due(&f->line, f->look_ns);
+	bool device = f->config.device;
+
+	f->over = (device || f->ready) &&
+		  nfc_far_gone(&f->line, &f->watch, !device);
+	if (f->over && !device)
+		nfc_far_lose(f, NFC_DEVICE_OFF);
 }
 
 uint64_t nfc_far_step(struct nfc_far *f)
@@ -319,9 +322,9 @@ uint64_t nfc_far_step(struct nfc_far *f)
 	f->line.due = UINT64_MAX;
 	if (f->over || f->latched)
 		return f->line.due;
+	look_at_peer(f);
 	look = look_again(f);
 	if (f->config.device) {
-		look_at_host(f);
 		send_area(f);
 		nfc_far_requests(&f->line, &f->asker);
 	} else {

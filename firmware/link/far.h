@@ -40,7 +40,9 @@ enum nfc_far_limits {
 	NFC_FAR_HOSTS = 16, /* of one node, at a device */
 	NFC_FAR_BEAT_NS = 200000000, /* between two packets of who has nothing to say */
 	NFC_FAR_LOOK_NS = 50000000, /* between two looks whether any came */
-	NFC_FAR_SILENT = 20, /* looks without one, after which the other side is gone */
+	NFC_FAR_SILENT = 24, /* looks without one, after which the other side is gone */
+	NFC_FAR_WAY_NS = 10000000, /* between two looks whether a way leads there again */
+	NFC_FAR_ASTRAY = 6, /* looks in a row that found none, after which it is gone */
 };
 
 /* What a packet begins with. */
@@ -87,6 +89,13 @@ struct nfc_far_line {
 	uint32_t epoch; /* packets of another are dropped … */
 	uint16_t host; /* … and those of another host */
 	uint64_t now, due;
+};
+
+/* Looks for the other side. */
+struct nfc_far_watch {
+	uint32_t silent; /* looks since something came */
+	uint32_t astray; /* looks in a row that found no way */
+	uint64_t look_ns, way_ns; /* when to look again, for either */
 };
 
 /* Two rings of a mailbox or of a joint: of one slots go out, of the other they come. */
@@ -156,7 +165,7 @@ struct nfc_far_config {
 struct nfc_far {
 	struct nfc_far_config config;
 	struct nfc_far_line line;
-	bool over; /* at the device: the host is gone */
+	bool over; /* the other side is gone */
 	bool fenced; /* at the host: its memory is not touched any more */
 	bool latched; /* at the host: the device broke a rule; it is not heard any more */
 	bool misfit; /* at the host: the device is of another shape */
@@ -165,9 +174,8 @@ struct nfc_far {
 	bool asked; /* at the device: the area is to be sent */
 	bool rung; /* rings may have new slots */
 	bool stirred; /* something came since the last step: step at once */
-	uint64_t look_ns; /* at the device: when to look again whether the host is there */
-	uint32_t silent; /* looks since it was heard */
-	uint64_t open_ns; /* at the host: when to show itself again */
+	struct nfc_far_watch watch;
+	uint64_t show_ns; /* when to show itself again */
 	uint64_t beat; /* header of the heartbeat that was sent last */
 	nfc_le32 *park;
 	struct nfc_far_rings mailbox[NFC_FAR_MAILBOXES];
@@ -223,6 +231,13 @@ uint32_t nfc_far_rings_came(struct nfc_far_line *l, struct nfc_far_rings *m,
 bool nfc_far_rings_idle(const struct nfc_far_rings *m);
 /* Write a slot that came, as its producer did there. */
 void nfc_far_place(struct nfc_slot *to, const struct nfc_slot *from);
+
+/* ---- far_watch.c ---- */
+
+/* Is the other side gone? A step's first look; way: for want of a way there, as well. */
+bool nfc_far_gone(struct nfc_far_line *l, struct nfc_far_watch *w, bool way);
+/* At the host: it has lost the device; its area says so, and it is rung. */
+void nfc_far_lose(struct nfc_far *f, enum nfc_device_state state);
 
 /* ---- far_dma.c ---- */
 

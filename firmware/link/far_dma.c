@@ -238,7 +238,7 @@ static bool breaks_rule(struct nfc_far *f, bool write, uint64_t bus,
 	if (f->fenced || nfc_far_granted(f, write, bus, size))
 		return false;
 	f->latched = f->fenced = true;
-	f->config.port.ring(f->config.port.self, 0);
+	nfc_far_lose(f, NFC_DEVICE_FAULT);
 	return true;
 }
 

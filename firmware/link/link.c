@@ -33,7 +33,7 @@ int nfc_link_check(struct nfc_link_config *c)
 	set32(&c->test, 64);
 	set64(&c->beat_ns, 100000000);
 	set64(&c->retry_ns, 1000000);
-	set64(&c->silence_ns, 800000000);
+	set64(&c->silence_ns, 700000000);
 	if (!power_of_two(c->depth) || !power_of_two(c->buffer) ||
 	    c->depth < NFC_LINK_DEPTH_MIN || c->depth > NFC_LINK_DEPTH_MAX ||
 	    c->buffer < NFC_LINK_DEPTH_MIN || c->buffer > NFC_LINK_BUFFER_MAX)

@@ -256,6 +256,13 @@ int nfc_node_send(struct nfc_node *n, const struct nfc_packet *p,
 	return 0;
 }
 
+bool nfc_node_reaches(const struct nfc_node *n, uint32_t address)
+{
+	uint32_t to = nfc_torus_index(&n->view.torus, address);
+
+	return to != NFC_NODES_MAX && nfc_view_reaches(&n->view, to);
+}
+
 /* ---- a turn ---- */
 
 uint64_t nfc_node_step(struct nfc_node *n)
@@ -286,6 +293,7 @@ uint64_t nfc_node_step(struct nfc_node *n)
 		n->stale = false;
 		n->count[NFC_NODE_VIEWS]++;
 		nfc_view_compute(&n->view);
+		more = true; /* for whoever looks for ways */
 	}
 	more |= serve_all(n);
 	for (uint32_t i = 0; i < NFC_LINKS; i++) {

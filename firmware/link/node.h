@@ -92,6 +92,8 @@ uint64_t nfc_node_step(struct nfc_node *n);
  */
 int nfc_node_send(struct nfc_node *n, const struct nfc_packet *p,
 		  const void *data);
+/* Does the node know of a way there? */
+bool nfc_node_reaches(const struct nfc_node *n, uint32_t address);
 /* The host is there. */
 void nfc_node_host(struct nfc_node *n);
 /* Levels of parts as sensors read them, links excepted. */

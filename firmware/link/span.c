@@ -38,7 +38,6 @@ void nfc_span_init(struct nfc_span *s, struct nfc_node *node,
 	if (config->ask)
 		s->ask = *config->ask;
 	s->rung = true;
-	s->look_ns = s->line.now + NFC_FAR_LOOK_NS;
 	s->asker.port = &s->port;
 	s->asker.islands = config->islands;
 	s->asker.read = NFC_SPAN_READ;
@@ -142,15 +141,12 @@ static void lose(struct nfc_span *s)
 	s->state = NFC_SPAN_OVER;
 }
 
-/* It counts looks: a node that stood still heard nothing, and nobody is gone. */
-static void look_at_peer(struct nfc_span *s)
+/* While it asks, its process knows how long to wait. */
+static void look_at_end(struct nfc_span *s)
 {
-	if (ready(s, &s->look_ns)) {
-		s->look_ns = s->line.now + NFC_FAR_LOOK_NS;
-		if (s->silent++ == NFC_FAR_SILENT)
-			lose(s);
-	}
-	nfc_far_due(&s->line, s->look_ns);
+	if (s->state != NFC_SPAN_ASKS &&
+	    nfc_far_gone(&s->line, &s->watch, true))
+		lose(s);
 }
 
 uint64_t nfc_span_step(struct nfc_span *s)
@@ -160,7 +156,7 @@ uint64_t nfc_span_step(struct nfc_span *s)
 	s->stirred = false;
 	l->now = l->node->link_port->now(l->node->link_port->self);
 	l->due = UINT64_MAX;
-	look_at_peer(s);
+	look_at_end(s);
 	if (s->state == NFC_SPAN_ASKS)
 		send_ask(s);
 	else if (s->state < NFC_SPAN_UP)
@@ -259,7 +255,7 @@ void nfc_span_deliver(struct nfc_span *s, const struct nfc_packet *p,
 		      NFC_FAR_HEAD / NFC_WORD_SIZE);
 	at += NFC_FAR_HEAD / NFC_WORD_SIZE;
 	s->line.now = s->line.node->link_port->now(s->line.node->link_port->self);
-	s->silent = 0;
+	s->watch.silent = 0;
 	s->stirred = true;
 	if (s->state == NFC_SPAN_OVER)
 		return;

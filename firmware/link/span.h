@@ -47,8 +47,8 @@ struct nfc_span {
 	bool rung; /* the device said something */
 	bool stirred; /* something came since the last step: step at once */
 	bool gone; /* the other end is: it is not told */
-	uint64_t look_ns, beat_ns, again_ns; /* when to do it next */
-	uint32_t silent; /* looks since something came */
+	uint64_t beat_ns, again_ns; /* when to do it next */
+	struct nfc_far_watch watch;
 	struct nfc_far_rings rings;
 	struct nfc_far_asker asker;
 	struct nfc_far_served served;

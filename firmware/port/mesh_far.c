@@ -81,8 +81,6 @@ static void ring_near(void *self, uint32_t island)
 	(void)island;
 	if (!h->bus)
 		n = write(h->doorbell, &one, sizeof(one));
-	else if (h->end.latched)
-		n = shutdown(h->doorbell, SHUT_RDWR);
 	else
 		n = send(h->doorbell, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	(void)n; /* full: it is readable already */

@@ -13,6 +13,7 @@
 enum {
 	MAILBOXES = 2,
 	SLOTS = 16,
+	MS = 1000000,
 	CHANNELS = 8,
 	EPOCH = 7,
 };
@@ -413,6 +414,75 @@ CASE(a_silent_host_is_gone_and_one_that_stood_still_is_not)
 		step();
 	CHECK(t.end[1].over);
 	CHECK_EQ(piece(true, t.area, NULL, 1), NFC_ERESET);
+	teardown();
+}
+
+/* How long it takes an end to find the other one gone; some seconds: it does not. */
+static uint64_t until_over(int end)
+{
+	uint64_t begin = lossy.now;
+
+	while (!t.end[end].over && lossy.now - begin < 3000ull * MS)
+		step();
+	return lossy.now - begin;
+}
+
+/* A host hears in time: at once if no way leads there. Its device forgets it later. */
+CASE(a_device_that_is_gone_is_noticed_in_time)
+{
+	for (int silent = 0; silent < 2; silent++) {
+		uint64_t took;
+
+		setup(0, 0, 0);
+		greet();
+		lossy.away = !silent;
+		lossy.lose = 100;
+		took = until_over(0);
+		CHECK(took > (silent ? 1000 : 50) * (uint64_t)MS);
+		CHECK(took < (silent ? 1300 : 70) * (uint64_t)MS);
+		CHECK_EQ(t.area[0]->state, NFC_DEVICE_OFF);
+		CHECK_EQ(t.rings[0], 1);
+		CHECK(until_over(1) < 1300ull * MS);
+		teardown();
+	}
+}
+
+/* A device that has nothing to say, and whose heartbeat takes its time, is heard. */
+CASE(a_device_that_says_nothing_is_not_gone)
+{
+	setup(0, 0, 0);
+	greet();
+	CHECK(until_over(0) >= 3000ull * MS);
+	CHECK_EQ(t.area[0]->state, NFC_DEVICE_READY);
+	teardown();
+}
+
+/* Ways that come back soon are no loss, nor is time in which nobody looked. */
+CASE(a_way_that_comes_back_costs_time)
+{
+	setup(0, 0, 0);
+	greet();
+	for (int i = 0; i < 20; i++) {
+		uint64_t back = lossy.now + 48ull * MS;
+
+		lossy.away = true;
+		while (lossy.now < back)
+			step();
+		lossy.away = false;
+		step();
+	}
+	lossy.away = true;
+	for (int i = 0; i < NFC_FAR_ASTRAY; i++) {
+		lossy.now += 1000ull * MS;
+		step();
+	}
+	CHECK(!t.end[0].over);
+	lossy.away = false;
+	t.area[1]->heartbeat.header = nfc_header(NFC_TYPE_HEARTBEAT, 56, EPOCH,
+						 2, 0);
+	for (int i = 0; i < 1000; i++)
+		step();
+	CHECK_EQ(t.area[0]->heartbeat.header, t.area[1]->heartbeat.header);
 	teardown();
 }
 

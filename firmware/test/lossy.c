@@ -35,6 +35,7 @@ void lossy_reset(uint32_t lose, uint32_t twice, uint32_t late)
 void lossy_calm(void)
 {
 	lossy.lose = lossy.twice = lossy.late = 0;
+	lossy.away = false;
 }
 
 static void put(const struct nfc_packet *p, const void *data)
@@ -58,13 +59,20 @@ int nfc_node_send(struct nfc_node *n, const struct nfc_packet *p,
 	q.from = n->config.address;
 	if (!chance(20))
 		return -NFC_EBUSY;
-	if (!chance(500))
+	if (lossy.away || !chance(500))
 		return -NFC_ENOTARGET;
 	if (chance(100) >= lossy.lose)
 		put(&q, data);
 	if (chance(100) < lossy.twice)
 		put(&q, data);
 	return 0;
+}
+
+bool nfc_node_reaches(const struct nfc_node *n, uint32_t address)
+{
+	(void)n;
+	(void)address;
+	return !lossy.away;
 }
 
 void lossy_give(struct flying *f,

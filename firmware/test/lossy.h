@@ -25,6 +25,7 @@ extern struct lossy {
 	struct flying flying[FLYING];
 	uint64_t now, random;
 	uint32_t lose, twice, late; /* of 100 packets */
+	bool away; /* no way leads from either to the other */
 } lossy;
 
 void lossy_reset(uint32_t lose, uint32_t twice, uint32_t late);

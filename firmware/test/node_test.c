@@ -273,6 +273,38 @@ CASE(a_node_dies_and_comes_back)
 	}
 }
 
+/* Milliseconds until no way leads from one node to another. */
+static uint32_t until_no_way(struct nfc_mesh *m, uint32_t from, uint32_t to)
+{
+	for (uint32_t ms = 0; ms < 5000; ms++) {
+		if (nfc_mesh_route(m, from, from, to, NFC_LINKS, 0).link ==
+		    NFC_NO_ROUTE)
+			return ms;
+		nfc_mesh_step(m, MS, MS / 10);
+	}
+	return 5000;
+}
+
+/* As links are unless they are told otherwise: all know in time, however far they are. */
+CASE(a_node_that_is_gone_is_noticed_in_time)
+{
+	for (int silent = 0; silent < 2; silent++) {
+		struct nfc_mesh_config c = {
+			.node = { .torus = { { 5, 3, 1 } } },
+		};
+		struct nfc_mesh *m = nfc_mesh_new(&c, NULL);
+
+		REQUIRE(m);
+		nfc_mesh_step(m, 1000ull * MS, MS / 10);
+		CHECK_EQ(until_no_way(m, 0, 7), 5000);
+		nfc_mesh_kill(m, 7, true, silent);
+		CHECK(until_no_way(m, 0, 7) < (silent ? 750 : 5));
+		for (uint32_t i = 0; i < 15; i++)
+			CHECK(i == 7 || until_no_way(m, i, 7) < 5);
+		nfc_mesh_free(m);
+	}
+}
+
 /* Sensors and a silent host show in the word that all know. */
 CASE(sensors_and_the_host)
 {

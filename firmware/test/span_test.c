@@ -653,7 +653,7 @@ CASE(a_way_that_breaks_at_any_moment)
 			for (int i = 0; i < ticks; i++)
 				tick();
 			lossy.lose = 100;
-			pass_time(SECOND + SECOND / 5);
+			pass_time(SECOND + SECOND / 2);
 			CHECK(kind != 1 || caller->step < 2 || caller->rc[1] ||
 			      (target->step > 0 && !target->rc[0]));
 			for (int at = 0; at < 2; at++)
@@ -666,6 +666,60 @@ CASE(a_way_that_breaks_at_any_moment)
 			check_pair_works();
 			end();
 		}
+}
+
+static int ends_left(void)
+{
+	int n = 0;
+
+	for (int at = 0; at < 2; at++)
+		for (int i = 0; i < 2 * NFC_JOINTS; i++)
+			n += w.end[at][i].used;
+	return n;
+}
+
+/* Both are told in time: at once if no way leads from one to the other. */
+CASE(an_end_that_is_gone_is_noticed_in_time)
+{
+	for (int silent = 0; silent < 2; silent++) {
+		uint64_t since;
+
+		begin(0, 0, 0);
+		pair_of(THERE, waits, writes);
+		while (caller->step < 1 || ends_left() < 2)
+			tick();
+		pass_time(SECOND / 4);
+		since = lossy.now;
+		lossy.away = !silent;
+		lossy.lose = 100;
+		while (ends_left() && lossy.now - since < 2ull * SECOND)
+			tick();
+		since = lossy.now - since;
+		CHECK(since > (silent ? SECOND : SECOND / 20));
+		CHECK(since < (silent ? SECOND * 13ull / 10 : SECOND / 14));
+		both_done(0, 2);
+		CHECK_EQ(caller->rc[1], -NFC_ECLOSED);
+		end();
+	}
+}
+
+/* Ways that come back soon cost time, and nothing else. */
+CASE(a_way_that_comes_back)
+{
+	begin(0, 0, 0);
+	pair_of(THERE, answers, asks);
+	both_done(0, 1);
+	for (int i = 0; i < 100 && caller->step < 2; i++) {
+		lossy.away = true;
+		pass_time(SECOND * 48ull / 1000);
+		lossy.away = false;
+		for (int k = 0; k < 8; k++)
+			tick();
+	}
+	both_done(1, 2);
+	CHECK_EQ(caller->rc[1], MANY);
+	CHECK_EQ(target->size, MANY);
+	end();
 }
 
 /* The host of one end goes at any moment, and so does its process. */

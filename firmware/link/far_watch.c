@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Whether the other end is there. It counts looks: a node that stood still heard nothing
+ * meanwhile and knew of no way, and nobody is gone for that. See far.h.
+ */
+#include "far.h"
+
+/* Is it time to look? Ends of one clock wake at the same time. */
+static bool look(struct nfc_far_line *l, uint64_t *at, uint64_t every)
+{
+	bool now = l->now >= *at;
+
+	if (now)
+		*at = l->now - l->now % every + every;
+	nfc_far_due(l, *at);
+	return now;
+}
+
+bool nfc_far_gone(struct nfc_far_line *l, struct nfc_far_watch *w, bool way)
+{
+	if (look(l, &w->look_ns, NFC_FAR_LOOK_NS))
+		w->silent++;
+	if (!way || nfc_node_reaches(l->node, l->peer))
+		w->astray = 0;
+	else if (look(l, &w->way_ns, NFC_FAR_WAY_NS))
+		w->astray++;
+	return w->silent > NFC_FAR_SILENT || w->astray > NFC_FAR_ASTRAY;
+}
+
+void nfc_far_lose(struct nfc_far *f, enum nfc_device_state state)
+{
+	atomic_store_explicit((_Atomic nfc_le32 *)&f->config.area->state, state,
+			      memory_order_release);
+	f->config.port.ring(f->config.port.self, 0);
+}
