@@ -11,6 +11,10 @@
 #include "nfcm_compat.h"
 #include "nfcm_kmod.h"
 
+enum {
+	AT_ONCE = PFN_DOWN(NFCM_PART_MAX), /* pages, until others get the processor */
+};
+
 static struct nfcm_dev *dev_of(const struct nfcm_op *op)
 {
 	return op->ch->epoch->dev;
@@ -32,11 +36,22 @@ static void unpin(struct nfcm_chunk *chunk, unsigned long n)
 		unpin_user_pages(chunk->pages, n);
 }
 
+/* Let so many pages go, which may wait for their locks. */
+void nfcm_unpin_pages(struct page **pages, unsigned long count, bool dirty)
+{
+	unsigned long done, n;
+
+	for (done = 0; done < count; done += n) {
+		n = min_t(unsigned long, count - done, AT_ONCE);
+		unpin_user_pages_dirty_lock(pages + done, n, dirty);
+		cond_resched();
+	}
+}
+
 /* Pin so many pages of the caller's, from one on: all of them, or none. */
 int nfcm_pin_pages(unsigned long start, unsigned long count,
 		   struct page **pages, unsigned int flags)
 {
-	enum { AT_ONCE = PFN_DOWN(NFCM_PART_MAX) };
 	unsigned long done = 0;
 
 	while (done < count) {
@@ -48,7 +63,7 @@ int nfcm_pin_pages(unsigned long start, unsigned long count,
 			got = pin_user_pages_fast(at, (int)n, flags,
 						  pages + done);
 		if (got <= 0) {
-			unpin_user_pages(pages, done);
+			nfcm_unpin_pages(pages, done, false);
 			return got == -ENOMEM ? -ENOMEM : -EFAULT;
 		}
 		done += got;

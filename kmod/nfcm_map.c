@@ -205,8 +205,10 @@ int nfcm_map_pages(struct nfcm_map *m, struct page **pages, u64 start, u64 end)
 		rc = piece_alloc(m, pieces);
 	if (rc)
 		return rc;
-	for (i = 0; i < m->parts; i++)
+	for (i = 0; i < m->parts; i++) {
 		note_pieces(m, &m->part[i], 0, end - start);
+		cond_resched();
+	}
 	return noted(m, end - start);
 }
 

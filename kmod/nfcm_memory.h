@@ -147,6 +147,7 @@ void nfcm_pins_done(struct nfcm_op *op);
 void nfcm_pins_fini(struct nfcm_op *op);
 int nfcm_pin_pages(unsigned long start, unsigned long count,
 		   struct page **pages, unsigned int flags);
+void nfcm_unpin_pages(struct page **pages, unsigned long count, bool dirty);
 const struct nfc_gather *nfcm_pins_list(const struct nfcm_op *op, u64 k,
 					u32 *length);
 

@@ -139,7 +139,7 @@ static void unpin(struct nfcm_region *r)
 {
 	struct nfcm_dev *dev = r->file->dev;
 
-	unpin_user_pages_dirty_lock(r->pages, r->npages, r->write);
+	nfcm_unpin_pages(r->pages, r->npages, r->write);
 	nfcm_count(dev, NFCM_COUNT_PINNED, -(s64)(r->npages << PAGE_SHIFT));
 }
 

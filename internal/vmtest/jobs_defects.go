@@ -198,6 +198,10 @@ var defects = []defect{
 		binary: "region", args: []string{"-n", "protected"}, wants: `error == EFAULT`,
 	},
 	{
+		name: "region-at-one-go", about: "who gives a large region back keeps the processor until it is done", group: inDefects, kernel: "release",
+		binary: "region", args: []string{"-n", "a_large_one"}, wants: `seen > 0`,
+	},
+	{
 		name: "interrupt-waits-for-page", about: "a page is locked in the thread of an interrupt", group: inDefects, kernel: "release",
 		binary: "clients", args: []string{"-n", "no_interrupt"}, wants: `irq/`,
 	},

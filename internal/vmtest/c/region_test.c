@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ enum {
 	PAGE = NFC_PAGE_SIZE,
 	SIZE = 64 * PAGE,
 	BULK = 6 << 20, /* some parts */
+	LARGE = 24 << 20, /* many parts, of small pages each */
 	LINE = 64, /* two mappings of one the DMA debugging warns of */
 	ROUNDS = 40, /* of each pair */
 	NOBODY = 65534,
@@ -556,6 +558,90 @@ CASE(its_device_went)
 	close(fd);
 	check_device();
 	free_pages(p, BULK);
+	check_pins();
+}
+
+/* ---- a large region, and who waits for the processor that gives it back ---- */
+
+/* Who looks, as often as it can, how many pages were let go since the machine began. */
+struct watch {
+	pthread_barrier_t ready;
+	volatile bool over;
+	long seen; /* times that it was between these: */
+	long first, last;
+};
+
+/* This thread, on the first processor; before all others there if it is urgent. */
+static void on_one_processor(bool urgent)
+{
+	struct sched_param p = { .sched_priority = urgent };
+	cpu_set_t first;
+
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	CHECK_EQ(sched_setaffinity(0, sizeof(first), &first), 0);
+	CHECK_EQ(sched_setscheduler(0, urgent ? SCHED_FIFO : SCHED_OTHER, &p),
+		 0);
+}
+
+static void *watcher(void *argument)
+{
+	struct watch *w = argument;
+
+	on_one_processor(true);
+	pthread_barrier_wait(&w->ready);
+	while (!w->over) {
+		long n = released();
+
+		w->seen += n > w->first && n < w->last;
+		usleep(100);
+	}
+	return NULL;
+}
+
+/* Register and give back: how often the watcher had the processor half way. */
+static long seen_half_way(int fd, const uint8_t *p)
+{
+	enum { LATE = 512 }; /* pages that processors have not counted yet */
+	struct watch w = { .seen = 0 };
+	pthread_t thread;
+
+	CHECK_EQ(registers(fd, p, LARGE), 0);
+	CHECK_EQ(pinned(), LARGE / PAGE);
+	w.first = released() + LATE;
+	w.last = w.first + LARGE / PAGE - 2 * LATE;
+	pthread_barrier_init(&w.ready, NULL, 2);
+	if (!CHECK(!pthread_create(&thread, NULL, watcher, &w)))
+		return 0;
+	pthread_barrier_wait(&w.ready);
+	CHECK_EQ(unregister(fd, p), 0);
+	w.over = true;
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&w.ready);
+	return w.seen;
+}
+
+CASE(a_large_one_leaves_the_processor_to_others)
+{
+	int fd = fresh(), tries = 20;
+	long seen = 0;
+	cpu_set_t all;
+	uint8_t *p = mmap(NULL, LARGE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	REQUIRE(p != MAP_FAILED);
+	madvise(p, LARGE, MADV_NOHUGEPAGE); /* there may be none at all */
+	memset(p, 1, LARGE);
+	sched_getaffinity(0, sizeof(all), &all);
+	on_one_processor(false);
+	seen_half_way(fd,
+		      p); /* clean pages wait for their locks, dirty ones do not */
+	while (!seen && tries--)
+		seen = seen_half_way(fd, p);
+	CHECK(seen > 0);
+	sched_setaffinity(0, sizeof(all), &all);
+	close(fd);
+	free_pages(p, LARGE);
 	check_pins();
 }
 

@@ -246,18 +246,13 @@ uint8_t pattern(uint64_t seed, uint64_t i)
 	return (uint8_t)((i * 0x9E3779B97F4A7C15ull + seed) >> 56);
 }
 
-/* A counter of /proc/vmstat, after the processors' own shares were added. */
+/* A counter of /proc/vmstat. */
 static long vmstat(const char *name)
 {
-	FILE *f = fopen("/proc/sys/vm/stat_refresh", "w");
+	FILE *f = fopen("/proc/vmstat", "r");
 	char key[64];
 	long value, found = -1;
 
-	if (f) {
-		fputs("1", f);
-		fclose(f);
-	}
-	f = fopen("/proc/vmstat", "r");
 	while (f && fscanf(f, "%63s %ld", key, &value) == 2)
 		if (!strcmp(key, name))
 			found = value;
@@ -267,11 +262,30 @@ static long vmstat(const char *name)
 	return found;
 }
 
+long released(void)
+{
+	return vmstat("nr_foll_pin_released");
+}
+
+/* Processors add what they counted for themselves. */
+static void refresh(void)
+{
+	FILE *f = fopen("/proc/sys/vm/stat_refresh", "w");
+
+	if (f) {
+		fputs("1", f);
+		fclose(f);
+	}
+}
+
 long pinned(void)
 {
-	long released = vmstat("nr_foll_pin_released");
+	long before;
 
-	return vmstat("nr_foll_pin_acquired") - released;
+	refresh();
+	before = released();
+	refresh();
+	return vmstat("nr_foll_pin_acquired") - before;
 }
 
 void check_pins(void)

@@ -85,6 +85,8 @@ uint8_t pattern(uint64_t seed, uint64_t i);
 void check_pins(void);
 /* Pinned now, in pages, by /proc/vmstat. */
 long pinned(void);
+/* Let go since the machine began; what a processor did last may not be counted yet. */
+long released(void);
 
 /* Memory that is the caller's own, page-aligned and filled with a byte. */
 uint8_t *pages(size_t size, int fill);
