@@ -263,6 +263,14 @@ func (d *Device) Hold(mem []byte) (release func()) {
 	return r.Done
 }
 
+// Lose puts the device out of use until it is reset, as a fault does, and returns when its DMA is
+// fenced.
+func (d *Device) Lose(err error) {
+	e := d.cur.Load()
+	e.fail(err)
+	<-e.fenced
+}
+
 // Reset ends every pending call with ErrDeviceLost, boots the device anew and
 // shakes hands again. If ctx ends before the last call has left, or the device
 // does not boot, the device stays lost and Reset may be called again.

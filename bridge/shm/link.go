@@ -42,7 +42,8 @@ type link struct {
 	opening sync.Mutex // guards access
 	access  *access    // nil: nobody put or got yet
 
-	over sync.Once // close
+	over     sync.Once // close
+	covering sync.Once // what it does not answer keeps copies of memory
 }
 
 // dial connects to a device process, and becomes a host of it with an epoch after the

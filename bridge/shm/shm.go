@@ -47,7 +47,7 @@ func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Devi
 	if !p.inFabric() {
 		return dev, nil
 	}
-	return nodes.Join(dev, &torus{port: p, options: opts, info: info, log: log}), nil
+	return nodes.Join(dev, &torus{port: p, options: opts, info: info, log: log, lose: dev.(*mailbox.Device).Lose}), nil
 }
 
 // someNumber returns one that nobody guesses, and not 0.
@@ -202,12 +202,18 @@ func (p *port) Fence() {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	err := p.link.ask(&shmwire.Message{Kind: shmwire.Fence})
-	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		return // it did, or has gone
+	if errors.Is(err, os.ErrDeadlineExceeded) { // else it did, or has gone
+		p.cover(p.link)
 	}
-	if err := p.memory.cover(); err != nil {
-		p.events.Error("device does not answer, and may still write to registered memory", "address", p.options.path, "err", err)
-	}
+}
+
+// cover puts copies in the place of all memory, once for a device process that does not answer.
+func (p *port) cover(l *link) {
+	l.covering.Do(func() {
+		if err := p.memory.cover(); err != nil {
+			p.events.Error("device does not answer, and may still write to registered memory", "address", p.options.path, "err", err)
+		}
+	})
 }
 
 // Restart takes leave of the device process and comes again, to the one that is there now.

@@ -21,6 +21,7 @@ type torus struct {
 	options options
 	info    bridge.Info
 	log     *logqueue.Queue // of the device; closed with that
+	lose    func(error)     // ends the device, until it is reset
 }
 
 var _ nodes.Torus = (*torus)(nil)
@@ -124,11 +125,6 @@ func (t *torus) Put(ctx context.Context, to bridge.FabricWindow, offset uint64, 
 // Get has it read from one.
 func (t *torus) Get(ctx context.Context, from bridge.FabricWindow, offset uint64, buf []byte) error {
 	return t.access(ctx, shmwire.Get, from, offset, buf)
-}
-
-// Window is not there: the device process does not reach memory of its clients for others.
-func (*torus) Window(context.Context, []byte, bridge.WindowAccess) (bridge.HostWindow, error) {
-	return nil, fmt.Errorf("window of memory of a client: %w", bridge.ErrNotSupported)
 }
 
 // Open makes this process a host of the device of another node.

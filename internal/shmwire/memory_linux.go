@@ -24,22 +24,28 @@ func Seal(fd int) error {
 	return nil
 }
 
-// CheckMemory returns an error unless a descriptor is a memfd of so many bytes
-// that keeps its size: then no access within them kills the process because the other
-// side cut it off.
-func CheckMemory(fd int, size uint64) error {
+// SizeOf returns the size of a memfd that keeps it: then no access within it kills the
+// process because the other side cut it off. Anything else is an error.
+func SizeOf(fd int) (uint64, error) {
 	seals, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), getSeals, 0)
 	if errno != 0 || seals&sealed != sealed {
-		return errUnsealed
+		return 0, errUnsealed
 	}
 	var st syscall.Stat_t
 	if err := syscall.Fstat(fd, &st); err != nil {
-		return fmt.Errorf("size of memory: %w", err)
+		return 0, fmt.Errorf("size of memory: %w", err)
 	}
-	if st.Size < 0 || uint64(st.Size) != size {
-		return fmt.Errorf("memory of %d bytes in place of %d: %w", st.Size, size, syscall.EINVAL)
+	return uint64(max(st.Size, 0)), nil
+}
+
+// CheckMemory returns an error unless a descriptor is a memfd of so many bytes that keeps its
+// size.
+func CheckMemory(fd int, size uint64) error {
+	is, err := SizeOf(fd)
+	if err == nil && is != size {
+		err = fmt.Errorf("memory of %d bytes in place of %d: %w", is, size, syscall.EINVAL)
 	}
-	return nil
+	return err
 }
 
 // memoryMost bounds what ReadMemory reads: the state of the largest fabric has 13 MiB.

@@ -16,7 +16,7 @@ import (
 )
 
 // Version is that of the wire. Both sides have the same, or part.
-const Version = 3
+const Version = 4
 
 // Network is the kind of socket: it keeps the limits of messages.
 const Network = "unixpacket"
@@ -41,6 +41,14 @@ const (
 	Cut                      // Address: see AddressOfLink; Size: 1 to cut a link of the process's node, 0 to mend it
 	Test                     // Address: likewise; Size: words; answered with those that were checked, and those that were wrong
 	Accesses                 // answered with a descriptor: the socket for puts and gets, once
+	Window                   // Address: in the descriptor's memory; Size: bytes; Epoch: a bridge.WindowAccess; answered with the key of the window as Address and, as Size, AddressOf its node
+	Revoke                   // Address: the key of a window; answered when nothing touches it any more
+)
+
+// What the windows of one user's clients are together at most: half of what a node has.
+const (
+	UserWindows     = 2 * bridge.HostWindows
+	UserWindowBytes = 2 * bridge.HostWindowBytes
 )
 
 // TestSlice bounds one request to test a link, as others wait for it. A longer test is several.
@@ -91,7 +99,7 @@ const (
 	OfDevice Of = iota + 1
 	OfUser
 	OfClient
-	OfNode // hosts of one node at the device of another
+	OfNode // hosts of one node at the device of another, or windows of a node
 )
 
 // Bound is what a refused request would have exceeded.
@@ -132,6 +140,12 @@ func (m *Message) Err() error {
 		return bridge.ErrLinkDown
 	case m.Kind == Map && errors.Is(err, bridge.ErrNoMemory) && of == OfUser:
 		return fmt.Errorf("the clients of this user may map %d bytes together: %w", m.Size, err)
+	case m.Kind == Window && errors.Is(err, bridge.ErrNoMemory) && of == OfClient:
+		return fmt.Errorf("a process has windows of %d bytes, and %d windows: %w", m.Size, bridge.HostWindows, err)
+	case m.Kind == Window && errors.Is(err, bridge.ErrNoMemory) && of == OfUser:
+		return fmt.Errorf("the clients of this user may have windows of %d bytes together, and %d windows: %w", m.Size, UserWindows, err)
+	case m.Kind == Window && errors.Is(err, bridge.ErrNoMemory) && of == OfNode:
+		return fmt.Errorf("the node has as many windows as it takes: %w", err)
 	case m.Kind == Map && errors.Is(err, bridge.ErrNoMemory) && of == OfClient:
 		return fmt.Errorf("a client may map %d bytes: %w", m.Size, err)
 	}

@@ -24,13 +24,14 @@ type Fabric interface {
 	// Joints returns what joins processes of a client of the own device to those that
 	// its hosts have at other nodes.
 	Joints(owner uint64) (*firmware.Joints, error)
-	// State, Route, CutLink, TestLink, Put and Get are as of [bridge.Fabric].
+	// State, Route, CutLink, TestLink, Put, Get and Window are as of [bridge.Fabric].
 	State() (bridge.FabricState, error)
 	Route(from, to abi.Node) ([]bridge.FabricHop, error)
 	CutLink(n abi.Node, link int, cut bool) error
 	TestLink(ctx context.Context, n abi.Node, link int, words uint64) (bridge.LinkTest, error)
 	Put(ctx context.Context, to bridge.FabricWindow, offset uint64, data []byte) error
 	Get(ctx context.Context, from bridge.FabricWindow, offset uint64, buf []byte) error
+	Window(ctx context.Context, mem []byte, access bridge.WindowAccess) (bridge.HostWindow, error)
 	// Leave returns when hosts of other nodes neither come to the device nor go any more.
 	Leave()
 }

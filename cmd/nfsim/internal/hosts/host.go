@@ -45,7 +45,9 @@ type host struct {
 	mapped uint64 // bytes
 	sizes  map[uint64]uint64
 
-	accesses *accesses // nil: it did not ask for them
+	accesses    *accesses               // nil: it did not ask for them
+	windows     map[uint64]clientWindow // by their keys
+	windowBytes uint64
 }
 
 // greet reads the hello; false if there is none, or of another version, which is answered.
@@ -71,6 +73,7 @@ func (s *Server) send(c *net.UnixConn, m shmwire.Message) {
 func (s *Server) attach(c *net.UnixConn, peer fdpass.Peer, u *user, hello shmwire.Message) (*host, abi.Status) {
 	h := &host{
 		server: s, conn: c, user: u, own: isOwn(peer), uid: uint64(peer.UID) + 1, bell: [2]int{-1, -1}, epoch: max(hello.Epoch+1, 1), sizes: make(map[uint64]uint64),
+		windows: make(map[uint64]clientWindow),
 	}
 	var err error
 	if h.bus, err = firmware.NewBus(s.areaSize, 0); err != nil {
@@ -132,6 +135,7 @@ func (h *host) end() firmware.BusStats {
 	if h.accesses != nil {
 		h.accesses.end()
 	}
+	h.endWindows()
 	if h.device != nil {
 		h.device.Detach()
 	}
@@ -153,7 +157,7 @@ func (h *host) serve() error {
 	_ = h.conn.SetReadDeadline(time.Time{})
 	for {
 		m, files, err := shmwire.Receive(h.conn, func(m *shmwire.Message) int {
-			if m.Kind == shmwire.Map {
+			if m.Kind == shmwire.Map || m.Kind == shmwire.Window {
 				return 1
 			}
 			return 0
@@ -182,6 +186,11 @@ func (h *host) answer(m *shmwire.Message, files []int) (answer shmwire.Message, 
 			answer = shmwire.Refusal(m.Kind, status, bound)
 		}
 		_ = syscall.Close(files[0])
+	case shmwire.Window:
+		answer = h.openWindow(m, files[0])
+		_ = syscall.Close(files[0])
+	case shmwire.Revoke:
+		answer.Status = uint16(h.revoke(m.Address))
 	case shmwire.Unmap:
 		answer.Status = uint16(h.unmap(m.Address, m.Size))
 	case shmwire.Fence:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/internal/fdpass"
 	"github.com/nfcomms/nfcomms/internal/owners"
+	"github.com/nfcomms/nfcomms/internal/shmwire"
 )
 
 // user is what the clients of one user have together. Guarded by the server's mu.
@@ -16,6 +17,8 @@ type user struct {
 	hosts  int
 	mapped uint64 // bytes
 	own    bool   // it is bounded by nothing
+
+	windows, windowBytes uint64
 }
 
 // silent is a connection that said nothing yet, and whose it is.
@@ -124,4 +127,24 @@ func (s *Server) unmapped(u *user, size uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u.mapped -= size
+}
+
+// windowing counts a window of a user; false if that would be too much.
+func (s *Server) windowing(u *user, size uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !u.own && (u.windows == shmwire.UserWindows || size > shmwire.UserWindowBytes-u.windowBytes) {
+		return false
+	}
+	u.windows++
+	u.windowBytes += size
+	return true
+}
+
+// unwindowed counts it no more.
+func (s *Server) unwindowed(u *user, size uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u.windows--
+	u.windowBytes -= size
 }

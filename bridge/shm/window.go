@@ -1,0 +1,76 @@
+//go:build linux
+
+package shm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"unsafe"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/internal/shmwire"
+)
+
+// hostWindow is memory of this process that the device process lets others reach.
+type hostWindow struct {
+	torus  *torus
+	link   *link // that it was made over
+	remote bridge.FabricWindow
+}
+
+// Window makes memory of this process a window of the device process's node.
+func (t *torus) Window(ctx context.Context, mem []byte, access bridge.WindowAccess) (bridge.HostWindow, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	t.port.mu.RLock()
+	l := t.port.link
+	t.port.mu.RUnlock()
+	remote, err := t.port.memory.window(l, mem, access)
+	if err != nil {
+		t.unanswered(l, err)
+		return nil, fmt.Errorf("window of %d bytes: %w", len(mem), err)
+	}
+	return &hostWindow{t, l, remote}, nil
+}
+
+// window has the device process reach memory of an arena for others.
+func (m *arenas) window(l *link, mem []byte, access bridge.WindowAccess) (bridge.FabricWindow, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
+	a := m.findLocked(at)
+	if a == nil || uint64(at-a.at())+uint64(len(mem)) > a.size {
+		return bridge.FabricWindow{}, fmt.Errorf("only memory of Alloc is reached: %w", bridge.ErrNotSupported)
+	}
+	ask := shmwire.Message{Kind: shmwire.Window, Address: uint64(at - a.at()), Size: uint64(len(mem)), Epoch: uint32(access)}
+	answer, _, err := l.request(&ask, 0, a.fd)
+	if err != nil {
+		return bridge.FabricWindow{}, err
+	}
+	node, ok := shmwire.NodeOf(answer.Size)
+	if !ok {
+		return bridge.FabricWindow{}, fmt.Errorf("%w: a window of no node: %w", bridge.ErrDeviceLost, shmwire.ErrForeign)
+	}
+	return bridge.FabricWindow{Node: node, Key: answer.Address}, nil
+}
+
+// Remote returns what others need to know of it.
+func (w *hostWindow) Remote() bridge.FabricWindow { return w.remote }
+
+// Revoke has the device process forget it. One that does not answer is lost, and keeps a copy of
+// the memory.
+func (w *hostWindow) Revoke() {
+	w.torus.unanswered(w.link, w.link.ask(&shmwire.Message{Kind: shmwire.Revoke, Address: w.remote.Key}))
+}
+
+// unanswered ends the device if a request was not answered, whose process may go on and touch
+// memory as if it had been: no call uses that memory any more before it is covered.
+func (t *torus) unanswered(l *link, err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.lose(err)
+		t.port.cover(l)
+	}
+}
