@@ -58,6 +58,20 @@ void nfc_fifo_write(struct nfc_fifo *f, uint32_t offset, const void *word,
 	}
 }
 
+void nfc_fifo_copy(struct nfc_fifo *f, const struct nfc_fifo *from, uint32_t at,
+		   uint32_t n)
+{
+	uint32_t done = 0;
+
+	while (done < n) {
+		struct nfc_word *run;
+		uint32_t some = nfc_fifo_run(from, at + done, n - done, &run);
+
+		nfc_fifo_write(f, done, run, some);
+		done += some;
+	}
+}
+
 void nfc_fifo_read(const struct nfc_fifo *f, uint32_t at, struct nfc_word *out,
 		   uint32_t n)
 {
@@ -91,6 +105,12 @@ struct nfc_held *nfc_fifo_push(struct nfc_fifo *f, struct nfc_word header,
 void nfc_fifo_pop(struct nfc_fifo *f)
 {
 	f->begin += nfc_packet_cost(nfc_fifo_at(f, f->first++)->words);
+}
+
+void nfc_fifo_rewind(struct nfc_fifo *f)
+{
+	if (f->begin == f->end)
+		f->begin = f->end = 0;
 }
 
 /*

@@ -39,10 +39,11 @@ bool nfc_control_valid(const struct nfc_link_end *l, struct nfc_word w)
 	return w.hi >> 32 == checksum(l, w.lo, (uint32_t)w.hi);
 }
 
-/* Copy words that lie together, and add them to a sum. */
+/* Copy words that lie together, if there is a place, and add them to a sum. */
 static void copy_words(const struct nfc_link_port *port, struct nfc_word *to,
 		       const void *from, uint32_t n, struct nfc_sum *sum)
 {
+	const struct nfc_word *lie = to ? to : from;
 	uint64_t size = n * sizeof(*to);
 
 	if (port->copy) {
@@ -50,9 +51,10 @@ static void copy_words(const struct nfc_link_port *port, struct nfc_word *to,
 					 NFC_WORD_MAGIC.lo);
 		return;
 	}
-	__builtin_memcpy(to, from, size);
-	sum->crc = port_crc(port, sum->crc, to, size);
-	sum->magic |= nfc_until_magic(to, n) < n;
+	if (to)
+		__builtin_memcpy(to, from, size);
+	sum->crc = port_crc(port, sum->crc, lie, size);
+	sum->magic |= nfc_until_magic(lie, n) < n;
 }
 
 void nfc_payload_write(const struct nfc_link_port *port, struct nfc_fifo *f,
@@ -69,6 +71,19 @@ void nfc_payload_write(const struct nfc_link_port *port, struct nfc_fifo *f,
 		from += run * sizeof(*to);
 		offset += run;
 		n -= run;
+	}
+}
+
+void nfc_payload_sum(const struct nfc_link_port *port, const struct nfc_fifo *f,
+		     uint32_t at, uint32_t n, struct nfc_sum *sum)
+{
+	while (n) {
+		struct nfc_word *run;
+		uint32_t some = nfc_fifo_run(f, at, n, &run);
+
+		copy_words(port, NULL, run, some, sum);
+		at += some;
+		n -= some;
 	}
 }
 

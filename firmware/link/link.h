@@ -42,6 +42,7 @@ enum nfc_link_limits {
 	NFC_LINK_BURST = 1088, /* words given to the port at once: four packets and their credits */
 	NFC_LINK_BUDGET = 4096, /* words taken from the port in one turn */
 	NFC_LINK_TEST_WORDS = 256, /* of a burst between packets, as long as one of those */
+	NFC_LINK_SHARED = 8, /* words of a payload that is shared, at least: less are soon copied */
 	NFC_LINK_VERSION = 3,
 };
 
@@ -97,10 +98,19 @@ struct nfc_link_port {
 	uint32_t (*crc)(uint32_t crc, const void *data, uint64_t size);
 	/*
 	 * Copy some times 16 bytes and add what was copied to a checksum, in one pass;
-	 * returns whether any 16 may begin with mark. NULL: there is no such pass.
+	 * returns whether any 16 may begin with mark. Without to they are summed only.
+	 * NULL: there is no such pass.
 	 */
 	bool (*copy)(uint32_t *crc, void *to, const void *from, uint64_t size,
 		     uint64_t mark);
+	/*
+	 * May payloads stay in the buffer of this end, because the other reads them there?
+	 * NULL: never.
+	 */
+	bool (*shares)(void *self, uint32_t link);
+	/* The buffer of the other end, if it shares, and its words; NULL: it is not reached. */
+	const struct nfc_word *(*shared)(void *self, uint32_t link,
+					 uint32_t *words);
 };
 
 /* Zero fields take the defaults of nfc_link_check(). */
@@ -128,7 +138,7 @@ enum nfc_link_state {
 };
 
 enum nfc_link_count {
-	NFC_LINK_WORDS_SENT = 0, /* words put to the port */
+	NFC_LINK_WORDS_SENT = 0, /* words put to the port, or shared */
 	NFC_LINK_WORDS_TAKEN = 1,
 	NFC_LINK_SENT = 2, /* packets, for the first time */
 	NFC_LINK_REPEATED = 3, /* packets sent again */
@@ -227,7 +237,9 @@ struct nfc_receiver {
 	uint16_t words, got;
 	uint64_t start; /* the control word it began with */
 	struct nfc_word header;
-	struct nfc_sum sum; /* of the words that came, if they are stored */
+	struct nfc_sum sum; /* of the words that came, if they are wanted */
+	struct nfc_fifo lies; /* where they lie whole, if they were not stored: word is not NULL */
+	uint32_t lies_at; /* index of the first there */
 	uint32_t prbs; /* generator of the self-test */
 	uint16_t burst, wrong;
 };
@@ -240,8 +252,8 @@ struct nfc_pending {
 	uint16_t test_burst, test_wrong;
 };
 
-/* News for the node that owns the link; see node.h. */
-struct nfc_link_news {
+/* What the node that owns the link does for it; see node.h. */
+struct nfc_link_owner {
 	void *self;
 	/* A record to send over this link, if there is one. */
 	bool (*next)(void *self, uint32_t link, uint32_t *node,
@@ -249,12 +261,18 @@ struct nfc_link_news {
 	/* A record that came. */
 	void (*came)(void *self, uint32_t link, uint32_t node, uint32_t version,
 		     uint32_t diagnostic);
+	/*
+	 * A packet came, and none is before it: use it where it lies, in f. False: not now,
+	 * it is to go to the FIFO.
+	 */
+	bool (*take)(void *self, uint32_t link, const struct nfc_held *h,
+		     const struct nfc_fifo *f);
 };
 
 struct nfc_link_end {
 	struct nfc_link_config config;
 	const struct nfc_link_port *port;
-	const struct nfc_link_news *news; /* NULL: nobody asks */
+	const struct nfc_link_owner *owner; /* NULL: there is none */
 	uint32_t index; /* enum nfc_link */
 	uint32_t node; /* own address, and torus as a number that both ends share */
 	uint32_t torus;
@@ -301,8 +319,8 @@ int nfc_link_check(struct nfc_link_config *config);
 /* Bytes of memory behind one end, for nfc_link_init(). */
 uint64_t nfc_link_size(const struct nfc_link_config *config);
 /*
- * Make an end in zeroed memory. The configuration was checked; memory is aligned
- * to 16 bytes and, as the port, outlives it.
+ * Make an end in memory, which is aligned to 16 bytes and, as the port, outlives it.
+ * The configuration was checked.
  */
 void nfc_link_init(struct nfc_link_end *l, const struct nfc_link_config *config,
 		   const struct nfc_link_port *port, uint32_t index,
@@ -371,10 +389,15 @@ bool nfc_fifo_room(const struct nfc_fifo *f, uint32_t words);
 /* Write payload of the packet that comes after the last, from word offset on. */
 void nfc_fifo_write(struct nfc_fifo *f, uint32_t offset, const void *word,
 		    uint32_t n);
+/* The same, of the words of another that begin at index at. */
+void nfc_fifo_copy(struct nfc_fifo *f, const struct nfc_fifo *from, uint32_t at,
+		   uint32_t n);
 struct nfc_held *nfc_fifo_push(struct nfc_fifo *f, struct nfc_word header,
 			       uint32_t words, uint32_t vc, struct nfc_sum sum);
 struct nfc_held *nfc_fifo_at(const struct nfc_fifo *f, uint32_t index);
 void nfc_fifo_pop(struct nfc_fifo *f);
+/* Begin anew if it is empty: words that were used last are near. */
+void nfc_fifo_rewind(struct nfc_fifo *f);
 /*
  * The words of a payload from word at on that lie together, n at most; returns
  * how many.
@@ -421,6 +444,9 @@ uint32_t nfc_crc32c(uint32_t crc, const void *data, uint64_t size);
 void nfc_payload_write(const struct nfc_link_port *port, struct nfc_fifo *f,
 		       uint32_t offset, const void *word, uint32_t n,
 		       struct nfc_sum *sum);
+/* Add n words of a FIFO, from index at on, to a sum. */
+void nfc_payload_sum(const struct nfc_link_port *port, const struct nfc_fifo *f,
+		     uint32_t at, uint32_t n, struct nfc_sum *sum);
 /* The next 32 bits of the pseudo-random sequence x^31 + x^28 + 1. */
 uint32_t nfc_prbs(uint32_t *state);
 

@@ -85,9 +85,10 @@ static void record_came(void *self, uint32_t link, uint32_t node,
 
 void nfc_news_init(struct nfc_node *n)
 {
-	n->news = (struct nfc_link_news){ n, next_record, record_came };
+	n->owner = (struct nfc_link_owner){ n, next_record, record_came,
+					    nfc_node_take };
 	for (uint32_t link = 0; link < NFC_LINKS; link++)
-		n->link[link].news = &n->news;
+		n->link[link].owner = &n->owner;
 	nfc_news_update(n);
 }
 

@@ -73,25 +73,14 @@ static void leave(struct nfc_node *n, struct nfc_word header, uint32_t words,
 static void forward(struct nfc_node *n, const struct nfc_fifo *f,
 		    const struct nfc_held *h, struct nfc_hop hop)
 {
-	struct nfc_fifo *to = &n->link[hop.link].tx.buffer;
-	uint32_t done = 0;
-
-	while (done < h->words) {
-		struct nfc_word *run;
-		uint32_t some = nfc_fifo_run(f, h->at + done, h->words - done,
-					     &run);
-
-		nfc_fifo_write(to, done, run, some);
-		done += some;
-	}
+	nfc_fifo_copy(&n->link[hop.link].tx.buffer, f, h->at, h->words);
 	leave(n, h->header, h->words, h->sum, hop);
 }
 
-/* See to the first packet of an input; false: it has to wait. */
+/* See to a packet, whose payload lies in f; false: it has to wait. */
 static bool route(struct nfc_node *n, const struct nfc_fifo *f,
-		  uint32_t came_by, uint32_t vc)
+		  const struct nfc_held *h, uint32_t came_by, uint32_t vc)
 {
-	const struct nfc_held *h = nfc_fifo_at(f, f->first);
 	struct nfc_packet p = nfc_packet_read(h->header);
 	uint32_t from = nfc_torus_index(&n->view.torus, p.from);
 	uint32_t to = nfc_torus_index(&n->view.torus, p.to);
@@ -146,7 +135,8 @@ static void serve(struct nfc_node *n, uint32_t input)
 	const struct nfc_fifo *f = input_fifo(n, input);
 
 	for (uint32_t i = 0; i < NFC_NODE_BUDGET && f->first != f->last; i++) {
-		if (!route(n, f, input / NFC_VCS, input % NFC_VCS)) {
+		if (!route(n, f, nfc_fifo_at(f, f->first), input / NFC_VCS,
+			   input % NFC_VCS)) {
 			if (!(n->waits >> input & 1))
 				n->blocked[input] = n->now;
 			n->waits |= 1u << input;
@@ -168,6 +158,18 @@ static uint32_t holding(const struct nfc_node *n)
 			inputs = inputs << 1 | (f[vc].first != f[vc].last);
 	}
 	return inputs;
+}
+
+/* Unless a packet waits: then all have their turn. */
+bool nfc_node_take(void *self, uint32_t link, const struct nfc_held *h,
+		   const struct nfc_fifo *f)
+{
+	struct nfc_node *n = self;
+
+	if (n->waits || n->stale || !route(n, f, h, link, h->vc))
+		return false;
+	n->moves++;
+	return true;
 }
 
 /* All inputs, each time another first; returns whether there are more that may go. */

@@ -53,7 +53,7 @@ struct nfc_node {
 	struct nfc_node_config config;
 	const struct nfc_link_port *link_port;
 	struct nfc_node_port port;
-	struct nfc_link_news news;
+	struct nfc_link_owner owner;
 	struct nfc_link_end link[NFC_LINKS];
 	struct nfc_fifo inject;
 	struct nfc_view view;
@@ -76,7 +76,7 @@ struct nfc_node {
 int nfc_node_check(struct nfc_node_config *config);
 /* Bytes behind a node, aligned to 16. */
 uint64_t nfc_node_size(const struct nfc_node_config *config);
-/* Make a node in zeroed memory; the configuration was checked. */
+/* Make a node in memory; the configuration was checked. */
 void nfc_node_init(struct nfc_node *n, const struct nfc_node_config *config,
 		   const struct nfc_link_port *link_port,
 		   const struct nfc_node_port *port, void *memory);
@@ -100,6 +100,12 @@ void nfc_node_host(struct nfc_node *n);
 void nfc_node_sense(struct nfc_node *n, uint32_t word);
 /* The node's own diagnostic word. */
 uint32_t nfc_node_word(const struct nfc_node *n);
+
+/* ---- node.c: for the links of a node ---- */
+
+/* A packet that came: struct nfc_link_owner. */
+bool nfc_node_take(void *self, uint32_t link, const struct nfc_held *h,
+		   const struct nfc_fifo *f);
 
 /* ---- news.c: what all nodes know of all ---- */
 

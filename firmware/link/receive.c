@@ -50,6 +50,24 @@ static void bad_packet(struct nfc_link_end *l)
 	ask(l, l->rx.start);
 }
 
+/* Where the payload lies, if the other end shares it; false: there is no such place. */
+static bool find_shared(struct nfc_link_end *l, uint64_t start)
+{
+	const struct nfc_link_port *port = l->port;
+	uint32_t shared = start >> NFC_START_SHARED_SHIFT &
+			  NFC_START_SHARED_MASK;
+	struct nfc_receiver *rx = &l->rx;
+
+	rx->lies = (struct nfc_fifo){ 0 };
+	if (!shared)
+		return true;
+	if (port->shared)
+		rx->lies.word = (struct nfc_word *)port->shared(
+			port->self, l->index, &rx->lies.size);
+	rx->lies_at = shared - 1;
+	return rx->lies.word && rx->lies_at < rx->lies.size;
+}
+
 static void start_came(struct nfc_link_end *l, struct nfc_word w)
 {
 	struct nfc_receiver *rx = &l->rx;
@@ -68,10 +86,42 @@ static void start_came(struct nfc_link_end *l, struct nfc_word w)
 	rx->words = (uint16_t)words;
 	rx->got = 0;
 	rx->sum = (struct nfc_sum){ 0 };
+	if (!find_shared(l, w.lo)) {
+		l->count[NFC_LINK_MALFORMED]++;
+		return;
+	}
 	rx->state = NFC_RECEIVE_HEADER;
 	rx->store = !ahead(rx, w.lo) && nfc_fifo_room(&rx->fifo[vc], words);
 	if (ahead(rx, w.lo) && ahead(rx, w.lo) <= NFC_SEQUENCE_MASK / 2)
 		ask(l, w.lo); /* one before it was lost */
+}
+
+static void consumed(struct nfc_link_end *l, uint32_t words)
+{
+	l->rx.consumed[l->rx.vc] += nfc_packet_cost(words);
+	l->rx.unreported += nfc_packet_cost(words);
+}
+
+/* The owner uses an accepted packet where it lies; false: it has to be stored. */
+static bool use_in_place(struct nfc_link_end *l)
+{
+	struct nfc_receiver *rx = &l->rx;
+	const struct nfc_fifo *f = &rx->fifo[rx->vc];
+	struct nfc_held h = { .header = rx->header,
+			      .at = rx->lies_at,
+			      .sum = rx->sum,
+			      .words = rx->words,
+			      .vc = rx->vc };
+
+	if (!rx->lies.word)
+		return false;
+	if (l->owner && f->first == f->last &&
+	    l->owner->take(l->owner->self, l->index, &h, &rx->lies)) {
+		consumed(l, h.words);
+		return true;
+	}
+	nfc_fifo_copy(&rx->fifo[rx->vc], &rx->lies, h.at, h.words);
+	return false;
 }
 
 /* The whole of the expected packet is there, and its checksum is right. */
@@ -89,10 +139,12 @@ static void accept(struct nfc_link_end *l)
 	l->pending.credit = true;
 	if (p.size > NFC_PACKET_SIZE || nfc_words(p.size) != rx->words) {
 		l->count[NFC_LINK_MALFORMED]++; /* no repetition will mend that */
-		rx->consumed[rx->vc] += nfc_packet_cost(rx->words);
+		consumed(l, rx->words);
 		return;
 	}
-	nfc_fifo_push(&rx->fifo[rx->vc], rx->header, rx->words, rx->vc, rx->sum);
+	if (!use_in_place(l))
+		nfc_fifo_push(&rx->fifo[rx->vc], rx->header, rx->words, rx->vc,
+			      rx->sum);
 	l->count[NFC_LINK_RECEIVED]++;
 	l->count[NFC_LINK_BYTES_RECEIVED] += p.size;
 }
@@ -134,6 +186,18 @@ static void payload_came(struct nfc_link_end *l, const struct nfc_word *word,
 	payload_taken(rx, n);
 }
 
+/* A payload that stayed in the other end's buffer, which keeps it until it is acked. */
+static void shared_payload_came(struct nfc_link_end *l)
+{
+	struct nfc_receiver *rx = &l->rx;
+
+	if (rx->store)
+		nfc_payload_sum(l->port, &rx->lies, rx->lies_at, rx->words,
+				&rx->sum);
+	l->count[NFC_LINK_WORDS_TAKEN] += rx->words;
+	payload_taken(rx, rx->words);
+}
+
 static void data_came(struct nfc_link_end *l, struct nfc_word w)
 {
 	struct nfc_receiver *rx = &l->rx;
@@ -144,6 +208,8 @@ static void data_came(struct nfc_link_end *l, struct nfc_word w)
 	case NFC_RECEIVE_HEADER:
 		rx->header = w;
 		rx->state = rx->words ? NFC_RECEIVE_PAYLOAD : NFC_RECEIVE_FOOTER;
+		if (rx->lies.word)
+			shared_payload_came(l);
 		break;
 	case NFC_RECEIVE_PAYLOAD:
 		payload_came(l, &w, 1);
@@ -176,10 +242,10 @@ static void literal_came(struct nfc_link_end *l, struct nfc_word w)
 
 static void news_came(struct nfc_link_end *l, struct nfc_word w)
 {
-	if (l->state == NFC_LINK_UP && l->news)
-		l->news->came(l->news->self, l->index,
-			      (uint32_t)(w.lo >> 32 & 0xffffff), (uint32_t)w.lo,
-			      (uint32_t)w.hi);
+	if (l->state == NFC_LINK_UP && l->owner)
+		l->owner->came(l->owner->self, l->index,
+			       (uint32_t)(w.lo >> 32 & 0xffffff),
+			       (uint32_t)w.lo, (uint32_t)w.hi);
 }
 
 static void link_ask_came(struct nfc_link_end *l, struct nfc_word w)
@@ -225,6 +291,32 @@ static void control_came(struct nfc_link_end *l, struct nfc_word w)
 }
 
 /*
+ * A payload that came with its footer, and has nothing before it, may be used where it
+ * lies: it is summed, and not copied.
+ */
+static bool whole_payload_came(struct nfc_link_end *l,
+			       const struct nfc_word *word, uint32_t n)
+{
+	struct nfc_receiver *rx = &l->rx;
+	const struct nfc_fifo *f = &rx->fifo[rx->vc];
+	struct nfc_fifo lies = { .word = (struct nfc_word *)word,
+				 .size = NFC_PACKET_WORDS };
+	struct nfc_sum sum = { 0 };
+
+	if (!l->owner || !rx->store || rx->got || n <= rx->words ||
+	    f->first != f->last || nfc_is_magic(word[rx->words]))
+		return false;
+	nfc_payload_sum(l->port, &lies, 0, rx->words, &sum);
+	if (sum.magic)
+		return false;
+	rx->sum = sum;
+	rx->lies = lies;
+	rx->lies_at = 0;
+	payload_taken(rx, rx->words);
+	return true;
+}
+
+/*
  * Words of a payload that lie together, as those of most packets do. The pass that copies
  * and sums them finds out whether one may be Magic; then nothing has happened.
  */
@@ -252,6 +344,8 @@ static uint32_t payload_words(struct nfc_link_end *l,
 {
 	uint32_t most = l->rx.words - l->rx.got;
 
+	if (whole_payload_came(l, word, n))
+		return most;
 	if (n > most)
 		n = most;
 	if (l->rx.store && plain_words_came(l, word, n))

@@ -102,6 +102,7 @@ void nfc_view_init(struct nfc_view *v, const struct nfc_torus *t, uint32_t self,
 	v->queue = v->order + n;
 	v->detour = (struct nfc_detour *)(v->queue + 2 * n);
 	v->seen = (uint8_t *)(v->detour + n);
+	__builtin_memset(memory, 0, nfc_view_size(t));
 	nfc_view_compute(v);
 }
 

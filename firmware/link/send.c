@@ -120,6 +120,7 @@ static void ack(struct nfc_link_end *l, uint32_t packets)
 	}
 	if ((int32_t)(tx->next - tx->buffer.first) < 0)
 		tx->next = tx->buffer.first;
+	nfc_fifo_rewind(&tx->buffer);
 	size_window(l);
 }
 
@@ -305,22 +306,6 @@ static bool sending(const struct nfc_sender *tx)
 	return tx->next != tx->buffer.last;
 }
 
-/* Does the other end wait for a credit? Not within a packet that goes in one piece. */
-static bool credit_due(const struct nfc_link_end *l)
-{
-	if (l->pending.answer && l->pending.credit)
-		return true;
-	if (l->pending.nak || l->now - l->credit_ns >= heartbeat(l))
-		return true;
-	if (sending(&l->tx) && l->since < l->config.period)
-		return false;
-	if (sending(&l->tx))
-		return true;
-	return l->pending.credit &&
-	       (l->rx.unreported >= l->config.depth / 4 ||
-		l->now - l->credit_ns >= l->config.credit_ns);
-}
-
 /*
  * Credits stand within packets only where their period asks for it: a packet that lies
  * whole where it arrives is checked without a look at each of its words.
@@ -330,6 +315,21 @@ static bool credits_within(const struct nfc_link_end *l)
 	return l->config.period < NFC_PACKET_WORDS;
 }
 
+/* Does the other end wait for a credit? Not within a packet that goes in one piece. */
+static bool credit_due(const struct nfc_link_end *l)
+{
+	if (l->pending.answer && l->pending.credit)
+		return true;
+	if (l->pending.nak || l->now - l->credit_ns >= heartbeat(l))
+		return true;
+	if (sending(&l->tx))
+		return l->since >= l->config.period &&
+		       (l->pending.credit || credits_within(l));
+	return l->pending.credit &&
+	       (l->rx.unreported >= l->config.depth / 4 ||
+		l->now - l->credit_ns >= l->config.credit_ns);
+}
+
 static uint64_t start_fields(const struct nfc_sender *tx,
 			     const struct nfc_held *h)
 {
@@ -337,12 +337,21 @@ static uint64_t start_fields(const struct nfc_sender *tx,
 	       (uint64_t)(tx->next & NFC_SEQUENCE_MASK) << 48;
 }
 
-static void stage_start(struct nfc_link_end *l, struct nfc_held *h)
+/* Is a payload to stay where it is? Credits within it would have to go by words. */
+static bool shares(const struct nfc_link_end *l, const struct nfc_held *h)
+{
+	const struct nfc_link_port *port = l->port;
+
+	return h->words >= NFC_LINK_SHARED && port->shares &&
+	       !credits_within(l) && port->shares(port->self, l->index);
+}
+
+static void stage_start(struct nfc_link_end *l, struct nfc_held *h,
+			uint64_t fields)
 {
 	struct nfc_sender *tx = &l->tx;
 
-	stage_control(l, nfc_control_word(l, NFC_WORD_START,
-					  start_fields(tx, h), 0));
+	stage_control(l, nfc_control_word(l, NFC_WORD_START, fields, 0));
 	if (tx->next != tx->furthest) {
 		h->repeated = true;
 		l->count[NFC_LINK_REPEATED]++;
@@ -352,6 +361,19 @@ static void stage_start(struct nfc_link_end *l, struct nfc_held *h)
 	h->sent_ns = l->now;
 	l->count[NFC_LINK_SENT]++;
 	l->count[NFC_LINK_BYTES_SENT] += nfc_packet_read(h->header).size;
+}
+
+/* The end of a packet whose START had these fields. */
+static void stage_footer(struct nfc_link_end *l, const struct nfc_held *h,
+			 uint64_t fields)
+{
+	uint64_t start = (uint64_t)NFC_WORD_START << 60 | fields;
+	struct nfc_sender *tx = &l->tx;
+
+	stage_data(l, nfc_footer(l, start, h->header, h->sum.crc));
+	tx->step = 0;
+	tx->next++;
+	tx->drained_ns = l->now;
 }
 
 /* Words of the payload, until one is Magic, a credit is due or there is no room. */
@@ -376,15 +398,30 @@ static uint32_t stage_payload(struct nfc_link_end *l, const struct nfc_held *h,
 	return 1;
 }
 
+/* A packet whose payload stays where it is, and counts as if it went out. */
+static void share_packet(struct nfc_link_end *l, struct nfc_held *h)
+{
+	uint64_t at = h->at & (l->tx.buffer.size - 1);
+	uint64_t fields = start_fields(&l->tx, h) |
+			  (at + 1) << NFC_START_SHARED_SHIFT;
+
+	stage_start(l, h, fields);
+	stage_data(l, h->header);
+	l->since += h->words;
+	l->count[NFC_LINK_WORDS_SENT] += h->words;
+	stage_footer(l, h, fields);
+}
+
 /* The next words of the packet under way. */
 static void stage_packet(struct nfc_link_end *l, uint32_t limit)
 {
 	struct nfc_sender *tx = &l->tx;
 	struct nfc_held *h = nfc_fifo_at(&tx->buffer, tx->next);
-	uint64_t start;
 
-	if (!tx->step) {
-		stage_start(l, h);
+	if (!tx->step && limit - l->staged >= NFC_SHARED_WORDS && shares(l, h)) {
+		share_packet(l, h);
+	} else if (!tx->step) {
+		stage_start(l, h, start_fields(tx, h));
 		tx->step = 1;
 	} else if (tx->step == 1) {
 		stage_data(l, h->header);
@@ -392,11 +429,7 @@ static void stage_packet(struct nfc_link_end *l, uint32_t limit)
 	} else if (tx->step < 2u + h->words) {
 		tx->step += stage_payload(l, h, tx->step - 2, limit);
 	} else {
-		start = (uint64_t)NFC_WORD_START << 60 | start_fields(tx, h);
-		stage_data(l, nfc_footer(l, start, h->header, h->sum.crc));
-		tx->step = 0;
-		tx->next++;
-		tx->drained_ns = l->now;
+		stage_footer(l, h, start_fields(tx, h));
 	}
 }
 
@@ -423,8 +456,8 @@ static bool stage_news(struct nfc_link_end *l)
 {
 	uint32_t node, version, diagnostic;
 
-	if (!l->news || !l->news->next(l->news->self, l->index, &node, &version,
-				       &diagnostic))
+	if (!l->owner || !l->owner->next(l->owner->self, l->index, &node,
+					 &version, &diagnostic))
 		return false;
 	stage_control(l, nfc_control_word(l, NFC_WORD_NEWS,
 					  version | (uint64_t)node << 32,

@@ -108,15 +108,23 @@ CRC_TARGET static uint32_t crc_instruction(uint32_t crc, const void *data,
 	return ~crc;
 }
 
-/* 16 bytes of a stream go to a copy. */
+/* A place so far behind another, if there is one. */
+static inline uint8_t *copy_at(uint8_t *to, size_t n)
+{
+	return to ? to + n : NULL;
+}
+
+/* 16 bytes of a stream go to a copy, if there is one. */
 CRC_TARGET static inline uint32_t copy_step(uint32_t crc, uint8_t *to,
 					    const uint8_t *p, uint64_t mark,
 					    bool *marked)
 {
 	uint64_t lo = crc_load(p), hi = crc_load(p + 8);
 
-	memcpy(to, &lo, sizeof(lo));
-	memcpy(to + 8, &hi, sizeof(hi));
+	if (to) {
+		memcpy(to, &lo, sizeof(lo));
+		memcpy(to + 8, &hi, sizeof(hi));
+	}
 	*marked |= lo == mark;
 	return CRC_64(CRC_64(crc, lo), hi);
 }
@@ -134,16 +142,18 @@ CRC_TARGET static bool copy_instruction(uint32_t *crc, void *copy,
 		const size_t second = CRC_STREAM, third = 2 * second;
 		const uint8_t *end = p + CRC_STREAM;
 
-		for (b = c = 0; p < end; p += 16, to += 16) {
+		for (b = c = 0; p < end; p += 16, to = copy_at(to, 16)) {
 			a = copy_step(a, to, p, mark, &marked);
-			b = copy_step(b, to + second, p + second, mark, &marked);
-			c = copy_step(c, to + third, p + third, mark, &marked);
+			b = copy_step(b, copy_at(to, second), p + second, mark,
+				      &marked);
+			c = copy_step(c, copy_at(to, third), p + third, mark,
+				      &marked);
 		}
 		a = crc_after_stream(crc_after_stream(a) ^ b) ^ c;
 		p += third;
-		to += third;
+		to = copy_at(to, third);
 	}
-	for (; size; size -= 16, p += 16, to += 16)
+	for (; size; size -= 16, p += 16, to = copy_at(to, 16))
 		a = copy_step(a, to, p, mark, &marked);
 	*crc = ~a;
 	return marked;
@@ -182,6 +192,7 @@ FOLD_TARGET static inline __m512i fold_onto(__m512i x, __m512i k, __m512i y)
 /* 64 bytes that are added to a checksum, go to a copy if there is one, and may have a mark. */
 struct folding {
 	uint8_t *to; /* NULL: there is no copy */
+	bool marks; /* the mark is looked for */
 	__m512i mark;
 	__mmask8 marked; /* words of 64 bits that are the mark */
 };
@@ -191,10 +202,10 @@ FOLD_TARGET static inline __m512i fold_take(struct folding *f, const uint8_t *p,
 {
 	__m512i x = _mm512_loadu_si512(p + at);
 
-	if (f->to) {
+	if (f->to)
 		_mm512_storeu_si512(f->to + at, x);
+	if (f->marks)
 		f->marked |= _mm512_cmpeq_epi64_mask(x, f->mark);
-	}
 	return x;
 }
 
@@ -237,11 +248,26 @@ FOLD_TARGET static uint32_t crc_folds(uint32_t crc, const uint8_t *p,
 	return fold_all(&f, crc, p, end);
 }
 
+/* To a copy; each of the two has a loop of its own. */
 FOLD_TARGET static uint32_t copy_folds(uint32_t crc, uint8_t *to,
 				       const uint8_t *p, const uint8_t *end,
 				       uint64_t mark, bool *marked)
 {
 	struct folding f = { .to = to,
+			     .marks = true,
+			     .mark = _mm512_set1_epi64((long long)mark) };
+
+	crc = fold_all(&f, crc, p, end);
+	*marked = f.marked;
+	return crc;
+}
+
+/* To none. */
+FOLD_TARGET static uint32_t look_folds(uint32_t crc, const uint8_t *p,
+				       const uint8_t *end, uint64_t mark,
+				       bool *marked)
+{
+	struct folding f = { .marks = true,
 			     .mark = _mm512_set1_epi64((long long)mark) };
 
 	crc = fold_all(&f, crc, p, end);
@@ -267,9 +293,11 @@ static bool copy_folded(uint32_t *crc, void *to, const void *from,
 	uint64_t whole = size - size % CRC_FOLD;
 	bool marked = false;
 
-	if (whole)
+	if (whole && to)
 		*crc = ~copy_folds(~*crc, to, p, p + whole, mark, &marked);
-	return copy_instruction(crc, (uint8_t *)to + whole, p + whole,
+	else if (whole)
+		*crc = ~look_folds(~*crc, p, p + whole, mark, &marked);
+	return copy_instruction(crc, copy_at(to, whole), p + whole,
 				size - whole, mark) ||
 	       marked;
 }

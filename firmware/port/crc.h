@@ -13,7 +13,7 @@ nfc_port_crc_fn *nfc_port_crc(uint32_t choice);
 
 /*
  * Copy some times 16 bytes and add what was copied to a checksum, in one pass. Returns
- * whether any 16 of them may begin with mark.
+ * whether any 16 of them may begin with mark. Without to they are summed only.
  */
 typedef bool nfc_port_copy_fn(uint32_t *crc, void *to, const void *from,
 			      uint64_t size, uint64_t mark);

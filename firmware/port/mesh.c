@@ -119,6 +119,23 @@ static uint32_t mesh_generation(void *self, uint32_t link)
 	return changes & 1 ? changes : 0;
 }
 
+/* The other end reads memory of this process: docs/design/0091. */
+static bool mesh_shares(void *self, uint32_t link)
+{
+	struct mesh_node *n = self;
+
+	return n->other[link]->here && nfc_wire_plain(&n->wire[link]);
+}
+
+static const struct nfc_word *mesh_shared(void *self, uint32_t link,
+					  uint32_t *words)
+{
+	struct mesh_node *n = self, *from = n->other[link];
+
+	*words = n->mesh->config.node.link.buffer;
+	return from->buffer[link ^ 1];
+}
+
 static uint64_t mesh_clock(void *self)
 {
 	return ((struct mesh_node *)self)->now;
@@ -133,8 +150,8 @@ static void make_node(struct mesh_node *n)
 	struct nfc_node_port port = { n, nfc_mesh_deliver };
 
 	c.address = nfc_torus_address(&c.torus, n->index);
-	memset(n->memory, 0, nfc_node_size(&c));
 	n->now = nfc_mesh_now(m);
+	/* neighbours may still read what the node shared before it died: nothing is cleared */
 	nfc_node_init(&n->node, &c, &n->port, &port, n->memory);
 	n->left = n->pinged_ns = 0;
 	n->pinged = n->ponged = 0;
@@ -335,9 +352,10 @@ static bool init_node(struct nfc_mesh *m, uint32_t i, bool here)
 	n->index = i;
 	n->here = here;
 	n->port = (struct nfc_link_port){
-		n,	    mesh_reserve,    mesh_commit,
-		mesh_peek,  mesh_release,    mesh_generation,
-		mesh_clock, nfc_port_crc(0), nfc_port_copy(0)
+		n,	     mesh_reserve,    mesh_commit,
+		mesh_peek,   mesh_release,    mesh_generation,
+		mesh_clock,  nfc_port_crc(0), nfc_port_copy(0),
+		mesh_shares, mesh_shared
 	};
 	pthread_mutex_init(&n->lock, NULL);
 	pthread_mutex_init(&n->seating, NULL);
@@ -367,6 +385,8 @@ static bool begin_nodes(struct nfc_mesh *m)
 
 		if (n->here)
 			make_node(n);
+		for (uint32_t link = 0; n->here && link < NFC_LINKS; link++)
+			n->buffer[link] = n->node.link[link].tx.buffer.word;
 		for (uint32_t link = 0; n->here && link < NFC_LINKS; link++) {
 			if (n->other[link] == n)
 				continue;

@@ -30,6 +30,8 @@ struct mesh_node {
 	int event[NFC_LINKS]; /* of links to elsewhere, -1 */
 	uint32_t signals; /* of these, a bit each that is due after the step */
 	struct nfc_wire wire[NFC_LINKS]; /* what this node puts */
+	const struct nfc_word
+		*buffer[NFC_LINKS]; /* of links: what it shares; always there */
 	uint64_t steps;
 	_Atomic uint64_t due; /* when to step it though nothing came */
 	uint64_t now; /* time of the pass under way: one reading for all of it */

@@ -47,8 +47,7 @@ static bool happens(struct nfc_wire *w, uint32_t chance)
 	return chance && next(w) < chance;
 }
 
-/* Is anything about this wire but that it carries words? */
-static bool plain(const struct nfc_wire *w)
+bool nfc_wire_plain(const struct nfc_wire *w)
 {
 	return !atomic_load_explicit(&w->dated, memory_order_relaxed) &&
 	       !w->faults.flip && !w->faults.drop && !w->faults.repeat;
@@ -158,7 +157,7 @@ static struct nfc_word *reserve(struct nfc_wire *w, uint32_t room, uint32_t *n)
 	uint32_t first = (uint32_t)(tail & (w->config.words - 1));
 	uint32_t most = NFC_LINK_BURST;
 
-	w->aside = !plain(w);
+	w->aside = !nfc_wire_plain(w);
 	if (!w->aside)
 		most += w->config.words - first;
 	*n = room < most ? room : most;

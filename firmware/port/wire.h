@@ -55,6 +55,8 @@ static inline bool nfc_wire_dated(struct nfc_wire *w)
 }
 
 /* The side that puts. */
+/* Are words only carried, at once and unchanged? */
+bool nfc_wire_plain(const struct nfc_wire *w);
 void nfc_wire_break(struct nfc_wire *w, const struct nfc_wire_faults *faults);
 uint32_t nfc_wire_room(struct nfc_wire *w, uint64_t now);
 /* Where words may be written, and how many: at most NFC_LINK_BURST. */

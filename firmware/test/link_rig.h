@@ -17,6 +17,7 @@ struct link_side {
 	struct nfc_wire wire; /* what this side puts */
 	/* The ledger: packets that went out and that came, by their sequence. */
 	uint32_t sent, came;
+	uint32_t taken; /* of these, where they lay */
 };
 
 struct link_rig {
@@ -24,6 +25,8 @@ struct link_rig {
 	uint64_t now;
 	uint32_t generation;
 	uint32_t drained; /* packets that a side takes in one turn, at most */
+	bool shares; /* payloads of some words stay in the buffers of senders */
+	struct nfc_link_owner owner; /* of link_rig_takes() */
 };
 
 extern const struct nfc_link_config link_quick;
@@ -31,6 +34,8 @@ extern const struct nfc_link_config link_quick;
 struct link_rig *link_rig_new(const struct nfc_link_config *config,
 			      const struct nfc_wire_config *wire);
 void link_rig_free(struct link_rig *r);
+/* Its ends have an owner that takes some packets where they lie. */
+void link_rig_takes(struct link_rig *r);
 /* One turn of both sides, and some time. */
 void link_rig_step(struct link_rig *r, uint64_t ns);
 /* Turns until both are up and know of room; false: they do not. */
@@ -41,5 +46,16 @@ bool link_rig_send(struct link_side *s, uint32_t vc, uint32_t bytes);
 void link_rig_drain(struct link_side *s);
 /* Words of the n-th packet of a side. */
 struct nfc_word link_rig_word(uint32_t sequence, uint32_t i);
+/* Random traffic both ways until so many packets came; all of them, in order. */
+void link_rig_traffic(struct link_rig *r, uint32_t packets, uint64_t ns);
+/* Turns of one side while the other has no processor. */
+void link_rig_alone(struct link_rig *r, uint32_t side, uint64_t ns);
+/* A chance of nfc_wire_faults. */
+uint32_t link_rig_chance(double p);
+void link_rig_put(struct nfc_wire *w, const struct nfc_word *word, uint32_t n,
+		  uint64_t now);
+/* Put a control word of a test's own on the wire of side 0, with a valid checksum. */
+void link_rig_forge(struct link_rig *r, enum nfc_word_kind kind,
+		    uint64_t fields, uint32_t more);
 
 #endif

@@ -32,13 +32,14 @@ CASE(checksum_is_crc32c)
 CASE(copies_are_summed)
 {
 	const uint64_t mark = NFC_WORD_MAGIC.lo;
-	struct nfc_word from[70], to[71];
+	enum { LONG = 70 };
+	struct nfc_word from[LONG], to[LONG + 1];
 	nfc_port_copy_fn *copy;
 
-	for (uint32_t i = 0; i < 70; i++)
+	for (uint32_t i = 0; i < LONG; i++)
 		from[i] = link_rig_word(1, i);
 	for (uint32_t k = 0; (copy = nfc_port_copy(k)); k++)
-		for (uint32_t n = 0; n <= 70; n++) {
+		for (uint32_t n = 0; n <= LONG; n++) {
 			uint64_t size = n * sizeof(*from);
 			uint32_t crc = 7;
 
@@ -47,11 +48,15 @@ CASE(copies_are_summed)
 			CHECK_EQ(crc, nfc_crc32c(7, from, size));
 			CHECK(!memcmp(to, from, size));
 			CHECK_EQ(to[n].hi, 0xa5a5a5a5a5a5a5a5);
+			crc = 7;
+			CHECK(!copy(&crc, NULL, from, size, mark));
+			CHECK_EQ(crc, nfc_crc32c(7, from, size));
 			for (uint32_t i = 0; i < n; i++) {
 				uint64_t was = from[i].lo;
 
 				from[i].lo = mark;
 				CHECK(copy(&crc, to, from, size, mark));
+				CHECK(copy(&crc, NULL, from, size, mark));
 				from[i].lo = was;
 			}
 		}
@@ -222,42 +227,12 @@ CASE(peers_that_do_not_fit)
 	}
 }
 
-/* Random traffic both ways until so many packets came; all of them, in order. */
-static void traffic(struct link_rig *r, uint32_t packets, uint64_t ns)
-{
-	uint64_t random = 1;
-
-	for (uint64_t n = 0; n < 4000000; n++) {
-		bool done = true;
-
-		for (int i = 0; i < 2; i++) {
-			struct link_side *s = &r->side[i];
-
-			while (s->sent < packets) {
-				uint32_t bytes;
-
-				random = random * 6364136223846793005ull + 1;
-				bytes = random >> 33 & 3 ? random >> 40 & 0xff :
-							   random >> 40 & 0xfff;
-				if (!link_rig_send(s, random >> 60 & 1, bytes))
-					break;
-			}
-			done &= s->came == packets;
-		}
-		if (done)
-			return;
-		link_rig_step(r, ns);
-	}
-	CHECK_EQ(r->side[0].came, packets);
-	CHECK_EQ(r->side[1].came, packets);
-}
-
 CASE(packets_both_ways)
 {
 	struct link_rig *r = link_rig_new(&link_quick, NULL);
 
 	REQUIRE(link_rig_up(r));
-	traffic(r, 3000, 500);
+	link_rig_traffic(r, 3000, 500);
 	for (int i = 0; i < 2; i++) {
 		const uint64_t *n = r->side[i].end.count;
 
@@ -285,16 +260,11 @@ CASE(a_slow_receiver)
 		r = link_rig_new(&c, NULL);
 		REQUIRE(link_rig_up(r));
 		r->drained = 1;
-		traffic(r, 1000, 200);
+		link_rig_traffic(r, 1000, 200);
 		CHECK_EQ(r->side[0].end.count[NFC_LINK_OVERRUNS], 0);
 		CHECK_EQ(r->side[1].end.count[NFC_LINK_OVERRUNS], 0);
 		link_rig_free(r);
 	}
-}
-
-static uint32_t chance(double p)
-{
-	return (uint32_t)(p * 4294967296.0);
 }
 
 static void test_ends(struct link_rig *r)
@@ -311,14 +281,14 @@ CASE(self_test_between_packets)
 {
 	struct link_rig *r = link_rig_new(&link_quick, NULL);
 	struct nfc_link_end *l = &r->side[0].end;
-	struct nfc_wire_faults f = { .seed = 5, .flip = chance(1e-3) };
+	struct nfc_wire_faults f = { .seed = 5, .flip = link_rig_chance(1e-3) };
 	uint64_t before;
 
 	nfc_link_test(l, 1000); /* it is not up */
 	REQUIRE(link_rig_up(r));
 	before = l->count[NFC_LINK_TESTED];
 	nfc_link_test(l, 1000);
-	traffic(r, 1000, 500);
+	link_rig_traffic(r, 1000, 500);
 	test_ends(r);
 	CHECK_EQ(l->count[NFC_LINK_TESTED] - before, 1000 * NFC_LINK_TEST_WORDS);
 	CHECK_EQ(l->count[NFC_LINK_TEST_WRONG], 0);
@@ -349,14 +319,14 @@ CASE(self_test_on_a_bad_wire)
 	struct link_rig *r = link_rig_new(&link_quick, NULL);
 	struct nfc_link_end *l = &r->side[0].end;
 	struct nfc_wire_faults f = { .seed = 9,
-				     .flip = chance(1e-3),
-				     .drop = chance(1e-3),
-				     .repeat = chance(1e-3) };
+				     .flip = link_rig_chance(1e-3),
+				     .drop = link_rig_chance(1e-3),
+				     .repeat = link_rig_chance(1e-3) };
 
 	REQUIRE(link_rig_up(r));
 	nfc_wire_break(&r->side[0].wire, &f);
 	nfc_link_test(l, 200);
-	traffic(r, 1000, 500);
+	link_rig_traffic(r, 1000, 500);
 	test_ends(r);
 	CHECK(l->count[NFC_LINK_TEST_WRONG] > 0);
 	link_rig_free(r);
@@ -374,16 +344,16 @@ static void over_a_bad_wire(double rate, uint32_t packets, uint32_t flow)
 	for (uint32_t i = 0; i < 2; i++) {
 		struct nfc_wire_faults f = {
 			.seed = 77 + i,
-			.flip = chance(rate),
-			.drop = chance(rate),
-			.repeat = chance(rate),
-			.stall = chance(rate),
+			.flip = link_rig_chance(rate),
+			.drop = link_rig_chance(rate),
+			.repeat = link_rig_chance(rate),
+			.stall = link_rig_chance(rate),
 			.stall_ns = 10,
 		};
 
 		nfc_wire_break(&r->side[i].wire, &f);
 	}
-	traffic(r, packets, 500);
+	link_rig_traffic(r, packets, 500);
 	if (rate * packets > 1) {
 		const uint64_t *n = r->side[0].end.count;
 
@@ -420,9 +390,9 @@ CASE(alignment_over_a_bad_wire)
 		struct link_rig *r = link_rig_new(&link_quick, NULL);
 		struct nfc_wire_faults f = {
 			.seed = seed,
-			.flip = chance(3e-3),
-			.drop = chance(3e-3),
-			.repeat = chance(3e-3),
+			.flip = link_rig_chance(3e-3),
+			.drop = link_rig_chance(3e-3),
+			.repeat = link_rig_chance(3e-3),
 		};
 
 		nfc_wire_break(&r->side[0].wire, &f);
@@ -459,15 +429,6 @@ CASE(the_last_packet_is_lost)
 	link_rig_free(r);
 }
 
-/* Turns of one side while the other has no processor. */
-static void alone(struct link_rig *r, uint32_t side, uint64_t ns)
-{
-	for (uint64_t end = r->now + ns; r->now < end; r->now += 1000) {
-		nfc_link_receive(&r->side[side].end);
-		nfc_link_transmit(&r->side[side].end);
-	}
-}
-
 /*
  * A peer that waits for a processor, many times as long as a packet takes to be acked,
  * lost nothing: nothing goes again, and the link is not sick.
@@ -478,11 +439,11 @@ CASE(a_peer_without_a_processor)
 	const uint64_t *n = r->side[0].end.count;
 
 	REQUIRE(link_rig_up(r));
-	traffic(r, 10, 500); /* a round trip is measured */
+	link_rig_traffic(r, 10, 500); /* a round trip is measured */
 	for (uint32_t i = 0; i < 50; i++) {
 		for (uint32_t k = 0; k < 3; k++)
 			REQUIRE(link_rig_send(&r->side[0], 0, 1000));
-		alone(r, 0, 30 * link_quick.retry_ns);
+		link_rig_alone(r, 0, 30 * link_quick.retry_ns);
 		for (uint32_t k = 0; k < 20; k++)
 			link_rig_step(r, 1000);
 		CHECK_EQ(r->side[1].came, r->side[0].sent);
@@ -526,7 +487,7 @@ CASE(silence_ends_a_link)
 	CHECK_EQ(nfc_link_level(&r->side[1].end), NFC_DIAG_BROKEN);
 	nfc_wire_break(&r->side[0].wire, &none);
 	CHECK(link_rig_up(r));
-	traffic(r, 10, 500);
+	link_rig_traffic(r, 10, 500);
 	link_rig_free(r);
 }
 
@@ -534,12 +495,13 @@ CASE(silence_ends_a_link)
 CASE(errors_make_a_link_sick)
 {
 	struct link_rig *r = link_rig_new(&link_quick, NULL);
-	struct nfc_wire_faults bad = { .seed = 5, .flip = chance(2e-3) };
+	struct nfc_wire_faults bad = { .seed = 5,
+				       .flip = link_rig_chance(2e-3) };
 	struct nfc_wire_faults none = { .seed = 1 };
 
 	REQUIRE(link_rig_up(r));
 	nfc_wire_break(&r->side[0].wire, &bad);
-	traffic(r, 2000, 500);
+	link_rig_traffic(r, 2000, 500);
 	for (int i = 0; i < 250; i++)
 		link_rig_step(r, 1000);
 	CHECK_EQ(nfc_link_level(&r->side[1].end), NFC_DIAG_SICK);
@@ -565,17 +527,6 @@ CASE(credits_carry_the_diagnostic_word)
 	link_rig_free(r);
 }
 
-static void put_words(struct nfc_wire *w, const struct nfc_word *word,
-		      uint32_t n, uint64_t now)
-{
-	uint32_t room;
-	struct nfc_word *to = nfc_wire_reserve_all(w, &room, now);
-
-	REQUIRE(room >= n);
-	memcpy(to, word, n * sizeof(*to));
-	nfc_wire_commit(w, n, now);
-}
-
 /* Take a word from a wire: false: none has arrived. */
 static bool take_word(struct nfc_wire *w, struct nfc_word *word, uint64_t now)
 {
@@ -589,16 +540,6 @@ static bool take_word(struct nfc_wire *w, struct nfc_word *word, uint64_t now)
 	return true;
 }
 
-/* Put words of a test's own on a side's wire, with valid checksums. */
-static void forge(struct link_rig *r, enum nfc_word_kind kind, uint64_t fields,
-		  uint32_t more)
-{
-	struct nfc_word w[2] = { NFC_WORD_MAGIC };
-
-	w[1] = nfc_control_word(&r->side[0].end, kind, fields, more);
-	put_words(&r->side[0].wire, w, 2, r->now);
-}
-
 /* Credits that run backwards, or are for more than was sent, change nothing. */
 CASE(credits_that_lie)
 {
@@ -607,7 +548,7 @@ CASE(credits_that_lie)
 	struct nfc_sender before;
 
 	REQUIRE(link_rig_up(r));
-	traffic(r, 50, 500);
+	link_rig_traffic(r, 50, 500);
 	for (int i = 0; i < 100; i++)
 		link_rig_step(r, 1000);
 	before = *tx;
@@ -616,13 +557,14 @@ CASE(credits_that_lie)
 
 		for (uint32_t i = 0; i < NFC_VCS; i++)
 			fields |= (uint64_t)(tx->consumed[i] & 0xffff) << 16 * i;
-		forge(r, NFC_WORD_CREDIT, fields ^ (uint64_t)0x8000 << 16 * vc,
-		      0);
-		forge(r, NFC_WORD_CREDIT,
-		      (fields & ~(0xffffull << 16 * vc)) |
-			      ((tx->consumed[vc] - 1ull) & 0xffff) << 16 * vc,
-		      0);
-		forge(r, NFC_WORD_NAK, fields + (1ull << 48), 0);
+		link_rig_forge(r, NFC_WORD_CREDIT,
+			       fields ^ (uint64_t)0x8000 << 16 * vc, 0);
+		link_rig_forge(r, NFC_WORD_CREDIT,
+			       (fields & ~(0xffffull << 16 * vc)) |
+				       ((tx->consumed[vc] - 1ull) & 0xffff)
+					       << 16 * vc,
+			       0);
+		link_rig_forge(r, NFC_WORD_NAK, fields + (1ull << 48), 0);
 	}
 	link_rig_step(r, 1000);
 	link_rig_step(r, 1000);
@@ -630,7 +572,7 @@ CASE(credits_that_lie)
 	CHECK_EQ(tx->buffer.first, before.buffer.first);
 	for (uint32_t vc = 0; vc < NFC_VCS; vc++)
 		CHECK_EQ(tx->consumed[vc], before.consumed[vc]);
-	traffic(r, 100, 500);
+	link_rig_traffic(r, 100, 500);
 	link_rig_free(r);
 }
 
@@ -642,8 +584,8 @@ CASE(answers_that_lie)
 
 	REQUIRE(link_rig_up(r));
 	for (uint32_t i = 0; i < 200; i++) {
-		forge(r, NFC_WORD_ANSWER, i % 3, 0);
-		forge(r, NFC_WORD_ASK, i, 0);
+		link_rig_forge(r, NFC_WORD_ANSWER, i % 3, 0);
+		link_rig_forge(r, NFC_WORD_ASK, i, 0);
 		REQUIRE(link_rig_send(&r->side[1], 0, 100));
 		link_rig_step(r, 100);
 		link_rig_step(r, 100);
@@ -680,11 +622,11 @@ CASE(lengths_that_lie)
 		CHECK(!nfc_link_head(b, 0));
 	}
 	/* a start that names too many words, or a channel there is not */
-	forge(r, NFC_WORD_START, 257, 0);
-	forge(r, NFC_WORD_START, 3 << 16, 0);
+	link_rig_forge(r, NFC_WORD_START, 257, 0);
+	link_rig_forge(r, NFC_WORD_START, 3 << 16, 0);
 	link_rig_step(r, 1000);
 	CHECK_EQ(b->count[NFC_LINK_MALFORMED], 9);
-	traffic(r, 20, 500); /* and the room they took was given back */
+	link_rig_traffic(r, 20, 500); /* and the room they took was given back */
 	CHECK_EQ(b->count[NFC_LINK_RESTARTS], 1);
 	link_rig_free(r);
 }
@@ -815,14 +757,14 @@ CASE(a_wire_that_stalls_catches_up)
 	REQUIRE(nfc_wire_init(&w, &config));
 	nfc_wire_break(&w, &all);
 	for (uint64_t now = 0; now < 10; now++) {
-		put_words(&w, &word, 1, now);
+		link_rig_put(&w, &word, 1, now);
 		CHECK(!take_word(&w, &word, now));
 	}
 	CHECK(!take_word(&w, &word, 99));
 	for (uint64_t now = 100; now < 110; now++)
 		CHECK(take_word(&w, &word, now));
 	nfc_wire_break(&w, &none);
-	put_words(&w, &word, 1, 200);
+	link_rig_put(&w, &word, 1, 200);
 	CHECK(take_word(&w, &word, 200));
 	nfc_wire_free(&w);
 }
