@@ -284,11 +284,15 @@ func transferLies() []lie {
 		inTransfer("ready twice", abi.TypeAck, func(l *liar, d abi.Direction, a *abi.Ack) {
 			a.State = abi.StateReady
 			if d == abi.H2D && !l.ready { // the first one may be
-				a.State = abi.StateConsumed
+				a.State = abi.StateFailed
 			}
 		}),
-		inTransfer("transfer consumed like a message", abi.TypeAck, func(_ *liar, _ abi.Direction, a *abi.Ack) {
+		inTransfer("transfer consumed with bytes missing", abi.TypeAck, func(l *liar, d abi.Direction, a *abi.Ack) {
 			a.State = abi.StateConsumed
+			if d == abi.H2D { // what goes to the host is its own to consume
+				a.Processed = l.cut[d].Size - 1 - l.rand.Uint64N(l.cut[d].Size)
+				a.Outstanding = l.below(2) * (l.cut[d].Size - a.Processed)
+			}
 		}),
 		inTransfer("unknown state or status", abi.TypeAck, func(l *liar, _ abi.Direction, a *abi.Ack) {
 			a.State = abi.StateCount + abi.State(l.below(1<<15))

@@ -229,6 +229,9 @@ func (c *Channel) TrySendInd(ctx context.Context, data []byte, waiter chan<- str
 	if err := ctx.Err(); err != nil {
 		return false, h.refused(&h.indirect, &bridge.WithdrawnError{Cause: err})
 	}
+	if c.relay {
+		return false, errTryHost
+	}
 	if !h.queue.try() && !h.lease(waiter) {
 		return false, nil
 	}
@@ -277,7 +280,7 @@ func (h *sender) offerLists(ctx context.Context, x *transfer) error {
 		err = x.run(ctx)
 		r.Answered()
 	}
-	if err == nil {
+	if err == nil && stateOf(h.word.Load()) == proto.StateComplete { // else another host took it
 		h.act(proto.PutFin)
 		err = h.putNote(abi.TypeFin, x.id)
 		r.Posted()
@@ -353,7 +356,7 @@ func timeout(ctx context.Context) uint64 {
 	return uint64(max(notAtAll+1, time.Until(end)))
 }
 
-// run moves a transfer until DONE. On every other end it
+// run moves a transfer until DONE, or until another host took it. On every other end it
 // returns why, and the device does not touch the buffer any more. Must hold queue.
 func (x *transfer) run(ctx context.Context) error {
 	defer x.clock.stop()
@@ -500,6 +503,9 @@ func (x *transfer) abort(cause error) error {
 	x.mu.Lock()
 	_, under := x.h.act(proto.PutAbort)
 	x.mu.Unlock()
+	if !under && eventOf(x.h.word.Load()) == proto.EventDelivered {
+		return nil
+	}
 	if !under { // what ended it meanwhile does just as well
 		return x.stopped(cause)
 	}
@@ -509,8 +515,11 @@ func (x *transfer) abort(cause error) error {
 	} else if !x.h.escalate(news) {
 		err = x.h.err()
 	}
-	if x.h.word.Load()&news == 0 {
+	switch w := x.h.word.Load(); {
+	case w&news == 0:
 		return x.stopped(err)
+	case eventOf(w) == proto.EventDelivered:
+		return nil
 	}
 	return x.stopped(cause)
 }
@@ -530,11 +539,11 @@ func (x *transfer) stopped(err error) error {
 	}
 }
 
-// result returns what the event that ended the transfer means to the caller; nil for
-// DONE. Must hold queue.
+// result returns what the event that ended the transfer means to the caller; nil if
+// all has moved. Must hold queue.
 func (x *transfer) result(ctx context.Context, e proto.Event) error {
 	switch e {
-	case proto.EventDone:
+	case proto.EventDone, proto.EventDelivered:
 		return nil
 	case proto.EventWithdrawn:
 		return errAskedBack

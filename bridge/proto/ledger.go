@@ -63,10 +63,13 @@ func (l *Ledger) Record(t abi.Type, a *abi.Ack) (in Input, why string) {
 	}
 }
 
-// ack handles READY, MOVING and REPEAT.
+// ack handles READY, MOVING, REPEAT and CONSUMED.
 func (l *Ledger) ack(a *abi.Ack) (Input, string) {
 	if a.Status != abi.OK && a.State != abi.StateRepeat { // a repeat carries its reason
 		return TakeNonsense, "ack with a status"
+	}
+	if a.State == abi.StateConsumed {
+		return l.consumed(a)
 	}
 	if l.Sent == 0 {
 		return TakeNonsense, "ack before any list"
@@ -117,6 +120,16 @@ func (l *Ledger) done(a *abi.Ack) (Input, string) {
 	}
 	l.Acked, l.Processed = l.Lists, l.Cut.Size
 	return l.unlessAborting(TakeDone), ""
+}
+
+// consumed checks that nothing is missing of what another host took: that one had the last word, so
+// that this one has no FIN to put, and no ABORT that would be heard.
+func (l *Ledger) consumed(a *abi.Ack) (Input, string) {
+	if l.Sent != l.Lists || a.Processed != l.Cut.Size || a.Outstanding != 0 {
+		return TakeNonsense, "consumed, but not all was moved"
+	}
+	l.Acked, l.Processed = l.Lists, l.Cut.Size
+	return TakeConsumed, ""
 }
 
 // last takes the place where a transfer ended that is not done. Its count of bytes may be behind

@@ -130,6 +130,23 @@ func TestLedgerViolations(t *testing.T) {
 		_, why = l.Record(abi.TypeDone, &abi.Ack{State: abi.StateMoving, Processed: 100})
 		require.NotEmpty(t, why)
 	})
+	t.Run("consumed with bytes missing", func(t *testing.T) {
+		l := NewLedger(Split{Address: 0x1000, Size: 100}, 4, false)
+		sendAll(&l)
+		for _, a := range []abi.Ack{{Processed: 99}, {Processed: 100, Outstanding: 1}, {Processed: 100, Status: abi.ErrDMA}} {
+			a.State = abi.StateConsumed
+			_, why := l.Record(abi.TypeAck, &a)
+			require.NotEmpty(t, why, "%+v", a)
+		}
+	})
+	t.Run("consumed after an abort", func(t *testing.T) {
+		l := NewLedger(Split{Address: 0x1000, Size: 100}, 4, false)
+		sendAll(&l)
+		l.Aborting = true
+		in, why := l.Record(abi.TypeAck, &abi.Ack{State: abi.StateConsumed, Processed: 100})
+		require.Empty(t, why)
+		require.Equal(t, TakeConsumed, in)
+	})
 	t.Run("ack before any list", func(t *testing.T) {
 		l := tenLists(true)
 		_, why := l.Record(abi.TypeAck, &abi.Ack{State: abi.StateMoving})

@@ -61,6 +61,7 @@ func transferRows() []Row {
 		{h2d, moving, 0, recall | accepted, TakeWithdrawn, moving, 0, 0, EventFault}, // nobody asked
 		{h2d, moving, accepted, 0, TakeWithdrawn, moving, 0, 0, EventFault},          // the target has it
 		{h2d, moving, 0, 0, TakeReady, moving, 0, 0, EventReady},
+		{h2d, moving, 0, 0, TakeConsumed, idle, 0, 0, EventDelivered}, // by another host
 		{h2d, complete, 0, 0, TakeWithdrawn, complete, 0, 0, EventStale},
 		{h2d, complete, 0, 0, TakeReady, complete, 0, 0, EventReady},
 

@@ -194,6 +194,14 @@ static void on_transfer(struct nfcm_half_core *h, enum nfc_type type,
 	case NFCM_TAKE_RETRIES_EXHAUSTED:
 		out->event = NFCM_EVENT_RETRIES_EXHAUSTED;
 		break;
+	case NFCM_TAKE_CONSUMED:
+		if (h->direction == NFC_D2H) {
+			fault(out, "consumed by the host itself");
+			break;
+		}
+		out->event = NFCM_EVENT_DELIVERED;
+		h->state = NFCM_STATE_IDLE;
+		break;
 	case NFCM_TAKE_DONE:
 		h->state = NFCM_STATE_COMPLETE;
 		out->event = NFCM_EVENT_DONE;

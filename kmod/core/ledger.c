@@ -78,12 +78,28 @@ static enum nfcm_input on_repeat(struct nfcm_ledger *l, u64 k, const char **why)
 	return NFCM_TAKE_PROGRESS;
 }
 
-/* READY, MOVING and REPEAT. */
+/* Check that nothing is missing of what another host took: there is no FIN to put. */
+static enum nfcm_input on_consumed(struct nfcm_ledger *l,
+				   const struct nfcm_record *r, const char **why)
+{
+	if (l->sent != l->lists || r->processed != l->size || r->outstanding ||
+	    r->status != NFC_OK) {
+		*why = "consumed, but not all was moved";
+		return NFCM_TAKE_NONSENSE;
+	}
+	l->acked = l->lists;
+	l->processed = l->size;
+	return NFCM_TAKE_CONSUMED;
+}
+
+/* READY, MOVING, REPEAT and CONSUMED. */
 static enum nfcm_input on_ack(struct nfcm_ledger *l,
 			      const struct nfcm_record *r, const char **why)
 {
 	u64 lists;
 
+	if (r->state == NFC_STATE_CONSUMED)
+		return on_consumed(l, r, why);
 	*why = "ack of a transfer makes no sense";
 	/* A repeat carries its reason. */
 	if ((r->status != NFC_OK && r->state != NFC_STATE_REPEAT) || !l->sent)

@@ -80,6 +80,7 @@ enum nfcm_input {
 	NFCM_TAKE_CROSSED, /* crossed an ABORT */
 	NFCM_TAKE_RETRIES_EXHAUSTED, /* one list was requested too often */
 	NFCM_TAKE_DONE, /* every byte moved */
+	NFCM_TAKE_CONSUMED, /* the same, and another host took them */
 	NFCM_TAKE_FAILED, /* ended by the device */
 	NFCM_TAKE_ABORTED, /* ended by ABORT */
 	NFCM_TAKE_NONSENSE, /* the device broke the protocol */
