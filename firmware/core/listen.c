@@ -74,18 +74,18 @@ static bool may_connect(const struct nfc_listener *l,
 
 /* Put a relay before a listener; 0 or a negated status. Must hold the device's lock. */
 static int queue(struct nfc_device *dev, struct nfc_listener *l,
-		 const struct nfc_process *self, struct nfc_relay **out)
+		 struct nfc_host *host, struct nfc_relay **out)
 {
 	struct nfc_relay *relay = free_relay(dev), **last = &l->first;
 
 	if (l->waiting == NFC_LISTENER_WAITING)
 		return -NFC_EBUSY;
 	if (!relay || ends_of(dev, l->host) >= NFC_HOST_RELAYS ||
-	    ends_of(dev, self->host) >= NFC_HOST_RELAYS)
+	    ends_of(dev, host) >= NFC_HOST_RELAYS)
 		return -NFC_ENOMEM;
 	atomic_store(&relay->ends, 2);
 	relay->next = NULL;
-	lay_relay(relay, 0, self->host, self->island);
+	lay_relay(relay, 0, host, l->ch->island);
 	lay_relay(relay, 1, l->host, l->ch->island);
 	while (*last)
 		last = &(*last)->next;
@@ -138,25 +138,62 @@ static int on_connect(struct nfc_island *island, void *arg)
 	return NFC_AGAIN;
 }
 
-int nfc_connect(struct nfc_process *self, uint64_t id, uint64_t *target)
+struct connecting {
+	struct nfc_host *host; /* that connects */
+	uint64_t id; /* of a listener */
+	uint32_t target; /* out: of the host's own */
+};
+
+/* Where a listener accepts that a host may connect to; NULL: there is none. */
+static struct nfc_island *reach(struct nfc_device *dev,
+				const struct connecting *c)
 {
-	struct nfc_device *dev = self->island->dev;
-	uint32_t own = nfc_free_targets(self->island, self->host, 1);
+	struct nfc_island *island = NULL;
+	struct nfc_listener *l;
+
+	nfc_lock(&dev->lock);
+	l = listener_at(dev, c->id);
+	if (l && l->ch && may_connect(l, c->host))
+		island = l->ch->island;
+	nfc_unlock(&dev->lock);
+	return island;
+}
+
+/* On the listener's island, whose both ends are: a transfer between them has one owner. */
+static int connect_host(struct nfc_island *island, void *arg)
+{
+	struct nfc_device *dev = island->dev;
+	struct connecting *c = arg;
 	struct nfc_relay *relay;
 	struct nfc_listener *l;
 	int rc = -NFC_ENOTARGET;
 
+	if (nfc_gone(c->host))
+		return -NFC_ECLOSED;
+	c->target = nfc_free_targets(island, c->host, 1);
 	nfc_lock(&dev->lock);
-	l = listener_at(dev, id);
-	if (l && l->ch && may_connect(l, self->host))
-		rc = own ? queue(dev, l, self, &relay) : -NFC_ENOMEM;
+	l = listener_at(dev, c->id);
+	if (l && l->ch && l->ch->island == island && may_connect(l, c->host))
+		rc = c->target ? queue(dev, l, c->host, &relay) : -NFC_ENOMEM;
 	nfc_unlock(&dev->lock);
 	if (rc)
 		return rc;
-	bind(&relay->end[0], own);
+	bind(&relay->end[0], c->target);
 	wake_listener(dev, l);
-	*target = own;
 	return 0;
+}
+
+int nfc_connect(struct nfc_process *self, uint64_t id, uint64_t *target)
+{
+	struct connecting c = { .host = self->host, .id = id };
+	struct nfc_island *island = reach(self->island->dev, &c);
+	int rc = -NFC_ENOTARGET;
+
+	if (island)
+		rc = nfc_island_call(self, island, connect_host, &c);
+	if (!rc)
+		*target = c.target;
+	return rc;
 }
 
 /* ---- listening ---- */
