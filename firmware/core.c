@@ -15,6 +15,7 @@
 #include "core/manager.c"
 #include "core/memory.c"
 #include "core/offer.c"
+#include "core/pair.c"
 #include "core/process.c"
 #include "core/registry.c"
 #include "core/relay.c"

@@ -137,16 +137,30 @@ void nfc_forget_line(struct nfc_host *host, uint64_t number);
 
 /* ---- relay.c: what the two ends of a channel between hosts say to each other ---- */
 
+struct nfc_relay_end *nfc_relay_other(const struct nfc_relay_end *end);
 /* The other end, if there is one, is to hear news; or this one is, again. */
 void nfc_relay_notify(const struct nfc_relay_end *end, uint32_t news);
 void nfc_relay_hear(struct nfc_relay_end *end);
 /* What is parked on the channel is offered to the other host. */
 void nfc_relay_offer(struct nfc_channel *ch);
 /* The host has answered what the other one offered. */
-void nfc_relay_answer(struct nfc_channel *ch, enum nfc_status status);
+void nfc_relay_answer(struct nfc_channel *ch, enum nfc_status status,
+		      uint64_t extra);
 /* The host wants back what is parked. */
 void nfc_relay_withdraw(struct nfc_relay_end *end);
-/* The end lets go: its channel is over, or its host goes. On its island. */
+/* The end is to do as if the other were gone. */
+void nfc_relay_give_up(struct nfc_relay_end *end);
+/* Bytes that the transfers of a relay have of the device; where those of an end are. */
+uint64_t nfc_relay_room(const struct nfc_config *c);
+uint8_t *nfc_relay_at(const struct nfc_relay_end *end);
+/* The two sides of a transfer have done with each other: nothing moves. */
+void nfc_relay_part(struct nfc_transfer *t);
+/* The same, as a side ended so: if it is the receiving one, so does the other. */
+void nfc_relay_settle(struct nfc_transfer *t, int result);
+/*
+ * The end lets go: its channel is over, or its host goes. On its island, when no
+ * transfer is in the active list any more.
+ */
 void nfc_relay_drop(struct nfc_relay_end *end);
 
 /* ---- half.c: messages about a half, its subscription, its end ---- */
@@ -178,6 +192,13 @@ bool nfc_dma_poll(struct nfc_transfer *t);
 uint64_t nfc_piece_start(const struct nfc_transfer *t,
 			 const struct nfc_piece *piece);
 void nfc_dma_locate(struct nfc_transfer *t, struct nfc_piece *piece);
+/* Between hosts: who gives is the cause of a failure. */
+#define NFC_AT_GIVER (1u << 15)
+/* Both are where they were before the batch. */
+void nfc_dma_rewind(struct nfc_transfer *t);
+/* After that: in which entry of whose lists a piece fails. */
+void nfc_dma_find(struct nfc_transfer *t, struct nfc_piece *piece,
+		  struct nfc_transfer *whose);
 bool nfc_dma_quiet(struct nfc_transfer *t);
 void nfc_dma_stop(struct nfc_transfer *t);
 void nfc_dma_close(struct nfc_device *dev, struct nfc_transfer *t);
@@ -186,6 +207,15 @@ void nfc_dma_close(struct nfc_device *dev, struct nfc_transfer *t);
 
 void nfc_transfer_begin(struct nfc_process *p, struct nfc_channel *ch,
 			enum nfc_direction direction, uint64_t size);
+/* The same without a process: of a relay. */
+void nfc_transfer_lay(struct nfc_transfer *t, struct nfc_channel *ch,
+		      enum nfc_direction direction, uint64_t size);
+/* Its pages are known, and all there are. */
+void nfc_transfer_pages(struct nfc_transfer *t, const struct nfc_pages *pages);
+/* Its other host has a while to do what a device would do at once. */
+void nfc_transfer_bound(struct nfc_transfer *t);
+/* When the first of a share's is due. */
+uint64_t nfc_transfers_due(const struct nfc_share *share);
 void nfc_transfer_list(struct nfc_transfer *t, const struct nfc_slot *slot);
 void nfc_transfer_abort(struct nfc_transfer *t, enum nfc_status status,
 			bool answer);
@@ -211,10 +241,20 @@ uint64_t nfc_expire_offers(struct nfc_island *island);
 void nfc_recall(struct nfc_channel *ch);
 void nfc_serve_recalls(struct nfc_island *island);
 /*
- * There is no host at the far end any more: what is offered ends, and both halves close.
- * The caller made sure of room.
+ * What is offered to another host is to come back, for a reason. That host has a while
+ * for its answer, which says whether it does.
  */
-void nfc_relay_lose(struct nfc_channel *ch);
+void nfc_ask_back(struct nfc_channel *ch, enum nfc_status why);
+
+/* ---- pair.c: transfers between hosts ---- */
+
+/*
+ * The host takes the transfer that the other one offers it, into pages, or by lists that
+ * are to come: false if that is not there any more.
+ */
+bool nfc_pair_begin(struct nfc_channel *ch, const struct nfc_pages *pages);
+/* The host wants a transfer back that the other took. */
+void nfc_pair_withdraw(struct nfc_channel *ch);
 
 /* ---- channel.c: what processes call; manager.c: what the host sends ---- */
 

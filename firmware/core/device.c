@@ -63,14 +63,19 @@ int nfc_config_check(struct nfc_config *c)
 uint64_t nfc_device_size(const struct nfc_config *c)
 {
 	return sizeof(struct nfc_device) +
-	       sizeof(struct nfc_island) * c->islands;
+	       sizeof(struct nfc_island) * c->islands + NFC_SLOT_SIZE +
+	       NFC_RELAYS * nfc_relay_room(c);
 }
 
 static void init_islands(struct nfc_device *dev)
 {
 	const struct nfc_config *c = &dev->config;
 
+	uint8_t *end;
+
 	dev->islands = (struct nfc_island *)(dev + 1);
+	end = (uint8_t *)(dev->islands + c->islands);
+	dev->relay_room = end + (-(uintptr_t)end & (NFC_SLOT_SIZE - 1));
 	for (uint32_t i = 0; i < c->islands; i++) {
 		struct nfc_island *island = &dev->islands[i];
 

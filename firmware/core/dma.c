@@ -101,13 +101,41 @@ static void offer(struct nfc_device *dev, struct nfc_transfer *t)
 	dev->port->wake_engines(dev->port->self);
 }
 
-static int move(struct nfc_device *dev, const struct nfc_transfer *t,
+/* Who gives is to blame for it, unless it is under way. */
+static int at_giver(int rc)
+{
+	return rc && rc != NFC_PENDING ? rc | (int)NFC_AT_GIVER : rc;
+}
+
+/* From one host to another, by way of the device; the bit of halfway is the piece's. */
+static int bounce(struct nfc_device *dev, struct nfc_transfer *t,
+		  const struct nfc_piece *piece, uint32_t bit)
+{
+	const struct nfc_port *port = dev->port;
+	uint32_t to = t->channel->rings->host->index;
+	uint32_t from = t->peer->channel->rings->host->index;
+	int rc;
+
+	if (!(atomic_load(&t->batch.halfway) & bit)) {
+		rc = port->dma_read(port->self, from, piece->memory,
+				    piece->from, piece->length);
+		if (rc)
+			return at_giver(rc);
+		atomic_fetch_or(&t->batch.halfway, bit);
+	}
+	return port->dma_write(port->self, to, piece->bus, piece->memory,
+			       piece->length);
+}
+
+static int move(struct nfc_device *dev, struct nfc_transfer *t,
 		const struct nfc_piece *piece)
 {
 	const struct nfc_rings *rings = t->channel->rings;
 	const struct nfc_port *port = dev->port;
 	uint32_t host = rings->host->index;
 
+	if (t->source == NFC_SOURCE_PEER)
+		return bounce(dev, t, piece, 1u << (piece - t->batch.piece));
 	if (t->source == NFC_SOURCE_NODE)
 		return port->fetch(port->self, host,
 				   nfc_joint_index(rings->joint), piece->memory,
@@ -178,6 +206,115 @@ static bool plan_from(struct nfc_transfer *t, uint32_t *count, uint64_t limit)
 	return fit;
 }
 
+/* Where the cursor stands, and the bytes from there on that are in one piece. */
+static uint64_t stands_at(const struct nfc_transfer *t, uint64_t *length)
+{
+	uint64_t mask = t->channel->island->dev->config.window - 1;
+	uint64_t bus = nfc_list_entry(&t->queue[t->cursor & mask], t->entry,
+				      length);
+
+	*length = nfc_min(*length - t->offset, t->received - t->planned);
+	return bus + t->offset;
+}
+
+/* Move on by bytes of one entry, of which so many are left. */
+static void pass(struct nfc_transfer *t, uint64_t bytes, uint64_t left)
+{
+	uint64_t mask = t->channel->island->dev->config.window - 1;
+
+	t->planned += bytes;
+	t->offset += bytes;
+	if (bytes < left)
+		return;
+	t->offset = 0;
+	next_entry(t, &t->queue[t->cursor & mask]);
+}
+
+/* As add(), for bytes between hosts. */
+static uint64_t add_pair(struct nfc_transfer *t, uint32_t *count, uint64_t bus,
+			 uint64_t from, uint64_t length)
+{
+	struct nfc_batch *b = &t->batch;
+	struct nfc_piece *last = *count ? &b->piece[*count - 1] : NULL;
+
+	length = nfc_min(length, NFC_BOUNCE - b->bytes);
+	if (last && last->bus + last->length == bus &&
+	    last->from + last->length == from &&
+	    last->length < NFC_BOUNCE_PIECE) {
+		length = nfc_min(length, NFC_BOUNCE_PIECE - last->length);
+		last->length += length;
+		return length;
+	}
+	if (*count == NFC_PIECES)
+		return 0;
+	length = nfc_min(length, NFC_BOUNCE_PIECE);
+	b->piece[(*count)++] = (struct nfc_piece){
+		.bus = bus,
+		.from = from,
+		.memory = t->memory + b->bytes,
+		.length = length,
+	};
+	return length;
+}
+
+/* The same for what one entry of the lists of both hosts has. */
+static bool plan_pair(struct nfc_transfer *t, uint32_t *count)
+{
+	struct nfc_transfer *give = t->peer;
+	uint64_t left, there, bus, from, fit;
+
+	if (t->planned >= give->received || t->batch.bytes == NFC_BOUNCE)
+		return false;
+	bus = stands_at(t, &left);
+	from = stands_at(give, &there);
+	fit = add_pair(t, count, bus, from, nfc_min(left, there));
+	t->batch.bytes += fit;
+	pass(t, fit, left);
+	pass(give, fit, there);
+	return fit;
+}
+
+static void set_mark(struct nfc_transfer *t)
+{
+	t->mark = (struct nfc_mark){
+		.planned = t->planned,
+		.cursor = t->cursor,
+		.offset = t->offset,
+		.entry = t->entry,
+	};
+}
+
+static void to_mark(struct nfc_transfer *t)
+{
+	t->planned = t->mark.planned;
+	t->cursor = t->mark.cursor;
+	t->offset = t->mark.offset;
+	t->entry = t->mark.entry;
+}
+
+void nfc_dma_rewind(struct nfc_transfer *t)
+{
+	to_mark(t);
+	to_mark(t->peer);
+}
+
+static void begin_pair(struct nfc_transfer *t)
+{
+	set_mark(t);
+	set_mark(t->peer);
+	atomic_store(&t->batch.halfway, 0);
+}
+
+/* Put some more in the batch; false if nothing fits. */
+static bool plan_more(struct nfc_transfer *t, uint32_t *count, uint64_t limit)
+{
+	if (!t->source)
+		return plan_entry(t, count, limit);
+	if (t->source == NFC_SOURCE_PEER)
+		return plan_pair(t, count);
+	return plan_from(t, count, limit);
+}
+
 /* Fill a batch, of one list if the host waits for each; false if there is nothing to move. */
 bool nfc_dma_plan(struct nfc_transfer *t)
 {
@@ -192,9 +329,10 @@ bool nfc_dma_plan(struct nfc_transfer *t)
 	if (nfc_by_rounds(t))
 		last = t->cursor;
 	b->bytes = 0;
+	if (t->source == NFC_SOURCE_PEER)
+		begin_pair(t);
 	while (t->planned < t->received && b->bytes < NFC_BATCH_MAX &&
-	       t->cursor <= last &&
-	       (t->source ? plan_from : plan_entry)(t, &count, limit))
+	       t->cursor <= last && plan_more(t, &count, limit))
 		;
 	if (!count)
 		return false;
@@ -325,6 +463,47 @@ void nfc_dma_locate(struct nfc_transfer *t, struct nfc_piece *piece)
 			part.list++;
 		}
 	}
+}
+
+/* Put the cursor of a side on a byte of the batch that it is at the start of. */
+static void seek(struct nfc_transfer *t, uint64_t bytes)
+{
+	uint64_t length;
+
+	while (bytes) {
+		stands_at(t, &length);
+		pass(t, nfc_min(bytes, length), length);
+		bytes -= nfc_min(bytes, length);
+	}
+}
+
+void nfc_dma_find(struct nfc_transfer *t, struct nfc_piece *piece,
+		  struct nfc_transfer *whose)
+{
+	struct nfc_device *dev = t->channel->island->dev;
+	uint64_t before = (uint64_t)(piece->memory - t->memory);
+	uint64_t left = piece->length;
+	struct nfc_piece part = *piece;
+
+	for (; left; left -= part.length) {
+		int rc;
+
+		part.length = NFC_PAGE_SIZE - part.bus % NFC_PAGE_SIZE;
+		part.length = nfc_min(part.length,
+				      NFC_PAGE_SIZE - part.from % NFC_PAGE_SIZE);
+		part.length = nfc_min(part.length, left);
+		atomic_store(&t->batch.halfway, 0);
+		while ((rc = bounce(dev, t, &part, 1)) == NFC_PENDING)
+			dev->port->yield(dev->port->self);
+		if (rc)
+			break;
+		part.bus += part.length;
+		part.from += part.length;
+		before += part.length;
+	}
+	seek(whose, before);
+	whose->fault_index = whose->entry;
+	whose->finished = whose->cursor;
 }
 
 /* True once every claimed piece is finished. */

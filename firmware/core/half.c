@@ -66,6 +66,8 @@ void nfc_half_release(struct nfc_channel *ch, enum nfc_direction direction,
 
 	if (half->state == NFC_HALF_OFFERED && ch->rings->joint)
 		nfc_joint_hide(ch->rings->joint);
+	if (half->transfer && half->transfer->peer)
+		nfc_relay_settle(half->transfer, result);
 	half->state = NFC_HALF_IDLE;
 	half->transfer = NULL;
 	if (half->waiter)

@@ -11,13 +11,19 @@ static void answered(struct nfc_relay_end *end, struct nfc_channel *ch)
 	struct nfc_half *half = nfc_h2d(ch);
 	enum nfc_status status = atomic_load(&end->status);
 	enum nfc_status asked = end->asked;
+	const struct nfc_begin *begin = (const void *)ch->parked.payload;
 	uint64_t id = nfc_present(half);
+	bool message;
 
 	if (!nfc_is_offered(half))
 		return; /* the half was closed meanwhile */
+	message = half->state == NFC_HALF_MESSAGE;
 	nfc_unpark(ch);
 	if (!status) {
-		nfc_count(ch->rings->share, NFC_COUNT_DIRECT_H2D, 1);
+		nfc_count(ch->rings->share,
+			  message ? NFC_COUNT_DIRECT_H2D :
+				    NFC_COUNT_TRANSFERS_H2D,
+			  1);
 		nfc_reply(ch, NFC_TYPE_ACK, NFC_H2D, id, NFC_STATE_CONSUMED,
 			  NFC_OK, 0);
 		return;
@@ -26,27 +32,58 @@ static void answered(struct nfc_relay_end *end, struct nfc_channel *ch)
 		nfc_note(ch, NFC_TYPE_WITHDRAWN, NFC_H2D, id);
 		return;
 	}
+	if (status == NFC_EWITHDRAWN && asked == NFC_EABORTED) {
+		nfc_reply(ch, NFC_TYPE_ABORTED, NFC_H2D, id, NFC_STATE_FAILED,
+			  asked, begin->size);
+		return;
+	}
 	if (status == NFC_EWITHDRAWN && asked)
 		status = asked;
-	else if (status != NFC_ECLOSED)
+	else if (status != NFC_ECLOSED && status != NFC_ESIZE &&
+		 status != NFC_EKIND)
 		status = NFC_EABORTED; /* whatever that host says */
-	nfc_reply(ch, NFC_TYPE_ERROR, NFC_H2D, id, NFC_STATE_FAILED, status, 0);
+	nfc_reply(ch, NFC_TYPE_ERROR, NFC_H2D, id, NFC_STATE_FAILED, status,
+		  status == NFC_ESIZE ? end->extra : 0);
 }
 
-/* The other host offers a message. */
+/* The other host offers a transfer: into pages that wait for one of its size, at once. */
+static void offered_ind(struct nfc_relay_end *end, struct nfc_channel *ch)
+{
+	const struct nfc_begin *begin = (const void *)end->offer.payload;
+	struct nfc_half *half = nfc_d2h(ch);
+	uint64_t payload[7] = { half->next++, begin->size };
+	bool fits = ch->posted && ch->post.size == begin->size;
+
+	half->state = NFC_HALF_OFFERED;
+	ch->posted = 0;
+	if (!fits) {
+		nfc_put(ch, NFC_TYPE_IND_BEGIN, NFC_PAYLOAD_SIZE, payload[0],
+			payload);
+	} else if (!nfc_pair_begin(ch, &ch->post)) {
+		nfc_reply(ch, NFC_TYPE_ERROR, NFC_D2H, payload[0],
+			  NFC_STATE_FAILED, NFC_ECLOSED, 0);
+		nfc_half_release(ch, NFC_D2H, -NFC_ECLOSED);
+	}
+}
+
+/* The other host offers something. */
 static void offered(struct nfc_relay_end *end, struct nfc_channel *ch)
 {
 	struct nfc_half *half = nfc_d2h(ch);
 	const struct nfc_slot *slot = &end->offer;
 
 	if (half->closed) {
-		nfc_relay_answer(ch, NFC_ECLOSED);
+		nfc_relay_answer(ch, NFC_ECLOSED, 0);
+		return;
+	}
+	ch->begin_ns = ch->island->now;
+	end->taken++;
+	if (nfc_header_type(slot->header) != NFC_TYPE_DIRECT) {
+		offered_ind(end, ch);
 		return;
 	}
 	half->state = NFC_HALF_MESSAGE;
 	ch->posted = 0;
-	ch->begin_ns = ch->island->now;
-	end->taken++;
 	nfc_put(ch, NFC_TYPE_DIRECT, nfc_header_length(slot->header),
 		half->next++, slot->payload);
 }
@@ -56,8 +93,7 @@ static void withdrawn(struct nfc_relay_end *end, struct nfc_channel *ch)
 {
 	struct nfc_half *half = nfc_d2h(ch);
 
-	if (half->state == NFC_HALF_MESSAGE &&
-	    atomic_load(&end->back) == end->taken)
+	if (nfc_is_offered(half) && atomic_load(&end->back) == end->taken)
 		nfc_note(ch, NFC_TYPE_WITHDRAW, NFC_D2H, nfc_present(half));
 }
 
@@ -71,6 +107,41 @@ static void closed(struct nfc_channel *ch, enum nfc_direction direction)
 	if (direction == NFC_H2D)
 		nfc_send_ready(ch);
 	nfc_send_close(ch, 1u << direction);
+}
+
+/* There is no host at the far end any more: what is offered ends, and both halves close. */
+static void lose_other(struct nfc_channel *ch)
+{
+	uint32_t halves = 0;
+
+	if (nfc_is_offered(nfc_h2d(ch)))
+		nfc_refuse(ch, NFC_ECLOSED);
+	if (nfc_is_offered(nfc_d2h(ch)))
+		nfc_note(ch, NFC_TYPE_WITHDRAW, NFC_D2H,
+			 nfc_present(nfc_d2h(ch)));
+	for (uint32_t d = 0; d < 2; d++) {
+		if (!(ch->half[d].closed & NFC_CLOSED_DEVICE))
+			halves |= 1u << d;
+		ch->half[d].closed |= NFC_CLOSED_DEVICE;
+	}
+	nfc_send_ready(ch);
+	if (halves)
+		nfc_send_close(ch, halves);
+	nfc_relay_drop(ch->relay);
+}
+
+/* End what moves: the memory that it uses is the relay's. False: not yet. */
+static bool stop_pairs(struct nfc_channel *ch)
+{
+	bool quiet = true;
+
+	for (uint32_t d = 0; d < 2; d++) {
+		if (ch->half[d].state != NFC_HALF_MOVING)
+			continue;
+		nfc_transfer_abort(ch->half[d].transfer, NFC_ECLOSED, false);
+		quiet = false;
+	}
+	return quiet;
 }
 
 static void hear(struct nfc_relay_end *end, enum nfc_relay_news news)
@@ -88,14 +159,14 @@ static void hear(struct nfc_relay_end *end, enum nfc_relay_news news)
 		withdrawn(end, ch);
 		break;
 	case NFC_RELAY_GONE:
-		nfc_relay_lose(ch);
+		lose_other(ch);
 		break;
 	default:
 		closed(ch, news == NFC_RELAY_CLOSED ? NFC_H2D : NFC_D2H);
 	}
 }
 
-/* Hear all news, in their order; false if there is no room for what follows. */
+/* Hear all news, in their order; false if some have to wait, for room as a rule. */
 static bool hear_all(struct nfc_relay_end *end)
 {
 	uint32_t news;
@@ -107,6 +178,8 @@ static bool hear_all(struct nfc_relay_end *end)
 		if (!nfc_rings_room(end->ch->rings))
 			return false;
 		news &= -news;
+		if (news == NFC_RELAY_GONE && !stop_pairs(end->ch))
+			return false;
 		atomic_fetch_and(&end->news, ~news);
 		hear(end, (enum nfc_relay_news)news);
 	}

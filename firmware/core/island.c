@@ -101,7 +101,8 @@ static void serve_timers(struct nfc_island *island)
 		return;
 	due = nfc_expire_offers(island);
 	for (struct nfc_share *s = island->shares; s; s = s->next)
-		due = nfc_min(due, wake_sleepers(island, s));
+		due = nfc_min(due, nfc_min(wake_sleepers(island, s),
+					   nfc_transfers_due(s)));
 	island->timer = due;
 }
 

@@ -135,8 +135,6 @@ static void on_begin(struct nfc_channel *ch, const struct nfc_slot *slot)
 		return;
 	}
 	status = eager ? nfc_eager_check(ch, slot, &pages) : check_begin(begin);
-	if (!status && ch->relay)
-		status = NFC_ENOTSUP;
 	if (!admit(ch, status ? status : unwelcome(ch)))
 		return;
 	if (eager && eager_at_once(ch, &pages))
@@ -162,6 +160,44 @@ static void on_h2d_list(struct nfc_channel *ch, const struct nfc_slot *slot)
 	}
 }
 
+/* Bytes of the transfer that is offered to the host; 0 if it is not there any more. */
+static uint64_t offered_size(const struct nfc_channel *ch)
+{
+	const struct nfc_half *half = &ch->half[NFC_D2H];
+	const struct nfc_begin *begin;
+
+	if (half->waiter)
+		return half->waiter->length;
+	if (!ch->relay)
+		return 0;
+	begin = (const void *)ch->relay->offer.payload;
+	return begin->size;
+}
+
+/* What the device offered is over, whoever offered it. */
+static void end_offer(struct nfc_channel *ch, enum nfc_status status,
+		      uint64_t extra)
+{
+	nfc_half_release(ch, NFC_D2H, -(int)status);
+	if (ch->relay)
+		nfc_relay_answer(ch, status, extra);
+}
+
+/* The host takes what the device offers, which ends so. */
+static void fail_offer(struct nfc_channel *ch, enum nfc_status status)
+{
+	nfc_reply(ch, NFC_TYPE_ERROR, NFC_D2H, nfc_present(nfc_d2h(ch)),
+		  NFC_STATE_FAILED, status, offered_size(ch));
+	end_offer(ch, status, 0);
+}
+
+/* The host takes what another host offers, if that is still there. */
+static void take_pair(struct nfc_channel *ch, const struct nfc_pages *pages)
+{
+	if (!nfc_pair_begin(ch, pages))
+		fail_offer(ch, NFC_ECLOSED);
+}
+
 static void on_d2h_list(struct nfc_channel *ch, const struct nfc_slot *slot)
 {
 	struct nfc_half *half = nfc_d2h(ch);
@@ -169,6 +205,8 @@ static void on_d2h_list(struct nfc_channel *ch, const struct nfc_slot *slot)
 
 	if (half->state == NFC_HALF_OFFERED && p && p->wait == NFC_WAIT_WRITE_IND)
 		nfc_transfer_begin(p, ch, NFC_D2H, p->length);
+	else if (half->state == NFC_HALF_OFFERED && !p)
+		take_pair(ch, NULL);
 	if (half->state == NFC_HALF_MOVING)
 		nfc_transfer_list(half->transfer, slot);
 	else
@@ -202,11 +240,12 @@ static void on_post(struct nfc_channel *ch, const struct nfc_slot *slot)
 	enum nfc_status status = nfc_eager_check(ch, slot, &pages);
 
 	if (offered && status) {
-		nfc_reply(ch, NFC_TYPE_ERROR, NFC_D2H, nfc_present(half),
-			  NFC_STATE_FAILED, status, half->waiter->length);
-		nfc_half_release(ch, NFC_D2H, -(int)status);
-	} else if (offered && half->waiter->length == pages.size) {
-		nfc_eager_move(half->waiter, ch, NFC_D2H, &pages);
+		fail_offer(ch, status);
+	} else if (offered && offered_size(ch) == pages.size) {
+		if (half->waiter)
+			nfc_eager_move(half->waiter, ch, NFC_D2H, &pages);
+		else
+			take_pair(ch, &pages);
 	} else if (!status && half->state == NFC_HALF_IDLE &&
 		   eager->transaction == half->next) {
 		ch->post = pages;
@@ -250,23 +289,24 @@ static void on_answer(struct nfc_channel *ch, const struct nfc_slot *slot)
 			  message ? NFC_COUNT_DIRECT_D2H :
 				    NFC_COUNT_TRANSFERS_D2H,
 			  1);
-	nfc_half_release(ch, NFC_D2H, -(int)ack->status);
-	if (ch->relay)
-		nfc_relay_answer(ch, ack->status);
+	end_offer(ch, ack->status, ack->outstanding);
 }
 
 static void on_fin(struct nfc_channel *ch, enum nfc_direction direction)
 {
 	struct nfc_half *half = &ch->half[direction];
 	bool empty = direction == NFC_D2H && half->state == NFC_HALF_OFFERED &&
-		     half->waiter && half->waiter->length == 0;
+		     !offered_size(ch);
 
 	if (half->state != NFC_HALF_COMMIT && !empty) {
 		drop(ch->rings->share);
 		return;
 	}
 	nfc_count(ch->rings->share, NFC_COUNT_TRANSFERS_H2D + direction, 1);
-	nfc_half_release(ch, direction, 0);
+	if (empty)
+		end_offer(ch, NFC_OK, 0);
+	else
+		nfc_half_release(ch, direction, 0);
 }
 
 static void on_withdraw(struct nfc_channel *ch, uint64_t id)
@@ -275,6 +315,8 @@ static void on_withdraw(struct nfc_channel *ch, uint64_t id)
 		drop(ch->rings->share);
 	else if (nfc_is_offered(nfc_h2d(ch)))
 		nfc_recall(ch);
+	else if (ch->relay && nfc_h2d(ch)->state == NFC_HALF_MOVING)
+		nfc_pair_withdraw(ch);
 	/* else it was accepted meanwhile: the answer is on its way */
 }
 
@@ -300,9 +342,7 @@ static void on_withdrawn(struct nfc_channel *ch, enum nfc_direction direction)
 		drop(ch->rings->share);
 		return;
 	}
-	nfc_half_release(ch, NFC_D2H, -NFC_EWITHDRAWN);
-	if (ch->relay)
-		nfc_relay_answer(ch, NFC_EWITHDRAWN);
+	end_offer(ch, NFC_EWITHDRAWN, 0);
 }
 
 static void on_abort(struct nfc_channel *ch, enum nfc_direction direction,
@@ -317,7 +357,11 @@ static void on_abort(struct nfc_channel *ch, enum nfc_direction direction,
 		nfc_transfer_abort(half->transfer, NFC_EABORTED, true);
 		return;
 	case NFC_HALF_OFFERED:
-		left = direction == NFC_H2D ? begin->size : half->waiter->length;
+		if (direction == NFC_H2D && ch->relay) {
+			nfc_ask_back(ch, NFC_EABORTED);
+			return;
+		}
+		left = direction == NFC_H2D ? begin->size : offered_size(ch);
 		if (direction == NFC_H2D)
 			nfc_unpark(ch);
 		break;
@@ -332,7 +376,9 @@ static void on_abort(struct nfc_channel *ch, enum nfc_direction direction,
 	else
 		nfc_reply(ch, NFC_TYPE_ABORTED, direction, id, NFC_STATE_FAILED,
 			  NFC_EABORTED, left);
-	if (direction == NFC_D2H || half->state == NFC_HALF_COMMIT)
+	if (direction == NFC_D2H && half->state == NFC_HALF_OFFERED)
+		end_offer(ch, NFC_EABORTED, 0);
+	else if (half->state == NFC_HALF_COMMIT)
 		nfc_half_release(ch, direction, -NFC_EABORTED);
 }
 
@@ -399,7 +445,7 @@ static void close_relay(struct nfc_channel *ch, enum nfc_direction direction)
 	if (offered && direction == NFC_H2D)
 		nfc_relay_withdraw(ch->relay);
 	else if (offered)
-		nfc_relay_answer(ch, NFC_ECLOSED);
+		nfc_relay_answer(ch, NFC_ECLOSED, 0);
 	nfc_relay_notify(ch->relay, NFC_RELAY_CLOSED << !direction);
 }
 
@@ -411,14 +457,14 @@ static void close_half(struct nfc_channel *ch, enum nfc_direction direction)
 	half->closed |= NFC_CLOSED_HOST;
 	half->notice = 1;
 	half->ready_due = 0;
+	if (ch->relay)
+		close_relay(ch, direction);
 	if (half->state == NFC_HALF_MOVING) {
 		nfc_transfer_abort(half->transfer, NFC_EABORTED, false);
 		return;
 	}
 	if (direction == NFC_D2H)
 		ch->posted = 0;
-	if (ch->relay)
-		close_relay(ch, direction);
 	if (direction == NFC_H2D && nfc_is_offered(half))
 		nfc_unpark(ch);
 	nfc_half_release(ch, direction,

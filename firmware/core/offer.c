@@ -85,11 +85,7 @@ void nfc_refuse(struct nfc_channel *ch, enum nfc_status status)
 		  NFC_STATE_FAILED, status, 0);
 }
 
-/*
- * What is offered to another host is to come back, for a reason. That host has a while
- * for its answer, which says whether it does.
- */
-static void ask_back(struct nfc_channel *ch, enum nfc_status why)
+void nfc_ask_back(struct nfc_channel *ch, enum nfc_status why)
 {
 	bool asked = ch->relay->asked;
 
@@ -101,36 +97,17 @@ static void ask_back(struct nfc_channel *ch, enum nfc_status why)
 	nfc_relay_withdraw(ch->relay);
 }
 
-void nfc_relay_lose(struct nfc_channel *ch)
-{
-	uint32_t halves = 0;
-
-	if (nfc_is_offered(nfc_h2d(ch)))
-		nfc_refuse(ch, NFC_ECLOSED);
-	if (nfc_is_offered(nfc_d2h(ch)))
-		nfc_note(ch, NFC_TYPE_WITHDRAW, NFC_D2H,
-			 nfc_present(nfc_d2h(ch)));
-	for (uint32_t d = 0; d < 2; d++) {
-		if (!(ch->half[d].closed & NFC_CLOSED_DEVICE))
-			halves |= 1u << d;
-		ch->half[d].closed |= NFC_CLOSED_DEVICE;
-	}
-	nfc_send_ready(ch);
-	if (halves)
-		nfc_send_close(ch, halves);
-	nfc_relay_drop(ch->relay);
-}
-
 /* The time of a channel's offer is over. The caller made sure of room. */
 static void expire(struct nfc_channel *ch)
 {
-	if (!ch->relay)
+	if (!ch->relay) {
 		nfc_refuse(ch, NFC_ETIMEOUT);
-	else if (!ch->relay->asked)
-		ask_back(ch, NFC_ETIMEOUT);
-	else
-		nfc_relay_lose(
-			ch); /* a host that does not answer is as good as gone */
+	} else if (!ch->relay->asked) {
+		nfc_ask_back(ch, NFC_ETIMEOUT);
+	} else { /* a host that does not answer is as good as gone */
+		untime(ch);
+		nfc_relay_give_up(ch->relay);
+	}
 }
 
 /* Refuse offers whose target was not ready in time; returns the next due. */
@@ -212,7 +189,7 @@ int nfc_accept(struct nfc_channel *ch, struct nfc_process *p)
 void nfc_recall(struct nfc_channel *ch)
 {
 	if (ch->relay) {
-		ask_back(ch, NFC_EWITHDRAWN);
+		nfc_ask_back(ch, NFC_EWITHDRAWN);
 		return;
 	}
 	ch->recall_id = nfc_present(nfc_h2d(ch));

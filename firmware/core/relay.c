@@ -6,7 +6,7 @@
  */
 #include "calls.h"
 
-static struct nfc_relay_end *other(const struct nfc_relay_end *end)
+struct nfc_relay_end *nfc_relay_other(const struct nfc_relay_end *end)
 {
 	struct nfc_relay *relay = end->relay;
 
@@ -28,7 +28,7 @@ void nfc_relay_hear(struct nfc_relay_end *end)
 
 void nfc_relay_notify(const struct nfc_relay_end *end, uint32_t news)
 {
-	struct nfc_relay_end *to = other(end);
+	struct nfc_relay_end *to = nfc_relay_other(end);
 
 	atomic_fetch_or(&to->news, news);
 	if (atomic_load(&to->bound))
@@ -37,7 +37,7 @@ void nfc_relay_notify(const struct nfc_relay_end *end, uint32_t news)
 
 void nfc_relay_offer(struct nfc_channel *ch)
 {
-	struct nfc_relay_end *end = ch->relay, *to = other(end);
+	struct nfc_relay_end *end = ch->relay, *to = nfc_relay_other(end);
 
 	end->asked = 0;
 	end->number++;
@@ -47,15 +47,67 @@ void nfc_relay_offer(struct nfc_channel *ch)
 
 void nfc_relay_withdraw(struct nfc_relay_end *end)
 {
-	atomic_store(&other(end)->back, end->number);
+	atomic_store(&nfc_relay_other(end)->back, end->number);
 	nfc_relay_notify(end, NFC_RELAY_WITHDRAWN);
 }
 
-void nfc_relay_answer(struct nfc_channel *ch, enum nfc_status status)
+void nfc_relay_answer(struct nfc_channel *ch, enum nfc_status status,
+		      uint64_t extra)
 {
-	atomic_store(&other(ch->relay)->status, status);
+	struct nfc_relay_end *to = nfc_relay_other(ch->relay);
+
+	to->extra = extra;
+	atomic_store(&to->status, status);
 	nfc_relay_notify(ch->relay, NFC_RELAY_ANSWERED);
 }
+
+void nfc_relay_give_up(struct nfc_relay_end *end)
+{
+	atomic_fetch_or(&end->news, NFC_RELAY_GONE);
+	nfc_relay_hear(end);
+}
+
+/* ---- transfers ---- */
+
+uint64_t nfc_relay_room(const struct nfc_config *c)
+{
+	return 4 * sizeof(struct nfc_slot) * c->window + 2ull * NFC_BOUNCE;
+}
+
+uint8_t *nfc_relay_at(const struct nfc_relay_end *end)
+{
+	struct nfc_device *dev = end->host->dev;
+	uint64_t each = nfc_relay_room(&dev->config);
+
+	return dev->relay_room + (uint64_t)(end->relay - dev->relay) * each +
+	       (end == end->relay->end ? 0 : each / 2);
+}
+
+void nfc_relay_part(struct nfc_transfer *t)
+{
+	struct nfc_transfer *give = t->follows ? t : t->peer;
+
+	t->peer->peer = NULL;
+	t->peer = NULL;
+	give->until = 0;
+	nfc_count(give->channel->rings->share, NFC_COUNT_PARKED, (uint64_t)-1);
+}
+
+void nfc_relay_settle(struct nfc_transfer *t, int result)
+{
+	struct nfc_transfer *give = t->peer;
+
+	nfc_relay_part(t);
+	if (t->follows)
+		return;
+	if (!result)
+		give->ending = NFC_OK; /* although its host may want it back */
+	else if (!give->ending)
+		give->ending = result == -NFC_ECLOSED ? NFC_ECLOSED :
+							NFC_EABORTED;
+}
+
+/* ---- an end that lets go ---- */
 
 /* Take an end off its island's list. */
 static void unlist(struct nfc_island *island, struct nfc_relay_end *end)
@@ -74,6 +126,12 @@ void nfc_relay_drop(struct nfc_relay_end *end)
 	struct nfc_device *dev = end->host->dev;
 
 	unlist(&dev->islands[end->island], end);
+	for (uint32_t d = 0; d < 2 && end->ch; d++) {
+		struct nfc_transfer *t = end->ch->half[d].transfer;
+
+		if (t && t->peer)
+			nfc_relay_settle(t, -NFC_ECLOSED);
+	}
 	atomic_store(&end->bound, 0);
 	if (end->ch)
 		end->ch->relay = NULL;

@@ -31,6 +31,8 @@ enum nfc_internal_limits {
 	NFC_LISTENER_WAITING = 16, /* hosts that connected, and were not accepted */
 	NFC_RELAYS = 256,
 	NFC_HOST_RELAYS = 64, /* ends */
+	NFC_BOUNCE = 64 << 10, /* bytes of a transfer between hosts, on their way */
+	NFC_BOUNCE_PIECE = 16 << 10, /* so that some of them are */
 	NFC_LOG_LINES = 64, /* kept for a host's log service */
 	NFC_LOG_LINE = 256, /* bytes of a line that reach the port */
 	NFC_AGAIN = 1 << 20, /* a wake-up that means: check again */
@@ -75,11 +77,13 @@ enum nfc_source {
 	NFC_SOURCE_HOST = 0, /* lists or pages say where */
 	NFC_SOURCE_PROCESS, /* another process has them, at this node */
 	NFC_SOURCE_NODE, /* or at another, which is asked for them */
+	NFC_SOURCE_PEER, /* another host has them, whose lists say where */
 };
 
 /* One copy: part of a batch. */
 struct nfc_piece {
 	uint64_t bus;
+	uint64_t from; /* of NFC_SOURCE_PEER: bus address there */
 	uint8_t *memory;
 	uint64_t length;
 	uint64_t list; /* number of its first list */
@@ -95,15 +99,26 @@ struct nfc_batch {
 		claim; /* {count:32 | taken from the back:16 | from the front:16} */
 	_Atomic uint32_t done; /* pieces finished */
 	_Atomic uint32_t pending; /* a bit each: the port has begun it */
+	_Atomic uint32_t halfway; /* a bit each: it was read, and is to be written */
 	_Atomic uint32_t failed; /* {status:16 | piece+1:16} of the first failure */
 	uint32_t claimed; /* at an abort: pieces that will finish */
 	uint64_t bytes;
 	struct nfc_piece piece[NFC_PIECES];
 };
 
-/* A transfer under way. Embedded in the process that takes part in it. */
+/* Where in its lists a transfer is. */
+struct nfc_mark {
+	uint64_t planned, cursor, offset;
+	uint32_t entry;
+};
+
+/*
+ * A transfer under way. Embedded in the process that takes part in it, or in a relay: one
+ * for each host, of which the receiving one's moves the bytes, and the other follows.
+ */
 struct nfc_transfer {
 	struct nfc_transfer *next; /* active list of its share */
+	struct nfc_transfer *peer; /* the other host's, until one has done; or NULL */
 	struct nfc_channel *channel;
 	uint8_t *memory;
 	uint64_t from; /* another process's: its address, or {transaction:16 | 0} */
@@ -128,7 +143,11 @@ struct nfc_transfer {
 	uint8_t shared; /* index + 1 in the open table */
 	uint8_t eager; /* it ends like a message */
 	uint8_t source; /* enum nfc_source */
-	uint8_t tries; /* of an eager one, whose page was busy */
+	uint8_t tries; /* of an eager one, whose page was busy; or between hosts */
+	uint8_t follows; /* its peer moves the bytes */
+	uint8_t greets; /* READY is due, of one that follows */
+	struct nfc_mark mark; /* between hosts: before the batch */
+	uint64_t until; /* clock: what its host, or the other, owes is due; 0: nothing */
 	/* Lists, one per slot of the window: the header's length alone, entries, where it starts. */
 	struct nfc_slot *queue;
 	struct nfc_batch batch;
@@ -313,6 +332,8 @@ enum nfc_relay_news {
  */
 struct nfc_relay_end {
 	struct nfc_relay *relay;
+	struct nfc_transfer give,
+		take; /* of its host: what that offered, what it takes */
 	struct nfc_host *host; /* NULL: the end has let go. Under the device's lock. */
 	struct nfc_channel *ch; /* NULL: it has none yet, or let go */
 	struct nfc_relay_end *next; /* of the island's that wait for room */
@@ -325,14 +346,15 @@ struct nfc_relay_end {
 	_Atomic uint32_t bound; /* it has a channel */
 	_Atomic uint32_t called;
 	_Atomic uint32_t news; /* enum nfc_relay_news, ored */
-	_Atomic uint32_t status; /* of the answer */
+	_Atomic uint32_t status; /* of the answer … */
+	uint64_t extra; /* … and its outstanding field */
 	_Atomic uint32_t back; /* number of the message that is wanted back */
 	struct nfc_slot offer; /* until it is answered */
 };
 
 /*
- * A channel between two hosts: messages that one offers are offered to the other, whose
- * answer is the answer. Record 0086.
+ * A channel between two hosts: what one offers is offered to the other, whose answer is
+ * the answer. Both ends are of one island. Record 0086.
  */
 struct nfc_relay {
 	_Atomic uint32_t ends; /* that hold it */
@@ -512,6 +534,7 @@ struct nfc_device {
 	struct nfc_listener listener[NFC_LISTENERS];
 	uint32_t next_listener; /* the ids of listeners count up */
 	struct nfc_relay relay[NFC_RELAYS];
+	uint8_t *relay_room; /* queues of their transfers, and what these pass through */
 };
 
 /* What nfc_process_start() starts. */

@@ -8,6 +8,10 @@
  */
 #define STAMP_BYTES (16u << 10)
 
+enum {
+	OTHER_NS = 2000000000, /* for a host that another one waits for */
+};
+
 static uint64_t stamp(const struct nfc_transfer *t)
 {
 	struct nfc_island *island = t->channel->island;
@@ -43,18 +47,12 @@ void nfc_transfer_ack(struct nfc_transfer *t, enum nfc_type type,
 	nfc_put(ch, type, NFC_PAYLOAD_SIZE, t->id, u.word);
 }
 
-/*
- * Both ends agreed on size: start moving into or out of the memory that p
- * waits with. The transfer ends by waking p.
- */
-void nfc_transfer_begin(struct nfc_process *p, struct nfc_channel *ch,
-			enum nfc_direction direction, uint64_t size)
+static void lay_transfer(struct nfc_transfer *t, struct nfc_channel *ch,
+			 enum nfc_direction direction, uint64_t size)
 {
-	struct nfc_transfer *t = &p->transfer;
 	struct nfc_half *half = &ch->half[direction];
 
 	t->channel = ch;
-	t->memory = p->buf;
 	t->source = NFC_SOURCE_HOST;
 	t->id = half->next - 1;
 	t->size = size;
@@ -67,9 +65,28 @@ void nfc_transfer_begin(struct nfc_process *p, struct nfc_channel *ch,
 	t->eager = t->tries = 0;
 	half->transfer = t;
 	half->state = NFC_HALF_MOVING;
-	p->wait = NFC_WAIT_MOVING;
 	t->next = ch->rings->share->active;
 	ch->rings->share->active = t;
+}
+
+void nfc_transfer_lay(struct nfc_transfer *t, struct nfc_channel *ch,
+		      enum nfc_direction direction, uint64_t size)
+{
+	lay_transfer(t, ch, direction, size);
+	t->follows = t->greets = 0;
+	t->until = 0;
+}
+
+/*
+ * Both ends agreed on size: start moving into or out of the memory that p
+ * waits with. The transfer ends by waking p.
+ */
+void nfc_transfer_begin(struct nfc_process *p, struct nfc_channel *ch,
+			enum nfc_direction direction, uint64_t size)
+{
+	p->transfer.memory = p->buf;
+	p->wait = NFC_WAIT_MOVING;
+	lay_transfer(&p->transfer, ch, direction, size);
 }
 
 /* Bytes of an entry, of which left are to come at most; 0 if it breaks the rules. */
@@ -147,10 +164,76 @@ void nfc_transfer_list(struct nfc_transfer *t, const struct nfc_slot *slot)
 	t->received += sum;
 	nfc_count(share, NFC_COUNT_LISTS, 1);
 	if (t->lists == 1 && !t->repeat && t->direction == NFC_H2D &&
-	    t->received < t->size)
-		nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_READY, NFC_OK);
+	    t->received < t->size) {
+		if (t->follows)
+			t->greets = 1; /* there may be no room now */
+		else
+			nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_READY,
+					 NFC_OK);
+	}
 	t->repeat = 0;
 }
+
+/* ---- between hosts ---- */
+
+static bool is_moved(const struct nfc_transfer *t)
+{
+	return t->channel->half[t->direction].state == NFC_HALF_COMMIT;
+}
+
+void nfc_transfer_bound(struct nfc_transfer *t)
+{
+	struct nfc_island *island = t->channel->island;
+
+	nfc_read_clock(island);
+	t->until = island->now + OTHER_NS;
+	nfc_timer(island, t->until);
+}
+
+uint64_t nfc_transfers_due(const struct nfc_share *share)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (struct nfc_transfer *t = share->active; t; t = t->next)
+		if (t->until)
+			due = nfc_min(due, t->until);
+	return due;
+}
+
+/*
+ * A transfer that one of two hosts ends early is over for the other, but for one whose
+ * bytes the receiving host has: that alone says whether it took them.
+ */
+static void stop_peer(struct nfc_transfer *t, enum nfc_status status)
+{
+	struct nfc_transfer *peer = t->peer;
+	bool gone = status == NFC_ERESET || status == NFC_ECLOSED;
+
+	if (t->follows && is_moved(peer)) {
+		if (status == NFC_ERESET)
+			nfc_relay_part(t);
+		else if (!t->until)
+			nfc_transfer_bound(t);
+		return;
+	}
+	if (!peer->ending)
+		peer->ending = gone ? NFC_ECLOSED : NFC_EABORTED;
+	nfc_dma_stop(peer);
+}
+
+/* What was due is late. */
+static void miss(struct nfc_transfer *t)
+{
+	t->until = 0;
+	if (!is_moved(t->peer)) { /* lists, while the other host's pages wait */
+		nfc_transfer_abort(t, NFC_EABORTED, false);
+		return;
+	}
+	nfc_relay_part(t);
+	nfc_relay_give_up(t->channel->relay);
+}
+
+/* ---- the end ---- */
 
 /*
  * End a transfer early. No piece starts any more; when the engines are quiet
@@ -159,9 +242,13 @@ void nfc_transfer_list(struct nfc_transfer *t, const struct nfc_slot *slot)
 void nfc_transfer_abort(struct nfc_transfer *t, enum nfc_status status,
 			bool answer)
 {
+	if (t->follows && !t->peer && status != NFC_ERESET)
+		return; /* it is over: the answer is on its way */
 	if (!t->ending)
 		t->ending = (uint8_t)status;
 	t->aborted |= answer;
+	if (t->peer)
+		stop_peer(t, status);
 	nfc_dma_stop(t);
 }
 
@@ -172,6 +259,8 @@ static void finish(struct nfc_transfer *t)
 
 	if (t->aborted)
 		nfc_transfer_ack(t, NFC_TYPE_ABORTED, NFC_STATE_FAILED, status);
+	else if (status == NFC_EWITHDRAWN)
+		nfc_note(ch, NFC_TYPE_WITHDRAWN, NFC_H2D, t->id);
 	else
 		nfc_transfer_ack(t, NFC_TYPE_ERROR, NFC_STATE_FAILED, status);
 	nfc_half_release(ch, t->direction, -(int)status);
@@ -225,6 +314,30 @@ static void batch_failed(struct nfc_transfer *t, struct nfc_piece *piece,
 								     NFC_EDMA;
 }
 
+/* The same between hosts: it is tried again, or has failed for one of them. */
+static void pair_failed(struct nfc_transfer *t, struct nfc_piece *piece,
+			uint32_t status)
+{
+	struct nfc_transfer *give = t->peer;
+	bool at_giver = status & NFC_AT_GIVER;
+	struct nfc_transfer *whose = at_giver ? give : t;
+	struct nfc_transfer *other = at_giver ? t : give;
+	struct nfc_share *share = whose->channel->rings->share;
+
+	status &= ~NFC_AT_GIVER;
+	nfc_dma_rewind(t);
+	if (status == NFC_EBUSY && ++t->tries <= NFC_REPEATS_MAX) {
+		nfc_count(share, NFC_COUNT_REPEATS, 1);
+		return;
+	}
+	whose->ending = status == NFC_ERESET ? NFC_ERESET : NFC_EDMA;
+	other->ending = status == NFC_ERESET ? NFC_ECLOSED : NFC_EABORTED;
+	if (status == NFC_ERESET)
+		return;
+	nfc_count(share, NFC_COUNT_UNREACHED, 1);
+	nfc_dma_find(t, piece, whose);
+}
+
 /*
  * Should the host hear how far the transfer is? It may wait for room in the window,
  * and it takes a transfer of which it hears nothing for one that stands still.
@@ -238,6 +351,16 @@ static bool progress_due(const struct nfc_transfer *t)
 		t->processed - t->told >= half * NFC_LIST_BYTES);
 }
 
+static void account(struct nfc_transfer *t, const struct nfc_batch *b)
+{
+	struct nfc_share *share = t->channel->rings->share;
+
+	t->finished = t->cursor;
+	t->processed = t->planned;
+	nfc_count(share, NFC_COUNT_BYTES, b->bytes);
+	nfc_count(share, NFC_COUNT_DMA, b->claimed);
+}
+
 /* A batch is done: account for it. */
 static void batch_done(struct nfc_transfer *t)
 {
@@ -249,15 +372,36 @@ static void batch_done(struct nfc_transfer *t)
 	if (t->ending)
 		return;
 	if (failed) {
-		batch_failed(t, &b->piece[(failed & 0xffff) - 1], failed >> 16);
+		(t->peer ? pair_failed : batch_failed)(
+			t, &b->piece[(failed & 0xffff) - 1], failed >> 16);
 		return;
 	}
-	t->finished = t->cursor;
-	t->processed = t->planned;
-	nfc_count(share, NFC_COUNT_BYTES, b->bytes);
-	nfc_count(share, NFC_COUNT_DMA, b->claimed);
+	account(t, b);
+	if (t->peer) {
+		t->tries = 0;
+		account(t->peer, b);
+	}
 	if (progress_due(t))
 		nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_MOVING, NFC_OK);
+}
+
+/* What the host hears of a transfer that follows; true if that is over. */
+static bool follow(struct nfc_transfer *t, bool *busy)
+{
+	if (t->peer && t->until && t->channel->island->now >= t->until) {
+		miss(t);
+		*busy = true; /* the other side may have had its turn */
+	}
+	if (!nfc_rings_room(t->channel->rings))
+		return false;
+	if (!t->peer)
+		return true;
+	if (t->greets)
+		nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_READY, NFC_OK);
+	else if (progress_due(t))
+		nfc_transfer_ack(t, NFC_TYPE_ACK, NFC_STATE_MOVING, NFC_OK);
+	t->greets = 0;
+	return false;
 }
 
 /* Move what is to move; true if it is accounted for now. */
@@ -265,6 +409,8 @@ static bool advance(struct nfc_transfer *t, bool *busy)
 {
 	struct nfc_device *dev = t->channel->island->dev;
 
+	if (t->follows)
+		return follow(t, busy);
 	if (!t->busy && !t->ending)
 		nfc_dma_plan(t);
 	if (t->busy) {
@@ -274,6 +420,8 @@ static bool advance(struct nfc_transfer *t, bool *busy)
 		if (!nfc_dma_quiet(t))
 			return false;
 	}
+	if (t->ending && t->peer) /* the other host need not wait for room here */
+		nfc_relay_part(t);
 	if (!nfc_rings_room(t->channel->rings))
 		return false;
 	if (t->busy)
@@ -296,6 +444,8 @@ static void commit(struct nfc_transfer *t)
 /* Put DONE or the failure at the end; false once t left the active list. */
 static bool settle(struct nfc_transfer *t)
 {
+	if (t->ending == NFC_ERESET && t->peer)
+		nfc_relay_part(t);
 	if (t->ending == NFC_ERESET)
 		return false;
 	if (t->ending) {
@@ -304,7 +454,7 @@ static bool settle(struct nfc_transfer *t)
 	}
 	if (t->processed < t->size)
 		return true;
-	if (t->eager) {
+	if (t->eager || t->follows) {
 		commit(t);
 		return false;
 	}
@@ -371,6 +521,15 @@ enum nfc_status nfc_eager_check(struct nfc_channel *ch,
 	return NFC_OK;
 }
 
+void nfc_transfer_pages(struct nfc_transfer *t, const struct nfc_pages *pages)
+{
+	t->eager = 1;
+	if (pages->source == NFC_SOURCE_HOST)
+		t->queue[0] = page_list(pages);
+	t->lists = pages->size != 0;
+	t->received = pages->size;
+}
+
 /*
  * Both ends agree on an eager transfer, out of or into the memory of p: 0 if it
  * is committed, or NFC_AGAIN, and the pump wakes p when it is.
@@ -383,13 +542,9 @@ int nfc_eager_move(struct nfc_process *p, struct nfc_channel *ch,
 
 	half->waiter = p;
 	nfc_transfer_begin(p, ch, direction, pages->size);
-	t->eager = 1;
 	t->source = pages->source;
 	t->from = pages->from;
-	if (t->source == NFC_SOURCE_HOST)
-		t->queue[0] = page_list(pages);
-	t->lists = pages->size != 0;
-	t->received = pages->size;
+	nfc_transfer_pages(t, pages);
 	nfc_transfer_kick(t);
 	if (half->state == NFC_HALF_MOVING)
 		return NFC_AGAIN;

@@ -74,6 +74,7 @@ static void on_log(void *self, uint32_t host, const char *line, uint64_t len)
 	snprintf(r->log, sizeof(r->log), "%.*s", (int)len, line);
 }
 
+/* Device memory, or what transfers between hosts pass through. */
 static bool in_memory(struct rig *r, const uint8_t *p, uint64_t length)
 {
 	for (int i = 0; i < NFC_MEMORY_COUNT; i++) {
@@ -83,7 +84,10 @@ static bool in_memory(struct rig *r, const uint8_t *p, uint64_t length)
 		    p + length <= base + r->config.memory[i])
 			return true;
 	}
-	return false;
+	return p >= r->main->dev->relay_room &&
+	       length <= NFC_RELAYS * nfc_relay_room(&r->config) &&
+	       p + length <= r->main->dev->relay_room +
+				     NFC_RELAYS * nfc_relay_room(&r->config);
 }
 
 /*

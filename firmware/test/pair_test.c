@@ -1,0 +1,899 @@
+// SPDX-License-Identifier: MIT
+/* Transfers between hosts: the pages of one meet those of the other, and one commits. */
+#include <string.h>
+
+#include "pair_rig.h"
+
+enum { KIB = 1024, PAGE = NFC_PAGE_SIZE };
+
+static void with_pages(struct nfc_config *c)
+{
+	pair_hosts(c);
+	c->eager = 4;
+	c->runs = 1;
+}
+
+static void both_eager(struct pair *p)
+{
+	host_hello(p->near, NFC_CAP_EAGER | NFC_CAP_RUNS);
+	host_hello(p->far, NFC_CAP_EAGER | NFC_CAP_RUNS);
+}
+
+/* One host's part of a transfer by lists. */
+struct side {
+	struct rig *rig;
+	uint32_t channel, direction;
+	uint64_t id;
+	uint8_t *buf;
+	uint64_t size, sent, acked, allowed;
+	struct nfc_ack end; /* what ended it, or DONE; state UINT16_MAX: nothing yet */
+	uint32_t type; /* of that */
+};
+
+/* Memory of a host that starts so far into a page. */
+static uint8_t *memory(struct rig *r, uint64_t size, uint64_t into,
+		       uint64_t seed)
+{
+	uint8_t *p = rig_pages(r, size + PAGE);
+
+	host_offer(r, p, size + PAGE);
+	fill_pattern(p + into, size, seed);
+	return p + into;
+}
+
+static struct side gives(struct pair *p, uint64_t size, uint64_t into)
+{
+	struct side s = {
+		.rig = p->near,
+		.channel = p->at_near,
+		.direction = NFC_H2D,
+		.buf = memory(p->near, size, into, size),
+		.size = size,
+		.allowed = 1,
+		.end = { .state = UINT16_MAX },
+	};
+
+	s.id = host_begin(p->near, p->at_near, size, 0);
+	return s;
+}
+
+/* The far host sees the offer, and finds memory for it. */
+static struct side takes(struct pair *p, uint64_t size, uint64_t into)
+{
+	struct side s = {
+		.rig = p->far,
+		.channel = p->at_far,
+		.direction = NFC_D2H,
+		.id = p->far->channel[p->at_far].next[NFC_D2H]++,
+		.buf = memory(p->far, size, into, 0),
+		.size = size,
+		.allowed = UINT64_MAX,
+		.end = { .state = UINT16_MAX },
+	};
+	struct nfc_slot slot = host_expect(p->far, p->at_far,
+					   NFC_TYPE_IND_BEGIN, s.id);
+
+	CHECK_EQ(slot.payload[0], s.id);
+	CHECK_EQ(slot.payload[1], size);
+	return s;
+}
+
+static void feed(struct side *s)
+{
+	uint64_t to = s->acked + s->rig->config.window;
+	uint64_t lists = host_lists(s->buf, s->size);
+
+	to = to < s->allowed ? to : s->allowed;
+	to = to < lists ? to : lists;
+	if (s->sent < to)
+		host_send_lists(s->rig, s->channel, s->direction, s->id, s->buf,
+				s->size, s->sent, to);
+	s->sent = s->sent < to ? to : s->sent;
+}
+
+static void hear(struct side *s)
+{
+	struct nfc_slot slot;
+
+	while (host_take(s->rig, s->channel, &slot)) {
+		struct nfc_ack ack;
+
+		memcpy(&ack, slot.payload, sizeof(ack));
+		CHECK_EQ(ack.transaction, s->id);
+		CHECK_EQ(ack.direction, s->direction);
+		if (nfc_header_type(slot.header) == NFC_TYPE_ACK &&
+		    ack.state != NFC_STATE_CONSUMED) {
+			CHECK(ack.lists >= s->acked && ack.lists <= s->sent);
+			CHECK(ack.processed <= s->size);
+			s->acked = ack.lists;
+			if (ack.state == NFC_STATE_READY)
+				s->allowed = UINT64_MAX;
+			continue;
+		}
+		CHECK_EQ(s->end.state, UINT16_MAX); /* one end */
+		s->end = ack;
+		s->type = (uint32_t)nfc_header_type(slot.header);
+	}
+}
+
+/* Until the one that takes has heard an end, or nothing happens any more. */
+static void drive(struct side *give, struct side *take)
+{
+	for (int i = 0; i < 200 && take->end.state == UINT16_MAX; i++) {
+		feed(give);
+		feed(take);
+		rig_step(give->rig);
+		hear(give);
+		hear(take);
+	}
+}
+
+static void moved(struct side *give, struct side *take)
+{
+	drive(give, take);
+	CHECK_EQ(take->type, NFC_TYPE_DONE);
+	CHECK_EQ(take->end.processed, take->size);
+	CHECK_EQ(give->end.state, UINT16_MAX); /* the other has not said so yet */
+	CHECK(!memcmp(give->buf, take->buf, give->size));
+}
+
+static void committed(struct side *give)
+{
+	struct nfc_ack ack = host_expect_ack(give->rig, give->channel,
+					     NFC_TYPE_ACK, NFC_H2D, give->id,
+					     NFC_STATE_CONSUMED, NFC_OK);
+
+	CHECK_EQ(ack.processed, give->size);
+	CHECK_EQ(ack.outstanding, 0);
+}
+
+static void fin(struct side *s)
+{
+	host_note(s->rig, s->channel, NFC_TYPE_FIN, s->direction, s->id);
+}
+
+static void failed(struct side *s, uint32_t type, enum nfc_status status)
+{
+	host_expect_ack(s->rig, s->channel, type, s->direction, s->id,
+			NFC_STATE_FAILED, status);
+}
+
+/* A whole one, and nothing is parked or moves after it. */
+static void whole(struct pair *p, uint64_t size, uint64_t from, uint64_t to)
+{
+	struct side give = gives(p, size, from), take = takes(p, size, to);
+
+	moved(&give, &take);
+	fin(&take);
+	committed(&give);
+	CHECK_EQ(nfc_counter_sum(p->near->dev->host[0], NFC_COUNT_PARKED), 0);
+	host_expect_nothing(p->near, p->at_near);
+	host_expect_nothing(p->far, p->at_far);
+}
+
+CASE(lists_meet_lists)
+{
+	static const uint64_t size[] = { 1,	    2,	      PAGE,
+					 PAGE + 1,  24 * KIB, 100000,
+					 192 * KIB, 500000,   1 << 20 };
+	static const uint64_t into[] = { 0, 1, 8, 4095 };
+	struct pair p = pair_new(pair_hosts);
+
+	for (size_t i = 0; i < sizeof(size) / sizeof(*size); i++)
+		for (int a = 0; a < 16; a++)
+			whole(&p, size[i], into[a / 4], into[a % 4]);
+	CHECK_EQ(p.near->bad_dma, 0);
+	pair_works(&p);
+	pair_free(&p);
+}
+
+/* Which of the two writes runs is its own affair. */
+CASE(runs_meet_entries)
+{
+	struct pair p = pair_new(with_pages);
+	struct side give, take;
+	uint64_t run;
+
+	both_eager(&p);
+	give = gives(&p, 100000, 0);
+	run = nfc_run((uintptr_t)give.buf, 25);
+	host_runs(p.near, p.at_near, NFC_H2D, give.id, &run, 1, 0, 0);
+	give.sent = 100;
+	take = takes(&p, 100000, 5);
+	moved(&give, &take);
+	fin(&take);
+	committed(&give);
+	pair_free(&p);
+}
+
+CASE(an_empty_one_is_an_offer)
+{
+	struct pair p = pair_new(pair_hosts);
+	struct side give = gives(&p, 0, 0), take = takes(&p, 0, 0);
+
+	host_expect_nothing(p.near, p.at_near);
+	fin(&take);
+	committed(&give);
+	pair_works(&p);
+	pair_free(&p);
+}
+
+/* FIN of one that has bytes takes nothing. */
+CASE(a_commit_without_the_bytes)
+{
+	struct pair p = pair_new(pair_hosts);
+	struct side give = gives(&p, 100000, 0), take = takes(&p, 100000, 0);
+
+	fin(&take);
+	host_expect_nothing(p.near, p.at_near);
+	moved(&give, &take);
+	fin(&take);
+	committed(&give);
+	pair_free(&p);
+}
+
+/* ---- pages ---- */
+
+/* EAGER with what a buffer has of pages. */
+static uint64_t send_eager(struct rig *r, uint32_t channel, uint32_t direction,
+			   uint64_t id, const uint8_t *buf, uint64_t size)
+{
+	struct nfc_eager e = { .transaction = id, .size = size };
+	uint64_t count = 0;
+
+	for (uint64_t at = 0; at < size; count++) {
+		uint64_t bus = (uintptr_t)buf + at, n = PAGE - bus % PAGE;
+
+		n = n < size - at ? n : size - at;
+		e.entry[count] = nfc_entry(bus, n);
+		at += n;
+	}
+	host_put(r, channel, NFC_TYPE_EAGER,
+		 count | (direction == NFC_D2H ? NFC_LIST_D2H : 0), id, &e);
+	return id;
+}
+
+static struct side gives_pages(struct pair *p, uint64_t size, uint64_t into)
+{
+	struct side s = {
+		.rig = p->near,
+		.channel = p->at_near,
+		.direction = NFC_H2D,
+		.buf = memory(p->near, size, into, size),
+		.size = size,
+		.end = { .state = UINT16_MAX },
+	};
+
+	s.id = send_eager(p->near, p->at_near, NFC_H2D,
+			  p->near->channel[p->at_near].next[NFC_H2D]++, s.buf,
+			  size);
+	return s;
+}
+
+/* The far host has pages for the next one. */
+static struct side posts(struct pair *p, uint64_t size, uint64_t into)
+{
+	struct side s = {
+		.rig = p->far,
+		.channel = p->at_far,
+		.direction = NFC_D2H,
+		.buf = memory(p->far, size, into, 0),
+		.size = size,
+		.end = { .state = UINT16_MAX },
+	};
+
+	s.id = send_eager(p->far, p->at_far, NFC_D2H,
+			  p->far->channel[p->at_far].next[NFC_D2H]++, s.buf,
+			  size);
+	rig_step(p->far);
+	return s;
+}
+
+static void took(struct side *take)
+{
+	host_expect_ack(take->rig, take->channel, NFC_TYPE_ACK, NFC_D2H,
+			take->id, NFC_STATE_CONSUMED, NFC_OK);
+}
+
+CASE(pages_meet_pages)
+{
+	struct pair p = pair_new(with_pages);
+
+	both_eager(&p);
+	for (uint64_t size = 1; size <= 3 * PAGE; size += 1234) {
+		struct side take = posts(&p, size, 3), give, late;
+
+		give = gives_pages(&p, size, 5);
+		took(&take);
+		committed(&give);
+		CHECK(!memcmp(give.buf, take.buf, size));
+		give = gives_pages(&p, size, 5);
+		late = takes(&p, size, 7);
+		send_eager(p.far, p.at_far, NFC_D2H, late.id, late.buf, size);
+		took(&late);
+		committed(&give);
+		CHECK(!memcmp(give.buf, late.buf, size));
+	}
+	pair_works(&p);
+	pair_free(&p);
+}
+
+CASE(pages_meet_lists)
+{
+	struct pair p = pair_new(with_pages);
+	struct side give, take;
+
+	both_eager(&p);
+	give = gives_pages(&p, 9000, 5);
+	take = takes(&p, 9000, 0);
+	moved(&give, &take);
+	fin(&take);
+	committed(&give);
+	take = posts(&p, 16 * KIB, 0);
+	give = gives(&p, 16 * KIB, 9);
+	feed(&give);
+	took(&take);
+	committed(&give);
+	CHECK(!memcmp(give.buf, take.buf, give.size));
+	pair_free(&p);
+}
+
+/* Pages for another size are void, as those for a process's transfer are. */
+CASE(pages_that_do_not_fit)
+{
+	struct pair p = pair_new(with_pages);
+	struct side give, take;
+
+	both_eager(&p);
+	posts(&p, 100, 0);
+	p.far->channel[p.at_far].next[NFC_D2H]--;
+	give = gives(&p, 200, 0);
+	take = takes(&p, 200, 0);
+	moved(&give, &take);
+	fin(&take);
+	committed(&give);
+	give = gives(&p, 100, 0);
+	take = takes(&p, 100, 0);
+	host_put(p.far, p.at_far, NFC_TYPE_EAGER, NFC_LIST_D2H | 1, take.id,
+		 &(struct nfc_eager){ .transaction = take.id, .size = 100 });
+	failed(&take, NFC_TYPE_ERROR, NFC_EPROTO);
+	failed(&give, NFC_TYPE_ERROR, NFC_EABORTED);
+	pair_works(&p);
+	pair_free(&p);
+}
+
+/* Who has pages there may not wait for lists without an end: its device would count as lost. */
+CASE(pages_wait_so_long_for_lists)
+{
+	struct pair p = pair_new(with_pages);
+	struct side give, take;
+
+	both_eager(&p);
+	take = posts(&p, 12 * KIB, 0);
+	give = gives(&p, 12 * KIB, 0);
+	host_expect_nothing(p.far, p.at_far);
+	rig_advance(p.near, ANSWER_NS - MS);
+	host_expect_nothing(p.far, p.at_far);
+	rig_advance(p.near, 2 * MS);
+	failed(&take, NFC_TYPE_ERROR, NFC_EABORTED);
+	failed(&give, NFC_TYPE_ERROR, NFC_EABORTED);
+	pair_works(&p);
+	pair_free(&p);
+}
+
+/* ---- who ends it early ---- */
+
+CASE(given_back_before_it_is_taken)
+{
+	struct pair p = pair_new(with_pages);
+	struct side give = gives(&p, 100000, 0), take = takes(&p, 100000, 0);
+
+	host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
+	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, take.id);
+	host_expect_nothing(p.near, p.at_near);
+	host_note(p.far, p.at_far, NFC_TYPE_WITHDRAWN, NFC_D2H, take.id);
+	failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
+	both_eager(&p);
+	give = gives_pages(&p, 100, 0);
+	take = takes(&p, 100, 0);
+	host_note(p.near, p.at_near, NFC_TYPE_WITHDRAW, NFC_H2D, give.id);
+	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, take.id);
+	host_note(p.far, p.at_far, NFC_TYPE_WITHDRAWN, NFC_D2H, take.id);
+	host_expect_note(p.near, p.at_near, NFC_TYPE_WITHDRAWN, NFC_H2D,
+			 give.id);
+	whole(&p, 100000, 0, 0);
+	pair_free(&p);
+}
+
+/* An abort that crosses the first list still ends it. */
+CASE(aborted_as_it_is_taken)
+{
+	struct pair p = pair_new(with_pages);
+	struct side give = gives(&p, 100000, 0), take = takes(&p, 100000, 0);
+
+	host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
+	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, take.id);
+	feed(&take);
+	failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
+	failed(&take, NFC_TYPE_ERROR, NFC_EABORTED);
+	both_eager(&p);
+	give = gives_pages(&p, 9000, 0);
+	take = takes(&p, 9000, 0);
+	host_note(p.near, p.at_near, NFC_TYPE_WITHDRAW, NFC_H2D, give.id);
+	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, take.id);
+	feed(&take);
+	host_expect_note(p.near, p.at_near, NFC_TYPE_WITHDRAWN, NFC_H2D,
+			 give.id);
+	failed(&take, NFC_TYPE_ERROR, NFC_EABORTED);
+	whole(&p, 100000, 0, 0);
+	pair_free(&p);
+}
+
+/* Half of it has moved. */
+static void halfway(struct pair *p, struct side *give, struct side *take)
+{
+	*give = gives(p, 400000, 0);
+	*take = takes(p, 400000, 0);
+	host_send_lists(p->near, p->at_near, NFC_H2D, give->id, give->buf,
+			give->size, 0, 3);
+	give->sent = 3;
+	host_send_lists(p->far, p->at_far, NFC_D2H, take->id, take->buf,
+			take->size, 0, 6);
+	take->sent = 6;
+	rig_step(p->near);
+	hear(give);
+	hear(take);
+}
+
+CASE(aborted_on_its_way)
+{
+	struct pair p = pair_new(pair_hosts);
+	struct side give, take;
+	struct nfc_ack ack;
+
+	halfway(&p, &give, &take);
+	host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
+	ack = host_expect_ack(p.near, p.at_near, NFC_TYPE_ABORTED, NFC_H2D,
+			      give.id, NFC_STATE_FAILED, NFC_EABORTED);
+	CHECK_EQ(ack.processed, 18 * PAGE);
+	failed(&take, NFC_TYPE_ERROR, NFC_EABORTED);
+	halfway(&p, &give, &take);
+	host_note(p.far, p.at_far, NFC_TYPE_ABORT, NFC_D2H, take.id);
+	failed(&take, NFC_TYPE_ABORTED, NFC_EABORTED);
+	failed(&give, NFC_TYPE_ERROR, NFC_EABORTED);
+	whole(&p, 100000, 0, 0);
+	pair_free(&p);
+}
+
+/* All has moved: who takes has the last word, and the other waits for it. */
+CASE(aborted_when_all_has_moved)
+{
+	struct pair p = pair_new(pair_hosts);
+
+	for (int taken = 0; taken < 2; taken++) {
+		struct side give = gives(&p, 50000, 0);
+		struct side take = takes(&p, 50000, 0);
+
+		moved(&give, &take);
+		host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
+		host_expect_nothing(p.near, p.at_near);
+		host_note(p.far, p.at_far, taken ? NFC_TYPE_FIN : NFC_TYPE_ABORT,
+			  NFC_D2H, take.id);
+		if (taken) {
+			committed(&give);
+			continue;
+		}
+		failed(&take, NFC_TYPE_ABORTED, NFC_EABORTED);
+		failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
+	}
+	pair_works(&p);
+	pair_free(&p);
+}
+
+/* The commit stands, also before its host was told. */
+CASE(aborted_as_it_is_committed)
+{
+	struct pair p = pair_new(pair_hosts);
+
+	for (int first = 0; first < 2; first++) {
+		struct side give = gives(&p, 50000, 0);
+		struct side take = takes(&p, 50000, 0);
+
+		moved(&give, &take);
+		if (first)
+			fin(&take);
+		host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
+		if (!first)
+			fin(&take);
+		committed(&give);
+	}
+	pair_works(&p);
+	pair_free(&p);
+}
+
+CASE(a_host_that_does_not_say)
+{
+	struct pair p = pair_new(pair_hosts);
+	struct side give = gives(&p, 50000, 0), take = takes(&p, 50000, 0);
+
+	moved(&give, &take);
+	rig_advance(p.near, 10ull * ANSWER_NS); /* nobody asked */
+	host_expect_nothing(p.near, p.at_near);
+	host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
+	host_expect_nothing(p.near, p.at_near);
+	rig_advance(p.near, ANSWER_NS - MS);
+	host_expect_nothing(p.near, p.at_near);
+	rig_advance(p.near, 2 * MS);
+	failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
+	host_expect_close(p.near, p.at_near, 3);
+	host_expect_close(p.far, p.at_far, 3);
+	fin(&take);
+	host_expect_nothing(p.near, p.at_near);
+	pair_free(&p);
+}
+
+CASE(a_target_has_its_time_for_transfers)
+{
+	struct pair p = pair_new(pair_hosts);
+	uint64_t sent = host_begin(p.near, p.at_near, 5000, 10 * MS);
+	uint64_t id = takes(&p, 5000, 0).id;
+
+	rig_advance(p.near, 20 * MS);
+	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, id);
+	host_note(p.far, p.at_far, NFC_TYPE_WITHDRAWN, NFC_D2H, id);
+	host_expect_ack(p.near, p.at_near, NFC_TYPE_ERROR, NFC_H2D, sent,
+			NFC_STATE_FAILED, NFC_ETIMEOUT);
+	whole(&p, 100000, 0, 0);
+	pair_free(&p);
+}
+
+/* ---- closes and deaths ---- */
+
+CASE(closed_on_its_way)
+{
+	for (int far = 0; far < 2; far++) {
+		struct pair p = pair_new(pair_hosts);
+		struct side give, take;
+		struct nfc_slot slot;
+
+		halfway(&p, &give, &take);
+		if (far)
+			host_close(p.far, p.at_far, 1 << NFC_D2H);
+		else
+			host_close(p.near, p.at_near, 1 << NFC_H2D);
+		rig_step(p.near);
+		for (int i = 0; i < 2; i++) {
+			struct side *s = i ? &take : &give;
+
+			while (host_take(s->rig, s->channel, &slot))
+				if (nfc_header_type(slot.header) ==
+				    NFC_TYPE_ERROR)
+					s->type = NFC_TYPE_ERROR;
+			CHECK_EQ(s->type, NFC_TYPE_ERROR);
+		}
+		pair_free(&p);
+	}
+}
+
+/* What was offered is not there any more when the other host takes it. */
+CASE(closed_as_it_is_taken)
+{
+	for (int pages = 0; pages < 2; pages++) {
+		struct pair p = pair_new(with_pages);
+		struct side give, take;
+
+		both_eager(&p);
+		give = gives(&p, 5000, 0);
+		take = takes(&p, 5000, 0);
+		host_close(p.near, p.at_near, 1 << NFC_H2D);
+		host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H,
+				 take.id);
+		host_expect_close(p.far, p.at_far, 1 << NFC_D2H);
+		if (pages)
+			send_eager(p.far, p.at_far, NFC_D2H, take.id, take.buf,
+				   take.size);
+		else
+			feed(&take);
+		failed(&take, NFC_TYPE_ERROR, NFC_ECLOSED);
+		host_expect_nothing(p.near, give.channel);
+		pair_free(&p);
+	}
+}
+
+/* The same when there is no other host any more. */
+CASE(taken_from_nobody)
+{
+	static const uint32_t type[] = { NFC_TYPE_IND_LIST, NFC_TYPE_EAGER,
+					 NFC_TYPE_ABORT, NFC_TYPE_FIN };
+
+	for (size_t i = 0; i < sizeof(type) / sizeof(*type); i++) {
+		struct pair p = pair_new(with_pages);
+		struct side take;
+
+		both_eager(&p);
+		gives(&p, 5000, 0);
+		take = takes(&p, 5000, 0);
+		host_close(p.near, p.at_near, 3);
+		rig_step(p.near);
+		host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H,
+				 take.id);
+		p.far->received_count = 0; /* closes */
+		if (type[i] == NFC_TYPE_IND_LIST)
+			feed(&take);
+		else if (type[i] == NFC_TYPE_EAGER)
+			send_eager(p.far, p.at_far, NFC_D2H, take.id, take.buf,
+				   take.size);
+		else
+			host_note(p.far, p.at_far, type[i], NFC_D2H, take.id);
+		rig_step(p.far);
+		if (type[i] == NFC_TYPE_ABORT)
+			failed(&take, NFC_TYPE_ABORTED, NFC_EABORTED);
+		else if (type[i] == NFC_TYPE_IND_LIST)
+			failed(&take, NFC_TYPE_ERROR, NFC_ECLOSED);
+		p.far->received_count = 0;
+		host_close(p.far, p.at_far, 3);
+		host_expect_close(p.far, p.at_far, 3);
+		pair_free(&p);
+	}
+}
+
+CASE(a_host_goes_on_its_way)
+{
+	for (int i = 0; i < 4; i++) {
+		struct pair p = pair_new(pair_hosts);
+		struct nfc_device *dev = p.near->dev;
+		struct side give, take;
+
+		if (i < 2) {
+			halfway(&p, &give, &take);
+		} else { /* all has moved */
+			give = gives(&p, 50000, 0);
+			take = takes(&p, 50000, 0);
+			moved(&give, &take);
+		}
+		if (i % 2) { /* the one that takes */
+			rig_detach(p.far);
+			p.far = NULL;
+			failed(&give, NFC_TYPE_ERROR, NFC_ECLOSED);
+			host_expect_close(p.near, p.at_near, 3);
+		} else {
+			nfc_host_detach(dev, 0);
+			if (i < 2)
+				failed(&take, NFC_TYPE_ERROR, NFC_ECLOSED);
+			host_expect_close(p.far, p.at_far, 3);
+			fin(&take);
+			rig_step(p.far);
+			host_expect_nothing(p.far, p.at_far);
+			rig_detach(p.far);
+			p.far = NULL;
+		}
+		pair_check_free(dev);
+		rig_free(p.near);
+	}
+}
+
+/* A host that does not drain its ring keeps nobody. */
+CASE(a_full_ring_on_its_way)
+{
+	struct pair p = pair_new(pair_hosts);
+	struct side give, take;
+
+	halfway(&p, &give, &take);
+	p.far->hold = true;
+	for (uint32_t i = 0; i < p.near->config.slots; i++)
+		host_begin(p.far, p.at_far, 1ull << 48, 0);
+	rig_step(p.near);
+	host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
+	failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
+	give = gives(&p, 100, 0);
+	host_expect_nothing(p.near, p.at_near);
+	rig_detach(p.far);
+	p.far = NULL;
+	failed(&give, NFC_TYPE_ERROR, NFC_ECLOSED);
+	pair_free(&p);
+}
+
+/* ---- copies that fail ---- */
+
+static uint64_t bad_page;
+static int bad_status, bad_times;
+
+static int refuse_page(struct rig *r, uint64_t bus, uint64_t length)
+{
+	(void)r;
+	if (bad_page < bus || bad_page >= bus + length || !bad_times)
+		return 0;
+	bad_times--;
+	return bad_status;
+}
+
+CASE(a_page_that_cannot_be_reached)
+{
+	for (int far = 0; far < 2; far++) {
+		struct pair p = pair_new(pair_hosts);
+		struct side give = gives(&p, 100000, 100);
+		struct side take = takes(&p, 100000, 3000), *its, *other;
+
+		its = far ? &take : &give;
+		other = far ? &give : &take;
+		p.near->on_dma = refuse_page;
+		bad_page = (uintptr_t)its->buf + 40000;
+		bad_status = NFC_EDMA;
+		bad_times = -1;
+		drive(&give, &take);
+		rig_step(p.near);
+		hear(&give);
+		CHECK_EQ(its->type, NFC_TYPE_ERROR);
+		CHECK_EQ(its->end.status, NFC_EDMA);
+		CHECK(its->end.processed <= 40000);
+		CHECK_EQ(its->end.lists * 6 + its->end.fault_index,
+			 ((uintptr_t)its->buf % PAGE + 40000) / PAGE);
+		CHECK_EQ(other->type, NFC_TYPE_ERROR);
+		CHECK_EQ(other->end.status, NFC_EABORTED);
+		p.near->on_dma = NULL;
+		whole(&p, 100000, 0, 0);
+		pair_free(&p);
+	}
+}
+
+CASE(a_page_that_is_busy)
+{
+	struct pair p = pair_new(pair_hosts);
+	struct side give, take;
+
+	p.near->on_dma = refuse_page;
+	bad_status = NFC_EBUSY;
+	for (int far = 0; far < 2; far++) {
+		give = gives(&p, 100000, 0);
+		take = takes(&p, 100000, 0);
+		bad_page = (uintptr_t)(far ? take.buf : give.buf) + 30000;
+		bad_times = NFC_REPEATS_MAX;
+		moved(&give, &take);
+		fin(&take);
+		committed(&give);
+		give = gives(&p, 100000, 0);
+		take = takes(&p, 100000, 0);
+		bad_page = (uintptr_t)(far ? take.buf : give.buf) + 30000;
+		bad_times = -1;
+		drive(&give, &take);
+		rig_step(p.near);
+		hear(&give);
+		CHECK_EQ(give.end.status, far ? NFC_EABORTED : NFC_EDMA);
+		CHECK_EQ(take.end.status, far ? NFC_EDMA : NFC_EABORTED);
+	}
+	p.near->on_dma = NULL;
+	whole(&p, 100000, 0, 0);
+	pair_free(&p);
+}
+
+/* ---- lies ---- */
+
+CASE(lists_that_make_no_sense)
+{
+	static const struct {
+		uint64_t entry, number, outstanding;
+	} bad[] = {
+		{ 0, 0, 95904 }, /* no bytes */
+		{ 1, 1, 95904 }, /* another list */
+		{ 1, 0, 0 }, /* bytes are missing */
+		{ 1, 0, 100000 },
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		for (int far = 0; far < 2; far++) {
+			struct pair p = pair_new(pair_hosts);
+			struct side give = gives(&p, 100000, 0);
+			struct side take = takes(&p, 100000, 0), *liar, *other;
+			uint64_t entry;
+
+			liar = far ? &take : &give;
+			other = far ? &give : &take;
+			entry = bad[i].entry ?
+					nfc_entry((uintptr_t)liar->buf, PAGE) :
+					0;
+			host_list(liar->rig, liar->channel, liar->direction,
+				  liar->id, &entry, 1, bad[i].number,
+				  bad[i].outstanding);
+			feed(other);
+			failed(liar, NFC_TYPE_ERROR, NFC_EPROTO);
+			failed(other, NFC_TYPE_ERROR, NFC_EABORTED);
+			whole(&p, 100000, 0, 0);
+			pair_works(&p);
+			pair_free(&p);
+		}
+	}
+}
+
+/* Lists, and ends, of what does not move. */
+CASE(lists_of_nothing)
+{
+	struct pair p = pair_new(pair_hosts);
+	uint64_t entry = nfc_entry(PAGE, PAGE);
+
+	for (uint32_t d = 0; d < 2; d++) {
+		for (uint64_t id = 0; id < 3; id++) {
+			host_list(p.far, p.at_far, d, id, &entry, 1, 0, 0);
+			host_note(p.far, p.at_far, NFC_TYPE_FIN, d, id);
+			host_note(p.far, p.at_far, NFC_TYPE_ABORT, d, id);
+			host_list(p.near, p.at_near, d, id, &entry, 1, 0, 0);
+			host_note(p.near, p.at_near, NFC_TYPE_FIN, d, id);
+		}
+	}
+	host_expect_nothing(p.far, p.at_far);
+	host_expect_nothing(p.near, p.at_near);
+	whole(&p, 100000, 0, 0);
+	pair_works(&p);
+	pair_free(&p);
+}
+
+/* A host may connect to itself; both directions move at a time. */
+CASE(both_ends_of_one_host)
+{
+	struct pair p = pair_listening(with_pages);
+	struct rig *far = p.far;
+
+	p.near = far;
+	pair_connect(&p);
+	pair_accept(&p);
+	host_hello(far, NFC_CAP_EAGER | NFC_CAP_RUNS);
+	whole(&p, 300000, 1, 2);
+	for (int i = 0; i < 3; i++) {
+		struct side take = posts(&p, 5000, 3);
+		struct side give = gives_pages(&p, 5000, 5);
+
+		took(&take);
+		committed(&give);
+		CHECK(!memcmp(give.buf, take.buf, 5000));
+	}
+	p.near = far->main;
+	pair_free(&p);
+}
+
+CASE(both_directions_at_a_time)
+{
+	struct pair p = pair_new(pair_hosts), q = p;
+	struct side give, take, back, home;
+
+	q.near = p.far;
+	q.far = p.near;
+	q.at_near = p.at_far;
+	q.at_far = p.at_near;
+	for (int i = 0; i < 5; i++) {
+		give = gives(&p, 60000, 0);
+		back = gives(&q, 60000, 9);
+		take = takes(&p, 60000, 1);
+		home = takes(&q, 60000, 2);
+		for (int n = 0; n < 2; n++) {
+			struct side *all[] = { &give, &back, &take, &home };
+
+			for (int s = 0; s < 4; s++)
+				feed(all[s]);
+			rig_step(p.near);
+			for (int s = 0; s < 4; s++) {
+				struct nfc_slot slot;
+
+				while (host_take(all[s]->rig, all[s]->channel,
+						 &slot)) {
+					struct nfc_ack ack;
+
+					memcpy(&ack, slot.payload, sizeof(ack));
+					for (int t = 0; t < 4; t++)
+						if (all[t]->rig == all[s]->rig &&
+						    all[t]->direction ==
+							    ack.direction)
+							all[t]->allowed = 99,
+							all[t]->end = ack;
+				}
+			}
+		}
+		CHECK_EQ(take.end.state, NFC_STATE_DONE);
+		CHECK_EQ(home.end.state, NFC_STATE_DONE);
+		CHECK(!memcmp(give.buf, take.buf, 60000));
+		CHECK(!memcmp(back.buf, home.buf, 60000));
+		fin(&take);
+		committed(&give);
+		fin(&home);
+		committed(&back);
+	}
+	pair_free(&p);
+}
