@@ -37,6 +37,14 @@ func RunHosts(t *testing.T, open HostsFunc) {
 		{"listeners", hostListeners},
 		{"listener-closes", hostListenerCloses},
 		{"goes", hostGoes},
+		{"transfers", hostTransfers},
+		{"transfers-at-once", hostTransfersAtOnce},
+		{"transfer-rendezvous", hostTransferRendezvous},
+		{"transfer-mismatch", hostTransferMismatch},
+		{"transfer-cancel", hostTransferCancel},
+		{"transfer-cancel-races", hostTransferCancelRaces},
+		{"transfer-close", hostTransferClose},
+		{"transfer-goes", hostTransferGoes},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := &hostPair{Env: NewEnv(t)}

@@ -11,9 +11,9 @@ import (
 type ListenOptions = bridge.ListenOptions
 
 // Listener makes this process a target: other hosts of the device subscribe to it, and get a
-// channel to this process. Such a channel carries messages, with the promises of any other;
-// transfers, and to try or select a send, are ErrNotSupported. All methods are safe for
-// concurrent use.
+// channel to this process. Such a channel carries messages and transfers, with the promises of
+// any other; to try or select a send is ErrNotSupported. All methods are safe for concurrent
+// use.
 type Listener struct {
 	dev   *Device
 	epoch *epoch
