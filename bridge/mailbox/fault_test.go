@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -294,6 +295,29 @@ func TestDeviceClosesWithoutAnAnswer(t *testing.T) {
 	f.expect(fakeMailbox, abi.TypeWithdraw)
 	f.note(abi.TypeWithdrawn, 1, abi.H2D)
 	require.ErrorIs(t, send(), bridge.ErrClosed)
+}
+
+// TestNothingIsTakenAfterAFault: what a device offered before it broke a rule is not taken once that
+// is known, though the fence has not come to the channel.
+func TestNothingIsTakenAfterAFault(t *testing.T) {
+	for name, offer := range map[string]func(*fake){
+		"message":  func(f *fake) { f.message(1, "early") },
+		"transfer": func(f *fake) { f.begin(1, 8) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, d, c := setup(t)
+			fence := make(chan struct{})
+			defer close(fence)
+			f.onFence = func() { <-fence }
+			offer(f)
+			f.until("the host has the offer", func() bool { c.mailbox.drain(); return c.recv.offered() })
+			d.cur.Load().fail(fmt.Errorf("%w: it lies", bridge.ErrFault))
+			n, err := c.Receive(t.Context(), make([]byte, 56))
+			require.ErrorIs(t, err, bridge.ErrFault)
+			require.Zero(t, n)
+			require.ErrorIs(t, c.ReceiveInd(t.Context(), make([]byte, 8)), bridge.ErrFault)
+		})
+	}
 }
 
 func TestDoorbellThatBreaksMeansLost(t *testing.T) {

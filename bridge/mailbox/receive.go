@@ -67,6 +67,9 @@ func (h *receiver) claim(ctx context.Context) error {
 			return h.err()
 		}
 		if h.offered() {
+			if err := h.mailbox.ep.err(); err != nil {
+				return err // the fence has not come here yet
+			}
 			if _, ok := h.act(proto.Hold); ok {
 				return nil
 			}
