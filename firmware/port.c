@@ -4,6 +4,7 @@
 #include "port/crash.c"
 #include "port/fault.c"
 #include "port/hosted.c"
+#include "port/hosted_calls.c"
 #include "port/image.c"
 #include "port/irq.c"
 #include "port/mesh.c"

@@ -75,6 +75,13 @@ void port_unmap(void *p, uint64_t size);
 uint64_t port_clock(void);
 void port_futex_wake(void *word);
 
+/* A gate: false, it is shut; else leave it again. To shut it waits for that. */
+bool port_enter(struct gate *g);
+void port_leave(struct gate *g);
+void port_shut(struct gate *g);
+/* Give an epoch what the firmware may ask for. */
+void port_calls_init(struct epoch *epoch);
+
 /* Start the threads of an epoch. 0 or enum nfc_status; some may run then. */
 int port_threads_start(struct epoch *epoch);
 /* Ask them to leave and wait for that; false if one stays longer. */
