@@ -131,6 +131,7 @@ void nfc_relay_drop(struct nfc_relay_end *end)
 
 		if (t && t->peer)
 			nfc_relay_settle(t, -NFC_ECLOSED);
+		end->ch->half[d].transfer = NULL; /* it is the relay's */
 	}
 	atomic_store(&end->bound, 0);
 	if (end->ch)

@@ -229,6 +229,35 @@ CASE(a_host_that_goes_closes)
 	pair_free(&p);
 }
 
+/* What a host did not say before its relay ended is not said in the name of the next one. */
+CASE(an_abort_after_the_relay)
+{
+	struct pair p = pair_new(pair_hosts), q;
+	uint8_t *from = host_buffer(p.near, 100, 1);
+	uint8_t *to = host_buffer(p.far, 100, 0);
+	uint64_t sent = host_begin(p.near, p.at_near, 100, 0);
+	uint64_t id = p.far->channel[p.at_far].next[NFC_D2H]++;
+
+	host_send_lists(p.near, p.at_near, NFC_H2D, sent, from, 100, 0, 1);
+	host_expect(p.far, p.at_far, NFC_TYPE_IND_BEGIN, id);
+	host_send_lists(p.far, p.at_far, NFC_D2H, id, to, 100, 0, 1);
+	host_expect(p.far, p.at_far, NFC_TYPE_DONE, id);
+	host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, sent);
+	host_expect_nothing(p.near, p.at_near);
+	rig_advance(p.near, ANSWER_NS + MS); /* it is given up */
+	host_expect(p.near, p.at_near, NFC_TYPE_ABORTED, sent);
+	host_expect_close(p.near, p.at_near, 3);
+	host_expect_close(p.far, p.at_far, 3);
+	q = p;
+	pair_connect(&q);
+	pair_accept(&q);
+	host_note(p.far, p.at_far, NFC_TYPE_ABORT, NFC_D2H, id);
+	host_expect(p.far, p.at_far, NFC_TYPE_ABORTED, id);
+	host_expect_nothing(q.far, q.at_far);
+	pair_works(&q);
+	pair_free(&p);
+}
+
 /* Those that wait to be accepted are refused when their listener goes. */
 CASE(a_listener_that_goes_refuses)
 {
