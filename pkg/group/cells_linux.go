@@ -2,7 +2,9 @@ package group
 
 import (
 	"fmt"
+	"runtime"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	"github.com/nfcomms/nfcomms/pkg/ring"
@@ -23,11 +25,12 @@ const (
 	cellsPage  = 4096 // the first cell lies on the page after those
 )
 
-// cellHead is the start of a cell. Its source writes the rest before the number.
-type cellHead struct {
+// cell is the room for one frame. Its source writes the rest before the number.
+type cell struct {
 	number atomic.Uint64 // of the frame in it, 0: none
 	size   uint64
 	header Header
+	data   [cellData]byte
 }
 
 // cells is the memory of one member, in this process.
@@ -85,26 +88,26 @@ func (s *cells) pieces(from int) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&s.mem[cellsHead+8*from]))
 }
 
-// at returns the n-th cell of a source, and the room for bytes in it.
-func (s *cells) at(from int, n uint64) (*cellHead, []byte) {
+// of returns the cells of a source, in the order of their use.
+func (s *cells) of(from int) (list [cellsEach]*cell) {
 	first, _ := cellsBytes(s.size)
-	raw := s.mem[first+(int(n%cellsEach)*s.size+from)*cellSize:][:cellSize:cellSize]
-	return (*cellHead)(unsafe.Pointer(&raw[0])), raw[cellHeader:]
+	for i := range list {
+		raw := s.mem[first+(i*s.size+from)*cellSize:][:cellSize]
+		list[i] = (*cell)(unsafe.Pointer(&raw[0]))
+	}
+	return list
 }
 
 // put puts a frame into a cell of this member at its target; false if none is free.
-func (o *ringOut) put(rank int, h Header, data []byte) bool {
-	if o.cells == nil || rank >= o.cells.size {
+func (o *ringOut) put(h Header, data []byte) bool {
+	c := o.to[o.cell%cellsEach]
+	if c == nil || c.number.Load() != 0 {
 		return false
 	}
-	s, room := o.cells.at(rank, o.cell)
-	if s.number.Load() != 0 {
-		return false
-	}
-	s.size, s.header = uint64(copy(room, data)), h
+	c.size, c.header = uint64(copy(c.data[:], data)), h
 	o.cell++
 	o.number++
-	s.number.Store(o.number)
+	c.number.Store(o.number)
 	if parked := &o.cells.info().parked; parked.Load() != 0 && parked.Swap(0) != 0 {
 		o.w.Wake()
 	}
@@ -112,23 +115,27 @@ func (o *ringOut) put(rank int, h Header, data []byte) bool {
 }
 
 // fromCell takes the next frame of a source, if it is in a cell.
-func (in *ringIn) fromCell(own *cells, f *Frame) (bool, error) {
-	s, room := own.at(f.From, in.cell)
-	switch number := s.number.Load(); {
+func (in *ringIn) fromCell(f *Frame) (bool, error) {
+	c := in.from[in.cell%cellsEach]
+	switch number := c.number.Load(); {
 	case number == 0 || number > in.number+1: // then the next one is in the ring
 		return false, nil
 	case number <= in.number:
 		return false, fmt.Errorf("%w: frame %d again", ring.ErrCorrupt, number)
 	}
-	size := s.size
+	size := c.size
 	if size > cellData {
 		return false, fmt.Errorf("%w: %d bytes in a cell", ring.ErrCorrupt, size)
 	}
-	f.Header, f.Data = s.header, room[:size:size]
+	f.Header, f.Data = c.header, c.data[:size:size]
+	in.takeCell(c)
+	return true, nil
+}
+
+func (in *ringIn) takeCell(c *cell) {
 	in.cell++
 	in.number++
-	in.lies = s
-	return true, nil
+	in.lies = c
 }
 
 // some reports whether there may be a frame of a source.
@@ -136,6 +143,61 @@ func (in *ringIn) some(own *cells, from int) bool {
 	if in.held || in.ended {
 		return false
 	}
-	s, _ := own.at(from, in.cell)
-	return s.number.Load() != 0 || own.pieces(from).Load() != in.pieces
+	return in.from[in.cell%cellsEach].number.Load() != 0 || own.pieces(from).Load() != in.pieces
+}
+
+// expect takes what a step waits for out of a cell. Everything else, what is wrong as
+// well, is left to TryReceive.
+func (l *ringLink) expect(from int, h Header) ([]byte, bool) {
+	in := &l.in[from]
+	c := in.from[in.cell%cellsEach]
+	if in.held || in.ended || c.number.Load() != in.number+1 || c.header != h {
+		return nil, false
+	}
+	size := c.size
+	if size > cellData {
+		return nil, false
+	}
+	in.takeCell(c)
+	in.held = true
+	l.expected = append(l.expected, in)
+	return c.data[:size:size], true
+}
+
+// giveBack releases what expect took.
+func (l *ringLink) giveBack() {
+	for _, in := range l.expected {
+		in.lies.number.Store(0)
+		in.held, in.lies = false, nil
+		if l.hushed {
+			in.watch.On = true // held, it has not ended
+		}
+	}
+	l.expected, l.hushed = l.expected[:0], false
+}
+
+// hush has rings not watched whose members' frames are held: expect leaves that to who
+// waits.
+func (l *ringLink) hush() {
+	for _, in := range l.expected {
+		in.watch.On = false
+	}
+	l.hushed = true
+}
+
+// pause gives the processor to whoever is waited for, unless that has sent something
+// else. It looks after nothing besides, not even at goroutines but those that are members:
+// the runtime would wake a thread for them, which costs more than the step, and Wait, which
+// follows soon, does look.
+func (l *ringLink) pause(from, round int) bool {
+	if round == expects || l.wait == ring.Park || l.woken.Load() || l.in[from].some(l.own, from) {
+		return false
+	}
+	if here.Load() > 1 {
+		runtime.Gosched()
+	}
+	if l.wait == ring.Yield {
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0) // it cannot fail
+	}
+	return true
 }

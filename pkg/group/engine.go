@@ -336,6 +336,9 @@ func (g *Group) hold(f *Frame) {
 }
 
 func (g *Group) releaseHeld() {
+	if g.expects != nil {
+		g.expects.giveBack()
+	}
 	for i := range g.held {
 		g.giveBack(&g.held[i])
 	}

@@ -77,6 +77,7 @@ type Package struct {
 type Group struct {
 	link    Link
 	near    *meshLink // the same, if the others are in this process
+	expects expecter  // the same, if it is one
 	options Options
 	// waker ends a wait when the context does whose calls it was made for.
 	waker struct {
@@ -163,6 +164,7 @@ func Join(ctx context.Context, t Transport, o Options) (*Group, error) {
 		return fail(err)
 	}
 	g.link = link
+	g.expects, _ = link.(expecter)
 	g.meet()
 	if err := g.hello(ctx); err != nil {
 		_ = g.Close() // the reason is err

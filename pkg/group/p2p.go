@@ -56,6 +56,9 @@ func (s *Step) sendAll() error {
 
 // takeAny delivers frames as they arrive, until every source was heard.
 func (s *Step) takeAny() error {
+	if err := s.takeExpected(); err != nil {
+		return err
+	}
 	var f Frame
 	for s.Missing() > 0 {
 		if err := s.Receive(AnySource, &f); err != nil {
@@ -66,6 +69,43 @@ func (s *Step) takeAny() error {
 		}
 	}
 	return nil
+}
+
+// takeExpected delivers the frames of the sources in order, as long as nothing else
+// comes between and nobody is waited for long. What is left is for who looks at everything.
+func (s *Step) takeExpected() error {
+	g := s.g
+	if _, some := g.inbox.first(); some || g.expects == nil || g.flushing || len(g.sends.queue) > 0 {
+		return nil
+	}
+	h := g.header(OpExchange, 0, 0)
+	for next, round := 0, 0; next < len(g.sources); {
+		from := g.sources[next]
+		at := g.member.link[from]
+		data, came := g.expects.expect(at, h)
+		switch {
+		case came:
+			g.stats.received(len(data))
+			if err := s.hear(from, len(data)); err != nil {
+				return err
+			}
+			s.hand(from, data)
+			next++
+		case !s.lookAgain(at, round):
+			return nil
+		default:
+			round++
+		}
+	}
+	return nil
+}
+
+// lookAgain is expecter.pause, measured.
+func (s *Step) lookAgain(at, round int) bool {
+	from := s.g.stats.clock()
+	more := s.g.expects.pause(at, round)
+	s.g.stats.waited(from)
+	return more
 }
 
 // ssend meets each target in turn (3). A member that waits for its target takes

@@ -47,6 +47,8 @@ const pieceHeader = 16 + 8 + 8 + 8 + 8
 const (
 	looks  = 220
 	seldom = 8
+	// expects is how often it looks for the frames of a step alone, before that.
+	expects = 32
 )
 
 // here is how many members over rings this process has: they give way to each other
@@ -55,18 +57,20 @@ var here atomic.Int32
 
 // ringLink is a member's end of all rings to and from it.
 type ringLink struct {
-	rank   int
-	wait   ring.Wait
-	poll   *ring.Poll
-	own    *cells
-	in     []ringIn
-	out    []ringOut
-	next   int  // the source to look at first
-	all    bool // the next look is at the rings as well, whatever the cells say
-	full   int  // targets that had no room
-	closed bool
-	cancel context.CancelFunc
-	dials  sync.WaitGroup
+	rank     int
+	wait     ring.Wait
+	poll     *ring.Poll
+	own      *cells
+	in       []ringIn
+	out      []ringOut
+	next     int       // the source to look at first
+	all      bool      // the next look is at the rings as well, whatever the cells say
+	full     int       // targets that had no room
+	expected []*ringIn // whose frames expect took
+	hushed   bool      // they are not watched
+	closed   bool
+	cancel   context.CancelFunc
+	dials    sync.WaitGroup
 
 	woken  atomic.Bool  // by Wake
 	came   atomic.Int32 // writers that adopt has not seen
@@ -83,10 +87,11 @@ type ringIn struct {
 	held  bool   // a frame has not been released
 	whole []byte // a frame that came in pieces
 
-	number uint64    // of the last frame taken
-	cell   uint64    // frames taken from cells
-	pieces uint64    // pieces taken from the ring
-	lies   *cellHead // where the frame is that is held, nil: in the ring
+	number uint64           // of the last frame taken
+	cell   uint64           // frames taken from cells
+	pieces uint64           // pieces taken from the ring
+	from   [cellsEach]*cell // those of this member
+	lies   *cell            // where the frame is that is held, nil: in the ring
 }
 
 // ringOut is the ring to one member; w is nil until it has come.
@@ -102,7 +107,8 @@ type ringOut struct {
 	sent   int
 	staged int // bytes of the piece in the packet under the head, -1: none
 
-	number, cell, pieces uint64 // as those of ringIn
+	number, cell, pieces uint64           // as those of ringIn
+	to                   [cellsEach]*cell // where frames for it go, nil: there are none
 }
 
 type ringDial struct {
@@ -168,6 +174,7 @@ func (l *ringLink) listen(ctx context.Context, t Rings, from int) (err error) {
 	if in.r, err = in.ring.Reader(ctx); err != nil {
 		return err
 	}
+	in.from = l.own.of(from)
 	in.watch, err = l.poll.Add(in.r)
 	return err
 }
@@ -254,6 +261,9 @@ func (l *ringLink) adopt() bool {
 			continue
 		}
 		o.watch.On = false
+		if l.rank < o.cells.size {
+			o.to = o.cells.of(l.rank)
+		}
 	}
 	l.came.Add(-int32(len(l.dialed)))
 	l.dialed = l.dialed[:0]
@@ -273,7 +283,7 @@ func (l *ringLink) TrySend(to int, h Header, data []byte) (bool, error) {
 	case o.w == nil:
 		return false, nil
 	}
-	if len(data) <= cellData && o.put(l.rank, h, data) {
+	if len(data) <= cellData && o.put(h, data) {
 		o.size, o.sent = -1, 0 // what was begun is given up
 		l.waits(o, false)
 		return true, nil
@@ -360,7 +370,7 @@ func (l *ringLink) TryReceive(f *Frame) bool {
 			continue
 		}
 		*f = Frame{From: from}
-		ok, err := in.receive(l.own, f)
+		ok, err := in.receive(f)
 		if err != nil {
 			in.ended, in.watch.On = true, false
 			f.End = ErrGone
@@ -380,15 +390,15 @@ func (l *ringLink) TryReceive(f *Frame) bool {
 
 // receive takes the next frame, wherever it is. What was put into a cell before an
 // end comes before it.
-func (in *ringIn) receive(own *cells, f *Frame) (bool, error) {
-	ok, err := in.fromCell(own, f)
+func (in *ringIn) receive(f *Frame) (bool, error) {
+	ok, err := in.fromCell(f)
 	if ok || err != nil {
 		return ok, err
 	}
 	if ok, err = in.fromRing(f); err == nil {
 		return ok, nil
 	}
-	if ok, serr := in.fromCell(own, f); ok || serr != nil {
+	if ok, serr := in.fromCell(f); ok || serr != nil {
 		return ok, serr
 	}
 	return false, err
@@ -467,6 +477,7 @@ func (l *ringLink) some() bool {
 }
 
 func (l *ringLink) Wait(_ int, until time.Time) {
+	l.hush()
 	for round := range looks {
 		if l.adopt() || l.some() || l.woken.Load() || !until.IsZero() && !time.Now().Before(until) {
 			l.woken.Store(false)

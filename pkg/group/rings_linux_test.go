@@ -198,11 +198,64 @@ func TestRingsSleep(t *testing.T) {
 	require.NoError(t, members.Wait())
 }
 
+// TestExpect: only the frame that is waited for is found in a cell; what is another one, or
+// lies elsewhere, or behind one that is held, stays for TryReceive.
+func TestExpect(t *testing.T) {
+	all := ringPair(t, ring.Adaptive)
+	h := Header{Step: 7, Epoch: 1}
+	at := func(h Header) string {
+		data, some := all[1].expect(0, h)
+		require.Equal(t, some, data != nil)
+		return string(data)
+	}
+	take := func(size int) {
+		f := mustReceive(t, all[1])
+		require.NoError(t, f.End)
+		require.Len(t, f.Data, size)
+		all[1].Release(&f)
+	}
+	require.Empty(t, at(h), "nothing was sent")
+	require.True(t, all[1].pause(0, 0))
+	for _, data := range []string{"one", "two", "six"} {
+		mustSend(t, all[0], 1, h, []byte(data), idle)
+	}
+	for _, other := range []Header{{Step: 8, Epoch: 1}, {Step: 7}, {Step: 7, Epoch: 1, Tag: 1}, {Step: 7, Epoch: 1, Op: OpBarrier}} {
+		require.Empty(t, at(other))
+	}
+	require.False(t, all[1].pause(0, 0), "nobody is waited for")
+	require.False(t, all[1].pause(0, expects))
+	for _, data := range []string{"one", "two"} {
+		require.Equal(t, data, at(h))
+		require.Empty(t, at(h), "the one before is held")
+		var f Frame
+		require.False(t, all[1].TryReceive(&f))
+		all[1].giveBack()
+	}
+	take(3)
+	mustSend(t, all[0], 1, h, make([]byte, cellData+1), idle)
+	mustSend(t, all[0], 1, h, []byte("last"), idle)
+	require.Empty(t, at(h), "the next frame is in the ring")
+	require.False(t, all[1].pause(0, 0), "nobody is waited for")
+	take(cellData + 1)
+	require.Equal(t, "last", at(h))
+	all[1].Wait(1, time.Now().Add(time.Millisecond)) // does not look at who is held
+	all[1].giveBack()
+	mustSend(t, all[0], 1, h, make([]byte, cellData+1), idle)
+	all[1].Wait(1, time.Time{}) // does again
+	take(cellData + 1)
+	require.NoError(t, all[0].Close())
+	require.Empty(t, at(h))
+	f := mustReceive(t, all[1])
+	require.Equal(t, ErrClosed, f.End)
+	require.Empty(t, at(h), "it has ended")
+	all[1].Release(&f)
+}
+
 // TestCellsCorrupt: a source that writes nonsense is gone.
 func TestCellsCorrupt(t *testing.T) {
-	for what, spoil := range map[string]func(*cellHead){
-		"size":   func(s *cellHead) { s.size = cellData + 1 },
-		"number": func(s *cellHead) { s.number.Store(1) },
+	for what, spoil := range map[string]func(*cell){
+		"size":   func(s *cell) { s.size = cellData + 1 },
+		"number": func(s *cell) { s.number.Store(1) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			all := ringPair(t, ring.Adaptive)
@@ -210,8 +263,10 @@ func TestCellsCorrupt(t *testing.T) {
 			f := mustReceive(t, all[1])
 			all[1].Release(&f)
 			mustSend(t, all[0], 1, Header{}, []byte("next"), idle)
-			s, _ := all[1].own.at(0, 1)
+			s := all[1].own.of(0)[1]
 			spoil(s)
+			_, some := all[1].expect(0, Header{})
+			require.False(t, some)
 			f = mustReceive(t, all[1])
 			require.ErrorIs(t, f.End, ErrGone)
 			all[1].Release(&f)

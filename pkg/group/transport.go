@@ -42,6 +42,19 @@ type Link interface {
 	Close() error
 }
 
+// expecter is a Link that finds the frame a step waits for without looking for any
+// other.
+type expecter interface {
+	// expect returns the bytes of the next frame of a member if it has come, lies in one
+	// piece, and has this header. Else the frame stays for TryReceive. The bytes are
+	// valid, and following frames of the same member may stay behind, until giveBack.
+	expect(from int, h Header) ([]byte, bool)
+	giveBack()
+	// pause passes the moment after a look for the frame of a member, of which there
+	// were so many before. False: it is time for TryReceive and Wait.
+	pause(from, round int) bool
+}
+
 // Header is what a frame is part of. It is 16 bytes on any wire.
 type Header struct {
 	Step  uint64
