@@ -281,11 +281,13 @@ func (o *groupOptions) compare(ctx context.Context, r *GroupReport, s exchangeSh
 	}
 	if s.transport == transportMesh {
 		t.contenders = append(t.contenders, newLocalSide(s), newChannelSide(s), newCopySide(nameMemcpy, s, false), newCopySide(nameCopyRead, s, true))
-		side, err := newSharedSide(ctx, s)
-		if err != nil {
-			return err
+		for _, name := range []string{nameRead, nameShared} {
+			side, err := newReadSide(ctx, s, name)
+			if err != nil {
+				return err
+			}
+			t.contenders = append(t.contenders, side)
 		}
-		t.contenders = append(t.contenders, side)
 	}
 	if s.transport == transportMesh && s.members*s.targets <= grpcStreams {
 		side, err := newStreamSide(ctx, s)

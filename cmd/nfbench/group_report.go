@@ -141,6 +141,8 @@ func (r *GroupReport) conclude() {
 	goal("T16", "8 members, 64 B to 4: goroutines over mutex and slice", r.ratio(transportMesh, 8, 64, group.Auto, nameLocal), 1.5, true)
 	copied := r.ratio(transportMesh, 8, 64<<10, nameMemcpy, group.Auto)
 	goal("G3", "8 members, 64 KiB to 4: rate over memcpy", copied, 0.9, false)
+	read := r.ratio(transportMesh, 8, 64<<10, nameCopyRead, nameRead)
+	goal("G3", "the same, all of it read", read, 0.9, false)
 	shared := r.ratio(transportMesh, 8, 64<<10, nameCopyRead, nameShared)
 	goal("G3", "the same with zero copy, all of it read", shared, 0.9, false)
 	r.sweep()

@@ -20,6 +20,7 @@ import (
 const (
 	nameLocal    = "mutex and slice"
 	nameChannels = "go channels"
+	nameRead     = "isend, read"
 	nameShared   = "isend, zero copy, read"
 	nameCopyRead = "memcpy, read"
 )
@@ -125,14 +126,15 @@ func (m *members) run(ctx context.Context, n int) (time.Duration, error) {
 	})
 }
 
-// newSharedSide has members read what they get, all of it, where its senders have it.
-func newSharedSide(ctx context.Context, s exchangeShape) (*contender, error) {
-	m, err := joinMembers(ctx, s, group.NewMesh(s.members), group.Options{Algorithm: "isend", ZeroCopy: true})
+// newReadSide has members read what they get, all of it: copies of their own, or, as
+// nameShared, where its senders have it.
+func newReadSide(ctx context.Context, s exchangeShape, name string) (*contender, error) {
+	m, err := joinMembers(ctx, s, group.NewMesh(s.members), group.Options{Algorithm: "isend", ZeroCopy: name == nameShared})
 	if err != nil {
 		return nil, err
 	}
 	m.ones = make([]int, s.members)
-	return &contender{name: nameShared, size: s.size, batch: s.batch(), run: m.run, cpu: selfCPU, close: m.close}, nil
+	return &contender{name: name, size: s.size, batch: s.batch(), run: m.run, cpu: selfCPU, close: m.close}, nil
 }
 
 // readAll looks at all bytes, as fast as a processor does, and counts ones.

@@ -22,13 +22,13 @@ func TestGroup(t *testing.T) {
 	var r GroupReport
 	decode(t, mustRun(t, strings.Fields(tinyGroup+"--transports mesh --algorithms auto,isend,isend-irecv,allgather --output json --plot "+svg)...), &r)
 	require.Equal(t, "group", r.Command)
-	require.Len(t, r.Rows, 4*(4+6))
+	require.Len(t, r.Rows, 4*(4+7))
 	for _, row := range r.Rows {
 		require.Positive(t, row.Step.Mean, row.Name)
 		require.GreaterOrEqual(t, row.Step.Max, row.Step.Min)
 	}
 	require.Equal(t, []string{"OpenMPI: not measured: not installed: there is no mpicc (Debian: libopenmpi-dev, openmpi-bin)", groupNoPeers}, r.NotMeasured)
-	require.Len(t, r.Goals, 6)
+	require.Len(t, r.Goals, 7)
 	require.Contains(t, r.Goals[0].Result, "not measured")
 	require.GreaterOrEqual(t, len(r.Findings), 2)
 	for _, v := range r.Volumes {
@@ -61,8 +61,8 @@ func TestGroupFindings(t *testing.T) {
 	require.InDelta(t, 11.0/8, r.Goals[1].Value, 1e-9)
 	require.Equal(t, resultReached, r.Goals[1].Result)
 	require.Equal(t, "not measured: not in this run", r.Goals[2].Result)
-	require.InDelta(t, 1.1, r.Goals[4].Value, 1e-9)
 	require.InDelta(t, 1.1, r.Goals[5].Value, 1e-9)
+	require.InDelta(t, 1.1, r.Goals[6].Value, 1e-9)
 	require.Equal(t, []GroupChoice{{transportMesh, 8, 4, 64, "isend", 1.1, 1.1}}, r.Sweep)
 	var text strings.Builder
 	r.writeSweep(&text)
@@ -76,10 +76,10 @@ func TestGroupFindings(t *testing.T) {
 	}
 	r.Goals, r.Findings, r.Sweep = nil, nil, nil
 	r.conclude()
-	for _, g := range r.Goals[:5] {
+	for _, g := range r.Goals[:6] {
 		require.Equal(t, "not measured: machine busy", g.Result)
 	}
-	require.Equal(t, resultReached, r.Goals[5].Result, "others do not use its processor time")
+	require.Equal(t, resultReached, r.Goals[6].Result, "others do not use its processor time")
 	require.Equal(t, "not measured: machine busy", r.Findings[0].Result)
 	require.Len(t, r.Findings, 2)
 }
