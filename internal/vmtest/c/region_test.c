@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -571,19 +570,6 @@ struct watch {
 	long first, last;
 };
 
-/* This thread, on the first processor; before all others there if it is urgent. */
-static void on_one_processor(bool urgent)
-{
-	struct sched_param p = { .sched_priority = urgent };
-	cpu_set_t first;
-
-	CPU_ZERO(&first);
-	CPU_SET(0, &first);
-	CHECK_EQ(sched_setaffinity(0, sizeof(first), &first), 0);
-	CHECK_EQ(sched_setscheduler(0, urgent ? SCHED_FIFO : SCHED_OTHER, &p),
-		 0);
-}
-
 static void *watcher(void *argument)
 {
 	struct watch *w = argument;
@@ -625,21 +611,15 @@ CASE(a_large_one_leaves_the_processor_to_others)
 {
 	int fd = fresh(), tries = 20;
 	long seen = 0;
-	cpu_set_t all;
-	uint8_t *p = mmap(NULL, LARGE, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *p = small_pages(LARGE, 1);
 
-	REQUIRE(p != MAP_FAILED);
-	madvise(p, LARGE, MADV_NOHUGEPAGE); /* there may be none at all */
-	memset(p, 1, LARGE);
-	sched_getaffinity(0, sizeof(all), &all);
 	on_one_processor(false);
 	seen_half_way(fd,
 		      p); /* clean pages wait for their locks, dirty ones do not */
 	while (!seen && tries--)
 		seen = seen_half_way(fd, p);
 	CHECK(seen > 0);
-	sched_setaffinity(0, sizeof(all), &all);
+	on_all_processors();
 	close(fd);
 	free_pages(p, LARGE);
 	check_pins();

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -300,7 +302,8 @@ void check_pins(void)
 	leaked = !CHECK_EQ(pinned(), 0);
 }
 
-uint8_t *pages(size_t size, int fill)
+/* Memory of no pages yet. */
+static uint8_t *addresses(size_t size)
 {
 	uint8_t *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -309,13 +312,52 @@ uint8_t *pages(size_t size, int fill)
 		CHECK(!"memory for a buffer");
 		exit(1);
 	}
-	memset(p, fill, size);
 	return p;
+}
+
+uint8_t *pages(size_t size, int fill)
+{
+	return memset(addresses(size), fill, size);
+}
+
+uint8_t *small_pages(size_t size, int fill)
+{
+	uint8_t *p = addresses(size);
+
+	madvise(p, size, MADV_NOHUGEPAGE); /* it fails where there are none */
+	return memset(p, fill, size);
 }
 
 void free_pages(uint8_t *p, size_t size)
 {
 	munmap(p, size);
+}
+
+/* Where a thread may run, and what may run before it. */
+static void run_on(const cpu_set_t *processors, bool urgent)
+{
+	struct sched_param p = { .sched_priority = urgent };
+
+	CHECK_EQ(sched_setaffinity(0, sizeof(*processors), processors), 0);
+	CHECK_EQ(sched_setscheduler(0, urgent ? SCHED_FIFO : SCHED_OTHER, &p),
+		 0);
+}
+
+void on_one_processor(bool urgent)
+{
+	cpu_set_t first;
+
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	run_on(&first, urgent);
+}
+
+void on_all_processors(void)
+{
+	cpu_set_t all;
+
+	memset(&all, 0xff, sizeof(all));
+	run_on(&all, false);
 }
 
 pid_t child(int (*fn)(void *), void *argument)

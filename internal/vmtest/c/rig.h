@@ -90,7 +90,14 @@ long released(void);
 
 /* Memory that is the caller's own, page-aligned and filled with a byte. */
 uint8_t *pages(size_t size, int fill);
+/* The same, and none of it a huge page. */
+uint8_t *small_pages(size_t size, int fill);
 void free_pages(uint8_t *p, size_t size);
+
+/* This thread, on the first processor; before all others there if it is urgent. */
+void on_one_processor(bool urgent);
+/* As it was before. */
+void on_all_processors(void);
 
 /* Run a function in a child process; the child exits with what it returns. */
 pid_t child(int (*fn)(void *), void *argument);
