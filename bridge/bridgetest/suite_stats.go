@@ -310,6 +310,9 @@ func health(e *Env) {
 	e.Until("heartbeat tells", func() bool {
 		h, err := dev.Health()
 		require.NoError(e, err)
+		if h.Beat == before.Beat { // which may be none at all
+			return false
+		}
 		require.True(e, h.Diagnostic.Valid())
 		require.Equal(e, abi.Normal, h.Diagnostic.Worst())
 		return h.Beat > before.Beat && h.Messages >= before.Messages+20 &&
