@@ -55,6 +55,7 @@ static void offered_ind(struct nfc_relay_end *end, struct nfc_channel *ch)
 	bool fits = ch->posted && ch->post.size == begin->size;
 
 	half->state = NFC_HALF_OFFERED;
+	ch->offered = begin->size;
 	ch->posted = 0;
 	if (!fits) {
 		nfc_put(ch, NFC_TYPE_IND_BEGIN, NFC_PAYLOAD_SIZE, payload[0],

@@ -160,18 +160,12 @@ static void on_h2d_list(struct nfc_channel *ch, const struct nfc_slot *slot)
 	}
 }
 
-/* Bytes of the transfer that is offered to the host; 0 if it is not there any more. */
+/* Bytes of the transfer that is offered to the host, by a process or by another host. */
 static uint64_t offered_size(const struct nfc_channel *ch)
 {
 	const struct nfc_half *half = &ch->half[NFC_D2H];
-	const struct nfc_begin *begin;
 
-	if (half->waiter)
-		return half->waiter->length;
-	if (!ch->relay)
-		return 0;
-	begin = (const void *)ch->relay->offer.payload;
-	return begin->size;
+	return half->waiter ? half->waiter->length : ch->offered;
 }
 
 /* What the device offered is over, whoever offered it. */

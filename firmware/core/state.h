@@ -230,6 +230,7 @@ struct nfc_channel {
 	uint8_t recalled; /* in the island's recall list */
 	struct nfc_relay_end
 		*relay; /* another host is at the far end; NULL: a process is */
+	uint64_t offered; /* bytes of the transfer that another host offered last */
 	uint64_t begin_ns; /* the parked offer arrived */
 	uint64_t deadline;
 	struct nfc_channel *timed_prev, *timed_next;

@@ -628,7 +628,7 @@ CASE(taken_from_nobody)
 		rig_step(p.far);
 		if (type[i] == NFC_TYPE_ABORT)
 			failed(&take, NFC_TYPE_ABORTED, NFC_EABORTED);
-		else if (type[i] == NFC_TYPE_IND_LIST)
+		else if (type[i] != NFC_TYPE_FIN)
 			failed(&take, NFC_TYPE_ERROR, NFC_ECLOSED);
 		p.far->received_count = 0;
 		host_close(p.far, p.at_far, 3);
