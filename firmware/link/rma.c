@@ -497,3 +497,16 @@ void nfc_rma_step(struct nfc_rma *r, uint64_t now)
 		repeat(r);
 	begin_ops(r);
 }
+
+bool nfc_rma_stirred(const struct nfc_rma *r)
+{
+	const struct nfc_rma_op *op = r->first;
+
+	if (!nfc_fifo_room(&r->node->inject, NFC_PACKET_WORDS))
+		return false;
+	if (r->answer_first != r->answer_last)
+		return true;
+	while (op && !may_begin(r, op))
+		op = op->next;
+	return op && ~r->used;
+}

@@ -205,5 +205,7 @@ void nfc_rma_deliver(struct nfc_rma *r, const struct nfc_packet *p,
 		     const struct nfc_fifo *f, uint32_t at);
 /* Send what can be sent, before a step of the node; again when it is due. */
 void nfc_rma_step(struct nfc_rma *r, uint64_t now);
+/* After a step of the node: is there something that can be sent now? */
+bool nfc_rma_stirred(const struct nfc_rma *r);
 
 #endif /* NFC_RMA_H */

@@ -212,6 +212,8 @@ static bool step_locked(struct mesh_node *n, uint64_t now)
 		if (far_due < due)
 			due = far_due;
 		more |= n->far && n->far->stirred(n);
+		/* packets to the node itself came and went within that step */
+		more |= nfc_rma_stirred(n->rma);
 	}
 	due = wires_due(n, due);
 	atomic_store(&n->due, due);

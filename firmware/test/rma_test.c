@@ -339,6 +339,39 @@ CASE(a_small_operation_behind_large_ones)
 	rig_free(g);
 }
 
+/* A node's own windows are as near as they can be: nothing waits for time to pass. */
+CASE(large_operations_of_a_node_with_itself)
+{
+	struct rig *g = rig_new();
+	uint8_t *memory = calloc(2, LARGE);
+	struct asked all[2] = { 0 };
+	uint32_t ended = 0;
+	uint64_t key;
+
+	CHECK_EQ(nfc_mesh_window(g->m, 1, memory, LARGE,
+				 NFC_RMA_READ | NFC_RMA_WRITE, &key),
+		 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		all[i].ended = &ended;
+		all[i].op = (struct nfc_rma_op){
+			.to = 1,
+			.put = i,
+			.key = key,
+			.size = LARGE,
+			.data = memory + LARGE,
+			.ended = asked_ended,
+		};
+		nfc_rma_begin(g->r, &all[i].op);
+	}
+	nfc_mesh_kick(&g->m->node[1]);
+	nfc_mesh_step(g->m, 2000000,
+		      1000); /* a fifth of what a repeat waits for */
+	CHECK_EQ(ended, 2);
+	CHECK_EQ(all[0].op.status | all[1].op.status, 0);
+	free(memory);
+	rig_free(g);
+}
+
 /* One at a time, from node 0; how it ended. */
 static int ask(struct rig *g, bool put, uint64_t key, uint64_t offset,
 	       uint8_t *data, uint64_t size)
