@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"sync"
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
@@ -232,4 +234,74 @@ func (m *Mesh) welcome(ctx context.Context, p Peer, id *Identity) (h hello, err 
 		return h, err
 	}
 	return h, conn.SetDeadline(time.Time{})
+}
+
+// lingerTime is how long an end that refuses the other waits until that has heard why.
+const lingerTime = time.Second
+
+// meet says hello over a connection that both ends were given, so that neither answers the
+// other: each finds out for itself whether they fit.
+func (m *Mesh) meet(ctx context.Context, conn net.Conn, node, link int) error {
+	over := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-m.closed:
+		case <-over:
+			return
+		}
+		_ = conn.SetDeadline(time.Unix(1, 0))
+	})
+	_ = conn.SetDeadline(time.Now().Add(handshakeWithin)) // one that has none ends by being closed
+	own := m.hello(node, link)
+	said := make(chan error, 1)
+	go func() { _, err := conn.Write(own.bytes()); said <- err }()
+	its, err := readHello(conn)
+	if err == nil {
+		err = own.meets(its)
+	}
+	if err == nil {
+		err = <-said
+	} else {
+		linger(conn, said)
+	}
+	close(over)
+	watching.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case m.isClosed():
+		return ErrClosed
+	case err != nil:
+		return err
+	}
+	return conn.SetDeadline(time.Time{})
+}
+
+// meets returns why a hello is not that of the other end of a link; nil if it is.
+func (h hello) meets(its hello) error {
+	if err := h.differ(its.terms); err != nil {
+		return err
+	}
+	if its.from != h.to || its.to != h.from || its.link != h.link^1 {
+		return fmt.Errorf("it has link %d from node %d to %d, this is link %d from node %d to %d: %w",
+			its.link, its.from, its.to, h.link, h.from, h.to, ErrPeer)
+	}
+	return nil
+}
+
+// linger waits until the other end of a connection that is refused has heard of this one: what
+// it says is read, since its hello may be longer, and unread words would take ours along.
+func linger(conn net.Conn, said <-chan error) {
+	_ = conn.SetDeadline(time.Now().Add(lingerTime))
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(io.Discard, conn) // ends with the connection, or its deadline
+	}()
+	half, ok := conn.(interface{ CloseWrite() error })
+	if <-said == nil && ok && half.CloseWrite() == nil {
+		<-read
+	}
 }

@@ -293,6 +293,7 @@ func TestGarbage(t *testing.T) {
 	w := newTwo(t)
 	a, b := net.Pipe()
 	w.sides.Go(func() { _ = w.near.Connect(context.Background(), 0, 0, a) })
+	require.NoError(t, w.far.meet(t.Context(), b, 1, 1))
 	w.sides.Go(func() { _, _ = io.Copy(io.Discard, b) })
 	junk := make([]byte, 10007) // no whole number of words
 	for i := range junk {
@@ -310,10 +311,11 @@ func TestGarbage(t *testing.T) {
 // recorder keeps what came by a connection, and brings it again on demand.
 type recorder struct {
 	net.Conn
-	mu    sync.Mutex
-	kept  []byte
-	again []byte // comes before what comes next
-	part  int    // bytes of a word that were not read yet
+	mu      sync.Mutex
+	opening int // bytes that come before words
+	kept    []byte
+	again   []byte // comes before what comes next
+	part    int    // bytes of a word that were not read yet
 }
 
 func (r *recorder) Read(p []byte) (int, error) {
@@ -328,7 +330,9 @@ func (r *recorder) Read(p []byte) (int, error) {
 	n, err := r.Conn.Read(p)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.kept = append(r.kept, p[:n]...)
+	before := min(n, r.opening)
+	r.opening -= before
+	r.kept = append(r.kept, p[before:n]...)
 	r.part = len(r.kept) % wordBytes
 	return n, err
 }
@@ -352,7 +356,7 @@ func (r *recorder) words() []byte {
 func TestReplayedWords(t *testing.T) {
 	w := newTwo(t)
 	a, b := net.Pipe()
-	r := &recorder{Conn: b}
+	r := &recorder{Conn: b, opening: len(hello{}.bytes())}
 	w.sides.Go(func() { _ = w.near.Connect(context.Background(), 0, 0, a) }) // both end with the meshes
 	w.sides.Go(func() { _ = w.far.Connect(context.Background(), 1, 1, r) })
 	w.settle(t, func(_ int, words []abi.Diagnostic) bool {

@@ -48,12 +48,39 @@ func OverConnections(c Config) Config {
 
 // Connect carries the words of a link to a node that is elsewhere over a connection,
 // until that ends, ctx does or the mesh is closed, and closes it. It returns why; nil
-// if the other end closed it. ErrBusy: the link has a connection.
+// if the other end closed it. ErrBusy: the link has a connection. Both ends say hello before:
+// ErrTorus, ErrFlow, ErrVersion, or another ErrPeer, at both of them, if they do not fit.
 //
 // The connection must be in order and private: whoever is at its other end is the
 // neighbour. One that leaves the machine is made by [Mesh.Dial] or [Mesh.Serve].
 func (m *Mesh) Connect(ctx context.Context, node, link int, conn net.Conn) error {
+	var refused error
+	err := m.withLink(node, link, func(*firmware.Mesh) { refused = m.unclaimed(node, link) })
+	if err = errors.Join(err, refused); err == nil {
+		err = m.meet(ctx, conn, node, link)
+	}
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
 	return m.carry(ctx, node, link, conn, bridge.MediumConnection)
+}
+
+// unclaimed returns why a link takes no connection; nil: it does.
+func (m *Mesh) unclaimed(node, link int) error {
+	m.pumping.Lock()
+	defer m.pumping.Unlock()
+	return m.unclaimedLocked(node, link)
+}
+
+// unclaimedLocked is unclaimed. Must hold pumping.
+func (m *Mesh) unclaimedLocked(node, link int) error {
+	if !m.here(node) || m.here(m.Neighbour(node, link)) {
+		return fmt.Errorf("link %d of node %d: not just one of its nodes is of this process: %w", link, node, ErrUnknown)
+	}
+	if m.pumped[[2]int{node, link}] != nil || m.isClosed() {
+		return fmt.Errorf("link %d of node %d has a connection: %w", link, node, ErrBusy)
+	}
+	return nil
 }
 
 // carry is Connect for anything that reads and writes words.
@@ -129,21 +156,17 @@ func (m *Mesh) newPump(node, link int, conn io.ReadWriteCloser, medium bridge.Fa
 
 // claim takes the link for a pump. Must hold mu, and the mesh is open.
 func (m *Mesh) claim(p *pump) error {
-	if !m.here(p.node) || m.here(m.Neighbour(p.node, p.link)) {
-		return fmt.Errorf("link %d of node %d: both of its nodes are of one process: %w", p.link, p.node, ErrUnknown)
-	}
 	m.pumping.Lock()
 	defer m.pumping.Unlock()
-	key := [2]int{p.node, p.link}
-	if m.pumped[key] != nil || m.isClosed() {
-		return fmt.Errorf("link %d of node %d has a connection: %w", p.link, p.node, ErrBusy)
+	if err := m.unclaimedLocked(p.node, p.link); err != nil {
+		return err
 	}
 	event, err := openEvent(p.f.Event(p.node, p.link))
 	if err != nil {
 		return fmt.Errorf("link %d of node %d: %w", p.link, p.node, err)
 	}
 	p.event = event
-	m.pumped[key] = p
+	m.pumped[[2]int{p.node, p.link}] = p
 	m.pumps.Add(1)
 	return nil
 }
