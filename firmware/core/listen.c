@@ -44,6 +44,18 @@ static uint32_t ends_of(const struct nfc_device *dev,
 	return n;
 }
 
+/* Has a host as many from itself to another as it gets? Must hold the device's lock. */
+static bool crowds(const struct nfc_device *dev, const struct nfc_host *from,
+		   const struct nfc_host *to)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < NFC_RELAYS; i++)
+		n += dev->relay[i].end[0].host == from &&
+		     dev->relay[i].end[1].host == to;
+	return from != to && n >= NFC_PAIR_RELAYS;
+}
+
 /* Must hold the device's lock. */
 static struct nfc_relay *free_relay(struct nfc_device *dev)
 {
@@ -78,7 +90,7 @@ static int queue(struct nfc_device *dev, struct nfc_listener *l,
 {
 	struct nfc_relay *relay = free_relay(dev), **last = &l->first;
 
-	if (l->waiting == NFC_LISTENER_WAITING)
+	if (l->waiting == NFC_LISTENER_WAITING || crowds(dev, host, l->host))
 		return -NFC_EBUSY;
 	if (!relay || ends_of(dev, l->host) >= NFC_HOST_RELAYS ||
 	    ends_of(dev, host) >= NFC_HOST_RELAYS)

@@ -31,6 +31,7 @@ enum nfc_internal_limits {
 	NFC_LISTENER_WAITING = 16, /* hosts that connected, and were not accepted */
 	NFC_RELAYS = 256,
 	NFC_HOST_RELAYS = 64, /* ends */
+	NFC_PAIR_RELAYS = 16, /* from one host to another: others get theirs */
 	NFC_BOUNCE = 64 << 10, /* bytes of a transfer between hosts, on their way */
 	NFC_BOUNCE_PIECE = 16 << 10, /* so that some of them are */
 	NFC_LOG_LINES = 64, /* kept for a host's log service */

@@ -261,7 +261,7 @@ CASE(an_abort_after_the_relay)
 /* Those that wait to be accepted are refused when their listener goes. */
 CASE(a_listener_that_goes_refuses)
 {
-	struct pair p = pair_listening(pair_hosts);
+	struct pair p = pair_listening(pair_hosts), other = p;
 	uint32_t at[NFC_LISTENER_WAITING];
 	struct nfc_control c;
 
@@ -269,8 +269,9 @@ CASE(a_listener_that_goes_refuses)
 		pair_connect(&p);
 		at[i] = p.at_near;
 	}
-	pair_connect(&p); /* one is offered already */
-	c = host_control(p.near, NFC_CONTROL_CONNECT, p.id, 0, 0, NULL);
+	other.near = rig_attach(p.near, 2);
+	pair_connect(&other); /* one is offered already */
+	c = host_control(other.near, NFC_CONTROL_CONNECT, p.id, 0, 0, NULL);
 	CHECK_EQ(c.status, NFC_EBUSY);
 	c = host_control(p.far, NFC_CONTROL_STOP, p.process, 0, 0, NULL);
 	CHECK_EQ(c.status, NFC_EBUSY);
@@ -282,10 +283,11 @@ CASE(a_listener_that_goes_refuses)
 		  p.far->channel[p.target].next[NFC_D2H]);
 	for (int i = 0; i < NFC_LISTENER_WAITING; i++)
 		host_expect_close(p.near, at[i], 3);
-	host_expect_close(p.near, p.at_near, 3);
+	host_expect_close(other.near, other.at_near, 3);
 	pair_check_free(p.near->dev);
 	c = host_control(p.near, NFC_CONTROL_CONNECT, p.id, 0, 0, NULL);
 	CHECK_EQ(c.status, NFC_ENOTARGET);
+	rig_detach(other.near);
 	pair_free(&p);
 }
 
@@ -343,12 +345,35 @@ CASE(requests_are_checked_and_bounded)
 	} while (!c.status);
 	CHECK_EQ(c.status, NFC_ENOMEM);
 	CHECK_EQ(n, NFC_HOST_LISTENERS);
-	for (n = 0; n < NFC_HOST_RELAYS; n++) {
+	pair_free(&p);
+}
+
+/* A host that takes all it gets leaves others theirs, until the one they connect to has no more. */
+CASE(a_greedy_host_leaves_room)
+{
+	struct pair p = pair_listening(pair_hosts), own = p, good = p;
+	struct nfc_control c;
+
+	good.near = rig_attach(p.near, 2);
+	own.near = p.far;
+	for (uint32_t n = 0; n < NFC_PAIR_RELAYS; n++) {
 		pair_connect(&p);
 		pair_accept(&p);
 	}
 	c = host_control(p.near, NFC_CONTROL_CONNECT, p.id, 0, 0, NULL);
+	CHECK_EQ(c.status, NFC_EBUSY);
+	for (uint32_t n = 0; n < NFC_PAIR_RELAYS; n++) {
+		pair_connect(&good);
+		pair_accept(&good);
+	}
+	pair_works(&good);
+	for (uint32_t n = 2 * NFC_PAIR_RELAYS; n < NFC_HOST_RELAYS; n += 2) {
+		pair_connect(&own);
+		pair_accept(&own);
+	}
+	c = host_control(p.far, NFC_CONTROL_CONNECT, p.id, 0, 0, NULL);
 	CHECK_EQ(c.status, NFC_ENOMEM);
 	pair_works(&p);
+	rig_detach(good.near);
 	pair_free(&p);
 }
