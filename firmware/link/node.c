@@ -2,6 +2,15 @@
 /* The router: packets of seven inputs to seven outputs, each when it has room. */
 #include "node.h"
 
+/* Of a header: to and from. */
+#define ENDS ((1ull << 48) - 1)
+
+enum {
+	OWN = NFC_NODE_INPUTS - 1, /* the input of packets of this node */
+	/* In place of a link: an address is none of the torus. */
+	OUTSIDE = NFC_NO_ROUTE - 1,
+};
+
 int nfc_node_check(struct nfc_node_config *c)
 {
 	int rc = nfc_link_check(&c->link);
@@ -9,7 +18,7 @@ int nfc_node_check(struct nfc_node_config *c)
 	if (rc || nfc_torus_check(&c->torus))
 		return -NFC_EINVAL;
 	if (!c->inject)
-		c->inject = c->link.depth;
+		c->inject = NFC_LINK_DEPTH_MIN;
 	if (nfc_torus_index(&c->torus, c->address) == NFC_NODES_MAX)
 		return -NFC_EINVAL;
 	if (c->inject & (c->inject - 1) || c->inject < NFC_LINK_DEPTH_MIN ||
@@ -21,6 +30,13 @@ int nfc_node_check(struct nfc_node_config *c)
 static uint64_t aligned(uint64_t size)
 {
 	return (size + 15) & ~15ull;
+}
+
+/* Routes are others now. */
+static void forget_ways(struct nfc_node *n)
+{
+	for (uint32_t i = 0; i < NFC_NODE_INPUTS; i++)
+		n->way[i].ends = UINT64_MAX;
 }
 
 uint64_t nfc_node_size(const struct nfc_node_config *c)
@@ -56,6 +72,7 @@ void nfc_node_init(struct nfc_node *n, const struct nfc_node_config *config,
 	nfc_fifo_init(&n->inject, config->inject, m);
 	m += aligned(nfc_fifo_size(config->inject));
 	nfc_view_init(&n->view, t, self, m);
+	forget_ways(n);
 	nfc_news_init(n);
 }
 
@@ -77,21 +94,43 @@ static void forward(struct nfc_node *n, const struct nfc_fifo *f,
 	leave(n, h->header, h->words, h->sum, hop);
 }
 
+static struct nfc_hop find_way(const struct nfc_node *n, struct nfc_word header,
+			       uint32_t input)
+{
+	const struct nfc_torus *t = &n->view.torus;
+	struct nfc_packet p = nfc_packet_read(header);
+	uint32_t from = nfc_torus_index(t, p.from);
+	uint32_t to = nfc_torus_index(t, p.to);
+
+	if (from == NFC_NODES_MAX || to == NFC_NODES_MAX)
+		return (struct nfc_hop){ OUTSIDE, 0 };
+	return nfc_view_route(&n->view, from, to, input / NFC_VCS,
+			      input == OWN ? NFC_VC_FIRST : input % NFC_VCS);
+}
+
+/* The way on of a packet of an input: most follow one of the same ends. */
+static struct nfc_hop way_on(struct nfc_node *n, struct nfc_word header,
+			     uint32_t input)
+{
+	struct nfc_way *w = &n->way[input];
+
+	if (w->ends != (header.lo & ENDS)) {
+		w->ends = header.lo & ENDS;
+		w->hop = find_way(n, header, input);
+	}
+	return w->hop;
+}
+
 /* See to a packet, whose payload lies in f; false: it has to wait. */
 static bool route(struct nfc_node *n, const struct nfc_fifo *f,
-		  const struct nfc_held *h, uint32_t came_by, uint32_t vc)
+		  const struct nfc_held *h, uint32_t input)
 {
 	struct nfc_packet p = nfc_packet_read(h->header);
-	uint32_t from = nfc_torus_index(&n->view.torus, p.from);
-	uint32_t to = nfc_torus_index(&n->view.torus, p.to);
-	struct nfc_hop hop;
+	struct nfc_hop hop = way_on(n, h->header, input);
 
-	if (from == NFC_NODES_MAX || to == NFC_NODES_MAX) {
+	if (hop.link == OUTSIDE) {
 		n->count[NFC_NODE_MALFORMED]++;
-		return true;
-	}
-	hop = nfc_view_route(&n->view, from, to, came_by, vc);
-	if (hop.link == NFC_LINKS) {
+	} else if (hop.link == NFC_LINKS) {
 		if (!n->port.deliver(n->port.self, &p, f, h->at))
 			return false;
 		n->count[NFC_NODE_DELIVERED]++;
@@ -103,8 +142,8 @@ static bool route(struct nfc_node *n, const struct nfc_fifo *f,
 		if (!nfc_link_admits(&n->link[hop.link], hop.vc, h->words))
 			return false;
 		n->count[NFC_NODE_DETOURS] += hop.vc == NFC_VC_DETOUR &&
-					      vc != NFC_VC_DETOUR;
-		n->count[NFC_NODE_FORWARDED] += came_by != NFC_LINKS;
+					      h->vc != NFC_VC_DETOUR;
+		n->count[NFC_NODE_FORWARDED] += input != OWN;
 		forward(n, f, h, hop);
 	}
 	return true;
@@ -116,7 +155,7 @@ static void moved(struct nfc_node *n, uint32_t input)
 		n->count[NFC_NODE_BLOCKED_NS] += n->now - n->blocked[input];
 	n->waits &= ~(1u << input);
 	n->moves++;
-	if (input == NFC_NODE_INPUTS - 1)
+	if (input == OWN)
 		nfc_fifo_pop(&n->inject);
 	else
 		nfc_link_consume(&n->link[input / NFC_VCS], input % NFC_VCS);
@@ -124,7 +163,7 @@ static void moved(struct nfc_node *n, uint32_t input)
 
 static struct nfc_fifo *input_fifo(struct nfc_node *n, uint32_t input)
 {
-	if (input == NFC_NODE_INPUTS - 1)
+	if (input == OWN)
 		return &n->inject;
 	return &n->link[input / NFC_VCS].rx.fifo[input % NFC_VCS];
 }
@@ -135,8 +174,7 @@ static void serve(struct nfc_node *n, uint32_t input)
 	const struct nfc_fifo *f = input_fifo(n, input);
 
 	for (uint32_t i = 0; i < NFC_NODE_BUDGET && f->first != f->last; i++) {
-		if (!route(n, f, nfc_fifo_at(f, f->first), input / NFC_VCS,
-			   input % NFC_VCS)) {
+		if (!route(n, f, nfc_fifo_at(f, f->first), input)) {
 			if (!(n->waits >> input & 1))
 				n->blocked[input] = n->now;
 			n->waits |= 1u << input;
@@ -166,7 +204,7 @@ bool nfc_node_take(void *self, uint32_t link, const struct nfc_held *h,
 {
 	struct nfc_node *n = self;
 
-	if (n->waits || n->stale || !route(n, f, h, link, h->vc))
+	if (n->waits || n->stale || !route(n, f, h, link * NFC_VCS + h->vc))
 		return false;
 	n->moves++;
 	return true;
@@ -212,15 +250,13 @@ static struct nfc_sum write_payload(const struct nfc_node *n, struct nfc_fifo *f
  * have their turn as those of the links.
  */
 static bool send_at_once(struct nfc_node *n, const struct nfc_packet *p,
-			 uint32_t to, const void *data)
+			 struct nfc_hop hop, const void *data)
 {
 	struct nfc_link_end *out;
-	struct nfc_hop hop;
 	struct nfc_sum sum;
 
 	if (n->waits || n->inject.first != n->inject.last || n->stale)
 		return false;
-	hop = nfc_view_route(&n->view, n->view.self, to, NFC_LINKS, 0);
 	if (hop.link >= NFC_LINKS ||
 	    !nfc_link_admits(&n->link[hop.link], hop.vc, nfc_words(p->size)))
 		return false;
@@ -235,19 +271,22 @@ static bool send_at_once(struct nfc_node *n, const struct nfc_packet *p,
 int nfc_node_send(struct nfc_node *n, const struct nfc_packet *p,
 		  const void *data)
 {
-	uint32_t to = nfc_torus_index(&n->view.torus, p->to);
 	struct nfc_packet q = *p;
+	struct nfc_hop hop;
 	struct nfc_sum sum;
 
-	if (to == NFC_NODES_MAX)
+	if (p->to >> 24)
+		return -NFC_EINVAL;
+	q.from = n->config.address;
+	q.hops = 0;
+	hop = way_on(n, nfc_packet_header(&q), OWN);
+	if (hop.link == OUTSIDE)
 		return -NFC_EINVAL;
 	if (p->size > NFC_PACKET_SIZE)
 		return -NFC_ETOOLARGE;
-	if (!nfc_view_reaches(&n->view, to))
+	if (hop.link == NFC_NO_ROUTE)
 		return -NFC_ENOTARGET;
-	q.from = n->config.address;
-	q.hops = 0;
-	if (!send_at_once(n, &q, to, data)) {
+	if (!send_at_once(n, &q, hop, data)) {
 		if (!nfc_fifo_room(&n->inject, nfc_words(p->size)))
 			return -NFC_EBUSY;
 		sum = write_payload(n, &n->inject, data, p->size);
@@ -295,9 +334,13 @@ uint64_t nfc_node_step(struct nfc_node *n)
 		n->stale = false;
 		n->count[NFC_NODE_VIEWS]++;
 		nfc_view_compute(&n->view);
+		forget_ways(n);
 		more = true; /* for whoever looks for ways */
 	}
 	more |= serve_all(n);
+	if (n->port.offer)
+		n->port.offer(n->port.self);
+	more |= n->inject.first != n->inject.last && !(n->waits >> OWN & 1);
 	for (uint32_t i = 0; i < NFC_LINKS; i++) {
 		uint64_t at = n->joined[i] ? nfc_link_transmit(&n->link[i]) :
 					     UINT64_MAX;

@@ -18,7 +18,7 @@ enum nfc_node_limits {
 struct nfc_node_config {
 	struct nfc_torus torus;
 	uint32_t address; /* {x:8 | y:8 | z:8} */
-	uint32_t inject; /* words of the FIFO of packets of this node; 0: a link's depth */
+	uint32_t inject; /* words of the FIFO of packets of this node that wait; 0: two packets */
 	uint64_t host_ns; /* the host shows itself that often; 0: it is not watched */
 	struct nfc_link_config link;
 };
@@ -37,6 +37,12 @@ enum nfc_node_count {
 	NFC_NODE_COUNTS = 10,
 };
 
+/* The way that the last packet of an input had, until routes are computed again. */
+struct nfc_way {
+	uint64_t ends; /* of its header: where from and where to */
+	struct nfc_hop hop;
+};
+
 struct nfc_node;
 
 struct nfc_node_port {
@@ -47,6 +53,8 @@ struct nfc_node_port {
 	 */
 	bool (*deliver)(void *self, const struct nfc_packet *p,
 			const struct nfc_fifo *f, uint32_t at);
+	/* In each step, behind what came: who sends from here may do so. NULL: nobody does. */
+	void (*offer)(void *self);
 };
 
 struct nfc_node {
@@ -60,6 +68,7 @@ struct nfc_node {
 	bool joined[NFC_LINKS]; /* there is a node at the other end, by the torus */
 	bool up[NFC_LINKS]; /* the link was up in the last step */
 	bool stale; /* records changed since routes were computed */
+	struct nfc_way way[NFC_NODE_INPUTS];
 	uint32_t sensed; /* word of the port's sensors */
 	uint32_t waiting[NFC_LINKS]; /* records that have to go out */
 	uint32_t scan[NFC_LINKS]; /* where the search for one goes on */

@@ -143,11 +143,20 @@ static uint64_t mesh_clock(void *self)
 
 /* ---- steps ---- */
 
+static void mesh_offer(void *self)
+{
+	struct mesh_node *n = self;
+
+	nfc_mesh_rma_step(n, n->now);
+	n->far_due = n->far ? n->far->step(n) : UINT64_MAX;
+	n->more = nfc_mesh_send_load(n);
+}
+
 static void make_node(struct mesh_node *n)
 {
 	struct nfc_mesh *m = n->mesh;
 	struct nfc_node_config c = m->config.node;
-	struct nfc_node_port port = { n, nfc_mesh_deliver };
+	struct nfc_node_port port = { n, nfc_mesh_deliver, mesh_offer };
 
 	c.address = nfc_torus_address(&c.torus, n->index);
 	n->now = nfc_mesh_now(m);
@@ -188,7 +197,7 @@ static uint64_t wires_due(struct mesh_node *n, uint64_t due)
 static bool step_locked(struct mesh_node *n, uint64_t now)
 {
 	const struct nfc_node *node = &n->node;
-	uint64_t moved, due = UINT64_MAX, far_due = UINT64_MAX;
+	uint64_t moved, due = UINT64_MAX;
 	bool more = false, wakes;
 	uint32_t signals;
 
@@ -202,16 +211,13 @@ static bool step_locked(struct mesh_node *n, uint64_t now)
 	} else {
 		if (!n->running)
 			make_node(n);
-		nfc_mesh_rma_step(n, now);
-		if (n->far)
-			far_due = n->far->step(n);
-		more = nfc_mesh_send_load(n);
+		n->rma->now = now;
 		due = nfc_node_step(&n->node);
 		if (n->rma->due < due)
 			due = n->rma->due;
-		if (far_due < due)
-			due = far_due;
-		more |= n->far && n->far->stirred(n);
+		if (n->far_due < due)
+			due = n->far_due;
+		more = n->more || (n->far && n->far->stirred(n));
 		/* packets to the node itself came and went within that step */
 		more |= nfc_rma_stirred(n->rma);
 	}

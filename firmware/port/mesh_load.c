@@ -111,8 +111,8 @@ static bool send_one(struct mesh_node *n, uint32_t to)
 	uint32_t words = nfc_words(p.size);
 	int rc;
 
-	if (!nfc_fifo_room(&n->node.inject, words))
-		return false;
+	if (n->node.inject.first != n->node.inject.last)
+		return false; /* none waits twice */
 	p.sequence = p.kind == NFC_MESH_PING ? n->pings + 1 :
 					       n->pair[to].next + 1;
 	for (uint32_t i = 0; i < words; i += n->mesh->config.whole ? 1 : words)

@@ -35,6 +35,8 @@ struct mesh_node {
 	uint64_t steps;
 	_Atomic uint64_t due; /* when to step it though nothing came */
 	uint64_t now; /* time of the pass under way: one reading for all of it */
+	uint64_t far_due; /* of channels between nodes */
+	bool more; /* a load could send more at once */
 	struct nfc_rma *rma;
 	struct nfc_rma_peer *peers;
 	uint64_t epoch; /* of puts and gets: above that of any time before */
@@ -111,7 +113,7 @@ void nfc_mesh_assist(struct mesh_node *n);
 /* The node starts, or ends: its windows and operations end with it. */
 void nfc_mesh_rma_start(struct mesh_node *n);
 void nfc_mesh_rma_end(struct mesh_node *n);
-/* Before a step of the node. */
+/* What a step of the node does for them. */
 void nfc_mesh_rma_step(struct mesh_node *n, uint64_t now);
 /* As nfc_mesh_window(), of a node that is held. */
 int nfc_mesh_add_window(struct mesh_node *n, void *memory, uint64_t size,
@@ -124,7 +126,7 @@ struct mesh_far {
 	/* A packet that is not of the mesh's own kinds came. */
 	void (*deliver)(struct mesh_node *n, const struct nfc_packet *p,
 			const struct nfc_fifo *f, uint32_t at);
-	/* Send what hosts and devices say; when to come back. */
+	/* In a step, behind what came: send what hosts and devices say; when to come back. */
 	uint64_t (*step)(struct mesh_node *n);
 	/* Did something come since that step? */
 	bool (*stirred)(const struct mesh_node *n);

@@ -380,6 +380,41 @@ CASE(threads)
 	nfc_mesh_free(m);
 }
 
+/*
+ * Nodes end and begin anew, neighbours told and not, while all share to all: what comes is
+ * what was sent. The thread sanitizer sees who reads what another writes.
+ */
+CASE(nodes_die_while_they_share)
+{
+	struct nfc_mesh_config c = {
+		.node = { .torus = { { 3, 1, 1 } },
+			  .link = { .beat_ns = MS,
+				    .retry_ns = MS,
+				    .silence_ns = 20 * MS } },
+		.threads = 2,
+		.spin_ns = 20000,
+		.whole = true,
+	};
+	struct nfc_mesh_load load = { NFC_MESH_ALL, 4096, NFC_MESH_DATA,
+				      1 << 30 };
+	struct nfc_mesh *m = nfc_mesh_new(&c, NULL);
+
+	REQUIRE(m);
+	for (uint32_t i = 0; i < 12; i++) {
+		uint64_t came;
+
+		nfc_mesh_kill(m, i % 3, true, i & 1);
+		nfc_mesh_kill(m, i % 3, false, i & 1);
+		came = sum(m, 3, NFC_MESH_CAME);
+		while (sum(m, 3, NFC_MESH_CAME) < came + 500)
+			for (uint32_t n = 0; n < 3; n++)
+				nfc_mesh_send(m, n, &load); /* if it has none */
+	}
+	CHECK_EQ(sum(m, 3, NFC_MESH_CHANGED), 0);
+	CHECK_EQ(sum(m, 3, NFC_MESH_DOUBLED), 0);
+	nfc_mesh_free(m);
+}
+
 /* What cannot leave keeps no node busy: it waits for time, not in a loop. */
 CASE(a_silent_neighbour_costs_little)
 {
