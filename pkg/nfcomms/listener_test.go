@@ -3,6 +3,7 @@
 package nfcomms
 
 import (
+	"bytes"
 	"context"
 	"testing"
 
@@ -34,7 +35,16 @@ func TestListener(t *testing.T) {
 
 	_, err = Select(ctx, SendCase(far, []byte("a host does not say that it waits")))
 	require.ErrorIs(t, err, ErrNotSupported)
-	require.ErrorIs(t, near.SendInd(ctx, buf), ErrNotSupported)
+	_, err = Select(ctx, SendIndCase(far, buf))
+	require.ErrorIs(t, err, ErrNotSupported)
+
+	data, got := bytes.Repeat([]byte("0123456789abcdef!"), 20_000), make([]byte, 340_000)
+	sent = near.SendIndAsync(ctx, data)
+	n, err = far.ReceiveInd(ctx, got)
+	require.NoError(t, err)
+	require.Equal(t, data, got[:n])
+	_, err = sent.Wait(ctx)
+	require.NoError(t, err)
 
 	require.NoError(t, l.Close())
 	require.NoError(t, l.Close())
