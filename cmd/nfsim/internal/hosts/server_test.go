@@ -33,15 +33,21 @@ func share(t *testing.T, places int) string { return shareAs(t, places, fdpass.P
 
 // shareAs is share with clients of whatever user peerOf says.
 func shareAs(t *testing.T, places int, peerOf func(syscall.Conn) (fdpass.Peer, error)) string {
-	path := filepath.Join(t.TempDir(), "s")
-	l, err := net.ListenUnix(shmwire.Network, &net.UnixAddr{Name: path, Net: shmwire.Network})
-	require.NoError(t, err)
 	s, status := New(Options{
 		Device: firmware.Config{LogFD: -1, Shared: places}, Memory: clientMemory, Logger: slog.New(slog.DiscardHandler),
 		UserHosts: 2, UserMemory: clientMemory + 1<<20,
 	})
 	require.Equal(t, abi.OK, status)
 	s.peerOf = peerOf
+	return serve(t, s)
+}
+
+// serve has a server accept clients at a socket, until the test ends.
+func serve(t *testing.T, s *Server) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "s")
+	l, err := net.ListenUnix(shmwire.Network, &net.UnixAddr{Name: path, Net: shmwire.Network})
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx, l) }()

@@ -4,7 +4,6 @@ package hosts
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"math"
 	"net"
@@ -43,24 +42,13 @@ func shareNode(t *testing.T, u users) (path string, f *meshNode) {
 	require.NoError(t, err)
 	t.Cleanup(m.Close)
 	f = &meshNode{mesh.Fabric{Mesh: m}}
-	path = filepath.Join(t.TempDir(), "s")
-	l, err := net.ListenUnix(shmwire.Network, &net.UnixAddr{Name: path, Net: shmwire.Network})
-	require.NoError(t, err)
 	s, status := New(Options{
 		Device: firmware.Config{LogFD: -1, Shared: 8}, Memory: 1 << 30, UserHosts: 4, UserMemory: 1 << 30, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.Equal(t, abi.OK, status)
 	s.peerOf = u.peerOf
 	s.Join(f, m.Node(0))
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx, l) }()
-	t.Cleanup(func() {
-		cancel()
-		require.NoError(t, <-served)
-		s.Close()
-	})
-	return path, f
+	return serve(t, s), f
 }
 
 // own is the user of this process.
