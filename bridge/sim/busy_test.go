@@ -189,7 +189,7 @@ func TestSilentDeviceNamesTheProgram(t *testing.T) {
 // silent device has, and so does control; what needs the island that computes says
 // what it waits for; afterwards all is well.
 func TestOneIslandComputes(t *testing.T) {
-	const ms = 3000
+	const ms = 6000
 	for island, name := range []string{"that of control", "the other"} {
 		t.Run(name, func(t *testing.T) {
 			ctx := within(t)
@@ -200,7 +200,7 @@ func TestOneIslandComputes(t *testing.T) {
 			ch, err := dev.Subscribe(ctx, p.First)
 			require.NoError(t, err)
 			p = begin(ctx, t, dev, "spin", targets[island], ms)
-			for end := time.Now().Add(ms / 2 * time.Millisecond); time.Now().Before(end); {
+			for end := time.Now().Add(ms / 4 * time.Millisecond); time.Now().Before(end); {
 				require.NoError(t, ch.Send(ctx, []byte("on")))
 				_, err := ch.Receive(ctx, make([]byte, 56))
 				require.NoError(t, err)

@@ -93,8 +93,8 @@ func TestFabricBadInput(t *testing.T) {
 		"link --time 0s":         "--time 0s",
 		"fabric --time 1h":       "--time 1h",
 		"link --errors NaN":      "--errors NaN",
-		"fabric --map /no/such":  "write map",
-		"fabric --plot /no/such": "write plot",
+		"fabric --map /no/such":  `"--map" flag: open`,
+		"fabric --plot /no/such": `"--plot" flag: open`,
 	} {
 		code, _, errs := nfbench(t.Context(), fieldsWithQuick(line)...)
 		require.Equal(t, exitUsage, code, line)
