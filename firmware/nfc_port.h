@@ -106,6 +106,14 @@ struct nfc_port {
 	int (*dma_write)(void *self, uint32_t host, uint64_t bus,
 			 const void *from, uint64_t len);
 	/*
+	 * Copy from one host's memory to another's, or to its own. False: nothing is
+	 * known of the bytes, and the core moves the piece by the two above, which say
+	 * why; always for a host whose pieces may be NFC_PENDING. Any thread. NULL: it
+	 * never can.
+	 */
+	bool (*dma_copy)(void *self, uint32_t to, uint64_t to_bus,
+			 uint32_t from, uint64_t from_bus, uint64_t len);
+	/*
 	 * Store words in a host's memory, the first of them last and with release; or
 	 * load 4 or 8 bytes in one piece, which are what the host has when all that
 	 * was posted before is there. 0, or a status: nothing is known of the words, and

@@ -107,7 +107,7 @@ static int at_giver(int rc)
 	return rc && rc != NFC_PENDING ? rc | (int)NFC_AT_GIVER : rc;
 }
 
-/* From one host to another, by way of the device; the bit of halfway is the piece's. */
+/* By way of the device; the bit of halfway is the piece's. */
 static int bounce(struct nfc_device *dev, struct nfc_transfer *t,
 		  const struct nfc_piece *piece, uint32_t bit)
 {
@@ -127,6 +127,22 @@ static int bounce(struct nfc_device *dev, struct nfc_transfer *t,
 			       piece->length);
 }
 
+/* From one host to another. What cannot be copied tells by its bounce why, and whose it is. */
+static int hand_over(struct nfc_device *dev, struct nfc_transfer *t,
+		     const struct nfc_piece *piece)
+{
+	const struct nfc_port *port = dev->port;
+	uint32_t bit = 1u << (piece - t->batch.piece);
+	uint32_t to = t->channel->rings->host->index;
+	uint32_t from = t->peer->channel->rings->host->index;
+
+	if (port->dma_copy && !(atomic_load(&t->batch.halfway) & bit) &&
+	    port->dma_copy(port->self, to, piece->bus, from, piece->from,
+			   piece->length))
+		return 0;
+	return bounce(dev, t, piece, bit);
+}
+
 static int move(struct nfc_device *dev, struct nfc_transfer *t,
 		const struct nfc_piece *piece)
 {
@@ -135,7 +151,7 @@ static int move(struct nfc_device *dev, struct nfc_transfer *t,
 	uint32_t host = rings->host->index;
 
 	if (t->source == NFC_SOURCE_PEER)
-		return bounce(dev, t, piece, 1u << (piece - t->batch.piece));
+		return hand_over(dev, t, piece);
 	if (t->source == NFC_SOURCE_NODE)
 		return port->fetch(port->self, host,
 				   nfc_joint_index(rings->joint), piece->memory,

@@ -598,6 +598,67 @@ int nfc_bus_write(struct nfc_bus *bus, uint64_t address, const void *from,
 	return rc;
 }
 
+/*
+ * Where bytes are that a copy between buses may touch, and how many are there in a row.
+ * NULL: they are to be moved on their own. Must hold lock.
+ */
+static uint8_t *bus_bytes(struct nfc_bus *bus, uint64_t address,
+			  uint32_t access, uint64_t *length)
+{
+	struct range *r = bus->master ? find(bus, address, 1) : NULL;
+	uint64_t left;
+
+	if (!r || !(r->access & access) || !r->file || !r->file->base)
+		return NULL;
+	left = r->size - (address - r->address);
+	if (*length > left)
+		*length = left;
+	return r->file->base + r->offset + (address - r->address);
+}
+
+/* Must hold both locks. */
+static bool copy_across(struct nfc_bus *to, uint64_t to_address,
+			struct nfc_bus *from, uint64_t from_address,
+			uint64_t length)
+{
+	while (length) {
+		uint64_t n = length;
+		uint8_t *there = bus_bytes(to, to_address, NFC_BUS_WRITE, &n);
+		uint8_t *here = bus_bytes(from, from_address, NFC_BUS_READ, &n);
+
+		if (!there || !here || (uintptr_t)there - (uintptr_t)here < n ||
+		    (uintptr_t)here - (uintptr_t)there < n ||
+		    nfc_fault_give(there, here, n))
+			return false;
+		to_address += n;
+		from_address += n;
+		length -= n;
+	}
+	return true;
+}
+
+/*
+ * Both locks are held over the copy. One of them is only tried, so that who waits for one
+ * bus, or the bus itself, never keeps the other.
+ */
+bool nfc_bus_copy(struct nfc_bus *to, uint64_t to_address, struct nfc_bus *from,
+		  uint64_t from_address, uint64_t length)
+{
+	bool copied = false;
+
+	pthread_rwlock_rdlock(&from->lock);
+	if (!pthread_rwlock_tryrdlock(&to->lock)) {
+		copied = copy_across(to, to_address, from, from_address, length);
+		pthread_rwlock_unlock(&to->lock);
+	}
+	pthread_rwlock_unlock(&from->lock);
+	if (copied) {
+		to->bytes_written += length;
+		from->bytes_read += length;
+	}
+	return copied;
+}
+
 /* ---- the bus as its owner sees it ---- */
 
 struct nfc_irq *nfc_bus_irq(const struct nfc_bus *bus)

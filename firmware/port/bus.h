@@ -85,6 +85,12 @@ int nfc_bus_read(struct nfc_bus *bus, void *to, uint64_t address,
 		 uint64_t length);
 int nfc_bus_write(struct nfc_bus *bus, uint64_t address, const void *from,
 		  uint64_t length);
+/*
+ * Copy from one bus to another, or on one. False if a byte is not in a file that is mapped,
+ * or is in both, or an unmap waits: nothing is known of the bytes at to then.
+ */
+bool nfc_bus_copy(struct nfc_bus *to, uint64_t to_address, struct nfc_bus *from,
+		  uint64_t from_address, uint64_t length);
 
 /* Is there an owner who serves requests? At first not: they are faults. */
 void nfc_bus_serve(struct nfc_bus *bus, bool on);

@@ -216,6 +216,36 @@ static int port_dma_write(void *self, uint32_t host, uint64_t bus,
 	return rc;
 }
 
+/* Not where a piece is to be refused, asked for far away, or lies in what it goes to. */
+static bool copy_piece(const struct epoch *epoch, uint32_t to, uint64_t to_bus,
+		       uint32_t from, uint64_t from_bus, uint64_t len)
+{
+	struct nfc_bus *there = bus_of(epoch, to), *here = bus_of(epoch, from);
+
+	if (epoch->h->options.busy || epoch->seat[to].far ||
+	    epoch->seat[from].far || !there != !here)
+		return false;
+	if (there)
+		return nfc_bus_copy(there, to_bus, here, from_bus, len);
+	if (to_bus - from_bus < len || from_bus - to_bus < len)
+		return false;
+	return !nfc_fault_copy((void *)(uintptr_t)to_bus,
+			       (const void *)(uintptr_t)from_bus, len);
+}
+
+static bool port_dma_copy(void *self, uint32_t to, uint64_t to_bus,
+			  uint32_t from, uint64_t from_bus, uint64_t len)
+{
+	struct epoch *epoch = self;
+	bool copied;
+
+	if (!port_enter(&epoch->dma))
+		return false;
+	copied = copy_piece(epoch, to, to_bus, from, from_bus, len);
+	port_leave(&epoch->dma);
+	return copied;
+}
+
 static int port_post(void *self, uint32_t host, uint64_t bus,
 		     const uint64_t *word, uint32_t count)
 {
@@ -397,6 +427,7 @@ void port_calls_init(struct epoch *epoch)
 		.ring_host = port_ring_host,
 		.dma_read = port_dma_read,
 		.dma_write = port_dma_write,
+		.dma_copy = port_dma_copy,
 		.locate = port_locate,
 		.join = port_join,
 		.carry = port_carry,

@@ -312,6 +312,117 @@ CASE(unmap_waits_for_copies)
 	close(fd);
 }
 
+CASE(copies_from_bus_to_bus)
+{
+	struct nfc_bus *to = master(), *from = master();
+	int there = memory(8 * PAGE, true), here = memory(8 * PAGE, true);
+	int short_lived = memory(PAGE, false);
+	uint8_t data[2 * PAGE], got[2 * PAGE];
+	struct nfc_bus_stats s;
+
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 7 + i / 256);
+	/* neighbours on the bus that are not so in the file */
+	CHECK_EQ(map(from, 10, 1, 5, 3, here), 0);
+	CHECK_EQ(map(from, 11, 1, 2, 1 | 2, here), 0);
+	CHECK_EQ(map(to, 20, 1, 7, NFC_BUS_READ | NFC_BUS_WRITE, there), 0);
+	CHECK_EQ(map(to, 21, 1, 0, NFC_BUS_READ | NFC_BUS_WRITE, there), 0);
+	CHECK_EQ(map(to, 22, 1, 1, NFC_BUS_READ, there), 0);
+	CHECK_EQ(map(to, 23, 1, 0, 3, short_lived), 0);
+	CHECK_EQ(map(to, 24, 1, 0, 3, -1), 0);
+	CHECK_EQ(nfc_bus_write(from, 10 * PAGE, data, sizeof(data)), 0);
+	CHECK(nfc_bus_copy(to, 20 * PAGE + 9, from, 10 * PAGE + 3, 8000));
+	CHECK_EQ(nfc_bus_read(to, got, 20 * PAGE + 9, 8000), 0);
+	CHECK(!memcmp(got, data + 3, 8000));
+	nfc_bus_stats(from, &s);
+	CHECK_EQ(s.bytes_read, 8000);
+	nfc_bus_stats(to, &s);
+	CHECK_EQ(s.bytes_written, 8000);
+
+	/* nothing to write, to read, that may be written, that stays, or that is here */
+	CHECK(!nfc_bus_copy(to, 19 * PAGE, from, 10 * PAGE, 8));
+	CHECK(!nfc_bus_copy(to, 20 * PAGE, from, 12 * PAGE - 8, 16));
+	CHECK(!nfc_bus_copy(to, 22 * PAGE - 8, from, 10 * PAGE, 16));
+	CHECK(!nfc_bus_copy(to, 23 * PAGE, from, 10 * PAGE, 8));
+	CHECK(!nfc_bus_copy(to, 24 * PAGE, from, 10 * PAGE, 8));
+	nfc_bus_stats(to, &s);
+	CHECK_EQ(s.faults, 0); /* who moves the bytes by themselves counts them */
+
+	/* on one bus, but not onto what is copied */
+	CHECK(nfc_bus_copy(from, 11 * PAGE, from, 10 * PAGE, PAGE));
+	CHECK(!nfc_bus_copy(from, 10 * PAGE + 8, from, 10 * PAGE, PAGE / 2));
+	CHECK(!nfc_bus_copy(from, 10 * PAGE, from, 10 * PAGE + 8, PAGE / 2));
+
+	/* both may be reached */
+	nfc_bus_master(from, false);
+	CHECK(!nfc_bus_copy(to, 20 * PAGE, from, 10 * PAGE, 8));
+	nfc_bus_master(from, true);
+	nfc_bus_master(to, false);
+	CHECK(!nfc_bus_copy(to, 20 * PAGE, from, 10 * PAGE, 8));
+	nfc_bus_free(to);
+	nfc_bus_free(from);
+	close(there);
+	close(here);
+	close(short_lived);
+}
+
+struct copier {
+	struct nfc_bus *bus[2];
+	_Atomic int stop;
+	_Atomic uint32_t next; /* whose page the next thread fills */
+};
+
+static void *copy_all_the_time(void *arg)
+{
+	struct copier *c = arg;
+	uint32_t to = c->next++ % 2;
+
+	while (!c->stop)
+		nfc_bus_copy(c->bus[to], 0, c->bus[!to], PAGE, PAGE);
+	return NULL;
+}
+
+/* Both ways at a time; after the unmap of either its pages can be used again. */
+CASE(unmap_waits_for_copies_between_buses)
+{
+	struct copier c = { .bus = { master(), master() } };
+	pthread_t thread[2];
+	uint8_t *mem[2];
+	int fd[2];
+
+	for (int i = 0; i < 2; i++) {
+		fd[i] = memory(2 * PAGE, true);
+		mem[i] = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE,
+			      MAP_SHARED, fd[i], 0);
+		memset(mem[i] + PAGE, 1, PAGE);
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_create(&thread[i], NULL, copy_all_the_time, &c);
+	for (int i = 0; i < 300; i++) {
+		struct nfc_bus *bus = c.bus[i % 2];
+		uint8_t *page = mem[i % 2];
+
+		CHECK_EQ(map(c.bus[0], 0, 2, 0, 3, fd[0]), 0);
+		CHECK_EQ(map(c.bus[1], 0, 2, 0, 3, fd[1]), 0);
+		sched_yield();
+		CHECK_EQ(nfc_bus_unmap(bus, 0, 2 * PAGE), 0);
+		memset(page, 0, PAGE);
+		sched_yield();
+		for (int j = 0; j < PAGE; j++)
+			if (!CHECK(!page[j]))
+				break;
+		nfc_bus_unmap_all(c.bus[!(i % 2)]);
+	}
+	c.stop = 1;
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	for (int i = 0; i < 2; i++) {
+		nfc_bus_free(c.bus[i]);
+		munmap(mem[i], 2 * PAGE);
+		close(fd[i]);
+	}
+}
+
 struct owner {
 	struct nfc_bus *bus;
 	uint8_t ram[2 * PAGE];

@@ -2,9 +2,9 @@
 /* Transfers between hosts: the pages of one meet those of the other, and one commits. */
 #include <string.h>
 
-#include "pair_rig.h"
+#include "pair_side.h"
 
-enum { KIB = 1024, PAGE = NFC_PAGE_SIZE };
+enum { KIB = 1024 };
 
 static void with_pages(struct nfc_config *c)
 {
@@ -19,153 +19,25 @@ static void both_eager(struct pair *p)
 	host_hello(p->far, NFC_CAP_EAGER | NFC_CAP_RUNS);
 }
 
-/* One host's part of a transfer by lists. */
-struct side {
-	struct rig *rig;
-	uint32_t channel, direction;
-	uint64_t id;
-	uint8_t *buf;
-	uint64_t size, sent, acked, allowed;
-	struct nfc_ack end; /* what ended it, or DONE; state UINT16_MAX: nothing yet */
-	uint32_t type; /* of that */
-};
-
-/* Memory of a host that starts so far into a page. */
-static uint8_t *memory(struct rig *r, uint64_t size, uint64_t into,
-		       uint64_t seed)
+/* Ports differ in it: by way of the device, where they cannot copy. */
+static struct pair pair_of(void (*change)(struct nfc_config *c), bool copies)
 {
-	uint8_t *p = rig_pages(r, size + PAGE);
+	struct pair p = pair_new(change);
 
-	host_offer(r, p, size + PAGE);
-	fill_pattern(p + into, size, seed);
-	return p + into;
-}
-
-static struct side gives(struct pair *p, uint64_t size, uint64_t into)
-{
-	struct side s = {
-		.rig = p->near,
-		.channel = p->at_near,
-		.direction = NFC_H2D,
-		.buf = memory(p->near, size, into, size),
-		.size = size,
-		.allowed = 1,
-		.end = { .state = UINT16_MAX },
-	};
-
-	s.id = host_begin(p->near, p->at_near, size, 0);
-	return s;
-}
-
-/* The far host sees the offer, and finds memory for it. */
-static struct side takes(struct pair *p, uint64_t size, uint64_t into)
-{
-	struct side s = {
-		.rig = p->far,
-		.channel = p->at_far,
-		.direction = NFC_D2H,
-		.id = p->far->channel[p->at_far].next[NFC_D2H]++,
-		.buf = memory(p->far, size, into, 0),
-		.size = size,
-		.allowed = UINT64_MAX,
-		.end = { .state = UINT16_MAX },
-	};
-	struct nfc_slot slot = host_expect(p->far, p->at_far,
-					   NFC_TYPE_IND_BEGIN, s.id);
-
-	CHECK_EQ(slot.payload[0], s.id);
-	CHECK_EQ(slot.payload[1], size);
-	return s;
-}
-
-static void feed(struct side *s)
-{
-	uint64_t to = s->acked + s->rig->config.window;
-	uint64_t lists = host_lists(s->buf, s->size);
-
-	to = to < s->allowed ? to : s->allowed;
-	to = to < lists ? to : lists;
-	if (s->sent < to)
-		host_send_lists(s->rig, s->channel, s->direction, s->id, s->buf,
-				s->size, s->sent, to);
-	s->sent = s->sent < to ? to : s->sent;
-}
-
-static void hear(struct side *s)
-{
-	struct nfc_slot slot;
-
-	while (host_take(s->rig, s->channel, &slot)) {
-		struct nfc_ack ack;
-
-		memcpy(&ack, slot.payload, sizeof(ack));
-		CHECK_EQ(ack.transaction, s->id);
-		CHECK_EQ(ack.direction, s->direction);
-		if (nfc_header_type(slot.header) == NFC_TYPE_ACK &&
-		    ack.state != NFC_STATE_CONSUMED) {
-			CHECK(ack.lists >= s->acked && ack.lists <= s->sent);
-			CHECK(ack.processed <= s->size);
-			s->acked = ack.lists;
-			if (ack.state == NFC_STATE_READY)
-				s->allowed = UINT64_MAX;
-			continue;
-		}
-		CHECK_EQ(s->end.state, UINT16_MAX); /* one end */
-		s->end = ack;
-		s->type = (uint32_t)nfc_header_type(slot.header);
-	}
-}
-
-/* Until the one that takes has heard an end, or nothing happens any more. */
-static void drive(struct side *give, struct side *take)
-{
-	for (int i = 0; i < 200 && take->end.state == UINT16_MAX; i++) {
-		feed(give);
-		feed(take);
-		rig_step(give->rig);
-		hear(give);
-		hear(take);
-	}
-}
-
-static void moved(struct side *give, struct side *take)
-{
-	drive(give, take);
-	CHECK_EQ(take->type, NFC_TYPE_DONE);
-	CHECK_EQ(take->end.processed, take->size);
-	CHECK_EQ(give->end.state, UINT16_MAX); /* the other has not said so yet */
-	CHECK(!memcmp(give->buf, take->buf, give->size));
-}
-
-static void committed(struct side *give)
-{
-	struct nfc_ack ack = host_expect_ack(give->rig, give->channel,
-					     NFC_TYPE_ACK, NFC_H2D, give->id,
-					     NFC_STATE_CONSUMED, NFC_OK);
-
-	CHECK_EQ(ack.processed, give->size);
-	CHECK_EQ(ack.outstanding, 0);
-}
-
-static void fin(struct side *s)
-{
-	host_note(s->rig, s->channel, NFC_TYPE_FIN, s->direction, s->id);
-}
-
-static void failed(struct side *s, uint32_t type, enum nfc_status status)
-{
-	host_expect_ack(s->rig, s->channel, type, s->direction, s->id,
-			NFC_STATE_FAILED, status);
+	if (!copies)
+		p.near->port.dma_copy = NULL;
+	return p;
 }
 
 /* A whole one, and nothing is parked or moves after it. */
 static void whole(struct pair *p, uint64_t size, uint64_t from, uint64_t to)
 {
-	struct side give = gives(p, size, from), take = takes(p, size, to);
+	struct side give = side_gives(p, size, from),
+		    take = side_takes(p, size, to);
 
-	moved(&give, &take);
-	fin(&take);
-	committed(&give);
+	side_moved(&give, &take);
+	side_fin(&take);
+	side_committed(&give);
 	CHECK_EQ(nfc_counter_sum(p->near->dev->host[0], NFC_COUNT_PARKED), 0);
 	host_expect_nothing(p->near, p->at_near);
 	host_expect_nothing(p->far, p->at_far);
@@ -177,14 +49,20 @@ CASE(lists_meet_lists)
 					 PAGE + 1,  24 * KIB, 100000,
 					 192 * KIB, 500000,   1 << 20 };
 	static const uint64_t into[] = { 0, 1, 8, 4095 };
-	struct pair p = pair_new(pair_hosts);
 
-	for (size_t i = 0; i < sizeof(size) / sizeof(*size); i++)
-		for (int a = 0; a < 16; a++)
-			whole(&p, size[i], into[a / 4], into[a % 4]);
-	CHECK_EQ(p.near->bad_dma, 0);
-	pair_works(&p);
-	pair_free(&p);
+	for (int copies = 0; copies < 2; copies++) {
+		struct pair p = pair_of(pair_hosts, copies);
+		uint64_t sum = 0;
+
+		for (size_t i = 0; i < sizeof(size) / sizeof(*size); i++)
+			for (int a = 0; a < 16; a++, sum += size[i])
+				whole(&p, size[i], into[a / 4], into[a % 4]);
+		CHECK_EQ(p.near->bad_dma, 0);
+		CHECK_EQ(p.near->copied, copies ? sum : 0);
+		CHECK_EQ(p.near->dma_bytes, copies ? 0 : 2 * sum);
+		pair_works(&p);
+		pair_free(&p);
+	}
 }
 
 /* Which of the two writes runs is its own affair. */
@@ -195,25 +73,25 @@ CASE(runs_meet_entries)
 	uint64_t run;
 
 	both_eager(&p);
-	give = gives(&p, 100000, 0);
+	give = side_gives(&p, 100000, 0);
 	run = nfc_run((uintptr_t)give.buf, 25);
 	host_runs(p.near, p.at_near, NFC_H2D, give.id, &run, 1, 0, 0);
 	give.sent = 100;
-	take = takes(&p, 100000, 5);
-	moved(&give, &take);
-	fin(&take);
-	committed(&give);
+	take = side_takes(&p, 100000, 5);
+	side_moved(&give, &take);
+	side_fin(&take);
+	side_committed(&give);
 	pair_free(&p);
 }
 
 CASE(an_empty_one_is_an_offer)
 {
 	struct pair p = pair_new(pair_hosts);
-	struct side give = gives(&p, 0, 0), take = takes(&p, 0, 0);
+	struct side give = side_gives(&p, 0, 0), take = side_takes(&p, 0, 0);
 
 	host_expect_nothing(p.near, p.at_near);
-	fin(&take);
-	committed(&give);
+	side_fin(&take);
+	side_committed(&give);
 	pair_works(&p);
 	pair_free(&p);
 }
@@ -222,13 +100,14 @@ CASE(an_empty_one_is_an_offer)
 CASE(a_commit_without_the_bytes)
 {
 	struct pair p = pair_new(pair_hosts);
-	struct side give = gives(&p, 100000, 0), take = takes(&p, 100000, 0);
+	struct side give = side_gives(&p, 100000, 0),
+		    take = side_takes(&p, 100000, 0);
 
-	fin(&take);
+	side_fin(&take);
 	host_expect_nothing(p.near, p.at_near);
-	moved(&give, &take);
-	fin(&take);
-	committed(&give);
+	side_moved(&give, &take);
+	side_fin(&take);
+	side_committed(&give);
 	pair_free(&p);
 }
 
@@ -259,7 +138,7 @@ static struct side gives_pages(struct pair *p, uint64_t size, uint64_t into)
 		.rig = p->near,
 		.channel = p->at_near,
 		.direction = NFC_H2D,
-		.buf = memory(p->near, size, into, size),
+		.buf = side_memory(p->near, size, into, size),
 		.size = size,
 		.end = { .state = UINT16_MAX },
 	};
@@ -277,7 +156,7 @@ static struct side posts(struct pair *p, uint64_t size, uint64_t into)
 		.rig = p->far,
 		.channel = p->at_far,
 		.direction = NFC_D2H,
-		.buf = memory(p->far, size, into, 0),
+		.buf = side_memory(p->far, size, into, 0),
 		.size = size,
 		.end = { .state = UINT16_MAX },
 	};
@@ -295,9 +174,9 @@ static void took(struct side *take)
 			take->id, NFC_STATE_CONSUMED, NFC_OK);
 }
 
-CASE(pages_meet_pages)
+static void meet_by_pages(bool copies)
 {
-	struct pair p = pair_new(with_pages);
+	struct pair p = pair_of(with_pages, copies);
 
 	both_eager(&p);
 	for (uint64_t size = 1; size <= 3 * PAGE; size += 1234) {
@@ -305,17 +184,23 @@ CASE(pages_meet_pages)
 
 		give = gives_pages(&p, size, 5);
 		took(&take);
-		committed(&give);
+		side_committed(&give);
 		CHECK(!memcmp(give.buf, take.buf, size));
 		give = gives_pages(&p, size, 5);
-		late = takes(&p, size, 7);
+		late = side_takes(&p, size, 7);
 		send_eager(p.far, p.at_far, NFC_D2H, late.id, late.buf, size);
 		took(&late);
-		committed(&give);
+		side_committed(&give);
 		CHECK(!memcmp(give.buf, late.buf, size));
 	}
 	pair_works(&p);
 	pair_free(&p);
+}
+
+CASE(pages_meet_pages)
+{
+	meet_by_pages(false);
+	meet_by_pages(true);
 }
 
 CASE(pages_meet_lists)
@@ -325,15 +210,15 @@ CASE(pages_meet_lists)
 
 	both_eager(&p);
 	give = gives_pages(&p, 9000, 5);
-	take = takes(&p, 9000, 0);
-	moved(&give, &take);
-	fin(&take);
-	committed(&give);
+	take = side_takes(&p, 9000, 0);
+	side_moved(&give, &take);
+	side_fin(&take);
+	side_committed(&give);
 	take = posts(&p, 16 * KIB, 0);
-	give = gives(&p, 16 * KIB, 9);
-	feed(&give);
+	give = side_gives(&p, 16 * KIB, 9);
+	side_feed(&give);
 	took(&take);
-	committed(&give);
+	side_committed(&give);
 	CHECK(!memcmp(give.buf, take.buf, give.size));
 	pair_free(&p);
 }
@@ -347,17 +232,17 @@ CASE(pages_that_do_not_fit)
 	both_eager(&p);
 	posts(&p, 100, 0);
 	p.far->channel[p.at_far].next[NFC_D2H]--;
-	give = gives(&p, 200, 0);
-	take = takes(&p, 200, 0);
-	moved(&give, &take);
-	fin(&take);
-	committed(&give);
-	give = gives(&p, 100, 0);
-	take = takes(&p, 100, 0);
+	give = side_gives(&p, 200, 0);
+	take = side_takes(&p, 200, 0);
+	side_moved(&give, &take);
+	side_fin(&take);
+	side_committed(&give);
+	give = side_gives(&p, 100, 0);
+	take = side_takes(&p, 100, 0);
 	host_put(p.far, p.at_far, NFC_TYPE_EAGER, NFC_LIST_D2H | 1, take.id,
 		 &(struct nfc_eager){ .transaction = take.id, .size = 100 });
-	failed(&take, NFC_TYPE_ERROR, NFC_EPROTO);
-	failed(&give, NFC_TYPE_ERROR, NFC_EABORTED);
+	side_failed(&take, NFC_TYPE_ERROR, NFC_EPROTO);
+	side_failed(&give, NFC_TYPE_ERROR, NFC_EABORTED);
 	pair_works(&p);
 	pair_free(&p);
 }
@@ -370,13 +255,13 @@ CASE(pages_wait_so_long_for_lists)
 
 	both_eager(&p);
 	take = posts(&p, 12 * KIB, 0);
-	give = gives(&p, 12 * KIB, 0);
+	give = side_gives(&p, 12 * KIB, 0);
 	host_expect_nothing(p.far, p.at_far);
 	rig_advance(p.near, ANSWER_NS - MS);
 	host_expect_nothing(p.far, p.at_far);
 	rig_advance(p.near, 2 * MS);
-	failed(&take, NFC_TYPE_ERROR, NFC_EABORTED);
-	failed(&give, NFC_TYPE_ERROR, NFC_EABORTED);
+	side_failed(&take, NFC_TYPE_ERROR, NFC_EABORTED);
+	side_failed(&give, NFC_TYPE_ERROR, NFC_EABORTED);
 	pair_works(&p);
 	pair_free(&p);
 }
@@ -386,16 +271,17 @@ CASE(pages_wait_so_long_for_lists)
 CASE(given_back_before_it_is_taken)
 {
 	struct pair p = pair_new(with_pages);
-	struct side give = gives(&p, 100000, 0), take = takes(&p, 100000, 0);
+	struct side give = side_gives(&p, 100000, 0),
+		    take = side_takes(&p, 100000, 0);
 
 	host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
 	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, take.id);
 	host_expect_nothing(p.near, p.at_near);
 	host_note(p.far, p.at_far, NFC_TYPE_WITHDRAWN, NFC_D2H, take.id);
-	failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
+	side_failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
 	both_eager(&p);
 	give = gives_pages(&p, 100, 0);
-	take = takes(&p, 100, 0);
+	take = side_takes(&p, 100, 0);
 	host_note(p.near, p.at_near, NFC_TYPE_WITHDRAW, NFC_H2D, give.id);
 	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, take.id);
 	host_note(p.far, p.at_far, NFC_TYPE_WITHDRAWN, NFC_D2H, take.id);
@@ -409,22 +295,23 @@ CASE(given_back_before_it_is_taken)
 CASE(aborted_as_it_is_taken)
 {
 	struct pair p = pair_new(with_pages);
-	struct side give = gives(&p, 100000, 0), take = takes(&p, 100000, 0);
+	struct side give = side_gives(&p, 100000, 0),
+		    take = side_takes(&p, 100000, 0);
 
 	host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
 	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, take.id);
-	feed(&take);
-	failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
-	failed(&take, NFC_TYPE_ERROR, NFC_EABORTED);
+	side_feed(&take);
+	side_failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
+	side_failed(&take, NFC_TYPE_ERROR, NFC_EABORTED);
 	both_eager(&p);
 	give = gives_pages(&p, 9000, 0);
-	take = takes(&p, 9000, 0);
+	take = side_takes(&p, 9000, 0);
 	host_note(p.near, p.at_near, NFC_TYPE_WITHDRAW, NFC_H2D, give.id);
 	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, take.id);
-	feed(&take);
+	side_feed(&take);
 	host_expect_note(p.near, p.at_near, NFC_TYPE_WITHDRAWN, NFC_H2D,
 			 give.id);
-	failed(&take, NFC_TYPE_ERROR, NFC_EABORTED);
+	side_failed(&take, NFC_TYPE_ERROR, NFC_EABORTED);
 	whole(&p, 100000, 0, 0);
 	pair_free(&p);
 }
@@ -432,8 +319,8 @@ CASE(aborted_as_it_is_taken)
 /* Half of it has moved. */
 static void halfway(struct pair *p, struct side *give, struct side *take)
 {
-	*give = gives(p, 400000, 0);
-	*take = takes(p, 400000, 0);
+	*give = side_gives(p, 400000, 0);
+	*take = side_takes(p, 400000, 0);
 	host_send_lists(p->near, p->at_near, NFC_H2D, give->id, give->buf,
 			give->size, 0, 3);
 	give->sent = 3;
@@ -441,8 +328,8 @@ static void halfway(struct pair *p, struct side *give, struct side *take)
 			take->size, 0, 6);
 	take->sent = 6;
 	rig_step(p->near);
-	hear(give);
-	hear(take);
+	side_hear(give);
+	side_hear(take);
 }
 
 CASE(aborted_on_its_way)
@@ -456,11 +343,11 @@ CASE(aborted_on_its_way)
 	ack = host_expect_ack(p.near, p.at_near, NFC_TYPE_ABORTED, NFC_H2D,
 			      give.id, NFC_STATE_FAILED, NFC_EABORTED);
 	CHECK_EQ(ack.processed, 18 * PAGE);
-	failed(&take, NFC_TYPE_ERROR, NFC_EABORTED);
+	side_failed(&take, NFC_TYPE_ERROR, NFC_EABORTED);
 	halfway(&p, &give, &take);
 	host_note(p.far, p.at_far, NFC_TYPE_ABORT, NFC_D2H, take.id);
-	failed(&take, NFC_TYPE_ABORTED, NFC_EABORTED);
-	failed(&give, NFC_TYPE_ERROR, NFC_EABORTED);
+	side_failed(&take, NFC_TYPE_ABORTED, NFC_EABORTED);
+	side_failed(&give, NFC_TYPE_ERROR, NFC_EABORTED);
 	whole(&p, 100000, 0, 0);
 	pair_free(&p);
 }
@@ -471,20 +358,20 @@ CASE(aborted_when_all_has_moved)
 	struct pair p = pair_new(pair_hosts);
 
 	for (int taken = 0; taken < 2; taken++) {
-		struct side give = gives(&p, 50000, 0);
-		struct side take = takes(&p, 50000, 0);
+		struct side give = side_gives(&p, 50000, 0);
+		struct side take = side_takes(&p, 50000, 0);
 
-		moved(&give, &take);
+		side_moved(&give, &take);
 		host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
 		host_expect_nothing(p.near, p.at_near);
 		host_note(p.far, p.at_far, taken ? NFC_TYPE_FIN : NFC_TYPE_ABORT,
 			  NFC_D2H, take.id);
 		if (taken) {
-			committed(&give);
+			side_committed(&give);
 			continue;
 		}
-		failed(&take, NFC_TYPE_ABORTED, NFC_EABORTED);
-		failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
+		side_failed(&take, NFC_TYPE_ABORTED, NFC_EABORTED);
+		side_failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
 	}
 	pair_works(&p);
 	pair_free(&p);
@@ -496,16 +383,16 @@ CASE(aborted_as_it_is_committed)
 	struct pair p = pair_new(pair_hosts);
 
 	for (int first = 0; first < 2; first++) {
-		struct side give = gives(&p, 50000, 0);
-		struct side take = takes(&p, 50000, 0);
+		struct side give = side_gives(&p, 50000, 0);
+		struct side take = side_takes(&p, 50000, 0);
 
-		moved(&give, &take);
+		side_moved(&give, &take);
 		if (first)
-			fin(&take);
+			side_fin(&take);
 		host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
 		if (!first)
-			fin(&take);
-		committed(&give);
+			side_fin(&take);
+		side_committed(&give);
 	}
 	pair_works(&p);
 	pair_free(&p);
@@ -514,9 +401,10 @@ CASE(aborted_as_it_is_committed)
 CASE(a_host_that_does_not_say)
 {
 	struct pair p = pair_new(pair_hosts);
-	struct side give = gives(&p, 50000, 0), take = takes(&p, 50000, 0);
+	struct side give = side_gives(&p, 50000, 0),
+		    take = side_takes(&p, 50000, 0);
 
-	moved(&give, &take);
+	side_moved(&give, &take);
 	rig_advance(p.near, 10ull * ANSWER_NS); /* nobody asked */
 	host_expect_nothing(p.near, p.at_near);
 	host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
@@ -524,10 +412,10 @@ CASE(a_host_that_does_not_say)
 	rig_advance(p.near, ANSWER_NS - MS);
 	host_expect_nothing(p.near, p.at_near);
 	rig_advance(p.near, 2 * MS);
-	failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
+	side_failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
 	host_expect_close(p.near, p.at_near, 3);
 	host_expect_close(p.far, p.at_far, 3);
-	fin(&take);
+	side_fin(&take);
 	host_expect_nothing(p.near, p.at_near);
 	pair_free(&p);
 }
@@ -536,7 +424,7 @@ CASE(a_target_has_its_time_for_transfers)
 {
 	struct pair p = pair_new(pair_hosts);
 	uint64_t sent = host_begin(p.near, p.at_near, 5000, 10 * MS);
-	uint64_t id = takes(&p, 5000, 0).id;
+	uint64_t id = side_takes(&p, 5000, 0).id;
 
 	rig_advance(p.near, 20 * MS);
 	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, id);
@@ -583,8 +471,8 @@ CASE(closed_as_it_is_taken)
 		struct side give, take;
 
 		both_eager(&p);
-		give = gives(&p, 5000, 0);
-		take = takes(&p, 5000, 0);
+		give = side_gives(&p, 5000, 0);
+		take = side_takes(&p, 5000, 0);
 		host_close(p.near, p.at_near, 1 << NFC_H2D);
 		host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H,
 				 take.id);
@@ -593,8 +481,8 @@ CASE(closed_as_it_is_taken)
 			send_eager(p.far, p.at_far, NFC_D2H, take.id, take.buf,
 				   take.size);
 		else
-			feed(&take);
-		failed(&take, NFC_TYPE_ERROR, NFC_ECLOSED);
+			side_feed(&take);
+		side_failed(&take, NFC_TYPE_ERROR, NFC_ECLOSED);
 		host_expect_nothing(p.near, give.channel);
 		pair_free(&p);
 	}
@@ -611,15 +499,15 @@ CASE(taken_from_nobody)
 		struct side take;
 
 		both_eager(&p);
-		gives(&p, 5000, 0);
-		take = takes(&p, 5000, 0);
+		side_gives(&p, 5000, 0);
+		take = side_takes(&p, 5000, 0);
 		host_close(p.near, p.at_near, 3);
 		rig_step(p.near);
 		host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H,
 				 take.id);
 		p.far->received_count = 0; /* closes */
 		if (type[i] == NFC_TYPE_IND_LIST)
-			feed(&take);
+			side_feed(&take);
 		else if (type[i] == NFC_TYPE_EAGER)
 			send_eager(p.far, p.at_far, NFC_D2H, take.id, take.buf,
 				   take.size);
@@ -627,9 +515,9 @@ CASE(taken_from_nobody)
 			host_note(p.far, p.at_far, type[i], NFC_D2H, take.id);
 		rig_step(p.far);
 		if (type[i] == NFC_TYPE_ABORT)
-			failed(&take, NFC_TYPE_ABORTED, NFC_EABORTED);
+			side_failed(&take, NFC_TYPE_ABORTED, NFC_EABORTED);
 		else if (type[i] != NFC_TYPE_FIN)
-			failed(&take, NFC_TYPE_ERROR, NFC_ECLOSED);
+			side_failed(&take, NFC_TYPE_ERROR, NFC_ECLOSED);
 		p.far->received_count = 0;
 		host_close(p.far, p.at_far, 3);
 		host_expect_close(p.far, p.at_far, 3);
@@ -639,29 +527,29 @@ CASE(taken_from_nobody)
 
 CASE(a_host_goes_on_its_way)
 {
-	for (int i = 0; i < 4; i++) {
-		struct pair p = pair_new(pair_hosts);
+	for (int i = 0; i < 8; i++) {
+		struct pair p = pair_of(pair_hosts, i / 4);
 		struct nfc_device *dev = p.near->dev;
 		struct side give, take;
 
-		if (i < 2) {
+		if (i % 4 < 2) {
 			halfway(&p, &give, &take);
 		} else { /* all has moved */
-			give = gives(&p, 50000, 0);
-			take = takes(&p, 50000, 0);
-			moved(&give, &take);
+			give = side_gives(&p, 50000, 0);
+			take = side_takes(&p, 50000, 0);
+			side_moved(&give, &take);
 		}
 		if (i % 2) { /* the one that takes */
 			rig_detach(p.far);
 			p.far = NULL;
-			failed(&give, NFC_TYPE_ERROR, NFC_ECLOSED);
+			side_failed(&give, NFC_TYPE_ERROR, NFC_ECLOSED);
 			host_expect_close(p.near, p.at_near, 3);
 		} else {
 			nfc_host_detach(dev, 0);
-			if (i < 2)
-				failed(&take, NFC_TYPE_ERROR, NFC_ECLOSED);
+			if (i % 4 < 2)
+				side_failed(&take, NFC_TYPE_ERROR, NFC_ECLOSED);
 			host_expect_close(p.far, p.at_far, 3);
-			fin(&take);
+			side_fin(&take);
 			rig_step(p.far);
 			host_expect_nothing(p.far, p.at_far);
 			rig_detach(p.far);
@@ -684,12 +572,12 @@ CASE(a_full_ring_on_its_way)
 		host_begin(p.far, p.at_far, 1ull << 48, 0);
 	rig_step(p.near);
 	host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
-	failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
-	give = gives(&p, 100, 0);
+	side_failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
+	give = side_gives(&p, 100, 0);
 	host_expect_nothing(p.near, p.at_near);
 	rig_detach(p.far);
 	p.far = NULL;
-	failed(&give, NFC_TYPE_ERROR, NFC_ECLOSED);
+	side_failed(&give, NFC_TYPE_ERROR, NFC_ECLOSED);
 	pair_free(&p);
 }
 
@@ -709,10 +597,11 @@ static int refuse_page(struct rig *r, uint64_t bus, uint64_t length)
 
 CASE(a_page_that_cannot_be_reached)
 {
-	for (int far = 0; far < 2; far++) {
-		struct pair p = pair_new(pair_hosts);
-		struct side give = gives(&p, 100000, 100);
-		struct side take = takes(&p, 100000, 3000), *its, *other;
+	for (int i = 0; i < 4; i++) {
+		int far = i % 2;
+		struct pair p = pair_of(pair_hosts, i / 2);
+		struct side give = side_gives(&p, 100000, 100);
+		struct side take = side_takes(&p, 100000, 3000), *its, *other;
 
 		its = far ? &take : &give;
 		other = far ? &give : &take;
@@ -720,9 +609,9 @@ CASE(a_page_that_cannot_be_reached)
 		bad_page = (uintptr_t)its->buf + 40000;
 		bad_status = NFC_EDMA;
 		bad_times = -1;
-		drive(&give, &take);
+		side_drive(&give, &take);
 		rig_step(p.near);
-		hear(&give);
+		side_hear(&give);
 		CHECK_EQ(its->type, NFC_TYPE_ERROR);
 		CHECK_EQ(its->end.status, NFC_EDMA);
 		CHECK(its->end.processed <= 40000);
@@ -736,33 +625,62 @@ CASE(a_page_that_cannot_be_reached)
 	}
 }
 
-CASE(a_page_that_is_busy)
+static void busy_page(bool copies)
 {
-	struct pair p = pair_new(pair_hosts);
+	struct pair p = pair_of(pair_hosts, copies);
 	struct side give, take;
 
 	p.near->on_dma = refuse_page;
 	bad_status = NFC_EBUSY;
 	for (int far = 0; far < 2; far++) {
-		give = gives(&p, 100000, 0);
-		take = takes(&p, 100000, 0);
+		give = side_gives(&p, 100000, 0);
+		take = side_takes(&p, 100000, 0);
 		bad_page = (uintptr_t)(far ? take.buf : give.buf) + 30000;
 		bad_times = NFC_REPEATS_MAX;
-		moved(&give, &take);
-		fin(&take);
-		committed(&give);
-		give = gives(&p, 100000, 0);
-		take = takes(&p, 100000, 0);
+		side_moved(&give, &take);
+		side_fin(&take);
+		side_committed(&give);
+		give = side_gives(&p, 100000, 0);
+		take = side_takes(&p, 100000, 0);
 		bad_page = (uintptr_t)(far ? take.buf : give.buf) + 30000;
 		bad_times = -1;
-		drive(&give, &take);
+		side_drive(&give, &take);
 		rig_step(p.near);
-		hear(&give);
+		side_hear(&give);
 		CHECK_EQ(give.end.status, far ? NFC_EABORTED : NFC_EDMA);
 		CHECK_EQ(take.end.status, far ? NFC_EDMA : NFC_EABORTED);
 	}
 	p.near->on_dma = NULL;
 	whole(&p, 100000, 0, 0);
+	pair_free(&p);
+}
+
+CASE(a_page_that_is_busy)
+{
+	busy_page(false);
+	busy_page(true);
+}
+
+static bool never_copies(void *self, uint32_t to, uint64_t to_bus,
+			 uint32_t from, uint64_t from_bus, uint64_t len)
+{
+	(void)self;
+	(void)to;
+	(void)from;
+	(void)from_bus;
+	memset((void *)(uintptr_t)to_bus, 0xee,
+	       len); /* nothing is known of them */
+	return false;
+}
+
+/* As for a host that is far, or where the copy met something. */
+CASE(a_port_that_cannot_copy_now)
+{
+	struct pair p = pair_new(pair_hosts);
+
+	p.near->port.dma_copy = never_copies;
+	whole(&p, 500000, 1, 4095);
+	CHECK_EQ(p.near->dma_bytes, 2 * 500000);
 	pair_free(&p);
 }
 
@@ -782,8 +700,9 @@ CASE(lists_that_make_no_sense)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		for (int far = 0; far < 2; far++) {
 			struct pair p = pair_new(pair_hosts);
-			struct side give = gives(&p, 100000, 0);
-			struct side take = takes(&p, 100000, 0), *liar, *other;
+			struct side give = side_gives(&p, 100000, 0);
+			struct side take = side_takes(&p, 100000, 0), *liar,
+				    *other;
 			uint64_t entry;
 
 			liar = far ? &take : &give;
@@ -794,9 +713,9 @@ CASE(lists_that_make_no_sense)
 			host_list(liar->rig, liar->channel, liar->direction,
 				  liar->id, &entry, 1, bad[i].number,
 				  bad[i].outstanding);
-			feed(other);
-			failed(liar, NFC_TYPE_ERROR, NFC_EPROTO);
-			failed(other, NFC_TYPE_ERROR, NFC_EABORTED);
+			side_feed(other);
+			side_failed(liar, NFC_TYPE_ERROR, NFC_EPROTO);
+			side_failed(other, NFC_TYPE_ERROR, NFC_EABORTED);
 			whole(&p, 100000, 0, 0);
 			pair_works(&p);
 			pair_free(&p);
@@ -842,7 +761,7 @@ CASE(both_ends_of_one_host)
 		struct side give = gives_pages(&p, 5000, 5);
 
 		took(&take);
-		committed(&give);
+		side_committed(&give);
 		CHECK(!memcmp(give.buf, take.buf, 5000));
 	}
 	p.near = far->main;
@@ -859,15 +778,15 @@ CASE(both_directions_at_a_time)
 	q.at_near = p.at_far;
 	q.at_far = p.at_near;
 	for (int i = 0; i < 5; i++) {
-		give = gives(&p, 60000, 0);
-		back = gives(&q, 60000, 9);
-		take = takes(&p, 60000, 1);
-		home = takes(&q, 60000, 2);
+		give = side_gives(&p, 60000, 0);
+		back = side_gives(&q, 60000, 9);
+		take = side_takes(&p, 60000, 1);
+		home = side_takes(&q, 60000, 2);
 		for (int n = 0; n < 2; n++) {
 			struct side *all[] = { &give, &back, &take, &home };
 
 			for (int s = 0; s < 4; s++)
-				feed(all[s]);
+				side_feed(all[s]);
 			rig_step(p.near);
 			for (int s = 0; s < 4; s++) {
 				struct nfc_slot slot;
@@ -890,10 +809,10 @@ CASE(both_directions_at_a_time)
 		CHECK_EQ(home.end.state, NFC_STATE_DONE);
 		CHECK(!memcmp(give.buf, take.buf, 60000));
 		CHECK(!memcmp(back.buf, home.buf, 60000));
-		fin(&take);
-		committed(&give);
-		fin(&home);
-		committed(&back);
+		side_fin(&take);
+		side_committed(&give);
+		side_fin(&home);
+		side_committed(&back);
 	}
 	pair_free(&p);
 }

@@ -157,6 +157,25 @@ static int on_dma_write(void *self, uint32_t host, uint64_t bus,
 	return 0;
 }
 
+/* What it refuses is asked for by the two above, which note it. */
+static bool on_dma_copy(void *self, uint32_t to, uint64_t to_bus, uint32_t from,
+			uint64_t from_bus, uint64_t len)
+{
+	struct rig *r = self;
+
+	if (!r->host[to] || !r->host[from] ||
+	    !in_ranges(r->host[to], to_bus, len) ||
+	    !in_ranges(r->host[from], from_bus, len))
+		return false;
+	if (r->on_dma &&
+	    (r->on_dma(r, from_bus, len) || r->on_dma(r, to_bus, len)))
+		return false;
+	memcpy((void *)(uintptr_t)to_bus, (const void *)(uintptr_t)from_bus,
+	       len);
+	r->copied += len;
+	return true;
+}
+
 static int on_stack_init(void *self, struct nfc_stack *s,
 			 void (*enter)(void *arg), void *arg)
 {
@@ -349,6 +368,7 @@ struct rig *rig_new(void (*change)(struct nfc_config *c))
 		.ring_host = on_ring,
 		.dma_read = on_dma_read,
 		.dma_write = on_dma_write,
+		.dma_copy = on_dma_copy,
 		.wake_engines = on_engines,
 		.yield = on_yield,
 		.now = on_now,

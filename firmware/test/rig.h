@@ -75,6 +75,7 @@ struct rig {
 	unsigned int rings; /* of the host's doorbell */
 	unsigned int dma_calls;
 	uint64_t dma_bytes;
+	uint64_t copied; /* from host to host, without the device */
 	unsigned int bad_dma; /* outside what was offered */
 	unsigned int stacks; /* live */
 	unsigned int images; /* loaded */

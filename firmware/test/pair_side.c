@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+/* See pair_side.h. */
+#include "pair_side.h"
+
+#include <string.h>
+
+uint8_t *side_memory(struct rig *r, uint64_t size, uint64_t into, uint64_t seed)
+{
+	uint8_t *p = rig_pages(r, size + PAGE);
+
+	host_offer(r, p, size + PAGE);
+	fill_pattern(p + into, size, seed);
+	return p + into;
+}
+
+struct side side_gives(struct pair *p, uint64_t size, uint64_t into)
+{
+	struct side s = {
+		.rig = p->near,
+		.channel = p->at_near,
+		.direction = NFC_H2D,
+		.buf = side_memory(p->near, size, into, size),
+		.size = size,
+		.allowed = 1,
+		.end = { .state = UINT16_MAX },
+	};
+
+	s.id = host_begin(p->near, p->at_near, size, 0);
+	return s;
+}
+
+struct side side_takes(struct pair *p, uint64_t size, uint64_t into)
+{
+	struct side s = {
+		.rig = p->far,
+		.channel = p->at_far,
+		.direction = NFC_D2H,
+		.id = p->far->channel[p->at_far].next[NFC_D2H]++,
+		.buf = side_memory(p->far, size, into, 0),
+		.size = size,
+		.allowed = UINT64_MAX,
+		.end = { .state = UINT16_MAX },
+	};
+	struct nfc_slot slot = host_expect(p->far, p->at_far,
+					   NFC_TYPE_IND_BEGIN, s.id);
+
+	CHECK_EQ(slot.payload[0], s.id);
+	CHECK_EQ(slot.payload[1], size);
+	return s;
+}
+
+void side_feed(struct side *s)
+{
+	uint64_t to = s->acked + s->rig->config.window;
+	uint64_t lists = host_lists(s->buf, s->size);
+
+	to = to < s->allowed ? to : s->allowed;
+	to = to < lists ? to : lists;
+	if (s->sent < to)
+		host_send_lists(s->rig, s->channel, s->direction, s->id, s->buf,
+				s->size, s->sent, to);
+	s->sent = s->sent < to ? to : s->sent;
+}
+
+void side_hear(struct side *s)
+{
+	struct nfc_slot slot;
+
+	while (host_take(s->rig, s->channel, &slot)) {
+		struct nfc_ack ack;
+
+		memcpy(&ack, slot.payload, sizeof(ack));
+		CHECK_EQ(ack.transaction, s->id);
+		CHECK_EQ(ack.direction, s->direction);
+		if (nfc_header_type(slot.header) == NFC_TYPE_ACK &&
+		    ack.state != NFC_STATE_CONSUMED) {
+			CHECK(ack.lists >= s->acked && ack.lists <= s->sent);
+			CHECK(ack.processed <= s->size);
+			s->acked = ack.lists;
+			if (ack.state == NFC_STATE_READY)
+				s->allowed = UINT64_MAX;
+			continue;
+		}
+		CHECK_EQ(s->end.state, UINT16_MAX); /* one end */
+		s->end = ack;
+		s->type = (uint32_t)nfc_header_type(slot.header);
+	}
+}
+
+void side_drive(struct side *give, struct side *take)
+{
+	for (int i = 0; i < 200 && take->end.state == UINT16_MAX; i++) {
+		side_feed(give);
+		side_feed(take);
+		rig_step(give->rig);
+		side_hear(give);
+		side_hear(take);
+	}
+}
+
+void side_moved(struct side *give, struct side *take)
+{
+	side_drive(give, take);
+	CHECK_EQ(take->type, NFC_TYPE_DONE);
+	CHECK_EQ(take->end.processed, take->size);
+	CHECK_EQ(give->end.state, UINT16_MAX); /* the other has not said so yet */
+	CHECK(!memcmp(give->buf, take->buf, give->size));
+}
+
+void side_committed(struct side *give)
+{
+	struct nfc_ack ack = host_expect_ack(give->rig, give->channel,
+					     NFC_TYPE_ACK, NFC_H2D, give->id,
+					     NFC_STATE_CONSUMED, NFC_OK);
+
+	CHECK_EQ(ack.processed, give->size);
+	CHECK_EQ(ack.outstanding, 0);
+}
+
+void side_fin(struct side *s)
+{
+	host_note(s->rig, s->channel, NFC_TYPE_FIN, s->direction, s->id);
+}
+
+void side_failed(struct side *s, uint32_t type, enum nfc_status status)
+{
+	host_expect_ack(s->rig, s->channel, type, s->direction, s->id,
+			NFC_STATE_FAILED, status);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* What each host says and hears of a transfer between two of them. */
+#ifndef PAIR_SIDE_H
+#define PAIR_SIDE_H
+
+#include "pair_rig.h"
+
+enum { PAGE = NFC_PAGE_SIZE };
+
+/* One host's part of a transfer by lists. */
+struct side {
+	struct rig *rig;
+	uint32_t channel, direction;
+	uint64_t id;
+	uint8_t *buf;
+	uint64_t size, sent, acked, allowed;
+	struct nfc_ack end; /* what ended it, or DONE; state UINT16_MAX: nothing yet */
+	uint32_t type; /* of that */
+};
+
+/* Memory of a host that starts so far into a page. */
+uint8_t *side_memory(struct rig *r, uint64_t size, uint64_t into, uint64_t seed);
+/* The near host offers a transfer. */
+struct side side_gives(struct pair *p, uint64_t size, uint64_t into);
+/* The far host sees the offer, and finds memory for it. */
+struct side side_takes(struct pair *p, uint64_t size, uint64_t into);
+/* Lists, as far as the window and the other side allow. */
+void side_feed(struct side *s);
+void side_hear(struct side *s);
+/* Until the one that takes has heard an end, or nothing happens any more. */
+void side_drive(struct side *give, struct side *take);
+/* All bytes are there, and who takes is told so. */
+void side_moved(struct side *give, struct side *take);
+/* Who gives hears the other's word. */
+void side_committed(struct side *give);
+void side_fin(struct side *s);
+void side_failed(struct side *s, uint32_t type, enum nfc_status status);
+
+#endif
