@@ -144,8 +144,7 @@ static void lose(struct nfc_span *s)
 /* While it asks, its process knows how long to wait. */
 static void look_at_end(struct nfc_span *s)
 {
-	if (s->state != NFC_SPAN_ASKS &&
-	    nfc_far_gone(&s->line, &s->watch, true))
+	if (s->state != NFC_SPAN_ASKS && nfc_far_gone(&s->line, &s->watch, true))
 		lose(s);
 }
 
