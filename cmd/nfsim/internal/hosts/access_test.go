@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,9 +29,10 @@ type memoryFabric struct {
 }
 
 func (f *memoryFabric) wait(ctx context.Context) error {
-	n := f.stuck.Add(1)
+	f.mu.Lock()
+	f.most.Store(max(f.most.Load(), f.stuck.Add(1)))
+	f.mu.Unlock()
 	defer f.stuck.Add(-1)
-	f.most.Store(max(f.most.Load(), n))
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -162,6 +164,9 @@ func TestGreedyAccesses(t *testing.T) {
 			}))
 		}
 		require.Greater(t, number, uint32(shmwire.AccessMost))
+		if w == deaf {
+			require.Eventually(t, func() bool { return f.stuck.Load() >= shmwire.AccessMost }, time.Minute, time.Millisecond)
+		}
 		r.end()
 	}
 	require.Zero(t, f.stuck.Load())
