@@ -224,7 +224,8 @@ fold_all(struct folding *f, uint32_t crc, const uint8_t *p, const uint8_t *end)
 	a = _mm512_xor_si512(
 		a, _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)crc)));
 	for (p += CRC_FOLD; p < end; p += CRC_FOLD) {
-		f->to += f->to ? CRC_FOLD : 0;
+		if (f->to)
+			f->to += CRC_FOLD;
 		a = fold_onto(a, far, fold_take(f, p, 0));
 		b = fold_onto(b, far, fold_take(f, p, 64));
 		c = fold_onto(c, far, fold_take(f, p, 128));
