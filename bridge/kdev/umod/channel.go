@@ -127,6 +127,9 @@ func (c *channel) arm(o *operation) {
 		direction = abi.D2H
 	}
 	hold := o.raw.Flags&uapi.Hold != 0
+	if direction == abi.H2D {
+		c.halves[abi.H2D].settle()
+	}
 	wake := make(chan struct{}, 1)
 	if err := c.ch.Arm(direction, wake); err != nil {
 		c.file.complete(o, outcome(uapi.Completion{}, o, err))
@@ -202,6 +205,18 @@ func (h *half) work() {
 			if o != nil {
 				h.channel.file.complete(o, c)
 			}
+		}
+	}
+}
+
+// settle returns when the operation that was submitted first waits, or is over: its worker may
+// not have run so far, and who arms has a place behind it.
+func (h *half) settle() {
+	for h.first() != nil && h.channel.file.module.Device().Stats().Blocked == 0 {
+		select {
+		case <-h.channel.file.ending:
+			return
+		case <-time.After(50 * time.Microsecond):
 		}
 	}
 }
