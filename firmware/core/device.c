@@ -70,7 +70,6 @@ uint64_t nfc_device_size(const struct nfc_config *c)
 static void init_islands(struct nfc_device *dev)
 {
 	const struct nfc_config *c = &dev->config;
-
 	uint8_t *end;
 
 	dev->islands = (struct nfc_island *)(dev + 1);

@@ -4,7 +4,9 @@
 
 #include <string.h>
 
-uint8_t *side_memory(struct rig *r, uint64_t size, uint64_t into, uint64_t seed)
+/* Memory of a host that starts so far into a page. */
+static uint8_t *side_memory(struct rig *r, uint64_t size, uint64_t into,
+			    uint64_t seed)
 {
 	uint8_t *p = rig_pages(r, size + PAGE);
 
@@ -13,37 +15,39 @@ uint8_t *side_memory(struct rig *r, uint64_t size, uint64_t into, uint64_t seed)
 	return p + into;
 }
 
-struct side side_gives(struct pair *p, uint64_t size, uint64_t into)
+struct side side_new(struct pair *p, enum nfc_direction direction,
+		     uint64_t size, uint64_t into)
 {
-	struct side s = {
-		.rig = p->near,
-		.channel = p->at_near,
-		.direction = NFC_H2D,
-		.buf = side_memory(p->near, size, into, size),
+	bool gives = direction == NFC_H2D;
+	struct rig *r = gives ? p->near : p->far;
+
+	return (struct side){
+		.rig = r,
+		.channel = gives ? p->at_near : p->at_far,
+		.direction = direction,
+		.buf = side_memory(r, size, into, gives ? size : 0),
 		.size = size,
-		.allowed = 1,
 		.end = { .state = UINT16_MAX },
 	};
+}
 
+struct side side_gives(struct pair *p, uint64_t size, uint64_t into)
+{
+	struct side s = side_new(p, NFC_H2D, size, into);
+
+	s.allowed = 1;
 	s.id = host_begin(p->near, p->at_near, size, 0);
 	return s;
 }
 
 struct side side_takes(struct pair *p, uint64_t size, uint64_t into)
 {
-	struct side s = {
-		.rig = p->far,
-		.channel = p->at_far,
-		.direction = NFC_D2H,
-		.id = p->far->channel[p->at_far].next[NFC_D2H]++,
-		.buf = side_memory(p->far, size, into, 0),
-		.size = size,
-		.allowed = UINT64_MAX,
-		.end = { .state = UINT16_MAX },
-	};
-	struct nfc_slot slot = host_expect(p->far, p->at_far,
-					   NFC_TYPE_IND_BEGIN, s.id);
+	struct side s = side_new(p, NFC_D2H, size, into);
+	struct nfc_slot slot;
 
+	s.allowed = UINT64_MAX;
+	s.id = p->far->channel[p->at_far].next[NFC_D2H]++;
+	slot = host_expect(p->far, p->at_far, NFC_TYPE_IND_BEGIN, s.id);
 	CHECK_EQ(slot.payload[0], s.id);
 	CHECK_EQ(slot.payload[1], size);
 	return s;

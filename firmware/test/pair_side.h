@@ -18,8 +18,9 @@ struct side {
 	uint32_t type; /* of that */
 };
 
-/* Memory of a host that starts so far into a page. */
-uint8_t *side_memory(struct rig *r, uint64_t size, uint64_t into, uint64_t seed);
+/* The near host's part if it gives, the far one's if that takes: nothing was said yet. */
+struct side side_new(struct pair *p, enum nfc_direction direction,
+		     uint64_t size, uint64_t into);
 /* The near host offers a transfer. */
 struct side side_gives(struct pair *p, uint64_t size, uint64_t into);
 /* The far host sees the offer, and finds memory for it. */

@@ -132,38 +132,27 @@ static uint64_t send_eager(struct rig *r, uint32_t channel, uint32_t direction,
 	return id;
 }
 
-static struct side gives_pages(struct pair *p, uint64_t size, uint64_t into)
+static struct side by_pages(struct pair *p, enum nfc_direction direction,
+			    uint64_t size, uint64_t into)
 {
-	struct side s = {
-		.rig = p->near,
-		.channel = p->at_near,
-		.direction = NFC_H2D,
-		.buf = side_memory(p->near, size, into, size),
-		.size = size,
-		.end = { .state = UINT16_MAX },
-	};
+	struct side s = side_new(p, direction, size, into);
 
-	s.id = send_eager(p->near, p->at_near, NFC_H2D,
-			  p->near->channel[p->at_near].next[NFC_H2D]++, s.buf,
+	s.id = send_eager(s.rig, s.channel, direction,
+			  s.rig->channel[s.channel].next[direction]++, s.buf,
 			  size);
 	return s;
+}
+
+static struct side gives_pages(struct pair *p, uint64_t size, uint64_t into)
+{
+	return by_pages(p, NFC_H2D, size, into);
 }
 
 /* The far host has pages for the next one. */
 static struct side posts(struct pair *p, uint64_t size, uint64_t into)
 {
-	struct side s = {
-		.rig = p->far,
-		.channel = p->at_far,
-		.direction = NFC_D2H,
-		.buf = side_memory(p->far, size, into, 0),
-		.size = size,
-		.end = { .state = UINT16_MAX },
-	};
+	struct side s = by_pages(p, NFC_D2H, size, into);
 
-	s.id = send_eager(p->far, p->at_far, NFC_D2H,
-			  p->far->channel[p->at_far].next[NFC_D2H]++, s.buf,
-			  size);
 	rig_step(p->far);
 	return s;
 }
