@@ -162,6 +162,8 @@ void nfc_relay_settle(struct nfc_transfer *t, int result);
  * transfer is in the active list any more.
  */
 void nfc_relay_drop(struct nfc_relay_end *end);
+/* Take it from before its listener; false: it was not there. Under the device's lock. */
+bool nfc_relay_unqueue(struct nfc_relay *relay);
 
 /* ---- half.c: messages about a half, its subscription, its end ---- */
 

@@ -56,6 +56,20 @@ static bool crowds(const struct nfc_device *dev, const struct nfc_host *from,
 	return from != to && n >= NFC_PAIR_RELAYS;
 }
 
+/*
+ * Has a host as many before a listener as are left to others? So one that nobody accepts
+ * takes no more than half of them. Must hold the device's lock.
+ */
+static bool crowds_before(const struct nfc_listener *l,
+			  const struct nfc_host *host)
+{
+	uint32_t n = 0;
+
+	for (const struct nfc_relay *r = l->first; r; r = r->next)
+		n += r->end[0].host == host;
+	return n >= NFC_LISTENER_WAITING - l->waiting;
+}
+
 /* Must hold the device's lock. */
 static struct nfc_relay *free_relay(struct nfc_device *dev)
 {
@@ -90,12 +104,13 @@ static int queue(struct nfc_device *dev, struct nfc_listener *l,
 {
 	struct nfc_relay *relay = free_relay(dev), **last = &l->first;
 
-	if (l->waiting == NFC_LISTENER_WAITING || crowds(dev, host, l->host))
+	if (crowds_before(l, host) || crowds(dev, host, l->host))
 		return -NFC_EBUSY;
 	if (!relay || ends_of(dev, l->host) >= NFC_HOST_RELAYS ||
 	    ends_of(dev, host) >= NFC_HOST_RELAYS)
 		return -NFC_ENOMEM;
 	atomic_store(&relay->ends, 2);
+	relay->before = l;
 	relay->next = NULL;
 	lay_relay(relay, 0, host, l->ch->island);
 	lay_relay(relay, 1, l->host, l->ch->island);
@@ -269,10 +284,8 @@ static struct nfc_relay *next_waiting(struct nfc_device *dev,
 
 	nfc_lock(&dev->lock);
 	relay = l->first;
-	if (relay) {
-		l->first = relay->next;
-		l->waiting--;
-	}
+	if (relay)
+		nfc_relay_unqueue(relay);
 	nfc_unlock(&dev->lock);
 	return relay;
 }

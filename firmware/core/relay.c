@@ -121,9 +121,26 @@ static void unlist(struct nfc_island *island, struct nfc_relay_end *end)
 	end->waits = 0;
 }
 
+bool nfc_relay_unqueue(struct nfc_relay *relay)
+{
+	struct nfc_listener *l = relay->before;
+	struct nfc_relay **link;
+
+	if (!l)
+		return false;
+	for (link = &l->first; *link != relay; link = &(*link)->next)
+		;
+	*link = relay->next;
+	l->waiting--;
+	relay->before = NULL;
+	return true;
+}
+
 void nfc_relay_drop(struct nfc_relay_end *end)
 {
 	struct nfc_device *dev = end->host->dev;
+	struct nfc_relay_end *other = nfc_relay_other(end);
+	bool alone;
 
 	unlist(&dev->islands[end->island], end);
 	for (uint32_t d = 0; d < 2 && end->ch; d++) {
@@ -139,8 +156,12 @@ void nfc_relay_drop(struct nfc_relay_end *end)
 	end->ch = NULL;
 	nfc_relay_notify(end, NFC_RELAY_GONE);
 	nfc_lock(&dev->lock);
+	/* who was not accepted yet leaves its place to others */
+	alone = end == end->relay->end && nfc_relay_unqueue(end->relay);
 	end->host = NULL;
+	if (alone)
+		other->host = NULL;
 	nfc_unlock(&dev->lock);
 	atomic_fetch_sub(&end->relay->ends,
-			 1); /* it may be another's from here on */
+			 alone ? 2 : 1); /* it may be another's from here on */
 }

@@ -362,7 +362,8 @@ struct nfc_relay {
 	_Atomic uint32_t ends; /* that hold it */
 	_Atomic uint32_t calls; /* queued or served; at 0, without ends, it is free */
 	/* What follows is new when two hosts begin to use it. */
-	struct nfc_relay *next; /* of a listener's that nobody accepted */
+	struct nfc_listener *before; /* nobody accepted it there yet … */
+	struct nfc_relay *next; /* … nor those. Under the device's lock. */
 	struct nfc_relay_end end[2]; /* of who connected, of who listens */
 };
 
@@ -374,7 +375,7 @@ struct nfc_listener {
 	uint32_t id; /* of the target that it is */
 	uint32_t waiting; /* relays that wait for it */
 	bool anyone; /* not hosts of its own user alone */
-	struct nfc_relay *first; /* of those */
+	struct nfc_relay *first; /* of those, in order */
 	struct nfc_call call; /* to wake its process */
 	_Atomic uint32_t called;
 };

@@ -258,21 +258,81 @@ CASE(an_abort_after_the_relay)
 	pair_free(&p);
 }
 
+enum { HALF_WAITING = NFC_LISTENER_WAITING / 2 };
+
+/* Connect until it is refused; how often it was not. One is offered, and waits no more. */
+static uint32_t fill_places(struct pair *p, uint32_t at[HALF_WAITING + 1])
+{
+	struct nfc_control c;
+	uint32_t n;
+
+	for (n = 0; n < HALF_WAITING + 1; n++) {
+		pair_connect(p);
+		at[n] = p->at_near;
+	}
+	c = host_control(p->near, NFC_CONTROL_CONNECT, p->id, 0, 0, NULL);
+	CHECK_EQ(c.status, NFC_EBUSY);
+	return n;
+}
+
+/* Nobody takes the last place of a listener that has one before it. */
+CASE(a_flood_leaves_places)
+{
+	struct pair p = pair_listening(pair_hosts), other = p, own = p;
+	uint32_t at[HALF_WAITING + 1];
+
+	fill_places(&p, at);
+	other.near = rig_attach(p.near, 2);
+	own.near = p.far;
+	for (uint32_t n = 0; n < HALF_WAITING / 2; n++)
+		pair_connect(&other);
+	CHECK_EQ(host_control(other.near, NFC_CONTROL_CONNECT, p.id, 0, 0, NULL)
+			 .status,
+		 NFC_EBUSY);
+	pair_connect(&own);
+	pair_connect(&own);
+	CHECK_EQ(host_control(own.near, NFC_CONTROL_CONNECT, p.id, 0, 0, NULL)
+			 .status,
+		 NFC_EBUSY);
+	rig_detach(other.near);
+	for (uint32_t n = 0; n < HALF_WAITING + 3; n++)
+		pair_accept(&own); /* those of the host that went are gone */
+	pair_works(&own);
+	pair_free(&p);
+}
+
+/* Who closes before it was accepted leaves its place, however often. */
+CASE(who_was_not_accepted_leaves)
+{
+	struct pair p = pair_listening(pair_hosts);
+	uint8_t byte = 3;
+
+	pair_connect(&p); /* is offered */
+	for (uint32_t n = 0; n < 2 * NFC_RELAYS; n++) {
+		struct pair q = p;
+
+		pair_connect(&q);
+		host_direct(q.near, q.at_near, &byte, 1);
+		host_close(q.near, q.at_near, 3);
+		host_expect_close(q.near, q.at_near, 3);
+	}
+	pair_accept(&p);
+	pair_works(&p);
+	host_expect_nothing(p.far, (uint32_t)p.target);
+	host_close(p.near, p.at_near, 3);
+	host_expect_close(p.near, p.at_near, 3);
+	pair_free(&p);
+}
+
 /* Those that wait to be accepted are refused when their listener goes. */
 CASE(a_listener_that_goes_refuses)
 {
 	struct pair p = pair_listening(pair_hosts), other = p;
-	uint32_t at[NFC_LISTENER_WAITING];
+	uint32_t at[HALF_WAITING + 1], n = fill_places(&p, at);
 	struct nfc_control c;
 
-	for (int i = 0; i < NFC_LISTENER_WAITING; i++) {
-		pair_connect(&p);
-		at[i] = p.at_near;
-	}
 	other.near = rig_attach(p.near, 2);
-	pair_connect(&other); /* one is offered already */
-	c = host_control(other.near, NFC_CONTROL_CONNECT, p.id, 0, 0, NULL);
-	CHECK_EQ(c.status, NFC_EBUSY);
+	pair_connect(&other);
 	c = host_control(p.far, NFC_CONTROL_STOP, p.process, 0, 0, NULL);
 	CHECK_EQ(c.status, NFC_EBUSY);
 	host_expect(p.far, (uint32_t)p.target, NFC_TYPE_DIRECT,
@@ -281,8 +341,8 @@ CASE(a_listener_that_goes_refuses)
 			 p.far->channel[p.target].next[NFC_D2H]);
 	host_note(p.far, (uint32_t)p.target, NFC_TYPE_WITHDRAWN, NFC_D2H,
 		  p.far->channel[p.target].next[NFC_D2H]);
-	for (int i = 0; i < NFC_LISTENER_WAITING; i++)
-		host_expect_close(p.near, at[i], 3);
+	while (n)
+		host_expect_close(p.near, at[--n], 3);
 	host_expect_close(other.near, other.at_near, 3);
 	pair_check_free(p.near->dev);
 	c = host_control(p.near, NFC_CONTROL_CONNECT, p.id, 0, 0, NULL);

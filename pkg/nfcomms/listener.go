@@ -49,9 +49,9 @@ func (d *Device) ListenWith(ctx context.Context, o ListenOptions) (*Listener, er
 // place before it ([At]).
 func (l *Listener) Target() Target { return l.l.Target() }
 
-// Accept waits for the next host that subscribes, and returns the channel to it. Of those
-// that come first up to 16 wait, and may send meanwhile: one more is ErrBusy to itself. When
-// ctx ends first nobody is lost: the next call gets them.
+// Accept waits for the next host that subscribes, and returns the channel to it. Up to 16
+// channels wait, 8 of one host where no other waits, and may send meanwhile: one more is ErrBusy
+// to who subscribes. When ctx ends first nobody is lost: the next call gets them.
 func (l *Listener) Accept(ctx context.Context) (*Channel, error) {
 	c := &Channel{dev: l.dev, epoch: l.epoch}
 	err := l.epoch.call(ctx, func(ctx context.Context) (err error) {
