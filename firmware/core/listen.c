@@ -269,6 +269,7 @@ int nfc_listen(struct nfc_host *host, bool anyone, uint64_t *argument)
 		l->anyone = anyone;
 		l->call.fn = on_connect; /* it may be queued: the rest stays */
 		l->call.arg = l;
+		l->offered = NULL;
 		l->host = host;
 		*argument = (uint64_t)(l - dev->listener);
 	}
@@ -286,8 +287,21 @@ static struct nfc_relay *next_waiting(struct nfc_device *dev,
 	relay = l->first;
 	if (relay)
 		nfc_relay_unqueue(relay);
+	l->offered = relay;
 	nfc_unlock(&dev->lock);
 	return relay;
+}
+
+/* Its host took what it was offered, or not; false if that is over already. */
+static bool was_offered(struct nfc_device *dev, struct nfc_listener *l)
+{
+	bool there;
+
+	nfc_lock(&dev->lock);
+	there = l->offered;
+	l->offered = NULL;
+	nfc_unlock(&dev->lock);
+	return there;
 }
 
 /* The place is free, and who waits is refused. On the island of its process. */
@@ -326,7 +340,8 @@ void nfc_unlisten(const struct nfc_host *host, uint64_t argument)
 }
 
 /* Offer the host the target of one that connected. */
-static int offer_target(struct nfc_process *self, struct nfc_relay_end *end)
+static int offer_target(struct nfc_process *self, struct nfc_listener *l,
+			struct nfc_relay_end *end)
 {
 	uint64_t target = nfc_free_targets(self->island, self->host, 1);
 	int rc = 0;
@@ -336,7 +351,7 @@ static int offer_target(struct nfc_process *self, struct nfc_relay_end *end)
 		rc = channel_write(nfc_channel_of(self, 0), &target,
 				   sizeof(target));
 	}
-	if (!target || rc)
+	if (was_offered(self->island->dev, l) && (!target || rc))
 		nfc_relay_drop(end);
 	return rc;
 }
@@ -352,7 +367,7 @@ static void listen_main(struct nfc_process *self)
 	while (!rc && !self->stop) {
 		relay = next_waiting(dev, l);
 		if (relay)
-			rc = offer_target(self, &relay->end[1]);
+			rc = offer_target(self, l, &relay->end[1]);
 		else
 			rc = nfc_block(self, NFC_WAIT_CONNECT);
 	}

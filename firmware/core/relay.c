@@ -136,6 +136,14 @@ bool nfc_relay_unqueue(struct nfc_relay *relay)
 	return true;
 }
 
+/* Nobody offers the relay any more. Must hold the device's lock. */
+static void end_offered(struct nfc_device *dev, const struct nfc_relay *relay)
+{
+	for (uint32_t i = 0; i < NFC_LISTENERS; i++)
+		if (dev->listener[i].offered == relay)
+			dev->listener[i].offered = NULL;
+}
+
 void nfc_relay_drop(struct nfc_relay_end *end)
 {
 	struct nfc_device *dev = end->host->dev;
@@ -158,6 +166,8 @@ void nfc_relay_drop(struct nfc_relay_end *end)
 	nfc_lock(&dev->lock);
 	/* who was not accepted yet leaves its place to others */
 	alone = end == end->relay->end && nfc_relay_unqueue(end->relay);
+	if (end != end->relay->end)
+		end_offered(dev, end->relay);
 	end->host = NULL;
 	if (alone)
 		other->host = NULL;

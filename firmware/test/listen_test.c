@@ -351,6 +351,32 @@ CASE(a_listener_that_goes_refuses)
 	pair_free(&p);
 }
 
+/* A host may guess the target that it is offered, and have done with it before it takes that. */
+CASE(a_guessed_target)
+{
+	struct pair p = pair_listening(pair_hosts);
+	uint32_t at = (uint32_t)p.target;
+	uint64_t id = p.far->channel[at].next[NFC_D2H];
+	uint32_t guess;
+
+	pair_connect(&p);
+	guess = p.near->dev->relay[0].end[1].ch->id;
+	CHECK_EQ(host_open(p.far, guess), 0);
+	host_close(p.far, guess, 3);
+	host_expect_close(p.far, guess, 3);
+	host_expect_close(p.near, p.at_near, 1 << NFC_H2D);
+	host_expect_close(p.near, p.at_near, 1 << NFC_D2H);
+	host_close(p.near, p.at_near, 3);
+	host_expect_close(p.near, p.at_near, 3);
+	host_expect(p.far, at, NFC_TYPE_DIRECT, id);
+	host_control(p.far, NFC_CONTROL_STOP, p.process, 0, 0, NULL);
+	host_expect_note(p.far, at, NFC_TYPE_WITHDRAW, NFC_D2H, id);
+	host_note(p.far, at, NFC_TYPE_WITHDRAWN, NFC_D2H, id);
+	host_expect_close(p.far, at, 3);
+	pair_check_free(p.near->dev);
+	pair_free(&p);
+}
+
 /* Only a listener decides who may reach its host, and a host is its own user. */
 CASE(who_may_connect)
 {
