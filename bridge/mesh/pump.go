@@ -28,11 +28,12 @@ const wordBytes = 16
 
 // A connection has a flow control of its own, and its round trips are those of threads
 // that have to be woken: the shortest of them says nothing of what may be under way, a
-// packet whose ack is late was not lost, and each credit costs some wake-ups.
+// packet whose ack is late was not lost, and each credit costs some wake-ups: a stream's go
+// out with each quarter of a FIFO, before their time.
 const (
 	connectedWords  = 16384 // of FIFOs, buffer and window
 	connectedRetry  = 20 * time.Millisecond
-	connectedCredit = 200 * time.Microsecond
+	connectedCredit = time.Millisecond
 )
 
 // OverConnections fills zero fields of a configuration for a process that is one node,
