@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "rig.h"
 
@@ -238,6 +239,17 @@ void *rig_pages(struct rig *r, uint64_t size)
 	return p;
 }
 
+/* Memory for a device, most of which no test touches; none is behind it. */
+static void *device_memory(uint64_t size)
+{
+	uint8_t *p = mmap(NULL, size + RIG_PAGE, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED || mprotect(p, size, PROT_READ | PROT_WRITE))
+		abort();
+	return p;
+}
+
 struct island_start {
 	struct rig *rig;
 	uint32_t island;
@@ -381,7 +393,7 @@ struct rig *rig_new(void (*change)(struct nfc_config *c))
 		.load = on_load,
 		.unload = on_unload,
 	};
-	r->dev = rig_pages(r, nfc_device_size(&r->config));
+	r->dev = device_memory(nfc_device_size(&r->config));
 	r->channel = calloc(r->config.channels, sizeof(*r->channel));
 	r->channel[0].next[0] = r->channel[0].next[1] = 1;
 	if (!CHECK_EQ(nfc_device_init(r->dev, &r->config, &r->port, &r->seat),
@@ -465,6 +477,7 @@ void rig_free(struct rig *r)
 	CHECK_EQ(r->stacks, 0);
 	CHECK_EQ(r->images, 0);
 	CHECK_EQ(r->bad_dma, 0);
+	munmap(r->dev, nfc_device_size(&r->config) + RIG_PAGE);
 	for (unsigned int i = 0; i < r->owned_count; i++)
 		free(r->owned[i]);
 	free(r->channel);
