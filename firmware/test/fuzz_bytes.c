@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Fuzz the device with slots of any 64 bytes. The first byte of each record
- * says how: into which mailbox, and whether the device runs after it.
+ * says how: of which host, into which mailbox, and whether the device runs after it.
  */
 #include "fuzz_rig.h"
 
@@ -9,13 +9,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct rig *r = fuzz_rig();
+	struct pair p = fuzz_pair();
 
-	r->on_put = NULL;
 	for (; size > sizeof(struct nfc_slot);
 	     size -= 1 + sizeof(struct nfc_slot)) {
 		struct nfc_slot slot;
 		uint8_t how = *data++;
+		struct rig *r = how & 8 ? p.far : p.near;
 
 		memcpy(&slot, data, sizeof(slot));
 		data += sizeof(slot);
@@ -25,8 +25,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			rig_step(r);
 		if (how & 4)
 			rig_advance(r, 1000000ull << (how >> 4));
-		r->received_count = 0;
+		p.near->received_count = 0;
+		p.far->received_count = 0;
 	}
-	rig_free(r);
+	pair_free(&p);
 	return 0;
 }

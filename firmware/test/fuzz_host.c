@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * Fuzz the device with a host that mostly keeps the protocol: each input byte
- * picks the next thing to say, with the right ids, sizes and lists, and now
- * and then a bit of it is flipped on its way out.
+ * Fuzz the device with two hosts that mostly keep the protocol, and have channels
+ * to each other: each input byte picks the next thing to say, with the right ids,
+ * sizes and lists, and now and then a bit of it is flipped on its way out.
  */
 #include "fuzz_rig.h"
 
 enum {
-	TARGETS = 6, /* services 1..4, and two programs with a port each */
+	TO_SERVICES = 4,
+	TO_PROGRAMS = 2, /* with a port each; of who listens the last is a listener's */
+	TO_HOSTS = 2,
+	TARGETS = TO_SERVICES + TO_PROGRAMS + TO_HOSTS,
 };
 
 /* The host's side of one transfer or message of its own. */
@@ -18,10 +21,18 @@ struct offer {
 	uint64_t lists; /* sent */
 };
 
+/* A host, and what it speaks on. */
+struct party {
+	struct rig *rig;
+	uint32_t targets[TARGETS];
+	struct offer offers[TARGETS][2];
+	uint32_t opens; /* asked for last */
+};
+
 static const uint8_t *input;
 static size_t left;
-static struct offer offers[TARGETS][2];
-static uint32_t targets[TARGETS];
+static struct party parties[2];
+static uint64_t listener; /* its target */
 static uint8_t spoil_word, spoil_bit; /* of the next slot, if any */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -54,103 +65,150 @@ static void put(struct rig *r, struct nfc_slot *slot)
 	fuzz_offer(r, slot);
 }
 
-static void say_direct(struct rig *r, uint32_t i)
+static void say_direct(struct party *p, uint32_t i)
 {
 	uint8_t data[NFC_PAYLOAD_SIZE] = { 0 };
 	size_t n = next() % (NFC_PAYLOAD_SIZE + 1);
 
 	for (size_t k = 0; k < n && k < 10; k++)
 		data[k] = next();
-	offers[i][NFC_H2D] = (struct offer){ .id = host_direct(r, targets[i],
-							       data, n) };
+	p->offers[i][NFC_H2D] = (struct offer){
+		.id = host_direct(p->rig, p->targets[i], data, n)
+	};
 }
 
-static void say_begin(struct rig *r, uint32_t i)
+static void say_begin(struct party *p, uint32_t i)
 {
-	struct offer *o = &offers[i][NFC_H2D];
+	struct offer *o = &p->offers[i][NFC_H2D];
 
 	o->at = next16() % (FUZZ_BUFFER / 2);
 	o->size = next16() % (FUZZ_BUFFER / 2);
 	o->lists = 0;
-	o->id = host_begin(r, targets[i], o->size, next() * 1000000ull);
+	o->id = host_begin(p->rig, p->targets[i], o->size, next() * 1000000ull);
 }
 
 /* Some lists more of what goes one way; now and then one that was sent. */
-static void say_lists(struct rig *r, uint32_t i, uint32_t direction)
+static void say_lists(struct party *p, uint32_t i, uint32_t direction)
 {
-	struct offer *o = &offers[i][direction];
+	struct offer *o = &p->offers[i][direction];
 	uint8_t how = next();
 	uint64_t count = 1 + how % 4, first = o->lists;
 
 	if (how & 0x80 && first)
 		first--;
-	host_send_lists(r, targets[i], direction, o->id, fuzz_buffer + o->at,
-			o->size, first, first + count);
+	host_send_lists(p->rig, p->targets[i], direction, o->id,
+			fuzz_buffer + o->at, o->size, first, first + count);
 	o->lists = first + count;
 }
 
 /* The rest of what goes one way as one run, now and then with a page too many. */
-static void say_run(struct rig *r, uint32_t i, uint32_t direction)
+static void say_run(struct party *p, uint32_t i, uint32_t direction)
 {
-	struct offer *o = &offers[i][direction];
+	struct offer *o = &p->offers[i][direction];
 	const uint8_t *at = fuzz_buffer + o->at;
 	uint64_t in = (uintptr_t)at % RIG_PAGE, run;
 
 	run = nfc_run((uintptr_t)at, (in + o->size) / RIG_PAGE + next() % 4 / 2);
-	host_runs(r, targets[i], direction, o->id, &run, 1, o->lists,
+	host_runs(p->rig, p->targets[i], direction, o->id, &run, 1, o->lists,
 		  next() % 8 ? 0 : next16());
 	o->lists++;
 }
 
 /* A list of any entries and any number: seven of them, none, one too many. */
-static void say_odd_list(struct rig *r, uint32_t i, uint32_t direction)
+static void say_odd_list(struct party *p, uint32_t i, uint32_t direction)
 {
-	struct offer *o = &offers[i][direction];
+	struct offer *o = &p->offers[i][direction];
 	uint64_t entry[6], count = next() % 9;
 
 	for (int k = 0; k < 6; k++)
 		entry[k] = nfc_entry((uintptr_t)fuzz_buffer +
 					     next16() % FUZZ_BUFFER,
 				     1 + next16() % RIG_PAGE);
-	host_list(r, targets[i], direction, o->id, entry, count,
+	host_list(p->rig, p->targets[i], direction, o->id, entry, count,
 		  o->lists + next() % 2, next16());
 }
 
-static void say_note(struct rig *r, uint32_t i, uint32_t direction)
+static void say_note(struct party *p, uint32_t i, uint32_t direction)
 {
 	static const uint32_t types[] = { NFC_TYPE_FIN, NFC_TYPE_WITHDRAW,
 					  NFC_TYPE_WITHDRAWN, NFC_TYPE_ABORT,
 					  NFC_TYPE_OFFER };
 	uint32_t type = types[next() % 5];
-	uint64_t id = offers[i][direction].id;
+	uint64_t id = p->offers[i][direction].id;
 
 	if (type == NFC_TYPE_OFFER)
-		id = r->channel[targets[i]].next[NFC_H2D];
-	host_note(r, targets[i], type, direction, id);
+		id = p->rig->channel[p->targets[i]].next[NFC_H2D];
+	host_note(p->rig, p->targets[i], type, direction, id);
 }
 
-static void say_reply(struct rig *r, uint32_t i)
+static void say_reply(struct party *p, uint32_t i)
 {
 	static const uint32_t why[] = { NFC_OK, NFC_ESIZE, NFC_EKIND,
 					NFC_ECLOSED };
 	uint32_t status = why[next() % 4];
 
-	host_reply(r, targets[i], status ? NFC_TYPE_ERROR : NFC_TYPE_ACK,
-		   NFC_D2H, offers[i][NFC_D2H].id,
+	host_reply(p->rig, p->targets[i], status ? NFC_TYPE_ERROR : NFC_TYPE_ACK,
+		   NFC_D2H, p->offers[i][NFC_D2H].id,
 		   status ? NFC_STATE_FAILED : NFC_STATE_CONSUMED, status, 0);
 }
 
-/* Take note of what the device offers, so that the host can answer it. */
-static void hear(struct rig *r)
+/* A transfer with its pages, or where what is offered goes, or what is offered next. */
+static void say_eager(struct party *p, uint32_t i, uint32_t direction)
 {
-	for (size_t n = 0; n < r->received_count; n++) {
-		const struct nfc_slot *s = &r->received[n];
+	struct offer *o = &p->offers[i][direction];
+	struct rig_channel *ch = &p->rig->channel[p->targets[i]];
+	uint8_t how = next();
+	struct nfc_eager e = { .timeout_ns = how % 8 ? 0 : 1000000 };
+	uint64_t at = (uintptr_t)fuzz_buffer + next16() % (FUZZ_BUFFER / 2);
+	uint64_t count = 0;
+
+	if (direction == NFC_H2D)
+		o->id = ch->next[NFC_H2D]++;
+	else if (how & 0x80)
+		o->id++;
+	e.transaction = o->id;
+	e.size = direction == NFC_D2H && how & 0x40 ?
+			 o->size :
+			 next16() % (NFC_EAGER_ENTRIES * RIG_PAGE);
+	for (uint64_t n = 0; n < e.size && count < NFC_EAGER_ENTRIES; count++) {
+		uint64_t length = nfc_min(RIG_PAGE - (at + n) % RIG_PAGE,
+					  e.size - n);
+
+		e.entry[count] = nfc_entry(at + n, length);
+		n += length;
+	}
+	host_put(p->rig, p->targets[i], NFC_TYPE_EAGER,
+		 count | (direction == NFC_D2H ? NFC_LIST_D2H : 0),
+		 e.transaction, &e);
+}
+
+/* A subscription that was asked for: what follows goes to it. */
+static void note_open(struct party *p, const struct nfc_control *c)
+{
+	struct rig_channel *ch = &p->rig->channel[p->opens];
+
+	if (c->op != NFC_CONTROL_OPEN || c->status)
+		return;
+	ch->next[NFC_H2D] = c->a;
+	ch->next[NFC_D2H] = c->b;
+	ch->generation = c->c;
+	p->targets[TARGETS - 1 - p->opens % TO_HOSTS] = p->opens;
+}
+
+/* Take note of what the device offers, so that the host can answer it. */
+static void hear(struct party *p)
+{
+	for (size_t n = 0; n < p->rig->received_count; n++) {
+		const struct nfc_slot *s = &p->rig->received[n];
 		const struct nfc_begin *begin = (const void *)s->payload;
 
+		if (!nfc_header_channel(s->header) &&
+		    nfc_header_type(s->header) == NFC_TYPE_DIRECT)
+			note_open(p, (const void *)s->payload);
 		for (uint32_t i = 0; i < TARGETS; i++) {
-			struct offer *o = &offers[i][NFC_D2H];
+			struct offer *o = &p->offers[i][NFC_D2H];
 
-			if (nfc_header_channel(s->header) != targets[i])
+			if (nfc_header_channel(s->header) != p->targets[i])
 				continue;
 			if (nfc_header_type(s->header) == NFC_TYPE_DIRECT)
 				*o = (struct offer){
@@ -163,110 +221,153 @@ static void hear(struct rig *r)
 				};
 		}
 	}
-	r->received_count = 0;
+	p->rig->received_count = 0;
 }
 
 /* A control request; its reply is acknowledged as it comes. */
-static void say_control(struct rig *r)
+static void say_control(struct party *p)
 {
 	static const char *const names[] = { "loopback", "sink", "source",
 					     "flood",	 "gate", "expect",
 					     "hold" };
 	struct nfc_control c = {
-		.op = next() % 8,
+		.op = next() % 10,
 		.a = next() % 32,
 		.b = next() % 4,
 		.c = next(),
 	};
 	uint64_t id;
 
+	if (c.op == NFC_CONTROL_OPEN)
+		p->opens = (uint32_t)c.a % p->rig->config.channels;
+	if (c.op == NFC_CONTROL_CONNECT)
+		c.a = listener + c.a % 2;
 	strcpy((char *)c.name, names[next() % 7]);
-	host_direct(r, 0, &c, sizeof(c));
-	rig_step(r);
-	id = r->channel[0].next[NFC_D2H]++;
-	host_reply(r, 0, NFC_TYPE_ACK, NFC_D2H, id, NFC_STATE_CONSUMED, 0, 0);
+	host_direct(p->rig, 0, &c, sizeof(c));
+	rig_step(p->rig);
+	id = p->rig->channel[0].next[NFC_D2H]++;
+	host_reply(p->rig, 0, NFC_TYPE_ACK, NFC_D2H, id, NFC_STATE_CONSUMED, 0,
+		   0);
 }
 
-static void say(struct rig *r, uint8_t what)
+static void say(struct party *p, uint8_t what)
 {
 	uint32_t i = what / 16 % TARGETS;
 	uint32_t direction = what >> 7;
 
 	switch (what % 16) {
 	case 0:
+		say_direct(p, i);
+		break;
 	case 1:
-		say_direct(r, i);
+		say_eager(p, i, direction);
 		break;
 	case 2:
 	case 3:
-		say_begin(r, i);
-		say_lists(r, i, NFC_H2D);
+		say_begin(p, i);
+		say_lists(p, i, NFC_H2D);
 		break;
 	case 4:
 	case 5:
-		say_lists(r, i, direction);
+		say_lists(p, i, direction);
 		break;
 	case 6:
-		say_run(r, i, direction);
+		say_run(p, i, direction);
 		break;
 	case 7:
-		say_odd_list(r, i, direction);
+		say_odd_list(p, i, direction);
 		break;
 	case 8:
 	case 9:
-		say_note(r, i, direction);
+		say_note(p, i, direction);
 		break;
 	case 10:
-		say_reply(r, i);
+		say_reply(p, i);
 		break;
 	case 11:
-		host_close(r, targets[i], 1 + what / 32 % 3);
+		host_close(p->rig, p->targets[i], 1 + what / 32 % 3);
 		break;
 	case 12:
-		say_control(r);
+		say_control(p);
 		break;
 	case 13:
 		spoil_word = next();
 		spoil_bit = next();
 		break;
 	case 14:
-		rig_advance(r, 1000000ull * next());
+		rig_advance(p->rig, 1000000ull * next());
 		break;
 	default:
-		r->hold = !r->hold;
+		p->rig->hold = !p->rig->hold;
 	}
 }
 
-static void prepare(struct rig *r)
+/* The other one speaks from here on. */
+static struct party *switch_party(const struct party *p)
 {
-	static const char *const names[] = { "sink", "source" };
+	return p == parties ? &parties[1] : parties;
+}
 
-	for (uint32_t i = 0; i < TARGETS; i++)
-		targets[i] = i + 1;
-	for (uint32_t i = 0; i < 2; i++)
-		targets[4 + i] = (uint32_t)host_control(r, NFC_CONTROL_START, 0,
-							1, 0, names[i])
-					 .b;
-	for (uint32_t i = 0; i < TARGETS; i++)
-		CHECK_EQ(host_open(r, targets[i]), 0);
-	memset(offers, 0, sizeof(offers));
+static void prepare(struct party *p, struct rig *r)
+{
+	static const char *const names[TO_PROGRAMS] = { "sink", "source" };
+
+	*p = (struct party){ .rig = r };
+	for (uint32_t i = 0; i < TO_SERVICES; i++)
+		p->targets[i] = i + 1;
+	for (uint32_t i = 0; i < TO_PROGRAMS; i++)
+		p->targets[TO_SERVICES + i] = (uint32_t)host_control(
+						      r, NFC_CONTROL_START, 0,
+						      1, 0, names[i])
+						      .b;
+	for (uint32_t i = 0; i < TO_SERVICES + TO_PROGRAMS; i++)
+		CHECK_EQ(host_open(r, p->targets[i]), 0);
+}
+
+/* Two channels between the hosts. */
+static struct pair prepare_pair(void)
+{
+	struct pair p = fuzz_pair();
+
+	prepare(&parties[0], p.near);
+	prepare(&parties[1], p.far);
+	for (uint32_t i = TARGETS - TO_HOSTS; i < TARGETS; i++) {
+		parties[0].targets[i] = p.at_near;
+		parties[1].targets[i] = p.at_far;
+		if (i + 1 < TARGETS) {
+			pair_connect(&p);
+			pair_accept(&p);
+		}
+	}
+	parties[1].targets[TARGETS - TO_HOSTS - 1] = (uint32_t)p.target;
+	listener = p.id;
 	spoil_word = 0;
+	p.near->on_put = put;
+	p.far->on_put = put;
+	return p;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct rig *r = fuzz_rig();
+	struct party *p = parties;
+	struct pair pair;
 
 	input = data;
 	left = size;
-	prepare(r);
-	r->on_put = put;
+	pair = prepare_pair();
 	while (left) {
-		say(r, next());
-		rig_step(r);
-		hear(r);
+		uint8_t what = next();
+
+		if (what % 16 == 15 && what & 0x10)
+			p = switch_party(p);
+		else
+			say(p, what);
+		rig_step(p->rig);
+		hear(&parties[0]);
+		hear(&parties[1]);
 	}
-	r->hold = false;
-	rig_free(r);
+	pair.near->hold = false;
+	pair.far->hold = false;
+	pair_free(&pair);
 	return 0;
 }

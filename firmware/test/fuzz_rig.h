@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rig.h"
+#include "pair_rig.h"
 
 enum {
 	FUZZ_BUFFER = 64 * RIG_PAGE, /* host memory that is there */
@@ -60,12 +60,16 @@ static void fuzz_take(struct rig *r, const struct nfc_slot *slot)
 	}
 }
 
-/* What a list names may be read or written; nothing else may. */
+/* What a list names, or a transfer with its pages, may be read or written; nothing else may. */
 static void fuzz_offer(struct rig *r, const struct nfc_slot *slot)
 {
-	if (nfc_header_type(slot->header) != NFC_TYPE_IND_LIST)
+	bool eager = nfc_header_type(slot->header) == NFC_TYPE_EAGER;
+	uint32_t first = eager ? NFC_PAYLOAD_SIZE / 8 - NFC_EAGER_ENTRIES : 0;
+	uint32_t entries = eager ? NFC_EAGER_ENTRIES : NFC_LIST_ENTRIES;
+
+	if (!eager && nfc_header_type(slot->header) != NFC_TYPE_IND_LIST)
 		return;
-	for (uint32_t i = 0; i < NFC_LIST_ENTRIES; i++) {
+	for (uint32_t i = first; i < first + entries; i++) {
 		struct nfc_slot list = *slot;
 		uint64_t length;
 
@@ -88,13 +92,15 @@ static int fuzz_dma(struct rig *r, uint64_t bus, uint64_t length)
 
 static void fuzz_shape(struct nfc_config *c)
 {
+	c->hosts = 2;
 	c->channels = 24;
 	c->managers = 2;
 	c->engines_me = 2;
-	c->contexts = 6;
+	c->contexts = 8;
 	c->slots = 16;
 	c->window = 4;
 	c->runs = 1;
+	c->eager = NFC_EAGER_ENTRIES;
 	c->target_timeout_ns = 50000000;
 	c->memory[NFC_CLS] = 8 << 10;
 	c->memory[NFC_CTM] = 8 << 10;
@@ -102,17 +108,20 @@ static void fuzz_shape(struct nfc_config *c)
 	c->memory[NFC_EMEM] = 512 << 10;
 }
 
-static struct rig *fuzz_rig(void)
+/* Two hosts that are connected, and may say anything from now on. */
+static struct pair fuzz_pair(void)
 {
-	struct rig *r = rig_new(fuzz_shape);
+	struct pair p = pair_new(fuzz_shape);
 
-	host_hello(r, NFC_CAP_KNOWN);
-	fuzz_buffer = rig_pages(r, FUZZ_BUFFER);
+	host_hello(p.near, NFC_CAP_KNOWN);
+	host_hello(p.far, NFC_CAP_KNOWN);
+	fuzz_buffer = rig_pages(p.near, FUZZ_BUFFER);
 	fill_pattern(fuzz_buffer, FUZZ_BUFFER, 1);
-	r->may_spin = true;
-	r->on_take = fuzz_take;
-	r->on_dma = fuzz_dma;
-	return r;
+	p.near->may_spin = true;
+	p.near->on_take = fuzz_take;
+	p.near->on_dma = fuzz_dma;
+	p.far->on_take = fuzz_take;
+	return p;
 }
 
 #endif

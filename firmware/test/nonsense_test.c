@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rig.h"
+#include "pair_rig.h"
 
 static void hold(struct nfc_process *self, struct puppet *p)
 {
@@ -20,6 +20,58 @@ static void read_for_ever(struct nfc_process *self, struct puppet *p)
 				  sizeof(p->buf));
 		p->size++;
 	} while (rc != -NFC_ESTOPPED);
+}
+
+enum {
+	TARGET = NFC_TARGET_FIRST, /* of the only puppet */
+	EPOCH = 7,
+};
+
+static void two_hosts(struct nfc_config *c)
+{
+	c->hosts = 2;
+}
+
+/* A slot about the puppet's channel as one about a channel of r, in the epoch of r. */
+static struct nfc_slot slot_at(const struct rig *r, uint32_t at,
+			       const struct nfc_slot *slot)
+{
+	uint64_t channel = nfc_header_channel(slot->header);
+	uint64_t epoch = nfc_header_epoch(slot->header);
+	struct nfc_slot out = *slot;
+
+	if (channel == TARGET || channel == TARGET + 1)
+		channel += at - TARGET;
+	out.header = nfc_header(nfc_header_type(slot->header),
+				nfc_header_length(slot->header),
+				epoch - EPOCH + r->epoch,
+				nfc_header_sequence(slot->header), channel);
+	return out;
+}
+
+/* At an end of a channel between hosts: the other one hears nothing of it. */
+static void check_dropped_between(const struct nfc_slot *slot,
+				  uint32_t mailbox_of, bool far_says)
+{
+	struct pair p = pair_new(two_hosts);
+	struct rig *r = far_says ? p.far : p.near;
+	uint32_t at = far_says ? p.at_far : p.at_near;
+	struct nfc_slot lie = slot_at(r, at, slot);
+	unsigned int before = test_failures();
+	uint64_t dropped = rig_dropped(r);
+
+	host_slot(r, &lie, mailbox_of - TARGET + at);
+	rig_step(r);
+	for (uint32_t c = 0; c < r->config.channels; c++) {
+		host_expect_nothing(p.near, c);
+		host_expect_nothing(p.far, c);
+	}
+	CHECK_EQ(rig_dropped(r), dropped + 1);
+	pair_works(&p);
+	if (test_failures() != before)
+		printf("... of %s\n",
+		       far_says ? "who listens" : "who connected");
+	pair_free(&p);
 }
 
 /* One slot as given: it is dropped, counted, and changes nothing. */
@@ -40,15 +92,12 @@ static void check_dropped(const char *what, const struct nfc_slot *slot,
 	id = host_direct(r, p->target, "x", 1);
 	host_expect_ack(r, p->target, NFC_TYPE_ACK, NFC_H2D, id,
 			NFC_STATE_CONSUMED, NFC_OK);
+	rig_free(r);
+	check_dropped_between(slot, mailbox_of, false);
+	check_dropped_between(slot, mailbox_of, true);
 	if (test_failures() != before)
 		printf("... with %s\n", what);
-	rig_free(r);
 }
-
-enum {
-	TARGET = NFC_TARGET_FIRST, /* of the only puppet */
-	EPOCH = 7,
-};
 
 static struct nfc_slot slot_of(uint64_t type, uint64_t length, uint64_t epoch,
 			       uint64_t sequence, uint64_t channel)
@@ -171,6 +220,23 @@ CASE(closes_that_make_no_sense)
 	drop_payload("a close of a third half", NFC_TYPE_CLOSE, 2, &close);
 }
 
+/* The same of a message that another host sees: it goes on seeing it. */
+static void check_strict_between(const struct nfc_slot *slot)
+{
+	struct pair p = pair_new(two_hosts);
+	struct nfc_slot lie = slot_at(p.near, p.at_near, slot);
+	uint64_t sent, id = pair_offer(&p, 1, &sent), dropped;
+
+	CHECK_EQ(sent, 1);
+	dropped = rig_dropped(p.near);
+	host_slot(p.near, &lie, p.at_near);
+	host_expect_nothing(p.near, p.at_near);
+	host_expect_nothing(p.far, p.at_far);
+	CHECK_EQ(rig_dropped(p.near), dropped + 1);
+	pair_take(&p, id, sent);
+	pair_free(&p);
+}
+
 /*
  * "Unknown type, length, channel or epoch, reserved bits set: dropped." For
  * payloads that are read the length is 56 and what is reserved is zero.
@@ -193,9 +259,10 @@ static void check_strict(const char *what, uint32_t type, uint64_t length,
 	CHECK_EQ(rig_dropped(r), dropped + 1);
 	host_note(r, p->target, NFC_TYPE_WITHDRAW, NFC_H2D, id);
 	host_expect_note(r, p->target, NFC_TYPE_WITHDRAWN, NFC_H2D, id);
+	rig_free(r);
+	check_strict_between(&slot);
 	if (test_failures() != before)
 		printf("... with %s\n", what);
-	rig_free(r);
 }
 
 CASE(notes_are_whole)
