@@ -31,7 +31,7 @@ var allowed = []struct {
 	{"bridge/mailbox", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/meter", "bridge/proto", "bridge/region", "bridge/stamp", "bridge/waiter"}, []string{sys}},
 	{"bridge/sim", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/mailbox", "bridge/mesh", "bridge/nodes", "firmware"}, []string{sys}},
 	{"bridge/mesh", []string{"bridge", "bridge/abi", "firmware"}, nil},
-	{"bridge/mesh/udp", []string{"bridge", "bridge/mesh"}, []string{"github.com/quic-go/quic-go"}},
+	{"bridge/mesh/udp", []string{"bridge", "bridge/mesh"}, []string{"github.com/quic-go/quic-go", "golang.org/x/net/ipv4", sys}},
 	{"bridge/nodes", []string{"bridge", "bridge/abi"}, nil},
 	{"bridge/shm", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/mailbox", "bridge/nodes", "bridge/region", "internal/fdpass", "internal/shmwire"}, []string{sys}},
 	{"bridge/kdev", []string{"bridge", "bridge/abi", "bridge/kdev/debugapi", "bridge/kdev/uapi", "bridge/logqueue", "bridge/meter", "bridge/region", "bridge/stamp", "bridge/waiter"}, []string{sys}},

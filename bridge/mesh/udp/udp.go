@@ -47,7 +47,7 @@ func dial(ctx context.Context, address string, config *tls.Config, patience time
 	}
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	conn, err := quic.DialAddr(within, host, config, settings())
+	conn, err := dialQUIC(within, host, config)
 	if err == nil {
 		return &peer{conn: conn, dialed: true}, nil
 	}
@@ -59,6 +59,30 @@ func dial(ctx context.Context, address string, config *tls.Config, patience time
 		return nil, fmt.Errorf("nothing answers over UDP, or it is blocked on the way: %w; and over TCP: %w", err, over)
 	}
 	return p, nil
+}
+
+// dialQUIC connects from a socket of the connection's own.
+func dialQUIC(ctx context.Context, host string, config *tls.Config) (*quic.Conn, error) {
+	to, err := net.ResolveUDPAddr("udp", host)
+	if err != nil {
+		return nil, err
+	}
+	socket, err := net.ListenUDP("udp", nil)
+	if err != nil {
+		return nil, err
+	}
+	transport := &quic.Transport{Conn: merge(socket)}
+	end := func() {
+		transport.Close() // nothing is under way
+		socket.Close()
+	}
+	conn, err := transport.Dial(ctx, to, config, settings())
+	if err != nil {
+		end()
+		return nil, err
+	}
+	context.AfterFunc(conn.Context(), end)
+	return conn, nil
 }
 
 // portTries is how often a port that is free for TCP is looked for if UDP has it in use.
@@ -104,7 +128,7 @@ func Listen(socket net.PacketConn) mesh.Listener {
 			return err
 		}
 		a := &acceptor{transport: quic.Transport{
-			Conn: socket,
+			Conn: merge(socket),
 			// who does not receive what is sent to its address costs nothing
 			VerifySourceAddress: func(net.Addr) bool { return true },
 		}}
