@@ -367,7 +367,9 @@ static bool init_node(struct nfc_mesh *m, uint32_t i, bool here)
 	};
 	pthread_mutex_init(&n->lock, NULL);
 	pthread_mutex_init(&n->seating, NULL);
-	n->memory = here ? calloc(1, nfc_node_size(&m->config.node)) : NULL;
+	n->memory = here ? nfc_port_lines(nfc_node_size(&m->config.node),
+					  &n->whole) :
+			   NULL;
 	n->pair = calloc(m->nodes, sizeof(*n->pair));
 	n->rma = here ? calloc(1, sizeof(*n->rma)) : NULL;
 	n->peers = here ? calloc(m->nodes, sizeof(*n->peers)) : NULL;
@@ -467,21 +469,23 @@ static bool check(struct nfc_mesh_config *c)
 struct nfc_mesh *nfc_mesh_new(const struct nfc_mesh_config *config,
 			      const uint8_t *here)
 {
-	struct nfc_mesh *m = calloc(1, sizeof(*m));
+	void *whole;
+	struct nfc_mesh *m = nfc_port_lines(sizeof(*m), &whole);
 	bool ok;
 
 	if (!m)
 		return NULL;
+	m->whole = whole;
 	m->config = *config;
 	m->clock = 1000000000;
 	if (!check(&m->config)) {
-		free(m);
+		free(whole);
 		return NULL;
 	}
 	pthread_cond_init(&m->looked, NULL);
 	m->wakes = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	m->nodes = nfc_torus_nodes(&m->config.node.torus);
-	m->node = calloc(m->nodes, sizeof(*m->node));
+	m->node = nfc_port_lines(m->nodes * sizeof(*m->node), &m->whole_nodes);
 	ok = m->node && m->wakes >= 0 && !nfc_fault_install();
 	for (uint32_t i = 0; ok && i < m->nodes; i++)
 		ok = init_node(m, i, !here || here[i]);
@@ -516,7 +520,7 @@ void nfc_mesh_free(struct nfc_mesh *m)
 		}
 		if (n->far)
 			n->far->free(n);
-		free(n->memory);
+		free(n->whole);
 		free(n->pair);
 		free(n->rma);
 		free(n->peers);
@@ -524,6 +528,6 @@ void nfc_mesh_free(struct nfc_mesh *m)
 	}
 	if (m->wakes >= 0)
 		close(m->wakes);
-	free(m->node);
-	free(m);
+	free(m->whole_nodes);
+	free(m->whole);
 }

@@ -21,7 +21,8 @@ struct mesh_node {
 	struct nfc_link_port port;
 	struct nfc_mesh *mesh;
 	struct mesh_node *other[NFC_LINKS]; /* where links lead; itself: nowhere */
-	void *memory;
+	void *memory; /* of the node, and what of it is to be freed */
+	void *whole;
 	uint32_t index, thread;
 	bool here; /* it is one of this process */
 	bool running; /* its owner's: it was made and not ended */
@@ -50,7 +51,8 @@ struct mesh_node {
 	uint64_t *took_ns; /* of each ping */
 	uint64_t left, pinged_ns;
 	uint32_t target, pings;
-	struct nfc_word payload[NFC_PACKET_WORDS]; /* of the next packet */
+	/* of the next packet */
+	_Alignas(NFC_PORT_LINE) struct nfc_word payload[NFC_PACKET_WORDS];
 	struct pair *pair;
 	uint64_t count[NFC_MESH_COUNTS];
 	struct nfc_packet pong[MESH_PONGS]; /* answers that wait for room */
@@ -86,6 +88,8 @@ struct mesh_thread {
 };
 
 struct nfc_mesh {
+	void *whole; /* to be freed, as what lies behind the nodes */
+	void *whole_nodes;
 	struct nfc_mesh_config config;
 	uint32_t nodes;
 	struct mesh_node *node;

@@ -5,12 +5,23 @@
 
 #include "wire.h"
 
+void *nfc_port_lines(uint64_t size, void **whole)
+{
+	uintptr_t at;
+
+	*whole = calloc(1, size + NFC_PORT_LINE - 1);
+	at = (uintptr_t)*whole + NFC_PORT_LINE - 1;
+	return *whole ? (void *)(at - at % NFC_PORT_LINE) : NULL;
+}
+
 bool nfc_wire_init(struct nfc_wire *w, const struct nfc_wire_config *config)
 {
 	memset(w, 0, sizeof(*w));
 	w->config = *config;
 	w->dated = config->word_ps || config->delay_ns;
-	w->word = calloc(config->words + 2 * NFC_LINK_BURST, sizeof(*w->word));
+	w->word = nfc_port_lines((config->words + 2 * NFC_LINK_BURST) *
+					 sizeof(*w->word),
+				 &w->memory);
 	w->due = calloc(config->words, sizeof(*w->due));
 	if (w->word && w->due)
 		return true;
@@ -20,8 +31,9 @@ bool nfc_wire_init(struct nfc_wire *w, const struct nfc_wire_config *config)
 
 void nfc_wire_free(struct nfc_wire *w)
 {
-	free(w->word);
+	free(w->memory);
 	free(w->due);
+	w->memory = NULL;
 	w->word = NULL;
 	w->due = NULL;
 }

@@ -27,8 +27,13 @@ struct nfc_wire_config {
 	uint64_t delay_ns; /* from one end to the other */
 };
 
+enum {
+	NFC_PORT_LINE = 64, /* bytes that caches keep together */
+};
+
 struct nfc_wire {
 	struct nfc_wire_config config;
+	void *memory; /* of the words */
 	struct nfc_word *word; /* the ring, and two places to write a burst */
 	uint64_t *due; /* ns at which each word arrives, of a wire that is dated */
 	_Atomic bool dated; /* words take time, or did: dues are to be read */
@@ -45,6 +50,11 @@ struct nfc_wire {
 	_Atomic bool full; /* the side that puts found no room, and waits */
 };
 
+/*
+ * Memory of zeros that begins at a line: copies of payloads take longer across two. It is
+ * freed by what is put to whole. NULL: there is none.
+ */
+void *nfc_port_lines(uint64_t size, void **whole);
 /* False: no memory. */
 bool nfc_wire_init(struct nfc_wire *w, const struct nfc_wire_config *config);
 void nfc_wire_free(struct nfc_wire *w);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../port/mesh.h"
+#include "../port/mesh_state.h"
 #include "harness.h"
 
 enum {
@@ -120,6 +120,30 @@ CASE(every_node_reaches_every_other)
 		check_ledger(m, nodes);
 		nfc_mesh_free(m);
 	}
+}
+
+/* A copy to what lies across lines takes longer. */
+CASE(payloads_begin_at_lines)
+{
+	struct nfc_mesh *m = mesh(3, 2, 1, 0);
+
+	for (uint32_t i = 0; i < m->nodes; i++) {
+		const struct mesh_node *n = &m->node[i];
+
+		CHECK_EQ((uintptr_t)n->payload % NFC_PORT_LINE, 0);
+		for (uint32_t link = 0; link < NFC_LINKS; link++) {
+			CHECK_EQ((uintptr_t)n->wire[link].word % NFC_PORT_LINE,
+				 0);
+			CHECK_EQ((uintptr_t)n->buffer[link] % NFC_PORT_LINE, 0);
+			for (uint32_t vc = 0; vc < NFC_VCS; vc++)
+				CHECK_EQ((uintptr_t)n->node.link[link]
+							 .rx.fifo[vc]
+							 .word %
+						 NFC_PORT_LINE,
+					 0);
+		}
+	}
+	nfc_mesh_free(m);
 }
 
 CASE(tori_and_nodes_that_make_no_sense)
