@@ -87,6 +87,22 @@ void nfc_payload_sum(const struct nfc_link_port *port, const struct nfc_fifo *f,
 	}
 }
 
+uint32_t nfc_payload_crc(const struct nfc_link_port *port,
+			 const struct nfc_fifo *f, uint32_t at, uint32_t n)
+{
+	uint32_t crc = 0;
+
+	while (n) {
+		struct nfc_word *run;
+		uint32_t some = nfc_fifo_run(f, at, n, &run);
+
+		crc = port_crc(port, crc, run, some * sizeof(*run));
+		at += some;
+		n -= some;
+	}
+	return crc;
+}
+
 struct nfc_word nfc_footer(const struct nfc_link_end *l, uint64_t start,
 			   struct nfc_word header, uint32_t sum)
 {

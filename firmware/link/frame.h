@@ -17,7 +17,7 @@
  * checksum of the rest.
  */
 enum nfc_word_kind {
-	NFC_WORD_START = 1, /* words 12, zero 4; vc 4, round 8, shared 16, zero 4; sequence 12: a packet */
+	NFC_WORD_START = 1, /* words 12, magic 1, zero 3; vc 4, round 8, shared 16, zero 4; sequence 12: a packet */
 	NFC_WORD_CREDIT = 2, /* words of three channels, 16 each; acked 12; hi: diagnostic */
 	NFC_WORD_NAK = 3, /* a credit, and: go back to what is not acked */
 	NFC_WORD_LITERAL = 4, /* the data word that is Magic */
@@ -34,6 +34,8 @@ enum nfc_word_kind {
 enum {
 	NFC_FOOTER = 0x7a5e, /* in a footer beside the checksum */
 	NFC_SEQUENCE_MASK = 0xfff,
+	NFC_START_MAGIC_SHIFT =
+		12, /* in START, if it is shared: a word of the payload may be Magic */
 	NFC_START_SHARED_SHIFT =
 		28, /* in START: 0, or 1 + the word of the buffer it is shared from */
 	NFC_START_SHARED_MASK = 0xffff,

@@ -192,8 +192,11 @@ static void shared_payload_came(struct nfc_link_end *l)
 	struct nfc_receiver *rx = &l->rx;
 
 	if (rx->store)
-		nfc_payload_sum(l->port, &rx->lies, rx->lies_at, rx->words,
-				&rx->sum);
+		rx->sum = (struct nfc_sum){
+			.crc = nfc_payload_crc(l->port, &rx->lies, rx->lies_at,
+					       rx->words),
+			.magic = rx->start >> NFC_START_MAGIC_SHIFT & 1,
+		};
 	l->count[NFC_LINK_WORDS_TAKEN] += rx->words;
 	payload_taken(rx, rx->words);
 }

@@ -403,6 +403,7 @@ static void share_packet(struct nfc_link_end *l, struct nfc_held *h)
 {
 	uint64_t at = h->at & (l->tx.buffer.size - 1);
 	uint64_t fields = start_fields(&l->tx, h) |
+			  (uint64_t)h->sum.magic << NFC_START_MAGIC_SHIFT |
 			  (at + 1) << NFC_START_SHARED_SHIFT;
 
 	stage_start(l, h, fields);

@@ -52,6 +52,28 @@ CASE(payloads_that_are_shared)
 	link_rig_free(r);
 }
 
+/* Whether a word of it may be Magic comes with what is shared: it may go on by words. */
+CASE(shared_payloads_with_magic)
+{
+	struct link_rig *r = link_rig_new(&link_quick, NULL);
+	struct nfc_link_end *b = &r->side[1].end;
+
+	r->shares = true;
+	r->drained = 0;
+	REQUIRE(link_rig_up(r));
+	for (uint32_t i = 0; i < 6; i++)
+		REQUIRE(link_rig_send(&r->side[0], 0, 1000));
+	link_rig_step(r, 1000);
+	for (uint32_t i = 0; i < 6; i++) {
+		const struct nfc_held *h = nfc_link_head(b, 0);
+
+		REQUIRE(h);
+		CHECK_EQ(h->sum.magic, i % 3 == 0);
+		nfc_link_consume(b, 0);
+	}
+	link_rig_free(r);
+}
+
 /* The words that name them may be bad as any. */
 CASE(shared_over_a_bad_wire)
 {
