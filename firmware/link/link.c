@@ -162,6 +162,7 @@ void nfc_link_consume(struct nfc_link_end *l, uint32_t vc)
 	uint32_t before = f->begin;
 
 	nfc_fifo_pop(f);
+	l->rx.stored--;
 	l->rx.consumed[vc] += f->begin - before;
 	l->rx.unreported += f->begin - before;
 	l->pending.credit = true;

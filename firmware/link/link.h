@@ -225,6 +225,7 @@ enum nfc_receive_state {
 
 struct nfc_receiver {
 	struct nfc_fifo fifo[NFC_VCS];
+	uint32_t stored; /* packets in these */
 	uint32_t consumed[NFC_VCS]; /* words, modulo 2^16 on the wire */
 	uint32_t unreported; /* words consumed since the last credit */
 	uint32_t expected; /* sequence number of the next packet */

@@ -192,6 +192,10 @@ static uint32_t holding(const struct nfc_node *n)
 	for (uint32_t i = NFC_LINKS; i-- > 0;) {
 		const struct nfc_fifo *f = n->link[i].rx.fifo;
 
+		if (!n->link[i].rx.stored) {
+			inputs <<= NFC_VCS;
+			continue;
+		}
 		for (uint32_t vc = NFC_VCS; vc-- > 0;)
 			inputs = inputs << 1 | (f[vc].first != f[vc].last);
 	}
@@ -216,6 +220,8 @@ static bool serve_all(struct nfc_node *n)
 	uint32_t inputs = holding(n), below = (1u << n->first) - 1;
 	uint64_t before = n->moves;
 
+	if (!inputs)
+		return false;
 	for (uint32_t left = inputs & ~below; left; left &= left - 1)
 		serve(n, nfc_lowest_bit(left));
 	for (uint32_t left = inputs & below; left; left &= left - 1)

@@ -142,9 +142,11 @@ static void accept(struct nfc_link_end *l)
 		consumed(l, rx->words);
 		return;
 	}
-	if (!use_in_place(l))
+	if (!use_in_place(l)) {
 		nfc_fifo_push(&rx->fifo[rx->vc], rx->header, rx->words, rx->vc,
 			      rx->sum);
+		rx->stored++;
+	}
 	l->count[NFC_LINK_RECEIVED]++;
 	l->count[NFC_LINK_BYTES_RECEIVED] += p.size;
 }

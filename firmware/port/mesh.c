@@ -222,7 +222,8 @@ static bool step_locked(struct mesh_node *n, uint64_t now)
 		more |= nfc_rma_stirred(n->rma);
 	}
 	due = wires_due(n, due);
-	atomic_store(&n->due, due);
+	/* a store that all see at once would wait for those of the step */
+	atomic_store_explicit(&n->due, due, memory_order_release);
 	if (more || due <= now)
 		set_ready(n);
 	moved -= node->moves + node->count[NFC_NODE_SENT];

@@ -129,10 +129,8 @@ static bool send_one(struct mesh_node *n, uint32_t to)
 	return true;
 }
 
-static void send_pings(struct mesh_node *n)
+static void send_pings(struct mesh_node *n, uint64_t now)
 {
-	uint64_t now = nfc_mesh_now(n->mesh);
-
 	if (n->pinged_ns && now - n->pinged_ns < PING_LOST_MS * 1000000ull)
 		return;
 	if (!send_one(n, n->load.to))
@@ -143,16 +141,17 @@ static void send_pings(struct mesh_node *n)
 
 static void pong_came(struct mesh_node *n, const struct nfc_packet *p)
 {
+	uint64_t now = nfc_mesh_now(n->mesh);
+
 	if (!n->pinged_ns || p->sequence != n->pings)
 		return; /* of a ping that was given up */
 	if (n->took_ns)
-		n->took_ns[n->load.count - n->left] = nfc_mesh_now(n->mesh) -
-						      n->pinged_ns;
+		n->took_ns[n->load.count - n->left] = now - n->pinged_ns;
 	n->pinged_ns = 0;
 	n->left--;
 	n->count[NFC_MESH_PONGS]++;
 	if (n->left)
-		send_pings(n);
+		send_pings(n, now);
 }
 
 bool nfc_mesh_deliver(void *self, const struct nfc_packet *p,
@@ -197,7 +196,7 @@ bool nfc_mesh_send_load(struct mesh_node *n)
 {
 	send_pongs(n);
 	if (n->left && n->load.kind == NFC_MESH_PING) {
-		send_pings(n);
+		send_pings(n, nfc_mesh_now(n->mesh));
 		return false;
 	}
 	for (uint32_t i = 0; i < INJECT && n->left; i++) {

@@ -71,6 +71,7 @@ CASE(shared_payloads_with_magic)
 		CHECK_EQ(h->sum.magic, i % 3 == 0);
 		nfc_link_consume(b, 0);
 	}
+	CHECK_EQ(b->rx.stored, 0);
 	link_rig_free(r);
 }
 
