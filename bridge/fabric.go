@@ -146,6 +146,8 @@ type FabricNodeState struct {
 	// Forwarded, Detours and Unreachable count packets of others that went on, those of
 	// anybody that left dimension order here, and those that were lost as no way led on.
 	Forwarded, Detours, Unreachable uint64
+	// Windows are those of its memory that there are now, and WindowBytes how much that is.
+	Windows, WindowBytes uint64
 	// PageHits and PageMisses count pages of its windows that requests found in the cache of
 	// those used last, and those that were looked up.
 	PageHits, PageMisses uint64

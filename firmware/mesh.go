@@ -176,6 +176,7 @@ func (m *Mesh) Read(node int) MeshState {
 		Denied: uint64(c.rma[C.NFC_RMA_REFUSED]), Doubles: uint64(c.rma[C.NFC_RMA_DOUBLES]),
 		Stale: uint64(c.rma[C.NFC_RMA_STALE]), Malformed: uint64(c.rma[C.NFC_RMA_MALFORMED]),
 		Crowded: uint64(c.rma[C.NFC_RMA_CROWDED]), Hits: uint64(c.hits), Misses: uint64(c.misses),
+		Windows: uint64(c.windows), WindowBytes: uint64(c.window_bytes),
 	}
 	for i := range s.Links {
 		l := &c.link[i]

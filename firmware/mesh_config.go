@@ -98,6 +98,8 @@ type MeshAccesses struct {
 	Served, Denied      uint64 // requests of others
 	Doubles, Stale      uint64 // requests that came again, before and after their end
 	Malformed, Crowded  uint64 // requests dropped
+	Windows             uint64 // of its memory, that there are
+	WindowBytes         uint64 // of those
 	Hits, Misses        uint64 // of the cache of pages
 }
 

@@ -82,17 +82,35 @@ func hostWindowRefused(t *testing.T, dev bridge.FabricNode, _ bridge.Fabric) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+// windowsThere counts the windows of all nodes that can be asked.
+func windowsThere(t *testing.T, f bridge.Fabric) (n, bytes uint64) {
+	s, err := f.State()
+	require.NoError(t, err)
+	for i := range s.Nodes {
+		n += s.Nodes[i].Windows
+		bytes += s.Nodes[i].WindowBytes
+	}
+	return n, bytes
+}
+
 // hostWindowBounds: so many windows and bytes, and room again for each that was revoked.
 func hostWindowBounds(t *testing.T, dev bridge.FabricNode, f bridge.Fabric) {
 	o := newHostOwner(t, dev)
 	r, err := dev.Alloc(bridge.HostWindowBytes)
 	require.NoError(t, err)
+	before, bytesBefore := windowsThere(t, o.fabric)
 	whole, err := o.fabric.Window(t.Context(), r.Bytes(), bridge.WindowRead)
 	require.NoError(t, err)
+	n, size := windowsThere(t, o.fabric)
+	require.EqualValues(t, 1, n-before)
+	require.EqualValues(t, bridge.HostWindowBytes, size-bytesBefore)
 	_, err = o.fabric.Window(t.Context(), o.memory[:1], bridge.WindowRead)
 	require.ErrorIs(t, err, bridge.ErrNoMemory)
 	whole.Revoke()
 	whole.Revoke()
+	n, size = windowsThere(t, o.fabric)
+	require.Equal(t, before, n)
+	require.Equal(t, bytesBefore, size)
 	require.NoError(t, r.Close())
 	for range 3 {
 		for i := range uint64(bridge.HostWindows) {

@@ -59,6 +59,7 @@ func (f *Fabric) State() (bridge.FabricState, error) {
 		}
 		s.Nodes[i] = bridge.FabricNodeState{
 			Word: words[i], Alive: n.Alive, Forwarded: n.Forwarded, Detours: n.Detours, Unreachable: n.Unreachable,
+			Windows: n.Access.Windows, WindowBytes: n.Access.WindowBytes,
 			PageHits: n.Access.Hits, PageMisses: n.Access.Misses,
 		}
 		for l, end := range n.Links {

@@ -31,6 +31,15 @@ func TestHostWindowsEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, f.Put(t.Context(), w.Remote(), 99, []byte{3}))
 	require.Equal(t, byte(3), mem[99])
+	windows := func() (n, bytes uint64) {
+		s, err := f.State()
+		require.NoError(t, err)
+		require.Zero(t, s.Nodes[1].Windows)
+		return s.Nodes[0].Windows, s.Nodes[0].WindowBytes
+	}
+	n, size := windows()
+	require.EqualValues(t, 1, n)
+	require.EqualValues(t, 100, size)
 	require.NoError(t, f.KillNode(w.Remote().Node, true))
 	bridgetest.NewEnv(t).Until("the node is dead", func() bool {
 		late, err := f.Window(t.Context(), mem, bridge.WindowRead)
@@ -44,6 +53,8 @@ func TestHostWindowsEnd(t *testing.T) {
 		return errors.Is(f.Put(t.Context(), w.Remote(), 0, []byte{3}), bridge.ErrNotSubscribed)
 	})
 	w.Revoke()
+	n, size = windows()
+	require.Zero(t, n+size)
 	w, err = f.Window(t.Context(), mem, bridge.WindowRead)
 	require.NoError(t, err)
 	require.NoError(t, dev.Close())

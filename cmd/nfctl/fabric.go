@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/units"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
 	"github.com/nfcomms/nfcomms/pkg/fabric"
@@ -43,6 +44,8 @@ type nodeRecord struct {
 	Forwarded   uint64          `json:"forwarded" doc:"packets of others that went on"`
 	Detours     uint64          `json:"detours" doc:"packets, its own too, that left dimension order there"`
 	Unreachable uint64          `json:"unreachable" doc:"packets that were lost because no way led on"`
+	Windows     uint64          `json:"windows" doc:"windows of its memory that there are, which others put to and get from"`
+	WindowBytes uint64          `json:"window_bytes" doc:"bytes of them"`
 	PageHits    uint64          `json:"page_hits" doc:"pages of its windows that puts and gets found in the cache of those used last"`
 	PageMisses  uint64          `json:"page_misses" doc:"pages that were not there, and looked up"`
 	Links       []linkEndRecord `json:"links" doc:"its links that lead to other nodes"`
@@ -243,6 +246,7 @@ func fabricOf(shape *nfcommsv1.GetFabricResponse, before, now []control.NodeRead
 		node := nodeRecord{
 			Node: n.GetAddress(), Alive: n.GetAlive(), Problems: append([]string{}, fabric.Diagnose(s.Nodes[i].Word)...),
 			Forwarded: n.GetForwarded(), Detours: n.GetDetours(), Unreachable: n.GetUnreachable(),
+			Windows: n.GetWindows(), WindowBytes: n.GetWindowBytes(),
 			PageHits: n.GetPageHits(), PageMisses: n.GetPageMisses(), Links: []linkEndRecord{},
 		}
 		for j, end := range n.GetLinks() {
@@ -316,8 +320,20 @@ func (r *fabricRecord) addRoute(ctx context.Context, c *control.Client, req *nfc
 	return nil
 }
 
+// windows adds up those of all nodes.
+func (r fabricRecord) windows() (n, bytes uint64) {
+	for i := range r.Nodes {
+		n += r.Nodes[i].Windows
+		bytes += r.Nodes[i].WindowBytes
+	}
+	return n, bytes
+}
+
 func (r fabricRecord) table(p *printer) {
 	p.printf("%s is node %s of a torus %s; links: %d normal, %d sick, %d broken, %d unknown\n",
 		r.Device, r.Node, r.Torus, r.Links.Normal, r.Links.Sick, r.Links.Broken, r.Links.Unknown)
+	if n, bytes := r.windows(); n > 0 {
+		p.printf("windows of memory of nodes: %d, %s\n", n, units.Exact(bytes))
+	}
 	_ = r.drawn.Text(p.w) // the writer is a buffer, which keeps its error
 }

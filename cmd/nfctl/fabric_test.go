@@ -15,6 +15,7 @@ import (
 	"github.com/nfcomms/nfcomms/internal/testcert"
 	"github.com/nfcomms/nfcomms/pkg/control"
 	"github.com/nfcomms/nfcomms/pkg/control/proto/nfcomms/v1"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
 // lateFabric has a broken link, and no time for a second call.
@@ -53,7 +54,17 @@ func TestFabricOfProcesses(t *testing.T) {
 		require.Equal(t, exitOK, r.code, "%v: %s%s", args, r.out, r.err)
 		return r.out
 	}
-	require.Contains(t, do("fabric", "--interval", "0"), "0 normal, 0 sick, 2 broken, 0 unknown")
+	drawn := do("fabric", "--interval", "0")
+	require.Contains(t, drawn, "0 normal, 0 sick, 2 broken, 0 unknown")
+	require.NotContains(t, drawn, "windows")
+	dev, err := nfcomms.Open(t.Context(), "shm:"+d.path)
+	require.NoError(t, err)
+	memory, err := dev.Alloc(4096)
+	require.NoError(t, err)
+	_, err = dev.Fabric().Window(t.Context(), memory.Bytes(), nfcomms.WindowRead)
+	require.NoError(t, err)
+	require.Contains(t, do("fabric", "--interval", "0"), "windows of memory of nodes: 1, 4 KiB\n")
+	require.NoError(t, dev.Close())
 	require.Contains(t, do("fabric", "link", "cut", "0.0.0", "x+"), "cut")
 	require.Contains(t, do("fabric", "link", "mend", "0.0.0", "x+"), "mended")
 	require.Contains(t, nfctl(t.Context(), t, "fabric", "link", "test", "0.0.0", "x+", "--device", "shm:"+d.path).err, "link")

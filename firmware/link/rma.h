@@ -73,6 +73,8 @@ struct nfc_rma_table {
 	struct nfc_rma_window window[NFC_RMA_WINDOWS];
 	uint16_t next_leaf[NFC_RMA_POOL];
 	uint8_t *leaf[NFC_RMA_POOL][NFC_RMA_LEAF];
+	uint32_t in_use; /* windows that there are … */
+	uint64_t bytes; /* … and of how much memory */
 	uint64_t hits, misses;
 };
 

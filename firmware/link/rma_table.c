@@ -98,6 +98,8 @@ int nfc_rma_add(struct nfc_rma_table *t, uint64_t key, uint64_t size,
 	w->access = access;
 	w->next = *bucket;
 	*bucket = (uint16_t)(w - t->window + 1);
+	t->in_use++;
+	t->bytes += size;
 	return 0;
 }
 
@@ -131,6 +133,8 @@ bool nfc_rma_remove(struct nfc_rma_table *t, uint64_t key)
 	w = &t->window[i - 1];
 	*link = w->next;
 	free_leaves(t, w);
+	t->in_use--;
+	t->bytes -= w->size;
 	w->key = 0;
 	w->next = t->free_window;
 	t->free_window = i;

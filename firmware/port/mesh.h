@@ -111,6 +111,7 @@ struct nfc_mesh_state {
 	uint64_t count[NFC_MESH_COUNTS];
 	uint64_t node[NFC_NODE_COUNTS];
 	uint64_t rma[NFC_RMA_COUNTS];
+	uint64_t windows, window_bytes; /* that there are */
 	uint64_t hits, misses; /* of the cache of pages */
 	struct nfc_mesh_link link[NFC_LINKS];
 };

@@ -160,6 +160,8 @@ void nfc_mesh_read(struct nfc_mesh *m, uint32_t node, struct nfc_mesh_state *out
 	memcpy(out->node, n->node.count, sizeof(out->node));
 	if (n->here) {
 		memcpy(out->rma, n->rma->count, sizeof(out->rma));
+		out->windows = n->rma->table.in_use;
+		out->window_bytes = n->rma->table.bytes;
 		out->hits = n->rma->table.hits;
 		out->misses = n->rma->table.misses;
 	}

@@ -21,6 +21,7 @@ struct model {
 	uint32_t access[KEYS];
 	uint8_t memory[KEYS][PAGES][NFC_RMA_PAGE];
 	uint32_t windows;
+	uint64_t bytes;
 };
 
 static uint64_t key_of(uint32_t i)
@@ -35,6 +36,7 @@ static void add_or_remove(struct nfc_rma_table *t, struct model *m, uint32_t i,
 		CHECK_EQ(nfc_rma_add(t, key_of(i), 1, NFC_RMA_READ),
 			 -NFC_EINVAL);
 		CHECK(nfc_rma_remove(t, key_of(i)));
+		m->bytes -= m->size[i];
 		m->size[i] = 0;
 		m->windows--;
 		return;
@@ -49,6 +51,7 @@ static void add_or_remove(struct nfc_rma_table *t, struct model *m, uint32_t i,
 		return;
 	}
 	m->windows++;
+	m->bytes += m->size[i];
 	CHECK_EQ(nfc_rma_add(t, key_of(i), m->size[i], m->access[i]), 0);
 	for (uint32_t p = 0; p * NFC_RMA_PAGE < m->size[i]; p++)
 		nfc_rma_map(t, key_of(i), p, m->memory[i][p]);
@@ -89,6 +92,7 @@ CASE(lookups_agree_with_a_model)
 
 		memset(m->size, 0, sizeof(m->size));
 		m->windows = 0;
+		m->bytes = 0;
 		t[lookup].lookup = lookup;
 		for (uint32_t n = 0; n < 20000; n++) {
 			uint32_t i, r;
@@ -98,6 +102,8 @@ CASE(lookups_agree_with_a_model)
 			r = (uint32_t)(random >> 40);
 			if (n % 5 == 0)
 				add_or_remove(&t[lookup], m, i, r);
+			CHECK_EQ(t[lookup].in_use, m->windows);
+			CHECK_EQ(t[lookup].bytes, m->bytes);
 			look(&t[lookup], m, i, r % (6 * NFC_RMA_PAGE),
 			     1 + r % 5000, 1 + (r >> 13) % 2);
 			look(&t[lookup], m, i, UINT64_MAX - r % 9000,

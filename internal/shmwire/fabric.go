@@ -21,6 +21,7 @@ type beginning struct {
 type node struct {
 	Word, Alive                     uint32
 	Forwarded, Detours, Unreachable uint64
+	Windows, WindowBytes            uint64
 	PageHits, PageMisses            uint64
 	Links                           [bridge.FabricLinks]link
 }
@@ -45,7 +46,7 @@ func EncodeState(s *bridge.FabricState) []byte {
 		n := &s.Nodes[i]
 		nodes[i] = node{
 			Word: uint32(n.Word), Forwarded: n.Forwarded, Detours: n.Detours, Unreachable: n.Unreachable,
-			PageHits: n.PageHits, PageMisses: n.PageMisses,
+			Windows: n.Windows, WindowBytes: n.WindowBytes, PageHits: n.PageHits, PageMisses: n.PageMisses,
 		}
 		if n.Alive {
 			nodes[i].Alive = 1
@@ -94,7 +95,8 @@ func ParseState(data []byte) (s bridge.FabricState, err error) {
 func (n *node) state() bridge.FabricNodeState {
 	s := bridge.FabricNodeState{
 		Word: abi.Diagnostic(n.Word), Alive: n.Alive != 0,
-		Forwarded: n.Forwarded, Detours: n.Detours, Unreachable: n.Unreachable, PageHits: n.PageHits, PageMisses: n.PageMisses,
+		Forwarded: n.Forwarded, Detours: n.Detours, Unreachable: n.Unreachable,
+		Windows: n.Windows, WindowBytes: n.WindowBytes, PageHits: n.PageHits, PageMisses: n.PageMisses,
 	}
 	for l, e := range n.Links {
 		s.Links[l] = bridge.FabricLinkState{

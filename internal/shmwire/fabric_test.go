@@ -13,7 +13,7 @@ import (
 // TestStateOnTheWire: what is written is read; anything shorter, longer or of no torus is refused.
 func TestStateOnTheWire(t *testing.T) {
 	s := bridge.FabricState{Side: [3]int{2, 1, 1}, Node: abi.MakeNode(1, 0, 0), Nodes: make([]bridge.FabricNodeState, 2)}
-	s.Nodes[1] = bridge.FabricNodeState{Word: 0x80000001, Alive: true, Forwarded: 1, Detours: 2, Unreachable: 3, PageHits: 11, PageMisses: 12}
+	s.Nodes[1] = bridge.FabricNodeState{Word: 0x80000001, Alive: true, Forwarded: 1, Detours: 2, Unreachable: 3, Windows: 13, WindowBytes: 14, PageHits: 11, PageMisses: 12}
 	s.Nodes[1].Links[5] = bridge.FabricLinkState{
 		Joined: true, Up: true, Level: abi.Sick, Medium: bridge.MediumUDP, Window: 4, RoundTrip: time.Second, BytesSent: 5, BytesReceived: 6, Packets: 7,
 		Repeated: 8, Errors: 9, Restarts: 10,

@@ -109,7 +109,7 @@ func nodeOf(s *fabric.Snapshot, state *nfcomms.FabricState, index int) *nfcommsv
 	m := &nfcommsv1.Node{
 		Address: at.String(), Diagnostic: diagnostic(n.Word), Alive: n.Alive,
 		Forwarded: n.Forwarded, Detours: n.Detours, Unreachable: n.Unreachable,
-		PageHits: n.PageHits, PageMisses: n.PageMisses,
+		PageHits: n.PageHits, PageMisses: n.PageMisses, Windows: n.Windows, WindowBytes: n.WindowBytes,
 	}
 	for l := range fabric.Links {
 		to := s.Torus.Neighbour(at, l)

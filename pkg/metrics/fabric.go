@@ -17,7 +17,11 @@ import (
 var (
 	fabricNodes = fabricDesc("nodes", "Nodes of the fabric, by their state as the device's node knows it.", "state")
 	fabricLinks = fabricDesc("links", "Links of the fabric, each counted once, by the worse of what both ends report.", "state")
-	fabricSums  = [...]*prometheus.Desc{
+	fabricNow   = [...]*prometheus.Desc{
+		nowWindows:     fabricDesc("windows", "Windows of memory of nodes that there are, which others put to and get from."),
+		nowWindowBytes: fabricDesc("window_bytes", "Bytes of those windows."),
+	}
+	fabricSums = [...]*prometheus.Desc{
 		sumBytes:       fabricDesc("link_bytes_total", "Bytes of packets that left by links, once for each link of their way."),
 		sumPackets:     fabricDesc("link_packets_total", "Packets that left by links, once for each link of their way."),
 		sumRepeated:    fabricDesc("repeated_packets_total", "Packets that links sent again."),
@@ -29,10 +33,17 @@ var (
 		sumPageHits:    fabricDesc("window_page_hits_total", "Pages of windows that puts and gets found in the cache of those used last."),
 		sumPageMisses:  fabricDesc("window_page_misses_total", "Pages of windows that were not in that cache, and looked up."),
 	}
-	fabricDescs = append([]*prometheus.Desc{fabricNodes, fabricLinks}, fabricSums[:]...)
+	fabricDescs = slices.Concat([]*prometheus.Desc{fabricNodes, fabricLinks}, fabricNow[:], fabricSums[:])
 )
 
-// What is added up over all nodes.
+// What there is now at all nodes.
+const (
+	nowWindows = iota
+	nowWindowBytes
+	nowCount
+)
+
+// What is counted at all nodes.
 const (
 	sumBytes = iota
 	sumPackets
@@ -47,7 +58,7 @@ const (
 	sumCount
 )
 
-// fabricsMost is how many devices have fabric series of their own: 18 each.
+// fabricsMost is how many devices have fabric series of their own: 20 each.
 const fabricsMost = 32
 
 func fabricDesc(name, help string, labels ...string) *prometheus.Desc {
@@ -55,7 +66,7 @@ func fabricDesc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 // NewFabricCollector returns a collector of the fabrics that the devices are nodes
-// of, which devices lists as for NewCollector: 18 series for a device, however many
+// of, which devices lists as for NewCollector: 20 series for a device, however many
 // nodes there are, and for 32 devices at most. Those that come after these by name
 // are added up under the name Overflow. Counters of a node that began anew go on.
 func NewFabricCollector(devices func() iter.Seq2[string, *nfcomms.Device]) prometheus.Collector {
@@ -79,6 +90,7 @@ type fabricTable struct {
 // fabricPage is what a name shows.
 type fabricPage struct {
 	nodes, links [fabric.States]int
+	now          [nowCount]uint64
 	sums         [sumCount]uint64
 }
 
@@ -173,6 +185,10 @@ func (p *fabricPage) add(s *bridge.FabricState, t *fabricTable) {
 		p.nodes[i] += nodes[i]
 		p.links[i] += links[i]
 	}
+	for i := range s.Nodes {
+		p.now[nowWindows] += s.Nodes[i].Windows
+		p.now[nowWindowBytes] += s.Nodes[i].WindowBytes
+	}
 	for i, v := range t.sums {
 		p.sums[i] += v
 	}
@@ -182,6 +198,9 @@ func (p *fabricPage) send(ch chan<- prometheus.Metric, name string) {
 	for state := range fabric.States {
 		ch <- prometheus.MustNewConstMetric(fabricNodes, gauge, float64(p.nodes[state]), name, state.String())
 		ch <- prometheus.MustNewConstMetric(fabricLinks, gauge, float64(p.links[state]), name, state.String())
+	}
+	for i, v := range p.now {
+		ch <- prometheus.MustNewConstMetric(fabricNow[i], gauge, float64(v), name)
 	}
 	for i, v := range p.sums {
 		ch <- prometheus.MustNewConstMetric(fabricSums[i], counter, float64(v), name)

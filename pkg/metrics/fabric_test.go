@@ -74,8 +74,16 @@ func TestFabrics(t *testing.T) {
 	require.EqualValues(t, 1000, at("link_bytes_total"), "the node is dead")
 	f.state.Nodes[0].Links[0].BytesSent = 300
 	f.state.Nodes[0].PageHits, f.state.Nodes[1].PageMisses = 5, 6
+	f.state.Nodes[0].Windows, f.state.Nodes[0].WindowBytes = 1, 96
+	f.state.Nodes[1].Windows, f.state.Nodes[1].WindowBytes = 2, 4000
 	got = scrapeOnce(t, c)
 	require.EqualValues(t, 5, at("window_page_hits_total"))
+	require.EqualValues(t, 3, at("windows"))
+	require.EqualValues(t, 4096, at("window_bytes"))
+	f.state.Nodes[1].Windows, f.state.Nodes[1].WindowBytes = 0, 0
+	got = scrapeOnce(t, c)
+	require.EqualValues(t, 1, at("windows"), "what there is now")
+	require.EqualValues(t, 96, at("window_bytes"))
 	require.EqualValues(t, 6, at("window_page_misses_total"))
 	require.EqualValues(t, 1300, at("link_bytes_total"), "it began anew")
 
@@ -86,7 +94,7 @@ func TestFabrics(t *testing.T) {
 	require.Empty(t, problems)
 	n, err := testutil.GatherAndCount(reg)
 	require.NoError(t, err)
-	require.Equal(t, 18, n)
+	require.Equal(t, 20, n)
 	page, err := os.ReadFile("../../docs/fabric.md")
 	require.NoError(t, err)
 	for _, d := range fabricDescs {
@@ -118,5 +126,5 @@ func TestFabricsAreBounded(t *testing.T) {
 	require.EqualValues(t, 2*(100-fabricsMost+1), value(t, got, "nfcomms_fabric_nodes", "device", Overflow, "state", "normal"))
 	n, err := testutil.GatherAndCount(func() *prometheus.Registry { r := prometheus.NewRegistry(); r.MustRegister(c); return r }())
 	require.NoError(t, err)
-	require.Equal(t, 18*(fabricsMost+1), n)
+	require.Equal(t, 20*(fabricsMost+1), n)
 }

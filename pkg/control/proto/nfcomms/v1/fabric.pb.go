@@ -232,7 +232,11 @@ type Node struct {
 	// Pages of its windows that puts and gets found in the cache of those used last.
 	PageHits uint64 `protobuf:"varint,8,opt,name=page_hits,json=pageHits,proto3" json:"page_hits,omitempty"`
 	// Pages that were not there, and looked up.
-	PageMisses    uint64 `protobuf:"varint,9,opt,name=page_misses,json=pageMisses,proto3" json:"page_misses,omitempty"`
+	PageMisses uint64 `protobuf:"varint,9,opt,name=page_misses,json=pageMisses,proto3" json:"page_misses,omitempty"`
+	// Windows of its memory that there are.
+	Windows uint64 `protobuf:"varint,10,opt,name=windows,proto3" json:"windows,omitempty"`
+	// Bytes of them.
+	WindowBytes   uint64 `protobuf:"varint,11,opt,name=window_bytes,json=windowBytes,proto3" json:"window_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -326,6 +330,20 @@ func (x *Node) GetPageHits() uint64 {
 func (x *Node) GetPageMisses() uint64 {
 	if x != nil {
 		return x.PageMisses
+	}
+	return 0
+}
+
+func (x *Node) GetWindows() uint64 {
+	if x != nil {
+		return x.Windows
+	}
+	return 0
+}
+
+func (x *Node) GetWindowBytes() uint64 {
+	if x != nil {
+		return x.WindowBytes
 	}
 	return 0
 }
@@ -1225,7 +1243,7 @@ const file_nfcomms_v1_fabric_proto_rawDesc = "" +
 	"\n" +
 	"STATE_SICK\x10\x02\x12\x10\n" +
 	"\fSTATE_BROKEN\x10\x03\x12\x11\n" +
-	"\rSTATE_UNKNOWN\x10\x04\"\xb2\x02\n" +
+	"\rSTATE_UNKNOWN\x10\x04\"\xef\x02\n" +
 	"\x04Node\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12:\n" +
 	"\n" +
@@ -1238,7 +1256,10 @@ const file_nfcomms_v1_fabric_proto_rawDesc = "" +
 	"\x05links\x18\a \x03(\v2\x10.nfcomms.v1.LinkR\x05links\x12\x1b\n" +
 	"\tpage_hits\x18\b \x01(\x04R\bpageHits\x12\x1f\n" +
 	"\vpage_misses\x18\t \x01(\x04R\n" +
-	"pageMisses\"j\n" +
+	"pageMisses\x12\x18\n" +
+	"\awindows\x18\n" +
+	" \x01(\x04R\awindows\x12!\n" +
+	"\fwindow_bytes\x18\v \x01(\x04R\vwindowBytes\"j\n" +
 	"\n" +
 	"LinkCounts\x12\x16\n" +
 	"\x06normal\x18\x01 \x01(\x05R\x06normal\x12\x12\n" +
