@@ -131,3 +131,82 @@ void side_failed(struct side *s, uint32_t type, enum nfc_status status)
 	host_expect_ack(s->rig, s->channel, type, s->direction, s->id,
 			NFC_STATE_FAILED, status);
 }
+
+void side_whole(struct pair *p, uint64_t size, uint64_t from, uint64_t to)
+{
+	struct side give = side_gives(p, size, from),
+		    take = side_takes(p, size, to);
+
+	side_moved(&give, &take);
+	side_fin(&take);
+	side_committed(&give);
+	CHECK_EQ(nfc_counter_sum(p->near->dev->host[0], NFC_COUNT_PARKED), 0);
+	host_expect_nothing(p->near, p->at_near);
+	host_expect_nothing(p->far, p->at_far);
+}
+
+/* ---- pages ---- */
+
+void pair_pages(struct nfc_config *c)
+{
+	pair_hosts(c);
+	c->eager = 4;
+	c->runs = 1;
+}
+
+void pair_eager(struct pair *p)
+{
+	host_hello(p->near, NFC_CAP_EAGER | NFC_CAP_RUNS);
+	host_hello(p->far, NFC_CAP_EAGER | NFC_CAP_RUNS);
+}
+
+struct pair pair_copying(void (*change)(struct nfc_config *c), bool copies)
+{
+	struct pair p = pair_new(change);
+
+	if (!copies)
+		p.near->port.dma_copy = NULL;
+	return p;
+}
+
+uint64_t side_send_eager(struct rig *r, uint32_t channel, uint32_t direction,
+			 uint64_t id, const uint8_t *buf, uint64_t size)
+{
+	struct nfc_eager e = { .transaction = id, .size = size };
+	uint64_t count = 0;
+
+	for (uint64_t at = 0; at < size; count++) {
+		uint64_t bus = (uintptr_t)buf + at, n = PAGE - bus % PAGE;
+
+		n = n < size - at ? n : size - at;
+		e.entry[count] = nfc_entry(bus, n);
+		at += n;
+	}
+	host_put(r, channel, NFC_TYPE_EAGER,
+		 count | (direction == NFC_D2H ? NFC_LIST_D2H : 0), id, &e);
+	return id;
+}
+
+static struct side by_pages(struct pair *p, enum nfc_direction direction,
+			    uint64_t size, uint64_t into)
+{
+	struct side s = side_new(p, direction, size, into);
+
+	s.id = side_send_eager(s.rig, s.channel, direction,
+			       s.rig->channel[s.channel].next[direction]++,
+			       s.buf, size);
+	return s;
+}
+
+struct side side_gives_pages(struct pair *p, uint64_t size, uint64_t into)
+{
+	return by_pages(p, NFC_H2D, size, into);
+}
+
+struct side side_posts(struct pair *p, uint64_t size, uint64_t into)
+{
+	struct side s = by_pages(p, NFC_D2H, size, into);
+
+	rig_step(p->far);
+	return s;
+}

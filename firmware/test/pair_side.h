@@ -36,5 +36,19 @@ void side_moved(struct side *give, struct side *take);
 void side_committed(struct side *give);
 void side_fin(struct side *s);
 void side_failed(struct side *s, uint32_t type, enum nfc_status status);
+/* A whole one, and nothing is parked or moves after it. */
+void side_whole(struct pair *p, uint64_t size, uint64_t from, uint64_t to);
+
+/* A device that takes transfers with their pages, for pair_new(), and hosts that use it. */
+void pair_pages(struct nfc_config *c);
+void pair_eager(struct pair *p);
+/* Ports differ in it: by way of the device, where they cannot copy. */
+struct pair pair_copying(void (*change)(struct nfc_config *c), bool copies);
+/* EAGER with what a buffer has of pages. */
+uint64_t side_send_eager(struct rig *r, uint32_t channel, uint32_t direction,
+			 uint64_t id, const uint8_t *buf, uint64_t size);
+/* The near host gives pages; the far host has pages for the next one. */
+struct side side_gives_pages(struct pair *p, uint64_t size, uint64_t into);
+struct side side_posts(struct pair *p, uint64_t size, uint64_t into);
 
 #endif

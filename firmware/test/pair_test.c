@@ -6,43 +6,6 @@
 
 enum { KIB = 1024 };
 
-static void with_pages(struct nfc_config *c)
-{
-	pair_hosts(c);
-	c->eager = 4;
-	c->runs = 1;
-}
-
-static void both_eager(struct pair *p)
-{
-	host_hello(p->near, NFC_CAP_EAGER | NFC_CAP_RUNS);
-	host_hello(p->far, NFC_CAP_EAGER | NFC_CAP_RUNS);
-}
-
-/* Ports differ in it: by way of the device, where they cannot copy. */
-static struct pair pair_of(void (*change)(struct nfc_config *c), bool copies)
-{
-	struct pair p = pair_new(change);
-
-	if (!copies)
-		p.near->port.dma_copy = NULL;
-	return p;
-}
-
-/* A whole one, and nothing is parked or moves after it. */
-static void whole(struct pair *p, uint64_t size, uint64_t from, uint64_t to)
-{
-	struct side give = side_gives(p, size, from),
-		    take = side_takes(p, size, to);
-
-	side_moved(&give, &take);
-	side_fin(&take);
-	side_committed(&give);
-	CHECK_EQ(nfc_counter_sum(p->near->dev->host[0], NFC_COUNT_PARKED), 0);
-	host_expect_nothing(p->near, p->at_near);
-	host_expect_nothing(p->far, p->at_far);
-}
-
 CASE(lists_meet_lists)
 {
 	static const uint64_t size[] = { 1,	    2,	      PAGE,
@@ -51,12 +14,13 @@ CASE(lists_meet_lists)
 	static const uint64_t into[] = { 0, 1, 8, 4095 };
 
 	for (int copies = 0; copies < 2; copies++) {
-		struct pair p = pair_of(pair_hosts, copies);
+		struct pair p = pair_copying(pair_hosts, copies);
 		uint64_t sum = 0;
 
 		for (size_t i = 0; i < sizeof(size) / sizeof(*size); i++)
 			for (int a = 0; a < 16; a++, sum += size[i])
-				whole(&p, size[i], into[a / 4], into[a % 4]);
+				side_whole(&p, size[i], into[a / 4],
+					   into[a % 4]);
 		CHECK_EQ(p.near->bad_dma, 0);
 		CHECK_EQ(p.near->copied, copies ? sum : 0);
 		CHECK_EQ(p.near->dma_bytes, copies ? 0 : 2 * sum);
@@ -68,11 +32,11 @@ CASE(lists_meet_lists)
 /* Which of the two writes runs is its own affair. */
 CASE(runs_meet_entries)
 {
-	struct pair p = pair_new(with_pages);
+	struct pair p = pair_new(pair_pages);
 	struct side give, take;
 	uint64_t run;
 
-	both_eager(&p);
+	pair_eager(&p);
 	give = side_gives(&p, 100000, 0);
 	run = nfc_run((uintptr_t)give.buf, 25);
 	host_runs(p.near, p.at_near, NFC_H2D, give.id, &run, 1, 0, 0);
@@ -113,50 +77,6 @@ CASE(a_commit_without_the_bytes)
 
 /* ---- pages ---- */
 
-/* EAGER with what a buffer has of pages. */
-static uint64_t send_eager(struct rig *r, uint32_t channel, uint32_t direction,
-			   uint64_t id, const uint8_t *buf, uint64_t size)
-{
-	struct nfc_eager e = { .transaction = id, .size = size };
-	uint64_t count = 0;
-
-	for (uint64_t at = 0; at < size; count++) {
-		uint64_t bus = (uintptr_t)buf + at, n = PAGE - bus % PAGE;
-
-		n = n < size - at ? n : size - at;
-		e.entry[count] = nfc_entry(bus, n);
-		at += n;
-	}
-	host_put(r, channel, NFC_TYPE_EAGER,
-		 count | (direction == NFC_D2H ? NFC_LIST_D2H : 0), id, &e);
-	return id;
-}
-
-static struct side by_pages(struct pair *p, enum nfc_direction direction,
-			    uint64_t size, uint64_t into)
-{
-	struct side s = side_new(p, direction, size, into);
-
-	s.id = send_eager(s.rig, s.channel, direction,
-			  s.rig->channel[s.channel].next[direction]++, s.buf,
-			  size);
-	return s;
-}
-
-static struct side gives_pages(struct pair *p, uint64_t size, uint64_t into)
-{
-	return by_pages(p, NFC_H2D, size, into);
-}
-
-/* The far host has pages for the next one. */
-static struct side posts(struct pair *p, uint64_t size, uint64_t into)
-{
-	struct side s = by_pages(p, NFC_D2H, size, into);
-
-	rig_step(p->far);
-	return s;
-}
-
 static void took(struct side *take)
 {
 	host_expect_ack(take->rig, take->channel, NFC_TYPE_ACK, NFC_D2H,
@@ -165,19 +85,20 @@ static void took(struct side *take)
 
 static void meet_by_pages(bool copies)
 {
-	struct pair p = pair_of(with_pages, copies);
+	struct pair p = pair_copying(pair_pages, copies);
 
-	both_eager(&p);
+	pair_eager(&p);
 	for (uint64_t size = 1; size <= 3 * PAGE; size += 1234) {
-		struct side take = posts(&p, size, 3), give, late;
+		struct side take = side_posts(&p, size, 3), give, late;
 
-		give = gives_pages(&p, size, 5);
+		give = side_gives_pages(&p, size, 5);
 		took(&take);
 		side_committed(&give);
 		CHECK(!memcmp(give.buf, take.buf, size));
-		give = gives_pages(&p, size, 5);
+		give = side_gives_pages(&p, size, 5);
 		late = side_takes(&p, size, 7);
-		send_eager(p.far, p.at_far, NFC_D2H, late.id, late.buf, size);
+		side_send_eager(p.far, p.at_far, NFC_D2H, late.id, late.buf,
+				size);
 		took(&late);
 		side_committed(&give);
 		CHECK(!memcmp(give.buf, late.buf, size));
@@ -194,16 +115,16 @@ CASE(pages_meet_pages)
 
 CASE(pages_meet_lists)
 {
-	struct pair p = pair_new(with_pages);
+	struct pair p = pair_new(pair_pages);
 	struct side give, take;
 
-	both_eager(&p);
-	give = gives_pages(&p, 9000, 5);
+	pair_eager(&p);
+	give = side_gives_pages(&p, 9000, 5);
 	take = side_takes(&p, 9000, 0);
 	side_moved(&give, &take);
 	side_fin(&take);
 	side_committed(&give);
-	take = posts(&p, 16 * KIB, 0);
+	take = side_posts(&p, 16 * KIB, 0);
 	give = side_gives(&p, 16 * KIB, 9);
 	side_feed(&give);
 	took(&take);
@@ -215,11 +136,11 @@ CASE(pages_meet_lists)
 /* Pages for another size are void, as those for a process's transfer are. */
 CASE(pages_that_do_not_fit)
 {
-	struct pair p = pair_new(with_pages);
+	struct pair p = pair_new(pair_pages);
 	struct side give, take;
 
-	both_eager(&p);
-	posts(&p, 100, 0);
+	pair_eager(&p);
+	side_posts(&p, 100, 0);
 	p.far->channel[p.at_far].next[NFC_D2H]--;
 	give = side_gives(&p, 200, 0);
 	take = side_takes(&p, 200, 0);
@@ -239,11 +160,11 @@ CASE(pages_that_do_not_fit)
 /* Who has pages there may not wait for lists without an end: its device would count as lost. */
 CASE(pages_wait_so_long_for_lists)
 {
-	struct pair p = pair_new(with_pages);
+	struct pair p = pair_new(pair_pages);
 	struct side give, take;
 
-	both_eager(&p);
-	take = posts(&p, 12 * KIB, 0);
+	pair_eager(&p);
+	take = side_posts(&p, 12 * KIB, 0);
 	give = side_gives(&p, 12 * KIB, 0);
 	host_expect_nothing(p.far, p.at_far);
 	rig_advance(p.near, ANSWER_NS - MS);
@@ -252,321 +173,6 @@ CASE(pages_wait_so_long_for_lists)
 	side_failed(&take, NFC_TYPE_ERROR, NFC_EABORTED);
 	side_failed(&give, NFC_TYPE_ERROR, NFC_EABORTED);
 	pair_works(&p);
-	pair_free(&p);
-}
-
-/* ---- who ends it early ---- */
-
-CASE(given_back_before_it_is_taken)
-{
-	struct pair p = pair_new(with_pages);
-	struct side give = side_gives(&p, 100000, 0),
-		    take = side_takes(&p, 100000, 0);
-
-	host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
-	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, take.id);
-	host_expect_nothing(p.near, p.at_near);
-	host_note(p.far, p.at_far, NFC_TYPE_WITHDRAWN, NFC_D2H, take.id);
-	side_failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
-	both_eager(&p);
-	give = gives_pages(&p, 100, 0);
-	take = side_takes(&p, 100, 0);
-	host_note(p.near, p.at_near, NFC_TYPE_WITHDRAW, NFC_H2D, give.id);
-	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, take.id);
-	host_note(p.far, p.at_far, NFC_TYPE_WITHDRAWN, NFC_D2H, take.id);
-	host_expect_note(p.near, p.at_near, NFC_TYPE_WITHDRAWN, NFC_H2D,
-			 give.id);
-	whole(&p, 100000, 0, 0);
-	pair_free(&p);
-}
-
-/* An abort that crosses the first list still ends it. */
-CASE(aborted_as_it_is_taken)
-{
-	struct pair p = pair_new(with_pages);
-	struct side give = side_gives(&p, 100000, 0),
-		    take = side_takes(&p, 100000, 0);
-
-	host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
-	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, take.id);
-	side_feed(&take);
-	side_failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
-	side_failed(&take, NFC_TYPE_ERROR, NFC_EABORTED);
-	both_eager(&p);
-	give = gives_pages(&p, 9000, 0);
-	take = side_takes(&p, 9000, 0);
-	host_note(p.near, p.at_near, NFC_TYPE_WITHDRAW, NFC_H2D, give.id);
-	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, take.id);
-	side_feed(&take);
-	host_expect_note(p.near, p.at_near, NFC_TYPE_WITHDRAWN, NFC_H2D,
-			 give.id);
-	side_failed(&take, NFC_TYPE_ERROR, NFC_EABORTED);
-	whole(&p, 100000, 0, 0);
-	pair_free(&p);
-}
-
-/* Half of it has moved. */
-static void halfway(struct pair *p, struct side *give, struct side *take)
-{
-	*give = side_gives(p, 400000, 0);
-	*take = side_takes(p, 400000, 0);
-	host_send_lists(p->near, p->at_near, NFC_H2D, give->id, give->buf,
-			give->size, 0, 3);
-	give->sent = 3;
-	host_send_lists(p->far, p->at_far, NFC_D2H, take->id, take->buf,
-			take->size, 0, 6);
-	take->sent = 6;
-	rig_step(p->near);
-	side_hear(give);
-	side_hear(take);
-}
-
-CASE(aborted_on_its_way)
-{
-	struct pair p = pair_new(pair_hosts);
-	struct side give, take;
-	struct nfc_ack ack;
-
-	halfway(&p, &give, &take);
-	host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
-	ack = host_expect_ack(p.near, p.at_near, NFC_TYPE_ABORTED, NFC_H2D,
-			      give.id, NFC_STATE_FAILED, NFC_EABORTED);
-	CHECK_EQ(ack.processed, 18 * PAGE);
-	side_failed(&take, NFC_TYPE_ERROR, NFC_EABORTED);
-	halfway(&p, &give, &take);
-	host_note(p.far, p.at_far, NFC_TYPE_ABORT, NFC_D2H, take.id);
-	side_failed(&take, NFC_TYPE_ABORTED, NFC_EABORTED);
-	side_failed(&give, NFC_TYPE_ERROR, NFC_EABORTED);
-	whole(&p, 100000, 0, 0);
-	pair_free(&p);
-}
-
-/* All has moved: who takes has the last word, and the other waits for it. */
-CASE(aborted_when_all_has_moved)
-{
-	struct pair p = pair_new(pair_hosts);
-
-	for (int taken = 0; taken < 2; taken++) {
-		struct side give = side_gives(&p, 50000, 0);
-		struct side take = side_takes(&p, 50000, 0);
-
-		side_moved(&give, &take);
-		host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
-		host_expect_nothing(p.near, p.at_near);
-		host_note(p.far, p.at_far, taken ? NFC_TYPE_FIN : NFC_TYPE_ABORT,
-			  NFC_D2H, take.id);
-		if (taken) {
-			side_committed(&give);
-			continue;
-		}
-		side_failed(&take, NFC_TYPE_ABORTED, NFC_EABORTED);
-		side_failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
-	}
-	pair_works(&p);
-	pair_free(&p);
-}
-
-/* The commit stands, also before its host was told. */
-CASE(aborted_as_it_is_committed)
-{
-	struct pair p = pair_new(pair_hosts);
-
-	for (int first = 0; first < 2; first++) {
-		struct side give = side_gives(&p, 50000, 0);
-		struct side take = side_takes(&p, 50000, 0);
-
-		side_moved(&give, &take);
-		if (first)
-			side_fin(&take);
-		host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
-		if (!first)
-			side_fin(&take);
-		side_committed(&give);
-	}
-	pair_works(&p);
-	pair_free(&p);
-}
-
-CASE(a_host_that_does_not_say)
-{
-	struct pair p = pair_new(pair_hosts);
-	struct side give = side_gives(&p, 50000, 0),
-		    take = side_takes(&p, 50000, 0);
-
-	side_moved(&give, &take);
-	rig_advance(p.near, 10ull * ANSWER_NS); /* nobody asked */
-	host_expect_nothing(p.near, p.at_near);
-	host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
-	host_expect_nothing(p.near, p.at_near);
-	rig_advance(p.near, ANSWER_NS - MS);
-	host_expect_nothing(p.near, p.at_near);
-	rig_advance(p.near, 2 * MS);
-	side_failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
-	host_expect_close(p.near, p.at_near, 3);
-	host_expect_close(p.far, p.at_far, 3);
-	side_fin(&take);
-	host_expect_nothing(p.near, p.at_near);
-	pair_free(&p);
-}
-
-CASE(a_target_has_its_time_for_transfers)
-{
-	struct pair p = pair_new(pair_hosts);
-	uint64_t sent = host_begin(p.near, p.at_near, 5000, 10 * MS);
-	uint64_t id = side_takes(&p, 5000, 0).id;
-
-	rig_advance(p.near, 20 * MS);
-	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, id);
-	host_note(p.far, p.at_far, NFC_TYPE_WITHDRAWN, NFC_D2H, id);
-	host_expect_ack(p.near, p.at_near, NFC_TYPE_ERROR, NFC_H2D, sent,
-			NFC_STATE_FAILED, NFC_ETIMEOUT);
-	whole(&p, 100000, 0, 0);
-	pair_free(&p);
-}
-
-/* ---- closes and deaths ---- */
-
-CASE(closed_on_its_way)
-{
-	for (int far = 0; far < 2; far++) {
-		struct pair p = pair_new(pair_hosts);
-		struct side give, take;
-		struct nfc_slot slot;
-
-		halfway(&p, &give, &take);
-		if (far)
-			host_close(p.far, p.at_far, 1 << NFC_D2H);
-		else
-			host_close(p.near, p.at_near, 1 << NFC_H2D);
-		rig_step(p.near);
-		for (int i = 0; i < 2; i++) {
-			struct side *s = i ? &take : &give;
-
-			while (host_take(s->rig, s->channel, &slot))
-				if (nfc_header_type(slot.header) ==
-				    NFC_TYPE_ERROR)
-					s->type = NFC_TYPE_ERROR;
-			CHECK_EQ(s->type, NFC_TYPE_ERROR);
-		}
-		pair_free(&p);
-	}
-}
-
-/* What was offered is not there any more when the other host takes it. */
-CASE(closed_as_it_is_taken)
-{
-	for (int pages = 0; pages < 2; pages++) {
-		struct pair p = pair_new(with_pages);
-		struct side give, take;
-
-		both_eager(&p);
-		give = side_gives(&p, 5000, 0);
-		take = side_takes(&p, 5000, 0);
-		host_close(p.near, p.at_near, 1 << NFC_H2D);
-		host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H,
-				 take.id);
-		host_expect_close(p.far, p.at_far, 1 << NFC_D2H);
-		if (pages)
-			send_eager(p.far, p.at_far, NFC_D2H, take.id, take.buf,
-				   take.size);
-		else
-			side_feed(&take);
-		side_failed(&take, NFC_TYPE_ERROR, NFC_ECLOSED);
-		host_expect_nothing(p.near, give.channel);
-		pair_free(&p);
-	}
-}
-
-/* The same when there is no other host any more. */
-CASE(taken_from_nobody)
-{
-	static const uint32_t type[] = { NFC_TYPE_IND_LIST, NFC_TYPE_EAGER,
-					 NFC_TYPE_ABORT, NFC_TYPE_FIN };
-
-	for (size_t i = 0; i < sizeof(type) / sizeof(*type); i++) {
-		struct pair p = pair_new(with_pages);
-		struct side take;
-
-		both_eager(&p);
-		side_gives(&p, 5000, 0);
-		take = side_takes(&p, 5000, 0);
-		host_close(p.near, p.at_near, 3);
-		rig_step(p.near);
-		host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H,
-				 take.id);
-		p.far->received_count = 0; /* closes */
-		if (type[i] == NFC_TYPE_IND_LIST)
-			side_feed(&take);
-		else if (type[i] == NFC_TYPE_EAGER)
-			send_eager(p.far, p.at_far, NFC_D2H, take.id, take.buf,
-				   take.size);
-		else
-			host_note(p.far, p.at_far, type[i], NFC_D2H, take.id);
-		rig_step(p.far);
-		if (type[i] == NFC_TYPE_ABORT)
-			side_failed(&take, NFC_TYPE_ABORTED, NFC_EABORTED);
-		else if (type[i] != NFC_TYPE_FIN)
-			side_failed(&take, NFC_TYPE_ERROR, NFC_ECLOSED);
-		p.far->received_count = 0;
-		host_close(p.far, p.at_far, 3);
-		host_expect_close(p.far, p.at_far, 3);
-		pair_free(&p);
-	}
-}
-
-CASE(a_host_goes_on_its_way)
-{
-	for (int i = 0; i < 8; i++) {
-		struct pair p = pair_of(pair_hosts, i / 4);
-		struct nfc_device *dev = p.near->dev;
-		struct side give, take;
-
-		if (i % 4 < 2) {
-			halfway(&p, &give, &take);
-		} else { /* all has moved */
-			give = side_gives(&p, 50000, 0);
-			take = side_takes(&p, 50000, 0);
-			side_moved(&give, &take);
-		}
-		if (i % 2) { /* the one that takes */
-			rig_detach(p.far);
-			p.far = NULL;
-			side_failed(&give, NFC_TYPE_ERROR, NFC_ECLOSED);
-			host_expect_close(p.near, p.at_near, 3);
-		} else {
-			nfc_host_detach(dev, 0);
-			if (i % 4 < 2)
-				side_failed(&take, NFC_TYPE_ERROR, NFC_ECLOSED);
-			host_expect_close(p.far, p.at_far, 3);
-			side_fin(&take);
-			rig_step(p.far);
-			host_expect_nothing(p.far, p.at_far);
-			rig_detach(p.far);
-			p.far = NULL;
-		}
-		pair_check_free(dev);
-		rig_free(p.near);
-	}
-}
-
-/* A host that does not drain its ring keeps nobody. */
-CASE(a_full_ring_on_its_way)
-{
-	struct pair p = pair_new(pair_hosts);
-	struct side give, take;
-
-	halfway(&p, &give, &take);
-	p.far->hold = true;
-	for (uint32_t i = 0; i < p.near->config.slots; i++)
-		host_begin(p.far, p.at_far, 1ull << 48, 0);
-	rig_step(p.near);
-	host_note(p.near, p.at_near, NFC_TYPE_ABORT, NFC_H2D, give.id);
-	side_failed(&give, NFC_TYPE_ABORTED, NFC_EABORTED);
-	give = side_gives(&p, 100, 0);
-	host_expect_nothing(p.near, p.at_near);
-	rig_detach(p.far);
-	p.far = NULL;
-	side_failed(&give, NFC_TYPE_ERROR, NFC_ECLOSED);
 	pair_free(&p);
 }
 
@@ -588,7 +194,7 @@ CASE(a_page_that_cannot_be_reached)
 {
 	for (int i = 0; i < 4; i++) {
 		int far = i % 2;
-		struct pair p = pair_of(pair_hosts, i / 2);
+		struct pair p = pair_copying(pair_hosts, i / 2);
 		struct side give = side_gives(&p, 100000, 100);
 		struct side take = side_takes(&p, 100000, 3000), *its, *other;
 
@@ -609,14 +215,14 @@ CASE(a_page_that_cannot_be_reached)
 		CHECK_EQ(other->type, NFC_TYPE_ERROR);
 		CHECK_EQ(other->end.status, NFC_EABORTED);
 		p.near->on_dma = NULL;
-		whole(&p, 100000, 0, 0);
+		side_whole(&p, 100000, 0, 0);
 		pair_free(&p);
 	}
 }
 
 static void busy_page(bool copies)
 {
-	struct pair p = pair_of(pair_hosts, copies);
+	struct pair p = pair_copying(pair_hosts, copies);
 	struct side give, take;
 
 	p.near->on_dma = refuse_page;
@@ -640,7 +246,7 @@ static void busy_page(bool copies)
 		CHECK_EQ(take.end.status, far ? NFC_EDMA : NFC_EABORTED);
 	}
 	p.near->on_dma = NULL;
-	whole(&p, 100000, 0, 0);
+	side_whole(&p, 100000, 0, 0);
 	pair_free(&p);
 }
 
@@ -668,7 +274,7 @@ CASE(a_port_that_cannot_copy_now)
 	struct pair p = pair_new(pair_hosts);
 
 	p.near->port.dma_copy = never_copies;
-	whole(&p, 500000, 1, 4095);
+	side_whole(&p, 500000, 1, 4095);
 	CHECK_EQ(p.near->dma_bytes, 2 * 500000);
 	pair_free(&p);
 }
@@ -705,7 +311,7 @@ CASE(lists_that_make_no_sense)
 			side_feed(other);
 			side_failed(liar, NFC_TYPE_ERROR, NFC_EPROTO);
 			side_failed(other, NFC_TYPE_ERROR, NFC_EABORTED);
-			whole(&p, 100000, 0, 0);
+			side_whole(&p, 100000, 0, 0);
 			pair_works(&p);
 			pair_free(&p);
 		}
@@ -729,7 +335,7 @@ CASE(lists_of_nothing)
 	}
 	host_expect_nothing(p.far, p.at_far);
 	host_expect_nothing(p.near, p.at_near);
-	whole(&p, 100000, 0, 0);
+	side_whole(&p, 100000, 0, 0);
 	pair_works(&p);
 	pair_free(&p);
 }
@@ -737,17 +343,17 @@ CASE(lists_of_nothing)
 /* A host may connect to itself; both directions move at a time. */
 CASE(both_ends_of_one_host)
 {
-	struct pair p = pair_listening(with_pages);
+	struct pair p = pair_listening(pair_pages);
 	struct rig *far = p.far;
 
 	p.near = far;
 	pair_connect(&p);
 	pair_accept(&p);
 	host_hello(far, NFC_CAP_EAGER | NFC_CAP_RUNS);
-	whole(&p, 300000, 1, 2);
+	side_whole(&p, 300000, 1, 2);
 	for (int i = 0; i < 3; i++) {
-		struct side take = posts(&p, 5000, 3);
-		struct side give = gives_pages(&p, 5000, 5);
+		struct side take = side_posts(&p, 5000, 3);
+		struct side give = side_gives_pages(&p, 5000, 5);
 
 		took(&take);
 		side_committed(&give);
