@@ -126,6 +126,34 @@ func TestBetweenProcesses(t *testing.T) {
 	w.settle(t, Well)
 }
 
+// TestCutBetweenProcesses: a link that was cut stays so over the connection after, until it is mended.
+func TestCutBetweenProcesses(t *testing.T) {
+	w := newTwo(t)
+	w.connect()
+	w.settle(t, Well)
+	require.NoError(t, w.near.Cut(0, 0, true))
+	w.nearConnections()
+	broken := func(node int, words []abi.Diagnostic) bool { return words[node].Reading(abi.DiagXPlus) == abi.Broken }
+	w.settle(t, func(node int, words []abi.Diagnostic) bool {
+		return broken(node, words) && words[node].Reading(abi.DiagXMinus) == abi.Broken
+	})
+	require.NoError(t, w.near.Cut(0, 1, true))
+	require.NoError(t, w.near.Cut(0, 1, false)) // there is no connection behind it
+	w.connect()
+	way := func(node int, words []abi.Diagnostic) bool { // over x- of node 0
+		return words[0].Reading(abi.DiagXMinus) == abi.Normal && words[1].Reading(abi.DiagXPlus) == abi.Normal
+	}
+	require.NoError(t, w.near.poll(t.Context(), func() (bool, error) { return w.near.connected(0, 0) && w.near.connected(0, 1), nil }))
+	w.settle(t, way)
+	_, err := w.near.Ping(t.Context(), 0, 1, 56, 10)
+	require.NoError(t, err)
+	s, err := w.near.State(0)
+	require.NoError(t, err)
+	require.False(t, s.Links[0].Up)
+	require.NoError(t, w.near.Cut(0, 0, false))
+	w.settle(t, Well)
+}
+
 // TestPauses: a connection that had worked is dialled again at once, and then ever more rarely.
 func TestPauses(t *testing.T) {
 	require.Zero(t, pauseAfter(retryMost+1, retryFirst))

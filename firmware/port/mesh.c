@@ -405,6 +405,7 @@ static bool begin_nodes(struct nfc_mesh *m)
 				atomic_store(&n->changes[link], 1);
 				continue;
 			}
+			atomic_store(&n->away[link], MESH_AWAY_APART);
 			n->event[link] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 			if (n->event[link] < 0)
 				return false;

@@ -70,9 +70,19 @@ static void change(struct mesh_node *n, uint32_t link, uint32_t by)
 	nfc_mesh_kick(n);
 }
 
-static void set_present(struct mesh_node *n, uint32_t link, bool present)
+/* A link that is cut stays so when it is joined, and one that is not joined when it is mended. */
+static void set_away(struct mesh_node *n, uint32_t link, uint32_t why, bool away)
 {
-	if ((atomic_load(&n->changes[link]) & 1) != present)
+	uint32_t before, after;
+
+	if (away) {
+		before = atomic_fetch_or(&n->away[link], why);
+		after = before | why;
+	} else {
+		before = atomic_fetch_and(&n->away[link], ~why);
+		after = before & ~why;
+	}
+	if (!before != !after)
 		change(n, link, 1);
 }
 
@@ -80,8 +90,8 @@ void nfc_mesh_cut(struct nfc_mesh *m, uint32_t node, uint32_t link, bool cut)
 {
 	struct mesh_node *n = &m->node[node];
 
-	set_present(n, link, !cut);
-	set_present(n->other[link], link ^ 1, !cut);
+	set_away(n, link, MESH_AWAY_CUT, cut);
+	set_away(n->other[link], link ^ 1, MESH_AWAY_CUT, cut);
 }
 
 void nfc_mesh_kill(struct nfc_mesh *m, uint32_t node, bool dead, bool silent)
@@ -235,7 +245,7 @@ struct nfc_hop nfc_mesh_route(struct nfc_mesh *m, uint32_t node, uint32_t from,
 
 void nfc_mesh_join(struct nfc_mesh *m, uint32_t node, uint32_t link, bool joined)
 {
-	set_present(&m->node[node], link, joined);
+	set_away(&m->node[node], link, MESH_AWAY_APART, !joined);
 }
 
 const struct nfc_word *nfc_mesh_outgoing(struct nfc_mesh *m, uint32_t node,

@@ -16,6 +16,12 @@ struct pair {
 	uint64_t seen;
 };
 
+/* Why a link leads nowhere; nodes that are dead have their own flag. */
+enum mesh_away {
+	MESH_AWAY_CUT = 1 << 0,
+	MESH_AWAY_APART = 1 << 1, /* its other end is elsewhere, and not connected */
+};
+
 struct mesh_node {
 	struct nfc_node node;
 	struct nfc_link_port port;
@@ -28,6 +34,7 @@ struct mesh_node {
 	bool running; /* its owner's: it was made and not ended */
 	_Atomic bool dead, silent;
 	_Atomic uint32_t changes[NFC_LINKS]; /* odd: there is a neighbour */
+	_Atomic uint32_t away[NFC_LINKS]; /* enum mesh_away: why there is none */
 	int event[NFC_LINKS]; /* of links to elsewhere, -1 */
 	uint32_t signals; /* of these, a bit each that is due after the step */
 	struct nfc_wire wire[NFC_LINKS]; /* what this node puts */
