@@ -515,6 +515,11 @@ enum nfc_control_op {
 	NFC_CONTROL_CONNECT = 9, /* a: a host's target; reply a: target to open */
 };
 
+/* Ored with the target that a listener offers its host. */
+enum nfc_accept {
+	NFC_ACCEPT_PROCESS = 1 << 30, /* a process connected, and no host */
+};
+
 struct nfc_control {
 	nfc_le16 op; /* enum nfc_control_op */
 	nfc_le16 status; /* reply: enum nfc_status; request: zero */

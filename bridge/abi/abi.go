@@ -426,6 +426,10 @@ const (
 	ControlConnect = 9 // A: a host's target; reply A: target to open
 )
 
+// AcceptProcess is ored with the target that a listener offers its host: a process
+// connected, and no host (enum nfc_accept).
+const AcceptProcess = 1 << 30
+
 // Control is a request or reply on the control channel.
 type Control struct {
 	_       structs.HostLayout

@@ -68,20 +68,34 @@ func (k *control) connect(ctx context.Context, id bridge.Target) (*Channel, erro
 	return k.openRelay(r.A, id)
 }
 
-// openRelay opens this host's target of a channel to another host. It is this host's, so
-// no context ends it.
+// openRelay opens this host's target of a channel to another host.
 func (k *control) openRelay(id uint64, far bridge.Target) (*Channel, error) {
-	if !k.ch.ep.isTarget(id) {
-		k.ch.ep.fail(fmt.Errorf("%w: a host connected at target %d", bridge.ErrFault, id))
-		return nil, k.ch.ep.err()
-	}
-	return k.subscribe(background, uint32(id), func(c *Channel) {
+	return k.openFor(id, func(c *Channel) {
 		c.far, c.relay = far, true
 		c.send.answer, c.recv.answer = relayAnswer, relayAnswer
 	})
 }
 
-// listener is a process of the device that offers the target of each host that connected.
+// openAccepted opens this host's target of a channel that somebody opened to it. To a process
+// it is a channel as any other.
+func (k *control) openAccepted(id uint64, far bridge.Target) (*Channel, error) {
+	if id&abi.AcceptProcess == 0 {
+		return k.openRelay(id, far)
+	}
+	return k.openFor(id&^abi.AcceptProcess, func(c *Channel) { c.far = far })
+}
+
+// openFor opens a target that the device named. It is this host's, so no context ends it.
+func (k *control) openFor(id uint64, prepare func(*Channel)) (*Channel, error) {
+	if !k.ch.ep.isTarget(id) {
+		k.ch.ep.fail(fmt.Errorf("%w: somebody connected at target %d", bridge.ErrFault, id))
+		return nil, k.ch.ep.err()
+	}
+	return k.subscribe(background, uint32(id), prepare)
+}
+
+// listener is a process of the device that offers the target of each host or process that
+// connected.
 type listener struct {
 	ep        *epoch
 	process   bridge.ProcessID
@@ -96,7 +110,7 @@ type listener struct {
 // Target returns the id that hosts subscribe to.
 func (l *listener) Target() bridge.Target { return l.target }
 
-// Accept returns the channel to the next host that connects.
+// Accept returns the channel to the next host or process that connects.
 func (l *listener) Accept(ctx context.Context) (bridge.Channel, error) {
 	if err := l.accepting.lock(ctx); err != nil {
 		return nil, &bridge.WithdrawnError{Cause: err}
@@ -111,7 +125,7 @@ func (l *listener) Accept(ctx context.Context) (bridge.Channel, error) {
 		l.ep.fail(fmt.Errorf("%w: a listener's message of %d bytes", bridge.ErrFault, n))
 		return nil, l.ep.err()
 	}
-	c, err := l.ep.control.openRelay(binary.LittleEndian.Uint64(id[:]), l.target)
+	c, err := l.ep.control.openAccepted(binary.LittleEndian.Uint64(id[:]), l.target)
 	if err != nil {
 		return nil, err
 	}

@@ -165,6 +165,22 @@ void nfc_relay_drop(struct nfc_relay_end *end);
 /* Take it from before its listener; false: it was not there. Under the device's lock. */
 bool nfc_relay_unqueue(struct nfc_relay *relay);
 
+/* A process is a guest at a target, which its host's end has: not opened yet. */
+void nfc_guest_lay(struct nfc_relay *relay, struct nfc_process *p);
+/*
+ * A guest's channel is over at its host: that may give its target to another. What the
+ * process has of it stays its own.
+ */
+void nfc_guest_over(struct nfc_channel *ch);
+/* The process closed halves before the host opened the channel. */
+void nfc_guest_close(struct nfc_channel *ch, uint32_t halves);
+/* The process is to stop: the host has a while to end what that waits for. */
+void nfc_guest_stop(struct nfc_channel *ch);
+/* The process has ended, or its host goes. */
+void nfc_guest_end(struct nfc_channel *ch);
+/* Who listens does not accept it. Any island, while the relay cannot become another's. */
+void nfc_guest_refuse(struct nfc_device *dev, struct nfc_relay *relay);
+
 /* ---- half.c: messages about a half, its subscription, its end ---- */
 
 /* Answer with a completion record; extra is its outstanding field. */
@@ -270,17 +286,21 @@ void nfc_take_joint(struct nfc_rings *rings);
 /* The other end of a channel is gone: it closed both halves. */
 void nfc_other_gone(struct nfc_channel *ch);
 
-/* ---- joint.c: channels that processes open to each other, here or at two nodes ---- */
-
-/* -NFC_EBUSY while an island has to serve an end of a joint of the host. */
-int nfc_joints_quiet(const struct nfc_host *host);
-
 /* ---- hear.c: what an end of a channel between hosts hears of the other ---- */
 
 /* What an end, a struct nfc_relay_end, has to hear. A struct nfc_call's fn. */
 int nfc_read_relay(struct nfc_island *island, void *end);
 /* Ends that wait for room hear their news. */
 void nfc_serve_relays(struct nfc_island *island);
+/* What the process's end of a guest has to hear. A struct nfc_call's fn. */
+int nfc_read_guest(struct nfc_island *island, void *end);
+/*
+ * A host goes: its processes on this island have nothing to do with other hosts any
+ * more. -NFC_EBUSY while a transfer is under way.
+ */
+int nfc_guests_part(struct nfc_island *island, const struct nfc_host *host);
+/* The host of a guest goes: nothing of it moves. */
+void nfc_guest_lose(struct nfc_channel *ch);
 
 /* ---- process.c ---- */
 
@@ -308,8 +328,15 @@ void nfc_listening(struct nfc_host *host, uint64_t argument, uint32_t target);
 void nfc_unlisten(const struct nfc_host *host, uint64_t argument);
 /* Connect to a listener: the target at this host that is to be opened, by the control service. */
 int nfc_connect(struct nfc_process *self, uint64_t id, uint64_t *target);
+/* The same for a process, which is a guest of that host then. */
+int nfc_visit(struct nfc_process *self, uint64_t id, struct nfc_channel **ch);
 /* A host goes: what it has of relays and listeners on this island. */
 void nfc_relays_leave(struct nfc_island *island, const struct nfc_host *host);
+
+/* ---- joint.c: channels that processes open to each other, here or at two nodes ---- */
+
+/* -NFC_EBUSY while an island has to serve an end of a joint of the host. */
+int nfc_joints_quiet(const struct nfc_host *host);
 
 /* ---- api.c: the calls of nfc_fw.h as a table, for loaded programs ---- */
 

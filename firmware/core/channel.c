@@ -10,11 +10,18 @@ static struct nfc_process *caller(struct nfc_channel *ch)
 	return ch->island->current;
 }
 
-/* Let others run until d2h has room for what this call may put. */
-static void make_room(struct nfc_process *p, struct nfc_channel *ch)
+/*
+ * Let others run until d2h has room for what this call may put. False: the process is to
+ * stop, and a host that is not its own might keep it from that.
+ */
+static bool make_room(struct nfc_process *p, struct nfc_channel *ch)
 {
-	while (!nfc_rings_room(ch->rings))
+	while (!nfc_rings_room(ch->rings)) {
+		if (p->stop && ch->guest)
+			return false;
 		nfc_yield(p);
+	}
+	return true;
 }
 
 /*
@@ -119,8 +126,7 @@ int channel_read_any(struct nfc_channel *ch, void *buf, size_t n,
 /* The destination is not memory: an offer of the host fails with it, too. */
 static int refuse_range(struct nfc_process *p, struct nfc_channel *ch)
 {
-	make_room(p, ch);
-	if (nfc_h2d(ch)->state == NFC_HALF_OFFERED)
+	if (make_room(p, ch) && nfc_h2d(ch)->state == NFC_HALF_OFFERED)
 		nfc_refuse(ch, NFC_ERANGE);
 	return -NFC_ERANGE;
 }
@@ -201,7 +207,8 @@ static int wait_alt(struct nfc_process *p, struct nfc_channel *const *ch,
 	int rc;
 
 	for (size_t i = 0; i < n; i++) {
-		make_room(p, ch[i]);
+		if (!make_room(p, ch[i]))
+			return NFC_AGAIN;
 		nfc_send_ready(ch[i]);
 	}
 	if (first_ready(ch, n) >= 0) /* it came while there was no room */
@@ -255,7 +262,8 @@ static int enter_d2h(struct nfc_process *p, struct nfc_channel *ch)
 			return -NFC_ESTOPPED;
 		if (half->closed) {
 			/* reported once after the subscription ended */
-			if (!ch->open && !(half->closed & NFC_CLOSED_OVER))
+			if (!ch->open && !ch->guest &&
+			    !(half->closed & NFC_CLOSED_OVER))
 				half->closed = 0;
 			return -NFC_ECLOSED;
 		}
@@ -346,7 +354,8 @@ int channel_write_ind(struct nfc_channel *ch, uint64_t address, uint64_t size)
 void channel_close(struct nfc_channel *ch, uint32_t halves)
 {
 	halves &= 3;
-	make_room(caller(ch), ch);
+	if (!make_room(caller(ch), ch))
+		return; /* it ends, which closes both */
 	for (uint32_t d = 0; d < 2; d++) {
 		if (ch->half[d].closed & NFC_CLOSED_DEVICE)
 			halves &= ~(1u << d);
@@ -358,6 +367,8 @@ void channel_close(struct nfc_channel *ch, uint32_t halves)
 	nfc_send_ready(ch);
 	if (ch->open && halves)
 		nfc_send_close(ch, halves);
+	else if (ch->guest)
+		nfc_guest_close(ch, halves);
 }
 
 /* The process behind a channel is gone: both halves close for good. */

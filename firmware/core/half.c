@@ -78,9 +78,10 @@ void nfc_half_release(struct nfc_channel *ch, enum nfc_direction direction,
 /* Open the channel that a control request names. Its island's thread. */
 int nfc_channel_open(struct nfc_host *host, struct nfc_control *c)
 {
-	struct nfc_channel *ch = &host->channels[c->a];
+	struct nfc_relay_end *end = host->channels[c->a].relay;
+	struct nfc_channel *ch = nfc_channel_at(host, c->a);
 
-	if (!ch->process && !ch->relay)
+	if (!ch->process && !end)
 		return -NFC_ENOTARGET;
 	if (ch->open)
 		return -NFC_EBUSY;
@@ -91,7 +92,7 @@ int nfc_channel_open(struct nfc_host *host, struct nfc_control *c)
 	for (int d = 0; d < 2; d++) {
 		struct nfc_half *half = &ch->half[d];
 
-		half->closed = 0;
+		half->closed &= ch->guest ? NFC_CLOSED_DEVICE : 0;
 		half->notice = 0;
 		half->ready_due = 0;
 		if (half->waiter && half->waiter->wait == NFC_WAIT_OPEN) {
@@ -102,8 +103,8 @@ int nfc_channel_open(struct nfc_host *host, struct nfc_control *c)
 	c->a = nfc_h2d(ch)->next;
 	c->b = nfc_d2h(ch)->next;
 	c->c = ch->generation;
-	if (ch->relay)
-		nfc_relay_hear(ch->relay);
+	if (end)
+		nfc_relay_hear(end);
 	return 0;
 }
 
@@ -140,4 +141,6 @@ void nfc_channel_over(struct nfc_channel *ch)
 	nfc_joint_leave(ch);
 	if (ch->relay)
 		nfc_relay_drop(ch->relay);
+	if (ch->guest)
+		nfc_guest_over(ch);
 }

@@ -102,7 +102,7 @@ static void closed(struct nfc_channel *ch, enum nfc_direction direction)
 {
 	struct nfc_half *half = &ch->half[direction];
 
-	if (half->closed & NFC_CLOSED_DEVICE)
+	if (half->closed & NFC_CLOSED_DEVICE && !ch->guest)
 		return;
 	half->closed |= NFC_CLOSED_DEVICE;
 	if (direction == NFC_H2D)
@@ -128,7 +128,8 @@ static void lose_other(struct nfc_channel *ch)
 	nfc_send_ready(ch);
 	if (halves)
 		nfc_send_close(ch, halves);
-	nfc_relay_drop(ch->relay);
+	if (ch->relay)
+		nfc_relay_drop(ch->relay);
 }
 
 /* End what moves: the memory that it uses is the relay's. False: not yet. */
@@ -144,6 +145,76 @@ static bool stop_pairs(struct nfc_channel *ch)
 	}
 	return quiet;
 }
+
+/* ---- guests, whose processes end or are to stop ---- */
+
+/* In the list of what moves one transfer takes the place of another. */
+static void replace(struct nfc_share *share, const struct nfc_transfer *t,
+		    struct nfc_transfer *by)
+{
+	struct nfc_transfer **link = &share->active;
+
+	while (*link && *link != t)
+		link = &(*link)->next;
+	if (*link)
+		*link = by;
+}
+
+/*
+ * A transfer of a process is stopped if it moves, and what is left of it, which is to say
+ * so to the host, needs the process no more. False: not yet.
+ */
+static bool part_transfer(struct nfc_relay *relay, struct nfc_half *half)
+{
+	struct nfc_relay_end *end = &relay->end[1];
+	struct nfc_transfer *t = half->transfer, *rest;
+
+	if (!half->waiter || !t)
+		return true;
+	if (half->state == NFC_HALF_MOVING)
+		nfc_transfer_abort(t, NFC_ECLOSED, false);
+	if (!nfc_dma_quiet(t))
+		return false;
+	nfc_dma_close(end->host->dev, t);
+	rest = t->direction == NFC_H2D ? &end->give : &end->take;
+	*rest = *t;
+	replace(relay->guest.rings->share, t, rest);
+	half->transfer = rest;
+	return true;
+}
+
+/*
+ * A process that is to stop, and waits for the host: until that has had its time. What it
+ * offered, or moved, the host may have all the same. False: it waits.
+ */
+static bool release(struct nfc_relay *relay)
+{
+	struct nfc_channel *ch = &relay->guest;
+	bool waits = ch->half[0].waiter || ch->half[1].waiter;
+
+	if (relay->until && waits && ch->island->now < relay->until)
+		return false;
+	for (int d = 0; relay->until && d < 2; d++) {
+		if (!part_transfer(relay, &ch->half[d]))
+			return false;
+		if (ch->half[d].waiter)
+			nfc_wake(ch->half[d].waiter, -NFC_ESTOPPED);
+		ch->half[d].waiter = NULL;
+	}
+	relay->until = 0;
+	return true;
+}
+
+/* It takes back what it offers. */
+static void stopped(struct nfc_channel *ch)
+{
+	struct nfc_half *half = nfc_d2h(ch);
+
+	if (half->waiter && nfc_is_offered(half))
+		nfc_note(ch, NFC_TYPE_WITHDRAW, NFC_D2H, nfc_present(half));
+}
+
+/* ---- hearing ---- */
 
 static void hear(struct nfc_relay_end *end, enum nfc_relay_news news)
 {
@@ -162,14 +233,18 @@ static void hear(struct nfc_relay_end *end, enum nfc_relay_news news)
 	case NFC_RELAY_GONE:
 		lose_other(ch);
 		break;
+	case NFC_RELAY_STOPPED:
+		stopped(ch);
+		break;
 	default:
 		closed(ch, news == NFC_RELAY_CLOSED ? NFC_H2D : NFC_D2H);
 	}
 }
 
-/* Hear all news, in their order; false if some have to wait, for room as a rule. */
+/* Hear all news, in their order; false if it has to look again, for room as a rule. */
 static bool hear_all(struct nfc_relay_end *end)
 {
+	bool heard = release(end->relay);
 	uint32_t news;
 
 	/* before the host has opened its channel there is nobody to say it to */
@@ -184,7 +259,7 @@ static bool hear_all(struct nfc_relay_end *end)
 		atomic_fetch_and(&end->news, ~news);
 		hear(end, (enum nfc_relay_news)news);
 	}
-	return true;
+	return heard;
 }
 
 static void wait_for_room(struct nfc_island *island, struct nfc_relay_end *end)
@@ -217,4 +292,60 @@ int nfc_read_relay(struct nfc_island *island, void *arg)
 	atomic_fetch_sub(&end->relay->calls,
 			 1); /* it may be another's from here on */
 	return NFC_AGAIN;
+}
+
+/* ---- guests ---- */
+
+int nfc_read_guest(struct nfc_island *island, void *arg)
+{
+	struct nfc_relay_end *end = arg;
+	struct nfc_relay *relay = end->relay;
+	struct nfc_channel *ch = &relay->guest;
+
+	(void)island;
+	atomic_exchange(&end->called, 0); /* SYNC: relay */
+	/* a host may have guessed the target, and opened it: that is as good */
+	if (atomic_load(&end->news) & NFC_RELAY_GONE && relay->end[1].ch &&
+	    !ch->open) {
+		nfc_guest_over(ch);
+		nfc_h2d(ch)->notice = 1;
+		nfc_half_release(ch, NFC_H2D, NFC_AGAIN);
+		nfc_half_release(ch, NFC_D2H, NFC_AGAIN);
+	}
+	atomic_fetch_sub(&relay->calls, 1); /* it may be another's from here on */
+	return NFC_AGAIN;
+}
+
+void nfc_guest_lose(struct nfc_channel *ch)
+{
+	for (int d = 0; d < 2; d++)
+		if (ch->half[d].state == NFC_HALF_MOVING)
+			nfc_half_release(ch, d, -NFC_ECLOSED);
+	if (ch->open)
+		nfc_other_gone(ch);
+	else
+		nfc_guest_over(ch);
+}
+
+/* A process that makes no call of a guest any more, and does not hear how it ended. */
+static bool part(struct nfc_relay *relay)
+{
+	struct nfc_half *half = relay->guest.half;
+
+	if (relay->end[1].ch && !nfc_gone(relay->end[1].host) &&
+	    (!part_transfer(relay, &half[0]) || !part_transfer(relay, &half[1])))
+		return false;
+	half[0].waiter = half[1].waiter = NULL;
+	return true;
+}
+
+int nfc_guests_part(struct nfc_island *island, const struct nfc_host *host)
+{
+	struct nfc_process *p = host->shares[island->index].processes;
+
+	for (uint32_t i = 0; i < island->process_count; i++)
+		for (struct nfc_relay *r = p[i].guests; r; r = r->sibling)
+			if (!part(r))
+				return -NFC_EBUSY;
+	return 0;
 }

@@ -380,6 +380,8 @@ static int leave_here(struct nfc_island *island, void *arg)
 		rc = stop_calling(island, share);
 	if (!rc)
 		rc = nfc_joints_quiet(host);
+	if (!rc)
+		rc = nfc_guests_part(island, host);
 	if (rc)
 		return rc;
 	nfc_relays_leave(island, host);

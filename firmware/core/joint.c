@@ -303,6 +303,8 @@ int channel_connect(struct nfc_process *self, uint64_t target,
 	where = locate(&c);
 	if (where < 0)
 		return where;
+	if (nfc_is_host(self->island->dev, c.target))
+		return where ? -NFC_ENOTSUP : nfc_visit(self, c.target, ch);
 	if (c.target >= self->host->channel_count ||
 	    c.target == NFC_TARGET_CONTROL)
 		return -NFC_ENOTARGET;

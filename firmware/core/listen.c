@@ -32,6 +32,16 @@ static void lay_relay(struct nfc_relay *relay, uint32_t i,
 	};
 }
 
+/* For a process the end is nothing but what refuses it. */
+static void lay_guest(struct nfc_relay *relay, struct nfc_process *p,
+		      uint32_t target)
+{
+	relay->has_guest = true;
+	relay->end[0].call.fn = nfc_read_guest;
+	bind(&relay->end[1], target);
+	nfc_guest_lay(relay, p);
+}
+
 /* How many ends a host has. Must hold the device's lock. */
 static uint32_t ends_of(const struct nfc_device *dev,
 			const struct nfc_host *host)
@@ -98,11 +108,15 @@ static bool may_connect(const struct nfc_listener *l,
 	       (host->user && host->user == l->host->user);
 }
 
-/* Put a relay before a listener; 0 or a negated status. Must hold the device's lock. */
-static int queue(struct nfc_device *dev, struct nfc_listener *l,
-		 struct nfc_host *host, struct nfc_relay **out)
+/*
+ * Put a relay, if there is one, before a listener, with both ends on an island; 0 or a
+ * negated status. Must hold the device's lock.
+ */
+static int queue(struct nfc_listener *l, struct nfc_host *host,
+		 struct nfc_island *island, struct nfc_relay *relay)
 {
-	struct nfc_relay *relay = free_relay(dev), **last = &l->first;
+	const struct nfc_device *dev = island->dev;
+	struct nfc_relay **last = &l->first;
 
 	if (crowds_before(l, host) || crowds(dev, host, l->host))
 		return -NFC_EBUSY;
@@ -112,13 +126,14 @@ static int queue(struct nfc_device *dev, struct nfc_listener *l,
 	atomic_store(&relay->ends, 2);
 	relay->before = l;
 	relay->next = NULL;
-	lay_relay(relay, 0, host, l->ch->island);
-	lay_relay(relay, 1, l->host, l->ch->island);
+	relay->has_guest = false;
+	relay->until = 0;
+	lay_relay(relay, 0, host, island);
+	lay_relay(relay, 1, l->host, island);
 	while (*last)
 		last = &(*last)->next;
 	*last = relay;
 	l->waiting++;
-	*out = relay;
 	return 0;
 }
 
@@ -191,7 +206,7 @@ static int connect_host(struct nfc_island *island, void *arg)
 {
 	struct nfc_device *dev = island->dev;
 	struct connecting *c = arg;
-	struct nfc_relay *relay;
+	struct nfc_relay *relay = NULL;
 	struct nfc_listener *l;
 	int rc = -NFC_ENOTARGET;
 
@@ -200,8 +215,10 @@ static int connect_host(struct nfc_island *island, void *arg)
 	c->target = nfc_free_targets(island, c->host, 1);
 	nfc_lock(&dev->lock);
 	l = listener_at(dev, c->id);
-	if (l && l->ch && l->ch->island == island && may_connect(l, c->host))
-		rc = c->target ? queue(dev, l, c->host, &relay) : -NFC_ENOMEM;
+	if (l && l->ch && l->ch->island == island && may_connect(l, c->host)) {
+		relay = free_relay(dev);
+		rc = c->target ? queue(l, c->host, island, relay) : -NFC_ENOMEM;
+	}
 	nfc_unlock(&dev->lock);
 	if (rc)
 		return rc;
@@ -221,6 +238,86 @@ int nfc_connect(struct nfc_process *self, uint64_t id, uint64_t *target)
 	if (!rc)
 		*target = c.target;
 	return rc;
+}
+
+/* ---- a process that connects ---- */
+
+/* One of a process that is over, and closed by it. */
+static struct nfc_relay *own_guest(const struct nfc_process *self)
+{
+	struct nfc_relay *relay = self->guests;
+
+	for (; relay; relay = relay->sibling) {
+		const struct nfc_half *half = relay->guest.half;
+
+		if (!relay->end[1].ch && !atomic_load(&relay->calls) &&
+		    half[0].closed & half[1].closed & NFC_CLOSED_DEVICE)
+			break;
+	}
+	return relay;
+}
+
+/* The host that listens, if a process may connect to it; NULL: there is none. */
+static struct nfc_host *host_at(const struct nfc_process *self, uint64_t id)
+{
+	struct nfc_device *dev = self->island->dev;
+	struct nfc_host *host = NULL;
+	struct nfc_listener *l;
+
+	nfc_lock(&dev->lock);
+	l = listener_at(dev, id);
+	if (l && l->ch && may_connect(l, self->host) && !nfc_gone(l->host))
+		host = l->host;
+	nfc_unlock(&dev->lock);
+	return host;
+}
+
+/* A relay before that listener, with a target that is free there. Must hold the device's lock. */
+static int queue_guest(struct nfc_process *self, struct nfc_listener *l,
+		       uint32_t target, struct nfc_relay *relay)
+{
+	bool own = relay && atomic_load(&relay->ends);
+	int rc;
+
+	if (own)
+		relay->end[0].host = NULL; /* it counts once */
+	rc = target ? queue(l, self->host, self->island, relay) : -NFC_ENOMEM;
+	if (!rc)
+		lay_guest(relay, self, target);
+	else if (own)
+		relay->end[0].host = self->host;
+	return rc;
+}
+
+/* On the process's own island, which is its channel's. */
+int nfc_visit(struct nfc_process *self, uint64_t id, struct nfc_channel **ch)
+{
+	struct nfc_device *dev = self->island->dev;
+	struct nfc_relay *own = own_guest(self), *relay = own;
+	struct nfc_host *host = host_at(self, id);
+	struct nfc_listener *l;
+	uint32_t target;
+	int rc = -NFC_ENOTARGET;
+
+	if (!host)
+		return rc;
+	target = nfc_free_targets(self->island, host, 1);
+	nfc_lock(&dev->lock);
+	l = listener_at(dev, id);
+	if (!relay)
+		relay = free_relay(dev);
+	if (l && l->ch && l->host == host)
+		rc = queue_guest(self, l, target, relay);
+	nfc_unlock(&dev->lock);
+	if (rc)
+		return rc;
+	if (!own) {
+		relay->sibling = self->guests;
+		self->guests = relay;
+	}
+	wake_listener(dev, l);
+	*ch = &relay->guest;
+	return 0;
 }
 
 /* ---- listening ---- */
@@ -277,9 +374,9 @@ int nfc_listen(struct nfc_host *host, bool anyone, uint64_t *argument)
 	return rc;
 }
 
-/* Who connected, and waits; NULL: nobody. */
+/* Who connected, and waits; NULL: nobody. A guest has its target, else that is 0. */
 static struct nfc_relay *next_waiting(struct nfc_device *dev,
-				      struct nfc_listener *l)
+				      struct nfc_listener *l, uint64_t *target)
 {
 	struct nfc_relay *relay;
 
@@ -287,33 +384,46 @@ static struct nfc_relay *next_waiting(struct nfc_device *dev,
 	relay = l->first;
 	if (relay)
 		nfc_relay_unqueue(relay);
+	*target = relay && relay->has_guest ? relay->guest.id : 0;
 	l->offered = relay;
 	nfc_unlock(&dev->lock);
 	return relay;
 }
 
-/* Its host took what it was offered, or not; false if that is over already. */
-static bool was_offered(struct nfc_device *dev, struct nfc_listener *l)
+/*
+ * What was offered its host took, or it is refused: unless that is over already, then it
+ * may be another's.
+ */
+static void end_offer_of(struct nfc_device *dev, struct nfc_listener *l,
+			 bool taken)
 {
-	bool there;
+	struct nfc_relay *relay;
 
 	nfc_lock(&dev->lock);
-	there = l->offered;
+	relay = l->offered;
 	l->offered = NULL;
+	if (relay)
+		atomic_fetch_add(&relay->calls, 1); /* it stays what it is */
 	nfc_unlock(&dev->lock);
-	return there;
+	if (!relay)
+		return;
+	if (!taken && relay->has_guest)
+		nfc_guest_refuse(dev, relay);
+	else if (!taken)
+		nfc_relay_drop(&relay->end[1]);
+	atomic_fetch_sub(&relay->calls, 1);
 }
 
 /* The place is free, and who waits is refused. On the island of its process. */
 static void end_listener(struct nfc_device *dev, struct nfc_listener *l)
 {
-	struct nfc_relay *relay;
+	uint64_t target;
 
 	nfc_lock(&dev->lock);
 	l->ch = NULL; /* nobody is queued from here on */
 	nfc_unlock(&dev->lock);
-	while ((relay = next_waiting(dev, l)))
-		nfc_relay_drop(&relay->end[1]);
+	while (next_waiting(dev, l, &target))
+		end_offer_of(dev, l, false);
 	nfc_lock(&dev->lock);
 	l->host = NULL;
 	nfc_unlock(&dev->lock);
@@ -339,20 +449,22 @@ void nfc_unlisten(const struct nfc_host *host, uint64_t argument)
 		end_listener(dev, l);
 }
 
-/* Offer the host the target of one that connected. */
+/* Offer the host the target of one that connected, which has it already or gets it. */
 static int offer_target(struct nfc_process *self, struct nfc_listener *l,
-			struct nfc_relay_end *end)
+			struct nfc_relay *relay, uint64_t target)
 {
-	uint64_t target = nfc_free_targets(self->island, self->host, 1);
+	uint64_t word = target | NFC_ACCEPT_PROCESS;
 	int rc = 0;
 
-	if (target) {
-		bind(end, (uint32_t)target);
-		rc = channel_write(nfc_channel_of(self, 0), &target,
-				   sizeof(target));
+	if (!target) {
+		target = nfc_free_targets(self->island, self->host, 1);
+		word = target;
+		if (target)
+			bind(&relay->end[1], (uint32_t)target);
 	}
-	if (was_offered(self->island->dev, l) && (!target || rc))
-		nfc_relay_drop(end);
+	if (target)
+		rc = channel_write(nfc_channel_of(self, 0), &word, sizeof(word));
+	end_offer_of(self->island->dev, l, target && !rc);
 	return rc;
 }
 
@@ -361,13 +473,14 @@ static void listen_main(struct nfc_process *self)
 	struct nfc_device *dev = self->island->dev;
 	struct nfc_listener *l = &dev->listener[self->argument];
 	struct nfc_relay *relay;
+	uint64_t target;
 	int rc = 0;
 
 	nfc_prompt(self, 1);
 	while (!rc && !self->stop) {
-		relay = next_waiting(dev, l);
+		relay = next_waiting(dev, l, &target);
 		if (relay)
-			rc = offer_target(self, l, &relay->end[1]);
+			rc = offer_target(self, l, relay, target);
 		else
 			rc = nfc_block(self, NFC_WAIT_CONNECT);
 	}
@@ -395,6 +508,18 @@ static struct nfc_relay_end *end_here(struct nfc_island *island,
 	return found;
 }
 
+static void leave(struct nfc_relay_end *end)
+{
+	struct nfc_relay *relay = end->relay;
+
+	if (!relay->has_guest)
+		nfc_relay_drop(end);
+	else if (end == relay->end)
+		nfc_guest_end(&relay->guest);
+	else
+		nfc_guest_lose(&relay->guest);
+}
+
 void nfc_relays_leave(struct nfc_island *island, const struct nfc_host *host)
 {
 	struct nfc_device *dev = island->dev;
@@ -407,5 +532,5 @@ void nfc_relays_leave(struct nfc_island *island, const struct nfc_host *host)
 			end_listener(dev, l);
 	}
 	while ((end = end_here(island, host)))
-		nfc_relay_drop(end);
+		leave(end);
 }

@@ -554,6 +554,23 @@ static bool well_formed(const struct nfc_slot *slot)
 	return !reserved;
 }
 
+/* What is for no channel of the table that is open: it may be for a guest. */
+static void on_stray(struct nfc_rings *rings, const struct nfc_slot *slot)
+{
+	const struct nfc_host *host = rings->host;
+	uint64_t id = nfc_header_channel(slot->header);
+	struct nfc_channel *ch = id < host->channel_count ?
+					 nfc_channel_at(host, id) :
+					 NULL;
+
+	if (ch && ch->guest && ch->open && ch->rings == rings &&
+	    nfc_header_epoch(slot->header) == (host->epoch & 0xff) &&
+	    well_formed(slot))
+		dispatch(ch, slot);
+	else
+		drop(rings->share);
+}
+
 /*
  * One turn of a read manager: take what is there, up to a budget, while d2h
  * has room for the answers. Returns how many messages it took.
@@ -574,7 +591,7 @@ uint32_t nfc_read_manager(struct nfc_rings *rings)
 		if (nfc_header_epoch(slot.header) != epoch ||
 		    id >= host->channel_count || !ch->open ||
 		    ch->rings != rings || !well_formed(&slot))
-			drop(rings->share);
+			on_stray(rings, &slot);
 		else
 			dispatch(ch, &slot);
 	}

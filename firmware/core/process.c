@@ -75,6 +75,12 @@ static void process_main(void *arg)
 			p->joints = joint->next;
 			nfc_channel_end(&joint->caller);
 		}
+		while (p->guests) {
+			struct nfc_relay *relay = p->guests;
+
+			p->guests = relay->sibling;
+			nfc_guest_end(&relay->guest);
+		}
 		nfc_memory_free(host, p->id, 0);
 		nfc_program_leave(host, p->loaded);
 		atomic_store(&p->id, 0);
@@ -235,6 +241,8 @@ bool nfc_process_stop(struct nfc_process *p)
 	for (struct nfc_joint *j = p->joints; j; j = j->next)
 		if (!withdraw(p, &j->caller))
 			return false;
+	for (struct nfc_relay *r = p->guests; r; r = r->sibling)
+		nfc_guest_stop(&r->guest);
 	p->stop = 1;
 	switch (p->wait) {
 	case NFC_WAIT_NONE:

@@ -4,7 +4,13 @@
  * channel. The ends say to each other what happened by a word of news and a call of the
  * other's island; what follows from it is in hear.c. Record 0086.
  */
+#include <stddef.h>
+
 #include "calls.h"
+
+enum {
+	STOP_NS = 2000000000, /* for a host to answer a process that is to stop */
+};
 
 struct nfc_relay_end *nfc_relay_other(const struct nfc_relay_end *end)
 {
@@ -174,4 +180,106 @@ void nfc_relay_drop(struct nfc_relay_end *end)
 	nfc_unlock(&dev->lock);
 	atomic_fetch_sub(&end->relay->ends,
 			 alone ? 2 : 1); /* it may be another's from here on */
+}
+
+/* ---- guests ---- */
+
+/* Where a channel is that is over: there is room, and nothing is ever put. */
+static struct nfc_rings nowhere = { .mask = NFC_JOINT_SLOTS - 1 };
+
+static struct nfc_relay *relay_of(struct nfc_channel *ch)
+{
+	return (void *)((uint8_t *)ch - offsetof(struct nfc_relay, guest));
+}
+
+void nfc_guest_lay(struct nfc_relay *relay, struct nfc_process *p)
+{
+	struct nfc_relay_end *end = &relay->end[1];
+
+	relay->guest = *end->ch;
+	relay->guest.relay = NULL;
+	relay->guest.guest = 1;
+	relay->guest.process = p;
+	end->ch = &relay->guest;
+}
+
+/* Nothing is given back any more. */
+static void unrecall(struct nfc_channel *ch)
+{
+	struct nfc_channel **link = &ch->island->recalls;
+
+	while (ch->recalled && *link != ch)
+		link = &(*link)->recall_next;
+	if (ch->recalled)
+		*link = ch->recall_next;
+	ch->recalled = 0;
+}
+
+void nfc_guest_over(struct nfc_channel *ch)
+{
+	struct nfc_relay *relay = relay_of(ch);
+	struct nfc_relay_end *end = &relay->end[1];
+	struct nfc_device *dev = end->host->dev;
+	struct nfc_channel *entry = &end->host->channels[ch->id];
+
+	unlist(ch->island, end);
+	unrecall(ch);
+	for (int d = 0; d < 2; d++) {
+		entry->half[d].next = ch->half[d].next;
+		ch->half[d].closed |= NFC_CLOSED_OVER;
+	}
+	entry->relay = NULL;
+	ch->rings = &nowhere;
+	atomic_store(&end->bound, 0);
+	end->ch = NULL;
+	nfc_lock(&dev->lock);
+	nfc_relay_unqueue(relay);
+	end_offered(dev, relay);
+	end->host = NULL;
+	nfc_unlock(&dev->lock);
+	atomic_fetch_sub(&relay->ends, 1);
+}
+
+void nfc_guest_close(struct nfc_channel *ch, uint32_t halves)
+{
+	struct nfc_relay *relay = relay_of(ch);
+
+	if (relay->end[1].ch)
+		nfc_relay_notify(relay->end, NFC_RELAY_CLOSED * halves);
+}
+
+void nfc_guest_stop(struct nfc_channel *ch)
+{
+	struct nfc_relay *relay = relay_of(ch);
+
+	if (!ch->half[0].waiter && !ch->half[1].waiter)
+		return;
+	nfc_read_clock(ch->island);
+	relay->until = ch->island->now + STOP_NS;
+	nfc_relay_notify(relay->end, NFC_RELAY_STOPPED);
+}
+
+void nfc_guest_end(struct nfc_channel *ch)
+{
+	struct nfc_relay *relay = relay_of(ch);
+	struct nfc_device *dev = ch->island->dev;
+	bool alone;
+
+	ch->process = NULL;
+	if (relay->end[1].ch)
+		nfc_relay_notify(relay->end, NFC_RELAY_GONE);
+	nfc_lock(&dev->lock);
+	/* who was not accepted yet leaves its place to others */
+	alone = !ch->open && nfc_relay_unqueue(relay);
+	relay->end[0].host = NULL;
+	nfc_unlock(&dev->lock);
+	if (alone)
+		nfc_guest_over(ch);
+	atomic_fetch_sub(&relay->ends, 1); /* it may be another's from here on */
+}
+
+void nfc_guest_refuse(struct nfc_device *dev, struct nfc_relay *relay)
+{
+	atomic_fetch_or(&relay->end[0].news, NFC_RELAY_GONE);
+	post(dev, &relay->end[0]);
 }

@@ -190,6 +190,7 @@ struct nfc_process {
 	uint64_t length;
 	uint64_t wake_at; /* clock, 0: never */
 	struct nfc_joint *joints; /* that it made, those it closed included */
+	struct nfc_relay *guests; /* the same, to hosts that listen */
 	struct nfc_transfer transfer;
 	const char *crash; /* how it crashed; NULL: it did not */
 };
@@ -229,6 +230,7 @@ struct nfc_channel {
 	uint8_t timed; /* in the island's deadline list */
 	uint8_t posted; /* pages lie here for the next transfer to the host */
 	uint8_t recalled; /* in the island's recall list */
+	uint8_t guest; /* it is one's, see struct nfc_relay */
 	struct nfc_relay_end
 		*relay; /* another host is at the far end; NULL: a process is */
 	uint64_t offered; /* bytes of the transfer that another host offered last */
@@ -326,6 +328,7 @@ enum nfc_relay_news {
 	NFC_RELAY_WITHDRAWN = 4, /* that is wanted back */
 	NFC_RELAY_CLOSED = 8, /* its h2d half, and d2h the bit above */
 	NFC_RELAY_GONE = 32, /* there is no other end any more: the last of all */
+	NFC_RELAY_STOPPED = 64, /* but for a guest's: its process is to stop */
 };
 
 /*
@@ -357,6 +360,10 @@ struct nfc_relay_end {
 /*
  * A channel between two hosts: what one offers is offered to the other, whose answer is
  * the answer. Both ends are of one island. Record 0086.
+ *
+ * Or one that a process opened to a host: then end 0 is the process's, which is a guest of
+ * that host, and end 1 says what it cannot say by itself. The table of the host has its
+ * target. All are of the process's island. Record 0060.
  */
 struct nfc_relay {
 	_Atomic uint32_t ends; /* that hold it */
@@ -365,6 +372,10 @@ struct nfc_relay {
 	struct nfc_listener *before; /* nobody accepted it there yet … */
 	struct nfc_relay *next; /* … nor those. Under the device's lock. */
 	struct nfc_relay_end end[2]; /* of who connected, of who listens */
+	bool has_guest;
+	struct nfc_relay *sibling; /* the next guest of its process */
+	uint64_t until; /* clock: that waits for the host no longer; 0: it may */
+	struct nfc_channel guest; /* the process's, until that ends, and the host's */
 };
 
 /* A host that others may connect to. Under the device's lock. */
@@ -590,6 +601,17 @@ static inline void nfc_count(struct nfc_share *share, enum nfc_counter counter,
 			      memory_order_relaxed);
 }
 
+/* The channel of a target: the table's, or that of a guest. */
+static inline struct nfc_channel *nfc_channel_at(const struct nfc_host *host,
+						 uint64_t id)
+{
+	struct nfc_channel *ch = &host->channels[id];
+
+	return ch->relay && ch->relay->relay->has_guest ?
+		       &ch->relay->relay->guest :
+		       ch;
+}
+
 /* Does the host use a capability? It may change its mind, to its own harm. */
 static inline bool nfc_accepted(const struct nfc_host *host,
 				enum nfc_capability capability)
@@ -625,6 +647,13 @@ static inline uint64_t nfc_list_entry(const struct nfc_slot *list, uint32_t i,
 	}
 	*length = nfc_entry_length(e);
 	return nfc_entry_address(e);
+}
+
+/* Is it the id of a host that listens, or of none? */
+static inline bool nfc_is_host(const struct nfc_device *dev, uint64_t id)
+{
+	return id >= NFC_TARGET_HOSTS &&
+	       dev->config.channels <= NFC_TARGET_HOSTS;
 }
 
 /* May hosts have rings in memory of their own? */

@@ -75,8 +75,7 @@ static void on_log(void *self, uint32_t host, const char *line, uint64_t len)
 	snprintf(r->log, sizeof(r->log), "%.*s", (int)len, line);
 }
 
-/* Device memory, or what transfers between hosts pass through. */
-static bool in_memory(struct rig *r, const uint8_t *p, uint64_t length)
+static bool in_seat(struct rig *r, const uint8_t *p, uint64_t length)
 {
 	for (int i = 0; i < NFC_MEMORY_COUNT; i++) {
 		const uint8_t *base = r->seat.memory[i];
@@ -85,6 +84,15 @@ static bool in_memory(struct rig *r, const uint8_t *p, uint64_t length)
 		    p + length <= base + r->config.memory[i])
 			return true;
 	}
+	return false;
+}
+
+/* Device memory of a host, or of one whose process is a guest; or what relays have. */
+static bool in_memory(struct rig *r, const uint8_t *p, uint64_t length)
+{
+	for (int i = 0; i < RIG_HOSTS; i++)
+		if (r->main->host[i] && in_seat(r->main->host[i], p, length))
+			return true;
 	return p >= r->main->dev->relay_room &&
 	       length <= NFC_RELAYS * nfc_relay_room(&r->config) &&
 	       p + length <= r->main->dev->relay_room +

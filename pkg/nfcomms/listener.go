@@ -12,8 +12,9 @@ type ListenOptions = bridge.ListenOptions
 
 // Listener makes this process a target: other hosts of the device subscribe to it, and get a
 // channel to this process. Such a channel carries messages and transfers, with the promises of
-// any other; to try or select a send is ErrNotSupported. All methods are safe for concurrent
-// use.
+// any other; to try or select a send is ErrNotSupported. Device programs connect to it, too, by
+// channel_connect: that is a channel as to any device process. All methods are safe for
+// concurrent use.
 type Listener struct {
 	dev   *Device
 	epoch *epoch
@@ -49,7 +50,7 @@ func (d *Device) ListenWith(ctx context.Context, o ListenOptions) (*Listener, er
 // place before it ([At]).
 func (l *Listener) Target() Target { return l.l.Target() }
 
-// Accept waits for the next host that subscribes, and returns the channel to it. Up to 16
+// Accept waits for the next host that subscribes, or process that connects, and returns the channel to it. Up to 16
 // channels wait, 8 of one host where no other waits, and may send meanwhile: one more is ErrBusy
 // to who subscribes. When ctx ends first nobody is lost: the next call gets them.
 func (l *Listener) Accept(ctx context.Context) (*Channel, error) {
