@@ -41,8 +41,8 @@ enum nfc_far_limits {
 	NFC_FAR_BEAT_NS = 200000000, /* between two packets of who has nothing to say */
 	NFC_FAR_LOOK_NS = 50000000, /* between two looks whether any came */
 	NFC_FAR_SILENT = 24, /* looks without one, after which the other side is gone */
-	NFC_FAR_WAY_NS = 10000000, /* between two looks whether a way leads there again */
-	NFC_FAR_ASTRAY = 6, /* looks in a row that found none, after which it is gone */
+	NFC_FAR_WAY_NS = 20000000, /* between two looks whether a way leads there again */
+	NFC_FAR_ASTRAY = 3, /* looks in a row that found none, after which it is gone */
 };
 
 /* What a packet begins with. */

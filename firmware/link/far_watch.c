@@ -5,13 +5,16 @@
  */
 #include "far.h"
 
-/* Is it time to look? Ends of one clock wake at the same time. */
+/*
+ * Is it time to look? A look that comes late does not put off those after it, and ends of
+ * one clock wake at the same time.
+ */
 static bool look(struct nfc_far_line *l, uint64_t *at, uint64_t every)
 {
 	bool now = l->now >= *at;
 
 	if (now)
-		*at = l->now - l->now % every + every;
+		*at += (1 + (l->now - *at) / every) * every;
 	nfc_far_due(l, *at);
 	return now;
 }
@@ -20,10 +23,14 @@ bool nfc_far_gone(struct nfc_far_line *l, struct nfc_far_watch *w, bool way)
 {
 	if (look(l, &w->look_ns, NFC_FAR_LOOK_NS))
 		w->silent++;
-	if (!way || nfc_node_reaches(l->node, l->peer))
+	if (!way || nfc_node_reaches(l->node, l->peer)) {
 		w->astray = 0;
-	else if (look(l, &w->way_ns, NFC_FAR_WAY_NS))
-		w->astray++;
+	} else {
+		if (!w->astray)
+			w->way_ns = l->now; /* the first is at once */
+		if (look(l, &w->way_ns, NFC_FAR_WAY_NS))
+			w->astray++;
+	}
 	return w->silent > NFC_FAR_SILENT || w->astray > NFC_FAR_ASTRAY;
 }
 

@@ -457,6 +457,24 @@ CASE(a_device_that_says_nothing_is_not_gone)
 	teardown();
 }
 
+/* A node that has the processor late each time does not wait that long for each look. */
+CASE(looks_that_come_late_are_not_added_up)
+{
+	uint64_t begin;
+
+	setup(0, 0, 0);
+	greet();
+	begin = lossy.now;
+	lossy.away = true;
+	step();
+	while (!t.end[0].over && lossy.now - begin < 1000ull * MS) {
+		lossy.now += 19ull * MS;
+		step();
+	}
+	CHECK(lossy.now - begin < 100ull * MS);
+	teardown();
+}
+
 /* Ways that come back soon are no loss, nor is time in which nobody looked. */
 CASE(a_way_that_comes_back_costs_time)
 {
