@@ -4,7 +4,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net"
 	"time"
@@ -18,7 +17,8 @@ import (
 
 // How long the device of another node may take to show itself.
 const (
-	showTime = time.Second
+	showTime = 4 * time.Second // its threads may wait for a processor; a client waits longer
+	wayTime  = time.Second     // … and without a way there: links may be coming up
 	showLook = 200 * time.Microsecond
 )
 
@@ -63,7 +63,7 @@ func (n *node) Reach(to abi.Node, owner uint64, b *firmware.Bus, doorbell int) (
 	}
 	status := near.Start()
 	if status == abi.OK {
-		status = awaitShown(near)
+		status = n.awaitShown(near, n.torus.Index(place))
 	}
 	if status != abi.OK {
 		near.Free()
@@ -77,23 +77,36 @@ func (n *node) Joints(owner uint64) (*firmware.Joints, error) {
 	return n.Mesh.Joints(n.own(), n.device, owner)
 }
 
-// awaitShown waits until the device has shown itself.
-func awaitShown(near *firmware.Near) abi.Status {
-	ctx, cancel := context.WithTimeout(context.Background(), showTime)
-	defer cancel()
+// awaitShown waits until the device at a node has shown itself.
+func (n *node) awaitShown(near *firmware.Near, to int) abi.Status {
 	look := time.NewTicker(showLook)
 	defer look.Stop()
-	for {
+	for p := patient(time.Now()); ; {
 		shown, status := near.Ready()
 		if shown || status != abi.OK {
 			return status
 		}
-		select {
-		case <-ctx.Done():
+		_, _, way, err := n.Mesh.Next(n.own(), to)
+		if err != nil || p.over(<-look.C, way) {
 			return abi.ErrReset
-		case <-look.C:
 		}
 	}
+}
+
+// patience is that of a host that comes with the device of another node.
+type patience struct {
+	begin time.Time
+	way   time.Time // when there was one last
+}
+
+func patient(now time.Time) *patience { return &patience{begin: now, way: now} }
+
+// over looks whether it ends, now that there is a way there or none.
+func (p *patience) over(now time.Time, way bool) bool {
+	if way {
+		p.way = now
+	}
+	return now.Sub(p.begin) > showTime || now.Sub(p.way) > wayTime
 }
 
 // Leave ends the hosts of other nodes at the device.
