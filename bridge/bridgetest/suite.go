@@ -118,6 +118,7 @@ func watchdog(t *testing.T) context.Context {
 type Env struct {
 	*testing.T
 	open     OpenFunc
+	guests   *guests // if processes are to open the channels
 	watchdog context.Context
 }
 
@@ -160,7 +161,13 @@ func (e *Env) Ctx() context.Context { return e.watchdog }
 // Start runs a program with n ports.
 func (e *Env) Start(dev bridge.Device, name string, n int) bridge.Process {
 	e.Helper()
-	p, err := dev.Start(e.Ctx(), bridge.Program{Name: name, Targets: n})
+	var p bridge.Process
+	var err error
+	if e.guests != nil {
+		p, err = e.guests.of[dev].start(e.Ctx(), name, n)
+	} else {
+		p, err = dev.Start(e.Ctx(), bridge.Program{Name: name, Targets: n})
+	}
 	require.NoError(e, err, "start %s", name)
 	require.Equal(e, n, p.Targets)
 	require.GreaterOrEqual(e, p.First, bridge.Target(abi.TargetFirst))
@@ -170,6 +177,9 @@ func (e *Env) Start(dev bridge.Device, name string, n int) bridge.Process {
 // Subscribe opens the channel to a target.
 func (e *Env) Subscribe(dev bridge.Device, target bridge.Target) bridge.Channel {
 	e.Helper()
+	if e.guests != nil {
+		return e.guests.of[dev].channel(e, target)
+	}
 	ch, err := dev.Subscribe(e.Ctx(), target)
 	require.NoError(e, err, "subscribe target %d", target)
 	require.Equal(e, target, ch.Target())

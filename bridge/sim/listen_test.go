@@ -9,6 +9,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/pkg/program"
 )
 
 // TestHosts has a host that connects to itself.
@@ -31,5 +32,15 @@ func TestHostsOneHop(t *testing.T) {
 		far, err := near.(bridge.FabricNode).Fabric().Device(t.Context(), at(1))
 		require.NoError(t, err)
 		return far, far, bridge.ListenOptions{}
+	})
+}
+
+// TestGuests has processes open the channels of the suite.
+func TestGuests(t *testing.T) {
+	image, err := program.Build(t.Context(), bridgetest.GuestSource(t, "../../firmware"), program.Options{})
+	require.NoError(t, err)
+	bridgetest.RunGuests(t, image, func(t *testing.T, options string) (_, _ bridge.Device, _ bridge.ListenOptions) {
+		dev := openDevice(t, options)
+		return dev, dev, bridge.ListenOptions{}
 	})
 }

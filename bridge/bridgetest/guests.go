@@ -1,0 +1,135 @@
+package bridgetest
+
+import (
+	"context"
+	_ "embed" // the program below
+	"encoding/binary"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+//go:embed guest/guest.c
+var guestSource []byte
+
+// GuestsFunc opens what two hosts of one device see of it: the one that listens, with what
+// says who may connect, and the one whose processes connect. They may be one. The suite
+// closes them.
+type GuestsFunc func(t *testing.T, options string) (listens, runs bridge.Device, o bridge.ListenOptions)
+
+// guestCases are the groups of the suite that say something of a channel whose other end is a
+// process, whoever opened it.
+var guestCases = []string{"direct", "cancel", "transfer", "posted", "begun", "refusal", "close", "try", "next", "extended", "ledger"}
+
+// notForGuests are the cases that count channels, look at their targets, subscribe or start
+// programs by themselves, take more channels than processes may open to a host, or open one
+// anew to a program that hears nothing.
+var notForGuests = []string{
+	"cancel/before-device", "ledger/closes", "direct/many-channels", "direct/ring-wraps",
+	"close/ends-pending-calls", "close/other-side", "close/as-its-process-stops", "close/use-after",
+}
+
+// RunGuests runs what of the suite is about channels, over channels that processes open to
+// the host. The image is of GuestSource.
+func RunGuests(t *testing.T, image []byte, open GuestsFunc) {
+	for _, c := range cases {
+		group, _, _ := strings.Cut(c.name, "/")
+		if !slices.Contains(guestCases, group) || slices.Contains(notForGuests, c.name) {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			e := NewEnv(t)
+			e.guests = &guests{of: make(map[bridge.Device]*visited)}
+			e.open = func(t *testing.T, options string) bridge.Device {
+				return e.guests.open(t, image, options, open)
+			}
+			c.run(e)
+		})
+	}
+}
+
+// GuestSource returns the programs of the firmware, from its folder, as programs that open
+// their channels.
+func GuestSource(t *testing.T, firmware string) fs.FS {
+	source := fstest.MapFS{"guest.c": {Data: guestSource}}
+	for from, to := range map[string]string{
+		"nfc_fw.h": "nfc_fw.h", "nfc_abi.h": "nfc_abi.h", "programs/programs.h": "programs/programs.h",
+		"programs/bulk.c": "programs/bulk.h", "programs/check.c": "programs/check.h", "programs/common.c": "programs/common.h",
+	} {
+		data, err := os.ReadFile(firmware + "/" + from)
+		require.NoError(t, err)
+		source[to] = &fstest.MapFile{Data: data}
+	}
+	return source
+}
+
+// guests are the devices of a case.
+type guests struct {
+	of map[bridge.Device]*visited
+}
+
+// visited is a host that listens, and whose processes connect to it.
+type visited struct {
+	runs  bridge.Device
+	l     bridge.Listener
+	mu    sync.Mutex
+	first []bridge.Target // of the processes, by the number that they were given
+	came  map[bridge.Target]bridge.Channel
+	loop  bool // something stands for the service
+}
+
+func (g *guests) open(t *testing.T, image []byte, options string, open GuestsFunc) bridge.Device {
+	listens, runs, o := open(t, options)
+	l, err := listens.(bridge.HostListener).Listen(t.Context(), o)
+	require.NoError(t, err)
+	_, err = runs.Load(t.Context(), image)
+	require.NoError(t, err)
+	if runs != listens {
+		t.Cleanup(func() { require.NoError(t, runs.Close()) })
+	}
+	g.of[listens] = &visited{runs: runs, l: l, came: make(map[bridge.Target]bridge.Channel)}
+	return listens
+}
+
+// start runs the program of that name that connects.
+func (v *visited) start(ctx context.Context, name string, n int) (bridge.Process, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	number := uint64(len(v.first))
+	p, err := v.runs.Start(ctx, bridge.Program{Name: "guest." + name, Targets: n, Argument: number<<32 | uint64(v.l.Target())})
+	v.first = append(v.first, p.First)
+	return p, err
+}
+
+// channel accepts until what stands for a target has connected.
+func (v *visited) channel(e *Env, target bridge.Target) bridge.Channel {
+	e.Helper()
+	if target == abi.TargetLoopback && !v.loop {
+		v.loop = true
+		p, err := v.start(e.Ctx(), "loopback", 1)
+		require.NoError(e, err)
+		v.first[len(v.first)-1] = target
+		require.Positive(e, p.ID)
+	}
+	for v.came[target] == nil {
+		ch, err := v.l.Accept(e.Ctx())
+		require.NoError(e, err)
+		var hello [abi.PayloadSize]byte
+		_, err = ch.Receive(e.Ctx(), hello[:])
+		require.NoError(e, err)
+		number, port := binary.LittleEndian.Uint64(hello[:]), binary.LittleEndian.Uint64(hello[8:])
+		v.came[v.first[number]+bridge.Target(port)] = ch
+	}
+	ch := v.came[target]
+	delete(v.came, target)
+	return ch
+}
