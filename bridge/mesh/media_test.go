@@ -154,6 +154,22 @@ func TestCutBetweenProcesses(t *testing.T) {
 	w.settle(t, Well)
 }
 
+// TestSilentConnections: one over which no word comes any more ends, though it is open, and its
+// link takes the next.
+func TestSilentConnections(t *testing.T) {
+	w := newTwo(t)
+	w.near.silent = 100 * time.Millisecond
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- w.near.carry(t.Context(), 0, 0, ours, bridge.MediumConnection) }()
+	go func() { _, _ = io.Copy(io.Discard, theirs) }() // it takes what is said, and says nothing
+	require.ErrorIs(t, <-ended, errSilent)
+	w.near.silent = time.Minute
+	w.connect()
+	w.settle(t, Well)
+}
+
 // TestPauses: a connection that had worked is dialled again at once, and then ever more rarely.
 func TestPauses(t *testing.T) {
 	require.Zero(t, pauseAfter(retryMost+1, retryFirst))

@@ -61,6 +61,7 @@ type Mesh struct {
 	wakes     *os.File      // readable when operations ended whose callers are parked
 	woken     chan struct{} // closed when nobody reads it any more
 	entering  []sync.Mutex  // of nodes: goroutines queue for a node here, as threads would in the firmware
+	silent    time.Duration // after which a connection without words ends
 	stepping  sync.Mutex    // one goroutine at a time lets time pass
 }
 
@@ -82,6 +83,7 @@ func Open(c Config) (*Mesh, error) {
 	nodes := c.Side[0] * c.Side[1] * c.Side[2]
 	m := &Mesh{
 		config: c, nodes: nodes, m: f, closed: make(chan struct{}),
+		silent: max(silencesMost*c.Silence, silentLeast),
 		pumped: map[[2]int]*pump{}, tested: map[[2]int]bool{}, windows: map[*Window]bool{},
 		wakes: wakes, woken: make(chan struct{}), entering: make([]sync.Mutex, nodes),
 	}

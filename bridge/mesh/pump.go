@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,6 +36,16 @@ const (
 	connectedRetry  = 20 * time.Millisecond
 	connectedCredit = time.Millisecond
 )
+
+// A connection without words ends, though its medium is well: each end of a link shows itself
+// with each heartbeat, so nothing comes through any more, or nobody is there.
+const (
+	silencesMost = 4               // that would lose a link
+	silentLeast  = 3 * time.Second // and no less
+)
+
+// errSilent means that a connection had no words for too long.
+var errSilent = errors.New("the neighbour said nothing")
 
 // OverConnections fills zero fields of a configuration for a process that is one node,
 // whose links go to other processes. Its thread sleeps whenever it has nothing to do: who
@@ -95,9 +106,10 @@ func (m *Mesh) carry(ctx context.Context, node, link int, conn io.ReadWriteClose
 	stopped := make(chan struct{})
 	stop := func() { end.Do(func() { close(stopped) }) }
 	var sides sync.WaitGroup
-	var errs [2]error
+	var errs [3]error
 	sides.Go(func() { errs[0] = p.send(); stop() })
 	sides.Go(func() { errs[1] = p.receive(stopped); stop() })
+	sides.Go(func() { errs[2] = p.listen(m.silent, stopped); stop() })
 	p.f.Join(node, link, true)
 	select {
 	case <-ctx.Done():
@@ -114,7 +126,7 @@ func (m *Mesh) carry(ctx context.Context, node, link int, conn io.ReadWriteClose
 	case m.isClosed():
 		return ErrClosed
 	}
-	return errors.Join(ignoreEnd(errs[0]), ignoreEnd(errs[1]), ignoreEnd(closing))
+	return errors.Join(ignoreEnd(errs[0]), ignoreEnd(errs[1]), errs[2], ignoreEnd(closing))
 }
 
 // ignoreEnd leaves out what a connection that was closed says.
@@ -142,6 +154,7 @@ type pump struct {
 	medium     bridge.FabricMedium
 	event      *os.File      // readable when there are words to send, or room
 	room       chan struct{} // holds one token: there may be room
+	reads      atomic.Uint64 // that began and that ended: odd while one waits for words
 }
 
 // newPump makes the only pump of a link.
@@ -234,7 +247,9 @@ func (p *pump) receive(stopped <-chan struct{}) error {
 			continue
 		}
 		copy(place, begun[:held])
+		p.reads.Add(1)
 		n, err := p.conn.Read(place[held:])
+		p.reads.Add(1)
 		whole := (held + n) / wordBytes * wordBytes
 		held = copy(begun[:], place[whole:held+n])
 		p.f.Came(p.node, p.link, whole)
@@ -242,6 +257,30 @@ func (p *pump) receive(stopped <-chan struct{}) error {
 			return err
 		}
 	}
+}
+
+// listen returns when one read waited for so long. Time in which this process had no processor
+// counts once.
+func (p *pump) listen(silent time.Duration, stopped <-chan struct{}) error {
+	const looks = 4
+	look := time.NewTicker(silent / looks)
+	defer look.Stop()
+	before := uint64(0)
+	for quiet := 0; quiet < looks; {
+		select {
+		case <-look.C:
+		case <-stopped:
+			return nil
+		}
+		now := p.reads.Load()
+		if now == before && now%2 == 1 {
+			quiet++
+		} else {
+			quiet = 0
+		}
+		before = now
+	}
+	return fmt.Errorf("%w for %v", errSilent, silent)
 }
 
 // medium is what carries the words of a link; unknown while a link to another process has no
