@@ -99,11 +99,12 @@ static void serve_timers(struct nfc_island *island)
 		nfc_heartbeat(island);
 	if (island->now < island->timer)
 		return;
+	island->timer = UINT64_MAX; /* what follows may set it */
 	due = nfc_expire_offers(island);
 	for (struct nfc_share *s = island->shares; s; s = s->next)
 		due = nfc_min(due, nfc_min(wake_sleepers(island, s),
 					   nfc_transfers_due(s)));
-	island->timer = due;
+	nfc_timer(island, due);
 }
 
 /* Take what a host's mailboxes have; false if there is nothing to take now. */

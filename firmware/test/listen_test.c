@@ -119,6 +119,21 @@ CASE(a_host_that_does_not_answer_is_gone)
 	pair_free(&p);
 }
 
+/* Also where nothing but the time of the offer asked it. */
+CASE(a_host_that_is_late_and_does_not_answer_is_gone)
+{
+	struct pair p = pair_new(impatient);
+	uint64_t sent, id = pair_offer(&p, 1, &sent);
+
+	rig_advance(p.near, 20 * MS);
+	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, id);
+	rig_advance(p.near, ANSWER_NS + MS);
+	host_expect_ack(p.near, p.at_near, NFC_TYPE_ERROR, NFC_H2D, sent,
+			NFC_STATE_FAILED, NFC_ECLOSED);
+	host_expect_close(p.near, p.at_near, 3);
+	pair_free(&p);
+}
+
 /* What no host says of itself does not reach the other. */
 CASE(forged_answers)
 {
