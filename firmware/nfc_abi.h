@@ -79,8 +79,8 @@ enum nfc_type {
 	NFC_TYPE_ERROR = 12, /* both: refused or failed (nfc_ack) */
 	NFC_TYPE_HELLO = 13, /* area page: version and limits (nfc_hello) */
 	NFC_TYPE_HEARTBEAT = 14, /* area page: liveness and counters (nfc_heartbeat) */
-	NFC_TYPE_OFFER = 15, /* h2d: asks for READY when the target waits (nfc_note) */
-	NFC_TYPE_READY = 16, /* d2h: it waits (nfc_note) */
+	NFC_TYPE_OFFER = 15, /* both: asks for READY when the other waits to read (nfc_note) */
+	NFC_TYPE_READY = 16, /* both: it waits (nfc_note) */
 	NFC_TYPE_EAGER = 17, /* h2d: a transfer with its pages (nfc_eager) */
 	NFC_TYPE_COUNT = 18,
 };
@@ -354,7 +354,8 @@ enum nfc_capability {
 	NFC_CAP_RUNS = 1 << 2, /* lists may have NFC_LIST_RUNS */
 	NFC_CAP_HOST_RINGS = 1 << 3, /* rings to the host lie in nfc_area.host_area */
 	NFC_CAP_ROUNDS = 1 << 4, /* ACK(MOVING) for each list to the host */
-	NFC_CAP_KNOWN = (1 << 5) - 1,
+	NFC_CAP_READY = 1 << 5, /* a host answers OFFER, of another host, with READY */
+	NFC_CAP_KNOWN = (1 << 6) - 1,
 };
 
 /*

@@ -26,6 +26,7 @@ static void act(struct nfcm_channel *ch, const struct nfc_slot *slot,
 	lockdep_assert_held(&ch->mailbox->lock);
 	switch (out->event) {
 	case NFCM_EVENT_NONE:
+	case NFCM_EVENT_ASKED: /* the module has no channels to other hosts */
 		break;
 	case NFCM_EVENT_STALE:
 		nfcm_count(ch->epoch->dev, NFCM_COUNT_DROPPED, 1);

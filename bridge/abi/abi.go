@@ -54,8 +54,8 @@ const (
 	TypeError          // both ways: refused or failed (Ack)
 	TypeHello          // area page: version and limits (Hello)
 	TypeHeartbeat      // area page: life sign (Heartbeat)
-	TypeOffer          // h2d: tell me when the target waits (Note)
-	TypeReady          // d2h: it waits (Note)
+	TypeOffer          // both ways: tell me when you wait to read (Note)
+	TypeReady          // both ways: it waits (Note)
 	TypeEager          // h2d: a transfer with its pages (Eager)
 	TypeCount
 )
@@ -351,7 +351,9 @@ const (
 	CapHostRings = 1 << 3
 	// CapRounds means that an ack follows each list of a transfer to the host.
 	CapRounds = 1 << 4
-	CapKnown  = 1<<5 - 1
+	// CapReady means that a host answers OFFER, of another host, with READY.
+	CapReady = 1 << 5
+	CapKnown = 1<<6 - 1
 )
 
 // Hello carries version, capabilities and limits.

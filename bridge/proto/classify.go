@@ -15,7 +15,7 @@ func About(s *abi.Slot) (d abi.Direction, why string) {
 			return 0, "record of no transaction"
 		}
 		return abi.Direction(a.Direction), ""
-	case abi.TypeWithdraw:
+	case abi.TypeWithdraw, abi.TypeOffer:
 		return abi.D2H, ""
 	case abi.TypeWithdrawn:
 		if d := abi.Direction(s.Note().Direction); d <= abi.D2H {
@@ -63,7 +63,7 @@ func input(h Half, l *Ledger, limit uint64, s *abi.Slot) (in Input, why string) 
 		return begin(h, limit, s)
 	case abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeAborted:
 		return record(h, l, s)
-	case abi.TypeWithdraw, abi.TypeWithdrawn, abi.TypeReady:
+	case abi.TypeWithdraw, abi.TypeWithdrawn, abi.TypeReady, abi.TypeOffer:
 		return note(h, s)
 	}
 	return takeFault, "not a message of a device"
@@ -154,7 +154,7 @@ func moved(size uint64, t abi.Type, a *abi.Ack) Input {
 	return in
 }
 
-// note takes WITHDRAW, WITHDRAWN and READY.
+// note takes WITHDRAW, WITHDRAWN, READY and OFFER.
 func note(h Half, s *abi.Slot) (Input, string) {
 	n, hd := s.Note(), abi.Header(s.Header)
 	ahead := int64(n.Transaction - h.current())
@@ -165,6 +165,8 @@ func note(h Half, s *abi.Slot) (Input, string) {
 		return takeFault, "reserved bits"
 	case uint16(n.Transaction) != hd.Sequence():
 		return takeFault, "sequence is not the transaction's"
+	case hd.Type() == abi.TypeOffer:
+		return ask(int64(n.Transaction - h.ID - 1))
 	case hd.Type() == abi.TypeReady && ahead == 1:
 		return TakeReady, ""
 	case ahead > 0:
@@ -175,6 +177,17 @@ func note(h Half, s *abi.Slot) (Input, string) {
 		return TakeWithdraw, "withdraw of nothing"
 	}
 	return TakeWithdrawn, "withdrawn, but nobody asked"
+}
+
+// ask takes an OFFER that is ahead of the next transaction by so many.
+func ask(ahead int64) (Input, string) {
+	switch {
+	case ahead < 0:
+		return takeStale, ""
+	case ahead > 0:
+		return takeFault, "question from the future"
+	}
+	return TakeAsk, "question while something is offered"
 }
 
 // ClassifyClose returns what a CLOSE of the device means for the subscription of a generation.
@@ -204,7 +217,7 @@ func (l *Layout) Stranger(mailbox int, s *abi.Slot) (Event, string) {
 	}
 	switch abi.Header(s.Header).Type() {
 	case abi.TypeDirect, abi.TypeIndBegin, abi.TypeAck, abi.TypeDone, abi.TypeError, abi.TypeWithdraw,
-		abi.TypeWithdrawn, abi.TypeAborted, abi.TypeClose, abi.TypeReady:
+		abi.TypeWithdrawn, abi.TypeAborted, abi.TypeClose, abi.TypeReady, abi.TypeOffer:
 		return EventStale, ""
 	}
 	return EventFault, "not a message of a device"

@@ -24,6 +24,7 @@ var (
 		proto.TakeWithdraw:         "WITHDRAW",
 		proto.TakeWithdrawn:        "WITHDRAWN",
 		proto.TakeReady:            "READY for the next id",
+		proto.TakeAsk:              "OFFER of the next id",
 		proto.TakeMatch:            "IND_BEGIN under the next id, of the size that was posted",
 		proto.TakeRecord:           "ACK, DONE, ERROR or ABORTED",
 		proto.TakeConsumed:         "ACK(CONSUMED)",
@@ -63,6 +64,7 @@ var (
 		proto.EventRetriesExhausted: "retries-exhausted: ABORT is to be put; then `ErrDMA`",
 		proto.EventDone:             "done: FIN is to be put; nil",
 		proto.EventFailed:           "failed: its sentinel, in a `*TransferError`",
+		proto.EventAsked:            "asked: READY when a call waits to receive, or a waiter",
 		proto.EventAborted:          "aborted: why the call ended; the buffer is quiet",
 	}
 	markText = map[abi.Direction][]string{

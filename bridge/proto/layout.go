@@ -21,7 +21,7 @@ type Layout struct {
 var ErrABI = errors.New("another ABI")
 
 // Capabilities are those that this host uses where the device has them.
-const Capabilities = abi.CapLoad | abi.CapEager | abi.CapRuns | abi.CapRounds
+const Capabilities = abi.CapLoad | abi.CapEager | abi.CapRuns | abi.CapRounds | abi.CapReady
 
 const (
 	beatMSMax = 1 << 20

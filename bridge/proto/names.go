@@ -47,12 +47,13 @@ const (
 	EventAborted                       // the transfer ended after ABORT, see the record
 	EventClosed                        // the device's process closed halves
 	EventOver                          // the subscription is over
+	EventAsked                         // d2h: another host asks whether this one waits: READY, when it does
 	eventCount
 )
 
 var eventNames = [eventCount]string{
 	"none", "stale", "fault", "delivered", "refused", "withdrawn", "ready", "offer", "recalled",
-	"progress", "retries-exhausted", "done", "failed", "aborted", "closed", "over",
+	"progress", "retries-exhausted", "done", "failed", "aborted", "closed", "over", "asked",
 }
 
 // String returns the event's name in conversations.
@@ -93,6 +94,7 @@ const (
 	TakeWithdraw                      // d2h: WITHDRAW
 	TakeWithdrawn                     // h2d: WITHDRAWN
 	TakeReady                         // h2d: READY for the next id
+	TakeAsk                           // d2h: OFFER of the next id
 	TakeMatch                         // d2h: IND_BEGIN under the next id, of the size that was posted
 	TakeRecord                        // a record where none is due
 	TakeConsumed                      // a message or an eager transfer was consumed
@@ -121,7 +123,7 @@ const (
 )
 
 var inputNames = [inputCount]string{
-	"offer", "WITHDRAW", "WITHDRAWN", "READY", "matching offer", "record", "consumed", "refused", "nonsense", "progress",
+	"offer", "WITHDRAW", "WITHDRAWN", "READY", "OFFER", "matching offer", "record", "consumed", "refused", "nonsense", "progress",
 	"retries exhausted", "crossed the ABORT", "DONE", "ERROR", "ABORTED", "put message", "put transfer", "put EAGER",
 	"put WITHDRAW", "put WITHDRAWN", "put accept", "put refuse", "put ABORT", "put FIN", "hold", "release", "put CLOSE", "shut",
 }

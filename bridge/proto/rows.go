@@ -125,6 +125,9 @@ func offerRows() []Row {
 	rows := []Row{
 		{d2h, idle, 0, closed, TakeOffer, offered, 0, 0, EventOffer},
 		{d2h, idle, closed, 0, TakeOffer, idle, 0, 0, EventStale}, // it crossed the close, which answers it
+		{d2h, idle, 0, closed, TakeAsk, idle, 0, 0, EventAsked},
+		{d2h, idle, closed, 0, TakeAsk, idle, 0, 0, EventStale}, // it crossed the close
+		{d2h, posted, 0, 0, TakeAsk, posted, 0, 0, EventAsked},
 		{d2h, idle, 0, 0, TakeWithdraw, idle, 0, 0, EventStale},
 		{d2h, idle, 0, 0, TakeRecord, idle, 0, 0, EventStale},
 

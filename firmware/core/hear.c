@@ -79,6 +79,7 @@ static void offered(struct nfc_relay_end *end, struct nfc_channel *ch)
 	}
 	ch->begin_ns = ch->island->now;
 	end->taken++;
+	end->ready_due = 0;
 	if (nfc_header_type(slot->header) != NFC_TYPE_DIRECT) {
 		offered_ind(end, ch);
 		return;
@@ -87,6 +88,18 @@ static void offered(struct nfc_relay_end *end, struct nfc_channel *ch)
 	ch->posted = 0;
 	nfc_put(ch, NFC_TYPE_DIRECT, nfc_header_length(slot->header),
 		half->next++, slot->payload);
+}
+
+/* It asks whether this host waits. One that does not know of that never does. */
+static void asked(struct nfc_relay_end *end, struct nfc_channel *ch)
+{
+	struct nfc_half *half = nfc_d2h(ch);
+
+	if (half->closed || half->state != NFC_HALF_IDLE || end->ready_due ||
+	    !nfc_accepted(end->host, NFC_CAP_READY))
+		return;
+	end->ready_due = 1;
+	nfc_note(ch, NFC_TYPE_OFFER, NFC_D2H, half->next);
 }
 
 /* It wants it back. */
@@ -229,6 +242,12 @@ static void hear(struct nfc_relay_end *end, enum nfc_relay_news news)
 		break;
 	case NFC_RELAY_WITHDRAWN:
 		withdrawn(end, ch);
+		break;
+	case NFC_RELAY_ASKED:
+		asked(end, ch);
+		break;
+	case NFC_RELAY_READY:
+		nfc_send_ready(ch);
 		break;
 	case NFC_RELAY_GONE:
 		lose_other(ch);

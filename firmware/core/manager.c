@@ -388,6 +388,23 @@ static void on_offer(struct nfc_channel *ch, uint64_t id)
 	/* One that was just woken has what it read, and says so when it waits again. */
 	if ((half->waiter && !half->waiter->ready) || unwelcome(ch))
 		nfc_send_ready(ch);
+	else if (ch->relay)
+		nfc_relay_notify(ch->relay, NFC_RELAY_ASKED);
+}
+
+/* The host waits to receive, and another one asked. Something may be offered meanwhile. */
+static void on_ready(struct nfc_channel *ch, enum nfc_direction direction,
+		     uint64_t id)
+{
+	const struct nfc_half *half = nfc_d2h(ch);
+
+	if (ch->relay && ch->relay->ready_due && direction == NFC_D2H &&
+	    id == half->next) {
+		ch->relay->ready_due = 0;
+		nfc_relay_notify(ch->relay, NFC_RELAY_READY);
+	} else if (!ch->relay || id != nfc_present(half)) {
+		drop(ch->rings->share);
+	}
 }
 
 static void on_note(struct nfc_channel *ch, const struct nfc_slot *slot)
@@ -410,6 +427,10 @@ static void on_note(struct nfc_channel *ch, const struct nfc_slot *slot)
 			on_withdraw(ch, id);
 		else
 			on_unpost(ch, id);
+		return;
+	}
+	if (type == NFC_TYPE_READY) {
+		on_ready(ch, direction, id);
 		return;
 	}
 	if (id != nfc_present(&ch->half[direction])) {
@@ -518,6 +539,7 @@ static void dispatch(struct nfc_channel *ch, const struct nfc_slot *slot)
 	case NFC_TYPE_WITHDRAWN:
 	case NFC_TYPE_ABORT:
 	case NFC_TYPE_OFFER:
+	case NFC_TYPE_READY:
 		on_note(ch, slot);
 		break;
 	case NFC_TYPE_CLOSE:

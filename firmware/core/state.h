@@ -326,9 +326,11 @@ enum nfc_relay_news {
 	NFC_RELAY_ANSWERED = 1, /* its message, with a status */
 	NFC_RELAY_OFFERED = 2, /* the other's, which lies there */
 	NFC_RELAY_WITHDRAWN = 4, /* that is wanted back */
-	NFC_RELAY_CLOSED = 8, /* its h2d half, and d2h the bit above */
-	NFC_RELAY_GONE = 32, /* there is no other end any more: the last of all */
-	NFC_RELAY_STOPPED = 64, /* but for a guest's: its process is to stop */
+	NFC_RELAY_ASKED = 8, /* the other host asks whether this one waits */
+	NFC_RELAY_READY = 16, /* the other host waits */
+	NFC_RELAY_CLOSED = 32, /* its h2d half, and d2h the bit above */
+	NFC_RELAY_GONE = 128, /* there is no other end any more: the last of all */
+	NFC_RELAY_STOPPED = 256, /* but for a guest's: its process is to stop */
 };
 
 /*
@@ -345,6 +347,7 @@ struct nfc_relay_end {
 	uint32_t island;
 	uint8_t waits; /* in that list */
 	uint8_t asked; /* for its message back: enum nfc_status says why */
+	uint8_t ready_due; /* its host was asked, and has not said READY */
 	uint32_t number; /* of the message that it offered last */
 	uint32_t taken; /* of the other's that its host was offered last */
 	struct nfc_call call; /* to hear the news */

@@ -130,14 +130,16 @@ static void say_odd_list(struct party *p, uint32_t i, uint32_t direction)
 
 static void say_note(struct party *p, uint32_t i, uint32_t direction)
 {
-	static const uint32_t types[] = { NFC_TYPE_FIN, NFC_TYPE_WITHDRAW,
+	static const uint32_t types[] = { NFC_TYPE_FIN,	      NFC_TYPE_WITHDRAW,
 					  NFC_TYPE_WITHDRAWN, NFC_TYPE_ABORT,
-					  NFC_TYPE_OFFER };
-	uint32_t type = types[next() % 5];
+					  NFC_TYPE_OFFER,     NFC_TYPE_READY };
+	uint32_t type = types[next() % 6];
 	uint64_t id = p->offers[i][direction].id;
 
 	if (type == NFC_TYPE_OFFER)
 		id = p->rig->channel[p->targets[i]].next[NFC_H2D];
+	if (type == NFC_TYPE_READY)
+		id = p->rig->channel[p->targets[i]].next[NFC_D2H];
 	host_note(p->rig, p->targets[i], type, direction, id);
 }
 

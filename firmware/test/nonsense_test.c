@@ -179,9 +179,9 @@ static void drop_payload(const char *what, uint32_t type, uint64_t sequence,
 
 CASE(notes_that_make_no_sense)
 {
-	static const uint32_t types[] = { NFC_TYPE_FIN, NFC_TYPE_WITHDRAW,
+	static const uint32_t types[] = { NFC_TYPE_FIN,	      NFC_TYPE_WITHDRAW,
 					  NFC_TYPE_WITHDRAWN, NFC_TYPE_ABORT,
-					  NFC_TYPE_OFFER };
+					  NFC_TYPE_OFFER,     NFC_TYPE_READY };
 	char what[64];
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {

@@ -63,6 +63,7 @@ void nfcm_classify_stranger(const struct nfc_slot *slot,
 	case NFC_TYPE_ABORTED:
 	case NFC_TYPE_CLOSE:
 	case NFC_TYPE_READY:
+	case NFC_TYPE_OFFER:
 		out->event = NFCM_EVENT_STALE;
 		break;
 	default:
@@ -323,7 +324,21 @@ static void on_ready(s64 ahead, struct nfcm_outcome *out)
 		out->event = ahead < 1 ? NFCM_EVENT_STALE : NFCM_EVENT_READY;
 }
 
-/* WITHDRAW, WITHDRAWN, READY. */
+/* Another host asks whether this one waits for its next offer. */
+static void on_ask(const struct nfcm_half_core *h, s64 ahead,
+		   struct nfcm_outcome *out)
+{
+	if (ahead > 0)
+		fault(out, "question from the future");
+	else if (ahead < 0 || (h->state == NFCM_STATE_IDLE && h->closed))
+		out->event = NFCM_EVENT_STALE;
+	else if (h->state == NFCM_STATE_IDLE || h->state == NFCM_STATE_POSTED)
+		out->event = NFCM_EVENT_ASKED;
+	else
+		fault(out, "question while something is offered");
+}
+
+/* WITHDRAW, WITHDRAWN, READY, OFFER. */
 static void on_note(struct nfcm_channel_core *c, const struct nfc_slot *slot,
 		    struct nfcm_outcome *out)
 {
@@ -333,7 +348,9 @@ static void on_note(struct nfcm_channel_core *c, const struct nfc_slot *slot,
 	s64 ahead;
 
 	memcpy(&note, slot->payload, sizeof(note));
-	out->direction = type == NFC_TYPE_WITHDRAW ? NFC_D2H : NFC_H2D;
+	out->direction = type == NFC_TYPE_WITHDRAW || type == NFC_TYPE_OFFER ?
+				 NFC_D2H :
+				 NFC_H2D;
 	if (type == NFC_TYPE_WITHDRAWN && le32_to_cpu(note.direction) == NFC_D2H)
 		out->direction = NFC_D2H;
 	h = &c->half[out->direction];
@@ -349,6 +366,8 @@ static void on_note(struct nfcm_channel_core *c, const struct nfc_slot *slot,
 		on_withdraw(h, ahead, out);
 	else if (type == NFC_TYPE_WITHDRAWN)
 		on_withdrawn(h, ahead, out);
+	else if (type == NFC_TYPE_OFFER)
+		on_ask(h, (s64)(le64_to_cpu(note.transaction) - h->id - 1), out);
 	else
 		on_ready(ahead, out);
 }
@@ -403,6 +422,7 @@ void nfcm_classify(struct nfcm_channel_core *c, const struct nfcm_layout *l,
 	case NFC_TYPE_WITHDRAW:
 	case NFC_TYPE_WITHDRAWN:
 	case NFC_TYPE_READY:
+	case NFC_TYPE_OFFER:
 		on_note(c, slot, out);
 		break;
 	case NFC_TYPE_CLOSE:

@@ -156,6 +156,7 @@ enum nfcm_event {
 	NFCM_EVENT_ABORTED, /* the transfer ended after ABORT; see record */
 	NFCM_EVENT_CLOSED, /* the process closed halves */
 	NFCM_EVENT_OVER, /* the subscription is over */
+	NFCM_EVENT_ASKED, /* another host asks whether this one waits */
 };
 
 struct nfcm_outcome {

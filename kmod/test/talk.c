@@ -38,6 +38,7 @@ static const char *const events[] = {
 	"aborted",
 	"closed",
 	"over",
+	"asked",
 };
 
 static struct nfcm_layout layout;
@@ -164,6 +165,9 @@ static bool put(struct nfcm_half_core *h, const struct nfc_slot *slot)
 		return put_close(slot);
 	case NFC_TYPE_OFFER:
 		return h->state == NFCM_STATE_IDLE;
+	case NFC_TYPE_READY:
+		return h->state == NFCM_STATE_IDLE ||
+		       h->state == NFCM_STATE_POSTED;
 	case NFC_TYPE_WITHDRAW:
 		return nfcm_act(h, NFCM_PUT_WITHDRAW);
 	case NFC_TYPE_WITHDRAWN:

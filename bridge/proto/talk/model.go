@@ -92,11 +92,11 @@ func (m *Model) Put(s *abi.Slot) (proto.State, error) {
 		d, err = abi.D2H, m.act(abi.D2H, proto.PutRefuse)
 	case abi.TypeClose:
 		return m.close(s.Close().Halves)
-	case abi.TypeOffer:
-		id--
-		if m.state(abi.H2D) != proto.StateIdle {
-			err = fmt.Errorf("OFFER while %v", m.state(abi.H2D))
+	case abi.TypeOffer, abi.TypeReady:
+		if h.Type() == abi.TypeReady {
+			d = abi.D2H
 		}
+		id, err = m.hint(h.Type(), d, id)
 	default:
 		d = abi.Direction(s.Note().Direction & 1)
 		err = m.note(h.Type(), d)
@@ -108,6 +108,18 @@ func (m *Model) Put(s *abi.Slot) (proto.State, error) {
 		err = fmt.Errorf("transaction %d, not %d", id, m.half[d].ID)
 	}
 	return m.state(d), err
+}
+
+// hint puts OFFER or READY, which are about the next transaction, and returns the one that is under way.
+func (m *Model) hint(t abi.Type, d abi.Direction, id uint64) (uint64, error) {
+	switch s := m.state(d); {
+	case s == proto.StateIdle:
+		return id - 1, nil
+	case s == proto.StatePosted && t == abi.TypeReady:
+		return id, nil
+	default:
+		return 0, fmt.Errorf("%v while %v", t, s)
+	}
 }
 
 // begin begins a transfer.

@@ -302,14 +302,14 @@ func (c *Conversation) slot(words []string, step Step) error {
 // travels returns the half of a slot whose type and way leave no choice, or else what it is given.
 func travels(t abi.Type, half abi.Direction, host bool) abi.Direction {
 	switch t {
-	case abi.TypeDirect, abi.TypeIndBegin: // by the side that offers
+	case abi.TypeDirect, abi.TypeIndBegin, abi.TypeOffer: // by the side that offers
 	case abi.TypeWithdraw, abi.TypeWithdrawn: // the host posts pages for d2h, too
 		if host == (t == abi.TypeWithdraw) {
 			return half
 		}
 		return abi.D2H
-	case abi.TypeOffer, abi.TypeReady:
-		return abi.H2D
+	case abi.TypeReady: // by the other
+		host = !host
 	case abi.TypeAck, abi.TypeError:
 		if host {
 			return abi.D2H

@@ -12,7 +12,7 @@ import (
 // Walk is a conversation without an end that chance writes: the host does what it may, and the
 // device puts what fits, nearly fits, or is garbage. The same seed gives the same walk.
 type Walk struct {
-	Events [proto.EventOver + 1]int // how often the device's slots meant what
+	Events [proto.EventAsked + 1]int // how often the device's slots meant what
 
 	m    Model
 	rand *rand.Rand
@@ -268,6 +268,8 @@ func (w *Walk) note(s *said) {
 	s.kind = abi.TypeWithdraw
 	if s.half == abi.H2D {
 		s.kind = []abi.Type{abi.TypeWithdrawn, abi.TypeReady}[w.rand.IntN(2)]
+	} else if st := w.m.state(abi.D2H); st == proto.StateIdle || st == proto.StatePosted || w.lies {
+		s.kind = []abi.Type{abi.TypeWithdraw, abi.TypeOffer}[w.rand.IntN(2)]
 	}
 	if m := w.m.half[abi.H2D].Stand; s.kind == abi.TypeWithdrawn && !w.lies && m.Marks()&proto.MarkRecall == 0 {
 		s.kind = abi.TypeReady // nobody asked
@@ -276,7 +278,7 @@ func (w *Walk) note(s *said) {
 		s.kind = abi.TypeWithdrawn
 	}
 	s.id = w.m.half[s.half].ID
-	if s.kind == abi.TypeReady || s.kind == abi.TypeWithdrawn && s.half == abi.D2H {
+	if s.kind == abi.TypeReady || s.kind == abi.TypeOffer || s.kind == abi.TypeWithdrawn && s.half == abi.D2H {
 		s.id++
 	}
 	s.id = w.near(s.id)
