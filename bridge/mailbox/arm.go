@@ -166,6 +166,14 @@ func (h *sender) ask() {
 	}
 }
 
+// tried takes note of what became of a try: a waiter has used its place, and comes again if it was
+// refused. Must hold queue.
+func (h *sender) tried(refused bool, wake chan<- struct{}) {
+	if refused && wake != nil {
+		waiter.Token(wake)
+	}
+}
+
 // lease takes the lock that is kept for a waiter, whose target waits.
 func (h *sender) lease(wake chan<- struct{}) bool {
 	leased := wake != nil && h.queue.lease(wake)

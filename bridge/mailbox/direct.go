@@ -201,6 +201,7 @@ func (c *Channel) TrySend(msg []byte, waiter chan<- struct{}) (bool, error) {
 	}
 	start := h.sampler.Start(0)
 	ok, err := h.tryOffer(msg)
+	h.tried(!ok && err == nil, waiter)
 	if ok || err != nil {
 		h.direct.Note(len(msg), err, start)
 	}

@@ -409,6 +409,7 @@ func TestArm(t *testing.T) {
 	f.expect(fakeMailbox, abi.TypeWithdraw)
 	f.note(abi.TypeWithdrawn, 1, abi.H2D)
 	require.NoError(t, wait())
+	token() // the place is used, and the target was not asked again
 
 	// A sender that comes later waits, and one that only tries does not.
 	require.NoError(t, c.Arm(abi.H2D, wake))

@@ -238,6 +238,7 @@ func (c *Channel) TrySendInd(ctx context.Context, data []byte, waiter chan<- str
 	start := meter.Now()
 	err := h.sendInd(ctx, data, notAtAll)
 	late := err == errNotReady || err == errAskedBack
+	h.tried(late, waiter)
 	if !late {
 		h.indirect.Note(len(data), err, start)
 	}
