@@ -32,7 +32,13 @@ func RunHosts(t *testing.T, open HostsFunc) {
 		{"close-ends-calls", hostCloseEndsCalls},
 		{"again", hostAgain},
 		{"armed", hostArmed},
-		{"not-for-hosts", hostRefusals},
+		{"try", hostTry},
+		{"try-races", hostTryRaces},
+		{"try-ind", hostTryInd},
+		{"armed-send", hostArmedSend},
+		{"armed-leaves", hostArmedLeaves},
+		{"armed-both", hostArmedBoth},
+		{"no-listener", hostRefusals},
 		{"waiting", hostWaiting},
 		{"listeners", hostListeners},
 		{"listener-closes", hostListenerCloses},
@@ -277,22 +283,8 @@ func hostArmed(p *hostPair) {
 	require.NoError(p, <-sent)
 }
 
-// hostRefusals: what a channel between hosts does not do is refused, and harms nothing.
+// hostRefusals: what is no listener of this device is no target.
 func hostRefusals(p *hostPair) {
-	near, far := p.channel()
-	for _, ch := range []bridge.Channel{near, far} {
-		_, err := ch.TrySend(nil, nil)
-		require.ErrorIs(p, err, bridge.ErrNotSupported)
-		_, err = ch.TrySendInd(p.Ctx(), make([]byte, 8), nil)
-		require.ErrorIs(p, err, bridge.ErrNotSupported)
-		require.ErrorIs(p, ch.Arm(abi.H2D, make(chan struct{}, 1)), bridge.ErrNotSupported)
-		ctx, cancel := context.WithTimeout(p.Ctx(), time.Millisecond)
-		require.ErrorIs(p, ch.ReceiveInd(ctx, make([]byte, 8)), bridge.ErrWithdrawn)
-		cancel()
-	}
-	sent := p.gives(p.Ctx(), near, []byte("still works"))
-	p.takes(far, []byte("still works"))
-	require.NoError(p, <-sent)
 	for _, id := range []bridge.Target{abi.TargetHosts, abi.ChannelsMax - 1} {
 		if id != p.l.Target() {
 			_, err := p.connects.Subscribe(p.Ctx(), id)

@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/proto"
 	"github.com/nfcomms/nfcomms/bridge/waiter"
 )
 
@@ -13,7 +14,7 @@ func (c *Channel) Arm(direction abi.Direction, wake chan<- struct{}) error {
 	if h.shut.Load()&shutHere != 0 {
 		return h.err()
 	}
-	if h.dir == abi.H2D && c.relay {
+	if h.dir == abi.H2D && c.refusesTries() {
 		return errTryHost
 	}
 	if h.dir == abi.H2D {
@@ -56,15 +57,21 @@ func (h *sender) spinReady(wake chan<- struct{}) {
 	}
 }
 
-// armReceive queues a waiter for what the device offers.
+// armReceive queues a waiter for what the device offers. One that was woken for another host's offer,
+// and has not looked, has that kept.
 func (h *receiver) armReceive(wake chan<- struct{}) {
 	h.mu.Lock()
-	h.leaveLocked(wake)
+	if !h.ch.relay {
+		h.leaveLocked(wake)
+	} else if h.woken == wake {
+		waiter.Token(wake)
+	}
 	added := h.waiters.Add(wake)
 	h.mu.Unlock()
 	if added {
 		h.armed(1)
 	}
+	h.sayReady()
 }
 
 // armed counts waiters that come (1) or go (-1). They need a doorbell, and
@@ -93,12 +100,11 @@ func (c *Channel) Disarm(direction abi.Direction, wake chan<- struct{}) {
 	}
 	h.mu.Lock()
 	removed := h.waiters.Remove(wake)
-	h.leaveLocked(wake)
 	h.mu.Unlock()
 	if removed {
 		h.armed(-1)
 	}
-	h.pass()
+	h.part(wake)
 }
 
 // pass wakes the first who waits for an offer, if there is one that no call is
@@ -114,7 +120,7 @@ func (h *half) pass() {
 // the way: of two, one would find the other in the half.
 func (h *half) wakeOne() {
 	h.mu.Lock()
-	coming := h.woken != nil
+	coming := h.woken != nil || !h.keepLocked()
 	if !coming {
 		h.woken = h.waiters.Wake()
 		h.coming.Store(h.woken != nil)
@@ -126,10 +132,19 @@ func (h *half) wakeOne() {
 	}
 }
 
+// keepLocked keeps what another host offers for the waiter that is to be woken; false if a call has
+// it, or nobody waits. What a process offers stays that one's to take back. Must hold mu.
+func (h *half) keepLocked() bool {
+	if !h.ch.relay {
+		return true
+	}
+	return h.waiters.Len() > 0 && h.keep()
+}
+
 // came takes note that the waiter that was woken has come, or anybody else. It
-// costs nothing where nobody waits.
+// costs nothing where nobody waits. Of another host's offer see hold.
 func (h *half) came() {
-	if h.coming.Load() {
+	if h.coming.Load() && !h.ch.relay {
 		h.mu.Lock()
 		h.woken = nil
 		h.coming.Store(false)
@@ -137,12 +152,19 @@ func (h *half) came() {
 	}
 }
 
-// leaveLocked takes note that a waiter does not come, if it was woken. Must hold mu.
-func (h *half) leaveLocked(wake chan<- struct{}) {
-	if h.woken == wake {
-		h.woken = nil
-		h.coming.Store(false)
+// leaveLocked takes note that a waiter does not come, if it was woken. What was kept for it is free
+// again; true if it is to be given back. Must hold mu.
+func (h *half) leaveLocked(wake chan<- struct{}) (recalled bool) {
+	if h.woken != wake || wake == nil {
+		return false
 	}
+	h.woken = nil
+	h.coming.Store(false)
+	if !h.ch.relay {
+		return false
+	}
+	e, _ := h.act(proto.Release)
+	return e == proto.EventRecalled
 }
 
 // wakeAll wakes all who wait: the half is shut.
@@ -151,7 +173,9 @@ func (h *half) wakeAll() {
 	n := h.waiters.Len()
 	for h.waiters.Wake() != nil {
 	}
+	recalled := h.leaveLocked(h.woken)
 	h.mu.Unlock()
+	h.giveBack(recalled)
 	n += h.queue.partAll()
 	if n > 0 {
 		h.armed(-n)
@@ -166,11 +190,18 @@ func (h *sender) ask() {
 	}
 }
 
-// tried takes note of what became of a try: a waiter has used its place, and comes again if it was
+// tried takes note of what became of a try. A waiter has used its place, and comes again if it was
 // refused. Must hold queue.
 func (h *sender) tried(refused bool, wake chan<- struct{}) {
 	if refused && wake != nil {
 		waiter.Token(wake)
+	}
+	switch {
+	case !h.ch.relay:
+	case refused:
+		h.refusals.Add(1)
+	default:
+		h.refusals.Store(0)
 	}
 }
 

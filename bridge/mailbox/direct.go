@@ -193,10 +193,10 @@ func (c *Channel) TrySend(msg []byte, waiter chan<- struct{}) (bool, error) {
 	if len(msg) > abi.PayloadSize {
 		return false, tooLarge(len(msg), abi.PayloadSize)
 	}
-	if c.relay {
+	if c.refusesTries() {
 		return false, errTryHost
 	}
-	if !h.queue.try() && !h.lease(waiter) {
+	if !h.enterTry(waiter) {
 		return false, nil
 	}
 	start := h.sampler.Start(0)

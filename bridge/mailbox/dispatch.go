@@ -96,13 +96,19 @@ func (b *mailbox) routeLocked(c *Channel, s *abi.Slot) {
 	case proto.EventStale, proto.EventFault:
 		b.dropLocked(s, e, why)
 	case proto.EventOffer:
+		if c.relay {
+			c.recv.arrivedLocked()
+		}
 		h.pass()
 	case proto.EventReady:
-		h.queue.signal()
+		c.send.signal()
 	case proto.EventRecalled:
-		b.rx.pendingReplies = append(b.rx.pendingReplies, h)
-		if len(b.rx.pendingReplies) == 1 && !b.flushRepliesLocked() {
-			go b.flushReplies()
+		b.replyLocked(h, abi.TypeWithdrawn)
+	case proto.EventAsked:
+		c.recv.askedLocked()
+	case proto.EventNone:
+		if c.relay && abi.Header(s.Header).Type() == abi.TypeWithdraw {
+			c.recv.recalledLocked()
 		}
 	}
 }
@@ -115,16 +121,38 @@ func (c *Channel) half(direction uint32) *half {
 	return &c.recv.half
 }
 
-// flushRepliesLocked sends the WITHDRAWN that are pending; false if the ring is full. It
-// must not wait: it runs inside a drain. The half is answering until the message is
+// reply is a note of a half that the device waits for: WITHDRAWN, or READY to another host.
+type reply struct {
+	h *half
+	t abi.Type
+}
+
+// id returns the transaction that the reply is about.
+func (r reply) id() uint64 {
+	if r.t == abi.TypeReady {
+		return r.h.id() + 1
+	}
+	return r.h.id()
+}
+
+// replyLocked puts a reply, when there is room. Must hold rx.
+func (b *mailbox) replyLocked(h *half, t abi.Type) {
+	b.rx.pendingReplies = append(b.rx.pendingReplies, reply{h, t})
+	if len(b.rx.pendingReplies) == 1 && !b.flushRepliesLocked() {
+		go b.flushReplies()
+	}
+}
+
+// flushRepliesLocked sends the replies that are pending; false if the ring is full. It
+// must not wait: it runs inside a drain. The half is answering until a WITHDRAWN is
 // in the ring, so a device that offers before it was answered is caught, and
-// one channel has one pending reply at the most. Must hold rx.
+// one channel has one such reply pending at the most, and one READY. Must hold rx.
 func (b *mailbox) flushRepliesLocked() bool {
 	for len(b.rx.pendingReplies) > 0 && !b.rx.dead {
-		h := b.rx.pendingReplies[0]
-		id := h.id()
+		r := b.rx.pendingReplies[0]
+		h, id := r.h, r.id()
 		note := h.note(id)
-		switch b.put(h.header(abi.TypeWithdrawn, abi.PayloadSize, id), &note.Payload, b.room(proto.RoomUrgent)) {
+		switch b.put(h.header(r.t, abi.PayloadSize, id), &note.Payload, b.room(proto.RoomUrgent)) {
 		case putFull:
 			return false
 		case putDead:
@@ -132,7 +160,9 @@ func (b *mailbox) flushRepliesLocked() bool {
 		case putRing:
 			b.ring()
 		}
-		h.act(proto.PutWithdrawn)
+		if r.t == abi.TypeWithdrawn {
+			h.act(proto.PutWithdrawn)
+		}
 		b.rx.pendingReplies = b.rx.pendingReplies[1:]
 	}
 	b.rx.pendingReplies = nil

@@ -90,6 +90,8 @@ func (h *receiver) postPages(x *transfer, data []byte) error {
 	}
 	if err != nil {
 		x.stop(false)
+	} else if h.ch.relay {
+		h.sayReady()
 	}
 	return err
 }

@@ -47,9 +47,10 @@ type half struct {
 // sender is the h2d half, and what calls do that give something.
 type sender struct {
 	half
-	asked  asked  // of the present call
-	waited uint64 // the transaction that waited at the audit's last pass; the audit's own
-	passes uint32 // … which has seen it wait so often
+	asked    asked        // of the present call
+	refusals atomic.Int32 // tries in a row that another host refused, although it waited
+	waited   uint64       // the transaction that waited at the audit's last pass; the audit's own
+	passes   uint32       // … which has seen it wait so often
 }
 
 // receiver is the d2h half, and what calls do that take something.
@@ -58,6 +59,10 @@ type receiver struct {
 	// voided: the pages of a receive that was begun came back, and who waits for its end takes
 	// what the device offers. Owned by the queue's holder.
 	voided bool
+	// Of a channel to another host: a call waits for what that offers, guarded by mu; and that asks
+	// whether anybody does.
+	expects bool
+	asked   atomic.Bool
 }
 
 // shutFor marks the half as shut and wakes whoever sleeps or waits for it.

@@ -131,6 +131,20 @@ func (m *machine) act(in proto.Input) (proto.Event, bool) {
 	}
 }
 
+// keep holds the offer for a call that is to find it as it came; false if that cannot be.
+func (m *machine) keep() bool {
+	for {
+		w := m.word.Load()
+		p := protocol.Step(m.dir, standOf(w), proto.Hold)
+		if !p.OK() {
+			return false
+		}
+		if m.word.CompareAndSwap(w, wordAfter(w, p, eventOf(w))) {
+			return true
+		}
+	}
+}
+
 // begin begins a transaction and returns its id, and the word before it. Must hold queue.
 func (m *machine) begin(in proto.Input) (id, before uint64) {
 	before = m.word.Load()

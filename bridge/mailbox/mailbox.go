@@ -43,7 +43,7 @@ type mailbox struct {
 		head           uint64  // slots taken
 		published      uint64  // head as the device knows it
 		dead           bool    // nothing may be taken any more
-		pendingReplies []*half // channels whose WITHDRAWN found no room yet
+		pendingReplies []reply // that found no room yet
 	}
 	_ [64]byte
 }

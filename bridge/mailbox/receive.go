@@ -61,6 +61,19 @@ func (h *receiver) enter(ctx context.Context) error {
 
 // claim waits for an offer and holds it. Must hold queue.
 func (h *receiver) claim(ctx context.Context) error {
+	if !h.offered() {
+		h.expect()
+	}
+	err := h.claimOffer(ctx)
+	if err != nil && h.ch.relay {
+		h.unexpect()
+		h.release()
+	}
+	return err
+}
+
+// claimOffer is claim; with an error another host's offer may be held. Must hold queue.
+func (h *receiver) claimOffer(ctx context.Context) error {
 	for {
 		shut := h.shut.Load() // before the state: an offer precedes the peer's close
 		if shut&shutHere != 0 {
@@ -70,7 +83,7 @@ func (h *receiver) claim(ctx context.Context) error {
 			if err := h.mailbox.ep.err(); err != nil {
 				return err // the fence has not come here yet
 			}
-			if _, ok := h.act(proto.Hold); ok {
+			if h.hold() {
 				return nil
 			}
 			continue // the device took it back
@@ -209,7 +222,9 @@ func (c *Channel) TryReceive(buf []byte) (n int, ok bool, err error) {
 // Must hold queue.
 func (h *receiver) claimNow() (bool, error) {
 	if !h.offered() {
+		h.expect()
 		h.mailbox.poll()
+		h.unexpect()
 	}
 	if h.shut.Load() == 0 && !h.offered() {
 		return false, nil

@@ -229,10 +229,10 @@ func (c *Channel) TrySendInd(ctx context.Context, data []byte, waiter chan<- str
 	if err := ctx.Err(); err != nil {
 		return false, h.refused(&h.indirect, &bridge.WithdrawnError{Cause: err})
 	}
-	if c.relay {
+	if c.refusesTries() {
 		return false, errTryHost
 	}
-	if !h.queue.try() && !h.lease(waiter) {
+	if !h.enterTry(waiter) {
 		return false, nil
 	}
 	start := meter.Now()

@@ -12,9 +12,8 @@ type ListenOptions = bridge.ListenOptions
 
 // Listener makes this process a target: other hosts of the device subscribe to it, and get a
 // channel to this process. Such a channel carries messages and transfers, with the promises of
-// any other; to try or select a send is ErrNotSupported. Device programs connect to it, too, by
-// channel_connect: that is a channel as to any device process. All methods are safe for
-// concurrent use.
+// any other. Device programs connect to it, too, by channel_connect: that is a channel as to any
+// device process. All methods are safe for concurrent use.
 type Listener struct {
 	dev   *Device
 	epoch *epoch

@@ -5,8 +5,11 @@ package nfcomms
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -33,11 +36,6 @@ func TestListener(t *testing.T) {
 	_, err = sent.Wait(ctx)
 	require.NoError(t, err)
 
-	_, err = Select(ctx, SendCase(far, []byte("a host does not say that it waits")))
-	require.ErrorIs(t, err, ErrNotSupported)
-	_, err = Select(ctx, SendIndCase(far, buf))
-	require.ErrorIs(t, err, ErrNotSupported)
-
 	data, got := bytes.Repeat([]byte("0123456789abcdef!"), 20_000), make([]byte, 340_000)
 	sent = near.SendIndAsync(ctx, data)
 	n, err = far.ReceiveInd(ctx, got)
@@ -55,6 +53,46 @@ func TestListener(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 	require.NoError(t, near.Close())
 	require.NoError(t, far.Close())
+}
+
+// TestListenerSelects has two hosts that each send to the other or receive of it, whichever is ready:
+// each meeting is one way, and both say which.
+func TestListenerSelects(t *testing.T) {
+	const rounds = 100
+	ctx := background(t)
+	dev := openSim(t, "sim:")
+	l, err := dev.Listen(ctx)
+	require.NoError(t, err)
+	near, err := dev.Subscribe(ctx, l.Target())
+	require.NoError(t, err)
+	far, err := l.Accept(ctx)
+	require.NoError(t, err)
+
+	var log [2][]string
+	var wg sync.WaitGroup
+	for side, ch := range []*Channel{near, far} {
+		wg.Go(func() {
+			big, in := make([]byte, 50_000), make([]byte, 50_000)
+			msg, buf, n := make([]byte, 8), make([]byte, 8), 0
+			for i := range rounds {
+				big[0], msg[0] = byte(i), byte(i)
+				send, receive := SendCase(ch, msg), ReceiveCase(ch, buf, &n)
+				if i%2 == 1 {
+					send, receive = SendIndCase(ch, big), ReceiveIndCase(ch, in)
+				}
+				chosen, err := Select(ctx, send, receive)
+				if !assert.NoError(t, err) {
+					return
+				}
+				from := chosen ^ side // 0: the near host sent it
+				got := []byte{msg[0], buf[0], msg[0], in[0]}[chosen+i%2*2]
+				log[side] = append(log[side], fmt.Sprint(from, got))
+			}
+		})
+	}
+	wg.Wait()
+	require.Len(t, log[0], rounds)
+	require.Equal(t, log[0], log[1])
 }
 
 // TestListenerEnds: a listener ends with the epoch of its device.
