@@ -173,8 +173,7 @@ static bool on_dma_copy(void *self, uint32_t to, uint64_t to_bus, uint32_t from,
 	struct rig *r = self;
 
 	if (!r->host[to] || !r->host[from] || to_bus - from_bus < len ||
-	    from_bus - to_bus < len ||
-	    !in_ranges(r->host[to], to_bus, len) ||
+	    from_bus - to_bus < len || !in_ranges(r->host[to], to_bus, len) ||
 	    !in_ranges(r->host[from], from_bus, len))
 		return false;
 	if (r->on_dma &&
