@@ -16,7 +16,7 @@ import (
 )
 
 // Version is that of the wire. Both sides have the same, or part.
-const Version = 4
+const Version = 5
 
 // Network is the kind of socket: it keeps the limits of messages.
 const Network = "unixpacket"
