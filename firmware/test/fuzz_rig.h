@@ -52,6 +52,9 @@ static void fuzz_take(struct rig *r, const struct nfc_slot *slot)
 	case NFC_TYPE_READY:
 		CHECK(word->direction <= NFC_D2H);
 		return;
+	case NFC_TYPE_OFFER:
+		CHECK_EQ(word->direction, NFC_D2H);
+		return;
 	case NFC_TYPE_CLOSE:
 		CHECK(close->halves >= 1 && close->halves <= 3);
 		return;
