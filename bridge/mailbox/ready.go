@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 
@@ -73,17 +74,34 @@ func (h *receiver) cameLocked() {
 	h.coming.Store(false)
 }
 
+// claimOfHost is claim where another host offers. Must hold queue.
+func (h *receiver) claimOfHost(ctx context.Context) error {
+	if !h.offered() {
+		h.expect()
+	}
+	err := h.claimOffer(ctx)
+	if err != nil {
+		h.unexpect()
+		h.release()
+	}
+	return err
+}
+
 // hold holds what is offered for the call, or has it already; false if it is gone. Must hold queue.
 func (h *receiver) hold() bool {
-	_, ok := h.act(proto.Hold)
-	if h.ch.relay {
-		h.mu.Lock()
-		h.cameLocked() // it was kept for this call, or for who comes later
-		h.mu.Unlock()
-		ok = standOf(h.word.Load()).Marks()&proto.MarkHeld != 0
-		h.seen(proto.EventOffer)
+	if _, ok := h.act(proto.Hold); ok && !h.ch.relay {
+		return true
 	}
-	return ok
+	return h.ch.relay && h.adopt()
+}
+
+// adopt takes what was kept for this call, or for who comes later; false if it is gone. Must hold queue.
+func (h *receiver) adopt() bool {
+	h.mu.Lock()
+	h.cameLocked()
+	h.mu.Unlock()
+	h.seen(proto.EventOffer)
+	return standOf(h.word.Load()).Marks()&proto.MarkHeld != 0
 }
 
 // arrivedLocked keeps what another host offers for the call that expects it. Must hold rx.

@@ -61,15 +61,10 @@ func (h *receiver) enter(ctx context.Context) error {
 
 // claim waits for an offer and holds it. Must hold queue.
 func (h *receiver) claim(ctx context.Context) error {
-	if !h.offered() {
-		h.expect()
+	if h.ch.relay {
+		return h.claimOfHost(ctx)
 	}
-	err := h.claimOffer(ctx)
-	if err != nil && h.ch.relay {
-		h.unexpect()
-		h.release()
-	}
-	return err
+	return h.claimOffer(ctx)
 }
 
 // claimOffer is claim; with an error another host's offer may be held. Must hold queue.
