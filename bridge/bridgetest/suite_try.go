@@ -19,6 +19,7 @@ var tryCases = []testCase{
 	{"try/arm-many-d2h", armManyD2H},
 	{"try/arm-hands-on", armHandsOn},
 	{"try/arm-among-senders", armAmongSenders},
+	{"try/arm-again", armAgain},
 	{"try/send-ind", trySendInd},
 	{"try/receive-ind", tryReceiveInd},
 	{"try/next", tryNext},

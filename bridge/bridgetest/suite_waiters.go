@@ -149,6 +149,34 @@ func armAmongSenders(e *Env) {
 	require.NoError(e, e.Wait(last))
 }
 
+// armAgain: a target that waited for several goes on with another's message. The try that it refuses
+// has used its waiter's place, and leaves a token, so that the waiter asks again.
+func armAgain(e *Env) {
+	ports := e.Ports(e.device(""), "loopback", 2)
+	wake := make(chan struct{}, 1)
+	again := func(try func() (bool, error)) {
+		require.NoError(e, ports[1].Arm(abi.H2D, wake))
+		e.token(wake)
+		e.send(ports[0], []byte("y"))
+		ok, err := try()
+		require.NoError(e, err)
+		require.False(e, ok, "the target offers what it took")
+		e.token(wake)
+		require.NoError(e, ports[1].Arm(abi.H2D, wake))
+		require.Equal(e, "y", string(e.receive(ports[0])))
+		e.token(wake)
+		ok, err = try()
+		require.NoError(e, err)
+		require.True(e, ok)
+		ports[1].Disarm(abi.H2D, wake)
+	}
+	again(func() (bool, error) { return ports[1].TrySend([]byte("x"), wake) })
+	require.Equal(e, "x", string(e.receive(ports[1])))
+	data := make([]byte, 5000)
+	again(func() (bool, error) { return ports[1].TrySendInd(e.Ctx(), data, wake) })
+	require.NoError(e, ports[1].ReceiveInd(e.Ctx(), data))
+}
+
 // trySendInd gives a transfer only to a target that waits, and leaves nothing
 // behind otherwise.
 func trySendInd(e *Env) {

@@ -12,6 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
 	"github.com/nfcomms/nfcomms/bridge/meter"
+	"github.com/nfcomms/nfcomms/bridge/waiter"
 )
 
 // Channel is the host's end of one channel. It implements bridge.Channel.
@@ -92,8 +93,12 @@ func (h *half) try(ctx context.Context, o *op, wake chan<- struct{}) (bool, erro
 		o.raw.Flags |= uapi.Hold
 	}
 	err := h.run(ctx, o)
-	if p != nil && err != nil { // the module may not have come to use it
+	switch {
+	case p == nil:
+	case err != nil: // the module may not have come to use it
 		h.release(p)
+	case o.notNow():
+		waiter.Token(wake) // it is used, and the waiter comes again
 	}
 	return err == nil && !o.notNow(), err
 }
