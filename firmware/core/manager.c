@@ -397,12 +397,12 @@ static void on_ready(struct nfc_channel *ch, enum nfc_direction direction,
 		     uint64_t id)
 {
 	const struct nfc_half *half = nfc_d2h(ch);
+	bool asked = ch->relay && direction == NFC_D2H;
 
-	if (ch->relay && ch->relay->ready_due && direction == NFC_D2H &&
-	    id == half->next) {
+	if (asked && ch->relay->ready_due && id == half->next) {
 		ch->relay->ready_due = 0;
 		nfc_relay_notify(ch->relay, NFC_RELAY_READY);
-	} else if (!ch->relay || id != nfc_present(half)) {
+	} else if (!asked || !id || id != nfc_present(half)) {
 		drop(ch->rings->share);
 	}
 }
