@@ -40,7 +40,7 @@ type OpenFunc func(t *testing.T, options string) bridge.Device
 // set, and answer the status as u64 on port 0.
 //
 // without names cases that say something of the host alone, and cannot where
-// the device is a part of the test's own process. The race detector has nothing
+// the device is a part of the test's own process or has no such process. The race detector has nothing
 // to find in huge transfers, and takes a minute for them: with it they are left
 // out, and where time is short.
 func Run(t *testing.T, open OpenFunc, without ...string) {
