@@ -30,7 +30,7 @@ func (c *Channel) Arm(direction abi.Direction, wake chan<- struct{}) error {
 	}
 	h.pass()
 	if h.shut.Load() != 0 {
-		h.wakeAll()
+		h.giveBack(h.wakeAll())
 	}
 	return nil
 }
@@ -167,19 +167,20 @@ func (h *half) leaveLocked(wake chan<- struct{}) (recalled bool) {
 	return e == proto.EventRecalled
 }
 
-// wakeAll wakes all who wait: the half is shut.
-func (h *half) wakeAll() {
+// wakeAll wakes all who wait: the half is shut. What was kept for one of them is to be given back
+// if it is true.
+func (h *half) wakeAll() (recalled bool) {
 	h.mu.Lock()
 	n := h.waiters.Len()
 	for h.waiters.Wake() != nil {
 	}
-	recalled := h.leaveLocked(h.woken)
+	recalled = h.leaveLocked(h.woken)
 	h.mu.Unlock()
-	h.giveBack(recalled)
 	n += h.queue.partAll()
 	if n > 0 {
 		h.armed(-n)
 	}
+	return recalled
 }
 
 // ask sends OFFER: the device answers READY when the target waits to read. The

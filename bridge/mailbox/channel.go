@@ -67,7 +67,7 @@ func (c *Channel) Close() error { return c.close(1<<abi.H2D | 1<<abi.D2H) }
 // half waits for it to agree.
 func (c *Channel) close(halves uint32) error {
 	for _, h := range c.of(halves) {
-		h.shutFor(shutHost)
+		h.giveBack(h.shutFor(shutHost))
 	}
 	c.closing.Lock()
 	defer c.closing.Unlock()

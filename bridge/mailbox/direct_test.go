@@ -382,6 +382,25 @@ func TestWithdrawnIsPendingWhileTheRingIsFull(t *testing.T) {
 	require.Zero(t, d.Stats().Faults)
 }
 
+// What another host offers is kept for the waiter that was woken for it; that host wants it back, and
+// goes, before the waiter has come.
+func TestOfferOfAHostThatGoes(t *testing.T) {
+	f, d, c := setup(t)
+	c.relay = true
+	wake := make(chan struct{}, 1)
+	require.NoError(t, c.Arm(abi.D2H, wake))
+	f.message(1, "x")
+	f.until("a token", func() bool { return len(wake) == 1 })
+	f.note(abi.TypeWithdraw, 1, abi.D2H)
+	f.close(3, fakeGeneration)
+	c.mailbox.drain() // nobody rang for them: both are heard at once
+	f.expect(fakeMailbox, abi.TypeWithdrawn)
+	_, ok, err := c.TryReceive(make([]byte, 1))
+	require.False(t, ok)
+	require.ErrorIs(t, err, bridge.ErrClosed)
+	require.Zero(t, d.Stats().Faults)
+}
+
 func TestArm(t *testing.T) {
 	f, d, c := setup(t)
 	wake := make(chan struct{}, 1)

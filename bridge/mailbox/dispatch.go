@@ -195,8 +195,9 @@ func (b *mailbox) closeLocked(c *Channel, s *abi.Slot) {
 		return
 	}
 	for _, d := range []abi.Direction{abi.H2D, abi.D2H} {
-		if s.Close().Halves>>d&1 != 0 {
-			c.half(uint32(d)).shutFor(shutPeer)
+		h := c.half(uint32(d))
+		if s.Close().Halves>>d&1 != 0 && h.shutFor(shutPeer) {
+			b.replyLocked(h, abi.TypeWithdrawn)
 		}
 	}
 }

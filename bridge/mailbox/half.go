@@ -65,8 +65,9 @@ type receiver struct {
 	asked   atomic.Bool
 }
 
-// shutFor marks the half as shut and wakes whoever sleeps or waits for it.
-func (h *half) shutFor(why uint32) {
+// shutFor marks the half as shut and wakes whoever sleeps or waits for it. See wakeAll for what it
+// returns.
+func (h *half) shutFor(why uint32) (recalled bool) {
 	h.mu.Lock()
 	h.shut.Or(why)
 	h.mu.Unlock()
@@ -76,7 +77,7 @@ func (h *half) shutFor(why uint32) {
 	if h.word.Load()&parkedFlag != 0 {
 		h.wakeUp()
 	}
-	h.wakeAll()
+	return h.wakeAll()
 }
 
 // errPeerClosed is what calls of a half get that the device's process closed.
