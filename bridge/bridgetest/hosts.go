@@ -184,20 +184,20 @@ func hostCancel(p *hostPair) {
 	require.NoError(p, <-sent)
 }
 
-// hostCancelRaces: of a message that is cancelled as it is taken both hosts say the same.
-func hostCancelRaces(p *hostPair) {
-	const messages = 300
-	near, far := p.channel()
+// takesInHaste receives by calls that give up after at most so many microseconds, until an empty
+// message comes; then the words of those before it are there.
+func (p *hostPair) takesInHaste(far bridge.Channel, most int) <-chan []int {
 	taken := make(chan []int)
 	go func() {
 		var got []int
 		var buf [abi.PayloadSize]byte
 		for {
-			ctx, cancel := context.WithTimeout(p.Ctx(), time.Duration(rand.IntN(200))*time.Microsecond)
+			ctx, cancel := context.WithTimeout(p.Ctx(), time.Duration(rand.IntN(most))*time.Microsecond)
 			n, err := far.Receive(ctx, buf[:])
 			cancel()
 			switch {
 			case err != nil:
+				assert.ErrorIs(p, err, bridge.ErrWithdrawn)
 			case n == 0:
 				taken <- got
 				return
@@ -206,6 +206,14 @@ func hostCancelRaces(p *hostPair) {
 			}
 		}
 	}()
+	return taken
+}
+
+// hostCancelRaces: of a message that is cancelled as it is taken both hosts say the same.
+func hostCancelRaces(p *hostPair) {
+	const messages = 300
+	near, far := p.channel()
+	taken := p.takesInHaste(far, 200)
 	var sent []int
 	for i := range messages {
 		ctx, cancel := context.WithTimeout(p.Ctx(), time.Duration(rand.IntN(200))*time.Microsecond)

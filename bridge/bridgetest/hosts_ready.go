@@ -63,25 +63,7 @@ func hostTry(p *hostPair) {
 func hostTryRaces(p *hostPair) {
 	const messages = 300
 	near, far := p.channel()
-	taken := make(chan []int)
-	go func() {
-		var got []int
-		var buf [abi.PayloadSize]byte
-		for {
-			ctx, cancel := context.WithTimeout(p.Ctx(), time.Duration(rand.IntN(300))*time.Microsecond)
-			n, err := far.Receive(ctx, buf[:])
-			cancel()
-			switch {
-			case err != nil:
-				assert.ErrorIs(p, err, bridge.ErrWithdrawn)
-			case n == 0:
-				taken <- got
-				return
-			default:
-				got = append(got, int(binary.LittleEndian.Uint64(buf[:])))
-			}
-		}
-	}()
+	taken := p.takesInHaste(far, 300)
 	var sent []int
 	for i := range messages {
 		ok, err := near.TrySend(word(i), nil)

@@ -16,7 +16,8 @@ import (
 // first: it has two seconds.
 const relayAnswer = 5 * time.Second
 
-// errTryHost is for what needs to know whether a target waits: a host does not say so.
+// errTryHost is for what needs to know whether a target waits, of a device that does not pass that on
+// between hosts.
 var errTryHost = fmt.Errorf("try or select to send to a host: %w", bridge.ErrNotSupported)
 
 // errTryIndHost is for transfers, of which the two hosts may not agree whether one was refused.
