@@ -5,10 +5,6 @@
  */
 #include "calls.h"
 
-enum {
-	RELAY_NS = 2000000000, /* for a host to give a message back */
-};
-
 /* Put a channel on the deadline list. */
 static void set_deadline(struct nfc_channel *ch, uint64_t timeout_ns)
 {
@@ -93,7 +89,7 @@ void nfc_ask_back(struct nfc_channel *ch, enum nfc_status why)
 	if (asked)
 		return;
 	untime(ch);
-	set_deadline(ch, RELAY_NS);
+	set_deadline(ch, NFC_ANSWER_NS);
 	nfc_relay_withdraw(ch->relay);
 }
 

@@ -8,10 +8,6 @@
 
 #include "calls.h"
 
-enum {
-	STOP_NS = 2000000000, /* for a host to answer a process that is to stop */
-};
-
 struct nfc_relay_end *nfc_relay_other(const struct nfc_relay_end *end)
 {
 	struct nfc_relay *relay = end->relay;
@@ -255,7 +251,7 @@ void nfc_guest_stop(struct nfc_channel *ch)
 	if (!ch->half[0].waiter && !ch->half[1].waiter)
 		return;
 	nfc_read_clock(ch->island);
-	relay->until = ch->island->now + STOP_NS;
+	relay->until = ch->island->now + NFC_ANSWER_NS;
 	nfc_relay_notify(relay->end, NFC_RELAY_STOPPED);
 }
 

@@ -32,6 +32,7 @@ enum nfc_internal_limits {
 	NFC_RELAYS = 256,
 	NFC_HOST_RELAYS = 64, /* ends */
 	NFC_PAIR_RELAYS = 16, /* from one host to another: others get theirs */
+	NFC_ANSWER_NS = 2000000000, /* for a host that another one, or its process, waits for */
 	NFC_BOUNCE = 64 << 10, /* bytes of a transfer between hosts, on their way */
 	NFC_BOUNCE_PIECE = 16 << 10, /* so that some of them are */
 	NFC_LOG_LINES = 64, /* kept for a host's log service */

@@ -8,10 +8,6 @@
  */
 #define STAMP_BYTES (16u << 10)
 
-enum {
-	OTHER_NS = 2000000000, /* for a host that another one waits for */
-};
-
 static uint64_t stamp(const struct nfc_transfer *t)
 {
 	struct nfc_island *island = t->channel->island;
@@ -186,7 +182,7 @@ void nfc_transfer_bound(struct nfc_transfer *t)
 	struct nfc_island *island = t->channel->island;
 
 	nfc_read_clock(island);
-	t->until = island->now + OTHER_NS;
+	t->until = island->now + NFC_ANSWER_NS;
 	nfc_timer(island, t->until);
 }
 
