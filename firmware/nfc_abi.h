@@ -512,7 +512,7 @@ enum nfc_control_op {
 	NFC_CONTROL_PROGRAM = 5, /* a: index; reply name */
 	NFC_CONTROL_MEMORY = 6, /* a: enum nfc_memory; reply a: base, b: size, c: free */
 	NFC_CONTROL_RUNNING = 7, /* a: process; reply b: 1 until it has returned, then 0 */
-	NFC_CONTROL_LISTEN = 8, /* a: 1: anyone; reply a: process, b: target, c: own */
+	NFC_CONTROL_LISTEN = 8, /* a: anyone, b: guests; reply: process, target, own */
 	NFC_CONTROL_CONNECT = 9, /* a: a host's target; reply a: target to open */
 };
 

@@ -424,7 +424,7 @@ const (
 	ControlProgram = 5 // A: index; reply Name
 	ControlMemory  = 6 // A: memory type; reply A: base, B: size, C: free bytes
 	ControlRunning = 7 // A: process; reply B: 1 until it has returned, then 0
-	ControlListen  = 8 // A: 1: anyone; reply A: process, B: target, C: own
+	ControlListen  = 8 // A: anyone, B: guests; reply A: process, B: target, C: own
 	ControlConnect = 9 // A: a host's target; reply A: target to open
 )
 

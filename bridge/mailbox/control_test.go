@@ -30,6 +30,35 @@ func TestSubscribeRefusals(t *testing.T) {
 	require.ErrorIs(t, err, bridge.ErrBusy)
 }
 
+// A listener says that it knows of processes that connect, in a word that older devices do not
+// look at; what those offer is a host.
+func TestListenKnowsOfProcesses(t *testing.T) {
+	f := newFake(t)
+	d := f.open()
+	for _, anyone := range []bool{false, true} {
+		wait := f.async(func() error {
+			_, err := d.Listen(context.Background(), bridge.ListenOptions{Anyone: anyone})
+			return err
+		})
+		f.serve(func(c *abi.Control) {
+			require.EqualValues(t, abi.ControlListen, c.Op)
+			require.Equal(t, anyone, c.A == 1)
+			require.EqualValues(t, 1, c.B)
+			c.Status = uint16(abi.ErrNotSupported)
+		})
+		require.ErrorIs(t, wait(), bridge.ErrNotSupported)
+	}
+	var l bridge.Listener
+	wait := f.async(func() (err error) {
+		l, err = d.Listen(context.Background(), bridge.ListenOptions{})
+		return err
+	})
+	f.serve(func(c *abi.Control) { c.A, c.B, c.C = 9, abi.TargetFirst, abi.TargetHosts })
+	f.serve(func(c *abi.Control) { c.A, c.B, c.C = 1, 1, fakeGeneration })
+	require.NoError(t, wait())
+	require.EqualValues(t, abi.TargetHosts, l.Target())
+}
+
 // The reply that opens a channel travels through another mailbox than the
 // channel's first messages.
 func TestMessagesBeforeTheChannelIsOpen(t *testing.T) {

@@ -31,7 +31,7 @@ func (d *Device) Listen(ctx context.Context, o bridge.ListenOptions) (bridge.Lis
 	if err != nil {
 		return nil, err
 	}
-	req := abi.Control{Op: abi.ControlListen}
+	req := abi.Control{Op: abi.ControlListen, B: 1} // an older device does not look at B
 	if o.Anyone {
 		req.A = 1
 	}

@@ -322,7 +322,8 @@ struct nfc_island *nfc_island_running(struct nfc_host *host, uint64_t process);
 
 extern const struct nfc_program nfc_listen_program;
 /* Take a place for a listener of a host; what it is started with, or a negated status. */
-int nfc_listen(struct nfc_host *host, bool anyone, uint64_t *argument);
+int nfc_listen(struct nfc_host *host, bool anyone, bool guests,
+	       uint64_t *argument);
 /* Its process was started, with that target; or not. */
 void nfc_listening(struct nfc_host *host, uint64_t argument, uint32_t target);
 void nfc_unlisten(const struct nfc_host *host, uint64_t argument);

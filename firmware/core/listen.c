@@ -307,7 +307,8 @@ int nfc_visit(struct nfc_process *self, uint64_t id, struct nfc_channel **ch)
 	if (!relay)
 		relay = free_relay(dev);
 	if (l && l->ch && l->host == host)
-		rc = queue_guest(self, l, target, relay);
+		rc = l->guests ? queue_guest(self, l, target, relay) :
+				 -NFC_ENOTSUP;
 	nfc_unlock(&dev->lock);
 	if (rc)
 		return rc;
@@ -350,7 +351,8 @@ static struct nfc_listener *free_listener(struct nfc_device *dev,
 	return has < NFC_HOST_LISTENERS ? free : NULL;
 }
 
-int nfc_listen(struct nfc_host *host, bool anyone, uint64_t *argument)
+int nfc_listen(struct nfc_host *host, bool anyone, bool guests,
+	       uint64_t *argument)
 {
 	struct nfc_device *dev = host->dev;
 	struct nfc_listener *l;
@@ -364,6 +366,7 @@ int nfc_listen(struct nfc_host *host, bool anyone, uint64_t *argument)
 		rc = (int)new_id(dev);
 		l->id = (uint32_t)rc;
 		l->anyone = anyone;
+		l->guests = guests;
 		l->call.fn = on_connect; /* it may be queued: the rest stays */
 		l->call.arg = l;
 		l->offered = NULL;

@@ -135,8 +135,9 @@ static int control_listen(struct nfc_process *self, struct nfc_control *c)
 		.entry = { .program = &nfc_listen_program },
 		.ports = 1,
 	};
-	int rc = c->a > 1 ? -NFC_EINVAL :
-			    nfc_listen(self->host, c->a, &start.argument);
+	int rc = c->a > 1 || c->b > 1 ?
+			 -NFC_EINVAL :
+			 nfc_listen(self->host, c->a, c->b, &start.argument);
 	if (rc < 0)
 		return rc;
 	c->c = (uint64_t)rc;

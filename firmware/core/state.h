@@ -390,6 +390,7 @@ struct nfc_listener {
 	uint32_t id; /* of the target that it is */
 	uint32_t waiting; /* relays that wait for it */
 	bool anyone; /* not hosts of its own user alone */
+	bool guests; /* processes, too: its host knows of them */
 	struct nfc_relay *first; /* of those, in order */
 	struct nfc_relay *offered; /* to its host, which did not take it yet */
 	struct nfc_call call; /* to wake its process */

@@ -677,16 +677,20 @@ CASE(connections_are_bounded)
 	}
 }
 
+/* An older host does not say that it takes processes, and takes hosts alone. */
 CASE(who_may_connect)
 {
 	static const struct {
-		uint64_t user[2], anyone;
-		int rc;
+		uint64_t user[2], anyone, guests;
+		int rc, host;
 	} row[] = {
-		{ { 0, 0 }, 0, -NFC_ENOTARGET },
-		{ { 5, 6 }, 0, -NFC_ENOTARGET },
-		{ { 5, 5 }, 0, 0 },
-		{ { 5, 6 }, 1, 0 },
+		{ { 0, 0 }, 0, 1, -NFC_ENOTARGET, NFC_ENOTARGET },
+		{ { 5, 6 }, 0, 1, -NFC_ENOTARGET, NFC_ENOTARGET },
+		{ { 5, 5 }, 0, 1, 0, 0 },
+		{ { 5, 6 }, 1, 1, 0, 0 },
+		{ { 5, 5 }, 0, 0, -NFC_ENOTSUP, 0 },
+		{ { 5, 6 }, 1, 0, -NFC_ENOTSUP, 0 },
+		{ { 5, 6 }, 0, 0, -NFC_ENOTARGET, NFC_ENOTARGET },
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
@@ -696,12 +700,15 @@ CASE(who_may_connect)
 
 		r->dev->host[0]->user = row[i].user[0];
 		r->dev->host[1]->user = row[i].user[1];
-		l = host_control(far, NFC_CONTROL_LISTEN, row[i].anyone, 0, 0,
-				 NULL);
+		l = host_control(far, NFC_CONTROL_LISTEN, row[i].anyone,
+				 row[i].guests, 0, NULL);
 		listener = l.c;
 		p = host_launch(r, HERE, leaves, 1);
 		rig_step(r);
 		CHECK_EQ(p->rc[0], row[i].rc);
+		CHECK_EQ(host_control(r, NFC_CONTROL_CONNECT, l.c, 0, 0, NULL)
+				 .status,
+			 row[i].host);
 		rig_free(r);
 	}
 }

@@ -15,7 +15,7 @@ struct pair pair_listening(void (*change)(struct nfc_config *c))
 	struct nfc_control c;
 
 	p.far = rig_attach(p.near, 1);
-	c = host_control(p.far, NFC_CONTROL_LISTEN, 1, 0, 0, NULL);
+	c = host_control(p.far, NFC_CONTROL_LISTEN, 1, 1, 0, NULL);
 	CHECK_EQ(c.status, 0);
 	CHECK(c.c >= NFC_TARGET_HOSTS);
 	p.process = c.a;
