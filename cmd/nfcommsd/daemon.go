@@ -47,6 +47,7 @@ type daemon struct {
 // again.
 func serve(conf *config.Loaded, load func() (*config.Loaded, error), signals <-chan os.Signal, stderr io.Writer) error {
 	log, level := newLogger(conf.Log, stderr)
+	logGRPC(log)
 	d, err := newDaemon(conf, log, level)
 	if err != nil {
 		return err

@@ -13,8 +13,7 @@ import (
 	"github.com/nfcomms/nfcomms/cmd/nfcommsd/internal/config"
 )
 
-// newLogger returns a logger and what changes its level. What gRPC has to say
-// goes there too, so that every line of the log has the same form.
+// newLogger returns a logger and what changes its level.
 func newLogger(c config.Log, w io.Writer) (*slog.Logger, *slog.LevelVar) {
 	level := new(slog.LevelVar)
 	level.Set(c.Level)
@@ -25,8 +24,13 @@ func newLogger(c config.Log, w io.Writer) (*slog.Logger, *slog.LevelVar) {
 	} else {
 		out = slog.New(slog.NewTextHandler(w, o))
 	}
-	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, newLines(out, "gRPC")))
 	return out, level
+}
+
+// logGRPC takes to the log what gRPC has to say, so that every line has the same form. Before the
+// first use of gRPC in this process.
+func logGRPC(out *slog.Logger) {
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, newLines(out, "gRPC")))
 }
 
 // plainLog returns a logger for code that writes lines of text, such as that
