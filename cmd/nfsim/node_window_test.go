@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -50,6 +51,7 @@ func TestRevokedOfAStoppedProcess(t *testing.T) {
 	require.NoError(t, err)
 
 	require.NoError(t, p.near.Process.Signal(syscall.SIGSTOP))
+	require.NoError(t, unix.Waitid(unix.P_PID, p.near.Process.Pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil), "all its threads have stopped")
 	w.Revoke()
 	require.ErrorIs(t, ch.SendInd(e.Ctx(), memory), bridge.ErrDeviceLost)
 	_, err = dev.Fabric().Window(e.Ctx(), memory, bridge.WindowRead)
