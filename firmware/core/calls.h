@@ -67,6 +67,11 @@ void nfc_post(struct nfc_host *host, uint64_t at, const uint64_t *word,
 /* Tell the host's own area whether an island sleeps; 1 is there when this returns. */
 void nfc_post_asleep(struct nfc_host *host, uint32_t island, uint64_t word);
 bool nfc_rings_take(struct nfc_rings *rings, struct nfc_slot *slot);
+/* One that makes no sense, or comes too late, is about nothing. */
+static inline void nfc_drop(struct nfc_share *share)
+{
+	nfc_count(share, NFC_COUNT_DROPPED, 1);
+}
 void nfc_rings_publish(struct nfc_rings *rings);
 bool nfc_rings_room(struct nfc_rings *rings);
 void nfc_put(struct nfc_channel *ch, enum nfc_type type, uint64_t length,
@@ -250,6 +255,8 @@ void nfc_transfer_kick(struct nfc_transfer *t);
 
 /* ---- offer.c: what the host offers, parked, accepted or given back ---- */
 
+/* Why an offer of the host cannot even be parked. */
+enum nfc_status nfc_unwelcome(const struct nfc_channel *ch);
 void nfc_park(struct nfc_channel *ch, const struct nfc_slot *slot,
 	      enum nfc_half_state state, uint64_t timeout_ns);
 void nfc_unpark(struct nfc_channel *ch);
@@ -274,6 +281,20 @@ bool nfc_pair_begin(struct nfc_channel *ch, const struct nfc_pages *pages);
 /* The host wants a transfer back that the other took. */
 void nfc_pair_withdraw(struct nfc_channel *ch);
 
+/* ---- note.c: what the host says of transactions, and of halves ---- */
+
+/* Bytes of the transfer that is offered to the host, by a process or by another host. */
+uint64_t nfc_offered_size(const struct nfc_channel *ch);
+/* What the device offered is over, whoever offered it. */
+void nfc_end_offer(struct nfc_channel *ch, enum nfc_status status,
+		   uint64_t extra);
+/* ACK and ERROR; all that carries a struct nfc_note; CLOSE. */
+void nfc_on_answer(struct nfc_channel *ch, const struct nfc_slot *slot);
+void nfc_on_note(struct nfc_channel *ch, const struct nfc_slot *slot);
+void nfc_on_close(struct nfc_channel *ch, const struct nfc_slot *slot);
+/* The other end of a channel is gone: it closed both halves. */
+void nfc_other_gone(struct nfc_channel *ch);
+
 /* ---- channel.c: what processes call; manager.c: what the host sends ---- */
 
 void nfc_channel_end(struct nfc_channel *ch);
@@ -283,8 +304,6 @@ uint32_t nfc_read_manager(struct nfc_rings *rings);
 int nfc_read_joint(struct nfc_island *island, void *rings);
 /* The same, within such a call. */
 void nfc_take_joint(struct nfc_rings *rings);
-/* The other end of a channel is gone: it closed both halves. */
-void nfc_other_gone(struct nfc_channel *ch);
 
 /* ---- hear.c: what an end of a channel between hosts hears of the other ---- */
 

@@ -5,20 +5,7 @@
  */
 #include "calls.h"
 
-static void drop(struct nfc_share *share)
-{
-	nfc_count(share, NFC_COUNT_DROPPED, 1);
-}
-
 /* ---- what the host offers ---- */
-
-/* Why an offer cannot even be parked. */
-static enum nfc_status unwelcome(const struct nfc_channel *ch)
-{
-	if (!ch->process && !ch->relay)
-		return NFC_ECLOSED;
-	return ch->half[NFC_H2D].closed ? NFC_ECLOSED : NFC_OK;
-}
 
 /* The offer's transaction starts; false if status ends it at once. */
 static bool admit(struct nfc_channel *ch, enum nfc_status status)
@@ -87,10 +74,10 @@ static void on_direct(struct nfc_channel *ch, const struct nfc_slot *slot)
 
 	if (half->state != NFC_HALF_IDLE || length > NFC_PAYLOAD_SIZE ||
 	    nfc_header_sequence(slot->header) != (half->next & 0xffff)) {
-		drop(ch->rings->share);
+		nfc_drop(ch->rings->share);
 		return;
 	}
-	if (!admit(ch, unwelcome(ch)))
+	if (!admit(ch, nfc_unwelcome(ch)))
 		return;
 	if (direct_at_once(ch, slot, length))
 		return;
@@ -131,11 +118,11 @@ static void on_begin(struct nfc_channel *ch, const struct nfc_slot *slot)
 
 	if (half->state != NFC_HALF_IDLE || begin->transaction != half->next ||
 	    nfc_header_sequence(slot->header) != (half->next & 0xffff)) {
-		drop(ch->rings->share);
+		nfc_drop(ch->rings->share);
 		return;
 	}
 	status = eager ? nfc_eager_check(ch, slot, &pages) : check_begin(begin);
-	if (!admit(ch, status ? status : unwelcome(ch)))
+	if (!admit(ch, status ? status : nfc_unwelcome(ch)))
 		return;
 	if (eager && eager_at_once(ch, &pages))
 		return;
@@ -156,33 +143,16 @@ static void on_h2d_list(struct nfc_channel *ch, const struct nfc_slot *slot)
 	} else if (half->state == NFC_HALF_OFFERED) {
 		nfc_refuse(ch, NFC_EPROTO);
 	} else {
-		drop(ch->rings->share);
+		nfc_drop(ch->rings->share);
 	}
-}
-
-/* Bytes of the transfer that is offered to the host, by a process or by another host. */
-static uint64_t offered_size(const struct nfc_channel *ch)
-{
-	const struct nfc_half *half = &ch->half[NFC_D2H];
-
-	return half->waiter ? half->waiter->length : ch->offered;
-}
-
-/* What the device offered is over, whoever offered it. */
-static void end_offer(struct nfc_channel *ch, enum nfc_status status,
-		      uint64_t extra)
-{
-	nfc_half_release(ch, NFC_D2H, -(int)status);
-	if (ch->relay)
-		nfc_relay_answer(ch, status, extra);
 }
 
 /* The host takes what the device offers, which ends so. */
 static void fail_offer(struct nfc_channel *ch, enum nfc_status status)
 {
 	nfc_reply(ch, NFC_TYPE_ERROR, NFC_D2H, nfc_present(nfc_d2h(ch)),
-		  NFC_STATE_FAILED, status, offered_size(ch));
-	end_offer(ch, status, 0);
+		  NFC_STATE_FAILED, status, nfc_offered_size(ch));
+	nfc_end_offer(ch, status, 0);
 }
 
 /* The host takes what another host offers, if that is still there. */
@@ -204,7 +174,7 @@ static void on_d2h_list(struct nfc_channel *ch, const struct nfc_slot *slot)
 	if (half->state == NFC_HALF_MOVING)
 		nfc_transfer_list(half->transfer, slot);
 	else
-		drop(ch->rings->share);
+		nfc_drop(ch->rings->share);
 }
 
 static void on_list(struct nfc_channel *ch, const struct nfc_slot *slot)
@@ -213,7 +183,7 @@ static void on_list(struct nfc_channel *ch, const struct nfc_slot *slot)
 	struct nfc_half *half = d2h ? nfc_d2h(ch) : nfc_h2d(ch);
 
 	if (nfc_header_sequence(slot->header) != (nfc_present(half) & 0xffff))
-		drop(ch->rings->share);
+		nfc_drop(ch->rings->share);
 	else if (d2h)
 		on_d2h_list(ch, slot);
 	else
@@ -235,7 +205,7 @@ static void on_post(struct nfc_channel *ch, const struct nfc_slot *slot)
 
 	if (offered && status) {
 		fail_offer(ch, status);
-	} else if (offered && offered_size(ch) == pages.size) {
+	} else if (offered && nfc_offered_size(ch) == pages.size) {
 		if (half->waiter)
 			nfc_eager_move(half->waiter, ch, NFC_D2H, &pages);
 		else
@@ -246,7 +216,7 @@ static void on_post(struct nfc_channel *ch, const struct nfc_slot *slot)
 		ch->posted = 1;
 	} else if (!present || half->state == NFC_HALF_MOVING ||
 		   half->state == NFC_HALF_COMMIT) {
-		drop(ch->rings->share);
+		nfc_drop(ch->rings->share);
 	}
 }
 
@@ -254,263 +224,11 @@ static void on_eager(struct nfc_channel *ch, const struct nfc_slot *slot)
 {
 	if (!ch->rings->joint && (!ch->island->dev->config.eager ||
 				  !nfc_accepted(ch->rings->host, NFC_CAP_EAGER)))
-		drop(ch->rings->share);
+		nfc_drop(ch->rings->share);
 	else if (nfc_header_length(slot->header) & NFC_LIST_D2H)
 		on_post(ch, slot);
 	else
 		on_begin(ch, slot);
-}
-
-/* ---- what ends a transaction ---- */
-
-/* The host's answer to what the device offered. */
-static void on_answer(struct nfc_channel *ch, const struct nfc_slot *slot)
-{
-	const struct nfc_ack *ack = (const void *)slot->payload;
-	struct nfc_half *half = nfc_d2h(ch);
-	bool error = nfc_header_type(slot->header) == NFC_TYPE_ERROR;
-	bool message = half->state == NFC_HALF_MESSAGE;
-
-	if (ack->direction != NFC_D2H || ack->transaction != nfc_present(half) ||
-	    ack->status >= NFC_STATUS_COUNT || error != (ack->status != 0) ||
-	    (!message && !(half->state == NFC_HALF_OFFERED &&
-			   (error || ch->rings->joint)))) {
-		drop(ch->rings->share);
-		return;
-	}
-	if (!error)
-		nfc_count(ch->rings->share,
-			  message ? NFC_COUNT_DIRECT_D2H :
-				    NFC_COUNT_TRANSFERS_D2H,
-			  1);
-	end_offer(ch, ack->status, ack->outstanding);
-}
-
-static void on_fin(struct nfc_channel *ch, enum nfc_direction direction)
-{
-	struct nfc_half *half = &ch->half[direction];
-	bool empty = direction == NFC_D2H && half->state == NFC_HALF_OFFERED &&
-		     !offered_size(ch);
-
-	if (half->state != NFC_HALF_COMMIT && !empty) {
-		drop(ch->rings->share);
-		return;
-	}
-	nfc_count(ch->rings->share, NFC_COUNT_TRANSFERS_H2D + direction, 1);
-	if (empty)
-		end_offer(ch, NFC_OK, 0);
-	else
-		nfc_half_release(ch, direction, 0);
-}
-
-static void on_withdraw(struct nfc_channel *ch, uint64_t id)
-{
-	if (id != nfc_present(nfc_h2d(ch)))
-		drop(ch->rings->share);
-	else if (nfc_is_offered(nfc_h2d(ch)))
-		nfc_recall(ch);
-	else if (ch->relay && nfc_h2d(ch)->state == NFC_HALF_MOVING)
-		nfc_pair_withdraw(ch);
-	/* else it was accepted meanwhile: the answer is on its way */
-}
-
-/* The host wants the pages back that it posted for the next transfer. */
-static void on_unpost(struct nfc_channel *ch, uint64_t id)
-{
-	struct nfc_half *half = nfc_d2h(ch);
-
-	if (ch->posted && id == half->next) {
-		ch->posted = 0;
-		nfc_note(ch, NFC_TYPE_WITHDRAWN, NFC_D2H, id);
-	} else if (id != nfc_present(half)) {
-		drop(ch->rings->share);
-	}
-	/* else something was offered meanwhile, or the bytes have moved */
-}
-
-static void on_withdrawn(struct nfc_channel *ch, enum nfc_direction direction)
-{
-	struct nfc_half *half = nfc_d2h(ch);
-
-	if (direction != NFC_D2H || !nfc_is_offered(half)) {
-		drop(ch->rings->share);
-		return;
-	}
-	end_offer(ch, NFC_EWITHDRAWN, 0);
-}
-
-static void on_abort(struct nfc_channel *ch, enum nfc_direction direction,
-		     uint64_t id)
-{
-	const struct nfc_begin *begin = (const void *)ch->parked.payload;
-	struct nfc_half *half = &ch->half[direction];
-	uint64_t left = 0;
-
-	switch (half->state) {
-	case NFC_HALF_MOVING:
-		nfc_transfer_abort(half->transfer, NFC_EABORTED, true);
-		return;
-	case NFC_HALF_OFFERED:
-		if (direction == NFC_H2D && ch->relay) {
-			nfc_ask_back(ch, NFC_EABORTED);
-			return;
-		}
-		left = direction == NFC_H2D ? begin->size : offered_size(ch);
-		if (direction == NFC_H2D)
-			nfc_unpark(ch);
-		break;
-	case NFC_HALF_COMMIT:
-		break;
-	default:
-		return; /* over already: the answer is on its way */
-	}
-	if (half->state == NFC_HALF_COMMIT && half->transfer)
-		nfc_transfer_ack(half->transfer, NFC_TYPE_ABORTED,
-				 NFC_STATE_FAILED, NFC_EABORTED);
-	else
-		nfc_reply(ch, NFC_TYPE_ABORTED, direction, id, NFC_STATE_FAILED,
-			  NFC_EABORTED, left);
-	if (direction == NFC_D2H && half->state == NFC_HALF_OFFERED)
-		end_offer(ch, NFC_EABORTED, 0);
-	else if (half->state == NFC_HALF_COMMIT)
-		nfc_half_release(ch, direction, -NFC_EABORTED);
-}
-
-static void on_offer(struct nfc_channel *ch, uint64_t id)
-{
-	struct nfc_half *half = nfc_h2d(ch);
-
-	if (half->state != NFC_HALF_IDLE || id != half->next) {
-		drop(ch->rings->share);
-		return;
-	}
-	half->ready_due = 1;
-	/* One that was just woken has what it read, and says so when it waits again. */
-	if ((half->waiter && !half->waiter->ready) || unwelcome(ch))
-		nfc_send_ready(ch);
-	else if (ch->relay)
-		nfc_relay_notify(ch->relay, NFC_RELAY_ASKED);
-}
-
-/* The host waits to receive, and another one asked. Something may be offered meanwhile. */
-static void on_ready(struct nfc_channel *ch, enum nfc_direction direction,
-		     uint64_t id)
-{
-	const struct nfc_half *half = nfc_d2h(ch);
-	bool asked = ch->relay && direction == NFC_D2H;
-
-	if (asked && ch->relay->ready_due && id == half->next) {
-		ch->relay->ready_due = 0;
-		nfc_relay_notify(ch->relay, NFC_RELAY_READY);
-	} else if (!asked || !id || id != nfc_present(half)) {
-		drop(ch->rings->share);
-	}
-}
-
-static void on_note(struct nfc_channel *ch, const struct nfc_slot *slot)
-{
-	const struct nfc_note *note = (const void *)slot->payload;
-	enum nfc_type type = nfc_header_type(slot->header);
-	enum nfc_direction direction = note->direction;
-	uint64_t id = note->transaction;
-
-	if (note->direction > NFC_D2H) {
-		drop(ch->rings->share);
-		return;
-	}
-	if (type == NFC_TYPE_OFFER) {
-		on_offer(ch, id);
-		return;
-	}
-	if (type == NFC_TYPE_WITHDRAW) {
-		if (direction == NFC_H2D)
-			on_withdraw(ch, id);
-		else
-			on_unpost(ch, id);
-		return;
-	}
-	if (type == NFC_TYPE_READY) {
-		on_ready(ch, direction, id);
-		return;
-	}
-	if (id != nfc_present(&ch->half[direction])) {
-		drop(ch->rings->share);
-		return;
-	}
-	if (type == NFC_TYPE_FIN)
-		on_fin(ch, direction);
-	else if (type == NFC_TYPE_WITHDRAWN)
-		on_withdrawn(ch, direction);
-	else
-		on_abort(ch, direction, id);
-}
-
-/* Does p check the half again by itself when woken? */
-static bool checks_again(const struct nfc_process *p)
-{
-	return p && p->wait != NFC_WAIT_WRITE &&
-	       p->wait != NFC_WAIT_WRITE_IND && p->wait != NFC_WAIT_MOVING;
-}
-
-/* The other host hears of it, and has its message back that was on this half. */
-static void close_relay(struct nfc_channel *ch, enum nfc_direction direction)
-{
-	bool offered = nfc_is_offered(&ch->half[direction]);
-
-	if (offered && direction == NFC_H2D)
-		nfc_relay_withdraw(ch->relay);
-	else if (offered)
-		nfc_relay_answer(ch, NFC_ECLOSED, 0);
-	nfc_relay_notify(ch->relay, NFC_RELAY_CLOSED << !direction);
-}
-
-/* The host closed a half: what was on it ends, and its process is woken. */
-static void close_half(struct nfc_channel *ch, enum nfc_direction direction)
-{
-	struct nfc_half *half = &ch->half[direction];
-
-	half->closed |= NFC_CLOSED_HOST;
-	half->notice = 1;
-	half->ready_due = 0;
-	if (ch->relay)
-		close_relay(ch, direction);
-	if (half->state == NFC_HALF_MOVING) {
-		nfc_transfer_abort(half->transfer, NFC_EABORTED, false);
-		return;
-	}
-	if (direction == NFC_D2H)
-		ch->posted = 0;
-	if (direction == NFC_H2D && nfc_is_offered(half))
-		nfc_unpark(ch);
-	nfc_half_release(ch, direction,
-			 checks_again(half->waiter) ? NFC_AGAIN : -NFC_ECLOSED);
-}
-
-static void close_halves(struct nfc_channel *ch, uint32_t halves)
-{
-	for (int d = 0; d < 2; d++)
-		if (halves >> d & 1)
-			close_half(ch, d);
-	if (!(ch->half[0].closed & ch->half[1].closed & NFC_CLOSED_HOST))
-		return;
-	ch->ending = 1;
-	nfc_channel_over(ch);
-}
-
-static void on_close(struct nfc_channel *ch, const struct nfc_slot *slot)
-{
-	const struct nfc_close *close = (const void *)slot->payload;
-
-	if (close->generation != ch->generation || !close->halves ||
-	    close->halves > 3)
-		drop(ch->rings->share);
-	else
-		close_halves(ch, close->halves);
-}
-
-void nfc_other_gone(struct nfc_channel *ch)
-{
-	close_halves(ch, 3);
 }
 
 /* ---- the manager ---- */
@@ -532,7 +250,7 @@ static void dispatch(struct nfc_channel *ch, const struct nfc_slot *slot)
 		break;
 	case NFC_TYPE_ACK:
 	case NFC_TYPE_ERROR:
-		on_answer(ch, slot);
+		nfc_on_answer(ch, slot);
 		break;
 	case NFC_TYPE_FIN:
 	case NFC_TYPE_WITHDRAW:
@@ -540,13 +258,13 @@ static void dispatch(struct nfc_channel *ch, const struct nfc_slot *slot)
 	case NFC_TYPE_ABORT:
 	case NFC_TYPE_OFFER:
 	case NFC_TYPE_READY:
-		on_note(ch, slot);
+		nfc_on_note(ch, slot);
 		break;
 	case NFC_TYPE_CLOSE:
-		on_close(ch, slot);
+		nfc_on_close(ch, slot);
 		break;
 	default:
-		drop(ch->rings->share);
+		nfc_drop(ch->rings->share);
 	}
 }
 
@@ -590,7 +308,7 @@ static void on_stray(struct nfc_rings *rings, const struct nfc_slot *slot)
 	    well_formed(slot))
 		dispatch(ch, slot);
 	else
-		drop(rings->share);
+		nfc_drop(rings->share);
 }
 
 /*
@@ -681,7 +399,7 @@ void nfc_take_joint(struct nfc_rings *rings)
 	while (!nfc_gone(rings->host) && ch->rings == rings && ch->open &&
 	       nfc_rings_take(rings, &slot)) {
 		if (joint->far.used && !of_joint(&slot)) {
-			drop(rings->share);
+			nfc_drop(rings->share);
 			continue;
 		}
 		reverse(&slot);

@@ -73,6 +73,13 @@ void nfc_unpark(struct nfc_channel *ch)
 	count_parked(ch, (uint64_t)-1);
 }
 
+enum nfc_status nfc_unwelcome(const struct nfc_channel *ch)
+{
+	if (!ch->process && !ch->relay)
+		return NFC_ECLOSED;
+	return ch->half[NFC_H2D].closed ? NFC_ECLOSED : NFC_OK;
+}
+
 /* Refuse what is parked on h2d. */
 void nfc_refuse(struct nfc_channel *ch, enum nfc_status status)
 {
