@@ -286,28 +286,28 @@ func (p *parker) unparkLocked() {
 }
 
 // escalate waits for the device to answer what ends a transaction. A device that
-// beats but does not answer is lost, and so is one that stops beating; one
-// that answers others first, because thousands ask at once, gets more time.
-// Time is counted in steps that this goroutine saw pass, so that a machine
-// that stood still is not taken for a dead device, and what the ring holds is
-// read before each step counts: on a machine that is busy with thousands of
-// calls the answer may be there, and nobody drained it yet. False if it is
-// lost; DMA is quiet then. Must hold queue.
+// beats but does not answer is lost. One that does not beat either may wait for a
+// processor: how long it may is the watch's to know. One that answers others first,
+// because thousands ask at once, gets more time. Time is counted in steps that this
+// goroutine saw pass, so that a machine that stood still is not taken for a dead
+// device, and what the ring holds is read before each step counts: on a machine that
+// is busy with thousands of calls the answer may be there, and nobody drained it yet.
+// False if it is lost; DMA is quiet then. Must hold queue.
 func (p *parker) escalate(want uint64) bool {
 	ep := p.mailbox.ep
-	start, beat, taken := time.Now(), ep.watch.beat(), p.mailbox.taken()
+	may := max(cancelTimeout, ep.dev.answer, p.answer)
+	start, heartbeats, taken := time.Now(), ep.watch.count(), p.mailbox.taken()
 	timer := time.NewTimer(cancelTimeout)
 	defer timer.Stop()
 	for step := cancelTimeout; p.await(nil, timer.C, want, shutDown); step += cancelStep {
+		seen := ep.watch.count() // first: what the device put before a beat is drained then
 		p.mailbox.drain()
 		if p.word.Load()&want != 0 {
 			break
 		}
 		if n := p.mailbox.taken(); n != taken && time.Since(start) < crowdTime {
-			beat, taken, step = ep.watch.beat(), n, 0
-		}
-		may := max(ep.dev.answer, p.answer)
-		if step >= max(may, heartbeatTimeout) || step >= may && ep.watch.beat()-beat >= cancelHeartbeats {
+			heartbeats, taken, step = ep.watch.count(), n, 0
+		} else if step >= may && seen-heartbeats >= cancelHeartbeats {
 			ep.fail(fmt.Errorf("%w: channel %d: no answer in %v", bridge.ErrDeviceLost, p.channel, time.Since(start)))
 			p.await(nil, nil, want, shutDown)
 			break

@@ -3,6 +3,7 @@ package mailbox
 import (
 	"context"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,39 @@ func TestAnswersInTheRingAreAnswers(t *testing.T) {
 	require.ErrorIs(t, wait(), bridge.ErrWithdrawn)
 	_, err := d.Health()
 	require.NoError(t, err)
+}
+
+// TestHeartbeatsBehindTheAnswer: the device answered, and beat as often as it may without an
+// answer, after the ring was read and before the heartbeat was.
+func TestHeartbeatsBehindTheAnswer(t *testing.T) {
+	f, d, c := setup(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	wait := f.async(func() error { return c.Send(ctx, nil) })
+	f.expect(fakeMailbox, abi.TypeDirect)
+	f.asleep(d, 1)
+	f.mute.Store(true)
+	cancel()
+	f.expect(fakeMailbox, abi.TypeWithdraw)
+	f.until("a call asleep", func() bool { return c.send.asleep.Load() != 0 })
+	w := &c.mailbox.ep.watch
+	w.mu.Lock()
+	f.until("a look at the heartbeat", func() bool { return strings.Contains(stacks(), "(*watch).count(") })
+	f.place(fakeMailbox, f.header(abi.TypeWithdrawn, abi.PayloadSize, 1), noteSlot(1, abi.H2D)) // no doorbell
+	f.pulse.Lock()
+	for range cancelHeartbeats {
+		f.writeBeat()
+	}
+	f.pulse.Unlock()
+	w.mu.Unlock()
+	require.ErrorIs(t, wait(), bridge.ErrWithdrawn)
+	_, err := d.Health()
+	require.NoError(t, err)
+}
+
+// stacks returns what all goroutines do.
+func stacks() string {
+	b := make([]byte, 1<<20)
+	return string(b[:runtime.Stack(b, true)])
 }
 
 // noteSlot is the payload of a note about a transaction.

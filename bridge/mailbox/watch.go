@@ -22,12 +22,13 @@ type watch struct {
 	limit time.Duration // of heartbeatTimeout
 	on    atomic.Bool   // the timer runs
 
-	mu    sync.Mutex // guards what follows and the heartbeat slot
-	timer *time.Timer
-	dead  bool // the area must not be touched any more
-	last  abi.Heartbeat
-	seen  time.Time // when last.Beat changed
-	blank int       // looks since then
+	mu         sync.Mutex // guards what follows and the heartbeat slot
+	timer      *time.Timer
+	dead       bool // the area must not be touched any more
+	last       abi.Heartbeat
+	seen       time.Time // when last.Beat changed
+	blank      int       // looks since then
+	heartbeats uint64    // that were seen, whatever the device's numbers are
 
 	audit audit // the timer's own
 }
@@ -122,12 +123,12 @@ func (w *watch) age() time.Duration {
 	return time.Since(w.seen)
 }
 
-// beat returns the number of the last heartbeat.
-func (w *watch) beat() uint64 {
+// count returns how many heartbeats were seen.
+func (w *watch) count() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lookLocked()
-	return w.last.Beat
+	return w.heartbeats
 }
 
 // parked returns how many offers the device had parked at the last heartbeat.
@@ -147,6 +148,7 @@ func (w *watch) lookLocked() bool {
 	w.last = *s.Heartbeat()
 	if fresh {
 		w.seen, w.blank = time.Now(), 0
+		w.heartbeats++
 	}
 	return fresh
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/nfcomms/nfcomms/firmware"
 )
 
-// Times of a node that does not answer when a host comes.
+// Times of a node that does not answer, when a host comes, or to what ends a call.
 const (
 	answerTime = 5 * time.Second // when it counts as lost: its threads may wait for a processor
-	wayTime    = time.Second     // … and when no way leads there
+	wayTime    = time.Second     // … and when no way leads there, as a host comes
 	answerLook = 200 * time.Microsecond
 )
 
