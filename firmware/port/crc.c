@@ -175,11 +175,24 @@ enum {
  * of 16 bytes are multiplied by to become part of what lies d bytes further.
  */
 #define FOLD_256 0xdcb17aa4, 0xb9e02b86
+#define FOLD_192 0xa87ab8a8, 0xab7aff2a
+#define FOLD_128 0x6992cea2, 0x0d3b6092
 #define FOLD_64 0x740eef02, 0x9e4addf8
+#define FOLD_48 0x1c291d04, 0xddc0152b
+#define FOLD_32 0x3da6d0cb, 0xba4fc28e
+#define FOLD_16 0xf20c0dfe, 0x493c7d27
 
 FOLD_TARGET static inline __m512i fold_factor(long long low, long long high)
 {
 	return _mm512_set4_epi64(high, low, high, low);
+}
+
+/* As _mm512_set_epi64(), the lowest first. */
+FOLD_TARGET static inline __m512i fold_factors(long long a, long long b,
+					       long long c, long long d,
+					       long long e, long long f)
+{
+	return _mm512_set_epi64(0, 0, f, e, d, c, b, a);
 }
 
 FOLD_TARGET static inline __m512i fold_onto(__m512i x, __m512i k, __m512i y)
@@ -209,17 +222,39 @@ FOLD_TARGET static inline __m512i fold_take(struct folding *f, const uint8_t *p,
 	return x;
 }
 
+/* The last 256 bytes: each part by itself onto the last 16, which the instruction ends. */
+FOLD_TARGET static inline uint32_t fold_end(__m512i a, __m512i b, __m512i c,
+					    __m512i d)
+{
+	const __m512i parts = fold_factors(FOLD_48, FOLD_32, FOLD_16);
+	const __m512i none = _mm512_setzero_si512();
+	__m256i half;
+	__m128i last;
+
+	a = fold_onto(a, fold_factor(FOLD_192), d);
+	b = fold_onto(b, fold_factor(FOLD_128), none);
+	c = fold_onto(c, fold_factor(FOLD_64), none);
+	d = _mm512_ternarylogic_epi64(a, b, c, 0x96);
+	/* the first three quarters are gone, and the last one stays as it is */
+	d = fold_onto(d, parts, _mm512_maskz_mov_epi64(0xc0, d));
+	half = _mm256_xor_si256(_mm512_castsi512_si256(d),
+				_mm512_extracti64x4_epi64(d, 1));
+	last = _mm_xor_si128(_mm256_castsi256_si128(half),
+			     _mm256_extracti128_si256(half, 1));
+	return CRC_64(CRC_64(0, (uint64_t)_mm_cvtsi128_si64(last)),
+		      (uint64_t)_mm_extract_epi64(last, 1));
+}
+
 /*
- * Some times 256 bytes: folded, and their last 64 by the instruction. An array
+ * Some times 256 bytes: folded, and their last 16 by the instruction. An array
  * in place of the four would lie in memory, and take as long as no folding.
  */
 FOLD_TARGET static inline __attribute__((always_inline)) uint32_t
 fold_all(struct folding *f, uint32_t crc, const uint8_t *p, const uint8_t *end)
 {
-	const __m512i far = fold_factor(FOLD_256), near = fold_factor(FOLD_64);
+	const __m512i far = fold_factor(FOLD_256);
 	__m512i a = fold_take(f, p, 0), b = fold_take(f, p, 64);
 	__m512i c = fold_take(f, p, 128), d = fold_take(f, p, 192);
-	uint64_t rest[8];
 
 	a = _mm512_xor_si512(
 		a, _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)crc)));
@@ -231,14 +266,7 @@ fold_all(struct folding *f, uint32_t crc, const uint8_t *p, const uint8_t *end)
 		c = fold_onto(c, far, fold_take(f, p, 128));
 		d = fold_onto(d, far, fold_take(f, p, 192));
 	}
-	b = fold_onto(a, near, b);
-	c = fold_onto(b, near, c);
-	d = fold_onto(c, near, d);
-	_mm512_storeu_si512(rest, d);
-	crc = 0;
-	for (int i = 0; i < 8; i++)
-		crc = CRC_64(crc, rest[i]);
-	return crc;
+	return fold_end(a, b, c, d);
 }
 
 FOLD_TARGET static uint32_t crc_folds(uint32_t crc, const uint8_t *p,
