@@ -112,3 +112,13 @@ struct nfc_word nfc_footer(const struct nfc_link_end *l, uint64_t start,
 	return (struct nfc_word){ .lo = crc | (uint64_t)NFC_FOOTER << 32,
 				  .hi = sum | (uint64_t)~crc << 32 };
 }
+
+struct nfc_word nfc_train_footer(const struct nfc_link_end *l, uint64_t start,
+				 const struct nfc_word *word, uint32_t n)
+{
+	uint32_t crc = port_crc(l->port, l->seed, &start, sizeof(start));
+
+	crc = port_crc(l->port, crc, word, n * sizeof(*word));
+	return (struct nfc_word){ .lo = crc | (uint64_t)NFC_FOOTER << 32,
+				  .hi = n | (uint64_t)~crc << 32 };
+}

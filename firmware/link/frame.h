@@ -28,7 +28,8 @@ enum nfc_word_kind {
 	NFC_WORD_NEWS = 9, /* version 32, node 24; hi: diagnostic */
 	NFC_WORD_ASK = 10, /* number 16: answer behind a credit */
 	NFC_WORD_ANSWER = 11, /* number 16 of an ASK */
-	NFC_WORD_KINDS = 12,
+	NFC_WORD_TRAIN = 12, /* packets 5, zero 11; vc, round, shared, sequence as START: see below */
+	NFC_WORD_KINDS = 13,
 };
 
 enum {
@@ -41,7 +42,23 @@ enum {
 	NFC_START_SHARED_MASK = 0xffff,
 	NFC_SHARED_WORDS = 6, /* of a packet whose payload is shared, at most: each may be Magic */
 	NFC_FRAME_WORDS = 4, /* around a payload: Magic, START, header, footer */
+	NFC_TRAIN_MASK = 0x1f, /* of TRAIN: packets */
+	NFC_TRAIN_ENTRY_WORDS =
+		4, /* what names a packet of a train, at most: each may be Magic */
+	NFC_TRAIN_WORDS_SHIFT = 32, /* of an entry: words of the payload, 12 */
+	NFC_TRAIN_MAGIC_SHIFT = 44, /* a word of it may be Magic */
 };
+
+/*
+ * Packets that follow each other on one virtual channel, and whose payloads are shared, go
+ * in one frame: TRAIN, for each the header and an entry, a footer over all of these. Where
+ * one begins in the buffer the one before has ended.
+ */
+static inline uint64_t nfc_train_entry(const struct nfc_held *h)
+{
+	return h->sum.crc | (uint64_t)h->words << NFC_TRAIN_WORDS_SHIFT |
+	       (uint64_t)h->sum.magic << NFC_TRAIN_MAGIC_SHIFT;
+}
 
 static inline bool nfc_is_magic(struct nfc_word w)
 {
@@ -78,6 +95,9 @@ bool nfc_control_valid(const struct nfc_link_end *l, struct nfc_word w);
 /* The word that ends a packet whose payload has that checksum. */
 struct nfc_word nfc_footer(const struct nfc_link_end *l, uint64_t start,
 			   struct nfc_word header, uint32_t sum);
+/* The word that ends a train of packets, of which these are headers and entries. */
+struct nfc_word nfc_train_footer(const struct nfc_link_end *l, uint64_t start,
+				 const struct nfc_word *word, uint32_t n);
 
 /* ---- receive.c: words that came ---- */
 

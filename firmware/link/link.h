@@ -43,6 +43,7 @@ enum nfc_link_limits {
 	NFC_LINK_BUDGET = 4096, /* words taken from the port in one turn */
 	NFC_LINK_TEST_WORDS = 256, /* of a burst between packets, as long as one of those */
 	NFC_LINK_SHARED = 8, /* words of a payload that is shared, at least: less are soon copied */
+	NFC_LINK_TRAIN = 16, /* packets with shared payloads that one frame names */
 	NFC_LINK_VERSION = 3,
 };
 
@@ -221,6 +222,8 @@ enum nfc_receive_state {
 	NFC_RECEIVE_PAYLOAD,
 	NFC_RECEIVE_FOOTER,
 	NFC_RECEIVE_TEST,
+	NFC_RECEIVE_TRAIN,
+	NFC_RECEIVE_TRAIN_FOOTER,
 };
 
 struct nfc_receiver {
@@ -235,12 +238,13 @@ struct nfc_receiver {
 	uint8_t state; /* enum nfc_receive_state */
 	uint8_t vc;
 	bool store; /* the packet under way is wanted, and there is room */
-	uint16_t words, got;
+	uint16_t words, got; /* of the payload, or of what names a train */
 	uint64_t start; /* the control word it began with */
 	struct nfc_word header;
 	struct nfc_sum sum; /* of the words that came, if they are wanted */
 	struct nfc_fifo lies; /* where they lie whole, if they were not stored: word is not NULL */
 	uint32_t lies_at; /* index of the first there */
+	struct nfc_word train[2 * NFC_LINK_TRAIN]; /* what names the packets of one */
 	uint32_t prbs; /* generator of the self-test */
 	uint16_t burst, wrong;
 };

@@ -68,30 +68,37 @@ static bool find_shared(struct nfc_link_end *l, uint64_t start)
 	return rx->lies.word && rx->lies_at < rx->lies.size;
 }
 
-static void start_came(struct nfc_link_end *l, struct nfc_word w)
+/* A packet or a train begins, of so many words on the wire; false: not as it says. */
+static bool begins(struct nfc_link_end *l, uint64_t start, uint32_t words)
 {
 	struct nfc_receiver *rx = &l->rx;
-	uint32_t words = w.lo & 0xfff, vc = w.lo >> 16 & 0xf;
+	uint32_t vc = start >> 16 & 0xf;
 
 	if (rx->state != NFC_RECEIVE_IDLE && rx->state != NFC_RECEIVE_TEST)
 		bad_packet(l); /* the one before was cut short */
 	if (l->state != NFC_LINK_UP)
-		return;
-	if (words > NFC_PACKET_WORDS || vc >= NFC_VCS) {
+		return false;
+	if (words > NFC_PACKET_WORDS || vc >= NFC_VCS || !find_shared(l, start)) {
 		l->count[NFC_LINK_MALFORMED]++;
-		return;
+		return false;
 	}
-	rx->start = w.lo;
+	rx->start = start;
 	rx->vc = (uint8_t)vc;
 	rx->words = (uint16_t)words;
 	rx->got = 0;
 	rx->sum = (struct nfc_sum){ 0 };
-	if (!find_shared(l, w.lo)) {
-		l->count[NFC_LINK_MALFORMED]++;
+	return true;
+}
+
+static void start_came(struct nfc_link_end *l, struct nfc_word w)
+{
+	struct nfc_receiver *rx = &l->rx;
+	uint32_t words = w.lo & 0xfff;
+
+	if (!begins(l, w.lo, words))
 		return;
-	}
 	rx->state = NFC_RECEIVE_HEADER;
-	rx->store = !ahead(rx, w.lo) && nfc_fifo_room(&rx->fifo[vc], words);
+	rx->store = !ahead(rx, w.lo) && nfc_fifo_room(&rx->fifo[rx->vc], words);
 	if (ahead(rx, w.lo) && ahead(rx, w.lo) <= NFC_SEQUENCE_MASK / 2)
 		ask(l, w.lo); /* one before it was lost */
 }
@@ -170,6 +177,103 @@ static void footer_came(struct nfc_link_end *l, struct nfc_word w)
 	rx->state = NFC_RECEIVE_IDLE;
 }
 
+/* ---- trains: packets whose payloads are shared ---- */
+
+static void train_came(struct nfc_link_end *l, struct nfc_word w)
+{
+	uint32_t packets = w.lo & NFC_TRAIN_MASK;
+
+	if (!begins(l, w.lo, 2 * packets))
+		return;
+	if (!packets || packets > NFC_LINK_TRAIN || !l->rx.lies.word) {
+		l->count[NFC_LINK_MALFORMED]++;
+		return;
+	}
+	l->rx.state = NFC_RECEIVE_TRAIN;
+}
+
+static void train_words_taken(struct nfc_receiver *rx,
+			      const struct nfc_word *word, uint32_t n)
+{
+	__builtin_memcpy(&rx->train[rx->got], word, n * sizeof(*word));
+	rx->got += (uint16_t)n;
+	if (rx->got == rx->words)
+		rx->state = NFC_RECEIVE_TRAIN_FOOTER;
+}
+
+/* Words that name packets of a train, up to the next Magic; returns how many. */
+static uint32_t train_words(struct nfc_receiver *rx,
+			    const struct nfc_word *word, uint32_t n)
+{
+	uint32_t most = rx->words - rx->got;
+
+	n = nfc_until_magic(word, n < most ? n : most);
+	train_words_taken(rx, word, n);
+	return n;
+}
+
+/* The expected packet, which was named; false: what follows it does not count. */
+static bool named_packet_came(struct nfc_link_end *l)
+{
+	struct nfc_receiver *rx = &l->rx;
+
+	if (rx->words > NFC_PACKET_WORDS) {
+		l->count[NFC_LINK_MALFORMED]++;
+		return false;
+	}
+	rx->store = nfc_fifo_room(&rx->fifo[rx->vc], rx->words);
+	l->count[NFC_LINK_WORDS_TAKEN] += rx->words;
+	if (rx->store && nfc_payload_crc(l->port, &rx->lies, rx->lies_at,
+					 rx->words) != rx->sum.crc) {
+		bad_packet(l);
+		return false;
+	}
+	accept(l);
+	return true;
+}
+
+/* What names all packets of a train is right: take them from the first that is expected. */
+static void take_train(struct nfc_link_end *l, uint32_t packets)
+{
+	struct nfc_receiver *rx = &l->rx;
+	uint32_t before = (rx->expected - sequence(rx->start)) &
+			  NFC_SEQUENCE_MASK;
+
+	if (before > NFC_SEQUENCE_MASK / 2) {
+		ask(l, rx->start); /* one before them was lost */
+		return;
+	}
+	l->pending.credit = true; /* some may have come before: ack them again */
+	for (uint32_t i = 0; i < packets; i++) {
+		uint64_t entry = rx->train[2 * i + 1].lo;
+
+		rx->header = rx->train[2 * i];
+		rx->words = entry >> NFC_TRAIN_WORDS_SHIFT & 0xfff;
+		rx->sum = (struct nfc_sum){
+			.crc = (uint32_t)entry,
+			.magic = entry >> NFC_TRAIN_MAGIC_SHIFT & 1,
+		};
+		if (i >= before && !named_packet_came(l))
+			return;
+		rx->lies_at += rx->words;
+	}
+}
+
+static void train_footer_came(struct nfc_link_end *l, struct nfc_word w)
+{
+	struct nfc_receiver *rx = &l->rx;
+	uint32_t words = rx->words;
+	struct nfc_word want = nfc_train_footer(l, rx->start, rx->train, words);
+
+	rx->state = NFC_RECEIVE_IDLE;
+	if (w.lo == want.lo && w.hi == want.hi)
+		take_train(l, words / 2);
+	else
+		bad_packet(l);
+}
+
+/* ---- payloads ---- */
+
 static void payload_taken(struct nfc_receiver *rx, uint32_t n)
 {
 	rx->got += (uint16_t)n;
@@ -224,6 +328,12 @@ static void data_came(struct nfc_link_end *l, struct nfc_word w)
 		break;
 	case NFC_RECEIVE_TEST:
 		nfc_test_word(l, w);
+		break;
+	case NFC_RECEIVE_TRAIN:
+		train_words_taken(rx, &w, 1);
+		break;
+	case NFC_RECEIVE_TRAIN_FOOTER:
+		train_footer_came(l, w);
 		break;
 	}
 }
@@ -280,6 +390,7 @@ static void (*const came[NFC_WORD_KINDS])(struct nfc_link_end *l,
 	[NFC_WORD_NEWS] = news_came,
 	[NFC_WORD_ASK] = link_ask_came,
 	[NFC_WORD_ANSWER] = link_answer_came,
+	[NFC_WORD_TRAIN] = train_came,
 };
 
 static void control_came(struct nfc_link_end *l, struct nfc_word w)
@@ -368,6 +479,8 @@ void nfc_receive_words(struct nfc_link_end *l, const struct nfc_word *word,
 	for (uint32_t i = 0; i < n; i++) {
 		if (rx->state == NFC_RECEIVE_PAYLOAD && !rx->magic)
 			i += payload_words(l, word + i, n - i);
+		else if (rx->state == NFC_RECEIVE_TRAIN && !rx->magic)
+			i += train_words(rx, word + i, n - i);
 		if (i == n)
 			return;
 		if (nfc_is_magic(word[i])) {

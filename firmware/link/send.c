@@ -346,12 +346,11 @@ static bool shares(const struct nfc_link_end *l, const struct nfc_held *h)
 	       !credits_within(l) && port->shares(port->self, l->index);
 }
 
-static void stage_start(struct nfc_link_end *l, struct nfc_held *h,
-			uint64_t fields)
+/* The next packet goes out. */
+static void begin_packet(struct nfc_link_end *l, struct nfc_held *h)
 {
 	struct nfc_sender *tx = &l->tx;
 
-	stage_control(l, nfc_control_word(l, NFC_WORD_START, fields, 0));
 	if (tx->next != tx->furthest) {
 		h->repeated = true;
 		l->count[NFC_LINK_REPEATED]++;
@@ -363,17 +362,30 @@ static void stage_start(struct nfc_link_end *l, struct nfc_held *h,
 	l->count[NFC_LINK_BYTES_SENT] += nfc_packet_read(h->header).size;
 }
 
+static void stage_start(struct nfc_link_end *l, struct nfc_held *h,
+			uint64_t fields)
+{
+	stage_control(l, nfc_control_word(l, NFC_WORD_START, fields, 0));
+	begin_packet(l, h);
+}
+
+static void end_packet(struct nfc_link_end *l)
+{
+	struct nfc_sender *tx = &l->tx;
+
+	tx->step = 0;
+	tx->next++;
+	tx->drained_ns = l->now;
+}
+
 /* The end of a packet whose START had these fields. */
 static void stage_footer(struct nfc_link_end *l, const struct nfc_held *h,
 			 uint64_t fields)
 {
 	uint64_t start = (uint64_t)NFC_WORD_START << 60 | fields;
-	struct nfc_sender *tx = &l->tx;
 
 	stage_data(l, nfc_footer(l, start, h->header, h->sum.crc));
-	tx->step = 0;
-	tx->next++;
-	tx->drained_ns = l->now;
+	end_packet(l);
 }
 
 /* Words of the payload, until one is Magic, a credit is due or there is no room. */
@@ -398,19 +410,98 @@ static uint32_t stage_payload(struct nfc_link_end *l, const struct nfc_held *h,
 	return 1;
 }
 
-/* A packet whose payload stays where it is, and counts as if it went out. */
+/* Of START and TRAIN: where the payload of a packet begins in the buffer. */
+static uint64_t place_field(const struct nfc_sender *tx,
+			    const struct nfc_held *h)
+{
+	uint64_t at = h->at & (tx->buffer.size - 1);
+
+	return (at + 1) << NFC_START_SHARED_SHIFT;
+}
+
+/* A payload that stays where it is counts as if it went out. */
+static void share_payload(struct nfc_link_end *l, const struct nfc_held *h)
+{
+	l->since += h->words;
+	l->count[NFC_LINK_WORDS_SENT] += h->words;
+}
+
 static void share_packet(struct nfc_link_end *l, struct nfc_held *h)
 {
-	uint64_t at = h->at & (l->tx.buffer.size - 1);
-	uint64_t fields = start_fields(&l->tx, h) |
-			  (uint64_t)h->sum.magic << NFC_START_MAGIC_SHIFT |
-			  (at + 1) << NFC_START_SHARED_SHIFT;
+	uint64_t fields = start_fields(&l->tx, h) | place_field(&l->tx, h) |
+			  (uint64_t)h->sum.magic << NFC_START_MAGIC_SHIFT;
 
 	stage_start(l, h, fields);
 	stage_data(l, h->header);
-	l->since += h->words;
-	l->count[NFC_LINK_WORDS_SENT] += h->words;
+	share_payload(l, h);
 	stage_footer(l, h, fields);
+}
+
+/* How many packets the frame of the next one may name that is shared. */
+static uint32_t train_length(const struct nfc_link_end *l,
+			     const struct nfc_held *first, uint32_t limit)
+{
+	const struct nfc_sender *tx = &l->tx;
+	uint32_t most = (limit - l->staged - NFC_FRAME_WORDS) /
+			NFC_TRAIN_ENTRY_WORDS;
+	uint32_t n = 1;
+
+	if (most > NFC_LINK_TRAIN)
+		most = NFC_LINK_TRAIN;
+	if (most > tx->buffer.last - tx->next)
+		most = tx->buffer.last - tx->next;
+	for (; n < most; n++) {
+		const struct nfc_held *h = nfc_fifo_at(&tx->buffer,
+						       tx->next + n);
+
+		if (h->vc != first->vc || h->words < NFC_LINK_SHARED)
+			break;
+	}
+	return n;
+}
+
+/* What names packets of a train, at a place of the port's; with a Magic they go as any data. */
+static void stage_named(struct nfc_link_end *l, const struct nfc_word *named,
+			uint32_t n)
+{
+	struct nfc_word word[2 * NFC_LINK_TRAIN];
+
+	if (nfc_until_magic(named, n) == n) {
+		l->staged += n;
+		l->since += n;
+		return;
+	}
+	__builtin_memcpy(word, named, n * sizeof(*word));
+	for (uint32_t i = 0; i < n; i++)
+		stage_data(l, word[i]);
+}
+
+/* So many packets whose payloads stay where they are, in one frame. */
+static void share_train(struct nfc_link_end *l, const struct nfc_held *first,
+			uint32_t packets)
+{
+	struct nfc_sender *tx = &l->tx;
+	uint64_t fields = (start_fields(tx, first) & ~0xffffull) | packets |
+			  place_field(tx, first);
+	uint64_t start = (uint64_t)NFC_WORD_TRAIN << 60 | fields;
+	struct nfc_word *named, footer;
+
+	stage_control(l, nfc_control_word(l, NFC_WORD_TRAIN, fields, 0));
+	named = &l->stage[l->staged];
+	for (uint32_t i = 0; i < packets; i++) {
+		struct nfc_held *h = nfc_fifo_at(&tx->buffer, tx->next);
+
+		begin_packet(l, h);
+		named[2 * i].lo = h->header.lo;
+		named[2 * i].hi = h->header.hi;
+		named[2 * i + 1].lo = nfc_train_entry(h);
+		named[2 * i + 1].hi = 0;
+		share_payload(l, h);
+		end_packet(l);
+	}
+	footer = nfc_train_footer(l, start, named, 2 * packets);
+	stage_named(l, named, 2 * packets);
+	stage_data(l, footer);
 }
 
 /* The next words of the packet under way. */
@@ -420,7 +511,12 @@ static void stage_packet(struct nfc_link_end *l, uint32_t limit)
 	struct nfc_held *h = nfc_fifo_at(&tx->buffer, tx->next);
 
 	if (!tx->step && limit - l->staged >= NFC_SHARED_WORDS && shares(l, h)) {
-		share_packet(l, h);
+		uint32_t packets = train_length(l, h, limit);
+
+		if (packets > 1)
+			share_train(l, h, packets);
+		else
+			share_packet(l, h);
 	} else if (!tx->step) {
 		stage_start(l, h, start_fields(tx, h));
 		tx->step = 1;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Fuzz the receiver of a link that is up. Each record is a byte that says how, and
- * 16 more: a word as it is, or the fields of a control word whose checksum is
- * right, which is what an end that lies can send.
+ * 16 more: a word as it is, the fields of a control word whose checksum is right, or
+ * the footer of what came, which is what an end that lies can send.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,10 +29,24 @@ static void take_all(struct nfc_link_end *l)
 	}
 }
 
+/* The footer that ends what a receiver is at. */
+static struct nfc_word footer(const struct nfc_link_end *forger,
+			      const struct nfc_receiver *rx)
+{
+	if (rx->state == NFC_RECEIVE_TRAIN_FOOTER)
+		return nfc_train_footer(forger, rx->start, rx->train, rx->words);
+	return nfc_footer(forger, rx->start, rx->header, rx->sum.crc);
+}
+
 /* The words of one record; returns how many. */
-static uint32_t record(const struct nfc_link_end *forger, const uint8_t *data,
+static uint32_t record(const struct nfc_link_end *forger,
+		       const struct nfc_receiver *rx, const uint8_t *data,
 		       struct nfc_word out[2])
 {
+	if (*data >> 4 == 15) {
+		out[0] = footer(forger, rx);
+		return 1;
+	}
 	memcpy(&out[1], data + 1, sizeof(out[1]));
 	out[0] = NFC_WORD_MAGIC;
 	if (*data & 1)
@@ -56,7 +70,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (; size > NFC_WORD_SIZE; size -= NFC_WORD_SIZE + 1) {
 		struct nfc_word word[2];
 
-		nfc_receive_words(l, word, record(&r->side[0].end, data, word));
+		nfc_receive_words(l, word,
+				  record(&r->side[0].end, &l->rx, data, word));
 		if (*data & 4)
 			take_all(l);
 		if (*data & 8) {
