@@ -42,7 +42,8 @@ func wordAfter(w uint64, p proto.Step, e proto.Event) uint64 {
 func eventAfter(w uint64, e proto.Event) proto.Event {
 	unseen := eventOf(w)
 	switch e {
-	case proto.EventNone, proto.EventStale, proto.EventFault, proto.EventReady, proto.EventClosed:
+	case proto.EventNone, proto.EventStale, proto.EventFault, proto.EventReady, proto.EventClosed,
+		proto.EventAsked: // which the field has no room for, either
 		return unseen
 	case proto.EventRecalled:
 		if unseen == proto.EventOffer {

@@ -28,3 +28,23 @@ func TestVoidPagesAreNews(t *testing.T) {
 		require.NotZero(t, m.word.Load()&news)
 	}
 }
+
+// TestQuestionsAreNoNews: who asks whether this host waits leaves what a call has not seen yet: that its
+// bytes came, or did not.
+func TestQuestionsAreNoNews(t *testing.T) {
+	for _, ends := range [][]proto.Input{nil, {proto.TakeConsumed}, {proto.TakeRefused}} {
+		m := &machine{dir: abi.D2H}
+		_, ok := m.act(proto.PutEager)
+		require.True(t, ok)
+		for _, in := range ends {
+			w := m.word.Load()
+			require.True(t, m.followLocked(w, protocol.Step(abi.D2H, standOf(w), in)))
+			require.NotZero(t, m.word.Load()&news)
+		}
+		w := m.word.Load()
+		asks := protocol.Step(abi.D2H, standOf(w), proto.TakeAsk)
+		require.Equal(t, proto.EventAsked, asks.Event())
+		require.True(t, m.followLocked(w, asks))
+		require.Equal(t, w, m.word.Load())
+	}
+}
