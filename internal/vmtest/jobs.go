@@ -140,6 +140,9 @@ func (j job) list() []program {
 			i := slices.IndexFunc(j.nodes, func(n node) bool { return n.name == at })
 			p = p.with(i, j.nodes[i])
 		}
+		if j.params != "" {
+			p.env = append(slices.Clone(p.env), "NFC_PARAMS="+j.params)
+		}
 		all = append(all, p)
 	}
 	return all

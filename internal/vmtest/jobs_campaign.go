@@ -18,7 +18,7 @@ var worst = lies("random+2", "random@3+7", "garbage+2", "replay+2,again+3", "fli
 // of docs/testing.md is too much for the day.
 var campaigns = []job{
 	{
-		name: "fuzz", about: "random and structured ioctls", kernel: "release",
+		name: "fuzz", about: "random and structured ioctls", kernel: "release", params: loaded,
 		programs: []string{"fuzz"}, count: 5_000_000,
 	},
 	{
@@ -34,7 +34,7 @@ var campaigns = []job{
 		machine: vm.Machine{IOMMU: true}, programs: []string{"failnth"}, count: 24,
 	},
 	{
-		name: "kill", about: "kill -9 of clients with DMA in flight", kernel: "release",
+		name: "kill", about: "kill -9 of clients with DMA in flight", kernel: "release", params: loaded,
 		programs: []string{"exits-kills"}, count: 10_000,
 	},
 	{
@@ -42,19 +42,19 @@ var campaigns = []job{
 		machine: vm.Machine{IOMMU: true}, programs: []string{"exits-kills"}, count: 1000,
 	},
 	{
-		name: "signal", about: "signals while calls wait and bytes move", kernel: "release",
+		name: "signal", about: "signals while calls wait and bytes move", kernel: "release", params: loaded,
 		programs: []string{"signal-many"}, count: 100_000,
 	},
 	{
-		name: "cycle", about: "unbinding, removing, resetting and unloading under load, rounds of each", kernel: "release",
+		name: "cycle", about: "unbinding, removing, resetting and unloading under load, rounds of each", kernel: "release", params: loaded,
 		programs: []string{"cycle"}, count: 250,
 	},
 	{
-		name: "pairs", about: "two disturbances at once, rounds of each pair", kernel: "release",
+		name: "pairs", about: "two disturbances at once, rounds of each pair", kernel: "release", params: loaded,
 		programs: []string{"pairs-many"}, count: 200,
 	},
 	{
-		name: "fair", about: "what an abuser of each resource costs another file, in rounds of 100 calls", kernel: "release",
+		name: "fair", about: "what an abuser of each resource costs another file, in rounds of 100 calls", kernel: "release", params: loaded,
 		programs: []string{"fair"}, count: 20,
 	},
 	{

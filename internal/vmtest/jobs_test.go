@@ -39,6 +39,8 @@ func TestNode(t *testing.T) {
 	require.Equal(t, "bulk", list[1].binary)
 	require.Equal(t, "bulk-flip-20", list[1].name)
 	require.Equal(t, []string{"NFC_NODE=/dev/nfcomms1", "NFC_SCRIPT=flip@20", "NFC_CORRUPTS=1"}, list[1].env)
+	j.params = loaded
+	require.Contains(t, j.list()[1].env, "NFC_PARAMS="+loaded, "for programs that load the module again")
 }
 
 // TestScriptsNameKinds: nfsim knows each kind of fault that a job's device is to make.

@@ -33,13 +33,32 @@ bool put(const char *path, const char *text)
 	return !error;
 }
 
+static void find_limit(const char *name, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "/sys/class/nfcomms/%s/%s",
+		 strrchr(node(), '/') + 1, name);
+}
+
 void set_limit(const char *name, const char *value)
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "/sys/class/nfcomms/%s/%s",
-		 strrchr(node(), '/') + 1, name);
+	find_limit(name, path);
 	put(path, value);
+}
+
+unsigned long limit(const char *name)
+{
+	char path[PATH_MAX];
+	unsigned long value = 0;
+	FILE *f;
+
+	find_limit(name, path);
+	f = fopen(path, "r");
+	CHECK(f && fscanf(f, "%lu", &value) == 1);
+	if (f)
+		fclose(f);
+	return value;
 }
 
 bool log_says(const char *text)
@@ -185,8 +204,11 @@ int open_module(void)
 
 int load(void)
 {
+	const char *params = getenv("NFC_PARAMS");
 	int fd = open_module();
-	int error = syscall(SYS_finit_module, fd, "", 0) ? errno : 0;
+	int error = syscall(SYS_finit_module, fd, params ? params : "", 0) ?
+			    errno :
+			    0;
 
 	close(fd);
 	return error;

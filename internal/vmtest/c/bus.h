@@ -17,6 +17,7 @@ int try_put(const char *path, const char *text);
 
 /* Set a limit of the device, such as "stall_timeout_ms". */
 void set_limit(const char *name, const char *value);
+unsigned long limit(const char *name);
 
 /* Does the kernel's log say this, since it was last emptied? */
 bool log_says(const char *text);
@@ -54,7 +55,7 @@ void suspend(void);
 
 /* Open the module's file: $NFC_MODULE, or /modules/nfcomms.ko. */
 int open_module(void);
-/* Unload and load it: 0 or errno. */
+/* Unload it, and load it with $NFC_PARAMS, as the job has it: 0 or errno. */
 int unload(void);
 int load(void);
 

@@ -153,6 +153,7 @@ CASE(unload_is_refused_while_open)
 /* Clients die, the module goes at once, and comes back. */
 CASE(unload_and_load)
 {
+	unsigned long patience = limit("heartbeat_timeout_ms");
 	uint8_t *p = pages(BULK, 1);
 
 	for (int i = 0; i < cycles() && !test_failures(); i++) {
@@ -167,6 +168,7 @@ CASE(unload_and_load)
 		check_pins();
 		CHECK_EQ(load(), 0);
 		await_node();
+		CHECK_EQ(limit("heartbeat_timeout_ms"), patience);
 		check_device();
 	}
 	free_pages(p, BULK);
