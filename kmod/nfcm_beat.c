@@ -39,20 +39,21 @@ static bool sample(struct nfcm_epoch *epoch)
 	w->last = b;
 	w->seen = ktime_get();
 	w->blank = 0;
+	w->heartbeats++;
 	return true;
 }
 
-/* The number of the last heartbeat. Takes watch.lock; a mailbox may be held. */
-u64 nfcm_watch_beat(struct nfcm_epoch *epoch)
+/* How many heartbeats were seen. Takes watch.lock; a mailbox may be held. */
+u64 nfcm_watch_heartbeats(struct nfcm_epoch *epoch)
 {
 	struct nfcm_watch *w = &epoch->watch;
-	u64 beat;
+	u64 heartbeats;
 
 	spin_lock(&w->lock);
 	sample(epoch);
-	beat = le64_to_cpu(w->last.beat);
+	heartbeats = w->heartbeats;
 	spin_unlock(&w->lock);
-	return beat;
+	return heartbeats;
 }
 
 enum { SAMPLES = 4 }; /* that must see no beat before it is overdue */

@@ -88,7 +88,7 @@ void nfcm_escalation_start(struct nfcm_escalation *escalation,
 		return;
 	escalation->ch = ch;
 	escalation->start = ktime_get();
-	escalation->beat = nfcm_watch_beat(ch->epoch);
+	escalation->heartbeats = nfcm_watch_heartbeats(ch->epoch);
 	escalation->taken = ch->mailbox->taken;
 	escalation->waited_ms = 0;
 	list_add_tail(&escalation->node, &ch->mailbox->escalations);

@@ -28,7 +28,7 @@ struct nfcm_escalation {
 	struct list_head node; /* mailbox->escalations */
 	struct nfcm_channel *ch;
 	ktime_t start;
-	u64 beat; /* the heartbeat when the wait began, or began again */
+	u64 heartbeats; /* that were seen when the wait began, or began again */
 	u64 taken; /* mailbox->taken then */
 	u32 waited_ms;
 };

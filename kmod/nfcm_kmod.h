@@ -174,6 +174,7 @@ struct nfcm_watch {
 	ktime_t seen; /* when last.beat changed */
 	ktime_t tick; /* when work ran last */
 	u32 blank; /* samples without a new beat since then */
+	u64 heartbeats; /* that were seen, whatever the device's numbers are */
 	bool dead; /* the area must not be touched any more */
 	bool kicked; /* work was scheduled ahead of its time */
 };
@@ -446,7 +447,7 @@ void nfcm_epoch_fail(struct nfcm_epoch *epoch, u32 status, const char *why);
 u32 nfcm_dev_state(struct nfcm_dev *dev);
 void nfcm_dev_set_state(struct nfcm_dev *dev, u32 state);
 void nfcm_watch_kick(struct nfcm_epoch *epoch);
-u64 nfcm_watch_beat(struct nfcm_epoch *epoch);
+u64 nfcm_watch_heartbeats(struct nfcm_epoch *epoch);
 void nfcm_watch_health(struct nfcm_epoch *epoch, struct nfcomms_health *h);
 bool nfcm_watch_overdue(struct nfcm_epoch *epoch);
 

@@ -13,30 +13,30 @@ enum {
 };
 
 /*
- * One wait for an answer. A device that beats but does not answer is lost; one
- * that answers others first, because thousands of them wait, gets more time.
- * Time is counted in ticks that were seen to pass.
+ * One wait for an answer. A device that beats but does not answer is lost. One
+ * that does not beat either may wait for a processor: that is check_device()'s
+ * to find. One that answers others first, because thousands of them wait, gets
+ * more time. Time is counted in ticks that were seen to pass. The heartbeats
+ * were counted before the ring was read: what the device put before them has
+ * been taken.
  */
-static void escalate(struct nfcm_escalation *l, u32 ms)
+static void escalate(struct nfcm_escalation *l, u64 heartbeats, u32 ms)
 {
 	struct nfcm_mailbox *mailbox = l->ch->mailbox;
 	const struct nfcm_limits *limits = &mailbox->epoch->dev->limits;
-	u64 beat = nfcm_watch_beat(mailbox->epoch);
-	bool crowd = ktime_ms_delta(ktime_get(), l->start) < CROWD_MS;
+	s64 age = ktime_ms_delta(ktime_get(), l->start);
 
 	lockdep_assert_held(&mailbox->lock);
-	l->waited_ms += ms;
+	l->waited_ms += min_t(s64, ms, age); /* it may be younger than the tick */
 	if (l->waited_ms < limits->cancel_timeout_ms)
 		return;
-	if (l->taken != mailbox->taken && crowd) {
+	if (l->taken != mailbox->taken && age < CROWD_MS) {
 		l->taken = mailbox->taken;
-		l->beat = beat;
+		l->heartbeats = nfcm_watch_heartbeats(mailbox->epoch);
 		l->waited_ms = 0;
-	} else if (l->waited_ms >= limits->heartbeat_timeout_ms ||
-		   (s64)(beat - l->beat) >= 2) {
+	} else if ((s64)(heartbeats - l->heartbeats) >= 2) {
 		dev_err(&mailbox->epoch->dev->dev,
-			"channel %u: no answer in %lld ms\n", l->ch->id,
-			ktime_ms_delta(ktime_get(), l->start));
+			"channel %u: no answer in %lld ms\n", l->ch->id, age);
 		nfcm_epoch_fail(mailbox->epoch, NFC_ERESET, "no answer");
 	}
 }
@@ -47,6 +47,7 @@ static void escalate(struct nfcm_escalation *l, u32 ms)
  */
 static u32 check_mailbox(struct nfcm_mailbox *mailbox, u32 ms)
 {
+	u64 heartbeats = nfcm_watch_heartbeats(mailbox->epoch);
 	struct nfcm_escalation *l, *next;
 	u32 wait = TICK_MS;
 
@@ -54,7 +55,7 @@ static u32 check_mailbox(struct nfcm_mailbox *mailbox, u32 ms)
 		wait = NFCM_ROOM_MS;
 	nfcm_mailbox_lock(mailbox);
 	list_for_each_entry_safe(l, next, &mailbox->escalations, node)
-		escalate(l, ms);
+		escalate(l, heartbeats, ms);
 	nfcm_stall_tick(mailbox, ms);
 	if (!list_empty(&mailbox->escalations))
 		wait = min_t(u32, wait, ANSWER_MS);
