@@ -177,13 +177,53 @@ func (e *Env) Start(dev bridge.Device, name string, n int) bridge.Process {
 // Subscribe opens the channel to a target.
 func (e *Env) Subscribe(dev bridge.Device, target bridge.Target) bridge.Channel {
 	e.Helper()
-	if e.guests != nil {
-		return e.guests.of[dev].channel(e, target)
-	}
-	ch, err := dev.Subscribe(e.Ctx(), target)
+	ch, err := e.subscribe(e.Ctx(), dev, target)
 	require.NoError(e, err, "subscribe target %d", target)
-	require.Equal(e, target, ch.Target())
+	if e.guests == nil {
+		require.Equal(e, target, ch.Target())
+	}
 	return ch
+}
+
+// subscribe is Subscribe, of any goroutine.
+func (e *Env) subscribe(ctx context.Context, dev bridge.Device, target bridge.Target) (bridge.Channel, error) {
+	if e.guests != nil {
+		return e.guests.of[dev].channel(ctx, target)
+	}
+	return dev.Subscribe(ctx, target)
+}
+
+// stop stops a process, from any goroutine.
+func (e *Env) stop(dev bridge.Device, p bridge.Process) error {
+	if e.guests != nil {
+		dev = e.guests.of[dev].runs
+	}
+	return dev.Stop(e.Ctx(), p.ID)
+}
+
+// apart starts a program for so many targets: for a process of each, where processes open the
+// channels, as one that opens a channel anew waits until that is accepted.
+func (e *Env) apart(dev bridge.Device, name string, n int) (targets []bridge.Target) {
+	e.Helper()
+	if e.guests != nil {
+		for range n {
+			targets = append(targets, e.Start(dev, name, 1).First)
+		}
+		return targets
+	}
+	p := e.Start(dev, name, n)
+	for i := range n {
+		targets = append(targets, p.First+bridge.Target(i))
+	}
+	return targets
+}
+
+// most is how many channels a case opens that wants so many.
+func (e *Env) most(n int) int {
+	if e.guests != nil {
+		return min(n, guestsMost)
+	}
+	return n
 }
 
 // Ports starts a program and subscribes all of its ports.

@@ -23,6 +23,7 @@ var closeCases = []testCase{
 	{"close/use-after", closeUseAfter},
 	{"close/subscribe-again", closeSubscribeAgain},
 	{"close/other-side", closeByDevice},
+	{"close/again-after-its-process", closeAgainAfterProcess},
 	{"close/as-its-process-stops", closeAsProcessStops},
 	{"subscribe/errors", subscribeErrors},
 	{"subscribe/second-receiver", secondReceiver},
@@ -80,10 +81,10 @@ func closeBesideCall(e *Env) {
 // closePending: closing ends each kind of call that is blocked, with ErrClosed.
 func closePending(e *Env) {
 	dev := e.device("")
-	p := e.Start(dev, "hold", 1)
 	for _, how := range []string{"half", "both"} {
 		for _, op := range Operations {
 			e.Log(how, op.Name)
+			p := e.Start(dev, "hold", 1)
 			ch := e.Subscribe(dev, p.First)
 			c := Call(op.Name, func() error { return op.Do(e.Ctx(), ch) })
 			e.UntilBlocked(dev, 1)
@@ -92,6 +93,7 @@ func closePending(e *Env) {
 			}
 			require.NoError(e, ch.Close())
 			require.ErrorIs(e, e.Wait(c), bridge.ErrClosed)
+			require.NoError(e, e.stop(dev, p))
 		}
 	}
 }
@@ -133,6 +135,7 @@ func closeIdempotent(e *Env) {
 func closeUseAfter(e *Env) {
 	dev := e.device("")
 	ch := e.Subscribe(dev, abi.TargetLoopback)
+	target, channels := ch.Target(), dev.Stats().Channels
 	require.NoError(e, ch.Close())
 	for _, op := range Operations {
 		e.Log(op.Name)
@@ -146,8 +149,8 @@ func closeUseAfter(e *Env) {
 	require.ErrorIs(e, err, bridge.ErrClosed)
 	require.ErrorIs(e, ch.Arm(abi.H2D, make(chan struct{}, 1)), bridge.ErrClosed)
 	ch.Disarm(abi.H2D, make(chan struct{}))
-	require.Equal(e, bridge.Target(abi.TargetLoopback), ch.Target())
-	require.Zero(e, dev.Stats().Channels)
+	require.Equal(e, target, ch.Target())
+	require.Equal(e, channels-1, dev.Stats().Channels)
 }
 
 // closeSubscribeAgain: a closed target can be subscribed again, as often as one
@@ -173,13 +176,23 @@ func closeByDevice(e *Env) {
 	p := e.Start(dev, "loopback", 2)
 	quiet, silent := e.Subscribe(dev, p.First), e.Subscribe(dev, p.First+1)
 	e.Echo(quiet, []byte("alive"))
-	require.NoError(e, dev.Stop(e.Ctx(), p.ID))
+	require.NoError(e, e.stop(dev, p))
 	for _, ch := range []bridge.Channel{quiet, silent} {
 		require.ErrorIs(e, ch.Send(e.Ctx(), []byte("gone")), bridge.ErrClosed)
 		_, err := ch.Receive(e.Ctx(), make([]byte, 56))
 		require.ErrorIs(e, err, bridge.ErrClosed)
 		require.NoError(e, ch.Close())
 	}
+}
+
+// closeAgainAfterProcess: the targets of a process that ended are nobody's, until another
+// is started with them.
+func closeAgainAfterProcess(e *Env) {
+	dev := e.device("")
+	p := e.Start(dev, "loopback", 2)
+	ch := e.Subscribe(dev, p.First)
+	require.NoError(e, e.stop(dev, p))
+	require.NoError(e, ch.Close())
 	_, err := dev.Subscribe(e.Ctx(), p.First)
 	require.ErrorIs(e, err, bridge.ErrNotSubscribed)
 	again, err := dev.Start(e.Ctx(), bridge.Program{Name: "loopback", First: p.First, Targets: 2})
@@ -201,7 +214,7 @@ func closeAsProcessStops(e *Env) {
 		for range i % 50 {
 			runtime.Gosched()
 		}
-		stop := Call("stop", func() error { return dev.Stop(e.Ctx(), p.ID) })
+		stop := Call("stop", func() error { return e.stop(dev, p) })
 		require.NoError(e, ch.Close())
 		for _, c := range []*Pending{send, receive, stop} {
 			require.NoError(e, e.Wait(c))

@@ -294,13 +294,12 @@ func sinkAgrees(ctx context.Context, ch bridge.Channel, messages, count uint64) 
 func ledgerCloses(e *Env) {
 	const channels = 4
 	dev := e.device("managers=2")
-	p := e.Start(dev, "loopback", channels)
 	var calls []*Pending
-	for i := range channels {
+	for i, target := range e.apart(dev, "loopback", channels) {
 		calls = append(calls, Call("subscriber", func() error {
 			random := rand.New(rand.NewPCG(uint64(i), 4))
 			for round := range uint64(max(10, Scaled(200))) {
-				if err := closedLedger(e.Ctx(), dev, p.First+bridge.Target(i), round, random); err != nil {
+				if err := closedLedger(e, dev, target, round, random); err != nil {
 					return fmt.Errorf("round %d: %w", round, err)
 				}
 			}
@@ -314,12 +313,12 @@ func ledgerCloses(e *Env) {
 }
 
 // closedLedger subscribes, works, and closes in the middle of it.
-func closedLedger(ctx context.Context, dev bridge.Device, t bridge.Target, round uint64, random *rand.Rand) error {
-	ch, err := dev.Subscribe(ctx, t)
+func closedLedger(e *Env, dev bridge.Device, t bridge.Target, round uint64, random *rand.Rand) error {
+	ch, err := e.subscribe(e.Ctx(), dev, t)
 	if err != nil {
 		return err
 	}
-	l := &ledger{ctx: ctx, ch: ch, base: round << 32, max: 30_000, lost: map[int]int{}}
+	l := &ledger{ctx: e.Ctx(), ch: ch, base: round << 32, max: 30_000, lost: map[int]int{}}
 	seed := random.Uint64()
 	sender := Call("sender", func() error { return l.send(seed, 1_000_000) })
 	receiver := Call("receiver", func() error { return l.receive(round) })

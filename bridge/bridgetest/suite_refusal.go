@@ -229,10 +229,10 @@ func processEnds(e *Env) {
 		calls = append(calls, Call(op.Name, func() error { return op.Do(e.Ctx(), ch) }))
 	}
 	e.UntilBlocked(dev, len(calls))
-	require.NoError(e, dev.Stop(e.Ctx(), p.ID))
+	require.NoError(e, e.stop(dev, p))
 	for _, c := range calls {
 		e.Log(c.Name)
 		require.ErrorIs(e, e.Wait(c), bridge.ErrClosed)
 	}
-	require.ErrorIs(e, dev.Stop(e.Ctx(), p.ID), bridge.ErrInvalid)
+	require.ErrorIs(e, e.stop(dev, p), bridge.ErrInvalid)
 }

@@ -27,20 +27,39 @@ func TestHosts(t *testing.T) {
 // TestHostsOneHop has a host of the device of another node.
 func TestHostsOneHop(t *testing.T) {
 	bridgetest.RunHosts(t, func(t *testing.T) (_, _ bridge.Device, _ bridge.ListenOptions) {
-		near := openDevice(t, "torus=2x1x1")
-		t.Cleanup(func() { require.NoError(t, near.Close()) })
-		far, err := near.(bridge.FabricNode).Fabric().Device(t.Context(), at(1))
-		require.NoError(t, err)
+		far := openOneHop(t, "")
 		return far, far, bridge.ListenOptions{}
 	})
 }
 
+// openOneHop opens the device of another node; the test closes it.
+func openOneHop(t *testing.T, options string) bridge.Device {
+	near := openDevice(t, "torus=2x1x1&"+options)
+	t.Cleanup(func() { require.NoError(t, near.Close()) })
+	far, err := near.(bridge.FabricNode).Fabric().Device(t.Context(), at(1))
+	require.NoError(t, err)
+	return far
+}
+
 // TestGuests has processes open the channels of the suite.
 func TestGuests(t *testing.T) {
-	image, err := program.Build(t.Context(), bridgetest.GuestSource(t, "../../firmware"), program.Options{})
-	require.NoError(t, err)
-	bridgetest.RunGuests(t, image, func(t *testing.T, options string) (_, _ bridge.Device, _ bridge.ListenOptions) {
+	bridgetest.RunGuests(t, guests(t), func(t *testing.T, options string) (_, _ bridge.Device, _ bridge.ListenOptions) {
 		dev := openDevice(t, options)
 		return dev, dev, bridge.ListenOptions{}
 	})
+}
+
+// TestGuestsOneHop has processes of another node's device open them to a host of it.
+func TestGuestsOneHop(t *testing.T) {
+	bridgetest.RunGuests(t, guests(t), func(t *testing.T, options string) (_, _ bridge.Device, _ bridge.ListenOptions) {
+		far := openOneHop(t, options)
+		return far, far, bridge.ListenOptions{}
+	})
+}
+
+// guests returns the image of programs that open channels to the host.
+func guests(t *testing.T) []byte {
+	image, err := program.Build(t.Context(), bridgetest.GuestSource(t, "../../firmware"), program.Options{})
+	require.NoError(t, err)
+	return image
 }

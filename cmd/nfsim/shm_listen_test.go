@@ -9,6 +9,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
+	"github.com/nfcomms/nfcomms/pkg/program"
 )
 
 // TestSharedHosts has clients of a shared device connect to each other.
@@ -45,4 +46,23 @@ func TestNodeHosts(t *testing.T) {
 		_, err = connects.Subscribe(t.Context(), l.Target())
 		require.ErrorIs(t, err, bridge.ErrNotSubscribed)
 	})
+}
+
+// TestSharedGuests has processes of one client open the channels of the suite to another.
+func TestSharedGuests(t *testing.T) {
+	bridgetest.RunGuests(t, guests(t), func(t *testing.T, options string) (listens, runs bridge.Device, _ bridge.ListenOptions) {
+		address := shareDevice(t, options)
+		listens, err := bridge.Open(t.Context(), address, nil)
+		require.NoError(t, err)
+		runs, err = bridge.Open(t.Context(), address, nil)
+		require.NoError(t, err)
+		return listens, runs, bridge.ListenOptions{}
+	})
+}
+
+// guests returns the image of programs that open channels to a host.
+func guests(t *testing.T) []byte {
+	image, err := program.Build(t.Context(), bridgetest.GuestSource(t, "../../firmware"), program.Options{})
+	require.NoError(t, err)
+	return image
 }

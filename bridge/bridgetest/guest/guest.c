@@ -53,18 +53,24 @@ static void leave(struct nfc_process *self)
 	atomic_store(&lock, 0);
 }
 
-/* Until there is room before the listener; a place of its own is free a moment later. */
-static void join(struct port *port)
+/*
+ * Until there is room before the listener; a place of its own is free a moment later.
+ * False: the process is to stop.
+ */
+static int join(struct port *port)
 {
 	uint64_t argument = nfc_argument(port->self);
 	uint64_t hello[2] = { argument >> 32, port->number };
 	struct nfc_channel *ch;
 
 	nfc_sleep(port->self, 1000);
-	while (channel_connect(port->self, argument & 0xffffffff, &ch))
+	while (channel_connect(port->self, argument & 0xffffffff, &ch)) {
+		if (nfc_stopped(port->self))
+			return 0;
 		nfc_sleep(port->self, 100000);
+	}
 	port->ch = ch;
-	channel_write(ch, hello, sizeof(hello));
+	return channel_write(ch, hello, sizeof(hello)) != -NFC_ESTOPPED;
 }
 
 static struct nfc_channel *port_of(struct nfc_process *self, uint32_t i)
@@ -74,9 +80,7 @@ static struct nfc_channel *port_of(struct nfc_process *self, uint32_t i)
 	if (i >= nfc_ports(self))
 		return NULL;
 	port = place(self, i, NULL);
-	if (!port->ch)
-		join(port);
-	return port->ch;
+	return port->ch || join(port) ? port->ch : NULL;
 }
 
 /* What a call returned. Of a channel whose host closed one half it waits for the other. */
@@ -89,8 +93,7 @@ static int heard(struct nfc_channel *ch, int rc)
 	while (channel_read(ch, message, sizeof(message)) >= 0)
 		;
 	channel_close(ch, 1 << NFC_H2D | 1 << NFC_D2H);
-	join(place(NULL, 0, ch));
-	return rc;
+	return join(place(NULL, 0, ch)) ? rc : -NFC_ESTOPPED;
 }
 
 static int hear_read(struct nfc_channel *ch, void *buf, size_t n)
@@ -128,13 +131,16 @@ static int hear_offer(struct nfc_channel *ch, struct nfc_offer *offer)
 #include "programs/check.h"
 #include "programs/common.h"
 
-#define GUEST(name)                                            \
-	static void name##_guest(struct nfc_process *self)     \
-	{                                                      \
-		for (uint32_t i = 0; i < nfc_ports(self); i++) \
-			port_of(self, i);                      \
-		nfc_##name##_main(self);                       \
-		leave(self);                                   \
+#define GUEST(name)                                             \
+	static void name##_guest(struct nfc_process *self)      \
+	{                                                       \
+		uint32_t i = 0;                                 \
+                                                                \
+		while (i < nfc_ports(self) && port_of(self, i)) \
+			i++;                                    \
+		if (i == nfc_ports(self))                       \
+			nfc_##name##_main(self);                \
+		leave(self);                                    \
 	}
 
 GUEST(loopback)
