@@ -2,7 +2,8 @@
 /*
  * Fuzz the device with two hosts that mostly keep the protocol, and have channels
  * to each other: each input byte picks the next thing to say, with the right ids,
- * sizes and lists, and now and then a bit of it is flipped on its way out.
+ * sizes and lists, and now and then a bit of it is flipped on its way out. A process of
+ * each connects to the one that listens, again and again.
  */
 #include "fuzz_rig.h"
 
@@ -11,6 +12,8 @@ enum {
 	TO_PROGRAMS = 2, /* with a port each; of who listens the last is a listener's */
 	TO_HOSTS = 2,
 	TARGETS = TO_SERVICES + TO_PROGRAMS + TO_HOSTS,
+	GUEST_MS = 20, /* between two channels that one opens */
+	GUEST_MOST = 3 * RIG_PAGE, /* bytes of its memory */
 };
 
 /* The host's side of one transfer or message of its own. */
@@ -27,15 +30,58 @@ struct party {
 	uint32_t targets[TARGETS];
 	struct offer offers[TARGETS][2];
 	uint32_t opens; /* asked for last */
+	uint32_t came; /* the target that its listener named last, or 0 */
 };
 
 static const uint8_t *input;
 static size_t left;
 static struct party parties[2];
-static uint64_t listener; /* its target */
+static uint64_t listener, listening; /* its target, and the channel of its own */
 static uint8_t spoil_word, spoil_bit; /* of the next slot, if any */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* ---- processes that connect to who listens ---- */
+
+/* What it gives back: the transfer that came, or the message. */
+static int visit(struct nfc_channel *ch, uint64_t memory)
+{
+	uint8_t message[NFC_PAYLOAD_SIZE];
+	struct nfc_offer offer;
+	int rc = channel_alt(&ch, 1, GUEST_MS * 1000000ull);
+
+	if (rc >= 0)
+		rc = channel_read_any(ch, message, sizeof(message), &offer);
+	if (rc < 0)
+		return rc;
+	if (!offer.indirect)
+		return channel_write(ch, message, offer.size);
+	rc = channel_read_ind(ch, offer.size <= GUEST_MOST ? memory : UINT64_MAX,
+			      offer.size);
+	return rc ? rc : channel_write_ind(ch, memory, offer.size);
+}
+
+/* It says hello, gives back what comes, and closes one half before the other. */
+static void guest(struct nfc_process *self, struct puppet *p)
+{
+	uint64_t memory = nfc_alloc(self, NFC_EMEM, GUEST_MOST);
+
+	(void)p;
+	while (!nfc_stopped(self)) {
+		struct nfc_channel *ch;
+		int rc = channel_connect(self, listener, &ch);
+
+		if (!rc)
+			rc = channel_write(ch, &memory, sizeof(memory));
+		while (!rc || rc == -NFC_ESIZE)
+			rc = visit(ch, memory);
+		if (rc == -NFC_ETIMEOUT)
+			channel_close(ch, 1 << NFC_D2H);
+		nfc_sleep(self, GUEST_MS * 1000000ull);
+		if (rc == -NFC_ETIMEOUT || rc == -NFC_ECLOSED)
+			channel_close(ch, 1 << NFC_H2D | 1 << NFC_D2H);
+	}
+}
 
 static uint8_t next(void)
 {
@@ -197,6 +243,14 @@ static void note_open(struct party *p, const struct nfc_control *c)
 	p->targets[TARGETS - 1 - p->opens % TO_HOSTS] = p->opens;
 }
 
+/* Who connected: a process's target is the host's, as the others are. */
+static void note_listener(struct party *p, const struct nfc_slot *s)
+{
+	if (p == &parties[1] && nfc_header_channel(s->header) == listening &&
+	    nfc_header_type(s->header) == NFC_TYPE_DIRECT)
+		p->came = (uint32_t)s->payload[0] & 0xffffff;
+}
+
 /* Take note of what the device offers, so that the host can answer it. */
 static void hear(struct party *p)
 {
@@ -207,6 +261,7 @@ static void hear(struct party *p)
 		if (!nfc_header_channel(s->header) &&
 		    nfc_header_type(s->header) == NFC_TYPE_DIRECT)
 			note_open(p, (const void *)s->payload);
+		note_listener(p, s);
 		for (uint32_t i = 0; i < TARGETS; i++) {
 			struct offer *o = &p->offers[i][NFC_D2H];
 
@@ -240,6 +295,8 @@ static void say_control(struct party *p)
 	};
 	uint64_t id;
 
+	if (c.op == NFC_CONTROL_OPEN && c.c & 1 && p->came)
+		c.a = p->came;
 	if (c.op == NFC_CONTROL_OPEN)
 		p->opens = (uint32_t)c.a % p->rig->config.channels;
 	if (c.op == NFC_CONTROL_CONNECT)
@@ -326,7 +383,7 @@ static void prepare(struct party *p, struct rig *r)
 		CHECK_EQ(host_open(r, p->targets[i]), 0);
 }
 
-/* Two channels between the hosts. */
+/* Two channels between the hosts, and a process of each that wants one. */
 static struct pair prepare_pair(void)
 {
 	struct pair p = fuzz_pair();
@@ -343,6 +400,9 @@ static struct pair prepare_pair(void)
 	}
 	parties[1].targets[TARGETS - TO_HOSTS - 1] = (uint32_t)p.target;
 	listener = p.id;
+	listening = p.target;
+	host_launch(p.near, 0, guest, 1);
+	host_launch(p.far, 0, guest, 1);
 	spoil_word = 0;
 	p.near->on_put = put;
 	p.far->on_put = put;
