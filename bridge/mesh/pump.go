@@ -10,7 +10,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
@@ -190,16 +189,6 @@ func (m *Mesh) connected(node, link int) bool {
 	m.pumping.Lock()
 	defer m.pumping.Unlock()
 	return m.pumped[[2]int{node, link}] != nil
-}
-
-// openEvent makes a file of the caller's own of an eventfd of the mesh.
-func openEvent(event int) (*os.File, error) {
-	fd, err := syscall.Dup(event)
-	if err != nil {
-		return nil, fmt.Errorf("event of a mesh: %w", err)
-	}
-	syscall.CloseOnExec(fd)
-	return os.NewFile(uintptr(fd), "event"), nil
 }
 
 func (m *Mesh) endPump(p *pump) {
