@@ -217,7 +217,7 @@ func (m *Mesh) welcome(ctx context.Context, p Peer, id *Identity) (h hello, err 
 		shown, _ := fingerprint(state)
 		wrong = m.fits(h, id, shown)
 	}
-	if wrong == nil && m.connected(h.to, h.link^1) {
+	if wrong == nil && m.taken(within, h.to, h.link^1) {
 		wrong = fmt.Errorf("link %d of node %d has a connection: %w: %w", h.link^1, h.to, ErrBusy, ErrPeer)
 	}
 	answer := answerTo(wrong)

@@ -170,6 +170,28 @@ func TestSilentConnections(t *testing.T) {
 	w.settle(t, Well)
 }
 
+// TestSilentConnectionsGiveWay: a neighbour that did not hang up, and comes again, has its links; one
+// that speaks keeps them.
+func TestSilentConnectionsGiveWay(t *testing.T) {
+	w := newTwo(t)
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	go func() { _, _ = io.Copy(io.Discard, theirs) }()
+	ended := make(chan error, 1)
+	go func() { ended <- w.far.carry(t.Context(), 1, 1, ours, bridge.MediumConnection) }()
+	require.NoError(t, w.far.poll(t.Context(), func() (bool, error) { return w.far.connected(1, 1), nil }))
+	w.far.pumping.Lock()
+	w.far.pumped[[2]int{1, 1}].patience = 100 * time.Millisecond
+	w.far.pumping.Unlock()
+	w.connect()
+	require.ErrorIs(t, <-ended, errReplaced)
+	w.settle(t, Well)
+
+	other := openSide(t, quick(2, 1, 1), 0)
+	require.ErrorIs(t, other.Dial(t.Context(), w.address, 0, 0, w.nearID), ErrConnected)
+	w.settle(t, Well)
+}
+
 // TestPauses: a connection that had worked is dialled again at once, and then ever more rarely.
 func TestPauses(t *testing.T) {
 	require.Zero(t, pauseAfter(retryMost+1, retryFirst))

@@ -46,6 +46,16 @@ const (
 // errSilent means that a connection had no words for too long.
 var errSilent = errors.New("the neighbour said nothing")
 
+// errReplaced means that a connection gave way, as it had no words and another one came.
+var errReplaced = errors.New("the neighbour came by another connection")
+
+const (
+	// defaultSilence is the firmware's: what loses a link.
+	defaultSilence = 700 * time.Millisecond
+	// maxLook is when to look again whether a connection has words.
+	maxLook = 100 * time.Millisecond
+)
+
 // OverConnections fills zero fields of a configuration for a process that is one node,
 // whose links go to other processes. Its thread sleeps whenever it has nothing to do: who
 // moves words for it steps the node meanwhile.
@@ -101,21 +111,18 @@ func (m *Mesh) carry(ctx context.Context, node, link int, conn io.ReadWriteClose
 		return errors.Join(err, conn.Close())
 	}
 	defer m.endPump(p)
-	var end sync.Once
-	stopped := make(chan struct{})
-	stop := func() { end.Do(func() { close(stopped) }) }
 	var sides sync.WaitGroup
 	var errs [3]error
-	sides.Go(func() { errs[0] = p.send(); stop() })
-	sides.Go(func() { errs[1] = p.receive(stopped); stop() })
-	sides.Go(func() { errs[2] = p.listen(m.silent, stopped); stop() })
+	sides.Go(func() { errs[0] = p.send(); p.end(nil) })
+	sides.Go(func() { errs[1] = p.receive(); p.end(nil) })
+	sides.Go(func() { errs[2] = p.listen(m.silent); p.end(nil) })
 	p.f.Join(node, link, true)
 	select {
 	case <-ctx.Done():
 	case <-m.closed:
-	case <-stopped:
+	case <-p.stopped:
 	}
-	stop()
+	p.end(nil)
 	p.f.Join(node, link, false)
 	closing := errors.Join(conn.Close(), p.event.Close())
 	sides.Wait()
@@ -125,7 +132,7 @@ func (m *Mesh) carry(ctx context.Context, node, link int, conn io.ReadWriteClose
 	case m.isClosed():
 		return ErrClosed
 	}
-	return errors.Join(ignoreEnd(errs[0]), ignoreEnd(errs[1]), errs[2], ignoreEnd(closing))
+	return errors.Join(p.why, ignoreEnd(errs[0]), ignoreEnd(errs[1]), errs[2], ignoreEnd(closing))
 }
 
 // ignoreEnd leaves out what a connection that was closed says.
@@ -154,11 +161,29 @@ type pump struct {
 	event      *os.File      // readable when there are words to send, or room
 	room       chan struct{} // holds one token: there may be room
 	reads      atomic.Uint64 // that began and that ended: odd while one waits for words
+	patience   time.Duration // without words until it gives way to another one
+	heard      atomic.Int64  // when the last one ended, by the clock of the machine
+	stopped    chan struct{} // closed when it is to end
+	stop       sync.Once
+	why        error         // set before stopped is closed; nil: its sides say why
+	gone       chan struct{} // closed when the link may have another
+}
+
+// end has a pump end, for a reason unless its sides have one.
+func (p *pump) end(why error) {
+	p.stop.Do(func() {
+		p.why = why
+		close(p.stopped)
+	})
 }
 
 // newPump makes the only pump of a link.
 func (m *Mesh) newPump(node, link int, conn io.ReadWriteCloser, medium bridge.FabricMedium) (*pump, error) {
-	p := &pump{node: node, link: link, conn: conn, medium: medium, room: make(chan struct{}, 1)}
+	p := &pump{
+		node: node, link: link, conn: conn, medium: medium, room: make(chan struct{}, 1),
+		patience: cmp.Or(m.config.Silence, defaultSilence), stopped: make(chan struct{}), gone: make(chan struct{}),
+	}
+	p.heard.Store(time.Now().UnixNano())
 	var failed error
 	err := m.withLink(node, link, func(f *firmware.Mesh) {
 		p.f = f
@@ -184,17 +209,53 @@ func (m *Mesh) claim(p *pump) error {
 	return nil
 }
 
-// connected reports whether a link has a connection.
-func (m *Mesh) connected(node, link int) bool {
+// connection returns that of a link, nil if it has none.
+func (m *Mesh) connection(node, link int) *pump {
 	m.pumping.Lock()
 	defer m.pumping.Unlock()
-	return m.pumped[[2]int{node, link}] != nil
+	return m.pumped[[2]int{node, link}]
+}
+
+// connected reports whether a link has a connection.
+func (m *Mesh) connected(node, link int) bool { return m.connection(node, link) != nil }
+
+// taken reports whether a link has a connection that does not give way to another one: one that
+// had no words for as long as loses a link ends, as a process that was killed does not always hang
+// up, and comes again. What came while this process had no processor is read first.
+func (m *Mesh) taken(ctx context.Context, node, link int) bool {
+	p := m.connection(node, link)
+	if p == nil {
+		return false
+	}
+	look := time.NewTicker(min(p.patience/8, maxLook))
+	defer look.Stop()
+	before := p.reads.Load()
+	for quiet := false; !quiet; quiet = time.Since(time.Unix(0, p.heard.Load())) >= p.patience {
+		select {
+		case <-look.C:
+		case <-p.gone:
+			return false
+		case <-ctx.Done():
+			return true
+		}
+		if before%2 == 0 || p.reads.Load() != before {
+			return true
+		}
+	}
+	p.end(errReplaced)
+	select {
+	case <-p.gone:
+		return false
+	case <-ctx.Done():
+		return true
+	}
 }
 
 func (m *Mesh) endPump(p *pump) {
 	m.pumping.Lock()
 	delete(m.pumped, [2]int{p.node, p.link})
 	m.pumping.Unlock()
+	close(p.gone)
 	m.pumps.Done()
 }
 
@@ -221,7 +282,7 @@ func (p *pump) send() error {
 }
 
 // receive moves words from the connection to the link.
-func (p *pump) receive(stopped <-chan struct{}) error {
+func (p *pump) receive() error {
 	var begun [wordBytes]byte // of a word that did not come whole
 	held := 0
 	for {
@@ -230,7 +291,7 @@ func (p *pump) receive(stopped <-chan struct{}) error {
 			select {
 			case <-p.room:
 			case <-time.After(roomAgain): // who would say so may wait for the connection
-			case <-stopped:
+			case <-p.stopped:
 				return nil
 			}
 			continue
@@ -238,6 +299,7 @@ func (p *pump) receive(stopped <-chan struct{}) error {
 		copy(place, begun[:held])
 		p.reads.Add(1)
 		n, err := p.conn.Read(place[held:])
+		p.heard.Store(time.Now().UnixNano())
 		p.reads.Add(1)
 		whole := (held + n) / wordBytes * wordBytes
 		held = copy(begun[:], place[whole:held+n])
@@ -250,7 +312,7 @@ func (p *pump) receive(stopped <-chan struct{}) error {
 
 // listen returns when one read waited for so long. Time in which this process had no processor
 // counts once.
-func (p *pump) listen(silent time.Duration, stopped <-chan struct{}) error {
+func (p *pump) listen(silent time.Duration) error {
 	const looks = 4
 	look := time.NewTicker(silent / looks)
 	defer look.Stop()
@@ -258,7 +320,7 @@ func (p *pump) listen(silent time.Duration, stopped <-chan struct{}) error {
 	for quiet := 0; quiet < looks; {
 		select {
 		case <-look.C:
-		case <-stopped:
+		case <-p.stopped:
 			return nil
 		}
 		now := p.reads.Load()

@@ -2,7 +2,10 @@ package udp
 
 import (
 	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -45,9 +48,7 @@ func dial(ctx context.Context, address string, config *tls.Config, patience time
 	if medium == bridge.MediumTLS {
 		return mesh.DialTLS(ctx, host, config)
 	}
-	within, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	conn, err := dialQUIC(within, host, config)
+	conn, err := dialAgain(ctx, host, config, patience)
 	if err == nil {
 		return &peer{conn: conn, dialed: true}, nil
 	}
@@ -59,6 +60,22 @@ func dial(ctx context.Context, address string, config *tls.Config, patience time
 		return nil, fmt.Errorf("nothing answers over UDP, or it is blocked on the way: %w; and over TCP: %w", err, over)
 	}
 	return p, nil
+}
+
+// dialAgain tries within a time, the first time for an eighth of it, and each time twice as long as
+// before: who is there again is found sooner than by one try, which asks ever more seldom.
+func dialAgain(ctx context.Context, host string, config *tls.Config, patience time.Duration) (conn *quic.Conn, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for wait := patience / 8; ; wait *= 2 {
+		within, cancel := context.WithTimeout(ctx, wait)
+		conn, err = dialQUIC(within, host, config)
+		over := within.Err() == nil || ctx.Err() != nil
+		cancel()
+		if err == nil || over {
+			return conn, err
+		}
+	}
 }
 
 // dialQUIC connects from a socket of the connection's own.
@@ -128,7 +145,8 @@ func Listen(socket net.PacketConn) mesh.Listener {
 			return err
 		}
 		a := &acceptor{transport: quic.Transport{
-			Conn: merge(socket),
+			Conn:              merge(socket),
+			StatelessResetKey: resetKey(config),
 			// who does not receive what is sent to its address costs nothing
 			VerifySourceAddress: func(net.Addr) bool { return true },
 		}}
@@ -138,6 +156,23 @@ func Listen(socket net.PacketConn) mesh.Listener {
 		}
 		return a, nil
 	}
+}
+
+// resetKey is what a process that comes again tells by that a connection is over which it knows
+// nothing of (RFC 9000, 10.3): the same each time, as the key of its certificate is, and as secret.
+func resetKey(config *tls.Config) *quic.StatelessResetKey {
+	if len(config.Certificates) == 0 {
+		return nil
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(config.Certificates[0].PrivateKey)
+	if err != nil {
+		return nil // it is none that can be read: its neighbours wait for silence
+	}
+	key, err := hkdf.Key(sha256.New, private, nil, "nfcomms link reset", len(quic.StatelessResetKey{}))
+	if err != nil {
+		return nil
+	}
+	return (*quic.StatelessResetKey)(key)
 }
 
 type acceptor struct {
@@ -207,10 +242,11 @@ var errSilent = fmt.Errorf("the neighbour said nothing for %v", silentAfter)
 func ended(err error) error {
 	var closed *quic.ApplicationError
 	var silent *quic.IdleTimeoutError
+	var reset *quic.StatelessResetError
 	var refused *quic.TransportError
 	var version *quic.VersionNegotiationError
 	switch {
-	case errors.As(err, &closed):
+	case errors.As(err, &closed), errors.As(err, &reset): // the second by a process that came again
 		return io.EOF
 	case errors.As(err, &silent):
 		return errSilent

@@ -7,12 +7,14 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/quic-go/quic-go"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -188,6 +190,39 @@ func TestPeersThatDoNotFit(t *testing.T) {
 		require.ErrorIs(t, dialed, c.want)
 		require.ErrorIs(t, <-p.refused, c.want)
 	}
+}
+
+// TestListenerComesAgain: a neighbour that was killed, and listens again at its address with its
+// certificate, says to who had a connection that it is over; nobody waits for silence.
+func TestListenerComesAgain(t *testing.T) {
+	p := newPair(t)
+	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
+	require.NoError(t, err)
+	at := socket.LocalAddr()
+	config := &tls.Config{Certificates: []tls.Certificate{p.ids[1].Certificate}, NextProtos: []string{"test"}}
+	killed := &quic.Transport{Conn: socket, StatelessResetKey: resetKey(config)}
+	l, err := killed.Listen(config, settings())
+	require.NoError(t, err)
+	conn, err := dialQUIC(t.Context(), at.String(), &tls.Config{InsecureSkipVerify: true, NextProtos: config.NextProtos})
+	require.NoError(t, err)
+	_, err = l.Accept(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, socket.Close()) // nothing is said
+	_ = killed.Close()
+
+	socket, err = net.ListenPacket("udp", at.String())
+	require.NoError(t, err)
+	again, err := Listen(socket)(config, func(error) {})
+	require.NoError(t, err)
+	defer again.Close()
+	stream, err := conn.OpenStreamSync(t.Context())
+	require.NoError(t, err)
+	_, err = stream.Write(make([]byte, 100))
+	require.NoError(t, err)
+	_, err = stream.Read(make([]byte, 1))
+	var reset *quic.StatelessResetError
+	require.ErrorAs(t, err, &reset)
+	require.ErrorIs(t, ended(err), io.EOF)
 }
 
 // TestBlocked: where UDP does not get through the link goes over TCP; where neither does, an
