@@ -10,16 +10,22 @@ import (
 	"github.com/nfcomms/nfcomms/pkg/model"
 )
 
-// copyRate copies pieces of a packet's size for a time: MB/s by the clock, and by the
-// time of the processor.
-func copyRate(d time.Duration) (clock, cpu float64) {
-	const pieces = 512 // more than a cache holds near
-	from, to := make([]byte, pieces*mesh.PacketMax), make([]byte, pieces*mesh.PacketMax)
+// Pieces that memcpy copies from and to. A link is given one packet again and again, and has
+// timedDepth words of such under way: what it copies is near in the caches.
+const (
+	farPieces  = 512 // more than a cache holds near
+	nearPieces = timedDepth / (mesh.PacketMax / model.WordBytes)
+)
+
+// copyRate copies pieces of a packet's size for a time, from so many to so many: MB/s by the
+// clock, and by the time of the processor.
+func copyRate(d time.Duration, sources, places int) (clock, cpu float64) {
+	from, to := make([]byte, sources*mesh.PacketMax), make([]byte, places*mesh.PacketMax)
 	bytes := 0
 	used, begin := cpuTime(), time.Now()
 	for time.Since(begin) < d {
-		for i := 0; i < len(from); i += mesh.PacketMax {
-			bytes += copy(to[i:i+mesh.PacketMax], from[i:])
+		for i := range farPieces { // as many for one look at the clock
+			bytes += copy(to[i%places*mesh.PacketMax:][:mesh.PacketMax], from[i%sources*mesh.PacketMax:])
 		}
 	}
 	clock = float64(bytes) / time.Since(begin).Seconds() / 1e6
@@ -36,6 +42,9 @@ const (
 	patientRetry   = 5 * time.Millisecond
 	patientSilence = 10 * time.Second
 )
+
+// timedDepth is that of the FIFOs of links that run by the clock, in words.
+const timedDepth = 2048
 
 // endless is a load that a run ends before.
 const endless = 1 << 40
@@ -82,7 +91,7 @@ func linkByCycles(ctx context.Context, classic bool, depth, cycles int) (float64
 // timed runs a link by the clock, with words that are bad at a rate.
 func (o *linkOptions) timed(ctx context.Context, rate float64) (*LinkTimed, error) {
 	c := mesh.Config{
-		Side: threeNodes, Threads: o.threads, Spin: 50 * time.Microsecond, Depth: 2048, Buffer: 4096, WireWords: 8192,
+		Side: threeNodes, Threads: o.threads, Spin: 50 * time.Microsecond, Depth: timedDepth, Buffer: 2 * timedDepth, WireWords: 8192,
 		Retry: patientRetry, Silence: patientSilence,
 	}
 	if o.rate > 0 {

@@ -29,6 +29,7 @@ func TestLinkJSON(t *testing.T) {
 	require.Len(t, r.Running, 2)
 	for _, l := range r.Running {
 		require.Zero(t, l.Changed+l.Doubled)
+		require.Positive(t, l.CPUVsNear)
 	}
 	require.Len(t, r.Sockets, 3)
 	for i, medium := range []string{"tcp", "tls", "udp"} {
@@ -41,7 +42,7 @@ func TestLinkJSON(t *testing.T) {
 
 func TestLinkTable(t *testing.T) {
 	out := mustRun(t, "link", "--cycles", "10000", "--time", "1ms", "--errors", "0", "--rate", "28", "--threads", "1")
-	for _, want := range []string{"rates of lines are modelled", "classic", "cumulative", "0.595", "held to 28 Gb/s", "memcpy", "of the stream"} {
+	for _, want := range []string{"rates of lines are modelled", "classic", "cumulative", "0.595", "held to 28 Gb/s", "of memcpy, near", "of the stream"} {
 		require.Contains(t, out, want)
 	}
 }
