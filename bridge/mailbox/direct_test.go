@@ -401,6 +401,30 @@ func TestOfferOfAHostThatGoes(t *testing.T) {
 	require.Zero(t, d.Stats().Faults)
 }
 
+// A receive that found what another host offers, and lost it before it could hold it, waits on for the
+// next: who asks hears so, and what comes is kept.
+func TestOfferOfAHostThatIsGone(t *testing.T) {
+	f, d, c := setup(t)
+	c.relay = true
+	require.True(t, c.recv.queue.try())
+	require.False(t, c.recv.hold())
+	c.recv.unlock()
+	f.note(abi.TypeOffer, 1, abi.D2H)
+	c.mailbox.drain()
+	ready := f.poll(fakeMailbox)
+	require.NotNil(t, ready)
+	require.Equal(t, abi.TypeReady, abi.Header(ready.Header).Type())
+	f.message(1, "x")
+	f.note(abi.TypeWithdraw, 1, abi.D2H)
+	c.mailbox.drain()
+	require.Nil(t, f.poll(fakeMailbox), "kept")
+	_, ok, err := c.TryReceive(make([]byte, 1))
+	require.NoError(t, err)
+	require.True(t, ok)
+	f.expect(fakeMailbox, abi.TypeAck)
+	require.Zero(t, d.Stats().Faults)
+}
+
 func TestArm(t *testing.T) {
 	f, d, c := setup(t)
 	wake := make(chan struct{}, 1)

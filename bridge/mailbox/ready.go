@@ -101,7 +101,11 @@ func (h *receiver) adopt() bool {
 	h.cameLocked()
 	h.mu.Unlock()
 	h.seen(proto.EventOffer)
-	return standOf(h.word.Load()).Marks()&proto.MarkHeld != 0
+	held := standOf(h.word.Load()).Marks()&proto.MarkHeld != 0
+	if !held { // the call waits on
+		h.expect()
+	}
+	return held
 }
 
 // arrivedLocked keeps what another host offers for the call that expects it. Must hold rx.
