@@ -76,16 +76,21 @@ func hostTryRaces(p *hostPair) {
 	require.Equal(p, sent, <-taken)
 }
 
-// hostTryInd: transfers are not tried, and go on without.
+// hostTryInd: the same for transfers, which a host that waits takes whole.
 func hostTryInd(p *hostPair) {
 	near, far := p.channel()
 	for _, size := range []int{0, 100, 200_000} {
 		data, got := filled(size, 3, byte(size)), make([]byte, size)
-		_, err := near.TrySendInd(p.Ctx(), data, nil)
-		require.ErrorIs(p, err, bridge.ErrNotSupported)
+		ok, err := near.TrySendInd(p.Ctx(), data, nil)
+		require.NoError(p, err)
+		require.False(p, ok)
 		received := make(chan error, 1)
 		go func() { received <- far.ReceiveInd(p.Ctx(), got) }()
-		require.NoError(p, near.SendInd(p.Ctx(), data))
+		p.Until("the other host waits", func() bool {
+			ok, err = near.TrySendInd(p.Ctx(), data, nil)
+			require.NoError(p, err)
+			return ok
+		})
 		require.NoError(p, <-received)
 		require.Equal(p, data, got)
 	}
@@ -165,7 +170,8 @@ func hostArmedLeaves(p *hostPair) {
 }
 
 // hostArmedBoth: two hosts that each wait to send to the other, or to receive of it, meet again and
-// again, exactly one way each time; also where the two ways are channels of their own.
+// again, exactly one way each time, with messages and transfers in turn; also where the two ways are
+// channels of their own.
 func hostArmedBoth(p *hostPair) {
 	near, far := p.channel()
 	p.meet(200, [2]bridge.Channel{near, far}, [2]bridge.Channel{near, far})
@@ -175,13 +181,14 @@ func hostArmedBoth(p *hostPair) {
 
 // meet has two hosts send or receive so often, on channels of their own.
 func (p *hostPair) meet(rounds int, to, from [2]bridge.Channel) {
+	sizes := []int{0, 100, 0, 200_000} // 0: a message
 	var sent, got [2][]int
 	var wg sync.WaitGroup
 	for side := range to {
 		wg.Go(func() {
-			for i := 0; len(sent[side])+len(got[side]) < rounds; i++ {
-				n, err := p.either(to[side], from[side], word(i))
-				if !assert.NoError(p, err) {
+			for i := range rounds {
+				n, err := p.either(to[side], from[side], i, sizes[i%len(sizes)])
+				if !assert.NoError(p, err, "%d", i) {
 					return
 				}
 				if n < 0 {
@@ -197,13 +204,23 @@ func (p *hostPair) meet(rounds int, to, from [2]bridge.Channel) {
 	require.Equal(p, sent[1], got[0])
 }
 
-// either sends, for which it returns -1, or receives a number, whichever is ready first.
-func (p *hostPair) either(to, from bridge.Channel, msg []byte) (n int, err error) {
+// either sends a number, for which it returns -1, or receives one, whichever is ready first: in a
+// message, or a transfer of so many bytes.
+func (p *hostPair) either(to, from bridge.Channel, i, size int) (n int, err error) {
 	wake := make(chan struct{}, 1)
 	ch := []bridge.Channel{abi.H2D: to, abi.D2H: from}
 	defer from.Disarm(abi.D2H, wake)
 	defer to.Disarm(abi.H2D, wake)
-	var buf [8]byte
+	out, in := make([]byte, max(8, size)), make([]byte, max(8, size))
+	binary.LittleEndian.PutUint64(out, uint64(i))
+	try := []func() (bool, error){
+		abi.H2D: func() (bool, error) { return to.TrySend(out, wake) },
+		abi.D2H: func() (ok bool, err error) { _, ok, err = from.TryReceive(in); return },
+	}
+	if size > 0 {
+		try[abi.H2D] = func() (bool, error) { return to.TrySendInd(p.Ctx(), out, wake) }
+		try[abi.D2H] = func() (bool, error) { return from.TryReceiveInd(p.Ctx(), in) }
+	}
 	for {
 		for _, d := range rand.Perm(2) {
 			if err := ch[d].Arm(abi.Direction(d), wake); err != nil {
@@ -211,15 +228,14 @@ func (p *hostPair) either(to, from bridge.Channel, msg []byte) (n int, err error
 			}
 		}
 		for _, d := range rand.Perm(2) {
-			if abi.Direction(d) == abi.D2H {
-				if _, ok, err := from.TryReceive(buf[:]); ok || err != nil {
-					return int(binary.LittleEndian.Uint64(buf[:])), err
-				}
+			ok, err := try[d]()
+			if !ok && err == nil {
 				continue
 			}
-			if ok, err := to.TrySend(msg, wake); ok || err != nil {
+			if abi.Direction(d) == abi.H2D {
 				return -1, err
 			}
+			return int(binary.LittleEndian.Uint64(in)), err
 		}
 		select {
 		case <-wake:

@@ -20,9 +20,6 @@ const relayAnswer = 5 * time.Second
 // between hosts.
 var errTryHost = fmt.Errorf("try or select to send to a host: %w", bridge.ErrNotSupported)
 
-// errTryIndHost is for transfers, of which the two hosts may not agree whether one was refused.
-var errTryIndHost = fmt.Errorf("try or select to send a transfer to a host: %w", bridge.ErrNotSupported)
-
 var _ bridge.HostListener = (*Device)(nil)
 
 // Listen makes this host a target. See bridge.HostListener.

@@ -229,8 +229,8 @@ func (c *Channel) TrySendInd(ctx context.Context, data []byte, waiter chan<- str
 	if err := ctx.Err(); err != nil {
 		return false, h.refused(&h.indirect, &bridge.WithdrawnError{Cause: err})
 	}
-	if c.relay {
-		return false, errTryIndHost
+	if c.refusesTries() {
+		return false, errTryHost
 	}
 	if !h.enterTry(waiter) {
 		return false, nil

@@ -104,6 +104,50 @@ CASE(a_transfer_that_is_tried)
 	pair_free(&p);
 }
 
+/* What is given back is given back once, whatever its host says of it after that. */
+CASE(a_transfer_that_is_given_back_twice)
+{
+	struct pair p = pair_ready();
+	uint64_t id = next_offered(&p), sent, before = rig_dropped(p.far);
+
+	p.far->channel[p.at_far].next[NFC_D2H]++;
+	sent = host_begin(p.near, p.at_near, 0, 1);
+	host_expect(p.far, p.at_far, NFC_TYPE_IND_BEGIN, id);
+	rig_advance(p.near, MS);
+	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, id);
+	host_note(p.far, p.at_far, NFC_TYPE_WITHDRAWN, NFC_D2H, id);
+	host_note(p.far, p.at_far, NFC_TYPE_WITHDRAWN, NFC_D2H, id);
+	host_note(p.far, p.at_far, NFC_TYPE_FIN, NFC_D2H, id);
+	host_expect_ack(p.near, p.at_near, NFC_TYPE_ERROR, NFC_H2D, sent,
+			NFC_STATE_FAILED, NFC_ETIMEOUT);
+	host_expect_nothing(p.near, p.at_near);
+	CHECK_EQ(rig_dropped(p.far), before + 2);
+	pair_works(&p);
+	pair_free(&p);
+}
+
+/* One that is taken first is taken, although it was wanted back, and once. */
+CASE(a_transfer_that_is_taken_and_given_back)
+{
+	struct pair p = pair_ready();
+	uint64_t id = next_offered(&p), sent, before = rig_dropped(p.far);
+
+	p.far->channel[p.at_far].next[NFC_D2H]++;
+	sent = host_begin(p.near, p.at_near, 0, 1);
+	host_expect(p.far, p.at_far, NFC_TYPE_IND_BEGIN, id);
+	rig_advance(p.near, MS);
+	host_expect_note(p.far, p.at_far, NFC_TYPE_WITHDRAW, NFC_D2H, id);
+	host_note(p.far, p.at_far, NFC_TYPE_FIN, NFC_D2H, id);
+	host_note(p.far, p.at_far, NFC_TYPE_WITHDRAWN, NFC_D2H, id);
+	host_note(p.far, p.at_far, NFC_TYPE_FIN, NFC_D2H, id);
+	host_expect_ack(p.near, p.at_near, NFC_TYPE_ACK, NFC_H2D, sent,
+			NFC_STATE_CONSUMED, NFC_OK);
+	host_expect_nothing(p.near, p.at_near);
+	CHECK_EQ(rig_dropped(p.far), before + 2);
+	pair_works(&p);
+	pair_free(&p);
+}
+
 /* What is asked again before it was answered costs the other host nothing. */
 CASE(it_is_asked_once)
 {

@@ -41,8 +41,8 @@ func SendCase(ch *Channel, msg []byte) Case {
 // SendIndCase gives data, or its first size bytes, to the target, as SendInd
 // does. It is ready when the target waits to read; what the target reads then
 // decides, as with SendInd, so that one that reads a message makes the case fail
-// with ErrKindMismatch. To another host it is ErrNotSupported. A nil channel is
-// never ready.
+// with ErrKindMismatch; another host keeps that error to itself, and the case is
+// not ready. A nil channel is never ready.
 func SendIndCase(ch *Channel, data any, size ...int) Case {
 	if ch == nil {
 		return Case{}
