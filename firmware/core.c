@@ -24,3 +24,4 @@
 #include "core/sched.c"
 #include "core/service.c"
 #include "core/transfer.c"
+#include "core/visit.c"

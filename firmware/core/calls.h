@@ -348,15 +348,33 @@ void nfc_listening(struct nfc_host *host, uint64_t argument, uint32_t target);
 void nfc_unlisten(const struct nfc_host *host, uint64_t argument);
 /* Connect to a listener: the target at this host that is to be opened, by the control service. */
 int nfc_connect(struct nfc_process *self, uint64_t id, uint64_t *target);
-/* The same for a process, which is a guest of that host then. */
-int nfc_visit(struct nfc_process *self, uint64_t id, struct nfc_channel **ch);
 /* A host goes: what it has of relays and listeners on this island. */
 void nfc_relays_leave(struct nfc_island *island, const struct nfc_host *host);
+/* The listener of that id, if there is one. Must hold the device's lock. */
+struct nfc_listener *nfc_listener_at(struct nfc_device *dev, uint64_t id);
+bool nfc_may_connect(const struct nfc_listener *l, const struct nfc_host *host);
+/* A relay that is nobody's, if there is one. Must hold the device's lock. */
+struct nfc_relay *nfc_relay_free(struct nfc_device *dev);
+/*
+ * Put a relay, if there is one, before a listener, with both ends on an island; 0 or a
+ * negated status. Must hold the device's lock.
+ */
+int nfc_relay_queue(struct nfc_listener *l, struct nfc_host *host,
+		    struct nfc_island *island, struct nfc_relay *relay);
+/* The end has a channel of its host from now on. On its island. */
+void nfc_relay_bind(struct nfc_relay_end *end, uint32_t target);
+/* Somebody waits before it: its process is woken. */
+void nfc_listener_wake(struct nfc_device *dev, struct nfc_listener *l);
 
 /* ---- joint.c: channels that processes open to each other, here or at two nodes ---- */
 
 /* -NFC_EBUSY while an island has to serve an end of a joint of the host. */
 int nfc_joints_quiet(const struct nfc_host *host);
+/* channel_connect() to a process, here or there. */
+int nfc_join(struct nfc_process *self, uint64_t id, bool there,
+	     struct nfc_channel **ch);
+
+/* ---- visit.c: channels that processes open, to hosts that listen as well ---- */
 
 /* ---- api.c: the calls of nfc_fw.h as a table, for loaded programs ---- */
 

@@ -265,20 +265,6 @@ static int connect_there(const struct connection *c)
 
 /* ---- both ---- */
 
-/* 0: the target is at this node, NFC_PENDING: at another; else why it is nowhere. */
-static int locate(const struct connection *c)
-{
-	const struct nfc_port *port = c->self->island->dev->port;
-
-	if (!nfc_id_valid(c->id))
-		return -NFC_EINVAL;
-	if (!nfc_id_has_node(c->id))
-		return 0;
-	return port->locate ?
-		       port->locate(port->self, c->self->host->index, c->id) :
-		       -NFC_ENOTSUP;
-}
-
 static int connect(struct connection *c, bool there)
 {
 	struct nfc_host *host = c->self->host;
@@ -289,22 +275,15 @@ static int connect(struct connection *c, bool there)
 			       connect_here, c);
 }
 
-int channel_connect(struct nfc_process *self, uint64_t target,
-		    struct nfc_channel **ch)
+int nfc_join(struct nfc_process *self, uint64_t id, bool there,
+	     struct nfc_channel **ch)
 {
 	struct connection c = { .self = self,
-				.id = target,
-				.target = (uint32_t)nfc_id_target(target) };
+				.id = id,
+				.target = (uint32_t)nfc_id_target(id) };
 	struct nfc_joint *own;
-	int rc, where;
+	int rc;
 
-	if (self->stop)
-		return -NFC_ESTOPPED;
-	where = locate(&c);
-	if (where < 0)
-		return where;
-	if (nfc_is_host(self->island->dev, c.target))
-		return where ? -NFC_ENOTSUP : nfc_visit(self, c.target, ch);
 	if (c.target >= self->host->channel_count ||
 	    c.target == NFC_TARGET_CONTROL)
 		return -NFC_ENOTARGET;
@@ -313,7 +292,7 @@ int channel_connect(struct nfc_process *self, uint64_t target,
 		c.joint = free_joint(self->host);
 	if (!c.joint)
 		return -NFC_ENOMEM;
-	rc = connect(&c, where == NFC_PENDING);
+	rc = connect(&c, there);
 	if (rc && !own)
 		atomic_fetch_sub(&c.joint->ends, 1);
 	if (rc)

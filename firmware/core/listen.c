@@ -7,8 +7,7 @@
 
 /* ---- making one ---- */
 
-/* The end has a channel of its host from now on. On its island. */
-static void bind(struct nfc_relay_end *end, uint32_t target)
+void nfc_relay_bind(struct nfc_relay_end *end, uint32_t target)
 {
 	struct nfc_channel *ch = &end->host->channels[target];
 
@@ -30,16 +29,6 @@ static void lay_relay(struct nfc_relay *relay, uint32_t i,
 		.island = island->index,
 		.call = { .fn = nfc_read_relay, .arg = end },
 	};
-}
-
-/* For a process the end is nothing but what refuses it. */
-static void lay_guest(struct nfc_relay *relay, struct nfc_process *p,
-		      uint32_t target)
-{
-	relay->has_guest = true;
-	relay->end[0].call.fn = nfc_read_guest;
-	bind(&relay->end[1], target);
-	nfc_guest_lay(relay, p);
 }
 
 /* How many ends a host has. Must hold the device's lock. */
@@ -81,7 +70,7 @@ static bool crowds_before(const struct nfc_listener *l,
 }
 
 /* Must hold the device's lock. */
-static struct nfc_relay *free_relay(struct nfc_device *dev)
+struct nfc_relay *nfc_relay_free(struct nfc_device *dev)
 {
 	for (uint32_t i = 0; i < NFC_RELAYS; i++) {
 		struct nfc_relay *relay = &dev->relay[i];
@@ -93,7 +82,7 @@ static struct nfc_relay *free_relay(struct nfc_device *dev)
 }
 
 /* Must hold the device's lock. */
-static struct nfc_listener *listener_at(struct nfc_device *dev, uint64_t id)
+struct nfc_listener *nfc_listener_at(struct nfc_device *dev, uint64_t id)
 {
 	for (uint32_t i = 0; i < NFC_LISTENERS; i++)
 		if (dev->listener[i].host && dev->listener[i].id == id)
@@ -101,19 +90,14 @@ static struct nfc_listener *listener_at(struct nfc_device *dev, uint64_t id)
 	return NULL;
 }
 
-static bool may_connect(const struct nfc_listener *l,
-			const struct nfc_host *host)
+bool nfc_may_connect(const struct nfc_listener *l, const struct nfc_host *host)
 {
 	return l->anyone || l->host == host ||
 	       (host->user && host->user == l->host->user);
 }
 
-/*
- * Put a relay, if there is one, before a listener, with both ends on an island; 0 or a
- * negated status. Must hold the device's lock.
- */
-static int queue(struct nfc_listener *l, struct nfc_host *host,
-		 struct nfc_island *island, struct nfc_relay *relay)
+int nfc_relay_queue(struct nfc_listener *l, struct nfc_host *host,
+		    struct nfc_island *island, struct nfc_relay *relay)
 {
 	const struct nfc_device *dev = island->dev;
 	struct nfc_relay **last = &l->first;
@@ -150,7 +134,7 @@ static struct nfc_island *accepts(struct nfc_device *dev,
 	return island;
 }
 
-static void wake_listener(struct nfc_device *dev, struct nfc_listener *l)
+void nfc_listener_wake(struct nfc_device *dev, struct nfc_listener *l)
 {
 	struct nfc_island *to;
 
@@ -176,7 +160,7 @@ static int on_connect(struct nfc_island *island, void *arg)
 	if (p && p->wait == NFC_WAIT_CONNECT)
 		nfc_wake(p, 0);
 	else if (at && at != island)
-		wake_listener(island->dev, l);
+		nfc_listener_wake(island->dev, l);
 	return NFC_AGAIN;
 }
 
@@ -194,8 +178,8 @@ static struct nfc_island *reach(struct nfc_device *dev,
 	struct nfc_listener *l;
 
 	nfc_lock(&dev->lock);
-	l = listener_at(dev, c->id);
-	if (l && l->ch && may_connect(l, c->host))
+	l = nfc_listener_at(dev, c->id);
+	if (l && l->ch && nfc_may_connect(l, c->host))
 		island = l->ch->island;
 	nfc_unlock(&dev->lock);
 	return island;
@@ -214,16 +198,18 @@ static int connect_host(struct nfc_island *island, void *arg)
 		return -NFC_ECLOSED;
 	c->target = nfc_free_targets(island, c->host, 1);
 	nfc_lock(&dev->lock);
-	l = listener_at(dev, c->id);
-	if (l && l->ch && l->ch->island == island && may_connect(l, c->host)) {
-		relay = free_relay(dev);
-		rc = c->target ? queue(l, c->host, island, relay) : -NFC_ENOMEM;
+	l = nfc_listener_at(dev, c->id);
+	if (l && l->ch && l->ch->island == island &&
+	    nfc_may_connect(l, c->host)) {
+		relay = nfc_relay_free(dev);
+		rc = c->target ? nfc_relay_queue(l, c->host, island, relay) :
+				 -NFC_ENOMEM;
 	}
 	nfc_unlock(&dev->lock);
 	if (rc)
 		return rc;
-	bind(&relay->end[0], c->target);
-	wake_listener(dev, l);
+	nfc_relay_bind(&relay->end[0], c->target);
+	nfc_listener_wake(dev, l);
 	return 0;
 }
 
@@ -240,87 +226,6 @@ int nfc_connect(struct nfc_process *self, uint64_t id, uint64_t *target)
 	return rc;
 }
 
-/* ---- a process that connects ---- */
-
-/* One of a process that is over, and closed by it. */
-static struct nfc_relay *own_guest(const struct nfc_process *self)
-{
-	struct nfc_relay *relay = self->guests;
-
-	for (; relay; relay = relay->sibling) {
-		const struct nfc_half *half = relay->guest.half;
-
-		if (!relay->end[1].ch && !atomic_load(&relay->calls) &&
-		    half[0].closed & half[1].closed & NFC_CLOSED_DEVICE)
-			break;
-	}
-	return relay;
-}
-
-/* The host that listens, if a process may connect to it; NULL: there is none. */
-static struct nfc_host *host_at(const struct nfc_process *self, uint64_t id)
-{
-	struct nfc_device *dev = self->island->dev;
-	struct nfc_host *host = NULL;
-	struct nfc_listener *l;
-
-	nfc_lock(&dev->lock);
-	l = listener_at(dev, id);
-	if (l && l->ch && may_connect(l, self->host) && !nfc_gone(l->host))
-		host = l->host;
-	nfc_unlock(&dev->lock);
-	return host;
-}
-
-/* A relay before that listener, with a target that is free there. Must hold the device's lock. */
-static int queue_guest(struct nfc_process *self, struct nfc_listener *l,
-		       uint32_t target, struct nfc_relay *relay)
-{
-	bool own = relay && atomic_load(&relay->ends);
-	int rc;
-
-	if (own)
-		relay->end[0].host = NULL; /* it counts once */
-	rc = target ? queue(l, self->host, self->island, relay) : -NFC_ENOMEM;
-	if (!rc)
-		lay_guest(relay, self, target);
-	else if (own)
-		relay->end[0].host = self->host;
-	return rc;
-}
-
-/* On the process's own island, which is its channel's. */
-int nfc_visit(struct nfc_process *self, uint64_t id, struct nfc_channel **ch)
-{
-	struct nfc_device *dev = self->island->dev;
-	struct nfc_relay *own = own_guest(self), *relay = own;
-	struct nfc_host *host = host_at(self, id);
-	struct nfc_listener *l;
-	uint32_t target;
-	int rc = -NFC_ENOTARGET;
-
-	if (!host)
-		return rc;
-	target = nfc_free_targets(self->island, host, 1);
-	nfc_lock(&dev->lock);
-	l = listener_at(dev, id);
-	if (!relay)
-		relay = free_relay(dev);
-	if (l && l->ch && l->host == host)
-		rc = l->guests ? queue_guest(self, l, target, relay) :
-				 -NFC_ENOTSUP;
-	nfc_unlock(&dev->lock);
-	if (rc)
-		return rc;
-	if (!own) {
-		relay->sibling = self->guests;
-		self->guests = relay;
-	}
-	wake_listener(dev, l);
-	*ch = &relay->guest;
-	return 0;
-}
-
 /* ---- listening ---- */
 
 /* An id that no listener has. Must hold the device's lock. */
@@ -330,7 +235,7 @@ static uint32_t new_id(struct nfc_device *dev)
 
 	do
 		id = NFC_TARGET_HOSTS + (dev->next_listener++ & 0xffff);
-	while (listener_at(dev, id));
+	while (nfc_listener_at(dev, id));
 	return id;
 }
 
@@ -463,7 +368,7 @@ static int offer_target(struct nfc_process *self, struct nfc_listener *l,
 		target = nfc_free_targets(self->island, self->host, 1);
 		word = target;
 		if (target)
-			bind(&relay->end[1], (uint32_t)target);
+			nfc_relay_bind(&relay->end[1], (uint32_t)target);
 	}
 	if (target)
 		rc = channel_write(nfc_channel_of(self, 0), &word, sizeof(word));
