@@ -512,11 +512,21 @@ enum nfc_control_op {
 	NFC_CONTROL_PROGRAM = 5, /* a: index; reply name */
 	NFC_CONTROL_MEMORY = 6, /* a: enum nfc_memory; reply a: base, b: size, c: free */
 	NFC_CONTROL_RUNNING = 7, /* a: process; reply b: 1 until it has returned, then 0 */
-	NFC_CONTROL_LISTEN = 8, /* a: anyone, b: guests; reply: process, target, own */
-	NFC_CONTROL_CONNECT = 9, /* a: a host's target; reply a: target to open */
+	NFC_CONTROL_LISTEN = 8, /* a: anyone, b: enum nfc_guests; reply: process, target, own */
+	NFC_CONTROL_CONNECT = 9, /* a: a host's target; or its own one elsewhere, b: number of a guest; reply a: target to open */
 };
 
-/* Ored with the target that a listener offers its host. */
+/* Which processes a host that listens knows of. */
+enum nfc_guests {
+	NFC_GUESTS_NONE = 0,
+	NFC_GUESTS_HERE = 1, /* of the same device */
+	NFC_GUESTS_ALL = 2, /* of other nodes as well, where it comes to */
+};
+
+/*
+ * Ored with the target that a listener offers its host; or, of a process at another node,
+ * with that node and the number of the guest, laid out as an id.
+ */
 enum nfc_accept {
 	NFC_ACCEPT_PROCESS = 1 << 30, /* a process connected, and no host */
 };

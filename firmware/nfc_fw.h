@@ -150,14 +150,15 @@ struct nfc_api {
 	 * closed both halves, until it connects again, which may return the same.
 	 * The target of a host that listens gives a channel to that host, its own or
 	 * another: calls on it wait until the host accepts. Only a host of the same
-	 * user is found, or one that listens for anyone.
+	 * user is found, or one that listens for anyone; at another node the own one,
+	 * or that.
 	 * -NFC_EINVAL, -NFC_ENOTARGET: no target id; no process, and no host, there.
 	 * -NFC_EBUSY: it is subscribed already, or this process's own; as many
 	 * wait before a listener as may.
 	 * -NFC_ENOMEM: the host has 64 such channels, or the other one has.
 	 * -NFC_ETIMEOUT: the island of the other process, or its node, does not
-	 * answer. -NFC_ENOTSUP: the id names a node, and the device is of no fabric, or
-	 * it is that of a host.
+	 * answer. -NFC_ENOTSUP: the id names a node, and the device is of no fabric;
+	 * the host that listens is of an older build.
 	 */
 	int (*channel_connect)(struct nfc_process *self, uint64_t target,
 			       struct nfc_channel **ch);

@@ -22,6 +22,12 @@ struct nfc_image {
 	void *handle; /* the port's own; never NULL */
 };
 
+/* A host, as all nodes of a fabric know it. */
+struct nfc_whose {
+	uint64_t owner; /* its number there … */
+	uint32_t home; /* … at the node of that address */
+};
+
 enum {
 	NFC_HOSTS_MAX = 64,
 	NFC_JOINTS = 64, /* of a host */
@@ -132,7 +138,7 @@ struct nfc_port {
 	/*
 	 * A process asks for a target that is elsewhere: the port holds the joint, of that
 	 * index, until nfc_joint_drop(). 0, and nfc_joint_joined() follows, or a negated
-	 * status. What the device says over it, or that its end is over, is told by carry.
+	 * status. Bits 24 to 31 of the id go with it. What the device says over it, or that its end is over, is told by carry.
 	 * fetch is a dma_read from what the other end offers, with NFC_EABORTED in place of
 	 * all that may fail; at is {its transaction:16 | offset:48}. Any thread.
 	 */
@@ -141,6 +147,11 @@ struct nfc_port {
 	void (*carry)(void *self, uint32_t host, uint32_t index);
 	int (*fetch)(void *self, uint32_t host, uint32_t index, void *to,
 		     uint64_t at, uint64_t len);
+	/*
+	 * How other nodes know a host; false: they do not. NULL: the device is of no fabric.
+	 * Any thread.
+	 */
+	bool (*whose)(void *self, uint32_t host, struct nfc_whose *out);
 	/*
 	 * Others may put to memory of a host's process, or get from it, by the key: enum
 	 * nfc_window_access. 0, or a negated status. When revoke returns, nothing
@@ -316,6 +327,25 @@ bool nfc_joint_over(struct nfc_joint *joint);
 int nfc_joint_give(struct nfc_joint *joint, void *to, uint64_t at, uint64_t len);
 /* The port uses the joint no more. */
 void nfc_joint_drop(struct nfc_joint *joint);
+
+/* A process elsewhere asks for a host that listens. */
+struct nfc_visit {
+	struct nfc_whose from; /* the host whose process it is */
+	struct nfc_whose to; /* the host that it asks for */
+	uint32_t node; /* address of the node that it is at */
+	uint32_t target; /* {number of the process there:8 | the listener's id:24} */
+};
+
+/*
+ * The same as nfc_joint_ask(), for a host that listens at this node: the joint carries no
+ * slots, and says that the process waits for that host. The answer has its owner for h2d and
+ * its home for d2h. -NFC_ENOTARGET: that host has no such listener.
+ */
+int nfc_visit_ask(struct nfc_device *dev, uint32_t host,
+		  const struct nfc_visit *visit, struct nfc_joint **joint,
+		  uint32_t *index);
+/* Was the host told of the process? It has to come for it. */
+bool nfc_visit_told(struct nfc_joint *joint);
 
 /*
  * Move one waiting DMA piece on the calling thread; 1 if there was one. Any

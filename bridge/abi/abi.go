@@ -424,12 +424,20 @@ const (
 	ControlProgram = 5 // A: index; reply Name
 	ControlMemory  = 6 // A: memory type; reply A: base, B: size, C: free bytes
 	ControlRunning = 7 // A: process; reply B: 1 until it has returned, then 0
-	ControlListen  = 8 // A: anyone, B: guests; reply A: process, B: target, C: own
-	ControlConnect = 9 // A: a host's target; reply A: target to open
+	ControlListen  = 8 // A: anyone, B: Guests...; reply A: process, B: target, C: own
+	ControlConnect = 9 // A: a host's target; or its own one elsewhere, B: number of a guest; reply A: target to open
+)
+
+// Which processes a host that listens knows of (enum nfc_guests).
+const (
+	GuestsNone = 0
+	GuestsHere = 1 // of the same device
+	GuestsAll  = 2 // of other nodes as well, where it comes to
 )
 
 // AcceptProcess is ored with the target that a listener offers its host: a process
-// connected, and no host (enum nfc_accept).
+// connected, and no host (enum nfc_accept). Of a process at another node it is that node and
+// the number of the guest, laid out as an ID.
 const AcceptProcess = 1 << 30
 
 // Control is a request or reply on the control channel.

@@ -185,6 +185,14 @@ void nfc_guest_stop(struct nfc_channel *ch);
 void nfc_guest_end(struct nfc_channel *ch);
 /* Who listens does not accept it. Any island, while the relay cannot become another's. */
 void nfc_guest_refuse(struct nfc_device *dev, struct nfc_relay *relay);
+/* A process asks for a host of another node: closed until that node has answered. */
+void nfc_guest_wait(struct nfc_relay *relay, struct nfc_process *p);
+/* That has come: its end, which has a channel of it, is the other one. */
+void nfc_guest_meet(struct nfc_relay *relay);
+/* The way of a guest is over, if there is one. On its island. */
+void nfc_way_leave(struct nfc_relay *relay);
+/* What waits before a listener, of a guest at another node, is over. On its island. */
+void nfc_visitor_leave(struct nfc_relay *relay);
 
 /* ---- half.c: messages about a half, its subscription, its end ---- */
 
@@ -320,6 +328,8 @@ int nfc_read_guest(struct nfc_island *island, void *end);
 int nfc_guests_part(struct nfc_island *island, const struct nfc_host *host);
 /* The host of a guest goes: nothing of it moves. */
 void nfc_guest_lose(struct nfc_channel *ch);
+/* No host comes: whoever waits on a guest's channel finds it closed. */
+void nfc_guest_alone(struct nfc_channel *ch);
 
 /* ---- process.c ---- */
 
@@ -341,7 +351,7 @@ struct nfc_island *nfc_island_running(struct nfc_host *host, uint64_t process);
 
 extern const struct nfc_program nfc_listen_program;
 /* Take a place for a listener of a host; what it is started with, or a negated status. */
-int nfc_listen(struct nfc_host *host, bool anyone, bool guests,
+int nfc_listen(struct nfc_host *host, bool anyone, enum nfc_guests guests,
 	       uint64_t *argument);
 /* Its process was started, with that target; or not. */
 void nfc_listening(struct nfc_host *host, uint64_t argument, uint32_t target);
@@ -361,8 +371,22 @@ struct nfc_relay *nfc_relay_free(struct nfc_device *dev);
  */
 int nfc_relay_queue(struct nfc_listener *l, struct nfc_host *host,
 		    struct nfc_island *island, struct nfc_relay *relay);
+/* The same for a process of another node, whose host has no end here. */
+int nfc_visitor_queue(struct nfc_listener *l, const struct nfc_whose *whose,
+		      const struct nfc_island *island, struct nfc_relay *relay);
+/*
+ * What keeps a host from one more relay to another: it has as many as it gets. 0 or a
+ * negated status. Must hold the device's lock.
+ */
+int nfc_relays_bound(const struct nfc_device *dev, const struct nfc_host *from,
+		     const struct nfc_host *to);
+/* An end of a relay begins, for a host. */
+void nfc_relay_lay(struct nfc_relay *relay, uint32_t i, struct nfc_host *host,
+		   const struct nfc_island *island);
 /* The end has a channel of its host from now on. On its island. */
 void nfc_relay_bind(struct nfc_relay_end *end, uint32_t target);
+/* Are they one host? */
+bool nfc_is_whose(const struct nfc_whose *a, const struct nfc_whose *b);
 /* Somebody waits before it: its process is woken. */
 void nfc_listener_wake(struct nfc_device *dev, struct nfc_listener *l);
 
@@ -370,11 +394,26 @@ void nfc_listener_wake(struct nfc_device *dev, struct nfc_listener *l);
 
 /* -NFC_EBUSY while an island has to serve an end of a joint of the host. */
 int nfc_joints_quiet(const struct nfc_host *host);
+/* A joint that is nobody's, for an end here; NULL: there is none. */
+struct nfc_joint *nfc_joint_take(struct nfc_host *host);
+/* It has this end here, of an island, and the other one at another node. */
+void nfc_joint_lay_far(struct nfc_joint *joint, uint32_t end,
+		       struct nfc_host *host, const struct nfc_island *island,
+		       int (*read)(struct nfc_island *island, void *rings));
+/* Wait for the answer of the other node: 0 or a negated status. */
+int nfc_joint_await(struct nfc_process *self);
 /* channel_connect() to a process, here or there. */
 int nfc_join(struct nfc_process *self, uint64_t id, bool there,
 	     struct nfc_channel **ch);
 
 /* ---- visit.c: channels that processes open, to hosts that listen as well ---- */
+
+/*
+ * The host of a process comes from the node where it listens: by the full id of that
+ * listener, and the number that it was told. *target is to be opened, by the control service.
+ */
+int nfc_welcome(struct nfc_process *self, uint64_t id, uint64_t number,
+		uint64_t *target);
 
 /* ---- api.c: the calls of nfc_fw.h as a table, for loaded programs ---- */
 

@@ -315,6 +315,15 @@ int nfc_read_relay(struct nfc_island *island, void *arg)
 
 /* ---- guests ---- */
 
+void nfc_guest_alone(struct nfc_channel *ch)
+{
+	for (int d = 0; d < 2; d++)
+		ch->half[d].closed |= NFC_CLOSED_OVER;
+	nfc_h2d(ch)->notice = 1;
+	nfc_half_release(ch, NFC_H2D, NFC_AGAIN);
+	nfc_half_release(ch, NFC_D2H, NFC_AGAIN);
+}
+
 int nfc_read_guest(struct nfc_island *island, void *arg)
 {
 	struct nfc_relay_end *end = arg;
@@ -327,9 +336,7 @@ int nfc_read_guest(struct nfc_island *island, void *arg)
 	if (atomic_load(&end->news) & NFC_RELAY_GONE && relay->end[1].ch &&
 	    !ch->open) {
 		nfc_guest_over(ch);
-		nfc_h2d(ch)->notice = 1;
-		nfc_half_release(ch, NFC_H2D, NFC_AGAIN);
-		nfc_half_release(ch, NFC_D2H, NFC_AGAIN);
+		nfc_guest_alone(ch);
 	}
 	atomic_fetch_sub(&relay->calls, 1); /* it may be another's from here on */
 	return NFC_AGAIN;
@@ -340,10 +347,12 @@ void nfc_guest_lose(struct nfc_channel *ch)
 	for (int d = 0; d < 2; d++)
 		if (ch->half[d].state == NFC_HALF_MOVING)
 			nfc_half_release(ch, d, -NFC_ECLOSED);
-	if (ch->open)
+	if (ch->open) {
 		nfc_other_gone(ch);
-	else
-		nfc_guest_over(ch);
+		return;
+	}
+	nfc_guest_over(ch);
+	nfc_guest_alone(ch);
 }
 
 /* A process that makes no call of a guest any more, and does not hear how it ended. */

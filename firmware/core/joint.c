@@ -37,8 +37,7 @@ static struct nfc_joint *own_joint(const struct nfc_process *self)
 	return joint;
 }
 
-/* A joint that is nobody's; NULL: there is none. */
-static struct nfc_joint *free_joint(struct nfc_host *host)
+struct nfc_joint *nfc_joint_take(struct nfc_host *host)
 {
 	struct nfc_joint *joint = NULL;
 
@@ -83,6 +82,16 @@ static void lay_end(struct nfc_joint *joint, uint32_t end,
 		.fn = read,
 		.arg = &joint->rings[end],
 	};
+}
+
+void nfc_joint_lay_far(struct nfc_joint *joint, uint32_t end,
+		       struct nfc_host *host, const struct nfc_island *island,
+		       int (*read)(struct nfc_island *island, void *rings))
+{
+	clear(joint);
+	joint->far.used = true;
+	joint->far.here = end;
+	lay_end(joint, end, host, island, read);
 }
 
 /* The end of a process that connects, before anybody looks at it. */
@@ -225,19 +234,12 @@ static int read_far(struct nfc_island *island, void *arg)
 	return NFC_AGAIN;
 }
 
-/* Wait for the answer; whoever gives up before has nothing to do with it any more. */
-static int await_answer(const struct connection *c)
+int nfc_joint_await(struct nfc_process *self)
 {
-	struct nfc_process *p = c->self;
-	int rc;
-
-	nfc_read_clock(p->island);
-	p->wake_at = p->island->now + JOIN_NS;
-	nfc_timer(p->island, p->wake_at);
-	rc = nfc_block(p, NFC_WAIT_JOIN);
-	if (rc)
-		nfc_joint_end(c->joint);
-	return rc;
+	nfc_read_clock(self->island);
+	self->wake_at = self->island->now + JOIN_NS;
+	nfc_timer(self->island, self->wake_at);
+	return nfc_block(self, NFC_WAIT_JOIN);
 }
 
 /* The end here is closed until the answer says otherwise. */
@@ -248,9 +250,7 @@ static int connect_there(const struct connection *c)
 	struct nfc_joint *joint = c->joint;
 	int rc;
 
-	clear(joint);
-	joint->far.used = true;
-	lay_end(joint, 0, self->host, self->island, read_far);
+	nfc_joint_lay_far(joint, 0, self->host, self->island, read_far);
 	lay_caller(c);
 	for (int d = 0; d < 2; d++)
 		joint->caller.half[d].closed = NFC_CLOSED_DEVICE |
@@ -258,9 +258,14 @@ static int connect_there(const struct connection *c)
 	atomic_fetch_add(&joint->ends, 1);
 	rc = port->join(port->self, self->host->index, joint,
 			nfc_joint_index(joint), c->id);
-	if (rc)
+	if (rc) {
 		atomic_fetch_sub(&joint->ends, 1);
-	return rc ? rc : await_answer(c);
+		return rc;
+	}
+	rc = nfc_joint_await(self);
+	if (rc) /* who gave up has nothing to do with the answer any more */
+		nfc_joint_end(joint);
+	return rc;
 }
 
 /* ---- both ---- */
@@ -289,7 +294,7 @@ int nfc_join(struct nfc_process *self, uint64_t id, bool there,
 		return -NFC_ENOTARGET;
 	own = c.joint = own_joint(self);
 	if (!own)
-		c.joint = free_joint(self->host);
+		c.joint = nfc_joint_take(self->host);
 	if (!c.joint)
 		return -NFC_ENOMEM;
 	rc = connect(&c, there);
@@ -315,14 +320,11 @@ int nfc_joint_ask(struct nfc_device *dev, uint32_t index, uint32_t target,
 
 	if (target >= host->channel_count || target == NFC_TARGET_CONTROL)
 		return -NFC_ENOTARGET;
-	joint = free_joint(host);
+	joint = nfc_joint_take(host);
 	if (!joint)
 		return -NFC_ENOMEM;
-	clear(joint);
-	joint->far.used = true;
-	joint->far.here = 1;
+	nfc_joint_lay_far(joint, 1, host, nfc_island_of(host, target), read_far);
 	joint->far.target = target;
-	lay_end(joint, 1, host, nfc_island_of(host, target), read_far);
 	atomic_store(&joint->far.news, NFC_NEWS_ASKED);
 	*out = joint;
 	*at = nfc_joint_index(joint);

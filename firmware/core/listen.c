@@ -18,8 +18,8 @@ void nfc_relay_bind(struct nfc_relay_end *end, uint32_t target)
 	atomic_store(&end->bound, 1);
 }
 
-static void lay_relay(struct nfc_relay *relay, uint32_t i,
-		      struct nfc_host *host, const struct nfc_island *island)
+void nfc_relay_lay(struct nfc_relay *relay, uint32_t i, struct nfc_host *host,
+		   const struct nfc_island *island)
 {
 	struct nfc_relay_end *end = &relay->end[i];
 
@@ -55,17 +55,24 @@ static bool crowds(const struct nfc_device *dev, const struct nfc_host *from,
 	return from != to && n >= NFC_PAIR_RELAYS;
 }
 
+bool nfc_is_whose(const struct nfc_whose *a, const struct nfc_whose *b)
+{
+	return a->owner == b->owner && a->home == b->home;
+}
+
 /*
- * Has a host as many before a listener as are left to others? So one that nobody accepts
- * takes no more than half of them. Must hold the device's lock.
+ * Has a host, here or of another node, as many before a listener as are left to others? So
+ * one that nobody accepts takes no more than half of them. Must hold the device's lock.
  */
 static bool crowds_before(const struct nfc_listener *l,
-			  const struct nfc_host *host)
+			  const struct nfc_host *host,
+			  const struct nfc_whose *whose)
 {
 	uint32_t n = 0;
 
 	for (const struct nfc_relay *r = l->first; r; r = r->next)
-		n += r->end[0].host == host;
+		n += host ? r->end[0].host == host :
+			    r->way && nfc_is_whose(&r->whose, whose);
 	return n >= NFC_LISTENER_WAITING - l->waiting;
 }
 
@@ -96,28 +103,63 @@ bool nfc_may_connect(const struct nfc_listener *l, const struct nfc_host *host)
 	       (host->user && host->user == l->host->user);
 }
 
-int nfc_relay_queue(struct nfc_listener *l, struct nfc_host *host,
-		    struct nfc_island *island, struct nfc_relay *relay)
+int nfc_relays_bound(const struct nfc_device *dev, const struct nfc_host *from,
+		     const struct nfc_host *to)
 {
-	const struct nfc_device *dev = island->dev;
+	if (crowds(dev, from, to))
+		return -NFC_EBUSY;
+	return ends_of(dev, to) < NFC_HOST_RELAYS &&
+			       ends_of(dev, from) < NFC_HOST_RELAYS ?
+		       0 :
+		       -NFC_ENOMEM;
+}
+
+/* The last of those that wait. Must hold the device's lock. */
+static void line_up(struct nfc_listener *l, struct nfc_relay *relay)
+{
 	struct nfc_relay **last = &l->first;
 
-	if (crowds_before(l, host) || crowds(dev, host, l->host))
-		return -NFC_EBUSY;
-	if (!relay || ends_of(dev, l->host) >= NFC_HOST_RELAYS ||
-	    ends_of(dev, host) >= NFC_HOST_RELAYS)
-		return -NFC_ENOMEM;
-	atomic_store(&relay->ends, 2);
 	relay->before = l;
 	relay->next = NULL;
 	relay->has_guest = false;
+	relay->ready = true;
+	relay->news = 0;
 	relay->until = 0;
-	lay_relay(relay, 0, host, island);
-	lay_relay(relay, 1, l->host, island);
 	while (*last)
 		last = &(*last)->next;
 	*last = relay;
 	l->waiting++;
+}
+
+int nfc_relay_queue(struct nfc_listener *l, struct nfc_host *host,
+		    struct nfc_island *island, struct nfc_relay *relay)
+{
+	int rc = nfc_relays_bound(island->dev, host, l->host);
+
+	if (crowds_before(l, host, NULL))
+		return -NFC_EBUSY;
+	if (rc || !relay)
+		return rc ? rc : -NFC_ENOMEM;
+	atomic_store(&relay->ends, 2);
+	nfc_relay_lay(relay, 0, host, island);
+	nfc_relay_lay(relay, 1, l->host, island);
+	line_up(l, relay);
+	return 0;
+}
+
+int nfc_visitor_queue(struct nfc_listener *l, const struct nfc_whose *whose,
+		      const struct nfc_island *island, struct nfc_relay *relay)
+{
+	if (crowds_before(l, NULL, whose))
+		return -NFC_EBUSY;
+	if (!relay || ends_of(island->dev, l->host) >= NFC_HOST_RELAYS)
+		return -NFC_ENOMEM;
+	atomic_store(&relay->ends, 1);
+	nfc_relay_lay(relay, 0, NULL, island);
+	nfc_relay_lay(relay, 1, l->host, island);
+	line_up(l, relay);
+	relay->whose = *whose;
+	relay->ready = false;
 	return 0;
 }
 
@@ -256,7 +298,7 @@ static struct nfc_listener *free_listener(struct nfc_device *dev,
 	return has < NFC_HOST_LISTENERS ? free : NULL;
 }
 
-int nfc_listen(struct nfc_host *host, bool anyone, bool guests,
+int nfc_listen(struct nfc_host *host, bool anyone, enum nfc_guests guests,
 	       uint64_t *argument)
 {
 	struct nfc_device *dev = host->dev;
@@ -282,20 +324,41 @@ int nfc_listen(struct nfc_host *host, bool anyone, bool guests,
 	return rc;
 }
 
-/* Who connected, and waits; NULL: nobody. A guest has its target, else that is 0. */
+/* What the host is told of one that waits; 0: the target that it gets. */
+static uint64_t news_of(const struct nfc_relay *relay)
+{
+	return relay->has_guest ? relay->guest.id | NFC_ACCEPT_PROCESS :
+				  relay->news;
+}
+
+/* Who connected, and waits; NULL: nobody. All: one that is not ready, too. */
 static struct nfc_relay *next_waiting(struct nfc_device *dev,
-				      struct nfc_listener *l, uint64_t *target)
+				      struct nfc_listener *l, bool all,
+				      uint64_t *word)
 {
 	struct nfc_relay *relay;
 
 	nfc_lock(&dev->lock);
 	relay = l->first;
+	while (relay && !relay->ready && !all)
+		relay = relay->next;
 	if (relay)
 		nfc_relay_unqueue(relay);
-	*target = relay && relay->has_guest ? relay->guest.id : 0;
+	*word = relay ? news_of(relay) : 0;
 	l->offered = relay;
 	nfc_unlock(&dev->lock);
 	return relay;
+}
+
+/* The host was told of a guest at another node, and has a while to come; or was not. */
+static void end_visitor(struct nfc_relay *relay, bool told)
+{
+	if (!told) {
+		nfc_visitor_leave(relay);
+		return;
+	}
+	atomic_store(&relay->way->far.told, true);
+	nfc_joint_notify(relay->way);
 }
 
 /*
@@ -315,7 +378,9 @@ static void end_offer_of(struct nfc_device *dev, struct nfc_listener *l,
 	nfc_unlock(&dev->lock);
 	if (!relay)
 		return;
-	if (!taken && relay->has_guest)
+	if (relay->way && !relay->has_guest)
+		end_visitor(relay, taken);
+	else if (!taken && relay->has_guest)
 		nfc_guest_refuse(dev, relay);
 	else if (!taken)
 		nfc_relay_drop(&relay->end[1]);
@@ -325,12 +390,12 @@ static void end_offer_of(struct nfc_device *dev, struct nfc_listener *l,
 /* The place is free, and who waits is refused. On the island of its process. */
 static void end_listener(struct nfc_device *dev, struct nfc_listener *l)
 {
-	uint64_t target;
+	uint64_t word;
 
 	nfc_lock(&dev->lock);
 	l->ch = NULL; /* nobody is queued from here on */
 	nfc_unlock(&dev->lock);
-	while (next_waiting(dev, l, &target))
+	while (next_waiting(dev, l, true, &word))
 		end_offer_of(dev, l, false);
 	nfc_lock(&dev->lock);
 	l->host = NULL;
@@ -357,22 +422,20 @@ void nfc_unlisten(const struct nfc_host *host, uint64_t argument)
 		end_listener(dev, l);
 }
 
-/* Offer the host the target of one that connected, which has it already or gets it. */
+/* Tell the host of one that connected: its target here, which one that is here gets now. */
 static int offer_target(struct nfc_process *self, struct nfc_listener *l,
-			struct nfc_relay *relay, uint64_t target)
+			struct nfc_relay *relay, uint64_t word)
 {
-	uint64_t word = target | NFC_ACCEPT_PROCESS;
 	int rc = 0;
 
-	if (!target) {
-		target = nfc_free_targets(self->island, self->host, 1);
-		word = target;
-		if (target)
-			nfc_relay_bind(&relay->end[1], (uint32_t)target);
+	if (!word) {
+		word = nfc_free_targets(self->island, self->host, 1);
+		if (word)
+			nfc_relay_bind(&relay->end[1], (uint32_t)word);
 	}
-	if (target)
+	if (word)
 		rc = channel_write(nfc_channel_of(self, 0), &word, sizeof(word));
-	end_offer_of(self->island->dev, l, target && !rc);
+	end_offer_of(self->island->dev, l, word && !rc);
 	return rc;
 }
 
@@ -381,14 +444,14 @@ static void listen_main(struct nfc_process *self)
 	struct nfc_device *dev = self->island->dev;
 	struct nfc_listener *l = &dev->listener[self->argument];
 	struct nfc_relay *relay;
-	uint64_t target;
+	uint64_t word;
 	int rc = 0;
 
 	nfc_prompt(self, 1);
 	while (!rc && !self->stop) {
-		relay = next_waiting(dev, l, &target);
+		relay = next_waiting(dev, l, false, &word);
 		if (relay)
-			rc = offer_target(self, l, relay, target);
+			rc = offer_target(self, l, relay, word);
 		else
 			rc = nfc_block(self, NFC_WAIT_CONNECT);
 	}
@@ -420,7 +483,9 @@ static void leave(struct nfc_relay_end *end)
 {
 	struct nfc_relay *relay = end->relay;
 
-	if (!relay->has_guest)
+	if (relay->way && !relay->has_guest)
+		nfc_visitor_leave(relay);
+	else if (!relay->has_guest)
 		nfc_relay_drop(end);
 	else if (end == relay->end)
 		nfc_guest_end(&relay->guest);

@@ -211,6 +211,68 @@ static void unrecall(struct nfc_channel *ch)
 	ch->recalled = 0;
 }
 
+void nfc_guest_wait(struct nfc_relay *relay, struct nfc_process *p)
+{
+	const uint8_t closed = NFC_CLOSED_DEVICE | NFC_CLOSED_OVER;
+
+	relay->guest = (struct nfc_channel){
+		.half = { { .closed = closed }, { .closed = closed } },
+		.process = p,
+		.island = p->island,
+		.rings = &nowhere,
+		.guest = 1,
+	};
+}
+
+void nfc_guest_meet(struct nfc_relay *relay)
+{
+	struct nfc_relay_end *end = &relay->end[1];
+	struct nfc_channel *ch = &relay->guest;
+	uint32_t closed = 0;
+
+	ch->rings = end->ch->rings;
+	ch->id = end->ch->id;
+	for (uint32_t d = 0; d < 2; d++) {
+		ch->half[d].next = end->ch->half[d].next;
+		if (ch->half[d].closed)
+			closed |= 1u << d;
+	}
+	end->ch = ch;
+	if (closed)
+		nfc_relay_notify(relay->end, NFC_RELAY_CLOSED * closed);
+}
+
+/* Nobody says anything over the way any more, and nobody comes. */
+void nfc_way_leave(struct nfc_relay *relay)
+{
+	struct nfc_joint *joint = relay->way;
+	struct nfc_device *dev;
+
+	if (!joint)
+		return;
+	dev = joint->rings[joint->far.here].host->dev;
+	nfc_lock(&dev->lock);
+	relay->awaits = false;
+	nfc_unlock(&dev->lock);
+	relay->way = NULL;
+	joint->far.relay = NULL;
+	nfc_joint_end(joint);
+	atomic_fetch_sub(&joint->ends, 1); /* it may be another's from here on */
+}
+
+void nfc_visitor_leave(struct nfc_relay *relay)
+{
+	struct nfc_device *dev = relay->end[1].host->dev;
+
+	nfc_way_leave(relay);
+	nfc_lock(&dev->lock);
+	nfc_relay_unqueue(relay);
+	end_offered(dev, relay);
+	relay->end[1].host = NULL;
+	nfc_unlock(&dev->lock);
+	atomic_fetch_sub(&relay->ends, 1); /* it may be another's from here on */
+}
+
 void nfc_guest_over(struct nfc_channel *ch)
 {
 	struct nfc_relay *relay = relay_of(ch);
@@ -240,8 +302,13 @@ void nfc_guest_close(struct nfc_channel *ch, uint32_t halves)
 {
 	struct nfc_relay *relay = relay_of(ch);
 
-	if (relay->end[1].ch)
+	if (relay->end[1].ch) {
 		nfc_relay_notify(relay->end, NFC_RELAY_CLOSED * halves);
+	} else if (ch->half[0].closed && ch->half[1].closed) {
+		nfc_way_leave(relay); /* nobody has to come */
+		ch->half[0].closed |= NFC_CLOSED_OVER;
+		ch->half[1].closed |= NFC_CLOSED_OVER;
+	}
 }
 
 void nfc_guest_stop(struct nfc_channel *ch)
@@ -262,6 +329,7 @@ void nfc_guest_end(struct nfc_channel *ch)
 	bool alone;
 
 	ch->process = NULL;
+	nfc_way_leave(relay);
 	if (relay->end[1].ch)
 		nfc_relay_notify(relay->end, NFC_RELAY_GONE);
 	nfc_lock(&dev->lock);

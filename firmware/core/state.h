@@ -29,7 +29,7 @@ enum nfc_internal_limits {
 	NFC_LISTENERS = 64,
 	NFC_HOST_LISTENERS = 8,
 	NFC_LISTENER_WAITING = 16, /* hosts that connected, and were not accepted */
-	NFC_RELAYS = 256,
+	NFC_RELAYS = 256, /* their numbers are told in 8 bits */
 	NFC_HOST_RELAYS = 64, /* ends */
 	NFC_PAIR_RELAYS = 16, /* from one host to another: others get theirs */
 	NFC_ANSWER_NS = 2000000000, /* for a host that another one, or its process, waits for */
@@ -299,6 +299,10 @@ struct nfc_joint_far {
 		lock; /* guards what follows: what is offered to the other end */
 	const uint8_t *bytes; /* NULL: nothing */
 	uint64_t size, id;
+	/* Of a guest's way to a host at another node. */
+	struct nfc_relay *relay; /* NULL: it is over */
+	struct nfc_visit visit; /* at that node */
+	_Atomic bool told; /* … whose host knows */
 };
 
 /*
@@ -368,6 +372,10 @@ struct nfc_relay_end {
  * Or one that a process opened to a host: then end 0 is the process's, which is a guest of
  * that host, and end 1 says what it cannot say by itself. The table of the host has its
  * target. All are of the process's island. Record 0060.
+ *
+ * Before a guest's host has come from another node there is a relay at both, and a way
+ * between them: at the process's node one without an end 1, at that where the host listens
+ * one without an end 0, which waits before the listener.
  */
 struct nfc_relay {
 	_Atomic uint32_t ends; /* that hold it */
@@ -378,6 +386,12 @@ struct nfc_relay {
 	struct nfc_relay_end end[2]; /* of who connected, of who listens */
 	bool has_guest;
 	struct nfc_relay *sibling; /* the next guest of its process */
+	struct nfc_joint *way; /* NULL: there is none (any more) */
+	uint64_t listener; /* of the process's: its id, with the node */
+	bool awaits; /* … whose host may come. Under the device's lock. */
+	uint64_t news; /* of the listener's: what its host is told */
+	struct nfc_whose whose; /* the host that is at the other end of the way */
+	bool ready; /* that knows that the process waits */
 	uint64_t until; /* clock: that waits for the host no longer; 0: it may */
 	struct nfc_channel guest; /* the process's, until that ends, and the host's */
 };
@@ -390,7 +404,7 @@ struct nfc_listener {
 	uint32_t id; /* of the target that it is */
 	uint32_t waiting; /* relays that wait for it */
 	bool anyone; /* not hosts of its own user alone */
-	bool guests; /* processes, too: its host knows of them */
+	enum nfc_guests guests; /* the processes that its host knows of */
 	struct nfc_relay *first; /* of those, in order */
 	struct nfc_relay *offered; /* to its host, which did not take it yet */
 	struct nfc_call call; /* to wake its process */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Channels that processes open: to a process, which joint.c does, or to a host that listens,
- * whose guest the process is then. Record 0060.
+ * whose guest the process is then. A host at another node comes to the node of the process.
+ * Record 0060.
  */
 #include "calls.h"
 
@@ -25,11 +26,18 @@ static struct nfc_relay *own_guest(const struct nfc_process *self)
 	for (; relay; relay = relay->sibling) {
 		const struct nfc_half *half = relay->guest.half;
 
-		if (!relay->end[1].ch && !atomic_load(&relay->calls) &&
+		if (!relay->end[1].ch && !relay->way &&
+		    !atomic_load(&relay->calls) &&
 		    half[0].closed & half[1].closed & NFC_CLOSED_DEVICE)
 			break;
 	}
 	return relay;
+}
+
+static void keep(struct nfc_process *self, struct nfc_relay *relay)
+{
+	relay->sibling = self->guests;
+	self->guests = relay;
 }
 
 /* The host that listens, if a process may connect to it; NULL: there is none. */
@@ -66,7 +74,8 @@ static int queue_guest(struct nfc_process *self, struct nfc_listener *l,
 }
 
 /* On the process's own island, which is its channel's. */
-static int visit(struct nfc_process *self, uint64_t id, struct nfc_channel **ch)
+static int visit_here(struct nfc_process *self, uint64_t id,
+		      struct nfc_channel **ch)
 {
 	struct nfc_device *dev = self->island->dev;
 	struct nfc_relay *own = own_guest(self), *relay = own;
@@ -88,13 +97,362 @@ static int visit(struct nfc_process *self, uint64_t id, struct nfc_channel **ch)
 	nfc_unlock(&dev->lock);
 	if (rc)
 		return rc;
-	if (!own) {
-		relay->sibling = self->guests;
-		self->guests = relay;
-	}
+	if (!own)
+		keep(self, relay);
 	nfc_listener_wake(dev, l);
 	*ch = &relay->guest;
 	return 0;
+}
+
+/* ---- to a host of another node, which comes ---- */
+
+_Static_assert(NFC_RELAYS == 1 << 8, "a guest's number is told in 8 bits");
+
+/* The other node has answered a process that waits for that. */
+static void on_way_answer(struct nfc_relay *relay,
+			  const struct nfc_joined *answer)
+{
+	struct nfc_channel *ch = &relay->guest;
+	struct nfc_device *dev = ch->island->dev;
+
+	if (ch->process->wait != NFC_WAIT_JOIN)
+		return; /* it has given up */
+	if (!answer->status) {
+		ch->half[0].closed = ch->half[1].closed = 0;
+		nfc_lock(&dev->lock);
+		relay->whose.owner = answer->h2d;
+		relay->whose.home = (uint32_t)answer->d2h;
+		relay->awaits = true;
+		nfc_unlock(&dev->lock);
+	}
+	nfc_wake(ch->process, -(int)answer->status);
+}
+
+/* That node is gone, or has done with it. */
+static void on_way_loss(struct nfc_relay *relay)
+{
+	struct nfc_process *p = relay->guest.process;
+
+	if (relay->awaits) {
+		nfc_way_leave(relay);
+		nfc_guest_alone(&relay->guest);
+	} else if (p->wait == NFC_WAIT_JOIN) {
+		nfc_wake(p, -NFC_ENOTARGET);
+	}
+}
+
+static void hear_way(struct nfc_joint *joint)
+{
+	uint32_t news = atomic_exchange(&joint->far.news, 0);
+
+	if (joint->far.relay && news & NFC_NEWS_JOINED)
+		on_way_answer(joint->far.relay, &joint->far.joined);
+	if (joint->far.relay && news & NFC_NEWS_LOST)
+		on_way_loss(joint->far.relay);
+}
+
+/* What the process's end of a way has to hear. A struct nfc_call's fn. */
+static int read_way(struct nfc_island *island, void *arg)
+{
+	struct nfc_joint *joint = ((struct nfc_rings *)arg)->joint;
+
+	(void)island;
+	atomic_exchange(&joint->called[0], 0); /* SYNC: joint */
+	hear_way(joint);
+	atomic_fetch_sub(&joint->calls, 1); /* it may be another's from here on */
+	return NFC_AGAIN;
+}
+
+/* Ask the node of the listener, and wait for its answer. */
+static int ask_there(struct nfc_process *self, struct nfc_relay *relay)
+{
+	const struct nfc_port *port = self->island->dev->port;
+	uint64_t number = (uint64_t)(relay - self->island->dev->relay);
+	struct nfc_joint *joint = nfc_joint_take(self->host);
+	int rc;
+
+	if (!joint)
+		return -NFC_ENOMEM;
+	nfc_joint_lay_far(joint, 0, self->host, self->island, read_way);
+	joint->far.relay = relay;
+	relay->way = joint;
+	atomic_fetch_add(&joint->ends, 1); /* the port's */
+	rc = port->join(port->self, self->host->index, joint,
+			nfc_joint_index(joint), relay->listener | number << 24);
+	if (rc)
+		atomic_fetch_sub(&joint->ends, 1);
+	else
+		rc = nfc_joint_await(self);
+	if (rc)
+		nfc_way_leave(relay);
+	return rc;
+}
+
+/* A relay for the process alone; NULL: there is none, or its host has as many as it gets. */
+static struct nfc_relay *begin_there(struct nfc_process *self)
+{
+	struct nfc_device *dev = self->island->dev;
+	struct nfc_relay *relay = NULL;
+
+	nfc_lock(&dev->lock);
+	if (!nfc_relays_bound(dev, self->host, self->host))
+		relay = nfc_relay_free(dev);
+	if (relay) {
+		atomic_store(&relay->ends, 1);
+		relay->way = NULL;
+		nfc_relay_lay(relay, 0, self->host, self->island);
+		nfc_relay_lay(relay, 1, NULL, self->island);
+	}
+	nfc_unlock(&dev->lock);
+	return relay;
+}
+
+static void end_there(struct nfc_device *dev, struct nfc_relay *relay)
+{
+	nfc_lock(&dev->lock);
+	relay->end[0].host = NULL;
+	nfc_unlock(&dev->lock);
+	atomic_fetch_sub(&relay->ends, 1); /* it may be another's from here on */
+}
+
+static int visit_there(struct nfc_process *self, uint64_t id,
+		       struct nfc_channel **ch)
+{
+	struct nfc_relay *own = own_guest(self);
+	struct nfc_relay *relay = own ? own : begin_there(self);
+	int rc;
+
+	if (!relay)
+		return -NFC_ENOMEM;
+	relay->before = NULL;
+	relay->has_guest = true;
+	relay->until = 0;
+	relay->listener = id;
+	relay->end[0].call.fn = nfc_read_guest;
+	nfc_guest_wait(relay, self);
+	rc = ask_there(self, relay);
+	if (rc && !own)
+		end_there(self->island->dev, relay);
+	if (rc)
+		return rc;
+	if (!own)
+		keep(self, relay);
+	*ch = &relay->guest;
+	return 0;
+}
+
+/* ---- that host ---- */
+
+struct coming {
+	struct nfc_host *host;
+	struct nfc_whose whose;
+	uint64_t id; /* of its listener, with the node */
+	struct nfc_relay *relay;
+	uint32_t target; /* out */
+};
+
+/* Must hold the device's lock. */
+static bool is_awaited(const struct coming *c)
+{
+	const struct nfc_relay *r = c->relay;
+
+	return r->awaits && r->listener == c->id &&
+	       r->whose.owner == c->whose.owner &&
+	       r->whose.home == c->whose.home;
+}
+
+/* It gets the other end, if it has a target, and room for one more. Must hold the lock. */
+static int let_in(struct nfc_island *island, const struct coming *c)
+{
+	struct nfc_relay *relay = c->relay;
+	int rc = nfc_relays_bound(island->dev, relay->end[0].host, c->host);
+
+	if (!rc && !c->target)
+		rc = -NFC_ENOMEM;
+	if (rc)
+		return rc;
+	nfc_relay_lay(relay, 1, c->host, island);
+	atomic_fetch_add(&relay->ends, 1);
+	return 0;
+}
+
+/* On the island of the process. */
+static int come_here(struct nfc_island *island, void *arg)
+{
+	struct nfc_device *dev = island->dev;
+	struct coming *c = arg;
+	struct nfc_relay *relay = c->relay;
+	int rc = -NFC_ENOTARGET;
+	bool awaited;
+
+	if (nfc_gone(c->host))
+		return -NFC_ECLOSED;
+	if (relay->end[0].island != island->index)
+		return rc;
+	if (relay->way) /* the host may be faster than the answer of its node */
+		hear_way(relay->way);
+	c->target = nfc_free_targets(island, c->host, 1);
+	nfc_lock(&dev->lock);
+	awaited = is_awaited(c);
+	if (awaited)
+		rc = let_in(island, c);
+	nfc_unlock(&dev->lock);
+	if (!awaited)
+		return rc;
+	nfc_way_leave(relay);
+	if (rc) {
+		nfc_guest_alone(&relay->guest);
+		return rc;
+	}
+	nfc_relay_bind(&relay->end[1], c->target);
+	nfc_guest_meet(relay);
+	return 0;
+}
+
+int nfc_welcome(struct nfc_process *self, uint64_t id, uint64_t number,
+		uint64_t *target)
+{
+	struct nfc_device *dev = self->island->dev;
+	struct coming c = { .host = self->host, .id = id };
+	struct nfc_island *island = NULL;
+	int rc = -NFC_ENOTARGET;
+
+	if (number >= NFC_RELAYS || !dev->port->whose ||
+	    !dev->port->whose(dev->port->self, self->host->index, &c.whose))
+		return rc;
+	c.relay = &dev->relay[number];
+	nfc_lock(&dev->lock);
+	if (c.relay->end[0].host && c.relay->listener == id)
+		island = &dev->islands[c.relay->end[0].island];
+	nfc_unlock(&dev->lock);
+	if (island)
+		rc = nfc_island_call(self, island, come_here, &c);
+	if (!rc)
+		*target = c.target;
+	return rc;
+}
+
+/* ---- a process of another node, before a listener of this one ---- */
+
+/*
+ * The listener that is asked for, if who asks may connect to it: the own host, or any where
+ * it lets in anyone. Nobody knows of users elsewhere. Must hold the device's lock.
+ */
+static struct nfc_listener *visited(struct nfc_host *host,
+				    const struct nfc_visit *v)
+{
+	struct nfc_listener *l = nfc_listener_at(host->dev,
+						 v->target & 0xffffff);
+
+	if (!l || l->host != host || !l->ch || nfc_gone(host))
+		return NULL;
+	return l->anyone || nfc_is_whose(&v->from, &v->to) ? l : NULL;
+}
+
+/* A place before it. */
+static int admit_visitor(struct nfc_island *island, struct nfc_joint *joint)
+{
+	const struct nfc_visit *v = &joint->far.visit;
+	struct nfc_device *dev = island->dev;
+	struct nfc_relay *relay = NULL;
+	int rc = -NFC_ENOTARGET;
+	struct nfc_listener *l;
+
+	nfc_lock(&dev->lock);
+	l = visited(joint->rings[1].host, v);
+	if (l && l->ch->island == island) {
+		relay = nfc_relay_free(dev);
+		rc = nfc_visitor_queue(l, &v->from, island, relay);
+	}
+	if (!rc) {
+		relay->way = joint;
+		relay->news = 1ull << NFC_ID_NODE_SHIFT |
+			      (uint64_t)v->node << NFC_ID_Z_SHIFT |
+			      NFC_ACCEPT_PROCESS | v->target >> 24;
+		atomic_fetch_add(&joint->ends, 1);
+		joint->far.relay = relay;
+	}
+	nfc_unlock(&dev->lock);
+	return rc;
+}
+
+static void answer_visitor(struct nfc_island *island, struct nfc_joint *joint)
+{
+	const struct nfc_visit *v = &joint->far.visit;
+
+	joint->far.joined = (struct nfc_joined){
+		.h2d = v->to.owner,
+		.d2h = v->to.home,
+		.status = (uint32_t)-admit_visitor(island, joint),
+	};
+	atomic_store(&joint->far.answered, true);
+	nfc_joint_notify(joint);
+}
+
+/* Its node has the answer: the host may be told. */
+static void ready_visitor(struct nfc_device *dev, struct nfc_relay *relay)
+{
+	struct nfc_listener *l;
+
+	nfc_lock(&dev->lock);
+	relay->ready = true;
+	l = relay->before;
+	nfc_unlock(&dev->lock);
+	if (l)
+		nfc_listener_wake(dev, l);
+}
+
+/* What the listener's end of a way has to hear. A struct nfc_call's fn. */
+static int read_visitor(struct nfc_island *island, void *arg)
+{
+	struct nfc_joint *joint = ((struct nfc_rings *)arg)->joint;
+	uint32_t news;
+
+	atomic_exchange(&joint->called[1], 0); /* SYNC: joint */
+	news = atomic_exchange(&joint->far.news, 0);
+	if (news & NFC_NEWS_ASKED)
+		answer_visitor(island, joint);
+	else if (joint->far.relay && !news)
+		ready_visitor(island->dev, joint->far.relay);
+	if (joint->far.relay && news & NFC_NEWS_LOST)
+		nfc_visitor_leave(joint->far.relay);
+	atomic_fetch_sub(&joint->calls, 1); /* it may be another's from here on */
+	return NFC_AGAIN;
+}
+
+int nfc_visit_ask(struct nfc_device *dev, uint32_t index,
+		  const struct nfc_visit *visit, struct nfc_joint **out,
+		  uint32_t *at)
+{
+	struct nfc_host *host = dev->host[index];
+	struct nfc_island *island = NULL;
+	struct nfc_joint *joint;
+	struct nfc_listener *l;
+
+	if (!nfc_is_host(dev, visit->target & 0xffffff))
+		return -NFC_ENOTARGET;
+	nfc_lock(&dev->lock);
+	l = visited(host, visit);
+	if (l && l->guests == NFC_GUESTS_ALL)
+		island = l->ch->island;
+	nfc_unlock(&dev->lock);
+	if (!island)
+		return l ? -NFC_ENOTSUP : -NFC_ENOTARGET;
+	joint = nfc_joint_take(host);
+	if (!joint)
+		return -NFC_ENOMEM;
+	nfc_joint_lay_far(joint, 1, host, island, read_visitor);
+	joint->far.visit = *visit;
+	atomic_store(&joint->far.news, NFC_NEWS_ASKED);
+	*out = joint;
+	*at = nfc_joint_index(joint);
+	nfc_joint_call(joint, 1);
+	return 0;
+}
+
+bool nfc_visit_told(struct nfc_joint *joint)
+{
+	return atomic_load(&joint->far.told);
 }
 
 /* ---- both ---- */
@@ -124,5 +482,6 @@ int channel_connect(struct nfc_process *self, uint64_t target,
 		return where;
 	if (!nfc_is_host(self->island->dev, nfc_id_target(target)))
 		return nfc_join(self, target, where, ch);
-	return where ? -NFC_ENOTSUP : visit(self, nfc_id_target(target), ch);
+	return where ? visit_there(self, target, ch) :
+		       visit_here(self, nfc_id_target(target), ch);
 }

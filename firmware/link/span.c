@@ -6,6 +6,9 @@ enum {
 	JOIN_NS = 20000000, /* between two JOINs or JOINEDs */
 };
 
+/* For a host to come to another node, which it may not have opened. */
+static const uint64_t come_time_ns = 10000000000;
+
 static void lay_rings(struct nfc_span *s)
 {
 	struct nfc_joint_rings r = nfc_joint_rings(s->joint);
@@ -148,6 +151,18 @@ static void look_at_end(struct nfc_span *s)
 		lose(s);
 }
 
+/* A guest's host that was told of it does not come: the guest hears. */
+static void look_at_guest(struct nfc_span *s)
+{
+	if (!nfc_visit_told(s->joint))
+		return;
+	if (!s->come_ns)
+		s->come_ns = s->line.now + come_time_ns;
+	if (ready(s, &s->come_ns))
+		lose(s);
+	nfc_far_due(&s->line, s->come_ns);
+}
+
 uint64_t nfc_span_step(struct nfc_span *s)
 {
 	struct nfc_far_line *l = &s->line;
@@ -156,6 +171,7 @@ uint64_t nfc_span_step(struct nfc_span *s)
 	l->now = l->node->link_port->now(l->node->link_port->self);
 	l->due = UINT64_MAX;
 	look_at_end(s);
+	look_at_guest(s);
 	if (s->state == NFC_SPAN_ASKS)
 		send_ask(s);
 	else if (s->state < NFC_SPAN_UP)
@@ -216,8 +232,10 @@ static void span_slots_came(struct nfc_span *s, const struct nfc_packet *p,
 {
 	struct nfc_slot slot[NFC_FAR_SLOTS];
 
-	if (s->state == NFC_SPAN_ANSWERS)
+	if (s->state == NFC_SPAN_ANSWERS) {
 		s->state = NFC_SPAN_UP;
+		nfc_joint_came(s->joint); /* who asked has the answer */
+	}
 	if (s->state == NFC_SPAN_UP &&
 	    nfc_far_rings_came(&s->line, &s->rings, p, h, fifo, at, slot))
 		nfc_joint_came(s->joint);

@@ -48,6 +48,7 @@ struct nfc_span {
 	bool stirred; /* something came since the last step: step at once */
 	bool gone; /* the other end is: it is not told */
 	uint64_t beat_ns, again_ns; /* when to do it next */
+	uint64_t come_ns; /* until then a host has to come that was told of a guest; or 0 */
 	struct nfc_far_watch watch;
 	struct nfc_far_rings rings;
 	struct nfc_far_asker asker;

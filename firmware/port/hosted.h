@@ -50,6 +50,7 @@ struct nfc_hosted_joints {
 	void (*carry)(void *self, uint32_t index);
 	int (*fetch)(void *self, uint32_t index, void *to, uint64_t at,
 		     uint64_t len);
+	void (*whose)(void *self, struct nfc_whose *out);
 	int (*window)(void *self, void *memory, uint64_t size, uint32_t access,
 		      uint64_t *key);
 	void (*revoke)(void *self, uint64_t key);

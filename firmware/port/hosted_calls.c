@@ -356,6 +356,18 @@ static int port_fetch(void *self, uint32_t host, uint32_t index, void *to,
 	return rc;
 }
 
+static bool port_whose(void *self, uint32_t host, struct nfc_whose *out)
+{
+	struct epoch *epoch = self;
+	const struct nfc_hosted_joints *j = joints_of(epoch, host);
+
+	if (!j)
+		return false;
+	j->whose(j->self, out);
+	port_leave(&epoch->joints);
+	return true;
+}
+
 static int port_window(void *self, uint32_t host, void *memory, uint64_t size,
 		       uint32_t access, uint64_t *key)
 {
@@ -432,6 +444,7 @@ void port_calls_init(struct epoch *epoch)
 		.join = port_join,
 		.carry = port_carry,
 		.fetch = port_fetch,
+		.whose = port_whose,
 		.window = port_window,
 		.revoke = port_revoke,
 		.wake_engines = port_wake_engines,

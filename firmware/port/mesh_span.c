@@ -173,29 +173,49 @@ static bool has_ended(const struct mesh_place *at, uint32_t peer,
 	return false;
 }
 
-/* A process elsewhere asks for a target here; 0 or enum nfc_status. */
+/*
+ * A process elsewhere asks for a target of a place: of its own host, or for one that listens
+ * there. 0 or a negated status.
+ */
+static int ask_place(struct mesh_place *at, const struct nfc_span_ask *ask,
+		     struct nfc_span_config *c)
+{
+	bool own = at->home == ask->home && at->owner == ask->owner;
+	struct nfc_visit visit = {
+		.from = { ask->owner, ask->home },
+		.to = { at->owner, at->home },
+		.node = c->peer,
+		.target = ask->target,
+	};
+	uint32_t index;
+	int rc = -NFC_ENOTARGET;
+
+	if (has_ended(at, c->peer, c->number))
+		return 0;
+	if (own)
+		rc = nfc_joint_ask(at->core, at->host, ask->target, &c->joint,
+				   &index);
+	if (rc == -NFC_ENOTARGET)
+		rc = nfc_visit_ask(at->core, at->host, &visit, &c->joint,
+				   &index);
+	if (rc || add_span(at, index, c))
+		return rc;
+	nfc_joint_lost(c->joint);
+	nfc_joint_drop(c->joint);
+	return -NFC_ENOMEM;
+}
+
+/* 0 or enum nfc_status. */
 static int join_came(struct mesh_node *n, const struct nfc_packet *p,
 		     uint32_t number, const struct nfc_span_ask *ask)
 {
-	struct mesh_place *at = n->places;
 	struct nfc_span_config c = { .peer = p->from, .number = number };
-	uint32_t index;
-	int rc;
+	int rc = -NFC_ENOTARGET;
 
-	while (at && (at->home != ask->home || at->owner != ask->owner))
-		at = at->next;
-	if (!at)
-		return NFC_ENOTARGET;
-	if (has_ended(at, p->from, number))
-		return 0;
-	rc = nfc_joint_ask(at->core, at->host, ask->target, &c.joint, &index);
-	if (rc)
-		return -rc;
-	if (add_span(at, index, &c))
-		return 0;
-	nfc_joint_lost(c.joint);
-	nfc_joint_drop(c.joint);
-	return NFC_ENOMEM;
+	for (struct mesh_place *at = n->places; at && rc == -NFC_ENOTARGET;
+	     at = at->next)
+		rc = ask_place(at, ask, &c);
+	return -rc;
 }
 
 void nfc_mesh_spans_deliver(struct mesh_node *n, const struct nfc_packet *p,
@@ -263,7 +283,7 @@ static int place_join(void *self, struct nfc_joint *joint, uint32_t index,
 	struct nfc_span_ask ask = {
 		.owner = at->owner,
 		.home = at->home,
-		.target = (uint32_t)nfc_id_target(id),
+		.target = (uint32_t)id,
 	};
 	struct nfc_span_config c = {
 		.joint = joint,
@@ -287,6 +307,15 @@ static void place_carry(void *self, uint32_t index)
 
 	atomic_fetch_or(&at->rung, 1ull << index);
 	nfc_mesh_kick(at->node);
+}
+
+static void place_whose(void *self, struct nfc_whose *out)
+{
+	struct mesh_place *at = self;
+
+	pthread_mutex_lock(&at->node->lock);
+	*out = (struct nfc_whose){ at->owner, at->home };
+	pthread_mutex_unlock(&at->node->lock);
 }
 
 static int place_fetch(void *self, uint32_t index, void *to, uint64_t at,
@@ -353,8 +382,9 @@ void nfc_mesh_place(struct mesh_place *at, struct mesh_node *n, uint32_t home)
 	at->home = home;
 	at->calls = (struct nfc_hosted_joints){ at,	      place_locate,
 						place_join,   place_carry,
-						place_fetch,  place_window,
-						place_revoke, place_serve };
+						place_fetch,  place_whose,
+						place_window, place_revoke,
+						place_serve };
 }
 
 /* ---- hosts that are at the node of their device ---- */

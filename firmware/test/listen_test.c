@@ -435,7 +435,7 @@ CASE(requests_are_checked_and_bounded)
 
 	CHECK_EQ(host_control(p.near, NFC_CONTROL_LISTEN, 2, 0, 0, NULL).status,
 		 NFC_EINVAL);
-	CHECK_EQ(host_control(p.near, NFC_CONTROL_LISTEN, 0, 2, 0, NULL).status,
+	CHECK_EQ(host_control(p.near, NFC_CONTROL_LISTEN, 0, 3, 0, NULL).status,
 		 NFC_EINVAL);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		c = host_control(p.near, NFC_CONTROL_CONNECT, wrong[i], 0, 0,

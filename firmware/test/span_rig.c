@@ -50,6 +50,10 @@ static struct end *add_end(uint32_t at, uint32_t host, uint32_t index,
 
 static void drop_end(struct end *e)
 {
+	uint32_t at = e >= w.end[1];
+
+	if (e->span.line.host && e->span.state != NFC_SPAN_ASKED)
+		w.ended[at][w.ends[at]++ % 64] = e->span.line.epoch;
 	nfc_span_leave(&e->span);
 	nfc_joint_drop(e->span.joint);
 	e->used = false;
@@ -67,7 +71,7 @@ static int on_join(void *self, uint32_t host, struct nfc_joint *joint,
 		   uint32_t index, uint64_t id)
 {
 	struct nfc_span_ask ask = { .owner = OWNER + host,
-				    .target = (uint32_t)nfc_id_target(id) };
+				    .target = (uint32_t)id };
 	struct nfc_span_config c = { .joint = joint,
 				     .number = ++w.number,
 				     .ask = &ask };
@@ -82,6 +86,13 @@ static void on_carry(void *self, uint32_t host, uint32_t index)
 
 	if (e)
 		e->span.rung = true;
+}
+
+static bool on_whose(void *self, uint32_t host, struct nfc_whose *out)
+{
+	(void)self;
+	*out = (struct nfc_whose){ .owner = OWNER + host };
+	return true;
 }
 
 static int on_fetch(void *self, uint32_t host, uint32_t index, void *to,
@@ -106,17 +117,38 @@ static struct end *find(uint32_t at, const struct nfc_far_head *h)
 	return NULL;
 }
 
-static int join_came(uint32_t at, uint32_t number, const struct nfc_span_ask *a)
+/* For a target of its own host, or for one that listens. */
+static int ask_host(uint32_t at, uint32_t host, uint32_t number,
+		    const struct nfc_span_ask *a)
 {
+	struct nfc_visit visit = { .from = { a->owner, a->home },
+				   .to = { .owner = OWNER + host },
+				   .node = !at,
+				   .target = a->target };
+	struct nfc_device *dev = w.rig[at]->dev;
 	struct nfc_span_config c = { .number = number };
-	uint32_t host = (uint32_t)(a->owner - OWNER), index;
 	int rc = -NFC_ENOTARGET;
+	uint32_t index;
 
-	if (host < RIG_HOSTS && w.rig[at]->host[host])
-		rc = nfc_joint_ask(w.rig[at]->dev, host, a->target, &c.joint,
-				   &index);
+	if (a->owner == OWNER + host)
+		rc = nfc_joint_ask(dev, host, a->target, &c.joint, &index);
+	if (rc == -NFC_ENOTARGET)
+		rc = nfc_visit_ask(dev, host, &visit, &c.joint, &index);
 	if (!rc)
 		add_end(at, host, index, &c);
+	return rc;
+}
+
+static int join_came(uint32_t at, uint32_t number, const struct nfc_span_ask *a)
+{
+	int rc = -NFC_ENOTARGET;
+
+	for (int i = 0; i < 64; i++) /* one that comes late makes no other */
+		if (w.ended[at][i] == number)
+			return 0;
+	for (uint32_t host = 0; host < RIG_HOSTS && rc == -NFC_ENOTARGET; host++)
+		if (w.rig[at]->host[host])
+			rc = ask_host(at, host, number, a);
 	return rc;
 }
 
@@ -193,6 +225,7 @@ void span_begin_as(void (*shape)(struct nfc_config *c))
 		r->port.join = on_join;
 		r->port.carry = on_carry;
 		r->port.fetch = on_fetch;
+		r->port.whose = on_whose;
 	}
 }
 
@@ -217,6 +250,13 @@ void span_check_free(uint32_t at, uint32_t target)
 		}
 	}
 	CHECK_EQ(host_open(w.rig[at], target), NFC_OK);
+}
+
+void span_leave(uint32_t at, uint32_t host)
+{
+	for (int i = 0; i < 2 * NFC_JOINTS; i++)
+		if (w.end[at][i].used && w.end[at][i].host == host)
+			drop_end(&w.end[at][i]);
 }
 
 void span_end(void)

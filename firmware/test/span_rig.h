@@ -31,6 +31,8 @@ extern struct span_world {
 	struct rig *rig[2];
 	struct end end[2][2 * NFC_JOINTS];
 	uint32_t number; /* of the last span */
+	uint32_t ended[2][64],
+		ends[2]; /* numbers of spans that were asked for there */
 	bool cut; /* the way goes when a JOIN has come */
 } w;
 
@@ -47,6 +49,8 @@ void span_begin_as(void (*shape)(struct nfc_config *c));
 /* Of two islands and two hosts, under faults of so many packets of 100. */
 void span_begin(uint32_t lose, uint32_t twice, uint32_t late);
 void span_end(void);
+/* A host of a node is about to go: all that leads there ends. */
+void span_leave(uint32_t at, uint32_t host);
 /* A packet comes to its node. */
 void span_deliver(const struct nfc_packet *p, const struct nfc_fifo *fifo);
 void span_tick(void);
