@@ -80,10 +80,11 @@ type guests struct {
 
 // visited is a host that listens, and whose processes connect to it.
 type visited struct {
-	runs  bridge.Device
-	l     bridge.Listener
-	mu    sync.Mutex
-	first []bridge.Target // of the processes, by the number that they were given
+	runs   bridge.Device
+	l      bridge.Listener
+	target bridge.Target // as processes reach it; what is zero in an id is free for a number
+	mu     sync.Mutex
+	first  []bridge.Target // of the processes, by the number that they were given
 
 	accepting sync.Mutex
 	came      map[bridge.Target]bridge.Channel
@@ -96,10 +97,18 @@ func (g *guests) open(t *testing.T, image []byte, options string, open GuestsFun
 	require.NoError(t, err)
 	_, err = runs.Load(t.Context(), image)
 	require.NoError(t, err)
+	target := l.Target()
+	if at := listens.Info().Node; at != runs.Info().Node {
+		target = bridge.At(at, target)
+	}
+	v := &visited{runs: runs, l: l, target: target, came: make(map[bridge.Target]bridge.Channel)}
+	if target != l.Target() { // the host comes to the processes: its channels are there
+		listens, runs = runs, listens
+	}
 	if runs != listens {
 		t.Cleanup(func() { require.NoError(t, runs.Close()) })
 	}
-	g.of[listens] = &visited{runs: runs, l: l, came: make(map[bridge.Target]bridge.Channel)}
+	g.of[listens] = v
 	return listens
 }
 
@@ -108,7 +117,7 @@ func (v *visited) start(ctx context.Context, name string, n int) (bridge.Process
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	number := uint64(len(v.first))
-	p, err := v.runs.Start(ctx, bridge.Program{Name: "guest." + name, Targets: n, Argument: number<<32 | uint64(v.l.Target())})
+	p, err := v.runs.Start(ctx, bridge.Program{Name: "guest." + name, Targets: n, Argument: uint64(v.target) | number&0xff<<24 | number>>8<<56})
 	v.first = append(v.first, p.First)
 	return p, err
 }

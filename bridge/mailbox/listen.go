@@ -16,21 +16,37 @@ import (
 // first: it has two seconds.
 const relayAnswer = 5 * time.Second
 
+// fetchTime is how long a host may take to come to a process of another node. That has waited
+// for it ten seconds when its channel closes.
+const fetchTime = 8 * time.Second
+
 // errTryHost is for what needs to know whether a target waits, of a device that does not pass that on
 // between hosts.
 var errTryHost = fmt.Errorf("try or select to send to a host: %w", bridge.ErrNotSupported)
 
 var _ bridge.HostListener = (*Device)(nil)
 
+// Come opens the channel to a process of another node, of whose number the listener of this
+// host there was told: see [Device.Come].
+type Come = func(ctx context.Context, node abi.Node, listener bridge.Target, number uint64) (bridge.Channel, error)
+
 // Listen makes this host a target. See bridge.HostListener.
 func (d *Device) Listen(ctx context.Context, o bridge.ListenOptions) (bridge.Listener, error) {
+	return d.ListenOnNodes(ctx, o, nil)
+}
+
+// ListenOnNodes is Listen for processes of other nodes as well, to which come leads.
+func (d *Device) ListenOnNodes(ctx context.Context, o bridge.ListenOptions, come Come) (bridge.Listener, error) {
 	e, err := d.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	req := abi.Control{Op: abi.ControlListen, B: 1} // an older device does not look at B
+	req := abi.Control{Op: abi.ControlListen, B: abi.GuestsHere} // an older device does not look at B
 	if o.Anyone {
 		req.A = 1
+	}
+	if come != nil {
+		req.B = abi.GuestsAll
 	}
 	r, err := e.control.call(ctx, req, nil)
 	if err != nil {
@@ -40,7 +56,7 @@ func (d *Device) Listen(ctx context.Context, o bridge.ListenOptions) (bridge.Lis
 		e.fail(fmt.Errorf("%w: listener %d at target %d", bridge.ErrFault, r.C, r.B))
 		return nil, e.err()
 	}
-	l := &listener{ep: e, process: bridge.ProcessID(r.A), target: bridge.Target(r.C)}
+	l := &listener{ep: e, process: bridge.ProcessID(r.A), target: bridge.Target(r.C), come: come}
 	if l.ch, err = e.control.open(background, uint32(r.B)); err != nil {
 		return nil, errors.Join(err, e.control.stop(background, l.process))
 	}
@@ -67,6 +83,24 @@ func (k *control) connect(ctx context.Context, id bridge.Target) (*Channel, erro
 		return nil, err
 	}
 	return k.openRelay(r.A, id)
+}
+
+// Come opens the channel to a process of this device that connected to this host where it
+// listens, at another node: listener is the id there, with the node.
+func (d *Device) Come(ctx context.Context, listener bridge.Target, number uint64) (bridge.Channel, error) {
+	e, err := d.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := e.control.call(ctx, abi.Control{Op: abi.ControlConnect, A: uint64(listener), B: number}, nil)
+	if err != nil {
+		return nil, err
+	}
+	c, err := e.control.openFor(r.A, func(c *Channel) { c.far = listener })
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // openRelay opens this host's target of a channel to another host.
@@ -102,6 +136,7 @@ type listener struct {
 	process   bridge.ProcessID
 	target    bridge.Target
 	ch        *Channel
+	come      Come  // nil: nobody comes to other nodes
 	accepting queue // one call at a time receives
 
 	ending sync.Once
@@ -111,26 +146,57 @@ type listener struct {
 // Target returns the id that hosts subscribe to.
 func (l *listener) Target() bridge.Target { return l.target }
 
-// Accept returns the channel to the next host or process that connects.
+// Accept returns the channel to the next host or process that connects. A process of another
+// node that this host does not reach, or no more, is left out.
 func (l *listener) Accept(ctx context.Context) (bridge.Channel, error) {
+	for {
+		id, err := l.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		node, elsewhere := abi.ID(id).Node()
+		if !elsewhere || l.come == nil {
+			return l.open(id)
+		}
+		if ch, err := l.fetch(ctx, node, id&^abi.AcceptProcess); err == nil {
+			return ch, nil
+		}
+	}
+}
+
+// next is what the device tells of the next one.
+func (l *listener) next(ctx context.Context) (uint64, error) {
 	if err := l.accepting.lock(ctx); err != nil {
-		return nil, &bridge.WithdrawnError{Cause: err}
+		return 0, &bridge.WithdrawnError{Cause: err}
 	}
 	defer l.accepting.unlock()
 	var id [abi.PayloadSize]byte
 	n, err := l.ch.Receive(ctx, id[:])
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	if n != 8 {
 		l.ep.fail(fmt.Errorf("%w: a listener's message of %d bytes", bridge.ErrFault, n))
-		return nil, l.ep.err()
+		return 0, l.ep.err()
 	}
-	c, err := l.ep.control.openAccepted(binary.LittleEndian.Uint64(id[:]), l.target)
+	return binary.LittleEndian.Uint64(id[:]), nil
+}
+
+// open opens the channel to who connected at this device.
+func (l *listener) open(id uint64) (bridge.Channel, error) {
+	c, err := l.ep.control.openAccepted(id, l.target)
 	if err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// fetch opens the channel to who connected at another node. It is this host's, so no context
+// ends it; nor does a node that does not answer keep it for long.
+func (l *listener) fetch(ctx context.Context, node abi.Node, id uint64) (bridge.Channel, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
+	defer cancel()
+	return l.come(ctx, node, l.target, uint64(abi.ID(id).Target()))
 }
 
 // Close ends the listener.

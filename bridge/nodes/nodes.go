@@ -124,22 +124,48 @@ func (f *fabric) Device(ctx context.Context, n abi.Node) (bridge.Device, error) 
 	return far.dev, nil
 }
 
-// listen is Listen of a device.
-func listen(ctx context.Context, d bridge.Device, o bridge.ListenOptions) (bridge.Listener, error) {
-	if l, ok := d.(bridge.HostListener); ok {
-		return l.Listen(ctx, o)
+// visited is a device to whose processes a host comes from where it listens.
+type visited interface {
+	ListenOnNodes(ctx context.Context, o bridge.ListenOptions, come func(context.Context, abi.Node, bridge.Target, uint64) (bridge.Channel, error)) (bridge.Listener, error)
+	Come(ctx context.Context, listener bridge.Target, number uint64) (bridge.Channel, error)
+}
+
+// listen is Listen of the device of a node.
+func (f *fabric) listen(ctx context.Context, at abi.Node, d bridge.Device, o bridge.ListenOptions) (bridge.Listener, error) {
+	l, ok := d.(visited)
+	if !ok {
+		return nil, bridge.ErrNotSupported
 	}
-	return nil, bridge.ErrNotSupported
+	return l.ListenOnNodes(ctx, o, func(ctx context.Context, n abi.Node, t bridge.Target, number uint64) (bridge.Channel, error) {
+		return f.come(ctx, n, bridge.At(at, t), number)
+	})
+}
+
+// come opens the channel to a process of a node that connected to this host at another.
+func (f *fabric) come(ctx context.Context, n abi.Node, listener bridge.Target, number uint64) (bridge.Channel, error) {
+	dev := f.device
+	if n != f.own {
+		far, err := f.Device(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		dev = far.(*farDevice).Device
+	}
+	d, ok := dev.(visited)
+	if !ok {
+		return nil, bridge.ErrNotSupported
+	}
+	return d.Come(ctx, listener, number)
 }
 
 // Listen makes this host a target of the own node's device.
 func (n *node) Listen(ctx context.Context, o bridge.ListenOptions) (bridge.Listener, error) {
-	return listen(ctx, n.Device, o)
+	return n.fabric.listen(ctx, n.fabric.own, n.Device, o)
 }
 
 // Listen makes this host a target of that node's device.
 func (d *farDevice) Listen(ctx context.Context, o bridge.ListenOptions) (bridge.Listener, error) {
-	return listen(ctx, d.Device, o)
+	return d.fabric.listen(ctx, d.Info().Node, d.Device, o)
 }
 
 // enter locks opening when nobody leaves that node.

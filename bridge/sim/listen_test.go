@@ -63,3 +63,29 @@ func guests(t *testing.T) []byte {
 	require.NoError(t, err)
 	return image
 }
+
+// runGuestsOn has processes of the device of one node connect to this host at that of another.
+func runGuestsOn(t *testing.T, torus string, listens, runs int) {
+	bridgetest.RunGuests(t, guests(t), func(t *testing.T, options string) (_, _ bridge.Device, _ bridge.ListenOptions) {
+		near := openDevice(t, "torus="+torus+"&"+options)
+		t.Cleanup(func() { require.NoError(t, near.Close()) })
+		device := func(x int) bridge.Device {
+			if x == 0 {
+				return near
+			}
+			far, err := near.(bridge.FabricNode).Fabric().Device(t.Context(), at(x))
+			require.NoError(t, err)
+			return far
+		}
+		return device(listens), device(runs), bridge.ListenOptions{}
+	})
+}
+
+// TestGuestsNextNode has processes connect to the host at the node next to theirs.
+func TestGuestsNextNode(t *testing.T) { runGuestsOn(t, "2x1x1", 0, 1) }
+
+// TestGuestsFourHops has them connect over four hops.
+func TestGuestsFourHops(t *testing.T) { runGuestsOn(t, "8x1x1", 0, 4) }
+
+// TestGuestsAtTheHost has processes at the host's own node, and the host listen at another.
+func TestGuestsAtTheHost(t *testing.T) { runGuestsOn(t, "2x1x1", 1, 0) }

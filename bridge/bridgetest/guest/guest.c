@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * The programs of the firmware, over channels that they open themselves: each port is
- * connected to the host that listens at the low half of the argument, and says first whose
- * it is: the high half, and its number. After a close it is connected again, which gives
+ * connected to the host that listens at the target in the argument, and says first whose it
+ * is: the number in the bits of that which no target uses, and its own. After a close it is connected again, which gives
  * the same channel.
  */
 #include <stdatomic.h>
@@ -60,11 +60,14 @@ static void leave(struct nfc_process *self)
 static int join(struct port *port)
 {
 	uint64_t argument = nfc_argument(port->self);
-	uint64_t hello[2] = { argument >> 32, port->number };
+	uint64_t hello[2] = { (argument >> 24 & 0xff) | (argument >> 56 & 0x7f)
+								<< 8,
+			      port->number };
+	uint64_t id = argument & ~(0xffull << 24 | 0x7full << 56);
 	struct nfc_channel *ch;
 
 	nfc_sleep(port->self, 1000);
-	while (channel_connect(port->self, argument & 0xffffffff, &ch)) {
+	while (channel_connect(port->self, id, &ch)) {
 		if (nfc_stopped(port->self))
 			return 0;
 		nfc_sleep(port->self, 100000);
