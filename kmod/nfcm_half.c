@@ -90,6 +90,7 @@ void nfcm_escalation_start(struct nfcm_escalation *escalation,
 	escalation->start = ktime_get();
 	escalation->heartbeats = nfcm_watch_heartbeats(ch->epoch);
 	escalation->taken = ch->mailbox->taken;
+	escalation->asked = ch->mailbox->tail;
 	escalation->waited_ms = 0;
 	list_add_tail(&escalation->node, &ch->mailbox->escalations);
 	nfcm_watch_kick(ch->epoch);
@@ -216,6 +217,7 @@ static bool put_pending(struct nfcm_half *half)
 		return false;
 	}
 	half->pending = 0;
+	half->escalation.asked = nfcm_half_mailbox(half)->tail;
 	nfcm_half_act(half, input_of(half->core, type));
 	if (type == NFC_TYPE_ERROR)
 		nfcm_half_end(half, half->op ? half->op->cause : 0);

@@ -30,6 +30,7 @@ struct nfcm_escalation {
 	ktime_t start;
 	u64 heartbeats; /* that were seen when the wait began, or began again */
 	u64 taken; /* mailbox->taken then */
+	u64 asked; /* mailbox->tail then, or when what asks was put */
 	u32 waited_ms;
 };
 
