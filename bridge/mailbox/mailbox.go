@@ -224,6 +224,20 @@ func (b *mailbox) consumed() uint64 {
 	return b.tx.head
 }
 
+// placed returns how many slots were put so far.
+func (b *mailbox) placed() uint64 {
+	b.tx.Lock()
+	defer b.tx.Unlock()
+	return b.tx.tail
+}
+
+// looked reports whether the device took the first n slots that were put.
+func (b *mailbox) looked(n uint64) bool {
+	b.tx.Lock()
+	defer b.tx.Unlock()
+	return b.tx.dead || atomic.LoadUint64(b.h2dHead) >= n
+}
+
 // lost latches a device as lost that does not empty the mailbox.
 func (b *mailbox) lost(after time.Duration) error {
 	b.ep.fail(fmt.Errorf("%w: mailbox %d: full for %v", bridge.ErrDeviceLost, b.index, after))

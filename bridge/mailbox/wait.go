@@ -287,8 +287,10 @@ func (p *parker) unparkLocked() {
 
 // escalate waits for the device to answer what ends a transaction. A device that
 // beats but does not answer is lost. One that does not beat either may wait for a
-// processor: how long it may is the watch's to know. One that answers others first,
-// because thousands ask at once, gets more time. Time is counted in steps that this
+// processor: how long it may is the watch's to know. So may one of its islands, which
+// did not take yet what was asked: it has heartbeatTimeout, and its heartbeats count from
+// then on. One that answers others first, because thousands ask at once, gets more time.
+// Time is counted in steps that this
 // goroutine saw pass, so that a machine that stood still is not taken for a dead
 // device, and what the ring holds is read before each step counts: on a machine that
 // is busy with thousands of calls the answer may be there, and nobody drained it yet.
@@ -297,6 +299,7 @@ func (p *parker) escalate(want uint64) bool {
 	ep := p.mailbox.ep
 	may := max(cancelTimeout, ep.dev.answer, p.answer)
 	start, heartbeats, taken := time.Now(), ep.watch.count(), p.mailbox.taken()
+	asked := p.mailbox.placed()
 	timer := time.NewTimer(cancelTimeout)
 	defer timer.Stop()
 	for step := cancelTimeout; p.await(nil, timer.C, want, shutDown); step += cancelStep {
@@ -307,6 +310,8 @@ func (p *parker) escalate(want uint64) bool {
 		}
 		if n := p.mailbox.taken(); n != taken && time.Since(start) < crowdTime {
 			heartbeats, taken, step = ep.watch.count(), n, 0
+		} else if step < heartbeatTimeout && !p.mailbox.looked(asked) {
+			heartbeats = seen
 		} else if step >= may && seen-heartbeats >= cancelHeartbeats {
 			ep.fail(fmt.Errorf("%w: channel %d: no answer in %v", bridge.ErrDeviceLost, p.channel, time.Since(start)))
 			p.await(nil, nil, want, shutDown)

@@ -57,6 +57,24 @@ func TestHeartbeatsBehindTheAnswer(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestIslandThatHasNotLooked: the device beats on while the island of the mailbox waits for a
+// processor, longer than an answer may take.
+func TestIslandThatHasNotLooked(t *testing.T) {
+	f, d, c := setup(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	wait := f.async(func() error { return c.Send(ctx, nil) })
+	f.expect(fakeMailbox, abi.TypeDirect)
+	f.asleep(d, 1)
+	cancel()
+	f.until("a question", func() bool { return f.pending(fakeMailbox) })
+	time.Sleep(2 * cancelTimeout)
+	f.expect(fakeMailbox, abi.TypeWithdraw)
+	f.note(abi.TypeWithdrawn, 1, abi.H2D)
+	require.ErrorIs(t, wait(), bridge.ErrWithdrawn)
+	_, err := d.Health()
+	require.NoError(t, err)
+}
+
 // stacks returns what all goroutines do.
 func stacks() string {
 	b := make([]byte, 1<<20)
