@@ -512,8 +512,8 @@ enum nfc_control_op {
 	NFC_CONTROL_PROGRAM = 5, /* a: index; reply name */
 	NFC_CONTROL_MEMORY = 6, /* a: enum nfc_memory; reply a: base, b: size, c: free */
 	NFC_CONTROL_RUNNING = 7, /* a: process; reply b: 1 until it has returned, then 0 */
-	NFC_CONTROL_LISTEN = 8, /* a: anyone, b: enum nfc_guests; reply: process, target, own */
-	NFC_CONTROL_CONNECT = 9, /* a: a host's target; or its own one elsewhere, b: number of a guest; reply a: target to open */
+	NFC_CONTROL_LISTEN = 8, /* a: anyone, b: nfc_guests; reply: process, target, own */
+	NFC_CONTROL_CONNECT = 9, /* a: a target, b: a guest or 0; reply a: to open */
 };
 
 /* Which processes a host that listens knows of. */
