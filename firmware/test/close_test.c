@@ -365,6 +365,10 @@ static void check_half_close(struct rig *r, uint32_t target, uint32_t halves,
 	struct nfc_slot slot;
 
 	CHECK_EQ(host_open(r, target), 0);
+	if (target == NFC_TARGET_LOG) { /* it has a line to give then */
+		host_direct(r, target, "kept", 4);
+		rig_step(r);
+	}
 	host_close(r, target, halves);
 	if (!CHECK(rig_step(r))) {
 		printf("... %s spins after close %u\n", name, halves);
