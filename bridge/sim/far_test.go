@@ -100,7 +100,7 @@ func keepEchoing(e *bridgetest.Env, ch bridge.Channel, size int, stop *atomic.Bo
 // is told.
 func TestLinksCutUnderTraffic(t *testing.T) {
 	e := bridgetest.NewEnv(t)
-	dev := openTorus(t, "torus=3x1x1")
+	dev := openTorus(t, "torus=3x1x1&beat=500ms")
 	f := dev.Fabric()
 	var stop atomic.Bool
 	var calls []*bridgetest.Pending
