@@ -120,15 +120,7 @@ static void answers(struct nfc_process *self, struct puppet *p)
 
 static void asks(struct nfc_process *self, struct puppet *p)
 {
-	struct nfc_channel *ch = connected(self, p);
-
-	for (int i = 0; i < MANY; i++) {
-		uint8_t byte = (uint8_t)i;
-
-		CHECK_EQ(channel_write(ch, &byte, 1), 0);
-		CHECK_EQ(channel_read(ch, p->buf, sizeof(p->buf)), 1);
-		CHECK_EQ(p->buf[0], (uint8_t)(i + 1));
-	}
+	ask_often(connected(self, p), p, MANY);
 }
 
 CASE(messages_go_both_ways)

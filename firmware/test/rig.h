@@ -197,6 +197,8 @@ struct puppet *host_launch(struct rig *r, uint32_t first,
 /* ---- puppets ---- */
 /* Note what a call returned, in p->rc. */
 void note(struct puppet *p, int rc);
+/* Write bytes that count up, each of which the other end answers by the next one. */
+void ask_often(struct nfc_channel *ch, struct puppet *p, int times);
 /* Sleep a millisecond of the test's clock, so that the host comes first. */
 void later(struct nfc_process *self);
 /* Stay until told to stop: a process that ends closes its channels. */

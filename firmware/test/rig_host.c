@@ -498,6 +498,17 @@ void note(struct puppet *p, int rc)
 	p->rc[p->step++] = rc;
 }
 
+void ask_often(struct nfc_channel *ch, struct puppet *p, int times)
+{
+	for (int i = 0; i < times; i++) {
+		uint8_t byte = (uint8_t)i;
+
+		CHECK_EQ(channel_write(ch, &byte, 1), 0);
+		CHECK_EQ(channel_read(ch, p->buf, sizeof(p->buf)), 1);
+		CHECK_EQ(p->buf[0], (uint8_t)(i + 1));
+	}
+}
+
 void later(struct nfc_process *self)
 {
 	nfc_sleep(self, 1000000);
