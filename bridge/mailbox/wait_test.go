@@ -13,31 +13,38 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 )
 
-// TestAnswersInTheRingAreAnswers: the device answered, and beats, but no call
-// has drained the ring when the wait for the answer is over.
-func TestAnswersInTheRingAreAnswers(t *testing.T) {
-	f, d, c := setup(t)
+// offered is a send that its caller may cancel, of a message that the device was offered.
+func offered(t *testing.T) (f *fake, d *Device, c *Channel, cancel func(), wait func() error) {
+	f, d, c = setup(t)
 	ctx, cancel := context.WithCancel(context.Background())
-	wait := f.async(func() error { return c.Send(ctx, nil) })
+	wait = f.async(func() error { return c.Send(ctx, nil) })
 	f.expect(fakeMailbox, abi.TypeDirect)
 	f.asleep(d, 1)
-	cancel()
-	f.expect(fakeMailbox, abi.TypeWithdraw)
-	f.asleep(d, 1)
-	f.place(fakeMailbox, f.header(abi.TypeWithdrawn, abi.PayloadSize, 1), noteSlot(1, abi.H2D)) // no doorbell
+	return f, d, c, cancel, wait
+}
+
+// takenBack wants that the send was withdrawn from a device that is there.
+func takenBack(t *testing.T, d *Device, wait func() error) {
 	require.ErrorIs(t, wait(), bridge.ErrWithdrawn)
 	_, err := d.Health()
 	require.NoError(t, err)
 }
 
+// TestAnswersInTheRingAreAnswers: the device answered, and beats, but no call
+// has drained the ring when the wait for the answer is over.
+func TestAnswersInTheRingAreAnswers(t *testing.T) {
+	f, d, _, cancel, wait := offered(t)
+	cancel()
+	f.expect(fakeMailbox, abi.TypeWithdraw)
+	f.asleep(d, 1)
+	f.place(fakeMailbox, f.header(abi.TypeWithdrawn, abi.PayloadSize, 1), noteSlot(1, abi.H2D)) // no doorbell
+	takenBack(t, d, wait)
+}
+
 // TestHeartbeatsBehindTheAnswer: the device answered, and beat as often as it may without an
 // answer, after the ring was read and before the heartbeat was.
 func TestHeartbeatsBehindTheAnswer(t *testing.T) {
-	f, d, c := setup(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	wait := f.async(func() error { return c.Send(ctx, nil) })
-	f.expect(fakeMailbox, abi.TypeDirect)
-	f.asleep(d, 1)
+	f, d, c, cancel, wait := offered(t)
 	f.mute.Store(true)
 	cancel()
 	f.expect(fakeMailbox, abi.TypeWithdraw)
@@ -52,27 +59,19 @@ func TestHeartbeatsBehindTheAnswer(t *testing.T) {
 	}
 	f.pulse.Unlock()
 	w.mu.Unlock()
-	require.ErrorIs(t, wait(), bridge.ErrWithdrawn)
-	_, err := d.Health()
-	require.NoError(t, err)
+	takenBack(t, d, wait)
 }
 
 // TestIslandThatHasNotLooked: the device beats on while the island of the mailbox waits for a
 // processor, longer than an answer may take.
 func TestIslandThatHasNotLooked(t *testing.T) {
-	f, d, c := setup(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	wait := f.async(func() error { return c.Send(ctx, nil) })
-	f.expect(fakeMailbox, abi.TypeDirect)
-	f.asleep(d, 1)
+	f, d, _, cancel, wait := offered(t)
 	cancel()
 	f.until("a question", func() bool { return f.pending(fakeMailbox) })
 	time.Sleep(2 * cancelTimeout)
 	f.expect(fakeMailbox, abi.TypeWithdraw)
 	f.note(abi.TypeWithdrawn, 1, abi.H2D)
-	require.ErrorIs(t, wait(), bridge.ErrWithdrawn)
-	_, err := d.Health()
-	require.NoError(t, err)
+	takenBack(t, d, wait)
 }
 
 // stacks returns what all goroutines do.
