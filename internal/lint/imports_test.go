@@ -58,6 +58,7 @@ var allowed = []struct {
 	{"examples/csp", []string{"pkg/", "examples/internal/"}, []string{"golang.org/x/sync"}},
 	{"examples/dmaloop", []string{"pkg/", "examples/internal/", "internal/dmaloop"}, nil},
 	{"examples/pcsa", []string{"pkg/", "examples/internal/"}, []string{"github.com/axiomhq/hyperloglog", "github.com/gopacket/gopacket"}},
+	{"examples/sensors", []string{"pkg/", "examples/internal/"}, []string{"golang.org/x/sync"}},
 	{"examples/service", []string{"pkg/", "examples/internal/"}, []string{"github.com/prometheus/", "github.com/tsenart/vegeta/"}},
 	{"examples/operated", []string{"pkg/"}, []string{"google.golang.org/grpc", "github.com/prometheus/"}},
 	{"kmod/lib/umod", []string{"bridge", "bridge/kdev/uapi", "bridge/kdev/umod", "bridge/shm", "bridge/sim"}, []string{sys}},
