@@ -54,22 +54,26 @@ static void run_islands(struct stage *s, uint32_t pass)
 	nfc_hosted_assist(s->h);
 }
 
+void stage_look(struct stage *s)
+{
+	if (s->ring)
+		s->ring(s);
+	else
+		run_islands(s, s->passes++);
+	host_drain(&s->r);
+	sched_yield();
+}
+
 /* The next message of a channel; its type is TYPE_COUNT if none comes. */
 static struct nfc_slot await(struct stage *s, uint32_t channel)
 {
 	struct nfc_slot slot = { .header = NFC_TYPE_COUNT };
 	time_t end = time(NULL) + WATCHDOG;
-	uint32_t pass = 0;
 
 	do {
-		if (s->ring)
-			s->ring(s);
-		else
-			run_islands(s, pass++);
-		host_drain(&s->r);
+		stage_look(s);
 		if (host_take(&s->r, channel, &slot))
 			return slot;
-		sched_yield();
 	} while (time(NULL) < end);
 	CHECK(!"an answer");
 	return slot;

@@ -27,6 +27,7 @@ struct stage {
 	/* Ring a device that is elsewhere; NULL: h is run here as well. */
 	void (*ring)(struct stage *s);
 	void *near; /* what that is for */
+	uint32_t passes; /* that h was run here */
 	struct nfc_bus *bus;
 	const struct shape *shape;
 	uint32_t index; /* of the program or range that the step is about */
@@ -49,6 +50,9 @@ int stage_restart(struct stage *s);
 void stage_meet(struct stage *s, struct nfc_area *area);
 /* False: a thread is leaked. */
 bool stage_close(struct stage *s);
+
+/* The device goes on, and what came from it is taken. */
+void stage_look(struct stage *s);
 
 /* ---- the host: transfers return 0 or enum nfc_status, messages succeed ---- */
 
