@@ -57,6 +57,8 @@ type fabric struct {
 	device  bridge.Device // of that node
 	windows windows
 
+	reviving sync.Mutex // held while one that is lost is reset for a listener
+
 	opening sync.Mutex // guards what follows; held while one is opened
 	far     map[abi.Node]*farNode
 	closed  bool
@@ -155,7 +157,26 @@ func (f *fabric) come(ctx context.Context, n abi.Node, listener bridge.Target, n
 	if !ok {
 		return nil, bridge.ErrNotSupported
 	}
-	return d.Come(ctx, listener, number)
+	ch, err := d.Come(ctx, listener, number)
+	if n == f.own || !errors.Is(err, bridge.ErrDeviceLost) {
+		return ch, err
+	}
+	return f.comeAgain(ctx, dev, func() (bridge.Channel, error) { return d.Come(ctx, listener, number) })
+}
+
+// comeAgain is for a node that was gone: as a process of it asked, it came again. What this
+// process had there is lost already; what it has since, by another call, stays.
+func (f *fabric) comeAgain(ctx context.Context, dev bridge.Device, come func() (bridge.Channel, error)) (bridge.Channel, error) {
+	f.reviving.Lock()
+	defer f.reviving.Unlock()
+	ch, err := come()
+	if !errors.Is(err, bridge.ErrDeviceLost) {
+		return ch, err
+	}
+	if err := dev.Reset(ctx); err != nil {
+		return nil, err
+	}
+	return come()
 }
 
 // Listen makes this host a target of the own node's device.

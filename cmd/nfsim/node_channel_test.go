@@ -58,23 +58,40 @@ func (p *pair) open(t *testing.T) (dev bridge.Device) {
 	return dev
 }
 
-// openOnNodes opens far devices; those of another shape than the usual are of processes of
-// their own.
-func openOnNodes(t *testing.T) bridgetest.OpenFunc {
+// pairs returns what finds two nodes with the options of a device's address; those of another
+// shape than the usual are processes of their own.
+func pairs(t *testing.T) func(t *testing.T, options string) *pair {
 	usual := startNodes(t)
-	return func(t *testing.T, query string) bridge.Device {
+	return func(t *testing.T, options string) *pair {
 		t.Helper()
-		p := usual
-		values, err := url.ParseQuery(query)
+		values, err := url.ParseQuery(options)
 		require.NoError(t, err)
 		var shape []string
 		for name := range values {
 			shape = append(shape, "--"+name, values.Get(name))
 		}
-		if len(shape) > 0 {
-			p = startNodes(t, shape...)
+		if len(shape) == 0 {
+			return usual
 		}
-		dev := p.open(t)
+		return startNodes(t, shape...)
+	}
+}
+
+// openNear makes the test a host of the near node's device, once it knows a way to the far one.
+func (p *pair) openNear(t *testing.T) bridge.Device {
+	t.Helper()
+	require.NoError(t, p.open(t).Close())
+	dev, err := bridge.Open(t.Context(), "shm:"+p.path, nil)
+	require.NoError(t, err)
+	return dev
+}
+
+// openOnNodes opens far devices.
+func openOnNodes(t *testing.T) bridgetest.OpenFunc {
+	nodes := pairs(t)
+	return func(t *testing.T, query string) bridge.Device {
+		t.Helper()
+		dev := nodes(t, query).open(t)
 		require.Equal(t, abi.MakeNode(1, 0, 0), dev.Info().Node)
 		return dev
 	}
