@@ -102,14 +102,21 @@ func (g *guests) open(t *testing.T, image []byte, options string, open GuestsFun
 		target = bridge.At(at, target)
 	}
 	v := &visited{runs: runs, l: l, target: target, came: make(map[bridge.Target]bridge.Channel)}
+	meets := listens
 	if target != l.Target() { // the host comes to the processes: its channels are there
-		listens, runs = runs, listens
+		meets = runs
+		if f, ok := listens.(bridge.FabricNode); ok {
+			meets, err = f.Fabric().Device(t.Context(), runs.Info().Node)
+			require.NoError(t, err)
+		}
 	}
-	if runs != listens {
-		t.Cleanup(func() { require.NoError(t, runs.Close()) })
+	for _, other := range []bridge.Device{listens, runs} {
+		if other != meets {
+			t.Cleanup(func() { require.NoError(t, other.Close()) })
+		}
 	}
-	g.of[listens] = v
-	return listens
+	g.of[meets] = v
+	return meets
 }
 
 // start runs the program of that name that connects.

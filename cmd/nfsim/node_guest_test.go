@@ -12,6 +12,34 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 )
 
+// TestNodeGuests has processes at one of two nodes open channels to a host that listens at the
+// other. Each node is a process, and knows no users of the other.
+func TestNodeGuests(t *testing.T) {
+	image := guests(t)
+	for _, tt := range []struct {
+		name string
+		open func(t *testing.T, p *pair) (listens, runs bridge.Device, anyone bool)
+	}{
+		{"of another host", func(t *testing.T, p *pair) (listens, runs bridge.Device, anyone bool) {
+			return p.openNear(t), p.openFar(t), true
+		}},
+		{"of the host", func(t *testing.T, p *pair) (listens, runs bridge.Device, anyone bool) {
+			near := p.openNear(t)
+			far, err := near.(bridge.FabricNode).Fabric().Device(t.Context(), node1)
+			require.NoError(t, err)
+			return far, near, false
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			nodes := pairs(t)
+			bridgetest.RunGuests(t, image, func(t *testing.T, options string) (bridge.Device, bridge.Device, bridge.ListenOptions) {
+				listens, runs, anyone := tt.open(t, nodes(t, options))
+				return listens, runs, bridge.ListenOptions{Anyone: anyone}
+			})
+		})
+	}
+}
+
 // TestGuestsOfANodeThatCameAgain: a host that listens comes to the processes of a node that was
 // gone meanwhile.
 func TestGuestsOfANodeThatCameAgain(t *testing.T) {
