@@ -49,9 +49,8 @@ static void escalate(struct nfcm_escalation *l, u64 heartbeats, u32 ms)
  * One mailbox: take what an interrupt may have been lost for, let halves that
  * wait for room try, escalate. Returns the time to the next tick.
  */
-static u32 check_mailbox(struct nfcm_mailbox *mailbox, u32 ms)
+static u32 check_mailbox(struct nfcm_mailbox *mailbox, u64 heartbeats, u32 ms)
 {
-	u64 heartbeats = nfcm_watch_heartbeats(mailbox->epoch);
 	struct nfcm_escalation *l, *next;
 	u32 wait = TICK_MS;
 
@@ -109,6 +108,17 @@ static u64 parked_offers(struct nfcm_watch *w)
 	return parked;
 }
 
+/* Heartbeats that check_device() has seen. Takes watch.lock. */
+static u64 heartbeats_seen(struct nfcm_watch *w)
+{
+	u64 heartbeats;
+
+	spin_lock(&w->lock);
+	heartbeats = w->heartbeats;
+	spin_unlock(&w->lock);
+	return heartbeats;
+}
+
 static void tick(struct work_struct *work)
 {
 	struct nfcm_epoch *epoch = container_of(to_delayed_work(work),
@@ -116,6 +126,7 @@ static void tick(struct work_struct *work)
 	struct nfcm_watch *w = &epoch->watch;
 	ktime_t now = ktime_get();
 	u32 ms, i, wait = TICK_MS;
+	u64 heartbeats;
 
 	if (atomic_read(&epoch->down))
 		return;
@@ -126,8 +137,10 @@ static void tick(struct work_struct *work)
 	w->tick = now;
 	nfcm_hw_beat(epoch->dev);
 	check_device(epoch);
+	heartbeats = heartbeats_seen(w);
 	for (i = 0; i < epoch->mailboxes; i++)
-		wait = min(wait, check_mailbox(&epoch->mailbox[i], ms));
+		wait = min(wait, check_mailbox(&epoch->mailbox[i], heartbeats,
+					       ms));
 	nfcm_stall_audit(epoch, parked_offers(w), ms);
 	/* Does nothing if it was kicked meanwhile. */
 	queue_delayed_work(nfcm_wq, &w->work, msecs_to_jiffies(wait));
