@@ -138,6 +138,9 @@ func (k *control) start(ctx context.Context, p bridge.Program) (bridge.Process, 
 		k.ch.ep.fail(fmt.Errorf("%w: program started at target %d", bridge.ErrFault, r.B))
 		return bridge.Process{}, k.ch.ep.err()
 	}
+	for i := range p.Targets {
+		k.ch.ep.settle(uint32(r.B) + uint32(i))
+	}
 	return bridge.Process{ID: bridge.ProcessID(r.A), First: bridge.Target(r.B), Targets: p.Targets}, nil
 }
 

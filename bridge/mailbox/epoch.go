@@ -136,6 +136,18 @@ func (e *epoch) gone(id uint32) bool {
 	return true
 }
 
+// settle waits for the close that is under way of a channel whose target the device has named for
+// a new one. It agreed to that close, but over links what one mailbox has may come before
+// what another had.
+func (e *epoch) settle(id uint32) {
+	c := e.table.at(id)
+	if c == nil || !c.last.Load() {
+		return
+	}
+	c.closing.Lock()
+	defer c.closing.Unlock()
+}
+
 // drain takes what is there in every mailbox. It returns how many messages it
 // took; dry is false if a mailbox holds more.
 func (e *epoch) drain() (taken uint64, dry bool) {

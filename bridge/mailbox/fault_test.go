@@ -3,6 +3,7 @@ package mailbox
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -226,6 +227,24 @@ func TestCloseOfAChannel(t *testing.T) {
 	require.ErrorIs(t, c.Arm(abi.H2D, nil), bridge.ErrClosed)
 	require.Zero(t, d.Stats().Channels)
 	require.EqualValues(t, 1, d.Stats().Direct[abi.H2D].Errors, "a channel counts until it is closed")
+}
+
+// TestTargetIsNamedBeforeItsCloseIsAgreed: the device gave the target to a new process, and said so in
+// one mailbox before its CLOSE was seen in another.
+func TestTargetIsNamedBeforeItsCloseIsAgreed(t *testing.T) {
+	f, d, c := setup(t)
+	closing := f.async(c.Close)
+	f.expect(fakeMailbox, abi.TypeClose)
+	start := f.async(func() error {
+		_, err := d.Start(context.Background(), bridge.Program{Name: "new", Targets: 1})
+		return err
+	})
+	f.serve(func(r *abi.Control) { r.A, r.B = 7, fakeTarget })
+	f.until("who started it waits", func() bool { return strings.Contains(stacks(), "(*epoch).settle(") })
+	f.close(3, fakeGeneration)
+	require.NoError(t, closing())
+	require.NoError(t, start())
+	f.subscribe(d)
 }
 
 func TestHalvesCloseOneByOne(t *testing.T) {

@@ -126,6 +126,7 @@ func (k *control) openFor(id uint64, prepare func(*Channel)) (*Channel, error) {
 		k.ch.ep.fail(fmt.Errorf("%w: somebody connected at target %d", bridge.ErrFault, id))
 		return nil, k.ch.ep.err()
 	}
+	k.ch.ep.settle(uint32(id))
 	return k.subscribe(background, uint32(id), prepare)
 }
 
