@@ -23,6 +23,9 @@ func TestNodeGuests(t *testing.T) {
 		{"of another host", func(t *testing.T, p *pair) (listens, runs bridge.Device, anyone bool) {
 			return p.openNear(t), p.openFar(t), true
 		}},
+		{"at one node", func(t *testing.T, p *pair) (listens, runs bridge.Device, anyone bool) {
+			return p.open(t), p.openFar(t), true
+		}},
 		{"of the host", func(t *testing.T, p *pair) (listens, runs bridge.Device, anyone bool) {
 			near := p.openNear(t)
 			far, err := near.(bridge.FabricNode).Fabric().Device(t.Context(), node1)
