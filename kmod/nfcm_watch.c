@@ -139,8 +139,8 @@ static void tick(struct work_struct *work)
 	check_device(epoch);
 	heartbeats = heartbeats_seen(w);
 	for (i = 0; i < epoch->mailboxes; i++)
-		wait = min(wait, check_mailbox(&epoch->mailbox[i], heartbeats,
-					       ms));
+		wait = min(wait,
+			   check_mailbox(&epoch->mailbox[i], heartbeats, ms));
 	nfcm_stall_audit(epoch, parked_offers(w), ms);
 	/* Does nothing if it was kicked meanwhile. */
 	queue_delayed_work(nfcm_wq, &w->work, msecs_to_jiffies(wait));
