@@ -306,6 +306,8 @@ void nfc_other_gone(struct nfc_channel *ch);
 /* ---- channel.c: what processes call; manager.c: what the host sends ---- */
 
 void nfc_channel_end(struct nfc_channel *ch);
+/* Block until the host subscribes, or something else wakes the process. */
+void nfc_await_open(struct nfc_process *p, struct nfc_channel *ch);
 
 uint32_t nfc_read_manager(struct nfc_rings *rings);
 /* What an end of a joint, a struct nfc_rings, has to take. A struct nfc_call's fn. */

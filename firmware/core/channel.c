@@ -248,6 +248,16 @@ int channel_alt(struct nfc_channel *const *ch, size_t n, uint64_t timeout_ns)
 	}
 }
 
+void nfc_await_open(struct nfc_process *p, struct nfc_channel *ch)
+{
+	struct nfc_half *half = nfc_d2h(ch);
+
+	half->waiter = p;
+	nfc_block(p, NFC_WAIT_OPEN);
+	if (half->waiter == p)
+		half->waiter = NULL;
+}
+
 /*
  * Ready to offer on d2h: there is a subscriber, room, and no order to stop.
  * Returns 0 or a negated status.
@@ -269,10 +279,7 @@ static int enter_d2h(struct nfc_process *p, struct nfc_channel *ch)
 		}
 		if (ch->open)
 			return 0;
-		half->waiter = p;
-		nfc_block(p, NFC_WAIT_OPEN);
-		if (half->waiter == p)
-			half->waiter = NULL;
+		nfc_await_open(p, ch);
 	}
 }
 

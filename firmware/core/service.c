@@ -290,19 +290,6 @@ static void control_main(struct nfc_process *self)
 /* ---- log ---- */
 
 /* Gives the kept lines to whoever receives from the log target. */
-/* The host takes no lines any more, until it subscribes again. */
-static void await_subscriber(struct nfc_process *self, struct nfc_channel *ch)
-{
-	struct nfc_half *half = nfc_d2h(ch);
-
-	while (ch->open && half->closed) {
-		half->waiter = self;
-		nfc_block(self, NFC_WAIT_OPEN);
-		if (half->waiter == self)
-			half->waiter = NULL;
-	}
-}
-
 static void log_writer(struct nfc_process *self)
 {
 	struct nfc_host *host = self->host;
@@ -317,8 +304,8 @@ static void log_writer(struct nfc_process *self)
 		length = nfc_line_length(line, NFC_PAYLOAD_SIZE);
 		if (!channel_write(ch, line, length))
 			nfc_forget_line(host, number);
-		else
-			await_subscriber(self, ch);
+		while (ch->open && nfc_d2h(ch)->closed) /* it takes none */
+			nfc_await_open(self, ch);
 	}
 }
 

@@ -257,8 +257,7 @@ static bool is_awaited(const struct coming *c)
 	const struct nfc_relay *r = c->relay;
 
 	return r->awaits && r->listener == c->id &&
-	       r->whose.owner == c->whose.owner &&
-	       r->whose.home == c->whose.home;
+	       nfc_is_whose(&r->whose, &c->whose);
 }
 
 /* It gets the other end, if it has a target, and room for one more. Must hold the lock. */

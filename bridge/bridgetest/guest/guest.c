@@ -2,8 +2,8 @@
 /*
  * The programs of the firmware, over channels that they open themselves: each port is
  * connected to the host that listens at the target in the argument, and says first whose it
- * is: the number in the bits of that which no target uses, and its own. After a close it is connected again, which gives
- * the same channel.
+ * is: the number in the bits of that which no target uses, and its own. After a close it is
+ * connected again, which gives the same channel.
  */
 #include <stdatomic.h>
 #include <stddef.h>
