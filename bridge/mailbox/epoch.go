@@ -131,8 +131,7 @@ func (e *epoch) gone(id uint32) bool {
 	if eventOf(c.recv.word.Load()) != proto.EventOver {
 		return false
 	}
-	c.closing.Lock() // until close has returned: it clears the park word
-	defer c.closing.Unlock()
+	e.settle(id)
 	return true
 }
 
@@ -144,7 +143,7 @@ func (e *epoch) settle(id uint32) {
 	if c == nil || !c.last.Load() {
 		return
 	}
-	c.closing.Lock()
+	c.closing.Lock() // until close has returned: it clears the park word
 	defer c.closing.Unlock()
 }
 

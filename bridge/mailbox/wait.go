@@ -288,13 +288,13 @@ func (p *parker) unparkLocked() {
 // escalate waits for the device to answer what ends a transaction. A device that
 // beats but does not answer is lost. One that does not beat either may wait for a
 // processor: how long it may is the watch's to know. So may one of its islands, which
-// did not take yet what was asked: it has heartbeatTimeout, and its heartbeats count from
-// then on. One that answers others first, because thousands ask at once, gets more time.
-// Time is counted in steps that this
-// goroutine saw pass, so that a machine that stood still is not taken for a dead
-// device, and what the ring holds is read before each step counts: on a machine that
-// is busy with thousands of calls the answer may be there, and nobody drained it yet.
-// False if it is lost; DMA is quiet then. Must hold queue.
+// did not take yet what was asked: it has heartbeatTimeout, and its heartbeats count
+// from then on. One that answers others first, because thousands ask at once, gets
+// more time. Time is counted in steps that this goroutine saw pass, so that a machine
+// that stood still is not taken for a dead device, and what the ring holds is read
+// before each step counts: on a machine that is busy with thousands of calls the
+// answer may be there, and nobody drained it yet. False if it is lost; DMA is quiet
+// then. Must hold queue.
 func (p *parker) escalate(want uint64) bool {
 	ep := p.mailbox.ep
 	may := max(cancelTimeout, ep.dev.answer, p.answer)
