@@ -58,7 +58,7 @@ enum nfc_limits {
 	NFC_SLOTS_MAX = 1 << 14,
 	NFC_WINDOW_MAX = 1 << 13, /* lists in flight per transfer */
 	NFC_REPEATS_MAX = 3, /* of one list; a host gives up at more */
-	NFC_NAME_SIZE = 24, /* program names, NUL included */
+	NFC_NAME_SIZE = 24, /* of programs and listeners, NUL included */
 	NFC_MAGIC = 0x314d434e, /* "NCM1" */
 };
 
@@ -355,7 +355,8 @@ enum nfc_capability {
 	NFC_CAP_HOST_RINGS = 1 << 3, /* rings to the host lie in nfc_area.host_area */
 	NFC_CAP_ROUNDS = 1 << 4, /* ACK(MOVING) for each list to the host */
 	NFC_CAP_READY = 1 << 5, /* a host answers OFFER, of another host, with READY */
-	NFC_CAP_KNOWN = (1 << 6) - 1,
+	NFC_CAP_NAMES = 1 << 6, /* LISTEN and CONNECT take a name */
+	NFC_CAP_KNOWN = (1 << 7) - 1,
 };
 
 /*
@@ -512,8 +513,10 @@ enum nfc_control_op {
 	NFC_CONTROL_PROGRAM = 5, /* a: index; reply name */
 	NFC_CONTROL_MEMORY = 6, /* a: enum nfc_memory; reply a: base, b: size, c: free */
 	NFC_CONTROL_RUNNING = 7, /* a: process; reply b: 1 until it has returned, then 0 */
-	NFC_CONTROL_LISTEN = 8, /* a: anyone, b: nfc_guests; reply: process, target, own */
-	NFC_CONTROL_CONNECT = 9, /* a: a target, b: a guest or 0; reply a: to open */
+	/* name or none, a: anyone, b: enum nfc_guests; reply a: process, b: target, c: own */
+	NFC_CONTROL_LISTEN = 8,
+	/* a: a target, b: a guest or 0; or name, b: anyone; reply a: to open, b: the listener */
+	NFC_CONTROL_CONNECT = 9,
 };
 
 /* Which processes a host that listens knows of. */

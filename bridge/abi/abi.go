@@ -29,7 +29,7 @@ const (
 	// RepeatsMax is how often a device may ask for the same list again before a
 	// host gives the transfer up.
 	RepeatsMax = 3
-	// NameSize is the room for a program name, its NUL included.
+	// NameSize is the room for the name of a program or listener, its NUL included.
 	NameSize = 24
 	Magic    = 0x314d434e
 )
@@ -353,7 +353,9 @@ const (
 	CapRounds = 1 << 4
 	// CapReady means that a host answers OFFER, of another host, with READY.
 	CapReady = 1 << 5
-	CapKnown = 1<<6 - 1
+	// CapNames means that ControlListen and ControlConnect take a name.
+	CapNames = 1 << 6
+	CapKnown = 1<<7 - 1
 )
 
 // Hello carries version, capabilities and limits.
@@ -424,8 +426,10 @@ const (
 	ControlProgram = 5 // A: index; reply Name
 	ControlMemory  = 6 // A: memory type; reply A: base, B: size, C: free bytes
 	ControlRunning = 7 // A: process; reply B: 1 until it has returned, then 0
-	ControlListen  = 8 // A: anyone, B: Guests...; reply A: process, B: target, C: own
-	ControlConnect = 9 // A: a host's target; or its own one elsewhere, B: number of a guest; reply A: target to open
+	ControlListen  = 8 // Name or none, A: anyone, B: Guests...; reply A: process, B: target, C: own
+	// ControlConnect has A: the target of a listener, B: the number of a guest or 0. Or it has a Name, and
+	// B: 1 to find listeners of other users. The reply has A: the target to open, B: the listener's own.
+	ControlConnect = 9
 )
 
 // Which processes a host that listens knows of (enum nfc_guests).

@@ -21,7 +21,8 @@ type Layout struct {
 var ErrABI = errors.New("another ABI")
 
 // Capabilities are those that this host uses where the device has them.
-const Capabilities = abi.CapLoad | abi.CapEager | abi.CapRuns | abi.CapRounds | abi.CapReady
+const Capabilities = abi.CapLoad | abi.CapEager | abi.CapRuns | abi.CapRounds | abi.CapReady |
+	abi.CapNames
 
 const (
 	beatMSMax = 1 << 20

@@ -352,14 +352,20 @@ struct nfc_island *nfc_island_running(struct nfc_host *host, uint64_t process);
 /* ---- listen.c: channels between hosts ---- */
 
 extern const struct nfc_program nfc_listen_program;
-/* Take a place for a listener of a host; what it is started with, or a negated status. */
-int nfc_listen(struct nfc_host *host, bool anyone, enum nfc_guests guests,
+/*
+ * Take a place for the listener that a request asks for: its id, and the argument of its
+ * process; or a negated status.
+ */
+int nfc_listen(struct nfc_host *host, const struct nfc_control *request,
 	       uint64_t *argument);
 /* Its process was started, with that target; or not. */
 void nfc_listening(struct nfc_host *host, uint64_t argument, uint32_t target);
 void nfc_unlisten(const struct nfc_host *host, uint64_t argument);
-/* Connect to a listener: the target at this host that is to be opened, by the control service. */
-int nfc_connect(struct nfc_process *self, uint64_t id, uint64_t *target);
+/*
+ * Connect to the listener that a request names by id or name. The reply has the target of
+ * this host to open, and the listener's id. Called by the control service.
+ */
+int nfc_connect(struct nfc_process *self, struct nfc_control *c);
 /* A host goes: what it has of relays and listeners on this island. */
 void nfc_relays_leave(struct nfc_island *island, const struct nfc_host *host);
 /* The listener of that id, if there is one. Must hold the device's lock. */

@@ -97,10 +97,15 @@ struct nfc_listener *nfc_listener_at(struct nfc_device *dev, uint64_t id)
 	return NULL;
 }
 
+/* Is a listener one of a host's own user? A host whose user is unknown is alone. */
+static bool is_own(const struct nfc_listener *l, const struct nfc_host *host)
+{
+	return l->host == host || (host->user && host->user == l->host->user);
+}
+
 bool nfc_may_connect(const struct nfc_listener *l, const struct nfc_host *host)
 {
-	return l->anyone || l->host == host ||
-	       (host->user && host->user == l->host->user);
+	return l->anyone || is_own(l, host);
 }
 
 int nfc_relays_bound(const struct nfc_device *dev, const struct nfc_host *from,
@@ -208,21 +213,99 @@ static int on_connect(struct nfc_island *island, void *arg)
 
 struct connecting {
 	struct nfc_host *host; /* that connects */
-	uint64_t id; /* of a listener */
+	const char *name; /* of a listener; empty: its id is given */
+	bool anyone; /* a listener of that name may be another user's */
+	uint64_t id; /* of the listener */
 	uint32_t target; /* out: of the host's own */
 };
 
-/* Where a listener accepts that a host may connect to; NULL: there is none. */
-static struct nfc_island *reach(struct nfc_device *dev,
-				const struct connecting *c)
+/* ---- names ---- */
+
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_name_char(char c)
+{
+	return is_letter(c) || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+	       c == '-';
+}
+
+/* A name, or none: it begins with a letter, and after its first NUL there is nothing else. */
+static bool is_name(const char name[NFC_NAME_SIZE])
+{
+	uint32_t n = 0;
+
+	while (n < NFC_NAME_SIZE && is_name_char(name[n]))
+		n++;
+	if (n == NFC_NAME_SIZE || (n && !is_letter(name[0])))
+		return false;
+	while (n < NFC_NAME_SIZE && !name[n])
+		n++;
+	return n == NFC_NAME_SIZE;
+}
+
+static bool is_named(const struct nfc_listener *l, const char *name)
+{
+	return l->host && name[0] &&
+	       !__builtin_memcmp(l->name, name, NFC_NAME_SIZE);
+}
+
+/*
+ * Does a name belong to another listener? Each user has names of its own, and so have the
+ * listeners for anyone. Must hold the device's lock.
+ */
+static bool is_taken(const struct nfc_device *dev, const struct nfc_host *host,
+		     const struct nfc_control *c)
+{
+	for (uint32_t i = 0; i < NFC_LISTENERS; i++) {
+		const struct nfc_listener *l = &dev->listener[i];
+
+		if (is_named(l, (const char *)c->name) &&
+		    (is_own(l, host) || (l->anyone && c->a)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The listener of a name that a host may connect to: one of its own user first, as
+ * another user may listen by any name. Must hold the device's lock.
+ */
+static struct nfc_listener *listener_named(struct nfc_device *dev,
+					   const struct connecting *c)
+{
+	struct nfc_listener *found = NULL;
+
+	for (uint32_t i = 0; i < NFC_LISTENERS; i++) {
+		struct nfc_listener *l = &dev->listener[i];
+
+		if (!is_named(l, c->name))
+			continue;
+		if (is_own(l, c->host))
+			return l;
+		if (l->anyone && c->anyone)
+			found = l;
+	}
+	return found;
+}
+
+/*
+ * The island of a listener that a host may connect to, NULL if there is none. From here on
+ * the listener's id is known.
+ */
+static struct nfc_island *reach(struct nfc_device *dev, struct connecting *c)
 {
 	struct nfc_island *island = NULL;
 	struct nfc_listener *l;
 
 	nfc_lock(&dev->lock);
-	l = nfc_listener_at(dev, c->id);
-	if (l && l->ch && nfc_may_connect(l, c->host))
+	l = c->name[0] ? listener_named(dev, c) : nfc_listener_at(dev, c->id);
+	if (l && l->ch && nfc_may_connect(l, c->host)) {
 		island = l->ch->island;
+		c->id = l->id;
+	}
 	nfc_unlock(&dev->lock);
 	return island;
 }
@@ -255,16 +338,24 @@ static int connect_host(struct nfc_island *island, void *arg)
 	return 0;
 }
 
-int nfc_connect(struct nfc_process *self, uint64_t id, uint64_t *target)
+int nfc_connect(struct nfc_process *self, struct nfc_control *request)
 {
-	struct connecting c = { .host = self->host, .id = id };
-	struct nfc_island *island = reach(self->island->dev, &c);
+	struct connecting c = { .host = self->host,
+				.name = (const char *)request->name,
+				.anyone = request->b,
+				.id = request->a };
+	struct nfc_island *island;
 	int rc = -NFC_ENOTARGET;
 
+	if (!is_name(c.name) || (c.name[0] && (c.id || request->b > 1)))
+		return -NFC_EINVAL;
+	island = reach(self->island->dev, &c);
 	if (island)
 		rc = nfc_island_call(self, island, connect_host, &c);
-	if (!rc)
-		*target = c.target;
+	if (!rc) {
+		request->a = c.target;
+		request->b = c.id;
+	}
 	return rc;
 }
 
@@ -298,26 +389,38 @@ static struct nfc_listener *free_listener(struct nfc_device *dev,
 	return has < NFC_HOST_LISTENERS ? free : NULL;
 }
 
-int nfc_listen(struct nfc_host *host, bool anyone, enum nfc_guests guests,
+/* A listener as a request asks for it. Must hold the device's lock. */
+static void init_listener(struct nfc_listener *l, struct nfc_host *host,
+			  const struct nfc_control *c)
+{
+	l->id = new_id(host->dev);
+	__builtin_memcpy(l->name, c->name, sizeof(l->name));
+	l->anyone = c->a;
+	l->guests = (enum nfc_guests)c->b;
+	l->call.fn = on_connect; /* it may be queued: the rest stays */
+	l->call.arg = l;
+	l->offered = NULL;
+	l->host = host;
+}
+
+int nfc_listen(struct nfc_host *host, const struct nfc_control *c,
 	       uint64_t *argument)
 {
 	struct nfc_device *dev = host->dev;
-	struct nfc_listener *l;
-	int rc = -NFC_ENOMEM;
+	struct nfc_listener *l = NULL;
+	int rc;
 
+	if (c->a > 1 || c->b > NFC_GUESTS_ALL || !is_name((const char *)c->name))
+		return -NFC_EINVAL;
 	if (dev->config.channels > NFC_TARGET_HOSTS)
 		return -NFC_ENOTSUP;
 	nfc_lock(&dev->lock);
-	l = free_listener(dev, host);
+	rc = is_taken(dev, host, c) ? -NFC_EBUSY : -NFC_ENOMEM;
+	if (rc != -NFC_EBUSY)
+		l = free_listener(dev, host);
 	if (l) {
-		rc = (int)new_id(dev);
-		l->id = (uint32_t)rc;
-		l->anyone = anyone;
-		l->guests = guests;
-		l->call.fn = on_connect; /* it may be queued: the rest stays */
-		l->call.arg = l;
-		l->offered = NULL;
-		l->host = host;
+		init_listener(l, host, c);
+		rc = (int)l->id;
 		*argument = (uint64_t)(l - dev->listener);
 	}
 	nfc_unlock(&dev->lock);

@@ -135,10 +135,8 @@ static int control_listen(struct nfc_process *self, struct nfc_control *c)
 		.entry = { .program = &nfc_listen_program },
 		.ports = 1,
 	};
-	int rc = c->a > 1 || c->b > NFC_GUESTS_ALL ?
-			 -NFC_EINVAL :
-			 nfc_listen(self->host, c->a, (enum nfc_guests)c->b,
-				    &start.argument);
+	int rc = nfc_listen(self->host, c, &start.argument);
+
 	if (rc < 0)
 		return rc;
 	c->c = (uint64_t)rc;
@@ -257,7 +255,7 @@ static int control(struct nfc_process *self, struct nfc_channel *ch,
 	case NFC_CONTROL_CONNECT:
 		return nfc_id_has_node(c->a) ?
 			       nfc_welcome(self, c->a, c->b, &c->a) :
-			       nfc_connect(self, c->a, &c->a);
+			       nfc_connect(self, c);
 	case NFC_CONTROL_RUNNING:
 		c->b = c->a && nfc_island_running(self->host, c->a);
 		return 0;

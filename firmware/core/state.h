@@ -402,6 +402,7 @@ struct nfc_listener {
 	struct nfc_channel *
 		ch; /* of the process that accepts; NULL: it did not begin, or ended */
 	uint32_t id; /* of the target that it is */
+	char name[NFC_NAME_SIZE]; /* empty: hosts know its id */
 	uint32_t waiting; /* relays that wait for it */
 	bool anyone; /* not hosts of its own user alone */
 	enum nfc_guests guests; /* the processes that its host knows of */

@@ -480,3 +480,79 @@ CASE(a_greedy_host_leaves_room)
 	rig_detach(good.near);
 	pair_free(&p);
 }
+
+/* LISTEN of a host by a name; its answer. */
+static struct nfc_control listen_as(struct rig *r, const char *name, bool anyone)
+{
+	return host_control(r, NFC_CONTROL_LISTEN, anyone, 0, 0, name);
+}
+
+/* The listener that a host reaches by a name; 0: none. */
+static uint64_t dial(struct rig *r, const char *name, bool anyone)
+{
+	struct nfc_control c = host_control(r, NFC_CONTROL_CONNECT, 0, anyone,
+					    0, name);
+
+	CHECK(c.status == 0 || c.status == NFC_ENOTARGET);
+	return c.status ? 0 : c.b;
+}
+
+/* A user has its names, and a name for anyone has one owner. A user's own goes first. */
+CASE(names_belong_to_users)
+{
+	struct rig *r = rig_new(pair_hosts), *same = rig_attach(r, 1),
+		   *other = rig_attach(r, 2);
+	struct nfc_control l;
+	uint64_t own;
+
+	r->dev->host[0]->user = r->dev->host[1]->user = 5;
+	r->dev->host[2]->user = 6;
+	CHECK_EQ(dial(r, "mail", true), 0);
+	l = listen_as(other, "mail", true);
+	CHECK_EQ(l.status, 0);
+	CHECK_EQ(dial(r, "mail", false), 0); /* of another user: not by default */
+	CHECK_EQ(dial(r, "mail", true), l.c);
+	CHECK_EQ(listen_as(r, "mail", true).status, NFC_EBUSY);
+	own = listen_as(same, "mail", false).c;
+	CHECK(own);
+	CHECK_EQ(listen_as(r, "mail", false).status, NFC_EBUSY);
+	CHECK_EQ(dial(r, "mail", true), own);
+	CHECK_EQ(dial(r, "mail", false), own);
+	CHECK_EQ(dial(other, "mail", false), l.c);
+	CHECK_EQ(listen_as(r, "Mail", true).status, 0);
+	rig_detach(same); /* its host ends, and so does the name */
+	CHECK_EQ(dial(r, "mail", false), 0);
+	CHECK_EQ(listen_as(r, "mail", false).status, 0);
+	rig_detach(other);
+	rig_free(r);
+}
+
+CASE(names_are_checked)
+{
+	struct rig *r = rig_new(pair_hosts);
+	static const char *const wrong[] = { "a b",
+					     "7",
+					     ".a",
+					     "a/b",
+					     "\033[2J",
+					     "\xc3\xa9",
+					     "abcdefghijklmnopqrstuvwx" };
+	static const char rest[NFC_NAME_SIZE] = "a\0b";
+	struct nfc_control c;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		CHECK_EQ(listen_as(r, wrong[i], false).status, NFC_EINVAL);
+		c = host_control(r, NFC_CONTROL_CONNECT, 0, 0, 0, wrong[i]);
+		CHECK_EQ(c.status, NFC_EINVAL);
+	}
+	c = host_control_named(r, NFC_CONTROL_LISTEN, 0, rest);
+	CHECK_EQ(c.status, NFC_EINVAL);
+	CHECK_EQ(listen_as(r, "abcdefghijklmnopqrstuvw", false).status, 0);
+	CHECK_EQ(listen_as(r, "A-Z.0_9", false).status, 0);
+	c = host_control(r, NFC_CONTROL_CONNECT, 0, 2, 0, "A-Z.0_9");
+	CHECK_EQ(c.status, NFC_EINVAL);
+	c = host_control(r, NFC_CONTROL_CONNECT, NFC_TARGET_HOSTS, 0, 0,
+			 "A-Z.0_9");
+	CHECK_EQ(c.status, NFC_EINVAL);
+	rig_free(r);
+}

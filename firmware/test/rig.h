@@ -184,6 +184,9 @@ void host_expect_nothing(struct rig *r, uint32_t channel);
 /* ---- host: control ---- */
 struct nfc_control host_control(struct rig *r, uint32_t op, uint64_t a,
 				uint64_t b, uint64_t c, const char *name);
+/* The same, with all bytes of the name as they are. */
+struct nfc_control host_control_named(struct rig *r, uint32_t op, uint64_t a,
+				      const char name[NFC_NAME_SIZE]);
 int host_open(struct rig *r, uint32_t target);
 /* Start a puppet with ports targets and subscribe them all. */
 struct puppet *host_start(struct rig *r,

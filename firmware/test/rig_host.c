@@ -422,18 +422,14 @@ struct nfc_ack host_drive(struct rig *r, uint32_t channel, uint32_t direction,
 
 /* ---- control ---- */
 
-struct nfc_control host_control(struct rig *r, uint32_t op, uint64_t a,
-				uint64_t b, uint64_t c, const char *name)
+static struct nfc_control ask(struct rig *r, struct nfc_control request)
 {
-	struct nfc_control request = {
-		.op = (uint16_t)op, .request = ++r->request, .a = a, .b = b, .c = c,
-	}, reply = { 0 };
 	struct rig_channel *ch = &r->channel[0];
-	uint64_t id;
+	struct nfc_control reply = { 0 };
 	struct nfc_slot slot;
+	uint64_t id;
 
-	if (name)
-		strncpy((char *)request.name, name, NFC_NAME_SIZE);
+	request.request = ++r->request;
 	id = host_direct(r, 0, &request, sizeof(request));
 	host_expect_ack(r, 0, NFC_TYPE_ACK, NFC_H2D, id, NFC_STATE_CONSUMED, 0);
 	/* Islands look for each other's answers every now and then. */
@@ -448,6 +444,27 @@ struct nfc_control host_control(struct rig *r, uint32_t op, uint64_t a,
 	CHECK_EQ(reply.op, request.op);
 	CHECK_EQ(reply.request, request.request);
 	return reply;
+}
+
+struct nfc_control host_control(struct rig *r, uint32_t op, uint64_t a,
+				uint64_t b, uint64_t c, const char *name)
+{
+	struct nfc_control request = {
+		.op = (uint16_t)op, .a = a, .b = b, .c = c
+	};
+
+	if (name)
+		strncpy((char *)request.name, name, NFC_NAME_SIZE);
+	return ask(r, request);
+}
+
+struct nfc_control host_control_named(struct rig *r, uint32_t op, uint64_t a,
+				      const char name[NFC_NAME_SIZE])
+{
+	struct nfc_control request = { .op = (uint16_t)op, .a = a };
+
+	memcpy(request.name, name, NFC_NAME_SIZE);
+	return ask(r, request);
 }
 
 int host_open(struct rig *r, uint32_t target)
