@@ -1,21 +1,53 @@
 package bridge
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"regexp"
 
-// HostListener is a Device whose host other hosts of the device can connect to.
+	"github.com/nfcomms/nfcomms/bridge/abi"
+)
+
+// HostListener is a Device whose host accepts channels of other hosts of the device, and opens
+// channels to them.
 type HostListener interface {
 	// Listen makes this host a target of its device. ErrNotSupported where the device cannot,
-	// ErrNoMemory if the host or the device has as many listeners as it may, or no context
-	// is free.
+	// or keeps no names and one is given; ErrBusy if another listener has the name; ErrNoMemory
+	// if the host or the device has as many listeners as it may, or no context is free.
 	Listen(ctx context.Context, o ListenOptions) (Listener, error)
+	// Dial opens the channel to the listener of a name. ErrNotSubscribed if there is none that
+	// this host may connect to, ErrNotSupported where the device keeps no names. A device of a
+	// fabric takes the name behind the node of the listener, too: "2.0.1/thumbnails".
+	Dial(ctx context.Context, name string, o DialOptions) (Channel, error)
 }
 
-// ListenOptions says who may connect. The zero value is valid.
+// ListenOptions describes a listener. The zero value is valid.
 type ListenOptions struct {
+	// Name is the name that other hosts dial, see [CheckName]. A listener without one is found
+	// by its target only.
+	Name string
 	// Anyone lets hosts of other users connect, too, and hosts at other nodes of a fabric,
-	// of which the device does not know whose they are. Without it those find no such
-	// target.
+	// whose user the device does not know. Without it those find no such target.
 	Anyone bool
+}
+
+// DialOptions describes the listeners that Dial considers. The zero value is valid.
+type DialOptions struct {
+	// Anyone includes listeners of other users that let in anyone. A listener of this host's
+	// own user goes first. Without it a stranger's listener of that name is not found.
+	Anyone bool
+}
+
+// listenerName is the form of a listener's name.
+var listenerName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{0,22}$`)
+
+// CheckName returns nil for a name that a listener may have: an ASCII letter, and up to 22 letters,
+// digits, dots, underscores and hyphens. Any other is ErrInvalid.
+func CheckName(name string) error {
+	if !listenerName.MatchString(name) {
+		return fmt.Errorf("%w: a name is a letter and up to %d letters, digits, dots, underscores and hyphens", ErrInvalid, abi.NameSize-2)
+	}
+	return nil
 }
 
 // Listener is a host that is a target. All methods are safe for concurrent use.
@@ -25,7 +57,7 @@ type Listener interface {
 	// Accept waits for the next host that connects and returns the channel to it. When
 	// ctx ends first, the next call gets that host.
 	Accept(ctx context.Context) (Channel, error)
-	// Close ends the listener: who connected, and was not accepted, finds a closed channel.
-	// Channels that were accepted stay. It is idempotent.
+	// Close ends the listener: hosts that connected, and were not accepted, find a closed
+	// channel. Channels that were accepted stay. It is idempotent.
 	Close() error
 }

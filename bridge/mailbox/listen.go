@@ -41,7 +41,13 @@ func (d *Device) ListenOnNodes(ctx context.Context, o bridge.ListenOptions, come
 	if err != nil {
 		return nil, err
 	}
-	req := abi.Control{Op: abi.ControlListen, B: abi.GuestsHere} // an older device does not look at B
+	req := abi.Control{Op: abi.ControlListen, B: abi.GuestsHere} // an older device ignores B
+	if o.Name != "" {
+		err = e.setName(&req, o.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
 	if o.Anyone {
 		req.A = 1
 	}
@@ -61,6 +67,46 @@ func (d *Device) ListenOnNodes(ctx context.Context, o bridge.ListenOptions, come
 		return nil, errors.Join(err, e.control.stop(background, l.process))
 	}
 	return l, nil
+}
+
+// setName puts the name of a listener in a request, if the device keeps names.
+func (e *epoch) setName(req *abi.Control, name string) error {
+	if err := bridge.CheckName(name); err != nil {
+		return err
+	}
+	if e.Hello.Capabilities&abi.CapNames == 0 {
+		return fmt.Errorf("names: %w by this device", bridge.ErrNotSupported)
+	}
+	copy(req.Name[:], name)
+	return nil
+}
+
+// Dial opens the channel to the listener of a name. See bridge.HostListener.
+func (d *Device) Dial(ctx context.Context, name string, o bridge.DialOptions) (bridge.Channel, error) {
+	e, err := d.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	req := abi.Control{Op: abi.ControlConnect}
+	if o.Anyone {
+		req.B = 1
+	}
+	if err := e.setName(&req, name); err != nil {
+		return nil, err
+	}
+	r, err := e.control.call(ctx, req, nil)
+	if err != nil {
+		return nil, err
+	}
+	if !e.isHost(r.B) {
+		e.fail(fmt.Errorf("%w: name %q is listener %d", bridge.ErrFault, name, r.B))
+		return nil, e.err()
+	}
+	c, err := e.control.openRelay(r.A, bridge.Target(r.B))
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // isTarget reports whether a device may name a target so.

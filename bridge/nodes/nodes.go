@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/nfcomms/nfcomms/bridge"
@@ -265,31 +266,70 @@ type node struct {
 // Fabric returns the fabric.
 func (n *node) Fabric() bridge.Fabric { return n.fabric }
 
+// at returns the device of a node, which may be the own one.
+func (n *node) at(ctx context.Context, place abi.Node) (bridge.Device, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &bridge.WithdrawnError{Cause: err}
+	}
+	if place == n.fabric.own {
+		return n.Device, nil
+	}
+	return n.fabric.Device(ctx, place)
+}
+
 // Subscribe opens the channel to a target of any node.
 func (n *node) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel, error) {
 	place, there := t.Node()
 	if !there || !abi.ID(t).Valid() {
 		return n.Device.Subscribe(ctx, t)
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, &bridge.WithdrawnError{Cause: err}
+	dev, err := n.at(ctx, place)
+	if errors.Is(err, bridge.ErrInvalid) {
+		err = fmt.Errorf("%w: %w", bridge.ErrNotSubscribed, err)
 	}
-	dev := n.Device
-	if place != n.fabric.own {
-		far, err := n.fabric.Device(ctx, place)
-		if errors.Is(err, bridge.ErrInvalid) {
-			err = fmt.Errorf("%w: %w", bridge.ErrNotSubscribed, err)
-		}
-		if err != nil {
-			return nil, err
-		}
-		dev = far
+	if err != nil {
+		return nil, err
 	}
 	ch, err := dev.Subscribe(ctx, bridge.Target(abi.ID(t).Target()))
 	if err != nil {
 		return nil, err
 	}
 	return &remote{ch.(bridge.Beginner), t}, nil
+}
+
+// Dial opens the channel to the listener of a name at this node, or at the one before the name.
+func (n *node) Dial(ctx context.Context, name string, o bridge.DialOptions) (bridge.Channel, error) {
+	text, rest, there := strings.Cut(name, "/")
+	if !there {
+		return dial(ctx, n.Device, name, o)
+	}
+	place, ok := abi.ParseNode(text)
+	if !ok {
+		return nil, fmt.Errorf("%w: no node %q", bridge.ErrInvalid, text)
+	}
+	dev, err := n.at(ctx, place)
+	if err != nil {
+		return nil, err
+	}
+	ch, err := dial(ctx, dev, rest, o)
+	if err != nil {
+		return nil, err
+	}
+	return &remote{ch.(bridge.Beginner), bridge.At(place, ch.Target())}, nil
+}
+
+// dial is Dial of a device that may have no listeners.
+func dial(ctx context.Context, dev bridge.Device, name string, o bridge.DialOptions) (bridge.Channel, error) {
+	d, ok := dev.(bridge.HostListener)
+	if !ok {
+		return nil, bridge.ErrNotSupported
+	}
+	return d.Dial(ctx, name, o)
+}
+
+// Dial opens the channel to the listener of a name at that node.
+func (d *farDevice) Dial(ctx context.Context, name string, o bridge.DialOptions) (bridge.Channel, error) {
+	return dial(ctx, d.Device, name, o)
 }
 
 // remote is a channel of a mailbox that names its node.
