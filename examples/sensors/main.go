@@ -91,7 +91,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 
 // collect listens, starts the sensors and takes what they report. The first error ends all.
 func (s settings) collect(ctx context.Context, dev *nfcomms.Device, name string) (_ []report, err error) {
-	l, err := dev.Listen(ctx)
+	l, err := dev.Listen(ctx, "")
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func (l lines) Write(line []byte) (int, error) {
 func TestWaitsForRoom(t *testing.T) {
 	log := make(lines, 64)
 	dev, name := load(t, nfcomms.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
-	l, err := dev.Listen(t.Context())
+	l, err := dev.Listen(t.Context(), "")
 	require.NoError(t, err)
 	s := settings{above: 65000, events: 1, readings: 10}
 	ran := make(chan error, 33)
@@ -79,7 +79,7 @@ func TestWaitsForRoom(t *testing.T) {
 // A sensor whose host does not listen any more says so.
 func TestHostThatDoesNotListen(t *testing.T) {
 	dev, name := load(t, nfcomms.Options{})
-	l, err := dev.Listen(t.Context())
+	l, err := dev.Listen(t.Context(), "")
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 	err = runSensor(t.Context(), dev, name, l.Target())
@@ -90,7 +90,7 @@ func TestHostThatDoesNotListen(t *testing.T) {
 // A sensor that waits in line hears it when the listener closes.
 func TestListenerCloses(t *testing.T) {
 	dev, name := load(t, nfcomms.Options{})
-	l, err := dev.Listen(t.Context())
+	l, err := dev.Listen(t.Context(), "")
 	require.NoError(t, err)
 	ran := make(chan error, 2)
 	for range 2 {
@@ -144,7 +144,7 @@ func (s settings) takeOf(t *testing.T, all []said, log []uint16) error {
 	dev, err := nfcomms.Open(t.Context(), "sim:")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, dev.Close()) }()
-	l, err := dev.Listen(t.Context())
+	l, err := dev.Listen(t.Context(), "")
 	require.NoError(t, err)
 	sensor, err := dev.Subscribe(t.Context(), l.Target())
 	require.NoError(t, err)
@@ -173,7 +173,7 @@ func TestInterrupted(t *testing.T) {
 	dev, name := load(t, nfcomms.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	g := make(chan error, 1)
-	l, err := dev.Listen(ctx)
+	l, err := dev.Listen(ctx, "")
 	require.NoError(t, err)
 	go func() { g <- runSensor(ctx, dev, name, l.Target()) }()
 	ch, err := l.Accept(ctx)

@@ -34,17 +34,23 @@ type Channel struct {
 	sendClosed atomic.Bool
 	// epoch is the one that the channel was opened in.
 	epoch *epoch
+	// name is that of the listener which was dialed, or which accepted.
+	name string
 }
 
 func (c *Channel) fail(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return c.dev.fail(op, c.ch.Target(), err)
+	return c.dev.failAt(op, c.ch.Target(), c.name, err)
 }
 
 // Target returns the id of the far end.
 func (c *Channel) Target() Target { return c.ch.Target() }
+
+// Name returns the name by which the channel was dialed, or of the listener that accepted it; empty
+// for other channels.
+func (c *Channel) Name() string { return c.name }
 
 // Send gives one message of at most MessageSize bytes and returns nil once the
 // target took it. ErrTooLarge if the message is longer, ErrKindMismatch if the

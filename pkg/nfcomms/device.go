@@ -191,6 +191,17 @@ func newDevice(dev bridge.Device, address string) *Device {
 // fail gives an error of this device its context.
 func (d *Device) fail(op string, t Target, err error) error { return wrap(op, d.address, t, err) }
 
+// failNamed is fail of a call that has a name in place of a target.
+func (d *Device) failNamed(op, name string, err error) error { return d.failAt(op, 0, name, err) }
+
+// failAt is fail of a channel or listener that may have a name.
+func (d *Device) failAt(op string, t Target, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &OpError{Op: op, Device: d.address, Target: t, Name: name, Err: err}
+}
+
 // Info describes the device; it does not change between resets.
 func (d *Device) Info() Info { return d.dev.Info() }
 

@@ -18,6 +18,7 @@ const (
 	OpHealth         = "health"
 	OpSubscribe      = "subscribe"
 	OpListen         = "listen"
+	OpDial           = "dial"
 	OpAccept         = "accept"
 	OpStart          = "start"
 	OpStop           = "stop"
@@ -111,18 +112,24 @@ type OpError struct {
 	Device string
 	// Target is the far end; 0 where no channel took part.
 	Target Target
+	// Name is the name of the listener, of channels and calls that have one.
+	Name string
 	// Err is the reason.
 	Err error
 }
 
-// Error returns one sentence: "send sim: target 17: closed".
+// Error returns one sentence: "send sim: target 17: closed". A name stands in place of the target's
+// number: `send sim: "thumbnails": closed`.
 func (e *OpError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Op)
 	if e.Device != "" {
 		b.WriteString(" " + e.Device)
 	}
-	if e.Target != 0 {
+	switch {
+	case e.Name != "":
+		fmt.Fprintf(&b, " %q", e.Name)
+	case e.Target != 0:
 		fmt.Fprintf(&b, " target %v", e.Target)
 	}
 	return strings.TrimSuffix(b.String(), ":") + ": " + e.Err.Error()

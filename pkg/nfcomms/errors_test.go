@@ -21,17 +21,18 @@ func TestOpError(t *testing.T) {
 		text string
 		late bool
 	}{
-		{&OpError{OpSend, "sim:", 17, ErrClosed}, "send sim: target 17: closed", false},
-		{&OpError{OpOpen, "sim:", 0, ErrScheme}, "open sim: unknown address scheme", false},
-		{&OpError{OpOpen, "shm:/run/a", 0, ErrBusy}, "open shm:/run/a: in use", false},
-		{&OpError{OpSelect, "", 0, ErrInvalid}, "select: invalid argument", false},
-		{&OpError{OpSend, "sim:", 1, ErrTargetTimeout}, "send sim: target 1: target not ready in time", true},
-		{&OpError{OpSend, "sim:", 1, &WithdrawnError{Cause: context.DeadlineExceeded}},
+		{&OpError{OpSend, "sim:", 17, "", ErrClosed}, "send sim: target 17: closed", false},
+		{&OpError{OpSend, "sim:", 17, "mail", ErrClosed}, `send sim: "mail": closed`, false},
+		{&OpError{OpOpen, "sim:", 0, "", ErrScheme}, "open sim: unknown address scheme", false},
+		{&OpError{OpOpen, "shm:/run/a", 0, "", ErrBusy}, "open shm:/run/a: in use", false},
+		{&OpError{OpSelect, "", 0, "", ErrInvalid}, "select: invalid argument", false},
+		{&OpError{OpSend, "sim:", 1, "", ErrTargetTimeout}, "send sim: target 1: target not ready in time", true},
+		{&OpError{OpSend, "sim:", 1, "", &WithdrawnError{Cause: context.DeadlineExceeded}},
 			"send sim: target 1: withdrawn: context deadline exceeded", true},
-		{&OpError{OpSend, "sim:", 1, &WithdrawnError{Cause: context.Canceled}},
+		{&OpError{OpSend, "sim:", 1, "", &WithdrawnError{Cause: context.Canceled}},
 			"send sim: target 1: withdrawn: context canceled", false},
-		{&OpError{OpWait, "sim:", 1, context.Canceled}, "wait sim: target 1: context canceled", false},
-		{&OpError{OpLoad, "sim:", 0, fmt.Errorf("read: %w", os.ErrDeadlineExceeded)},
+		{&OpError{OpWait, "sim:", 1, "", context.Canceled}, "wait sim: target 1: context canceled", false},
+		{&OpError{OpLoad, "sim:", 0, "", fmt.Errorf("read: %w", os.ErrDeadlineExceeded)},
 			"load sim: read: i/o timeout", true},
 	}
 	for _, tt := range tests {

@@ -2,69 +2,166 @@ package nfcomms
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
 )
 
-// ListenOptions says who may connect to a listener. The zero value is valid.
-type ListenOptions = bridge.ListenOptions
-
-// Listener makes this process a target: other hosts of the device subscribe to it, and get a
-// channel to this process. Such a channel carries messages and transfers, with the promises of
-// any other. Device programs connect to it, too, by channel_connect: that is a channel as to any
-// device process. All methods are safe for concurrent use.
+// Listener makes this process a target: other hosts of the device dial its name, or subscribe to
+// its target, and get a channel to this process. Such a channel carries messages and transfers,
+// with the promises of any other. Device programs connect to it, too, by channel_connect: that is
+// a channel as to any device process. All methods are safe for concurrent use.
 type Listener struct {
 	dev   *Device
 	epoch *epoch
 	l     bridge.Listener
+	name  string
 }
 
-// Listen makes this process a target of the device, for hosts of the same user.
-// ErrNotSupported where the device cannot, ErrNoMemory if there are too many listeners, or no
-// context is free. A listener ends with the device's epoch.
-func (d *Device) Listen(ctx context.Context) (*Listener, error) {
-	return d.ListenWith(ctx, ListenOptions{})
+// ListenOption adjusts [Device.Listen].
+type ListenOption interface {
+	// listen applies the option.
+	listen(*bridge.ListenOptions)
 }
 
-// ListenWith is Listen with options.
-func (d *Device) ListenWith(ctx context.Context, o ListenOptions) (*Listener, error) {
-	l := &Listener{dev: d, epoch: d.epoch.Load()}
-	can, ok := d.dev.(bridge.HostListener)
-	if !ok {
-		return nil, d.fail(OpListen, 0, fmt.Errorf("%w by this back end", ErrNotSupported))
+// DialOption adjusts [Device.Dial].
+type DialOption interface {
+	// dial applies the option.
+	dial(*dialOptions)
+}
+
+type dialOptions struct {
+	bridge.DialOptions
+	once bool // a name that is not there is an error
+}
+
+// NameOption is an option of both [Device.Listen] and [Device.Dial].
+type NameOption struct{}
+
+func (NameOption) listen(o *bridge.ListenOptions) { o.Anyone = true }
+func (NameOption) dial(o *dialOptions)            { o.Anyone = true }
+
+// AnyUser lets a listener and hosts of different users find each other; without it both must
+// belong to one user. Both sides have to give it. Hosts at different nodes of a fabric count as
+// different users, as a node does not know the users of another.
+func AnyUser() NameOption { return NameOption{} }
+
+type once struct{}
+
+func (once) dial(o *dialOptions) { o.once = true }
+
+// IfListening makes Dial return ErrNotSubscribed where nobody listens by that name yet, in place of
+// waiting.
+func IfListening() DialOption { return once{} }
+
+// Listen makes this process a target of the device, by a name that others dial: an ASCII letter,
+// and up to 22 letters, digits, dots, underscores and hyphens. An empty name is none: others subscribe to
+// [Listener.Target]. The name belongs to this listener until it closes, or until this process
+// ends. A listener ends with the device's epoch.
+//
+// ErrBusy if another listener of the same user has the name, or with [AnyUser] any that has
+// AnyUser, too. ErrInvalid for another form of name, ErrNotSupported where the device cannot,
+// ErrNoMemory if there are too many listeners, or no context is free.
+func (d *Device) Listen(ctx context.Context, name string, options ...ListenOption) (*Listener, error) {
+	o := bridge.ListenOptions{Name: name}
+	for _, option := range options {
+		option.listen(&o)
 	}
-	err := l.epoch.call(ctx, func(ctx context.Context) (err error) {
+	l := &Listener{dev: d, epoch: d.epoch.Load(), name: name}
+	err := d.hosts(ctx, l.epoch, func(ctx context.Context, can bridge.HostListener) (err error) {
 		l.l, err = can.Listen(ctx, o)
 		return err
 	})
 	if err != nil {
-		return nil, d.fail(OpListen, 0, err)
+		return nil, d.failNamed(OpListen, name, err)
 	}
 	return l, nil
 }
+
+// Dial opens the channel to the listener of a name, in another process that has the same device
+// open or in this one. It waits until somebody listens by that name, unless [IfListening] is given.
+// At another node of the fabric the name stands behind the node: "2.0.1/thumbnails".
+//
+// ErrBusy if as many channels as may wait for that listener, or be open to that process, are there
+// already; ErrInvalid for a text that is no name, or a node that is not of the fabric;
+// ErrNotSupported where the device keeps no names. If ctx ends while nobody listens, the error is
+// ErrNotSubscribed as well as ErrWithdrawn.
+func (d *Device) Dial(ctx context.Context, name string, options ...DialOption) (*Channel, error) {
+	var o dialOptions
+	for _, option := range options {
+		option.dial(&o)
+	}
+	c := &Channel{dev: d, epoch: d.epoch.Load(), name: name}
+	err := d.hosts(ctx, c.epoch, func(ctx context.Context, can bridge.HostListener) (err error) {
+		c.ch, err = dial(ctx, can, name, o)
+		return err
+	})
+	if err != nil {
+		return nil, d.failNamed(OpDial, name, err)
+	}
+	d.open.add(c)
+	return c, nil
+}
+
+// dial asks the device for a name, again and again while nobody listens: the device keeps no list
+// of hosts that wait.
+func dial(ctx context.Context, can bridge.HostListener, name string, o dialOptions) (bridge.Channel, error) {
+	const first, most = time.Millisecond, 50 * time.Millisecond
+	for wait := first; ; wait = min(2*wait, most) {
+		ch, err := can.Dial(ctx, name, o.DialOptions)
+		if o.once || !errors.Is(err, ErrNotSubscribed) {
+			return ch, err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, fmt.Errorf("%w: %w", err, &WithdrawnError{Cause: ctx.Err()})
+		}
+	}
+}
+
+// hosts makes a call of a back end that has listeners, in an epoch.
+func (d *Device) hosts(ctx context.Context, e *epoch, f func(context.Context, bridge.HostListener) error) error {
+	can, ok := d.dev.(bridge.HostListener)
+	if !ok {
+		return fmt.Errorf("%w by this back end", ErrNotSupported)
+	}
+	return e.call(ctx, func(ctx context.Context) error { return f(ctx, can) })
+}
+
+// Name returns the name that was given to Listen.
+func (l *Listener) Name() string { return l.name }
 
 // Target returns the id that others give to [Device.Subscribe], of a device opened in
 // another process or in this one; hosts at other nodes of a fabric give it with this device's
 // place before it ([At]).
 func (l *Listener) Target() Target { return l.l.Target() }
 
-// Accept waits for the next host that subscribes, or process that connects, and returns the channel to it. Up to 16
-// channels wait, 8 of one host where no other waits, and may send meanwhile: one more is ErrBusy
-// to who subscribes. When ctx ends first nobody is lost: the next call gets them.
+// Accept waits for the next host that dials or subscribes, or process that connects, and returns
+// the channel to it. Up to 16 channels wait, 8 of one host where no other waits, and may send
+// meanwhile: one more is ErrBusy to the caller of Dial or Subscribe. When ctx ends first nobody is
+// lost: the next call gets them.
 func (l *Listener) Accept(ctx context.Context) (*Channel, error) {
-	c := &Channel{dev: l.dev, epoch: l.epoch}
+	c := &Channel{dev: l.dev, epoch: l.epoch, name: l.name}
 	err := l.epoch.call(ctx, func(ctx context.Context) (err error) {
 		c.ch, err = l.l.Accept(ctx)
 		return err
 	})
 	if err != nil {
-		return nil, l.dev.fail(OpAccept, l.Target(), err)
+		return nil, l.fail(OpAccept, err)
 	}
 	l.dev.open.add(c)
 	return c, nil
 }
 
-// Close ends the listener. Hosts that were not accepted find their channel closed; channels
-// that were accepted stay. It is idempotent.
-func (l *Listener) Close() error { return l.dev.fail(OpClose, l.Target(), l.l.Close()) }
+func (l *Listener) fail(op string, err error) error {
+	return l.dev.failAt(op, l.Target(), l.name, err)
+}
+
+// Close ends the listener, and its name is free. Hosts that were not accepted find their channel
+// closed; channels that were accepted stay. It is idempotent.
+func (l *Listener) Close() error { return l.fail(OpClose, l.l.Close()) }

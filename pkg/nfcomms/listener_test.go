@@ -17,7 +17,7 @@ import (
 func TestListener(t *testing.T) {
 	ctx := background(t)
 	dev := openSim(t, "sim:")
-	l, err := dev.Listen(ctx)
+	l, err := dev.Listen(ctx, "")
 	require.NoError(t, err)
 	near, err := dev.Subscribe(ctx, l.Target())
 	require.NoError(t, err)
@@ -61,7 +61,7 @@ func TestListenerSelects(t *testing.T) {
 	const rounds = 100
 	ctx := background(t)
 	dev := openSim(t, "sim:")
-	l, err := dev.Listen(ctx)
+	l, err := dev.Listen(ctx, "")
 	require.NoError(t, err)
 	near, err := dev.Subscribe(ctx, l.Target())
 	require.NoError(t, err)
@@ -99,7 +99,7 @@ func TestListenerSelects(t *testing.T) {
 func TestListenerEnds(t *testing.T) {
 	ctx := background(t)
 	dev := openSim(t, "sim:")
-	l, err := dev.Listen(ctx)
+	l, err := dev.Listen(ctx, "")
 	require.NoError(t, err)
 	accepted := make(chan error, 1)
 	go func() {
@@ -111,7 +111,7 @@ func TestListenerEnds(t *testing.T) {
 	require.NoError(t, l.Close())
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	_, err = dev.Listen(ended)
+	_, err = dev.Listen(ended, "")
 	require.ErrorIs(t, err, ErrWithdrawn)
 	_, err = dev.Subscribe(ctx, l.Target())
 	require.ErrorIs(t, err, ErrNotSubscribed)
