@@ -48,6 +48,7 @@ func (r channelsRecord) table(p *printer) {
 	writeTable(p, []column[row]{
 		{title: "DEVICE", cell: func(c row) string { return c.Device }},
 		{title: "TARGET", right: true, cell: func(c row) string { return c.farEnd.text() }},
+		{title: "NAME", cell: func(c row) string { return orDash(c.Listener) }},
 		{title: "STATE", cell: func(c row) string { return c.State }},
 		{title: "OWNER", cell: func(c row) string { return c.Owner }},
 		{title: "H2D", right: true, cell: func(c row) string { return number(c.Stats.h2d().Messages) }},

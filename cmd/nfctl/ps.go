@@ -33,10 +33,11 @@ type runningRecord struct {
 type holderRecord struct {
 	Device string `json:"device" doc:"name of the device"`
 	farEnd
-	Owner   string  `json:"owner" doc:"server or application: who holds the channel"`
-	Caller  string  `json:"caller" doc:"who had the server open it; empty if it is the application's own, or the server cannot tell"`
-	Process *uint64 `json:"process" doc:"the device process behind the target, at its node; null if no client started it"`
-	Waiting int32   `json:"waiting" doc:"calls that wait now, both ways"`
+	Listener string  `json:"listener" doc:"name of the listener that the application dialed, or that accepted the channel; empty for other channels"`
+	Owner    string  `json:"owner" doc:"server or application: who holds the channel"`
+	Caller   string  `json:"caller" doc:"who had the server open it; empty if it is the application's own, or the server cannot tell"`
+	Process  *uint64 `json:"process" doc:"the device process behind the target, at its node; null if no client started it"`
+	Waiting  int32   `json:"waiting" doc:"calls that wait now, both ways"`
 }
 
 func newPs(a *app) *cobra.Command {
@@ -83,7 +84,7 @@ func psOf(processes []*nfcommsv1.Process, channels []*nfcommsv1.Channel) psRecor
 	}
 	for _, ch := range channels {
 		x := channelOf(ch)
-		h := holderRecord{Device: x.Device, farEnd: x.farEnd, Owner: x.Owner, Caller: x.Caller, Waiting: x.Stats.waiting()}
+		h := holderRecord{Device: x.Device, farEnd: x.farEnd, Listener: x.Listener, Owner: x.Owner, Caller: x.Caller, Waiting: x.Stats.waiting()}
 		if id, ok := behind[end{x.Device, x.farEnd}]; ok {
 			h.Process = &id
 		}
@@ -113,6 +114,7 @@ func (r psRecord) table(p *printer) {
 	writeTable(p, []column[holderRecord]{
 		{title: "DEVICE", cell: func(x holderRecord) string { return x.Device }},
 		{title: "TARGET", right: true, cell: func(x holderRecord) string { return x.farEnd.text() }},
+		{title: "NAME", cell: func(x holderRecord) string { return orDash(x.Listener) }},
 		{title: "PROCESS", right: true, cell: func(x holderRecord) string { return x.processText() }},
 		{title: "HELD BY", cell: func(x holderRecord) string { return x.Owner }},
 		{title: "OPENED BY", cell: func(x holderRecord) string { return orDash(x.Caller) }},

@@ -161,6 +161,7 @@ func (e farEnd) compare(o farEnd) int {
 type channelRecord struct {
 	Device string `json:"device" doc:"name of the device"`
 	farEnd
+	Listener   string        `json:"listener" doc:"name of the listener that the application dialed, or that accepted the channel; empty for other channels"`
 	State      string        `json:"state" doc:"open or closed"`
 	Owner      string        `json:"owner" doc:"server: remote clients may use it; application: it is the application's own"`
 	CreateTime string        `json:"create_time" doc:"when the server opened or first saw it, RFC 3339 in UTC"`
@@ -274,7 +275,7 @@ func statsOf(s *nfcommsv1.DeviceStats) *statsRecord {
 
 func channelOf(c *nfcommsv1.Channel) channelRecord {
 	return channelRecord{
-		Device: resourceDevice(c.GetName()), farEnd: farEnd{c.GetTarget(), c.GetNode()}, State: word(c.GetState()), Owner: word(c.GetOwner()),
+		Device: resourceDevice(c.GetName()), farEnd: farEnd{c.GetTarget(), c.GetNode()}, Listener: c.GetListener(), State: word(c.GetState()), Owner: word(c.GetOwner()),
 		CreateTime: timeText(c.GetCreateTime()), Caller: c.GetCaller(), Stats: trafficOf(c.GetStats()),
 		H2D: halfOf(c.GetH2D()), D2H: halfOf(c.GetD2H()),
 	}

@@ -298,3 +298,23 @@ func TestOneUploadAtATime(t *testing.T) {
 		return errors.Is(err, nfcomms.ErrInvalid)
 	}, time.Minute, time.Millisecond, "an upload that was given up is over")
 }
+
+// TestListenersAreNamed: channels to and from a listener of the application show its name.
+func TestListenersAreNamed(t *testing.T) {
+	srv, c := serve(t, quick)
+	dev := open(t, "sim:")
+	require.NoError(t, srv.Attach("nic0", dev))
+	ctx := background(t)
+	l, err := dev.Listen(ctx, "thumbnails")
+	require.NoError(t, err)
+	_, err = dev.Dial(ctx, "thumbnails")
+	require.NoError(t, err)
+	_, err = dev.Subscribe(ctx, nfcomms.Log)
+	require.NoError(t, err)
+	names := make(map[uint32]string)
+	for ch, err := range c.ListChannels(ctx, nic0) {
+		require.NoError(t, err)
+		names[ch.Target] = ch.Listener
+	}
+	require.Equal(t, map[uint32]string{uint32(l.Target()): "thumbnails", uint32(nfcomms.Log): ""}, names)
+}

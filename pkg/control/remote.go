@@ -270,10 +270,10 @@ func (d *device) syncLocked() {
 		if r := d.remote[t]; r != nil && r.ch == ch {
 			owner, caller = nfcommsv1.Channel_OWNER_SERVER, r.caller
 		}
-		if m := d.seen[t]; m == nil || m.Owner != owner || m.Caller != caller {
+		if m := d.seen[t]; m == nil || m.Owner != owner || m.Caller != caller || m.Listener != ch.Name() {
 			m = &nfcommsv1.Channel{
 				Name: ChannelName(d.id, t), Target: abi.ID(t).Target(), State: nfcommsv1.Channel_STATE_OPEN,
-				Owner: owner, Caller: caller, CreateTime: timestamppb.Now(),
+				Owner: owner, Caller: caller, CreateTime: timestamppb.Now(), Listener: ch.Name(),
 			}
 			if node, there := t.Node(); there {
 				m.Node = node.String()

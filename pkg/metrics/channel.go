@@ -94,20 +94,28 @@ func (t *channelTable) drop(ch *nfcomms.Channel) {
 func (t *channelTable) show(p page) {
 	sum := t.gone
 	zeroNow(&sum)
-	targets := make(map[nfcomms.Target]nfcomms.ChannelStats, len(t.shown))
+	labels := make(map[string]nfcomms.ChannelStats, len(t.shown))
 	for ch := range t.shown {
 		s := ch.Stats()
 		t.shown[ch] = s
 		sum.Add(s)
-		old := targets[ch.Target()] // a channel that closes and its successor
+		old := labels[label(ch)] // a channel that closes and its successor, or all of one name
 		old.Add(s)
-		targets[ch.Target()] = old
+		labels[label(ch)] = old
 	}
-	for target, s := range targets {
-		p.channel(p.name, target.String(), &s)
+	for label, s := range labels {
+		p.channel(p.name, label, &s)
 	}
 	t.remain(&p.stats.ChannelStats, &sum)
 	p.channel(p.name, Overflow, &t.others)
+}
+
+// label is the name of a channel's listener, or its target: no name is a number.
+func label(ch *nfcomms.Channel) string {
+	if name := ch.Name(); name != "" {
+		return name
+	}
+	return ch.Target().String()
 }
 
 // zeroNow forgets what is of the moment.

@@ -178,3 +178,25 @@ func TestChannelEviction(t *testing.T) {
 	again, _ := total()
 	require.Equal(t, after, again, "a channel that lost its place gets none later")
 }
+
+// TestChannelsOfAName: the channels of a listener, which share its target, are one series by its name.
+func TestChannelsOfAName(t *testing.T) {
+	dev := openSim(t, 0)
+	ctx := context.Background()
+	l, err := dev.Listen(ctx, "thumbnails")
+	require.NoError(t, err)
+	near, err := dev.Dial(ctx, "thumbnails")
+	require.NoError(t, err)
+	far, err := l.Accept(ctx)
+	require.NoError(t, err)
+	sent := near.SendAsync(ctx, make([]byte, 10))
+	_, err = far.Receive(ctx, make([]byte, 10))
+	require.NoError(t, err)
+	_, err = sent.Wait(ctx)
+	require.NoError(t, err)
+	all := scrapeOnce(t, NewCollector(One("dev0", dev), Options{Channels: true}))
+	for _, direction := range []string{"h2d", "d2h"} {
+		require.EqualValues(t, 1, value(t, all, "nfcomms_channel_messages_total", "channel", "thumbnails", "direction", direction))
+	}
+	require.Zero(t, countOf(all, l.Target().String()))
+}

@@ -221,7 +221,10 @@ type Channel struct {
 	D2H *Half `protobuf:"bytes,9,opt,name=d2h,proto3" json:"d2h,omitempty"`
 	// The node of the fabric that the far end is at, if it was opened by one:
 	// "2.0.1". Empty: the device's own.
-	Node          string `protobuf:"bytes,10,opt,name=node,proto3" json:"node,omitempty"`
+	Node string `protobuf:"bytes,10,opt,name=node,proto3" json:"node,omitempty"`
+	// The name of the listener that the application dialed, or that accepted the
+	// channel; empty for other channels.
+	Listener      string `protobuf:"bytes,11,opt,name=listener,proto3" json:"listener,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -322,6 +325,13 @@ func (x *Channel) GetD2H() *Half {
 func (x *Channel) GetNode() string {
 	if x != nil {
 		return x.Node
+	}
+	return ""
+}
+
+func (x *Channel) GetListener() string {
+	if x != nil {
+		return x.Listener
 	}
 	return ""
 }
@@ -957,7 +967,7 @@ var File_nfcomms_v1_channel_proto protoreflect.FileDescriptor
 const file_nfcomms_v1_channel_proto_rawDesc = "" +
 	"\n" +
 	"\x18nfcomms/v1/channel.proto\x12\n" +
-	"nfcomms.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16nfcomms/v1/types.proto\"\x83\x04\n" +
+	"nfcomms.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16nfcomms/v1/types.proto\"\x9f\x04\n" +
 	"\aChannel\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06target\x18\x02 \x01(\rR\x06target\x12/\n" +
@@ -970,7 +980,8 @@ const file_nfcomms_v1_channel_proto_rawDesc = "" +
 	"\x03h2d\x18\b \x01(\v2\x10.nfcomms.v1.HalfR\x03h2d\x12\"\n" +
 	"\x03d2h\x18\t \x01(\v2\x10.nfcomms.v1.HalfR\x03d2h\x12\x12\n" +
 	"\x04node\x18\n" +
-	" \x01(\tR\x04node\"@\n" +
+	" \x01(\tR\x04node\x12\x1a\n" +
+	"\blistener\x18\v \x01(\tR\blistener\"@\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
