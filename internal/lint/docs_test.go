@@ -64,6 +64,38 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// reached returns the documents that links lead to from one, itself included, in at most so many
+// clicks.
+func reached(from string, clicks int, open func(name string) (string, bool)) map[string]bool {
+	found := map[string]bool{from: true}
+	for next := []string{from}; clicks > 0; clicks-- {
+		var more []string
+		for _, name := range next {
+			text, _ := open(name)
+			for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
+				to, _, _ := strings.Cut(m[1], "#")
+				to = path.Join(path.Dir(name), to)
+				if strings.HasSuffix(to, ".md") && !found[to] {
+					found[to] = true
+					more = append(more, to)
+				}
+			}
+		}
+		next = more
+	}
+	return found
+}
+
+// TestDocumentsAreReached: a reader of README finds each document in two clicks.
+func TestDocumentsAreReached(t *testing.T) {
+	found := reached("README.md", 2, openTree)
+	for _, f := range tree(t, ".md") {
+		if !found[f.path] {
+			t.Errorf("%s: more than two clicks from README.md", f.path)
+		}
+	}
+}
+
 var (
 	makeSpan   = regexp.MustCompile("`make +([a-z][a-z-]*)")
 	makeLine   = regexp.MustCompile(`(?m)^make +([a-z][a-z-]*)`)
@@ -149,7 +181,7 @@ func block(t *testing.T, f *file, after, language string) string {
 // of examples/hello and whose output is what the README shows.
 func TestReadmeProgram(t *testing.T) {
 	readme := fileOf(t, "README.md")
-	program := block(t, readme, "## A first program", "go")
+	program := block(t, readme, "### A first program", "go")
 	_, example, _ := strings.Cut(fileOf(t, "examples/hello/main.go").text, "package main\n")
 	if program != "package main\n"+example {
 		t.Errorf("README.md and examples/hello/main.go differ")
@@ -174,7 +206,7 @@ func TestReadmeProgram(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if want := block(t, readme, "## A first program", "text"); string(out) != want {
+	if want := block(t, readme, "### A first program", "text"); string(out) != want {
 		t.Errorf("it prints %q, the README says %q", out, want)
 	}
 }

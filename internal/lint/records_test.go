@@ -40,6 +40,9 @@ func misnumbered(readme *file, records []*file) (found []string) {
 		seen[n], last = f.path, max(last, n)
 	}
 	for n := 1; n < last; n++ {
+		if seen[n] != "" && explained[n] {
+			found = append(found, fmt.Sprintf("%s: there is a record %04d", readme.path, n))
+		}
 		if seen[n] == "" && !explained[n] {
 			found = append(found, fmt.Sprintf("%s: there is no record %04d, and no word why", readme.path, n))
 		}
@@ -66,6 +69,7 @@ func TestMisnumberedFinds(t *testing.T) {
 	report(t, misnumbered(readme, []*file{one, three, six}))
 	wantOne(t, misnumbered(readme, []*file{one, three, three}), "has that number")
 	wantOne(t, misnumbered(readme, []*file{one, six}), "0003")
+	wantOne(t, misnumbered(readme, []*file{one, record("0002-b.md", "# 0002 — B"), three, six}), "there is a record 0002")
 	wantOne(t, misnumbered(readme, []*file{one, three, record("0004-d.md", "# 0005 — D")}), "one number")
 	wantOne(t, misnumbered(readme, []*file{one, three, record("next.md", "# 0004 — D")}), "one number")
 }
