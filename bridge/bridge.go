@@ -66,8 +66,8 @@ type Device interface {
 	// process, ErrNoMemory if no context is free.
 	Start(ctx context.Context, p Program) (Process, error)
 	// Stop asks a process to return and waits until it did; its channels
-	// close. ErrInvalid if there is no such process, ErrTargetTimeout if its
-	// island does not answer (S37, S42a).
+	// close. ErrInvalid if there is no such process (any more). Once asked, it
+	// returns also where ctx ends first (S37).
 	Stop(ctx context.Context, id ProcessID) error
 	// Running reports whether a process that Start returned has not returned
 	// yet, by itself or because of Stop.

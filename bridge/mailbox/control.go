@@ -144,8 +144,8 @@ func (k *control) start(ctx context.Context, p bridge.Program) (bridge.Process, 
 	return bridge.Process{ID: bridge.ProcessID(r.A), First: bridge.Target(r.B), Targets: p.Targets}, nil
 }
 
-// stop asks a process to return until it has: the device answers ErrBusy while
-// the process is on its way out.
+// stop asks a process to return and waits until it has. The device answers ErrBusy until
+// then, and remembers the first request also where no other follows.
 func (k *control) stop(ctx context.Context, id bridge.ProcessID) error {
 	if _, bounded := ctx.Deadline(); bounded {
 		return k.stopWithin(ctx, id)
@@ -154,7 +154,7 @@ func (k *control) stop(ctx context.Context, id bridge.ProcessID) error {
 	defer cancel()
 	err := k.stopWithin(ctx, id)
 	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, bridge.ErrTargetTimeout) {
-		err = fmt.Errorf("not returned in %v: %w", stopTime, bridge.ErrTargetTimeout)
+		err = k.ch.ep.dev.blame(fmt.Errorf("not returned in %v: %w", stopTime, bridge.ErrTargetTimeout))
 	}
 	return err
 }
@@ -178,7 +178,7 @@ func (k *control) stopWithin(ctx context.Context, id bridge.ProcessID) error {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("process told to stop: %w", ctx.Err())
+			return k.ch.ep.dev.blame(fmt.Errorf("process told to stop: %w", ctx.Err()))
 		}
 	}
 }

@@ -5,7 +5,6 @@ package sim
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge"
@@ -210,10 +210,9 @@ func TestOneIslandComputes(t *testing.T) {
 			if island == 1 {
 				controlGoesOn(ctx, t, dev, p)
 			}
-			for errors.Is(err, bridge.ErrTargetTimeout) || err == nil {
-				err = dev.Stop(ctx, p.ID)
+			if err = dev.Stop(ctx, p.ID); err != nil {
+				require.ErrorIs(t, err, bridge.ErrInvalid, "it has returned")
 			}
-			require.ErrorIs(t, err, bridge.ErrInvalid, "it has returned")
 			works(t, dev)
 			require.NoError(t, dev.Close())
 		})
@@ -223,7 +222,9 @@ func TestOneIslandComputes(t *testing.T) {
 // controlGoesOn: requests that need the island of p end, the others work.
 func controlGoesOn(ctx context.Context, t *testing.T, dev bridge.Device, p bridge.Process) {
 	t.Helper()
-	requireBlamed(t, dev.Stop(ctx, p.ID), bridge.ErrTargetTimeout, "spin", p, 1)
+	short, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	requireBlamed(t, dev.Stop(short, p.ID), context.DeadlineExceeded, "spin", p, 1)
 	_, err := dev.Start(ctx, bridge.Program{Name: "hold", First: p.First + 1, Targets: 1})
 	requireBlamed(t, err, bridge.ErrTargetTimeout, "spin", p, 1)
 	hold, err := dev.Start(ctx, bridge.Program{Name: "hold", Targets: 1})
@@ -248,5 +249,31 @@ func TestStopIsBounded(t *testing.T) {
 	require.NotErrorIs(t, err, bridge.ErrDeviceLost)
 	require.ErrorIs(t, dev.Stop(context.Background(), p.ID), bridge.ErrTargetTimeout)
 	works(t, dev)
+	require.NoError(t, dev.Stop(ctx, p.ID))
+}
+
+// TestStopIsRemembered: a process on an island that computes is asked once, by a Stop that
+// ended meanwhile, and returns as soon as it can. Nobody asks again.
+func TestStopIsRemembered(t *testing.T) {
+	ctx := within(t)
+	dev, log := openLogged(t, "?islands=2&managers=2&channels=64")
+	defer dev.Close()
+	load(ctx, t, dev, build(t, "busy.c"))
+	hold := begin(ctx, t, dev, "hold", 41, 0)
+	p := begin(ctx, t, dev, "late", 40, 2000)
+	untilBegun(t, log)
+	for _, id := range []bridge.ProcessID{p.ID, hold.ID} {
+		short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, dev.Stop(short, id), context.DeadlineExceeded)
+	}
+	for _, id := range []bridge.ProcessID{p.ID, hold.ID} {
+		require.Eventually(t, func() bool {
+			runs, err := dev.Running(ctx, id)
+			return assert.NoError(t, err) && !runs
+		}, time.Minute, time.Millisecond)
+		require.ErrorIs(t, dev.Stop(ctx, id), bridge.ErrInvalid)
+	}
+	p = begin(ctx, t, dev, "hold", 40, 0)
 	require.NoError(t, dev.Stop(ctx, p.ID))
 }

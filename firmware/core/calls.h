@@ -345,9 +345,14 @@ uint32_t nfc_free_targets(struct nfc_island *island, struct nfc_host *host,
 void nfc_channel_lay(struct nfc_island *island, struct nfc_host *host,
 		     uint32_t id);
 int nfc_process_start(struct nfc_island *island, void *arg);
-bool nfc_process_stop(struct nfc_process *p);
-/* The island that runs a process of a host, NULL if there is none (any more). */
-struct nfc_island *nfc_island_running(struct nfc_host *host, uint64_t process);
+void nfc_process_stop(struct nfc_process *p);
+/* Stop process id, which p is or was, as soon as its island answers. Any island. */
+void nfc_process_stop_later(struct nfc_process *p, uint64_t id);
+/* Stop the processes here that their host asked to stop; when to try again. */
+uint64_t nfc_stops_due(struct nfc_island *island, struct nfc_share *share);
+/* The process of that id on any island, NULL if there is none (any more). */
+struct nfc_process *nfc_process_running(const struct nfc_host *host,
+					uint64_t id);
 
 /* ---- listen.c: channels between hosts ---- */
 

@@ -90,7 +90,7 @@ static uint64_t wake_sleepers(struct nfc_island *island,
 	return due;
 }
 
-/* Wake sleepers and refuse offers that waited too long; find the next due. */
+/* Stop processes, wake sleepers, refuse offers that waited too long; find the next due. */
 static void serve_timers(struct nfc_island *island)
 {
 	uint64_t due;
@@ -102,8 +102,9 @@ static void serve_timers(struct nfc_island *island)
 	island->timer = UINT64_MAX; /* what follows may set it */
 	due = nfc_expire_offers(island);
 	for (struct nfc_share *s = island->shares; s; s = s->next)
-		due = nfc_min(due, nfc_min(wake_sleepers(island, s),
-					   nfc_transfers_due(s)));
+		due = nfc_min(nfc_min(due, nfc_stops_due(island, s)),
+			      nfc_min(wake_sleepers(island, s),
+				      nfc_transfers_due(s)));
 	nfc_timer(island, due);
 }
 

@@ -2,6 +2,10 @@
 /* Processes: started on their island, bound to targets, stopped, gone. */
 #include "calls.h"
 
+enum {
+	STOP_AGAIN_NS = 1000000, /* between two looks for room to take an offer back */
+};
+
 /* Channel ids are dealt to the host's mailboxes on their island in turn. */
 static struct nfc_rings *rings_of(struct nfc_host *host, uint32_t channel)
 {
@@ -196,6 +200,8 @@ int nfc_process_start(struct nfc_island *island, void *arg)
 	p->loaded = start->entry.loaded;
 	p->argument = start->argument;
 	p->stop = 0;
+	if (start->first < NFC_TARGET_FIRST)
+		p->service = 1; /* so for ever: others read it */
 	start->process = atomic_fetch_add(&dev->next_process, 1);
 	publish(p, start->process);
 	atomic_fetch_add(&host->running, 1);
@@ -203,15 +209,15 @@ int nfc_process_start(struct nfc_island *island, void *arg)
 	return 0;
 }
 
-struct nfc_island *nfc_island_running(struct nfc_host *host, uint64_t process)
+struct nfc_process *nfc_process_running(const struct nfc_host *host, uint64_t id)
 {
-	for (uint32_t i = 0; i < host->dev->config.islands; i++) {
-		struct nfc_island *island = &host->dev->islands[i];
+	for (uint32_t i = 0; i < host->dev->config.islands && id; i++) {
 		struct nfc_process *p = host->shares[i].processes;
 
-		for (uint32_t j = 0; j < island->process_count; j++)
-			if (atomic_load(&p[j].id) == process)
-				return island;
+		for (uint32_t j = 0; j < host->dev->islands[i].process_count;
+		     j++)
+			if (atomic_load(&p[j].id) == id)
+				return &p[j];
 	}
 	return NULL;
 }
@@ -230,17 +236,17 @@ static bool withdraw(const struct nfc_process *p, struct nfc_channel *ch)
 }
 
 /*
- * Stop a process: end what it is blocked in; an offer is withdrawn, a transfer under
- * way runs to its end. False: a ring has no room for that now.
+ * End what a process is blocked in; an offer is withdrawn, a transfer under way runs
+ * to its end. Nothing changes while a ring has no room for that.
  */
-bool nfc_process_stop(struct nfc_process *p)
+void nfc_process_stop(struct nfc_process *p)
 {
 	for (uint32_t i = 0; i < p->ports; i++)
 		if (!withdraw(p, &p->host->channels[p->first + i]))
-			return false;
+			return;
 	for (struct nfc_joint *j = p->joints; j; j = j->next)
 		if (!withdraw(p, &j->caller))
-			return false;
+			return;
 	for (struct nfc_relay *r = p->guests; r; r = r->sibling)
 		nfc_guest_stop(&r->guest);
 	p->stop = 1;
@@ -253,7 +259,43 @@ bool nfc_process_stop(struct nfc_process *p)
 	default:
 		nfc_wake(p, -NFC_ESTOPPED);
 	}
-	return true;
+}
+
+uint64_t nfc_stops_due(struct nfc_island *island, struct nfc_share *share)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (uint32_t i = 0; i < island->process_count; i++) {
+		struct nfc_process *p = &share->processes[i];
+
+		if (p->stop || !p->program ||
+		    atomic_load(&p->stop_id) != atomic_load(&p->id))
+			continue;
+		nfc_process_stop(p);
+		if (!p->stop)
+			due = island->now + STOP_AGAIN_NS;
+	}
+	return due;
+}
+
+/* A struct nfc_call's fn. */
+static int stop_now(struct nfc_island *island, void *arg)
+{
+	(void)arg;
+	atomic_exchange(&island->stop_called, 0); /* SYNC: stop */
+	nfc_timer(island, 0);
+	return NFC_AGAIN;
+}
+
+void nfc_process_stop_later(struct nfc_process *p, uint64_t id)
+{
+	struct nfc_island *to = p->island;
+
+	atomic_store(&p->stop_id, id);
+	if (atomic_exchange(&to->stop_called, 1)) /* SYNC: stop */
+		return;
+	to->stop.fn = stop_now;
+	nfc_call_post(to, &to->stop);
 }
 
 bool nfc_island_crash(struct nfc_device *dev, uint32_t island, const char *line,

@@ -9,47 +9,19 @@ enum {
 
 /* ---- control ---- */
 
-struct stop {
-	struct nfc_host *host;
-	uint64_t process;
-};
-
-static int stop_here(struct nfc_island *island, void *arg)
-{
-	struct stop *stop = arg;
-
-	for (uint32_t i = 0; i < island->process_count; i++) {
-		struct nfc_process *p = &stop->host->shares[island->index]
-						 .processes[i];
-
-		if (!p->program || p->id != stop->process)
-			continue;
-		if (!p->ports || p->first < NFC_TARGET_FIRST)
-			return -NFC_EINVAL; /* a service */
-		if (!p->stop)
-			nfc_process_stop(p);
-		return -NFC_EBUSY;
-	}
-	return 0;
-}
-
 /*
- * -NFC_EBUSY while the process is on its way out, so always the first time;
- * -NFC_EINVAL if there is none of that id (any more); -NFC_ETIMEOUT if its
- * island does not answer.
+ * -NFC_EBUSY until the process has returned, so always the first time; -NFC_EINVAL if
+ * there is none of that id (any more), or it is a service.
  */
-static int control_stop(struct nfc_process *self, struct nfc_control *c)
+static int control_stop(const struct nfc_process *self,
+			const struct nfc_control *c)
 {
-	struct stop stop = { self->host, c->a };
-	struct nfc_island *island = NULL;
-	int rc;
+	struct nfc_process *p = nfc_process_running(self->host, c->a);
 
-	if (c->a)
-		island = nfc_island_running(self->host, c->a);
-	if (!island)
+	if (!p || p->service)
 		return -NFC_EINVAL;
-	rc = nfc_island_call(self, island, stop_here, &stop);
-	return rc ? rc : -NFC_EINVAL;
+	nfc_process_stop_later(p, c->a);
+	return -NFC_EBUSY;
 }
 
 struct open {
@@ -257,7 +229,7 @@ static int control(struct nfc_process *self, struct nfc_channel *ch,
 			       nfc_welcome(self, c->a, c->b, &c->a) :
 			       nfc_connect(self, c);
 	case NFC_CONTROL_RUNNING:
-		c->b = c->a && nfc_island_running(self->host, c->a);
+		c->b = nfc_process_running(self->host, c->a) != NULL;
 		return 0;
 	default:
 		return -NFC_ENOTSUP;

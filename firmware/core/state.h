@@ -176,12 +176,15 @@ struct nfc_process {
 	const struct nfc_program *program; /* NULL: free */
 	struct nfc_loaded *loaded; /* it is a user of */
 	_Atomic uint64_t id; /* 0: none; stored last, so that name belongs to it */
+	_Atomic uint64_t
+		stop_id; /* the host asked this id to stop; any island stores it */
 	_Atomic uint64_t name[NFC_NAME_SIZE / 8]; /* of program, for other threads */
 	uint64_t argument;
 	uint32_t first; /* target of port 0 */
 	uint32_t ports;
 	uint8_t ready; /* in the ready queue or running */
 	uint8_t stop;
+	uint8_t service; /* not to be stopped; other threads read it */
 	uint8_t prompt; /* a call may run it */
 	uint8_t calling; /* another island holds a pointer to its stack */
 	uint8_t foreign; /* it is in the code of its image, not in the firmware */
@@ -476,6 +479,8 @@ struct nfc_island {
 	_Atomic uint64_t due; /* it must run again, as of the last owner */
 	_Atomic uint64_t until; /* its thread sleeps so long, 0: it does not */
 	_Atomic(struct nfc_call *) calls; /* changed under the device's lock */
+	struct nfc_call stop; /* for processes with a stop_id */
+	_Atomic uint32_t stop_called; /* that is queued */
 	_Atomic uint64_t sleeps; /* other threads read them */
 };
 

@@ -106,9 +106,8 @@ CASE(control_does_not_wait_for_an_island_that_computes)
 	r->may_spin = true;
 	other = host_launch(r, THERE + 1, hold, 1);
 	p = host_launch(r, THERE, compute, 1);
+	CHECK_EQ(status_of(r, NFC_CONTROL_STOP, p->process, 0, NULL), NFC_EBUSY);
 	r->answer_ns = 60000000;
-	CHECK_EQ(status_of(r, NFC_CONTROL_STOP, p->process, 0, NULL),
-		 NFC_ETIMEOUT);
 	CHECK_EQ(status_of(r, NFC_CONTROL_OPEN, THERE, 0, NULL), NFC_ETIMEOUT);
 	CHECK_EQ(status_of(r, NFC_CONTROL_START, THERE + 2, 1, "hold"),
 		 NFC_ETIMEOUT);
@@ -125,6 +124,42 @@ CASE(control_does_not_wait_for_an_island_that_computes)
 	CHECK_EQ(status_of(r, NFC_CONTROL_START, THERE + 2, 1, "hold"), NFC_OK);
 	CHECK_EQ(status_of(r, NFC_CONTROL_STOP, other->process, 0, NULL),
 		 NFC_EBUSY);
+	rig_free(r);
+}
+
+static void compute_and_hold(struct nfc_process *self, struct puppet *p)
+{
+	compute(self, p);
+	stay(self);
+}
+
+/* A STOP that met an island which computes is done later, unasked; a START or an OPEN that ended is not. */
+CASE(a_stop_is_remembered_and_nothing_else)
+{
+	struct rig *r = rig_new(two_islands);
+	struct puppet *p, *left;
+
+	r->may_spin = true;
+	left = host_launch(r, THERE + 1, hold, 1);
+	p = host_launch(r, THERE, compute_and_hold, 1);
+	CHECK_EQ(status_of(r, NFC_CONTROL_STOP, p->process, 0, NULL), NFC_EBUSY);
+	CHECK_EQ(status_of(r, NFC_CONTROL_STOP, left->process + 100, 0, NULL),
+		 NFC_EINVAL);
+	r->answer_ns = 60000000;
+	CHECK_EQ(status_of(r, NFC_CONTROL_OPEN, THERE + 1, 0, NULL),
+		 NFC_ETIMEOUT);
+	CHECK_EQ(status_of(r, NFC_CONTROL_START, THERE + 2, 1, "hold"),
+		 NFC_ETIMEOUT);
+	CHECK(!p->done);
+	p->more = p;
+	rig_step(r);
+	CHECK(p->done);
+	CHECK(!left->done);
+	CHECK_EQ(status_of(r, NFC_CONTROL_STOP, p->process, 0, NULL),
+		 NFC_EINVAL);
+	CHECK_EQ(host_open(r, THERE + 1), NFC_OK);
+	CHECK_EQ(status_of(r, NFC_CONTROL_START, THERE, 1, "hold"), NFC_OK);
+	CHECK_EQ(status_of(r, NFC_CONTROL_START, THERE + 2, 1, "hold"), NFC_OK);
 	rig_free(r);
 }
 

@@ -63,6 +63,41 @@ CASE(a_full_d2h_ring_stops_the_intake)
 	rig_free(r);
 }
 
+static void offers(struct nfc_process *self, struct puppet *p)
+{
+	note(p, channel_write(port(self), "x", 1));
+}
+
+/* A process is stopped once: its offer is taken back when there is room for that. */
+CASE(a_stop_waits_for_room)
+{
+	struct rig *r = rig_new(small_rings);
+	struct puppet *p = host_start(r, offers, 1);
+	struct nfc_channel *ch = &r->dev->host[0]->channels[p->target];
+	uint64_t id = r->channel[p->target].next[NFC_D2H]++;
+	uint64_t payload[7] = { 0 };
+
+	host_expect(r, p->target, NFC_TYPE_DIRECT, id);
+	r->hold = true;
+	while (nfc_rings_room(ch->rings))
+		nfc_put(ch, NFC_TYPE_NONE, 0, 0, payload);
+	nfc_process_stop_later(ch->process, p->process);
+	for (int i = 0; i < 3; i++)
+		rig_advance(r, 2000000);
+	CHECK(!ch->process->stop);
+	r->hold = false;
+	host_drain(r);
+	rig_advance(r, 2000000);
+	CHECK(ch->process->stop);
+	for (struct nfc_slot slot; host_take(r, p->target, &slot);)
+		if (nfc_header_type(slot.header) == NFC_TYPE_WITHDRAW)
+			host_note(r, p->target, NFC_TYPE_WITHDRAWN, NFC_D2H, id);
+	rig_step(r);
+	CHECK(p->done);
+	CHECK_EQ(p->rc[0], -NFC_ESTOPPED);
+	rig_free(r);
+}
+
 enum {
 	SIZE = 6 * RIG_PAGE,
 };
