@@ -7,12 +7,14 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/pkg/program"
 )
 
 // rigged is a device whose calls may be refused.
@@ -202,6 +204,41 @@ func TestRunUnwinds(t *testing.T) {
 	require.Empty(t, d.Channels())
 	set(r, &r.stop, nil)
 	require.NoError(t, d.Stop(background(t), taken.Process.ID))
+	nothingRuns(t, d)
+}
+
+// late is a program that computes for argument milliseconds, and then holds its ports until
+// it is stopped.
+const late = `#include "nfc_fw.h"
+
+static void late_main(struct nfc_process *self)
+{
+	for (uint64_t end = nfc_now(self) + nfc_argument(self) * 1000000; nfc_now(self) < end;)
+		;
+	while (!nfc_stopped(self))
+		nfc_sleep(self, UINT64_MAX / 2);
+}
+
+NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, "late", late_main });
+`
+
+// TestRunOnAnIslandThatComputes: a Run that failed because its process kept the island to
+// itself leaves no process and no channel; the target is free.
+func TestRunOnAnIslandThatComputes(t *testing.T) {
+	ctx := background(t)
+	d := openSim(t, "sim:?islands=2&managers=2&channels=64&beat=1ms")
+	image, err := program.Build(ctx, fstest.MapFS{"late.c": {Data: []byte(late), Mode: 0o600}}, program.Options{})
+	require.NoError(t, err)
+	_, err = d.Load(ctx, image)
+	require.NoError(t, err)
+	_, err = d.Run(ctx, Program{Name: "late", First: 40, Argument: 1500})
+	require.ErrorIs(t, err, ErrTargetTimeout)
+	var computing *ComputingError
+	require.ErrorAs(t, err, &computing)
+	nothingRuns(t, d)
+	i, err := d.Run(ctx, Program{Name: "late", First: 40})
+	require.NoError(t, err)
+	require.NoError(t, i.Close())
 	nothingRuns(t, d)
 }
 

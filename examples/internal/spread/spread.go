@@ -50,13 +50,16 @@ func start(ctx context.Context, dev *nfcomms.Device, p nfcomms.Program) (*nfcomm
 	}
 }
 
-// Close ends processes and waits until they have ended. It asks again, as Run does; a
+// Close ends processes and waits until they have ended, however long they compute; a
 // device that never answers is lost, and the processes with it.
 func Close(dev *nfcomms.Device, list ...*nfcomms.Instance) (err error) {
 	for _, i := range list {
 		e := i.Close()
 		for errors.Is(e, nfcomms.ErrTargetTimeout) {
 			e = dev.Stop(context.Background(), i.Process.ID)
+		}
+		if errors.Is(e, nfcomms.ErrInvalid) { // it had been asked, and has returned
+			e = nil
 		}
 		err = errors.Join(err, e)
 	}
