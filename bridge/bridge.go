@@ -76,7 +76,7 @@ type Device interface {
 	// object) and returns the name of the first. A program loaded before
 	// under the same name is replaced: processes that run it go on with the
 	// old one. ErrABI if it was built for another ABI, ErrInvalid if it is
-	// no image, ErrBusy if a name is that of a program of the firmware,
+	// no image that may run, ErrBusy if a name is that of a program of the firmware,
 	// ErrNotSupported if the device cannot load; then nothing has changed.
 	Load(ctx context.Context, image []byte) (string, error)
 	// Programs lists the names Start accepts.

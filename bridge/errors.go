@@ -129,6 +129,20 @@ func (e *WithdrawnError) Unwrap() []error { return []error{ErrWithdrawn, e.Cause
 // Timeout reports whether a deadline was the cause.
 func (e *WithdrawnError) Timeout() bool { return errors.Is(e.Cause, context.DeadlineExceeded) }
 
+// ImageError is the error of a Load that the device refused for a reason that it names.
+type ImageError struct {
+	// Why is the reason, as "needs chanel_read": in the words of the device, at most 39
+	// characters. A device of an older release names none.
+	Why string
+	// Err is what became of the call: ErrInvalid, ErrABI, ErrBusy and others.
+	Err error
+}
+
+func (e *ImageError) Error() string { return e.Why + ": " + e.Err.Error() }
+
+// Unwrap returns what became of the call.
+func (e *ImageError) Unwrap() error { return e.Err }
+
 // CrashError is the ErrClosed of a channel whose device process crashed. Only that
 // process ended; everything else on the device goes on.
 type CrashError struct {

@@ -59,6 +59,7 @@ enum nfc_limits {
 	NFC_WINDOW_MAX = 1 << 13, /* lists in flight per transfer */
 	NFC_REPEATS_MAX = 3, /* of one list; a host gives up at more */
 	NFC_NAME_SIZE = 24, /* of programs and listeners, NUL included */
+	NFC_WHY_SIZE = 40, /* text in b, c and name of the reply to a refused LOAD */
 	NFC_MAGIC = 0x314d434e, /* "NCM1" */
 };
 

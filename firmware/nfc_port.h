@@ -20,6 +20,7 @@ struct nfc_api;
 struct nfc_image {
 	const struct nfc_program *table; /* ends with a NULL name */
 	void *handle; /* the port's own; never NULL */
+	char why[NFC_WHY_SIZE]; /* it is refused, beside the status; may be empty */
 };
 
 /* A host, as all nodes of a fabric know it. */

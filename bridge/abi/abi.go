@@ -1,6 +1,8 @@
 package abi
 
 import (
+	"bytes"
+	"encoding/binary"
 	"structs"
 	"unsafe"
 )
@@ -31,7 +33,9 @@ const (
 	RepeatsMax = 3
 	// NameSize is the room for the name of a program or listener, its NUL included.
 	NameSize = 24
-	Magic    = 0x314d434e
+	// WhySize is the room for text in B, C and Name of the reply to a refused LOAD.
+	WhySize = 40
+	Magic   = 0x314d434e
 )
 
 // Type is what a slot carries (enum nfc_type).
@@ -452,6 +456,28 @@ type Control struct {
 	Request uint32 // repeated in the reply
 	A, B, C uint64
 	Name    [NameSize]byte // NUL-terminated
+}
+
+// Why returns the reason that the reply to a refused LOAD has; empty if it has none, or
+// something that is no text.
+func (c *Control) Why() string {
+	text := binary.LittleEndian.AppendUint64(make([]byte, 0, WhySize), c.B)
+	text = append(binary.LittleEndian.AppendUint64(text, c.C), c.Name[:]...)
+	text, _, _ = bytes.Cut(text, []byte{0})
+	for _, b := range text {
+		if b < ' ' || b > '~' {
+			return ""
+		}
+	}
+	return string(text)
+}
+
+// SetWhy puts a reason into the reply, which has room for WhySize-1 bytes of it.
+func (c *Control) SetWhy(why string) {
+	var text [WhySize]byte
+	copy(text[:WhySize-1], why)
+	c.B, c.C = binary.LittleEndian.Uint64(text[:]), binary.LittleEndian.Uint64(text[8:])
+	copy(c.Name[:], text[16:])
 }
 
 // Device memory types and the place of the type in a 40-bit address.

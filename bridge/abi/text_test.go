@@ -94,3 +94,20 @@ func FuzzSlotText(f *testing.F) {
 		}
 	})
 }
+
+// TestWhy: a reason is as long as there is room for, and what is no text is none.
+func TestWhy(t *testing.T) {
+	for why, want := range map[string]string{
+		"":                      "",
+		"needs chanel_read":     "needs chanel_read",
+		strings.Repeat("x", 50): strings.Repeat("x", WhySize-1),
+		"two\nlines":            "",
+		"\xff":                  "",
+	} {
+		c := Control{B: 1, C: 2, Name: [NameSize]byte{3}}
+		c.SetWhy(why)
+		require.Equal(t, want, c.Why())
+	}
+	full := Control{B: 0x6161616161616161, C: 0x6161616161616161, Name: [NameSize]byte([]byte(strings.Repeat("a", NameSize)))}
+	require.Equal(t, strings.Repeat("a", WhySize), full.Why(), "a device that ends it with no zero")
+}

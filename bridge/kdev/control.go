@@ -77,11 +77,15 @@ func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
 	if len(image) == 0 {
 		return "", fmt.Errorf("empty image: %w", bridge.ErrInvalid)
 	}
-	name, err := name(d.control(ctx, abi.Control{Op: abi.ControlLoad, A: uint64(len(image))}, image))
+	r, err := d.control(ctx, abi.Control{Op: abi.ControlLoad, A: uint64(len(image))}, image)
+	if why := r.Why(); err != nil && why != "" {
+		err = &bridge.ImageError{Why: why, Err: err}
+	}
+	first, err := name(r, err)
 	if err != nil {
 		return "", fmt.Errorf("image of %d bytes: %w", len(image), err)
 	}
-	return name, nil
+	return first, nil
 }
 
 // name returns the name in a reply.

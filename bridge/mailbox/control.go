@@ -186,6 +186,9 @@ func (k *control) stopWithin(ctx context.Context, id bridge.ProcessID) error {
 // load hands an image over.
 func (k *control) load(ctx context.Context, image []byte) (string, error) {
 	r, err := k.call(ctx, abi.Control{Op: abi.ControlLoad, A: uint64(len(image))}, image)
+	if why := r.Why(); err != nil && why != "" {
+		err = &bridge.ImageError{Why: why, Err: err}
+	}
 	return k.name(&r, err)
 }
 

@@ -111,8 +111,9 @@ void nfc_program_leave(struct nfc_host *host, struct nfc_loaded *loaded);
 /* The name at an index of the registry, NULL after the last. */
 const char *nfc_program_name(struct nfc_host *host, uint64_t index,
 			     char name[NFC_NAME_SIZE]);
-/* Add the programs of an image, all or none. It is the registry's on 0. */
-int nfc_programs_add(struct nfc_host *host, const struct nfc_image *image);
+/* Add the programs of an image, all or none: it is the registry's on 0; or why not. */
+int nfc_programs_add(struct nfc_host *host, const struct nfc_image *image,
+		     const char **why);
 /* Give every image of a host back. Nothing of it runs any more. */
 void nfc_programs_drop(struct nfc_host *host);
 

@@ -24,21 +24,36 @@ static bool name_fits(const char *name)
 	return false;
 }
 
-/* Each program is one this firmware can run, and no name comes twice. */
-static int check_table(const struct nfc_program *table)
+/* Is a program one that this firmware can run, with a name that comes first in its table? */
+static int check_program(const struct nfc_program *table,
+			 const struct nfc_program *p, const char **why)
 {
-	for (const struct nfc_program *p = table; p->name; p++) {
-		if (p->abi != NFC_PROGRAM_ABI)
-			return -NFC_EABI;
-		if (!name_fits(p->name) || !p->main)
+	*why = "was built for another version";
+	if (p->abi != NFC_PROGRAM_ABI)
+		return -NFC_EABI;
+	*why = "has a name of no or over 23 characters";
+	if (!name_fits(p->name))
+		return -NFC_EINVAL;
+	*why = "has a program without a function";
+	if (!p->main)
+		return -NFC_EINVAL;
+	*why = "asks for a stack over 16 MiB";
+	if (p->stack > NFC_STACK_MAX)
+		return -NFC_ETOOLARGE;
+	*why = "has two programs of one name";
+	for (const struct nfc_program *q = table; q != p; q++)
+		if (same_name(p->name, q->name))
 			return -NFC_EINVAL;
-		if (p->stack > NFC_STACK_MAX)
-			return -NFC_ETOOLARGE;
-		for (const struct nfc_program *q = table; q != p; q++)
-			if (same_name(p->name, q->name))
-				return -NFC_EINVAL;
-	}
 	return 0;
+}
+
+static int check_table(const struct nfc_program *table, const char **why)
+{
+	int rc = 0;
+
+	for (const struct nfc_program *p = table; p->name && !rc; p++)
+		rc = check_program(table, p, why);
+	return rc;
 }
 
 /* NULL: no such name. */
@@ -64,15 +79,18 @@ static struct nfc_entry *image_entry(struct nfc_host *host, const char *name)
 }
 
 /* May all programs of an image be entered? Must hold both locks. */
-static int room_for(struct nfc_host *host, const struct nfc_program *table)
+static int room_for(struct nfc_host *host, const struct nfc_program *table,
+		    const char **why)
 {
 	uint32_t more = 0;
 
+	*why = "has a name that one of the device's has";
 	for (const struct nfc_program *p = table; p->name; p++) {
 		if (own_entry(host->dev, p->name))
 			return -NFC_EBUSY;
 		more += !image_entry(host, p->name);
 	}
+	*why = "has more programs than there are places";
 	return more > NFC_PROGRAMS - host->program_count ? -NFC_ENOMEM : 0;
 }
 
@@ -122,7 +140,8 @@ static void unload_unused(struct nfc_host *host)
 
 int nfc_device_register(struct nfc_device *dev, const struct nfc_program *table)
 {
-	int rc = check_table(table);
+	const char *why;
+	int rc = check_table(table, &why);
 	uint32_t more = 0;
 
 	if (rc)
@@ -149,17 +168,22 @@ static struct nfc_loaded *free_place(struct nfc_host *host)
 	return NULL;
 }
 
-int nfc_programs_add(struct nfc_host *host, const struct nfc_image *image)
+int nfc_programs_add(struct nfc_host *host, const struct nfc_image *image,
+		     const char **why)
 {
 	struct nfc_loaded *place;
-	int rc = image->table->name ? check_table(image->table) : -NFC_EINVAL;
+	int rc = check_table(image->table, why);
 
 	if (rc)
 		return rc;
+	*why = "has no programs";
+	if (!image->table->name)
+		return -NFC_EINVAL;
 	nfc_lock(&host->dev->lock);
 	nfc_lock(&host->lock);
 	place = free_place(host);
-	rc = place ? room_for(host, image->table) : -NFC_ENOMEM;
+	*why = "is one more than there is room for";
+	rc = place ? room_for(host, image->table, why) : -NFC_ENOMEM;
 	if (!rc) {
 		place->image = *image;
 		enter(host, image->table, place);

@@ -128,23 +128,39 @@ static void put_name(struct nfc_control *c, const char *name)
 		c->name[i] = (uint8_t)name[i];
 }
 
+/* Report why an image is refused, in the reply and in the log. */
+static void put_why(struct nfc_process *self, struct nfc_control *c,
+		    const char *why)
+{
+	char line[16 + NFC_WHY_SIZE] = "load: the image ";
+	uint64_t length = nfc_line_length(why, NFC_WHY_SIZE - 1);
+
+	__builtin_memset((uint8_t *)c + offsetof(struct nfc_control, b), 0,
+			 NFC_WHY_SIZE);
+	__builtin_memcpy((uint8_t *)c + offsetof(struct nfc_control, b), why,
+			 length);
+	__builtin_memcpy(line + 16, why, length);
+	nfc_log(self, line);
+}
+
 static int load_image(struct nfc_process *self, uint64_t address,
 		      struct nfc_control *c)
 {
 	const struct nfc_port *port = self->island->dev->port;
-	struct nfc_image image;
+	struct nfc_image image = { 0 };
+	const char *why = image.why;
 	int rc = port->load(port->self, nfc_at(self, address, c->a), c->a,
 			    &nfc_api_table, &image);
 
-	if (rc)
-		return rc;
-	rc = nfc_programs_add(self->host, &image);
-	if (rc == -NFC_ETOOLARGE)
-		nfc_log(self, "load: a program asks for a stack over 16 MiB");
-	if (rc)
-		port->unload(port->self, image.handle);
-	else
-		put_name(c, image.table->name);
+	if (!rc) {
+		rc = nfc_programs_add(self->host, &image, &why);
+		if (rc)
+			port->unload(port->self, image.handle);
+		else
+			put_name(c, image.table->name);
+	}
+	if (rc && why[0])
+		put_why(self, c, why);
 	return rc;
 }
 

@@ -157,6 +157,40 @@ CASE(load_is_refused)
 	rig_free(r);
 }
 
+/* The reply has the reason as text, of the table or of the port. */
+CASE(a_refusal_has_a_reason)
+{
+	static const struct {
+		const struct nfc_program *table;
+		const char *why;
+	} rows[] = {
+		{ other_abi, "was built for another version" },
+		{ empty_table, "has no programs" },
+		{ long_name, "has a name of no or over 23 characters" },
+		{ no_main, "has a program without a function" },
+		{ own_name, "has a name that one of the device's has" },
+		{ name_twice, "has two programs of one name" },
+		{ large_stack, "asks for a stack over 16 MiB" },
+	};
+	struct rig *r = rig_new(NULL);
+
+	r->load = on_load;
+	load_status = 0;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct nfc_control c;
+		char why[NFC_WHY_SIZE];
+
+		load_table = rows[i].table;
+		c = load(r, 5000, 5000);
+		memcpy(why, (uint8_t *)&c + offsetof(struct nfc_control, b),
+		       sizeof(why));
+		CHECK(!strcmp(why, rows[i].why));
+		CHECK(!strncmp(r->log, "load: the image ", 16));
+		CHECK(!strcmp(r->log + 16, rows[i].why));
+	}
+	rig_free(r);
+}
+
 CASE(load_without_a_loader)
 {
 	struct rig *r = rig_new(NULL);

@@ -93,6 +93,8 @@ var (
 type (
 	// SizeError is an ErrSizeMismatch with the sizes of both ends.
 	SizeError = bridge.SizeError
+	// ImageError is the error of a Load, with the reason or the symbol that the device names.
+	ImageError = bridge.ImageError
 	// CrashError is an ErrClosed that names the device process which crashed, and where.
 	CrashError = bridge.CrashError
 	// ComputingError names the device process that keeps its island from answering.

@@ -367,9 +367,7 @@ func (f *File) ask(o *operation, req, reply *abi.Control) error {
 		}
 		return dev.Stop(o, bridge.ProcessID(req.A))
 	case abi.ControlLoad:
-		name, err := dev.Load(o, o.data())
-		copy(reply.Name[:], name)
-		return err
+		return load(o, dev, reply)
 	case abi.ControlProgram:
 		names, err := dev.Programs(o)
 		if err == nil && req.A >= uint64(len(names)) {
@@ -392,6 +390,16 @@ func (f *File) ask(o *operation, req, reply *abi.Control) error {
 	default:
 		return bridge.ErrInvalid
 	}
+}
+
+// load adds the programs of an image; the reply of a device that refuses it has its reason.
+func load(o *operation, dev bridge.Device, reply *abi.Control) error {
+	name, err := dev.Load(o, o.data())
+	copy(reply.Name[:], name)
+	if refused := (*bridge.ImageError)(nil); errors.As(err, &refused) {
+		reply.SetWhy(refused.Why)
+	}
+	return err
 }
 
 // owner reports whether a process belongs to another file.
