@@ -17,4 +17,5 @@
 #include "port/stack.c"
 #include "port/switch.c"
 #include "port/threads.c"
+#include "port/vet.c"
 #include "port/wire.c"

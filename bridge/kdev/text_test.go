@@ -50,7 +50,7 @@ func TestErrorTexts(t *testing.T) {
 		{"start", `program "sink": in use`, start(bridge.Program{Name: "sink", First: hold.Target(), Targets: 1})},
 		{"stop", "process 99: invalid argument", dev.Stop(ctx, 99)},
 		{"load", "empty image: invalid argument", load("")},
-		{"load", "image of 5 bytes: invalid argument", load("image")},
+		{"load", "image of 5 bytes: is no whole shared object: invalid argument", load("image")},
 		{"memory", "no type 9: invalid argument", memory},
 		{"reset", "operation not permitted: it ends what others do with the device and needs CAP_SYS_ADMIN", dev.Reset(ctx)},
 		{"reset", "device closed", over.Reset(ctx)},

@@ -16,6 +16,7 @@
 
 #include "../nfc_fw.h"
 #include "hosted.h"
+#include "vet.h"
 
 enum {
 	IMAGES = 256, /* whose crashes can be placed, at one time */
@@ -185,69 +186,94 @@ bool port_image_caller(uintptr_t sp, uintptr_t top, uint64_t *image,
 }
 
 /*
- * Does all that an image says it has lie in it? The dynamic linker does not
- * ask: it maps past the end of one that was cut short, and dies there.
+ * Why the dynamic linker refused. Its text begins with a path, which is none that anybody
+ * knows.
  */
-static bool is_whole(const uint8_t *image, uint64_t size)
+static void describe_refusal(char why[NFC_WHY_SIZE])
 {
-	ElfW(Ehdr) header;
-	ElfW(Phdr) part;
+	static const char undefined[] = "undefined symbol: ";
+	const char *text = dlerror(), *at;
 
-	if (size < sizeof(header))
-		return false;
-	memcpy(&header, image, sizeof(header));
-	if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    header.e_phentsize != sizeof(part) || header.e_phoff > size ||
-	    header.e_phnum > (size - header.e_phoff) / sizeof(part))
-		return false;
-	for (uint32_t i = 0; i < header.e_phnum; i++) {
-		memcpy(&part, image + header.e_phoff + i * sizeof(part),
-		       sizeof(part));
-		if (part.p_type == PT_LOAD &&
-		    (part.p_offset > size ||
-		     part.p_filesz > size - part.p_offset))
-			return false;
+	if (!text)
+		return;
+	at = strstr(text, undefined);
+	if (at) {
+		at += sizeof(undefined) - 1;
+		snprintf(why, NFC_WHY_SIZE, "needs %.*s", (int)strcspn(at, ","),
+			 at);
+		return;
 	}
-	return true;
+	at = strncmp(text, "/proc/", 6) == 0 ? strstr(text, ": ") : NULL;
+	snprintf(why, NFC_WHY_SIZE, "%s", at ? at + 2 : text);
 }
 
+/* Link the image in a file. */
+static int link_image(int fd, void **handle, char why[NFC_WHY_SIZE])
+{
+	char path[PATH_SIZE];
+
+	path_of(path, fd);
+	*handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (*handle)
+		return 0;
+	describe_refusal(why);
+	return -NFC_EINVAL;
+}
+
+/* Link a copy of an image, whose bytes stay mapped. */
 static int open_image(const void *image, uint64_t size, void **handle,
-		      void **file)
+		      uint8_t **file, char why[NFC_WHY_SIZE])
 {
 	int fd = memfd_create("nfc-program", MFD_CLOEXEC), rc = -NFC_ENOMEM;
-	char path[PATH_SIZE];
+	void *bytes = MAP_FAILED;
 
 	if (fd < 0)
 		return rc;
-	*file = MAP_FAILED;
 	if (write(fd, image, size) == (ssize_t)size)
-		*file = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (*file != MAP_FAILED) {
-		path_of(path, fd);
-		*handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-		rc = *handle ? 0 : -NFC_EINVAL;
+		bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			     0);
+	if (bytes != MAP_FAILED) {
+		rc = port_vet(bytes, size, why);
+		if (!rc)
+			rc = mprotect(bytes, size, PROT_READ) ?
+				     -NFC_ENOMEM :
+				     link_image(fd, handle, why);
 		if (rc)
-			munmap(*file, size);
+			munmap(bytes, size);
 	}
 	close(fd);
+	*file = bytes;
 	return rc;
+}
+
+/* Its table, and where it takes that of the calls: in itself, and where it can be written. */
+static const struct nfc_api **find_table(struct nfc_image *image,
+					 const uint8_t *file)
+{
+	const struct nfc_api **slot = dlsym(image->handle, "nfc_api");
+	uintptr_t start = start_of(image->handle);
+
+	image->table = dlsym(image->handle, "nfc_program_table");
+	if (!start || (uintptr_t)slot % sizeof(*slot) ||
+	    !port_vet_holds(file, start, slot, sizeof(*slot), PF_W) ||
+	    !port_vet_table(file, start, image->table))
+		return NULL;
+	return slot;
 }
 
 int port_image_load(const void *image, uint64_t size, const struct nfc_api *api,
 		    struct nfc_image *out)
 {
 	const struct nfc_api **slot;
-	void *file;
+	uint8_t *file;
 	int rc;
 
-	if (!is_whole(image, size))
-		return -NFC_EINVAL;
-	rc = open_image(image, size, &out->handle, &file);
+	rc = open_image(image, size, &out->handle, &file, out->why);
 	if (rc)
 		return rc;
-	out->table = dlsym(out->handle, "nfc_program_table");
-	slot = dlsym(out->handle, "nfc_api");
-	if (!out->table || !slot) {
+	slot = find_table(out, file);
+	if (!slot) {
+		snprintf(out->why, NFC_WHY_SIZE, "has no sound NFC_PROGRAMS");
 		dlclose(out->handle);
 		munmap(file, size);
 		return -NFC_EINVAL;

@@ -10,7 +10,7 @@
 
 #include "../nfc_port.h"
 
-/* 0, -NFC_EINVAL if it is none, or -NFC_ENOMEM. Its constructors have run. */
+/* 0, -NFC_EINVAL if it is none that may run, or -NFC_ENOMEM. None of its code has run. */
 int port_image_load(const void *image, uint64_t size, const struct nfc_api *api,
 		    struct nfc_image *out);
 void port_image_unload(void *handle);

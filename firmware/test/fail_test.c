@@ -72,8 +72,14 @@ static int load(struct stage *s)
 {
 	struct nfc_control c = { .op = NFC_CONTROL_LOAD,
 				 .a = stage_image_size() };
+	char line[NFC_PAYLOAD_SIZE];
+	int rc = stage_ask(s, &c);
 
-	return stage_ask(s, &c);
+	if (rc && c.b) { /* it has a reason, which is in the log as well */
+		stage_hear(s, NFC_TARGET_LOG, line);
+		CHECK(!strncmp(line, "load: the image ", 16));
+	}
+	return rc;
 }
 
 static uint32_t target(uint32_t index)
