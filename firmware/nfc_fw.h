@@ -183,7 +183,8 @@ struct nfc_api {
 #ifdef NFC_PROGRAM_SHARED
 /*
  * A program built outside the tree: compile with -DNFC_PROGRAM_SHARED -shared
- * -fPIC, define the table with NFC_PROGRAMS once, and load the object.
+ * -fPIC, define the table with NFC_PROGRAMS once, and load the object. A device
+ * refuses one that needs what is not there; with -Wl,--no-undefined the linker does.
  */
 extern const struct nfc_api *nfc_api;
 #define NFC_PROGRAMS(...)                                \

@@ -29,6 +29,7 @@
 static const char *const vet_refused[] = {
 	"_Exit",	 "__cxa_at_quick_exit",
 	"__cxa_atexit",	 "_exit",
+	"at_quick_exit", "atexit",
 	"err",		 "error",
 	"error_at_line", "errx",
 	"exit",		 "on_exit",

@@ -1,7 +1,9 @@
 package program
 
 import (
+	"bytes"
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,10 +42,18 @@ type Error struct {
 	Err error
 }
 
-// Error returns the first line that reports an error.
+// Error returns the first line in which the compiler or the linker reports an error.
 func (e *Error) Error() string {
 	for line := range strings.Lines(e.Output) {
-		if strings.Contains(line, "error: ") {
+		switch {
+		case strings.HasPrefix(line, "collect2: "): // only that there was one
+		case strings.Contains(line, "undefined reference to "):
+			if _, file, ok := strings.Cut(line, "/./"); ok { // the linker has the whole path
+				line = file
+			}
+			line = strings.Replace(line, "`__wrap_", "`", 1)
+			fallthrough
+		case strings.Contains(line, "error: "):
 			return "build program: " + strings.TrimSpace(line)
 		}
 	}
@@ -53,11 +63,27 @@ func (e *Error) Error() string {
 // Unwrap returns how the compiler ended.
 func (e *Error) Unwrap() error { return e.Err }
 
+// ErrConstructor means that the program has a constructor or a destructor: a device runs no
+// code of an image but its programs.
+var ErrConstructor = errors.New("program has a constructor or destructor, which no device runs")
+
+// refused are functions that end the process of the device, or are called when that ends. A
+// device refuses images that need them, as firmware/port/vet.c lists them.
+var refused = []string{
+	"_Exit", "__cxa_at_quick_exit", "__cxa_atexit", "_exit", "at_quick_exit", "atexit", "err",
+	"error", "error_at_line", "errx", "exit", "on_exit", "pthread_exit", "quick_exit",
+	"thrd_exit", "verr", "verrx",
+}
+
 // Flags are what the compiler is given for a program: the dialect, the warnings,
 // and what makes of it an image. The line table stays in it, so that a crash can be
-// named by file and line.
+// named by file and line. All that it calls must be there, and nothing is added to it.
 func (o Options) flags() []string {
-	flags := []string{"-std=gnu11", "-g", "-Wall", "-Wextra", "-shared", "-fPIC", "-DNFC_PROGRAM_SHARED"}
+	flags := []string{"-std=gnu11", "-g", "-Wall", "-Wextra", "-Werror=implicit-function-declaration",
+		"-shared", "-fPIC", "-nostartfiles", "-Wl,--no-undefined", "-DNFC_PROGRAM_SHARED"}
+	for _, name := range refused {
+		flags = append(flags, "-Wl,--wrap="+name) // to a name that is nowhere
+	}
 	if o.Debug {
 		flags = append(flags, "-O0", "-fno-omit-frame-pointer", "-fsanitize=undefined", "-fstack-protector-all")
 	} else {
@@ -68,7 +94,8 @@ func (o Options) flags() []string {
 
 // Build compiles every C file of sources to one image. Folders below are searched,
 // too, and every file's own folder, and nfc_fw.h, are where it finds what it
-// includes. Errors: ErrCompiler, ErrSource, an *Error, and those of ctx and files.
+// includes. Errors: ErrCompiler, ErrSource, ErrConstructor, an *Error, and those of ctx and
+// files.
 func Build(ctx context.Context, sources fs.FS, o Options) (image []byte, err error) {
 	dir, err := os.MkdirTemp("", "nfc-program")
 	if err != nil {
@@ -91,7 +118,25 @@ func Build(ctx context.Context, sources fs.FS, o Options) (image []byte, err err
 	if err := compile(ctx, o.Compiler, in, append(args, files...)); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(out)
+	return readImage(out)
+}
+
+// readImage reads an image that a device will not refuse for what runs as it is loaded.
+func readImage(path string) ([]byte, error) {
+	image, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := elf.NewFile(bytes.NewReader(image))
+	if err != nil {
+		return nil, fmt.Errorf("build program: %w", err)
+	}
+	for _, s := range f.Sections {
+		if s.Type == elf.SHT_INIT_ARRAY || s.Type == elf.SHT_FINI_ARRAY {
+			return nil, fmt.Errorf("build program: %w", ErrConstructor)
+		}
+	}
+	return image, nil
 }
 
 // cFiles lists the C files of a program.

@@ -111,3 +111,48 @@ func TestErrors(t *testing.T) {
 	_, err = Build(ctx, files("a.c", ""), Options{})
 	require.ErrorIs(t, err, context.Canceled)
 }
+
+const calls = `#include <stdlib.h>
+#include "nfc_fw.h"
+
+void nowhere(struct nfc_process *self);
+
+static void (*volatile end)(int);
+
+static void x_main(struct nfc_process *self)
+{
+	CALL
+}
+
+NFC_PROGRAMS({ NFC_PROGRAM_ABI, 0, "x", x_main });
+`
+
+// TestCallsThatAreNotThere: a call that no device offers is an error of the build, which has
+// the name, the file and the line.
+func TestCallsThatAreNotThere(t *testing.T) {
+	for call, says := range map[string]string{
+		"chanel_read(self);":       "chanel_read",
+		"nowhere(self);":           "undefined reference to `nowhere'",
+		"exit(!self);":             "undefined reference to `exit'",
+		"end = _Exit; end(!self);": "undefined reference to `_Exit'",
+		"atexit(abort);":           "undefined reference to `atexit'",
+	} {
+		for _, debug := range []bool{false, true} {
+			_, err := Build(t.Context(), files("x.c", strings.Replace(calls, "CALL", call, 1)), Options{Debug: debug})
+			var wrong *Error
+			require.ErrorAs(t, err, &wrong, call)
+			require.ErrorContains(t, err, says, call)
+			require.Regexp(t, `^build program: (\./)?x\.c:10:`, err.Error(), call)
+		}
+	}
+	text, err := os.ReadFile("../../firmware/port/vet.c")
+	require.NoError(t, err)
+	_, list, _ := strings.Cut(string(text), "vet_refused[] = {")
+	list, _, _ = strings.Cut(list, "}")
+	require.Equal(t, strings.Fields(strings.NewReplacer(`"`, "", ",", " ").Replace(list)), refused)
+	for _, attribute := range []string{"constructor", "destructor"} {
+		_, err := Build(t.Context(), files("x.c", strings.Replace(calls, "CALL", "(void)self;", 1)+
+			"__attribute__(("+attribute+")) static void around(void) { abort(); }\n"), Options{})
+		require.ErrorIs(t, err, ErrConstructor, attribute)
+	}
+}

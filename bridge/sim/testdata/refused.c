@@ -61,7 +61,9 @@ static __attribute__((unused)) void refused_main(struct nfc_process *self)
 		end(*wild);
 #endif
 #ifdef AT_EXIT
-		atexit(late);
+		int (*volatile at_exit)(void (*)(void)) = atexit;
+
+		*wild = at_exit(late);
 #endif
 #ifdef PICKED
 		*wild = which();
