@@ -67,6 +67,7 @@ func TestRingOfC(t *testing.T) {
 		{"C reads", cReads},
 		{"C writes and is killed", cWrites},
 		{"a role is taken once", rolesOfC},
+		{"claims that time out", timeOutsOfC},
 		{"the creator goes", ownerGoes},
 		{"what makes no sense", badOfC},
 		{"silent connections", silentOfC},
@@ -161,6 +162,11 @@ func rolesOfC(t *testing.T, program string) {
 	cancel(io.ErrClosedPipe)
 	_, err := r.Writer(waits) // the reader is there still: it waits, and gives up
 	require.ErrorIs(t, err, io.ErrClosedPipe)
+}
+
+func timeOutsOfC(t *testing.T, program string) {
+	_, r := ringOfC(t, program)
+	claimsThatTimeOut(t, r)
 }
 
 func ownerGoes(t *testing.T, program string) {

@@ -131,16 +131,27 @@ func (s *server) makeRoom() {
 
 // saysNothing reports whether nothing has come from a connection, not even its end.
 func saysNothing(c *net.UnixConn) bool {
+	_, err := peek(c)
+	return errors.Is(err, unix.EAGAIN)
+}
+
+// hungUp reports whether the client of a connection has closed it.
+func hungUp(c *net.UnixConn) bool {
+	n, err := peek(c)
+	return n == 0 && !errors.Is(err, unix.EAGAIN)
+}
+
+// peek returns how many bytes there are to read, one at most, without a wait.
+func peek(c *net.UnixConn) (n int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return false
+		return 0, err
 	}
-	nothing := false
-	err = raw.Control(func(fd uintptr) {
-		_, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		nothing = errors.Is(err, unix.EAGAIN)
+	closed := raw.Control(func(fd uintptr) {
+		n, _, err = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		n = max(n, 0)
 	})
-	return err == nil && nothing
+	return n, errors.Join(closed, err)
 }
 
 // heard takes a connection from those that are silent.
@@ -260,22 +271,33 @@ func (s *server) watch(c *net.UnixConn) *os.File {
 func (s *server) grant(c *net.UnixConn, r role) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.held[r] != nil && !s.used:
-		_, _ = c.Write(message(answerBusy))
-		return false
-	case s.used:
-		for _, w := range s.waiting {
-			if w.role == r {
-				_, _ = c.Write(message(answerBusy))
-				return false
-			}
+	for other := s.before(r); other != nil; other = s.before(r) {
+		if !hungUp(other) {
+			_, _ = c.Write(message(answerBusy))
+			return false
 		}
+		s.take(other) // its handler has not noticed yet
+	}
+	if s.used {
 		s.waiting = append(s.waiting, &claim{r, c})
 		_, _ = c.Write(message(answerWait))
 		return true
 	}
 	return s.give(c, r)
+}
+
+// before returns the connection that holds a role, or waits for it in a generation
+// that has begun to end; nil if there is none. Must hold mu.
+func (s *server) before(r role) *net.UnixConn {
+	if !s.used {
+		return s.held[r]
+	}
+	for _, w := range s.waiting {
+		if w.role == r {
+			return w.conn
+		}
+	}
+	return nil
 }
 
 // give grants a role, unless its process has gone meanwhile. Must hold mu.
@@ -287,15 +309,21 @@ func (s *server) give(c *net.UnixConn, r role) bool {
 	return true
 }
 
-// leave takes the role of a connection that ended.
+// leave forgets a connection that ended.
 func (s *server) leave(c *net.UnixConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer c.Close() // last: a side that closes waits for it
 	delete(s.open, c)
+	s.take(c)
+}
+
+// take takes the role of a connection that ended, or its place among those that
+// wait. Must hold mu.
+func (s *server) take(c *net.UnixConn) {
 	for i, w := range s.waiting {
 		if w.conn == c {
-			s.waiting = append(s.waiting[:i], s.waiting[i+1:]...)
+			s.waiting = slices.Delete(s.waiting, i, i+1)
 			return
 		}
 	}

@@ -198,11 +198,7 @@ func (s *side) park(ctx context.Context, ready func() (bool, error)) {
 	}
 	f := s.ring.fds[s.role]
 	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })
-		defer func() {
-			stop()
-			_ = f.SetReadDeadline(time.Time{})
-		}()
+		defer interrupt(ctx, f.SetReadDeadline)()
 	}
 	var b [8]byte
 	_, _ = f.Read(b[:]) // an end of whatever kind is found by the next look
