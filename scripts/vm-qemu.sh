@@ -9,9 +9,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/vm-apt.sh
 
-# able COMMAND: does this QEMU run, and know the device?
+# able COMMAND: does this QEMU run, and know the device? It loads no more modules
+# for that than the device needs.
 able() {
-	"$@" -device help 2>/dev/null | grep -q '"vfio-user-pci"'
+	[[ $("$@" -device vfio-user-pci,help 2>/dev/null) == "vfio-user-pci options:"* ]]
 }
 
 case ${1:-} in
@@ -31,7 +32,12 @@ if command -v "$program" >/dev/null && able "$program"; then
 fi
 
 vm_lock "$(basename "$dir")"
+# QEMU takes a folder of this name beside its program, here the loader, for the
+# root of its modules and settings. It is empty: modules of /usr/lib are those of
+# the system's QEMU, and one of another build may end the program that loads it.
+bundle=$dir/lib/qemu-bundle
 if [ -e "$dir/complete" ]; then
+	mkdir -p "$bundle"
 	echo "$dir/qemu"
 	exit
 fi
@@ -45,7 +51,7 @@ vm_unpack "$package"
 lib=usr/lib/x86_64-linux-gnu
 loader=$VM_TMP/all/$lib/ld-linux-x86-64.so.2
 rm -rf "$dir"
-mkdir -p "$dir/bin" "$dir/lib" "$dir/share"
+mkdir -p "$dir/bin" "$bundle" "$dir/share"
 cp "$VM_TMP/all/usr/bin/$program" "$dir/bin/qemu"
 cp "$loader" "$dir/lib/"
 vm_libraries "$loader" "$VM_TMP/all/$lib" "$dir/bin/qemu" "$dir/lib"

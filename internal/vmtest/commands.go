@@ -35,6 +35,11 @@ func runCommand(ctx context.Context, args []string) error {
 		return err
 	}
 	s := &stream{w: os.Stdout}
+	if *group == "test" && f.NArg() == 0 {
+		if err := w.testQEMU(ctx, s); err != nil {
+			return err
+		}
+	}
 	var spent costs
 	defer spent.print(os.Stderr)
 	for _, j := range chosen {
