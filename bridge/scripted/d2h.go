@@ -2,6 +2,8 @@ package scripted
 
 import (
 	"runtime/debug"
+	"slices"
+	"time"
 	"unsafe"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
@@ -137,13 +139,30 @@ func (s *Device) copyEntriesLocked(mv *move, m *abi.Slot, entries []abi.Entry, d
 	for i, e := range entries[:h.Length()&abi.ListCountMask] {
 		address, bytes := h.Span(e)
 		bytes = min(bytes, uint64(len(mv.mem))-mv.processed) // the last run
-		if !s.host.Move(mv.mem[mv.processed:][:bytes], address, d) {
+		if !s.moveLocked(mv.mem[mv.processed:][:bytes], address, d) {
 			return abi.ErrDMA, uint32(i)
 		}
 		mv.processed += bytes
 		s.cur.moved += bytes
 	}
 	return abi.OK, 0
+}
+
+// movePart is how much the device moves before it sees whether a heartbeat is due, in
+// bytes: a run may take longer than that may be late.
+const movePart = 1 << 20
+
+// moveLocked moves bytes between device memory and host memory at a bus address; false
+// if some of it is out of reach. Must hold mu.
+func (s *Device) moveLocked(mem []byte, address uint64, d abi.Direction) bool {
+	for part := range slices.Chunk(mem, movePart) {
+		if !s.host.Move(part, address, d) {
+			return false
+		}
+		address += uint64(len(part))
+		s.beatLocked(time.Now(), true)
+	}
+	return true
 }
 
 // checkListLocked accuses the host of a list that is not its next one. Must

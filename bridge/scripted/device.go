@@ -167,6 +167,7 @@ type epoch struct {
 	timed    map[*channel]struct{} // channels whose offer has a deadline
 	queue    [][]abi.Slot          // per mailbox, not published yet
 	beat     uint64
+	next     time.Time // when a heartbeat is due
 	moved    uint64
 	born     time.Time
 }
@@ -252,7 +253,7 @@ func (s *Device) newEpoch() *epoch {
 	return &epoch{
 		quit: make(chan struct{}), channels: make(map[uint32]*channel),
 		procs: make(map[uint64]*process), timed: make(map[*channel]struct{}),
-		queue: make([][]abi.Slot, s.shape.Mailboxes), born: time.Now(),
+		queue: make([][]abi.Slot, s.shape.Mailboxes), born: time.Now(), next: time.Now(),
 	}
 }
 

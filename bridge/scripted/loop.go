@@ -86,16 +86,15 @@ func (r *request) end(res result) { r.result <- res }
 
 // run is the device's thread.
 func (s *Device) run(l *epoch) {
-	next := time.Now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		worked, idle := s.step(l, &next)
+		worked, idle := s.step(l)
 		if worked {
 			continue
 		}
 		s.sleep(1)
-		worked, again := s.step(l, &next)
+		worked, again := s.step(l)
 		if !worked {
 			timer.Reset(min(idle, again))
 			select {
@@ -125,7 +124,7 @@ func (s *Device) sleep(word uint64) {
 
 // step takes what is there; if it found nothing it says how long the device
 // may sleep.
-func (s *Device) step(l *epoch, next *time.Time) (worked bool, idle time.Duration) {
+func (s *Device) step(l *epoch) (worked bool, idle time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
@@ -140,19 +139,25 @@ func (s *Device) step(l *epoch, next *time.Time) (worked bool, idle time.Duratio
 	for i := range s.area.mailboxes {
 		worked = s.drainLocked(&s.area.mailboxes[i]) || worked
 	}
-	// A beat means that the rings were dry, unless they never are.
-	if late := now.Sub(*next); late >= 0 && (!worked || late > 5*s.shape.Beat) {
-		*next = now.Add(s.shape.Beat)
-		if !s.mute {
-			s.writeBeat()
-		}
-	}
-	idle = next.Sub(now)
-	idle = min(idle, s.expireLocked(now))
+	s.beatLocked(now, worked)
+	idle = min(s.cur.next.Sub(now), s.expireLocked(now))
 	if !s.flushLocked() {
 		idle = min(idle, 200*time.Microsecond)
 	}
 	return worked, idle
+}
+
+// beatLocked writes a heartbeat if one is due. It means that the rings were dry, unless
+// the device has been busy for two heartbeats more. Must hold mu.
+func (s *Device) beatLocked(now time.Time, busy bool) {
+	late := now.Sub(s.cur.next)
+	if late < 0 || busy && late < 2*s.shape.Beat {
+		return
+	}
+	s.cur.next = now.Add(s.shape.Beat)
+	if !s.mute {
+		s.writeBeat()
+	}
 }
 
 // drainLocked takes at most a ring of messages. Must hold mu.
