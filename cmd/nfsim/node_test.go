@@ -142,6 +142,30 @@ func TestNodesOfProcesses(t *testing.T) {
 	far.end()
 }
 
+// TestNodeStartsAgain: packets of a node that was started again carry the numbers of
+// those that it sent before, and none counts as doubled.
+func TestNodeStartsAgain(t *testing.T) {
+	a, b := newCredentials(t, "a"), newCredentials(t, "b")
+	far, begin := startNode(t, b, "--node", "1,0,0", "--torus", "2x1x1", "--listen", "127.0.0.1:0", "--peer", "0.0.0="+a.print)
+	address := strings.TrimPrefix(begin[0], "listening ")
+	var c counts
+	for want := uint64(20); want <= 40; want += 20 {
+		near, _ := startNode(t, a, "--node", "0.0.0", "--torus", "2x1x1", "--peer", "1.0.0="+b.print,
+			"--link", "x+="+address, "--link", "x-="+address)
+		near.until("map", func(answer string) bool { return strings.Contains(answer, "o -- o --") })
+		far.until("count", func(answer string) bool { // a link that went down meanwhile takes some along
+			require.NoError(t, json.Unmarshal([]byte(answer), &c))
+			if c.Came < want && near.ask("done") == "true" {
+				require.Equal(t, "sending", near.ask("send 1.0.0 20 64"))
+			}
+			return c.Came >= want
+		})
+		near.end()
+	}
+	require.Zero(t, c.Changed+c.Doubled)
+	far.end()
+}
+
 // TestBadNodes: each is one typed error, of the command line.
 func TestBadNodes(t *testing.T) {
 	c := newCredentials(t, "c")

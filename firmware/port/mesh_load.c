@@ -8,6 +8,7 @@ enum {
 	INJECT = 16, /* packets of a load in one step */
 	WINDOW = 64, /* packets of a pair whose doubles are found */
 	PING_LOST_MS = 200,
+	EPOCH_SHIFT = 20, /* a millisecond, of the ns of a node's epoch */
 };
 
 /* ---- packets ---- */
@@ -37,11 +38,18 @@ static bool unchanged(struct mesh_node *n, const struct nfc_packet *p,
 	return true;
 }
 
-/* Note a number; true if it was noted before. Too old a one counts as such. */
-static bool seen_before(struct pair *p, uint32_t sequence)
+/*
+ * Note the number of a packet; true if it was noted before. Too old a one counts as
+ * such. A node that started anew may begin its numbers again.
+ */
+static bool seen_before(struct pair *p, const struct nfc_packet *packet)
 {
-	int32_t ahead = (int32_t)(sequence - p->highest);
+	uint32_t sequence = packet->sequence;
+	int32_t ahead;
 
+	if (packet->epoch != p->epoch)
+		*p = (struct pair){ .next = p->next, .epoch = packet->epoch };
+	ahead = (int32_t)(sequence - p->highest);
 	if (ahead > 0) {
 		p->seen = ahead < WINDOW ? p->seen << ahead : 0;
 		p->highest = sequence;
@@ -59,7 +67,7 @@ static void data_came(struct mesh_node *n, const struct nfc_packet *p,
 	uint32_t from = nfc_torus_index(&n->mesh->config.node.torus, p->from);
 
 	n->count[NFC_MESH_CHANGED] += !unchanged(n, p, f, at);
-	n->count[NFC_MESH_DOUBLED] += seen_before(&n->pair[from], p->sequence);
+	n->count[NFC_MESH_DOUBLED] += seen_before(&n->pair[from], p);
 	n->count[NFC_MESH_CAME]++;
 	n->count[NFC_MESH_BYTES] += p->size;
 }
@@ -106,6 +114,7 @@ static bool send_one(struct mesh_node *n, uint32_t to)
 		.to = nfc_torus_address(&n->mesh->config.node.torus, to),
 		.from = n->node.config.address,
 		.size = n->load.size,
+		.epoch = (uint16_t)(n->epoch >> EPOCH_SHIFT),
 		.kind = (uint8_t)n->load.kind,
 	};
 	uint32_t words = nfc_words(p.size);

@@ -14,6 +14,7 @@ struct pair {
 	uint32_t next; /* number of the next packet to that node */
 	uint32_t highest;
 	uint64_t seen;
+	uint16_t epoch; /* of that node when it sent those */
 };
 
 /* Why a link leads nowhere; nodes that are dead have their own flag. */
