@@ -4,6 +4,7 @@ package tutorial
 import (
 	"bufio"
 	"bytes"
+	"go/format"
 	"io"
 	"net"
 	"net/http"
@@ -79,18 +80,29 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestWithdrawn: the first page's lines about a context, in its program.
+// where is how a page says where lines belong in the program before them.
+var where = regexp.MustCompile("Import ([^:]*?),\\s+and\\s+put\\s+this\\s+before\\s+the\\s+line\\s+that\\s+begins\\s+with\\s+`([^`]+)`:\n\n$")
+
+// TestWithdrawn: the first page's lines about a context, put into its program where
+// the page says.
 func TestWithdrawn(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/tutorial/1-hello.md")
 	require.NoError(t, err)
-	parts := regexp.MustCompile("(?s)```go\n(.*?)```\n").FindAllSubmatch(page, -1)
-	require.Len(t, parts, 2)
-	more := "\t" + strings.ReplaceAll(strings.TrimSpace(string(parts[1][1])), "\n", "\n\t") + "\n"
-	text := strings.Replace(string(parts[0][1]), "\tfmt.Println(\"the device", more+"\tfmt.Println(\"the device", 1)
-	text = strings.Replace(text, "\t\"context\"\n\t\"fmt\"\n\t\"log\"\n", "\t\"context\"\n\t\"errors\"\n\t\"fmt\"\n\t\"log\"\n\t\"time\"\n", 1)
-	out, err := exec.Command(built(t, text)).CombinedOutput()
+	parts := strings.Split(string(page), "```") // text, and listings between
+	require.Len(t, parts, 9)
+	program, lines, want := strings.TrimPrefix(parts[1], "go\n"), strings.TrimPrefix(parts[5], "go\n"), strings.TrimPrefix(parts[7], "text\n")
+	says := where.FindStringSubmatch(parts[4])
+	require.NotNil(t, says, parts[4])
+	for _, name := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(says[1], -1) {
+		program = strings.Replace(program, "import (\n", "import (\n\t\""+name[1]+"\"\n", 1)
+	}
+	require.Equal(t, 1, strings.Count(program, "\t"+says[2]))
+	program = strings.Replace(program, "\t"+says[2], lines+"\t"+says[2], 1)
+	formatted, err := format.Source([]byte(program))
+	require.NoError(t, err)
+	out, err := exec.Command(built(t, string(formatted))).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.Equal(t, "true\n"+listing(t, "1-hello.md", "text"), string(out))
+	require.Equal(t, want, string(out))
 }
 
 // get asks the service for a page, or uploads text.
