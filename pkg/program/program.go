@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/nfcomms/nfcomms/firmware"
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 )
 
 // Options adjust how a program is built; the zero value is valid.
@@ -94,8 +95,8 @@ func (o Options) flags() []string {
 
 // Build compiles every C file of sources to one image. Folders below are searched,
 // too, and every file's own folder, and nfc_fw.h, are where it finds what it
-// includes. Errors: ErrCompiler, ErrSource, ErrConstructor, an *Error, and those of ctx and
-// files.
+// includes. When ctx ends, the compiler and all that it started end, too. Errors:
+// ErrCompiler, ErrSource, ErrConstructor, an *Error, and those of ctx and files.
 func Build(ctx context.Context, sources fs.FS, o Options) (image []byte, err error) {
 	dir, err := os.MkdirTemp("", "nfc-program")
 	if err != nil {
@@ -105,8 +106,7 @@ func Build(ctx context.Context, sources fs.FS, o Options) (image []byte, err err
 	if err := os.CopyFS(filepath.Join(dir, "include"), firmware.Headers); err != nil {
 		return nil, err
 	}
-	in := filepath.Join(dir, "source")
-	if err := os.CopyFS(in, sources); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, sourceFolder), sources); err != nil {
 		return nil, err
 	}
 	files, err := cFiles(sources)
@@ -115,7 +115,7 @@ func Build(ctx context.Context, sources fs.FS, o Options) (image []byte, err err
 	}
 	out := filepath.Join(dir, "program.so")
 	args := append(o.flags(), "-I"+filepath.Join(dir, "include"), "-o", out)
-	if err := compile(ctx, o.Compiler, in, append(args, files...)); err != nil {
+	if err := compile(ctx, o.Compiler, dir, append(args, files...)); err != nil {
 		return nil, err
 	}
 	return readImage(out)
@@ -153,7 +153,10 @@ func cFiles(sources fs.FS) (files []string, err error) {
 	return files, err
 }
 
-// compile runs the compiler in a folder.
+// sourceFolder is where the sources are, below the folder of a build.
+const sourceFolder = "source"
+
+// compile runs the compiler in the folder of the sources, below that of the build.
 func compile(ctx context.Context, compiler, dir string, args []string) error {
 	for _, c := range []string{os.Getenv("CC"), "cc"} {
 		if compiler == "" {
@@ -167,12 +170,14 @@ func compile(ctx context.Context, compiler, dir string, args []string) error {
 	if _, err := exec.LookPath(words[0]); err != nil {
 		return fmt.Errorf("build program: %w (%w)", ErrCompiler, err)
 	}
-	cmd := exec.CommandContext(ctx, words[0], append(words[1:], args...)...)
-	cmd.Dir = dir
+	cmd := subprocess.Command(ctx, words[0], append(words[1:], args...)...)
+	cmd.Dir = filepath.Join(dir, sourceFolder)
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir) // a compiler that is killed leaves its files
 	out, err := cmd.CombinedOutput()
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.Is(err, exec.ErrWaitDelay): // it succeeded, and left a process that keeps its output
 	case err != nil:
 		return &Error{Output: string(out), Err: err}
 	}

@@ -1,0 +1,3 @@
+// Package subprocess makes commands that end with their context, together with every process that
+// they started.
+package subprocess
