@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 )
 
 // A busy process is this binary again, under a hidden command, which computes
@@ -50,7 +52,7 @@ func startLoad(ctx context.Context, n int) (all loads, err error) {
 		return nil, err
 	}
 	for range n {
-		cmd := exec.CommandContext(ctx, self, loadCommand)
+		cmd := subprocess.Command(ctx, self, loadCommand)
 		cmd.Stderr = os.Stderr
 		stdin, err := cmd.StdinPipe()
 		if err == nil {

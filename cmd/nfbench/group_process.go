@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 	"github.com/nfcomms/nfcomms/pkg/group"
 )
 
@@ -96,7 +97,7 @@ func newProcessSide(ctx context.Context, s exchangeShape, algorithm string) (*co
 	p := &processes{cpu: make([]time.Duration, s.members)}
 	name := fmt.Sprintf("nfbench-%d-%d", os.Getpid(), groupNames.Add(1))
 	for rank := range s.members {
-		cmd := exec.CommandContext(ctx, self, memberCommand, name, algorithm, strconv.Itoa(rank),
+		cmd := subprocess.Command(ctx, self, memberCommand, name, algorithm, strconv.Itoa(rank),
 			strconv.Itoa(s.members), strconv.Itoa(s.targets), strconv.Itoa(s.size))
 		cmd.Stderr = os.Stderr
 		in, err := cmd.StdinPipe()

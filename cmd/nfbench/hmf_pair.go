@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 	"github.com/nfcomms/nfcomms/pkg/ring"
 )
 
@@ -341,7 +341,7 @@ func childJSON(ctx context.Context, command string, in, out any, started chan<- 
 		return err
 	}
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, self, command)
+	cmd := subprocess.Command(ctx, self, command)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = bytes.NewReader(job), &stdout, &stderr, files
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%s: %w", command, err)

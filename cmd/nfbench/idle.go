@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nfcomms/nfcomms/internal/fdpass"
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 	"github.com/nfcomms/nfcomms/internal/texttable"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
@@ -188,7 +188,7 @@ func startIdle(ctx context.Context, address string, n int) (all loads, err error
 		return nil, err
 	}
 	for range n {
-		cmd := exec.CommandContext(ctx, self, idleClientCommand, address)
+		cmd := subprocess.Command(ctx, self, idleClientCommand, address)
 		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 		cmd.Stderr = os.Stderr
 		stdin, err := cmd.StdinPipe()

@@ -3,8 +3,8 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 )
 
 // The files of /proc are read where there are any; elsewhere each function
@@ -50,7 +52,7 @@ var revision = sync.OnceValue(func() string {
 		}
 	}
 	git := func(args ...string) string {
-		text, _ := exec.Command("git", args...).Output() // no git: empty
+		text, _ := subprocess.Command(context.Background(), "git", args...).Output() // no git: empty
 		return strings.TrimSpace(string(text))
 	}
 	module, _ := os.ReadFile(filepath.Join(git("rev-parse", "--show-toplevel"), "go.mod"))

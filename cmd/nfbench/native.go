@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 )
 
 // nativeSources are a program that measures (peer.c) and what each library is to it.
@@ -105,7 +107,7 @@ func (p *nativeProgram) build(ctx context.Context, optimise string, trees []embe
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, p.library.compiler, append(append(args, "-pthread"), p.library.flags...)...)
+	cmd := subprocess.Command(ctx, p.library.compiler, append(append(args, "-pthread"), p.library.flags...)...)
 	if text, err := groupOutput(cmd, nil, p.grace()); err != nil {
 		p.missing = fmt.Sprintf("%s%s: %v: %s (%s)", resultNotMeasured, p.library.compiler, err, compilerSays(text), p.library.install)
 	}
@@ -156,7 +158,7 @@ func (p *nativeProgram) run(ctx context.Context, processes int, args ...any) (*n
 		line = append(line, fmt.Sprint(a))
 	}
 	var errs bytes.Buffer
-	cmd := exec.CommandContext(limited, line[0], line[1:]...)
+	cmd := subprocess.Command(limited, line[0], line[1:]...)
 	text, err := groupOutput(cmd, &errs, p.grace())
 	switch {
 	case err != nil && ctx.Err() == nil && limited.Err() != nil:

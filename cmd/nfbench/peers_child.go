@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 )
 
 // The other process of the peers but memcpy and Go channels is this binary again,
@@ -92,7 +94,7 @@ func startChild(ctx context.Context) (c *child, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c = &child{dir: dir, cmd: exec.CommandContext(ctx, self, peerCommand, "--pipes", dir)}
+	c = &child{dir: dir, cmd: subprocess.Command(ctx, self, peerCommand, "--pipes", dir)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("start peer process: %w", err), c.close())

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 )
 
 // soakedProcess is the process of a device that this starts, ends and starts again.
@@ -31,8 +34,7 @@ func newSoaked(command string) (*soakedProcess, error) {
 
 // start starts it, and waits until it reports that it listens.
 func (p *soakedProcess) start() error {
-	p.cmd = exec.Command(p.command[0], p.command[1:]...)
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is the starter's
+	p.cmd = subprocess.Command(context.Background(), p.command[0], p.command[1:]...) // an interrupt is the starter's
 	p.cmd.Env = append(os.Environ(), "GOTRACEBACK=crash")
 	var says strings.Builder
 	p.cmd.Stderr = &says
@@ -59,7 +61,7 @@ func (p *soakedProcess) descriptors() (int, error) {
 
 // kill ends it where it stands; freeze stops it for a moment.
 func (p *soakedProcess) kill() {
-	_ = p.cmd.Process.Kill() // it may have ended
+	_ = p.cmd.Cancel() // it may have ended
 	_ = p.cmd.Wait()
 }
 
@@ -74,7 +76,7 @@ func (p *soakedProcess) end() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return errors.Join(fmt.Errorf("it had ended: %w", err), p.cmd.Wait())
 	}
-	timer := time.AfterFunc(soakPatience, func() { _ = p.cmd.Process.Kill() })
+	timer := time.AfterFunc(soakPatience, func() { _ = p.cmd.Cancel() })
 	defer timer.Stop()
 	return p.cmd.Wait()
 }

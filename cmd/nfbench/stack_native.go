@@ -15,6 +15,8 @@ import (
 	"time"
 
 	sources "github.com/nfcomms/nfcomms"
+
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 )
 
 // nativeStack is libnfcomms, as another one who has it would use it.
@@ -63,7 +65,7 @@ func newStackNative(ctx context.Context, address string, channels, memory int) *
 func (n *stackNative) buildLoaded(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, n.program.limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w",
+	cmd := subprocess.Command(ctx, "go", "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w",
 		"-o", filepath.Join(n.program.dir, stackLibrary), "github.com/nfcomms/nfcomms/kmod/lib/umod")
 	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=1")
 	if text, err := groupOutput(cmd, nil, n.program.grace()); err != nil {
@@ -74,7 +76,7 @@ func (n *stackNative) buildLoaded(ctx context.Context) string {
 
 // start opens the device in the other process.
 func (n *stackNative) start(ctx context.Context, address string, channels, memory int) (err error) {
-	n.cmd = exec.CommandContext(ctx, n.program.path(), address, fmt.Sprint(channels), fmt.Sprint(memory))
+	n.cmd = subprocess.Command(ctx, n.program.path(), address, fmt.Sprint(channels), fmt.Sprint(memory))
 	n.cmd.Stderr, n.cmd.WaitDelay = &n.errs, n.program.grace()
 	if n.in, err = n.cmd.StdinPipe(); err != nil {
 		return err

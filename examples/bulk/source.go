@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // fileSet is what will be sent, in order, as one stream.
@@ -47,7 +48,9 @@ func (o options) files(ctx context.Context) (*fileSet, error) {
 
 // goRoot returns the folder of the Go toolchain.
 func goRoot(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	cmd := exec.CommandContext(ctx, "go", "env", "GOROOT")
+	cmd.WaitDelay = time.Second // for output that a process of the command keeps open
+	out, err := cmd.Output()
 	root := strings.TrimSpace(string(out))
 	if err != nil || root == "" {
 		return "", inputf("--demo needs the go command in PATH to find files: %w", err)

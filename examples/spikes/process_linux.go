@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/nfcomms/nfcomms/pkg/group"
 )
@@ -30,7 +31,7 @@ func (s *settings) processes(ctx context.Context, args []string, stdout, stderr 
 	ended := make(chan error, s.members) // one for each, so that none blocks
 	for rank := range s.members {
 		cmd := exec.CommandContext(ctx, self, append(args, "--rank", strconv.Itoa(rank), "--group", name)...)
-		cmd.Stderr = complaints
+		cmd.Stderr, cmd.WaitDelay = complaints, time.Second
 		if rank == 0 {
 			cmd.Stdout = stdout
 		}

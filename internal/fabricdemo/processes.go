@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 
@@ -45,7 +46,7 @@ func fourProcesses(ctx context.Context) error {
 	}
 	defer os.RemoveAll(dir)
 	nfsim := filepath.Join(dir, "nfsim")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", nfsim, "./cmd/nfsim").CombinedOutput(); err != nil {
+	if out, err := subprocess.Command(ctx, "go", "build", "-o", nfsim, "./cmd/nfsim").CombinedOutput(); err != nil {
 		return fmt.Errorf("build nfsim: %w\n%s", err, out)
 	}
 	file, err := describe(dir)
@@ -131,7 +132,7 @@ func freeAddress() (string, error) {
 }
 
 func start(ctx context.Context, nfsim, place string, args ...string) (*process, error) {
-	cmd := exec.CommandContext(ctx, nfsim, args...)
+	cmd := subprocess.Command(ctx, nfsim, args...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

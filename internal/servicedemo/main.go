@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"sort"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/internal/prom"
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 )
 
 var picture = flag.String("picture", "bin/dashboard.svg", "file for the picture of the dashboard")
@@ -46,7 +46,7 @@ func demo(ctx context.Context) (err error) {
 		}
 	}()
 	step("build the service and nfctl")
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", dir, "./examples/operated", "./cmd/nfctl")
+	build := subprocess.Command(ctx, "go", "build", "-buildvcs=false", "-o", dir, "./examples/operated", "./cmd/nfctl")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("build: %w", err)

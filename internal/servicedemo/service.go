@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 )
 
 // service is the example at work.
@@ -72,7 +74,7 @@ func (s *service) said() error {
 
 // nfctl runs nfctl against the service.
 func (s *service) nfctl(ctx context.Context, args ...string) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(s.dir, "nfctl"), append([]string{"--address", s.control}, args...)...)
+	cmd := subprocess.Command(ctx, filepath.Join(s.dir, "nfctl"), append([]string{"--address", s.control}, args...)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("nfctl %s: %w", strings.Join(args, " "), err)

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 	"github.com/nfcomms/nfcomms/internal/texttable"
 	"github.com/nfcomms/nfcomms/internal/units"
 )
@@ -93,7 +94,7 @@ func (o *options) demo(ctx context.Context, w io.Writer) (err error) {
 func startDevice(ctx context.Context, dir string, w io.Writer) (*process, error) {
 	fmt.Fprintln(w, "build nfsim, and start it: the device of all that follows")
 	program, socket := filepath.Join(dir, "nfsim"), filepath.Join(dir, "s")
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", program, "github.com/nfcomms/nfcomms/cmd/nfsim")
+	build := subprocess.Command(ctx, "go", "build", "-buildvcs=false", "-o", program, "github.com/nfcomms/nfcomms/cmd/nfsim")
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build nfsim: %w: %s", err, out)
 	}
@@ -160,7 +161,7 @@ type process struct {
 
 // start starts one, which ends at the latest with ctx.
 func start(ctx context.Context, program string, args ...string) (*process, error) {
-	p := &process{cmd: exec.CommandContext(ctx, program, args...)}
+	p := &process{cmd: subprocess.Command(ctx, program, args...)}
 	p.cmd.Env = append(os.Environ(), roleEnv+"=1")
 	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {

@@ -159,6 +159,7 @@ func (r *runner) reader(w io.Writer, s suite) reader {
 // run executes a suite's command and feeds its output to r line by line.
 func run(s suite, r reader) counts {
 	cmd := exec.Command("sh", "-c", s.command)
+	cmd.WaitDelay = time.Minute // for output that a process which the suite left keeps open
 	out, in := io.Pipe()
 	cmd.Stdout, cmd.Stderr = in, in
 	done := make(chan error, 1) // one result, read once

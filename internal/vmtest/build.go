@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 	"github.com/nfcomms/nfcomms/internal/vmtest/vm"
 )
 
@@ -57,7 +57,7 @@ func newWorkshop() (*workshop, error) {
 
 // command runs one of our tools, shows what it says and returns what it prints.
 func (w *workshop) command(ctx context.Context, env []string, name string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, name, args...)
+	cmd := subprocess.Command(ctx, name, args...)
 	cmd.Dir = w.root
 	cmd.Env = append(os.Environ(), env...)
 	var printed strings.Builder

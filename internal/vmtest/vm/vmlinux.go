@@ -3,13 +3,15 @@ package vm
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
+
+	"github.com/nfcomms/nfcomms/internal/subprocess"
 )
 
 // Places in a bzImage, from the kernel's Documentation/arch/x86/boot.rst.
@@ -84,7 +86,7 @@ func unpack(packed []byte) ([]byte, error) {
 
 // filter runs a command on data.
 func filter(data []byte, name string, args ...string) ([]byte, error) {
-	cmd := exec.Command(name, args...)
+	cmd := subprocess.Command(context.Background(), name, args...)
 	cmd.Stdin = bytes.NewReader(data)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
