@@ -33,13 +33,8 @@ func (f *Fabric) Index(n abi.Node) (int, error) {
 
 // Error says in the words of the bridge what a mesh says.
 func (*Fabric) Error(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, ErrClosed):
+	if errors.Is(err, ErrClosed) {
 		return fmt.Errorf("device %w", bridge.ErrClosed)
-	case errors.Is(err, ErrUnknown):
-		return fmt.Errorf("%w: %w", bridge.ErrInvalid, err)
 	}
 	return err
 }

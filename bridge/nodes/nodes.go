@@ -105,7 +105,7 @@ func (d *farDevice) Close() error {
 // and closed with the fabric.
 func (f *fabric) Device(ctx context.Context, n abi.Node) (bridge.Device, error) {
 	if n == f.own {
-		return nil, fmt.Errorf("node %v: %w: it is the device that was opened", n, bridge.ErrInvalid)
+		return nil, fmt.Errorf("%w: it is the device that was opened", bridge.ErrInvalid)
 	}
 	if err := f.enter(ctx, n); err != nil {
 		return nil, err

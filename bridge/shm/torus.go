@@ -133,7 +133,7 @@ func (t *torus) Open(ctx context.Context, n abi.Node) (bridge.Device, error) {
 	o.node, o.far = n, true
 	dev, _, err := openHost(ctx, o, t.info, t.log)
 	if errors.Is(err, bridge.ErrNotSubscribed) {
-		err = fmt.Errorf("node %v: %w: not in this torus", n, bridge.ErrInvalid)
+		err = fmt.Errorf("%w: not in this torus", bridge.ErrInvalid)
 	}
 	return dev, err
 }

@@ -85,7 +85,7 @@ func (t *torus) Open(ctx context.Context, n abi.Node) (bridge.Device, error) {
 	if far == nil {
 		i, err := t.Index(n)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: not in this torus", bridge.ErrInvalid)
 		}
 		if far, err = t.boot(i); err != nil {
 			return nil, err

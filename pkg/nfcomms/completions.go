@@ -2,7 +2,6 @@ package nfcomms
 
 import (
 	"context"
-	"errors"
 	"io"
 	"iter"
 	"sync"
@@ -69,8 +68,8 @@ func (c *Completions) wake() {
 }
 
 // Next returns the future that ended first of those not handed out, and waits for
-// one if there is none. io.EOF if the queue is empty; ctx's error if it ends first,
-// and then nothing is lost.
+// one if there is none. io.EOF if the queue is empty; an *OpError with ctx's error if it
+// ends first, and then nothing is lost.
 func (c *Completions) Next(ctx context.Context) (*Future, error) {
 	for {
 		f, changed, err := c.next()
@@ -80,7 +79,7 @@ func (c *Completions) Next(ctx context.Context) (*Future, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, wrap(OpWait, "", 0, context.Cause(ctx))
 		}
 	}
 }
@@ -122,14 +121,14 @@ func (c *Completions) Each(ctx context.Context) iter.Seq2[*Future, error] {
 	}
 }
 
-// Wait takes all futures out as they end, and returns the errors of their calls,
-// joined, or ctx's error with those seen by then.
+// Wait takes all futures out as they end, and returns an *OpError with the errors of
+// their calls, and with ctx's if it ends first.
 func (c *Completions) Wait(ctx context.Context) error {
 	var failed []error
 	for _, err := range c.Each(ctx) {
 		failed = append(failed, err)
 	}
-	return errors.Join(failed...)
+	return join(OpWait, "", failed...)
 }
 
 // Cancel asks all calls in the queue to end, and returns at once. Each ends with

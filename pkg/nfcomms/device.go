@@ -216,8 +216,8 @@ func (d *Device) Health() (Health, error) {
 
 // Fabric returns the fabric that the device is a node of; nil if there is none.
 func (d *Device) Fabric() Fabric {
-	if n, ok := d.dev.(bridge.FabricNode); ok {
-		return n.Fabric()
+	if n, ok := d.dev.(bridge.FabricNode); ok && n.Fabric() != nil {
+		return fabric{d}
 	}
 	return nil
 }
@@ -234,16 +234,15 @@ func At(x, y, z uint8, t Target) Target { return bridge.At(Place(x, y, z), t) }
 // this device is in no fabric, ErrInvalid if there is no such node or it is this device's
 // own, ErrDeviceLost if it does not answer.
 func (d *Device) Node(ctx context.Context, x, y, z uint8) (*Device, error) {
-	node, f := Place(x, y, z), d.Fabric()
-	address := fmt.Sprintf("%s node %v", d.address, node)
-	if f == nil {
-		return nil, wrap(OpOpen, address, 0, fmt.Errorf("no fabric: %w", ErrNotSupported))
+	node, f := Place(x, y, z), fabric{d}
+	if d.Fabric() == nil {
+		return nil, wrap(OpOpen, f.at(node), 0, fmt.Errorf("no fabric: %w", ErrNotSupported))
 	}
 	dev, err := f.Device(ctx, node)
 	if err != nil {
-		return nil, wrap(OpOpen, address, 0, err)
+		return nil, err
 	}
-	return newDevice(dev, address), nil
+	return newDevice(dev, f.at(node)), nil
 }
 
 // Subscribe opens the channel to a target. ErrNotSubscribed if no device

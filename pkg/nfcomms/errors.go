@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/nfcomms/nfcomms/bridge"
@@ -50,6 +51,15 @@ const (
 	OpSupervise      = "supervise"
 	OpAsSender       = "sender adapter"
 	OpAsReceiver     = "receiver adapter"
+	OpFabricState    = "state of the fabric of"
+	OpRoute          = "route"
+	OpCutLink        = "cut link"
+	OpKillNode       = "kill node"
+	OpSilenceNode    = "silence node"
+	OpTestLink       = "test link"
+	OpPut            = "put"
+	OpGet            = "get"
+	OpWindow         = "make window"
 )
 
 // The errors of the back ends; package bridge documents each. Compare
@@ -120,8 +130,8 @@ type OpError struct {
 	Err error
 }
 
-// Error returns one sentence: "send sim: target 17: closed". A name stands in place of the target's
-// number: `send sim: "thumbnails": closed`.
+// Error returns one line: "send sim: target 17: closed". Several reasons are separated by "; ". A name
+// stands in place of the target's number: `send sim: "thumbnails": closed`.
 func (e *OpError) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Op)
@@ -134,7 +144,7 @@ func (e *OpError) Error() string {
 	case e.Target != 0:
 		fmt.Fprintf(&b, " target %v", e.Target)
 	}
-	return strings.TrimSuffix(b.String(), ":") + ": " + e.Err.Error()
+	return strings.TrimSuffix(b.String(), ":") + ": " + strings.ReplaceAll(e.Err.Error(), "\n", "; ")
 }
 
 // Unwrap returns the reason.
@@ -155,6 +165,16 @@ func wrap(op, device string, t Target, err error) error {
 		return nil
 	}
 	return &OpError{Op: op, Device: device, Target: t, Err: err}
+}
+
+// join makes one error out of those of one call, some of which may be nil: nil, the only one, or
+// one that wraps all.
+func join(op, device string, errs ...error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return wrap(op, device, 0, errors.Join(errs...))
 }
 
 // TypeError is an ErrPointers that names the first part of a type that is, or

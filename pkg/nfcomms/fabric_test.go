@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 )
 
 // TestChannelsOfAFabric: what the package offers works on any node as on the opened one.
@@ -72,4 +74,33 @@ func TestErrorsOfAFabric(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotSupported)
 	_, err = alone.Subscribe(ctx, At(1, 0, 0, Loopback))
 	require.ErrorIs(t, err, ErrNotSubscribed)
+}
+
+// TestErrorTextsOfAFabric: an error of a fabric names what failed once.
+func TestErrorTextsOfAFabric(t *testing.T) {
+	ctx := background(t)
+	const sim = "sim:?torus=2x1x1"
+	dev, over := openSim(t, sim), openSim(t, sim)
+	f, closed, here, none := dev.Fabric(), over.Fabric(), Place(0, 0, 0), Place(9, 0, 0)
+	require.NoError(t, over.Close())
+	result := func(_ any, err error) error { return err }
+	for want, err := range map[string]error{
+		"cut link " + sim + ": link 7 of node 0: no such node or link in this mesh: invalid argument":   f.CutLink(here, 7, true),
+		"cut link " + sim + ": node 9.0.0: invalid argument: not in a torus of 2x1x1":                   f.CutLink(none, 0, true),
+		"kill node " + sim + ": node 9.0.0: invalid argument: not in a torus of 2x1x1":                  f.KillNode(none, true),
+		"silence node " + sim + ": device closed":                                                       closed.SilenceNode(here),
+		"test link " + sim + ": link -1 of node 0: no such node or link in this mesh: invalid argument": result(f.TestLink(ctx, here, -1, 1)),
+		"route " + sim + ": node 9.0.0: invalid argument: not in a torus of 2x1x1":                      result(f.Route(here, none)),
+		"state of the fabric of " + sim + ": device closed":                                             result(closed.State()),
+		"make window " + sim + ": window of 0 bytes, access 0: invalid argument":                        result(f.Window(ctx, nil, 0)),
+		"put " + sim + ": 1 bytes at offset 0 of window 4d of node 0: no such window":                   f.Put(ctx, FabricWindow{Node: here, Key: 77}, 0, []byte{1}),
+		"get " + sim + ": node 9.0.0: invalid argument: not in a torus of 2x1x1":                        f.Get(ctx, FabricWindow{Node: none}, 0, nil),
+		"open " + sim + " node 9.0.0: invalid argument: not in this torus":                              result(dev.Node(ctx, 9, 0, 0)),
+		"open " + sim + " node 0.0.0: invalid argument: it is the device that was opened":               result(f.Device(ctx, here)),
+		"open " + sim + " node 1.0.0: device closed":                                                    result(over.Node(ctx, 1, 0, 0)),
+		"subscribe " + sim + " target 9.0.0/1: no such target: invalid argument: not in this torus":     result(dev.Subscribe(ctx, At(9, 0, 0, 1))),
+	} {
+		require.EqualError(t, err, want)
+		require.Empty(t, bridgetest.Stutter(err.Error()), err)
+	}
 }

@@ -40,7 +40,7 @@ func (d *Device) Run(ctx context.Context, p Program) (*Instance, error) {
 	for port := range p.Targets {
 		ch, err := d.Subscribe(ctx, proc.First+Target(port))
 		if err != nil {
-			return nil, errors.Join(err, i.unwind())
+			return nil, join(OpStart, d.address, err, i.unwind())
 		}
 		i.Channels = append(i.Channels, ch)
 	}
@@ -74,11 +74,11 @@ func (i *Instance) Done() <-chan struct{} { return i.done }
 
 // unwind stops the process and closes the channels there are.
 func (i *Instance) unwind() error {
-	err := i.stop()
+	errs := []error{i.stop()}
 	for _, ch := range i.Channels {
-		err = errors.Join(err, ch.Close())
+		errs = append(errs, ch.Close())
 	}
-	return err
+	return join(OpClose, i.dev.address, errs...)
 }
 
 // stop stops the process if its epoch goes on. In a later epoch its id may be
