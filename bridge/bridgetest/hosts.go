@@ -304,24 +304,25 @@ func hostRefusals(p *hostPair) {
 	}
 }
 
-// hostWaiting: so many may wait to be accepted, and are, in order, with what they offer; half
-// of all places are for others.
-func hostWaiting(p *hostPair) {
-	var near []bridge.Channel
-	for {
-		ch, err := p.connects.Subscribe(p.Ctx(), p.l.Target())
-		if err != nil {
-			require.ErrorIs(p, err, bridge.ErrBusy)
-			break
-		}
+// hostsWaiting opens so many channels from a host to the one that listens, and requires that one
+// more is refused.
+func (p *hostPair) hostsWaiting(from bridge.Device, most int) (near []bridge.Channel) {
+	for range most {
+		ch, err := from.Subscribe(p.Ctx(), p.l.Target())
+		require.NoError(p, err)
 		near = append(near, ch)
-		require.LessOrEqual(p, len(near), 9, "one of which is offered to the host")
 	}
-	require.GreaterOrEqual(p, len(near), 8)
+	_, err := from.Subscribe(p.Ctx(), p.l.Target())
+	require.ErrorIs(p, err, bridge.ErrBusy)
+	return near
+}
+
+// hostWaiting: 8 channels of one host wait to be accepted, and are, in order, with what they offer.
+// Of the 8 places that are left a second host gets half.
+func hostWaiting(p *hostPair) {
+	near := p.hostsWaiting(p.connects, 8)
 	if p.connects != p.listens {
-		own, err := p.listens.Subscribe(p.Ctx(), p.l.Target())
-		require.NoError(p, err, "there is room for others")
-		require.NoError(p, own.Close(), "who leaves it to others")
+		near = append(near, p.hostsWaiting(p.listens, 4)...)
 	}
 	for i, ch := range near {
 		sent := p.gives(p.Ctx(), ch, word(i))

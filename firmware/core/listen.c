@@ -60,20 +60,32 @@ bool nfc_is_whose(const struct nfc_whose *a, const struct nfc_whose *b)
 	return a->owner == b->owner && a->home == b->home;
 }
 
+/* Does a relay that waits belong to a host, here or of another node? */
+static bool waits_from(const struct nfc_relay *r, const struct nfc_host *host,
+		       const struct nfc_whose *whose)
+{
+	return host ? r->end[0].host == host :
+		      r->way && nfc_is_whose(&r->whose, whose);
+}
+
 /*
  * Has a host, here or of another node, as many before a listener as are left to others? So
- * one that nobody accepts takes no more than half of them. Must hold the device's lock.
+ * one that nobody accepts takes no more than half of them. The relay that is offered waits,
+ * too. Must hold the device's lock.
  */
 static bool crowds_before(const struct nfc_listener *l,
 			  const struct nfc_host *host,
 			  const struct nfc_whose *whose)
 {
-	uint32_t n = 0;
+	uint32_t left = NFC_LISTENER_WAITING - l->waiting, n = 0;
 
 	for (const struct nfc_relay *r = l->first; r; r = r->next)
-		n += host ? r->end[0].host == host :
-			    r->way && nfc_is_whose(&r->whose, whose);
-	return n >= NFC_LISTENER_WAITING - l->waiting;
+		n += waits_from(r, host, whose);
+	if (l->offered) {
+		left--;
+		n += waits_from(l->offered, host, whose);
+	}
+	return n >= left;
 }
 
 /* Must hold the device's lock. */

@@ -186,7 +186,7 @@ CASE(connections_are_bounded)
 		for (int i = 0; i < NFC_LISTENER_WAITING; i++)
 			go(v.near);
 		CHECK_EQ(p->rc[0], -NFC_EBUSY);
-		CHECK_EQ(p->size, NFC_LISTENER_WAITING / 2 + 1);
+		CHECK_EQ(p->size, NFC_LISTENER_WAITING / 2);
 		CHECK_EQ(p->rc[1], -NFC_ENOTARGET);
 		CHECK_EQ(p->rc[2], -NFC_ENOTARGET);
 		host_control(v.near, NFC_CONTROL_STOP, p->process, 0, 0, NULL);

@@ -275,13 +275,13 @@ CASE(an_abort_after_the_relay)
 
 enum { HALF_WAITING = NFC_LISTENER_WAITING / 2 };
 
-/* Connect until it is refused; how often it was not. One is offered, and waits no more. */
-static uint32_t fill_places(struct pair *p, uint32_t at[HALF_WAITING + 1])
+/* Connect until it is refused; how often it was not. */
+static uint32_t fill_places(struct pair *p, uint32_t at[HALF_WAITING])
 {
 	struct nfc_control c;
 	uint32_t n;
 
-	for (n = 0; n < HALF_WAITING + 1; n++) {
+	for (n = 0; n < HALF_WAITING; n++) {
 		pair_connect(p);
 		at[n] = p->at_near;
 	}
@@ -294,7 +294,7 @@ static uint32_t fill_places(struct pair *p, uint32_t at[HALF_WAITING + 1])
 CASE(a_flood_leaves_places)
 {
 	struct pair p = pair_listening(pair_hosts), other = p, own = p;
-	uint32_t at[HALF_WAITING + 1];
+	uint32_t at[HALF_WAITING];
 
 	fill_places(&p, at);
 	other.near = rig_attach(p.near, 2);
@@ -310,7 +310,7 @@ CASE(a_flood_leaves_places)
 			 .status,
 		 NFC_EBUSY);
 	rig_detach(other.near);
-	for (uint32_t n = 0; n < HALF_WAITING + 3; n++)
+	for (uint32_t n = 0; n < HALF_WAITING + 2; n++)
 		pair_accept(&own); /* those of the host that went are gone */
 	pair_works(&own);
 	pair_free(&p);
@@ -343,7 +343,7 @@ CASE(who_was_not_accepted_leaves)
 CASE(a_listener_that_goes_refuses)
 {
 	struct pair p = pair_listening(pair_hosts), other = p;
-	uint32_t at[HALF_WAITING + 1], n = fill_places(&p, at);
+	uint32_t at[HALF_WAITING], n = fill_places(&p, at);
 	struct nfc_control c;
 
 	other.near = rig_attach(p.near, 2);
