@@ -95,8 +95,9 @@ func (o Options) flags() []string {
 
 // Build compiles every C file of sources to one image. Folders below are searched,
 // too, and every file's own folder, and nfc_fw.h, are where it finds what it
-// includes. When ctx ends, the compiler and all that it started end, too. Errors:
-// ErrCompiler, ErrSource, ErrConstructor, an *Error, and those of ctx and files.
+// includes; symbolic links are followed. When ctx ends, the compiler and all that it
+// started end, too. Errors: ErrCompiler, ErrSource, ErrConstructor, an *Error, and those
+// of ctx and files.
 func Build(ctx context.Context, sources fs.FS, o Options) (image []byte, err error) {
 	dir, err := os.MkdirTemp("", "nfc-program")
 	if err != nil {
@@ -106,7 +107,7 @@ func Build(ctx context.Context, sources fs.FS, o Options) (image []byte, err err
 	if err := os.CopyFS(filepath.Join(dir, "include"), firmware.Headers); err != nil {
 		return nil, err
 	}
-	if err := os.CopyFS(filepath.Join(dir, sourceFolder), sources); err != nil {
+	if err := copySources(filepath.Join(dir, sourceFolder), sources, ".", true); err != nil {
 		return nil, err
 	}
 	files, err := cFiles(sources)
@@ -137,6 +138,41 @@ func readImage(path string) ([]byte, error) {
 		}
 	}
 	return image, nil
+}
+
+// copySources copies what is below root to a folder. Symbolic links to files are followed, as the
+// copy has no neighbours; links to folders stay links, unless they lead out of the sources and
+// follow is set: what such a folder has is copied, without the folders that it links to.
+func copySources(to string, sources fs.FS, root string, follow bool) error {
+	return fs.WalkDir(sources, root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		at := filepath.Join(to, filepath.FromSlash(name))
+		if d.IsDir() {
+			return os.MkdirAll(at, 0o700)
+		}
+		info, err := fs.Stat(sources, name) // of where a link leads
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // it leads nowhere: an editor's lock, or the compiler misses it
+		case err != nil:
+			return err
+		case info.IsDir():
+			target, err := fs.ReadLink(sources, name)
+			if err == nil && follow && !filepath.IsAbs(target) && !filepath.IsLocal(filepath.Join(filepath.Dir(name), target)) {
+				return copySources(to, sources, name, false)
+			}
+			return errors.Join(err, os.Symlink(target, at))
+		case !info.Mode().IsRegular():
+			return &fs.PathError{Op: "build program", Path: name, Err: fs.ErrInvalid}
+		}
+		text, err := fs.ReadFile(sources, name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(at, text, 0o600)
+	})
 }
 
 // cFiles lists the C files of a program.

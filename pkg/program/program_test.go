@@ -191,3 +191,26 @@ func TestBuildEndsWithItsContext(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
+
+// TestBuildFollowsLinks: a header may be a relative symbolic link, to a place among the sources or
+// beside them, and a folder may be one.
+func TestBuildFollowsLinks(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	write("shared/a.h", "#define A 1\n")
+	write("shared/deep/b.h", "#include \"../a.h\"\n#define B A\n")
+	write("device/own.h", "#define C B\n")
+	write("device/program.c", "#include \"a.h\"\n#include \"deep/b.h\"\n#include \"same.h\"\n#include \"up/shared/a.h\"\nint d = C;\n")
+	for link, to := range map[string]string{"a.h": "../shared/a.h", "deep": "../shared/deep", "same.h": "own.h", "up": "..", "gone.h": "../gone.h"} {
+		require.NoError(t, os.Symlink(to, filepath.Join(dir, "device", link)))
+	}
+	_, err := Build(t.Context(), os.DirFS(filepath.Join(dir, "device")), Options{})
+	require.NoError(t, err)
+
+	write("device/program.c", "#include \"gone.h\"\n")
+	_, err = Build(t.Context(), os.DirFS(filepath.Join(dir, "device")), Options{})
+	require.ErrorContains(t, err, "program.c:1:10: fatal error: gone.h: No such file or directory")
+}
