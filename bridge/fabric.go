@@ -50,7 +50,8 @@ type Fabric interface {
 	// Put writes data to a window of any node from offset on, and returns when all of it is
 	// there; nobody at the window takes part. What the fabric loses is sent again until ctx
 	// ends, and nothing is written twice. After an error a part of it may be there; none of
-	// it comes later than what this process puts there after that.
+	// it comes later than what this process puts there after that. A put of no bytes asks the
+	// window, too; its offset may be the end of the window.
 	//
 	// The error wraps ErrNotSubscribed (no such window: it never was, or was revoked, or its
 	// node started anew), ErrNotSupported (the window is not for that), ErrRange (a piece is

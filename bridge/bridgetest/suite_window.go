@@ -92,11 +92,37 @@ func windowRefused(e windowEnv) {
 		require.ErrorIs(e, c.err, c.is, i)
 	}
 	require.Zero(e, e.owner.Sum())
+	e.refusesNothing(most, read, write)
 	e.owner.Revoke(most)
+	require.ErrorIs(e, e.fabric.Put(e.Context(), most, 0, nil), bridge.ErrNotSubscribed)
 	require.ErrorIs(e, put(most, 0), bridge.ErrNotSubscribed)
 	require.ErrorIs(e, get(most, 0), bridge.ErrNotSubscribed)
 	require.NoError(e, put(write, 0))
 	require.EqualValues(e, 9, e.owner.Sum())
+}
+
+// refusesNothing: puts and gets of no bytes are refused as those of any size are; their place may be
+// the end of the window.
+func (e windowEnv) refusesNothing(most, read, write bridge.FabricWindow) {
+	for i, c := range []struct {
+		w      bridge.FabricWindow
+		offset uint64
+		is     [2]error // of a put, of a get
+	}{
+		{most, 0, [2]error{nil, nil}},
+		{most, 4096, [2]error{nil, nil}},
+		{most, WindowMemory - 1, [2]error{nil, nil}},
+		{most, WindowMemory, [2]error{bridge.ErrRange, bridge.ErrRange}},
+		{most, math.MaxUint64, [2]error{bridge.ErrRange, bridge.ErrRange}},
+		{read, 10, [2]error{bridge.ErrNotSupported, nil}},
+		{read, 11, [2]error{bridge.ErrNotSupported, bridge.ErrRange}},
+		{write, 10, [2]error{nil, bridge.ErrNotSupported}},
+		{bridge.FabricWindow{Node: most.Node, Key: most.Key + 1}, 0, [2]error{bridge.ErrNotSubscribed, bridge.ErrNotSubscribed}},
+		{bridge.FabricWindow{Node: abi.MakeNode(200, 0, 0), Key: most.Key}, 0, [2]error{bridge.ErrInvalid, bridge.ErrInvalid}},
+	} {
+		require.ErrorIs(e, e.fabric.Put(e.Context(), c.w, c.offset, nil), c.is[0], i)
+		require.ErrorIs(e, e.fabric.Get(e.Context(), c.w, c.offset, nil), c.is[1], i)
+	}
 }
 
 // windowWithdrawn: a context that has ended lets nothing begin.

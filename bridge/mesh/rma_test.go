@@ -83,6 +83,8 @@ func TestWrongPutsAndGets(t *testing.T) {
 		"the last offset there is":   {rw.Remote(), math.MaxUint64 - 100, 100, bridge.ErrRange},
 		"a node that is not":         {Remote{3, rw.Remote().Key}, 0, 100, ErrUnknown},
 		"a node of a negative index": {Remote{-1, rw.Remote().Key}, 0, 100, ErrUnknown},
+		"nothing, beyond the end":    {rw.Remote(), 10_001, 0, bridge.ErrRange},
+		"nothing, for no key":        {Remote{1, 0}, 0, 0, ErrWindow},
 	} {
 		require.ErrorIs(t, m.Put(t.Context(), 0, c.to, c.offset, buf[:c.n]), c.want, name)
 		require.ErrorIs(t, m.Get(t.Context(), 0, c.to, c.offset, buf[:c.n]), c.want, name)

@@ -114,8 +114,6 @@ void nfc_rma_begin(struct nfc_rma *r, struct nfc_rma_op *op)
 		end_op(r, op, -NFC_EINVAL);
 	} else if (op->offset > UINT64_MAX - op->size) {
 		end_op(r, op, -NFC_ERANGE);
-	} else if (!op->size) {
-		end_op(r, op, 0);
 	} else {
 		enqueue(r, op);
 	}
@@ -153,7 +151,7 @@ static int send_piece(struct nfc_rma *r, struct nfc_rma_piece *piece)
 	int rc;
 
 	__builtin_memcpy(r->packet, &head, sizeof(head));
-	if (op->put)
+	if (op->put && piece->size) /* of no bytes, they may be nowhere */
 		__builtin_memcpy(r->packet + NFC_RMA_HEAD, op->data + piece->at,
 				 piece->size);
 	rc = nfc_node_send(r->node, &p, r->packet);
@@ -349,6 +347,18 @@ static bool under_way(struct nfc_rma *r, struct nfc_rma_peer *p,
 	return true;
 }
 
+/* A request of no bytes, whose place may be the end of the window: 0, or why it is refused. */
+static int do_nothing(struct nfc_rma *r, const struct nfc_rma_head *head,
+		      uint32_t access)
+{
+	uint64_t last = head->offset ? head->offset - 1 : 0;
+	uint32_t n = 1;
+	int why;
+
+	nfc_rma_find(&r->table, head->key, last, access, &n, &why);
+	return why;
+}
+
 /*
  * Do a put: 0, or why not. Nothing is written unless all of it is in the window; of what can
  * not be reached, though it is, a part may be.
@@ -358,6 +368,8 @@ static int do_put(struct nfc_rma *r, const struct nfc_rma_head *head,
 {
 	uint32_t done = 0;
 
+	if (!head->size)
+		return do_nothing(r, head, NFC_RMA_WRITE);
 	while (done < head->size) {
 		uint32_t n = head->size - done;
 		int why;
@@ -379,6 +391,8 @@ static int do_get(struct nfc_rma *r, const struct nfc_rma_head *head,
 {
 	uint32_t done = 0;
 
+	if (!head->size)
+		return do_nothing(r, head, NFC_RMA_READ);
 	while (done < head->size) {
 		uint32_t n = head->size - done;
 		int why;
