@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -84,7 +85,7 @@ func (g *Group) end(err error) error {
 	g.broken = failed
 	g.sends.drop()
 	g.withdraw()
-	g.revoke()
+	g.revoke(failed)
 	return failed
 }
 
@@ -110,11 +111,18 @@ func (g *Group) report(op Op, err error) *Error {
 }
 
 // revoke tells the others that this member gave the epoch up, as far as there
-// is room: who has none learns it by its deadline, or when this member leaves.
-func (g *Group) revoke() {
+// is room: who has none learns it by its deadline, or when this member leaves. In a
+// join they are told which ranks this member missed.
+func (g *Group) revoke(why *Error) {
+	var missed []byte
+	if g.op == OpHello && errors.Is(why, ErrLate) {
+		for _, rank := range why.Ranks[:min(len(why.Ranks), missedMost)] {
+			missed = binary.LittleEndian.AppendUint32(missed, uint32(rank))
+		}
+	}
 	for rank, at := range g.member.link {
 		if rank != g.member.rank && g.gone[at] == nil {
-			_, _ = g.link.TrySend(at, g.header(opRevoke, 0, 0), nil)
+			_, _ = g.link.TrySend(at, g.header(opRevoke, 0, 0), missed)
 		}
 	}
 }
@@ -196,6 +204,7 @@ func (g *Group) control(f *Frame, from int) {
 		g.credit[from] = f.Step
 	case opRevoke:
 		g.revoked = about(ErrRevoked, from)
+		g.missedBy(f.Data)
 		if f.Step <= g.step { // else it has finished this one
 			g.fail(g.revoked)
 		}

@@ -55,12 +55,13 @@ type Error struct {
 	Err error
 }
 
+// Error returns one line. Several reasons are separated by "; ".
 func (e *Error) Error() string {
 	text := fmt.Sprintf("group: %s: rank %d: step %d: ", e.Op, e.Rank, e.Step)
 	if len(e.Ranks) > 0 {
 		text += ranksText(e.Ranks) + ": "
 	}
-	return text + e.Err.Error()
+	return text + strings.ReplaceAll(e.Err.Error(), "\n", "; ")
 }
 
 // Unwrap returns the reason.

@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -234,8 +235,11 @@ func (g *Group) hello(ctx context.Context) error {
 	g.open(ctx, OpHello)
 	g.options.Timeout = timeout
 	err := g.greet()
-	if errors.Is(err, ErrDisagree) {
+	switch {
+	case errors.Is(err, ErrDisagree):
 		g.linger()
+	case errors.Is(err, ErrRevoked) && len(g.missed) > 0:
+		err = g.missedByOthers()
 	}
 	if err := g.end(err); err != nil {
 		return err
@@ -244,6 +248,28 @@ func (g *Group) hello(ctx context.Context) error {
 	g.step = 0
 	g.stats.joined()
 	return nil
+}
+
+// missedMost is how many ranks a member that gives a join up names to the others.
+const missedMost = 16
+
+// missedBy keeps the ranks that another member, which gives a join up, says that it missed.
+func (g *Group) missedBy(said []byte) {
+	for ; g.op == OpHello && len(said) >= 4 && len(g.missed) < missedMost; said = said[4:] {
+		if rank := binary.LittleEndian.Uint32(said); rank < uint32(g.member.size()) {
+			g.missed = append(g.missed, int(rank))
+		}
+	}
+}
+
+// missedByOthers is the error of a join that another member gave up because it was late: about the
+// ranks that one of the two missed.
+func (g *Group) missedByOthers() error {
+	by := g.fault.Ranks[0]
+	ranks := append(g.awaited(everyone), g.missed...)
+	slices.Sort(ranks)
+	ranks = slices.DeleteFunc(slices.Compact(ranks), func(rank int) bool { return rank == by })
+	return about(fmt.Errorf("%w: rank %d waits no longer", ErrLate, by), ranks...)
 }
 
 func (g *Group) greet() error {

@@ -133,28 +133,58 @@ func TestJoinRefuses(t *testing.T) {
 	}
 }
 
-// TestJoinMissing: a rank that does not come is named; one that is there twice is
-// refused.
+// TestErrorsAreOneLine: also those with several reasons.
+func TestErrorsAreOneLine(t *testing.T) {
+	err := &Error{Op: "close", Rank: 1, Err: errors.Join(ErrGone, ErrLate)}
+	require.EqualError(t, err, "group: close: rank 1: step 0: member is gone; step is late")
+}
+
+// TestJoinMissing: the ranks that do not come are named by each member, whichever waits no longer
+// first; a rank that is there twice is refused.
 func TestJoinMissing(t *testing.T) {
+	for first := range 5 {
+		synctest.Test(t, func(t *testing.T) {
+			mesh := NewMesh(5)
+			var all errs
+			for _, rank := range []int{0, 3, 4} {
+				all.Go(func() error {
+					o := Options{Rank: rank, Size: 5}
+					if rank == first {
+						o.JoinTimeout = time.Second
+					}
+					_, err := Join(t.Context(), mesh, o)
+					return reason(err, ErrLate, "join", 0, 1, 2)
+				})
+			}
+			synctest.Wait()
+			_, err := Join(t.Context(), mesh, Options{Rank: 3, Size: 5})
+			require.ErrorIs(t, err, ErrRankTaken)
+			require.NoError(t, all.Wait())
+		})
+	}
+}
+
+// TestJoinMissedByOne: members that another one gives up name the rank that this one missed, and no
+// rank outside of the group that a hostile member may name.
+func TestJoinMissedByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mesh := NewMesh(4)
+		bad, err := mesh.Connect(0, 4)
+		require.NoError(t, err)
 		var all errs
-		for _, rank := range []int{0, 3} {
+		for rank := 1; rank < 3; rank++ {
 			all.Go(func() error {
 				_, err := Join(t.Context(), mesh, Options{Rank: rank, Size: 4})
-				if rank == 0 && errors.Is(err, ErrLate) {
-					return reason(err, ErrLate, "join", 0, 1, 2)
-				}
-				if errors.Is(err, ErrRevoked) || errors.Is(err, ErrLate) { // whoever is first
-					return nil
-				}
-				return err
+				return reason(err, ErrLate, "join", 0, 3)
 			})
 		}
 		synctest.Wait()
-		_, err := Join(t.Context(), mesh, Options{Rank: 3, Size: 4})
-		require.ErrorIs(t, err, ErrRankTaken)
+		for rank := 1; rank < 3; rank++ {
+			_, err := bad.TrySend(rank, Header{Op: opRevoke}, []byte{3, 0, 0, 0, 3, 0, 0, 0, 255, 255, 255, 255, 4, 0, 0, 0, 0, 0, 0, 0, 9})
+			require.NoError(t, err)
+		}
 		require.NoError(t, all.Wait())
+		require.NoError(t, bad.Close())
 	})
 }
 

@@ -107,6 +107,7 @@ type Group struct {
 	fault  *Error  // what the frames that came say of this step
 
 	revoked *Error // a member has given this epoch up
+	missed  []int  // in a join: the ranks that this member missed
 
 	// What calls hand out or use until the next one.
 	arena  pool[byte]
@@ -148,7 +149,8 @@ type edges struct {
 
 // Join makes this endpoint a member and waits for the others. An *Error names
 // who did not come (ErrLate, ErrCanceled) or joined with other options
-// (ErrDisagree).
+// (ErrDisagree). When the first member waits no longer, all that wait get ErrLate,
+// about the ranks that they missed and the first 16 that it missed.
 func Join(ctx context.Context, t Transport, o Options) (*Group, error) {
 	g := &Group{options: o}
 	g.exchange.step.g = g
