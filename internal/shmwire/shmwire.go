@@ -132,6 +132,10 @@ func (m *Message) Err() error {
 		return fmt.Errorf("a node takes %d hosts of another: %w", m.Size, err)
 	case m.Kind == Hello && errors.Is(err, bridge.ErrBusy) && of == OfUser:
 		return fmt.Errorf("this user has as many clients of the device as a user gets (%d): %w", m.Size, err)
+	case m.Kind == Hello && errors.Is(err, bridge.ErrNoMemory):
+		return fmt.Errorf("the device refuses: its process has no descriptors, threads or memory left: %w", err)
+	case m.Kind != Hello && errors.Is(err, bridge.ErrNoMemory) && of == OfDevice:
+		return fmt.Errorf("the device refuses: its process has no descriptors left: %w", err)
 	case m.Kind == Hello && errors.Is(err, bridge.ErrBusy):
 		return fmt.Errorf("the device has no place for another client: %w", err)
 	case (m.Kind == Cut || m.Kind == Test) && of == OfUser:
@@ -198,7 +202,8 @@ func Send(c *net.UnixConn, m *Message, files ...int) error {
 }
 
 // Receive reads a message with exactly so many descriptors, which are the caller's; an
-// answer that refuses comes with none.
+// answer that refuses comes with none. EMFILE: the message is there, but this process had no
+// descriptors left for those that came with it.
 func Receive(c *net.UnixConn, files func(*Message) int) (Message, []int, error) {
 	b := make([]byte, Size+1)
 	n, set, err := fdpass.Receive(c, b)
@@ -208,8 +213,13 @@ func Receive(c *net.UnixConn, files func(*Message) int) (Message, []int, error) 
 	if n == 0 {
 		err = io.EOF
 	}
-	m, perr := Parse(b[:n])
-	err = errors.Join(err, perr, set.Bad)
+	var m Message
+	if err == nil {
+		m, err = Parse(b[:n])
+	}
+	if err == nil {
+		err = set.Bad
+	}
 	if err == nil && len(set.Files) != files(&m) {
 		err = fmt.Errorf("%w: %d descriptors in place of %d", ErrForeign, len(set.Files), files(&m))
 	}

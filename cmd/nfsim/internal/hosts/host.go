@@ -4,6 +4,7 @@ package hosts
 
 import (
 	"errors"
+	"log/slog"
 	"net"
 	"os"
 	"syscall"
@@ -30,6 +31,18 @@ func transient(err error) bool {
 	return false
 }
 
+// spent reports whether a call failed for want of a descriptor.
+func spent(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) }
+
+// noDescriptors is the bound of a request that failed so, which is logged once for each client.
+func (h *host) noDescriptors() shmwire.Bound {
+	if !h.spent {
+		h.log.Warn("client refused: no descriptors left, raise the limit of open files")
+	}
+	h.spent = true
+	return shmwire.Bound{Of: shmwire.OfDevice}
+}
+
 // host is a client that is attached.
 type host struct {
 	server *Server
@@ -44,6 +57,8 @@ type host struct {
 	uid    uint64 // whose it is, from 1 up
 	mapped uint64 // bytes
 	sizes  map[uint64]uint64
+	log    *slog.Logger
+	spent  bool // a request was refused for want of a descriptor
 
 	accesses    *accesses               // nil: it did not ask for them
 	windows     map[uint64]clientWindow // by their keys
@@ -70,9 +85,9 @@ func (s *Server) send(c *net.UnixConn, m shmwire.Message) {
 }
 
 // attach makes a client a host of the device, and says so.
-func (s *Server) attach(c *net.UnixConn, peer fdpass.Peer, u *user, hello shmwire.Message) (*host, abi.Status) {
+func (s *Server) attach(c *net.UnixConn, peer fdpass.Peer, u *user, hello shmwire.Message, log *slog.Logger) (*host, abi.Status) {
 	h := &host{
-		server: s, conn: c, user: u, own: isOwn(peer), uid: uint64(peer.UID) + 1, bell: [2]int{-1, -1}, epoch: max(hello.Epoch+1, 1), sizes: make(map[uint64]uint64),
+		server: s, conn: c, log: log, user: u, own: isOwn(peer), uid: uint64(peer.UID) + 1, bell: [2]int{-1, -1}, epoch: max(hello.Epoch+1, 1), sizes: make(map[uint64]uint64),
 		windows: make(map[uint64]clientWindow),
 	}
 	var err error
@@ -86,6 +101,9 @@ func (s *Server) attach(c *net.UnixConn, peer fdpass.Peer, u *user, hello shmwir
 	}
 	if h.pidfd, err = watch(c, peer); err != nil {
 		h.end()
+		if spent(err) {
+			return nil, abi.ErrNoMemory
+		}
 		return nil, abi.ErrClosed
 	}
 	if status := s.reach(h, hello.Address, hello.Size); status != abi.OK {
@@ -162,11 +180,14 @@ func (h *host) serve() error {
 			}
 			return 0
 		})
-		if err != nil {
+		if err != nil && !spent(err) {
 			return err
 		}
-		answer, with, err := h.answer(&m, files)
+		var answer shmwire.Message
+		var with *os.File
 		if err != nil {
+			answer = shmwire.Refusal(m.Kind, abi.ErrNoMemory, h.noDescriptors())
+		} else if answer, with, err = h.answer(&m, files); err != nil {
 			return err
 		}
 		_ = h.conn.SetWriteDeadline(time.Now().Add(answerTime))
@@ -229,6 +250,9 @@ func (h *host) mapMemory(address, size uint64, fd int) (abi.Status, shmwire.Boun
 			if errors.Is(err, refused) {
 				return abi.ErrInvalid, shmwire.Bound{}
 			}
+		}
+		if spent(err) {
+			return abi.ErrNoMemory, h.noDescriptors()
 		}
 		return abi.ErrNoMemory, shmwire.Bound{}
 	}

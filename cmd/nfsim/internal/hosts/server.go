@@ -75,6 +75,7 @@ func New(o Options) (*Server, abi.Status) {
 // Serve serves clients until ctx ends, then takes leave of all of them.
 func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	failing := false // logged already
 	for {
 		c, err := l.AcceptUnix()
 		switch {
@@ -86,8 +87,13 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 		case err != nil && !transient(err):
 			return err
 		case err != nil:
+			if !failing {
+				s.log.Warn("no client is accepted for now", "err", err)
+			}
+			failing = true
 			time.Sleep(acceptPause)
 		default:
+			failing = false
 			s.accept(c)
 		}
 	}
@@ -137,7 +143,7 @@ func (s *Server) serve(c *net.UnixConn, peer fdpass.Peer, owner string) {
 		return
 	}
 	defer s.dismiss(owner)
-	h, status := s.attach(c, peer, u, hello)
+	h, status := s.attach(c, peer, u, hello, log)
 	if status != abi.OK {
 		log.Warn("client refused", "status", status)
 		s.send(c, shmwire.Refusal(hello.Kind, status, s.boundOf(status, hello.Address)))
