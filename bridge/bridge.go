@@ -30,7 +30,8 @@ func (t Target) String() string {
 	return strconv.FormatUint(uint64(t), 10)
 }
 
-// ProcessID names a running device process.
+// ProcessID names a running device process. A device gives no id twice, also not in a later
+// epoch.
 type ProcessID uint64
 
 // Options adjusts how a device is opened. The zero value is valid.

@@ -15,6 +15,7 @@ var resetCases = []testCase{
 	{"reset/device-works-again", resetWorksAgain},
 	{"reset/during-transfers", resetDuringTransfers},
 	{"reset/often", resetOften},
+	{"reset/ids-of-processes", resetProcesses},
 	{"reset/half-way", resetHalfWay},
 	{"device/close-ends-pending-calls", deviceClosePending},
 	{"device/close-during-transfers", deviceCloseDuringTransfers},
@@ -106,6 +107,21 @@ func resetOften(e *Env) {
 	}
 	require.EqualValues(e, n, dev.Stats().Resets)
 	e.Echo(e.Subscribe(dev, abi.TargetLoopback), []byte("alive"))
+}
+
+// resetProcesses: the id of a process of an epoch that is over is no other process's.
+func resetProcesses(e *Env) {
+	dev := e.device("")
+	old := e.Start(dev, "hold", 1)
+	require.NoError(e, dev.Reset(e.Ctx()))
+	next := e.Start(dev, "hold", 1)
+	require.Equal(e, old.First, next.First, "or this test shows nothing")
+	require.NotEqual(e, old.ID, next.ID)
+	runs, err := dev.Running(e.Ctx(), old.ID)
+	require.NoError(e, err)
+	require.False(e, runs)
+	require.ErrorIs(e, dev.Stop(e.Ctx(), old.ID), bridge.ErrInvalid)
+	require.NoError(e, dev.Stop(e.Ctx(), next.ID), "it still ran")
 }
 
 // resetHalfWay: a reset whose context ends while a call is still at work returns,

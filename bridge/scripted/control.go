@@ -165,7 +165,7 @@ func (s *Device) serveStop(r *abi.Control) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.cur.procs[r.A]
-	if p == nil || r.A <= 2 {
+	if p == nil || p.ports[0].id < abi.TargetFirst { // a service
 		r.Status = uint16(abi.ErrInvalid)
 		return
 	}

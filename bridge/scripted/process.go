@@ -28,7 +28,7 @@ type program func(p *process)
 func (s *Device) startLocked(code program, ports []*channel, argument uint64) *process {
 	l := s.cur
 	l.nextProc++
-	p := &process{s: s, l: l, id: l.nextProc, ports: ports, argument: argument}
+	p := &process{s: s, l: l, id: uint64(s.epochID-1)<<40 + l.nextProc, ports: ports, argument: argument}
 	for i, c := range ports {
 		c.proc, c.port = p, i
 	}

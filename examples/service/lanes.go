@@ -42,8 +42,9 @@ type lanes struct {
 	patience   time.Duration
 	retries    atomic.Int64 // chunks that were tried again
 	mu         sync.Mutex
-	generation int           // 0: the device does not work
-	broken     chan struct{} // closed when a process of this generation failed
+	generation int               // 0: the device does not work
+	victim     nfcomms.ProcessID // a process of it, or of the one before
+	broken     chan struct{}     // closed when a process of this generation failed
 }
 
 func newLanes() *lanes { return &lanes{free: make(chan lane, processes), patience: patience} }
@@ -65,7 +66,7 @@ func (l *lanes) supervise(ctx context.Context, dev *nfcomms.Device, log *slog.Lo
 func (l *lanes) serve(ctx context.Context, g *nfcomms.Generation) error {
 	broken := make(chan struct{})
 	l.mu.Lock()
-	l.generation, l.broken = g.Number, broken
+	l.generation, l.broken, l.victim = g.Number, broken, g.Instances[0].Process.ID
 	l.drain()
 	for _, i := range g.Instances {
 		l.free <- lane{i.Channels[0], g.Number}

@@ -69,7 +69,7 @@ func (s settings) attack(ctx context.Context, dev *nfcomms.Device, l *lanes, at 
 	attacker := vegeta.NewAttacker(vegeta.KeepAlive(true), vegeta.MaxWorkers(256), vegeta.Timeout(time.Minute))
 	trouble, calm := context.WithCancel(ctx)
 	done := make(chan troubles, 1)
-	go func() { done <- makeTrouble(trouble, dev, s.duration/8) }()
+	go func() { done <- makeTrouble(trouble, dev, l, s.duration/8) }()
 	var t tally
 	var m vegeta.Metrics
 	var most uint64
@@ -114,10 +114,10 @@ func heap() uint64 {
 type troubles struct{ resets, ended int }
 
 // makeTrouble resets the device and ends processes on it in turn until ctx ends.
-func makeTrouble(ctx context.Context, dev *nfcomms.Device, each time.Duration) (t troubles) {
+func makeTrouble(ctx context.Context, dev *nfcomms.Device, l *lanes, each time.Duration) (t troubles) {
 	tick := time.NewTicker(each)
 	defer tick.Stop()
-	for id := nfcomms.ProcessID(1); ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return t
@@ -129,12 +129,11 @@ func makeTrouble(ctx context.Context, dev *nfcomms.Device, each time.Duration) (
 			}
 			continue
 		}
-		// Ids of the services are refused; one after them is some process of ours.
-		for range 64 {
-			if id++; dev.Stop(ctx, id) == nil {
-				t.ended++
-				break
-			}
+		l.mu.Lock()
+		id := l.victim
+		l.mu.Unlock()
+		if dev.Stop(ctx, id) == nil { // else it has ended, and the next generation begins
+			t.ended++
 		}
 	}
 }

@@ -170,6 +170,15 @@ static uint64_t stack_size(struct nfc_device *dev,
 	return program->stack > NFC_STACK_MIN ? program->stack : NFC_STACK_MIN;
 }
 
+/* The id of the next process: above its number the epochs that its host had before. */
+static uint64_t next_id(struct nfc_host *host)
+{
+	enum { NUMBER_BITS = 40 };
+
+	return ((uint64_t)(host->epoch - 1) << NUMBER_BITS) +
+	       atomic_fetch_add(&host->dev->next_process, 1);
+}
+
 /* Start a process on this island. Returns 0 or a negated status. */
 int nfc_process_start(struct nfc_island *island, void *arg)
 {
@@ -202,7 +211,7 @@ int nfc_process_start(struct nfc_island *island, void *arg)
 	p->stop = 0;
 	if (start->first < NFC_TARGET_FIRST)
 		p->service = 1; /* so for ever: others read it */
-	start->process = atomic_fetch_add(&dev->next_process, 1);
+	start->process = next_id(host);
 	publish(p, start->process);
 	atomic_fetch_add(&host->running, 1);
 	nfc_wake(p, 0);

@@ -562,7 +562,7 @@ struct nfc_device {
 	struct nfc_host *host[NFC_HOSTS_MAX]; /* of who holds beating; NULL: none */
 	struct nfc_island *islands;
 	_Atomic uint32_t halt;
-	_Atomic uint64_t next_process;
+	_Atomic uint64_t next_process; /* number in its id */
 	_Atomic uint32_t beating; /* an island writes the heartbeat */
 	_Atomic uint64_t next_beat;
 	uint64_t beat; /* of who holds beating */
