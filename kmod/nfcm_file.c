@@ -311,7 +311,8 @@ static int copy_out(void __user *arg, const void *from, size_t ksize)
 
 /* What was added after the first version. */
 static const u64 features = NFCOMMS_FEATURE_REGIONS | NFCOMMS_FEATURE_DMA_BUF |
-			    NFCOMMS_FEATURE_EVENTFD | NFCOMMS_FEATURE_BUSY_POLL
+			    NFCOMMS_FEATURE_EVENTFD |
+			    NFCOMMS_FEATURE_BUSY_POLL | NFCOMMS_FEATURE_EPOCH
 #ifdef NFCM_URING
 			    | NFCOMMS_FEATURE_URING
 #endif

@@ -109,6 +109,7 @@ struct nfcm_op {
 	void (*end)(struct nfcm_op *op); /* report; process context, no locks */
 	u64 length;
 	u64 timeout_ns;
+	u32 epoch; /* of SUBSCRIBE and CONTROL: the only one to start in; 0: any */
 	u16 opcode;
 	u16 flags;
 	u8 place; /* enum nfcm_place */

@@ -118,6 +118,7 @@ static int check(const struct nfcomms_op *in)
 	r = &rules[in->opcode];
 	if (in->flags & ~r->flags || (!r->channel && in->channel) ||
 	    (!r->address && in->address) || (!r->timeout && in->timeout_ns) ||
+	    (r->channel && in->epoch) || in->rsvd0 ||
 	    memchr_inv(in->rsvd, 0, sizeof(in->rsvd)))
 		return -EINVAL;
 	if (!r->payload && memchr_inv(in->payload, 0, sizeof(in->payload)))
@@ -138,6 +139,7 @@ static struct nfcm_op *op_alloc(struct nfcm_file *file,
 	op->flags = in->flags;
 	op->length = in->length;
 	op->timeout_ns = in->timeout_ns;
+	op->epoch = in->epoch;
 	op->c.user_data = in->user_data;
 	op->c.channel = in->channel;
 	memcpy(op->c.payload, in->payload, sizeof(op->c.payload));
@@ -200,10 +202,25 @@ struct nfcm_op *nfcm_submit_make(struct nfcm_file *file,
 	return op;
 }
 
+/* Start an operation of the present epoch, which may not be the one that it is meant for. */
+static void begin_in_epoch(struct nfcm_file *file, struct nfcm_op *op)
+{
+	struct nfcm_epoch *epoch = nfcm_epoch_get(file->dev);
+
+	if (!epoch) {
+		refuse(op, NFC_ERESET, 0);
+		return;
+	}
+	if (op->epoch && op->epoch != epoch->layout.epoch)
+		refuse(op, NFC_ERESET, ESTALE);
+	else
+		nfcm_control_submit(epoch, op);
+	nfcm_epoch_put(epoch);
+}
+
 /* Begin an admitted operation; from here on it has exactly one completion. */
 void nfcm_submit_begin(struct nfcm_file *file, struct nfcm_op *op, u64 address)
 {
-	struct nfcm_epoch *epoch;
 	int rc = 0;
 
 	trace_nfcomms_submit(op);
@@ -219,13 +236,7 @@ void nfcm_submit_begin(struct nfcm_file *file, struct nfcm_op *op, u64 address)
 	} else if (op->ch) {
 		nfcm_op_start(op);
 	} else {
-		epoch = nfcm_epoch_get(file->dev);
-		if (!epoch) {
-			refuse(op, NFC_ERESET, 0);
-			return;
-		}
-		nfcm_control_submit(epoch, op);
-		nfcm_epoch_put(epoch);
+		begin_in_epoch(file, op);
 	}
 }
 

@@ -16,6 +16,7 @@ var resetCases = []testCase{
 	{"reset/during-transfers", resetDuringTransfers},
 	{"reset/often", resetOften},
 	{"reset/ids-of-processes", resetProcesses},
+	{"reset/calls-in-an-epoch", resetCalls},
 	{"reset/half-way", resetHalfWay},
 	{"device/close-ends-pending-calls", deviceClosePending},
 	{"device/close-during-transfers", deviceCloseDuringTransfers},
@@ -122,6 +123,45 @@ func resetProcesses(e *Env) {
 	require.False(e, runs)
 	require.ErrorIs(e, dev.Stop(e.Ctx(), old.ID), bridge.ErrInvalid)
 	require.NoError(e, dev.Stop(e.Ctx(), next.ID), "it still ran")
+}
+
+// resetCalls: a call that was given its epoch takes effect in no other.
+func resetCalls(e *Env) {
+	dev := e.device("")
+	in := func() context.Context { return bridge.InEpoch(e.Ctx(), dev.Info().Epoch) }
+	before := in()
+	_, err := dev.Start(before, bridge.Program{Name: "hold", First: 40, Targets: 1})
+	require.NoError(e, err)
+	require.NoError(e, dev.Reset(before))
+	epoch := dev.Info().Epoch
+	for name, call := range map[string]func(ctx context.Context) error{
+		"subscribe": func(ctx context.Context) error {
+			ch, err := dev.Subscribe(ctx, abi.TargetLoopback)
+			if err == nil {
+				require.NoError(e, ch.Close())
+			}
+			return err
+		},
+		"start": func(ctx context.Context) error {
+			p, err := dev.Start(ctx, bridge.Program{Name: "hold", First: 40, Targets: 1})
+			if err == nil {
+				require.NoError(e, dev.Stop(ctx, p.ID))
+			}
+			return err
+		},
+		"programs": func(ctx context.Context) error { _, err := dev.Programs(ctx); return err },
+		"memory":   func(ctx context.Context) error { _, err := dev.Memory(ctx, abi.EMEM); return err },
+		"running":  func(ctx context.Context) error { _, err := dev.Running(ctx, 1); return err },
+	} {
+		require.ErrorIs(e, call(before), bridge.ErrReset, name)
+		require.NoError(e, call(in()), name)
+		require.NoError(e, call(bridge.InEpoch(e.Ctx(), 0)), "%s: in any", name)
+	}
+	_, err = dev.Load(before, []byte("image"))
+	require.ErrorIs(e, err, bridge.ErrReset)
+	require.ErrorIs(e, dev.Stop(before, 1), bridge.ErrReset)
+	require.NoError(e, dev.Reset(before), "that epoch has ended")
+	require.Equal(e, epoch, dev.Info().Epoch, "and no other did")
 }
 
 // resetHalfWay: a reset whose context ends while a call is still at work returns,

@@ -235,12 +235,16 @@ func (d *Device) Info() bridge.Info {
 }
 
 // begin returns why a call with a context should not start; a context that has
-// ended wins over everything else.
+// ended wins over everything else. That its epoch has not ended the module checks
+// once more: another file may reset the device. An older module does not.
 func (d *Device) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return &bridge.WithdrawnError{Cause: err}
 	}
-	return d.shutErr()
+	if err := d.shutErr(); err != nil || bridge.EpochOf(ctx) == 0 {
+		return err
+	}
+	return bridge.CheckEpoch(ctx, d.Info().Epoch)
 }
 
 // Subscribe opens the channel to a target.
@@ -268,8 +272,8 @@ func (d *Device) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel
 // call makes one operation that belongs to no channel: fill completes it, and
 // take reads what came of it.
 func (d *Device) call(ctx context.Context, opcode uint16, fill func(*op), take func(*op) error) error {
-	if err := ctx.Err(); err != nil {
-		return &bridge.WithdrawnError{Cause: err}
+	if err := d.begin(ctx); err != nil {
+		return err
 	}
 	if why := d.gate.enter(); why != 0 {
 		return errDeviceClosed
@@ -278,6 +282,9 @@ func (d *Device) call(ctx context.Context, opcode uint16, fill func(*op), take f
 	o := d.ops.get(opcode, 0, 0, nil)
 	defer d.ops.put(o)
 	fill(o)
+	if d.adds.Load()&uapi.FeatureEpoch != 0 {
+		o.raw.Epoch = bridge.EpochOf(ctx)
+	}
 	if o.raw.Address != 0 {
 		d.sub.alone(o)
 	} else {
@@ -317,6 +324,9 @@ func (d *Device) Reset(ctx context.Context) error {
 	defer func() { <-d.epoch }()
 	if d.closed {
 		return errDeviceClosed
+	}
+	if bridge.CheckEpoch(ctx, d.Info().Epoch) != nil {
+		return nil
 	}
 	old := d.open()
 	if err := d.reset(); err != nil {

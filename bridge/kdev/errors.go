@@ -14,7 +14,6 @@ import (
 var (
 	errDeviceClosed = fmt.Errorf("device %w", bridge.ErrClosed)
 	errPeerClosed   = fmt.Errorf("%w by the device", bridge.ErrClosed)
-	errReset        = fmt.Errorf("%w: reset", bridge.ErrDeviceLost)
 	errRemoved      = fmt.Errorf("%w: removed", bridge.ErrDeviceLost)
 )
 
@@ -58,6 +57,8 @@ func (d *Device) refused(o *op, errno syscall.Errno) error {
 		size = 0
 	}
 	switch errno {
+	case syscall.ESTALE:
+		return bridge.ErrReset
 	case syscall.ENODEV:
 		return errRemoved
 	case syscall.EFAULT:
@@ -137,7 +138,7 @@ func stateErr(s uapi.State) error {
 	case uapi.StateRemoved:
 		return errRemoved
 	case uapi.StateResetting:
-		return errReset
+		return bridge.ErrReset
 	default:
 		return bridge.ErrDeviceLost
 	}

@@ -160,7 +160,7 @@ func (h *half) shutErr(why int64) error {
 	case why&shutDevice != 0:
 		return errDeviceClosed
 	case why&shutLost != 0:
-		return errReset
+		return bridge.ErrReset
 	default:
 		return bridge.ErrClosed
 	}
@@ -172,7 +172,7 @@ func (h *half) refused(o *op, errno syscall.Errno) error {
 		if why := h.gate.why(); why != 0 {
 			return h.shutErr(why)
 		}
-		return errReset
+		return bridge.ErrReset
 	}
 	return h.dev.refused(o, errno)
 }

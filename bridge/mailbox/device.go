@@ -145,12 +145,15 @@ func (d *Device) Health() (bridge.Health, error) {
 }
 
 // begin returns the epoch for a call with a context. One that has ended wins over
-// everything else.
+// everything else. The call is made in that epoch, or fails with it.
 func (d *Device) begin(ctx context.Context) (*epoch, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &bridge.WithdrawnError{Cause: err}
 	}
 	e := d.cur.Load()
+	if err := bridge.CheckEpoch(ctx, e.Epoch); err != nil {
+		return nil, err
+	}
 	return e, e.err()
 }
 
@@ -286,7 +289,10 @@ func (d *Device) Reset(ctx context.Context) error {
 		return &bridge.WithdrawnError{Cause: err}
 	}
 	old := d.cur.Load()
-	if err := old.end(ctx, fmt.Errorf("%w: reset", bridge.ErrDeviceLost)); err != nil {
+	if bridge.CheckEpoch(ctx, old.Epoch) != nil {
+		return nil
+	}
+	if err := old.end(ctx, bridge.ErrReset); err != nil {
 		return err
 	}
 	for _, c := range old.table.list() {

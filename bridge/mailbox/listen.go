@@ -206,9 +206,18 @@ func (l *listener) Accept(ctx context.Context) (bridge.Channel, error) {
 			return l.open(id)
 		}
 		if ch, err := l.fetch(ctx, node, id&^abi.AcceptProcess); err == nil {
-			return ch, nil
+			return l.within(ch)
 		}
 	}
+}
+
+// within returns a channel of another node, unless the listener's epoch is over: the channel may
+// then be of a later one.
+func (l *listener) within(ch bridge.Channel) (bridge.Channel, error) {
+	if err := l.ep.err(); err != nil {
+		return nil, errors.Join(err, ch.Close())
+	}
+	return ch, nil
 }
 
 // next is what the device tells of the next one.

@@ -266,15 +266,20 @@ type node struct {
 // Fabric returns the fabric.
 func (n *node) Fabric() bridge.Fabric { return n.fabric }
 
-// at returns the device of a node, which may be the own one.
-func (n *node) at(ctx context.Context, place abi.Node) (bridge.Device, error) {
+// at returns the device of a node, which may be the own one, and the context for a call of it.
+func (n *node) at(ctx context.Context, place abi.Node) (bridge.Device, context.Context, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &bridge.WithdrawnError{Cause: err}
+		return nil, ctx, &bridge.WithdrawnError{Cause: err}
 	}
 	if place == n.fabric.own {
-		return n.Device, nil
+		return n.Device, ctx, nil
 	}
-	return n.fabric.Device(ctx, place)
+	if err := bridge.CheckEpoch(ctx, n.Device.Info().Epoch); err != nil {
+		return nil, ctx, err
+	}
+	ctx = bridge.InEpoch(ctx, 0) // that node counts its own
+	dev, err := n.fabric.Device(ctx, place)
+	return dev, ctx, err
 }
 
 // Subscribe opens the channel to a target of any node.
@@ -283,7 +288,7 @@ func (n *node) Subscribe(ctx context.Context, t bridge.Target) (bridge.Channel, 
 	if !there || !abi.ID(t).Valid() {
 		return n.Device.Subscribe(ctx, t)
 	}
-	dev, err := n.at(ctx, place)
+	dev, ctx, err := n.at(ctx, place)
 	if errors.Is(err, bridge.ErrInvalid) {
 		err = fmt.Errorf("%w: %w", bridge.ErrNotSubscribed, err)
 	}
@@ -307,7 +312,7 @@ func (n *node) Dial(ctx context.Context, name string, o bridge.DialOptions) (bri
 	if !ok {
 		return nil, fmt.Errorf("%w: no node %q", bridge.ErrInvalid, text)
 	}
-	dev, err := n.at(ctx, place)
+	dev, ctx, err := n.at(ctx, place)
 	if err != nil {
 		return nil, err
 	}
@@ -344,7 +349,10 @@ func (c *remote) Target() bridge.Target { return c.target }
 // Reset revokes the windows of this process, and resets the device and what it has at other
 // nodes. Nodes that do not answer stay lost.
 func (n *node) Reset(ctx context.Context) error {
-	ends := n.fabric.windows.end(fmt.Errorf("%w: reset", bridge.ErrDeviceLost))
+	if bridge.CheckEpoch(ctx, n.Info().Epoch) != nil {
+		return nil
+	}
+	ends := n.fabric.windows.end(bridge.ErrReset)
 	defer n.fabric.windows.begin(ends)
 	err := n.Device.Reset(ctx)
 	if err != nil {

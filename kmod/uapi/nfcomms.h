@@ -107,6 +107,7 @@ enum nfcomms_status {
  * @NFCOMMS_FEATURE_URING: CALL and CANCEL are commands of an io_uring too
  * @NFCOMMS_FEATURE_EVENTFD: NFCOMMS_IOC_EVENTFD
  * @NFCOMMS_FEATURE_BUSY_POLL: nfcomms_setup.busy_poll_us
+ * @NFCOMMS_FEATURE_EPOCH: nfcomms_op.epoch
  */
 enum nfcomms_features {
 	NFCOMMS_FEATURE_REGIONS = 1 << 0,
@@ -114,6 +115,7 @@ enum nfcomms_features {
 	NFCOMMS_FEATURE_URING = 1 << 2,
 	NFCOMMS_FEATURE_EVENTFD = 1 << 3,
 	NFCOMMS_FEATURE_BUSY_POLL = 1 << 4,
+	NFCOMMS_FEATURE_EPOCH = 1 << 5,
 };
 
 /**
@@ -297,6 +299,9 @@ enum nfcomms_op_flags {
  * @length: see the opcode
  * @timeout_ns: SEND_IND: how long the target may stay unready, at most; 0: as
  *              long as the device lets it
+ * @epoch: SUBSCRIBE, CONTROL: an epoch of nfcomms_info. The operation takes effect in
+ *	that epoch, or ends with NFC_ERESET and ESTALE. 0: in any epoch
+ * @rsvd0: zero
  * @rsvd: zero
  * @payload: see the opcode; zero where not used
  */
@@ -308,7 +313,9 @@ struct nfcomms_op {
 	__u64 address;
 	__u64 length;
 	__u64 timeout_ns;
-	__u64 rsvd[4];
+	__u32 epoch;
+	__u32 rsvd0;
+	__u64 rsvd[3];
 	__u8 payload[NFCOMMS_PAYLOAD_SIZE];
 };
 
@@ -328,7 +335,7 @@ enum nfcomms_completion_flags {
  *	NFC_EWITHDRAWN: a CANCEL came first. NFC_ESTALLED: the device beat, but did
  *	not move the transfer on for the module's stall_timeout_ms; it was aborted
  * @channel: handle
- * @error: errno where the host refused, 0 otherwise: EFAULT, EIO (a page cannot be
+ * @error: errno where the host refused, 0 otherwise: ESTALE (see @epoch of an operation), EFAULT, EIO (a page cannot be
  *	mapped for the device), ENOMEM (over the limit of locked memory: see
  *	@peer_size)
  * @length: bytes received; NEXT: bytes offered

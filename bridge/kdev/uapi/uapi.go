@@ -60,6 +60,7 @@ const (
 	FeatureUring    = 1 << 2 // IOCCall and IOCCancel are commands of an io_uring too
 	FeatureEventfd  = 1 << 3 // IOCEventfd
 	FeatureBusyPoll = 1 << 4 // Setup.BusyPollUS
+	FeatureEpoch    = 1 << 5 // Op.Epoch
 )
 
 // Info describes the device.
@@ -165,7 +166,9 @@ type Op struct {
 	Address   uint64 // in the caller's memory
 	Length    uint64
 	TimeoutNS uint64 // OpSendInd: how long the target may stay unready; 0: for ever
-	Rsvd      [4]uint64
+	Epoch     uint32 // OpSubscribe, OpControl: it starts in that epoch or ends with ESTALE; 0: any
+	Rsvd0     uint32
+	Rsvd      [3]uint64
 	Payload   [PayloadSize]byte
 }
 

@@ -131,11 +131,23 @@ func (f *File) complete(o *operation, c uapi.Completion) {
 	over()
 }
 
+// epoch returns the context of an operation that may be meant for one epoch alone.
+func (o *operation) epoch() context.Context { return bridge.InEpoch(o, o.raw.Epoch) }
+
+// late returns ESTALE if the epoch that an operation was meant for is over.
+func (o *operation) late(err error) uint32 {
+	if o.raw.Epoch != 0 && errors.Is(err, bridge.ErrReset) {
+		return uint32(syscall.ESTALE)
+	}
+	return 0
+}
+
 // outcome fills a completion with what became of a call.
 func outcome(c uapi.Completion, o *operation, err error) uapi.Completion {
 	if err == nil {
 		return c
 	}
+	c.Error = o.late(err)
 	status, ok := bridge.StatusOf(err)
 	if !ok {
 		status = abi.ErrProto
@@ -170,7 +182,7 @@ func valid(o *uapi.Op) syscall.Errno {
 	message := o.Opcode == uapi.OpSend || o.Opcode == uapi.OpReceive
 	switch {
 	case o.Opcode == 0 || o.Opcode >= uapi.OpCount || o.Flags&^flagsOf[o.Opcode] != 0:
-	case o.Rsvd != [4]uint64{} || o.TimeoutNS != 0 && o.Opcode != uapi.OpSendInd:
+	case o.Rsvd != [3]uint64{} || o.Rsvd0 != 0 || o.Epoch != 0 && o.Channel != 0 || o.TimeoutNS != 0 && o.Opcode != uapi.OpSendInd:
 	case !memory && o.Address != 0 || !payload && o.Payload != [uapi.PayloadSize]byte{}:
 	case !memory && !message && o.Length != 0 && o.Opcode != uapi.OpSubscribe && o.Flags != uapi.H2D:
 	case o.Opcode == uapi.OpSendInd && o.Flags != 0 && o.TimeoutNS != 0:
@@ -311,7 +323,7 @@ func (f *File) withdraw(which func(*operation) bool) syscall.Errno {
 }
 
 func (f *File) subscribe(o *operation) {
-	ch, err := f.module.Device().Subscribe(o, bridge.Target(o.raw.Length))
+	ch, err := f.module.Device().Subscribe(o.epoch(), bridge.Target(o.raw.Length))
 	if err != nil {
 		f.complete(o, outcome(uapi.Completion{}, o, err))
 		return
@@ -333,7 +345,7 @@ func (f *File) control(o *operation) {
 	*reply = abi.Control{Op: req.Op, Request: req.Request}
 	err := f.ask(o, req, reply)
 	status, _ := bridge.StatusOf(err)
-	c := uapi.Completion{}
+	c := uapi.Completion{Error: o.late(err)}
 	if status == abi.ErrReset || status == abi.ErrFault || status == abi.ErrWithdrawn {
 		c.Status = uint32(status) // there is no reply
 	}
@@ -344,14 +356,14 @@ func (f *File) control(o *operation) {
 
 // ask makes one request on the control channel.
 func (f *File) ask(o *operation, req, reply *abi.Control) error {
-	dev := f.module.Device()
+	dev, ctx := f.module.Device(), o.epoch()
 	switch req.Op {
 	case abi.ControlStart:
 		end := slices.Index(req.Name[:], 0)
 		if end < 0 {
 			return bridge.ErrInvalid
 		}
-		p, err := dev.Start(o, bridge.Program{
+		p, err := dev.Start(ctx, bridge.Program{
 			Name: string(req.Name[:end]), First: bridge.Target(req.A), Targets: int(req.B), Argument: req.C,
 		})
 		if err == nil {
@@ -365,11 +377,11 @@ func (f *File) ask(o *operation, req, reply *abi.Control) error {
 		if f.module.owner(bridge.ProcessID(req.A), f) {
 			return bridge.ErrInvalid
 		}
-		return dev.Stop(o, bridge.ProcessID(req.A))
+		return dev.Stop(ctx, bridge.ProcessID(req.A))
 	case abi.ControlLoad:
-		return load(o, dev, reply)
+		return load(ctx, o, dev, reply)
 	case abi.ControlProgram:
-		names, err := dev.Programs(o)
+		names, err := dev.Programs(ctx)
 		if err == nil && req.A >= uint64(len(names)) {
 			err = bridge.ErrNoProgram
 		}
@@ -378,13 +390,13 @@ func (f *File) ask(o *operation, req, reply *abi.Control) error {
 		}
 		return err
 	case abi.ControlRunning:
-		running, err := dev.Running(o, bridge.ProcessID(req.A))
+		running, err := dev.Running(ctx, bridge.ProcessID(req.A))
 		if running {
 			reply.B = 1
 		}
 		return err
 	case abi.ControlMemory:
-		m, err := dev.Memory(o, int(req.A))
+		m, err := dev.Memory(ctx, int(req.A))
 		reply.A, reply.B, reply.C = m.Base, m.Size, m.Free
 		return err
 	default:
@@ -393,8 +405,8 @@ func (f *File) ask(o *operation, req, reply *abi.Control) error {
 }
 
 // load adds the programs of an image; the reply of a device that refuses it has its reason.
-func load(o *operation, dev bridge.Device, reply *abi.Control) error {
-	name, err := dev.Load(o, o.data())
+func load(ctx context.Context, o *operation, dev bridge.Device, reply *abi.Control) error {
+	name, err := dev.Load(ctx, o.data())
 	copy(reply.Name[:], name)
 	if refused := (*bridge.ImageError)(nil); errors.As(err, &refused) {
 		reply.SetWhy(refused.Why)

@@ -77,11 +77,18 @@ CASE(operations_with_what_they_do_not_take)
 		const char *name = opcodes[i].name;
 		struct nfcomms_op op;
 
-		for (int k = 0; k < 4; k++) {
+		for (int k = 0; k < 3; k++) {
 			op = valid(&b, i);
 			op.rsvd[k] = 1ull << 63;
 			check_refused(&b, name, "reserved", &op, EINVAL);
 		}
+		op = valid(&b, i);
+		op.rsvd0 = 1;
+		check_refused(&b, name, "reserved", &op, EINVAL);
+		op = valid(&b, i);
+		op.epoch = 1;
+		if (opcodes[i].channel)
+			check_refused(&b, name, "epoch", &op, EINVAL);
 		for (int bit = 0; bit < 16; bit++) {
 			op = valid(&b, i);
 			op.flags |= 1 << bit;
