@@ -232,6 +232,8 @@ type Process struct {
 	First Target
 	// Targets is the number of ports.
 	Targets int
+	// Epoch is the one that it runs in, as in Info. Package nfcomms sets it.
+	Epoch uint32
 }
 
 // Offer is what the device holds ready on a channel.

@@ -48,7 +48,6 @@ func siteOf(ctx context.Context, dev *nfcomms.Device, field, node string) (site,
 // started remembers a process, so that somebody can tell later whose it is, until it
 // has returned. More than the device can run at once are not remembered.
 func (d *device) started(dev *nfcomms.Device, at site, caller, program string, p nfcomms.Process) *nfcommsv1.Process {
-	info := at.dev.Info()
 	m := &nfcommsv1.Process{
 		Name: ProcessNameAt(d.id, at.node, p.ID), Node: at.node, Program: ProgramName(d.id, program),
 		FirstTarget: uint32(p.First), Targets: uint32(p.Targets), Caller: caller, StartTime: timestamppb.Now(),
@@ -56,8 +55,8 @@ func (d *device) started(dev *nfcomms.Device, at site, caller, program string, p
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.forgetLocked(m.Name)
-	d.processes = append(d.processesLocked(), process{id: p.ID, m: m, dev: dev, at: at, epoch: uint32(info.Epoch)})
-	d.boundLocked(at.node, max(1, info.Contexts))
+	d.processes = append(d.processesLocked(), process{id: p.ID, m: m, dev: dev, at: at, epoch: p.Epoch})
+	d.boundLocked(at.node, max(1, at.dev.Info().Contexts))
 	return proto.CloneOf(m)
 }
 
@@ -140,7 +139,7 @@ func (d *device) forgetLocked(name string) {
 // processesLocked returns the processes of this epoch. Must hold mu.
 func (d *device) processesLocked() []process {
 	d.processes = slices.DeleteFunc(d.processes, func(p process) bool {
-		return p.dev != d.dev || p.epoch != uint32(p.at.dev.Info().Epoch)
+		return p.dev != d.dev || p.epoch != p.at.dev.Info().Epoch
 	})
 	return d.processes
 }

@@ -37,7 +37,7 @@ func AsReceiver(ctx context.Context, ch *Channel) (<-chan []byte, func() error) 
 // reset, since these wait for whoever holds a message.
 func (c *Channel) hold(ctx context.Context) (holding context.Context, release func()) {
 	ctx, end := context.WithCancelCause(ctx)
-	device := c.dev.epoch.Load().ctx
+	device := c.dev.now().ctx
 	unhook := context.AfterFunc(device, func() { end(context.Cause(device)) })
 	// A second adapter finds the half in use.
 	mine := c.adapter.CompareAndSwap(nil, &end)

@@ -32,8 +32,8 @@ type Channel struct {
 	receiveClosed atomic.Bool
 	// sendClosed: the h2d half was closed here.
 	sendClosed atomic.Bool
-	// epoch is the one that the channel was opened in.
-	epoch *epoch
+	// epoch is the number of the one that the channel is of.
+	epoch uint32
 	// name is that of the listener which was dialed, or which accepted.
 	name string
 }
@@ -137,7 +137,7 @@ func (c *Channel) CloseReceive() error {
 // leave takes the channel off the device's list once both halves are closed.
 func (c *Channel) leave() {
 	if c.sendClosed.Load() && c.receiveClosed.Load() {
-		c.dev.open.remove(c)
+		c.dev.left(c)
 	}
 }
 

@@ -104,8 +104,7 @@ const MessageSize = abi.PayloadSize
 type Device struct {
 	dev     bridge.Device
 	address string
-	epoch   atomic.Pointer[epoch]
-	open    channels
+	epochs  epochs
 	// tracing has the tracers; nil: nobody traces. It is written under clock.mu.
 	tracing atomic.Pointer[tracing]
 	clock   clock
@@ -184,7 +183,7 @@ func newDevice(dev bridge.Device, address string) *Device {
 	d := &Device{dev: dev, address: address, idle: make(chan struct{}, 1)}
 	d.clock.asking = make(chan struct{}, 1)
 	d.pass()
-	d.epoch.Store(newEpoch(0))
+	d.epochs.present, d.epochs.open = newEpoch(dev.Info().Epoch), make(map[*Channel]struct{})
 	return d
 }
 
@@ -248,47 +247,45 @@ func (d *Device) Node(ctx context.Context, x, y, z uint8) (*Device, error) {
 // Subscribe opens the channel to a target. ErrNotSubscribed if no device
 // process holds that target, ErrBusy if it is subscribed already.
 func (d *Device) Subscribe(ctx context.Context, t Target) (*Channel, error) {
-	c := &Channel{dev: d, epoch: d.epoch.Load()}
-	err := c.epoch.call(ctx, func(ctx context.Context) (err error) {
-		if t == Time && ctx.Err() == nil { // a tracer may have it for a moment
-			if err := d.clock.enter(ctx); err != nil {
-				return err
-			}
-			defer d.clock.leave()
+	return d.subscribe(ctx, d.now(), t)
+}
+
+// subscribe is Subscribe in the given epoch, and in no other.
+func (d *Device) subscribe(ctx context.Context, e *epoch, t Target) (*Channel, error) {
+	if t == Time && ctx.Err() == nil { // a tracer may have it for a moment
+		if err := d.clock.enter(ctx); err != nil {
+			return nil, d.fail(OpSubscribe, t, err)
 		}
-		c.ch, err = d.dev.Subscribe(ctx, t)
-		return err
-	})
+		defer d.clock.leave()
+	}
+	ch, err := d.dev.Subscribe(e.in(ctx), t)
 	if err != nil {
 		return nil, d.fail(OpSubscribe, t, err)
 	}
-	d.open.add(c)
+	c := &Channel{dev: d, epoch: e.number, ch: ch}
+	d.entered(c)
 	return c, nil
 }
-
-// Channels returns the channels that are open now, in no order: those that were
-// subscribed and not closed since. It slows no message down. A reset that succeeds
-// closes all channels of the time before it, and so does Close of the device.
-func (d *Device) Channels() []*Channel { return d.open.list() }
 
 // Start runs a program as a new device process. ErrNoProgram if there is none
 // of that name, ErrBusy if another process holds one of its targets,
 // ErrNoMemory if the device has no room for it.
 func (d *Device) Start(ctx context.Context, p Program) (Process, error) {
-	return d.start(ctx, d.epoch.Load(), p)
+	return d.start(ctx, d.now(), p)
 }
 
-// start is Start in the given epoch, and in no later one.
-func (d *Device) start(ctx context.Context, e *epoch, p Program) (proc Process, err error) {
-	err = e.call(ctx, func(ctx context.Context) (err error) {
-		proc, err = d.dev.Start(ctx, p)
-		return err
-	})
+// start is Start in the given epoch, and in no other.
+func (d *Device) start(ctx context.Context, e *epoch, p Program) (Process, error) {
+	proc, err := d.dev.Start(e.in(ctx), p)
+	if err == nil {
+		proc.Epoch = e.number
+	}
 	return proc, d.fail(OpStart, p.First, err)
 }
 
 // Stop asks a process to return and waits until it did; its channels close.
-// ErrInvalid if there never was such a process.
+// ErrInvalid if there is no such process, or no more: a reset ends all of them, and a later
+// process has another id.
 func (d *Device) Stop(ctx context.Context, id ProcessID) error {
 	return d.fail(OpStop, 0, d.dev.Stop(ctx, id))
 }
@@ -299,7 +296,12 @@ func (d *Device) Stop(ctx context.Context, id ProcessID) error {
 // for another ABI, ErrBusy if a name is that of a program of the firmware,
 // ErrNotSupported if the device cannot load; then nothing has changed.
 func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
-	name, err := d.dev.Load(ctx, image)
+	return d.load(ctx, d.now(), image)
+}
+
+// load is Load in the given epoch, and in no other.
+func (d *Device) load(ctx context.Context, e *epoch, image []byte) (string, error) {
+	name, err := d.dev.Load(e.in(ctx), image)
 	return name, d.fail(OpLoad, 0, err)
 }
 
@@ -341,7 +343,7 @@ func readImage(path string, most int64) ([]byte, error) {
 
 // Programs lists the names that Start accepts.
 func (d *Device) Programs(ctx context.Context) ([]string, error) {
-	names, err := d.dev.Programs(ctx)
+	names, err := d.dev.Programs(d.now().in(ctx)) // some back ends ask name by name
 	return names, d.fail(OpPrograms, 0, err)
 }
 
@@ -369,7 +371,7 @@ func (d *Device) Reset(ctx context.Context) error {
 		return d.fail(OpReset, 0, err)
 	}
 	defer d.pass()
-	return d.fail(OpReset, 0, d.reset(ctx))
+	return d.fail(OpReset, 0, d.reset(ctx, d.now()))
 }
 
 // take waits until nobody else resets or closes the device, and takes the token.
@@ -387,34 +389,20 @@ func (d *Device) take(ctx context.Context) error {
 // pass lets the next reset or close go on.
 func (d *Device) pass() { d.idle <- struct{}{} }
 
-// reset is Reset. The caller must have taken the token.
-func (d *Device) reset(ctx context.Context) error {
-	old := d.epoch.Load()
-	old.end(errReset)
-	err := d.dev.Reset(ctx)
-	if err != nil {
-		d.begin(newEpoch(old.number))
-		return err
-	}
-	next := newEpoch(old.number + 1)
-	d.begin(next)
-	d.open.keep(next)
-	return nil
+// reset is Reset of the given epoch, if that is not over yet. The caller must have taken the
+// token.
+func (d *Device) reset(ctx context.Context, e *epoch) error {
+	e.end(bridge.ErrReset)
+	defer d.begin()
+	return d.dev.Reset(e.in(ctx))
 }
 
 // Close ends every pending call with ErrClosed, stops the device and releases
 // all it held. It waits for functions that work in an extended rendezvous. It is
 // idempotent.
 func (d *Device) Close() error {
-	d.epoch.Load().end(errDeviceClosed) // for what a reset may wait for
+	d.closing() // before a reset under way has ended, as that may wait for calls
 	<-d.idle
 	defer d.pass()
-	last := d.epoch.Load()
-	last.end(errDeviceClosed)
-	err := d.dev.Close()
-	d.open.end()
-	next := newEpoch(last.number + 1)
-	next.end(errDeviceClosed)
-	d.begin(next)
-	return d.fail(OpClose, 0, err)
+	return d.fail(OpClose, 0, d.dev.Close())
 }

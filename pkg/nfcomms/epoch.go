@@ -6,96 +6,107 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/nfcomms/nfcomms/bridge"
 )
 
-// Why an epoch ends.
-var (
-	errDeviceClosed = fmt.Errorf("device %w", ErrClosed)
-	errReset        = fmt.Errorf("%w: reset", ErrDeviceLost)
-)
+var errDeviceClosed = fmt.Errorf("device %w", ErrClosed)
 
-// epoch is the time between two resets. Close and Reset wait for calls, so they
-// first end the adapters that hold a message for somebody else.
-//
-// It ends before the back end leaves its own epoch, and the next one begins after
-// that. So a call that [epoch.call] makes never reaches a later epoch.
+// epoch is the time between two resets of the device, whoever made them.
 type epoch struct {
+	// number is that of Info. Calls carry it, see bridge.InEpoch: what one step of a
+	// method finds is then never given to a step in a later epoch.
+	number uint32
+	// ctx ends before a Reset or Close of this Device begins, as these wait for calls: first
+	// the adapters that hold a message for somebody else must let go of it.
 	ctx context.Context
 	end context.CancelCauseFunc
-	// number counts the resets that succeeded: after one that failed the next
-	// epoch has the same number.
-	number uint64
-	// over is closed when the next epoch has begun.
-	over chan struct{}
 }
 
-func newEpoch(number uint64) *epoch {
+func newEpoch(number uint32) *epoch {
 	ctx, end := context.WithCancelCause(context.Background())
-	return &epoch{ctx: ctx, end: end, number: number, over: make(chan struct{})}
+	return &epoch{number: number, ctx: ctx, end: end}
 }
 
-// begin begins the next epoch. The caller must hold the token of [Device.take].
-func (d *Device) begin(next *epoch) { close(d.epoch.Swap(next).over) }
+// in returns the context of a call that takes effect in this epoch or not at all.
+func (e *epoch) in(ctx context.Context) context.Context { return bridge.InEpoch(ctx, e.number) }
 
-// call makes a call with a context that ends with ctx and with the epoch. If the
-// end of the epoch ended the call, its error is the reason for that end.
-func (e *epoch) call(ctx context.Context, f func(context.Context) error) error {
-	both, end := context.WithCancel(ctx)
-	defer end()
-	defer context.AfterFunc(e.ctx, end)()
-	if e.ctx.Err() != nil {
-		end() // the function above may not have run yet
-	}
-	err := f(both)
-	if err != nil && ctx.Err() == nil && e.ctx.Err() != nil {
-		return context.Cause(e.ctx)
-	}
-	return err
+// epochs is the present epoch and its open channels.
+type epochs struct {
+	mu      sync.Mutex // guards what follows; no message takes it
+	present *epoch
+	open    map[*Channel]struct{}
+	closed  bool
 }
 
-// channels are those that are open: the zero value has none.
-type channels struct {
-	mu   sync.Mutex // no message takes it
-	open map[*Channel]struct{}
-	over bool // the device is closed: none is open any more
-}
-
-// add notes an open channel.
-func (s *channels) add(c *Channel) {
+// now returns the present epoch of the device. Another file of the same card, or the fabric
+// that a node belongs to, may have reset the device.
+func (d *Device) now() *epoch {
+	s := &d.epochs
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open == nil {
+	return d.nowLocked()
+}
+
+// nowLocked is now. Must hold the mutex of the epochs.
+func (d *Device) nowLocked() *epoch {
+	s := &d.epochs
+	if n := d.dev.Info().Epoch; !s.closed && n != s.present.number {
+		s.present.end(bridge.ErrReset)
+		s.present = newEpoch(n)
 		s.open = make(map[*Channel]struct{})
 	}
-	if !s.over {
+	return s.present
+}
+
+// begin begins the next epoch after a reset; after one that failed the epoch of the back end
+// may be the same, and then its channels are still listed.
+func (d *Device) begin() {
+	s := &d.epochs
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := d.nowLocked(); e.ctx.Err() != nil && !s.closed {
+		s.present = newEpoch(e.number)
+	}
+}
+
+// closing ends the last epoch.
+func (d *Device) closing() {
+	s := &d.epochs
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.present.end(errDeviceClosed)
+}
+
+// entered lists a channel of an epoch; of one that is over it is not open any more.
+func (d *Device) entered(c *Channel) {
+	s := &d.epochs
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed && d.nowLocked().number == c.epoch {
 		s.open[c] = struct{}{}
 	}
 }
 
-// remove forgets a channel.
-func (s *channels) remove(c *Channel) {
+// left forgets a channel.
+func (d *Device) left(c *Channel) {
+	s := &d.epochs
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, c)
 }
 
-// keep forgets the channels of other epochs.
-func (s *channels) keep(e *epoch) {
+// Channels returns the channels that are open now, in no order: those that were
+// subscribed and not closed since. It slows no message down. A reset that succeeds
+// closes all channels of the time before it, and so does Close of the device.
+func (d *Device) Channels() []*Channel {
+	s := &d.epochs
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.open, func(c *Channel, _ struct{}) bool { return c.epoch != e })
-}
-
-// end forgets all channels, and those to come.
-func (s *channels) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open, s.over = nil, true
-}
-
-// list returns the open channels.
-func (s *channels) list() []*Channel {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	d.nowLocked()
 	return slices.Collect(maps.Keys(s.open))
 }

@@ -15,7 +15,7 @@ type Instance struct {
 	Channels []*Channel
 
 	dev   *Device
-	epoch uint64
+	epoch *epoch
 	end   context.CancelFunc
 	done  chan struct{}
 	err   error // set before done is closed
@@ -26,19 +26,24 @@ type Instance struct {
 //
 // The instance lasts until ctx ends or Close is called, whichever comes first:
 // then its process is asked to return and its channels are closed. After an
-// error nothing is left of it. Errors are those of Start and Subscribe.
+// error nothing is left of it. Errors are those of Start and Subscribe, and
+// ErrDeviceLost if the device was reset between them.
 func (d *Device) Run(ctx context.Context, p Program) (*Instance, error) {
+	return d.run(ctx, d.now(), p)
+}
+
+// run is Run in the given epoch, and in no other.
+func (d *Device) run(ctx context.Context, e *epoch, p Program) (*Instance, error) {
 	if p.Targets == 0 {
 		p.Targets = 1
 	}
-	e := d.epoch.Load()
 	proc, err := d.start(ctx, e, p)
 	if err != nil {
 		return nil, err
 	}
-	i := &Instance{Process: proc, dev: d, epoch: e.number, done: make(chan struct{})}
+	i := &Instance{Process: proc, dev: d, epoch: e, done: make(chan struct{})}
 	for port := range p.Targets {
-		ch, err := d.Subscribe(ctx, proc.First+Target(port))
+		ch, err := d.subscribe(ctx, e, proc.First+Target(port))
 		if err != nil {
 			return nil, join(OpStart, d.address, err, i.unwind())
 		}
@@ -74,30 +79,15 @@ func (i *Instance) Done() <-chan struct{} { return i.done }
 
 // unwind stops the process and closes the channels there are.
 func (i *Instance) unwind() error {
-	errs := []error{i.stop()}
+	err := i.dev.fail(OpStop, 0, i.dev.dev.Stop(i.epoch.in(context.Background()), i.Process.ID))
+	if isGone(err) {
+		err = nil
+	}
+	errs := []error{err}
 	for _, ch := range i.Channels {
 		errs = append(errs, ch.Close())
 	}
 	return join(OpClose, i.dev.address, errs...)
-}
-
-// stop stops the process if its epoch goes on. In a later epoch its id may be
-// that of another process.
-func (i *Instance) stop() error {
-	for {
-		e := i.dev.epoch.Load()
-		if e.number != i.epoch {
-			return nil
-		}
-		err := i.dev.Stop(e.ctx, i.Process.ID)
-		switch {
-		case err == nil, isGone(err):
-			return nil
-		case e.ctx.Err() == nil:
-			return err
-		}
-		<-e.over // a reset is under way: it decides whether the process is gone
-	}
 }
 
 // isGone reports whether an error means that there is nothing left to stop.

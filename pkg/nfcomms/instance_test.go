@@ -21,6 +21,8 @@ import (
 type rigged struct {
 	bridge.Device
 	mu        sync.Mutex
+	started   func(p Process)
+	load      func() error
 	subscribe func(ctx context.Context, t Target) error
 	stop      func() error
 	reset     func(ctx context.Context) error
@@ -48,6 +50,21 @@ func (r *rigged) Subscribe(ctx context.Context, t Target) (bridge.Channel, error
 		}
 	}
 	return r.Device.Subscribe(ctx, t)
+}
+
+func (r *rigged) Start(ctx context.Context, p Program) (Process, error) {
+	proc, err := r.Device.Start(ctx, p)
+	if f := hook(r, &r.started); f != nil && err == nil {
+		f(proc)
+	}
+	return proc, err
+}
+
+func (r *rigged) Load(ctx context.Context, image []byte) (string, error) {
+	if f := hook(r, &r.load); f != nil {
+		return "", f()
+	}
+	return r.Device.Load(ctx, image)
 }
 
 func (r *rigged) Stop(ctx context.Context, id ProcessID) error {
@@ -260,6 +277,36 @@ func TestRunAcrossReset(t *testing.T) {
 	nothingRuns(t, d)
 }
 
+// TestRunThatMeetsAReset: the device is reset between Start and Subscribe of one Run, by this
+// Device or behind its back, and a stranger's process gets the same port.
+func TestRunThatMeetsAReset(t *testing.T) {
+	ctx := background(t)
+	for name, reset := range map[string]func(d *Device, r *rigged) error{
+		"by this device":   func(d *Device, _ *rigged) error { return d.Reset(ctx) },
+		"by somebody else": func(_ *Device, r *rigged) error { return r.Device.Reset(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, r := openRigged(t, "sim:?beat=1ms")
+			var stranger Process
+			set(r, &r.started, func(p Process) {
+				set(r, &r.started, nil)
+				require.NoError(t, reset(d, r))
+				var err error
+				stranger, err = r.Device.Start(ctx, Program{Name: "hold", First: p.First, Targets: 1})
+				require.NoError(t, err)
+			})
+			_, err := d.Run(ctx, Program{Name: "loopback"})
+			require.ErrorIs(t, err, ErrDeviceLost)
+			require.Empty(t, d.Channels())
+			require.NoError(t, d.Stop(ctx, stranger.ID), "it still ran")
+			i, err := d.Run(ctx, Program{Name: "loopback"})
+			require.NoError(t, err)
+			require.NoError(t, i.Close())
+			nothingRuns(t, d)
+		})
+	}
+}
+
 // TestRunDuringAFailedReset: a reset that is refused, or whose context ends,
 // decides nothing about an instance that ends meanwhile.
 func TestRunDuringAFailedReset(t *testing.T) {
@@ -276,8 +323,9 @@ func TestRunDuringAFailedReset(t *testing.T) {
 	reset := make(chan error, 1)
 	go func() { reset <- d.Reset(ctx) }()
 	<-under
-	_, err = d.Run(ctx, Program{Name: "hold"})
-	require.ErrorIs(t, err, ErrDeviceLost, "nobody knows yet")
+	j, err := d.Run(ctx, Program{Name: "hold"})
+	require.NoError(t, err, "the epoch goes on")
+	require.NoError(t, j.Close())
 	i.end()
 	close(refuse)
 	require.ErrorIs(t, <-reset, ErrNotSupported)

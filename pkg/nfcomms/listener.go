@@ -15,7 +15,7 @@ import (
 // a channel as to any device process. All methods are safe for concurrent use.
 type Listener struct {
 	dev   *Device
-	epoch *epoch
+	epoch uint32
 	l     bridge.Listener
 	name  string
 }
@@ -69,15 +69,16 @@ func (d *Device) Listen(ctx context.Context, name string, options ...ListenOptio
 	for _, option := range options {
 		option.listen(&o)
 	}
-	l := &Listener{dev: d, epoch: d.epoch.Load(), name: name}
-	err := d.hosts(ctx, l.epoch, func(ctx context.Context, can bridge.HostListener) (err error) {
-		l.l, err = can.Listen(ctx, o)
-		return err
-	})
+	can, err := d.hosts()
 	if err != nil {
 		return nil, d.failNamed(OpListen, name, err)
 	}
-	return l, nil
+	e := d.now()
+	l, err := can.Listen(e.in(ctx), o)
+	if err != nil {
+		return nil, d.failNamed(OpListen, name, err)
+	}
+	return &Listener{d, e.number, l, name}, nil
 }
 
 // Dial opens the channel to the listener of a name, in another process that has the same device
@@ -93,15 +94,17 @@ func (d *Device) Dial(ctx context.Context, name string, options ...DialOption) (
 	for _, option := range options {
 		option.dial(&o)
 	}
-	c := &Channel{dev: d, epoch: d.epoch.Load(), name: name}
-	err := d.hosts(ctx, c.epoch, func(ctx context.Context, can bridge.HostListener) (err error) {
-		c.ch, err = dial(ctx, can, name, o)
-		return err
-	})
+	can, err := d.hosts()
 	if err != nil {
 		return nil, d.failNamed(OpDial, name, err)
 	}
-	d.open.add(c)
+	e := d.now()
+	ch, err := dial(e.in(ctx), can, name, o)
+	if err != nil {
+		return nil, d.failNamed(OpDial, name, err)
+	}
+	c := &Channel{dev: d, epoch: e.number, ch: ch, name: name}
+	d.entered(c)
 	return c, nil
 }
 
@@ -124,13 +127,13 @@ func dial(ctx context.Context, can bridge.HostListener, name string, o dialOptio
 	}
 }
 
-// hosts makes a call of a back end that has listeners, in an epoch.
-func (d *Device) hosts(ctx context.Context, e *epoch, f func(context.Context, bridge.HostListener) error) error {
+// hosts returns the back end, if it has listeners.
+func (d *Device) hosts() (bridge.HostListener, error) {
 	can, ok := d.dev.(bridge.HostListener)
 	if !ok {
-		return fmt.Errorf("%w by this back end", ErrNotSupported)
+		return nil, fmt.Errorf("%w by this back end", ErrNotSupported)
 	}
-	return e.call(ctx, func(ctx context.Context) error { return f(ctx, can) })
+	return can, nil
 }
 
 // Name returns the name that was given to Listen.
@@ -146,15 +149,12 @@ func (l *Listener) Target() Target { return l.l.Target() }
 // meanwhile: one more is ErrBusy to the caller of Dial or Subscribe. When ctx ends first nobody is
 // lost: the next call gets them.
 func (l *Listener) Accept(ctx context.Context) (*Channel, error) {
-	c := &Channel{dev: l.dev, epoch: l.epoch, name: l.name}
-	err := l.epoch.call(ctx, func(ctx context.Context) (err error) {
-		c.ch, err = l.l.Accept(ctx)
-		return err
-	})
+	ch, err := l.l.Accept(ctx)
 	if err != nil {
 		return nil, l.fail(OpAccept, err)
 	}
-	l.dev.open.add(c)
+	c := &Channel{dev: l.dev, epoch: l.epoch, ch: ch, name: l.name}
+	l.dev.entered(c)
 	return c, nil
 }
 

@@ -100,14 +100,15 @@ func (v *supervision) generation(ctx context.Context) (again bool, err error) {
 		return v.mayRetry(ctx, err)
 	}
 	within, end := context.WithCancelCause(ctx)
-	watch := v.dev.watch(within, end)
+	e := v.dev.now()
+	watch := v.dev.watch(within, e, end)
 	g := &Generation{Number: v.number + 1}
 	defer func() {
 		end(nil)
 		<-watch
 		v.unwind(g)
 	}()
-	if err := v.prepare(within, g); err != nil {
+	if err := v.prepare(within, e, g); err != nil {
 		if within.Err() != nil {
 			err = context.Cause(within)
 		}
@@ -127,15 +128,15 @@ func (v *supervision) generation(ctx context.Context) (again bool, err error) {
 	return false, err
 }
 
-// prepare loads the images and runs the programs.
-func (v *supervision) prepare(ctx context.Context, g *Generation) error {
+// prepare loads the images and runs the programs, all in one epoch.
+func (v *supervision) prepare(ctx context.Context, e *epoch, g *Generation) error {
 	for _, image := range v.Images {
-		if _, err := v.dev.Load(ctx, image); err != nil {
+		if _, err := v.dev.load(ctx, e, image); err != nil {
 			return err
 		}
 	}
 	for _, p := range v.Programs {
-		i, err := v.dev.Run(ctx, p)
+		i, err := v.dev.run(ctx, e, p)
 		if err != nil {
 			return err
 		}
@@ -172,6 +173,7 @@ func isLoss(err error) bool { return errors.Is(err, ErrDeviceLost) || errors.Is(
 
 // revive resets a device that is lost or faulty. Of many who find it so, one does.
 func (d *Device) revive(ctx context.Context) error {
+	e := d.now()
 	if _, err := d.Health(); !isLoss(err) {
 		return err
 	}
@@ -182,17 +184,17 @@ func (d *Device) revive(ctx context.Context) error {
 	if _, err := d.Health(); !isLoss(err) {
 		return err
 	}
-	return d.fail(OpReset, 0, d.reset(ctx))
+	return d.fail(OpReset, 0, d.reset(ctx, e))
 }
 
-// watch calls end with the reason when the device is reset, lost, faulty or
+// watch calls end with the reason when an epoch is over, or the device lost, faulty or
 // closed. What it returns is closed when it has ended, at the latest with ctx.
-func (d *Device) watch(ctx context.Context, end context.CancelCauseFunc) <-chan struct{} {
+func (d *Device) watch(ctx context.Context, e *epoch, end context.CancelCauseFunc) <-chan struct{} {
 	const fastest, usual = 10 * time.Millisecond, 100 * time.Millisecond
-	e, info, over := d.epoch.Load(), d.Info(), make(chan struct{})
+	over := make(chan struct{})
 	beat := usual
-	if info.Beat > 0 {
-		beat = max(info.Beat, fastest)
+	if promised := d.Info().Beat; promised > 0 {
+		beat = max(promised, fastest)
 	}
 	go func() {
 		defer close(over)
@@ -208,8 +210,8 @@ func (d *Device) watch(ctx context.Context, end context.CancelCauseFunc) <-chan 
 			case <-ticks.C:
 			}
 			_, err := d.Health()
-			if err == nil && d.Info().Epoch != info.Epoch { // another process reset it
-				err = d.fail(OpSupervise, 0, errReset)
+			if d.now() != e {
+				continue // it was reset, by whomever: its context has ended
 			}
 			if err != nil {
 				end(err)

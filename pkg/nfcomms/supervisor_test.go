@@ -210,6 +210,24 @@ func TestSupervisorLoadsAgain(t *testing.T) {
 	nothingRuns(t, d)
 }
 
+// TestSupervisorIsOfOneEpoch: a reset between Load and Run takes the images with it, so that the
+// generation is none.
+func TestSupervisorIsOfOneEpoch(t *testing.T) {
+	ctx := background(t)
+	d, r := openRigged(t, "sim:?beat=1m") // its heartbeat notices nothing
+	loads := 0
+	set(r, &r.load, func() error {
+		if loads++; loads == 1 {
+			return r.Device.Reset(ctx)
+		}
+		return nil
+	})
+	s := quick(Program{Name: "loopback"})
+	s.Images = [][]byte{[]byte("image")}
+	require.NoError(t, s.Run(ctx, d, func(context.Context, *Generation) error { return nil }))
+	require.Equal(t, 2, loads)
+}
+
 // TestSupervisorBacksOff: failures that follow each other are waited for longer
 // and longer, up to the limit, and anew after a generation that lasted.
 func TestSupervisorBacksOff(t *testing.T) {
