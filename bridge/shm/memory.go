@@ -202,6 +202,9 @@ func (m *arenas) reached(data []byte) bool {
 func (m *arenas) free(at uintptr, size int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.ended { // the device was closed, and all memory with it, while somebody allocated
+		return
+	}
 	a := m.findLocked(at)
 	a.give(int(at-a.at())/abi.PageSize, pagesOf(size))
 	if a.used > 0 || len(m.list) == 1 {

@@ -256,3 +256,15 @@ func TestUsualPlaces(t *testing.T) {
 	_, err := bridge.Devices(ctx)
 	require.NoError(t, err)
 }
+
+// TestFreeAfterClose: a device may be closed between the two steps of Alloc, which then gives back
+// memory that is gone.
+func TestFreeAfterClose(t *testing.T) {
+	a, err := newArena(1)
+	require.NoError(t, err)
+	m := arenas{list: []*arena{a}}
+	_, err = m.alloc(100, true)
+	require.NoError(t, err)
+	m.end()
+	m.free(a.at(), 100)
+}
