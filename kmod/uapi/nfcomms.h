@@ -335,7 +335,8 @@ enum nfcomms_completion_flags {
  *	NFC_EWITHDRAWN: a CANCEL came first. NFC_ESTALLED: the device beat, but did
  *	not move the transfer on for the module's stall_timeout_ms; it was aborted
  * @channel: handle
- * @error: errno where the host refused, 0 otherwise: ESTALE (see @epoch of an operation), EFAULT, EIO (a page cannot be
+ * @error: errno where the host refused, 0 otherwise: ESTALE (the operation was for
+ *	another epoch), EFAULT, EIO (a page cannot be
  *	mapped for the device), ENOMEM (over the limit of locked memory: see
  *	@peer_size)
  * @length: bytes received; NEXT: bytes offered
