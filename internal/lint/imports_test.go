@@ -63,6 +63,7 @@ var allowed = []struct {
 	{"examples/operated", []string{"pkg/"}, []string{"google.golang.org/grpc", "github.com/prometheus/"}},
 	{"kmod/lib/umod", []string{"bridge", "bridge/kdev/uapi", "bridge/kdev/umod", "bridge/shm", "bridge/sim"}, []string{sys}},
 	{"internal/", []string{"internal/"}, nil},
+	{"internal/beside", []string{"bridge", "pkg/nfcomms"}, nil},
 	{"internal/shmdemo", []string{"internal/subprocess", "internal/texttable", "internal/units", "pkg/nfcomms"}, nil},
 	{"internal/fabricdemo", []string{"bridge/abi", "internal/subprocess", "pkg/fabric", "pkg/model", "pkg/nfcomms"}, nil},
 	{"internal/shmwire", []string{"bridge", "bridge/abi", "internal/fdpass"}, nil},
