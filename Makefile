@@ -4,7 +4,7 @@ FUZZTIME   ?= 5s
 SOAK       ?= 5m
 BENCH      ?= bin/bench
 CLANG_FORMAT ?= clang-format-14
-CFILES     := $(wildcard firmware/*.[ch] firmware/*/*.[ch] examples/*/*/*.[ch] kmod/*.[ch] kmod/uapi/*.h kmod/core/*.[ch] kmod/lib/*.[ch] kmod/lib/*/*.[ch] kmod/test/*.[ch] internal/vmtest/c/*.[ch] internal/vmtest/c/*/*_test.c cmd/nfbench/native/*.[ch])
+CFILES     := $(wildcard firmware/*.[ch] firmware/*/*.[ch] examples/*/*/*.[ch] kmod/*.[ch] kmod/uapi/*.h kmod/core/*.[ch] kmod/lib/*.[ch] kmod/lib/*/*.[ch] kmod/test/*.[ch] internal/vmtest/c/*.[ch] internal/vmtest/c/*/*_test.c bench/*/*/*.[ch])
 STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
 RUNNER      = bin/testrun -skips .ci/skips
 # Suites of "make test" that run at the same time.
@@ -148,12 +148,12 @@ test-packages: deps-build ## the packages in a booted Debian, the image in a con
 bench: deps-build ## every measurement with its pictures into BENCH (bin/bench), then every goal: reached, missed by how much, or not measured; BENCHFLAGS=--short for a look
 	@mkdir -p $(BENCH)
 	$(GO) test -run '^$$' -bench . -benchmem ./bridge/... ./pkg/... >$(BENCH)/benchmarks.txt
-	$(GO) run ./cmd/nfbench all --out $(BENCH) $(BENCHFLAGS)
+	$(GO) run ./bench/nfbench all --out $(BENCH) $(BENCHFLAGS)
 
 .PHONY: build
 build: deps-build ## build everything; the commands go to bin/
 	$(GO) build ./...
-	$(GO) build -o bin/ ./cmd/...
+	$(GO) build -o bin/ ./cmd/... ./bench/...
 
 .PHONY: man
 man: deps-build ## the manual pages of nfctl go to bin/man/
@@ -190,7 +190,7 @@ lint-vet: ## go vet
 lint-nocgo: ## the tree builds and vets without a C compiler, and what needs no Linux without that
 	@CGO_ENABLED=0 $(GO) build -buildvcs=false ./... && CGO_ENABLED=0 $(GO) vet ./... && \
 		GOOS=darwin CGO_ENABLED=0 $(GO) build ./pkg/... ./bridge/... && \
-		GOOS=darwin CGO_ENABLED=0 $(GO) vet ./cmd/nfbench ./cmd/nfctl
+		GOOS=darwin CGO_ENABLED=0 $(GO) vet ./bench/nfbench ./cmd/nfctl
 
 lint-static: ## staticcheck
 	@$(STATICCHECK) ./...

@@ -52,7 +52,7 @@ var allowed = []struct {
 	{"pkg/ring", []string{"internal/fdpass"}, []string{sys}},
 	{"pkg/metrics", []string{"pkg/fabric", "pkg/group", "pkg/nfcomms", "pkg/ring", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},
 	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "internal/dmaloop", "internal/fdpass", "internal/subprocess", "internal/texttable", "internal/units"}, []string{""}},
-	{"cmd/nfbench", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "bridge/mesh", "bridge/mesh/udp", "internal/dmaloop", "internal/fdpass", "internal/subprocess", "internal/texttable", "internal/units"}, []string{""}},
+	{"bench/", []string{"bench/", "pkg/", "bridge", "bridge/abi", "bridge/mesh", "bridge/mesh/udp", "internal/dmaloop", "internal/fdpass", "internal/subprocess", "internal/texttable", "internal/units"}, []string{""}},
 	{"cmd/nfsim/", []string{"cmd/internal/manual", "cmd/nfsim/", "bridge/mesh", "bridge/mesh/udp", "pkg/fabric", "internal/fdpass", "internal/owners", "internal/shmwire", "bridge", "bridge/abi", "bridge/scripted", "firmware"}, []string{sys, "github.com/spf13/cobra", "github.com/coreos/go-systemd", "github.com/elastic/go-seccomp-bpf"}},
 	{"examples/", []string{"pkg/", "examples/internal/"}, []string{"github.com/schollz/progressbar", "golang.org/x/term"}},
 	{"examples/csp", []string{"pkg/", "examples/internal/"}, []string{"golang.org/x/sync"}},
@@ -151,22 +151,22 @@ func TestImportsRunOneWay(t *testing.T) {
 
 func TestWrongImportsFinds(t *testing.T) {
 	for path, name := range map[string]string{
-		"bridge/abi/a.go":      module + "bridge",
-		"bridge/b.go":          module + "bridge/sim",
-		"bridge/sim/s.go":      module + "pkg/nfcomms",
-		"bridge/errors.go":     "golang.org/x/sys/unix",
-		"bridge/mailbox/m.go":  module + "firmware",
-		"pkg/nfcomms/a.go":     module + "bridge/mailbox",
-		"pkg/nfcomms/b.go":     module + "bridge/sim", // not blank
-		"pkg/nfcomms/c.go":     "unsafe",
-		"pkg/nfcomms/d.go":     "google.golang.org/grpc",
-		"cmd/nfbench/main.go":  module + "firmware",
-		"examples/x/main.go":   module + "bridge",
-		"bridge/sim/c.go":      "C",
-		"firmware/f_test.go":   "C",
-		"cmd/nfbench/cpu.go":   "golang.org/x/sys/unix",
-		"bridge/status_x.go":   "unsafe",
-		"cmd/nfbench/bytes.go": "unsafe",
+		"bridge/abi/a.go":        module + "bridge",
+		"bridge/b.go":            module + "bridge/sim",
+		"bridge/sim/s.go":        module + "pkg/nfcomms",
+		"bridge/errors.go":       "golang.org/x/sys/unix",
+		"bridge/mailbox/m.go":    module + "firmware",
+		"pkg/nfcomms/a.go":       module + "bridge/mailbox",
+		"pkg/nfcomms/b.go":       module + "bridge/sim", // not blank
+		"pkg/nfcomms/c.go":       "unsafe",
+		"pkg/nfcomms/d.go":       "google.golang.org/grpc",
+		"bench/nfbench/main.go":  module + "firmware",
+		"examples/x/main.go":     module + "bridge",
+		"bridge/sim/c.go":        "C",
+		"firmware/f_test.go":     "C",
+		"bench/nfbench/cpu.go":   "golang.org/x/sys/unix",
+		"bridge/status_x.go":     "unsafe",
+		"bench/nfbench/bytes.go": "unsafe",
 	} {
 		f := parseGo(t, path, "package p\nimport \""+name+"\"\n")
 		wantOne(t, wrongImports(f), name)

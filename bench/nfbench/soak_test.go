@@ -162,7 +162,7 @@ func faultsOf(b *SoakBooks) (n uint64) {
 func buildDevice(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "nfsim")
-	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../nfsim").CombinedOutput()
+	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../../cmd/nfsim").CombinedOutput()
 	require.NoError(t, err, string(out))
 	return program
 }

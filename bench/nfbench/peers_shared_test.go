@@ -17,7 +17,7 @@ import (
 func TestPeersOfTwoProcesses(t *testing.T) {
 	dir := t.TempDir()
 	program, path := filepath.Join(dir, "nfsim"), filepath.Join(dir, "s")
-	text, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../nfsim").CombinedOutput()
+	text, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../../cmd/nfsim").CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	device := exec.Command(program, "--shm", path)
 	require.NoError(t, device.Start())
