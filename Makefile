@@ -5,7 +5,11 @@ SOAK       ?= 5m
 BENCH      ?= bin/bench
 CLANG_FORMAT ?= clang-format-14
 CFILES     := $(wildcard firmware/*.[ch] firmware/*/*.[ch] examples/*/*/*.[ch] kmod/*.[ch] kmod/uapi/*.h kmod/core/*.[ch] kmod/lib/*.[ch] kmod/lib/*/*.[ch] kmod/test/*.[ch] internal/vmtest/c/*.[ch] internal/vmtest/c/*/*_test.c bench/*/*/*.[ch])
-STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
+# Modules of their own, and the packages of all modules: go.work joins them.
+MODULES     = bench
+ALL         = ./... $(MODULES:%=./%/...)
+# A tool is built by tools/go.mod, and finds the packages by go.work.
+STATICCHECK = $$(GOWORK=off $(GO) tool -modfile=tools/go.mod -n staticcheck)
 RUNNER      = bin/testrun -skips .ci/skips
 # Suites of "make test" that run at the same time.
 LANES      ?= $(shell [ "$$(nproc)" -gt 1 ] && echo 2 || echo 1)
@@ -22,7 +26,7 @@ FULL        = $(FULLTEST) ./bridge/mailbox ./pkg/nfcomms && \
 ARM64       = CGO_ENABLED=1 GOARCH=arm64 CC=aarch64-linux-gnu-gcc $(GO)
 ARM64TEST   = $(ARM64) test -count=1 -timeout 10m -exec 'qemu-aarch64 -L /usr/aarch64-linux-gnu' -json
 ARM64SIM    = TestShapes|TestServices|TestSilentDevice$$|TestSinkVerifies|TestBadMemory|TestRoundsRepeat
-ARM64SUITES = "step arm64-build: $(ARM64) build ./..." \
+ARM64SUITES = "step arm64-build: $(ARM64) build $(ALL)" \
 	"sum arm64-firmware: $(MAKE) -C firmware/test arm64" \
 	"go arm64: $(ARM64TEST) ./bridge/abi && $(ARM64TEST) -run '$(ARM64SIM)' ./bridge/sim"
 
@@ -58,7 +62,7 @@ demo-shm: deps-build ## two processes move bulk data through a device in a third
 .PHONY: test
 test: deps deps-vm bin/testrun bin/vmtest ## every check and test; ends with "N passed, N failed, N skipped"
 	@$(RUNNER) -proofs docs/semantics.md -lanes $(LANES) \
-		"go packages: $(GOTEST) -json ./..." \
+		"go packages: $(GOTEST) -json $(ALL)" \
 		"go vm: bin/vmtest run" \
 		"sum lint: $(MAKE) lint" \
 		"sum firmware: $(MAKE) test-c" \
@@ -81,7 +85,7 @@ check: deps-build bin/testrun ## in the time of a coffee: format, rules, vet, un
 
 .PHONY: test-go
 test-go: deps-build bin/testrun ## the Go tests alone, with the race detector and at full size
-	@$(RUNNER) -proofs docs/semantics.md "go packages: $(GOTEST) -json ./..." "go full-size: $(FULL)"
+	@$(RUNNER) -proofs docs/semantics.md "go packages: $(GOTEST) -json $(ALL)" "go full-size: $(FULL)"
 
 .PHONY: test-c
 test-c: deps ## the C tests of firmware and library, sanitizers and freestanding builds
@@ -152,7 +156,7 @@ bench: deps-build ## every measurement with its pictures into BENCH (bin/bench),
 
 .PHONY: build
 build: deps-build ## build everything; the commands go to bin/
-	$(GO) build ./...
+	$(GO) build $(ALL)
 	$(GO) build -o bin/ ./cmd/... ./bench/...
 
 .PHONY: man
@@ -185,24 +189,28 @@ lint-rules: ## the project's own rules: imports, comments, sizes, documents
 	@$(GO) test -count=1 ./internal/lint
 
 lint-vet: ## go vet
-	@$(GO) vet ./...
+	@$(GO) vet $(ALL)
 
 lint-nocgo: ## the tree builds and vets without a C compiler, and what needs no Linux without that
-	@CGO_ENABLED=0 $(GO) build -buildvcs=false ./... && CGO_ENABLED=0 $(GO) vet ./... && \
+	@CGO_ENABLED=0 $(GO) build -buildvcs=false $(ALL) && CGO_ENABLED=0 $(GO) vet $(ALL) && \
 		GOOS=darwin CGO_ENABLED=0 $(GO) build ./pkg/... ./bridge/... && \
 		GOOS=darwin CGO_ENABLED=0 $(GO) vet ./bench/nfbench ./cmd/nfctl
 
 lint-static: ## staticcheck
-	@$(STATICCHECK) ./...
+	@$(STATICCHECK) $(ALL)
 
-lint-tidy: ## go.mod and go.sum hold what is needed and no more
-	@$(GO) mod tidy -diff && $(GO) mod verify >/dev/null
+lint-tidy: ## go.mod and go.sum of each module hold what is needed and no more
+	@scripts/tidy.sh check $(MODULES)
 
 lint-proto: ## protos: lint, generated code, compatibility with the last commits
 	@scripts/proto.sh check
 
 lint-commits: ## messages of new commits
 	@scripts/commit-msg.sh --new
+
+.PHONY: tidy
+tidy: deps-build ## write the go.mod and go.sum of each module
+	@scripts/tidy.sh write $(MODULES)
 
 .PHONY: proto
 proto: deps-build ## format the protos and generate their Go code

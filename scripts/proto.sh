@@ -9,6 +9,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 dir=pkg/control/proto
+# The tools are a module of their own, which go.work does not join.
+export GOWORK=off
 buf() { "${GO:-go}" tool -modfile=tools/go.mod buf "$@"; }
 
 # generate FOLDER: write the Go code there.

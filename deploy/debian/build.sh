@@ -48,7 +48,7 @@ pack() {
 
 # programs FOLDER: the daemon, the command line and the shared device.
 programs() {
-	CGO_ENABLED=1 CGO_CFLAGS="-O2 -g0" go build -trimpath -buildvcs=false -o "$1/" \
+	GOWORK=off CGO_ENABLED=1 CGO_CFLAGS="-O2 -g0" go build -trimpath -buildvcs=false -o "$1/" \
 		-ldflags "-s -w -buildid= -X github.com/nfcomms/nfcomms/pkg/control.release=$package_version -X github.com/nfcomms/nfcomms/pkg/control.revision=$commit" \
 		./cmd/nfcommsd ./cmd/nfctl ./cmd/nfsim
 }
