@@ -4,7 +4,7 @@ FUZZTIME   ?= 5s
 SOAK       ?= 5m
 BENCH      ?= bin/bench
 CLANG_FORMAT ?= clang-format-14
-CFILES     := $(wildcard firmware/*.[ch] firmware/*/*.[ch] examples/*/*/*.[ch] kmod/*.[ch] kmod/uapi/*.h kmod/core/*.[ch] kmod/lib/*.[ch] kmod/lib/*/*.[ch] kmod/test/*.[ch] internal/vmtest/c/*.[ch] internal/vmtest/c/*/*_test.c bench/*/*/*.[ch])
+CFILES     := $(wildcard firmware/*.[ch] firmware/*/*.[ch] examples/*/*/*.[ch] apps/*/*/*.[ch] kmod/*.[ch] kmod/uapi/*.h kmod/core/*.[ch] kmod/lib/*.[ch] kmod/lib/*/*.[ch] kmod/test/*.[ch] internal/vmtest/c/*.[ch] internal/vmtest/c/*/*_test.c bench/*/*/*.[ch])
 # Modules of their own, and the packages of all modules: go.work joins them.
 MODULES     = bench
 ALL         = ./... $(MODULES:%=./%/...)
@@ -44,7 +44,7 @@ help: ## list the targets
 
 .PHONY: demo
 demo: deps-build ## move over 1 GiB of files to a device and back, verified
-	@$(GO) run ./examples/bulk --demo
+	@$(GO) run ./apps/bulk --demo
 
 .PHONY: demo-service
 demo-service: deps-build ## a service under load, scraped by a real Prometheus, shown by nfctl and as a picture of the dashboard

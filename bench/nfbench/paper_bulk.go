@@ -18,7 +18,7 @@ var bulkDecisions = []PaperDecision{
 	},
 	{
 		"The 9 most significant bits of the hash are said to choose one of 2,048 sketches.",
-		"9 bits choose one of 512. 2,048 need 11, which is what examples/pcsa takes.",
+		"9 bits choose one of 512. 2,048 need 11, which is what apps/pcsa takes.",
 	},
 	{
 		"2,048 sketches are said to give an average error of 1.78 %.",
@@ -44,9 +44,9 @@ func bulkItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
 		absent("Figures 1–3, 5", "structure, sequence of a transfer, 2-opt", "drawings; ARCHITECTURE.md and docs/protocol.md describe what stands for them here"),
 		absent("Table 1", "latencies of the card's memories", "properties of that card, and the table is missing in the text"),
 		table2, figure4,
-		absent("Table 3", "travelling salesman on CPU, GPU and card", "the numbers are missing in the text; go run ./examples/tsp runs it beside the CPU"),
+		absent("Table 3", "travelling salesman on CPU, GPU and card", "the numbers are missing in the text; go run ./apps/tsp runs it beside the CPU"),
 		catalogued("Figure 6", "counting distinct packets: cycles of 8 updates on 1 and 8 contexts", model.FamilyContexts),
-		absent("§5.3.2", "distinct packets of a capture, 1.02 % off", "the capture is not public; go run ./examples/pcsa counts one that is made up"),
+		absent("§5.3.2", "distinct packets of a capture, 1.02 % off", "the capture is not public; go run ./apps/pcsa counts one that is made up"),
 	}, nil
 }
 

@@ -20,7 +20,7 @@ func groupItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
 		absent("Figures 1–3, 6", "sequence diagrams and setups", "drawings; docs/groups.md lists the algorithms by the report's numbers"),
 		scaling,
 		absent("Figures of strong scaling", "modifications on Lindgren and JUQUEEN", processors),
-		absent("Figures of intervals", "mean and maximum for each step, spikes handled", processors+"; go run ./examples/spikes prints both for its own network"),
+		absent("Figures of intervals", "mean and maximum for each step, spikes handled", processors+"; go run ./apps/spikes prints both for its own network"),
 		catalogued("§ 4", "volume of a step", model.FamilyExchange, "M21"),
 		catalogued("Table of appendix A", "chance that all send to all", model.FamilyExchange, "M29"),
 		catalogued("Table of appendix B", "bytes received and produced", model.FamilyExchange, "M30"),

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/nfcomms/nfcomms/examples/internal/command"
-	"github.com/nfcomms/nfcomms/examples/internal/commandtest"
+	"github.com/nfcomms/nfcomms/internal/command"
+	"github.com/nfcomms/nfcomms/internal/commandtest"
 )
 
 // cli runs a command line and returns what it printed.

@@ -18,7 +18,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/nfcomms/nfcomms/examples/internal/command"
+	"github.com/nfcomms/nfcomms/internal/command"
 	"github.com/nfcomms/nfcomms/pkg/fabric"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/nfcomms/nfcomms/examples/internal/command"
-	"github.com/nfcomms/nfcomms/examples/internal/commandtest"
+	"github.com/nfcomms/nfcomms/internal/command"
+	"github.com/nfcomms/nfcomms/internal/commandtest"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 	"github.com/nfcomms/nfcomms/pkg/program"
 )

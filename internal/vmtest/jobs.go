@@ -155,7 +155,7 @@ var libSources = []string{"-D_GNU_SOURCE", "kmod/lib/device.c", "kmod/lib/contro
 var programs = map[string]program{
 	"selftest": {kind: goTest, source: []string{"./internal/vmtest/selftest"}},
 	"kdev":     {kind: goTest, source: []string{"./bridge/kdev"}, args: kdevArgs, env: []string{"NFC_KDEV=dev:0,dev:1"}, timeout: 10 * time.Minute},
-	"bulk":     {kind: goMain, source: []string{"./examples/bulk"}, args: []string{"--address", "dev:0", "/bin"}},
+	"bulk":     {kind: goMain, source: []string{"./apps/bulk"}, args: []string{"--address", "dev:0", "/bin"}},
 	"nfbench":  {kind: goMain, source: []string{"./bench/nfbench"}, args: []string{"latency", "--address", "dev:0", "--batches", "100"}},
 	"lib":      {kind: cTest, source: append([]string{"kmod/lib/test/guest_test.c", "firmware/test/harness.c"}, libSources...)},
 	"echo":     {kind: cMain, source: append([]string{"kmod/lib/example/echo.c", "-Ikmod/lib"}, libSources...), args: []string{"dev:0"}},

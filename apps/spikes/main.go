@@ -2,9 +2,9 @@
 // simulate cells, and exchange their spikes every millisecond of biological time.
 // Each spike that arrives is checked against the clock of the cell that fired it.
 //
-//	go run ./examples/spikes
-//	go run ./examples/spikes --members 8 --transport shm --algorithm cpex --out DIR
-//	go run ./examples/spikes --members 8 --transport fabric
+//	go run ./apps/spikes
+//	go run ./apps/spikes --members 8 --transport shm --algorithm cpex --out DIR
+//	go run ./apps/spikes --members 8 --transport fabric
 //
 // With --out it writes the report's files, in microseconds and spikes, a line for
 // a step and a column for a member: ttimes (a step in all), stimes and rtimes (of

@@ -4,8 +4,8 @@
 // one transfer and gets the best tour. The same in plain goroutines is the peer:
 // with the same seed both must find the same tour.
 //
-//	go run ./examples/tsp
-//	go run ./examples/tsp --cities FILE.tsp --restarts 1000 --svg tour.svg
+//	go run ./apps/tsp
+//	go run ./apps/tsp --cities FILE.tsp --restarts 1000 --svg tour.svg
 //
 // Without --cities it uses cities.tsp, whose optimum data.py proves. Exit codes:
 // 0 verified, 1 failed, 2 bad input, 130 interrupted.
@@ -20,7 +20,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nfcomms/nfcomms/examples/internal/command"
+	"github.com/nfcomms/nfcomms/internal/command"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nfcomms/nfcomms/examples/internal/command"
-	"github.com/nfcomms/nfcomms/examples/internal/spread"
+	"github.com/nfcomms/nfcomms/apps/internal/spread"
+	"github.com/nfcomms/nfcomms/internal/command"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 	"github.com/nfcomms/nfcomms/pkg/program"
 )

@@ -22,8 +22,8 @@ import (
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 	"go.uber.org/goleak"
 
-	"github.com/nfcomms/nfcomms/examples/internal/command"
-	"github.com/nfcomms/nfcomms/examples/internal/commandtest"
+	"github.com/nfcomms/nfcomms/internal/command"
+	"github.com/nfcomms/nfcomms/internal/commandtest"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 

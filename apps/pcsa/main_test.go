@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/nfcomms/nfcomms/examples/internal/command"
-	"github.com/nfcomms/nfcomms/examples/internal/commandtest"
+	"github.com/nfcomms/nfcomms/internal/command"
+	"github.com/nfcomms/nfcomms/internal/commandtest"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 
-	"github.com/nfcomms/nfcomms/examples/internal/command"
+	"github.com/nfcomms/nfcomms/internal/command"
 )
 
 // Run runs a command line and returns its exit code and what it printed.

@@ -3,8 +3,8 @@
 // of Eratosthenes, matrix multiplication, the dining philosophers. Some processes are
 // goroutines, some are programs on the device, and none can tell where the others are.
 //
-//	go run ./examples/csp
-//	go run ./examples/csp --on device sieve philosophers
+//	go run ./apps/csp
+//	go run ./apps/csp --on device sieve philosophers
 //
 // processes.go has the processes in Go, device/csp.c in C, each about as long as in
 // the paper; network.go is what connects them. Exit codes: 0 verified, 1 failed, 2 bad
@@ -20,7 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nfcomms/nfcomms/examples/internal/command"
+	"github.com/nfcomms/nfcomms/internal/command"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 

@@ -1,8 +1,8 @@
 // Command bulk sends files to a device and back, compares SHA-256 of what went
 // out and what came back, and shows how fast it was beside memcpy.
 //
-//	go run ./examples/bulk PATH…
-//	go run ./examples/bulk --demo
+//	go run ./apps/bulk PATH…
+//	go run ./apps/bulk --demo
 //
 // Directories are walked. Exit codes: 0 verified, 1 failed, 2 bad input, 130
 // interrupted.
@@ -18,7 +18,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/nfcomms/nfcomms/examples/internal/command"
+	"github.com/nfcomms/nfcomms/internal/command"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/nfcomms/nfcomms/examples/internal/spread"
+	"github.com/nfcomms/nfcomms/apps/internal/spread"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 	"github.com/nfcomms/nfcomms/pkg/program"
 )

@@ -3,8 +3,8 @@
 // that is too fast waits at its socket, one that stops or goes frees its place, and a
 // device that is reset or loses a process under load answers what was under way.
 //
-//	go run ./examples/service
-//	go run ./examples/service --serve 127.0.0.1:8080
+//	go run ./apps/service
+//	go run ./apps/service --serve 127.0.0.1:8080
 //	curl --data-binary @FILE http://127.0.0.1:8080/checksum
 //
 // Without --serve it puts itself under load with vegeta, resets the device and ends
@@ -22,7 +22,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/nfcomms/nfcomms/examples/internal/command"
+	"github.com/nfcomms/nfcomms/internal/command"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
 
-	"github.com/nfcomms/nfcomms/examples/internal/command"
+	"github.com/nfcomms/nfcomms/internal/command"
 )
 
 // snap is how many bytes of a packet go to the device: all headers that matter.

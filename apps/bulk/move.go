@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nfcomms/nfcomms/examples/internal/command"
+	"github.com/nfcomms/nfcomms/internal/command"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 

@@ -5,9 +5,9 @@
 // of sketches, and the host divides. An exact map, a HyperLogLog library and the same
 // sketches in Go are the peers.
 //
-//	go run ./examples/pcsa
-//	go run ./examples/pcsa --seeds 50 --svg errors.svg
-//	go run ./examples/pcsa --pcap FILE.pcap
+//	go run ./apps/pcsa
+//	go run ./apps/pcsa --seeds 50 --svg errors.svg
+//	go run ./apps/pcsa --pcap FILE.pcap
 //
 // Without --pcap the traffic is synthetic, with another one for each seed. Exit codes:
 // 0 verified, 1 failed, 2 bad input, 130 interrupted. What the paper says of its
@@ -21,7 +21,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/nfcomms/nfcomms/examples/internal/command"
+	"github.com/nfcomms/nfcomms/internal/command"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 

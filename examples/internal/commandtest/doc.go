@@ -1,2 +1,0 @@
-// Package commandtest runs the examples' command lines in their tests.
-package commandtest
