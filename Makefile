@@ -49,15 +49,15 @@ demo: deps-build ## move over 1 GiB of files to a device and back, verified
 .PHONY: demo-service
 demo-service: deps-build ## a service under load, scraped by a real Prometheus, shown by nfctl and as a picture of the dashboard
 	@scripts/prometheus.sh >/dev/null
-	@$(GO) run ./internal/servicedemo
+	@$(GO) run ./apps/dashboard
 
 .PHONY: demo-fabric
 demo-fabric: deps-build ## a torus of 16 nodes, then of four processes, whose links are cut and mended under load
-	@$(GO) run ./internal/fabricdemo
+	@$(GO) run ./apps/torus
 
 .PHONY: demo-shm
 demo-shm: deps-build ## two processes move bulk data through a device in a third, verified; one is killed, the other does not notice
-	@$(GO) run ./internal/shmdemo
+	@$(GO) run ./apps/shared
 
 .PHONY: test
 test: deps deps-vm bin/testrun bin/vmtest ## every check and test; ends with "N passed, N failed, N skipped"

@@ -1,4 +1,4 @@
-// Command servicedemo shows examples/operated at work: it starts the service and a
+// Command dashboard shows examples/operated at work: it starts the service and a
 // real Prometheus that scrapes it, prints what Prometheus knows and what nfctl
 // sees, and stops everything. Run it from the top of the tree.
 package main
@@ -27,7 +27,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := demo(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "servicedemo:", err)
+		fmt.Fprintln(os.Stderr, "dashboard:", err)
 		os.Exit(1)
 	}
 }

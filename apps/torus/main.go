@@ -1,4 +1,4 @@
-// Command fabricdemo shows a fabric at work: bulk data from node 0.0.0 of a torus of 16
+// Command torus shows a fabric at work: bulk data from node 0.0.0 of a torus of 16
 // nodes to node 3.3.0 and back, every byte compared, while a link on the way is cut and
 // mended; then four nfsim processes that are a torus over loopback sockets, with
 // certificates, of which one has a client that does the same. Anything unexpected fails it.
@@ -19,7 +19,7 @@ func main() {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute) // a watchdog
 	defer cancel()
 	if err := errors.Join(oneProcess(ctx), fourProcesses(ctx)); err != nil {
-		fmt.Fprintln(os.Stderr, "fabricdemo:", err)
+		fmt.Fprintln(os.Stderr, "torus:", err)
 		os.Exit(1)
 	}
 }

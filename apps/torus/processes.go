@@ -40,7 +40,7 @@ type process struct {
 // fourProcesses is a torus of four processes over loopback sockets.
 func fourProcesses(ctx context.Context) error {
 	fmt.Println("== 4 nfsim processes over loopback sockets and TLS: transfers of 1 MiB from a client of 0.0.0 to 1.1.0 and back, compared ==")
-	dir, err := os.MkdirTemp("", "fabricdemo")
+	dir, err := os.MkdirTemp("", "torus")
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-// Command shmdemo shows a device that processes share: nfsim in one process, two clients
+// Command shared shows a device that processes share: nfsim in one process, two clients
 // in two others that move bulk data at once and compare every byte, one of which is killed
 // half way, beside memcpy and a UNIX socket. Run it from the top of the tree.
 package main
@@ -53,7 +53,7 @@ func main() {
 
 func exit(err error) {
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "shmdemo:", err)
+		fmt.Fprintln(os.Stderr, "shared:", err)
 		os.Exit(1)
 	}
 	os.Exit(0)
