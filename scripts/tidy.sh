@@ -36,9 +36,10 @@ if grep -n '^replace' go.mod "${@/%//go.mod}"; then
 	echo "tidy: a go.mod that replaces a module cannot be installed" >&2
 	exit 1
 fi
-# What is tested together is what the library has alone.
-if "$go" list -m all | grep -vxF -f <(GOWORK='' "$go" list -m all); then
-	echo "tidy: go.work selects other versions of these than the library: require the same" >&2
+# used: the versions of the modules that the library's packages and tests are built from.
+used() { "$go" list -deps -test -f '{{with .Module}}{{.Path}} {{.Version}}{{end}}' ./... | sort -u; }
+if ! diff <(used) <(GOWORK='' used); then
+	echo "tidy: go.work selects other versions than the library does: require the same" >&2
 	exit 1
 fi
 GOWORK='' "$go" mod verify >/dev/null
