@@ -69,6 +69,7 @@ func (o *allOptions) check(c *common) error {
 
 // measurement is a command line of this program.
 type measurement struct {
+	add   adder
 	name  string // of its files
 	args  string
 	short string // what is added for a quick look
@@ -80,12 +81,12 @@ type measurement struct {
 // are for Linux.
 func measurements() []measurement {
 	return append([]measurement{
-		{"latency", "latency", "--short", func() report { return &LatencyReport{} }},
-		{"peers", "peers", "--short", func() report { return &PeersReport{} }},
-		{"throughput", "throughput --targets 1,8", "--short", func() report { return &ThroughputReport{} }},
-		{"crowd", "crowd --sizes 56,4KiB,64KiB --load 0,1", "--short", func() report { return &CrowdReport{} }},
-		{"scale", "scale", "--short", func() report { return &ScaleReport{} }},
-		{"stack", "stack", "--short", func() report { return &StackReport{} }},
+		{addLatency, "latency", "latency", "--short", func() report { return &LatencyReport{} }},
+		{addPeers, "peers", "peers", "--short", func() report { return &PeersReport{} }},
+		{addThroughput, "throughput", "throughput --targets 1,8", "--short", func() report { return &ThroughputReport{} }},
+		{addCrowd, "crowd", "crowd --sizes 56,4KiB,64KiB --load 0,1", "--short", func() report { return &CrowdReport{} }},
+		{addScale, "scale", "scale", "--short", func() report { return &ScaleReport{} }},
+		{addStack, "stack", "stack", "--short", func() report { return &StackReport{} }},
 	}, ringMeasurements()...)
 }
 
@@ -183,7 +184,7 @@ func (o *allOptions) part(ctx context.Context, m measurement, address string, er
 	picture := m.name + ".svg"
 	args := append(strings.Fields(line), "--address", address, "--output", "json", "--plot", filepath.Join(o.out, picture))
 	var out, errs bytes.Buffer
-	root := newRoot()
+	root := newRoot(m.add)
 	root.SetArgs(args)
 	root.SetOut(&out)
 	root.SetErr(&errs)
@@ -278,4 +279,10 @@ func (r *AllReport) table(w io.Writer) {
 	}
 	fmt.Fprintf(w, "in %s, with report.md\n\n", r.Folder)
 	writeGoals(w, r.Goals)
+}
+
+// addReports adds the commands that have others measure.
+func addReports(root *cobra.Command, c *common) {
+	root.AddCommand(newAll(c))
+	addPaper(root, c)
 }

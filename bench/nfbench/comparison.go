@@ -257,3 +257,19 @@ func timed(fn func() error) (time.Duration, error) {
 	err := fn()
 	return time.Since(start), err
 }
+
+// lineUp adds contenders until one cannot be had.
+func (t *comparison) lineUp(makers ...func() (*contender, error)) error {
+	for _, fn := range makers {
+		c, err := fn()
+		if err != nil {
+			return err
+		}
+		t.contenders = append(t.contenders, c)
+	}
+	return nil
+}
+
+func ready(c *contender) func() (*contender, error) {
+	return func() (*contender, error) { return c, nil }
+}

@@ -68,7 +68,7 @@ n ports; with either, what comes from the device comes from n processes.`,
 			if err := o.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			return c.withContexts(slices.Max(o.counts)*(2+2*len(o.bytes))).measure(cmd, func(ctx context.Context, dev *nfcomms.Device) (report, error) {
+			return withContexts(c, slices.Max(o.counts)*(2+2*len(o.bytes))).measure(cmd, func(ctx context.Context, dev *nfcomms.Device) (report, error) {
 				return crowd(ctx, dev, o, cmd.ErrOrStderr())
 			})
 		},
@@ -124,23 +124,6 @@ const (
 	contextsMost    = 64 * 64
 	contextsSpare   = 16 // for the device's own services
 )
-
-// withContexts is c with an address whose device runs n processes at the same time,
-// if the user named no options.
-func (c *common) withContexts(n int) *common {
-	at := *c
-	if n += contextsSpare; c.address == "sim:" && n > contextsDefault {
-		at.address = "sim:?microengines=64&contexts=64"
-		islands := 1
-		for islands*contextsMost < n {
-			islands *= 2
-		}
-		if islands > 1 {
-			at.address += fmt.Sprintf("&islands=%d&managers=%d", islands, max(8, islands))
-		}
-	}
-	return &at
-}
 
 // CrowdReport is the JSON of the command.
 type CrowdReport struct {
@@ -331,4 +314,24 @@ func (r *CrowdReport) draw() *plot {
 		}
 	}
 	return p
+}
+
+// addCrowd adds the command.
+func addCrowd(root *cobra.Command, c *common) { root.AddCommand(newCrowd(c)) }
+
+// withContexts is c with an address whose device runs n processes at the same time,
+// if the user named no options.
+func withContexts(c *common, n int) *common {
+	at := *c
+	if n += contextsSpare; c.address == "sim:" && n > contextsDefault {
+		at.address = "sim:?microengines=64&contexts=64"
+		islands := 1
+		for islands*contextsMost < n {
+			islands *= 2
+		}
+		if islands > 1 {
+			at.address += fmt.Sprintf("&islands=%d&managers=%d", islands, max(8, islands))
+		}
+	}
+	return &at
 }

@@ -74,3 +74,6 @@ func (l loads) stop() error {
 	}
 	return errors.Join(errs...)
 }
+
+// addLoad adds the command of a busy process, which is hidden.
+func addLoad(root *cobra.Command, _ *common) { root.AddCommand(newLoad()) }

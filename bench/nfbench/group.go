@@ -40,7 +40,7 @@ const (
 // groupTransports are the values of --transports.
 var groupTransports = []string{transportMesh, transportShm, transportFabric}
 
-func addGroup(root *cobra.Command, c *common) {
+func addGroups(root *cobra.Command, c *common) {
 	root.AddCommand(newGroup(c), newGroupMember())
 }
 
@@ -298,7 +298,7 @@ func (o *groupOptions) compare(ctx context.Context, r *GroupReport, s exchangeSh
 	}
 	if s.transport == transportShm && mpi.missing == "" {
 		for _, name := range mpiNames {
-			t.contenders = append(t.contenders, mpi.groupSide(s, name))
+			t.contenders = append(t.contenders, groupSide(mpi, s, name))
 		}
 	}
 	if err := t.play(ctx, o.rounds, o.slice, func(string) {}); err != nil {

@@ -4,5 +4,5 @@ package main
 
 import "github.com/spf13/cobra"
 
-// addGroup adds nothing: rings, and so member processes, are for Linux.
-func addGroup(*cobra.Command, *common) {}
+// addGroups adds nothing: rings, and so member processes, are for Linux.
+func addGroups(*cobra.Command, *common) {}

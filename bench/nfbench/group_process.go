@@ -168,7 +168,7 @@ func newGroupMPI(ctx context.Context) *nativeProgram {
 }
 
 // groupSide is a contender that exchanges by a call of OpenMPI.
-func (p *nativeProgram) groupSide(s exchangeShape, name string) *contender {
+func groupSide(p *nativeProgram, s exchangeShape, name string) *contender {
 	_, call, _ := strings.Cut(name, " ")
 	return p.repeated(name, "step", s.size, s.batch(), func(ctx context.Context, batches int) (*nativeRun, error) {
 		return p.run(ctx, s.members, call, s.size, s.targets, batches, s.batch(), nativeMillis)

@@ -173,3 +173,13 @@ func TestNeighbours(t *testing.T) {
 		}
 	}
 }
+
+func TestGroupNativePeers(t *testing.T) {
+	t.Setenv("PATH", fakeToolchain(t, fakePeer))
+	var g GroupReport
+	decode(t, mustRun(t, strings.Fields("group --members 2 --targets 1 --sizes 64 --rounds 1 --slice 1ms --transports shm --algorithms isend --output json")...), &g)
+	require.Equal(t, []string{groupNoPeers}, g.NotMeasured)
+	require.Len(t, g.Rows, 3)
+	require.Equal(t, mpiNames[1], g.Rows[2].Name)
+	require.InDelta(t, 1e-2, g.Rows[2].Step.Mean, 1e-9, "microseconds of a step; a batch has 100")
+}

@@ -265,14 +265,6 @@ func merge(stats []Stat) Stat {
 	return all
 }
 
-// scaled is s in another unit.
-func (s Stat) scaled(by float64) Stat {
-	for _, v := range []*float64{&s.Mean, &s.SD, &s.Min, &s.P50, &s.P99, &s.Max} {
-		*v *= by
-	}
-	return s
-}
-
 // setRates fills in milliseconds per package, and the rates that follow from
 // their mean.
 func (r *HMFRow) setRates(o *hmfOptions, ms Stat) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -145,4 +147,49 @@ func TestHMFBadInput(t *testing.T) {
 		require.NotEqual(t, exitOK, code, c.args)
 		require.Contains(t, errs, c.says)
 	}
+}
+
+func TestHMFNativePeers(t *testing.T) {
+	t.Setenv("PATH", fakeToolchain(t, fakePeer))
+	var h HMFReport
+	decode(t, mustRun(t, hmf("one", "--rounds", "2", "--peers", strings.Join(nativeNames(), ","), "--output", "json")...), &h)
+	require.Empty(t, h.NotMeasured)
+	require.Len(t, h.Rows, 2+len(nativeLibraries))
+	for i, l := range nativeLibraries {
+		row := h.Rows[2+i]
+		require.Equal(t, l.name+" in C", row.Name)
+		require.Equal(t, uint64(2*3*25), row.Verified)
+		require.Equal(t, 4, row.MS.N)
+		require.InDelta(t, 1e-3, row.MS.Mean, 1e-9, "milliseconds")
+	}
+}
+
+// TestNativeRing: the ring in C, built twice, is a real peer of both kinds: it echoes,
+// answers and streams, and every byte of it is compared.
+func TestNativeRing(t *testing.T) {
+	var r HMFReport
+	decode(t, mustRun(t, hmf("one", "--rounds", "1", "--peers", "", "--build", "O0,O3", "--verify", "full", "--access", "copy", "--output", "json")...), &r)
+	require.Empty(t, r.NotMeasured)
+	require.Len(t, r.Rows, 4)
+	require.Len(t, r.Findings, 1)
+	for i, build := range []string{"O0", "O3"} {
+		require.Equal(t, "ring in C, -"+build, r.Rows[2+i].Name)
+		require.Equal(t, uint64(5*25), r.Rows[2+i].Verified)
+	}
+	o := hmfOptions{builds: []string{"O1"}}
+	p := o.natives(t.Context())[0]
+	require.Empty(t, p.missing)
+	defer p.remove()
+	for _, kind := range []string{"echo", "take"} {
+		run, err := p.run(t.Context(), 2, kind, 5000, nativeSlots, 4, 10, 0, 0, 0)
+		require.NoError(t, err)
+		require.Len(t, run.batches, 4)
+		require.Positive(t, slices.Min(run.batches))
+		require.GreaterOrEqual(t, run.used, run.cpu/2, "both are of the same processes")
+	}
+	run, err := p.run(t.Context(), 2, "echo", 64, nativeSlots, 1<<30, 1, 1, 0, 0)
+	require.NoError(t, err, "a millisecond is over long before so many batches")
+	require.NotEmpty(t, run.batches)
+	_, err = p.run(t.Context(), 2, "echo", 7, nativeSlots, 1, 1, 0, 0, 0)
+	require.ErrorContains(t, err, "SIZE is at least 8")
 }

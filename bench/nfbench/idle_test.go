@@ -11,11 +11,9 @@ import (
 
 // TestIdle: the time of the device's process is found, and of clients that do nothing.
 func TestIdle(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
-	device, err := newSoaked(buildDevice(t) + " --shm " + path + " --hosts 64 --beat 10ms")
-	require.NoError(t, err)
+	address := startDevice(t, "--hosts", "64", "--beat", "10ms")
 	var r IdleReport
-	decode(t, mustRun(t, "idle", "--address", "shm:"+path, "--clients", "1,3", "--duration", "200ms", "--output", "json"), &r)
+	decode(t, mustRun(t, "idle", "--address", address, "--clients", "1,3", "--duration", "200ms", "--output", "json"), &r)
 	require.Len(t, r.Rows, 2)
 	for i, n := range []int{1, 3} {
 		require.Equal(t, n, r.Rows[i].Clients)
@@ -24,9 +22,8 @@ func TestIdle(t *testing.T) {
 	require.Empty(t, r.Goals)
 	r.Rows[1].Clients = idleMost
 	require.Len(t, r.goals(), 1)
-	require.Contains(t, mustRun(t, "idle", "--address", "shm:"+path, "--clients", "2", "--duration", "10ms"), "a client")
-	require.NoError(t, device.end())
-	code, _, errs := nfbench(t.Context(), "idle", "--address", "shm:"+path)
+	require.Contains(t, mustRun(t, "idle", "--address", address, "--clients", "2", "--duration", "10ms"), "a client")
+	code, _, errs := nfbench(t.Context(), "idle", "--address", "shm:"+filepath.Join(t.TempDir(), "s"))
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, errs, "no device process")
 }

@@ -285,3 +285,6 @@ func (r *LatencyReport) table(w io.Writer) {
 	fmt.Fprintf(w, "Direct message, paper (hardware): %.2f µs on average.\n\n", r.PaperDirectUs)
 	writeGoals(w, r.Goals)
 }
+
+// addLatency adds the command.
+func addLatency(root *cobra.Command, c *common) { root.AddCommand(newLatency(c)) }

@@ -257,3 +257,6 @@ func (r *LinkReport) plot() *plot {
 	}
 	return p
 }
+
+// addLinks adds the commands of a link and of a fabric.
+func addLinks(root *cobra.Command, c *common) { root.AddCommand(newLink(c), newFabric(c)) }

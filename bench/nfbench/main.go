@@ -2,96 +2,20 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
-
-	"github.com/spf13/cobra"
-
-	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
-
-// Exit codes.
-const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130
-)
-
-// usageError is a fault of the command line: exit code 2.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-func usagef(format string, args ...any) error {
-	return usageError{fmt.Errorf(format, args...)}
-}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr, commands...)
 	stop()
 	os.Exit(code)
 }
 
-// run executes one command line and returns its exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := newRoot()
-	root.SetArgs(append([]string{}, args...)) // cobra takes nil for "ask the system"
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	started := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return exitOK
-	}
-	if ctx.Err() != nil {
-		fmt.Fprintln(stderr, "nfbench: interrupted, nothing reported")
-		return exitInterrupted
-	}
-	fmt.Fprintf(stderr, "nfbench: %v\n", err)
-	var usage usageError
-	badAddress := errors.Is(err, nfcomms.ErrScheme) || errors.Is(err, nfcomms.ErrOption)
-	if !started || badAddress || errors.As(err, &usage) {
-		return exitUsage
-	}
-	return exitFailed
-}
-
-func newRoot() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "nfbench",
-		Short: "Measure NFComms: latency, throughput, and beside its peers",
-		Long: `Measure NFComms as an application sees it.
-
-Exit codes: 0 measured, 1 the measurement failed, 2 bad input, 130 interrupted.
-Goals that are not met do not change the exit code.`,
-		Example: `  nfbench latency
-  nfbench throughput --targets 1,8 --plot throughput.svg
-  nfbench peers --output json`,
-		Args:          cobra.NoArgs,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cmd.Help()
-		},
-	}
-	c := &common{}
-	root.PersistentFlags().StringVar(&c.address, "address", "sim:", "device address")
-	root.PersistentFlags().StringVar(&c.output, "output", "table", "output format: table or json")
-	formats := cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)
-	// The flag is there: it was defined two lines above.
-	_ = root.RegisterFlagCompletionFunc("output", formats)
-	root.AddCommand(newLatency(c), newThroughput(c), newPeers(c), newCrowd(c), newScale(c), newAll(c), newModel(c), newStack(c), newPeerServe(), newLoad(), newLink(c), newFabric(c))
-	addHMF(root, c)
-	addGroup(root, c)
-	addSoak(root, c)
-	addIdle(root, c)
-	addPaper(root, c)
-	return root
+// commands are all of nfbench.
+var commands = []adder{
+	addLatency, addThroughput, addPeers, addCrowd, addScale, addReports, addModels, addStack, addChild, addLoad,
+	addLinks, addHMF, addGroups, addSoak, addIdle,
 }

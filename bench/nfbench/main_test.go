@@ -1,57 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
-
-// TestMain also plays the other processes: they are this binary again, under
-// hidden commands.
-func TestMain(m *testing.M) {
-	hidden := func(c *cobra.Command) bool { return c.Hidden && c.Name() == os.Args[1] }
-	if len(os.Args) > 1 && slices.ContainsFunc(newRoot().Commands(), hidden) {
-		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
-	}
-	goleak.VerifyTestMain(m)
-}
-
-// nfbench runs a command line and returns what it printed.
-func nfbench(ctx context.Context, args ...string) (code int, stdout, stderr string) {
-	var out, errs bytes.Buffer
-	code = run(ctx, args, &out, &errs)
-	return code, out.String(), errs.String()
-}
-
-// mustRun runs a command line that must succeed and say nothing on stderr.
-func mustRun(t *testing.T, args ...string) string {
-	t.Helper()
-	code, out, errs := nfbench(t.Context(), args...)
-	require.Empty(t, errs)
-	require.Equal(t, exitOK, code)
-	return out
-}
-
-// decode reads JSON that must have exactly the fields of the report.
-func decode(t *testing.T, text string, report any) {
-	t.Helper()
-	d := json.NewDecoder(strings.NewReader(text))
-	d.DisallowUnknownFields()
-	require.NoError(t, d.Decode(report))
-	require.False(t, d.More())
-}
 
 func TestHelp(t *testing.T) {
 	for _, name := range []string{"", "latency", "throughput", "peers", "crowd", "model", "link", "fabric", "group", "paper", "stack", "hmf", "hmf init", "hmf one", "hmf multi", "hmf sweep"} {
@@ -144,3 +104,5 @@ func TestInterrupted(t *testing.T) {
 		})
 	}
 }
+
+func TestMain(m *testing.M) { cliMain(m, commands...) }

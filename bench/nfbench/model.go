@@ -145,3 +145,6 @@ func (r *ModelReport) table(w io.Writer) {
 func modelFigure(v, step float64) string {
 	return strconv.FormatFloat(v, 'f', max(0, int(math.Ceil(-math.Log10(step)))), 64)
 }
+
+// addModels adds the command.
+func addModels(root *cobra.Command, c *common) { root.AddCommand(newModel(c)) }

@@ -160,26 +160,6 @@ type PeerRow struct {
 	VsNFComms Spread `json:"time_over_nfcomms"`
 }
 
-// rows lists what a comparison found.
-func (t *comparison) rows(reference string) []PeerRow {
-	rows := make([]PeerRow, 0, len(t.contenders))
-	for _, c := range t.contenders {
-		s := c.samples.stat(c.batch)
-		row := PeerRow{
-			Peer: c.name, Does: c.does, Size: c.size, Ns: spread(c.ns()), CPUNs: c.cpuNs(),
-			P50Ns: s.P50, P99Ns: s.P99, Allocs: c.allocs(), VsNFComms: t.ratio(c.name, reference),
-		}
-		rates := make([]float64, len(c.rounds))
-		for i, r := range c.rounds {
-			row.Ops += r.ops
-			rates[i] = gbs(c.size*r.ops, r.timed)
-		}
-		row.GBs = spread(rates)
-		rows = append(rows, row)
-	}
-	return rows
-}
-
 // draw plots the median time of every peer over the size.
 func (r *PeersReport) draw() *plot {
 	p := &plot{title: "One operation beside its peers", note: r.Device.Label + ", " + r.Machine.CPU,
@@ -246,7 +226,7 @@ func (r *PeersReport) compare(ctx context.Context, dev *nfcomms.Device, c *child
 	if err = errors.Join(err, small.close()); err != nil {
 		return err
 	}
-	r.Small, r.NotMeasured = small.rows(nameSend), append(r.NotMeasured, small.failed...)
+	r.Small, r.NotMeasured = rows(small, nameSend), append(r.NotMeasured, small.failed...)
 	r.Goals = append(r.Goals, smallGoals(small)...)
 	if shared(dev) {
 		r.Goals = append(r.Goals, sharedSmallGoals(small)...)
@@ -271,11 +251,34 @@ func (r *PeersReport) compareBulk(ctx context.Context, dev *nfcomms.Device, c *c
 	if err = errors.Join(err, bulk.close()); err != nil {
 		return err
 	}
-	r.Bulk, r.NotMeasured = append(r.Bulk, bulk.rows(nameSendInd)...), append(r.NotMeasured, bulk.failed...)
+	r.Bulk, r.NotMeasured = append(r.Bulk, rows(bulk, nameSendInd)...), append(r.NotMeasured, bulk.failed...)
 	if shared(dev) {
 		r.Goals = append(r.Goals, sharedBulkGoals(bulk, size)...)
 	} else {
 		r.Goals = append(r.Goals, bulkGoals(bulk, size)...)
 	}
 	return nil
+}
+
+// addPeers adds the command.
+func addPeers(root *cobra.Command, c *common) { root.AddCommand(newPeers(c)) }
+
+// rows lists what a comparison found.
+func rows(t *comparison, reference string) []PeerRow {
+	rows := make([]PeerRow, 0, len(t.contenders))
+	for _, c := range t.contenders {
+		s := c.samples.stat(c.batch)
+		row := PeerRow{
+			Peer: c.name, Does: c.does, Size: c.size, Ns: spread(c.ns()), CPUNs: c.cpuNs(),
+			P50Ns: s.P50, P99Ns: s.P99, Allocs: c.allocs(), VsNFComms: t.ratio(c.name, reference),
+		}
+		rates := make([]float64, len(c.rounds))
+		for i, r := range c.rounds {
+			row.Ops += r.ops
+			rates[i] = gbs(c.size*r.ops, r.timed)
+		}
+		row.GBs = spread(rates)
+		rows = append(rows, row)
+	}
+	return rows
 }

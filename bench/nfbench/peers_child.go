@@ -160,3 +160,6 @@ func (c *child) close() error {
 	}
 	return errors.Join(append(errs, os.RemoveAll(c.dir))...)
 }
+
+// addChild adds the command of the other process, which is hidden.
+func addChild(root *cobra.Command, _ *common) { root.AddCommand(newPeerServe()) }

@@ -122,3 +122,6 @@ func newGRPC(ctx context.Context, c *child, method string, size, batch int) (*co
 		},
 	}, nil
 }
+
+// smallMemcpy is the copy that stands beside small messages.
+const smallMemcpy = 64 << 10

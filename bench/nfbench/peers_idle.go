@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"time"
 
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
@@ -53,46 +51,4 @@ func measureBlocked(ctx context.Context, dev *nfcomms.Device, n int) (b Blocked,
 	}
 	b.ThreadsDuring = threads()
 	return b, withdraw()
-}
-
-// blockSends has a send wait on each channel of a program that never reads. withdraw
-// takes them back.
-func blockSends(ctx context.Context, dev *nfcomms.Device, p *program) (withdraw func() error, err error) {
-	sending, cancel := context.WithCancel(ctx)
-	ended := make(chan error, len(p.chans)) // room for all, so that none waits to report
-	var wg sync.WaitGroup
-	for _, ch := range p.chans {
-		wg.Go(func() { ended <- ch.Send(sending, []byte("wait")) })
-	}
-	withdraw = func() error {
-		cancel()
-		wg.Wait()
-		close(ended)
-		for e := range ended {
-			if !errors.Is(e, nfcomms.ErrWithdrawn) {
-				return fmt.Errorf("a send that should wait ended: %w", e)
-			}
-		}
-		return nil
-	}
-	if err := untilBlocked(ctx, dev, len(p.chans), ended); err != nil {
-		return nil, errors.Join(err, withdraw())
-	}
-	return withdraw, nil
-}
-
-// untilBlocked waits until n calls sleep.
-func untilBlocked(ctx context.Context, dev *nfcomms.Device, n int, ended <-chan error) error {
-	poll := time.NewTicker(time.Millisecond)
-	defer poll.Stop()
-	for dev.Stats().Blocked < n {
-		select {
-		case err := <-ended:
-			return fmt.Errorf("a send that should wait ended: %w", err)
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-poll.C:
-		}
-	}
-	return nil
 }

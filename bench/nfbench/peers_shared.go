@@ -35,20 +35,6 @@ func onRegion(dev *nfcomms.Device, size int, name string, fn func(data []byte) (
 	return c, nil
 }
 
-// lineUpShared adds what concerns two processes at one transfer size.
-func (t *comparison) lineUpShared(ctx context.Context, dev *nfcomms.Device, size int) error {
-	if !shared(dev) {
-		return nil
-	}
-	return t.lineUp(
-		func() (*contender, error) {
-			return onRegion(dev, size, nameSendIndAlloc, func(data []byte) (*contender, error) { return sendInd(ctx, dev, data, 1) })
-		},
-		func() (*contender, error) {
-			return onRegion(dev, size, nameReceiveIndAlloc, func(data []byte) (*contender, error) { return receiveInd(ctx, dev, data, 1) })
-		})
-}
-
 // sharedSmallGoals decides T2.
 func sharedSmallGoals(t *comparison) []Goal {
 	missing := t.busy
@@ -79,4 +65,18 @@ func sharedBulkGoals(t *comparison, size int) (goals []Goal) {
 		}
 	}
 	return goals
+}
+
+// lineUpShared adds what concerns two processes at one transfer size.
+func lineUpShared(ctx context.Context, t *comparison, dev *nfcomms.Device, size int) error {
+	if !shared(dev) {
+		return nil
+	}
+	return t.lineUp(
+		func() (*contender, error) {
+			return onRegion(dev, size, nameSendIndAlloc, func(data []byte) (*contender, error) { return sendInd(ctx, dev, data, 1) })
+		},
+		func() (*contender, error) {
+			return onRegion(dev, size, nameReceiveIndAlloc, func(data []byte) (*contender, error) { return receiveInd(ctx, dev, data, 1) })
+		})
 }

@@ -3,11 +3,7 @@
 package main
 
 import (
-	"net"
-	"os/exec"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -15,23 +11,10 @@ import (
 // TestPeersOfTwoProcesses: a device of another process is held against its own goals, and
 // libraries in C are measured like the others.
 func TestPeersOfTwoProcesses(t *testing.T) {
-	dir := t.TempDir()
-	program, path := filepath.Join(dir, "nfsim"), filepath.Join(dir, "s")
-	text, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../../cmd/nfsim").CombinedOutput()
-	require.NoError(t, err, "%s", text)
-	device := exec.Command(program, "--shm", path)
-	require.NoError(t, device.Start())
-	t.Cleanup(func() {
-		_ = device.Process.Kill() // it may have ended
-		_ = device.Wait()
-	})
-	require.Eventually(t, func() bool { // a socket is there before anybody listens
-		c, err := net.Dial("unixpacket", path)
-		return err == nil && c.Close() == nil
-	}, time.Minute, time.Millisecond)
+	address := startDevice(t)
 	t.Setenv("PATH", fakeToolchain(t, fakePeer))
 	var r PeersReport
-	decode(t, mustRun(t, append(tinyPeers, "--address", "shm:"+path, "--output", "json", "--sizes", "1MiB")...), &r)
+	decode(t, mustRun(t, append(tinyPeers, "--address", address, "--output", "json", "--sizes", "1MiB")...), &r)
 	require.Empty(t, r.NotMeasured)
 	require.Len(t, r.Bulk, 3*(bulkSides+2+len(nativeLibraries)))
 	require.Len(t, r.Small, smallSides+len(nativeLibraries))

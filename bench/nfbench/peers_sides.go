@@ -17,22 +17,6 @@ const (
 	bulkSides  = 7
 )
 
-// lineUp adds contenders until one cannot be had.
-func (t *comparison) lineUp(makers ...func() (*contender, error)) error {
-	for _, fn := range makers {
-		c, err := fn()
-		if err != nil {
-			return err
-		}
-		t.contenders = append(t.contenders, c)
-	}
-	return nil
-}
-
-func ready(c *contender) func() (*contender, error) {
-	return func() (*contender, error) { return c, nil }
-}
-
 // newSmall lines up the contenders at 56 bytes. The comparison is never nil; close
 // it also after an error.
 func newSmall(ctx context.Context, dev *nfcomms.Device, c *child) (*comparison, error) {
@@ -50,9 +34,6 @@ func newSmall(ctx context.Context, dev *nfcomms.Device, c *child) (*comparison, 
 		func() (*contender, error) { return newReceiveInd(ctx, dev, messageSize, smallBatch) })
 }
 
-// smallMemcpy is the copy that stands beside small messages.
-const smallMemcpy = 64 << 10
-
 // newBulk lines up the contenders at one transfer size, as newSmall.
 func newBulk(ctx context.Context, dev *nfcomms.Device, c *child, size int) (*comparison, error) {
 	t := &comparison{}
@@ -62,7 +43,7 @@ func newBulk(ctx context.Context, dev *nfcomms.Device, c *child, size int) (*com
 		func() (*contender, error) { return newSendInd(ctx, dev, size, 1) },
 		func() (*contender, error) { return newReceiveInd(ctx, dev, size, 1) })
 	if err == nil {
-		err = t.lineUpShared(ctx, dev, size)
+		err = lineUpShared(ctx, t, dev, size)
 	}
 	return t, err
 }
@@ -92,18 +73,7 @@ func smallGoals(t *comparison) []Goal {
 			Value: t.ratio(nameSendInd, nameSend).Median, Target: 1.3, AtMost: true}.decide(t.busy),
 		Goal{ID: "T8", What: "56 B ReceiveInd : Receive, time",
 			Value: t.ratio(nameReceiveInd, nameReceive).Median, Target: 1.3, AtMost: true}.decide(t.busy),
-	}, t.allocGoals(nameSend, nameReceive, nameSendInd, nameReceiveInd)...)
-}
-
-// allocGoals decides T12: less than one object in a hundred operations is the
-// harness's own.
-func (t *comparison) allocGoals(names ...string) []Goal {
-	goals := make([]Goal, 0, len(names))
-	for _, name := range names {
-		goals = append(goals, Goal{ID: "T12", What: name + ", allocations per operation",
-			Value: t.find(name).allocs(), Target: 0.01, AtMost: true}.decide(""))
-	}
-	return goals
+	}, allocGoals(t, nameSend, nameReceive, nameSendInd, nameReceiveInd)...)
 }
 
 // bulkGoals decides T5 at one size: memcpy's time over that of the transfer, which
@@ -159,4 +129,13 @@ func (r *PeersReport) table(w io.Writer) {
 	writeGoals(w, r.Goals)
 }
 
-func times(s Spread) string { return fmt.Sprintf("%.2f (%.2f..%.2f)", s.Median, s.Min, s.Max) }
+// allocGoals decides T12: less than one object in a hundred operations is the
+// harness's own.
+func allocGoals(t *comparison, names ...string) []Goal {
+	goals := make([]Goal, 0, len(names))
+	for _, name := range names {
+		goals = append(goals, Goal{ID: "T12", What: name + ", allocations per operation",
+			Value: t.find(name).allocs(), Target: 0.01, AtMost: true}.decide(""))
+	}
+	return goals
+}

@@ -325,3 +325,6 @@ func (l *live) send(name string) *contender {
 			return time.Since(start), nil
 		}}
 }
+
+// addScale adds the command.
+func addScale(root *cobra.Command, c *common) { root.AddCommand(newScale(c)) }

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -156,15 +155,6 @@ func faultsOf(b *SoakBooks) (n uint64) {
 		n += of
 	}
 	return n
-}
-
-// buildDevice builds the program of a device that processes share.
-func buildDevice(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "nfsim")
-	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../../cmd/nfsim").CombinedOutput()
-	require.NoError(t, err, string(out))
-	return program
 }
 
 // TestSoakShared: in every state a client dies, or its device does, or is stopped or told to

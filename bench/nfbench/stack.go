@@ -129,3 +129,6 @@ func (o stackOptions) plan() (p stackPlan, err error) {
 	}
 	return p, nil
 }
+
+// addStack adds the command.
+func addStack(root *cobra.Command, c *common) { root.AddCommand(newStack(c)) }

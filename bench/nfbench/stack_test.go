@@ -160,6 +160,6 @@ func TestStackRefuses(t *testing.T) {
 	for _, args := range [][]string{
 		{"--depth", "1"}, {"--depth", "65"}, {"--tests", "0"}, {"--sizes", "4"}, {"--sizes", "2GiB"}, {"--payload", "much"},
 	} {
-		require.Equal(t, exitUsage, run(t.Context(), append([]string{"stack"}, args...), os.Stdout, os.Stderr), args)
+		require.Equal(t, exitUsage, run(t.Context(), append([]string{"stack"}, args...), os.Stdout, os.Stderr, addStack), args)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -181,3 +182,14 @@ func fitHockney(size, ns []float64) *Hockney {
 func (h *Hockney) rate(size float64) float64 {
 	return size / (h.T0 + size/h.RInf)
 }
+
+// scaled is s in another unit.
+func (s Stat) scaled(by float64) Stat {
+	for _, v := range []*float64{&s.Mean, &s.SD, &s.Min, &s.P50, &s.P99, &s.Max} {
+		*v *= by
+	}
+	return s
+}
+
+// times writes a ratio.
+func times(s Spread) string { return fmt.Sprintf("%.2f (%.2f..%.2f)", s.Median, s.Min, s.Max) }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -60,69 +59,4 @@ func TestHockney(t *testing.T) {
 	require.InEpsilon(t, 0.95*8, h.rate(h.N95), 1e-6)
 	require.Nil(t, fitHockney(size[:1], ns[:1]))
 	require.Nil(t, fitHockney([]float64{1, 2}, []float64{2, 1}), "a line that falls")
-}
-
-func TestSizes(t *testing.T) {
-	n, err := parseSize("1.5MiB")
-	require.NoError(t, err)
-	require.Equal(t, 3<<19, n)
-	for _, text := range []string{"", "0", "1025GiB", "x"} {
-		_, err := parseSize(text)
-		require.ErrorAs(t, err, new(usageError), text)
-	}
-}
-
-func TestDecide(t *testing.T) {
-	most := Goal{Value: 1, Target: 1, AtMost: true}
-	require.Equal(t, resultReached, most.decide("").Result)
-	most.Value = 1.01
-	require.Equal(t, "missed by 1.0 %", most.decide("").Result)
-	least := Goal{Value: 0.9, Target: 0.95}
-	require.Equal(t, "missed by 5.3 %", least.decide("").Result)
-	require.Equal(t, "missed by 0.25", Goal{Value: 0.25, AtMost: true}.decide("").Result)
-	busy := least.decide("machine busy")
-	require.Equal(t, "not measured: machine busy", busy.Result)
-	require.Zero(t, busy.Value)
-	var b strings.Builder
-	writeGoals(&b, []Goal{busy, most.decide("")})
-	require.Contains(t, b.String(), "not measured: machine busy")
-	require.Contains(t, b.String(), "≥ 0.95")
-	require.Contains(t, b.String(), "≤ 1")
-}
-
-func TestBusyReason(t *testing.T) {
-	const wall = 2 * time.Second
-	for _, c := range []struct {
-		name         string
-		wall, others time.Duration
-		cpus         int
-		memcpy       []float64
-		reason       string
-	}{
-		{"quiet", wall, time.Second, 2, []float64{100, 199}, ""},
-		{"others computed", wall, time.Second + 1, 2, nil, reasonBusy},
-		{"too short to tell", time.Second, time.Hour, 2, nil, ""},
-		{"the machine does not tell", wall, time.Hour, 0, nil, ""},
-		{"counted less than was used", wall, -time.Second, 2, nil, ""},
-		{"memcpy varied", wall, 0, 2, []float64{100, 201}, reasonBusy},
-		{"one round", wall, 0, 2, []float64{100}, ""},
-	} {
-		require.Equal(t, c.reason, busyReason(c.wall, c.others, c.cpus, c.memcpy), c.name)
-	}
-}
-
-func TestMachineTimeGrows(t *testing.T) {
-	before, cpus, known := machineTime()
-	after, _, still := machineTime()
-	require.Equal(t, known, still)
-	require.Equal(t, known, cpus > 0)
-	require.GreaterOrEqual(t, after, before)
-	w := newWatch(cpuTime())
-	require.Empty(t, watch{start: w.start.Add(time.Hour)}.busy(0, nil), "no time has passed")
-}
-
-func TestDeviceLabel(t *testing.T) {
-	require.Equal(t, "simulated device", deviceLabel("sim"))
-	require.Equal(t, "simulated device", deviceLabel("shm"))
-	require.Equal(t, "device", deviceLabel("dev"))
 }

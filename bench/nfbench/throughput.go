@@ -286,3 +286,6 @@ func configText(direction string, targets int) string {
 }
 
 func kib(bytes float64) string { return fmt.Sprintf("%.1f KiB", bytes/1024) }
+
+// addThroughput adds the command.
+func addThroughput(root *cobra.Command, c *common) { root.AddCommand(newThroughput(c)) }

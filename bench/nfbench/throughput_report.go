@@ -151,3 +151,31 @@ func (r *ThroughputReport) plot() *plot {
 	}
 	return p
 }
+
+// rate is the mean of a point in Gb/s, 0 if it was not measured.
+func (r *ThroughputReport) rate(direction string, targets, size int) float64 {
+	for _, p := range r.Points {
+		if p.Direction == direction && p.Targets == targets && p.Size == size {
+			return p.GbitS.Mean
+		}
+	}
+	return 0
+}
+
+// flatness is the least over the most of the rates from a size on.
+func (r *ThroughputReport) flatness(direction string, targets, from int) float64 {
+	least, most := 0.0, 0.0
+	for _, p := range r.Points {
+		if p.Direction != direction || p.Targets != targets || p.Size < from {
+			continue
+		}
+		if least == 0 || p.GbitS.Mean < least {
+			least = p.GbitS.Mean
+		}
+		most = max(most, p.GbitS.Mean)
+	}
+	if most == 0 {
+		return 0
+	}
+	return least / most
+}

@@ -9,32 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestLatencyJSON(t *testing.T) {
-	var r LatencyReport
-	decode(t, mustRun(t, "latency", "--batches", "12", "--batch", "3", "--output", "json"), &r)
-	requireHeader(t, "latency", r.Header)
-	require.Equal(t, []int{12, 3, 56}, []int{r.Batches, r.Batch, r.Size})
-	require.Len(t, r.Configs, 4)
-	for i, name := range []string{"h2d direct", "h2d indirect", "d2h direct", "d2h indirect"} {
-		c := r.Configs[i]
-		require.Equal(t, name, c.Direction+" "+c.Path)
-		require.Equal(t, 12, c.Ns.N, "the warm-up batches are not recorded")
-		require.Positive(t, c.Ns.Mean)
-		require.LessOrEqual(t, c.Ns.P50, c.Ns.P99)
-		require.Positive(t, c.WallS)
-	}
-	require.Len(t, r.Ratios, 2)
-	require.Equal(t, []float64{2, 1.73}, []float64{r.Ratios[0].Paper, r.Ratios[1].Paper})
-	require.Len(t, r.Goals, 2)
-}
-
-func TestLatencyTable(t *testing.T) {
-	out := mustRun(t, "latency", "--batches", "1", "--batch", "1", "--size", "1")
-	for _, want := range []string{"simulated device", "paper (hardware)", "h2d direct", "d2h indirect", "1.73", "14.66", "T8"} {
-		require.Contains(t, out, want)
-	}
-}
-
 var tinyThroughput = []string{"throughput", "--payload", "100000", "--sizes", "4KiB,30000,64KiB",
 	"--targets", "1,3", "--tests", "2", "--direct", "20"}
 
@@ -76,40 +50,6 @@ func TestThroughputTable(t *testing.T) {
 	}
 }
 
-var tinyPeers = []string{"peers", "--rounds", "1", "--slice", "1ms", "--sizes", "64KiB,100000",
-	"--idle", "1ms", "--blocked", "50"}
-
-func TestPeersJSON(t *testing.T) {
-	t.Setenv("PATH", "") // no libraries in C: they take their time
-	var r PeersReport
-	decode(t, mustRun(t, append(tinyPeers, "--output", "json")...), &r)
-	requireHeader(t, "peers", r.Header)
-	require.Len(t, r.Small, smallSides)
-	require.Len(t, r.Bulk, 2*bulkSides)
-	for _, row := range append(r.Small, r.Bulk...) {
-		require.Positive(t, row.Ops, row.Peer)
-		require.Positive(t, row.Ns.Median, row.Peer)
-		require.Positive(t, row.VsNFComms.Median, row.Peer)
-		require.LessOrEqual(t, row.P50Ns, row.P99Ns, row.Peer)
-	}
-	require.Equal(t, 50, r.Blocked.Sends)
-	ids := map[string]int{}
-	for _, g := range r.Goals {
-		ids[g.ID]++
-		require.NotEmpty(t, g.Result)
-	}
-	require.Equal(t, map[string]int{"T1": 1, "T1e": 1, "T3": 2, "T4": 1, "T5": 4, "T8": 2, "T12": 4}, ids)
-}
-
-func TestPeersTable(t *testing.T) {
-	t.Setenv("PATH", "")
-	out := mustRun(t, tinyPeers...)
-	for _, want := range []string{nameMemcpy, nameChan, namePipe, nameUnix, nameMangos, nameGRPC, nameSend, nameReceive, nameEcho,
-		nameSendInd, nameReceiveInd, "simulated device", "blocked sends", "T12"} {
-		require.Contains(t, out, want)
-	}
-}
-
 // TestPlotThatCannotBeWritten is refused before anything is measured: a run without end shows it.
 func TestPlotThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
@@ -131,16 +71,6 @@ func TestPlotIsNotTouchedByAFaultOfTheRun(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "kept", string(content))
 	require.NoFileExists(t, fresh)
-}
-
-func requireHeader(t *testing.T, command string, h Header) {
-	t.Helper()
-	require.Equal(t, command, h.Command)
-	require.Equal(t, "sim", h.Device.Driver)
-	require.Equal(t, "simulated device", h.Device.Label)
-	require.Positive(t, h.Machine.CPUs)
-	require.NotEmpty(t, h.Machine.Go)
-	require.NotEmpty(t, h.Machine.Revision)
 }
 
 func TestCurveGoals(t *testing.T) {
@@ -172,4 +102,11 @@ func TestReportPlotHasModelLine(t *testing.T) {
 	require.Contains(t, p.svg(), "stroke-dasharray")
 	r.Curves[0].Hockney = nil
 	require.Len(t, r.plot().series, 1)
+}
+
+func TestThroughputShort(t *testing.T) {
+	o := throughputOptions{tests: 15, payload: "1MB"}
+	o.shorten(func(flag string) bool { return flag == "payload" })
+	require.Equal(t, "1MB", o.payload)
+	require.Equal(t, 3, o.tests)
 }
