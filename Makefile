@@ -4,7 +4,7 @@ FUZZTIME   ?= 5s
 SOAK       ?= 5m
 BENCH      ?= bin/bench
 CLANG_FORMAT ?= clang-format-14
-CFILES     := $(wildcard firmware/*.[ch] firmware/*/*.[ch] examples/*/*/*.[ch] apps/*/*/*.[ch] kmod/*.[ch] kmod/uapi/*.h kmod/core/*.[ch] kmod/lib/*.[ch] kmod/lib/*/*.[ch] kmod/test/*.[ch] internal/vmtest/c/*.[ch] internal/vmtest/c/*/*_test.c bench/*/*/*.[ch])
+CFILES     := $(wildcard firmware/*.[ch] firmware/*/*.[ch] examples/*/*/*.[ch] apps/*/*/*.[ch] kmod/*.[ch] kmod/uapi/*.h kmod/core/*.[ch] kmod/lib/*.[ch] kmod/lib/*/*.[ch] kmod/test/*.[ch] internal/vmtest/c/*.[ch] internal/vmtest/c/*/*_test.c bench/*/*/*/*.[ch])
 # Modules of their own, and the packages of all modules: go.work joins them.
 MODULES     = apps bench
 ALL         = ./... $(MODULES:%=./%/...)

@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bench/internal/cli"
+	"github.com/nfcomms/nfcomms/bench/internal/clitest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -17,7 +20,7 @@ func TestHelp(t *testing.T) {
 	for _, name := range []string{"", "latency", "throughput", "peers", "crowd", "model", "link", "fabric", "group", "paper", "stack", "hmf", "hmf init", "hmf one", "hmf multi", "hmf sweep"} {
 		t.Run("nfbench "+name, func(t *testing.T) {
 			args := append(strings.Fields(name), "--help")
-			got := mustRun(t, args...)
+			got := clitest.MustRun(t, args...)
 			golden := filepath.Join("testdata", "help_"+strings.ReplaceAll(name, " ", "_")+".txt")
 			if *update {
 				require.NoError(t, os.WriteFile(golden, []byte(got), 0o600))
@@ -30,13 +33,13 @@ func TestHelp(t *testing.T) {
 }
 
 func TestRootAloneShowsHelp(t *testing.T) {
-	require.Equal(t, mustRun(t, "--help"), mustRun(t))
+	require.Equal(t, clitest.MustRun(t, "--help"), clitest.MustRun(t))
 }
 
 func TestCompletion(t *testing.T) {
-	require.Contains(t, mustRun(t, "completion", "bash"), "nfbench")
-	code, out, _ := nfbench(t.Context(), "__complete", "latency", "--output", "")
-	require.Equal(t, exitOK, code)
+	require.Contains(t, clitest.MustRun(t, "completion", "bash"), "nfbench")
+	code, out, _ := clitest.Run(t.Context(), "__complete", "latency", "--output", "")
+	require.Equal(t, cli.ExitOK, code)
 	require.Contains(t, out, "table\njson\n")
 }
 
@@ -83,8 +86,8 @@ func TestBadInput(t *testing.T) {
 		{"peer-serve", "accepts 1 arg(s), received 0"},
 	} {
 		t.Run(c.line, func(t *testing.T) {
-			code, out, errs := nfbench(t.Context(), strings.Fields(c.line)...)
-			require.Equal(t, exitUsage, code)
+			code, out, errs := clitest.Run(t.Context(), strings.Fields(c.line)...)
+			require.Equal(t, cli.ExitUsage, code)
 			require.Empty(t, out)
 			require.Contains(t, errs, c.says)
 			require.Equal(t, 1, strings.Count(errs, "\n"), errs)
@@ -97,12 +100,12 @@ func TestInterrupted(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			code, out, errs := nfbench(ctx, command)
-			require.Equal(t, exitInterrupted, code)
+			code, out, errs := clitest.Run(ctx, command)
+			require.Equal(t, cli.ExitInterrupted, code)
 			require.Empty(t, out)
 			require.Equal(t, "nfbench: interrupted, nothing reported\n", errs)
 		})
 	}
 }
 
-func TestMain(m *testing.M) { cliMain(m, commands...) }
+func TestMain(m *testing.M) { clitest.Main(m, commands...) }

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// Exit codes.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1
+	ExitUsage       = 2
+	ExitInterrupted = 130
+)
+
+// UsageError is a fault of the command line: exit code 2.
+type UsageError struct{ Err error }
+
+// Error returns the reason.
+func (e UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e UsageError) Unwrap() error { return e.Err }
+
+// Usagef makes a UsageError.
+func Usagef(format string, args ...any) error {
+	return UsageError{fmt.Errorf(format, args...)}
+}
+
+// Run executes one command line and returns its exit code.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer, commands ...Adder) int {
+	root := Root(commands...)
+	root.SetArgs(append([]string{}, args...)) // cobra takes nil for "ask the system"
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	started := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	if ctx.Err() != nil {
+		fmt.Fprintln(stderr, "nfbench: interrupted, nothing reported")
+		return ExitInterrupted
+	}
+	fmt.Fprintf(stderr, "nfbench: %v\n", err)
+	var usage UsageError
+	badAddress := errors.Is(err, nfcomms.ErrScheme) || errors.Is(err, nfcomms.ErrOption)
+	if !started || badAddress || errors.As(err, &usage) {
+		return ExitUsage
+	}
+	return ExitFailed
+}
+
+// Root is the command line with some commands.
+func Root(commands ...Adder) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "nfbench",
+		Short: "Measure NFComms: latency, throughput, and beside its peers",
+		Long: `Measure NFComms as an application sees it.
+
+Exit codes: 0 measured, 1 the measurement failed, 2 bad input, 130 interrupted.
+Goals that are not met do not change the exit code.`,
+		Example: `  nfbench latency
+  nfbench throughput --targets 1,8 --plot throughput.svg
+  nfbench peers --output json`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmd.Help()
+		},
+	}
+	c := &Flags{}
+	root.PersistentFlags().StringVar(&c.Address, "address", "sim:", "device address")
+	root.PersistentFlags().StringVar(&c.output, "output", "table", "output format: table or json")
+	formats := cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)
+	// The flag is there: it was defined two lines above.
+	_ = root.RegisterFlagCompletionFunc("output", formats)
+	for _, add := range commands {
+		add(root, c)
+	}
+	return root
+}
+
+// Adder adds the commands of a subject, whose flags are those of c as well.
+type Adder func(root *cobra.Command, c *Flags)

@@ -1,0 +1,30 @@
+//go:build linux
+
+package cli
+
+import "fmt"
+
+// Finding is whether a shape of a paper shows here.
+type Finding struct {
+	What   string `json:"what"`
+	Result string `json:"result"`
+
+	Shape string `json:"-"` // one of the constants
+}
+
+// Results of a comparison of shapes.
+const (
+	ShapeSame    = "same"
+	ShapeDiffers = "differs"
+	ShapeUnknown = "not measured"
+)
+
+// FindingOf makes a finding: a shape shows or does not, with the ratio that decides.
+func FindingOf(what string, ratio float64, shows bool) Finding {
+	f := Finding{What: what, Result: "shows", Shape: ShapeSame}
+	if !shows {
+		f.Result, f.Shape = "does not show", ShapeDiffers
+	}
+	f.Result += fmt.Sprintf(" (%.2f)", ratio)
+	return f
+}

@@ -1,0 +1,127 @@
+package compare
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Names of the contenders, as they stand in reports.
+const (
+	NameMemcpy     = "memcpy"
+	NameChan       = "Go channel ping-pong"
+	NameUnix       = "UNIX socket, other process"
+	NamePipe       = "os.Pipe, other process"
+	NameMangos     = "mangos pair, other process"
+	NameGRPC       = "gRPC stream, other process"
+	NameSend       = "nfcomms Send"
+	NameReceive    = "nfcomms Receive"
+	NameEcho       = "nfcomms Send+Receive"
+	NameSendInd    = "nfcomms SendInd"
+	NameReceiveInd = "nfcomms ReceiveInd"
+)
+
+// What an operation of a contender is: like is compared with like.
+const (
+	doesCopy    = "copy"
+	DoesEcho    = "echo"
+	DoesWord    = "there, a word back"
+	doesAck     = "there, acknowledged"
+	doesReceive = "here"
+)
+
+// MessageSize is the largest direct message in bytes.
+const MessageSize = 56
+
+// SmallBatch is the number of small messages per timed batch (N45).
+const SmallBatch = 100
+
+// NewMemcpy copies size bytes, to and fro, as a transfer and its echo do.
+func NewMemcpy(size int) *Contender {
+	a, b, device := Buffer(size), Buffer(size), Buffer(size)
+	calls := 0
+	return &Contender{
+		Name: NameMemcpy, Does: doesCopy, Size: size, Batch: 1, CPU: SelfCPU,
+		Run: func(_ context.Context, n int) (time.Duration, error) {
+			start := time.Now()
+			for range n {
+				if calls++; calls%2 == 1 {
+					copy(device, a)
+				} else {
+					copy(b, device)
+				}
+			}
+			return time.Since(start), nil
+		},
+	}
+}
+
+// Buffer returns memory whose pages are there already.
+func Buffer(size int) []byte {
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte(i * 7)
+	}
+	return b
+}
+
+// NewChan sends a message by value over one unbuffered channel and takes it
+// back over another; a goroutine at the other end returns it.
+func NewChan() *Contender {
+	type message [MessageSize]byte
+	to, back := make(chan message), make(chan message)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(back)
+		for m := range to {
+			back <- m
+		}
+	})
+	var m message
+	return &Contender{
+		Name: NameChan, Does: DoesEcho, Size: MessageSize, Batch: SmallBatch, CPU: SelfCPU,
+		Run: func(_ context.Context, n int) (time.Duration, error) {
+			start := time.Now()
+			for range n {
+				to <- m
+				m = <-back
+			}
+			return time.Since(start), nil
+		},
+		Close: func() error {
+			close(to)
+			wg.Wait()
+			return nil
+		},
+	}
+}
+
+// NewUnix exchanges with the other process over a UNIX stream socket.
+func NewUnix(c *Child, op, size, batch int) *Contender {
+	return newWire(NameUnix, c, c.wire, op, size, batch)
+}
+
+// NewGRPC exchanges with the other process over one gRPC stream.
+func NewGRPC(ctx context.Context, c *Child, method string, size, batch int) (*Contender, error) {
+	peer, err := openGRPC(ctx, c.grpc, method, Buffer(size))
+	if err != nil {
+		return nil, err
+	}
+	does := DoesWord
+	if method == GRPCEcho {
+		does = DoesEcho
+	}
+	return &Contender{
+		Name: NameGRPC, Does: does, Size: size, Batch: batch, CPU: c.CPU,
+		Run: func(_ context.Context, n int) (time.Duration, error) {
+			return Timed(func() error { return peer.exchange(n) })
+		},
+		Close: func() error {
+			peer.Close()
+			return nil
+		},
+	}, nil
+}
+
+// SmallMemcpy is the copy that stands beside small messages.
+const SmallMemcpy = 64 << 10

@@ -1,0 +1,2 @@
+// Package groups measures members that exchange data every step.
+package groups

@@ -1,0 +1,189 @@
+//go:build linux
+
+package groups
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bench/internal/cli"
+	"github.com/nfcomms/nfcomms/bench/internal/clitest"
+	"github.com/nfcomms/nfcomms/bench/internal/compare"
+	"github.com/nfcomms/nfcomms/bench/internal/stat"
+	"github.com/nfcomms/nfcomms/pkg/group"
+)
+
+const tinyGroup = "group --members 3,5 --targets 2 --sizes 64,1KiB --rounds 2 --slice 1ms "
+
+func TestGroup(t *testing.T) {
+	t.Setenv("PATH", "") // no MPI: it takes its time
+	svg := filepath.Join(t.TempDir(), "g.svg")
+	var r Report
+	clitest.Decode(t, clitest.MustRun(t, strings.Fields(tinyGroup+"--transports mesh --algorithms auto,isend,isend-irecv,allgather --output json --plot "+svg)...), &r)
+	require.Equal(t, "group", r.Command)
+	require.Len(t, r.Rows, 4*(4+7))
+	for _, row := range r.Rows {
+		require.Positive(t, row.Step.Mean, row.Name)
+		require.GreaterOrEqual(t, row.Step.Max, row.Step.Min)
+	}
+	require.Equal(t, []string{"OpenMPI: not measured: not installed: there is no mpicc (Debian: libopenmpi-dev, openmpi-bin)", groupNoPeers}, r.NotMeasured)
+	require.Len(t, r.Goals, 7)
+	require.Contains(t, r.Goals[0].Result, "not measured")
+	require.GreaterOrEqual(t, len(r.Findings), 2)
+	for _, v := range r.Volumes {
+		if v.PaperKiB > 0 {
+			require.InEpsilon(t, v.PaperKiB, v.ModelKiB, 1e-9, "the model is the report's")
+		}
+	}
+	require.Equal(t, 32<<10, r.Volumes[len(r.Volumes)-1].Members)
+	text, err := os.ReadFile(svg)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "isend-irecv")
+}
+
+// TestGroupFindings: goals and shapes come from quiet comparisons alone.
+func TestGroupFindings(t *testing.T) {
+	r := &Report{}
+	row := func(name string, members, size int, us float64) {
+		r.Rows = append(r.Rows, Row{
+			Transport: TransportMesh, Members: members, Targets: 4, Size: size, Name: name,
+			Rounds: stat.Spread{Median: us}, rounds: []float64{us}, CPU: stat.Spread{Min: 2 * us},
+		})
+	}
+	for name, us := range map[string]float64{group.Auto: 11, "isend": 10, "isend-irecv": 12, "allgather": 30, nameLocal: 8} {
+		row(name, 8, 64, us)
+	}
+	row("isend", 8, 64<<10, 200)
+	row("isend-irecv", 8, 64<<10, 100)
+	row("allgather", 16, 64, 90)
+	r.conclude()
+	require.InDelta(t, 11.0/8, r.Goals[1].Value, 1e-9)
+	require.Equal(t, cli.ResultReached, r.Goals[1].Result)
+	require.Equal(t, "not measured: not in this run", r.Goals[2].Result)
+	require.InDelta(t, 1.1, r.Goals[5].Value, 1e-9)
+	require.InDelta(t, 1.1, r.Goals[6].Value, 1e-9)
+	require.Equal(t, []Choice{{TransportMesh, 8, 4, 64, "isend", 1.1, 1.1}}, r.Sweep)
+	var text strings.Builder
+	r.writeSweep(&text)
+	require.Contains(t, text.String(), "in 1 of 1 comparisons")
+	require.Equal(t, "shows (1.20)", r.Findings[0].Result)
+	require.Equal(t, "shows (0.50)", r.Findings[1].Result)
+	require.Equal(t, "shows (1.50)", r.Findings[2].Result)
+	require.Contains(t, r.Findings[2].What, "a step of 16 members over one of 8")
+	for i := range r.Rows {
+		r.Rows[i].Busy = cli.ReasonBusy
+	}
+	r.Goals, r.Findings, r.Sweep = nil, nil, nil
+	r.conclude()
+	for _, g := range r.Goals[:6] {
+		require.Equal(t, "not measured: machine busy", g.Result)
+	}
+	require.Equal(t, cli.ResultReached, r.Goals[6].Result, "others do not use its processor time")
+	require.Equal(t, "not measured: machine busy", r.Findings[0].Result)
+	require.Len(t, r.Findings, 2)
+}
+
+func TestGroupProcesses(t *testing.T) {
+	t.Setenv("PATH", "")
+	out := clitest.MustRun(t, strings.Fields(tinyGroup+"--short --members 3 --sizes 256KiB --transports shm --algorithms isend,allgather")...)
+	for _, want := range []string{"isend", "allgather", "shm", "OpenMPI: not measured", "983040"} {
+		require.Contains(t, out, want)
+	}
+}
+
+func TestGroupNodes(t *testing.T) {
+	t.Setenv("PATH", "")
+	out := clitest.MustRun(t, strings.Fields(tinyGroup+"--members 3 --sizes 64 --transports fabric --address sim:?torus=2x1x1 --algorithms isend,bruck")...)
+	require.Contains(t, out, "fabric")
+	code, _, errs := clitest.Run(t.Context(), strings.Fields("group --transports fabric --address sim: --members 2 --sizes 8")...)
+	require.Equal(t, cli.ExitFailed, code)
+	require.Contains(t, errs, "no fabric")
+}
+
+// TestGroupCountsAllProcesses: members of another algorithm are not somebody else who uses the
+// machine.
+func TestGroupCountsAllProcesses(t *testing.T) {
+	var c compare.Comparison
+	var all time.Duration
+	for _, algorithm := range []string{"isend", "allgather"} {
+		side, err := newProcessSide(t.Context(), exchangeShape{TransportShm, 2, 1, 8}, algorithm)
+		require.NoError(t, err)
+		_, err = side.Run(t.Context(), 1_000)
+		require.NoError(t, err)
+		c.Contenders = append(c.Contenders, side)
+		used, err := side.CPU()
+		require.NoError(t, err)
+		all += used
+	}
+	used, err := c.CPU()
+	require.NoError(t, err)
+	require.Equal(t, all, used)
+	require.NoError(t, c.Close())
+}
+
+// TestGroupMemberFails: the end of a member process ends the comparison.
+func TestGroupMemberFails(t *testing.T) {
+	side, err := newProcessSide(t.Context(), exchangeShape{TransportShm, 2, 1, 8}, "no-such")
+	require.NoError(t, err)
+	_, err = side.Run(t.Context(), 1)
+	require.Error(t, err)
+	require.Error(t, side.Close())
+}
+
+func TestGroupBadInput(t *testing.T) {
+	for line, says := range map[string]string{
+		"--members 1":         "--members 1 is not 2 to 1024",
+		"--members 1025":      "--members 1025 is not 2 to 1024",
+		"--targets 0":         "--targets 0 is less than 1",
+		"--sizes none":        `size "none"`,
+		"--algorithms isendl": `--algorithms "isendl" is none of`,
+		"--transports smoke":  `--transports "smoke" is none of`,
+		"--rounds 0":          "--rounds 0 is less than 1",
+		"--slice 0s":          "--slice 0s is not a positive time",
+		"--transports=":       "a list is empty",
+		"--output xml":        "neither table nor json",
+	} {
+		code, out, errs := clitest.Run(t.Context(), append([]string{"group"}, strings.Fields(line)...)...)
+		require.Equal(t, cli.ExitUsage, code, line)
+		require.Empty(t, out)
+		require.Contains(t, errs, says)
+	}
+}
+
+// TestNeighbours: who is sent to by a member has it as a source.
+func TestNeighbours(t *testing.T) {
+	for members := 2; members <= 6; members++ {
+		for n := 1; n < members; n++ {
+			s := exchangeShape{TransportMesh, members, n, 8}
+			for rank := range members {
+				targets, _ := s.neighbours(rank)
+				require.Len(t, targets, n)
+				for _, to := range targets {
+					require.NotEqual(t, rank, to)
+					_, sources := s.neighbours(to)
+					require.Contains(t, sources, rank)
+				}
+			}
+			m, err := joinMembers(t.Context(), s, group.NewMesh(members), group.Options{})
+			require.NoError(t, err)
+			_, err = m.run(t.Context(), 3)
+			require.NoError(t, err)
+			require.NoError(t, m.close())
+		}
+	}
+}
+
+func TestGroupNativePeers(t *testing.T) {
+	t.Setenv("PATH", clitest.FakeToolchain(t, clitest.FakePeer))
+	var g Report
+	clitest.Decode(t, clitest.MustRun(t, strings.Fields("group --members 2 --targets 1 --sizes 64 --rounds 1 --slice 1ms --transports shm --algorithms isend --output json")...), &g)
+	require.Equal(t, []string{groupNoPeers}, g.NotMeasured)
+	require.Len(t, g.Rows, 3)
+	require.Equal(t, mpiNames[1], g.Rows[2].Name)
+	require.InDelta(t, 1e-2, g.Rows[2].Step.Mean, 1e-9, "microseconds of a step; a batch has 100")
+}

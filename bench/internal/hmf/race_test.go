@@ -1,0 +1,6 @@
+//go:build race
+
+package hmf
+
+// raceDetector means that this test runs under it.
+const raceDetector = true

@@ -1,0 +1,2 @@
+// Package latency is the latency test of the NFComms paper.
+package latency

@@ -1,0 +1,2 @@
+// Package models prints the formulas of the papers.
+package models

@@ -1,0 +1,152 @@
+package models
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nfcomms/nfcomms/bench/internal/cli"
+	"github.com/nfcomms/nfcomms/internal/texttable"
+	"github.com/nfcomms/nfcomms/pkg/model"
+)
+
+// Report is what "model" prints: nothing in it was measured.
+type Report struct {
+	Command string `json:"command"`
+	// Label is what every figure is.
+	Label   string         `json:"label"`
+	Figures []model.Figure `json:"figures"`
+	Links   []Link         `json:"links,omitempty"`
+	// Transfers are those of a card by its capabilities.
+	Transfers []Transfer `json:"transfers,omitempty"`
+}
+
+// Link compares the flow controls of a link with a FIFO of Depth words:
+// the formula, and the link simulated cycle by cycle.
+type Link struct {
+	Depth      int     `json:"depth_words"`
+	Formula    float64 `json:"e3_formula"`
+	Classic    float64 `json:"e3_classic_simulated"`
+	Cumulative float64 `json:"e3_cumulative_simulated"`
+}
+
+// modelCycles makes the simulated efficiencies good to three digits.
+const modelCycles = 1_000_000
+
+func newModel(c *cli.Flags) *cobra.Command {
+	families := make([]string, 0, len(model.Families()))
+	for _, f := range model.Families() {
+		families = append(families, string(f))
+	}
+	return &cobra.Command{
+		Use:   "model [FAMILY…]",
+		Short: "The papers' formulas beside the figures that they print",
+		Long: `Evaluate the formulas of the papers at every point that a paper prints, and name
+each formula. Families: link (the torus link), path (PCI Express), contexts (the
+memory latency that hardware contexts hide), exchange (parallel members that
+exchange events); all of them if none is given.
+
+The family link also runs a link cycle by cycle, with the flow control of the
+report and with credits that count what was consumed. The family path also counts slots,
+round trips and register reads of transfers to a card, by the capabilities of the device
+ABI: registers take 0.8 µs to read, 64 lists may be on their way.
+
+Nothing is measured and no device is opened.`,
+		Example: `  nfbench model
+  nfbench model link --output json`,
+		ValidArgs: families,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.Check(); err != nil {
+				return err
+			}
+			for _, a := range args {
+				if !slices.Contains(families, a) {
+					return cli.Usagef("%q is no family of figures: link, path, contexts or exchange", a)
+				}
+			}
+			return c.Print(cmd.OutOrStdout(), modelReport(args))
+		},
+	}
+}
+
+// modelReport evaluates the named families, all if there is none.
+func modelReport(families []string) *Report {
+	wanted := func(f model.Family) bool {
+		return len(families) == 0 || slices.Contains(families, string(f))
+	}
+	r := &Report{Command: "model", Label: "modelled"}
+	for _, f := range model.Catalogue() {
+		if wanted(f.Family) {
+			r.Figures = append(r.Figures, f)
+		}
+	}
+	if wanted(model.FamilyPath) {
+		r.Transfers = modelTransfers()
+	}
+	if wanted(model.FamilyLink) {
+		for _, depth := range []int{512, 1024, 2048, 4096} {
+			r.Links = append(r.Links, modelLink(depth))
+		}
+	}
+	return r
+}
+
+func modelLink(depth int) Link {
+	l := Link{
+		Depth:   depth,
+		Formula: model.FlowEfficiency(depth, model.PaperFlight.Wait(model.CreditPeriod)),
+	}
+	for flow, to := range map[model.FlowControl]*float64{model.Classic: &l.Classic, model.Cumulative: &l.Cumulative} {
+		r, err := model.SimulateLink(model.LinkConfig{
+			Flow: flow, Depth: depth, Period: model.CreditPeriod, Flight: model.PaperFlight,
+			ReadEvery: 1, Cycles: modelCycles,
+		})
+		if err != nil {
+			panic(err) // these depths are valid
+		}
+		*to = r.Efficiency
+	}
+	return l
+}
+
+// Table writes the report for people.
+func (r *Report) Table(w io.Writer) {
+	fmt.Fprintln(w, "every figure is modelled: the papers' formulas, nothing measured")
+	for _, family := range model.Families() {
+		t := texttable.Numbers(string(family), "formula", "published", "model", "unit")
+		for _, f := range r.Figures {
+			if f.Family == family {
+				t.Add(f.Row+" "+f.What, f.Formula, modelFigure(f.Published, f.Step), modelFigure(f.Model, f.Step), f.Unit)
+			}
+		}
+		if len(t.Rows) > 0 {
+			fmt.Fprintln(w)
+			t.Write(w)
+		}
+	}
+	if len(r.Transfers) > 0 {
+		fmt.Fprintln(w)
+		writeTransfers(w, r.Transfers)
+	}
+	if len(r.Links) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t := texttable.Numbers("E3 by FIFO depth", "formula", "classic, simulated", "cumulative, simulated")
+	for _, l := range r.Links {
+		t.Add(fmt.Sprintf("%d words", l.Depth), fmt.Sprintf("%.3f", l.Formula), fmt.Sprintf("%.3f", l.Classic), fmt.Sprintf("%.3f", l.Cumulative))
+	}
+	t.Write(w)
+}
+
+// modelFigure writes v with as many decimals as the paper prints.
+func modelFigure(v, step float64) string {
+	return strconv.FormatFloat(v, 'f', max(0, int(math.Ceil(-math.Log10(step)))), 64)
+}
+
+// Add adds the command.
+func Add(root *cobra.Command, c *cli.Flags) { root.AddCommand(newModel(c)) }

@@ -1,0 +1,2 @@
+// Package peers compares calls with memcpy, Go channels, pipes, UNIX sockets, gRPC and libraries in C.
+package peers

@@ -1,0 +1,288 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nfcomms/nfcomms/bench/internal/cli"
+	"github.com/nfcomms/nfcomms/bench/internal/compare"
+	"github.com/nfcomms/nfcomms/bench/internal/plot"
+	"github.com/nfcomms/nfcomms/bench/internal/stat"
+	"github.com/nfcomms/nfcomms/pkg/nfcomms"
+)
+
+// options are the flags of the command.
+type options struct {
+	rounds int
+	slice  time.Duration
+	sizes  []string
+	// libraries are those in C.
+	libraries []string
+	idle      time.Duration
+	blocked   int
+	short     bool
+	plot      string
+}
+
+const peersLong = `Compare NFComms with what one would use instead, all interleaved in one run.
+
+Small: 56-byte messages, timed per batch of 100. The Go channel is a ping-pong
+between two goroutines. Pipes, UNIX socket, mangos (a pair of the Scalability
+Protocols) and gRPC are round trips to another process, a child of this run.
+Send is one message with its ack, Send+Receive a message and its echo.
+Bulk: memcpy is Go's copy of the same bytes on one core. The others move them to
+the other process and wait for a word back (gRPC in messages of at most 1 MiB).
+SendInd and ReceiveInd move one transfer at a time on one target. Before all that,
+messages a millisecond apart find the device asleep, beside two processes in C that
+sleep in turn.
+
+The libraries in C of --libraries join the same rounds where they are installed: a
+program of two processes is built, and each slice has a run of it. Where one is
+missing or fails the others go on, and the report says why. Their calls send when
+the bytes are in a queue, ours when the far end took them: "what" says what an
+operation is, and rows with the same word are alike.
+
+Over a device of another process ("--address shm:PATH") transfers also go from and
+to memory of Alloc, which needs no second copy.
+
+Each figure is the median of the rounds with min..max. CPU time is of all
+processes that take part, the simulated device included. p50 and p99 are per
+operation, from batch times. "time / nfcomms" is the time of the row over the
+time of Send (small) or SendInd (bulk) of the same round.
+
+Goals say "not measured: machine busy" when other programs used more than a
+quarter of the machine, or memcpy itself varied more than twofold.`
+
+func newPeers(c *cli.Flags) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "peers",
+		Short: "Compare with memcpy, Go channels, pipes, UNIX sockets, gRPC and libraries in C",
+		Long:  peersLong,
+		Example: `  nfbench peers
+  nfbench peers --rounds 21 --sizes 64KiB,1MiB
+  nfbench peers --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.short {
+				o.shorten(cmd.Flags().Changed)
+			}
+			sizes, err := o.check()
+			if err != nil {
+				return err
+			}
+			return c.Measure(cmd, func(ctx context.Context, dev *nfcomms.Device) (cli.Report, error) {
+				r, err := peers(ctx, dev, o, sizes, cmd.ErrOrStderr())
+				if err == nil && o.plot != "" {
+					err = r.draw().Save(o.plot)
+				}
+				return r, err
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.rounds, "rounds", 9, "interleaved rounds")
+	f.DurationVar(&o.slice, "slice", 100*time.Millisecond, "time of each side in each round")
+	f.StringSliceVar(&o.sizes, "sizes", []string{"64KiB", "1MiB", "16MiB"}, "bulk transfer sizes")
+	f.StringSliceVar(&o.libraries, "libraries", compare.NativeNames(), "libraries in C to compare with, where they are installed")
+	f.DurationVar(&o.idle, "idle", 2*time.Second, "time to watch the idle device")
+	f.IntVar(&o.blocked, "blocked", 10000, "sends to block while threads are counted")
+	f.BoolVar(&o.short, "short", false, "a look in a few seconds: fewer rounds and sizes")
+	f.Var(plot.Output(&o.plot), "plot", "draw the times over the sizes to this SVG file")
+	return cmd
+}
+
+func (o *options) shorten(given func(string) bool) {
+	cli.Shorten(given, map[string]func(){
+		"rounds":  func() { o.rounds = 3 },
+		"slice":   func() { o.slice = 40 * time.Millisecond },
+		"sizes":   func() { o.sizes = []string{"64KiB", "1MiB"} },
+		"idle":    func() { o.idle = time.Second },
+		"blocked": func() { o.blocked = 2000 },
+	})
+}
+
+func (o options) check() ([]int, error) {
+	switch {
+	case o.rounds < 1:
+		return nil, cli.Usagef("--rounds %d is less than 1", o.rounds)
+	case o.slice <= 0:
+		return nil, cli.Usagef("--slice %v is not a positive time", o.slice)
+	case o.idle <= 0:
+		return nil, cli.Usagef("--idle %v is not a positive time", o.idle)
+	case o.blocked < 1:
+		return nil, cli.Usagef("--blocked %d is less than 1", o.blocked)
+	}
+	if err := compare.CheckNatives("libraries", o.libraries); err != nil {
+		return nil, err
+	}
+	return cli.ParseSizes(o.sizes)
+}
+
+// Report is the JSON of the command.
+type Report struct {
+	cli.Header
+	Rounds  int     `json:"rounds"`
+	SliceMs float64 `json:"slice_ms"`
+	// Batch is the number of small messages per timed batch.
+	Batch   int        `json:"batch"`
+	Small   []Row      `json:"small"`
+	Bulk    []Row      `json:"bulk"`
+	Idle    Idle       `json:"idle"`
+	Blocked Blocked    `json:"blocked"`
+	Rest    Rest       `json:"rest"`
+	Goals   []cli.Goal `json:"goals"`
+	// NotMeasured says which peers are not there, and why.
+	NotMeasured []string `json:"not_measured,omitempty"`
+}
+
+// Row is one side of a comparison. Spreads are over rounds.
+type Row struct {
+	Peer string `json:"peer"`
+	// Does is what an operation is; compare rows of one word.
+	Does string `json:"does"`
+	// Size is in bytes.
+	Size int `json:"size"`
+	Ops  int `json:"ops"`
+	// Ns and CPUNs are wall and CPU nanoseconds per operation.
+	Ns    stat.Spread `json:"ns"`
+	CPUNs stat.Spread `json:"cpu_ns"`
+	// P50Ns and P99Ns are nanoseconds per operation from batch times.
+	P50Ns float64 `json:"p50_ns"`
+	P99Ns float64 `json:"p99_ns"`
+	// GBs is the rate in GB/s.
+	GBs stat.Spread `json:"gb_s"`
+	// Allocs is heap objects per operation in this process.
+	Allocs float64 `json:"allocs"`
+	// VsNFComms is this row's time over that of Send (small) or SendInd (bulk).
+	VsNFComms stat.Spread `json:"time_over_nfcomms"`
+}
+
+// draw plots the median time of every peer over the size.
+func (r *Report) draw() *plot.Plot {
+	p := &plot.Plot{Title: "One operation beside its peers", Note: r.Device.Label + ", " + r.Machine.CPU,
+		XLabel: "bytes", YLabel: "µs", YLog: true}
+	for _, row := range append(slices.Clone(r.Small), r.Bulk...) {
+		p.Add(row.Peer, float64(row.Size), row.Ns.Median/1e3)
+	}
+	return p
+}
+
+// peers runs everything: idle device, blocked sends, small, each bulk size.
+func peers(ctx context.Context, dev *nfcomms.Device, o options, sizes []int, errw io.Writer) (*Report, error) {
+	r := &Report{
+		Header: cli.NewHeader("peers", dev), Rounds: o.rounds, Batch: compare.SmallBatch,
+		SliceMs: float64(o.slice) / float64(time.Millisecond),
+	}
+	others := compare.NewNatives(ctx, o.libraries)
+	r.NotMeasured = others.Missing()
+	beside := len(others.There())
+	bar := cli.NewProgress(errw, 3+o.rounds*(smallSides+beside+(bulkSides+beside)*len(sizes)), "idle device")
+	defer bar.Done()
+	err := r.run(ctx, dev, o, sizes, others, bar)
+	if err = errors.Join(err, others.Remove()); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// run measures one thing after the other.
+func (r *Report) run(ctx context.Context, dev *nfcomms.Device, o options, sizes []int, others compare.Natives, bar cli.Progress) (err error) {
+	if r.Idle, err = measureIdle(ctx, o.idle); err != nil {
+		return err
+	}
+	bar.Step("blocked sends")
+	if r.Blocked, err = measureBlocked(ctx, dev, o.blocked); err != nil {
+		return err
+	}
+	bar.Step("a device at rest")
+	if r.Rest, err = measureRest(ctx, dev, o.rounds); err != nil {
+		return err
+	}
+	bar.Step("small messages")
+	c, err := compare.StartChild(ctx)
+	if err != nil {
+		return err
+	}
+	err = r.compare(ctx, dev, c, o, sizes, others, bar)
+	if cerr := c.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// compare runs the comparisons and computes the goals.
+func (r *Report) compare(ctx context.Context, dev *nfcomms.Device, c *compare.Child, o options, sizes []int, others compare.Natives, bar cli.Progress) error {
+	r.Goals = append(r.idleGoals(), r.Rest.goal())
+	small, err := newSmall(ctx, dev, c)
+	for _, p := range others.There() {
+		small.Contenders = append(small.Contenders, p.Contender("echo", compare.DoesEcho, compare.MessageSize, compare.SmallBatch))
+	}
+	if err == nil {
+		err = small.Play(ctx, o.rounds, o.slice, bar.Step)
+	}
+	if err = errors.Join(err, small.Close()); err != nil {
+		return err
+	}
+	r.Small, r.NotMeasured = rows(small, compare.NameSend), append(r.NotMeasured, small.Failed...)
+	r.Goals = append(r.Goals, smallGoals(small)...)
+	if shared(dev) {
+		r.Goals = append(r.Goals, sharedSmallGoals(small)...)
+	}
+	for _, size := range sizes {
+		if err := r.compareBulk(ctx, dev, c, o, size, others, bar); err != nil {
+			return fmt.Errorf("%s: %w", cli.SizeText(size), err)
+		}
+	}
+	return nil
+}
+
+// compareBulk compares transfers of one size.
+func (r *Report) compareBulk(ctx context.Context, dev *nfcomms.Device, c *compare.Child, o options, size int, others compare.Natives, bar cli.Progress) error {
+	bulk, err := newBulk(ctx, dev, c, size)
+	for _, p := range others.There() {
+		bulk.Contenders = append(bulk.Contenders, p.Contender("take", compare.DoesWord, size, 1))
+	}
+	if err == nil {
+		err = bulk.Play(ctx, o.rounds, o.slice, func(s string) { bar.Step(cli.SizeText(size) + ", " + s) })
+	}
+	if err = errors.Join(err, bulk.Close()); err != nil {
+		return err
+	}
+	r.Bulk, r.NotMeasured = append(r.Bulk, rows(bulk, compare.NameSendInd)...), append(r.NotMeasured, bulk.Failed...)
+	if shared(dev) {
+		r.Goals = append(r.Goals, sharedBulkGoals(bulk, size)...)
+	} else {
+		r.Goals = append(r.Goals, bulkGoals(bulk, size)...)
+	}
+	return nil
+}
+
+// Add adds the command.
+func Add(root *cobra.Command, c *cli.Flags) { root.AddCommand(newPeers(c)) }
+
+// rows lists what a comparison found.
+func rows(t *compare.Comparison, reference string) []Row {
+	rows := make([]Row, 0, len(t.Contenders))
+	for _, c := range t.Contenders {
+		s := c.Samples.Stat(c.Batch)
+		row := Row{
+			Peer: c.Name, Does: c.Does, Size: c.Size, Ns: stat.SpreadOf(c.Ns()), CPUNs: c.CPUNs(),
+			P50Ns: s.P50, P99Ns: s.P99, Allocs: c.Allocs(), VsNFComms: t.Ratio(c.Name, reference),
+		}
+		rates := make([]float64, len(c.Rounds))
+		for i, r := range c.Rounds {
+			row.Ops += r.Ops
+			rates[i] = cli.GBs(c.Size*r.Ops, r.Timed)
+		}
+		row.GBs = stat.SpreadOf(rates)
+		rows = append(rows, row)
+	}
+	return rows
+}

@@ -1,0 +1,71 @@
+package peers
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/bench/internal/clitest"
+	"github.com/nfcomms/nfcomms/bench/internal/compare"
+)
+
+var tinyPeers = []string{"peers", "--rounds", "1", "--slice", "1ms", "--sizes", "64KiB,100000",
+	"--idle", "1ms", "--blocked", "50"}
+
+func TestPeersJSON(t *testing.T) {
+	t.Setenv("PATH", "") // no libraries in C: they take their time
+	var r Report
+	clitest.Decode(t, clitest.MustRun(t, append(tinyPeers, "--output", "json")...), &r)
+	clitest.RequireHeader(t, "peers", r.Header)
+	require.Len(t, r.Small, smallSides)
+	require.Len(t, r.Bulk, 2*bulkSides)
+	for _, row := range append(r.Small, r.Bulk...) {
+		require.Positive(t, row.Ops, row.Peer)
+		require.Positive(t, row.Ns.Median, row.Peer)
+		require.Positive(t, row.VsNFComms.Median, row.Peer)
+		require.LessOrEqual(t, row.P50Ns, row.P99Ns, row.Peer)
+	}
+	require.Equal(t, 50, r.Blocked.Sends)
+	ids := map[string]int{}
+	for _, g := range r.Goals {
+		ids[g.ID]++
+		require.NotEmpty(t, g.Result)
+	}
+	require.Equal(t, map[string]int{"T1": 1, "T1e": 1, "T3": 2, "T4": 1, "T5": 4, "T8": 2, "T12": 4}, ids)
+}
+
+func TestPeersTable(t *testing.T) {
+	t.Setenv("PATH", "")
+	out := clitest.MustRun(t, tinyPeers...)
+	for _, want := range []string{compare.NameMemcpy, compare.NameChan, compare.NamePipe, compare.NameUnix, compare.NameMangos, compare.NameGRPC, compare.NameSend, compare.NameReceive, compare.NameEcho,
+		compare.NameSendInd, compare.NameReceiveInd, "simulated device", "blocked sends", "T12"} {
+		require.Contains(t, out, want)
+	}
+}
+
+func TestPeersShort(t *testing.T) {
+	p := options{rounds: 9}
+	p.shorten(func(flag string) bool { return flag == "rounds" })
+	require.Equal(t, 9, p.rounds)
+	require.NotZero(t, p.slice)
+}
+
+// TestNativePeers: each library in C that is installed has its rows in each command,
+// beside those that do the same.
+func TestNativePeers(t *testing.T) {
+	t.Setenv("PATH", clitest.FakeToolchain(t, clitest.FakePeer))
+	var r Report
+	clitest.Decode(t, clitest.MustRun(t, append(tinyPeers, "--output", "json")...), &r)
+	require.Empty(t, r.NotMeasured)
+	require.Len(t, r.Small, smallSides+len(compare.NativeLibraries))
+	require.Len(t, r.Bulk, 2*(bulkSides+len(compare.NativeLibraries)))
+	for i, l := range compare.NativeLibraries {
+		small, bulk := r.Small[smallSides+i], r.Bulk[bulkSides+i]
+		require.Equal(t, l.Name+" in C, other process", small.Peer)
+		require.Equal(t, compare.DoesEcho, small.Does)
+		require.InDelta(t, 10, small.Ns.Median, 1e-9)
+		require.Equal(t, compare.DoesWord, bulk.Does)
+		require.InDelta(t, 1000, bulk.Ns.Median, 1e-9)
+		require.Positive(t, bulk.CPUNs.Median)
+	}
+}

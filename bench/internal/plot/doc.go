@@ -1,0 +1,2 @@
+// Package plot draws curves as SVG.
+package plot

@@ -1,0 +1,69 @@
+//go:build linux
+
+package report
+
+import (
+	"context"
+
+	"github.com/nfcomms/nfcomms/bench/internal/cli"
+	"github.com/nfcomms/nfcomms/bench/internal/groups"
+	"github.com/nfcomms/nfcomms/pkg/group"
+	"github.com/nfcomms/nfcomms/pkg/model"
+)
+
+// groupItems are those of the spike-exchange report.
+func groupItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
+	scaling, err := groupScaling(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	const processors = "up to 65,536 processors of a Cray XE6 and a Blue Gene/Q"
+	return []PaperItem{
+		absent("Figures 1–3, 6", "sequence diagrams and setups", "drawings; docs/groups.md lists the algorithms by the report's numbers"),
+		scaling,
+		absent("Figures of strong scaling", "modifications on Lindgren and JUQUEEN", processors),
+		absent("Figures of intervals", "mean and maximum for each step, spikes handled", processors+"; go run ./apps/spikes prints both for its own network"),
+		catalogued("§ 4", "volume of a step", model.FamilyExchange, "M21"),
+		catalogued("Table of appendix A", "chance that all send to all", model.FamilyExchange, "M29"),
+		catalogued("Table of appendix B", "bytes received and produced", model.FamilyExchange, "M30"),
+	}, nil
+}
+
+// groupScaling is what the report says of the algorithms, on members of one machine.
+func groupScaling(ctx context.Context, m *paperMachine) (PaperItem, error) {
+	o := groups.Options{
+		Members: []int{8, max(9, 16/m.shrink)}, Targets: []int{4}, Bytes: []int{64, 64 << 10}, Transports: m.transports,
+		Algorithms: []string{group.Auto, "isend", "send", "send-loop", "isend-irecv", "ssend", "allgather"},
+		Rounds:     m.rounds, Slice: m.slice,
+	}
+	r, err := o.Measure(ctx, func(int) cli.Progress { return cli.Progress{} })
+	if err != nil {
+		return PaperItem{}, err
+	}
+	m.bar.Step("groups")
+	item := PaperItem{
+		Ref: "Results", Title: "which modification wins where, as far as one machine shows it", Label: r.Label,
+		Picture: "groups-steps.svg", plot: r.Draw(),
+	}
+	for _, row := range r.Rows {
+		if row.Members != 8 {
+			continue
+		}
+		what := row.Name + ", " + row.Transport + ", 8 members, " + cli.SizeText(row.Size)
+		item.Rows = append(item.Rows, PaperRow{What: what, Unit: "µs a step", Measured: number(row.Rounds.Median)})
+	}
+	for _, transport := range o.Transports {
+		for _, name := range []string{"send", "isend"} {
+			ratio := r.Ratio(transport, 8, 64, "send-loop", name)
+			found := shape("the algorithm of 2009 takes longer than "+name+" ("+transport+")", ratio > 1, "%.2f times", ratio)
+			if ratio == 0 {
+				found.Result, found.Why = cli.ShapeUnknown, r.Why()
+			}
+			item.Findings = append(item.Findings, found)
+		}
+	}
+	for _, f := range r.Findings {
+		item.Findings = append(item.Findings, PaperFinding{What: f.What, Result: f.Shape, Why: f.Result})
+	}
+	return item, nil
+}

@@ -1,0 +1,105 @@
+//go:build linux
+
+package report
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/nfcomms/nfcomms/bench/internal/cli"
+	"github.com/nfcomms/nfcomms/bench/internal/compare"
+	"github.com/nfcomms/nfcomms/bench/internal/stack"
+	"github.com/nfcomms/nfcomms/pkg/model"
+)
+
+var stackDecisions = []PaperDecision{{
+	"The slides have 2 lanes in one place and 4 in another, for the same 1 GB/s.",
+	"PCI Express 2.0 carries 500 MB/s a lane: 1 GB/s are 2 lanes.",
+}}
+
+// stackItems are those of the stack analysis.
+func stackItems(ctx context.Context, m *paperMachine) ([]PaperItem, error) {
+	plan := stack.Plan{Payload: m.payload / 4, Sizes: []int{256 << 10, 1 << 20, 4 << 20}, Depth: 4, Tests: m.tests}
+	for i := range stack.Slides {
+		plan.Sizes = append([]int{stack.Slides[len(stack.Slides)-1-i].KiB << 10}, plan.Sizes...)
+	}
+	r, err := stack.Measure(ctx, m.dev, plan, cli.Progress{})
+	if err != nil {
+		return nil, err
+	}
+	m.bar.Step("stack")
+	return []PaperItem{
+		catalogued("PCI Express", "packets, lanes, shares", model.FamilyPath),
+		absent("C++ reference", "980, 430, 100 and 80 MB/s", "a vendor's library on its board; CPU time and wall time stand apart in nfbench stack"),
+		trust(stackSweep(r), r.Busy),
+		stackLoose(r),
+		stackLanguages(r),
+	}, nil
+}
+
+// stackSweep is the table of chunk sizes, and the shape of its curve. The last finding
+// of the report is of what has no flow control.
+func stackSweep(r *stack.Report) PaperItem {
+	item := PaperItem{
+		Ref: "With flow control, Java and C++", Title: "bandwidth over the chunk size", Label: "measured, " + r.Device.Label + ", wall time",
+		Picture: "stack-chunks.svg", plot: r.Plot(),
+	}
+	row := func(kib int, mode string, paper float64) {
+		item.Rows = append(item.Rows, PaperRow{What: fmt.Sprintf("%d KiB, %s", kib, mode), Unit: "MB/s", Paper: number(paper), Measured: number(r.Near(mode, kib<<10))})
+	}
+	rises, last := true, 0.0
+	for _, s := range r.Slides {
+		row(s.KiB, stack.Sync, s.Sync)
+		if s.Async > 0 {
+			row(s.KiB, stack.Overlapped, s.Async)
+		}
+		rises = rises && r.Near(stack.Sync, s.KiB<<10) > last
+		last = r.Near(stack.Sync, s.KiB<<10)
+	}
+	for _, direction := range compare.Directions {
+		h := r.At(stack.Sync, direction).Hockney
+		if h == nil {
+			continue
+		}
+		item.Rows = append(item.Rows,
+			PaperRow{What: direction + ": half of the rate from", Unit: "KiB", Paper: number(256), Measured: number(h.NHalf / 1024)},
+			PaperRow{What: direction + ": 90 % of the rate from", Unit: "KiB", Paper: number(4096), Model: number(9 * 256), Measured: number(9 * h.NHalf / 1024), Note: "nine times as much by Hockney's line"})
+	}
+	item.Findings = []PaperFinding{shape("a larger chunk is faster, at each step", rises, "")}
+	for _, f := range r.Findings[:len(r.Findings)-1-len(r.BesideFindings())] {
+		item.Findings = append(item.Findings, shape(f.What, f.Same, "%s", f.Why))
+	}
+	return item
+}
+
+// stackLoose is what comes of no flow control.
+func stackLoose(r *stack.Report) PaperItem {
+	item := PaperItem{Ref: "Without flow control", Title: "right amount, wrong data", Label: "measured between two goroutines: no device can be used so"}
+	for _, l := range r.Loose {
+		item.Rows = append(item.Rows, PaperRow{
+			What: fmt.Sprintf("chunks of %s, %s: wrong", cli.SizeText(l.Size), l.Mode), Unit: "%", Measured: number(100 * float64(l.Wrong) / float64(l.Chunks)),
+		})
+	}
+	f := r.Findings[len(r.Findings)-1]
+	item.Findings = []PaperFinding{shape(f.What, f.Same, "%s", f.Why)}
+	return item
+}
+
+// stackLanguages is what a chunk takes longer by calls of C, through libnfcomms, than by those of Go.
+func stackLanguages(r *stack.Report) PaperItem {
+	const ref, title = "Java beside C++", "difference of their times over the chunk size"
+	if len(r.Beside) == 0 {
+		return absent(ref, title, strings.Join(r.Absent, "; "))
+	}
+	item := PaperItem{Ref: ref, Title: title, Label: "measured, " + r.Device.Label + ": C by libnfcomms, less Go"}
+	for _, b := range r.Beside {
+		if b.Mode == stack.Sync {
+			item.Rows = append(item.Rows, PaperRow{What: cli.SizeText(b.Size) + " " + b.Direction, Unit: "µs", Measured: number((b.CNS - b.GoNS) / 1e3)})
+		}
+	}
+	for _, f := range r.BesideFindings() {
+		item.Findings = append(item.Findings, shape(f.What, f.Same, "%s", f.Why))
+	}
+	return trust(item, r.Busy)
+}

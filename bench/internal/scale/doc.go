@@ -1,0 +1,2 @@
+// Package scale measures a live channel beside many that are open, or blocked.
+package scale

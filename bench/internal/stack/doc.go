@@ -1,0 +1,2 @@
+// Package stack is the stack analysis: where the time of a transfer goes.
+package stack

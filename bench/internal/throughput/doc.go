@@ -1,0 +1,2 @@
+// Package throughput is the throughput test of the NFComms paper.
+package throughput

@@ -1,0 +1,9 @@
+package throughput
+
+import (
+	"testing"
+
+	"github.com/nfcomms/nfcomms/bench/internal/clitest"
+)
+
+func TestMain(m *testing.M) { clitest.Main(m, Add) }

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package main
-
-import "github.com/spf13/cobra"
-
-// addHMF adds nothing: package ring is for Linux.
-func addHMF(*cobra.Command, *common) {}

@@ -1,6 +1,0 @@
-//go:build !unix
-
-package main
-
-// mapMemory returns nothing: this system has no mmap.
-func mapMemory(int) ([]byte, func() error, error) { return nil, nil, nil }
