@@ -7,7 +7,6 @@
 //	nfbench crowd        many callers at once, on a quiet machine and a busy one
 //	nfbench group        members that exchange data every step
 //	nfbench idle         clients of a shared device that do nothing
-//	nfbench soak         checksums, kills and restarts, for minutes or weeks
 //	nfbench link         a link of the fabric beside its report, model and simulation
 //	nfbench fabric       nodes of a torus in this process
 //	nfbench peers        beside memcpy, Go channels, UNIX sockets and gRPC

@@ -1,11 +1,6 @@
 package main
 
 import (
-	"context"
-	"os"
-	"os/signal"
-	"syscall"
-
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bench/internal/compare"
 	"github.com/nfcomms/nfcomms/bench/internal/crowd"
@@ -19,20 +14,14 @@ import (
 	"github.com/nfcomms/nfcomms/bench/internal/peers"
 	"github.com/nfcomms/nfcomms/bench/internal/report"
 	"github.com/nfcomms/nfcomms/bench/internal/scale"
-	"github.com/nfcomms/nfcomms/bench/internal/soak"
 	"github.com/nfcomms/nfcomms/bench/internal/stack"
 	"github.com/nfcomms/nfcomms/bench/internal/throughput"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cli.Run(ctx, os.Args[1:], os.Stdout, os.Stderr, commands...)
-	stop()
-	os.Exit(code)
-}
+func main() { cli.Main(cli.Root(commands...)) }
 
 // commands are all of nfbench.
 var commands = []cli.Adder{
 	latency.Add, throughput.Add, peers.Add, crowd.Add, scale.Add, report.Add, models.Add, stack.Add, compare.Add, load.Add,
-	links.Add, hmf.Add, groups.Add, soak.Add, idle.Add,
+	links.Add, hmf.Add, groups.Add, idle.Add,
 }

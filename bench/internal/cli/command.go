@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -33,12 +36,20 @@ func Usagef(format string, args ...any) error {
 	return UsageError{fmt.Errorf(format, args...)}
 }
 
+// Main runs the command line of this process, which Ctrl-C or a termination ends, and exits.
+func Main(root *cobra.Command) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := Run(ctx, root, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
 // Run executes one command line and returns its exit code.
-func Run(ctx context.Context, args []string, stdout, stderr io.Writer, commands ...Adder) int {
-	root := Root(commands...)
+func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(append([]string{}, args...)) // cobra takes nil for "ask the system"
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	root.SilenceUsage, root.SilenceErrors = true, true
 	started := false
 	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
 	err := root.ExecuteContext(ctx)
@@ -46,10 +57,10 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer, commands 
 		return ExitOK
 	}
 	if ctx.Err() != nil {
-		fmt.Fprintln(stderr, "nfbench: interrupted, nothing reported")
+		fmt.Fprintf(stderr, "%s: interrupted, nothing reported\n", root.Name())
 		return ExitInterrupted
 	}
-	fmt.Fprintf(stderr, "nfbench: %v\n", err)
+	fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
 	var usage UsageError
 	badAddress := errors.Is(err, nfcomms.ErrScheme) || errors.Is(err, nfcomms.ErrOption)
 	if !started || badAddress || errors.As(err, &usage) {
@@ -58,7 +69,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer, commands 
 	return ExitFailed
 }
 
-// Root is the command line with some commands.
+// Root is the command line of nfbench with some commands.
 func Root(commands ...Adder) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "nfbench",
@@ -70,19 +81,12 @@ Goals that are not met do not change the exit code.`,
 		Example: `  nfbench latency
   nfbench throughput --targets 1,8 --plot throughput.svg
   nfbench peers --output json`,
-		Args:          cobra.NoArgs,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},
 	}
-	c := &Flags{}
-	root.PersistentFlags().StringVar(&c.Address, "address", "sim:", "device address")
-	root.PersistentFlags().StringVar(&c.output, "output", "table", "output format: table or json")
-	formats := cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)
-	// The flag is there: it was defined two lines above.
-	_ = root.RegisterFlagCompletionFunc("output", formats)
+	c := NewFlags(root)
 	for _, add := range commands {
 		add(root, c)
 	}
@@ -91,3 +95,14 @@ Goals that are not met do not change the exit code.`,
 
 // Adder adds the commands of a subject, whose flags are those of c as well.
 type Adder func(root *cobra.Command, c *Flags)
+
+// NewFlags gives a command, and those below it, the flags that every command has.
+func NewFlags(root *cobra.Command) *Flags {
+	c := &Flags{}
+	root.PersistentFlags().StringVar(&c.Address, "address", "sim:", "device address")
+	root.PersistentFlags().StringVar(&c.output, "output", "table", "output format: table or json")
+	formats := cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp)
+	// The flag is there: it was defined above.
+	_ = root.RegisterFlagCompletionFunc("output", formats)
+	return c
+}

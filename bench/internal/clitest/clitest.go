@@ -20,16 +20,21 @@ import (
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 )
 
-// tested are the commands under test.
-var tested []cli.Adder
+// tested makes the command line under test.
+var tested func() *cobra.Command
 
-// Main runs the tests of some commands, and plays the other processes: they are this binary
-// again, under hidden commands.
+// Main runs the tests of some commands of nfbench, as MainOf does.
 func Main(m *testing.M, commands ...cli.Adder) {
-	tested = commands
+	MainOf(m, func() *cobra.Command { return cli.Root(commands...) })
+}
+
+// MainOf runs the tests of a command line, and plays the other processes: they are this binary
+// again, under hidden commands.
+func MainOf(m *testing.M, root func() *cobra.Command) {
+	tested = root
 	hidden := func(c *cobra.Command) bool { return c.Hidden && c.Name() == os.Args[1] }
-	if len(os.Args) > 1 && slices.ContainsFunc(cli.Root(commands...).Commands(), hidden) {
-		os.Exit(cli.Run(context.Background(), os.Args[1:], os.Stdout, os.Stderr, commands...))
+	if len(os.Args) > 1 && slices.ContainsFunc(root().Commands(), hidden) {
+		os.Exit(cli.Run(context.Background(), root(), os.Args[1:], os.Stdout, os.Stderr))
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -37,7 +42,7 @@ func Main(m *testing.M, commands ...cli.Adder) {
 // Run runs a command line and returns what it printed.
 func Run(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = cli.Run(ctx, args, &out, &errs, tested...)
+	code = cli.Run(ctx, tested(), args, &out, &errs)
 	return code, out.String(), errs.String()
 }
 

@@ -114,18 +114,14 @@ func (s *soakedDevice) books(b *Books, r *soakedRound) {
 			continue
 		}
 		end, err := p.end()
-		b.Operations += end.Operations
-		b.Bytes += end.Bytes
-		lost := r.fault == faultDevice || r.fault == faultEnded
-		switch {
-		case err != nil:
-			b.wrong("client %d (%s): %v", i, r.name(i), err)
-		case end.Wrong != "":
-			b.wrong("client %d: %s", i, end.Wrong)
-		case end.Why != soakAsked && (i > 0 || !lost || end.Why != soakNoDevice):
-			b.wrong("client %d (%s): %s", i, r.name(i), end.Why)
-		case i > 0 && lost && end.Resets == 0:
-			b.wrong("client %d did not notice that its device had gone", i)
+		b.add(end)
+		reasons, lost := []string{soakAsked}, r.fault == faultDevice || r.fault == faultEnded
+		if i == 0 && lost {
+			reasons = append(reasons, soakNoDevice)
+		}
+		side := fmt.Sprintf("client %d (%s)", i, r.name(i))
+		if b.ended(side, end, err, reasons...) && i > 0 && lost && end.Resets == 0 {
+			b.wrong("%s did not notice that its device had ended", side)
 		}
 	}
 }

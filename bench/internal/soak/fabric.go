@@ -217,13 +217,9 @@ func (s *soakedFabric) cut(ctx context.Context, b *Books, chance *rand.Rand) err
 func (s *soakedFabric) books(b *Books, victim *soakedNode) {
 	for _, p := range s.parties {
 		hit := victim != nil && slices.Contains(p.nodes, victim)
-		b.Operations += p.end.Operations
-		b.Bytes += p.end.Bytes
+		b.add(p.end)
 		switch {
-		case p.end.Wrong != "":
-			b.wrong("%s: %s", p.name, p.end.Wrong)
-		case p.end.Why != soakAsked:
-			b.wrong("%s: %s", p.name, p.end.Why)
+		case !b.ended(p.name, p.end, nil, soakAsked):
 		case hit && p.end.Resets == 0:
 			b.wrong("%s: nobody noticed that %v was gone", p.name, victim.place())
 		case !hit && p.joint != nil:

@@ -8,4 +8,4 @@ import (
 	"github.com/nfcomms/nfcomms/bench/internal/clitest"
 )
 
-func TestMain(m *testing.M) { clitest.Main(m, Add) }
+func TestMain(m *testing.M) { clitest.MainOf(m, New) }

@@ -206,14 +206,7 @@ func (s *soakedRing) round(ctx context.Context, b *Books, chance *rand.Rand, len
 // ended takes what a side came to, and books an end that is not the one expected.
 func (s *soakedRing) ended(b *Books, p *soakProcess, side, want string) soakEnd {
 	end, err := p.end()
-	switch {
-	case err != nil:
-		b.wrong("%s: %v", side, err)
-	case end.Wrong != "":
-		b.wrong("%s: %s", side, end.Wrong)
-	case end.Why != want:
-		b.wrong("%s: %s, not %s", side, end.Why, want)
-	}
+	b.ended(side, end, err, want)
 	return end
 }
 
@@ -280,8 +273,7 @@ func (s *soakedRing) closeCreator(b *Books) error {
 
 // count books what a reader got of what was published.
 func (s *soakedRing) count(b *Books, got soakEnd, published uint64) {
-	b.Operations += got.Operations
-	b.Bytes += got.Bytes
+	b.add(got)
 	if got.Operations > published {
 		b.wrong("the reader has %d packets, %d were published", got.Operations, published)
 	} else if got.Wrong == "" {

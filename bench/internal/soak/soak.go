@@ -4,13 +4,11 @@ package soak
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -42,15 +40,12 @@ type options struct {
 // soakRing is the address of the ring in place of a device.
 const soakRing = "ring:"
 
-// Add adds the command and those of its processes, which are hidden.
-func Add(root *cobra.Command, c *cli.Flags) {
-	root.AddCommand(newSoak(c), newSoakWrite(), newSoakRead(), newSoakClient())
-}
-
-func newSoak(c *cli.Flags) *cobra.Command {
+// New is the command line of nfsoak. The commands of its processes are hidden.
+func New() *cobra.Command {
 	var o options
+	var c *cli.Flags
 	cmd := &cobra.Command{
-		Use:   "soak",
+		Use:   "nfsoak",
 		Short: "Checksums, kills and restarts, for minutes or weeks",
 		Long: `Move data with checksums between processes that are killed, stopped and started again,
 and hold the books: what one side handed over, the other one got, once, in order and
@@ -75,11 +70,12 @@ next one and go on; the device must keep nothing of clients that have gone.
 
 With --state the books are in a file, written after each round: a run that was
 interrupted, or whose machine was, goes on where it stopped, until --duration in all.
-The exit code is 1 if anything was lost or wrong.`,
-		Example: `  nfbench soak --address ring: --duration 2m
-  nfbench soak --address sim: --duration 504h --state soak.json
-  nfbench soak --address 'sim:?torus=3x3x1&errors=1e-5' --duration 10m
-  nfbench soak --address shm:/tmp/0.sock --device "nfsim --shm /tmp/0.sock" --duration 1h`,
+Exit codes: 0 nothing lost, 1 something was lost or wrong, or the soak failed, 2 bad input,
+130 interrupted before there was a report.`,
+		Example: `  nfsoak --address ring: --duration 2m
+  nfsoak --address sim: --duration 504h --state soak.json
+  nfsoak --address 'sim:?torus=3x3x1&errors=1e-5' --duration 10m
+  nfsoak --address shm:/tmp/0.sock --device "nfsim --shm /tmp/0.sock" --duration 1h`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(c); err != nil {
@@ -88,7 +84,9 @@ The exit code is 1 if anything was lost or wrong.`,
 			return o.run(cmd, c)
 		},
 	}
+	c = cli.NewFlags(cmd)
 	o.flags(cmd.Flags())
+	cmd.AddCommand(newSoakWrite(), newSoakRead(), newSoakClient())
 	return cmd
 }
 
@@ -118,27 +116,6 @@ func (o *options) check(c *cli.Flags) error {
 	return c.Check()
 }
 
-// Books are what a soak has come to, over all of its runs.
-type Books struct {
-	Address    string            `json:"address"`
-	Seed       uint64            `json:"seed"`
-	Rounds     uint64            `json:"rounds"`
-	Seconds    float64           `json:"seconds"`
-	Operations uint64            `json:"operations"`
-	Bytes      uint64            `json:"bytes"`
-	Faults     map[string]uint64 `json:"faults"`
-	// Noticed is how long those took who exchanged with a node that was killed, by fault.
-	Noticed map[string]Noticed `json:"noticed,omitempty"`
-	// Losses counts what one side handed over and the other did not get, Wrong
-	// what came changed, twice or in another order, and ends that should not be.
-	Losses uint64 `json:"losses"`
-	Wrong  uint64 `json:"wrong"`
-	// First is what the first of them was.
-	First string `json:"first,omitempty"`
-	// Stopped is why the last run ended, and where.
-	Stopped string `json:"stopped"`
-}
-
 // Report is the JSON of the command.
 type Report struct {
 	Command string      `json:"command"`
@@ -149,53 +126,6 @@ type Report struct {
 	Seconds    float64 `json:"run_seconds"`
 	Operations uint64  `json:"run_operations"`
 	State      string  `json:"state,omitempty"`
-}
-
-// Noticed is in how long losses were noticed, in milliseconds.
-type Noticed struct {
-	Losses uint64  `json:"losses"`
-	MeanMs float64 `json:"mean_ms"`
-	MostMs float64 `json:"most_ms"`
-}
-
-// load reads the books of earlier runs.
-func (o *options) load(address string) (Books, error) {
-	b := Books{Address: address, Seed: o.seed, Faults: make(map[string]uint64)}
-	if o.state == "" {
-		return b, nil
-	}
-	text, err := os.ReadFile(o.state)
-	if errors.Is(err, os.ErrNotExist) {
-		return b, nil
-	}
-	var old Books
-	if err == nil {
-		err = json.Unmarshal(text, &old)
-	}
-	switch {
-	case err != nil:
-		return b, cli.UsageError{Err: fmt.Errorf("read books of %s: %w", o.state, err)}
-	case old.Address != address:
-		return b, cli.Usagef("--state %s has the books of %s, not of %s", o.state, old.Address, address)
-	case old.Faults == nil:
-		old.Faults = b.Faults
-	}
-	return old, nil
-}
-
-// save writes the books; a crash leaves the old ones or the new.
-func (o *options) save(b *Books) error {
-	if o.state == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(b, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := cli.Replace(o.state, append(text, '\n')); err != nil {
-		return cli.UsageError{Err: fmt.Errorf("write books: %w", err)}
-	}
-	return nil
 }
 
 // soakRound is one round: until about end, then a fault, and the books of it.
@@ -211,7 +141,7 @@ func (o *options) run(cmd *cobra.Command, c *cli.Flags) error {
 	if soakedInProcess(c.Address) {
 		label = "measured in one process"
 	}
-	r := &Report{Command: "soak", Machine: cli.ThisMachine(), Label: label, State: o.state}
+	r := &Report{Command: "nfsoak", Machine: cli.ThisMachine(), Label: label, State: o.state}
 	round, end, err := o.rounds(c.Address)
 	if err != nil {
 		return err
@@ -287,44 +217,6 @@ func (o *options) stopped(ctx context.Context, b *Books) string {
 		return "the time is over" + where
 	}
 	return ""
-}
-
-// fault books an injected fault.
-func (b *Books) fault(what string) { b.Faults[what]++ }
-
-// count books n of what happened.
-func (b *Books) count(what string, n uint64) {
-	if n > 0 {
-		b.Faults[what] += n
-	}
-}
-
-// noticed books that a loss was.
-func (b *Books) noticed(fault string, took time.Duration) {
-	if b.Noticed == nil {
-		b.Noticed = make(map[string]Noticed)
-	}
-	n, ms := b.Noticed[fault], took.Seconds()*1e3
-	n.Losses++
-	n.MeanMs += (ms - n.MeanMs) / float64(n.Losses)
-	n.MostMs = max(n.MostMs, ms)
-	b.Noticed[fault] = n
-}
-
-// wrong books what should not be.
-func (b *Books) wrong(format string, args ...any) {
-	b.Wrong++
-	if b.First == "" {
-		b.First = fmt.Sprintf(format, args...)
-	}
-}
-
-// lost books n operations that one side did not get.
-func (b *Books) lost(n uint64, what string) {
-	b.Losses += n
-	if n > 0 && b.First == "" {
-		b.First = fmt.Sprintf("%d %s lost", n, what)
-	}
 }
 
 // Table writes the report for people.

@@ -41,7 +41,7 @@ func TestSoakRing(t *testing.T) {
 func TestSoakGoesOn(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "soak.json")
 	soak := func(address string, ms int) (r Report) {
-		clitest.Decode(t, clitest.MustRun(t, "soak", "--address", address, "--duration", strconv.Itoa(ms)+"ms", "--every", "40ms", "--state", state, "--output", "json"), &r)
+		clitest.Decode(t, clitest.MustRun(t, "--address", address, "--duration", strconv.Itoa(ms)+"ms", "--every", "40ms", "--state", state, "--output", "json"), &r)
 		require.Zero(t, r.Books.Losses+r.Books.Wrong)
 		return r
 	}
@@ -58,11 +58,11 @@ func TestSoakGoesOn(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &saved))
 	require.Equal(t, second.Books, saved)
 
-	code, _, errs := clitest.Run(t.Context(), "soak", "--address", soakRing, "--state", state)
+	code, _, errs := clitest.Run(t.Context(), "--address", soakRing, "--state", state)
 	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, errs, "has the books of sim:, not of ring:")
 	require.NoError(t, os.WriteFile(state, []byte("{"), 0o600))
-	code, _, errs = clitest.Run(t.Context(), "soak", "--state", state)
+	code, _, errs = clitest.Run(t.Context(), "--state", state)
 	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, errs, "read books of")
 }
@@ -73,7 +73,7 @@ func TestSoakFindsWhatIsWrong(t *testing.T) {
 	for address, says := range map[string]string{
 		soakRing: "has another sum", "sim:": "came back changed", "sim:?torus=2x1x1": "came back changed",
 	} {
-		code, out, errs := clitest.Run(t.Context(), "soak", "--address", address, "--duration", "1h", "--every", "300ms", "--spoil", "20")
+		code, out, errs := clitest.Run(t.Context(), "--address", address, "--duration", "1h", "--every", "300ms", "--spoil", "20")
 		require.Equal(t, cli.ExitFailed, code)
 		require.Contains(t, out, "stopped: ")
 		require.Contains(t, errs, says)
@@ -134,7 +134,7 @@ func TestSoakFindsWhatJointsSpoil(t *testing.T) {
 func TestSoakInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	code, out, errs := clitest.Run(ctx, "soak", "--address", soakRing, "--duration", "1h", "--every", "1h")
+	code, out, errs := clitest.Run(ctx, "--address", soakRing, "--duration", "1h", "--every", "1h")
 	require.Equal(t, cli.ExitOK, code, errs)
 	require.Contains(t, out, "stopped: interrupted after round 1")
 }
@@ -147,7 +147,7 @@ func TestSoakBadInput(t *testing.T) {
 		{"--address", "nowhere", "nowhere"},
 		{"--device", "nfsim", "--device is the command of a process that serves a shm: address"},
 	} {
-		code, _, errs := clitest.Run(t.Context(), "soak", c.flag, c.value)
+		code, _, errs := clitest.Run(t.Context(), c.flag, c.value)
 		require.NotEqual(t, cli.ExitOK, code)
 		require.Contains(t, errs, c.says)
 	}
@@ -179,7 +179,7 @@ func TestSoakShared(t *testing.T) {
 	require.Positive(t, b.Operations)
 	require.Equal(t, b.Rounds, faultsOf(&b))
 
-	code, _, errs := clitest.Run(t.Context(), "soak", "--address", s.address, "--device", program+" --shm /no/such/folder/s")
+	code, _, errs := clitest.Run(t.Context(), "--address", s.address, "--device", program+" --shm /no/such/folder/s")
 	require.Equal(t, cli.ExitUsage, code)
 	require.Contains(t, errs, "does not say that it listens: nfsim: ")
 }

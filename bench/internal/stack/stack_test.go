@@ -163,6 +163,6 @@ func TestStackRefuses(t *testing.T) {
 	for _, args := range [][]string{
 		{"--depth", "1"}, {"--depth", "65"}, {"--tests", "0"}, {"--sizes", "4"}, {"--sizes", "2GiB"}, {"--payload", "much"},
 	} {
-		require.Equal(t, cli.ExitUsage, cli.Run(t.Context(), append([]string{"stack"}, args...), os.Stdout, os.Stderr, Add), args)
+		require.Equal(t, cli.ExitUsage, cli.Run(t.Context(), cli.Root(Add), append([]string{"stack"}, args...), os.Stdout, os.Stderr), args)
 	}
 }
