@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,14 +25,10 @@ import (
 )
 
 // allOptions are the flags of the command.
-type allOptions struct {
-	out   string
-	only  []string
-	short bool
-}
+type allOptions struct{ folder }
 
 func newAll(c *cli.Flags) *cobra.Command {
-	var o allOptions
+	o := allOptions{folder{all: allNames(), kind: "measurement"}}
 	cmd := &cobra.Command{
 		Use:   "all",
 		Short: "Every measurement into a folder, and every goal",
@@ -45,34 +42,14 @@ A command that fails leaves its goals unmeasured, and the exit code is 1.`,
   nfbench all --out bench --only peers,hmf`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.check(c); err != nil {
+			if err := cmp.Or(o.check(), c.Check()); err != nil {
 				return err
 			}
 			return o.run(cmd, c)
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&o.out, "out", "", "write to this folder, which is made (required)")
-	f.StringSliceVar(&o.only, "only", allNames(), "measurements")
-	f.BoolVar(&o.short, "short", false, "a look in two or three minutes")
-	// The flag is there: it was defined above.
-	_ = cmd.RegisterFlagCompletionFunc("only", cobra.FixedCompletions(allNames(), cobra.ShellCompDirectiveNoFileComp))
+	o.flags(cmd, "a look in two or three minutes")
 	return cmd
-}
-
-func (o *allOptions) check(c *cli.Flags) error {
-	if o.out == "" {
-		return cli.Usagef("--out names no folder")
-	}
-	for _, name := range o.only {
-		if !slices.Contains(allNames(), name) {
-			return cli.Usagef("--only %q is none of %s", name, strings.Join(allNames(), ", "))
-		}
-	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
-		return cli.UsageError{Err: fmt.Errorf("--out: %w", err)}
-	}
-	return c.Check()
 }
 
 // measurement is a command line of this program.
@@ -170,8 +147,12 @@ func (o *allOptions) run(cmd *cobra.Command, c *cli.Flags) error {
 		r.Parts = append(r.Parts, p)
 	}
 	r.Goals = r.goals(o.only)
-	if err := os.WriteFile(filepath.Join(o.out, "report.md"), []byte(r.page()), 0o644); err != nil {
-		return cli.UsageError{Err: fmt.Errorf("write report: %w", err)}
+	page, err := render("all.md.tmpl", r)
+	if err == nil {
+		err = o.write(map[string][]byte{"report.md": page})
+	}
+	if err != nil {
+		return err
 	}
 	if err := c.Print(cmd.OutOrStdout(), r); err != nil {
 		return err
@@ -210,13 +191,11 @@ func (o *allOptions) part(ctx context.Context, m measurement, address string, er
 		p.Failed = err.Error()
 		return p
 	}
-	var text strings.Builder
+	var text bytes.Buffer
 	r.Table(&text)
 	p.text = text.String()
-	for name, content := range map[string]string{m.name + ".json": out.String(), m.name + ".txt": p.text} {
-		if err := os.WriteFile(filepath.Join(o.out, name), []byte(content), 0o644); err != nil {
-			p.Failed = err.Error()
-		}
+	if err := o.write(map[string][]byte{m.name + ".json": out.Bytes(), m.name + ".txt": text.Bytes()}); err != nil {
+		p.Failed = err.Error()
 	}
 	p.Files = []string{m.name + ".txt", m.name + ".json", picture}
 	return p
@@ -257,23 +236,8 @@ func (r *AllReport) goals(only []string) (all []cli.Goal) {
 	return all
 }
 
-// page is the report in Markdown.
-func (r *AllReport) page() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# nfbench all\n\n%s\n", r.Machine.Text())
-	for _, p := range r.Parts {
-		fmt.Fprintf(&b, "\n## %s\n\n`nfbench %s`\n\n", p.Name, p.Command)
-		if p.Failed != "" {
-			fmt.Fprintf(&b, "failed: %s\n", p.Failed)
-			continue
-		}
-		fmt.Fprintf(&b, "```\n%s```\n\n![%s](%s.svg)\n", p.text, p.Name, p.Name)
-	}
-	b.WriteString("\n## Goals\n\n```\n")
-	cli.WriteGoals(&b, r.Goals)
-	b.WriteString("```\n")
-	return b.String()
-}
+// Text is what the measurement printed.
+func (p AllPart) Text() string { return p.text }
 
 // Table ends with the goals.
 func (r *AllReport) Table(w io.Writer) {

@@ -6,9 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,16 +20,12 @@ import (
 )
 
 // paperOptions are the flags of the command.
-type paperOptions struct {
-	out   string
-	only  []string
-	short bool
-}
+type paperOptions struct{ folder }
 
 func addPaper(root *cobra.Command, c *cli.Flags) { root.AddCommand(newPaper(c)) }
 
 func newPaper(c *cli.Flags) *cobra.Command {
-	var o paperOptions
+	o := paperOptions{folder{all: paperIDs(), kind: "paper"}}
 	cmd := &cobra.Command{
 		Use:   "paper",
 		Short: "Every table and figure of the five papers that can be had here",
@@ -63,37 +57,12 @@ stack analysis), link (the torus link), groups (the spike-exchange report).`,
 				if err != nil {
 					return nil, err
 				}
-				return r, r.save(o.out)
+				return r, r.save(&o.folder)
 			})
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&o.out, "out", "", "write the report to this folder, which is made (required)")
-	f.StringSliceVar(&o.only, "only", paperIDs(), "papers")
-	f.BoolVar(&o.short, "short", false, "fewer tests of each point, in less than three minutes")
-	// The flag is there: it was defined above.
-	_ = cmd.RegisterFlagCompletionFunc("only", cobra.FixedCompletions(paperIDs(), cobra.ShellCompDirectiveNoFileComp))
+	o.flags(cmd, "fewer tests of each point, in less than three minutes")
 	return cmd
-}
-
-// check refuses flags that make no sense, and a folder that cannot be written to,
-// before anything is measured.
-func (o *paperOptions) check() error {
-	if o.out == "" {
-		return cli.Usagef("--out names no folder")
-	}
-	for _, id := range o.only {
-		if !slices.Contains(paperIDs(), id) {
-			return cli.Usagef("--only %q is none of %s", id, strings.Join(paperIDs(), ", "))
-		}
-	}
-	if len(o.only) == 0 {
-		return cli.Usagef("--only names no paper")
-	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
-		return cli.UsageError{Err: fmt.Errorf("--out: %w", err)}
-	}
-	return nil
 }
 
 // paperSource is a paper and how its items come about.
@@ -259,18 +228,6 @@ func trust(item PaperItem, busy string) PaperItem {
 		item.Findings[i].Why = strings.TrimPrefix(item.Findings[i].Why+"; "+busy, "; ")
 	}
 	return item
-}
-
-// figure writes v with three digits or as a whole number.
-func figure(v *float64) string {
-	switch {
-	case v == nil:
-		return "–"
-	case *v >= 1000:
-		return strconv.FormatFloat(*v, 'f', 0, 64)
-	default:
-		return strconv.FormatFloat(*v, 'g', 3, 64)
-	}
 }
 
 // Shapes sums the findings up.

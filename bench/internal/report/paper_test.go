@@ -46,7 +46,7 @@ func TestPaperItems(t *testing.T) {
 	dev, err := nfcomms.Open(t.Context(), "sim:")
 	require.NoError(t, err)
 	defer dev.Close()
-	o := paperOptions{only: paperIDs(), out: t.TempDir()}
+	o := paperOptions{folder{only: paperIDs(), out: t.TempDir()}}
 	least := paperEffort{batches: 10, payload: 2e6, direct: 100, tests: 1, rings: 1, packages: 1, rounds: 1, slice: time.Millisecond, shrink: 100, cycles: 10000, transports: []string{groups.TransportMesh}}
 	r, err := o.regenerate(t.Context(), dev, least, io.Discard)
 	require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestPaperItems(t *testing.T) {
 			}
 		}
 	}
-	require.NoError(t, r.save(o.out))
+	require.NoError(t, r.save(&o.folder))
 	pictures, err := filepath.Glob(filepath.Join(o.out, "*.svg"))
 	require.NoError(t, err)
 	require.Len(t, pictures, 5)
@@ -80,7 +80,7 @@ func TestPaperEscapes(t *testing.T) {
 		Ref: "1", Title: "a", Label: "x < y",
 		Findings: []PaperFinding{{What: "busy", Result: cli.ShapeUnknown, Why: "</ul>"}},
 	}}}}}
-	require.NoError(t, r.save(dir))
+	require.NoError(t, r.save(&folder{out: dir}))
 	page, err := os.ReadFile(filepath.Join(dir, "index.html"))
 	require.NoError(t, err)
 	require.NotContains(t, string(page), "<script>")
