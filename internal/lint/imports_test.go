@@ -52,7 +52,9 @@ var allowed = []struct {
 	{"pkg/ring", []string{"internal/fdpass"}, []string{sys}},
 	{"pkg/metrics", []string{"pkg/fabric", "pkg/group", "pkg/nfcomms", "pkg/ring", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},
 	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "internal/dmaloop", "internal/fdpass", "internal/subprocess", "internal/texttable", "internal/units"}, []string{""}},
-	{"bench/", []string{"bench/", "pkg/", "bridge", "bridge/abi", "bridge/mesh", "bridge/mesh/udp", "internal/dmaloop", "internal/fdpass", "internal/subprocess", "internal/texttable", "internal/units"}, []string{""}},
+	{"bench/", []string{"bench/internal/"}, nil},
+	{"bench/internal/", []string{"bench/internal/cli", "bench/internal/compare", "bench/internal/load", "bench/internal/plot", "bench/internal/stat", "pkg/", "bridge", "bridge/abi", "bridge/mesh", "bridge/mesh/udp", "internal/fdpass", "internal/subprocess", "internal/texttable", "internal/units"}, []string{""}},
+	{"bench/internal/report", []string{"bench/internal/", "pkg/", "bridge", "bridge/abi", "bridge/mesh", "bridge/mesh/udp", "internal/fdpass", "internal/subprocess", "internal/texttable", "internal/units"}, []string{""}},
 	{"cmd/nfsim/", []string{"cmd/internal/manual", "cmd/nfsim/", "bridge/mesh", "bridge/mesh/udp", "pkg/fabric", "internal/fdpass", "internal/owners", "internal/shmwire", "bridge", "bridge/abi", "bridge/scripted", "firmware"}, []string{sys, "github.com/spf13/cobra", "github.com/coreos/go-systemd", "github.com/elastic/go-seccomp-bpf"}},
 	{"apps/", []string{"apps/", "pkg/", "internal/command"}, nil},
 	{"apps/csp", []string{"apps/", "pkg/", "internal/command"}, []string{"golang.org/x/sync"}},
@@ -166,6 +168,7 @@ func TestWrongImportsFinds(t *testing.T) {
 		"pkg/nfcomms/c.go":       "unsafe",
 		"pkg/nfcomms/d.go":       "google.golang.org/grpc",
 		"bench/nfbench/main.go":  module + "firmware",
+		"bench/internal/x/x.go":  module + "bench/internal/peers", // a subject of another
 		"examples/x/main.go":     module + "bridge",
 		"apps/x/main.go":         module + "bridge",
 		"bridge/sim/c.go":        "C",

@@ -65,7 +65,11 @@ func servePeers(dir string, pipes bool, in io.Reader, out io.Writer) error {
 	go func() { ended <- server.Serve(g) }()
 	go func() { ended <- m.serve() }()
 	if pipes {
-		go func() { _ = serveConn(inheritedPipes()) }() // its end is the other process's to report
+		conn, err := inheritedPipes()
+		if err != nil {
+			return err
+		}
+		go func() { _ = serveConn(conn) }() // its end is the other process's to report
 	}
 	if _, err := fmt.Fprintln(out, peerReady); err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"syscall"
 	"time"
 )
 
@@ -29,12 +28,14 @@ func (c *Child) openPipes() ([]*os.File, error) {
 	return []*os.File{theirIn, theirOut}, nil
 }
 
-// inheritedPipes are the child's ends, which wait in the runtime's poller.
-func inheritedPipes() twoPipes {
-	for fd := 3; fd <= 4; fd++ {
-		_ = syscall.SetNonblock(fd, true) // else a thread waits in each call
+// inheritedPipes are the child's ends.
+func inheritedPipes() (twoPipes, error) {
+	in, err := Inherited(FirstInherited)
+	if err != nil {
+		return twoPipes{}, err
 	}
-	return twoPipes{os.NewFile(3, "pipe"), os.NewFile(4, "pipe")}
+	out, err := Inherited(FirstInherited + 1)
+	return twoPipes{in, out}, err
 }
 
 // NewPipe exchanges with the other process over two pipes.

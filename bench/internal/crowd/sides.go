@@ -7,9 +7,7 @@ import (
 	"io"
 	"math"
 	"net"
-	"os"
 	"sync"
-	"syscall"
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bench/internal/compare"
@@ -142,22 +140,21 @@ func readySockets(_ context.Context, _ *nfcomms.Device, s *crowdSide, _ string, 
 	return nil
 }
 
-// socketPair returns two ends of a UNIX stream socket without a name.
+// socketPair returns two ends of a UNIX socket, which wait in the runtime's poller.
 func socketPair() (near, far net.Conn, err error) {
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	a, b, err := compare.SocketPair()
 	if err != nil {
 		return nil, nil, err
 	}
-	var ends [2]net.Conn
-	for i, fd := range fds {
-		f := os.NewFile(uintptr(fd), "pair")
-		ends[i], err = net.FileConn(f)
-		f.Close()
-		if err != nil {
-			return nil, nil, err
-		}
+	defer a.Close()
+	defer b.Close()
+	if near, err = net.FileConn(a); err != nil {
+		return nil, nil, err
 	}
-	return ends[0], ends[1], nil
+	if far, err = net.FileConn(b); err != nil {
+		return nil, nil, errors.Join(err, near.Close())
+	}
+	return near, far, nil
 }
 
 // sinkChannels starts what takes: a sink for each channel, or one with n ports.

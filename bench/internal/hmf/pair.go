@@ -13,12 +13,12 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
+	"github.com/nfcomms/nfcomms/bench/internal/compare"
 	"github.com/nfcomms/nfcomms/bench/internal/stat"
 	"github.com/nfcomms/nfcomms/internal/subprocess"
 	"github.com/nfcomms/nfcomms/pkg/ring"
@@ -137,7 +137,7 @@ func hmfGenerate(ctx context.Context, j *hmfJob) (*hmfSent, error) {
 	for p := range j.Packages {
 		start := time.Now()
 		for range j.Package {
-			to, err := w.reserve()
+			to, err := w.Reserve()
 			if err != nil {
 				return nil, fmt.Errorf("packet %d: %w", number, err)
 			}
@@ -146,7 +146,7 @@ func hmfGenerate(ctx context.Context, j *hmfJob) (*hmfSent, error) {
 			if number == j.Spoil {
 				to[j.Payload-1]++
 			}
-			if err := w.commit(ctx, j.Payload); err != nil {
+			if err := w.Commit(ctx, j.Payload); err != nil {
 				return nil, err
 			}
 			if number++; number == 1 {
@@ -162,7 +162,7 @@ func hmfGenerate(ctx context.Context, j *hmfJob) (*hmfSent, error) {
 		}
 	}
 	sent.Stat, sent.CPU = record.Stat(1), int64(cli.CPUTime())
-	return &sent, w.finish(ctx)
+	return &sent, w.Finish(ctx)
 }
 
 // hmfReceive takes packets to the end of the stream and checks each.
@@ -174,10 +174,10 @@ func hmfReceive(ctx context.Context, j *hmfJob) (*hmfGot, error) {
 	var got hmfGot
 	all, local := j.pattern(), make([]byte, j.Payload)
 	for {
-		p, err := d.next(ctx)
+		p, err := d.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			got.CPU = int64(cli.CPUTime())
-			return &got, d.close()
+			return &got, d.Close()
 		}
 		if err != nil {
 			return nil, err
@@ -192,7 +192,7 @@ func hmfReceive(ctx context.Context, j *hmfJob) (*hmfGot, error) {
 			}
 		}
 		got.Packets++
-		d.release()
+		d.Release()
 	}
 }
 
@@ -271,7 +271,7 @@ func runPair(ctx context.Context, j hmfJob, g *hmfGate) (run hmfRun, err error) 
 	defer closeEnds()
 	generator := j
 	if g != nil {
-		generator.Gate = inheritedFile + len(to)
+		generator.Gate = compare.FirstInherited + len(to)
 		to = append(to, g.arrive, g.wait)
 	}
 	start := time.Now()
@@ -314,9 +314,7 @@ func (j *hmfJob) ends() (from, to []*os.File, closeBoth func(), err error) {
 	case carryPipe:
 		r, w, err = os.Pipe()
 	case carryUnix:
-		var fds [2]int
-		fds, err = syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-		r, w = os.NewFile(uintptr(fds[0]), "socket"), os.NewFile(uintptr(fds[1]), "socket")
+		r, w, err = compare.SocketPair()
 	default:
 		return nil, nil, func() {}, nil
 	}
