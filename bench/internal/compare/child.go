@@ -133,7 +133,7 @@ func StartChild(ctx context.Context) (c *Child, err error) {
 		return c, err
 	}
 	c.wire = &wire{conn: conn}
-	c.grpc, err = DialGRPC(filepath.Join(dir, grpcSocket))
+	c.grpc, err = dialGRPC(filepath.Join(dir, grpcSocket))
 	return c, err
 }
 

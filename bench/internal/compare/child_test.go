@@ -21,7 +21,7 @@ func TestChild(t *testing.T) {
 	ctx := t.Context()
 	c, err := StartChild(ctx)
 	require.NoError(t, err)
-	const size = 3*GRPCChunk + 5
+	const size = 3*grpcChunk + 5
 	for _, side := range []*Contender{
 		NewPipe(c, WireEcho, MessageSize, 10),
 		NewPipe(c, WireTake, size, 1),

@@ -18,14 +18,14 @@ import (
 // The gRPC peer: one bidirectional stream of BytesValue. The service is
 // described by hand, so that nothing is generated.
 const (
-	GRPCService = "nfbench.Peer"
+	grpcService = "nfbench.Peer"
 	GRPCEcho    = "Echo" // each message is sent back
 	GRPCTake    = "Take" // each grpcSize bytes are answered by an empty message
 	// grpcSize is the metadata key of the bytes per transfer.
 	grpcSize = "nfbench-size"
-	// GRPCChunk is the largest message of a bulk transfer, below gRPC's
+	// grpcChunk is the largest message of a bulk transfer, below gRPC's
 	// default limit of 4 MiB.
-	GRPCChunk = 1 << 20
+	grpcChunk = 1 << 20
 )
 
 func grpcDesc() *grpc.ServiceDesc {
@@ -33,7 +33,7 @@ func grpcDesc() *grpc.ServiceDesc {
 		return grpc.StreamDesc{StreamName: name, Handler: h, ServerStreams: true, ClientStreams: true}
 	}
 	return &grpc.ServiceDesc{
-		ServiceName: GRPCService,
+		ServiceName: grpcService,
 		HandlerType: (*any)(nil),
 		Streams:     []grpc.StreamDesc{stream(GRPCEcho, serveEcho), stream(GRPCTake, serveTake)},
 	}
@@ -43,7 +43,7 @@ func serveEcho(_ any, s grpc.ServerStream) error {
 	var m wrapperspb.BytesValue
 	for {
 		if err := s.RecvMsg(&m); err != nil {
-			return EndOfStream(err)
+			return endOfStream(err)
 		}
 		if err := s.SendMsg(&m); err != nil {
 			return err
@@ -64,7 +64,7 @@ func serveTake(_ any, s grpc.ServerStream) error {
 	var m, empty wrapperspb.BytesValue
 	for got := 0; ; {
 		if err := s.RecvMsg(&m); err != nil {
-			return EndOfStream(err)
+			return endOfStream(err)
 		}
 		if got += len(m.Value); got < size {
 			continue
@@ -76,8 +76,8 @@ func serveTake(_ any, s grpc.ServerStream) error {
 	}
 }
 
-// EndOfStream is nil where the other end closed the stream.
-func EndOfStream(err error) error {
+// endOfStream is nil where the other end closed the stream.
+func endOfStream(err error) error {
 	if err == io.EOF {
 		return nil
 	}
@@ -90,8 +90,8 @@ func newGRPCServer() *grpc.Server {
 	return s
 }
 
-// DialGRPC connects over a UNIX socket.
-func DialGRPC(path string) (*grpc.ClientConn, error) {
+// dialGRPC connects over a UNIX socket.
+func dialGRPC(path string) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+path,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, path string) (net.Conn, error) {
@@ -113,14 +113,14 @@ func openGRPC(ctx context.Context, conn *grpc.ClientConn, method string, data []
 	ctx, cancel := context.WithCancel(ctx)
 	ctx = metadata.AppendToOutgoingContext(ctx, grpcSize, strconv.Itoa(len(data)))
 	desc := &grpc.StreamDesc{StreamName: method, ServerStreams: true, ClientStreams: true}
-	stream, err := conn.NewStream(ctx, desc, "/"+GRPCService+"/"+method)
+	stream, err := conn.NewStream(ctx, desc, "/"+grpcService+"/"+method)
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("open gRPC stream: %w", err)
 	}
 	p := &grpcPeer{stream: stream, cancel: cancel}
 	for len(data) > 0 {
-		n := min(len(data), GRPCChunk)
+		n := min(len(data), grpcChunk)
 		p.chunks = append(p.chunks, wrapperspb.Bytes(data[:n]))
 		data = data[n:]
 	}
