@@ -56,6 +56,11 @@ void nfcm_user_put(struct nfcm_user *user)
 	else
 		list_del(&user->node);
 	spin_unlock(&pool_lock);
+	if (!user)
+		return;
+	nfcm_assert_left(&user->ready);
+	nfcm_assert_left(&user->lacking);
+	nfcm_assert_left(&user->holders);
 	kfree(user);
 }
 
@@ -91,6 +96,18 @@ static void serve(struct nfcm_user *user)
 		queue_work(nfcm_pin_wq, &op->pins.work);
 		queue_up(file);
 	}
+}
+
+/* The operation waits for no worker; its file does not either if this was the last. */
+static void unqueue(struct nfcm_op *op)
+{
+	struct nfcm_file *file = op->file;
+
+	lockdep_assert_held(&pool_lock);
+	list_del_init(&op->pins.node);
+	op->pins.pool = NFCM_POOL_NOTHING;
+	if (list_empty(&file->pinning))
+		list_del_init(&file->ready);
 }
 
 static void enqueue(struct nfcm_op *op)
@@ -341,8 +358,7 @@ void nfcm_pool_leave(struct nfcm_op *op)
 	p->floor = 0;
 	list_del_init(&p->holder);
 	if (p->pool == NFCM_POOL_WAITS) {
-		list_del_init(&p->node);
-		p->pool = NFCM_POOL_NOTHING;
+		unqueue(op);
 	} else if (p->pool == NFCM_POOL_LACKS) {
 		end_lacking(op);
 	} else {

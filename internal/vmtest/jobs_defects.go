@@ -162,6 +162,10 @@ var defects = []defect{
 		binary: "clients", args: []string{"-n", "a_worker_leaves"}, wants: `a completion came`,
 	},
 	{
+		name: "file-left-waiting", about: "a file that ends stays in its user's list of files that wait for a worker", group: inDefects, kernel: "release",
+		binary: "clients", args: []string{"-n", "files_that_wait"}, wants: `list_debug\.c|nfcm_assert_left|BUG: `,
+	},
+	{
 		name: "no-wait-for-own-pins", about: "a transfer fails that could wait for its process's other one", group: inDefects, kernel: "release",
 		binary: "clients", args: []string{"-n", "two_transfers"}, wants: `c\.status == NFC_OK`,
 	},

@@ -125,6 +125,63 @@ CASE(a_worker_leaves_a_page_that_does_not_come)
 	free_lazy(&memory);
 }
 
+/* Files of which each keeps all the workers busy that one file may have. */
+enum {
+	USER_WORKERS = 64,
+	FILE_WORKERS = 16,
+	BUSY_FILES = USER_WORKERS / FILE_WORKERS,
+	LEAVERS = 10,
+};
+
+/* Occupy every worker of this user; the channels are to "hold", from first on. */
+static void occupy_workers(int files[BUSY_FILES], uint32_t first,
+			   const struct lazy *memory)
+{
+	for (int i = 0; i < BUSY_FILES; i++) {
+		files[i] = client();
+		for (int k = 0; k < FILE_WORKERS && !test_failures(); k++)
+			stall_worker(files[i],
+				     subscribe(files[i],
+					       first + i * FILE_WORKERS + k),
+				     memory);
+	}
+}
+
+/*
+ * The only operation of a file that waits for a worker ends, and then its file: the
+ * user's list of files that wait has neither any more.
+ */
+CASE(files_that_wait_for_a_worker_end)
+{
+	struct lazy memory = lazy_pages(PAGE, 0);
+	int owner = fresh(), files[BUSY_FILES];
+	uint8_t *p = pages(BULK, 1);
+	struct nfcomms_completion c;
+	uint32_t first = 0;
+
+	CHECK_EQ(start(owner, "hold", USER_WORKERS + 1, &first), NFC_OK);
+	occupy_workers(files, first, &memory);
+	for (int i = 0; i < LEAVERS && !test_failures(); i++) {
+		int fd = client();
+
+		stall_worker(fd, subscribe(fd, first + USER_WORKERS), &memory);
+		if (i % 2) { /* else the close takes it out */
+			CHECK_EQ(cancel(fd, 2), 0);
+			CHECK(reap(fd, &c));
+			CHECK_EQ(c.status, NFC_EWITHDRAWN);
+		}
+		close(fd);
+	}
+	for (int i = 0; i < BUSY_FILES; i++)
+		close(files[i]);
+	check_moves(owner, program(owner, "sink"), p);
+	close(owner);
+	free_lazy(&memory);
+	free_pages(p, BULK);
+	check_pins();
+	check_device();
+}
+
 /* Requests for the control channel, as many as a file may have. */
 static void fill_requests(int fd, uint64_t user_data)
 {
