@@ -34,6 +34,11 @@ static void channel_free(struct kref *ref)
 {
 	struct nfcm_channel *ch = container_of(ref, struct nfcm_channel, ref);
 
+	nfcm_assert_left(&ch->node);
+	nfcm_assert_left(&ch->closers);
+	nfcm_assert_left(&ch->escalation.node);
+	nfcm_half_fini(&ch->half[NFC_H2D]);
+	nfcm_half_fini(&ch->half[NFC_D2H]);
 	if (ch->file)
 		nfcm_file_put(ch->file);
 	nfcm_epoch_put(ch->epoch);

@@ -14,6 +14,11 @@ static void file_free(struct kref *ref)
 {
 	struct nfcm_file *file = container_of(ref, struct nfcm_file, ref);
 
+	nfcm_assert_left(&file->node);
+	nfcm_assert_left(&file->ready);
+	nfcm_assert_left(&file->pinning);
+	nfcm_assert_left(&file->done);
+	nfcm_assert_left(&file->processes);
 	xa_destroy(&file->channels);
 	nfcm_user_put(file->user);
 	put_device(&file->dev->dev);

@@ -316,6 +316,8 @@ static void stop_end(struct nfcm_op *op)
 	struct nfcm_process *p = container_of(op, struct nfcm_process, stop);
 	struct nfcm_file *file = op->file;
 
+	nfcm_assert_left(&p->node);
+	nfcm_assert_left(&op->node);
 	nfcm_channel_put(op->ch);
 	kfree(p);
 	nfcm_file_live(file, -1);

@@ -8,6 +8,8 @@ static void epoch_free(struct kref *ref)
 {
 	struct nfcm_epoch *epoch = container_of(ref, struct nfcm_epoch, ref);
 
+	nfcm_assert_left(&epoch->control.queue);
+	nfcm_assert_left(&epoch->control.later);
 	xa_destroy(&epoch->channels);
 	put_device(&epoch->dev->dev);
 	kvfree(epoch);

@@ -251,7 +251,7 @@ static int nfcm_release(struct inode *inode, struct file *f)
 	struct nfcm_epoch *epoch = nfcm_epoch_get(file->dev);
 
 	spin_lock(&file->dev->epoch_lock);
-	list_del(&file->node);
+	list_del_init(&file->node);
 	spin_unlock(&file->dev->epoch_lock);
 	spin_lock(&file->lock);
 	file->dead = true;

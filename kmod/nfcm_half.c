@@ -26,6 +26,16 @@ void nfcm_half_init(struct nfcm_channel *ch, enum nfc_direction direction)
 	INIT_LIST_HEAD(&half->waits);
 }
 
+/* The channel is about to be freed: the half has nothing, and no list has it. */
+void nfcm_half_fini(const struct nfcm_half *half)
+{
+	nfcm_assert_left(&half->queue);
+	nfcm_assert_left(&half->armed);
+	nfcm_assert_left(&half->room);
+	nfcm_assert_left(&half->escalation.node);
+	nfcm_assert_left(&half->waits);
+}
+
 /* An operation waits among those of the half. */
 void nfcm_half_queue(struct nfcm_half *half, struct nfcm_op *op, bool first)
 {

@@ -97,6 +97,7 @@ struct nfcm_channel {
 /* ---- halves ---- */
 
 void nfcm_half_init(struct nfcm_channel *ch, enum nfc_direction direction);
+void nfcm_half_fini(const struct nfcm_half *half);
 struct nfcm_mailbox *nfcm_half_mailbox(struct nfcm_half *half);
 void nfcm_half_header(struct nfcm_half *half, struct nfc_slot *slot,
 		      enum nfc_type type, u32 length, u64 id);

@@ -340,6 +340,15 @@ struct nfcm_file {
 	DECLARE_HASHTABLE(ops, NFCM_OPS_HASH_BITS);
 };
 
+/*
+ * An object is about to be freed: this list, its own or the one it stood in, does not
+ * have it. Checked by kernels that check lists.
+ */
+static inline void nfcm_assert_left(const struct list_head *list)
+{
+	WARN_ON_ONCE(IS_ENABLED(CONFIG_DEBUG_LIST) && !list_empty(list));
+}
+
 static inline void nfcm_count(struct nfcm_dev *dev, enum nfcm_counter c, s64 n)
 {
 	atomic64_add(n, &dev->count[c]);

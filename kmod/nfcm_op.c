@@ -25,11 +25,23 @@ void nfcm_op_init(struct nfcm_op *op, u16 opcode, void (*end)(struct nfcm_op *))
 	op->c.opcode = opcode;
 }
 
+/* No list has the operation any more. */
+static void assert_left(const struct nfcm_op *op)
+{
+	nfcm_assert_left(&op->node);
+	nfcm_assert_left(&op->behind);
+	nfcm_assert_left(&op->pin_node);
+	nfcm_assert_left(&op->pins.node);
+	nfcm_assert_left(&op->pins.holder);
+	nfcm_assert_left(&op->pins.chunks);
+}
+
 /* Must not hold the mailbox. */
 void nfcm_op_put(struct nfcm_op *op)
 {
 	if (!refcount_dec_and_test(&op->ref))
 		return;
+	assert_left(op);
 	nfcm_pins_fini(op);
 	if (op->ch)
 		nfcm_channel_put(op->ch);

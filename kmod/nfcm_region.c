@@ -148,6 +148,7 @@ static void region_free(struct nfcm_region *r)
 {
 	struct nfcm_file *file = r->file;
 
+	WARN_ON_ONCE(!RB_EMPTY_NODE(&r->node));
 	if (r->watched)
 		mmu_interval_notifier_remove(&r->notifier);
 	cancel_work_sync(&r->check);
