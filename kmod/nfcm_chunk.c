@@ -189,10 +189,6 @@ bool nfcm_chunk_free(struct nfcm_chunk *chunk)
 	}
 	if (chunk->mapped)
 		unmap(dev, chunk);
-	if (op->pins.fixed) {
-		chunk_forget(chunk);
-		return false;
-	}
 	unpin(chunk, chunk->npages);
 	refused = nfcm_pool_uncharge(op, chunk->npages);
 	nfcm_count(dev, NFCM_COUNT_PINNED, -(s64)(chunk->npages << PAGE_SHIFT));
@@ -218,8 +214,7 @@ static bool may_wait(const struct nfcm_chunk *chunk)
 {
 	unsigned long i;
 
-	if (chunk->way != DMA_FROM_DEVICE || chunk->op->pins.fixed ||
-	    current->mm == chunk->op->pins.mm)
+	if (chunk->way != DMA_FROM_DEVICE || current->mm == chunk->op->pins.mm)
 		return false;
 	for (i = 0; i < chunk->npages; i++)
 		if (!folio_test_dirty(page_folio(chunk->pages[i])))
@@ -296,31 +291,6 @@ free:
 	return ERR_PTR(rc);
 }
 
-/* The next part of a buffer of an io_uring: its pages are pinned there. */
-static struct nfcm_chunk *fixed_chunk(struct nfcm_op *op, u64 end)
-{
-	struct nfcm_chunk *chunk = chunk_alloc(op, end);
-	unsigned long n = 0;
-	size_t got = 0;
-
-	if (!chunk)
-		return ERR_PTR(-ENOMEM);
-	while (got < chunk->size) {
-		size_t offset;
-		ssize_t more = nfcm_extract(&op->pins.buffer, chunk->pages + n,
-					    chunk->size - got,
-					    chunk->npages - n, &offset);
-
-		if (more <= 0) {
-			chunk_forget(chunk);
-			return ERR_PTR(-EFAULT);
-		}
-		got += more;
-		n += PFN_UP(offset + more);
-	}
-	return chunk;
-}
-
 /* The next part of registered memory: its lists are all there is to make. */
 static struct nfcm_chunk *region_chunk(struct nfcm_op *op, u64 end)
 {
@@ -344,7 +314,7 @@ struct nfcm_chunk *nfcm_chunk_new(struct nfcm_op *op, u64 end)
 
 	if (op->pins.region)
 		return region_chunk(op, end);
-	chunk = op->pins.fixed ? fixed_chunk(op, end) : nfcm_chunk_pin(op, end);
+	chunk = nfcm_chunk_pin(op, end);
 	if (IS_ERR(chunk))
 		return chunk;
 	rc = nfcm_chunk_map(op, chunk);

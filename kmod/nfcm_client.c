@@ -194,18 +194,17 @@ u32 nfcm_file_more(struct nfcm_file *file, u64 user_data, u32 seek,
 	return n;
 }
 
-/*
- * A file's operation has ended and is none of its operations any more, unless it is
- * to be read: true if it is. No locks.
- */
-bool nfcm_file_settle(struct nfcm_op *op, bool keep)
+/* A file's operation has ended: hand its completion over. No locks. */
+void nfcm_file_report(struct nfcm_op *op)
 {
 	struct nfcm_file *file = op->file;
+	bool keep = !op->called;
 
 	if (op->opcode != NFCOMMS_OP_RECEIVE && op->opcode != NFCOMMS_OP_CONTROL)
 		memset(op->c.payload, 0, sizeof(op->c.payload));
 	if (op->moving)
 		atomic_dec(&file->moving);
+	nfcm_file_get(file); /* whoever reads it may close at once */
 	spin_lock(&file->lock);
 	hash_del(&op->hash);
 	file->inflight--;
@@ -216,16 +215,7 @@ bool nfcm_file_settle(struct nfcm_op *op, bool keep)
 	else
 		file->operations--;
 	spin_unlock(&file->lock);
-	return keep;
-}
-
-/* A file's operation has ended: hand its completion over. No locks. */
-void nfcm_file_report(struct nfcm_op *op)
-{
-	struct nfcm_file *file = op->file;
-
-	nfcm_file_get(file); /* whoever reads it may close at once */
-	if (nfcm_file_settle(op, !op->called)) {
+	if (keep) {
 		nfcm_file_wake(file);
 	} else {
 		complete_all(&op->done);

@@ -7,7 +7,6 @@
 #include <linux/dma-buf.h>
 #include <linux/eventfd.h>
 #include <linux/pagemap.h>
-#include <linux/uio.h>
 #include <linux/version.h>
 
 /* The macro for an event's string took the source a second time. */
@@ -81,21 +80,6 @@ static inline void nfcm_unmap_attachment(struct dma_buf_attachment *a,
 	dma_buf_unmap_attachment_unlocked(a, sgt, way);
 #else
 	dma_buf_unmap_attachment(a, sgt, way);
-#endif
-}
-
-/*
- * The next pages of a buffer that is pinned already, at most so many of so many
- * bytes, which begin at an offset in the first. Bytes, or a negative errno.
- */
-static inline ssize_t nfcm_extract(struct iov_iter *from, struct page **pages,
-				   size_t size, unsigned long count,
-				   size_t *offset)
-{
-#ifdef NFCM_URING
-	return iov_iter_extract_pages(from, &pages, size, count, 0, offset);
-#else
-	return -EOPNOTSUPP;
 #endif
 }
 

@@ -312,11 +312,7 @@ static int copy_out(void __user *arg, const void *from, size_t ksize)
 /* What was added after the first version. */
 static const u64 features = NFCOMMS_FEATURE_REGIONS | NFCOMMS_FEATURE_DMA_BUF |
 			    NFCOMMS_FEATURE_EVENTFD |
-			    NFCOMMS_FEATURE_BUSY_POLL | NFCOMMS_FEATURE_EPOCH
-#ifdef NFCM_URING
-			    | NFCOMMS_FEATURE_URING
-#endif
-	;
+			    NFCOMMS_FEATURE_BUSY_POLL | NFCOMMS_FEATURE_EPOCH;
 
 static long ioc_info(struct nfcm_file *file, void __user *arg)
 {
@@ -564,7 +560,4 @@ const struct file_operations nfcm_fops = {
 	.poll = nfcm_poll,
 	.unlocked_ioctl = nfcm_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
-#ifdef NFCM_URING
-	.uring_cmd = nfcm_uring_cmd,
-#endif
 };

@@ -82,16 +82,6 @@ enum nfcm_place {
 	NFCM_PLACE_OVER,
 };
 
-struct io_uring_cmd;
-
-/* What an operation that came by an io_uring is told through, besides its CQE. */
-struct nfcm_uring {
-	struct io_uring_cmd *cmd;
-	struct mm_struct *mm; /* held by mm_count */
-	u64 record; /* address of the completion; 0: it has none … */
-	u32 size; /* … and its bytes */
-};
-
 /*
  * One operation. It is allocated together with its completion, so that
  * completing never fails. References: one of the protocol until ->end() ran, and
@@ -126,7 +116,6 @@ struct nfcm_op {
 	ktime_t deadline; /* of the offer, if timeout_ns is not 0 */
 	struct completion done;
 	struct nfcm_pins pins;
-	struct nfcm_uring uring;
 	struct nfcomms_completion c; /* payload: also what is sent */
 };
 
@@ -500,7 +489,6 @@ int nfcm_file_admit(struct nfcm_file *file, struct nfcm_op *op);
 u32 nfcm_file_seek(struct nfcm_file *file);
 u32 nfcm_file_more(struct nfcm_file *file, u64 user_data, u32 seek,
 		   struct nfcm_op **ops, u32 most);
-bool nfcm_file_settle(struct nfcm_op *op, bool keep);
 void nfcm_file_report(struct nfcm_op *op);
 bool nfcm_file_adopt(struct nfcm_file *file, struct nfcm_process *p);
 bool nfcm_file_owns(struct nfcm_file *file, u32 epoch, u64 id);
@@ -544,19 +532,11 @@ void nfcm_moder_fini(struct nfcm_vector *v);
 void nfcm_moder_sample(struct nfcm_vector *v, u32 messages);
 void nfcm_busy_wait(struct nfcm_file *file, struct nfcm_op *called);
 
-/* ---- nfcm_irq.c, nfcm_submit.c, nfcm_uring.c, nfcm_access.c: interrupts, ways in ---- */
+/* ---- nfcm_irq.c, nfcm_submit.c, nfcm_access.c: interrupts, ways in ---- */
 
 int nfcm_irq_init(struct nfcm_dev *dev);
 void nfcm_irq_fini(struct nfcm_dev *dev);
 u32 nfcm_irq_vector(struct nfcm_dev *dev, u32 island);
-struct nfcm_op *nfcm_submit_make(struct nfcm_file *file,
-				 const struct nfcomms_op *in, bool called);
-void nfcm_submit_begin(struct nfcm_file *file, struct nfcm_op *op, u64 address);
-void nfcm_submit_cancel(struct nfcm_op *op);
-int nfcm_submit_cancel_all(struct nfcm_file *file,
-			   const struct nfcomms_cancel *c);
-int nfcm_submit_take(const struct nfcomms_call *call, struct nfcomms_op *in);
-int nfcm_uring_cmd(struct io_uring_cmd *cmd, unsigned int flags);
 long nfcm_ioc_submit(struct nfcm_file *file, void __user *arg);
 long nfcm_ioc_call(struct nfcm_file *file, void __user *arg);
 long nfcm_ioc_cancel(struct nfcm_file *file, void __user *arg);

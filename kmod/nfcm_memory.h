@@ -9,7 +9,6 @@
 #include <linux/scatterlist.h>
 #include <linux/spinlock.h>
 #include <linux/uidgid.h>
-#include <linux/uio.h>
 #include <linux/workqueue.h>
 
 #include "nfcm_core.h"
@@ -49,8 +48,6 @@ struct nfcm_chunk {
  */
 struct nfcm_pins {
 	struct nfcm_region *region; /* that has all of it; then there is no mm */
-	bool fixed; /* it is in a buffer that an io_uring registered; the same */
-	struct iov_iter buffer; /* what of that is not mapped yet */
 	struct mm_struct *mm; /* held by mm_count */
 	unsigned long limit; /* pages that mm may pin in all; ULONG_MAX: any */
 	u64 size; /* bytes of the transfer */

@@ -75,14 +75,8 @@ static u64 part_end(const struct nfcm_op *op)
 	return (at & ~(part - 1)) + part - p->address;
 }
 
-/* Is somebody else's pin what holds its memory? Then it needs no worker's turn. */
-static bool is_held(const struct nfcm_op *op)
-{
-	return op->pins.region || op->pins.fixed;
-}
-
 /* Cut the first part of registered memory: most transfers have no other. */
-static int held_first(struct nfcm_op *op)
+static int region_first(struct nfcm_op *op)
 {
 	struct nfcm_pins *p = &op->pins;
 	struct nfcm_chunk *chunk;
@@ -115,11 +109,11 @@ int nfcm_pins_init(struct nfcm_op *op, u64 address, bool write)
 		return -EFAULT;
 	p->address = address;
 	p->write = write;
-	if (op->ch && !p->fixed)
+	if (op->ch)
 		p->region = nfcm_region_use(op->file, address, op->length,
 					    write);
-	if (is_held(op))
-		return held_first(op);
+	if (p->region)
+		return region_first(op);
 	p->limit = capable(CAP_IPC_LOCK) ? ULONG_MAX :
 					   rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	p->user = op->file->user;
@@ -295,7 +289,7 @@ static bool take_chunk(struct nfcm_op *op, struct nfcm_chunk *chunk)
  */
 static bool pinned_enough(const struct nfcm_op *op)
 {
-	return !is_held(op) && !op->called &&
+	return !op->pins.region && !op->called &&
 	       READ_ONCE(op->pins.pin_task) == current &&
 	       op->pins.pinned >= most_bytes(op);
 }
@@ -334,7 +328,7 @@ void nfcm_pins_deny(struct nfcm_op *op)
 /* Have a worker pin for an operation. It has busy, and a hold. No locks. */
 void nfcm_pins_queue(struct nfcm_op *op)
 {
-	if (is_held(op)) /* it waits for nobody's memory */
+	if (op->pins.region) /* it waits for nobody's memory */
 		queue_work(nfcm_wq, &op->pins.work);
 	else if (!nfcm_pool_queue(op))
 		nfcm_pins_deny(op);
@@ -345,7 +339,7 @@ void nfcm_pins_run(struct nfcm_op *op)
 {
 	bool denied;
 
-	if (!is_held(op) && !nfcm_pool_admit(op, &denied)) {
+	if (!op->pins.region && !nfcm_pool_admit(op, &denied)) {
 		if (denied)
 			nfcm_pins_deny(op);
 		return;
@@ -382,7 +376,7 @@ void nfcm_pins_work(struct work_struct *work)
 	struct nfcm_op *op = container_of(work, struct nfcm_op, pins.work);
 	bool again;
 
-	if (is_held(op)) {
+	if (op->pins.region) {
 		pin_runs(op);
 		nfcm_op_release_hold(op);
 		return;

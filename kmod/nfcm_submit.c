@@ -175,8 +175,8 @@ static int permit(const struct nfcomms_op *in)
  * Make an operation of what user space gave, or return why it is not in order.
  * The caller gets a reference and begins it.
  */
-struct nfcm_op *nfcm_submit_make(struct nfcm_file *file,
-				 const struct nfcomms_op *in, bool called)
+static struct nfcm_op *submit_make(struct nfcm_file *file,
+				   const struct nfcomms_op *in, bool called)
 {
 	struct nfcm_op *op;
 	int rc = check(in);
@@ -219,7 +219,7 @@ static void begin_in_epoch(struct nfcm_file *file, struct nfcm_op *op)
 }
 
 /* Begin an admitted operation; from here on it has exactly one completion. */
-void nfcm_submit_begin(struct nfcm_file *file, struct nfcm_op *op, u64 address)
+static void submit_begin(struct nfcm_file *file, struct nfcm_op *op, u64 address)
 {
 	int rc = 0;
 
@@ -255,11 +255,11 @@ static int submit(struct nfcm_file *file, struct nfcomms_submit *s)
 					   s->op_size);
 		if (rc)
 			return rc;
-		op = nfcm_submit_make(file, &in, false);
+		op = submit_make(file, &in, false);
 		if (IS_ERR(op))
 			return PTR_ERR(op);
 		refcount_inc(&op->ref);
-		nfcm_submit_begin(file, op, in.address);
+		submit_begin(file, op, in.address);
 		nfcm_op_put(op);
 		s->accepted++;
 		if (fatal_signal_pending(current))
@@ -300,7 +300,7 @@ long nfcm_ioc_submit(struct nfcm_file *file, void __user *arg)
 }
 
 /* Take an operation of a file back. Does not wait. The caller has a reference. */
-void nfcm_submit_cancel(struct nfcm_op *op)
+static void submit_cancel(struct nfcm_op *op)
 {
 	if (nfcm_op_is_request(op))
 		nfcm_control_cancel(op);
@@ -321,7 +321,7 @@ static int wait_called(struct nfcm_op *op, bool *interrupted)
 							 TASK_FREEZABLE);
 	if (!*interrupted)
 		return 0;
-	nfcm_submit_cancel(op);
+	submit_cancel(op);
 	return wait_for_completion_state(&op->done,
 					 TASK_KILLABLE | TASK_FREEZABLE) ?
 		       -EINTR :
@@ -329,12 +329,13 @@ static int wait_called(struct nfcm_op *op, bool *interrupted)
 }
 
 /* What a CALL asks for. What it could not tell is not begun. */
-int nfcm_submit_take(const struct nfcomms_call *call, struct nfcomms_op *in)
+static int take_call(const struct nfcomms_call *call, struct nfcomms_op *in)
 {
 	int rc;
 
 	if (call->flags || memchr_inv(call->rsvd, 0, sizeof(call->rsvd)) ||
-	    call->op_size < NFCOMMS_OP_SIZE_FIRST)
+	    call->op_size < NFCOMMS_OP_SIZE_FIRST ||
+	    call->completion_size < NFCOMMS_COMPLETION_SIZE_FIRST)
 		return -EINVAL;
 	if (call->op_size > PAGE_SIZE || call->completion_size > PAGE_SIZE)
 		return -E2BIG;
@@ -358,17 +359,15 @@ long nfcm_ioc_call(struct nfcm_file *file, void __user *arg)
 	struct nfcm_op *op;
 	int rc = nfcm_copy_in(&call, sizeof(call), NFCOMMS_CALL_SIZE_FIRST, arg);
 
-	if (!rc && call.completion_size < NFCOMMS_COMPLETION_SIZE_FIRST)
-		rc = -EINVAL;
 	if (!rc)
-		rc = nfcm_submit_take(&call, &in);
+		rc = take_call(&call, &in);
 	if (rc)
 		return rc;
-	op = nfcm_submit_make(file, &in, true);
+	op = submit_make(file, &in, true);
 	if (IS_ERR(op))
 		return PTR_ERR(op);
 	refcount_inc(&op->ref);
-	nfcm_submit_begin(file, op, in.address);
+	submit_begin(file, op, in.address);
 	rc = wait_called(op, &interrupted);
 	if (!rc && interrupted && op->c.status == NFC_EWITHDRAWN)
 		rc = -ERESTARTNOHAND; /* EINTR; if no handler ran, once more */
@@ -396,7 +395,7 @@ static int cancel_all(struct nfcm_file *file, u64 user_data)
 	do {
 		n = nfcm_file_more(file, user_data, seek, ops, BATCH);
 		for (i = 0; i < n; i++) {
-			nfcm_submit_cancel(ops[i]);
+			submit_cancel(ops[i]);
 			nfcm_op_put(ops[i]);
 		}
 		any |= n;
@@ -407,20 +406,15 @@ static int cancel_all(struct nfcm_file *file, u64 user_data)
 	return any ? 0 : -ENOENT;
 }
 
-/* What a CANCEL asks for. No locks; does not wait. */
-int nfcm_submit_cancel_all(struct nfcm_file *file,
-			   const struct nfcomms_cancel *c)
-{
-	if (c->flags || memchr_inv(c->rsvd, 0, sizeof(c->rsvd)))
-		return -EINVAL;
-	return cancel_all(file, c->user_data);
-}
-
 /* NFCOMMS_IOC_CANCEL. No locks; does not wait. */
 long nfcm_ioc_cancel(struct nfcm_file *file, void __user *arg)
 {
 	struct nfcomms_cancel c;
 	int rc = nfcm_copy_in(&c, sizeof(c), NFCOMMS_CANCEL_SIZE_FIRST, arg);
 
-	return rc ?: nfcm_submit_cancel_all(file, &c);
+	if (rc)
+		return rc;
+	if (c.flags || memchr_inv(c.rsvd, 0, sizeof(c.rsvd)))
+		return -EINVAL;
+	return cancel_all(file, c.user_data);
 }

@@ -189,14 +189,11 @@ var programs = map[string]program{
 	"errors":   clientTest("errors"),
 	"stall":    clientTest("stall"),
 	"udev":     clientTest("udev"),
-	"uring":    ringTest("uring"),
 	"eventfd":  clientTest("eventfd"),
 	"between":  clientTest("between"),
 	"clients":  clientTest("clients"),
 	"recover":  clientTest("recover"),
 	"first":    {kind: cTest, source: []string{"internal/vmtest/c/first/first_test.c", "firmware/test/harness.c"}},
-	// What a kernel shows that cannot end the commands of an io_uring.
-	"uring-without": ringTest("uring", "-n", "offered").built("uring"),
 	// An emulated IOMMU takes a tenth of a second to map a few MiB.
 	"region-some": withArgs("region", "6"),
 }
@@ -212,13 +209,6 @@ var kdevArgs = []string{
 func clientTest(name string, args ...string) program {
 	const c = "internal/vmtest/c/"
 	return program{kind: cTest, source: []string{c + name + "_test.c", c + "rig.c", c + "bus.c", c + "crew.c", c + "lazy.c", c + "region.c", "firmware/test/harness.c", "-pthread"}, args: args}
-}
-
-// ringTest is a clientTest that has an io_uring.
-func ringTest(name string, args ...string) program {
-	p := clientTest(name, args...)
-	p.source = append(p.source, "internal/vmtest/c/uring.c")
-	return p
 }
 
 // loaded is the module's parameter for a machine that is not ours alone: a heart
@@ -254,7 +244,7 @@ var (
 	everything = []string{
 		"selftest", "first", "validate", "opcodes", "rights", "access", "memory", "runs", "runs@pages", "eager", "eager@pages", "validate@pages", "region", "signal", "exits", "lib", "echo", "show", "wake", "moder", "busy", "kdev", "bulk",
 		"exits-killed@one-vector", "bulk@one-vector", "validate@posted", "bulk@posted", "silent@silent",
-		"clients", "between", "unknown", "uring-without", "eventfd",
+		"clients", "between", "unknown", "eventfd",
 	}
 )
 
@@ -287,7 +277,7 @@ var jobs = []job{
 	},
 	{
 		name: "backports", group: "test", about: "the current stable kernel",
-		kernel: "backports", device: []string{}, params: loaded, programs: []string{"first", "validate", "memory", "region", "dmabuf", "uring", "eventfd", "clients", "bulk"},
+		kernel: "backports", device: []string{}, params: loaded, programs: []string{"first", "validate", "memory", "region", "dmabuf", "eventfd", "clients", "bulk"},
 	},
 	{
 		name: "arm64", group: "arm64", about: "the same as release, and removal under load, on another processor",

@@ -217,10 +217,6 @@ var defects = []defect{
 		name: "busy-without-end", about: "a wait polls for as long as nobody else needs its processor", group: inDefects, kernel: "release",
 		binary: "busy", args: []string{"-n", "a_budget"}, wants: `took < STUCK_MS`,
 	},
-	{
-		name: "ring-not-left", about: "a ring that is closed keeps its operations", group: inDefects, kernel: "backports",
-		binary: "uring", args: []string{"-n", "a_ring"}, wants: `operations\(fd\) == 0`,
-	},
 }
 
 // defectTimeout bounds one run: with a defect a program may hang.

@@ -46,9 +46,7 @@ var ways = []workload{
 	{name: "nothing"},
 	{name: "one_by_call", operations: 800, bursts: 1.3},
 	{name: "one_by_submit", operations: 800, bursts: 1.3},
-	{name: "one_by_ring", operations: 800, bursts: 1.3},
 	{name: "many_by_submit", operations: 3200, bursts: 1.3},
-	{name: "many_by_ring", operations: 3200, bursts: 1.3},
 }
 
 // node returns the name of the workload's device, and its program's.
@@ -103,8 +101,8 @@ func init() {
 		counts: workloads, nodes: nodesOf(workloads), programs: programsOf(workloads, clientTest("mmio").built("mmio"), one),
 	}, job{
 		name: "ways", group: "test", about: "the same of each way into the module, and how many system calls an operation takes",
-		kernel: "backports", device: append([]string{"--no-mmap"}, small...), params: loaded,
-		counts: ways, nodes: nodesOf(ways), programs: programsOf(ways, ringTest("ways").built("ways"), channelsOf),
+		kernel: "release", device: append([]string{"--no-mmap"}, small...), params: loaded,
+		counts: ways, nodes: nodesOf(ways), programs: programsOf(ways, clientTest("ways").built("ways"), channelsOf),
 	})
 }
 

@@ -104,7 +104,7 @@ enum nfcomms_status {
  * enum nfcomms_features - what was added after version 2.0.
  * @NFCOMMS_FEATURE_REGIONS: NFCOMMS_IOC_REGISTER and NFCOMMS_IOC_UNREGISTER
  * @NFCOMMS_FEATURE_DMA_BUF: with NFCOMMS_REGION_DMA_BUF as well
- * @NFCOMMS_FEATURE_URING: CALL and CANCEL are commands of an io_uring too
+ * @NFCOMMS_FEATURE_URING: never set; modules of before set it. The bit stays reserved
  * @NFCOMMS_FEATURE_EVENTFD: NFCOMMS_IOC_EVENTFD
  * @NFCOMMS_FEATURE_BUSY_POLL: nfcomms_setup.busy_poll_us
  * @NFCOMMS_FEATURE_EPOCH: nfcomms_op.epoch
@@ -403,16 +403,6 @@ struct nfcomms_submit {
  * returns EINTR: it did not take effect. If it took effect all the same the call
  * succeeds. EFAULT: nothing was begun, unless the memory of @completion went away
  * meanwhile.
- *
- * With NFCOMMS_FEATURE_URING it is a command of an io_uring as well, and nobody
- * waits: IORING_OP_URING_CMD, cmd_op NFCOMMS_IOC_CALL, this structure in the command
- * area of an SQE of 128 bytes (else EOPNOTSUPP). The CQE is the completion. Its res is
- * the status, with the completion's flags << 16, or a negated errno as of the ioctl,
- * but EBUSY for EAGAIN. With 32-byte CQEs big_cqe[0] is the completion's length, of a
- * SUBSCRIBE its channel. @completion and its size may be 0: then the CQE is all there
- * is. IORING_URING_CMD_FIXED: the bytes of a transfer lie in the buffer buf_index.
- * NFCOMMS_IOC_CANCEL with struct nfcomms_cancel takes operations back by their own
- * user_data, and a ring that is closed takes back all of its own.
  */
 struct nfcomms_call {
 	__u32 size;

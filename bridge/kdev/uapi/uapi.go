@@ -57,7 +57,7 @@ const (
 const (
 	FeatureRegions  = 1 << 0 // IOCRegister, IOCUnregister
 	FeatureDMABuf   = 1 << 1 // … with RegionDMABuf as well
-	FeatureUring    = 1 << 2 // IOCCall and IOCCancel are commands of an io_uring too
+	FeatureUring    = 1 << 2 // never set; the bit stays reserved
 	FeatureEventfd  = 1 << 3 // IOCEventfd
 	FeatureBusyPoll = 1 << 4 // Setup.BusyPollUS
 	FeatureEpoch    = 1 << 5 // Op.Epoch

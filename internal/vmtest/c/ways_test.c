@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "uring.h"
+#include "rig.h"
 
 enum {
 	MANY = 16, /* channels, of which each echoes once at a time */
 };
 
-static uint64_t calls; /* of the kernel, other than those of a ring */
+static uint64_t calls; /* of the kernel */
 
 static int times(void)
 {
@@ -123,39 +123,4 @@ CASE(one_by_submit)
 CASE(many_by_submit)
 {
 	by_submit(MANY);
-}
-
-/* io_uring: all is handed over and waited for in one call. */
-static void by_ring(uint32_t n)
-{
-	struct way_bench b = way_setup(n);
-	struct uring u = ring(2 * MANY, 0);
-	struct nfcomms_completion c[2 * MANY];
-
-	for (int i = 0; i < times(); i++) {
-		struct answer a;
-		uint32_t left = 2 * n;
-
-		for (uint32_t k = 0; k < 2 * n; k++)
-			sqe_call(&u, b.fd, &b.ops[k], &c[k]);
-		while (left) {
-			REQUIRE(ring_enter(&u, left) >= 0);
-			for (; left && ring_take(&u, &a); left--)
-				CHECK_EQ(a.res, NFC_OK);
-		}
-	}
-	say(n > 1 ? "io_uring of 32" : "io_uring of 2", u.calls,
-	    2ull * n * times());
-	ring_close(&u);
-	close(b.fd);
-}
-
-CASE(one_by_ring)
-{
-	by_ring(1);
-}
-
-CASE(many_by_ring)
-{
-	by_ring(MANY);
 }
