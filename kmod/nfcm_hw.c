@@ -119,9 +119,16 @@ static int set_shape(struct nfcm_dev *dev, const struct nfcomms_reset *s)
 	return 0;
 }
 
+/* Nothing of the device reaches memory any more. */
+void nfcm_hw_fence(struct nfcm_dev *dev)
+{
+	pci_clear_master(dev->pdev);
+}
+
 /*
  * End the device's epoch, if it has one, and boot the next. Its mailboxes lie
- * in the BAR when this returns 0.
+ * in the BAR when this returns 0. Until BUSY is clear the device may go on with DMA
+ * of the epoch before, whose memory others have by now: bus mastering is off.
  */
 int nfcm_hw_boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
 {
@@ -131,7 +138,7 @@ int nfcm_hw_boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
 	lockdep_assert_held(&dev->epoch_mutex);
 	if (nfcm_hw_gone(dev))
 		return -ENODEV;
-	pci_set_master(dev->pdev);
+	nfcm_hw_fence(dev);
 	configure(dev);
 	rc = set_shape(dev, shape);
 	if (rc)
@@ -153,17 +160,13 @@ int nfcm_hw_boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
 			return rc;
 	}
 	configure(dev);
-	if ((status & NFC_PCI_STATUS_STATE) == NFC_DEVICE_READY)
+	if ((status & NFC_PCI_STATUS_STATE) == NFC_DEVICE_READY) {
+		pci_set_master(dev->pdev);
 		return 0;
+	}
 	dev_err(&dev->pdev->dev, "state %u after boot\n",
 		status & NFC_PCI_STATUS_STATE);
 	return -EIO;
-}
-
-/* Nothing of the device reaches memory any more. */
-void nfcm_hw_fence(struct nfcm_dev *dev)
-{
-	pci_clear_master(dev->pdev);
 }
 
 /*

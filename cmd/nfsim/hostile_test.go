@@ -105,7 +105,7 @@ func TestHostileDevice(t *testing.T) {
 		"count", "count@2+3", "early", "id", "id@3+4", "epoch@2", "type", "type@5", "channel", "length", "phase@3",
 		"state", "direction", "reserved", "replay", "replay+1", "again@4+2", "drop@3", "garbage", "garbage+2",
 		"random@2+5", "flip", "scribble", "irq-drop", "irq-dup+1", "irq-storm", "mute@4", "hang@6", "hang:dma", "hang:control",
-		"count@5:done", "garbage@2:control", "late,drop@20", "lose:direct", "lose:begin", "lose@4:list",
+		"count@5:done", "garbage@2:control", "late,drop@20", "stale", "lose:direct", "lose:begin", "lose@4:list",
 		"note@2", "close@2", "offer", "refuse@2", "ahead@9", "behind@9+1", "rewrite", "rewrite@3+2",
 	} {
 		t.Run(script, func(t *testing.T) {

@@ -19,7 +19,7 @@ var (
 
 // leaving are kinds whose device loses the right to DMA once it has struck, in the
 // middle of a transfer as well.
-var leaving = []string{"gone", "fake-removal"}
+var leaving = []string{"gone", "fake-removal", "stale"}
 
 // does reports whether a script names one of some kinds.
 func does(script string, kinds ...string) bool {

@@ -185,6 +185,7 @@ var programs = map[string]program{
 	"hostile":  clientTest("hostile"),
 	"quiesce":  clientTest("quiesce"),
 	"lost":     clientTest("lost"),
+	"stale":    clientTest("stale"),
 	"unknown":  clientTest("unknown"),
 	"errors":   clientTest("errors"),
 	"stall":    clientTest("stall"),
@@ -227,6 +228,9 @@ const hangs = "hang@30"
 // neverInterrupts is the script of a device whose interrupts are all lost.
 const neverInterrupts = "irq-drop+1"
 
+// writesLate is the script of a device that goes on with DMA when a RESET begins.
+const writesLate = "stale+1"
+
 // hostile are devices that break the rules in each way that a run of make vm-test can afford.
 var hostile = lies("random+7", "count+5", "replay+5", "flip@20", "overreach+3", "wild+3", "irq-drop+3", "ahead@20+7", "rewrite+5", "hang@30", "gone@30", "fake-removal@30", "die@30")
 
@@ -262,10 +266,10 @@ var jobs = []job{
 		programs: append([]string{"memory", "runs", "eager", "region-some", "exits-killed", "bulk"}, on("hostile", hostile)...),
 	},
 	{
-		name: "lost", group: "test", about: "devices that send heartbeats, but lose a message; one that never agrees to an abort, or to a withdrawal; one that hangs until it is reset",
+		name: "lost", group: "test", about: "devices that send heartbeats, but lose a message; one that never agrees to an abort, or to a withdrawal; one that hangs until it is reset; one that writes when a reset begins",
 		kernel: "release", machine: vm.Machine{Memory: 1024}, device: []string{}, params: loaded,
-		nodes:    append(lies(neverAborted, neverWithdrawn, hangs), losing...),
-		programs: append([]string{"quiesce@" + neverAborted, "kept@" + neverWithdrawn, "recover@" + hangs}, on("lost", losing)...),
+		nodes:    append(lies(neverAborted, neverWithdrawn, hangs, writesLate), losing...),
+		programs: append([]string{"quiesce@" + neverAborted, "kept@" + neverWithdrawn, "recover@" + hangs, "stale@" + writesLate}, on("lost", losing)...),
 	},
 	{
 		name: "cycle", group: "test", about: "removal, unbinding, unloading, suspending under load",

@@ -190,6 +190,10 @@ var defects = []defect{
 		binary: "between", args: []string{"-n", "a_boot_that_fails"}, wants: `!is_master\(\)`,
 	},
 	{
+		name: "master-before-reset", about: "a device may do DMA before a reset has ended that of the epoch before", group: inDefects, kernel: "release",
+		binary: "stale", args: []string{"-n", "before_a_reset"}, script: writesLate, wants: `written\(p\) == 0`,
+	},
+	{
 		name: "begun-without-answer", about: "a submission that cannot tell what it took takes some", group: inDefects, kernel: "release",
 		binary: "clients", args: []string{"-n", "a_submission"}, wants: `NFCOMMS_IOC_SUBMIT, s\) == EFAULT`,
 	},

@@ -37,6 +37,7 @@ type Device struct {
 	plan   Plan
 	rand   *rand.Rand
 	struck uint64
+	stale  *echo // nil: none
 }
 
 // New makes a device. shape is what an epoch has where the host does not say.
@@ -63,6 +64,9 @@ func (d *Device) Boot(bus *firmware.Bus, shape device.Shape, number uint32, quit
 	if bus.ClearArea() != nil {
 		return nil, abi.ErrNoMemory
 	}
+	if e := d.remembered(); e != nil {
+		bus.Write(e.address, e.data) // the host must not allow it yet
+	}
 	l := &epoch{dev: d, bus: bus, stop: make(chan struct{})}
 	script, status := scripted.NewOn(bus.Area(), &host{l}, d.shapeOf(shape),
 		scripted.Hooks{Take: l.take, Give: l.give, Head: l.head, Rewrite: l.rewrite}, number)
@@ -71,6 +75,22 @@ func (d *Device) Boot(bus *firmware.Bus, shape device.Shape, number uint32, quit
 	}
 	l.script.Store(script)
 	return l, abi.OK
+}
+
+// remember keeps the last DMA write that the next boot repeats.
+func (d *Device) remember(address uint64, data []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stale = &echo{address: address, data: data}
+}
+
+// remembered returns that write, once; nil: there is none.
+func (d *Device) remembered() *echo {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := d.stale
+	d.stale = nil
+	return e
 }
 
 // shapeOf is the device's own shape, but for what the host asks for.

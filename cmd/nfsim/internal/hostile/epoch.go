@@ -248,5 +248,9 @@ func (h *host) reach(name string, mem []byte, address uint64, d abi.Direction) {
 		if d == abi.D2H {
 			h.late = append(h.late, echo{address, canary[:min(span, len(mem))], 8})
 		}
+	case "stale":
+		if d == abi.D2H {
+			h.dev.remember(address, canary[:min(span, len(mem))])
+		}
 	}
 }

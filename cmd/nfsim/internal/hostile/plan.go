@@ -50,6 +50,7 @@ var kinds = append(catalogued(), []kind{
 	{name: "wild", help: "DMA writes to a page nearby that was never named", event: onDMA},
 	{name: "scribble", help: "DMA writes to memory it was to read", event: onDMA},
 	{name: "late", help: "DMA writes once more to an entry after its transfer ended", event: onDMA},
+	{name: "stale", help: "DMA writes once more to an entry when the next RESET begins", event: onDMA},
 	{name: "irq-drop", help: "an interrupt never comes", event: onInterrupt},
 	{name: "irq-dup", help: "an interrupt comes twice, whatever HOLDOFF says", event: onInterrupt},
 	{name: "irq-storm", help: "all vectors fire, five thousand times", event: onInterrupt},
