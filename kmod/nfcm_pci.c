@@ -151,7 +151,7 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		goto put;
 	rc = come_up(pdev, dev);
 	if (rc)
-		goto irq;
+		goto down;
 	pci_set_drvdata(pdev, dev);
 	cdev_init(&dev->cdev, &nfcm_fops);
 	dev->cdev.owner = THIS_MODULE;
@@ -160,9 +160,8 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		goto down;
 	nfcm_debugfs_add(dev);
 	return 0;
-down:
+down: /* also where no epoch began: one that failed may have armed a recovery */
 	nfcm_dev_remove(dev);
-irq:
 	nfcm_irq_fini(dev);
 put:
 	nfcm_minor_put(dev->minor);
