@@ -420,7 +420,7 @@ static bool again(struct nfcm_epoch *epoch, struct nfcm_op *op)
 		return false;
 	spin_lock(&k->lock);
 	k->current_op = NULL;
-	list_add_tail(&op->node, &k->later);
+	nfcm_requests_put_off(k, op, STOP_MS);
 	spin_unlock(&k->lock);
 	return true;
 }
@@ -473,6 +473,7 @@ static struct nfcm_op *next(struct nfcm_controller *k)
 
 	do {
 		spin_lock(&k->lock);
+		nfcm_requests_send_again(k);
 		op = nfcm_requests_step_up(k);
 		k->current_op = op;
 		only_later = !op && !list_empty(&k->later);
@@ -483,7 +484,6 @@ static struct nfcm_op *next(struct nfcm_controller *k)
 			return op;
 		wait_event_timeout(k->wait, !list_empty_careful(&k->queue),
 				   msecs_to_jiffies(STOP_MS));
-		nfcm_requests_send_again(k);
 	} while (true);
 }
 

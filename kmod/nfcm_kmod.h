@@ -111,6 +111,7 @@ struct nfcm_op {
 	u32 sought; /* the CANCEL that found it last; under file->lock */
 	u32 cause; /* enum nfc_status that it was stopped with; 0: it was not */
 	int cause_error; /* errno beside cause */
+	unsigned long again; /* STOP: when it is sent again, in jiffies */
 	u32 tries; /* STOP: how often it was sent while nobody waits */
 	u32 probes; /* how often the offer was recalled to see if the device has it */
 	ktime_t deadline; /* of the offer, if timeout_ns is not 0 */
@@ -504,6 +505,8 @@ void nfcm_watch_start(struct nfcm_epoch *epoch);
 void nfcm_watch_stop(struct nfcm_epoch *epoch);
 void nfcm_requests_line_up(struct nfcm_controller *k, struct nfcm_op *op);
 struct nfcm_op *nfcm_requests_step_up(struct nfcm_controller *k);
+void nfcm_requests_put_off(struct nfcm_controller *k, struct nfcm_op *op,
+			   unsigned int ms);
 void nfcm_requests_send_again(struct nfcm_controller *k);
 void nfcm_requests_forget(struct nfcm_controller *k, struct list_head *list,
 			  struct nfcm_file *file);

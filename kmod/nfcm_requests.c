@@ -41,19 +41,27 @@ struct nfcm_op *nfcm_requests_step_up(struct nfcm_controller *k)
 	return op;
 }
 
-/* STOPs have waited, and may be sent again. Takes k->lock. */
+/* Keep a STOP that the device has yet to carry out, to send it again. */
+void nfcm_requests_put_off(struct nfcm_controller *k, struct nfcm_op *op,
+			   unsigned int ms)
+{
+	lockdep_assert_held(&k->lock);
+	op->again = jiffies + msecs_to_jiffies(ms);
+	list_add_tail(&op->node, &k->later);
+}
+
+/* STOPs whose time has come have their turns like other requests. The oldest is first. */
 void nfcm_requests_send_again(struct nfcm_controller *k)
 {
 	struct nfcm_op *op, *next;
-	LIST_HEAD(again);
 
-	spin_lock(&k->lock);
-	list_splice_init(&k->later, &again);
-	list_for_each_entry_safe(op, next, &again, node) {
+	lockdep_assert_held(&k->lock);
+	list_for_each_entry_safe(op, next, &k->later, node) {
+		if (time_before(jiffies, op->again))
+			break;
 		list_del_init(&op->node);
 		nfcm_requests_line_up(k, op);
 	}
-	spin_unlock(&k->lock);
 }
 
 /* Requests of a file in a list are to end, but for those that nobody waits for. */

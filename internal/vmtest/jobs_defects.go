@@ -130,6 +130,10 @@ var defects = []defect{
 		binary: "clients", args: []string{"-n", "requests_of"}, wants: `withdrawn > 0`,
 	},
 	{
+		name: "stop-after-all", about: "a process is stopped once more only when nobody else has a request", group: inDefects, kernel: "release",
+		binary: "clients", args: []string{"-n", "files_end_beside"}, wants: `prompt > CLOSES / 2`,
+	},
+	{
 		name: "unfair", about: "the same, as what another file's requests take", group: inDefects, kernel: "release", patch: "one-queue-for-all",
 		binary: "fair", args: []string{"-n", "beside_others", "5"}, wants: `took\[ABUSES\] <= MOST`,
 	},

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -29,6 +30,9 @@ enum {
 	FEW = 8,
 	MANY = 16 << 20, /* bytes, of which the default limit allows half */
 	PAIRS = 4,
+	ALWAYS = 64, /* requests in flight of a client that asks always */
+	CLOSES = 20,
+	CLOSE_MS = 100, /* that a close takes at most, beside any client */
 };
 
 /* One list in flight: long transfers pin again and again. */
@@ -224,6 +228,57 @@ CASE(requests_of_files_alternate)
 	CHECK(withdrawn > 0);
 	close(many);
 	close(fd);
+	check_device();
+}
+
+/* Keep the control channel busy, with so many requests at any time. */
+static int ask_always(void *argument)
+{
+	struct nfc_control memory = { .op = NFC_CONTROL_MEMORY };
+	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);
+	const int *ready = argument;
+	struct nfcomms_completion c;
+	int fd = client();
+
+	memcpy(op.payload, &memory, sizeof(memory));
+	for (int i = 0; i < ALWAYS; i++)
+		CHECK_EQ(submit(fd, &op, 1), 1);
+	CHECK(write(*ready, "", 1) == 1);
+	while (!test_failures() && reap(fd, &c))
+		CHECK_EQ(submit(fd, &op, 1), 1);
+	return 1;
+}
+
+/* How long the end of a file takes that has a process, in milliseconds. */
+static uint64_t close_ms(void)
+{
+	int fd = client();
+	uint64_t begun;
+
+	CHECK(program(fd, "hold"));
+	begun = now_ns();
+	close(fd);
+	return (now_ns() - begun) / 1000000;
+}
+
+/* A STOP that the device has yet to carry out is sent again beside any client. */
+CASE(files_end_beside_requests_of_others)
+{
+	int way[2], prompt = 0;
+	char byte;
+	pid_t pid;
+
+	close(fresh());
+	REQUIRE(pipe(way) == 0);
+	pid = child(ask_always, &way[1]);
+	CHECK(read(way[0], &byte, 1) == 1);
+	for (int i = 0; i < CLOSES; i++)
+		prompt += close_ms() <= CLOSE_MS;
+	CHECK(prompt > CLOSES / 2); /* the rest waited for a processor */
+	kill(pid, SIGKILL);
+	wait_child(pid);
+	close(way[0]);
+	close(way[1]);
 	check_device();
 }
 
