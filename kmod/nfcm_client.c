@@ -152,46 +152,55 @@ int nfcm_file_admit(struct nfcm_file *file, struct nfcm_op *op)
 		file->inflight++;
 		file->requests += requests;
 		if (!op->called)
-			hash_add(file->ops, &op->hash, op->c.user_data);
+			hash_add(file->ops, &op->entry.node, op->c.user_data);
 		nfcm_file_live(file, 1);
 	}
 	spin_unlock(&file->lock);
 	return rc;
 }
 
-/* A name for a CANCEL, so that it finds each operation once. */
-u32 nfcm_file_seek(struct nfcm_file *file)
-{
-	u32 seek;
-
-	spin_lock(&file->lock);
-	seek = ++file->seek;
-	spin_unlock(&file->lock);
-	return seek;
-}
-
 /*
- * More operations in flight with this user_data, at most so many, each with a
- * reference. Returns how many. No locks.
+ * Operations in flight with this user_data, each with a reference; returns how many.
+ * One call looks at a few, as the thread of an interrupt needs the lock, and leaves
+ * the place in the table: *more if there are others. What comes later is put before
+ * it, so that a walk ends. The place is empty at first, and for nfcm_file_found() at
+ * last. No locks.
  */
-u32 nfcm_file_more(struct nfcm_file *file, u64 user_data, u32 seek,
-		   struct nfcm_op **ops, u32 most)
+u32 nfcm_file_find(struct nfcm_file *file, u64 user_data,
+		   struct nfcm_entry *place, struct nfcm_op *ops[NFCM_FOUND],
+		   bool *more)
 {
+	struct hlist_head
+		*chain = &file->ops[hash_min(user_data, NFCM_OPS_HASH_BITS)];
+	struct hlist_node *node, *last = NULL;
 	struct nfcm_op *op;
-	u32 n = 0;
+	u32 looked = 0, n = 0;
 
 	spin_lock(&file->lock);
-	hash_for_each_possible(file->ops, op, hash, user_data) {
-		if (op->c.user_data != user_data || op->sought == seek)
+	node = hlist_unhashed(&place->node) ? chain->first : place->node.next;
+	for (; node && looked < NFCM_FOUND; node = node->next, looked++) {
+		last = node;
+		op = hlist_entry(node, struct nfcm_entry, node)->op;
+		if (!op || op->c.user_data != user_data)
 			continue;
-		op->sought = seek;
 		refcount_inc(&op->ref);
 		ops[n++] = op;
-		if (n == most)
-			break;
+	}
+	*more = node;
+	if (last) {
+		hlist_del_init(&place->node);
+		hlist_add_behind(&place->node, last);
 	}
 	spin_unlock(&file->lock);
 	return n;
+}
+
+/* The walk is over, at its end or before. No locks. */
+void nfcm_file_found(struct nfcm_file *file, struct nfcm_entry *place)
+{
+	spin_lock(&file->lock);
+	hlist_del_init(&place->node);
+	spin_unlock(&file->lock);
 }
 
 /* A file's operation has ended: hand its completion over. No locks. */
@@ -206,7 +215,7 @@ void nfcm_file_report(struct nfcm_op *op)
 		atomic_dec(&file->moving);
 	nfcm_file_get(file); /* whoever reads it may close at once */
 	spin_lock(&file->lock);
-	hash_del(&op->hash);
+	hash_del(&op->entry.node);
 	file->inflight--;
 	file->requests -= nfcm_op_is_request(op);
 	keep &= !file->dead;
@@ -243,14 +252,14 @@ bool nfcm_file_adopt(struct nfcm_file *file, struct nfcm_process *p)
 	LIST_HEAD(ended);
 	bool ok;
 
-	spin_lock(&file->lock);
-	ok = !file->dead;
+	spin_lock(&file->process_lock);
+	ok = !READ_ONCE(file->dead); /* set before release looks here */
 	list_for_each_entry_safe(old, next, &file->processes, node)
 		if (replaces(p, old))
 			list_move(&old->node, &ended);
 	if (ok)
 		list_add_tail(&p->node, &file->processes);
-	spin_unlock(&file->lock);
+	spin_unlock(&file->process_lock);
 	list_for_each_entry_safe(old, next, &ended, node) {
 		list_del_init(&old->node);
 		old->stop.end(&old->stop);
@@ -263,21 +272,21 @@ static struct nfcm_process *find(struct nfcm_file *file, u32 epoch, u64 id)
 {
 	struct nfcm_process *p;
 
-	lockdep_assert_held(&file->lock);
+	lockdep_assert_held(&file->process_lock);
 	list_for_each_entry(p, &file->processes, node)
 		if (p->epoch == epoch && p->id == id)
 			return p;
 	return NULL;
 }
 
-/* Did this file start the process? Takes file->lock. */
+/* Did this file start the process? Takes process_lock. */
 bool nfcm_file_owns(struct nfcm_file *file, u32 epoch, u64 id)
 {
 	bool owns;
 
-	spin_lock(&file->lock);
+	spin_lock(&file->process_lock);
 	owns = find(file, epoch, id);
-	spin_unlock(&file->lock);
+	spin_unlock(&file->process_lock);
 	return owns;
 }
 
@@ -286,11 +295,11 @@ void nfcm_file_disown(struct nfcm_file *file, u32 epoch, u64 id)
 {
 	struct nfcm_process *p;
 
-	spin_lock(&file->lock);
+	spin_lock(&file->process_lock);
 	p = find(file, epoch, id);
 	if (p)
 		list_del_init(&p->node);
-	spin_unlock(&file->lock);
+	spin_unlock(&file->process_lock);
 	if (p)
 		p->stop.end(&p->stop);
 }

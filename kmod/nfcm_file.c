@@ -144,12 +144,12 @@ static void stop_all(struct nfcm_file *file, struct nfcm_epoch *epoch)
 	struct nfcm_process *p;
 
 	do {
-		spin_lock(&file->lock);
+		spin_lock(&file->process_lock);
 		p = list_first_entry_or_null(&file->processes,
 					     struct nfcm_process, node);
 		if (p)
 			list_del_init(&p->node);
-		spin_unlock(&file->lock);
+		spin_unlock(&file->process_lock);
 		if (p && epoch && p->epoch == epoch->layout.epoch)
 			nfcm_control_stop(epoch, p);
 		else if (p)
@@ -181,6 +181,7 @@ static int nfcm_open(struct inode *inode, struct file *f)
 	file->next_handle = 1;
 	file->record = NFCOMMS_COMPLETION_SIZE_FIRST;
 	spin_lock_init(&file->lock);
+	spin_lock_init(&file->process_lock);
 	INIT_LIST_HEAD(&file->done);
 	INIT_LIST_HEAD(&file->processes);
 	INIT_LIST_HEAD(&file->pinning);
@@ -254,7 +255,7 @@ static int nfcm_release(struct inode *inode, struct file *f)
 	list_del_init(&file->node);
 	spin_unlock(&file->dev->epoch_lock);
 	spin_lock(&file->lock);
-	file->dead = true;
+	WRITE_ONCE(file->dead, true);
 	spin_unlock(&file->lock);
 	if (epoch)
 		nfcm_control_forget(epoch, file);

@@ -8,8 +8,10 @@
  *					and operation that belongs to it
  *	leaf	nfcm_dev.epoch_lock	nfcm_dev.epoch, .state, .files
  *	leaf	nfcm_file.regions.lock	the file's regions; also below epoch_lock
- *	leaf	nfcm_file.lock		completions, operations by user_data,
- *					processes, eventfd; also below epoch_lock
+ *	leaf	nfcm_file.lock		completions, operations by user_data, eventfd;
+ *					also below epoch_lock. The thread of an
+ *					interrupt takes it: nobody walks far with it
+ *	leaf	nfcm_file.process_lock	processes
  *	leaf	nfcm_controller.lock	the queues of control requests
  *	leaf	nfcm_watch.lock		the last heartbeat
  *	leaf	pool_lock		users, workers that pin, charged memory
@@ -62,6 +64,7 @@ enum nfcm_sizes {
 	NFCM_BUSY_POLL_MAX = 10000, /* microseconds */
 	NFCM_WATCHDOG_MS_MAX = 3600000,
 	NFCM_OPERATIONS_MAX = 1 << 20,
+	NFCM_FOUND = 64, /* operations that a CANCEL looks at with the file locked */
 	NFCM_BATCH = 32, /* messages taken in a row with the mailbox locked */
 };
 
@@ -82,6 +85,12 @@ enum nfcm_place {
 	NFCM_PLACE_OVER,
 };
 
+/* A place in a file's table of operations: an operation's, or that of a CANCEL's walk. */
+struct nfcm_entry {
+	struct hlist_node node;
+	struct nfcm_op *op; /* NULL: it is the walk's */
+};
+
 /*
  * One operation. It is allocated together with its completion, so that
  * completing never fails. References: one of the protocol until ->end() ran, and
@@ -93,7 +102,7 @@ struct nfcm_op {
 	struct list_head node; /* half's queue, armed, closers, mailbox->ended, file->done */
 	struct list_head behind; /* of a control request: its file's next ones */
 	struct list_head pin_node; /* mailbox->pinning */
-	struct hlist_node hash; /* file->ops */
+	struct nfcm_entry entry; /* in file->ops */
 	struct nfcm_file *file; /* NULL: the driver's own */
 	struct nfcm_channel *ch; /* NULL: SUBSCRIBE, CONTROL */
 	void (*end)(struct nfcm_op *op); /* report; process context, no locks */
@@ -108,7 +117,6 @@ struct nfcm_op {
 	bool moving; /* the target accepted the transfer */
 	bool stop_sent; /* STOP: the device is stopping the process */
 	bool detached; /* STOP at a file's end: nobody waits */
-	u32 sought; /* the CANCEL that found it last; under file->lock */
 	u32 cause; /* enum nfc_status that it was stopped with; 0: it was not */
 	int cause_error; /* errno beside cause */
 	unsigned long again; /* STOP: when it is sent again, in jiffies */
@@ -307,7 +315,7 @@ struct nfcm_file {
 	struct list_head pinning; /* operations that want a worker … */
 	struct list_head ready; /* … in user->ready, while there are some … */
 	u32 workers; /* … and its workers; the pool's lock guards the three */
-	spinlock_t lock; /* guards the fields down to processes, and ops */
+	spinlock_t lock; /* guards the fields down to done, and ops */
 	bool dead; /* released: nobody reads completions any more */
 	u32 record; /* bytes of a completion that is read */
 	u32 busy_poll_us; /* that a wait looks for what comes before it sleeps */
@@ -318,13 +326,13 @@ struct nfcm_file {
 	atomic_t moving;
 	atomic_t live; /* what must end before release returns */
 	struct list_head done;
+	spinlock_t process_lock; /* guards the next one, which may be long */
 	struct list_head processes;
 	struct eventfd_ctx *
 		event; /* signalled when there is something to read; NULL: none */
 	wait_queue_head_t wait;
 	struct xarray channels; /* by handle; its lock guards the references */
 	u32 next_handle;
-	u32 seek; /* CANCELs so far; under lock */
 	struct nfcm_regions regions;
 	DECLARE_BITMAP(mailboxes, NFC_MAILBOXES_MAX); /* that its channels had */
 	DECLARE_HASHTABLE(ops, NFCM_OPS_HASH_BITS);
@@ -487,9 +495,10 @@ int nfcm_file_event(struct nfcm_file *file, int fd);
 struct nfcm_channel *nfcm_file_channel(struct nfcm_file *file, u32 handle);
 int nfcm_file_bind(struct nfcm_file *file, struct nfcm_channel *ch, u32 handle);
 int nfcm_file_admit(struct nfcm_file *file, struct nfcm_op *op);
-u32 nfcm_file_seek(struct nfcm_file *file);
-u32 nfcm_file_more(struct nfcm_file *file, u64 user_data, u32 seek,
-		   struct nfcm_op **ops, u32 most);
+u32 nfcm_file_find(struct nfcm_file *file, u64 user_data,
+		   struct nfcm_entry *place, struct nfcm_op *ops[NFCM_FOUND],
+		   bool *more);
+void nfcm_file_found(struct nfcm_file *file, struct nfcm_entry *place);
 void nfcm_file_report(struct nfcm_op *op);
 bool nfcm_file_adopt(struct nfcm_file *file, struct nfcm_process *p);
 bool nfcm_file_owns(struct nfcm_file *file, u32 epoch, u64 id);

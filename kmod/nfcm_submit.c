@@ -381,28 +381,27 @@ long nfcm_ioc_call(struct nfcm_file *file, void __user *arg)
 
 /*
  * Cancel all operations in flight with this user_data; -ENOENT if there is none.
- * There may be as many as a file can have: by batches, each of which takes one
- * walk past those that were found before. No locks; does not wait.
+ * There may be as many as a file can have: by batches. No locks; does not wait.
  */
 static int cancel_all(struct nfcm_file *file, u64 user_data)
 {
-	enum { BATCH = 64 };
-	struct nfcm_op *ops[BATCH];
-	u32 seek = nfcm_file_seek(file);
-	bool any = false;
+	struct nfcm_op *ops[NFCM_FOUND];
+	struct nfcm_entry place = {};
+	bool any = false, more;
 	u32 i, n;
 
 	do {
-		n = nfcm_file_more(file, user_data, seek, ops, BATCH);
+		n = nfcm_file_find(file, user_data, &place, ops, &more);
 		for (i = 0; i < n; i++) {
 			submit_cancel(ops[i]);
 			nfcm_op_put(ops[i]);
 		}
 		any |= n;
-		if (fatal_signal_pending(current))
-			return -EINTR;
 		cond_resched();
-	} while (n == BATCH);
+	} while (more && !fatal_signal_pending(current));
+	nfcm_file_found(file, &place);
+	if (more)
+		return -EINTR;
 	return any ? 0 : -ENOENT;
 }
 

@@ -130,6 +130,10 @@ var defects = []defect{
 		binary: "clients", args: []string{"-n", "requests_of"}, wants: `withdrawn > 0`,
 	},
 	{
+		name: "walk-at-one-go", about: "a CANCEL looks for its operations with the file locked until it has some", group: inDefects, kernel: "release",
+		binary: "clients", args: []string{"-n", "a_cancel"}, wants: `hits\("walk"\) >= WAITING / FOUND`,
+	},
+	{
 		name: "stop-after-all", about: "a process is stopped once more only when nobody else has a request", group: inDefects, kernel: "release",
 		binary: "clients", args: []string{"-n", "files_end_beside"}, wants: `prompt > CLOSES / 2`,
 	},

@@ -30,6 +30,9 @@ enum {
 	FEW = 8,
 	MANY = 16 << 20, /* bytes, of which the default limit allows half */
 	PAIRS = 4,
+	BATCH = 64,
+	WAITING = 16000, /* operations with one name … */
+	FOUND = 64, /* … of which a CANCEL looks at so many with the file locked */
 	ALWAYS = 64, /* requests in flight of a client that asks always */
 	CLOSES = 20,
 	CLOSE_MS = 100, /* that a close takes at most, beside any client */
@@ -355,6 +358,48 @@ static bool traced(const char *one, const char *other)
 	if (f)
 		fclose(f);
 	return found;
+}
+
+/* How often a function of a probe was called. */
+static unsigned long hits(const char *probe)
+{
+	char name[64];
+	unsigned long n = 0, found = 0;
+	FILE *f = fopen(TRACING "kprobe_profile", "r");
+
+	CHECK(f);
+	while (f && fscanf(f, "%63s %lu %*u", name, &n) == 2)
+		if (!strcmp(name, probe))
+			found = n;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/*
+ * Operations of one name are in one row of a file's table. A CANCEL that walks along it
+ * lets others have the lock meanwhile, one of which is the thread of an interrupt.
+ */
+CASE(a_cancel_looks_at_few_at_a_time)
+{
+	int fd = fresh();
+	struct nfcomms_op ops[BATCH];
+
+	ops[0] = message(program(fd, "hold"), "x", 1);
+	for (int i = 1; i < BATCH; i++)
+		ops[i] = ops[0];
+	for (int i = 0; i < WAITING; i += BATCH)
+		CHECK_EQ(submit(fd, ops, BATCH), BATCH);
+	put(TRACING "kprobe_events", "p:nfc/walk nfcm_file_find");
+	put(TRACING "events/nfc/walk/enable", "1");
+	CHECK_EQ(cancel(fd, neighbour_of_zero()), ENOENT);
+	put(TRACING "events/nfc/walk/enable", "0");
+	CHECK(hits("walk") >= WAITING / FOUND);
+	put(TRACING "kprobe_events", "-:nfc/walk");
+	CHECK_EQ(cancel(fd, 0), 0);
+	CHECK_EQ(cancel(fd, 0), ENOENT);
+	close(fd);
+	check_device();
 }
 
 /*

@@ -12,6 +12,8 @@
  *
  *	fair [ROUNDS]
  */
+#include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +32,9 @@ enum {
 	MANY = 4 << 20,
 	LARGE = 24 << 20, /* in small pages */
 	MOST = 5, /* times as long */
+	WAITING = 32000, /* operations */
+	CANCELLERS = 3,
+	CANCELS = 4,
 };
 
 /* What an abuser does, again and again. */
@@ -37,6 +42,7 @@ struct abuse {
 	int fd;
 	uint32_t channel;
 	uint8_t *memory;
+	uint64_t neighbour; /* a user_data that has the place of 0 in a file's table */
 };
 
 static void reap_all(const struct abuse *a, int taken)
@@ -68,6 +74,27 @@ static void say(const struct abuse *a)
 	for (int i = 0; i < BATCH; i++)
 		ops[i] = message(a->channel, "x", 1);
 	reap_all(a, submit(a->fd, ops, BATCH));
+}
+
+/* Operations that wait, all with one name. */
+static void wait_by_the_thousand(struct abuse *a)
+{
+	struct nfcomms_op ops[BATCH];
+
+	a->neighbour = neighbour_of_zero();
+	ops[0] = message(program(a->fd, "hold"), "x", 1);
+	for (int i = 1; i < BATCH; i++)
+		ops[i] = ops[0];
+	for (int i = 0; i < WAITING; i += BATCH)
+		CHECK_EQ(submit(a->fd, ops, BATCH), BATCH);
+}
+
+/* A CANCEL that finds none of them, and messages that do complete. */
+static void cancel_much(const struct abuse *a)
+{
+	for (int i = 0; i < CANCELS; i++)
+		CHECK_EQ(cancel(a->fd, a->neighbour), ENOENT);
+	say(a);
 }
 
 /* Large transfers. */
@@ -103,29 +130,57 @@ enum { RESTS, COMPUTES, ABUSES, WAYS };
 
 /* An abuser, and what it shares with its victim. */
 struct role {
+	void (*prepare)(struct abuse *a); /* NULL: nothing */
 	void (*again)(const struct abuse *a);
+	int threads; /* that do it, or compute */
 	bool shares; /* its victim's processor, where that comes first */
 	_Atomic int wanted, does; /* one of the above */
 	_Atomic unsigned long times; /* that it did it again */
 };
 
-static int abuse(void *argument)
-{
-	struct role *r = argument;
-	struct abuse a = { .fd = client(), .memory = small_pages(LARGE, 1) };
+/* One thread of it. */
+struct abuser {
+	pthread_t thread;
+	struct role *role;
+	const struct abuse *with;
+};
 
-	if (r->shares)
-		on_one_processor(false);
-	a.channel = program(a.fd, "sink");
+static void *abuse_again(void *argument)
+{
+	const struct abuser *a = argument;
+	struct role *r = a->role;
+
 	while (r->wanted != WAYS) {
 		r->does = r->wanted;
 		if (r->does == ABUSES) {
-			r->again(&a);
+			r->again(a->with);
 			r->times++;
 		} else if (r->does == RESTS) {
 			usleep(1000);
 		}
 	}
+	return NULL;
+}
+
+static int abuse(void *argument)
+{
+	struct role *r = argument;
+	struct abuse a = { .fd = client(), .memory = small_pages(LARGE, 1) };
+	struct abuser abusers[CANCELLERS] = { 0 };
+
+	if (r->shares)
+		on_one_processor(false);
+	a.channel = program(a.fd, "sink");
+	if (r->prepare)
+		r->prepare(&a);
+	for (int i = 0; i < r->threads; i++) {
+		abusers[i].role = r;
+		abusers[i].with = &a;
+		CHECK(!pthread_create(&abusers[i].thread, NULL, abuse_again,
+				      &abusers[i]));
+	}
+	for (int i = 0; i < r->threads; i++)
+		pthread_join(abusers[i].thread, NULL);
 	return test_failures() != 0;
 }
 
@@ -235,15 +290,14 @@ static void suffers(struct role *r, suffer *victim, bool urgent,
 	teardown(&b);
 }
 
-static void check_fair(const char *name, void (*again)(const struct abuse *a),
-		       suffer *victim)
+static void check_fair(const char *name, const struct role *role, suffer *victim)
 {
 	struct role *r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE,
 			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	uint64_t took[WAYS] = { 0 };
 
 	REQUIRE(r != MAP_FAILED);
-	r->again = again;
+	memcpy(r, role, sizeof(*r));
 	suffers(r, victim, false, took);
 	decide(name, "any process", took);
 	suffers(r, victim, true, took);
@@ -253,10 +307,12 @@ static void check_fair(const char *name, void (*again)(const struct abuse *a),
 }
 
 /* What the one does, and the other. */
-#define FAIR(name, again, victim)                 \
-	CASE(name)                                \
-	{                                         \
-		check_fair(#name, again, victim); \
+#define FAIR(name, again_, victim)                                          \
+	CASE(name)                                                          \
+	{                                                                   \
+		check_fair(#name,                                           \
+			   &(struct role){ .again = again_, .threads = 1 }, \
+			   victim);                                         \
 	}
 
 FAIR(control_requests, ask, echo)
@@ -265,3 +321,12 @@ FAIR(messages, say, echo)
 FAIR(transfers, move_much, echo)
 FAIR(registered_memory, register_much, echo)
 FAIR(files_and_channels, come_and_go, echo)
+
+CASE(cancels)
+{
+	check_fair("cancels",
+		   &(struct role){ .prepare = wait_by_the_thousand,
+				   .again = cancel_much,
+				   .threads = CANCELLERS },
+		   echo);
+}

@@ -156,6 +156,16 @@ int cancel(int fd, uint64_t user_data)
 	return control(fd, NFCOMMS_IOC_CANCEL, &c);
 }
 
+uint64_t neighbour_of_zero(void)
+{
+	uint64_t at = 1;
+
+	while (at * 0x61C8864680B583EBull >>
+	       54) /* the kernel's hash, of 10 bits */
+		at++;
+	return at;
+}
+
 uint32_t start(int fd, const char *name, uint32_t ports, uint32_t *first)
 {
 	struct nfcomms_op op = operation(NFCOMMS_OP_CONTROL, 0);

@@ -54,6 +54,8 @@ int submit(int fd, const struct nfcomms_op *ops, unsigned int count);
 bool reap(int fd, struct nfcomms_completion *out);
 /* Cancel by user_data: 0 or errno. */
 int cancel(int fd, uint64_t user_data);
+/* A user_data other than 0 that has its place in a file's table of operations. */
+uint64_t neighbour_of_zero(void);
 /* Any ioctl: 0 or errno. */
 int control(int fd, unsigned long request, void *argument);
 
