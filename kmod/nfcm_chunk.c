@@ -124,8 +124,12 @@ static int cut_lists(struct nfcm_op *op, struct nfcm_chunk *chunk)
 /* Undo map(), as far as it came. */
 static void unmap(struct nfcm_dev *dev, struct nfcm_chunk *chunk)
 {
-	if (chunk->mapped)
-		dma_unmap_sgtable(&dev->pdev->dev, &chunk->sgt, chunk->way, 0);
+	struct device *dma = &dev->pdev->dev;
+
+	if (chunk->mapped) {
+		dma_sync_sgtable_for_cpu(dma, &chunk->sgt, chunk->way);
+		nfcm_unmap_dma(dma, &chunk->sgt, chunk->way);
+	}
 	chunk->mapped = false;
 	if (atomic_dec_and_test(&dev->mapped))
 		wake_up_var(&dev->mapped);
@@ -149,8 +153,10 @@ int nfcm_chunk_map(struct nfcm_op *op, struct nfcm_chunk *chunk)
 	smp_mb__after_atomic(); /* pairs with the wait in nfcm_dev_remove() */
 	rc = atomic_read(&op->ch->epoch->down) ?
 		     -ENODEV :
-		     dma_map_sgtable(dma, &chunk->sgt, chunk->way, 0);
+		     nfcm_map_dma(dma, &chunk->sgt, chunk->way);
 	chunk->mapped = !rc;
+	if (!rc)
+		dma_sync_sgtable_for_device(dma, &chunk->sgt, chunk->way);
 	if (!rc)
 		rc = cut_lists(op, chunk);
 	if (rc)

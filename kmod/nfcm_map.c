@@ -94,12 +94,29 @@ int nfcm_map_table(struct device *dma, struct sg_table *sgt, struct page **pages
 						 GFP_KERNEL_ACCOUNT);
 }
 
+/*
+ * Map and unmap. Two mappings may have a page, or a line of a cache: of transfers and
+ * regions that one client makes. The kernel allows that where the driver itself makes
+ * the one side see what the other wrote, which is done for each transfer.
+ */
+int nfcm_map_dma(struct device *dma, struct sg_table *sgt,
+		 enum dma_data_direction way)
+{
+	return dma_map_sgtable(dma, sgt, way, DMA_ATTR_SKIP_CPU_SYNC);
+}
+
+void nfcm_unmap_dma(struct device *dma, struct sg_table *sgt,
+		    enum dma_data_direction way)
+{
+	dma_unmap_sgtable(dma, sgt, way, DMA_ATTR_SKIP_CPU_SYNC);
+}
+
 static void undo_parts(struct nfcm_map *m)
 {
 	while (m->parts) {
 		struct sg_table *sgt = &m->part[--m->parts];
 
-		dma_unmap_sgtable(m->dma, sgt, m->way, 0);
+		nfcm_unmap_dma(m->dma, sgt, m->way);
 		sg_free_table(sgt);
 		cond_resched();
 	}
@@ -160,7 +177,7 @@ static int map_part(struct nfcm_map *m, struct page **pages, u64 at, u64 end)
 
 	if (rc)
 		return rc;
-	rc = dma_map_sgtable(m->dma, sgt, m->way, 0);
+	rc = nfcm_map_dma(m->dma, sgt, m->way);
 	if (rc)
 		sg_free_table(sgt);
 	else

@@ -182,6 +182,10 @@ void nfcm_region_sync(const struct nfcm_region *r, u64 address, u64 length,
 		      bool for_device);
 int nfcm_map_table(struct device *dma, struct sg_table *sgt, struct page **pages,
 		   unsigned long npages, unsigned long start, u64 size);
+int nfcm_map_dma(struct device *dma, struct sg_table *sgt,
+		 enum dma_data_direction way);
+void nfcm_unmap_dma(struct device *dma, struct sg_table *sgt,
+		    enum dma_data_direction way);
 int nfcm_map_pages(struct nfcm_map *m, struct page **pages, u64 start, u64 end);
 int nfcm_map_import(struct nfcm_map *m, const struct nfcomms_register *in);
 void nfcm_map_undo(struct nfcm_map *m);

@@ -23,7 +23,7 @@ var campaigns = []job{
 	},
 	{
 		name: "fuzz-debug", about: "the same under the debug kernel", kernel: "debug", params: slow,
-		programs: []string{"fuzz"}, allow: overlapping, count: 1_000_000,
+		programs: []string{"fuzz"}, count: 1_000_000,
 	},
 	{
 		name: "failnth", about: "each allocation and copy of each ioctl fails, in rounds", kernel: "debug", params: slow, allow: injected,

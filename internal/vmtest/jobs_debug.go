@@ -22,10 +22,6 @@ var small = []string{"--bar2=8MiB", "--channels=1024"}
 // files below /proc/irq and its trace events warn of that.
 var injected = []string{`page allocation failure`, `DMA-API: cacheline tracking ENOMEM`, `^WARNING: .* at (fs/proc|kernel/trace)/`}
 
-// overlapping are messages about memory that is mapped twice, for two transfers or as a region and
-// for a transfer that began before it was one: the client's own affair.
-var overlapping = []string{`^DMA-API: .*overlapping mappings`, `^DMA-API: Mapped at`, `^WARNING: .* at kernel/dma/debug`}
-
 // freed is a message of the bus of 6.1, which frees a device, with its lock, that was removed while
 // the bus held that lock to reset the device's link.
 var freed = []string{`^WARNING: held lock freed!`}
@@ -81,7 +77,7 @@ var debugJobs = []job{
 	{
 		name: "debug-region", group: "debug", about: "registered memory and dma-bufs, behind an IOMMU",
 		kernel: "debug", machine: vm.Machine{IOMMU: true}, device: []string{}, params: slow,
-		programs: []string{"region", "dmabuf"}, allow: overlapping,
+		programs: []string{"region", "dmabuf"},
 	},
 	{
 		name: "swiotlb", group: "debug", about: "every mapping is a copy in low memory, a quarter MiB at most",
@@ -101,7 +97,7 @@ var debugJobs = []job{
 	{
 		name: "debug-fuzz", group: "debug", about: "random ioctls, some of which name the same memory; then leaks",
 		kernel: "debug", device: []string{}, params: slow, kmemleak: true,
-		programs: []string{"fuzz-some"}, allow: overlapping,
+		programs: []string{"fuzz-some"},
 	},
 	{
 		name: "debug-errors", group: "debug", about: "errors of the bus, reported by the port above the device",

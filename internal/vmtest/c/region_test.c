@@ -92,6 +92,32 @@ CASE(regions_are_apart)
 	check_pins();
 }
 
+/* Two in one page, even in one line of a cache: the page is mapped once for each. */
+CASE(two_in_a_page)
+{
+	enum { SHORT = 16 };
+	int fd = fresh();
+	uint8_t *p = pages(PAGE, 0), want[SHORT];
+	uint32_t ch = program(fd, "source");
+
+	CHECK_EQ(registers(fd, p, SHORT), 0);
+	CHECK_EQ(registers(fd, p + SHORT, SHORT), 0);
+	for (uint64_t i = 0; i < SHORT; i++)
+		want[i] = pattern(7, i);
+	for (int i = 0; i < 2; i++) {
+		ask_source(fd, ch, SHORT, 7);
+		CHECK_EQ(receive_at(fd, ch, p + i * SHORT, SHORT).status,
+			 NFC_OK);
+	}
+	CHECK(!memcmp(p, want, SHORT));
+	CHECK(!memcmp(p + SHORT, want, SHORT));
+	CHECK_EQ(unregister(fd, p), 0);
+	CHECK_EQ(unregister(fd, p + SHORT), 0);
+	close(fd);
+	free_pages(p, PAGE);
+	check_pins();
+}
+
 CASE(as_many_as_there_may_be)
 {
 	int fd = fresh(), n = 0, rc;
