@@ -350,21 +350,21 @@ static int pin(struct nfcm_region *r)
 				      rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	int rc;
 
-	r->pages = kvcalloc(n, sizeof(*r->pages), GFP_KERNEL_ACCOUNT);
-	if (!r->pages)
-		return -ENOMEM;
+	/* Charged first: what is not allowed takes no memory for its pages either. */
 	rc = nfcm_pool_register(r->file->user, r->span.mm, limit, n);
 	if (rc)
 		return rc;
-	r->charged = true;
+	r->pages = kvcalloc(n, sizeof(*r->pages), GFP_KERNEL_ACCOUNT);
 	r->seq = mmu_interval_read_begin(&r->notifier);
-	rc = nfcm_pin_pages(start, n, r->pages,
-			    FOLL_LONGTERM | (r->write ? FOLL_WRITE : 0));
+	rc = r->pages ? nfcm_pin_pages(start, n, r->pages,
+				       FOLL_LONGTERM |
+					       (r->write ? FOLL_WRITE : 0)) :
+			-ENOMEM;
 	if (rc) {
 		nfcm_pool_forget(r->file->user, r->span.mm, n);
-		r->charged = false;
 		return rc;
 	}
+	r->charged = true;
 	r->npages = n;
 	nfcm_count(r->file->dev, NFCM_COUNT_PINNED, (s64)(n << PAGE_SHIFT));
 	return 0;

@@ -29,7 +29,10 @@ enum {
 	LINE = 64, /* two mappings of one the DMA debugging warns of */
 	ROUNDS = 40, /* of each pair */
 	NOBODY = 65534,
+	GREEDY = 8, /* threads */
 };
+
+#define HUGE (1ull << 36) /* bytes, whose pages take 128 MiB to list */
 
 CASE(what_cannot_be_a_region)
 {
@@ -509,6 +512,54 @@ CASE(over_the_memlock_limit)
 	CHECK_EQ(wait_child(child(over_memlock, p)), 0);
 	free_pages(p, SIZE);
 	check_pins();
+}
+
+/* Threads that register more than they may, more than a machine has memory for. */
+static void *register_too_much(void *argument)
+{
+	const struct bench *b = argument;
+	const uint8_t *p = mmap(NULL, HUGE, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+				0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	for (int i = 0; i < 4; i++)
+		if (registers(b->fd, p, HUGE) != ENOMEM)
+			return NULL;
+	munmap((void *)p, HUGE);
+	return argument;
+}
+
+static int many_register_too_much(void *argument)
+{
+	const struct rlimit r = { 8 * PAGE, 8 * PAGE };
+	pthread_t thread[GREEDY];
+	struct bench b = { .fd = client() };
+	int good = 0;
+
+	(void)argument;
+	CHECK_EQ(setrlimit(RLIMIT_MEMLOCK, &r), 0);
+	CHECK_EQ(setresuid(NOBODY, NOBODY, NOBODY), 0);
+	for (int i = 0; i < GREEDY; i++)
+		CHECK(!pthread_create(&thread[i], NULL, register_too_much, &b));
+	for (int i = 0; i < GREEDY; i++) {
+		void *well = NULL;
+
+		pthread_join(thread[i], &well);
+		good += well != NULL;
+	}
+	CHECK_EQ(good, GREEDY);
+	close(b.fd);
+	return test_failures() != 0;
+}
+
+/* What the limit does not allow is refused before its pages have a list. */
+CASE(far_over_the_memlock_limit)
+{
+	close(fresh());
+	CHECK_EQ(wait_child(child(many_register_too_much, NULL)), 0);
+	check_device();
 }
 
 /* What is registered stays over the end of an epoch, however that comes. */
