@@ -239,6 +239,37 @@ void nfcm_dev_init(struct nfcm_dev *dev)
 	};
 }
 
+/* An open file of the device that has regions, with a reference; NULL: none has. */
+static struct nfcm_file *file_with_regions(struct nfcm_dev *dev)
+{
+	struct nfcm_file *file, *found = NULL;
+
+	spin_lock(&dev->epoch_lock);
+	list_for_each_entry(file, &dev->files, node) {
+		spin_lock(&file->regions.lock); /* who enters looks at removed */
+		if (file->regions.count)
+			found = file;
+		spin_unlock(&file->regions.lock);
+		if (found)
+			break;
+	}
+	if (found)
+		nfcm_file_get(found);
+	spin_unlock(&dev->epoch_lock);
+	return found;
+}
+
+/* No file has regions any more; none gets one, as the device is removed. */
+static void revoke_regions(struct nfcm_dev *dev)
+{
+	struct nfcm_file *file;
+
+	while ((file = file_with_regions(dev))) {
+		nfcm_region_revoke_all(file);
+		nfcm_file_put(file);
+	}
+}
+
 /*
  * The driver lets go of the function: nothing touches a register, and nothing
  * is mapped for DMA any more.
@@ -246,7 +277,6 @@ void nfcm_dev_init(struct nfcm_dev *dev)
 void nfcm_dev_remove(struct nfcm_dev *dev)
 {
 	struct nfcm_epoch *epoch;
-	struct nfcm_file *file;
 
 	mutex_lock(&dev->epoch_mutex);
 	end_epoch(dev, NFC_ERESET);
@@ -255,9 +285,8 @@ void nfcm_dev_remove(struct nfcm_dev *dev)
 	dev->epoch = NULL;
 	dev->state = NFCOMMS_STATE_REMOVED;
 	WRITE_ONCE(dev->removed, true);
-	list_for_each_entry(file, &dev->files, node)
-		nfcm_region_revoke_all(file);
 	spin_unlock(&dev->epoch_lock);
+	revoke_regions(dev);
 	mutex_unlock(&dev->epoch_mutex);
 	cancel_delayed_work_sync(&dev->recover);
 	/*

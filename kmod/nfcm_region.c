@@ -515,7 +515,7 @@ static bool revoke_first(struct nfcm_regions *all)
 void nfcm_region_revoke_all(struct nfcm_file *file)
 {
 	while (revoke_first(&file->regions))
-		;
+		cond_resched();
 }
 
 /* Part of making the record of a file. */
