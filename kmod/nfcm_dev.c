@@ -11,8 +11,9 @@
 #include "trace.h"
 
 enum {
-	RECOVER_MS = 1000
-}; /* from the end of an epoch that failed to the next */
+	RECOVER_MS = 1000, /* from the end of an epoch that failed to the next */
+	ERROR_MS = 5000, /* for the bus to recover from an error, at least */
+};
 
 /* Stop DMA and only then end the operations. */
 static void fence_work(struct work_struct *work)
@@ -135,6 +136,7 @@ int nfcm_dev_up(struct nfcm_dev *dev)
 
 	mutex_lock(&dev->epoch_mutex);
 	dev->away = false;
+	dev->error_at = 0;
 	dev->rests = false;
 	if (!dev->removed) {
 		end_epoch(dev, NFC_ERESET);
@@ -146,6 +148,16 @@ int nfcm_dev_up(struct nfcm_dev *dev)
 	return rc;
 }
 
+static void take_down(struct nfcm_dev *dev, u32 status, u32 state)
+{
+	lockdep_assert_held(&dev->epoch_mutex);
+	end_epoch(dev, status);
+	dev->away = state == NFCOMMS_STATE_RESETTING;
+	dev->error_at = 0;
+	dev->rests = true;
+	nfcm_dev_set_state(dev, state);
+}
+
 /*
  * End the epoch and wait until DMA is quiet. state is what the device is in then;
  * of one that is RESETTING nobody boots another until nfcm_dev_up().
@@ -153,11 +165,29 @@ int nfcm_dev_up(struct nfcm_dev *dev)
 void nfcm_dev_down(struct nfcm_dev *dev, u32 status, u32 state)
 {
 	mutex_lock(&dev->epoch_mutex);
-	end_epoch(dev, status);
-	dev->away = state == NFCOMMS_STATE_RESETTING;
-	dev->rests = true;
-	nfcm_dev_set_state(dev, state);
+	take_down(dev, status, state);
 	mutex_unlock(&dev->epoch_mutex);
+}
+
+/* The same for an error of the bus, which need not call nfcm_dev_up(). */
+void nfcm_dev_error(struct nfcm_dev *dev)
+{
+	mutex_lock(&dev->epoch_mutex);
+	take_down(dev, NFC_ERESET, NFCOMMS_STATE_RESETTING);
+	dev->error_at = jiffies ?: 1;
+	mutex_unlock(&dev->epoch_mutex);
+}
+
+/*
+ * The bus has given up a recovery, without a call: another function below the port
+ * could not take part in it. Config space is as after a reset of the link.
+ */
+static bool given_up(struct nfcm_dev *dev)
+{
+	lockdep_assert_held(&dev->epoch_mutex);
+	return dev->error_at &&
+	       time_after(jiffies, dev->error_at + msecs_to_jiffies(ERROR_MS)) &&
+	       pci_device_is_present(dev->pdev);
 }
 
 /* End the epoch and boot the next, with a shape. */
@@ -184,6 +214,11 @@ int nfcm_dev_reset(struct nfcm_dev *dev, const struct nfcomms_reset *shape)
 	if (mutex_lock_killable(&dev->epoch_mutex))
 		return -EINTR;
 	rc = dev->removed ? -ENODEV : -EBUSY;
+	if (!dev->removed && given_up(dev)) {
+		nfcm_hw_put_back(dev);
+		dev->away = false;
+		dev->error_at = 0;
+	}
 	if (!dev->removed && !dev->away)
 		rc = reset(dev, shape);
 	mutex_unlock(&dev->epoch_mutex);

@@ -119,6 +119,17 @@ static int set_shape(struct nfcm_dev *dev, const struct nfcomms_reset *s)
 	return 0;
 }
 
+/*
+ * Put config space back as it was when the device last came up. What the kernel saved
+ * need not be that: whoever resets a function whose link was just lost saves nothing.
+ */
+void nfcm_hw_put_back(struct nfcm_dev *dev)
+{
+	if (dev->settings)
+		pci_load_saved_state(dev->pdev, dev->settings);
+	pci_restore_state(dev->pdev);
+}
+
 /* Nothing of the device reaches memory any more. */
 void nfcm_hw_fence(struct nfcm_dev *dev)
 {

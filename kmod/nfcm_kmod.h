@@ -280,9 +280,10 @@ struct nfcm_dev {
 	struct nfcm_limits limits;
 	struct nfcm_vector vector[NFC_VECTORS_MAX];
 
-	struct mutex epoch_mutex; /* one start or end of an epoch at a time; guards the next two */
+	struct mutex epoch_mutex; /* one start or end of an epoch at a time; guards the next three */
 	bool rests; /* it was taken down: no recovery */
-	bool away; /* the bus resets the function, or it sleeps: up comes */
+	bool away; /* the bus resets the function, or it sleeps: up comes … */
+	unsigned long error_at; /* … unless an error's recovery fails; when it began, in jiffies; 0: none */
 	spinlock_t epoch_lock; /* guards epoch, state, files */
 	struct nfcm_epoch *epoch; /* NULL before the first */
 	u32 state; /* enum nfcomms_state */
@@ -437,6 +438,7 @@ void nfcm_minor_put(int minor);
 bool nfcm_hw_gone(struct nfcm_dev *dev);
 int nfcm_hw_identify(struct nfcm_dev *dev);
 int nfcm_hw_boot(struct nfcm_dev *dev, const struct nfcomms_reset *shape);
+void nfcm_hw_put_back(struct nfcm_dev *dev);
 void nfcm_hw_fence(struct nfcm_dev *dev);
 void nfcm_hw_quiesce(struct nfcm_dev *dev);
 void nfcm_hw_beat(struct nfcm_dev *dev);
@@ -532,6 +534,7 @@ int nfcm_control_check(const struct nfcomms_op *in);
 
 int nfcm_dev_up(struct nfcm_dev *dev);
 void nfcm_dev_down(struct nfcm_dev *dev, u32 status, u32 state);
+void nfcm_dev_error(struct nfcm_dev *dev);
 int nfcm_dev_reset(struct nfcm_dev *dev, const struct nfcomms_reset *shape);
 void nfcm_dev_remove(struct nfcm_dev *dev);
 void nfcm_dev_init(struct nfcm_dev *dev);

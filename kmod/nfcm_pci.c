@@ -121,19 +121,6 @@ static int come_up(struct pci_dev *pdev, struct nfcm_dev *dev)
 	return 0;
 }
 
-/*
- * Put config space back as it was when the device last came up. What the kernel saved
- * need not be that: whoever resets a function whose link was just lost saves nothing.
- */
-static void put_back(struct pci_dev *pdev)
-{
-	struct nfcm_dev *dev = pci_get_drvdata(pdev);
-
-	if (dev->settings)
-		pci_load_saved_state(pdev, dev->settings);
-	pci_restore_state(pdev);
-}
-
 static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct nfcm_dev *dev = dev_new(pdev);
@@ -182,9 +169,11 @@ static void remove(struct pci_dev *pdev)
 	put_device(&dev->dev);
 }
 
+/* The machine ends, or another kernel takes it over: nobody boots the device again. */
 static void shutdown(struct pci_dev *pdev)
 {
-	nfcm_dev_down(pci_get_drvdata(pdev), NFC_ERESET, NFCOMMS_STATE_LOST);
+	nfcm_dev_down(pci_get_drvdata(pdev), NFC_ERESET,
+		      NFCOMMS_STATE_RESETTING);
 }
 
 /* ---- reset of the function, from sysfs or elsewhere ---- */
@@ -199,7 +188,7 @@ static void reset_done(struct pci_dev *pdev)
 {
 	int rc;
 
-	put_back(pdev);
+	nfcm_hw_put_back(pci_get_drvdata(pdev));
 	rc = come_up(pdev, pci_get_drvdata(pdev));
 	if (rc)
 		dev_err(&pdev->dev, "lost after a reset: %d\n", rc);
@@ -218,7 +207,7 @@ static pci_ers_result_t error_detected(struct pci_dev *pdev,
 		nfcm_dev_down(dev, NFC_ERESET, NFCOMMS_STATE_LOST);
 		return PCI_ERS_RESULT_DISCONNECT;
 	}
-	nfcm_dev_down(dev, NFC_ERESET, NFCOMMS_STATE_RESETTING);
+	nfcm_dev_error(dev);
 	return PCI_ERS_RESULT_NEED_RESET;
 }
 
@@ -229,7 +218,7 @@ static pci_ers_result_t mmio_enabled(struct pci_dev *pdev)
 
 static pci_ers_result_t slot_reset(struct pci_dev *pdev)
 {
-	put_back(pdev);
+	nfcm_hw_put_back(pci_get_drvdata(pdev));
 	return come_up(pdev, pci_get_drvdata(pdev)) ? PCI_ERS_RESULT_DISCONNECT :
 						      PCI_ERS_RESULT_RECOVERED;
 }

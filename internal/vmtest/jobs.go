@@ -188,6 +188,7 @@ var programs = map[string]program{
 	"stale":    clientTest("stale"),
 	"unknown":  clientTest("unknown"),
 	"errors":   clientTest("errors"),
+	"beside":   clientTest("beside"),
 	"stall":    clientTest("stall"),
 	"udev":     clientTest("udev"),
 	"eventfd":  clientTest("eventfd"),

@@ -105,6 +105,11 @@ var debugJobs = []job{
 		programs: []string{"errors", "pairs-aer"}, allow: freed,
 	},
 	{
+		name: "debug-error-beside", group: "debug", about: "an error of the bus from which a function beside the device does not recover",
+		kernel: "debug", machine: vm.Machine{Ports: true, Beside: true}, device: []string{}, params: slow,
+		programs: []string{"beside"}, allow: freed,
+	},
+	{
 		name: "debug-stall", group: "debug", about: "memory whose pages come late: nobody else waits",
 		kernel: "debug", device: []string{}, params: slow,
 		programs: []string{"stall", "opcodes"},

@@ -18,6 +18,7 @@ type Machine struct {
 	Devices []Port   // vfio-user devices
 	IOMMU   bool     // an emulated VT-d, strict; not with ARM64
 	Ports   bool     // a root port of PCI Express above each device
+	Beside  bool     // below each of them a second function, which has no driver; with Ports
 	Memory  int      // MiB, default 512
 	CPUs    int      // default 2
 	Append  []string // kernel parameters
@@ -68,7 +69,10 @@ func (m Machine) Args() []string {
 			bus = fmt.Sprintf("port%d", i)
 			args = append(args, "-device", fmt.Sprintf("pcie-root-port,id=%s,chassis=%d,x-speed=5", bus, i+1))
 		}
-		args = append(args, "-device", deviceJSON(port, bus))
+		args = append(args, "-device", deviceJSON(port, bus, m.Beside))
+		if m.Beside {
+			args = append(args, "-device", fmt.Sprintf("pci-testdev,bus=%s,addr=0.1", bus))
+		}
 	}
 	return append(args, "-kernel", m.Kernel, "-initrd", m.Initrd, "-append", strings.Join(m.parameters(), " "))
 }
@@ -91,7 +95,7 @@ func (m Machine) parameters() []string {
 }
 
 // deviceJSON names the device's socket, which QEMU's key=value syntax cannot.
-func deviceJSON(port Port, bus string) string {
+func deviceJSON(port Port, bus string, many bool) string {
 	type address struct {
 		Path string `json:"path"`
 		Type string `json:"type"`
@@ -99,9 +103,10 @@ func deviceJSON(port Port, bus string) string {
 	text, err := json.Marshal(struct {
 		Driver  string  `json:"driver"`
 		Bus     string  `json:"bus"`
+		Many    bool    `json:"multifunction,omitempty"`
 		Timeout int64   `json:"x-msg-timeout"`
 		Socket  address `json:"socket"`
-	}{"vfio-user-pci", bus, cmp.Or(port.Timeout, msgTimeout).Milliseconds(), address{port.Socket, "unix"}})
+	}{"vfio-user-pci", bus, many, cmp.Or(port.Timeout, msgTimeout).Milliseconds(), address{port.Socket, "unix"}})
 	if err != nil {
 		panic(err) // strings and numbers always encode
 	}
