@@ -280,10 +280,10 @@ struct nfcm_dev {
 	struct nfcm_limits limits;
 	struct nfcm_vector vector[NFC_VECTORS_MAX];
 
-	struct mutex epoch_mutex; /* one start or end of an epoch at a time; guards the next three */
+	struct mutex epoch_mutex; /* one start or end of an epoch at a time, and the next three */
 	bool rests; /* it was taken down: no recovery */
 	bool away; /* the bus resets the function, or it sleeps: up comes … */
-	unsigned long error_at; /* … unless an error's recovery fails; when it began, in jiffies; 0: none */
+	unsigned long error_at; /* jiffies when an error took it away: recovery may fail; 0: none */
 	spinlock_t epoch_lock; /* guards epoch, state, files */
 	struct nfcm_epoch *epoch; /* NULL before the first */
 	u32 state; /* enum nfcomms_state */

@@ -357,13 +357,12 @@ void nfcm_pool_leave(struct nfcm_op *op)
 	p->ended = true;
 	p->floor = 0;
 	list_del_init(&p->holder);
-	if (p->pool == NFCM_POOL_WAITS) {
+	if (p->pool == NFCM_POOL_WAITS)
 		unqueue(op);
-	} else if (p->pool == NFCM_POOL_LACKS) {
+	else if (p->pool == NFCM_POOL_LACKS)
 		end_lacking(op);
-	} else {
+	else
 		release = false;
-	}
 	if (p->worker)
 		send_sig(SIGKILL, p->worker, 1); /* out of its page fault */
 	spin_unlock(&pool_lock);

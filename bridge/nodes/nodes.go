@@ -104,6 +104,15 @@ func (d *farDevice) Close() error {
 // Device returns the device of another node, which is opened when it is first asked for
 // and closed with the fabric.
 func (f *fabric) Device(ctx context.Context, n abi.Node) (bridge.Device, error) {
+	dev, err := f.reach(ctx, n)
+	if err != nil {
+		return nil, fmt.Errorf("node %v: %w", n, err)
+	}
+	return dev, nil
+}
+
+// reach is Device; its error does not name the node.
+func (f *fabric) reach(ctx context.Context, n abi.Node) (bridge.Device, error) {
 	if n == f.own {
 		return nil, fmt.Errorf("%w: it is the device that was opened", bridge.ErrInvalid)
 	}
@@ -148,7 +157,7 @@ func (f *fabric) listen(ctx context.Context, at abi.Node, d bridge.Device, o bri
 func (f *fabric) come(ctx context.Context, n abi.Node, listener bridge.Target, number uint64) (bridge.Channel, error) {
 	dev := f.device
 	if n != f.own {
-		far, err := f.Device(ctx, n)
+		far, err := f.reach(ctx, n)
 		if err != nil {
 			return nil, err
 		}
@@ -278,7 +287,7 @@ func (n *node) at(ctx context.Context, place abi.Node) (bridge.Device, context.C
 		return nil, ctx, err
 	}
 	ctx = bridge.InEpoch(ctx, 0) // that node counts its own
-	dev, err := n.fabric.Device(ctx, place)
+	dev, err := n.fabric.reach(ctx, place)
 	return dev, ctx, err
 }
 

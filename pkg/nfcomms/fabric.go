@@ -29,7 +29,7 @@ func (f fabric) Route(from, to FabricPlace) ([]FabricHop, error) {
 
 func (f fabric) Device(ctx context.Context, n FabricPlace) (bridge.Device, error) {
 	dev, err := f.bridge().Device(ctx, n)
-	return dev, wrap(OpOpen, f.at(n), 0, err)
+	return dev, f.dev.fail(OpOpen, 0, err)
 }
 
 func (f fabric) CutLink(n FabricPlace, link int, cut bool) error {

@@ -95,9 +95,9 @@ func TestErrorTextsOfAFabric(t *testing.T) {
 		"make window " + sim + ": window of 0 bytes, access 0: invalid argument":                        result(f.Window(ctx, nil, 0)),
 		"put " + sim + ": 1 bytes at offset 0 of window 4d of node 0: no such window":                   f.Put(ctx, FabricWindow{Node: here, Key: 77}, 0, []byte{1}),
 		"get " + sim + ": node 9.0.0: invalid argument: not in a torus of 2x1x1":                        f.Get(ctx, FabricWindow{Node: none}, 0, nil),
-		"open " + sim + " node 9.0.0: invalid argument: not in this torus":                              result(dev.Node(ctx, 9, 0, 0)),
-		"open " + sim + " node 0.0.0: invalid argument: it is the device that was opened":               result(f.Device(ctx, here)),
-		"open " + sim + " node 1.0.0: device closed":                                                    result(over.Node(ctx, 1, 0, 0)),
+		"open " + sim + ": node 9.0.0: invalid argument: not in this torus":                             result(dev.Node(ctx, 9, 0, 0)),
+		"open " + sim + ": node 0.0.0: invalid argument: it is the device that was opened":              result(f.Device(ctx, here)),
+		"open " + sim + ": node 1.0.0: device closed":                                                   result(over.Node(ctx, 1, 0, 0)),
 		"subscribe " + sim + " target 9.0.0/1: no such target: invalid argument: not in this torus":     result(dev.Subscribe(ctx, At(9, 0, 0, 1))),
 	} {
 		require.EqualError(t, err, want)
