@@ -60,7 +60,7 @@ func RunTransfers(t *testing.T, open OpenFunc, without ...string) {
 			return false
 		}
 		group, _, _ := strings.Cut(name, "/")
-		return slices.Contains([]string{"transfer", "posted", "begun", "region", "refusal", "extended", "cancel"}, group) ||
+		return slices.Contains([]string{"transfer", "posted", "begun", "region", "memory", "refusal", "extended", "cancel"}, group) ||
 			slices.Contains([]string{"huge/list-number-wraps", "close/during-transfer", "reset/during-transfers"}, name)
 	})
 }
@@ -87,7 +87,7 @@ type testCase struct {
 }
 
 var cases = concat(directCases, cancelCases, transferCases, regionCases, refusalCases, hugeCases, closeCases,
-	controlCases, resetCases, tryCases, extendedCases, statsCases, crowdCases, ledgerCases, postedCases, begunCases)
+	controlCases, resetCases, tryCases, extendedCases, statsCases, crowdCases, ledgerCases, postedCases, begunCases, memoryCases)
 
 // Names returns the names of the suite's cases: what Run calls its subtests.
 func Names() []string {

@@ -23,7 +23,7 @@ func (c *Channel) BeginSendInd(ctx context.Context, data []byte) bool {
 		if x.eager() && h.presentEager(ctx, x) == nil {
 			return true
 		}
-		x.stop(false)
+		x.stop()
 	}
 	h.unlock()
 	return false
@@ -37,7 +37,7 @@ func (c *Channel) EndSendInd(ctx context.Context, data []byte, wait bool) (ended
 		return false, nil
 	}
 	err = h.awaitTaken(ctx, x)
-	x.stop(err == nil)
+	x.stop()
 	return true, h.endInd(ctx, data, err, x.since)
 }
 
@@ -68,8 +68,7 @@ func (c *Channel) EndReceiveInd(ctx context.Context, data []byte, wait bool) (en
 		if !h.spinFor(news) && !wait {
 			return false, nil
 		}
-		err = h.awaitEager(ctx, x)
-		x.stop(err == nil)
+		err = h.endEager(ctx, x)
 		h.voided = err == errElse
 	}
 	if h.voided {

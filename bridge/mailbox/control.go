@@ -43,8 +43,11 @@ func (k *control) call(ctx context.Context, req abi.Control, image []byte) (abi.
 	ctx, cancel := grace(ctx)
 	defer cancel()
 	var sent error
-	if image != nil {
+	if before := k.ch.send.id(); image != nil {
 		sent = k.ch.SendInd(ctx, image)
+		if sent != nil && k.ch.send.id() == before { // not offered: the device waits for the next request
+			return abi.Control{}, sent
+		}
 	}
 	reply, err := k.reply(ctx, &req)
 	if err == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/logqueue"
 	"github.com/nfcomms/nfcomms/bridge/region"
+	"github.com/nfcomms/nfcomms/internal/fault"
 )
 
 // errDeviceClosed is what calls get once the device is closed.
@@ -215,11 +216,31 @@ func (d *Device) Load(ctx context.Context, image []byte) (string, error) {
 	if len(image) == 0 {
 		return "", fmt.Errorf("empty image: %w", bridge.ErrInvalid)
 	}
-	name, err := e.control.load(ctx, image)
+	whole, err := d.readable(image)
+	name := ""
+	if err == nil {
+		name, err = e.control.load(ctx, whole)
+	}
 	if err != nil {
 		return "", fmt.Errorf("image of %d bytes: %w", len(image), err)
 	}
 	return name, nil
+}
+
+// imageMost is the most bytes of an image that a device takes.
+const imageMost = 64 << 20
+
+// readable returns an image whose bytes stay there while it is sent. The device waits for an image
+// that was announced, so a transfer that the host itself ends in the middle would leave it waiting.
+func (d *Device) readable(image []byte) ([]byte, error) {
+	if d.stager == nil || len(image) > imageMost { // the device itself ends it, or refuses it
+		return image, nil
+	}
+	whole := make([]byte, len(image))
+	if n, err := fault.Copy(whole, image); err != nil {
+		return nil, &bridge.TransferError{Processed: uint64(n), Outstanding: uint64(len(image) - n), Err: bridge.ErrDMA}
+	}
+	return whole, nil
 }
 
 // Programs lists the names Start accepts.

@@ -9,10 +9,15 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/proto"
 	"github.com/nfcomms/nfcomms/bridge/stamp"
+	"github.com/nfcomms/nfcomms/internal/fault"
 )
 
-// eager reports whether the transfer may travel with its pages.
-func (x *transfer) eager() bool { return x.ledger.Cut.IsEager(uint64(x.h.mailbox.ep.Hello.Eager)) }
+// eager reports whether the transfer may travel with its pages. Bytes that are copied from there to
+// the buffer need one that can be written: the device commits first.
+func (x *transfer) eager() bool {
+	eager := x.ledger.Cut.IsEager(uint64(x.h.mailbox.ep.Hello.Eager))
+	return eager && (x.staged == nil || x.h.dir == abi.H2D || fault.Writable(x.data))
+}
 
 // pages fills a slot with the transfer and its pages, and returns the header.
 func (x *transfer) pages(s *abi.Slot) abi.Header {
@@ -69,10 +74,20 @@ func (h *receiver) post(ctx context.Context, data []byte) error {
 	x := h.transfer()
 	err := h.postPages(x, data)
 	if err == nil {
-		err = h.awaitEager(ctx, x)
-		h.record.Load().Answered()
-		x.stop(err == nil)
+		err = h.endEager(ctx, x)
 	}
+	return err
+}
+
+// endEager waits until the device has the pages of a transfer no more, and gives the buffer back.
+// nil if the transfer arrived. Must hold queue.
+func (h *receiver) endEager(ctx context.Context, x *transfer) error {
+	err := h.awaitEager(ctx, x)
+	h.record.Load().Answered()
+	if err == nil {
+		err = x.takeRest()
+	}
+	x.stop()
 	return err
 }
 
@@ -89,7 +104,7 @@ func (h *receiver) postPages(x *transfer, data []byte) error {
 		err = h.giveEager(x)
 	}
 	if err != nil {
-		x.stop(false)
+		x.stop()
 	} else if h.ch.relay {
 		h.sayReady()
 	}

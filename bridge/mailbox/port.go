@@ -58,8 +58,9 @@ type Stager interface {
 	// Stage returns memory for a transfer of so many bytes, from the start of a page, and its
 	// bus address.
 	Stage(size int) (mem []byte, address uint64, err error)
-	// Fill copies bytes that the device reads next to where a page of such memory starts.
-	Fill(mem, data []byte)
+	// Fill copies bytes that the device reads next to where a page of such memory starts. It
+	// returns the number of bytes copied, and an error if the next cannot be reached.
+	Fill(mem, data []byte) (int, error)
 	// Unstage takes it back, when DMA is quiet.
 	Unstage(mem []byte)
 }

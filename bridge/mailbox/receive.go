@@ -409,10 +409,9 @@ func (h *receiver) takeInd(ctx context.Context, data []byte) error {
 	}
 	if x.eager() {
 		if err = h.giveEager(x); err == nil {
-			err = h.awaitEager(ctx, x)
+			return h.endEager(ctx, x)
 		}
-		h.record.Load().Answered()
-		x.stop(err == nil)
+		x.stop()
 		return err
 	}
 	err = h.move(ctx, x)
@@ -453,7 +452,12 @@ func (h *receiver) move(ctx context.Context, x *transfer) error {
 	r.Sent()
 	err := x.run(ctx)
 	r.Answered()
-	x.stop(err == nil)
+	if err == nil && x.takeRest() != nil {
+		if err = x.abort(x.bad); err == nil {
+			err = x.bad
+		}
+	}
+	x.stop()
 	if err != nil {
 		h.settle()
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/fault"
 )
 
 // staging is a fake whose device reaches a few pages alone.
@@ -32,9 +33,9 @@ func (s *staging) Stage(size int) ([]byte, uint64, error) {
 	return s.memory[:size], uint64(uintptr(unsafe.Pointer(&s.memory[0]))) + fakeShift, nil
 }
 
-func (s *staging) Fill(mem, data []byte) {
+func (s *staging) Fill(mem, data []byte) (int, error) {
 	s.fill()
-	copy(mem, data)
+	return fault.Copy(mem, data)
 }
 
 func (s *staging) Unstage([]byte) { s.staged-- }

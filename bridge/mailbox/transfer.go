@@ -26,6 +26,7 @@ type transfer struct {
 	staged  []byte         // … through this memory of the port …
 	filled  uint64         // … where those of so many lists to the device are, …
 	taken   uint64         // … or whence those of so many from it came; both owned as id is
+	bad     error          // that of a page of the buffer that could not be copied; likewise
 	id      uint64         // owned by the queue's holder
 	unready uint64         // nanoseconds that the target may stay unready; 0: for ever
 	since   meter.Instant  // when it was begun, if it is ended by another call
@@ -63,9 +64,12 @@ func (x *transfer) start(data []byte, ready bool) error {
 	}
 	x.ledger = proto.NewLedger(cut, uint64(x.h.mailbox.ep.Hello.Window), ready)
 	x.end = abi.Ack{}
-	x.filled, x.taken = 0, 0
+	x.filled, x.taken, x.bad = 0, 0, nil
 	x.fill()
-	return nil
+	if x.bad != nil {
+		x.stop()
+	}
+	return x.bad
 }
 
 // hold keeps the buffer where it is until stop, and returns its bus address. Memory of a
@@ -88,64 +92,6 @@ func (x *transfer) hold(data []byte) (address uint64, err error) {
 	return address, err
 }
 
-// stage has the bytes of the buffer pass through memory that the device reaches.
-func (x *transfer) stage(s Stager, data []byte) (address uint64, err error) {
-	mem, address, err := s.Stage(len(data))
-	if err != nil {
-		x.letGo()
-		return 0, err
-	}
-	x.data, x.staged = data, mem
-	return address, nil
-}
-
-// A transfer is copied in parts: the device moves one while the caller copies the next to it, or the
-// one before from it. Each may have to wake the device; an eager transfer is one.
-const (
-	partLeast = 128 << 10
-	partMost  = 2 << 20
-	parts     = 16 // unless they were smaller or larger
-)
-
-// partOf returns the size of a part of so many bytes: whole pages.
-func partOf(size uint64) uint64 {
-	return min(max(size/parts, partLeast), partMost) &^ (abi.PageSize - 1)
-}
-
-// paced reports whether lists wait until their bytes are where the device reads them.
-func (x *transfer) paced() bool { return x.staged != nil && x.h.dir == abi.H2D }
-
-// fill copies the bytes of the next list to where the device reads them; false if all are there.
-// Must hold queue.
-func (x *transfer) fill() bool {
-	l := &x.ledger
-	if x.filled == l.Lists || !x.paced() {
-		x.filled = l.Lists
-		return false
-	}
-	at, end := l.Cut.UpTo(x.filled), l.Cut.UpTo(x.filled+1)
-	x.h.mailbox.ep.dev.stager.Fill(x.staged[at:end], x.data[at:end])
-	x.filled++
-	return true
-}
-
-// take copies the bytes of the next list that the device has moved to where they belong; false if
-// all are there. Must hold queue.
-func (x *transfer) take() bool {
-	if x.staged == nil || x.h.dir != abi.D2H {
-		return false
-	}
-	x.mu.Lock()
-	moved := x.taken < x.ledger.Acked
-	x.mu.Unlock()
-	if moved {
-		at, end := x.ledger.Cut.UpTo(x.taken), x.ledger.Cut.UpTo(x.taken+1)
-		copy(x.data[at:end], x.staged[at:end])
-		x.taken++
-	}
-	return moved
-}
-
 // letGo ends the use of a region, if there is one.
 func (x *transfer) letGo() {
 	if x.region != nil {
@@ -154,16 +100,11 @@ func (x *transfer) letGo() {
 	}
 }
 
-// stop gives the buffer back: the device does not touch it any more. arrived: it got
-// all bytes of a transfer to the host.
-func (x *transfer) stop(arrived bool) {
+// stop gives the buffer back: the device does not touch it any more.
+func (x *transfer) stop() {
 	x.h.flying.Store(0)
 	held := x.region != nil
 	if x.staged != nil {
-		if arrived && x.h.dir == abi.D2H {
-			at := x.ledger.Cut.UpTo(x.taken)
-			copy(x.data[at:], x.staged[at:])
-		}
 		x.h.mailbox.ep.dev.stager.Unstage(x.staged)
 		x.data, x.staged, held = nil, nil, true
 	}
@@ -268,7 +209,7 @@ func (h *sender) sendInd(ctx context.Context, data []byte, unready uint64) error
 	} else {
 		err = h.offerLists(ctx, x)
 	}
-	x.stop(err == nil)
+	x.stop()
 	return err
 }
 
@@ -367,6 +308,8 @@ func (x *transfer) run(ctx context.Context) error {
 			full = x.feed()
 		}
 		switch {
+		case x.bad != nil:
+			return x.abort(x.bad)
 		case x.fill() || x.take():
 			x.h.mailbox.poll()
 		case x.assist(ctx):
@@ -531,7 +474,7 @@ func (x *transfer) stopped(err error) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	l := &x.ledger
-	if l.Processed == 0 || err == nil {
+	if l.Processed == 0 || err == nil || err == x.bad {
 		return err
 	}
 	return &bridge.TransferError{

@@ -68,6 +68,12 @@ func (s Split) UpTo(k uint64) uint64 {
 	return min(k*s.list()-s.head(), s.Size)
 }
 
+// Place returns the gather list and the entry in it that have a byte of the buffer.
+func (s Split) Place(at uint64) (list, entry uint32) {
+	at += s.head()
+	return uint32(at / s.list()), uint32(at % s.list() / s.reach())
+}
+
 // Fill writes list k, which must be below Lists(), and returns the length of its header: the number
 // of entries, and whether they are runs.
 func (s Split) Fill(k uint64, g *abi.Gather) (length int) {

@@ -22,6 +22,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge/mailbox"
 	"github.com/nfcomms/nfcomms/bridge/nodes"
 	"github.com/nfcomms/nfcomms/bridge/region"
+	"github.com/nfcomms/nfcomms/internal/fault"
 	"github.com/nfcomms/nfcomms/internal/shmwire"
 )
 
@@ -177,9 +178,14 @@ func (p *port) Unmap(uint64, uint64) {}
 // Alloc returns memory that the device reaches.
 func (p *port) Alloc(size int) ([]byte, error) { return p.memory.alloc(size, true) }
 
-// Free takes it back.
+// Free takes it back, and lifts a protection that its user gave it. Nobody gets memory of which the
+// user has unmapped a part.
 func (p *port) Free(data []byte) {
-	p.memory.free(uintptr(unsafe.Pointer(unsafe.SliceData(data))), len(data))
+	if err := unix.Mprotect(data, unix.PROT_READ|unix.PROT_WRITE); err != nil {
+		p.events.Error("memory of Alloc is gone, and stays out of use", "address", p.options.path, "bytes", len(data), "err", err)
+		return
+	}
+	p.Unstage(data)
 }
 
 // Stage gives memory of that kind to a transfer.
@@ -192,10 +198,12 @@ func (p *port) Stage(size int) ([]byte, uint64, error) {
 }
 
 // Fill copies bytes into such memory.
-func (p *port) Fill(mem, data []byte) { give(mem, data) }
+func (p *port) Fill(mem, data []byte) (int, error) { return fault.Give(mem, data) }
 
 // Unstage takes it back.
-func (p *port) Unstage(mem []byte) { p.Free(mem) }
+func (p *port) Unstage(mem []byte) {
+	p.memory.free(uintptr(unsafe.Pointer(unsafe.SliceData(mem))), len(mem))
+}
 
 // Fence has the device stop all DMA. One that does not answer keeps copies of the memory.
 func (p *port) Fence() {

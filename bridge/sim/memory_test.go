@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"sync"
 	"testing"
@@ -20,40 +19,11 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/bridgetest"
 )
 
 // literal lies in memory that is read-only.
 const literal = "a string literal is read-only memory"
-
-// badMemory returns memory of which everything from byte good on cannot be reached
-// in the way of its kind, and what gives it back.
-func badMemory(t *testing.T, kind string, size, good int) []byte {
-	t.Helper()
-	page := os.Getpagesize()
-	whole, first := (size+page-1)/page*page, good/page*page
-	fd, flags := -1, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS
-	if kind == "truncated file" {
-		file, err := os.Create(filepath.Join(t.TempDir(), "mapped"))
-		require.NoError(t, err)
-		defer file.Close()
-		require.NoError(t, file.Truncate(int64(whole)))
-		defer func() { require.NoError(t, os.Truncate(file.Name(), int64(first))) }()
-		fd, flags = int(file.Fd()), unix.MAP_SHARED
-	}
-	mem, err := unix.Mmap(fd, 0, whole, unix.PROT_READ|unix.PROT_WRITE, flags)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, unix.Munmap(mem)) })
-	for i := range mem {
-		mem[i] = byte(i * 7)
-	}
-	switch kind {
-	case "no access":
-		require.NoError(t, unix.Mprotect(mem[first:], unix.PROT_NONE))
-	case "read only":
-		require.NoError(t, unix.Mprotect(mem[first:], unix.PROT_READ))
-	}
-	return mem[:size]
-}
 
 // wantDMA checks that a transfer stopped in the page that cannot be reached.
 func wantDMA(t *testing.T, err error, mem []byte, good int, runs bool) {
@@ -100,11 +70,11 @@ func checkBadMemory(t *testing.T, dev bridge.Device) {
 		{1, 0}, {4096, 0}, {100 << 10, 0}, {100 << 10, 60 << 10}, {3<<20 + 5, 0}, {3<<20 + 5, 2<<20 + 4096*3}, {3<<20 + 5, 3 << 20},
 	} {
 		for _, kind := range []string{"truncated file", "no access"} {
-			mem := badMemory(t, kind, c.size, c.good)
+			mem := bridgetest.BadMemory(t, kind, c.size, c.good)
 			wantDMA(t, ch.SendInd(ctx, mem), mem, c.good, dev.Info().Runs)
 		}
 		for _, kind := range []string{"truncated file", "no access", "read only"} {
-			mem := badMemory(t, kind, c.size, c.good)
+			mem := bridgetest.BadMemory(t, kind, c.size, c.good)
 			require.NoError(t, ch.SendInd(ctx, make([]byte, c.size)), "%s", kind)
 			wantDMA(t, ch.ReceiveInd(ctx, mem), mem, c.good, dev.Info().Runs)
 		}
@@ -122,7 +92,7 @@ func TestBadMemoryBesideGood(t *testing.T) {
 	defer cancel()
 	dev := openDevice(t, "engines=2&islands=2")
 	defer dev.Close()
-	bad := badMemory(t, "no access", 1<<20, 512<<10)
+	bad := bridgetest.BadMemory(t, "no access", 1<<20, 512<<10)
 	var all sync.WaitGroup
 	for range 4 {
 		good, ill := pair(ctx, t, dev, "loopback", 0), pair(ctx, t, dev, "loopback", 0)

@@ -28,12 +28,12 @@ var allowed = []struct {
 	{"bridge/waiter", nil, nil},
 	{"bridge/region", []string{"bridge", "bridge/abi"}, nil},
 	{"bridge/logqueue", nil, nil},
-	{"bridge/mailbox", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/meter", "bridge/proto", "bridge/region", "bridge/stamp", "bridge/waiter"}, []string{sys}},
+	{"bridge/mailbox", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/meter", "bridge/proto", "bridge/region", "bridge/stamp", "bridge/waiter", "internal/fault"}, []string{sys}},
 	{"bridge/sim", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/mailbox", "bridge/mesh", "bridge/nodes", "firmware"}, []string{sys}},
 	{"bridge/mesh", []string{"bridge", "bridge/abi", "firmware"}, nil},
 	{"bridge/mesh/udp", []string{"bridge", "bridge/mesh"}, []string{"github.com/quic-go/quic-go", "golang.org/x/net/ipv4", sys}},
 	{"bridge/nodes", []string{"bridge", "bridge/abi"}, nil},
-	{"bridge/shm", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/mailbox", "bridge/nodes", "bridge/region", "internal/fdpass", "internal/shmwire"}, []string{sys}},
+	{"bridge/shm", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/mailbox", "bridge/nodes", "bridge/region", "internal/fault", "internal/fdpass", "internal/shmwire"}, []string{sys}},
 	{"bridge/kdev", []string{"bridge", "bridge/abi", "bridge/kdev/debugapi", "bridge/kdev/uapi", "bridge/logqueue", "bridge/meter", "bridge/region", "bridge/stamp", "bridge/waiter"}, []string{sys}},
 	{"bridge/kdev/debugapi", nil, nil},
 	{"bridge/kdev/uapi", nil, nil},
@@ -70,9 +70,8 @@ var allowed = []struct {
 	{"kmod/lib/umod", []string{"bridge", "bridge/kdev/uapi", "bridge/kdev/umod", "bridge/shm", "bridge/sim"}, []string{sys}},
 	{"internal/", []string{"internal/"}, nil},
 	{"internal/beside", []string{"bridge", "pkg/nfcomms"}, nil},
-	{"internal/shmdemo", []string{"internal/subprocess", "internal/texttable", "internal/units", "pkg/nfcomms"}, nil},
-	{"internal/fabricdemo", []string{"bridge/abi", "internal/subprocess", "pkg/fabric", "pkg/model", "pkg/nfcomms"}, nil},
 	{"internal/command", []string{"pkg/nfcomms"}, []string{"github.com/schollz/progressbar", "golang.org/x/term"}},
+	{"internal/fault", nil, []string{sys}},
 	{"internal/shmwire", []string{"bridge", "bridge/abi", "internal/fdpass"}, nil},
 	{"internal/dmaloop", []string{"pkg/nfcomms"}, []string{"golang.org/x/sync"}},
 	{"internal/vmtest/", []string{"internal/subprocess", "internal/vmtest/", "internal/texttable"}, []string{sys}},
@@ -141,7 +140,7 @@ func mayImport(f *file, rule int, name string, blank bool) bool {
 // mayBeUnsafe names the few places where pointers are made.
 func mayBeUnsafe(f *file) bool {
 	switch f.dir() {
-	case "bridge/abi", "bridge/kdev", "bridge/kdev/uapi", "bridge/kdev/umod", "bridge/mailbox", "bridge/region", "bridge/shm", "bridge/sim", "bridge/bridgetest", "bridge/scripted", "firmware", "kmod/lib/umod", "pkg/ring":
+	case "bridge/abi", "bridge/kdev", "bridge/kdev/uapi", "bridge/kdev/umod", "bridge/mailbox", "bridge/region", "bridge/shm", "bridge/sim", "bridge/bridgetest", "bridge/scripted", "firmware", "internal/fault", "kmod/lib/umod", "pkg/ring":
 		return true
 	}
 	return slices.Contains([]string{

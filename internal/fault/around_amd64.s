@@ -1,5 +1,3 @@
-//go:build linux
-
 #include "textflag.h"
 
 // func storeAround(to, from *byte, n uintptr)
