@@ -55,9 +55,9 @@ type Fabric interface {
 	//
 	// The error wraps ErrNotSubscribed (no such window: it never was, or was revoked, or its
 	// node started anew), ErrNotSupported (the window is not for that), ErrRange (a piece is
-	// not in the window), ErrDMA (its memory is not there any more), ErrDeviceLost (no way leads
-	// to its node, or the own node died), ErrInvalid (no such node), ErrClosed, or is that of
-	// ctx.
+	// not in the window), ErrDMA (memory of the window, or data, cannot be reached), ErrDeviceLost
+	// (no way leads to its node, or the own node died), ErrInvalid (no such node), ErrClosed, or
+	// is that of ctx.
 	Put(ctx context.Context, to FabricWindow, offset uint64, data []byte) error
 	// Get reads from a window of any node from offset on until buf is full. Of bytes that
 	// are written meanwhile it may read some before and some after. Errors are those of Put;

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/nfcomms/nfcomms/bridge"
 )
@@ -59,7 +60,7 @@ func RunHostWindows(t *testing.T, dev bridge.FabricNode, f bridge.Fabric) {
 	RunWindows(t, f, func(t *testing.T) WindowOwner { return newHostOwner(t, dev) })
 	for name, rule := range map[string]func(*testing.T, bridge.FabricNode, bridge.Fabric){
 		"host-refused": hostWindowRefused, "host-bounds": hostWindowBounds, "host-region": hostWindowRegion,
-		"host-reset": hostWindowReset,
+		"host-reset": hostWindowReset, "host-bad-memory": hostWindowBadMemory,
 	} {
 		t.Run(name, func(t *testing.T) { rule(t, dev, f) })
 	}
@@ -164,4 +165,24 @@ func hostWindowReset(t *testing.T, dev bridge.FabricNode, f bridge.Fabric) {
 	o.Revoke(w)
 	require.NoError(t, f.Put(t.Context(), o.Window(5, 1, windowWrite), 0, []byte{7}))
 	require.EqualValues(t, 7, o.Sum())
+}
+
+// hostWindowBadMemory: memory of a window that its owner takes away ends puts and gets there, unless
+// the node has a mapping of its own. The window is there again with the memory.
+func hostWindowBadMemory(t *testing.T, dev bridge.FabricNode, f bridge.Fabric) {
+	o := newHostOwner(t, dev)
+	w := o.Window(0, WindowMemory, windowRead|windowWrite)
+	other := o.Window(0, WindowMemory, windowRead)
+	data := bytes.Repeat([]byte{3}, 10_000)
+	require.NoError(t, unix.Mprotect(o.memory, unix.PROT_NONE))
+	for range 3 {
+		for _, err := range []error{f.Put(t.Context(), w, 100, data), f.Get(t.Context(), other, 100, make([]byte, 10_000))} {
+			if err != nil {
+				require.ErrorIs(t, err, bridge.ErrDMA)
+			}
+		}
+	}
+	require.NoError(t, unix.Mprotect(o.memory, unix.PROT_READ|unix.PROT_WRITE))
+	require.NoError(t, f.Put(t.Context(), w, 100, data))
+	require.Equal(t, data, o.memory[100:][:len(data)])
 }

@@ -43,6 +43,7 @@ type windowEnv struct {
 func RunWindows(t *testing.T, f bridge.Fabric, owner func(t *testing.T) WindowOwner) {
 	for name, rule := range map[string]func(windowEnv){
 		"bytes": windowBytes, "refused": windowRefused, "withdrawn": windowWithdrawn, "crowd": windowCrowd, "revoked": windowRevoked,
+		"bad-memory": windowBadMemory,
 	} {
 		t.Run(name, func(t *testing.T) { rule(windowEnv{t, f, owner(t)}) })
 	}
@@ -201,4 +202,37 @@ func windowRevoked(e windowEnv) {
 		require.ErrorIs(e, <-ended, bridge.ErrNotSubscribed)
 	}
 	require.Zero(e, e.owner.Sum())
+}
+
+// windowBadMemory: a put or a get whose own memory cannot be reached ends by itself, and others beside
+// it do not.
+func windowBadMemory(e windowEnv) {
+	w, other := e.owner.Window(0, WindowMemory, windowRead|windowWrite), make([]byte, WindowMemory)
+	over, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		var err error
+		for more := true; more && err == nil; {
+			err = e.fabric.Get(e.Context(), w, 0, other)
+			select {
+			case <-over:
+				more = false
+			default:
+			}
+		}
+		ended <- err
+	}()
+	for _, c := range []struct{ size, good int }{{1, 0}, {4096, 0}, {10_000, 4096}, {WindowMemory, 0}, {WindowMemory, 40 << 10}} {
+		for _, kind := range []string{"truncated file", "no access"} {
+			require.ErrorIs(e, e.fabric.Put(e.Context(), w, 0, BadMemory(e.T, kind, c.size, c.good)), bridge.ErrDMA)
+		}
+		for _, kind := range []string{"truncated file", "no access", "read only"} {
+			require.ErrorIs(e, e.fabric.Get(e.Context(), w, 0, BadMemory(e.T, kind, c.size, c.good)), bridge.ErrDMA)
+		}
+	}
+	close(over)
+	require.NoError(e, <-ended)
+	data := bytes.Repeat([]byte{5}, WindowMemory)
+	require.NoError(e, e.fabric.Put(e.Context(), w, 0, data))
+	require.NoError(e, e.fabric.Get(e.Context(), w, 0, other))
+	require.Equal(e, data, other)
 }

@@ -136,7 +136,7 @@ func (m *Mesh) forgetWindows() {
 // may be there; none of it comes later than what the same node puts there after that.
 //
 // The error wraps ErrWindow, ErrAccess, bridge.ErrRange (a piece is not in the window),
-// bridge.ErrDMA (its memory is not there any more),
+// bridge.ErrDMA (memory of the window, or data, cannot be reached),
 // ErrUnreachable, ErrDead, ErrClosed, or is that of ctx. data are not read any more
 // when Put returns.
 func (m *Mesh) Put(ctx context.Context, node int, to Remote, offset uint64, data []byte) error {

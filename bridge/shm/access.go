@@ -10,9 +10,11 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/internal/fault"
 	"github.com/nfcomms/nfcomms/internal/shmwire"
 )
 
@@ -127,11 +129,21 @@ func (a *access) answered(b []byte) error {
 	if m.Status == 0 && len(data) != len(r.data) {
 		err = shmwire.ErrForeign
 	}
-	copy(r.data, data)
 	r.err = errors.Join(m.Err(), err)
+	if r.err == nil {
+		r.err = copied(r.data, data)
+	}
 	close(r.ended)
 	<-a.places
 	return err
+}
+
+// copied copies what a get has read.
+func copied(to, from []byte) error {
+	if _, err := fault.Copy(to, from); err != nil {
+		return fmt.Errorf("%w: %w", bridge.ErrDMA, err)
+	}
+	return nil
 }
 
 // begin sends a request once there is a place for it.
@@ -161,16 +173,35 @@ func (a *access) begin(ctx context.Context, m shmwire.Access, data []byte) (*req
 	if m.Kind == shmwire.Put {
 		message = append(message, data)
 	}
-	a.send(message)
+	if err := a.send(message); err != nil {
+		a.forget(r)
+		return nil, err
+	}
 	return r, nil
 }
 
-// send writes a message; if that fails, there are no answers any more.
-func (a *access) send(message net.Buffers) {
+// forget takes back a request that was not sent.
+func (a *access) forget(r *request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.under[r.number] == r { // else fail has ended it
+		delete(a.under, r.number)
+		<-a.places
+	}
+}
+
+// send writes a message, whole or not at all. It returns an error for memory of the caller that
+// cannot be reached; if the write fails otherwise, there are no answers any more.
+func (a *access) send(message net.Buffers) error {
 	_ = a.conn.SetWriteDeadline(time.Now().Add(answerTime))
-	if _, err := message.WriteTo(a.conn); err != nil {
+	_, err := message.WriteTo(a.conn)
+	switch {
+	case errors.Is(err, syscall.EFAULT):
+		return fmt.Errorf("%w: %w", bridge.ErrDMA, err)
+	case err != nil:
 		a.fail(fmt.Errorf("%w: %w", bridge.ErrDeviceLost, err))
 	}
+	return nil
 }
 
 // await returns how a request ended, which the end of ctx makes it do.
@@ -181,7 +212,7 @@ func (a *access) await(ctx context.Context, r *request) error {
 	case <-ctx.Done():
 	}
 	withdraw := shmwire.Access{Kind: shmwire.Withdraw, Number: r.number}
-	a.send(net.Buffers{withdraw.Encode()})
+	_ = a.send(net.Buffers{withdraw.Encode()}) // of memory that is there
 	late := time.AfterFunc(answerTime, func() { a.fail(errNoAnswer) })
 	defer late.Stop()
 	<-r.ended

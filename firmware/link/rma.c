@@ -130,7 +130,10 @@ static uint64_t patience(const struct nfc_rma *r, uint32_t tries)
 	return t << (tries < BACKOFF ? tries : BACKOFF);
 }
 
-/* Send a piece, for the first time or again; what nfc_node_send() says. */
+/*
+ * Send a piece, for the first time or again; the result of nfc_node_send(), or -NFC_EDMA if
+ * bytes of a put cannot be reached.
+ */
 static int send_piece(struct nfc_rma *r, struct nfc_rma_piece *piece)
 {
 	const struct nfc_rma_op *op = piece->op;
@@ -148,13 +151,14 @@ static int send_piece(struct nfc_rma *r, struct nfc_rma_piece *piece)
 		.size = piece->size,
 		.more = r->peer[op->to].floor,
 	};
-	int rc;
+	int rc = 0;
 
 	__builtin_memcpy(r->packet, &head, sizeof(head));
 	if (op->put && piece->size) /* of no bytes, they may be nowhere */
-		__builtin_memcpy(r->packet + NFC_RMA_HEAD, op->data + piece->at,
-				 piece->size);
-	rc = nfc_node_send(r->node, &p, r->packet);
+		rc = -r->copy(r->packet + NFC_RMA_HEAD, op->data + piece->at,
+			      piece->size);
+	if (!rc)
+		rc = nfc_node_send(r->node, &p, r->packet);
 	if (!rc) {
 		piece->sent_ns = r->now;
 		piece->due_ns = r->now + patience(r, piece->tries);
@@ -288,7 +292,7 @@ static void answer_came(struct nfc_rma *r, const struct nfc_packet *p,
 {
 	struct nfc_rma_piece *piece = find_piece(r, p, from);
 	struct nfc_rma_op *op;
-	uint32_t size;
+	uint32_t size, why;
 
 	if (!piece || head->epoch != r->epoch)
 		return;
@@ -299,15 +303,17 @@ static void answer_came(struct nfc_rma *r, const struct nfc_packet *p,
 		r->count[NFC_RMA_MALFORMED]++;
 		return;
 	}
-	if (head->more) {
-		nfc_rma_cancel(r, op, -(int)head->more);
+	why = head->more;
+	if (!why && !op->put)
+		why = (uint32_t)copy_out(f, at, 0, op->data + piece->at, size,
+					 r->copy);
+	if (why) {
+		nfc_rma_cancel(r, op, -(int)why);
 		begin_ops(r);
 		return;
 	}
 	if (!piece->tries)
 		r->rtt_ns += ((r->now - piece->sent_ns) >> 3) - (r->rtt_ns >> 3);
-	if (!op->put)
-		copy_out(f, at, 0, op->data + piece->at, size, plain_copy);
 	end_piece(r, piece);
 	r->count[NFC_RMA_BYTES] += size;
 	op->finished += size;

@@ -169,8 +169,8 @@ struct nfc_rma {
 	struct nfc_node *node;
 	struct nfc_rma_table table;
 	/*
-	 * Copies from and to windows: 0 or enum nfc_status. What is there may be memory of
-	 * somebody who has it vanish.
+	 * Copies from and to windows and operations: 0 or enum nfc_status. It may be memory of a
+	 * process that takes it away.
 	 */
 	int (*copy)(void *to, const void *from, uint64_t size);
 	struct nfc_rma_peer *peer; /* one for each node */
@@ -189,8 +189,8 @@ struct nfc_rma {
 /*
  * Make the put and get of a node in zeroed memory; peers: zeroed, one for each node.
  * The epoch is above that of any time before. A request without an answer goes again
- * after retry_ns, and then later and later. Bytes of windows are copied by memcpy, unless
- * copy is set then.
+ * after retry_ns, and then later and later. Bytes of windows and operations are copied by
+ * memcpy, unless copy is set then.
  */
 void nfc_rma_init(struct nfc_rma *r, struct nfc_node *node,
 		  struct nfc_rma_peer *peers, uint64_t epoch, uint64_t retry_ns);

@@ -396,6 +396,25 @@ static int ask(struct rig *g, bool put, uint64_t key, uint64_t offset,
 	return nfc_mesh_finish(op);
 }
 
+/* A caller whose own memory cannot be reached: its operation ends, and others go on. */
+CASE(an_operation_of_memory_that_is_not_there)
+{
+	struct rig *g = rig_new();
+	uint64_t size = 2ull * NFC_RMA_PAGE;
+	uint8_t *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	mprotect(memory + NFC_RMA_PAGE, NFC_RMA_PAGE, PROT_NONE);
+	for (uint32_t put = 0; put < 2; put++) {
+		CHECK_EQ(ask(g, put, g->key, 0, memory, size), -NFC_EDMA);
+		CHECK_EQ(ask(g, put, g->key, 0, memory + NFC_RMA_PAGE, 1),
+			 -NFC_EDMA);
+		CHECK_EQ(ask(g, put, g->key, 0, memory, NFC_RMA_PAGE), 0);
+	}
+	munmap(memory, size);
+	rig_free(g);
+}
+
 /* Memory whose owner had a part of it vanish ends what needs that, and nothing else. */
 CASE(a_window_of_memory_that_is_not_there)
 {
