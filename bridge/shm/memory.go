@@ -231,24 +231,67 @@ func (m *arenas) join(l *link) error {
 }
 
 // cover puts copies in the place of all memory: a device that does not answer keeps what
-// it has, and reaches nothing that this process uses any more.
-func (m *arenas) cover() error {
+// it has, and reaches nothing that this process uses any more. It returns the number of bytes
+// copied, which a device may keep beside the copies.
+func (m *arenas) cover() (copied uint64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range m.list {
 		other, err := newArena(int(a.size))
 		if err != nil {
-			return err
+			return copied, err
 		}
-		copy(other.bytes(0, int(a.size)), a.bytes(0, int(a.size)))
-		if _, err := mapFile(other.fd, a.base, a.size, unix.MAP_NORESERVE); err != nil {
+		n, err := other.copyFrom(a)
+		copied += n
+		if err == nil {
+			_, err = mapFile(other.fd, a.base, a.size, unix.MAP_NORESERVE)
+		}
+		if err != nil {
 			other.release()
-			return err
+			return copied, err
 		}
 		a.fd, other.fd = other.fd, a.fd
 		other.release()
 	}
-	return nil
+	return copied, nil
+}
+
+// copyFrom copies the pages of another arena that are in use and were touched ever. It does not touch
+// the other's mapping: a page that is not there would be made, and a user may have protected some.
+func (a *arena) copyFrom(other *arena) (copied uint64, err error) {
+	at := 0
+	for _, s := range append(slices.Clone(other.free), span{int(other.size / abi.PageSize), 0}) {
+		n, err := a.copyPages(other, int64(at)*abi.PageSize, int64(s.first)*abi.PageSize)
+		copied += n
+		if err != nil {
+			return copied, err
+		}
+		at = s.first + s.pages
+	}
+	return copied, nil
+}
+
+// copyPages copies from one offset to another, without the holes of the file.
+func (a *arena) copyPages(other *arena, at, end int64) (copied uint64, err error) {
+	for at < end {
+		at, err = unix.Seek(other.fd, at, unix.SEEK_DATA)
+		if errors.Is(err, unix.ENXIO) || err == nil && at >= end {
+			return copied, nil
+		}
+		hole := end
+		if err == nil {
+			hole, err = unix.Seek(other.fd, at, unix.SEEK_HOLE)
+		}
+		for hole = min(hole, end); err == nil && at < hole; {
+			var n int
+			n, err = unix.Pread(other.fd, a.bytes(uint64(at), int(hole-at)), at)
+			at, copied = at+int64(n), copied+uint64(n)
+		}
+		if err != nil {
+			return copied, fmt.Errorf("copy shared memory: %w", err)
+		}
+	}
+	return copied, nil
 }
 
 func (m *arenas) end() {

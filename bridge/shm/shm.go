@@ -218,9 +218,12 @@ func (p *port) Fence() {
 // cover puts copies in the place of all memory, once for a device process that does not answer.
 func (p *port) cover(l *link) {
 	l.covering.Do(func() {
-		if err := p.memory.cover(); err != nil {
+		copied, err := p.memory.cover()
+		if err != nil {
 			p.events.Error("device does not answer, and may still write to registered memory", "address", p.options.path, "err", err)
+			return
 		}
+		p.events.Info("device does not answer, and keeps the memory that it had; calls use a copy", "address", p.options.path, "bytes", copied)
 	})
 }
 

@@ -22,7 +22,7 @@ func Copy(to, from []byte) (int, error) { return guarded(plain, to, from) }
 func Give(to, from []byte) (int, error) { return guarded(around, to, from) }
 
 // Writable reports whether all bytes can be written. None changes.
-func Writable(b []byte) bool { return try(probe, b, nil) }
+func Writable(b []byte) bool { return len(b) == 0 || try(probe, b, nil) }
 
 // move is a way to touch memory.
 type move int
@@ -65,9 +65,10 @@ func try(how move, to, from []byte) (ok bool) {
 	case around:
 		copyAround(to, from)
 	case probe:
-		for at := 0; at < len(to); at += rest(to[at:]) {
+		for at := 0; at < len(to); at += page {
 			touch(&to[at])
 		}
+		touch(&to[len(to)-1])
 	}
 	return true
 }
