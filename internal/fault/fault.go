@@ -24,6 +24,33 @@ func Give(to, from []byte) (int, error) { return guarded(around, to, from) }
 // Writable reports whether all bytes can be written. None changes.
 func Writable(b []byte) bool { return len(b) == 0 || try(probe, b, nil) }
 
+// Try calls a function that touches memory; false if it met some that cannot be reached. The function
+// ends there, so it holds no lock.
+func Try(touches func()) (ok bool) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+			ok = true
+		case interface{ Addr() uintptr }: // of a fault
+		default:
+			panic(p)
+		}
+	}()
+	touches()
+	return true
+}
+
+// Read reads a byte of each page.
+func Read(b []byte) {
+	for at := 0; at < len(b); at += page {
+		load(&b[at])
+	}
+	if len(b) > 0 {
+		load(&b[len(b)-1])
+	}
+}
+
 // move is a way to touch memory.
 type move int
 

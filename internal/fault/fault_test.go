@@ -65,6 +65,8 @@ func TestUnreachable(t *testing.T) {
 				require.Equal(t, good*page-at, n)
 			}
 			require.False(t, Writable(bad[at:]), name)
+			require.Equal(t, protection == unix.PROT_READ, Try(func() { Read(bad[at:]) }), name)
+			require.True(t, Try(func() { Read(bad[at : good*page]) }), name)
 			require.True(t, Writable(bad[at:good*page]), name)
 		}
 	}
@@ -72,6 +74,13 @@ func TestUnreachable(t *testing.T) {
 	require.True(t, Writable(whole))
 	require.Equal(t, memory(t, 1, 1, 0), whole, "a look changes nothing")
 	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = Copy(whole, whole) }))
+}
+
+// TestTryIsForFaults: a panic of another kind stays one.
+func TestTryIsForFaults(t *testing.T) {
+	require.PanicsWithValue(t, "mine", func() { Try(func() { panic("mine") }) })
+	require.Panics(t, func() { Try(func() { _ = make([]byte, 1)[len(t.Name()):] }) })
+	require.True(t, Try(func() { Read(nil) }))
 }
 
 // BenchmarkCopy is what catching faults costs.

@@ -3,6 +3,8 @@ package group
 import (
 	"context"
 	"encoding/binary"
+
+	"github.com/nfcomms/nfcomms/internal/fault"
 )
 
 // The collectives run in rounds of doubling distance, in which what a member
@@ -29,7 +31,7 @@ func (g *Group) Allgather(ctx context.Context, data []byte) ([][]byte, error) {
 		return nil, err
 	}
 	defer g.call.Unlock()
-	if err := g.begin(ctx, OpAllgather); err != nil {
+	if err := g.beginWith(ctx, OpAllgather, data); err != nil {
 		return nil, err
 	}
 	sizes := g.ints.take(g.member.size())
@@ -47,7 +49,7 @@ func (g *Group) Allgatherv(ctx context.Context, data []byte) ([][]byte, error) {
 		return nil, err
 	}
 	defer g.call.Unlock()
-	if err := g.begin(ctx, OpAllgather); err != nil {
+	if err := g.beginWith(ctx, OpAllgather, data); err != nil {
 		return nil, err
 	}
 	c := g.collective()
@@ -71,10 +73,21 @@ func (g *Group) Reduce(ctx context.Context, root int, acc []byte, op func(acc, i
 	if root < 0 || root >= g.member.size() {
 		return g.report(OpReduce, aboutf([]int{root}, ErrRank, "a group of %d members", g.member.size()))
 	}
+	if !fault.Writable(acc) {
+		return g.report(OpReduce, aboutf(nil, ErrMemory, "%d bytes", len(acc)))
+	}
 	if err := g.begin(ctx, OpReduce); err != nil {
 		return err
 	}
 	return g.end(g.collective().reduce(root, acc, op))
+}
+
+// beginWith is begin of a step that gives data, once they can be read.
+func (g *Group) beginWith(ctx context.Context, op Op, data []byte) error {
+	if !fault.Try(func() { fault.Read(data) }) {
+		return g.report(op, aboutf(nil, ErrMemory, "%d bytes", len(data)))
+	}
+	return g.begin(ctx, op)
 }
 
 // collective is a step made of gathers; its tags count the rounds.

@@ -30,6 +30,9 @@ var (
 	ErrEventSize = errors.New("no whole number of events")
 	// ErrTooLarge: packages that the transport cannot carry in one frame.
 	ErrTooLarge = errors.New("too large for the transport")
+	// ErrMemory: memory of the caller that is not mapped, protected, or of a file that was cut
+	// short. The step has not begun.
+	ErrMemory = errors.New("memory cannot be reached")
 	// ErrOptions: options that make no sense.
 	ErrOptions = errors.New("bad options")
 	// ErrBroken: a step failed before; Shrink starts anew, without who is gone.

@@ -8,6 +8,8 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"github.com/nfcomms/nfcomms/internal/fault"
 )
 
 // Exchange is one step: it gives out to the others and returns what they have
@@ -109,6 +111,15 @@ func (g *Group) accepts(out []Package) error {
 			return aboutf([]int{p.Rank}, ErrEventSize, "%d bytes, events of %d", len(p.Data), size)
 		}
 		x.outAt[p.Rank] = x.outOf + uint64(i)
+	}
+	at := 0
+	readable := fault.Try(func() {
+		for ; at < len(out); at++ {
+			fault.Read(out[at].Data)
+		}
+	})
+	if !readable {
+		return aboutf([]int{out[at].Rank}, ErrMemory, "a package of %d bytes", len(out[at].Data))
 	}
 	return nil
 }

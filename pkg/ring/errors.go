@@ -24,6 +24,9 @@ var (
 	ErrBusy = errors.New("role is taken")
 	// ErrTooLarge: more bytes than fit in a packet, or than the buffer takes.
 	ErrTooLarge = errors.New("packet too large")
+	// ErrMemory: memory of the caller that is not mapped, protected, or of a file that was cut
+	// short.
+	ErrMemory = errors.New("memory cannot be reached")
 	// ErrPeerDied: the other side ended without closing. What it published
 	// before was read, or can be read still.
 	ErrPeerDied = errors.New("peer died")

@@ -5,6 +5,8 @@ package ring
 import (
 	"context"
 	"fmt"
+
+	"github.com/nfcomms/nfcomms/internal/fault"
 )
 
 // Reader is the reading side of a ring. One goroutine uses it at a time; Close
@@ -161,7 +163,7 @@ func (d *Reader) release() {
 }
 
 // Read copies the next packet into p and releases it. It returns its length;
-// with ErrTooLarge p is too short and the packet stays.
+// with ErrTooLarge p is too short, with ErrMemory it cannot be written, and the packet stays.
 func (d *Reader) Read(ctx context.Context, p []byte) (int, error) {
 	d.call.Lock()
 	defer d.call.Unlock()
@@ -172,7 +174,10 @@ func (d *Reader) Read(ctx context.Context, p []byte) (int, error) {
 	if len(packet) > len(p) {
 		return 0, fmt.Errorf("ring %q: packet of %d bytes, buffer of %d: %w", d.ring.name, len(packet), len(p), ErrTooLarge)
 	}
-	n := copy(p, packet)
+	n, err := fault.Copy(p, packet)
+	if err != nil {
+		return 0, d.unreachable()
+	}
 	d.release()
 	return n, nil
 }

@@ -122,6 +122,11 @@ func (s *side) corrupt(format string, args ...any) error {
 	return s.latch(fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...)))
 }
 
+// unreachable returns the error of a call whose buffer cannot be reached.
+func (s *side) unreachable() error {
+	return fmt.Errorf("ring %q: %v: %w", s.ring.name, s.role, ErrMemory)
+}
+
 // farEnd returns why the far side will do no more, nil while it may.
 func (s *side) farEnd() error {
 	switch s.far.status.Load() {

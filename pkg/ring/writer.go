@@ -5,6 +5,8 @@ package ring
 import (
 	"context"
 	"fmt"
+
+	"github.com/nfcomms/nfcomms/internal/fault"
 )
 
 // Writer is the writing side of a ring. One goroutine uses it at a time; Close
@@ -90,7 +92,7 @@ func (w *Writer) commit(ctx context.Context, n int) error {
 }
 
 // WriteBatch publishes copies of packets, each as one, and returns how many: all of
-// them without an error. The head moves once for as many as there is room for, which
+// them without an error. With [ErrMemory] the next one cannot be read. The head moves once for as many as there is room for, which
 // for small packets is several times as fast as a Write of each.
 func (w *Writer) WriteBatch(ctx context.Context, packets [][]byte) (int, error) {
 	for _, p := range packets {
@@ -120,16 +122,25 @@ func (w *Writer) WriteBatch(ctx context.Context, packets [][]byte) (int, error) 
 				return n, err
 			}
 		}
-		more := min(len(packets)-n, w.rooms())
-		for _, p := range packets[n : n+more] {
-			_, payload := w.ring.area.at(w.pos)
-			w.label(copy(payload, p))
-			w.pos++
-		}
+		more := packets[n : n+min(len(packets)-n, w.rooms())]
+		before := w.pos
+		there := fault.Try(func() { w.fill(more) })
 		w.move(w.pos)
-		n += more
+		n += int(w.pos - before)
+		if !there {
+			return n, w.unreachable()
+		}
 	}
 	return n, nil
+}
+
+// fill copies packets to under the head and moves on by as many. Must hold call.
+func (w *Writer) fill(packets [][]byte) {
+	for _, p := range packets {
+		_, payload := w.ring.area.at(w.pos)
+		w.label(copy(payload, p))
+		w.pos++
+	}
 }
 
 // rooms is how many packets the head may move on by, as far as is known.
@@ -188,7 +199,8 @@ func (w *Writer) ready() (bool, error) {
 	return w.room()
 }
 
-// Write publishes a copy of p as one packet; see Commit.
+// Write publishes a copy of p as one packet; see Commit. Nothing is published if p cannot be read
+// ([ErrMemory]).
 func (w *Writer) Write(ctx context.Context, p []byte) error {
 	if len(p) > w.ring.Payload() {
 		return fmt.Errorf("ring %q: packet of %d bytes, at most %d: %w", w.ring.name, len(p), w.ring.Payload(), ErrTooLarge)
@@ -199,7 +211,11 @@ func (w *Writer) Write(ctx context.Context, p []byte) error {
 		return err
 	}
 	_, payload := w.ring.area.at(w.pos)
-	return w.commit(ctx, copy(payload, p))
+	n, err := fault.Copy(payload, p)
+	if err != nil {
+		return w.unreachable()
+	}
+	return w.commit(ctx, n)
 }
 
 // Flush waits until the reader has released every packet that was committed.
