@@ -105,6 +105,7 @@ int nfcm_map_dma(struct device *dma, struct sg_table *sgt,
 	return dma_map_sgtable(dma, sgt, way, DMA_ATTR_SKIP_CPU_SYNC);
 }
 
+/* Take a mapping of nfcm_map_dma() off the bus. The caller has ended what uses it; no lock. */
 void nfcm_unmap_dma(struct device *dma, struct sg_table *sgt,
 		    enum dma_data_direction way)
 {
