@@ -58,8 +58,9 @@ type Options struct {
 	// before it is aborted; an offer that the device seems to have lost is asked
 	// back as soon. 0 is 10 s; it is never less than five heartbeats.
 	Stall time.Duration
-	// Answer is how long the device may take, at least, to answer what ends a call, although it
-	// beats. 0 is 100 ms and two heartbeats. Behind links an answer comes after the data before it.
+	// Answer is how long the device may take, at least, to answer a request that ends a call, although
+	// it beats, and how long its heartbeat may be overdue. 0 is 100 ms and two heartbeats, and a
+	// second. Behind links an answer follows the data before it, and each hop needs a processor.
 	Answer time.Duration
 }
 

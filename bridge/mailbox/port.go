@@ -74,3 +74,11 @@ type Blamer interface {
 	// ended this subscription of a target. It does not wait.
 	Crashed(target uint32, generation uint64, err error) error
 }
+
+// Carrier is a Port whose device is behind another process: that process carries the messages of
+// the device, whose heartbeats may be late for other reasons.
+type Carrier interface {
+	// Ask asks the process whether it is there, and calls answered from another goroutine, once. It does
+	// not wait.
+	Ask(answered func(there bool))
+}

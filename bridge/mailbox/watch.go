@@ -13,13 +13,16 @@ import (
 const (
 	heartbeatMisses = 5 // heartbeats that may be missing, at least for heartbeatTimeout
 	looks           = 4 // … and looks in that time that saw none
+	asksAfter       = 2 // such looks, after which a carrier is asked whether it is there
 )
 
 // watch looks after the heartbeat while calls are asleep; nothing runs when
 // none is.
 type watch struct {
 	ep    *epoch
-	limit time.Duration // of heartbeatTimeout
+	every time.Duration // from one look to the next
+	most  int           // looks that may see no heartbeat …
+	limit time.Duration // … and the time that they take
 	on    atomic.Bool   // the timer runs
 
 	mu         sync.Mutex // guards what follows and the heartbeat slot
@@ -29,15 +32,20 @@ type watch struct {
 	seen       time.Time // when last.Beat changed
 	blank      int       // looks since then
 	heartbeats uint64    // that were seen, whatever the device's numbers are
+	mute       int       // looks of the timer since a heartbeat or an answer of the carrier
+	asking     bool      // the carrier has not answered yet
 
 	audit audit // the timer's own
 }
 
 func (w *watch) init(ep *epoch, beat time.Duration) {
 	w.ep = ep
-	w.limit = max(heartbeatTimeout, heartbeatMisses*beat)
+	near := max(heartbeatTimeout, heartbeatMisses*beat)
+	w.every = near / looks
+	w.limit = max(near, ep.dev.answer)
+	w.most = int(w.limit / w.every)
 	w.seen = time.Now()
-	w.audit.init(ep, w.limit/looks)
+	w.audit.init(ep, w.every)
 	w.look()
 }
 
@@ -48,8 +56,7 @@ func (w *watch) wakeUp() {
 	}
 }
 
-// arm sets the timer. fresh forgives the heartbeatTimeout before it, in which nobody
-// looked.
+// arm sets the timer. fresh forgives the time before it, in which nobody looked.
 func (w *watch) arm(fresh bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,12 +64,12 @@ func (w *watch) arm(fresh bool) {
 		return
 	}
 	if fresh && !w.lookLocked() {
-		w.seen, w.blank = time.Now(), 0
+		w.seen, w.blank, w.mute = time.Now(), 0, 0
 	}
 	if w.timer == nil {
-		w.timer = time.AfterFunc(w.limit/looks, w.tick)
+		w.timer = time.AfterFunc(w.every, w.tick)
 	} else {
-		w.timer.Reset(w.limit / looks)
+		w.timer.Reset(w.every)
 	}
 }
 
@@ -70,8 +77,12 @@ func (w *watch) arm(fresh bool) {
 // looks, not time alone: a machine that stood still is no dead device.
 func (w *watch) tick() {
 	w.heed()
-	if age, blank := w.look(); blank > looks && age > w.limit {
+	if age, blank := w.look(); blank > w.most && age > w.limit {
 		w.ep.fail(w.lost(age))
+		return
+	}
+	if w.isMute() {
+		w.ep.fail(fmt.Errorf("%w: what carries its messages does not answer", bridge.ErrDeviceLost))
 		return
 	}
 	w.audit.look(w.parked())
@@ -93,6 +104,36 @@ func (w *watch) heed() {
 	w.mu.Unlock()
 	if !serves {
 		w.ep.fail(fmt.Errorf("%w: it serves no more", bridge.ErrDeviceLost))
+	}
+}
+
+// isMute reports whether the carrier has not answered for as long as a near device may be silent. It
+// asks after some looks without a heartbeat. A device without a carrier is never mute. It follows a
+// look of the timer.
+func (w *watch) isMute() bool {
+	carrier, ok := w.ep.dev.port.(Carrier)
+	if !ok {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.blank > 0 {
+		w.mute++
+	}
+	if w.mute >= asksAfter && !w.asking {
+		w.asking = true
+		carrier.Ask(w.answered)
+	}
+	return w.mute > looks
+}
+
+// answered takes note of whether the carrier is there.
+func (w *watch) answered(there bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asking = false
+	if there {
+		w.mute = 0
 	}
 }
 
@@ -147,7 +188,7 @@ func (w *watch) lookLocked() bool {
 	fresh := s.Heartbeat().Beat != w.last.Beat
 	w.last = *s.Heartbeat()
 	if fresh {
-		w.seen, w.blank = time.Now(), 0
+		w.seen, w.blank, w.mute = time.Now(), 0, 0
 		w.heartbeats++
 	}
 	return fresh

@@ -29,8 +29,11 @@ func (noPort) Restart() error                 { return nil }
 func (noPort) Close() error                   { return nil }
 
 // newPulse returns an epoch that is nothing but a heartbeat, watched.
-func newPulse(beat time.Duration) *epoch {
-	e := &epoch{dev: &Device{port: noPort{}}, fenced: make(chan struct{})}
+func newPulse(beat time.Duration) *epoch { return newPulseOf(&Device{port: noPort{}}, beat) }
+
+// newPulseOf is newPulse of a device.
+func newPulseOf(d *Device, beat time.Duration) *epoch {
+	e := &epoch{dev: d, fenced: make(chan struct{})}
 	e.area = &abi.Area{State: abi.DeviceReady}
 	e.table.init(1)
 	e.watch.init(e, beat)
@@ -69,6 +72,58 @@ func TestSilenceIsNoticedInTime(t *testing.T) {
 				require.ErrorIs(t, e.err(), bridge.ErrDeviceLost)
 				require.LessOrEqual(t, time.Since(last), limit*3/2, "beat %v, phase %d", beat, phase)
 				require.Greater(t, time.Since(last), limit, "beat %v, phase %d", beat, phase)
+			})
+		}
+	}
+}
+
+// carrier is a port to a device behind a process, which answers while it is there.
+type carrier struct {
+	noPort
+	there *atomic.Bool
+}
+
+func (c carrier) Ask(answered func(bool)) {
+	if c.there.Load() {
+		go answered(true)
+	}
+}
+
+// TestSilenceOfAFarDevice: heartbeats that have hops to make may be late by as much as an answer. The
+// process that carries them has no more time than a near device, and a device that it knows to
+// be gone is lost as soon as the area says so.
+func TestSilenceOfAFarDevice(t *testing.T) {
+	const beat, far = 200 * time.Millisecond, 5 * time.Second
+	for _, c := range []struct {
+		name        string
+		there       bool // the carrier
+		state       uint32
+		least, most time.Duration
+	}{
+		{"carried", true, abi.DeviceReady, far, far + time.Second/2},
+		{"its carrier stands still", false, abi.DeviceReady, time.Second, 3 * time.Second / 2},
+		{"its node is gone", true, abi.DeviceOff, 0, time.Second / looks},
+	} {
+		for phase := range 10 {
+			synctest.Test(t, func(t *testing.T) {
+				var there atomic.Bool
+				there.Store(true)
+				e := newPulseOf(&Device{port: carrier{there: &there}, answer: far}, beat)
+				e.dev.blocked.Add(1)
+				e.watch.wakeUp()
+				for n := range uint64(10) { // each as late as on a busy machine
+					e.pulse(n + 1)
+					time.Sleep(2*time.Second + beat*time.Duration(phase)/10)
+					require.NoError(t, e.err(), c.name)
+				}
+				e.pulse(11)
+				last := time.Now()
+				there.Store(c.there)
+				atomic.StoreUint32(&e.area.State, c.state)
+				<-e.fenced
+				require.ErrorIs(t, e.err(), bridge.ErrDeviceLost, c.name)
+				require.LessOrEqual(t, time.Since(last), c.most, "%s, phase %d", c.name, phase)
+				require.GreaterOrEqual(t, time.Since(last), c.least, "%s, phase %d", c.name, phase)
 			})
 		}
 	}

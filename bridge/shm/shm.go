@@ -28,8 +28,8 @@ import (
 
 func init() { bridge.Register("shm", open) }
 
-// farAnswer is how long the device of another node may take to answer what ends a call: the data
-// that its engines have asked for comes first, over sockets and links.
+// farAnswer is how long the device of another node may take to answer a request that ends a call, and
+// for a heartbeat: the data that its engines asked for is ahead, over sockets and links.
 const farAnswer = 5 * time.Second
 
 func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Device, error) {
@@ -65,11 +65,12 @@ func openHost(ctx context.Context, o options, info bridge.Info, log *logqueue.Qu
 		return nil, nil, err
 	}
 	may := &mailbox.Options{Log: log, Stall: o.stall}
+	var way mailbox.Port = p
 	if o.far {
-		may.Answer = farAnswer
+		may.Answer, way = farAnswer, farPort{p}
 	}
 	info.Node, _ = shmwire.NodeOf(p.link.place)
-	dev, err := mailbox.Open(ctx, p, info, may)
+	dev, err := mailbox.Open(ctx, way, info, may)
 	if err != nil {
 		return nil, nil, errors.Join(err, p.Close())
 	}
@@ -88,6 +89,25 @@ type port struct {
 	area unsafe.Pointer // it stays at its place as long as its size is the same
 	size uint64
 	old  []mapping // areas that were, until Close
+}
+
+// farPort is a port to the device of another node, whose messages the device process carries.
+type farPort struct{ *port }
+
+var _ mailbox.Carrier = farPort{}
+
+// Ask asks the device process for the state of its fabric: any answer will do.
+func (p farPort) Ask(answered func(there bool)) {
+	go func() {
+		p.mu.RLock()
+		l := p.link
+		p.mu.RUnlock()
+		_, files, err := l.request(&shmwire.Message{Kind: shmwire.State}, 1)
+		for _, fd := range files {
+			_ = unix.Close(fd)
+		}
+		answered(err == nil)
+	}()
 }
 
 // mapping is an area that is mapped.

@@ -58,7 +58,10 @@ type deviceWorld struct {
 	completions nfcomms.Completions
 	memory      []byte        // of the region
 	part        atomic.Uint64 // of it, that was given last
+	name        string        // of the listener, as other worlds may share the device
 }
+
+var worlds atomic.Uint64
 
 const (
 	partSize = 4096
@@ -66,7 +69,7 @@ const (
 )
 
 func openDevice(ctx context.Context, address string) (w *deviceWorld, err error) {
-	w = &deviceWorld{ctx: ctx, memory: make([]byte, partSize*parts)}
+	w = &deviceWorld{ctx: ctx, memory: make([]byte, partSize*parts), name: fmt.Sprint("world", worlds.Add(1))}
 	if w.device, err = nfcomms.Open(ctx, address); err != nil {
 		return nil, err
 	}
@@ -87,7 +90,7 @@ func openDevice(ctx context.Context, address string) (w *deviceWorld, err error)
 		err = w.completions.Add(w.channels[0].SendAsync(ctx, []byte("completion")))
 	}
 	if err == nil {
-		w.listener, err = w.device.Listen(ctx, "mail")
+		w.listener, err = w.device.Listen(ctx, w.name)
 		if errors.Is(err, nfcomms.ErrNotSupported) {
 			err = nil
 		}
@@ -193,7 +196,7 @@ func (w *deviceWorld) arguments() map[reflect.Type]func() any {
 	recipe(all, func() uint8 { return one[uint8](0, 1, 7) })
 	recipe(all, func() uint64 { return one[uint64](0, 1, 56) })
 	recipe(all, func() bool { return one(true, false) })
-	recipe(all, func() string { return one("/nonexistent", "mail", "") })
+	recipe(all, func() string { return one("/nonexistent", w.name, "") })
 	recipe(all, func() any { return w.bytes() })
 	recipe(all, w.bytes)
 	recipe(all, func() func([]byte) error { return func([]byte) error { return one(nil, nil, errRefused) } })
