@@ -320,7 +320,7 @@ func (d *Device) Reset(ctx context.Context) error {
 	for _, c := range old.table.list() {
 		d.retire(c)
 	}
-	if err := d.port.Restart(); err != nil {
+	if err := d.port.Restart(ctx); err != nil {
 		return err
 	}
 	d.resets.Add(1)

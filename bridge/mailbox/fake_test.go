@@ -173,7 +173,7 @@ func (f *fake) Fence() {
 	}
 }
 
-func (f *fake) Restart() error {
+func (f *fake) Restart(context.Context) error {
 	if f.noBoot {
 		return bridge.ErrNoMemory
 	}

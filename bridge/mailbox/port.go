@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"context"
 	"os"
 	"unsafe"
 )
@@ -34,8 +35,9 @@ type Port interface {
 	// Fence stops all DMA for good and returns when none runs any more.
 	Fence()
 	// Restart fences the device, ends its epoch and boots the next one. The
-	// area is laid anew, and the doorbell may be another.
-	Restart() error
+	// area is laid anew, and the doorbell may be another. It waits for a device no longer than
+	// ctx, and may be called again after an error.
+	Restart(ctx context.Context) error
 	// Close stops the device. The area may be gone afterwards.
 	Close() error
 }

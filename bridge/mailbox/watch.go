@@ -12,7 +12,7 @@ import (
 
 const (
 	heartbeatMisses = 5 // heartbeats that may be missing, at least for heartbeatTimeout
-	looks           = 4 // … and looks in that time that saw none
+	looks           = 5 // … and looks in that time that saw none
 	asksAfter       = 2 // such looks, after which a carrier is asked whether it is there
 )
 

@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"context"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -25,7 +26,7 @@ func (noPort) Assist() bool                   { return false }
 func (noPort) Map([]byte) (uint64, error)     { return 0, nil }
 func (noPort) Unmap(uint64, uint64)           {}
 func (noPort) Fence()                         {}
-func (noPort) Restart() error                 { return nil }
+func (noPort) Restart(context.Context) error  { return nil }
 func (noPort) Close() error                   { return nil }
 
 // newPulse returns an epoch that is nothing but a heartbeat, watched.

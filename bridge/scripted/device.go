@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"os"
@@ -306,7 +307,7 @@ func (s *Device) Fence() {
 }
 
 // Restart ends the epoch and boots the next one; hooks stay.
-func (s *Device) Restart() error {
+func (s *Device) Restart(context.Context) error {
 	s.halt()
 	s.boot()
 	return nil

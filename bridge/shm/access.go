@@ -256,9 +256,7 @@ func (t *torus) access(ctx context.Context, kind shmwire.AccessKind, w bridge.Fa
 	}
 	var a *access
 	if err == nil {
-		t.port.mu.RLock()
-		a, err = t.port.link.accesses()
-		t.port.mu.RUnlock()
+		a, err = t.port.linked().accesses()
 	}
 	if err == nil {
 		err = a.do(ctx, shmwire.Access{Kind: kind, Window: w, Offset: offset}, data)

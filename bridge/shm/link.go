@@ -20,8 +20,10 @@ import (
 )
 
 const (
-	// answerTime bounds the wait for an answer of the device process.
+	// answerTime bounds the wait for an answer of the device process …
 	answerTime = 5 * time.Second
+	// … and hurryTime once calls wait for the end of the link.
+	hurryTime = 100 * time.Millisecond
 	// leaveTime bounds the wait for it to forget this client.
 	leaveTime = time.Second
 )
@@ -38,6 +40,9 @@ type link struct {
 
 	mu     sync.Mutex // guards requests, which are answered in order
 	broken error      // why there is no answer any more
+
+	timing sync.Mutex // guards hasty, and the deadline of conn
+	hasty  bool       // calls wait for the end of the link
 
 	opening sync.Mutex // guards access
 	access  *access    // nil: nobody put or got yet
@@ -157,7 +162,7 @@ func hungUp(err error) bool {
 
 // exchange sends a request and reads its answer. Must hold mu, or be alone.
 func (l *link) exchange(m *shmwire.Message, files int, with ...int) (shmwire.Message, []int, error) {
-	_ = l.conn.SetDeadline(time.Now().Add(answerTime))
+	l.limit()
 	defer func() { _ = l.conn.SetDeadline(time.Time{}) }() // it would wake an idle process
 	if err := shmwire.Send(l.conn, m, with...); err != nil {
 		return shmwire.Message{}, nil, err
@@ -175,6 +180,27 @@ func (l *link) exchange(m *shmwire.Message, files int, with ...int) (shmwire.Mes
 		return answer, nil, shmwire.ErrForeign
 	}
 	return answer, got, err
+}
+
+// limit bounds the exchange that follows.
+func (l *link) limit() {
+	l.timing.Lock()
+	defer l.timing.Unlock()
+	d := answerTime
+	if l.hasty {
+		d = hurryTime
+	}
+	_ = l.conn.SetDeadline(time.Now().Add(d))
+}
+
+// hurry gives the request under way, and those that follow, little time: calls wait for their end.
+func (l *link) hurry() {
+	l.timing.Lock()
+	defer l.timing.Unlock()
+	if !l.hasty {
+		l.hasty = true
+		_ = l.conn.SetDeadline(time.Now().Add(hurryTime))
+	}
 }
 
 // ask makes a request that is answered without descriptors.
@@ -205,11 +231,13 @@ func (l *link) close() { l.over.Do(l.leave) }
 func (l *link) leave() {
 	defer l.endAccess() // it ends with the connection
 	_ = l.conn.CloseWrite()
-	_ = l.conn.SetReadDeadline(time.Now().Add(leaveTime))
-	var b [shmwire.Size]byte
-	for {
-		if n, err := l.conn.Read(b[:]); err != nil || n == 0 {
-			break
+	if !errors.Is(l.why(), os.ErrDeadlineExceeded) { // else nobody is there to wait for
+		_ = l.conn.SetReadDeadline(time.Now().Add(leaveTime))
+		var b [shmwire.Size]byte
+		for {
+			if n, err := l.conn.Read(b[:]); err != nil || n == 0 {
+				break
+			}
 		}
 	}
 	_ = l.conn.Close()

@@ -99,10 +99,7 @@ var _ mailbox.Carrier = farPort{}
 // Ask asks the device process for the state of its fabric: any answer will do.
 func (p farPort) Ask(answered func(there bool)) {
 	go func() {
-		p.mu.RLock()
-		l := p.link
-		p.mu.RUnlock()
-		_, files, err := l.request(&shmwire.Message{Kind: shmwire.State}, 1)
+		_, files, err := p.linked().request(&shmwire.Message{Kind: shmwire.State}, 1)
 		for _, fd := range files {
 			_ = unix.Close(fd)
 		}
@@ -225,14 +222,22 @@ func (p *port) Unstage(mem []byte) {
 	p.memory.free(uintptr(unsafe.Pointer(unsafe.SliceData(mem))), len(mem))
 }
 
-// Fence has the device stop all DMA. One that does not answer keeps copies of the memory.
+// Fence has the device stop all DMA. A device that does not answer soon keeps the memory that it has,
+// and this process copies of it: calls wait for that.
 func (p *port) Fence() {
+	l := p.linked()
+	l.hurry()
+	err := l.ask(&shmwire.Message{Kind: shmwire.Fence})
+	if errors.Is(err, os.ErrDeadlineExceeded) { // else it did, or has gone
+		p.cover(l)
+	}
+}
+
+// linked returns the link of the present epoch.
+func (p *port) linked() *link {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	err := p.link.ask(&shmwire.Message{Kind: shmwire.Fence})
-	if errors.Is(err, os.ErrDeadlineExceeded) { // else it did, or has gone
-		p.cover(p.link)
-	}
+	return p.link
 }
 
 // cover puts copies in the place of all memory, once for a device process that does not answer.
@@ -248,21 +253,23 @@ func (p *port) cover(l *link) {
 }
 
 // Restart takes leave of the device process and comes again, to the one that is there now.
-func (p *port) Restart() error {
+func (p *port) Restart(ctx context.Context) error {
 	p.Fence()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.link.close()
-	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	old := p.linked()
+	old.close()
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	l, err := dial(ctx, &p.options, p.link.epoch)
+	l, err := dial(ctx, &p.options, old.epoch)
 	if err != nil {
 		return fmt.Errorf("%w: %w", bridge.ErrDeviceLost, err)
 	}
-	if l.place != p.link.place {
+	if l.place != old.place {
 		l.close()
 		return fmt.Errorf("%w: another node serves %s now", bridge.ErrDeviceLost, p.options.path)
 	}
+	defer context.AfterFunc(ctx, l.hurry)()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if err := p.use(l); err != nil {
 		l.close()
 		return fmt.Errorf("%w: %w", bridge.ErrDeviceLost, err)

@@ -28,13 +28,11 @@ var _ nodes.Torus = (*torus)(nil)
 
 // ask makes a request that is answered with a message, and by some with data.
 func (t *torus) ask(m *shmwire.Message, data bool) (shmwire.Message, []byte, error) {
-	t.port.mu.RLock()
-	defer t.port.mu.RUnlock()
 	files := 0
 	if data {
 		files = 1
 	}
-	answer, got, err := t.port.link.request(m, files)
+	answer, got, err := t.port.linked().request(m, files)
 	if err != nil || !data {
 		return answer, nil, err
 	}

@@ -25,9 +25,7 @@ func (t *torus) Window(ctx context.Context, mem []byte, access bridge.WindowAcce
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	t.port.mu.RLock()
-	l := t.port.link
-	t.port.mu.RUnlock()
+	l := t.port.linked()
 	remote, err := t.port.memory.window(l, mem, access)
 	if err != nil {
 		t.unanswered(l, err)

@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -41,7 +42,7 @@ var (
 )
 
 // newFarPort takes the place of a host and waits until the device has shown itself.
-func newFarPort(near *firmware.Near, there *firmware.Instance, way func() bool) (*farPort, error) {
+func newFarPort(ctx context.Context, near *firmware.Near, there *firmware.Instance, way func() bool) (*farPort, error) {
 	p := &farPort{near: near, firmware: there, way: way}
 	p.area, p.size = near.Area()
 	fd, err := unix.FcntlInt(uintptr(near.Doorbell()), unix.F_DUPFD_CLOEXEC, 0)
@@ -49,7 +50,7 @@ func newFarPort(near *firmware.Near, there *firmware.Instance, way func() bool) 
 		return nil, os.NewSyscallError("fcntl", err)
 	}
 	p.doorbell = os.NewFile(uintptr(fd), "nfcomms-doorbell")
-	if err := p.Restart(); err != nil {
+	if err := p.Restart(ctx); err != nil {
 		near.Stop()
 		p.doorbell.Close()
 		return nil, err
@@ -85,7 +86,7 @@ func (p *farPort) Fence() { p.near.Fence() }
 
 // Restart begins the next epoch of this host: the device forgets what it had of the one
 // before.
-func (p *farPort) Restart() error {
+func (p *farPort) Restart(ctx context.Context) error {
 	if status := p.near.Start(); status != abi.OK {
 		return bridge.Error(status)
 	}
@@ -94,6 +95,9 @@ func (p *farPort) Restart() error {
 		now := time.Now()
 		if p.way() {
 			way = now
+		}
+		if err := ctx.Err(); err != nil {
+			return &bridge.WithdrawnError{Cause: err}
 		}
 		if now.Sub(begin) > answerTime || now.Sub(way) > wayTime {
 			return p.Blame(fmt.Errorf("%w: no answer for %v", bridge.ErrDeviceLost, now.Sub(begin).Round(time.Millisecond)))

@@ -147,7 +147,7 @@ func (p *port) Fence() { p.firmware.Fence() }
 
 // Restart boots the next epoch of the firmware. A process that computes keeps a
 // thread of the old one until it returns.
-func (p *port) Restart() error {
+func (p *port) Restart(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	left, status := p.firmware.Restart()

@@ -92,7 +92,7 @@ func (t *torus) Open(ctx context.Context, n abi.Node) (bridge.Device, error) {
 		}
 		t.far[n] = far
 	}
-	p, err := newFarPort(far.near, far.firmware, func() bool { return t.reaches(far.index) })
+	p, err := newFarPort(ctx, far.near, far.firmware, func() bool { return t.reaches(far.index) })
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func TestConformance(t *testing.T) {
 		}
 		m := attach(t, flags...)
 		require.NoError(t, m.enable())
-		require.NoError(t, m.Restart())
+		require.NoError(t, m.Restart(t.Context()))
 		dev, err := mailbox.Open(context.Background(), m, bridge.Info{Address: "vfio-user:", Driver: "nfsim"}, nil)
 		require.NoError(t, err)
 		return dev

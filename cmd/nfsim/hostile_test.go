@@ -25,7 +25,7 @@ import (
 func (m *machine) open(t *testing.T) bridge.Device {
 	t.Helper()
 	require.NoError(t, m.enable())
-	require.NoError(t, m.Restart())
+	require.NoError(t, m.Restart(t.Context()))
 	dev, err := mailbox.Open(context.Background(), m, bridge.Info{Address: "vfio-user:", Driver: "nfsim"}, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, dev.Close()) })
@@ -172,7 +172,7 @@ func TestStuckReset(t *testing.T) {
 	m := attach(t, "--script", "stuck@2")
 	defer func() { require.NoError(t, m.detach()) }()
 	require.NoError(t, m.enable())
-	require.NoError(t, m.Restart())
+	require.NoError(t, m.Restart(t.Context()))
 	require.NoError(t, m.Write32(pci.BarRegisters, pci.RegControl, pci.ControlReset))
 	for range 20 {
 		status, err := m.Read32(pci.BarRegisters, pci.RegStatus)
@@ -183,5 +183,5 @@ func TestStuckReset(t *testing.T) {
 	status, err := m.Read32(pci.BarRegisters, pci.RegStatus)
 	require.NoError(t, err)
 	require.Zero(t, status)
-	require.NoError(t, m.Restart())
+	require.NoError(t, m.Restart(t.Context()))
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -178,7 +179,7 @@ func (m *machine) Unmap(uint64, uint64) {}
 func (m *machine) Fence() { _ = m.control(pci.ControlQuiesce) }
 
 // Restart resets the device; the shape stays in its registers.
-func (m *machine) Restart() error {
+func (m *machine) Restart(context.Context) error {
 	if err := m.control(pci.ControlReset); err != nil {
 		return err
 	}
