@@ -61,7 +61,7 @@ type deviceWorld struct {
 	name        string        // of the listener, as other worlds may share the device
 }
 
-var worlds atomic.Uint64
+var opened atomic.Uint64 // worlds
 
 const (
 	partSize = 4096
@@ -69,7 +69,7 @@ const (
 )
 
 func openDevice(ctx context.Context, address string) (w *deviceWorld, err error) {
-	w = &deviceWorld{ctx: ctx, memory: make([]byte, partSize*parts), name: fmt.Sprint("world", worlds.Add(1))}
+	w = &deviceWorld{ctx: ctx, memory: make([]byte, partSize*parts), name: fmt.Sprint("world", opened.Add(1))}
 	if w.device, err = nfcomms.Open(ctx, address); err != nil {
 		return nil, err
 	}
