@@ -19,8 +19,8 @@ GOTEST      = $(GO) test -race -count=1 -timeout 30m
 # over here is a fake: only what differs in size.
 FULLTEST    = $(GO) test -count=1 -timeout 30m -json
 FULL        = $(FULLTEST) ./bridge/mailbox ./pkg/nfcomms && \
-	$(FULLTEST) -run 'TestConformance|TestSoak|TestChaos' ./bridge/sim && \
-	$(FULLTEST) -run 'TestConformance/(crowd|huge|stats)' ./bridge/kdev && \
+	$(FULLTEST) -run 'TestConformance|TestSoak|TestChaos' ./internal/sim && \
+	$(FULLTEST) -run 'TestConformance/(crowd|huge|stats)' ./internal/kdev && \
 	$(FULLTEST) -run TestNoAllocation ./pkg/group/...
 # For another processor: everything is built, and run what depends on it, emulated.
 ARM64       = CGO_ENABLED=1 GOARCH=arm64 CC=aarch64-linux-gnu-gcc $(GO)
@@ -28,7 +28,7 @@ ARM64TEST   = $(ARM64) test -count=1 -timeout 10m -exec 'qemu-aarch64 -L /usr/aa
 ARM64SIM    = TestShapes|TestServices|TestSilentDevice$$|TestSinkVerifies|TestBadMemory|TestRoundsRepeat
 ARM64SUITES = "step arm64-build: $(ARM64) build $(ALL)" \
 	"sum arm64-firmware: $(MAKE) -C firmware/test arm64" \
-	"go arm64: $(ARM64TEST) ./bridge/abi && $(ARM64TEST) -run '$(ARM64SIM)' ./bridge/sim"
+	"go arm64: $(ARM64TEST) ./bridge/abi && $(ARM64TEST) -run '$(ARM64SIM)' ./internal/sim"
 
 MAKEFLAGS += --no-print-directory
 export FUZZTIME
@@ -74,8 +74,8 @@ test: deps deps-vm bin/testrun bin/vmtest ## every check and test; ends with "N 
 		$(if $(DEMO),"step demo: $(MAKE) demo")
 
 # What the inner loop runs of the Go tests, and what takes longest and is left out.
-CHECK       = ./bridge ./bridge/abi ./bridge/proto/... ./bridge/mailbox ./bridge/sim ./bridge/waiter ./bridge/meter \
-	./bridge/logqueue ./firmware ./pkg/... ./internal/lint
+CHECK       = ./bridge ./bridge/abi ./internal/proto/... ./bridge/mailbox ./internal/sim ./internal/waiter ./internal/meter \
+	./internal/logqueue ./firmware ./pkg/... ./internal/lint
 CHECKSKIP   = TestConformance/huge|TestSeeded|TestWalk|Computes|TestStopIsBounded|TestDeviceWritesOnlyToItsLog
 
 .PHONY: check

@@ -4,10 +4,10 @@ package firmware
 
 import "embed"
 
-// sources are the rooms' C files. cgo knows of files of this folder only; as they
-// are embedded, the build cache rebuilds the package when one of them changes, and
-// `go mod vendor` copies them. No program reads them, so the linker
-// leaves them out.
+// sources are the C files of the rooms, which internal/firmware compiles. cgo tracks files of its
+// own folder only; as these are embedded in a package that internal/firmware imports, the build
+// cache compiles them again when one of them changes, and `go mod vendor` copies them. No program
+// reads them, so the linker leaves them out.
 //
-//go:embed core/*.[ch] link/*.[ch] port/*.[ch] programs/*.[ch]
+//go:embed *.h core/*.[ch] link/*.[ch] port/*.[ch] programs/*.[ch]
 var sources embed.FS

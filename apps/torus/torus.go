@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/model"
 	"github.com/nfcomms/nfcomms/pkg/fabric"
-	"github.com/nfcomms/nfcomms/pkg/model"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 

@@ -2,8 +2,8 @@ package mailbox
 
 import (
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/proto"
-	"github.com/nfcomms/nfcomms/bridge/waiter"
+	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/waiter"
 )
 
 // Arm asks for a token on wake, without blocking, when wake is the first in the queue and

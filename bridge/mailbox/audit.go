@@ -3,7 +3,7 @@ package mailbox
 import (
 	"time"
 
-	"github.com/nfcomms/nfcomms/bridge/proto"
+	"github.com/nfcomms/nfcomms/internal/proto"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/meter"
+	"github.com/nfcomms/nfcomms/internal/meter"
 )
 
 var _ bridge.Beginner = (*Channel)(nil)

@@ -11,9 +11,9 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/logqueue"
-	"github.com/nfcomms/nfcomms/bridge/region"
 	"github.com/nfcomms/nfcomms/internal/fault"
+	"github.com/nfcomms/nfcomms/internal/logqueue"
+	"github.com/nfcomms/nfcomms/internal/region"
 )
 
 // errDeviceClosed is what calls get once the device is closed.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/proto"
+	"github.com/nfcomms/nfcomms/internal/proto"
 )
 
 var consumed = abi.Ack{Transaction: 1, State: abi.StateConsumed}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/proto"
+	"github.com/nfcomms/nfcomms/internal/proto"
 )
 
 // earlyMax is how many messages may come for a channel before the reply that

@@ -7,9 +7,9 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/proto"
-	"github.com/nfcomms/nfcomms/bridge/stamp"
 	"github.com/nfcomms/nfcomms/internal/fault"
+	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/stamp"
 )
 
 // eager reports whether the transfer may travel with its pages. Bytes that are copied from there to

@@ -7,9 +7,9 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/meter"
-	"github.com/nfcomms/nfcomms/bridge/proto"
-	"github.com/nfcomms/nfcomms/bridge/waiter"
+	"github.com/nfcomms/nfcomms/internal/meter"
+	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/waiter"
 )
 
 // Why a half cannot be used any more.

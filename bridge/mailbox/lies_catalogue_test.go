@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/scripted"
+	"github.com/nfcomms/nfcomms/internal/scripted"
 )
 
 // honest are the slots that the device could put now, each the base of lies.

@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/proto"
-	"github.com/nfcomms/nfcomms/bridge/stamp"
+	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/stamp"
 )
 
 // A half's word is {transactions so far:48 | ask:1 | parked:1 | event:4 | stand:7}, so that a call

@@ -5,7 +5,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/proto"
+	"github.com/nfcomms/nfcomms/internal/proto"
 )
 
 // put publishes a message of the half; while the ring is full it waits. It

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/nfcomms/nfcomms/bridge/waiter"
+	"github.com/nfcomms/nfcomms/internal/waiter"
 )
 
 // A queue's word: queueWaited exactly while somebody waits, so that a newcomer

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/proto"
+	"github.com/nfcomms/nfcomms/internal/proto"
 )
 
 // What a channel to another host does in place of a process that waits: who waits to receive says

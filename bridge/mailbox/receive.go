@@ -6,9 +6,9 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/meter"
-	"github.com/nfcomms/nfcomms/bridge/proto"
-	"github.com/nfcomms/nfcomms/bridge/stamp"
+	"github.com/nfcomms/nfcomms/internal/meter"
+	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/stamp"
 )
 
 // shutHere are the reasons that forbid to take even what is already offered.

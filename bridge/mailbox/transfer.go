@@ -10,10 +10,10 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/meter"
-	"github.com/nfcomms/nfcomms/bridge/proto"
-	"github.com/nfcomms/nfcomms/bridge/region"
-	"github.com/nfcomms/nfcomms/bridge/stamp"
+	"github.com/nfcomms/nfcomms/internal/meter"
+	"github.com/nfcomms/nfcomms/internal/proto"
+	"github.com/nfcomms/nfcomms/internal/region"
+	"github.com/nfcomms/nfcomms/internal/stamp"
 )
 
 // transfer is the state of the transfer a half runs. It is made once and used

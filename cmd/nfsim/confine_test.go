@@ -190,7 +190,7 @@ func TestUnitsFitTheDevice(t *testing.T) {
 	require.Contains(t, service, "\nExecStart=/usr/bin/nfsim --shm /run/nfsim/%i.sock $NFSIM_OPTIONS\n")
 	require.Contains(t, service, fmt.Sprintf("\nRestartPreventExitStatus=%d\n", exitUsage))
 	require.Contains(t, service, "\nType=notify\n")
-	list, err := os.ReadFile("../../bridge/shm/list.go")
+	list, err := os.ReadFile("../../internal/shm/list.go")
 	require.NoError(t, err)
 	require.Contains(t, string(list), `"/run/nfsim/*.sock"`)
 }

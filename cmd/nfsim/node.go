@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nfcomms/nfcomms/bridge/mesh"
-	"github.com/nfcomms/nfcomms/bridge/mesh/udp"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/hosts"
-	"github.com/nfcomms/nfcomms/firmware"
+	"github.com/nfcomms/nfcomms/internal/firmware"
+	"github.com/nfcomms/nfcomms/internal/mesh"
+	"github.com/nfcomms/nfcomms/internal/mesh/udp"
 	"github.com/nfcomms/nfcomms/pkg/fabric"
 )
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/mesh"
-	"github.com/nfcomms/nfcomms/bridge/mesh/udp"
+	"github.com/nfcomms/nfcomms/internal/mesh"
+	"github.com/nfcomms/nfcomms/internal/mesh/udp"
 	"github.com/nfcomms/nfcomms/pkg/fabric"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/scripted"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/device"
-	"github.com/nfcomms/nfcomms/firmware"
+	"github.com/nfcomms/nfcomms/internal/firmware"
+	"github.com/nfcomms/nfcomms/internal/scripted"
 )
 
 // settings is the device that the command line asks for.

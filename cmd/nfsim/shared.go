@@ -19,7 +19,7 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/hosts"
-	"github.com/nfcomms/nfcomms/firmware"
+	"github.com/nfcomms/nfcomms/internal/firmware"
 )
 
 // shared is a device that processes share, as the command line has it.

@@ -17,7 +17,7 @@ import (
 // loadCrashing loads the program that crashes as it is asked.
 func loadCrashing(t *testing.T, dev bridge.Device) {
 	t.Helper()
-	source, err := os.ReadFile("../../bridge/sim/testdata/crash.c")
+	source, err := os.ReadFile("../../internal/sim/testdata/crash.c")
 	require.NoError(t, err)
 	image, err := program.Build(t.Context(), fstest.MapFS{"crash.c": {Data: source}}, program.Options{})
 	require.NoError(t, err)

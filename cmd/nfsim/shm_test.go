@@ -13,9 +13,9 @@ import (
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/bridge/bridgetest"
-	_ "github.com/nfcomms/nfcomms/bridge/shm"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/hosts"
-	"github.com/nfcomms/nfcomms/firmware"
+	"github.com/nfcomms/nfcomms/internal/firmware"
+	_ "github.com/nfcomms/nfcomms/internal/shm"
 )
 
 // shareDevice serves a device of a shape until the test ends, and returns its address.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Processes that crash, in every way that bridge/sim/testdata/crash.c knows: on its
+ * Processes that crash, in every way that internal/sim/testdata/crash.c knows: on its
  * own island's thread, or on that of a host which runs it, each ends alone.
  */
 #define _GNU_SOURCE

@@ -2,7 +2,7 @@
 /*
  * The firmware as a party to conversations: it reads what its process and the
  * host do and answers with what the device does, line by line, as package
- * bridge/proto/talk says of its Program.
+ * internal/proto/talk says of its Program.
  */
 #include <inttypes.h>
 #include <stdio.h>

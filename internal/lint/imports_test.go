@@ -21,54 +21,55 @@ var allowed = []struct {
 	{"", nil, nil},
 	{"bridge/abi", nil, nil},
 	{"bridge", []string{"bridge/abi", "internal/units"}, nil},
-	{"bridge/proto", []string{"bridge/abi"}, nil},
-	{"bridge/proto/talk", []string{"bridge/abi", "bridge/proto"}, nil},
-	{"bridge/meter", []string{"bridge", "bridge/abi"}, nil},
-	{"bridge/stamp", []string{"bridge/abi", "bridge/meter"}, nil},
-	{"bridge/waiter", nil, nil},
-	{"bridge/region", []string{"bridge", "bridge/abi"}, nil},
-	{"bridge/logqueue", nil, nil},
-	{"bridge/mailbox", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/meter", "bridge/proto", "bridge/region", "bridge/stamp", "bridge/waiter", "internal/fault"}, []string{sys}},
-	{"bridge/sim", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/mailbox", "bridge/mesh", "bridge/nodes", "firmware"}, []string{sys}},
-	{"bridge/mesh", []string{"bridge", "bridge/abi", "firmware"}, nil},
-	{"bridge/mesh/udp", []string{"bridge", "bridge/mesh"}, []string{"github.com/quic-go/quic-go", "golang.org/x/net/ipv4", sys}},
-	{"bridge/nodes", []string{"bridge", "bridge/abi"}, nil},
-	{"bridge/shm", []string{"bridge", "bridge/abi", "bridge/logqueue", "bridge/mailbox", "bridge/nodes", "bridge/region", "internal/fault", "internal/fdpass", "internal/shmwire"}, []string{sys}},
-	{"bridge/kdev", []string{"bridge", "bridge/abi", "bridge/kdev/debugapi", "bridge/kdev/uapi", "bridge/logqueue", "bridge/meter", "bridge/region", "bridge/stamp", "bridge/waiter"}, []string{sys}},
-	{"bridge/kdev/debugapi", nil, nil},
-	{"bridge/kdev/uapi", nil, nil},
-	{"bridge/kdev/umod", []string{"bridge", "bridge/abi", "bridge/kdev/uapi", "bridge/region"}, []string{sys}},
-	{"bridge/bridgetest", []string{"bridge", "bridge/abi", "bridge/bridgetest/pattern", "bridge/stamp"}, []string{sys, "github.com/stretchr/testify", "go.uber.org/goleak", "pgregory.net/rapid"}},
+	{"internal/proto", []string{"bridge/abi"}, nil},
+	{"internal/proto/talk", []string{"bridge/abi", "internal/proto"}, nil},
+	{"internal/meter", []string{"bridge", "bridge/abi"}, nil},
+	{"internal/stamp", []string{"bridge/abi", "internal/meter"}, nil},
+	{"internal/waiter", nil, nil},
+	{"internal/region", []string{"bridge", "bridge/abi"}, nil},
+	{"internal/logqueue", nil, nil},
+	{"bridge/mailbox", []string{"bridge", "bridge/abi", "internal/logqueue", "internal/meter", "internal/proto", "internal/region", "internal/stamp", "internal/waiter", "internal/fault"}, []string{sys}},
+	{"internal/sim", []string{"bridge", "bridge/abi", "internal/logqueue", "bridge/mailbox", "internal/mesh", "internal/nodes", "internal/firmware"}, []string{sys}},
+	{"internal/mesh", []string{"bridge", "bridge/abi", "internal/firmware"}, nil},
+	{"internal/mesh/udp", []string{"bridge", "internal/mesh"}, []string{"github.com/quic-go/quic-go", "golang.org/x/net/ipv4", sys}},
+	{"internal/nodes", []string{"bridge", "bridge/abi"}, nil},
+	{"internal/shm", []string{"bridge", "bridge/abi", "internal/logqueue", "bridge/mailbox", "internal/nodes", "internal/region", "internal/fault", "internal/fdpass", "internal/shmwire"}, []string{sys}},
+	{"internal/kdev", []string{"bridge", "bridge/abi", "internal/kdev/debugapi", "internal/kdev/uapi", "internal/logqueue", "internal/meter", "internal/region", "internal/stamp", "internal/waiter"}, []string{sys}},
+	{"internal/kdev/debugapi", nil, nil},
+	{"internal/kdev/uapi", nil, nil},
+	{"internal/kdev/umod", []string{"bridge", "bridge/abi", "internal/kdev/uapi", "internal/region"}, []string{sys}},
+	{"bridge/bridgetest", []string{"bridge", "bridge/abi", "bridge/bridgetest/pattern", "internal/stamp"}, []string{sys, "github.com/stretchr/testify", "go.uber.org/goleak", "pgregory.net/rapid"}},
 	{"bridge/bridgetest/pattern", nil, nil},
-	{"bridge/scripted", []string{"bridge/abi", "bridge/bridgetest/pattern", "bridge/proto/talk", "internal/units"}, []string{sys}},
-	{"firmware/", []string{"bridge", "bridge/abi"}, nil},
+	{"internal/scripted", []string{"bridge/abi", "bridge/bridgetest/pattern", "internal/proto/talk", "internal/units"}, []string{sys}},
+	{"firmware", nil, nil},
+	{"internal/firmware", []string{"bridge", "bridge/abi", "firmware"}, nil},
 	{"pkg/", []string{"pkg/", "bridge", "bridge/abi"}, nil},
 	{"pkg/control/", []string{"pkg/fabric", "pkg/group", "pkg/nfcomms", "pkg/control/", "bridge", "bridge/abi", "internal/fdpass"}, []string{"google.golang.org/"}},
 	{"pkg/control/access", []string{"pkg/control/proto/", "pkg/control/internal/surge", "internal/fdpass", "internal/owners"}, []string{"golang.org/x/time/rate", "google.golang.org/"}},
-	{"pkg/nfcomms", []string{"bridge", "bridge/abi", "bridge/meter", "bridge/region", "bridge/stamp"}, nil},
-	{"pkg/group", []string{"pkg/model", "pkg/ring", "internal/fault"}, nil},
-	{"pkg/model", nil, nil},
+	{"pkg/nfcomms", []string{"bridge", "bridge/abi", "internal/meter", "internal/region", "internal/stamp"}, nil},
+	{"pkg/group", []string{"internal/model", "pkg/ring", "internal/fault"}, nil},
+	{"internal/model", nil, nil},
 	{"pkg/fabric", []string{"bridge", "bridge/abi"}, []string{"go.yaml.in/yaml"}},
 	{"pkg/program", []string{"firmware", "internal/subprocess"}, nil},
 	{"pkg/ring", []string{"internal/fault", "internal/fdpass"}, []string{sys}},
-	{"pkg/metrics", []string{"pkg/fabric", "pkg/group", "pkg/nfcomms", "pkg/ring", "bridge", "bridge/abi", "bridge/meter"}, []string{"github.com/prometheus/"}},
-	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "internal/dmaloop", "internal/fdpass", "internal/subprocess", "internal/texttable", "internal/units"}, []string{""}},
+	{"pkg/metrics", []string{"pkg/fabric", "pkg/group", "pkg/nfcomms", "pkg/ring", "bridge", "bridge/abi", "internal/meter"}, []string{"github.com/prometheus/"}},
+	{"cmd/", []string{"cmd/", "pkg/", "bridge", "bridge/abi", "internal/dmaloop", "internal/fdpass", "internal/model", "internal/subprocess", "internal/texttable", "internal/units"}, []string{""}},
 	{"bench/", []string{"bench/internal/"}, nil},
-	{"bench/internal/", []string{"bench/internal/cli", "bench/internal/compare", "bench/internal/load", "bench/internal/plot", "bench/internal/stat", "pkg/", "bridge", "bridge/abi", "bridge/mesh", "bridge/mesh/udp", "internal/fdpass", "internal/subprocess", "internal/texttable", "internal/units"}, []string{""}},
-	{"bench/internal/report", []string{"bench/internal/", "pkg/", "bridge", "bridge/abi", "bridge/mesh", "bridge/mesh/udp", "internal/fdpass", "internal/subprocess", "internal/texttable", "internal/units"}, []string{""}},
-	{"cmd/nfsim/", []string{"cmd/internal/manual", "cmd/nfsim/", "bridge/mesh", "bridge/mesh/udp", "pkg/fabric", "internal/fdpass", "internal/owners", "internal/shmwire", "bridge", "bridge/abi", "bridge/scripted", "firmware"}, []string{sys, "github.com/spf13/cobra", "github.com/coreos/go-systemd", "github.com/elastic/go-seccomp-bpf"}},
+	{"bench/internal/", []string{"bench/internal/cli", "bench/internal/compare", "bench/internal/load", "bench/internal/plot", "bench/internal/stat", "pkg/", "bridge", "bridge/abi", "internal/mesh", "internal/mesh/udp", "internal/fdpass", "internal/model", "internal/subprocess", "internal/texttable", "internal/units"}, []string{""}},
+	{"bench/internal/report", []string{"bench/internal/", "pkg/", "bridge", "bridge/abi", "internal/mesh", "internal/mesh/udp", "internal/fdpass", "internal/model", "internal/subprocess", "internal/texttable", "internal/units"}, []string{""}},
+	{"cmd/nfsim/", []string{"cmd/internal/manual", "cmd/nfsim/", "internal/mesh", "internal/mesh/udp", "pkg/fabric", "internal/fdpass", "internal/owners", "internal/shmwire", "bridge", "bridge/abi", "internal/scripted", "internal/firmware"}, []string{sys, "github.com/spf13/cobra", "github.com/coreos/go-systemd", "github.com/elastic/go-seccomp-bpf"}},
 	{"apps/", []string{"apps/", "pkg/", "internal/command"}, nil},
 	{"apps/csp", []string{"apps/", "pkg/", "internal/command"}, []string{"golang.org/x/sync"}},
 	{"apps/dashboard", []string{"internal/prom", "internal/subprocess"}, nil},
 	{"apps/pcsa", []string{"apps/", "pkg/", "internal/command"}, []string{"github.com/axiomhq/hyperloglog", "github.com/gopacket/gopacket"}},
 	{"apps/service", []string{"apps/", "pkg/", "internal/command"}, []string{"github.com/prometheus/", "github.com/tsenart/vegeta/"}},
 	{"apps/shared", []string{"internal/subprocess", "internal/texttable", "internal/units", "pkg/nfcomms"}, nil},
-	{"apps/torus", []string{"bridge/abi", "internal/subprocess", "pkg/fabric", "pkg/model", "pkg/nfcomms"}, nil},
+	{"apps/torus", []string{"bridge/abi", "internal/subprocess", "pkg/fabric", "internal/model", "pkg/nfcomms"}, nil},
 	{"examples/", []string{"pkg/", "internal/command"}, nil},
 	{"examples/dmaloop", []string{"pkg/", "internal/command", "internal/dmaloop"}, nil},
 	{"examples/operated", []string{"pkg/"}, []string{"google.golang.org/grpc", "github.com/prometheus/"}},
 	{"examples/sensors", []string{"pkg/", "internal/command"}, []string{"golang.org/x/sync"}},
-	{"kmod/lib/umod", []string{"bridge", "bridge/kdev/uapi", "bridge/kdev/umod", "bridge/shm", "bridge/sim"}, []string{sys}},
+	{"kmod/lib/umod", []string{"bridge", "internal/kdev/uapi", "internal/kdev/umod", "internal/shm", "internal/sim"}, []string{sys}},
 	{"internal/", []string{"internal/"}, nil},
 	{"internal/beside", []string{"bridge", "pkg/nfcomms"}, nil},
 	{"internal/command", []string{"pkg/nfcomms"}, []string{"github.com/schollz/progressbar", "golang.org/x/term"}},
@@ -79,7 +80,7 @@ var allowed = []struct {
 }
 
 // backEnds are linked into the public API for their side effect only.
-var backEnds = []string{"bridge/kdev", "bridge/shm", "bridge/sim"}
+var backEnds = []string{"internal/kdev", "internal/shm", "internal/sim"}
 
 // importRule returns the index of the longest entry of allowed for a folder.
 func importRule(dir string) int {
@@ -119,7 +120,7 @@ func wrongImports(f *file) []string {
 func mayImport(f *file, rule int, name string, blank bool) bool {
 	switch name {
 	case "C":
-		return (f.dir() == "firmware" || f.dir() == "kmod/lib/umod") && !f.isTest()
+		return (f.dir() == "internal/firmware" || f.dir() == "kmod/lib/umod") && !f.isTest()
 	case "unsafe":
 		return f.isGenerated() || mayBeUnsafe(f)
 	}
@@ -141,7 +142,7 @@ func mayImport(f *file, rule int, name string, blank bool) bool {
 // mayBeUnsafe names the few places where pointers are made.
 func mayBeUnsafe(f *file) bool {
 	switch f.dir() {
-	case "bridge/abi", "bridge/kdev", "bridge/kdev/uapi", "bridge/kdev/umod", "bridge/mailbox", "bridge/region", "bridge/shm", "bridge/sim", "bridge/bridgetest", "bridge/scripted", "firmware", "internal/fault", "kmod/lib/umod", "pkg/ring":
+	case "bridge/abi", "internal/kdev", "internal/kdev/uapi", "internal/kdev/umod", "bridge/mailbox", "internal/region", "internal/shm", "internal/sim", "bridge/bridgetest", "internal/scripted", "internal/firmware", "internal/fault", "kmod/lib/umod", "pkg/ring":
 		return true
 	}
 	return slices.Contains([]string{
@@ -158,29 +159,29 @@ func TestImportsRunOneWay(t *testing.T) {
 
 func TestWrongImportsFinds(t *testing.T) {
 	for path, name := range map[string]string{
-		"bridge/abi/a.go":        module + "bridge",
-		"bridge/b.go":            module + "bridge/sim",
-		"bridge/sim/s.go":        module + "pkg/nfcomms",
-		"bridge/errors.go":       "golang.org/x/sys/unix",
-		"bridge/mailbox/m.go":    module + "firmware",
-		"pkg/nfcomms/a.go":       module + "bridge/mailbox",
-		"pkg/nfcomms/b.go":       module + "bridge/sim", // not blank
-		"pkg/nfcomms/c.go":       "unsafe",
-		"pkg/nfcomms/d.go":       "google.golang.org/grpc",
-		"bench/nfbench/main.go":  module + "firmware",
-		"bench/internal/x/x.go":  module + "bench/internal/peers", // a subject of another
-		"examples/x/main.go":     module + "bridge",
-		"apps/x/main.go":         module + "bridge",
-		"bridge/sim/c.go":        "C",
-		"firmware/f_test.go":     "C",
-		"bench/nfbench/cpu.go":   "golang.org/x/sys/unix",
-		"bridge/status_x.go":     "unsafe",
-		"bench/nfbench/bytes.go": "unsafe",
+		"bridge/abi/a.go":             module + "bridge",
+		"bridge/b.go":                 module + "internal/sim",
+		"internal/sim/s.go":           module + "pkg/nfcomms",
+		"bridge/errors.go":            "golang.org/x/sys/unix",
+		"bridge/mailbox/m.go":         module + "internal/firmware",
+		"pkg/nfcomms/a.go":            module + "bridge/mailbox",
+		"pkg/nfcomms/b.go":            module + "internal/sim", // not blank
+		"pkg/nfcomms/c.go":            "unsafe",
+		"pkg/nfcomms/d.go":            "google.golang.org/grpc",
+		"bench/nfbench/main.go":       module + "internal/firmware",
+		"bench/internal/x/x.go":       module + "bench/internal/peers", // a subject of another
+		"examples/x/main.go":          module + "bridge",
+		"apps/x/main.go":              module + "bridge",
+		"internal/sim/c.go":           "C",
+		"internal/firmware/f_test.go": "C",
+		"bench/nfbench/cpu.go":        "golang.org/x/sys/unix",
+		"bridge/status_x.go":          "unsafe",
+		"bench/nfbench/bytes.go":      "unsafe",
 	} {
 		f := parseGo(t, path, "package p\nimport \""+name+"\"\n")
 		wantOne(t, wrongImports(f), name)
 	}
 	wantOne(t, wrongImports(parseGo(t, "extra/e.go", "package p")), "no import rule")
-	report(t, wrongImports(parseGo(t, "pkg/nfcomms/a.go", "package p\nimport _ \""+module+"bridge/sim\"\n")))
+	report(t, wrongImports(parseGo(t, "pkg/nfcomms/a.go", "package p\nimport _ \""+module+"internal/sim\"\n")))
 	report(t, wrongImports(parseGo(t, "pkg/nfcomms/a_test.go", "package p\nimport \"go.uber.org/goleak\"\n")))
 }

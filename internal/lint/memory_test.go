@@ -13,7 +13,7 @@ import (
 // takesMemory are the folders whose calls take memory of a caller, which may not be there: they copy
 // it with internal/fault.
 var takesMemory = []string{
-	"bridge/kdev", "bridge/kdev/umod", "bridge/mailbox", "bridge/mesh", "bridge/nodes", "bridge/shm", "pkg/nfcomms", "pkg/ring",
+	"internal/kdev", "internal/kdev/umod", "bridge/mailbox", "internal/mesh", "internal/nodes", "internal/shm", "pkg/nfcomms", "pkg/ring",
 }
 
 // ofOwn is a copy to or from a slot, or a name: a message.
@@ -22,9 +22,9 @@ var ofOwn = regexp.MustCompile(`\.Bytes\(\)\[|\.Payload\[|\.Name\[|\.Driver\[|\b
 // ownCopies are functions whose copies are of memory that is there, or that may end a process: of a
 // message, as Go itself copies it, of objects on the stack, and of what internal/fault calls.
 var ownCopies = []string{
-	"bridge/kdev/channel.go Receive", "bridge/kdev/channel.go TryReceive", "bridge/mailbox/receive.go receive", // messages
-	"bridge/kdev/umod/file.go Take",                                               // completions
-	"bridge/mesh/pump.go receive",                                                 // bytes of a link
+	"internal/kdev/channel.go Receive", "internal/kdev/channel.go TryReceive", "bridge/mailbox/receive.go receive", // messages
+	"internal/kdev/umod/file.go Take",                                             // completions
+	"internal/mesh/pump.go receive",                                               // bytes of a link
 	"pkg/nfcomms/transfer.go sendObject", "pkg/nfcomms/transfer.go receiveObject", // objects on the stack
 	"pkg/nfcomms/transfer.go trySendInd", "pkg/nfcomms/transfer.go tryReceiveInd", // likewise
 	"pkg/nfcomms/typed.go sendInd", "pkg/nfcomms/typed.go receiveInd", // values
@@ -102,12 +102,12 @@ func TestCopiesOfCallersMemoryCanFail(t *testing.T) {
 
 func TestPlainCopiesFinds(t *testing.T) {
 	for path, text := range map[string]string{
-		"bridge/shm/a.go":     "package shm\nfunc f(to, data []byte) { copy(to, data) }\n",
+		"internal/shm/a.go":   "package shm\nfunc f(to, data []byte) { copy(to, data) }\n",
 		"bridge/mailbox/a.go": "package mailbox\nfunc f(data []byte) []byte { return bytes.Clone(data) }\n",
 	} {
 		wantOne(t, plainCopies(parseGo(t, path, text)), "needs internal/fault")
 	}
-	if found := plainCopies(parseGo(t, "bridge/shm/a.go", "package shm\nfunc f(m *M, name string) { copy(m.Name[:], name) }\n")); found != nil {
+	if found := plainCopies(parseGo(t, "internal/shm/a.go", "package shm\nfunc f(m *M, name string) { copy(m.Name[:], name) }\n")); found != nil {
 		t.Error(found)
 	}
 	c := &file{path: "firmware/link/rma.c", text: "\t__builtin_memcpy(r->packet, &head, sizeof(head));\n\t__builtin_memcpy(r->packet + 32,\n\t\top->data, size);\n"}

@@ -107,10 +107,10 @@ func TestUnprovenFinds(t *testing.T) {
 	wantOne(t, unproven(md(text), has, suite), "S2 names no test")
 	wantOne(t, unproven(md(text+"| S2 | `p:TestGone` |\n"), has, suite), "TestGone")
 	wantOne(t, unproven(md(text+"| S2 | `a/c` |\n"), has, suite), "a/c")
-	wantOne(t, unproven(md(text+"| S2 | `TestThere` |\n"), has, suite), "bridge/scripted")
+	wantOne(t, unproven(md(text+"| S2 | `TestThere` |\n"), has, suite), "internal/scripted")
 	report(t, unproven(md(text+"| S2 | `p:TestThere` `a/b` |\n"), has, suite))
-	none := func(folder, _ string) bool { return folder != "bridge/kdev" }
-	wantOne(t, unproven(md("**S1. A.**\n| S1 | `a/b` |\n"), none, suite), "no test TestConformance in bridge/kdev")
+	none := func(folder, _ string) bool { return folder != "internal/kdev" }
+	wantOne(t, unproven(md("**S1. A.**\n| S1 | `a/b` |\n"), none, suite), "no test TestConformance in internal/kdev")
 }
 
 func TestIsTest(t *testing.T) {

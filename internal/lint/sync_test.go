@@ -249,7 +249,7 @@ func unlisted(doc string, rows map[string]map[string]int, said map[string]int) (
 	for _, key := range slices.Sorted(maps.Keys(said)) {
 		i := strings.LastIndexByte(key, ' ')
 		name, place := key[:i], key[i+1:]
-		if strings.HasPrefix(place, "bridge/scripted/") || strings.Contains(place, "_test.go:") {
+		if strings.HasPrefix(place, "internal/scripted/") || strings.Contains(place, "_test.go:") {
 			continue
 		}
 		if _, listed := rows[name][place]; !listed {

@@ -11,10 +11,10 @@ import (
 const Suite = "TestConformance"
 
 // BackEnds are the folders whose tests run the whole suite.
-var BackEnds = []string{"bridge/sim", "bridge/kdev"}
+var BackEnds = []string{"internal/sim", "internal/kdev"}
 
 // scriptedFolder is where the tests against the scripted device lie.
-const scriptedFolder = "bridge/scripted"
+const scriptedFolder = "internal/scripted"
 
 // Test is one proof of a rule.
 type Test struct {

@@ -11,9 +11,9 @@ func TestRead(t *testing.T) {
 	require.Empty(t, wrong)
 	require.Equal(t, []Rule{
 		{"S1", []Test{{"", "a/b"}, {"p/q", "TestX"}}},
-		{"S2", []Test{{"bridge/scripted", "TestLie"}, {"", "a/c-1.5"}}},
+		{"S2", []Test{{"internal/scripted", "TestLie"}, {"", "a/c-1.5"}}},
 	}, rules)
-	require.Equal(t, []Run{{"bridge/sim", "TestConformance/a/b"}, {"bridge/kdev", "TestConformance/a/b"}}, rules[0].Tests[0].Runs())
+	require.Equal(t, []Run{{"internal/sim", "TestConformance/a/b"}, {"internal/kdev", "TestConformance/a/b"}}, rules[0].Tests[0].Runs())
 	require.Equal(t, []Run{{"p/q", "TestX"}}, rules[0].Tests[1].Runs())
 	require.Equal(t, "p/q:TestX", rules[0].Tests[1].String())
 	require.Equal(t, "TestLie", rules[1].Tests[0].String())

@@ -15,7 +15,7 @@ func TestRulesNeedTestsThatPassed(t *testing.T) {
 	folder := t.TempDir()
 	document := filepath.Join(folder, "rules.md")
 	require.NoError(t, os.WriteFile(document, []byte("**S1. A.**\n**S2. B.**\n| S1 | `p:TestA` |\n| S2 | `a/b` |\n"), 0o600))
-	const p, sim, kdev = module + "p", module + "bridge/sim", module + "bridge/kdev"
+	const p, sim, kdev = module + "p", module + "internal/sim", module + "internal/kdev"
 	all := [][4]string{
 		{"pass", p, "TestA"}, {"pass", p},
 		{"pass", sim, "TestConformance/a/b"}, {"pass", sim},
@@ -41,7 +41,7 @@ func TestRulesNeedTestsThatPassed(t *testing.T) {
 		"renamed":      {0, [4]string{"pass", p, "TestB"}, "rule S1: p TestA"},
 		"skipped":      {0, [4]string{"skip", p, "TestA"}, "rule S1: p TestA"},
 		"failed":       {0, [4]string{"fail", p, "TestA"}, "rule S1: p TestA"},
-		"one back end": {4, [4]string{"pass", kdev, "TestConformance/a/c"}, "rule S2: bridge/kdev TestConformance/a/b"},
+		"one back end": {4, [4]string{"pass", kdev, "TestConformance/a/c"}, "rule S2: internal/kdev TestConformance/a/b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rows := append([][4]string(nil), all...)

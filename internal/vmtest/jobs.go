@@ -154,7 +154,7 @@ var libSources = []string{"-D_GNU_SOURCE", "kmod/lib/device.c", "kmod/lib/contro
 // programs are those that jobs name. Each lies in the guest as /bin/NAME.
 var programs = map[string]program{
 	"selftest": {kind: goTest, source: []string{"./internal/vmtest/selftest"}},
-	"kdev":     {kind: goTest, source: []string{"./bridge/kdev"}, args: kdevArgs, env: []string{"NFC_KDEV=dev:0,dev:1"}, timeout: 10 * time.Minute},
+	"kdev":     {kind: goTest, source: []string{"./internal/kdev"}, args: kdevArgs, env: []string{"NFC_KDEV=dev:0,dev:1"}, timeout: 10 * time.Minute},
 	"bulk":     {kind: goMain, source: []string{"./apps/bulk"}, args: []string{"--address", "dev:0", "/bin"}},
 	"nfbench":  {kind: goMain, source: []string{"./bench/nfbench"}, args: []string{"latency", "--address", "dev:0", "--batches", "100"}},
 	"lib":      {kind: cTest, source: append([]string{"kmod/lib/test/guest_test.c", "firmware/test/harness.c"}, libSources...)},

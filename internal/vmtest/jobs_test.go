@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/nfcomms/nfcomms/bridge/scripted"
+	"github.com/nfcomms/nfcomms/internal/scripted"
 )
 
 // TestJobsNameProgramsAndNodes: each entry of the tables is a program, and what stands behind its

@@ -72,7 +72,7 @@ struct nfcm_ledger {
 };
 
 /*
- * What happens to a half; proto.Input in bridge/proto. What a completion record is to
+ * What happens to a half; proto.Input in internal/proto. What a completion record is to
  * a transfer, and what the host does.
  */
 enum nfcm_input {
@@ -106,7 +106,7 @@ enum nfcm_input nfcm_ledger_record(struct nfcm_ledger *l, enum nfc_type type,
 				   const struct nfcm_record *r,
 				   const char **why);
 
-/* Where a half's transaction stands; proto.State in bridge/proto. */
+/* Where a half's transaction stands; proto.State in internal/proto. */
 enum nfcm_state {
 	NFCM_STATE_IDLE,
 	NFCM_STATE_OFFERED, /* a message lies there; d2h: an offer lies here */
@@ -138,7 +138,7 @@ struct nfcm_channel_core {
 	bool last; /* CLOSE was put for both halves */
 };
 
-/* What a message from the device means; proto.Event in bridge/proto. */
+/* What a message from the device means; proto.Event in internal/proto. */
 enum nfcm_event {
 	NFCM_EVENT_NONE, /* nothing to do */
 	NFCM_EVENT_STALE, /* about something that is over */

@@ -2,7 +2,7 @@
 /*
  * The module's core as a party to conversations: it reads what the host does and
  * what the device puts, and answers with what follows, line by line, as package
- * bridge/proto/talk says of its Program.
+ * internal/proto/talk says of its Program.
  */
 #include <poll.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nfcomms/nfcomms/pkg/model"
+	"github.com/nfcomms/nfcomms/internal/model"
 )
 
 // Auto is the algorithm that chooses. It starts with isend, asks the model which

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/nfcomms/nfcomms/pkg/model"
+	"github.com/nfcomms/nfcomms/internal/model"
 )
 
 // TestSpikeLoad: appendices A and B of the report, as what a member sends: 8 times

@@ -8,7 +8,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/meter"
+	"github.com/nfcomms/nfcomms/internal/meter"
 )
 
 // family is a metric: a name with its labels.

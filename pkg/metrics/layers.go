@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/meter"
+	"github.com/nfcomms/nfcomms/internal/meter"
 	"github.com/nfcomms/nfcomms/pkg/nfcomms"
 )
 

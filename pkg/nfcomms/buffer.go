@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/region"
+	"github.com/nfcomms/nfcomms/internal/region"
 )
 
 const (

@@ -120,7 +120,7 @@ type Device struct {
 //	dev:/dev/nfcomms1       a device node by its path
 //
 // Devices lists what there is. Options of "sim:", with their defaults; package
-// bridge/sim has their ranges:
+// internal/sim has their ranges:
 //
 //	managers=8        mailboxes, each with a read and a write manager
 //	islands=1         threads that run managers and processes

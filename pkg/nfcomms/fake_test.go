@@ -9,7 +9,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/waiter"
+	"github.com/nfcomms/nfcomms/internal/waiter"
 )
 
 // The fake is a device whose processes are the test itself: a rendezvous in

@@ -1,3 +1,3 @@
 package nfcomms
 
-import _ "github.com/nfcomms/nfcomms/bridge/kdev" // the addresses "dev:0", "dev:/dev/nfcomms0"
+import _ "github.com/nfcomms/nfcomms/internal/kdev" // the addresses "dev:0", "dev:/dev/nfcomms0"

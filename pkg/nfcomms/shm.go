@@ -1,3 +1,3 @@
 package nfcomms
 
-import _ "github.com/nfcomms/nfcomms/bridge/shm" // the addresses "shm:/run/nfsim/0.sock"
+import _ "github.com/nfcomms/nfcomms/internal/shm" // the addresses "shm:/run/nfsim/0.sock"

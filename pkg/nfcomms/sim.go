@@ -1,3 +1,3 @@
 package nfcomms
 
-import _ "github.com/nfcomms/nfcomms/bridge/sim" // the address "sim:"
+import _ "github.com/nfcomms/nfcomms/internal/sim" // the address "sim:"

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/stamp"
+	"github.com/nfcomms/nfcomms/internal/stamp"
 )
 
 // Bounds of what traces keep.

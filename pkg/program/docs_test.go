@@ -144,7 +144,7 @@ func TestCrashNamesTheLine(t *testing.T) {
 // TestCrashLines: also in code that a compiler inlined, or took for unlikely, a crash is
 // named by its line.
 func TestCrashLines(t *testing.T) {
-	text, err := os.ReadFile("../../bridge/sim/testdata/crash.c")
+	text, err := os.ReadFile("../../internal/sim/testdata/crash.c")
 	require.NoError(t, err)
 	dev := open(t)
 	name, err := load(t, dev, string(text), Options{})

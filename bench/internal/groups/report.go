@@ -12,9 +12,9 @@ import (
 	"github.com/nfcomms/nfcomms/bench/internal/compare"
 	"github.com/nfcomms/nfcomms/bench/internal/plot"
 	"github.com/nfcomms/nfcomms/bench/internal/stat"
+	"github.com/nfcomms/nfcomms/internal/model"
 	"github.com/nfcomms/nfcomms/internal/texttable"
 	"github.com/nfcomms/nfcomms/pkg/group"
-	"github.com/nfcomms/nfcomms/pkg/model"
 )
 
 // Report is what the command measured.

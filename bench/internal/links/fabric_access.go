@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
-	"github.com/nfcomms/nfcomms/bridge/mesh"
+	"github.com/nfcomms/nfcomms/internal/mesh"
 	"github.com/nfcomms/nfcomms/internal/texttable"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bench/internal/plot"
+	"github.com/nfcomms/nfcomms/internal/model"
 	"github.com/nfcomms/nfcomms/internal/texttable"
-	"github.com/nfcomms/nfcomms/pkg/model"
 )
 
 // LinkReport is what "link" prints.
@@ -30,7 +30,7 @@ type LinkReport struct {
 
 // LinkFlow is one flow control into a FIFO of Depth words: efficiencies with frames
 // and credits in both directions, of the report, its formula, the simulation of
-// pkg/model and the firmware's link over a wire that takes a word a cycle.
+// internal/model and the firmware's link over a wire that takes a word a cycle.
 type LinkFlow struct {
 	Flow      string  `json:"flow"`
 	Depth     int     `json:"depth_words"`

@@ -19,8 +19,8 @@ import (
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/mesh"
-	"github.com/nfcomms/nfcomms/bridge/mesh/udp"
+	"github.com/nfcomms/nfcomms/internal/mesh"
+	"github.com/nfcomms/nfcomms/internal/mesh/udp"
 	"github.com/nfcomms/nfcomms/internal/texttable"
 )
 

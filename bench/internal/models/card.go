@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
+	"github.com/nfcomms/nfcomms/internal/model"
 	"github.com/nfcomms/nfcomms/internal/texttable"
-	"github.com/nfcomms/nfcomms/pkg/model"
 )
 
 // Transfer is what a transfer costs on a card, modelled.

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
+	"github.com/nfcomms/nfcomms/internal/model"
 	"github.com/nfcomms/nfcomms/internal/texttable"
-	"github.com/nfcomms/nfcomms/pkg/model"
 )
 
 // Report is what "model" prints: nothing in it was measured.

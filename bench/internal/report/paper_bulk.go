@@ -12,7 +12,7 @@ import (
 	"github.com/nfcomms/nfcomms/bench/internal/compare"
 	"github.com/nfcomms/nfcomms/bench/internal/latency"
 	"github.com/nfcomms/nfcomms/bench/internal/throughput"
-	"github.com/nfcomms/nfcomms/pkg/model"
+	"github.com/nfcomms/nfcomms/internal/model"
 )
 
 var bulkDecisions = []PaperDecision{

@@ -7,8 +7,8 @@ import (
 
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bench/internal/groups"
+	"github.com/nfcomms/nfcomms/internal/model"
 	"github.com/nfcomms/nfcomms/pkg/group"
-	"github.com/nfcomms/nfcomms/pkg/model"
 )
 
 // groupItems are those of the spike-exchange report.

@@ -8,7 +8,7 @@ import (
 	"math"
 
 	"github.com/nfcomms/nfcomms/bench/internal/links"
-	"github.com/nfcomms/nfcomms/pkg/model"
+	"github.com/nfcomms/nfcomms/internal/model"
 )
 
 // linkItems are those of the torus link: what is electrical is modelled.

@@ -10,7 +10,7 @@ import (
 	"github.com/nfcomms/nfcomms/bench/internal/cli"
 	"github.com/nfcomms/nfcomms/bench/internal/compare"
 	"github.com/nfcomms/nfcomms/bench/internal/stack"
-	"github.com/nfcomms/nfcomms/pkg/model"
+	"github.com/nfcomms/nfcomms/internal/model"
 )
 
 var stackDecisions = []PaperDecision{{

@@ -62,7 +62,7 @@ var fragments = map[string][]fragment{
 // imports are the packages that fragments use.
 var imports = []string{
 	"embed", "encoding/binary", "log", "log/slog", "net", "net/http", "os", "context", "google.golang.org/grpc",
-	"github.com/prometheus/client_golang/prometheus", "github.com/nfcomms/nfcomms/bridge/mesh",
+	"github.com/prometheus/client_golang/prometheus", "github.com/nfcomms/nfcomms/internal/mesh",
 	"github.com/nfcomms/nfcomms/pkg/control", "github.com/nfcomms/nfcomms/pkg/control/access",
 	"github.com/nfcomms/nfcomms/pkg/group", "github.com/nfcomms/nfcomms/pkg/group/torus",
 	"github.com/nfcomms/nfcomms/pkg/metrics", "github.com/nfcomms/nfcomms/pkg/nfcomms",

@@ -1,7 +1,7 @@
 //go:build cgo
 
 // Command umod is libnfcomms-umod.so, which libnfcomms loads for devices that need no
-// kernel module: bridge/kdev/umod over the back ends, for C. Built with -buildmode=c-shared.
+// kernel module: internal/kdev/umod over the back ends, for C. Built with -buildmode=c-shared.
 //
 // Results are 0 or a negative errno. Callers block signals (kmod/lib/umod.c).
 package main
@@ -23,10 +23,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nfcomms/nfcomms/bridge"
-	"github.com/nfcomms/nfcomms/bridge/kdev/uapi"
-	"github.com/nfcomms/nfcomms/bridge/kdev/umod"
-	_ "github.com/nfcomms/nfcomms/bridge/shm" // devices to open
-	_ "github.com/nfcomms/nfcomms/bridge/sim"
+	"github.com/nfcomms/nfcomms/internal/kdev/uapi"
+	"github.com/nfcomms/nfcomms/internal/kdev/umod"
+	_ "github.com/nfcomms/nfcomms/internal/shm" // devices to open
+	_ "github.com/nfcomms/nfcomms/internal/sim"
 )
 
 // openTime bounds how long a device process may take to say what it is.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
 	"github.com/nfcomms/nfcomms/cmd/nfsim/internal/vfiouser"
-	"github.com/nfcomms/nfcomms/firmware"
+	"github.com/nfcomms/nfcomms/internal/firmware"
 )
 
 // ServeDMA moves the bytes of client memory that has no file, by messages

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/scripted"
+	"github.com/nfcomms/nfcomms/internal/scripted"
 )
 
 // TestLiesRepeat: the same seed makes the same of the same messages.

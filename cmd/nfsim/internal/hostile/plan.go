@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/nfcomms/nfcomms/bridge/abi"
-	"github.com/nfcomms/nfcomms/bridge/scripted"
+	"github.com/nfcomms/nfcomms/internal/scripted"
 )
 
 // event is what a fault counts.

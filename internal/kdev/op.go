@@ -1,0 +1,154 @@
+package kdev
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/kdev/uapi"
+	"github.com/nfcomms/nfcomms/internal/region"
+	"github.com/nfcomms/nfcomms/internal/stamp"
+)
+
+// op is one operation, and the place where its completion comes to. It is used
+// again, and what it holds is allocated once.
+type op struct {
+	index  uint32 // in the table, for ever
+	use    uint32 // counts uses: a completion of an older one is none of ours
+	flying bool   // the completion is still to come; guarded by the table
+	late   bool   // nobody reads completions any more: it must not be submitted
+
+	raw    uapi.Op
+	submit uapi.Submit // for one that is not submitted with others
+	cancel uapi.Cancel
+	got    uapi.Completion
+
+	done   chan struct{}                // takes one token when got is there
+	record atomic.Pointer[stamp.Record] // of the call, nil if nobody measures it
+	arm    *half                        // not nil: nobody waits, the half is told
+	place  *place                       // of an ARM among the senders
+
+	region *region.Region // holds the memory that the module may use …
+	pin    runtime.Pinner // … or this, where it is no region's
+}
+
+// memory gives the operation the bytes it is about. They do not move, and stay
+// alive, until the op is put back.
+func (o *op) memory(regions *region.Table, data []byte) {
+	o.raw.Length = uint64(len(data))
+	if len(data) == 0 {
+		return
+	}
+	p := unsafe.SliceData(data)
+	o.raw.Address = uint64(uintptr(unsafe.Pointer(p)))
+	if o.region = regions.Use(data); o.region == nil {
+		o.pin.Pin(p)
+	}
+}
+
+// offer returns what a NEXT found.
+func (o *op) offer() bridge.Offer {
+	return bridge.Offer{Indirect: o.got.Flags&uapi.Indirect != 0, Size: o.got.Length}
+}
+
+// notNow reports whether an operation that does not wait did nothing.
+func (o *op) notNow() bool { return o.got.Error == 0 && o.got.Flags&uapi.NotNow != 0 }
+
+// control returns the completion's payload as a reply of the device.
+func (o *op) control() abi.Control {
+	var s abi.Slot
+	copy(s.Bytes()[:], o.got.Payload[:])
+	return *s.Control()
+}
+
+// table holds all operations of a device.
+type table struct {
+	mu   sync.Mutex
+	all  []*op
+	free []*op
+	over bool // no completion is read any more
+}
+
+// get returns an op for a new use. Its completion goes to arm if that is not
+// nil, else to whoever waits.
+func (t *table) get(opcode, flags uint16, channel uint32, arm *half) *op {
+	t.mu.Lock()
+	var o *op
+	if n := len(t.free); n > 0 {
+		o = t.free[n-1]
+		t.free = t.free[:n-1]
+	} else {
+		o = &op{index: uint32(len(t.all)), done: make(chan struct{}, 1)}
+		t.all = append(t.all, o)
+	}
+	o.use++
+	o.flying = true
+	o.late = t.over
+	o.arm, o.place = arm, nil
+	t.mu.Unlock()
+	o.raw = uapi.Op{
+		Opcode: opcode, Flags: flags, Channel: channel,
+		UserData: uint64(o.use)<<32 | uint64(o.index),
+	}
+	return o
+}
+
+// put takes an op back whose completion was there.
+func (t *table) put(o *op) {
+	o.pin.Unpin()
+	o.record.Store(nil)
+	if o.region != nil {
+		o.region.Done()
+		o.region = nil
+	}
+	t.mu.Lock()
+	t.free = append(t.free, o)
+	t.mu.Unlock()
+}
+
+// land returns the op that a completion belongs to, nil if there is none that
+// waits for it.
+func (t *table) land(userData uint64) *op {
+	index, use := uint32(userData), uint32(userData>>32)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if int(index) >= len(t.all) {
+		return nil
+	}
+	o := t.all[index]
+	if !o.flying || o.use != use {
+		return nil
+	}
+	o.flying = false
+	return o
+}
+
+// landAll returns every op that waits. Those to come are late.
+func (t *table) landAll() []*op {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+	var list []*op
+	for _, o := range t.all {
+		if o.flying {
+			o.flying = false
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// finish marks that got is there.
+func (o *op) finish(t *table) {
+	if h := o.arm; h != nil {
+		opcode, p, held := o.raw.Opcode, o.place, o.got.Error == 0 && o.got.Flags&uapi.Held != 0
+		t.put(o)
+		h.told(opcode, p, held)
+		return
+	}
+	o.record.Load().Completed()
+	o.done <- struct{}{}
+}

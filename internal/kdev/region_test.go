@@ -1,0 +1,145 @@
+//go:build cgo && linux
+
+package kdev
+
+import (
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/kdev/uapi"
+)
+
+// registry is a module that answers what a test says to those who register memory.
+type registry struct {
+	over
+	features uint64
+	answer   syscall.Errno
+	limit    uint64 // of locked memory
+	got      []uapi.Register
+	ended    []uint64
+}
+
+func (r *registry) ioctl(number uintptr, argument unsafe.Pointer) syscall.Errno {
+	switch number {
+	case uapi.IOCRegister:
+		r.got = append(r.got, *(*uapi.Register)(argument))
+		return r.answer
+	case uapi.IOCUnregister:
+		r.ended = append(r.ended, (*uapi.Unregister)(argument).Address)
+		return syscall.ENOENT // it was unmapped: nobody need know
+	}
+	errno := r.over.ioctl(number, argument)
+	if number == uapi.IOCInfo && errno == 0 {
+		i := (*uapi.Info)(argument)
+		i.Features, i.MemlockLimit, i.MemlockUsed = r.features, r.limit, 4096
+	}
+	return errno
+}
+
+func newRegistry(t *testing.T, features uint64) (*registry, *Device) {
+	t.Helper()
+	r := &registry{over: over{newModule(t).open()}, features: features, limit: 1 << 20}
+	dev := openOn(t, r, "")
+	t.Cleanup(func() { require.NoError(t, dev.Close()) })
+	return r, dev
+}
+
+// TestRegister: what becomes a region is the module's to pin, and given back with it.
+func TestRegister(t *testing.T) {
+	r, dev := newRegistry(t, uapi.FeatureRegions)
+	mem := make([]byte, 100)
+	at := uint64(uintptr(unsafe.Pointer(&mem[0])))
+	region, err := dev.Register(mem)
+	require.NoError(t, err)
+	require.Equal(t, []uapi.Register{{Size: 64, Address: at, Length: 100}}, r.got)
+	require.NoError(t, region.Close())
+	require.NoError(t, region.Close())
+	require.Equal(t, []uint64{at}, r.ended)
+}
+
+// TestRegisterOnAnOlderModule: it has no regions, and pins what moves.
+func TestRegisterOnAnOlderModule(t *testing.T) {
+	r, dev := newRegistry(t, 0)
+	region, err := dev.Alloc(100)
+	require.NoError(t, err)
+	require.NoError(t, region.Close())
+	require.Empty(t, r.got)
+	_, err = dev.Import(0)
+	require.ErrorIs(t, err, bridge.ErrNotSupported)
+}
+
+// TestRegisterRefused: each errno of the module is one error, and no region is left.
+func TestRegisterRefused(t *testing.T) {
+	r, dev := newRegistry(t, uapi.FeatureRegions)
+	for errno, want := range map[syscall.Errno]error{
+		syscall.EFAULT: bridge.ErrDMA, syscall.EIO: bridge.ErrDMA, syscall.EEXIST: bridge.ErrBusy,
+		syscall.ENOSPC: bridge.ErrNoMemory, syscall.ENOMEM: bridge.ErrNoMemory,
+		syscall.ENODEV: bridge.ErrDeviceLost, syscall.EINVAL: bridge.ErrInvalid, syscall.EACCES: bridge.ErrInvalid,
+	} {
+		r.answer = errno
+		_, err := dev.Alloc(1 << 21)
+		require.ErrorIs(t, err, want, errno)
+		require.Zero(t, dev.Stats().Regions)
+	}
+	r.answer = syscall.ENOMEM
+	_, err := dev.Alloc(1 << 21)
+	require.ErrorContains(t, err, "ulimit -l")
+	_, err = dev.Alloc(100)
+	require.NotContains(t, err.Error(), "ulimit -l", "it was not the limit")
+}
+
+// TestImport: a dma-buf is a region by its descriptor, under addresses that show its bytes.
+func TestImport(t *testing.T) {
+	const size = 3 * abi.PageSize
+	r, dev := newRegistry(t, uapi.FeatureRegions|uapi.FeatureDMABuf)
+	fd, err := unix.MemfdCreate("buffer", unix.MFD_CLOEXEC)
+	require.NoError(t, err)
+	defer unix.Close(fd)
+	require.NoError(t, unix.Ftruncate(fd, size))
+	region, err := dev.Import(fd)
+	require.NoError(t, err)
+	require.Len(t, region.Bytes(), size)
+	at := uint64(uintptr(unsafe.Pointer(&region.Bytes()[0])))
+	require.Equal(t, []uapi.Register{{Size: 64, Flags: uapi.RegionDMABuf, Address: at, Length: size, FD: int32(fd)}}, r.got)
+	region.Bytes()[5] = 7
+	var b [1]byte
+	_, err = unix.Pread(fd, b[:], 5)
+	require.NoError(t, err)
+	require.Equal(t, byte(7), b[0])
+	require.Equal(t, uint64(size), dev.Stats().RegionBytes)
+	require.NoError(t, region.Close())
+	require.Equal(t, []uint64{at}, r.ended)
+}
+
+// TestImportOfNoBuffer: what is no dma-buf is refused, whoever notices.
+func TestImportOfNoBuffer(t *testing.T) {
+	r, dev := newRegistry(t, uapi.FeatureRegions|uapi.FeatureDMABuf)
+	var way [2]int
+	require.NoError(t, unix.Pipe2(way[:], unix.O_CLOEXEC))
+	defer unix.Close(way[0])
+	defer unix.Close(way[1])
+	for _, fd := range []int{-1, 1 << 20, way[0]} {
+		_, err := dev.Import(fd)
+		require.ErrorIs(t, err, bridge.ErrInvalid)
+	}
+	require.Empty(t, r.got)
+	fd, err := unix.MemfdCreate("file", unix.MFD_CLOEXEC)
+	require.NoError(t, err)
+	defer unix.Close(fd)
+	_, err = dev.Import(fd)
+	require.ErrorIs(t, err, bridge.ErrInvalid, "of no bytes")
+	require.NoError(t, unix.Ftruncate(fd, 4096))
+	r.answer = syscall.EINVAL
+	_, err = dev.Import(fd)
+	require.ErrorIs(t, err, bridge.ErrInvalid)
+	require.ErrorContains(t, err, "is no dma-buf")
+	_, err = dev.Alloc(100)
+	require.ErrorContains(t, err, "at most 64 GiB")
+	require.Zero(t, dev.Stats().Regions)
+}

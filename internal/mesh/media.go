@@ -1,0 +1,240 @@
+package mesh
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/internal/firmware"
+)
+
+// Fingerprint is the SHA-256 of a certificate.
+type Fingerprint [sha256.Size]byte
+
+// Identity is who a process is to its neighbours, and who they are.
+type Identity struct {
+	Certificate tls.Certificate
+	// Known has the certificate of each node that is elsewhere. A peer that shows
+	// none of these does not come through the handshake.
+	Known map[int]Fingerprint
+	// Dial reaches neighbours; nil: [DialTLS].
+	Dial Dialer
+}
+
+// Peer is a connection to another process that is encrypted, and not proven yet.
+type Peer interface {
+	// Words of a link; a Read or Write that moves part of a word moves the rest later.
+	io.ReadWriteCloser
+	// Handshake returns what the other end showed, which the configuration took, and the
+	// stream in order that the connection begins with.
+	Handshake(ctx context.Context) (Opening, tls.ConnectionState, error)
+	// Medium is what it goes over.
+	Medium() bridge.FabricMedium
+	RemoteAddr() net.Addr
+}
+
+// Opening is what both ends say before words go.
+type Opening interface {
+	io.ReadWriter
+	SetDeadline(time.Time) error
+}
+
+// Dialer connects to a process. Both ends show certificates, which config takes.
+type Dialer func(ctx context.Context, address string, config *tls.Config) (Peer, error)
+
+// Acceptor accepts connections of one medium. Accept fails after Close.
+type Acceptor interface {
+	// Accept waits for the next connection, whose handshake is not over.
+	Accept() (Peer, error)
+	Close() error
+}
+
+// Listener makes an acceptor whose peers show certificates that config takes. Those that
+// are refused before Accept returns them go to refused.
+type Listener func(config *tls.Config, refused func(error)) (Acceptor, error)
+
+// ErrPeer means that a peer is not who it should be, or does not fit.
+var ErrPeer = errors.New("peer refused")
+
+// How connections are made.
+const (
+	handshakeWithin = 10 * time.Second
+	handshakesMax   = 64 // at once; the oldest makes room for the next
+	retryFirst      = 50 * time.Millisecond
+	retryMost       = 2 * time.Second
+)
+
+// fingerprint is that of the certificate a connection showed.
+func fingerprint(s tls.ConnectionState) (f Fingerprint, ok bool) {
+	if len(s.PeerCertificates) == 0 {
+		return f, false
+	}
+	return sha256.Sum256(s.PeerCertificates[0].Raw), true
+}
+
+// tls returns the configuration of either side: TLS 1.3, certificates of both, and
+// whoever is not known is refused. Certificates need no common authority: they are
+// known one by one.
+func (id *Identity) tls(allowed func(Fingerprint) bool) *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS13,
+		Certificates:       []tls.Certificate{id.Certificate},
+		ClientAuth:         tls.RequireAnyClientCert,
+		InsecureSkipVerify: true, // VerifyConnection does it
+		VerifyConnection: func(s tls.ConnectionState) error {
+			f, ok := fingerprint(s)
+			if !ok || !allowed(f) {
+				return fmt.Errorf("certificate %x is not on the list: %w", f[:8], ErrPeer)
+			}
+			return nil
+		},
+		SessionTicketsDisabled: true, // each connection shows its certificate
+		NextProtos:             []string{"nfcomms-link"},
+	}
+}
+
+// Dial connects a link to the process of its neighbour and carries words until the
+// connection ends, as [Mesh.Connect] does. The error wraps ErrPeer if either end
+// refused.
+func (m *Mesh) Dial(ctx context.Context, address string, node, link int, id *Identity) error {
+	if err := m.withLink(node, link, func(*firmware.Mesh) {}); err != nil {
+		return err
+	}
+	far := m.Neighbour(node, link)
+	want, known := id.Known[far]
+	if !known {
+		return fmt.Errorf("node %d has no certificate on the list: %w", far, ErrPeer)
+	}
+	dial := id.Dial
+	if dial == nil {
+		dial = DialTLS
+	}
+	within, cancel := context.WithTimeout(ctx, handshakeWithin)
+	defer cancel()
+	p, err := dial(within, address, id.tls(func(f Fingerprint) bool { return f == want }))
+	if err != nil {
+		return fmt.Errorf("dial node %d at %s: %w", far, address, err)
+	}
+	if err := introduce(within, p, m.hello(node, link)); err != nil {
+		return errors.Join(fmt.Errorf("node %d at %s: %w", far, address, err), p.Close())
+	}
+	return m.carry(ctx, node, link, p, p.Medium())
+}
+
+// Keep dials again whenever a connection ends, until ctx does or the mesh is closed.
+// report, which may be nil, is told why each ended.
+func (m *Mesh) Keep(ctx context.Context, address string, node, link int, id *Identity, report func(error)) error {
+	wait := retryFirst
+	for {
+		begin := time.Now()
+		err := m.Dial(ctx, address, node, link, id)
+		if ctx.Err() != nil || m.isClosed() {
+			return errors.Join(ctx.Err(), err)
+		}
+		if report != nil {
+			report(err)
+		}
+		pause := pauseAfter(time.Since(begin), wait)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-m.closed:
+			return ErrClosed
+		case <-time.After(pause):
+		}
+		wait = min(max(2*pause, retryFirst), retryMost)
+	}
+}
+
+// pauseAfter returns how long to wait after a connection that lasted so long: not at all if it had
+// worked, as channels go on if there is a way again soon; wait if it had not.
+func pauseAfter(lasted, wait time.Duration) time.Duration {
+	if lasted > retryMost {
+		return 0
+	}
+	return wait
+}
+
+// Serve accepts connections of neighbours until ctx ends, the mesh is closed or the
+// listener fails, closes it, and returns when all of them ended. report, which may be nil,
+// is told why each ended or was refused.
+func (m *Mesh) Serve(ctx context.Context, listen Listener, id *Identity, report func(error)) error {
+	if report == nil {
+		report = func(error) {}
+	}
+	known := map[Fingerprint]bool{}
+	for _, f := range id.Known {
+		known[f] = true
+	}
+	l, err := listen(id.tls(func(f Fingerprint) bool { return known[f] }), report)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var conns sync.WaitGroup
+	defer conns.Wait()
+	conns.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-m.closed:
+		}
+		l.Close() // Accept ends with it, whatever that says
+	})
+	var shaking handshakes
+	for {
+		p, err := l.Accept()
+		if err != nil {
+			ended := ctx.Err() != nil || m.isClosed()
+			cancel()
+			if ended {
+				err = nil
+			}
+			return err
+		}
+		shaking.begin(p)
+		conns.Go(func() { report(m.serve(ctx, p, id, func() { shaking.end(p) })) })
+	}
+}
+
+// handshakes are connections of which nobody knows whose they are: a stranger who
+// opens many and says nothing keeps no neighbour out.
+type handshakes struct {
+	mu    sync.Mutex
+	peers []Peer // in the order of their coming
+}
+
+func (h *handshakes) begin(p Peer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.peers) == handshakesMax {
+		h.peers[0].Close() // its handshake fails with that
+		h.peers = h.peers[1:]
+	}
+	h.peers = append(h.peers, p)
+}
+
+func (h *handshakes) end(p Peer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.peers = slices.DeleteFunc(h.peers, func(q Peer) bool { return p == q })
+}
+
+// serve is one connection that was accepted; ready is called when its handshake is
+// over.
+func (m *Mesh) serve(ctx context.Context, p Peer, id *Identity, ready func()) error {
+	h, err := m.welcome(ctx, p, id)
+	ready()
+	if err != nil {
+		return errors.Join(fmt.Errorf("peer at %v: %w", p.RemoteAddr(), err), p.Close())
+	}
+	return m.carry(ctx, h.to, h.link^1, p, p.Medium())
+}

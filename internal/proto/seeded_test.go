@@ -1,0 +1,100 @@
+//go:build cgo
+
+package proto_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nfcomms/nfcomms/internal/proto/talk"
+)
+
+// TestSeededChangesOfPrograms: a program with a defect in one transition fails a conversation.
+func TestSeededChangesOfPrograms(t *testing.T) {
+	list := conversations(t)
+	for _, c := range []struct{ name, tree, file, before, after string }{
+		{"a message that is delivered stays", "kmod", "core/classify.c", "h->state = NFCM_STATE_IDLE;\n\t\tout->event = NFCM_EVENT_DELIVERED;", "out->event = NFCM_EVENT_DELIVERED;"},
+		{"a held offer is recalled", "kmod", "core/classify.c", "else if (h->held) {", "else if (!h) {"},
+		{"a second offer replaces the first", "kmod", "core/classify.c", "if (h->state != NFCM_STATE_IDLE && h->state != NFCM_STATE_POSTED) {", "if (h->state == NFCM_STATE_MOVING) {"},
+		{"a transfer is given back that its target has", "kmod", "core/classify.c", "return false; /* the target has it */", "return true;"},
+		{"a repeat is forgiven once more", "kmod", "core/ledger.c", "++l->tries > NFC_REPEATS_MAX", "l->tries++ > NFC_REPEATS_MAX"},
+		{"pages are given back that nobody wanted back", "kmod", "core/classify.c", "return h->recall && h->state == NFCM_STATE_POSTED;", "return h->state == NFCM_STATE_POSTED;"},
+		{"an eager transfer ends with bytes missing", "kmod", "core/classify.c", "type == NFC_TYPE_ACK && r->processed != h->size", "!type"},
+		{"pages are kept that something else was offered for", "firmware", "core/channel.c", "ch->posted = 0; /* the host finds that it does not fit */", ""},
+		{"pages that are used are given back, too", "firmware", "core/channel.c", "	ch->posted = 0;\n	ch->begin_ns", "	ch->begin_ns"},
+		{"a closed half lets an offer in", "firmware", "core/manager.c", "return !status;", "return true;"},
+		{"an offer that is asked back is kept", "firmware", "core/offer.c", "nfc_note(ch, NFC_TYPE_WITHDRAWN, NFC_H2D, ch->recall_id);", ";"},
+	} {
+		t.Run(c.tree+"/"+c.name, func(t *testing.T) {
+			p := seeded(t, c.tree, c.file, c.before, c.after)
+			require.Error(t, playAll(list, p, c.tree == "kmod"), "no conversation notices")
+		})
+	}
+}
+
+// playAll plays what a side plays, and returns the first failure.
+func playAll(list []*talk.Conversation, p *talk.Program, host bool) error {
+	for _, c := range list {
+		var err error
+		switch {
+		case host && c.DeviceOnly == "":
+			err = talk.PlayHost(c, p)
+		case !host && c.HostOnly == "":
+			err = talk.PlayDevice(c, p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copySources copies what is compiled, and not what was built.
+func copySources(t *testing.T, to string, from fs.FS) {
+	t.Helper()
+	err := fs.WalkDir(from, ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && d.Name() == "build":
+			return fs.SkipDir
+		case d.IsDir():
+			return os.MkdirAll(filepath.Join(to, path), 0o777)
+		case !slices.Contains([]string{".c", ".h", ""}, filepath.Ext(path)):
+			return nil
+		}
+		text, err := fs.ReadFile(from, path)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, path), text, 0o666)
+		}
+		return err
+	})
+	require.NoError(t, err)
+}
+
+// seeded builds a tree's party with one piece of its text replaced, and starts it.
+func seeded(t *testing.T, tree, file, before, after string) *talk.Program {
+	t.Helper()
+	dir := t.TempDir()
+	for _, d := range []string{"kmod/core", "kmod/test", "firmware"} {
+		copySources(t, filepath.Join(dir, d), os.DirFS(filepath.Join("..", "..", d)))
+	}
+	path := filepath.Join(dir, tree, file)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(text), before), "the text to replace in %s/%s", tree, file)
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), before, after, 1)), 0o666))
+	args := []string{"SANITIZE="}
+	if tree == "kmod" {
+		args = append(args, "CFLAGS=-std=c11 -D_GNU_SOURCE -O0 -I../core -I../../firmware -I../../firmware/test")
+	}
+	p := build(t, dir, tree, args...)
+	t.Cleanup(func() { _ = p.Close() }) // one that a defect ends has an exit status
+	return p
+}

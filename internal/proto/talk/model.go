@@ -1,0 +1,245 @@
+package talk
+
+import (
+	"fmt"
+
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/internal/proto"
+)
+
+// Model is the host that a table describes: the party of package proto.
+type Model struct {
+	Table *proto.Table
+	Used  map[int]bool // rows of the table that were followed; nil: nobody asks
+
+	open    Open
+	half    [2]proto.Half
+	ledger  [2]proto.Ledger
+	offered uint64 // bytes of the device's offer
+	shut    [2]bool
+	layout  proto.Layout
+}
+
+var _ Host = (*Model)(nil)
+
+// Layout is that of the device of every conversation.
+func Layout(o *Open) proto.Layout {
+	return proto.Layout{Epoch: Epoch, Hello: abi.Hello{
+		Channels: 64, Mailboxes: 2, Islands: 1, Slots: 64, Window: uint32(o.Window), BeatMS: 100, MaxTransfer: o.Limit,
+	}}
+}
+
+// Open begins a conversation.
+func (m *Model) Open(o *Open) error {
+	*m = Model{Table: m.Table, Used: m.Used, open: *o, layout: Layout(o)}
+	for d := range m.half {
+		m.half[d] = proto.Half{ID: o.Next[d] - 1, Direction: abi.Direction(d)}
+	}
+	return nil
+}
+
+// act does something of the host.
+func (m *Model) act(d abi.Direction, in proto.Input) error {
+	p := m.Table.Act(m.half[d], in, &m.ledger[d])
+	if !p.OK() {
+		return fmt.Errorf("%v: no %v while %v", d, in, m.state(d))
+	}
+	m.follow(d, p)
+	return nil
+}
+
+func (m *Model) follow(d abi.Direction, p proto.Step) {
+	m.half[d] = m.half[d].From(p)
+	if m.Used != nil && p.Row() >= 0 {
+		m.Used[p.Row()] = true
+	}
+}
+
+func (m *Model) state(d abi.Direction) proto.State { return m.half[d].Stand.State() }
+
+// Do holds or releases the offer, or shuts a half.
+func (m *Model) Do(what string, d abi.Direction) (proto.State, error) {
+	err := m.act(d, map[string]proto.Input{"hold": proto.Hold, "release": proto.Release, "shut": proto.Shut}[what])
+	return m.state(d), err
+}
+
+// Put puts a slot of the host.
+func (m *Model) Put(s *abi.Slot) (proto.State, error) {
+	h := abi.Header(s.Header)
+	var d abi.Direction
+	id := s.Note().Transaction
+	var err error
+	switch h.Type() {
+	case abi.TypeDirect:
+		err = m.act(abi.H2D, proto.PutMessage)
+		id = m.half[d].ID&^0xffff | uint64(h.Sequence())
+	case abi.TypeIndBegin:
+		err = m.begin(abi.H2D, s.Begin().Size)
+	case abi.TypeEager:
+		if h.Length()&abi.ListD2H != 0 {
+			d = abi.D2H
+		}
+		err = m.eager(d, s.Eager().Size)
+	case abi.TypeIndList:
+		if h.Length()&abi.ListD2H != 0 {
+			d = abi.D2H
+		}
+		id = m.half[d].ID&^0xffff | uint64(h.Sequence())
+		err = m.list(d, s.Gather())
+	case abi.TypeAck:
+		d, err = abi.D2H, m.act(abi.D2H, proto.PutAccept)
+	case abi.TypeError:
+		d, err = abi.D2H, m.act(abi.D2H, proto.PutRefuse)
+	case abi.TypeClose:
+		return m.close(s.Close().Halves)
+	case abi.TypeOffer, abi.TypeReady:
+		if h.Type() == abi.TypeReady {
+			d = abi.D2H
+		}
+		id, err = m.hint(h.Type(), d, id)
+	default:
+		d = abi.Direction(s.Note().Direction & 1)
+		err = m.note(h.Type(), d)
+	}
+	if m.state(d) == proto.StatePosted {
+		id-- // it is for the next one
+	}
+	if err == nil && id != m.half[d].ID {
+		err = fmt.Errorf("transaction %d, not %d", id, m.half[d].ID)
+	}
+	return m.state(d), err
+}
+
+// hint puts OFFER or READY, which are about the next transaction, and returns the one that is under way.
+func (m *Model) hint(t abi.Type, d abi.Direction, id uint64) (uint64, error) {
+	switch s := m.state(d); {
+	case s == proto.StateIdle:
+		return id - 1, nil
+	case s == proto.StatePosted && t == abi.TypeReady:
+		return id, nil
+	default:
+		return 0, fmt.Errorf("%v while %v", t, s)
+	}
+}
+
+// begin begins a transfer.
+func (m *Model) begin(d abi.Direction, size uint64) error {
+	err := m.act(d, proto.PutTransfer)
+	if err == nil {
+		m.ledger[d] = proto.NewLedger(m.open.split(size), m.open.Window, d == abi.D2H)
+	}
+	return err
+}
+
+// eager puts a transfer with its pages, or the pages for one that is offered or to come.
+func (m *Model) eager(d abi.Direction, size uint64) error {
+	if d == abi.D2H && m.state(d) == proto.StateOffered && m.offered != size {
+		return fmt.Errorf("pages of %d bytes for an offer of %d", size, m.offered)
+	}
+	err := m.act(d, proto.PutEager)
+	m.half[d].Size = size
+	return err
+}
+
+// list puts a gather list.
+func (m *Model) list(d abi.Direction, g *abi.Gather) error {
+	if d == abi.D2H && m.state(d) == proto.StateOffered {
+		if err := m.begin(d, m.offered); err != nil {
+			return err
+		}
+	}
+	l := &m.ledger[d]
+	k, ok := l.Next()
+	if m.state(d) != proto.StateMoving || !ok || uint16(k) != g.Number() {
+		return fmt.Errorf("list %d while %v, %d sent and %d acked of %d", g.Number(), m.state(d), l.Sent, l.Acked, l.Lists)
+	}
+	l.Sent++
+	return nil
+}
+
+// note puts FIN, WITHDRAW, WITHDRAWN or ABORT.
+func (m *Model) note(t abi.Type, d abi.Direction) error {
+	switch {
+	case t == abi.TypeFin && d == abi.D2H && m.state(d) == proto.StateOffered && m.offered == 0:
+		return m.act(d, proto.PutAccept) // an empty transfer
+	case t == abi.TypeFin:
+		return m.act(d, proto.PutFin)
+	case t == abi.TypeWithdraw:
+		return m.act(d, proto.PutWithdraw)
+	case t == abi.TypeWithdrawn && d == abi.D2H:
+		return m.act(d, proto.PutWithdrawn)
+	case t == abi.TypeAbort:
+		return m.act(d, proto.PutAbort)
+	}
+	return fmt.Errorf("a host does not put type %d of %v", t, d)
+}
+
+// close puts CLOSE.
+func (m *Model) close(halves uint32) (proto.State, error) {
+	for d := range m.half {
+		if halves>>d&1 == 0 {
+			continue
+		}
+		if err := m.act(abi.Direction(d), proto.PutClose); err != nil {
+			return m.state(abi.Direction(d)), err
+		}
+		m.shut[d] = true
+	}
+	return proto.StateIdle, nil
+}
+
+// Take takes a slot of the device.
+func (m *Model) Take(s *abi.Slot) (proto.Event, proto.State, error) {
+	h := abi.Header(s.Header)
+	event, _ := m.layout.Header(h)
+	switch {
+	case event != proto.EventNone:
+		return event, 0, nil
+	case h.Channel() != Channel:
+		event, _ = m.layout.Stranger(m.layout.Hello.Mailbox(Channel), s)
+		return event, 0, nil
+	case h.Type() == abi.TypeClose:
+		event, _ = proto.ClassifyClose(m.open.Generation, m.shut[abi.H2D] && m.shut[abi.D2H], s)
+		return event, 0, nil
+	}
+	d, why := proto.About(s)
+	if why != "" {
+		return proto.EventFault, 0, nil
+	}
+	p, _ := m.Table.Classify(m.half[d], &m.ledger[d], m.open.Limit, s)
+	m.follow(d, p)
+	if p.Event() == proto.EventOffer {
+		m.offered = 0
+		if h.Type() == abi.TypeIndBegin {
+			m.offered = s.Begin().Size
+		}
+	}
+	return p.Event(), m.state(d), nil
+}
+
+// check plays a conversation to the table, and takes from it the states that files do not name.
+func (c *Conversation) check(table *proto.Table) error {
+	if c.DeviceOnly != "" {
+		return nil
+	}
+	m := &Model{Table: table}
+	if err := m.Open(&c.Open); err != nil {
+		return c.at(c.Line, err)
+	}
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		var err error
+		switch s.Kind {
+		case HostPuts:
+			s.State, err = m.Put(&s.Slot)
+		case HostDoes:
+			s.State, err = m.Do(s.Words[0], s.Half)
+		default:
+			err = hostStep(s, m)
+		}
+		if err != nil {
+			return c.at(s.Line, fmt.Errorf("not by the table: %w", err))
+		}
+	}
+	return nil
+}

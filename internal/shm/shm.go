@@ -1,0 +1,292 @@
+//go:build linux
+
+package shm
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nfcomms/nfcomms/bridge"
+	"github.com/nfcomms/nfcomms/bridge/abi"
+	"github.com/nfcomms/nfcomms/bridge/mailbox"
+	"github.com/nfcomms/nfcomms/internal/fault"
+	"github.com/nfcomms/nfcomms/internal/logqueue"
+	"github.com/nfcomms/nfcomms/internal/nodes"
+	"github.com/nfcomms/nfcomms/internal/region"
+	"github.com/nfcomms/nfcomms/internal/shmwire"
+)
+
+func init() { bridge.Register("shm", open) }
+
+// farAnswer is how long the device of another node may take to answer a request that ends a call, and
+// for a heartbeat: the data that its engines asked for is ahead, over sockets and links.
+const farAnswer = 5 * time.Second
+
+func open(ctx context.Context, a bridge.Address, o *bridge.Options) (bridge.Device, error) {
+	opts, err := parse(a)
+	if err != nil {
+		return nil, err
+	}
+	opts.self = someNumber()
+	log := logqueue.New(o.Logger)
+	info := bridge.Info{Address: a.String(), Driver: "shm"}
+	dev, p, err := openHost(ctx, opts, info, log)
+	if err != nil {
+		log.Flush()
+		return nil, err
+	}
+	if !p.inFabric() {
+		return dev, nil
+	}
+	return nodes.Join(dev, &torus{port: p, options: opts, info: info, log: log, lose: dev.(*mailbox.Device).Lose}), nil
+}
+
+// someNumber returns one that nobody guesses, and not 0.
+func someNumber() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it does not fail
+	return binary.NativeEndian.Uint64(b[:]) | 1
+}
+
+// openHost makes this process a host of the device that the options name.
+func openHost(ctx context.Context, o options, info bridge.Info, log *logqueue.Queue) (bridge.Device, *port, error) {
+	p, err := connect(ctx, o, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	may := &mailbox.Options{Log: log, Stall: o.stall}
+	var way mailbox.Port = p
+	if o.far {
+		may.Answer, way = farAnswer, farPort{p}
+	}
+	info.Node, _ = shmwire.NodeOf(p.link.place)
+	dev, err := mailbox.Open(ctx, way, info, may)
+	if err != nil {
+		return nil, nil, errors.Join(err, p.Close())
+	}
+	return dev, p, nil
+}
+
+// port is the mailbox manager's way to a device process.
+type port struct {
+	options options
+	events  *logqueue.Queue
+	memory  arenas
+	copied  atomic.Bool // the log says that buffers are copied
+
+	mu   sync.RWMutex // guards what follows against Restart
+	link *link
+	area unsafe.Pointer // it stays at its place as long as its size is the same
+	size uint64
+	old  []mapping // areas that were, until Close
+}
+
+// farPort is a port to the device of another node, whose messages the device process carries.
+type farPort struct{ *port }
+
+var _ mailbox.Carrier = farPort{}
+
+// Ask asks the device process for the state of its fabric: any answer will do.
+func (p farPort) Ask(answered func(there bool)) {
+	go func() {
+		_, files, err := p.linked().request(&shmwire.Message{Kind: shmwire.State}, 1)
+		for _, fd := range files {
+			_ = unix.Close(fd)
+		}
+		answered(err == nil)
+	}()
+}
+
+// mapping is an area that is mapped.
+type mapping struct {
+	base unsafe.Pointer
+	size uint64
+}
+
+var (
+	_ mailbox.Port     = (*port)(nil)
+	_ mailbox.Stager   = (*port)(nil)
+	_ region.Allocator = (*port)(nil)
+)
+
+// connect makes this process a host of a device.
+func connect(ctx context.Context, o options, events *logqueue.Queue) (*port, error) {
+	p := &port{options: o, events: events}
+	l, err := dial(ctx, &p.options, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.use(l); err != nil {
+		l.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// inFabric reports whether the device process is a node of a fabric.
+func (p *port) inFabric() bool { return p.link.place != 0 }
+
+// use maps the area of a link, and makes memory known over it.
+func (p *port) use(l *link) error {
+	place := p.area
+	if l.size != p.size {
+		place = nil
+	}
+	area, err := mapFile(l.area, place, l.size, 0)
+	if err != nil {
+		return fmt.Errorf("map mailbox area: %w", err)
+	}
+	if place == nil && p.area != nil {
+		p.old = append(p.old, mapping{p.area, p.size})
+	}
+	p.area, p.size, p.link = area, l.size, l
+	return p.memory.join(l)
+}
+
+// Area returns the mailbox area of the present epoch.
+func (p *port) Area() (unsafe.Pointer, uint64) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.area, p.size
+}
+
+// Ring wakes an island: the low half of its area word is a futex of both processes.
+func (p *port) Ring(island int) {
+	base, _ := p.Area()
+	word := unsafe.Pointer(&(*abi.Area)(base).Island[island].Word)
+	const wake = 1
+	_, _, _ = unix.Syscall(unix.SYS_FUTEX, uintptr(word), wake, 1)
+}
+
+// Yield gives way to the device, which may wait for this processor.
+func (p *port) Yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+
+// Doorbell returns the socket through which the device rings.
+func (p *port) Doorbell() *os.File {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.link.bell
+}
+
+// Assist has nothing to move: DMA is the device's.
+func (p *port) Assist() bool { return false }
+
+// Map returns where the device reaches memory of a region: where it lies, if it is of Alloc.
+func (p *port) Map(data []byte) (uint64, error) {
+	if !p.memory.reached(data) {
+		return 0, nil
+	}
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(data)))), nil
+}
+
+// Unmap has nothing to end.
+func (p *port) Unmap(uint64, uint64) {}
+
+// Alloc returns memory that the device reaches.
+func (p *port) Alloc(size int) ([]byte, error) { return p.memory.alloc(size, true) }
+
+// Free takes it back, and lifts a protection that its user gave it. Nobody gets memory of which the
+// user has unmapped a part.
+func (p *port) Free(data []byte) {
+	if err := unix.Mprotect(data, unix.PROT_READ|unix.PROT_WRITE); err != nil {
+		p.events.Error("memory of Alloc is gone, and stays out of use", "address", p.options.path, "bytes", len(data), "err", err)
+		return
+	}
+	p.Unstage(data)
+}
+
+// Stage gives memory of that kind to a transfer.
+func (p *port) Stage(size int) ([]byte, uint64, error) {
+	if !p.copied.Swap(true) {
+		p.events.Info("buffers are copied once more: memory of Alloc is not", "address", p.options.path)
+	}
+	mem, err := p.memory.alloc(size, false)
+	return mem, uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))), err
+}
+
+// Fill copies bytes into such memory.
+func (p *port) Fill(mem, data []byte) (int, error) { return fault.Give(mem, data) }
+
+// Unstage takes it back.
+func (p *port) Unstage(mem []byte) {
+	p.memory.free(uintptr(unsafe.Pointer(unsafe.SliceData(mem))), len(mem))
+}
+
+// Fence has the device stop all DMA. A device that does not answer soon keeps the memory that it has,
+// and this process copies of it: calls wait for that.
+func (p *port) Fence() {
+	l := p.linked()
+	l.hurry()
+	err := l.ask(&shmwire.Message{Kind: shmwire.Fence})
+	if errors.Is(err, os.ErrDeadlineExceeded) { // else it did, or has gone
+		p.cover(l)
+	}
+}
+
+// linked returns the link of the present epoch.
+func (p *port) linked() *link {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.link
+}
+
+// cover puts copies in the place of all memory, once for a device process that does not answer.
+func (p *port) cover(l *link) {
+	l.covering.Do(func() {
+		copied, err := p.memory.cover()
+		if err != nil {
+			p.events.Error("device does not answer, and may still write to registered memory", "address", p.options.path, "err", err)
+			return
+		}
+		p.events.Info("device does not answer, and keeps the memory that it had; calls use a copy", "address", p.options.path, "bytes", copied)
+	})
+}
+
+// Restart takes leave of the device process and comes again, to the one that is there now.
+func (p *port) Restart(ctx context.Context) error {
+	p.Fence()
+	old := p.linked()
+	old.close()
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	l, err := dial(ctx, &p.options, old.epoch)
+	if err != nil {
+		return fmt.Errorf("%w: %w", bridge.ErrDeviceLost, err)
+	}
+	if l.place != old.place {
+		l.close()
+		return fmt.Errorf("%w: another node serves %s now", bridge.ErrDeviceLost, p.options.path)
+	}
+	defer context.AfterFunc(ctx, l.hurry)()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.use(l); err != nil {
+		l.close()
+		return fmt.Errorf("%w: %w", bridge.ErrDeviceLost, err)
+	}
+	return nil
+}
+
+// Close takes leave of the device process.
+func (p *port) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.link.end(fmt.Errorf("device %w", bridge.ErrClosed))
+	p.link.close()
+	p.memory.end()
+	for _, m := range append(p.old, mapping{p.area, p.size}) {
+		_ = unix.MunmapPtr(m.base, uintptr(m.size)) // it is mapped
+	}
+	p.area = nil
+	return nil
+}
