@@ -22,8 +22,8 @@ import (
 const (
 	// answerTime bounds the wait for an answer of the device process …
 	answerTime = 5 * time.Second
-	// … and hurryTime once calls wait for the end of the link.
-	hurryTime = 100 * time.Millisecond
+	// … and kickTime once calls wait for the end of the link.
+	kickTime = 100 * time.Millisecond
 	// leaveTime bounds the wait for it to forget this client.
 	leaveTime = time.Second
 )
@@ -188,18 +188,18 @@ func (l *link) limit() {
 	defer l.timing.Unlock()
 	d := answerTime
 	if l.hasty {
-		d = hurryTime
+		d = kickTime
 	}
 	_ = l.conn.SetDeadline(time.Now().Add(d))
 }
 
-// hurry gives the request under way, and those that follow, little time: calls wait for their end.
-func (l *link) hurry() {
+// kick gives the request under way, and those that follow, little time: calls wait for their end.
+func (l *link) kick() {
 	l.timing.Lock()
 	defer l.timing.Unlock()
 	if !l.hasty {
 		l.hasty = true
-		_ = l.conn.SetDeadline(time.Now().Add(hurryTime))
+		_ = l.conn.SetDeadline(time.Now().Add(kickTime))
 	}
 }
 

@@ -226,7 +226,7 @@ func (p *port) Unstage(mem []byte) {
 // and this process copies of it: calls wait for that.
 func (p *port) Fence() {
 	l := p.linked()
-	l.hurry()
+	l.kick()
 	err := l.ask(&shmwire.Message{Kind: shmwire.Fence})
 	if errors.Is(err, os.ErrDeadlineExceeded) { // else it did, or has gone
 		p.cover(l)
@@ -267,7 +267,7 @@ func (p *port) Restart(ctx context.Context) error {
 		l.close()
 		return fmt.Errorf("%w: another node serves %s now", bridge.ErrDeviceLost, p.options.path)
 	}
-	defer context.AfterFunc(ctx, l.hurry)()
+	defer context.AfterFunc(ctx, l.kick)()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.use(l); err != nil {
