@@ -288,8 +288,8 @@ func (p *parker) unparkLocked() {
 // escalate waits for the device to answer what ends a transaction. A device that
 // beats but does not answer is lost. One that does not beat either may wait for a
 // processor: how long it may is the watch's to know. So may one of its islands, which
-// did not take yet what was asked: it has heartbeatTimeout, and its heartbeats count
-// from then on. One that answers others first, because thousands ask at once, gets
+// did not take yet what was asked: it has heartbeatTimeout for that, and then as long
+// to answer as any. One that answers others first, because thousands ask at once, gets
 // more time. Time is counted in steps that this goroutine saw pass, so that a machine
 // that stood still is not taken for a dead device, and what the ring holds is read
 // before each step counts: on a machine that is busy with thousands of calls the
@@ -302,22 +302,24 @@ func (p *parker) escalate(want uint64) bool {
 	asked := p.mailbox.placed()
 	timer := time.NewTimer(cancelTimeout)
 	defer timer.Stop()
-	for step := cancelTimeout; p.await(nil, timer.C, want, shutDown); step += cancelStep {
+	var untaken time.Duration // how long the island had not taken it
+	for pause, step := cancelTimeout, cancelTimeout; p.await(nil, timer.C, want, shutDown); step += pause {
 		seen := ep.watch.count() // first: what the device put before a beat is drained then
 		p.mailbox.drain()
 		if p.word.Load()&want != 0 {
 			break
 		}
 		if n := p.mailbox.taken(); n != taken && time.Since(start) < crowdTime {
-			heartbeats, taken, step = ep.watch.count(), n, 0
-		} else if step < heartbeatTimeout && !p.mailbox.looked(asked) {
-			heartbeats = seen
+			heartbeats, taken, step, untaken = ep.watch.count(), n, 0, 0
+		} else if untaken < heartbeatTimeout && !p.mailbox.looked(asked) {
+			heartbeats, untaken, step = seen, untaken+pause, -cancelStep // it may take it late in the next pause
 		} else if step >= may && seen-heartbeats >= cancelHeartbeats {
 			ep.fail(fmt.Errorf("%w: channel %d: no answer in %v", bridge.ErrDeviceLost, p.channel, time.Since(start)))
 			p.await(nil, nil, want, shutDown)
 			break
 		}
-		timer.Reset(cancelStep)
+		pause = cancelStep
+		timer.Reset(pause)
 	}
 	return p.word.Load()&want != 0
 }

@@ -63,13 +63,21 @@ func TestHeartbeatsBehindTheAnswer(t *testing.T) {
 }
 
 // TestIslandThatHasNotLooked: the device beats on while the island of the mailbox waits for a
-// processor, longer than an answer may take.
+// processor, longer than an answer may take. The time for the answer begins when it looks, however
+// many heartbeats came just before.
 func TestIslandThatHasNotLooked(t *testing.T) {
 	f, d, _, cancel, wait := offered(t)
 	cancel()
 	f.until("a question", func() bool { return f.pending(fakeMailbox) })
 	time.Sleep(2 * cancelTimeout)
+	f.mute.Store(true)
+	f.pulse.Lock()
+	for range cancelHeartbeats {
+		f.writeBeat()
+	}
+	f.pulse.Unlock()
 	f.expect(fakeMailbox, abi.TypeWithdraw)
+	time.Sleep(2 * cancelStep)
 	f.note(abi.TypeWithdrawn, 1, abi.H2D)
 	takenBack(t, d, wait)
 }
