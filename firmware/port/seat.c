@@ -213,9 +213,9 @@ int nfc_hosted_attach(struct nfc_hosted *h, const struct nfc_hosted_peer *peer,
 	atomic_store(&s->fenced, false);
 	atomic_store(&s->area, s->core.area);
 	rc = nfc_host_attach(epoch->dev, (uint32_t)index, &s->core);
-	if (rc)
+	if (rc && !atomic_load(&h->halted)) /* else the device has it still */
 		take_back(epoch, s);
-	else if (peer->joints)
+	else if (!rc && peer->joints)
 		peer->joints->serve(peer->joints->self, epoch->dev,
 				    (uint32_t)index);
 	*host = (uint32_t)index;
